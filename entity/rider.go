@@ -1,0 +1,61 @@
+// Rider and Origin: the two small interfaces by which a stepped shard reaches the world.
+
+package entity
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/route"
+)
+
+// Origin is where a message came from and where its answer goes. The driver's links and its table of asks implement
+// it, and so does the simulator. Reply is safe for concurrent use, never blocks, copies payload, and returns an error
+// when there is no room or the asker is gone.
+type Origin interface {
+	Reply(corr uint64, reason route.Reason, payload []byte) error
+}
+
+// Rider is what a Context needs of whoever drives the shard. Methods are called while a handler runs, without any
+// lock of the shard held.
+type Rider interface {
+	// Tell sends a message to an entity of the named type, as Region.Tell does. It never runs the receiver's handler on
+	// the caller's stack.
+	Tell(typ, id string, payload []byte) error
+	// Ask asks and waits at most d. Only Blocking handlers may call it.
+	Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error)
+	// Report takes what operators want to know: a panic, a slow handler.
+	Report(Incident)
+	// Now is monotonic time since the node's start, for measuring how long a handler took.
+	Now() time.Duration
+}
+
+// Incident is something that operators want to know about a handler.
+type Incident struct {
+	Type, ID string
+	Shard    route.ShardID
+	Kind     IncidentKind
+	Took     time.Duration // how long the call took, for Slow
+	Text     string        // the panic value and its stack, for Panicked
+}
+
+// IncidentKind says what happened.
+type IncidentKind uint8
+
+// The kinds of incident.
+const (
+	Panicked IncidentKind = 1 // Receive or Stop panicked
+	Slow     IncidentKind = 2 // a Worker or Inline call took longer than SlowAfter
+)
+
+// SlowAfter is how long a Worker or Inline call may take before it is reported.
+const SlowAfter = 10 * time.Millisecond
+
+// Message is one message to one entity as the host takes it. ID and Payload are views that the host copies when it
+// keeps them. From is nil for a tell.
+type Message struct {
+	From    Origin
+	Corr    uint64
+	Parked  bool // was parked or transferred: never refused for a full mailbox
+	ID      []byte
+	Payload []byte
+}

@@ -1,0 +1,60 @@
+// The shapes that others see of the membership machine: commands that go in, effects that come out, how a node ends.
+
+package membership
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/peer"
+)
+
+// Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand.
+type Command interface{ command() }
+
+// JoinCommand starts the join: contact all seeds and be admitted by the first that answers. The first seed forms the
+// cluster when no other seed answers; only it may, so all nodes give the list in one order. With no seeds, or only the
+// node itself, the node forms a cluster of one.
+type JoinCommand struct {
+	Seeds []peer.Addr
+	// WallMillis is the wall clock in milliseconds since 1970, used only for the birth of a cluster that is formed.
+	WallMillis uint64
+}
+
+// LeaveCommand starts a graceful leave of this node: leaving, exiting, removed.
+type LeaveCommand struct{}
+
+// DownCommand marks a member Down. An Incarnation of zero in ID names whoever is a member at the address.
+type DownCommand struct{ ID peer.ID }
+
+func (JoinCommand) command()  {}
+func (LeaveCommand) command() {}
+func (DownCommand) command()  {}
+
+// Effects is what one or more verbs ask the rider to do. Drain fills it; slices and bodies are valid until the next
+// verb.
+type Effects struct {
+	Mail   []peer.Mail
+	View   *View   // the new immutable snapshot, nil when nothing changed
+	Events []Event // in order; they lead from the previous View to this one
+	Ended  *Ended  // the node's membership is over; set once
+}
+
+// EndKind is why a node's membership is over.
+type EndKind uint8
+
+// The ways a membership ends.
+const (
+	EndLeft        EndKind = 1 // left gracefully and was removed
+	EndDowned      EndKind = 2 // this incarnation was marked Down
+	EndRemoved     EndKind = 3 // learnt that this incarnation was removed
+	EndJoinRefused EndKind = 4 // a member refused the join for good
+	EndJoinTimeout EndKind = 5 // not admitted within Config.JoinTimeout
+)
+
+// Ended tells how a node's membership ended: kind, who said so, when (on this node's clock), and the evidence in words.
+type Ended struct {
+	Kind   EndKind
+	By     peer.ID
+	At     time.Duration
+	Reason string
+}

@@ -1,0 +1,93 @@
+// View: the immutable snapshot of membership that everything else reads.
+
+package membership
+
+import (
+	"slices"
+
+	"github.com/kith-io/kith/peer"
+)
+
+// Member is one member as a View holds it. Roles is sorted and must not be changed.
+type Member struct {
+	ID       peer.ID
+	Status   Status
+	UpNumber uint32 // order of becoming Up; 0 until then; never reused
+	Roles    []string
+}
+
+// HasRole reports whether m has the role; every member has the empty role.
+func (m Member) HasRole(role string) bool {
+	return role == "" || slices.Contains(m.Roles, role)
+}
+
+// Accusation is one row entry of the reachability table: observer holds subject unreachable.
+type Accusation struct{ Observer, Subject peer.ID }
+
+// View is an immutable snapshot. A nil *View is an empty one to every method.
+type View struct {
+	Self      peer.ID
+	Seq       uint64 // grows by one with each view that this node publishes
+	ClusterID uint64 // random id of the cluster; zero before the node is a member
+	Birth     uint64 // birth of the cluster, the first eight bytes of every fence; zero before the node is a member
+	Hash      uint64 // digest of the gossiped state: equal on nodes that hold the same state ("view hash")
+	Members   []Member
+	// Unreachable holds the members that at least one observer marks unreachable, sorted; never Self.
+	Unreachable peer.Set
+	Accusations []Accusation // who accuses whom, sorted by observer then subject
+	Leader      peer.ID      // zero when there is none
+	Converged   bool         // this node can prove that all members have seen this state
+}
+
+// Member returns the member with exactly this identity.
+func (v *View) Member(id peer.ID) (Member, bool) {
+	if v == nil {
+		return Member{}, false
+	}
+	i, ok := slices.BinarySearchFunc(v.Members, id, func(m Member, id peer.ID) int { return m.ID.Compare(id) })
+	if !ok {
+		return Member{}, false
+	}
+	return v.Members[i], true
+}
+
+// SelfMember returns this node's own record; ok is false before it is admitted and after it is removed.
+func (v *View) SelfMember() (m Member, ok bool) {
+	if v == nil {
+		return Member{}, false
+	}
+	return v.Member(v.Self)
+}
+
+// Reachable reports whether no observer marks id unreachable.
+func (v *View) Reachable(id peer.ID) bool { return v == nil || !v.Unreachable.Has(id) }
+
+// CountUp returns how many members are Up.
+func (v *View) CountUp() int {
+	n := 0
+	if v != nil {
+		for _, m := range v.Members {
+			if m.Status == Up {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Oldest returns the member of the role with the lowest up-number among those Up or Leaving: the place of the
+// coordinator. ok is false when there is none.
+func (v *View) Oldest(role string) (oldest Member, ok bool) {
+	if v == nil {
+		return oldest, false
+	}
+	for _, m := range v.Members {
+		if (m.Status != Up && m.Status != Leaving) || m.UpNumber == 0 || !m.HasRole(role) {
+			continue
+		}
+		if !ok || m.UpNumber < oldest.UpNumber {
+			oldest, ok = m, true
+		}
+	}
+	return oldest, ok
+}

@@ -1,0 +1,178 @@
+// Node: steps the machines in a fixed order, routes control frames by kind, gathers their effects.
+
+package node
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+// ErrNotMine is returned by Handle for a kind that no machine of the node owns.
+var ErrNotMine = errors.New("node: frame kind of no machine")
+
+// ErrBadCommand is returned by Do for a command of no machine.
+var ErrBadCommand = errors.New("node: unknown command")
+
+// Config is the configuration of a node's machines.
+type Config struct {
+	Self       peer.ID
+	Seed       uint64 // of all randomness of this node
+	Membership membership.Config
+	Shard      shard.Config
+}
+
+// LeaveCommand leaves gracefully: what is hosted here is stopped and given back first, then the member leaves. Force
+// skips the first part, for when its time is over.
+type LeaveCommand struct{ Force bool }
+
+// Effects is what one step asks the rider to do, in this order: publish View, deliver Events, carry out Hosts, then
+// Routes, then send Mail. Everything is valid until the next verb.
+type Effects struct {
+	View        *membership.View
+	Events      []membership.Event
+	Hosts       []shard.HostOrder
+	Routes      []shard.RouteChange
+	Mail        []peer.Mail
+	TypeRefused []shard.TypeRefused
+	ShardEvents []shard.Event
+	Ended       *membership.Ended
+}
+
+// Node is one cluster node as a value. It is not safe for concurrent use.
+type Node struct {
+	members *membership.Machine
+	shards  *shard.Machine
+	now     time.Duration
+	leaving bool
+	left    bool
+	me      membership.Effects
+	se      shard.Effects
+}
+
+// New returns a node that has not joined anything yet.
+func New(cfg Config) *Node {
+	return &Node{
+		members: membership.New(cfg.Self, cfg.Membership, rand.New(rand.NewPCG(cfg.Seed, 1))),
+		shards:  shard.New(cfg.Self, cfg.Shard, rand.New(rand.NewPCG(cfg.Seed, 2))),
+	}
+}
+
+// Tick handles every deadline that has passed.
+func (n *Node) Tick(now time.Duration) {
+	n.now = now
+	n.members.Tick(now)
+	n.shards.Tick(now)
+}
+
+// Handle takes one control frame. An error means that the peer sent nonsense; nothing has changed.
+func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
+	n.now = now
+	switch kind.Room() {
+	case "membership":
+		return n.members.Handle(now, arrived, from, kind, body)
+	case "shard":
+		return n.shards.Handle(now, arrived, from, kind, body)
+	}
+	if kind == wire.KindHeartbeat || kind == wire.KindHeartbeatAck {
+		return n.members.Handle(now, arrived, from, kind, body)
+	}
+	return fmt.Errorf("%w: %s", ErrNotMine, kind)
+}
+
+// Do carries out a local wish: a membership.Command, a shard.Command or a LeaveCommand.
+func (n *Node) Do(now time.Duration, cmd any) error {
+	n.now = now
+	switch c := cmd.(type) {
+	case LeaveCommand:
+		return n.leave(c)
+	case membership.Command:
+		return n.members.Do(now, c)
+	case shard.Command:
+		return n.shards.Do(now, c)
+	}
+	return fmt.Errorf("%w: %T", ErrBadCommand, cmd)
+}
+
+func (n *Node) leave(c LeaveCommand) error {
+	if c.Force && !n.left {
+		n.left = true
+		return n.members.Do(n.now, membership.LeaveCommand{})
+	}
+	if n.leaving {
+		return nil
+	}
+	n.leaving = true
+	return n.shards.Do(n.now, shard.LeaveCommand{})
+}
+
+// Next returns the earliest deadline at which Tick has something to do.
+func (n *Node) Next() (deadline time.Duration, ok bool) {
+	deadline, ok = n.members.Next()
+	if d, some := n.shards.Next(); some && (!ok || d < deadline) {
+		return d, true
+	}
+	return deadline, ok
+}
+
+// Drain gathers the effects of the last verb. It runs the composition: a new view goes to sharding here, and a region
+// that has given everything back lets the member leave, whose own effects come out in the same Drain.
+func (n *Node) Drain(out *Effects) {
+	n.members.Drain(&n.me)
+	n.feed()
+	n.shards.Drain(&n.se)
+	if n.se.Drained && !n.left {
+		n.left = true
+		// A member that cannot leave (not admitted yet, or over) has ended or will: its own effects say so.
+		_ = n.members.Do(n.now, membership.LeaveCommand{})
+		n.merge(out, true)
+		keepBodies(out.Mail)
+		n.members.Drain(&n.me)
+		n.feed()
+		n.shards.Drain(&n.se)
+		n.merge(out, false)
+		return
+	}
+	n.merge(out, true)
+}
+
+func (n *Node) feed() {
+	if n.me.View != nil {
+		// A view is never refused.
+		_ = n.shards.Do(n.now, shard.ViewCommand{View: n.me.View})
+	}
+}
+
+// keepBodies copies mail bodies out of the machines' arenas, which the next verb reuses. Only a leave takes this way.
+func keepBodies(mail []peer.Mail) {
+	for i := range mail {
+		mail[i].Body = slices.Clone(mail[i].Body)
+	}
+}
+
+func (n *Node) merge(out *Effects, fresh bool) {
+	if fresh {
+		*out = Effects{Events: out.Events[:0], Hosts: out.Hosts[:0], Routes: out.Routes[:0], Mail: out.Mail[:0],
+			TypeRefused: out.TypeRefused[:0], ShardEvents: out.ShardEvents[:0]}
+	}
+	if n.me.View != nil {
+		out.View = n.me.View
+	}
+	if n.me.Ended != nil {
+		out.Ended = n.me.Ended
+	}
+	out.Events = append(out.Events, n.me.Events...)
+	out.Mail = append(out.Mail, n.me.Mail...)
+	out.Hosts = append(out.Hosts, n.se.Hosts...)
+	out.Routes = append(out.Routes, n.se.Routes...)
+	out.Mail = append(out.Mail, n.se.Mail...)
+	out.TypeRefused = append(out.TypeRefused, n.se.Refused...)
+	out.ShardEvents = append(out.ShardEvents, n.se.Events...)
+}

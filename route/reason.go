@@ -1,0 +1,112 @@
+// Delivery reasons and errors: why a message was not accepted, or an ask not answered. One sentinel per reason, the
+// same number on the wire.
+
+package route
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Reason is why an envelope or an ask failed, as replies and refusals carry it. Zero is success.
+type Reason uint16
+
+// The reasons. Numbers stand on the wire and are never reused.
+const (
+	OK            Reason = 0
+	NotOwner      Reason = 1  // the receiver does not own the shard under that fence
+	NotRegistered Reason = 2  // the receiver has not registered the type
+	MailboxFull   Reason = 3  // the entity's mailbox, or the node's budget for mailboxes, is full
+	HandlerFailed Reason = 4  // Receive returned an error; the payload of the reply is its text
+	HandlerPanic  Reason = 5  // Receive panicked
+	TimedOut      Reason = 6  // no answer within the time limit
+	PeerLost      Reason = 7  // the connection or the node was lost before an answer came
+	LinkFull      Reason = 8  // the link to the owner is over its bound
+	ParkFull      Reason = 9  // the shard's parking queue is full
+	Stopped       Reason = 10 // the node is stopping or has stopped
+	TooLarge      Reason = 11 // payload over the limit
+	BadID         Reason = 12 // entity id empty or too long
+	NoReply       Reason = 13 // Receive returned without a reply or a detach
+	Suspended     Reason = 14 // the node has suspended itself
+	BadPayload    Reason = 15 // a codec refused the payload
+	ShardStopping Reason = 16 // the shard is being stopped at its owner
+	AsksFull      Reason = 17 // too many asks under way on this node
+	reasonCount          = 18
+)
+
+// One error per reason; match with errors.Is. What is returned wraps them with the peer, the bound or the id.
+var (
+	ErrNotOwner      = errors.New("kith: not the owner under that fence")
+	ErrNotRegistered = errors.New("kith: type not registered at the receiver")
+	ErrMailboxFull   = errors.New("kith: mailbox full")
+	ErrHandler       = errors.New("kith: handler returned an error")
+	ErrPanic         = errors.New("kith: handler panicked")
+	ErrTimeout       = errors.New("kith: no answer in time")
+	ErrPeerLost      = errors.New("kith: peer lost before it answered")
+	ErrLinkFull      = errors.New("kith: link full")
+	ErrParkFull      = errors.New("kith: parking queue full")
+	ErrStopped       = errors.New("kith: node stopped")
+	ErrTooLarge      = errors.New("kith: payload too large")
+	ErrBadID         = errors.New("kith: bad entity id")
+	ErrNoReply       = errors.New("kith: handler gave no reply")
+	ErrSuspended     = errors.New("kith: node suspended")
+	ErrBadPayload    = errors.New("kith: payload refused by codec")
+	ErrShardStopping = errors.New("kith: shard is stopping")
+	ErrAsksFull      = errors.New("kith: too many asks under way")
+)
+
+var reasonErrs = [reasonCount]error{
+	NotOwner: ErrNotOwner, NotRegistered: ErrNotRegistered, MailboxFull: ErrMailboxFull, HandlerFailed: ErrHandler,
+	HandlerPanic: ErrPanic, TimedOut: ErrTimeout, PeerLost: ErrPeerLost, LinkFull: ErrLinkFull, ParkFull: ErrParkFull,
+	Stopped: ErrStopped, TooLarge: ErrTooLarge, BadID: ErrBadID, NoReply: ErrNoReply, Suspended: ErrSuspended,
+	BadPayload: ErrBadPayload, ShardStopping: ErrShardStopping, AsksFull: ErrAsksFull,
+}
+
+var reasonNames = [reasonCount]string{
+	OK: "ok", NotOwner: "not-owner", NotRegistered: "not-registered", MailboxFull: "mailbox-full",
+	HandlerFailed: "handler-failed", HandlerPanic: "handler-panic", TimedOut: "timed-out", PeerLost: "peer-lost",
+	LinkFull: "link-full", ParkFull: "park-full", Stopped: "stopped", TooLarge: "too-large", BadID: "bad-id",
+	NoReply: "no-reply", Suspended: "suspended", BadPayload: "bad-payload", ShardStopping: "shard-stopping",
+	AsksFull: "asks-full",
+}
+
+// Known reports whether r is a reason of this version.
+func (r Reason) Known() bool { return r < reasonCount }
+
+// String names the reason as logs and counters do.
+func (r Reason) String() string {
+	if r.Known() {
+		return reasonNames[r]
+	}
+	return fmt.Sprintf("reason-%d", uint16(r))
+}
+
+// Err returns the sentinel of r, nil for OK. The text of a HandlerFailed answer is wrapped by ReplyError.
+func (r Reason) Err() error {
+	if r.Known() {
+		return reasonErrs[r]
+	}
+	return fmt.Errorf("kith: unknown delivery reason %d", uint16(r))
+}
+
+// ReplyError returns the error of an answer with reason r and text, which may be empty.
+func ReplyError(r Reason, text []byte) error {
+	if err := r.Err(); err == nil || len(text) == 0 {
+		return err
+	} else {
+		return fmt.Errorf("%w: %s", err, text)
+	}
+}
+
+// ReasonOf returns the reason whose sentinel err wraps, or OK for nil and HandlerFailed for any other error.
+func ReasonOf(err error) Reason {
+	if err == nil {
+		return OK
+	}
+	for r := Reason(1); r < reasonCount; r++ {
+		if errors.Is(err, reasonErrs[r]) {
+			return r
+		}
+	}
+	return HandlerFailed
+}

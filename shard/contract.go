@@ -1,0 +1,134 @@
+// The shapes that others see of the sharding machine: settings, commands that go in, effects that come out.
+
+package shard
+
+import (
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+)
+
+// Settings is what all nodes must agree on about a type.
+type Settings struct {
+	Name   string
+	Shards uint32
+	Role   string
+}
+
+// ID returns the type's hash.
+func (s Settings) ID() route.TypeID { return route.TypeOf(s.Name) }
+
+// Command is an input from the node itself: one of ViewCommand, RegisterCommand, WantCommand, StoppedCommand,
+// RefusedCommand, LeaveCommand.
+type Command interface{ command() }
+
+// ViewCommand brings a new membership snapshot. The composition sends it whenever membership published one.
+type ViewCommand struct{ View *membership.View }
+
+// RegisterCommand makes a type known on this node: it hosts shards when this member has the type's role, and routes in
+// any case. Errors: ErrTypeExists, ErrHashCollision, ErrSettingsDiffer.
+type RegisterCommand struct{ Settings Settings }
+
+// WantCommand asks for the homes of shards whose route is unknown here. Repeating it is harmless.
+type WantCommand struct {
+	Type   route.TypeID
+	Shards []route.ShardID
+}
+
+// StoppedCommand confirms that this node has stopped every entity of a shard, as a HostOrder asked.
+type StoppedCommand struct {
+	Type  route.TypeID
+	Shard route.ShardID
+	Fence route.Fence
+}
+
+// RefusedCommand says that a receiver refused an envelope sent under this fence as not its owner: if the route still
+// stands under it, it is forgotten and asked for again.
+type RefusedCommand struct {
+	Type  route.TypeID
+	Shard route.ShardID
+	Term  uint32
+	Epoch uint32
+}
+
+// LeaveCommand gives back everything hosted here: no new shards come, each is stopped and confirmed. Effects.Drained
+// tells when nothing is left.
+type LeaveCommand struct{}
+
+func (ViewCommand) command()     {}
+func (RegisterCommand) command() {}
+func (WantCommand) command()     {}
+func (StoppedCommand) command()  {}
+func (RefusedCommand) command()  {}
+func (LeaveCommand) command()    {}
+
+// RouteState is what a region knows of a shard's home.
+type RouteState uint8
+
+// The states of a route.
+const (
+	RouteUnknown RouteState = 0 // park, and ask for the home
+	RouteLocal   RouteState = 1 // lives here under Fence
+	RouteRemote  RouteState = 2 // lives at Home under Fence
+)
+
+// RouteChange tells the data plane that a shard's route is now this.
+type RouteChange struct {
+	Type  route.TypeID
+	Shard route.ShardID
+	State RouteState
+	Home  peer.ID
+	Fence route.Fence
+}
+
+// HostOrder tells the rider to make a shard live here under Fence, or (Stop) to stop its entities and answer with
+// StoppedCommand. Abandon, with Stop, means that the shard is lost already (this node was downed): stop without
+// waiting and without an answer.
+type HostOrder struct {
+	Type    route.TypeID
+	Shard   route.ShardID
+	Fence   route.Fence
+	Stop    bool
+	Abandon bool
+}
+
+// Effects is what one or more verbs ask the rider to do. The rider carries out Hosts, then Routes, each in order, and
+// only then sends Mail: a ShardsStarted in Mail speaks of shards that Hosts has started. Slices and bodies are valid
+// until the next verb.
+type Effects struct {
+	Hosts   []HostOrder
+	Routes  []RouteChange
+	Mail    []peer.Mail
+	Refused []TypeRefused // registrations that the coordinator refused
+	Drained bool          // LeaveCommand is done; set once
+	Events  []Event
+}
+
+// TypeRefused says that a type cannot be used on this node: another node registered it with other settings.
+type TypeRefused struct {
+	Type route.TypeID
+	Err  error
+}
+
+// EventKind says what happened in sharding.
+type EventKind uint8
+
+// The kinds of sharding event.
+const (
+	CoordinatorStarted EventKind = 1 // this node collects reports for Type under Term
+	CoordinatorReady   EventKind = 2 // all reports are in: it allocates
+	CoordinatorStopped EventKind = 3 // another node coordinates now
+	ShardAllocated     EventKind = 4 // Shard was given to Home under Fence
+	ShardReleased      EventKind = 5 // Shard has no home
+	StaleRefused       EventKind = 6 // an order or report of a lower term or fence was refused
+)
+
+// Event is one fact about sharding, for logs, checkers and people.
+type Event struct {
+	Kind  EventKind
+	Type  route.TypeID
+	Shard route.ShardID
+	Term  uint32
+	Home  peer.ID
+	Fence route.Fence
+}

@@ -1,0 +1,157 @@
+// Envelope, reply, marker and credit: the frames of the data plane, encoded in place and parsed as views.
+
+package wire
+
+import "encoding/binary"
+
+// Flags of an envelope.
+const (
+	FlagAsk    uint8 = 1 << 0 // Corr holds a correlation; an answer is wanted
+	FlagParked uint8 = 1 << 1 // was parked before it was sent: never refused for a full mailbox
+	flagsKnown       = FlagAsk | FlagParked
+)
+
+// Envelope is one message to one entity. ID and Payload are views into the frame.
+//
+//	offset 0  u32 size, u8 kind, u8 flags, u16 length of the id      (frame header)
+//	       8  u32 type    hash of the type's name
+//	      12  u32 shard
+//	      16  u32 term    short fence: with the connection's cluster birth it is the fence
+//	      20  u32 epoch
+//	      24  u64 correlation: zero for a tell
+//	      32  id, then payload to the end
+type Envelope struct {
+	Flags       uint8
+	Type, Shard uint32
+	Term, Epoch uint32
+	Corr        uint64
+	ID, Payload []byte
+}
+
+// SizeEnvelope returns the bytes of an envelope frame.
+func SizeEnvelope(idLen, payloadLen int) int { return EnvelopeSize + idLen + payloadLen }
+
+// PutEnvelope writes an envelope frame into b, which has exactly SizeEnvelope bytes. The id is given as a string so
+// that callers need not convert; e.ID is ignored.
+func PutEnvelope(b []byte, e *Envelope, id string) {
+	_ = b[31]
+	binary.LittleEndian.PutUint32(b, uint32(len(b)))
+	b[4], b[5] = byte(KindEnvelope), e.Flags
+	binary.LittleEndian.PutUint16(b[6:], uint16(len(id)))
+	binary.LittleEndian.PutUint32(b[8:], e.Type)
+	binary.LittleEndian.PutUint32(b[12:], e.Shard)
+	binary.LittleEndian.PutUint32(b[16:], e.Term)
+	binary.LittleEndian.PutUint32(b[20:], e.Epoch)
+	binary.LittleEndian.PutUint64(b[24:], e.Corr)
+	n := copy(b[32:], id)
+	copy(b[32+n:], e.Payload)
+}
+
+// AppendEnvelope appends an envelope frame.
+func AppendEnvelope(dst []byte, e *Envelope) []byte {
+	at := len(dst)
+	var h [EnvelopeSize]byte
+	dst = append(append(append(dst, h[:]...), e.ID...), e.Payload...)
+	f := dst[at:]
+	binary.LittleEndian.PutUint32(f, uint32(len(f)))
+	f[4], f[5] = byte(KindEnvelope), e.Flags
+	binary.LittleEndian.PutUint16(f[6:], uint16(len(e.ID)))
+	binary.LittleEndian.PutUint32(f[8:], e.Type)
+	binary.LittleEndian.PutUint32(f[12:], e.Shard)
+	binary.LittleEndian.PutUint32(f[16:], e.Term)
+	binary.LittleEndian.PutUint32(f[20:], e.Epoch)
+	binary.LittleEndian.PutUint64(f[24:], e.Corr)
+	return dst
+}
+
+// ParseEnvelope reads a whole envelope frame into e, whose ID and Payload then point into the frame.
+func ParseEnvelope(f []byte, e *Envelope) error {
+	if len(f) < EnvelopeSize {
+		return &Error{KindEnvelope, len(f), ErrTruncated}
+	}
+	n := int(binary.LittleEndian.Uint16(f[6:]))
+	if n == 0 || n > MaxIDSize || n > len(f)-EnvelopeSize || f[5]&^flagsKnown != 0 {
+		return envelopeError(f, n)
+	}
+	e.Flags = f[5]
+	e.Type = binary.LittleEndian.Uint32(f[8:])
+	e.Shard = binary.LittleEndian.Uint32(f[12:])
+	e.Term = binary.LittleEndian.Uint32(f[16:])
+	e.Epoch = binary.LittleEndian.Uint32(f[20:])
+	e.Corr = binary.LittleEndian.Uint64(f[24:])
+	e.ID = f[EnvelopeSize : EnvelopeSize+n : EnvelopeSize+n]
+	e.Payload = f[EnvelopeSize+n:]
+	return nil
+}
+
+func envelopeError(f []byte, n int) error {
+	switch {
+	case f[5]&^flagsKnown != 0:
+		return &Error{KindEnvelope, 5, ErrBadValue}
+	case n == 0:
+		return &Error{KindEnvelope, 6, ErrTooSmall}
+	case n > MaxIDSize:
+		return &Error{KindEnvelope, 6, ErrTooLarge}
+	}
+	return &Error{KindEnvelope, len(f), ErrTruncated}
+}
+
+// PutReply writes a reply frame into b, which has exactly ReplySize + len(payload) bytes. Status zero is success,
+// any other is a delivery reason (package route) and the payload is its text.
+//
+//	offset 0  u32 size, u8 kind, u8 flags, u16 status      (frame header)
+//	       8  u64 correlation
+//	      16  payload
+func PutReply(b []byte, status uint16, corr uint64, payload []byte) {
+	_ = b[15]
+	binary.LittleEndian.PutUint32(b, uint32(len(b)))
+	b[4], b[5] = byte(KindReply), 0
+	binary.LittleEndian.PutUint16(b[6:], status)
+	binary.LittleEndian.PutUint64(b[8:], corr)
+	copy(b[16:], payload)
+}
+
+// ParseReply reads a whole reply frame; payload is a view.
+func ParseReply(f []byte) (status uint16, corr uint64, payload []byte, err error) {
+	if len(f) < ReplySize {
+		return 0, 0, nil, &Error{KindReply, len(f), ErrTruncated}
+	}
+	return binary.LittleEndian.Uint16(f[6:]), binary.LittleEndian.Uint64(f[8:]), f[ReplySize:], nil
+}
+
+// Credit tells a sender how much of one of its data connections has been consumed.
+type Credit struct {
+	Lane       uint16 // which data connection of the peer pair
+	Generation uint32 // of that connection, chosen by the sender in its hello
+	Consumed   uint64 // running total of bytes since the connection began
+}
+
+// AppendCredit appends the body of a credit frame (14 bytes).
+func AppendCredit(dst []byte, c Credit) []byte {
+	return AppendU64(AppendU32(AppendU16(dst, c.Lane), c.Generation), c.Consumed)
+}
+
+// ParseCredit reads the body of a credit frame.
+func ParseCredit(body []byte) (Credit, error) {
+	r := NewReader(KindCredit, body)
+	c := Credit{r.U16(), r.U32(), r.U64()}
+	return c, r.Done()
+}
+
+// Marker stands on a data connection behind the last envelope of a shard before a move.
+type Marker struct {
+	Type, Shard uint32
+	Term, Seq   uint32 // number of the move
+}
+
+// AppendMarker appends the body of a marker frame (16 bytes).
+func AppendMarker(dst []byte, m Marker) []byte {
+	return AppendU32(AppendU32(AppendU32(AppendU32(dst, m.Type), m.Shard), m.Term), m.Seq)
+}
+
+// ParseMarker reads the body of a marker frame.
+func ParseMarker(body []byte) (Marker, error) {
+	r := NewReader(KindMarker, body)
+	m := Marker{r.U32(), r.U32(), r.U32(), r.U32()}
+	return m, r.Done()
+}

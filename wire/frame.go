@@ -1,0 +1,89 @@
+// Frames: the eight-byte header, appending a frame, and splitting a stream of bytes into frames.
+
+package wire
+
+import "encoding/binary"
+
+// Sizes and limits. MaxFrame values come from the configuration; these are the protocol's own bounds.
+const (
+	HeaderSize      = 8         // bytes of a frame header
+	EnvelopeSize    = 32        // bytes of an envelope header, the frame header included
+	ReplySize       = 16        // bytes of a reply header, the frame header included
+	MaxIDSize       = 1024      // longest entity id, bytes
+	DefaultMaxFrame = 1 << 20   // default limit of a data frame, bytes
+	MaxControlFrame = 8 << 20   // limit of a control frame, bytes (a full state of 10,000 members fits)
+	MinFrameLimit   = 4096      // least configurable frame limit
+	MaxFrameLimit   = 256 << 20 // largest configurable frame limit
+)
+
+// Header is the decoded frame header.
+type Header struct {
+	Size  uint32 // of the whole frame, header included
+	Kind  Kind
+	Flags uint8
+	Aux   uint16
+}
+
+// PutHeader writes a frame header into b, which has at least HeaderSize bytes.
+func PutHeader(b []byte, h Header) {
+	_ = b[7]
+	binary.LittleEndian.PutUint32(b, h.Size)
+	b[4], b[5] = byte(h.Kind), h.Flags
+	binary.LittleEndian.PutUint16(b[6:], h.Aux)
+}
+
+// ParseHeader reads the header of a frame that has at least HeaderSize bytes.
+func ParseHeader(b []byte) Header {
+	_ = b[7]
+	return Header{binary.LittleEndian.Uint32(b), Kind(b[4]), b[5], binary.LittleEndian.Uint16(b[6:])}
+}
+
+// AppendFrame appends a whole frame with the given body.
+func AppendFrame(dst []byte, k Kind, flags uint8, aux uint16, body []byte) []byte {
+	dst, at := BeginFrame(dst, k, flags, aux)
+	dst = append(dst, body...)
+	EndFrame(dst, at)
+	return dst
+}
+
+// BeginFrame appends a header whose size is filled in by EndFrame, and returns where the frame starts.
+func BeginFrame(dst []byte, k Kind, flags uint8, aux uint16) ([]byte, int) {
+	at := len(dst)
+	var h [HeaderSize]byte
+	PutHeader(h[:], Header{Kind: k, Flags: flags, Aux: aux})
+	return append(dst, h[:]...), at
+}
+
+// EndFrame writes the size of the frame that began at offset at and ends at the end of dst.
+func EndFrame(dst []byte, at int) { binary.LittleEndian.PutUint32(dst[at:], uint32(len(dst)-at)) }
+
+// Split returns the first whole frame of b as a view and its size. A frame that is not whole yet gives n = 0 and no
+// error. An error means that the stream is beyond repair: unknown kind, wrong lane, size out of bounds.
+func Split(b []byte, lane Lane, limit int) (frame []byte, n int, err error) {
+	if len(b) < HeaderSize {
+		return nil, 0, nil
+	}
+	size, k := binary.LittleEndian.Uint32(b), Kind(b[4])
+	if uint64(size) > uint64(limit) || size < HeaderSize || kinds[k].lane != lane || kinds[k].name == "" {
+		return nil, 0, splitError(size, k, lane, limit)
+	}
+	if uint64(len(b)) < uint64(size) {
+		return nil, 0, nil
+	}
+	return b[:size:size], int(size), nil
+}
+
+func splitError(size uint32, k Kind, lane Lane, limit int) error {
+	switch {
+	case !k.Known():
+		return &Error{k, 4, ErrBadKind}
+	case k.Lane() != lane:
+		return &Error{k, 4, ErrBadLane}
+	case size < HeaderSize:
+		return &Error{k, 0, ErrTooSmall}
+	}
+	return &Error{k, 0, ErrTooLarge}
+}
+
+// Body returns the body of a whole frame as a view.
+func Body(frame []byte) []byte { return frame[HeaderSize:] }
