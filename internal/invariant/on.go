@@ -1,0 +1,8 @@
+// Enabled under the race detector and the build tag invariants.
+
+//go:build race || invariants
+
+package invariant
+
+// Enabled tells whether checks that walk whole structures run: under the race detector or the build tag invariants.
+const Enabled = true

@@ -1,0 +1,83 @@
+// Double: two byte buffers, one gathering while the other is being written out.
+
+package ringbuf
+
+import "github.com/kith-io/kith/internal/invariant"
+
+// DoubleClass is the size in bytes with which a side of a Double starts; it doubles from there up to the limit.
+const DoubleClass = 16 << 10
+
+// Double gathers bytes for one flusher. Writers reserve spans on the write side; the flusher takes everything gathered
+// with one Swap and writes it out while the other side gathers. It is not locked: whoever owns it holds its link's lock
+// around every call. At most Limit bytes are gathered, and at most twice that is held. The zero value with Limit set is
+// ready; a limit of zero admits nothing. Limit must not change while bytes are held.
+type Double struct {
+	// Limit is the most bytes that the write side may hold.
+	Limit int
+
+	side []byte // gathering; its capacity never exceeds Limit, so the fast path of Reserve needs no second test
+	out  []byte // handed to the flusher by the last Swap
+}
+
+// NewDouble returns an empty Double that gathers at most limit bytes and holds no memory yet.
+func NewDouble(limit int) *Double { return &Double{Limit: limit} }
+
+// Reserve appends n bytes (n not negative) to the write side and returns that span, which the caller fills before it
+// gives up the lock: what it held before is arbitrary. The span is void after the next call of any method. ErrFull, and
+// no change, when the write side would exceed Limit.
+func (d *Double) Reserve(n int) ([]byte, error) {
+	at := len(d.side)
+	if n > cap(d.side)-at {
+		return d.reserveSlow(n)
+	}
+	d.side = d.side[:at+n]
+	return d.side[at:], nil
+}
+
+//go:noinline
+func (d *Double) reserveSlow(n int) ([]byte, error) {
+	at := len(d.side)
+	if n > d.Limit-at {
+		return nil, ErrFull
+	}
+	size := max(cap(d.side), DoubleClass)
+	for size < at+n && size <= d.Limit/2 {
+		size *= 2
+	}
+	if size < at+n || size > d.Limit {
+		size = d.Limit
+	}
+	grown := make([]byte, at+n, size)
+	copy(grown, d.side)
+	d.side = grown
+	return grown[at:], nil
+}
+
+// Len returns the number of bytes gathered since the last Swap.
+func (d *Double) Len() int { return len(d.side) }
+
+// Room returns how many bytes can still be reserved before ErrFull.
+func (d *Double) Room() int { return max(d.Limit-len(d.side), 0) }
+
+// Swap returns the gathered bytes, in order, and starts gathering anew in the buffer that the Swap before this one
+// handed out: the flusher must be done with that one. The returned bytes stay untouched until the next Swap.
+func (d *Double) Swap() []byte {
+	full := d.side
+	d.side, d.out = d.out[:0], full
+	return full[:len(full):len(full)]
+}
+
+// Trim gives both buffers back to the collector when nothing is gathered, and otherwise does nothing. Bytes handed out
+// by Swap stay valid for whoever still holds them.
+func (d *Double) Trim() {
+	if len(d.side) == 0 {
+		d.side, d.out = nil, nil
+	}
+}
+
+// Held returns the memory of both buffers in bytes.
+func (d *Double) Held() int {
+	held := cap(d.side) + cap(d.out)
+	invariant.Check(cap(d.side) <= d.Limit, "ringbuf: Double.Limit was lowered under its buffer")
+	return held
+}
