@@ -13,14 +13,19 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// MaxHostSize is the longest host name, in bytes (the bound of DNS).
-const MaxHostSize = 253
+const (
+	// MaxHostSize is the longest host name, in bytes (the bound of DNS).
+	MaxHostSize = 253
+	// MaxZoneSize is the longest zone of an IPv6 address, in bytes.
+	MaxZoneSize = 64
+)
 
 // ErrBadAddr is returned for text that is not host:port with a valid host and a port from 1 to 65535.
 var ErrBadAddr = errors.New("peer: bad address")
 
 // Addr is a host (an IP or a name) and a port. It is comparable; the zero value is no address. IPs order numerically
-// and before names, names by bytes; then by port. An IPv4-mapped IPv6 address is the IPv4 address.
+// and before names, names by bytes; then by port. One place has one Addr: an IPv4-mapped IPv6 address is the IPv4
+// address, names are lower case and without the dot that ends a full DNS name.
 type Addr struct {
 	ip   netip.Addr
 	host string
@@ -32,8 +37,13 @@ func MakeAddr(host string, port uint16) (Addr, error) {
 	if port == 0 {
 		return Addr{}, fmt.Errorf("%w: port 0 in %q", ErrBadAddr, host)
 	}
+	host = strings.TrimSuffix(host, ".")
 	if ip, err := netip.ParseAddr(host); err == nil {
-		return Addr{ip: ip.Unmap(), port: port}, nil
+		ip = ip.Unmap()
+		if zone := ip.Zone(); zone != "" && (len(zone) > MaxZoneSize || checkHost(zone) != nil) {
+			return Addr{}, fmt.Errorf("%w: zone %q", ErrBadAddr, zone)
+		}
+		return Addr{ip: ip, port: port}, nil
 	}
 	if err := checkHost(host); err != nil {
 		return Addr{}, err
@@ -41,9 +51,13 @@ func MakeAddr(host string, port uint16) (Addr, error) {
 	return Addr{host: strings.ToLower(host), port: port}, nil
 }
 
+// checkHost accepts letters, digits, hyphens and underscores in labels that are not empty, with dots between them.
 func checkHost(host string) error {
 	if host == "" || len(host) > MaxHostSize {
 		return fmt.Errorf("%w: host of %d bytes", ErrBadAddr, len(host))
+	}
+	if host[0] == '.' || host[len(host)-1] == '.' || strings.Contains(host, "..") {
+		return fmt.Errorf("%w: empty label in host %q", ErrBadAddr, host)
 	}
 	for i := 0; i < len(host); i++ {
 		c := host[i]
@@ -159,7 +173,8 @@ func AppendAddr(b []byte, a Addr) []byte {
 	return wire.AppendU16(b, a.port)
 }
 
-// ReadAddr reads what AppendAddr wrote. Errors stay in r.
+// ReadAddr reads what AppendAddr wrote, and only that: every address has one encoding. Errors stay in r, and the result
+// is then no address.
 func ReadAddr(r *wire.Reader) Addr {
 	var a Addr
 	switch r.U8() {
@@ -173,11 +188,14 @@ func ReadAddr(r *wire.Reader) Addr {
 		if v := r.Fixed(16); v != nil {
 			a.ip = netip.AddrFrom16([16]byte(v))
 		}
-		if zone := r.String(64); zone != "" {
+		if zone := r.String(MaxZoneSize); zone != "" {
+			if checkHost(zone) != nil {
+				r.Fail(wire.ErrBadValue)
+			}
 			a.ip = a.ip.WithZone(zone)
 		}
 		if a.ip.Is4In6() {
-			r.Fail(wire.ErrBadValue)
+			r.Fail(wire.ErrBadValue) // its one encoding is the IPv4 address
 		}
 	case 1:
 		a.host = r.String(MaxHostSize)
@@ -205,8 +223,17 @@ func isIP(s string) bool {
 // AppendID appends the wire form of id: address, incarnation.
 func AppendID(b []byte, id ID) []byte { return wire.AppendU64(AppendAddr(b, id.Addr), id.Inc) }
 
-// ReadID reads what AppendID wrote. Errors stay in r.
-func ReadID(r *wire.Reader) ID { return ID{ReadAddr(r), r.U64()} }
+// ReadID reads what AppendID wrote. Errors stay in r: ErrBadValue for an incarnation of no address.
+func ReadID(r *wire.Reader) ID {
+	id := ID{ReadAddr(r), r.U64()}
+	if id.Addr.IsZero() && id.Inc != 0 {
+		r.Fail(wire.ErrBadValue)
+	}
+	if r.Err() != nil {
+		return ID{}
+	}
+	return id
+}
 
 // MinIDSize is the fewest bytes of an encoded ID, for Reader.Count.
 const MinIDSize = 9

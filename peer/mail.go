@@ -2,7 +2,10 @@
 
 package peer
 
-import "github.com/kith-io/kith/wire"
+import (
+	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/wire"
+)
 
 // Mail is a control message to one node. To.Inc zero means whoever is at the address (a contact point whose
 // incarnation is not known yet). Body is encoded by the machine; it is a view into the Effects' arena and valid until
@@ -20,15 +23,13 @@ type Arena struct{ buf []byte }
 // Reset forgets all bodies; views handed out before are void.
 func (a *Arena) Reset() { a.buf = a.buf[:0] }
 
-// Begin returns the buffer to append a body to; pass the result to End.
+// Begin returns the buffer to append a body to; pass the result to End before the next Begin.
 func (a *Arena) Begin() []byte { return a.buf }
 
 // End takes the buffer that grew from Begin and returns the appended body as a view.
 func (a *Arena) End(b []byte) []byte {
 	at := len(a.buf)
-	if at > len(b) {
-		at = 0
-	}
+	invariant.Check(at <= len(b), "peer: Arena.End without its Begin")
 	a.buf = b
 	return b[at:len(b):len(b)]
 }

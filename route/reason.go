@@ -91,14 +91,15 @@ func (r Reason) Err() error {
 
 // ReplyError returns the error of an answer with reason r and text, which may be empty.
 func ReplyError(r Reason, text []byte) error {
-	if err := r.Err(); err == nil || len(text) == 0 {
+	err := r.Err()
+	if err == nil || len(text) == 0 {
 		return err
-	} else {
-		return fmt.Errorf("%w: %s", err, text)
 	}
+	return fmt.Errorf("%w: %s", err, text)
 }
 
-// ReasonOf returns the reason whose sentinel err wraps, or OK for nil and HandlerFailed for any other error.
+// ReasonOf returns the reason whose sentinel err wraps (the lowest number, if several), or OK for nil and HandlerFailed
+// for any other error.
 func ReasonOf(err error) Reason {
 	if err == nil {
 		return OK

@@ -8,7 +8,8 @@ import "encoding/binary"
 const (
 	FlagAsk    uint8 = 1 << 0 // Corr holds a correlation; an answer is wanted
 	FlagParked uint8 = 1 << 1 // was parked before it was sent: never refused for a full mailbox
-	flagsKnown       = FlagAsk | FlagParked
+
+	flagsKnown = FlagAsk | FlagParked
 )
 
 // Envelope is one message to one entity. ID and Payload are views into the frame.
@@ -32,7 +33,8 @@ type Envelope struct {
 func SizeEnvelope(idLen, payloadLen int) int { return EnvelopeSize + idLen + payloadLen }
 
 // PutEnvelope writes an envelope frame into b, which has exactly SizeEnvelope bytes. The id is given as a string so
-// that callers need not convert; e.ID is ignored.
+// that callers need not convert; e.ID is ignored. The caller has checked that the id is not empty and not longer than
+// MaxIDSize.
 func PutEnvelope(b []byte, e *Envelope, id string) {
 	_ = b[31]
 	binary.LittleEndian.PutUint32(b, uint32(len(b)))
@@ -64,7 +66,8 @@ func AppendEnvelope(dst []byte, e *Envelope) []byte {
 	return dst
 }
 
-// ParseEnvelope reads a whole envelope frame into e, whose ID and Payload then point into the frame.
+// ParseEnvelope reads a whole envelope frame, as Split returned it, into e, whose ID and Payload then point into the
+// frame. On an error e is unchanged.
 func ParseEnvelope(f []byte, e *Envelope) error {
 	if len(f) < EnvelopeSize {
 		return &Error{KindEnvelope, len(f), ErrTruncated}
@@ -111,10 +114,13 @@ func PutReply(b []byte, status uint16, corr uint64, payload []byte) {
 	copy(b[16:], payload)
 }
 
-// ParseReply reads a whole reply frame; payload is a view.
+// ParseReply reads a whole reply frame, as Split returned it; payload is a view.
 func ParseReply(f []byte) (status uint16, corr uint64, payload []byte, err error) {
 	if len(f) < ReplySize {
 		return 0, 0, nil, &Error{KindReply, len(f), ErrTruncated}
+	}
+	if f[5] != 0 {
+		return 0, 0, nil, &Error{KindReply, 5, ErrBadValue}
 	}
 	return binary.LittleEndian.Uint16(f[6:]), binary.LittleEndian.Uint64(f[8:]), f[ReplySize:], nil
 }

@@ -58,13 +58,16 @@ func BeginFrame(dst []byte, k Kind, flags uint8, aux uint16) ([]byte, int) {
 func EndFrame(dst []byte, at int) { binary.LittleEndian.PutUint32(dst[at:], uint32(len(dst)-at)) }
 
 // Split returns the first whole frame of b as a view and its size. A frame that is not whole yet gives n = 0 and no
-// error. An error means that the stream is beyond repair: unknown kind, wrong lane, size out of bounds.
+// error. An error, always an *Error, means that the stream is beyond repair: unknown kind, wrong lane, size below the
+// header, over limit or over what its kind ever needs. It is found as soon as the header is there, so a caller never
+// waits for bytes that it will not accept. The frames of the hello count as control frames on both connections.
 func Split(b []byte, lane Lane, limit int) (frame []byte, n int, err error) {
 	if len(b) < HeaderSize {
 		return nil, 0, nil
 	}
 	size, k := binary.LittleEndian.Uint32(b), Kind(b[4])
-	if uint64(size) > uint64(limit) || size < HeaderSize || kinds[k].lane != lane || kinds[k].name == "" {
+	info := &kinds[k]
+	if uint64(size) > uint64(limit) || size-HeaderSize > info.most || info.lane != lane || info.most == 0 {
 		return nil, 0, splitError(size, k, lane, limit)
 	}
 	if uint64(len(b)) < uint64(size) {

@@ -71,30 +71,57 @@ func (l Lane) String() string {
 	return "control"
 }
 
+// Largest bodies in bytes, for kinds whose size does not depend on the cluster.
+const (
+	maxHello = 16 << 10      // what an unauthenticated peer may make us hold
+	maxAny   = MaxFrameLimit // bounded by the connection's own limit
+)
+
+// kindInfo is one row of the table. most is the largest body in bytes, at least one, so that a row that is not there
+// is told by its zero.
 type kindInfo struct {
 	name string
 	lane Lane
+	most uint32
 }
 
 var kinds = [256]kindInfo{
-	KindHello: {"hello", LaneControl}, KindHelloAck: {"hello-ack", LaneControl},
-	KindHelloRefuse: {"hello-refuse", LaneControl}, KindHeartbeat: {"heartbeat", LaneControl},
-	KindHeartbeatAck: {"heartbeat-ack", LaneControl}, KindCredit: {"credit", LaneControl},
-	KindRefused:  {"refused", LaneControl},
-	KindEnvelope: {"envelope", LaneData}, KindReply: {"reply", LaneData}, KindMarker: {"marker", LaneData},
-	KindJoinProbe: {"join-probe", LaneControl}, KindJoinProbeAck: {"join-probe-ack", LaneControl},
-	KindJoinProbeNak: {"join-probe-nak", LaneControl}, KindJoin: {"join", LaneControl},
-	KindWelcome: {"welcome", LaneControl}, KindJoinRefused: {"join-refused", LaneControl},
-	KindStatus: {"status", LaneControl}, KindVersion: {"version", LaneControl}, KindSeen: {"seen", LaneControl},
-	KindGossip: {"gossip", LaneControl}, KindExitDone: {"exit-done", LaneControl},
-	KindRemovedNote: {"removed-note", LaneControl},
-	KindRegister:    {"register", LaneControl}, KindRegisterAck: {"register-ack", LaneControl},
-	KindRegisterNak: {"register-nak", LaneControl}, KindAskHomes: {"ask-homes", LaneControl},
-	KindHomes: {"homes", LaneControl}, KindHostShards: {"host-shards", LaneControl},
-	KindShardsStarted: {"shards-started", LaneControl}, KindDrainRegion: {"drain-region", LaneControl},
-	KindStopShards: {"stop-shards", LaneControl}, KindShardsStopped: {"shards-stopped", LaneControl},
-	KindHomesGone: {"homes-gone", LaneControl}, KindHomesGoneAck: {"homes-gone-ack", LaneControl},
-	KindReportWanted: {"report-wanted", LaneControl}, KindDrainDone: {"drain-done", LaneControl},
+	KindHello:         {"hello", LaneControl, maxHello},
+	KindHelloAck:      {"hello-ack", LaneControl, maxHello},
+	KindHelloRefuse:   {"hello-refuse", LaneControl, maxHello},
+	KindHeartbeat:     {"heartbeat", LaneControl, 16},
+	KindHeartbeatAck:  {"heartbeat-ack", LaneControl, 24},
+	KindCredit:        {"credit", LaneControl, 14},
+	KindRefused:       {"refused", LaneControl, maxAny},
+	KindEnvelope:      {"envelope", LaneData, maxAny},
+	KindReply:         {"reply", LaneData, maxAny},
+	KindMarker:        {"marker", LaneData, 16},
+	KindJoinProbe:     {"join-probe", LaneControl, maxAny},
+	KindJoinProbeAck:  {"join-probe-ack", LaneControl, maxAny},
+	KindJoinProbeNak:  {"join-probe-nak", LaneControl, maxAny},
+	KindJoin:          {"join", LaneControl, maxAny},
+	KindWelcome:       {"welcome", LaneControl, maxAny},
+	KindJoinRefused:   {"join-refused", LaneControl, maxAny},
+	KindStatus:        {"status", LaneControl, maxAny},
+	KindVersion:       {"version", LaneControl, maxAny},
+	KindSeen:          {"seen", LaneControl, maxAny},
+	KindGossip:        {"gossip", LaneControl, maxAny},
+	KindExitDone:      {"exit-done", LaneControl, maxAny},
+	KindRemovedNote:   {"removed-note", LaneControl, maxAny},
+	KindRegister:      {"register", LaneControl, maxAny},
+	KindRegisterAck:   {"register-ack", LaneControl, maxAny},
+	KindRegisterNak:   {"register-nak", LaneControl, maxAny},
+	KindAskHomes:      {"ask-homes", LaneControl, maxAny},
+	KindHomes:         {"homes", LaneControl, maxAny},
+	KindHostShards:    {"host-shards", LaneControl, maxAny},
+	KindShardsStarted: {"shards-started", LaneControl, maxAny},
+	KindDrainRegion:   {"drain-region", LaneControl, maxAny},
+	KindStopShards:    {"stop-shards", LaneControl, maxAny},
+	KindShardsStopped: {"shards-stopped", LaneControl, maxAny},
+	KindHomesGone:     {"homes-gone", LaneControl, maxAny},
+	KindHomesGoneAck:  {"homes-gone-ack", LaneControl, maxAny},
+	KindReportWanted:  {"report-wanted", LaneControl, maxAny},
+	KindDrainDone:     {"drain-done", LaneControl, maxAny},
 }
 
 // Known reports whether k stands in the table.
@@ -117,6 +144,10 @@ func (k Kind) Room() string {
 	}
 	return "shard"
 }
+
+// MaxBody returns the largest body of a frame of kind k in bytes, 0 when k is not known; the limit of its connection
+// may be lower.
+func (k Kind) MaxBody() int { return int(kinds[k].most) }
 
 // String names the kind as traces print it.
 func (k Kind) String() string {

@@ -100,14 +100,15 @@ func (r *Reader) U64() uint64 {
 	return 0
 }
 
-// Uvarint reads a varint of at most ten bytes.
+// Uvarint reads a varint of at most ten bytes, in its shortest form: each number has one encoding, so that equal values
+// have equal bytes and digests.
 func (r *Reader) Uvarint() uint64 {
 	v, n := binary.Uvarint(r.b[r.off:])
 	if n == 0 {
 		r.Fail(ErrTruncated)
 		return 0
 	}
-	if n < 0 {
+	if n < 0 || n > 1 && r.b[r.off+n-1] == 0 {
 		r.Fail(ErrBadValue)
 		return 0
 	}
@@ -123,7 +124,7 @@ func (r *Reader) Count(least, limit int) int {
 	if r.err != nil {
 		return 0
 	}
-	if v > uint64(limit) {
+	if v > uint64(max(limit, 0)) {
 		r.off = at
 		r.Fail(ErrTooLarge)
 		return 0
