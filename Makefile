@@ -1,0 +1,54 @@
+# kith: everything a contributor runs. Needs Go and make, nothing else. `make` or `make help` lists the targets.
+
+GO       ?= go
+BIN      := bin
+DURATION ?=
+SEEDS    ?= 500
+FIRST    ?= 1
+FUZZTIME ?= 10s
+BENCH    ?= .
+PKG      ?= ./...
+ARGS     ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test race storm planted fuzz bench bench-e2e check build clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## run three nodes with demo entities and traffic; DURATION=20s ends by itself, without it Ctrl-C does
+	@$(BIN)/node dev $(if $(DURATION),--duration=$(DURATION)) $(ARGS)
+
+test: ## vet and run all tests, shuffled; needs no network beyond loopback
+	$(GO) vet ./...
+	$(GO) test -shuffle=on ./...
+
+race: ## run all tests under the race detector, with the costly invariant walks on
+	$(GO) test -race -shuffle=on ./...
+
+storm: build ## simulate SEEDS=500 hostile clusters from seed FIRST=1; a violation prints the seed that replays it
+	@$(BIN)/node storm --seeds=$(SEEDS) --first=$(FIRST) $(ARGS)
+
+planted: ## plant the listed bugs one by one and demand that a test or the storm catches each
+	@$(GO) run ./internal/planted $(ARGS)
+
+fuzz: ## run every fuzz target for FUZZTIME=10s; PKG=./wire picks packages
+	@GO="$(GO)" .ci/fuzz $(FUZZTIME) $(PKG)
+
+bench: ## run the Go benchmarks of the rooms; PKG=./wire and BENCH=Envelope pick some
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
+
+bench-e2e: build ## measure two real processes against raw TCP and bulk loopback of the same run
+	@$(BIN)/loadgen bench $(ARGS)
+
+check: ## formatting, vet and the rules of the house, in seconds
+	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "not gofmt clean:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) test -count=1 ./internal/house
+
+build: ## build bin/node and bin/loadgen
+	@mkdir -p $(BIN)
+	@$(GO) build -o $(BIN)/ ./cmd/...
+
+clean: ## remove what the targets made
+	rm -rf $(BIN) out
