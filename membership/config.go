@@ -1,0 +1,170 @@
+// Config of the membership machine: intervals, limits and probabilities, with their defaults and checks.
+
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Config holds the settings of one membership machine. The zero value of every field means its default, so the zero
+// Config is ready; Validate returns all faults at once. Durations are of the node's monotonic clock.
+type Config struct {
+	// Roles of this member, in any order, each of 1 to MaxRoleSize bytes; at most MaxRoles.
+	Roles []string
+
+	// SeedTimeout is how long the first seed looks for a cluster before it forms one (5 s).
+	SeedTimeout time.Duration
+	// ProbeInterval is how often seeds are asked again, and how often a join that got no answer is repeated (1 s).
+	ProbeInterval time.Duration
+	// JoinRetryAfter is how long one contact has to answer a join before all seeds are asked again (10 s).
+	JoinRetryAfter time.Duration
+	// JoinTimeout ends the node with EndJoinTimeout when it was not admitted by then. Zero: never (JOIN-2).
+	JoinTimeout time.Duration
+	// MinBirth is the highest birth of a cluster in which this node issued fences. A cluster that it forms gets a
+	// higher one, and it refuses to join a cluster with a lower one.
+	MinBirth uint64
+
+	// GossipInterval is the period of gossip rounds (1 s); three rounds each while fewer than half have seen (GOS-5).
+	GossipInterval time.Duration
+	// GossipTimeToLive is the age above which received gossip is dropped unread (2 s, GOS-7).
+	GossipTimeToLive time.Duration
+	// DifferentViewProbability is how often a round prefers a peer that has not seen this version (0.8, GOS-6).
+	DifferentViewProbability float64
+	// ReduceDifferentViewAbove is the cluster size above which that probability falls, to a tenth at three times
+	// this size (400).
+	ReduceDifferentViewAbove int
+	// PushInterval is the least time between two eager pushes of this node (50 ms).
+	PushInterval time.Duration
+	// PushFanout is how many peers that have not seen a change get it at once (3).
+	PushFanout int
+	// CompressAbove is the size in bytes from which a state is gzipped (1024).
+	CompressAbove int
+
+	// LeaderInterval is how often leader duties are looked at besides at every change (1 s).
+	LeaderInterval time.Duration
+	// ReaperInterval is how often verdicts of the failure detector become reachability records (1 s).
+	ReaperInterval time.Duration
+	// TombstoneRetention is how long removed incarnations are remembered (24 h). A node without contact to any
+	// member for half of it ends itself.
+	TombstoneRetention time.Duration
+	// ExitTimeout is how long an exiting node repeats that it is done before it ends unanswered (10 s).
+	ExitTimeout time.Duration
+
+	// HeartbeatInterval is the period of probes (1 s).
+	HeartbeatInterval time.Duration
+	// HeartbeatExpectedAfter is when a peer that never answered counts as heard once, so that silence from the
+	// start is detected (1 s).
+	HeartbeatExpectedAfter time.Duration
+	// AcceptablePause is the silence tolerated beyond the learnt rhythm (3 s).
+	AcceptablePause time.Duration
+	// Threshold is the phi at which a peer is unreachable (8; 12 is advised for clouds; from 1 to 16).
+	Threshold float64
+	// MinStdDeviation is the least deviation assumed of heartbeat intervals (100 ms).
+	MinStdDeviation time.Duration
+	// MaxSamples is how many heartbeat intervals are remembered per peer (1000).
+	MaxSamples int
+	// MonitoredBy is how many neighbours on the ring watch each node (5, FD-2).
+	MonitoredBy int
+}
+
+// Bounds of the protocol: what a state may hold at most.
+const (
+	MaxMembers    = 10_000 // members of one cluster; a join above is refused
+	MaxTombstones = 40_000 // removed incarnations remembered; the oldest of a full table go first
+	MaxRoles      = 32     // roles of one member
+	MaxRoleSize   = 128    // bytes of a role
+)
+
+func def[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// WithDefaults returns c with every zero field set to its default and the roles sorted and without repetitions.
+func (c Config) WithDefaults() Config {
+	c.Roles = slices.Clone(c.Roles)
+	slices.Sort(c.Roles)
+	c.Roles = slices.Compact(c.Roles)
+	def(&c.SeedTimeout, 5*time.Second)
+	def(&c.ProbeInterval, time.Second)
+	def(&c.JoinRetryAfter, 10*time.Second)
+	def(&c.GossipInterval, time.Second)
+	def(&c.GossipTimeToLive, 2*time.Second)
+	def(&c.DifferentViewProbability, 0.8)
+	def(&c.ReduceDifferentViewAbove, 400)
+	def(&c.PushInterval, 50*time.Millisecond)
+	def(&c.PushFanout, 3)
+	def(&c.CompressAbove, 1024)
+	def(&c.LeaderInterval, time.Second)
+	def(&c.ReaperInterval, time.Second)
+	def(&c.TombstoneRetention, 24*time.Hour)
+	def(&c.ExitTimeout, 10*time.Second)
+	def(&c.HeartbeatInterval, time.Second)
+	def(&c.HeartbeatExpectedAfter, time.Second)
+	def(&c.AcceptablePause, 3*time.Second)
+	def(&c.Threshold, 8)
+	def(&c.MinStdDeviation, 100*time.Millisecond)
+	def(&c.MaxSamples, 1000)
+	def(&c.MonitoredBy, 5)
+	return c
+}
+
+// Validate returns all faults of c, defaults applied, joined into one error, or nil.
+func (c Config) Validate() error {
+	c = c.WithDefaults()
+	var faults []error
+	fault := func(format string, a ...any) {
+		faults = append(faults, fmt.Errorf("membership config: "+format, a...))
+	}
+	for _, d := range []struct {
+		name string
+		v    time.Duration
+	}{
+		{"SeedTimeout", c.SeedTimeout}, {"ProbeInterval", c.ProbeInterval}, {"JoinRetryAfter", c.JoinRetryAfter},
+		{"GossipInterval", c.GossipInterval}, {"GossipTimeToLive", c.GossipTimeToLive},
+		{"PushInterval", c.PushInterval}, {"LeaderInterval", c.LeaderInterval},
+		{"ReaperInterval", c.ReaperInterval}, {"TombstoneRetention", c.TombstoneRetention},
+		{"ExitTimeout", c.ExitTimeout}, {"HeartbeatInterval", c.HeartbeatInterval},
+		{"HeartbeatExpectedAfter", c.HeartbeatExpectedAfter}, {"AcceptablePause", c.AcceptablePause},
+		{"MinStdDeviation", c.MinStdDeviation},
+	} {
+		if d.v < time.Millisecond {
+			fault("%s is %v, must be at least 1ms", d.name, d.v)
+		}
+	}
+	if c.JoinTimeout < 0 {
+		fault("JoinTimeout is %v, must not be negative", c.JoinTimeout)
+	}
+	if len(c.Roles) > MaxRoles {
+		fault("%d roles, at most %d", len(c.Roles), MaxRoles)
+	}
+	for _, r := range c.Roles {
+		if r == "" || len(r) > MaxRoleSize {
+			fault("role %q has %d bytes, must have 1 to %d", r, len(r), MaxRoleSize)
+		}
+	}
+	if p := c.DifferentViewProbability; !(p > 0 && p <= 1) {
+		fault("DifferentViewProbability is %v, must be above 0 and at most 1", p)
+	}
+	if !(c.Threshold >= 1 && c.Threshold <= 16) {
+		fault("Threshold is %v, must be from 1 to 16", c.Threshold)
+	}
+	for _, n := range []struct {
+		name          string
+		v, low, limit int
+	}{
+		{"ReduceDifferentViewAbove", c.ReduceDifferentViewAbove, 1, 1 << 20}, {"PushFanout", c.PushFanout, 1, 64},
+		{"CompressAbove", c.CompressAbove, 1, 1 << 30}, {"MaxSamples", c.MaxSamples, 2, 4096},
+		{"MonitoredBy", c.MonitoredBy, 1, MaxMembers},
+	} {
+		if n.v < n.low || n.v > n.limit {
+			fault("%s is %d, must be from %d to %d", n.name, n.v, n.low, n.limit)
+		}
+	}
+	return errors.Join(faults...)
+}
