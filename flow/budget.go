@@ -1,0 +1,33 @@
+// Budget: the bound on bytes that many values share.
+
+package flow
+
+// Budget bounds the bytes that all slots of a type, or of a node, may park together. A rider with threads makes Take
+// and Give safe for concurrent use, because slots have locks of their own; Pool is the plain one.
+type Budget interface {
+	// Take claims n bytes and reports whether the bound allowed it; if not, nothing changed.
+	Take(n int) bool
+	// Give returns n bytes that were taken.
+	Give(n int)
+}
+
+// Pool is a Budget for one thread. The zero value allows nothing.
+type Pool struct {
+	Limit int // most bytes that may be out at once
+	used  int
+}
+
+// Take claims n bytes (n not negative) and reports whether Limit allowed it.
+func (p *Pool) Take(n int) bool {
+	if n > p.Limit-p.used {
+		return false
+	}
+	p.used += n
+	return true
+}
+
+// Give returns n bytes.
+func (p *Pool) Give(n int) { p.used -= n }
+
+// Used returns how many bytes are out.
+func (p *Pool) Used() int { return p.used }

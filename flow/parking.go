@@ -1,0 +1,83 @@
+// Parking: the bounds that all slots of a type share, and the errors that name them.
+
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/ringbuf"
+	"github.com/kith-io/kith/route"
+)
+
+// Defaults of Parking.
+const (
+	DefaultParkRecords = 64 << 10
+	DefaultParkBytes   = 4 << 20
+	DefaultParkWait    = 30 * time.Second
+)
+
+// ErrOpen is returned by Park when the slot is open: the message goes to its home, not into the queue.
+var ErrOpen = errors.New("flow: slot is open")
+
+// ParkFullError says which bound of a parking queue is reached. errors.Is matches route.ErrParkFull.
+type ParkFullError struct {
+	Bound string // "messages of the shard", "bytes of the shard" or "bytes of all shards"
+	Limit int    // the bound; zero when the shared budget keeps it to itself
+}
+
+// Error names the bound.
+func (e *ParkFullError) Error() string {
+	if e.Limit == 0 {
+		return fmt.Sprintf("%v: %s", route.ErrParkFull, e.Bound)
+	}
+	return fmt.Sprintf("%v: %d %s", route.ErrParkFull, e.Limit, e.Bound)
+}
+
+// Unwrap returns route.ErrParkFull.
+func (e *ParkFullError) Unwrap() error { return route.ErrParkFull }
+
+// Parking is what the slots of one type have in common: bounds, time limit and the budget they share. It is immutable
+// and may be read by any number of slots at once; its errors are made once, so that refusing costs no allocation.
+type Parking struct {
+	records int
+	bytes   int
+	wait    time.Duration
+	budget  Budget
+
+	fullRecords, fullBytes, fullBudget error
+}
+
+// NewParking returns the bounds of a type's slots: at most records messages and bytes bytes in one slot (each message
+// counts its frame and ParkOverhead), wait as the longest time parked, and budget over all slots, nil for none. Zero
+// numbers mean the defaults.
+func NewParking(records, bytes int, wait time.Duration, budget Budget) *Parking {
+	p := &Parking{records: records, bytes: bytes, wait: wait, budget: budget}
+	if p.records <= 0 {
+		p.records = DefaultParkRecords
+	}
+	if p.bytes <= 0 {
+		p.bytes = DefaultParkBytes
+	}
+	if p.wait <= 0 {
+		p.wait = DefaultParkWait
+	}
+	p.fullRecords = &ParkFullError{"messages of the shard", p.records}
+	p.fullBytes = &ParkFullError{"bytes of the shard", p.bytes}
+	p.fullBudget = &ParkFullError{Bound: "bytes of all shards"}
+	return p
+}
+
+// ParkOverhead is what a parked message counts beyond its frame: its deadline and its length.
+const ParkOverhead = deadlineSize + ringbuf.RecordOverhead
+
+const deadlineSize = 8
+
+func (p *Parking) take(n int) bool { return p.budget == nil || p.budget.Take(n) }
+
+func (p *Parking) give(n int) {
+	if p.budget != nil && n > 0 {
+		p.budget.Give(n)
+	}
+}

@@ -1,0 +1,263 @@
+// Slot: the route of one shard as a region sees it, and the messages that wait for it.
+
+package flow
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/ringbuf"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// State is what a slot knows of its shard's home, and so what a sender does with a message.
+type State uint8
+
+// The states of a slot. Only Local and Remote are open; in the others messages park.
+const (
+	Unknown  State = 0 // nobody asked for the home yet
+	Asking   State = 1 // Want told the rider to ask for the home
+	Local    State = 2 // the shard lives on this node
+	Remote   State = 3 // it lives at Home
+	Draining State = 4 // the home is known, but parked messages go first
+)
+
+// String names the state.
+func (s State) String() string {
+	switch s {
+	case Unknown:
+		return "unknown"
+	case Asking:
+		return "asking"
+	case Local:
+		return "local"
+	case Remote:
+		return "remote"
+	case Draining:
+		return "draining"
+	}
+	return fmt.Sprintf("state-%d", uint8(s))
+}
+
+// Open reports whether messages go straight to the home.
+func (s State) Open() bool { return s == Local || s == Remote }
+
+// Slot is the route slot of one shard. Messages to an unknown home park in it in order; when the home is known they are
+// peeked, sent and popped one by one, and only when none is left does the slot open, so that no later message overtakes
+// a parked one. A message that waited longer than the Parking's time limit is failed by Expire. Every change of the
+// route raises Generation: who looked at the slot before it took the lock that orders its append compares it there.
+// Make one with MakeSlot; it is not safe for concurrent use.
+type Slot struct {
+	park  *Parking
+	queue *ringbuf.Queue // nil while nothing is parked
+	gen   uint64
+	last  time.Duration // newest deadline in the queue: deadlines never fall along it
+	state State
+	local bool // where Draining leads
+	home  peer.ID
+	fence route.Fence
+	stats SlotStats
+}
+
+// SlotStats counts what became of messages that met a slot which was not open.
+type SlotStats struct {
+	Parked  uint64 // accepted into the queue
+	Refused uint64 // found a bound reached
+	Drained uint64 // popped on their way to the home
+	Expired uint64 // waited too long
+	Failed  uint64 // failed by FailAll
+}
+
+// MakeSlot returns a slot that knows nothing, under the bounds of p.
+func MakeSlot(p *Parking) Slot { return Slot{park: p} }
+
+// State returns what is known of the home.
+func (s *Slot) State() State { return s.state }
+
+// Generation grows with every change of the route, the step from Draining to open included.
+func (s *Slot) Generation() uint64 { return s.gen }
+
+// IsLocal reports whether the home that is known, be it open or draining, is this node.
+func (s *Slot) IsLocal() bool { return s.state >= Local && s.local }
+
+// Home returns the node where the shard lives, zero when that is unknown.
+func (s *Slot) Home() peer.ID { return s.home }
+
+// Fence returns the fence under which it lives there, zero when that is unknown.
+func (s *Slot) Fence() route.Fence { return s.fence }
+
+// Stats returns the counters.
+func (s *Slot) Stats() SlotStats { return s.stats }
+
+// Parked returns how many messages wait and how many bytes they count.
+func (s *Slot) Parked() (records, bytes int) {
+	if s.queue == nil {
+		return 0, 0
+	}
+	return s.queue.Len(), s.queue.Bytes()
+}
+
+// Park puts the message e to the entity id behind those that wait already; e.ID is ignored, and id and e.Payload are
+// copied. It returns ErrOpen when the slot is open, or a *ParkFullError; then nothing has changed but a counter.
+func (s *Slot) Park(now time.Duration, e *wire.Envelope, id string) error {
+	if s.state.Open() {
+		return ErrOpen
+	}
+	size := wire.SizeEnvelope(len(id), len(e.Payload))
+	records, bytes := s.Parked()
+	err := error(nil)
+	switch {
+	case records >= s.park.records:
+		err = s.park.fullRecords
+	case size+ParkOverhead > s.park.bytes-bytes:
+		err = s.park.fullBytes
+	case !s.park.take(size + ParkOverhead):
+		err = s.park.fullBudget
+	}
+	if err != nil {
+		s.stats.Refused++
+		return err
+	}
+	if s.queue == nil {
+		s.queue = ringbuf.NewQueue(s.park.bytes)
+	}
+	rec, err := s.queue.Reserve(deadlineSize + size)
+	invariant.Check(err == nil, "flow: parking queue is full within its bound")
+	// Senders read their clocks before they take the slot's lock, so now may step back a little here.
+	s.last = max(s.last, now+s.park.wait)
+	binary.LittleEndian.PutUint64(rec, uint64(s.last))
+	wire.PutEnvelope(rec[deadlineSize:], e, id)
+	s.stats.Parked++
+	return nil
+}
+
+// Want reports, once, that messages wait for a home that nobody asked for: the slot is Asking then, and the rider asks.
+func (s *Slot) Want() bool {
+	if s.state != Unknown || s.queue == nil {
+		return false
+	}
+	s.set(Asking)
+	return true
+}
+
+// Resolve takes the answer: the shard lives at home, which is this node if local, under fence f. The slot opens, or
+// drains first when messages wait. It reports whether anything changed.
+func (s *Slot) Resolve(local bool, home peer.ID, f route.Fence) bool {
+	if s.state >= Local && s.local == local && s.home == home && s.fence == f {
+		return false
+	}
+	s.local, s.home, s.fence = local, home, f
+	s.set(Draining)
+	s.Settle()
+	return true
+}
+
+// PeekParked returns the oldest waiting message while the slot drains: a whole envelope frame, stamped with the slot's
+// fence and FlagParked. The view is valid until the next call of PopParked, Park, Expire or FailAll. The rider sends it
+// and calls PopParked, or leaves it when the link is full and comes back when there is room.
+func (s *Slot) PeekParked() (frame []byte, ok bool) {
+	if s.state != Draining || s.queue == nil {
+		return nil, false
+	}
+	frame = s.queue.Peek()[deadlineSize:]
+	frame[5] |= wire.FlagParked
+	binary.LittleEndian.PutUint32(frame[16:], s.fence.Term())
+	binary.LittleEndian.PutUint32(frame[20:], s.fence.Epoch())
+	return frame, true
+}
+
+// PopParked drops the message that PeekParked returned, which has been sent.
+func (s *Slot) PopParked() {
+	if s.state == Draining && s.queue != nil {
+		s.pop()
+		s.stats.Drained++
+	}
+}
+
+// Settle opens a draining slot in which nothing waits any more, and reports whether it did.
+func (s *Slot) Settle() bool {
+	if s.state != Draining || s.queue != nil {
+		return false
+	}
+	if s.local {
+		s.set(Local)
+	} else {
+		s.set(Remote)
+	}
+	return true
+}
+
+// Forget makes the home unknown if it stands under the fence with exactly this term and epoch, and reports whether it
+// did. Messages that wait go on waiting, and Want asks for them again.
+func (s *Slot) Forget(term, epoch uint32) bool {
+	if s.state < Local || s.fence.Term() != term || s.fence.Epoch() != epoch {
+		return false
+	}
+	return s.Reset()
+}
+
+// Reset makes the home unknown whatever it was, also a question for it, and reports whether anything changed.
+func (s *Slot) Reset() bool {
+	if s.state == Unknown {
+		return false
+	}
+	s.local, s.home, s.fence = false, peer.ID{}, route.Fence{}
+	s.set(Unknown)
+	return true
+}
+
+// Next returns when the oldest waiting message will have waited too long.
+func (s *Slot) Next() (deadline time.Duration, ok bool) {
+	if s.queue == nil {
+		return 0, false
+	}
+	return time.Duration(binary.LittleEndian.Uint64(s.queue.Peek())), true
+}
+
+// Expire fails every message whose time is over, oldest first, and returns how many: fail gets the whole frame, valid
+// during the call, and answers it if it is an ask.
+func (s *Slot) Expire(now time.Duration, fail func(frame []byte)) int {
+	n := 0
+	for deadline, ok := s.Next(); ok && deadline <= now; deadline, ok = s.Next() {
+		s.failOne(fail)
+		n++
+	}
+	s.stats.Expired += uint64(n)
+	return n
+}
+
+// FailAll fails every message that waits, oldest first, and returns how many. The route stays as it is.
+func (s *Slot) FailAll(fail func(frame []byte)) int {
+	n := 0
+	for s.queue != nil {
+		s.failOne(fail)
+		n++
+	}
+	s.stats.Failed += uint64(n)
+	return n
+}
+
+func (s *Slot) failOne(fail func(frame []byte)) {
+	if fail != nil {
+		fail(s.queue.Peek()[deadlineSize:])
+	}
+	s.pop()
+}
+
+// pop drops the oldest message and gives its bytes back.
+func (s *Slot) pop() {
+	s.park.give(len(s.queue.Peek()) + ringbuf.RecordOverhead)
+	s.queue.Pop()
+	if s.queue.Len() == 0 {
+		s.queue, s.last = nil, 0
+	}
+}
+
+func (s *Slot) set(st State) {
+	s.state = st
+	s.gen++
+}
