@@ -42,7 +42,7 @@ bench-e2e: build ## measure two real processes against raw TCP and bulk loopback
 	@$(BIN)/loadgen bench $(ARGS)
 
 check: ## formatting, vet and the rules of the house, in seconds
-	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "not gofmt clean:"; echo "$$unformatted"; exit 1; fi
+	@unformatted="$$("$$($(GO) env GOROOT)/bin/gofmt" -l .)"; if [ -n "$$unformatted" ]; then echo "not gofmt clean:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) test -count=1 ./internal/house
 

@@ -1,0 +1,143 @@
+// The import matrix: which of our own rooms a room may import.
+
+package house
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// root is the name of the module's root package in the matrix.
+const root = "root"
+
+// matrix is ARCHITECTURE.md's table of floors. Imports point down only. A room that does not exist yet keeps its row, so
+// that it is bound from its first line; internal/invariant is open to all.
+var matrix = map[string]string{
+	"wire": "", "ringbuf": "", "discovery": "", "internal/invariant": "",
+	"peer":       "wire",
+	"route":      "peer wire",
+	"flow":       "route peer wire ringbuf",
+	"entity":     "route peer ringbuf",
+	"gossip":     "peer wire",
+	"fd":         "peer",
+	"transport":  "flow route peer wire ringbuf",
+	"membership": "gossip fd peer wire",
+	"crdt":       "gossip peer wire",
+	"sbr":        "membership peer",
+	"singleton":  "membership peer wire",
+	"shard":      "membership flow route peer wire",
+	"formation":  "peer",
+	"node":       "membership sbr singleton shard crdt route peer wire",
+	"sim":        "node membership shard entity flow formation route peer wire",
+	"driver":     "node transport entity flow shard membership route peer wire ringbuf",
+	root:         "driver discovery membership shard entity crdt route peer",
+	"admin":      root,
+	"examples":   root,
+	"bootstrap":  "root discovery formation",
+	"bench":      "root transport flow ringbuf wire",
+
+	"cmd/node":     "root admin bootstrap sim cmd/internal",
+	"cmd/loadgen":  "root bench cmd/internal",
+	"cmd/internal": root, // what both doors share: child processes, last lines
+
+	"internal/house":   "",
+	"internal/planted": "",
+}
+
+// floors in the order of ARCHITECTURE.md, ground first.
+var floors = []string{
+	"ringbuf wire discovery internal/invariant internal/house internal/planted",
+	"entity flow route peer",
+	"transport fd gossip",
+	"membership crdt",
+	"shard sbr singleton formation",
+	"node",
+	"driver sim",
+	root,
+	"admin bootstrap examples bench",
+	"cmd/internal cmd/node cmd/loadgen",
+}
+
+// roomOf returns the longest row of the matrix that covers a folder, or the folder itself.
+func roomOf(dir string) string {
+	if dir == "." {
+		return root
+	}
+	for at := dir; at != ""; {
+		if _, ok := matrix[at]; ok {
+			return at
+		}
+		cut := strings.LastIndexByte(at, '/')
+		at = at[:max(cut, 0)]
+	}
+	return dir
+}
+
+// imports judges the own imports of one file. Tests may look upwards: an outside test of a room may run it in the
+// simulator.
+func imports(s *source) []finding {
+	if s.tests {
+		return nil
+	}
+	allowed, known := matrix[s.room]
+	if !known {
+		return []finding{s.at(s.file.Package, "room %q has no row in the import matrix", s.room)}
+	}
+	var found []finding
+	for _, spec := range s.file.Imports {
+		target := importPath(spec)
+		if target != module && !strings.HasPrefix(target, module+"/") {
+			continue
+		}
+		room := root
+		if target != module {
+			room = roomOf(strings.TrimPrefix(target, module+"/"))
+		}
+		if room != s.room && room != "internal/invariant" && !slices.Contains(strings.Fields(allowed), room) {
+			found = append(found, s.at(spec.Pos(), "%s may not import %s (allowed: %s)", s.room, room, allowed))
+		}
+	}
+	return found
+}
+
+// TestImportMatrix holds every import of the module against the matrix (CARD-2).
+func TestImportMatrix(t *testing.T) { judge(t, imports) }
+
+// TestMatrixPointsDown proves that the matrix itself has no cycle: every allowed import lies on a lower floor, or on
+// the same floor without a way back.
+func TestMatrixPointsDown(t *testing.T) {
+	floor := map[string]int{}
+	for i, rooms := range floors {
+		for _, room := range strings.Fields(rooms) {
+			require.NotContains(t, floor, room)
+			floor[room] = i
+		}
+	}
+	for room, allowed := range matrix {
+		require.Contains(t, floor, room)
+		for _, below := range strings.Fields(allowed) {
+			require.Contains(t, matrix, below, "row of %s", room)
+			require.LessOrEqual(t, floor[below], floor[room], "%s imports %s", room, below)
+		}
+	}
+	for room := range matrix {
+		require.NoError(t, walk(room, nil))
+	}
+}
+
+// walk follows every allowed import and returns an error when it comes back to where it was.
+func walk(room string, path []string) error {
+	if slices.Contains(path, room) {
+		return fmt.Errorf("cycle: %v", append(path, room))
+	}
+	for _, below := range strings.Fields(matrix[room]) {
+		if err := walk(below, append(slices.Clone(path), room)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
