@@ -52,6 +52,8 @@ const (
 	KindHomesGoneAck  Kind = 75 // region to coordinator: forgotten
 	KindReportWanted  Kind = 76 // new coordinator to role members: report what you own under this type
 	KindDrainDone     Kind = 77 // coordinator to region: nothing of yours is left
+	KindFarewell      Kind = 78 // leaver to all: I host nothing of any type and never will again
+	KindFarewellAck   Kind = 79 // heard
 )
 
 // Lane is the connection a frame travels on.
@@ -122,6 +124,8 @@ var kinds = [256]kindInfo{
 	KindHomesGoneAck:  {"homes-gone-ack", LaneControl, maxAny},
 	KindReportWanted:  {"report-wanted", LaneControl, maxAny},
 	KindDrainDone:     {"drain-done", LaneControl, maxAny},
+	KindFarewell:      {"farewell", LaneControl, maxAny},
+	KindFarewellAck:   {"farewell-ack", LaneControl, maxAny},
 }
 
 // Known reports whether k stands in the table.

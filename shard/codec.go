@@ -1,0 +1,293 @@
+// The mail of sharding: one Go type per frame kind, and the table that decodes a body by its kind.
+
+package shard
+
+import (
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// Bounds of one mail. A longer list travels in several mails of the same kind.
+const (
+	maxEntries = 1 << 14 // shards in one mail: under 250 kB
+	maxPeers   = 1 << 14 // members in one list of a report
+	maxAge     = 1 << 40 // milliseconds in the age of a removal
+)
+
+// letter is the content of one mail. Mail to this node itself stays a letter and is never encoded, so a letter must not
+// share memory with the state of the machine.
+type letter interface {
+	kind() wire.Kind
+	append(b []byte) []byte
+}
+
+// head opens every letter about a type: the cluster's birth, the type, and the coordinator's term as the sender knows
+// it.
+type head struct {
+	Birth uint64
+	Type  route.TypeID
+	Term  uint32
+}
+
+func (h head) append(b []byte) []byte {
+	return wire.AppendU32(wire.AppendU32(wire.AppendU64(b, h.Birth), uint32(h.Type)), h.Term)
+}
+
+func readHead(r *wire.Reader) head {
+	h := head{Birth: r.U64(), Type: route.TypeID(r.U32()), Term: r.U32()}
+	if r.Err() == nil && (h.Birth == 0 || h.Term == 0) {
+		r.Fail(wire.ErrBadValue)
+	}
+	return h
+}
+
+// readLetter decodes the body of a frame. The letter shares no memory with it.
+func readLetter(k wire.Kind, body []byte) (letter, error) {
+	r := wire.NewReader(k, body)
+	var l letter
+	switch k {
+	case wire.KindRegister:
+		l = readRegister(&r)
+	case wire.KindReportWanted:
+		l = readReportWanted(&r)
+	case wire.KindRegisterAck, wire.KindDrainRegion, wire.KindDrainDone:
+		l = signal{Kind: k, head: readHead(&r)}
+	case wire.KindRegisterNak:
+		l = readNak(&r)
+	case wire.KindAskHomes:
+		l = readAsk(&r)
+	case wire.KindHomes:
+		l = readHomes(&r)
+	case wire.KindHostShards, wire.KindShardsStarted, wire.KindStopShards, wire.KindShardsStopped, wire.KindHomesGone,
+		wire.KindHomesGoneAck:
+		l = readOwnership(k, &r)
+	case wire.KindFarewell, wire.KindFarewellAck:
+		l = readFarewell(k, &r)
+	default:
+		r.Fail(wire.ErrBadKind)
+	}
+	if err := r.Done(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// signal is a letter that is only its head: RegisterAck, DrainRegion, DrainDone.
+type signal struct {
+	Kind wire.Kind
+	head
+}
+
+func (s signal) kind() wire.Kind        { return s.Kind }
+func (s signal) append(b []byte) []byte { return s.head.append(b) }
+
+// farewell says that its sender hosts nothing of any type and never will again (Farewell), or that this was heard
+// (FarewellAck).
+type farewell struct {
+	Kind  wire.Kind
+	Birth uint64
+}
+
+func (f farewell) kind() wire.Kind        { return f.Kind }
+func (f farewell) append(b []byte) []byte { return wire.AppendU64(b, f.Birth) }
+
+func readFarewell(k wire.Kind, r *wire.Reader) letter {
+	f := farewell{Kind: k, Birth: r.U64()}
+	if r.Err() == nil && f.Birth == 0 {
+		r.Fail(wire.ErrBadValue)
+	}
+	return f
+}
+
+// ownership lists shards, rising, each with the fence that the order or answer is about.
+type ownership struct {
+	Kind wire.Kind
+	head
+	Entries []held
+}
+
+// held is one shard under one fence.
+type held struct {
+	Shard route.ShardID
+	Fence route.Fence
+}
+
+func (o ownership) kind() wire.Kind        { return o.Kind }
+func (o ownership) append(b []byte) []byte { return appendHeld(o.head.append(b), o.Entries) }
+
+func readOwnership(k wire.Kind, r *wire.Reader) letter {
+	o := ownership{Kind: k, head: readHead(r)}
+	o.Entries = readHeld(r, o.Birth)
+	return o
+}
+
+func appendHeld(b []byte, list []held) []byte {
+	b = wire.AppendUvarint(b, uint64(len(list)))
+	next := route.ShardID(0)
+	for _, h := range list {
+		b = wire.AppendUvarint(b, uint64(h.Shard-next))
+		b = appendShort(b, h.Fence)
+		next = h.Shard + 1
+	}
+	return b
+}
+
+func readHeld(r *wire.Reader, birth uint64) []held {
+	n := r.Count(3, maxEntries)
+	list := make([]held, 0, n)
+	next := route.ShardID(0)
+	for range n {
+		h := held{Shard: readShard(r, next)}
+		h.Fence = readShort(r, birth)
+		if r.Err() != nil {
+			return nil
+		}
+		list, next = append(list, h), h.Shard+1
+	}
+	return list
+}
+
+// appendShort appends term and epoch of a fence; the birth stands in the head.
+func appendShort(b []byte, f route.Fence) []byte {
+	return wire.AppendUvarint(wire.AppendUvarint(b, uint64(f.Term())), uint64(f.Epoch()))
+}
+
+func readShort(r *wire.Reader, birth uint64) route.Fence {
+	term, epoch := readU32(r), readU32(r)
+	if r.Err() == nil && (term == 0 || epoch == 0) {
+		r.Fail(wire.ErrBadValue)
+	}
+	return route.MakeFence(birth, term, epoch)
+}
+
+func readU32(r *wire.Reader) uint32 {
+	v := r.Uvarint()
+	if r.Err() == nil && v > 1<<32-1 {
+		r.Fail(wire.ErrBadValue)
+		return 0
+	}
+	return uint32(v)
+}
+
+// readShard reads the distance from the least id that keeps a list rising.
+func readShard(r *wire.Reader, next route.ShardID) route.ShardID {
+	v := r.Uvarint()
+	if r.Err() == nil && v >= uint64(route.MaxShards)-min(uint64(next), route.MaxShards) {
+		r.Fail(wire.ErrBadValue)
+		return 0
+	}
+	return next + route.ShardID(v)
+}
+
+// ask wants the homes of shards, rising.
+type ask struct {
+	head
+	Shards []route.ShardID
+}
+
+func (ask) kind() wire.Kind { return wire.KindAskHomes }
+
+func (a ask) append(b []byte) []byte {
+	b = wire.AppendUvarint(a.head.append(b), uint64(len(a.Shards)))
+	next := route.ShardID(0)
+	for _, s := range a.Shards {
+		b = wire.AppendUvarint(b, uint64(s-next))
+		next = s + 1
+	}
+	return b
+}
+
+func readAsk(r *wire.Reader) letter {
+	a := ask{head: readHead(r)}
+	n := r.Count(1, maxEntries)
+	a.Shards = make([]route.ShardID, 0, n)
+	next := route.ShardID(0)
+	for range n {
+		s := readShard(r, next)
+		if r.Err() != nil {
+			break
+		}
+		a.Shards, next = append(a.Shards, s), s+1
+	}
+	return a
+}
+
+// homes tells where shards live: rising shards, each with the index of its home in Peers, which is sorted.
+type homes struct {
+	head
+	Peers   peer.Set
+	Entries []home
+}
+
+type home struct {
+	held
+	At uint32 // index in Peers
+}
+
+func (homes) kind() wire.Kind { return wire.KindHomes }
+
+func (h homes) append(b []byte) []byte {
+	b = appendPeers(h.head.append(b), h.Peers)
+	b = wire.AppendUvarint(b, uint64(len(h.Entries)))
+	next := route.ShardID(0)
+	for _, e := range h.Entries {
+		b = wire.AppendUvarint(b, uint64(e.Shard-next))
+		b = wire.AppendUvarint(appendShort(b, e.Fence), uint64(e.At))
+		next = e.Shard + 1
+	}
+	return b
+}
+
+func readHomes(r *wire.Reader) letter {
+	h := homes{head: readHead(r), Peers: readPeers(r)}
+	n := r.Count(4, maxEntries)
+	h.Entries = make([]home, 0, n)
+	next := route.ShardID(0)
+	for range n {
+		var e home
+		e.Shard = readShard(r, next)
+		e.Fence = readShort(r, h.Birth)
+		e.At = readU32(r)
+		if r.Err() == nil && int64(e.At) >= int64(len(h.Peers)) {
+			r.Fail(wire.ErrBadValue)
+		}
+		if r.Err() != nil {
+			break
+		}
+		h.Entries, next = append(h.Entries, e), e.Shard+1
+	}
+	return h
+}
+
+func appendPeers(b []byte, ids peer.Set) []byte {
+	b = wire.AppendUvarint(b, uint64(len(ids)))
+	for _, id := range ids {
+		b = peer.AppendID(b, id)
+	}
+	return b
+}
+
+func readPeers(r *wire.Reader) peer.Set {
+	n := r.Count(peer.MinIDSize, maxPeers)
+	ids := make(peer.Set, 0, n)
+	for range n {
+		id := readPeer(r)
+		if r.Err() == nil && len(ids) > 0 && !ids[len(ids)-1].Less(id) {
+			r.Fail(wire.ErrBadOrder)
+		}
+		if r.Err() != nil {
+			return nil
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func readPeer(r *wire.Reader) peer.ID {
+	id := peer.ReadID(r)
+	if r.Err() == nil && (id.Addr.IsZero() || id.Inc == 0) {
+		r.Fail(wire.ErrBadValue)
+	}
+	return id
+}
