@@ -1,0 +1,67 @@
+// Choose: whom to gossip to, biased towards those who have not seen the current version (GOS-6).
+
+package gossip
+
+import "math/rand/v2"
+
+// Million is the scale of probabilities here: they are integers, so that no platform rounds them differently.
+const Million = 1_000_000
+
+// PerMillion converts a probability from 0 to 1 into millionths, rounded.
+func PerMillion(p float64) int { return int(p*Million + 0.5) }
+
+// DifferentView returns, in millionths, with which probability a round prefers a peer outside the seen set in a
+// cluster of n members: p up to low members, p/10 from three times low on, on a straight line in between.
+func DifferentView(n, p, low int) int {
+	high := 3 * low
+	switch {
+	case n <= low:
+		return p
+	case n >= high:
+		return p / 10
+	}
+	return p - (p-p/10)*(n-low)/(high-low)
+}
+
+// Choose returns the position of the target among n candidates, or -1 when valid allows none. With probability
+// prefer (in millionths) it comes from those for which unseen says true, unless there are none; otherwise from all.
+func Choose(rng *rand.Rand, n, prefer int, valid, unseen func(i int) bool) int {
+	if rng.IntN(Million) < prefer {
+		if i := pick(rng, n, func(i int) bool { return valid(i) && unseen(i) }); i >= 0 {
+			return i
+		}
+	}
+	return pick(rng, n, valid)
+}
+
+// pick draws uniformly among the positions that are allowed: one pass, nothing allocated.
+func pick(rng *rand.Rand, n int, allowed func(i int) bool) int {
+	chosen, found := -1, 0
+	for i := range n {
+		if !allowed(i) {
+			continue
+		}
+		found++
+		if rng.IntN(found) == 0 {
+			chosen = i
+		}
+	}
+	return chosen
+}
+
+// Sample appends at most k distinct positions among those of n that are allowed, drawn uniformly, to into.
+func Sample(rng *rand.Rand, n, k int, allowed func(i int) bool, into []int) []int {
+	base, found := len(into), 0
+	for i := range n {
+		if k <= 0 || !allowed(i) {
+			continue
+		}
+		found++
+		if len(into)-base < k {
+			into = append(into, i)
+		} else if j := rng.IntN(found); j < k {
+			into[base+j] = i
+		}
+	}
+	return into
+}

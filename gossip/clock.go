@@ -1,0 +1,163 @@
+// Clock: the vector clock that versions the gossiped state (GOS-1).
+
+package gossip
+
+import (
+	"slices"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// Order is how one version stands to another.
+type Order uint8
+
+// The four outcomes of a comparison.
+const (
+	Same       Order = 0
+	Before     Order = 1 // the receiver is older
+	After      Order = 2 // the receiver is newer
+	Concurrent Order = 3 // each holds a change that the other lacks
+)
+
+// String names the order.
+func (o Order) String() string { return [...]string{"same", "before", "after", "concurrent"}[o&3] }
+
+// Entry counts the changes made by one node.
+type Entry struct {
+	ID peer.ID
+	N  uint64 // never 0
+}
+
+// Clock is a sorted list of entries, an absent one counts as 0. It is immutable: methods return a new clock. The nil
+// Clock is the empty one.
+type Clock []Entry
+
+func (c Clock) find(id peer.ID) (int, bool) {
+	return slices.BinarySearchFunc(c, id, func(e Entry, id peer.ID) int { return e.ID.Compare(id) })
+}
+
+// Of returns how many changes of id the clock holds.
+func (c Clock) Of(id peer.ID) uint64 {
+	if i, ok := c.find(id); ok {
+		return c[i].N
+	}
+	return 0
+}
+
+// Bump returns c with one more change of id.
+func (c Clock) Bump(id peer.ID) Clock {
+	i, ok := c.find(id)
+	if !ok {
+		out := make(Clock, 0, len(c)+1)
+		return append(append(append(out, c[:i]...), Entry{id, 1}), c[i:]...)
+	}
+	out := slices.Clone(c)
+	out[i].N++
+	return out
+}
+
+// Compare walks both clocks in step and says how c stands to o.
+func (c Clock) Compare(o Clock) Order {
+	less, more := false, false
+	i, j := 0, 0
+	for (i < len(c) || j < len(o)) && !(less && more) {
+		switch order := compareHeads(c, o, i, j); {
+		case order < 0:
+			more = true
+			i++
+		case order > 0:
+			less = true
+			j++
+		default:
+			less = less || c[i].N < o[j].N
+			more = more || c[i].N > o[j].N
+			i++
+			j++
+		}
+	}
+	switch {
+	case less && more:
+		return Concurrent
+	case less:
+		return Before
+	case more:
+		return After
+	}
+	return Same
+}
+
+// compareHeads orders the next identities of both clocks; an exhausted clock comes last.
+func compareHeads(c, o Clock, i, j int) int {
+	switch {
+	case i == len(c):
+		return 1
+	case j == len(o):
+		return -1
+	}
+	return c[i].ID.Compare(o[j].ID)
+}
+
+// Merge returns the entry-wise maximum of both clocks.
+func (c Clock) Merge(o Clock) Clock {
+	out := make(Clock, 0, max(len(c), len(o)))
+	i, j := 0, 0
+	for i < len(c) || j < len(o) {
+		switch order := compareHeads(c, o, i, j); {
+		case order < 0:
+			out = append(out, c[i])
+			i++
+		case order > 0:
+			out = append(out, o[j])
+			j++
+		default:
+			out = append(out, Entry{c[i].ID, max(c[i].N, o[j].N)})
+			i++
+			j++
+		}
+	}
+	return out
+}
+
+// Prune returns c without the entries for which gone says true (GOS-2).
+func (c Clock) Prune(gone func(peer.ID) bool) Clock {
+	if !slices.ContainsFunc(c, func(e Entry) bool { return gone(e.ID) }) {
+		return c
+	}
+	out := make(Clock, 0, len(c))
+	for _, e := range c {
+		if !gone(e.ID) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// AppendClock appends the wire form: a count, then identity and counter of each entry.
+func AppendClock(b []byte, c Clock) []byte {
+	b = wire.AppendUvarint(b, uint64(len(c)))
+	for _, e := range c {
+		b = wire.AppendUvarint(peer.AppendID(b, e.ID), e.N)
+	}
+	return b
+}
+
+// ReadClock reads what AppendClock wrote: at most limit entries, sorted, none of them zero. Errors stay in r.
+func ReadClock(r *wire.Reader, limit int) Clock {
+	n := r.Count(peer.MinIDSize+1, limit)
+	c := make(Clock, 0, n)
+	for range n {
+		e := Entry{peer.ReadID(r), r.Uvarint()}
+		if r.Err() == nil && (e.N == 0 || e.ID.Addr.IsZero()) {
+			r.Fail(wire.ErrBadValue)
+		}
+		if r.Err() == nil && len(c) > 0 && !c[len(c)-1].ID.Less(e.ID) {
+			r.Fail(wire.ErrBadOrder)
+		}
+		if r.Err() != nil {
+			return nil
+		}
+		c = append(c, e)
+	}
+	return c
+}

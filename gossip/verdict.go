@@ -1,0 +1,43 @@
+// Verdicts: what to do about what a peer holds, from its status, its version or its state (GOS-4).
+
+package gossip
+
+// Verdict is the answer to a peer's status or version.
+type Verdict uint8
+
+// The answers.
+const (
+	Nothing     Verdict = 0 // both hold the same
+	SendSeen    Verdict = 1 // same version, different seen sets: exchange bitmaps
+	SendVersion Verdict = 2 // different versions: exchange clocks first
+	SendState   Verdict = 3 // ours is newer: send it
+	AskState    Verdict = 4 // theirs is newer: ask for it
+	Exchange    Verdict = 5 // concurrent, or equal clocks over different contents: send ours, ask for theirs
+)
+
+// JudgeStatus compares digests of version and seen set.
+func JudgeStatus(mine, theirs, mySeen, theirSeen Digest) Verdict {
+	switch {
+	case mine != theirs:
+		return SendVersion
+	case mySeen != theirSeen:
+		return SendSeen
+	}
+	return Nothing
+}
+
+// JudgeVersion compares clocks whose digests differ. Equal clocks over different contents should not be; exchanging
+// states heals it.
+func JudgeVersion(mine, theirs Clock) Verdict {
+	switch mine.Compare(theirs) {
+	case After:
+		return SendState
+	case Before:
+		return AskState
+	}
+	return Exchange
+}
+
+// SpeedUp reports whether rounds come three times as often: while fewer than half of n members have seen the version
+// (rounded down, as the ancestor counts), or a member is Down (GOS-5).
+func SpeedUp(seen, n int, anyDown bool) bool { return anyDown || seen < n/2 }
