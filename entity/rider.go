@@ -10,13 +10,14 @@ import (
 
 // Origin is where a message came from and where its answer goes. The driver's links and its table of asks implement
 // it, and so does the simulator. Reply is safe for concurrent use, never blocks, copies payload, and returns an error
-// when there is no room or the asker is gone.
+// when there is no room or the asker is gone. It never calls back into a shard, for a shard calls it under its lock too.
+// An ask may be answered twice (a ReplyToken used again, a panic after Detach): the asker takes the first answer.
 type Origin interface {
 	Reply(corr uint64, reason route.Reason, payload []byte) error
 }
 
-// Rider is what a Context needs of whoever drives the shard. Methods are called while a handler runs, without any
-// lock of the shard held.
+// Rider is what a shard and its Contexts need of whoever drives them. Its methods are called while a handler runs: by
+// Worker and Inline handlers on the goroutine that steps the shard, by Blocking ones without any lock of the shard held.
 type Rider interface {
 	// Tell sends a message to an entity of the named type, as Region.Tell does. It never runs the receiver's handler on
 	// the caller's stack.
@@ -25,7 +26,9 @@ type Rider interface {
 	Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error)
 	// Report takes what operators want to know: a panic, a slow handler.
 	Report(Incident)
-	// Now is monotonic time since the node's start, for measuring how long a handler took.
+	// Now is monotonic time since the node's start. It is called twice for every Worker and Inline message, to find slow
+	// handlers, and may be called from several goroutines at once: make it cheap. A value that is refreshed every few
+	// milliseconds will do; timers count from it, so it must not run ahead of the now given to the shard.
 	Now() time.Duration
 }
 
@@ -35,7 +38,7 @@ type Incident struct {
 	Shard    route.ShardID
 	Kind     IncidentKind
 	Took     time.Duration // how long the call took, for Slow
-	Text     string        // the panic value and its stack, for Panicked
+	Text     string        // the panic value and its stack, for Panicked; at most MaxIncidentText bytes
 }
 
 // IncidentKind says what happened.
@@ -43,12 +46,15 @@ type IncidentKind uint8
 
 // The kinds of incident.
 const (
-	Panicked IncidentKind = 1 // Receive or Stop panicked
+	Panicked IncidentKind = 1 // New, Receive or Stop panicked
 	Slow     IncidentKind = 2 // a Worker or Inline call took longer than SlowAfter
 )
 
 // SlowAfter is how long a Worker or Inline call may take before it is reported.
 const SlowAfter = 10 * time.Millisecond
+
+// MaxIncidentText is the most bytes of an Incident's text.
+const MaxIncidentText = 8 << 10
 
 // Message is one message to one entity as the host takes it. ID and Payload are views that the host copies when it
 // keeps them. From is nil for a tell.

@@ -59,7 +59,8 @@ type Handler interface {
 	// Receive handles one message. payload, c and c.ID are valid until it returns. An error reaches the asker and
 	// leaves the entity alive; a panic follows the type's restart policy.
 	Receive(c *Context, payload []byte) error
-	// Stop is called once before the entity goes: hand-off, passivation or shutdown. It flushes under c.Fence.
+	// Stop is called once before the entity goes: hand-off, passivation or shutdown. It flushes under c.Fence. It is not
+	// called for an instance that a panic ended, nor when the shard is lost already.
 	Stop(c *Context)
 }
 
@@ -77,9 +78,11 @@ type Type struct {
 	// New makes the entity when its first message comes. id is the type's own copy and may be kept; f is the fence of
 	// the ownership under which it lives, to be given to every store that it writes to.
 	New func(id string, f route.Fence) Handler
-	// MailboxBytes bounds what waits for one Blocking entity; zero means 256 KiB, at least 1 KiB.
+	// MailboxBytes bounds what waits for one Blocking entity, RecordOverhead of each message included; zero means
+	// 256 KiB, at least 1 KiB. A single message may exceed it when nothing else waits.
 	MailboxBytes int
-	// IdleAfter stops an entity that had no message for so long; zero means never.
+	// IdleAfter stops an entity that had no message for so long, at most a quarter later; its timers do not keep it
+	// alive, their messages do. Zero means never.
 	IdleAfter time.Duration
 	// Restart is what becomes of an entity whose handler panicked; the zero value drops the instance.
 	Restart Restart

@@ -1,0 +1,90 @@
+// Budget: the node-wide bound on bytes that wait for Blocking entities.
+
+package entity
+
+// Budget bounds the bytes that wait in all mailboxes and timers of a node. A shard claims from it in blocks of at least
+// budgetBlock bytes and keeps what it claimed until its mailboxes are empty, so that a busy shard seldom touches it. A
+// rider with threads makes it safe for concurrent use, because shards have locks of their own; Pool is the plain one.
+type Budget interface {
+	// Take claims n bytes and reports whether the bound allowed it; if not, nothing changed.
+	Take(n int) bool
+	// Force claims n bytes whatever the bound says: for messages that were accepted already and may not be refused.
+	Force(n int)
+	// Give returns n bytes.
+	Give(n int)
+}
+
+// Pool is a Budget for one thread. The zero value refuses everything that is not forced.
+type Pool struct {
+	Limit int // most bytes that Take lets out
+	used  int
+}
+
+// Take claims n bytes (n not negative) and reports whether Limit allowed it.
+func (p *Pool) Take(n int) bool {
+	if n > p.Limit-p.used {
+		return false
+	}
+	p.used += n
+	return true
+}
+
+// Force claims n bytes, also beyond Limit.
+func (p *Pool) Force(n int) { p.used += n }
+
+// Give returns n bytes.
+func (p *Pool) Give(n int) { p.used -= n }
+
+// Used returns how many bytes are out.
+func (p *Pool) Used() int { return p.used }
+
+// unbounded is the budget of a shard that was given none.
+type unbounded struct{}
+
+func (unbounded) Take(int) bool { return true }
+func (unbounded) Force(int)     {}
+func (unbounded) Give(int)      {}
+
+const budgetBlock = 4 << 10
+
+// lease is what one shard holds of the budget.
+type lease struct {
+	budget Budget
+	held   int // claimed from the budget
+	used   int // of it, lying in mailboxes
+}
+
+// take claims n bytes for a mailbox; with force it always succeeds.
+func (l *lease) take(n int, force bool) bool {
+	if short := l.used + n - l.held; short > 0 {
+		switch {
+		case short < budgetBlock && l.budget.Take(budgetBlock):
+			l.held += budgetBlock
+		case l.budget.Take(short):
+			l.held += short
+		case force:
+			l.budget.Force(short)
+			l.held += short
+		default:
+			return false
+		}
+	}
+	l.used += n
+	return true
+}
+
+// give returns n bytes from a mailbox, and to the budget what is too much to keep.
+func (l *lease) give(n int) {
+	l.used -= n
+	spare := l.held - l.used
+	if l.used > 0 && spare < 4*budgetBlock {
+		return
+	}
+	if l.used > 0 {
+		spare -= budgetBlock
+	}
+	if spare > 0 {
+		l.budget.Give(spare)
+		l.held -= spare
+	}
+}

@@ -1,0 +1,143 @@
+// Calls into user code: New, Receive and Stop, each guarded against panics, and the answers that asks are owed.
+
+package entity
+
+import (
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/route"
+)
+
+// receive gives one message to the entity, making an instance if there is none, and sees to it that an ask is answered
+// or detached. The context has been opened.
+func (c *Context) receive(payload []byte) {
+	c.tally.Delivered++
+	if c.e.h == nil && !c.makeInstance() {
+		return
+	}
+	err, text := c.call(payload)
+	switch {
+	case text != nil:
+		c.answer(route.HandlerPanic, text)
+		if c.s.typ.Restart == RestartFresh {
+			c.endInstance()
+			return
+		}
+	case err != nil:
+		c.tally.Failed++
+		c.answer(route.HandlerFailed, errorText(err))
+	case c.from != nil && !c.answered && !c.detached:
+		if c.failed != nil {
+			c.answer(route.ReasonOf(c.failed), nil)
+		} else {
+			c.tally.NoReply++
+			c.answer(route.NoReply, nil)
+		}
+	}
+	if c.passivate {
+		c.tally.Passivated++
+		c.halt()
+	}
+}
+
+// answer answers the ask unless it was answered before. A detached ask is answered too: this is an error or a panic,
+// and whoever holds the token can only be late.
+func (c *Context) answer(reason route.Reason, text []byte) {
+	if c.from == nil || c.answered {
+		return
+	}
+	c.answered = true
+	if c.from.Reply(c.corr, reason, text) != nil {
+		c.tally.AnswersLost++
+	}
+}
+
+// call runs Receive. text is the panic's, nil if there was none.
+func (c *Context) call(payload []byte) (err error, text []byte) {
+	defer func() {
+		if v := recover(); v != nil {
+			text = c.panicked(v)
+		}
+	}()
+	return c.e.h.Receive(c, payload), nil
+}
+
+// makeInstance runs New. If that fails the ask is answered, and the next message tries again.
+func (c *Context) makeInstance() (ok bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.e.h, ok = nil, false
+			c.answer(route.HandlerPanic, c.panicked(v))
+		}
+	}()
+	h := c.s.typ.New(c.e.id, c.s.fence)
+	if h == nil {
+		c.answer(route.HandlerPanic, c.panicked("New returned no handler"))
+		return false
+	}
+	c.e.h = h
+	c.e.instance++
+	c.tally.Made++
+	return true
+}
+
+// halt runs Stop and ends the instance.
+func (c *Context) halt() {
+	c.from, c.halting = nil, true
+	func() {
+		defer func() {
+			if v := recover(); v != nil {
+				c.panicked(v)
+			}
+		}()
+		c.e.h.Stop(c)
+	}()
+	c.halting = false
+	c.tally.Stopped++
+	c.endInstance()
+}
+
+// endInstance forgets the handler and the timers that it set.
+func (c *Context) endInstance() {
+	c.e.h, c.renewed = nil, true
+	c.forgetTimers()
+}
+
+// panicked counts and reports a panic, and returns what an asker is told of it.
+func (c *Context) panicked(v any) []byte {
+	if broken, ok := v.(*invariant.Violation); ok {
+		panic(broken) // ours, not the user's: going on would break a promise
+	}
+	c.tally.Panics++
+	said := fmt.Sprint(v)
+	text := said + "\n" + string(debug.Stack())
+	c.report(Incident{Kind: Panicked, Text: text[:min(len(text), MaxIncidentText)]})
+	return []byte(said[:min(len(said), MaxErrorText)])
+}
+
+func (c *Context) slow(took time.Duration) {
+	c.tally.Slow++
+	c.report(Incident{Kind: Slow, Took: took})
+}
+
+func (c *Context) report(i Incident) {
+	i.Type, i.ID, i.Shard = c.s.typ.Name, c.e.id, c.s.id
+	c.s.rider.Report(i)
+}
+
+// errorText returns the bounded text of an error. Error is user code too and may panic.
+func errorText(err error) (text []byte) {
+	defer func() {
+		if recover() != nil {
+			text = fmt.Appendf(nil, "%T", err)
+		}
+	}()
+	if err == nil {
+		return nil
+	}
+	s := err.Error()
+	return []byte(s[:min(len(s), MaxErrorText)])
+}

@@ -1,0 +1,192 @@
+// Context and ReplyToken: what a handler may do while it handles one message, and later.
+
+package entity
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/route"
+)
+
+// Errors that a Context returns by itself.
+var (
+	// ErrWouldBlock is returned by Ask in a handler that must not block, and to an entity that asks itself.
+	ErrWouldBlock = errors.New("kith: ask would block this handler")
+	// ErrNoAsk is returned when a message that is no ask is replied to.
+	ErrNoAsk = errors.New("kith: nobody asked")
+	// ErrReplied is returned by the second answer to one ask.
+	ErrReplied = errors.New("kith: already answered")
+	// ErrTimersFull is returned by After when the entity has MaxTimers running.
+	ErrTimersFull = errors.New("kith: too many timers of one entity")
+)
+
+// MaxTimers is how many timers one entity may have running.
+const MaxTimers = 32
+
+// MaxErrorText is the most bytes of an error's text that reach an asker.
+const MaxErrorText = 1 << 10
+
+// Context is what a handler is given with a message. It belongs to the handler until the call returns and must not be
+// used afterwards, nor from another goroutine.
+type Context struct {
+	// ID is the id of this entity. It may be kept.
+	ID string
+	// Fence is the ownership under which the entity lives, to be given to every store that it writes to.
+	Fence route.Fence
+	// Shard is the shard that the entity belongs to.
+	Shard route.ShardID
+
+	s      *Shard
+	e      *Entity
+	tally  *Tally
+	from   Origin
+	corr   uint64
+	failed error // of the last Reply that did not go out
+
+	answered  bool // a reply went out
+	detached  bool
+	passivate bool
+	halting   bool // Stop is being called
+	renewed   bool // the instance that was there when the call or run began is gone
+
+	timerRoom int // timers that may still be asked for
+	timers    []timerWish
+	timerData []byte // their payloads, one behind the other
+}
+
+type timerWish struct {
+	at  time.Duration
+	end int // of its payload in timerData
+}
+
+// Type returns the name of the entity's type.
+func (c *Context) Type() string { return c.s.typ.Name }
+
+// Asked reports whether the message is an ask, whose sender waits for Reply.
+func (c *Context) Asked() bool { return c.from != nil }
+
+// Tell sends a message to the entity id of type typ, or of this entity's own type when typ is empty. Accepted or a
+// typed error, as Region.Tell says; it never blocks and never runs the receiver before it returns.
+func (c *Context) Tell(typ, id string, payload []byte) error {
+	if typ == "" {
+		typ = c.s.typ.Name
+	}
+	return c.s.rider.Tell(typ, id, payload)
+}
+
+// Ask sends a message to the entity id of type typ, or of this entity's own type when typ is empty, and waits at most d
+// for the answer, which belongs to the caller. Only Blocking handlers may ask: others get ErrWouldBlock, and so does an
+// entity that asks itself, because it has one call at a time.
+func (c *Context) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+	if typ == "" {
+		typ = c.s.typ.Name
+	}
+	if c.s.typ.Mode != Blocking {
+		return nil, fmt.Errorf("%w: type %q is %v", ErrWouldBlock, c.s.typ.Name, c.s.typ.Mode)
+	}
+	if id == c.ID && typ == c.s.typ.Name {
+		return nil, fmt.Errorf("%w: entity %q asks itself", ErrWouldBlock, id)
+	}
+	return c.s.rider.Ask(d, typ, id, payload)
+}
+
+// Reply answers the ask with b, which is copied. ErrNoAsk when the message is a tell, ErrReplied when it was answered or
+// detached before; any other error says why the answer did not go out, and Reply may be tried again.
+func (c *Context) Reply(b []byte) error {
+	switch {
+	case c.from == nil:
+		return ErrNoAsk
+	case c.answered || c.detached:
+		return ErrReplied
+	}
+	c.failed = c.from.Reply(c.corr, route.OK, b)
+	c.answered = c.failed == nil
+	return c.failed
+}
+
+// Detach takes the duty to answer away from this call: the token answers later, from any goroutine. The token of a tell
+// answers nobody and returns ErrNoAsk.
+func (c *Context) Detach() ReplyToken {
+	if c.from == nil || c.answered || c.detached {
+		return ReplyToken{used: c.from != nil}
+	}
+	c.detached = true
+	return ReplyToken{from: c.from, corr: c.corr}
+}
+
+// Passivate lets the entity go when this call returns: Stop is called, and the next message makes a fresh instance.
+func (c *Context) Passivate() { c.passivate = true }
+
+// After delivers a copy of b to this entity, as a message that nobody asked, once d has passed and not before the calls
+// that wait already are done. Timers go when the entity goes. ErrTimersFull when MaxTimers run, route.ErrTooLarge for
+// more bytes than a mailbox holds, route.ErrMailboxFull when the node's budget is used up, route.ErrShardStopping from
+// Stop or when the shard is being stopped.
+func (c *Context) After(d time.Duration, b []byte) error {
+	switch {
+	case c.halting:
+		return route.ErrShardStopping
+	case c.timerRoom <= 0:
+		return fmt.Errorf("%w: %d", ErrTimersFull, MaxTimers)
+	case len(b) > c.s.typ.MailboxBytes:
+		return fmt.Errorf("%w: timer of %d bytes, at most %d", route.ErrTooLarge, len(b), c.s.typ.MailboxBytes)
+	case !c.s.lease.budget.Take(len(b) + RecordOverhead):
+		return fmt.Errorf("%w: no budget for a timer of %d bytes", route.ErrMailboxFull, len(b))
+	}
+	c.timerRoom--
+	c.timerData = append(c.timerData, b...)
+	c.timers = append(c.timers, timerWish{c.s.rider.Now() + max(d, 0), len(c.timerData)})
+	return nil
+}
+
+// open readies c for a message from an origin, nil for a tell.
+func (c *Context) open(from Origin, corr uint64) {
+	c.from, c.corr, c.failed = from, corr, nil
+	c.answered, c.detached, c.passivate, c.halting = false, false, false, false
+}
+
+// forgetTimers drops the timers that were asked for in this call or run.
+func (c *Context) forgetTimers() {
+	for i := range c.timers {
+		c.s.lease.budget.Give(len(c.wishData(i)) + RecordOverhead)
+	}
+	c.timerRoom += len(c.timers)
+	c.tally.TimersDropped += uint64(len(c.timers))
+	c.timers, c.timerData = c.timers[:0], c.timerData[:0]
+}
+
+func (c *Context) wishData(i int) []byte {
+	at := 0
+	if i > 0 {
+		at = c.timers[i-1].end
+	}
+	return c.timerData[at:c.timers[i].end]
+}
+
+// ReplyToken answers an ask after its Receive has returned. It is used once; copies of one token count as one as far as
+// the asker can tell, who takes the first answer. Methods of one token are not for concurrent use.
+type ReplyToken struct {
+	from Origin
+	corr uint64
+	used bool
+}
+
+// Reply answers with b, which is copied. ErrNoAsk when nobody asked, ErrReplied when the token was used; any other error
+// says why the answer did not go out, and Reply may be tried again.
+func (t *ReplyToken) Reply(b []byte) error { return t.answer(route.OK, b) }
+
+// Fail answers with the text of err, at most MaxErrorText bytes of it, which the asker gets wrapped in route.ErrHandler.
+func (t *ReplyToken) Fail(err error) error { return t.answer(route.HandlerFailed, errorText(err)) }
+
+func (t *ReplyToken) answer(reason route.Reason, b []byte) error {
+	if t.used {
+		return ErrReplied
+	}
+	if t.from == nil {
+		return ErrNoAsk
+	}
+	err := t.from.Reply(t.corr, reason, b)
+	t.used = err == nil
+	return err
+}

@@ -1,0 +1,154 @@
+// Mailboxes of Blocking entities: batches of copied messages, held only while an entity has some.
+
+package entity
+
+// RecordOverhead is what a waiting message or timer counts beyond its payload, in bytes.
+const RecordOverhead = 32
+
+const (
+	batchBytes   = 16 << 10 // a batch that holds so much takes no more messages
+	batchRecords = 256
+	keepBatches  = 64       // spare batches that a shard keeps
+	keepBytes    = 32 << 10 // largest buffer that a spare batch keeps
+	keepActs     = 64       // spare activities that a shard keeps
+)
+
+// record is one message in a batch.
+type record struct {
+	from     Origin
+	corr     uint64
+	end      uint32 // of its payload in the batch's buffer
+	instance uint32 // for a timer's message the instance that set it, else 0
+}
+
+// batch is what one run works off: its bytes return to the bounds when all of it is done.
+type batch struct {
+	next    *batch
+	records []record
+	buf     []byte
+	counted int // bytes counted against mailbox and budget
+}
+
+func (b *batch) full() bool { return len(b.buf) >= batchBytes || len(b.records) >= batchRecords }
+
+// payload returns the payload of record i.
+func (b *batch) payload(i int) []byte {
+	at := uint32(0)
+	if i > 0 {
+		at = b.records[i-1].end
+	}
+	return b.buf[at:b.records[i].end:b.records[i].end]
+}
+
+// activity is what an entity holds beyond its record while it has messages or is to be stopped. Fields of the first
+// group belong to the shard's lock, those of the second to the run.
+type activity struct {
+	head, tail *batch  // waiting batches, oldest first
+	bytes      int     // counted, the batch being worked off included
+	next       *Entity // in the list of entities that are ready
+	phase      runPhase
+	halt       bool // stop the instance when no message waits
+	paced      bool // counts in Shard.halting
+
+	now   *batch // being worked off
+	pos   int    // first record of it that is not done
+	ctx   Context
+	tally Tally
+}
+
+type runPhase uint8
+
+const (
+	ready   runPhase = 0 // waits for Begin
+	begun   runPhase = 1 // between Begin and End
+	resting runPhase = 2 // End said again; the rider begins the next run
+)
+
+// put copies a message to the mailbox of e, and makes e ready if it was idle. It reports whether there was room; with
+// force there always is.
+func (s *Shard) put(e *Entity, r record, payload []byte, force bool) bool {
+	n := len(payload) + RecordOverhead
+	a := e.act
+	// One message may exceed the mailbox when nothing waits, else a large one could never be delivered.
+	if a != nil && a.bytes > 0 && n > s.typ.MailboxBytes-a.bytes && !force {
+		return false
+	}
+	if !s.lease.take(n, force) {
+		return false
+	}
+	if a == nil {
+		a = s.activate(e)
+	}
+	b := a.tail
+	if b == nil || b.full() {
+		b = s.newBatch()
+		if a.tail == nil {
+			a.head = b
+		} else {
+			a.tail.next = b
+		}
+		a.tail = b
+	}
+	b.buf = append(b.buf, payload...)
+	r.end = uint32(len(b.buf))
+	b.records = append(b.records, r)
+	b.counted += n
+	a.bytes += n
+	return true
+}
+
+// activate gives an idle entity an activity and puts it on the list of those that are ready.
+func (s *Shard) activate(e *Entity) *activity {
+	var a *activity
+	if n := len(s.acts); n > 0 {
+		a = s.acts[n-1]
+		s.acts = s.acts[:n-1]
+	} else {
+		a = &activity{}
+	}
+	c := &a.ctx
+	c.ID, c.Fence, c.Shard = e.id, s.fence, s.id
+	c.s, c.e, c.tally = s, e, &a.tally
+	a.phase = ready
+	e.act = a
+	if s.readyTail == nil {
+		s.readyHead = e
+	} else {
+		s.readyTail.act.next = e
+	}
+	s.readyTail = e
+	return a
+}
+
+// deactivate takes the activity of e away: nothing waits.
+func (s *Shard) deactivate(e *Entity) {
+	a := e.act
+	e.act = nil
+	s.unpace(a)
+	timers, data := a.ctx.timers[:0], a.ctx.timerData[:0]
+	*a = activity{}
+	a.ctx.timers, a.ctx.timerData = timers, data
+	if len(s.acts) < keepActs {
+		s.acts = append(s.acts, a)
+	}
+}
+
+func (s *Shard) newBatch() *batch {
+	if n := len(s.batches); n > 0 {
+		b := s.batches[n-1]
+		s.batches = s.batches[:n-1]
+		return b
+	}
+	return &batch{}
+}
+
+// finish returns a batch that is done, or dropped, and its bytes.
+func (s *Shard) finish(a *activity, b *batch) {
+	a.bytes -= b.counted
+	s.lease.give(b.counted)
+	clear(b.records)
+	b.next, b.records, b.buf, b.counted = nil, b.records[:0], b.buf[:0], 0
+	if len(s.batches) < keepBatches && cap(b.buf) <= keepBytes {
+		s.batches = append(s.batches, b)
+	}
+}

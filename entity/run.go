@@ -1,0 +1,141 @@
+// Running a Blocking entity: Begin and End under the shard's lock, Work without it.
+
+package entity
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/route"
+)
+
+// Begin starts a run of an entity that Ready returned or whose End said again. It reports whether there is work; if not
+// the rider forgets the entity. The shard's lock is held.
+func (e *Entity) Begin(now time.Duration) bool {
+	a := e.act
+	if a == nil {
+		return false // the shard was abandoned
+	}
+	e.s.advance(now)
+	invariant.Check(a.phase != begun, "entity: an entity is run twice at once")
+	if a.now == nil && a.head != nil {
+		a.now, a.pos = a.head, 0
+		if a.head = a.head.next; a.head == nil {
+			a.tail = nil
+		}
+	}
+	if a.now != nil {
+		// Messages that came after the decision to passivate revoke it: nothing was called yet.
+		a.halt = false
+		e.s.unpace(a)
+	}
+	invariant.Check(a.now != nil || a.halt, "entity: an entity with nothing to do is ready")
+	if a.halt && e.s.phase == serving {
+		e.s.stats.Passivated++
+	}
+	a.phase = begun
+	a.ctx.timerRoom = MaxTimers - int(e.running)
+	return true
+}
+
+// Work calls the handler once, for the next message of the run or to stop it, and reports whether the run has more. The
+// rider calls it without the shard's lock until it returns false, or ends the run earlier: what is left comes first in
+// the next one. User code may block here.
+func (e *Entity) Work() (more bool) {
+	a := e.act
+	c := &a.ctx
+	if a.now == nil {
+		a.halt = false
+		if e.h != nil {
+			c.halt()
+		}
+		return false
+	}
+	r, payload := &a.now.records[a.pos], a.now.payload(a.pos)
+	a.pos++
+	if r.instance != 0 && (r.instance != e.instance || e.h == nil) {
+		a.tally.TimersDropped++ // set by an instance that is gone
+	} else {
+		c.open(r.from, r.corr)
+		c.receive(payload)
+		c.from = nil
+	}
+	return a.pos < len(a.now.records)
+}
+
+// End ends the run and reports whether the entity must be run again: the rider calls Begin for it, now or after others
+// had their turn. If not, the entity is idle or gone and the rider forgets it. The shard's lock is held. Other entities
+// may have become ready.
+func (e *Entity) End(now time.Duration) (again bool) {
+	s, a := e.s, e.act
+	s.advance(now)
+	invariant.Check(a != nil && a.phase == begun, "entity: the end of a run that did not begin")
+	e.used = s.now
+	a.phase = resting
+	if a.now != nil && a.pos == len(a.now.records) {
+		s.finish(a, a.now)
+		a.now = nil
+	}
+	s.setTimers(&a.ctx, e)
+	s.stats.Tally.add(&a.tally)
+	a.tally = Tally{}
+	switch {
+	case s.phase == abandoned:
+		s.discard(e)
+		return false
+	case a.now != nil || a.head != nil:
+		return true
+	case e.h == nil:
+		s.remove(e)
+		s.pace()
+		return false
+	case a.halt:
+		return true
+	case s.phase == stopping:
+		a.halt = true
+		return true
+	}
+	s.deactivate(e)
+	return false
+}
+
+// discard drops what waits for e without calling anything, answers the asks among it, and removes e.
+func (s *Shard) discard(e *Entity) {
+	if a := e.act; a != nil {
+		if a.now != nil {
+			s.discardBatch(a, a.now, a.pos)
+			a.now = nil
+		}
+		for b := a.head; b != nil; {
+			next := b.next
+			s.discardBatch(a, b, 0)
+			b = next
+		}
+		a.head, a.tail = nil, nil
+	}
+	s.remove(e)
+}
+
+func (s *Shard) discardBatch(a *activity, b *batch, from int) {
+	for i := from; i < len(b.records); i++ {
+		r := &b.records[i]
+		if r.instance != 0 {
+			s.stats.TimersDropped++
+			continue
+		}
+		s.stats.Abandoned++
+		if r.from != nil && r.from.Reply(r.corr, route.Stopped, nil) != nil {
+			s.stats.AnswersLost++
+		}
+	}
+	s.finish(a, b)
+}
+
+// remove forgets an entity that has no instance any more, or whose instance is not asked.
+func (s *Shard) remove(e *Entity) {
+	s.dropTimers(e)
+	if e.act != nil {
+		s.deactivate(e)
+	}
+	s.table.remove(e)
+}

@@ -1,0 +1,240 @@
+// Shard: the host of one shard's entities, stepped by its rider.
+
+package entity
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// Shard hosts the entities of one shard under one fence. Its verbs are Deliver, Tick, Stop and Abandon; all are called
+// by one goroutine at a time, under the lock or on the worker that orders the shard's messages.
+//
+// Worker and Inline handlers are called inside Deliver, Tick and Stop. Blocking handlers never are: these verbs copy
+// messages into mailboxes and make entities ready, Ready hands them out, and the rider runs each on a goroutine (or a
+// coroutine) of its own that lives as long as the entity has work:
+//
+//	lock; ok := e.Begin(now); unlock           // takes a batch of messages
+//	for ok {
+//	    for e.Work() {}                        // calls the handler, message by message, without the lock
+//	    lock; ok = e.End(now) && e.Begin(now); unlock
+//	}
+//
+// with Ready asked again after every verb and every End. One entity has one call at a time, in the order of Deliver.
+type Shard struct {
+	typ   *Type
+	id    route.ShardID
+	fence route.Fence
+	rider Rider
+	now   time.Duration
+	phase shardPhase
+	table table
+	lease lease
+	stats Stats
+
+	ctx    Context // of Worker and Inline handlers
+	inCall bool    // one of them is being called
+
+	readyHead, readyTail *Entity
+	acts                 []*activity // spare
+	batches              []*batch    // spare
+
+	timers  timerHeap
+	sweepAt time.Duration // when to look for idle entities
+	sweepTo time.Duration // the earliest that one of those seen so far becomes idle
+	cursor  int           // where in the table the look, or the stop, goes on; below zero when it is over
+	halting int           // Blocking entities made ready only to be stopped
+}
+
+type shardPhase uint8
+
+const (
+	serving   shardPhase = 0
+	stopping  shardPhase = 1
+	abandoned shardPhase = 2
+)
+
+// Tally counts what came of calls into handlers.
+type Tally struct {
+	Delivered     uint64 // messages given to a handler, the failed ones included; also those whose New failed
+	Failed        uint64 // of them, Receive returned an error
+	Panics        uint64 // New, Receive or Stop panicked
+	NoReply       uint64 // asks left without a reply
+	AnswersLost   uint64 // answers that the origin did not take
+	Made          uint64 // instances made
+	Passivated    uint64 // instances that let themselves go
+	Stopped       uint64 // instances stopped, for whatever reason
+	Slow          uint64 // Worker or Inline calls longer than SlowAfter
+	TimersDropped uint64 // timers that went with their instance or with the shard
+}
+
+func (t *Tally) add(o *Tally) {
+	t.Delivered += o.Delivered
+	t.Failed += o.Failed
+	t.Panics += o.Panics
+	t.NoReply += o.NoReply
+	t.AnswersLost += o.AnswersLost
+	t.Made += o.Made
+	t.Passivated += o.Passivated
+	t.Stopped += o.Stopped
+	t.Slow += o.Slow
+	t.TimersDropped += o.TimersDropped
+}
+
+// Stats is what a shard counts. Blocking calls are counted when their run ends.
+type Stats struct {
+	Tally
+	Refused     [route.AsksFull + 1]uint64 // messages refused, by reason
+	Abandoned   uint64                     // accepted messages that Abandon dropped
+	TimersFired uint64
+	Live        int // entities
+	Timers      int // running
+	QueuedBytes int // in mailboxes, RecordOverhead of each message included
+}
+
+// NewShard returns the empty host of shard id of type t, owned under fence f. t has its defaults filled in and is not
+// changed while the shard lives. budget bounds its mailboxes together with those of other shards, nil for no bound.
+func NewShard(t *Type, id route.ShardID, f route.Fence, r Rider, budget Budget) *Shard {
+	if budget == nil {
+		budget = unbounded{}
+	}
+	s := &Shard{typ: t, id: id, fence: f, rider: r, lease: lease{budget: budget}, cursor: -1}
+	s.ctx = Context{Fence: f, Shard: id, s: s, tally: &s.stats.Tally}
+	return s
+}
+
+// ID returns the shard's number.
+func (s *Shard) ID() route.ShardID { return s.id }
+
+// Type returns the shard's type.
+func (s *Shard) Type() *Type { return s.typ }
+
+// Fence returns the fence under which the shard is owned.
+func (s *Shard) Fence() route.Fence { return s.fence }
+
+// Stats returns the counters.
+func (s *Shard) Stats() Stats {
+	st := s.stats
+	st.Live, st.Timers, st.QueuedBytes = len(s.table.dense), len(s.timers.heap), s.lease.used
+	return st
+}
+
+// Deliver takes one message. route.OK means that it was accepted: a Worker or Inline handler has handled it, or it lies
+// in its entity's mailbox, and an ask will be answered. Any other reason means that it was refused and counted, and that
+// the caller answers it if it is an ask: MailboxFull (the entity's mailbox, the node's budget or the table is full),
+// ShardStopping, Stopped, BadID. Everything in m is a view that is copied where it is kept.
+func (s *Shard) Deliver(now time.Duration, m *Message) route.Reason {
+	s.advance(now)
+	if s.phase != serving {
+		return s.refuse(m)
+	}
+	e := s.table.find(m.ID)
+	if e == nil {
+		if len(m.ID) == 0 || len(m.ID) > wire.MaxIDSize {
+			return s.count(route.BadID)
+		}
+		return s.deliverNew(m)
+	}
+	if s.typ.Mode == Blocking {
+		if !s.put(e, record{from: m.From, corr: m.Corr}, m.Payload, m.Parked) {
+			return s.count(route.MailboxFull)
+		}
+		return route.OK
+	}
+	s.handle(e, m.From, m.Corr, m.Payload)
+	return route.OK
+}
+
+// deliverNew makes the entity for its first message.
+func (s *Shard) deliverNew(m *Message) route.Reason {
+	if len(s.table.dense) >= MaxEntities {
+		return s.count(route.MailboxFull)
+	}
+	first := len(s.table.dense) == 0
+	e := s.table.add(s, m.ID)
+	e.used = s.now
+	if first {
+		s.sweepAt, s.cursor = s.now+s.typ.IdleAfter, -1
+	}
+	if s.typ.Mode != Blocking {
+		s.handle(e, m.From, m.Corr, m.Payload)
+		return route.OK
+	}
+	if !s.put(e, record{from: m.From, corr: m.Corr}, m.Payload, m.Parked) {
+		s.table.remove(e)
+		return s.count(route.MailboxFull)
+	}
+	return route.OK
+}
+
+func (s *Shard) refuse(*Message) route.Reason {
+	if s.phase == abandoned {
+		return s.count(route.Stopped)
+	}
+	return s.count(route.ShardStopping)
+}
+
+func (s *Shard) count(r route.Reason) route.Reason {
+	s.stats.Refused[r]++
+	return r
+}
+
+// handle calls a Worker or Inline handler for one message.
+func (s *Shard) handle(e *Entity, from Origin, corr uint64, payload []byte) {
+	began := s.enter(e)
+	c := &s.ctx
+	c.timerRoom = MaxTimers - int(e.running)
+	c.open(from, corr)
+	c.receive(payload)
+	e.used = s.now
+	s.leave(began)
+	if c.renewed || len(c.timers) > 0 {
+		s.setTimers(c, e)
+	}
+	if e.h == nil {
+		s.remove(e)
+	}
+}
+
+// halt stops a Worker or Inline entity and removes it.
+func (s *Shard) halt(e *Entity) {
+	began := s.enter(e)
+	s.ctx.halt()
+	s.leave(began)
+	s.ctx.renewed = false
+	s.remove(e)
+}
+
+func (s *Shard) enter(e *Entity) (began time.Duration) {
+	invariant.Check(!s.inCall, "entity: a shard is stepped from inside its own handler")
+	s.inCall = true
+	s.ctx.ID, s.ctx.e = e.id, e
+	return s.rider.Now()
+}
+
+func (s *Shard) leave(began time.Duration) {
+	if took := s.rider.Now() - began; took > SlowAfter {
+		s.ctx.slow(took)
+	}
+	s.ctx.from = nil
+	s.inCall = false
+}
+
+// Ready returns the next entity that must be run and hands it to the caller, or nil. Ask until nil after every verb and
+// every End; a caller that bounds its goroutines may leave the rest for later.
+func (s *Shard) Ready() *Entity {
+	e := s.readyHead
+	if e == nil {
+		return nil
+	}
+	s.readyHead, e.act.next = e.act.next, nil
+	if s.readyHead == nil {
+		s.readyTail = nil
+	}
+	return e
+}
+
+func (s *Shard) advance(now time.Duration) { s.now = max(s.now, now) }

@@ -1,0 +1,156 @@
+// Time and the end of a shard: Tick, idle entities, Stop and Abandon.
+
+package entity
+
+import "time"
+
+const (
+	lookAtOnce = 1024 // entities that one Tick looks at for idleness
+	stopAtOnce = 128  // Worker and Inline entities that one step stops; Blocking ones being stopped at a time
+)
+
+// Next returns when Tick has something to do.
+func (s *Shard) Next() (deadline time.Duration, ok bool) {
+	if s.phase != serving {
+		return s.now, s.phase == stopping && s.typ.Mode != Blocking && len(s.table.dense) > 0
+	}
+	if len(s.timers.heap) > 0 {
+		deadline, ok = s.timers.heap[0].at, true
+	}
+	if s.typ.IdleAfter > 0 && len(s.table.dense) > 0 && (!ok || s.sweepAt < deadline) {
+		deadline, ok = s.sweepAt, true
+	}
+	return deadline, ok
+}
+
+// Tick delivers timers that are due and stops entities that are idle, or goes on stopping the shard. It does a bounded
+// part of that: when more is to be done, Next says so.
+func (s *Shard) Tick(now time.Duration) {
+	s.advance(now)
+	switch s.phase {
+	case serving:
+		s.fire()
+		if s.typ.IdleAfter > 0 && s.now >= s.sweepAt {
+			s.sweep()
+		}
+	case stopping:
+		s.pace()
+	}
+}
+
+// sweep looks at entities from the end of the table to its begin, over as many Ticks as it takes, and stops those that
+// are idle. Looking costs less than keeping them in order of use would cost every message.
+func (s *Shard) sweep() {
+	if s.cursor < 0 {
+		s.cursor, s.sweepTo = len(s.table.dense)-1, s.now+s.typ.IdleAfter
+	}
+	stops := 0
+	for n := 0; s.cursor >= 0 && n < lookAtOnce && stops < stopAtOnce; n++ {
+		s.cursor = min(s.cursor, len(s.table.dense)-1)
+		if s.cursor < 0 {
+			break
+		}
+		e := s.table.dense[s.cursor]
+		idle := e.used + s.typ.IdleAfter
+		switch {
+		case e.act != nil: // busy: becomes idle later than any that is idle now
+		case idle > s.now:
+			s.sweepTo = min(s.sweepTo, idle)
+		case s.typ.Mode != Blocking:
+			stops++
+			s.stats.Passivated++
+			s.halt(e)
+		case s.halting >= stopAtOnce:
+			s.sweepAt = s.now + s.typ.IdleAfter/4 // enough are being stopped: the look goes on here
+			return
+		default:
+			stops++
+			s.haltLater(e)
+		}
+		s.cursor--
+	}
+	s.sweepAt = s.now
+	if s.cursor < 0 {
+		s.sweepAt = max(s.sweepTo, s.now+s.typ.IdleAfter/4)
+	}
+}
+
+// haltLater makes an idle Blocking entity ready to be stopped.
+func (s *Shard) haltLater(e *Entity) {
+	a := s.activate(e)
+	a.halt, a.paced = true, true
+	s.halting++
+}
+
+// unpace ends the part of a in the number of entities being stopped.
+func (s *Shard) unpace(a *activity) {
+	if a.paced {
+		a.paced = false
+		s.halting--
+	}
+}
+
+// Stop begins the end of the shard: nothing new is accepted, running timers are dropped, what waits is worked off, then
+// every entity's Stop is called. Tick and the runs of Blocking entities carry it on until Stopped. Repeating it is
+// harmless.
+func (s *Shard) Stop(now time.Duration) {
+	s.advance(now)
+	if s.phase != serving {
+		return
+	}
+	s.phase = stopping
+	for len(s.timers.heap) > 0 {
+		s.dropTimer(s.timers.heap[len(s.timers.heap)-1])
+	}
+	s.cursor = len(s.table.dense) - 1
+	s.pace()
+}
+
+// pace stops the next entities of a stopping shard, a bounded number at a time. Busy Blocking ones stop by themselves
+// when they have worked off what waits.
+func (s *Shard) pace() {
+	if s.phase != stopping {
+		return
+	}
+	if s.typ.Mode != Blocking {
+		for n := 0; n < stopAtOnce && len(s.table.dense) > 0; n++ {
+			s.halt(s.table.dense[len(s.table.dense)-1])
+		}
+		return
+	}
+	for s.halting < stopAtOnce {
+		s.cursor = min(s.cursor, len(s.table.dense)-1)
+		if s.cursor < 0 {
+			return
+		}
+		if e := s.table.dense[s.cursor]; e.act == nil {
+			s.haltLater(e)
+		}
+		s.cursor--
+	}
+}
+
+// Stopping reports whether Stop or Abandon was called.
+func (s *Shard) Stopping() bool { return s.phase != serving }
+
+// Stopped reports whether the end that Stop or Abandon began has come: no entity is left and no handler is running.
+func (s *Shard) Stopped() bool { return s.phase != serving && len(s.table.dense) == 0 }
+
+// Abandon ends the shard without calling any handler, because it is lost already: messages that wait are counted, asks
+// among them answered with Stopped. Only runs of Blocking entities that are under way go on until their rider calls End,
+// which it may do as soon as the call that is being made returns; Stopped tells when the last one is over.
+func (s *Shard) Abandon() {
+	if s.phase == abandoned {
+		return
+	}
+	s.phase = abandoned
+	s.readyHead, s.readyTail = nil, nil
+	for len(s.timers.heap) > 0 {
+		s.dropTimer(s.timers.heap[len(s.timers.heap)-1])
+	}
+	for i := len(s.table.dense) - 1; i >= 0; i-- {
+		if e := s.table.dense[i]; e.act == nil || e.act.phase != begun {
+			s.discard(e)
+		}
+	}
+}
