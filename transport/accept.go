@@ -1,0 +1,263 @@
+// Accepting: the listener's loop, the hello of an accepted connection under a deadline, and the order of generations.
+
+package transport
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/wire"
+)
+
+const (
+	finishWait  = 250 * time.Millisecond // for an old connection to be read to its end before it is closed
+	finishRetry = 50 * time.Millisecond
+	acceptPause = 50 * time.Millisecond // after a failed accept, as when file descriptors have run out
+)
+
+// inKey names a connection of a peer; at most one per key is read at a time.
+type inKey struct {
+	lane   wire.Lane
+	number uint16
+}
+
+// maxNumber bounds the connection numbers that a peer may use per lane.
+const maxNumber = 16
+
+// acceptLoop takes connections until the listener is closed.
+func (t *Transport) acceptLoop() {
+	for {
+		nc, err := t.listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) || t.ctx.Err() != nil {
+				return
+			}
+			t.faults.warn("accept", "error", err)
+			select {
+			case <-time.After(acceptPause):
+			case <-t.ctx.Done():
+			}
+			continue
+		}
+		if !t.admit(nc) {
+			_ = nc.Close()
+			continue
+		}
+		if !t.spawn(func() { t.handshake(nc) }) {
+			t.dismiss(nc)
+			_ = nc.Close()
+			return
+		}
+	}
+}
+
+// admit takes nc into the table of connections that have not said hello, if there is room.
+func (t *Transport) admit(nc net.Conn) bool {
+	t.mu.Lock()
+	ok := len(t.pending) < t.cfg.MaxPending && !t.closing
+	if ok {
+		t.pending[nc] = struct{}{}
+	}
+	t.mu.Unlock()
+	if !ok {
+		t.fault("too many connections without a hello", &t.count.tooMany, "remote", nc.RemoteAddr())
+	}
+	return ok
+}
+
+func (t *Transport) dismiss(nc net.Conn) {
+	t.mu.Lock()
+	delete(t.pending, nc)
+	t.mu.Unlock()
+}
+
+// handshake reads the hello of an accepted connection, judges it, answers, and enrols the connection.
+func (t *Transport) handshake(nc net.Conn) {
+	defer t.dismiss(nc)
+	_ = nc.SetDeadline(time.Now().Add(t.cfg.HelloTimeout))
+	h, err := readHello(nc)
+	if err != nil {
+		if _, asked := err.(*RefusedError); !asked && t.ctx.Err() == nil {
+			t.fault("hello", &t.count.faultsHello, "remote", nc.RemoteAddr(), "error", err)
+		}
+	} else if refusal := t.welcome(nc, h); refusal != nil {
+		err = refusal
+	}
+	var refusal *RefusedError
+	if errors.As(err, &refusal) {
+		t.refuse(nc, h, refusal)
+	}
+	if err != nil {
+		_ = nc.Close()
+	}
+}
+
+// readHello reads the first frame. A *RefusedError is to be answered; any other error is not worth an answer.
+func readHello(nc net.Conn) (*hello, error) {
+	kind, body, err := readFrame(nc, maxHelloFrame)
+	switch {
+	case errors.Is(err, ErrProtocol) || err == nil && kind != wire.KindHello:
+		return &hello{}, &RefusedError{Reason: RefusedMagic}
+	case err != nil:
+		return &hello{}, err
+	}
+	h, err := parseHello(body)
+	if err != nil {
+		return &h, judgeBroken(&h, err)
+	}
+	if h.number >= maxNumber {
+		return &h, &RefusedError{Reason: RefusedMalformed, Key: "connection number", Ours: fmt.Sprint(h.number),
+			Theirs: fmt.Sprintf("below %d", maxNumber)}
+	}
+	return &h, nil
+}
+
+// readFrame reads exactly one frame, so that nothing behind it is lost.
+func readFrame(nc net.Conn, limit int) (wire.Kind, []byte, error) {
+	var head [wire.HeaderSize]byte
+	if _, err := io.ReadFull(nc, head[:]); err != nil {
+		return 0, nil, err
+	}
+	size, kind := binary.LittleEndian.Uint32(head[:]), wire.Kind(head[4])
+	if size < wire.HeaderSize || size > uint32(limit) || !kind.Known() {
+		return 0, nil, fmt.Errorf("%w: no frame: % x", ErrProtocol, head)
+	}
+	body := make([]byte, size-wire.HeaderSize)
+	_, err := io.ReadFull(nc, body)
+	return kind, body, err
+}
+
+// refuse answers with a refusal, so far as the peer takes it, and counts it.
+func (t *Transport) refuse(nc net.Conn, h *hello, e *RefusedError) {
+	t.fault("refused: "+e.Reason.String(), &t.count.refused[min(e.Reason, refusalCount-1)], "remote", nc.RemoteAddr(),
+		"peer", h.from, "differs", e.Key, "theirs", e.Ours, "ours", e.Theirs)
+	_, _ = nc.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, appendRefusal(nil, e)))
+	if half, ok := nc.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+}
+
+// welcome takes a connection whose hello parsed: it registers it, lets its predecessor finish, answers and enrols. An
+// error that is no refusal has been dealt with; nc is closed by the caller in any case but nil.
+func (t *Transport) welcome(nc net.Conn, h *hello) error {
+	a := t.acceptor()
+	if refusal := a.judge(h); refusal != nil {
+		return refusal
+	}
+	c, old, refusal := t.register(h)
+	if refusal != nil {
+		return refusal
+	}
+	if old != nil && !t.finish(old) {
+		t.restore(c, old)
+		return &RefusedError{Reason: RefusedBusy}
+	}
+	_ = nc.SetDeadline(time.Now().Add(t.cfg.HelloTimeout))
+	cluster := t.cluster.Load()
+	answer := ack{from: t.self, clusterID: cluster.id, birth: cluster.birth}
+	_, err := nc.Write(wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, appendAck(nil, &answer)))
+	if err == nil {
+		_ = nc.SetDeadline(time.Time{})
+		err = t.enrol(nc, c)
+	}
+	if err != nil {
+		c.over()
+	}
+	return err
+}
+
+// register puts the connection of h into its peer's table, in place of an older one, which is returned.
+func (t *Transport) register(h *hello) (c, old *InConn, refusal *RefusedError) {
+	r, err := t.remote(h.from)
+	switch {
+	case errors.Is(err, ErrForgotten):
+		return nil, nil, &RefusedError{Reason: RefusedRemoved, Key: "member", Ours: h.from.String(), Theirs: "removed"}
+	case errors.Is(err, ErrClosed):
+		return nil, nil, &RefusedError{Reason: RefusedGoingDown}
+	case err != nil:
+		return nil, nil, &RefusedError{Reason: RefusedBusy}
+	}
+	c = &InConn{
+		t: t, from: r, lane: h.lane, number: h.number, generation: h.generation, clusterID: h.clusterID, birth: h.birth,
+		window: int(h.window), meter: flow.MakeMeter(int(h.window)), loop: t.ctl, gone: make(chan struct{}),
+		in: splitter{lane: h.lane, limit: wire.MaxControlFrame},
+	}
+	if h.lane == wire.LaneData {
+		c.loop, c.in.limit = r.loop, t.cfg.MaxFrame
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := inKey{h.lane, h.number}
+	old = r.in[key]
+	if r.forgotten || old != nil && old.generation >= h.generation {
+		return nil, nil, &RefusedError{Reason: RefusedStale}
+	}
+	if t.remotes[r.id] != r { // swept away a moment ago
+		t.remotes[r.id] = r
+	}
+	r.in[key] = c
+	return c, old, nil
+}
+
+// finish waits until old has been read to its end, or closes it after a while. It reports whether old is gone.
+func (t *Transport) finish(old *InConn) bool {
+	deadline := time.Now().Add(t.cfg.HelloTimeout)
+	wait := finishWait
+	for {
+		timer := time.NewTimer(wait)
+		select {
+		case <-old.gone:
+			timer.Stop()
+			return true
+		case <-t.ctx.Done():
+			timer.Stop()
+			return false
+		case <-timer.C:
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		old.loop.post(old)
+		wait = finishRetry
+	}
+}
+
+// restore puts old back into the table: its successor c could not take its place.
+func (t *Transport) restore(c, old *InConn) {
+	t.mu.Lock()
+	key := inKey{c.lane, c.number}
+	if c.from.in[key] == c {
+		c.from.in[key] = old
+	}
+	t.mu.Unlock()
+	c.over()
+}
+
+// enrol hands the connection to its loop, unless a successor has taken its place meanwhile.
+func (t *Transport) enrol(nc net.Conn, c *InConn) error {
+	t.mu.Lock()
+	current := c.from.in[inKey{c.lane, c.number}] == c && !c.from.forgotten && !t.closing
+	t.mu.Unlock()
+	if !current {
+		return context.Canceled
+	}
+	if _, err := c.loop.client.EnrollContext(nc, socket(c)); err != nil {
+		return err
+	}
+	if !c.wasOpened.Load() {
+		return net.ErrClosed
+	}
+	t.mu.Lock()
+	forgotten := c.from.forgotten
+	t.mu.Unlock()
+	if forgotten {
+		c.loop.post(c)
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+// Config and Upcalls: what the rider gives to the transport.
+
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// Setting is a value on which both ends of a connection must agree. A key that only one of them names is not compared.
+type Setting struct{ Key, Value string }
+
+// Config configures a Transport. Zero values mean the defaults named here.
+type Config struct {
+	Listen      string    // host:port to bind; port 0 takes a free one; default "127.0.0.1:0"
+	Advertise   string    // host or host:port that others dial; default: what was bound; needed with 0.0.0.0 and ::
+	Incarnation uint64    // of this process; drawn at random by the rider; not zero
+	Name        string    // cluster name, compared in the hello; 1 to 255 bytes
+	ClusterID   uint64    // zero: not known yet; see SetCluster
+	Birth       uint64    // zero: not known yet
+	Settings    []Setting // compared in the hello; at most MaxSettings
+
+	DataLoops     int           // event loops for data; default max(1, GOMAXPROCS/2), at most 64
+	Window        int           // bytes sent and not yet consumed per data connection; default 1 MiB, 4 KiB to 1 GiB
+	LinkBuffer    int           // bytes queued per link beyond that; default 1 MiB, at least MaxFrame
+	MaxFrame      int           // largest data frame, bytes; default wire.DefaultMaxFrame
+	ControlBuffer int           // bytes queued per control connection; default wire.MaxControlFrame + 1 MiB
+	MaxPeers      int           // peers known at a time; default 16384
+	MaxPending    int           // connections that have not said hello yet; default 256
+	HelloTimeout  time.Duration // for the hello and its answer; default 5 s
+	DialTimeout   time.Duration // for the TCP connect; default 3 s
+	BackoffMin    time.Duration // first pause after a failed dial; default 50 ms; doubles, with jitter
+	BackoffMax    time.Duration // longest pause; default 2 s
+	CreditEvery   time.Duration // consumed bytes are reported at least this often; default 100 ms
+	CloseTimeout  time.Duration // for flushing what is queued in Close; default 1 s
+
+	// Now is the monotonic clock of the node, for arrival stamps. Default: time since New.
+	Now func() time.Duration
+	// StepAge is the age of the node's last control step, which heartbeat answers carry. Default: always zero.
+	StepAge func() time.Duration
+	Logger  *slog.Logger // default: silent
+}
+
+// MaxSettings is the most settings that a hello carries; MaxSettingSize the longest key or value, in bytes.
+const (
+	MaxSettings    = 64
+	MaxSettingSize = 255
+	maxNameSize    = 255
+)
+
+// Upcalls is how the transport reaches its rider. Calls come from event loops (which they must not block) unless said
+// otherwise, and never after Close has returned. Calls for one connection come in order.
+type Upcalls interface {
+	// Control delivers one control frame of any kind but hello and credit: on the control loop; body is valid during
+	// the call. A heartbeat has been answered already. arrived is the clock at the read.
+	Control(from peer.ID, kind wire.Kind, body []byte, arrived time.Duration)
+	// Data delivers whole data frames, in order, whose headers have been checked (kind, lane, size): on the data loop
+	// c.Loop(); frames is valid during the call. One read pass calls it at most twice: for a frame that an earlier
+	// pass began, then for the rest. The rider owes c.Consumed for every byte.
+	Data(c *InConn, frames []byte)
+	// PassDone ends a read pass in which Data was called, on that loop, before its dirty links are flushed.
+	PassDone(l *Loop)
+	// LinkUp says that the connection to a peer stands, LinkDown that it broke: lost is how many bytes of data were
+	// sent and not consumed (on the data lane). Frames that were not sent stay queued for the next connection, unless
+	// err matches ErrForgotten or ErrClosed. Connections to contact points (incarnation zero) are not told of.
+	LinkUp(id peer.ID, lane wire.Lane)
+	LinkDown(id peer.ID, lane wire.Lane, lost uint64, err error)
+	// LinkRoom says that a link whose Reserve had failed has room again: on the link's loop, no lock held.
+	LinkRoom(l *Link)
+	// PeerRefused reports a refusal for good, once per connection and outage: from a goroutine of its own.
+	PeerRefused(err *RefusedError)
+}
+
+func (c Config) withDefaults() Config {
+	def := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	defd := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	if c.Listen == "" {
+		c.Listen = "127.0.0.1:0"
+	}
+	def(&c.DataLoops, max(1, runtime.GOMAXPROCS(0)/2))
+	def(&c.Window, 1<<20)
+	def(&c.MaxFrame, wire.DefaultMaxFrame)
+	def(&c.LinkBuffer, max(1<<20, c.MaxFrame))
+	def(&c.ControlBuffer, wire.MaxControlFrame+1<<20)
+	def(&c.MaxPeers, 16384)
+	def(&c.MaxPending, 256)
+	defd(&c.HelloTimeout, 5*time.Second)
+	defd(&c.DialTimeout, 3*time.Second)
+	defd(&c.BackoffMin, 50*time.Millisecond)
+	defd(&c.BackoffMax, 2*time.Second)
+	defd(&c.CreditEvery, 100*time.Millisecond)
+	defd(&c.CloseTimeout, time.Second)
+	if c.Now == nil {
+		start := time.Now()
+		c.Now = func() time.Duration { return time.Since(start) }
+	}
+	if c.StepAge == nil {
+		c.StepAge = func() time.Duration { return 0 }
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// validate returns all faults joined. It expects defaults to be filled in.
+func (c Config) validate() error {
+	var faults []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf("transport: "+format, args...))
+		}
+	}
+	fault(c.Incarnation == 0, "Incarnation is zero")
+	fault(c.Name == "" || len(c.Name) > maxNameSize, "Name has %d bytes, must have 1 to %d", len(c.Name), maxNameSize)
+	fault(len(c.Settings) > MaxSettings, "%d Settings, at most %d", len(c.Settings), MaxSettings)
+	for _, s := range c.Settings {
+		fault(s.Key == "" || len(s.Key) > MaxSettingSize || len(s.Value) > MaxSettingSize,
+			"setting %q: key must have 1 to %d bytes, value at most that", s.Key, MaxSettingSize)
+	}
+	between := func(name string, v, lo, hi int) {
+		fault(v < lo || v > hi, "%s is %d, must be %d to %d", name, v, lo, hi)
+	}
+	between("DataLoops", c.DataLoops, 1, 64)
+	between("Window", c.Window, 4096, 1<<30)
+	between("MaxFrame", c.MaxFrame, wire.MinFrameLimit, wire.MaxFrameLimit)
+	between("LinkBuffer", c.LinkBuffer, c.MaxFrame, 1<<30)
+	between("ControlBuffer", c.ControlBuffer, wire.MinFrameLimit, 1<<30)
+	between("MaxPeers", c.MaxPeers, 1, 1<<20)
+	between("MaxPending", c.MaxPending, 1, 1<<16)
+	for _, d := range []struct {
+		name string
+		v    time.Duration
+	}{
+		{"HelloTimeout", c.HelloTimeout}, {"DialTimeout", c.DialTimeout}, {"BackoffMin", c.BackoffMin},
+		{"BackoffMax", c.BackoffMax}, {"CreditEvery", c.CreditEvery}, {"CloseTimeout", c.CloseTimeout},
+	} {
+		fault(d.v < 0, "%s is negative", d.name)
+	}
+	fault(c.BackoffMin > c.BackoffMax, "BackoffMin %v is over BackoffMax %v", c.BackoffMin, c.BackoffMax)
+	return errors.Join(faults...)
+}

@@ -1,0 +1,219 @@
+// Control: the sending side of a peer's control connection: a bounded queue of mail, and the credit owed to the peer.
+
+package transport
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/ringbuf"
+	"github.com/kith-io/kith/wire"
+)
+
+// Bounds of a control uplink.
+const (
+	controlReserve  = 64 << 10  // bytes beyond the bound for heartbeats, and as much again for credit
+	controlOutbound = 256 << 10 // bytes that may wait in gnet before no more are handed to it
+	controlRetry    = 5 * time.Millisecond
+	keepControl     = 64 << 10 // memory that an idle control queue keeps, bytes
+	creditFrame     = wire.HeaderSize + 14
+)
+
+// control sends mail to one peer. Mail is lost when it cannot be dialled or when the connection breaks.
+type control struct {
+	uplink
+	queue ringbuf.Double
+	limit int
+	owed  []*InConn // data connections of the peer whose credit is to be told
+	in    splitter  // answers to heartbeats
+	quiet bool      // no mail since the last sweep
+
+	lastSend time.Time
+}
+
+func newControl(t *Transport, to peer.ID, number uint16) *control {
+	c := &control{limit: t.cfg.ControlBuffer}
+	c.queue.Limit = c.limit + 2*controlReserve
+	c.in = splitter{lane: wire.LaneControl, limit: maxAnswerFrame}
+	c.lastSend = time.Now()
+	c.init(t, to, wire.LaneControl, number, t.ctl, c)
+	return c
+}
+
+// send queues one frame.
+func (c *control) send(kind wire.Kind, body []byte) error {
+	n := wire.HeaderSize + len(body)
+	c.mu.Lock()
+	if err := c.blocked(); err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	bound := c.limit
+	if kind == wire.KindHeartbeat {
+		bound += controlReserve
+	}
+	if c.queue.Len()+n > bound {
+		c.mu.Unlock()
+		c.t.count.controlFull.Add(1)
+		return fmt.Errorf("%w: %d bytes wait for %s", ErrControlFull, bound, c.to)
+	}
+	b, err := c.queue.Reserve(n)
+	if err != nil {
+		c.mu.Unlock()
+		return fmt.Errorf("control queue of %s: %w", c.to, err)
+	}
+	wire.PutHeader(b, wire.Header{Size: uint32(n), Kind: kind})
+	copy(b[wire.HeaderSize:], body)
+	c.quiet, c.lastSend = false, time.Now()
+	c.wakeAndUnlock()
+	return nil
+}
+
+// owe notes that the credit of a data connection is to be told, with its total at the time of writing.
+func (c *control) owe(in *InConn) {
+	c.mu.Lock()
+	if in.owed || c.blocked() != nil {
+		c.mu.Unlock()
+		return
+	}
+	in.owed = true
+	c.owed = append(c.owed, in)
+	c.wakeAndUnlock()
+}
+
+func (c *control) wakeAndUnlock() {
+	wake := !c.scheduled
+	c.scheduled = true
+	c.mu.Unlock()
+	if wake {
+		c.loop.post(c)
+	}
+}
+
+// Run writes out what is queued, on the control loop. A connection that does not take it is tried again later.
+func (c *control) Run(on *Loop) {
+	for {
+		c.mu.Lock()
+		if c.conn == nil {
+			if c.scheduled = c.waiting(); c.scheduled {
+				c.ensure()
+				c.scheduled = c.dialing
+			}
+			c.mu.Unlock()
+			return
+		}
+		if c.conn.OutboundBuffered() > controlOutbound {
+			c.scheduled = true
+			c.mu.Unlock()
+			time.AfterFunc(controlRetry, func() { c.loop.post(c) })
+			return
+		}
+		c.appendCredit()
+		if c.queue.Len() == 0 {
+			c.scheduled = false
+			c.mu.Unlock()
+			return
+		}
+		b, conn := c.queue.Swap(), c.conn
+		c.mu.Unlock()
+		if _, err := conn.Write(b); err != nil {
+			return // outConn.closed has run
+		}
+		on.stats.wrote(len(b))
+	}
+}
+
+// appendCredit queues a credit frame for each data connection that is owed one, as far as the reserve goes.
+func (c *control) appendCredit() {
+	done := 0
+	for _, in := range c.owed {
+		if c.queue.Room() < creditFrame {
+			break
+		}
+		b, err := c.queue.Reserve(creditFrame)
+		if err != nil {
+			break
+		}
+		frame, at := wire.BeginFrame(b[:0], wire.KindCredit, 0, 0)
+		frame = wire.AppendCredit(frame, wire.Credit{Lane: in.number, Generation: in.generation, Consumed: in.told()})
+		wire.EndFrame(frame, at)
+		in.owed = false
+		done++
+	}
+	left := copy(c.owed, c.owed[done:])
+	clear(c.owed[left:])
+	c.owed = c.owed[:left]
+}
+
+// restart repeats the credit of every data connection of the peer: what was told on the last connection may be lost.
+func (c *control) restart(uint32) {
+	c.in.carry = nil
+	for _, in := range c.t.dataFrom(c.real) {
+		if !in.owed && in.consumedAny() {
+			in.owed = true
+			c.owed = append(c.owed, in)
+		}
+	}
+}
+
+func (c *control) broke() uint64    { return 0 }
+func (c *control) waiting() bool    { return c.queue.Len() > 0 || len(c.owed) > 0 }
+func (c *control) keepsQueue() bool { return false }
+
+// drop loses the mail. Credit that is owed stays: the peer may be waiting for it, and nobody else repeats it.
+func (c *control) drop() {
+	c.t.count.mailLost.Add(uint64(c.queue.Len()))
+	c.queue.Swap()
+	c.queue.Trim()
+}
+
+// frames takes what came back on the connection: answers to heartbeats, nothing else.
+func (c *control) frames(b []byte) error {
+	arrived := c.t.cfg.Now()
+	frame, rest, err := c.in.straddle(b)
+	if err == nil && frame != nil {
+		err = c.answer(frame, arrived)
+	}
+	if err != nil {
+		return err
+	}
+	for {
+		frame, n, err := wire.Split(rest, wire.LaneControl, maxAnswerFrame)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			c.in.keep(rest)
+			return nil
+		}
+		if err := c.answer(frame, arrived); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+}
+
+func (c *control) answer(frame []byte, arrived time.Duration) error {
+	if kind := wire.ParseHeader(frame).Kind; kind != wire.KindHeartbeatAck {
+		return fmt.Errorf("%w: %s came back on a control connection", ErrProtocol, kind)
+	}
+	c.t.up.Control(c.real, wire.KindHeartbeatAck, wire.Body(frame), arrived)
+	return nil
+}
+
+// sweep gives back the memory of an idle queue.
+func (c *control) sweep() {
+	c.mu.Lock()
+	if c.quiet && !c.scheduled && c.queue.Held() > keepControl {
+		c.queue.Trim()
+	}
+	c.quiet = true
+	c.owed = slices.DeleteFunc(c.owed, func(in *InConn) bool { return in.isGone() })
+	if len(c.owed) > 0 && !c.scheduled && c.blocked() == nil {
+		c.wakeAndUnlock()
+		return
+	}
+	c.mu.Unlock()
+}

@@ -1,0 +1,100 @@
+// Errors: what Send, Link and Reserve return, and the typed refusal of a hello.
+
+package transport
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+)
+
+// Errors that callers branch on; match with errors.Is.
+var (
+	ErrClosed      = fmt.Errorf("transport closed: %w", route.ErrStopped)
+	ErrForgotten   = fmt.Errorf("peer was removed: %w", route.ErrPeerLost)
+	ErrControlFull = errors.New("transport: control queue full")
+	ErrSelf        = errors.New("transport: the peer is this node itself")
+	ErrFrameSize   = fmt.Errorf("transport: frame over the limit: %w", route.ErrTooLarge)
+	ErrLoopFull    = errors.New("transport: too many tasks queued to an event loop")
+	ErrProtocol    = errors.New("transport: peer broke the protocol")
+	ErrBusy        = errors.New("transport: too many peers")
+)
+
+// FullError is returned by Reserve when a link is over its bound. It matches route.ErrLinkFull. One value per link is
+// made in advance, so that being full does not allocate.
+type FullError struct {
+	Peer  peer.ID
+	Bound int // bytes that the link may queue
+}
+
+// Error names the peer and the bound.
+func (e *FullError) Error() string {
+	return fmt.Sprintf("%v: %d bytes wait for %s", route.ErrLinkFull, e.Bound, e.Peer)
+}
+
+// Unwrap returns route.ErrLinkFull.
+func (e *FullError) Unwrap() error { return route.ErrLinkFull }
+
+// Refusal is why an acceptor refused a hello. Numbers stand on the wire and are never reused.
+type Refusal uint8
+
+// The reasons to refuse a hello.
+const (
+	RefusedNone        Refusal = 0
+	RefusedMagic       Refusal = 1  // not this protocol, or a first frame that is no hello
+	RefusedVersion     Refusal = 2  // another wire version
+	RefusedName        Refusal = 3  // another cluster name
+	RefusedCluster     Refusal = 4  // another cluster id, both known
+	RefusedSetting     Refusal = 5  // a setting that must agree differs
+	RefusedIncarnation Refusal = 6  // another incarnation was meant
+	RefusedSelf        Refusal = 7  // the dialler is the acceptor itself
+	RefusedGoingDown   Refusal = 8  // the acceptor is closing
+	RefusedRemoved     Refusal = 9  // the acceptor has removed this incarnation
+	RefusedStale       Refusal = 10 // a connection of the same or a later generation exists
+	RefusedBusy        Refusal = 11 // too many peers or connections
+	RefusedMalformed   Refusal = 12 // a hello that does not decode
+	refusalCount               = 13
+)
+
+var refusalNames = [refusalCount]string{
+	"none", "magic", "wire-version", "cluster-name", "cluster-id", "setting", "incarnation", "self", "going-down",
+	"removed", "stale", "busy", "malformed",
+}
+
+// String names the reason as logs and counters do.
+func (r Refusal) String() string {
+	if r < refusalCount {
+		return refusalNames[r]
+	}
+	return fmt.Sprintf("refusal-%d", uint8(r))
+}
+
+// ForGood reports whether trying again cannot help until one of the two nodes is configured or started anew.
+func (r Refusal) ForGood() bool {
+	switch r {
+	case RefusedGoingDown, RefusedStale, RefusedBusy:
+		return false
+	}
+	return true
+}
+
+// RefusedError is a refused hello. Key names what differs (for a setting, its key), Theirs is the acceptor's value and
+// Ours the dialler's, both as text.
+type RefusedError struct {
+	Peer   peer.ID // who was dialled
+	Reason Refusal
+	Key    string
+	Ours   string // the dialler's value
+	Theirs string // the acceptor's value
+}
+
+// Error names the reason and both values.
+func (e *RefusedError) Error() string {
+	if e.Key == "" {
+		return fmt.Sprintf("transport: %s refused the connection: %s", e.Peer, e.Reason)
+	}
+	return fmt.Sprintf("transport: %s refused the connection: %s differs: ours %q, theirs %q",
+		e.Peer, e.Key, e.Ours, e.Theirs)
+}

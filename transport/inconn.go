@@ -1,0 +1,250 @@
+// InConn: one accepted connection as its loop sees it, and the credit that its reader gives back.
+
+package transport
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/panjf2000/gnet/v2"
+
+	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// maxAckOutbound is how much may wait in gnet for a peer that probes and does not read the answers, in bytes.
+const maxAckOutbound = 64 << 10
+
+// InConn is an accepted connection of a peer. The rider sees those of the data lane. Its exported methods are safe for
+// concurrent use and stay valid after the connection is gone.
+type InConn struct {
+	t          *Transport
+	from       *remote
+	lane       wire.Lane
+	number     uint16
+	generation uint32
+	clusterID  uint64
+	birth      uint64
+	window     int
+	loop       *Loop
+
+	mu    sync.Mutex
+	meter flow.Meter
+
+	owed bool // stands in the control uplink's list; under that uplink's lock
+
+	// Owned by the loop.
+	conn     gnet.Conn
+	in       splitter
+	received uint64
+	answers  []byte
+
+	wasOpened atomic.Bool
+	gone      chan struct{} // closed when the connection is over
+	goneOnce  sync.Once
+}
+
+// From returns the peer at the other end.
+func (c *InConn) From() peer.ID { return c.from.id }
+
+// Loop returns the loop that reads the connection; the peer's Link lives on it too.
+func (c *InConn) Loop() *Loop { return c.loop }
+
+// Generation numbers the peer's connections of this lane, growing.
+func (c *InConn) Generation() uint32 { return c.generation }
+
+// Cluster returns the cluster id and birth that the peer's hello named; zeros from a joiner.
+func (c *InConn) Cluster() (id, birth uint64) { return c.clusterID, c.birth }
+
+// Consumed gives back credit for n bytes of frames that Data delivered. It never blocks.
+func (c *InConn) Consumed(n int) {
+	c.mu.Lock()
+	_, due := c.meter.Consume(n)
+	c.mu.Unlock()
+	if due {
+		c.from.control().owe(c)
+	}
+}
+
+// told returns the running total that is being written to the peer now.
+func (c *InConn) told() uint64 {
+	c.mu.Lock()
+	total, _ := c.meter.Flush()
+	c.mu.Unlock()
+	return total
+}
+
+func (c *InConn) consumedAny() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.meter.Total() > 0
+}
+
+// flushCredit tells what was consumed and not told for a while.
+func (c *InConn) flushCredit() {
+	c.mu.Lock()
+	_, due := c.meter.Flush()
+	c.mu.Unlock()
+	if due {
+		c.from.control().owe(c)
+	}
+}
+
+func (c *InConn) isGone() bool {
+	select {
+	case <-c.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// Run closes the connection, on its loop: its successor has come, or the peer is forgotten.
+func (c *InConn) Run(*Loop) {
+	if c.conn != nil {
+		_ = c.conn.EventLoop().Close(c.conn)
+	}
+}
+
+func (c *InConn) opened(conn gnet.Conn) gnet.Action {
+	c.conn = conn
+	c.wasOpened.Store(true)
+	c.t.count.in[c.lane].Add(1)
+	return gnet.None
+}
+
+func (c *InConn) closed(err error) {
+	if c.conn == nil {
+		return
+	}
+	c.conn = nil
+	c.in.carry = nil
+	c.t.count.in[c.lane].Add(-1)
+	c.t.cfg.Logger.Debug("peer's connection closed", "peer", c.from.id, "lane", c.lane, "error", err)
+	c.over()
+}
+
+// over takes the connection out of the tables and lets a successor begin.
+func (c *InConn) over() {
+	c.goneOnce.Do(func() {
+		c.t.removeIn(c)
+		close(c.gone)
+	})
+}
+
+func (c *InConn) traffic(conn gnet.Conn) gnet.Action {
+	b, _ := conn.Next(-1)
+	if len(b) == 0 {
+		return gnet.None
+	}
+	c.loop.stats.read(len(b))
+	frame, rest, err := c.in.straddle(b)
+	if frame != nil {
+		err = c.deliver(frame, 1)
+	}
+	if err == nil && len(rest) > 0 {
+		n, frames, bad := c.in.whole(rest)
+		if n > 0 {
+			err = c.deliver(rest[:n:n], frames)
+		}
+		if err == nil {
+			err = bad
+		}
+		if err == nil {
+			c.in.keep(rest[n:])
+		}
+	}
+	if len(c.answers) > 0 && err == nil {
+		err = c.answer()
+	}
+	if err != nil {
+		c.t.fault("protocol", &c.t.count.faultsProtocol, "peer", c.from.id, "lane", c.lane, "error", err)
+		return gnet.Close
+	}
+	return gnet.None
+}
+
+// deliver hands whole frames up.
+func (c *InConn) deliver(frames []byte, n int) error {
+	c.loop.stats.frames.Add(uint64(n))
+	c.loop.stats.batches.Add(1)
+	if c.lane == wire.LaneData {
+		if err := c.withinWindow(len(frames)); err != nil {
+			return err
+		}
+		c.loop.passed = true
+		c.t.up.Data(c, frames)
+		return nil
+	}
+	arrived := c.t.cfg.Now()
+	for len(frames) > 0 {
+		size := int(wire.ParseHeader(frames).Size)
+		if err := c.mail(frames[:size:size], arrived); err != nil {
+			return err
+		}
+		frames = frames[size:]
+	}
+	return nil
+}
+
+// withinWindow checks that the sender keeps to its credit, so that what this node holds for it is bounded.
+func (c *InConn) withinWindow(n int) error {
+	c.received += uint64(n)
+	c.mu.Lock()
+	open := c.received - c.meter.Total()
+	c.mu.Unlock()
+	if open > uint64(c.window)+uint64(c.t.cfg.MaxFrame) {
+		return fmt.Errorf("%w: %d bytes not consumed, the window is %d", ErrProtocol, open, c.window)
+	}
+	return nil
+}
+
+// mail takes one control frame.
+func (c *InConn) mail(frame []byte, arrived time.Duration) error {
+	kind, body := wire.Kind(frame[4]), wire.Body(frame)
+	switch kind {
+	case wire.KindHeartbeat:
+		return c.heartbeat(body, arrived)
+	case wire.KindCredit:
+		credit, err := wire.ParseCredit(body)
+		if err != nil {
+			return err
+		}
+		if link := c.from.link.Load(); link != nil && credit.Lane == link.number {
+			return link.granted(credit)
+		}
+		return fmt.Errorf("%w: credit for data connection %d, which does not exist", ErrProtocol, credit.Lane)
+	case wire.KindHello, wire.KindHelloAck, wire.KindHelloRefuse, wire.KindHeartbeatAck:
+		return fmt.Errorf("%w: %s on an accepted connection", ErrProtocol, kind)
+	}
+	c.t.up.Control(c.from.id, kind, body, arrived)
+	return nil
+}
+
+// heartbeat answers a probe, at the end of the pass, and passes it up.
+func (c *InConn) heartbeat(body []byte, arrived time.Duration) error {
+	out, at := wire.BeginFrame(c.answers, wire.KindHeartbeatAck, 0, 0)
+	out, err := wire.AnswerHeartbeat(out, body, uint64(max(c.t.cfg.StepAge(), 0)))
+	if err != nil {
+		return err
+	}
+	wire.EndFrame(out, at)
+	c.answers = out
+	c.t.up.Control(c.from.id, wire.KindHeartbeat, body, arrived)
+	return nil
+}
+
+// answer writes the answers of one pass.
+func (c *InConn) answer() error {
+	if c.conn.OutboundBuffered() > maxAckOutbound {
+		return fmt.Errorf("%w: probes without reading the answers", ErrProtocol)
+	}
+	_, err := c.conn.Write(c.answers)
+	if c.answers = c.answers[:0]; cap(c.answers) > keepCarry {
+		c.answers = nil
+	}
+	return err
+}

@@ -1,0 +1,180 @@
+// Link: the sending side of a peer's data connection: the hot path of every remote message.
+
+package transport
+
+import (
+	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// Link sends data frames to one peer. It is made once per peer identity and lives until the peer is forgotten: over
+// broken connections frames that were not sent stay queued, in order, and go first on the next one. A sender does
+//
+//	link.Lock()
+//	b, err := link.Reserve(n)   // then fill b with exactly one frame
+//	wake := link.Commit()
+//	link.Unlock()
+//	if wake { link.Wake(on) }
+//
+// and may append several frames under one lock. A Link is also the Task that writes it out.
+type Link struct {
+	uplink
+	queue flow.Link
+	full  *FullError
+	limit int  // largest frame
+	idle  bool // no flush since the last sweep
+}
+
+func newLink(t *Transport, to peer.ID, loop *Loop) *Link {
+	l := &Link{
+		queue: *flow.NewLink(t.cfg.LinkBuffer, t.cfg.Window),
+		full:  &FullError{Peer: to, Bound: t.cfg.LinkBuffer},
+		limit: t.cfg.MaxFrame,
+	}
+	l.init(t, to, wire.LaneData, 0, loop, l)
+	return l
+}
+
+// Peer returns whom the link leads to.
+func (l *Link) Peer() peer.ID { return l.to }
+
+// Loop returns the data loop that owns the link and the peer's incoming data connection.
+func (l *Link) Loop() *Loop { return l.loop }
+
+// Lock takes the link's lock, which orders its frames.
+func (l *Link) Lock() { l.mu.Lock() }
+
+// Unlock gives it up.
+func (l *Link) Unlock() { l.mu.Unlock() }
+
+// Reserve appends a frame of n bytes and returns its room, to be filled with one whole data frame before Unlock. The
+// lock is held. Errors, none of which changes anything: *FullError (matches route.ErrLinkFull), ErrFrameSize,
+// ErrForgotten, ErrClosed, *RefusedError for a few seconds after a refusal for good.
+func (l *Link) Reserve(n int) ([]byte, error) {
+	if n > l.limit || l.dead != nil || l.refusal != nil {
+		if err := l.reserveError(n); err != nil {
+			return nil, err
+		}
+	}
+	b, err := l.queue.Reserve(n)
+	if err != nil {
+		return nil, l.full
+	}
+	return b, nil
+}
+
+func (l *Link) reserveError(n int) error {
+	if n > l.limit {
+		return ErrFrameSize
+	}
+	return l.blocked()
+}
+
+// ReserveMarker appends a marker, which may use room beyond the bound. The lock is held.
+func (l *Link) ReserveMarker(m wire.Marker) error {
+	if err := l.blocked(); err != nil {
+		return err
+	}
+	if l.queue.AppendMarker(m) != nil {
+		return l.full
+	}
+	return nil
+}
+
+// Commit ends an append and says whether the caller must call Wake after Unlock. The lock is held.
+func (l *Link) Commit() (wake bool) {
+	if l.scheduled {
+		return false
+	}
+	l.scheduled = true
+	return true
+}
+
+// Wake has the link written out. on is the loop that the caller runs on, nil if none: on the link's own loop the link
+// leaves at the end of the read pass. No lock is held.
+func (l *Link) Wake(on *Loop) {
+	if on == l.loop {
+		on.dirty = append(on.dirty, l)
+		return
+	}
+	l.loop.post(l)
+}
+
+// Pending returns the bytes that are queued and not sent. The lock is held.
+func (l *Link) Pending() int { return l.queue.Pending() }
+
+// Up reports whether the connection stands. The lock is held.
+func (l *Link) Up() bool { return l.conn != nil }
+
+// Run writes out what has gathered, on the loop: as far as credit goes, at most turnBytes before other links have their
+// turn. Without a connection it has one made.
+func (l *Link) Run(on *Loop) {
+	budget := turnBytes
+	for {
+		l.mu.Lock()
+		b := l.queue.Take()
+		if b == nil {
+			room := l.settle()
+			l.mu.Unlock()
+			if room {
+				l.t.up.LinkRoom(l)
+			}
+			return
+		}
+		c := l.conn
+		l.mu.Unlock()
+		if _, err := c.Write(b); err != nil {
+			return // gnet has closed the connection, and outConn.closed has run
+		}
+		on.stats.wrote(len(b))
+		if budget -= len(b); budget <= 0 {
+			on.post(l)
+			return
+		}
+	}
+}
+
+// settle ends a flush that has nothing more to take: the link is idle, waits for credit (whose arrival flushes it), or
+// needs a connection. It reports whether a link that was full has room again. The lock is held.
+func (l *Link) settle() (room bool) {
+	l.idle = false
+	l.scheduled = l.queue.Pending() > 0
+	if l.scheduled && l.conn == nil {
+		l.ensure()
+		l.scheduled = l.dialing
+	}
+	return l.queue.Roomy()
+}
+
+// granted takes credit that the peer returned. Control loop.
+func (l *Link) granted(c wire.Credit) error {
+	l.mu.Lock()
+	wake, err := l.queue.Granted(c.Generation, c.Consumed)
+	l.mu.Unlock()
+	if wake {
+		l.loop.post(l)
+	}
+	return err
+}
+
+// sweep gives the buffers back when nothing was sent since the last sweep.
+func (l *Link) sweep() {
+	l.mu.Lock()
+	if l.idle && !l.scheduled {
+		l.queue.Trim()
+	}
+	l.idle = true
+	l.mu.Unlock()
+}
+
+func (l *Link) restart(generation uint32) { l.queue.Reconnected(generation) }
+func (l *Link) broke() uint64             { return uint64(l.queue.Broken()) }
+func (l *Link) waiting() bool             { return l.queue.Pending() > 0 }
+func (l *Link) keepsQueue() bool          { return true }
+func (l *Link) frames(b []byte) error     { return noFrames(l.lane, len(b)) }
+
+func (l *Link) drop() {
+	l.t.count.dropped.Add(uint64(l.queue.Pending()))
+	l.queue.FailAll(nil)
+}

@@ -1,0 +1,108 @@
+// outConn: one connection that this node dialled, as its loop sees it.
+
+package transport
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/panjf2000/gnet/v2"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// outConn is one dialled connection of an uplink.
+type outConn struct {
+	u          *uplink
+	generation uint32
+	real       peer.ID // who answered
+	wasOpened  atomic.Bool
+	fault      error // why we closed it ourselves
+}
+
+func (oc *outConn) opened(c gnet.Conn) gnet.Action {
+	u := oc.u
+	oc.wasOpened.Store(true)
+	u.mu.Lock()
+	u.dialing = false
+	if u.dead != nil {
+		u.mu.Unlock()
+		oc.fault = u.dead
+		return gnet.Close
+	}
+	u.conn, u.real, u.upSince = c, oc.real, time.Now()
+	u.refusal, u.reported = nil, RefusedNone
+	u.scheduled = true
+	u.q.restart(oc.generation)
+	u.mu.Unlock()
+	u.t.count.out[u.lane].Add(1)
+	u.t.cfg.Logger.Debug("connected", "peer", oc.real, "lane", u.lane, "generation", oc.generation)
+	if u.to.Inc != 0 {
+		u.t.up.LinkUp(oc.real, u.lane)
+	}
+	u.q.Run(u.loop)
+	return gnet.None
+}
+
+func (oc *outConn) traffic(c gnet.Conn) gnet.Action {
+	b, _ := c.Next(-1)
+	if len(b) == 0 {
+		return gnet.None
+	}
+	if err := oc.u.q.frames(b); err != nil {
+		oc.fault = err
+		oc.u.t.fault("protocol", &oc.u.t.count.faultsProtocol, "peer", oc.real, "lane", oc.u.lane, "error", err)
+		return gnet.Close
+	}
+	return gnet.None
+}
+
+func (oc *outConn) closed(err error) {
+	u := oc.u
+	u.mu.Lock()
+	was := u.conn != nil
+	u.conn = nil
+	if !was { // opened refused it
+		u.mu.Unlock()
+		return
+	}
+	lost := u.q.broke()
+	if time.Since(u.upSince) >= steadyAfter {
+		u.failures, u.notBefore = 0, time.Time{}
+	} else {
+		u.failures++
+		u.notBefore = time.Now().Add(u.backoff())
+	}
+	why := oc.why(err)
+	u.scheduled = false
+	if u.dead == nil && u.q.waiting() {
+		u.scheduled = true
+		u.ensure()
+	}
+	u.mu.Unlock()
+	u.t.count.out[u.lane].Add(-1)
+	u.t.count.lost.Add(lost)
+	u.t.cfg.Logger.Debug("connection lost", "peer", oc.real, "lane", u.lane, "lost_bytes", lost, "error", why)
+	if u.to.Inc != 0 {
+		u.t.up.LinkDown(oc.real, u.lane, lost, why)
+	}
+}
+
+func (oc *outConn) why(err error) error {
+	switch {
+	case oc.fault != nil:
+		return oc.fault
+	case oc.u.dead != nil:
+		return oc.u.dead
+	case err != nil:
+		return fmt.Errorf("connection to %s: %w", oc.real, err)
+	}
+	return fmt.Errorf("connection to %s: %w", oc.real, ErrClosed)
+}
+
+// noFrames refuses bytes on a connection on which nothing comes back.
+func noFrames(lane wire.Lane, n int) error {
+	return fmt.Errorf("%w: %d bytes came back on a %s connection", ErrProtocol, n, lane)
+}

@@ -1,0 +1,232 @@
+// The table of peers: one entry per identity, with its loop, its uplinks and its accepted connections.
+
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// Bounds and ages of the table of peers.
+const (
+	maxForgotten = 8192             // removed identities that are remembered, the newest
+	contactIdle  = 30 * time.Second // a connection to a contact point is closed after that long without mail
+	remoteIdle   = 5 * time.Minute  // an entry without connections is dropped after that long without mail
+)
+
+// errIdle closes a connection that nobody used.
+var errIdle = errors.New("transport: connection was idle")
+
+// remote is one peer identity. With incarnation zero it is a contact point: whoever is at the address.
+type remote struct {
+	t    *Transport
+	id   peer.ID
+	loop *Loop // data loop of both directions
+	link atomic.Pointer[Link]
+	ctl  atomic.Pointer[control]
+
+	// Under the transport's lock.
+	in        map[inKey]*InConn
+	forgotten bool
+}
+
+// remote returns the entry of id and makes it if need be. ErrClosed, ErrSelf, ErrForgotten, ErrBusy.
+func (t *Transport) remote(id peer.ID) (*remote, error) {
+	if id.Addr == t.self.Addr {
+		return nil, ErrSelf
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closing {
+		return nil, ErrClosed
+	}
+	if r := t.remotes[id]; r != nil {
+		return r, nil
+	}
+	if _, gone := t.forgotten[id]; gone {
+		return nil, ErrForgotten
+	}
+	if len(t.remotes) >= t.cfg.MaxPeers {
+		return nil, ErrBusy
+	}
+	r := &remote{t: t, id: id, loop: t.loops[t.nextLoop%len(t.loops)], in: map[inKey]*InConn{}}
+	t.nextLoop++
+	t.remotes[id] = r
+	return r, nil
+}
+
+// control returns the control uplink and makes it if need be; that of a forgotten peer is dead.
+func (r *remote) control() *control {
+	if c := r.ctl.Load(); c != nil {
+		return c
+	}
+	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
+	if c := r.ctl.Load(); c != nil {
+		return c
+	}
+	number := uint16(0)
+	if r.id.Inc == 0 {
+		number = 1 // beside the connection to the same node by its full identity
+	}
+	c := newControl(r.t, r.id, number)
+	if r.forgotten {
+		c.dead = ErrForgotten
+	}
+	r.ctl.Store(c)
+	return c
+}
+
+// Link returns the data link to a peer; it is made, and dials, on first use. The same identity gives the same link
+// until it is forgotten. A link that cannot be (to this node itself, a forgotten peer, after Close) refuses Reserve.
+func (t *Transport) Link(id peer.ID) *Link {
+	r, err := t.remote(id)
+	if err != nil || id.Inc == 0 {
+		l := newLink(t, id, t.loops[0])
+		if l.dead = err; err == nil {
+			l.dead = fmt.Errorf("%w: it has no incarnation", ErrForgotten)
+		}
+		l.cancel()
+		return l
+	}
+	if l := r.link.Load(); l != nil {
+		return l
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := r.link.Load(); l != nil {
+		return l
+	}
+	l := newLink(t, id, r.loop)
+	if r.forgotten {
+		l.dead = ErrForgotten
+	}
+	r.link.Store(l)
+	return l
+}
+
+// Forget is called when a member was removed: its connections are closed, its later ones refused, its link fails with
+// ErrForgotten and drops what it held. An identity never comes back.
+func (t *Transport) Forget(id peer.ID) {
+	if id.Inc == 0 || id.Addr == t.self.Addr {
+		return
+	}
+	t.mu.Lock()
+	if _, known := t.forgotten[id]; !known {
+		if len(t.forgottenOrder) == maxForgotten {
+			delete(t.forgotten, t.forgottenOrder[0])
+			t.forgottenOrder = t.forgottenOrder[1:]
+		}
+		t.forgotten[id] = struct{}{}
+		t.forgottenOrder = append(t.forgottenOrder, id)
+	}
+	r := t.remotes[id]
+	var conns []*InConn
+	if r != nil {
+		r.forgotten = true
+		delete(t.remotes, id)
+		for _, c := range r.in {
+			conns = append(conns, c)
+		}
+	}
+	t.mu.Unlock()
+	if r == nil {
+		return
+	}
+	for _, c := range conns {
+		c.loop.post(c)
+	}
+	if l := r.link.Load(); l != nil {
+		l.kill(ErrForgotten)
+	}
+	if c := r.ctl.Load(); c != nil {
+		c.kill(ErrForgotten)
+	}
+}
+
+// removeIn takes a connection that is over out of its peer's table.
+func (t *Transport) removeIn(c *InConn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := c.from
+	if key := (inKey{c.lane, c.number}); r.in[key] == c {
+		delete(r.in, key)
+	}
+	if len(r.in) == 0 && r.link.Load() == nil && r.ctl.Load() == nil && t.remotes[r.id] == r {
+		delete(t.remotes, r.id)
+	}
+}
+
+// dataFrom returns the data connections accepted from a peer.
+func (t *Transport) dataFrom(id peer.ID) []*InConn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var conns []*InConn
+	if r := t.remotes[id]; r != nil {
+		for key, c := range r.in {
+			if key.lane == wire.LaneData {
+				conns = append(conns, c)
+			}
+		}
+	}
+	return conns
+}
+
+// snapshot returns all peers and the number of connections that have not said hello.
+func (t *Transport) snapshot() (remotes []*remote, pending int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	remotes = make([]*remote, 0, len(t.remotes))
+	for _, r := range t.remotes {
+		remotes = append(remotes, r)
+	}
+	return remotes, len(t.pending)
+}
+
+// sweep tells consumed bytes that were not told, and once in a while gives back memory and drops idle entries.
+func (t *Transport) sweep(thorough bool) {
+	remotes, _ := t.snapshot()
+	for _, r := range remotes {
+		for _, c := range t.dataFrom(r.id) {
+			c.flushCredit()
+		}
+		if !thorough {
+			continue
+		}
+		if l := r.link.Load(); l != nil {
+			l.sweep()
+		}
+		if c := r.ctl.Load(); c != nil {
+			c.sweep()
+			t.dropIdle(r, c)
+		}
+	}
+}
+
+// dropIdle ends the entry of a peer to whom nothing was sent for long and from whom there is no connection.
+func (t *Transport) dropIdle(r *remote, c *control) {
+	limit := remoteIdle
+	if r.id.Inc == 0 {
+		limit = contactIdle
+	}
+	c.mu.Lock()
+	idle := time.Since(c.lastSend) > limit && !c.scheduled && (r.id.Inc == 0 || c.conn == nil)
+	c.mu.Unlock()
+	if !idle {
+		return
+	}
+	t.mu.Lock()
+	idle = len(r.in) == 0 && r.link.Load() == nil && t.remotes[r.id] == r
+	if idle {
+		delete(t.remotes, r.id)
+	}
+	t.mu.Unlock()
+	if idle {
+		c.kill(errIdle)
+	}
+}

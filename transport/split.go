@@ -1,0 +1,67 @@
+// Splitter: turns the reads of one connection into whole frames, in place as far as possible.
+
+package transport
+
+import "github.com/kith-io/kith/wire"
+
+// keepCarry is the largest buffer for a straddling frame that a connection keeps between frames, in bytes.
+const keepCarry = 64 << 10
+
+// splitter holds the part of a frame that one read began and a later one ends. It copies only that frame; all others
+// are handed out where they were read. What it buffers grows with the bytes that arrived, never with a size that a
+// header claims.
+type splitter struct {
+	lane  wire.Lane
+	limit int
+	carry []byte
+}
+
+// straddle feeds b to the frame that an earlier read began. It returns that frame when it is whole (valid until the next
+// call), and what of b is left. With no frame under way it returns nil and b.
+func (s *splitter) straddle(b []byte) (frame, rest []byte, err error) {
+	if len(s.carry) == 0 {
+		return nil, b, nil
+	}
+	if n := wire.HeaderSize - len(s.carry); n > 0 {
+		n = min(n, len(b))
+		s.carry = append(s.carry, b[:n]...)
+		b = b[n:]
+		if len(s.carry) < wire.HeaderSize {
+			return nil, nil, nil
+		}
+	}
+	if _, _, err := wire.Split(s.carry, s.lane, s.limit); err != nil {
+		return nil, nil, err
+	}
+	n := min(int(wire.ParseHeader(s.carry).Size)-len(s.carry), len(b))
+	s.carry = append(s.carry, b[:n]...)
+	b = b[n:]
+	if len(s.carry) < int(wire.ParseHeader(s.carry).Size) {
+		return nil, nil, nil
+	}
+	frame = s.carry
+	if s.carry = s.carry[:0]; cap(s.carry) > keepCarry {
+		s.carry = nil
+	}
+	return frame, b, nil
+}
+
+// whole returns how many bytes of b are whole frames and how many frames they are. An error stands at the first byte
+// behind them.
+func (s *splitter) whole(b []byte) (n, frames int, err error) {
+	for {
+		_, size, err := wire.Split(b[n:], s.lane, s.limit)
+		if err != nil || size == 0 {
+			return n, frames, err
+		}
+		n += size
+		frames++
+	}
+}
+
+// keep takes the part of a frame that is left at the end of a read.
+func (s *splitter) keep(b []byte) {
+	if len(b) > 0 {
+		s.carry = append(s.carry[:0], b...)
+	}
+}

@@ -1,0 +1,110 @@
+// Stats: what the transport counts, gathered from its loops and links on demand.
+
+package transport
+
+import "sync/atomic"
+
+// loopStats are written by one loop only (wakes: by whoever rings it).
+type loopStats struct {
+	_                                                        [64]byte
+	bytesIn, bytesOut, frames, batches, reads, writes, wakes atomic.Uint64
+	_                                                        [64]byte
+}
+
+func (s *loopStats) read(n int) {
+	s.bytesIn.Add(uint64(n))
+	s.reads.Add(1)
+}
+
+func (s *loopStats) wrote(n int) {
+	s.bytesOut.Add(uint64(n))
+	s.writes.Add(1)
+}
+
+// counters are for events that are rare.
+type counters struct {
+	in, out        [2]atomic.Int64 // by lane
+	dialsFailed    atomic.Uint64
+	controlFull    atomic.Uint64
+	mailLost       atomic.Uint64
+	lost           atomic.Uint64
+	dropped        atomic.Uint64
+	faultsProtocol atomic.Uint64
+	faultsHello    atomic.Uint64
+	tooMany        atomic.Uint64
+	refused        [refusalCount]atomic.Uint64
+}
+
+// LaneStats counts one lane.
+type LaneStats struct {
+	In, Out           int64  // connections accepted and dialled that stand now
+	BytesIn, BytesOut uint64 // after the hello
+	Frames, Batches   uint64 // delivered up, and the calls or passes they came in
+	Reads, Writes     uint64 // system calls' worth of socket reads and of flushes
+	Wakes             uint64 // times a sleeping loop was woken
+}
+
+// Stats is a snapshot of the transport's counters.
+type Stats struct {
+	Control, Data LaneStats
+	Peers         int
+	Pending       int               // connections that have not said hello yet
+	Queued        uint64            // bytes queued on links and control connections
+	ControlFull   uint64            // mail refused because its queue was full
+	MailLost      uint64            // bytes of mail dropped because the peer could not be dialled
+	LostBytes     uint64            // bytes of data sent and not consumed when their connection broke
+	DroppedBytes  uint64            // bytes of data never sent because their peer was forgotten or refused us
+	DialsFailed   uint64            // attempts to connect that failed or were refused
+	FaultsHello   uint64            // connections closed for a missing, broken or late hello
+	FaultsFrames  uint64            // connections closed for breaking the protocol afterwards
+	TooMany       uint64            // connections closed because too many had not said hello
+	Refused       map[string]uint64 // hellos refused, by reason; only those that occurred
+}
+
+// Stats gathers a snapshot.
+func (t *Transport) Stats() Stats {
+	s := Stats{
+		ControlFull: t.count.controlFull.Load(), MailLost: t.count.mailLost.Load(), LostBytes: t.count.lost.Load(),
+		DroppedBytes: t.count.dropped.Load(), DialsFailed: t.count.dialsFailed.Load(),
+		FaultsHello: t.count.faultsHello.Load(), FaultsFrames: t.count.faultsProtocol.Load(),
+		TooMany: t.count.tooMany.Load(), Refused: map[string]uint64{},
+	}
+	for r := range t.count.refused {
+		if n := t.count.refused[r].Load(); n > 0 {
+			s.Refused[Refusal(r).String()] = n
+		}
+	}
+	s.Control = laneStats(&t.count, int(t.ctl.lane), t.ctl)
+	if len(t.loops) > 0 {
+		s.Data = laneStats(&t.count, int(t.loops[0].lane), t.loops...)
+	}
+	remotes, pending := t.snapshot()
+	s.Peers, s.Pending = len(remotes), pending
+	for _, r := range remotes {
+		if l := r.link.Load(); l != nil {
+			l.mu.Lock()
+			s.Queued += uint64(l.queue.Pending())
+			l.mu.Unlock()
+		}
+		if c := r.ctl.Load(); c != nil {
+			c.mu.Lock()
+			s.Queued += uint64(c.queue.Len())
+			c.mu.Unlock()
+		}
+	}
+	return s
+}
+
+func laneStats(n *counters, lane int, loops ...*Loop) LaneStats {
+	s := LaneStats{In: n.in[lane].Load(), Out: n.out[lane].Load()}
+	for _, l := range loops {
+		s.BytesIn += l.stats.bytesIn.Load()
+		s.BytesOut += l.stats.bytesOut.Load()
+		s.Frames += l.stats.frames.Load()
+		s.Batches += l.stats.batches.Load()
+		s.Reads += l.stats.reads.Load()
+		s.Writes += l.stats.writes.Load()
+		s.Wakes += l.stats.wakes.Load()
+	}
+	return s
+}

@@ -1,0 +1,344 @@
+// Transport: making it, sending mail, and closing it.
+
+package transport
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// thoroughEvery is how many credit sweeps there are to one that also gives back memory.
+const thoroughEvery = 20
+
+// halfCloseWait is how long Close waits for peers to read what was flushed, once it is all written.
+const halfCloseWait = 200 * time.Millisecond
+
+// Transport is the sockets of one node. Its methods are safe for concurrent use; Close must not be called from an
+// upcall or a Task.
+type Transport struct {
+	cfg      Config
+	up       Upcalls
+	self     peer.ID
+	listener net.Listener
+	ctl      *Loop
+	loops    []*Loop
+	faults   faults
+	count    counters
+	cluster  atomic.Pointer[clusterName]
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu             sync.Mutex // never held while an uplink's lock is taken
+	closing        bool
+	started        bool
+	pending        map[net.Conn]struct{}
+	remotes        map[peer.ID]*remote
+	nextLoop       int
+	forgotten      map[peer.ID]struct{}
+	forgottenOrder []peer.ID
+
+	closeOnce sync.Once
+}
+
+type clusterName struct{ id, birth uint64 }
+
+// New binds the listener and starts the event loops. Nothing is accepted before Start; mail and links may be used at
+// once. The error lists all faults of cfg, or names the address that could not be bound.
+func New(cfg Config, up Upcalls) (*Transport, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	ln, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("transport: cannot listen on %s: %w", cfg.Listen, err)
+	}
+	addr, err := advertised(ln.Addr().(*net.TCPAddr), cfg.Advertise)
+	if err != nil {
+		_ = ln.Close()
+		return nil, err
+	}
+	t := &Transport{
+		cfg: cfg, up: up, self: peer.ID{Addr: addr, Inc: cfg.Incarnation}, listener: ln, pending: map[net.Conn]struct{}{},
+		remotes: map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{}, faults: faults{log: cfg.Logger},
+	}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	t.cluster.Store(&clusterName{cfg.ClusterID, cfg.Birth})
+	t.ctl = &Loop{t: t, lane: wire.LaneControl}
+	for i := range cfg.DataLoops {
+		t.loops = append(t.loops, &Loop{t: t, index: i, lane: wire.LaneData})
+	}
+	for _, l := range append([]*Loop{t.ctl}, t.loops...) {
+		if err := l.start(); err != nil {
+			t.Close()
+			return nil, err
+		}
+	}
+	t.spawn(t.sweepLoop)
+	return t, nil
+}
+
+// advertised returns the address that others dial: what is configured, or what was bound.
+func advertised(bound *net.TCPAddr, advertise string) (peer.Addr, error) {
+	port := uint16(bound.Port)
+	if advertise == "" {
+		if bound.IP.IsUnspecified() {
+			return peer.Addr{}, fmt.Errorf("transport: listening on %s, so Advertise must say which address others dial; "+
+				"this host has %s", bound, strings.Join(candidates(), ", "))
+		}
+		return peer.MakeAddr(bound.IP.String(), port)
+	}
+	if host, p, err := net.SplitHostPort(advertise); err == nil {
+		if p != "0" {
+			return peer.ParseAddr(advertise)
+		}
+		return peer.MakeAddr(host, port)
+	}
+	return peer.MakeAddr(strings.Trim(advertise, "[]"), port)
+}
+
+// candidates lists the addresses of this host that others might reach.
+func candidates() []string {
+	var out []string
+	addrs, _ := net.InterfaceAddrs()
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLinkLocalUnicast() {
+			out = append(out, n.IP.String())
+		}
+	}
+	return out
+}
+
+// Start begins to accept connections.
+func (t *Transport) Start() {
+	t.mu.Lock()
+	again := t.started
+	t.started = true
+	t.mu.Unlock()
+	if !again {
+		t.spawn(t.acceptLoop)
+	}
+}
+
+// Self returns this node's identity: the advertised address and the incarnation.
+func (t *Transport) Self() peer.ID { return t.self }
+
+// Addr returns the advertised address.
+func (t *Transport) Addr() peer.Addr { return t.self.Addr }
+
+// Loops returns the data loops; the slice must not be changed.
+func (t *Transport) Loops() []*Loop { return t.loops }
+
+// SetCluster tells later hellos which cluster this node belongs to, and lets peers that were refused be dialled again.
+func (t *Transport) SetCluster(id, birth uint64) {
+	t.cluster.Store(&clusterName{id, birth})
+	remotes, _ := t.snapshot()
+	for _, r := range remotes {
+		if l := r.link.Load(); l != nil {
+			l.pardon()
+		}
+		if c := r.ctl.Load(); c != nil {
+			c.pardon()
+		}
+	}
+}
+
+// Send queues control mail: the body is copied. The connection is made on first use; mail that waits for a connection
+// which cannot be made is lost. To.Inc zero reaches whoever is at the address. Errors: ErrControlFull, ErrFrameSize,
+// ErrSelf, ErrForgotten, ErrClosed, ErrBusy, ErrProtocol for a kind that is no control mail, *RefusedError for a few
+// seconds after a refusal for good.
+func (t *Transport) Send(m peer.Mail) error {
+	switch {
+	case !m.Kind.Known() || m.Kind.Lane() != wire.LaneControl, m.Kind == wire.KindHello, m.Kind == wire.KindHelloAck,
+		m.Kind == wire.KindHelloRefuse, m.Kind == wire.KindHeartbeatAck, m.Kind == wire.KindCredit:
+		return fmt.Errorf("%w: %s is no control mail", ErrProtocol, m.Kind)
+	case len(m.Body)+wire.HeaderSize > min(wire.MaxControlFrame, t.cfg.ControlBuffer):
+		return fmt.Errorf("%w: %s of %d bytes to %s", ErrFrameSize, m.Kind, len(m.Body), m.To)
+	}
+	r, err := t.remote(m.To)
+	if err != nil {
+		return fmt.Errorf("%s to %s: %w", m.Kind, m.To, err)
+	}
+	return r.control().send(m.Kind, m.Body)
+}
+
+// helloTo makes the hello of an uplink.
+func (t *Transport) helloTo(to peer.ID, lane wire.Lane, number uint16, generation uint32) hello {
+	cluster := t.cluster.Load()
+	h := hello{
+		version: WireVersion, lane: lane, number: number, generation: generation, clusterID: cluster.id,
+		birth: cluster.birth, name: t.cfg.Name, from: t.self, to: to.Addr, toInc: to.Inc, settings: t.cfg.Settings,
+	}
+	if lane == wire.LaneData {
+		h.window = uint32(t.cfg.Window)
+	}
+	return h
+}
+
+// acceptor returns what hellos are judged by now.
+func (t *Transport) acceptor() acceptor {
+	t.mu.Lock()
+	closing := t.closing
+	t.mu.Unlock()
+	return acceptor{self: t.self, name: t.cfg.Name, clusterID: t.cluster.Load().id, settings: t.cfg.Settings,
+		window: t.cfg.Window, closing: closing}
+}
+
+// spawn runs f in a goroutine that Close waits for; false when closing.
+func (t *Transport) spawn(f func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closing {
+		return false
+	}
+	t.tasks.Add(1)
+	go func() {
+		defer t.tasks.Done()
+		f()
+	}()
+	return true
+}
+
+func (t *Transport) sweepLoop() {
+	tick := time.NewTicker(max(t.cfg.CreditEvery, time.Millisecond))
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-tick.C:
+			t.sweep(n%thoroughEvery == 0)
+		case <-t.ctx.Done():
+			return
+		}
+	}
+}
+
+// fault counts and logs what a peer did wrong.
+func (t *Transport) fault(reason string, count *atomic.Uint64, args ...any) {
+	count.Add(1)
+	t.faults.warn(reason, args...)
+}
+
+// Close stops accepting and dialling, flushes what connected peers take within CloseTimeout, and closes everything.
+// Upcalls have ended, and no goroutine is left, when it returns. Later calls wait for the first.
+func (t *Transport) Close() {
+	t.closeOnce.Do(func() {
+		t.mu.Lock()
+		t.closing = true
+		for nc := range t.pending {
+			_ = nc.SetDeadline(time.Unix(1, 0))
+		}
+		t.mu.Unlock()
+		_ = t.listener.Close()
+		t.cancel()
+		t.tasks.Wait()
+		t.flushAll(time.Now().Add(t.cfg.CloseTimeout))
+		t.killAll()
+		t.ctl.stop()
+		for _, l := range t.loops {
+			l.stop()
+		}
+	})
+}
+
+// killAll makes every uplink refuse what would be queued from now on.
+func (t *Transport) killAll() {
+	remotes, _ := t.snapshot()
+	for _, r := range remotes {
+		if l := r.link.Load(); l != nil {
+			l.kill(ErrClosed)
+		}
+		if c := r.ctl.Load(); c != nil {
+			c.kill(ErrClosed)
+		}
+	}
+}
+
+// flushAll waits until every connected uplink has written what it can, then closes their writing halves and waits a
+// little for the peers to have read it all: closing outright could destroy what is still in flight.
+func (t *Transport) flushAll(deadline time.Time) {
+	t.untilQuiet(deadline, func(u *uplink) bool {
+		return !u.q.waiting() && u.conn.OutboundBuffered() == 0
+	})
+	half := time.Now().Add(halfCloseWait)
+	if deadline.Before(half) {
+		half = deadline
+	}
+	done := map[*uplink]bool{}
+	t.untilQuiet(half, func(u *uplink) bool {
+		if !done[u] {
+			done[u] = true
+			_ = syscall.Shutdown(u.conn.Fd(), syscall.SHUT_WR)
+		}
+		return false // until the peer closes its half and the uplink has no connection
+	})
+}
+
+// untilQuiet asks quiet of every connected uplink, on its loop and under its lock, until all say yes or time is up.
+func (t *Transport) untilQuiet(deadline time.Time, quiet func(u *uplink) bool) {
+	remotes, _ := t.snapshot()
+	for {
+		busy := false
+		for _, l := range append([]*Loop{t.ctl}, t.loops...) {
+			busy = l.ask(remotes, quiet) || busy
+		}
+		if !busy || !time.Now().Before(deadline) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// question is a Task that asks about the uplinks of one loop.
+type question struct {
+	remotes []*remote
+	quiet   func(u *uplink) bool
+	busy    chan bool
+}
+
+// Run answers it.
+func (q *question) Run(on *Loop) {
+	busy := false
+	for _, r := range q.remotes {
+		var ups []*uplink
+		if c := r.ctl.Load(); c != nil {
+			ups = append(ups, &c.uplink)
+		}
+		if l := r.link.Load(); l != nil {
+			ups = append(ups, &l.uplink)
+		}
+		for _, u := range ups {
+			if u.loop != on {
+				continue
+			}
+			u.mu.Lock()
+			if u.conn != nil && !q.quiet(u) {
+				busy = true
+			}
+			u.mu.Unlock()
+		}
+	}
+	q.busy <- busy
+}
+
+func (l *Loop) ask(remotes []*remote, quiet func(u *uplink) bool) (busy bool) {
+	q := &question{remotes, quiet, make(chan bool, 1)}
+	if l.client == nil || l.Execute(q) != nil {
+		return false
+	}
+	select {
+	case busy = <-q.busy:
+	case <-time.After(time.Second): // a handler holds the loop; what is left is lost
+	}
+	return busy
+}

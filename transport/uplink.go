@@ -1,0 +1,272 @@
+// Uplink: the dialling side of one connection: when to dial, the hello, back-off, refusals, and the way into the loop.
+
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/panjf2000/gnet/v2"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// refusedHold is how long an uplink rests after a refusal for good, unless SetCluster changes what it would say.
+const refusedHold = 5 * time.Second
+
+// steadyAfter is how long a connection must have lasted for its loss to be answered by dialling at once.
+const steadyAfter = time.Second
+
+// lane is what differs between the two kinds of uplink: their queues. Every method is called with the uplink's lock
+// held unless it says otherwise.
+type laneQueue interface {
+	Task                         // writes out what is queued; on the loop, without the lock
+	restart(generation uint32)   // a connection of that generation is about to carry the queue
+	broke() (lost uint64)        // the connection is gone; returns what was in flight
+	waiting() bool               // something is queued
+	drop()                       // what is queued will not be sent
+	keepsQueue() bool            // a failed dial keeps the queue
+	frames(b []byte) (err error) // bytes came back on the connection; on the loop, without the lock
+}
+
+// uplink is the dialling side of one connection. mu also orders the queue of the lane.
+type uplink struct {
+	mu     sync.Mutex
+	t      *Transport
+	to     peer.ID
+	lane   wire.Lane
+	number uint16
+	loop   *Loop
+	q      laneQueue
+
+	conn       gnet.Conn // nil unless up; used on the loop only
+	real       peer.ID   // who answered the last hello
+	scheduled  bool      // a flush is queued, or will come with a connection or with credit
+	dialing    bool
+	dead       error // forgotten or closed, for ever
+	refusal    *RefusedError
+	refusedAt  time.Time
+	reported   Refusal
+	generation uint32
+	failures   int
+	notBefore  time.Time // of the next dial
+	upSince    time.Time
+	ctx        context.Context
+	cancel     context.CancelFunc
+}
+
+func (u *uplink) init(t *Transport, to peer.ID, lane wire.Lane, number uint16, loop *Loop, q laneQueue) {
+	u.t, u.to, u.lane, u.number, u.loop, u.q = t, to, lane, number, loop, q
+	u.real = to
+	u.ctx, u.cancel = context.WithCancel(t.ctx)
+}
+
+// blocked returns why nothing can be queued now: dead for ever, or refused a moment ago. The lock is held.
+func (u *uplink) blocked() error {
+	if u.dead != nil {
+		return u.dead
+	}
+	if u.refusal != nil {
+		if time.Since(u.refusedAt) < refusedHold {
+			return u.refusal
+		}
+		u.refusal = nil
+	}
+	return nil
+}
+
+// pardon forgets a refusal: what the hello says has changed.
+func (u *uplink) pardon() {
+	u.mu.Lock()
+	u.refusal, u.reported, u.notBefore = nil, RefusedNone, time.Time{}
+	u.mu.Unlock()
+}
+
+// ensure starts dialling unless the connection stands, is being made, or is not to be made. The lock is held.
+func (u *uplink) ensure() {
+	if u.conn != nil || u.dialing || u.dead != nil || u.refusal != nil {
+		return
+	}
+	u.dialing = u.t.spawn(u.dialLoop)
+}
+
+// dialLoop dials until the connection stands, is refused for good, is no longer wanted, or the uplink is dead.
+func (u *uplink) dialLoop() {
+	for {
+		generation, ok := u.attempt()
+		if !ok {
+			return
+		}
+		oc := &outConn{u: u, generation: generation}
+		err := u.connect(oc)
+		if err == nil {
+			return // the loop has it
+		}
+		if !u.failed(err) {
+			return
+		}
+	}
+}
+
+// attempt waits out the back-off and begins an attempt under a new generation.
+func (u *uplink) attempt() (generation uint32, ok bool) {
+	u.mu.Lock()
+	wait := time.Until(u.notBefore)
+	u.mu.Unlock()
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-u.ctx.Done():
+		}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.dead != nil || u.ctx.Err() != nil || !u.q.waiting() {
+		u.dialing, u.scheduled = false, false
+		return 0, false
+	}
+	u.generation++
+	return u.generation, true
+}
+
+// failed notes a failed attempt and reports whether to try again now.
+func (u *uplink) failed(err error) (again bool) {
+	var refused *RefusedError
+	u.mu.Lock()
+	u.failures++
+	u.notBefore = time.Now().Add(u.backoff())
+	if errors.As(err, &refused) && refused.Reason.ForGood() {
+		u.refusal, u.refusedAt = refused, time.Now()
+		u.q.drop()
+	} else {
+		refused = nil
+		if !u.q.keepsQueue() {
+			u.q.drop()
+		}
+		again = u.dead == nil && u.q.waiting()
+	}
+	tell := refused != nil && u.reported != refused.Reason
+	if tell {
+		u.reported = refused.Reason
+	}
+	if !again {
+		u.dialing, u.scheduled = false, false
+	}
+	u.mu.Unlock()
+	u.t.count.dialsFailed.Add(1)
+	if tell {
+		u.t.cfg.Logger.Warn("connection refused for good", "peer", u.to, "lane", u.lane, "error", err)
+		u.t.up.PeerRefused(refused)
+	} else if refused == nil {
+		u.t.cfg.Logger.Debug("dial failed", "peer", u.to, "lane", u.lane, "error", err)
+	}
+	return again
+}
+
+// backoff is the pause after the failures so far: it doubles from BackoffMin to BackoffMax and is drawn from its upper
+// half, so that nodes do not dial in step.
+func (u *uplink) backoff() time.Duration {
+	d := u.t.cfg.BackoffMax
+	if n := u.failures - 1; n < 16 {
+		d = min(d, u.t.cfg.BackoffMin<<max(n, 0))
+	}
+	return d/2 + rand.N(d/2+1)
+}
+
+// connect dials, says hello, and enrols the connection into the loop.
+func (u *uplink) connect(oc *outConn) error {
+	dialer := net.Dialer{Timeout: u.t.cfg.DialTimeout}
+	nc, err := dialer.DialContext(u.ctx, "tcp", u.to.Addr.String())
+	if err != nil {
+		return fmt.Errorf("dial %s: %w", u.to, err)
+	}
+	stop := context.AfterFunc(u.ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	_ = nc.SetDeadline(time.Now().Add(u.t.cfg.HelloTimeout))
+	a, err := u.greet(nc, oc.generation)
+	if err != nil {
+		_ = nc.Close()
+		return err
+	}
+	stop()
+	_ = nc.SetDeadline(time.Time{})
+	oc.real = a.from
+	if _, err := u.loop.client.EnrollContext(nc, socket(oc)); err != nil {
+		return fmt.Errorf("enrol connection to %s: %w", u.to, err)
+	}
+	if !oc.wasOpened.Load() {
+		return fmt.Errorf("enrol connection to %s: %w", u.to, net.ErrClosed)
+	}
+	return nil
+}
+
+// greet says hello on nc and reads the answer.
+func (u *uplink) greet(nc net.Conn, generation uint32) (ack, error) {
+	h := u.t.helloTo(u.to, u.lane, u.number, generation)
+	frame, at := wire.BeginFrame(nil, wire.KindHello, 0, 0)
+	frame = appendHello(frame, &h)
+	wire.EndFrame(frame, at)
+	if _, err := nc.Write(frame); err != nil {
+		return ack{}, fmt.Errorf("hello to %s: %w", u.to, err)
+	}
+	kind, body, err := readFrame(nc, maxAnswerFrame)
+	if err != nil {
+		return ack{}, fmt.Errorf("answer of %s to the hello: %w", u.to, err)
+	}
+	switch kind {
+	case wire.KindHelloAck:
+		a, err := parseAck(body)
+		if err != nil {
+			return ack{}, fmt.Errorf("answer of %s to the hello: %w", u.to, err)
+		}
+		if u.to.Inc != 0 && a.from.Inc != u.to.Inc {
+			return ack{}, &RefusedError{Peer: u.to, Reason: RefusedIncarnation, Key: "incarnation at " + u.to.Addr.String(),
+				Ours: hex(u.to.Inc), Theirs: hex(a.from.Inc)}
+		}
+		return a, nil
+	case wire.KindHelloRefuse:
+		e, err := parseRefusal(body)
+		if err != nil {
+			return ack{}, fmt.Errorf("refusal by %s: %w", u.to, err)
+		}
+		e.Peer = u.to
+		return ack{}, e
+	}
+	return ack{}, fmt.Errorf("answer of %s to the hello: %w: frame kind %s", u.to, ErrProtocol, kind)
+}
+
+// kill ends the uplink for ever: what is queued is dropped, the connection closed. LinkDown is called when there was
+// a connection. Any goroutine.
+func (u *uplink) kill(why error) {
+	u.mu.Lock()
+	if u.dead != nil {
+		u.mu.Unlock()
+		return
+	}
+	u.dead = why
+	u.q.drop()
+	u.mu.Unlock()
+	u.cancel()
+	u.loop.post(hangUp{u})
+}
+
+// hangUp closes the connection of an uplink, on the loop.
+type hangUp struct{ u *uplink }
+
+// Run closes it.
+func (h hangUp) Run(*Loop) {
+	h.u.mu.Lock()
+	c := h.u.conn
+	h.u.mu.Unlock()
+	if c != nil {
+		_ = c.EventLoop().Close(c)
+	}
+}
