@@ -75,7 +75,7 @@ func (l Lane) String() string {
 
 // Largest bodies in bytes, for kinds whose size does not depend on the cluster.
 const (
-	maxHello = 16 << 10      // what an unauthenticated peer may make us hold
+	maxHello = 64 << 10      // what an unauthenticated peer may make us hold
 	maxAny   = MaxFrameLimit // bounded by the connection's own limit
 )
 

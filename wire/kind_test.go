@@ -1,0 +1,67 @@
+// Tests of the table of kinds: numbers, names and lanes are frozen, every row is whole.
+
+package wire
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// frozenKinds is what peers, traces and flight records of other versions rely on. A row may be added, never changed.
+var frozenKinds = map[Kind]string{
+	1: "hello", 2: "hello-ack", 3: "hello-refuse", 4: "heartbeat", 5: "heartbeat-ack", 6: "credit", 7: "refused",
+	16: "envelope", 17: "reply", 18: "marker",
+	32: "join-probe", 33: "join-probe-ack", 34: "join-probe-nak", 35: "join", 36: "welcome", 37: "join-refused",
+	38: "status", 39: "version", 40: "seen", 41: "gossip", 42: "exit-done", 43: "removed-note",
+	64: "register", 65: "register-ack", 66: "register-nak", 67: "ask-homes", 68: "homes", 69: "host-shards",
+	70: "shards-started", 71: "drain-region", 72: "stop-shards", 73: "shards-stopped", 74: "homes-gone",
+	75: "homes-gone-ack", 76: "report-wanted", 77: "drain-done",
+}
+
+// TestKindsFrozen holds numbers, names, rooms and lanes.
+func TestKindsFrozen(t *testing.T) {
+	names := map[string]Kind{}
+	for n := range 256 {
+		k := Kind(n)
+		if frozen, ok := frozenKinds[k]; ok {
+			require.Equal(t, frozen, k.String(), "kind %d", n)
+		}
+		if !k.Known() {
+			require.NotContains(t, frozenKinds, k)
+			require.Zero(t, k.MaxBody())
+			require.Empty(t, k.Room())
+			require.Regexp(t, `^kind-\d+$`, k.String())
+			continue
+		}
+		require.NotContains(t, names, k.String(), "two kinds of one name")
+		names[k.String()] = k
+		require.Positive(t, k.MaxBody(), k)
+		require.LessOrEqual(t, k.MaxBody(), MaxFrameLimit, k)
+		want := "shard"
+		switch {
+		case k < 16:
+			want = "connection"
+		case k < 32:
+			want = "data"
+		case k < 64:
+			want = "membership"
+		}
+		require.Equal(t, want, k.Room())
+		require.Equal(t, want == "data", k.Lane() == LaneData, "lane of %s", k)
+	}
+	require.GreaterOrEqual(t, len(names), len(frozenKinds))
+	require.Equal(t, "control data", LaneControl.String()+" "+LaneData.String())
+}
+
+// TestFixedBodiesMatchTheirBound holds that the bound of a kind of fixed size is that size.
+func TestFixedBodiesMatchTheirBound(t *testing.T) {
+	for k, body := range map[Kind][]byte{
+		KindHeartbeat:    AppendHeartbeat(nil, Heartbeat{}),
+		KindHeartbeatAck: AppendHeartbeatAck(nil, HeartbeatAck{}),
+		KindCredit:       AppendCredit(nil, Credit{}),
+		KindMarker:       AppendMarker(nil, Marker{}),
+	} {
+		require.Equal(t, len(body), k.MaxBody(), k)
+	}
+}
