@@ -1,0 +1,134 @@
+// Command planted repeats the mutation check: it plants known bugs into the source, one at a time, and demands that the
+// storm or a test catches each. A net that catches nothing when there is something to catch is no net.
+//
+//	go run ./internal/planted [-only NAME] [-limit 10m]
+//
+// Nothing in the tree is changed: mutated files are put in place by go build -overlay. Progress goes to standard error;
+// the last line on standard output is `planted {json}`. Exit code 1 when a bug got away, 2 when the check itself cannot
+// run: an entry whose old text is gone, a mutation that does not compile, a net that fails without any bug.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// summary is the last line.
+type summary struct {
+	Bugs        int     `json:"bugs"`
+	Caught      int     `json:"caught"`
+	Missed      int     `json:"missed"`
+	WallSeconds float64 `json:"wall_seconds"`
+
+	MissedNames []string `json:"missed_names,omitempty"`
+}
+
+func main() {
+	only := flag.String("only", "", "plant only the bug of this name")
+	limit := flag.Duration("limit", 10*time.Minute, "longest time of one build or run")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	root, err := moduleRoot(ctx)
+	if err == nil {
+		list := pick(bugs, *only)
+		var s summary
+		if s, err = checkNets(ctx, root, list, *limit, os.Stderr); err == nil {
+			err = finish(os.Stdout, s)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "planted:", err)
+		stop()
+		os.Exit(2)
+	}
+}
+
+// finish prints the last line and ends the process with 1 when a bug got away.
+func finish(out io.Writer, s summary) error {
+	line, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("encoding the last line: %w", err)
+	}
+	fmt.Fprintf(out, "planted %s\n", line)
+	if s.Missed > 0 {
+		os.Exit(1)
+	}
+	return nil
+}
+
+func pick(list []bug, only string) []bug {
+	if only == "" {
+		return list
+	}
+	var picked []bug
+	for _, b := range list {
+		if b.Name == only {
+			picked = append(picked, b)
+		}
+	}
+	return picked
+}
+
+func moduleRoot(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("asking the go command for go.mod: %w", err)
+	}
+	return filepath.Dir(strings.TrimSpace(string(out))), nil
+}
+
+// checkNets plants every bug of the list in the module at root, one after another.
+func checkNets(ctx context.Context, root string, list []bug, limit time.Duration, progress io.Writer) (summary, error) {
+	s := summary{Bugs: len(list)}
+	if err := checkAll(list); err != nil {
+		return s, err
+	}
+	// All entries first: a list that has rotted should say so at once, not after half an hour.
+	for i := range list {
+		if _, err := list[i].mutate(root); err != nil {
+			return s, err
+		}
+	}
+	scratch, err := os.MkdirTemp("", "planted-")
+	if err != nil {
+		return s, fmt.Errorf("making a scratch folder: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	h := &hunter{root: root, scratch: scratch, limit: limit}
+	started := time.Now()
+	fmt.Fprintf(progress, "planted: %d bugs; first without any\n", len(list))
+	if err := h.baseline(ctx, list); err != nil {
+		return s, err
+	}
+	for i := range list {
+		b := &list[i]
+		began := time.Now()
+		c, err := h.hunt(ctx, b)
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return s, err
+		}
+		seconds := time.Since(began).Seconds()
+		if c.By == "" {
+			s.Missed++
+			s.MissedNames = append(s.MissedNames, b.Name)
+			fmt.Fprintf(progress, "%3d/%d  MISSED  %-32s %6.1f s  %s\n", i+1, len(list), b.Name, seconds, c.Why)
+			continue
+		}
+		s.Caught++
+		fmt.Fprintf(progress, "%3d/%d  caught  %-32s %6.1f s  by %s, seed %d\n", i+1, len(list), b.Name, seconds, c.By,
+			c.Seed)
+	}
+	s.WallSeconds = time.Since(started).Seconds()
+	return s, nil
+}
