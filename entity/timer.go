@@ -34,10 +34,12 @@ func (h *timerHeap) less(a, b *timer) bool {
 
 // set starts a timer of e; payload is copied.
 func (h *timerHeap) set(e *Entity, at time.Duration, payload []byte) {
-	t := &timer{}
+	var t *timer
 	if n := len(h.spare); n > 0 {
 		t = h.spare[n-1]
 		h.spare = h.spare[:n-1]
+	} else {
+		t = &timer{}
 	}
 	h.seq++
 	t.at, t.seq, t.e, t.instance = at, h.seq, e, e.instance

@@ -1,0 +1,185 @@
+// The rig of this package's tests: a rider on virtual time, origins that record answers, handlers made of functions.
+
+package entity
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/route"
+)
+
+var testFence = route.MakeFence(5, 2, 9)
+
+// answer is what an origin was told.
+type answer struct {
+	corr    uint64
+	reason  route.Reason
+	payload string
+}
+
+// origin records answers, or refuses them.
+type origin struct {
+	answers []answer
+	err     error
+}
+
+func (o *origin) Reply(corr uint64, reason route.Reason, payload []byte) error {
+	if o.err != nil {
+		return o.err
+	}
+	o.answers = append(o.answers, answer{corr, reason, string(payload)})
+	return nil
+}
+
+// fake is a rider, and the maker of handlers.
+type fake struct {
+	now       time.Duration
+	told      []string
+	asked     []string
+	incidents []Incident
+	log       []string // what was called: new, receive, stop, in order
+
+	receive func(c *Context, payload []byte) error
+	stop    func(c *Context)
+	make    func(id string) Handler
+}
+
+func (f *fake) Tell(typ, id string, payload []byte) error {
+	f.told = append(f.told, fmt.Sprintf("%s/%s:%s", typ, id, payload))
+	return nil
+}
+
+func (f *fake) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+	f.asked = append(f.asked, fmt.Sprintf("%s/%s:%s within %v", typ, id, payload, d))
+	return []byte("answer"), nil
+}
+
+func (f *fake) Report(i Incident)  { f.incidents = append(f.incidents, i) }
+func (f *fake) Now() time.Duration { return f.now }
+
+// handler calls the fake's functions.
+type handler struct {
+	f  *fake
+	id string
+}
+
+func (h *handler) Receive(c *Context, payload []byte) error {
+	h.f.log = append(h.f.log, h.id+" got "+string(payload))
+	if h.f.receive != nil {
+		return h.f.receive(c, payload)
+	}
+	return nil
+}
+
+func (h *handler) Stop(c *Context) {
+	h.f.log = append(h.f.log, h.id+" stop")
+	if h.f.stop != nil {
+		h.f.stop(c)
+	}
+}
+
+func (f *fake) newHandler(id string, fence route.Fence) Handler {
+	if f.make != nil {
+		return f.make(id)
+	}
+	f.log = append(f.log, id+" new")
+	return &handler{f, id}
+}
+
+// rig is a shard with its rider.
+type rig struct {
+	*Shard
+	f    *fake
+	t    require.TestingT
+	pool *Pool
+}
+
+func newRig(t require.TestingT, mode Mode, change ...func(*Type)) *rig {
+	r := &rig{f: &fake{}, t: t, pool: &Pool{Limit: 1 << 30}}
+	typ := Type{Name: "book", Mode: mode, New: r.f.newHandler}.WithDefaults()
+	for _, f := range change {
+		f(&typ)
+	}
+	require.NoError(t, typ.Validate())
+	r.Shard = NewShard(&typ, 7, testFence, r.f, r.pool)
+	return r
+}
+
+// tell delivers a message and works everything off.
+func (r *rig) tell(id, payload string) route.Reason {
+	reason := r.deliver(id, payload, nil, 0)
+	r.runAll()
+	return reason
+}
+
+// ask delivers an ask, works everything off, and returns the answer.
+func (r *rig) ask(id, payload string) answer {
+	o := &origin{}
+	require.Equal(r.t, route.OK, r.deliver(id, payload, o, 42))
+	r.runAll()
+	require.Len(r.t, o.answers, 1, "an ask gets one answer")
+	require.Equal(r.t, uint64(42), o.answers[0].corr)
+	return o.answers[0]
+}
+
+func (r *rig) deliver(id, payload string, from Origin, corr uint64) route.Reason {
+	// Views die after the call, as the read buffer of a loop does.
+	m := Message{From: from, Corr: corr, ID: []byte(id), Payload: []byte(payload)}
+	reason := r.Deliver(r.f.now, &m)
+	for i := range m.ID {
+		m.ID[i] = '!'
+	}
+	for i := range m.Payload {
+		m.Payload[i] = '!'
+	}
+	return reason
+}
+
+// runAll runs what is ready until nothing is.
+func (r *rig) runAll() {
+	for e := r.Ready(); e != nil; e = r.Ready() {
+		for ok := e.Begin(r.f.now); ok; ok = e.End(r.f.now) && e.Begin(r.f.now) {
+			for e.Work() {
+			}
+		}
+	}
+}
+
+// tickTo goes to a time by the deadlines in between, as a rider does.
+func (r *rig) tickTo(now time.Duration) {
+	for range 100_000 {
+		at, ok := r.Next()
+		if !ok || at > now {
+			r.f.now = now
+			return
+		}
+		r.f.now = max(r.f.now, at)
+		r.Tick(r.f.now)
+		r.runAll()
+	}
+	require.FailNow(r.t, "Next never ends")
+}
+
+// takeLog returns what was called since the last time.
+func (r *rig) takeLog() []string {
+	log := r.f.log
+	r.f.log = nil
+	return log
+}
+
+// everyMode runs a test for each execution mode.
+func everyMode(t *testing.T, run func(t *testing.T, r *rig, again func(...func(*Type)) *rig)) {
+	for _, mode := range []Mode{Blocking, Worker, Inline} {
+		t.Run(mode.String(), func(t *testing.T) {
+			again := func(change ...func(*Type)) *rig { return newRig(t, mode, change...) }
+			run(t, again(), again)
+		})
+	}
+}
+
+var errTest = errors.New("test error")

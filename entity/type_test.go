@@ -1,0 +1,58 @@
+// Tests of Type: defaults, all faults at once, names.
+
+package entity
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/route"
+)
+
+func validType() Type {
+	return Type{Name: "book", New: func(string, route.Fence) Handler { return nil }}.WithDefaults()
+}
+
+func TestTypeDefaults(t *testing.T) {
+	typ := validType()
+	require.NoError(t, typ.Validate())
+	require.Equal(t, []any{uint32(1000), 256 << 10, Blocking, RestartFresh},
+		[]any{typ.Shards, typ.MailboxBytes, typ.Mode, typ.Restart})
+	typ.Shards, typ.MailboxBytes = 3, 4096
+	again := typ.WithDefaults()
+	require.Equal(t, []any{uint32(3), 4096}, []any{again.Shards, again.MailboxBytes})
+}
+
+func TestTypeFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Type)
+		says   string
+	}{
+		"no name":         {func(t *Type) { t.Name = "" }, "Name has 0 bytes"},
+		"long name":       {func(t *Type) { t.Name = strings.Repeat("n", 256) }, "Name has 256 bytes"},
+		"no shards":       {func(t *Type) { t.Shards = 0 }, "Shards is 0"},
+		"too many shards": {func(t *Type) { t.Shards = route.MaxShards + 1 }, "Shards is 1048577"},
+		"mode":            {func(t *Type) { t.Mode = 3 }, "Mode is 3"},
+		"new":             {func(t *Type) { t.New = nil }, "New is nil"},
+		"mailbox":         {func(t *Type) { t.MailboxBytes = MinMailboxBytes - 1 }, "MailboxBytes is 1023"},
+		"idle":            {func(t *Type) { t.IdleAfter = -1 }, "IdleAfter is negative"},
+		"restart":         {func(t *Type) { t.Restart = 2 }, "Restart is 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			typ := validType()
+			c.change(&typ)
+			require.ErrorContains(t, typ.Validate(), c.says)
+		})
+	}
+	err := Type{Mode: 9}.Validate()
+	for _, says := range []string{"Name", "Shards", "Mode", "New", "MailboxBytes"} {
+		require.ErrorContains(t, err, says, "all faults at once")
+	}
+}
+
+func TestModeNames(t *testing.T) {
+	require.Equal(t, []string{"blocking", "worker", "inline", "mode-9"},
+		[]string{Blocking.String(), Worker.String(), Inline.String(), Mode(9).String()})
+}
