@@ -163,11 +163,11 @@ func (a *acceptor) judge(h *hello) *RefusedError {
 	case h.from == a.self:
 		return refuse(RefusedSelf, "", "", "")
 	case h.from.Addr == a.self.Addr:
-		return refuse(RefusedSelf, "node at "+a.self.Addr.String(), hex(h.from.Inc), hex(a.self.Inc))
+		return refuse(RefusedSelf, "node at "+a.self.Addr.String(), hexText(h.from.Inc), hexText(a.self.Inc))
 	case h.toInc != 0 && h.toInc != a.self.Inc:
-		return refuse(RefusedIncarnation, "incarnation at "+a.self.Addr.String(), hex(h.toInc), hex(a.self.Inc))
+		return refuse(RefusedIncarnation, "incarnation at "+a.self.Addr.String(), hexText(h.toInc), hexText(a.self.Inc))
 	case h.clusterID != 0 && a.clusterID != 0 && h.clusterID != a.clusterID:
-		return refuse(RefusedCluster, "cluster id", hex(h.clusterID), hex(a.clusterID))
+		return refuse(RefusedCluster, "cluster id", hexText(h.clusterID), hexText(a.clusterID))
 	case h.lane == wire.LaneData && (h.window == 0 || int64(h.window) > int64(a.window)):
 		return refuse(RefusedSetting, "window", strconv.Itoa(int(h.window)), strconv.Itoa(a.window))
 	}
@@ -193,4 +193,4 @@ func judgeBroken(h *hello, err error) *RefusedError {
 	return &RefusedError{Reason: RefusedMalformed, Key: "hello", Ours: err.Error(), Theirs: "well-formed"}
 }
 
-func hex(v uint64) string { return strconv.FormatUint(v, 16) }
+func hexText(v uint64) string { return strconv.FormatUint(v, 16) }

@@ -229,7 +229,7 @@ func (u *uplink) greet(nc net.Conn, generation uint32) (ack, error) {
 		}
 		if u.to.Inc != 0 && a.from.Inc != u.to.Inc {
 			return ack{}, &RefusedError{Peer: u.to, Reason: RefusedIncarnation, Key: "incarnation at " + u.to.Addr.String(),
-				Ours: hex(u.to.Inc), Theirs: hex(a.from.Inc)}
+				Ours: hexText(u.to.Inc), Theirs: hexText(a.from.Inc)}
 		}
 		return a, nil
 	case wire.KindHelloRefuse:

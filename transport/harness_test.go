@@ -1,0 +1,176 @@
+// Harness of the tests: a rider that records upcalls and lets tests wait for them.
+
+package transport
+
+import (
+	"encoding/binary"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
+
+const patience = 20 * time.Second
+
+type mail struct {
+	from peer.ID
+	kind wire.Kind
+	body string
+}
+
+type down struct {
+	id   peer.ID
+	lane wire.Lane
+	lost uint64
+	err  error
+}
+
+// rider is an Upcalls for tests. Without onData it consumes everything at once.
+type rider struct {
+	mails   chan mail
+	ups     chan down
+	downs   chan down
+	rooms   chan *Link
+	refused chan *RefusedError
+	onData  func(c *InConn, frames []byte)
+	onPass  func(l *Loop)
+}
+
+func newRider() *rider {
+	return &rider{mails: make(chan mail, 4096), ups: make(chan down, 256), downs: make(chan down, 256),
+		rooms: make(chan *Link, 256), refused: make(chan *RefusedError, 256)}
+}
+
+func (r *rider) Control(from peer.ID, kind wire.Kind, body []byte, _ time.Duration) {
+	select {
+	case r.mails <- mail{from, kind, string(body)}:
+	default:
+	}
+}
+
+func (r *rider) Data(c *InConn, frames []byte) {
+	if r.onData != nil {
+		r.onData(c, frames)
+		return
+	}
+	c.Consumed(len(frames))
+}
+
+func (r *rider) PassDone(l *Loop) {
+	if r.onPass != nil {
+		r.onPass(l)
+	}
+}
+
+func (r *rider) LinkUp(id peer.ID, lane wire.Lane) {
+	select {
+	case r.ups <- down{id: id, lane: lane}:
+	default:
+	}
+}
+
+func (r *rider) LinkDown(id peer.ID, lane wire.Lane, lost uint64, err error) {
+	select {
+	case r.downs <- down{id, lane, lost, err}:
+	default:
+	}
+}
+
+func (r *rider) LinkRoom(l *Link) {
+	select {
+	case r.rooms <- l:
+	default:
+	}
+}
+func (r *rider) PeerRefused(err *RefusedError) { r.refused <- err }
+
+var nextInc uint64 = 100
+
+// start runs a transport until the test ends.
+func start(t testing.TB, r *rider, change func(*Config)) *Transport {
+	t.Helper()
+	nextInc++
+	cfg := Config{Incarnation: nextInc, Name: "test", DataLoops: 1, BackoffMin: 2 * time.Millisecond,
+		BackoffMax: 20 * time.Millisecond, CloseTimeout: 200 * time.Millisecond}
+	if change != nil {
+		change(&cfg)
+	}
+	tr, err := New(cfg, r)
+	require.NoError(t, err)
+	tr.Start()
+	t.Cleanup(tr.Close)
+	return tr
+}
+
+// want receives one value within patience.
+func want[T any](t testing.TB, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(patience):
+		require.FailNow(t, "nothing came in time")
+		panic("unreachable")
+	}
+}
+
+// until waits for a condition that no upcall tells of.
+func until(t testing.TB, cond func() bool) {
+	t.Helper()
+	for start := time.Now(); !cond(); runtime.Gosched() {
+		require.Less(t, time.Since(start), patience, "did not come about in time")
+	}
+}
+
+// wantMail waits for mail of one kind and drops others.
+func wantMail(t testing.TB, r *rider, kind wire.Kind) mail {
+	t.Helper()
+	for {
+		if m := want(t, r.mails); m.kind == kind {
+			return m
+		}
+	}
+}
+
+// send appends one envelope with a sender's number and a sequence number, waiting for room if told to.
+func send(t testing.TB, l *Link, sender, seq uint32, payload int, wait <-chan struct{}) error {
+	for {
+		l.Lock()
+		b, err := l.Reserve(wire.SizeEnvelope(1, payload))
+		if err != nil {
+			l.Unlock()
+			if wait == nil {
+				return err
+			}
+			select {
+			case <-wait:
+			case <-time.After(time.Millisecond): // the room may have come before we waited
+			}
+			continue
+		}
+		var zeros [64]byte
+		wire.PutEnvelope(b, &wire.Envelope{Type: sender, Shard: seq, Payload: zeros[:min(payload, 64)]}, "x")
+		wake := l.Commit()
+		l.Unlock()
+		if wake {
+			l.Wake(nil)
+		}
+		return nil
+	}
+}
+
+// eachFrame calls f with every frame.
+func eachFrame(frames []byte, f func(frame []byte)) {
+	for len(frames) > 0 {
+		n := binary.LittleEndian.Uint32(frames)
+		f(frames[:n:n])
+		frames = frames[n:]
+	}
+}
