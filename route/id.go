@@ -37,14 +37,25 @@ func shardOfHash(h uint64, n uint32) ShardID {
 	return ShardID((h >> 32) * uint64(n) >> 32)
 }
 
-// CheckID returns ErrBadID when an entity id is empty or longer than wire.MaxIDSize.
+// MaxIDSize is the longest entity id, in bytes.
+const MaxIDSize = wire.MaxIDSize
+
+// CheckID returns ErrBadID when an entity id is empty or longer than MaxIDSize.
 func CheckID(id string) error {
-	if uint(len(id)-1) >= wire.MaxIDSize {
+	if uint(len(id)-1) >= MaxIDSize {
+		return badID(len(id))
+	}
+	return nil
+}
+
+// CheckIDBytes is CheckID for an id held as bytes.
+func CheckIDBytes(id []byte) error {
+	if uint(len(id)-1) >= MaxIDSize {
 		return badID(len(id))
 	}
 	return nil
 }
 
 func badID(n int) error {
-	return fmt.Errorf("%w: %d bytes, must be 1 to %d", ErrBadID, n, wire.MaxIDSize)
+	return fmt.Errorf("%w: %d bytes, must be 1 to %d", ErrBadID, n, MaxIDSize)
 }

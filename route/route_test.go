@@ -91,6 +91,7 @@ func TestTypeOfFrozen(t *testing.T) {
 func TestCheckID(t *testing.T) {
 	for n, ok := range map[int]bool{0: false, 1: true, wire.MaxIDSize: true, wire.MaxIDSize + 1: false, 1 << 20: false} {
 		err := CheckID(strings.Repeat("x", n))
+		require.Equal(t, err, CheckIDBytes(make([]byte, n)))
 		if ok {
 			require.NoError(t, err)
 			continue

@@ -18,8 +18,9 @@ var pure = strings.Fields("wire peer route flow entity gossip fd membership crdt
 var bannedImports = strings.Fields("sync os net log math/rand crypto/rand hash/maphash context syscall runtime io/fs " +
 	"time/tzdata testing golang.org/x/sys golang.org/x/sync")
 
-// openImports are exceptions from bannedImports that hold values only.
-var openImports = strings.Fields("net/netip math/rand/v2")
+// openImports are exceptions from bannedImports: values, a source that is passed in, and the stack of a handler's panic
+// as text for people.
+var openImports = strings.Fields("net/netip math/rand/v2 runtime/debug")
 
 // timeNames are the only names of package time that a pure room may use: durations are numbers.
 var timeNames = strings.Fields("Duration Nanosecond Microsecond Millisecond Second Minute Hour ParseDuration")

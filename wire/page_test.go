@@ -1,0 +1,94 @@
+// The page docs/wire.md under test: its bytes are what the codec writes, its table of kinds is the table of kinds.
+
+package wire_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+const golden = 0x0102030405060708 // correlation and incarnation on the page
+
+// written is what the codec writes for every golden block of the page.
+func written() map[string][]byte {
+	frame := func(k wire.Kind, body []byte) []byte { return wire.AppendFrame(nil, k, 0, 0, body) }
+	reply := func(status route.Reason, payload string) []byte {
+		b := make([]byte, wire.ReplySize+len(payload))
+		wire.PutReply(b, uint16(status), golden, []byte(payload))
+		return b
+	}
+	id := func(addr string) []byte { return peer.AppendID(nil, peer.ID{Addr: peer.MustAddr(addr), Inc: golden}) }
+	kind, shard := uint32(route.TypeOf("a")), uint32(route.ShardOf("a", 10))
+	heartbeat := wire.AppendHeartbeat(nil, wire.Heartbeat{Seq: 9, Sent: 1e9})
+	ack, _ := wire.AnswerHeartbeat(nil, heartbeat, 1e6)
+	return map[string][]byte{
+		"envelope": wire.AppendEnvelope(nil, &wire.Envelope{Flags: wire.FlagAsk, Type: kind, Shard: shard, Term: 3,
+			Epoch: 7, Corr: golden, ID: []byte("a"), Payload: []byte("hi")}),
+		"reply":         reply(route.OK, "ok"),
+		"reply-refused": reply(route.NotOwner, ""),
+		"marker": frame(wire.KindMarker, wire.AppendMarker(nil, wire.Marker{Type: kind, Shard: shard, Term: 3,
+			Seq: 2})),
+		"credit": frame(wire.KindCredit, wire.AppendCredit(nil, wire.Credit{Lane: 1, Generation: 2,
+			Consumed: 256 << 10})),
+		"heartbeat":     frame(wire.KindHeartbeat, heartbeat),
+		"heartbeat-ack": frame(wire.KindHeartbeatAck, ack),
+		"identity-v4":   id("127.0.0.1:7355"),
+		"identity-v6":   id("[fe80::1%eth0]:80"),
+		"identity-name": id("node-1:443"),
+		"fence":         route.AppendFence(nil, route.MakeFence(0x0192a4b1c0000007, 3, 7)),
+	}
+}
+
+// TestPageBytes holds that the page shows every sample, and exactly as the codec writes it.
+func TestPageBytes(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "wire.md"))
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?s)```golden ([a-z0-9-]+)\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	want := written()
+	shown := map[string]bool{}
+	for _, block := range blocks {
+		name := block[1]
+		require.Contains(t, want, name, "a block that no codec writes")
+		require.False(t, shown[name], "%s is shown twice", name)
+		shown[name] = true
+		var b []byte
+		for line := range strings.Lines(block[2]) {
+			digits, _, _ := strings.Cut(line, ";")
+			part, err := hex.DecodeString(strings.Join(strings.Fields(digits), ""))
+			require.NoError(t, err, name)
+			b = append(b, part...)
+		}
+		require.Equal(t, hex.EncodeToString(want[name]), hex.EncodeToString(b), name)
+	}
+	require.Len(t, shown, len(want), "the page misses a sample")
+}
+
+// TestPageKinds holds that the page lists every kind with its number in the range of its room, and no other.
+func TestPageKinds(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "wire.md"))
+	require.NoError(t, err)
+	var listed, known []string
+	for _, row := range regexp.MustCompile(`(?m)^\| \d+ to \d+ \|.*$`).FindAllString(string(page), -1) {
+		listed = append(listed, regexp.MustCompile(`\d+ [a-z]+(?:-[a-z]+)*(?:, | \|$)`).FindAllString(row, -1)...)
+	}
+	for i := range listed {
+		listed[i] = strings.TrimRight(listed[i], ", |")
+	}
+	for n := range 256 {
+		if k := wire.Kind(n); k.Known() {
+			known = append(known, fmt.Sprintf("%d %s", n, k))
+		}
+	}
+	require.Equal(t, known, listed)
+}
