@@ -1,0 +1,90 @@
+// Config: everything that can be set about a node, with defaults and one Validate that returns all faults.
+
+package kith
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/kith-io/kith/driver"
+)
+
+// Config is the configuration of a node. The zero value is a cluster of one on a free loopback port. Name,
+// MaxPayload and the pace of failure detection must agree on all nodes.
+type Config struct {
+	// Name is the name of the cluster, 1 to 64 bytes: nodes of another name are refused. Empty means "kith".
+	Name string
+	// Listen is the address to listen on; empty means "127.0.0.1:0", a free loopback port.
+	Listen string
+	// Advertise is the address under which others reach this node; empty means the address it listens on. It is needed
+	// when Listen names no single host (0.0.0.0, ::) or a port is forwarded.
+	Advertise string
+	// Insecure allows a listen address that is not loopback. Connections are neither encrypted nor authenticated yet, so
+	// whoever reaches the port is a member. It is logged at each start.
+	Insecure bool
+	// Seeds are the contact points, host:port, in one order on all nodes. The first of them forms the cluster when no
+	// other answers. Empty, or only this node: a cluster of one.
+	Seeds []string
+	// Roles are names that types and programs select members by.
+	Roles []string
+	// Logger takes typed records; nil is silent.
+	Logger *slog.Logger
+
+	// Membership paces gossip, failure detection and joining; its zero value holds the defaults.
+	Membership Tuning
+	// MinBirth is the least birth of a cluster that this node forms. A restored deployment gives it when the births that
+	// its fences carry must be exceeded.
+	MinBirth uint64
+	// TakeoverTime is how long a shard waits whose owner was lost without having confirmed that it stopped; zero means
+	// 20 s. It must exceed the time in which a cut-off owner notices.
+	TakeoverTime time.Duration
+	// JoinTimeout ends the node when it was not admitted in time; zero means never. 40 s is a good value under an
+	// orchestrator that restarts it.
+	JoinTimeout time.Duration
+	// LeaveTimeout bounds how long Leave waits for hosted entities to stop before it leaves anyway; zero means 30 s.
+	LeaveTimeout time.Duration
+
+	// MaxPayload is the longest payload in bytes: 1 KiB to 128 MiB; zero means 1 MiB.
+	MaxPayload int
+	// LinkBuffer bounds what waits for one peer in bytes, beside what is on the way; zero means four times MaxPayload,
+	// and at least 4 MiB. It must hold a message of MaxPayload.
+	LinkBuffer int
+	// Window bounds what is on the way to one peer and not consumed yet, in bytes; zero means 1 MiB, at least 64 KiB.
+	Window int
+	// ParkBytes bounds, per type, what waits for the homes of shards to become known; zero means 16 MiB.
+	ParkBytes int
+	// ParkTime is how long a message may wait so; zero means 30 s.
+	ParkTime time.Duration
+	// MailboxBudget bounds what waits in the mailboxes of all Blocking entities of this node, in bytes; zero means
+	// 256 MiB.
+	MailboxBudget int
+	// DataLoops is how many event loops carry messages; zero means half of GOMAXPROCS, at least one.
+	DataLoops int
+	// Workers is how many workers run Worker entities; zero means GOMAXPROCS.
+	Workers int
+	// MaxAsks bounds the asks under way on this node; zero means 65,536, at most 1,048,576.
+	MaxAsks int
+	// AskTimeout bounds an Ask whose context has no deadline; zero means 30 s.
+	AskTimeout time.Duration
+
+	// Undelivered is told of messages that Tell accepted and that were not delivered: refused by their receiver, or
+	// parked too long. It is called from one goroutine, aggregated, and must not block.
+	Undelivered func(Undelivered)
+	// Incident is told of handlers that panicked or took too long. It must not block.
+	Incident func(Incident)
+}
+
+// Validate returns all faults of c joined, or nil. Start calls it.
+func (c Config) Validate() error { return c.driver().Validate() }
+
+// driver is c as the driver takes it.
+func (c Config) driver() driver.Config {
+	return driver.Config{
+		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, Seeds: c.Seeds, Roles: c.Roles,
+		Logger: c.Logger, Membership: c.Membership, MinBirth: c.MinBirth, TakeoverTime: c.TakeoverTime,
+		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, MaxPayload: c.MaxPayload, LinkBuffer: c.LinkBuffer,
+		Window: c.Window, ParkBytes: c.ParkBytes, ParkTime: c.ParkTime, MailboxBudget: c.MailboxBudget,
+		DataLoops: c.DataLoops, Workers: c.Workers, MaxAsks: c.MaxAsks, AskTimeout: c.AskTimeout,
+		Undelivered: c.Undelivered, Incident: c.Incident,
+	}.WithDefaults()
+}

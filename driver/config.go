@@ -1,0 +1,163 @@
+// Config: what the driver needs to know, its defaults and its faults.
+
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// ErrBadConfig is wrapped by each fault that Validate finds.
+var ErrBadConfig = errors.New("kith: bad configuration")
+
+// Defaults and bounds of a Config.
+const (
+	DefaultName          = "kith"
+	DefaultListen        = "127.0.0.1:0"
+	DefaultTakeoverTime  = 20 * time.Second
+	DefaultLeaveTimeout  = 30 * time.Second
+	DefaultAskTimeout    = 30 * time.Second
+	DefaultParkTime      = 30 * time.Second
+	DefaultMaxPayload    = 1 << 20
+	DefaultWindow        = 1 << 20
+	DefaultParkBytes     = 16 << 20
+	DefaultMailboxBudget = 256 << 20
+	DefaultMaxAsks       = 1 << 16
+
+	MaxName       = 64
+	MaxRoles      = 64
+	MaxRoleName   = 255
+	MinMaxPayload = 1 << 10
+	MaxMaxPayload = 128 << 20
+	MinWindow     = 64 << 10
+	MaxWindow     = 1 << 30
+	MaxMaxAsks    = 1 << 20
+	MaxThreads    = 1024 // of DataLoops and of Workers
+	minLinkBuffer = 4 << 20
+)
+
+// Config is the configuration of a Driver; the root package documents its fields.
+type Config struct {
+	Name, Listen, Advertise string
+	Insecure                bool
+	Seeds, Roles            []string
+	Logger                  *slog.Logger
+
+	Membership   membership.Config
+	MinBirth     uint64
+	TakeoverTime time.Duration
+	JoinTimeout  time.Duration
+	LeaveTimeout time.Duration
+	AskTimeout   time.Duration
+
+	MaxPayload    int
+	LinkBuffer    int
+	Window        int
+	ParkBytes     int
+	ParkTime      time.Duration
+	MailboxBudget int
+	DataLoops     int
+	Workers       int
+	MaxAsks       int
+
+	Undelivered func(Undelivered)
+	Incident    func(entity.Incident)
+}
+
+func orDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// WithDefaults returns c with zero fields replaced by their defaults.
+func (c Config) WithDefaults() Config {
+	orDefault(&c.Name, DefaultName)
+	orDefault(&c.Listen, DefaultListen)
+	orDefault(&c.Logger, slog.New(slog.DiscardHandler))
+	orDefault(&c.TakeoverTime, DefaultTakeoverTime)
+	orDefault(&c.LeaveTimeout, DefaultLeaveTimeout)
+	orDefault(&c.AskTimeout, DefaultAskTimeout)
+	orDefault(&c.MaxPayload, DefaultMaxPayload)
+	orDefault(&c.LinkBuffer, max(minLinkBuffer, 4*c.MaxPayload))
+	orDefault(&c.Window, DefaultWindow)
+	orDefault(&c.ParkBytes, DefaultParkBytes)
+	orDefault(&c.ParkTime, DefaultParkTime)
+	orDefault(&c.MailboxBudget, DefaultMailboxBudget)
+	orDefault(&c.DataLoops, max(1, runtime.GOMAXPROCS(0)/2))
+	orDefault(&c.Workers, runtime.GOMAXPROCS(0))
+	orDefault(&c.MaxAsks, DefaultMaxAsks)
+	return c
+}
+
+// maxFrame is the longest data frame that MaxPayload needs.
+func (c Config) maxFrame() int { return c.MaxPayload + wire.EnvelopeSize + wire.MaxIDSize }
+
+// Validate returns all faults of c joined, each wrapping ErrBadConfig, or nil. It judges c as given, so apply
+// WithDefaults first.
+func (c Config) Validate() error {
+	var errs []error
+	fault := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrBadConfig}, args...)...))
+		}
+	}
+	fault(c.Name != "" && len(c.Name) <= MaxName, "Name has %d bytes, must have 1 to %d", len(c.Name), MaxName)
+	c.validateAddresses(fault)
+	fault(len(c.Roles) <= MaxRoles, "Roles has %d names, at most %d", len(c.Roles), MaxRoles)
+	for _, r := range c.Roles {
+		fault(r != "" && len(r) <= MaxRoleName, "role %q has %d bytes, must have 1 to %d", r, len(r), MaxRoleName)
+	}
+	within := func(name string, v, least, most int) {
+		fault(v >= least && v <= most, "%s is %d, must be %d to %d", name, v, least, most)
+	}
+	within("MaxPayload", c.MaxPayload, MinMaxPayload, MaxMaxPayload)
+	within("LinkBuffer", c.LinkBuffer, c.maxFrame(), 4<<30)
+	within("Window", c.Window, MinWindow, MaxWindow)
+	within("ParkBytes", c.ParkBytes, c.maxFrame(), 64<<30)
+	within("MailboxBudget", c.MailboxBudget, c.maxFrame(), 1<<40)
+	within("DataLoops", c.DataLoops, 1, MaxThreads)
+	within("Workers", c.Workers, 1, MaxThreads)
+	within("MaxAsks", c.MaxAsks, 1, MaxMaxAsks)
+	positive := func(name string, d time.Duration) { fault(d > 0, "%s is %v, must be positive", name, d) }
+	positive("TakeoverTime", c.TakeoverTime)
+	positive("LeaveTimeout", c.LeaveTimeout)
+	positive("AskTimeout", c.AskTimeout)
+	positive("ParkTime", c.ParkTime)
+	fault(c.JoinTimeout >= 0, "JoinTimeout is %v, must not be negative", c.JoinTimeout)
+	return errors.Join(errs...)
+}
+
+func (c Config) validateAddresses(fault func(ok bool, format string, args ...any)) {
+	host, port, err := net.SplitHostPort(c.Listen)
+	fault(err == nil, "Listen %q is not host:port: %v", c.Listen, err)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+		fault(err == nil, "Listen %q: %v", c.Listen, err)
+		ip := net.ParseIP(host)
+		local := host == "localhost" || ip != nil && ip.IsLoopback()
+		fault(local || c.Insecure, "Listen %q is not loopback: connections are not encrypted yet, so it needs Insecure",
+			c.Listen)
+	}
+	if c.Advertise != "" {
+		_, err := peer.ParseAddr(c.Advertise)
+		fault(err == nil, "Advertise: %v", err)
+	}
+	seen := map[peer.Addr]bool{}
+	for _, s := range c.Seeds {
+		a, err := peer.ParseAddr(s)
+		fault(err == nil, "seed: %v", err)
+		fault(err != nil || !seen[a], "seed %s is listed twice", a)
+		seen[a] = true
+	}
+}

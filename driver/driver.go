@@ -1,0 +1,288 @@
+// Driver: one running node, its start and its end.
+
+package driver
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/node"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/transport"
+)
+
+// EndClosed is how the membership of a node ends on which Close was called.
+const EndClosed membership.EndKind = 100
+
+// ErrTypeExists is returned by Register for a name that is registered on this node already.
+var ErrTypeExists = shard.ErrTypeExists
+
+// EndedError tells why a node ended. It matches route.ErrStopped.
+type EndedError struct {
+	Kind   membership.EndKind
+	By     peer.ID   // who said so; zero when this node did itself
+	At     time.Time // when it was learnt here
+	Reason string    // the evidence in words
+}
+
+var endNames = map[membership.EndKind]string{
+	membership.EndLeft: "left", membership.EndDowned: "was marked down", membership.EndRemoved: "was removed",
+	membership.EndJoinRefused: "was refused", membership.EndJoinTimeout: "was not admitted in time",
+	EndClosed: "was closed",
+}
+
+// Error says what happened, who said so and why.
+func (e *EndedError) Error() string {
+	name := endNames[e.Kind]
+	if name == "" {
+		name = fmt.Sprintf("ended (%d)", e.Kind)
+	}
+	s := "kith: this node " + name
+	if !e.By.IsZero() {
+		s += " by " + e.By.String()
+	}
+	if e.Reason != "" {
+		s += ": " + e.Reason
+	}
+	return s
+}
+
+// Unwrap returns route.ErrStopped.
+func (e *EndedError) Unwrap() error { return route.ErrStopped }
+
+// Driver is one running node. All methods are safe for concurrent use.
+type Driver struct {
+	cfg   Config
+	log   *slog.Logger
+	start time.Time
+	self  peer.ID
+
+	net    *transport.Transport
+	inbox  *inbox
+	events *broadcaster
+	asks   *askTable
+	mail   budget // of mailboxes
+	origin selfOrigin
+
+	regions atomic.Pointer[regionTable]
+	remotes remoteTable
+	hosts   hostList
+	workers []*worker
+	passes  []*pass
+	pool    blockingPool
+	room    roomBell
+	failed  undeliveredTable
+	count   counters
+
+	coarse   atomic.Int64 // slewed clock of handlers, nanoseconds since start
+	lastStep atomic.Int64 // of the control goroutine, nanoseconds since start
+	stopping atomic.Bool
+
+	control control // owned by the control goroutine
+
+	tickerStop chan struct{}
+	threads    sync.WaitGroup // ticker and workers
+	done       chan struct{}
+	err        atomic.Pointer[EndedError]
+}
+
+// Start validates cfg, which has its defaults filled in, binds the listener and begins to join.
+func Start(ctx context.Context, cfg Config) (*Driver, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("kith: start: %w", err)
+	}
+	seeds := make([]peer.Addr, 0, len(cfg.Seeds))
+	for _, s := range cfg.Seeds {
+		a, err := peer.ParseAddr(s)
+		if err != nil {
+			return nil, fmt.Errorf("%w: seed: %w", ErrBadConfig, err)
+		}
+		seeds = append(seeds, a)
+	}
+	d, seed, err := newDriver(cfg)
+	if err != nil {
+		return nil, err
+	}
+	d.warnInsecure()
+	cfg.Membership.Roles, cfg.Membership.MinBirth = cfg.Roles, cfg.MinBirth
+	cfg.Membership.JoinTimeout = cfg.JoinTimeout
+	d.control.node = node.New(node.Config{
+		Self: d.self, Seed: seed, Membership: cfg.Membership, Shard: shard.Config{TakeoverTime: cfg.TakeoverTime},
+	})
+	d.net.Start()
+	d.startThreads()
+	join := membership.JoinCommand{Seeds: seeds, WallMillis: uint64(time.Now().UnixMilli())}
+	d.inbox.post(func() { d.command(join) })
+	return d, nil
+}
+
+// newDriver makes everything but the node and starts nothing.
+func newDriver(cfg Config) (*Driver, uint64, error) {
+	var random [16]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return nil, 0, fmt.Errorf("kith: start: %w", err)
+	}
+	incarnation := binary.LittleEndian.Uint64(random[:]) | 1 // never zero, which means whoever
+	d := &Driver{
+		cfg: cfg, log: cfg.Logger, start: time.Now(), inbox: newInbox(), asks: newAskTable(cfg.MaxAsks),
+		mail: budget{limit: int64(cfg.MailboxBudget)}, tickerStop: make(chan struct{}), done: make(chan struct{}),
+	}
+	d.origin.d = d
+	d.regions.Store(&regionTable{})
+	d.pool.d = d
+	t, err := transport.New(transport.Config{
+		Listen: cfg.Listen, Advertise: cfg.Advertise, Incarnation: incarnation, Name: cfg.Name,
+		Settings:  []transport.Setting{{Key: "max-payload", Value: strconv.Itoa(cfg.MaxPayload)}},
+		DataLoops: cfg.DataLoops, Window: cfg.Window, LinkBuffer: cfg.LinkBuffer, MaxFrame: cfg.maxFrame(),
+		Now: d.now, StepAge: d.stepAge, Logger: cfg.Logger,
+	}, d)
+	if err != nil {
+		return nil, 0, fmt.Errorf("kith: start: %w", err)
+	}
+	d.net = t
+	d.self = peer.ID{Addr: t.Addr(), Inc: incarnation}
+	d.events = newBroadcaster(&membership.View{Self: d.self})
+	for _, l := range t.Loops() {
+		d.passes = append(d.passes, newPass(d, l))
+	}
+	for i := range cfg.Workers {
+		d.workers = append(d.workers, newWorker(d, i))
+	}
+	return d, binary.LittleEndian.Uint64(random[8:]), nil
+}
+
+func (d *Driver) warnInsecure() {
+	if !d.self.Addr.IsLoopback() {
+		d.log.Warn("connections are neither encrypted nor authenticated", "listen", d.cfg.Listen, "insecure", true)
+	}
+}
+
+func (d *Driver) startThreads() {
+	d.lastStep.Store(int64(d.now()))
+	for _, w := range d.workers {
+		d.threads.Go(w.run)
+	}
+	d.threads.Go(d.tick)
+	go d.run()
+}
+
+// now is monotonic time since the node's start.
+func (d *Driver) now() time.Duration { return time.Since(d.start) }
+
+// stepAge is how long ago the control goroutine last stepped.
+func (d *Driver) stepAge() time.Duration { return d.now() - time.Duration(d.lastStep.Load()) }
+
+// Self returns the identity of this node.
+func (d *Driver) Self() peer.ID { return d.self }
+
+// View returns the current snapshot, never nil.
+func (d *Driver) View() *membership.View { return d.events.view.Load() }
+
+// Events yields a snapshot and every change after it; see broadcaster.
+func (d *Driver) Events(ctx context.Context) iter.Seq[Event] { return d.events.stream(ctx) }
+
+// Done is closed when the node has ended and everything of it has been closed.
+func (d *Driver) Done() <-chan struct{} { return d.done }
+
+// Err returns why the node ended, nil while it runs.
+func (d *Driver) Err() error {
+	if e := d.err.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// Ready waits until this node is Up.
+func (d *Driver) Ready(ctx context.Context) error {
+	for ev := range d.Events(ctx) {
+		if m, ok := ev.View.SelfMember(); ok && m.Status == membership.Up {
+			return nil
+		}
+	}
+	select {
+	case <-d.done:
+		return d.Err()
+	default:
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("kith: not up yet: %w", err)
+	}
+	<-d.done // the stream ends a moment before the node has
+	return d.Err()
+}
+
+// Leave leaves gracefully and waits until that is done or ctx ends.
+func (d *Driver) Leave(ctx context.Context) error {
+	d.inbox.post(d.leave)
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+		return fmt.Errorf("kith: leave goes on: %w", ctx.Err())
+	}
+	if e := d.err.Load(); e.Kind != membership.EndLeft {
+		return e
+	}
+	return nil
+}
+
+// Close stops the node at once and waits until it has ended.
+func (d *Driver) Close() error {
+	d.inbox.post(func() { d.end(&EndedError{Kind: EndClosed, At: time.Now()}) })
+	<-d.done
+	return nil
+}
+
+// Down marks the member at addr as gone.
+func (d *Driver) Down(ctx context.Context, addr string) error {
+	a, err := peer.ParseAddr(addr)
+	if err != nil {
+		return fmt.Errorf("kith: down: %w", err)
+	}
+	if err := d.call(ctx, membership.DownCommand{ID: peer.ID{Addr: a}}); err != nil {
+		return fmt.Errorf("kith: down %s: %w", addr, err)
+	}
+	return nil
+}
+
+// call has the control goroutine carry out a command and returns what the node says to it.
+func (d *Driver) call(ctx context.Context, cmd any) error {
+	answer := make(chan error, 1)
+	if !d.inbox.post(func() { answer <- d.command(cmd) }) {
+		return d.ended()
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.done:
+		select {
+		case err := <-answer:
+			return err
+		default:
+			return d.ended()
+		}
+	}
+}
+
+// ended returns why nothing is accepted any more.
+func (d *Driver) ended() error {
+	if err := d.Err(); err != nil {
+		return err
+	}
+	return route.ErrStopped
+}

@@ -1,0 +1,89 @@
+// The end of a node: everything is refused, failed or given up in order, and nothing of it is left running.
+
+package driver
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/transport"
+)
+
+// handlerPatience is how long the end waits for handlers that are running.
+const handlerPatience = 5 * time.Second
+
+// refusedAsRemoved ends the node because a member of its cluster has removed this incarnation. To a leaving node it is
+// the last word of a leave. Control goroutine.
+func (d *Driver) refusedAsRemoved(err *transport.RefusedError) {
+	if d.control.ended != nil {
+		return
+	}
+	kind := membership.EndRemoved
+	if d.control.leaveBy != 0 {
+		kind = membership.EndLeft
+	}
+	d.end(&EndedError{Kind: kind, By: err.Peer, At: time.Now(), Reason: err.Error()})
+}
+
+// shutdown ends everything. It is the last thing that the control goroutine does.
+func (d *Driver) shutdown() {
+	why := d.control.ended
+	d.log.Info("node ended", "node", d.self, "why", why.Error())
+	d.err.Store(why)
+	d.stopping.Store(true)
+	d.inbox.close()
+	for _, r := range d.regions.Load().list {
+		for i := range r.slots {
+			d.closeForGood(slotRef{r, route.ShardID(i)})
+		}
+	}
+	d.settleParked()
+	for _, h := range d.hosts.snapshot() {
+		h.give(orderAbandon)
+	}
+	d.asks.fail(nil, route.Stopped)
+	d.room.ring()
+	d.stopThreads()
+	d.net.Close()
+	// What loops and workers began after the first time.
+	d.asks.fail(nil, route.Stopped)
+	d.tellUndelivered()
+	d.events.end()
+	close(d.done)
+}
+
+// closeForGood makes senders of a shard get ErrStopped, and fails what is parked for it.
+func (d *Driver) closeForGood(ref slotRef) {
+	s := ref.slot()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.route.Store(nil)
+	s.next = nil
+	s.slot.Reset()
+	s.slot.FailAll(func(f []byte) { d.dropParked(ref, f, route.Stopped) })
+}
+
+// stopThreads ends ticker, workers and the goroutines of entities. Handlers that do not return are left behind.
+func (d *Driver) stopThreads() {
+	close(d.tickerStop)
+	for _, w := range d.workers {
+		close(w.stop)
+	}
+	joined := make(chan struct{})
+	go func() {
+		d.threads.Wait()
+		close(joined)
+	}()
+	patience := time.NewTimer(handlerPatience)
+	defer patience.Stop()
+	select {
+	case <-joined:
+	case <-patience.C:
+		d.log.Error("a handler does not return: its worker is left behind", "patience", handlerPatience)
+	}
+	if !d.pool.stop(handlerPatience) {
+		d.log.Error("handlers do not return: their goroutines are left behind", "patience", handlerPatience,
+			"entities", d.pool.busy.Load())
+	}
+}

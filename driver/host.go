@@ -1,0 +1,307 @@
+// Hosts: the shards that live on this node, and what orders their messages in each of the three modes.
+
+package driver
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+const never = time.Duration(math.MaxInt64)
+
+// host is one shard that lives here. What steps sh depends on the mode: Blocking, whoever holds mu, shortly; Worker,
+// its worker's goroutine; Inline, whoever got mu by trying, on a loop.
+type host struct {
+	r           *Region
+	shard       route.ShardID
+	fence       route.Fence
+	term, epoch uint32
+	queue       *execQueue // Worker and Inline: local messages and orders
+	closing     bool       // control goroutine: told to stop
+
+	mu       sync.Mutex
+	sh       *entity.Shard
+	told     bool // the end has been told to the control goroutine
+	leftover      // Inline: what losers of the try left
+
+	ending    atomic.Bool // an order to stop or abandon was given
+	abandoned atomic.Bool
+	due       atomic.Int64 // when Tick has something to do
+	ticking   atomic.Bool  // a tick is on its way
+	at        int          // in hostList
+}
+
+// order is what the control goroutine or the ticker wants of a host.
+type order uint8
+
+const (
+	orderTick    order = 1
+	orderStop    order = 2
+	orderAbandon order = 3
+)
+
+// hostOrder carries out what the node says of one hosted shard. Control goroutine.
+func (d *Driver) hostOrder(o *shard.HostOrder) {
+	r := d.regions.Load().byID[o.Type]
+	if r == nil || uint32(o.Shard) >= r.shards {
+		return
+	}
+	ref := slotRef{r, o.Shard}
+	s := ref.slot()
+	h := s.host.Load()
+	if !o.Stop {
+		if h != nil && h.fence == o.Fence {
+			return
+		}
+		invariant.Check(h == nil, "driver: a shard is to live here twice")
+		s.host.Store(d.newHost(r, o.Shard, o.Fence))
+		return
+	}
+	if h == nil || h.fence != o.Fence {
+		if !o.Abandon {
+			d.inbox.post(func() { d.hostStopped(ref, o.Fence, nil) })
+		}
+		return
+	}
+	if !h.closing {
+		// Senders here park from now on; what they appended before is worked off.
+		d.closeRoute(ref)
+		h.closing = true
+	}
+	if o.Abandon {
+		h.give(orderAbandon)
+	} else {
+		h.give(orderStop)
+	}
+}
+
+func (d *Driver) newHost(r *Region, id route.ShardID, f route.Fence) *host {
+	h := &host{r: r, shard: id, fence: f, term: f.Term(), epoch: f.Epoch()}
+	switch r.typ.Mode {
+	case entity.Worker:
+		h.queue = &d.workers[int(id)%len(d.workers)].queue
+	case entity.Inline:
+		h.queue = &d.passes[int(id)%len(d.passes)].local
+	}
+	h.due.Store(int64(never))
+	h.leftover.limit = d.cfg.LinkBuffer
+	h.sh = entity.NewShard(&r.typ, id, f, regionRider{r}, &d.mail)
+	d.hosts.add(h)
+	return h
+}
+
+// hostStopped tells the node that a shard's entities have stopped. Control goroutine.
+func (d *Driver) hostStopped(ref slotRef, f route.Fence, h *host) {
+	abandoned := false
+	if h != nil {
+		abandoned = h.abandoned.Load()
+		ref.slot().host.CompareAndSwap(h, nil)
+		d.hosts.remove(h)
+	}
+	if abandoned {
+		return
+	}
+	cmd := shard.StoppedCommand{Type: ref.r.id, Shard: ref.shard, Fence: f}
+	if err := d.command(cmd); err != nil {
+		d.log.Warn("stopped shard not reported", "type", ref.r.typ.Name, "shard", ref.shard, "error", err)
+	}
+}
+
+// give has an order carried out where the host's messages are ordered.
+func (h *host) give(o order) {
+	if o != orderTick {
+		h.ending.Store(true)
+	}
+	if o == orderAbandon {
+		h.abandoned.Store(true)
+	}
+	if h.queue != nil {
+		h.queue.order(h, o)
+		return
+	}
+	now := h.r.d.now()
+	h.mu.Lock()
+	h.obey(now, o)
+	h.mu.Unlock()
+}
+
+// obey carries out an order. Whoever orders the host's messages calls it.
+func (h *host) obey(now time.Duration, o order) {
+	switch o {
+	case orderTick:
+		h.ticking.Store(false)
+		h.sh.Tick(now)
+	case orderStop:
+		h.sh.Stop(now)
+	case orderAbandon:
+		h.sh.Abandon()
+	}
+	h.settle()
+}
+
+// settle follows every verb: entities that are ready run, the next tick is noted, the end is told.
+func (h *host) settle() {
+	if h.r.typ.Mode == entity.Blocking {
+		for e := h.sh.Ready(); e != nil; e = h.sh.Ready() {
+			h.r.d.pool.start(h, e)
+		}
+	}
+	due, ok := h.sh.Next()
+	if !ok {
+		due = never
+	}
+	if int64(due) != h.due.Load() {
+		h.due.Store(int64(due))
+	}
+	if h.sh.Stopping() && !h.told && h.sh.Stopped() {
+		h.told = true
+		h.r.count.keep(h.sh.Stats())
+		d, ref, f := h.r.d, slotRef{h.r, h.shard}, h.fence
+		d.inbox.post(func() { d.hostStopped(ref, f, h) })
+	}
+}
+
+// deliver gives one message to the shard; from is nil for this node. Whoever orders the host's messages calls it, and
+// settle afterwards. What is not accepted is the caller's to refuse.
+func (h *host) deliver(now time.Duration, from *remote, env *wire.Envelope) route.Reason {
+	m := entity.Message{Corr: env.Corr, Parked: env.Flags&wire.FlagParked != 0, ID: env.ID, Payload: env.Payload}
+	if env.Flags&wire.FlagAsk != 0 {
+		if from != nil {
+			m.From = from
+		} else {
+			m.From = &h.r.d.origin
+		}
+	}
+	return h.sh.Deliver(now, &m)
+}
+
+// sendHere takes a message of this node under the route e. stale means that the route has changed.
+func (h *host) sendHere(s *regionSlot, e *routeEntry, id string, payload []byte, corr uint64) (stale bool, err error) {
+	env := h.r.envelope(h.shard, e, corr, payload)
+	if h.queue != nil {
+		return h.queue.appendHere(s, e, &env, id)
+	}
+	env.ID = bytesOf(id)
+	now := h.r.d.now()
+	h.mu.Lock()
+	if s.route.Load() != e {
+		h.mu.Unlock()
+		return true, nil
+	}
+	reason := h.deliver(now, nil, &env)
+	h.settle()
+	h.mu.Unlock()
+	if reason != route.OK {
+		h.r.count.refused(reason)
+	}
+	return false, reason.Err()
+}
+
+// forwardHere takes a parked message of this node, and reports whether there was room.
+func (h *host) forwardHere(f []byte, env *wire.Envelope) bool {
+	if h.queue != nil {
+		return h.queue.appendFrame(f)
+	}
+	now := h.r.d.now()
+	h.mu.Lock()
+	reason := h.deliver(now, nil, env)
+	h.settle()
+	h.mu.Unlock()
+	if reason != route.OK {
+		// The slot's lock is held: an ask is settled later, on the control goroutine, which this is.
+		h.r.d.dropParked(slotRef{h.r, h.shard}, f, reason)
+	}
+	return true
+}
+
+// hostList holds the hosts for whoever looks at all of them: the ticker, statistics, the end.
+type hostList struct {
+	mu   sync.Mutex
+	list []*host
+}
+
+func (l *hostList) add(h *host) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h.at = len(l.list)
+	l.list = append(l.list, h)
+}
+
+func (l *hostList) remove(h *host) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := len(l.list) - 1
+	if h.at > last || l.list[h.at] != h {
+		return
+	}
+	l.list[h.at] = l.list[last]
+	l.list[h.at].at = h.at
+	l.list[last] = nil
+	l.list = l.list[:last]
+}
+
+func (l *hostList) snapshot() []*host {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]*host(nil), l.list...)
+}
+
+// tick has the hosts ticked whose time has come.
+func (l *hostList) tick(now time.Duration) {
+	l.mu.Lock()
+	var due []*host
+	for _, h := range l.list {
+		if h.due.Load() <= int64(now) && h.ticking.CompareAndSwap(false, true) {
+			due = append(due, h)
+		}
+	}
+	l.mu.Unlock()
+	for _, h := range due {
+		h.give(orderTick)
+	}
+}
+
+// regionRider is what the handlers of a type reach the world by.
+type regionRider struct{ r *Region }
+
+func (x regionRider) region(typ string) (*Region, error) {
+	if typ == x.r.typ.Name {
+		return x.r, nil
+	}
+	if r := x.r.d.regions.Load().byName[typ]; r != nil {
+		return r, nil
+	}
+	return nil, route.ErrNotRegistered
+}
+
+// Tell sends as Region.Tell does.
+func (x regionRider) Tell(typ, id string, payload []byte) error {
+	r, err := x.region(typ)
+	if err != nil {
+		return err
+	}
+	return r.Tell(id, payload)
+}
+
+// Ask asks as Region.AskWithin does.
+func (x regionRider) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+	r, err := x.region(typ)
+	if err != nil {
+		return nil, err
+	}
+	return r.AskWithin(d, id, payload, nil)
+}
+
+// Report passes on what operators want to know.
+func (x regionRider) Report(i entity.Incident) { x.r.d.report(x.r, i) }
+
+// Now is the slewed clock: it moves by small steps, so that a step between two looks does not make a call look slow.
+func (x regionRider) Now() time.Duration { return time.Duration(x.r.d.coarse.Load()) }

@@ -1,0 +1,244 @@
+// Inbound: what the transport's loops read is parsed in place and goes to its host, to its worker, or back as refused.
+
+package driver
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/transport"
+	"github.com/kith-io/kith/wire"
+)
+
+// maxPassConns bounds the connections that a loop remembers; it starts anew above.
+const maxPassConns = 4096
+
+// regionCache remembers the region of the last frame: most batches are of one type.
+type regionCache struct {
+	table *regionTable
+	last  *Region
+	id    uint32
+}
+
+// region returns the region of an envelope's type, nil when it is not registered here.
+func (c *regionCache) region(d *Driver, env *wire.Envelope) *Region {
+	t := d.regions.Load()
+	if c.table != t || c.id != env.Type || c.last == nil {
+		c.table, c.id, c.last = t, env.Type, t.byID[route.TypeID(env.Type)]
+	}
+	return c.last
+}
+
+// hostOf returns the host that owns the envelope's shard under its fence, or the reason why it is refused.
+func (d *Driver) hostOf(c *regionCache, env *wire.Envelope) (*host, route.Reason) {
+	r := c.region(d, env)
+	if r == nil {
+		return nil, route.NotRegistered
+	}
+	if env.Shard >= r.shards {
+		return nil, route.NotOwner
+	}
+	h := r.slots[env.Shard].host.Load()
+	switch {
+	case h == nil || h.term != env.Term || h.epoch != env.Epoch:
+		return nil, route.NotOwner
+	case len(env.Payload) > d.cfg.MaxPayload:
+		return nil, route.TooLarge
+	}
+	return h, route.OK
+}
+
+// refuse tells the sender of an envelope that it was not taken: an ask is answered, a tell is counted and reported.
+// r is nil when the type is not registered here.
+func (d *Driver) refuse(r *Region, from *remote, env *wire.Envelope, reason route.Reason) {
+	if r != nil {
+		r.count.refused(reason)
+	} else {
+		d.count.unregistered.Add(1)
+	}
+	switch {
+	case env.Flags&wire.FlagAsk != 0 && from == nil:
+		d.asks.settleQuietly(env.Corr, reason)
+	case env.Flags&wire.FlagAsk != 0:
+		if err := from.Reply(env.Corr, reason, nil); err != nil {
+			d.log.Debug("refusal not answered", "peer", from.id, "reason", reason, "error", err)
+		}
+	case from == nil:
+		d.failed.add(r, route.ShardID(env.Shard), reason, 1, env.ID)
+	default:
+		from.refuse(refusalKey{route.TypeID(env.Type), route.ShardID(env.Shard), env.Term, env.Epoch, reason}, env.ID)
+	}
+}
+
+// pass is what belongs to one data loop: it runs Inline handlers and Blocking appends, and stages frames for workers.
+type pass struct {
+	d      *Driver
+	loop   *transport.Loop
+	local  execQueue // Inline: messages of this node, and orders
+	conns  map[*transport.InConn]*remote
+	staged []stage // by worker
+	cache  regionCache
+	count  execCounters
+}
+
+// stage gathers the frames of one read pass for one worker.
+type stage struct{ buf []byte }
+
+func newPass(d *Driver, l *transport.Loop) *pass {
+	p := &pass{d: d, loop: l, conns: map[*transport.InConn]*remote{}, staged: make([]stage, d.cfg.Workers)}
+	p.local.init(d.cfg.LinkBuffer, fmt.Sprintf("event loop %d", l.Index()), func() bool { return l.Execute(p) == nil })
+	return p
+}
+
+// remote returns the node at the other end of a connection.
+func (p *pass) remote(c *transport.InConn) *remote {
+	if r := p.conns[c]; r != nil {
+		return r
+	}
+	if len(p.conns) >= maxPassConns {
+		clear(p.conns)
+	}
+	r := p.d.remote(c.From())
+	p.conns[c] = r
+	return r
+}
+
+// Data takes the whole frames of one read. It is an upcall of the transport, on the connection's loop.
+func (d *Driver) Data(c *transport.InConn, frames []byte) {
+	p := d.passes[c.Loop().Index()]
+	from := p.remote(c)
+	now := d.now()
+	consumed, handled := 0, 0
+	var env wire.Envelope
+	for len(frames) > 0 {
+		n := int(binary.LittleEndian.Uint32(frames))
+		f := frames[:n:n]
+		frames = frames[n:]
+		switch wire.Kind(f[4]) {
+		case wire.KindEnvelope:
+			if wire.ParseEnvelope(f, &env) != nil {
+				d.count.nonsense.Add(1)
+				break
+			}
+			if p.envelope(now, c, from, f, &env) {
+				continue // credit is given back when it has been handled
+			}
+			handled++
+		case wire.KindReply:
+			p.reply(f)
+		default:
+			d.count.nonsense.Add(1)
+		}
+		consumed += n
+	}
+	for i := range p.staged {
+		if s := &p.staged[i]; len(s.buf) > 0 {
+			d.workers[i].queue.appendRead(c, from, s.buf)
+			s.buf = s.buf[:0]
+		}
+	}
+	if consumed > 0 {
+		c.Consumed(consumed)
+	}
+	if handled > 0 {
+		p.count.handled.Add(uint64(handled))
+	}
+}
+
+// envelope takes one envelope and reports whether somebody else will give its credit back.
+func (p *pass) envelope(now time.Duration, c *transport.InConn, from *remote, f []byte, env *wire.Envelope) bool {
+	r := p.cache.region(p.d, env)
+	if r != nil && r.typ.Mode == entity.Worker && env.Shard < r.shards {
+		s := &p.staged[int(env.Shard)%len(p.staged)]
+		s.buf = append(s.buf, f...)
+		return true
+	}
+	h, reason := p.d.hostOf(&p.cache, env)
+	if reason == route.OK {
+		if r.typ.Mode == entity.Inline {
+			return h.inline(now, c, from, f, env)
+		}
+		h.mu.Lock()
+		reason = h.deliver(now, from, env)
+		h.settle()
+		h.mu.Unlock()
+	}
+	if reason != route.OK {
+		p.d.refuse(r, from, env, reason)
+	}
+	return false
+}
+
+func (p *pass) reply(f []byte) {
+	status, corr, payload, err := wire.ParseReply(f)
+	if err != nil || !route.Reason(status).Known() {
+		p.d.count.nonsense.Add(1)
+		return
+	}
+	p.d.asks.settle(corr, route.Reason(status), payload)
+}
+
+// Run works off what this node sent to Inline entities. It is a task of the loop.
+func (p *pass) Run(*transport.Loop) {
+	for b := p.local.take(); b != nil; b = p.local.take() {
+		now := p.d.now()
+		n := 0
+		b.frames(func(_ *remote, f []byte) {
+			n++
+			var env wire.Envelope
+			if wire.ParseEnvelope(f, &env) != nil {
+				return
+			}
+			h, reason := p.d.hostOf(&p.cache, &env)
+			if reason != route.OK {
+				p.d.refuse(p.cache.region(p.d, &env), nil, &env, reason)
+				return
+			}
+			h.inline(now, nil, nil, f, &env)
+		})
+		for _, t := range b.orders {
+			t.h.inlineOrder(now, t.o)
+		}
+		p.count.handled.Add(uint64(n))
+	}
+}
+
+// Control takes one control frame. It is an upcall of the transport, on the control loop.
+func (d *Driver) Control(from peer.ID, kind wire.Kind, body []byte, arrived time.Duration) {
+	d.inbox.frame(from, kind, arrived, body)
+}
+
+// PassDone ends a read pass. Nothing is left to be done: workers are woken by the append, links by the first frame.
+func (d *Driver) PassDone(*transport.Loop) {}
+
+// LinkUp notes a connection.
+func (d *Driver) LinkUp(id peer.ID, lane wire.Lane) {
+	d.log.Debug("connected", "peer", id, "lane", lane)
+}
+
+// LinkDown fails the asks that went over a broken connection.
+func (d *Driver) LinkDown(id peer.ID, lane wire.Lane, lost uint64, err error) {
+	d.log.Debug("disconnected", "peer", id, "lane", lane, "lost", lost, "error", err)
+	if lane == wire.LaneData {
+		d.asks.lose(d.remotes.get(id), route.PeerLost)
+	}
+}
+
+// LinkRoom goes on with drains and callers that met a full link.
+func (d *Driver) LinkRoom(*transport.Link) {
+	d.room.ring()
+	d.inbox.post(func() { d.control.retryAt = 0 })
+}
+
+// PeerRefused takes a refusal for good. Being refused as removed is the end of this incarnation.
+func (d *Driver) PeerRefused(err *transport.RefusedError) {
+	d.log.Error("peer refused this node", "peer", err.Peer, "reason", err.Reason, "differs", err.Key, "ours", err.Ours,
+		"theirs", err.Theirs)
+	if err.Reason == transport.RefusedRemoved {
+		d.inbox.post(func() { d.refusedAsRemoved(err) })
+	}
+}

@@ -1,0 +1,255 @@
+// execQueue: bytes and orders for one goroutine that runs handlers: a worker, or an event loop for what comes from this
+// node. Gathering and working off alternate between two batches, as a link's buffers do.
+
+package driver
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/transport"
+	"github.com/kith-io/kith/wire"
+)
+
+const (
+	keepBatch  = 256 << 10 // largest buffer that an idle queue keeps, in bytes
+	firstBatch = 16 << 10
+)
+
+// segment says whose bytes end at end: a connection's, which are to be given back as credit, or this node's (nil).
+type segment struct {
+	conn *transport.InConn
+	from *remote
+	end  int
+}
+
+// hostTask is an order for one host.
+type hostTask struct {
+	h *host
+	o order
+}
+
+// batch is a run of whole frames, and orders that come after them.
+type batch struct {
+	buf    []byte
+	segs   []segment
+	orders []hostTask
+}
+
+func (b *batch) empty() bool { return len(b.segs) == 0 && len(b.orders) == 0 }
+
+func (b *batch) reset() {
+	clear(b.segs)
+	clear(b.orders)
+	b.buf, b.segs, b.orders = b.buf[:0], b.segs[:0], b.orders[:0]
+	if cap(b.buf) > keepBatch {
+		b.buf = nil
+	}
+}
+
+// room appends n bytes of an origin and returns them.
+func (b *batch) room(conn *transport.InConn, from *remote, n int) []byte {
+	at := len(b.buf)
+	if n > cap(b.buf)-at {
+		grown := make([]byte, at, max(firstBatch, 2*cap(b.buf), at+n))
+		copy(grown, b.buf)
+		b.buf = grown
+	}
+	b.buf = b.buf[:at+n]
+	if last := len(b.segs) - 1; last >= 0 && b.segs[last].conn == conn && b.segs[last].from == from {
+		b.segs[last].end = at + n
+	} else {
+		b.segs = append(b.segs, segment{conn, from, at + n})
+	}
+	return b.buf[at:]
+}
+
+// frames calls f for each frame of the batch, and gives the credit of each segment back behind its last frame.
+func (b *batch) frames(f func(from *remote, frame []byte)) {
+	at := 0
+	for i := range b.segs {
+		s := &b.segs[i]
+		began := at
+		for at < s.end {
+			n := int(binary.LittleEndian.Uint32(b.buf[at:]))
+			f(s.from, b.buf[at:at+n:at+n])
+			at += n
+		}
+		if s.conn != nil {
+			s.conn.Consumed(at - began)
+		}
+	}
+}
+
+// execQueue gathers for one goroutine. What comes over connections is bounded by their credit, what comes from this
+// node by limit.
+type execQueue struct {
+	limit int
+	wake  func() bool // has the goroutine call take until it returns nil; false when that was not possible
+	full  error
+
+	mu    sync.Mutex
+	in    batch
+	here  int // bytes of this node in in
+	awake bool
+
+	out batch // being worked off; the goroutine's own
+}
+
+func (q *execQueue) init(limit int, what string, wake func() bool) {
+	q.limit, q.wake = limit, wake
+	q.full = fmt.Errorf("%w: %d bytes wait for %s", route.ErrMailboxFull, limit, what)
+}
+
+// unlock gives up the lock after an append and wakes the goroutine if it sleeps.
+func (q *execQueue) unlock() {
+	wake := !q.awake
+	q.awake = true
+	q.mu.Unlock()
+	if wake && !q.wake() {
+		q.mu.Lock()
+		q.awake = false // the ticker tries again
+		q.mu.Unlock()
+	}
+}
+
+// appendHere takes a message of this node under the route e; stale means that the route has changed.
+func (q *execQueue) appendHere(s *regionSlot, e *routeEntry, env *wire.Envelope, id string) (stale bool, err error) {
+	n := wire.EnvelopeSize + len(id) + len(env.Payload)
+	q.mu.Lock()
+	if s.route.Load() != e {
+		q.mu.Unlock()
+		return true, nil
+	}
+	if q.here > 0 && n > q.limit-q.here {
+		q.mu.Unlock()
+		return false, q.full
+	}
+	q.here += n
+	wire.PutEnvelope(q.in.room(nil, nil, n), env, id)
+	q.unlock()
+	return false, nil
+}
+
+// appendFrame takes a parked frame of this node, and reports whether there was room.
+func (q *execQueue) appendFrame(f []byte) bool {
+	q.mu.Lock()
+	if q.here > 0 && len(f) > q.limit-q.here {
+		q.mu.Unlock()
+		return false
+	}
+	q.here += len(f)
+	copy(q.in.room(nil, nil, len(f)), f)
+	q.unlock()
+	return true
+}
+
+// appendRead takes the frames that one read pass gathered for this queue.
+func (q *execQueue) appendRead(conn *transport.InConn, from *remote, frames []byte) {
+	q.mu.Lock()
+	copy(q.in.room(conn, from, len(frames)), frames)
+	q.unlock()
+}
+
+// order takes an order for a host of this queue, behind all frames appended before.
+func (q *execQueue) order(h *host, o order) {
+	q.mu.Lock()
+	q.in.orders = append(q.in.orders, hostTask{h, o})
+	q.unlock()
+}
+
+// take returns what has gathered, or nil, and then the goroutine is asleep. The batch is valid until the next take.
+func (q *execQueue) take() *batch {
+	q.out.reset()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.in.empty() {
+		q.awake = false
+		return nil
+	}
+	q.in, q.out = q.out, q.in
+	q.here = 0
+	return &q.out
+}
+
+// poke wakes the goroutine if something waits and no wake-up is on its way.
+func (q *execQueue) poke() {
+	q.mu.Lock()
+	if q.awake || q.in.empty() {
+		q.mu.Unlock()
+		return
+	}
+	q.unlock()
+}
+
+// worker runs the handlers of Worker types whose shards are its own, without locks.
+type worker struct {
+	d     *Driver
+	queue execQueue
+	bell  chan struct{} // capacity 1
+	stop  chan struct{}
+	count execCounters
+	cache regionCache
+}
+
+func newWorker(d *Driver, n int) *worker {
+	w := &worker{d: d, bell: make(chan struct{}, 1), stop: make(chan struct{})}
+	w.queue.init(d.cfg.LinkBuffer, fmt.Sprintf("worker %d", n), func() bool {
+		select {
+		case w.bell <- struct{}{}:
+		default:
+		}
+		return true
+	})
+	return w
+}
+
+// run is the worker's goroutine.
+func (w *worker) run() {
+	for {
+		over := false
+		select {
+		case <-w.bell:
+		case <-w.stop:
+			over = true
+		}
+		for b := w.queue.take(); b != nil; b = w.queue.take() {
+			w.work(b)
+		}
+		if over {
+			return
+		}
+	}
+}
+
+func (w *worker) work(b *batch) {
+	now := w.d.now()
+	frames := 0
+	b.frames(func(from *remote, f []byte) {
+		frames++
+		w.frame(now, from, f)
+	})
+	for _, t := range b.orders {
+		t.h.obey(now, t.o)
+	}
+	w.count.handled.Add(uint64(frames))
+}
+
+func (w *worker) frame(now time.Duration, from *remote, f []byte) {
+	var env wire.Envelope
+	if wire.ParseEnvelope(f, &env) != nil {
+		w.d.count.nonsense.Add(1)
+		return
+	}
+	h, reason := w.d.hostOf(&w.cache, &env)
+	if reason == route.OK {
+		reason = h.deliver(now, from, &env)
+		h.settle()
+	}
+	if reason != route.OK {
+		w.d.refuse(w.cache.region(w.d, &env), from, &env, reason)
+	}
+}

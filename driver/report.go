@@ -1,0 +1,152 @@
+// Reports: undelivered messages and incidents of handlers, to the embedder's hooks and the log.
+
+package driver
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+)
+
+// maxUndelivered bounds the kinds of report kept between two tellings; what is over it is counted in regions only.
+const maxUndelivered = 4096
+
+// undeliveredTable gathers reports for Config.Undelivered.
+type undeliveredTable struct {
+	mu      sync.Mutex
+	entries map[undeliveredKey]*Undelivered
+}
+
+type undeliveredKey struct {
+	r      *Region
+	shard  route.ShardID
+	reason route.Reason
+}
+
+func (t *undeliveredTable) add(r *Region, shard route.ShardID, reason route.Reason, n uint64, id []byte) {
+	t.addAll(r, shard, reason, n, []string{string(id)})
+}
+
+func (t *undeliveredTable) addAll(r *Region, shard route.ShardID, reason route.Reason, n uint64, ids []string) {
+	if r == nil || n == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := undeliveredKey{r, shard, reason}
+	e := t.entries[k]
+	if e == nil {
+		if len(t.entries) >= maxUndelivered {
+			return
+		}
+		if t.entries == nil {
+			t.entries = map[undeliveredKey]*Undelivered{}
+		}
+		e = &Undelivered{Type: r.typ.Name, Shard: shard, Reason: reason}
+		t.entries[k] = e
+	}
+	e.Count += n
+	for _, id := range ids {
+		if len(e.Samples) < maxRefusedSamples {
+			e.Samples = append(e.Samples, id)
+		}
+	}
+}
+
+func (t *undeliveredTable) take() []*Undelivered {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]*Undelivered, 0, len(t.entries))
+	for _, e := range t.entries {
+		list = append(list, e)
+	}
+	t.entries = nil
+	slices.SortFunc(list, func(a, b *Undelivered) int {
+		if c := strings.Compare(a.Type, b.Type); c != 0 {
+			return c
+		}
+		if a.Shard != b.Shard {
+			return int(a.Shard) - int(b.Shard)
+		}
+		return int(a.Reason) - int(b.Reason)
+	})
+	return list
+}
+
+// tellUndelivered calls the hook and logs. Ticker, and the end of the node.
+func (d *Driver) tellUndelivered() {
+	for _, u := range d.failed.take() {
+		d.log.Warn("messages not delivered", "type", u.Type, "shard", u.Shard, "reason", u.Reason.String(),
+			"count", u.Count, "samples", u.Samples)
+		if d.cfg.Undelivered != nil {
+			d.cfg.Undelivered(*u)
+		}
+	}
+}
+
+// report passes on an incident.
+func (d *Driver) report(r *Region, i entity.Incident) {
+	switch i.Kind {
+	case entity.Panicked:
+		r.count.panics.Add(1)
+		d.log.Error("handler panicked", "type", i.Type, "id", i.ID, "shard", i.Shard, "panic", i.Text)
+	case entity.Slow:
+		r.count.slow.Add(1)
+		d.log.Warn("handler was slow", "type", i.Type, "id", i.ID, "shard", i.Shard, "took", i.Took)
+	}
+	if d.cfg.Incident != nil {
+		d.cfg.Incident(i)
+	}
+}
+
+// logEvent turns a change of membership into a record.
+func (d *Driver) logEvent(e *membership.Event, v *membership.View) {
+	switch e.Kind {
+	case membership.LeaderChanged:
+		d.log.Info("leader changed", "leader", e.Leader, "view", v.Seq)
+	case membership.RoleLeaderChanged:
+		d.log.Debug("role leader changed", "role", e.Role, "leader", e.Leader, "view", v.Seq)
+	case membership.UnreachableMember:
+		var by []string
+		for _, a := range v.Accusations {
+			if a.Subject == e.Member.ID {
+				by = append(by, a.Observer.String())
+			}
+		}
+		d.log.Warn("member unreachable", "member", e.Member.ID, "status", e.Member.Status, "by", by, "view", v.Seq)
+	case membership.MemberDowned:
+		d.log.Warn("member downed", "member", e.Member.ID, "was", e.Previous, "view", v.Seq)
+	default:
+		d.log.Info("member changed", "event", e.Kind, "member", e.Member.ID, "status", e.Member.Status,
+			"was", e.Previous, "view", v.Seq)
+	}
+}
+
+var shardEventNames = map[shard.EventKind]string{
+	shard.CoordinatorStarted: "coordinator started", shard.CoordinatorReady: "coordinator ready",
+	shard.CoordinatorStopped: "coordinator stopped", shard.ShardAllocated: "shard allocated",
+	shard.ShardReleased: "shard released", shard.StaleRefused: "stale order refused",
+}
+
+// logShard turns a fact about sharding into a record: few are about coordinators, many about single shards.
+func (d *Driver) logShard(e *shard.Event) {
+	name := shardEventNames[e.Kind]
+	if name == "" {
+		name = "sharding event"
+	}
+	typ := any(uint32(e.Type))
+	if r := d.regions.Load().byID[e.Type]; r != nil {
+		typ = r.typ.Name
+	}
+	switch e.Kind {
+	case shard.CoordinatorStarted, shard.CoordinatorReady, shard.CoordinatorStopped:
+		d.log.Info(name, "type", typ, "term", e.Term)
+	default:
+		d.log.Debug(name, "type", typ, "shard", e.Shard, "term", e.Term, "home", e.Home, "fence", e.Fence)
+	}
+}

@@ -1,0 +1,214 @@
+// Sending: from a caller to a link, a local host, or the parking queue of a slot.
+
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// Tell sends payload to the entity id: accepted or a typed error, without blocking.
+func (r *Region) Tell(id string, payload []byte) error { return r.send(id, payload, 0, nil) }
+
+// send takes the fast path while the home is known: hash, one atomic load, one append under the link's lock, where the
+// route is compared again.
+func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter) error {
+	if err := r.check(id, payload); err != nil {
+		return err
+	}
+	sh := route.ShardOf(id, r.shards)
+	s := &r.slots[sh]
+	for {
+		e := s.route.Load()
+		if e == nil {
+			if again, err := r.park(s, sh, id, payload, corr); !again {
+				return err
+			}
+			continue
+		}
+		if w != nil {
+			w.goes(e)
+		}
+		if e.host != nil {
+			if stale, err := e.host.sendHere(s, e, id, payload, corr); !stale {
+				return err
+			}
+			continue
+		}
+		l := e.link
+		l.Lock()
+		if s.route.Load() != e {
+			l.Unlock()
+			continue
+		}
+		b, err := l.Reserve(wire.EnvelopeSize + len(id) + len(payload))
+		if err != nil {
+			l.Unlock()
+			return err
+		}
+		env := r.envelope(sh, e, corr, payload)
+		wire.PutEnvelope(b, &env, id)
+		wake := l.Commit()
+		l.Unlock()
+		if wake {
+			l.Wake(nil)
+		}
+		return nil
+	}
+}
+
+// envelope is the header of a message to a shard under a route; e may be nil for one that is parked.
+func (r *Region) envelope(sh route.ShardID, e *routeEntry, corr uint64, payload []byte) wire.Envelope {
+	env := wire.Envelope{Type: uint32(r.id), Shard: uint32(sh), Corr: corr, Payload: payload}
+	if e != nil {
+		env.Term, env.Epoch = e.term, e.epoch
+	}
+	if corr != 0 {
+		env.Flags = wire.FlagAsk
+	}
+	return env
+}
+
+// park is the slow path: it keeps the message until the home is known. again means that it has become known.
+func (r *Region) park(s *regionSlot, sh route.ShardID, id string, payload []byte, corr uint64) (again bool, err error) {
+	if why := r.refused.Load(); why != nil {
+		return false, *why
+	}
+	env := r.envelope(sh, nil, corr, payload)
+	now := r.d.now()
+	s.mu.Lock()
+	if s.route.Load() != nil {
+		s.mu.Unlock()
+		return true, nil
+	}
+	if r.d.stopping.Load() {
+		s.mu.Unlock()
+		return false, r.d.ended()
+	}
+	err = s.slot.Park(now, &env, id)
+	invariant.Check(!errors.Is(err, flow.ErrOpen), "driver: a slot is open and has no route")
+	want := err == nil && s.slot.Want()
+	s.mu.Unlock()
+	if want {
+		r.d.inbox.post(func() { r.d.want(slotRef{r, sh}) })
+	}
+	return false, err
+}
+
+// TellWait is Tell that waits for room: in the link, the parking queue, or a local mailbox.
+func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error {
+	err := r.Tell(id, payload)
+	if !isFull(err) {
+		return err
+	}
+	pause := waitFirst
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		bell := r.d.room.listen()
+		if err = r.Tell(id, payload); !isFull(err) {
+			r.d.room.leave()
+			return err
+		}
+		timer.Reset(pause)
+		select {
+		case <-ctx.Done():
+			r.d.room.leave()
+			return fmt.Errorf("%w (waited until %w)", err, ctx.Err())
+		case <-bell:
+			pause = waitFirst
+		case <-timer.C:
+			pause = min(2*pause, waitMost)
+		}
+		r.d.room.leave()
+	}
+}
+
+// Pauses of a TellWait whose room nobody rings for: that of a local mailbox or of the parking budget.
+const (
+	waitFirst = time.Millisecond
+	waitMost  = 20 * time.Millisecond
+)
+
+func isFull(err error) bool {
+	return err != nil &&
+		(errors.Is(err, route.ErrLinkFull) || errors.Is(err, route.ErrParkFull) || errors.Is(err, route.ErrMailboxFull))
+}
+
+// Ask sends payload and waits for the reply until ctx ends.
+func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, error) {
+	limit := r.d.cfg.AskTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		// The context fires first; the wheel stands behind it.
+		limit = time.Until(deadline) + 2*wheelTick
+	}
+	if ctx.Err() != nil {
+		return nil, askCancelled(ctx)
+	}
+	w, corr, err := r.d.asks.begin(limit, r, r.Shard(id), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.send(id, payload, corr, w); err != nil {
+		r.d.asks.abandon(w, corr, false)
+		return nil, err
+	}
+	select {
+	case <-w.wake:
+	case <-ctx.Done():
+		if w.claim(corr >> 32) {
+			r.d.asks.free(w)
+			return nil, askCancelled(ctx)
+		}
+		<-w.wake // somebody is answering it now
+	}
+	reply, err := w.reply, w.err
+	r.d.asks.free(w)
+	return reply, err
+}
+
+func askCancelled(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", route.ErrTimeout, ctx.Err())
+	}
+	return fmt.Errorf("kith: ask given up: %w", ctx.Err())
+}
+
+// AskWithin is Ask with a time limit; the reply is appended to into[:0].
+func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]byte, error) {
+	w, corr, err := r.d.asks.begin(d, r, r.Shard(id), into, nil)
+	if err != nil {
+		return into[:0], err
+	}
+	if err := r.send(id, payload, corr, w); err != nil {
+		r.d.asks.abandon(w, corr, false)
+		return into[:0], err
+	}
+	<-w.wake
+	reply, err := w.reply, w.err
+	r.d.asks.free(w)
+	return reply, err
+}
+
+// AskFunc is Ask whose answer calls f.
+func (r *Region) AskFunc(d time.Duration, id string, payload []byte, f func(reply []byte, err error)) error {
+	w, corr, err := r.d.asks.begin(d, r, r.Shard(id), nil, f)
+	if err != nil {
+		return err
+	}
+	if err := r.send(id, payload, corr, w); err != nil && r.d.asks.abandon(w, corr, true) {
+		return err
+	}
+	return nil
+}
+
+// bytesOf views a string as bytes that are only read.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

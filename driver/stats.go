@@ -1,0 +1,133 @@
+// Stats: what the driver counts. Hot counters are written by one goroutine each, rare ones by whoever meets the case.
+
+package driver
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/transport"
+)
+
+// counters are the node's rare ones.
+type counters struct {
+	nonsense       atomic.Uint64
+	mailLost       atomic.Uint64
+	repliesLost    atomic.Uint64
+	refusalsUntold atomic.Uint64
+	unregistered   atomic.Uint64
+}
+
+// execCounters belong to one loop or worker.
+type execCounters struct {
+	handled atomic.Uint64
+	_       [56]byte
+}
+
+// regionCounters are a type's rare ones, and what its stopped shards had counted.
+type regionCounters struct {
+	refusedHere  [route.AsksFull + 1]atomic.Uint64
+	refusedThere atomic.Uint64
+	parkedLost   atomic.Uint64
+	panics, slow atomic.Uint64
+
+	mu   sync.Mutex
+	past entity.Tally
+}
+
+func (c *regionCounters) refused(r route.Reason) {
+	if int(r) < len(c.refusedHere) {
+		c.refusedHere[r].Add(1)
+	}
+}
+
+// keep adds what a stopped shard had counted.
+func (c *regionCounters) keep(st entity.Stats) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.past.Delivered += st.Delivered
+	c.past.Failed += st.Failed
+}
+
+// Stats is a snapshot of a node's counters since its start.
+type Stats struct {
+	Uptime         time.Duration
+	StepAge        time.Duration // how long ago the control goroutine last stepped
+	Handled        uint64        // messages that loops and workers gave to their hosts
+	AsksUnderway   int
+	AsksLate       uint64 // answers that came when nobody waited any more
+	BusyEntities   int64  // Blocking entities that have a goroutine
+	MailboxBytes   int64  // that wait for Blocking entities, of Config.MailboxBudget
+	ControlDropped uint64 // control frames that found the inbox full
+	ControlLost    uint64 // control frames that could not be queued for their peer
+	Nonsense       uint64 // frames that peers sent and that made no sense
+	RepliesLost    uint64 // answers that found no room on the way to the asker
+	RefusalsUntold uint64 // refusals whose sender could not be told
+	Unregistered   uint64 // messages refused because their type is not registered here
+	Types          []TypeStats
+	Transport      transport.Stats
+}
+
+// TypeStats is a snapshot of one type on this node.
+type TypeStats struct {
+	Name          string
+	Shards        uint32
+	Hosted        int // shards that live here
+	Stopping      int // of them, being stopped
+	Known         int // shards whose home is known here
+	ParkedBytes   int64
+	ParkedLost    uint64            // parked messages that failed: no home in time, or the node ended
+	Refused       map[string]uint64 // messages to entities here that were refused, by reason
+	RefusedRemote uint64            // tells of this node that their receivers refused
+	Panics, Slow  uint64
+}
+
+// Stats gathers a snapshot.
+func (d *Driver) Stats() Stats {
+	s := Stats{
+		Uptime: d.now(), StepAge: d.stepAge(), AsksUnderway: d.asks.underway(), AsksLate: d.asks.late.Load(),
+		BusyEntities: d.pool.busy.Load(), MailboxBytes: d.mail.used.Load(), ControlDropped: d.inbox.dropped.Load(),
+		ControlLost: d.count.mailLost.Load(), Nonsense: d.count.nonsense.Load(),
+		RepliesLost: d.count.repliesLost.Load(), RefusalsUntold: d.count.refusalsUntold.Load(),
+		Unregistered: d.count.unregistered.Load(), Transport: d.net.Stats(),
+	}
+	for _, w := range d.workers {
+		s.Handled += w.count.handled.Load()
+	}
+	for _, p := range d.passes {
+		s.Handled += p.count.handled.Load()
+	}
+	for _, r := range d.regions.Load().list {
+		s.Types = append(s.Types, r.stats())
+	}
+	return s
+}
+
+func (r *Region) stats() TypeStats {
+	t := TypeStats{
+		Name: r.typ.Name, Shards: r.shards, ParkedBytes: r.parked.used.Load(), ParkedLost: r.count.parkedLost.Load(),
+		Refused: map[string]uint64{}, RefusedRemote: r.count.refusedThere.Load(), Panics: r.count.panics.Load(),
+		Slow: r.count.slow.Load(),
+	}
+	for i := range r.slots {
+		s := &r.slots[i]
+		if s.route.Load() != nil {
+			t.Known++
+		}
+		if h := s.host.Load(); h != nil {
+			t.Hosted++
+			if h.ending.Load() {
+				t.Stopping++
+			}
+		}
+	}
+	for reason := range r.count.refusedHere {
+		if n := r.count.refusedHere[reason].Load(); n > 0 {
+			t.Refused[route.Reason(reason).String()] = n
+		}
+	}
+	return t
+}

@@ -1,0 +1,157 @@
+// Package doc and the names that the root package shares with the rooms below it.
+
+// Package kith embeds a node of a cluster: gossip membership, failure detection, and sharded entities with exactly one
+// owner each.
+//
+//	node, err := kith.Start(ctx, kith.Config{Name: "market", Listen: "127.0.0.1:7355", Seeds: seeds})
+//	books, err := node.Register(kith.Type{Name: "book", New: newBook})
+//	err = node.Ready(ctx)
+//	err = books.Tell("EURUSD", payload)
+//	reply, err := books.Ask(ctx, "EURUSD", payload)
+//
+// Membership alone (View, Events) costs nothing of the rest. Messages are delivered at most once and in order from one
+// region to one entity; each failure that the sender's side can see is a typed error, each that only the receiver sees
+// is reported to Config.Undelivered (tells) or returned (asks).
+package kith
+
+import (
+	"github.com/kith-io/kith/driver"
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+)
+
+// What an embedder declares and implements for a kind of entity (package entity).
+type (
+	// Type declares a kind of entity.
+	Type = entity.Type
+	// Handler is one entity: user code that gets one call at a time.
+	Handler = entity.Handler
+	// Context is what a handler has besides its payload. It is valid until the call returns.
+	Context = entity.Context
+	// ReplyToken answers an ask after Receive has returned.
+	ReplyToken = entity.ReplyToken
+	// Mode is how the handlers of a type are executed.
+	Mode = entity.Mode
+	// Restart is what becomes of an entity whose handler panicked.
+	Restart = entity.Restart
+	// Incident is something that operators want to know about a handler: a panic, a slow call.
+	Incident = entity.Incident
+)
+
+// The execution modes and restart policies of a Type, and the kinds of Incident.
+const (
+	Blocking      = entity.Blocking
+	Worker        = entity.Worker
+	Inline        = entity.Inline
+	RestartFresh  = entity.RestartFresh
+	RestartResume = entity.RestartResume
+	Panicked      = entity.Panicked
+	Slow          = entity.Slow
+)
+
+// What names nodes, ownerships and delivery failures (packages peer and route).
+type (
+	// Addr is a host and a port.
+	Addr = peer.Addr
+	// ID names one incarnation of a node: its address and a number drawn when it started.
+	ID = peer.ID
+	// Fence is sixteen bytes that only grow from owner to owner of a shard.
+	Fence = route.Fence
+	// ShardID numbers a shard of a type.
+	ShardID = route.ShardID
+	// Reason is why a message was not delivered, or an ask not answered.
+	Reason = route.Reason
+	// Codec turns a message of type M into bytes and back.
+	Codec[M any] = route.Codec[M]
+)
+
+// What membership shows (package membership).
+type (
+	// View is an immutable snapshot of membership.
+	View = membership.View
+	// Member is one member of a View.
+	Member = membership.Member
+	// Status is where a member stands in its life.
+	Status = membership.Status
+	// Tuning is how gossip, failure detection and joining are paced.
+	Tuning = membership.Config
+	// EventKind says what an Event reports.
+	EventKind = membership.EventKind
+	// EndKind is why a node's membership is over.
+	EndKind = membership.EndKind
+)
+
+// The states of a member.
+const (
+	Joining = membership.Joining
+	Up      = membership.Up
+	Leaving = membership.Leaving
+	Exiting = membership.Exiting
+	Down    = membership.Down
+	Removed = membership.Removed
+)
+
+// The kinds of Event. Snapshot is the first of every stream.
+const (
+	Snapshot          = driver.Snapshot
+	MemberRemoved     = membership.MemberRemoved
+	MemberJoined      = membership.MemberJoined
+	MemberUp          = membership.MemberUp
+	MemberLeft        = membership.MemberLeft
+	MemberExited      = membership.MemberExited
+	MemberDowned      = membership.MemberDowned
+	UnreachableMember = membership.UnreachableMember
+	ReachableMember   = membership.ReachableMember
+	LeaderChanged     = membership.LeaderChanged
+	RoleLeaderChanged = membership.RoleLeaderChanged
+)
+
+// The ways a membership ends.
+const (
+	EndLeft        = membership.EndLeft
+	EndDowned      = membership.EndDowned
+	EndRemoved     = membership.EndRemoved
+	EndJoinRefused = membership.EndJoinRefused
+	EndJoinTimeout = membership.EndJoinTimeout
+	EndClosed      = driver.EndClosed
+)
+
+// What the driver shows (package driver).
+type (
+	// Event is one change of membership, or the snapshot that a stream begins with.
+	Event = driver.Event
+	// EndedError tells why a node ended.
+	EndedError = driver.EndedError
+	// Undelivered reports messages that were accepted here and refused by their receiver, or that waited too long.
+	Undelivered = driver.Undelivered
+	// Stats is a snapshot of a node's counters.
+	Stats = driver.Stats
+)
+
+// One error per delivery reason; match with errors.Is.
+var (
+	ErrNotOwner      = route.ErrNotOwner
+	ErrNotRegistered = route.ErrNotRegistered
+	ErrMailboxFull   = route.ErrMailboxFull
+	ErrHandler       = route.ErrHandler
+	ErrPanic         = route.ErrPanic
+	ErrTimeout       = route.ErrTimeout
+	ErrPeerLost      = route.ErrPeerLost
+	ErrLinkFull      = route.ErrLinkFull
+	ErrParkFull      = route.ErrParkFull
+	ErrStopped       = route.ErrStopped
+	ErrTooLarge      = route.ErrTooLarge
+	ErrBadID         = route.ErrBadID
+	ErrNoReply       = route.ErrNoReply
+	ErrBadPayload    = route.ErrBadPayload
+	ErrShardStopping = route.ErrShardStopping
+	ErrAsksFull      = route.ErrAsksFull
+)
+
+// Errors of a Context, and of Register.
+var (
+	ErrTypeExists = driver.ErrTypeExists
+	ErrBadConfig  = driver.ErrBadConfig
+)

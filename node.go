@@ -1,0 +1,72 @@
+// Node: one member of a cluster in this process.
+
+package kith
+
+import (
+	"context"
+	"iter"
+
+	"github.com/kith-io/kith/driver"
+)
+
+// Node is a running node. All methods are safe for concurrent use.
+type Node struct{ d *driver.Driver }
+
+// Start validates cfg, opens the listener and begins to join; it does not wait to be admitted: Ready does. ctx bounds
+// starting only. Several nodes may run in one process, and a new one may start where one has ended.
+func Start(ctx context.Context, cfg Config) (*Node, error) {
+	d, err := driver.Start(ctx, cfg.driver())
+	if err != nil {
+		return nil, err
+	}
+	return &Node{d}, nil
+}
+
+// Ready waits until this node is Up. It returns the EndedError of a node that ended before, or ctx's error.
+func (n *Node) Ready(ctx context.Context) error { return n.d.Ready(ctx) }
+
+// Leave leaves the cluster gracefully: hosted shards are stopped and given back, then the member leaves; it returns
+// nil when it is removed and everything here is closed. When ctx ends first the leave goes on and ctx's error returns.
+func (n *Node) Leave(ctx context.Context) error { return n.d.Leave(ctx) }
+
+// Close stops the node at once, as a crash would look to the others, and waits until its goroutines have ended.
+// Handlers that are running are waited for, for a bounded time. It is idempotent and safe after Leave.
+func (n *Node) Close() error { return n.d.Close() }
+
+// ID returns the identity of this node: advertised address and incarnation.
+func (n *Node) ID() ID { return n.d.Self() }
+
+// Addr returns the address under which others reach this node.
+func (n *Node) Addr() Addr { return n.d.Self().Addr }
+
+// View returns the current snapshot of membership: one atomic load, never nil, never to be changed.
+func (n *Node) View() *View { return n.d.View() }
+
+// Events yields the changes of membership, beginning with a Snapshot. Nothing after it is missed: a reader that falls
+// more than 1,024 events behind gets a fresh Snapshot with Missed set instead. It ends with ctx or with the node, and
+// occupies the goroutine that ranges over it.
+func (n *Node) Events(ctx context.Context) iter.Seq[Event] { return n.d.Events(ctx) }
+
+// Down marks the member at addr (host:port) as gone, which must be true: it is for operators who know that the process
+// is dead. Unreachable members are not marked by anyone else.
+func (n *Node) Down(ctx context.Context, addr string) error { return n.d.Down(ctx, addr) }
+
+// Done is closed when the node has ended: left, downed, removed, refused, or closed.
+func (n *Node) Done() <-chan struct{} { return n.d.Done() }
+
+// Err returns why the node ended as *EndedError, nil while it runs.
+func (n *Node) Err() error { return n.d.Err() }
+
+// Register makes a type known on this node: members with the type's role host its entities, every node that registered
+// it can send to them. Errors: faults of t, ErrTypeExists, a collision of name hashes. A type whose settings differ
+// from those of other nodes is found out later: its Region then returns the error.
+func (n *Node) Register(t Type) (*Region, error) {
+	r, err := n.d.Register(t)
+	if err != nil {
+		return nil, err
+	}
+	return &Region{r}, nil
+}
+
+// Stats returns the counters of this node. It is meant for people and exporters, not for a hot path.
+func (n *Node) Stats() Stats { return n.d.Stats() }

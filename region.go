@@ -1,0 +1,50 @@
+// Region: sending to the entities of one type.
+
+package kith
+
+import (
+	"context"
+	"time"
+
+	"github.com/kith-io/kith/driver"
+)
+
+// Region sends to the entities of one type, wherever they live. All methods are safe for concurrent use; messages from
+// one goroutine to one entity keep their order.
+type Region struct{ r *driver.Region }
+
+// Type returns the declaration of the region's type, defaults filled in.
+func (r *Region) Type() Type { return r.r.Type() }
+
+// Shard returns the shard of an entity id.
+func (r *Region) Shard(id string) ShardID { return r.r.Shard(id) }
+
+// Tell sends payload, which it copies, to the entity id. It never blocks: nil means accepted, an error that it was not
+// (ErrLinkFull, ErrParkFull, ErrMailboxFull, ErrBadID, ErrTooLarge, ErrStopped). What is accepted may still be lost
+// with its receiver; Config.Undelivered tells what is refused there. Known remote homes cost no allocation.
+func (r *Region) Tell(id string, payload []byte) error { return r.r.Tell(id, payload) }
+
+// TellWait is Tell that waits for room until ctx ends.
+func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error {
+	return r.r.TellWait(ctx, id, payload)
+}
+
+// Ask sends payload and waits for the reply, which belongs to the caller. It fails fast when there is no room. Beside
+// the errors of Tell: ErrTimeout (wrapping the context's error), ErrHandler (with the text of the handler's error),
+// ErrPanic, ErrNoReply, ErrNotOwner, ErrNotRegistered, ErrShardStopping, ErrPeerLost, ErrAsksFull.
+func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, error) {
+	return r.r.Ask(ctx, id, payload)
+}
+
+// AskWithin is Ask with a time limit instead of a context. The reply is appended to into[:0] and returned; nothing is
+// allocated when it fits. The limit is coarse: up to 20 ms late.
+func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]byte, error) {
+	return r.r.AskWithin(d, id, payload, into)
+}
+
+// AskFunc is Ask without a waiting goroutine: f is called exactly once, unless AskFunc itself returns an error and f
+// is not called. f runs on the event loop or worker that got the answer: it must not block, and reply is valid only
+// during the call.
+func (r *Region) AskFunc(d time.Duration, id string, payload []byte, f func(reply []byte, err error)) error {
+	return r.r.AskFunc(d, id, payload, f)
+}
