@@ -1,0 +1,192 @@
+// Bare links: envelope frames over a transport's link, without a node, a route or an entity at either end.
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/transport"
+	"github.com/kith-io/kith/wire"
+)
+
+// linkConfig is the configuration of both ends.
+func linkConfig() transport.Config {
+	return transport.Config{Listen: "127.0.0.1:0", Incarnation: uint64(sharedClock()) | 1, Name: "bench", ClusterID: 1,
+		Birth: 1}
+}
+
+// upcalls answers a transport that nobody asks anything else of.
+type upcalls struct {
+	frames atomic.Uint64
+	room   chan struct{} // gets a value when a full link has room
+}
+
+func newUpcalls() *upcalls { return &upcalls{room: make(chan struct{}, 1)} }
+
+// Data counts frames and consumes them.
+func (u *upcalls) Data(c *transport.InConn, frames []byte) {
+	all, n := len(frames), uint64(0)
+	for len(frames) > 0 {
+		_, size, err := wire.Split(frames, wire.LaneData, wire.MaxFrameLimit)
+		if err != nil || size == 0 {
+			break // cannot be: the transport has checked them
+		}
+		frames = frames[size:]
+		n++
+	}
+	u.frames.Add(n)
+	c.Consumed(all)
+}
+
+// LinkRoom wakes the producers.
+func (u *upcalls) LinkRoom(*transport.Link) {
+	select {
+	case u.room <- struct{}{}:
+	default:
+	}
+}
+
+// Control, PassDone, LinkUp, LinkDown and PeerRefused have nothing to do here.
+func (u *upcalls) Control(kith.ID, wire.Kind, []byte, time.Duration) {}
+
+// PassDone does nothing.
+func (u *upcalls) PassDone(*transport.Loop) {}
+
+// LinkUp does nothing.
+func (u *upcalls) LinkUp(kith.ID, wire.Lane) {}
+
+// LinkDown does nothing.
+func (u *upcalls) LinkDown(kith.ID, wire.Lane, uint64, error) {}
+
+// PeerRefused does nothing: the link then returns the refusal.
+func (u *upcalls) PeerRefused(*transport.RefusedError) {}
+
+// LinkSink is the receiving end of a bare link.
+type LinkSink struct {
+	t  *transport.Transport
+	up *upcalls
+}
+
+// NewLinkSink listens on a free loopback port.
+func NewLinkSink() (*LinkSink, error) {
+	s := &LinkSink{up: newUpcalls()}
+	var err error
+	if s.t, err = transport.New(linkConfig(), s.up); err != nil {
+		return nil, fmt.Errorf("link sink: %w", err)
+	}
+	s.t.Start()
+	return s, nil
+}
+
+// Addr returns the address and the incarnation that SendLink wants.
+func (s *LinkSink) Addr() (addr string, incarnation uint64) {
+	id := s.t.Self()
+	return id.Addr.String(), id.Inc
+}
+
+// Count returns how many frames have come.
+func (s *LinkSink) Count() uint64 { return s.up.frames.Load() }
+
+// Close ends the receiving end.
+func (s *LinkSink) Close() error {
+	s.t.Close()
+	return nil
+}
+
+// idAt returns the identity of an incarnation at an address that came as text. A transport that is never started
+// parses it: this package knows identities only by the name that the root package gives them.
+func idAt(addr string, incarnation uint64) (kith.ID, error) {
+	cfg := linkConfig()
+	cfg.Advertise, cfg.Incarnation = addr, incarnation
+	t, err := transport.New(cfg, newUpcalls())
+	if err != nil {
+		return kith.ID{}, fmt.Errorf("link to %s: %w", addr, err)
+	}
+	defer t.Close()
+	return t.Self(), nil
+}
+
+// SendLink sends frames of FrameBytes over one link to a LinkSink from so many goroutines for d, and returns how many
+// the link accepted once all of them have left this process.
+func SendLink(ctx context.Context, addr string, incarnation uint64, producers int, d time.Duration) (uint64, error) {
+	to, err := idAt(addr, incarnation)
+	if err != nil {
+		return 0, err
+	}
+	up := newUpcalls()
+	t, err := transport.New(linkConfig(), up)
+	if err != nil {
+		return 0, fmt.Errorf("link: %w", err)
+	}
+	t.Start()
+	defer t.Close()
+	p := &linkRun{link: t.Link(to), up: up, env: wire.Envelope{Type: 1, Shard: 2, Term: 3, Epoch: 4,
+		Payload: make([]byte, PayloadBytes)}}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	context.AfterFunc(ctx, func() { p.stop.Store(true) })
+	var wg sync.WaitGroup
+	for i := range producers {
+		wg.Go(func() { p.produce(ctx, ID(i)) })
+	}
+	wg.Wait()
+	return p.sent.Load(), p.drain()
+}
+
+// linkRun is producers on one link.
+type linkRun struct {
+	link *transport.Link
+	up   *upcalls
+	env  wire.Envelope
+	stop atomic.Bool
+	sent atomic.Uint64
+}
+
+func (p *linkRun) produce(ctx context.Context, id string) {
+	var sent uint64
+	defer func() { p.sent.Add(sent) }()
+	for !p.stop.Load() {
+		p.link.Lock()
+		b, err := p.link.Reserve(FrameBytes)
+		if err != nil {
+			p.link.Unlock()
+			select {
+			case <-p.up.room:
+				p.up.LinkRoom(nil) // for the other producers
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Millisecond): // somebody else took the room
+			}
+			continue
+		}
+		wire.PutEnvelope(b, &p.env, id)
+		wake := p.link.Commit()
+		p.link.Unlock()
+		if wake {
+			p.link.Wake(nil)
+		}
+		sent++
+	}
+}
+
+// drainTime bounds how long what was accepted may take to leave.
+const drainTime = 5 * time.Second
+
+func (p *linkRun) drain() error {
+	for end := time.Now().Add(drainTime); ; time.Sleep(time.Millisecond) {
+		p.link.Lock()
+		n := p.link.Pending()
+		p.link.Unlock()
+		switch {
+		case n == 0:
+			return nil
+		case time.Now().After(end):
+			return fmt.Errorf("link: %d bytes did not leave within %v", n, drainTime)
+		}
+	}
+}

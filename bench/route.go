@@ -1,0 +1,74 @@
+// Route: what one remote Tell costs its sender, and making homes known before anything is timed.
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith"
+)
+
+// Resolve asks the first n entities until each has answered: their homes are known then, and they exist.
+func Resolve(ctx context.Context, region *kith.Region, n int) error {
+	payload := []byte{opAsk}
+	for _, id := range IDs(n) {
+		for {
+			one, cancel := context.WithTimeout(ctx, 5*time.Second)
+			_, err := region.Ask(one, id, payload)
+			cancel()
+			if err == nil {
+				break
+			}
+			if ctx.Err() != nil {
+				return fmt.Errorf("resolve %s: %w: %w", id, ctx.Err(), err)
+			}
+			time.Sleep(10 * time.Millisecond) // the shard's home is not settled yet
+		}
+	}
+	return nil
+}
+
+// The bursts that Route times: short enough to fit the link's bound, with pauses in which it drains.
+const (
+	routeBurst  = 4096
+	routeBursts = 100
+)
+
+// Route returns route_ns and route_allocs: the median cost of one Tell to an entity on another node, from the call to
+// its return, over bursts of one goroutine. The link is drained between the bursts and written out beside them, so
+// this is what a caller sees, lock and neighbours included.
+func Route(ctx context.Context, region *kith.Region) (Figures, error) {
+	ids := IDs(1000)
+	if err := Resolve(ctx, region, len(ids)); err != nil {
+		return nil, err
+	}
+	payload := make([]byte, PayloadBytes)
+	times, allocs := make([]float64, 0, routeBursts), make([]float64, 0, routeBursts)
+	for range routeBursts {
+		before := Now()
+		begin := time.Now()
+		for i := range routeBurst {
+			if err := region.Tell(ids[i%len(ids)], payload); err != nil {
+				if errors.Is(err, kith.ErrLinkFull) {
+					return nil, fmt.Errorf("a burst of %d messages does not fit the link: %w", routeBurst, err)
+				}
+				return nil, err
+			}
+		}
+		took := time.Since(begin)
+		spent, _ := Now().Per(before, routeBurst)
+		times, allocs = append(times, float64(took)/routeBurst), append(allocs, spent)
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	slices.Sort(times)
+	slices.Sort(allocs)
+	return Figures{"route_ns": median(times), "route_allocs": median(allocs)}, nil
+}

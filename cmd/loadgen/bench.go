@@ -1,0 +1,162 @@
+// loadgen bench: everything that is measured, in interleaved rounds beside raw TCP of the same seconds.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/kith-io/kith/bench"
+	"github.com/kith-io/kith/cmd/internal/door"
+)
+
+// benchCmd is the flags of loadgen bench.
+type benchCmd struct {
+	Rounds   int    `default:"5" help:"Rounds of all measures in turn; figures are medians over them; 1 to 100."`
+	Quick    bool   `help:"One round, a fifth of the time: a look, not a figure."`
+	Only     string `help:"Measure only what has this in its name: micro, route, link, tell, ask256, ask1."`
+	Progress bool   `help:"Show progress although stderr is not a terminal."`
+}
+
+// Validate is called by the parser.
+func (c *benchCmd) Validate() error {
+	if c.Rounds < 1 || c.Rounds > 100 {
+		return errors.New("--rounds must be 1 to 100")
+	}
+	return nil
+}
+
+// benchShards and benchEntities are the hot set of all measures.
+const (
+	benchShards   = 100
+	benchEntities = 1000
+)
+
+// Run forms the crews, measures in rounds and prints the medians.
+func (c *benchCmd) Run(e *env) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	r := &rounds{progress: door.NewProgress(e.stderr, c.Progress), unit: time.Second, only: c.Only}
+	n := c.Rounds
+	if c.Quick {
+		n, r.unit = 1, 200*time.Millisecond
+	}
+	defer r.kill()
+	if err := r.form(ctx, e); err != nil {
+		return err
+	}
+	begin := time.Now()
+	for i := range n {
+		f, err := r.round(ctx, fmt.Sprintf("round %d of %d", i+1, n))
+		if err != nil {
+			return err
+		}
+		r.done = append(r.done, f)
+	}
+	if err := r.leave(context.Background()); err != nil {
+		return err
+	}
+	r.table(e)
+	out := bench.Medians(r.done)
+	out["rounds"], out["wall_seconds"] = float64(n), time.Since(begin).Seconds()
+	return door.Line(e.stdout, "bench", out)
+}
+
+// rounds is a running bench.
+type rounds struct {
+	progress *door.Progress
+	unit     time.Duration // of one measure
+	only     string
+	done     []bench.Figures
+
+	free   *crew            // not pinned
+	pinned map[string]*crew // by the suffix of their figures: _p1 both on one core, _p2 one core each
+}
+
+// form starts the crews: one that runs where the kernel puts it, and one for each placement.
+func (r *rounds) form(ctx context.Context, e *env) error {
+	var err error
+	if r.free, err = startCrew(ctx, e, crewArgs{receivers: 1, shards: benchShards}); err != nil {
+		return err
+	}
+	r.pinned = map[string]*crew{}
+	for suffix, cpus := range placements() {
+		args := crewArgs{name: suffix[1:] + "-", receivers: 1, shards: benchShards, cpus: cpus}
+		if r.pinned[suffix], err = startCrew(ctx, e, args); err != nil {
+			return err
+		}
+	}
+	for _, c := range r.crews() {
+		for exec := range execs {
+			if err := c.resolve(ctx, exec, benchEntities); err != nil {
+				return err
+			}
+		}
+	}
+	r.progress.Printf("%d pairs of processes up", len(r.crews()))
+	return nil
+}
+
+// placements returns the cores of sender and receiver by suffix; fewer, or none, where cores or pinning are missing.
+func placements() map[string][2][]int {
+	p := map[string][2][]int{}
+	cpus, err := door.CPUs()
+	if err != nil || !door.CanPin || len(cpus) == 0 {
+		return p
+	}
+	p["_p1"] = [2][]int{cpus[:1], cpus[:1]}
+	if len(cpus) > 1 {
+		p["_p2"] = [2][]int{cpus[:1], cpus[1:2]}
+	}
+	return p
+}
+
+// suffixes are the placements in the order in which they are measured.
+var suffixes = []string{"_p1", "_p2"}
+
+func (r *rounds) crews() []*crew {
+	var all []*crew
+	if r.free != nil {
+		all = append(all, r.free)
+	}
+	for _, s := range suffixes {
+		if c := r.pinned[s]; c != nil {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func (r *rounds) kill() {
+	for _, c := range r.crews() {
+		c.kill()
+	}
+}
+
+func (r *rounds) leave(ctx context.Context) error {
+	var errs []error
+	for _, c := range r.crews() {
+		errs = append(errs, c.leave(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// table shows the medians and their spread on stderr.
+func (r *rounds) table(e *env) {
+	if !r.progress.On() {
+		return
+	}
+	t := tabwriter.NewWriter(e.stderr, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "figure\tmedian\tleast\tgreatest\t\n")
+	spreads := bench.Spreads(r.done)
+	for _, name := range bench.Medians(r.done).Names() {
+		s := spreads[name]
+		fmt.Fprintf(t, "%s\t%.4g\t%.4g\t%.4g\t\n", name, s.Median, s.Min, s.Max)
+	}
+	_ = t.Flush()
+}

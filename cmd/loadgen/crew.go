@@ -1,0 +1,172 @@
+// A crew: the worker processes of one measurement, formed into a cluster, one sender and the receivers.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/bench"
+	"github.com/kith-io/kith/cmd/internal/door"
+)
+
+// Time limits.
+const (
+	formLimit    = 60 * time.Second
+	resolveLimit = 60 * time.Second
+	leaveLimit   = 20 * time.Second
+	closeGrace   = 5 * time.Second
+)
+
+// crewArgs says how a crew is started.
+type crewArgs struct {
+	name      string
+	receivers int
+	shards    uint32
+	cpus      [2][]int // of the sender and of the receivers; empty: all
+}
+
+// crew is running processes.
+type crew struct {
+	sender    *door.Child
+	receivers []*door.Child
+}
+
+// startCrew starts the processes and waits until each sees all of them Up. On an error nothing is left running.
+func startCrew(ctx context.Context, e *env, a crewArgs) (c *crew, err error) {
+	ctx, cancel := context.WithTimeout(ctx, formLimit)
+	defer cancel()
+	c = &crew{}
+	defer func() {
+		if err != nil {
+			c.kill()
+		}
+	}()
+	var seeds []string
+	for i := range a.receivers {
+		r, err := e.startWorker(fmt.Sprintf("%sreceiver%d", a.name, i+1), a.cpus[1])
+		if err != nil {
+			return nil, err
+		}
+		c.receivers = append(c.receivers, r)
+		var at startReply
+		if err := r.Call(ctx, "start", startArgs{Seeds: seeds, Host: true, Shards: a.shards}, &at); err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			seeds = []string{at.Addr}
+		}
+	}
+	if c.sender, err = e.startWorker(a.name+"sender", a.cpus[0]); err != nil {
+		return nil, err
+	}
+	if err := c.sender.Call(ctx, "start", startArgs{Seeds: seeds, Shards: a.shards}, nil); err != nil {
+		return nil, err
+	}
+	for _, p := range c.all() {
+		if err := p.Call(ctx, "await", awaitArgs{Up: a.receivers + 1}, nil); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// all returns the processes, the sender first.
+func (c *crew) all() []*door.Child {
+	var all []*door.Child
+	if c.sender != nil {
+		all = append(all, c.sender)
+	}
+	return append(all, c.receivers...)
+}
+
+// first is the receiver that baselines run against.
+func (c *crew) first() *door.Child { return c.receivers[0] }
+
+// resolve makes all entities of a mode known to the sender.
+func (c *crew) resolve(ctx context.Context, exec string, entities int) error {
+	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
+	defer cancel()
+	return c.sender.Call(ctx, "resolve", loadArgs{Exec: exec, Load: bench.Load{Entities: entities}}, nil)
+}
+
+// usages is what the sender and the receivers used, and how many messages reached handlers.
+type usages struct {
+	sender, receivers bench.Usage
+	count, refused    uint64
+}
+
+func (c *crew) usage(ctx context.Context, exec string) (usages, error) {
+	var u usages
+	for _, p := range c.all() {
+		var r usageReply
+		if err := p.Call(ctx, "usage", execArgs{exec}, &r); err != nil {
+			return u, err
+		}
+		u.refused += r.Refused
+		if p == c.sender {
+			u.sender = r.Usage
+			continue
+		}
+		u.count += r.Count
+		u.receivers.CPU += r.CPU
+		u.receivers.Mallocs += r.Mallocs
+		u.receivers.Heap += r.Heap
+		u.receivers.At = r.At // processes differ by a constant; one receiver's clock times all
+	}
+	return u, nil
+}
+
+// settled waits until sent messages have reached handlers or came back as refused, or nothing has moved for quiet.
+func (c *crew) settled(ctx context.Context, exec string, before usages, sent uint64, quiet time.Duration) (usages, error) {
+	moved, last := time.Now(), before
+	for {
+		u, err := c.usage(ctx, exec)
+		if err != nil {
+			return u, err
+		}
+		if u.count-before.count+u.refused-before.refused >= sent {
+			return u, nil
+		}
+		if u.count != last.count || u.refused != last.refused {
+			moved, last = time.Now(), u
+		}
+		if time.Since(moved) > quiet {
+			return u, nil
+		}
+		pause(ctx, 10*time.Millisecond)
+	}
+}
+
+// leave lets all nodes leave, the sender first, and ends the processes.
+func (c *crew) leave(ctx context.Context) error {
+	var errs []error
+	for _, p := range c.all() {
+		one, cancel := context.WithTimeout(ctx, leaveLimit)
+		errs = append(errs, p.Call(one, "leave", door.None{}, nil))
+		cancel()
+	}
+	for _, p := range c.all() {
+		errs = append(errs, p.Close(closeGrace))
+	}
+	return errors.Join(errs...)
+}
+
+// kill ends what is still running, at once.
+func (c *crew) kill() {
+	for _, p := range c.all() {
+		p.Kill()
+	}
+}
+
+// pause waits d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

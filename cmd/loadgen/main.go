@@ -1,0 +1,73 @@
+// Command loadgen measures kith between real processes: one workload with run, the whole table with bench.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/kith-io/kith/cmd/internal/door"
+)
+
+// The exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // an error, or messages that were neither delivered nor refused
+	exitUsage  = 2 // the command line is wrong; nothing was started
+)
+
+const description = `Load generator for kith: spawns processes with real nodes and measures between them.
+
+Exit codes: 0 done; 1 an error, or messages that were neither delivered nor refused; 2 wrong command line.`
+
+// cli is the command line. The field names are the names of the flags.
+type cli struct {
+	Run    runCmd    `cmd:"" help:"Run one workload and report rates and latencies."`
+	Bench  benchCmd  `cmd:"" help:"Measure everything in interleaved rounds beside raw TCP, and report medians."`
+	Worker workerCmd `cmd:"" hidden:"" help:"Be a process of a measurement: answer calls on stdin."`
+}
+
+// env is what a command has of the world.
+type env struct {
+	stdin    io.Reader
+	stdout   io.Writer
+	stderr   *os.File
+	selfArgs []string // what to put before the arguments of a child process; tests need it
+	selfEnv  []string
+}
+
+func main() {
+	os.Exit(execute(os.Args[1:], &env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}))
+}
+
+// execute parses args, runs the command and returns the exit code.
+func execute(args []string, e *env) int {
+	var c cli
+	exited := false
+	parser, err := kong.New(&c, kong.Name("loadgen"), kong.Description(description),
+		kong.Writers(e.stdout, e.stderr), kong.Exit(func(int) { exited = true }))
+	if err != nil { // the tags above are wrong
+		fmt.Fprintln(e.stderr, "loadgen:", err)
+		return exitFailed
+	}
+	ctx, err := parser.Parse(args)
+	if exited { // --help was printed
+		return exitOK
+	}
+	if err != nil {
+		fmt.Fprintf(e.stderr, "loadgen: %v\nRun \"loadgen --help\" for the commands and their flags.\n", err)
+		return exitUsage
+	}
+	if err := ctx.Run(e); err != nil {
+		fmt.Fprintln(e.stderr, "loadgen:", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// startWorker starts this program again as a process of a measurement, on the given cores or on all.
+func (e *env) startWorker(name string, cpus []int) (*door.Child, error) {
+	return door.Start(door.Options{Name: name, Args: append(e.selfArgs, "worker"), Env: e.selfEnv, CPUs: cpus})
+}

@@ -1,0 +1,245 @@
+// The measures of one round of bench.
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kith-io/kith/bench"
+	"github.com/kith-io/kith/cmd/internal/door"
+)
+
+// measure is one thing that is measured in every round; it adds its figures to f.
+type measure struct {
+	name string
+	run  func(ctx context.Context, f bench.Figures) error
+}
+
+// round runs all measures once, in the same order each time, so that every figure has its baseline within seconds.
+func (r *rounds) round(ctx context.Context, title string) (bench.Figures, error) {
+	f := bench.Figures{}
+	for _, m := range r.measures() {
+		if r.only != "" && m.name != "bulk" && !strings.Contains(m.name, r.only) {
+			continue
+		}
+		if err := m.run(ctx, f); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", title, m.name, err)
+		}
+		r.progress.Printf("%s: %s", title, m.name)
+	}
+	for _, n := range []string{"1", "64"} {
+		f.OfBulk("link_of_bulk_"+n, "link_rate_"+n)
+	}
+	for exec := range execs {
+		f.OfBulk("tell_of_bulk_"+exec, "tell_rate_"+exec)
+	}
+	for _, s := range suffixes {
+		f.Ratio("ask1_over_raw"+s, "ask1_inline_p50_us"+s, "raw1_p50_us"+s)
+		f.Ratio("ask1_worker_over_raw"+s, "ask1_worker_p50_us"+s, "raw1_p50_us"+s)
+		f.Ratio("ask1_p99_over_raw"+s, "ask1_inline_p99_us"+s, "raw1_p99_us"+s)
+	}
+	return f, nil
+}
+
+func (r *rounds) measures() []measure {
+	all := []measure{
+		{"bulk", r.bulk},
+		{"micro", func(ctx context.Context, f bench.Figures) error { return r.figures(ctx, f, "micro", door.None{}) }},
+		{"route", func(ctx context.Context, f bench.Figures) error {
+			return r.figures(ctx, f, "route", execArgs{"inline"})
+		}},
+		{"link 1", func(ctx context.Context, f bench.Figures) error { return r.link(ctx, f, 1) }},
+		{"link 64", func(ctx context.Context, f bench.Figures) error { return r.link(ctx, f, 64) }},
+	}
+	for _, exec := range []string{"inline", "worker", "blocking"} {
+		all = append(all, measure{"tell " + exec,
+			func(ctx context.Context, f bench.Figures) error { return r.tell(ctx, f, exec) }})
+	}
+	all = append(all,
+		measure{"ask256", func(ctx context.Context, f bench.Figures) error {
+			return r.ask256(ctx, f, bench.Ask, "ask256_rate", "ask_allocs")
+		}},
+		measure{"ask256 by callback", func(ctx context.Context, f bench.Figures) error {
+			return r.ask256(ctx, f, bench.AskFunc, "ask256_cb_rate", "ask_cb_allocs")
+		}})
+	for _, s := range suffixes {
+		if c := r.pinned[s]; c != nil {
+			all = append(all, measure{"ask1" + s, func(ctx context.Context, f bench.Figures) error {
+				return r.ask1(ctx, f, c, s)
+			}})
+		}
+	}
+	return all
+}
+
+// figures lets the sender measure by itself.
+func (r *rounds) figures(ctx context.Context, f bench.Figures, op string, args any) error {
+	var got bench.Figures
+	err := r.free.sender.Call(ctx, op, args, &got)
+	f.Merge(got)
+	return err
+}
+
+// bulk measures the bytes per second of one loopback connection between the two processes.
+func (r *rounds) bulk(ctx context.Context, f bench.Figures) error {
+	var at addrReply
+	if err := r.free.first().Call(ctx, "listen", listenArgs{"bulk"}, &at); err != nil {
+		return err
+	}
+	if err := r.free.sender.Call(ctx, "bulk", timedArgs{at.Addr, r.unit}, nil); err != nil {
+		return err
+	}
+	var got bulkReply
+	if err := r.free.first().Call(ctx, "bulked", door.None{}, &got); err != nil {
+		return err
+	}
+	f.Set("bulk_gbps", float64(got.Bytes)/got.Took.Seconds()/1e9)
+	return nil
+}
+
+// link measures frames per second over a bare link, counted where they arrive.
+func (r *rounds) link(ctx context.Context, f bench.Figures, producers int) error {
+	var at linkReply
+	if err := r.free.first().Call(ctx, "link-listen", door.None{}, &at); err != nil {
+		return err
+	}
+	rate, _, _, err := r.steady(ctx, "link-count", door.None{}, func(ctx context.Context, d time.Duration) error {
+		return r.free.sender.Call(ctx, "link-send", linkArgs{at.Addr, at.Inc, producers, d}, nil)
+	})
+	f.Set(fmt.Sprintf("link_rate_%d", producers), rate)
+	return err
+}
+
+// steady runs a load and measures the middle of it: how many messages per second arrived at the receiver, by its own
+// clock, and what both processes used meanwhile.
+func (r *rounds) steady(ctx context.Context, countOp string, args any,
+	load func(context.Context, time.Duration) error) (rate float64, before, after usages, err error) {
+	done := make(chan error, 1)
+	go func() { done <- load(ctx, r.unit+r.unit/2) }()
+	pause(ctx, r.unit/4)
+	if before, err = r.look(ctx, countOp, args); err == nil {
+		pause(ctx, r.unit)
+		after, err = r.look(ctx, countOp, args)
+	}
+	if failed := <-done; failed != nil {
+		err = failed
+	}
+	if err == nil {
+		rate = float64(after.count-before.count) / (after.receivers.At - before.receivers.At).Seconds()
+	}
+	return rate, before, after, err
+}
+
+func (r *rounds) look(ctx context.Context, countOp string, args any) (usages, error) {
+	var s, got usageReply
+	if err := r.free.sender.Call(ctx, "usage", execArgs{}, &s); err != nil {
+		return usages{}, err
+	}
+	err := r.free.first().Call(ctx, countOp, args, &got)
+	return usages{sender: s.Usage, receivers: got.Usage, count: got.Count, refused: s.Refused}, err
+}
+
+// tell measures one-way messages per second to entities of a mode, counted at their handlers.
+func (r *rounds) tell(ctx context.Context, f bench.Figures, exec string) error {
+	begin, err := r.free.usage(ctx, exec)
+	if err != nil {
+		return err
+	}
+	var sent loadReply
+	rate, before, after, err := r.steady(ctx, "usage", execArgs{exec}, func(ctx context.Context, d time.Duration) error {
+		l := bench.Load{Mode: bench.Tell, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 1, Duration: d}
+		return r.free.sender.Call(ctx, "load", loadArgs{exec, l}, &sent)
+	})
+	if err != nil {
+		return err
+	}
+	f.Set("tell_rate_"+exec, rate)
+	end, err := r.free.settled(ctx, exec, begin, sent.Sent, time.Second)
+	if err != nil {
+		return err
+	}
+	refused := end.refused - begin.refused
+	if got := end.count - begin.count + refused; got < sent.Sent {
+		return fmt.Errorf("%w: %d of %d", errLost, sent.Sent-got, sent.Sent)
+	}
+	if n := after.count - before.count; n > 0 {
+		allocs, cpu := after.sender.Per(before.sender, n)
+		f.Set("tell_cpu_ns_sender_"+exec, cpu)
+		received, cpu := after.receivers.Per(before.receivers, n)
+		f.Set("tell_cpu_ns_receiver_"+exec, cpu)
+		switch exec {
+		case "worker": // the two names of the table are those of worker entities
+			f.Set("tell_allocs_sender", allocs)
+			f.Set("tell_allocs_receiver", received)
+		case "blocking":
+			f.Set("tell_refused_blocking", float64(refused)/float64(sent.Sent))
+			f.Set("tell_allocs_receiver_blocking", received)
+		default:
+			f.Set("tell_allocs_receiver_"+exec, received)
+		}
+	}
+	return nil
+}
+
+// ask256 measures asks per second to inline entities with 256 under way.
+func (r *rounds) ask256(ctx context.Context, f bench.Figures, mode bench.Mode, name, allocs string) error {
+	l := bench.Load{Mode: mode, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 16, Inflight: 16,
+		Timeout: 5 * time.Second}
+	if mode == bench.AskFunc {
+		l.Senders, l.Inflight = 1, 256
+	}
+	var reply loadReply
+	rate, before, after, err := r.steady(ctx, "usage", execArgs{"inline"}, func(ctx context.Context, d time.Duration) error {
+		l.Duration = d
+		return r.free.sender.Call(ctx, "load", loadArgs{"inline", l}, &reply)
+	})
+	if err != nil {
+		return err
+	}
+	if reply.Failed > 0 {
+		return fmt.Errorf("%d of %d asks failed: %s", reply.Failed, reply.Failed+reply.Sent, reply.FirstErr)
+	}
+	f.Set(name, rate)
+	if n := after.count - before.count; n > 0 {
+		a, _ := after.sender.Per(before.sender, n)
+		f.Set(allocs, a)
+	}
+	return nil
+}
+
+// ask1 measures one ask at a time between pinned processes, with raw TCP ping-pong of the same bytes between the very
+// same processes just before.
+func (r *rounds) ask1(ctx context.Context, f bench.Figures, c *crew, suffix string) error {
+	var at addrReply
+	if err := c.first().Call(ctx, "listen", listenArgs{"pong"}, &at); err != nil {
+		return err
+	}
+	var raw []byte
+	if err := c.sender.Call(ctx, "ping", timedArgs{at.Addr, r.unit}, &raw); err != nil {
+		return err
+	}
+	l, err := bench.DecodeLatency(raw)
+	if err != nil {
+		return err
+	}
+	l.Figures(f, "raw1", suffix)
+	for _, exec := range []string{"inline", "worker"} {
+		load := bench.Load{Mode: bench.Ask, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 1, Inflight: 1,
+			Duration: r.unit, Timeout: 5 * time.Second}
+		var got loadReply
+		if err := c.sender.Call(ctx, "load", loadArgs{exec, load}, &got); err != nil {
+			return err
+		}
+		if got.Failed > 0 {
+			return fmt.Errorf("%d asks failed: %s", got.Failed, got.FirstErr)
+		}
+		if l, err = bench.DecodeLatency(got.Latency); err != nil {
+			return err
+		}
+		l.Figures(f, "ask1_"+exec, suffix)
+	}
+	return nil
+}

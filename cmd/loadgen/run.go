@@ -1,0 +1,296 @@
+// loadgen run: one workload between a sender and one or more receivers.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/kith-io/kith/bench"
+	"github.com/kith-io/kith/cmd/internal/door"
+)
+
+// runCmd is the flags of loadgen run.
+type runCmd struct {
+	Mode     string        `enum:"tell,ask" default:"tell" help:"tell or ask."`
+	Exec     string        `enum:"inline,worker,blocking" default:"worker" help:"Execution mode of the entities: inline, worker or blocking."`
+	Inline   bool          `help:"Short for --exec=inline."`
+	Callback bool          `help:"Ask by callback instead of by waiting goroutines."`
+	Size     int           `default:"64" help:"Bytes of payload, 16 to 1048576."`
+	Entities int           `default:"1000" help:"Entities that are sent to in turn, 1 to 10000000."`
+	Shards   uint32        `default:"100" help:"Shards that they are spread over."`
+	Senders  int           `default:"4" help:"Goroutines that send, 1 to 1024."`
+	Inflight int           `default:"16" help:"Asks that each sender keeps under way, 1 to 4096."`
+	Rate     float64       `default:"0" help:"Messages per second of all senders; latencies count from when each was due. 0: as fast as accepted."`
+	Duration time.Duration `default:"10s" help:"How long to send, after one second that does not count."`
+	Nodes    int           `default:"2" help:"Processes, one of which sends; 2 to 64."`
+	Timeout  time.Duration `default:"5s" help:"Time limit of an ask."`
+	JSON     bool          `name:"json" help:"Print nothing but the last line."`
+	Profile  string        `type:"path" placeholder:"DIR" help:"Write CPU, heap and mutex profiles and a trace of the sender and the first receiver to DIR."`
+	Progress bool          `help:"Show progress although stderr is not a terminal."`
+}
+
+// warmTime is what runs before anything counts.
+const warmTime = time.Second
+
+// Validate is called by the parser.
+func (c *runCmd) Validate() error {
+	var errs []error
+	check := func(ok bool, what string) {
+		if !ok {
+			errs = append(errs, errors.New(what))
+		}
+	}
+	check(c.Size >= bench.MinStamped && c.Size <= 1<<20, "--size must be 16 to 1048576")
+	check(c.Entities >= 1 && c.Entities <= 10_000_000, "--entities must be 1 to 10000000")
+	check(c.Shards >= 1 && c.Shards <= 1<<20, "--shards must be 1 to 1048576")
+	check(c.Senders >= 1 && c.Senders <= 1024, "--senders must be 1 to 1024")
+	check(c.Inflight >= 1 && c.Inflight <= 4096, "--inflight must be 1 to 4096")
+	check(c.Mode != "ask" || c.Senders*c.Inflight <= 65536, "--senders times --inflight must be at most 65536")
+	check(c.Rate >= 0, "--rate is negative")
+	check(c.Duration >= 100*time.Millisecond, "--duration must be at least 100ms")
+	check(c.Nodes >= 2 && c.Nodes <= 64, "--nodes must be 2 to 64")
+	check(c.Timeout > 0, "--timeout must be more than zero")
+	check(!c.Callback || c.Mode == "ask", "--callback needs --mode=ask")
+	check(!c.Inline || c.Exec == "inline" || c.Exec == "worker", "--inline contradicts --exec="+c.Exec)
+	return errors.Join(errs...)
+}
+
+func (c *runCmd) exec() string {
+	if c.Inline {
+		return "inline"
+	}
+	return c.Exec
+}
+
+func (c *runCmd) load(d time.Duration) bench.Load {
+	l := bench.Load{Mode: bench.Tell, Size: c.Size, Entities: c.Entities, Senders: c.Senders, Inflight: c.Inflight,
+		Rate: c.Rate, Duration: d, Timeout: c.Timeout}
+	switch {
+	case c.Mode == "tell":
+		l.Stamp = c.Rate > 0
+	case c.Callback:
+		l.Mode = bench.AskFunc
+	default:
+		l.Mode = bench.Ask
+	}
+	return l
+}
+
+// loadLine is the last line of loadgen run. Latencies are those of answered asks, or of stamped tells up to their
+// handler; they are absent for tells without --rate.
+type loadLine struct {
+	Mode            string  `json:"mode"`
+	Exec            string  `json:"exec"`
+	Nodes           int     `json:"nodes"`
+	Size            int     `json:"size"`
+	Entities        int     `json:"entities"`
+	Senders         int     `json:"senders"`
+	Inflight        int     `json:"inflight,omitempty"`
+	RateWanted      float64 `json:"rate_wanted,omitempty"`
+	Seconds         float64 `json:"seconds"`
+	Sent            uint64  `json:"sent"`
+	Delivered       uint64  `json:"delivered"` // counted at the handlers
+	Refused         uint64  `json:"refused"`
+	Lost            uint64  `json:"lost"`
+	Failed          uint64  `json:"failed"` // not accepted, or asked and not answered
+	FirstErr        string  `json:"first_error,omitempty"`
+	Rate            float64 `json:"rate"` // delivered per second
+	MegabytesPerSec float64 `json:"payload_mb_s"`
+	P50             float64 `json:"p50_us,omitempty"`
+	P90             float64 `json:"p90_us,omitempty"`
+	P99             float64 `json:"p99_us,omitempty"`
+	P999            float64 `json:"p999_us,omitempty"`
+	Max             float64 `json:"max_us,omitempty"`
+	AllocsSender    float64 `json:"allocs_sender"` // per message
+	AllocsReceiver  float64 `json:"allocs_receiver"`
+	CPUSender       float64 `json:"cpu_ns_sender"` // per message
+	CPUReceiver     float64 `json:"cpu_ns_receiver"`
+}
+
+var errLost = errors.New("messages were neither delivered nor refused")
+
+// Run forms the cluster, warms up, measures, and reports.
+func (c *runCmd) Run(e *env) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	progress := door.NewProgress(e.stderr, c.Progress)
+	crew, err := startCrew(ctx, e, crewArgs{receivers: c.Nodes - 1, shards: c.Shards})
+	if err != nil {
+		return err
+	}
+	defer crew.kill()
+	progress.Printf("%d processes up", c.Nodes)
+	if err := crew.resolve(ctx, c.exec(), c.Entities); err != nil {
+		return err
+	}
+	progress.Printf("%d entities found", c.Entities)
+	line, err := c.measure(ctx, crew, progress)
+	if err != nil {
+		return err
+	}
+	if err := crew.leave(context.Background()); err != nil {
+		return err
+	}
+	if !c.JSON {
+		line.print(e.stdout)
+	}
+	if err := door.Line(e.stdout, "load", line); err != nil {
+		return err
+	}
+	if line.Lost > 0 {
+		return fmt.Errorf("%w: %d of %d", errLost, line.Lost, line.Sent)
+	}
+	if line.Delivered == 0 {
+		return errors.New("nothing was delivered")
+	}
+	return nil
+}
+
+// measure warms up, then runs the load that counts.
+func (c *runCmd) measure(ctx context.Context, crew *crew, progress *door.Progress) (*loadLine, error) {
+	exec := c.exec()
+	var warm loadReply
+	if err := crew.sender.Call(ctx, "load", loadArgs{exec, c.load(warmTime)}, &warm); err != nil {
+		return nil, err
+	}
+	if _, err := crew.settled(ctx, exec, usages{}, warm.Sent+uint64(c.Entities), time.Second); err != nil {
+		return nil, err
+	}
+	for _, r := range crew.receivers { // ages of the warm-up do not count
+		if err := r.Call(ctx, "ages", execArgs{exec}, nil); err != nil {
+			return nil, err
+		}
+	}
+	progress.Printf("warm")
+	if err := c.profile(ctx, crew, "profile"); err != nil {
+		return nil, err
+	}
+	before, err := crew.usage(ctx, exec)
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.watch(ctx, crew, progress, before)
+	if err != nil {
+		return nil, err
+	}
+	after, err := crew.settled(ctx, exec, before, r.Sent, 2*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.profile(ctx, crew, "profiled"); err != nil {
+		return nil, err
+	}
+	return c.line(ctx, crew, r, before, after)
+}
+
+func (c *runCmd) profile(ctx context.Context, crew *crew, op string) error {
+	if c.Profile == "" {
+		return nil
+	}
+	for name, p := range map[string]*door.Child{"sender": crew.sender, "receiver": crew.first()} {
+		var args any = door.None{}
+		if op == "profile" {
+			args = profileArgs{c.Profile, name}
+		}
+		if err := p.Call(ctx, op, args, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch runs the load and shows what reaches the handlers each second.
+func (c *runCmd) watch(ctx context.Context, crew *crew, progress *door.Progress, before usages) (loadReply, error) {
+	var r loadReply
+	done := make(chan error, 1)
+	go func() { done <- crew.sender.Call(ctx, "load", loadArgs{c.exec(), c.load(c.Duration)}, &r) }()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for last := before; ; {
+		select {
+		case err := <-done:
+			return r, err
+		case <-tick.C:
+		}
+		if !progress.On() {
+			continue // the look at the counters stops the world of the processes for a moment
+		}
+		u, err := crew.usage(ctx, c.exec())
+		if err != nil {
+			return r, err
+		}
+		took := (u.receivers.At - last.receivers.At).Seconds()
+		progress.Printf("%10.0f /s delivered", float64(u.count-last.count)/took)
+		last = u
+	}
+}
+
+func (c *runCmd) line(ctx context.Context, crew *crew, r loadReply, before, after usages) (*loadLine, error) {
+	l := &loadLine{Mode: c.Mode, Exec: c.exec(), Nodes: c.Nodes, Size: c.Size, Entities: c.Entities, Senders: c.Senders,
+		RateWanted: c.Rate, Seconds: r.Took.Seconds(), Sent: r.Sent, Failed: r.Failed,
+		Delivered: after.count - before.count, Refused: after.refused - before.refused}
+	if c.Mode == "ask" {
+		l.Inflight = c.Inflight
+	}
+	if got := l.Delivered + l.Refused; got < l.Sent {
+		l.Lost = l.Sent - got
+	}
+	l.FirstErr = r.FirstErr
+	l.Rate = float64(l.Delivered) / r.Took.Seconds()
+	l.MegabytesPerSec = l.Rate * float64(c.Size) / 1e6
+	n := max(l.Delivered, 1)
+	l.AllocsSender, l.CPUSender = after.sender.Per(before.sender, n)
+	l.AllocsReceiver, l.CPUReceiver = after.receivers.Per(before.receivers, n)
+	latency, err := c.latency(ctx, crew, r)
+	if err != nil || latency.Count() == 0 {
+		return l, err
+	}
+	l.P50, l.P90 = bench.Micros(latency.Quantile(50)), bench.Micros(latency.Quantile(90))
+	l.P99, l.P999 = bench.Micros(latency.Quantile(99)), bench.Micros(latency.Quantile(99.9))
+	l.Max = bench.Micros(latency.Max())
+	return l, nil
+}
+
+// latency is that of the asks, or the ages of stamped tells at all receivers.
+func (c *runCmd) latency(ctx context.Context, crew *crew, r loadReply) (*bench.Latency, error) {
+	if len(r.Latency) > 0 {
+		return bench.DecodeLatency(r.Latency)
+	}
+	sum := bench.NewLatency()
+	for _, p := range crew.receivers {
+		var b []byte
+		if err := p.Call(ctx, "ages", execArgs{c.exec()}, &b); err != nil {
+			return nil, err
+		}
+		l, err := bench.DecodeLatency(b)
+		if err != nil {
+			return nil, err
+		}
+		sum.Merge(l)
+	}
+	return sum, nil
+}
+
+// print writes the line for people.
+func (l *loadLine) print(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "%s, %s entities\t%.1f s\n", l.Mode, l.Exec, l.Seconds)
+	fmt.Fprintf(t, "sent\t%d\ndelivered\t%d\nrefused\t%d\nlost\t%d\nfailed\t%d\n", l.Sent, l.Delivered, l.Refused, l.Lost, l.Failed)
+	if l.FirstErr != "" {
+		fmt.Fprintf(t, "first error\t%s\n", l.FirstErr)
+	}
+	fmt.Fprintf(t, "rate\t%.0f /s, %.1f MB/s of payload\n", l.Rate, l.MegabytesPerSec)
+	if l.P50 > 0 {
+		fmt.Fprintf(t, "latency us\tp50 %.1f  p90 %.1f  p99 %.1f  p99.9 %.1f  max %.1f\n", l.P50, l.P90, l.P99, l.P999, l.Max)
+	}
+	fmt.Fprintf(t, "allocations\t%.3f sender, %.3f receiver, per message\n", l.AllocsSender, l.AllocsReceiver)
+	fmt.Fprintf(t, "CPU ns\t%.0f sender, %.0f receiver, per message\n", l.CPUSender, l.CPUReceiver)
+	_ = t.Flush()
+}

@@ -1,0 +1,224 @@
+// The worker: a process with one kith node that sends, receives and measures when it is told to.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/bench"
+	"github.com/kith-io/kith/cmd/internal/door"
+)
+
+// workerCmd has no flags: everything comes by calls.
+type workerCmd struct{}
+
+// sinkRole is the role of the processes that host entities; the sender does not have it.
+const sinkRole = "sink"
+
+// execs names the execution modes as flags and types do.
+var execs = map[string]kith.Mode{"inline": kith.Inline, "worker": kith.Worker, "blocking": kith.Blocking}
+
+// Run answers calls until the parent is gone; then the process ends, whatever is under way.
+func (*workerCmd) Run(e *env) error {
+	w := &worker{env: e, sinks: map[string]*bench.Sink{}, regions: map[string]*kith.Region{}}
+	err := door.Serve(e.stdin, e.stdout, door.Ops{
+		"start": door.Op(w.start), "await": door.Op(w.await), "resolve": door.Op(w.resolve), "load": door.Op(w.load),
+		"usage": door.Op(w.usage), "ages": door.Op(w.ages), "leave": door.Op(w.leave),
+		"micro": door.Op(w.micro), "route": door.Op(w.route),
+		"listen": door.Op(w.listen), "bulk": door.Op(w.bulk), "bulked": door.Op(w.bulked), "ping": door.Op(w.ping),
+		"link-listen": door.Op(w.linkListen), "link-send": door.Op(w.linkSend), "link-count": door.Op(w.linkCount),
+		"profile": door.Op(w.profile), "profiled": door.Op(w.profiled),
+	})
+	if w.node != nil {
+		_ = w.node.Close()
+	}
+	return err
+}
+
+// worker is the state of the process.
+type worker struct {
+	env     *env
+	node    *kith.Node
+	sinks   map[string]*bench.Sink // by execution mode; set by start
+	regions map[string]*kith.Region
+	refused atomic.Uint64 // tells that were accepted and came back as undelivered
+
+	mu        sync.Mutex
+	profiling *bench.Profile
+	received  chan bulkReply
+	links     *bench.LinkSink
+}
+
+type (
+	startArgs struct {
+		Seeds  []string
+		Host   bool // host entities
+		Shards uint32
+	}
+	startReply struct{ Addr string }
+)
+
+func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
+	cfg := kith.Config{Name: "loadgen", Listen: "127.0.0.1:0", Seeds: a.Seeds,
+		Logger:      slog.New(slog.NewTextHandler(w.env.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Undelivered: func(u kith.Undelivered) { w.refused.Add(u.Count) }}
+	if a.Host {
+		cfg.Roles = []string{sinkRole}
+	}
+	node, err := kith.Start(ctx, cfg)
+	if err != nil {
+		return startReply{}, err
+	}
+	w.node = node
+	for name, mode := range execs {
+		w.sinks[name] = bench.NewSink()
+		if w.regions[name], err = node.Register(w.sinks[name].Type("sink-"+name, a.Shards, mode, sinkRole)); err != nil {
+			return startReply{}, err
+		}
+	}
+	return startReply{node.Addr().String()}, nil
+}
+
+type awaitArgs struct{ Up int }
+
+// await waits until this node sees that many members Up.
+func (w *worker) await(ctx context.Context, a awaitArgs) (door.None, error) {
+	for w.node.View().CountUp() < a.Up {
+		select {
+		case <-ctx.Done():
+			return door.None{}, ctx.Err()
+		case <-w.node.Done():
+			return door.None{}, w.node.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return door.None{}, nil
+}
+
+type loadArgs struct {
+	Exec string
+	Load bench.Load
+}
+
+// region returns the region of an execution mode.
+func (w *worker) region(exec string) (*kith.Region, error) {
+	if r := w.regions[exec]; r != nil {
+		return r, nil
+	}
+	return nil, fmt.Errorf("no entities of mode %q", exec)
+}
+
+// resolve asks every entity once, so that its home is known and it exists before anything is timed.
+func (w *worker) resolve(ctx context.Context, a loadArgs) (door.None, error) {
+	region, err := w.region(a.Exec)
+	if err != nil {
+		return door.None{}, err
+	}
+	return door.None{}, bench.Resolve(ctx, region, a.Load.Entities)
+}
+
+// loadReply is a bench.Result with its histogram encoded.
+type loadReply struct {
+	Sent, Failed uint64
+	FirstErr     string
+	Took         time.Duration
+	Latency      []byte
+}
+
+func (w *worker) load(ctx context.Context, a loadArgs) (loadReply, error) {
+	region, err := w.region(a.Exec)
+	if err != nil {
+		return loadReply{}, err
+	}
+	r, err := a.Load.Run(ctx, region)
+	if err != nil {
+		return loadReply{}, err
+	}
+	out := loadReply{Sent: r.Sent, Failed: r.Failed, FirstErr: r.FirstErr, Took: r.Took}
+	if r.Latency != nil {
+		out.Latency, err = r.Latency.Encode()
+	}
+	return out, err
+}
+
+// usageReply is what the process used so far and how many messages of a mode reached its handlers.
+type usageReply struct {
+	bench.Usage
+	Count, Refused uint64
+}
+
+type execArgs struct{ Exec string }
+
+func (w *worker) usage(_ context.Context, a execArgs) (usageReply, error) {
+	u := usageReply{Refused: w.refused.Load()}
+	if s := w.sinks[a.Exec]; s != nil {
+		u.Count = s.Count()
+	}
+	u.Usage = bench.Now()
+	return u, nil
+}
+
+// ages returns the ages of stamped messages since the last call, as an encoded histogram.
+func (w *worker) ages(_ context.Context, a execArgs) ([]byte, error) {
+	s := w.sinks[a.Exec]
+	if s == nil {
+		return nil, fmt.Errorf("no entities of mode %q", a.Exec)
+	}
+	return s.Ages().Encode()
+}
+
+func (w *worker) leave(ctx context.Context, _ door.None) (door.None, error) {
+	return door.None{}, w.node.Leave(ctx)
+}
+
+func (w *worker) micro(context.Context, door.None) (bench.Figures, error) {
+	return bench.Micro(w.regions["worker"]), nil
+}
+
+func (w *worker) route(ctx context.Context, a execArgs) (bench.Figures, error) {
+	region, err := w.region(a.Exec)
+	if err != nil {
+		return nil, err
+	}
+	return bench.Route(ctx, region)
+}
+
+type (
+	profileArgs struct{ Dir, Prefix string }
+	addrReply   struct{ Addr string }
+)
+
+func (w *worker) profile(_ context.Context, a profileArgs) (door.None, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.profiling != nil {
+		return door.None{}, errors.New("a profile is being recorded already")
+	}
+	var err error
+	w.profiling, err = bench.StartProfile(a.Dir, a.Prefix)
+	return door.None{}, err
+}
+
+func (w *worker) profiled(context.Context, door.None) (door.None, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.profiling == nil {
+		return door.None{}, errors.New("no profile is being recorded")
+	}
+	err := w.profiling.Stop()
+	w.profiling = nil
+	return door.None{}, err
+}
+
+// dialLoopback connects to another worker.
+func dialLoopback(ctx context.Context, addr string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+}

@@ -1,0 +1,91 @@
+// Command node runs one kith node, or a local cluster of real processes, or the simulator's storm.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/kith-io/kith/cmd/internal/door"
+)
+
+// The exit codes.
+const (
+	exitOK     = 0 // did what was asked; a node left gracefully
+	exitFailed = 1 // an error, a lost or reordered message, a violation
+	exitUsage  = 2 // the command line is wrong; nothing was started
+	exitEnded  = 3 // run: the cluster ended this node (downed, removed, refused, not admitted in time)
+)
+
+const description = `kith: gossip membership, failure detection and sharded entities.
+
+Exit codes: 0 done, or left gracefully; 1 an error, a lost or reordered message, a violation; 2 wrong command line;
+3 the cluster ended the node (downed, removed, refused, not admitted in time).`
+
+// cli is the command line. The field names are the names of the flags.
+type cli struct {
+	Run   runCmd   `cmd:"" help:"Run one node until SIGINT or SIGTERM, then leave the cluster gracefully."`
+	Dev   devCmd   `cmd:"" help:"Run a local cluster of real processes with demo entities, and count every message."`
+	Storm stormCmd `cmd:"" help:"Run random simulated clusters under random faults, and check every step."`
+	Child childCmd `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
+}
+
+// env is what a command has of the world.
+type env struct {
+	stdin    io.Reader
+	stdout   io.Writer
+	stderr   *os.File
+	selfArgs []string // what to put before the arguments of a child process; tests need it
+	selfEnv  []string
+}
+
+// exitError carries an exit code of its own.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+func main() {
+	os.Exit(execute(os.Args[1:], &env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}))
+}
+
+// execute parses args, runs the command and returns the exit code.
+func execute(args []string, e *env) int {
+	var c cli
+	exited := false
+	parser, err := kong.New(&c, kong.Name("node"), kong.Description(description), kong.UsageOnError(),
+		kong.Writers(e.stdout, e.stderr), kong.Exit(func(int) { exited = true }), kong.ShortUsageOnError())
+	if err != nil { // the tags above are wrong
+		fmt.Fprintln(e.stderr, "node:", err)
+		return exitFailed
+	}
+	ctx, err := parser.Parse(args)
+	if exited { // --help was printed
+		return exitOK
+	}
+	if err != nil {
+		fmt.Fprintf(e.stderr, "node: %v\nRun \"node --help\" for the commands and their flags.\n", err)
+		return exitUsage
+	}
+	switch err := ctx.Run(e); {
+	case err == nil:
+		return exitOK
+	default:
+		fmt.Fprintln(e.stderr, "node:", err)
+		if x := (*exitError)(nil); errors.As(err, &x) {
+			return x.code
+		}
+		return exitFailed
+	}
+}
+
+// startChild starts this program again as a node process.
+func (e *env) startChild(name string, stderr io.Writer) (*door.Child, error) {
+	return door.Start(door.Options{Name: name, Args: append(e.selfArgs, "child"), Env: e.selfEnv, Stderr: stderr})
+}

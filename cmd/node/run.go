@@ -1,0 +1,97 @@
+// node run: one node, until a signal or until its cluster ends it.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/kith-io/kith"
+)
+
+// runCmd is the flags of node run.
+type runCmd struct {
+	Name      string   `default:"kith" help:"Name of the cluster; nodes of another name are refused."`
+	Listen    string   `default:"127.0.0.1:7355" help:"Address to listen on, host:port; port 0 takes a free one."`
+	Advertise string   `help:"Address under which others reach this node, if not the one it listens on."`
+	Insecure  bool     `help:"Allow a listen address that is not loopback although connections are not protected."`
+	Seeds     []string `help:"Contact points host:port, the same list in the same order on all nodes; none: a cluster of one."`
+	Roles     []string `help:"Roles of this node."`
+
+	JoinTimeout  time.Duration `default:"0s" help:"End when not admitted in time; 0 means never."`
+	LeaveTimeout time.Duration `default:"30s" help:"How long leaving may take before the node just stops."`
+
+	LogFormat string `enum:"text,json" default:"text" help:"Format of the log on stderr: text or json."`
+	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"Least level that is logged: debug, info, warn or error."`
+
+	Demo       bool   `help:"Host demo entities: counters of numbered messages."`
+	DemoShards uint32 `default:"100" help:"Shards of the demo entities."`
+}
+
+// config returns the node's configuration.
+func (c *runCmd) config(log *slog.Logger) kith.Config {
+	return kith.Config{Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, Seeds: c.Seeds,
+		Roles: c.Roles, Logger: log, JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout}
+}
+
+// Validate is called by the parser: all faults at once, before anything starts.
+func (c *runCmd) Validate() error {
+	var errs []error
+	if c.JoinTimeout < 0 {
+		errs = append(errs, errors.New("--join-timeout is negative"))
+	}
+	if c.LeaveTimeout <= 0 {
+		errs = append(errs, errors.New("--leave-timeout must be more than zero"))
+	}
+	if c.Demo && c.DemoShards == 0 {
+		errs = append(errs, errors.New("--demo-shards must be at least 1"))
+	}
+	return errors.Join(append(errs, c.config(nil).Validate())...)
+}
+
+func (c *runCmd) logger(e *env) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.LogLevel)) // the parser checked it
+	o := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(e.stderr, o))
+	}
+	return slog.New(slog.NewTextHandler(e.stderr, o))
+}
+
+// Run starts the node and waits for a signal or its end.
+func (c *runCmd) Run(e *env) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	log := c.logger(e)
+	node, err := kith.Start(ctx, c.config(log))
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	if c.Demo {
+		if _, err := node.Register(demo(newLedger(), c.DemoShards)); err != nil {
+			return err
+		}
+	}
+	log.Info("node started", "event", "node-started", "node", node.ID().String(), "cluster", c.Name)
+	select {
+	case <-node.Done():
+		return &exitError{exitEnded, fmt.Errorf("the cluster ended this node: %w", node.Err())}
+	case <-ctx.Done():
+	}
+	stop() // a second signal ends the process at once
+	log.Info("leaving", "event", "node-leaving", "node", node.ID().String(), "limit", c.LeaveTimeout.String())
+	bye, cancel := context.WithTimeout(context.Background(), c.LeaveTimeout)
+	defer cancel()
+	if err := node.Leave(bye); err != nil {
+		return fmt.Errorf("leave: %w", err)
+	}
+	log.Info("left", "event", "node-left", "node", node.ID().String())
+	return nil
+}

@@ -1,0 +1,86 @@
+// node storm: random simulated clusters under random faults, every promise checked at every step.
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"text/tabwriter"
+	"time"
+
+	"github.com/kith-io/kith/cmd/internal/door"
+	"github.com/kith-io/kith/sim"
+)
+
+// stormCmd is the flags of node storm.
+type stormCmd struct {
+	Seeds    int    `default:"500" help:"How many seeds, 1 to 10000000; each runs twice."`
+	First    uint64 `default:"1" help:"The first seed; the others follow. With --seeds=1 it replays a failure."`
+	Workers  int    `default:"0" help:"Seeds run at a time; 0 means one per processor."`
+	TraceDir string `type:"path" help:"Where traces of failing seeds are written; default: the temporary directory."`
+	JSON     bool   `name:"json" help:"Print nothing but the last line."`
+	Progress bool   `help:"Show progress although stderr is not a terminal."`
+}
+
+// Validate is called by the parser.
+func (c *stormCmd) Validate() error {
+	var errs []error
+	if c.Seeds < 1 || c.Seeds > 10_000_000 {
+		errs = append(errs, errors.New("--seeds must be 1 to 10000000"))
+	}
+	if c.Workers < 0 {
+		errs = append(errs, errors.New("--workers is negative"))
+	}
+	if c.Seeds > 0 && c.First > math.MaxUint64-uint64(c.Seeds) {
+		errs = append(errs, errors.New("--first is too large for so many seeds"))
+	}
+	return errors.Join(errs...)
+}
+
+var errViolations = errors.New("promises were broken")
+
+// stormEvery is how often progress is shown.
+const stormEvery = time.Second
+
+// Run runs the storm; a violation makes it fail.
+func (c *stormCmd) Run(e *env) error {
+	progress := door.NewProgress(e.stderr, c.Progress)
+	begin := time.Now()
+	shown := begin
+	result := sim.Storm(sim.StormConfig{Seeds: c.Seeds, First: c.First, Workers: c.Workers, TraceDir: c.TraceDir,
+		Progress: func(p sim.StormProgress) {
+			if time.Since(shown) < stormEvery && p.Done < p.Seeds {
+				return
+			}
+			shown = time.Now()
+			progress.Printf("%d of %d seeds  %.1f /s  %d violations", p.Done, p.Seeds,
+				float64(p.Done)/time.Since(begin).Seconds(), p.Violations)
+		}})
+	return c.report(e, result)
+}
+
+// report prints what people want to read, then the last line, and returns an error for violations.
+func (c *stormCmd) report(e *env, r sim.StormResult) error {
+	if !c.JSON {
+		t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintf(t, "seeds\t%d to %d, each twice\n", r.First, r.First+uint64(r.Seeds)-1)
+		fmt.Fprintf(t, "virtual time\t%.1f cluster-hours, %d steps, %d faults\n", r.ClusterHours, r.Steps, r.Faults)
+		fmt.Fprintf(t, "messages\t%d accepted, %d delivered\n", r.Messages, r.Delivered)
+		fmt.Fprintf(t, "violations\t%d\n", r.Violations)
+		_ = t.Flush()
+		for _, f := range r.Failures {
+			fmt.Fprintf(e.stdout, "seed %d: %d violations, trace %s, replay: %s\n", f.Seed, len(f.Violations), f.Trace, f.Replay)
+			for _, v := range f.Violations {
+				fmt.Fprintf(e.stdout, "  %v\n", v)
+			}
+		}
+	}
+	if err := door.Line(e.stdout, "storm", r); err != nil {
+		return err
+	}
+	if r.Violations > 0 {
+		return fmt.Errorf("%w: %d violations in %d seeds", errViolations, r.Violations, r.Seeds)
+	}
+	return nil
+}
