@@ -1,0 +1,270 @@
+// Collecting: how a new coordinator learns what is owned, and when it may begin to allocate.
+//
+// It waits for every member of the role in its view, whatever its status, and for every member of the role that it
+// remembers as lost. Each is settled by one of: a complete report of this reign; a farewell; removal, and the takeover
+// time since this node first saw the loss. A node that joined too lately to know of every loss asks everyone for what
+// they remember and, if nobody can tell, waits for the takeover time since its first view (memory.go).
+//
+// Why no order of events gives two live owners: an owner X of shard s got it from some coordinator C. Either X is in
+// this coordinator's view or memory, and reports s, or confirmed to have nothing, or is so long removed that it has
+// stopped by itself; or X was lost before this node's first view, and a member that saw the loss tells it. Afterwards no
+// order of C reaches an owner: every member that may host has promised this reign's floor, which is above every fence
+// that C can give, since C has a lower term, or is this very node in an earlier reign, whose epochs are lower.
+//
+// The question is not sent while an older member of the role is Down and not removed yet: if this node fell before its
+// view spread, the older one would stay the oldest and find everybody promised to a higher term. Removal needs
+// convergence, so after it no surviving view lacks the loss. Nothing is lost by it: the reports are not what this
+// coordinator has to wait for longest.
+
+package shard
+
+import (
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// collect asks those whose report is missing and begins to allocate when none is.
+func (c *coordinator) collect() {
+	if c.ready || c.t.coord != c {
+		return
+	}
+	if c.settled() {
+		c.ready = true
+		c.m.event(Event{Kind: CoordinatorReady, Type: c.t.id, Term: c.term, Home: c.m.self})
+		for _, p := range c.clients {
+			p.asked = p.asked && p.hosts
+		}
+		return
+	}
+	if c.early() {
+		return
+	}
+	for _, p := range c.clients {
+		if c.needs(p) {
+			c.question(p)
+		}
+	}
+}
+
+// needs reports whether a client's report is missing: one of the role, one that wants to host, and, while this node
+// does not know all losses, anybody who may.
+func (c *coordinator) needs(p *client) bool {
+	if p.full() || !c.m.live(p.id) {
+		return false
+	}
+	mb, _ := c.m.view.Member(p.id)
+	if c.ready {
+		return p.hosts
+	}
+	return p.hosts || mb.HasRole(c.settings.Role) || !c.m.past.whole(c.m.now)
+}
+
+// question asks for a report once; the client's timer repeats it.
+func (c *coordinator) question(p *client) {
+	if p.asked {
+		return
+	}
+	p.asked = true
+	c.sendQuestion(p)
+	p.retry.start(c.m)
+}
+
+func (c *coordinator) sendQuestion(p *client) {
+	c.m.post(p.id, reportWanted{head: c.m.head(c.t.id, c.term), Settings: c.settings, Floor: c.floor,
+		WantPast: !c.m.past.whole(c.m.now)})
+}
+
+// early reports whether an older member of the role is Down and not removed yet.
+func (c *coordinator) early() bool {
+	for _, mb := range c.m.view.Members {
+		if mb.Status == membership.Down && mb.UpNumber != 0 && mb.UpNumber < c.term && mb.HasRole(c.settings.Role) {
+			return true
+		}
+	}
+	return false
+}
+
+// settled reports whether every member that may own something has been accounted for.
+func (c *coordinator) settled() bool {
+	return c.m.past.whole(c.m.now) && !c.early() && len(c.missing()) == 0
+}
+
+// missing lists the members of the role that this reign still has to account for.
+func (c *coordinator) missing() peer.Set {
+	var ids peer.Set
+	accounted := func(id peer.ID) bool {
+		i, ok := c.find(id)
+		return c.m.past.farewells.Has(id) || (ok && c.clients[i].full())
+	}
+	for _, mb := range c.m.view.Members {
+		if mb.HasRole(c.settings.Role) && !accounted(mb.ID) {
+			ids.Add(mb.ID)
+		}
+	}
+	for i := range c.m.past.losses {
+		if l := &c.m.past.losses[i]; l.hasRole(c.settings.Role) && !accounted(l.id) {
+			ids.Add(l.id)
+		}
+	}
+	return ids
+}
+
+// onRegister takes a registration, which is acknowledged, and a report, which is believed.
+func (c *coordinator) onRegister(from peer.ID, g register) {
+	p := c.client(from)
+	reports := g.Report && g.Floor == c.floor
+	if g.Settings != c.settings && !c.reconcile(p, g, reports) {
+		return
+	}
+	mb, _ := c.m.view.Member(from)
+	if g.Knows {
+		p.hosts = g.Hosts && mb.HasRole(c.settings.Role)
+		p.drains = p.drains && !g.Hosts
+	}
+	if reports {
+		c.believe(p, g)
+	}
+	if c.needs(p) && !c.early() {
+		p.asked = p.asked && g.Report // a part of a report may be missing: the timer asks for it
+		c.question(p)
+	} else if g.Knows && (p.full() || !mb.HasRole(c.settings.Role) || c.ready) {
+		c.m.post(from, signal{Kind: wire.KindRegisterAck, head: c.m.head(c.t.id, c.term)})
+	}
+	c.settle()
+}
+
+// reconcile deals with settings that differ from this reign's and reports whether the letter may be used at all. The
+// coordinator's settings stand, except against an owner's while nothing is owned under this coordinator's: owners hold
+// the truth, so it begins a new reign under theirs, and refuses its own region if need be.
+func (c *coordinator) reconcile(p *client, g register, reports bool) bool {
+	if !g.Knows {
+		return false // echoes the question of an earlier reign
+	}
+	if reports && len(g.Owned) > 0 && c.owned == 0 && !c.ready {
+		c.m.endCoordinator(c.t)
+		c.m.reign(c.t, g.Settings, c.term)
+		return false
+	}
+	if reports && len(g.Owned) == 0 {
+		p.mask |= g.Mask
+	}
+	p.hosts = false
+	c.m.post(p.id, nak{head: c.m.head(c.t.id, c.term), Reason: nakSettings, Have: c.settings, Got: g.Settings})
+	c.settle()
+	return false
+}
+
+// believe takes over the parts of a report that are new.
+func (c *coordinator) believe(p *client, g register) {
+	fresh := g.Mask &^ p.mask
+	p.mask |= g.Mask
+	if p.full() {
+		p.asked = false
+	}
+	for _, e := range g.Owned {
+		if fresh&(1<<(e.Shard>>partShift)) != 0 {
+			c.adopt(p, e)
+		}
+	}
+	if p.drains {
+		c.halt(p)
+		c.checkDrained(p)
+	}
+}
+
+// adopt records a reported ownership. Of two for one shard, which no run of this protocol gives, the higher fence
+// stands and the other owner is ordered to stop.
+func (c *coordinator) adopt(p *client, e held) {
+	r := &c.records[e.Shard]
+	if r.phase != free {
+		if r.home == p && r.fence == e.Fence {
+			return
+		}
+		if r.fence.Compare(e.Fence) >= 0 {
+			c.astray(p, e)
+			return
+		}
+		owner, lower := r.home, held{e.Shard, r.fence}
+		c.release(e.Shard)
+		c.astray(owner, lower)
+	}
+	*r = record{home: p, fence: e.Fence, phase: alive, inherited: true}
+	p.owns++
+	c.owned++
+	c.confirm(e.Shard)
+}
+
+func (c *coordinator) astray(p *client, e held) {
+	c.m.refuse(c.t.id, e.Fence.Term(), p.id, e.Shard, e.Fence)
+	if len(c.strays) < maxStrays {
+		c.strays = append(c.strays, stray{p, e})
+		c.m.postHeld(p.id, wire.KindStopShards, c.m.head(c.t.id, c.term), []held{e})
+		p.retry.start(c.m)
+	}
+}
+
+// onAsk answers with the homes that are confirmed and remembers the rest. A home reported to this reign is true before
+// the others have reported.
+func (c *coordinator) onAsk(from peer.ID, a ask) {
+	p := c.client(from)
+	for _, s := range a.Shards {
+		if c.records[s].phase == alive {
+			c.disclose(p, s)
+			continue
+		}
+		p.wants.set(s)
+		c.pending.set(s)
+	}
+	c.serve()
+}
+
+// serve gives the shards that are wanted and free to owners.
+func (c *coordinator) serve() {
+	if !c.ready || c.t.coord != c {
+		return
+	}
+	var loads []load
+	for s := range c.pending.all {
+		if c.records[s].phase != free {
+			continue
+		}
+		if loads == nil {
+			if loads = c.loads(); len(loads) == 0 {
+				return
+			}
+		}
+		c.allocate(s, loads)
+	}
+}
+
+// loads lists who may be given shards: registered as host, reported in this reign, Up, reachable, not giving back.
+func (c *coordinator) loads() []load {
+	var list []load
+	for _, p := range c.clients {
+		mb, ok := c.m.view.Member(p.id)
+		if ok && mb.Status == membership.Up && p.hosts && p.full() && !p.drains && c.m.view.Reachable(p.id) &&
+			!c.m.past.farewells.Has(p.id) {
+			list = append(list, load{owner: p, id: p.id, shards: p.owns})
+		}
+	}
+	return list
+}
+
+func (c *coordinator) allocate(s route.ShardID, loads []load) {
+	if c.t.epoch == 1<<32-1 {
+		return // four thousand million ownerships in one term: the next coordinator continues
+	}
+	l := mostSuitable(loads)
+	l.shards++
+	c.t.epoch++
+	f := route.MakeFence(c.m.view.Birth, c.term, c.t.epoch)
+	p := l.owner
+	c.records[s] = record{home: p, fence: f, phase: starting}
+	c.owned++
+	p.owns++
+	p.open++
+	p.outHost = append(p.outHost, s)
+	c.m.event(Event{Kind: ShardAllocated, Type: c.t.id, Shard: s, Term: c.term, Home: p.id, Fence: f})
+}

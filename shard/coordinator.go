@@ -1,0 +1,342 @@
+// Coordinator: decides where the shards of one type live, on the oldest member of the type's role.
+//
+// Owners hold the truth. A new coordinator knows nothing: it asks every member of the role what it owns and allocates
+// nothing before each has answered, promising by its answer to refuse every fence below the floor of this reign, or is
+// known to own nothing (collect.go). From then on this node alone decides, because every order that another coordinator
+// may still have under way is refused wherever it arrives. A shard is in one place at a time: it is given to another
+// owner only when the last one confirmed its stop, refused to start it, said farewell, or was removed and the takeover
+// time has passed. No time limit alone ever frees it.
+
+package shard
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// coordinator is one reign over one type: from the moment this node is the oldest until it is not.
+type coordinator struct {
+	m        *Machine
+	t        *typ
+	settings Settings
+	term     uint32
+	floor    uint32 // epoch of the reign's floor; every fence given later is above it
+	ready    bool   // every report is in
+	records  []record
+	owned    int       // records with a home
+	clients  []*client // one for each member heard or waited for, by identity
+	pending  bitmap    // wanted by someone and not to be told yet
+	strays   []stray
+}
+
+// phase is where a shard stands with its home.
+type phase uint8
+
+const (
+	free     phase = 0 // no home
+	starting phase = 1 // ordered, not confirmed: not told to anyone
+	alive    phase = 2 // confirmed by its home, or reported by it
+	halting  phase = 3 // ordered to stop, not confirmed
+	orphan   phase = 4 // its home is lost; nobody gets it until the home cannot be serving any more
+)
+
+// record is one shard. A zero home is none.
+type record struct {
+	home      *client
+	fence     route.Fence
+	phase     phase
+	inherited bool // from a report: anyone may know this home from an earlier coordinator
+}
+
+// client is one member as the coordinator deals with it: as owner, as asker, or both.
+type client struct {
+	id     peer.ID
+	mask   uint64 // parts of the shard space that it has reported in this reign
+	hosts  bool   // may be given shards, as it says
+	drains bool   // gives back its shards, or refused one
+	owns   int    // records whose home it is
+	open   int    // of these starting or halting: an answer is due
+	told   bitmap // homes disclosed to it in this reign
+	wants  bitmap // homes it waits for
+	gone   map[route.ShardID]route.Fence
+
+	outHost, outStop, outHomes, outGone []route.ShardID
+	asked                               bool // a report is due
+	retry                               timer
+}
+
+func (p *client) full() bool { return p.mask == ^uint64(0) }
+
+// stray is an ownership that lost against a higher fence of the same shard when reports met: it must stop.
+type stray struct {
+	owner *client
+	held
+}
+
+// maxStrays bounds the list of strays; what does not fit is found by the next reign.
+const maxStrays = 1 << 16
+
+// onRegister takes a registration or report. The first one about a type makes the coordinator, if this is its place.
+func (m *Machine) onRegister(from peer.ID, g register) {
+	t := m.typ(g.Type)
+	if t == nil {
+		return
+	}
+	if t.coord == nil {
+		m.beginCoordinator(t, g)
+	}
+	c := t.coord
+	if c == nil || c.term != g.Term {
+		if g.Term < t.promise.term {
+			m.post(from, m.higher(t))
+		}
+		return
+	}
+	if g.HasPast {
+		m.learn(g.Past)
+	}
+	c.onRegister(from, g)
+}
+
+// beginCoordinator starts a reign if this node is the oldest of the role and has not promised a higher term away.
+func (m *Machine) beginCoordinator(t *typ, g register) {
+	s := g.Settings
+	if t.region != nil && t.region.refused == nil {
+		s = t.region.settings
+	}
+	if !g.Knows || !m.presides(s.Role, g.Term) || t.promise.term > g.Term {
+		return
+	}
+	m.reign(t, s, g.Term)
+}
+
+func (m *Machine) presides(role string, term uint32) bool {
+	oldest, ok := m.view.Oldest(role)
+	return ok && oldest.ID == m.self && oldest.UpNumber == term
+}
+
+func (m *Machine) reign(t *typ, s Settings, term uint32) {
+	t.epoch++
+	c := &coordinator{m: m, t: t, settings: s, term: term, floor: t.epoch, records: make([]record, s.Shards)}
+	t.coord = c
+	m.event(Event{Kind: CoordinatorStarted, Type: t.id, Term: term, Home: m.self})
+	c.meet()
+	c.settle()
+}
+
+func (m *Machine) endCoordinator(t *typ) {
+	m.event(Event{Kind: CoordinatorStopped, Type: t.id, Term: t.coord.term, Home: m.self})
+	t.coord = nil
+}
+
+// meet makes a client of each member that may speak.
+func (c *coordinator) meet() {
+	for _, mb := range c.m.view.Members {
+		if mb.Status != membership.Down {
+			c.client(mb.ID)
+		}
+	}
+}
+
+func (c *coordinator) find(id peer.ID) (int, bool) {
+	return slices.BinarySearchFunc(c.clients, id, func(p *client, id peer.ID) int { return p.id.Compare(id) })
+}
+
+func (c *coordinator) client(id peer.ID) *client {
+	i, ok := c.find(id)
+	if !ok {
+		c.clients = slices.Insert(c.clients, i, &client{id: id})
+	}
+	return c.clients[i]
+}
+
+// onView follows the members: a coordinator that is not the oldest any more ends; shards of lost members wait.
+func (c *coordinator) onView() {
+	if !c.m.presides(c.settings.Role, c.term) {
+		c.m.endCoordinator(c.t)
+		return
+	}
+	c.meet()
+	for _, p := range c.clients {
+		if c.m.live(p.id) {
+			continue
+		}
+		p.gone, p.told, p.wants, p.outGone, p.outHomes = nil, nil, nil, nil, nil
+		p.outHost, p.outStop, p.asked = nil, nil, false
+		p.retry.stop()
+		if p.owns > 0 {
+			c.orphans(p)
+		}
+	}
+	c.clients = slices.DeleteFunc(c.clients, func(p *client) bool {
+		return p.owns == 0 && !c.m.live(p.id) && c.m.past.lost(p.id) == nil
+	})
+}
+
+// settle looks again at everything that may have come due: reports, orphans, shards that wait for an owner.
+func (c *coordinator) settle() {
+	for _, p := range c.clients {
+		if p.owns > 0 && (c.m.past.farewells.Has(p.id) || (!c.m.live(p.id) && !c.m.owes(p.id))) {
+			c.releaseAll(p)
+		}
+	}
+	c.strays = slices.DeleteFunc(c.strays, func(s stray) bool { return !c.m.owes(s.owner.id) })
+	c.collect()
+	c.serve()
+}
+
+// onDrain stops giving shards to a region and takes back those it has.
+func (c *coordinator) onDrain(from peer.ID) {
+	p := c.client(from)
+	p.drains = true
+	c.halt(p)
+	c.checkDrained(p)
+}
+
+// halt orders a client to stop every shard it has. Regions told of them park from now on.
+func (c *coordinator) halt(p *client) {
+	if p.owns == 0 {
+		return
+	}
+	for i := range c.records {
+		r, s := &c.records[i], route.ShardID(i)
+		if r.home != p || (r.phase != alive && r.phase != starting) {
+			continue
+		}
+		if r.phase == alive {
+			p.open++
+			c.tellGone(s, r)
+		}
+		r.phase = halting
+		p.outStop = append(p.outStop, s)
+	}
+}
+
+func (c *coordinator) checkDrained(p *client) {
+	if p.drains && p.owns == 0 && p.full() {
+		c.m.post(p.id, signal{Kind: wire.KindDrainDone, head: c.m.head(c.t.id, c.term)})
+	}
+}
+
+// onStarted discloses homes whose owner has confirmed them.
+func (c *coordinator) onStarted(from peer.ID, list []held) {
+	for _, e := range list {
+		r := &c.records[e.Shard]
+		if r.phase == starting && r.home.id == from && r.fence == e.Fence {
+			r.home.open--
+			r.home.retry.wait = c.m.cfg.RetryInterval
+			c.confirm(e.Shard)
+		}
+	}
+}
+
+// confirm makes a shard's home known to all that wait for it.
+func (c *coordinator) confirm(s route.ShardID) {
+	c.records[s].phase = alive
+	c.pending.clear(s)
+	for _, p := range c.clients {
+		if p.wants.clear(s) {
+			c.disclose(p, s)
+		}
+	}
+}
+
+func (c *coordinator) disclose(p *client, s route.ShardID) {
+	p.told.set(s)
+	p.outHomes = append(p.outHomes, s)
+}
+
+// onStopped frees shards whose owner says that it does not serve them, asked or not. A shard that was to start there
+// was refused: that region gets no more.
+func (c *coordinator) onStopped(from peer.ID, list []held) {
+	p := c.client(from)
+	for _, e := range list {
+		r := &c.records[e.Shard]
+		if r.phase != free && r.home == p && r.fence == e.Fence {
+			p.drains = p.drains || r.phase == starting
+			p.retry.wait = c.m.cfg.RetryInterval
+			c.release(e.Shard)
+		}
+		c.strays = slices.DeleteFunc(c.strays, func(s stray) bool { return s.owner == p && s.held == e })
+	}
+	c.checkDrained(p)
+	c.serve()
+}
+
+// orphans marks the shards of a lost client: nobody is told of them or given them before it cannot be serving.
+func (c *coordinator) orphans(p *client) {
+	for i := range c.records {
+		r := &c.records[i]
+		if r.home == p && r.phase != orphan {
+			c.tellGone(route.ShardID(i), r)
+			r.phase = orphan
+		}
+	}
+	p.open = 0
+}
+
+func (c *coordinator) releaseAll(p *client) {
+	for i := range c.records {
+		if c.records[i].home == p {
+			c.release(route.ShardID(i))
+		}
+	}
+}
+
+// release ends an ownership. Those who were told of it learn that, and those who wait get a new home.
+func (c *coordinator) release(s route.ShardID) {
+	r := &c.records[s]
+	p := r.home
+	c.tellGone(s, r)
+	if r.phase == starting || r.phase == halting {
+		p.open--
+	}
+	p.owns--
+	c.owned--
+	c.m.event(Event{Kind: ShardReleased, Type: c.t.id, Shard: s, Term: c.term, Home: p.id, Fence: r.fence})
+	*r = record{}
+	for _, w := range c.clients {
+		if w.wants.has(s) {
+			c.pending.set(s)
+			break
+		}
+	}
+}
+
+// tellGone tells everyone who may know the home that it does not hold any more. Members that have not asked under this
+// term may know it from an earlier coordinator.
+func (c *coordinator) tellGone(s route.ShardID, r *record) {
+	for _, p := range c.clients {
+		if (p.told.clear(s) || r.inherited) && c.m.live(p.id) {
+			if p.gone == nil {
+				p.gone = map[route.ShardID]route.Fence{}
+			}
+			p.gone[s] = r.fence
+			p.outGone = append(p.outGone, s)
+		}
+	}
+	r.inherited = false
+}
+
+func (c *coordinator) onGoneAck(from peer.ID, list []held) {
+	p := c.client(from)
+	for _, e := range list {
+		if p.gone[e.Shard] == e.Fence {
+			delete(p.gone, e.Shard)
+		}
+	}
+}
+
+// next returns the earliest repetition that is due.
+func (c *coordinator) next() time.Duration {
+	var d least
+	for _, p := range c.clients {
+		d.add(p.retry.at)
+	}
+	return d.at
+}

@@ -1,0 +1,271 @@
+// Delivery: which mail is admitted, what is nonsense, what is stale, and who takes it.
+
+package shard
+
+import (
+	"fmt"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// admits reports whether mail may be looked at: this node is a member, the sender is one (a farewell is taken from a
+// lost one too: it only frees), and both speak of the same cluster.
+func (m *Machine) admits(from peer.ID, l letter) bool {
+	if m.view == nil || m.over || from == m.self {
+		return false
+	}
+	if f, ok := l.(farewell); ok {
+		return f.Birth == m.view.Birth && (m.live(from) || m.past.lost(from) != nil)
+	}
+	return headOf(l).Birth == m.view.Birth && m.live(from)
+}
+
+func headOf(l letter) head {
+	switch l := l.(type) {
+	case register:
+		return l.head
+	case reportWanted:
+		return l.head
+	case nak:
+		return l.head
+	case signal:
+		return l.head
+	case ownership:
+		return l.head
+	case ask:
+		return l.head
+	case homes:
+		return l.head
+	}
+	return head{}
+}
+
+// fromCoordinator reports whether letters of this kind are sent by coordinators.
+func fromCoordinator(k wire.Kind) bool {
+	switch k {
+	case wire.KindReportWanted, wire.KindRegisterAck, wire.KindHomes, wire.KindHostShards, wire.KindStopShards,
+		wire.KindHomesGone, wire.KindDrainDone:
+		return true
+	}
+	return false
+}
+
+// check returns ErrNonsense for mail that cannot be true. It changes nothing.
+func (m *Machine) check(from peer.ID, l letter) error {
+	h, k := headOf(l), l.kind()
+	if fromCoordinator(k) {
+		// An up-number never changes, and none that this node knows contradicts the term.
+		if mb, ok := m.view.Member(from); ok && mb.UpNumber != 0 && mb.UpNumber != h.Term {
+			return fmt.Errorf("%w: %s from %s with term %d, its up-number is %d", ErrNonsense, k, from, h.Term, mb.UpNumber)
+		}
+	}
+	if n, ok := l.(nak); ok && n.Reason == nakTerm {
+		if mb, ok := m.view.Member(n.Coordinator); ok && mb.UpNumber != 0 && mb.UpNumber != h.Term {
+			return fmt.Errorf("%w: %s gives %s the term %d, its up-number is %d", ErrNonsense, from, n.Coordinator,
+				h.Term, mb.UpNumber)
+		}
+	}
+	t := m.types[h.Type]
+	if t == nil {
+		return nil
+	}
+	shards := uint32(0)
+	if fromCoordinator(k) && !t.region.idle() {
+		shards = t.region.settings.Shards
+	} else if !fromCoordinator(k) && t.coord != nil {
+		shards = t.coord.settings.Shards
+	}
+	if s := last(l); shards > 0 && uint32(s) >= shards {
+		return fmt.Errorf("%w: %s from %s names shard %d of %d", ErrNonsense, k, from, s, shards)
+	}
+	if k == wire.KindHostShards {
+		for _, e := range l.(ownership).Entries {
+			if e.Fence.Term() != h.Term {
+				return fmt.Errorf("%w: %s from %s of term %d under fence %s", ErrNonsense, k, from, h.Term, e.Fence)
+			}
+		}
+	}
+	return nil
+}
+
+// last returns the highest shard that a letter names; lists are rising. Reports check theirs against their settings.
+func last(l letter) route.ShardID {
+	switch l := l.(type) {
+	case ownership:
+		if n := len(l.Entries); n > 0 {
+			return l.Entries[n-1].Shard
+		}
+	case ask:
+		if n := len(l.Shards); n > 0 {
+			return l.Shards[n-1]
+		}
+	case homes:
+		if n := len(l.Entries); n > 0 {
+			return l.Entries[n-1].Shard
+		}
+	}
+	return 0
+}
+
+// deliver hands a letter to the region or the coordinator of its type.
+func (m *Machine) deliver(from peer.ID, l letter) {
+	if f, ok := l.(farewell); ok {
+		m.onFarewell(from, f)
+		return
+	}
+	h := headOf(l)
+	if n, ok := l.(nak); ok {
+		m.onNak(n)
+		return
+	}
+	if fromCoordinator(l.kind()) {
+		m.toRegion(from, h, l)
+		return
+	}
+	if g, ok := l.(register); ok {
+		m.onRegister(from, g)
+		return
+	}
+	c := m.coordinatorFor(from, h)
+	if c == nil {
+		return
+	}
+	switch l := l.(type) {
+	case ask:
+		c.onAsk(from, l)
+	case signal:
+		c.onDrain(from)
+	case ownership:
+		switch l.Kind {
+		case wire.KindShardsStarted:
+			c.onStarted(from, l.Entries)
+		case wire.KindShardsStopped:
+			c.onStopped(from, l.Entries)
+		case wire.KindHomesGoneAck:
+			c.onGoneAck(from, l.Entries)
+		}
+	}
+}
+
+// toRegion takes a coordinator's letter if its term is not lower than the promised one.
+func (m *Machine) toRegion(from peer.ID, h head, l letter) {
+	if w, ok := l.(reportWanted); ok {
+		if t := m.typ(h.Type); t != nil && m.hears(t, from, h) {
+			m.onReportWanted(t, from, w)
+		}
+		return
+	}
+	t := m.types[h.Type]
+	if t != nil && !m.hears(t, from, h) {
+		return
+	}
+	if o, ok := l.(ownership); ok && (t == nil || t.region.idle()) {
+		m.answerUnregistered(from, o)
+		return
+	}
+	if t == nil || t.region.idle() {
+		return
+	}
+	switch l := l.(type) {
+	case signal:
+		if l.Kind == wire.KindRegisterAck {
+			m.onAck(t, from, h.Term)
+		} else if t.region.to == from {
+			t.region.drainDone = true
+		}
+	case homes:
+		if h.Term >= t.region.term { // a lower one is that of a coordinator replaced already
+			m.onHomes(t, l)
+		}
+	case ownership:
+		switch l.Kind {
+		case wire.KindHostShards:
+			m.onHost(t, from, l)
+		case wire.KindStopShards:
+			m.onStop(t, from, l)
+		case wire.KindHomesGone:
+			m.onGone(t, from, l)
+		}
+	}
+}
+
+// answerUnregistered answers for a type that is not registered here: nothing of it lives here or is known.
+func (m *Machine) answerUnregistered(from peer.ID, o ownership) {
+	k := wire.KindShardsStopped
+	if o.Kind == wire.KindHomesGone {
+		k = wire.KindHomesGoneAck
+	}
+	m.post(from, ownership{Kind: k, head: o.head, Entries: o.Entries})
+}
+
+// hears reports whether a coordinator's letter may be listened to under the promise given; if not it is answered with
+// the higher term. Two incarnations never share a term, so the second of an equal one is only counted.
+func (m *Machine) hears(t *typ, from peer.ID, h head) bool {
+	switch {
+	case h.Term < t.promise.term:
+		m.refuse(t.id, h.Term, from, 0, route.Fence{})
+		m.post(from, m.higher(t))
+		return false
+	case h.Term == t.promise.term && from != t.promise.to:
+		m.refuse(t.id, h.Term, from, 0, route.Fence{})
+		return false
+	}
+	return true
+}
+
+func (m *Machine) higher(t *typ) nak {
+	return nak{head: m.head(t.id, t.promise.term), Reason: nakTerm, Coordinator: t.promise.to}
+}
+
+// raise gives a promise, or lifts the one given. A coordinator of a lower term on this node ends by it: that is the
+// way an old coordinator learns of its successor before its view says so.
+func (m *Machine) raise(t *typ, term uint32, to peer.ID, floor uint32) {
+	f := route.Fence{}
+	if floor > 0 {
+		f = route.MakeFence(m.view.Birth, term, floor)
+	}
+	if term > t.promise.term {
+		t.promise = promise{term: term, to: to, floor: f}
+	} else if f.Compare(t.promise.floor) > 0 {
+		t.promise.floor = f
+	}
+	if t.coord != nil && t.coord.term < term {
+		m.endCoordinator(t)
+	}
+}
+
+// onNak learns of a higher term, or that this node's settings are not the cluster's.
+func (m *Machine) onNak(n nak) {
+	t := m.types[n.Type]
+	if t == nil {
+		return
+	}
+	if n.Reason == nakTerm {
+		if n.Term > t.promise.term {
+			m.raise(t, n.Term, n.Coordinator, 0)
+			m.retarget(t)
+		}
+		return
+	}
+	if g := t.region; g != nil && g.refused == nil && n.Got == g.settings && n.Term >= t.promise.term {
+		m.refuseType(t, n.Have)
+	}
+}
+
+// coordinatorFor returns this node's coordinator of the type if a region's letter is meant for its term. A region that
+// follows a lower term than this node has promised is told the higher one.
+func (m *Machine) coordinatorFor(from peer.ID, h head) *coordinator {
+	t := m.types[h.Type]
+	if t == nil {
+		return nil
+	}
+	if t.coord != nil && t.coord.term == h.Term {
+		return t.coord
+	}
+	if h.Term < t.promise.term {
+		m.post(from, m.higher(t))
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+// Leaving: a node gives back what it hosts, and says farewell.
+//
+// The coordinators are asked to take the shards back; they order each to be stopped and find new homes on demand. A
+// region whose coordinator does not act within the patience stops its shards itself: that is always an owner's right,
+// and its successor as owner comes only after a confirmation or a report. When nothing lives here any more the node says
+// farewell to every member: it hosts nothing and never will again. That is what lets a successor of a coordinator that
+// has left start without waiting for the takeover time.
+
+package shard
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// leave is the state of a graceful leave of this node.
+type leave struct {
+	begun, done bool
+	patience    time.Duration // what lives here then is stopped without an order
+	patienceUp  bool
+	unheard     peer.Set // members that have not acknowledged the farewell
+	retry       timer
+}
+
+func (l *leave) next(m *Machine) time.Duration {
+	var d least
+	if l.begun && !l.done && !l.patienceUp {
+		d.add(l.patience)
+	}
+	d.add(l.retry.at)
+	return d.at
+}
+
+func (m *Machine) beginLeave() {
+	if m.leave.begun {
+		return
+	}
+	m.leave.begun = true
+	m.leave.patience = m.now + m.cfg.DrainPatience
+	for _, id := range m.order {
+		m.drainRegion(m.types[id])
+	}
+}
+
+// drainRegion asks the type's coordinator to take back what lives here.
+func (m *Machine) drainRegion(t *typ) {
+	g := t.region
+	if !m.leave.begun || g == nil || !g.joined || g.drainDone {
+		return
+	}
+	if g.hosted == 0 {
+		m.announce(t) // says that it hosts no more; a shard on its way here is refused
+		return
+	}
+	m.askDrain(t)
+	g.drain.start(m)
+}
+
+func (m *Machine) askDrain(t *typ) {
+	g := t.region
+	if m.leave.done || g.drainDone || !g.joined {
+		g.drain.stop()
+		return
+	}
+	m.post(g.to, signal{Kind: wire.KindDrainRegion, head: m.head(t.id, g.term)})
+}
+
+// checkLeave ends the leave when nothing lives here and the coordinators know it, or the patience is over.
+func (m *Machine) checkLeave() {
+	l := &m.leave
+	if !l.begun || l.done {
+		return
+	}
+	for _, id := range m.order {
+		g := m.types[id].region
+		if g == nil {
+			continue
+		}
+		waiting := g.drain.at != 0 && !g.drainDone && !l.patienceUp
+		if g.hosted > 0 || waiting {
+			return
+		}
+	}
+	l.done = true
+	m.out.Drained = true
+	if m.view == nil || m.over {
+		return
+	}
+	for _, mb := range m.view.Members {
+		if mb.ID != m.self && mb.Status != membership.Down {
+			l.unheard.Add(mb.ID)
+		}
+	}
+	l.retry.start(m)
+	m.sayFarewell()
+}
+
+func (m *Machine) sayFarewell() {
+	for _, id := range m.leave.unheard {
+		if m.live(id) {
+			m.post(id, farewell{Kind: wire.KindFarewell, Birth: m.view.Birth})
+		}
+	}
+}
+
+func (m *Machine) tickLeave() {
+	l := &m.leave
+	if l.begun && !l.done && !l.patienceUp && m.now >= l.patience {
+		l.patienceUp = true
+		for _, id := range m.order {
+			if g := m.types[id].region; g != nil {
+				for s := range g.slots {
+					m.stop(m.types[id], route.ShardID(s))
+				}
+			}
+		}
+	}
+	if l.retry.due(m) {
+		for _, id := range l.unheard.Clone() {
+			if !m.live(id) {
+				l.unheard.Remove(id)
+			}
+		}
+		if len(l.unheard) == 0 {
+			l.retry.stop()
+		}
+		m.sayFarewell()
+	}
+}
+
+// onFarewell remembers that a member hosts nothing and never will again, or that one has heard this of us.
+func (m *Machine) onFarewell(from peer.ID, f farewell) {
+	if f.Kind == wire.KindFarewellAck {
+		m.leave.unheard.Remove(from)
+		if len(m.leave.unheard) == 0 {
+			m.leave.retry.stop()
+		}
+		return
+	}
+	m.past.farewells.Add(from)
+	m.post(from, farewell{Kind: wire.KindFarewellAck, Birth: f.Birth})
+	m.settleAll()
+}

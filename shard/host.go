@@ -1,0 +1,207 @@
+// Hosting: a region carries out the orders of the coordinator that it gave its promise to, and reports what it owns.
+
+package shard
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+)
+
+// onReportWanted promises to refuse everything below the floor and reports what lives here. It is answered by every
+// member, registered or not: one that knows nothing of the type owns nothing of it, and its promise counts as much.
+func (m *Machine) onReportWanted(t *typ, from peer.ID, w reportWanted) {
+	before := t.promise
+	m.raise(t, w.Term, from, w.Floor)
+	g := t.region
+	if g != nil && g.refused == nil && before != t.promise {
+		// A new reign: what was registered and asked before is not known to it. The report registers again.
+		m.retarget(t)
+		if g.to == from {
+			g.joined = false
+			g.asking.stop()
+			g.retry.reset(m)
+		}
+	}
+	m.report(t, from, w)
+}
+
+// report sends what lives here, packed so that each letter is complete for the parts of the shard space that its mask
+// names. Parts may be answered at different times: under the promise a set of owned shards only shrinks.
+func (m *Machine) report(t *typ, to peer.ID, w reportWanted) {
+	l := register{head: m.head(t.id, w.Term), Settings: w.Settings, Report: true, Floor: w.Floor}
+	if w.WantPast {
+		l.HasPast, l.Past = true, m.tell()
+	}
+	if t.region == nil {
+		l.Mask = ^uint64(0)
+		m.post(to, l)
+		return
+	}
+	g := t.region
+	l.Settings, l.Knows, l.Hosts = g.settings, true, m.hosts(t)
+	first := 0
+	for part := 0; part<<partShift < len(g.slots); part++ {
+		owned := g.owned(part)
+		if len(l.Owned)+len(owned) > maxEntries {
+			l.Mask = parts(first, part)
+			m.post(to, l)
+			l.Owned, l.HasPast, l.Past, first = nil, false, past{}, part
+		}
+		l.Owned = append(l.Owned, owned...)
+	}
+	l.Mask = parts(first, 64)
+	m.post(to, l)
+}
+
+// parts returns the mask of the parts from first to the one before end.
+func parts(first, end int) uint64 {
+	mask := ^uint64(0) << first
+	if end < 64 {
+		mask &= 1<<end - 1
+	}
+	return mask
+}
+
+// owned lists the shards of one part that live here, stopping ones included.
+func (g *region) owned(part int) []held {
+	var list []held
+	for s := part << partShift; s < len(g.slots) && s>>partShift == part; s++ {
+		if e := &g.slots[s]; e.living != notHere {
+			list = append(list, held{route.ShardID(s), e.fence})
+		}
+	}
+	return list
+}
+
+// obeys reports whether an order is under the very promise that this node gave in its report. An order of a term that
+// was never promised cannot be true to what this node owns.
+func (m *Machine) obeys(t *typ, from peer.ID, h head) bool {
+	if t.promise.term == h.Term && t.promise.to == from && !t.promise.floor.IsZero() {
+		return true
+	}
+	m.refuse(t.id, h.Term, from, 0, route.Fence{})
+	return false
+}
+
+// onHost makes shards live here. Every way out is safe to repeat: a shard that lives under the fence is confirmed
+// again, one that may not live here under it is answered as stopped, and never will.
+func (m *Machine) onHost(t *typ, from peer.ID, l ownership) {
+	if !m.obeys(t, from, l.head) {
+		return
+	}
+	g, hosts := t.region, m.hosts(t)
+	for _, e := range l.Entries {
+		s := &g.slots[e.Shard]
+		switch {
+		case s.living == here && s.fence == e.Fence:
+			g.started = append(g.started, e)
+		case e.Fence.Compare(t.promise.floor) < 0, s.living != notHere && e.Fence != s.fence:
+			m.refuse(t.id, l.Term, from, e.Shard, e.Fence)
+		case s.living == stopping:
+			// The answer follows when the rider has stopped it.
+		case e.Fence.Compare(s.ended) <= 0, !hosts:
+			s.ended = maxFence(s.ended, e.Fence)
+			g.stopped = append(g.stopped, e)
+		default:
+			m.host(t, e)
+			g.started = append(g.started, e)
+		}
+	}
+}
+
+func (m *Machine) host(t *typ, e held) {
+	s := &t.region.slots[e.Shard]
+	s.state, s.living, s.home, s.fence = RouteLocal, here, nil, e.Fence
+	t.region.hosted++
+	t.region.unwant(e.Shard)
+	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: e.Shard, Fence: e.Fence})
+	m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: e.Shard, State: RouteLocal, Home: m.self,
+		Fence: e.Fence})
+}
+
+// onStop stops shards. What does not live here under that fence never will: it is answered at once.
+func (m *Machine) onStop(t *typ, from peer.ID, l ownership) {
+	if !m.obeys(t, from, l.head) {
+		return
+	}
+	g := t.region
+	for _, e := range l.Entries {
+		s := &g.slots[e.Shard]
+		switch {
+		case s.living != notHere && s.fence == e.Fence:
+			m.stop(t, e.Shard)
+		default:
+			if s.living == notHere {
+				s.ended = maxFence(s.ended, e.Fence)
+				if s.state == RouteRemote && s.fence.Compare(s.ended) <= 0 {
+					m.forget(t, e.Shard)
+				}
+			}
+			if s.living == notHere || s.fence.Compare(e.Fence) > 0 {
+				g.stopped = append(g.stopped, e)
+			}
+		}
+	}
+}
+
+// stop tells the rider to stop a shard that lives here. From now on messages for it are parked.
+func (m *Machine) stop(t *typ, s route.ShardID) {
+	e := &t.region.slots[s]
+	if e.living != here {
+		return
+	}
+	e.living = stopping
+	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: s, Fence: e.fence, Stop: true})
+	m.forget(t, s)
+}
+
+// stopped takes the rider's word that a shard has stopped. Repetitions and shards that were abandoned are ignored.
+func (m *Machine) stopped(c StoppedCommand) error {
+	t := m.types[c.Type]
+	if t == nil || t.region == nil || uint32(c.Shard) >= t.region.settings.Shards {
+		return ErrUnknownType
+	}
+	e := &t.region.slots[c.Shard]
+	if e.living != stopping || e.fence != c.Fence {
+		return nil
+	}
+	t.region.stopped = append(t.region.stopped, held{c.Shard, e.fence})
+	t.region.hosted--
+	e.living, e.ended, e.fence = notHere, maxFence(e.ended, e.fence), route.Fence{}
+	return nil
+}
+
+// abandon gives everything up: this incarnation was downed or removed. The rider stops without waiting.
+func (m *Machine) abandon() {
+	m.over = true
+	for _, id := range m.order {
+		t := m.types[id]
+		if t.coord != nil {
+			m.endCoordinator(t)
+		}
+		g := t.region
+		if g == nil {
+			continue
+		}
+		for i := range g.slots {
+			e := &g.slots[i]
+			if e.living != notHere {
+				m.out.Hosts = append(m.out.Hosts, HostOrder{Type: id, Shard: route.ShardID(i), Fence: e.fence, Stop: true,
+					Abandon: true})
+				e.living = notHere
+			}
+			m.forget(t, route.ShardID(i))
+		}
+		*g = region{settings: g.settings, refused: g.refused, slots: g.slots, homes: map[peer.ID]*peer.ID{}}
+	}
+	m.local = nil
+}
+
+// rising sorts a list by shard, keeping one entry, the one of the highest fence, for each.
+func rising(list []held) []held {
+	slices.SortFunc(list, func(a, b held) int { return cmp.Or(cmp.Compare(a.Shard, b.Shard), b.Fence.Compare(a.Fence)) })
+	return slices.CompactFunc(list, func(a, b held) bool { return a.Shard == b.Shard })
+}

@@ -1,0 +1,127 @@
+// Outbox: what a coordinator sends gathers during a verb and leaves in a few letters per member; what is not answered
+// is repeated by one timer per member.
+
+package shard
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// flush sends what has gathered.
+func (c *coordinator) flush() {
+	for _, p := range c.clients {
+		c.sendGone(p, p.outGone)
+		c.sendHomes(p, p.outHomes)
+		c.sendOrders(p, wire.KindStopShards, p.outStop)
+		c.sendOrders(p, wire.KindHostShards, p.outHost)
+		if len(p.outGone)+len(p.outStop)+len(p.outHost) > 0 {
+			p.retry.start(c.m)
+		}
+		p.outGone, p.outHomes, p.outStop, p.outHost = p.outGone[:0], p.outHomes[:0], p.outStop[:0], p.outHost[:0]
+	}
+}
+
+// tick repeats what is due.
+func (c *coordinator) tick() {
+	for _, p := range c.clients {
+		if p.retry.at == 0 || c.m.now < p.retry.at {
+			continue
+		}
+		if !c.owed(p) {
+			p.retry.stop()
+			continue
+		}
+		p.retry.due(c.m)
+		c.repeat(p)
+	}
+}
+
+// owed reports whether a client has something to answer.
+func (c *coordinator) owed(p *client) bool {
+	p.asked = p.asked && c.needs(p)
+	return p.asked || p.open > 0 || len(p.gone) > 0 ||
+		slices.ContainsFunc(c.strays, func(s stray) bool { return s.owner == p })
+}
+
+func (c *coordinator) repeat(p *client) {
+	if p.asked && !c.early() {
+		c.sendQuestion(p)
+	}
+	for _, s := range c.strays {
+		if s.owner == p {
+			c.m.postHeld(p.id, wire.KindStopShards, c.m.head(c.t.id, c.term), []held{s.held})
+		}
+	}
+	c.sendGone(p, slices.Collect(maps.Keys(p.gone)))
+	if p.open == 0 {
+		return
+	}
+	var host, stop []route.ShardID
+	for i := range c.records {
+		if r := &c.records[i]; r.home == p && r.phase == starting {
+			host = append(host, route.ShardID(i))
+		} else if r.home == p && r.phase == halting {
+			stop = append(stop, route.ShardID(i))
+		}
+	}
+	c.sendOrders(p, wire.KindStopShards, stop)
+	c.sendOrders(p, wire.KindHostShards, host)
+}
+
+// sendOrders sends orders that still hold: a shard that was given and taken within one verb is not given.
+func (c *coordinator) sendOrders(p *client, k wire.Kind, shards []route.ShardID) {
+	want := starting
+	if k == wire.KindStopShards {
+		want = halting
+	}
+	var list []held
+	for _, s := range shards {
+		if r := &c.records[s]; r.home == p && r.phase == want {
+			list = append(list, held{s, r.fence})
+		}
+	}
+	if len(list) > 0 {
+		c.m.postHeld(p.id, k, c.m.head(c.t.id, c.term), list)
+	}
+}
+
+func (c *coordinator) sendGone(p *client, shards []route.ShardID) {
+	var list []held
+	for _, s := range shards {
+		if f, ok := p.gone[s]; ok {
+			list = append(list, held{s, f})
+		}
+	}
+	if len(list) > 0 {
+		c.m.postHeld(p.id, wire.KindHomesGone, c.m.head(c.t.id, c.term), list)
+	}
+}
+
+// sendHomes discloses homes in rising order, in as many letters as it takes.
+func (c *coordinator) sendHomes(p *client, shards []route.ShardID) {
+	shards = slices.Compact(slices.Sorted(slices.Values(shards)))
+	for len(shards) > 0 {
+		n := min(len(shards), maxEntries)
+		l := homes{head: c.m.head(c.t.id, c.term)}
+		for _, s := range shards[:n] {
+			if r := &c.records[s]; r.phase == alive {
+				l.Peers = append(l.Peers, r.home.id)
+				l.Entries = append(l.Entries, home{held: held{s, r.fence}})
+			}
+		}
+		shards = shards[n:]
+		if len(l.Entries) == 0 {
+			continue
+		}
+		l.Peers = peer.SetOf(l.Peers...)
+		for i := range l.Entries {
+			l.Entries[i].At = uint32(l.Peers.Index(c.records[l.Entries[i].Shard].home.id))
+		}
+		c.m.post(p.id, l)
+	}
+}

@@ -1,0 +1,425 @@
+// Region: what this node knows of one registered type, how it finds and keeps its coordinator, and asks for homes.
+
+package shard
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// region is one registered type on this node.
+type region struct {
+	settings Settings
+	refused  error // the cluster's settings are others: the type is dead here
+	slots    []slot
+	homes    map[peer.ID]*peer.ID // one copy of each home's identity, shared by the slots
+	hosted   int                  // slots that live here or are stopping here
+
+	to     peer.ID // the coordinator as this node believes; zero when there is none
+	term   uint32
+	joined bool // it has acknowledged this region
+	retry  timer
+
+	wanted  bitmap
+	unsent  bitmap // wanted and not asked for yet
+	wants   int
+	unasked int
+	asking  timer
+	batchAt time.Duration // earliest next question for unsent ones
+
+	started, stopped []held // answers to the coordinator that gather during a verb
+	drain            timer
+	drainDone        bool
+}
+
+// slot is what a region knows of one shard. While it lives here fence is its fence; otherwise, if state is
+// RouteRemote, that of its home.
+type slot struct {
+	state  RouteState
+	living living
+	home   *peer.ID
+	fence  route.Fence
+	ended  route.Fence // no order or home under this fence or a lower one is taken any more
+}
+
+// living says whether a shard lives on this node.
+type living uint8
+
+const (
+	notHere  living = 0
+	here     living = 1
+	stopping living = 2 // the rider was told to stop it and has not confirmed yet
+)
+
+// timer is a deadline that doubles its pause each time it is set again. Zero is none.
+type timer struct{ at, wait time.Duration }
+
+// start sets the deadline after the least pause, unless one stands.
+func (t *timer) start(m *Machine) {
+	if t.at == 0 {
+		t.reset(m)
+	}
+}
+
+func (t *timer) reset(m *Machine) {
+	t.wait = m.cfg.RetryInterval
+	t.at = m.after(t.wait)
+}
+
+// due reports whether the deadline has passed, and sets the next one.
+func (t *timer) due(m *Machine) bool {
+	if t.at == 0 || m.now < t.at {
+		return false
+	}
+	t.wait = min(2*t.wait, m.cfg.RetryMax)
+	t.at = m.after(t.wait)
+	return true
+}
+
+func (t *timer) stop() { *t = timer{} }
+
+func (g *region) next() time.Duration {
+	var d least
+	d.add(g.retry.at)
+	d.add(g.asking.at)
+	d.add(g.drain.at)
+	if g.unasked > 0 && g.joined {
+		d.add(g.batchAt)
+	}
+	return d.at
+}
+
+// register makes a type known on this node.
+func (m *Machine) register(s Settings) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	t := m.types[s.ID()]
+	if t != nil && t.region != nil {
+		if t.region.settings.Name != s.Name {
+			return fmt.Errorf("%w: %q and %q", ErrHashCollision, t.region.settings.Name, s.Name)
+		}
+		return fmt.Errorf("%w: %q", ErrTypeExists, s.Name)
+	}
+	if t != nil && t.coord != nil && t.coord.settings != s {
+		return settingsDiffer(t.coord.settings, s)
+	}
+	if t = m.typ(s.ID()); t == nil {
+		return fmt.Errorf("%w: %d", ErrTooManyTypes, len(m.types))
+	}
+	t.region = &region{settings: s, slots: make([]slot, s.Shards), homes: map[peer.ID]*peer.ID{}}
+	m.retarget(t)
+	return nil
+}
+
+// settingsDiffer names both values: the cluster's and this node's.
+func settingsDiffer(have, got Settings) error {
+	if have.Name != got.Name {
+		return fmt.Errorf("%w: %q in the cluster, %q here", ErrHashCollision, have.Name, got.Name)
+	}
+	return fmt.Errorf("%w: type %q has %d shards and role %q in the cluster, %d shards and role %q here",
+		ErrSettingsDiffer, have.Name, have.Shards, have.Role, got.Shards, got.Role)
+}
+
+func (m *Machine) refuseType(t *typ, have Settings) {
+	g := t.region
+	g.refused = settingsDiffer(have, g.settings)
+	g.retry.stop()
+	g.asking.stop()
+	g.wanted, g.unsent, g.wants, g.unasked, g.joined = nil, nil, 0, 0, false
+	m.out.Refused = append(m.out.Refused, TypeRefused{Type: t.id, Err: g.refused})
+}
+
+// idle reports whether a region has no part in the type: not registered here, or refused and hosting nothing.
+func (g *region) idle() bool { return g == nil || (g.refused != nil && g.hosted == 0) }
+
+// hosts reports whether this node's region may be given shards.
+func (m *Machine) hosts(t *typ) bool {
+	if t.region == nil || t.region.refused != nil || m.leave.begun || m.over {
+		return false
+	}
+	self, ok := m.view.SelfMember()
+	return ok && self.HasRole(t.region.settings.Role)
+}
+
+// target returns the coordinator to register with: the oldest member of the role, or the holder of a higher promise
+// when this node's view has not caught up with it yet. Zero when there is none.
+func (m *Machine) target(t *typ) (peer.ID, uint32) {
+	oldest, ok := m.view.Oldest(t.region.settings.Role)
+	p := t.promise
+	switch {
+	case ok && oldest.UpNumber > p.term, ok && oldest.UpNumber == p.term && oldest.ID == p.to:
+		return oldest.ID, oldest.UpNumber
+	case p.term > 0 && m.live(p.to):
+		return p.to, p.term
+	}
+	return peer.ID{}, 0
+}
+
+// retarget finds the coordinator again and registers when it is another or begins anew.
+func (m *Machine) retarget(t *typ) {
+	g := t.region
+	if g == nil || g.refused != nil || m.view == nil || m.over {
+		return
+	}
+	to, term := m.target(t)
+	if to == g.to && term == g.term {
+		return
+	}
+	g.to, g.term, g.drainDone = to, term, false
+	m.rejoin(t)
+}
+
+// rejoin registers with the coordinator and repeats it until it is acknowledged.
+func (m *Machine) rejoin(t *typ) {
+	g := t.region
+	g.joined = false
+	g.asking.stop()
+	g.drain.stop()
+	g.retry.stop()
+	if !g.to.IsZero() {
+		g.retry.reset(m)
+		m.announce(t)
+	}
+}
+
+func (m *Machine) announce(t *typ) {
+	g := t.region
+	m.post(g.to, register{head: m.head(t.id, g.term), Settings: g.settings, Hosts: m.hosts(t), Knows: true})
+}
+
+// onAck begins to use the coordinator: every home that is wanted is asked for at once.
+func (m *Machine) onAck(t *typ, from peer.ID, term uint32) {
+	g := t.region
+	if from != g.to || term != g.term || g.refused != nil {
+		return
+	}
+	g.retry.stop()
+	if !g.joined {
+		g.joined = true
+		m.askAll(t)
+		m.drainRegion(t)
+	}
+}
+
+func (m *Machine) tickRegion(t *typ) {
+	g := t.region
+	if g.retry.due(m) {
+		m.announce(t)
+	}
+	asking, drain := g.asking.due(m), g.drain.due(m)
+	if asking || drain {
+		m.announce(t) // a coordinator that began anew on the same node needs the settings to begin
+	}
+	if asking {
+		m.askAll(t)
+	}
+	if drain {
+		m.askDrain(t)
+	}
+}
+
+// want asks for homes. Shards whose home is known are left out: the route says it already.
+func (m *Machine) want(c WantCommand) error {
+	t := m.types[c.Type]
+	if t == nil || t.region == nil {
+		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(c.Type))
+	}
+	g := t.region
+	if g.refused != nil {
+		return g.refused
+	}
+	for _, s := range c.Shards {
+		if uint32(s) >= g.settings.Shards {
+			return fmt.Errorf("%w: shard %d of %d", ErrBadCommand, s, g.settings.Shards)
+		}
+	}
+	for _, s := range c.Shards {
+		if g.slots[s].state == RouteUnknown && g.wanted.set(s) {
+			g.wants++
+			if g.unsent.set(s) {
+				g.unasked++
+			}
+		}
+	}
+	return nil
+}
+
+func (g *region) unwant(s route.ShardID) {
+	if g.wanted.clear(s) {
+		g.wants--
+		if g.wants == 0 {
+			g.asking.stop()
+		}
+	}
+	if g.unsent.clear(s) {
+		g.unasked--
+	}
+}
+
+// askAll asks for everything wanted.
+func (m *Machine) askAll(t *typ) {
+	g := t.region
+	if g.wants == 0 {
+		g.asking.stop()
+		return
+	}
+	m.askFor(t, g.wanted)
+	clear(g.unsent)
+	g.unasked = 0
+	g.asking.start(m)
+}
+
+func (m *Machine) askFor(t *typ, set bitmap) {
+	g := t.region
+	var list []route.ShardID
+	for s := range set.all {
+		if list = append(list, s); len(list) == maxEntries {
+			m.post(g.to, ask{head: m.head(t.id, g.term), Shards: list})
+			list = nil
+		}
+	}
+	if len(list) > 0 {
+		m.post(g.to, ask{head: m.head(t.id, g.term), Shards: list})
+	}
+	g.batchAt = m.now + m.cfg.BatchDelay
+}
+
+// flushRegion sends what gathered during the verb: questions, no more than one batch in BatchDelay, and answers.
+func (m *Machine) flushRegion(t *typ) {
+	g := t.region
+	if g.joined && g.unasked > 0 && m.now >= g.batchAt {
+		m.askFor(t, g.unsent)
+		clear(g.unsent)
+		g.unasked = 0
+		g.asking.start(m)
+	}
+	g.started = m.answer(t, wire.KindShardsStarted, g.started)
+	g.stopped = m.answer(t, wire.KindShardsStopped, g.stopped)
+}
+
+// answer sends a list to the coordinator that holds the promise: no other could have given the orders.
+func (m *Machine) answer(t *typ, k wire.Kind, list []held) []held {
+	if len(list) > 0 && t.promise.term > 0 && m.live(t.promise.to) {
+		m.postHeld(t.promise.to, k, m.head(t.id, t.promise.term), list)
+	}
+	return nil
+}
+
+// postHeld sends a list in rising order, in as many letters as it takes. The list belongs to the letters from then on.
+func (m *Machine) postHeld(to peer.ID, k wire.Kind, h head, list []held) {
+	list = rising(list)
+	for len(list) > maxEntries {
+		m.post(to, ownership{Kind: k, head: h, Entries: list[:maxEntries:maxEntries]})
+		list = list[maxEntries:]
+	}
+	if len(list) > 0 {
+		m.post(to, ownership{Kind: k, head: h, Entries: list})
+	}
+}
+
+// regionView follows a new view: routes to lost members are forgotten, and the coordinator may be another.
+func (m *Machine) regionView(t *typ, lost bool) {
+	g := t.region
+	if lost {
+		for s := range g.slots {
+			if e := &g.slots[s]; e.state == RouteRemote && m.gone(*e.home) {
+				m.forget(t, route.ShardID(s))
+			}
+		}
+		for id := range g.homes { // deletes only: the order does not show
+			if m.gone(id) {
+				delete(g.homes, id)
+			}
+		}
+	}
+	m.retarget(t)
+}
+
+// gone reports whether id was a member and is Down or removed. One that this node has not met yet is not gone.
+func (m *Machine) gone(id peer.ID) bool {
+	if mb, ok := m.view.Member(id); ok {
+		return mb.Status == membership.Down
+	}
+	l := m.past.lost(id)
+	return l != nil && !l.learnt
+}
+
+// forget turns a route to unknown.
+func (m *Machine) forget(t *typ, s route.ShardID) {
+	e := &t.region.slots[s]
+	if e.state == RouteUnknown {
+		return
+	}
+	e.state, e.home = RouteUnknown, nil
+	if e.living == notHere {
+		e.fence = route.Fence{}
+	}
+	m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: s, State: RouteUnknown})
+}
+
+// refused forgets a route that a receiver does not stand by.
+func (m *Machine) refused(c RefusedCommand) error {
+	t := m.types[c.Type]
+	if t == nil || t.region == nil || uint32(c.Shard) >= t.region.settings.Shards {
+		return fmt.Errorf("%w: refusal of type %08x shard %d", ErrUnknownType, uint32(c.Type), c.Shard)
+	}
+	e := &t.region.slots[c.Shard]
+	if e.state == RouteRemote && e.fence.Term() == c.Term && e.fence.Epoch() == c.Epoch {
+		m.forget(t, c.Shard)
+	}
+	return nil
+}
+
+// onHomes takes over homes. Its own shards are not taken from here: they are local once they are hosted. Homes under
+// an ended or lower fence arrive late; homes on a member that this node saw lost are asked for again.
+func (m *Machine) onHomes(t *typ, l homes) {
+	g := t.region
+	if g.refused != nil {
+		return
+	}
+	for _, e := range l.Entries {
+		at, s := l.Peers[e.At], &g.slots[e.Shard]
+		if s.living != notHere || at == m.self || m.gone(at) || e.Fence.Compare(s.ended) <= 0 ||
+			(s.state == RouteRemote && e.Fence.Compare(s.fence) < 0) {
+			continue
+		}
+		g.unwant(e.Shard)
+		if s.state == RouteRemote && s.fence == e.Fence {
+			continue
+		}
+		id := g.homes[at]
+		if id == nil {
+			id = &at
+			g.homes[at] = id
+		}
+		s.state, s.home, s.fence = RouteRemote, id, e.Fence
+		m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: e.Shard, State: RouteRemote, Home: at, Fence: e.Fence})
+	}
+}
+
+// onGone forgets homes that no longer hold, and acknowledges all.
+func (m *Machine) onGone(t *typ, from peer.ID, l ownership) {
+	for _, e := range l.Entries {
+		s := &t.region.slots[e.Shard]
+		if s.living == notHere {
+			s.ended = maxFence(s.ended, e.Fence)
+			if s.state == RouteRemote && s.fence.Compare(e.Fence) <= 0 {
+				m.forget(t, e.Shard)
+			}
+		}
+	}
+	m.post(from, ownership{Kind: wire.KindHomesGoneAck, head: l.head, Entries: l.Entries})
+}
+
+func maxFence(a, b route.Fence) route.Fence {
+	if a.Compare(b) < 0 {
+		return b
+	}
+	return a
+}

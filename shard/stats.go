@@ -1,0 +1,134 @@
+// Stats: what an operator may want to know of one type on this node. Reading changes nothing.
+
+package shard
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+)
+
+// Stats is what this node knows of one type. Slices belong to the caller.
+type Stats struct {
+	Settings    Settings
+	Registered  bool    // known to this node's own application
+	Refused     error   // why the type cannot be used here, or nil
+	Coordinator peer.ID // whom this node follows; zero when there is none
+	Term        uint32  // of that coordinator
+	Joined      bool    // it has acknowledged this node's region
+	Hosted      int     // shards that live here or are stopping here
+	Wanted      int     // shards whose home this node waits for
+	Routes      []NodeShards
+	Reign       *Reign // nil while another node coordinates
+}
+
+// NodeShards is how many shards of a type live at a node.
+type NodeShards struct {
+	Node   peer.ID
+	Shards int
+}
+
+// Reign is what the coordinator on this node knows.
+type Reign struct {
+	Term      uint32
+	Ready     bool         // it allocates
+	Missing   peer.Set     // members it still waits for before it may allocate
+	Nodes     []NodeShards // shards per owner, lost owners included
+	Waiting   int          // shards that are wanted and have no confirmed home
+	Orphans   int          // shards whose owner is lost and may still be serving
+	Unacked   int          // disclosed homes that do not hold any more and whose hearers have not confirmed that
+	Misplaced int          // shards that one round of rebalancing would move
+}
+
+// Counters are totals since the machine was made.
+type Counters struct {
+	Ignored uint64 // mail of strangers, of Down members, of other clusters
+	Stale   uint64 // orders and reports refused for a lower term or fence
+	Types   int    // types that this node keeps a promise for
+}
+
+// Counters returns the machine's totals.
+func (m *Machine) Counters() Counters {
+	return Counters{Ignored: m.ignored, Stale: m.stale, Types: len(m.types)}
+}
+
+// Stats returns what this node knows of a type; ok is false when it has never heard of it.
+func (m *Machine) Stats(id route.TypeID) (s Stats, ok bool) {
+	t := m.types[id]
+	if t == nil {
+		return s, false
+	}
+	s.Coordinator, s.Term = t.promise.to, t.promise.term
+	if g := t.region; g != nil {
+		s.Settings, s.Registered, s.Refused = g.settings, true, g.refused
+		s.Coordinator, s.Term, s.Joined = g.to, g.term, g.joined
+		s.Hosted, s.Wanted = g.hosted, g.wants
+		s.Routes = g.routes(m.self)
+	}
+	if c := t.coord; c != nil {
+		s.Settings = c.settings
+		s.Reign = c.stats()
+	}
+	return s, true
+}
+
+// routes counts the known homes per node.
+func (g *region) routes(self peer.ID) []NodeShards {
+	counts := map[peer.ID]int{}
+	for i := range g.slots {
+		switch e := &g.slots[i]; e.state {
+		case RouteLocal:
+			counts[self]++
+		case RouteRemote:
+			counts[*e.home]++
+		}
+	}
+	list := make([]NodeShards, 0, len(counts))
+	for id, n := range counts {
+		list = append(list, NodeShards{id, n})
+	}
+	slices.SortFunc(list, func(a, b NodeShards) int { return a.Node.Compare(b.Node) })
+	return list
+}
+
+func (c *coordinator) stats() *Reign {
+	r := &Reign{Term: c.term, Ready: c.ready, Waiting: c.pending.count()}
+	if !c.ready {
+		r.Missing = c.missing()
+	}
+	var loads []load
+	for _, p := range c.clients {
+		r.Unacked += len(p.gone)
+		if p.owns > 0 {
+			r.Nodes = append(r.Nodes, NodeShards{p.id, p.owns})
+		}
+		if c.m.live(p.id) && (p.hosts || p.owns > 0) {
+			loads = append(loads, load{owner: p, id: p.id, leaving: p.drains, shards: p.owns})
+		}
+	}
+	for i := range c.records {
+		if c.records[i].phase == orphan {
+			r.Orphans++
+		}
+	}
+	r.Misplaced = len(rebalance(loads, c.ownedBy(loads), rebalanceAbsolute, rebalancePercent))
+	return r
+}
+
+// ownedBy lists the shards of each region in the order of their fences, which is the order of allocation.
+func (c *coordinator) ownedBy(loads []load) [][]route.ShardID {
+	owned := make([][]route.ShardID, len(loads))
+	for i := range loads {
+		for s := range c.records {
+			if c.records[s].home == loads[i].owner && c.records[s].phase != free {
+				owned[i] = append(owned[i], route.ShardID(s))
+			}
+		}
+		slices.SortFunc(owned[i], func(a, b route.ShardID) int {
+			return cmp.Or(c.records[a].fence.Compare(c.records[b].fence), cmp.Compare(a, b))
+		})
+	}
+	return owned
+}
