@@ -60,8 +60,8 @@ var ordered = []ID{
 	{MustAddr("2.0.0.1:80"), 1 << 63}, {MustAddr("2.0.0.1:100"), 2}, {MustAddr("2.0.0.1:1000"), 1},
 	{MustAddr("10.0.0.1:1"), 1}, {MustAddr("10.0.0.2:1"), 1}, {MustAddr("10.0.0.10:1"), 1},
 	{MustAddr("[::1]:1"), 1}, {MustAddr("[fe80::1]:1"), 1}, {MustAddr("[fe80::1%a]:1"), 1},
-	{MustAddr("[fe80::1%b]:1"), 1}, {}, {MustAddr("a:1"), 1}, {MustAddr("a-b:1"), 1}, {MustAddr("b:1"), 1},
-	{MustAddr("b:2"), 0},
+	{MustAddr("[fe80::1%b]:1"), 1}, {}, {MustAddr("a:1"), 1}, {MustAddr("a:2"), 1}, {MustAddr("a-b:1"), 1},
+	{MustAddr("b:1"), 1}, {MustAddr("b:2"), 0},
 }
 
 // TestOrderFrozen compares each with each.

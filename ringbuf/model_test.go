@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -174,6 +175,31 @@ func TestQueueModel(t *testing.T) {
 		}
 		require.Zero(t, q.Bytes())
 	})
+}
+
+// TestQueueLong keeps small queues nearly full for many laps, so that records meet the end of the ring, and each other,
+// at every distance; each record's bytes are its own number.
+func TestQueueLong(t *testing.T) {
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		q := NewQueue(200 + int(seed)*7)
+		longest := 1 + random.IntN(90)
+		var model [][]byte
+		for step := range 5000 {
+			rec := bytes.Repeat([]byte{byte(step)}, random.IntN(longest+1))
+			if q.Push(rec) == nil {
+				model = append(model, rec)
+			}
+			for q.Len() > 0 && (q.Limit-q.Bytes() < longest || random.IntN(9) == 0) {
+				if !bytes.Equal(model[0], q.Peek()) {
+					t.Fatalf("seed %d step %d: oldest record is %v, want %v", seed, step, q.Peek(), model[0])
+				}
+				q.Pop()
+				model = model[1:]
+			}
+		}
+		require.Len(t, model, q.Len())
+	}
 }
 
 // TestQueueViewOutlivesGrowth holds that a peeked record stays as it is while others are pushed.
