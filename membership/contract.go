@@ -49,6 +49,7 @@ const (
 	EndRemoved     EndKind = 3 // learnt that this incarnation was removed
 	EndJoinRefused EndKind = 4 // a member refused the join for good
 	EndJoinTimeout EndKind = 5 // not admitted within Config.JoinTimeout
+	EndIsolated    EndKind = 6 // heard no member for half of Config.TombstoneRetention
 )
 
 // Ended tells how a node's membership ended: kind, who said so, when (on this node's clock), and the evidence in words.

@@ -1,17 +1,21 @@
-// Machine: the membership of one node as a stepped value.
+// Machine: the membership of one node as a stepped value; its five verbs and what happens after each.
 
 package membership
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/kith-io/kith/fd"
+	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
-// Errors of Do.
+// Errors of Do and Handle.
 var (
 	// ErrUnknownMember is returned by a DownCommand that names no member.
 	ErrUnknownMember = errors.New("membership: unknown member")
@@ -19,40 +23,367 @@ var (
 	ErrNotMember = errors.New("membership: this node is not a member")
 	// ErrJoining is returned by a JoinCommand when the node has joined, or is about to.
 	ErrJoining = errors.New("membership: already joined or joining")
+	// ErrTooManySeeds is returned by a JoinCommand with more than MaxSeeds seeds.
+	ErrTooManySeeds = errors.New("membership: too many seeds")
 	// ErrEnded is returned by every command when the membership is over.
 	ErrEnded = errors.New("membership: ended")
+	// ErrBadCommand is returned for a command of another kind.
+	ErrBadCommand = errors.New("membership: unknown command")
+	// ErrBadKind is returned by Handle for a frame kind that membership does not own.
+	ErrBadKind = errors.New("membership: frame kind of another room")
 )
+
+// phase is where a machine stands between its birth and its end.
+type phase uint8
+
+const (
+	idle    phase = iota // nothing asked yet
+	probing              // looking for a member among the seeds
+	pending              // one was asked to admit us
+	member               // admitted
+	ended                // over
+)
+
+// The deadlines of a machine. Those that passed fire in this order.
+const (
+	timerProbe       = iota // ask seeds again, or repeat the join
+	timerSeed               // the first seed stops looking and forms a cluster
+	timerGiveUp             // the contact did not answer the join
+	timerJoinTimeout        // the whole join took too long
+	timerForward            // a join was handed to the leader and nothing came of it
+	timerHeartbeat
+	timerReaper
+	timerLeader
+	timerGossip
+	timerExtra // one of the two rounds in between
+	timerExit  // repeat that the exit is done
+	timerExitEnd
+	timerPush // an eager push that had to wait
+	timerCount
+)
+
+type timer struct {
+	at time.Duration
+	on bool
+}
+
+// Stats counts what the machine did with what it received.
+type Stats struct {
+	Same, Newer, Older, Merged uint64 // full states received, by outcome
+	Misaddressed               uint64 // gossip for another incarnation or cluster, ignored
+	Expired                    uint64 // gossip older than its time to live, dropped
+	FromUnreachable            uint64 // gossip of one whom this node holds unreachable, ignored
+	StaleWelcome               uint64 // welcomes without a pending join of that nonce, ignored
+	LateAnswers                uint64 // heartbeat answers of nodes whose control loop is stuck, not counted
+	JoinsRefused               uint64
+}
 
 // Machine is the membership of one node. It is not safe for concurrent use.
 type Machine struct {
 	self peer.ID
 	cfg  Config
 	rng  *rand.Rand
+	now  time.Duration
+
+	phase   phase
+	st      *state // nil until admitted
+	source  peer.ID
+	dirty   bool // state, seen set or confirmed exits changed: duties are due
+	ringFor gossip.Digest
+	monitor *fd.Monitor
+	probes  uint64
+
+	join     joining
+	forwards []forward
+	proofs   []challenge
+	exited   peer.Set // members that confirmed their exit
+	exiting  bool     // this node confirmed its own
+	ages     []age
+	contact  time.Duration // when a member was last heard
+	pushAt   time.Duration // earliest next eager push
+	push     bool
+	extra    int // extra rounds left in this interval
+
+	coder  coder
+	packed []byte // payload of st with its seen set, nil when stale
+	flags  byte
+
+	timers  [timerCount]timer
+	arena   peer.Arena
+	mail    []peer.Mail
+	over    *Ended
+	drained bool
+	view    *View
+	events  []Event
+	scratch []int
+	targets []peer.ID
+	stats   Stats
 }
 
 // New returns a machine that has not joined anything yet. cfg is taken with its defaults; all randomness comes from
 // rng, which the machine owns from now on.
 func New(self peer.ID, cfg Config, rng *rand.Rand) *Machine {
-	return &Machine{self: self, cfg: cfg.WithDefaults(), rng: rng}
+	cfg = cfg.WithDefaults()
+	return &Machine{self: self, cfg: cfg, rng: rng, coder: coder{above: cfg.CompressAbove},
+		monitor: fd.NewMonitor(self, fd.Settings{
+			Interval: cfg.HeartbeatInterval, Pause: cfg.AcceptablePause, MinDeviation: cfg.MinStdDeviation,
+			MaxSamples: cfg.MaxSamples, Deviations: fd.DeviationsFor(cfg.Threshold),
+		}, cfg.HeartbeatExpectedAfter, cfg.MonitoredBy)}
+}
+
+// Stats returns the counters so far.
+func (m *Machine) Stats() Stats { return m.stats }
+
+// Phi returns how suspicious the silence of id is at the last step, for display; 0 for one who is not watched here.
+func (m *Machine) Phi(id peer.ID) float64 { return m.monitor.Phi(id, m.now) }
+
+func (m *Machine) begin(now time.Duration, source peer.ID) {
+	invariant.Check(now >= m.now, "membership: time goes back")
+	m.now, m.source = now, source
+	if m.drained {
+		m.drained = false
+		m.arena.Reset()
+		m.mail = m.mail[:0]
+		m.over = nil
+	}
 }
 
 // Tick handles every deadline that has passed.
-func (m *Machine) Tick(now time.Duration) {}
-
-// Handle takes one control message. An error means that the peer sent nonsense; nothing has changed.
-func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
-	return nil
+func (m *Machine) Tick(now time.Duration) {
+	m.begin(now, m.self)
+	m.monitor.Tick(now)
+	for i := range m.timers {
+		if t := &m.timers[i]; t.on && t.at <= now {
+			t.on = false
+			m.fire(i)
+		}
+	}
+	m.settle()
 }
 
-// Do carries out a local wish.
-func (m *Machine) Do(now time.Duration, cmd Command) error { return nil }
+func (m *Machine) fire(i int) {
+	switch i {
+	case timerProbe:
+		m.askAgain()
+	case timerSeed:
+		m.form()
+	case timerGiveUp:
+		m.giveUp()
+	case timerJoinTimeout:
+		m.end(EndJoinTimeout, m.self, fmt.Sprintf("not admitted within %v", m.cfg.JoinTimeout))
+	case timerForward:
+		m.admitForwarded()
+	case timerHeartbeat:
+		m.heartbeat()
+	case timerReaper:
+		m.reap()
+	case timerLeader:
+		m.leaderTick()
+	case timerGossip:
+		m.gossipTick()
+	case timerExtra:
+		m.extraRound()
+	case timerExit:
+		m.sendExitDone()
+	case timerExitEnd:
+		m.end(EndLeft, m.self, "no member confirmed the removal in time")
+	case timerPush:
+		m.push = true
+	}
+}
 
-// Next returns the earliest deadline at which Tick has something to do.
-func (m *Machine) Next() (deadline time.Duration, ok bool) { return 0, false }
+// Handle takes one control message that was read from the connection at arrived. An error means that the peer sent
+// nonsense (a *wire.Error, or ErrBadKind); nothing has changed.
+func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
+	m.begin(now, from)
+	if m.phase == ended || from == m.self {
+		return nil
+	}
+	var err error
+	switch kind {
+	case wire.KindHeartbeat:
+		err = m.onHeartbeat(from, body)
+	case wire.KindHeartbeatAck:
+		err = m.onHeartbeatAck(arrived, from, body)
+	case wire.KindJoinProbe:
+		err = m.onProbe(from, body)
+	case wire.KindJoinProbeAck:
+		err = m.onProbeAck(from, body)
+	case wire.KindJoinProbeNak:
+		err = m.onProbeNak(from, body)
+	case wire.KindJoin:
+		err = m.onJoin(from, body)
+	case wire.KindWelcome:
+		err = m.onWelcome(from, body)
+	case wire.KindJoinRefused:
+		err = m.onRefused(from, body)
+	case wire.KindStatus:
+		err = m.onStatus(arrived, from, body)
+	case wire.KindVersion:
+		err = m.onVersion(arrived, from, body)
+	case wire.KindSeen:
+		err = m.onSeen(arrived, from, body)
+	case wire.KindGossip:
+		err = m.onGossip(arrived, from, body)
+	case wire.KindExitDone:
+		err = m.onExitDone(from, body)
+	case wire.KindRemovedNote:
+		err = m.onNote(from, body)
+	default:
+		err = fmt.Errorf("%w: %s", ErrBadKind, kind)
+	}
+	if err == nil && m.phase == member && m.st.has(from) {
+		m.contact = now
+	}
+	m.settle()
+	return err
+}
 
-// Drain moves the effects of the verbs since the last Drain into out.
-func (m *Machine) Drain(out *Effects) { *out = Effects{} }
+// Do carries out a local wish. Errors: ErrJoining, ErrTooManySeeds, ErrUnknownMember, ErrNotMember, ErrEnded,
+// ErrBadCommand; with any of them nothing has changed.
+func (m *Machine) Do(now time.Duration, cmd Command) error {
+	m.begin(now, m.self)
+	if m.phase == ended {
+		return ErrEnded
+	}
+	var err error
+	switch c := cmd.(type) {
+	case JoinCommand:
+		err = m.startJoin(c)
+	case LeaveCommand:
+		m.leave()
+	case DownCommand:
+		err = m.down(c.ID)
+	default:
+		err = fmt.Errorf("%w: %T", ErrBadCommand, cmd)
+	}
+	m.settle()
+	return err
+}
 
-// PlainBody returns body with its state uncompressed, so that traces hash what was said and not how it was packed.
-// Bodies that hold no compressed state, or are not valid, come back as they are.
-func PlainBody(kind wire.Kind, body []byte) []byte { return body }
+// Next returns the earliest deadline at which Tick has something to do; ok is false when there is none.
+func (m *Machine) Next() (deadline time.Duration, ok bool) {
+	if m.phase == member {
+		deadline, ok = m.monitor.Next()
+	}
+	for _, t := range m.timers {
+		if t.on && (!ok || t.at < deadline) {
+			deadline, ok = t.at, true
+		}
+	}
+	return deadline, ok
+}
+
+// Drain moves the effects of the verbs since the last Drain into out. They are valid until the next verb.
+func (m *Machine) Drain(out *Effects) {
+	if m.drained {
+		*out = Effects{}
+		return
+	}
+	m.drained = true
+	m.events = m.events[:0]
+	*out = Effects{Mail: m.mail, Ended: m.over}
+	if next := m.nextView(); next != nil {
+		m.events = diff(m.events, m.view, next)
+		m.view, out.View, out.Events = next, next, m.events
+	}
+}
+
+func (m *Machine) in(i int, d time.Duration) { m.timers[i] = timer{m.now + d, true} }
+
+func (m *Machine) stop(i int) { m.timers[i].on = false }
+
+// install makes s the state of this node. push says that it is worth an eager push: a change of this node, or a
+// version met for the first time; never the result of a merge.
+func (m *Machine) install(s *state, push bool) {
+	m.st, m.packed, m.dirty = s, nil, true
+	m.refreshAges()
+	m.push = push
+	if !push {
+		m.stop(timerPush)
+	}
+}
+
+// sawMore notes that the seen set grew.
+func (m *Machine) sawMore() { m.packed, m.dirty = nil, true }
+
+// settle follows a verb: what this node's own record asks of it, then leader duties, until nothing changes. The
+// bound is never reached: each pass moves some member one step along its chain, and a pass of duties without a seen
+// set that is complete does nothing.
+func (m *Machine) settle() {
+	for range 8 {
+		if m.phase != member || !m.dirty {
+			break
+		}
+		m.dirty = false
+		m.forgetExits()
+		if m.noticeSelf(); m.phase == member {
+			m.duties()
+		}
+	}
+	if m.phase != member {
+		return
+	}
+	if m.ringFor != m.st.digest {
+		m.ringFor = m.st.digest
+		m.monitor.SetRing(m.now, m.st.ids(), m.st.unreachable)
+	}
+	m.eagerPush()
+}
+
+// forgetExits drops those who confirmed their exit and are members no more.
+func (m *Machine) forgetExits() {
+	kept := m.exited[:0]
+	for _, id := range m.exited {
+		if m.st.has(id) {
+			kept = append(kept, id)
+		}
+	}
+	m.exited = kept
+}
+
+// noticeSelf acts on this node's own record.
+func (m *Machine) noticeSelf() {
+	switch m.st.status(m.self) {
+	case Down:
+		m.spread(farewellFanout)
+		m.end(EndDowned, m.source, "this incarnation was marked down")
+	case Exiting:
+		m.startExit()
+	case Removed:
+		if m.source == m.self {
+			m.end(EndLeft, m.self, "left and was the last member")
+			return
+		}
+		m.end(EndRemoved, m.source, "the cluster has forgotten this incarnation")
+	}
+}
+
+// end is the end: no deadline, no further mail. The last view has this node removed, or Down.
+func (m *Machine) end(kind EndKind, by peer.ID, reason string) {
+	if m.phase == ended {
+		return
+	}
+	m.phase = ended
+	m.timers = [timerCount]timer{}
+	m.over = &Ended{Kind: kind, By: by, At: m.now, Reason: reason}
+	if m.st != nil && kind != EndDowned && m.st.has(m.self) {
+		d := m.st.draft()
+		d.remove(m.self)
+		d.clock = d.clock.Prune(func(id peer.ID) bool { return !d.has(id) })
+		d.reach = d.reach.only(d.has)
+		d.seen = gossip.NewSeen(len(d.members))
+		m.st = d.seal()
+	}
+}
+
+// post sends one message whose body append makes.
+func (m *Machine) post(to peer.ID, kind wire.Kind, appendBody func(b []byte) []byte) {
+	body := m.arena.End(appendBody(m.arena.Begin()))
+	m.mail = append(m.mail, peer.Mail{To: to, Kind: kind, Body: body})
+}
+
+func (m *Machine) toward(to peer.ID) envelope { return envelope{to.Inc, m.st.cluster} }
+
+// nonce draws a random number that is not zero.
+func (m *Machine) nonce() uint64 { return m.rng.Uint64() | 1 }

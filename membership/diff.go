@@ -1,0 +1,107 @@
+// Diff: the next view when something changed, and the events that lead to it (MEM-3).
+
+package membership
+
+import (
+	"slices"
+
+	"github.com/kith-io/kith/peer"
+)
+
+// nextView returns the view of the current state, nil when it is as the last one.
+func (m *Machine) nextView() *View {
+	if m.st == nil {
+		return nil
+	}
+	v := &View{Self: m.self, Seq: 1, ClusterID: m.st.cluster, Birth: m.st.birth, Hash: uint64(m.st.digest),
+		Converged: m.phase == member && converged(m.st, m.self, nil)}
+	if last := m.view; last != nil {
+		if last.Hash == v.Hash && last.Converged == v.Converged {
+			return nil
+		}
+		v.Seq = last.Seq + 1
+	}
+	v.Members = m.st.members
+	v.Unreachable = m.st.unreachable.Clone()
+	v.Unreachable.Remove(m.self)
+	for _, r := range m.st.reach {
+		for _, c := range r.records {
+			v.Accusations = append(v.Accusations, Accusation{r.observer, c.subject})
+		}
+	}
+	v.Leader = v.RoleLeader("")
+	return v
+}
+
+// RoleLeader returns who leads among the members with role, as this node sees it; zero when nobody does. The empty
+// role is that of all members.
+func (v *View) RoleLeader(role string) peer.ID {
+	if v == nil {
+		return peer.ID{}
+	}
+	return leaderOf(v.Members, v.Unreachable, v.Self, role)
+}
+
+// roles returns all roles of the members, sorted, added to those in into.
+func (v *View) roles(into []string) []string {
+	if v == nil {
+		return into
+	}
+	for i := range v.Members {
+		for _, r := range v.Members[i].Roles {
+			if at, ok := slices.BinarySearch(into, r); !ok {
+				into = slices.Insert(into, at, r)
+			}
+		}
+	}
+	return into
+}
+
+var statusEvents = [...]EventKind{Joining: MemberJoined, Up: MemberUp, Leaving: MemberLeft, Exiting: MemberExited,
+	Down: MemberDowned}
+
+// diff appends the events from old (nil: nothing) to next: removed members, then members that are new or changed, by
+// their present status, then unreachable, reachable, leader, role leaders; each group in address order. A removed
+// member's event has status Removed and the last status known here; nothing is said of this node's reachability.
+func diff(events []Event, old, next *View) []Event {
+	if old == nil {
+		old = &View{Self: next.Self}
+	}
+	for _, was := range old.Members {
+		if _, ok := next.Member(was.ID); !ok {
+			previous := was.Status
+			was.Status = Removed
+			events = append(events, Event{Kind: MemberRemoved, Member: was, Previous: previous})
+		}
+	}
+	for _, is := range next.Members {
+		was, ok := old.Member(is.ID)
+		if !ok {
+			was.Status = Removed
+		}
+		if !ok || was.Status != is.Status || was.UpNumber != is.UpNumber {
+			events = append(events, Event{Kind: statusEvents[is.Status], Member: is, Previous: was.Status})
+		}
+	}
+	events = reachEvents(events, UnreachableMember, next.Unreachable, old.Unreachable, next)
+	events = reachEvents(events, ReachableMember, old.Unreachable, next.Unreachable, next)
+	if old.Leader != next.Leader {
+		events = append(events, Event{Kind: LeaderChanged, Leader: next.Leader})
+	}
+	for _, role := range next.roles(old.roles(nil)) {
+		if l := next.RoleLeader(role); l != old.RoleLeader(role) {
+			events = append(events, Event{Kind: RoleLeaderChanged, Role: role, Leader: l})
+		}
+	}
+	return events
+}
+
+// reachEvents appends an event for each member in these and not in those.
+func reachEvents(events []Event, kind EventKind, these, those peer.Set, v *View) []Event {
+	for _, id := range these {
+		if m, ok := v.Member(id); ok && !those.Has(id) {
+			events = append(events, Event{Kind: kind, Member: m, Previous: m.Status})
+		}
+	}
+	return events
+}

@@ -1,0 +1,214 @@
+// Duties: leader actions, leaving, downing, tombstones and their notes (MEM-1, MEM-5, MEM-8).
+
+package membership
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// age is when this node first met a tombstone, on its own clock. Wall clocks of leaders are not compared.
+type age struct {
+	id    peer.ID
+	since time.Duration
+}
+
+// refreshAges brings the ages in line with the tombstones of a new state.
+func (m *Machine) refreshAges() {
+	old := m.ages
+	if len(m.st.tombs) == 0 && len(old) == 0 {
+		return
+	}
+	next := make([]age, 0, len(m.st.tombs))
+	for _, t := range m.st.tombs {
+		for len(old) > 0 && old[0].id.Less(t.id) {
+			old = old[1:]
+		}
+		a := age{t.id, m.now}
+		if len(old) > 0 && old[0].id == t.id {
+			a = old[0]
+		}
+		next = append(next, a)
+	}
+	m.ages = next
+}
+
+func (m *Machine) ageOf(id peer.ID) time.Duration {
+	i, ok := slices.BinarySearchFunc(m.ages, id, func(a age, id peer.ID) int { return a.id.Compare(id) })
+	if !ok {
+		return 0
+	}
+	return m.now - m.ages[i].since
+}
+
+// expiry returns which tombstones may be forgotten: those past their retention, and the oldest of a table that is
+// fuller than half its bound, so that two halves can still unite.
+func (m *Machine) expiry() func(peer.ID) bool {
+	limit := m.cfg.TombstoneRetention
+	if n := len(m.ages) - MaxTombstones/2; n > 0 {
+		since := make([]time.Duration, 0, len(m.ages))
+		for _, a := range m.ages {
+			since = append(since, a.since)
+		}
+		slices.Sort(since)
+		limit = min(limit, m.now-since[n])
+	}
+	return func(id peer.ID) bool { return m.ageOf(id) > limit }
+}
+
+// leaderTick looks at the duties again, which change with time only for tombstones, and at the node's own isolation:
+// whoever heard no member for half the retention might outlive its own tombstone and must not come back.
+func (m *Machine) leaderTick() {
+	m.in(timerLeader, m.cfg.LeaderInterval)
+	m.dirty = true
+	if len(m.st.members) == 1 {
+		m.contact = m.now
+	}
+	if silent := m.now - m.contact; silent > m.cfg.TombstoneRetention/2 {
+		m.end(EndIsolated, m.self, fmt.Sprintf("no contact to any member for %v", silent))
+	}
+}
+
+// duties acts as the leader, if this node is it and the state has converged.
+func (m *Machine) duties() {
+	if m.st.leader(m.self) != m.self || !converged(m.st, m.self, m.exited) {
+		return
+	}
+	next, removed := lead(m.st, m.self, m.exited, m.expiry())
+	if next == nil {
+		return
+	}
+	m.install(next, true)
+	for _, r := range removed {
+		if r.Status == Exiting && r.ID != m.self {
+			m.tellRemoved(r.ID)
+		}
+	}
+}
+
+// leave takes this node out: Leaving now, the rest follows from gossip. Before it is admitted it just ends, unless a
+// member may have admitted it already: then it leaves as soon as it knows.
+func (m *Machine) leave() {
+	switch m.phase {
+	case idle, probing:
+		m.end(EndLeft, m.self, "left before it was admitted")
+	case pending:
+		m.join.leave = true
+	case member:
+		if st := m.st.status(m.self); st == Joining || st == Up {
+			d := m.st.draft()
+			d.setStatus(m.self, Leaving)
+			m.install(d.commit(m.self), true)
+		}
+	}
+}
+
+// down marks a member Down and tells it at once.
+func (m *Machine) down(id peer.ID) error {
+	if m.phase != member {
+		return ErrNotMember
+	}
+	if id.Inc == 0 {
+		i := slices.IndexFunc(m.st.members, func(o Member) bool { return o.ID.Addr == id.Addr })
+		if i < 0 {
+			return fmt.Errorf("%w: nobody at %s", ErrUnknownMember, id.Addr)
+		}
+		if at := m.st.at(id.Addr); !at.IsZero() {
+			id = at
+		} else {
+			id = m.st.members[i].ID
+		}
+	}
+	switch m.st.status(id) {
+	case Removed:
+		return fmt.Errorf("%w: %s", ErrUnknownMember, id)
+	case Down:
+		return nil
+	}
+	d := m.st.draft()
+	d.setStatus(id, Down)
+	m.install(d.commit(m.self), true)
+	if id != m.self {
+		m.sendGossip(id)
+	}
+	return nil
+}
+
+// startExit: this node knows that its leaving is known to all. What it hosted was given back before it left, so it
+// is done at once; it says so to who leads without it until it is told that it was removed.
+func (m *Machine) startExit() {
+	if m.exiting {
+		return
+	}
+	m.exiting = true
+	m.exited.Add(m.self)
+	m.dirty = true
+	m.in(timerExitEnd, m.cfg.ExitTimeout)
+	m.sendExitDone()
+}
+
+// sendExitDone tells the leader of the remaining members and the one who leads if that one goes as well.
+func (m *Machine) sendExitDone() {
+	m.in(timerExit, m.cfg.ProbeInterval)
+	rest := slices.DeleteFunc(slices.Clone(m.st.members), func(o Member) bool { return o.ID == m.self })
+	for range 2 {
+		l := leaderOf(rest, m.st.unreachable, m.self, "")
+		if l.IsZero() {
+			return
+		}
+		e := m.toward(l)
+		m.post(l, wire.KindExitDone, func(b []byte) []byte { return appendEnvelope(b, e) })
+		rest = slices.DeleteFunc(rest, func(o Member) bool { return o.ID == l })
+	}
+}
+
+func (m *Machine) onExitDone(from peer.ID, body []byte) error {
+	e, err := readExitDone(body)
+	if err != nil || !m.addressed(e) || m.tellRemoved(from) {
+		return err
+	}
+	if m.st.has(from) && m.exited.Add(from) {
+		m.dirty = true
+	}
+	return nil
+}
+
+// tellRemoved sends a note to a removed incarnation, and reports whether id is one.
+func (m *Machine) tellRemoved(id peer.ID) bool {
+	t, dead := m.st.tomb(id)
+	if !dead {
+		return false
+	}
+	n := noteBody{m.toward(id), t.last, uint64(m.ageOf(id) / time.Millisecond), m.st.upCount(), m.st.lowestUp()}
+	m.post(id, wire.KindRemovedNote, func(b []byte) []byte { return appendNote(b, n) })
+	return true
+}
+
+func (m *Machine) onNote(from peer.ID, body []byte) error {
+	n, err := readNote(body)
+	if err != nil || !m.addressed(n.envelope) {
+		return err
+	}
+	m.removedBy(from, n.last, n.up, n.lowest, time.Duration(min(n.age, 1<<40))*time.Millisecond)
+	return nil
+}
+
+// removedBy ends a node that learns from a member of its cluster that its incarnation was removed. When its own side
+// has removed the teller in turn, only the side with fewer Up members ends; on a tie the side of the lowest id lives.
+func (m *Machine) removedBy(from peer.ID, last Status, up uint32, lowest peer.ID, ago time.Duration) {
+	if _, dead := m.st.tomb(from); dead {
+		mine := m.st.upCount()
+		if mine > up || mine == up && m.st.lowestUp().Less(lowest) {
+			return
+		}
+	}
+	if last == Exiting && m.st.status(m.self) == Exiting {
+		m.end(EndLeft, from, "left and was removed")
+		return
+	}
+	m.end(EndRemoved, from, fmt.Sprintf("%s says that %s was removed %v ago, when it was %s", from, m.self, ago, last))
+}

@@ -1,0 +1,276 @@
+// Gossip: the periodic round, the exchange that follows when digests differ, and the eager push of a change (GOS-4 to
+// GOS-7).
+
+package membership
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// farewellFanout is how many members hear of this node's end from itself.
+const farewellFanout = 5
+
+// gossipTick runs the round of an interval and plans two more at its thirds, which look again whether they are wanted.
+func (m *Machine) gossipTick() {
+	m.in(timerGossip, m.cfg.GossipInterval)
+	m.round()
+	if m.speedUp() {
+		m.extra = 2
+		m.in(timerExtra, m.cfg.GossipInterval/3)
+	}
+}
+
+func (m *Machine) extraRound() {
+	if m.extra--; m.extra > 0 {
+		m.in(timerExtra, m.cfg.GossipInterval/3)
+	}
+	if m.speedUp() {
+		m.round()
+	}
+}
+
+func (m *Machine) speedUp() bool {
+	anyDown := false
+	for i := range m.st.members {
+		anyDown = anyDown || m.st.members[i].Status == Down
+	}
+	return gossip.SpeedUp(m.st.seen.Count(), len(m.st.members), anyDown)
+}
+
+// valid reports whether member i may be gossiped to: not this node, and not held unreachable by this node. What other
+// observers say does not matter, else a broken pair would cut both off.
+func (m *Machine) valid(i int) bool {
+	id := m.st.members[i].ID
+	return id != m.self && !m.st.reach.accuses(m.self, id)
+}
+
+func (m *Machine) unseen(i int) bool { return !m.st.seen.Has(i) }
+
+// round sends a status to one member, by preference to one outside the seen set.
+func (m *Machine) round() {
+	n := len(m.st.members)
+	prefer := gossip.DifferentView(n, gossip.PerMillion(m.cfg.DifferentViewProbability), m.cfg.ReduceDifferentViewAbove)
+	if i := gossip.Choose(m.rng, n, prefer, m.valid, m.unseen); i >= 0 {
+		to := m.st.members[i].ID
+		s := statusBody{m.toward(to), m.st.digest, m.st.seen.Digest()}
+		m.post(to, wire.KindStatus, func(b []byte) []byte { return appendStatus(b, s) })
+	}
+}
+
+// eagerPush sends a fresh change at once to a few members that have not seen it, once, and not more often than the
+// push interval allows.
+func (m *Machine) eagerPush() {
+	if !m.push {
+		return
+	}
+	if m.now < m.pushAt {
+		m.timers[timerPush] = timer{m.pushAt, true}
+		m.push = false // the timer sets it again
+		return
+	}
+	m.push = false
+	m.stop(timerPush)
+	m.pushAt = m.now + m.cfg.PushInterval
+	m.spread(m.cfg.PushFanout)
+}
+
+// spread sends the state to at most n members that have not seen it.
+func (m *Machine) spread(n int) {
+	m.scratch = gossip.Sample(m.rng, len(m.st.members), n, func(i int) bool { return m.valid(i) && m.unseen(i) },
+		m.scratch[:0])
+	for _, i := range m.scratch {
+		m.sendGossip(m.st.members[i].ID)
+	}
+}
+
+func (m *Machine) sendGossip(to peer.ID) { m.sendState(to, wire.KindGossip, m.st.cluster) }
+
+// sendState sends the state; its packed form is kept as long as the state and its seen set stay as they are.
+func (m *Machine) sendState(to peer.ID, kind wire.Kind, tag uint64) {
+	if m.packed == nil {
+		plain := gossip.AppendSeen(append(make([]byte, 0, len(m.st.core)+len(m.st.members)/8+1), m.st.core...), m.st.seen)
+		m.flags, m.packed = m.coder.pack(plain)
+	}
+	s := stateBody{to.Inc, tag, m.flags, m.packed}
+	m.post(to, kind, func(b []byte) []byte { return appendStateBody(b, s) })
+}
+
+func (m *Machine) sendSeen(to peer.ID, reply bool) {
+	s := seenBody{m.toward(to), m.st.digest, reply, m.st.seen}
+	m.post(to, wire.KindSeen, func(b []byte) []byte { return appendSeenBody(b, s) })
+}
+
+func (m *Machine) sendVersion(to peer.ID, want bool) {
+	v := versionBody{envelope: m.toward(to), digest: m.st.digest, want: want}
+	if !want {
+		v.clock = m.st.clock
+	}
+	m.post(to, wire.KindVersion, func(b []byte) []byte { return appendVersion(b, v) })
+}
+
+// addressed reports whether a message was meant for this incarnation and this cluster. Others are ignored.
+func (m *Machine) addressed(e envelope) bool {
+	if m.phase != member {
+		return false
+	}
+	if e.to != m.self.Inc || e.cluster != m.st.cluster {
+		m.stats.Misaddressed++
+		return false
+	}
+	return true
+}
+
+// hears reports whether gossip of from is worth reading: for this node, fresh enough (GOS-7), not of one whom this
+// node holds unreachable, and not of a removed incarnation, which is told so. A sender that is no member yet is heard:
+// tombstones decide who is none any more, so its state can only add what this node did not know, its own join first.
+func (m *Machine) hears(arrived time.Duration, from peer.ID, e envelope) bool {
+	switch {
+	case !m.addressed(e):
+		return false
+	case m.now-arrived > m.cfg.GossipTimeToLive:
+		m.stats.Expired++
+		return false
+	case m.tellRemoved(from):
+		return false
+	case m.st.reach.accuses(m.self, from):
+		m.stats.FromUnreachable++
+		return false
+	}
+	return true
+}
+
+func (m *Machine) onStatus(arrived time.Duration, from peer.ID, body []byte) error {
+	s, err := readStatus(body)
+	if err != nil || !m.hears(arrived, from, s.envelope) {
+		return err
+	}
+	switch gossip.JudgeStatus(m.st.digest, s.digest, m.st.seen.Digest(), s.seen) {
+	case gossip.SendVersion:
+		m.sendVersion(from, false)
+	case gossip.SendSeen:
+		m.sendSeen(from, true)
+	}
+	return nil
+}
+
+func (m *Machine) onVersion(arrived time.Duration, from peer.ID, body []byte) error {
+	v, err := readVersion(body)
+	if err != nil || !m.hears(arrived, from, v.envelope) || v.digest == m.st.digest {
+		return err
+	}
+	if v.want {
+		m.sendGossip(from)
+		return nil
+	}
+	switch gossip.JudgeVersion(m.st.clock, v.clock) {
+	case gossip.AskState:
+		m.sendVersion(from, true)
+	case gossip.SendState, gossip.Exchange: // a state that is not newer is answered with the receiver's
+		m.sendGossip(from)
+	}
+	return nil
+}
+
+func (m *Machine) onSeen(arrived time.Duration, from peer.ID, body []byte) error {
+	s, err := readSeenBody(body)
+	if err != nil || !m.hears(arrived, from, s.envelope) || s.digest != m.st.digest {
+		return err
+	}
+	if s.seen.Len() != m.st.seen.Len() {
+		return &wire.Error{Kind: wire.KindSeen, Offset: len(body), Err: wire.ErrBadValue}
+	}
+	if m.st.seen.Union(s.seen) {
+		m.sawMore()
+	}
+	if s.reply && !s.seen.Covers(m.st.seen) {
+		m.sendSeen(from, false)
+	}
+	return nil
+}
+
+func (m *Machine) onGossip(arrived time.Duration, from peer.ID, body []byte) error {
+	b, err := readStateBody(wire.KindGossip, body)
+	if err != nil || !m.hears(arrived, from, envelope{b.to, b.tag}) {
+		return err
+	}
+	plain, err := m.coder.unpack(wire.KindGossip, b.flags, b.packed)
+	if err != nil {
+		return err
+	}
+	remote, err := readState(wire.KindGossip, plain)
+	if err != nil {
+		return err
+	}
+	if remote.cluster != m.st.cluster || remote.birth != m.st.birth {
+		return &wire.Error{Kind: wire.KindGossip, Offset: 0, Err: wire.ErrBadValue}
+	}
+	if t, dead := remote.tomb(m.self); dead {
+		m.removedBy(from, t.last, remote.upCount(), remote.lowestUp(), 0)
+		return nil
+	}
+	m.take(from, remote)
+	return nil
+}
+
+// take brings a received state together with the local one and answers: an older sender gets ours, after a merge the
+// sender gets the result, and one who did not know that we have seen its version is told.
+func (m *Machine) take(from peer.ID, remote *state) {
+	known := remote.hasSeen(m.self)
+	next, how := reconcile(m.st, remote)
+	switch how {
+	case isSame:
+		m.stats.Same++
+		if m.st.seen.Union(remote.seen) {
+			m.sawMore()
+		}
+		if !known || !remote.seen.Covers(m.st.seen) {
+			m.sendSeen(from, false)
+		}
+	case isOlder:
+		m.stats.Older++
+		m.sendGossip(from)
+	case isNewer:
+		m.stats.Newer++
+		next.seen.Add(next.index(m.self))
+		m.install(next, true)
+		if !known {
+			m.sendSeen(from, false)
+		}
+		// The leader waits for everybody: tell it directly instead of leaving that to the epidemic.
+		if l := next.leader(m.self); l != m.self && l != from && !l.IsZero() && !next.reach.accuses(m.self, l) {
+			m.sendSeen(l, false)
+		}
+	case isMerged, isBumped:
+		m.stats.Merged++
+		if how == isBumped {
+			next = next.draft().commit(m.self)
+		} else {
+			next.seen.Add(next.index(m.self))
+		}
+		m.install(next, how == isBumped)
+		m.sendGossip(from)
+	}
+}
+
+func (s *state) upCount() uint32 {
+	n := uint32(0)
+	for i := range s.members {
+		if s.members[i].Status == Up {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *state) lowestUp() peer.ID {
+	for i := range s.members {
+		if s.members[i].Status == Up {
+			return s.members[i].ID
+		}
+	}
+	return peer.ID{}
+}

@@ -1,0 +1,229 @@
+// Join, the joiner's side: probe the seeds, ask the first member that answers, take its welcome; the first seed forms
+// a cluster when nobody has one (JOIN-1, JOIN-2, MEM-9).
+
+package membership
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// MaxSeeds is how many seeds a JoinCommand may name.
+const MaxSeeds = 256
+
+const (
+	maxProbers   = 64 // those who probed us before we were a member, and will be told when we are
+	birthLowBits = 20 // random bits below the milliseconds of a birth
+)
+
+// joining is what a node knows while it is no member.
+type joining struct {
+	seeds     []peer.Addr // all but this node, in the given order
+	nak       []bool      // by seed: it answered that it is in no cluster
+	first     bool        // this node heads the list: only it may form
+	wall      uint64
+	nonce     uint64  // of the whole join; echoed by every answer
+	target    peer.ID // the contact that was asked
+	challenge uint64  // what the target wants repeated
+	leave     bool    // leave as soon as admitted
+	probers   []prober
+}
+
+type prober struct {
+	id    peer.ID
+	nonce uint64
+}
+
+func (m *Machine) startJoin(c JoinCommand) error {
+	if m.phase != idle {
+		return ErrJoining
+	}
+	if len(c.Seeds) > MaxSeeds {
+		return fmt.Errorf("%w: %d, at most %d", ErrTooManySeeds, len(c.Seeds), MaxSeeds)
+	}
+	j := &m.join
+	for _, a := range c.Seeds {
+		if a != m.self.Addr && !a.IsZero() && !slices.Contains(j.seeds, a) {
+			j.seeds = append(j.seeds, a)
+		}
+	}
+	j.first = len(c.Seeds) > 0 && c.Seeds[0] == m.self.Addr
+	j.wall, j.nonce = c.WallMillis, m.nonce()
+	if m.cfg.JoinTimeout > 0 {
+		m.in(timerJoinTimeout, m.cfg.JoinTimeout)
+	}
+	if len(j.seeds) == 0 {
+		m.form()
+		return nil
+	}
+	m.probe()
+	m.askAgain()
+	return nil
+}
+
+// probe starts looking for a member, from scratch.
+func (m *Machine) probe() {
+	m.phase = probing
+	m.join.nak = make([]bool, len(m.join.seeds))
+	m.join.target, m.join.challenge = peer.ID{}, 0
+	m.stop(timerGiveUp)
+	m.in(timerProbe, m.cfg.ProbeInterval)
+	if m.join.first {
+		m.in(timerSeed, m.cfg.SeedTimeout)
+	}
+}
+
+// askAgain repeats what has not been answered. The first seed spares those who said that they have no cluster.
+func (m *Machine) askAgain() {
+	m.in(timerProbe, m.cfg.ProbeInterval)
+	if m.phase == pending {
+		m.sendJoin()
+		return
+	}
+	for i, a := range m.join.seeds {
+		if !m.join.first || !m.join.nak[i] {
+			m.post(peer.ID{Addr: a}, wire.KindJoinProbe, func(b []byte) []byte { return wire.AppendU64(b, m.join.nonce) })
+		}
+	}
+}
+
+func (m *Machine) sendJoin() {
+	j := joinBody{m.join.nonce, m.join.challenge, m.self, m.cfg.Roles}
+	m.post(m.join.target, wire.KindJoin, func(b []byte) []byte { return appendJoin(b, j) })
+}
+
+// giveUp turns from a contact that did not answer back to all seeds.
+func (m *Machine) giveUp() {
+	if m.join.leave {
+		m.end(EndLeft, m.self, "left before it was admitted")
+		return
+	}
+	m.probe()
+	m.askAgain()
+}
+
+func (m *Machine) onProbeNak(from peer.ID, body []byte) error {
+	to, nonce, err := readProbeNak(body)
+	if err != nil || m.phase != probing || !m.join.first || to != m.self.Inc || nonce != m.join.nonce {
+		return err
+	}
+	if i := slices.Index(m.join.seeds, from.Addr); i >= 0 {
+		m.join.nak[i] = true
+	}
+	if !slices.Contains(m.join.nak, false) {
+		m.form()
+	}
+	return nil
+}
+
+func (m *Machine) onProbeAck(from peer.ID, body []byte) error {
+	a, err := readProbeAck(body)
+	if err != nil || a.to != m.self.Inc || a.nonce != m.join.nonce {
+		return err
+	}
+	switch {
+	case m.phase == probing:
+		if m.tooOld(from, a.birth) {
+			return nil
+		}
+		m.phase = pending
+		m.stop(timerSeed)
+		m.in(timerGiveUp, m.cfg.JoinRetryAfter)
+	case m.phase != pending || a.challenge == 0:
+		return nil
+	}
+	m.join.target, m.join.challenge = from, a.challenge
+	m.in(timerProbe, m.cfg.ProbeInterval)
+	m.sendJoin()
+	return nil
+}
+
+// tooOld ends the node when the cluster is older than one in which it issued fences: they would not be honoured.
+func (m *Machine) tooOld(from peer.ID, birth uint64) bool {
+	if birth >= m.cfg.MinBirth {
+		return false
+	}
+	m.end(EndJoinRefused, from, fmt.Sprintf("the cluster's birth %d is lower than %d, under which this node issued fences",
+		birth, m.cfg.MinBirth))
+	return true
+}
+
+func (m *Machine) onRefused(from peer.ID, body []byte) error {
+	f, err := readRefused(body)
+	if err != nil || m.phase != pending || f.to != m.self.Inc || f.nonce != m.join.nonce {
+		return err
+	}
+	if f.code >= refuseForGood {
+		m.end(EndJoinRefused, from, f.reason)
+		return nil
+	}
+	if m.join.leave {
+		m.end(EndLeft, m.self, "left before it was admitted")
+		return nil
+	}
+	m.probe()
+	return nil
+}
+
+// onWelcome takes the state over; only while a join is pending, and only with its nonce.
+func (m *Machine) onWelcome(from peer.ID, body []byte) error {
+	w, err := readStateBody(wire.KindWelcome, body)
+	if err != nil {
+		return err
+	}
+	if m.phase != pending || w.to != m.self.Inc || w.tag != m.join.nonce {
+		m.stats.StaleWelcome++
+		return nil
+	}
+	plain, err := m.coder.unpack(wire.KindWelcome, w.flags, w.packed)
+	if err != nil {
+		return err
+	}
+	s, err := readState(wire.KindWelcome, plain)
+	if err != nil {
+		return err
+	}
+	if !s.has(m.self) {
+		return &wire.Error{Kind: wire.KindWelcome, Offset: len(body), Err: wire.ErrBadValue}
+	}
+	if m.tooOld(from, s.birth) {
+		return nil
+	}
+	s.seen.Add(s.index(m.self))
+	m.install(s, true)
+	m.admitted()
+	m.sendSeen(from, false)
+	return nil
+}
+
+// form makes a cluster of one: a random id, and a birth above every one under which this node issued fences.
+func (m *Machine) form() {
+	birth := m.join.wall<<birthLowBits | m.rng.Uint64N(1<<birthLowBits)
+	s := &state{cluster: m.nonce(), birth: max(birth, m.cfg.MinBirth+1)}
+	s.add(Member{ID: m.self, Status: Joining, Roles: m.cfg.Roles})
+	m.install(s.commit(m.self), true)
+	m.admitted()
+}
+
+// admitted starts a member's life, and tells those who probed too early.
+func (m *Machine) admitted() {
+	m.phase = member
+	m.contact = m.now
+	for _, i := range [...]int{timerProbe, timerSeed, timerGiveUp, timerJoinTimeout} {
+		m.stop(i)
+	}
+	m.in(timerHeartbeat, m.cfg.HeartbeatInterval)
+	m.in(timerReaper, m.cfg.ReaperInterval)
+	m.in(timerLeader, m.cfg.LeaderInterval)
+	m.in(timerGossip, m.cfg.GossipInterval)
+	for _, p := range m.join.probers {
+		m.sendProbeAck(p.id, p.nonce, 0)
+	}
+	m.join.probers = nil
+	if m.join.leave {
+		m.leave()
+	}
+}

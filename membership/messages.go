@@ -1,0 +1,232 @@
+// Messages: the bodies of all small membership messages. Each names the incarnation it is meant for, so that mail for
+// an earlier process at an address is recognised.
+
+package membership
+
+import (
+	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+const maxReasonSize = 256 // bytes of a refusal's text
+
+// envelope opens every gossip message: for which incarnation it is, and of which cluster it speaks.
+type envelope struct{ to, cluster uint64 }
+
+func appendEnvelope(b []byte, e envelope) []byte {
+	return wire.AppendU64(wire.AppendU64(b, e.to), e.cluster)
+}
+
+func readEnvelope(r *wire.Reader) envelope { return envelope{r.U64(), r.U64()} }
+
+// statusBody (32 bytes): what a converged cluster exchanges.
+type statusBody struct {
+	envelope
+	digest, seen gossip.Digest
+}
+
+func appendStatus(b []byte, s statusBody) []byte {
+	return wire.AppendU64(wire.AppendU64(appendEnvelope(b, s.envelope), uint64(s.digest)), uint64(s.seen))
+}
+
+func readStatus(body []byte) (statusBody, error) {
+	r := wire.NewReader(wire.KindStatus, body)
+	s := statusBody{readEnvelope(&r), gossip.Digest(r.U64()), gossip.Digest(r.U64())}
+	return s, r.Done()
+}
+
+// versionBody carries a clock, or asks for the state of whoever holds another digest.
+type versionBody struct {
+	envelope
+	digest gossip.Digest
+	want   bool
+	clock  gossip.Clock // empty when want
+}
+
+func appendVersion(b []byte, v versionBody) []byte {
+	b = wire.AppendBool(wire.AppendU64(appendEnvelope(b, v.envelope), uint64(v.digest)), v.want)
+	return gossip.AppendClock(b, v.clock)
+}
+
+func readVersion(body []byte) (versionBody, error) {
+	r := wire.NewReader(wire.KindVersion, body)
+	v := versionBody{readEnvelope(&r), gossip.Digest(r.U64()), r.Bool(), gossip.ReadClock(&r, MaxMembers)}
+	return v, r.Done()
+}
+
+// seenBody carries the seen set of the version named by digest; reply asks for the other's.
+type seenBody struct {
+	envelope
+	digest gossip.Digest
+	reply  bool
+	seen   gossip.Seen
+}
+
+func appendSeenBody(b []byte, s seenBody) []byte {
+	b = wire.AppendBool(wire.AppendU64(appendEnvelope(b, s.envelope), uint64(s.digest)), s.reply)
+	return gossip.AppendSeen(wire.AppendUvarint(b, uint64(s.seen.Len())), s.seen)
+}
+
+func readSeenBody(body []byte) (seenBody, error) {
+	r := wire.NewReader(wire.KindSeen, body)
+	s := seenBody{envelope: readEnvelope(&r), digest: gossip.Digest(r.U64()), reply: r.Bool()}
+	n := r.Count(0, MaxMembers)
+	if r.Err() == nil {
+		s.seen = gossip.ReadSeen(&r, n)
+	}
+	return s, r.Done()
+}
+
+// exitBody says that an exiting member has finished what it had to do.
+func readExitDone(body []byte) (envelope, error) {
+	r := wire.NewReader(wire.KindExitDone, body)
+	e := readEnvelope(&r)
+	return e, r.Done()
+}
+
+// noteBody tells an incarnation that it was removed: its last status, how long ago, and how the teller's side of the
+// cluster stands, for the case that both sides removed each other.
+type noteBody struct {
+	envelope
+	last   Status
+	age    uint64 // milliseconds since the teller learnt of the removal
+	up     uint32 // Up members of the teller's view
+	lowest peer.ID
+}
+
+func appendNote(b []byte, n noteBody) []byte {
+	b = wire.AppendU64(append(appendEnvelope(b, n.envelope), byte(n.last)), n.age)
+	return peer.AppendID(wire.AppendU32(b, n.up), n.lowest)
+}
+
+func readNote(body []byte) (noteBody, error) {
+	r := wire.NewReader(wire.KindRemovedNote, body)
+	n := noteBody{envelope: readEnvelope(&r), last: Status(r.U8()), age: r.U64(), up: r.U32(), lowest: peer.ReadID(&r)}
+	check(&r, n.last == Exiting || n.last == Down, true)
+	return n, r.Done()
+}
+
+// probeAckBody says that the sender is a member. A challenge that is not zero asks for a fresh join that repeats it:
+// proof that the joiner lives now, wanted before another incarnation at its address is displaced.
+type probeAckBody struct {
+	to, nonce, cluster, birth, challenge uint64
+}
+
+func appendProbeAck(b []byte, a probeAckBody) []byte {
+	for _, v := range [...]uint64{a.to, a.nonce, a.cluster, a.birth, a.challenge} {
+		b = wire.AppendU64(b, v)
+	}
+	return b
+}
+
+func readProbeAck(body []byte) (probeAckBody, error) {
+	r := wire.NewReader(wire.KindJoinProbeAck, body)
+	a := probeAckBody{r.U64(), r.U64(), r.U64(), r.U64(), r.U64()}
+	return a, r.Done()
+}
+
+func readProbe(body []byte) (nonce uint64, err error) {
+	r := wire.NewReader(wire.KindJoinProbe, body)
+	nonce = r.U64()
+	return nonce, r.Done()
+}
+
+func readProbeNak(body []byte) (to, nonce uint64, err error) {
+	r := wire.NewReader(wire.KindJoinProbeNak, body)
+	to, nonce = r.U64(), r.U64()
+	return to, nonce, r.Done()
+}
+
+// joinBody asks to be admitted. It names the joiner, because a contact hands it on to the leader.
+type joinBody struct {
+	nonce, challenge uint64
+	id               peer.ID
+	roles            []string
+}
+
+func appendJoin(b []byte, j joinBody) []byte {
+	b = peer.AppendID(wire.AppendU64(wire.AppendU64(b, j.nonce), j.challenge), j.id)
+	b = wire.AppendUvarint(b, uint64(len(j.roles)))
+	for _, role := range j.roles {
+		b = wire.AppendString(b, role)
+	}
+	return b
+}
+
+func readJoin(body []byte) (joinBody, error) {
+	r := wire.NewReader(wire.KindJoin, body)
+	j := joinBody{nonce: r.U64(), challenge: r.U64(), id: peer.ReadID(&r)}
+	check(&r, !j.id.Addr.IsZero() && j.id.Inc != 0, true)
+	j.roles = readRoleList(&r, MaxRoles)
+	return j, r.Done()
+}
+
+// refusal says why a join is refused. Reasons below refuseForGood may pass; the joiner asks again.
+type refusal uint8
+
+const (
+	refuseBusy    refusal = 1  // the asked member is leaving or down itself
+	refuseFull    refusal = 2  // the cluster has its greatest size
+	refuseForGood refusal = 64 // from here on: this incarnation will never be admitted
+	refuseRemoved refusal = 65 // it was a member and was removed
+	refuseDown    refusal = 66 // it is a member and is Down
+	refuseTwin    refusal = 67 // it claims the address of the member it asks
+)
+
+type refusedBody struct {
+	to, nonce uint64
+	code      refusal
+	reason    string
+}
+
+func appendRefused(b []byte, f refusedBody) []byte {
+	return wire.AppendString(append(wire.AppendU64(wire.AppendU64(b, f.to), f.nonce), byte(f.code)), f.reason)
+}
+
+func readRefused(body []byte) (refusedBody, error) {
+	r := wire.NewReader(wire.KindJoinRefused, body)
+	f := refusedBody{r.U64(), r.U64(), refusal(r.U8()), r.String(maxReasonSize)}
+	check(&r, f.code != 0, true)
+	return f, r.Done()
+}
+
+// stateBody opens KindGossip (tag: the cluster) and KindWelcome (tag: the nonce); the payload is core and seen set.
+type stateBody struct {
+	to, tag uint64
+	flags   byte
+	packed  []byte
+}
+
+func appendStateBody(b []byte, s stateBody) []byte {
+	b = append(wire.AppendU64(wire.AppendU64(b, s.to), s.tag), s.flags)
+	return append(b, s.packed...)
+}
+
+func readStateBody(kind wire.Kind, body []byte) (stateBody, error) {
+	r := wire.NewReader(kind, body)
+	s := stateBody{to: r.U64(), tag: r.U64(), flags: r.U8()}
+	check(&r, s.flags&^flagGzip == 0, true)
+	s.packed = r.Rest()
+	return s, r.Done()
+}
+
+// PlainBody returns body with its state uncompressed, so that traces hash what was said and not how it was packed.
+// Bodies that hold no compressed state, or are not valid, come back as they are; else the result is a new slice.
+func PlainBody(kind wire.Kind, body []byte) []byte {
+	if kind != wire.KindGossip && kind != wire.KindWelcome {
+		return body
+	}
+	s, err := readStateBody(kind, body)
+	if err != nil || s.flags&flagGzip == 0 {
+		return body
+	}
+	var c coder
+	plain, err := c.unpack(kind, s.flags, s.packed)
+	if err != nil {
+		return body
+	}
+	s.flags &^= flagGzip
+	s.packed = plain
+	return appendStateBody(nil, s)
+}

@@ -1,0 +1,143 @@
+// Rules: convergence, the leader, and what a leader does; functions of one state (MEM-5, GOS-3).
+
+package membership
+
+import "github.com/kith-io/kith/peer"
+
+// rank is a status's place on the chain along which it only moves forward.
+func (s Status) rank() int {
+	return [...]int{Joining: 0, Up: 1, Leaving: 2, Exiting: 3, Down: 4, Removed: 5}[s]
+}
+
+// counts reports whether a member of this status takes part in convergence and may lead.
+func (s Status) counts() bool { return s == Up || s == Leaving }
+
+// converged reports whether self can prove that all who count have seen s (GOS-3). Nobody may be unreachable but
+// Down or Exiting members, self (a node never waits because others accuse it) and those in exited, who confirmed that
+// they are done leaving. While no member is Up or Leaving, joining ones must have seen it too, so that the first
+// up-number is given once.
+func converged(s *state, self peer.ID, exited peer.Set) bool {
+	for _, id := range s.unreachable {
+		if st := s.status(id); id != self && st != Down && st != Exiting && !exited.Has(id) {
+			return false
+		}
+	}
+	first := true
+	for i := range s.members {
+		if s.members[i].Status.counts() {
+			first = false
+			break
+		}
+	}
+	for i := range s.members {
+		m := &s.members[i]
+		if (m.Status.counts() || first && m.Status == Joining) && !s.seen.Has(i) && !exited.Has(m.ID) {
+			return false
+		}
+	}
+	return true
+}
+
+// leaderOf returns the leader as self sees it among those with role: the first in address order that is Up or
+// Leaving, else the first of the best other status (Joining before Exiting). Down members never lead, unreachable ones
+// neither, except that nobody takes itself for unreachable. Zero: none. There is no election (MEM-5).
+func leaderOf(members []Member, unreachable peer.Set, self peer.ID, role string) peer.ID {
+	best, bestClass := peer.ID{}, 3
+	for i := range members {
+		m := &members[i]
+		class := 3
+		switch m.Status {
+		case Up, Leaving:
+			class = 0
+		case Joining:
+			class = 1
+		case Exiting:
+			class = 2
+		}
+		if class >= bestClass || !m.HasRole(role) || m.ID != self && unreachable.Has(m.ID) {
+			continue
+		}
+		best, bestClass = m.ID, class
+	}
+	return best
+}
+
+func (s *state) leader(self peer.ID) peer.ID { return leaderOf(s.members, s.unreachable, self, "") }
+
+// lead returns the next version after one pass of leader actions by self under convergence, and who was removed; nil
+// when there is nothing to do. Removal comes first: Down members that are unreachable or whose address has a new
+// incarnation, which proves the old one dead; Exiting ones that confirmed or are unreachable; self last of all. Each
+// removed member that was never seen Up consumes an up-number, because a leader on the far side of a cut may have
+// given it one; then joining members get theirs in address order, and leaving ones become exiting. Tombstones for
+// which expired says true are forgotten.
+func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool) (next *state, removed []Member) {
+	d := s.draft()
+	for _, m := range s.members {
+		if m.ID != self && removable(s, m, exited) {
+			removed = append(removed, m)
+		}
+	}
+	if i := s.index(self); i >= 0 && s.members[i].Status == Exiting && exited.Has(self) &&
+		len(removed) == len(s.members)-1 {
+		removed = append(removed, s.members[i])
+	}
+	for _, m := range removed {
+		d.remove(m.ID)
+		if m.UpNumber == 0 {
+			d.highestUp++
+		}
+	}
+	changed := len(removed) > 0
+	for i := range d.members {
+		switch m := &d.members[i]; m.Status {
+		case Joining:
+			d.highestUp++
+			m.Status, m.UpNumber, changed = Up, d.highestUp, true
+		case Leaving:
+			m.Status, changed = Exiting, true
+		}
+	}
+	if kept := keepTombs(d.tombs, expired); len(kept) < len(d.tombs) {
+		d.tombs, changed = kept, true
+	}
+	if !changed {
+		return nil, nil
+	}
+	return d.commit(self), removed
+}
+
+func removable(s *state, m Member, exited peer.Set) bool {
+	switch m.Status {
+	case Down:
+		return s.unreachable.Has(m.ID) || s.replaced(m.ID)
+	case Exiting:
+		return s.unreachable.Has(m.ID) || exited.Has(m.ID)
+	}
+	return false
+}
+
+// replaced reports whether another incarnation at the same address is a member that is not Down.
+func (s *state) replaced(id peer.ID) bool {
+	other := s.at(id.Addr)
+	return !other.IsZero() && other != id
+}
+
+// at returns the member at the address that is not Down, or zero.
+func (s *state) at(addr peer.Addr) peer.ID {
+	for i := range s.members {
+		if m := &s.members[i]; m.ID.Addr == addr && m.Status != Down {
+			return m.ID
+		}
+	}
+	return peer.ID{}
+}
+
+func keepTombs(tombs []tombstone, expired func(peer.ID) bool) []tombstone {
+	kept := make([]tombstone, 0, len(tombs))
+	for _, t := range tombs {
+		if !expired(t.id) {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
