@@ -89,7 +89,7 @@ func (c *childNode) status(context.Context, door.None) (status, error) {
 		return status{}, err
 	}
 	v := c.node.View()
-	s := status{Members: len(v.Members), Up: v.CountUp(), Shards: hostedShards(c.node), Delivered: c.ledger.total(),
+	s := status{Members: len(v.Members), Up: v.CountUp(), Shards: c.hosted(), Delivered: c.ledger.total(),
 		Refused: c.refused.Load()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,6 +97,15 @@ func (c *childNode) status(context.Context, door.None) (status, error) {
 		s.Sent, s.Asks = c.senders.sent.Load(), c.senders.asks.Load()
 	}
 	return s, nil
+}
+
+// hosted returns how many demo shards live on this node.
+func (c *childNode) hosted() int {
+	n := 0
+	for _, t := range c.node.Stats().Types {
+		n += t.Hosted
+	}
+	return n
 }
 
 func (c *childNode) leave(ctx context.Context, _ door.None) (door.None, error) {

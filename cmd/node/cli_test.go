@@ -1,0 +1,140 @@
+// Tests of the command line: flags, faults, exit codes, and the last line's names.
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/cmd/internal/door"
+	"github.com/kith-io/kith/sim"
+)
+
+// TestMain lets the test binary be the node program, as its own children need.
+func TestMain(m *testing.M) {
+	if os.Getenv("KITH_NODE") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// program runs the command in this process and returns exit code and output; children are this test binary.
+func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	f, err := os.Create(t.TempDir() + "/stderr")
+	require.NoError(t, err)
+	defer f.Close()
+	var out bytes.Buffer
+	code = execute(args, &env{stdin: strings.NewReader(""), stdout: &out, stderr: f, selfEnv: []string{"KITH_NODE=1"}})
+	text, err := os.ReadFile(f.Name())
+	require.NoError(t, err)
+	return code, out.String(), string(text)
+}
+
+func TestHelpDocumentsExitCodes(t *testing.T) {
+	code, out, _ := program(t, "--help")
+	require.Equal(t, exitOK, code)
+	for _, want := range []string{"Exit codes:", "run", "dev", "storm"} {
+		require.Contains(t, out, want)
+	}
+	require.NotContains(t, out, "answer calls", "the child is no business of a user's")
+	code, out, _ = program(t, "dev", "--help")
+	require.Equal(t, exitOK, code)
+	for _, flag := range []string{"--nodes", "--duration", "--entities", "--shards", "--senders", "--rate", "--progress"} {
+		require.Contains(t, out, flag)
+	}
+}
+
+func TestWrongCommandLines(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"", "expected one of"},
+		{"fly", "unexpected argument"},
+		{"dev --nodes=0", "--nodes must be 1 to 64"},
+		{"dev --nodes=65", "--nodes must be 1 to 64"},
+		{"dev --duration=-1s", "--duration is negative"},
+		{"dev --duration=soon", "--duration"},
+		{"dev --entities=0", "--entities must be"},
+		{"dev --shards=0", "--shards must be"},
+		{"dev --shards=1048577", "--shards must be"},
+		{"dev --senders=-1", "--senders must be"},
+		{"dev --rate=-1", "--rate is negative"},
+		{"dev --wings=2", "unknown flag"},
+		{"storm --seeds=0", "--seeds must be"},
+		{"storm --workers=-1", "--workers is negative"},
+		{"storm --first=18446744073709551615", "--first is too large"},
+		{"run --log-format=xml", "--log-format"},
+		{"run --log-level=loud", "--log-level"},
+		{"run --join-timeout=-1s", "--join-timeout is negative"},
+		{"run --leave-timeout=0s", "--leave-timeout must be"},
+		{"run --demo --demo-shards=0", "--demo-shards must be"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			code, out, errs := program(t, strings.Fields(c.args)...)
+			require.Equal(t, exitUsage, code)
+			require.Contains(t, errs, c.want)
+			require.Empty(t, out, "stdout is for results")
+		})
+	}
+}
+
+// All faults come at once.
+func TestFaultsAreJoined(t *testing.T) {
+	_, _, errs := program(t, "dev", "--nodes=0", "--senders=-1", "--rate=-2")
+	for _, want := range []string{"--nodes", "--senders", "--rate"} {
+		require.Contains(t, errs, want)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	require.NoError(t, (&devCmd{Nodes: 3, Entities: 1000, Shards: 100, Senders: 4}).Validate())
+	require.NoError(t, (&stormCmd{Seeds: 500, First: 1}).Validate())
+	require.NoError(t, (&runCmd{Name: "kith", Listen: "127.0.0.1:0", LeaveTimeout: time.Second}).Validate())
+}
+
+// The names that scripts rely on (design, commands and last lines).
+func TestSummaryFields(t *testing.T) {
+	b, err := json.Marshal(summary{ShardsPerNode: []int{34, 33, 33}, AskP50: 1, AskP99: 2})
+	require.NoError(t, err)
+	var m map[string]any
+	require.NoError(t, json.Unmarshal(b, &m))
+	for _, name := range []string{"nodes", "up", "shards", "shards_per_node", "sent", "delivered", "lost", "reordered",
+		"ask_p50_us", "ask_p99_us"} {
+		require.Contains(t, m, name)
+	}
+	b, err = json.Marshal(summary{})
+	require.NoError(t, err)
+	require.NotContains(t, string(b), "ask_p50_us", "what was not measured is absent, never zero")
+}
+
+// A lost, reordered or duplicated message makes dev fail.
+func TestVerdict(t *testing.T) {
+	require.NoError(t, (&dev{sum: summary{Sent: 5, Delivered: 5}}).verdict())
+	for _, d := range []dev{{sum: summary{Lost: 1}}, {sum: summary{Reordered: 1}}, {sum: summary{Duplicated: 1}}, {foreign: 1}} {
+		require.ErrorIs(t, d.verdict(), errNotDelivered)
+	}
+}
+
+func TestStormLineAndExitCode(t *testing.T) {
+	var out bytes.Buffer
+	e := &env{stdout: &out}
+	require.NoError(t, (&stormCmd{JSON: true}).report(e, sim.StormResult{Seeds: 3, First: 1}))
+	require.Equal(t, 1, strings.Count(out.String(), "\n"), "nothing but the last line")
+	broken := sim.StormResult{Seeds: 3, First: 1, Violations: 1, TraceHash: "00",
+		Failures: []sim.StormFailure{{Seed: 2, Replay: "replay it", Violations: []sim.Violation{{Rule: "one-owner"}}}}}
+	out.Reset()
+	require.ErrorIs(t, (&stormCmd{}).report(e, broken), errViolations)
+	require.Contains(t, out.String(), "replay it")
+	require.Contains(t, out.String(), "one-owner")
+	var m map[string]any
+	require.NoError(t, door.ParseLine(out.Bytes(), "storm", &m))
+	for _, name := range []string{"seeds", "steps", "cluster_hours", "violations", "trace_hash", "wall_seconds"} {
+		require.Contains(t, m, name)
+	}
+}

@@ -1,0 +1,167 @@
+// Tests with real processes: a local cluster for a few seconds, Ctrl-C, and one node with its signals.
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/cmd/internal/door"
+)
+
+// spawn starts the program as a process of its own; its stderr comes line by line.
+func spawn(t *testing.T, args ...string) (cmd *exec.Cmd, stdout *bytes.Buffer, stderr *bufio.Scanner) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd = exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), "KITH_NODE=1")
+	stdout = &bytes.Buffer{}
+	cmd.Stdout = stdout
+	pipe, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	watchdog := time.AfterFunc(60*time.Second, func() { _ = cmd.Process.Kill() })
+	t.Cleanup(func() { watchdog.Stop(); _ = cmd.Process.Kill() })
+	return cmd, stdout, bufio.NewScanner(pipe)
+}
+
+// until reads lines until one contains want, and returns all of them.
+func until(t *testing.T, s *bufio.Scanner, want string) string {
+	t.Helper()
+	var all strings.Builder
+	for s.Scan() {
+		all.WriteString(s.Text() + "\n")
+		if strings.Contains(s.Text(), want) {
+			return all.String()
+		}
+	}
+	t.Fatalf("no line with %q in:\n%s", want, all.String())
+	return ""
+}
+
+// rest reads to the end.
+func rest(s *bufio.Scanner) string {
+	var all strings.Builder
+	for s.Scan() {
+		all.WriteString(s.Text() + "\n")
+	}
+	return all.String()
+}
+
+func requireClean(t *testing.T, stdout []byte, nodes int) summary {
+	t.Helper()
+	var s summary
+	require.NoError(t, door.ParseLine(stdout, "summary", &s))
+	require.Equal(t, nodes, s.Nodes)
+	require.Equal(t, nodes, s.Up)
+	require.Positive(t, s.Sent)
+	require.Equal(t, s.Sent, s.Delivered)
+	require.Zero(t, s.Lost+s.Reordered+s.Duplicated+s.AskErrors)
+	require.Positive(t, s.AskP50)
+	require.GreaterOrEqual(t, s.AskP99, s.AskP50)
+	require.Len(t, s.ShardsPerNode, nodes)
+	return s
+}
+
+// The first thing that a newcomer runs: three processes, 1,000 entities, nothing lost, nothing reordered.
+func TestDevRunsAClusterOfRealProcesses(t *testing.T) {
+	cmd, stdout, stderr := spawn(t, "dev", "--duration=2s", "--progress", "--rate=5000")
+	log := rest(stderr)
+	require.NoError(t, cmd.Wait(), log)
+	s := requireClean(t, stdout.Bytes(), 3)
+	hosted := 0
+	for _, n := range s.ShardsPerNode {
+		require.Positive(t, n, "every node hosts some")
+		hosted += n
+	}
+	require.Equal(t, int(s.Shards), hosted)
+	require.Contains(t, log, "members up 3/3")
+	require.Contains(t, log, "shards n1:")
+}
+
+// Without a duration Ctrl-C ends it: senders stop, all is counted, the nodes leave, and the exit code is 0.
+func TestDevEndsOnInterrupt(t *testing.T) {
+	cmd, stdout, stderr := spawn(t, "dev", "--nodes=2", "--progress", "--entities=100", "--shards=10", "--rate=2000")
+	until(t, stderr, "members up 2/2")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	log := rest(stderr)
+	require.NoError(t, cmd.Wait(), log)
+	requireClean(t, stdout.Bytes(), 2)
+	require.Contains(t, log, "n1  left after")
+}
+
+// A node process that dies makes dev fail, and none of the others outlives it.
+func TestDevFailsWithItsChild(t *testing.T) {
+	cmd, stdout, stderr := spawn(t, "dev", "--nodes=2", "--progress", "--shards=10", "--rate=100")
+	var pids []int
+	log := until(t, stderr, "members up 2/2")
+	for _, line := range strings.Split(log, "\n") {
+		if f := strings.Fields(line); len(f) > 2 && f[1] == "process" {
+			pids = append(pids, atoi(t, f[2]))
+		}
+	}
+	require.Len(t, pids, 2)
+	require.NoError(t, syscall.Kill(pids[1], syscall.SIGKILL))
+	log = rest(stderr)
+	require.Error(t, cmd.Wait())
+	require.Equal(t, exitFailed, cmd.ProcessState.ExitCode())
+	require.Contains(t, log, "n2")
+	require.Empty(t, stdout.String())
+	require.Eventually(t, func() bool { return syscall.Kill(pids[0], 0) != nil }, 10*time.Second, 10*time.Millisecond)
+}
+
+// A parent that dies without a word takes its node processes with it.
+func TestChildrenDieWithTheirParent(t *testing.T) {
+	cmd, _, stderr := spawn(t, "dev", "--nodes=1", "--progress", "--senders=0")
+	log := until(t, stderr, "process")
+	pid := atoi(t, strings.Fields(log)[2])
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, 10*time.Second, 10*time.Millisecond)
+}
+
+// One node: starts, becomes a cluster of one, leaves on SIGTERM with exit code 0 and typed log lines.
+func TestRunLeavesOnSignal(t *testing.T) {
+	cmd, stdout, stderr := spawn(t, "run", "--listen=127.0.0.1:0", "--log-format=json", "--demo")
+	until(t, stderr, `"event":"node-started"`)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	log := rest(stderr)
+	require.NoError(t, cmd.Wait(), log)
+	require.Contains(t, log, `"event":"node-left"`)
+	require.Empty(t, stdout.String())
+}
+
+// A node whose port is taken says so and exits with 1.
+func TestRunOnATakenPort(t *testing.T) {
+	first, _, stderr := spawn(t, "run", "--listen=127.0.0.1:0", "--log-format=json")
+	line := until(t, stderr, `"event":"node-started"`)
+	at := strings.Index(line, "127.0.0.1:")
+	require.Positive(t, at)
+	addr := line[at:]
+	addr = addr[:strings.IndexAny(addr, `#"`)]
+	second, _, errs := spawn(t, "run", "--listen="+addr)
+	log := rest(errs)
+	require.Error(t, second.Wait())
+	require.Equal(t, exitFailed, second.ProcessState.ExitCode())
+	require.Contains(t, log, addr)
+	require.NoError(t, first.Process.Signal(syscall.SIGINT))
+	rest(stderr)
+	require.NoError(t, first.Wait())
+}
+
+func atoi(t *testing.T, s string) int {
+	t.Helper()
+	n, err := strconv.Atoi(s)
+	require.NoError(t, err)
+	return n
+}
