@@ -55,7 +55,6 @@ type Slot struct {
 	park  *Parking
 	queue *ringbuf.Queue // nil while nothing is parked
 	gen   uint64
-	last  time.Duration // newest deadline in the queue: deadlines never fall along it
 	state State
 	local bool // where Draining leads
 	home  peer.ID
@@ -127,9 +126,7 @@ func (s *Slot) Park(now time.Duration, e *wire.Envelope, id string) error {
 	}
 	rec, err := s.queue.Reserve(deadlineSize + size)
 	invariant.Check(err == nil, "flow: parking queue is full within its bound")
-	// Senders read their clocks before they take the slot's lock, so now may step back a little here.
-	s.last = max(s.last, now+s.park.wait)
-	binary.LittleEndian.PutUint64(rec, uint64(s.last))
+	binary.LittleEndian.PutUint64(rec, uint64(now+s.park.wait))
 	wire.PutEnvelope(rec[deadlineSize:], e, id)
 	s.stats.Parked++
 	return nil
@@ -210,7 +207,8 @@ func (s *Slot) Reset() bool {
 	return true
 }
 
-// Next returns when the oldest waiting message will have waited too long.
+// Next returns when the oldest waiting message will have waited too long. (A sender that read its clock long before it
+// got the slot's lock may leave a message with an earlier deadline behind it, which is failed with it.)
 func (s *Slot) Next() (deadline time.Duration, ok bool) {
 	if s.queue == nil {
 		return 0, false
@@ -253,7 +251,7 @@ func (s *Slot) pop() {
 	s.park.give(len(s.queue.Peek()) + ringbuf.RecordOverhead)
 	s.queue.Pop()
 	if s.queue.Len() == 0 {
-		s.queue, s.last = nil, 0
+		s.queue = nil
 	}
 }
 

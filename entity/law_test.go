@@ -1,0 +1,388 @@
+// Laws of the host, at random: one call at a time, order per entity, nothing accepted is lost unless it was abandoned.
+
+package entity
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/kith-io/kith/route"
+)
+
+// hostModel knows what was accepted and compares it with what the handlers see.
+type hostModel struct {
+	*rig
+	accepted map[string][]int // numbers accepted and not handled yet, by entity, in order
+	alive    map[string]bool  // instances made and not ended
+	next     int
+	handled  int
+	total    int
+	asks     int
+	answers  map[uint64]int
+	runs     []*modelRun
+	inCall   int
+	timers   int // messages from timers
+}
+
+type modelRun struct {
+	e    *Entity
+	more bool
+}
+
+func newHostModel(t *rapid.T, mode Mode) *hostModel {
+	m := &hostModel{accepted: map[string][]int{}, alive: map[string]bool{}, answers: map[uint64]int{}}
+	m.rig = newRig(t, mode, func(typ *Type) {
+		typ.MailboxBytes = MinMailboxBytes
+		typ.IdleAfter = time.Duration(rapid.IntRange(0, 5).Draw(t, "idle")) * time.Second
+		typ.Restart = Restart(rapid.IntRange(0, 1).Draw(t, "restart"))
+	})
+	m.pool.Limit = rapid.IntRange(0, 20_000).Draw(t, "budget")
+	m.f.make = func(id string) Handler {
+		require.False(t, m.alive[id], "at most one live instance of an entity")
+		if rapid.IntRange(0, 19).Draw(t, "new fails") == 0 {
+			// The message that wanted it is accounted for by whoever called New: it is the oldest accepted one.
+			m.took(id, -1)
+			panic("new")
+		}
+		m.alive[id] = true
+		return &modelHandler{m, t, id}
+	}
+	return m
+}
+
+// took accounts for the oldest message accepted for id; number is the one that the handler sees, -1 if it sees none.
+func (m *hostModel) took(id string, number int) {
+	waiting := m.accepted[id]
+	require.NotEmpty(m.t, waiting, "a message was invented")
+	if number >= 0 {
+		require.Equal(m.t, waiting[0], number, "order per entity, nothing lost, nothing twice")
+	}
+	m.accepted[id] = waiting[1:]
+	m.handled++
+}
+
+func (m *hostModel) Reply(corr uint64, _ route.Reason, _ []byte) error {
+	m.answers[corr]++
+	return nil
+}
+
+type modelHandler struct {
+	m  *hostModel
+	t  *rapid.T
+	id string
+}
+
+func (h *modelHandler) Receive(c *Context, payload []byte) error {
+	m := h.m
+	require.Zero(h.t, m.inCall, "one call at a time")
+	m.inCall++
+	defer func() { m.inCall-- }()
+	require.True(h.t, m.alive[h.id], "a call after the end")
+	text, _, _ := strings.Cut(string(payload), " ")
+	if text == "timer" {
+		m.timers++
+		return nil
+	}
+	number, err := strconv.Atoi(text)
+	require.NoError(h.t, err)
+	m.took(h.id, number)
+	if rapid.Bool().Draw(h.t, "after") {
+		_ = c.After(time.Duration(rapid.IntRange(0, 3).Draw(h.t, "s"))*time.Second, []byte("timer"))
+	}
+	switch rapid.IntRange(0, 9).Draw(h.t, "does") {
+	case 0:
+		c.Passivate()
+	case 1:
+		if m.Type().Restart == RestartFresh {
+			m.alive[h.id] = false
+		}
+		panic("handler")
+	case 2:
+		return errTest
+	case 3, 4:
+		if c.Asked() {
+			return c.Reply(nil)
+		}
+	}
+	return nil
+}
+
+func (h *modelHandler) Stop(*Context) {
+	require.Zero(h.t, h.m.inCall, "one call at a time")
+	require.True(h.t, h.m.alive[h.id], "stopped twice")
+	h.m.alive[h.id] = false
+}
+
+func (m *hostModel) deliverOne(t *rapid.T) {
+	id := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "id")
+	parked := rapid.IntRange(0, 9).Draw(t, "parked") == 0
+	payload := strconv.Itoa(m.next) + " " + strings.Repeat("x", rapid.IntRange(0, 400).Draw(t, "size"))
+	msg := Message{ID: []byte(id), Payload: []byte(payload), Parked: parked}
+	ask := rapid.Bool().Draw(t, "ask")
+	if ask {
+		msg.From, msg.Corr = m, uint64(m.next)
+	}
+	// A Worker handles it inside Deliver, so it counts as accepted before; a refusal takes that back.
+	m.accepted[id] = append(m.accepted[id], m.next)
+	refusable := m.Stopping() || m.Type().Mode == Blocking && !parked
+	reason := m.Deliver(m.f.now, &msg)
+	if reason != route.OK {
+		require.True(t, refusable, "refused: %v", reason)
+		m.accepted[id] = m.accepted[id][:len(m.accepted[id])-1]
+		require.Zero(t, m.answers[uint64(m.next)], "the caller answers what is refused")
+	} else {
+		m.total++
+		if ask {
+			m.asks++
+		}
+	}
+	m.next++
+}
+
+// collect takes over entities that are ready.
+func (m *hostModel) collect() {
+	for e := m.Ready(); e != nil; e = m.Ready() {
+		m.runs = append(m.runs, &modelRun{e: e})
+	}
+}
+
+// stepRun takes one step of one run: begin, one call, or end. It reports whether there was one.
+func (m *hostModel) stepRun(i int, early bool) {
+	r := m.runs[i]
+	switch {
+	case r.e.act == nil || r.e.act.phase != begun:
+		if !r.e.Begin(m.f.now) {
+			m.runs = slices.Delete(m.runs, i, i+1)
+			return
+		}
+		r.more = true
+	case r.more && !early:
+		r.more = r.e.Work()
+	default:
+		if !r.e.End(m.f.now) {
+			m.runs = slices.Delete(m.runs, i, i+1)
+		}
+	}
+}
+
+// finish runs everything until nothing moves.
+func (m *hostModel) finish(t *rapid.T) {
+	for range 10_000 {
+		m.collect()
+		if len(m.runs) == 0 {
+			at, ok := m.Next()
+			if !ok || !m.Stopping() && at > m.f.now {
+				return
+			}
+			m.Tick(m.f.now)
+			continue
+		}
+		m.stepRun(0, false)
+	}
+	require.FailNow(t, "never finishes")
+}
+
+func (m *hostModel) check(t *rapid.T) {
+	waiting := 0
+	for _, w := range m.accepted {
+		waiting += len(w)
+	}
+	st := m.Stats()
+	require.Equal(t, m.total, m.handled+waiting)
+	require.GreaterOrEqual(t, m.pool.Used(), st.QueuedBytes)
+	if m.pool.Used() > m.pool.Limit {
+		require.Equal(t, Blocking, m.Type().Mode, "only parked messages and timers that fired exceed the budget")
+	}
+}
+
+func TestHostLaws(t *testing.T) {
+	for _, mode := range []Mode{Blocking, Worker} {
+		t.Run(mode.String(), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				m := newHostModel(t, mode)
+				t.Repeat(map[string]func(*rapid.T){
+					"":        func(t *rapid.T) { m.collect(); m.check(t) },
+					"deliver": m.deliverOne,
+					"deliver more": func(t *rapid.T) {
+						for range 8 {
+							m.deliverOne(t)
+						}
+					},
+					"run": func(t *rapid.T) {
+						for range 6 {
+							if len(m.runs) > 0 {
+								early := rapid.IntRange(0, 7).Draw(t, "early") == 0
+								m.stepRun(rapid.IntRange(0, len(m.runs)-1).Draw(t, "which"), early)
+								m.collect()
+							}
+						}
+					},
+					"time": func(t *rapid.T) {
+						m.f.now += time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms")) * time.Millisecond
+						m.Tick(m.f.now)
+					},
+					"stop": func(t *rapid.T) {
+						if rapid.IntRange(0, 19).Draw(t, "rarely") == 0 {
+							m.Stop(m.f.now)
+						}
+					},
+				})
+				m.end(t, rapid.Bool().Draw(t, "abandon"))
+			})
+		})
+	}
+}
+
+// end stops or abandons the shard and settles all accounts.
+func (m *hostModel) end(t *rapid.T, abandon bool) {
+	if abandon {
+		m.Abandon()
+	} else {
+		m.Stop(m.f.now)
+	}
+	for i := len(m.runs) - 1; abandon && i >= 0; i-- {
+		if r := m.runs[i]; r.e.act != nil && r.e.act.phase == begun {
+			r.more = false // the rider ends runs as soon as their call returns
+		}
+	}
+	m.finish(t)
+	st := m.Stats()
+	require.True(t, m.Stopped())
+	require.Zero(t, st.Live)
+	require.Zero(t, st.QueuedBytes)
+	require.Zero(t, m.pool.Used())
+	require.Equal(t, uint64(m.total-m.handled), st.Abandoned, "what was not handled was abandoned, and counted")
+	if !abandon {
+		require.Zero(t, st.Abandoned)
+		for id, alive := range m.alive {
+			require.False(t, alive, "Stop was not called for %s", id)
+		}
+	}
+	require.Len(t, m.answers, m.asks, "every accepted ask is answered")
+	for corr, n := range m.answers {
+		require.Equal(t, 1, n, "ask %d", corr)
+	}
+	require.Equal(t, uint64(m.handled+m.timers), st.Delivered, "handlers saw what was counted")
+}
+
+// TestBlockingShardUnderThreads rides a shard as the driver does, with a lock and goroutines, so that the race detector
+// sees every access that Work makes without the lock.
+func TestBlockingShardUnderThreads(t *testing.T) {
+	const senders, entities, messages = 4, 5, 400
+	var mu sync.Mutex
+	var runs sync.WaitGroup
+	r := newRig(t, Blocking)
+	r.Shard = NewShard(r.Type(), 7, testFence, r.f, &lockedPool{Pool: r.pool})
+	var making sync.Mutex // New is called without the shard's lock
+	var handlers []*countingHandler
+	r.f.make = func(string) Handler {
+		making.Lock()
+		defer making.Unlock()
+		handlers = append(handlers, &countingHandler{})
+		return handlers[len(handlers)-1]
+	}
+	var run func()
+	run = func() { // under mu
+		for e := r.Ready(); e != nil; e = r.Ready() {
+			runs.Add(1)
+			go func() {
+				defer runs.Done()
+				mu.Lock()
+				ok := e.Begin(0)
+				mu.Unlock()
+				for ok {
+					for e.Work() {
+					}
+					mu.Lock()
+					ok = e.End(0) && e.Begin(0)
+					run()
+					mu.Unlock()
+				}
+			}()
+		}
+	}
+	var sending sync.WaitGroup
+	for s := range senders {
+		sending.Add(1)
+		go func() {
+			defer sending.Done()
+			for i := range messages {
+				mu.Lock()
+				m := Message{ID: fmt.Append(nil, (i+s)%entities), Payload: []byte("after"), Parked: true}
+				if i%10 == 0 {
+					r.Tick(time.Duration(i))
+				}
+				require.Equal(t, route.OK, r.Deliver(time.Duration(i), &m))
+				run()
+				mu.Unlock()
+			}
+		}()
+	}
+	sending.Wait()
+	runs.Wait()
+	mu.Lock()
+	r.Stop(time.Hour)
+	run()
+	mu.Unlock()
+	runs.Wait()
+	require.True(t, r.Stopped())
+	sum, timers := 0, 0
+	for _, h := range handlers {
+		require.True(t, h.stopped)
+		sum, timers = sum+h.n, timers+h.timers
+	}
+	require.Len(t, handlers, entities)
+	require.Equal(t, senders*messages, sum-timers)
+	require.Equal(t, uint64(sum), r.Stats().Delivered)
+	require.Zero(t, r.pool.Used())
+}
+
+// countingHandler writes plain fields: two calls at once would be a race.
+type countingHandler struct {
+	n, timers int
+	stopped   bool
+}
+
+func (h *countingHandler) Receive(c *Context, payload []byte) error {
+	h.n++
+	if string(payload) == "timer" {
+		h.timers++
+	} else if h.n%7 == 0 {
+		_ = c.After(time.Duration(h.n), []byte("timer"))
+	}
+	return nil
+}
+
+func (h *countingHandler) Stop(*Context) { h.stopped = true }
+
+// lockedPool is a budget as a rider with threads brings it.
+type lockedPool struct {
+	mu sync.Mutex
+	*Pool
+}
+
+func (p *lockedPool) Take(n int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.Pool.Take(n)
+}
+
+func (p *lockedPool) Force(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Pool.Force(n)
+}
+
+func (p *lockedPool) Give(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Pool.Give(n)
+}
