@@ -202,6 +202,38 @@ func TestQueueLong(t *testing.T) {
 	}
 }
 
+// TestQueueMeetsItsHead wraps two records of every size in front of the oldest one: they fit exactly, or the ring grows;
+// they never run into it.
+func TestQueueMeetsItsHead(t *testing.T) {
+	fill := func(n int, b byte) []byte { return bytes.Repeat([]byte{b}, n) }
+	grown := 0
+	for third := range 70 {
+		for fourth := range 70 {
+			q := NewQueue(1000)
+			records := [][]byte{fill(60, 1), fill(queueFirst-60-2*RecordOverhead, 2), fill(third, 3), fill(fourth, 4)}
+			require.NoError(t, q.Push(records[0]))
+			require.NoError(t, q.Push(records[1]))
+			require.Equal(t, queueFirst, q.Held(), "both fill the first ring to its last byte")
+			q.Pop()
+			for _, rec := range records[2:] {
+				require.NoError(t, q.Push(rec))
+			}
+			if q.Held() > queueFirst {
+				grown++
+			} else {
+				require.LessOrEqual(t, third+fourth+2*RecordOverhead, 60+RecordOverhead)
+			}
+			for i, rec := range records[1:] {
+				if !bytes.Equal(rec, q.Peek()) {
+					t.Fatalf("sizes %d and %d: record %d is %v", third, fourth, i+1, q.Peek())
+				}
+				q.Pop()
+			}
+		}
+	}
+	require.Equal(t, 70*70-57*58/2, grown, "it grows only when the two do not fit")
+}
+
 // TestQueueViewOutlivesGrowth holds that a peeked record stays as it is while others are pushed.
 func TestQueueViewOutlivesGrowth(t *testing.T) {
 	q := NewQueue(1 << 20)
