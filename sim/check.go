@@ -1,0 +1,309 @@
+// The checkers: they see all nodes at every step, know what was done to the cluster, and never correct anything.
+
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// maxViolations bounds how many findings of one run are kept.
+const maxViolations = 20
+
+// Violation is one broken promise: when, on which node (from 1; zero for the whole cluster), which rule, in words.
+type Violation struct {
+	At   time.Duration
+	Node int
+	Rule string
+	Text string
+}
+
+// String prints the violation as one line.
+func (v Violation) String() string {
+	return fmt.Sprintf("%.6fs n%d %s: %s", v.At.Seconds(), v.Node, v.Rule, v.Text)
+}
+
+// upKey is an up-number of one cluster: no two members may ever have it.
+type upKey struct {
+	cluster uint64
+	number  uint32
+}
+
+// changeKey is a step of a member's life that only a leader takes.
+type changeKey struct {
+	id peer.ID
+	to membership.Status
+}
+
+// checker holds the history that the rules speak of. Its maps are only looked up, never walked.
+type checker struct {
+	w          *world
+	violations []Violation
+	total      int
+
+	ups       map[upKey]peer.ID
+	upOf      map[peer.ID]uint32
+	agreed    map[uint64]string            // what converged nodes with one hash agree on
+	changed   map[changeKey]bool           // leader's steps seen so far
+	gone      map[peer.ID]time.Duration    // first time that any view showed it Down or without it
+	excused   map[peer.ID]bool             // an operator or a restart downed it, or it leaves
+	owners    map[shardKey]*ownership      // by shard, the latest owner
+	leads     map[route32]*coordinatorSeat // by type, who is ready to allocate
+	heard     map[reportKey]time.Duration
+	farewells map[peer.ID]bool
+	store     map[storeKey]storeRow
+	views     map[peer.ID]map[peer.ID]bool // by process, whom it has seen removed
+	book      ledger
+	NotTold   int // owners that lived on beside a new one because nobody had told them that they are down
+	Fenced    int // writes of late owners that the store refused
+	Late      int // deliveries at owners that did not know yet that they are down
+	Nonsense  int // frames that a machine called nonsense
+}
+
+func newChecker(w *world) *checker {
+	return &checker{
+		w: w, ups: map[upKey]peer.ID{}, upOf: map[peer.ID]uint32{}, agreed: map[uint64]string{},
+		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
+		owners: map[shardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{}, farewells: map[peer.ID]bool{},
+		store: map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{},
+	}
+}
+
+func (c *checker) violate(p *proc, rule, format string, args ...any) {
+	c.total++
+	node := 0
+	if p != nil {
+		node = p.idx + 1
+	}
+	v := Violation{At: c.w.now, Node: node, Rule: rule, Text: fmt.Sprintf(format, args...)}
+	c.w.trace.note(c.w.now, max(node-1, 0), opNote, "VIOLATION "+rule+": "+v.Text)
+	if len(c.violations) < maxViolations {
+		c.violations = append(c.violations, v)
+	}
+}
+
+// refused is a machine's error from a verb. Commands may fail for good reasons; frames of honest peers may not.
+func (c *checker) refused(p *proc, err error) {
+	c.Nonsense++
+	c.w.trace.note(c.w.now, p.idx, opNote, "refused: "+err.Error())
+}
+
+// view checks a newly published snapshot against everything known.
+func (c *checker) view(p *proc, v *membership.View) {
+	if v.Self != p.id {
+		c.violate(p, "view-self", "view of %s published by %s", c.w.name(v.Self), c.w.name(p.id))
+	}
+	removed := c.views[p.id]
+	if removed == nil {
+		removed = map[peer.ID]bool{}
+		c.views[p.id] = removed
+	}
+	for i := range v.Members {
+		m := &v.Members[i]
+		if i > 0 && !v.Members[i-1].ID.Less(m.ID) {
+			c.violate(p, "view-order", "members are not sorted and unique at %s", c.w.name(m.ID))
+		}
+		if removed[m.ID] {
+			c.violate(p, "removed-returns", "%s is back after its removal, as %s", c.w.name(m.ID), m.Status)
+		}
+		c.number(p, v, m)
+		c.gossiped(p, m)
+	}
+	c.compare(p, v, removed)
+	if v.Converged && len(v.Unreachable) == 0 {
+		c.agree(p, v)
+	}
+	p.checked = v
+}
+
+// number: up-numbers are unique over the whole history and never change.
+func (c *checker) number(p *proc, v *membership.View, m *membership.Member) {
+	if m.UpNumber == 0 {
+		if m.Status == membership.Up {
+			c.violate(p, "up-number", "%s is up without a number", c.w.name(m.ID))
+		}
+		return
+	}
+	if old, ok := c.upOf[m.ID]; ok {
+		if old != m.UpNumber {
+			c.violate(p, "up-number", "%s had number %d and has %d now", c.w.name(m.ID), old, m.UpNumber)
+		}
+		return
+	}
+	key := upKey{v.ClusterID, m.UpNumber}
+	if other, ok := c.ups[key]; ok && other != m.ID {
+		c.violate(p, "up-number", "number %d of %s was given to %s", m.UpNumber, c.w.name(other), c.w.name(m.ID))
+	}
+	c.ups[key], c.upOf[m.ID] = m.ID, m.UpNumber
+}
+
+// gossiped notes who is Down somewhere, and that somebody had a reason to say so.
+func (c *checker) gossiped(p *proc, m *membership.Member) {
+	if m.Status != membership.Down {
+		return
+	}
+	if _, ok := c.gone[m.ID]; !ok {
+		c.gone[m.ID] = c.w.now
+	}
+	if !c.excused[m.ID] {
+		c.excused[m.ID] = true
+		c.violate(p, "downed-without-cause", "%s is down, nobody asked for it", c.w.name(m.ID))
+	}
+}
+
+// compare checks the step from the view before: statuses only move on, and a leader's step needs convergence.
+func (c *checker) compare(p *proc, v *membership.View, removed map[peer.ID]bool) {
+	if p.checked == nil {
+		for i := range v.Members {
+			c.led(p, v, v.Members[i].ID, v.Members[i].Status)
+		}
+		return
+	}
+	for i := range p.checked.Members {
+		old := &p.checked.Members[i]
+		m, ok := v.Member(old.ID)
+		if !ok && old.ID == p.id {
+			continue // the last view of a node whose membership is over
+		}
+		if !ok {
+			removed[old.ID] = true
+			if _, known := c.gone[old.ID]; !known {
+				c.gone[old.ID] = c.w.now
+			}
+			if !c.excused[old.ID] {
+				c.excused[old.ID] = true
+				c.violate(p, "removed-without-cause", "%s was removed, it was neither down nor leaving", c.w.name(old.ID))
+			}
+			c.led(p, v, old.ID, membership.Removed)
+			continue
+		}
+		if m.Status < old.Status {
+			c.violate(p, "status-back", "%s went from %s to %s", c.w.name(m.ID), old.Status, m.Status)
+		}
+		if m.Status == membership.Leaving {
+			c.excused[m.ID] = true
+		}
+	}
+	for i := range v.Members {
+		c.led(p, v, v.Members[i].ID, v.Members[i].Status)
+	}
+}
+
+// led: the first node that shows a step which only a leader takes took it, and took it under convergence: every Up or
+// Leaving member that it knew of had seen the state that the step starts from, and nobody stood accused.
+func (c *checker) led(p *proc, v *membership.View, id peer.ID, to membership.Status) {
+	if to != membership.Up && to != membership.Exiting && to != membership.Removed {
+		return
+	}
+	key := changeKey{id, to}
+	if c.changed[key] {
+		return
+	}
+	c.changed[key] = true
+	if p.checked == nil {
+		return
+	}
+	for i := range p.checked.Members {
+		m := &p.checked.Members[i]
+		now, still := v.Member(m.ID)
+		if m.ID == id || m.ID == p.id || !still || !voting(m.Status) || !voting(now.Status) {
+			continue
+		}
+		if accused(p.checked, m.ID) && accused(v, m.ID) {
+			c.violate(p, "convergence", "%s became %s though %s is unreachable", c.w.name(id), to, c.w.name(m.ID))
+		}
+		o := c.w.process(m.ID)
+		if o == nil || o.view == nil || c.views[o.id][id] {
+			continue
+		}
+		seen, ok := o.view.Member(id)
+		if !ok || seen.Status < before(to) {
+			c.violate(p, "convergence", "%s became %s though %s has not seen what it was before", c.w.name(id), to,
+				c.w.name(m.ID))
+		}
+	}
+}
+
+// before is the least status from which a leader's step to a status starts.
+func before(to membership.Status) membership.Status {
+	switch to {
+	case membership.Exiting:
+		return membership.Leaving
+	case membership.Removed:
+		return membership.Exiting
+	}
+	return membership.Joining
+}
+
+func voting(s membership.Status) bool { return s == membership.Up || s == membership.Leaving }
+
+// accused reports whether an observer that is a member and not Down holds id unreachable.
+func accused(v *membership.View, id peer.ID) bool {
+	for _, a := range v.Accusations {
+		if o, ok := v.Member(a.Observer); ok && a.Subject == id && o.Status != membership.Down {
+			return true
+		}
+	}
+	return false
+}
+
+// agree: converged nodes with one hash hold the same members and the same leader.
+func (c *checker) agree(p *proc, v *membership.View) {
+	what := c.w.viewText(v)
+	if old, ok := c.agreed[v.Hash]; !ok {
+		c.agreed[v.Hash] = what
+	} else if old != what {
+		c.violate(p, "agreement", "converged with hash %x on %q, another node on %q", v.Hash, what, old)
+	}
+}
+
+// event checks that events follow the views.
+func (c *checker) event(p *proc, e *membership.Event) {
+	switch e.Kind {
+	case membership.LeaderChanged, membership.RoleLeaderChanged:
+		return
+	case membership.MemberRemoved:
+		if _, ok := p.view.Member(e.Member.ID); ok {
+			c.violate(p, "events", "removed event of %s, which is in the view", c.w.name(e.Member.ID))
+		}
+		return
+	}
+	if _, ok := p.view.Member(e.Member.ID); !ok {
+		c.violate(p, "events", "%s of %s, which is not in the view", e.Kind, c.w.name(e.Member.ID))
+	}
+}
+
+// frame notes which reports a coordinator has.
+func (c *checker) frame(p *proc, from peer.ID, kind wire.Kind) {
+	switch kind {
+	case wire.KindRegister:
+		c.heard[reportKey{p.id, from}] = c.w.now
+	case wire.KindFarewell:
+		// It hosts nothing and never will again, and whoever has heard it may tell others.
+		c.farewells[from] = true
+	}
+}
+
+// viewText prints what nodes must agree on.
+func (w *world) viewText(v *membership.View) string {
+	s := "leader " + w.name(v.Leader)
+	for i := range v.Members {
+		m := &v.Members[i]
+		s += fmt.Sprintf(", %s %s %d", w.name(m.ID), m.Status, m.UpNumber)
+	}
+	return s
+}
+
+// process finds a process by its identity.
+func (w *world) process(id peer.ID) *proc {
+	for i := len(w.procs) - 1; i >= 0; i-- {
+		if w.procs[i].id == id {
+			return w.procs[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+// Ownership: at most one live owner of a shard, fences that grow, takeover times that were waited for, and a store
+// that remembers the highest fence.
+
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+)
+
+// route32 is a type's hash, shardKey one shard of it, reportKey a report from a node to a coordinator.
+type route32 = route.TypeID
+
+type shardKey struct {
+	typ   route.TypeID
+	shard route.ShardID
+}
+
+type reportKey struct{ coordinator, from peer.ID }
+
+type storeKey struct {
+	typ route.TypeID
+	id  string
+}
+
+type storeRow struct {
+	fence route.Fence
+	owner peer.ID
+}
+
+// ownership is the latest owner of a shard and the highest fence ever given out for it.
+type ownership struct {
+	p         *proc
+	fence     route.Fence
+	allocated route.Fence
+	confirmed bool    // it stopped every entity and said so
+	hosting   []*proc // who has it live, the dead and the stopped left out
+}
+
+type coordinatorSeat struct {
+	p       *proc
+	term    uint32
+	started map[peer.ID]time.Duration
+}
+
+func (c *checker) owner(key shardKey) *ownership {
+	o := c.owners[key]
+	if o == nil {
+		o = &ownership{}
+		c.owners[key] = o
+	}
+	return o
+}
+
+// hosts is a process that makes a shard live.
+func (c *checker) hosts(p *proc, key shardKey, f route.Fence) {
+	o := c.owner(key)
+	name := c.w.shardName(key.typ, key.shard)
+	if c.farewells[p.id] {
+		c.violate(p, "farewell", "%s starts here after this node said that it hosts nothing ever again", name)
+	}
+	if _, down := c.gone[p.id]; down {
+		// It was stopped, downed and let go on, and does not know yet: nothing but fences can hold it.
+		c.NotTold++
+		o.hosting = append(o.hosting, p)
+		return
+	}
+	for _, q := range o.hosting {
+		_, down := c.gone[q.id]
+		switch {
+		case q == p:
+			c.violate(p, "hosted-twice", "%s is started here again", name)
+		case !q.alive:
+		case down:
+			c.NotTold++
+		default:
+			c.violate(p, "two-owners", "%s starts here under %s while it lives at %s under %s", name, fenceName(f),
+				c.w.name(q.id), fenceName(o.fence))
+		}
+	}
+	if f.IsZero() || f.Compare(o.fence) <= 0 {
+		c.violate(p, "fence-order", "%s starts under %s after %s", name, fenceName(f), fenceName(o.fence))
+	}
+	if o.p != nil && o.p != p && !o.confirmed {
+		c.tookOver(p, o, name)
+	}
+	o.p, o.fence, o.confirmed = p, f, false
+	o.hosting = append(o.hosting, p)
+}
+
+// tookOver: a shard whose owner did not confirm its stop gets another owner only when the takeover time has passed.
+func (c *checker) tookOver(p *proc, o *ownership, name string) {
+	since, down := c.gone[o.p.id]
+	switch {
+	case !down:
+		c.violate(p, "takeover", "%s starts here though %s neither stopped it nor is down", name, c.w.name(o.p.id))
+	case c.w.now-since < c.w.takeover():
+		c.violate(p, "takeover", "%s starts here %v after %s was first seen down", name, c.w.now-since, c.w.name(o.p.id))
+	}
+}
+
+// stopped is a process in which a shard lives no more; confirmed when every entity was stopped in order.
+func (c *checker) stopped(p *proc, key shardKey, confirmed bool) {
+	o := c.owner(key)
+	for i, q := range o.hosting {
+		if q == p {
+			o.hosting = append(o.hosting[:i], o.hosting[i+1:]...)
+			break
+		}
+	}
+	if o.p == p && confirmed {
+		o.confirmed = true
+	}
+}
+
+// died takes a process out of the books of who hosts what.
+func (c *checker) died(p *proc) {
+	for _, r := range p.regions {
+		for i := range r.shards {
+			if r.shards[i] != nil {
+				c.stopped(p, shardKey{r.id, route.ShardID(i)}, false)
+			}
+		}
+		if seat := c.leads[r.id]; seat != nil && seat.p == p {
+			delete(c.leads, r.id)
+		}
+	}
+}
+
+// shard checks what a coordinator says it does.
+func (c *checker) shard(p *proc, e *shard.Event) {
+	switch e.Kind {
+	case shard.CoordinatorStarted:
+		p.collects[e.Type] = c.w.now
+	case shard.CoordinatorReady:
+		c.ready(p, e)
+	case shard.CoordinatorStopped:
+		if seat := c.leads[e.Type]; seat != nil && seat.p == p {
+			delete(c.leads, e.Type)
+		}
+	case shard.ShardAllocated:
+		c.allocated(p, e)
+	}
+}
+
+// ready: one coordinator that may allocate, and only with the report of every member that it knows of.
+func (c *checker) ready(p *proc, e *shard.Event) {
+	if _, down := c.gone[p.id]; down {
+		return
+	}
+	if seat := c.leads[e.Type]; seat != nil && seat.p != p && seat.p.alive {
+		if _, down := c.gone[seat.p.id]; !down {
+			c.violate(p, "two-coordinators", "ready for %s in term %d beside %s in term %d", c.w.typeName(e.Type),
+				e.Term, c.w.name(seat.p.id), seat.term)
+		}
+	}
+	c.leads[e.Type] = &coordinatorSeat{p: p, term: e.Term}
+	since, known := p.collects[e.Type]
+	if !known || p.view == nil {
+		return
+	}
+	role := c.w.roleOf(e.Type)
+	for i := range p.view.Members {
+		m := &p.view.Members[i]
+		if m.ID == p.id || !m.HasRole(role) {
+			continue
+		}
+		if _, down := c.gone[m.ID]; down || c.farewells[m.ID] {
+			continue
+		}
+		if at, ok := c.heard[reportKey{p.id, m.ID}]; !ok || at < since {
+			c.violate(p, "reports", "ready for %s in term %d without the report of %s", c.w.typeName(e.Type), e.Term,
+				c.w.name(m.ID))
+		}
+	}
+}
+
+// allocated: a shard that lives somewhere is not given out, and every fence is above the one before.
+func (c *checker) allocated(p *proc, e *shard.Event) {
+	if _, down := c.gone[p.id]; down {
+		return
+	}
+	o := c.owner(shardKey{e.Type, e.Shard})
+	name := c.w.shardName(e.Type, e.Shard)
+	for _, q := range o.hosting {
+		if q.id == e.Home && o.fence == e.Fence {
+			continue // the coordinator's own node has started it within the same step
+		}
+		if _, down := c.gone[q.id]; q.alive && !down {
+			c.violate(p, "allocation", "%s given to %s while it lives at %s", name, c.w.name(e.Home), c.w.name(q.id))
+		}
+	}
+	if e.Fence.Compare(o.allocated) <= 0 {
+		c.violate(p, "fence-order", "%s given out under %s after %s", name, fenceName(e.Fence), fenceName(o.allocated))
+	}
+	o.allocated = e.Fence
+}
+
+// write is an entity's conditional write to the ideal store, which remembers the highest fence it has seen.
+func (c *checker) write(p *proc, typ route.TypeID, id string, f route.Fence) bool {
+	key := storeKey{typ, id}
+	row := c.store[key]
+	switch f.Compare(row.fence) {
+	case -1:
+		c.Fenced++
+		if _, down := c.gone[p.id]; !down {
+			c.violate(p, "late-owner", "%s/%s writes under %s, the store has %s", c.w.typeName(typ), id, fenceName(f),
+				fenceName(row.fence))
+		}
+		return false
+	case 0:
+		if row.owner != p.id {
+			c.violate(p, "fence-shared", "%s/%s written under %s by %s and here", c.w.typeName(typ), id, fenceName(f),
+				c.w.name(row.owner))
+		}
+	}
+	c.store[key] = storeRow{f, p.id}
+	return true
+}
+
+// excuse notes that a process is or will be down for a good reason.
+func (c *checker) excuse(id peer.ID) { c.excused[id] = true }
+
+// atMostOne lists shards of a type that live at two nodes, those that know nothing of their end counted apart.
+func (c *checker) atMostOne(typ route.TypeID, shards uint32) (twice, notTold int) {
+	for s := range shards {
+		o := c.owners[shardKey{typ, route.ShardID(s)}]
+		if o == nil {
+			continue
+		}
+		live := 0
+		for _, q := range o.hosting {
+			if _, down := c.gone[q.id]; down {
+				notTold++
+			} else {
+				live++
+			}
+		}
+		if live > 1 {
+			twice++
+		}
+	}
+	return twice, notTold
+}
+
+// fenceName prints term and epoch: the birth is the same everywhere.
+func fenceName(f route.Fence) string { return fmt.Sprintf("%d.%d", f.Term(), f.Epoch()) }

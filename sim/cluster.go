@@ -1,0 +1,290 @@
+// Cluster: the test kit for people who test their own entities on a simulated cluster.
+
+package sim
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/node"
+	"github.com/kith-io/kith/route"
+)
+
+// TB is what Cluster needs of a test: *testing.T, *testing.B and *testing.F are one.
+type TB interface {
+	Helper()
+	Name() string
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Failed() bool
+	Cleanup(f func())
+}
+
+// patience is how much virtual time the waiting calls of Cluster give.
+const patience = 2 * time.Minute
+
+// Option changes the configuration of a Cluster.
+type Option func(*Config)
+
+// With returns an option that edits the configuration as a whole.
+func With(edit func(*Config)) Option { return edit }
+
+// Cluster is a simulated cluster: nodes with virtual clocks, a network that can be broken, the embedder's own entity
+// types, and checkers that watch the promises of the library at every step. Nodes are numbered from 0. It runs in the
+// test's goroutine, time stands still between calls, and nothing here is safe for concurrent use.
+//
+// A broken promise fails the test when it ends, whatever the test itself looks at. A failing test prints the seed, and
+// the file that holds the trace.
+type Cluster struct {
+	t      TB
+	w      *world
+	seed   uint64
+	events [][]membership.Event
+}
+
+// New returns a cluster of n nodes (1 to 64) that have started and are joining; AwaitUp waits until they have.
+func New(t TB, n int, seed uint64, options ...Option) *Cluster {
+	t.Helper()
+	if n < 1 || n > 64 {
+		t.Fatalf("sim: a cluster of %d nodes, must be 1 to 64", n)
+	}
+	cfg := Config{Text: true}
+	for _, o := range options {
+		o(&cfg)
+	}
+	c := &Cluster{t: t, w: newWorld(n, seed, cfg), seed: seed, events: make([][]membership.Event, n)}
+	c.w.onMember = func(p *proc, e membership.Event) { c.events[p.idx] = append(c.events[p.idx], e) }
+	t.Cleanup(c.close)
+	for i := range n {
+		c.w.start(i, c.w.seeds(c.seedOrder()))
+	}
+	return c
+}
+
+// seedOrder is the list of contact points that every node is given: the first three.
+func (c *Cluster) seedOrder() []int {
+	var order []int
+	for i := range min(3, len(c.w.hosts)) {
+		order = append(order, i)
+	}
+	return order
+}
+
+func (c *Cluster) close() {
+	c.t.Helper()
+	for _, v := range c.w.check.violations {
+		c.t.Errorf("sim: broken promise at %s", v)
+	}
+	if c.t.Failed() {
+		c.t.Logf("sim: seed %d; trace in %s", c.seed, c.writeTrace())
+	}
+	for _, p := range c.w.running() {
+		p.die(true)
+	}
+}
+
+func (c *Cluster) writeTrace() string {
+	name := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`/\: `, r) {
+			return '-'
+		}
+		return r
+	}, c.t.Name())
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("kith-sim-%s-%d.txt", name, c.seed))
+	if err := os.WriteFile(path, []byte(c.w.trace.String()), 0o600); err != nil {
+		return err.Error()
+	}
+	return path
+}
+
+// Register makes a type known on all nodes, also on those that are restarted later.
+func (c *Cluster) Register(t entity.Type) {
+	c.t.Helper()
+	t = t.WithDefaults()
+	if err := t.Validate(); err != nil {
+		c.t.Fatalf("sim: %v", err)
+	}
+	c.w.addType(&entityType{Type: t})
+}
+
+// Now returns the virtual time since the cluster was made.
+func (c *Cluster) Now() time.Duration { return c.w.now }
+
+// Advance lets d of virtual time pass.
+func (c *Cluster) Advance(d time.Duration) { c.w.advance(d) }
+
+// Until lets time pass until done reports true, at most d, and returns whether it did.
+func (c *Cluster) Until(d time.Duration, done func() bool) bool { return c.w.until(d, done) }
+
+// AwaitUp waits until all running nodes are Up, reachable, and agree on it. It fails the test after two minutes of
+// virtual time.
+func (c *Cluster) AwaitUp() {
+	c.t.Helper()
+	if !c.w.until(patience, c.w.converged) {
+		c.t.Fatalf("sim: not converged after %v: %s", patience, c.w.whyNotConverged())
+	}
+}
+
+// Partition cuts the network between groups of nodes; within a group all goes on. A node in no group keeps every
+// connection. Connections that bear a cut for Network.Break are broken.
+func (c *Cluster) Partition(groups ...[]int) {
+	c.w.trace.note(c.w.now, 0, opFault, fmt.Sprintf("partition %v", groups))
+	for g, left := range groups {
+		for _, right := range groups[g+1:] {
+			for _, a := range left {
+				for _, b := range right {
+					c.w.net.cuts[a][b], c.w.net.cuts[b][a] = true, true
+				}
+			}
+		}
+	}
+}
+
+// CutOneWay lets nothing from a reach b; the other way goes on.
+func (c *Cluster) CutOneWay(a, b int) {
+	c.w.trace.note(c.w.now, a, opFault, fmt.Sprintf("cut n%d->n%d", a+1, b+1))
+	c.w.net.cuts[a][b] = true
+}
+
+// Heal ends all cuts.
+func (c *Cluster) Heal() {
+	c.w.trace.note(c.w.now, 0, opFault, "heal")
+	c.w.net.heal()
+}
+
+// Pause stops the process of node n for d, as a stopped container: its clock goes on, it does nothing, and when it goes
+// on, everything that came meanwhile happens at once.
+func (c *Cluster) Pause(n int, d time.Duration) { c.proc(n).pause(d) }
+
+// Crash kills the process of node n; the host answers its peers with resets. What was in flight is lost.
+func (c *Cluster) Crash(n int) { c.proc(n).crash(true) }
+
+// PowerOff ends node n with its host: its peers hear nothing any more.
+func (c *Cluster) PowerOff(n int) { c.proc(n).crash(false) }
+
+// Restart starts a new process at the address of node n, after killing the old one if it still runs.
+func (c *Cluster) Restart(n int) {
+	p := c.proc(n)
+	p.crash(true)
+	c.w.check.excuse(p.id)
+	c.w.start(n, c.w.seeds(c.seedOrder()))
+}
+
+// Leave lets node n leave gracefully: its shards are stopped and given back, then it goes. Advance or Until lets it
+// happen; Running tells when it is over.
+func (c *Cluster) Leave(n int) {
+	c.w.trace.note(c.w.now, n, opFault, "leave")
+	c.w.leave(c.proc(n))
+}
+
+// Down lets node on mark node target as down, as an operator does. Nobody takes that back: only do it to a node that is
+// gone for good, or as a test of what fences are for.
+func (c *Cluster) Down(on, target int) error {
+	id := c.proc(target).id
+	c.w.check.excuse(id)
+	c.w.trace.note(c.w.now, on, opFault, fmt.Sprintf("down n%d", target+1))
+	return c.proc(on).command(membership.DownCommand{ID: id})
+}
+
+// Running reports whether the process of node n lives.
+func (c *Cluster) Running(n int) bool { return c.proc(n).alive }
+
+// Ended returns why the membership of node n's latest process ended, nil while it has not.
+func (c *Cluster) Ended(n int) *membership.Ended { return c.proc(n).ended }
+
+// View returns the newest membership snapshot of node n, nil before the first.
+func (c *Cluster) View(n int) *membership.View { return c.proc(n).view }
+
+// Events returns all membership events that node n has seen, over all its processes.
+func (c *Cluster) Events(n int) []membership.Event { return c.events[n] }
+
+// Tell sends a message from node on, as Region.Tell does: accepted, or a typed error. Time does not pass.
+func (c *Cluster) Tell(on int, typ, id string, payload []byte) error {
+	r := c.proc(on).region(route.TypeOf(typ))
+	if r == nil {
+		return fmt.Errorf("%w: %s", route.ErrNotRegistered, typ)
+	}
+	_, err := r.send(id, payload, 0)
+	return err
+}
+
+// Ask asks an entity from node on and lets time pass until the answer comes, at most two minutes.
+func (c *Cluster) Ask(on int, typ, id string, payload []byte) ([]byte, error) {
+	return c.AskWithin(patience, on, typ, id, payload)
+}
+
+// AskWithin is Ask with a time limit, after which it returns route.ErrTimeout.
+func (c *Cluster) AskWithin(d time.Duration, on int, typ, id string, payload []byte) (reply []byte, err error) {
+	over := false
+	sent := c.proc(on).ask(d, typ, id, payload, func(b []byte, e error) { reply, err, over = b, e, true })
+	if sent != nil {
+		return nil, sent
+	}
+	if !c.w.until(d+time.Second, func() bool { return over }) {
+		return nil, fmt.Errorf("%w: node %d does not run", route.ErrTimeout, on)
+	}
+	return reply, err
+}
+
+// Owner returns the node on which the entity lives, -1 when it lives nowhere. An owner that does not know yet that it
+// was marked down is not counted.
+func (c *Cluster) Owner(typ, id string) int {
+	t := c.w.typeOf(route.TypeOf(typ))
+	if t == nil {
+		c.t.Fatalf("sim: type %q is not registered", typ)
+	}
+	o := c.w.check.owners[shardKey{route.TypeOf(typ), route.ShardOf(id, t.Shards)}]
+	if o == nil || len(o.hosting) == 0 {
+		return -1
+	}
+	return o.hosting[len(o.hosting)-1].idx
+}
+
+// AtMostOne fails the test if an entity of the type lives on two nodes now. Owners that nobody has told yet that they
+// are down do not count here: their writes are what fences refuse.
+func (c *Cluster) AtMostOne(typ string) {
+	c.t.Helper()
+	t := c.w.typeOf(route.TypeOf(typ))
+	if t == nil {
+		c.t.Fatalf("sim: type %q is not registered", typ)
+	}
+	if twice, notTold := c.w.check.atMostOne(route.TypeOf(typ), t.Shards); twice > 0 {
+		c.t.Errorf("sim: %d shards of %q live on two nodes (%d more on nodes that do not know they are down)", twice, typ, notTold)
+	}
+}
+
+func (c *Cluster) proc(n int) *proc {
+	c.t.Helper()
+	if n < 0 || n >= len(c.w.hosts) {
+		c.t.Fatalf("sim: node %d of %d", n, len(c.w.hosts))
+	}
+	return c.w.hosts[n].proc
+}
+
+// command gives a command to a process and returns its error.
+func (p *proc) command(cmd any) (err error) {
+	p.step(func(now time.Duration) error { err = p.node.Do(now, cmd); return nil })
+	return err
+}
+
+// leaveTimeout is how long a node gives its shards before it leaves without their confirmation.
+const leaveTimeout = 30 * time.Second
+
+// leave starts a graceful leave, and forces it when it takes too long, as the driver does.
+func (w *world) leave(p *proc) {
+	if !p.alive || p.leaving {
+		return
+	}
+	p.leaving = true
+	w.check.excuse(p.id)
+	p.live(func() {
+		p.do(node.LeaveCommand{})
+		p.later(leaveTimeout, func() { p.do(node.LeaveCommand{Force: true}) })
+	})
+}

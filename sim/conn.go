@@ -1,0 +1,261 @@
+// Connections: per directed pair of processes one for control and one for data, dialled by the sender, each with a
+// generation; first in, first out while it lives; redialled when it broke.
+
+package sim
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+const (
+	firstRedial = 50 * time.Millisecond
+	lastRedial  = 2 * time.Second
+	// maxControlQueue bounds, in frames, what waits for a control connection and what waits for a stalled control loop.
+	maxControlQueue = 4096
+)
+
+type connState uint8
+
+const (
+	connIdle connState = iota
+	connDialing
+	connUp
+	connRefused // the host has another incarnation: this one will never answer again
+)
+
+// conn is one connection as its dialler has it. Only its dialler writes on it; what goes back are answers to
+// heartbeats.
+type conn struct {
+	w       *world
+	from    *proc
+	to      peer.ID // Inc zero: whoever answers at the address
+	link    *link   // on the data lane
+	peer    *proc   // who accepted
+	state   connState
+	gen     uint32
+	fore    *pipe
+	back    *pipe
+	waiting []packet // control mail that waits for the connection
+	redial  time.Duration
+}
+
+// mail hands one control frame to the network. The body is kept.
+func (p *proc) mail(to peer.ID, kind wire.Kind, body []byte) {
+	w := p.w
+	room := kind.Room()
+	machine := room == "membership" || room == "shard" || kind == wire.KindHeartbeat
+	if machine && w.net.Raw.on() {
+		w.raw(p, to, kind, body)
+		return
+	}
+	c := p.conns.get(to, func() *conn { return &conn{w: w, from: p, to: to} })
+	switch {
+	case c.state == connUp:
+		c.fore.send(kind, body)
+	case c.state == connRefused:
+		w.net.dropped++
+	case len(c.waiting) >= maxControlQueue:
+		w.net.dropped++
+	default:
+		c.waiting = append(c.waiting, packet{kind: kind, body: body})
+		c.dial()
+	}
+}
+
+// dial starts a connection attempt: the hello goes there, its answer comes back.
+func (c *conn) dial() {
+	if c.state != connIdle || !c.from.alive {
+		return
+	}
+	c.state = connDialing
+	w := c.w
+	idx, ok := w.indexOf(c.to.Addr)
+	if !ok {
+		// A packet to nowhere: silence. Tried again, for ever, as a real dialler would.
+		w.queue.push(w.now+lastRedial, c.again)
+		return
+	}
+	there := w.now + w.net.delay(c.from.idx, idx)
+	w.queue.push(there, func() { c.hello(idx) })
+}
+
+// again returns to idle after a failed attempt and dials when something waits.
+func (c *conn) again() {
+	if !c.from.alive || c.state != connDialing {
+		return
+	}
+	c.state = connIdle
+	if len(c.waiting) > 0 || c.link != nil && c.link.pending() {
+		c.dial()
+	}
+}
+
+func (c *conn) fail() {
+	if c.redial == 0 {
+		c.redial = firstRedial
+	} else {
+		c.redial = min(2*c.redial, lastRedial)
+	}
+	c.w.queue.push(c.w.now+c.redial, c.again)
+}
+
+// hello is the attempt's arrival at the other host.
+func (c *conn) hello(idx int) {
+	w := c.w
+	if !c.from.alive || c.state != connDialing {
+		return
+	}
+	dst := w.hosts[idx].proc
+	switch {
+	case w.net.cuts[c.from.idx][idx] || w.net.cuts[idx][c.from.idx]:
+		c.fail()
+		return
+	case dst == nil || !dst.alive || dst.paused() || dst == c.from:
+		c.fail()
+		return
+	case c.to.Inc != 0 && dst.id.Inc != c.to.Inc, !c.from.sameCluster(dst):
+		// The transport refuses a hello that means another incarnation or another cluster: what waits for it is void.
+		c.state = connRefused
+		w.net.dropped += uint64(len(c.waiting))
+		c.waiting = nil
+		if c.to.Inc == 0 {
+			c.state = connDialing
+			c.fail()
+		}
+		return
+	}
+	w.queue.push(w.now+w.net.delay(idx, c.from.idx), func() { c.up(dst) })
+}
+
+// up is the arrival of the hello's answer: what waited goes first.
+func (c *conn) up(dst *proc) {
+	if !c.from.alive || c.state != connDialing {
+		return
+	}
+	if c.from.paused() {
+		c.from.deferUntilResume(func() { c.up(dst) })
+		return
+	}
+	if !dst.alive {
+		c.fail()
+		return
+	}
+	c.state, c.peer, c.redial = connUp, dst, 0
+	c.gen++
+	c.fore, c.back = newPipe(c, c.from, dst), newPipe(c, dst, c.from)
+	dst.accepted = append(dst.accepted, c)
+	if c.link != nil {
+		c.link.connected()
+		return
+	}
+	c.from.repeatCredit(c)
+	waiting := c.waiting
+	c.waiting = nil
+	for _, k := range waiting {
+		c.fore.send(k.kind, k.body)
+	}
+}
+
+// broke ends the connection at both sides; what was in flight is gone.
+func (c *conn) broke(why string) {
+	if c.state != connUp {
+		return
+	}
+	w := c.w
+	w.net.broken++
+	if w.trace.text {
+		w.trace.line(w.now, c.from.idx, "connection to %s broke: %s", w.name(c.to), why)
+	}
+	c.close()
+	if c.from.alive && (len(c.waiting) > 0 || c.link != nil && c.link.pending()) {
+		c.dial()
+	}
+}
+
+// close drops both pipes. What was in flight on a data connection is written off in the books.
+func (c *conn) close() {
+	if c.state != connUp {
+		return
+	}
+	c.state = connIdle
+	for _, p := range [2]*pipe{c.fore, c.back} {
+		p.closed = true
+		for _, k := range p.flight[p.head:] {
+			c.w.net.dropped++
+			if c.link != nil {
+				c.w.lostInFlight(k.body)
+			}
+		}
+		p.flight = nil
+	}
+	if c.link != nil {
+		c.link.disconnected()
+	}
+}
+
+// arrived is a packet at the other end.
+func (c *conn) arrived(p *pipe, k packet) {
+	src, dst := p.src, p.dst
+	gen := c.gen
+	if dst.paused() {
+		// The kernel takes it; the process sees it when it goes on.
+		if c.link != nil {
+			c.w.placeAll(k.body, dst)
+		}
+		dst.deferUntilResume(func() {
+			if c.gen == gen && !p.closed {
+				c.read(p, src, dst, k)
+			} else if c.link != nil {
+				c.w.lostInFlight(k.body)
+			}
+		})
+		return
+	}
+	c.read(p, src, dst, k)
+}
+
+func (c *conn) read(p *pipe, src, dst *proc, k packet) {
+	switch {
+	case k.kind.Lane() == wire.LaneData:
+		dst.data(c, k.body)
+	case k.kind == wire.KindHeartbeat:
+		dst.probed(k.body, func(ack []byte) {
+			if !c.back.closed {
+				c.back.send(wire.KindHeartbeatAck, ack)
+			}
+		})
+		dst.control(src.id, k.kind, k.body)
+	case k.kind == wire.KindCredit:
+		dst.credit(src.id, k.body)
+	case k.kind == wire.KindRefused:
+		dst.refusedReport(k.body)
+	default:
+		dst.control(src.id, k.kind, k.body)
+	}
+}
+
+// connTable holds a process's connections of one lane, sorted by peer.
+type connTable struct{ list []*conn }
+
+func (t *connTable) get(to peer.ID, make func() *conn) *conn {
+	lo, hi := 0, len(t.list)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if t.list[mid].to.Compare(to) < 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(t.list) && t.list[lo].to == to {
+		return t.list[lo]
+	}
+	c := make()
+	t.list = append(t.list, nil)
+	copy(t.list[lo+1:], t.list[lo:])
+	t.list[lo] = c
+	return c
+}

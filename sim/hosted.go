@@ -1,0 +1,205 @@
+// Shards that live on a process: entity.Shard ridden bare, Blocking handlers as coroutines.
+
+package sim
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+// hosted is one shard that lives here.
+type hosted struct {
+	r       *region
+	shard   *entity.Shard
+	planned time.Duration // tick that is planned, negative for none
+	nth     uint64
+	over    bool // stopped or abandoned
+	silent  bool // abandoned: nobody waits for a confirmation
+}
+
+func (w *world) newBudget() *entity.Pool { return &entity.Pool{Limit: w.cfg.Data.MailboxBudget} }
+
+// host carries out one order: make a shard live here, or stop it.
+func (p *proc) host(o shard.HostOrder) {
+	r := p.region(o.Type)
+	if r == nil || int(o.Shard) >= len(r.shards) {
+		p.w.check.violate(p, "host", "order for %s, which is not registered here", p.w.shardName(o.Type, o.Shard))
+		return
+	}
+	key := shardKey{o.Type, o.Shard}
+	h := r.shards[o.Shard]
+	switch {
+	case !o.Stop && h == nil:
+		p.w.check.hosts(p, key, o.Fence)
+		r.shards[o.Shard] = &hosted{r: r, planned: -1,
+			shard: entity.NewShard(r.typ, o.Shard, o.Fence, rider{p}, p.mailbox)}
+	case !o.Stop:
+		p.w.check.hosts(p, key, o.Fence)
+	case h == nil && !o.Abandon:
+		// Stopped already, and the confirmation got lost: confirm again.
+		p.post(shard.StoppedCommand{Type: o.Type, Shard: o.Shard, Fence: o.Fence})
+	case h == nil:
+	case o.Abandon:
+		r.slots[o.Shard].Reset()
+		h.silent = true
+		h.step(func(time.Duration) { h.shard.Abandon() })
+	default:
+		if s := &r.slots[o.Shard]; s.IsLocal() {
+			s.Reset()
+		}
+		h.step(h.shard.Stop)
+	}
+}
+
+// step runs one verb of the shard and what follows from it.
+func (h *hosted) step(verb func(now time.Duration)) {
+	w := h.r.p.w
+	before := w.acting
+	w.acting = h.r.p
+	verb(h.r.p.clock())
+	w.acting = before
+	h.settle()
+}
+
+// settle starts coroutines for entities that became ready, plans the next tick, and confirms a stop that is over.
+func (h *hosted) settle() {
+	p := h.r.p
+	if !p.alive || h.over {
+		return
+	}
+	for e := h.shard.Ready(); e != nil; e = h.shard.Ready() {
+		p.spawn(h, e)
+	}
+	if h.shard.Stopped() {
+		h.over = true
+		n := h.shard.ID()
+		h.r.shards[n] = nil
+		p.w.check.stopped(p, shardKey{h.r.id, n}, !h.silent)
+		if !h.silent {
+			p.post(shard.StoppedCommand{Type: h.r.id, Shard: n, Fence: h.shard.Fence()})
+		}
+		return
+	}
+	at, ok := h.shard.Next()
+	if !ok || h.planned >= 0 && h.planned <= at {
+		return
+	}
+	h.planned = at
+	h.nth++
+	nth := h.nth
+	p.later(max(at-p.clock(), 0), func() {
+		if nth == h.nth && !h.over {
+			h.planned = -1
+			h.step(h.shard.Tick)
+		}
+	})
+}
+
+// accept takes one envelope for an entity of this node, or refuses it.
+func (p *proc) accept(from peer.ID, frame []byte, e *wire.Envelope) {
+	r := p.region(route.TypeID(e.Type))
+	if r == nil {
+		p.refuse(from, e, route.NotRegistered)
+		return
+	}
+	if int(e.Shard) >= len(r.shards) {
+		p.refuse(from, e, route.NotOwner)
+		return
+	}
+	h, s := r.shards[e.Shard], &r.slots[e.Shard]
+	f := s.Fence()
+	owns := h != nil && s.IsLocal() && f.Term() == e.Term && f.Epoch() == e.Epoch
+	if !owns {
+		why := route.NotOwner
+		if h != nil && h.shard.Stopping() {
+			why = route.ShardStopping
+		}
+		p.refuse(from, e, why)
+		return
+	}
+	m := entity.Message{ID: e.ID, Payload: e.Payload, Parked: e.Flags&wire.FlagParked != 0}
+	if e.Flags&wire.FlagAsk != 0 {
+		m.From, m.Corr = origin{p, from}, e.Corr
+	}
+	p.w.place(e.Payload, p)
+	why := route.OK
+	h.step(func(now time.Duration) { why = h.shard.Deliver(now, &m) })
+	if why != route.OK {
+		p.refuse(from, e, why)
+	}
+}
+
+// rider is what handlers reach of their process.
+type rider struct{ p *proc }
+
+// Tell implements entity.Rider.
+func (r rider) Tell(typ, id string, payload []byte) error {
+	reg := r.p.region(route.TypeOf(typ))
+	if reg == nil {
+		return route.ErrNotRegistered
+	}
+	_, err := reg.send(id, payload, 0)
+	return err
+}
+
+// Ask implements entity.Rider: the handler's coroutine is put aside until the answer comes.
+func (r rider) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+	return r.p.askInside(d, typ, id, payload)
+}
+
+// Report implements entity.Rider.
+func (r rider) Report(i entity.Incident) {
+	if r.p.alive && i.Kind == entity.Panicked {
+		r.p.w.trace.note(r.p.w.now, r.p.idx, opNote, "handler of "+i.Type+"/"+i.ID+" panicked")
+	}
+}
+
+// Now implements entity.Rider.
+func (r rider) Now() time.Duration { return r.p.clock() }
+
+// origin is where an ask came from, as its receiver answers it.
+type origin struct {
+	p  *proc // the receiver
+	to peer.ID
+}
+
+// Reply implements entity.Origin.
+func (o origin) Reply(corr uint64, why route.Reason, payload []byte) error {
+	p := o.p
+	if !p.alive {
+		return route.ErrStopped
+	}
+	if o.to == p.id {
+		b := append([]byte(nil), payload...)
+		p.later(0, func() { p.answered(corr, why, b) })
+		return nil
+	}
+	l := p.link(o.to)
+	room, err := l.flow.Reserve(wire.ReplySize + len(payload))
+	if err != nil {
+		return err
+	}
+	wire.PutReply(room, uint16(why), corr, payload)
+	l.wake()
+	return nil
+}
+
+// shut is the end of a process's data plane. What it accepted and did not deliver is over, and said to be.
+func (p *proc) shut(clean bool) {
+	for _, r := range p.regions {
+		for i := range r.slots {
+			r.slots[i].FailAll(func(frame []byte) { p.failed(frame, route.Stopped, "node stopped") })
+			if clean && r.slots[i].State() != flow.Unknown {
+				r.slots[i].Reset()
+			}
+		}
+	}
+	p.failAsks(func(*ask) bool { return true }, route.Stopped)
+	p.killTasks()
+}

@@ -1,0 +1,249 @@
+// Links: flow.Link over a simulated data connection; credit; the reading side with its meter.
+
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+const (
+	creditFlush = 20 * time.Millisecond // how long consumed bytes may go untold
+	reportFlush = 50 * time.Millisecond // how long refusals are gathered
+	// maxReports bounds the refusals that are gathered for one report.
+	maxReports = 1024
+)
+
+// link is the data link to one peer.
+type link struct {
+	conn  *conn
+	flow  *flow.Link
+	awake bool
+}
+
+// link returns the data link to a peer, made on first use.
+func (p *proc) link(to peer.ID) *link {
+	c := p.links.get(to, func() *conn {
+		c := &conn{w: p.w, from: p, to: to}
+		c.link = &link{conn: c, flow: flow.NewLink(p.w.cfg.Data.LinkBuffer, p.w.cfg.Data.Window)}
+		return c
+	})
+	return c.link
+}
+
+func (l *link) pending() bool { return l.flow.Pending() > 0 }
+
+// wake makes sure that what was appended is written, together with what else is appended at this moment.
+func (l *link) wake() {
+	if l.awake {
+		return
+	}
+	l.awake = true
+	l.conn.from.later(0, func() {
+		l.awake = false
+		l.pump()
+	})
+}
+
+// pump writes what credit allows.
+func (l *link) pump() {
+	c := l.conn
+	if c.state == connIdle && l.pending() {
+		c.dial()
+		return
+	}
+	if c.state != connUp {
+		return
+	}
+	for b := l.flow.Take(); b != nil; b = l.flow.Take() {
+		c.fore.send(wire.KindEnvelope, c.w.keep(b))
+	}
+	if l.flow.Outstanding() > int64(c.w.window()+wire.DefaultMaxFrame) {
+		c.w.check.violate(c.from, "credit", "%d bytes outstanding to %s", l.flow.Outstanding(), c.w.name(c.to))
+	}
+	l.flow.Trim()
+	if l.flow.Roomy() {
+		c.from.roomy()
+	}
+}
+
+func (l *link) connected() {
+	l.flow.Reconnected(l.conn.gen)
+	l.pump()
+}
+
+func (l *link) disconnected() { l.flow.Broken() }
+
+// credit is a peer's word on how much of a data connection it has consumed.
+func (p *proc) credit(from peer.ID, body []byte) {
+	k, err := wire.ParseCredit(body)
+	if err != nil {
+		p.w.check.violate(p, "credit", "credit of %s does not parse: %v", p.w.name(from), err)
+		return
+	}
+	l := p.link(from)
+	wake, err := l.flow.Granted(k.Generation, k.Consumed)
+	if err != nil {
+		p.w.check.violate(p, "credit", "credit of %s: %v", p.w.name(from), err)
+	}
+	if wake {
+		l.wake()
+	}
+}
+
+// inbound is the reading side of one peer's data connection.
+type inbound struct {
+	from     peer.ID
+	gen      uint32
+	meter    flow.Meter
+	flushing bool
+}
+
+func (p *proc) reader(c *conn) *inbound {
+	i := slices.IndexFunc(p.inbound, func(in *inbound) bool { return in.from == c.from.id })
+	if i < 0 {
+		p.inbound = append(p.inbound, &inbound{from: c.from.id})
+		i = len(p.inbound) - 1
+	}
+	in := p.inbound[i]
+	if in.gen != c.gen {
+		in.gen, in.meter = c.gen, flow.MakeMeter(p.w.cfg.Data.Window)
+	}
+	return in
+}
+
+// data takes a run of whole frames off a data connection.
+func (p *proc) data(c *conn, b []byte) {
+	in := p.reader(c)
+	for len(b) > 0 {
+		frame, n, err := wire.Split(b, wire.LaneData, wire.DefaultMaxFrame)
+		if err != nil || n == 0 {
+			p.w.check.violate(p, "frame", "data of %s does not split: %v", p.w.name(c.from.id), err)
+			return
+		}
+		b = b[n:]
+		p.frame(c.from.id, frame)
+		if total, due := in.meter.Consume(n); due {
+			p.grant(in, total)
+		}
+		if !p.alive {
+			return
+		}
+	}
+	if !in.flushing {
+		in.flushing = true
+		p.later(creditFlush, func() {
+			in.flushing = false
+			if total, due := in.meter.Flush(); due {
+				p.grant(in, total)
+			}
+		})
+	}
+}
+
+func (p *proc) grant(in *inbound, total uint64) {
+	body := wire.AppendCredit(nil, wire.Credit{Generation: in.gen, Consumed: total})
+	p.mail(in.from, wire.KindCredit, body)
+}
+
+// repeatCredit tells the totals again on a new control connection: what was told on the old one may be lost.
+func (p *proc) repeatCredit(c *conn) {
+	for _, in := range p.inbound {
+		if in.from == c.peer.id {
+			body := wire.AppendCredit(nil, wire.Credit{Generation: in.gen, Consumed: in.meter.Total()})
+			c.fore.send(wire.KindCredit, body)
+		}
+	}
+}
+
+// frame takes one frame of the data lane.
+func (p *proc) frame(from peer.ID, frame []byte) {
+	w := p.w
+	w.trace.begin(w.now, p.idx, opData)
+	w.trace.id(from)
+	w.trace.bytes(frame)
+	w.trace.end()
+	switch wire.ParseHeader(frame).Kind {
+	case wire.KindEnvelope:
+		var e wire.Envelope
+		if err := wire.ParseEnvelope(frame, &e); err != nil {
+			w.check.violate(p, "frame", "envelope of %s: %v", w.name(from), err)
+			return
+		}
+		if w.trace.text {
+			w.trace.line(w.now, p.idx, "< message from %s to %s/%s", w.name(from),
+				w.shardName(route.TypeID(e.Type), route.ShardID(e.Shard)), e.ID)
+		}
+		p.accept(from, frame, &e)
+	case wire.KindReply:
+		status, corr, payload, err := wire.ParseReply(frame)
+		if err != nil {
+			w.check.violate(p, "frame", "reply of %s: %v", w.name(from), err)
+			return
+		}
+		p.answered(corr, route.Reason(status), payload)
+	}
+}
+
+// refusal is one refused message, for the report to its sender.
+type refusal struct {
+	to          peer.ID
+	typ, shard  uint32
+	term, epoch uint32
+	reason      route.Reason
+}
+
+// refuse counts a message that is not delivered and lets its sender know.
+func (p *proc) refuse(from peer.ID, e *wire.Envelope, why route.Reason) {
+	p.dropped[why]++
+	p.w.fate(e.Payload, fateRefused, why.String())
+	if e.Flags&wire.FlagAsk != 0 {
+		_ = (origin{p, from}).Reply(e.Corr, why, nil)
+	}
+	r := refusal{from, e.Type, e.Shard, e.Term, e.Epoch, why}
+	if len(p.reports) >= maxReports || slices.Contains(p.reports, r) {
+		return
+	}
+	p.reports = append(p.reports, r)
+	if len(p.reports) == 1 {
+		p.later(reportFlush, p.report)
+	}
+}
+
+// report tells senders what was refused since the last report.
+func (p *proc) report() {
+	list := p.reports
+	p.reports = nil
+	for _, r := range list {
+		if r.to == p.id {
+			p.reported(r)
+			continue
+		}
+		b := wire.AppendU32(wire.AppendU32(nil, r.typ), r.shard)
+		b = wire.AppendU32(wire.AppendU32(b, r.term), r.epoch)
+		p.mail(r.to, wire.KindRefused, wire.AppendU16(b, uint16(r.reason)))
+	}
+}
+
+func (p *proc) refusedReport(body []byte) {
+	r := wire.NewReader(wire.KindRefused, body)
+	n := refusal{typ: r.U32(), shard: r.U32(), term: r.U32(), epoch: r.U32(), reason: route.Reason(r.U16())}
+	if err := r.Done(); err != nil {
+		p.w.check.violate(p, "frame", "refusal report: %v", err)
+		return
+	}
+	p.reported(n)
+}
+
+// reported: a receiver that does not own a shard under our route's fence means that the route is stale.
+func (p *proc) reported(n refusal) {
+	if n.reason == route.NotOwner || n.reason == route.ShardStopping {
+		p.do(shard.RefusedCommand{Type: route.TypeID(n.typ), Shard: route.ShardID(n.shard), Term: n.term, Epoch: n.epoch})
+	}
+}

@@ -1,0 +1,303 @@
+// The data plane of one process: regions with their route slots, parking, links. It rides package flow bare: the same
+// values that the driver puts under locks.
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+// DataConfig bounds the data plane of every node. The zero value of a field takes the default of its room.
+type DataConfig struct {
+	ParkRecords   int           // messages parked for one shard
+	ParkBytes     int           // bytes parked for one shard
+	ParkTotal     int           // bytes parked on a node; default 64 MiB
+	ParkWait      time.Duration // longest time parked
+	LinkBuffer    int           // bytes that wait for one peer
+	Window        int           // bytes on their way to one peer and not consumed
+	MailboxBudget int           // bytes in the mailboxes of a node; default 64 MiB
+}
+
+func (d DataConfig) withDefaults() DataConfig {
+	if d.ParkTotal == 0 {
+		d.ParkTotal = 64 << 20
+	}
+	if d.MailboxBudget == 0 {
+		d.MailboxBudget = 64 << 20
+	}
+	return d
+}
+
+// entityType is a registered type, and the hosts that do not register it.
+type entityType struct {
+	entity.Type
+	absent []int
+}
+
+// region is one type on one process.
+type region struct {
+	p      *proc
+	typ    *entity.Type
+	id     route.TypeID
+	slots  []flow.Slot
+	shards []*hosted // nil where the shard does not live here
+}
+
+// plane is what a process has beside its node.
+type plane struct {
+	regions  []*region
+	links    connTable
+	inbound  []*inbound
+	asks     map[uint64]*ask // looked up by correlation, never walked
+	askOrder []uint64        // correlations in the order of asking
+	corr     uint64
+	parked   *flow.Pool
+	mailbox  *entity.Pool
+	sweeping bool
+	blocked  []*flowSlot // draining slots that met a full link
+	reports  []refusal
+	tasks    []*task
+	running  *task // the coroutine that runs now
+	checked  *membership.View
+	collects map[route.TypeID]time.Duration
+	dropped  [32]uint64 // messages by reason that were not delivered, as this process counts them
+}
+
+// flowSlot names a slot of a region.
+type flowSlot struct {
+	r     *region
+	shard route.ShardID
+}
+
+func (p *proc) open() {
+	p.parked = &flow.Pool{Limit: p.w.cfg.Data.ParkTotal}
+	p.mailbox = p.w.newBudget()
+	p.asks = map[uint64]*ask{}
+	p.collects = map[route.TypeID]time.Duration{}
+}
+
+// register makes a type known to the process.
+func (p *proc) register(t *entityType) {
+	if slices.Contains(t.absent, p.idx) {
+		return
+	}
+	d := p.w.cfg.Data
+	park := flow.NewParking(d.ParkRecords, d.ParkBytes, d.ParkWait, p.parked)
+	r := &region{p: p, typ: &t.Type, id: route.TypeOf(t.Name), slots: make([]flow.Slot, t.Shards),
+		shards: make([]*hosted, t.Shards)}
+	for i := range r.slots {
+		r.slots[i] = flow.MakeSlot(park)
+	}
+	p.regions = append(p.regions, r)
+	slices.SortFunc(p.regions, func(a, b *region) int { return int(int64(a.id) - int64(b.id)) })
+	p.do(shard.RegisterCommand{Settings: shard.Settings{Name: t.Name, Shards: t.Shards, Role: t.Role}})
+}
+
+func (p *proc) region(id route.TypeID) *region {
+	for _, r := range p.regions {
+		if r.id == id {
+			return r
+		}
+	}
+	return nil
+}
+
+// send takes one message, as Region.Tell and Ask do: to its home, or into the parking queue. corr is zero for a tell.
+func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err error) {
+	p := r.p
+	if !p.alive || p.ended != nil {
+		return peer.ID{}, route.ErrStopped
+	}
+	if err := route.CheckID(id); err != nil {
+		return peer.ID{}, err
+	}
+	if wire.SizeEnvelope(len(id), len(payload)) > wire.DefaultMaxFrame {
+		return peer.ID{}, route.ErrTooLarge
+	}
+	n := route.ShardOf(id, r.typ.Shards)
+	s := &r.slots[n]
+	e := wire.Envelope{Type: uint32(r.id), Shard: uint32(n), Corr: corr, Payload: payload}
+	if corr != 0 {
+		e.Flags = wire.FlagAsk
+	}
+	e.Term, e.Epoch = s.Fence().Term(), s.Fence().Epoch()
+	switch s.State() {
+	case flow.Local:
+		frame := make([]byte, wire.SizeEnvelope(len(id), len(payload)))
+		wire.PutEnvelope(frame, &e, id)
+		p.local(frame)
+		return p.id, nil
+	case flow.Remote:
+		l := p.link(s.Home())
+		room, err := l.flow.Reserve(wire.SizeEnvelope(len(id), len(payload)))
+		if err != nil {
+			return peer.ID{}, fmt.Errorf("to %s: %w", p.w.name(s.Home()), err)
+		}
+		wire.PutEnvelope(room, &e, id)
+		l.wake()
+		return s.Home(), nil
+	}
+	if err := s.Park(p.clock(), &e, id); err != nil {
+		return peer.ID{}, err
+	}
+	r.want(n)
+	p.sweep()
+	return peer.ID{}, nil
+}
+
+// local delivers a frame on this node, after the caller has returned: never on its stack.
+func (p *proc) local(frame []byte) {
+	p.later(0, func() {
+		var e wire.Envelope
+		if err := wire.ParseEnvelope(frame, &e); err != nil {
+			p.w.check.violate(p, "frame", "a local frame does not parse: %v", err)
+			return
+		}
+		p.accept(p.id, frame, &e)
+	})
+}
+
+// want asks for the home of a shard when messages wait and nobody has asked yet.
+func (r *region) want(n route.ShardID) {
+	if r.slots[n].Want() {
+		r.p.post(shard.WantCommand{Type: r.id, Shards: []route.ShardID{n}})
+	}
+}
+
+// routed takes a change of a shard's route: parked messages go first, then the slot opens.
+func (p *proc) routed(c shard.RouteChange) {
+	r := p.region(c.Type)
+	if r == nil || int(c.Shard) >= len(r.slots) {
+		p.w.check.violate(p, "route", "route of %s, which is not registered here", p.w.shardName(c.Type, c.Shard))
+		return
+	}
+	s := &r.slots[c.Shard]
+	switch c.State {
+	case shard.RouteUnknown:
+		s.Reset()
+		r.want(c.Shard)
+	case shard.RouteLocal:
+		if r.shards[c.Shard] == nil {
+			p.w.check.violate(p, "route", "route of %s leads here, it does not live here", p.w.shardName(c.Type, c.Shard))
+		}
+		s.Resolve(true, p.id, c.Fence)
+		r.drain(c.Shard)
+	case shard.RouteRemote:
+		s.Resolve(false, c.Home, c.Fence)
+		r.drain(c.Shard)
+	}
+}
+
+// drain sends what was parked, in order. A full link leaves the slot draining until there is room.
+func (r *region) drain(n route.ShardID) {
+	p, s := r.p, &r.slots[n]
+	for {
+		frame, ok := s.PeekParked()
+		if !ok {
+			s.Settle()
+			return
+		}
+		if s.IsLocal() {
+			p.local(slices.Clone(frame))
+		} else {
+			l := p.link(s.Home())
+			room, err := l.flow.Reserve(len(frame))
+			if err != nil {
+				p.blocked = append(p.blocked, &flowSlot{r, n})
+				return
+			}
+			copy(room, frame)
+			l.wake()
+		}
+		s.PopParked()
+	}
+}
+
+// roomy goes on with slots whose drain met a full link.
+func (p *proc) roomy() {
+	list := p.blocked
+	p.blocked = nil
+	for _, b := range list {
+		b.r.drain(b.shard)
+	}
+}
+
+// sweep keeps a timer running while messages are parked, which fails those that waited too long.
+func (p *proc) sweep() {
+	if p.sweeping {
+		return
+	}
+	first, some := time.Duration(0), false
+	for _, r := range p.regions {
+		for i := range r.slots {
+			if d, ok := r.slots[i].Next(); ok && (!some || d < first) {
+				first, some = d, true
+			}
+		}
+	}
+	if !some {
+		return
+	}
+	p.sweeping = true
+	p.later(max(first-p.clock(), 0), func() {
+		p.sweeping = false
+		for _, r := range p.regions {
+			for i := range r.slots {
+				r.slots[i].Expire(p.clock(), func(frame []byte) { p.failed(frame, route.TimedOut, "parked too long") })
+			}
+		}
+		p.sweep()
+	})
+}
+
+// failed is a message that this process accepted and cannot deliver: counted, and an ask is answered.
+func (p *proc) failed(frame []byte, why route.Reason, words string) {
+	var e wire.Envelope
+	if err := wire.ParseEnvelope(frame, &e); err != nil {
+		if wire.ParseHeader(frame).Kind == wire.KindEnvelope {
+			p.w.check.violate(p, "frame", "a frame that was kept does not parse: %v", err)
+		}
+		return
+	}
+	p.dropped[why]++
+	p.w.fate(e.Payload, fateFailed, words)
+	if e.Flags&wire.FlagAsk != 0 {
+		p.answered(e.Corr, why, nil)
+	}
+}
+
+// viewChanged forgets peers that were removed: what waits for them is failed.
+func (p *proc) viewChanged(old *membership.View) {
+	if old == nil {
+		return
+	}
+	for i := range old.Members {
+		id := old.Members[i].ID
+		if _, ok := p.view.Member(id); ok || id == p.id {
+			continue
+		}
+		for _, c := range p.links.list {
+			if c.to == id {
+				c.close()
+				c.state = connRefused
+				c.link.flow.FailAll(func(frame []byte) { p.failed(frame, route.PeerLost, "peer removed") })
+			}
+		}
+		for _, c := range p.conns.list {
+			if c.to == id {
+				c.waiting = nil
+			}
+		}
+		p.lostPeer(id)
+	}
+}

@@ -1,0 +1,364 @@
+// Scripts: stories in testdata, each with prose, commands and the trace that they must give. `go test ./sim -update`
+// rewrites the traces; the change then shows in review as a diff of the story.
+
+package sim
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected traces in testdata")
+
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			s := &script{t: t}
+			got := s.play(string(text))
+			for _, v := range s.violations() {
+				t.Errorf("broken promise: %s", v)
+			}
+			if *update && !t.Failed() {
+				require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+				return
+			}
+			require.Equal(t, string(text), got, "the story of %s goes another way; -update rewrites it", file)
+		})
+	}
+}
+
+// script plays one story.
+type script struct {
+	t      *testing.T
+	w      *world
+	out    strings.Builder
+	quiet  map[string]bool
+	answer int
+}
+
+func (s *script) violations() []Violation {
+	if s.w == nil {
+		return nil
+	}
+	for _, p := range s.w.running() {
+		p.die(true)
+	}
+	return s.w.check.violations
+}
+
+// play runs every block of the story and returns it with the traces that came.
+func (s *script) play(text string) string {
+	var story strings.Builder
+	blocks := strings.Split(strings.TrimRight(text, "\n"), "\n\n")
+	for i, block := range blocks {
+		if i > 0 {
+			story.WriteString("\n\n")
+		}
+		head, _, _ := strings.Cut(block, "\n----")
+		story.WriteString(head)
+		commands := 0
+		s.out.Reset()
+		for line := range strings.SplitSeq(head, "\n") {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				commands++
+				s.command(strings.Fields(line))
+			}
+		}
+		if commands > 0 {
+			story.WriteString("\n----\n" + strings.TrimRight(s.out.String(), "\n"))
+		}
+	}
+	return strings.TrimRight(story.String(), "\n") + "\n"
+}
+
+func (s *script) printf(format string, args ...any) { fmt.Fprintf(&s.out, format+"\n", args...) }
+
+func (s *script) command(f []string) {
+	verb, args := f[0], f[1:]
+	if verb == "cluster" {
+		s.cluster(args)
+		return
+	}
+	require.NotNil(s.t, s.w, "the story begins with cluster")
+	commands := map[string]func([]string){
+		"type": s.typ, "start": s.start, "await": s.await, "run": s.run, "partition": s.partition, "cut": s.cut,
+		"heal": s.heal, "pause": s.pause, "stick": s.stick, "crash": s.crash, "poweroff": s.powerOff, "down": s.down,
+		"restart": s.restart, "leave": s.leave, "tell": s.tell, "ask": s.ask, "view": s.view, "owners": s.owners,
+		"parked": s.parked, "hide": s.hide, "clock": s.clock,
+	}
+	do, ok := commands[verb]
+	require.True(s.t, ok, "unknown command %q", verb)
+	do(args)
+}
+
+// cluster n [seed=1] [takeover=20s] [roles=1:store,2:store]
+func (s *script) cluster(args []string) {
+	cfg := Config{Text: true}
+	n, seed := s.number(args[0]), uint64(1)
+	for _, a := range args[1:] {
+		key, value, _ := strings.Cut(a, "=")
+		switch key {
+		case "seed":
+			seed = uint64(s.number(value))
+		case "takeover":
+			cfg.Shard = shard.Config{TakeoverTime: s.duration(value)}
+		case "parkwait":
+			cfg.Data.ParkWait = s.duration(value)
+		case "roles":
+			cfg.Roles = make([][]string, n)
+			for pair := range strings.SplitSeq(value, ",") {
+				host, role, _ := strings.Cut(pair, ":")
+				i := s.number(host) - 1
+				cfg.Roles[i] = append(cfg.Roles[i], role)
+			}
+		default:
+			require.Fail(s.t, "unknown setting "+a)
+		}
+	}
+	s.w = newWorld(n, seed, cfg)
+	s.quiet = map[string]bool{}
+	s.w.onEvent = func(p *proc, line string) {
+		for word := range s.quiet {
+			if strings.HasPrefix(line, word) {
+				return
+			}
+		}
+		s.printf("%s: %s", s.w.name(p.id), line)
+	}
+}
+
+// hide word...: lines that begin with one of the words are left out.
+func (s *script) hide(args []string) {
+	for _, a := range args {
+		s.quiet[strings.ReplaceAll(a, "_", " ")] = true
+	}
+}
+
+// type name shards mode [role] [not=2,3]
+func (s *script) typ(args []string) {
+	modes := map[string]entity.Mode{"blocking": entity.Blocking, "worker": entity.Worker, "inline": entity.Inline}
+	t := &entityType{Type: entity.Type{Name: args[0], Shards: uint32(s.number(args[1])), Mode: modes[args[2]],
+		New: func(id string, f route.Fence) entity.Handler { return &scriptEntity{s, s.w.acting} }}}
+	for _, a := range args[3:] {
+		if not, ok := strings.CutPrefix(a, "not="); ok {
+			for h := range strings.SplitSeq(not, ",") {
+				t.absent = append(t.absent, s.number(h)-1)
+			}
+			continue
+		}
+		t.Role = a
+	}
+	t.Type = t.WithDefaults()
+	s.w.addType(t)
+}
+
+// start n... [seeds=1,2]
+func (s *script) start(args []string) {
+	order, hosts := s.seeds(), []int{}
+	for _, a := range args {
+		if list, ok := strings.CutPrefix(a, "seeds="); ok {
+			order = nil
+			for h := range strings.SplitSeq(list, ",") {
+				order = append(order, s.number(h)-1)
+			}
+			continue
+		}
+		hosts = append(hosts, s.number(a)-1)
+	}
+	for _, h := range hosts {
+		s.w.start(h, s.w.seeds(order))
+	}
+}
+
+func (s *script) seeds() []int { return []int{0, 1, 2}[:min(3, len(s.w.hosts))] }
+
+// await up: at most two minutes until all running nodes agree on being Up.
+func (s *script) await([]string) {
+	if !s.w.until(patience, s.w.converged) {
+		s.printf("not converged: %s", s.w.whyNotConverged())
+	}
+}
+
+func (s *script) run(args []string) { s.w.advance(s.duration(args[0])) }
+
+// clock [below]: the virtual time, or only whether it is below a bound.
+func (s *script) clock(args []string) {
+	if len(args) == 1 {
+		s.printf("before %s: %t", args[0], s.w.now < s.duration(args[0]))
+		return
+	}
+	s.printf("%v", s.w.now.Round(time.Millisecond))
+}
+
+// partition 1,2 3
+func (s *script) partition(args []string) {
+	groups := make([][]int, len(args))
+	for i, a := range args {
+		for h := range strings.SplitSeq(a, ",") {
+			groups[i] = append(groups[i], s.number(h)-1)
+		}
+	}
+	(&Cluster{t: s.t, w: s.w}).Partition(groups...)
+}
+
+// cut 1 2: nothing from 1 reaches 2.
+func (s *script) cut(args []string) {
+	s.w.net.cuts[s.number(args[0])-1][s.number(args[1])-1] = true
+}
+
+func (s *script) heal([]string) { s.w.net.heal() }
+
+func (s *script) pause(args []string) { s.host(args[0]).pause(s.duration(args[1])) }
+
+func (s *script) stick(args []string) { s.host(args[0]).stick(s.duration(args[1])) }
+
+func (s *script) crash(args []string) { s.host(args[0]).crash(true) }
+
+func (s *script) powerOff(args []string) { s.host(args[0]).crash(false) }
+
+// down on target
+func (s *script) down(args []string) {
+	id := s.host(args[1]).id
+	s.w.check.excuse(id)
+	if err := s.host(args[0]).command(membership.DownCommand{ID: id}); err != nil {
+		s.printf("error: %v", err)
+	}
+}
+
+// restart n [seeds=...]
+func (s *script) restart(args []string) {
+	p := s.host(args[0])
+	p.crash(true)
+	s.w.check.excuse(p.id)
+	s.start(args)
+}
+
+func (s *script) leave(args []string) { s.w.leave(s.host(args[0])) }
+
+// tell on type/id text: the handler prints what it gets.
+func (s *script) tell(args []string) {
+	typ, id, _ := strings.Cut(args[1], "/")
+	r := s.host(args[0]).region(route.TypeOf(typ))
+	if _, err := r.send(id, []byte(strings.Join(args[2:], " ")), 0); err != nil {
+		s.printf("error: %v", err)
+	}
+}
+
+// ask on type/id text: the answer is printed when it comes.
+func (s *script) ask(args []string) {
+	typ, id, _ := strings.Cut(args[1], "/")
+	s.answer++
+	nth := s.answer
+	p := s.host(args[0])
+	err := p.ask(patience, typ, id, []byte(strings.Join(args[2:], " ")), func(b []byte, err error) {
+		if err != nil {
+			s.printf("%s: answer %d: error: %v", s.w.name(p.id), nth, err)
+			return
+		}
+		s.printf("%s: answer %d: %s", s.w.name(p.id), nth, b)
+	})
+	if err != nil {
+		s.printf("error: %v", err)
+	}
+}
+
+func (s *script) view(args []string) {
+	for _, a := range args {
+		p := s.host(a)
+		if p.view == nil {
+			s.printf("n%s has no view", a)
+			continue
+		}
+		var bad []string
+		for _, id := range p.view.Unreachable {
+			bad = append(bad, s.w.name(id))
+		}
+		s.printf("%s sees %s; unreachable %v; converged %t", s.w.name(p.id), s.w.viewText(p.view), bad, p.view.Converged)
+	}
+}
+
+func (s *script) owners(args []string) {
+	t := s.w.typeOf(route.TypeOf(args[0]))
+	for n := range t.Shards {
+		o := s.w.check.owners[shardKey{route.TypeOf(t.Name), route.ShardID(n)}]
+		if o == nil || len(o.hosting) == 0 {
+			continue
+		}
+		var where []string
+		for _, p := range o.hosting {
+			where = append(where, s.w.name(p.id))
+		}
+		s.printf("%s/%d at %s under %s", t.Name, n, strings.Join(where, " and "), fenceName(o.fence))
+	}
+}
+
+// parked n: how many messages wait on a node.
+func (s *script) parked(args []string) {
+	total := 0
+	for _, r := range s.host(args[0]).regions {
+		for i := range r.slots {
+			n, _ := r.slots[i].Parked()
+			total += n
+		}
+	}
+	s.printf("n%s parks %d", args[0], total)
+}
+
+func (s *script) host(a string) *proc {
+	p := s.w.hosts[s.number(a)-1].proc
+	require.NotNil(s.t, p, "node %s was not started", a)
+	return p
+}
+
+func (s *script) number(a string) int {
+	n, err := strconv.Atoi(a)
+	require.NoError(s.t, err)
+	return n
+}
+
+func (s *script) duration(a string) time.Duration {
+	d, err := time.ParseDuration(a)
+	require.NoError(s.t, err)
+	return d
+}
+
+// scriptEntity prints what it gets and answers with it.
+type scriptEntity struct {
+	s *script
+	p *proc
+}
+
+func (e *scriptEntity) Receive(c *entity.Context, payload []byte) error {
+	e.s.printf("%s: %s/%s got %q under %s", e.s.w.name(e.p.id), c.Type(), c.ID, payload, fenceName(c.Fence))
+	if !c.Asked() {
+		return nil
+	}
+	if string(payload) == "fail" {
+		return errors.New("as you wish")
+	}
+	return c.Reply(payload)
+}
+
+func (e *scriptEntity) Stop(c *entity.Context) {
+	e.s.printf("%s: %s/%s stops under %s", e.s.w.name(e.p.id), c.Type(), c.ID, fenceName(c.Fence))
+}

@@ -1,0 +1,186 @@
+// Storm: many random clusters under random faults, each run twice, every promise checked at every step.
+
+package sim
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/kith-io/kith/wire"
+)
+
+// StormConfig says how many seeds a storm runs, and where it starts.
+type StormConfig struct {
+	Seeds    int    // how many, at least 1
+	First    uint64 // the first seed; the others follow
+	Workers  int    // seeds run at a time; zero means one per processor
+	TraceDir string // where the trace of a failing seed is written; empty means the temporary directory
+	// Progress, when it is set, is called after each seed, in seed order, from one goroutine at a time.
+	Progress func(StormProgress)
+}
+
+// StormProgress is how far a storm has come.
+type StormProgress struct {
+	Done, Seeds, Violations int
+	Seed                    uint64
+}
+
+// StormResult is what a storm found. Its JSON is the last line of `make storm`.
+type StormResult struct {
+	Seeds        int     `json:"seeds"`
+	First        uint64  `json:"first"`
+	Steps        uint64  `json:"steps"`         // events of the first run of each seed
+	ClusterHours float64 `json:"cluster_hours"` // virtual time of the first run of each seed
+	Violations   int     `json:"violations"`
+	TraceHash    string  `json:"trace_hash"` // over the traces of all seeds, in seed order
+	WallSeconds  float64 `json:"wall_seconds"`
+
+	Messages  int `json:"messages"`  // accepted from senders
+	Delivered int `json:"delivered"` // of them, given to a handler
+	Refused   int `json:"refused"`   // refused by their receiver, counted and told to the sender
+	Failed    int `json:"failed"`    // given up by their sender: parked too long, peer removed, node stopped
+	InFlight  int `json:"in_flight"` // lost with a connection
+	Crashed   int `json:"crashed"`   // lost with the process that held them
+	Late      int `json:"late"`      // delivered by owners whom nobody had told that they are down
+	Fenced    int `json:"fenced"`    // writes of such owners that the store refused
+	NotTold   int `json:"not_told"`  // times that such an owner lived on beside its successor
+	Faults    int `json:"faults"`
+
+	Failures []StormFailure `json:"failures,omitempty"`
+}
+
+// StormFailure is one seed that broke a promise.
+type StormFailure struct {
+	Seed       uint64      `json:"seed"`
+	Violations []Violation `json:"violations"`
+	Replay     string      `json:"replay"` // the command that runs it again
+	Trace      string      `json:"trace"`  // the file with its trace
+}
+
+// maxFailures bounds how many failing seeds of a storm are kept with their traces.
+const maxFailures = 10
+
+// seedResult is what the two runs of one seed came to.
+type seedResult struct {
+	run        runResult
+	violations []Violation
+	trace      string
+}
+
+// Storm runs the seeds, in parallel, and combines what they found in seed order: the result depends on the seeds alone
+// but for the wall time.
+func Storm(cfg StormConfig) StormResult {
+	began := time.Now()
+	workers := cfg.Workers
+	if workers < 1 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	results := make([]chan seedResult, cfg.Seeds)
+	for i := range results {
+		results[i] = make(chan seedResult, 1)
+	}
+	var next sync.Mutex
+	at := 0
+	for range min(workers, cfg.Seeds) {
+		go func() {
+			for {
+				next.Lock()
+				i := at
+				at++
+				next.Unlock()
+				if i >= cfg.Seeds {
+					return
+				}
+				results[i] <- runSeed(cfg.First + uint64(i))
+			}
+		}()
+	}
+	out := StormResult{Seeds: cfg.Seeds, First: cfg.First}
+	digest := xxhash.New()
+	for i := range results {
+		seed := cfg.First + uint64(i)
+		out.add(seed, <-results[i], cfg.TraceDir, digest)
+		if cfg.Progress != nil {
+			cfg.Progress(StormProgress{Done: i + 1, Seeds: cfg.Seeds, Violations: out.Violations, Seed: seed})
+		}
+	}
+	out.TraceHash = fmt.Sprintf("%016x", digest.Sum64())
+	out.WallSeconds = time.Since(began).Seconds()
+	return out
+}
+
+// add takes the result of the next seed.
+func (s *StormResult) add(seed uint64, r seedResult, dir string, digest *xxhash.Digest) {
+	run := &r.run
+	_, _ = digest.Write(wire.AppendU64(nil, run.hash))
+	s.Steps += run.steps
+	s.ClusterHours += run.virtual.Hours()
+	s.Messages += run.messages
+	s.Delivered += run.fates[fateDelivered]
+	s.Refused += run.fates[fateRefused]
+	s.Failed += run.fates[fateFailed]
+	s.InFlight += run.fates[fateInFlight]
+	s.Crashed += run.crashed
+	s.Late += run.fates[fateLate]
+	s.Fenced += run.fenced
+	s.NotTold += run.notTold
+	s.Faults += run.faults
+	s.Violations += max(run.total, len(r.violations))
+	if len(r.violations) == 0 || len(s.Failures) >= maxFailures {
+		return
+	}
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	path := filepath.Join(dir, fmt.Sprintf("kith-storm-%d.txt", seed))
+	if err := os.WriteFile(path, []byte(r.trace), 0o600); err != nil {
+		path = err.Error()
+	}
+	s.Failures = append(s.Failures, StormFailure{Seed: seed, Violations: r.violations, Trace: path,
+		Replay: fmt.Sprintf("make storm SEEDS=1 FIRST=%d", seed)})
+}
+
+// runSeed runs one seed twice and compares; a seed that fails runs once more with a trace that people can read.
+func runSeed(seed uint64) seedResult {
+	first, second := newStorm(seed, false).run(), newStorm(seed, false).run()
+	r := seedResult{run: first, violations: first.violations}
+	if first.hash != second.hash || first.records != second.records {
+		r.violations = append(r.violations, Violation{Rule: "determinism", Text: fmt.Sprintf(
+			"two runs of seed %d differ: %d records %016x, %d records %016x", seed, first.records, first.hash,
+			second.records, second.hash)})
+		r.trace = partOfTraces(seed)
+		return r
+	}
+	if len(r.violations) > 0 {
+		r.trace = newStorm(seed, true).run().trace
+	}
+	return r
+}
+
+// partOfTraces runs a seed twice with text and returns the second trace from a little before the first difference.
+func partOfTraces(seed uint64) string {
+	a, b := newStorm(seed, true), newStorm(seed, true)
+	a.run()
+	b.run()
+	x, y := a.w.trace.lines, b.w.trace.lines
+	at := 0
+	for at < len(x) && at < len(y) && x[at] == y[at] {
+		at++
+	}
+	from := max(0, at-200)
+	out := "first run:\n"
+	for _, l := range x[from:min(at+20, len(x))] {
+		out += l + "\n"
+	}
+	out += "second run:\n"
+	for _, l := range y[from:min(at+20, len(y))] {
+		out += l + "\n"
+	}
+	return out
+}

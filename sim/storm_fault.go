@@ -1,0 +1,266 @@
+// The faults of a storm, drawn at random: cuts, pauses, stuck control loops, crashes, restarts, leaves, bad weather.
+
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+)
+
+// startHost starts a process at a host where none runs. The first host comes first in the list of contact points only
+// while there is no cluster: a first seed that is alone after a restart would form a second one, as documented.
+func (s *storm) startHost(i int) {
+	w := s.w
+	if p := w.hosts[i].proc; p != nil && p.alive {
+		return
+	}
+	var order []int
+	for k := range w.hosts {
+		order = append(order, k)
+	}
+	if i == 0 && s.formed() {
+		order = append(order[1:], 0)
+	}
+	if p := w.hosts[i].proc; p != nil {
+		w.check.excuse(p.id)
+	}
+	w.start(i, w.seeds(order))
+}
+
+// formed reports whether some running process is in a cluster.
+func (s *storm) formed() bool {
+	for _, p := range s.w.running() {
+		if p.view != nil && p.view.ClusterID != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// victims returns the running processes that hold themselves for Up, and of which one may be taken down.
+func (s *storm) victims() []*proc {
+	var up []*proc
+	for _, p := range s.w.running() {
+		if m, ok := p.view.SelfMember(); ok && m.Status == membership.Up && !p.leaving && !p.doomed {
+			up = append(up, p)
+		}
+	}
+	if len(up) <= spareNodes {
+		return nil
+	}
+	return up
+}
+
+func (s *storm) victim() *proc {
+	list := s.victims()
+	if len(list) == 0 {
+		return nil
+	}
+	return list[s.rng.IntN(len(list))]
+}
+
+// anyone draws any running process.
+func (s *storm) anyone() *proc {
+	list := s.w.running()
+	if len(list) == 0 {
+		return nil
+	}
+	return list[s.rng.IntN(len(list))]
+}
+
+// faultTick does one thing to the cluster and plans the next.
+func (s *storm) faultTick() {
+	if s.ending {
+		return
+	}
+	s.w.after(s.between(200*time.Millisecond, 6*time.Second), s.faultTick)
+	s.faults++
+	switch s.rng.IntN(16) {
+	case 0, 1:
+		s.partition()
+	case 2, 3:
+		s.oneWay()
+	case 4:
+		s.slow()
+	case 5, 6:
+		s.pauseOne()
+	case 7:
+		if p := s.anyone(); p != nil {
+			p.stick(s.between(100*time.Millisecond, 8*time.Second))
+		}
+	case 8, 9:
+		s.crashAndDown()
+	case 10:
+		s.crashAndRestart()
+	case 11, 12:
+		s.leaveOne()
+	case 13:
+		s.weather()
+	case 14:
+		s.breakConnections()
+	case 15:
+		s.stopAndDown()
+	}
+}
+
+func (s *storm) note(format string, args ...any) {
+	s.w.trace.note(s.w.now, 0, opFault, fmt.Sprintf(format, args...))
+}
+
+// partition cuts the hosts in two for a while.
+func (s *storm) partition() {
+	w := s.w
+	side := make([]bool, len(w.hosts))
+	for i := range side {
+		side[i] = s.rng.IntN(2) == 0
+	}
+	d := s.between(500*time.Millisecond, 25*time.Second)
+	s.note("partition %v for %v", side, d)
+	s.setCuts(func(a, b int) bool { return side[a] != side[b] }, d)
+}
+
+// oneWay cuts one direction between two hosts.
+func (s *storm) oneWay() {
+	from, to := s.rng.IntN(len(s.w.hosts)), s.rng.IntN(len(s.w.hosts))
+	d := s.between(500*time.Millisecond, 20*time.Second)
+	s.note("cut n%d->n%d for %v", from+1, to+1, d)
+	s.setCuts(func(a, b int) bool { return a == from && b == to && a != b }, d)
+}
+
+func (s *storm) setCuts(cut func(a, b int) bool, d time.Duration) {
+	net := s.w.net
+	set := func(v bool) {
+		for a := range net.cuts {
+			for b := range net.cuts[a] {
+				if cut(a, b) {
+					net.cuts[a][b] = v
+				}
+			}
+		}
+	}
+	set(true)
+	s.w.after(d, func() { set(false) })
+}
+
+// slow makes one way between two hosts slow.
+func (s *storm) slow() {
+	net := s.w.net
+	from, to := s.rng.IntN(len(net.slow)), s.rng.IntN(len(net.slow))
+	net.slow[from][to] = s.between(10*time.Millisecond, 700*time.Millisecond)
+	s.note("slow n%d->n%d by %v", from+1, to+1, net.slow[from][to])
+	s.w.after(s.between(time.Second, 20*time.Second), func() { net.slow[from][to] = 0 })
+}
+
+func (s *storm) pauseOne() {
+	if p := s.anyone(); p != nil {
+		p.pause(s.between(100*time.Millisecond, 15*time.Second))
+	}
+}
+
+// down is the operator's word on a member, given to a node.
+func (s *storm) down(on *proc, id peer.ID) {
+	w := s.w
+	w.check.excuse(id)
+	w.trace.note(w.now, on.idx, opFault, "operator downs "+w.name(id))
+	on.live(func() { on.do(membership.DownCommand{ID: id}) })
+}
+
+// laterDown lets an operator down a member from some running node, until one takes it.
+func (s *storm) laterDown(p *proc, d time.Duration) {
+	s.w.after(d, func() {
+		if s.ending {
+			return
+		}
+		for _, on := range s.w.running() {
+			if _, ok := on.view.Member(p.id); ok && on != p && !on.paused() && !on.doomed {
+				s.down(on, p.id)
+				return
+			}
+		}
+	})
+}
+
+func (s *storm) crashAndDown() {
+	p := s.victim()
+	if p == nil {
+		return
+	}
+	p.crash(s.rng.IntN(2) == 0)
+	s.laterDown(p, s.between(0, 12*time.Second))
+	if s.rng.IntN(2) == 0 {
+		s.w.after(s.between(3*time.Second, 25*time.Second), func() { s.restartHost(p.idx) })
+	}
+}
+
+func (s *storm) crashAndRestart() {
+	p := s.victim()
+	if p == nil {
+		return
+	}
+	p.crash(s.rng.IntN(2) == 0)
+	s.w.after(s.between(0, 5*time.Second), func() { s.restartHost(p.idx) })
+}
+
+func (s *storm) restartHost(i int) {
+	if !s.ending {
+		s.startHost(i)
+	}
+}
+
+func (s *storm) leaveOne() {
+	p := s.victim()
+	if p == nil {
+		return
+	}
+	s.note("n%d leaves", p.idx+1)
+	s.w.leave(p)
+	if s.rng.IntN(2) == 0 {
+		s.w.after(s.between(time.Second, 20*time.Second), func() { s.restartHost(p.idx) })
+	}
+}
+
+// weather makes the network better or worse.
+func (s *storm) weather() {
+	net := s.w.net
+	loss, raw := net.Loss, net.Raw
+	if s.rng.IntN(2) == 0 {
+		net.Loss = float64(s.rng.IntN(200)) / 1000
+	} else {
+		net.Raw = s.raw()
+	}
+	s.note("weather: loss %v, raw %v", net.Loss, net.Raw)
+	s.w.after(s.between(time.Second, 15*time.Second), func() {
+		if !s.ending {
+			net.Loss, net.Raw = loss, raw
+		}
+	})
+}
+
+// breakConnections resets connections at random, without any cut.
+func (s *storm) breakConnections() {
+	s.note("connections break")
+	for _, p := range s.w.running() {
+		for _, t := range [2]*connTable{&p.conns, &p.links} {
+			for _, c := range t.list {
+				if s.rng.IntN(3) == 0 {
+					c.broke("reset in between")
+				}
+			}
+		}
+	}
+}
+
+// stopAndDown stops a process as a debugger does, downs it, and lets it go on when others may own what it owned: it must
+// find out, and the store must refuse what it writes until then.
+func (s *storm) stopAndDown() {
+	p := s.victim()
+	if p == nil {
+		return
+	}
+	p.doomed = true
+	p.pause(s.between(3*time.Second, s.w.takeover()+20*time.Second))
+	s.laterDown(p, s.between(500*time.Millisecond, 3*time.Second))
+}

@@ -1,0 +1,164 @@
+// The load of a storm: numbered messages to entities of every mode, whose handlers do what handlers may do.
+
+package sim
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/route"
+)
+
+// probeMark is the first byte of a message of the calm: answered, not in the ledger. timerMark is one of After's.
+const (
+	probeMark = 1
+	timerMark = 2
+)
+
+// loadIDs is how many entities of a type get messages.
+const loadIDs = 24
+
+// loadTick sends a few messages from a host and comes back.
+func (s *storm) loadTick(i int) {
+	if s.ending {
+		return
+	}
+	w := s.w
+	if p := w.hosts[i].proc; p != nil && p.alive && !p.paused() && len(p.regions) > 0 {
+		r := p.regions[s.load.IntN(len(p.regions))]
+		id := fmt.Sprintf("e%d", s.load.IntN(loadIDs))
+		for range 1 + s.load.IntN(4) {
+			s.send(r, id, 0)
+		}
+	}
+	w.after(time.Duration(20+s.load.IntN(500))*time.Millisecond, func() { s.loadTick(i) })
+}
+
+// send writes one message into the ledger and sends it, now and then as an ask.
+func (s *storm) send(r *region, id string, hops byte) {
+	p := r.p
+	size := ledgerSize + 1 + s.load.IntN(60)
+	if s.load.IntN(40) == 0 {
+		size += s.load.IntN(3000)
+	}
+	payload, nth := p.w.check.book.write(p, r.id, id, size)
+	payload[ledgerSize] = hops
+	var err error
+	if s.load.IntN(5) == 0 {
+		err = p.ask(time.Duration(1+s.load.IntN(8))*time.Second, r.typ.Name, id, payload, func([]byte, error) {})
+	} else {
+		_, err = r.send(id, payload, 0)
+	}
+	if err != nil {
+		s.rejected(p, nth, err)
+	}
+}
+
+// rejected: what is not accepted must be said with a reason that names a bound or an end.
+func (s *storm) rejected(p *proc, nth int, err error) {
+	book := &s.w.check.book
+	book.entries[nth].fate = fateRejected
+	book.fates[fateRejected]++
+	var link *flow.LinkFullError
+	var park *flow.ParkFullError
+	if !errors.As(err, &link) && !errors.As(err, &park) && !errors.Is(err, route.ErrStopped) {
+		s.w.check.violate(p, "rejection", "a message was rejected without a good reason: %v", err)
+	}
+}
+
+// stormEntity is the handler of all types. It writes to the store under its fence and to the ledger, and then does
+// something that handlers may do.
+type stormEntity struct {
+	s    *storm
+	p    *proc
+	typ  route.TypeID
+	id   string
+	busy bool
+	over bool
+}
+
+// Receive implements entity.Handler.
+func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
+	s, w := h.s, h.s.w
+	if h.busy || h.over || h.p != w.acting {
+		w.check.violate(h.p, "handler", "%s/%s: called again before it returned (%t), after its end (%t), or elsewhere (%t)",
+			w.typeName(h.typ), h.id, h.busy, h.over, h.p != w.acting)
+	}
+	h.busy = true
+	defer func() { h.busy = false }()
+	w.check.write(h.p, h.typ, h.id, c.Fence)
+	switch {
+	case len(payload) > 0 && payload[0] == probeMark:
+		return c.Reply(payload)
+	case len(payload) > 0 && payload[0] == timerMark:
+		return nil
+	case len(payload) <= ledgerSize || binary.LittleEndian.Uint32(payload) != ledgerMagic:
+		w.check.violate(h.p, "delivery", "%s got a message that nobody sent", h.id)
+		return nil
+	}
+	w.delivered(h.p, h.typ, h.id, payload)
+	hops := payload[ledgerSize]
+	if c.Asked() && s.load.IntN(8) > 0 {
+		_ = c.Reply(payload[:ledgerSize])
+	}
+	return h.act(c, hops)
+}
+
+// act is the random part.
+func (h *stormEntity) act(c *entity.Context, hops byte) error {
+	s := h.s
+	switch s.load.IntN(24) {
+	case 0:
+		return errors.New("as the dice fell")
+	case 1:
+		if s.load.IntN(4) == 0 {
+			panic("as the dice fell")
+		}
+	case 2:
+		c.Passivate()
+	case 3:
+		_ = c.After(time.Duration(s.load.IntN(2000))*time.Millisecond, []byte{timerMark})
+	case 4, 5:
+		if hops < 2 {
+			r := h.p.regions[s.load.IntN(len(h.p.regions))]
+			s.send(r, fmt.Sprintf("e%d", s.load.IntN(loadIDs)), hops+1)
+		}
+	case 6, 7, 8:
+		if c.Type() == entity.Blocking.String() && hops < 2 {
+			s.askFrom(h.p, c, hops+1)
+		}
+	}
+	return nil
+}
+
+// askFrom is a Blocking handler that waits for another entity's answer.
+func (s *storm) askFrom(p *proc, c *entity.Context, hops byte) {
+	r := p.regions[s.load.IntN(len(p.regions))]
+	id := fmt.Sprintf("e%d", s.load.IntN(loadIDs))
+	if id == c.ID && r.typ.Name == c.Type() {
+		return
+	}
+	payload, nth := p.w.check.book.write(p, r.id, id, ledgerSize+1)
+	payload[ledgerSize] = hops
+	_, err := c.Ask(time.Duration(1+s.load.IntN(3))*time.Second, r.typ.Name, id, payload)
+	var link *flow.LinkFullError
+	var park *flow.ParkFullError
+	if errors.As(err, &link) || errors.As(err, &park) {
+		s.rejected(p, nth, err)
+	}
+}
+
+// Stop implements entity.Handler.
+func (h *stormEntity) Stop(c *entity.Context) {
+	w := h.s.w
+	if h.busy || h.over || h.p != w.acting {
+		w.check.violate(h.p, "handler", "%s/%s stopped while busy (%t), twice (%t), or elsewhere (%t)", w.typeName(h.typ), h.id,
+			h.busy, h.over, h.p != w.acting)
+	}
+	h.over = true
+	w.check.write(h.p, h.typ, h.id, c.Fence)
+}

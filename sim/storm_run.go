@@ -1,0 +1,306 @@
+// One run of a storm: a random cluster, a random load, random faults, then calm, in which everything must come right.
+
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+)
+
+// Bounds within which a cluster that is left alone must come right.
+const (
+	calmBound   = 2 * time.Minute  // all running nodes agree
+	homesBound  = time.Minute      // beyond the takeover time, every shard answers
+	doomedBound = 20 * time.Second // an operator who downs a stopped process ends it in the end
+	spareNodes  = 2                // nodes that no fault takes down
+)
+
+// runResult is what one run came to.
+type runResult struct {
+	hash, records, steps uint64
+	virtual              time.Duration
+	violations           []Violation
+	total                int
+	messages, crashed    int
+	fates                [len(fateNames)]int
+	fenced, notTold      int
+	faults               int
+	trace                string
+	calm                 time.Duration // how long it took to come right
+}
+
+// storm is one run.
+type storm struct {
+	w      *world
+	rng    *rand.Rand // the schedule of faults
+	load   *rand.Rand // what is sent, and what handlers do
+	seed   uint64
+	types  []*entityType
+	faults int
+	untold int  // downed processes that nobody told
+	ending bool // no more load
+	stormy time.Duration
+}
+
+func newStorm(seed uint64, text bool) *storm {
+	s := &storm{seed: seed, rng: rand.New(rand.NewPCG(seed, purposeSchedule)), load: rand.New(rand.NewPCG(seed, purposeLoad))}
+	n := 3 + s.rng.IntN(5)
+	cfg := Config{Network: s.network(), Data: s.data(), Text: text}
+	cfg.Shard = shard.Config{TakeoverTime: time.Duration(5+s.rng.IntN(8)) * time.Second}
+	for range n {
+		cfg.Roles = append(cfg.Roles, s.roles())
+	}
+	cfg.Roles[0] = []string{"store"}
+	s.w = newWorld(n, seed, cfg)
+	s.stormy = time.Duration(30+s.rng.IntN(40)) * time.Second
+	s.makeTypes(n)
+	return s
+}
+
+func (s *storm) roles() []string {
+	if s.rng.IntN(2) == 0 {
+		return []string{"store"}
+	}
+	return nil
+}
+
+func (s *storm) network() Network {
+	n := Network{Delay: s.between(100*time.Microsecond, 5*time.Millisecond), Jitter: s.between(time.Millisecond, 10*time.Millisecond),
+		Break: s.between(3*time.Second, 15*time.Second)}
+	if s.rng.IntN(2) == 0 {
+		n.Loss = float64(s.rng.IntN(40)) / 1000
+	}
+	if s.rng.IntN(3) == 0 {
+		n.Raw = s.raw()
+	}
+	return n
+}
+
+func (s *storm) raw() RawNetwork {
+	return RawNetwork{Loss: float64(1+s.rng.IntN(80)) / 1000, Duplicate: float64(s.rng.IntN(80)) / 1000,
+		Spread: s.between(10*time.Millisecond, 300*time.Millisecond)}
+}
+
+func (s *storm) data() DataConfig {
+	return DataConfig{
+		ParkRecords: 16 << s.rng.IntN(6), ParkBytes: 8 << 10 << s.rng.IntN(5), ParkTotal: 64 << 10 << s.rng.IntN(5),
+		ParkWait: s.between(15*time.Second, time.Minute), LinkBuffer: 8 << 10 << s.rng.IntN(5),
+		Window: 2 << 10 << s.rng.IntN(6), MailboxBudget: 32 << 10 << s.rng.IntN(6),
+	}
+}
+
+// between draws a duration from lo to hi.
+func (s *storm) between(lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(s.rng.Int64N(int64(hi-lo)+1))
+}
+
+// makeTypes declares one type of each mode; some nodes do not register some of them.
+func (s *storm) makeTypes(n int) {
+	for mode := entity.Blocking; mode <= entity.Inline; mode++ {
+		t := &entityType{Type: entity.Type{Name: mode.String(), Mode: mode, Shards: 2 + uint32(s.rng.IntN(14)),
+			MailboxBytes: 1 << 10 << s.rng.IntN(5), Restart: entity.Restart(s.rng.IntN(2))}}
+		if s.rng.IntN(3) == 0 {
+			t.Role = "store"
+		}
+		if s.rng.IntN(2) == 0 {
+			t.IdleAfter = s.between(time.Second, 10*time.Second)
+		}
+		for i := 1; i < n; i++ {
+			if s.rng.IntN(8) == 0 {
+				t.absent = append(t.absent, i)
+			}
+		}
+		typ := route.TypeOf(t.Name)
+		t.New = func(id string, f route.Fence) entity.Handler {
+			return &stormEntity{s: s, typ: typ, id: id, p: s.w.acting}
+		}
+		t.Type = t.WithDefaults()
+		s.types = append(s.types, t)
+	}
+	s.w.types = append(s.w.types, s.types...)
+}
+
+// run is the life of the storm.
+func (s *storm) run() runResult {
+	w := s.w
+	for i := range w.hosts {
+		i := i
+		w.after(s.between(0, 2*time.Second), func() { s.startHost(i) })
+		w.after(s.between(0, 3*time.Second), func() { s.loadTick(i) })
+	}
+	w.after(s.between(0, 8*time.Second), s.faultTick)
+	w.advance(s.stormy)
+	calm := s.calm()
+	res := runResult{hash: w.trace.sum(), records: w.trace.records, steps: w.steps, virtual: w.now, calm: calm,
+		messages: len(w.check.book.entries) - w.check.book.fates[fateRejected], fates: w.check.book.fates,
+		fenced: w.check.Fenced, notTold: w.check.NotTold, faults: s.faults}
+	res.crashed, _ = w.audit()
+	for _, p := range w.running() {
+		p.die(true)
+	}
+	res.violations, res.total = w.check.violations, w.check.total
+	if w.trace.text {
+		res.trace = w.trace.String()
+	}
+	return res
+}
+
+// calm ends all faults, lets an operator down what is dead, and demands that everything comes right.
+func (s *storm) calm() time.Duration {
+	w := s.w
+	began := w.now
+	w.net.heal()
+	w.net.Loss, w.net.Raw = 0, RawNetwork{}
+	w.trace.note(w.now, 0, opFault, "calm")
+	s.ending = true
+	for _, h := range w.hosts {
+		if h.proc != nil {
+			h.proc.resume()
+		}
+	}
+	s.buryDead()
+	w.after(doomedBound, s.endDoomed)
+	right := func() bool { return !s.leaving() && w.converged() }
+	if !w.until(calmBound, func() bool { return right() }) {
+		w.check.violate(nil, "calm", "not converged %v after the storm: %s", calmBound, w.whyNotConverged())
+		return w.now - began
+	}
+	took := w.now - began
+	s.demandHomes()
+	s.demandFates()
+	return took
+}
+
+func (s *storm) leaving() bool {
+	for _, p := range s.w.running() {
+		if p.leaving {
+			return true
+		}
+	}
+	return false
+}
+
+// endDoomed kills processes that were downed while they stood still and have found nobody who could tell them: all who
+// knew may be gone by now.
+func (s *storm) endDoomed() {
+	for _, p := range s.w.running() {
+		if _, down := s.w.check.gone[p.id]; down && p.doomed {
+			s.untold++
+			p.crash(true)
+		}
+	}
+}
+
+// buryDead is the operator who downs members whose process is dead, again and again until nobody lists one.
+func (s *storm) buryDead() {
+	w := s.w
+	again := false
+	for _, p := range w.running() {
+		if p.view == nil || p.leaving || p.doomed {
+			continue
+		}
+		if self, ok := p.view.SelfMember(); !ok || self.Status == membership.Down {
+			continue
+		}
+		for _, m := range p.view.Members {
+			if q := w.process(m.ID); q == nil || !q.alive {
+				again = true
+				if m.Status != membership.Down {
+					s.down(p, m.ID)
+				}
+			}
+		}
+		break
+	}
+	if again || s.ending && !w.converged() {
+		w.after(2*time.Second, s.buryDead)
+	}
+}
+
+// demandHomes asks one entity of every shard from every node: all must answer.
+func (s *storm) demandHomes() {
+	w := s.w
+	open := 0
+	var missing []string
+	for _, p := range w.running() {
+		for _, r := range p.regions {
+			if !s.hostable(r.id) {
+				continue
+			}
+			for n := range r.slots {
+				open++
+				s.probe(r, route.ShardID(n), w.now+w.takeover()+homesBound, func() { open-- }, func(why string) {
+					missing = append(missing, why)
+				})
+			}
+		}
+	}
+	if !w.until(w.takeover()+homesBound+time.Second, func() bool { return open == 0 }) {
+		w.check.violate(nil, "homes", "%d shards do not answer after the storm, as: %.3q", open, missing)
+	}
+}
+
+// probe asks a shard until it answers or the time is over.
+func (s *storm) probe(r *region, n route.ShardID, end time.Duration, done func(), missed func(why string)) {
+	p := r.p
+	id := s.idIn(r, n)
+	again := func(err error) {
+		if p.w.now >= end {
+			missed(fmt.Sprintf("%s from n%d: %v", p.w.shardName(r.id, n), p.idx+1, err))
+			return
+		}
+		p.later(500*time.Millisecond, func() { s.probe(r, n, end, done, missed) })
+	}
+	err := p.ask(5*time.Second, r.typ.Name, id, []byte{probeMark}, func(b []byte, err error) {
+		if err != nil {
+			again(err)
+			return
+		}
+		done()
+	})
+	if err != nil {
+		again(err)
+	}
+}
+
+// idIn returns an entity id of a shard.
+func (s *storm) idIn(r *region, n route.ShardID) string {
+	for i := 0; ; i++ {
+		if id := fmt.Sprintf("e%d", i); route.ShardOf(id, r.typ.Shards) == n {
+			return id
+		}
+	}
+}
+
+// hostable reports whether some running node may host the type.
+func (s *storm) hostable(typ route.TypeID) bool {
+	role := s.w.roleOf(typ)
+	for _, p := range s.w.running() {
+		if m, ok := p.view.SelfMember(); ok && m.HasRole(role) && p.region(typ) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// demandFates waits until every message has a fate, and every parking queue is empty.
+func (s *storm) demandFates() {
+	w := s.w
+	settled := func() bool {
+		for i := range w.check.book.entries {
+			if e := &w.check.book.entries[i]; e.fate == fateOpen && e.where.alive {
+				return false
+			}
+		}
+		return true
+	}
+	for end := w.now + 90*time.Second; w.now < end && !settled(); {
+		w.advance(time.Second)
+	}
+}

@@ -1,0 +1,229 @@
+// World: the virtual clock, the hosts and their processes, the network, the checkers. One thread steps it.
+
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+)
+
+// One seed feeds several generators, one per purpose, so that a change in what one draws does not shift the others.
+const (
+	purposeNetwork uint64 = iota + 1
+	purposeHosts
+	purposeSchedule
+	purposeLoad
+)
+
+// basePort is the port of every simulated node; the hosts are 10.0.0.1 and up.
+const basePort = 7355
+
+// wallBase is the wall clock, in milliseconds since 1970, at which every simulated world begins.
+const wallBase = 1_800_000_000_000
+
+// Config is what a simulated cluster is made of. The zero value of a field takes its default.
+type Config struct {
+	Network    Network
+	Membership membership.Config
+	Shard      shard.Config
+	Data       DataConfig
+	Roles      [][]string // by node index; a node beyond the list has no roles
+	Text       bool       // keep a trace that people can read
+}
+
+// world is one simulated cluster. Nothing in it is safe for concurrent use.
+type world struct {
+	cfg      Config
+	now      time.Duration
+	queue    queue
+	steps    uint64
+	net      *network
+	trace    *trace
+	check    *checker
+	hosts    []*host
+	procs    []*proc // every process that ever ran, in the order of their starts
+	hostRand *rand.Rand
+	onEvent  func(p *proc, line string) // scripts listen here
+	acting   *proc                      // whose handlers run now
+	onMember func(p *proc, e membership.Event)
+	types    []*entityType
+	arena    []byte
+}
+
+// host is a machine: an address at which one process runs at a time.
+type host struct {
+	addr   peer.Addr
+	proc   *proc // the latest, nil before the first
+	resets bool  // a crashed process's connections are reset; otherwise they fall silent
+}
+
+func newWorld(n int, seed uint64, cfg Config) *world {
+	cfg.Data = cfg.Data.withDefaults()
+	w := &world{
+		cfg:      cfg,
+		net:      newNetwork(n, cfg.Network, seed),
+		trace:    newTrace(cfg.Text),
+		hostRand: rand.New(rand.NewPCG(seed, purposeHosts)),
+	}
+	w.check = newChecker(w)
+	for i := range n {
+		addr := peer.MustAddr(fmt.Sprintf("10.0.0.%d:%d", i+1, basePort))
+		w.hosts = append(w.hosts, &host{addr: addr})
+	}
+	return w
+}
+
+// step runs the next event; it reports false when nothing is planned before or at the limit.
+func (w *world) step(limit time.Duration) bool {
+	at, ok := w.queue.next()
+	if !ok || at > limit {
+		return false
+	}
+	e := w.queue.pop()
+	w.now = e.at
+	w.steps++
+	e.run()
+	return true
+}
+
+// advance runs everything up to and at now + d.
+func (w *world) advance(d time.Duration) {
+	end := w.now + d
+	for w.step(end) {
+	}
+	w.now = end
+}
+
+// until runs events until done reports true, at most for d of virtual time. It returns whether done did.
+func (w *world) until(d time.Duration, done func() bool) bool {
+	end := w.now + d
+	for !done() {
+		if !w.step(end) {
+			w.now = end
+			return done()
+		}
+	}
+	return true
+}
+
+func (w *world) after(d time.Duration, run func()) { w.queue.push(w.now+d, run) }
+
+func (w *world) indexOf(a peer.Addr) (int, bool) {
+	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.addr == a })
+	return i, i >= 0
+}
+
+// name prints an identity as n1, or n1#2 for the second process at that host.
+func (w *world) name(id peer.ID) string {
+	if id.IsZero() {
+		return "none"
+	}
+	i, ok := w.indexOf(id.Addr)
+	if !ok {
+		return id.String()
+	}
+	if id.Inc == 0 {
+		return fmt.Sprintf("n%d?", i+1)
+	}
+	nth := 0
+	for _, p := range w.procs {
+		if p.idx == i {
+			nth++
+			if p.id == id {
+				break
+			}
+		}
+	}
+	if nth <= 1 {
+		return fmt.Sprintf("n%d", i+1)
+	}
+	return fmt.Sprintf("n%d#%d", i+1, nth)
+}
+
+// keep copies b into memory that lives as long as somebody points to it.
+func (w *world) keep(b []byte) []byte {
+	if len(b) > cap(w.arena)-len(w.arena) {
+		w.arena = make([]byte, 0, max(64<<10, len(b)))
+	}
+	at := len(w.arena)
+	w.arena = append(w.arena, b...)
+	return w.arena[at:len(w.arena):len(w.arena)]
+}
+
+// running returns the processes that are alive and whose membership has not ended, in host order.
+func (w *world) running() []*proc {
+	var list []*proc
+	for _, h := range w.hosts {
+		if h.proc != nil && h.proc.alive {
+			list = append(list, h.proc)
+		}
+	}
+	return list
+}
+
+// seeds returns the contact points: every host's address, those of first in front.
+func (w *world) seeds(order []int) []peer.Addr {
+	var list []peer.Addr
+	for _, i := range order {
+		list = append(list, w.hosts[i].addr)
+	}
+	return list
+}
+
+// addType makes a type known to all processes, those to come included.
+func (w *world) addType(t *entityType) {
+	w.types = append(w.types, t)
+	for _, p := range w.running() {
+		p.register(t)
+	}
+}
+
+func (w *world) typeOf(id route.TypeID) *entityType {
+	for _, t := range w.types {
+		if route.TypeOf(t.Name) == id {
+			return t
+		}
+	}
+	return nil
+}
+
+func (w *world) typeName(id route.TypeID) string {
+	if t := w.typeOf(id); t != nil {
+		return t.Name
+	}
+	return fmt.Sprintf("type-%08x", uint32(id))
+}
+
+func (w *world) roleOf(id route.TypeID) string {
+	if t := w.typeOf(id); t != nil {
+		return t.Role
+	}
+	return ""
+}
+
+func (w *world) shardName(id route.TypeID, n route.ShardID) string {
+	return fmt.Sprintf("%s/%d", w.typeName(id), n)
+}
+
+// takeover is how long a shard of a lost owner must wait.
+func (w *world) takeover() time.Duration {
+	if w.cfg.Shard.TakeoverTime > 0 {
+		return w.cfg.Shard.TakeoverTime
+	}
+	return shard.DefaultTakeoverTime
+}
+
+func (w *world) window() int {
+	if w.cfg.Data.Window > 0 {
+		return w.cfg.Data.Window
+	}
+	return flow.DefaultWindow
+}
