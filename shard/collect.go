@@ -151,7 +151,11 @@ func (c *coordinator) reconcile(p *client, g register, reports bool) bool {
 		p.mask |= g.Mask
 	}
 	p.hosts = false
-	c.m.post(p.id, nak{head: c.m.head(c.t.id, c.term), Reason: nakSettings, Have: c.settings, Got: g.Settings})
+	if c.ready || c.owned > 0 {
+		c.m.post(p.id, nak{head: c.m.head(c.t.id, c.term), Reason: nakSettings, Have: c.settings, Got: g.Settings})
+	} else if c.needs(p) && !c.early() {
+		c.question(p) // nobody's settings are refused before it is known whose are owned under
+	}
 	c.settle()
 	return false
 }

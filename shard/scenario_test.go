@@ -175,6 +175,9 @@ func TestNewCoordinatorWaitsForEveryReport(t *testing.T) {
 	w.pass(5 * time.Second)
 	require.True(t, w.nodes[1].stats(orders).Reign.Ready)
 	require.Equal(t, owned, min(owned, len(w.nodes[3].hosted)), "an owner keeps what it reported")
+	w.promote()
+	w.publish()
+	require.True(t, w.nodes[0].left)
 	for _, n := range w.nodes[1:] {
 		n.want(orders, all(orders)...)
 	}

@@ -353,6 +353,8 @@ func (w *world) tickAt(at time.Duration) {
 			n.hosted = map[string]route.Fence{}
 			n.dead = true
 		}
+	}
+	for _, n := range w.nodes {
 		if n.dead || n.left {
 			continue
 		}
