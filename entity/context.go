@@ -50,6 +50,7 @@ type Context struct {
 	passivate bool
 	halting   bool // Stop is being called
 	renewed   bool // the instance that was there when the call or run began is gone
+	closing   bool // the shard was being stopped when the run began
 
 	timerRoom int // timers that may still be asked for
 	timers    []timerWish
@@ -122,10 +123,10 @@ func (c *Context) Passivate() { c.passivate = true }
 // After delivers a copy of b to this entity, as a message that nobody asked, once d has passed and not before the calls
 // that wait already are done. Timers go when the entity goes. ErrTimersFull when MaxTimers run, route.ErrTooLarge for
 // more bytes than a mailbox holds, route.ErrMailboxFull when the node's budget is used up, route.ErrShardStopping from
-// Stop or when the shard is being stopped.
+// Stop and in the last calls of a shard that is being stopped.
 func (c *Context) After(d time.Duration, b []byte) error {
 	switch {
-	case c.halting:
+	case c.halting || c.closing:
 		return route.ErrShardStopping
 	case c.timerRoom <= 0:
 		return fmt.Errorf("%w: %d", ErrTimersFull, MaxTimers)

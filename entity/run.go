@@ -35,6 +35,7 @@ func (e *Entity) Begin(now time.Duration) bool {
 	}
 	a.phase = begun
 	a.ctx.timerRoom = MaxTimers - int(e.running)
+	a.ctx.closing = e.s.phase != serving
 	return true
 }
 

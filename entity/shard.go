@@ -7,7 +7,6 @@ import (
 
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/route"
-	"github.com/kith-io/kith/wire"
 )
 
 // Shard hosts the entities of one shard under one fence. Its verbs are Deliver, Tick, Stop and Abandon; all are called
@@ -129,13 +128,10 @@ func (s *Shard) Stats() Stats {
 func (s *Shard) Deliver(now time.Duration, m *Message) route.Reason {
 	s.advance(now)
 	if s.phase != serving {
-		return s.refuse(m)
+		return s.refuse()
 	}
 	e := s.table.find(m.ID)
 	if e == nil {
-		if len(m.ID) == 0 || len(m.ID) > wire.MaxIDSize {
-			return s.count(route.BadID)
-		}
 		return s.deliverNew(m)
 	}
 	if s.typ.Mode == Blocking {
@@ -150,11 +146,15 @@ func (s *Shard) Deliver(now time.Duration, m *Message) route.Reason {
 
 // deliverNew makes the entity for its first message.
 func (s *Shard) deliverNew(m *Message) route.Reason {
+	id := string(m.ID) // the one copy
+	if route.CheckID(id) != nil {
+		return s.count(route.BadID)
+	}
 	if len(s.table.dense) >= MaxEntities {
 		return s.count(route.MailboxFull)
 	}
 	first := len(s.table.dense) == 0
-	e := s.table.add(s, m.ID)
+	e := s.table.add(s, id)
 	e.used = s.now
 	if first {
 		s.sweepAt, s.cursor = s.now+s.typ.IdleAfter, -1
@@ -170,7 +170,7 @@ func (s *Shard) deliverNew(m *Message) route.Reason {
 	return route.OK
 }
 
-func (s *Shard) refuse(*Message) route.Reason {
+func (s *Shard) refuse() route.Reason {
 	if s.phase == abandoned {
 		return s.count(route.Stopped)
 	}

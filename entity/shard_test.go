@@ -3,7 +3,6 @@
 package entity
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -221,13 +220,17 @@ func TestManyIdleEntitiesAreStoppedOverSeveralTicks(t *testing.T) {
 	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
 		r := again(func(typ *Type) { typ.IdleAfter = time.Second })
 		const n = 3000
+		bound := uint64(stopAtOnce)
+		if r.Type().Mode == Blocking {
+			bound = haltingMost
+		}
 		for i := range n {
 			r.tell(fmt.Sprint(i), "x")
 		}
 		r.f.now = time.Second
 		r.Tick(r.f.now)
 		r.runAll()
-		require.LessOrEqual(t, r.Stats().Stopped, uint64(stopAtOnce), "one step is bounded")
+		require.Equal(t, bound, r.Stats().Stopped, "one step is bounded")
 		r.tickTo(2 * time.Second)
 		require.Zero(t, r.Stats().Live)
 		require.Equal(t, uint64(n), r.Stats().Stopped)
@@ -276,11 +279,30 @@ func TestStopWorksOffWhatWaitsAndStopsEveryEntity(t *testing.T) {
 		o := &origin{}
 		r.f.receive = func(c *Context, p []byte) error {
 			require.NoError(t, c.After(time.Second, []byte("never")))
-			return errors.Join(c.Reply(p))
+			if !c.Asked() {
+				return nil
+			}
+			return c.Reply(p)
 		}
 		r.tell("idle", "0")
 		for i := range 3 {
 			require.Equal(t, route.OK, r.deliver("busy", fmt.Sprint(i), o, uint64(i)))
+		}
+		if r.Type().Mode == Blocking {
+			begun := r.Ready() // the run that is under way when Stop comes still sets timers, in vain
+			require.True(t, begun.Begin(0))
+			require.True(t, begun.Work())
+			defer func() { require.Equal(t, uint64(2), r.Stats().TimersDropped) }()
+			r.Stop(r.f.now)
+			require.True(t, begun.End(0))
+			r.f.receive = func(c *Context, p []byte) error {
+				require.ErrorIs(t, c.After(time.Second, nil), route.ErrShardStopping)
+				return c.Reply(p)
+			}
+			for ok := begun.Begin(0); ok; ok = begun.End(0) && begun.Begin(0) {
+				for begun.Work() {
+				}
+			}
 		}
 		r.Stop(r.f.now)
 		r.Stop(r.f.now)
@@ -304,7 +326,7 @@ func TestStopWorksOffWhatWaitsAndStopsEveryEntity(t *testing.T) {
 
 func TestStopOfManyEntitiesIsBoundedAtATime(t *testing.T) {
 	everyMode(t, func(t *testing.T, r *rig, _ func(...func(*Type)) *rig) {
-		const n = 1000
+		const n = 3000
 		for i := range n {
 			r.tell(fmt.Sprint(i), "x")
 		}
@@ -316,7 +338,7 @@ func TestStopOfManyEntitiesIsBoundedAtATime(t *testing.T) {
 			for e := r.Ready(); e != nil; e = r.Ready() {
 				held = append(held, e)
 			}
-			require.LessOrEqual(t, len(held), stopAtOnce+1)
+			require.LessOrEqual(t, len(held), haltingMost+1)
 			for _, e := range held {
 				for ok := e.Begin(0); ok; ok = e.End(0) && e.Begin(0) {
 					for e.Work() {

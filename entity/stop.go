@@ -5,8 +5,11 @@ package entity
 import "time"
 
 const (
-	lookAtOnce = 1024 // entities that one Tick looks at for idleness
-	stopAtOnce = 128  // Worker and Inline entities that one step stops; Blocking ones being stopped at a time
+	lookAtOnce  = 1024 // entities that one Tick looks at for idleness
+	stopAtOnce  = 1024 // Worker and Inline entities that one step stops
+	haltingMost = 128  // idle Blocking entities that are being stopped at a time: each has a goroutine then
+
+	lookAgain = time.Millisecond // when so many are being stopped that looking for more must wait
 )
 
 // Next returns when Tick has something to do.
@@ -44,8 +47,7 @@ func (s *Shard) sweep() {
 	if s.cursor < 0 {
 		s.cursor, s.sweepTo = len(s.table.dense)-1, s.now+s.typ.IdleAfter
 	}
-	stops := 0
-	for n := 0; s.cursor >= 0 && n < lookAtOnce && stops < stopAtOnce; n++ {
+	for n := 0; s.cursor >= 0 && n < lookAtOnce; n++ {
 		s.cursor = min(s.cursor, len(s.table.dense)-1)
 		if s.cursor < 0 {
 			break
@@ -57,14 +59,12 @@ func (s *Shard) sweep() {
 		case idle > s.now:
 			s.sweepTo = min(s.sweepTo, idle)
 		case s.typ.Mode != Blocking:
-			stops++
 			s.stats.Passivated++
 			s.halt(e)
-		case s.halting >= stopAtOnce:
-			s.sweepAt = s.now + s.typ.IdleAfter/4 // enough are being stopped: the look goes on here
+		case s.halting >= haltingMost:
+			s.sweepAt = s.now + lookAgain
 			return
 		default:
-			stops++
 			s.haltLater(e)
 		}
 		s.cursor--
@@ -118,7 +118,7 @@ func (s *Shard) pace() {
 		}
 		return
 	}
-	for s.halting < stopAtOnce {
+	for s.halting < haltingMost {
 		s.cursor = min(s.cursor, len(s.table.dense)-1)
 		if s.cursor < 0 {
 			return

@@ -38,13 +38,13 @@ type table struct {
 // find returns the entity with that id, or nil, without allocating.
 func (t *table) find(id []byte) *Entity { return t.byID[string(id)] }
 
-// add makes an entity; the id is copied here, once.
-func (t *table) add(s *Shard, id []byte) *Entity {
+// add makes an entity.
+func (t *table) add(s *Shard, id string) *Entity {
 	if t.byID == nil {
 		t.byID = make(map[string]*Entity)
 	}
-	e := &Entity{id: string(id), s: s, index: uint32(len(t.dense))}
-	t.byID[e.id] = e
+	e := &Entity{id: id, s: s, index: uint32(len(t.dense))}
+	t.byID[id] = e
 	t.dense = append(t.dense, e)
 	t.peak = max(t.peak, len(t.dense))
 	return e

@@ -224,7 +224,7 @@ func (l *Link) Roomy() bool {
 }
 
 // FailAll drops every frame that waits, oldest first, and returns how many: the peer is gone for good. fail, if not
-// nil, gets each whole frame, valid during the call.
+// nil, gets each whole frame, valid during the call. As with Take, the caller is done with bytes taken before.
 func (l *Link) FailAll(fail func(frame []byte)) int {
 	frames := 0
 	for l.Pending() > 0 {
