@@ -24,6 +24,9 @@ const module = "github.com/kith-io/kith"
 // repository is the module's root, seen from this package.
 var repository = filepath.Join("..", "..")
 
+// positions are shared by all sources, as type-checking a package wants it.
+var positions = token.NewFileSet()
+
 // source is one parsed Go file.
 type source struct {
 	path  string // relative to the module's root, with slashes
@@ -68,7 +71,7 @@ func importPath(spec *ast.ImportSpec) string { return strings.Trim(spec.Path.Val
 
 // parse reads one file as it would stand at name.
 func parse(name string, text []byte) (*source, error) {
-	s := &source{path: name, text: text, fset: token.NewFileSet(), tests: strings.HasSuffix(name, "_test.go")}
+	s := &source{path: name, text: text, fset: positions, tests: strings.HasSuffix(name, "_test.go")}
 	var err error
 	s.file, err = parser.ParseFile(s.fset, name, text, parser.ParseComments)
 	s.room = roomOf(path.Dir(name))
