@@ -153,7 +153,9 @@ func (c *checker) ready(p *proc, e *shard.Event) {
 		return
 	}
 	if seat := c.leads[e.Type]; seat != nil && seat.p != p && seat.p.alive {
-		if _, down := c.gone[seat.p.id]; !down {
+		// A leaver that said farewell may not know yet that it is the oldest no more: all others have promised to refuse
+		// it, and it hosts nothing itself.
+		if _, down := c.gone[seat.p.id]; !down && !c.farewells[seat.p.id] {
 			c.violate(p, "two-coordinators", "ready for %s in term %d beside %s in term %d", c.w.typeName(e.Type),
 				e.Term, c.w.name(seat.p.id), seat.term)
 		}
@@ -181,8 +183,8 @@ func (c *checker) ready(p *proc, e *shard.Event) {
 
 // allocated: a shard that lives somewhere is not given out, and every fence is above the one before.
 func (c *checker) allocated(p *proc, e *shard.Event) {
-	if _, down := c.gone[p.id]; down {
-		return
+	if _, down := c.gone[p.id]; down || c.farewells[p.id] {
+		return // nobody takes its orders any more, see hosts
 	}
 	o := c.owner(shardKey{e.Type, e.Shard})
 	name := c.w.shardName(e.Type, e.Shard)

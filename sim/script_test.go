@@ -52,7 +52,7 @@ type script struct {
 	t      *testing.T
 	w      *world
 	out    strings.Builder
-	quiet  map[string]bool
+	quiet  []string
 	answer int
 }
 
@@ -85,7 +85,11 @@ func (s *script) play(text string) string {
 			}
 		}
 		if commands > 0 {
-			story.WriteString("\n----\n" + strings.TrimRight(s.out.String(), "\n"))
+			out := strings.TrimRight(s.out.String(), "\n")
+			if out == "" {
+				out = "(nothing)"
+			}
+			story.WriteString("\n----\n" + out)
 		}
 	}
 	return strings.TrimRight(story.String(), "\n") + "\n"
@@ -105,6 +109,7 @@ func (s *script) command(f []string) {
 		"heal": s.heal, "pause": s.pause, "stick": s.stick, "crash": s.crash, "poweroff": s.powerOff, "down": s.down,
 		"restart": s.restart, "leave": s.leave, "tell": s.tell, "ask": s.ask, "view": s.view, "owners": s.owners,
 		"parked": s.parked, "hide": s.hide, "clock": s.clock,
+		"form": s.form,
 	}
 	do, ok := commands[verb]
 	require.True(s.t, ok, "unknown command %q", verb)
@@ -136,9 +141,9 @@ func (s *script) cluster(args []string) {
 		}
 	}
 	s.w = newWorld(n, seed, cfg)
-	s.quiet = map[string]bool{}
+	s.quiet = nil
 	s.w.onEvent = func(p *proc, line string) {
-		for word := range s.quiet {
+		for _, word := range s.quiet {
 			if strings.HasPrefix(line, word) {
 				return
 			}
@@ -150,7 +155,7 @@ func (s *script) cluster(args []string) {
 // hide word...: lines that begin with one of the words are left out.
 func (s *script) hide(args []string) {
 	for _, a := range args {
-		s.quiet[strings.ReplaceAll(a, "_", " ")] = true
+		s.quiet = append(s.quiet, a)
 	}
 }
 
@@ -191,6 +196,17 @@ func (s *script) start(args []string) {
 }
 
 func (s *script) seeds() []int { return []int{0, 1, 2}[:min(3, len(s.w.hosts))] }
+
+// form starts all nodes and waits until they are Up, without a word.
+func (s *script) form([]string) {
+	tell := s.w.onEvent
+	s.w.onEvent = nil
+	for i := range s.w.hosts {
+		s.w.start(i, s.w.seeds(s.seeds()))
+	}
+	s.await(nil)
+	s.w.onEvent = tell
+}
 
 // await up: at most two minutes until all running nodes agree on being Up.
 func (s *script) await([]string) {
