@@ -80,7 +80,7 @@ func (t *Transport) dismiss(nc net.Conn) {
 // handshake reads the hello of an accepted connection, judges it, answers, and enrols the connection.
 func (t *Transport) handshake(nc net.Conn) {
 	defer t.dismiss(nc)
-	_ = nc.SetDeadline(time.Now().Add(t.cfg.HelloTimeout))
+	t.limit(nc)
 	h, err := readHello(nc)
 	if err != nil {
 		if _, asked := err.(*RefusedError); !asked && t.ctx.Err() == nil {
@@ -95,6 +95,15 @@ func (t *Transport) handshake(nc net.Conn) {
 	}
 	if err != nil {
 		_ = nc.Close()
+	}
+}
+
+// limit gives nc the time of the hello, or none when closing: Close shortens the time of those that it finds, so who
+// sets one looks again afterwards.
+func (t *Transport) limit(nc net.Conn) {
+	_ = nc.SetDeadline(time.Now().Add(t.cfg.HelloTimeout))
+	if t.acceptor().closing {
+		_ = nc.SetDeadline(time.Unix(1, 0))
 	}
 }
 
@@ -158,7 +167,7 @@ func (t *Transport) welcome(nc net.Conn, h *hello) error {
 		t.restore(c, old)
 		return &RefusedError{Reason: RefusedBusy}
 	}
-	_ = nc.SetDeadline(time.Now().Add(t.cfg.HelloTimeout))
+	t.limit(nc)
 	cluster := t.cluster.Load()
 	answer := ack{from: t.self, clusterID: cluster.id, birth: cluster.birth}
 	_, err := nc.Write(wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, appendAck(nil, &answer)))
@@ -174,7 +183,7 @@ func (t *Transport) welcome(nc net.Conn, h *hello) error {
 
 // register puts the connection of h into its peer's table, in place of an older one, which is returned.
 func (t *Transport) register(h *hello) (c, old *InConn, refusal *RefusedError) {
-	r, err := t.remote(h.from)
+	r, err := t.lockedRemote(h.from)
 	switch {
 	case errors.Is(err, ErrForgotten):
 		return nil, nil, &RefusedError{Reason: RefusedRemoved, Key: "member", Ours: h.from.String(), Theirs: "removed"}
@@ -183,6 +192,12 @@ func (t *Transport) register(h *hello) (c, old *InConn, refusal *RefusedError) {
 	case err != nil:
 		return nil, nil, &RefusedError{Reason: RefusedBusy}
 	}
+	defer t.mu.Unlock()
+	key := inKey{h.lane, h.number}
+	old = r.in[key]
+	if old != nil && old.generation >= h.generation {
+		return nil, nil, &RefusedError{Reason: RefusedStale}
+	}
 	c = &InConn{
 		t: t, from: r, lane: h.lane, number: h.number, generation: h.generation, clusterID: h.clusterID, birth: h.birth,
 		window: int(h.window), meter: flow.MakeMeter(int(h.window)), loop: t.ctl, gone: make(chan struct{}),
@@ -190,16 +205,6 @@ func (t *Transport) register(h *hello) (c, old *InConn, refusal *RefusedError) {
 	}
 	if h.lane == wire.LaneData {
 		c.loop, c.in.limit = r.loop, t.cfg.MaxFrame
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	key := inKey{h.lane, h.number}
-	old = r.in[key]
-	if r.forgotten || old != nil && old.generation >= h.generation {
-		return nil, nil, &RefusedError{Reason: RefusedStale}
-	}
-	if t.remotes[r.id] != r { // swept away a moment ago
-		t.remotes[r.id] = r
 	}
 	r.in[key] = c
 	return c, old, nil

@@ -74,7 +74,7 @@ func (c *control) send(kind wire.Kind, body []byte) error {
 // owe notes that the credit of a data connection is to be told, with its total at the time of writing.
 func (c *control) owe(in *InConn) {
 	c.mu.Lock()
-	if in.owed || c.blocked() != nil {
+	if in.owed || c.dead != nil {
 		c.mu.Unlock()
 		return
 	}
@@ -150,6 +150,9 @@ func (c *control) appendCredit() {
 // restart repeats the credit of every data connection of the peer: what was told on the last connection may be lost.
 func (c *control) restart(uint32) {
 	c.in.carry = nil
+	if c.to.Inc == 0 {
+		return // credit goes by the connection to the full identity
+	}
 	for _, in := range c.t.dataFrom(c.real) {
 		if !in.owed && in.consumedAny() {
 			in.owed = true

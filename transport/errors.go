@@ -19,7 +19,9 @@ var (
 	ErrFrameSize   = fmt.Errorf("transport: frame over the limit: %w", route.ErrTooLarge)
 	ErrLoopFull    = errors.New("transport: too many tasks queued to an event loop")
 	ErrProtocol    = errors.New("transport: peer broke the protocol")
-	ErrBusy        = errors.New("transport: too many peers")
+	// ErrNoIncarnation refuses a data link to an address whose incarnation is not known.
+	ErrNoIncarnation = fmt.Errorf("transport: data needs a peer's incarnation: %w", route.ErrPeerLost)
+	ErrBusy          = errors.New("transport: too many peers")
 )
 
 // FullError is returned by Reserve when a link is over its bound. It matches route.ErrLinkFull. One value per link is
@@ -89,6 +91,9 @@ type RefusedError struct {
 	Ours   string // the dialler's value
 	Theirs string // the acceptor's value
 }
+
+// Unwrap returns route.ErrPeerLost: a message to a peer that refuses us does not arrive.
+func (e *RefusedError) Unwrap() error { return route.ErrPeerLost }
 
 // Error names the reason and both values.
 func (e *RefusedError) Error() string {

@@ -11,6 +11,7 @@ import (
 	"github.com/panjf2000/gnet/v2"
 
 	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -31,16 +32,16 @@ type InConn struct {
 	window     int
 	loop       *Loop
 
-	mu    sync.Mutex
-	meter flow.Meter
+	mu       sync.Mutex
+	meter    flow.Meter
+	received uint64 // bytes delivered
 
 	owed bool // stands in the control uplink's list; under that uplink's lock
 
 	// Owned by the loop.
-	conn     gnet.Conn
-	in       splitter
-	received uint64
-	answers  []byte
+	conn    gnet.Conn
+	in      splitter
+	answers []byte
 
 	wasOpened atomic.Bool
 	gone      chan struct{} // closed when the connection is over
@@ -49,6 +50,14 @@ type InConn struct {
 
 // From returns the peer at the other end.
 func (c *InConn) From() peer.ID { return c.from.id }
+
+// Link returns the data link to the peer, for answers: Transport.Link without its lock.
+func (c *InConn) Link() *Link {
+	if l := c.from.link.Load(); l != nil {
+		return l
+	}
+	return c.t.Link(c.from.id)
+}
 
 // Loop returns the loop that reads the connection; the peer's Link lives on it too.
 func (c *InConn) Loop() *Loop { return c.loop }
@@ -62,8 +71,10 @@ func (c *InConn) Cluster() (id, birth uint64) { return c.clusterID, c.birth }
 // Consumed gives back credit for n bytes of frames that Data delivered. It never blocks.
 func (c *InConn) Consumed(n int) {
 	c.mu.Lock()
-	_, due := c.meter.Consume(n)
+	total, due := c.meter.Consume(n)
+	within := n >= 0 && total <= c.received
 	c.mu.Unlock()
+	invariant.Check(within, "transport: more bytes consumed than were delivered")
 	if due {
 		c.from.control().owe(c)
 	}
@@ -176,6 +187,7 @@ func (c *InConn) deliver(frames []byte, n int) error {
 			return err
 		}
 		c.loop.passed = true
+		c.loop.passBytes += len(frames)
 		c.t.up.Data(c, frames)
 		return nil
 	}
@@ -192,8 +204,8 @@ func (c *InConn) deliver(frames []byte, n int) error {
 
 // withinWindow checks that the sender keeps to its credit, so that what this node holds for it is bounded.
 func (c *InConn) withinWindow(n int) error {
-	c.received += uint64(n)
 	c.mu.Lock()
+	c.received += uint64(n)
 	open := c.received - c.meter.Total()
 	c.mu.Unlock()
 	if open > uint64(c.window)+uint64(c.t.cfg.MaxFrame) {

@@ -4,7 +4,6 @@ package transport
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -40,8 +39,22 @@ func (t *Transport) remote(id peer.ID) (*remote, error) {
 	if id.Addr == t.self.Addr {
 		return nil, ErrSelf
 	}
+	r, err := t.lockedRemote(id)
+	if err == nil {
+		t.mu.Unlock()
+	}
+	return r, err
+}
+
+// lockedRemote is remote; when it returns an entry, the transport's lock is held, so that the entry cannot be swept away
+// before something is put into it.
+func (t *Transport) lockedRemote(id peer.ID) (r *remote, err error) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer func() {
+		if err != nil {
+			t.mu.Unlock()
+		}
+	}()
 	if t.closing {
 		return nil, ErrClosed
 	}
@@ -54,7 +67,7 @@ func (t *Transport) remote(id peer.ID) (*remote, error) {
 	if len(t.remotes) >= t.cfg.MaxPeers {
 		return nil, ErrBusy
 	}
-	r := &remote{t: t, id: id, loop: t.loops[t.nextLoop%len(t.loops)], in: map[inKey]*InConn{}}
+	r = &remote{t: t, id: id, loop: t.loops[t.nextLoop%len(t.loops)], in: map[inKey]*InConn{}}
 	t.nextLoop++
 	t.remotes[id] = r
 	return r, nil
@@ -85,28 +98,22 @@ func (r *remote) control() *control {
 // Link returns the data link to a peer; it is made, and dials, on first use. The same identity gives the same link
 // until it is forgotten. A link that cannot be (to this node itself, a forgotten peer, after Close) refuses Reserve.
 func (t *Transport) Link(id peer.ID) *Link {
-	r, err := t.remote(id)
-	if err != nil || id.Inc == 0 {
-		l := newLink(t, id, t.loops[0])
-		if l.dead = err; err == nil {
-			l.dead = fmt.Errorf("%w: it has no incarnation", ErrForgotten)
+	err := ErrNoIncarnation
+	if id.Addr == t.self.Addr {
+		err = ErrSelf
+	} else if id.Inc != 0 {
+		var r *remote
+		if r, err = t.lockedRemote(id); err == nil {
+			defer t.mu.Unlock()
+			if r.link.Load() == nil {
+				r.link.Store(newLink(t, id, r.loop))
+			}
+			return r.link.Load()
 		}
-		l.cancel()
-		return l
 	}
-	if l := r.link.Load(); l != nil {
-		return l
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if l := r.link.Load(); l != nil {
-		return l
-	}
-	l := newLink(t, id, r.loop)
-	if r.forgotten {
-		l.dead = ErrForgotten
-	}
-	r.link.Store(l)
+	l := newLink(t, id, t.loops[0])
+	l.dead = err
+	l.cancel()
 	return l
 }
 

@@ -191,6 +191,9 @@ func (u *uplink) connect(oc *outConn) error {
 	stop := context.AfterFunc(u.ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	_ = nc.SetDeadline(time.Now().Add(u.t.cfg.HelloTimeout))
+	if u.ctx.Err() != nil { // the call above may have undone what stops us
+		_ = nc.SetDeadline(time.Unix(1, 0))
+	}
 	a, err := u.greet(nc, oc.generation)
 	if err != nil {
 		_ = nc.Close()

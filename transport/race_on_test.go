@@ -1,0 +1,7 @@
+//go:build race
+
+// Whether the race detector is on.
+
+package transport
+
+const raceEnabled = true
