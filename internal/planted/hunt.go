@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -120,14 +119,14 @@ const passed = "nothing was seen"
 // crash of the simulator itself, or a hang, proves nothing.
 func (h *hunter) storm(ctx context.Context, node string, first uint64, seeds int) (catch, error) {
 	out, err := h.run(ctx, node, "storm", "--seeds", strconv.Itoa(seeds), "--first", strconv.FormatUint(max(first, 1), 10))
-	violations, ran := violationsOf(out)
+	r := reportOf(out)
 	switch {
-	case err == nil && ran && violations == 0:
+	case err == nil && r != nil && *r.Violations == 0:
 		return catch{Why: passed}, nil
 	case err == nil:
 		return catch{Why: "the storm exits zero and does not say that it saw nothing"}, nil
-	case ran && violations > 0:
-		return catch{By: "storm", Seed: seedOf(out)}, nil
+	case r != nil && *r.Violations > 0:
+		return catch{By: "storm", Seed: r.seed()}, nil
 	}
 	return catch{Why: fmt.Sprintf("the storm failed without a violation: %v\n%s", err, tail(out))}, nil
 }
@@ -153,6 +152,7 @@ func (h *hunter) run(ctx context.Context, name string, args ...string) ([]byte, 
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = h.root
+	cmd.Env = append(os.Environ(), "TMPDIR="+h.scratch) // traces of failing seeds go with the scratch folder
 	cmd.WaitDelay = 5 * time.Second
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -163,33 +163,33 @@ func (h *hunter) run(ctx context.Context, name string, args ...string) ([]byte, 
 	return out.Bytes(), err
 }
 
-// violationsOf reads the violations that the storm's last line counts; ran is false when there is no such line.
-func violationsOf(out []byte) (violations int, ran bool) {
-	for line := range strings.Lines(string(out)) {
-		text, is := strings.CutPrefix(line, "storm {")
-		var said struct {
-			Violations *int `json:"violations"`
-		}
-		if is && json.Unmarshal([]byte("{"+text), &said) == nil && said.Violations != nil {
-			violations, ran = *said.Violations, true
-		}
-	}
-	return violations, ran
+// report is what the check reads of the storm's last line.
+type report struct {
+	Violations *int `json:"violations"`
+	Failures   []struct {
+		Seed uint64 `json:"seed"`
+	} `json:"failures"`
 }
 
-var seedPattern = regexp.MustCompile(`(?i)\bseed[" :=]+(\d+)`)
+// reportOf reads the storm's last line; nil when there is none that counts violations.
+func reportOf(out []byte) *report {
+	var last *report
+	for line := range strings.Lines(string(out)) {
+		text, is := strings.CutPrefix(line, "storm {")
+		r := new(report)
+		if is && json.Unmarshal([]byte("{"+text), r) == nil && r.Violations != nil {
+			last = r
+		}
+	}
+	return last
+}
 
-// seedOf returns the first seed that the output names, 0 when it names none.
-func seedOf(out []byte) uint64 {
-	found := seedPattern.FindSubmatch(out)
-	if found == nil {
+// seed returns the first seed that broke a promise, 0 when the report names none.
+func (r *report) seed() uint64 {
+	if len(r.Failures) == 0 {
 		return 0
 	}
-	seed, err := strconv.ParseUint(string(found[1]), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return seed
+	return r.Failures[0].Seed
 }
 
 // tail returns the last lines of an output, for a message.

@@ -31,7 +31,7 @@ var (
 	tested   = bug{Name: "tested", File: "lib/lib.go", Old: "return a + b", New: "return a", Package: "./lib", Run: "TestAdd"}
 	harmless = bug{Name: "harmless", File: "lib/lib.go", Old: "return a + b", New: "return b + a", Seeds: 3}
 	unseen   = bug{Name: "unseen", File: "lib/lib.go", Old: "Add(a, a)", New: "Add(a, 1)", Package: "./lib", Run: "TestAdd"}
-	crash    = bug{Name: "crash", File: "cmd/node/main.go", Old: "violations := 0", New: "violations := 0; os.Exit(9)",
+	crash    = bug{Name: "crash", File: "cmd/node/main.go", Old: "var failures", New: "os.Exit(9); var failures",
 		Seeds: 3}
 )
 
@@ -89,18 +89,12 @@ func TestNoisyNet(t *testing.T) {
 
 // TestReadsTheLastLine holds how the storm's answer is read.
 func TestReadsTheLastLine(t *testing.T) {
-	violations, ran := violationsOf([]byte("seed 3 violated\nstorm {\"seeds\":5,\"violations\":2}\n"))
-	require.True(t, ran)
-	require.Equal(t, 2, violations)
+	r := reportOf([]byte("seeds 1 to 5\nstorm {\"violations\":2,\"failures\":[{\"seed\":42},{\"seed\":43}]}\n"))
+	require.Equal(t, 2, *r.Violations)
+	require.Equal(t, uint64(42), r.seed())
+	require.Zero(t, reportOf([]byte("storm {\"violations\":0}")).seed())
 	for _, text := range []string{"", "storm {}", "storm {\"violations\":", "a storm {\"violations\":2}"} {
-		_, ran = violationsOf([]byte(text))
-		require.False(t, ran, text)
-	}
-	for text, seed := range map[string]uint64{
-		"violation at seed 42: two owners": 42, "--seed=7": 7, `{"seeds":9,"seed":8}`: 8, "seeds 5": 0, "": 0,
-		"seed 99999999999999999999": 0,
-	} {
-		require.Equal(t, seed, seedOf([]byte(text)), text)
+		require.Nil(t, reportOf([]byte(text)), text)
 	}
 }
 

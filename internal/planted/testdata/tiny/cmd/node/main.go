@@ -2,12 +2,17 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 
 	"example.com/tiny/lib"
 )
+
+type failure struct {
+	Seed int `json:"seed"`
+}
 
 func main() {
 	flags := flag.NewFlagSet("storm", flag.ExitOnError)
@@ -16,15 +21,15 @@ func main() {
 	if len(os.Args) < 2 || os.Args[1] != "storm" || flags.Parse(os.Args[2:]) != nil {
 		os.Exit(3)
 	}
-	violations := 0
+	var failures []failure
 	for seed := *first; seed < *first+*seeds; seed++ {
 		if lib.Add(seed, 5) != seed+5 {
-			fmt.Fprintf(os.Stderr, "violation: seed %d\n", seed)
-			violations++
+			failures = append(failures, failure{seed})
 		}
 	}
-	fmt.Printf("storm {\"seeds\": %d, \"violations\": %d}\n", *seeds, violations)
-	if violations > 0 {
+	line, _ := json.Marshal(map[string]any{"seeds": *seeds, "violations": len(failures), "failures": failures})
+	fmt.Printf("storm %s\n", line)
+	if len(failures) > 0 {
 		os.Exit(1)
 	}
 }
