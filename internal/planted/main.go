@@ -126,8 +126,11 @@ func checkNets(ctx context.Context, root string, list []bug, limit time.Duration
 			continue
 		}
 		s.Caught++
-		fmt.Fprintf(progress, "%3d/%d  caught  %-32s %6.1f s  by %s, seed %d\n", i+1, len(list), b.Name, seconds, c.By,
-			c.Seed)
+		by := c.By
+		if b.Seeds > 0 {
+			by = fmt.Sprintf("%s, seed %d", by, c.Seed)
+		}
+		fmt.Fprintf(progress, "%3d/%d  caught  %-32s %6.1f s  by %s\n", i+1, len(list), b.Name, seconds, by)
 	}
 	s.WallSeconds = time.Since(started).Seconds()
 	return s, nil

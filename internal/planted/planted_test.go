@@ -44,7 +44,7 @@ func TestCheckNets(t *testing.T) {
 	require.Equal(t, summary{Bugs: 6, Caught: 3, Missed: 3, MissedNames: []string{"harmless", "unseen", "crash"}}, s)
 	require.Regexp(t, `1/6 +caught +always-wrong .* by storm, seed 1\n`, progress)
 	require.Regexp(t, `2/6 +caught +wrong-from-seed-seven .* by storm, seed 7\n`, progress)
-	require.Regexp(t, `3/6 +caught +tested .* by test TestAdd, seed 0\n`, progress)
+	require.Regexp(t, `3/6 +caught +tested .* by test TestAdd\n`, progress)
 	require.Regexp(t, `4/6 +MISSED +harmless .* nothing was seen\n`, progress)
 	require.Regexp(t, `5/6 +MISSED +unseen .* nothing was seen\n`, progress)
 	require.Regexp(t, `6/6 +MISSED +crash .* failed without a violation: exit status 9\n`, progress)
