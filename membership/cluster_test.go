@@ -163,7 +163,7 @@ func TestAllLeaveAtOnce(t *testing.T) {
 	w.run(20 * time.Second)
 	for _, a := range w.actors {
 		require.NotNil(t, a.ended)
-		require.Equal(t, EndLeft, a.ended.Kind)
+		require.Equal(t, EndLeft, a.ended.Kind, "%+v", a.ended)
 	}
 }
 
@@ -301,6 +301,7 @@ func TestScenario25Restart(t *testing.T) {
 func TestLateJoinDisplacesNobody(t *testing.T) {
 	w := newWorld(t, 1)
 	w.cluster(2)
+	clear(w.counts)
 	ghost := w.start(2)
 	w.crash(ghost)
 	body := appendJoin(nil, joinBody{nonce: 5, id: ghost.id})
@@ -310,7 +311,7 @@ func TestLateJoinDisplacesNobody(t *testing.T) {
 		w.run(3 * time.Second)
 	}
 	require.True(t, w.settled())
-	require.Equal(t, 3, w.counts[wire.KindJoinProbeAck]-1, "it is challenged each time")
+	require.Equal(t, 3, w.counts[wire.KindJoinProbeAck], "it is challenged each time")
 }
 
 // MEM-1: an incarnation that was removed never comes back, by no message; it is told and ends.
@@ -408,7 +409,7 @@ func TestConvergedClusterIsQuiet(t *testing.T) {
 		a.events = nil
 	}
 	w.run(30 * time.Second)
-	require.Len(t, w.counts, 3, "%v", w.counts)
+	require.Len(t, w.counts, 2, "%v", w.counts)
 	require.InDelta(t, 150, w.counts[wire.KindStatus], 5)
 	require.InDelta(t, 5*4*30, w.counts[wire.KindHeartbeat], 20)
 	require.LessOrEqual(t, w.sizes[wire.KindStatus], 64)

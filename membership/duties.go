@@ -206,7 +206,7 @@ func (m *Machine) removedBy(from peer.ID, last Status, up uint32, lowest peer.ID
 			return
 		}
 	}
-	if last == Exiting && m.st.status(m.self) == Exiting {
+	if own := m.st.status(m.self); last == Exiting && (own == Exiting || own == Leaving) {
 		m.end(EndLeft, from, "left and was removed")
 		return
 	}

@@ -195,16 +195,21 @@ func (w *world) until(d time.Duration, what string, ok func() bool) time.Duratio
 	begin := w.now
 	for !ok() {
 		if !w.step(begin + d) {
-			for _, a := range w.actors {
-				if a.view != nil {
-					w.t.Logf("%s dead=%v converged=%v %v accusations %v seen %d ended %v", a.id, a.dead,
-						a.view.Converged, a.view.Members, a.view.Accusations, a.m.st.seen.Count(), a.ended)
-				}
-			}
-			require.Fail(w.t, "not within "+d.String(), what)
+			require.Fail(w.t, "not within "+d.String(), "%s%s", what, w.describe())
 		}
 	}
 	return w.now - begin
+}
+
+func (w *world) describe() string {
+	out := ""
+	for _, a := range w.actors {
+		if a.view != nil {
+			out += fmt.Sprintf("\n%s dead=%v converged=%v %v accusations %v seen %d ended %v", a.id, a.dead, a.view.Converged,
+				a.view.Members, a.view.Accusations, a.m.st.seen.Count(), a.ended)
+		}
+	}
+	return out
 }
 
 func (w *world) alive() []*actor {

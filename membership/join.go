@@ -23,7 +23,7 @@ const (
 type joining struct {
 	seeds     []peer.Addr // all but this node, in the given order
 	nak       []bool      // by seed: it answered that it is in no cluster
-	first     bool        // this node heads the list: only it may form
+	first     bool        // this node heads the list: only it may form, unless it has asked a cluster to admit it
 	wall      uint64
 	nonce     uint64  // of the whole join; echoed by every answer
 	target    peer.ID // the contact that was asked
@@ -129,6 +129,9 @@ func (m *Machine) onProbeAck(from peer.ID, body []byte) error {
 		if m.tooOld(from, a.birth) {
 			return nil
 		}
+		// Whoever asked may have been admitted, though the welcome was lost: this incarnation must never belong to
+		// a second cluster of its own making.
+		m.join.first = false
 		m.phase = pending
 		m.stop(timerSeed)
 		m.in(timerGiveUp, m.cfg.JoinRetryAfter)

@@ -351,7 +351,7 @@ func (m *Machine) noticeSelf() {
 	case Exiting:
 		m.startExit()
 	case Removed:
-		if m.source == m.self {
+		if _, own := m.st.tomb(m.self); own { // only its own leader actions put that into its state
 			m.end(EndLeft, m.self, "left and was the last member")
 			return
 		}
