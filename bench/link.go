@@ -14,19 +14,28 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// linkConfig is the configuration of both ends.
+// linkConfig is the configuration of both ends; the buffer is what a node's links have.
 func linkConfig() transport.Config {
 	return transport.Config{Listen: "127.0.0.1:0", Incarnation: uint64(sharedClock()) | 1, Name: "bench", ClusterID: 1,
-		Birth: 1}
+		Birth: 1, LinkBuffer: 4 << 20}
 }
 
 // upcalls answers a transport that nobody asks anything else of.
 type upcalls struct {
 	frames atomic.Uint64
-	room   chan struct{} // gets a value when a full link has room
+
+	mu   sync.Mutex
+	room chan struct{} // closed, and replaced, when a full link has room
 }
 
-func newUpcalls() *upcalls { return &upcalls{room: make(chan struct{}, 1)} }
+func newUpcalls() *upcalls { return &upcalls{room: make(chan struct{})} }
+
+// bell returns what is closed when a full link next has room.
+func (u *upcalls) bell() <-chan struct{} {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.room
+}
 
 // Data counts frames and consumes them.
 func (u *upcalls) Data(c *transport.InConn, frames []byte) {
@@ -45,10 +54,10 @@ func (u *upcalls) Data(c *transport.InConn, frames []byte) {
 
 // LinkRoom wakes the producers.
 func (u *upcalls) LinkRoom(*transport.Link) {
-	select {
-	case u.room <- struct{}{}:
-	default:
-	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	close(u.room)
+	u.room = make(chan struct{})
 }
 
 // Control, PassDone, LinkUp, LinkDown and PeerRefused have nothing to do here.
@@ -150,18 +159,18 @@ type linkRun struct {
 func (p *linkRun) produce(ctx context.Context, id string) {
 	var sent uint64
 	defer func() { p.sent.Add(sent) }()
+	bell := p.up.bell()
 	for !p.stop.Load() {
 		p.link.Lock()
 		b, err := p.link.Reserve(FrameBytes)
 		if err != nil {
 			p.link.Unlock()
 			select {
-			case <-p.up.room:
-				p.up.LinkRoom(nil) // for the other producers
+			case <-bell: // rung since it was fetched, so perhaps already: then the next try tells
 			case <-ctx.Done():
 				return
-			case <-time.After(time.Millisecond): // somebody else took the room
 			}
+			bell = p.up.bell()
 			continue
 		}
 		wire.PutEnvelope(b, &p.env, id)

@@ -7,29 +7,46 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/kith-io/kith"
 )
 
-// Resolve asks the first n entities until each has answered: their homes are known then, and they exist.
-func Resolve(ctx context.Context, region *kith.Region, n int) error {
-	payload := []byte{opAsk}
-	for _, id := range IDs(n) {
-		for {
-			one, cancel := context.WithTimeout(ctx, 5*time.Second)
-			_, err := region.Ask(one, id, payload)
-			cancel()
-			if err == nil {
-				break
+// Flush asks the first n entities of a sink until each has answered. Their homes are known then, they exist, all that
+// this process sent to them before has been handled or refused, and their counts are exact.
+func Flush(ctx context.Context, region *kith.Region, n int) error {
+	ids := IDs(n)
+	errs := make([]error, min(flushers, n))
+	var wg sync.WaitGroup
+	for w := range errs {
+		wg.Go(func() {
+			for i := w; i < n && errs[w] == nil; i += len(errs) {
+				errs[w] = flush(ctx, region, ids[i])
 			}
-			if ctx.Err() != nil {
-				return fmt.Errorf("resolve %s: %w: %w", id, ctx.Err(), err)
-			}
-			time.Sleep(10 * time.Millisecond) // the shard's home is not settled yet
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// flushers is how many entities are asked at a time.
+const flushers = 16
+
+func flush(ctx context.Context, region *kith.Region, id string) error {
+	for {
+		one, cancel := context.WithTimeout(ctx, 5*time.Second)
+		_, err := region.Ask(one, id, []byte{opFlush})
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(10 * time.Millisecond): // its home is not settled yet, or its mailbox is full
+		case <-ctx.Done():
+			return fmt.Errorf("flush %s: %w: %w", id, ctx.Err(), err)
 		}
 	}
-	return nil
 }
 
 // The bursts that Route times: short enough to fit the link's bound, with pauses in which it drains.
@@ -43,7 +60,7 @@ const (
 // this is what a caller sees, lock and neighbours included.
 func Route(ctx context.Context, region *kith.Region) (Figures, error) {
 	ids := IDs(1000)
-	if err := Resolve(ctx, region, len(ids)); err != nil {
+	if err := Flush(ctx, region, len(ids)); err != nil {
 		return nil, err
 	}
 	payload := make([]byte, PayloadBytes)

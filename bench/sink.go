@@ -16,7 +16,12 @@ const (
 	opTell  = 0 // count
 	opAsk   = 1 // count and answer with as many bytes
 	opStamp = 2 // count, and record the age of the stamp in bytes 8 to 15
+	opFlush = 3 // do not count: make the count exact and answer
 )
+
+// publishEvery is how many messages an entity counts by itself before it publishes the count: an atomic store for each
+// would be a tenth of what an inline message costs its receiver. A power of two.
+const publishEvery = 16
 
 // MinStamped is the shortest payload that can carry a stamp.
 const MinStamped = 16
@@ -49,7 +54,7 @@ func (s *Sink) entity(string, kith.Fence) kith.Handler {
 	return e
 }
 
-// Count returns how many messages have reached handlers.
+// Count returns how many messages have reached handlers: up to fifteen too few of each entity until Flush has asked it.
 func (s *Sink) Count() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,27 +91,38 @@ func (s *Sink) age(index int, payload []byte) {
 	a.l.Record(age)
 }
 
-// sinkEntity counts in a cache line of its own, so that entities on several loops do not slow each other.
+// sinkEntity publishes its count in a cache line of its own, so that entities on several loops do not slow each other.
 type sinkEntity struct {
 	sink  *Sink
 	index int
-	_     [40]byte
+	n     uint64 // the handler's own
+	_     [32]byte
 	count atomic.Uint64
 	_     [56]byte
 }
 
 // Receive counts, and answers what was asked.
 func (e *sinkEntity) Receive(c *kith.Context, payload []byte) error {
-	e.count.Add(1)
-	if len(payload) == 0 || payload[0] == opTell {
+	op := byte(opTell)
+	if len(payload) > 0 {
+		op = payload[0]
+	}
+	if op != opFlush {
+		e.n++
+	}
+	if op == opTell && e.n%publishEvery != 0 {
 		return nil
 	}
-	if payload[0] == opStamp && len(payload) >= MinStamped {
+	e.count.Store(e.n)
+	switch {
+	case op == opTell:
+		return nil
+	case op == opStamp && len(payload) >= MinStamped:
 		e.sink.age(e.index, payload)
 		return nil
 	}
 	return c.Reply(payload)
 }
 
-// Stop has nothing to flush.
-func (e *sinkEntity) Stop(*kith.Context) {}
+// Stop publishes the count.
+func (e *sinkEntity) Stop(*kith.Context) { e.count.Store(e.n) }

@@ -30,6 +30,14 @@ func Now() Usage {
 	return Usage{At: time.Since(epoch), CPU: cpu, Mallocs: m.Mallocs, Heap: m.HeapAlloc}
 }
 
+// LiveHeap collects garbage and returns the bytes of heap that spans in use take.
+func LiveHeap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse
+}
+
 // Per returns what a single one of n things has cost between two snapshots: objects allocated, and CPU nanoseconds.
 func (u Usage) Per(earlier Usage, n uint64) (allocs, cpu float64) {
 	return float64(u.Mallocs-earlier.Mallocs) / float64(n), float64(u.CPU-earlier.CPU) / float64(n)

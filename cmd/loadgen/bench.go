@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -18,8 +19,8 @@ import (
 // benchCmd is the flags of loadgen bench.
 type benchCmd struct {
 	Rounds   int    `default:"5" help:"Rounds of all measures in turn; figures are medians over them; 1 to 100."`
-	Quick    bool   `help:"One round, a fifth of the time: a look, not a figure."`
-	Only     string `help:"Measure only what has this in its name: micro, route, link, tell, ask256, ask1."`
+	Quick    bool   `help:"One round, a tenth of the time: a look, not a figure."`
+	Only     string `help:"Measure only what has this in its name: micro, route, link, tell, ask256, ask1, stalled."`
 	Progress bool   `help:"Show progress although stderr is not a terminal."`
 }
 
@@ -44,7 +45,7 @@ func (c *benchCmd) Run(e *env) error {
 	r := &rounds{progress: door.NewProgress(e.stderr, c.Progress), unit: time.Second, only: c.Only}
 	n := c.Rounds
 	if c.Quick {
-		n, r.unit = 1, 200*time.Millisecond
+		n, r.unit = 1, 100*time.Millisecond
 	}
 	defer r.kill()
 	if err := r.form(ctx, e); err != nil {
@@ -60,6 +61,13 @@ func (c *benchCmd) Run(e *env) error {
 	}
 	if err := r.leave(context.Background()); err != nil {
 		return err
+	}
+	stalled := bench.Figures{}
+	if strings.Contains("stalled", c.Only) {
+		if err := r.stalled(ctx, e, stalled); err != nil {
+			return fmt.Errorf("stalled: %w", err)
+		}
+		r.done = append(r.done, stalled)
 	}
 	r.table(e)
 	out := bench.Medians(r.done)
@@ -93,7 +101,7 @@ func (r *rounds) form(ctx context.Context, e *env) error {
 	}
 	for _, c := range r.crews() {
 		for exec := range execs {
-			if err := c.resolve(ctx, exec, benchEntities); err != nil {
+			if err := c.flush(ctx, exec, benchEntities); err != nil {
 				return err
 			}
 		}

@@ -14,10 +14,10 @@ import (
 
 // Time limits.
 const (
-	formLimit    = 60 * time.Second
-	resolveLimit = 60 * time.Second
-	leaveLimit   = 20 * time.Second
-	closeGrace   = 5 * time.Second
+	formLimit  = 60 * time.Second
+	flushLimit = 60 * time.Second
+	leaveLimit = 20 * time.Second
+	closeGrace = 5 * time.Second
 )
 
 // crewArgs says how a crew is started.
@@ -85,11 +85,11 @@ func (c *crew) all() []*door.Child {
 // first is the receiver that baselines run against.
 func (c *crew) first() *door.Child { return c.receivers[0] }
 
-// resolve makes all entities of a mode known to the sender.
-func (c *crew) resolve(ctx context.Context, exec string, entities int) error {
-	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
+// flush makes all entities of a mode known to the sender, and what it sent to them counted.
+func (c *crew) flush(ctx context.Context, exec string, entities int) error {
+	ctx, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()
-	return c.sender.Call(ctx, "resolve", loadArgs{Exec: exec, Load: bench.Load{Entities: entities}}, nil)
+	return c.sender.Call(ctx, "flush", flushArgs{exec, entities}, nil)
 }
 
 // usages is what the sender and the receivers used, and how many messages reached handlers.
@@ -119,24 +119,21 @@ func (c *crew) usage(ctx context.Context, exec string) (usages, error) {
 	return u, nil
 }
 
-// settled waits until sent messages have reached handlers or came back as refused, or nothing has moved for quiet.
-func (c *crew) settled(ctx context.Context, exec string, before usages, sent uint64, quiet time.Duration) (usages, error) {
-	moved, last := time.Now(), before
-	for {
+// lateRefusals is how long after the last message was worked off a refusal may still be on its way: they are gathered
+// for 50 ms before they are told.
+const lateRefusals = time.Second
+
+// settled waits until what was sent since before has been worked off, and returns how things stand then: everything has
+// reached a handler or came back as refused, or it is lost.
+func (c *crew) settled(ctx context.Context, exec string, entities int, before usages, sent uint64) (usages, error) {
+	if err := c.flush(ctx, exec, entities); err != nil {
+		return usages{}, err
+	}
+	for end := time.Now().Add(lateRefusals); ; pause(ctx, 10*time.Millisecond) {
 		u, err := c.usage(ctx, exec)
-		if err != nil {
+		if err != nil || u.count-before.count+u.refused-before.refused >= sent || time.Now().After(end) {
 			return u, err
 		}
-		if u.count-before.count+u.refused-before.refused >= sent {
-			return u, nil
-		}
-		if u.count != last.count || u.refused != last.refused {
-			moved, last = time.Now(), u
-		}
-		if time.Since(moved) > quiet {
-			return u, nil
-		}
-		pause(ctx, 10*time.Millisecond)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/kith-io/kith/bench"
@@ -157,7 +158,7 @@ func (r *rounds) tell(ctx context.Context, f bench.Figures, exec string) error {
 		return err
 	}
 	f.Set("tell_rate_"+exec, rate)
-	end, err := r.free.settled(ctx, exec, begin, sent.Sent, time.Second)
+	end, err := r.free.settled(ctx, exec, benchEntities, begin, sent.Sent)
 	if err != nil {
 		return err
 	}
@@ -241,5 +242,37 @@ func (r *rounds) ask1(ctx context.Context, f bench.Figures, c *crew, suffix stri
 		}
 		l.Figures(f, "ask1_"+exec, suffix)
 	}
+	return nil
+}
+
+// stalled stops the receiving process for a while in which four senders keep sending, and measures by how much that
+// grows the sender's heap. It has a crew of its own: the stopped node is unreachable to the others meanwhile.
+func (r *rounds) stalled(ctx context.Context, e *env, f bench.Figures) error {
+	c, err := startCrew(ctx, e, crewArgs{name: "stalled-", receivers: 1, shards: benchShards})
+	if err != nil {
+		return err
+	}
+	defer c.kill()
+	if err := c.flush(ctx, "worker", benchEntities); err != nil {
+		return err
+	}
+	var before, after uint64
+	if err := c.sender.Call(ctx, "heap", door.None{}, &before); err != nil {
+		return err
+	}
+	if err := c.first().Process().Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	l := bench.Load{Mode: bench.Tell, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 4, Duration: 2 * r.unit}
+	var sent loadReply
+	if err := c.sender.Call(ctx, "load", loadArgs{"worker", l}, &sent); err != nil {
+		return err
+	}
+	if err := c.sender.Call(ctx, "heap", door.None{}, &after); err != nil {
+		return err
+	}
+	f.Set("stalled_mb", max(0, float64(after)-float64(before))/1e6)
+	f.Set("stalled_accepted_mb", float64(sent.Sent)*bench.FrameBytes/1e6)
+	r.progress.Printf("stalled")
 	return nil
 }

@@ -127,7 +127,7 @@ func (c *runCmd) Run(e *env) error {
 	}
 	defer crew.kill()
 	progress.Printf("%d processes up", c.Nodes)
-	if err := crew.resolve(ctx, c.exec(), c.Entities); err != nil {
+	if err := crew.flush(ctx, c.exec(), c.Entities); err != nil {
 		return err
 	}
 	progress.Printf("%d entities found", c.Entities)
@@ -160,7 +160,7 @@ func (c *runCmd) measure(ctx context.Context, crew *crew, progress *door.Progres
 	if err := crew.sender.Call(ctx, "load", loadArgs{exec, c.load(warmTime)}, &warm); err != nil {
 		return nil, err
 	}
-	if _, err := crew.settled(ctx, exec, usages{}, warm.Sent+uint64(c.Entities), time.Second); err != nil {
+	if _, err := crew.settled(ctx, exec, c.Entities, usages{}, warm.Sent); err != nil {
 		return nil, err
 	}
 	for _, r := range crew.receivers { // ages of the warm-up do not count
@@ -180,7 +180,7 @@ func (c *runCmd) measure(ctx context.Context, crew *crew, progress *door.Progres
 	if err != nil {
 		return nil, err
 	}
-	after, err := crew.settled(ctx, exec, before, r.Sent, 2*time.Second)
+	after, err := crew.settled(ctx, exec, c.Entities, before, r.Sent)
 	if err != nil {
 		return nil, err
 	}

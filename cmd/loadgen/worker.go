@@ -30,8 +30,9 @@ var execs = map[string]kith.Mode{"inline": kith.Inline, "worker": kith.Worker, "
 func (*workerCmd) Run(e *env) error {
 	w := &worker{env: e, sinks: map[string]*bench.Sink{}, regions: map[string]*kith.Region{}}
 	err := door.Serve(e.stdin, e.stdout, door.Ops{
-		"start": door.Op(w.start), "await": door.Op(w.await), "resolve": door.Op(w.resolve), "load": door.Op(w.load),
+		"start": door.Op(w.start), "await": door.Op(w.await), "flush": door.Op(w.flush), "load": door.Op(w.load),
 		"usage": door.Op(w.usage), "ages": door.Op(w.ages), "leave": door.Op(w.leave),
+		"heap":  door.Op(w.heap),
 		"micro": door.Op(w.micro), "route": door.Op(w.route),
 		"listen": door.Op(w.listen), "bulk": door.Op(w.bulk), "bulked": door.Op(w.bulked), "ping": door.Op(w.ping),
 		"link-listen": door.Op(w.linkListen), "link-send": door.Op(w.linkSend), "link-count": door.Op(w.linkCount),
@@ -103,10 +104,16 @@ func (w *worker) await(ctx context.Context, a awaitArgs) (door.None, error) {
 	return door.None{}, nil
 }
 
-type loadArgs struct {
-	Exec string
-	Load bench.Load
-}
+type (
+	loadArgs struct {
+		Exec string
+		Load bench.Load
+	}
+	flushArgs struct {
+		Exec     string
+		Entities int
+	}
+)
 
 // region returns the region of an execution mode.
 func (w *worker) region(exec string) (*kith.Region, error) {
@@ -116,13 +123,13 @@ func (w *worker) region(exec string) (*kith.Region, error) {
 	return nil, fmt.Errorf("no entities of mode %q", exec)
 }
 
-// resolve asks every entity once, so that its home is known and it exists before anything is timed.
-func (w *worker) resolve(ctx context.Context, a loadArgs) (door.None, error) {
+// flush makes all entities known, and what was sent to them counted.
+func (w *worker) flush(ctx context.Context, a flushArgs) (door.None, error) {
 	region, err := w.region(a.Exec)
 	if err != nil {
 		return door.None{}, err
 	}
-	return door.None{}, bench.Resolve(ctx, region, a.Load.Entities)
+	return door.None{}, bench.Flush(ctx, region, a.Entities)
 }
 
 // loadReply is a bench.Result with its histogram encoded.
@@ -174,6 +181,8 @@ func (w *worker) ages(_ context.Context, a execArgs) ([]byte, error) {
 	}
 	return s.Ages().Encode()
 }
+
+func (w *worker) heap(context.Context, door.None) (uint64, error) { return bench.LiveHeap(), nil }
 
 func (w *worker) leave(ctx context.Context, _ door.None) (door.None, error) {
 	return door.None{}, w.node.Leave(ctx)

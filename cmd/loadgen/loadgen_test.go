@@ -1,0 +1,187 @@
+// Tests of the command line, the last lines, and both commands with real processes. Nothing here judges a time.
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/bench"
+	"github.com/kith-io/kith/cmd/internal/door"
+)
+
+// TestMain lets the test binary be the program, as its own children need.
+func TestMain(m *testing.M) {
+	if os.Getenv("KITH_LOADGEN") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// program runs the command in this process; its children are this test binary.
+func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	require.NoError(t, err)
+	defer f.Close()
+	var out bytes.Buffer
+	code = execute(args, &env{stdin: strings.NewReader(""), stdout: &out, stderr: f, selfEnv: []string{"KITH_LOADGEN=1"}})
+	text, err := os.ReadFile(f.Name())
+	require.NoError(t, err)
+	return code, out.String(), string(text)
+}
+
+func TestHelp(t *testing.T) {
+	code, out, _ := program(t, "--help")
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, "Exit codes:")
+	code, out, _ = program(t, "run", "--help")
+	require.Equal(t, exitOK, code)
+	for _, flag := range []string{"--mode", "--exec", "--inline", "--size", "--entities", "--senders", "--inflight",
+		"--rate", "--duration", "--json", "--profile"} {
+		require.Contains(t, out, flag)
+	}
+}
+
+func TestWrongCommandLines(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"", "expected one of"},
+		{"run --mode=shout", "--mode"},
+		{"run --exec=magic", "--exec"},
+		{"run --size=15", "--size must be"},
+		{"run --size=1048577", "--size must be"},
+		{"run --entities=0", "--entities must be"},
+		{"run --shards=0", "--shards must be"},
+		{"run --senders=0", "--senders must be"},
+		{"run --inflight=0", "--inflight must be"},
+		{"run --mode=ask --senders=1024 --inflight=4096", "--senders times --inflight"},
+		{"run --rate=-1", "--rate is negative"},
+		{"run --duration=1ms", "--duration must be"},
+		{"run --nodes=1", "--nodes must be"},
+		{"run --timeout=0s", "--timeout must be"},
+		{"run --callback", "--callback needs"},
+		{"run --inline --exec=blocking", "--inline contradicts"},
+		{"bench --rounds=0", "--rounds must be"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			code, out, errs := program(t, strings.Fields(c.args)...)
+			require.Equal(t, exitUsage, code)
+			require.Contains(t, errs, c.want)
+			require.Empty(t, out)
+		})
+	}
+}
+
+func TestFlagsBecomeALoad(t *testing.T) {
+	c := runCmd{Mode: "tell", Exec: "worker", Size: 64, Entities: 10, Senders: 2, Inflight: 3, Timeout: time.Second}
+	require.Equal(t, bench.Tell, c.load(time.Second).Mode)
+	require.False(t, c.load(time.Second).Stamp, "without a schedule there is no time at which a tell was due")
+	c.Rate = 100
+	require.True(t, c.load(time.Second).Stamp)
+	c.Mode = "ask"
+	require.Equal(t, bench.Ask, c.load(time.Second).Mode)
+	require.NoError(t, c.load(time.Second).Validate())
+	c.Callback = true
+	require.Equal(t, bench.AskFunc, c.load(time.Second).Mode)
+	require.Equal(t, "worker", c.exec())
+	c.Inline = true
+	require.Equal(t, "inline", c.exec())
+}
+
+// Every message that was sent reaches a handler in another process, and the numbers that people rely on are there.
+func TestRun(t *testing.T) {
+	for _, c := range []struct {
+		args    string
+		latency bool
+	}{
+		{"--exec=worker --nodes=3", false},
+		{"--inline", false},
+		{"--exec=blocking --rate=2000", true},
+		{"--mode=ask", true},
+		{"--mode=ask --inline --callback --rate=2000", true},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			t.Parallel()
+			args := append([]string{"run", "--json", "--duration=200ms", "--entities=50", "--shards=10", "--senders=2"},
+				strings.Fields(c.args)...)
+			code, out, errs := program(t, args...)
+			require.Equal(t, exitOK, code, errs)
+			require.Equal(t, 1, strings.Count(out, "\n"), "nothing but the last line")
+			var l loadLine
+			require.NoError(t, door.ParseLine([]byte(out), "load", &l))
+			require.Positive(t, l.Sent)
+			require.Equal(t, l.Sent, l.Delivered+l.Refused)
+			require.Zero(t, l.Lost+l.Failed)
+			require.Equal(t, c.latency, l.P50 > 0 && l.P99 >= l.P50 && l.Max > 0)
+		})
+	}
+}
+
+func TestRunForPeopleWithProfiles(t *testing.T) {
+	dir := t.TempDir()
+	code, out, errs := program(t, "run", "--duration=300ms", "--entities=50", "--profile="+dir, "--progress")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, out, "CPU ns")
+	var m map[string]any
+	require.NoError(t, door.ParseLine([]byte(out), "load", &m))
+	require.NotContains(t, m, "p50_us", "what was not measured is absent, never zero")
+	for _, side := range []string{"sender", "receiver"} {
+		for _, kind := range []string{"cpu.pprof", "heap.pprof", "mutex.pprof", "trace"} {
+			info, err := os.Stat(filepath.Join(dir, side+"."+kind))
+			require.NoError(t, err)
+			require.Positive(t, info.Size())
+		}
+	}
+	require.Contains(t, errs, "processes up")
+}
+
+// One short round gives every figure that can be measured now, each with its baseline of the same run.
+func TestBenchGivesAllFigures(t *testing.T) {
+	code, out, errs := program(t, "bench", "--quick", "--progress")
+	require.Equal(t, exitOK, code, errs)
+	var m map[string]float64
+	require.NoError(t, door.ParseLine([]byte(out), "bench", &m))
+	want := strings.Fields(`bulk_gbps frame_bytes encode_ns decode_ns hash_ns route_ns route_allocs link_rate_1
+		link_of_bulk_1 link_rate_64 link_of_bulk_64 tell_rate_inline tell_rate_worker tell_rate_blocking
+		tell_of_bulk_inline tell_of_bulk_worker tell_allocs_sender tell_allocs_receiver ask_allocs ask256_rate
+		ask256_cb_rate stalled_mb`)
+	for suffix := range placements() {
+		for _, name := range strings.Fields(`raw1_p50_us raw1_p99_us ask1_inline_p50_us ask1_inline_p99_us
+			ask1_worker_p50_us ask1_over_raw ask1_p99_over_raw`) {
+			want = append(want, name+suffix)
+		}
+	}
+	for _, name := range want {
+		require.Contains(t, m, name)
+	}
+	for _, name := range []string{"tls_of_plain", "ask1_poll_p50_us_p1"} {
+		require.NotContains(t, m, name, "what is not there yet is absent")
+	}
+	require.InDelta(t, m["tell_rate_worker"]*80/(m["bulk_gbps"]*1e9), m["tell_of_bulk_worker"], 0.001)
+	require.Contains(t, errs, "median")
+}
+
+func TestBenchOnly(t *testing.T) {
+	code, out, errs := program(t, "bench", "--quick", "--only=micro")
+	require.Equal(t, exitOK, code, errs)
+	var m map[string]float64
+	require.NoError(t, door.ParseLine([]byte(out), "bench", &m))
+	require.Contains(t, m, "encode_ns")
+	require.NotContains(t, m, "tell_rate_inline")
+}
+
+func TestLoadLineNames(t *testing.T) {
+	b, err := json.Marshal(loadLine{})
+	require.NoError(t, err)
+	for _, name := range []string{`"delivered"`, `"refused"`, `"lost"`, `"rate"`, `"allocs_sender"`, `"cpu_ns_receiver"`} {
+		require.Contains(t, string(b), name)
+	}
+}
