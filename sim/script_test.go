@@ -197,11 +197,14 @@ func (s *script) start(args []string) {
 
 func (s *script) seeds() []int { return []int{0, 1, 2}[:min(3, len(s.w.hosts))] }
 
-// form starts all nodes and waits until they are Up, without a word.
-func (s *script) form([]string) {
+// form [n...]: starts these nodes, or all, and waits until they are Up, without a word.
+func (s *script) form(args []string) {
 	tell := s.w.onEvent
 	s.w.onEvent = nil
-	for i := range s.w.hosts {
+	if len(args) > 0 {
+		s.start(args)
+	}
+	for i := 0; len(args) == 0 && i < len(s.w.hosts); i++ {
 		s.w.start(i, s.w.seeds(s.seeds()))
 	}
 	s.await(nil)
