@@ -34,14 +34,14 @@ const (
 	DefaultMaxAsks       = 1 << 16
 
 	MaxName       = 64
-	MaxRoles      = 64
-	MaxRoleName   = 255
 	MinMaxPayload = 1 << 10
 	MaxMaxPayload = 128 << 20
 	MinWindow     = 64 << 10
 	MaxWindow     = 1 << 30
 	MaxMaxAsks    = 1 << 20
-	MaxThreads    = 1024 // of DataLoops and of Workers
+	MaxDataLoops  = 64
+	MaxWorkers    = 1024
+	maxLinkBuffer = 1 << 30
 	minLinkBuffer = 4 << 20
 )
 
@@ -101,7 +101,16 @@ func (c Config) WithDefaults() Config {
 }
 
 // maxFrame is the longest data frame that MaxPayload needs.
-func (c Config) maxFrame() int { return c.MaxPayload + wire.EnvelopeSize + wire.MaxIDSize }
+func (c Config) maxFrame() int {
+	return max(c.MaxPayload+wire.EnvelopeSize+wire.MaxIDSize, wire.MinFrameLimit)
+}
+
+// members is the configuration of the membership machine.
+func (c Config) members() membership.Config {
+	m := c.Membership
+	m.Roles, m.MinBirth, m.JoinTimeout = c.Roles, c.MinBirth, c.JoinTimeout
+	return m.WithDefaults()
+}
 
 // Validate returns all faults of c joined, each wrapping ErrBadConfig, or nil. It judges c as given, so apply
 // WithDefaults first.
@@ -114,28 +123,30 @@ func (c Config) Validate() error {
 	}
 	fault(c.Name != "" && len(c.Name) <= MaxName, "Name has %d bytes, must have 1 to %d", len(c.Name), MaxName)
 	c.validateAddresses(fault)
-	fault(len(c.Roles) <= MaxRoles, "Roles has %d names, at most %d", len(c.Roles), MaxRoles)
-	for _, r := range c.Roles {
-		fault(r != "" && len(r) <= MaxRoleName, "role %q has %d bytes, must have 1 to %d", r, len(r), MaxRoleName)
-	}
+	err := c.members().Validate()
+	fault(err == nil, "%w", err)
 	within := func(name string, v, least, most int) {
 		fault(v >= least && v <= most, "%s is %d, must be %d to %d", name, v, least, most)
 	}
 	within("MaxPayload", c.MaxPayload, MinMaxPayload, MaxMaxPayload)
-	within("LinkBuffer", c.LinkBuffer, c.maxFrame(), 4<<30)
+	within("LinkBuffer", c.LinkBuffer, c.maxFrame(), maxLinkBuffer)
 	within("Window", c.Window, MinWindow, MaxWindow)
 	within("ParkBytes", c.ParkBytes, c.maxFrame(), 64<<30)
 	within("MailboxBudget", c.MailboxBudget, c.maxFrame(), 1<<40)
-	within("DataLoops", c.DataLoops, 1, MaxThreads)
-	within("Workers", c.Workers, 1, MaxThreads)
+	within("DataLoops", c.DataLoops, 1, MaxDataLoops)
+	within("Workers", c.Workers, 1, MaxWorkers)
 	within("MaxAsks", c.MaxAsks, 1, MaxMaxAsks)
 	positive := func(name string, d time.Duration) { fault(d > 0, "%s is %v, must be positive", name, d) }
 	positive("TakeoverTime", c.TakeoverTime)
 	positive("LeaveTimeout", c.LeaveTimeout)
 	positive("AskTimeout", c.AskTimeout)
 	positive("ParkTime", c.ParkTime)
-	fault(c.JoinTimeout >= 0, "JoinTimeout is %v, must not be negative", c.JoinTimeout)
 	return errors.Join(errs...)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func (c Config) validateAddresses(fault func(ok bool, format string, args ...any)) {
@@ -144,9 +155,7 @@ func (c Config) validateAddresses(fault func(ok bool, format string, args ...any
 	if err == nil {
 		_, err = net.LookupPort("tcp", port)
 		fault(err == nil, "Listen %q: %v", c.Listen, err)
-		ip := net.ParseIP(host)
-		local := host == "localhost" || ip != nil && ip.IsLoopback()
-		fault(local || c.Insecure, "Listen %q is not loopback: connections are not encrypted yet, so it needs Insecure",
+		fault(isLoopback(host) || c.Insecure, "Listen %q is not loopback: connections are not encrypted yet, so it needs Insecure",
 			c.Listen)
 	}
 	if c.Advertise != "" {

@@ -164,7 +164,7 @@ func (d *Driver) perform() {
 		d.routeChanged(&e.Routes[i])
 	}
 	for i := range e.Mail {
-		if err := d.net.Send(e.Mail[i]); err != nil {
+		if err := d.wires.Send(e.Mail[i]); err != nil {
 			d.count.mailLost.Add(1)
 			d.log.Debug("control mail not sent", "peer", e.Mail[i].To, "kind", e.Mail[i].Kind, "error", err)
 		}
@@ -186,7 +186,7 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 	c := &d.control
 	if v.ClusterID != 0 && !c.cluster {
 		c.cluster = true
-		d.net.SetCluster(v.ClusterID, v.Birth)
+		d.wires.SetCluster(v.ClusterID, v.Birth)
 	}
 	for i := range events {
 		e := &events[i]
@@ -244,7 +244,7 @@ func (d *Driver) housekeeping(now time.Duration) {
 
 // forget drops everything about a removed incarnation.
 func (d *Driver) forget(id peer.ID) {
-	d.net.Forget(id)
+	d.wires.Forget(id)
 	if r := d.remotes.drop(id); r != nil {
 		d.asks.lose(r, route.PeerLost)
 	}

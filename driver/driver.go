@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"net"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -68,7 +69,7 @@ type Driver struct {
 	start time.Time
 	self  peer.ID
 
-	net    *transport.Transport
+	wires  *transport.Transport
 	inbox  *inbox
 	events *broadcaster
 	asks   *askTable
@@ -118,12 +119,10 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 		return nil, err
 	}
 	d.warnInsecure()
-	cfg.Membership.Roles, cfg.Membership.MinBirth = cfg.Roles, cfg.MinBirth
-	cfg.Membership.JoinTimeout = cfg.JoinTimeout
 	d.control.node = node.New(node.Config{
-		Self: d.self, Seed: seed, Membership: cfg.Membership, Shard: shard.Config{TakeoverTime: cfg.TakeoverTime},
+		Self: d.self, Seed: seed, Membership: cfg.members(), Shard: shard.Config{TakeoverTime: cfg.TakeoverTime},
 	})
-	d.net.Start()
+	d.wires.Start()
 	d.startThreads()
 	join := membership.JoinCommand{Seeds: seeds, WallMillis: uint64(time.Now().UnixMilli())}
 	d.inbox.post(func() { d.command(join) })
@@ -153,7 +152,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("kith: start: %w", err)
 	}
-	d.net = t
+	d.wires = t
 	d.self = peer.ID{Addr: t.Addr(), Inc: incarnation}
 	d.events = newBroadcaster(&membership.View{Self: d.self})
 	for _, l := range t.Loops() {
@@ -166,7 +165,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 }
 
 func (d *Driver) warnInsecure() {
-	if !d.self.Addr.IsLoopback() {
+	if host, _, err := net.SplitHostPort(d.cfg.Listen); err == nil && !isLoopback(host) {
 		d.log.Warn("connections are neither encrypted nor authenticated", "listen", d.cfg.Listen, "insecure", true)
 	}
 }

@@ -45,7 +45,7 @@ func (d *Driver) shutdown() {
 	d.asks.fail(nil, route.Stopped)
 	d.room.ring()
 	d.stopThreads()
-	d.net.Close()
+	d.wires.Close()
 	// What loops and workers began after the first time.
 	d.asks.fail(nil, route.Stopped)
 	d.tellUndelivered()

@@ -25,8 +25,8 @@ type remote struct {
 
 // Reply answers an ask over the link to the asker.
 func (r *remote) Reply(corr uint64, reason route.Reason, payload []byte) error {
-	if len(payload) > r.d.cfg.MaxPayload {
-		return fmt.Errorf("%w: reply of %d bytes, at most %d", route.ErrTooLarge, len(payload), r.d.cfg.MaxPayload)
+	if err := r.d.checkReply(payload); err != nil {
+		return err
 	}
 	l := r.link
 	l.Lock()
@@ -81,7 +81,7 @@ func (d *Driver) remote(id peer.ID) *remote {
 	defer t.mu.Unlock()
 	r := t.byID[id]
 	if r == nil {
-		r = &remote{d: d, id: id, link: d.net.Link(id)}
+		r = &remote{d: d, id: id, link: d.wires.Link(id)}
 		if t.byID == nil {
 			t.byID = map[peer.ID]*remote{}
 		}
@@ -113,7 +113,7 @@ func (d *Driver) tellRefusals() {
 			continue
 		}
 		mail := peer.Mail{To: r.id, Kind: wire.KindRefused, Body: appendRefusals(nil, list)}
-		if err := d.net.Send(mail); err != nil {
+		if err := d.wires.Send(mail); err != nil {
 			d.count.refusalsUntold.Add(1)
 			d.log.Debug("refusals not told", "peer", r.id, "error", err)
 		}
@@ -123,10 +123,18 @@ func (d *Driver) tellRefusals() {
 // selfOrigin is the Origin of asks of this node to entities of its own.
 type selfOrigin struct{ d *Driver }
 
-// Reply settles the ask.
+// Reply settles the ask. That nobody waits any more is no error, as it is none for an answer over a link.
 func (o *selfOrigin) Reply(corr uint64, reason route.Reason, payload []byte) error {
-	if !o.d.asks.settle(corr, reason, payload) {
-		return route.ErrTimeout
+	if err := o.d.checkReply(payload); err != nil {
+		return err
+	}
+	o.d.asks.settle(corr, reason, payload)
+	return nil
+}
+
+func (d *Driver) checkReply(payload []byte) error {
+	if len(payload) > d.cfg.MaxPayload {
+		return fmt.Errorf("%w: reply of %d bytes, at most %d", route.ErrTooLarge, len(payload), d.cfg.MaxPayload)
 	}
 	return nil
 }

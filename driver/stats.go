@@ -92,7 +92,7 @@ func (d *Driver) Stats() Stats {
 		BusyEntities: d.pool.busy.Load(), MailboxBytes: d.mail.used.Load(), ControlDropped: d.inbox.dropped.Load(),
 		ControlLost: d.count.mailLost.Load(), Nonsense: d.count.nonsense.Load(),
 		RepliesLost: d.count.repliesLost.Load(), RefusalsUntold: d.count.refusalsUntold.Load(),
-		Unregistered: d.count.unregistered.Load(), Transport: d.net.Stats(),
+		Unregistered: d.count.unregistered.Load(), Transport: d.wires.Stats(),
 	}
 	for _, w := range d.workers {
 		s.Handled += w.count.handled.Load()

@@ -1,0 +1,190 @@
+// Tests of the table of asks: generations, time limits, lost peers, bounds.
+
+package driver
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/route"
+)
+
+func TestLateReplyFailsGeneration(t *testing.T) {
+	table := newAskTable(8)
+	r := &Region{}
+	seen := map[uint64]bool{}
+	for i := range 1000 {
+		w, corr, err := table.begin(time.Second, r, 0, nil, nil)
+		require.NoError(t, err)
+		require.NotZero(t, corr, "zero means a tell")
+		require.False(t, seen[corr], "a correlation came twice within %d asks", i)
+		seen[corr] = true
+		require.True(t, table.settle(corr, route.OK, []byte("first")))
+		require.False(t, table.settle(corr, route.OK, []byte("second")), "answered twice")
+		<-w.wake
+		require.Equal(t, "first", string(w.reply))
+		table.free(w)
+		require.False(t, table.settle(corr, route.OK, []byte("late")))
+	}
+	require.EqualValues(t, 2000, table.late.Load())
+	require.False(t, table.settle(0, route.OK, nil))
+	require.False(t, table.settle(1<<63|99999, route.OK, nil))
+	require.Zero(t, table.underway())
+}
+
+func TestAskTableBound(t *testing.T) {
+	for _, limit := range []int{1, 7, 8, 9, 300, 5000} {
+		table := newAskTable(limit)
+		var held []*askWaiter
+		for range limit {
+			w, _, err := table.begin(time.Second, &Region{}, 0, nil, nil)
+			require.NoError(t, err, "limit %d after %d", limit, len(held))
+			held = append(held, w)
+		}
+		_, _, err := table.begin(time.Second, &Region{}, 0, nil, nil)
+		require.ErrorIs(t, err, route.ErrAsksFull)
+		require.Equal(t, limit, table.underway())
+		table.free(held[0])
+		_, _, err = table.begin(time.Second, &Region{}, 0, nil, nil)
+		require.NoError(t, err)
+	}
+}
+
+// The wheel never fires early, and late by less than two of its ticks, also beyond one turn and when it was not driven
+// for a while.
+func TestWheelFiresInTime(t *testing.T) {
+	table := newAskTable(4096)
+	limits := []time.Duration{-1, 0, 1, wheelTick, wheelTick + 1, 3 * wheelTick, wheelSlots * wheelTick,
+		(wheelSlots + 1) * wheelTick, 3*wheelSlots*wheelTick + 5}
+	table.advance(1000)
+	type fired struct{ at, due int64 }
+	var got []fired
+	tick := int64(1000)
+	for _, d := range limits {
+		due := tick + int64((max(d, 0)+wheelTick-1)/wheelTick)
+		_, _, err := table.begin(d, &Region{}, 0, nil, func(_ []byte, err error) {
+			require.ErrorIs(t, err, route.ErrTimeout)
+			got = append(got, fired{tick, due})
+		})
+		require.NoError(t, err)
+	}
+	for tick = 1001; tick < 1000+4*wheelSlots; tick++ {
+		table.advance(tick)
+	}
+	require.Len(t, got, len(limits))
+	for _, f := range got {
+		require.GreaterOrEqual(t, f.at, f.due)
+		require.LessOrEqual(t, f.at, f.due+2)
+	}
+	_, _, err := table.begin(time.Hour, &Region{}, 0, nil, func([]byte, error) { got = append(got, fired{}) })
+	require.NoError(t, err)
+	tick += int64(2 * time.Hour / wheelTick)
+	table.advance(tick)
+	require.Len(t, got, len(limits)+1, "a wheel that stood still fires all that is over")
+	require.Zero(t, table.underway())
+}
+
+func TestLostPeerFailsItsAsksOnly(t *testing.T) {
+	table := newAskTable(1000)
+	gone, there := &remote{}, &remote{}
+	var lost, others atomic.Int64
+	for i := range 600 {
+		to, count := gone, &lost
+		if i%2 == 0 {
+			to, count = there, &others
+		}
+		w, corr, err := table.begin(time.Hour, &Region{}, 0, nil, func(_ []byte, err error) {
+			require.ErrorIs(t, err, route.ErrPeerLost)
+			count.Add(1)
+		})
+		require.NoError(t, err)
+		if i%3 == 0 {
+			table.goes(corr, &routeEntry{remote: to}) // parked before
+		} else {
+			w.goes(&routeEntry{remote: to})
+		}
+	}
+	table.lose(nil, route.PeerLost)
+	require.Zero(t, lost.Load()+others.Load())
+	table.lose(gone, route.PeerLost)
+	require.EqualValues(t, 300, lost.Load())
+	require.Zero(t, others.Load())
+	table.fail(nil, route.PeerLost)
+	require.EqualValues(t, 300, others.Load())
+}
+
+// Replies, time limits and lost peers race for the same asks: each is settled once, and never with another's reply.
+func TestAskIsSettledOnce(t *testing.T) {
+	table := newAskTable(64)
+	peer := &remote{}
+	stop := make(chan struct{})
+	var racers, askers sync.WaitGroup
+	corrs := make(chan uint64, 1024)
+	racers.Go(func() {
+		for tick := int64(1); ; tick++ {
+			select {
+			case <-stop:
+				return
+			default:
+				table.advance(tick)
+			}
+		}
+	})
+	racers.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				table.lose(peer, route.PeerLost)
+			}
+		}
+	})
+	for range 2 {
+		racers.Go(func() {
+			for corr := range corrs {
+				table.settle(corr, route.OK, []byte{byte(corr), byte(corr >> 32)})
+			}
+		})
+	}
+	for range 4 {
+		askers.Go(func() {
+			for range 2000 {
+				w, corr, err := table.begin(wheelTick, &Region{}, 0, nil, nil)
+				if err != nil {
+					continue
+				}
+				w.goes(&routeEntry{remote: peer})
+				corrs <- corr
+				<-w.wake
+				if w.err == nil && (w.reply[0] != byte(corr) || w.reply[1] != byte(corr>>32)) {
+					t.Errorf("somebody else's reply")
+				}
+				table.free(w)
+			}
+		})
+	}
+	askers.Wait()
+	close(corrs)
+	close(stop)
+	racers.Wait()
+	require.Zero(t, table.underway())
+}
+
+func TestAskAllocatesNothing(t *testing.T) {
+	table := newAskTable(64)
+	into := make([]byte, 0, 16)
+	reply := []byte("reply")
+	ask := func() {
+		w, corr, _ := table.begin(time.Second, nil, 0, into, nil)
+		table.settle(corr, route.OK, reply)
+		<-w.wake
+		table.free(w)
+	}
+	ask()
+	require.Zero(t, testing.AllocsPerRun(200, ask))
+}

@@ -1,0 +1,229 @@
+// Harness of the root package's tests: clusters in one process over loopback sockets, and a ledger of deliveries.
+
+package kith_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/kith-io/kith"
+)
+
+// TestMain fails when a goroutine is left beside those that a package which gnet pulls in starts with the process.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
+
+// patience bounds every wait of a test; reaching it is a failure.
+const patience = 30 * time.Second
+
+// quick paces membership for tests: the same protocol, ten times as fast, and patient with a busy machine.
+func quick() kith.Tuning {
+	return kith.Tuning{
+		GossipInterval: 100 * time.Millisecond, LeaderInterval: 50 * time.Millisecond,
+		ReaperInterval: 100 * time.Millisecond, HeartbeatInterval: 200 * time.Millisecond,
+		ProbeInterval: 100 * time.Millisecond, SeedTimeout: 2 * time.Second, ExitTimeout: 2 * time.Second,
+		AcceptablePause: 2 * time.Second,
+	}
+}
+
+// testLog writes records of a test that failed.
+type testLog struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *testLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func logger(t *testing.T) *testLog {
+	l := &testLog{}
+	t.Cleanup(func() {
+		if t.Failed() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			t.Logf("log:\n%s", l.buf.String())
+		}
+	})
+	return l
+}
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// start starts one node that is closed with the test.
+func start(t *testing.T, l *testLog, cfg kith.Config) *kith.Node {
+	t.Helper()
+	if cfg.Name == "" {
+		cfg.Name = "test"
+	}
+	cfg.Membership = quick()
+	if cfg.TakeoverTime == 0 {
+		cfg.TakeoverTime = time.Second
+	}
+	n, err := kith.Start(context.Background(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.Close()) })
+	return n
+}
+
+// cluster starts n nodes, registers what prepare does, and waits until all see all of them Up.
+func cluster(t *testing.T, n int, prepare func(i int, cfg *kith.Config), registered func(i int, n *kith.Node)) []*kith.Node {
+	t.Helper()
+	l := logger(t)
+	nodes := make([]*kith.Node, n)
+	for i := range nodes {
+		cfg := kith.Config{}
+		cfg.Logger = slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", i)
+		if i > 0 {
+			cfg.Seeds = []string{nodes[0].Addr().String()}
+		}
+		if prepare != nil {
+			prepare(i, &cfg)
+		}
+		nodes[i] = start(t, l, cfg)
+		if registered != nil {
+			registered(i, nodes[i])
+		}
+	}
+	for _, node := range nodes {
+		awaitView(t, node, func(v *kith.View) bool { return v.CountUp() == n })
+	}
+	return nodes
+}
+
+// awaitView waits for a view.
+func awaitView(t *testing.T, n *kith.Node, ok func(*kith.View) bool) {
+	t.Helper()
+	ctx := within(t)
+	for ev := range n.Events(ctx) {
+		if ok(ev.View) {
+			return
+		}
+	}
+	require.FailNow(t, "no such view", "%v: %+v, ended: %v", n.ID(), n.View(), n.Err())
+}
+
+// eventually waits for a condition that nobody announces.
+func eventually(t *testing.T, ok func() bool, what string, args ...any) {
+	t.Helper()
+	ctx := within(t)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			require.FailNow(t, "never: "+fmt.Sprintf(what, args...))
+		}
+	}
+}
+
+// ledger records what reaches entities: numbered messages of numbered senders.
+type ledger struct {
+	mu         sync.Mutex
+	next       map[string]uint64 // by entity and sender: the number expected
+	delivered  int
+	lost       int
+	reordered  int
+	owners     map[string]kith.ID
+	changed    chan struct{}
+	overlapped int
+}
+
+func newLedger() *ledger {
+	return &ledger{next: map[string]uint64{}, owners: map[string]kith.ID{}, changed: make(chan struct{}, 1)}
+}
+
+func numbered(sender int, seq uint64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(sender)), seq)
+}
+
+func (l *ledger) got(id string, payload []byte, at kith.ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := fmt.Sprintf("%s/%d", id, binary.BigEndian.Uint64(payload))
+	seq := binary.BigEndian.Uint64(payload[8:])
+	switch want := l.next[key]; {
+	case seq < want:
+		l.reordered++
+	case seq > want:
+		l.lost += int(seq - want)
+	}
+	l.next[key] = max(l.next[key], seq+1)
+	l.delivered++
+	l.owners[id] = at
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+}
+
+// await waits until n messages were delivered, and demands that none was lost or reordered.
+func (l *ledger) await(t *testing.T, n int) {
+	t.Helper()
+	ctx := within(t)
+	for {
+		l.mu.Lock()
+		delivered, lost, reordered := l.delivered, l.lost, l.reordered
+		l.mu.Unlock()
+		if delivered >= n {
+			require.Equal(t, []int{n, 0, 0}, []int{delivered, lost, reordered}, "delivered, lost, reordered")
+			return
+		}
+		select {
+		case <-l.changed:
+		case <-ctx.Done():
+			require.FailNow(t, "messages missing", "%d of %d, %d lost, %d reordered", delivered, n, lost, reordered)
+		}
+	}
+}
+
+// echo is an entity that books tells and answers asks as their payload demands.
+type echo struct {
+	l  *ledger
+	at func() kith.ID
+}
+
+func (e *echo) Receive(c *kith.Context, payload []byte) error {
+	if !c.Asked() {
+		e.l.got(c.ID, payload, e.at())
+		return nil
+	}
+	switch string(payload) {
+	case "fail":
+		return errors.New("out of stock")
+	case "panic":
+		panic("boom")
+	case "silent":
+		return nil
+	case "never":
+		c.Detach()
+		return nil
+	case "where":
+		return c.Reply([]byte(e.at().String()))
+	}
+	return c.Reply(append([]byte("re: "), payload...))
+}
+
+func (e *echo) Stop(*kith.Context) {}
+
+// echoType declares a type of echo entities on one node.
+func echoType(name string, mode kith.Mode, l *ledger, n func() *kith.Node) kith.Type {
+	return kith.Type{Name: name, Mode: mode, Shards: 16,
+		New: func(string, kith.Fence) kith.Handler { return &echo{l, func() kith.ID { return n().ID() }} }}
+}
