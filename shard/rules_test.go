@@ -4,6 +4,7 @@ package shard
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -388,6 +389,128 @@ func TestCoordinatorThatJoinedLately(t *testing.T) {
 		w.pass(4 * time.Second)
 		require.Len(t, late.hosted, 8, "told %v", told)
 	}
+}
+
+// A member that joins a settled coordinator gets shards only after its report, that is after its promise.
+func TestLateJoinerPromisesBeforeItHosts(t *testing.T) {
+	w := startWorld(t, 1)
+	w.registerAll(orders)
+	joiner := w.join()
+	w.publish()
+	w.promote()
+	w.publish()
+	joiner.do(RegisterCommand{orders})
+	w.deliver(0)
+	w.nodes[0].want(orders, 0, 1, 2)
+	require.Len(t, w.nodes[0].hosted, 3, "the joiner has not promised yet")
+	w.flow()
+	w.nodes[0].want(orders, 3, 4, 5)
+	w.pass(time.Second)
+	require.Len(t, joiner.hosted, 3)
+}
+
+// A report counts for the reign whose floor it promises, and for no other.
+func TestReportOfAnotherReignDoesNotCount(t *testing.T) {
+	w := startWorld(t, 3)
+	for _, n := range w.nodes {
+		n.do(RegisterCommand{orders})
+	}
+	sc := w.nodes[0].m.types[orders.ID()].coord
+	report := register{head: at(1), Settings: orders, Hosts: true, Knows: true, Report: true, Floor: sc.floor + 1, Mask: ^uint64(0)}
+	require.NoError(t, w.inject(w.nodes[1], w.nodes[0], report))
+	require.True(t, sc.missing().Has(w.nodes[1].id))
+	report.Floor = sc.floor
+	report.Mask = 1 // and a part of it is not the whole
+	require.NoError(t, w.inject(w.nodes[1], w.nodes[0], report))
+	require.True(t, sc.missing().Has(w.nodes[1].id))
+	report.Mask = ^uint64(1)
+	require.NoError(t, w.inject(w.nodes[1], w.nodes[0], report))
+	require.False(t, sc.missing().Has(w.nodes[1].id))
+}
+
+// Of two reported owners of one shard, which only a broken cluster has, the higher fence stands and the other stops.
+func TestTwoReportedOwners(t *testing.T) {
+	w := startWorld(t, 3)
+	for _, n := range w.nodes {
+		n.do(RegisterCommand{orders})
+	}
+	sc := w.nodes[0].m.types[orders.ID()].coord
+	w.queue = nil
+	for i, f := range []route.Fence{fence(1, 40), fence(1, 30)} {
+		n := w.nodes[i+1]
+		require.NoError(t, w.inject(n, w.nodes[0], register{head: at(1), Settings: orders, Hosts: true, Knows: true,
+			Report: true, Floor: sc.floor, Mask: ^uint64(0), Owned: []held{{4, f}}}))
+	}
+	require.True(t, sc.ready)
+	require.Equal(t, w.nodes[1].id, sc.records[4].home.id)
+	i := slices.IndexFunc(w.queue, func(p parcel) bool { return p.kind == wire.KindStopShards })
+	require.GreaterOrEqual(t, i, 0)
+	require.Equal(t, w.nodes[2].id, w.queue[i].to)
+	require.Len(t, sc.strays, 1)
+	require.NoError(t, w.inject(w.nodes[2], w.nodes[0], one(wire.KindShardsStopped, 1, 4, fence(1, 30))))
+	require.Empty(t, sc.strays)
+	require.Equal(t, alive, sc.records[4].phase)
+}
+
+// The report of an owner of many shards travels in parts, each within the bounds of a letter.
+func TestLargeReport(t *testing.T) {
+	s := Settings{Name: "large", Shards: 40_000}
+	w := startWorld(t, 2)
+	w.nodes[0].do(RegisterCommand{s})
+	w.flow()
+	w.nodes[0].want(s, all(s)...)
+	require.Len(t, w.nodes[0].hosted, 40_000)
+	w.nodes[1].do(RegisterCommand{s})
+	w.pass(time.Second)
+	w.set(w.nodes[0].id, membership.Leaving)
+	w.publish()
+	w.set(w.nodes[0].id, membership.Exiting)
+	w.publish()
+	w.mails = map[wire.Kind]int{}
+	w.pass(3 * time.Second)
+	require.GreaterOrEqual(t, w.mails[wire.KindRegister], 3)
+	reign := w.nodes[1].stats(s).Reign
+	require.True(t, reign.Ready)
+	require.Equal(t, []NodeShards{{w.nodes[0].id, 40_000}}, reign.Nodes)
+	w.nodes[1].want(s, all(s)...)
+	w.pass(time.Second)
+	require.Equal(t, []NodeShards{{w.nodes[0].id, 40_000}}, w.nodes[1].stats(s).Routes)
+}
+
+// More losses than are remembered make a node blind for a takeover time: it forgets names, never caution.
+func TestMemoryOverflow(t *testing.T) {
+	var p memory
+	for i := range maxLost + 1 {
+		p.add(lostMember{id: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: uint64(i + 1)}, since: 5, removed: true}, 100)
+	}
+	require.Len(t, p.losses, maxLost)
+	require.False(t, p.whole(104))
+	require.True(t, p.age(105, 100))
+	require.True(t, p.whole(105))
+	require.Empty(t, p.losses)
+}
+
+// A loss that another node tells of lasts as long as it has left, and a member on its roll that is none here is lost.
+func TestLearning(t *testing.T) {
+	w := newWorld(t)
+	w.join()
+	n := w.join()
+	n.see()
+	require.False(t, n.m.past.whole(w.now))
+	a := peer.ID{Addr: peer.MustAddr("10.1.0.1:1"), Inc: 1}
+	b := peer.ID{Addr: peer.MustAddr("10.1.0.2:1"), Inc: 2}
+	n.m.learn(past{Lost: []loss{{ID: a}}})
+	require.False(t, n.m.past.whole(w.now), "the blind do not lead the blind")
+	w.now += 15 * time.Second
+	n.m.Tick(w.now)
+	n.m.learn(past{Whole: true, Lost: []loss{{ID: a, Age: 8 * time.Second}}, Roll: peer.SetOf(b, n.id)})
+	require.True(t, n.m.past.whole(w.now))
+	require.True(t, n.m.owes(a) && n.m.owes(b))
+	w.tickAt(w.now + 12*time.Second)
+	require.False(t, n.m.owes(a))
+	require.True(t, n.m.owes(b))
+	w.tickAt(w.now + 8*time.Second)
+	require.False(t, n.m.owes(b))
 }
 
 // The question is not asked while an older member is Down and not removed: no promise may strand it as the oldest.

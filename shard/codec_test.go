@@ -1,0 +1,177 @@
+// Codecs: round trip, golden bytes, truncation at every byte, bad values, and what a decoder may allocate.
+
+package shard
+
+import (
+	"encoding/hex"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// samples holds one letter of every kind and shape.
+func samples() map[string]letter {
+	a := peer.ID{Addr: peer.MustAddr("10.0.0.1:7000"), Inc: 11}
+	b := peer.ID{Addr: peer.MustAddr("[fd00::2]:7000"), Inc: 12}
+	c := peer.ID{Addr: peer.MustAddr("node-c:7000"), Inc: 13}
+	other := Settings{Name: orders.Name, Shards: 31, Role: "r"}
+	list := []held{{0, fence(1, 2)}, {1, fence(2, 300)}, {29, fence(1, 70_000)}}
+	m := map[string]letter{
+		"register": register{head: at(3), Settings: orders, Hosts: true, Knows: true},
+		"report": register{head: at(3), Settings: orders, Hosts: true, Knows: true, Report: true, Floor: 9, Mask: 1,
+			Owned: list},
+		"report-past": register{head: at(3), Settings: orders, Report: true, Floor: 9, Mask: ^uint64(0), Owned: []held{},
+			HasPast: true, Past: past{Whole: true, Lost: []loss{{a, 1500 * time.Millisecond, false}, {c, 0, true}},
+				Roll: peer.SetOf(a, b)}},
+		"report-wanted": reportWanted{head: at(3), Settings: other, Floor: 9, WantPast: true},
+		"nak-term":      nak{head: at(4), Reason: nakTerm, Coordinator: b},
+		"nak-settings":  nak{head: at(3), Reason: nakSettings, Have: orders, Got: other},
+		"ask-homes":     ask{at(3), []route.ShardID{0, 2, 29}},
+		"homes": homes{head: at(3), Peers: peer.SetOf(a, b), Entries: []home{{list[0], 1}, {list[1], 0},
+			{list[2], 1}}},
+		"farewell":     farewell{wire.KindFarewell, testBirth},
+		"farewell-ack": farewell{wire.KindFarewellAck, testBirth},
+	}
+	for _, k := range []wire.Kind{wire.KindRegisterAck, wire.KindDrainRegion, wire.KindDrainDone} {
+		m[k.String()] = signal{k, at(3)}
+	}
+	for _, k := range []wire.Kind{wire.KindHostShards, wire.KindShardsStarted, wire.KindStopShards, wire.KindShardsStopped,
+		wire.KindHomesGone, wire.KindHomesGoneAck} {
+		m[k.String()] = ownership{k, at(3), list}
+	}
+	return m
+}
+
+func TestCodecRoundTripAndTruncation(t *testing.T) {
+	kinds := map[wire.Kind]bool{}
+	for name, l := range samples() {
+		kinds[l.kind()] = true
+		body := l.append(nil)
+		got, err := readLetter(l.kind(), body)
+		require.NoError(t, err, name)
+		require.Equal(t, l, got, name)
+		for n := range body {
+			_, err := readLetter(l.kind(), body[:n])
+			var we *wire.Error
+			require.ErrorAs(t, err, &we, "%s cut at %d", name, n)
+		}
+		_, err = readLetter(l.kind(), append(body, 0))
+		require.ErrorIs(t, err, wire.ErrTrailing, name)
+	}
+	for k := range 256 {
+		if k := wire.Kind(k); k.Room() == "shard" {
+			require.True(t, kinds[k], "no sample of %s", k)
+		}
+	}
+}
+
+func TestCodecGolden(t *testing.T) {
+	for name, l := range samples() {
+		path := filepath.Join("testdata", "golden", name+".hex")
+		got := hex.EncodeToString(l.append(nil)) + "\n"
+		if *update {
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+		}
+		want, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, string(want), got, name)
+	}
+}
+
+func TestCodecRefusesBadValues(t *testing.T) {
+	zero := func(h head, f func(*head)) head { f(&h); return h }
+	for name, c := range map[string]struct {
+		l    letter
+		want error
+	}{
+		"no birth":            {signal{wire.KindDrainDone, zero(at(1), func(h *head) { h.Birth = 0 })}, wire.ErrBadValue},
+		"no term":             {signal{wire.KindDrainDone, at(0)}, wire.ErrBadValue},
+		"fence without epoch": {one(wire.KindHostShards, 1, 1, fence(1, 0)), wire.ErrBadValue},
+		"shard too high":      {one(wire.KindHostShards, 1, route.MaxShards, fence(1, 1)), wire.ErrBadValue},
+		"falling shards": {ownership{wire.KindHostShards, at(1), []held{{5, fence(1, 1)}, {5, fence(1, 1)}}},
+			wire.ErrBadValue},
+		"too many":            {ask{at(1), all(Settings{Shards: maxEntries + 1})}, wire.ErrTooLarge},
+		"home without a peer": {homes{head: at(1), Entries: []home{{held{1, fence(1, 1)}, 0}}}, wire.ErrBadValue},
+		"peers out of order": {homes{head: at(1), Peers: peer.Set{{Addr: peer.MustAddr("10.0.0.2:1"), Inc: 1},
+			{Addr: peer.MustAddr("10.0.0.1:1"), Inc: 1}}}, wire.ErrBadOrder},
+		"other type's name":  {register{head: at(1), Settings: Settings{Name: "x", Shards: 1}}, wire.ErrBadValue},
+		"no shards":          {register{head: at(1), Settings: Settings{Name: orders.Name}}, wire.ErrBadValue},
+		"report of no floor": {register{head: at(1), Settings: orders, Report: true}, wire.ErrBadValue},
+		"owned beyond count": {register{head: at(1), Settings: orders, Report: true, Floor: 1, Mask: 1,
+			Owned: []held{{30, fence(1, 1)}}}, wire.ErrBadValue},
+		"owned beyond mask": {register{head: at(1), Settings: orders, Report: true, Floor: 1, Mask: 2,
+			Owned: []held{{3, fence(1, 1)}}}, wire.ErrBadValue},
+		"nak of nothing":   {nak{head: at(1), Reason: nakSettings, Have: orders, Got: orders}, wire.ErrBadValue},
+		"nak of no one":    {nak{head: at(1), Reason: nakTerm}, wire.ErrBadValue},
+		"question of zero": {reportWanted{head: at(1), Settings: orders}, wire.ErrBadValue},
+		"farewell of none": {farewell{Kind: wire.KindFarewell}, wire.ErrBadValue},
+	} {
+		_, err := readLetter(c.l.kind(), c.l.append(nil))
+		require.ErrorIs(t, err, c.want, name)
+	}
+	_, err := readLetter(wire.KindGossip, nil)
+	require.ErrorIs(t, err, wire.ErrBadKind)
+	_, err = readLetter(wire.KindRegister, append(at(1).append(nil), 0xff))
+	require.ErrorIs(t, err, wire.ErrBadValue)
+}
+
+// A count that the body cannot hold allocates nothing.
+func TestCodecAllocationIsBounded(t *testing.T) {
+	for _, k := range []wire.Kind{wire.KindHostShards, wire.KindAskHomes, wire.KindHomes} {
+		body := wire.AppendUvarint(at(1).append(nil), maxEntries)
+		require.Less(t, testing.AllocsPerRun(20, func() { _, _ = readLetter(k, body) }), 8.0)
+		_, err := readLetter(k, body)
+		require.ErrorIs(t, err, wire.ErrTruncated)
+	}
+	big := ownership{wire.KindHostShards, at(1), make([]held, maxEntries)}
+	for i := range big.Entries {
+		big.Entries[i] = held{route.ShardID(i * 60), fence(1<<32-1, 1<<32-1)}
+	}
+	require.Less(t, len(big.append(nil)), wire.MaxControlFrame/8)
+}
+
+func FuzzLetter(f *testing.F) {
+	for _, l := range samples() {
+		f.Add(uint8(l.kind()), l.append(nil))
+	}
+	f.Fuzz(func(t *testing.T, k uint8, body []byte) {
+		l, err := readLetter(wire.Kind(k), body)
+		if err != nil {
+			require.True(t, strings.HasPrefix(err.Error(), "wire: "))
+			return
+		}
+		again, err := readLetter(l.kind(), l.append(nil))
+		require.NoError(t, err)
+		require.Equal(t, l, again)
+	})
+}
+
+// Whatever arrives, and from whomever, a machine neither fails nor hosts without an order it promised to take.
+func FuzzHandle(f *testing.F) {
+	for _, l := range samples() {
+		f.Add(uint8(l.kind()), l.append(nil), true)
+		f.Add(uint8(l.kind()), l.append(nil), false)
+	}
+	f.Fuzz(func(t *testing.T, k uint8, body []byte, registered bool) {
+		w := startWorld(t, 3)
+		n := w.nodes[2]
+		if registered {
+			n.do(RegisterCommand{orders})
+		}
+		_ = n.m.Handle(w.now, w.now, w.nodes[0].id, wire.Kind(k), body)
+		n.collect()
+		require.Empty(t, n.hosted)
+	})
+}
