@@ -74,17 +74,19 @@ func (m *Machine) eagerPush() {
 	}
 	m.push = false
 	m.stop(timerPush)
-	m.pushAt = m.now + m.cfg.PushInterval
-	m.spread(m.cfg.PushFanout)
+	if m.spread(m.cfg.PushFanout) > 0 {
+		m.pushAt = m.now + m.cfg.PushInterval
+	}
 }
 
-// spread sends the state to at most n members that have not seen it.
-func (m *Machine) spread(n int) {
+// spread sends the state to at most n members that have not seen it, and returns to how many.
+func (m *Machine) spread(n int) int {
 	m.scratch = gossip.Sample(m.rng, len(m.st.members), n, func(i int) bool { return m.valid(i) && m.unseen(i) },
 		m.scratch[:0])
 	for _, i := range m.scratch {
 		m.sendGossip(m.st.members[i].ID)
 	}
+	return len(m.scratch)
 }
 
 func (m *Machine) sendGossip(to peer.ID) { m.sendState(to, wire.KindGossip, m.st.cluster) }

@@ -3,7 +3,6 @@
 package membership
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/kith-io/kith/peer"
@@ -73,40 +72,32 @@ func (t reachability) with(observer, subject peer.ID, unreachable bool) reachabi
 	return out
 }
 
-// compareRows orders rows of one observer: by version, then by content, so that even two different rows under one
-// version, which only a faulty observer makes, have one winner everywhere.
-func compareRows(a, b row) int {
-	if c := cmp.Compare(a.version, b.version); c != 0 {
-		return c
+// joinRows joins two rows of one observer: the higher version wins whole. Under one version rows differ only by
+// records about nodes that one side knows to be removed, so what both hold is right; and that rule has one outcome
+// everywhere even for a faulty observer.
+func joinRows(a, b row) row {
+	switch {
+	case a.version > b.version:
+		return a
+	case a.version < b.version:
+		return b
+	case len(a.records) == len(b.records) && slices.Equal(a.records, b.records):
+		return a
 	}
-	return slices.CompareFunc(a.records, b.records, func(x, y record) int {
-		return cmp.Or(x.subject.Compare(y.subject), cmp.Compare(x.since, y.since))
-	})
+	both := make([]record, 0, min(len(a.records), len(b.records)))
+	for _, c := range a.records {
+		if i, ok := b.find(c.subject); ok {
+			both = append(both, record{c.subject, max(c.since, b.records[i].since)})
+		}
+	}
+	a.records = both
+	return a
 }
 
 // merge takes each observer's row from the side that has the higher version of it, then keeps what is about members.
 func (t reachability) merge(o reachability, member func(peer.ID) bool) reachability {
-	out := make(reachability, 0, max(len(t), len(o)))
-	i, j := 0, 0
-	for i < len(t) || j < len(o) {
-		switch {
-		case j == len(o) || i < len(t) && t[i].observer.Less(o[j].observer):
-			out = append(out, t[i])
-			i++
-		case i == len(t) || o[j].observer.Less(t[i].observer):
-			out = append(out, o[j])
-			j++
-		default:
-			r := t[i]
-			if compareRows(r, o[j]) < 0 {
-				r = o[j]
-			}
-			out = append(out, r)
-			i++
-			j++
-		}
-	}
-	return out.only(member)
+	out := mergeSorted(t, o, func(r row) peer.ID { return r.observer }, joinRows)
+	return reachability(out).only(member)
 }
 
 // only returns the table without rows of, and records about, those who are no members.

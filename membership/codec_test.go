@@ -1,0 +1,303 @@
+// Tests of the bodies: golden bytes, truncation at every byte, hostile values, bounded allocation, fuzzing (GOS-8,
+// CARD-4).
+
+package membership
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+func ip(n int) peer.ID { return peer.ID{Addr: addr(n), Inc: uint64(n)} }
+
+// sample is a state with everything in it.
+func sample() *state {
+	s := &state{cluster: 0x11, birth: 0x22, highestUp: 5}
+	s.add(Member{ID: ip(1), Status: Up, UpNumber: 1, Roles: []string{"db", "web"}})
+	s.add(Member{ID: ip(2), Status: Joining, Roles: []string{"web"}})
+	s.add(Member{ID: ip(3), Status: Down, UpNumber: 4})
+	s.tombs = []tombstone{{ip(4), Exiting}}
+	s.reach = s.reach.with(ip(1), ip(3), true).with(ip(2), ip(3), true).with(ip(2), ip(3), false)
+	s.clock = gossip.Clock{{ID: ip(1), N: 300}, {ID: ip(2), N: 1}}
+	s.seen = gossip.NewSeen(3)
+	s.seen.Add(0)
+	s.seen.Add(2)
+	return s.seal()
+}
+
+func payload(s *state) []byte { return gossip.AppendSeen(bytes.Clone(s.core), s.seen) }
+
+const goldenState = "01" + "1100000000000000" + "2200000000000000" + "05" + // format, cluster, birth, highest up
+	"02" + "026462" + "03776562" + // roles
+	"03" + // members
+	"040a000001bb1c0100000000000000" + "01" + "01" + "020001" +
+	"040a000002bb1c0200000000000000" + "00" + "00" + "0101" +
+	"040a000003bb1c0300000000000000" + "04" + "04" + "00" +
+	"01" + "040a000004bb1c0400000000000000" + "03" + // tombstones
+	"02" + "0001" + "01" + "0201" + "0102" + "00" + // rows
+	"02" + "00ac02" + "0101" + // clock
+	"05" // seen
+
+func TestStateGoldenBytes(t *testing.T) {
+	s := sample()
+	require.Equal(t, goldenState, hex.EncodeToString(payload(s)))
+	got, err := readState(wire.KindGossip, payload(s))
+	require.NoError(t, err)
+	require.Equal(t, s.members, got.members)
+	require.Equal(t, s.tombs, got.tombs)
+	require.Equal(t, s.clock, got.clock)
+	require.Equal(t, s.core, got.core)
+	require.True(t, got.reach.accuses(ip(1), ip(3)))
+	require.Equal(t, uint64(2), got.reach.versionOf(ip(2)))
+	require.True(t, s.seen.Equal(got.seen))
+}
+
+// bodies returns one valid body of each kind for a machine of the given identity and cluster.
+func bodies(to, cluster uint64) map[wire.Kind][]byte {
+	e := envelope{to, cluster}
+	seen := gossip.NewSeen(3)
+	seen.Add(1)
+	return map[wire.Kind][]byte{
+		wire.KindJoinProbe:    wire.AppendU64(nil, 7),
+		wire.KindJoinProbeAck: appendProbeAck(nil, probeAckBody{to, 7, cluster, 9, 0}),
+		wire.KindJoinProbeNak: wire.AppendU64(wire.AppendU64(nil, to), 7),
+		wire.KindJoin:         appendJoin(nil, joinBody{7, 0, ip(9), []string{"a", "b"}}),
+		wire.KindWelcome:      appendStateBody(nil, stateBody{to, 7, 0, payload(sample())}),
+		wire.KindJoinRefused:  appendRefused(nil, refusedBody{to, 7, refuseBusy, "why"}),
+		wire.KindStatus:       appendStatus(nil, statusBody{e, 3, 4}),
+		wire.KindVersion:      appendVersion(nil, versionBody{e, 3, false, gossip.Clock{{ID: ip(1), N: 300}}}),
+		wire.KindSeen:         appendSeenBody(nil, seenBody{e, 3, true, seen}),
+		wire.KindGossip:       appendStateBody(nil, stateBody{to, cluster, 0, payload(sample())}),
+		wire.KindExitDone:     appendEnvelope(nil, e),
+		wire.KindRemovedNote:  appendNote(nil, noteBody{e, Down, 1500, 3, ip(1)}),
+		wire.KindHeartbeat:    wire.AppendHeartbeat(nil, wire.Heartbeat{Seq: 1, Sent: 2}),
+		wire.KindHeartbeatAck: wire.AppendHeartbeatAck(nil, wire.HeartbeatAck{Seq: 1, Sent: 2, StepAge: 3}),
+	}
+}
+
+func TestMessageGoldenBytes(t *testing.T) {
+	const to, cluster = "0600000000000000", "1100000000000000"
+	golden := map[wire.Kind]string{
+		wire.KindJoinProbe:    "0700000000000000",
+		wire.KindJoinProbeAck: to + "0700000000000000" + cluster + "0900000000000000" + "0000000000000000",
+		wire.KindJoinProbeNak: to + "0700000000000000",
+		wire.KindJoin:         "0700000000000000" + "0000000000000000" + "040a000009bb1c0900000000000000" + "0201610162",
+		wire.KindWelcome:      to + "0700000000000000" + "00" + goldenState,
+		wire.KindJoinRefused:  to + "0700000000000000" + "01" + "03776879",
+		wire.KindStatus:       to + cluster + "0300000000000000" + "0400000000000000",
+		wire.KindVersion:      to + cluster + "0300000000000000" + "00" + "01040a000001bb1c0100000000000000ac02",
+		wire.KindSeen:         to + cluster + "0300000000000000" + "01" + "0302",
+		wire.KindGossip:       to + cluster + "00" + goldenState,
+		wire.KindExitDone:     to + cluster,
+		wire.KindRemovedNote:  to + cluster + "04" + "dc05000000000000" + "03000000" + "040a000001bb1c0100000000000000",
+	}
+	for kind, want := range golden {
+		require.Equal(t, want, hex.EncodeToString(bodies(6, 0x11)[kind]), "%s", kind)
+	}
+	require.LessOrEqual(t, len(bodies(6, 0x11)[wire.KindStatus]), 64)
+}
+
+// asMember returns a machine that is a member of cluster 0x11 and holds the sample state.
+func asMember() *Machine {
+	m := New(ip(1), Config{}, rand.New(rand.NewPCG(1, 1)))
+	_ = m.Do(0, JoinCommand{})
+	m.Drain(&Effects{})
+	s := sample()
+	s.birth = 0x22
+	m.install(s, false)
+	m.dirty = false
+	return m
+}
+
+// Every body cut short, and every body with a byte too many, is an error that names its kind, and changes nothing.
+func TestBadBodiesChangeNothing(t *testing.T) {
+	for kind, body := range bodies(1, 0x11) {
+		for n := 0; n <= len(body); n++ {
+			bad := body[:n]
+			if n == len(body) {
+				bad = append(bytes.Clone(body), 0)
+			}
+			m := asMember()
+			if kind == wire.KindWelcome { // read by a joiner only
+				m.phase, m.join.nonce = pending, 7
+			}
+			before, seen := m.st, m.st.seen.Clone()
+			err := m.Handle(1, 1, ip(2), kind, bad)
+			var we *wire.Error
+			require.ErrorAs(t, err, &we, "%s of %d bytes", kind, n)
+			require.Equal(t, kind, we.Kind)
+			require.Same(t, before, m.st)
+			require.True(t, seen.Equal(m.st.seen))
+			var out Effects
+			m.Drain(&out)
+			require.Empty(t, out.Mail)
+		}
+	}
+	require.ErrorIs(t, asMember().Handle(1, 1, ip(2), wire.KindRegister, nil), ErrBadKind)
+}
+
+func TestHostileStates(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *state)
+		err    error
+	}{
+		"no cluster":             {func(s *state) { s.cluster = 0 }, wire.ErrBadValue},
+		"no birth":               {func(s *state) { s.birth = 0 }, wire.ErrBadValue},
+		"status beyond Down":     {func(s *state) { s.members[0].Status = Removed }, wire.ErrBadValue},
+		"up-number too high":     {func(s *state) { s.members[0].UpNumber = 6 }, wire.ErrBadValue},
+		"Up without number":      {func(s *state) { s.members[0].UpNumber = 0 }, wire.ErrBadValue},
+		"Joining with number":    {func(s *state) { s.members[1].UpNumber = 2 }, wire.ErrBadValue},
+		"no incarnation":         {func(s *state) { s.members[0].ID.Inc = 0 }, wire.ErrBadValue},
+		"member twice":           {func(s *state) { s.members[1].ID = s.members[0].ID }, wire.ErrBadOrder},
+		"members unsorted":       {func(s *state) { s.members[0], s.members[1] = s.members[1], s.members[0] }, wire.ErrBadOrder},
+		"tombstone of a member":  {func(s *state) { s.tombs[0].id = ip(1) }, wire.ErrBadValue},
+		"tombstone of Up":        {func(s *state) { s.tombs[0].last = Up }, wire.ErrBadValue},
+		"self-accusation":        {func(s *state) { s.reach[0].records[0].subject = ip(1) }, wire.ErrBadValue},
+		"record from the future": {func(s *state) { s.reach[0].records[0].since = 9 }, wire.ErrBadValue},
+		"row without version":    {func(s *state) { s.reach[1].version = 0 }, wire.ErrBadValue},
+		"row twice":              {func(s *state) { s.reach[1].observer = ip(1) }, wire.ErrBadOrder},
+		"empty clock entry":      {func(s *state) { s.clock[0].N = 0 }, wire.ErrBadValue},
+		"clock of a stranger":    {func(s *state) { s.clock[0].ID = ip(7) }, wire.ErrBadValue},
+		"role too long":          {func(s *state) { s.members[0].Roles = []string{strings.Repeat("x", 129)} }, wire.ErrTooLarge},
+	} {
+		s := sample()
+		c.change(s)
+		core, _ := appendCore(nil, s)
+		_, err := readState(wire.KindGossip, gossip.AppendSeen(core, s.seen))
+		require.ErrorIs(t, err, c.err, name)
+	}
+	s := sample()
+	_, err := readState(wire.KindGossip, append(bytes.Clone(s.core), 0x08))
+	require.ErrorIs(t, err, wire.ErrBadValue, "a seen bit beyond the members")
+	_, err = readState(wire.KindGossip, append([]byte{2}, payload(s)[1:]...))
+	require.ErrorIs(t, err, wire.ErrBadWire)
+	huge := append(bytes.Clone(payload(s)[:18]), 0, 0xff, 0xff, 0xff, 0x7f)
+	_, err = readState(wire.KindGossip, huge)
+	require.ErrorIs(t, err, wire.ErrTooLarge, "a count over the limit allocates nothing")
+}
+
+func bigState(n int) *state {
+	s := &state{cluster: 1, birth: 1, highestUp: uint32(n)}
+	for i := range n {
+		id := peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.1.%d.%d:7355", i/200, i%200+1)), Inc: uint64(i)*0x9e3779b97f4a7c15 | 1}
+		s.members = append(s.members, Member{ID: id, Status: Up, UpNumber: uint32(i + 1), Roles: []string{"worker"}})
+	}
+	s.seen = gossip.NewSeen(n)
+	return s.seal()
+}
+
+func TestGzip(t *testing.T) {
+	c := coder{above: 1024}
+	plain := payload(bigState(300))
+	flags, packed := c.pack(plain)
+	require.Equal(t, byte(flagGzip), flags)
+	require.Less(t, len(packed), len(plain)*7/10)
+	t.Logf("300 members: %d bytes, %d packed", len(plain), len(packed))
+	body := appendStateBody(nil, stateBody{1, 2, flags, packed})
+	for range 2 { // the second use runs on the kept halves
+		back, err := c.unpack(wire.KindGossip, flags, packed)
+		require.NoError(t, err)
+		require.Equal(t, plain, back)
+		_, again := (&coder{above: 1024}).pack(plain)
+		require.Equal(t, packed, again, "the same bytes each time")
+	}
+	require.Equal(t, appendStateBody(nil, stateBody{1, 2, 0, plain}), PlainBody(wire.KindGossip, body))
+	require.Equal(t, []byte{1}, PlainBody(wire.KindGossip, []byte{1}))
+	require.Equal(t, body, PlainBody(wire.KindStatus, body))
+
+	flags, packed = c.pack(plain[:500])
+	require.Zero(t, flags)
+	require.Equal(t, plain[:500], packed, "below the size where it pays")
+	noise := make([]byte, 4096)
+	for i := range noise {
+		noise[i] = byte(rand.Uint32())
+	}
+	flags, _ = c.pack(noise)
+	require.Zero(t, flags, "what does not shrink is sent as it is")
+
+	_, packed = c.pack(plain)
+	for n := range len(packed) {
+		if _, err := c.unpack(wire.KindGossip, flagGzip, packed[:n]); err == nil {
+			require.Fail(t, "truncated gzip accepted", n)
+		}
+	}
+}
+
+func TestGzipBomb(t *testing.T) {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write(make([]byte, 64<<20))
+	require.NoError(t, w.Close())
+	var c coder
+	for announced, want := range map[uint64]error{
+		64 << 20: wire.ErrTooLarge, // over the limit of a control frame
+		1 << 40:  wire.ErrTooLarge,
+		1000:     wire.ErrTrailing, // more comes out than was announced
+	} {
+		_, err := c.unpack(wire.KindGossip, flagGzip, append(wire.AppendUvarint(nil, announced), b.Bytes()...))
+		require.ErrorIs(t, err, want)
+		require.LessOrEqual(t, cap(c.raw), 1<<20)
+	}
+	_, err := c.unpack(wire.KindGossip, flagGzip, append(wire.AppendUvarint(nil, 8<<20), b.Bytes()[:100]...))
+	require.ErrorIs(t, err, wire.ErrTooLarge, "100 bytes cannot expand to 8 MiB")
+	require.LessOrEqual(t, cap(c.raw), 1<<20)
+	_, err = c.unpack(wire.KindGossip, flagGzip, append(wire.AppendUvarint(nil, 10), "no gzip at all"...))
+	require.ErrorIs(t, err, wire.ErrBadValue)
+}
+
+// Ten thousand members with full clocks fit into one control frame.
+func TestLargestStateFits(t *testing.T) {
+	s := bigState(MaxMembers)
+	for _, m := range s.members {
+		s.clock = append(s.clock, gossip.Entry{ID: m.ID, N: 1 << 40})
+	}
+	s.seal()
+	require.Less(t, len(payload(s)), wire.MaxControlFrame)
+	got, err := readState(wire.KindGossip, payload(s))
+	require.NoError(t, err)
+	require.Len(t, got.members, MaxMembers)
+}
+
+// Whatever arrives: no panic, no state change on error, a sound state afterwards.
+func FuzzHandle(f *testing.F) {
+	for kind, body := range bodies(1, 0x11) {
+		f.Add(byte(kind), body)
+	}
+	f.Fuzz(func(t *testing.T, kind byte, body []byte) {
+		m := asMember()
+		before := m.st.digest
+		err := m.Handle(1, 1, ip(2), wire.Kind(kind), body)
+		if err != nil {
+			require.Equal(t, before, m.st.digest)
+		}
+		m.Drain(&Effects{})
+		m.Tick(5_000_000_000)
+		m.Drain(&Effects{})
+	})
+}
+
+func FuzzState(f *testing.F) {
+	f.Add(payload(sample()))
+	f.Add(payload(bigState(3)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := readState(wire.KindGossip, b)
+		if err != nil {
+			return
+		}
+		again, err := readState(wire.KindGossip, payload(s))
+		require.NoError(t, err)
+		require.Equal(t, s.core, again.core)
+		_ = mergeStates(s, sample())
+	})
+}
