@@ -150,7 +150,7 @@ func TestBareLinkDeliversWhatItAccepts(t *testing.T) {
 		require.NoError(t, s.Close())
 		cancel()
 	}
-	_, err := SendLink(context.Background(), "nonsense", 1, 1, time.Millisecond)
+	_, err := SendLink(context.Background(), "no host:0:1", 1, 1, time.Millisecond)
 	require.Error(t, err)
 }
 

@@ -49,7 +49,7 @@ func flush(ctx context.Context, region *kith.Region, id string) error {
 	}
 }
 
-// The bursts that Route times: short enough to fit the link's bound, with pauses in which it drains.
+// The bursts that Route times: short enough to fit the link's bound, which drains before the next.
 const (
 	routeBurst  = 4096
 	routeBursts = 100
@@ -79,10 +79,8 @@ func Route(ctx context.Context, region *kith.Region) (Figures, error) {
 		took := time.Since(begin)
 		spent, _ := Now().Per(before, routeBurst)
 		times, allocs = append(times, float64(took)/routeBurst), append(allocs, spent)
-		select {
-		case <-time.After(2 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := flush(ctx, region, ids[0]); err != nil { // behind the burst: the link is empty then
+			return nil, err
 		}
 	}
 	slices.Sort(times)

@@ -63,7 +63,7 @@ func (c *benchCmd) Run(e *env) error {
 		return err
 	}
 	stalled := bench.Figures{}
-	if strings.Contains("stalled", c.Only) {
+	if r.wanted("stalled") {
 		if err := r.stalled(ctx, e, stalled); err != nil {
 			return fmt.Errorf("stalled: %w", err)
 		}
@@ -94,6 +94,9 @@ func (r *rounds) form(ctx context.Context, e *env) error {
 	}
 	r.pinned = map[string]*crew{}
 	for suffix, cpus := range placements() {
+		if !r.wanted("ask1" + suffix) {
+			continue
+		}
 		args := crewArgs{name: suffix[1:] + "-", receivers: 1, shards: benchShards, cpus: cpus}
 		if r.pinned[suffix], err = startCrew(ctx, e, args); err != nil {
 			return err
@@ -122,6 +125,11 @@ func placements() map[string][2][]int {
 		p["_p2"] = [2][]int{cpus[:1], cpus[1:2]}
 	}
 	return p
+}
+
+// wanted reports whether a measure is to be run; bulk always is, as the baseline of others.
+func (r *rounds) wanted(name string) bool {
+	return r.only == "" || name == "bulk" || strings.Contains(name, r.only)
 }
 
 // suffixes are the placements in the order in which they are measured.

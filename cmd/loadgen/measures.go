@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"syscall"
 	"time"
 
@@ -23,7 +22,7 @@ type measure struct {
 func (r *rounds) round(ctx context.Context, title string) (bench.Figures, error) {
 	f := bench.Figures{}
 	for _, m := range r.measures() {
-		if r.only != "" && m.name != "bulk" && !strings.Contains(m.name, r.only) {
+		if !r.wanted(m.name) {
 			continue
 		}
 		if err := m.run(ctx, f); err != nil {

@@ -28,7 +28,7 @@ type runCmd struct {
 	Senders  int           `default:"4" help:"Goroutines that send, 1 to 1024."`
 	Inflight int           `default:"16" help:"Asks that each sender keeps under way, 1 to 4096."`
 	Rate     float64       `default:"0" help:"Messages per second of all senders; latencies count from when each was due. 0: as fast as accepted."`
-	Duration time.Duration `default:"10s" help:"How long to send, after one second that does not count."`
+	Duration time.Duration `default:"10s" help:"How long to send, after a quarter of it, at most a second, that does not count."`
 	Nodes    int           `default:"2" help:"Processes, one of which sends; 2 to 64."`
 	Timeout  time.Duration `default:"5s" help:"Time limit of an ask."`
 	JSON     bool          `name:"json" help:"Print nothing but the last line."`
@@ -36,8 +36,8 @@ type runCmd struct {
 	Progress bool          `help:"Show progress although stderr is not a terminal."`
 }
 
-// warmTime is what runs before anything counts.
-const warmTime = time.Second
+// warm is how long the load runs before anything counts.
+func (c *runCmd) warm() time.Duration { return min(time.Second, c.Duration/4) }
 
 // Validate is called by the parser.
 func (c *runCmd) Validate() error {
@@ -157,7 +157,7 @@ func (c *runCmd) Run(e *env) error {
 func (c *runCmd) measure(ctx context.Context, crew *crew, progress *door.Progress) (*loadLine, error) {
 	exec := c.exec()
 	var warm loadReply
-	if err := crew.sender.Call(ctx, "load", loadArgs{exec, c.load(warmTime)}, &warm); err != nil {
+	if err := crew.sender.Call(ctx, "load", loadArgs{exec, c.load(c.warm())}, &warm); err != nil {
 		return nil, err
 	}
 	if _, err := crew.settled(ctx, exec, c.Entities, usages{}, warm.Sent); err != nil {
