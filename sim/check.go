@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -306,4 +307,39 @@ func (w *world) process(id peer.ID) *proc {
 		}
 	}
 	return nil
+}
+
+// bounds: what is parked on a process stays within its bound.
+func (c *checker) bounds(p *proc) {
+	if used := p.parked.Used(); used > p.parked.Limit || used < 0 {
+		c.violate(p, "bounds", "%d bytes parked, at most %d may be", used, p.parked.Limit)
+	}
+}
+
+// linkBound: what waits for a peer stays within its bound.
+func (c *checker) linkBound(l *link) {
+	limit := c.w.cfg.Data.LinkBuffer
+	if limit == 0 {
+		limit = flow.DefaultLinkBuffer
+	}
+	if n := l.flow.Pending(); n > limit+flow.MarkerRoom {
+		c.violate(l.conn.from, "bounds", "%d bytes wait for %s, at most %d may", n, c.w.name(l.conn.to), limit)
+	}
+}
+
+// idle: a process that has nothing left to do holds nothing of its budgets.
+func (c *checker) idle(p *proc) {
+	if used := p.parked.Used(); used != 0 {
+		c.violate(p, "bounds", "%d bytes still count as parked, nothing is", used)
+	}
+	for _, r := range p.regions {
+		for _, h := range r.shards {
+			if h != nil && h.shard.Stats().Timers > 0 {
+				return
+			}
+		}
+	}
+	if used := p.mailbox.Used(); used != 0 && len(p.tasks) == 0 {
+		c.violate(p, "bounds", "%d bytes still count as waiting in mailboxes, nothing is", used)
+	}
 }

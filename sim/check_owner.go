@@ -10,6 +10,7 @@ import (
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
 )
 
 // route32 is a type's hash, shardKey one shard of it, reportKey a report from a node to a coordinator.
@@ -178,6 +179,18 @@ func (c *checker) ready(p *proc, e *shard.Event) {
 			c.violate(p, "reports", "ready for %s in term %d without the report of %s", c.w.typeName(e.Type), e.Term,
 				c.w.name(m.ID))
 		}
+	}
+}
+
+// delivers: an envelope reaches an entity only under the fence under which its shard lives here, and while it does.
+func (c *checker) delivers(p *proc, key shardKey, e *wire.Envelope) {
+	if _, down := c.gone[p.id]; down {
+		return
+	}
+	o := c.owner(key)
+	if o.p != p || o.fence.Term() != e.Term || o.fence.Epoch() != e.Epoch {
+		c.violate(p, "delivery-fence", "a message for %s under %d.%d is delivered, the shard lives at %s under %s",
+			c.w.shardName(key.typ, key.shard), e.Term, e.Epoch, c.w.nameOf(o.p), fenceName(o.fence))
 	}
 }
 

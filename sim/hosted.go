@@ -127,6 +127,7 @@ func (p *proc) accept(from peer.ID, frame []byte, e *wire.Envelope) {
 	if e.Flags&wire.FlagAsk != 0 {
 		m.From, m.Corr = origin{p, from}, e.Corr
 	}
+	p.w.check.delivers(p, shardKey{r.id, h.shard.ID()}, e)
 	p.w.place(e.Payload, p)
 	why := route.OK
 	h.step(func(now time.Duration) { why = h.shard.Deliver(now, &m) })

@@ -25,6 +25,8 @@ type link struct {
 	conn  *conn
 	flow  *flow.Link
 	awake bool
+	owed  int // bytes sent on this connection and not said to be consumed
+	heard uint64
 }
 
 // link returns the data link to a peer, made on first use.
@@ -62,10 +64,8 @@ func (l *link) pump() {
 		return
 	}
 	for b := l.flow.Take(); b != nil; b = l.flow.Take() {
+		l.count(b)
 		c.fore.send(wire.KindEnvelope, c.w.keep(b))
-	}
-	if l.flow.Outstanding() > int64(c.w.window()+wire.DefaultMaxFrame) {
-		c.w.check.violate(c.from, "credit", "%d bytes outstanding to %s", l.flow.Outstanding(), c.w.name(c.to))
 	}
 	l.flow.Trim()
 	if l.flow.Roomy() {
@@ -73,7 +73,25 @@ func (l *link) pump() {
 	}
 }
 
+// count keeps the books of what this connection owes, apart from the link's own, and checks that its window is kept.
+func (l *link) count(b []byte) {
+	w := l.conn.w
+	for rest := b; len(rest) > 0; {
+		_, n, err := wire.Split(rest, wire.LaneData, wire.DefaultMaxFrame)
+		if err != nil || n == 0 {
+			w.check.violate(l.conn.from, "frame", "the link to %s cuts a frame", w.name(l.conn.to))
+			return
+		}
+		if l.owed >= w.window() {
+			w.check.violate(l.conn.from, "credit", "%d bytes outstanding to %s, and one more frame", l.owed, w.name(l.conn.to))
+		}
+		l.owed += n
+		rest = rest[n:]
+	}
+}
+
 func (l *link) connected() {
+	l.owed, l.heard = 0, 0
 	l.flow.Reconnected(l.conn.gen)
 	l.pump()
 }
@@ -88,6 +106,10 @@ func (p *proc) credit(from peer.ID, body []byte) {
 		return
 	}
 	l := p.link(from)
+	if k.Generation == l.conn.gen && k.Consumed > l.heard {
+		l.owed -= int(k.Consumed - l.heard)
+		l.heard = k.Consumed
+	}
 	wake, err := l.flow.Granted(k.Generation, k.Consumed)
 	if err != nil {
 		p.w.check.violate(p, "credit", "credit of %s: %v", p.w.name(from), err)

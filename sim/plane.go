@@ -145,6 +145,7 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 		}
 		wire.PutEnvelope(room, &e, id)
 		l.wake()
+		p.w.check.linkBound(l)
 		return s.Home(), nil
 	}
 	if err := s.Park(p.clock(), &e, id); err != nil {
@@ -152,6 +153,7 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 	}
 	r.want(n)
 	p.sweep()
+	p.w.check.bounds(p)
 	return peer.ID{}, nil
 }
 

@@ -303,4 +303,11 @@ func (s *storm) demandFates() {
 	for end := w.now + 90*time.Second; w.now < end && !settled(); {
 		w.advance(time.Second)
 	}
+	if !settled() {
+		return // the audit names what is missing
+	}
+	w.advance(5 * time.Second)
+	for _, p := range w.running() {
+		w.check.idle(p)
+	}
 }

@@ -148,6 +148,13 @@ func (w *world) name(id peer.ID) string {
 	return fmt.Sprintf("n%d#%d", i+1, nth)
 }
 
+func (w *world) nameOf(p *proc) string {
+	if p == nil {
+		return "no node"
+	}
+	return w.name(p.id)
+}
+
 // keep copies b into memory that lives as long as somebody points to it.
 func (w *world) keep(b []byte) []byte {
 	if len(b) > cap(w.arena)-len(w.arena) {
