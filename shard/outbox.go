@@ -57,7 +57,7 @@ func (c *coordinator) repeat(p *client) {
 			c.m.postHeld(p.id, wire.KindStopShards, c.m.head(c.t.id, c.term), []held{s.held})
 		}
 	}
-	c.sendGone(p, slices.Collect(maps.Keys(p.gone)))
+	c.sendGone(p, slices.Sorted(maps.Keys(p.gone)))
 	if p.open == 0 {
 		return
 	}

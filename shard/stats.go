@@ -74,22 +74,23 @@ func (m *Machine) Stats(id route.TypeID) (s Stats, ok bool) {
 	return s, true
 }
 
-// routes counts the known homes per node.
+// routes counts the known homes per node, sorted by identity.
 func (g *region) routes(self peer.ID) []NodeShards {
-	counts := map[peer.ID]int{}
+	var list []NodeShards
 	for i := range g.slots {
+		id := self
 		switch e := &g.slots[i]; e.state {
-		case RouteLocal:
-			counts[self]++
+		case RouteUnknown:
+			continue
 		case RouteRemote:
-			counts[*e.home]++
+			id = *e.home
 		}
+		at, ok := slices.BinarySearchFunc(list, id, func(n NodeShards, id peer.ID) int { return n.Node.Compare(id) })
+		if !ok {
+			list = slices.Insert(list, at, NodeShards{Node: id})
+		}
+		list[at].Shards++
 	}
-	list := make([]NodeShards, 0, len(counts))
-	for id, n := range counts {
-		list = append(list, NodeShards{id, n})
-	}
-	slices.SortFunc(list, func(a, b NodeShards) int { return a.Node.Compare(b.Node) })
 	return list
 }
 

@@ -1,0 +1,113 @@
+// Routes: what a region believes about homes elsewhere, and how it stops believing it.
+
+package shard
+
+import (
+	"fmt"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// regionView follows a new view: routes to lost members are forgotten, and the coordinator may be another.
+func (m *Machine) regionView(t *typ, lost bool) {
+	g := t.region
+	if lost {
+		for s := range g.slots {
+			if e := &g.slots[s]; e.state == RouteRemote && m.gone(*e.home) {
+				m.forget(t, route.ShardID(s))
+			}
+		}
+		for id := range g.homes { // deletes only: the order does not show
+			if m.gone(id) {
+				delete(g.homes, id)
+			}
+		}
+	}
+	m.retarget(t)
+}
+
+// gone reports whether id was a member and is Down or removed. One that this node has not met yet is not gone.
+func (m *Machine) gone(id peer.ID) bool {
+	if mb, ok := m.view.Member(id); ok {
+		return mb.Status == membership.Down
+	}
+	l := m.past.lost(id)
+	return l != nil && !l.learnt
+}
+
+// forget turns a route to unknown.
+func (m *Machine) forget(t *typ, s route.ShardID) {
+	e := &t.region.slots[s]
+	if e.state == RouteUnknown {
+		return
+	}
+	e.state, e.home = RouteUnknown, nil
+	if e.living == notHere {
+		e.fence = route.Fence{}
+	}
+	m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: s, State: RouteUnknown})
+}
+
+// refused forgets a route that a receiver does not stand by.
+func (m *Machine) refused(c RefusedCommand) error {
+	t := m.types[c.Type]
+	if t == nil || t.region == nil || uint32(c.Shard) >= t.region.settings.Shards {
+		return fmt.Errorf("%w: refusal of type %08x shard %d", ErrUnknownType, uint32(c.Type), c.Shard)
+	}
+	e := &t.region.slots[c.Shard]
+	if e.state == RouteRemote && e.fence.Term() == c.Term && e.fence.Epoch() == c.Epoch {
+		m.forget(t, c.Shard)
+	}
+	return nil
+}
+
+// onHomes takes over homes. Its own shards are not taken from here: they are local once they are hosted. Homes under
+// an ended or lower fence arrive late; homes on a member that this node saw lost are asked for again.
+func (m *Machine) onHomes(t *typ, l homes) {
+	g := t.region
+	if g.refused != nil {
+		return
+	}
+	for _, e := range l.Entries {
+		at, s := l.Peers[e.At], &g.slots[e.Shard]
+		if s.living != notHere || at == m.self || m.gone(at) || e.Fence.Compare(s.ended) <= 0 ||
+			(s.state == RouteRemote && e.Fence.Compare(s.fence) < 0) {
+			continue
+		}
+		g.unwant(e.Shard)
+		if s.state == RouteRemote && s.fence == e.Fence {
+			continue
+		}
+		id := g.homes[at]
+		if id == nil {
+			id = &at
+			g.homes[at] = id
+		}
+		s.state, s.home, s.fence = RouteRemote, id, e.Fence
+		m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: e.Shard, State: RouteRemote, Home: at, Fence: e.Fence})
+	}
+}
+
+// onGone forgets homes that no longer hold, and acknowledges all.
+func (m *Machine) onGone(t *typ, from peer.ID, l ownership) {
+	for _, e := range l.Entries {
+		s := &t.region.slots[e.Shard]
+		if s.living == notHere {
+			s.ended = maxFence(s.ended, e.Fence)
+			if s.state == RouteRemote && s.fence.Compare(e.Fence) <= 0 {
+				m.forget(t, e.Shard)
+			}
+		}
+	}
+	m.post(from, ownership{Kind: wire.KindHomesGoneAck, head: l.head, Entries: l.Entries})
+}
+
+func maxFence(a, b route.Fence) route.Fence {
+	if a.Compare(b) < 0 {
+		return b
+	}
+	return a
+}
