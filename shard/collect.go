@@ -88,27 +88,42 @@ func (c *coordinator) early() bool {
 
 // settled reports whether every member that may own something has been accounted for.
 func (c *coordinator) settled() bool {
-	return c.m.past.whole(c.m.now) && !c.early() && len(c.missing()) == 0
+	if !c.m.past.whole(c.m.now) || c.early() {
+		return false
+	}
+	for range c.unaccounted {
+		return false
+	}
+	return true
 }
 
 // missing lists the members of the role that this reign still has to account for.
 func (c *coordinator) missing() peer.Set {
 	var ids peer.Set
+	for id := range c.unaccounted {
+		ids.Add(id)
+	}
+	return ids
+}
+
+// unaccounted yields the members of the role, of the view and of the memory of losses, that have neither reported in
+// full nor said farewell. One that is Down comes twice.
+func (c *coordinator) unaccounted(yield func(peer.ID) bool) {
 	accounted := func(id peer.ID) bool {
 		i, ok := c.find(id)
 		return c.m.past.farewells.Has(id) || (ok && c.clients[i].full())
 	}
 	for _, mb := range c.m.view.Members {
-		if mb.HasRole(c.settings.Role) && !accounted(mb.ID) {
-			ids.Add(mb.ID)
+		if mb.HasRole(c.settings.Role) && !accounted(mb.ID) && !yield(mb.ID) {
+			return
 		}
 	}
 	for i := range c.m.past.losses {
-		if l := &c.m.past.losses[i]; l.hasRole(c.settings.Role) && !accounted(l.id) {
-			ids.Add(l.id)
+		l := &c.m.past.losses[i]
+		if l.hasRole(c.settings.Role) && !accounted(l.id) && !yield(l.id) {
+			return
 		}
 	}
-	return ids
 }
 
 // onRegister takes a registration, which is acknowledged, and a report, which is believed.
