@@ -2,8 +2,8 @@
 //
 // The coordinators are asked to take the shards back; they order each to be stopped and find new homes on demand. A
 // region whose coordinator does not act within the patience stops its shards itself: that is always an owner's right,
-// and its successor as owner comes only after a confirmation or a report. When nothing lives here any more the node says
-// farewell to every member: it hosts nothing and never will again. That is what lets a successor of a coordinator that
+// and its successor as owner comes only after a confirmation or a report. When nothing lives here any more the node
+// says farewell to every member: it hosts nothing and never will again. That is what lets a successor of a coordinator that
 // has left start without waiting for the takeover time.
 
 package shard

@@ -87,7 +87,8 @@ func (m *Machine) onHomes(t *typ, l homes) {
 			g.homes[at] = id
 		}
 		s.state, s.home, s.fence = RouteRemote, id, e.Fence
-		m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: e.Shard, State: RouteRemote, Home: at, Fence: e.Fence})
+		m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: e.Shard, State: RouteRemote, Home: at,
+			Fence: e.Fence})
 	}
 }
 

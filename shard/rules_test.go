@@ -93,12 +93,12 @@ func TestStaleOrdersOfTheSameTerm(t *testing.T) {
 	require.False(t, floor.IsZero())
 	require.NoError(t, w.inject(sc, n, one(wire.KindHostShards, 1, 4, fence(1, floor.Epoch()+5))))
 	require.Len(t, n.hosted, 1)
-	require.NoError(t, w.inject(sc, n, one(wire.KindHostShards, 1, 4, fence(1, floor.Epoch()+5))), "repeated: confirmed again")
+	require.NoError(t, w.inject(sc, n, one(wire.KindHostShards, 1, 4, fence(1, floor.Epoch()+5))), "confirmed again")
 	require.NoError(t, w.inject(sc, n, one(wire.KindHostShards, 1, 4, fence(1, floor.Epoch()+3))), "late: ignored")
 	require.Equal(t, fence(1, floor.Epoch()+5), n.hosted[key(orders.ID(), 4)])
 	w.queue = nil
 	require.NoError(t, w.inject(sc, n, one(wire.KindStopShards, 1, 4, fence(1, floor.Epoch()+5))))
-	require.NoError(t, w.inject(sc, n, one(wire.KindHostShards, 1, 4, fence(1, floor.Epoch()+5))), "stopping: no answer yet")
+	require.NoError(t, w.inject(sc, n, one(wire.KindHostShards, 1, 4, fence(1, floor.Epoch()+5))), "no answer yet")
 	require.Empty(t, w.queue)
 	n.confirm()
 	require.Len(t, w.queue, 1)
@@ -339,8 +339,8 @@ func TestDownedNodeAbandons(t *testing.T) {
 	}
 }
 
-// A member that joined lately does not know of losses before its first view. It asks, and waits for those it is told of;
-// with nobody to ask it waits the takeover time (see memory.go).
+// A member that joined lately does not know of losses before its first view. It asks, and waits for those it is told
+// of; with nobody to ask it waits the takeover time (see memory.go).
 func TestCoordinatorThatJoinedLately(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		w := newWorld(t)
@@ -416,7 +416,8 @@ func TestReportOfAnotherReignDoesNotCount(t *testing.T) {
 		n.do(RegisterCommand{orders})
 	}
 	sc := w.nodes[0].m.types[orders.ID()].coord
-	report := register{head: at(1), Settings: orders, Hosts: true, Knows: true, Report: true, Floor: sc.floor + 1, Mask: ^uint64(0)}
+	report := register{head: at(1), Settings: orders, Hosts: true, Knows: true, Report: true, Floor: sc.floor + 1,
+		Mask: ^uint64(0)}
 	require.NoError(t, w.inject(w.nodes[1], w.nodes[0], report))
 	require.True(t, sc.missing().Has(w.nodes[1].id))
 	report.Floor = sc.floor
