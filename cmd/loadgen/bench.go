@@ -62,6 +62,7 @@ func (c *benchCmd) Run(e *env) error {
 	if err := r.leave(context.Background()); err != nil {
 		return err
 	}
+	r.progress.Printf("all nodes left")
 	stalled := bench.Figures{}
 	if r.wanted("stalled") {
 		if err := r.stalled(ctx, e, stalled); err != nil {
@@ -155,9 +156,13 @@ func (r *rounds) kill() {
 }
 
 func (r *rounds) leave(ctx context.Context) error {
-	var errs []error
+	left := make(chan error)
 	for _, c := range r.crews() {
-		errs = append(errs, c.leave(ctx))
+		go func() { left <- c.leave(ctx) }()
+	}
+	var errs []error
+	for range r.crews() {
+		errs = append(errs, <-left)
 	}
 	return errors.Join(errs...)
 }

@@ -145,8 +145,12 @@ func (c *crew) leave(ctx context.Context) error {
 		errs = append(errs, p.Call(one, "leave", door.None{}, nil))
 		cancel()
 	}
+	closed := make(chan error)
 	for _, p := range c.all() {
-		errs = append(errs, p.Close(closeGrace))
+		go func() { closed <- p.Close(closeGrace) }()
+	}
+	for range c.all() {
+		errs = append(errs, <-closed)
 	}
 	return errors.Join(errs...)
 }

@@ -156,7 +156,9 @@ func (r *rounds) tell(ctx context.Context, f bench.Figures, exec string) error {
 	if err != nil {
 		return err
 	}
-	f.Set("tell_rate_"+exec, rate)
+	if rate > 0 {
+		f.Set("tell_rate_"+exec, rate)
+	}
 	end, err := r.free.settled(ctx, exec, benchEntities, begin, sent.Sent)
 	if err != nil {
 		return err
