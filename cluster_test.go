@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,7 +37,8 @@ func echoCluster(t *testing.T, n int, prepare func(i int, cfg *kith.Config)) ([]
 // Several senders on each node tell entities of each mode, wherever they live, and every entity sees each sender's
 // messages complete and in order (SHD-3, SHD-4, SHD-5, SHD-9).
 func TestTellsKeepOrder(t *testing.T) {
-	nodes, regions, ledgers := echoCluster(t, 3, nil)
+	// More loops and workers than cores, so that Inline shards are fought over.
+	nodes, regions, ledgers := echoCluster(t, 3, func(_ int, cfg *kith.Config) { cfg.DataLoops, cfg.Workers = 3, 3 })
 	const senders, entities, rounds = 2, 40, 25
 	ctx := within(t)
 	var wg sync.WaitGroup
@@ -166,4 +169,63 @@ func TestReady(t *testing.T) {
 	var ended *kith.EndedError
 	require.ErrorAs(t, n.Ready(within(t)), &ended)
 	require.Equal(t, kith.EndClosed, ended.Kind)
+}
+
+// Traffic goes on while a node leaves: nothing is delivered twice or out of order, and every accepted message is
+// delivered or reported as undelivered.
+func TestLeaveUnderLoad(t *testing.T) {
+	var rep reports
+	nodes, regions, ledgers := echoCluster(t, 3, func(_ int, cfg *kith.Config) { cfg.Undelivered = rep.take })
+	ctx := within(t)
+	stop := make(chan struct{})
+	var accepted atomic.Int64
+	var senders sync.WaitGroup
+	for _, mode := range modes {
+		for i := range 2 {
+			senders.Go(func() {
+				for seq := uint64(0); ; seq++ {
+					for e := range 30 {
+						if err := regions[mode][i].TellWait(ctx, fmt.Sprintf("e%d", e), numbered(i, seq)); err != nil {
+							t.Errorf("tell: %v", err)
+							return
+						}
+						accepted.Add(1)
+					}
+					select {
+					case <-stop:
+						return
+					case <-time.After(time.Millisecond):
+					}
+				}
+			})
+		}
+	}
+	eventually(t, func() bool { return accepted.Load() > 2000 }, "traffic")
+	require.NoError(t, nodes[2].Leave(ctx))
+	from := accepted.Load()
+	eventually(t, func() bool { return accepted.Load() > from+2000 }, "traffic")
+	close(stop)
+	senders.Wait()
+	total := func() (delivered, reordered int, reported uint64) {
+		for _, l := range ledgers {
+			l.mu.Lock()
+			delivered += l.delivered
+			reordered += l.reordered
+			l.mu.Unlock()
+		}
+		rep.mu.Lock()
+		for _, n := range rep.count {
+			reported += n
+		}
+		rep.mu.Unlock()
+		return delivered, reordered, reported
+	}
+	eventually(t, func() bool {
+		delivered, _, reported := total()
+		return int64(delivered)+int64(reported) >= accepted.Load()
+	}, "every message is delivered or reported")
+	delivered, reordered, reported := total()
+	t.Logf("%d accepted, %d delivered, %d reported as undelivered: %v", accepted.Load(), delivered, reported, rep.count)
+	require.Zero(t, reordered, "reordered or doubled")
+	require.EqualValues(t, accepted.Load(), int64(delivered)+int64(reported))
 }

@@ -45,6 +45,7 @@ func (d *Driver) shutdown() {
 	d.asks.fail(nil, route.Stopped)
 	d.room.ring()
 	d.stopThreads()
+	d.tellRefusals() // the transport flushes what it has before it closes
 	d.wires.Close()
 	// What loops and workers began after the first time.
 	d.asks.fail(nil, route.Stopped)

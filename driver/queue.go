@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	keepBatch  = 256 << 10 // largest buffer that an idle queue keeps, in bytes
+	keepBatch  = 2 << 20 // largest buffer that an idle queue keeps, in bytes: two default windows
 	firstBatch = 16 << 10
 )
 

@@ -1,0 +1,176 @@
+// Tests of bounds: each is a typed error at the sender, a report of what was refused behind it, and room again later.
+
+package kith_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith"
+)
+
+// gate is an entity that holds each message until it is opened, and then books it.
+type gate struct {
+	open chan struct{}
+	l    *ledger
+}
+
+func (g *gate) Receive(c *kith.Context, payload []byte) error {
+	<-g.open
+	g.l.got(c.ID, payload[:16], kith.ID{})
+	return nil
+}
+
+func (g *gate) Stop(*kith.Context) {}
+
+// reports gathers Undelivered.
+type reports struct {
+	mu    sync.Mutex
+	count map[kith.Reason]uint64
+	ids   map[string]bool
+}
+
+func (r *reports) take(u kith.Undelivered) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count == nil {
+		r.count, r.ids = map[kith.Reason]uint64{}, map[string]bool{}
+	}
+	r.count[u.Reason] += u.Count
+	for _, id := range u.Samples {
+		r.ids[id] = true
+	}
+}
+
+func (r *reports) of(reason kith.Reason) uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.count[reason]
+}
+
+// gates is a cluster of two whose second node alone hosts gates of one mode.
+func gates(t *testing.T, mode kith.Mode, prepare func(cfg *kith.Config)) (r *kith.Region, open chan struct{}, l *ledger, rep *reports) {
+	l, open, rep = newLedger(), make(chan struct{}), &reports{}
+	cluster(t, 2, func(i int, cfg *kith.Config) {
+		if i == 1 {
+			cfg.Roles = []string{"host"}
+		} else {
+			cfg.Undelivered = rep.take
+		}
+		prepare(cfg)
+	}, func(i int, n *kith.Node) {
+		region, err := n.Register(kith.Type{Name: "gate", Role: "host", Shards: 4, Mode: mode, MailboxBytes: 64 << 10,
+			New: func(string, kith.Fence) kith.Handler { return &gate{open, l} }})
+		require.NoError(t, err)
+		if i == 0 {
+			r = region
+		}
+	})
+	// Registered after the cluster's own clean-up, so before it: handlers return.
+	t.Cleanup(func() {
+		select {
+		case <-open:
+		default:
+			close(open)
+		}
+	})
+	return r, open, l, rep
+}
+
+func message(seq uint64, size int) []byte { return append(numbered(0, seq), make([]byte, size-16)...) }
+
+// An entity on a worker that does not come back fills the credit window and then the link: Tell says so, TellWait waits,
+// and all that was accepted arrives in order when there is room again.
+func TestFullLink(t *testing.T) {
+	r, open, l, _ := gates(t, kith.Worker, func(cfg *kith.Config) {
+		cfg.Window, cfg.MaxPayload, cfg.LinkBuffer = 64<<10, 10<<10, 64<<10
+	})
+	accepted := uint64(0)
+	eventually(t, func() bool {
+		err := r.Tell("a", message(accepted, 4000))
+		if err == nil {
+			accepted++
+			return false
+		}
+		require.ErrorIs(t, err, kith.ErrLinkFull)
+		return true
+	}, "a full link")
+	require.Less(t, accepted*4000, uint64(400<<10), "what is held is bounded")
+	short, cancel := context.WithTimeout(within(t), 30*time.Millisecond)
+	defer cancel()
+	err := r.TellWait(short, "a", message(accepted, 4000))
+	require.ErrorIs(t, err, kith.ErrLinkFull)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	waited := make(chan error, 1)
+	ctx := within(t)
+	go func() { waited <- r.TellWait(ctx, "a", message(accepted, 4000)) }()
+	close(open)
+	require.NoError(t, <-waited)
+	l.await(t, int(accepted)+1)
+}
+
+// A slow Blocking entity fills its own mailbox only: what does not fit is refused there and reported here, others of the
+// same node go on.
+func TestFullMailbox(t *testing.T) {
+	r, open, l, rep := gates(t, kith.Blocking, func(*kith.Config) {})
+	sent := uint64(0)
+	eventually(t, func() bool {
+		// The first ones may be parked, and what was parked is never refused.
+		require.NoError(t, r.TellWait(within(t), "slow", message(sent, 4000)))
+		sent++
+		return rep.of(mailboxFull) > 0
+	}, "a report")
+	_, err := r.Ask(within(t), "slow", message(0, 4000))
+	require.ErrorIs(t, err, kith.ErrMailboxFull)
+	require.True(t, rep.ids["slow"])
+	close(open)
+	eventually(t, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return uint64(l.delivered)+rep.of(mailboxFull) == sent
+	}, "every message is delivered or reported")
+	require.Zero(t, l.reordered)
+}
+
+// mailboxFull and timedOut are reasons as the wire numbers them.
+const (
+	mailboxFull = kith.Reason(3)
+	timedOut    = kith.Reason(6)
+)
+
+// Nobody hosts the type: messages wait within bounds, and fail when their time is over.
+func TestParking(t *testing.T) {
+	rep := &reports{}
+	nodes := cluster(t, 1, func(_ int, cfg *kith.Config) {
+		cfg.MaxPayload, cfg.ParkBytes, cfg.ParkTime, cfg.Undelivered = 2000, 20_000, time.Second, rep.take
+	}, nil)
+	r, err := nodes[0].Register(kith.Type{Name: "orphan", Role: "nobody", Shards: 4,
+		New: func(string, kith.Fence) kith.Handler { return &echo{} }})
+	require.NoError(t, err)
+	accepted := uint64(0)
+	for ; err == nil; accepted++ {
+		err = r.Tell("a", make([]byte, 1000))
+	}
+	accepted--
+	require.ErrorIs(t, err, kith.ErrParkFull)
+	require.ErrorIs(t, r.Tell("b", make([]byte, 2000)), kith.ErrParkFull, "the bound is the type's")
+	require.Greater(t, accepted, uint64(10))
+	_, err = r.AskWithin(time.Second, "a", make([]byte, 1000), nil)
+	require.ErrorIs(t, err, kith.ErrParkFull)
+	require.NotZero(t, nodes[0].Stats().Types[0].ParkedBytes)
+	eventually(t, func() bool { return rep.of(timedOut) == accepted }, "all of them reported")
+	require.Zero(t, nodes[0].Stats().Types[0].ParkedBytes)
+	_, err = r.AskWithin(10*time.Millisecond, "a", nil, nil)
+	require.ErrorIs(t, err, kith.ErrTimeout)
+	require.NoError(t, r.Tell("a", nil))
+	asked := make(chan error, 1)
+	require.NoError(t, r.AskFunc(patience, "a", nil, func(_ []byte, err error) { asked <- err }))
+	require.NoError(t, nodes[0].Close())
+	require.ErrorIs(t, <-asked, kith.ErrStopped)
+	require.ErrorIs(t, r.Tell("a", nil), kith.ErrStopped)
+	require.EqualValues(t, 1, rep.of(kith.Reason(10)), "the end is reported for what is parked")
+}
