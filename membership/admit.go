@@ -113,7 +113,7 @@ func (m *Machine) refuses(j *joinBody) (refusal, string) {
 		return refuseFull, fmt.Sprintf("the cluster has its greatest size, %d members", MaxMembers)
 	}
 	if t, dead := m.st.tomb(j.id); dead {
-		return refuseRemoved, fmt.Sprintf("incarnation %s was removed when it was %s and never comes back", j.id, t.last)
+		return refuseRemoved, fmt.Sprintf("incarnation %s was removed when %s and never comes back", j.id, t.last)
 	}
 	return 0, ""
 }

@@ -94,7 +94,8 @@ func (m *Machine) sendGossip(to peer.ID) { m.sendState(to, wire.KindGossip, m.st
 // sendState sends the state; its packed form is kept as long as the state and its seen set stay as they are.
 func (m *Machine) sendState(to peer.ID, kind wire.Kind, tag uint64) {
 	if m.packed == nil {
-		plain := gossip.AppendSeen(append(make([]byte, 0, len(m.st.core)+len(m.st.members)/8+1), m.st.core...), m.st.seen)
+		plain := make([]byte, 0, len(m.st.core)+len(m.st.members)/8+1)
+		plain = gossip.AppendSeen(append(plain, m.st.core...), m.st.seen)
 		m.flags, m.packed = m.coder.pack(plain)
 	}
 	s := stateBody{to.Inc, tag, m.flags, m.packed}

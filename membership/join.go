@@ -85,7 +85,9 @@ func (m *Machine) askAgain() {
 	}
 	for i, a := range m.join.seeds {
 		if !m.join.first || !m.join.nak[i] {
-			m.post(peer.ID{Addr: a}, wire.KindJoinProbe, func(b []byte) []byte { return wire.AppendU64(b, m.join.nonce) })
+			m.post(peer.ID{Addr: a}, wire.KindJoinProbe, func(b []byte) []byte {
+				return wire.AppendU64(b, m.join.nonce)
+			})
 		}
 	}
 }
@@ -149,8 +151,8 @@ func (m *Machine) tooOld(from peer.ID, birth uint64) bool {
 	if birth >= m.cfg.MinBirth {
 		return false
 	}
-	m.end(EndJoinRefused, from, fmt.Sprintf("the cluster's birth %d is lower than %d, under which this node issued fences",
-		birth, m.cfg.MinBirth))
+	m.end(EndJoinRefused, from, fmt.Sprintf("the cluster's birth %d is lower than %d, under which this node issued "+
+		"fences", birth, m.cfg.MinBirth))
 	return true
 }
 

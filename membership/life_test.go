@@ -26,7 +26,8 @@ type witness struct {
 }
 
 func newWitness(seed uint64) *witness {
-	return &witness{seed, 0, map[uint32]peer.ID{}, map[*actor]map[peer.ID]Status{}, map[*actor]uint64{}, map[uint64]string{}}
+	return &witness{seed: seed, numbers: map[uint32]peer.ID{}, stood: map[*actor]map[peer.ID]Status{},
+		seqs: map[*actor]uint64{}, hashes: map[uint64]string{}}
 }
 
 func (x *witness) look(t *testing.T, w *world) {
@@ -38,7 +39,7 @@ func (x *witness) look(t *testing.T, w *world) {
 		if x.cluster == 0 {
 			x.cluster = a.view.ClusterID
 		}
-		require.Equal(t, x.cluster, a.view.ClusterID, "a second cluster was formed, seed %d, at %v: %v", x.seed, w.now, w.describe())
+		require.Equal(t, x.cluster, a.view.ClusterID, "a second cluster, seed %d, at %v%s", x.seed, w.now, w.describe())
 		if x.stood[a] == nil {
 			x.stood[a] = map[peer.ID]Status{}
 		}

@@ -116,7 +116,8 @@ func TestWelcomeNeedsAPendingJoin(t *testing.T) {
 	require.Len(t, mailOf(m), 2)
 	require.NoError(t, m.Handle(0, 0, ip(1), wire.KindWelcome, body(m.join.nonce)))
 	require.Nil(t, m.st, "asked nobody yet")
-	require.NoError(t, m.Handle(0, 0, ip(1), wire.KindJoinProbeAck, appendProbeAck(nil, probeAckBody{2, m.join.nonce, 0x11, 0x22, 0})))
+	ack := appendProbeAck(nil, probeAckBody{2, m.join.nonce, 0x11, 0x22, 0})
+	require.NoError(t, m.Handle(0, 0, ip(1), wire.KindJoinProbeAck, ack))
 	mail := mailOf(m)
 	require.Len(t, mail, 1)
 	require.Equal(t, wire.KindJoin, mail[0].Kind)
@@ -218,8 +219,9 @@ func TestExchange(t *testing.T) {
 	require.Equal(t, wire.KindVersion, answer(wire.KindStatus, status(5, m.st.seen.Digest())))
 	version := func(c gossip.Clock, want bool) []byte { return appendVersion(nil, versionBody{e, 5, want, c}) }
 	require.Equal(t, wire.KindGossip, answer(wire.KindVersion, version(nil, true)), "asked for")
-	require.Equal(t, wire.KindGossip, answer(wire.KindVersion, version(gossip.Clock{{ID: ip(1), N: 2}}, false)), "ours is newer")
-	require.Equal(t, wire.KindGossip, answer(wire.KindVersion, version(gossip.Clock{{ID: ip(3), N: 2}}, false)), "concurrent")
+	older, beside := gossip.Clock{{ID: ip(1), N: 2}}, gossip.Clock{{ID: ip(3), N: 2}}
+	require.Equal(t, wire.KindGossip, answer(wire.KindVersion, version(older, false)), "ours is newer")
+	require.Equal(t, wire.KindGossip, answer(wire.KindVersion, version(beside, false)), "concurrent")
 	newer := slices.Clone(m.st.clock)
 	newer[0].N++
 	require.Equal(t, wire.KindVersion, answer(wire.KindVersion, version(newer, false)), "theirs is newer: ask")

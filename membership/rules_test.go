@@ -60,7 +60,8 @@ func TestScenario4Reachability(t *testing.T) {
 	require.Equal(t, "abc", unreachableIn(r))
 	without := r.only(among("a", "c"))
 	require.Equal(t, "", unreachableIn(without), "b is gone as an observer and as a subject")
-	require.Equal(t, "b", unreachableIn(slices.DeleteFunc(slices.Clone(r), func(o row) bool { return o.observer == nid("b") })))
+	rest := slices.DeleteFunc(slices.Clone(r), func(o row) bool { return o.observer == nid("b") })
+	require.Equal(t, "b", unreachableIn(rest), "without what b says")
 }
 
 // Scenario 5: a row that says nothing any more goes empty, its version stays and goes on.
@@ -101,8 +102,9 @@ func TestScenario6ReachabilityMerge(t *testing.T) {
 		}
 		return out
 	}
+	left, right := map[string]uint64{"a": 3, "b": 5, "c": 7}, map[string]uint64{"a": 6, "b": 2, "d": 1}
 	require.Equal(t, versions(map[string]uint64{"a": 6, "b": 5, "c": 7, "d": 1}),
-		versions(map[string]uint64{"a": 3, "b": 5, "c": 7}).merge(versions(map[string]uint64{"a": 6, "b": 2, "d": 1}), everybody))
+		versions(left).merge(versions(right), everybody))
 }
 
 // stateOf builds a state from "a up", "c leaving" and marks "b->a", seen by those named.
@@ -198,7 +200,8 @@ func never(peer.ID) bool { return false }
 // A pass of the leader removes first; each removed member that was never seen Up consumes a number; joining ones get
 // the next in address order; leaving becomes exiting.
 func TestLeaderActions(t *testing.T) {
-	s := stateOf([]string{"a up", "b joining", "c joining", "d leaving", "e exiting", "f down", "g down"}, "abcdefg", "a->f")
+	s := stateOf([]string{"a up", "b joining", "c joining", "d leaving", "e exiting", "f down", "g down"}, "abcdefg",
+		"a->f")
 	s.highestUp = 7
 	s.members[s.index(nid("f"))].UpNumber = 0
 	next, removed := lead(s, nid("a"), peer.SetOf(nid("e")), never)
@@ -370,14 +373,16 @@ func TestScenario16Events(t *testing.T) {
 	}{
 		{viewOf("a", []string{"a up"}), viewOf("a", []string{"a up", "b up", "e joining"}),
 			"member-up b removed; member-joined e removed; "},
-		{viewOf("a", []string{"a joining", "b up", "c up"}), viewOf("a", []string{"a up", "b up", "c leaving", "e joining"}),
+		{viewOf("a", []string{"a joining", "b up", "c up"}),
+			viewOf("a", []string{"a up", "b up", "c leaving", "e joining"}),
 			"member-up a joining; member-left c up; member-joined e removed; leader-changed a; "},
 		{viewOf("a", []string{"a up", "d exiting"}), viewOf("a", []string{"a up"}), "member-removed d exiting; "},
 		{viewOf("b", []string{"a up", "b up", "c up"}, "c->b", "c->a"), viewOf("b", []string{"a up", "b up", "c up"}),
 			"reachable-member a up; leader-changed a; "},
 		{viewOf("b", []string{"a up", "b up"}), viewOf("b", []string{"a up", "b up"}, "b->a", "a->b"),
 			"unreachable-member a up; leader-changed b; "},
-		{viewOf("c", []string{"a leaving", "b exiting", "c up"}), viewOf("c", []string{"a exiting", "b exiting", "c up"}),
+		{viewOf("c", []string{"a leaving", "b exiting", "c up"}),
+			viewOf("c", []string{"a exiting", "b exiting", "c up"}),
 			"member-exited a leaving; leader-changed c; "},
 		{nil, viewOf("a", []string{"a up", "b down"}),
 			"member-up a removed; member-downed b removed; leader-changed a; "},
