@@ -106,7 +106,7 @@ func lifeSeeds() uint64 {
 	if n, err := strconv.Atoi(os.Getenv("MEMBERSHIP_SEEDS")); err == nil {
 		return uint64(n)
 	}
-	return 12
+	return 8
 }
 
 func TestRandomLives(t *testing.T) {
