@@ -285,6 +285,9 @@ func (w *world) leave(p *proc) {
 	w.check.excuse(p.id)
 	p.live(func() {
 		p.do(node.LeaveCommand{})
-		p.later(leaveTimeout, func() { p.do(node.LeaveCommand{Force: true}) })
+		p.later(leaveTimeout, func() {
+			p.forced = true
+			p.do(node.LeaveCommand{Force: true})
+		})
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
@@ -133,7 +132,9 @@ func (p *proc) accept(from peer.ID, frame []byte, e *wire.Envelope) {
 	h.step(func(now time.Duration) { why = h.shard.Deliver(now, &m) })
 	if why != route.OK {
 		p.refuse(from, e, why)
+		return
 	}
+	p.w.accepted(e.Payload)
 }
 
 // rider is what handlers reach of their process.
@@ -193,12 +194,15 @@ func (o origin) Reply(corr uint64, why route.Reason, payload []byte) error {
 
 // shut is the end of a process's data plane. What it accepted and did not deliver is over, and said to be.
 func (p *proc) shut(clean bool) {
-	for _, r := range p.regions {
-		for i := range r.slots {
-			r.slots[i].FailAll(func(frame []byte) { p.failed(frame, route.Stopped, "node stopped") })
-			if clean && r.slots[i].State() != flow.Unknown {
-				r.slots[i].Reset()
+	if clean {
+		fail := func(frame []byte) { p.failed(frame, route.Stopped, "node stopped") }
+		for _, r := range p.regions {
+			for i := range r.slots {
+				r.slots[i].FailAll(fail)
 			}
+		}
+		for _, c := range p.links.list {
+			c.link.flow.FailAll(fail)
 		}
 	}
 	p.failAsks(func(*ask) bool { return true }, route.Stopped)

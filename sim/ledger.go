@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -39,6 +40,7 @@ type entry struct {
 	id     string
 	seq    uint64 // per sender and entity
 	fate   fate
+	hosted bool // lies in a mailbox of where, which promised to deliver it
 }
 
 type streamKey struct {
@@ -77,6 +79,13 @@ func (l *ledger) find(payload []byte) (*entry, bool) {
 		return nil, false
 	}
 	return &l.entries[nth], true
+}
+
+// accepted notes that a process's host took a message for one of its entities.
+func (w *world) accepted(payload []byte) {
+	if e, ok := w.check.book.find(payload); ok {
+		e.hosted = true
+	}
 }
 
 // place notes which process has a message.
@@ -169,6 +178,10 @@ func (w *world) audit() (crashed, lost int) {
 		e := &w.check.book.entries[i]
 		switch {
 		case e.fate != fateOpen:
+		case e.hosted && e.where.ended != nil && e.where.ended.Kind == membership.EndLeft && !e.where.forced:
+			lost++
+			w.check.violate(e.where, "lost", "message %d of %s to %s/%s lay in a mailbox of a node that left gracefully", e.seq,
+				w.name(e.sender.id), w.typeName(e.typ), e.id)
 		case !e.where.alive:
 			crashed++
 		default:

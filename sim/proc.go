@@ -48,6 +48,7 @@ type proc struct {
 	conns    connTable // control
 	accepted []*conn
 	leaving  bool
+	forced   bool // left without the confirmation of all its shards
 	doomed   bool // an operator will down it, whatever it does
 	plane
 }

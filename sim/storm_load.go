@@ -31,17 +31,21 @@ func (s *storm) loadTick(i int) {
 	if p := w.hosts[i].proc; p != nil && p.alive && !p.paused() && len(p.regions) > 0 {
 		r := p.regions[s.load.IntN(len(p.regions))]
 		id := fmt.Sprintf("e%d", s.load.IntN(loadIDs))
-		for range 1 + s.load.IntN(4) {
-			s.send(r, id, 0)
+		burst, size := 1+s.load.IntN(4), 60
+		if s.load.IntN(30) == 0 {
+			burst, size = 40, 60+s.load.IntN(800) // fills links, parking queues and mailboxes
+		}
+		for range burst {
+			s.send(r, id, 0, size)
 		}
 	}
 	w.after(time.Duration(20+s.load.IntN(500))*time.Millisecond, func() { s.loadTick(i) })
 }
 
-// send writes one message into the ledger and sends it, now and then as an ask.
-func (s *storm) send(r *region, id string, hops byte) {
+// send writes one message of at most so many bytes, seldom more, into the ledger and sends it, now and then as an ask.
+func (s *storm) send(r *region, id string, hops byte, most int) {
 	p := r.p
-	size := ledgerSize + 1 + s.load.IntN(60)
+	size := ledgerSize + 1 + s.load.IntN(most)
 	if s.load.IntN(40) == 0 {
 		size += s.load.IntN(3000)
 	}
@@ -79,6 +83,7 @@ type stormEntity struct {
 	id   string
 	busy bool
 	over bool
+	owes []entity.ReplyToken // asks that the next timer answers
 }
 
 // Receive implements entity.Handler.
@@ -95,6 +100,10 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 	case len(payload) > 0 && payload[0] == probeMark:
 		return c.Reply(payload)
 	case len(payload) > 0 && payload[0] == timerMark:
+		for i := range h.owes {
+			_ = h.owes[i].Reply([]byte{timerMark})
+		}
+		h.owes = nil
 		return nil
 	case len(payload) <= ledgerSize || binary.LittleEndian.Uint32(payload) != ledgerMagic:
 		w.check.violate(h.p, "delivery", "%s got a message that nobody sent", h.id)
@@ -102,7 +111,11 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 	}
 	w.delivered(h.p, h.typ, h.id, payload)
 	hops := payload[ledgerSize]
-	if c.Asked() && s.load.IntN(8) > 0 {
+	switch {
+	case !c.Asked():
+	case s.load.IntN(4) == 0 && c.After(time.Duration(s.load.IntN(4000))*time.Millisecond, []byte{timerMark}) == nil:
+		h.owes = append(h.owes, c.Detach())
+	case s.load.IntN(8) > 0:
 		_ = c.Reply(payload[:ledgerSize])
 	}
 	return h.act(c, hops)
@@ -125,9 +138,9 @@ func (h *stormEntity) act(c *entity.Context, hops byte) error {
 	case 4, 5:
 		if hops < 2 {
 			r := h.p.regions[s.load.IntN(len(h.p.regions))]
-			s.send(r, fmt.Sprintf("e%d", s.load.IntN(loadIDs)), hops+1)
+			s.send(r, fmt.Sprintf("e%d", s.load.IntN(loadIDs)), hops+1, 60)
 		}
-	case 6, 7, 8:
+	case 6, 7, 8, 9:
 		if c.Type() == entity.Blocking.String() && hops < 2 {
 			s.askFrom(h.p, c, hops+1)
 		}

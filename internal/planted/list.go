@@ -3,4 +3,138 @@
 package main
 
 // bugs is the list that `make planted` repeats. Each entry is one mistake that a person could make in good faith.
-var bugs = []bug{}
+var bugs = []bug{
+	{
+		Name: "up-number-reused", Seeds: 60,
+		File: "membership/rules.go",
+		Old:  "\t\t\td.highestUp++\n\t\t\tm.Status, m.UpNumber, changed = Up, d.highestUp, true",
+		New: "\t\t\td.highestUp = 0\n\t\t\tfor _, o := range d.members {\n\t\t\t\td.highestUp = max(d.highestUp, o.UpNumber)\n\t\t\t}\n" +
+			"\t\t\td.highestUp++\n\t\t\tm.Status, m.UpNumber, changed = Up, d.highestUp, true",
+	},
+	{
+		Name: "seen-set-not-reset-by-merge", Seeds: 60,
+		File: "membership/merge.go",
+		Old:  "\tout.seen = gossip.NewSeen(len(out.members))\n",
+		New:  "\tout.seen = gossip.NewSeen(len(out.members))\n\tfor i := range out.members {\n\t\tout.seen.Add(i)\n\t}\n",
+	},
+	{
+		Name: "seen-set-not-reset-by-change", Seeds: 60,
+		File: "membership/state.go",
+		Old:  "\ts.seen = gossip.NewSeen(len(s.members))\n\ts.seen.Add(s.index(by))\n",
+		New:  "\ts.seen = gossip.NewSeen(len(s.members))\n\tfor i := range s.members {\n\t\ts.seen.Add(i)\n\t}\n",
+	},
+	{
+		Name: "tombstone-ignored-by-merge", Seeds: 60,
+		File: "membership/merge.go",
+		Old:  "\t\t_, dead := out.tomb(m.ID)\n\t\treturn dead\n",
+		New:  "\t\t_, dead := out.tomb(m.ID)\n\t\treturn dead && m.Status == Down\n",
+	},
+	{
+		Name: "no-tombstone-for-the-removed", Seeds: 60,
+		File: "membership/state.go",
+		Old:  "\ts.tombs = slices.Insert(slices.Clone(s.tombs), at, t)\n",
+		New:  "\tif t.last == Removed {\n\t\ts.tombs = slices.Insert(slices.Clone(s.tombs), at, t)\n\t}\n",
+	},
+	{
+		Name: "status-goes-back", Seeds: 60,
+		File: "membership/state.go",
+		Old:  "\tif a.Status.rank() < b.Status.rank() {\n\t\ta.Status = b.Status\n\t}\n",
+		New:  "\tif a.Status.rank() > b.Status.rank() {\n\t\ta.Status = b.Status\n\t}\n",
+	},
+	{
+		Name: "converged-beside-the-unreachable", Seeds: 60,
+		File: "membership/rules.go",
+		Old:  "st := s.status(id); id != self && st != Down",
+		New:  "st := s.status(id); id != self && st == Leaving && st != Down",
+	},
+	{
+		Name: "coordinator-does-not-wait-for-reports", Seeds: 60,
+		File: "shard/collect.go",
+		Old:  "\treturn c.m.past.whole(c.m.now) && !c.early() && len(c.missing()) == 0\n",
+		New:  "\treturn c.m.past.whole(c.m.now) && !c.early()\n",
+	},
+	{
+		Name: "takeover-time-skipped", Seeds: 60,
+		File: "shard/memory.go",
+		Old:  "\t\told := l.removed && now >= l.since+takeover\n",
+		New:  "\t\told := l.removed\n",
+	},
+	{
+		Name: "lost-owner-not-remembered", Seeds: 60,
+		File: "shard/coordinator.go",
+		Old:  "(!c.m.live(p.id) && !c.m.owes(p.id))",
+		New:  "!c.m.live(p.id)",
+	},
+	{
+		Name: "lower-term-accepted", Seeds: 120,
+		File: "shard/deliver.go",
+		Old:  "\tcase h.Term < t.promise.term:\n\t\tm.refuse(t.id, h.Term, from, 0, route.Fence{})\n\t\tm.post(from, m.higher(t))\n\t\treturn false\n",
+		New:  "\tcase h.Term < t.promise.term:\n\t\tm.refuse(t.id, h.Term, from, 0, route.Fence{})\n\t\treturn true\n",
+	},
+	{
+		Name: "fence-given-twice", Seeds: 60,
+		File: "shard/collect.go",
+		Old:  "\tc.t.epoch++\n\tf := route.MakeFence",
+		New:  "\tf := route.MakeFence",
+	},
+	{
+		Name: "second-owner-for-a-busy-shard", Seeds: 60,
+		File: "shard/collect.go",
+		Old:  "\t\tif c.records[s].phase != free {\n",
+		New:  "\t\tif c.records[s].phase != free && c.records[s].phase != halting {\n",
+	},
+	{
+		Name: "home-told-before-its-owner-confirmed", Seeds: 60,
+		File: "shard/collect.go",
+		Old:  "\tc.records[s] = record{home: p, fence: f, phase: starting}\n",
+		New:  "\tc.records[s] = record{home: p, fence: f, phase: starting}\n\tc.confirm(s)\n",
+	},
+	{
+		Name: "parked-message-lost", Seeds: 60,
+		File: "flow/slot.go",
+		Old:  "\ts.local, s.home, s.fence = false, peer.ID{}, route.Fence{}\n\ts.set(Unknown)\n",
+		New:  "\ts.local, s.home, s.fence, s.queue = false, peer.ID{}, route.Fence{}, nil\n\ts.set(Unknown)\n",
+	},
+	{
+		Name: "later-message-overtakes-the-parked", Seeds: 60,
+		File: "flow/slot.go",
+		Old:  "\tif s.state != Draining || s.queue != nil {\n\t\treturn false\n\t}\n\tif s.local {",
+		New:  "\tif s.state != Draining {\n\t\treturn false\n\t}\n\tif s.local {",
+	},
+	{
+		Name: "credit-not-returned", Seeds: 60,
+		File: "flow/meter.go",
+		Old:  "\tdue = m.total != m.told\n",
+		New:  "\tdue = m.total-m.told >= m.quarter\n",
+	},
+	{
+		Name: "credit-of-an-old-connection-counted", Seeds: 120,
+		File: "flow/link.go",
+		Old:  "\tcase generation < l.generation:\n\t\treturn false, nil\n",
+		New:  "",
+	},
+	{
+		Name: "unsent-lost-on-reconnect", Seeds: 60,
+		File: "flow/link.go",
+		Old:  "\tlost = l.Broken()\n\tl.sent, l.consumed = 0, 0\n",
+		New:  "\tlost = l.Broken()\n\tl.rest = nil\n\tl.sent, l.consumed = 0, 0\n",
+	},
+	{
+		Name: "fence-not-checked-at-the-receiver", Seeds: 60,
+		File: "sim/hosted.go",
+		Old:  "h != nil && s.IsLocal() && f.Term() == e.Term && f.Epoch() == e.Epoch",
+		New:  "h != nil && s.IsLocal() && !f.IsZero()",
+	},
+	{
+		Name: "mailbox-forgotten-after-a-run", Seeds: 60,
+		File: "entity/run.go",
+		Old:  "\tcase a.now != nil || a.head != nil:\n\t\treturn true\n",
+		New:  "\tcase a.now != nil:\n\t\treturn true\n",
+	},
+	{
+		Name: "stopped-before-its-mailbox-is-empty", Seeds: 60,
+		File: "entity/run.go",
+		Old:  "\tcase a.now != nil || a.head != nil:\n\t\treturn true\n",
+		New:  "\tcase s.phase == stopping:\n\t\ts.remove(e)\n\t\ts.pace()\n\t\treturn false\n\tcase a.now != nil || a.head != nil:\n\t\treturn true\n",
+	},
+}
