@@ -40,7 +40,8 @@ type Transport struct {
 	tasks  sync.WaitGroup
 
 	mu             sync.Mutex // never held while an uplink's lock is taken
-	closing        bool
+	closing        bool // nothing new is taken; what is queued is flushed
+	ended          bool // no goroutine is started any more
 	started        bool
 	pending        map[net.Conn]struct{}
 	remotes        map[peer.ID]*remote
@@ -195,11 +196,11 @@ func (t *Transport) acceptor() acceptor {
 		window: t.cfg.Window, closing: closing}
 }
 
-// spawn runs f in a goroutine that Close waits for; false when closing.
+// spawn runs f in a goroutine that Close waits for; false when it no longer can.
 func (t *Transport) spawn(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closing {
+	if t.ended {
 		return false
 	}
 	t.tasks.Add(1)
@@ -240,9 +241,12 @@ func (t *Transport) Close() {
 		}
 		t.mu.Unlock()
 		_ = t.listener.Close()
+		t.flushAll(time.Now().Add(t.cfg.CloseTimeout))
+		t.mu.Lock()
+		t.ended = true
+		t.mu.Unlock()
 		t.cancel()
 		t.tasks.Wait()
-		t.flushAll(time.Now().Add(t.cfg.CloseTimeout))
 		t.killAll()
 		t.ctl.stop()
 		for _, l := range t.loops {
@@ -264,10 +268,14 @@ func (t *Transport) killAll() {
 	}
 }
 
-// flushAll waits until every connected uplink has written what it can, then closes their writing halves and waits a
-// little for the peers to have read it all: closing outright could destroy what is still in flight.
+// flushAll waits until every uplink that is connected, or being connected for the first time, has written what it can,
+// then closes the writing halves and waits a little for the peers to have read it all: closing outright could destroy
+// what is still in flight.
 func (t *Transport) flushAll(deadline time.Time) {
 	t.untilQuiet(deadline, func(u *uplink) bool {
+		if u.conn == nil {
+			return !u.dialing || u.failures > 0
+		}
 		return !u.q.waiting() && u.conn.OutboundBuffered() == 0
 	})
 	half := time.Now().Add(halfCloseWait)
@@ -276,6 +284,9 @@ func (t *Transport) flushAll(deadline time.Time) {
 	}
 	done := map[*uplink]bool{}
 	t.untilQuiet(half, func(u *uplink) bool {
+		if u.conn == nil {
+			return true
+		}
 		if !done[u] {
 			done[u] = true
 			_ = syscall.Shutdown(u.conn.Fd(), syscall.SHUT_WR)
@@ -284,7 +295,7 @@ func (t *Transport) flushAll(deadline time.Time) {
 	})
 }
 
-// untilQuiet asks quiet of every connected uplink, on its loop and under its lock, until all say yes or time is up.
+// untilQuiet asks quiet of every uplink, on its loop and under its lock, until all say yes or time is up.
 func (t *Transport) untilQuiet(deadline time.Time, quiet func(u *uplink) bool) {
 	remotes, _ := t.snapshot()
 	for {
@@ -322,7 +333,7 @@ func (q *question) Run(on *Loop) {
 				continue
 			}
 			u.mu.Lock()
-			if u.conn != nil && !q.quiet(u) {
+			if !q.quiet(u) {
 				busy = true
 			}
 			u.mu.Unlock()
