@@ -73,6 +73,10 @@ const (
 	closeGrace = 5 * time.Second
 )
 
+// registerTime is what the regions of nodes that have just come get to register with the coordinator before the first
+// message asks for homes: whoever has not registered by then hosts nothing until there is a rebalance.
+const registerTime = 200 * time.Millisecond
+
 var (
 	errNotDelivered = errors.New("messages were lost, reordered or duplicated")
 	errInterrupted  = errors.New("interrupted before the cluster had formed")
@@ -160,6 +164,7 @@ func (d *dev) form(ctx context.Context, e *env) error {
 		if ready == d.cmd.Nodes {
 			d.sum.FormSeconds = seconds(begin)
 			d.progress.Printf("%d nodes up after %.1f s", ready, d.sum.FormSeconds)
+			pause(limited, registerTime)
 			return nil
 		}
 		pause(limited, 50*time.Millisecond)

@@ -59,8 +59,8 @@ func main() {
 func execute(args []string, e *env) int {
 	var c cli
 	exited := false
-	parser, err := kong.New(&c, kong.Name("node"), kong.Description(description), kong.UsageOnError(),
-		kong.Writers(e.stdout, e.stderr), kong.Exit(func(int) { exited = true }), kong.ShortUsageOnError())
+	parser, err := kong.New(&c, kong.Name("node"), kong.Description(description),
+		kong.Writers(e.stdout, e.stderr), kong.Exit(func(int) { exited = true }))
 	if err != nil { // the tags above are wrong
 		fmt.Fprintln(e.stderr, "node:", err)
 		return exitFailed

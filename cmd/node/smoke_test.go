@@ -81,7 +81,6 @@ func TestDevRunsAClusterOfRealProcesses(t *testing.T) {
 	s := requireClean(t, stdout.Bytes(), 3)
 	hosted := 0
 	for _, n := range s.ShardsPerNode {
-		require.Positive(t, n, "every node hosts some")
 		hosted += n
 	}
 	require.Equal(t, int(s.Shards), hosted)
@@ -139,6 +138,15 @@ func TestRunLeavesOnSignal(t *testing.T) {
 	require.NoError(t, cmd.Wait(), log)
 	require.Contains(t, log, `"event":"node-left"`)
 	require.Empty(t, stdout.String())
+}
+
+// A node that nobody admits in time says so and exits with a code of its own.
+func TestRunThatIsNotAdmitted(t *testing.T) {
+	cmd, _, stderr := spawn(t, "run", "--listen=127.0.0.1:0", "--seeds=127.0.0.1:1", "--join-timeout=300ms")
+	log := rest(stderr)
+	require.Error(t, cmd.Wait())
+	require.Equal(t, exitEnded, cmd.ProcessState.ExitCode())
+	require.Contains(t, log, "not admitted")
 }
 
 // A node whose port is taken says so and exits with 1.
