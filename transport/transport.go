@@ -40,8 +40,8 @@ type Transport struct {
 	tasks  sync.WaitGroup
 
 	mu             sync.Mutex // never held while an uplink's lock is taken
-	closing        bool // nothing new is taken; what is queued is flushed
-	ended          bool // no goroutine is started any more
+	closing        bool       // nothing new is taken; what is queued is flushed
+	ended          bool       // no goroutine is started any more
 	started        bool
 	pending        map[net.Conn]struct{}
 	remotes        map[peer.ID]*remote
