@@ -20,7 +20,8 @@ import (
 
 // twoNodes is a cluster whose second node alone hosts echo entities of each mode, so that the first one's sends are
 // remote; local is for sends of the second.
-func twoNodes(t *testing.T, prepare func(i int, cfg *kith.Config)) (remote, local map[kith.Mode]*kith.Region, l *ledger, nodes []*kith.Node) {
+func twoNodes(t *testing.T, prepare func(i int, cfg *kith.Config)) (
+	remote, local map[kith.Mode]*kith.Region, l *ledger, nodes []*kith.Node) {
 	t.Helper()
 	remote, local, l = map[kith.Mode]*kith.Region{}, map[kith.Mode]*kith.Region{}, newLedger()
 	nodes = cluster(t, 2, func(i int, cfg *kith.Config) {

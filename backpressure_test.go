@@ -53,7 +53,8 @@ func (r *reports) of(reason kith.Reason) uint64 {
 }
 
 // gates is a cluster of two whose second node alone hosts gates of one mode.
-func gates(t *testing.T, mode kith.Mode, prepare func(cfg *kith.Config)) (r *kith.Region, open chan struct{}, l *ledger, rep *reports) {
+func gates(t *testing.T, mode kith.Mode, prepare func(cfg *kith.Config)) (
+	r *kith.Region, open chan struct{}, l *ledger, rep *reports) {
 	l, open, rep = newLedger(), make(chan struct{}), &reports{}
 	cluster(t, 2, func(i int, cfg *kith.Config) {
 		if i == 1 {
@@ -83,8 +84,8 @@ func gates(t *testing.T, mode kith.Mode, prepare func(cfg *kith.Config)) (r *kit
 
 func message(seq uint64, size int) []byte { return append(numbered(0, seq), make([]byte, size-16)...) }
 
-// An entity on a worker that does not come back fills the credit window and then the link: Tell says so, TellWait waits,
-// and all that was accepted arrives in order when there is room again.
+// An entity on a worker that does not come back fills the credit window and then the link: Tell says so, TellWait
+// waits, and all that was accepted arrives in order when there is room again.
 func TestFullLink(t *testing.T) {
 	r, open, l, _ := gates(t, kith.Worker, func(cfg *kith.Config) {
 		cfg.Window, cfg.MaxPayload, cfg.LinkBuffer = 64<<10, 10<<10, 64<<10
@@ -113,8 +114,8 @@ func TestFullLink(t *testing.T) {
 	l.await(t, int(accepted)+1)
 }
 
-// A slow Blocking entity fills its own mailbox only: what does not fit is refused there and reported here, others of the
-// same node go on.
+// A slow Blocking entity fills its own mailbox only: what does not fit is refused there and reported here, others of
+// the same node go on.
 func TestFullMailbox(t *testing.T) {
 	r, open, l, rep := gates(t, kith.Blocking, func(*kith.Config) {})
 	sent := uint64(0)

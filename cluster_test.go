@@ -18,7 +18,8 @@ import (
 var modes = []kith.Mode{kith.Blocking, kith.Worker, kith.Inline}
 
 // echoCluster is a cluster whose nodes have an echo type of each mode.
-func echoCluster(t *testing.T, n int, prepare func(i int, cfg *kith.Config)) ([]*kith.Node, map[kith.Mode][]*kith.Region, map[kith.Mode]*ledger) {
+func echoCluster(t *testing.T, n int, prepare func(i int, cfg *kith.Config)) (
+	[]*kith.Node, map[kith.Mode][]*kith.Region, map[kith.Mode]*ledger) {
 	t.Helper()
 	regions, ledgers := map[kith.Mode][]*kith.Region{}, map[kith.Mode]*ledger{}
 	for _, m := range modes {
@@ -117,7 +118,8 @@ func TestCrashAndDown(t *testing.T) {
 	var there string // an entity of the node that is going to vanish
 	for e := 0; there == ""; e++ {
 		id := fmt.Sprintf("e%d", e)
-		if at, err := regions[kith.Blocking][0].Ask(ctx, id, []byte("where")); err == nil && string(at) == nodes[2].ID().String() {
+		at, err := regions[kith.Blocking][0].Ask(ctx, id, []byte("where"))
+		if err == nil && string(at) == nodes[2].ID().String() {
 			there = id
 		}
 		require.Less(t, e, 1000)
@@ -125,7 +127,8 @@ func TestCrashAndDown(t *testing.T) {
 	gone := nodes[2].Addr().String()
 	// An ask under way fails promptly when its peer is lost.
 	lost := make(chan error, 1)
-	require.NoError(t, regions[kith.Blocking][0].AskFunc(patience, there, []byte("never"), func(_ []byte, err error) { lost <- err }))
+	never := func(_ []byte, err error) { lost <- err }
+	require.NoError(t, regions[kith.Blocking][0].AskFunc(patience, there, []byte("never"), never))
 	require.NoError(t, nodes[2].Close())
 	require.NoError(t, nodes[2].Close(), "closing twice")
 	select {

@@ -18,15 +18,16 @@ import (
 func TestConfigFaultsAllAtOnce(t *testing.T) {
 	require.NoError(t, kith.Config{}.Validate(), "the zero value is fine")
 	bad := kith.Config{
-		Name: strings.Repeat("n", 65), Listen: "nonsense", Advertise: "also nonsense", Seeds: []string{"127.0.0.1", "a:1", "a:1"},
-		Roles: []string{""}, MaxPayload: 1, LinkBuffer: 1, Window: 1, ParkBytes: 1, ParkTime: -1, MailboxBudget: 1,
+		Name: strings.Repeat("n", 65), Listen: "nonsense", Advertise: "also nonsense",
+		Seeds: []string{"127.0.0.1", "a:1", "a:1"}, Roles: []string{""}, MaxPayload: 1,
+		LinkBuffer: 1, Window: 1, ParkBytes: 1, ParkTime: -1, MailboxBudget: 1,
 		DataLoops: -1, Workers: -1, MaxAsks: -1, AskTimeout: -1, TakeoverTime: -1, JoinTimeout: -1, LeaveTimeout: -1,
 		Membership: kith.Tuning{Threshold: 99},
 	}
 	err := bad.Validate()
 	require.ErrorIs(t, err, kith.ErrBadConfig)
-	for _, name := range []string{"Name", "Listen", "Advertise", "no port", "twice", "role", "MaxPayload", "LinkBuffer", "Window",
-		"ParkBytes", "ParkTime", "MailboxBudget", "DataLoops", "Workers", "MaxAsks", "AskTimeout", "TakeoverTime",
+	for _, name := range []string{"Name", "Listen", "Advertise", "no port", "twice", "role", "MaxPayload", "LinkBuffer",
+		"Window", "ParkBytes", "ParkTime", "MailboxBudget", "DataLoops", "Workers", "MaxAsks", "AskTimeout", "TakeoverTime",
 		"JoinTimeout", "LeaveTimeout", "Threshold"} {
 		require.ErrorContains(t, err, name)
 	}
@@ -80,7 +81,8 @@ func TestOtherClusterIsRefused(t *testing.T) {
 	host := start(t, l, kith.Config{Name: "here", Logger: slog.New(slog.NewTextHandler(l, nil))})
 	require.NoError(t, host.Ready(within(t)))
 	var log testLog
-	stranger := start(t, &log, kith.Config{Name: "elsewhere", Seeds: []string{host.Addr().String()}, JoinTimeout: 400 * time.Millisecond,
+	stranger := start(t, &log, kith.Config{
+		Name: "elsewhere", Seeds: []string{host.Addr().String()}, JoinTimeout: 400 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	require.ErrorIs(t, stranger.Ready(within(t)), kith.ErrStopped)
 	log.mu.Lock()

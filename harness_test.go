@@ -82,7 +82,8 @@ func start(t *testing.T, l *testLog, cfg kith.Config) *kith.Node {
 }
 
 // cluster starts n nodes, registers what prepare does, and waits until all see all of them Up.
-func cluster(t *testing.T, n int, prepare func(i int, cfg *kith.Config), registered func(i int, n *kith.Node)) []*kith.Node {
+func cluster(t *testing.T, n int, prepare func(i int, cfg *kith.Config),
+	registered func(i int, n *kith.Node)) []*kith.Node {
 	t.Helper()
 	l := logger(t)
 	nodes := make([]*kith.Node, n)

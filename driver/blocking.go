@@ -10,8 +10,10 @@ import (
 	"github.com/kith-io/kith/entity"
 )
 
-// keepIdle is how many goroutines without an entity are kept for the next one.
-const keepIdle = 64
+const (
+	keepIdle = 64      // goroutines without an entity that are kept for the next one
+	maxBusy  = 1 << 17 // entities that run at a time; others wait for their turn
+)
 
 // job is one entity that is ready.
 type job struct {
@@ -23,34 +25,80 @@ type job struct {
 // that a message to an idle entity allocates nothing.
 type blockingPool struct {
 	d    *Driver
-	mu   sync.Mutex
-	idle []*runner
+	most int64 // entities that run at a time
 	busy atomic.Int64
-	over bool
+
+	mu      sync.Mutex
+	idle    []*runner
+	waiting []*host // with entities that found the bound reached
+	some    atomic.Bool
+	over    bool
 }
 
 // runner is one goroutine and where it waits for its next entity.
 type runner struct{ next chan job }
 
-// start has e run. The lock of its host is held.
-func (p *blockingPool) start(h *host, e *entity.Entity) {
-	p.busy.Add(1)
+// run starts the entities of h that are ready, as far as the bound allows. The lock of the host is held.
+func (p *blockingPool) run(h *host) {
+	for {
+		if p.busy.Add(1) > p.most {
+			p.busy.Add(-1)
+			p.mu.Lock()
+			if !h.waits {
+				h.waits = true
+				p.waiting = append(p.waiting, h)
+				p.some.Store(true)
+			}
+			p.mu.Unlock()
+			return
+		}
+		e := h.sh.Ready()
+		if e == nil {
+			p.busy.Add(-1)
+			return
+		}
+		p.start(job{h, e})
+	}
+}
+
+// again goes on with hosts that had to wait. A runner calls it when its entity has run out of work, and the ticker for
+// those that began to wait after the last runner had looked. No lock of a host is held.
+func (p *blockingPool) again() {
+	if !p.some.Load() || p.busy.Load() >= p.most {
+		return
+	}
+	p.mu.Lock()
+	waiting := p.waiting
+	p.waiting = nil
+	p.some.Store(false)
+	for _, h := range waiting {
+		h.waits = false
+	}
+	p.mu.Unlock()
+	for _, h := range waiting {
+		h.mu.Lock()
+		h.settle()
+		h.mu.Unlock()
+	}
+}
+
+func (p *blockingPool) start(j job) {
 	p.mu.Lock()
 	if n := len(p.idle); n > 0 {
 		r := p.idle[n-1]
 		p.idle = p.idle[:n-1]
 		p.mu.Unlock()
-		r.next <- job{h, e}
+		r.next <- j
 		return
 	}
 	p.mu.Unlock()
 	r := &runner{next: make(chan job, 1)}
-	r.next <- job{h, e}
-	go p.run(r)
+	r.next <- j
+	go p.work(r)
 }
 
-// run is one goroutine.
-func (p *blockingPool) run(r *runner) {
+// work is one goroutine.
+func (p *blockingPool) work(r *runner) {
 	for {
 		j := <-r.next
 		if j.h == nil {
@@ -64,6 +112,7 @@ func (p *blockingPool) run(r *runner) {
 		}
 		p.mu.Unlock()
 		p.busy.Add(-1)
+		p.again()
 		if !stay {
 			return
 		}

@@ -155,8 +155,8 @@ func (c Config) validateAddresses(fault func(ok bool, format string, args ...any
 	if err == nil {
 		_, err = net.LookupPort("tcp", port)
 		fault(err == nil, "Listen %q: %v", c.Listen, err)
-		fault(isLoopback(host) || c.Insecure, "Listen %q is not loopback: connections are not encrypted yet, so it needs Insecure",
-			c.Listen)
+		fault(isLoopback(host) || c.Insecure,
+			"Listen %q is not loopback: connections are not encrypted yet, so it needs Insecure", c.Listen)
 	}
 	if c.Advertise != "" {
 		_, err := peer.ParseAddr(c.Advertise)

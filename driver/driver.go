@@ -142,7 +142,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	}
 	d.origin.d = d
 	d.regions.Store(&regionTable{})
-	d.pool.d = d
+	d.pool.d, d.pool.most = d, maxBusy
 	t, err := transport.New(transport.Config{
 		Listen: cfg.Listen, Advertise: cfg.Advertise, Incarnation: incarnation, Name: cfg.Name,
 		Settings:  []transport.Setting{{Key: "max-payload", Value: strconv.Itoa(cfg.MaxPayload)}},

@@ -30,6 +30,7 @@ type host struct {
 	mu       sync.Mutex
 	sh       *entity.Shard
 	told     bool // the end has been told to the control goroutine
+	waits    bool // Blocking: stands in the pool's list, under its lock
 	leftover      // Inline: what losers of the try left
 
 	ending    atomic.Bool // an order to stop or abandon was given
@@ -150,9 +151,7 @@ func (h *host) obey(now time.Duration, o order) {
 // settle follows every verb: entities that are ready run, the next tick is noted, the end is told.
 func (h *host) settle() {
 	if h.r.typ.Mode == entity.Blocking {
-		for e := h.sh.Ready(); e != nil; e = h.sh.Ready() {
-			h.r.d.pool.start(h, e)
-		}
+		h.r.d.pool.run(h)
 	}
 	due, ok := h.sh.Next()
 	if !ok {

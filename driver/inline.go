@@ -1,4 +1,4 @@
-// Inline: the shard's try-lock decides which loop runs its handlers; who loses leaves a copy, and the holder looks again.
+// Inline: the shard's try-lock decides which loop runs its handlers; who loses leaves a copy, the holder looks again.
 
 package driver
 

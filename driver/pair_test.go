@@ -203,7 +203,8 @@ func TestDrainWaitsForRoom(t *testing.T) {
 	}
 	stalledOnce := false
 	onControl(p.a, func() {
-		p.a.openRoute(ref, &routeEntry{remote: right.remote, link: right.link, term: right.term, epoch: right.epoch}, p.b.self, f)
+		again := &routeEntry{remote: right.remote, link: right.link, term: right.term, epoch: right.epoch}
+		p.a.openRoute(ref, again, p.b.self, f)
 		stalledOnce = len(p.a.control.stalled) > 0
 	})
 	for i := parked; i < 2*parked; i++ {

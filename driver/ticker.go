@@ -25,6 +25,7 @@ func (d *Driver) tick() {
 		d.coarse.Store(min(int64(now), d.coarse.Load()+int64(tickSlew)))
 		d.asks.advance(int64(now / wheelTick))
 		d.hosts.tick(now)
+		d.pool.again()
 		for _, p := range d.passes {
 			p.local.poke()
 		}
