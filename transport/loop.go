@@ -22,8 +22,8 @@ const (
 	turnBytes    = 1 << 20   // bytes that one link writes before others have their turn
 
 	// yieldBelow is the size of a read pass up to which the loop lets goroutines run that the pass has woken, before it
-	// ends: what they send meanwhile leaves at once, with neither ring nor poll in between. It halves the time of a
-	// request and its answer when few are under way; a busy pass would only be held up.
+	// ends: what they send meanwhile leaves at once, with neither ring nor poll in between. With one request under way
+	// on one core that nearly halves its time (docs/transport.md); a busy pass would only be held up.
 	yieldBelow = 4 << 10
 )
 
