@@ -42,6 +42,7 @@ const (
 func (c *benchCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends this process, and with it its children
 	r := &rounds{progress: door.NewProgress(e.stderr, c.Progress), unit: time.Second, only: c.Only}
 	n := c.Rounds
 	if c.Quick {
@@ -54,6 +55,11 @@ func (c *benchCmd) Run(e *env) error {
 	begin := time.Now()
 	for i := range n {
 		f, err := r.round(ctx, fmt.Sprintf("round %d of %d", i+1, n))
+		if err != nil && ctx.Err() != nil && i > 0 {
+			r.progress.Printf("interrupted after %d rounds", i)
+			n = i // the figures of whole rounds stand
+			break
+		}
 		if err != nil {
 			return err
 		}
@@ -64,7 +70,7 @@ func (c *benchCmd) Run(e *env) error {
 	}
 	r.progress.Printf("all nodes left")
 	stalled := bench.Figures{}
-	if r.wanted("stalled") {
+	if r.wanted("stalled") && ctx.Err() == nil {
 		if err := r.stalled(ctx, e, stalled); err != nil {
 			return fmt.Errorf("stalled: %w", err)
 		}

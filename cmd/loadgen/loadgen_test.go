@@ -3,11 +3,14 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -141,6 +144,32 @@ func TestRunForPeopleWithProfiles(t *testing.T) {
 		}
 	}
 	require.Contains(t, errs, "processes up")
+}
+
+// Ctrl-C ends the load early; what was measured until then is reported, with nothing lost, and the exit code is 0.
+func TestRunEndsOnInterrupt(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self, "run", "--json", "--duration=60s", "--rate=1000", "--entities=50", "--progress")
+	cmd.Env = append(os.Environ(), "KITH_LOADGEN=1")
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	pipe, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	watchdog := time.AfterFunc(50*time.Second, func() { _ = cmd.Process.Kill() })
+	defer watchdog.Stop()
+	for s := bufio.NewScanner(pipe); s.Scan(); {
+		if strings.Contains(s.Text(), "/s delivered") {
+			require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+		}
+	}
+	require.NoError(t, cmd.Wait())
+	var l loadLine
+	require.NoError(t, door.ParseLine(out.Bytes(), "load", &l))
+	require.Less(t, l.Seconds, 50.0)
+	require.Positive(t, l.Sent)
+	require.Equal(t, l.Sent, l.Delivered)
 }
 
 // One short round gives every figure that can be measured now, each with its baseline of the same run.

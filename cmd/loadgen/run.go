@@ -120,6 +120,7 @@ var errLost = errors.New("messages were neither delivered nor refused")
 func (c *runCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends this process, and with it its children
 	progress := door.NewProgress(e.stderr, c.Progress)
 	crew, err := startCrew(ctx, e, crewArgs{receivers: c.Nodes - 1, shards: c.Shards})
 	if err != nil {
@@ -180,6 +181,7 @@ func (c *runCmd) measure(ctx context.Context, crew *crew, progress *door.Progres
 	if err != nil {
 		return nil, err
 	}
+	ctx = context.WithoutCancel(ctx)
 	after, err := crew.settled(ctx, exec, c.Entities, before, r.Sent)
 	if err != nil {
 		return nil, err
@@ -206,9 +208,11 @@ func (c *runCmd) profile(ctx context.Context, crew *crew, op string) error {
 	return nil
 }
 
-// watch runs the load and shows what reaches the handlers each second.
-func (c *runCmd) watch(ctx context.Context, crew *crew, progress *door.Progress, before usages) (loadReply, error) {
+// watch runs the load and shows what reaches the handlers each second. A signal ends the load early, and what it did
+// until then is reported.
+func (c *runCmd) watch(sig context.Context, crew *crew, progress *door.Progress, before usages) (loadReply, error) {
 	var r loadReply
+	ctx := context.WithoutCancel(sig)
 	done := make(chan error, 1)
 	go func() { done <- crew.sender.Call(ctx, "load", loadArgs{c.exec(), c.load(c.Duration)}, &r) }()
 	tick := time.NewTicker(time.Second)
@@ -217,6 +221,11 @@ func (c *runCmd) watch(ctx context.Context, crew *crew, progress *door.Progress,
 		select {
 		case err := <-done:
 			return r, err
+		case <-sig.Done():
+			if err := crew.sender.Call(ctx, "stop", door.None{}, nil); err != nil {
+				return r, err
+			}
+			return r, <-done
 		case <-tick.C:
 		}
 		if !progress.On() {

@@ -31,6 +31,7 @@ func (*workerCmd) Run(e *env) error {
 	w := &worker{env: e, sinks: map[string]*bench.Sink{}, regions: map[string]*kith.Region{}}
 	err := door.Serve(e.stdin, e.stdout, door.Ops{
 		"start": door.Op(w.start), "await": door.Op(w.await), "flush": door.Op(w.flush), "load": door.Op(w.load),
+		"stop":  door.Op(w.stop),
 		"usage": door.Op(w.usage), "ages": door.Op(w.ages), "leave": door.Op(w.leave),
 		"heap":  door.Op(w.heap),
 		"micro": door.Op(w.micro), "route": door.Op(w.route),
@@ -53,6 +54,7 @@ type worker struct {
 	refused atomic.Uint64 // tells that were accepted and came back as undelivered
 
 	mu        sync.Mutex
+	stopLoad  context.CancelFunc // of the last load
 	profiling *bench.Profile
 	received  chan bulkReply
 	links     *bench.LinkSink
@@ -145,6 +147,11 @@ func (w *worker) load(ctx context.Context, a loadArgs) (loadReply, error) {
 	if err != nil {
 		return loadReply{}, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w.mu.Lock()
+	w.stopLoad = cancel
+	w.mu.Unlock()
 	r, err := a.Load.Run(ctx, region)
 	if err != nil {
 		return loadReply{}, err
@@ -154,6 +161,16 @@ func (w *worker) load(ctx context.Context, a loadArgs) (loadReply, error) {
 		out.Latency, err = r.Latency.Encode()
 	}
 	return out, err
+}
+
+// stop ends the load under way, if there is one, before its time.
+func (w *worker) stop(context.Context, door.None) (door.None, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopLoad != nil {
+		w.stopLoad()
+	}
+	return door.None{}, nil
 }
 
 // usageReply is what the process used so far and how many messages of a mode reached its handlers.
