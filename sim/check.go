@@ -50,6 +50,8 @@ type checker struct {
 	upOf      map[peer.ID]uint32
 	agreed    map[uint64]string            // what converged nodes with one hash agree on
 	changed   map[changeKey]bool           // leader's steps seen so far
+	known     []peer.ID                    // everybody who was ever in a view, in the order of appearance
+	unsure    map[reportKey]bool           // a process, and whom its first view lacked
 	gone      map[peer.ID]time.Duration    // first time that any view showed it Down or without it
 	excused   map[peer.ID]bool             // an operator or a restart downed it, or it leaves
 	owners    map[shardKey]*ownership      // by shard, the latest owner
@@ -68,7 +70,7 @@ type checker struct {
 func newChecker(w *world) *checker {
 	return &checker{
 		w: w, ups: map[upKey]peer.ID{}, upOf: map[peer.ID]uint32{}, agreed: map[uint64]string{},
-		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
+		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{}, unsure: map[reportKey]bool{},
 		owners: map[shardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{}, farewells: map[peer.ID]bool{},
 		store: map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{},
 	}
@@ -159,6 +161,12 @@ func (c *checker) gossiped(p *proc, m *membership.Member) {
 // compare checks the step from the view before: statuses only move on, and a leader's step needs convergence.
 func (c *checker) compare(p *proc, v *membership.View, removed map[peer.ID]bool) {
 	if p.checked == nil {
+		// A first view may come from a state in which those it lacks were removed already: nobody can tell.
+		for _, id := range c.known {
+			if _, ok := v.Member(id); !ok {
+				c.unsure[reportKey{p.id, id}] = true
+			}
+		}
 		for i := range v.Members {
 			c.led(p, v, v.Members[i].ID, v.Members[i].Status)
 		}
@@ -197,6 +205,10 @@ func (c *checker) compare(p *proc, v *membership.View, removed map[peer.ID]bool)
 // led: the first node that shows a step which only a leader takes took it, and took it under convergence: every Up or
 // Leaving member that it knew of had seen the state that the step starts from, and nobody stood accused.
 func (c *checker) led(p *proc, v *membership.View, id peer.ID, to membership.Status) {
+	if !c.changed[changeKey{id, membership.Joining}] {
+		c.changed[changeKey{id, membership.Joining}] = true
+		c.known = append(c.known, id)
+	}
 	if to != membership.Up && to != membership.Exiting && to != membership.Removed {
 		return
 	}
@@ -218,7 +230,7 @@ func (c *checker) led(p *proc, v *membership.View, id peer.ID, to membership.Sta
 			c.violate(p, "convergence", "%s became %s though %s is unreachable", c.w.name(id), to, c.w.name(m.ID))
 		}
 		o := c.w.process(m.ID)
-		if o == nil || o.view == nil || c.views[o.id][id] {
+		if o == nil || o.view == nil || c.views[o.id][id] || c.unsure[reportKey{o.id, id}] {
 			continue
 		}
 		seen, ok := o.view.Member(id)

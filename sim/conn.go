@@ -124,6 +124,8 @@ func (c *conn) hello(idx int) {
 		if c.to.Inc == 0 {
 			c.state = connDialing
 			c.fail()
+		} else if c.link != nil {
+			c.link.pump()
 		}
 		return
 	}

@@ -56,6 +56,10 @@ func (l *link) wake() {
 // pump writes what credit allows.
 func (l *link) pump() {
 	c := l.conn
+	if c.state == connRefused {
+		l.flow.FailAll(func(frame []byte) { c.from.failed(frame, route.PeerLost, "peer is gone for good") })
+		return
+	}
 	if c.state == connIdle && l.pending() {
 		c.dial()
 		return

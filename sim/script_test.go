@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,6 +54,8 @@ type script struct {
 	w      *world
 	out    strings.Builder
 	quiet  []string
+	events []told
+	order  bool // events in the order of the world, not node by node
 	answer int
 }
 
@@ -95,6 +98,28 @@ func (s *script) play(text string) string {
 	return strings.TrimRight(story.String(), "\n") + "\n"
 }
 
+// told is one line about a process.
+type told struct {
+	idx  int
+	line string
+}
+
+// flush prints what was told since the last command, node by node: how the nodes' lines interleave is mostly the
+// network's dice. A story in which it matters says "inorder".
+func (s *script) flush() {
+	if !s.order {
+		slices.SortStableFunc(s.events, func(a, b told) int { return a.idx - b.idx })
+	}
+	for _, e := range s.events {
+		s.printf("%s", e.line)
+	}
+	s.events = s.events[:0]
+}
+
+func (s *script) tellOf(p *proc, format string, args ...any) {
+	s.events = append(s.events, told{p.idx, s.w.name(p.id) + ": " + fmt.Sprintf(format, args...)})
+}
+
 func (s *script) printf(format string, args ...any) { fmt.Fprintf(&s.out, format+"\n", args...) }
 
 func (s *script) command(f []string) {
@@ -109,11 +134,12 @@ func (s *script) command(f []string) {
 		"heal": s.heal, "pause": s.pause, "stick": s.stick, "crash": s.crash, "poweroff": s.powerOff, "down": s.down,
 		"restart": s.restart, "leave": s.leave, "tell": s.tell, "ask": s.ask, "view": s.view, "owners": s.owners,
 		"parked": s.parked, "hide": s.hide, "clock": s.clock,
-		"form": s.form,
+		"form": s.form, "inorder": func([]string) { s.order = true },
 	}
 	do, ok := commands[verb]
 	require.True(s.t, ok, "unknown command %q", verb)
 	do(args)
+	s.flush()
 }
 
 // cluster n [seed=1] [takeover=20s] [roles=1:store,2:store]
@@ -148,7 +174,7 @@ func (s *script) cluster(args []string) {
 				return
 			}
 		}
-		s.printf("%s: %s", s.w.name(p.id), line)
+		s.tellOf(p, "%s", line)
 	}
 }
 
@@ -291,10 +317,10 @@ func (s *script) ask(args []string) {
 	p := s.host(args[0])
 	err := p.ask(patience, typ, id, []byte(strings.Join(args[2:], " ")), func(b []byte, err error) {
 		if err != nil {
-			s.printf("%s: answer %d: error: %v", s.w.name(p.id), nth, err)
+			s.tellOf(p, "answer %d: error: %v", nth, err)
 			return
 		}
-		s.printf("%s: answer %d: %s", s.w.name(p.id), nth, b)
+		s.tellOf(p, "answer %d: %s", nth, b)
 	})
 	if err != nil {
 		s.printf("error: %v", err)
@@ -368,7 +394,7 @@ type scriptEntity struct {
 }
 
 func (e *scriptEntity) Receive(c *entity.Context, payload []byte) error {
-	e.s.printf("%s: %s/%s got %q under %s", e.s.w.name(e.p.id), c.Type(), c.ID, payload, fenceName(c.Fence))
+	e.s.tellOf(e.p, "%s/%s got %q under %s", c.Type(), c.ID, payload, fenceName(c.Fence))
 	if !c.Asked() {
 		return nil
 	}
@@ -379,5 +405,5 @@ func (e *scriptEntity) Receive(c *entity.Context, payload []byte) error {
 }
 
 func (e *scriptEntity) Stop(c *entity.Context) {
-	e.s.printf("%s: %s/%s stops under %s", e.s.w.name(e.p.id), c.Type(), c.ID, fenceName(c.Fence))
+	e.s.tellOf(e.p, "%s/%s stops under %s", c.Type(), c.ID, fenceName(c.Fence))
 }
