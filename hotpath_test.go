@@ -4,6 +4,7 @@
 package kith_test
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"sync/atomic"
@@ -155,7 +156,11 @@ func BenchmarkTell(b *testing.B) {
 			b.SetBytes(80)
 			b.ResetTimer()
 			from := n.Load()
-			tellAll(b, r, b.N, payload)
+			for range b.N {
+				if err := r.TellWait(context.Background(), "a", payload); err != nil {
+					b.Fatal(err)
+				}
+			}
 			spin(b, func() bool { return n.Load()-from >= int64(b.N) })
 		})
 	}

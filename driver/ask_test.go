@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -131,6 +132,7 @@ func TestAskIsSettledOnce(t *testing.T) {
 				return
 			default:
 				table.advance(tick)
+				runtime.Gosched()
 			}
 		}
 	})
@@ -141,6 +143,7 @@ func TestAskIsSettledOnce(t *testing.T) {
 				return
 			default:
 				table.lose(peer, route.PeerLost)
+				runtime.Gosched()
 			}
 		}
 	})
@@ -153,7 +156,7 @@ func TestAskIsSettledOnce(t *testing.T) {
 	}
 	for range 4 {
 		askers.Go(func() {
-			for range 2000 {
+			for range 400 {
 				w, corr, err := table.begin(wheelTick, &Region{}, 0, nil, nil)
 				if err != nil {
 					continue
