@@ -4,6 +4,7 @@ package kith_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -46,10 +47,16 @@ func (r *reports) take(u kith.Undelivered) {
 	}
 }
 
-func (r *reports) of(reason kith.Reason) uint64 {
+// of returns how many were reported with a reason that means err.
+func (r *reports) of(err error) (n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.count[reason]
+	for reason, count := range r.count {
+		if errors.Is(reason.Err(), err) {
+			n += count
+		}
+	}
+	return n
 }
 
 // gates is a cluster of two whose second node alone hosts gates of one mode.
@@ -123,7 +130,7 @@ func TestFullMailbox(t *testing.T) {
 		// The first ones may be parked, and what was parked is never refused.
 		require.NoError(t, r.TellWait(within(t), "slow", message(sent, 4000)))
 		sent++
-		return rep.of(mailboxFull) > 0
+		return rep.of(kith.ErrMailboxFull) > 0
 	}, "a report")
 	_, err := r.Ask(within(t), "slow", message(0, 4000))
 	require.ErrorIs(t, err, kith.ErrMailboxFull)
@@ -132,16 +139,10 @@ func TestFullMailbox(t *testing.T) {
 	eventually(t, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return uint64(l.delivered)+rep.of(mailboxFull) == sent
+		return uint64(l.delivered)+rep.of(kith.ErrMailboxFull) == sent
 	}, "every message is delivered or reported")
 	require.Zero(t, l.reordered)
 }
-
-// mailboxFull and timedOut are reasons as the wire numbers them.
-const (
-	mailboxFull = kith.Reason(3)
-	timedOut    = kith.Reason(6)
-)
 
 // Nobody hosts the type: messages wait within bounds, and fail when their time is over.
 func TestParking(t *testing.T) {
@@ -163,7 +164,7 @@ func TestParking(t *testing.T) {
 	_, err = r.AskWithin(time.Second, "a", make([]byte, 1000), nil)
 	require.ErrorIs(t, err, kith.ErrParkFull)
 	require.NotZero(t, nodes[0].Stats().Types[0].ParkedBytes)
-	eventually(t, func() bool { return rep.of(timedOut) == accepted }, "all of them reported")
+	eventually(t, func() bool { return rep.of(kith.ErrTimeout) == accepted }, "all of them reported")
 	require.Zero(t, nodes[0].Stats().Types[0].ParkedBytes)
 	_, err = r.AskWithin(10*time.Millisecond, "a", nil, nil)
 	require.ErrorIs(t, err, kith.ErrTimeout)
@@ -173,5 +174,5 @@ func TestParking(t *testing.T) {
 	require.NoError(t, nodes[0].Close())
 	require.ErrorIs(t, <-asked, kith.ErrStopped)
 	require.ErrorIs(t, r.Tell("a", nil), kith.ErrStopped)
-	require.EqualValues(t, 1, rep.of(kith.Reason(10)), "the end is reported for what is parked")
+	require.EqualValues(t, 1, rep.of(kith.ErrStopped), "the end is reported for what is parked")
 }

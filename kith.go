@@ -150,7 +150,15 @@ var (
 	ErrAsksFull      = route.ErrAsksFull
 )
 
-// Errors of a Context, and of Register.
+// Errors that a Context returns beside those of delivery.
+var (
+	ErrWouldBlock = entity.ErrWouldBlock
+	ErrNoAsk      = entity.ErrNoAsk
+	ErrReplied    = entity.ErrReplied
+	ErrTimersFull = entity.ErrTimersFull
+)
+
+// Errors of Register and Start.
 var (
 	ErrTypeExists = driver.ErrTypeExists
 	ErrBadConfig  = driver.ErrBadConfig

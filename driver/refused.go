@@ -133,7 +133,8 @@ func parseRefusals(body []byte) ([]*refusal, error) {
 	return list, nil
 }
 
-// Undelivered reports messages of Tell that were accepted here and not delivered.
+// Undelivered reports messages of Tell that were accepted here and not delivered. Reason.Err names the reason as one of
+// the errors of delivery.
 type Undelivered struct {
 	Type    string
 	Shard   route.ShardID
