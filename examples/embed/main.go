@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log"
 	"os"
 	"os/signal"
@@ -21,16 +20,15 @@ func (b *book) Receive(c *kith.Context, order []byte) error {
 	}
 	b.bid += qty
 	if c.Asked() {
-		return c.Reply(strconv.AppendInt(nil, b.bid, 10))
+		err = c.Reply(strconv.AppendInt(nil, b.bid, 10))
 	}
-	return nil
+	return err
 }
 
 func (b *book) Stop(c *kith.Context) {} // the shard moves or the node leaves: write b to a store, under c.Fence
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	node, err := kith.Start(ctx, kith.Config{Name: "market", Seeds: os.Args[1:]}) // on a free loopback port
 	check(err)
 	books, err := node.Register(kith.Type{Name: "book", New: func(string, kith.Fence) kith.Handler { return &book{} }})
@@ -39,7 +37,7 @@ func main() {
 	check(books.Tell("EURUSD", []byte("5")))          // accepted or an error, never blocks
 	bid, err := books.Ask(ctx, "EURUSD", []byte("2")) // wherever EURUSD lives
 	check(err)
-	fmt.Printf("bid %s, I am %s\n", bid, node.Addr())
+	log.Printf("bid %s, I am %s", bid, node.Addr())
 	<-ctx.Done()
 	check(node.Leave(context.Background())) // gives its shards back first
 }
