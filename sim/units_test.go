@@ -109,6 +109,32 @@ func TestPausedProcessDoesNothing(t *testing.T) {
 	require.True(t, w.until(time.Minute, w.converged))
 }
 
+// TestStaleFenceIsRefused: an envelope under another fence than the one under which the shard lives is not delivered; an
+// ask is told, and the sender's route is asked for again.
+func TestStaleFenceIsRefused(t *testing.T) {
+	got := 0
+	typ := &entityType{Type: entity.Type{Name: "t", Shards: 1, Mode: entity.Inline, New: func(string, route.Fence) entity.Handler {
+		return handlerFunc(func(*entity.Context, []byte) error { got++; return nil })
+	}}}
+	w := formed(t, 2, Config{}, typ)
+	a, b := w.hosts[0].proc, w.hosts[1].proc
+	_, err := b.region(route.TypeOf("t")).send("x", nil, 0)
+	require.NoError(t, err)
+	w.advance(5 * time.Second)
+	require.Equal(t, 1, got)
+	f := a.region(route.TypeOf("t")).shards[0].shard.Fence()
+	for _, e := range []wire.Envelope{
+		{Term: f.Term(), Epoch: f.Epoch() - 1}, {Term: f.Term(), Epoch: f.Epoch() + 1}, {Term: f.Term() + 1, Epoch: f.Epoch()}, {},
+	} {
+		e.Type, e.ID = uint32(route.TypeOf("t")), []byte("x")
+		before := a.dropped[route.NotOwner]
+		a.accept(b.id, wire.AppendEnvelope(nil, &e), &e)
+		require.Equal(t, before+1, a.dropped[route.NotOwner], "under %d.%d", e.Term, e.Epoch)
+	}
+	require.Equal(t, 1, got)
+	require.Empty(t, w.check.violations)
+}
+
 // TestBlockingHandlersAsk: a handler that waits for another entity is put aside, also when that one lives in its own
 // shard and asks back in turn.
 func TestBlockingHandlersAsk(t *testing.T) {
