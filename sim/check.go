@@ -70,9 +70,11 @@ type checker struct {
 func newChecker(w *world) *checker {
 	return &checker{
 		w: w, ups: map[upKey]peer.ID{}, upOf: map[peer.ID]uint32{}, agreed: map[uint64]string{},
-		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{}, unsure: map[reportKey]bool{},
-		owners: map[shardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{}, farewells: map[peer.ID]bool{},
-		store: map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{},
+		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
+		unsure: map[reportKey]bool{},
+		owners: map[shardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{},
+		farewells: map[peer.ID]bool{},
+		store:     map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{},
 	}
 }
 
@@ -343,6 +345,9 @@ func (c *checker) linkBound(l *link) {
 func (c *checker) idle(p *proc) {
 	if used := p.parked.Used(); used != 0 {
 		c.violate(p, "bounds", "%d bytes still count as parked, nothing is", used)
+	}
+	if n := len(p.asks); n > 0 {
+		c.violate(p, "asks", "%d asks were neither answered nor failed", n)
 	}
 	for _, r := range p.regions {
 		for _, h := range r.shards {

@@ -255,7 +255,8 @@ func (c *Cluster) AtMostOne(typ string) {
 		c.t.Fatalf("sim: type %q is not registered", typ)
 	}
 	if twice, notTold := c.w.check.atMostOne(route.TypeOf(typ), t.Shards); twice > 0 {
-		c.t.Errorf("sim: %d shards of %q live on two nodes (%d more on nodes that do not know they are down)", twice, typ, notTold)
+		c.t.Errorf("sim: %d shards of %q live on two nodes (%d more on nodes that do not know they are down)", twice, typ,
+			notTold)
 	}
 }
 

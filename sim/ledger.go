@@ -30,7 +30,8 @@ const (
 	fateRejected              // never accepted: the sender got an error
 )
 
-var fateNames = [...]string{"under way", "delivered", "delivered late", "refused", "failed", "lost in flight", "rejected"}
+var fateNames = [...]string{"under way", "delivered", "delivered late", "refused", "failed", "lost in flight",
+	"rejected"}
 
 // entry is one message.
 type entry struct {

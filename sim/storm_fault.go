@@ -253,8 +253,8 @@ func (s *storm) breakConnections() {
 	}
 }
 
-// stopAndDown stops a process as a debugger does, downs it, and lets it go on when others may own what it owned: it must
-// find out, and the store must refuse what it writes until then.
+// stopAndDown stops a process as a debugger does, downs it, and lets it go on when others may own what it owned: it
+// must find out, and the store must refuse what it writes until then.
 func (s *storm) stopAndDown() {
 	p := s.victim()
 	if p == nil {

@@ -169,8 +169,8 @@ func (s *storm) askFrom(p *proc, c *entity.Context, hops byte) {
 func (h *stormEntity) Stop(c *entity.Context) {
 	w := h.s.w
 	if h.busy || h.over || h.p != w.acting {
-		w.check.violate(h.p, "handler", "%s/%s stopped while busy (%t), twice (%t), or elsewhere (%t)", w.typeName(h.typ), h.id,
-			h.busy, h.over, h.p != w.acting)
+		w.check.violate(h.p, "handler", "%s/%s stopped while busy (%t), twice (%t), or elsewhere (%t)", w.typeName(h.typ),
+			h.id, h.busy, h.over, h.p != w.acting)
 	}
 	h.over = true
 	w.check.write(h.p, h.typ, h.id, c.Fence)

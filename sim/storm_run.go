@@ -49,7 +49,8 @@ type storm struct {
 }
 
 func newStorm(seed uint64, text bool) *storm {
-	s := &storm{seed: seed, rng: rand.New(rand.NewPCG(seed, purposeSchedule)), load: rand.New(rand.NewPCG(seed, purposeLoad))}
+	s := &storm{seed: seed, rng: rand.New(rand.NewPCG(seed, purposeSchedule)),
+		load: rand.New(rand.NewPCG(seed, purposeLoad))}
 	n := 3 + s.rng.IntN(5)
 	cfg := Config{Network: s.network(), Data: s.data(), Text: text}
 	cfg.Shard = shard.Config{TakeoverTime: time.Duration(5+s.rng.IntN(8)) * time.Second}
@@ -71,8 +72,9 @@ func (s *storm) roles() []string {
 }
 
 func (s *storm) network() Network {
-	n := Network{Delay: s.between(100*time.Microsecond, 5*time.Millisecond), Jitter: s.between(time.Millisecond, 10*time.Millisecond),
-		Break: s.between(3*time.Second, 15*time.Second)}
+	n := Network{Delay: s.between(100*time.Microsecond, 5*time.Millisecond),
+		Jitter: s.between(time.Millisecond, 10*time.Millisecond),
+		Break:  s.between(3*time.Second, 15*time.Second)}
 	if s.rng.IntN(2) == 0 {
 		n.Loss = float64(s.rng.IntN(40)) / 1000
 	}
@@ -306,7 +308,7 @@ func (s *storm) demandFates() {
 	if !settled() {
 		return // the audit names what is missing
 	}
-	w.advance(5 * time.Second)
+	w.advance(10 * time.Second) // longer than any ask waits
 	for _, p := range w.running() {
 		w.check.idle(p)
 	}

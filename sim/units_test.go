@@ -66,9 +66,10 @@ func formed(t *testing.T, n int, cfg Config, types ...*entityType) *world {
 // TestPipeKeepsOrder: one connection is first in, first out, whatever is lost and however often it stalls.
 func TestPipeKeepsOrder(t *testing.T) {
 	var got []int
-	typ := &entityType{Type: entity.Type{Name: "log", Shards: 1, Mode: entity.Inline, New: func(string, route.Fence) entity.Handler {
-		return handlerFunc(func(_ *entity.Context, b []byte) error { got = append(got, int(b[0])); return nil })
-	}}}
+	typ := &entityType{Type: entity.Type{Name: "log", Shards: 1, Mode: entity.Inline,
+		New: func(string, route.Fence) entity.Handler {
+			return handlerFunc(func(_ *entity.Context, b []byte) error { got = append(got, int(b[0])); return nil })
+		}}}
 	w := formed(t, 2, Config{Network: Network{Loss: 0.3, Jitter: 20 * time.Millisecond}}, typ)
 	r := w.hosts[1].proc.region(route.TypeOf("log")) // the shard's home is the coordinator's node, which is the first
 	for i := range 200 {
@@ -109,13 +110,14 @@ func TestPausedProcessDoesNothing(t *testing.T) {
 	require.True(t, w.until(time.Minute, w.converged))
 }
 
-// TestStaleFenceIsRefused: an envelope under another fence than the one under which the shard lives is not delivered; an
-// ask is told, and the sender's route is asked for again.
+// TestStaleFenceIsRefused: an envelope under another fence than the one under which the shard lives is not delivered;
+// an ask is told, and the sender's route is asked for again.
 func TestStaleFenceIsRefused(t *testing.T) {
 	got := 0
-	typ := &entityType{Type: entity.Type{Name: "t", Shards: 1, Mode: entity.Inline, New: func(string, route.Fence) entity.Handler {
-		return handlerFunc(func(*entity.Context, []byte) error { got++; return nil })
-	}}}
+	typ := &entityType{Type: entity.Type{Name: "t", Shards: 1, Mode: entity.Inline,
+		New: func(string, route.Fence) entity.Handler {
+			return handlerFunc(func(*entity.Context, []byte) error { got++; return nil })
+		}}}
 	w := formed(t, 2, Config{}, typ)
 	a, b := w.hosts[0].proc, w.hosts[1].proc
 	_, err := b.region(route.TypeOf("t")).send("x", nil, 0)
@@ -124,7 +126,8 @@ func TestStaleFenceIsRefused(t *testing.T) {
 	require.Equal(t, 1, got)
 	f := a.region(route.TypeOf("t")).shards[0].shard.Fence()
 	for _, e := range []wire.Envelope{
-		{Term: f.Term(), Epoch: f.Epoch() - 1}, {Term: f.Term(), Epoch: f.Epoch() + 1}, {Term: f.Term() + 1, Epoch: f.Epoch()}, {},
+		{Term: f.Term(), Epoch: f.Epoch() - 1}, {Term: f.Term(), Epoch: f.Epoch() + 1},
+		{Term: f.Term() + 1, Epoch: f.Epoch()}, {},
 	} {
 		e.Type, e.ID = uint32(route.TypeOf("t")), []byte("x")
 		before := a.dropped[route.NotOwner]
@@ -156,7 +159,9 @@ func TestBlockingHandlersAsk(t *testing.T) {
 	var reply []byte
 	var failed error
 	done := false
-	err := w.hosts[1].proc.ask(10*time.Second, "chain", "e9", nil, func(b []byte, err error) { reply, failed, done = b, err, true })
+	err := w.hosts[1].proc.ask(10*time.Second, "chain", "e9", nil, func(b []byte, err error) {
+		reply, failed, done = b, err, true
+	})
 	require.NoError(t, err)
 	require.True(t, w.until(10*time.Second, func() bool { return done }))
 	require.NoError(t, failed)
@@ -203,9 +208,10 @@ func TestSameSeedSameTrace(t *testing.T) {
 
 // TestCheckersCryOut feeds each checker with the breach that it is there for: a net that cannot catch is worthless.
 func TestCheckersCryOut(t *testing.T) {
-	typ := &entityType{Type: entity.Type{Name: "t", Shards: 2, Mode: entity.Inline, New: func(string, route.Fence) entity.Handler {
-		return handlerFunc(func(*entity.Context, []byte) error { return nil })
-	}}}
+	typ := &entityType{Type: entity.Type{Name: "t", Shards: 2, Mode: entity.Inline,
+		New: func(string, route.Fence) entity.Handler {
+			return handlerFunc(func(*entity.Context, []byte) error { return nil })
+		}}}
 	id := route.TypeOf("t")
 	key := shardKey{id, 0}
 	fence := func(term, epoch uint32) route.Fence { return route.MakeFence(9, term, epoch) }
@@ -220,7 +226,10 @@ func TestCheckersCryOut(t *testing.T) {
 		do   func(w *world, a, b *proc)
 	}{
 		{"two-owners", func(w *world, a, b *proc) { w.check.hosts(a, key, fence(9, 1)); w.check.hosts(b, key, fence(9, 2)) }},
-		{"hosted-twice", func(w *world, a, _ *proc) { w.check.hosts(a, key, fence(9, 1)); w.check.hosts(a, key, fence(9, 2)) }},
+		{"hosted-twice", func(w *world, a, _ *proc) {
+			w.check.hosts(a, key, fence(9, 1))
+			w.check.hosts(a, key, fence(9, 2))
+		}},
 		{"fence-order", func(w *world, a, b *proc) {
 			w.check.hosts(a, key, fence(9, 2))
 			w.check.stopped(a, key, true)

@@ -8,7 +8,8 @@ var bugs = []bug{
 		Name: "up-number-reused", Seeds: 60,
 		File: "membership/rules.go",
 		Old:  "\t\t\td.highestUp++\n\t\t\tm.Status, m.UpNumber, changed = Up, d.highestUp, true",
-		New: "\t\t\td.highestUp = 0\n\t\t\tfor _, o := range d.members {\n\t\t\t\td.highestUp = max(d.highestUp, o.UpNumber)\n\t\t\t}\n" +
+		New: "\t\t\td.highestUp = 0\n\t\t\tfor _, o := range d.members {\n" +
+			"\t\t\t\td.highestUp = max(d.highestUp, o.UpNumber)\n\t\t\t}\n" +
 			"\t\t\td.highestUp++\n\t\t\tm.Status, m.UpNumber, changed = Up, d.highestUp, true",
 	},
 	{
@@ -69,8 +70,9 @@ var bugs = []bug{
 		// Behind it stands the rule that orders need the exact promise, so no storm shows it: its own test has to.
 		Name: "lower-term-accepted", Package: "./shard", Run: "TestLowerTermIsRefused",
 		File: "shard/deliver.go",
-		Old:  "\tcase h.Term < t.promise.term:\n\t\tm.refuse(t.id, h.Term, from, 0, route.Fence{})\n\t\tm.post(from, m.higher(t))\n\t\treturn false\n",
-		New:  "\tcase h.Term < t.promise.term:\n\t\tm.refuse(t.id, h.Term, from, 0, route.Fence{})\n\t\treturn true\n",
+		Old: "\tcase h.Term < t.promise.term:\n\t\tm.refuse(t.id, h.Term, from, 0, route.Fence{})\n" +
+			"\t\tm.post(from, m.higher(t))\n\t\treturn false\n",
+		New: "\tcase h.Term < t.promise.term:\n\t\tm.refuse(t.id, h.Term, from, 0, route.Fence{})\n\t\treturn true\n",
 	},
 	{
 		Name: "promise-not-raised-by-a-report", Seeds: 60,
