@@ -35,10 +35,10 @@ type crew struct {
 }
 
 // startCrew starts the processes and waits until each sees all of them Up. On an error nothing is left running.
-func startCrew(ctx context.Context, e *env, a crewArgs) (c *crew, err error) {
+func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
 	ctx, cancel := context.WithTimeout(ctx, formLimit)
 	defer cancel()
-	c = &crew{}
+	c := &crew{}
 	defer func() {
 		if err != nil {
 			c.kill()

@@ -214,3 +214,11 @@ func TestLoadLineNames(t *testing.T) {
 		require.Contains(t, string(b), name)
 	}
 }
+
+// A node that does not start ends the command with its error, not with a panic.
+func TestCrewThatDoesNotStart(t *testing.T) {
+	crew, err := startCrew(t.Context(), &env{stderr: os.Stderr, selfEnv: []string{"KITH_LOADGEN=1"}},
+		crewArgs{receivers: 1, shards: 1 << 30})
+	require.ErrorContains(t, err, "Shards")
+	require.Nil(t, crew)
+}
