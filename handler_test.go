@@ -231,3 +231,38 @@ func TestCloseWaitsForRunningHandler(t *testing.T) {
 	require.NoError(t, <-closed)
 	<-done
 }
+
+// meeting is an entity that waits, in each round, until all of them have come.
+type meeting struct{ rounds []sync.WaitGroup }
+
+func (m meeting) Receive(_ *kith.Context, round []byte) error {
+	all := &m.rounds[round[0]]
+	all.Done()
+	all.Wait()
+	return nil
+}
+
+func (meeting) Stop(*kith.Context) {}
+
+// A Blocking handler holds up its own entity only: hundreds wait for each other inside Receive, twice over.
+func TestBlockingHandlersHoldUpNobody(t *testing.T) {
+	const entities = 300
+	rounds := make([]sync.WaitGroup, 2)
+	node := cluster(t, 1, nil, nil)[0]
+	region, err := node.Register(kith.Type{Name: "meeting", Shards: 7,
+		New: func(string, kith.Fence) kith.Handler { return meeting{rounds} }})
+	require.NoError(t, err)
+	for r := range rounds {
+		rounds[r].Add(entities)
+		for i := range entities {
+			require.NoError(t, region.TellWait(within(t), fmt.Sprint("m", i), []byte{byte(r)}))
+		}
+		met := make(chan struct{})
+		go func() { rounds[r].Wait(); close(met) }()
+		select {
+		case <-met:
+		case <-within(t).Done():
+			require.FailNow(t, "they never met")
+		}
+	}
+}

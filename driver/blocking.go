@@ -21,22 +21,52 @@ type job struct {
 	e *entity.Entity
 }
 
-// blockingPool starts a goroutine for each entity that becomes busy; a few that have run out of work are used again, so
-// that a message to an idle entity allocates nothing.
+// blockingPool runs each entity that becomes busy on a goroutine of its own, without waking one for each: one runner at
+// a time is called, and when it takes a job and more wait it calls the next before it begins. So a handler that blocks
+// holds up nobody, while handlers that do not block are worked off by few goroutines, one behind the other. Runners
+// that found nothing to do are used again: a message to an idle entity allocates nothing.
 type blockingPool struct {
 	d    *Driver
-	most int64 // entities that run at a time
+	most int64 // entities that run or are queued at a time
 	busy atomic.Int64
 
 	mu      sync.Mutex
+	jobs    jobQueue
+	called  bool // a runner is on its way to the queue
 	idle    []*runner
 	waiting []*host // with entities that found the bound reached
 	some    atomic.Bool
 	over    bool
 }
 
-// runner is one goroutine and where it waits for its next entity.
-type runner struct{ next chan job }
+// runner is one goroutine and where it waits to be called: true for the queue, false for its end.
+type runner struct{ next chan bool }
+
+// jobQueue is first in, first out; blockingPool.most bounds it.
+type jobQueue struct {
+	list []job
+	head int
+}
+
+func (q *jobQueue) push(j job) {
+	if len(q.list) == cap(q.list) && q.head > len(q.list)/2 {
+		n := copy(q.list, q.list[q.head:])
+		clear(q.list[n:])
+		q.list, q.head = q.list[:n], 0
+	}
+	q.list = append(q.list, j)
+}
+
+func (q *jobQueue) pop() (j job, ok bool) {
+	if q.head == len(q.list) {
+		return job{}, false
+	}
+	j, q.list[q.head] = q.list[q.head], job{}
+	if q.head++; q.head == len(q.list) {
+		q.list, q.head = q.list[:0], 0
+	}
+	return j, true
+}
 
 // run starts the entities of h that are ready, as far as the bound allows. The lock of the host is held.
 func (p *blockingPool) run(h *host) {
@@ -84,38 +114,62 @@ func (p *blockingPool) again() {
 
 func (p *blockingPool) start(j job) {
 	p.mu.Lock()
-	if n := len(p.idle); n > 0 {
-		r := p.idle[n-1]
-		p.idle = p.idle[:n-1]
-		p.mu.Unlock()
-		r.next <- j
-		return
-	}
+	p.jobs.push(j)
+	r, fresh := p.call()
 	p.mu.Unlock()
-	r := &runner{next: make(chan job, 1)}
-	r.next <- j
-	go p.work(r)
+	p.rouse(r, fresh)
 }
 
-// work is one goroutine.
+// call picks the runner that is to go to the queue; nil when one is on its way or nothing waits. p.mu is held.
+func (p *blockingPool) call() (r *runner, fresh bool) {
+	if p.called || len(p.jobs.list) == p.jobs.head {
+		return nil, false
+	}
+	p.called = true
+	if n := len(p.idle); n > 0 {
+		r, p.idle = p.idle[n-1], p.idle[:n-1]
+		return r, false
+	}
+	return &runner{next: make(chan bool, 1)}, true
+}
+
+func (p *blockingPool) rouse(r *runner, fresh bool) {
+	switch {
+	case r == nil:
+	case fresh:
+		go p.work(r)
+	default:
+		r.next <- true
+	}
+}
+
+// work is one goroutine. It begins as called.
 func (p *blockingPool) work(r *runner) {
+	called := true
 	for {
-		j := <-r.next
-		if j.h == nil {
-			return
-		}
-		p.serve(j.h, j.e)
 		p.mu.Lock()
-		stay := !p.over && len(p.idle) < keepIdle
-		if stay {
-			p.idle = append(p.idle, r)
+		if called {
+			p.called, called = false, false
 		}
+		j, ok := p.jobs.pop()
+		if !ok {
+			stay := !p.over && len(p.idle) < keepIdle
+			if stay {
+				p.idle = append(p.idle, r)
+			}
+			p.mu.Unlock()
+			if !stay || !<-r.next {
+				return
+			}
+			called = true
+			continue
+		}
+		next, fresh := p.call()
 		p.mu.Unlock()
+		p.rouse(next, fresh)
+		p.serve(j.h, j.e)
 		p.busy.Add(-1)
 		p.again()
-		if !stay {
-			return
-		}
 	}
 }
 
@@ -141,7 +195,7 @@ func (p *blockingPool) stop(patience time.Duration) bool {
 	p.mu.Lock()
 	p.over = true
 	for _, r := range p.idle {
-		r.next <- job{}
+		r.next <- false
 	}
 	p.idle = nil
 	p.mu.Unlock()
