@@ -26,6 +26,7 @@ type host struct {
 	term, epoch uint32
 	queue       *execQueue // Worker and Inline: local messages and orders
 	closing     bool       // control goroutine: told to stop
+	alone       bool       // Inline: there is one loop, so mu is never needed
 
 	mu       sync.Mutex
 	sh       *entity.Shard
@@ -91,6 +92,7 @@ func (d *Driver) newHost(r *Region, id route.ShardID, f route.Fence) *host {
 		h.queue = &d.workers[int(id)%len(d.workers)].queue
 	case entity.Inline:
 		h.queue = &d.passes[int(id)%len(d.passes)].local
+		h.alone = len(d.passes) == 1
 	}
 	h.due.Store(int64(never))
 	h.leftover.limit = d.cfg.LinkBuffer

@@ -22,8 +22,16 @@ type leftover struct {
 }
 
 // inline gives one frame to an Inline host, now or by whoever is running it. It reports whether credit will be given
-// back by that other.
+// back by that other. With one data loop there is nobody to try against.
 func (h *host) inline(now time.Duration, c *transport.InConn, from *remote, f []byte, env *wire.Envelope) bool {
+	if h.alone {
+		reason := h.deliver(now, from, env)
+		h.settle()
+		if reason != route.OK {
+			h.r.d.refuse(h.r, from, env, reason)
+		}
+		return false
+	}
 	if !h.mu.TryLock() {
 		if !h.leave(c, from, f) {
 			h.r.d.refuse(h.r, from, env, route.MailboxFull)
@@ -45,6 +53,10 @@ func (h *host) inline(now time.Duration, c *transport.InConn, from *remote, f []
 
 // inlineOrder carries out an order, now or by whoever is running the host.
 func (h *host) inlineOrder(now time.Duration, o order) {
+	if h.alone {
+		h.obey(now, o)
+		return
+	}
 	l := &h.leftover
 	l.lmu.Lock()
 	l.left.orders = append(l.left.orders, hostTask{h, o})
