@@ -67,8 +67,11 @@ type Config struct {
 	// AskTimeout bounds an Ask whose context has no deadline; zero means 30 s.
 	AskTimeout time.Duration
 
-	// Undelivered is told of messages that Tell accepted and that were not delivered: refused by their receiver, or
-	// parked too long. It is called from one goroutine, aggregated, and must not block.
+	// Undelivered is told of messages that Tell accepted and that were not delivered: refused by their receiver, parked
+	// too long, or never sent because their receiver was removed from the cluster or refuses this node (ErrPeerLost) or
+	// because this node ended (ErrStopped). What was on its way when a connection broke is not among them: nobody knows
+	// whether it was handled, and only its bytes are counted, in Stats().Transport.LostBytes. It is called from one
+	// goroutine, aggregated, and must not block.
 	Undelivered func(Undelivered)
 	// Incident is told of handlers that panicked or took too long. It must not block.
 	Incident func(Incident)

@@ -40,7 +40,9 @@ type (
 	Incident = entity.Incident
 )
 
-// The execution modes and restart policies of a Type, and the kinds of Incident.
+// The execution modes and restart policies of a Type, and the kinds of Incident. Only Blocking handlers may block: a
+// Worker handler that blocks (in Region.Ask, TellWait, a lock, a system call) holds up every entity of its worker, an
+// Inline handler every connection of its event loop.
 const (
 	Blocking      = entity.Blocking
 	Worker        = entity.Worker
@@ -66,6 +68,10 @@ type (
 	// Codec turns a message of type M into bytes and back.
 	Codec[M any] = route.Codec[M]
 )
+
+// ParseAddr reads host:port: an IP address (IPv6 in brackets) or a name, and a port that is not zero. Each host has one
+// form, so equal addresses compare equal.
+func ParseAddr(s string) (Addr, error) { return peer.ParseAddr(s) }
 
 // What membership shows (package membership).
 type (

@@ -20,11 +20,11 @@ func (r *Region) Type() Type { return r.r.Type() }
 func (r *Region) Shard(id string) ShardID { return r.r.Shard(id) }
 
 // Tell sends payload, which it copies, to the entity id. It never blocks: nil means accepted, an error that it was not
-// (ErrLinkFull, ErrParkFull, ErrMailboxFull, ErrBadID, ErrTooLarge, ErrStopped). What is accepted may still be lost
-// with its receiver; Config.Undelivered tells what is refused there. Known remote homes cost no allocation.
+// (ErrLinkFull, ErrParkFull, ErrMailboxFull, ErrBadID, ErrTooLarge, ErrPeerLost, ErrStopped). What is accepted may still
+// be lost with its receiver; Config.Undelivered says what it tells of that. Known remote homes cost no allocation.
 func (r *Region) Tell(id string, payload []byte) error { return r.r.Tell(id, payload) }
 
-// TellWait is Tell that waits for room until ctx ends.
+// TellWait is Tell that waits for room until ctx ends: it may block, as Ask does.
 func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error {
 	return r.r.TellWait(ctx, id, payload)
 }
@@ -32,12 +32,16 @@ func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error 
 // Ask sends payload and waits for the reply, which belongs to the caller. It fails fast when there is no room. Beside
 // the errors of Tell: ErrTimeout (wrapping the context's error), ErrHandler (with the text of the handler's error),
 // ErrPanic, ErrNoReply, ErrNotOwner, ErrNotRegistered, ErrShardStopping, ErrPeerLost, ErrAsksFull.
+//
+// It blocks, so a handler of a Worker or Inline type must not call it: it would hold up its worker or event loop, with
+// every entity and connection of that, and when the answer needs the same one, until the time limit. Such handlers use
+// AskFunc; Blocking ones use Context.Ask, which also refuses an entity's ask to itself.
 func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, error) {
 	return r.r.Ask(ctx, id, payload)
 }
 
 // AskWithin is Ask with a time limit instead of a context. The reply is appended to into[:0] and returned; nothing is
-// allocated when it fits. The limit is coarse: up to 20 ms late.
+// allocated when it fits. The limit is coarse: up to 20 ms late. Like Ask it blocks: not for Worker and Inline handlers.
 func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]byte, error) {
 	return r.r.AskWithin(d, id, payload, into)
 }

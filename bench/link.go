@@ -60,7 +60,7 @@ func (u *upcalls) LinkRoom(*transport.Link) {
 	u.room = make(chan struct{})
 }
 
-// Control, PassDone, LinkUp, LinkDown and PeerRefused have nothing to do here.
+// Control, PassDone, LinkUp, LinkDown, Undelivered and PeerRefused have nothing to do here.
 func (u *upcalls) Control(kith.ID, wire.Kind, []byte, time.Duration) {}
 
 // PassDone does nothing.
@@ -71,6 +71,9 @@ func (u *upcalls) LinkUp(kith.ID, wire.Lane) {}
 
 // LinkDown does nothing.
 func (u *upcalls) LinkDown(kith.ID, wire.Lane, uint64, error) {}
+
+// Undelivered does nothing: drain has waited for what can leave.
+func (u *upcalls) Undelivered(kith.ID, []byte, error) {}
 
 // PeerRefused does nothing: the link then returns the refusal.
 func (u *upcalls) PeerRefused(*transport.RefusedError) {}
@@ -107,25 +110,12 @@ func (s *LinkSink) Close() error {
 	return nil
 }
 
-// idAt returns the identity of an incarnation at an address that came as text. A transport that is never started
-// parses it: this package knows identities only by the name that the root package gives them.
-func idAt(addr string, incarnation uint64) (kith.ID, error) {
-	cfg := linkConfig()
-	cfg.Advertise, cfg.Incarnation = addr, incarnation
-	t, err := transport.New(cfg, newUpcalls())
-	if err != nil {
-		return kith.ID{}, fmt.Errorf("link to %s: %w", addr, err)
-	}
-	defer t.Close()
-	return t.Self(), nil
-}
-
 // SendLink sends frames of FrameBytes over one link to a LinkSink from so many goroutines for d, and returns how many
 // the link accepted once all of them have left this process.
 func SendLink(ctx context.Context, addr string, incarnation uint64, producers int, d time.Duration) (uint64, error) {
-	to, err := idAt(addr, incarnation)
+	at, err := kith.ParseAddr(addr)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("link: %w", err)
 	}
 	up := newUpcalls()
 	t, err := transport.New(linkConfig(), up)
@@ -134,7 +124,7 @@ func SendLink(ctx context.Context, addr string, incarnation uint64, producers in
 	}
 	t.Start()
 	defer t.Close()
-	p := &linkRun{link: t.Link(to), up: up, env: wire.Envelope{Type: 1, Shard: 2, Term: 3, Epoch: 4,
+	p := &linkRun{link: t.Link(kith.ID{Addr: at, Inc: incarnation}), up: up, env: wire.Envelope{Type: 1, Shard: 2, Term: 3, Epoch: 4,
 		Payload: make([]byte, PayloadBytes)}}
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

@@ -135,6 +135,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	if _, err := rand.Read(random[:]); err != nil {
 		return nil, 0, fmt.Errorf("kith: start: %w", err)
 	}
+	cfg.Logger = byName(cfg.Logger)
 	incarnation := binary.LittleEndian.Uint64(random[:]) | 1 // never zero, which means whoever
 	d := &Driver{
 		cfg: cfg, log: cfg.Logger, start: time.Now(), inbox: newInbox(), asks: newAskTable(cfg.MaxAsks),

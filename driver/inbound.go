@@ -4,6 +4,7 @@ package driver
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -226,6 +227,40 @@ func (d *Driver) LinkDown(id peer.ID, lane wire.Lane, lost uint64, err error) {
 	if lane == wire.LaneData {
 		d.asks.lose(d.remotes.get(id), route.PeerLost)
 	}
+}
+
+// Undelivered fails what a link held and will never send: asks are answered, tells are reported. An upcall of the
+// transport, from a goroutine that may take its time.
+func (d *Driver) Undelivered(id peer.ID, frames []byte, err error) {
+	reason := route.PeerLost
+	if errors.Is(err, route.ErrStopped) {
+		reason = route.Stopped
+	}
+	regions := d.regions.Load()
+	var env wire.Envelope
+	for len(frames) > 0 {
+		n := int(binary.LittleEndian.Uint32(frames))
+		f := frames[:n:n]
+		frames = frames[n:]
+		if wire.Kind(f[4]) == wire.KindReply {
+			d.count.repliesLost.Add(1)
+			continue
+		}
+		if wire.Kind(f[4]) != wire.KindEnvelope || wire.ParseEnvelope(f, &env) != nil {
+			continue
+		}
+		r := regions.byID[route.TypeID(env.Type)]
+		if r == nil {
+			continue // cannot be: a region has sent it
+		}
+		r.count.unsent.Add(1)
+		if env.Flags&wire.FlagAsk != 0 {
+			d.asks.settleQuietly(env.Corr, reason)
+		} else {
+			d.failed.add(r, route.ShardID(env.Shard), reason, 1, env.ID)
+		}
+	}
+	d.log.Debug("link dropped what it held", "peer", id, "error", err)
 }
 
 // LinkRoom goes on with drains and callers that met a full link.

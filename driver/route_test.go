@@ -24,6 +24,7 @@ func (sink) Data(c *transport.InConn, frames []byte)           { c.Consumed(len(
 func (sink) PassDone(*transport.Loop)                          {}
 func (sink) LinkUp(peer.ID, wire.Lane)                         {}
 func (sink) LinkDown(peer.ID, wire.Lane, uint64, error)        {}
+func (sink) Undelivered(peer.ID, []byte, error)                {}
 func (sink) LinkRoom(*transport.Link)                          {}
 func (sink) PeerRefused(*transport.RefusedError)               {}
 

@@ -31,6 +31,7 @@ type execCounters struct {
 type regionCounters struct {
 	refusedHere  [route.AsksFull + 1]atomic.Uint64
 	refusedThere atomic.Uint64
+	unsent       atomic.Uint64
 	parkedLost   atomic.Uint64
 	panics, slow atomic.Uint64
 
@@ -82,6 +83,7 @@ type TypeStats struct {
 	ParkedLost    uint64            // parked messages that failed: no home in time, or the node ended
 	Refused       map[string]uint64 // messages to entities here that were refused, by reason
 	RefusedRemote uint64            // tells of this node that their receivers refused
+	Unsent        uint64            // messages that waited for a node when it was removed or refused us, or this node ended
 	Panics, Slow  uint64
 }
 
@@ -109,8 +111,8 @@ func (d *Driver) Stats() Stats {
 func (r *Region) stats() TypeStats {
 	t := TypeStats{
 		Name: r.typ.Name, Shards: r.shards, ParkedBytes: r.parked.used.Load(), ParkedLost: r.count.parkedLost.Load(),
-		Refused: map[string]uint64{}, RefusedRemote: r.count.refusedThere.Load(), Panics: r.count.panics.Load(),
-		Slow: r.count.slow.Load(),
+		Refused: map[string]uint64{}, RefusedRemote: r.count.refusedThere.Load(), Unsent: r.count.unsent.Load(),
+		Panics: r.count.panics.Load(), Slow: r.count.slow.Load(),
 	}
 	for i := range r.slots {
 		s := &r.slots[i]

@@ -34,7 +34,7 @@ type Config struct {
 	MaxPeers      int           // peers known at a time; default 16384
 	MaxPending    int           // connections that have not said hello yet; default 256
 	HelloTimeout  time.Duration // for the hello and its answer; default 5 s
-	DialTimeout   time.Duration // for the TCP connect; default 3 s
+	DialTimeout   time.Duration // for the TCP connect; default 2 s
 	BackoffMin    time.Duration // first pause after a failed dial; default 50 ms; doubles, with jitter
 	BackoffMax    time.Duration // longest pause; default 2 s
 	CreditEvery   time.Duration // consumed bytes are reported at least this often; default 100 ms
@@ -71,6 +71,12 @@ type Upcalls interface {
 	// err matches ErrForgotten or ErrClosed. Connections to contact points (incarnation zero) are not told of.
 	LinkUp(id peer.ID, lane wire.Lane)
 	LinkDown(id peer.ID, lane wire.Lane, lost uint64, err error)
+	// Undelivered returns the frames that a link held and will never send, whole and in order, because of err: the peer
+	// was forgotten (ErrForgotten), refused us for good (*RefusedError), or the transport closes (ErrClosed). They are a
+	// copy that the rider may keep, at most LinkBuffer and a little. Called once per drop, from a goroutine of its own or
+	// that of Close, no lock held. What was sent and not consumed is not among them: nobody knows its fate; LinkDown
+	// counts it.
+	Undelivered(id peer.ID, frames []byte, err error)
 	// LinkRoom says that a link whose Reserve had failed has room again: on the link's loop, no lock held.
 	LinkRoom(l *Link)
 	// PeerRefused reports a refusal for good, once per connection and outage: from a goroutine of its own.
@@ -99,7 +105,7 @@ func (c Config) withDefaults() Config {
 	def(&c.MaxPeers, 16384)
 	def(&c.MaxPending, 256)
 	defd(&c.HelloTimeout, 5*time.Second)
-	defd(&c.DialTimeout, 3*time.Second)
+	defd(&c.DialTimeout, 2*time.Second)
 	defd(&c.BackoffMin, 50*time.Millisecond)
 	defd(&c.BackoffMax, 2*time.Second)
 	defd(&c.CreditEvery, 100*time.Millisecond)

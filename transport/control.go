@@ -166,10 +166,11 @@ func (c *control) waiting() bool    { return c.queue.Len() > 0 || len(c.owed) > 
 func (c *control) keepsQueue() bool { return false }
 
 // drop loses the mail. Credit that is owed stays: the peer may be waiting for it, and nobody else repeats it.
-func (c *control) drop() {
+func (c *control) drop() []byte {
 	c.t.count.mailLost.Add(uint64(c.queue.Len()))
 	c.queue.Swap()
 	c.queue.Trim()
+	return nil
 }
 
 // frames takes what came back on the connection: answers to heartbeats, nothing else.

@@ -32,6 +32,12 @@ type down struct {
 	err  error
 }
 
+type unsent struct {
+	id     peer.ID
+	frames []byte
+	err    error
+}
+
 // rider is an Upcalls for tests. Without onData it consumes everything at once.
 type rider struct {
 	mails   chan mail
@@ -39,13 +45,14 @@ type rider struct {
 	downs   chan down
 	rooms   chan *Link
 	refused chan *RefusedError
+	unsent  chan unsent
 	onData  func(c *InConn, frames []byte)
 	onPass  func(l *Loop)
 }
 
 func newRider() *rider {
 	return &rider{mails: make(chan mail, 4096), ups: make(chan down, 256), downs: make(chan down, 256),
-		rooms: make(chan *Link, 256), refused: make(chan *RefusedError, 256)}
+		rooms: make(chan *Link, 256), refused: make(chan *RefusedError, 256), unsent: make(chan unsent, 256)}
 }
 
 func (r *rider) Control(from peer.ID, kind wire.Kind, body []byte, _ time.Duration) {
@@ -89,6 +96,13 @@ func (r *rider) LinkRoom(l *Link) {
 	default:
 	}
 }
+func (r *rider) Undelivered(id peer.ID, frames []byte, err error) {
+	select {
+	case r.unsent <- unsent{id, frames, err}:
+	default:
+	}
+}
+
 func (r *rider) PeerRefused(err *RefusedError) { r.refused <- err }
 
 var nextInc uint64 = 100

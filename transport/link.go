@@ -104,6 +104,14 @@ func (l *Link) Wake(on *Loop) {
 // Pending returns the bytes that are queued and not sent. The lock is held.
 func (l *Link) Pending() int { return l.queue.Pending() }
 
+// Err returns why the link is of no use for ever, which every Reserve returns too: ErrForgotten, ErrClosed, ErrSelf,
+// ErrNoIncarnation, ErrBusy; nil while it is not. No lock is held.
+func (l *Link) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dead
+}
+
 // Up reports whether the connection stands. The lock is held.
 func (l *Link) Up() bool { return l.conn != nil }
 
@@ -174,7 +182,14 @@ func (l *Link) waiting() bool             { return l.queue.Pending() > 0 }
 func (l *Link) keepsQueue() bool          { return true }
 func (l *Link) frames(b []byte) error     { return noFrames(l.lane, len(b)) }
 
-func (l *Link) drop() {
-	l.t.count.dropped.Add(uint64(l.queue.Pending()))
-	l.queue.FailAll(nil)
+// drop returns a copy: the buffers are the link's own, and the rider is told without the lock.
+func (l *Link) drop() (unsent []byte) {
+	n := l.queue.Pending()
+	if n == 0 {
+		return nil
+	}
+	l.t.count.dropped.Add(uint64(n))
+	unsent = make([]byte, 0, n)
+	l.queue.FailAll(func(frame []byte) { unsent = append(unsent, frame...) })
+	return unsent
 }

@@ -34,11 +34,16 @@ func (oc *outConn) opened(c gnet.Conn) gnet.Action {
 	}
 	u.conn, u.real, u.upSince = c, oc.real, time.Now()
 	u.refusal, u.reported = nil, RefusedNone
+	healed, failures := u.warned, u.unreached
+	u.warned, u.unreached = false, 0
 	u.scheduled = true
 	u.q.restart(oc.generation)
 	u.mu.Unlock()
 	u.t.count.out[u.lane].Add(1)
 	u.t.cfg.Logger.Debug("connected", "peer", oc.real, "lane", u.lane, "generation", oc.generation)
+	if healed {
+		u.t.cfg.Logger.Info("peer reached at last", "peer", oc.real, "lane", u.lane, "failures", failures)
+	}
 	if u.to.Inc != 0 {
 		u.t.up.LinkUp(oc.real, u.lane)
 	}
@@ -70,7 +75,7 @@ func (oc *outConn) closed(err error) {
 	}
 	lost := u.q.broke()
 	if time.Since(u.upSince) >= steadyAfter {
-		u.failures, u.notBefore = 0, time.Time{}
+		u.failures, u.notBefore, u.warnedAt = 0, time.Time{}, time.Time{}
 	} else {
 		u.failures++
 		u.notBefore = time.Now().Add(u.backoff())

@@ -118,7 +118,7 @@ func (t *Transport) Link(id peer.ID) *Link {
 }
 
 // Forget is called when a member was removed: its connections are closed, its later ones refused, its link fails with
-// ErrForgotten and drops what it held. An identity never comes back.
+// ErrForgotten, and what it held is told to Undelivered. An identity never comes back.
 func (t *Transport) Forget(id peer.ID) {
 	if id.Inc == 0 || id.Addr == t.self.Addr {
 		return

@@ -53,8 +53,9 @@ type Stats struct {
 	ControlFull   uint64            // mail refused because its queue was full
 	MailLost      uint64            // bytes of mail dropped because the peer could not be dialled
 	LostBytes     uint64            // bytes of data sent and not consumed when their connection broke
-	DroppedBytes  uint64            // bytes of data never sent because their peer was forgotten or refused us
+	DroppedBytes  uint64            // bytes of data never sent: their peer was forgotten or refused us, or Close came
 	DialsFailed   uint64            // attempts to connect that failed or were refused
+	Unreached     int               // connections wanted now whose attempts fail: each is logged, then every 30 s
 	FaultsHello   uint64            // connections closed for a missing, broken or late hello
 	FaultsFrames  uint64            // connections closed for breaking the protocol afterwards
 	TooMany       uint64            // connections closed because too many had not said hello
@@ -84,15 +85,24 @@ func (t *Transport) Stats() Stats {
 		if l := r.link.Load(); l != nil {
 			l.mu.Lock()
 			s.Queued += uint64(l.queue.Pending())
+			s.unreached(&l.uplink)
 			l.mu.Unlock()
 		}
 		if c := r.ctl.Load(); c != nil {
 			c.mu.Lock()
 			s.Queued += uint64(c.queue.Len())
+			s.unreached(&c.uplink)
 			c.mu.Unlock()
 		}
 	}
 	return s
+}
+
+// unreached counts an uplink, whose lock is held, that does not get through.
+func (s *Stats) unreached(u *uplink) {
+	if u.unreached > 0 && u.dead == nil {
+		s.Unreached++
+	}
 }
 
 func laneStats(n *counters, lane int, loops ...*Loop) LaneStats {

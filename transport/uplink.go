@@ -23,14 +23,17 @@ const refusedHold = 5 * time.Second
 // steadyAfter is how long a connection must have lasted for its loss to be answered by dialling at once.
 const steadyAfter = time.Second
 
-// lane is what differs between the two kinds of uplink: their queues. Every method is called with the uplink's lock
+// unreachedEvery is how often an uplink that does not get through is logged after the first time.
+const unreachedEvery = 30 * time.Second
+
+// laneQueue is what differs between the two kinds of uplink: their queues. Every method is called with the uplink's lock
 // held unless it says otherwise.
 type laneQueue interface {
 	Task                         // writes out what is queued; on the loop, without the lock
 	restart(generation uint32)   // a connection of that generation is about to carry the queue
 	broke() (lost uint64)        // the connection is gone; returns what was in flight
 	waiting() bool               // something is queued
-	drop()                       // what is queued will not be sent
+	drop() (unsent []byte)       // what is queued will not be sent; returns the data frames among it, copied
 	keepsQueue() bool            // a failed dial keeps the queue
 	frames(b []byte) (err error) // bytes came back on the connection; on the loop, without the lock
 }
@@ -56,6 +59,9 @@ type uplink struct {
 	generation uint32
 	failures   int
 	notBefore  time.Time // of the next dial
+	unreached  int       // attempts that failed since a connection stood
+	warned     bool      // that has been logged
+	warnedAt   time.Time // when last; zero: log the next failure at once
 	upSince    time.Time
 	ctx        context.Context
 	cancel     context.CancelFunc
@@ -140,19 +146,24 @@ func (u *uplink) attempt() (generation uint32, ok bool) {
 // failed notes a failed attempt and reports whether to try again now.
 func (u *uplink) failed(err error) (again bool) {
 	var refused *RefusedError
+	var unsent []byte
+	warn := false
 	u.mu.Lock()
 	u.failures++
+	u.unreached++
 	u.notBefore = time.Now().Add(u.backoff())
 	if errors.As(err, &refused) && refused.Reason.ForGood() {
 		u.refusal, u.refusedAt = refused, time.Now()
-		u.q.drop()
+		unsent = u.q.drop()
 	} else {
 		refused = nil
 		if !u.q.keepsQueue() {
 			u.q.drop()
 		}
 		again = u.dead == nil && u.q.waiting()
+		warn = u.worthLogging()
 	}
+	unreached := u.unreached
 	tell := refused != nil && u.reported != refused.Reason
 	if tell {
 		u.reported = refused.Reason
@@ -162,13 +173,42 @@ func (u *uplink) failed(err error) (again bool) {
 	}
 	u.mu.Unlock()
 	u.t.count.dialsFailed.Add(1)
-	if tell {
+	switch {
+	case tell:
 		u.t.cfg.Logger.Warn("connection refused for good", "peer", u.to, "lane", u.lane, "error", err)
 		u.t.up.PeerRefused(refused)
-	} else if refused == nil {
+	case warn:
+		u.t.cfg.Logger.Warn("peer cannot be reached, trying on", "peer", u.named(), "lane", u.lane, "error", err,
+			"failures", unreached)
+	case refused == nil:
 		u.t.cfg.Logger.Debug("dial failed", "peer", u.to, "lane", u.lane, "error", err)
 	}
+	if len(unsent) > 0 {
+		u.t.up.Undelivered(u.to, unsent, err)
+	}
 	return again
+}
+
+// worthLogging reports whether a failed attempt is to be logged now: the first of an outage, then one every 30 s. An
+// uplink that flaps keeps that pace: only a connection that lasted makes the next outage a first one again. What our own
+// end or the peer's removal cut short is no failure of the peer. The lock is held.
+func (u *uplink) worthLogging() bool {
+	if u.dead != nil || u.ctx.Err() != nil {
+		return false
+	}
+	if !u.warnedAt.IsZero() && time.Since(u.warnedAt) < unreachedEvery {
+		return false
+	}
+	u.warned, u.warnedAt = true, time.Now()
+	return true
+}
+
+// named is how logs name the peer: a contact point by its address alone.
+func (u *uplink) named() any {
+	if u.to.Inc == 0 {
+		return u.to.Addr
+	}
+	return u.to
 }
 
 // backoff is the pause after the failures so far: it doubles from BackoffMin to BackoffMax and is drawn from its upper
@@ -246,8 +286,8 @@ func (u *uplink) greet(nc net.Conn, generation uint32) (ack, error) {
 	return ack{}, fmt.Errorf("answer of %s to the hello: %w: frame kind %s", u.to, ErrProtocol, kind)
 }
 
-// kill ends the uplink for ever: what is queued is dropped, the connection closed. LinkDown is called when there was
-// a connection. Any goroutine.
+// kill ends the uplink for ever: what is queued is dropped, which the rider is told, and the connection closed. LinkDown
+// is called when there was a connection. Any goroutine; no lock of the rider's that its upcalls take.
 func (u *uplink) kill(why error) {
 	u.mu.Lock()
 	if u.dead != nil {
@@ -255,10 +295,18 @@ func (u *uplink) kill(why error) {
 		return
 	}
 	u.dead = why
-	u.q.drop()
+	unsent := u.q.drop()
 	u.mu.Unlock()
 	u.cancel()
 	u.loop.post(hangUp{u})
+	if len(unsent) == 0 {
+		return
+	}
+	// What is told may take a while: whoever forgets a peer does not wait for it. Close does.
+	tell := func() { u.t.up.Undelivered(u.to, unsent, why) }
+	if !u.t.spawn(tell) {
+		tell()
+	}
 }
 
 // hangUp closes the connection of an uplink, on the loop.

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -147,6 +148,33 @@ func TestRunThatIsNotAdmitted(t *testing.T) {
 	require.Error(t, cmd.Wait())
 	require.Equal(t, exitEnded, cmd.ProcessState.ExitCode())
 	require.Contains(t, log, "not admitted")
+}
+
+// A seed that cannot be reached is told at once, and that the node goes on trying; once the seed is there it joins.
+func TestRunWithAnUnreachableSeed(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	seed := ln.Addr().String()
+	require.NoError(t, ln.Close())
+	cmd, _, stderr := spawn(t, "run", "--listen=127.0.0.1:0", "--log-format=json", "--seeds="+seed)
+	began := time.Now()
+	log := until(t, stderr, "peer cannot be reached, trying on")
+	require.Less(t, time.Since(began), 30*time.Second)
+	last := log[strings.LastIndex(strings.TrimSpace(log), "\n")+1:]
+	for _, want := range []string{`"level":"WARN"`, `"peer":"` + seed + `"`, `"lane":"control"`, `"failures":1`, "refused"} {
+		require.Contains(t, last, want)
+	}
+	first, _, firstErr := spawn(t, "run", "--listen="+seed, "--seeds="+seed)
+	until(t, stderr, "peer reached at last")
+	until(t, stderr, `"event":"member-up"`)
+	for _, c := range []struct {
+		cmd *exec.Cmd
+		log *bufio.Scanner
+	}{{cmd, stderr}, {first, firstErr}} {
+		require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
+		log := rest(c.log)
+		require.NoError(t, c.cmd.Wait(), log)
+	}
 }
 
 // A node whose port is taken says so and exits with 1.
