@@ -74,14 +74,17 @@ func (t *remoteTable) get(id peer.ID) *remote {
 	return t.byID[id]
 }
 
-// remote returns the remote of id and makes it if there is none.
+// remote returns the remote of id and makes it if there is none. One that is forgotten gets a dead link, and no place in
+// the table: nothing would take it out again.
 func (d *Driver) remote(id peer.ID) *remote {
 	t := &d.remotes
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r := t.byID[id]
-	if r == nil {
-		r = &remote{d: d, id: id, link: d.wires.Link(id)}
+	if r := t.byID[id]; r != nil {
+		return r
+	}
+	r := &remote{d: d, id: id, link: d.wires.Link(id)}
+	if r.link.Err() == nil {
 		if t.byID == nil {
 			t.byID = map[peer.ID]*remote{}
 		}

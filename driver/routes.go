@@ -3,12 +3,14 @@
 package driver
 
 import (
+	"errors"
 	"time"
 
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/transport"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -47,6 +49,12 @@ func (d *Driver) routeChanged(ch *shard.RouteChange) {
 	case shard.RouteRemote:
 		e.remote = d.remote(ch.Home)
 		e.link = e.remote.link
+		if isForgotten(e.link.Err()) {
+			// Late news of a member removed long ago, which the node itself may remember no more.
+			d.closeRoute(ref)
+			d.rehome(ref, e)
+			return
+		}
 	default:
 		d.closeRoute(ref)
 		return
@@ -89,7 +97,13 @@ func (d *Driver) drain(ref slotRef, s *regionSlot) {
 		if !ok {
 			break
 		}
-		if !d.forward(ref, s.next, f) {
+		if err := d.forward(ref, s.next, f); isForgotten(err) {
+			e := s.next
+			s.next = nil
+			s.slot.Reset()
+			d.rehome(ref, e)
+			return
+		} else if err != nil {
 			d.stall(ref)
 			return
 		}
@@ -109,8 +123,9 @@ func (d *Driver) stall(ref slotRef) {
 	d.watch(ref)
 }
 
-// forward sends one parked message, a whole envelope stamped with its fence, and reports whether there was room.
-func (d *Driver) forward(ref slotRef, e *routeEntry, f []byte) bool {
+// forward sends one parked message, a whole envelope stamped with its fence. An error says that there was no room, or
+// that the link is dead.
+func (d *Driver) forward(ref slotRef, e *routeEntry, f []byte) error {
 	var env wire.Envelope
 	if err := wire.ParseEnvelope(f, &env); err != nil {
 		invariant.Check(false, "driver: a parked envelope does not parse")
@@ -119,14 +134,17 @@ func (d *Driver) forward(ref slotRef, e *routeEntry, f []byte) bool {
 		d.asks.goes(env.Corr, e)
 	}
 	if e.host != nil {
-		return e.host.forwardHere(f, &env)
+		if !e.host.forwardHere(f, &env) {
+			return route.ErrMailboxFull
+		}
+		return nil
 	}
 	l := e.link
 	l.Lock()
 	b, err := l.Reserve(len(f))
 	if err != nil {
 		l.Unlock()
-		return false
+		return err
 	}
 	copy(b, f)
 	wake := l.Commit()
@@ -134,7 +152,7 @@ func (d *Driver) forward(ref slotRef, e *routeEntry, f []byte) bool {
 	if wake {
 		l.Wake(nil)
 	}
-	return true
+	return nil
 }
 
 // retryDrains goes on with drains that met a full link.
@@ -209,6 +227,36 @@ func (d *Driver) doubt(ref slotRef, e *routeEntry) {
 	if ref.slot().route.Load() == e && e.doubted.CompareAndSwap(false, true) {
 		d.inbox.post(func() { d.forgetHome(ref, e.term, e.epoch) })
 	}
+}
+
+// deadEnd has the home asked for again when a send met the dead link of a forgotten peer. Any goroutine.
+func (r *Region) deadEnd(sh route.ShardID, e *routeEntry, err error) {
+	if isForgotten(err) && e.doubted.CompareAndSwap(false, true) {
+		r.d.rehome(slotRef{r, sh}, e)
+	}
+}
+
+func isForgotten(err error) bool { return errors.Is(err, transport.ErrForgotten) }
+
+// rehome has the node forget a home on a peer that is forgotten, closes the slot if it is open to it, and asks again for
+// what waits. It is done in a turn of its own: this one may be carrying out what the node said. Any goroutine; a slot's
+// lock may be held.
+func (d *Driver) rehome(ref slotRef, e *routeEntry) {
+	d.log.Debug("home on a removed member", "type", ref.r.typ.Name, "shard", ref.shard, "home", e.remote.id)
+	d.inbox.post(func() {
+		d.forgetHome(ref, e.term, e.epoch)
+		s := ref.slot()
+		s.mu.Lock()
+		if s.route.CompareAndSwap(e, nil) {
+			s.slot.Reset()
+		}
+		want := s.slot.Want()
+		s.mu.Unlock()
+		if want {
+			d.want(ref)
+		}
+		d.watch(ref)
+	})
 }
 
 func (d *Driver) forgetHome(ref slotRef, term, epoch uint32) {

@@ -52,6 +52,7 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter) erro
 		b, err := l.Reserve(wire.EnvelopeSize + len(id) + len(payload))
 		if err != nil {
 			l.Unlock()
+			r.deadEnd(sh, e, err)
 			return err
 		}
 		env := r.envelope(sh, e, corr, payload)

@@ -1,0 +1,173 @@
+// Tests of peers that are gone for good: what waited for them is told, and no route leads to them.
+
+package driver
+
+import (
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+)
+
+// nowhere returns a node that is not there: dials to it are refused.
+func nowhere(t *testing.T, inc uint64) peer.ID {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	return peer.ID{Addr: peer.MustAddr(ln.Addr().String()), Inc: inc}
+}
+
+// undelivered sums the reports for a shard by reason.
+func (p *pair) undelivered(typ string, sh route.ShardID) (count map[route.Reason]uint64, samples []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	count = map[route.Reason]uint64{}
+	for _, u := range p.failed {
+		if u.Type == typ && u.Shard == sh {
+			count[u.Reason] += u.Count
+			samples = append(samples, u.Samples...)
+		}
+	}
+	return count, samples
+}
+
+// Tells that wait for a peer are told when it is removed, with their count and samples of their ids; asks among them
+// end at once (SHD-10).
+func TestWaitingForALostPeer(t *testing.T) {
+	p := newPair(t)
+	r := p.at[entity.Worker]
+	_, err := r.AskWithin(patience, "a", nil, nil)
+	require.NoError(t, err)
+	sh := r.Shard("a")
+	right := opened(t, r, sh)
+	gone := nowhere(t, 5)
+	lead := func() {
+		onControl(p.a, func() {
+			to := p.a.remote(gone)
+			e := &routeEntry{remote: to, link: to.link, term: right.term, epoch: right.epoch}
+			p.a.openRoute(slotRef{r, sh}, e, gone, route.MakeFence(1, right.term, right.epoch))
+		})
+	}
+	lead()
+	for range 100 {
+		require.NoError(t, r.Tell("a", []byte("held")))
+	}
+	answers := make(chan error, 2)
+	for range 2 {
+		require.NoError(t, r.AskFunc(patience, "a", nil, func(_ []byte, err error) { answers <- err }))
+	}
+	onControl(p.a, func() { p.a.forget(gone) })
+	for range 2 {
+		require.ErrorIs(t, <-answers, route.ErrPeerLost)
+	}
+	eventually(t, func() bool {
+		count, _ := p.undelivered(r.typ.Name, sh)
+		return count[route.PeerLost] == 100
+	})
+	count, samples := p.undelivered(r.typ.Name, sh)
+	require.Len(t, count, 1)
+	require.Contains(t, samples, "a")
+	st := r.stats()
+	require.EqualValues(t, 102, st.Unsent)
+	require.Zero(t, p.a.Stats().Transport.LostBytes, "nothing was in flight")
+
+	// The route still leads to the dead: the first send says so, and has the home asked for again.
+	require.ErrorIs(t, r.Tell("a", nil), route.ErrPeerLost)
+	eventually(t, func() bool {
+		_, err := r.AskWithin(patience, "a", nil, nil)
+		return err == nil
+	})
+	require.Same(t, right.remote, opened(t, r, sh).remote)
+	require.Nil(t, p.a.remotes.get(gone))
+}
+
+// What waits for a peer when this node ends is told as stopped.
+func TestWaitingWhenTheNodeEnds(t *testing.T) {
+	p := newPair(t)
+	r := p.at[entity.Inline]
+	_, err := r.AskWithin(patience, "a", nil, nil)
+	require.NoError(t, err)
+	right := opened(t, r, r.Shard("a"))
+	gone := nowhere(t, 5)
+	onControl(p.a, func() {
+		to := p.a.remote(gone)
+		e := &routeEntry{remote: to, link: to.link, term: right.term, epoch: right.epoch}
+		p.a.openRoute(slotRef{r, r.Shard("a")}, e, gone, route.MakeFence(1, right.term, right.epoch))
+	})
+	for range 10 {
+		require.NoError(t, r.Tell("a", []byte("held")))
+	}
+	require.NoError(t, p.a.Close())
+	count, _ := p.undelivered(r.typ.Name, r.Shard("a"))
+	require.Equal(t, map[route.Reason]uint64{route.Stopped: 10}, count)
+}
+
+// Late news of a home on a member removed long ago opens no route: the home is asked for again, and what is parked goes
+// there (SHD-4).
+func TestHomeOnAForgottenPeer(t *testing.T) {
+	p := newPair(t)
+	for mode, r := range p.at {
+		t.Run(mode.String(), func(t *testing.T) {
+			_, err := r.AskWithin(patience, "a", nil, nil)
+			require.NoError(t, err)
+			sh := r.Shard("a")
+			ref := slotRef{r, sh}
+			right := opened(t, r, sh)
+			gone := nowhere(t, 9)
+			p.a.wires.Forget(gone)
+			dead := func() *routeEntry {
+				to := p.a.remote(gone)
+				return &routeEntry{remote: to, link: to.link, term: right.term, epoch: right.epoch}
+			}
+			fence := route.MakeFence(1, right.term, right.epoch)
+			home := func(what string) {
+				reply, err := r.AskWithin(patience, "a", []byte(what), nil)
+				require.NoError(t, err, what)
+				require.Equal(t, what, string(reply))
+				require.Same(t, right.remote, opened(t, r, sh).remote)
+			}
+
+			// As the node tells it.
+			onControl(p.a, func() {
+				p.a.routeChanged(&shard.RouteChange{Type: r.id, Shard: sh, State: shard.RouteRemote, Home: gone, Fence: fence})
+				require.Nil(t, ref.slot().route.Load())
+			})
+			home("told")
+
+			// An open slot whose peer is forgotten: the ask fails at once, the next one arrives.
+			onControl(p.a, func() { p.a.openRoute(ref, dead(), gone, fence) })
+			_, err = r.AskWithin(patience, "a", nil, nil)
+			require.ErrorIs(t, err, route.ErrPeerLost)
+			eventually(t, func() bool { e := ref.slot().route.Load(); return e == nil || e.remote == right.remote })
+			home("open")
+
+			// A drain that meets the dead link: what is parked stays in order and goes to the right home.
+			before := len(p.received())
+			onControl(p.a, func() { p.a.closeRoute(ref) })
+			for _, text := range []string{"1", "2", "3"} {
+				require.NoError(t, r.Tell("a", []byte(text)))
+			}
+			onControl(p.a, func() {
+				p.a.openRoute(ref, dead(), gone, fence)
+				require.Empty(t, p.a.control.stalled)
+			})
+			home("drained")
+			eventually(t, func() bool { return len(p.received()) == before+3 })
+			require.Equal(t, []string{"1", "2", "3"}, p.received()[before:])
+			require.Nil(t, p.a.remotes.get(gone), "nothing is kept of the dead")
+			count, _ := p.undelivered(r.typ.Name, sh)
+			require.Empty(t, count)
+		})
+	}
+}
+
+func (p *pair) received() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.got...)
+}
