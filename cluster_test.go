@@ -113,7 +113,8 @@ func TestLeaveRehomes(t *testing.T) {
 
 // A node that vanishes is marked down by an operator; its shards live again elsewhere after the takeover time.
 func TestCrashAndDown(t *testing.T) {
-	nodes, regions, _ := echoCluster(t, 3, nil)
+	var rep reports
+	nodes, regions, _ := echoCluster(t, 3, func(_ int, cfg *kith.Config) { cfg.Undelivered = rep.take })
 	ctx := within(t)
 	var there string // an entity of the node that is going to vanish
 	for e := 0; there == ""; e++ {
@@ -129,6 +130,7 @@ func TestCrashAndDown(t *testing.T) {
 	lost := make(chan error, 1)
 	never := func(_ []byte, err error) { lost <- err }
 	require.NoError(t, regions[kith.Blocking][0].AskFunc(patience, there, []byte("never"), never))
+	links := nodes[0].Stats().Transport.Data.Out
 	require.NoError(t, nodes[2].Close())
 	require.NoError(t, nodes[2].Close(), "closing twice")
 	select {
@@ -137,12 +139,19 @@ func TestCrashAndDown(t *testing.T) {
 	case <-ctx.Done():
 		require.FailNow(t, "the ask to the lost peer hangs")
 	}
+	// What is told to it now waits for a connection that never comes, and is reported when the node is removed.
+	eventually(t, func() bool { return nodes[0].Stats().Transport.Data.Out == links-1 }, "the link is broken")
+	const held = 20
+	for range held {
+		require.NoError(t, regions[kith.Blocking][0].Tell(there, numbered(1, 1)))
+	}
 	require.NoError(t, nodes[0].Down(ctx, gone))
 	awaitView(t, nodes[1], func(v *kith.View) bool { return len(v.Members) == 2 })
 	eventually(t, func() bool {
 		at, err := regions[kith.Blocking][0].Ask(ctx, there, []byte("where"))
 		return err == nil && string(at) != nodes[2].ID().String()
 	}, "%s lives again", there)
+	eventually(t, func() bool { return rep.of(kith.ErrPeerLost) == held }, "what was held is reported")
 	require.Error(t, nodes[0].Down(ctx, "127.0.0.1:1"), "no member at that address")
 	require.Error(t, nodes[0].Down(ctx, "nonsense"))
 }

@@ -69,6 +69,8 @@ type Config struct {
 	Workers       int
 	MaxAsks       int
 
+	helloTimeout time.Duration // for tests; zero: the transport's default
+
 	Undelivered func(Undelivered)
 	Incident    func(entity.Incident)
 }

@@ -135,8 +135,7 @@ func (d *Driver) handle(f *frame) {
 	}
 	err := d.control.node.Handle(now, min(f.arrived, now), f.from, f.kind, f.body)
 	if err != nil {
-		d.count.nonsense.Add(1)
-		d.log.Warn("control frame refused", "peer", f.from, "kind", f.kind, "error", err)
+		d.nonsense(f.from, f.kind, err)
 		return
 	}
 	d.perform()

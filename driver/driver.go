@@ -148,7 +148,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 		Listen: cfg.Listen, Advertise: cfg.Advertise, Incarnation: incarnation, Name: cfg.Name,
 		Settings:  []transport.Setting{{Key: "max-payload", Value: strconv.Itoa(cfg.MaxPayload)}},
 		DataLoops: cfg.DataLoops, Window: cfg.Window, LinkBuffer: cfg.LinkBuffer, MaxFrame: cfg.maxFrame(),
-		Now: d.now, StepAge: d.stepAge, Logger: cfg.Logger,
+		HelloTimeout: cfg.helloTimeout, Now: d.now, StepAge: d.stepAge, Logger: cfg.Logger,
 	}, d)
 	if err != nil {
 		return nil, 0, fmt.Errorf("kith: start: %w", err)

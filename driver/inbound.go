@@ -18,6 +18,9 @@ import (
 // maxPassConns bounds the connections that a loop remembers; it starts anew above.
 const maxPassConns = 4096
 
+// errNotExpected is the fault of a frame that no peer sends to this node.
+var errNotExpected = errors.New("driver: a frame of this kind is not expected")
+
 // regionCache remembers the region of the last frame: most batches are of one type.
 type regionCache struct {
 	table *regionTable
@@ -121,8 +124,8 @@ func (d *Driver) Data(c *transport.InConn, frames []byte) {
 		frames = frames[n:]
 		switch wire.Kind(f[4]) {
 		case wire.KindEnvelope:
-			if wire.ParseEnvelope(f, &env) != nil {
-				d.count.nonsense.Add(1)
+			if err := wire.ParseEnvelope(f, &env); err != nil {
+				d.nonsense(c.From(), wire.KindEnvelope, err)
 				break
 			}
 			if p.envelope(now, c, from, f, &env) {
@@ -130,9 +133,9 @@ func (d *Driver) Data(c *transport.InConn, frames []byte) {
 			}
 			handled++
 		case wire.KindReply:
-			p.reply(f)
+			p.reply(c, f)
 		default:
-			d.count.nonsense.Add(1)
+			d.nonsense(c.From(), wire.Kind(f[4]), errNotExpected)
 		}
 		consumed += n
 	}
@@ -174,10 +177,13 @@ func (p *pass) envelope(now time.Duration, c *transport.InConn, from *remote, f 
 	return false
 }
 
-func (p *pass) reply(f []byte) {
+func (p *pass) reply(c *transport.InConn, f []byte) {
 	status, corr, payload, err := wire.ParseReply(f)
-	if err != nil || !route.Reason(status).Known() {
-		p.d.count.nonsense.Add(1)
+	if err == nil && !route.Reason(status).Known() {
+		err = fmt.Errorf("%w: status %d", wire.ErrBadValue, status)
+	}
+	if err != nil {
+		p.d.nonsense(c.From(), wire.KindReply, err)
 		return
 	}
 	p.d.asks.settle(corr, route.Reason(status), payload)

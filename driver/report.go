@@ -6,11 +6,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
 )
 
 // maxUndelivered bounds the kinds of report kept between two tellings; what is over it is counted in regions only.
@@ -87,6 +90,21 @@ func (d *Driver) tellUndelivered() {
 			d.cfg.Undelivered(*u)
 		}
 	}
+}
+
+// nonsenseEvery is how often frames that make no sense are logged.
+const nonsenseEvery = time.Second
+
+// nonsense counts a frame that a peer sent and that made no sense, and logs it unless one was logged a moment ago: the
+// record says how many were not. Any goroutine.
+func (d *Driver) nonsense(from peer.ID, kind wire.Kind, err error) {
+	n := d.count.nonsense.Add(1)
+	now, last := int64(d.now()), d.count.toldAt.Load()
+	if last != 0 && now-last < int64(nonsenseEvery) || !d.count.toldAt.CompareAndSwap(last, now) {
+		return
+	}
+	skipped := max(0, int64(n-1-d.count.toldN.Swap(n)))
+	d.log.Warn("frame refused", "peer", from, "kind", kind, "error", err, "not_logged", skipped)
 }
 
 // report passes on an incident.

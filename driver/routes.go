@@ -270,8 +270,7 @@ func (d *Driver) forgetHome(ref slotRef, term, epoch uint32) {
 func (d *Driver) refusedThere(from peer.ID, body []byte) {
 	list, err := parseRefusals(body)
 	if err != nil {
-		d.count.nonsense.Add(1)
-		d.log.Warn("control frame refused", "peer", from, "kind", wire.KindRefused, "error", err)
+		d.nonsense(from, wire.KindRefused, err)
 		return
 	}
 	regions := d.regions.Load()

@@ -15,6 +15,8 @@ import (
 // counters are the node's rare ones.
 type counters struct {
 	nonsense       atomic.Uint64
+	toldAt         atomic.Int64  // when nonsense was logged last; zero: never
+	toldN          atomic.Uint64 // its number then
 	mailLost       atomic.Uint64
 	repliesLost    atomic.Uint64
 	refusalsUntold atomic.Uint64

@@ -165,11 +165,13 @@ func (c *control) broke() uint64    { return 0 }
 func (c *control) waiting() bool    { return c.queue.Len() > 0 || len(c.owed) > 0 }
 func (c *control) keepsQueue() bool { return false }
 
-// drop loses the mail. Credit that is owed stays: the peer may be waiting for it, and nobody else repeats it.
+// drop loses the mail. Credit that is owed stays while the connection that it is for does: the peer may be waiting for
+// it, and nobody else repeats it.
 func (c *control) drop() []byte {
 	c.t.count.mailLost.Add(uint64(c.queue.Len()))
 	c.queue.Swap()
 	c.queue.Trim()
+	c.owed = slices.DeleteFunc(c.owed, (*InConn).isGone)
 	return nil
 }
 
@@ -214,7 +216,7 @@ func (c *control) sweep() {
 		c.queue.Trim()
 	}
 	c.quiet = true
-	c.owed = slices.DeleteFunc(c.owed, func(in *InConn) bool { return in.isGone() })
+	c.owed = slices.DeleteFunc(c.owed, (*InConn).isGone)
 	if len(c.owed) > 0 && !c.scheduled && c.blocked() == nil {
 		c.wakeAndUnlock()
 		return
