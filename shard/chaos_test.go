@@ -127,6 +127,56 @@ func TestChaos(t *testing.T) {
 	})
 }
 
+// Members fall before others join, and then the elders leave, one after the other, before those who came late have been
+// members for a takeover time: what the late ones know of the losses they know from farewells and reports alone. A
+// shard of a lost owner must not get another before the takeover time, and the checker sees to that.
+func TestChaosOfEarlyLeavers(t *testing.T) {
+	s := Settings{Name: "early", Shards: 12, Role: "r"}
+	told, waited := 0, 0 // runs in which a late coordinator knew of the loss, and in which nobody was left to tell
+	rapid.Check(t, func(t *rapid.T) {
+		w := startWorld(t, rapid.IntRange(2, 4).Draw(t, "elders"), "r")
+		w.registerAll(s)
+		w.nodes[0].want(s, all(s)...)
+		w.pass(time.Second)
+		elders := len(w.nodes)
+		lost := w.nodes[rapid.IntRange(0, elders-1).Draw(t, "lost")]
+		lost.silence()
+		w.set(lost.id, membership.Down)
+		w.publish()
+		w.promote()
+		w.publish()
+		for range rapid.IntRange(1, 3).Draw(t, "late") {
+			n := w.join("r")
+			w.publish()
+			w.promote()
+			w.publish()
+			n.do(RegisterCommand{s})
+		}
+		for _, n := range w.nodes[:elders] {
+			for range rapid.IntRange(0, 30).Draw(t, "steps") {
+				w.act(t, s)
+			}
+			if n.well() {
+				n.do(LeaveCommand{})
+			}
+		}
+		for range rapid.IntRange(50, 200).Draw(t, "rest") {
+			w.act(t, s)
+			w.housekeep()
+		}
+		for _, n := range w.nodes[elders:] {
+			if l := n.m.past.lost(lost.id); l != nil && l.learnt {
+				told++
+			} else if n.well() && !n.m.past.whole(w.now) {
+				waited++
+			}
+		}
+		w.heal(s)
+	})
+	require.Positive(t, told)
+	require.Positive(t, waited)
+}
+
 // heal ends all faults and demands that every shard is found by everyone who stays.
 func (w *world) heal(s Settings) {
 	for range 60 {

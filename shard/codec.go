@@ -12,6 +12,7 @@ import (
 const (
 	maxEntries = 1 << 14 // shards in one mail: under 250 kB
 	maxPeers   = 1 << 14 // members in one list of a report
+	maxTold    = 1 << 8  // members in a farewell, losses and roll together: every member gets one within a verb
 	maxAge     = 1 << 40 // milliseconds in the age of a removal
 )
 
@@ -83,19 +84,34 @@ func (s signal) kind() wire.Kind        { return s.Kind }
 func (s signal) append(b []byte) []byte { return s.head.append(b) }
 
 // farewell says that its sender hosts nothing of any type and never will again (Farewell), or that this was heard
-// (FarewellAck).
+// (FarewellAck). A Farewell tells what its sender remembers of lost members: a young receiver may have nobody else who
+// does. It is empty if the sender does not know all of it either, or too much for maxTold.
 type farewell struct {
 	Kind  wire.Kind
 	Birth uint64
+	Past  past // only of a Farewell
 }
 
-func (f farewell) kind() wire.Kind        { return f.Kind }
-func (f farewell) append(b []byte) []byte { return wire.AppendU64(b, f.Birth) }
+func (f farewell) kind() wire.Kind { return f.Kind }
+
+func (f farewell) append(b []byte) []byte {
+	b = wire.AppendU64(b, f.Birth)
+	if f.Kind == wire.KindFarewell {
+		b = appendPast(b, f.Past)
+	}
+	return b
+}
 
 func readFarewell(k wire.Kind, r *wire.Reader) letter {
 	f := farewell{Kind: k, Birth: r.U64()}
 	if r.Err() == nil && f.Birth == 0 {
 		r.Fail(wire.ErrBadValue)
+	}
+	if k == wire.KindFarewell {
+		f.Past = readPast(r, maxTold)
+		if r.Err() == nil && len(f.Past.Lost)+len(f.Past.Roll) > maxTold {
+			r.Fail(wire.ErrTooLarge)
+		}
 	}
 	return f
 }
@@ -240,7 +256,7 @@ func (h homes) append(b []byte) []byte {
 }
 
 func readHomes(r *wire.Reader) letter {
-	h := homes{head: readHead(r), Peers: readPeers(r)}
+	h := homes{head: readHead(r), Peers: readPeers(r, maxPeers)}
 	n := r.Count(4, maxEntries)
 	h.Entries = make([]home, 0, n)
 	next := route.ShardID(0)
@@ -268,8 +284,8 @@ func appendPeers(b []byte, ids peer.Set) []byte {
 	return b
 }
 
-func readPeers(r *wire.Reader) peer.Set {
-	n := r.Count(peer.MinIDSize, maxPeers)
+func readPeers(r *wire.Reader, most int) peer.Set {
+	n := r.Count(peer.MinIDSize, most)
 	ids := make(peer.Set, 0, n)
 	for range n {
 		id := readPeer(r)

@@ -93,7 +93,7 @@ func readRegister(r *wire.Reader) letter {
 		}
 	}
 	if g.HasPast {
-		g.Past = readPast(r)
+		g.Past = readPast(r, maxPeers)
 	}
 	return g
 }
@@ -120,9 +120,10 @@ func appendPast(b []byte, p past) []byte {
 	return appendPeers(b, p.Roll)
 }
 
-func readPast(r *wire.Reader) past {
+// readPast reads two lists of at most so many members each.
+func readPast(r *wire.Reader, most int) past {
 	p := past{Whole: r.Bool()}
-	n := r.Count(peer.MinIDSize+2, maxPeers)
+	n := r.Count(peer.MinIDSize+2, most)
 	p.Lost = make([]loss, 0, n)
 	for range n {
 		l := loss{ID: readPeer(r)}
@@ -139,7 +140,7 @@ func readPast(r *wire.Reader) past {
 		}
 		p.Lost = append(p.Lost, l)
 	}
-	p.Roll = readPeers(r)
+	p.Roll = readPeers(r, most)
 	return p
 }
 

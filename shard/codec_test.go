@@ -40,8 +40,10 @@ func samples() map[string]letter {
 		"ask-homes":     ask{at(3), []route.ShardID{0, 2, 29}},
 		"homes": homes{head: at(3), Peers: peer.SetOf(a, b), Entries: []home{{list[0], 1}, {list[1], 0},
 			{list[2], 1}}},
-		"farewell":     farewell{wire.KindFarewell, testBirth},
-		"farewell-ack": farewell{wire.KindFarewellAck, testBirth},
+		"farewell": farewell{wire.KindFarewell, testBirth, past{Lost: []loss{}, Roll: peer.Set{}}},
+		"farewell-past": farewell{wire.KindFarewell, testBirth, past{Whole: true, Roll: peer.SetOf(a, b),
+			Lost: []loss{{a, 19_999 * time.Millisecond, false}, {c, 0, true}}}},
+		"farewell-ack": farewell{Kind: wire.KindFarewellAck, Birth: testBirth},
 	}
 	for _, k := range []wire.Kind{wire.KindRegisterAck, wire.KindDrainRegion, wire.KindDrainDone} {
 		m[k.String()] = signal{k, at(3)}
@@ -51,6 +53,15 @@ func samples() map[string]letter {
 		m[k.String()] = ownership{k, at(3), list}
 	}
 	return m
+}
+
+// losses lists n losses of one age.
+func losses(n int, age time.Duration) []loss {
+	list := make([]loss, n)
+	for i := range list {
+		list[i] = loss{ID: peer.ID{Addr: peer.MustAddr("10.2.0.1:1"), Inc: uint64(i + 1)}, Age: age}
+	}
+	return list
 }
 
 func TestCodecRoundTripAndTruncation(t *testing.T) {
@@ -117,6 +128,14 @@ func TestCodecRefusesBadValues(t *testing.T) {
 		"nak of no one":    {nak{head: at(1), Reason: nakTerm}, wire.ErrBadValue},
 		"question of zero": {reportWanted{head: at(1), Settings: orders}, wire.ErrBadValue},
 		"farewell of none": {farewell{Kind: wire.KindFarewell}, wire.ErrBadValue},
+		"farewell with losses out of order": {farewell{wire.KindFarewell, testBirth, past{Lost: append(losses(1, 0),
+			losses(1, 0)...)}}, wire.ErrBadOrder},
+		"farewell with an age beyond all": {farewell{wire.KindFarewell, testBirth, past{Lost: losses(1, 1<<62)}},
+			wire.ErrBadValue},
+		"farewell with too long a list": {farewell{wire.KindFarewell, testBirth, past{Lost: losses(maxTold+1,
+			0)}}, wire.ErrTooLarge},
+		"farewell with too much in two lists": {farewell{wire.KindFarewell, testBirth, past{Lost: losses(maxTold, 0),
+			Roll: peer.SetOf(losses(1, 0)[0].ID)}}, wire.ErrTooLarge},
 	} {
 		_, err := readLetter(c.l.kind(), c.l.append(nil))
 		require.ErrorIs(t, err, c.want, name)
@@ -140,6 +159,13 @@ func TestCodecAllocationIsBounded(t *testing.T) {
 		big.Entries[i] = held{route.ShardID(i * 60), fence(1<<32-1, 1<<32-1)}
 	}
 	require.Less(t, len(big.append(nil)), wire.MaxControlFrame/8)
+
+	body := wire.AppendUvarint(wire.AppendBool(wire.AppendU64(nil, testBirth), true), maxTold)
+	require.Less(t, testing.AllocsPerRun(20, func() { _, _ = readLetter(wire.KindFarewell, body) }), 8.0)
+	_, err := readLetter(wire.KindFarewell, body)
+	require.ErrorIs(t, err, wire.ErrTruncated)
+	most := farewell{wire.KindFarewell, testBirth, past{Whole: true, Lost: losses(maxTold, DefaultTakeoverTime)}}
+	require.Less(t, len(most.append(nil)), 1<<13)
 }
 
 func FuzzLetter(f *testing.F) {

@@ -2,12 +2,13 @@
 //
 // It waits for every member of the role in its view, whatever its status, and for every member of the role that it
 // remembers as lost. Each is settled by one of: a complete report of this reign; a farewell; removal, and the takeover
-// time since this node first saw the loss. A node that joined too lately to know of every loss asks everyone for what
-// they remember and, if nobody can tell, waits for the takeover time since its first view (memory.go).
+// time since this node first saw the loss. A node that joined too lately to know of every loss, and was not told by a
+// farewell, asks everyone for what they remember; if nobody can tell, it waits for the takeover time since its
+// up-number (memory.go).
 //
 // Why no order of events gives two live owners: an owner X of shard s got it from some coordinator C. Either X is in
 // this coordinator's view or memory, and reports s, or confirmed to have nothing, or is so long removed that it has
-// stopped by itself; or X was lost before this node's first view, and a member that saw the loss tells it. Afterwards
+// stopped by itself; or X was lost before this node's time, and a member that saw the loss tells it. Afterwards
 // no order of C reaches an owner: every member that may host has promised this reign's floor, which is above every fence
 // that C can give, since C has a lower term, or is this very node in an earlier reign, whose epochs are lower.
 //

@@ -3,8 +3,9 @@
 // The coordinators are asked to take the shards back; they order each to be stopped and find new homes on demand. A
 // region whose coordinator does not act within the patience stops its shards itself: that is always an owner's right,
 // and its successor as owner comes only after a confirmation or a report. When nothing lives here any more the node
-// says farewell to every member: it hosts nothing and never will again. That is what lets a successor of a coordinator that
-// has left start without waiting for the takeover time.
+// says farewell to every member: it hosts nothing and never will again. That is what lets a successor of a coordinator
+// that has left start without waiting for the takeover time: the leaver itself is accounted for by it, and a successor
+// that joined lately learns from it of losses before its time (memory.go).
 
 package shard
 
@@ -99,10 +100,11 @@ func (m *Machine) checkLeave() {
 	m.sayFarewell()
 }
 
+// sayFarewell tells each time what is remembered then: an earlier letter's word would cost its receiver waiting.
 func (m *Machine) sayFarewell() {
 	for _, id := range m.leave.unheard {
 		if m.live(id) {
-			m.post(id, farewell{Kind: wire.KindFarewell, Birth: m.view.Birth})
+			m.post(id, farewell{Kind: wire.KindFarewell, Birth: m.view.Birth, Past: m.tell(id, maxTold)})
 		}
 	}
 }
@@ -143,5 +145,6 @@ func (m *Machine) onFarewell(from peer.ID, f farewell) {
 	}
 	m.past.farewells.Add(from)
 	m.post(from, farewell{Kind: wire.KindFarewellAck, Birth: f.Birth})
+	m.learn(f.Past)
 	m.settleAll()
 }

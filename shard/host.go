@@ -33,7 +33,7 @@ func (m *Machine) onReportWanted(t *typ, from peer.ID, w reportWanted) {
 func (m *Machine) report(t *typ, to peer.ID, w reportWanted) {
 	l := register{head: m.head(t.id, w.Term), Settings: w.Settings, Report: true, Floor: w.Floor}
 	if w.WantPast {
-		l.HasPast, l.Past = true, m.tell()
+		l.HasPast, l.Past = true, m.tell(to, maxPeers)
 	}
 	if t.region == nil {
 		l.Mask = ^uint64(0)

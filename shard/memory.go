@@ -3,8 +3,27 @@
 // A coordinator that starts after a member was removed never asks that member what it owned, and the member may be cut
 // off and still serving. So every node remembers, from the differences of its views, each member that it saw Down or
 // removed, until the takeover time has passed since it first saw that. A node that joined lately missed what came
-// before its first view: until the takeover time has passed since then it is blind, unless it formed the cluster itself
+// before its up-number: until the takeover time has passed since then it is blind, unless it formed the cluster itself
 // or a member that is not blind told it (past in codec_register.go). A blind node's coordinator allocates nothing.
+//
+// What a member remembers comes in a report, to a blind coordinator that asked, and in a farewell, unasked: the leaver
+// may be the only one that is whole, and gone before its successor can ask. Why either may be believed, however late,
+// often or out of order it comes, and whatever has become of the teller:
+//
+// Call a member with an up-number that is Up or Leaving a voter. The leader gives up-numbers and removes only in a
+// state that every voter has seen (membership/rules.go), so a voter has had everyone who may own something in a view of
+// its own. The teller S speaks to the receiver R only if R had its up-number in a view in which S was a voter. Let V be
+// the last such view of S. A member X that owned something, and that R never had in a view, is
+//
+//   - known to V: in it, or removed before. S tells of it: as a loss, on its roll, or not at all because its takeover
+//     time has passed. For S has had X in a view, or X was removed before S voted, and S is whole about that time.
+//   - or unknown to V: then it got its up-number in a later step. R has its own in every state after V, so that step
+//     waited for R, and R has had X in a view: there is no such X.
+//
+// A receiver that is still joining is told nothing. Lateness costs waiting, never safety: ages in an old letter are too
+// low, so what it tells of is waited for longer, and who left since is taken for lost. A repeated letter teaches
+// nothing more. Each sending of a farewell tells what is remembered then. Names that did not fit into the memory of
+// this node itself are brought back by nobody: that blindness is only waited out.
 
 package shard
 
@@ -21,10 +40,13 @@ const maxLost = 4096
 
 // memory holds the losses, sorted by identity, and the members that confirmed to host nothing ever again.
 type memory struct {
-	seen       bool // a view with this node in it has come
-	losses     []lostMember
-	farewells  peer.Set
-	blindUntil time.Duration
+	seen        bool   // a view with this node in it has come
+	sure        bool   // it formed the cluster, or was told: nothing before its up-number is missing
+	number      uint32 // highest up-number in the views in which this node was a voter
+	losses      []lostMember
+	farewells   peer.Set
+	blindUntil  time.Duration // losses before the up-number may be missing
+	forgotUntil time.Duration // losses that did not fit are missing
 }
 
 type lostMember struct {
@@ -56,18 +78,23 @@ func (p *memory) add(l lostMember, takeover time.Duration) {
 	case ok:
 		p.losses[i].removed = p.losses[i].removed || l.removed
 	case len(p.losses) >= maxLost:
-		p.blindUntil = max(p.blindUntil, l.since+takeover)
+		p.forgotUntil = max(p.forgotUntil, l.since+takeover)
 	default:
 		p.losses = slices.Insert(p.losses, i, l)
 	}
 }
 
-// note compares two views and reports whether a member was lost between them.
+// note compares two views, of which this node is a member and not Down, and reports whether a member was lost between them.
 func (p *memory) note(now, takeover time.Duration, old, v *membership.View) (lost bool) {
 	if !p.seen {
-		p.seen = true
-		if len(v.Members) > 1 {
-			p.blindUntil = now + takeover
+		p.seen, p.sure = true, len(v.Members) == 1
+	}
+	if p.number == 0 && !p.sure {
+		p.blindUntil = now + takeover
+	}
+	if self, _ := v.SelfMember(); self.UpNumber != 0 && self.Status != membership.Exiting {
+		for i := range v.Members {
+			p.number = max(p.number, v.Members[i].UpNumber)
 		}
 	}
 	for _, mb := range v.Members {
@@ -106,9 +133,11 @@ func (p *memory) age(now, takeover time.Duration) (changed bool) {
 		}
 		return old
 	})
-	if p.blindUntil != 0 && now >= p.blindUntil {
-		p.blindUntil = 0
-		changed = true
+	for _, until := range []*time.Duration{&p.blindUntil, &p.forgotUntil} {
+		if *until != 0 && now >= *until {
+			*until = 0
+			changed = true
+		}
 	}
 	return changed || n != len(p.losses)
 }
@@ -116,6 +145,7 @@ func (p *memory) age(now, takeover time.Duration) (changed bool) {
 func (p *memory) next(now, takeover time.Duration) time.Duration {
 	var d least
 	d.add(p.blindUntil)
+	d.add(p.forgotUntil)
 	for i := range p.losses {
 		if l := &p.losses[i]; l.removed {
 			d.add(l.since + takeover)
@@ -125,7 +155,7 @@ func (p *memory) next(now, takeover time.Duration) time.Duration {
 }
 
 // whole reports whether no loss within the takeover time can be missing.
-func (p *memory) whole(now time.Duration) bool { return now >= p.blindUntil }
+func (p *memory) whole(now time.Duration) bool { return now >= p.blindUntil && now >= p.forgotUntil }
 
 // owes reports whether a member that this node no longer hears may still be hosting.
 func (m *Machine) owes(id peer.ID) bool {
@@ -138,9 +168,15 @@ func (m *Machine) owes(id peer.ID) bool {
 	return !m.past.whole(m.now)
 }
 
-// tell writes down what this node remembers, for a coordinator that is blind.
-func (m *Machine) tell() past {
-	p := past{Whole: m.past.whole(m.now)}
+// tell writes down what this node remembers, for one that may be blind. It is empty when this node may miss something
+// itself, or may not speak to the receiver (see above), or would have to name more members than limit: the other waits.
+func (m *Machine) tell(to peer.ID, limit int) past {
+	mb, _ := m.view.Member(to)
+	speaks := mb.UpNumber != 0 && mb.UpNumber <= m.past.number
+	if !m.past.whole(m.now) || !speaks || len(m.past.losses)+len(m.view.Members) > limit {
+		return past{}
+	}
+	p := past{Whole: true}
 	for _, l := range m.past.losses {
 		age := (m.now - l.since).Truncate(time.Millisecond)
 		p.Lost = append(p.Lost, loss{ID: l.id, Age: age, Settled: m.past.farewells.Has(l.id)})
@@ -149,9 +185,6 @@ func (m *Machine) tell() past {
 		if mb.Status != membership.Down {
 			p.Roll = append(p.Roll, mb.ID)
 		}
-	}
-	if len(p.Roll) > maxPeers {
-		return past{} // too many to tell: the asker waits instead
 	}
 	return p
 }
@@ -163,6 +196,7 @@ func (m *Machine) learn(p past) {
 	if m.past.whole(m.now) || !p.Whole {
 		return
 	}
+	m.past.sure = true
 	m.past.blindUntil = 0
 	for _, l := range p.Lost {
 		_, in := m.view.Member(l.ID)

@@ -486,6 +486,9 @@ func TestMemoryOverflow(t *testing.T) {
 	}
 	require.Len(t, p.losses, maxLost)
 	require.False(t, p.whole(104))
+	m := &Machine{past: p, now: 104}
+	m.learn(past{Whole: true})
+	require.False(t, m.past.whole(104), "nobody brings back what was forgotten")
 	require.True(t, p.age(105, 100))
 	require.True(t, p.whole(105))
 	require.Empty(t, p.losses)

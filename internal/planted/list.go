@@ -61,6 +61,25 @@ var bugs = []bug{
 		New:  "\t\told := l.removed\n",
 	},
 	{
+		Name: "farewell-tells-nothing", Package: "./sim", Run: "TestScripts/fresh_coordinator_leaves",
+		File: "shard/drain.go",
+		Old:  "Birth: m.view.Birth, Past: m.tell(id, maxTold)})\n",
+		New:  "Birth: m.view.Birth})\n",
+	},
+	{
+		// A story of three members that join, own and fall within a takeover time: its own chaos has to find it.
+		Name: "blind-leaver-believed", Package: "./shard", Run: "TestChaosOfEarlyLeavers",
+		File: "shard/memory.go",
+		Old:  "if !m.past.whole(m.now) || !speaks ||",
+		New:  "if !speaks ||",
+	},
+	{
+		Name: "told-losses-forgotten", Package: "./shard", Run: "TestChaosOfEarlyLeavers",
+		File: "shard/memory.go",
+		Old:  "in || known || l.Settled || m.now >= since+m.cfg.TakeoverTime {\n",
+		New:  "in || !known || l.Settled || m.now >= since+m.cfg.TakeoverTime {\n",
+	},
+	{
 		Name: "lost-owner-not-remembered", Seeds: 60,
 		File: "shard/coordinator.go",
 		Old:  "(!c.m.live(p.id) && !c.m.owes(p.id))",
