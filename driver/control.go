@@ -190,6 +190,10 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 	for i := range events {
 		e := &events[i]
 		d.logEvent(e, v)
+		switch e.Kind {
+		case membership.MemberExited, membership.MemberDowned, membership.MemberRemoved:
+			d.wires.Leaving(e.Member.ID)
+		}
 		if e.Kind == membership.MemberRemoved && e.Member.ID != d.self {
 			d.asks.lose(d.remotes.get(e.Member.ID), route.PeerLost)
 			c.removed = append(c.removed, removedPeer{e.Member.ID, d.now() + forgetAfter})

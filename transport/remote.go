@@ -156,6 +156,23 @@ func (t *Transport) Forget(id peer.ID) {
 	}
 }
 
+// Leaving says that a peer is on its way out, as its cluster knows: that it is not reached any more is no news, and is
+// counted but not logged as a warning.
+func (t *Transport) Leaving(id peer.ID) {
+	t.mu.Lock()
+	r := t.remotes[id]
+	t.mu.Unlock()
+	if r == nil {
+		return
+	}
+	if l := r.link.Load(); l != nil {
+		l.hush()
+	}
+	if c := r.ctl.Load(); c != nil {
+		c.hush()
+	}
+}
+
 // removeIn takes a connection that is over out of its peer's table.
 func (t *Transport) removeIn(c *InConn) {
 	t.mu.Lock()

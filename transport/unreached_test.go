@@ -108,6 +108,11 @@ func TestFlappingIsLoggedSparely(t *testing.T) {
 	c.dead = ErrForgotten
 	require.False(t, c.worthLogging(), "its removal is no failure")
 	c.dead = nil
+	c.mu.Unlock()
+	ta.Leaving(r.id)
+	ta.Leaving(peer.ID{Addr: nobody(t), Inc: 8}) // nobody known
+	c.mu.Lock()
+	require.False(t, c.worthLogging(), "nor is that a leaver is away")
 }
 
 // What a link held is told when its peer is forgotten, when the transport closes, and when the peer refuses for good:

@@ -61,6 +61,7 @@ type uplink struct {
 	notBefore  time.Time // of the next dial
 	unreached  int       // attempts that failed since a connection stood
 	warned     bool      // that has been logged
+	leaving    bool      // that is expected
 	warnedAt   time.Time // when last; zero: log the next failure at once
 	upSince    time.Time
 	ctx        context.Context
@@ -91,6 +92,13 @@ func (u *uplink) blocked() error {
 func (u *uplink) pardon() {
 	u.mu.Lock()
 	u.refusal, u.reported, u.notBefore = nil, RefusedNone, time.Time{}
+	u.mu.Unlock()
+}
+
+// hush notes that the peer is on its way out.
+func (u *uplink) hush() {
+	u.mu.Lock()
+	u.leaving = true
 	u.mu.Unlock()
 }
 
@@ -191,9 +199,9 @@ func (u *uplink) failed(err error) (again bool) {
 
 // worthLogging reports whether a failed attempt is to be logged now: the first of an outage, then one every 30 s. An
 // uplink that flaps keeps that pace: only a connection that lasted makes the next outage a first one again. What our own
-// end or the peer's removal cut short is no failure of the peer. The lock is held.
+// end or the peer's removal cut short is no failure of the peer, and that a leaver is away is no news. The lock is held.
 func (u *uplink) worthLogging() bool {
-	if u.dead != nil || u.ctx.Err() != nil {
+	if u.dead != nil || u.ctx.Err() != nil || u.leaving {
 		return false
 	}
 	if !u.warnedAt.IsZero() && time.Since(u.warnedAt) < unreachedEvery {
