@@ -141,8 +141,7 @@ func (d *Driver) Data(c *transport.InConn, frames []byte) {
 	}
 	for i := range p.staged {
 		if s := &p.staged[i]; len(s.buf) > 0 {
-			d.workers[i].queue.appendRead(c, from, s.buf)
-			s.buf = s.buf[:0]
+			s.buf = d.workers[i].queue.appendRead(c, from, s.buf)
 		}
 	}
 	if consumed > 0 {

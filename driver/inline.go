@@ -70,7 +70,7 @@ func (h *host) leave(c *transport.InConn, from *remote, f []byte) bool {
 	l := &h.leftover
 	l.lmu.Lock()
 	defer l.lmu.Unlock()
-	if len(l.left.buf)+len(f) > l.limit {
+	if l.left.size+len(f) > l.limit {
 		return false
 	}
 	copy(l.left.room(c, from, len(f)), f)

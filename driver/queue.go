@@ -15,15 +15,17 @@ import (
 )
 
 const (
-	keepBatch  = 2 << 20 // largest buffer that an idle queue keeps, in bytes: two default windows
-	firstBatch = 16 << 10
+	keepBatch  = 2 << 20 // most bytes of buffers that a batch keeps for later: two default windows
+	chunkBytes = 16 << 10
+	adoptBytes = 8 << 10 // a read pass at least this long hands its buffer over instead of copying it
 )
 
-// segment says whose bytes end at end: a connection's, which are to be given back as credit, or this node's (nil).
-type segment struct {
+// chunk is a run of whole frames of one origin: a connection, whose bytes are to be given back as credit, or this node
+// (nil).
+type chunk struct {
 	conn *transport.InConn
 	from *remote
-	end  int
+	buf  []byte
 }
 
 // hostTask is an order for one host.
@@ -32,54 +34,75 @@ type hostTask struct {
 	o order
 }
 
-// batch is a run of whole frames, and orders that come after them.
+// batch is a run of whole frames, and orders that come after them. Its buffers are used again.
 type batch struct {
-	buf    []byte
-	segs   []segment
+	chunks []chunk
 	orders []hostTask
+	size   int // bytes of all frames
+	spare  [][]byte
+	kept   int // bytes of spare
 }
 
-func (b *batch) empty() bool { return len(b.segs) == 0 && len(b.orders) == 0 }
+func (b *batch) empty() bool { return len(b.chunks) == 0 && len(b.orders) == 0 }
 
 func (b *batch) reset() {
-	clear(b.segs)
-	clear(b.orders)
-	b.buf, b.segs, b.orders = b.buf[:0], b.segs[:0], b.orders[:0]
-	if cap(b.buf) > keepBatch {
-		b.buf = nil
+	for i := range b.chunks {
+		if c := cap(b.chunks[i].buf); b.kept+c <= keepBatch {
+			b.kept += c
+			b.spare = append(b.spare, b.chunks[i].buf[:0])
+		}
 	}
+	clear(b.chunks)
+	clear(b.orders)
+	b.chunks, b.orders, b.size = b.chunks[:0], b.orders[:0], 0
+}
+
+// fresh returns an empty buffer that has room for n bytes.
+func (b *batch) fresh(n int) []byte {
+	for len(b.spare) > 0 {
+		last := len(b.spare) - 1
+		buf := b.spare[last]
+		b.spare[last] = nil
+		b.spare, b.kept = b.spare[:last], b.kept-cap(buf)
+		if cap(buf) >= n {
+			return buf
+		}
+	}
+	return make([]byte, 0, max(chunkBytes, n))
 }
 
 // room appends n bytes of an origin and returns them.
 func (b *batch) room(conn *transport.InConn, from *remote, n int) []byte {
-	at := len(b.buf)
-	if n > cap(b.buf)-at {
-		grown := make([]byte, at, max(firstBatch, 2*cap(b.buf), at+n))
-		copy(grown, b.buf)
-		b.buf = grown
+	last := len(b.chunks) - 1
+	if last < 0 || b.chunks[last].conn != conn || b.chunks[last].from != from ||
+		n > cap(b.chunks[last].buf)-len(b.chunks[last].buf) {
+		b.chunks = append(b.chunks, chunk{conn, from, b.fresh(n)})
+		last++
 	}
-	b.buf = b.buf[:at+n]
-	if last := len(b.segs) - 1; last >= 0 && b.segs[last].conn == conn && b.segs[last].from == from {
-		b.segs[last].end = at + n
-	} else {
-		b.segs = append(b.segs, segment{conn, from, at + n})
-	}
-	return b.buf[at:]
+	c := &b.chunks[last]
+	at := len(c.buf)
+	c.buf = c.buf[:at+n]
+	b.size += n
+	return c.buf[at:]
 }
 
-// frames calls f for each frame of the batch, and gives the credit of each segment back behind its last frame.
+// adopt takes a buffer with whole frames of an origin.
+func (b *batch) adopt(conn *transport.InConn, from *remote, frames []byte) {
+	b.chunks = append(b.chunks, chunk{conn, from, frames})
+	b.size += len(frames)
+}
+
+// frames calls f for each frame of the batch, and gives the credit of each chunk back behind its last frame.
 func (b *batch) frames(f func(from *remote, frame []byte)) {
-	at := 0
-	for i := range b.segs {
-		s := &b.segs[i]
-		began := at
-		for at < s.end {
-			n := int(binary.LittleEndian.Uint32(b.buf[at:]))
-			f(s.from, b.buf[at:at+n:at+n])
+	for i := range b.chunks {
+		c := &b.chunks[i]
+		for at := 0; at < len(c.buf); {
+			n := int(binary.LittleEndian.Uint32(c.buf[at:]))
+			f(c.from, c.buf[at:at+n:at+n])
 			at += n
 		}
-		if s.conn != nil {
-			s.conn.Consumed(at - began)
+		if c.conn != nil {
+			c.conn.Consumed(len(c.buf))
 		}
 	}
 }
@@ -147,11 +170,19 @@ func (q *execQueue) appendFrame(f []byte) bool {
 	return true
 }
 
-// appendRead takes the frames that one read pass gathered for this queue.
-func (q *execQueue) appendRead(conn *transport.InConn, from *remote, frames []byte) {
+// appendRead takes the frames that one read pass gathered for this queue, and returns the buffer for the next pass: it
+// keeps a long one, and copies a short one, which would hold much memory for few bytes.
+func (q *execQueue) appendRead(conn *transport.InConn, from *remote, frames []byte) (next []byte) {
 	q.mu.Lock()
-	copy(q.in.room(conn, from, len(frames)), frames)
+	if len(frames) >= adoptBytes && len(frames) >= cap(frames)/4 {
+		q.in.adopt(conn, from, frames)
+		next = q.in.fresh(chunkBytes)
+	} else {
+		copy(q.in.room(conn, from, len(frames)), frames)
+		next = frames[:0]
+	}
 	q.unlock()
+	return next
 }
 
 // order takes an order for a host of this queue, behind all frames appended before.
