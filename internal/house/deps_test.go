@@ -34,9 +34,6 @@ func strangers(listed string) []string {
 
 // TestRootReachesOnlyPaidModules asks the go command itself (CARD-1).
 func TestRootReachesOnlyPaidModules(t *testing.T) {
-	if files, _ := filepath.Glob(filepath.Join(repository, "*.go")); len(files) == 0 {
-		t.Skip("the root package does not exist yet")
-	}
 	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")
 	list.Dir = repository
 	var complaint strings.Builder

@@ -101,9 +101,7 @@ func TestReadsTheLastLine(t *testing.T) {
 // TestRealListIsWhole holds that the real list has not rotted: every entry is well formed and its old text stands
 // exactly once.
 func TestRealListIsWhole(t *testing.T) {
-	if len(bugs) == 0 {
-		t.Skip("no bugs are listed yet")
-	}
+	require.GreaterOrEqual(t, len(bugs), 10)
 	require.NoError(t, checkAll(bugs))
 	for i := range bugs {
 		_, err := bugs[i].mutate(filepath.Join("..", ".."))
