@@ -20,25 +20,26 @@ const never = time.Duration(math.MaxInt64)
 // host is one shard that lives here. What steps sh depends on the mode: Blocking, whoever holds mu, shortly; Worker,
 // its worker's goroutine; Inline, whoever got mu by trying, on a loop.
 type host struct {
+	// What every message touches comes first.
 	r           *Region
-	shard       route.ShardID
-	fence       route.Fence
+	sh          *entity.Shard
 	term, epoch uint32
-	queue       *execQueue // Worker and Inline: local messages and orders
-	closing     bool       // control goroutine: told to stop
-	alone       bool       // Inline: there is one loop, so mu is never needed
+	alone       bool         // Inline: there is one loop, so mu is never needed
+	told        bool         // the end has been told to the control goroutine
+	waits       bool         // in blockingPool.waiting, whose lock guards it
+	due         atomic.Int64 // when Tick has something to do
+	mu          sync.Mutex
 
-	mu       sync.Mutex
-	sh       *entity.Shard
-	told     bool // the end has been told to the control goroutine
-	waits    bool // Blocking: stands in the pool's list, under its lock
-	leftover      // Inline: what losers of the try left
+	shard    route.ShardID
+	fence    route.Fence
+	queue    *execQueue // Worker and Inline: local messages and orders
+	closing  bool       // control goroutine: told to stop
+	leftover            // Inline: what losers of the try left
 
 	ending    atomic.Bool // an order to stop or abandon was given
 	abandoned atomic.Bool
-	due       atomic.Int64 // when Tick has something to do
-	ticking   atomic.Bool  // a tick is on its way
-	at        int          // in hostList
+	ticking   atomic.Bool // a tick is on its way
+	at        int         // in hostList
 }
 
 // order is what the control goroutine or the ticker wants of a host.
@@ -57,14 +58,13 @@ func (d *Driver) hostOrder(o *shard.HostOrder) {
 		return
 	}
 	ref := slotRef{r, o.Shard}
-	s := ref.slot()
-	h := s.host.Load()
+	h := ref.host().Load()
 	if !o.Stop {
 		if h != nil && h.fence == o.Fence {
 			return
 		}
 		invariant.Check(h == nil, "driver: a shard is to live here twice")
-		s.host.Store(d.newHost(r, o.Shard, o.Fence))
+		ref.host().Store(d.newHost(r, o.Shard, o.Fence))
 		return
 	}
 	if h == nil || h.fence != o.Fence {
@@ -106,7 +106,7 @@ func (d *Driver) hostStopped(ref slotRef, f route.Fence, h *host) {
 	abandoned := false
 	if h != nil {
 		abandoned = h.abandoned.Load()
-		ref.slot().host.CompareAndSwap(h, nil)
+		ref.host().CompareAndSwap(h, nil)
 		d.hosts.remove(h)
 	}
 	if abandoned {

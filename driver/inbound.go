@@ -46,7 +46,7 @@ func (d *Driver) hostOf(c *regionCache, env *wire.Envelope) (*host, route.Reason
 	if env.Shard >= r.shards {
 		return nil, route.NotOwner
 	}
-	h := r.slots[env.Shard].host.Load()
+	h := r.hosts[env.Shard].Load()
 	switch {
 	case h == nil || h.term != env.Term || h.epoch != env.Epoch:
 		return nil, route.NotOwner

@@ -39,7 +39,7 @@ func BenchmarkInboundInline(b *testing.B) {
 		id := fmt.Sprintf("entity-%09d", i*7919%1000)
 		_, err := r.AskWithin(patience, id, make([]byte, 64), nil)
 		require.ErrorIs(b, err, route.ErrNoReply)
-		h := r.slots[r.Shard(id)].host.Load()
+		h := r.hosts[r.Shard(id)].Load()
 		env := wire.Envelope{Type: uint32(r.id), Shard: uint32(h.shard), Term: h.term, Epoch: h.epoch, ID: []byte(id),
 			Payload: make([]byte, 64)}
 		frames = wire.AppendEnvelope(frames, &env)

@@ -140,7 +140,7 @@ func TestStaleFenceIsRefused(t *testing.T) {
 				_, err = r.AskWithin(patience, "a", []byte("x"), nil)
 				require.ErrorIs(t, err, route.ErrNotOwner)
 			}
-			require.NotNil(t, p.b.regions.Load().byID[r.id].slots[sh].host.Load(), "the owner does not notice")
+			require.NotNil(t, p.b.regions.Load().byID[r.id].hosts[sh].Load(), "the owner does not notice")
 		})
 	}
 }

@@ -25,14 +25,14 @@ type Region struct {
 	parking *flow.Parking
 	parked  budget
 	slots   []regionSlot
-	refused atomic.Pointer[error] // why the cluster does not have this type; routes stay unknown then
+	hosts   []atomic.Pointer[host] // by shard; set while the shard lives here, its stop included. Dense: every message looks
+	refused atomic.Pointer[error]  // why the cluster does not have this type; routes stay unknown then
 	count   regionCounters
 }
 
 // regionSlot is one shard as senders see it. route is the fast path: nil means the slow one, through mu and slot.
 type regionSlot struct {
 	route atomic.Pointer[routeEntry]
-	host  atomic.Pointer[host] // set while the shard lives here, its stop included
 
 	mu   sync.Mutex
 	slot flow.Slot
@@ -46,6 +46,8 @@ type slotRef struct {
 }
 
 func (s slotRef) slot() *regionSlot { return &s.r.slots[s.shard] }
+
+func (s slotRef) host() *atomic.Pointer[host] { return &s.r.hosts[s.shard] }
 
 // routeEntry is an immutable home of a shard. Whoever appends compares it with the slot's under the lock that orders
 // the append: it is the generation of the route.
@@ -100,6 +102,7 @@ func newRegion(d *Driver, t entity.Type) *Region {
 	r.parked.limit = int64(d.cfg.ParkBytes)
 	r.parking = flow.NewParking(0, d.cfg.ParkBytes, d.cfg.ParkTime, &r.parked)
 	r.slots = make([]regionSlot, t.Shards)
+	r.hosts = make([]atomic.Pointer[host], t.Shards)
 	for i := range r.slots {
 		r.slots[i].slot = flow.MakeSlot(r.parking)
 	}

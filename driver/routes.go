@@ -41,7 +41,7 @@ func (d *Driver) routeChanged(ch *shard.RouteChange) {
 	home := ch.Home
 	switch ch.State {
 	case shard.RouteLocal:
-		e.host = ref.slot().host.Load()
+		e.host = ref.host().Load()
 		home = d.self
 		if e.host == nil || e.host.fence != ch.Fence || e.host.closing {
 			return // it has been told to stop since

@@ -121,7 +121,7 @@ func (r *Region) stats() TypeStats {
 		if s.route.Load() != nil {
 			t.Known++
 		}
-		if h := s.host.Load(); h != nil {
+		if h := r.hosts[i].Load(); h != nil {
 			t.Hosted++
 			if h.ending.Load() {
 				t.Stopping++

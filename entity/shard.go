@@ -24,28 +24,29 @@ import (
 //
 // with Ready asked again after every verb and every End. One entity has one call at a time, in the order of Deliver.
 type Shard struct {
-	typ   *Type
-	id    route.ShardID
-	fence route.Fence
-	rider Rider
-	now   time.Duration
-	phase shardPhase
-	table table
-	lease lease
-	stats Stats
-
+	// What every message touches comes first: a shard is cold when its message comes, and each line of memory counts.
+	typ    *Type
+	rider  Rider
+	now    time.Duration
+	phase  shardPhase
+	inCall bool // a Worker or Inline handler is being called
+	table  table
 	ctx    Context // of Worker and Inline handlers
-	inCall bool    // one of them is being called
-
-	readyHead, readyTail *Entity
-	acts                 []*activity // spare
-	batches              []*batch    // spare
 
 	timers  timerHeap
 	sweepAt time.Duration // when to look for idle entities
 	sweepTo time.Duration // the earliest that one of those seen so far becomes idle
 	cursor  int           // where in the table the look, or the stop, goes on; below zero when it is over
 	halting int           // Blocking entities made ready only to be stopped
+	stats   Stats
+
+	id    route.ShardID
+	fence route.Fence
+	lease lease
+
+	readyHead, readyTail *Entity
+	acts                 []*activity // spare
+	batches              []*batch    // spare
 }
 
 type shardPhase uint8
