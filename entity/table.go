@@ -5,6 +5,8 @@ package entity
 import (
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/kith-io/kith/internal/invariant"
 )
 
@@ -28,26 +30,99 @@ type Entity struct {
 // ID returns the entity's id.
 func (e *Entity) ID() string { return e.id }
 
+// window is in how many slots, from the one that its hash names on, an entity may lie.
+const window = 8
+
+// minSlots is the size of a table that holds anything.
+const minSlots = 16
+
 // table finds entities by id and keeps them in an order that is the same in every run with the same input.
+//
+// An entity lies within a few slots of the one that its id's hash names, so that a look-up touches a slot, the entity
+// and its id, and nothing else; a slot that is left is simply empty. The hash is the protocol's, and whoever chooses
+// ids can foresee it: those that find their window full in a table that is not lie in a map, whose hash nobody can.
 type table struct {
-	byID  map[string]*Entity
+	slots []slot             // a power of two, or none
+	more  map[string]*Entity // entities whose window was full
 	dense []*Entity
-	peak  int // most entities since the map was made: maps never shrink
+}
+
+type slot struct {
+	hash uint64
+	e    *Entity
 }
 
 // find returns the entity with that id, or nil, without allocating.
-func (t *table) find(id []byte) *Entity { return t.byID[string(id)] }
+func (t *table) find(id []byte) *Entity {
+	if len(t.slots) == 0 {
+		return nil
+	}
+	h, mask := xxhash.Sum64(id), uint64(len(t.slots)-1)
+	for i := range uint64(window) {
+		if s := &t.slots[(h+i)&mask]; s.hash == h && s.e != nil && s.e.id == string(id) {
+			return s.e
+		}
+	}
+	if len(t.more) > 0 {
+		return t.more[string(id)]
+	}
+	return nil
+}
 
 // add makes an entity.
 func (t *table) add(s *Shard, id string) *Entity {
-	if t.byID == nil {
-		t.byID = make(map[string]*Entity)
-	}
 	e := &Entity{id: id, s: s, index: uint32(len(t.dense))}
-	t.byID[id] = e
 	t.dense = append(t.dense, e)
-	t.peak = max(t.peak, len(t.dense))
+	if t.put(e) {
+		return e
+	}
+	if size := t.size(); size > len(t.slots) {
+		t.rebuild(size)
+	} else {
+		t.overflow(e)
+	}
 	return e
+}
+
+// put finds a slot for e and reports whether there was one.
+func (t *table) put(e *Entity) bool {
+	if len(t.slots) == 0 {
+		return false
+	}
+	h, mask := xxhash.Sum64String(e.id), uint64(len(t.slots)-1)
+	for i := range uint64(window) {
+		if s := &t.slots[(h+i)&mask]; s.e == nil {
+			*s = slot{h, e}
+			return true
+		}
+	}
+	return false
+}
+
+// size is how many slots the entities deserve: two to four for each.
+func (t *table) size() int {
+	size := minSlots
+	for size < 2*len(t.dense) {
+		size *= 2
+	}
+	return size
+}
+
+// rebuild makes the slots anew. Entities that find none even then go to the map.
+func (t *table) rebuild(size int) {
+	t.slots, t.more = make([]slot, size), nil
+	for _, e := range t.dense {
+		if !t.put(e) {
+			t.overflow(e)
+		}
+	}
+}
+
+func (t *table) overflow(e *Entity) {
+	if t.more == nil {
+		t.more = make(map[string]*Entity)
+	}
+	t.more[e.id] = e
 }
 
 // remove forgets e. The last entity of the dense list takes its place.
@@ -58,19 +133,22 @@ func (t *table) remove(e *Entity) {
 	t.dense[e.index].index = e.index
 	t.dense[last] = nil
 	t.dense = t.dense[:last]
-	delete(t.byID, e.id)
-	const worth = 1024
-	if t.peak > worth && last < t.peak/4 {
-		t.shrink()
+	t.clear(e)
+	const worth = 4096 // slots; smaller tables are not made smaller
+	if len(t.slots) > worth && last < len(t.slots)/16 {
+		t.dense = append(make([]*Entity, 0, last+last/4), t.dense...)
+		t.rebuild(t.size())
 	}
 }
 
-// shrink makes map and list anew at their present size.
-func (t *table) shrink() {
-	t.dense = append(make([]*Entity, 0, len(t.dense)+len(t.dense)/4), t.dense...)
-	t.byID = make(map[string]*Entity, len(t.dense))
-	for _, e := range t.dense {
-		t.byID[e.id] = e
+// clear empties the place of e.
+func (t *table) clear(e *Entity) {
+	h, mask := xxhash.Sum64String(e.id), uint64(len(t.slots)-1)
+	for i := range uint64(window) {
+		if s := &t.slots[(h+i)&mask]; s.e == e {
+			*s = slot{}
+			return
+		}
 	}
-	t.peak = len(t.dense)
+	delete(t.more, e.id)
 }

@@ -1,0 +1,68 @@
+// The table against a map: random lives of ids, among them many whose hashes agree in the bits that the table uses.
+
+package entity
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// crowd returns ids whose hashes end alike, so that they crowd into one window of any table of up to 64 slots.
+func crowd(n int) (ids []string) {
+	for i := 0; len(ids) < n; i++ {
+		if id := fmt.Sprint("c", i); xxhash.Sum64String(id)&63 == 5 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func TestTableIsAMap(t *testing.T) {
+	crowded := crowd(40)
+	rapid.Check(t, func(t *rapid.T) {
+		var table table
+		model := map[string]*Entity{}
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			id := fmt.Sprint("e", rapid.IntRange(0, 60).Draw(t, "id"))
+			if rapid.Bool().Draw(t, "crowded") {
+				id = rapid.SampledFrom(crowded).Draw(t, "id")
+			}
+			e := table.find([]byte(id))
+			require.Same(t, model[id], e)
+			switch {
+			case e == nil:
+				model[id] = table.add(nil, id)
+			case rapid.Bool().Draw(t, "remove"):
+				table.remove(e)
+				delete(model, id)
+			}
+			require.Len(t, table.dense, len(model))
+		}
+		for id, e := range model {
+			require.Same(t, e, table.find([]byte(id)))
+		}
+	})
+}
+
+// Ids that were chosen to crowd do not make the table grow without end: they lie in its map.
+func TestCrowdedIdsOverflow(t *testing.T) {
+	var table table
+	ids := crowd(30)
+	for _, id := range ids {
+		table.add(nil, id)
+	}
+	require.Len(t, table.slots, 64)
+	require.NotEmpty(t, table.more)
+	for _, id := range ids {
+		require.Equal(t, id, table.find([]byte(id)).id)
+	}
+	for _, id := range ids {
+		table.remove(table.find([]byte(id)))
+	}
+	require.Empty(t, table.more)
+	require.Nil(t, table.find([]byte(ids[0])))
+}
