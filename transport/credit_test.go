@@ -153,14 +153,24 @@ func TestControlReaderStalls(t *testing.T) {
 	nc := acceptRaw(t, ln, self)
 	want(t, a.ups)
 	sent := 1
-	for full := 0; full < 100; { // the loop tries again every few milliseconds
-		if ta.Send(m) != nil {
-			full++
-			time.Sleep(time.Millisecond)
-			continue
+	r, err := ta.remote(self)
+	require.NoError(t, err)
+	c := r.control()
+	until(t, func() bool { // the socket takes no more, gnet holds its bound, and the queue is full
+		for ta.Send(m) == nil {
+			sent++
 		}
-		sent, full = sent+1, 0
-	}
+		held := make(chan int, 1)
+		require.NoError(t, c.loop.Execute(taskFunc(func() { held <- c.conn.OutboundBuffered() })))
+		if <-held <= controlOutbound {
+			return false
+		}
+		full := ta.Send(m) != nil
+		if !full {
+			sent++
+		}
+		return full
+	})
 	require.LessOrEqual(t, ta.Stats().Queued, uint64(64<<10))
 	for range sent {
 		_, body, err := readFrame(nc, wire.MaxControlFrame)
