@@ -8,10 +8,11 @@ FIRST    ?= 1
 FUZZTIME ?= 10s
 BENCH    ?= .
 PKG      ?= ./...
+N        ?= 1000
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm planted fuzz bench bench-e2e check build clean
+.PHONY: help run test race storm scale planted fuzz bench bench-e2e check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +31,9 @@ race: ## run all tests under the race detector, with the costly invariant walks 
 
 storm: build ## simulate SEEDS=500 hostile clusters from seed FIRST=1; a violation prints the seed that replays it
 	@$(BIN)/node storm --seeds=$(SEEDS) --first=$(FIRST) $(ARGS)
+
+scale: build ## measure a simulated membership of N=1000 nodes; ARGS=--parts=join,crash picks what
+	@$(BIN)/node scale --nodes=$(N) $(ARGS)
 
 planted: ## plant the listed bugs one by one and demand that a test or the storm catches each
 	@$(GO) run ./internal/planted $(ARGS)

@@ -41,7 +41,7 @@ func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func TestHelpDocumentsExitCodes(t *testing.T) {
 	code, out, _ := program(t, "--help")
 	require.Equal(t, exitOK, code)
-	for _, want := range []string{"Exit codes:", "run", "dev", "storm"} {
+	for _, want := range []string{"Exit codes:", "run", "dev", "storm", "scale"} {
 		require.Contains(t, out, want)
 	}
 	require.NotContains(t, out, "answer calls", "the child is no business of a user's")
@@ -69,6 +69,10 @@ func TestWrongCommandLines(t *testing.T) {
 		{"storm --seeds=0", "--seeds must be"},
 		{"storm --workers=-1", "--workers is negative"},
 		{"storm --first=18446744073709551615", "--first is too large"},
+		{"scale --nodes=1", "--nodes must be 2 to 10000"},
+		{"scale --nodes=10001", "--nodes must be 2 to 10000"},
+		{"scale --parts=join,tea", "no part \"tea\""},
+		{"scale --crashes=-1", "--crashes must be"},
 		{"run --log-format=xml", "--log-format"},
 		{"run --log-level=loud", "--log-level"},
 		{"run --join-timeout=-1s", "--join-timeout is negative"},
@@ -137,4 +141,17 @@ func TestStormLineAndExitCode(t *testing.T) {
 	for _, name := range []string{"seeds", "steps", "cluster_hours", "violations", "trace_hash", "wall_seconds"} {
 		require.Contains(t, m, name)
 	}
+}
+
+// TestScaleLine: the last line has the promised fields of what was measured and no others (a small cluster).
+func TestScaleLine(t *testing.T) {
+	code, out, errs := program(t, "scale", "--nodes=5", "--parts=one,quiet,crash", "--crashes=2")
+	require.Equal(t, exitOK, code, errs)
+	var m map[string]any
+	require.NoError(t, door.ParseLine([]byte(out), "scale", &m))
+	for _, field := range strings.Fields("n bulk_join_s join_one_s crash_first_p99_s crash_all_p99_s state_bytes status_bytes " +
+		"gossip_bytes_per_node_s wall_seconds rss_mb") {
+		require.Contains(t, m, field)
+	}
+	require.NotContains(t, m, "join_twenty_s", "not measured, so absent")
 }

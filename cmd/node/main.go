@@ -30,6 +30,7 @@ type cli struct {
 	Run   runCmd   `cmd:"" help:"Run one node until SIGINT or SIGTERM, then leave the cluster gracefully."`
 	Dev   devCmd   `cmd:"" help:"Run a local cluster of real processes with demo entities, and count every message."`
 	Storm stormCmd `cmd:"" help:"Run random simulated clusters under random faults, and check every step."`
+	Scale scaleCmd `cmd:"" help:"Measure a large simulated membership: joins, crashes, sizes, bytes, false suspicions."`
 	Child childCmd `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
 }
 

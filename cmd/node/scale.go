@@ -1,0 +1,71 @@
+// node scale: how fast and how costly a large membership is, simulated.
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kith-io/kith/cmd/internal/door"
+	"github.com/kith-io/kith/sim"
+)
+
+// scaleCmd is the flags of node scale.
+type scaleCmd struct {
+	Nodes      int      `default:"1000" help:"Members of the simulated cluster, 2 to 10000."`
+	Seed       uint64   `default:"1" help:"Everything random comes from it: one seed, one result."`
+	Parts      []string `help:"What to measure, with commas in between; none means what is sensible for so many nodes."`
+	Crashes    int      `default:"0" help:"How many crashes to measure; 0 means 100, or 50 above 300 nodes."`
+	Progress   bool     `help:"Show progress although stderr is not a terminal."`
+	CPUProfile string   `name:"cpuprofile" type:"path" help:"Write a profile of the processor's time to this file."`
+}
+
+// Validate is called by the parser.
+func (c *scaleCmd) Validate() error {
+	var errs []error
+	if c.Nodes < 2 || c.Nodes > sim.MaxScaleNodes {
+		errs = append(errs, fmt.Errorf("--nodes must be 2 to %d", sim.MaxScaleNodes))
+	}
+	if c.Crashes < 0 || c.Crashes > 100_000 {
+		errs = append(errs, errors.New("--crashes must be 0 to 100000"))
+	}
+	for _, p := range c.Parts {
+		if !slices.Contains(sim.ScaleParts, p) {
+			errs = append(errs, fmt.Errorf("--parts: no part %q, there are %s", p, strings.Join(sim.ScaleParts, ",")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Run measures and prints the last line.
+func (c *scaleCmd) Run(e *env) error {
+	if c.CPUProfile != "" {
+		f, err := os.Create(c.CPUProfile)
+		if err != nil {
+			return fmt.Errorf("profile: %w", err)
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return fmt.Errorf("profile: %w", err)
+		}
+		defer pprof.StopCPUProfile()
+	}
+	progress := door.NewProgress(e.stderr, c.Progress)
+	shown := time.Time{}
+	result, err := sim.Scale(sim.ScaleConfig{Nodes: c.Nodes, Seed: c.Seed, Parts: c.Parts, Crashes: c.Crashes,
+		Progress: func(line string) {
+			if time.Since(shown) >= stormEvery {
+				shown = time.Now()
+				progress.Printf("%s", line)
+			}
+		}})
+	if err != nil {
+		return err
+	}
+	return door.Line(e.stdout, "scale", result)
+}

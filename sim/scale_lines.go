@@ -1,0 +1,77 @@
+// Lines: the plain network of a crowd, and the memory of what is on its way.
+
+package sim
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"time"
+)
+
+// Lines says how good the network of a crowd is. The zero value is lossless links of one millisecond.
+type Lines struct {
+	Delay time.Duration // one way; zero means 1 ms
+	Loss  float64       // chance from 0 to 1 that a packet is lost
+	// Datagrams: a lost packet is gone. Otherwise it comes after a retransmission delay, 200 ms and doubling, and what
+	// is behind it on the same connection waits for it, as on TCP.
+	Datagrams bool
+}
+
+type lines struct {
+	Lines
+	rng  *rand.Rand
+	last map[uint64]time.Duration // by connection: the latest arrival, which nothing behind it overtakes
+	lost uint64
+}
+
+func newLines(cfg Lines, seed uint64) lines {
+	if cfg.Delay == 0 {
+		cfg.Delay = time.Millisecond
+	}
+	return lines{Lines: cfg, rng: rand.New(rand.NewPCG(seed, purposeNetwork)), last: map[uint64]time.Duration{}}
+}
+
+// arrival draws when a packet sent now is there. Without loss all links are equal, so order keeps itself.
+// back is set for answers, which travel on the connection of the one who asked.
+func (l *lines) arrival(now time.Duration, from, to int32, back bool) (at time.Duration, lost bool) {
+	at = now + l.Delay
+	if l.Loss <= 0 {
+		return at, false
+	}
+	if l.Datagrams {
+		if l.rng.Float64() < l.Loss {
+			l.lost++
+			return 0, true
+		}
+		return at, false
+	}
+	for again := firstRetransmit; again <= lastRetransmit && l.rng.Float64() < l.Loss; again *= 2 {
+		l.lost++
+		at += again
+	}
+	line := uint64(uint32(from))<<33 | uint64(uint32(to))<<1
+	if back {
+		line |= 1
+	}
+	at = max(at, l.last[line])
+	l.last[line] = at
+	return at, false
+}
+
+// bodies keeps the memory of letters by size class, so that a long run allocates little.
+type bodies struct{ free [32][][]byte }
+
+func (b *bodies) copy(body []byte) []byte {
+	class := bits.Len(uint(max(len(body), 32) - 1))
+	list := b.free[class]
+	if n := len(list); n > 0 {
+		b.free[class] = list[:n-1]
+		return append(list[n-1][:0], body...)
+	}
+	return append(make([]byte, 0, 1<<class), body...)
+}
+
+func (b *bodies) done(body []byte) {
+	class := bits.Len(uint(cap(body) - 1))
+	b.free[class] = append(b.free[class], body)
+}

@@ -1,0 +1,129 @@
+// The parts of a scale run on lossless links: joining, quiet, crashes.
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+const (
+	scaleSeeds  = 3                      // contact points of every node
+	startWithin = 100 * time.Millisecond // "at once" for those started at once
+	scaleLimit  = 10 * time.Minute       // the longest that anything may take, in virtual time
+)
+
+func (r *scaleRun) seeds() []peer.Addr {
+	var list []peer.Addr
+	for i := range min(scaleSeeds, r.cfg.Nodes) {
+		list = append(list, crowdAddr(i))
+	}
+	return list
+}
+
+// launch starts n nodes spread at random over startWithin, and runs until all live nodes have published want Up
+// members. It returns how long that took from the first start.
+func (r *scaleRun) launch(n, want int) (time.Duration, error) {
+	c := r.c
+	began := c.now
+	starts := make([]time.Duration, n)
+	for i := range starts[1:] {
+		starts[i+1] = time.Duration(c.rng.Int64N(int64(startWithin)))
+	}
+	slices.Sort(starts)
+	for _, at := range starts {
+		c.advance(began + at - c.now)
+		c.join(c.start(-1), r.seeds())
+	}
+	c.expect(want)
+	shown := c.now
+	ok := c.until(scaleLimit, func() bool {
+		if c.now-shown >= time.Second {
+			shown = c.now
+			r.say("%v: %d of %d nodes see %d Up", c.now-began, c.full, want, want)
+		}
+		return c.full == want
+	})
+	if !ok {
+		return 0, fmt.Errorf("%w: after %v only %d of %d nodes see %d Up", ErrScale, scaleLimit, c.full, want, want)
+	}
+	return c.now - began, nil
+}
+
+func (r *scaleRun) bulkJoin() error {
+	r.c = newCrowd(r.cfg.Seed, membership.Config{}, Lines{})
+	took, err := r.launch(r.cfg.Nodes, r.cfg.Nodes)
+	if err == nil {
+		r.out.BulkJoinS = seconds(took)
+		err = r.settle()
+	}
+	return err
+}
+
+// settle runs until the cluster is converged everywhere.
+func (r *scaleRun) settle() error {
+	c := r.c
+	ok := c.until(scaleLimit, func() bool {
+		if c.steps%1024 != 0 {
+			return false
+		}
+		for _, s := range c.nodes {
+			if s.alive && (s.view == nil || !s.view.Converged) {
+				return false
+			}
+		}
+		return true
+	})
+	if !ok {
+		return fmt.Errorf("%w: not converged after %v", ErrScale, scaleLimit)
+	}
+	return nil
+}
+
+func (r *scaleRun) joinMore(n int) (time.Duration, error) {
+	if err := r.settle(); err != nil {
+		return 0, err
+	}
+	r.c.sent.largest[wire.KindWelcome] = 0
+	return r.launch(n, r.c.want+n)
+}
+
+func (r *scaleRun) joinOne() error {
+	took, err := r.joinMore(1)
+	if err == nil {
+		r.out.JoinOneS = seconds(took)
+		size := r.c.sent.largest[wire.KindWelcome]
+		r.out.StateBytes = &size
+	}
+	return err
+}
+
+func (r *scaleRun) joinTwenty() error {
+	took, err := r.joinMore(20)
+	if err == nil {
+		r.out.JoinTwentyS = seconds(took)
+	}
+	return err
+}
+
+// quiet measures what the converged state costs.
+func (r *scaleRun) quiet() error {
+	if err := r.settle(); err != nil {
+		return err
+	}
+	const span = time.Minute
+	c := r.c
+	c.sent = traffic{}
+	c.advance(span)
+	per := span.Seconds() * float64(r.cfg.Nodes)
+	status := c.sent.largest[wire.KindStatus]
+	rate := float64(c.sent.gossip()) / per
+	beats := float64(c.sent.bytes[wire.KindHeartbeat]+c.sent.bytes[wire.KindHeartbeatAck]) / per
+	r.out.StatusBytes, r.out.GossipRate, r.out.HeartbeatRate = &status, &rate, &beats
+	return nil
+}

@@ -1,0 +1,107 @@
+// Tests of the scale harness: each figure in small, with the bounds that virtual time allows to assert.
+
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestScaleSmall holds every part on lossless links at 30 nodes against bounds of virtual time (JOIN-2, FD-1, GOS-4).
+func TestScaleSmall(t *testing.T) {
+	r, err := Scale(ScaleConfig{Nodes: 30, Seed: 7, Crashes: 20})
+	require.NoError(t, err)
+	require.Less(t, *r.BulkJoinS, 10.0)
+	require.Less(t, *r.JoinOneS, 3.0)
+	require.Less(t, *r.JoinTwentyS, 5.0)
+	require.Equal(t, 20, r.Crashes)
+	require.Greater(t, *r.CrashFirstP50, 3.0, "nobody may be accused before the acceptable pause is over")
+	require.LessOrEqual(t, *r.CrashFirstP99, 5.5)
+	require.Less(t, *r.CrashSpread, 2.0)
+	require.LessOrEqual(t, *r.StatusBytes, 64)
+	require.Greater(t, *r.StateBytes, 30*8, "each incarnation alone has eight random bytes")
+	require.Less(t, *r.StateBytes, 30*40)
+	require.InDelta(t, *r.GossipRate, float64(*r.StatusBytes), 1, "one status a second and nothing else (GOS-4)")
+}
+
+// TestScaleIsDeterministic: one seed gives one result, another seed another one.
+func TestScaleIsDeterministic(t *testing.T) {
+	run := func(seed uint64) ScaleResult {
+		r, err := Scale(ScaleConfig{Nodes: 12, Seed: seed, Crashes: 3})
+		require.NoError(t, err)
+		r.WallSeconds, r.RssMB = 0, 0
+		return r
+	}
+	require.Equal(t, run(1), run(1))
+	require.NotEqual(t, run(1).Steps, run(2).Steps)
+}
+
+// TestScaleConfigIsChecked: what cannot be run is said before anything runs.
+func TestScaleConfigIsChecked(t *testing.T) {
+	for _, cfg := range []ScaleConfig{{Nodes: 1}, {Nodes: MaxScaleNodes + 1}, {Nodes: 3, Parts: []string{"tea"}}} {
+		_, err := Scale(cfg)
+		require.ErrorIs(t, err, ErrScale)
+	}
+}
+
+// TestMomentsAreInOrder: the queue gives back by time, and by order of planning at one time.
+func TestMomentsAreInOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var q moments
+		var last moment
+		left := 0
+		for range rapid.IntRange(1, 300).Draw(t, "operations") {
+			if left == 0 || rapid.IntRange(0, 2).Draw(t, "what") > 0 {
+				q.push(last.at+time.Duration(rapid.IntRange(0, 5).Draw(t, "delay")), 0, 0)
+				left++
+				continue
+			}
+			m := q.pop()
+			left--
+			require.True(t, last.before(m), "%v came after %v", m, last)
+			last = m
+		}
+		for ; left > 0; left-- {
+			m := q.pop()
+			require.True(t, last.before(m))
+			last = m
+		}
+		require.Empty(t, q.heap)
+	})
+}
+
+// TestLinesActAsTCP: a lost packet comes late and holds up what is behind it on its connection, and only there; lost
+// datagrams are gone.
+func TestLinesActAsTCP(t *testing.T) {
+	l := newLines(Lines{Loss: 0.3}, 1)
+	var last time.Duration
+	late := 0
+	for i := range 2000 {
+		now := time.Duration(i) * 10 * time.Millisecond
+		at, lost := l.arrival(now, 1, 2, false)
+		require.False(t, lost)
+		require.GreaterOrEqual(t, at, last, "overtaken")
+		require.GreaterOrEqual(t, at, now+time.Millisecond)
+		if last = at; at > now+200*time.Millisecond {
+			late++
+		}
+	}
+	require.Greater(t, late, 600, "a lost packet holds up those behind it")
+	back, _ := l.arrival(0, 1, 2, true)
+	require.Less(t, back, last, "the way back is a line of its own")
+
+	d := newLines(Lines{Loss: 0.3, Datagrams: true}, 1)
+	gone := 0
+	for range 2000 {
+		if _, lost := d.arrival(0, 1, 2, false); lost {
+			gone++
+		}
+	}
+	require.InDelta(t, 600, gone, 100)
+	at, lost := (&lines{Lines: Lines{Delay: time.Second}}).arrival(time.Second, 1, 2, false)
+	require.False(t, lost)
+	require.Equal(t, 2*time.Second, at)
+}
