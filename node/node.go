@@ -33,10 +33,18 @@ type Config struct {
 // skips the first part, for when its time is over.
 type LeaveCommand struct{ Force bool }
 
-// Effects is what one step asks the rider to do, in this order: publish View, deliver Events, carry out Hosts, then
-// Routes, then send Mail. Everything is valid until the next verb.
+// Suspend is an order to stop or go on handling user messages on this node. While it is on, no handler is called,
+// nothing is consumed, no timer fires into a handler, and local sends fail with route.ErrSuspended; membership goes on.
+type Suspend struct {
+	On  bool
+	Why string // in words, for people: the evidence
+}
+
+// Effects is what one step asks the rider to do, in this order: publish View, carry out Suspend, deliver Events, carry
+// out Hosts, then Routes, then send Mail. Everything is valid until the next verb.
 type Effects struct {
 	View        *membership.View
+	Suspend     *Suspend // nil: as before
 	Events      []membership.Event
 	Hosts       []shard.HostOrder
 	Routes      []shard.RouteChange
