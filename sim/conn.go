@@ -46,6 +46,9 @@ type conn struct {
 func (p *proc) mail(to peer.ID, kind wire.Kind, body []byte) {
 	w := p.w
 	room := kind.Room()
+	if room == "membership" {
+		w.net.largest = max(w.net.largest, len(body))
+	}
 	machine := room == "membership" || room == "shard" || kind == wire.KindHeartbeat
 	if machine && w.net.Raw.on() {
 		w.raw(p, to, kind, body)

@@ -58,6 +58,7 @@ type network struct {
 	slow [][]time.Duration
 	// counters
 	sent, lost, duplicated, broken, dropped uint64
+	largest                                 int // bytes of the largest body of the membership's mail
 }
 
 func newNetwork(n int, cfg Network, seed uint64) *network {

@@ -134,7 +134,8 @@ func (s *script) command(f []string) {
 		"heal": s.heal, "pause": s.pause, "stick": s.stick, "crash": s.crash, "poweroff": s.powerOff, "down": s.down,
 		"restart": s.restart, "leave": s.leave, "tell": s.tell, "ask": s.ask, "view": s.view, "owners": s.owners,
 		"parked": s.parked, "hide": s.hide, "clock": s.clock,
-		"form": s.form, "inorder": func([]string) { s.order = true },
+		"form": s.form, "inorder": func([]string) { s.order = true }, "expect": s.expect, "always": s.always,
+		"silent": s.silent, "frames-below": s.framesBelow, "join": s.join, "weather": s.weather,
 	}
 	do, ok := commands[verb]
 	require.True(s.t, ok, "unknown command %q", verb)
@@ -163,14 +164,14 @@ func (s *script) cluster(args []string) {
 				cfg.Roles[i] = append(cfg.Roles[i], role)
 			}
 		default:
-			require.Fail(s.t, "unknown setting "+a)
+			require.True(s.t, s.setting(&cfg.Membership, key, value), "unknown setting %q", a)
 		}
 	}
 	s.w = newWorld(n, seed, cfg)
 	s.quiet = nil
 	s.w.onEvent = func(p *proc, line string) {
 		for _, word := range s.quiet {
-			if strings.HasPrefix(line, word) {
+			if word == "all" || strings.HasPrefix(line, word) {
 				return
 			}
 		}
@@ -178,7 +179,7 @@ func (s *script) cluster(args []string) {
 	}
 }
 
-// hide word...: lines that begin with one of the words are left out.
+// hide word...: lines that begin with one of the words are left out; "all" leaves out every line about a node.
 func (s *script) hide(args []string) {
 	for _, a := range args {
 		s.quiet = append(s.quiet, a)
@@ -217,6 +218,9 @@ func (s *script) start(args []string) {
 		hosts = append(hosts, s.number(a)-1)
 	}
 	for _, h := range hosts {
+		if old := s.w.hosts[h].proc; old != nil {
+			s.w.check.excuse(old.id)
+		}
 		s.w.start(h, s.w.seeds(order))
 	}
 }
@@ -277,16 +281,26 @@ func (s *script) pause(args []string) { s.host(args[0]).pause(s.duration(args[1]
 
 func (s *script) stick(args []string) { s.host(args[0]).stick(s.duration(args[1])) }
 
-func (s *script) crash(args []string) { s.host(args[0]).crash(true) }
+func (s *script) crash(args []string) {
+	for _, a := range args {
+		s.host(a).crash(true)
+	}
+}
 
-func (s *script) powerOff(args []string) { s.host(args[0]).crash(false) }
+func (s *script) powerOff(args []string) {
+	for _, a := range args {
+		s.host(a).crash(false)
+	}
+}
 
-// down on target
+// down on target...
 func (s *script) down(args []string) {
-	id := s.host(args[1]).id
-	s.w.check.excuse(id)
-	if err := s.host(args[0]).command(membership.DownCommand{ID: id}); err != nil {
-		s.printf("error: %v", err)
+	for _, a := range args[1:] {
+		id := s.host(a).id
+		s.w.check.excuse(id)
+		if err := s.host(args[0]).command(membership.DownCommand{ID: id}); err != nil {
+			s.printf("error: %v", err)
+		}
 	}
 }
 
@@ -294,11 +308,14 @@ func (s *script) down(args []string) {
 func (s *script) restart(args []string) {
 	p := s.host(args[0])
 	p.crash(true)
-	s.w.check.excuse(p.id)
 	s.start(args)
 }
 
-func (s *script) leave(args []string) { s.w.leave(s.host(args[0])) }
+func (s *script) leave(args []string) {
+	for _, a := range args {
+		s.w.leave(s.host(a))
+	}
+}
 
 // tell on type/id text: the handler prints what it gets.
 func (s *script) tell(args []string) {
