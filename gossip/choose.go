@@ -2,7 +2,10 @@
 
 package gossip
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // Million is the scale of probabilities here: they are integers, so that no platform rounds them differently.
 const Million = 1_000_000
@@ -34,8 +37,23 @@ func Choose(rng *rand.Rand, n, prefer int, valid, unseen func(i int) bool) int {
 	return pick(rng, n, valid)
 }
 
-// pick draws uniformly among the positions that are allowed: one pass, nothing allocated.
+// Drawing blindly and looking whether it is allowed costs a few draws however many candidates there are; a pass over all
+// costs a draw for each that is allowed. Few candidates, and draws that keep missing, take the pass. Both are uniform,
+// and so is the one after the other.
+const (
+	blindAbove = 64 // candidates
+	blindDraws = 16 // tries for each that is wanted
+)
+
+// pick draws uniformly among the positions that are allowed; nothing is allocated.
 func pick(rng *rand.Rand, n int, allowed func(i int) bool) int {
+	if n > blindAbove {
+		for range blindDraws {
+			if i := rng.IntN(n); allowed(i) {
+				return i
+			}
+		}
+	}
 	chosen, found := -1, 0
 	for i := range n {
 		if !allowed(i) {
@@ -51,9 +69,25 @@ func pick(rng *rand.Rand, n int, allowed func(i int) bool) int {
 
 // Sample appends at most k distinct positions among those of n that are allowed, drawn uniformly, to into.
 func Sample(rng *rand.Rand, n, k int, allowed func(i int) bool, into []int) []int {
-	base, found := len(into), 0
+	if k <= 0 {
+		return into
+	}
+	base := len(into)
+	if n > blindAbove && k <= blindAbove {
+		for range blindDraws * k {
+			i := rng.IntN(n)
+			if !allowed(i) || slices.Contains(into[base:], i) {
+				continue
+			}
+			if into = append(into, i); len(into)-base == k {
+				return into
+			}
+		}
+		into = into[:base]
+	}
+	found := 0
 	for i := range n {
-		if k <= 0 || !allowed(i) {
+		if !allowed(i) {
 			continue
 		}
 		found++

@@ -3,6 +3,7 @@
 package gossip
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -125,4 +126,33 @@ func TestSpeedUp(t *testing.T) {
 	require.True(t, SpeedUp(4, 10, false))
 	require.False(t, SpeedUp(5, 10, false))
 	require.True(t, SpeedUp(10, 10, true))
+}
+
+// GOS-6 with many candidates: drawn blindly or by the pass, allowed ones alone, each as likely as the other.
+func TestChoiceAmongMany(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for name, c := range map[string]struct{ every, k int }{"dense": {2, 3}, "sparse": {200, 3}, "too few": {500, 3}} {
+		const n = 1000
+		allowed := func(i int) bool { return i%c.every == 0 }
+		counts := make([]int, n)
+		const rounds = 20_000
+		for range rounds {
+			i := Choose(rng, n, 0, allowed, allowed)
+			require.True(t, allowed(i), name)
+			counts[i]++
+			got := Sample(rng, n, c.k, allowed, nil)
+			require.Len(t, got, min(c.k, n/c.every), name)
+			for k, i := range got {
+				require.True(t, allowed(i), name)
+				require.NotContains(t, got[:k], i, name)
+				counts[i]++
+			}
+		}
+		want := rounds * (1 + min(c.k, n/c.every)) / (n / c.every)
+		for i := 0; i < n; i += c.every {
+			require.InDelta(t, want, counts[i], 6*math.Sqrt(float64(want)), "%s: position %d", name, i)
+		}
+	}
+	require.Equal(t, -1, Choose(rng, 1000, Million, func(int) bool { return false }, func(int) bool { return true }))
+	require.Empty(t, Sample(rng, 1000, 3, func(int) bool { return false }, nil))
 }

@@ -67,30 +67,57 @@ func diff(events []Event, old, next *View) []Event {
 	if old == nil {
 		old = &View{Self: next.Self}
 	}
-	for _, was := range old.Members {
-		if _, ok := next.Member(was.ID); !ok {
-			previous := was.Status
-			was.Status = Removed
-			events = append(events, Event{Kind: MemberRemoved, Member: was, Previous: previous})
-		}
-	}
-	for _, is := range next.Members {
-		was, ok := old.Member(is.ID)
-		if !ok {
-			was.Status = Removed
-		}
-		if !ok || was.Status != is.Status || was.UpNumber != is.UpNumber {
-			events = append(events, Event{Kind: statusEvents[is.Status], Member: is, Previous: was.Status})
-		}
-	}
+	events = memberEvents(events, old.Members, next.Members)
 	events = reachEvents(events, UnreachableMember, next.Unreachable, old.Unreachable, next)
 	events = reachEvents(events, ReachableMember, old.Unreachable, next.Unreachable, next)
 	if old.Leader != next.Leader {
 		events = append(events, Event{Kind: LeaderChanged, Leader: next.Leader})
 	}
+	if same(old.Members, next.Members) && slices.Equal(old.Unreachable, next.Unreachable) {
+		return events // leaders follow from these
+	}
 	for _, role := range next.roles(old.roles(nil)) {
 		if l := next.RoleLeader(role); l != old.RoleLeader(role) {
 			events = append(events, Event{Kind: RoleLeaderChanged, Role: role, Leader: l})
+		}
+	}
+	return events
+}
+
+// same reports whether both are one list. Members of a view never change, so nothing then has.
+func same(a, b []Member) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// memberEvents appends the events of members that went, then of those that came or changed. Both lists are sorted, so
+// one walk over each is enough: this runs for each change at each node.
+func memberEvents(events []Event, old, next []Member) []Event {
+	if same(old, next) {
+		return events
+	}
+	rest := next
+	for _, was := range old {
+		for len(rest) > 0 && rest[0].ID.Less(was.ID) {
+			rest = rest[1:]
+		}
+		if len(rest) == 0 || rest[0].ID != was.ID {
+			previous := was.Status
+			was.Status = Removed
+			events = append(events, Event{Kind: MemberRemoved, Member: was, Previous: previous})
+		}
+	}
+	rest = old
+	for i := range next {
+		is := &next[i]
+		for len(rest) > 0 && rest[0].ID.Less(is.ID) {
+			rest = rest[1:]
+		}
+		previous, number := Removed, is.UpNumber
+		if len(rest) > 0 && rest[0].ID == is.ID {
+			previous, number = rest[0].Status, rest[0].UpNumber
+		}
+		if previous != is.Status || number != is.UpNumber {
+			events = append(events, Event{Kind: statusEvents[is.Status], Member: *is, Previous: previous})
 		}
 	}
 	return events

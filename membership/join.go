@@ -215,7 +215,7 @@ func (m *Machine) form() {
 
 // admitted starts a member's life, and tells those who probed too early.
 func (m *Machine) admitted() {
-	m.phase = member
+	m.phase, m.stale = member, true
 	m.contact = m.now
 	for _, i := range [...]int{timerProbe, timerSeed, timerGiveUp, timerJoinTimeout} {
 		m.stop(i)

@@ -113,6 +113,7 @@ type Machine struct {
 	mail    []peer.Mail
 	over    *Ended
 	drained bool
+	stale   bool // state, seen set or phase changed since the last view was made
 	view    *View
 	events  []Event
 	scratch []int
@@ -283,6 +284,10 @@ func (m *Machine) Drain(out *Effects) {
 	m.drained = true
 	m.events = m.events[:0]
 	*out = Effects{Mail: m.mail, Ended: m.over}
+	if !m.stale {
+		return
+	}
+	m.stale = false
 	if next := m.nextView(); next != nil {
 		m.events = diff(m.events, m.view, next)
 		m.view, out.View, out.Events = next, next, m.events
@@ -296,7 +301,7 @@ func (m *Machine) stop(i int) { m.timers[i].on = false }
 // install makes s the state of this node. push says that it is worth an eager push: a change of this node, or a
 // version met for the first time; never the result of a merge.
 func (m *Machine) install(s *state, push bool) {
-	m.st, m.packed, m.dirty = s, nil, true
+	m.st, m.packed, m.dirty, m.stale = s, nil, true, true
 	m.refreshAges()
 	m.push = push
 	if !push {
@@ -305,7 +310,7 @@ func (m *Machine) install(s *state, push bool) {
 }
 
 // sawMore notes that the seen set grew.
-func (m *Machine) sawMore() { m.packed, m.dirty = nil, true }
+func (m *Machine) sawMore() { m.packed, m.dirty, m.stale = nil, true, true }
 
 // settle follows a verb: what this node's own record asks of it, then leader duties, until nothing changes. The
 // bound is never reached: each pass moves some member one step along its chain, and a pass of duties without a seen
@@ -364,7 +369,7 @@ func (m *Machine) end(kind EndKind, by peer.ID, reason string) {
 	if m.phase == ended {
 		return
 	}
-	m.phase = ended
+	m.phase, m.stale = ended, true
 	m.timers = [timerCount]timer{}
 	m.over = &Ended{Kind: kind, By: by, At: m.now, Reason: reason}
 	if m.st != nil && kind != EndDowned && m.st.has(m.self) {
