@@ -27,6 +27,9 @@ type Config struct {
 	Seeds []string
 	// Roles are names that types and programs select members by.
 	Roles []string
+	// AppVersion is the version of your application that this node runs, shown to all members; empty: none given.
+	// CompareVersions orders them. At most 64 bytes and three numbers.
+	AppVersion string
 	// Logger takes typed records; nil is silent.
 	Logger *slog.Logger
 
@@ -83,7 +86,7 @@ func (c Config) Validate() error { return c.driver().Validate() }
 // driver is c as the driver takes it.
 func (c Config) driver() driver.Config {
 	return driver.Config{
-		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, Seeds: c.Seeds, Roles: c.Roles,
+		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, Seeds: c.Seeds, Roles: c.Roles, AppVersion: c.AppVersion,
 		Logger: c.Logger, Membership: c.Membership, MinBirth: c.MinBirth, TakeoverTime: c.TakeoverTime,
 		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, MaxPayload: c.MaxPayload, LinkBuffer: c.LinkBuffer,
 		Window: c.Window, ParkBytes: c.ParkBytes, ParkTime: c.ParkTime, MailboxBudget: c.MailboxBudget,

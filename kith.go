@@ -83,6 +83,10 @@ type (
 	Status = membership.Status
 	// Tuning is how gossip, failure detection and joining are paced.
 	Tuning = membership.Config
+	// Metadata is one key and its value of the small map that the cluster's state carries.
+	Metadata = membership.Metadata
+	// Cause says why a member was marked Down.
+	Cause = membership.Cause
 	// EventKind says what an Event reports.
 	EventKind = membership.EventKind
 	// EndKind is why a node's membership is over.
@@ -97,6 +101,10 @@ const (
 	Exiting = membership.Exiting
 	Down    = membership.Down
 	Removed = membership.Removed
+
+	WeaklyUp             = membership.WeaklyUp
+	PreparingForShutdown = membership.PreparingForShutdown
+	ReadyForShutdown     = membership.ReadyForShutdown
 )
 
 // The kinds of Event. Snapshot is the first of every stream.
@@ -112,7 +120,25 @@ const (
 	ReachableMember   = membership.ReachableMember
 	LeaderChanged     = membership.LeaderChanged
 	RoleLeaderChanged = membership.RoleLeaderChanged
+	MemberWeaklyUp    = membership.MemberWeaklyUp
+
+	MemberPreparingForShutdown = membership.MemberPreparingForShutdown
+	MemberReadyForShutdown     = membership.MemberReadyForShutdown
 )
+
+// The causes of a Down (Member.Cause).
+const (
+	CauseNone       = membership.CauseNone
+	CauseOperator   = membership.CauseOperator
+	CauseReplaced   = membership.CauseReplaced
+	CauseResolver   = membership.CauseResolver
+	CauseUnstable   = membership.CauseUnstable
+	CauseLease      = membership.CauseLease
+	CauseQuarantine = membership.CauseQuarantine
+)
+
+// CompareVersions orders two application versions (Member.AppVersion), negative when a is the older one.
+func CompareVersions(a, b string) int { return membership.CompareVersions(a, b) }
 
 // The ways a membership ends.
 const (

@@ -51,6 +51,12 @@ func (n *Node) Events(ctx context.Context) iter.Seq[Event] { return n.d.Events(c
 // is dead. Unreachable members are not marked by anyone else.
 func (n *Node) Down(ctx context.Context, addr string) error { return n.d.Down(ctx, addr) }
 
+// SetMetadata sets one key of the small map that the cluster's state carries to every member; nil deletes it. View
+// shows it; the last writer wins. Bounds: 64 keys for the life of the cluster, 64 bytes a key, 1 KiB a value.
+func (n *Node) SetMetadata(ctx context.Context, key string, value []byte) error {
+	return n.d.SetMetadata(ctx, key, value)
+}
+
 // Done is closed when the node has ended: left, downed, removed, refused, or closed.
 func (n *Node) Done() <-chan struct{} { return n.d.Done() }
 

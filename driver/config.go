@@ -50,6 +50,7 @@ type Config struct {
 	Name, Listen, Advertise string
 	Insecure                bool
 	Seeds, Roles            []string
+	AppVersion              string
 	Logger                  *slog.Logger
 
 	Membership   membership.Config
@@ -110,7 +111,7 @@ func (c Config) maxFrame() int {
 // members is the configuration of the membership machine.
 func (c Config) members() membership.Config {
 	m := c.Membership
-	m.Roles, m.MinBirth, m.JoinTimeout = c.Roles, c.MinBirth, c.JoinTimeout
+	m.Roles, m.AppVersion, m.MinBirth, m.JoinTimeout = c.Roles, c.AppVersion, c.MinBirth, c.JoinTimeout
 	return m.WithDefaults()
 }
 

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -209,7 +210,7 @@ func (d *Driver) Err() error {
 // Ready waits until this node is Up.
 func (d *Driver) Ready(ctx context.Context) error {
 	for ev := range d.Events(ctx) {
-		if m, ok := ev.View.SelfMember(); ok && m.Status == membership.Up {
+		if m, ok := ev.View.SelfMember(); ok && m.Status.Working() {
 			return nil
 		}
 	}
@@ -254,6 +255,16 @@ func (d *Driver) Down(ctx context.Context, addr string) error {
 	}
 	if err := d.call(ctx, membership.DownCommand{ID: peer.ID{Addr: a}}); err != nil {
 		return fmt.Errorf("kith: down %s: %w", addr, err)
+	}
+	return nil
+}
+
+// SetMetadata sets one key of the metadata that the cluster's state carries; an empty value deletes it.
+func (d *Driver) SetMetadata(ctx context.Context, key string, value []byte) error {
+	// A copy: when ctx ends first, the command may still be carried out.
+	cmd := membership.SetMetadataCommand{Key: key, Value: slices.Clone(value)}
+	if err := d.call(ctx, cmd); err != nil {
+		return fmt.Errorf("kith: metadata %q: %w", key, err)
 	}
 	return nil
 }

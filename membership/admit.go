@@ -165,11 +165,11 @@ func (m *Machine) admitForwarded() {
 func (m *Machine) admit(j *joinBody) {
 	d := m.st.draft()
 	for i := range d.members {
-		if o := &d.members[i]; o.ID.Addr == j.id.Addr {
-			o.Status = Down
+		if o := d.members[i].ID; o.Addr == j.id.Addr {
+			d.setDown(o, j.id, CauseReplaced)
 		}
 	}
-	d.add(Member{ID: j.id, Status: Joining, Roles: j.roles})
+	d.add(Member{ID: j.id, Status: Joining, Roles: j.roles, AppVersion: j.version})
 	m.install(d.commit(m.self), true)
 	m.welcome(j.id, j.nonce)
 }

@@ -73,10 +73,10 @@ func TestLeaveBeforeAdmission(t *testing.T) {
 func TestDown(t *testing.T) {
 	w := newWorld(t, 1)
 	all := w.cluster(3)
-	require.ErrorIs(t, all[0].m.Do(w.now, DownCommand{peer.ID{Addr: addr(9)}}), ErrUnknownMember)
-	require.ErrorIs(t, all[0].m.Do(w.now, DownCommand{peer.ID{Addr: addr(2), Inc: 1}}), ErrUnknownMember)
-	w.do(all[0], DownCommand{peer.ID{Addr: addr(2)}})
-	w.do(all[0], DownCommand{all[1].id})
+	require.ErrorIs(t, all[0].m.Do(w.now, DownCommand{ID: peer.ID{Addr: addr(9)}}), ErrUnknownMember)
+	require.ErrorIs(t, all[0].m.Do(w.now, DownCommand{ID: peer.ID{Addr: addr(2), Inc: 1}}), ErrUnknownMember)
+	w.do(all[0], DownCommand{ID: peer.ID{Addr: addr(2)}})
+	w.do(all[0], DownCommand{ID: all[1].id})
 	w.until(time.Second, "the downed node ends itself", func() bool { return all[1].ended != nil })
 	require.Equal(t, EndDowned, all[1].ended.Kind)
 	require.Equal(t, all[0].id, all[1].ended.By)
@@ -84,7 +84,7 @@ func TestDown(t *testing.T) {
 	require.True(t, ok && self.Status == Down)
 	w.until(15*time.Second, "removed", w.settled)
 
-	w.do(all[2], DownCommand{all[2].id})
+	w.do(all[2], DownCommand{ID: all[2].id})
 	require.Equal(t, EndDowned, all[2].ended.Kind)
 	w.until(15*time.Second, "removed", w.settled)
 	require.Equal(t, uint32(3), all[0].m.st.highestUp)
@@ -109,7 +109,7 @@ func TestCrashIsUnreachableUntilDowned(t *testing.T) {
 	require.Equal(t, Joining, self.Status)
 	require.False(t, all[0].view.Converged)
 
-	w.do(all[1], DownCommand{peer.ID{Addr: addr(3)}})
+	w.do(all[1], DownCommand{ID: peer.ID{Addr: addr(3)}})
 	w.until(5*time.Second, "settled", w.settled)
 	require.Equal(t, uint32(4), late.m.st.highestUp)
 }
@@ -205,7 +205,7 @@ func TestRemovedIncarnationIsTold(t *testing.T) {
 	lost := all[2]
 	w.cut = func(from, to peer.ID) bool { return from.Addr == lost.id.Addr || to.Addr == lost.id.Addr }
 	w.until(20*time.Second, "unreachable", func() bool { return len(all[0].view.Unreachable) == 1 })
-	w.do(all[0], DownCommand{lost.id})
+	w.do(all[0], DownCommand{ID: lost.id})
 	w.until(20*time.Second, "removed", func() bool {
 		return len(all[0].view.Members) == 2 && all[0].view.Converged && all[1].view.Converged
 	})
@@ -236,10 +236,10 @@ func TestMutualRemoval(t *testing.T) {
 	w.cut = func(from, to peer.ID) bool { return small(from) != small(to) }
 	w.run(15 * time.Second)
 	for _, o := range all[2:] {
-		w.do(all[0], DownCommand{o.id})
+		w.do(all[0], DownCommand{ID: o.id})
 	}
 	for _, o := range all[:2] {
-		w.do(all[2], DownCommand{o.id})
+		w.do(all[2], DownCommand{ID: o.id})
 	}
 	w.run(20 * time.Second)
 	require.Len(t, all[0].view.Members, 2)

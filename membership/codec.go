@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	stateFormat   = 1
-	maxDictionary = 4096 // distinct roles of one state
+	stateFormat   = 2
+	maxDictionary = 4096 // distinct roles, or versions, or deciders of one state
 	maxStateSize  = wire.MaxControlFrame
 	gzipRatio     = 1032 // the most that deflate can expand
 	flagGzip      = 1 << 0
@@ -26,41 +26,38 @@ const (
 //
 //	u8 format; u64 cluster; u64 birth; varint highest up-number
 //	roles:    count, strings, sorted
-//	members:  count, then each: id, u8 status, varint up-number, count and positions of roles
-//	tombs:    count, then each: id, u8 last status
-//	rows:     count, then each: observer, varint version, count, then each record: subject, varint since
+//	versions: count, strings, sorted
+//	deciders: count, ids, sorted
+//	members:  count, then each: id, u8 status, varint up-number, count and positions of roles, version;
+//	          if Down: u8 cause, decider
+//	tombs:    count, then each: id, u8 last status; if Down: u8 cause, decider
+//	rows:     count, then each: observer, varint version, count, then each record: subject, varint since, u8 kind
+//	meta:     count, then each: key, value, varint count, id of the writer; sorted by key
 //	clock:    count, then each: member, varint counter
 //
-// Observers, subjects and clock entries are positions in the list of members.
+// Observers, subjects and clock entries are positions in the list of members. A version or decider is its position
+// in its list plus one, zero for none.
 func appendCore(b []byte, s *state) ([]byte, int) {
 	at := len(b)
 	b = wire.AppendU64(wire.AppendU64(append(b, stateFormat), s.cluster), s.birth)
 	b = wire.AppendUvarint(b, uint64(s.highestUp))
-	var roles []string
-	for i := range s.members {
-		for _, r := range s.members[i].Roles {
-			if at, ok := slices.BinarySearch(roles, r); !ok {
-				roles = slices.Insert(roles, at, r)
-			}
-		}
-	}
-	b = wire.AppendUvarint(b, uint64(len(roles)))
-	for _, r := range roles {
-		b = wire.AppendString(b, r)
-	}
+	d := dictionaryOf(s)
+	b = d.append(b)
 	b = wire.AppendUvarint(b, uint64(len(s.members)))
 	for i := range s.members {
 		m := &s.members[i]
 		b = wire.AppendUvarint(append(peer.AppendID(b, m.ID), byte(m.Status)), uint64(m.UpNumber))
 		b = wire.AppendUvarint(b, uint64(len(m.Roles)))
 		for _, r := range m.Roles {
-			at, _ := slices.BinarySearch(roles, r)
+			at, _ := slices.BinarySearch(d.roles, r)
 			b = wire.AppendUvarint(b, uint64(at))
 		}
+		b = d.appendVersion(b, m.AppVersion)
+		b = d.appendVerdict(b, m.Status, m.Cause, m.By)
 	}
 	b = wire.AppendUvarint(b, uint64(len(s.tombs)))
 	for _, t := range s.tombs {
-		b = append(peer.AppendID(b, t.id), byte(t.last))
+		b = d.appendVerdict(append(peer.AppendID(b, t.id), byte(t.last)), t.last, t.cause, t.by)
 	}
 	b = wire.AppendUvarint(b, uint64(len(s.reach)))
 	for _, r := range s.reach {
@@ -68,8 +65,10 @@ func appendCore(b []byte, s *state) ([]byte, int) {
 		b = wire.AppendUvarint(b, uint64(len(r.records)))
 		for _, c := range r.records {
 			b = wire.AppendUvarint(wire.AppendUvarint(b, uint64(s.index(c.subject))), c.since)
+			b = append(b, byte(c.kind))
 		}
 	}
+	b = appendMeta(b, s.meta)
 	content := len(b) - at
 	b = wire.AppendUvarint(b, uint64(len(s.clock)))
 	for _, e := range s.clock {
@@ -88,9 +87,11 @@ func readState(kind wire.Kind, b []byte) (*state, error) {
 	if r.Err() == nil && (s.cluster == 0 || s.birth == 0) {
 		r.Fail(wire.ErrBadValue)
 	}
-	readMembers(&r, s, readRoles(&r))
-	readTombs(&r, s)
+	d := readDictionary(&r)
+	readMembers(&r, s, d)
+	readTombs(&r, s, d)
 	readReach(&r, s)
+	s.meta = readMeta(&r)
 	n := r.Count(2, len(s.members))
 	s.clock = make(gossip.Clock, 0, n)
 	for range n {
@@ -127,29 +128,12 @@ func readU32(r *wire.Reader) uint32 {
 	return uint32(v)
 }
 
-// readRoles reads a sorted list of distinct roles.
-func readRoles(r *wire.Reader) []string { return readRoleList(r, maxDictionary) }
-
-func readRoleList(r *wire.Reader, limit int) []string {
-	n := r.Count(2, limit)
-	roles := make([]string, 0, n)
-	for range n {
-		role := r.String(MaxRoleSize)
-		check(r, role != "", len(roles) == 0 || roles[len(roles)-1] < role)
-		if r.Err() != nil {
-			return nil
-		}
-		roles = append(roles, role)
-	}
-	return roles
-}
-
-func readMembers(r *wire.Reader, s *state, dictionary []string) {
-	n := r.Count(peer.MinIDSize+3, MaxMembers)
+func readMembers(r *wire.Reader, s *state, d dictionary) {
+	n := r.Count(peer.MinIDSize+4, MaxMembers)
 	s.members = make([]Member, 0, n)
 	for range n {
 		m := Member{ID: peer.ReadID(r), Status: Status(r.U8()), UpNumber: readU32(r)}
-		count := r.Count(1, min(MaxRoles, len(dictionary)))
+		count := r.Count(1, min(MaxRoles, len(d.roles)))
 		var roles []string
 		if count > 0 {
 			roles = make([]string, 0, count)
@@ -157,16 +141,22 @@ func readMembers(r *wire.Reader, s *state, dictionary []string) {
 		last := -1
 		for range count {
 			i := r.Uvarint()
-			check(r, i < uint64(len(dictionary)), int64(i) > int64(last))
+			check(r, i < uint64(len(d.roles)), int64(i) > int64(last))
 			if r.Err() != nil {
 				return
 			}
 			last = int(i)
-			roles = append(roles, dictionary[i])
+			roles = append(roles, d.roles[i])
 		}
 		m.Roles = roles
-		ok := !m.ID.Addr.IsZero() && m.ID.Inc != 0 && m.Status <= Down && m.UpNumber <= s.highestUp &&
-			(m.Status != Up || m.UpNumber > 0) && (m.Status != Joining || m.UpNumber == 0)
+		m.AppVersion = d.readVersion(r)
+		m.Cause, m.By = d.readVerdict(r, m.Status)
+		ok := !m.ID.Addr.IsZero() && m.ID.Inc != 0 && m.Status <= lastStatus && m.Status != Removed &&
+			m.UpNumber <= s.highestUp
+		if ok {
+			n := m.Status.numbered()
+			ok = (n <= 0 || m.UpNumber > 0) && (n >= 0 || m.UpNumber == 0)
+		}
 		check(r, ok, len(s.members) == 0 || s.members[len(s.members)-1].ID.Less(m.ID))
 		if r.Err() != nil {
 			return
@@ -178,11 +168,12 @@ func readMembers(r *wire.Reader, s *state, dictionary []string) {
 	}
 }
 
-func readTombs(r *wire.Reader, s *state) {
+func readTombs(r *wire.Reader, s *state, d dictionary) {
 	n := r.Count(peer.MinIDSize+1, MaxTombstones)
 	s.tombs = make([]tombstone, 0, n)
 	for range n {
-		t := tombstone{peer.ReadID(r), Status(r.U8())}
+		t := tombstone{id: peer.ReadID(r), last: Status(r.U8())}
+		t.cause, t.by = d.readVerdict(r, t.last)
 		check(r, !t.id.Addr.IsZero() && (t.last == Exiting || t.last == Down) && !s.has(t.id),
 			len(s.tombs) == 0 || s.tombs[len(s.tombs)-1].id.Less(t.id))
 		if r.Err() != nil {
@@ -198,9 +189,10 @@ func readReach(r *wire.Reader, s *state) {
 	for range n {
 		row := row{observer: readMember(r, s), version: r.Uvarint()}
 		check(r, row.version > 0, len(s.reach) == 0 || s.reach[len(s.reach)-1].observer.Less(row.observer))
-		for range r.Count(2, len(s.members)) {
-			c := record{readMember(r, s), r.Uvarint()}
-			check(r, c.since > 0 && c.since <= row.version && c.subject != row.observer,
+		for range r.Count(3, len(s.members)) {
+			c := record{readMember(r, s), r.Uvarint(), recordKind(r.U8())}
+			check(r, c.since > 0 && c.since <= row.version && c.subject != row.observer &&
+				c.kind <= quarantined,
 				len(row.records) == 0 || row.records[len(row.records)-1].subject.Less(c.subject))
 			if r.Err() != nil {
 				return

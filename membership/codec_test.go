@@ -25,10 +25,11 @@ func ip(n int) peer.ID { return peer.ID{Addr: addr(n), Inc: uint64(n)} }
 func sample() *state {
 	s := &state{cluster: 0x11, birth: 0x22, highestUp: 5}
 	s.add(Member{ID: ip(1), Status: Up, UpNumber: 1, Roles: []string{"db", "web"}})
-	s.add(Member{ID: ip(2), Status: Joining, Roles: []string{"web"}})
-	s.add(Member{ID: ip(3), Status: Down, UpNumber: 4})
-	s.tombs = []tombstone{{ip(4), Exiting}}
-	s.reach = s.reach.with(ip(1), ip(3), true).with(ip(2), ip(3), true).with(ip(2), ip(3), false)
+	s.add(Member{ID: ip(2), Status: Joining, Roles: []string{"web"}, AppVersion: "1.2"})
+	s.add(Member{ID: ip(3), Status: Down, UpNumber: 4, Cause: CauseResolver, By: ip(1)})
+	s.tombs = []tombstone{{id: ip(4), last: Exiting}, {ip(5), Down, CauseOperator, ip(7)}}
+	s.reach = s.reach.with(ip(1), ip(3), true).with(ip(2), ip(3), true).with(ip(2), ip(3), false).quarantine(ip(2), ip(3))
+	s.meta, _ = s.meta.with("k", "v", ip(1))
 	s.clock = gossip.Clock{{ID: ip(1), N: 300}, {ID: ip(2), N: 1}}
 	s.seen = gossip.NewSeen(3)
 	s.seen.Add(0)
@@ -38,14 +39,17 @@ func sample() *state {
 
 func payload(s *state) []byte { return gossip.AppendSeen(bytes.Clone(s.core), s.seen) }
 
-const goldenState = "01" + "1100000000000000" + "2200000000000000" + "05" + // format, cluster, birth, highest up
+const goldenState = "02" + "1100000000000000" + "2200000000000000" + "05" + // format, cluster, birth, highest up
 	"02" + "026462" + "03776562" + // roles
+	"01" + "03312e32" + // versions
+	"02" + "040a000001bb1c0100000000000000" + "040a000007bb1c0700000000000000" + // deciders
 	"03" + // members
-	"040a000001bb1c0100000000000000" + "01" + "01" + "020001" +
-	"040a000002bb1c0200000000000000" + "00" + "00" + "0101" +
-	"040a000003bb1c0300000000000000" + "04" + "04" + "00" +
-	"01" + "040a000004bb1c0400000000000000" + "03" + // tombstones
-	"02" + "0001" + "01" + "0201" + "0102" + "00" + // rows
+	"040a000001bb1c0100000000000000" + "01" + "01" + "020001" + "00" +
+	"040a000002bb1c0200000000000000" + "00" + "00" + "0101" + "01" +
+	"040a000003bb1c0300000000000000" + "04" + "04" + "00" + "00" + "0301" + // Down: cause, decider
+	"02" + "040a000004bb1c0400000000000000" + "03" + "040a000005bb1c0500000000000000" + "04" + "0102" + // tombstones
+	"02" + "0001" + "01" + "020100" + "0103" + "01" + "020301" + // rows
+	"01" + "016b" + "0176" + "01" + "040a000001bb1c0100000000000000" + // metadata
 	"02" + "00ac02" + "0101" + // clock
 	"05" // seen
 
@@ -59,7 +63,9 @@ func TestStateGoldenBytes(t *testing.T) {
 	require.Equal(t, s.clock, got.clock)
 	require.Equal(t, s.core, got.core)
 	require.True(t, got.reach.accuses(ip(1), ip(3)))
-	require.Equal(t, uint64(2), got.reach.versionOf(ip(2)))
+	require.Equal(t, uint64(3), got.reach.versionOf(ip(2)))
+	require.True(t, got.reach.quarantines(ip(2), ip(3)))
+	require.Equal(t, s.meta, got.meta)
 	require.True(t, s.seen.Equal(got.seen))
 }
 
@@ -72,7 +78,7 @@ func bodies(to, cluster uint64) map[wire.Kind][]byte {
 		wire.KindJoinProbe:    wire.AppendU64(nil, 7),
 		wire.KindJoinProbeAck: appendProbeAck(nil, probeAckBody{to, 7, cluster, 9, 0}),
 		wire.KindJoinProbeNak: wire.AppendU64(wire.AppendU64(nil, to), 7),
-		wire.KindJoin:         appendJoin(nil, joinBody{7, 0, ip(9), []string{"a", "b"}}),
+		wire.KindJoin:         appendJoin(nil, joinBody{7, 0, ip(9), []string{"a", "b"}, "1.0"}),
 		wire.KindWelcome:      appendStateBody(nil, stateBody{to, 7, 0, payload(sample())}),
 		wire.KindJoinRefused:  appendRefused(nil, refusedBody{to, 7, refuseBusy, "why"}),
 		wire.KindStatus:       appendStatus(nil, statusBody{e, 3, 4}),
@@ -93,7 +99,7 @@ func TestMessageGoldenBytes(t *testing.T) {
 		wire.KindJoinProbeAck: to + "0700000000000000" + cluster + "0900000000000000" + "0000000000000000",
 		wire.KindJoinProbeNak: to + "0700000000000000",
 		wire.KindJoin: "0700000000000000" + "0000000000000000" + "040a000009bb1c0900000000000000" +
-			"0201610162",
+			"0201610162" + "03312e30",
 		wire.KindWelcome:     to + "0700000000000000" + "00" + goldenState,
 		wire.KindJoinRefused: to + "0700000000000000" + "01" + "03776879",
 		wire.KindStatus:      to + cluster + "0300000000000000" + "0400000000000000",
@@ -170,6 +176,16 @@ func TestHostileStates(t *testing.T) {
 		"row twice":              {func(s *state) { s.reach[1].observer = ip(1) }, wire.ErrBadOrder},
 		"empty clock entry":      {func(s *state) { s.clock[0].N = 0 }, wire.ErrBadValue},
 		"clock of a stranger":    {func(s *state) { s.clock[0].ID = ip(7) }, wire.ErrBadValue},
+		"status beyond Ready":    {func(s *state) { s.members[0].Status = 9 }, wire.ErrBadValue},
+		"WeaklyUp with number":   {func(s *state) { s.members[0].Status = WeaklyUp }, wire.ErrBadValue},
+		"Ready without number":   {func(s *state) { s.members[1].Status = ReadyForShutdown }, wire.ErrBadValue},
+		"unknown cause":          {func(s *state) { s.members[2].Cause = 7 }, wire.ErrBadValue},
+		"unknown record":         {func(s *state) { s.reach[0].records[0].kind = 2 }, wire.ErrBadValue},
+		"version too long":       {func(s *state) { s.members[1].AppVersion = strings.Repeat("1", 65) }, wire.ErrTooLarge},
+		"key too long":           {func(s *state) { s.meta[0].key = strings.Repeat("k", 65) }, wire.ErrTooLarge},
+		"value too long":         {func(s *state) { s.meta[0].value = strings.Repeat("v", 1025) }, wire.ErrTooLarge},
+		"key twice":              {func(s *state) { s.meta = append(s.meta, s.meta[0]) }, wire.ErrBadOrder},
+		"write without count":    {func(s *state) { s.meta[0].count = 0 }, wire.ErrBadValue},
 		"role too long":          {func(s *state) { s.members[0].Roles[0] = strings.Repeat("a", 129) }, wire.ErrTooLarge},
 	} {
 		s := sample()
@@ -181,7 +197,7 @@ func TestHostileStates(t *testing.T) {
 	s := sample()
 	_, err := readState(wire.KindGossip, append(bytes.Clone(s.core), 0x08))
 	require.ErrorIs(t, err, wire.ErrBadValue, "a seen bit beyond the members")
-	_, err = readState(wire.KindGossip, append([]byte{2}, payload(s)[1:]...))
+	_, err = readState(wire.KindGossip, append([]byte{1}, payload(s)[1:]...))
 	require.ErrorIs(t, err, wire.ErrBadWire)
 	huge := append(bytes.Clone(payload(s)[:18]), 0, 0xff, 0xff, 0xff, 0x7f)
 	_, err = readState(wire.KindGossip, huge)

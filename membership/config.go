@@ -14,6 +14,9 @@ import (
 type Config struct {
 	// Roles of this member, in any order, each of 1 to MaxRoleSize bytes; at most MaxRoles.
 	Roles []string
+	// AppVersion is the version of the application that this member runs, shown to all (CompareVersions orders
+	// them); empty: none given.
+	AppVersion string
 
 	// SeedTimeout is how long the first seed looks for a cluster before it forms one (5 s).
 	SeedTimeout time.Duration
@@ -142,6 +145,11 @@ func (c Config) Validate() error {
 	}
 	if len(c.Roles) > MaxRoles {
 		fault("%d roles, at most %d", len(c.Roles), MaxRoles)
+	}
+	if c.AppVersion != "" {
+		if err := CheckVersion(c.AppVersion); err != nil {
+			fault("AppVersion: %w", err)
+		}
 	}
 	for _, r := range c.Roles {
 		if r == "" || len(r) > MaxRoleSize {

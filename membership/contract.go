@@ -8,7 +8,7 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand.
+// Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand, SetMetadataCommand.
 type Command interface{ command() }
 
 // JoinCommand starts the join: contact all seeds and be admitted by the first that answers. The first seed forms the
@@ -24,7 +24,11 @@ type JoinCommand struct {
 type LeaveCommand struct{}
 
 // DownCommand marks a member Down. An Incarnation of zero in ID names whoever is a member at the address.
-type DownCommand struct{ ID peer.ID }
+// Cause is kept beside the mark for all to see; CauseNone means CauseOperator.
+type DownCommand struct {
+	ID    peer.ID
+	Cause Cause
+}
 
 func (JoinCommand) command()  {}
 func (LeaveCommand) command() {}

@@ -21,12 +21,12 @@ func (m *Machine) nextView() *View {
 		}
 		v.Seq = last.Seq + 1
 	}
-	v.Members = m.st.members
+	v.Members, v.Metadata = m.st.members, m.st.meta.live()
 	v.Unreachable = m.st.unreachable.Clone()
 	v.Unreachable.Remove(m.self)
 	for _, r := range m.st.reach {
 		for _, c := range r.records {
-			v.Accusations = append(v.Accusations, Accusation{r.observer, c.subject})
+			v.Accusations = append(v.Accusations, Accusation{r.observer, c.subject, c.kind == quarantined})
 		}
 	}
 	v.Leader = v.RoleLeader("")
@@ -58,7 +58,8 @@ func (v *View) roles(into []string) []string {
 }
 
 var statusEvents = [...]EventKind{Joining: MemberJoined, Up: MemberUp, Leaving: MemberLeft, Exiting: MemberExited,
-	Down: MemberDowned}
+	Down: MemberDowned, WeaklyUp: MemberWeaklyUp, PreparingForShutdown: MemberPreparingForShutdown,
+	ReadyForShutdown: MemberReadyForShutdown}
 
 // diff appends the events from old (nil: nothing) to next: removed members, then members that are new or changed, by
 // their present status, then unreachable, reachable, leader, role leaders; each group in address order. A removed

@@ -99,7 +99,7 @@ func (m *Machine) leave() {
 	case pending:
 		m.join.leave = true
 	case member:
-		if st := m.st.status(m.self); st == Joining || st == Up {
+		if st := m.st.status(m.self); st.canBecome(Leaving) {
 			d := m.st.draft()
 			d.setStatus(m.self, Leaving)
 			m.install(d.commit(m.self), true)
@@ -108,7 +108,7 @@ func (m *Machine) leave() {
 }
 
 // down marks a member Down and tells it at once.
-func (m *Machine) down(id peer.ID) error {
+func (m *Machine) down(id peer.ID, cause Cause) error {
 	if m.phase != member {
 		return ErrNotMember
 	}
@@ -130,7 +130,10 @@ func (m *Machine) down(id peer.ID) error {
 		return nil
 	}
 	d := m.st.draft()
-	d.setStatus(id, Down)
+	if cause == CauseNone {
+		cause = CauseOperator
+	}
+	d.setDown(id, m.self, cause)
 	m.install(d.commit(m.self), true)
 	if id != m.self {
 		m.sendGossip(id)

@@ -24,10 +24,15 @@ const (
 	ReachableMember   EventKind = 8
 	LeaderChanged     EventKind = 9
 	RoleLeaderChanged EventKind = 10
+	MemberWeaklyUp    EventKind = 11 // with the joined and changed members, as are the next two
+
+	MemberPreparingForShutdown EventKind = 12
+	MemberReadyForShutdown     EventKind = 13
 )
 
 var eventNames = [...]string{1: "member-removed", "member-joined", "member-up", "member-left", "member-exited",
-	"member-downed", "unreachable-member", "reachable-member", "leader-changed", "role-leader-changed"}
+	"member-downed", "unreachable-member", "reachable-member", "leader-changed", "role-leader-changed",
+	"member-weakly-up", "member-preparing-for-shutdown", "member-ready-for-shutdown"}
 
 // String names the kind as logs do.
 func (k EventKind) String() string {

@@ -20,7 +20,7 @@ func TestOneNodeFormsACluster(t *testing.T) {
 	require.Equal(t, []EventKind{MemberUp, LeaderChanged, RoleLeaderChanged, RoleLeaderChanged}, kindsOf(a.events))
 	m, ok := a.view.SelfMember()
 	require.True(t, ok)
-	require.Equal(t, Member{a.id, Up, 1, []string{"a", "b"}}, m)
+	require.Equal(t, Member{ID: a.id, Status: Up, UpNumber: 1, Roles: []string{"a", "b"}}, m)
 	require.True(t, a.view.Converged)
 	require.Equal(t, uint64(1_750_000_000_000), a.view.Birth>>birthLowBits)
 	require.NotZero(t, a.view.ClusterID)

@@ -262,7 +262,7 @@ func (m *Machine) take(from peer.ID, remote *state) {
 func (s *state) upCount() uint32 {
 	n := uint32(0)
 	for i := range s.members {
-		if s.members[i].Status == Up {
+		if s.members[i].Status.Working() {
 			n++
 		}
 	}
@@ -271,7 +271,7 @@ func (s *state) upCount() uint32 {
 
 func (s *state) lowestUp() peer.ID {
 	for i := range s.members {
-		if s.members[i].Status == Up {
+		if s.members[i].Status.Working() {
 			return s.members[i].ID
 		}
 	}

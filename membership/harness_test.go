@@ -263,7 +263,7 @@ func kindsOf(events []Event) []EventKind {
 func requireSound(t require.TestingT, s *state) {
 	ups := map[uint32]peer.ID{}
 	for i, m := range s.members {
-		require.LessOrEqual(t, m.Status, Down)
+		require.True(t, m.Status <= lastStatus && m.Status != Removed)
 		require.LessOrEqual(t, m.UpNumber, s.highestUp)
 		if m.UpNumber != 0 {
 			require.NotContains(t, ups, m.UpNumber, "an up-number given twice")

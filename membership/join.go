@@ -93,7 +93,7 @@ func (m *Machine) askAgain() {
 }
 
 func (m *Machine) sendJoin() {
-	j := joinBody{m.join.nonce, m.join.challenge, m.self, m.cfg.Roles}
+	j := joinBody{m.join.nonce, m.join.challenge, m.self, m.cfg.Roles, m.cfg.AppVersion}
 	m.post(m.join.target, wire.KindJoin, func(b []byte) []byte { return appendJoin(b, j) })
 }
 
@@ -208,7 +208,7 @@ func (m *Machine) onWelcome(from peer.ID, body []byte) error {
 func (m *Machine) form() {
 	birth := m.join.wall<<birthLowBits | m.rng.Uint64N(1<<birthLowBits)
 	s := &state{cluster: m.nonce(), birth: max(birth, m.cfg.MinBirth+1)}
-	s.add(Member{ID: m.self, Status: Joining, Roles: m.cfg.Roles})
+	s.add(Member{ID: m.self, Status: Joining, Roles: m.cfg.Roles, AppVersion: m.cfg.AppVersion})
 	m.install(s.commit(m.self), true)
 	m.admitted()
 }

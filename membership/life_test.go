@@ -46,7 +46,7 @@ func (x *witness) look(t *testing.T, w *world) {
 		was := x.stood[a]
 		for _, m := range a.view.Members {
 			if last, ok := was[m.ID]; ok {
-				require.LessOrEqual(t, last.rank(), m.Status.rank(), "%s went back in the view of %s", m.ID, a.id)
+				require.LessOrEqual(t, last.Rank(), m.Status.Rank(), "%s went back in the view of %s", m.ID, a.id)
 			}
 			was[m.ID] = m.Status
 			if m.UpNumber > 0 {
@@ -164,7 +164,7 @@ func TestRandomLives(t *testing.T) {
 				pass(time.Duration(w.rng.IntN(3)) * time.Second)
 				for _, o := range w.alive() {
 					if o.view != nil {
-						_ = o.m.Do(w.now-o.epoch, DownCommand{a.id})
+						_ = o.m.Do(w.now-o.epoch, DownCommand{ID: a.id})
 						w.drain(o)
 						break
 					}

@@ -254,7 +254,9 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 	case LeaveCommand:
 		m.leave()
 	case DownCommand:
-		err = m.down(c.ID)
+		err = m.down(c.ID, c.Cause)
+	case SetMetadataCommand:
+		err = m.setMetadata(c)
 	default:
 		err = fmt.Errorf("%w: %T", ErrBadCommand, cmd)
 	}

@@ -86,14 +86,14 @@ func TestScenario23Transitions(t *testing.T) {
 
 	// first downs second: it is told directly and ends; being unreachable and Down it is removed.
 	w.now += time.Second
-	w.do(first, DownCommand{second.id})
+	w.do(first, DownCommand{ID: second.id})
 	w.deliver()
 	w.run(60 * time.Millisecond)
 	require.NotNil(t, second.ended)
 	require.Equal(t, EndDowned, second.ended.Kind)
 	for _, a := range []*actor{first, third} {
 		require.Equal(t, []Status{Up, Up}, statuses(a))
-		require.Equal(t, []tombstone{{second.id, Down}}, a.m.st.tombs)
+		require.Equal(t, []tombstone{{second.id, Down, CauseOperator, first.id}}, a.m.st.tombs)
 	}
 	require.Equal(t, []int{1, 2}, seenBy(first))
 }
@@ -160,7 +160,7 @@ func TestSilentContactIsGivenUp(t *testing.T) {
 	w.run(9 * time.Second)
 	for _, o := range []*actor{a, b} {
 		if !o.dead {
-			w.do(o, DownCommand{target})
+			w.do(o, DownCommand{ID: target})
 		}
 	}
 	w.until(20*time.Second, "admitted by the other", w.settled)
@@ -241,7 +241,7 @@ func TestEagerPushIsBounded(t *testing.T) {
 	w.run(3 * time.Second)
 	a := all[0]
 	change := func() int {
-		require.NoError(t, a.m.Do(w.now, DownCommand{all[7-w.rng.IntN(7)].id}))
+		require.NoError(t, a.m.Do(w.now, DownCommand{ID: all[7-w.rng.IntN(7)].id}))
 		n := 0
 		for _, mail := range mailOf(a.m) {
 			if mail.Kind == wire.KindGossip {
@@ -307,7 +307,7 @@ func TestCommandsInOtherPhases(t *testing.T) {
 	m := New(ip(1), Config{}, rand.New(rand.NewPCG(1, 1)))
 	_, ok := m.Next()
 	require.False(t, ok)
-	require.ErrorIs(t, m.Do(0, DownCommand{ip(1)}), ErrNotMember)
+	require.ErrorIs(t, m.Do(0, DownCommand{ID: ip(1)}), ErrNotMember)
 	require.ErrorIs(t, m.Do(0, JoinCommand{Seeds: make([]peer.Addr, MaxSeeds+1)}), ErrTooManySeeds)
 	require.ErrorIs(t, m.Do(0, nil), ErrBadCommand)
 	require.NoError(t, m.Do(0, LeaveCommand{}))

@@ -14,19 +14,14 @@ import (
 // either (MEM-4). Nobody has seen the result.
 func mergeStates(a, b *state) *state {
 	out := &state{cluster: a.cluster, birth: max(a.birth, b.birth), highestUp: max(a.highestUp, b.highestUp)}
-	out.tombs = mergeSorted(a.tombs, b.tombs, func(t tombstone) peer.ID { return t.id },
-		func(x, y tombstone) tombstone {
-			if x.last.rank() < y.last.rank() {
-				return y
-			}
-			return x
-		})
+	out.tombs = mergeSorted(a.tombs, b.tombs, func(t tombstone) peer.ID { return t.id }, mergeTombs)
 	out.members = mergeSorted(a.members, b.members, func(m Member) peer.ID { return m.ID }, mergeMembers)
 	out.members = slices.DeleteFunc(out.members, func(m Member) bool {
 		_, dead := out.tomb(m.ID)
 		return dead
 	})
 	out.reach = a.reach.merge(b.reach, out.has)
+	out.meta = a.meta.merge(b.meta)
 	out.clock = a.clock.Merge(b.clock).Prune(func(id peer.ID) bool { return !out.has(id) })
 	out.seen = gossip.NewSeen(len(out.members))
 	return out.seal()

@@ -143,6 +143,7 @@ type joinBody struct {
 	nonce, challenge uint64
 	id               peer.ID
 	roles            []string
+	version          string // of the application, may be empty
 }
 
 func appendJoin(b []byte, j joinBody) []byte {
@@ -151,14 +152,15 @@ func appendJoin(b []byte, j joinBody) []byte {
 	for _, role := range j.roles {
 		b = wire.AppendString(b, role)
 	}
-	return b
+	return wire.AppendString(b, j.version)
 }
 
 func readJoin(body []byte) (joinBody, error) {
 	r := wire.NewReader(wire.KindJoin, body)
 	j := joinBody{nonce: r.U64(), challenge: r.U64(), id: peer.ReadID(&r)}
 	check(&r, !j.id.Addr.IsZero() && j.id.Inc != 0, true)
-	j.roles = readRoleList(&r, MaxRoles)
+	j.roles = readStrings(&r, MaxRoles, MaxRoleSize)
+	j.version = r.String(MaxAppVersion)
 	return j, r.Done()
 }
 

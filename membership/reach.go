@@ -12,7 +12,16 @@ import (
 type record struct {
 	subject peer.ID
 	since   uint64
+	kind    recordKind
 }
+
+// recordKind says how final a record is. Numbers stand on the wire.
+type recordKind uint8
+
+const (
+	unreachable recordKind = 0 // silent; the observer may withdraw it
+	quarantined recordKind = 1 // its state can no longer be trusted: final until one of both is removed (FD-4)
+)
 
 // row is all that one observer says, atomic: rows of one observer are never mixed, the higher version wins whole. A
 // row without records keeps its version, so that what was withdrawn stays withdrawn.
@@ -50,48 +59,113 @@ func (t reachability) accuses(observer, subject peer.ID) bool {
 	return ok
 }
 
-// with returns the table after observer judged subject. The same verdict again changes nothing.
-func (t reachability) with(observer, subject peer.ID, unreachable bool) reachability {
-	if t.accuses(observer, subject) == unreachable {
+// quarantines reports whether observer holds subject quarantined.
+func (t reachability) quarantines(observer, subject peer.ID) bool {
+	if i, ok := t.find(observer); ok {
+		if at, ok := t[i].find(subject); ok {
+			return t[i].records[at].kind == quarantined
+		}
+	}
+	return false
+}
+
+// with returns the table after observer judged subject. The same verdict again changes nothing, and none changes a
+// quarantine.
+func (t reachability) with(observer, subject peer.ID, silent bool) reachability {
+	if t.accuses(observer, subject) == silent || t.quarantines(observer, subject) {
 		return t
 	}
+	return t.put(observer, subject, unreachable, silent)
+}
+
+// quarantine returns the table after observer put subject under quarantine.
+func (t reachability) quarantine(observer, subject peer.ID) reachability {
+	if t.quarantines(observer, subject) {
+		return t
+	}
+	return t.put(observer, subject, quarantined, true)
+}
+
+// put makes a new version of observer's row, with or without a record about subject.
+func (t reachability) put(observer, subject peer.ID, kind recordKind, keep bool) reachability {
 	i, ok := t.find(observer)
 	if !ok {
-		return slices.Insert(slices.Clone(t), i, row{observer, 1, []record{{subject, 1}}})
+		return slices.Insert(slices.Clone(t), i, row{observer, 1, []record{{subject, 1, kind}}})
 	}
 	out := slices.Clone(t)
 	r := &out[i]
 	r.version++
 	r.records = slices.Clone(r.records)
-	at, _ := r.find(subject)
-	if unreachable {
-		r.records = slices.Insert(r.records, at, record{subject, r.version})
-	} else {
+	at, known := r.find(subject)
+	if known {
 		r.records = slices.Delete(r.records, at, at+1)
+	}
+	if keep {
+		r.records = slices.Insert(r.records, at, record{subject, r.version, kind})
 	}
 	return out
 }
 
 // joinRows joins two rows of one observer: the higher version wins whole. Under one version rows differ only by
 // records about nodes that one side knows to be removed, so what both hold is right; and that rule has one outcome
-// everywhere even for a faulty observer.
+// everywhere even for a faulty observer. A quarantine stays whichever side holds it; the observer never withdraws one.
 func joinRows(a, b row) row {
-	switch {
-	case a.version > b.version:
-		return a
-	case a.version < b.version:
-		return b
-	case len(a.records) == len(b.records) && slices.Equal(a.records, b.records):
+	if a.version < b.version {
+		a, b = b, a
+	}
+	if a.version > b.version && !b.hasQuarantine() ||
+		a.version == b.version && slices.Equal(a.records, b.records) {
 		return a
 	}
-	both := make([]record, 0, min(len(a.records), len(b.records)))
-	for _, c := range a.records {
-		if i, ok := b.find(c.subject); ok {
-			both = append(both, record{c.subject, max(c.since, b.records[i].since)})
+	out := make([]record, 0, len(a.records)+len(b.records))
+	for i, j := 0, 0; i < len(a.records) || j < len(b.records); {
+		order := -1
+		if i == len(a.records) {
+			order = 1
+		} else if j < len(b.records) {
+			order = a.records[i].subject.Compare(b.records[j].subject)
+		}
+		var c record
+		keep := false
+		switch {
+		case order < 0:
+			c = a.records[i]
+			keep = a.version > b.version || c.kind == quarantined
+		case order > 0:
+			c = b.records[j]
+			keep = c.kind == quarantined
+		default:
+			c, keep = joinRecords(a.records[i], b.records[j], a.version == b.version), true
+		}
+		if order <= 0 {
+			i++
+		}
+		if order >= 0 {
+			j++
+		}
+		if keep {
+			out = append(out, c)
 		}
 	}
-	a.records = both
+	a.records = out
 	return a
+}
+
+// joinRecords joins what two versions of a row, the first not the older, say of one subject.
+func joinRecords(a, b record, sameVersion bool) record {
+	switch {
+	case a.kind > b.kind:
+		return a
+	case a.kind < b.kind:
+		return b
+	case sameVersion || a.kind == quarantined:
+		a.since = max(a.since, b.since)
+	}
+	return a
+}
+
+func (r row) hasQuarantine() bool {
+	return slices.ContainsFunc(r.records, func(c record) bool { return c.kind == quarantined })
 }
 
 // merge takes each observer's row from the side that has the higher version of it, then keeps what is about members.

@@ -4,18 +4,10 @@ package membership
 
 import "github.com/kith-io/kith/peer"
 
-// rank is a status's place on the chain along which it only moves forward.
-func (s Status) rank() int {
-	return [...]int{Joining: 0, Up: 1, Leaving: 2, Exiting: 3, Down: 4, Removed: 5}[s]
-}
-
-// counts reports whether a member of this status takes part in convergence and may lead.
-func (s Status) counts() bool { return s == Up || s == Leaving }
-
 // converged reports whether self can prove that all who count have seen s (GOS-3). Nobody may be unreachable but
 // Down or Exiting members, self (a node never waits because others accuse it) and those in exited, who confirmed that
 // they are done leaving. While no member is Up or Leaving, joining ones must have seen it too, so that the first
-// up-number is given once.
+// up-number is given once. Up stands for the two states of a full shutdown as well.
 func converged(s *state, self peer.ID, exited peer.Set) bool {
 	for _, id := range s.unreachable {
 		if st := s.status(id); id != self && st != Down && st != Exiting && !exited.Has(id) {
@@ -31,7 +23,7 @@ func converged(s *state, self peer.ID, exited peer.Set) bool {
 	}
 	for i := range s.members {
 		m := &s.members[i]
-		if (m.Status.counts() || first && m.Status == Joining) && !s.seen.Has(i) && !exited.Has(m.ID) {
+		if (m.Status.counts() || first && (m.Status == Joining || m.Status == WeaklyUp)) && !s.seen.Has(i) && !exited.Has(m.ID) {
 			return false
 		}
 	}
@@ -39,20 +31,22 @@ func converged(s *state, self peer.ID, exited peer.Set) bool {
 }
 
 // leaderOf returns the leader as self sees it among those with role: the first in address order that is Up or
-// Leaving, else the first of the best other status (Joining before Exiting). Down members never lead, unreachable ones
+// Leaving (or in a full shutdown), else the first of the best other status (WeaklyUp, Joining, Exiting). Down members never lead, unreachable ones
 // neither, except that nobody takes itself for unreachable. Zero: none. There is no election (MEM-5).
 func leaderOf(members []Member, unreachable peer.Set, self peer.ID, role string) peer.ID {
-	best, bestClass := peer.ID{}, 3
+	best, bestClass := peer.ID{}, 4
 	for i := range members {
 		m := &members[i]
-		class := 3
+		class := 4
 		switch m.Status {
-		case Up, Leaving:
+		case Up, Leaving, PreparingForShutdown, ReadyForShutdown:
 			class = 0
-		case Joining:
+		case WeaklyUp:
 			class = 1
-		case Exiting:
+		case Joining:
 			class = 2
+		case Exiting:
+			class = 3
 		}
 		if class >= bestClass || !m.HasRole(role) || m.ID != self && unreachable.Has(m.ID) {
 			continue
@@ -90,7 +84,7 @@ func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool) (
 	changed := len(removed) > 0
 	for i := range d.members {
 		switch m := &d.members[i]; m.Status {
-		case Joining:
+		case Joining, WeaklyUp:
 			d.highestUp++
 			m.Status, m.UpNumber, changed = Up, d.highestUp, true
 		case Leaving:

@@ -70,7 +70,7 @@ func TestScenario5VersionsGoOn(t *testing.T) {
 	require.Equal(t, uint64(4), r.versionOf(nid("b")))
 	require.Empty(t, unreachableIn(r))
 	r = marks(r, "b->a", "b->c")
-	require.Equal(t, []record{{nid("a"), 5}, {nid("c"), 6}}, r[0].records)
+	require.Equal(t, []record{{nid("a"), 5, unreachable}, {nid("c"), 6, unreachable}}, r[0].records)
 }
 
 // Scenario 6: the row with the higher version wins whole.
@@ -90,8 +90,8 @@ func TestScenario6ReachabilityMerge(t *testing.T) {
 
 	r2, r3 := marks(r1, "a->e"), marks(r1, "b=>a")
 	for _, m := range []reachability{r2.merge(r3, everybody), r3.merge(r2, everybody)} {
-		require.Equal(t, reachability{{nid("a"), 1, []record{{nid("e"), 1}}}, {nid("b"), 2, []record{}},
-			{nid("c"), 1, []record{{nid("d"), 1}}}}, m)
+		require.Equal(t, reachability{{nid("a"), 1, []record{{nid("e"), 1, unreachable}}},
+			{nid("b"), 2, []record{}}, {nid("c"), 1, []record{{nid("d"), 1, unreachable}}}}, m)
 	}
 	versions := func(v map[string]uint64) reachability {
 		var out reachability
@@ -111,10 +111,10 @@ func TestScenario6ReachabilityMerge(t *testing.T) {
 func stateOf(members []string, seen string, pairs ...string) *state {
 	s := &state{cluster: 1, birth: 1, highestUp: 100}
 	for _, m := range members {
-		for st := Joining; st <= Down; st++ {
+		for st := Joining; st <= lastStatus; st++ {
 			if m[2:] == st.String() {
 				member := Member{ID: nid(m[:1]), Status: st}
-				if st != Joining {
+				if st.numbered() >= 0 {
 					member.UpNumber = uint32(m[0]-'a') + 1
 				}
 				s.add(member)
@@ -206,7 +206,7 @@ func TestLeaderActions(t *testing.T) {
 	s.members[s.index(nid("f"))].UpNumber = 0
 	next, removed := lead(s, nid("a"), peer.SetOf(nid("e")), never)
 	require.Len(t, removed, 2)
-	require.Equal(t, []tombstone{{nid("e"), Exiting}, {nid("f"), Down}}, next.tombs)
+	require.Equal(t, []tombstone{{id: nid("e"), last: Exiting}, {id: nid("f"), last: Down}}, next.tombs)
 	require.Equal(t, []Member{{ID: nid("a"), Status: Up, UpNumber: 1}, {ID: nid("b"), Status: Up, UpNumber: 9},
 		{ID: nid("c"), Status: Up, UpNumber: 10}, {ID: nid("d"), Status: Exiting, UpNumber: 4},
 		{ID: nid("g"), Status: Down, UpNumber: 7}}, next.members)
@@ -220,7 +220,7 @@ func TestLeaderActions(t *testing.T) {
 	s = stateOf([]string{"a up", "g down"}, "ag")
 	s.add(Member{ID: peer.ID{Addr: nid("g").Addr, Inc: 99}, Status: Joining})
 	next, _ = lead(s, nid("a"), nil, never)
-	require.Equal(t, []tombstone{{nid("g"), Down}}, next.tombs, "its successor proves it dead")
+	require.Equal(t, []tombstone{{id: nid("g"), last: Down}}, next.tombs, "its successor proves it dead")
 	next, _ = lead(stateOf([]string{"a exiting", "b exiting"}, "ab"), nid("a"), peer.SetOf(nid("a")), never)
 	require.Nil(t, next, "self goes last")
 	next, _ = lead(stateOf([]string{"a exiting", "b exiting"}, "ab"), nid("a"), peer.SetOf(nid("a"), nid("b")), never)
@@ -232,13 +232,16 @@ func anyState() *rapid.Generator[*state] {
 	return rapid.Custom(func(t *rapid.T) *state {
 		s := &state{cluster: 1, birth: 1, highestUp: 50}
 		for _, n := range []string{"a", "b", "c", "d", "e"} {
-			switch st := Status(rapid.IntRange(0, 6).Draw(t, n)); st {
-			case 6:
+			switch st := Status(rapid.IntRange(0, int(lastStatus)+1).Draw(t, n)); st {
+			case lastStatus + 1:
 			case Removed:
-				s.tombs = append(s.tombs, tombstone{nid(n), rapid.SampledFrom([]Status{Exiting, Down}).Draw(t, "last")})
+				tomb := tombstone{id: nid(n), last: rapid.SampledFrom([]Status{Exiting, Down}).Draw(t, "last")}
+				tomb.cause, tomb.by = anyVerdict(t, tomb.last)
+				s.tombs = append(s.tombs, tomb)
 			default:
-				m := Member{ID: nid(n), Status: st, Roles: []string{"r" + n}}
-				if st != Joining {
+				m := Member{ID: nid(n), Status: st, Roles: []string{"r" + n}, AppVersion: "1." + n}
+				m.Cause, m.By = anyVerdict(t, st)
+				if st.numbered() >= 0 {
 					m.UpNumber = uint32(rapid.IntRange(1, 9).Draw(t, "number"))
 				}
 				s.members = append(s.members, m)
@@ -253,11 +256,28 @@ func anyState() *rapid.Generator[*state] {
 				if o.ID != m.ID && rapid.Bool().Draw(t, "withdraws") {
 					s.reach = s.reach.with(m.ID, o.ID, false)
 				}
+				if o.ID != m.ID && rapid.IntRange(0, 9).Draw(t, "quarantines") == 0 {
+					s.reach = s.reach.quarantine(m.ID, o.ID)
+				}
+			}
+		}
+		for _, k := range []string{"k1", "k2", "k3"} {
+			for range rapid.IntRange(0, 2).Draw(t, k) {
+				v := rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "value")
+				s.meta, _ = s.meta.with(k, v, nid(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "writer")))
 			}
 		}
 		s.seen = gossip.NewSeen(len(s.members))
 		return s.seal()
 	})
+}
+
+func anyVerdict(t *rapid.T, st Status) (Cause, peer.ID) {
+	if st != Down {
+		return CauseNone, peer.ID{}
+	}
+	by := nid(rapid.SampledFrom([]string{"a", "b", "z"}).Draw(t, "by"))
+	return Cause(rapid.IntRange(1, int(lastCause)).Draw(t, "cause")), by
 }
 
 // MEM-4: the merge is commutative, associative, idempotent and monotonic; clocks included.
@@ -271,7 +291,14 @@ func TestMergeLaws(t *testing.T) {
 		require.Equal(t, ab.core, mergeStates(ab, a).core, "absorption")
 		require.Zero(t, ab.seen.Count())
 		for _, m := range a.members {
-			require.LessOrEqual(t, m.Status.rank(), ab.status(m.ID).rank())
+			require.LessOrEqual(t, m.Status.Rank(), ab.status(m.ID).Rank())
+		}
+		for _, r := range a.reach {
+			for _, c := range r.records {
+				if c.kind == quarantined && ab.has(r.observer) && ab.has(c.subject) {
+					require.True(t, ab.reach.quarantines(r.observer, c.subject), "a quarantine is final (FD-4)")
+				}
+			}
 		}
 		for _, o := range a.tombs {
 			require.False(t, ab.has(o.id), "a tombstone decides")

@@ -4,17 +4,20 @@ package membership
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
 )
 
-// tombstone remembers a removed incarnation and its last status, Exiting or Down. It decides: whoever has one is no
-// member, whatever another state says (MEM-1).
+// tombstone remembers a removed incarnation and its last status, Exiting or Down, and for Down who decided that and
+// why. It decides: whoever has one is no member, whatever another state says (MEM-1).
 type tombstone struct {
-	id   peer.ID
-	last Status
+	id    peer.ID
+	last  Status
+	cause Cause
+	by    peer.ID
 }
 
 // state is one version of what is gossiped. All but seen is immutable once sealed. Invariants: members and tombstones
@@ -27,6 +30,7 @@ type state struct {
 	members   []Member
 	tombs     []tombstone
 	reach     reachability
+	meta      metadata
 	clock     gossip.Clock
 	seen      gossip.Seen
 
@@ -88,7 +92,7 @@ func (s *state) sameContent(o *state) bool {
 // draft is a state being changed by this node; seal ends it.
 func (s *state) draft() *state {
 	return &state{cluster: s.cluster, birth: s.birth, highestUp: s.highestUp, members: slices.Clone(s.members),
-		tombs: s.tombs, reach: s.reach, clock: s.clock}
+		tombs: s.tombs, reach: s.reach, meta: s.meta, clock: s.clock}
 }
 
 // commit makes a draft of by the next version: one more change in its clock, seen by nobody but it.
@@ -107,9 +111,18 @@ func (s *state) add(m Member) {
 	}
 }
 
+// setStatus moves a member one allowed step on; anything else changes nothing.
 func (s *state) setStatus(id peer.ID, to Status) {
-	if i := s.index(id); i >= 0 && s.members[i].Status.rank() < to.rank() {
+	if i := s.index(id); i >= 0 && s.members[i].Status.canBecome(to) {
 		s.members[i].Status = to
+	}
+}
+
+// setDown marks a member Down and notes who decided it and why. Who is Down stays as it is.
+func (s *state) setDown(id peer.ID, by peer.ID, cause Cause) {
+	if i := s.index(id); i >= 0 && s.members[i].Status.canBecome(Down) {
+		m := &s.members[i]
+		m.Status, m.By, m.Cause = Down, by, cause
 	}
 }
 
@@ -119,21 +132,36 @@ func (s *state) remove(id peer.ID) {
 	if i < 0 {
 		return
 	}
-	t := tombstone{id, s.members[i].Status}
+	t := tombstone{id, s.members[i].Status, s.members[i].Cause, s.members[i].By}
 	s.members = slices.Delete(s.members, i, i+1)
 	at, _ := slices.BinarySearchFunc(s.tombs, id, func(t tombstone, id peer.ID) int { return t.id.Compare(id) })
 	s.tombs = slices.Insert(slices.Clone(s.tombs), at, t)
 }
 
 // mergeMembers joins two records of one incarnation: the status further along the chain, the higher up-number. The
-// number only grows, so a term once used as a coordinator is never undercut by the same member.
+// number only grows, so a term once used as a coordinator is never undercut by the same member. Of two who downed it
+// at once one is named, everywhere the same.
 func mergeMembers(a, b Member) Member {
-	if a.Status.rank() < b.Status.rank() {
-		a.Status = b.Status
+	order := cmp.Compare(a.Status.Rank(), b.Status.Rank())
+	if order < 0 || order == 0 && compareVerdicts(a.Cause, a.By, b.Cause, b.By) < 0 {
+		a.Status, a.Cause, a.By = b.Status, b.Cause, b.By
 	}
+	a.AppVersion = max(a.AppVersion, b.AppVersion) // it never changes either
 	a.UpNumber = max(a.UpNumber, b.UpNumber)
 	if slices.Compare(a.Roles, b.Roles) < 0 {
 		a.Roles = b.Roles // a member never changes its roles; if it did, all would agree
+	}
+	return a
+}
+
+func compareVerdicts(a Cause, aBy peer.ID, b Cause, bBy peer.ID) int {
+	return cmp.Or(cmp.Compare(a, b), aBy.Compare(bBy))
+}
+
+func mergeTombs(a, b tombstone) tombstone {
+	order := cmp.Compare(a.last.Rank(), b.last.Rank())
+	if order < 0 || order == 0 && compareVerdicts(a.cause, a.by, b.cause, b.by) < 0 {
+		return b
 	}
 	return a
 }

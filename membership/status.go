@@ -4,8 +4,7 @@ package membership
 
 import "fmt"
 
-// Status is where a member stands in its life. Numbers stand on the wire; 6 to 8 are kept for weakly up and the two
-// states of a full shutdown.
+// Status is where a member stands in its life. Numbers stand on the wire.
 type Status uint8
 
 // The states of a member. Unreachable is a flag beside the status, not one of them.
@@ -16,23 +15,94 @@ const (
 	Exiting Status = 3 // its leaving is known to all
 	Down    Status = 4 // marked as gone, by an operator, a resolver or a new incarnation at its address
 	Removed Status = 5 // out of the cluster for good; only in events and tombstones
+	// WeaklyUp is a joining member that the leader let in without convergence. It counts nowhere and hosts nothing.
+	WeaklyUp Status = 6
+	// PreparingForShutdown is a member that was Up when the whole cluster was told to stop.
+	PreparingForShutdown Status = 7
+	// ReadyForShutdown is a preparing member of which all know that it prepares.
+	ReadyForShutdown Status = 8
+
+	lastStatus = ReadyForShutdown
 )
+
+var statusNames = [...]string{Joining: "joining", Up: "up", Leaving: "leaving", Exiting: "exiting", Down: "down",
+	Removed: "removed", WeaklyUp: "weakly-up", PreparingForShutdown: "preparing-for-shutdown",
+	ReadyForShutdown: "ready-for-shutdown"}
 
 // String names the status as the reference does.
 func (s Status) String() string {
-	switch s {
-	case Joining:
-		return "joining"
-	case Up:
-		return "up"
-	case Leaving:
-		return "leaving"
-	case Exiting:
-		return "exiting"
-	case Down:
-		return "down"
-	case Removed:
-		return "removed"
+	if s <= lastStatus {
+		return statusNames[s]
 	}
 	return fmt.Sprintf("status-%d", uint8(s))
+}
+
+// ranks places each status on the chain along which a member only moves forward, so that any two records of it join
+// into the later one. Ready stands before Leaving: a member that is ready may still leave or be downed, and neither is
+// ever undone by a record that has not heard of it.
+var ranks = [...]int{Joining: 0, WeaklyUp: 1, Up: 2, PreparingForShutdown: 3, ReadyForShutdown: 4, Leaving: 5,
+	Exiting: 6, Down: 7, Removed: 8}
+
+// Rank is a status's place on the chain from Joining (0) to Removed: a member never goes to a lower one.
+func (s Status) Rank() int { return ranks[s] }
+
+// transitions holds, as bits by status, what a member may become in one step. The merge may skip steps, a change never
+// does.
+var transitions = [...]uint16{
+	Joining:              1<<WeaklyUp | 1<<Up | 1<<Leaving | 1<<Down | 1<<Removed,
+	WeaklyUp:             1<<Up | 1<<Leaving | 1<<Down | 1<<Removed,
+	Up:                   1<<Leaving | 1<<Down | 1<<Removed | 1<<PreparingForShutdown,
+	PreparingForShutdown: 1<<ReadyForShutdown | 1<<Leaving | 1<<Down | 1<<Removed,
+	ReadyForShutdown:     1<<Leaving | 1<<Down | 1<<Removed,
+	Leaving:              1<<Exiting | 1<<Down | 1<<Removed,
+	Exiting:              1<<Down | 1<<Removed,
+	Down:                 1 << Removed,
+	Removed:              0,
+}
+
+// canBecome reports whether a member may go from s to that status in one step.
+func (s Status) canBecome(to Status) bool { return transitions[s]&(1<<to) != 0 }
+
+// counts reports whether a member of this status takes part in convergence and may lead.
+func (s Status) counts() bool { return s.Working() || s == Leaving }
+
+// Working reports whether a member was confirmed and has not been asked to go: Up, or that in a full shutdown.
+func (s Status) Working() bool { return s == Up || s == PreparingForShutdown || s == ReadyForShutdown }
+
+// numbered reports whether a member of this status must have an up-number (1), must have none (-1), or may (0).
+func (s Status) numbered() int {
+	switch {
+	case s.Working():
+		return 1
+	case s == Joining || s == WeaklyUp:
+		return -1
+	}
+	return 0
+}
+
+// Cause says why a member was marked Down. Numbers stand on the wire.
+type Cause uint8
+
+// The causes of a Down.
+const (
+	CauseNone       Cause = 0 // not Down
+	CauseOperator   Cause = 1 // a person, or a program in a person's stead, said that it is gone
+	CauseReplaced   Cause = 2 // a new incarnation was admitted at its address
+	CauseResolver   Cause = 3 // the resolver found it on the losing side of a partition
+	CauseUnstable   Cause = 4 // the resolver downed everybody because the cluster did not become stable
+	CauseLease      Cause = 5 // the resolver could not get or keep the lease
+	CauseQuarantine Cause = 6 // its state can no longer be trusted
+
+	lastCause = CauseQuarantine
+)
+
+var causeNames = [...]string{CauseNone: "none", CauseOperator: "operator", CauseReplaced: "replaced",
+	CauseResolver: "resolver", CauseUnstable: "unstable", CauseLease: "lease", CauseQuarantine: "quarantine"}
+
+// String names the cause in one word.
+func (c Cause) String() string {
+	if c <= lastCause {
+		return causeNames[c]
+	}
+	return fmt.Sprintf("cause-%d", uint8(c))
 }

@@ -4,6 +4,7 @@ package membership
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/kith-io/kith/peer"
 )
@@ -14,6 +15,10 @@ type Member struct {
 	Status   Status
 	UpNumber uint32 // order of becoming Up; 0 until then; never reused
 	Roles    []string
+	// AppVersion is the version of the application that it runs, empty when it gave none; see CompareVersions.
+	AppVersion string
+	Cause      Cause   // why it is Down; CauseNone otherwise
+	By         peer.ID // who marked it Down: a member, or for CauseReplaced its successor; zero otherwise
 }
 
 // HasRole reports whether m has the role; every member has the empty role.
@@ -21,8 +26,12 @@ func (m Member) HasRole(role string) bool {
 	return role == "" || slices.Contains(m.Roles, role)
 }
 
-// Accusation is one row entry of the reachability table: observer holds subject unreachable.
-type Accusation struct{ Observer, Subject peer.ID }
+// Accusation is one row entry of the reachability table: observer holds subject unreachable, for good when
+// quarantined.
+type Accusation struct {
+	Observer, Subject peer.ID
+	Quarantined       bool
+}
 
 // View is an immutable snapshot. A nil *View is an empty one to every method.
 type View struct {
@@ -36,6 +45,7 @@ type View struct {
 	Unreachable peer.Set
 	Accusations []Accusation // who accuses whom, sorted by observer then subject
 	Leader      peer.ID      // zero when there is none
+	Metadata    []Metadata   // the application's own, sorted by key; deleted keys are absent
 	Converged   bool         // this node can prove that all members have seen this state
 }
 
@@ -59,6 +69,20 @@ func (v *View) SelfMember() (m Member, ok bool) {
 	return v.Member(v.Self)
 }
 
+// MetadataValue returns the value of a key of the metadata; ok is false when it is not set. It must not be changed.
+func (v *View) MetadataValue(key string) (value []byte, ok bool) {
+	if v == nil {
+		return nil, false
+	}
+	i, ok := slices.BinarySearchFunc(v.Metadata, key, func(m Metadata, key string) int {
+		return strings.Compare(m.Key, key)
+	})
+	if !ok {
+		return nil, false
+	}
+	return v.Metadata[i].Value, true
+}
+
 // Reachable reports whether no observer marks id unreachable.
 func (v *View) Reachable(id peer.ID) bool { return v == nil || !v.Unreachable.Has(id) }
 
@@ -75,14 +99,14 @@ func (v *View) CountUp() int {
 	return n
 }
 
-// Oldest returns the member of the role with the lowest up-number among those Up or Leaving: the place of the
-// coordinator. ok is false when there is none.
+// Oldest returns the member of the role with the lowest up-number among those Up, Leaving or in a full shutdown: the
+// place of the coordinator. ok is false when there is none.
 func (v *View) Oldest(role string) (oldest Member, ok bool) {
 	if v == nil {
 		return oldest, false
 	}
 	for _, m := range v.Members {
-		if (m.Status != Up && m.Status != Leaving) || m.UpNumber == 0 || !m.HasRole(role) {
+		if !m.Status.counts() || m.UpNumber == 0 || !m.HasRole(role) {
 			continue
 		}
 		if !ok || m.UpNumber < oldest.UpNumber {

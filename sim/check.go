@@ -192,7 +192,7 @@ func (c *checker) compare(p *proc, v *membership.View, removed map[peer.ID]bool)
 			c.led(p, v, old.ID, membership.Removed)
 			continue
 		}
-		if m.Status < old.Status {
+		if m.Status.Rank() < old.Status.Rank() {
 			c.violate(p, "status-back", "%s went from %s to %s", c.w.name(m.ID), old.Status, m.Status)
 		}
 		if m.Status == membership.Leaving {
@@ -211,7 +211,8 @@ func (c *checker) led(p *proc, v *membership.View, id peer.ID, to membership.Sta
 		c.changed[changeKey{id, membership.Joining}] = true
 		c.known = append(c.known, id)
 	}
-	if to != membership.Up && to != membership.Exiting && to != membership.Removed {
+	if to != membership.Up && to != membership.ReadyForShutdown && to != membership.Exiting &&
+		to != membership.Removed {
 		return
 	}
 	key := changeKey{id, to}
@@ -236,7 +237,7 @@ func (c *checker) led(p *proc, v *membership.View, id peer.ID, to membership.Sta
 			continue
 		}
 		seen, ok := o.view.Member(id)
-		if !ok || seen.Status < before(to) {
+		if !ok || seen.Status.Rank() < before(to).Rank() {
 			c.violate(p, "convergence", "%s became %s though %s has not seen what it was before", c.w.name(id), to,
 				c.w.name(m.ID))
 		}
@@ -246,6 +247,8 @@ func (c *checker) led(p *proc, v *membership.View, id peer.ID, to membership.Sta
 // before is the least status from which a leader's step to a status starts.
 func before(to membership.Status) membership.Status {
 	switch to {
+	case membership.ReadyForShutdown:
+		return membership.PreparingForShutdown
 	case membership.Exiting:
 		return membership.Leaving
 	case membership.Removed:
@@ -254,7 +257,7 @@ func before(to membership.Status) membership.Status {
 	return membership.Joining
 }
 
-func voting(s membership.Status) bool { return s == membership.Up || s == membership.Leaving }
+func voting(s membership.Status) bool { return s.Working() || s == membership.Leaving }
 
 // accused reports whether an observer that is a member and not Down holds id unreachable.
 func accused(v *membership.View, id peer.ID) bool {
