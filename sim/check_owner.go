@@ -99,7 +99,7 @@ func (c *checker) tookOver(p *proc, o *ownership, name string) {
 	switch {
 	case !down:
 		c.violate(p, "takeover", "%s starts here though %s neither stopped it nor is down", name, c.w.name(o.p.id))
-	case c.w.now-since < c.w.takeover():
+	case c.w.now-since < c.w.takeover()-c.w.takeover()*time.Duration(c.w.cfg.Drift)/million:
 		c.violate(p, "takeover", "%s starts here %v after %s was first seen down", name, c.w.now-since, c.w.name(o.p.id))
 	}
 }

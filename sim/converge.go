@@ -13,8 +13,10 @@ import (
 func (w *world) converged() bool { return w.whyNotConverged() == "" }
 
 // whyNotConverged says what is missing, "" when nothing is.
-func (w *world) whyNotConverged() string {
-	procs := w.running()
+func (w *world) whyNotConverged() string { return whyNotConverged(w, w.running()) }
+
+// whyNotConverged says what is missing until these processes agree that exactly they are members, Up and reachable.
+func whyNotConverged(w *world, procs []*proc) string {
 	if len(procs) == 0 {
 		return ""
 	}

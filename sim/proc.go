@@ -30,6 +30,7 @@ type proc struct {
 	id     peer.ID
 	node   *node.Node
 	origin time.Duration
+	drift  int64 // millionths by which its clock runs fast
 	eff    node.Effects
 	view   *membership.View
 	ended  *membership.Ended
@@ -61,6 +62,9 @@ func (w *world) start(idx int, seeds []peer.Addr) *proc {
 		id:     peer.ID{Addr: h.addr, Inc: w.hostRand.Uint64() | 1},
 		origin: w.now - time.Duration(w.hostRand.Int64N(int64(time.Hour))),
 	}
+	if d := w.cfg.Drift; d > 0 {
+		p.drift = w.hostRand.Int64N(2*d+1) - d
+	}
 	mc := w.cfg.Membership
 	if idx < len(w.cfg.Roles) {
 		mc.Roles = w.cfg.Roles[idx]
@@ -72,7 +76,7 @@ func (w *world) start(idx int, seeds []peer.Addr) *proc {
 	w.procs = append(w.procs, p)
 	p.open()
 	skew := w.hostRand.Uint64N(10_000)
-	wall := wallBase + uint64(w.now/time.Millisecond) + skew
+	wall := wallBase + uint64((w.now+h.wall)/time.Millisecond) + skew
 	p.do(membership.JoinCommand{Seeds: seeds, WallMillis: wall})
 	for i := range w.types {
 		p.register(w.types[i])
@@ -81,7 +85,31 @@ func (w *world) start(idx int, seeds []peer.Addr) *proc {
 }
 
 // clock is the process's own monotonic time.
-func (p *proc) clock() time.Duration { return p.w.now - p.origin }
+func (p *proc) clock() time.Duration { return p.clockAt(p.w.now) }
+
+func (p *proc) clockAt(at time.Duration) time.Duration {
+	at -= p.origin
+	if p.drift == 0 {
+		return at
+	}
+	return at + at/million*time.Duration(p.drift) + at%million*time.Duration(p.drift)/million
+}
+
+const million = 1_000_000
+
+// reaches returns the world's time at which the process's clock shows at least so much.
+func (p *proc) reaches(clock time.Duration) time.Duration {
+	at := p.origin + clock
+	if p.drift == 0 {
+		return at
+	}
+	at = p.origin + clock/(million+time.Duration(p.drift))*million +
+		clock%(million+time.Duration(p.drift))*million/(million+time.Duration(p.drift))
+	for p.clockAt(at) < clock {
+		at++
+	}
+	return at
+}
 
 func (p *proc) paused() bool { return p.asleep }
 
@@ -235,7 +263,7 @@ func (p *proc) plan() {
 	if !ok {
 		return
 	}
-	at := max(p.w.now, p.origin+next)
+	at := max(p.w.now, p.reaches(next))
 	if p.wake >= 0 && p.wake <= at {
 		return
 	}

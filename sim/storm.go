@@ -52,12 +52,21 @@ type StormResult struct {
 	NotTold   int `json:"not_told"`  // times that such an owner lived on beside its successor
 	Faults    int `json:"faults"`
 
+	// Bound95 is the number of violations per cluster-hour that a storm without any rules out at 95 %: 3 / hours.
+	Bound95  float64 `json:"violations_per_hour_95,omitempty"`
+	CalmMax  float64 `json:"calm_max_s"`           // the longest that a cluster took to come right when faults ended
+	CoreRuns int     `json:"core_runs"`            // seeds in which a core was healed first
+	CoreMax  float64 `json:"core_max_s,omitempty"` // the longest that such a core took
+
+	Options string `json:"options,omitempty"` // what the seed decided, when there was only one
+
 	Failures []StormFailure `json:"failures,omitempty"`
 }
 
 // StormFailure is one seed that broke a promise.
 type StormFailure struct {
 	Seed       uint64      `json:"seed"`
+	Options    string      `json:"options"` // what the seed decided
 	Violations []Violation `json:"violations"`
 	Replay     string      `json:"replay"` // the command that runs it again
 	Trace      string      `json:"trace"`  // the file with its trace
@@ -105,12 +114,19 @@ func Storm(cfg StormConfig) StormResult {
 	digest := xxhash.New()
 	for i := range results {
 		seed := cfg.First + uint64(i)
-		out.add(seed, <-results[i], cfg.TraceDir, digest)
+		r := <-results[i]
+		if cfg.Seeds == 1 {
+			out.Options = r.run.options
+		}
+		out.add(seed, r, cfg.TraceDir, digest)
 		if cfg.Progress != nil {
 			cfg.Progress(StormProgress{Done: i + 1, Seeds: cfg.Seeds, Violations: out.Violations, Seed: seed})
 		}
 	}
 	out.TraceHash = fmt.Sprintf("%016x", digest.Sum64())
+	if out.Violations == 0 && out.ClusterHours > 0 {
+		out.Bound95 = 3 / out.ClusterHours
+	}
 	out.WallSeconds = time.Since(began).Seconds()
 	return out
 }
@@ -131,6 +147,11 @@ func (s *StormResult) add(seed uint64, r seedResult, dir string, digest *xxhash.
 	s.Fenced += run.fenced
 	s.NotTold += run.notTold
 	s.Faults += run.faults
+	s.CalmMax = max(s.CalmMax, run.calm.Seconds())
+	if run.core > 0 {
+		s.CoreRuns++
+		s.CoreMax = max(s.CoreMax, run.core.Seconds())
+	}
 	s.Violations += max(run.total, len(r.violations))
 	if len(r.violations) == 0 || len(s.Failures) >= maxFailures {
 		return
@@ -142,7 +163,7 @@ func (s *StormResult) add(seed uint64, r seedResult, dir string, digest *xxhash.
 	if err := os.WriteFile(path, []byte(r.trace), 0o600); err != nil {
 		path = err.Error()
 	}
-	s.Failures = append(s.Failures, StormFailure{Seed: seed, Violations: r.violations, Trace: path,
+	s.Failures = append(s.Failures, StormFailure{Seed: seed, Options: run.options, Violations: r.violations, Trace: path,
 		Replay: fmt.Sprintf("make storm SEEDS=1 FIRST=%d", seed)})
 }
 

@@ -42,16 +42,10 @@ func (s *storm) formed() bool {
 
 // victims returns the running processes that hold themselves for Up, and of which one may be taken down.
 func (s *storm) victims() []*proc {
-	var up []*proc
-	for _, p := range s.w.running() {
-		if m, ok := p.view.SelfMember(); ok && m.Status == membership.Up && !p.leaving && !p.doomed {
-			up = append(up, p)
-		}
+	if up := s.up(); len(up) > spareNodes {
+		return up
 	}
-	if len(up) <= spareNodes {
-		return nil
-	}
-	return up
+	return nil
 }
 
 func (s *storm) victim() *proc {
@@ -78,32 +72,7 @@ func (s *storm) faultTick() {
 	}
 	s.w.after(s.between(200*time.Millisecond, 6*time.Second), s.faultTick)
 	s.faults++
-	switch s.rng.IntN(16) {
-	case 0, 1:
-		s.partition()
-	case 2, 3:
-		s.oneWay()
-	case 4:
-		s.slow()
-	case 5, 6:
-		s.pauseOne()
-	case 7:
-		if p := s.anyone(); p != nil {
-			p.stick(s.between(100*time.Millisecond, 8*time.Second))
-		}
-	case 8, 9:
-		s.crashAndDown()
-	case 10:
-		s.crashAndRestart()
-	case 11, 12:
-		s.leaveOne()
-	case 13:
-		s.weather()
-	case 14:
-		s.breakConnections()
-	case 15:
-		s.stopAndDown()
-	}
+	s.mix.next(s.rng.IntN).do(s)
 }
 
 func (s *storm) note(format string, args ...any) {
@@ -112,11 +81,7 @@ func (s *storm) note(format string, args ...any) {
 
 // partition cuts the hosts in two for a while.
 func (s *storm) partition() {
-	w := s.w
-	side := make([]bool, len(w.hosts))
-	for i := range side {
-		side[i] = s.rng.IntN(2) == 0
-	}
+	side := s.sides()
 	d := s.between(500*time.Millisecond, 25*time.Second)
 	s.note("partition %v for %v", side, d)
 	s.setCuts(func(a, b int) bool { return side[a] != side[b] }, d)
@@ -227,7 +192,7 @@ func (s *storm) weather() {
 	net := s.w.net
 	loss, raw := net.Loss, net.Raw
 	if s.rng.IntN(2) == 0 {
-		net.Loss = float64(s.rng.IntN(200)) / 1000
+		net.Loss = float64(s.rng.IntN(201)) / 1000
 	} else {
 		net.Raw = s.raw()
 	}

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 )
 
 // Bounds within which a cluster that is left alone must come right.
 const (
-	calmBound   = 2 * time.Minute  // all running nodes agree
+	calmBound   = 45 * time.Second // all running nodes agree
+	coreBound   = 30 * time.Second // a healed core agrees, whatever goes on outside
 	homesBound  = time.Minute      // beyond the takeover time, every shard answers
 	doomedBound = 20 * time.Second // an operator who downs a stopped process ends it in the end
 	spareNodes  = 2                // nodes that no fault takes down
@@ -31,8 +31,8 @@ type runResult struct {
 	fates                [len(fateNames)]int
 	fenced, notTold      int
 	faults               int
-	trace                string
-	calm                 time.Duration // how long it took to come right
+	trace, options       string
+	calm, core           time.Duration // how long it took to come right, and a core before it
 }
 
 // storm is one run.
@@ -46,21 +46,28 @@ type storm struct {
 	untold int  // downed processes that nobody told
 	ending bool // no more load
 	stormy time.Duration
+	mix    mix
+	core   bool // a core is healed first
+
+	rolling            bool // a rolling replacement goes on
+	calmTook, coreTook time.Duration
 }
 
 func newStorm(seed uint64, text bool) *storm {
 	s := &storm{seed: seed, rng: rand.New(rand.NewPCG(seed, purposeSchedule)),
 		load: rand.New(rand.NewPCG(seed, purposeLoad))}
-	n := 3 + s.rng.IntN(5)
+	n := s.size()
 	cfg := Config{Network: s.network(), Data: s.data(), Text: text}
 	cfg.Shard = shard.Config{TakeoverTime: time.Duration(5+s.rng.IntN(8)) * time.Second}
 	for range n {
 		cfg.Roles = append(cfg.Roles, s.roles())
 	}
 	cfg.Roles[0] = []string{"store"}
+	cfg.Drift = []int64{0, 0, 50, 500}[s.rng.IntN(4)]
 	s.w = newWorld(n, seed, cfg)
 	s.stormy = time.Duration(30+s.rng.IntN(40)) * time.Second
 	s.makeTypes(n)
+	s.mix, s.core = s.drawMix(), s.rng.IntN(3) == 0
 	return s
 }
 
@@ -75,8 +82,11 @@ func (s *storm) network() Network {
 	n := Network{Delay: s.between(100*time.Microsecond, 5*time.Millisecond),
 		Jitter: s.between(time.Millisecond, 10*time.Millisecond),
 		Break:  s.between(3*time.Second, 15*time.Second)}
-	if s.rng.IntN(2) == 0 {
+	switch s.rng.IntN(8) {
+	case 0, 1, 2:
 		n.Loss = float64(s.rng.IntN(40)) / 1000
+	case 3:
+		n.Loss = float64(s.rng.IntN(201)) / 1000
 	}
 	if s.rng.IntN(3) == 0 {
 		n.Raw = s.raw()
@@ -131,15 +141,12 @@ func (s *storm) makeTypes(n int) {
 // run is the life of the storm.
 func (s *storm) run() runResult {
 	w := s.w
-	for i := range w.hosts {
-		i := i
-		w.after(s.between(0, 2*time.Second), func() { s.startHost(i) })
-		w.after(s.between(0, 3*time.Second), func() { s.loadTick(i) })
-	}
+	s.startTimes()
 	w.after(s.between(0, 8*time.Second), s.faultTick)
 	w.advance(s.stormy)
-	calm := s.calm()
-	res := runResult{hash: w.trace.sum(), records: w.trace.records, steps: w.steps, virtual: w.now, calm: calm,
+	s.calm()
+	res := runResult{hash: w.trace.sum(), records: w.trace.records, steps: w.steps, virtual: w.now, calm: s.calmTook,
+		core: s.coreTook, options: s.options(),
 		messages: len(w.check.book.entries) - w.check.book.fates[fateRejected], fates: w.check.book.fates,
 		fenced: w.check.Fenced, notTold: w.check.NotTold, faults: s.faults}
 	res.crashed, _ = w.audit()
@@ -151,78 +158,6 @@ func (s *storm) run() runResult {
 		res.trace = w.trace.String()
 	}
 	return res
-}
-
-// calm ends all faults, lets an operator down what is dead, and demands that everything comes right.
-func (s *storm) calm() time.Duration {
-	w := s.w
-	began := w.now
-	w.net.heal()
-	w.net.Loss, w.net.Raw = 0, RawNetwork{}
-	w.trace.note(w.now, 0, opFault, "calm")
-	s.ending = true
-	for _, h := range w.hosts {
-		if h.proc != nil {
-			h.proc.resume()
-		}
-	}
-	s.buryDead()
-	w.after(doomedBound, s.endDoomed)
-	right := func() bool { return !s.leaving() && w.converged() }
-	if !w.until(calmBound, func() bool { return right() }) {
-		w.check.violate(nil, "calm", "not converged %v after the storm: %s", calmBound, w.whyNotConverged())
-		return w.now - began
-	}
-	took := w.now - began
-	s.demandHomes()
-	s.demandFates()
-	return took
-}
-
-func (s *storm) leaving() bool {
-	for _, p := range s.w.running() {
-		if p.leaving {
-			return true
-		}
-	}
-	return false
-}
-
-// endDoomed kills processes that were downed while they stood still and have found nobody who could tell them: all who
-// knew may be gone by now.
-func (s *storm) endDoomed() {
-	for _, p := range s.w.running() {
-		if _, down := s.w.check.gone[p.id]; down && p.doomed {
-			s.untold++
-			p.crash(true)
-		}
-	}
-}
-
-// buryDead is the operator who downs members whose process is dead, again and again until nobody lists one.
-func (s *storm) buryDead() {
-	w := s.w
-	again := false
-	for _, p := range w.running() {
-		if p.view == nil || p.leaving || p.doomed {
-			continue
-		}
-		if self, ok := p.view.SelfMember(); !ok || self.Status == membership.Down {
-			continue
-		}
-		for _, m := range p.view.Members {
-			if q := w.process(m.ID); q == nil || !q.alive {
-				again = true
-				if m.Status != membership.Down {
-					s.down(p, m.ID)
-				}
-			}
-		}
-		break
-	}
-	if again || s.ending && !w.converged() {
-		w.after(2*time.Second, s.buryDead)
-	}
 }
 
 // demandHomes asks one entity of every shard from every node: all must answer.

@@ -4,6 +4,7 @@ package sim
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -22,4 +23,30 @@ func TestStorm(t *testing.T) {
 	}
 	require.Equal(t, 0, r.Violations)
 	require.Greater(t, r.Delivered, 100*seeds, "a storm that delivers little shows little")
+}
+
+// TestClocksDrift: a process finds the moment at which its own clock shows a time, fast or slow.
+func TestClocksDrift(t *testing.T) {
+	for _, drift := range []int64{0, 1, 500, -500, 100_000} {
+		p := &proc{w: &world{}, origin: -time.Hour, drift: drift}
+		for _, clock := range []time.Duration{time.Hour, time.Hour + 7, 2*time.Hour + 123_456_789, 30 * time.Hour} {
+			at := p.reaches(clock)
+			require.GreaterOrEqual(t, p.clockAt(at), clock)
+			require.Less(t, p.clockAt(at-3), clock)
+		}
+	}
+}
+
+// TestMixIsTheSeeds: the weights of the faults come from the seed, zero ones are never drawn, none is out of reach.
+func TestMixIsTheSeeds(t *testing.T) {
+	require.Equal(t, newStorm(3, false).options(), newStorm(3, true).options())
+	require.NotEqual(t, newStorm(3, false).mix, newStorm(4, false).mix)
+	m := make(mix, len(faults()))
+	m[2], m[5] = 1, 2
+	require.Equal(t, "partial 1 pause 2", m.String())
+	var names []string
+	for i := range 3 {
+		names = append(names, m.next(func(int) int { return i }).name)
+	}
+	require.Equal(t, []string{"partial", "pause", "pause"}, names)
 }

@@ -36,6 +36,7 @@ type Config struct {
 	Shard      shard.Config
 	Data       DataConfig
 	Roles      [][]string // by node index; a node beyond the list has no roles
+	Drift      int64      // millionths by which a process's clock runs fast or slow at most; 0 to 100,000
 	Text       bool       // keep a trace that people can read
 }
 
@@ -61,8 +62,9 @@ type world struct {
 // host is a machine: an address at which one process runs at a time.
 type host struct {
 	addr   peer.Addr
-	proc   *proc // the latest, nil before the first
-	resets bool  // a crashed process's connections are reset; otherwise they fall silent
+	proc   *proc         // the latest, nil before the first
+	resets bool          // a crashed process's connections are reset; otherwise they fall silent
+	wall   time.Duration // how far its wall clock was set off
 }
 
 func newWorld(n int, seed uint64, cfg Config) *world {

@@ -68,9 +68,18 @@ func (c *stormCmd) report(e *env, r sim.StormResult) error {
 		fmt.Fprintf(t, "virtual time\t%.1f cluster-hours, %d steps, %d faults\n", r.ClusterHours, r.Steps, r.Faults)
 		fmt.Fprintf(t, "messages\t%d accepted, %d delivered\n", r.Messages, r.Delivered)
 		fmt.Fprintf(t, "violations\t%d\n", r.Violations)
+		fmt.Fprintf(t, "came right\twithin %.1f s after the faults, a healed core (%d seeds) within %.1f s\n", r.CalmMax,
+			r.CoreRuns, r.CoreMax)
+		if r.Bound95 > 0 {
+			fmt.Fprintf(t, "95 %% bound\tfewer than %.3g violations per cluster-hour\n", r.Bound95)
+		}
+		if r.Options != "" {
+			fmt.Fprintf(t, "options\t%s\n", r.Options)
+		}
 		_ = t.Flush()
 		for _, f := range r.Failures {
 			fmt.Fprintf(e.stdout, "seed %d: %d violations, trace %s, replay: %s\n", f.Seed, len(f.Violations), f.Trace, f.Replay)
+			fmt.Fprintf(e.stdout, "  %s\n", f.Options)
 			for _, v := range f.Violations {
 				fmt.Fprintf(e.stdout, "  %v\n", v)
 			}
