@@ -1,8 +1,25 @@
-// Detector: phi accrual (Hayashibara et al.) of one peer, decided in integers (FD-1).
+// Detector: what any failure detector of one peer must do, and the settings from which one is made (FD-1).
 
 package fd
 
 import "time"
+
+// Detector judges one peer by the stamps of its heartbeats. One that has heard nothing takes the peer for alive. It is
+// stepped: no clock of its own, no allocation per heartbeat once its history is full. Package fdtest holds what every
+// detector has to keep, as a suite to run against it.
+type Detector interface {
+	// Heartbeat records a heartbeat that arrived at the given stamp. A stamp that is not newer than the last is no
+	// news and changes nothing.
+	Heartbeat(arrived time.Duration)
+	// Available reports whether the peer counts as alive at now: always before the first heartbeat, then until
+	// Deadline, exclusively.
+	Available(now time.Duration) bool
+	// Deadline returns from when on silence makes the peer unavailable; ok is false when nothing was heard yet.
+	Deadline() (at time.Duration, ok bool)
+	// Phi returns the suspicion level at now, for people, on the detector's own scale; 0 when nothing was heard. No
+	// decision reads it.
+	Phi(now time.Duration) float64
+}
 
 // Settings of the detectors of one node.
 type Settings struct {
@@ -13,46 +30,6 @@ type Settings struct {
 	Deviations   int64         // y(threshold) in thousandths, from DeviationsFor
 }
 
-// Detector judges one peer by the stamps of its heartbeats. The zero value has heard nothing and is available.
-type Detector struct {
-	history Window
-	last    time.Duration
-	heard   bool
-}
-
-// Heard reports whether there was any heartbeat, an assumed one included.
-func (d *Detector) Heard() bool { return d.heard }
-
-// Last returns the stamp of the newest heartbeat.
-func (d *Detector) Last() time.Duration { return d.last }
-
-// Heartbeat records a sign of life that arrived at the given stamp. The first seeds the history with intervals of
-// three and five quarters of the expected one. Later ones add their interval, unless the peer was unavailable at that
-// moment: a silence that ended in a verdict is no rhythm. A stamp that is not newer than the last is no news.
-func (d *Detector) Heartbeat(s *Settings, arrived time.Duration) {
-	if !d.heard {
-		d.history = NewWindow(s.MaxSamples)
-		d.history.Add(s.Interval - s.Interval/4)
-		d.history.Add(s.Interval + s.Interval/4)
-		d.heard, d.last = true, arrived
-		return
-	}
-	if arrived <= d.last {
-		return
-	}
-	if d.Available(s, arrived) {
-		d.history.Add(arrived - d.last)
-	}
-	d.last = arrived
-}
-
-// Limit returns the silence from which on the peer is unavailable: mean + pause + y(threshold) deviations.
-func (d *Detector) Limit(s *Settings) time.Duration {
-	deviation := max(d.history.StdDeviation(), s.MinDeviation)
-	return d.history.Mean() + s.Pause + time.Duration(int64(deviation/time.Microsecond)*s.Deviations)*time.Nanosecond
-}
-
-// Available reports whether the peer counts as alive at now. One that was never heard does.
-func (d *Detector) Available(s *Settings, now time.Duration) bool {
-	return !d.heard || now-d.last < d.Limit(s)
-}
+// Factory makes the detector of one direction of one peer. It is called from the node's control loop, and the detectors
+// that it returns share nothing that changes.
+type Factory func(s Settings) Detector

@@ -8,12 +8,11 @@ import (
 )
 
 // Phi returns the suspicion level of the peer at now; 0 when it was never heard. For display only.
-func (d *Detector) Phi(s *Settings, now time.Duration) float64 {
+func (d *phiAccrual) Phi(now time.Duration) float64 {
 	if !d.heard {
 		return 0
 	}
-	deviation := max(d.history.StdDeviation(), s.MinDeviation)
-	return phiOf(ms(now-d.last), ms(d.history.Mean()+s.Pause), ms(deviation))
+	return phiOf(ms(now-d.last), ms(d.history.Mean()+d.settings.Pause), ms(d.deviation()))
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

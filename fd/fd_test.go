@@ -13,8 +13,8 @@ import (
 
 const millis = time.Millisecond
 
-func settings() *Settings {
-	return &Settings{Interval: time.Second, Pause: 3 * time.Second, MinDeviation: 100 * millis, MaxSamples: 1000,
+func settings() Settings {
+	return Settings{Interval: time.Second, Pause: 3 * time.Second, MinDeviation: 100 * millis, MaxSamples: 1000,
 		Deviations: DeviationsFor(8)}
 }
 
@@ -97,58 +97,62 @@ func TestDeviationsFor(t *testing.T) {
 
 // The figures that the reference derives: 5.31 s of silence after the first answer, 4.52 s in a steady rhythm.
 func TestDetectionTimes(t *testing.T) {
-	s, d := settings(), &Detector{}
-	d.Heartbeat(s, 0)
-	require.Equal(t, 5306500*time.Microsecond, d.Limit(s))
-	require.True(t, d.Available(s, 5306*millis))
-	require.False(t, d.Available(s, 5307*millis))
+	d := newPhi(settings())
+	d.Heartbeat(0)
+	require.Equal(t, 5306500*time.Microsecond, d.limit())
+	require.True(t, d.Available(5306*millis))
+	require.False(t, d.Available(5307*millis))
 	for i := 1; i <= 1100; i++ {
-		d.Heartbeat(s, time.Duration(i)*time.Second)
+		d.Heartbeat(time.Duration(i) * time.Second)
 	}
-	require.Equal(t, 4522600*time.Microsecond, d.Limit(s))
+	require.Equal(t, 4522600*time.Microsecond, d.limit())
+	at, ok := d.Deadline()
+	require.True(t, ok)
+	require.Equal(t, 1100*time.Second+d.limit(), at)
 }
 
 // Scenario 22: what the detector answers over its life.
 func TestScenario22Detector(t *testing.T) {
-	s, d := settings(), &Detector{}
+	s := settings()
 	s.Pause = 0
-	require.True(t, d.Available(s, time.Hour), "never heard: available")
-	require.Zero(t, d.Phi(s, time.Hour))
-	d.Heartbeat(s, 0)
-	d.Heartbeat(s, 1000*millis)
-	d.Heartbeat(s, 1100*millis)
-	require.True(t, d.Available(s, 1200*millis))
-	require.False(t, d.Available(s, 1200*millis+7*time.Second), "silence")
-	require.Greater(t, d.Phi(s, 8200*millis), 8.0)
+	d := newPhi(s)
+	require.True(t, d.Available(time.Hour), "never heard: available")
+	require.Zero(t, d.Phi(time.Hour))
+	d.Heartbeat(0)
+	d.Heartbeat(1000 * millis)
+	d.Heartbeat(1100 * millis)
+	require.True(t, d.Available(1200*millis))
+	require.False(t, d.Available(1200*millis+7*time.Second), "silence")
+	require.Greater(t, d.Phi(8200*millis), 8.0)
 
 	before := d.history
-	d.Heartbeat(s, 8200*millis)
-	require.True(t, d.Available(s, 8300*millis), "heard again: available again")
+	d.Heartbeat(8200 * millis)
+	require.True(t, d.Available(8300*millis), "heard again: available again")
 	require.Equal(t, before.Len(), d.history.Len(), "the silence is not recorded as a rhythm")
-	d.Heartbeat(s, 8900*millis)
+	d.Heartbeat(8900 * millis)
 	require.Equal(t, before.Len()+1, d.history.Len())
 
-	d.Heartbeat(s, 8000*millis)
-	require.Equal(t, 8900*millis, d.Last(), "a stamp that went back is no news")
+	d.Heartbeat(8000 * millis)
+	require.Equal(t, 8900*millis, d.last, "a stamp that went back is no news")
 	require.Equal(t, before.Len()+1, d.history.Len())
 
 	// The tolerated pause shifts the limit one to one.
-	limit := d.Limit(s)
-	s.Pause = 3 * time.Second
-	require.Equal(t, limit+3*time.Second, d.Limit(s))
+	limit := d.limit()
+	d.settings.Pause = 3 * time.Second
+	require.Equal(t, limit+3*time.Second, d.limit())
 
 	// The window forgets: four samples of 1 s after a rhythm of 100 ms.
 	s.MaxSamples, s.Pause = 4, 0
-	d = &Detector{}
+	d = newPhi(s)
 	now := time.Duration(0)
 	for range 10 {
 		now += 100 * millis
-		d.Heartbeat(s, now)
+		d.Heartbeat(now)
 	}
 	require.Equal(t, 100*millis, d.history.Mean())
 	for range 8 {
 		now += 500 * millis
-		d.Heartbeat(s, now)
+		d.Heartbeat(now)
 	}
 	require.Equal(t, 500*millis, d.history.Mean())
 }
@@ -156,15 +160,15 @@ func TestScenario22Detector(t *testing.T) {
 // The integer decision agrees with phi below the threshold, away from the rounding of y to thousandths.
 func TestDecisionAgreesWithPhi(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
-	s, d := settings(), &Detector{}
+	d := newPhi(settings())
 	now := time.Duration(0)
 	for range 2000 {
 		now += time.Duration(rng.IntN(3_000_000)) * time.Microsecond
-		d.Heartbeat(s, now)
+		d.Heartbeat(now)
 		at := now + time.Duration(rng.IntN(12_000_000))*time.Microsecond
-		slack := max(d.history.StdDeviation(), s.MinDeviation) / 1000
-		if gap := at - now - d.Limit(s); gap > slack || gap < -slack {
-			require.Equal(t, d.Phi(s, at) < 8, d.Available(s, at), "at %v", at-now)
+		slack := d.deviation() / 1000
+		if gap := at - now - d.limit(); gap > slack || gap < -slack {
+			require.Equal(t, d.Phi(at) < 8, d.Available(at), "at %v", at-now)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Monitor: the detectors of all peers that one node watches.
+// Monitor: whom one node probes, who probes it, and what each direction says (FD-1, FD-2).
 
 package fd
 
@@ -9,58 +9,127 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// Monitor holds whom a node watches and a detector for each, by identity: a new incarnation starts afresh. Make it
-// with NewMonitor.
+// farewells is how often a peer is told that no further probe will come: the mail may be lost.
+const farewells = 3
+
+// Monitor holds the peers between which and this node probes travel, by identity: a new incarnation starts afresh. Make
+// it with NewMonitor.
 type Monitor struct {
 	self     peer.ID
 	settings Settings
+	factory  Factory
 	expected time.Duration
 	n        int
-	watched  []watch // sorted by identity
+
+	members peer.Set
+	ring    []peer.ID // the members in the order of the ring
+	watched []watch   // sorted by identity
+	losses  []loss    // links lost within the last second, the newest at the end
+
+	next   time.Duration // of NextVerdict, while planned
+	nextOK bool
+	valid  bool
 }
 
+// watch is one peer. It is kept while one of the two directions is, or a farewell is owed.
 type watch struct {
 	id       peer.ID
-	detector Detector
-	inRing   bool          // false: left our part of the ring while it was silent; watched until it answers
+	answers  line          // its answers to our probes, while it is a target
+	probes   line          // its probes, and other signs of life; nothing heard while it does not probe us
+	target   bool          // we probe it
+	wanted   bool          // by our part of the ring, or because it accuses us; false: watched until it answers
 	due      time.Duration // when an unanswered peer counts as heard once
 	waiting  bool          // due is set
+	farewell int           // last probes still to be sent
+	broken   evidence
 }
 
-// NewMonitor returns a monitor of self that watches n neighbours. A peer that never answered counts as heard once
-// when expected has passed since it was first probed, so that its silence is noticed.
-func NewMonitor(self peer.ID, s Settings, expected time.Duration, n int) *Monitor {
-	return &Monitor{self: self, settings: s, expected: expected, n: n}
+// NewMonitor returns a monitor of self that watches n neighbours with detectors that f makes. A peer that never
+// answered counts as heard once when expected has passed since it was first probed, so that its silence is noticed.
+func NewMonitor(self peer.ID, s Settings, f Factory, expected time.Duration, n int) *Monitor {
+	return &Monitor{self: self, settings: s, factory: f, expected: expected, n: n}
 }
 
 func (m *Monitor) find(id peer.ID) (int, bool) {
 	return slices.BinarySearchFunc(m.watched, id, func(w watch, id peer.ID) int { return w.id.Compare(id) })
 }
 
-// SetRing tells who the members are and which of them are unreachable, by whatever observer. Peers that no longer are
-// our neighbours are forgotten when they are available; else they stay watched until they answer or are no members.
-func (m *Monitor) SetRing(now time.Duration, members, unreachable peer.Set) {
-	ring := Receivers(m.self, members, unreachable, m.n)
+func (m *Monitor) get(id peer.ID) *watch {
+	if i, ok := m.find(id); ok {
+		return &m.watched[i]
+	}
+	return nil
+}
+
+func (m *Monitor) make(id peer.ID) *watch {
+	i, ok := m.find(id)
+	if !ok {
+		m.watched = slices.Insert(m.watched, i, watch{id: id})
+	}
+	return &m.watched[i]
+}
+
+// SetRing tells who the members are, which of them are unreachable, by whatever observer, and who accuses this node.
+// Targets are our neighbours on the ring and our accusers: only our probes can show these that they are wrong. Those
+// that no longer are targets are forgotten when they answer; else they stay until they do or are no members.
+func (m *Monitor) SetRing(now time.Duration, members, unreachable, accusers peer.Set) {
+	m.valid = false
+	if !slices.Equal(m.members, members) {
+		m.members, m.ring = members, ringOf(members)
+	}
+	wanted := receivers(m.ring, m.self, unreachable, m.n)
+	for _, id := range accusers {
+		if id != m.self && members.Has(id) {
+			wanted.Add(id)
+		}
+	}
 	kept := m.watched[:0]
 	for _, w := range m.watched {
-		w.inRing = ring.Has(w.id)
-		if w.inRing || members.Has(w.id) && !w.detector.Available(&m.settings, now) {
+		if !members.Has(w.id) {
+			continue
+		}
+		if w.wanted = wanted.Has(w.id); !w.wanted && w.target && w.answering(now) {
+			w.release()
+		}
+		if w.target || w.wanted || w.probes.heard() || w.farewell > 0 {
 			kept = append(kept, w)
 		}
 	}
 	clear(m.watched[len(kept):])
 	m.watched = kept
-	for _, id := range ring {
-		if i, ok := m.find(id); !ok {
-			m.watched = slices.Insert(m.watched, i, watch{id: id, inRing: true})
-		}
+	for _, id := range wanted {
+		w := m.make(id)
+		w.target, w.wanted, w.farewell = true, true, 0
 	}
+}
+
+// answering reports whether a target's answers count as alive.
+func (w *watch) answering(now time.Duration) bool { return w.answers.available(now) && !w.broken.acted }
+
+// release ends the probing of a peer, which will be told.
+func (w *watch) release() {
+	w.target, w.wanted, w.waiting, w.answers, w.broken = false, false, false, line{}, evidence{}
+	w.farewell = farewells
 }
 
 // Targets appends everybody who gets a heartbeat, sorted, to into.
 func (m *Monitor) Targets(into []peer.ID) []peer.ID {
 	for i := range m.watched {
-		into = append(into, m.watched[i].id)
+		if m.watched[i].target {
+			into = append(into, m.watched[i].id)
+		}
+	}
+	return into
+}
+
+// Farewells appends those who are to be told now, with a last probe, that no more will come, sorted, to into. Each is
+// named a few times in all.
+func (m *Monitor) Farewells(into []peer.ID) []peer.ID {
+	for i := range m.watched {
+		if w := &m.watched[i]; w.farewell > 0 {
+			w.farewell--
+			into = append(into, w.id)
+		}
 	}
 	return into
 }
@@ -69,26 +138,72 @@ func (m *Monitor) Targets(into []peer.ID) []peer.ID {
 func (m *Monitor) Sent(now time.Duration) {
 	for i := range m.watched {
 		w := &m.watched[i]
-		if !w.detector.Heard() && !w.waiting {
+		if w.target && !w.answers.heard() && !w.waiting {
 			w.due, w.waiting = now+m.expected, true
 		}
 	}
 }
 
-// Heard records that the answer of id arrived at the given stamp. One who is not watched is ignored; one who left our
-// part of the ring is forgotten, being alive.
+// Heard records that the answer of id arrived at the given stamp. One who is no target is ignored; one who is a target
+// only because it was silent is released, being alive.
 func (m *Monitor) Heard(id peer.ID, arrived time.Duration) {
-	i, ok := m.find(id)
-	if !ok {
+	w := m.get(id)
+	if w == nil || !w.target {
 		return
 	}
-	w := &m.watched[i]
-	if !w.inRing {
-		m.watched = slices.Delete(m.watched, i, i+1)
+	m.valid = false
+	if !w.wanted {
+		w.release()
 		return
 	}
 	w.waiting = false
-	w.detector.Heartbeat(&m.settings, arrived)
+	w.answers.heartbeat(m.factory, m.settings, arrived)
+	w.broken.cleared(arrived)
+}
+
+// Probed records that a probe of id arrived at the given stamp: from now on its probes are expected. One who is no
+// member is ignored.
+func (m *Monitor) Probed(id peer.ID, arrived time.Duration) {
+	if id == m.self || !m.members.Has(id) {
+		return
+	}
+	m.valid = false
+	w := m.make(id)
+	w.probes.heartbeat(m.factory, m.settings, arrived)
+	w.broken.cleared(arrived)
+}
+
+// Parted records the last probe of id: it is not to be expected to probe us any more.
+func (m *Monitor) Parted(id peer.ID, arrived time.Duration) {
+	if w := m.get(id); w != nil {
+		m.valid = false
+		w.probes = line{}
+		w.broken.cleared(arrived)
+	}
+}
+
+// Sign records another sign of life of id that arrived at the given stamp (FD-5). It proves the way from it to us only,
+// so it counts beside its probes, and not as an answer.
+func (m *Monitor) Sign(id peer.ID, arrived time.Duration) {
+	if w := m.get(id); w != nil {
+		m.valid = false
+		w.probes.sign(arrived)
+		w.broken.cleared(arrived)
+	}
+}
+
+// Forgive takes a time in which this node did not run, up to now, out of every silence: who did not listen heard
+// nothing.
+func (m *Monitor) Forgive(now, pause time.Duration) {
+	m.valid = false
+	for i := range m.watched {
+		w := &m.watched[i]
+		w.answers.forgive(now, pause)
+		w.probes.forgive(now, pause)
+		if w.waiting {
+			w.due += pause
+		}
+	}
 }
 
 // Tick counts those as heard once who were due to answer by now and did not.
@@ -96,8 +211,8 @@ func (m *Monitor) Tick(now time.Duration) {
 	for i := range m.watched {
 		w := &m.watched[i]
 		if w.waiting && w.due <= now {
-			w.waiting = false
-			w.detector.Heartbeat(&m.settings, w.due)
+			w.waiting, m.valid = false, false
+			w.answers.heartbeat(m.factory, m.settings, w.due)
 		}
 	}
 }
@@ -112,22 +227,23 @@ func (m *Monitor) Next() (deadline time.Duration, ok bool) {
 	return deadline, ok
 }
 
-// Available reports whether id counts as alive at now; one who is not watched does.
-func (m *Monitor) Available(id peer.ID, now time.Duration) bool {
-	i, ok := m.find(id)
-	return !ok || m.watched[i].detector.Available(&m.settings, now)
-}
-
-// Watching reports whether id is watched.
+// Watching reports whether id is probed.
 func (m *Monitor) Watching(id peer.ID) bool {
-	_, ok := m.find(id)
-	return ok
+	w := m.get(id)
+	return w != nil && w.target
 }
 
-// Phi returns the suspicion level of id at now, for display; 0 for one who is not watched.
+// Listening reports whether probes of id are expected.
+func (m *Monitor) Listening(id peer.ID) bool {
+	w := m.get(id)
+	return w != nil && w.probes.heard()
+}
+
+// Phi returns the suspicion level of id at now, the worse of both directions, for display; 0 for one who is not watched.
 func (m *Monitor) Phi(id peer.ID, now time.Duration) float64 {
-	if i, ok := m.find(id); ok {
-		return m.watched[i].detector.Phi(&m.settings, now)
+	w := m.get(id)
+	if w == nil {
+		return 0
 	}
-	return 0
+	return max(w.answers.phi(now), w.probes.phi(now))
 }

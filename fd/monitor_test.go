@@ -68,7 +68,7 @@ func TestEveryNodeIsWatched(t *testing.T) {
 }
 
 func monitor(n int) *Monitor {
-	return NewMonitor(id("aa"), *settings(), time.Second, n)
+	return NewMonitor(id("aa"), settings(), PhiAccrual, time.Second, n)
 }
 
 func targets(m *Monitor) peer.Set { return peer.Set(m.Targets(nil)) }
@@ -77,27 +77,27 @@ func targets(m *Monitor) peer.Set { return peer.Set(m.Targets(nil)) }
 func TestScenario15Targets(t *testing.T) {
 	m := monitor(2)
 	require.Empty(t, targets(m))
-	m.SetRing(0, set("aa", "bb", "cc"), nil)
+	m.SetRing(0, set("aa", "bb", "cc"), nil, nil)
 	require.Equal(t, set("bb", "cc"), targets(m))
 
 	// A neighbour that is available is forgotten when the ring moves on.
 	m.Heard(id("bb"), 1)
 	m.Heard(id("cc"), 1)
-	m.SetRing(2, set("aa", "bb", "bc", "cc"), nil)
+	m.SetRing(2, set("aa", "bb", "bc", "cc"), nil, nil)
 	require.Len(t, targets(m), 2)
 
 	// One that is silent stays, beside the new ring, until it answers.
 	m = monitor(2)
-	m.SetRing(0, set("aa", "cc", "dd"), nil)
+	m.SetRing(0, set("aa", "cc", "dd"), nil, nil)
 	m.Heard(id("cc"), 0)
 	m.Heard(id("dd"), 0)
 	late := 20 * time.Second
 	m.Heard(id("dd"), late)
 	require.False(t, m.Available(id("cc"), late))
 	require.True(t, m.Available(id("dd"), late))
-	m.SetRing(late, set("aa", "bb", "cc", "dd"), nil)
+	m.SetRing(late, set("aa", "bb", "cc", "dd"), nil, nil)
 	require.Equal(t, set("bb", "cc"), targets(m), "dd is available and no neighbour any more")
-	m.SetRing(late, set("aa", "ab", "bb", "cc", "dd"), nil)
+	m.SetRing(late, set("aa", "ab", "bb", "cc", "dd"), nil, nil)
 	require.Equal(t, set("ab", "bb", "cc"), targets(m), "cc is silent and kept")
 	m.Heard(id("cc"), late+1)
 	require.Equal(t, set("ab", "bb"), targets(m), "cc answered")
@@ -106,14 +106,14 @@ func TestScenario15Targets(t *testing.T) {
 	// Removal forgets, silent or not.
 	m.Heard(id("bb"), late)
 	require.False(t, m.Available(id("bb"), 3*late))
-	m.SetRing(3*late, set("aa"), nil)
+	m.SetRing(3*late, set("aa"), nil, nil)
 	require.Empty(t, targets(m))
 }
 
 // A peer that never answers counts as heard once, a second after the first probe, and is then found silent.
 func TestFirstHeartbeatIsAssumed(t *testing.T) {
 	m := monitor(5)
-	m.SetRing(0, set("aa", "bb", "cc"), nil)
+	m.SetRing(0, set("aa", "bb", "cc"), nil, nil)
 	_, ok := m.Next()
 	require.False(t, ok, "nobody was probed")
 	m.Sent(3 * time.Second)
@@ -161,7 +161,7 @@ func TestScenario15RandomOperations(t *testing.T) {
 			m.Tick(now)
 		}
 		members.Add(id("aa"))
-		m.SetRing(now, members, unreachable)
+		m.SetRing(now, members, unreachable, nil)
 		ring := Receivers(id("aa"), members, unreachable, 3)
 		for _, r := range ring {
 			require.True(t, m.Watching(r))

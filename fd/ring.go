@@ -13,22 +13,31 @@ import (
 // equal on all nodes and new for each incarnation; ties go by address.
 func ringOrder(a, b peer.ID) int { return cmp.Or(cmp.Compare(a.Inc, b.Inc), a.Addr.Compare(b.Addr)) }
 
-// Receivers returns whom self watches, sorted by identity: the next n reachable nodes clockwise on the ring of all
-// nodes, and every unreachable node met on the way, which does not count: so a mass crash widens the set, and the
-// survivors see all of it. With n nodes or fewer besides self it is all of them.
-func Receivers(self peer.ID, nodes, unreachable peer.Set, n int) peer.Set {
+// ringOf returns the nodes in the order of the ring.
+func ringOf(nodes peer.Set) []peer.ID {
 	ring := slices.Clone([]peer.ID(nodes))
 	slices.SortFunc(ring, ringOrder)
-	at, ok := slices.BinarySearchFunc(ring, self, ringOrder)
-	if ok {
-		ring = slices.Delete(ring, at, at+1)
+	return ring
+}
+
+// Receivers returns whom self watches, sorted by identity: the next n reachable nodes clockwise on the ring of all
+// nodes, and every unreachable node met on the way, which does not count: so a mass crash widens the set, and the
+// survivors see all of it. With n nodes or fewer besides self it is all of them. It is a function of what is gossiped
+// alone, so that all nodes that hold one state agree on it.
+func Receivers(self peer.ID, nodes, unreachable peer.Set, n int) peer.Set {
+	return receivers(ringOf(nodes), self, unreachable, n)
+}
+
+func receivers(ring []peer.ID, self peer.ID, unreachable peer.Set, n int) peer.Set {
+	at, member := slices.BinarySearchFunc(ring, self, ringOrder)
+	others := len(ring)
+	if member {
+		at++
+		others--
 	}
-	if n >= len(ring) {
-		return peer.SetOf(ring...)
-	}
-	out := make([]peer.ID, 0, n)
+	out := make([]peer.ID, 0, min(n, others))
 	taken := 0
-	for i := 0; i < len(ring) && taken < n; i++ {
+	for i := 0; i < others && (taken < n || n >= others); i++ {
 		id := ring[(at+i)%len(ring)]
 		switch {
 		case !unreachable.Has(id):

@@ -16,7 +16,7 @@ const (
 // Window keeps the most recent intervals, at most a fixed number, and their running sums. Make it with NewWindow.
 type Window struct {
 	limit      int
-	at         []int64 // microseconds, a ring once full
+	at         []uint32 // microseconds, a ring once full
 	next       int
 	sum, sumSq uint64
 }
@@ -28,11 +28,11 @@ func NewWindow(limit int) Window { return Window{limit: min(max(limit, 2), maxSa
 func (w *Window) Add(interval time.Duration) {
 	v := int64(min(max(interval, 0), maxInterval) / time.Microsecond)
 	if len(w.at) < w.limit {
-		w.at = append(w.at, v)
+		w.at = append(w.at, uint32(v))
 	} else {
 		old := uint64(w.at[w.next])
 		w.sum, w.sumSq = w.sum-old, w.sumSq-old*old
-		w.at[w.next] = v
+		w.at[w.next] = uint32(v)
 		w.next = (w.next + 1) % w.limit
 	}
 	w.sum, w.sumSq = w.sum+uint64(v), w.sumSq+uint64(v)*uint64(v)

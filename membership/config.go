@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/kith-io/kith/fd"
 )
 
 // Config holds the settings of one membership machine. The zero value of every field means its default, so the zero
@@ -48,7 +50,8 @@ type Config struct {
 
 	// LeaderInterval is how often leader duties are looked at besides at every change (1 s).
 	LeaderInterval time.Duration
-	// ReaperInterval is how often verdicts of the failure detector become reachability records (1 s).
+	// ReaperInterval is how often accusations are looked at for peers that are heard again (1 s). Silence is noticed at
+	// its deadline.
 	ReaperInterval time.Duration
 	// TombstoneRetention is how long removed incarnations are remembered (24 h). A node without contact to any
 	// member for half of it ends itself.
@@ -56,6 +59,9 @@ type Config struct {
 	// ExitTimeout is how long an exiting node repeats that it is done before it ends unanswered (10 s).
 	ExitTimeout time.Duration
 
+	// Detector makes the failure detector of each peer; nil means fd.PhiAccrual. fd.Deadline has a fixed patience. One of
+	// your own has to pass the suite of package fdtest.
+	Detector fd.Factory
 	// HeartbeatInterval is the period of probes (1 s).
 	HeartbeatInterval time.Duration
 	// HeartbeatExpectedAfter is when a peer that never answered counts as heard once, so that silence from the
@@ -107,6 +113,9 @@ func (c Config) WithDefaults() Config {
 	def(&c.ReaperInterval, time.Second)
 	def(&c.TombstoneRetention, 24*time.Hour)
 	def(&c.ExitTimeout, 10*time.Second)
+	if c.Detector == nil {
+		c.Detector = fd.PhiAccrual
+	}
 	def(&c.HeartbeatInterval, time.Second)
 	def(&c.HeartbeatExpectedAfter, time.Second)
 	def(&c.AcceptablePause, 3*time.Second)

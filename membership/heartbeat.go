@@ -1,37 +1,66 @@
-// Heartbeats: probes to the ring neighbours, answers to the detector, verdicts to the reachability table (FD-1 to
-// FD-3).
+// Heartbeats: probes to the ring neighbours, their answers and the probes of others to the detectors, verdicts to the
+// reachability table (FD-1 to FD-3, FD-5).
 
 package membership
 
 import (
+	"slices"
 	"time"
 
+	"github.com/kith-io/kith/fd"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
-// maxStepAge is the age of a node's last control step above which its answer is no sign of life: its loop is stuck,
-// even though its connection still answers.
-const maxStepAge = 5 * time.Second
+const (
+	// maxStepAge is the age of a node's last control step above which its answer is no sign of life: its loop is stuck,
+	// even though its connection still answers.
+	maxStepAge = 5 * time.Second
+	// verdictBatch is how long a verdict waits for others, so that peers that fell silent together are one change.
+	verdictBatch = 20 * time.Millisecond
+	// lastProbe is the sequence number of a probe after which no more will come. Others count from one.
+	lastProbe = 0
+)
 
+// newMonitor makes the monitor that cfg asks for; cfg has its defaults.
+func newMonitor(self peer.ID, cfg Config) *fd.Monitor {
+	return fd.NewMonitor(self, fd.Settings{
+		Interval: cfg.HeartbeatInterval, Pause: cfg.AcceptablePause, MinDeviation: cfg.MinStdDeviation,
+		MaxSamples: cfg.MaxSamples, Deviations: fd.DeviationsFor(cfg.Threshold),
+	}, cfg.Detector, cfg.HeartbeatExpectedAfter, cfg.MonitoredBy)
+}
+
+// heartbeat probes every target, and tells those who were one that no more will come.
 func (m *Machine) heartbeat() {
 	m.in(timerHeartbeat, m.cfg.HeartbeatInterval)
 	m.probes++
-	h := wire.Heartbeat{Seq: m.probes, Sent: uint64(m.now)}
 	m.targets = m.monitor.Targets(m.targets[:0])
+	m.beat(m.probes)
+	m.monitor.Sent(m.now)
+	m.targets = m.monitor.Farewells(m.targets[:0])
+	m.beat(lastProbe)
+}
+
+func (m *Machine) beat(seq uint64) {
+	h := wire.Heartbeat{Seq: seq, Sent: uint64(m.now)}
 	for _, to := range m.targets {
 		m.post(to, wire.KindHeartbeat, func(b []byte) []byte { return wire.AppendHeartbeat(b, h) })
 	}
-	m.monitor.Sent(m.now)
 }
 
-// onHeartbeat needs no answer, the connection gave it. A removed incarnation that still probes is told.
-func (m *Machine) onHeartbeat(from peer.ID, body []byte) error {
-	_, err := wire.ParseHeartbeat(body)
-	if err == nil && m.phase == member {
-		m.tellRemoved(from)
+// onHeartbeat needs no answer, the connection gave it. That it came says that the way from its sender is open. A
+// removed incarnation that still probes is told.
+func (m *Machine) onHeartbeat(arrived time.Duration, from peer.ID, body []byte) error {
+	h, err := wire.ParseHeartbeat(body)
+	if err != nil || m.phase != member || m.tellRemoved(from) {
+		return err
 	}
-	return err
+	if h.Seq == lastProbe {
+		m.monitor.Parted(from, arrived)
+	} else {
+		m.monitor.Probed(from, arrived)
+	}
+	return nil
 }
 
 func (m *Machine) onHeartbeatAck(arrived time.Duration, from peer.ID, body []byte) error {
@@ -47,21 +76,88 @@ func (m *Machine) onHeartbeatAck(arrived time.Duration, from peer.ID, body []byt
 	return nil
 }
 
-// reap writes this node's verdicts into its row, all in one change: members that went silent, and its own accusations
-// whose subject answers again. Whom it does not watch it does not accuse.
+// noticePause looks, at the beginning of a verb, for a time in which this node should have stepped and did not: more
+// than half a heartbeat interval beyond its least deadline. Its peers may have spoken and it did not listen, so that
+// time is taken out of their silence: a node that stood still accuses nobody before it has listened for as long as it
+// takes to call a peer silent.
+func (m *Machine) noticePause(now time.Duration) {
+	if m.phase != member {
+		return
+	}
+	due := now
+	for _, t := range m.timers {
+		if t.on {
+			due = min(due, t.at)
+		}
+	}
+	if late := now - max(due, m.now); late > m.cfg.HeartbeatInterval/2 {
+		m.stats.LateSteps++
+		m.stats.LateTime += late
+		m.monitor.Forgive(now, late)
+	}
+}
+
+// followRing tells the monitor when the state is another one: who is a neighbour, and whether a second observer now
+// agrees about a lost link.
+func (m *Machine) followRing() {
+	if m.ringFor == m.st.digest {
+		return
+	}
+	m.ringFor = m.st.digest
+	m.monitor.SetRing(m.now, m.st.ids(), m.st.unreachable, m.st.reach.accusers(m.self))
+	if m.monitor.Undecided() {
+		m.judge()
+	}
+}
+
+// nextVerdict returns when the silence of some peer becomes a verdict.
+func (m *Machine) nextVerdict() (at time.Duration, ok bool) {
+	at, ok = m.monitor.NextVerdict()
+	return at + verdictBatch, ok
+}
+
+// reap looks at all verdicts once in a while: those that withdraw an accusation have no deadline.
 func (m *Machine) reap() {
 	m.in(timerReaper, m.cfg.ReaperInterval)
+	m.judge()
+}
+
+// judge writes this node's verdicts into its row, all in one change: members that went silent, and its own accusations
+// whose subject is heard again. Whom it does not watch it does not accuse.
+func (m *Machine) judge() {
+	m.judged = m.monitor.Judge(m.now, m.seconded, m.judged[:0])
 	reach := m.st.reach
-	for i := range m.st.members {
-		id := m.st.members[i].ID
-		if id == m.self {
-			continue
+	for _, id := range reach.accusedBy(m.self) {
+		if _, watched := m.verdictOn(id); !watched {
+			reach = reach.with(m.self, id, false)
 		}
-		reach = reach.with(m.self, id, !m.monitor.Available(id, m.now))
+	}
+	for _, v := range m.judged {
+		if m.st.has(v.ID) {
+			reach = reach.with(m.self, v.ID, !v.Available)
+		}
 	}
 	if reach.versionOf(m.self) != m.st.reach.versionOf(m.self) {
 		d := m.st.draft()
 		d.reach = reach
 		m.install(d.commit(m.self), true)
 	}
+}
+
+func (m *Machine) verdictOn(id peer.ID) (fd.Verdict, bool) {
+	i, ok := slices.BinarySearchFunc(m.judged, id, func(v fd.Verdict, id peer.ID) int { return v.ID.Compare(id) })
+	if !ok {
+		return fd.Verdict{}, false
+	}
+	return m.judged[i], true
+}
+
+// seconded reports whether another observer that counts accuses id.
+func (m *Machine) seconded(id peer.ID) bool {
+	for _, r := range m.st.reach {
+		if _, ok := r.find(id); ok && r.observer != m.self && m.st.status(r.observer) != Down {
+			return true
+		}
+	}
+	return false
 }

@@ -67,17 +67,6 @@ type timer struct {
 	on bool
 }
 
-// Stats counts what the machine did with what it received.
-type Stats struct {
-	Same, Newer, Older, Merged uint64 // full states received, by outcome
-	Misaddressed               uint64 // gossip for another incarnation or cluster, ignored
-	Expired                    uint64 // gossip older than its time to live, dropped
-	FromUnreachable            uint64 // gossip of one whom this node holds unreachable, ignored
-	StaleWelcome               uint64 // welcomes without a pending join of that nonce, ignored
-	LateAnswers                uint64 // heartbeat answers of nodes whose control loop is stuck, not counted
-	JoinsRefused               uint64
-}
-
 // Machine is the membership of one node. It is not safe for concurrent use.
 type Machine struct {
 	self peer.ID
@@ -118,6 +107,7 @@ type Machine struct {
 	events  []Event
 	scratch []int
 	targets []peer.ID
+	judged  []fd.Verdict
 	stats   Stats
 }
 
@@ -126,20 +116,15 @@ type Machine struct {
 func New(self peer.ID, cfg Config, rng *rand.Rand) *Machine {
 	cfg = cfg.WithDefaults()
 	return &Machine{self: self, cfg: cfg, rng: rng, coder: coder{above: cfg.CompressAbove},
-		monitor: fd.NewMonitor(self, fd.Settings{
-			Interval: cfg.HeartbeatInterval, Pause: cfg.AcceptablePause, MinDeviation: cfg.MinStdDeviation,
-			MaxSamples: cfg.MaxSamples, Deviations: fd.DeviationsFor(cfg.Threshold),
-		}, cfg.HeartbeatExpectedAfter, cfg.MonitoredBy)}
+		monitor: newMonitor(self, cfg)}
 }
-
-// Stats returns the counters so far.
-func (m *Machine) Stats() Stats { return m.stats }
 
 // Phi returns how suspicious the silence of id is at the last step, for display; 0 for one who is not watched here.
 func (m *Machine) Phi(id peer.ID) float64 { return m.monitor.Phi(id, m.now) }
 
 func (m *Machine) begin(now time.Duration, source peer.ID) {
 	invariant.Check(now >= m.now, "membership: time goes back")
+	m.noticePause(now)
 	m.now, m.source = now, source
 	if m.drained {
 		m.drained = false
@@ -158,6 +143,9 @@ func (m *Machine) Tick(now time.Duration) {
 			t.on = false
 			m.fire(i)
 		}
+	}
+	if at, ok := m.nextVerdict(); ok && at <= now {
+		m.judge()
 	}
 	m.settle()
 }
@@ -203,7 +191,7 @@ func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kin
 	var err error
 	switch kind {
 	case wire.KindHeartbeat:
-		err = m.onHeartbeat(from, body)
+		err = m.onHeartbeat(arrived, from, body)
 	case wire.KindHeartbeatAck:
 		err = m.onHeartbeatAck(arrived, from, body)
 	case wire.KindJoinProbe:
@@ -235,6 +223,9 @@ func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kin
 	}
 	if err == nil && m.phase == member && m.st.has(from) {
 		m.contact = now
+		if kind != wire.KindHeartbeat && kind != wire.KindHeartbeatAck {
+			m.monitor.Sign(from, arrived) // FD-5
+		}
 	}
 	m.settle()
 	return err
@@ -268,6 +259,9 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 func (m *Machine) Next() (deadline time.Duration, ok bool) {
 	if m.phase == member {
 		deadline, ok = m.monitor.Next()
+		if at, some := m.nextVerdict(); some && (!ok || at < deadline) {
+			deadline, ok = at, true
+		}
 	}
 	for _, t := range m.timers {
 		if t.on && (!ok || t.at < deadline) {
@@ -318,22 +312,21 @@ func (m *Machine) sawMore() { m.packed, m.dirty, m.stale = nil, true, true }
 // bound is never reached: each pass moves some member one step along its chain, and a pass of duties without a seen
 // set that is complete does nothing.
 func (m *Machine) settle() {
-	for range 8 {
-		if m.phase != member || !m.dirty {
-			break
+	for range 2 { // once more when a new ring brought a verdict
+		for range 8 {
+			if m.phase != member || !m.dirty {
+				break
+			}
+			m.dirty = false
+			m.forgetExits()
+			if m.noticeSelf(); m.phase == member {
+				m.duties()
+			}
 		}
-		m.dirty = false
-		m.forgetExits()
-		if m.noticeSelf(); m.phase == member {
-			m.duties()
+		if m.phase != member {
+			return
 		}
-	}
-	if m.phase != member {
-		return
-	}
-	if m.ringFor != m.st.digest {
-		m.ringFor = m.st.digest
-		m.monitor.SetRing(m.now, m.st.ids(), m.st.unreachable)
+		m.followRing()
 	}
 	m.eagerPush()
 }

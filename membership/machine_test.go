@@ -194,7 +194,9 @@ func TestGossipThatIsIgnored(t *testing.T) {
 	require.Empty(t, handle(now, ip(2), status(7, 0x11)))
 	require.Empty(t, handle(now, ip(2), status(1, 0x12)))
 	require.Empty(t, handle(now, ip(3), status(1, 0x11)), "we hold 3 unreachable")
-	require.Equal(t, Stats{Expired: 1, Misaddressed: 2, FromUnreachable: 1}, m.Stats())
+	got := m.Stats()
+	got.LateSteps, got.LateTime = 0, 0 // this test's clock jumps
+	require.Equal(t, Stats{Expired: 1, Misaddressed: 2, FromUnreachable: 1}, got)
 	note := handle(now, ip(4), status(1, 0x11))
 	require.Len(t, note, 1)
 	require.Equal(t, wire.KindRemovedNote, note[0].Kind, "4 was removed and is told")

@@ -59,6 +59,29 @@ func (t reachability) accuses(observer, subject peer.ID) bool {
 	return ok
 }
 
+// accusedBy returns whom observer holds unreachable, sorted.
+func (t reachability) accusedBy(observer peer.ID) []peer.ID {
+	i, ok := t.find(observer)
+	if !ok || len(t[i].records) == 0 {
+		return nil
+	}
+	out := make([]peer.ID, 0, len(t[i].records))
+	for _, c := range t[i].records {
+		out = append(out, c.subject)
+	}
+	return out
+}
+
+// accusers returns who holds subject unreachable, sorted.
+func (t reachability) accusers(subject peer.ID) (out peer.Set) {
+	for _, r := range t {
+		if _, ok := r.find(subject); ok {
+			out = append(out, r.observer)
+		}
+	}
+	return out
+}
+
 // quarantines reports whether observer holds subject quarantined.
 func (t reachability) quarantines(observer, subject peer.ID) bool {
 	if i, ok := t.find(observer); ok {

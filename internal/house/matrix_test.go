@@ -24,6 +24,7 @@ var matrix = map[string]string{
 	"entity":     "route peer ringbuf",
 	"gossip":     "peer wire",
 	"fd":         "peer",
+	"fd/fdtest":  "fd", // the suite for detectors; it may import testing
 	"transport":  "flow route peer wire ringbuf",
 	"membership": "gossip fd peer wire",
 	"crdt":       "gossip peer wire",
@@ -52,7 +53,7 @@ var matrix = map[string]string{
 var floors = []string{
 	"ringbuf wire discovery internal/invariant internal/house internal/planted",
 	"entity flow route peer",
-	"transport fd gossip",
+	"transport fd fd/fdtest gossip",
 	"membership crdt",
 	"shard sbr singleton formation",
 	"node",

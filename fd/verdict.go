@@ -1,0 +1,150 @@
+// Verdicts: who is unavailable, when that will be so, and broken links as evidence of it (FD-1).
+
+package fd
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/peer"
+)
+
+const (
+	// lossWindow is the time within which a second lost link makes both suspect of being this node's own fault.
+	lossWindow = time.Second
+	// lossHold is how long a lost link waits for a second one before it counts.
+	lossHold = 100 * time.Millisecond
+	// maxLosses bounds the losses that are remembered; more within a second change nothing.
+	maxLosses = 64
+)
+
+// loss is one link that was lost.
+type loss struct {
+	id peer.ID
+	at time.Duration
+}
+
+// evidence is what is known of a lost link to a target.
+type evidence struct {
+	at     time.Duration
+	lost   bool
+	proof  bool // another incarnation answered at the address: nothing takes that back
+	acted  bool // it counts
+	judged bool // it was looked at when its hold was over
+}
+
+// cleared takes the evidence back: something newer arrived from that incarnation.
+func (e *evidence) cleared(arrived time.Duration) {
+	if e.lost && !e.proof && arrived > e.at {
+		*e = evidence{}
+	}
+}
+
+// Lost records that the link to id broke and its host refused a new one, at now; proof says that another incarnation
+// answered there. It returns whether id is a target: of others it is remembered only that a link was lost.
+func (m *Monitor) Lost(id peer.ID, now time.Duration, proof bool) bool {
+	m.valid = false
+	for len(m.losses) > 0 && now-m.losses[0].at >= lossWindow {
+		m.losses = m.losses[1:]
+	}
+	if len(m.losses) < maxLosses {
+		m.losses = append(m.losses, loss{id, now})
+	}
+	w := m.get(id)
+	if w == nil || !w.target {
+		return false
+	}
+	if !w.broken.proof {
+		w.broken = evidence{at: now, lost: true, proof: proof, acted: w.broken.acted}
+	}
+	return true
+}
+
+// alone reports whether no other link was lost close to that of id.
+func (m *Monitor) alone(id peer.ID, at time.Duration) bool {
+	for _, l := range m.losses {
+		if d := l.at - at; l.id != id && d < lossWindow && d > -lossWindow {
+			return false
+		}
+	}
+	return true
+}
+
+// Verdict says whether a peer counts as alive.
+type Verdict struct {
+	ID        peer.ID
+	Available bool
+}
+
+// Judge appends a verdict on everybody who probes us or is probed, sorted, to into. Either direction silent means
+// unavailable. agreed reports whether a second observer accuses a peer: then a lost link counts even when others were
+// lost with it.
+func (m *Monitor) Judge(now time.Duration, agreed func(peer.ID) bool, into []Verdict) []Verdict {
+	m.valid = false
+	for i := range m.watched {
+		w := &m.watched[i]
+		if !w.target && !w.probes.heard() {
+			continue
+		}
+		m.weigh(w, now, agreed)
+		w.answers.told, w.probes.told = !w.answers.available(now), !w.probes.available(now)
+		into = append(into, Verdict{w.id, !w.answers.told && !w.probes.told && !w.broken.acted})
+	}
+	return into
+}
+
+// weigh decides whether a lost link counts.
+func (m *Monitor) weigh(w *watch, now time.Duration, agreed func(peer.ID) bool) {
+	e := &w.broken
+	if !e.lost || e.acted {
+		return
+	}
+	held := now >= e.at+lossHold
+	e.acted = e.proof || held && !e.judged && m.alone(w.id, e.at) || agreed(w.id)
+	e.judged = e.judged || held
+}
+
+// Undecided reports whether a lost link waits for a second observer to agree.
+func (m *Monitor) Undecided() bool {
+	for i := range m.watched {
+		if e := &m.watched[i].broken; e.lost && !e.acted {
+			return true
+		}
+	}
+	return false
+}
+
+// Available reports whether id counts as alive at now; one between whom and us no probes travel does. Lost links count
+// as Judge last decided.
+func (m *Monitor) Available(id peer.ID, now time.Duration) bool {
+	w := m.get(id)
+	return w == nil || w.answering(now) && w.probes.available(now)
+}
+
+// NextVerdict returns when Judge next has somebody to call unavailable who was not yet.
+func (m *Monitor) NextVerdict() (at time.Duration, ok bool) {
+	if m.valid {
+		return m.next, m.nextOK
+	}
+	earlier := func(t time.Duration) {
+		if !ok || t < at {
+			at, ok = t, true
+		}
+	}
+	for i := range m.watched {
+		w := &m.watched[i]
+		for _, l := range [2]*line{&w.answers, &w.probes} {
+			if t, some := l.deadline(); some && !l.told {
+				earlier(t)
+			}
+		}
+		switch e := &w.broken; {
+		case !e.lost || e.acted || e.judged:
+		case e.proof:
+			earlier(e.at)
+		default:
+			earlier(e.at + lossHold)
+		}
+	}
+	m.next, m.nextOK, m.valid = at, ok, true
+	return at, ok
+}

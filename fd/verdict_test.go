@@ -1,0 +1,235 @@
+// Tests of the verdicts: both directions, other signs of life, pauses of this node, lost links (FD-1, FD-5).
+
+package fd
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/peer"
+)
+
+func alone(peer.ID) bool { return false }
+
+func verdicts(m *Monitor, now time.Duration) map[peer.ID]bool {
+	out := map[peer.ID]bool{}
+	for _, v := range m.Judge(now, alone, nil) {
+		out[v.ID] = v.Available
+	}
+	return out
+}
+
+// rhythm lets answers and probes of the named peers come once a second, from 1 s to end.
+func rhythm(m *Monitor, end time.Duration, answering, probing peer.Set) {
+	for now := time.Second; now <= end; now += time.Second {
+		m.Sent(now)
+		for _, n := range answering {
+			m.Heard(n, now)
+		}
+		for _, n := range probing {
+			m.Probed(n, now)
+		}
+	}
+}
+
+func next(t *testing.T, m *Monitor) time.Duration {
+	at, ok := m.NextVerdict()
+	require.True(t, ok)
+	return at
+}
+
+// FD-1: the verdict has a deadline, is told once, and comes again after the peer was heard.
+func TestNextVerdict(t *testing.T) {
+	m := monitor(5)
+	m.SetRing(0, set("aa", "bb", "cc"), nil, nil)
+	_, ok := m.NextVerdict()
+	require.False(t, ok, "nobody was heard")
+	rhythm(m, 20*time.Second, set("bb", "cc"), nil)
+	m.Heard(id("cc"), 21*time.Second)
+	silent := next(t, m)
+	require.Greater(t, silent, 24500*millis)
+	require.Less(t, silent, 24700*millis)
+	require.Equal(t, map[peer.ID]bool{id("bb"): true, id("cc"): true}, verdicts(m, silent-1))
+	require.Equal(t, silent, next(t, m))
+	require.Equal(t, map[peer.ID]bool{id("bb"): false, id("cc"): true}, verdicts(m, silent))
+	require.Greater(t, next(t, m), silent+900*millis, "bb is told, cc comes next")
+	m.Heard(id("bb"), silent+1)
+	m.Heard(id("cc"), silent+2)
+	require.Greater(t, next(t, m), silent+4*time.Second)
+	require.True(t, verdicts(m, silent+2)[id("bb")])
+}
+
+// Two directions: probes that came are expected to go on coming, until the last one is announced. Who never probed us
+// owes us nothing.
+func TestSilentProbes(t *testing.T) {
+	m := monitor(1)
+	m.SetRing(0, set("aa", "bb", "cc", "dd"), nil, nil)
+	require.Equal(t, set("bb"), targets(m))
+	m.Probed(id("zz"), time.Second)
+	require.False(t, m.Listening(id("zz")), "no member")
+	rhythm(m, 20*time.Second, set("bb"), set("dd"))
+	require.True(t, m.Listening(id("dd")) && !m.Watching(id("dd")))
+	for now := 21 * time.Second; now < 40*time.Second; now += time.Second {
+		m.Heard(id("bb"), now)
+	}
+	require.Equal(t, map[peer.ID]bool{id("bb"): true, id("dd"): false}, verdicts(m, 40*time.Second))
+	require.False(t, m.Available(id("dd"), 40*time.Second))
+	m.Probed(id("dd"), 40*time.Second+1)
+	require.True(t, m.Available(id("dd"), 41*time.Second))
+	m.Parted(id("dd"), 41*time.Second)
+	require.True(t, m.Available(id("dd"), time.Hour), "it said that it will not probe any more")
+	require.False(t, m.Listening(id("dd")))
+
+	// Answers do not make up for probes, nor probes for answers.
+	for _, both := range []struct{ answers, probes peer.Set }{{set("bb"), nil}, {nil, set("bb")}} {
+		m = monitor(1)
+		m.SetRing(0, set("aa", "bb"), nil, nil)
+		rhythm(m, 20*time.Second, set("bb"), set("bb"))
+		for now := 21 * time.Second; now < 40*time.Second; now += time.Second {
+			for range both.answers {
+				m.Heard(id("bb"), now)
+			}
+			for range both.probes {
+				m.Probed(id("bb"), now)
+			}
+		}
+		require.False(t, m.Available(id("bb"), 40*time.Second))
+	}
+}
+
+// FD-5: another sign of life puts off the verdict on the way it came, and teaches no rhythm.
+func TestSignsOfLife(t *testing.T) {
+	m := monitor(1)
+	m.SetRing(0, set("aa", "bb", "cc"), nil, nil)
+	rhythm(m, 20*time.Second, set("bb"), set("bb", "cc"))
+	before := next(t, m)
+	m.Sign(id("bb"), 22*time.Second)
+	m.Sign(id("cc"), 22*time.Second)
+	require.Equal(t, before, next(t, m), "the answers of bb are due as they were")
+	require.False(t, m.Available(id("bb"), before))
+	require.True(t, m.Available(id("cc"), before+2*time.Second-1))
+	require.False(t, m.Available(id("cc"), before+2*time.Second))
+	m.Sign(id("cc"), 21*time.Second)
+	require.False(t, m.Available(id("cc"), before+2*time.Second), "older than what is known")
+
+	// The rhythm of the probes is what it would be without.
+	m.Sign(id("cc"), 22500*millis)
+	m.Probed(id("cc"), 23*time.Second)
+	with := m.get(id("cc")).probes.detector.(*phiAccrual).history
+	plain := newPhi(settings())
+	for now := time.Second; now <= 20*time.Second; now += time.Second {
+		plain.Heartbeat(now)
+	}
+	plain.Heartbeat(23 * time.Second)
+	require.Equal(t, plain.history, with)
+	require.Equal(t, 23*time.Second, m.get(id("cc")).probes.beat)
+	m.Sign(id("dd"), time.Second)
+	require.Nil(t, m.get(id("dd")))
+}
+
+// A node that stood still takes that time out of the silence, and heartbeats that waited meanwhile do not put it back.
+func TestForgiven(t *testing.T) {
+	m := monitor(1)
+	m.SetRing(0, set("aa", "bb", "cc"), nil, nil)
+	rhythm(m, 20*time.Second, set("bb"), set("cc"))
+	silent := next(t, m)
+	now := 36 * time.Second
+	m.Forgive(now, 15*time.Second)
+	require.Equal(t, silent+15*time.Second, next(t, m))
+	require.Equal(t, map[peer.ID]bool{id("bb"): true, id("cc"): true}, verdicts(m, now))
+	m.Heard(id("bb"), 21*time.Second)
+	m.Probed(id("cc"), 22*time.Second)
+	require.True(t, m.Available(id("bb"), now+3*time.Second) && m.Available(id("cc"), now+3*time.Second))
+	require.Equal(t, map[peer.ID]bool{id("bb"): false, id("cc"): false}, verdicts(m, silent+16*time.Second))
+	m.Forgive(now, time.Hour)
+	require.False(t, m.Available(id("bb"), now+10*time.Second), "at most until now")
+
+	// Who was never heard is given as much more time to answer.
+	m = monitor(1)
+	m.SetRing(0, set("aa", "bb"), nil, nil)
+	m.Sent(time.Second)
+	m.Forgive(9*time.Second, 7*time.Second)
+	due, ok := m.Next()
+	require.True(t, ok)
+	require.Equal(t, 9*time.Second, due)
+}
+
+// A neighbour that is none any more is told so, a few times; who accuses us is probed until it does not.
+func TestFarewellsAndAccusers(t *testing.T) {
+	m := monitor(1)
+	all := set("aa", "bb", "cc", "dd")
+	m.SetRing(0, all, nil, nil)
+	rhythm(m, 3*time.Second, set("bb"), nil)
+	m.SetRing(3*time.Second, all, nil, set("dd"))
+	require.Equal(t, set("bb", "dd"), targets(m))
+	m.SetRing(3*time.Second, all, nil, nil)
+	require.Equal(t, set("bb"), targets(m))
+	require.Equal(t, []peer.ID{id("dd")}, m.Farewells(nil))
+	joined := set("aa", "ab", "bb", "cc", "dd")
+	m.SetRing(4*time.Second, joined, nil, nil)
+	require.Equal(t, []peer.ID{id("bb"), id("dd")}, m.Farewells(nil))
+	require.Equal(t, []peer.ID{id("bb"), id("dd")}, m.Farewells(nil))
+	require.Equal(t, []peer.ID{id("bb")}, m.Farewells(nil))
+	require.Empty(t, m.Farewells(nil))
+	require.NotEmpty(t, m.watched)
+	m.SetRing(4*time.Second, joined, nil, nil)
+	require.Len(t, m.watched, 1, "nothing is kept of those who were told")
+
+	// One that becomes a target again is not sent away.
+	m.SetRing(5*time.Second, joined, nil, set("dd"))
+	m.SetRing(5*time.Second, joined, nil, nil)
+	m.SetRing(5*time.Second, joined, nil, set("dd"))
+	require.Empty(t, m.Farewells(nil))
+	require.True(t, m.Watching(id("dd")))
+}
+
+// A link that was reset and then refused is silence at once, when no other link was lost with it.
+func TestLostLink(t *testing.T) {
+	fresh := func() *Monitor {
+		m := monitor(5)
+		m.SetRing(0, set("aa", "bb", "cc", "dd"), nil, nil)
+		rhythm(m, 20*time.Second, set("bb", "cc"), nil)
+		return m
+	}
+	now := 20100 * millis
+	m := fresh()
+	require.True(t, m.Lost(id("bb"), now, false))
+	require.False(t, m.Lost(id("zz"), now+2*time.Second, false), "no target")
+	require.Equal(t, now+lossHold, next(t, m))
+	require.True(t, verdicts(m, now+lossHold-1)[id("bb")])
+	require.False(t, verdicts(m, now+lossHold)[id("bb")])
+	m.Heard(id("bb"), now-1)
+	require.False(t, verdicts(m, now+lossHold)[id("bb")], "older than the evidence")
+	m.Heard(id("bb"), now+1)
+	require.True(t, verdicts(m, now+lossHold)[id("bb")], "newer than the evidence")
+
+	// Two at once: neither counts by itself, and one does as soon as a second observer agrees.
+	m = fresh()
+	m.Lost(id("bb"), now, false)
+	m.Lost(id("cc"), now+50*millis, false)
+	require.True(t, m.Undecided())
+	require.Equal(t, map[peer.ID]bool{id("bb"): true, id("cc"): true, id("dd"): true}, verdicts(m, now+500*millis))
+	require.Greater(t, next(t, m), now+2*time.Second, "what is left is silence")
+	agreed := func(n peer.ID) bool { return n == id("cc") }
+	require.False(t, m.Judge(now+600*millis, agreed, nil)[1].Available)
+	require.True(t, m.Judge(now+600*millis, alone, nil)[0].Available)
+	require.False(t, m.Judge(now+600*millis, alone, nil)[1].Available, "the second observer may change its mind")
+
+	// Later than that, each stands for itself.
+	m = fresh()
+	m.Lost(id("bb"), now, false)
+	require.False(t, verdicts(m, now+lossHold)[id("bb")])
+	m.Lost(id("cc"), now+lossWindow, false)
+	require.False(t, verdicts(m, now+lossWindow+lossHold)[id("cc")])
+
+	// Another incarnation at the address is proof, whatever else is lost, and nothing takes it back.
+	m = fresh()
+	m.Lost(id("cc"), now, false)
+	m.Lost(id("bb"), now, true)
+	require.Equal(t, now, next(t, m))
+	require.Equal(t, map[peer.ID]bool{id("bb"): false, id("cc"): true, id("dd"): true}, verdicts(m, now))
+	m.Heard(id("bb"), now+1)
+	require.False(t, verdicts(m, now+1)[id("bb")])
+}

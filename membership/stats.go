@@ -1,0 +1,21 @@
+// Stats: what the machine counts.
+
+package membership
+
+import "time"
+
+// Stats counts what the machine did with what it received.
+type Stats struct {
+	Same, Newer, Older, Merged uint64 // full states received, by outcome
+	Misaddressed               uint64 // gossip for another incarnation or cluster, ignored
+	Expired                    uint64 // gossip older than its time to live, dropped
+	FromUnreachable            uint64 // gossip of one whom this node holds unreachable, ignored
+	StaleWelcome               uint64 // welcomes without a pending join of that nonce, ignored
+	LateAnswers                uint64 // heartbeat answers of nodes whose control loop is stuck, not counted
+	JoinsRefused               uint64
+	LateSteps                  uint64        // steps of this node that came late: it had stood still
+	LateTime                   time.Duration // by how much in all; taken out of the silence of its peers
+}
+
+// Stats returns the counters so far.
+func (m *Machine) Stats() Stats { return m.stats }

@@ -1,0 +1,175 @@
+// Failure detection over whole clusters: when silence is found, from both ends, and by whom it must not be (FD-1 to
+// FD-3, FD-5).
+
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/fd"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+)
+
+// accused returns the pairs of hosts, accuser first, that stand in the view of node n.
+func (c *Cluster) accused(n int) map[[2]int]bool {
+	out := map[[2]int]bool{}
+	for _, a := range c.View(n).Accusations {
+		from, _ := c.w.indexOf(a.Observer.Addr)
+		to, _ := c.w.indexOf(a.Subject.Addr)
+		out[[2]int{from, to}] = true
+	}
+	return out
+}
+
+// neighbour returns whom node n probes when each probes one.
+func (c *Cluster) neighbour(n int) int {
+	var nodes peer.Set
+	for _, m := range c.View(n).Members {
+		nodes.Add(m.ID)
+	}
+	to, _ := c.w.indexOf(fd.Receivers(c.View(n).Self, nodes, nil, 1)[0].Addr)
+	return to
+}
+
+func pace(monitored int, reaper time.Duration) Option {
+	return With(func(cfg *Config) {
+		cfg.Membership.MonitoredBy, cfg.Membership.ReaperInterval = monitored, reaper
+	})
+}
+
+// FD-1: silence is found at its deadline, within 5 s of a crash, and a mass crash is one change for each observer. The
+// reaper, which would do it in an hour, is not waited for.
+func TestSilenceIsFoundAtItsDeadline(t *testing.T) {
+	for seed := range uint64(10) {
+		c := New(t, 8, seed, pace(5, time.Hour))
+		c.AwaitUp()
+		c.Advance(20*time.Second + time.Duration(seed)*137*time.Millisecond)
+		began := c.Now()
+		for n := 5; n < 8; n++ {
+			c.PowerOff(n)
+		}
+		first := c.Until(5*time.Second, func() bool { return len(c.View(0).Unreachable) > 0 })
+		require.True(t, first, "seed %d: nothing after %v", seed, c.Now()-began)
+		require.True(t, c.Until(2*time.Second, func() bool {
+			for n := range 5 {
+				if len(c.View(n).Unreachable) != 3 {
+					return false
+				}
+			}
+			return true
+		}), "seed %d", seed)
+	}
+}
+
+// A way that is open in one direction only is found by both ends, though only one of them probes (FD-2): the other
+// misses its probes. When only the answers are cut off, the other end knows when TCP has given up the connection.
+func TestOneWayCutIsFoundByBothEnds(t *testing.T) {
+	for seed := range uint64(5) {
+		c := New(t, 7, seed, pace(1, time.Second))
+		c.AwaitUp()
+		c.Advance(20 * time.Second)
+		b := c.neighbour(0)
+		require.NotEqual(t, 0, c.neighbour(b), "a ring of seven")
+		third := c.neighbour(b)
+
+		c.CutOneWay(0, b)
+		require.True(t, c.Until(7*time.Second, func() bool {
+			pairs := c.accused(third)
+			return pairs[[2]int{0, b}] && pairs[[2]int{b, 0}]
+		}), "seed %d: %v", seed, c.accused(third))
+		c.Heal()
+		c.AwaitUp()
+
+		c.CutOneWay(b, 0)
+		require.True(t, c.Until(7*time.Second, func() bool { return c.accused(third)[[2]int{0, b}] }))
+		require.True(t, c.Until(25*time.Second, func() bool { return c.accused(third)[[2]int{b, 0}] }), "seed %d", seed)
+		c.Heal()
+		c.AwaitUp()
+	}
+}
+
+// falseAccusations returns how often a process that ran and was not frozen was called unreachable.
+func (c *Cluster) falseAccusations(frozen ...int) (n int) {
+	excused := map[peer.Addr]bool{}
+	for _, f := range frozen {
+		excused[c.w.hosts[f].addr] = true
+	}
+	for _, events := range c.events {
+		for _, e := range events {
+			if e.Kind == membership.UnreachableMember && !excused[e.Member.ID.Addr] {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Local health: those who stood still for longer than the detector bears are called unreachable, and accuse nobody
+// themselves when they go on. The large case is in `make scale`.
+func TestFrozenObserversAccuseNobody(t *testing.T) {
+	for seed := range uint64(3) {
+		c := New(t, 24, seed)
+		c.AwaitUp()
+		frozen := []int{3, 9, 20}
+		for range 4 {
+			c.Advance(7 * time.Second)
+			for _, n := range frozen {
+				c.Pause(n, 16*time.Second)
+			}
+			c.Advance(16 * time.Second)
+			require.Len(t, c.View(0).Unreachable, len(frozen))
+			c.AwaitUp()
+		}
+		require.Zero(t, c.falseAccusations(frozen...), "seed %d", seed)
+	}
+}
+
+// A node whose own control loop stands still now and then, for less than makes others miss it, accuses nobody either.
+func TestStutteringObserverAccusesNobody(t *testing.T) {
+	c := New(t, 6, 3, pace(5, 100*time.Millisecond))
+	c.AwaitUp()
+	for range 20 {
+		c.w.hosts[2].proc.stick(3500 * time.Millisecond)
+		c.Advance(5 * time.Second)
+	}
+	require.Zero(t, c.falseAccusations(2))
+}
+
+// FD-2: who is probed by whom changes with every member that comes or goes, on each node at another moment. Whoever
+// stops probing says so, and nobody is accused for it.
+func TestMovingRingAccusesNobody(t *testing.T) {
+	for seed := range uint64(3) {
+		c := New(t, 16, seed, pace(1, time.Second), With(func(cfg *Config) {
+			cfg.Membership.GossipInterval, cfg.Membership.PushFanout = 3*time.Second, 1
+		}))
+		c.AwaitUp()
+		c.Advance(10 * time.Second)
+		for n := 15; n > 5; n-- {
+			c.Leave(n)
+			c.Advance(12 * time.Second)
+		}
+		c.Advance(20 * time.Second)
+		for n := 6; n < 16; n++ {
+			c.w.start(n, c.w.seeds(c.seedOrder()))
+			c.Advance(8 * time.Second)
+		}
+		c.Advance(time.Minute)
+		require.Zero(t, c.falseAccusations(), "seed %d", seed)
+	}
+}
+
+// FD-1: the detector is pluggable. With the fixed deadline of 4 s, silence is found within 4 s and a little, from the
+// first second on.
+func TestDeadlineDetectorInACluster(t *testing.T) {
+	c := New(t, 5, 1, With(func(cfg *Config) { cfg.Membership.Detector = fd.Deadline }))
+	c.AwaitUp()
+	c.Advance(1500 * time.Millisecond)
+	c.PowerOff(4)
+	require.True(t, c.Until(4100*time.Millisecond, func() bool { return len(c.View(0).Unreachable) == 1 }))
+	c.Advance(time.Minute)
+	require.Zero(t, c.falseAccusations(4))
+}
