@@ -122,7 +122,13 @@ func (a Addr) Compare(b Addr) int {
 	case !a.ip.IsValid() && b.ip.IsValid():
 		return 1
 	}
-	return cmp.Or(a.ip.Compare(b.ip), cmp.Compare(a.host, b.host), cmp.Compare(a.port, b.port))
+	if c := a.ip.Compare(b.ip); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.host, b.host); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.port, b.port)
 }
 
 // String prints host:port, with brackets around IPv6.
@@ -147,7 +153,12 @@ type ID struct {
 func (id ID) IsZero() bool { return id == ID{} }
 
 // Compare orders by address, then incarnation.
-func (id ID) Compare(o ID) int { return cmp.Or(id.Addr.Compare(o.Addr), cmp.Compare(id.Inc, o.Inc)) }
+func (id ID) Compare(o ID) int {
+	if c := id.Addr.Compare(o.Addr); c != 0 {
+		return c
+	}
+	return cmp.Compare(id.Inc, o.Inc)
+}
 
 // Less reports whether id orders before o.
 func (id ID) Less(o ID) bool { return id.Compare(o) < 0 }
