@@ -37,11 +37,14 @@ const (
 //
 // Observers, subjects and clock entries are positions in the list of members. A version or decider is its position
 // in its list plus one, zero for none.
-func appendCore(b []byte, s *state) ([]byte, int) {
+func appendCore(b []byte, s *version) ([]byte, int) { return new(work).appendCore(b, s) }
+
+func (w *work) appendCore(b []byte, s *version) ([]byte, int) {
 	at := len(b)
 	b = wire.AppendU64(wire.AppendU64(append(b, stateFormat), s.cluster), s.birth)
 	b = wire.AppendUvarint(b, uint64(s.highestUp))
-	d := dictionaryOf(s)
+	d := &w.words
+	d.gather(s)
 	b = d.append(b)
 	b = wire.AppendUvarint(b, uint64(len(s.members)))
 	for i := range s.members {
@@ -71,8 +74,10 @@ func appendCore(b []byte, s *state) ([]byte, int) {
 	b = appendMeta(b, s.meta)
 	content := len(b) - at
 	b = wire.AppendUvarint(b, uint64(len(s.clock)))
+	i := 0
 	for _, e := range s.clock {
-		b = wire.AppendUvarint(wire.AppendUvarint(b, uint64(s.index(e.ID))), e.N)
+		i = s.indexFrom(i, e.ID)
+		b = wire.AppendUvarint(wire.AppendUvarint(b, uint64(i)), e.N)
 	}
 	return b, content
 }
@@ -83,7 +88,7 @@ func readState(kind wire.Kind, b []byte) (*state, error) {
 	if r.U8() != stateFormat {
 		r.Fail(wire.ErrBadWire)
 	}
-	s := &state{cluster: r.U64(), birth: r.U64(), highestUp: readU32(&r)}
+	s := newState(version{cluster: r.U64(), birth: r.U64(), highestUp: readU32(&r)})
 	if r.Err() == nil && (s.cluster == 0 || s.birth == 0) {
 		r.Fail(wire.ErrBadValue)
 	}

@@ -15,9 +15,15 @@ type dictionary struct {
 	deciders        peer.Set
 }
 
-func dictionaryOf(s *state) (d dictionary) {
+// gather fills d, in the memory that it has. Most members have the roles of their neighbour.
+func (d *dictionary) gather(s *version) {
+	d.roles, d.versions, d.deciders = d.roles[:0], d.versions[:0], d.deciders[:0]
 	for i := range s.members {
 		m := &s.members[i]
+		if i > 0 && sameSlice(m.Roles, s.members[i-1].Roles) && m.AppVersion == s.members[i-1].AppVersion &&
+			m.By == s.members[i-1].By {
+			continue
+		}
 		for _, r := range m.Roles {
 			d.roles = insert(d.roles, r)
 		}
@@ -33,7 +39,6 @@ func dictionaryOf(s *state) (d dictionary) {
 			d.deciders.Add(by)
 		}
 	}
-	return d
 }
 
 func insert(list []string, s string) []string {

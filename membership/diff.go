@@ -13,21 +13,20 @@ func (m *Machine) nextView() *View {
 	if m.st == nil {
 		return nil
 	}
-	v := &View{Self: m.self, Seq: 1, ClusterID: m.st.cluster, Birth: m.st.birth, Hash: uint64(m.st.digest),
-		Converged: m.phase == member && converged(m.st, m.self, nil)}
+	seq, now := uint64(1), m.phase == member && converged(m.st, m.self, nil)
 	if last := m.view; last != nil {
-		if last.Hash == v.Hash && last.Converged == v.Converged {
+		if last.Hash == uint64(m.st.digest) && last.Converged == now {
 			return nil
 		}
-		v.Seq = last.Seq + 1
+		seq = last.Seq + 1
 	}
-	v.Members, v.Metadata = m.st.members, m.st.meta.live()
-	v.Unreachable = m.st.unreachable.Clone()
-	v.Unreachable.Remove(m.self)
-	for _, r := range m.st.reach {
-		for _, c := range r.records {
-			v.Accusations = append(v.Accusations, Accusation{r.observer, c.subject, c.kind == quarantined})
-		}
+	v := m.st.takeView()
+	*v = View{Self: m.self, Seq: seq, ClusterID: m.st.cluster, Birth: m.st.birth, Hash: uint64(m.st.digest),
+		Members: m.st.members, Metadata: m.st.live, Unreachable: m.st.unreachable, Accusations: m.st.accused,
+		Converged: now}
+	if v.Unreachable.Has(m.self) {
+		v.Unreachable = v.Unreachable.Clone()
+		v.Unreachable.Remove(m.self)
 	}
 	v.Leader = v.RoleLeader("")
 	return v
@@ -74,7 +73,7 @@ func diff(events []Event, old, next *View) []Event {
 	if old.Leader != next.Leader {
 		events = append(events, Event{Kind: LeaderChanged, Leader: next.Leader})
 	}
-	if same(old.Members, next.Members) && slices.Equal(old.Unreachable, next.Unreachable) {
+	if sameSlice(old.Members, next.Members) && slices.Equal(old.Unreachable, next.Unreachable) {
 		return events // leaders follow from these
 	}
 	for _, role := range next.roles(old.roles(nil)) {
@@ -85,15 +84,10 @@ func diff(events []Event, old, next *View) []Event {
 	return events
 }
 
-// same reports whether both are one list. Members of a view never change, so nothing then has.
-func same(a, b []Member) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}
-
 // memberEvents appends the events of members that went, then of those that came or changed. Both lists are sorted, so
 // one walk over each is enough: this runs for each change at each node.
 func memberEvents(events []Event, old, next []Member) []Event {
-	if same(old, next) {
+	if sameSlice(old, next) {
 		return events
 	}
 	rest := next

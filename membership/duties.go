@@ -23,6 +23,9 @@ func (m *Machine) refreshAges() {
 	if len(m.st.tombs) == 0 && len(old) == 0 {
 		return
 	}
+	if slices.EqualFunc(old, m.st.tombs, func(a age, t tombstone) bool { return a.id == t.id }) {
+		return
+	}
 	next := make([]age, 0, len(m.st.tombs))
 	for _, t := range m.st.tombs {
 		for len(old) > 0 && old[0].id.Less(t.id) {

@@ -34,11 +34,7 @@ func (m *Machine) extraRound() {
 }
 
 func (m *Machine) speedUp() bool {
-	anyDown := false
-	for i := range m.st.members {
-		anyDown = anyDown || m.st.members[i].Status == Down
-	}
-	return gossip.SpeedUp(m.st.seen.Count(), len(m.st.members), anyDown)
+	return gossip.SpeedUp(m.st.seen.Count(), len(m.st.members), m.st.anyDown)
 }
 
 // valid reports whether member i may be gossiped to: not this node, and not held unreachable by this node. What other
@@ -53,7 +49,10 @@ func (m *Machine) unseen(i int) bool { return !m.st.seen.Has(i) }
 // round sends a status to one member, by preference to one outside the seen set.
 func (m *Machine) round() {
 	n := len(m.st.members)
-	prefer := gossip.DifferentView(n, gossip.PerMillion(m.cfg.DifferentViewProbability), m.cfg.ReduceDifferentViewAbove)
+	prefer := 0
+	if !m.st.seen.Full() {
+		prefer = gossip.DifferentView(n, gossip.PerMillion(m.cfg.DifferentViewProbability), m.cfg.ReduceDifferentViewAbove)
+	}
 	if i := gossip.Choose(m.rng, n, prefer, m.valid, m.unseen); i >= 0 {
 		to := m.st.members[i].ID
 		s := statusBody{m.toward(to), m.st.digest, m.st.seen.Digest()}
@@ -81,6 +80,9 @@ func (m *Machine) eagerPush() {
 
 // spread sends the state to at most n members that have not seen it, and returns to how many.
 func (m *Machine) spread(n int) int {
+	if m.st.seen.Full() {
+		return 0
+	}
 	m.scratch = gossip.Sample(m.rng, len(m.st.members), n, func(i int) bool { return m.valid(i) && m.unseen(i) },
 		m.scratch[:0])
 	for _, i := range m.scratch {
@@ -94,8 +96,8 @@ func (m *Machine) sendGossip(to peer.ID) { m.sendState(to, wire.KindGossip, m.st
 // sendState sends the state; its packed form is kept as long as the state and its seen set stay as they are.
 func (m *Machine) sendState(to peer.ID, kind wire.Kind, tag uint64) {
 	if m.packed == nil {
-		plain := make([]byte, 0, len(m.st.core)+len(m.st.members)/8+1)
-		plain = gossip.AppendSeen(append(plain, m.st.core...), m.st.seen)
+		plain := make([]byte, 0, len(m.st.canonical())+len(m.st.members)/8+1)
+		plain = gossip.AppendSeen(append(plain, m.st.canonical()...), m.st.seen)
 		m.flags, m.packed = m.coder.pack(plain)
 	}
 	s := stateBody{to.Inc, tag, m.flags, m.packed}
@@ -223,7 +225,7 @@ func (m *Machine) onGossip(arrived time.Duration, from peer.ID, body []byte) err
 // sender gets the result, and one who did not know that we have seen its version is told.
 func (m *Machine) take(from peer.ID, remote *state) {
 	known := remote.hasSeen(m.self)
-	next, how := reconcile(m.st, remote)
+	next, how := m.work.reconcile(m.st, remote)
 	switch how {
 	case isSame:
 		m.stats.Same++

@@ -207,7 +207,7 @@ func (m *Machine) onWelcome(from peer.ID, body []byte) error {
 // form makes a cluster of one: a random id, and a birth above every one under which this node issued fences.
 func (m *Machine) form() {
 	birth := m.join.wall<<birthLowBits | m.rng.Uint64N(1<<birthLowBits)
-	s := &state{cluster: m.nonce(), birth: max(birth, m.cfg.MinBirth+1)}
+	s := newState(version{cluster: m.nonce(), birth: max(birth, m.cfg.MinBirth+1)})
 	s.add(Member{ID: m.self, Status: Joining, Roles: m.cfg.Roles, AppVersion: m.cfg.AppVersion})
 	m.install(s.commit(m.self), true)
 	m.admitted()

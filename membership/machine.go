@@ -93,6 +93,7 @@ type Machine struct {
 	push     bool
 	extra    int // extra rounds left in this interval
 
+	work   *work
 	coder  coder
 	packed []byte // payload of st with its seen set, nil when stale
 	flags  byte
@@ -115,7 +116,7 @@ type Machine struct {
 // rng, which the machine owns from now on.
 func New(self peer.ID, cfg Config, rng *rand.Rand) *Machine {
 	cfg = cfg.WithDefaults()
-	return &Machine{self: self, cfg: cfg, rng: rng, coder: coder{above: cfg.CompressAbove},
+	return &Machine{self: self, cfg: cfg, rng: rng, work: &work{}, coder: coder{above: cfg.CompressAbove},
 		monitor: newMonitor(self, cfg)}
 }
 
@@ -297,6 +298,9 @@ func (m *Machine) stop(i int) { m.timers[i].on = false }
 // install makes s the state of this node. push says that it is worth an eager push: a change of this node, or a
 // version met for the first time; never the result of a merge.
 func (m *Machine) install(s *state, push bool) {
+	if m.st != nil && m.st != s {
+		m.work.recycle(m.st)
+	}
 	m.st, m.packed, m.dirty, m.stale = s, nil, true, true
 	m.refreshAges()
 	m.push = push

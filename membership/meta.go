@@ -78,7 +78,7 @@ func (d metadata) with(key, value string, writer peer.ID) (metadata, error) {
 // merge joins two maps key by key. When more than MaxMetadata keys meet, because two sides filled it without each
 // other, the first in order stay: every node drops the same ones.
 func (d metadata) merge(o metadata) metadata {
-	if len(o) == 0 {
+	if len(o) == 0 || slices.Equal(d, o) {
 		return d
 	}
 	out := make(metadata, 0, max(len(d), len(o)))

@@ -191,14 +191,39 @@ func (r row) hasQuarantine() bool {
 	return slices.ContainsFunc(r.records, func(c record) bool { return c.kind == quarantined })
 }
 
-// merge takes each observer's row from the side that has the higher version of it, then keeps what is about members.
-func (t reachability) merge(o reachability, member func(peer.ID) bool) reachability {
-	out := mergeSorted(t, o, func(r row) peer.ID { return r.observer }, joinRows)
-	return reachability(out).only(member)
+func compareRows(x, y *row) int {
+	if x.observer == y.observer {
+		return 0
+	}
+	return x.observer.Compare(y.observer)
 }
 
-// only returns the table without rows of, and records about, those who are no members.
+// sameRows says which of two rows of one observer is their join.
+func sameRows(x, y *row) (isX, isY bool) {
+	switch {
+	case x.version > y.version:
+		return !y.hasQuarantine(), false
+	case x.version < y.version:
+		return false, !x.hasQuarantine()
+	}
+	same := sameSlice(x.records, y.records) || slices.Equal(x.records, y.records)
+	return same, same
+}
+
+// merge takes each observer's row from the side that has the higher version of it, then keeps what is about members.
+func (t reachability) merge(o reachability, member func(peer.ID) bool) reachability {
+	return union(t, o, compareRows, sameRows, joinRows).only(member)
+}
+
+// only returns the table without rows of, and records about, those who are no members; the table itself when it has
+// none.
 func (t reachability) only(member func(peer.ID) bool) reachability {
+	stranger := func(c record) bool { return !member(c.subject) }
+	if !slices.ContainsFunc(t, func(r row) bool {
+		return !member(r.observer) || slices.ContainsFunc(r.records, stranger)
+	}) {
+		return t
+	}
 	out := make(reachability, 0, len(t))
 	for _, r := range t {
 		if !member(r.observer) {
@@ -214,16 +239,39 @@ func (t reachability) only(member func(peer.ID) bool) reachability {
 
 // subjects returns those whom some observer that counts holds unreachable, sorted.
 func (t reachability) subjects(counts func(observer peer.ID) bool) peer.Set {
-	var all []peer.ID
+	return t.subjectsInto(nil, counts)
+}
+
+// subjectsInto is subjects in the memory of into.
+func (t reachability) subjectsInto(into peer.Set, counts func(observer peer.ID) bool) peer.Set {
 	for _, r := range t {
 		if len(r.records) > 0 && counts(r.observer) {
 			for _, c := range r.records {
-				all = append(all, c.subject)
+				into = append(into, c.subject)
 			}
 		}
 	}
-	if len(all) == 0 {
+	if len(into) > 1 {
+		slices.SortFunc(into, peer.ID.Compare)
+		into = slices.Compact(into)
+	}
+	return into
+}
+
+// accusations lists all records, sorted by observer then subject; nil when there are none.
+func (t reachability) accusations() []Accusation {
+	n := 0
+	for _, r := range t {
+		n += len(r.records)
+	}
+	if n == 0 {
 		return nil
 	}
-	return peer.SetOf(all...)
+	out := make([]Accusation, 0, n)
+	for _, r := range t {
+		for _, c := range r.records {
+			out = append(out, Accusation{r.observer, c.subject, c.kind == quarantined})
+		}
+	}
+	return out
 }

@@ -1,10 +1,8 @@
-// State: what is gossiped, one immutable value per version.
+// State: what is gossiped, one immutable value per version, and who has seen it.
 
 package membership
 
 import (
-	"bytes"
-	"cmp"
 	"slices"
 
 	"github.com/kith-io/kith/gossip"
@@ -20,10 +18,10 @@ type tombstone struct {
 	by    peer.ID
 }
 
-// state is one version of what is gossiped. All but seen is immutable once sealed. Invariants: members and tombstones
-// are sorted and disjoint; observers, subjects, clock entries and seen bits are members; no member is Removed; no
+// version is one version of what is gossiped. It is immutable once sealed, so it may be shared. Invariants: members and
+// tombstones are sorted and disjoint; observers, subjects and clock entries are members; no member is Removed; no
 // up-number exceeds highestUp.
-type state struct {
+type version struct {
 	cluster   uint64 // random id of the cluster
 	birth     uint64
 	highestUp uint32 // the highest up-number ever given or consumed
@@ -32,16 +30,31 @@ type state struct {
 	reach     reachability
 	meta      metadata
 	clock     gossip.Clock
-	seen      gossip.Seen
 
 	// Derived by seal.
-	core        []byte // canonical bytes of all but seen
-	contentSize int    // of core, all before the clock
-	digest      gossip.Digest
-	unreachable peer.Set // by observers that are not Down
+	digest      gossip.Digest // of the canonical bytes
+	content     gossip.Digest // of those before the clock
+	unreachable peer.Set      // by observers that are not Down
+	accused     []Accusation
+	live        []Metadata // what a view shows of meta
+	anyDown     bool
+
+	bytes []byte // the canonical bytes, nil until they are wanted
 }
 
-func (s *state) index(id peer.ID) int {
+// state is a version and what one node knows of who has seen it. Seen bits stand for the version's members.
+type state struct {
+	*version
+	seen  gossip.Seen
+	spare *View // room for the view of this state, allocated with it; nil when used
+}
+
+func newState(v version) *state {
+	v.bytes = nil
+	return &state{version: &v}
+}
+
+func (s *version) index(id peer.ID) int {
 	i, ok := slices.BinarySearchFunc(s.members, id, func(m Member, id peer.ID) int { return m.ID.Compare(id) })
 	if !ok {
 		return -1
@@ -49,17 +62,27 @@ func (s *state) index(id peer.ID) int {
 	return i
 }
 
-func (s *state) has(id peer.ID) bool { return s.index(id) >= 0 }
+// indexFrom is index for a member that comes not before position i: most of the time it is there or close by.
+func (s *version) indexFrom(i int, id peer.ID) int {
+	for end := min(i+4, len(s.members)); i >= 0 && i < end; i++ {
+		if s.members[i].ID == id {
+			return i
+		}
+	}
+	return s.index(id)
+}
+
+func (s *version) has(id peer.ID) bool { return s.index(id) >= 0 }
 
 // status returns where id stands; Removed for one who is no member.
-func (s *state) status(id peer.ID) Status {
+func (s *version) status(id peer.ID) Status {
 	if i := s.index(id); i >= 0 {
 		return s.members[i].Status
 	}
 	return Removed
 }
 
-func (s *state) tomb(id peer.ID) (tombstone, bool) {
+func (s *version) tomb(id peer.ID) (tombstone, bool) {
 	i, ok := slices.BinarySearchFunc(s.tombs, id, func(t tombstone, id peer.ID) int { return t.id.Compare(id) })
 	if !ok {
 		return tombstone{}, false
@@ -69,7 +92,7 @@ func (s *state) tomb(id peer.ID) (tombstone, bool) {
 
 func (s *state) hasSeen(id peer.ID) bool { return s.seen.Has(s.index(id)) }
 
-func (s *state) ids() peer.Set {
+func (s *version) ids() peer.Set {
 	out := make(peer.Set, len(s.members))
 	for i := range s.members {
 		out[i] = s.members[i].ID
@@ -77,22 +100,75 @@ func (s *state) ids() peer.Set {
 	return out
 }
 
-// seal computes what is derived. The state must not change afterwards, but for seen.
+// seal computes what is derived. The version must not change afterwards.
 func (s *state) seal() *state {
-	s.core, s.contentSize = appendCore(nil, s)
-	s.digest = gossip.DigestOf(s.core)
-	s.unreachable = s.reach.subjects(func(o peer.ID) bool { return s.status(o) != Down })
+	var w work
+	s.sealIn(&w, nil, nil)
+	s.bytes = w.buf
 	return s
 }
 
-func (s *state) sameContent(o *state) bool {
-	return bytes.Equal(s.core[:s.contentSize], o.core[:o.contentSize])
+// sealIn is seal in the memory of w; what a or b derived is shared where it is the same.
+func (v *version) sealIn(w *work, a, b *version) {
+	content := 0
+	w.buf, content = w.appendCore(w.buf[:0], v)
+	v.content, v.digest = gossip.DigestOf(w.buf[:content]), gossip.DigestOf(w.buf)
+	v.bytes, v.accused, v.unreachable, v.anyDown = nil, nil, nil, false
+	for i := range v.members {
+		v.anyDown = v.anyDown || v.members[i].Status == Down
+	}
+	v.live = nil
+	if a != nil && sameSlice(a.meta, v.meta) {
+		v.live = a.live
+	} else {
+		v.live = v.meta.live()
+	}
+	if len(v.reach) == 0 {
+		return
+	}
+	w.ids = v.reach.subjectsInto(w.ids[:0], func(o peer.ID) bool { return v.status(o) != Down })
+	for _, o := range [...]*version{a, b} {
+		if o == nil {
+			continue
+		}
+		if sameSlice(o.reach, v.reach) {
+			v.accused = o.accused
+		}
+		if o.unreachable.Equal(w.ids) {
+			v.unreachable = o.unreachable
+		}
+	}
+	if v.unreachable == nil && len(w.ids) > 0 {
+		v.unreachable = w.ids.Clone()
+	}
+	if v.accused == nil {
+		v.accused = v.reach.accusations()
+	}
+}
+
+// canonical returns the bytes that the digest names. They must not be changed.
+func (v *version) canonical() []byte {
+	if v.bytes == nil {
+		v.bytes, _ = appendCore(nil, v)
+	}
+	return v.bytes
+}
+
+func (v *version) sameContent(o *version) bool { return v.content == o.content }
+
+// takeView returns room for a view: what was allocated with the state, else new.
+func (s *state) takeView() *View {
+	v := s.spare
+	if s.spare = nil; v == nil {
+		v = new(View)
+	}
+	return v
 }
 
 // draft is a state being changed by this node; seal ends it.
 func (s *state) draft() *state {
-	return &state{cluster: s.cluster, birth: s.birth, highestUp: s.highestUp, members: slices.Clone(s.members),
-		tombs: s.tombs, reach: s.reach, meta: s.meta, clock: s.clock}
+	return newState(version{cluster: s.cluster, birth: s.birth, highestUp: s.highestUp,
+		members: slices.Clone(s.members), tombs: s.tombs, reach: s.reach, meta: s.meta, clock: s.clock})
 }
 
 // commit makes a draft of by the next version: one more change in its clock, seen by nobody but it.
@@ -104,7 +180,7 @@ func (s *state) commit(by peer.ID) *state {
 	return s.seal()
 }
 
-func (s *state) add(m Member) {
+func (s *version) add(m Member) {
 	i, ok := slices.BinarySearchFunc(s.members, m.ID, func(m Member, id peer.ID) int { return m.ID.Compare(id) })
 	if !ok {
 		s.members = slices.Insert(s.members, i, m)
@@ -112,14 +188,14 @@ func (s *state) add(m Member) {
 }
 
 // setStatus moves a member one allowed step on; anything else changes nothing.
-func (s *state) setStatus(id peer.ID, to Status) {
+func (s *version) setStatus(id peer.ID, to Status) {
 	if i := s.index(id); i >= 0 && s.members[i].Status.canBecome(to) {
 		s.members[i].Status = to
 	}
 }
 
 // setDown marks a member Down and notes who decided it and why. Who is Down stays as it is.
-func (s *state) setDown(id peer.ID, by peer.ID, cause Cause) {
+func (s *version) setDown(id peer.ID, by peer.ID, cause Cause) {
 	if i := s.index(id); i >= 0 && s.members[i].Status.canBecome(Down) {
 		m := &s.members[i]
 		m.Status, m.By, m.Cause = Down, by, cause
@@ -127,7 +203,7 @@ func (s *state) setDown(id peer.ID, by peer.ID, cause Cause) {
 }
 
 // remove turns a member into a tombstone.
-func (s *state) remove(id peer.ID) {
+func (s *version) remove(id peer.ID) {
 	i := s.index(id)
 	if i < 0 {
 		return
@@ -136,54 +212,4 @@ func (s *state) remove(id peer.ID) {
 	s.members = slices.Delete(s.members, i, i+1)
 	at, _ := slices.BinarySearchFunc(s.tombs, id, func(t tombstone, id peer.ID) int { return t.id.Compare(id) })
 	s.tombs = slices.Insert(slices.Clone(s.tombs), at, t)
-}
-
-// mergeMembers joins two records of one incarnation: the status further along the chain, the higher up-number. The
-// number only grows, so a term once used as a coordinator is never undercut by the same member. Of two who downed it
-// at once one is named, everywhere the same.
-func mergeMembers(a, b Member) Member {
-	order := cmp.Compare(a.Status.Rank(), b.Status.Rank())
-	if order < 0 || order == 0 && compareVerdicts(a.Cause, a.By, b.Cause, b.By) < 0 {
-		a.Status, a.Cause, a.By = b.Status, b.Cause, b.By
-	}
-	a.AppVersion = max(a.AppVersion, b.AppVersion) // it never changes either
-	a.UpNumber = max(a.UpNumber, b.UpNumber)
-	if slices.Compare(a.Roles, b.Roles) < 0 {
-		a.Roles = b.Roles // a member never changes its roles; if it did, all would agree
-	}
-	return a
-}
-
-func compareVerdicts(a Cause, aBy peer.ID, b Cause, bBy peer.ID) int {
-	return cmp.Or(cmp.Compare(a, b), aBy.Compare(bBy))
-}
-
-func mergeTombs(a, b tombstone) tombstone {
-	order := cmp.Compare(a.last.Rank(), b.last.Rank())
-	if order < 0 || order == 0 && compareVerdicts(a.cause, a.by, b.cause, b.by) < 0 {
-		return b
-	}
-	return a
-}
-
-// mergeSorted walks two sorted lists and joins entries of equal key.
-func mergeSorted[T any](a, b []T, key func(T) peer.ID, join func(T, T) T) []T {
-	out := make([]T, 0, max(len(a), len(b)))
-	for len(a) > 0 || len(b) > 0 {
-		order := 1
-		if len(b) == 0 {
-			order = -1
-		} else if len(a) > 0 {
-			order = key(a[0]).Compare(key(b[0]))
-		}
-		switch {
-		case order < 0:
-			out, a = append(out, a[0]), a[1:]
-		case order > 0:
-			out, b = append(out, b[0]), b[1:]
-		default:
-			out, a, b = append(out, join(a[0], b[0])), a[1:], b[1:]
-		}
-	}
-	return out
 }

@@ -32,7 +32,7 @@ func TestTransitions(t *testing.T) {
 			if allowed {
 				require.Less(t, from.Rank(), to.Rank(), "%s to %s: the merge must not undo a step (Q4)", from, to)
 			}
-			s := &state{members: []Member{{ID: nid("a"), Status: from}}}
+			s := newState(version{members: []Member{{ID: nid("a"), Status: from}}})
 			s.setStatus(nid("a"), to)
 			require.Equal(t, allowed, from != s.members[0].Status, "%s to %s", from, to)
 		}
