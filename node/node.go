@@ -73,6 +73,9 @@ func New(cfg Config) *Node {
 	}
 }
 
+// Laws demands of the states of three nodes what membership.Laws does. It reads them only.
+func Laws(a, b, c *Node) error { return membership.Laws(a.members, b.members, c.members) }
+
 // Tick handles every deadline that has passed.
 func (n *Node) Tick(now time.Duration) {
 	n.now = now

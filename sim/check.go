@@ -61,10 +61,12 @@ type checker struct {
 	store     map[storeKey]storeRow
 	views     map[peer.ID]map[peer.ID]bool // by process, whom it has seen removed
 	book      ledger
-	NotTold   int // owners that lived on beside a new one because nobody had told them that they are down
-	Fenced    int // writes of late owners that the store refused
-	Late      int // deliveries at owners that did not know yet that they are down
-	Nonsense  int // frames that a machine called nonsense
+	births    map[uint64]uint64 // by cluster
+	viewed    int               // views so far
+	NotTold   int               // owners that lived on beside a new one because nobody had told them that they are down
+	Fenced    int               // writes of late owners that the store refused
+	Late      int               // deliveries at owners that did not know yet that they are down
+	Nonsense  int               // frames that a machine called nonsense
 }
 
 func newChecker(w *world) *checker {
@@ -74,7 +76,7 @@ func newChecker(w *world) *checker {
 		unsure: map[reportKey]bool{},
 		owners: map[shardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{},
 		farewells: map[peer.ID]bool{},
-		store:     map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{},
+		store:     map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{}, births: map[uint64]uint64{},
 	}
 }
 
@@ -119,6 +121,8 @@ func (c *checker) view(p *proc, v *membership.View) {
 		c.gossiped(p, m)
 	}
 	c.compare(p, v, removed)
+	c.birth(p, v)
+	c.laws(p)
 	if v.Converged && len(v.Unreachable) == 0 {
 		c.agree(p, v)
 	}

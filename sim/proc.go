@@ -296,6 +296,7 @@ func (p *proc) tick() {
 // perform carries out the effects of one step in the order that node.Effects states.
 func (p *proc) perform(e *node.Effects) {
 	w := p.w
+	w.check.replay(p, p.view, e.View, e.Events)
 	if e.View != nil {
 		old := p.view
 		p.view = e.View

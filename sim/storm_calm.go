@@ -129,8 +129,13 @@ func (s *storm) stranded(p *proc) bool {
 }
 
 // bury is the operator who looks every two seconds and downs the members whose process does not belong, until all is
-// right.
+// right, or somebody else takes over.
 func (s *storm) bury(belongs func(q *proc) bool, right func() bool) {
+	s.shift++
+	s.buryAs(s.shift, belongs, right)
+}
+
+func (s *storm) buryAs(shift int, belongs func(q *proc) bool, right func() bool) {
 	w := s.w
 	again := false
 	for _, p := range w.running() {
@@ -151,6 +156,10 @@ func (s *storm) bury(belongs func(q *proc) bool, right func() bool) {
 		break
 	}
 	if again || !right() {
-		w.after(2*time.Second, func() { s.bury(belongs, right) })
+		w.after(2*time.Second, func() {
+			if shift == s.shift {
+				s.buryAs(shift, belongs, right)
+			}
+		})
 	}
 }

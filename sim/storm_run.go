@@ -49,6 +49,7 @@ type storm struct {
 	mix    mix
 	core   bool // a core is healed first
 
+	shift              int  // of the operator who buries
 	rolling            bool // a rolling replacement goes on
 	calmTook, coreTook time.Duration
 }

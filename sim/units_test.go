@@ -292,6 +292,19 @@ func TestCheckersCryOut(t *testing.T) {
 			w.check.view(a, view(a, func(v *membership.View) { v.Leader = a.id; v.Members[2].Roles = []string{"x"} }))
 			w.check.view(a, view(a, func(v *membership.View) { v.Leader = peer.ID{} }))
 		}},
+		{"replay", func(w *world, a, _ *proc) {
+			w.check.replay(a, a.view, view(a, func(v *membership.View) { v.Members[1].Status = membership.Leaving }), nil)
+		}},
+		{"replay", func(w *world, a, b *proc) {
+			m, _ := a.view.Member(b.id)
+			w.check.replay(a, a.view, nil, []membership.Event{{Kind: membership.UnreachableMember, Member: m}})
+		}},
+		{"replay", func(w *world, a, _ *proc) {
+			w.check.replay(a, a.view, view(a, func(v *membership.View) { v.Leader = peer.ID{} }), nil)
+		}},
+		{"birth", func(w *world, a, _ *proc) { w.check.birth(a, view(a, func(v *membership.View) { v.Birth++ })) }},
+		{"birth", func(w *world, a, _ *proc) { w.check.birth(a, view(a, func(v *membership.View) { v.ClusterID++ })) }},
+		{"laws", func(w *world, a, _ *proc) { w.check.lawful(a, membership.ErrLaw) }},
 		{"duplicate", func(w *world, a, b *proc) {
 			payload, _ := w.check.book.write(a, id, "x", 0)
 			w.delivered(b, id, "x", payload)

@@ -1,0 +1,53 @@
+// The laws that a watcher demands of observed states, and that each of them can be broken.
+
+package membership
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/gossip"
+)
+
+func TestLawsCryOut(t *testing.T) {
+	holds := func(s *state) *Machine {
+		s.seen = gossip.NewSeen(len(s.members))
+		return &Machine{st: s}
+	}
+	fresh := func() (a, b, c *Machine) {
+		base := stateOf([]string{"a up", "b up", "x up"}, "a").draft().commit(nid("x"))
+		left, gone := base.draft(), base.draft()
+		left.setStatus(nid("b"), Leaving)
+		left.commit(nid("b"))
+		gone.setStatus(nid("b"), Down)
+		gone.commit(nid("a"))
+		return holds(base), holds(left), holds(gone)
+	}
+	a, b, c := fresh()
+	require.NoError(t, Laws(a, b, c))
+	require.NoError(t, Laws(a, a, a))
+	require.NoError(t, Laws(a, &Machine{}, c), "no state yet")
+
+	a, b, c = fresh()
+	b.st.cluster++
+	b.st.digest++
+	require.NoError(t, Laws(a, b, c), "another cluster")
+
+	a, b, c = fresh()
+	a.st.digest++
+	require.ErrorIs(t, Laws(a, b, c), ErrLaw, "a state that its digest does not name")
+
+	a, b, c = fresh()
+	b.st.clock = a.st.clock
+	require.ErrorIs(t, Laws(a, b, c), ErrLaw, "two contents under one clock")
+
+	a, b, c = fresh()
+	c.st.seen = gossip.NewSeen(4)
+	require.ErrorIs(t, Laws(a, b, c), ErrLaw, "a seen set over others than the members")
+
+	a, b, c = fresh()
+	a.st.members = append(a.st.members[:0:0], a.st.members...)
+	a.st.members[0].Status = Status(len(ranks) - 1)
+	require.ErrorIs(t, Laws(a, b, c), ErrLaw, "a state that was changed after it was sealed")
+}
