@@ -51,6 +51,9 @@ func (l *line) deadline() (at time.Duration, ok bool) {
 	return at + l.shift, ok
 }
 
+// silence is the time since the last sign of life, without what this node was forgiven.
+func (l *line) silence(now time.Duration) time.Duration { return now - l.beat - l.shift }
+
 func (l *line) available(now time.Duration) bool {
 	at, ok := l.deadline()
 	return !ok || now < at

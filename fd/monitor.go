@@ -21,10 +21,9 @@ type Monitor struct {
 	expected time.Duration
 	n        int
 
-	members peer.Set
-	ring    []peer.ID // the members in the order of the ring
-	watched []watch   // sorted by identity
-	losses  []loss    // links lost within the last second, the newest at the end
+	members peer.Set // shared with whoever gave it
+	watched []watch  // sorted by identity
+	losses  []loss   // links lost within the last second, the newest at the end
 
 	next   time.Duration // of NextVerdict, while planned
 	nextOK bool
@@ -69,15 +68,13 @@ func (m *Monitor) make(id peer.ID) *watch {
 	return &m.watched[i]
 }
 
-// SetRing tells who the members are, which of them are unreachable, by whatever observer, and who accuses this node.
+// SetRing tells who the members are and their ring (of which references are kept), which of them are unreachable, by
+// whatever observer, and who accuses this node.
 // Targets are our neighbours on the ring and our accusers: only our probes can show these that they are wrong. Those
 // that no longer are targets are forgotten when they answer; else they stay until they do or are no members.
-func (m *Monitor) SetRing(now time.Duration, members, unreachable, accusers peer.Set) {
-	m.valid = false
-	if !slices.Equal(m.members, members) {
-		m.members, m.ring = members, ringOf(members)
-	}
-	wanted := receivers(m.ring, m.self, unreachable, m.n)
+func (m *Monitor) SetRing(now time.Duration, members peer.Set, ring Ring, unreachable, accusers peer.Set) {
+	m.valid, m.members = false, members
+	wanted := ring.Receivers(m.self, unreachable, m.n)
 	for _, id := range accusers {
 		if id != m.self && members.Has(id) {
 			wanted.Add(id)
@@ -117,6 +114,19 @@ func (m *Monitor) Targets(into []peer.ID) []peer.ID {
 	for i := range m.watched {
 		if m.watched[i].target {
 			into = append(into, m.watched[i].id)
+		}
+	}
+	return into
+}
+
+// Doubted appends the targets whose answers are more than half an interval late and that are not unavailable yet,
+// sorted, to into. What was lost on one connection holds up all that is behind it; such a peer is to be probed on
+// another way, too, before it is accused.
+func (m *Monitor) Doubted(now time.Duration, into []peer.ID) []peer.ID {
+	for i := range m.watched {
+		w := &m.watched[i]
+		if w.target && w.answers.heard() && !w.answers.told && w.answers.silence(now) >= m.settings.Interval*3/2 {
+			into = append(into, w.id)
 		}
 	}
 	return into

@@ -29,7 +29,7 @@ func set(names ...string) peer.Set {
 func TestScenario14Ring(t *testing.T) {
 	all := set("aa", "bb", "cc", "dd", "ee", "ff")
 	for _, self := range all {
-		got := Receivers(self, all, nil, 3)
+		got := RingOf(all).Receivers(self, nil, 3)
 		require.Len(t, got, 3)
 		require.False(t, got.Has(self))
 	}
@@ -38,13 +38,13 @@ func TestScenario14Ring(t *testing.T) {
 		"aa": set("bb", "cc", "dd", "ff"), "bb": set("cc", "dd", "ee", "ff"), "cc": set("dd", "ee", "ff", "bb"),
 		"dd": set("ee", "ff", "aa", "bb", "cc"), "ee": set("ff", "aa", "bb", "cc"), "ff": set("aa", "bb", "cc"),
 	} {
-		require.Equal(t, want, Receivers(id(self), all, unreachable, 3), self)
+		require.Equal(t, want, RingOf(all).Receivers(id(self), unreachable, 3), self)
 	}
 	for _, n := range []int{5, 6, 7} {
-		require.Equal(t, set("aa", "bb", "dd", "ee", "ff"), Receivers(id("cc"), all, unreachable, n))
+		require.Equal(t, set("aa", "bb", "dd", "ee", "ff"), RingOf(all).Receivers(id("cc"), unreachable, n))
 	}
-	require.Empty(t, Receivers(id("aa"), set("aa"), nil, 3))
-	require.Equal(t, set("aa", "bb"), Receivers(id("zz"), set("aa", "bb"), nil, 5), "self is not a member yet")
+	require.Empty(t, RingOf(set("aa")).Receivers(id("aa"), nil, 3))
+	require.Equal(t, set("aa", "bb"), RingOf(set("aa", "bb")).Receivers(id("zz"), nil, 5), "self is not a member yet")
 }
 
 // FD-2: whoever many others are unreachable, each node is watched by at least five, or by all others.
@@ -57,7 +57,7 @@ func TestEveryNodeIsWatched(t *testing.T) {
 		}
 		watchers := map[peer.ID]int{}
 		for _, n := range nodes {
-			for _, r := range Receivers(n, nodes, nil, 5) {
+			for _, r := range RingOf(nodes).Receivers(n, nil, 5) {
 				watchers[r]++
 			}
 		}
@@ -71,33 +71,37 @@ func monitor(n int) *Monitor {
 	return NewMonitor(id("aa"), settings(), PhiAccrual, time.Second, n)
 }
 
+func setRing(m *Monitor, now time.Duration, members, unreachable, accusers peer.Set) {
+	m.SetRing(now, members, RingOf(members), unreachable, accusers)
+}
+
 func targets(m *Monitor) peer.Set { return peer.Set(m.Targets(nil)) }
 
 // Scenario 15: who is probed when the ring changes.
 func TestScenario15Targets(t *testing.T) {
 	m := monitor(2)
 	require.Empty(t, targets(m))
-	m.SetRing(0, set("aa", "bb", "cc"), nil, nil)
+	setRing(m, 0, set("aa", "bb", "cc"), nil, nil)
 	require.Equal(t, set("bb", "cc"), targets(m))
 
 	// A neighbour that is available is forgotten when the ring moves on.
 	m.Heard(id("bb"), 1)
 	m.Heard(id("cc"), 1)
-	m.SetRing(2, set("aa", "bb", "bc", "cc"), nil, nil)
+	setRing(m, 2, set("aa", "bb", "bc", "cc"), nil, nil)
 	require.Len(t, targets(m), 2)
 
 	// One that is silent stays, beside the new ring, until it answers.
 	m = monitor(2)
-	m.SetRing(0, set("aa", "cc", "dd"), nil, nil)
+	setRing(m, 0, set("aa", "cc", "dd"), nil, nil)
 	m.Heard(id("cc"), 0)
 	m.Heard(id("dd"), 0)
 	late := 20 * time.Second
 	m.Heard(id("dd"), late)
 	require.False(t, m.Available(id("cc"), late))
 	require.True(t, m.Available(id("dd"), late))
-	m.SetRing(late, set("aa", "bb", "cc", "dd"), nil, nil)
+	setRing(m, late, set("aa", "bb", "cc", "dd"), nil, nil)
 	require.Equal(t, set("bb", "cc"), targets(m), "dd is available and no neighbour any more")
-	m.SetRing(late, set("aa", "ab", "bb", "cc", "dd"), nil, nil)
+	setRing(m, late, set("aa", "ab", "bb", "cc", "dd"), nil, nil)
 	require.Equal(t, set("ab", "bb", "cc"), targets(m), "cc is silent and kept")
 	m.Heard(id("cc"), late+1)
 	require.Equal(t, set("ab", "bb"), targets(m), "cc answered")
@@ -106,14 +110,14 @@ func TestScenario15Targets(t *testing.T) {
 	// Removal forgets, silent or not.
 	m.Heard(id("bb"), late)
 	require.False(t, m.Available(id("bb"), 3*late))
-	m.SetRing(3*late, set("aa"), nil, nil)
+	setRing(m, 3*late, set("aa"), nil, nil)
 	require.Empty(t, targets(m))
 }
 
 // A peer that never answers counts as heard once, a second after the first probe, and is then found silent.
 func TestFirstHeartbeatIsAssumed(t *testing.T) {
 	m := monitor(5)
-	m.SetRing(0, set("aa", "bb", "cc"), nil, nil)
+	setRing(m, 0, set("aa", "bb", "cc"), nil, nil)
 	_, ok := m.Next()
 	require.False(t, ok, "nobody was probed")
 	m.Sent(3 * time.Second)
@@ -161,8 +165,8 @@ func TestScenario15RandomOperations(t *testing.T) {
 			m.Tick(now)
 		}
 		members.Add(id("aa"))
-		m.SetRing(now, members, unreachable, nil)
-		ring := Receivers(id("aa"), members, unreachable, 3)
+		setRing(m, now, members, unreachable, nil)
+		ring := RingOf(members).Receivers(id("aa"), unreachable, 3)
 		for _, r := range ring {
 			require.True(t, m.Watching(r))
 		}

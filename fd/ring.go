@@ -13,24 +13,23 @@ import (
 // equal on all nodes and new for each incarnation; ties go by address.
 func ringOrder(a, b peer.ID) int { return cmp.Or(cmp.Compare(a.Inc, b.Inc), a.Addr.Compare(b.Addr)) }
 
-// ringOf returns the nodes in the order of the ring.
-func ringOf(nodes peer.Set) []peer.ID {
+// Ring is nodes in the order of the ring. It is not changed once made, so whoever holds the same nodes may share it.
+type Ring []peer.ID
+
+// RingOf returns the ring of nodes.
+func RingOf(nodes peer.Set) Ring {
 	ring := slices.Clone([]peer.ID(nodes))
 	slices.SortFunc(ring, ringOrder)
 	return ring
 }
 
-// Receivers returns whom self watches, sorted by identity: the next n reachable nodes clockwise on the ring of all
-// nodes, and every unreachable node met on the way, which does not count: so a mass crash widens the set, and the
-// survivors see all of it. With n nodes or fewer besides self it is all of them. It is a function of what is gossiped
-// alone, so that all nodes that hold one state agree on it.
-func Receivers(self peer.ID, nodes, unreachable peer.Set, n int) peer.Set {
-	return receivers(ringOf(nodes), self, unreachable, n)
-}
-
-func receivers(ring []peer.ID, self peer.ID, unreachable peer.Set, n int) peer.Set {
-	at, member := slices.BinarySearchFunc(ring, self, ringOrder)
-	others := len(ring)
+// Receivers returns whom self watches, sorted by identity: the next n reachable nodes clockwise on the ring, and every
+// unreachable node met on the way, which does not count: so a mass crash widens the set, and the survivors see all of
+// it. With n nodes or fewer besides self it is all of them. It is a function of what is gossiped alone, so that all
+// nodes that hold one state agree on it.
+func (r Ring) Receivers(self peer.ID, unreachable peer.Set, n int) peer.Set {
+	at, member := slices.BinarySearchFunc(r, self, ringOrder)
+	others := len(r)
 	if member {
 		at++
 		others--
@@ -38,7 +37,7 @@ func receivers(ring []peer.ID, self peer.ID, unreachable peer.Set, n int) peer.S
 	out := make([]peer.ID, 0, min(n, others))
 	taken := 0
 	for i := 0; i < others && (taken < n || n >= others); i++ {
-		id := ring[(at+i)%len(ring)]
+		id := r[(at+i)%len(r)]
 		switch {
 		case !unreachable.Has(id):
 			taken++

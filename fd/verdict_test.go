@@ -43,7 +43,7 @@ func next(t *testing.T, m *Monitor) time.Duration {
 // FD-1: the verdict has a deadline, is told once, and comes again after the peer was heard.
 func TestNextVerdict(t *testing.T) {
 	m := monitor(5)
-	m.SetRing(0, set("aa", "bb", "cc"), nil, nil)
+	setRing(m, 0, set("aa", "bb", "cc"), nil, nil)
 	_, ok := m.NextVerdict()
 	require.False(t, ok, "nobody was heard")
 	rhythm(m, 20*time.Second, set("bb", "cc"), nil)
@@ -65,7 +65,7 @@ func TestNextVerdict(t *testing.T) {
 // owes us nothing.
 func TestSilentProbes(t *testing.T) {
 	m := monitor(1)
-	m.SetRing(0, set("aa", "bb", "cc", "dd"), nil, nil)
+	setRing(m, 0, set("aa", "bb", "cc", "dd"), nil, nil)
 	require.Equal(t, set("bb"), targets(m))
 	m.Probed(id("zz"), time.Second)
 	require.False(t, m.Listening(id("zz")), "no member")
@@ -85,7 +85,7 @@ func TestSilentProbes(t *testing.T) {
 	// Answers do not make up for probes, nor probes for answers.
 	for _, both := range []struct{ answers, probes peer.Set }{{set("bb"), nil}, {nil, set("bb")}} {
 		m = monitor(1)
-		m.SetRing(0, set("aa", "bb"), nil, nil)
+		setRing(m, 0, set("aa", "bb"), nil, nil)
 		rhythm(m, 20*time.Second, set("bb"), set("bb"))
 		for now := 21 * time.Second; now < 40*time.Second; now += time.Second {
 			for range both.answers {
@@ -102,7 +102,7 @@ func TestSilentProbes(t *testing.T) {
 // FD-5: another sign of life puts off the verdict on the way it came, and teaches no rhythm.
 func TestSignsOfLife(t *testing.T) {
 	m := monitor(1)
-	m.SetRing(0, set("aa", "bb", "cc"), nil, nil)
+	setRing(m, 0, set("aa", "bb", "cc"), nil, nil)
 	rhythm(m, 20*time.Second, set("bb"), set("bb", "cc"))
 	before := next(t, m)
 	m.Sign(id("bb"), 22*time.Second)
@@ -132,7 +132,7 @@ func TestSignsOfLife(t *testing.T) {
 // A node that stood still takes that time out of the silence, and heartbeats that waited meanwhile do not put it back.
 func TestForgiven(t *testing.T) {
 	m := monitor(1)
-	m.SetRing(0, set("aa", "bb", "cc"), nil, nil)
+	setRing(m, 0, set("aa", "bb", "cc"), nil, nil)
 	rhythm(m, 20*time.Second, set("bb"), set("cc"))
 	silent := next(t, m)
 	now := 36 * time.Second
@@ -148,7 +148,7 @@ func TestForgiven(t *testing.T) {
 
 	// Who was never heard is given as much more time to answer.
 	m = monitor(1)
-	m.SetRing(0, set("aa", "bb"), nil, nil)
+	setRing(m, 0, set("aa", "bb"), nil, nil)
 	m.Sent(time.Second)
 	m.Forgive(9*time.Second, 7*time.Second)
 	due, ok := m.Next()
@@ -160,27 +160,27 @@ func TestForgiven(t *testing.T) {
 func TestFarewellsAndAccusers(t *testing.T) {
 	m := monitor(1)
 	all := set("aa", "bb", "cc", "dd")
-	m.SetRing(0, all, nil, nil)
+	setRing(m, 0, all, nil, nil)
 	rhythm(m, 3*time.Second, set("bb"), nil)
-	m.SetRing(3*time.Second, all, nil, set("dd"))
+	setRing(m, 3*time.Second, all, nil, set("dd"))
 	require.Equal(t, set("bb", "dd"), targets(m))
-	m.SetRing(3*time.Second, all, nil, nil)
+	setRing(m, 3*time.Second, all, nil, nil)
 	require.Equal(t, set("bb"), targets(m))
 	require.Equal(t, []peer.ID{id("dd")}, m.Farewells(nil))
 	joined := set("aa", "ab", "bb", "cc", "dd")
-	m.SetRing(4*time.Second, joined, nil, nil)
+	setRing(m, 4*time.Second, joined, nil, nil)
 	require.Equal(t, []peer.ID{id("bb"), id("dd")}, m.Farewells(nil))
 	require.Equal(t, []peer.ID{id("bb"), id("dd")}, m.Farewells(nil))
 	require.Equal(t, []peer.ID{id("bb")}, m.Farewells(nil))
 	require.Empty(t, m.Farewells(nil))
 	require.NotEmpty(t, m.watched)
-	m.SetRing(4*time.Second, joined, nil, nil)
+	setRing(m, 4*time.Second, joined, nil, nil)
 	require.Len(t, m.watched, 1, "nothing is kept of those who were told")
 
 	// One that becomes a target again is not sent away.
-	m.SetRing(5*time.Second, joined, nil, set("dd"))
-	m.SetRing(5*time.Second, joined, nil, nil)
-	m.SetRing(5*time.Second, joined, nil, set("dd"))
+	setRing(m, 5*time.Second, joined, nil, set("dd"))
+	setRing(m, 5*time.Second, joined, nil, nil)
+	setRing(m, 5*time.Second, joined, nil, set("dd"))
 	require.Empty(t, m.Farewells(nil))
 	require.True(t, m.Watching(id("dd")))
 }
@@ -189,7 +189,7 @@ func TestFarewellsAndAccusers(t *testing.T) {
 func TestLostLink(t *testing.T) {
 	fresh := func() *Monitor {
 		m := monitor(5)
-		m.SetRing(0, set("aa", "bb", "cc", "dd"), nil, nil)
+		setRing(m, 0, set("aa", "bb", "cc", "dd"), nil, nil)
 		rhythm(m, 20*time.Second, set("bb", "cc"), nil)
 		return m
 	}
@@ -232,4 +232,18 @@ func TestLostLink(t *testing.T) {
 	require.Equal(t, map[peer.ID]bool{id("bb"): false, id("cc"): true, id("dd"): true}, verdicts(m, now))
 	m.Heard(id("bb"), now+1)
 	require.False(t, verdicts(m, now+1)[id("bb")])
+}
+
+// A target whose answer is late is doubted from one and a half intervals on, until it is accused.
+func TestDoubted(t *testing.T) {
+	m := monitor(5)
+	setRing(m, 0, set("aa", "bb", "cc"), nil, nil)
+	m.Sent(time.Second)
+	require.Empty(t, m.Doubted(10*time.Second, nil), "never heard")
+	rhythm(m, 20*time.Second, set("bb", "cc"), nil)
+	m.Heard(id("cc"), 21*time.Second)
+	require.Empty(t, m.Doubted(21499*millis, nil))
+	require.Equal(t, []peer.ID{id("bb")}, m.Doubted(21500*millis, nil))
+	require.False(t, verdicts(m, 25*time.Second)[id("bb")])
+	require.Equal(t, []peer.ID{id("cc")}, m.Doubted(25*time.Second, nil), "bb is accused already")
 }

@@ -30,13 +30,21 @@ func newMonitor(self peer.ID, cfg Config) *fd.Monitor {
 	}, cfg.Detector, cfg.HeartbeatExpectedAfter, cfg.MonitoredBy)
 }
 
-// heartbeat probes every target, and tells those who were one that no more will come.
+// heartbeat probes every target, and tells those who were one that no more will come. A target that is late with its
+// answer is probed by its address alone as well, which goes over another connection: a packet that is lost again and
+// again holds up one connection for longer than the detector bears.
 func (m *Machine) heartbeat() {
 	m.in(timerHeartbeat, m.cfg.HeartbeatInterval)
 	m.probes++
 	m.targets = m.monitor.Targets(m.targets[:0])
 	m.beat(m.probes)
 	m.monitor.Sent(m.now)
+	m.targets = m.monitor.Doubted(m.now, m.targets[:0])
+	m.stats.SecondProbes += uint64(len(m.targets))
+	for i := range m.targets {
+		m.targets[i].Inc = 0
+	}
+	m.beat(m.probes)
 	m.targets = m.monitor.Farewells(m.targets[:0])
 	m.beat(lastProbe)
 }
@@ -104,7 +112,8 @@ func (m *Machine) followRing() {
 		return
 	}
 	m.ringFor = m.st.digest
-	m.monitor.SetRing(m.now, m.st.ids(), m.st.unreachable, m.st.reach.accusers(m.self))
+	members := m.st.ids()
+	m.monitor.SetRing(m.now, members, fd.RingOf(members), m.st.unreachable, m.st.reach.accusers(m.self))
 	if m.monitor.Undecided() {
 		m.judge()
 	}

@@ -13,6 +13,7 @@ type Stats struct {
 	StaleWelcome               uint64 // welcomes without a pending join of that nonce, ignored
 	LateAnswers                uint64 // heartbeat answers of nodes whose control loop is stuck, not counted
 	JoinsRefused               uint64
+	SecondProbes               uint64        // probes over a second connection, of peers late with their answers
 	LateSteps                  uint64        // steps of this node that came late: it had stood still
 	LateTime                   time.Duration // by how much in all; taken out of the silence of its peers
 }
