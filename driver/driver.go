@@ -122,6 +122,7 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	d.warnInsecure()
 	d.control.node = node.New(node.Config{
 		Self: d.self, Seed: seed, Membership: cfg.members(), Shard: shard.Config{TakeoverTime: cfg.TakeoverTime},
+		Resolver: node.Resolver{Strategy: node.ResolverOff},
 	})
 	d.wires.Start()
 	d.startThreads()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
 )
@@ -27,6 +28,7 @@ type Config struct {
 	Seed       uint64 // of all randomness of this node
 	Membership membership.Config
 	Shard      shard.Config
+	Resolver   Resolver // the zero value is keep-majority, on
 }
 
 // LeaveCommand leaves gracefully: what is hosted here is stopped and given back first, then the member leaves. Force
@@ -52,6 +54,10 @@ type Effects struct {
 	TypeRefused []shard.TypeRefused
 	ShardEvents []shard.Event
 	Ended       *membership.Ended
+
+	Decisions      []Decision      // of the resolver, explained
+	ResolverEvents []ResolverEvent // what else it has to tell
+	Lease          []LeaseOp       // of the resolver; each is answered with a LeaseResult
 }
 
 // Node is one cluster node as a value. It is not safe for concurrent use.
@@ -63,6 +69,10 @@ type Node struct {
 	left    bool
 	me      membership.Effects
 	se      shard.Effects
+
+	resolver *sbr.Machine
+	re       sbr.Effects
+	seen     []peer.ID
 }
 
 // New returns a node that has not joined anything yet.
@@ -70,6 +80,8 @@ func New(cfg Config) *Node {
 	return &Node{
 		members: membership.New(cfg.Self, cfg.Membership, rand.New(rand.NewPCG(cfg.Seed, 1))),
 		shards:  shard.New(cfg.Self, cfg.Shard, rand.New(rand.NewPCG(cfg.Seed, 2))),
+
+		resolver: sbr.New(cfg.Self, cfg.Resolver),
 	}
 }
 
@@ -98,7 +110,7 @@ func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, 
 	return fmt.Errorf("%w: %s", ErrNotMine, kind)
 }
 
-// Do carries out a local wish: a membership.Command, a shard.Command or a LeaveCommand.
+// Do carries out a local wish: a membership.Command, a shard.Command, a LeaseResult or a LeaveCommand.
 func (n *Node) Do(now time.Duration, cmd any) error {
 	n.now = now
 	switch c := cmd.(type) {
@@ -108,6 +120,8 @@ func (n *Node) Do(now time.Duration, cmd any) error {
 		return n.members.Do(now, c)
 	case shard.Command:
 		return n.shards.Do(now, c)
+	case sbr.Command:
+		return n.resolver.Do(now, c)
 	}
 	return fmt.Errorf("%w: %T", ErrBadCommand, cmd)
 }
@@ -127,24 +141,29 @@ func (n *Node) leave(c LeaveCommand) error {
 // Next returns the earliest deadline at which Tick has something to do.
 func (n *Node) Next() (deadline time.Duration, ok bool) {
 	deadline, ok = n.members.Next()
+	if d, some := n.resolver.Next(); some && (!ok || d < deadline) {
+		deadline, ok = d, true
+	}
 	if d, some := n.shards.Next(); some && (!ok || d < deadline) {
 		return d, true
 	}
 	return deadline, ok
 }
 
-// Drain gathers the effects of the last verb. It runs the composition: a new view goes to sharding here, and a region
+// Drain gathers the effects of the last verb. It runs the composition: a new view goes to the resolver and then to
+// sharding here, whom the resolver downs is downed in the same step, and a region
 // that has given everything back lets the member leave, whose own effects come out in the same Drain.
 func (n *Node) Drain(out *Effects) {
 	n.members.Drain(&n.me)
+	n.decide()
 	n.feed()
 	n.shards.Drain(&n.se)
 	if n.se.Drained && !n.left {
 		n.left = true
-		// A member that cannot leave (not admitted yet, or over) has ended or will: its own effects say so.
-		_ = n.members.Do(n.now, membership.LeaveCommand{})
 		n.merge(out, true)
 		keepBodies(out.Mail)
+		// A member that cannot leave (not admitted yet, or over) has ended or will: its own effects say so.
+		_ = n.members.Do(n.now, membership.LeaveCommand{})
 		n.members.Drain(&n.me)
 		n.feed()
 		n.shards.Drain(&n.se)
@@ -171,7 +190,11 @@ func keepBodies(mail []peer.Mail) {
 func (n *Node) merge(out *Effects, fresh bool) {
 	if fresh {
 		*out = Effects{Events: out.Events[:0], Hosts: out.Hosts[:0], Routes: out.Routes[:0], Mail: out.Mail[:0],
-			TypeRefused: out.TypeRefused[:0], ShardEvents: out.ShardEvents[:0]}
+			TypeRefused: out.TypeRefused[:0], ShardEvents: out.ShardEvents[:0], Decisions: n.re.Decisions,
+			ResolverEvents: n.re.Events, Lease: n.re.Lease}
+		if s := n.re.Suspend; s != nil {
+			out.Suspend = &Suspend{On: s.On, Why: s.Why}
+		}
 	}
 	if n.me.View != nil {
 		out.View = n.me.View

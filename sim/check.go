@@ -59,6 +59,8 @@ type checker struct {
 	heard     map[reportKey]time.Duration
 	farewells map[peer.ID]bool
 	store     map[storeKey]storeRow
+	halted    map[peer.ID]bool             // stopped by its resolver
+	buried    map[reportKey]bool           // a process, and whom it holds for downed by a resolver
 	views     map[peer.ID]map[peer.ID]bool // by process, whom it has seen removed
 	book      ledger
 	births    map[uint64]uint64 // by cluster
@@ -77,6 +79,7 @@ func newChecker(w *world) *checker {
 		owners: map[shardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{},
 		farewells: map[peer.ID]bool{},
 		store:     map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{}, births: map[uint64]uint64{},
+		halted: map[peer.ID]bool{}, buried: map[reportKey]bool{},
 	}
 }
 
@@ -123,6 +126,7 @@ func (c *checker) view(p *proc, v *membership.View) {
 	c.compare(p, v, removed)
 	c.birth(p, v)
 	c.laws(p)
+	c.sides(p, v)
 	if v.Converged && len(v.Unreachable) == 0 {
 		c.agree(p, v)
 	}

@@ -69,7 +69,8 @@ func (w *world) start(idx int, seeds []peer.Addr) *proc {
 	if idx < len(w.cfg.Roles) {
 		mc.Roles = w.cfg.Roles[idx]
 	}
-	p.node = node.New(node.Config{Self: p.id, Seed: w.hostRand.Uint64(), Membership: mc, Shard: w.cfg.Shard})
+	p.node = node.New(node.Config{Self: p.id, Seed: w.hostRand.Uint64(), Membership: mc, Shard: w.cfg.Shard,
+		Resolver: w.cfg.Resolver})
 	w.trace.note(w.now, idx, opFault, "start")
 	h.proc = p
 	h.resets = false
@@ -297,6 +298,7 @@ func (p *proc) tick() {
 func (p *proc) perform(e *node.Effects) {
 	w := p.w
 	w.check.replay(p, p.view, e.View, e.Events)
+	p.resolved(e)
 	if e.View != nil {
 		old := p.view
 		p.view = e.View

@@ -134,7 +134,8 @@ func (s *script) command(f []string) {
 		"heal": s.heal, "pause": s.pause, "stick": s.stick, "crash": s.crash, "poweroff": s.powerOff, "down": s.down,
 		"restart": s.restart, "leave": s.leave, "tell": s.tell, "ask": s.ask, "view": s.view, "owners": s.owners,
 		"parked": s.parked, "hide": s.hide, "clock": s.clock,
-		"form": s.form, "inorder": func([]string) { s.order = true }, "expect": s.expect, "always": s.always,
+		"form": s.form, "inorder": func([]string) { s.order = true },
+		"survivors": s.survivors, "nolease": s.noLease, "lease": s.leaseOwner, "expect": s.expect, "always": s.always,
 		"silent": s.silent, "frames-below": s.framesBelow, "join": s.join, "weather": s.weather,
 	}
 	do, ok := commands[verb]
@@ -145,7 +146,7 @@ func (s *script) command(f []string) {
 
 // cluster n [seed=1] [takeover=20s] [roles=1:store,2:store]
 func (s *script) cluster(args []string) {
-	cfg := Config{Text: true}
+	cfg := Config{Text: true, Resolver: resolverOff}
 	n, seed := s.number(args[0]), uint64(1)
 	for _, a := range args[1:] {
 		key, value, _ := strings.Cut(a, "=")
@@ -154,6 +155,8 @@ func (s *script) cluster(args []string) {
 			seed = uint64(s.number(value))
 		case "takeover":
 			cfg.Shard = shard.Config{TakeoverTime: s.duration(value)}
+		case "resolver":
+			s.resolver(&cfg.Resolver, value)
 		case "parkwait":
 			cfg.Data.ParkWait = s.duration(value)
 		case "roles":

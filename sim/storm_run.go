@@ -58,7 +58,7 @@ func newStorm(seed uint64, text bool) *storm {
 	s := &storm{seed: seed, rng: rand.New(rand.NewPCG(seed, purposeSchedule)),
 		load: rand.New(rand.NewPCG(seed, purposeLoad))}
 	n := s.size()
-	cfg := Config{Network: s.network(), Data: s.data(), Text: text}
+	cfg := Config{Network: s.network(), Data: s.data(), Text: text, Resolver: resolverOff}
 	cfg.Shard = shard.Config{TakeoverTime: time.Duration(5+s.rng.IntN(8)) * time.Second}
 	for range n {
 		cfg.Roles = append(cfg.Roles, s.roles())

@@ -97,7 +97,7 @@ func (h handlerFunc) Stop(*entity.Context)                      {}
 
 // TestPausedProcessDoesNothing: no step, no answer, and everything at once when it goes on.
 func TestPausedProcessDoesNothing(t *testing.T) {
-	w := formed(t, 3, Config{})
+	w := formed(t, 3, Config{Resolver: resolverOff})
 	p := w.hosts[2].proc
 	p.pause(20 * time.Second)
 	seq := p.view.Seq

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
@@ -35,9 +36,10 @@ type Config struct {
 	Membership membership.Config
 	Shard      shard.Config
 	Data       DataConfig
-	Roles      [][]string // by node index; a node beyond the list has no roles
-	Drift      int64      // millionths by which a process's clock runs fast or slow at most; 0 to 100,000
-	Text       bool       // keep a trace that people can read
+	Roles      [][]string    // by node index; a node beyond the list has no roles
+	Drift      int64         // millionths by which a process's clock runs fast or slow at most; 0 to 100,000
+	Resolver   node.Resolver // the zero value is keep-majority, on
+	Text       bool          // keep a trace that people can read
 }
 
 // world is one simulated cluster. Nothing in it is safe for concurrent use.
@@ -57,6 +59,7 @@ type world struct {
 	onMember func(p *proc, e membership.Event)
 	types    []*entityType
 	arena    []byte
+	lease    leaseKeeper
 }
 
 // host is a machine: an address at which one process runs at a time.

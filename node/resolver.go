@@ -1,0 +1,90 @@
+// Resolver: how the split brain resolver is fed and obeyed within a step (MEM-10).
+
+package node
+
+import (
+	"slices"
+
+	"github.com/kith-io/kith/sbr"
+)
+
+// What riders need to know of the resolver: its settings, what it decides and tells, and what it wants of its lease.
+type (
+	// Resolver is the configuration of the split brain resolver.
+	Resolver = sbr.Config
+	// Decision is one explained decision of the resolver.
+	Decision = sbr.Decision
+	// ResolverEvent is what the resolver has to tell besides its decisions.
+	ResolverEvent = sbr.Event
+	// LeaseOp is one thing to do with the resolver's lease.
+	LeaseOp = sbr.LeaseOp
+	// LeaseResult answers a LeaseOp.
+	LeaseResult = sbr.LeaseResult
+)
+
+// The strategies of a Resolver; see sbr.
+const (
+	ResolverKeepMajority   = sbr.KeepMajority
+	ResolverStaticQuorum   = sbr.StaticQuorum
+	ResolverKeepOldest     = sbr.KeepOldest
+	ResolverDownAll        = sbr.DownAll
+	ResolverLeaseMajority  = sbr.LeaseMajority
+	ResolverUnsafeAutoDown = sbr.UnsafeAutoDown
+	ResolverOff            = sbr.Off
+)
+
+// Decisions returns the newest decisions of the resolver, oldest first; the caller owns the slice.
+func (n *Node) Decisions() []Decision { return n.resolver.Decisions() }
+
+// decide shows the resolver what is new, lets it decide what is due, and downs whom it wants downed within this step:
+// the effects of that join those of the verb.
+func (n *Node) decide() {
+	n.show()
+	if at, ok := n.resolver.Next(); ok && at <= n.now {
+		n.resolver.Tick(n.now)
+	}
+	n.resolver.Drain(&n.re)
+	if len(n.re.Down) == 0 {
+		return
+	}
+	before := n.me
+	before.Mail = slices.Clone(before.Mail)
+	keepBodies(before.Mail)
+	before.Events = slices.Clone(before.Events)
+	for _, c := range n.re.Down {
+		// Whoever is no member any more needs not be downed.
+		_ = n.members.Do(n.now, c)
+	}
+	n.members.Drain(&n.me)
+	n.me.Mail = append(before.Mail, n.me.Mail...)
+	n.me.Events = append(before.Events, n.me.Events...)
+	if n.me.View == nil {
+		n.me.View = before.View
+	}
+	if before.Ended != nil {
+		n.me.Ended = before.Ended
+	}
+	first := n.re
+	first.Decisions, first.Events = slices.Clone(first.Decisions), slices.Clone(first.Events)
+	first.Lease = slices.Clone(first.Lease)
+	n.show()
+	n.resolver.Drain(&n.re)
+	n.re.Decisions = append(first.Decisions, n.re.Decisions...)
+	n.re.Events = append(first.Events, n.re.Events...)
+	n.re.Lease = append(first.Lease, n.re.Lease...)
+	if n.re.Suspend == nil {
+		n.re.Suspend = first.Suspend
+	}
+}
+
+// show gives the resolver the newest view, and who of those it watches has seen the state of it.
+func (n *Node) show() {
+	if n.me.View != nil {
+		// Never refused.
+		_ = n.resolver.Do(n.now, sbr.ViewCommand{View: n.me.View})
+	}
+	if watched := n.resolver.Watched(); len(watched) > 0 {
+		n.seen = n.members.Seen(watched, n.seen[:0])
+		_ = n.resolver.Do(n.now, sbr.SeenCommand{IDs: n.seen})
+	}
+}

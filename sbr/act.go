@@ -1,0 +1,214 @@
+// Act: from a decision to orders: suspend this node, down members, ask for the lease.
+
+package sbr
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+)
+
+// decide makes the decision that is due. Every node makes it from its own view and stops itself when it loses; the
+// leader of a side carries it out for all.
+func (m *Machine) decide() {
+	d := m.cfg.Decide(m.situation())
+	if d.Outcome != AskLease {
+		m.act(d, m.view.Leader == m.self)
+		return
+	}
+	if m.lease.held && m.view.Leader == m.self {
+		d.Lease = LeaseAcquired
+		m.lease.gone, m.lease.until = peer.SetOf(append(m.lease.gone, d.Down...)...), -1
+		m.act(d, true)
+		return
+	}
+	d.Lease = LeasePending
+	m.note(&d, m.view.Leader == m.self)
+	m.waitedAt = m.waitFor()
+	m.quietAt = m.now + m.stable
+	m.changes, m.warned = 0, false
+	if m.view.Leader == m.self {
+		m.askLease(d)
+	}
+}
+
+// waitFor is until when a node waits for what the lease decides before it stops itself. It is no later than all would
+// have gone for instability, so that the takeover time covers it, but for a second that is always given.
+func (m *Machine) waitFor() time.Duration {
+	at := m.now + m.cfg.LeaseDelay + m.cfg.LeaseTimeout + settle
+	limit := m.now + m.stable*3/4
+	if m.changes > 0 {
+		limit = m.first + m.stable*7/4
+	}
+	return max(m.now+time.Second, min(at, limit))
+}
+
+// act takes a decision as final.
+func (m *Machine) act(d Decision, carryOut bool) {
+	m.note(&d, carryOut)
+	m.quietAt = m.now + m.stable
+	m.changes, m.warned = 0, false
+	if !d.Lives {
+		m.suspend(d.Why)
+	}
+	if !carryOut {
+		return
+	}
+	for _, id := range d.Down {
+		if id != m.self {
+			m.out.Down = append(m.out.Down, membership.DownCommand{ID: id, Cause: d.Cause})
+		}
+	}
+	if !d.Lives {
+		m.out.Down = append(m.out.Down, membership.DownCommand{ID: m.self, Cause: d.Cause})
+	}
+}
+
+// note keeps and tells a decision, unless it only repeats the last one.
+func (m *Machine) note(d *Decision, leader bool) {
+	d.At, d.Leader, d.StableAfter = m.now, leader, m.stable
+	if n := len(m.log); n > 0 && m.log[n-1].same(*d) {
+		return
+	}
+	if len(m.log) == MaxDecisions {
+		m.log = append(m.log[:0], m.log[1:]...)
+	}
+	m.log = append(m.log, *d)
+	m.out.Decisions = append(m.out.Decisions, *d)
+}
+
+func (m *Machine) suspend(why string) {
+	if !m.stopped {
+		m.stopped = true
+		m.out.Suspend = &Suspend{On: true, Why: why}
+	}
+}
+
+// LeaseOp is one thing to do with the lease: acquire it for this node, or give it back. The answer is a LeaseResult
+// with the same Op; after Deadline (on this node's clock) it comes too late.
+type LeaseOp struct {
+	Op       uint64
+	Release  bool
+	Deadline time.Duration
+}
+
+// lease is where this node stands with the lease.
+type lease struct {
+	held     bool
+	delayed  bool          // will ask at at
+	asking   bool          // waits for the answer to op until at
+	giving   bool          // waits for the release of op until at
+	at       time.Duration // of what is waited for
+	decision Decision      // what was decided when it was asked
+	op       uint64
+	gone     peer.Set      // held until these are removed, then for LeaseHold
+	until    time.Duration // when to give it back; negative: not known yet
+	stray    bool          // an answer never came: it may be held without our knowing
+}
+
+// busy reports whether a decision waits for the lease; nothing else is decided until then.
+func (l *lease) busy() bool { return l.delayed || l.asking }
+
+func (l *lease) next() (time.Duration, bool) {
+	switch {
+	case l.busy() || l.giving:
+		return l.at, true
+	case l.held && l.until >= 0, l.stray:
+		return l.until, true
+	}
+	return 0, false
+}
+
+// askLease begins to ask, at once or, for the smaller side, after the delay. Indirectly connected ones do not make a
+// side smaller.
+func (m *Machine) askLease(d Decision) {
+	m.lease.decision = d
+	if d.later && len(d.Indirect) == 0 {
+		m.lease.delayed, m.lease.at = true, m.now+m.cfg.LeaseDelay
+		return
+	}
+	m.acquire()
+}
+
+func (m *Machine) acquire() {
+	l := &m.lease
+	l.delayed, l.asking, l.giving, l.at = false, true, false, m.now+m.cfg.LeaseTimeout
+	l.op++
+	m.out.Lease = append(m.out.Lease, LeaseOp{Op: l.op, Deadline: l.at})
+}
+
+// leaseTick does what is due about the lease.
+func (m *Machine) leaseTick() {
+	l := &m.lease
+	at, ok := l.next()
+	if !ok || m.now < at {
+		return
+	}
+	switch {
+	case l.delayed && !m.open():
+		l.delayed = false // healed while we waited
+	case l.delayed:
+		m.acquire()
+	case l.asking:
+		l.stray = true
+		m.refused("no answer about the lease in time")
+	default: // give it back, again and again until it is confirmed
+		l.giving, l.at = true, m.now+m.cfg.LeaseTimeout
+		l.op++
+		m.out.Lease = append(m.out.Lease, LeaseOp{Op: l.op, Release: true, Deadline: l.at})
+	}
+}
+
+// leaseView counts down to the release once all who were downed under the lease are removed.
+func (m *Machine) leaseView() {
+	if l := &m.lease; l.held && l.until < 0 && m.removed(l.gone) {
+		l.until = m.now + m.cfg.LeaseHold
+	}
+}
+
+// removed reports whether none of these is a member any more.
+func (m *Machine) removed(ids peer.Set) bool {
+	for _, id := range ids {
+		if _, ok := m.view.Member(id); ok {
+			return false
+		}
+	}
+	return true
+}
+
+// leaseAnswer takes the answer to the operation that is under way; others are too late.
+func (m *Machine) leaseAnswer(r LeaseResult) {
+	l := &m.lease
+	switch {
+	case r.Op != l.op:
+	case l.giving:
+		if l.giving = false; r.OK {
+			l.held, l.stray = false, false
+			m.tell(LeaseChanged, "the lease was given back")
+			return
+		}
+		l.until = m.now + m.cfg.LeaseTimeout
+	case !l.asking:
+	case !r.OK:
+		m.refused("another side has the lease")
+	default:
+		d := l.decision
+		l.asking, l.held, l.stray, l.gone, l.until = false, true, false, d.Down, -1
+		d.Lease = LeaseAcquired
+		m.tell(LeaseChanged, "the lease was acquired")
+		m.act(d, true)
+		m.leaseView()
+	}
+}
+
+// refused turns the decision that waited for the lease around: our side goes.
+func (m *Machine) refused(why string) {
+	l := &m.lease
+	d := l.decision
+	l.asking, l.delayed, l.until = false, false, m.now
+	d.Lease, d.Outcome, d.Why, d.Down = LeaseRefused, DownReachable, why, d.refused
+	d.Cause, d.Lives = membership.CauseLease, !d.Down.Has(m.self)
+	m.tell(LeaseChanged, why)
+	m.act(d, true)
+}

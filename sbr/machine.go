@@ -1,0 +1,251 @@
+// Machine: the resolver of one node as a stepped value; its verbs, and when it decides.
+
+package sbr
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+)
+
+// ErrBadCommand is returned by Do for a command of another kind.
+var ErrBadCommand = errors.New("sbr: unknown command")
+
+// Command is what a resolver is told: one of ViewCommand, SeenCommand, LeaseResult.
+type Command interface{ command() }
+
+// ViewCommand gives the newest view.
+type ViewCommand struct{ View *membership.View }
+
+// SeenCommand names members that are known to have seen the state of the newest view.
+type SeenCommand struct{ IDs []peer.ID }
+
+// LeaseResult answers a LeaseOp: OK says that the lease was acquired, or released. No answer until the deadline, or an
+// error, is not OK.
+type LeaseResult struct {
+	Op uint64
+	OK bool
+}
+
+func (ViewCommand) command() {}
+func (SeenCommand) command() {}
+func (LeaseResult) command() {}
+
+// Effects is what one or more verbs ask for. Drain fills it; slices are valid until the next verb.
+type Effects struct {
+	Down      []membership.DownCommand // carry these out in this order; this node itself comes last
+	Suspend   *Suspend                 // nil: as before
+	Lease     []LeaseOp                // carry these out and answer with LeaseResult
+	Decisions []Decision               // new ones, explained
+	Events    []Event                  // what else is worth telling
+}
+
+// Suspend orders this node's data plane to stop, because this node is on a side that goes, or says that the reason has
+// gone: the view has healed, and somebody may lift the suspension.
+type Suspend struct {
+	On  bool
+	Why string
+}
+
+// Event is something worth telling besides decisions, in words.
+type Event struct {
+	Kind EventKind
+	Text string
+}
+
+// EventKind says what an Event is about.
+type EventKind uint8
+
+// The kinds of event.
+const (
+	Unstable       EventKind = iota + 1 // what is reachable goes on changing: all nodes will be downed unless it stops
+	QuorumExceeded                      // static-quorum: more members than the quorum is made for
+	LeaseChanged                        // the lease was acquired, refused or released
+)
+
+// Machine is the resolver of one node. It is not safe for concurrent use.
+type Machine struct {
+	self peer.ID
+	cfg  Config
+	now  time.Duration
+
+	view     *membership.View
+	accused  peer.Set      // members, this node included, that somebody who is not Down holds unreachable
+	contact  peer.Set      // accused members that confirmed all accusations against them
+	stable   time.Duration // patience by the last converged version
+	quietAt  time.Duration // when the picture will have stood still long enough
+	rowsAt   time.Duration // when an accusation last came or went
+	first    time.Duration // first change of the present instability
+	changes  int           // changes that count for it; 0: none
+	warned   bool
+	stopped  bool          // this node was suspended
+	waitedAt time.Duration // lease-majority: when who does not ask itself gives up waiting; negative: not waiting
+
+	lease   lease
+	log     []Decision
+	out     Effects
+	drained bool
+}
+
+// New returns the resolver of self. cfg is taken with its defaults.
+func New(self peer.ID, cfg Config) *Machine {
+	cfg = cfg.WithDefaults()
+	return &Machine{self: self, cfg: cfg, stable: cfg.StableFor(1), waitedAt: -1}
+}
+
+// Decisions returns the newest decisions, oldest first, at most MaxDecisions; the caller owns the slice.
+func (m *Machine) Decisions() []Decision { return append([]Decision(nil), m.log...) }
+
+// Watched returns whose seeing of the newest state matters now: SeenCommand may leave out all others. It is valid until
+// the next verb.
+func (m *Machine) Watched() peer.Set { return m.accused }
+
+func (m *Machine) begin(now time.Duration) {
+	invariant.Check(now >= m.now, "sbr: time goes back")
+	m.now = now
+	if m.drained {
+		m.drained = false
+		m.out = Effects{Down: m.out.Down[:0], Lease: m.out.Lease[:0], Decisions: m.out.Decisions[:0],
+			Events: m.out.Events[:0]}
+	}
+}
+
+// Do takes what the resolver is told. The only error is ErrBadCommand; nothing has changed then.
+func (m *Machine) Do(now time.Duration, cmd Command) error {
+	m.begin(now)
+	switch c := cmd.(type) {
+	case ViewCommand:
+		m.see(c.View)
+	case SeenCommand:
+		for _, id := range c.IDs {
+			if m.accused.Has(id) {
+				m.contact.Add(id)
+			}
+		}
+	case LeaseResult:
+		m.leaseAnswer(c)
+	default:
+		return fmt.Errorf("%w: %T", ErrBadCommand, cmd)
+	}
+	return nil
+}
+
+// Tick does what is due.
+func (m *Machine) Tick(now time.Duration) {
+	m.begin(now)
+	m.leaseTick()
+	if !m.open() {
+		return
+	}
+	if m.waitedAt >= 0 && m.now >= m.waitedAt {
+		m.waitedAt = -1
+		m.suspend("nobody said in time who has the lease")
+	}
+	if m.lease.busy() || m.tooLong() {
+		return
+	}
+	if m.now >= m.decideAt() {
+		m.decide()
+	}
+}
+
+// tooLong ends everything when what is reachable has been changing for too long, after having warned of it.
+func (m *Machine) tooLong() bool {
+	limit, ok := m.cfg.unstableFor(m.stable)
+	if !ok || m.changes == 0 {
+		return false
+	}
+	if !m.warned && m.now >= m.first+m.stable {
+		m.warned = true
+		m.tell(Unstable, fmt.Sprintf("what is reachable has changed %d times in %v: all nodes go at %v unless it stands still",
+			m.changes, m.now-m.first, limit))
+	}
+	if m.now < m.first+limit {
+		return false
+	}
+	s := m.situation()
+	v := look(m.cfg.Role, &s)
+	d := m.cfg.Decide(s)
+	d.Outcome, d.Mark, d.Down, d.Lives = DownEverybody, peer.ID{}, v.goers(DownEverybody), false
+	d.Cause = membership.CauseUnstable
+	d.Why = fmt.Sprintf("what is reachable changed %d times in %v: nobody can be sure", m.changes, m.now-m.first)
+	m.act(d, true)
+	return true
+}
+
+// settle is how long accusations must have stood still beyond what changes the picture: three gossip rounds, in which
+// those who can hear us confirm them. It never delays a decision by more than that.
+const settle = 2 * time.Second
+
+func (m *Machine) decideAt() time.Duration {
+	d := min(settle, m.stable/4)
+	return max(m.quietAt, min(m.rowsAt+d, m.quietAt+d))
+}
+
+// open reports whether there is something to decide and this node has a say.
+func (m *Machine) open() bool {
+	if m.cfg.Strategy == Off || m.view == nil {
+		return false
+	}
+	self, ok := m.view.SelfMember()
+	if !ok || !counts(self.Status) && self.Status != membership.WeaklyUp {
+		return false
+	}
+	for _, id := range m.accused {
+		if x, ok := m.view.Member(id); ok && downable(x.Status) {
+			return true
+		}
+	}
+	return false
+}
+
+// Next returns the earliest deadline at which Tick has something to do; ok is false when there is none.
+func (m *Machine) Next() (at time.Duration, ok bool) {
+	add := func(t time.Duration) {
+		if !ok || t < at {
+			at, ok = t, true
+		}
+	}
+	if t, some := m.lease.next(); some {
+		add(t)
+	}
+	if !m.open() {
+		return at, ok
+	}
+	if m.waitedAt >= 0 {
+		add(m.waitedAt)
+	}
+	if m.lease.busy() {
+		return at, ok
+	}
+	add(m.decideAt())
+	if limit, some := m.cfg.unstableFor(m.stable); some && m.changes > 0 {
+		add(m.first + limit)
+		if !m.warned {
+			add(m.first + m.stable)
+		}
+	}
+	return at, ok
+}
+
+// Drain moves the effects of the verbs since the last Drain into out. They are valid until the next verb.
+func (m *Machine) Drain(out *Effects) {
+	if m.drained {
+		*out = Effects{}
+		return
+	}
+	m.drained = true
+	*out = m.out
+}
+
+func (m *Machine) situation() Situation {
+	return Situation{Self: m.self, Members: m.view.Members, Accusations: m.view.Accusations, Contact: m.contact}
+}
+
+func (m *Machine) tell(kind EventKind, text string) {
+	m.out.Events = append(m.out.Events, Event{kind, text})
+}

@@ -1,0 +1,192 @@
+// See: what a new view changes about the patience of the resolver.
+
+package sbr
+
+import (
+	"fmt"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+)
+
+// see takes a new view. The picture has moved when a member became unreachable or reachable again, was downed, came Up
+// or became Exiting: patience begins anew. Joining, leaving, removals, and further accusations against someone accused
+// do not move it.
+func (m *Machine) see(v *membership.View) {
+	old := m.view
+	m.view = v
+	was := m.accused
+	m.accused = accusedIn(v)
+	if v.Converged {
+		m.stable = m.cfg.StableFor(v.CountUp())
+	}
+	m.forgetContact(old, v)
+	moved, weighty := m.moves(was, m.accused), 0
+	for _, id := range was {
+		weighty += m.weighs(id, !m.accused.Has(id))
+	}
+	for _, id := range m.accused {
+		weighty += m.weighs(id, !was.Has(id))
+	}
+	status, downs := changed(old, v)
+	if moved || status {
+		m.quietAt = m.now + m.stable
+	}
+	m.count(weighty + downs)
+	m.heal()
+	m.leaseView()
+	m.warnQuorum(old, v)
+}
+
+// accusedIn returns the members whom somebody who is not Down holds unreachable; this node may be one.
+func accusedIn(v *membership.View) peer.Set {
+	s := v.Unreachable.Clone()
+	for _, a := range v.Accusations {
+		if o, ok := v.Member(a.Observer); ok && a.Subject == v.Self && o.Status != membership.Down {
+			s.Add(v.Self)
+			break
+		}
+	}
+	return s
+}
+
+// moves reports whether a member that is still one entered or left the accused.
+func (m *Machine) moves(was, now peer.Set) bool {
+	if was.Equal(now) {
+		return false
+	}
+	for _, id := range now {
+		if !was.Has(id) {
+			return true
+		}
+	}
+	for _, id := range was {
+		if _, ok := m.view.Member(id); ok && !now.Has(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// weighs is 1 when a change in the reachability of id counts as instability: only of Up and Leaving members, and those
+// on the way to a full shutdown.
+func (m *Machine) weighs(id peer.ID, changed bool) int {
+	if x, ok := m.view.Member(id); changed && ok && counts(x.Status) {
+		return 1
+	}
+	return 0
+}
+
+// changed compares statuses: moved says that somebody came Up, became Exiting or Down; downs is how many who counted
+// were downed.
+func changed(old, v *membership.View) (moved bool, downs int) {
+	if old == nil {
+		return true, 0
+	}
+	for i := range v.Members {
+		x := &v.Members[i]
+		was, ok := old.Member(x.ID)
+		if ok && was.Status == x.Status {
+			continue
+		}
+		switch x.Status {
+		case membership.Up, membership.Exiting:
+			moved = true
+		case membership.Down:
+			moved = true
+			if ok && counts(was.Status) {
+				downs++
+			}
+		}
+	}
+	return moved, downs
+}
+
+// count notes changes that weigh, and forgets them when nobody who counts is accused any more. Time alone does not make
+// it forget: what stands still is decided after the patience anyway, and a decision ends the count too.
+func (m *Machine) count(changes int) {
+	if changes > 0 {
+		if m.changes == 0 {
+			m.first, m.warned = m.now, false
+		}
+		m.changes += changes
+	}
+	for _, id := range m.accused {
+		if x, ok := m.view.Member(id); ok && counts(x.Status) {
+			return
+		}
+	}
+	m.changes, m.warned = 0, false
+}
+
+// forgetContact takes from the contacts who is accused no more, and who is accused by somebody new: it must confirm
+// that state first.
+func (m *Machine) forgetContact(old, v *membership.View) {
+	var before []membership.Accusation
+	if old != nil {
+		before = old.Accusations
+	}
+	rows := false
+	for _, a := range v.Accusations {
+		for len(before) > 0 && compare(before[0], a) < 0 {
+			before, rows = before[1:], true
+		}
+		if len(before) > 0 && before[0] == a {
+			before = before[1:]
+			continue
+		}
+		rows = true
+		m.contact.Remove(a.Subject)
+	}
+	if rows || len(before) > 0 {
+		m.rowsAt = m.now
+	}
+	kept := m.contact[:0]
+	for _, id := range m.contact {
+		if m.accused.Has(id) {
+			kept = append(kept, id)
+		}
+	}
+	m.contact = kept
+}
+
+func compare(a, b membership.Accusation) int {
+	if c := a.Observer.Compare(b.Observer); c != 0 {
+		return c
+	}
+	return a.Subject.Compare(b.Subject)
+}
+
+// heal says that the reason of a suspension has gone: nobody is accused any more.
+func (m *Machine) heal() {
+	if m.open() {
+		return
+	}
+	m.waitedAt = -1
+	if self, ok := m.view.SelfMember(); m.stopped && ok && counts(self.Status) {
+		m.stopped = false
+		m.out.Suspend = &Suspend{On: false, Why: "all members are reachable again"}
+	}
+}
+
+// warnQuorum tells when somebody came Up beyond what the quorum is made for.
+func (m *Machine) warnQuorum(old, v *membership.View) {
+	if m.cfg.Strategy != StaticQuorum {
+		return
+	}
+	n, new := 0, false
+	for i := range v.Members {
+		x := &v.Members[i]
+		if !counts(x.Status) || !x.HasRole(m.cfg.Role) {
+			continue
+		}
+		n++
+		if was, ok := old.Member(x.ID); x.Status == membership.Up && (!ok || was.Status != membership.Up) {
+			new = true
+		}
+	}
+	if most := 2*m.cfg.QuorumSize - 1; new && n > most {
+		m.tell(QuorumExceeded, fmt.Sprintf("%d members, the quorum of %d is made for at most %d: when one is lost, all go",
+			n, m.cfg.QuorumSize, most))
+	}
+}

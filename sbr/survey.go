@@ -1,0 +1,175 @@
+// Survey: how each member stands as seen from one node: reachable, unreachable, or connected only through others.
+
+package sbr
+
+import (
+	"slices"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+)
+
+// Situation is what a decision is made from: one node's view, and who of the accused is still in contact with it.
+type Situation struct {
+	Self        peer.ID
+	Members     []membership.Member     // sorted by identity
+	Accusations []membership.Accusation // who holds whom unreachable
+	// Contact holds accused members that have confirmed a state which contains all present accusations against them:
+	// they are accused, and yet a path leads from this node to them and back. It may hold others too.
+	Contact peer.Set
+	// Fresh holds members that came Up after the last version which this node knows all members to have seen: the other
+	// side may take them for Joining still.
+	Fresh peer.Set
+}
+
+// standing is how a member stands.
+type standing uint8
+
+const (
+	reachable   standing = iota // nobody accuses it whose word counts
+	unreachable                 // accused, and no path leads to it
+	indirect                    // accused or accusing, and yet a path leads to it
+)
+
+// survey is a situation in which every member has its standing.
+type survey struct {
+	*Situation
+	role     string
+	at       []standing // by index of member
+	accused  []bool     // by somebody who is not Down
+	lastWord []bool     // unreachable itself, and accusing somebody: its word blocks convergence while it is a member
+}
+
+// counts reports whether a member of this status counts in decisions. Joining and weakly up ones never do.
+func counts(s membership.Status) bool {
+	return s == membership.Up || s == membership.Leaving || s == membership.PreparingForShutdown || s == membership.ReadyForShutdown
+}
+
+// joins reports whether a member of this status may be Up already as others see it.
+func joins(s membership.Status) bool { return s == membership.Joining || s == membership.WeaklyUp }
+
+// downable reports whether a decision may down a member of this status.
+func downable(s membership.Status) bool { return counts(s) || joins(s) }
+
+func (v *survey) index(id peer.ID) int {
+	i, ok := slices.BinarySearchFunc(v.Members, id, func(m membership.Member, id peer.ID) int { return m.ID.Compare(id) })
+	if !ok {
+		return -1
+	}
+	return i
+}
+
+func (v *survey) inContact(i int) bool {
+	return v.Members[i].ID == v.Self || v.Contact.Has(v.Members[i].ID)
+}
+
+// look gives every member its standing. An accused member that is not in contact is unreachable. An observer speaks for
+// our side when it is in contact or not accused itself: then whoever it accuses and is in contact all the same is
+// indirectly connected, and so is the observer. What observers say whom all of our side has lost is the past: it makes
+// nobody indirectly connected. Those who are leaving for good (Exiting) or Down have no say.
+func look(role string, s *Situation) *survey {
+	v := &survey{Situation: s, role: role, at: make([]standing, len(s.Members)),
+		accused: make([]bool, len(s.Members)), lastWord: make([]bool, len(s.Members))}
+	for _, a := range s.Accusations {
+		o, x := v.index(a.Observer), v.index(a.Subject)
+		if o >= 0 && x >= 0 && o != x && s.Members[o].Status != membership.Down {
+			v.accused[x] = true
+		}
+	}
+	for i := range v.accused {
+		if v.accused[i] && !v.inContact(i) {
+			v.at[i] = unreachable
+		}
+	}
+	for _, a := range s.Accusations {
+		o, x := v.index(a.Observer), v.index(a.Subject)
+		if o < 0 || x < 0 || o == x || s.Members[o].Status == membership.Down {
+			continue
+		}
+		if v.at[o] == unreachable {
+			v.lastWord[o] = true
+			continue
+		}
+		if v.at[x] != unreachable && downable(s.Members[o].Status) && downable(s.Members[x].Status) {
+			v.at[o], v.at[x] = indirect, indirect
+		}
+	}
+	return v
+}
+
+// Filters of count and first.
+const (
+	plain           = 0
+	withJoining     = 1 // also those who may be Up already elsewhere
+	withoutLeaving  = 2 // not those who may be Exiting already elsewhere
+	onlyUnreachable = 4
+	onlyReachable   = 8 // indirectly connected ones included
+	withoutFresh    = 16
+)
+
+// counted reports whether member i passes the filter and has the role.
+func (v *survey) counted(i, filter int) bool {
+	m := &v.Members[i]
+	switch {
+	case filter&onlyUnreachable != 0 && v.at[i] != unreachable, filter&onlyReachable != 0 && v.at[i] == unreachable:
+		return false
+	case filter&withoutLeaving != 0 && m.Status == membership.Leaving, filter&withoutFresh != 0 && v.Fresh.Has(m.ID):
+		return false
+	case !counts(m.Status) && (filter&withJoining == 0 || !joins(m.Status)):
+		return false
+	}
+	return m.HasRole(v.role)
+}
+
+func (v *survey) count(filter int) int {
+	n := 0
+	for i := range v.Members {
+		if v.counted(i, filter) {
+			n++
+		}
+	}
+	return n
+}
+
+// lowest returns the index of the first member in address order that passes, -1 without one.
+func (v *survey) lowest(filter int) int {
+	for i := range v.Members {
+		if v.counted(i, filter) {
+			return i
+		}
+	}
+	return -1
+}
+
+// oldest returns the index of the member with the lowest up-number that passes, -1 without one.
+func (v *survey) oldest(filter int) int {
+	best := -1
+	for i := range v.Members {
+		if v.counted(i, filter) && v.Members[i].UpNumber > 0 &&
+			(best < 0 || v.Members[i].UpNumber < v.Members[best].UpNumber) {
+			best = i
+		}
+	}
+	return best
+}
+
+// all returns those whom pass lets through, sorted.
+func (v *survey) all(pass func(i int) bool) peer.Set {
+	var out peer.Set
+	for i := range v.Members {
+		if pass(i) {
+			out = append(out, v.Members[i].ID)
+		}
+	}
+	return out
+}
+
+// lost reports whether some member that a decision may down is unreachable.
+func (v *survey) lost() bool {
+	for i := range v.Members {
+		if v.at[i] == unreachable && downable(v.Members[i].Status) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,111 @@
+// Law: members in transition never let two sides live: what one side's leader did, and the other has not heard of.
+
+package sbr
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+)
+
+// halves is a cluster cut in two, as each half knows it.
+type halves struct{ a, b Situation }
+
+// cut draws a state that all have seen, a cut through it, and what happens on either side before it is noticed: the
+// leader, who is on the first side, may have taken its next step (joining members Up, leaving ones Exiting) without the
+// other side's knowledge; members may begin to leave on their own side; new ones may be admitted on both.
+func cut(t *rapid.T) halves {
+	n := rapid.IntRange(2, 7).Draw(t, "members")
+	var base []membership.Member
+	inA := map[peer.ID]bool{}
+	ups := rapid.Permutation([]uint32{1, 2, 3, 4, 5, 6, 7}).Draw(t, "ups")
+	for i := range n {
+		m := membership.Member{ID: idOf("ABCDEFG"[i])}
+		m.Status = rapid.SampledFrom([]membership.Status{membership.Up, membership.Up, membership.Up, membership.Joining,
+			membership.Leaving}).Draw(t, "status")
+		if m.Status != membership.Joining {
+			m.UpNumber = ups[i]
+		}
+		inA[m.ID] = rapid.Bool().Draw(t, "side")
+		base = append(base, m)
+	}
+	h := halves{a: Situation{Members: append([]membership.Member(nil), base...)},
+		b: Situation{Members: append([]membership.Member(nil), base...)}}
+	if rapid.Bool().Draw(t, "led") {
+		for i := range h.a.Members {
+			switch m := &h.a.Members[i]; m.Status {
+			case membership.Joining:
+				m.Status, m.UpNumber = membership.Up, uint32(100+i)
+				h.a.Fresh.Add(m.ID)
+			case membership.Leaving:
+				m.Status = membership.Exiting
+			}
+		}
+	}
+	for k, s := range []*Situation{&h.a, &h.b} {
+		for i := range s.Members {
+			if m := &s.Members[i]; m.Status == membership.Up && inA[m.ID] == (k == 0) &&
+				rapid.IntRange(0, 5).Draw(t, "leaves") == 0 {
+				m.Status = membership.Leaving
+			}
+		}
+		if rapid.IntRange(0, 3).Draw(t, "joins") == 0 {
+			m := membership.Member{ID: peer.ID{Addr: peer.MustAddr("10.0.0.9:7355"), Inc: uint64(90 + k)}}
+			if rapid.Bool().Draw(t, "low") {
+				m.ID.Addr = peer.MustAddr("10.0.0.0:7355")
+				s.Members = append([]membership.Member{m}, s.Members...)
+			} else {
+				s.Members = append(s.Members, m)
+			}
+			inA[m.ID] = k == 0
+		}
+		for _, o := range s.Members {
+			if inA[o.ID] != (k == 0) {
+				continue
+			}
+			s.Contact.Add(o.ID)
+			for _, x := range s.Members {
+				if inA[x.ID] != inA[o.ID] {
+					s.Accusations = append(s.Accusations, membership.Accusation{Observer: o.ID, Subject: x.ID})
+				}
+			}
+		}
+	}
+	return h
+}
+
+// lives reports whether some member of our side that may host something is not downed by our side's decision. Leaving
+// ones have given back what they hosted.
+func lives(c Config, s Situation) (bool, Decision) {
+	s.Self = peer.ID{}
+	if len(s.Contact) > 0 {
+		s.Self = s.Contact[0]
+	}
+	d := c.Decide(s)
+	for i := range s.Members {
+		m := &s.Members[i]
+		if s.Contact.Has(m.ID) && counts(m.Status) && m.Status != membership.Leaving && !d.Down.Has(m.ID) {
+			return true, d
+		}
+	}
+	return false, d
+}
+
+// TestTransitionLaw: whatever one side knows and the other does not, two sides never both live (MEM-10).
+func TestTransitionLaw(t *testing.T) {
+	for _, c := range []Config{{}, {Strategy: StaticQuorum, QuorumSize: 2}, {Strategy: StaticQuorum, QuorumSize: 3},
+		{Strategy: KeepOldest}, {Strategy: KeepOldest, KeepAlone: true}, {Strategy: DownAll}} {
+		t.Run(c.Settings(), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				h := cut(t)
+				a, da := lives(c, h.a)
+				b, db := lives(c, h.b)
+				require.False(t, a && b, "both live:\n%v: %s\n%v: %s", h.a.Members, da, h.b.Members, db)
+			})
+		})
+	}
+}

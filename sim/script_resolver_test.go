@@ -1,0 +1,61 @@
+// What scripts say about the resolver: its settings, who survives, and a lease that some cannot reach.
+
+package sim
+
+import (
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/node"
+)
+
+// resolver=strategy[,role=name][,quorum=n][,stable=7s][,unstable=4s|never][,keepalone][,hold=3s]; a script without it
+// has none.
+func (s *script) resolver(r *node.Resolver, value string) {
+	parts := strings.Split(value, ",")
+	require.NoError(s.t, r.Strategy.UnmarshalText([]byte(parts[0])))
+	for _, p := range parts[1:] {
+		key, v, _ := strings.Cut(p, "=")
+		switch key {
+		case "role":
+			r.Role = v
+		case "quorum":
+			r.QuorumSize = s.number(v)
+		case "stable":
+			r.StableAfter = s.duration(v)
+		case "unstable":
+			if r.UnstableAfter = -1; v != "never" {
+				r.UnstableAfter = s.duration(v)
+			}
+		case "keepalone":
+			r.KeepAlone = true
+		case "hold":
+			r.LeaseHold = s.duration(v)
+		default:
+			require.Fail(s.t, "unknown setting of the resolver: "+p)
+		}
+	}
+	require.NoError(s.t, r.Validate())
+}
+
+// survivors: who lives and was not stopped.
+func (s *script) survivors([]string) {
+	var names []string
+	for _, p := range s.w.survivors() {
+		names = append(names, s.w.name(p.id))
+	}
+	s.printf("alive: %v", names)
+}
+
+// nolease n...: these hosts reach no lease.
+func (s *script) noLease(args []string) {
+	for _, a := range args {
+		s.w.lease.away = append(s.w.lease.away, s.number(a)-1)
+	}
+}
+
+// lease: who has it, and how often it was taken.
+func (s *script) leaseOwner([]string) {
+	s.printf("the lease is with %s, taken %d times", s.w.name(s.w.lease.owner), s.w.lease.taken)
+}
