@@ -1,13 +1,9 @@
-// Codec of the state: identities and roles once each, everything else by position, and the gzip around it (GOS-8).
+// Codec of the core of a state: identities once each, everything else by position, one column after the other (GOS-8).
 
 package membership
 
 import (
 	"bytes"
-	"io"
-	"slices"
-
-	"github.com/klauspost/compress/gzip"
 
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
@@ -15,105 +11,143 @@ import (
 )
 
 const (
-	stateFormat   = 2
-	maxDictionary = 4096 // distinct roles, or versions, or deciders of one state
-	maxStateSize  = wire.MaxControlFrame
-	gzipRatio     = 1032 // the most that deflate can expand
-	flagGzip      = 1 << 0
+	stateFormat   = 3
+	maxDictionary = 4096 // distinct roles of one state
 )
 
-// appendCore appends everything but the seen set, and returns where the clock begins:
+// appendCore appends a version, all of a state but the seen set, and returns how much of it comes before the clock:
 //
 //	u8 format; u64 cluster; u64 birth; varint highest up-number
 //	roles:    count, strings, sorted
-//	versions: count, strings, sorted
-//	deciders: count, ids, sorted
-//	members:  count, then each: id, u8 status, varint up-number, count and positions of roles, version;
-//	          if Down: u8 cause, decider
-//	tombs:    count, then each: id, u8 last status; if Down: u8 cause, decider
-//	rows:     count, then each: observer, varint version, count, then each record: subject, varint since, u8 kind
+//	profiles: count, then each: count and positions of roles, version as string; sorted, distinct
+//	deciders: count, identities as columns
+//	members:  count; columns: addresses, incarnations, u8 statuses, up-numbers, profiles; verdicts of the Down ones
+//	tombs:    count; columns: addresses, incarnations, u8 last statuses; verdicts of the Down ones
+//	rows:     count, then each: observer, varint version, count, then each record: subject, varint age, u8 kind
 //	meta:     count, then each: key, value, varint count, id of the writer; sorted by key
-//	clock:    count, then each: member, varint counter
+//	clock:    count; columns: members, varint counters
 //
-// Observers, subjects and clock entries are positions in the list of members. A version or decider is its position
-// in its list plus one, zero for none.
-func appendCore(b []byte, s *version) ([]byte, int) { return new(work).appendCore(b, s) }
+// Identities are an address column (peer.AppendAddrAfter) and a column of u64. An up-number is the zigzag difference
+// to one more than the number before it: those who came up together in order are zeros. A member is its position in
+// the list, as the distance to the next after the one before it in the same list: a full clock is all zeros. A
+// record's age is the row's version minus the one since which it stands. A verdict is u8 cause and the decider's
+// position plus one, zero for none. Columns of like values lie together because gzip finds them there.
+func appendCore(b []byte, v *version) ([]byte, int) { return new(work).appendCore(b, v) }
 
-func (w *work) appendCore(b []byte, s *version) ([]byte, int) {
+func (w *work) appendCore(b []byte, v *version) ([]byte, int) {
 	at := len(b)
-	b = wire.AppendU64(wire.AppendU64(append(b, stateFormat), s.cluster), s.birth)
-	b = wire.AppendUvarint(b, uint64(s.highestUp))
+	b = wire.AppendU64(wire.AppendU64(append(b, stateFormat), v.cluster), v.birth)
+	b = wire.AppendUvarint(b, uint64(v.highestUp))
 	d := &w.words
-	d.gather(s)
+	d.gather(v)
 	b = d.append(b)
-	b = wire.AppendUvarint(b, uint64(len(s.members)))
-	for i := range s.members {
-		m := &s.members[i]
-		b = wire.AppendUvarint(append(peer.AppendID(b, m.ID), byte(m.Status)), uint64(m.UpNumber))
-		b = wire.AppendUvarint(b, uint64(len(m.Roles)))
-		for _, r := range m.Roles {
-			at, _ := slices.BinarySearch(d.roles, r)
-			b = wire.AppendUvarint(b, uint64(at))
-		}
-		b = d.appendVersion(b, m.AppVersion)
-		b = d.appendVerdict(b, m.Status, m.Cause, m.By)
-	}
-	b = wire.AppendUvarint(b, uint64(len(s.tombs)))
-	for _, t := range s.tombs {
-		b = d.appendVerdict(append(peer.AppendID(b, t.id), byte(t.last)), t.last, t.cause, t.by)
-	}
-	b = wire.AppendUvarint(b, uint64(len(s.reach)))
-	for _, r := range s.reach {
-		b = wire.AppendUvarint(wire.AppendUvarint(b, uint64(s.index(r.observer))), r.version)
-		b = wire.AppendUvarint(b, uint64(len(r.records)))
+	b = appendMembers(b, v, d)
+	b = appendTombs(b, v.tombs, d)
+	b = wire.AppendUvarint(b, uint64(len(v.reach)))
+	observer := 0
+	for i := range v.reach {
+		r := &v.reach[i]
+		b, observer = v.appendMember(b, observer, r.observer)
+		b = wire.AppendUvarint(wire.AppendUvarint(b, r.version), uint64(len(r.records)))
+		subject := 0
 		for _, c := range r.records {
-			b = wire.AppendUvarint(wire.AppendUvarint(b, uint64(s.index(c.subject))), c.since)
-			b = append(b, byte(c.kind))
+			b, subject = v.appendMember(b, subject, c.subject)
+			b = append(wire.AppendUvarint(b, r.version-c.since), byte(c.kind))
 		}
 	}
-	b = appendMeta(b, s.meta)
+	b = appendMeta(b, v.meta)
 	content := len(b) - at
-	b = wire.AppendUvarint(b, uint64(len(s.clock)))
-	i := 0
-	for _, e := range s.clock {
-		i = s.indexFrom(i, e.ID)
-		b = wire.AppendUvarint(wire.AppendUvarint(b, uint64(i)), e.N)
+	b = wire.AppendUvarint(b, uint64(len(v.clock)))
+	next := 0
+	for i := range v.clock {
+		b, next = v.appendMember(b, next, v.clock[i].ID)
+	}
+	for i := range v.clock {
+		b = wire.AppendUvarint(b, v.clock[i].N)
 	}
 	return b, content
 }
 
-// readState reads a whole state, core and seen set, and seals it. Every invariant of a state is checked.
-func readState(kind wire.Kind, b []byte) (*state, error) {
+func appendMembers(b []byte, v *version, d *dictionary) []byte {
+	b = wire.AppendUvarint(b, uint64(len(v.members)))
+	var prev peer.Addr
+	for i := range v.members {
+		b = peer.AppendAddrAfter(b, prev, v.members[i].ID.Addr)
+		prev = v.members[i].ID.Addr
+	}
+	for i := range v.members {
+		b = wire.AppendU64(b, v.members[i].ID.Inc)
+	}
+	for i := range v.members {
+		b = append(b, byte(v.members[i].Status))
+	}
+	up := int64(1)
+	for i := range v.members {
+		n := int64(v.members[i].UpNumber)
+		b = wire.AppendUvarint(b, uint64((n-up)<<1^(n-up)>>63))
+		up = n + 1
+	}
+	at := 0
+	for i := range v.members {
+		if i == 0 || !sameProfile(&v.members[i], &v.members[i-1]) {
+			at, _ = d.profile(&v.members[i])
+		}
+		b = wire.AppendUvarint(b, uint64(at))
+	}
+	for i := range v.members {
+		b = d.appendVerdict(b, v.members[i].Status, v.members[i].Cause, v.members[i].By)
+	}
+	return b
+}
+
+func appendTombs(b []byte, tombs []tombstone, d *dictionary) []byte {
+	b = wire.AppendUvarint(b, uint64(len(tombs)))
+	var prev peer.Addr
+	for i := range tombs {
+		b = peer.AppendAddrAfter(b, prev, tombs[i].id.Addr)
+		prev = tombs[i].id.Addr
+	}
+	for i := range tombs {
+		b = wire.AppendU64(b, tombs[i].id.Inc)
+	}
+	for i := range tombs {
+		b = append(b, byte(tombs[i].last))
+	}
+	for i := range tombs {
+		b = d.appendVerdict(b, tombs[i].last, tombs[i].cause, tombs[i].by)
+	}
+	return b
+}
+
+// appendMember appends the position of id as its distance from next, and returns the position after it.
+func (v *version) appendMember(b []byte, next int, id peer.ID) ([]byte, int) {
+	i := v.indexFrom(next, id)
+	return wire.AppendUvarint(b, uint64(i-next)), i + 1
+}
+
+// readCore reads a version and seals it. Every invariant is checked, and that these are the bytes in which this version
+// is always written: equal versions have equal bytes.
+func (w *work) readCore(kind wire.Kind, b []byte) (*version, error) {
 	r := wire.NewReader(kind, b)
 	if r.U8() != stateFormat {
 		r.Fail(wire.ErrBadWire)
 	}
-	s := newState(version{cluster: r.U64(), birth: r.U64(), highestUp: readU32(&r)})
-	if r.Err() == nil && (s.cluster == 0 || s.birth == 0) {
-		r.Fail(wire.ErrBadValue)
-	}
+	v := &version{cluster: r.U64(), birth: r.U64(), highestUp: readU32(&r)}
+	check(&r, v.cluster != 0 && v.birth != 0, true)
 	d := readDictionary(&r)
-	readMembers(&r, s, d)
-	readTombs(&r, s, d)
-	readReach(&r, s)
-	s.meta = readMeta(&r)
-	n := r.Count(2, len(s.members))
-	s.clock = make(gossip.Clock, 0, n)
-	for range n {
-		e := gossip.Entry{ID: readMember(&r, s), N: r.Uvarint()}
-		check(&r, e.N > 0, len(s.clock) == 0 || s.clock[len(s.clock)-1].ID.Less(e.ID))
-		s.clock = append(s.clock, e)
-		if r.Err() != nil {
-			break
-		}
-	}
-	if r.Err() == nil {
-		s.seen = gossip.ReadSeen(&r, len(s.members))
-	}
+	readMembers(&r, v, &d)
+	readTombs(&r, v, &d)
+	readReach(&r, v)
+	v.meta = readMeta(&r)
+	readClock(&r, v)
 	if err := r.Done(); err != nil {
 		return nil, err
 	}
-	return s.seal(), nil
+	v.sealIn(w, nil, nil)
+	if !bytes.Equal(w.buf, b) {
+		return nil, &wire.Error{Kind: kind, Offset: 0, Err: wire.ErrBadValue}
+	}
+	return v, nil
 }
 
 // check fails r unless the value is in range and the order holds.
@@ -133,159 +167,132 @@ func readU32(r *wire.Reader) uint32 {
 	return uint32(v)
 }
 
-func readMembers(r *wire.Reader, s *state, d dictionary) {
-	n := r.Count(peer.MinIDSize+4, MaxMembers)
-	s.members = make([]Member, 0, n)
-	for range n {
-		m := Member{ID: peer.ReadID(r), Status: Status(r.U8()), UpNumber: readU32(r)}
-		count := r.Count(1, min(MaxRoles, len(d.roles)))
-		var roles []string
-		if count > 0 {
-			roles = make([]string, 0, count)
+func readMembers(r *wire.Reader, v *version, d *dictionary) {
+	n := r.Count(12, MaxMembers) // an address of one byte, an incarnation, three more columns
+	v.members = make([]Member, n)
+	var prev peer.Addr
+	for i := range v.members {
+		prev = peer.ReadAddrAfter(r, prev)
+		v.members[i].ID.Addr = prev
+		if r.Err() != nil {
+			return
 		}
-		last := -1
+	}
+	for i := range v.members {
+		v.members[i].ID.Inc = r.U64()
+		check(r, v.members[i].ID.Inc != 0 && !v.members[i].ID.Addr.IsZero(),
+			i == 0 || v.members[i-1].ID.Less(v.members[i].ID))
+	}
+	for i := range v.members {
+		s := Status(r.U8())
+		check(r, s <= lastStatus && s != Removed, true)
+		v.members[i].Status = s
+	}
+	up := int64(1)
+	for i := range v.members {
+		z := r.Uvarint()
+		up += int64(z>>1) ^ -int64(z&1)
+		check(r, up >= 0 && up <= int64(v.highestUp), true)
+		if r.Err() != nil {
+			return
+		}
+		must := v.members[i].Status.numbered()
+		check(r, (must <= 0 || up > 0) && (must >= 0 || up == 0), true)
+		v.members[i].UpNumber = uint32(up)
+		up++
+	}
+	for i := range v.members {
+		at := r.Uvarint()
+		check(r, at < uint64(len(d.profiles)), true)
+		if r.Err() != nil {
+			return
+		}
+		v.members[i].Roles, v.members[i].AppVersion = d.profiles[at].roles, d.profiles[at].version
+	}
+	for i := range v.members {
+		v.members[i].Cause, v.members[i].By = d.readVerdict(r, v.members[i].Status)
+	}
+}
+
+func readTombs(r *wire.Reader, v *version, d *dictionary) {
+	n := r.Count(10, MaxTombstones)
+	v.tombs = make([]tombstone, n)
+	var prev peer.Addr
+	for i := range v.tombs {
+		prev = peer.ReadAddrAfter(r, prev)
+		v.tombs[i].id.Addr = prev
+		if r.Err() != nil {
+			return
+		}
+	}
+	for i := range v.tombs {
+		v.tombs[i].id.Inc = r.U64()
+		id := v.tombs[i].id
+		check(r, !id.Addr.IsZero() && !v.has(id), i == 0 || v.tombs[i-1].id.Less(id))
+		if r.Err() != nil {
+			return
+		}
+	}
+	for i := range v.tombs {
+		v.tombs[i].last = Status(r.U8())
+		check(r, v.tombs[i].last == Exiting || v.tombs[i].last == Down, true)
+	}
+	for i := range v.tombs {
+		v.tombs[i].cause, v.tombs[i].by = d.readVerdict(r, v.tombs[i].last)
+	}
+}
+
+func readReach(r *wire.Reader, v *version) {
+	n := r.Count(3, len(v.members))
+	v.reach = make(reachability, 0, n)
+	observer := 0
+	for range n {
+		row := row{observer: readMember(r, v, &observer), version: r.Uvarint()}
+		check(r, row.version > 0, true)
+		count := r.Count(3, len(v.members))
+		subject := 0
 		for range count {
-			i := r.Uvarint()
-			check(r, i < uint64(len(d.roles)), int64(i) > int64(last))
+			c := record{subject: readMember(r, v, &subject)}
+			age := r.Uvarint()
+			c.since, c.kind = row.version-age, recordKind(r.U8())
+			check(r, age < row.version && c.subject != row.observer && c.kind <= quarantined, true)
 			if r.Err() != nil {
 				return
 			}
-			last = int(i)
-			roles = append(roles, d.roles[i])
-		}
-		m.Roles = roles
-		m.AppVersion = d.readVersion(r)
-		m.Cause, m.By = d.readVerdict(r, m.Status)
-		ok := !m.ID.Addr.IsZero() && m.ID.Inc != 0 && m.Status <= lastStatus && m.Status != Removed &&
-			m.UpNumber <= s.highestUp
-		if ok {
-			n := m.Status.numbered()
-			ok = (n <= 0 || m.UpNumber > 0) && (n >= 0 || m.UpNumber == 0)
-		}
-		check(r, ok, len(s.members) == 0 || s.members[len(s.members)-1].ID.Less(m.ID))
-		if r.Err() != nil {
-			return
-		}
-		if k := len(s.members); k > 0 && slices.Equal(s.members[k-1].Roles, roles) {
-			m.Roles = s.members[k-1].Roles // most members have the roles of their neighbour: share the list
-		}
-		s.members = append(s.members, m)
-	}
-}
-
-func readTombs(r *wire.Reader, s *state, d dictionary) {
-	n := r.Count(peer.MinIDSize+1, MaxTombstones)
-	s.tombs = make([]tombstone, 0, n)
-	for range n {
-		t := tombstone{id: peer.ReadID(r), last: Status(r.U8())}
-		t.cause, t.by = d.readVerdict(r, t.last)
-		check(r, !t.id.Addr.IsZero() && (t.last == Exiting || t.last == Down) && !s.has(t.id),
-			len(s.tombs) == 0 || s.tombs[len(s.tombs)-1].id.Less(t.id))
-		if r.Err() != nil {
-			return
-		}
-		s.tombs = append(s.tombs, t)
-	}
-}
-
-func readReach(r *wire.Reader, s *state) {
-	n := r.Count(3, len(s.members))
-	s.reach = make(reachability, 0, n)
-	for range n {
-		row := row{observer: readMember(r, s), version: r.Uvarint()}
-		check(r, row.version > 0, len(s.reach) == 0 || s.reach[len(s.reach)-1].observer.Less(row.observer))
-		for range r.Count(3, len(s.members)) {
-			c := record{readMember(r, s), r.Uvarint(), recordKind(r.U8())}
-			check(r, c.since > 0 && c.since <= row.version && c.subject != row.observer &&
-				c.kind <= quarantined,
-				len(row.records) == 0 || row.records[len(row.records)-1].subject.Less(c.subject))
-			if r.Err() != nil {
-				return
+			if row.records == nil {
+				row.records = make([]record, 0, count)
 			}
 			row.records = append(row.records, c)
 		}
 		if r.Err() != nil {
 			return
 		}
-		s.reach = append(s.reach, row)
+		v.reach = append(v.reach, row)
 	}
 }
 
-// readMember reads a position in the list of members.
-func readMember(r *wire.Reader, s *state) peer.ID {
+func readClock(r *wire.Reader, v *version) {
+	v.clock = make(gossip.Clock, r.Count(2, len(v.members)))
+	next := 0
+	for i := range v.clock {
+		v.clock[i].ID = readMember(r, v, &next)
+		if r.Err() != nil {
+			return
+		}
+	}
+	for i := range v.clock {
+		v.clock[i].N = r.Uvarint()
+		check(r, v.clock[i].N > 0, true)
+	}
+}
+
+// readMember reads a position in the list of members, at or after next, which it moves on.
+func readMember(r *wire.Reader, v *version, next *int) peer.ID {
 	i := r.Uvarint()
-	check(r, i < uint64(len(s.members)), true)
+	check(r, i < uint64(len(v.members)-*next), true)
 	if r.Err() != nil {
 		return peer.ID{}
 	}
-	return s.members[i].ID
-}
-
-// coder packs and unpacks states. Its gzip halves are made when first needed and kept.
-type coder struct {
-	above int
-	w     *gzip.Writer
-	out   bytes.Buffer
-	r     *gzip.Reader
-	in    bytes.Reader
-	raw   []byte
-}
-
-// pack returns flags and bytes of a state's payload: plain, or its length and its gzip form when that is smaller.
-// They are valid until the next pack.
-func (c *coder) pack(plain []byte) (flags byte, packed []byte) {
-	if len(plain) < c.above {
-		return 0, plain
-	}
-	c.out.Reset()
-	c.out.Write(wire.AppendUvarint(nil, uint64(len(plain))))
-	if c.w == nil {
-		c.w, _ = gzip.NewWriterLevel(&c.out, gzip.DefaultCompression) // a known level: cannot fail
-	} else {
-		c.w.Reset(&c.out)
-	}
-	// Writing to memory cannot fail.
-	_, _ = c.w.Write(plain)
-	_ = c.w.Close()
-	if c.out.Len() >= len(plain) {
-		return 0, plain
-	}
-	return flagGzip, c.out.Bytes()
-}
-
-// unpack returns the plain payload, valid until the next unpack. The announced length is believed only up to what
-// these bytes can expand to, and never above the limit of a control frame.
-func (c *coder) unpack(kind wire.Kind, flags byte, packed []byte) ([]byte, error) {
-	if flags&flagGzip == 0 {
-		return packed, nil
-	}
-	r := wire.NewReader(kind, packed)
-	size := r.Uvarint()
-	if r.Err() == nil && (size > maxStateSize || size > uint64(r.Len())*gzipRatio) {
-		r.Fail(wire.ErrTooLarge)
-	}
-	if r.Err() != nil {
-		return nil, r.Err()
-	}
-	at := r.Offset()
-	c.in.Reset(r.Rest())
-	var err error
-	if c.r == nil {
-		c.r, err = gzip.NewReader(&c.in)
-	} else {
-		err = c.r.Reset(&c.in)
-	}
-	if err != nil {
-		return nil, &wire.Error{Kind: kind, Offset: at, Err: wire.ErrBadValue}
-	}
-	c.r.Multistream(false)
-	c.raw = slices.Grow(c.raw[:0], int(size))[:size]
-	if _, err = io.ReadFull(c.r, c.raw); err != nil {
-		return nil, &wire.Error{Kind: kind, Offset: at, Err: wire.ErrTruncated}
-	}
-	var more [1]byte
-	if n, err := c.r.Read(more[:]); n != 0 || err != io.EOF || c.in.Len() != 0 {
-		return nil, &wire.Error{Kind: kind, Offset: at, Err: wire.ErrTrailing}
-	}
-	return c.raw, nil
+	*next += int(i) + 1
+	return v.members[*next-1].ID
 }

@@ -3,79 +3,139 @@
 package membership
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
-// dictionary holds the roles and versions of all members and those who downed somebody, each sorted.
-type dictionary struct {
-	roles, versions []string
-	deciders        peer.Set
+// profile is what many members have in common: their roles and the version of the application.
+type profile struct {
+	roles   []string
+	version string
 }
 
-// gather fills d, in the memory that it has. Most members have the roles of their neighbour.
-func (d *dictionary) gather(s *version) {
-	d.roles, d.versions, d.deciders = d.roles[:0], d.versions[:0], d.deciders[:0]
-	for i := range s.members {
-		m := &s.members[i]
-		if i > 0 && sameSlice(m.Roles, s.members[i-1].Roles) && m.AppVersion == s.members[i-1].AppVersion &&
-			m.By == s.members[i-1].By {
-			continue
-		}
-		for _, r := range m.Roles {
-			d.roles = insert(d.roles, r)
-		}
-		if m.AppVersion != "" {
-			d.versions = insert(d.versions, m.AppVersion)
-		}
+func (p *profile) compare(m *Member) int {
+	return cmp.Or(slices.Compare(p.roles, m.Roles), strings.Compare(p.version, m.AppVersion))
+}
+
+// sameProfile is the quick look at two neighbours: most members have the profile of theirs.
+func sameProfile(a, b *Member) bool {
+	return sameSlice(a.Roles, b.Roles) && a.AppVersion == b.AppVersion
+}
+
+// dictionary holds all roles, all profiles, and those who downed somebody, each sorted.
+type dictionary struct {
+	roles    []string
+	profiles []profile
+	deciders peer.Set
+}
+
+// gather fills d, in the memory that it has.
+func (d *dictionary) gather(v *version) {
+	d.roles, d.profiles, d.deciders = d.roles[:0], d.profiles[:0], d.deciders[:0]
+	for i := range v.members {
+		m := &v.members[i]
 		if !m.By.IsZero() {
 			d.deciders.Add(m.By)
 		}
+		if i > 0 && sameProfile(m, &v.members[i-1]) {
+			continue
+		}
+		if at, ok := d.profile(m); !ok {
+			d.profiles = slices.Insert(d.profiles, at, profile{m.Roles, m.AppVersion})
+			for _, r := range m.Roles {
+				if at, ok := slices.BinarySearch(d.roles, r); !ok {
+					d.roles = slices.Insert(d.roles, at, r)
+				}
+			}
+		}
 	}
-	for i := range s.tombs {
-		if by := s.tombs[i].by; !by.IsZero() {
+	for i := range v.tombs {
+		if by := v.tombs[i].by; !by.IsZero() {
 			d.deciders.Add(by)
 		}
 	}
 }
 
-func insert(list []string, s string) []string {
-	if at, ok := slices.BinarySearch(list, s); !ok {
-		return slices.Insert(list, at, s)
-	}
-	return list
+// profile returns where the profile of m stands, or would.
+func (d *dictionary) profile(m *Member) (int, bool) {
+	return slices.BinarySearchFunc(d.profiles, m, func(p profile, m *Member) int { return p.compare(m) })
 }
 
-func (d dictionary) append(b []byte) []byte {
-	for _, list := range [...][]string{d.roles, d.versions} {
-		b = wire.AppendUvarint(b, uint64(len(list)))
-		for _, s := range list {
-			b = wire.AppendString(b, s)
+func (d *dictionary) append(b []byte) []byte {
+	b = wire.AppendUvarint(b, uint64(len(d.roles)))
+	for _, s := range d.roles {
+		b = wire.AppendString(b, s)
+	}
+	b = wire.AppendUvarint(b, uint64(len(d.profiles)))
+	for i := range d.profiles {
+		b = wire.AppendUvarint(b, uint64(len(d.profiles[i].roles)))
+		for _, r := range d.profiles[i].roles {
+			at, _ := slices.BinarySearch(d.roles, r)
+			b = wire.AppendUvarint(b, uint64(at))
 		}
+		b = wire.AppendString(b, d.profiles[i].version)
 	}
 	b = wire.AppendUvarint(b, uint64(len(d.deciders)))
+	var prev peer.Addr
 	for _, id := range d.deciders {
-		b = peer.AppendID(b, id)
+		b = peer.AppendAddrAfter(b, prev, id.Addr)
+		prev = id.Addr
+	}
+	for _, id := range d.deciders {
+		b = wire.AppendU64(b, id.Inc)
 	}
 	return b
 }
 
 func readDictionary(r *wire.Reader) (d dictionary) {
 	d.roles = readStrings(r, maxDictionary, MaxRoleSize)
-	d.versions = readStrings(r, maxDictionary, MaxAppVersion)
-	n := r.Count(peer.MinIDSize, MaxMembers+MaxTombstones)
-	d.deciders = make(peer.Set, 0, n)
+	n := r.Count(2, MaxMembers)
+	d.profiles = make([]profile, 0, n)
 	for range n {
-		id := peer.ReadID(r)
-		check(r, !id.Addr.IsZero(), len(d.deciders) == 0 || d.deciders[len(d.deciders)-1].Less(id))
+		p := readProfile(r, d.roles)
 		if r.Err() != nil {
 			return d
 		}
-		d.deciders = append(d.deciders, id)
+		d.profiles = append(d.profiles, p)
+	}
+	n = r.Count(peer.MinIDSize, MaxMembers+MaxTombstones)
+	d.deciders = make(peer.Set, n)
+	var prev peer.Addr
+	for i := range d.deciders {
+		prev = peer.ReadAddrAfter(r, prev)
+		d.deciders[i].Addr = prev
+		if r.Err() != nil {
+			return d
+		}
+	}
+	for i := range d.deciders {
+		d.deciders[i].Inc = r.U64()
+		check(r, !d.deciders[i].Addr.IsZero(), i == 0 || d.deciders[i-1].Less(d.deciders[i]))
 	}
 	return d
+}
+
+func readProfile(r *wire.Reader, roles []string) (p profile) {
+	count := r.Count(1, min(MaxRoles, len(roles)))
+	last := -1
+	for range count {
+		i := r.Uvarint()
+		check(r, i < uint64(len(roles)), int64(i) > int64(last))
+		if r.Err() != nil {
+			return p
+		}
+		if p.roles == nil {
+			p.roles = make([]string, 0, count)
+		}
+		last = int(i)
+		p.roles = append(p.roles, roles[i])
+	}
+	p.version = r.String(MaxAppVersion)
+	return p
 }
 
 // readStrings reads a sorted list of distinct strings, none empty or longer than size.
@@ -93,25 +153,8 @@ func readStrings(r *wire.Reader, limit, size int) []string {
 	return list
 }
 
-func (d dictionary) appendVersion(b []byte, v string) []byte {
-	if v == "" {
-		return append(b, 0)
-	}
-	at, _ := slices.BinarySearch(d.versions, v)
-	return wire.AppendUvarint(b, uint64(at)+1)
-}
-
-func (d dictionary) readVersion(r *wire.Reader) string {
-	i := r.Uvarint()
-	check(r, i <= uint64(len(d.versions)), true)
-	if r.Err() != nil || i == 0 {
-		return ""
-	}
-	return d.versions[i-1]
-}
-
 // appendVerdict appends why a member is Down and who decided it; nothing for any other status.
-func (d dictionary) appendVerdict(b []byte, status Status, cause Cause, by peer.ID) []byte {
+func (d *dictionary) appendVerdict(b []byte, status Status, cause Cause, by peer.ID) []byte {
 	if status != Down {
 		return b
 	}
@@ -123,7 +166,7 @@ func (d dictionary) appendVerdict(b []byte, status Status, cause Cause, by peer.
 	return wire.AppendUvarint(b, uint64(at)+1)
 }
 
-func (d dictionary) readVerdict(r *wire.Reader, status Status) (cause Cause, by peer.ID) {
+func (d *dictionary) readVerdict(r *wire.Reader, status Status) (cause Cause, by peer.ID) {
 	if status != Down {
 		return 0, by
 	}

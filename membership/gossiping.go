@@ -93,14 +93,9 @@ func (m *Machine) spread(n int) int {
 
 func (m *Machine) sendGossip(to peer.ID) { m.sendState(to, wire.KindGossip, m.st.cluster) }
 
-// sendState sends the state; its packed form is kept as long as the state and its seen set stay as they are.
+// sendState sends the seen set and the version, which is packed once however often it is sent.
 func (m *Machine) sendState(to peer.ID, kind wire.Kind, tag uint64) {
-	if m.packed == nil {
-		plain := make([]byte, 0, len(m.st.canonical())+len(m.st.members)/8+1)
-		plain = gossip.AppendSeen(append(plain, m.st.canonical()...), m.st.seen)
-		m.flags, m.packed = m.coder.pack(plain)
-	}
-	s := stateBody{to.Inc, tag, m.flags, m.packed}
+	s := stateBody{to.Inc, tag, m.st.seen, m.coder.packOf(m.st.version)}
 	m.post(to, kind, func(b []byte) []byte { return appendStateBody(b, s) })
 }
 
@@ -202,11 +197,7 @@ func (m *Machine) onGossip(arrived time.Duration, from peer.ID, body []byte) err
 	if err != nil || !m.hears(arrived, from, envelope{b.to, b.tag}) {
 		return err
 	}
-	plain, err := m.coder.unpack(wire.KindGossip, b.flags, b.packed)
-	if err != nil {
-		return err
-	}
-	remote, err := readState(wire.KindGossip, plain)
+	remote, err := m.readState(wire.KindGossip, &b)
 	if err != nil {
 		return err
 	}

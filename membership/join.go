@@ -183,11 +183,7 @@ func (m *Machine) onWelcome(from peer.ID, body []byte) error {
 		m.stats.StaleWelcome++
 		return nil
 	}
-	plain, err := m.coder.unpack(wire.KindWelcome, w.flags, w.packed)
-	if err != nil {
-		return err
-	}
-	s, err := readState(wire.KindWelcome, plain)
+	s, err := m.readState(wire.KindWelcome, &w)
 	if err != nil {
 		return err
 	}

@@ -93,10 +93,8 @@ type Machine struct {
 	push     bool
 	extra    int // extra rounds left in this interval
 
-	work   *work
-	coder  coder
-	packed []byte // payload of st with its seen set, nil when stale
-	flags  byte
+	work  *work
+	coder coder
 
 	timers  [timerCount]timer
 	arena   peer.Arena
@@ -301,7 +299,7 @@ func (m *Machine) install(s *state, push bool) {
 	if m.st != nil && m.st != s {
 		m.work.recycle(m.st)
 	}
-	m.st, m.packed, m.dirty, m.stale = s, nil, true, true
+	m.st, m.dirty, m.stale = s, true, true
 	m.refreshAges()
 	m.push = push
 	if !push {
@@ -310,7 +308,7 @@ func (m *Machine) install(s *state, push bool) {
 }
 
 // sawMore notes that the seen set grew.
-func (m *Machine) sawMore() { m.packed, m.dirty, m.stale = nil, true, true }
+func (m *Machine) sawMore() { m.dirty, m.stale = true, true }
 
 // settle follows a verb: what this node's own record asks of it, then leader duties, until nothing changes. The
 // bound is never reached: each pass moves some member one step along its chain, and a pass of duties without a seen

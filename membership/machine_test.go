@@ -108,7 +108,7 @@ func mailOf(m *Machine) []peer.Mail {
 func TestWelcomeNeedsAPendingJoin(t *testing.T) {
 	m := New(ip(2), Config{}, rand.New(rand.NewPCG(1, 1)))
 	body := func(nonce uint64) []byte {
-		return appendStateBody(nil, stateBody{2, nonce, 0, payload(sample())})
+		return plainBody(2, nonce, sample())
 	}
 	require.NoError(t, m.Handle(0, 0, ip(1), wire.KindWelcome, body(0)))
 	require.Nil(t, m.st)

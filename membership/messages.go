@@ -4,6 +4,8 @@
 package membership
 
 import (
+	"bytes"
+
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -193,24 +195,48 @@ func readRefused(body []byte) (refusedBody, error) {
 	return f, r.Done()
 }
 
-// stateBody opens KindGossip (tag: the cluster) and KindWelcome (tag: the nonce); the payload is core and seen set.
+// stateBody is KindGossip (tag: the cluster) and KindWelcome (tag: the nonce): a seen set, which changes often, beside
+// the packed version, which does not.
 type stateBody struct {
 	to, tag uint64
-	flags   byte
-	packed  []byte
+	seen    gossip.Seen
+	packed  packed
 }
 
 func appendStateBody(b []byte, s stateBody) []byte {
-	b = append(wire.AppendU64(wire.AppendU64(b, s.to), s.tag), s.flags)
-	return append(b, s.packed...)
+	b = wire.AppendUvarint(wire.AppendU64(wire.AppendU64(b, s.to), s.tag), uint64(s.seen.Len()))
+	b = append(gossip.AppendSeen(b, s.seen), s.packed.flags)
+	return append(b, s.packed.bytes...)
 }
 
+// readStateBody leaves the packed bytes as a view into body.
 func readStateBody(kind wire.Kind, body []byte) (stateBody, error) {
 	r := wire.NewReader(kind, body)
-	s := stateBody{to: r.U64(), tag: r.U64(), flags: r.U8()}
-	check(&r, s.flags&^flagGzip == 0, true)
-	s.packed = r.Rest()
+	s := stateBody{to: r.U64(), tag: r.U64()}
+	if n := r.Count(0, MaxMembers); r.Err() == nil {
+		s.seen = gossip.ReadSeen(&r, n)
+	}
+	s.packed.flags = r.U8()
+	check(&r, s.packed.flags&^flagGzip == 0, true)
+	s.packed.bytes = r.Rest()
 	return s, r.Done()
+}
+
+// readState unpacks and reads the state in a body. The version keeps the packed form that it came in.
+func (m *Machine) readState(kind wire.Kind, b *stateBody) (*state, error) {
+	plain, err := m.coder.unpack(kind, b.packed.flags, b.packed.bytes)
+	if err != nil {
+		return nil, err
+	}
+	v, err := m.work.readCore(kind, plain)
+	if err != nil {
+		return nil, err
+	}
+	if b.seen.Len() != len(v.members) {
+		return nil, &wire.Error{Kind: kind, Offset: 16, Err: wire.ErrBadValue}
+	}
+	v.packed = packed{b.packed.flags, bytes.Clone(b.packed.bytes)}
+	return &state{version: v, seen: b.seen}, nil
 }
 
 // PlainBody returns body with its state uncompressed, so that traces hash what was said and not how it was packed.
@@ -220,15 +246,14 @@ func PlainBody(kind wire.Kind, body []byte) []byte {
 		return body
 	}
 	s, err := readStateBody(kind, body)
-	if err != nil || s.flags&flagGzip == 0 {
+	if err != nil || s.packed.flags&flagGzip == 0 {
 		return body
 	}
 	var c coder
-	plain, err := c.unpack(kind, s.flags, s.packed)
+	plain, err := c.unpack(kind, s.packed.flags, s.packed.bytes)
 	if err != nil {
 		return body
 	}
-	s.flags &^= flagGzip
-	s.packed = plain
+	s.packed = packed{s.packed.flags &^ flagGzip, plain}
 	return appendStateBody(nil, s)
 }

@@ -39,7 +39,8 @@ type version struct {
 	live        []Metadata // what a view shows of meta
 	anyDown     bool
 
-	bytes []byte // the canonical bytes, nil until they are wanted
+	bytes  []byte // the canonical bytes, nil until they are wanted
+	packed packed // the bytes that travel, empty until they are wanted
 }
 
 // state is a version and what one node knows of who has seen it. Seen bits stand for the version's members.
@@ -50,7 +51,7 @@ type state struct {
 }
 
 func newState(v version) *state {
-	v.bytes = nil
+	v.bytes, v.packed = nil, packed{}
 	return &state{version: &v}
 }
 
@@ -113,7 +114,7 @@ func (v *version) sealIn(w *work, a, b *version) {
 	content := 0
 	w.buf, content = w.appendCore(w.buf[:0], v)
 	v.content, v.digest = gossip.DigestOf(w.buf[:content]), gossip.DigestOf(w.buf)
-	v.bytes, v.accused, v.unreachable, v.anyDown = nil, nil, nil, false
+	v.bytes, v.packed, v.accused, v.unreachable, v.anyDown = nil, packed{}, nil, nil, false
 	for i := range v.members {
 		v.anyDown = v.anyDown || v.members[i].Status == Down
 	}

@@ -1,0 +1,106 @@
+// Pack: the gzip around a version, made once and kept with it (GOS-8).
+
+package membership
+
+import (
+	"bytes"
+	"io"
+	"slices"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/kith-io/kith/wire"
+)
+
+const (
+	maxStateSize = wire.MaxControlFrame
+	gzipRatio    = 1032 // the most that deflate can expand
+	flagGzip     = 1 << 0
+)
+
+// packed is a version as it travels: flags, and the bytes that they describe. Immutable.
+type packed struct {
+	flags byte
+	bytes []byte
+}
+
+// packOf returns the packed form of v: what it came in, or what is made now and kept.
+func (c *coder) packOf(v *version) packed {
+	if v.packed.bytes == nil {
+		flags, b := c.pack(v.canonical())
+		if flags&flagGzip != 0 {
+			b = slices.Clone(b)
+		}
+		v.packed = packed{flags, b}
+	}
+	return v.packed
+}
+
+// coder packs and unpacks states. Its gzip halves are made when first needed and kept.
+type coder struct {
+	above int
+	w     *gzip.Writer
+	out   bytes.Buffer
+	r     *gzip.Reader
+	in    bytes.Reader
+	raw   []byte
+}
+
+// pack returns flags and bytes of a state's payload: plain, or its length and its gzip form when that is smaller.
+// They are valid until the next pack.
+func (c *coder) pack(plain []byte) (flags byte, packed []byte) {
+	if len(plain) < c.above {
+		return 0, plain
+	}
+	c.out.Reset()
+	c.out.Write(wire.AppendUvarint(nil, uint64(len(plain))))
+	if c.w == nil {
+		c.w, _ = gzip.NewWriterLevel(&c.out, gzip.DefaultCompression) // a known level: cannot fail
+	} else {
+		c.w.Reset(&c.out)
+	}
+	// Writing to memory cannot fail.
+	_, _ = c.w.Write(plain)
+	_ = c.w.Close()
+	if c.out.Len() >= len(plain) {
+		return 0, plain
+	}
+	return flagGzip, c.out.Bytes()
+}
+
+// unpack returns the plain payload, valid until the next unpack. The announced length is believed only up to what
+// these bytes can expand to, and never above the limit of a control frame.
+func (c *coder) unpack(kind wire.Kind, flags byte, packed []byte) ([]byte, error) {
+	if flags&flagGzip == 0 {
+		return packed, nil
+	}
+	r := wire.NewReader(kind, packed)
+	size := r.Uvarint()
+	if r.Err() == nil && (size > maxStateSize || size > uint64(r.Len())*gzipRatio) {
+		r.Fail(wire.ErrTooLarge)
+	}
+	if r.Err() != nil {
+		return nil, r.Err()
+	}
+	at := r.Offset()
+	c.in.Reset(r.Rest())
+	var err error
+	if c.r == nil {
+		c.r, err = gzip.NewReader(&c.in)
+	} else {
+		err = c.r.Reset(&c.in)
+	}
+	if err != nil {
+		return nil, &wire.Error{Kind: kind, Offset: at, Err: wire.ErrBadValue}
+	}
+	c.r.Multistream(false)
+	c.raw = slices.Grow(c.raw[:0], int(size))[:size]
+	if _, err = io.ReadFull(c.r, c.raw); err != nil {
+		return nil, &wire.Error{Kind: kind, Offset: at, Err: wire.ErrTruncated}
+	}
+	var more [1]byte
+	if n, err := c.r.Read(more[:]); n != 0 || err != io.EOF || c.in.Len() != 0 {
+		return nil, &wire.Error{Kind: kind, Offset: at, Err: wire.ErrTrailing}
+	}
+	return c.raw, nil
+}
