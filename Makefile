@@ -12,10 +12,10 @@ N        ?= 1000
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm scale planted fuzz bench bench-e2e check build clean
+.PHONY: help run test race storm storm-arm64 scale planted fuzz bench bench-e2e check build clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: DEV = $(if $(DURATION),--duration=$(DURATION)) $(ARGS)
 run: build ## run three nodes with demo entities and traffic; DURATION=20s ends by itself, without it Ctrl-C does
@@ -34,6 +34,9 @@ storm: build ## simulate SEEDS=500 hostile clusters from seed FIRST=1; a violati
 
 scale: build ## measure a simulated membership of N=1000 nodes; ARGS=--parts=join,crash picks what
 	@$(BIN)/node scale --nodes=$(N) $(ARGS)
+
+storm-arm64: ## the same storm on arm64 under user-mode emulation must leave the same traces; SEEDS=500 FIRST=1
+	@GO="$(GO)" .ci/storm-arm64 $(SEEDS) $(FIRST)
 
 planted: ## plant the listed bugs one by one and demand that a test or the storm catches each
 	@$(GO) run ./internal/planted $(ARGS)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"runtime/debug"
 	"text/tabwriter"
 	"time"
 
@@ -40,11 +42,18 @@ func (c *stormCmd) Validate() error {
 
 var errViolations = errors.New("promises were broken")
 
+// stormGC is the collector's setting: a storm's heap is a few megabytes, so collecting less often costs little memory
+// and saves a third of the time.
+const stormGC = 1000
+
 // stormEvery is how often progress is shown.
 const stormEvery = time.Second
 
 // Run runs the storm; a violation makes it fail.
 func (c *stormCmd) Run(e *env) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(stormGC)
+	}
 	progress := door.NewProgress(e.stderr, c.Progress)
 	begin := time.Now()
 	shown := begin
