@@ -40,8 +40,12 @@ func (e *evidence) cleared(arrived time.Duration) {
 }
 
 // Lost records that the link to id broke and its host refused a new one, at now; proof says that another incarnation
-// answered there. It returns whether id is a target: of others it is remembered only that a link was lost.
+// answered there. It returns whether id is a target: others are not ours to judge.
 func (m *Monitor) Lost(id peer.ID, now time.Duration, proof bool) bool {
+	w := m.get(id)
+	if w == nil || !w.target {
+		return false
+	}
 	m.valid = false
 	for len(m.losses) > 0 && now-m.losses[0].at >= lossWindow {
 		m.losses = m.losses[1:]
@@ -49,17 +53,13 @@ func (m *Monitor) Lost(id peer.ID, now time.Duration, proof bool) bool {
 	if len(m.losses) < maxLosses {
 		m.losses = append(m.losses, loss{id, now})
 	}
-	w := m.get(id)
-	if w == nil || !w.target {
-		return false
-	}
 	if !w.broken.proof {
 		w.broken = evidence{at: now, lost: true, proof: proof, acted: w.broken.acted}
 	}
 	return true
 }
 
-// alone reports whether no other link was lost close to that of id.
+// alone reports whether no link to another target was lost close to that to id.
 func (m *Monitor) alone(id peer.ID, at time.Duration) bool {
 	for _, l := range m.losses {
 		if d := l.at - at; l.id != id && d < lossWindow && d > -lossWindow {

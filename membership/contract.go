@@ -8,7 +8,8 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand, SetMetadataCommand.
+// Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand, SetMetadataCommand,
+// LinkLostCommand.
 type Command interface{ command() }
 
 // JoinCommand starts the join: contact all seeds and be admitted by the first that answers. The first seed forms the
@@ -30,9 +31,18 @@ type DownCommand struct {
 	Cause Cause
 }
 
-func (JoinCommand) command()  {}
-func (LeaveCommand) command() {}
-func (DownCommand) command()  {}
+// LinkLostCommand is evidence from below: the connection to ID broke, and when its address was dialled again at once the
+// host refused, because nobody listens there. Replaced says that another incarnation answered instead, which proves that
+// this one is gone. It is no verdict: see docs/failure-detection.md.
+type LinkLostCommand struct {
+	ID       peer.ID
+	Replaced bool
+}
+
+func (LinkLostCommand) command() {}
+func (JoinCommand) command()     {}
+func (LeaveCommand) command()    {}
+func (DownCommand) command()     {}
 
 // Effects is what one or more verbs ask the rider to do. Drain fills it; slices and bodies are valid until the next
 // verb.

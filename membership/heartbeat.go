@@ -84,6 +84,15 @@ func (m *Machine) onHeartbeatAck(arrived time.Duration, from peer.ID, body []byt
 	return nil
 }
 
+// linkLost takes evidence that a peer's process is gone. Only those who probe the peer weigh it: they are enough, and a
+// change by everybody who had a connection would be a storm. What it weighs is decided when its hold is over.
+func (m *Machine) linkLost(c LinkLostCommand) {
+	if m.phase == member && c.ID != m.self && m.st.has(c.ID) {
+		m.stats.LinksLost++
+		m.monitor.Lost(c.ID, m.now, c.Replaced)
+	}
+}
+
 // noticePause looks, at the beginning of a verb, for a time in which this node should have stepped and did not: more
 // than half a heartbeat interval beyond its least deadline. Its peers may have spoken and it did not listen, so that
 // time is taken out of their silence: a node that stood still accuses nobody before it has listened for as long as it
@@ -142,9 +151,10 @@ func (m *Machine) judge() {
 		}
 	}
 	for _, v := range m.judged {
-		if m.st.has(v.ID) {
-			reach = reach.with(m.self, v.ID, !v.Available)
+		if st := m.st.status(v.ID); st == Removed || st == Down && !v.Available && m.st.replaced(v.ID) {
+			continue // a successor at its address removes it: no need to say that it is gone
 		}
+		reach = reach.with(m.self, v.ID, !v.Available)
 	}
 	if reach.versionOf(m.self) != m.st.reach.versionOf(m.self) {
 		d := m.st.draft()

@@ -247,6 +247,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = m.down(c.ID, c.Cause)
 	case SetMetadataCommand:
 		err = m.setMetadata(c)
+	case LinkLostCommand:
+		m.linkLost(c)
 	default:
 		err = fmt.Errorf("%w: %T", ErrBadCommand, cmd)
 	}

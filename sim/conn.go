@@ -6,6 +6,7 @@ package sim
 import (
 	"time"
 
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -38,6 +39,7 @@ type conn struct {
 	gen     uint32
 	fore    *pipe
 	back    *pipe
+	lost    bool     // the other end broke it: it is dialled again at once to see who answers
 	waiting []packet // control mail that waits for the connection
 	redial  time.Duration
 }
@@ -96,6 +98,19 @@ func (c *conn) again() {
 	}
 }
 
+// refused is the host's answer to an attempt where no process listens. Behind a connection that the other end broke it
+// is evidence that the process is gone.
+func (c *conn) refused(idx int, replaced bool) {
+	if !c.lost && !replaced || c.link != nil || c.to.Inc == 0 {
+		return
+	}
+	c.lost = false
+	w := c.w
+	w.queue.push(w.now+w.net.delay(idx, c.from.idx), func() {
+		c.from.live(func() { c.from.do(membership.LinkLostCommand{ID: c.to, Replaced: replaced}) })
+	})
+}
+
 func (c *conn) fail() {
 	if c.redial == 0 {
 		c.redial = firstRedial
@@ -117,6 +132,10 @@ func (c *conn) hello(idx int) {
 		c.fail()
 		return
 	case dst == nil || !dst.alive || dst.paused() || dst == c.from:
+		if dst != nil && !dst.alive && dst.resets() {
+			c.refused(idx, false)
+		}
+		c.lost = false
 		c.fail()
 		return
 	case c.to.Inc != 0 && dst.id.Inc != c.to.Inc, !c.from.sameCluster(dst):
@@ -124,6 +143,9 @@ func (c *conn) hello(idx int) {
 		c.state = connRefused
 		w.net.dropped += uint64(len(c.waiting))
 		c.waiting = nil
+		if dst.id.Inc != c.to.Inc {
+			c.refused(idx, true)
+		}
 		if c.to.Inc == 0 {
 			c.state = connDialing
 			c.fail()
@@ -148,7 +170,7 @@ func (c *conn) up(dst *proc) {
 		c.fail()
 		return
 	}
-	c.state, c.peer, c.redial = connUp, dst, 0
+	c.state, c.peer, c.redial, c.lost = connUp, dst, 0, false
 	c.gen++
 	c.fore, c.back = newPipe(c, c.from, dst), newPipe(c, dst, c.from)
 	dst.accepted = append(dst.accepted, c)
@@ -174,8 +196,10 @@ func (c *conn) broke(why string) {
 	if w.trace.text {
 		w.trace.line(w.now, c.from.idx, "connection to %s broke: %s", w.name(c.to), why)
 	}
+	peer := c.peer
 	c.close()
-	if c.from.alive && (len(c.waiting) > 0 || c.link != nil && c.link.pending()) {
+	c.lost = c.link == nil && !peer.alive && peer.resets()
+	if c.from.alive && (c.lost || len(c.waiting) > 0 || c.link != nil && c.link.pending()) {
 		c.dial()
 	}
 }

@@ -191,3 +191,69 @@ func TestStalledConnectionAccusesNobody(t *testing.T) {
 	}
 	require.Zero(t, c.falseAccusations())
 }
+
+// A process killed on a live host: its connections are reset and new ones refused, so it is unreachable within a second.
+// A host that is gone says nothing: silence takes the detector's time. Both are known by all soon after.
+func TestKilledProcessIsFoundWithinASecond(t *testing.T) {
+	for seed := range uint64(5) {
+		c := New(t, 30, seed)
+		c.AwaitUp()
+		c.Advance(10*time.Second + time.Duration(seed)*171*time.Millisecond)
+		allKnow := func(n int) func() bool {
+			return func() bool {
+				for i := range 28 {
+					if len(c.View(i).Unreachable) != n {
+						return false
+					}
+				}
+				return true
+			}
+		}
+		c.Crash(28)
+		require.True(t, c.Until(time.Second, allKnow(1)), "seed %d", seed)
+		c.Advance(5 * time.Second)
+		c.PowerOff(29)
+		require.False(t, c.Until(2*time.Second, allKnow(2)), "a silent host is no evidence")
+		require.True(t, c.Until(4*time.Second, allKnow(2)), "seed %d", seed)
+	}
+}
+
+// Two processes killed at one moment look to one who watches both like trouble of its own: each counts at once for those
+// who lost only that one, and for the others as soon as these agree. In a cluster of three nobody else is there to agree
+// in time, and silence decides.
+func TestTwoLinksLostTogetherNeedAWitness(t *testing.T) {
+	c := New(t, 4, 1)
+	c.AwaitUp()
+	c.Advance(10 * time.Second)
+	c.Crash(2)
+	c.Crash(3)
+	require.False(t, c.Until(2*time.Second, func() bool { return len(c.View(0).Unreachable) > 0 }))
+	require.True(t, c.Until(4*time.Second, func() bool { return len(c.View(0).Unreachable) == 2 }))
+
+	c = New(t, 20, 2, pace(2, time.Second))
+	c.AwaitUp()
+	c.Advance(10 * time.Second)
+	a := c.neighbour(0)
+	b := c.neighbour(a)
+	c.Crash(a)
+	c.Crash(b) // node 0 watches both, others one of them
+	require.True(t, c.Until(time.Second, func() bool {
+		return c.accused(0)[[2]int{0, a}] || c.accused(0)[[2]int{0, b}]
+	}))
+}
+
+// A process that is back at once at the same address answers in the name of another incarnation, which proves that the
+// old one is gone, and nobody is accused for long.
+func TestReplacedProcessIsProof(t *testing.T) {
+	c := New(t, 5, 1)
+	c.AwaitUp()
+	old := c.View(3).Self
+	c.Restart(3)
+	require.True(t, c.Until(time.Second, func() bool { return c.View(0).Unreachable.Has(old) || !c.has(0, old) }))
+	c.AwaitUp()
+}
+
+func (c *Cluster) has(n int, id peer.ID) bool {
+	_, ok := c.View(n).Member(id)
+	return ok
+}

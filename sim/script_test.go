@@ -131,8 +131,9 @@ func (s *script) command(f []string) {
 	require.NotNil(s.t, s.w, "the story begins with cluster")
 	commands := map[string]func([]string){
 		"type": s.typ, "start": s.start, "await": s.await, "run": s.run, "partition": s.partition, "cut": s.cut,
-		"heal": s.heal, "pause": s.pause, "stick": s.stick, "crash": s.crash, "poweroff": s.powerOff, "down": s.down,
-		"restart": s.restart, "leave": s.leave, "tell": s.tell, "ask": s.ask, "view": s.view, "owners": s.owners,
+		"heal": s.heal, "pause": s.pause, "stick": s.stick, "crash": s.crash, "kill": s.crash, "poweroff": s.powerOff,
+		"down": s.down, "restart": s.restart, "leave": s.leave, "tell": s.tell, "ask": s.ask, "view": s.view,
+		"owners": s.owners,
 		"parked": s.parked, "hide": s.hide, "clock": s.clock,
 		"form": s.form, "inorder": func([]string) { s.order = true },
 		"survivors": s.survivors, "nolease": s.noLease, "lease": s.leaseOwner, "expect": s.expect, "always": s.always,
