@@ -73,7 +73,7 @@ func start(t *testing.T, l *testLog, cfg kith.Config) *kith.Node {
 	}
 	cfg.Membership = quick()
 	if cfg.TakeoverTime == 0 {
-		cfg.TakeoverTime = time.Second
+		cfg.TakeoverTime = 3 * time.Second
 	}
 	n, err := kith.Start(context.Background(), cfg)
 	require.NoError(t, err)

@@ -51,6 +51,7 @@ const (
 	RestartResume = entity.RestartResume
 	Panicked      = entity.Panicked
 	Slow          = entity.Slow
+	Overrun       = entity.Overrun
 )
 
 // What names nodes, ownerships and delivery failures (packages peer and route).
@@ -180,6 +181,7 @@ var (
 	ErrBadPayload    = route.ErrBadPayload
 	ErrShardStopping = route.ErrShardStopping
 	ErrAsksFull      = route.ErrAsksFull
+	ErrSuspended     = route.ErrSuspended
 )
 
 // Errors that a Context returns beside those of delivery.

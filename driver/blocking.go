@@ -180,7 +180,11 @@ func (p *blockingPool) serve(h *host, e *entity.Entity) {
 	more := e.Begin(now)
 	h.mu.Unlock()
 	for more {
-		for e.Work() && !h.abandoned.Load() {
+		if p.d.held(now) {
+			p.d.wait(e)
+		}
+		for !h.abandoned.Load() && e.Work() {
+			p.d.goOn(e)
 		}
 		now = p.d.now()
 		h.mu.Lock()

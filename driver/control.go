@@ -29,17 +29,18 @@ type control struct {
 	frames  []frame
 	jobs    []func()
 
-	cluster  bool                  // the transport knows id and birth
-	stalled  []slotRef             // drains that met a full link
-	waiting  map[slotRef]struct{}  // slots in which messages may be parked
-	wanted   map[*Region][]wantRef // homes to be asked for in this turn
-	scanAt   time.Duration
-	retryAt  time.Duration
-	leaveBy  time.Duration // when to leave without waiting for entities; zero: not leaving
-	forced   bool
-	removed  []removedPeer
-	settling []settledAsk // parked asks to be answered when no lock is held
-	ended    *EndedError
+	cluster               bool                  // the transport knows id and birth
+	stalled               []slotRef             // drains that met a full link
+	waiting               map[slotRef]struct{}  // slots in which messages may be parked
+	wanted                map[*Region][]wantRef // homes to be asked for in this turn
+	scanAt                time.Duration
+	retryAt               time.Duration
+	suspendedAt, reportAt time.Duration // when the node suspended itself; when running handlers are to be reported
+	leaveBy               time.Duration // when to leave without waiting for entities; zero: not leaving
+	forced                bool
+	removed               []removedPeer
+	settling              []settledAsk // parked asks to be answered when no lock is held
+	ended                 *EndedError
 }
 
 type wantRef = route.ShardID
@@ -74,7 +75,7 @@ func (d *Driver) run() {
 // rest is how long there is nothing to do.
 func (d *Driver) rest() time.Duration {
 	c := &d.control
-	next := d.now() + controlRest
+	next := d.now() + min(controlRest, time.Duration(d.gate.limit/8))
 	if deadline, ok := c.node.Next(); ok {
 		next = min(next, deadline)
 	}
@@ -86,6 +87,9 @@ func (d *Driver) rest() time.Duration {
 	}
 	if len(c.removed) > 0 {
 		next = min(next, c.removed[0].at)
+	}
+	if c.reportAt != 0 {
+		next = min(next, c.reportAt)
 	}
 	if c.leaveBy != 0 && !c.forced {
 		next = min(next, c.leaveBy)
@@ -112,7 +116,7 @@ func (d *Driver) turn() {
 		}
 	}
 	now := d.step()
-	if deadline, ok := c.node.Next(); ok && deadline <= now {
+	if deadline, ok := c.node.Next(); ok && deadline <= now || d.gate.bits.Load()&gateNoticed != 0 {
 		c.node.Tick(now)
 		d.perform()
 	}
@@ -123,6 +127,7 @@ func (d *Driver) turn() {
 // step notes that the control goroutine is alive and returns the time.
 func (d *Driver) step() time.Duration {
 	now := d.now()
+	d.notice(now)
 	d.lastStep.Store(int64(now))
 	return now
 }
@@ -156,6 +161,7 @@ func (d *Driver) perform() {
 	if e.View != nil {
 		d.publish(e.View, e.Events)
 	}
+	d.suspend(e.Suspend)
 	for i := range e.Hosts {
 		d.hostOrder(&e.Hosts[i])
 	}
@@ -177,6 +183,7 @@ func (d *Driver) perform() {
 	if end := e.Ended; end != nil {
 		d.end(&EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason})
 	}
+	d.judge()
 	d.settleParked()
 }
 
@@ -224,6 +231,9 @@ func (d *Driver) leaveFailed(err error) {
 // housekeeping does what is due beside the node: drains, time limits of parked messages, forgetting, leaving by force.
 func (d *Driver) housekeeping(now time.Duration) {
 	c := &d.control
+	if c.reportAt != 0 && now >= c.reportAt {
+		d.reportRunning()
+	}
 	if len(c.stalled) > 0 && now >= c.retryAt {
 		d.retryDrains()
 	}

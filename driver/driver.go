@@ -90,6 +90,7 @@ type Driver struct {
 	coarse   atomic.Int64 // slewed clock of handlers, nanoseconds since start
 	lastStep atomic.Int64 // of the control goroutine, nanoseconds since start
 	stopping atomic.Bool
+	gate     gate
 
 	control control // owned by the control goroutine
 
@@ -120,10 +121,12 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 		return nil, err
 	}
 	d.warnInsecure()
-	d.control.node = node.New(node.Config{
+	nc := node.Config{
 		Self: d.self, Seed: seed, Membership: cfg.members(), Shard: shard.Config{TakeoverTime: cfg.TakeoverTime},
 		Resolver: node.Resolver{Strategy: node.ResolverOff},
-	})
+	}
+	d.control.node = node.New(nc)
+	d.gate.limit = int64(nc.GapLimit())
 	d.wires.Start()
 	d.startThreads()
 	join := membership.JoinCommand{Seeds: seeds, WallMillis: uint64(time.Now().UnixMilli())}

@@ -42,6 +42,7 @@ func (d *Driver) shutdown() {
 	for _, h := range d.hosts.snapshot() {
 		h.give(orderAbandon)
 	}
+	d.gate.release(true)
 	d.asks.fail(nil, route.Stopped)
 	d.room.ring()
 	d.stopThreads()

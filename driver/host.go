@@ -27,6 +27,7 @@ type host struct {
 	alone       bool         // Inline: there is one loop, so mu is never needed
 	told        bool         // the end has been told to the control goroutine
 	waits       bool         // in blockingPool.waiting, whose lock guards it
+	abandoned   atomic.Bool  // lost already: no handler is called any more
 	due         atomic.Int64 // when Tick has something to do
 	mu          sync.Mutex
 
@@ -36,10 +37,9 @@ type host struct {
 	closing  bool       // control goroutine: told to stop
 	leftover            // Inline: what losers of the try left
 
-	ending    atomic.Bool // an order to stop or abandon was given
-	abandoned atomic.Bool
-	ticking   atomic.Bool // a tick is on its way
-	at        int         // in hostList
+	ending  atomic.Bool // an order to stop or abandon was given
+	ticking atomic.Bool // a tick is on its way
+	at      int         // in hostList
 }
 
 // order is what the control goroutine or the ticker wants of a host.
@@ -141,9 +141,13 @@ func (h *host) obey(now time.Duration, o order) {
 	switch o {
 	case orderTick:
 		h.ticking.Store(false)
-		h.sh.Tick(now)
+		if !h.abandoned.Load() {
+			h.sh.Tick(now)
+		}
 	case orderStop:
-		h.sh.Stop(now)
+		if !h.abandoned.Load() {
+			h.sh.Stop(now)
+		}
 	case orderAbandon:
 		h.sh.Abandon()
 	}
@@ -303,6 +307,9 @@ func (x regionRider) Ask(d time.Duration, typ, id string, payload []byte) ([]byt
 
 // Report passes on what operators want to know.
 func (x regionRider) Report(i entity.Incident) { x.r.d.report(x.r, i) }
+
+// Suspended reports whether the node has suspended itself.
+func (x regionRider) Suspended() bool { return x.r.d.gate.bits.Load() != 0 }
 
 // Now is the slewed clock: it moves by small steps, so that a step between two looks does not make a call look slow.
 func (x regionRider) Now() time.Duration { return time.Duration(x.r.d.coarse.Load()) }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -52,8 +53,18 @@ func (d *Driver) hostOf(c *regionCache, env *wire.Envelope) (*host, route.Reason
 		return nil, route.NotOwner
 	case len(env.Payload) > d.cfg.MaxPayload:
 		return nil, route.TooLarge
+	case h.abandoned.Load():
+		return nil, d.abandonedWhy()
 	}
 	return h, route.OK
+}
+
+// abandonedWhy is why an abandoned host takes nothing: the node ends, or others own its shard.
+func (d *Driver) abandonedWhy() route.Reason {
+	if d.stopping.Load() {
+		return route.Stopped
+	}
+	return route.NotOwner
 }
 
 // refuse tells the sender of an envelope that it was not taken: an ask is answered, a tell is counted and reported.
@@ -87,6 +98,9 @@ type pass struct {
 	staged []stage // by worker
 	cache  regionCache
 	count  execCounters
+
+	waits   atomic.Bool // something is to be done when the gate opens
+	backlog batch       // what came while it was closed
 }
 
 // stage gathers the frames of one read pass for one worker.
@@ -116,6 +130,16 @@ func (d *Driver) Data(c *transport.InConn, frames []byte) {
 	p := d.passes[c.Loop().Index()]
 	from := p.remote(c)
 	now := d.now()
+	if d.held(now) || !p.backlog.empty() {
+		p.keep(c, from, frames)
+		return
+	}
+	p.read(now, c, from, frames)
+}
+
+// read takes whole frames of a connection while the gate is open. What is left when it closes is kept.
+func (p *pass) read(now time.Duration, c *transport.InConn, from *remote, frames []byte) {
+	d := p.d
 	consumed, handled := 0, 0
 	var env wire.Envelope
 	for len(frames) > 0 {
@@ -124,6 +148,10 @@ func (d *Driver) Data(c *transport.InConn, frames []byte) {
 		frames = frames[n:]
 		switch wire.Kind(f[4]) {
 		case wire.KindEnvelope:
+			if d.gate.bits.Load() != 0 || p.backlog.size > 0 {
+				p.keep(c, from, f)
+				continue
+			}
 			if err := wire.ParseEnvelope(f, &env); err != nil {
 				d.nonsense(c.From(), wire.KindEnvelope, err)
 				break
@@ -188,28 +216,107 @@ func (p *pass) reply(c *transport.InConn, f []byte) {
 	p.d.asks.settle(corr, route.Reason(status), payload)
 }
 
-// Run works off what this node sent to Inline entities. It is a task of the loop.
+// Run works off what came while the gate was closed, and what this node sent to Inline entities. It is a task of the
+// loop.
 func (p *pass) Run(*transport.Loop) {
+	now := p.d.now()
+	if p.d.held(now) && !p.d.stopping.Load() {
+		p.waits.Store(true)
+		return
+	}
+	p.catchUp(now)
 	for b := p.local.take(); b != nil; b = p.local.take() {
 		now := p.d.now()
 		n := 0
 		b.frames(func(_ *remote, f []byte) {
 			n++
-			var env wire.Envelope
-			if wire.ParseEnvelope(f, &env) != nil {
-				return
-			}
-			h, reason := p.d.hostOf(&p.cache, &env)
-			if reason != route.OK {
-				p.d.refuse(p.cache.region(p.d, &env), nil, &env, reason)
-				return
-			}
-			h.inline(now, nil, nil, f, &env)
+			p.here(now, f)
 		})
 		for _, t := range b.orders {
-			t.h.inlineOrder(now, t.o)
+			p.order(now, t)
 		}
 		p.count.handled.Add(uint64(n))
+	}
+}
+
+// here gives a frame of this node to its Inline host.
+func (p *pass) here(now time.Duration, f []byte) {
+	var env wire.Envelope
+	if wire.ParseEnvelope(f, &env) != nil {
+		return
+	}
+	if (p.d.gate.bits.Load() != 0 || p.backlog.size > 0) && !p.d.stopping.Load() {
+		copy(p.backlog.room(nil, nil, len(f)), f)
+		p.waits.Store(true)
+		return
+	}
+	h, reason := p.d.hostOf(&p.cache, &env)
+	if reason != route.OK {
+		p.d.refuse(p.cache.region(p.d, &env), nil, &env, reason)
+		return
+	}
+	h.inline(now, nil, nil, f, &env)
+}
+
+// order carries out an order for an Inline host, behind what is kept.
+func (p *pass) order(now time.Duration, t hostTask) {
+	if !p.backlog.empty() {
+		p.backlog.orders = append(p.backlog.orders, t)
+		return
+	}
+	t.h.inlineOrder(now, t.o)
+}
+
+// keep copies envelopes that came while the gate is closed; their credit is given back when they have been handled, so
+// senders run out of it. Answers to what was asked before are taken.
+func (p *pass) keep(c *transport.InConn, from *remote, frames []byte) {
+	consumed := 0
+	for len(frames) > 0 {
+		n := int(binary.LittleEndian.Uint32(frames))
+		f := frames[:n:n]
+		frames = frames[n:]
+		var env wire.Envelope
+		switch kind := wire.Kind(f[4]); {
+		case kind == wire.KindReply:
+			p.reply(c, f)
+		case kind != wire.KindEnvelope:
+			p.d.nonsense(c.From(), kind, errNotExpected)
+		case p.backlog.size+n <= keepMost:
+			copy(p.backlog.room(c, from, n), f)
+			p.waits.Store(true)
+			continue
+		case wire.ParseEnvelope(f, &env) == nil:
+			// Only connections that came and went, each with credit of its own, reach this bound.
+			p.d.refuse(p.cache.region(p.d, &env), from, &env, route.Suspended)
+		}
+		consumed += n
+	}
+	if consumed > 0 {
+		c.Consumed(consumed)
+	}
+}
+
+// catchUp works off what was kept, in the order in which it came.
+func (p *pass) catchUp(now time.Duration) {
+	if p.backlog.empty() {
+		return
+	}
+	b := p.backlog
+	p.backlog = batch{}
+	for i := range b.chunks {
+		ch := &b.chunks[i]
+		if ch.conn != nil {
+			p.read(now, ch.conn, ch.from, ch.buf)
+			continue
+		}
+		for at := 0; at < len(ch.buf); {
+			n := int(binary.LittleEndian.Uint32(ch.buf[at:]))
+			p.here(now, ch.buf[at:at+n:at+n])
+			at += n
+		}
+	}
+	for _, t := range b.orders {
+		p.order(now, t)
 	}
 }
 

@@ -258,12 +258,18 @@ func (w *worker) run() {
 
 func (w *worker) work(b *batch) {
 	now := w.d.now()
+	if w.d.held(now) {
+		w.d.wait(nil)
+		now = w.d.now()
+	}
 	frames := 0
 	b.frames(func(from *remote, f []byte) {
 		frames++
+		w.d.goOn(nil)
 		w.frame(now, from, f)
 	})
 	for _, t := range b.orders {
+		w.d.goOn(nil)
 		t.h.obey(now, t.o)
 	}
 	w.count.handled.Add(uint64(frames))

@@ -149,6 +149,9 @@ func (r *Region) Shard(id string) route.ShardID { return route.ShardOf(id, r.sha
 
 // check judges what a caller gives.
 func (r *Region) check(id string, payload []byte) error {
+	if r.d.gate.bits.Load() != 0 {
+		return r.suspended()
+	}
 	if uint(len(id)-1) >= wire.MaxIDSize {
 		return route.CheckID(id)
 	}

@@ -116,6 +116,9 @@ func (d *Driver) report(r *Region, i entity.Incident) {
 	case entity.Slow:
 		r.count.slow.Add(1)
 		d.log.Warn("handler was slow", "type", i.Type, "id", i.ID, "shard", i.Shard, "took", i.Took)
+	case entity.Overrun:
+		d.log.Error("handler still runs though the node is suspended", "type", i.Type, "id", i.ID, "shard", i.Shard,
+			"suspended", i.Took)
 	}
 	if d.cfg.Incident != nil {
 		d.cfg.Incident(i)

@@ -24,7 +24,9 @@ func (d *Driver) tick() {
 		now := d.now()
 		d.coarse.Store(min(int64(now), d.coarse.Load()+int64(tickSlew)))
 		d.asks.advance(int64(now / wheelTick))
-		d.hosts.tick(now)
+		if d.tickGate(now) {
+			d.hosts.tick(now) // a timer that fires into handlers waits for the gate too
+		}
 		d.pool.again()
 		for _, p := range d.passes {
 			p.local.poke()

@@ -141,6 +141,11 @@ func (c *Context) After(d time.Duration, b []byte) error {
 	return nil
 }
 
+// Suspended reports whether this node has suspended itself while the handler runs, because it may own its entities no
+// longer. A handler that works for long should look, and write to no store that does not check Fence when it is true.
+// Once the node has, Tell and Ask return route.ErrSuspended.
+func (c *Context) Suspended() bool { return c.s.rider.Suspended() }
+
 // open readies c for a message from an origin, nil for a tell.
 func (c *Context) open(from Origin, corr uint64) {
 	c.from, c.corr, c.failed = from, corr, nil

@@ -26,6 +26,9 @@ type Rider interface {
 	Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error)
 	// Report takes what operators want to know: a panic, a slow handler.
 	Report(Incident)
+	// Suspended reports whether this node has suspended itself: handlers that are running should come to an end, no
+	// other is called. It is safe for concurrent use.
+	Suspended() bool
 	// Now is monotonic time since the node's start. It is called twice for every Worker and Inline message, to find slow
 	// handlers, and may be called from several goroutines at once: make it cheap. A value that is refreshed every few
 	// milliseconds will do; timers count from it, so it must not run ahead of the now given to the shard.
@@ -37,7 +40,7 @@ type Incident struct {
 	Type, ID string
 	Shard    route.ShardID
 	Kind     IncidentKind
-	Took     time.Duration // how long the call took, for Slow
+	Took     time.Duration // how long the call took, for Slow; how long the node is suspended, for Overrun
 	Text     string        // the panic value and its stack, for Panicked; at most MaxIncidentText bytes
 }
 
@@ -48,6 +51,7 @@ type IncidentKind uint8
 const (
 	Panicked IncidentKind = 1 // New, Receive or Stop panicked
 	Slow     IncidentKind = 2 // a Worker or Inline call took longer than SlowAfter
+	Overrun  IncidentKind = 3 // a Blocking call did not return when the node suspended itself
 )
 
 // SlowAfter is how long a Worker or Inline call may take before it is reported.

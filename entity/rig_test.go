@@ -38,6 +38,7 @@ func (o *origin) Reply(corr uint64, reason route.Reason, payload []byte) error {
 
 // fake is a rider, and the maker of handlers.
 type fake struct {
+	suspended bool
 	now       time.Duration
 	told      []string
 	asked     []string
@@ -59,6 +60,7 @@ func (f *fake) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, err
 	return []byte("answer"), nil
 }
 
+func (f *fake) Suspended() bool    { return f.suspended }
 func (f *fake) Report(i Incident)  { f.incidents = append(f.incidents, i) }
 func (f *fake) Now() time.Duration { return f.now }
 

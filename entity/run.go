@@ -100,6 +100,15 @@ func (e *Entity) End(now time.Duration) (again bool) {
 	return false
 }
 
+// Running yields the Blocking entities whose run has begun and not ended. The shard's lock is held.
+func (s *Shard) Running(yield func(*Entity) bool) {
+	for _, e := range s.table.dense {
+		if e.act != nil && e.act.phase == begun && !yield(e) {
+			return
+		}
+	}
+}
+
 // discard drops what waits for e without calling anything, answers the asks among it, and removes e.
 func (s *Shard) discard(e *Entity) {
 	if a := e.act; a != nil {

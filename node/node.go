@@ -38,8 +38,9 @@ type LeaveCommand struct{ Force bool }
 // Suspend is an order to stop or go on handling user messages on this node. While it is on, no handler is called,
 // nothing is consumed, no timer fires into a handler, and local sends fail with route.ErrSuspended; membership goes on.
 type Suspend struct {
-	On  bool
-	Why string // in words, for people: the evidence
+	On       bool
+	Resolver bool   // by the resolver, which may order it while the node is suspended already
+	Why      string // in words, for people: the evidence
 }
 
 // Effects is what one step asks the rider to do, in this order: publish View, carry out Suspend, deliver Events, carry
@@ -73,6 +74,10 @@ type Node struct {
 	resolver *sbr.Machine
 	re       sbr.Effects
 	seen     []peer.ID
+
+	more shard.Effects // of going on after a suspension
+
+	suspension suspension
 }
 
 // New returns a node that has not joined anything yet.
@@ -81,7 +86,8 @@ func New(cfg Config) *Node {
 		members: membership.New(cfg.Self, cfg.Membership, rand.New(rand.NewPCG(cfg.Seed, 1))),
 		shards:  shard.New(cfg.Self, cfg.Shard, rand.New(rand.NewPCG(cfg.Seed, 2))),
 
-		resolver: sbr.New(cfg.Self, cfg.Resolver),
+		resolver:   sbr.New(cfg.Self, cfg.Resolver),
+		suspension: suspension{limit: cfg.GapLimit()},
 	}
 }
 
@@ -90,14 +96,14 @@ func Laws(a, b, c *Node) error { return membership.Laws(a.members, b.members, c.
 
 // Tick handles every deadline that has passed.
 func (n *Node) Tick(now time.Duration) {
-	n.now = now
+	n.step(now)
 	n.members.Tick(now)
 	n.shards.Tick(now)
 }
 
 // Handle takes one control frame. An error means that the peer sent nonsense; nothing has changed.
 func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
-	n.now = now
+	n.step(now)
 	switch kind.Room() {
 	case "membership":
 		return n.members.Handle(now, arrived, from, kind, body)
@@ -112,7 +118,7 @@ func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, 
 
 // Do carries out a local wish: a membership.Command, a shard.Command, a LeaseResult or a LeaveCommand.
 func (n *Node) Do(now time.Duration, cmd any) error {
-	n.now = now
+	n.step(now)
 	switch c := cmd.(type) {
 	case LeaveCommand:
 		return n.leave(c)
@@ -145,7 +151,10 @@ func (n *Node) Next() (deadline time.Duration, ok bool) {
 		deadline, ok = d, true
 	}
 	if d, some := n.shards.Next(); some && (!ok || d < deadline) {
-		return d, true
+		deadline, ok = d, true
+	}
+	if d, some := n.suspension.next(); some && (!ok || d < deadline) {
+		deadline, ok = d, true
 	}
 	return deadline, ok
 }
@@ -156,8 +165,11 @@ func (n *Node) Next() (deadline time.Duration, ok bool) {
 func (n *Node) Drain(out *Effects) {
 	n.members.Drain(&n.me)
 	n.decide()
+	if s := n.re.Suspend; s != nil {
+		n.resolve(s.On, s.Why)
+	}
 	n.feed()
-	n.shards.Drain(&n.se)
+	n.drainShards()
 	if n.se.Drained && !n.left {
 		n.left = true
 		n.merge(out, true)
@@ -166,21 +178,41 @@ func (n *Node) Drain(out *Effects) {
 		_ = n.members.Do(n.now, membership.LeaveCommand{})
 		n.members.Drain(&n.me)
 		n.feed()
-		n.shards.Drain(&n.se)
+		n.drainShards()
 		n.merge(out, false)
+	} else {
+		n.merge(out, true)
+	}
+	out.Suspend, n.suspension.order = n.suspension.order, nil
+}
+
+// drainShards gathers what sharding wants done.
+func (n *Node) drainShards() {
+	n.shards.Drain(&n.se)
+	if !n.se.Confirmed {
 		return
 	}
-	n.merge(out, true)
+	keepBodies(n.se.Mail)
+	n.confirmed()
+	n.shards.Drain(&n.more)
+	n.se.Hosts = append(n.se.Hosts, n.more.Hosts...)
+	n.se.Routes = append(n.se.Routes, n.more.Routes...)
+	n.se.Mail = append(n.se.Mail, n.more.Mail...)
+	n.se.Refused = append(n.se.Refused, n.more.Refused...)
+	n.se.Events = append(n.se.Events, n.more.Events...)
+	n.se.Drained = n.se.Drained || n.more.Drained
 }
 
 func (n *Node) feed() {
 	if n.me.View != nil {
 		// A view is never refused.
 		_ = n.shards.Do(n.now, shard.ViewCommand{View: n.me.View})
+		n.watch(n.me.View)
 	}
 }
 
-// keepBodies copies mail bodies out of the machines' arenas, which the next verb reuses. Only a leave takes this way.
+// keepBodies copies mail bodies out of the machines' arenas, which the next verb reuses. Only a leave and the end of a
+// suspension take this way.
 func keepBodies(mail []peer.Mail) {
 	for i := range mail {
 		mail[i].Body = slices.Clone(mail[i].Body)
@@ -192,9 +224,6 @@ func (n *Node) merge(out *Effects, fresh bool) {
 		*out = Effects{Events: out.Events[:0], Hosts: out.Hosts[:0], Routes: out.Routes[:0], Mail: out.Mail[:0],
 			TypeRefused: out.TypeRefused[:0], ShardEvents: out.ShardEvents[:0], Decisions: n.re.Decisions,
 			ResolverEvents: n.re.Events, Lease: n.re.Lease}
-		if s := n.re.Suspend; s != nil {
-			out.Suspend = &Suspend{On: s.On, Why: s.Why}
-		}
 	}
 	if n.me.View != nil {
 		out.View = n.me.View

@@ -65,6 +65,10 @@ func readLetter(k wire.Kind, body []byte) (letter, error) {
 		l = readOwnership(k, &r)
 	case wire.KindFarewell, wire.KindFarewellAck:
 		l = readFarewell(k, &r)
+	case wire.KindConfirmOwner:
+		l = readConfirmOwner(&r)
+	case wire.KindConfirmAck:
+		l = readOwnerConfirmed(&r)
 	default:
 		r.Fail(wire.ErrBadKind)
 	}

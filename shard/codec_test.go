@@ -43,7 +43,11 @@ func samples() map[string]letter {
 		"farewell": farewell{wire.KindFarewell, testBirth, past{Lost: []loss{}, Roll: peer.Set{}}},
 		"farewell-past": farewell{wire.KindFarewell, testBirth, past{Whole: true, Roll: peer.SetOf(a, b),
 			Lost: []loss{{a, 19_999 * time.Millisecond, false}, {c, 0, true}}}},
-		"farewell-ack": farewell{Kind: wire.KindFarewellAck, Birth: testBirth},
+		"confirm-owner":    confirmOwner{head: at(3), Nonce: 77, Entries: list},
+		"confirm-member":   confirmOwner{head: head{Birth: testBirth}, Nonce: 77, Entries: []held{}},
+		"owner-confirmed":  ownerConfirmed{head: at(3), Nonce: 77, Firm: true, Last: 29, Lost: list[1:2]},
+		"member-confirmed": ownerConfirmed{head: head{Birth: testBirth}, Nonce: 77, Lost: []held{}},
+		"farewell-ack":     farewell{Kind: wire.KindFarewellAck, Birth: testBirth},
 	}
 	for _, k := range []wire.Kind{wire.KindRegisterAck, wire.KindDrainRegion, wire.KindDrainDone} {
 		m[k.String()] = signal{k, at(3)}
@@ -107,6 +111,15 @@ func TestCodecRefusesBadValues(t *testing.T) {
 		l    letter
 		want error
 	}{
+		"question without a nonce": {confirmOwner{head: at(1), Entries: []held{{1, fence(1, 1)}}}, wire.ErrBadValue},
+		"question without shards":  {confirmOwner{head: at(1), Nonce: 1}, wire.ErrBadValue},
+		"shards without a type":    {confirmOwner{head{Birth: 1}, 1, []held{{1, fence(1, 1)}}}, wire.ErrBadValue},
+		"a type without a term":    {confirmOwner{head: head{Birth: 1, Type: 9}, Nonce: 1}, wire.ErrBadValue},
+		"question without a birth": {confirmOwner{Nonce: 1}, wire.ErrBadValue},
+		"answer without a nonce":   {ownerConfirmed{head: at(1)}, wire.ErrBadValue},
+		"lost of no type":          {ownerConfirmed{head: head{Birth: 1}, Nonce: 1, Last: 3}, wire.ErrBadValue},
+		"lost that was not asked": {ownerConfirmed{head: at(1), Nonce: 1, First: 2, Last: 3,
+			Lost: []held{{4, fence(1, 1)}}}, wire.ErrBadValue},
 		"no birth":            {signal{wire.KindDrainDone, zero(at(1), func(h *head) { h.Birth = 0 })}, wire.ErrBadValue},
 		"no term":             {signal{wire.KindDrainDone, at(0)}, wire.ErrBadValue},
 		"fence without epoch": {one(wire.KindHostShards, 1, 1, fence(1, 0)), wire.ErrBadValue},

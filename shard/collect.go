@@ -242,7 +242,7 @@ func (c *coordinator) onAsk(from peer.ID, a ask) {
 
 // serve gives the shards that are wanted and free to owners.
 func (c *coordinator) serve() {
-	if !c.ready || c.t.coord != c {
+	if !c.ready || c.t.coord != c || c.m.confirm.held {
 		return
 	}
 	var loads []load

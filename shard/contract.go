@@ -19,7 +19,7 @@ type Settings struct {
 func (s Settings) ID() route.TypeID { return route.TypeOf(s.Name) }
 
 // Command is an input from the node itself: one of ViewCommand, RegisterCommand, WantCommand, StoppedCommand,
-// RefusedCommand, LeaveCommand.
+// RefusedCommand, LeaveCommand, SuspendCommand.
 type Command interface{ command() }
 
 // ViewCommand brings a new membership snapshot. The composition sends it whenever membership published one.
@@ -55,12 +55,18 @@ type RefusedCommand struct {
 // tells when nothing is left.
 type LeaveCommand struct{}
 
+// SuspendCommand says that this node has suspended itself, or (On false) goes on. While it is suspended nothing new
+// starts here, nothing is allocated, and other members are asked whether this node still owns what lives here, until
+// Effects.Confirmed. Repeating it with On starts the question anew.
+type SuspendCommand struct{ On bool }
+
 func (ViewCommand) command()     {}
 func (RegisterCommand) command() {}
 func (WantCommand) command()     {}
 func (StoppedCommand) command()  {}
 func (RefusedCommand) command()  {}
 func (LeaveCommand) command()    {}
+func (SuspendCommand) command()  {}
 
 // RouteState is what a region knows of a shard's home.
 type RouteState uint8
@@ -101,7 +107,9 @@ type Effects struct {
 	Mail    []peer.Mail
 	Refused []TypeRefused // registrations that the coordinator refused
 	Drained bool          // LeaveCommand is done; set once
-	Events  []Event
+	// Confirmed: others have confirmed that this suspended node owns what lives here; once for each SuspendCommand.
+	Confirmed bool
+	Events    []Event
 }
 
 // TypeRefused says that a type cannot be used on this node: another node registered it with other settings.

@@ -38,6 +38,10 @@ func headOf(l letter) head {
 		return l.head
 	case homes:
 		return l.head
+	case confirmOwner:
+		return l.head
+	case ownerConfirmed:
+		return l.head
 	}
 	return head{}
 }
@@ -55,6 +59,12 @@ func fromCoordinator(k wire.Kind) bool {
 // check returns ErrNonsense for mail that cannot be true. It changes nothing.
 func (m *Machine) check(from peer.ID, l letter) error {
 	h, k := headOf(l), l.kind()
+	switch l := l.(type) {
+	case confirmOwner:
+		return m.checkConfirmation(from, h, k, last(l))
+	case ownerConfirmed:
+		return m.checkConfirmation(from, h, k, l.Last)
+	}
 	if fromCoordinator(k) {
 		// An up-number never changes, and none that this node knows contradicts the term.
 		if mb, ok := m.view.Member(from); ok && mb.UpNumber != 0 && mb.UpNumber != h.Term {
@@ -97,6 +107,10 @@ func last(l letter) route.ShardID {
 		if n := len(l.Entries); n > 0 {
 			return l.Entries[n-1].Shard
 		}
+	case confirmOwner:
+		if n := len(l.Entries); n > 0 {
+			return l.Entries[n-1].Shard
+		}
 	case ask:
 		if n := len(l.Shards); n > 0 {
 			return l.Shards[n-1]
@@ -111,8 +125,15 @@ func last(l letter) route.ShardID {
 
 // deliver hands a letter to the region or the coordinator of its type.
 func (m *Machine) deliver(from peer.ID, l letter) {
-	if f, ok := l.(farewell); ok {
-		m.onFarewell(from, f)
+	switch l := l.(type) {
+	case farewell:
+		m.onFarewell(from, l)
+		return
+	case confirmOwner:
+		m.onConfirmOwner(from, l)
+		return
+	case ownerConfirmed:
+		m.onOwnerConfirmed(from, l)
 		return
 	}
 	h := headOf(l)
@@ -182,7 +203,9 @@ func (m *Machine) toRegion(from peer.ID, h head, l letter) {
 	case ownership:
 		switch l.Kind {
 		case wire.KindHostShards:
-			m.onHost(t, from, l)
+			if !m.confirm.held { // nothing starts on a suspended node; the order is repeated
+				m.onHost(t, from, l)
+			}
 		case wire.KindStopShards:
 			m.onStop(t, from, l)
 		case wire.KindHomesGone:

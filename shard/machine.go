@@ -21,16 +21,17 @@ var ErrNonsense = errors.New("shard: mail that cannot be true")
 
 // Machine is the sharding machine of one node. It is a value stepped by its rider and not safe for concurrent use.
 type Machine struct {
-	self  peer.ID
-	cfg   Config
-	rng   *rand.Rand
-	now   time.Duration
-	view  *membership.View
-	over  bool // this incarnation was downed or removed: it hosts nothing and says nothing any more
-	past  memory
-	leave leave
-	types map[route.TypeID]*typ
-	order []route.TypeID // the keys of types, rising
+	self    peer.ID
+	cfg     Config
+	rng     *rand.Rand
+	now     time.Duration
+	view    *membership.View
+	over    bool // this incarnation was downed or removed: it hosts nothing and says nothing any more
+	past    memory
+	leave   leave
+	confirm confirmation
+	types   map[route.TypeID]*typ
+	order   []route.TypeID // the keys of types, rising
 
 	local   []letter // mail of this node to itself
 	out     Effects
@@ -80,6 +81,7 @@ func (m *Machine) Tick(now time.Duration) {
 		}
 	}
 	m.tickLeave()
+	m.tickConfirm()
 	m.end()
 }
 
@@ -120,6 +122,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = m.refused(c)
 	case LeaveCommand:
 		m.beginLeave()
+	case SuspendCommand:
+		m.hold(c.On)
 	default:
 		return fmt.Errorf("%w: %T", ErrBadCommand, cmd)
 	}
@@ -135,6 +139,7 @@ func (m *Machine) Next() (deadline time.Duration, ok bool) {
 	var d least
 	d.add(m.past.next(m.now, m.cfg.TakeoverTime))
 	d.add(m.leave.next(m))
+	d.add(m.confirm.retry.at)
 	for _, id := range m.order {
 		t := m.types[id]
 		if t.region != nil {
@@ -189,6 +194,7 @@ func (m *Machine) end() {
 			}
 		}
 		m.checkLeave()
+		m.checkConfirm()
 		if len(m.local) == 0 {
 			return
 		}

@@ -42,23 +42,24 @@ type world struct {
 }
 
 type testNode struct {
-	w       *world
-	id      peer.ID
-	m       *Machine
-	seen    int // versions published to it
-	first   int // version it was admitted with
-	dead    bool
-	deaf    bool          // cut off: it lives, nobody hears it and it hears nobody
-	until   time.Duration // when deaf: by then it has suspended itself
-	drained bool
-	left    bool
-	hosted  map[string]route.Fence
-	routes  map[string]RouteChange
-	stops   []StoppedCommand
-	refused []TypeRefused
-	events  []Event
-	unacc   int
-	cut     map[peer.ID]bool // mail to these is lost
+	w         *world
+	id        peer.ID
+	m         *Machine
+	seen      int // versions published to it
+	first     int // version it was admitted with
+	dead      bool
+	deaf      bool          // cut off: it lives, nobody hears it and it hears nobody
+	until     time.Duration // when deaf: by then it has suspended itself
+	drained   bool
+	confirmed int
+	left      bool
+	hosted    map[string]route.Fence
+	routes    map[string]RouteChange
+	stops     []StoppedCommand
+	refused   []TypeRefused
+	events    []Event
+	unacc     int
+	cut       map[peer.ID]bool // mail to these is lost
 }
 
 type parcel struct {
@@ -233,6 +234,9 @@ func (n *testNode) collect() {
 	n.refused = append(n.refused, e.Refused...)
 	n.events = append(n.events, e.Events...)
 	n.drained = n.drained || e.Drained
+	if e.Confirmed {
+		n.confirmed++
+	}
 	if e.Drained {
 		require.Empty(w.t, n.hosted)
 	}

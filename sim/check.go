@@ -69,6 +69,7 @@ type checker struct {
 	Fenced    int               // writes of late owners that the store refused
 	Late      int               // deliveries at owners that did not know yet that they are down
 	Nonsense  int               // frames that a machine called nonsense
+	Suspended int               // owners that had suspended themselves when their shards were given to others
 }
 
 func newChecker(w *world) *checker {

@@ -78,6 +78,7 @@ func (c *checker) hosts(p *proc, key shardKey, f route.Fence) {
 		case !q.alive:
 		case down:
 			c.NotTold++
+			c.suspendedBefore(q, name)
 		default:
 			c.violate(p, "two-owners", "%s starts here under %s while it lives at %s under %s", name, fenceName(f),
 				c.w.name(q.id), fenceName(o.fence))
@@ -91,6 +92,33 @@ func (c *checker) hosts(p *proc, key shardKey, f route.Fence) {
 	}
 	o.p, o.fence, o.confirmed = p, f, false
 	o.hosting = append(o.hosting, p)
+}
+
+// suspendedBefore: a cut-off owner has suspended itself, or ended, before its shard lives elsewhere. One that sleeps will
+// not handle anything when it wakes up, if it has slept for long enough. Who was downed by an operator while it could
+// talk, and merely has not heard of it, is no case of this rule: no rule makes it stop, and fences are what holds it.
+func (c *checker) suspendedBefore(q *proc, name string) {
+	switch {
+	case q.held():
+		c.Suspended++
+	case q.asleep || c.w.cutOff(q):
+		c.violate(q, "suspended-before", "%s starts elsewhere while this owner, cut off, handles messages", name)
+	}
+}
+
+// cutOff reports whether a process can reach none of the others that run, or none of them it.
+func (w *world) cutOff(p *proc) bool {
+	others := false
+	for _, q := range w.running() {
+		if q == p || q.asleep {
+			continue
+		}
+		others = true
+		if !w.net.cuts[p.idx][q.idx] && !w.net.cuts[q.idx][p.idx] {
+			return false
+		}
+	}
+	return others
 }
 
 // tookOver: a shard whose owner did not confirm its stop gets another owner only when the takeover time has passed.

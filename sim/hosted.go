@@ -52,7 +52,7 @@ func (p *proc) host(o shard.HostOrder) {
 		if s := &r.slots[o.Shard]; s.IsLocal() {
 			s.Reset()
 		}
-		h.step(h.shard.Stop)
+		p.pass(func() { h.step(h.shard.Stop) })
 	}
 }
 
@@ -95,7 +95,11 @@ func (h *hosted) settle() {
 	p.later(max(at-p.clock(), 0), func() {
 		if nth == h.nth && !h.over {
 			h.planned = -1
-			h.step(h.shard.Tick)
+			p.pass(func() {
+				if !h.over {
+					h.step(h.shard.Tick)
+				}
+			})
 		}
 	})
 }
@@ -161,6 +165,9 @@ func (r rider) Report(i entity.Incident) {
 		r.p.w.trace.note(r.p.w.now, r.p.idx, opNote, "handler of "+i.Type+"/"+i.ID+" panicked")
 	}
 }
+
+// Suspended implements entity.Rider.
+func (r rider) Suspended() bool { return r.p.held() }
 
 // Now implements entity.Rider.
 func (r rider) Now() time.Duration { return r.p.clock() }

@@ -154,6 +154,10 @@ func (p *proc) data(c *conn, b []byte) {
 			return
 		}
 		b = b[n:]
+		if isEnvelope(frame) && (p.held() || len(p.gate.waiting) > 0) {
+			p.envelope(in, c.from.id, slices.Clone(frame))
+			continue
+		}
 		p.frame(c.from.id, frame)
 		if total, due := in.meter.Consume(n); due {
 			p.grant(in, total)
@@ -162,15 +166,21 @@ func (p *proc) data(c *conn, b []byte) {
 			return
 		}
 	}
-	if !in.flushing {
-		in.flushing = true
-		p.later(creditFlush, func() {
-			in.flushing = false
-			if total, due := in.meter.Flush(); due {
-				p.grant(in, total)
-			}
-		})
+	p.flushCredit(in)
+}
+
+// flushCredit has consumed bytes told soon, however few they are.
+func (p *proc) flushCredit(in *inbound) {
+	if in.flushing {
+		return
 	}
+	in.flushing = true
+	p.later(creditFlush, func() {
+		in.flushing = false
+		if total, due := in.meter.Flush(); due {
+			p.grant(in, total)
+		}
+	})
 }
 
 func (p *proc) grant(in *inbound, total uint64) {

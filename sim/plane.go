@@ -11,6 +11,7 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
@@ -68,6 +69,7 @@ type plane struct {
 	reports  []refusal
 	tasks    []*task
 	running  *task // the coroutine that runs now
+	gate     gate
 	checked  *membership.View
 	collects map[route.TypeID]time.Duration
 	dropped  [32]uint64 // messages by reason that were not delivered, as this process counts them
@@ -84,6 +86,7 @@ func (p *proc) open() {
 	p.mailbox = p.w.newBudget()
 	p.asks = map[uint64]*ask{}
 	p.collects = map[route.TypeID]time.Duration{}
+	p.gate.limit = node.Config{Shard: p.w.cfg.Shard}.GapLimit()
 }
 
 // register makes a type known to the process.
@@ -117,6 +120,9 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 	p := r.p
 	if !p.alive || p.ended != nil {
 		return peer.ID{}, route.ErrStopped
+	}
+	if p.held() {
+		return peer.ID{}, route.ErrSuspended
 	}
 	if err := route.CheckID(id); err != nil {
 		return peer.ID{}, err
@@ -165,7 +171,8 @@ func (p *proc) local(frame []byte) {
 			p.w.check.violate(p, "frame", "a local frame does not parse: %v", err)
 			return
 		}
-		p.accept(p.id, frame, &e)
+		p.keeps(frame)
+		p.pass(func() { p.accept(p.id, frame, &e) })
 	})
 }
 

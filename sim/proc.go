@@ -255,6 +255,7 @@ func (p *proc) step(verb func(now time.Duration) error) {
 	p.perform(&p.eff)
 	if p.alive {
 		p.plan()
+		p.goOn()
 	}
 }
 
@@ -306,6 +307,7 @@ func (p *proc) perform(e *node.Effects) {
 		w.check.view(p, e.View)
 		p.viewChanged(old)
 	}
+	p.suspend(e.Suspend)
 	for i := range e.Events {
 		w.trace.event(w, p, &e.Events[i])
 		w.check.event(p, &e.Events[i])

@@ -71,7 +71,7 @@ func (p *proc) resolved(e *node.Effects) {
 		w.trace.note(w.now, p.idx, opNote, fmt.Sprintf("lease op %d release %t", op.Op, op.Release))
 		p.leaseOp(op)
 	}
-	if s := e.Suspend; s != nil {
+	if s := e.Suspend; s != nil && (s.Resolver || !s.On) {
 		w.check.halted[p.id] = s.On
 	}
 }

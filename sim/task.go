@@ -91,13 +91,19 @@ func (p *proc) spawn(h *hosted, e *entity.Entity) {
 		t.work(h, e)
 	})
 	p.tasks = append(p.tasks, t)
-	p.later(0, t.resume)
+	p.later(0, func() { p.pass(t.resume) })
 }
 
 func (t *task) work(h *hosted, e *entity.Entity) {
 	p := t.p
 	for ok := e.Begin(p.clock()); ok; {
 		for e.Work() && p.alive && !h.silent {
+			for p.held() {
+				p.hold(t.resume)
+				if !t.yield(struct{}{}) {
+					return
+				}
+			}
 		}
 		if !p.alive {
 			return

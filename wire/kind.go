@@ -54,6 +54,8 @@ const (
 	KindDrainDone     Kind = 77 // coordinator to region: nothing of yours is left
 	KindFarewell      Kind = 78 // leaver to all: I host nothing of any type and never will again
 	KindFarewellAck   Kind = 79 // heard
+	KindConfirmOwner  Kind = 80 // suspended node to coordinators and members: am I a member still, and owner of these
+	KindConfirmAck    Kind = 81 // you are a member, and own these shards but for some
 )
 
 // Lane is the connection a frame travels on.
@@ -126,6 +128,8 @@ var kinds = [256]kindInfo{
 	KindDrainDone:     {"drain-done", LaneControl, maxAny},
 	KindFarewell:      {"farewell", LaneControl, maxAny},
 	KindFarewellAck:   {"farewell-ack", LaneControl, maxAny},
+	KindConfirmOwner:  {"confirm-owner", LaneControl, maxAny},
+	KindConfirmAck:    {"owner-confirmed", LaneControl, maxAny},
 }
 
 // Known reports whether k stands in the table.

@@ -1,0 +1,98 @@
+// Suspension: when a node must stop handling user messages, and what lets it go on.
+//
+// Two things suspend a node: its resolver, which decided that this side loses, and its own sleep. A node whose last step
+// is older than half the takeover time (a stopped process, a paused machine, a control loop that hung) cannot know
+// whether others have removed it meanwhile and given its shards away. Neither a fresh step nor a fresh look at its own
+// view lifts the suspension; only the word of others does, asked for afterwards (shard/confirm.go).
+
+package node
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/shard"
+)
+
+// suspension is whether and why user messages are not handled.
+type suspension struct {
+	limit    time.Duration // a step that is older makes the node suspend itself
+	last     time.Duration // the last step
+	member   bool          // this node is a member and not Down in its own view
+	alone    bool          // and nobody else is
+	on       bool
+	resolver bool     // the resolver has not taken its order back
+	order    *Suspend // to be told with the next Drain
+}
+
+// GapLimit returns how old a node's last step may be before it suspends itself: half of its takeover time. A data plane
+// compares the age of the control loop's last step with it, for it may run before the control loop does.
+func (c Config) GapLimit() time.Duration {
+	if c.Shard.TakeoverTime > 0 {
+		return c.Shard.TakeoverTime / 2
+	}
+	return shard.DefaultTakeoverTime / 2
+}
+
+// step opens every verb: it notices that this node has slept before anything else is done.
+func (n *Node) step(now time.Duration) {
+	s := &n.suspension
+	gap := now - s.last
+	n.now, s.last = now, max(s.last, now)
+	if s.member && !s.alone && gap > s.limit {
+		n.suspend(fmt.Sprintf("the control loop did not step for %v, at most %v may pass", gap.Round(time.Millisecond), s.limit))
+	}
+}
+
+// Suspended reports whether user messages are not to be handled now.
+func (n *Node) Suspended() bool { return n.suspension.on }
+
+// suspend stops the handling of user messages, or, when it has stopped already, has the confirmation asked for anew.
+func (n *Node) suspend(why string) {
+	s := &n.suspension
+	if !s.on {
+		s.on = true
+		s.order = &Suspend{On: true, Why: why}
+	}
+	// Never refused.
+	_ = n.shards.Do(n.now, shard.SuspendCommand{On: true})
+}
+
+// resolve takes the resolver's order to suspend, or that its reason is gone: the node then asks others before it goes on.
+func (n *Node) resolve(on bool, why string) {
+	s := &n.suspension
+	if on == s.resolver {
+		return
+	}
+	s.resolver = on
+	if on || s.on {
+		n.suspend(why)
+	}
+	if on {
+		s.order = &Suspend{On: true, Resolver: true, Why: why}
+	}
+}
+
+// confirmed takes the word of others that this node still owns what lives here.
+func (n *Node) confirmed() {
+	s := &n.suspension
+	if !s.on || s.resolver {
+		return
+	}
+	s.on = false
+	s.order = &Suspend{Why: "others have confirmed this incarnation"}
+	_ = n.shards.Do(n.now, shard.SuspendCommand{})
+}
+
+// watch follows the view: only a member can own anything, and one that is alone cannot lose it.
+func (n *Node) watch(v *membership.View) {
+	self, ok := v.SelfMember()
+	n.suspension.member = ok && self.Status != membership.Down
+	n.suspension.alone = len(v.Members) == 1
+}
+
+// next is when a member must step at the latest, so that the age of its last step means something.
+func (s *suspension) next() (deadline time.Duration, ok bool) {
+	return s.last + s.limit/4, s.member
+}

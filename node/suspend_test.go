@@ -1,0 +1,105 @@
+// Suspension: a node that has slept notices before it does anything else, and only the word of others wakes it.
+
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/shard"
+)
+
+// pair returns two nodes that have formed a cluster, and what carries their mail.
+func pair(t *testing.T) (a, b *Node, w *wires) {
+	t.Helper()
+	w = &wires{t: t, now: time.Second}
+	a = New(Config{Self: id("10.0.0.1"), Seed: 1})
+	b = New(Config{Self: id("10.0.0.2"), Seed: 2})
+	w.nodes = []*end{{id: id("10.0.0.1"), n: a}, {id: id("10.0.0.2"), n: b}}
+	for _, e := range w.nodes {
+		require.NoError(t, e.n.Do(w.now, membership.JoinCommand{Seeds: seedsOf(w), WallMillis: 1}))
+		w.drain(e)
+	}
+	w.run(20*time.Second, func() bool {
+		return up(w.nodes[0].view, 2) && up(w.nodes[1].view, 2)
+	})
+	return a, b, w
+}
+
+// TestSleepSuspendsBeforeAnythingElse: the verb after the gap says so, whatever verb it is, and no later than its own
+// other effects (MEM-10).
+func TestSleepSuspendsBeforeAnythingElse(t *testing.T) {
+	for name, verb := range map[string]func(n *Node, now time.Duration){
+		"tick":    func(n *Node, now time.Duration) { n.Tick(now) },
+		"command": func(n *Node, now time.Duration) { _ = n.Do(now, shard.RegisterCommand{Settings: books}) },
+		"frame":   func(n *Node, now time.Duration) { _ = n.Handle(now, now, id("10.0.0.1"), 200, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, b, w := pair(t)
+			e := &Effects{}
+			w.now += shard.DefaultTakeoverTime/2 + time.Millisecond
+			require.False(t, b.Suspended())
+			verb(b, w.now)
+			b.Drain(e)
+			require.NotNil(t, e.Suspend)
+			require.True(t, e.Suspend.On)
+			require.Contains(t, e.Suspend.Why, "did not step")
+			require.True(t, b.Suspended())
+			b.Tick(w.now)
+			b.Drain(e)
+			require.Nil(t, e.Suspend, "told once")
+			require.True(t, b.Suspended(), "a fresh step does not lift it")
+		})
+	}
+}
+
+// TestShortSleepIsNothing: up to half the takeover time no shard can have been given away.
+func TestShortSleepIsNothing(t *testing.T) {
+	_, b, w := pair(t)
+	e := &Effects{}
+	b.Tick(w.now)
+	b.Tick(w.now + shard.DefaultTakeoverTime/2)
+	b.Drain(e)
+	require.Nil(t, e.Suspend)
+}
+
+// TestConfirmationLiftsIt: the other member's answer does, within a round trip.
+func TestConfirmationLiftsIt(t *testing.T) {
+	_, b, w := pair(t)
+	w.nodes[1].asleep = true
+	w.run(12*time.Second, func() bool { return false })
+	w.nodes[1].asleep = false
+	w.run(5*time.Second, func() bool { return len(w.nodes[1].orders) == 2 })
+	require.True(t, w.nodes[1].orders[0].On)
+	require.False(t, w.nodes[1].orders[1].On)
+	require.False(t, b.Suspended())
+	require.Empty(t, w.nodes[0].orders, "who did not sleep goes on")
+}
+
+// TestAloneNeedsNobody: there is nobody to whom a shard could have been given.
+func TestAloneNeedsNobody(t *testing.T) {
+	n, e := alone(t)
+	n.Tick(time.Hour)
+	n.Drain(e)
+	require.Nil(t, e.Suspend)
+}
+
+// TestResolverHoldsUntilItLetsGo: while the resolver's reason stands no confirmation counts; afterwards a fresh one is
+// asked for.
+func TestResolverHoldsUntilItLetsGo(t *testing.T) {
+	_, b, w := pair(t)
+	b.resolve(true, "this side has lost")
+	w.drain(w.nodes[1])
+	require.Len(t, w.nodes[1].orders, 1)
+	require.Equal(t, "this side has lost", w.nodes[1].orders[0].Why)
+	w.run(10*time.Second, func() bool { return false })
+	require.True(t, b.Suspended())
+	b.resolve(false, "")
+	w.drain(w.nodes[1])
+	require.True(t, b.Suspended(), "others have to say so first")
+	w.run(5*time.Second, func() bool { return !b.Suspended() })
+	require.Len(t, w.nodes[1].orders, 2)
+}

@@ -1,0 +1,245 @@
+// Confirmation: a node that has suspended itself asks whether it still is a member and the owner of what lives here.
+//
+// A suspended node may have slept through its own removal, so nothing that it knows by itself may wake it. It asks the
+// coordinators of the types of which shards live here, and other members, under nonces drawn for this suspension: an
+// answer given before it does not count. A member answers only one that is a member and not Down in its own view. That
+// is what makes the answer worth something: a shard is given to another only after its owner was Down in the view of
+// every member that counts and the takeover time has passed, so one member that is not suspended and still holds this
+// incarnation for a member says that this time has not even begun for it, or has begun less than a round of gossip ago.
+//
+// The answer of a member that is suspended itself is weaker: it may have slept as long. When nobody gives the strong
+// one, the answers of all other members that are not Down do: whoever could have removed this node is among them. So a
+// cluster that slept as a whole wakes up, and one that is alone need not ask.
+
+package shard
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// askedAtOnce is how many members beside the coordinators are asked in one round: the cost of a cluster that wakes up.
+const askedAtOnce = 16
+
+// confirmation is the state of a suspended node. Its zero value is a node that is not.
+type confirmation struct {
+	held   bool
+	done   bool // Effects.Confirmed was given
+	nonce  uint64
+	retry  timer
+	round  int      // of asking members, which ones are next
+	heard  peer.Set // members that answered
+	firm   bool     // one of them is not suspended
+	owners []answered
+}
+
+// answered is what a coordinator has said of shards of one type, rising by type and first shard.
+type answered struct {
+	typ   route.TypeID
+	term  uint32
+	by    peer.ID
+	upTo  route.ShardID // of the letter: its first and last shard
+	first route.ShardID
+}
+
+// hold begins or ends the suspension. Beginning again starts anew: what was answered before counts no more.
+func (m *Machine) hold(on bool) {
+	if !on {
+		m.confirm = confirmation{}
+		m.settleAll()
+		return
+	}
+	m.confirm = confirmation{held: true, nonce: m.rng.Uint64() | 1}
+	if m.view == nil || m.over {
+		return
+	}
+	m.confirm.retry.start(m)
+	m.askConfirmation()
+}
+
+// tickConfirm repeats what was not answered.
+func (m *Machine) tickConfirm() {
+	c := &m.confirm
+	if !c.held || c.done || !c.retry.due(m) {
+		return
+	}
+	m.askConfirmation()
+}
+
+func (m *Machine) askConfirmation() {
+	for _, id := range m.order {
+		t := m.types[id]
+		if t.region == nil || t.region.hosted == 0 || t.region.to == m.self || t.region.to.IsZero() {
+			continue
+		}
+		for _, list := range m.unanswered(t) {
+			m.post(t.region.to, confirmOwner{head: m.head(t.id, t.region.term), Nonce: m.confirm.nonce, Entries: list})
+		}
+	}
+	m.askMembers()
+	m.checkConfirm()
+}
+
+// askMembers asks the next few members that have not answered, the oldest first: they are the ones that decide.
+func (m *Machine) askMembers() {
+	c := &m.confirm
+	var list []membership.Member
+	for _, mb := range m.view.Members {
+		if mb.ID != m.self && mb.Status != membership.Down && !c.heard.Has(mb.ID) {
+			list = append(list, mb)
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	slices.SortStableFunc(list, func(a, b membership.Member) int { return int(int64(a.UpNumber-1) - int64(b.UpNumber-1)) })
+	start := 0
+	if len(list) > askedAtOnce {
+		start = c.round * askedAtOnce % len(list)
+	}
+	for i := range min(askedAtOnce, len(list)) {
+		to := list[(start+i)%len(list)].ID
+		m.post(to, confirmOwner{head: head{Birth: m.view.Birth}, Nonce: c.nonce, Entries: []held{}})
+	}
+	c.round++
+}
+
+// unanswered lists the shards that live here, cut into letters, without the letters that the present coordinator has
+// answered.
+func (m *Machine) unanswered(t *typ) (letters [][]held) {
+	var list []held
+	flush := func() {
+		if len(list) > 0 && !m.answeredBy(t, list[0].Shard, list[len(list)-1].Shard) {
+			letters = append(letters, list)
+		}
+		list = nil
+	}
+	for s := range t.region.slots {
+		if e := &t.region.slots[s]; e.living != notHere {
+			if list = append(list, held{route.ShardID(s), e.fence}); len(list) == maxEntries {
+				flush()
+			}
+		}
+	}
+	flush()
+	return letters
+}
+
+func (m *Machine) answeredBy(t *typ, first, last route.ShardID) bool {
+	return slices.ContainsFunc(m.confirm.owners, func(a answered) bool {
+		return a.typ == t.id && a.term == t.region.term && a.by == t.region.to && a.first <= first && a.upTo >= last
+	})
+}
+
+// onConfirmOwner answers one that asks whether it still is a member, and owner of the shards it names. Mail of others
+// than members that are not Down does not come this far.
+func (m *Machine) onConfirmOwner(from peer.ID, q confirmOwner) {
+	answer := ownerConfirmed{head: q.head, Nonce: q.Nonce, Firm: !m.confirm.held, Lost: []held{}}
+	if q.Term == 0 {
+		m.post(from, answer)
+		return
+	}
+	c := m.coordinatorFor(from, q.head)
+	if c == nil || !c.ready {
+		return // it asks again, here or at the successor
+	}
+	for _, e := range q.Entries {
+		if r := &c.records[e.Shard]; r.phase == free || r.home.id != from || r.fence != e.Fence {
+			answer.Lost = append(answer.Lost, e)
+		}
+	}
+	if n := len(q.Entries); n > 0 {
+		answer.First, answer.Last = q.Entries[0].Shard, q.Entries[n-1].Shard
+	}
+	m.post(from, answer)
+}
+
+// onOwnerConfirmed takes an answer to this suspension's question. Shards that are not ours any more are given up: their
+// handlers are not called again.
+func (m *Machine) onOwnerConfirmed(from peer.ID, a ownerConfirmed) {
+	c := &m.confirm
+	if !c.held || c.done || a.Nonce != c.nonce {
+		return
+	}
+	if a.Term != 0 {
+		t := m.types[a.Type]
+		if t == nil || t.region == nil || t.region.to != from || t.region.term != a.Term {
+			return
+		}
+		for _, e := range a.Lost {
+			m.giveUp(t, e)
+		}
+		c.owners = append(c.owners, answered{typ: t.id, term: a.Term, by: from, first: a.First, upTo: a.Last})
+	}
+	c.heard.Add(from)
+	c.firm = c.firm || a.Firm
+}
+
+// giveUp ends an ownership that the coordinator does not know, without a call into its handlers.
+func (m *Machine) giveUp(t *typ, e held) {
+	s := &t.region.slots[e.Shard]
+	if s.living == notHere || s.fence != e.Fence {
+		return
+	}
+	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: e.Shard, Fence: e.Fence, Stop: true, Abandon: true})
+	if s.living == here {
+		m.forget(t, e.Shard)
+	}
+	s.living, s.ended, s.fence = notHere, maxFence(s.ended, e.Fence), route.Fence{}
+	t.region.hosted--
+}
+
+// checkConfirm tells the node when enough has been answered.
+func (m *Machine) checkConfirm() {
+	c := &m.confirm
+	if !c.held || c.done || m.view == nil || m.over {
+		return
+	}
+	for _, id := range m.order {
+		t := m.types[id]
+		if t.region == nil || t.region.hosted == 0 || t.region.to == m.self {
+			continue
+		}
+		if t.region.to.IsZero() || len(m.unanswered(t)) > 0 {
+			return
+		}
+	}
+	if !c.firm {
+		for _, mb := range m.view.Members {
+			if mb.ID != m.self && mb.Status != membership.Down && !c.heard.Has(mb.ID) {
+				return
+			}
+		}
+	}
+	c.done = true
+	c.retry.stop()
+	m.out.Confirmed = true
+}
+
+// checkConfirmation returns ErrNonsense for a question or answer that cannot be true. It changes nothing.
+func (m *Machine) checkConfirmation(from peer.ID, h head, k wire.Kind, highest route.ShardID) error {
+	mb, ok := m.view.Member(from)
+	if k == wire.KindConfirmAck && h.Term != 0 && ok && mb.UpNumber != 0 && mb.UpNumber != h.Term {
+		return fmt.Errorf("%w: %s from %s with term %d, its up-number is %d", ErrNonsense, k, from, h.Term, mb.UpNumber)
+	}
+	t := m.types[h.Type]
+	if t == nil || h.Term == 0 {
+		return nil
+	}
+	shards := uint32(0)
+	switch {
+	case k == wire.KindConfirmOwner && t.coord != nil:
+		shards = t.coord.settings.Shards
+	case k == wire.KindConfirmAck && t.region != nil:
+		shards = t.region.settings.Shards
+	}
+	if shards > 0 && uint32(highest) >= shards {
+		return fmt.Errorf("%w: %s from %s names shard %d of %d", ErrNonsense, k, from, highest, shards)
+	}
+	return nil
+}
