@@ -21,6 +21,7 @@ type scaleCmd struct {
 	Seed       uint64   `default:"1" help:"Everything random comes from it: one seed, one result."`
 	Parts      []string `help:"What to measure, with commas in between; none means what is sensible for so many nodes."`
 	Crashes    int      `default:"0" help:"How many crashes to measure; 0 means 100, or 50 above 300 nodes."`
+	Hours      float64  `default:"1" help:"Virtual hours of the parts loss and frozen."`
 	Progress   bool     `help:"Show progress although stderr is not a terminal."`
 	CPUProfile string   `name:"cpuprofile" type:"path" help:"Write a profile of the processor's time to this file."`
 }
@@ -33,6 +34,9 @@ func (c *scaleCmd) Validate() error {
 	}
 	if c.Crashes < 0 || c.Crashes > 100_000 {
 		errs = append(errs, errors.New("--crashes must be 0 to 100000"))
+	}
+	if !(c.Hours > 0 && c.Hours <= 1000) {
+		errs = append(errs, errors.New("--hours must be more than 0 and at most 1000"))
 	}
 	for _, p := range c.Parts {
 		if !slices.Contains(sim.ScaleParts, p) {
@@ -57,7 +61,7 @@ func (c *scaleCmd) Run(e *env) error {
 	}
 	progress := door.NewProgress(e.stderr, c.Progress)
 	shown := time.Time{}
-	result, err := sim.Scale(sim.ScaleConfig{Nodes: c.Nodes, Seed: c.Seed, Parts: c.Parts, Crashes: c.Crashes,
+	result, err := sim.Scale(sim.ScaleConfig{Nodes: c.Nodes, Seed: c.Seed, Parts: c.Parts, Crashes: c.Crashes, Hours: c.Hours,
 		Progress: func(line string) {
 			if time.Since(shown) >= stormEvery {
 				shown = time.Now()
