@@ -16,7 +16,8 @@ type ScaleConfig struct {
 	Nodes   int      // members of the cluster, 2 to MaxScaleNodes
 	Seed    uint64   // one seed, one result, but for the wall time and the memory
 	Parts   []string // of ScaleParts; empty means those that are sensible for so many nodes
-	Hours   float64  // virtual hours of the parts "loss" and "frozen"; zero means 1
+	Hours   float64  // virtual hours of the part "loss"; zero means 1
+	Rounds  int      // how often an eighth of them freezes in the part "frozen"; zero means 10
 	Crashes int      // how many crashes the part "crash" measures; zero means 100, fewer above 300 nodes
 	// Progress, when it is set, is told in words how far the run is.
 	Progress func(string)
@@ -75,6 +76,9 @@ func Scale(cfg ScaleConfig) (ScaleResult, error) {
 	}
 	if cfg.Hours < 0 || cfg.Hours > 1000 {
 		return ScaleResult{}, fmt.Errorf("%w: %v hours, must be from 0 to 1000", ErrScale, cfg.Hours)
+	}
+	if cfg.Rounds == 0 {
+		cfg.Rounds = 10
 	}
 	began := time.Now()
 	r := &scaleRun{cfg: cfg, out: ScaleResult{N: cfg.Nodes, Seed: cfg.Seed}}

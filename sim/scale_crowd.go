@@ -214,7 +214,11 @@ func (c *crowd) after(i int32, s *soul) {
 	for k := range c.eff.Mail {
 		m := &c.eff.Mail[k]
 		if to, ok := c.byAddr[m.To.Addr]; ok {
-			c.send(i, to, m.To.Inc, m.Kind, m.Body)
+			w := wayThere
+			if m.To.Inc == 0 {
+				w = wayDoor
+			}
+			c.send(i, to, m.To.Inc, m.Kind, m.Body, w)
 		}
 	}
 	if c.eff.Ended != nil {
@@ -258,12 +262,12 @@ func (c *crowd) plan(i int32, s *soul) {
 	c.queue.push(at, i, -1)
 }
 
-func (c *crowd) send(from, to int32, inc uint64, kind wire.Kind, body []byte) {
+func (c *crowd) send(from, to int32, inc uint64, kind wire.Kind, body []byte, w way) {
 	size := len(body) + wire.HeaderSize
 	c.sent.frames[kind]++
 	c.sent.bytes[kind] += uint64(size)
 	c.sent.largest[kind] = max(c.sent.largest[kind], size)
-	at, lost := c.lines.arrival(c.now, from, to, kind == wire.KindHeartbeatAck)
+	at, lost := c.lines.arrival(c.now, from, to, w)
 	if lost {
 		return
 	}
@@ -297,7 +301,11 @@ func (c *crowd) deliver(slot int32) {
 			// What the transport's loop does beside the control loop.
 			var buf [32]byte
 			if ack, err := wire.AnswerHeartbeat(buf[:0], l.body, uint64(c.now-s.stepped)); err == nil {
-				c.send(l.to, l.from, l.sender, wire.KindHeartbeatAck, ack)
+				w := wayBack
+				if l.inc == 0 {
+					w = wayAnswer
+				}
+				c.send(l.to, l.from, l.sender, wire.KindHeartbeatAck, ack, w)
 			}
 		}
 		now, from := c.now-s.origin, peer.ID{Addr: c.nodes[l.from].id.Addr, Inc: l.sender}

@@ -118,8 +118,7 @@ const (
 )
 
 func (r *scaleRun) frozen() error {
-	out, steps, err := frozenRun(min(r.cfg.Nodes, healthNodes), r.cfg.Seed, int(r.cfg.Hours*float64(time.Hour)/
-		float64(frozenFor+frozenRests)))
+	out, steps, err := frozenRun(min(r.cfg.Nodes, healthNodes), r.cfg.Seed, r.cfg.Rounds)
 	r.out.Frozen = &out
 	r.out.Steps += steps
 	return err

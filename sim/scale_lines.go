@@ -31,9 +31,18 @@ func newLines(cfg Lines, seed uint64) lines {
 	return lines{Lines: cfg, rng: rand.New(rand.NewPCG(seed, purposeNetwork)), last: map[uint64]time.Duration{}}
 }
 
-// arrival draws when a packet sent now is there. Without loss all links are equal, so order keeps itself.
-// back is set for answers, which travel on the connection of the one who asked.
-func (l *lines) arrival(now time.Duration, from, to int32, back bool) (at time.Duration, lost bool) {
+// way says on which connection of a pair a letter travels, and in which direction.
+type way uint8
+
+const (
+	wayThere  way = iota // on the sender's connection to that incarnation
+	wayBack              // an answer on the connection of the one who asked
+	wayDoor              // on the sender's connection to whoever is at the address
+	wayAnswer            // an answer on that one
+)
+
+// arrival draws when a packet sent now is there. Without loss all connections are equal, so order keeps itself.
+func (l *lines) arrival(now time.Duration, from, to int32, w way) (at time.Duration, lost bool) {
 	at = now + l.Delay
 	if l.Loss <= 0 {
 		return at, false
@@ -45,17 +54,30 @@ func (l *lines) arrival(now time.Duration, from, to int32, back bool) (at time.D
 		}
 		return at, false
 	}
-	for again := firstRetransmit; again <= lastRetransmit && l.rng.Float64() < l.Loss; again *= 2 {
-		l.lost++
-		at += again
+	at += l.again()
+	line := uint64(uint32(from))<<34 | uint64(uint32(to))<<2 | uint64(w)
+	last, open := l.last[line]
+	if !open && (w == wayThere || w == wayDoor) {
+		for range dialLegs {
+			at += l.Delay + l.again()
+		}
 	}
-	line := uint64(uint32(from))<<33 | uint64(uint32(to))<<1
-	if back {
-		line |= 1
-	}
-	at = max(at, l.last[line])
+	at = max(at, last)
 	l.last[line] = at
 	return at, false
+}
+
+// dialLegs is how often a packet must get through before a new connection carries something: the handshake of TCP,
+// the hello and its answer.
+const dialLegs = 4
+
+// again draws how long the retransmissions of one packet take.
+func (l *lines) again() (late time.Duration) {
+	for d := firstRetransmit; d <= lastRetransmit && l.rng.Float64() < l.Loss; d *= 2 {
+		l.lost++
+		late += d
+	}
+	return late
 }
 
 // bodies keeps the memory of letters by size class, so that a long run allocates little.

@@ -12,7 +12,7 @@ import (
 
 // TestScaleSmall holds every part on lossless links at 30 nodes against bounds of virtual time (JOIN-2, FD-1, GOS-4).
 func TestScaleSmall(t *testing.T) {
-	r, err := Scale(ScaleConfig{Nodes: 30, Seed: 7, Crashes: 20})
+	r, err := Scale(ScaleConfig{Nodes: 30, Seed: 7, Crashes: 20, Parts: lossless})
 	require.NoError(t, err)
 	require.Less(t, *r.BulkJoinS, 10.0)
 	require.Less(t, *r.JoinOneS, 3.0)
@@ -27,10 +27,28 @@ func TestScaleSmall(t *testing.T) {
 	require.InDelta(t, *r.GossipRate, float64(*r.StatusBytes), 1, "one status a second and nothing else (GOS-4)")
 }
 
+// lossless are the parts that are quick at any small size.
+var lossless = []string{"quiet", "one", "twenty", "crash"}
+
+// TestScaleHealth: packet loss as on TCP makes nobody accuse a healthy member, nor do members that stood still for 16 s,
+// who are themselves accused each time and taken back (FD-1 to FD-3).
+func TestScaleHealth(t *testing.T) {
+	r, err := Scale(ScaleConfig{Nodes: 24, Seed: 3, Parts: []string{"loss", "frozen"}, Hours: 0.05, Rounds: 2})
+	require.NoError(t, err)
+	require.Len(t, r.Loss, len(lossCases))
+	require.Zero(t, *r.FalseUnreachable)
+	require.Equal(t, FrozenResult{Nodes: 24, Frozen: 3, Seconds: 16, Rounds: 2, Accused: 0, Detected: 6, Restored: 6},
+		*r.Frozen)
+
+	worse, _, err := lossRun(LossResult{Loss: 0.6, Datagrams: true}, 24, 3, 0.02)
+	require.NoError(t, err)
+	require.Positive(t, worse.FalseUnreachable, "the measurement can find something")
+}
+
 // TestScaleIsDeterministic: one seed gives one result, another seed another one.
 func TestScaleIsDeterministic(t *testing.T) {
 	run := func(seed uint64) ScaleResult {
-		r, err := Scale(ScaleConfig{Nodes: 12, Seed: seed, Crashes: 3})
+		r, err := Scale(ScaleConfig{Nodes: 12, Seed: seed, Crashes: 3, Hours: 0.01, Rounds: 1})
 		require.NoError(t, err)
 		r.WallSeconds, r.RssMB = 0, 0
 		return r
@@ -81,7 +99,7 @@ func TestLinesActAsTCP(t *testing.T) {
 	late := 0
 	for i := range 2000 {
 		now := time.Duration(i) * 10 * time.Millisecond
-		at, lost := l.arrival(now, 1, 2, false)
+		at, lost := l.arrival(now, 1, 2, wayThere)
 		require.False(t, lost)
 		require.GreaterOrEqual(t, at, last, "overtaken")
 		require.GreaterOrEqual(t, at, now+time.Millisecond)
@@ -90,18 +108,18 @@ func TestLinesActAsTCP(t *testing.T) {
 		}
 	}
 	require.Greater(t, late, 600, "a lost packet holds up those behind it")
-	back, _ := l.arrival(0, 1, 2, true)
+	back, _ := l.arrival(0, 1, 2, wayBack)
 	require.Less(t, back, last, "the way back is a line of its own")
 
 	d := newLines(Lines{Loss: 0.3, Datagrams: true}, 1)
 	gone := 0
 	for range 2000 {
-		if _, lost := d.arrival(0, 1, 2, false); lost {
+		if _, lost := d.arrival(0, 1, 2, wayThere); lost {
 			gone++
 		}
 	}
 	require.InDelta(t, 600, gone, 100)
-	at, lost := (&lines{Lines: Lines{Delay: time.Second}}).arrival(time.Second, 1, 2, false)
+	at, lost := (&lines{Lines: Lines{Delay: time.Second}}).arrival(time.Second, 1, 2, wayThere)
 	require.False(t, lost)
 	require.Equal(t, 2*time.Second, at)
 }

@@ -73,6 +73,8 @@ func TestWrongCommandLines(t *testing.T) {
 		{"scale --nodes=10001", "--nodes must be 2 to 10000"},
 		{"scale --parts=join,tea", "no part \"tea\""},
 		{"scale --crashes=-1", "--crashes must be"},
+		{"scale --hours=0", "--hours must be"},
+		{"scale --rounds=-1", "--rounds must be"},
 		{"run --log-format=xml", "--log-format"},
 		{"run --log-level=loud", "--log-level"},
 		{"run --join-timeout=-1s", "--join-timeout is negative"},

@@ -21,7 +21,8 @@ type scaleCmd struct {
 	Seed       uint64   `default:"1" help:"Everything random comes from it: one seed, one result."`
 	Parts      []string `help:"What to measure, with commas in between; none means what is sensible for so many nodes."`
 	Crashes    int      `default:"0" help:"How many crashes to measure; 0 means 100, or 50 above 300 nodes."`
-	Hours      float64  `default:"1" help:"Virtual hours of the parts loss and frozen."`
+	Hours      float64  `default:"1" help:"Virtual hours of the part loss."`
+	Rounds     int      `default:"10" help:"How often an eighth of the nodes freezes in the part frozen."`
 	Progress   bool     `help:"Show progress although stderr is not a terminal."`
 	CPUProfile string   `name:"cpuprofile" type:"path" help:"Write a profile of the processor's time to this file."`
 }
@@ -37,6 +38,9 @@ func (c *scaleCmd) Validate() error {
 	}
 	if !(c.Hours > 0 && c.Hours <= 1000) {
 		errs = append(errs, errors.New("--hours must be more than 0 and at most 1000"))
+	}
+	if c.Rounds < 1 || c.Rounds > 100_000 {
+		errs = append(errs, errors.New("--rounds must be 1 to 100000"))
 	}
 	for _, p := range c.Parts {
 		if !slices.Contains(sim.ScaleParts, p) {
@@ -61,7 +65,7 @@ func (c *scaleCmd) Run(e *env) error {
 	}
 	progress := door.NewProgress(e.stderr, c.Progress)
 	shown := time.Time{}
-	result, err := sim.Scale(sim.ScaleConfig{Nodes: c.Nodes, Seed: c.Seed, Parts: c.Parts, Crashes: c.Crashes, Hours: c.Hours,
+	result, err := sim.Scale(sim.ScaleConfig{Nodes: c.Nodes, Seed: c.Seed, Parts: c.Parts, Crashes: c.Crashes, Hours: c.Hours, Rounds: c.Rounds,
 		Progress: func(line string) {
 			if time.Since(shown) >= stormEvery {
 				shown = time.Now()
