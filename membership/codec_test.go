@@ -50,7 +50,7 @@ func readState(kind wire.Kind, b []byte) (*state, error) {
 
 // plainBody is a body with the state as it is.
 func plainBody(to, tag uint64, s *state) []byte {
-	return appendStateBody(nil, stateBody{to, tag, s.seen, packed{0, payload(s)}})
+	return appendStateBody(nil, stateBody{to, tag, s.digest, s.seen, packed{0, payload(s)}})
 }
 
 const goldenState = "03" + "1100000000000000" + "2200000000000000" + "05" + // format, cluster, birth, highest up
@@ -65,7 +65,9 @@ const goldenState = "03" + "1100000000000000" + "2200000000000000" + "05" + // f
 	"01" + "016b" + "0176" + "01" + "040a000001bb1c0100000000000000" + // metadata
 	"02" + "0000" + "ac0201" // clock
 
-const goldenSeen = "03" + "05"
+const goldenDigest = "d55a2d70db639124"
+
+const goldenSeen = goldenDigest + "03" + "05"
 
 func TestStateGoldenBytes(t *testing.T) {
 	s := sample()
@@ -152,6 +154,9 @@ func TestBadBodiesChangeNothing(t *testing.T) {
 			if kind == wire.KindWelcome { // read by a joiner only
 				m.phase, m.join.nonce = pending, 7
 			}
+			if kind == wire.KindGossip || kind == wire.KindWelcome { // a version that it holds would not be unpacked at all
+				m.st = m.st.draft().commit(ip(1))
+			}
 			before, seen := m.st, m.st.seen.Clone()
 			err := m.Handle(1, 1, ip(2), kind, bad)
 			var we *wire.Error
@@ -210,9 +215,12 @@ func TestHostileStates(t *testing.T) {
 	s := sample()
 	m := asMember()
 	for name, seen := range map[string]gossip.Seen{"fewer": gossip.NewSeen(2), "more": gossip.NewSeen(9)} {
-		body := appendStateBody(nil, stateBody{1, 0x11, seen, packed{0, payload(s)}})
+		body := appendStateBody(nil, stateBody{1, 0x11, s.digest, seen, packed{0, payload(s)}})
 		require.ErrorIs(t, m.Handle(1, 1, ip(2), wire.KindGossip, body), wire.ErrBadValue, "a seen set over %s members", name)
 	}
+	m.st = m.st.draft().commit(ip(1))
+	lie := appendStateBody(nil, stateBody{1, 0x11, 5, s.seen, packed{0, payload(s)}})
+	require.ErrorIs(t, m.Handle(1, 1, ip(2), wire.KindGossip, lie), wire.ErrBadValue, "another digest than it says")
 	_, err := readState(wire.KindGossip, append([]byte{1}, payload(s)[1:]...))
 	require.ErrorIs(t, err, wire.ErrBadWire)
 	idle := bytes.Replace(payload(s), []byte("\x02\x02db\x03web"), []byte("\x03\x02db\x03web\x01x"), 1)
@@ -241,7 +249,7 @@ func TestGzip(t *testing.T) {
 	require.Equal(t, byte(flagGzip), flags)
 	require.Less(t, len(zipped), len(plain)*3/4)
 	t.Logf("300 members: %d bytes, %d packed", len(plain), len(zipped))
-	body := appendStateBody(nil, stateBody{1, 2, gossip.NewSeen(3), packed{flags, zipped}})
+	body := appendStateBody(nil, stateBody{1, 2, 5, gossip.NewSeen(3), packed{flags, zipped}})
 	for range 2 { // the second use runs on the kept halves
 		back, err := c.unpack(wire.KindGossip, flags, zipped)
 		require.NoError(t, err)
@@ -249,7 +257,7 @@ func TestGzip(t *testing.T) {
 		_, again := (&coder{above: 1024}).pack(plain)
 		require.Equal(t, zipped, again, "the same bytes each time")
 	}
-	require.Equal(t, appendStateBody(nil, stateBody{1, 2, gossip.NewSeen(3), packed{0, plain}}), PlainBody(wire.KindGossip, body))
+	require.Equal(t, appendStateBody(nil, stateBody{1, 2, 5, gossip.NewSeen(3), packed{0, plain}}), PlainBody(wire.KindGossip, body))
 	require.Equal(t, []byte{1}, PlainBody(wire.KindGossip, []byte{1}))
 	require.Equal(t, body, PlainBody(wire.KindStatus, body))
 
@@ -327,7 +335,7 @@ func crowd(n, tombs, clocks int) *state {
 func TestStateSizes(t *testing.T) {
 	for name, s := range map[string]*state{"3 clock entries": crowd(1000, 0, 3), "full clock": crowd(1000, 0, 1000)} {
 		c := coder{above: 1024}
-		body := appendStateBody(nil, stateBody{1, 2, s.seen, c.packOf(s.version)})
+		body := appendStateBody(nil, stateBody{1, 2, s.digest, s.seen, c.packOf(s.version)})
 		t.Logf("1,000 members, %s: %d bytes, plain %d", name, len(body), len(s.canonical()))
 		require.LessOrEqual(t, len(body), 14_000, name)
 	}

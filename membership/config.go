@@ -48,6 +48,9 @@ type Config struct {
 	// CompressAbove is the size in bytes from which a state is gzipped (1024).
 	CompressAbove int
 
+	// Intern, when it is set, shares states between the machines of one simulation; nil in production.
+	Intern *Intern
+
 	// LeaderInterval is how often leader duties are looked at besides at every change (1 s).
 	LeaderInterval time.Duration
 	// ReaperInterval is how often accusations are looked at for peers that are heard again (1 s). Silence is noticed at

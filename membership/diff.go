@@ -47,6 +47,9 @@ func (v *View) roles(into []string) []string {
 		return into
 	}
 	for i := range v.Members {
+		if i > 0 && sameSlice(v.Members[i].Roles, v.Members[i-1].Roles) {
+			continue
+		}
 		for _, r := range v.Members[i].Roles {
 			if at, ok := slices.BinarySearch(into, r); !ok {
 				into = slices.Insert(into, at, r)

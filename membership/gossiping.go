@@ -95,7 +95,7 @@ func (m *Machine) sendGossip(to peer.ID) { m.sendState(to, wire.KindGossip, m.st
 
 // sendState sends the seen set and the version, which is packed once however often it is sent.
 func (m *Machine) sendState(to peer.ID, kind wire.Kind, tag uint64) {
-	s := stateBody{to.Inc, tag, m.st.seen, m.coder.packOf(m.st.version)}
+	s := stateBody{to.Inc, tag, m.st.digest, m.st.seen, m.coder.packOf(m.st.version)}
 	m.post(to, kind, func(b []byte) []byte { return appendStateBody(b, s) })
 }
 

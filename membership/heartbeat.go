@@ -121,8 +121,8 @@ func (m *Machine) followRing() {
 		return
 	}
 	m.ringFor = m.st.digest
-	members := m.st.ids()
-	m.monitor.SetRing(m.now, members, fd.RingOf(members), m.st.unreachable, m.st.reach.accusers(m.self))
+	members, ring := m.st.everybody(&m.people)
+	m.monitor.SetRing(m.now, members, ring, m.st.unreachable, m.st.reach.accusers(m.self))
 	if m.monitor.Undecided() {
 		m.judge()
 	}

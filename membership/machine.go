@@ -80,6 +80,7 @@ type Machine struct {
 	dirty   bool // state, seen set or confirmed exits changed: duties are due
 	ringFor gossip.Digest
 	monitor *fd.Monitor
+	people  people // of the version before
 	probes  uint64
 
 	join     joining
@@ -94,7 +95,7 @@ type Machine struct {
 	extra    int // extra rounds left in this interval
 
 	work  *work
-	coder coder
+	coder *coder
 
 	timers  [timerCount]timer
 	arena   peer.Arena
@@ -114,8 +115,14 @@ type Machine struct {
 // rng, which the machine owns from now on.
 func New(self peer.ID, cfg Config, rng *rand.Rand) *Machine {
 	cfg = cfg.WithDefaults()
-	return &Machine{self: self, cfg: cfg, rng: rng, work: &work{}, coder: coder{above: cfg.CompressAbove},
-		monitor: newMonitor(self, cfg)}
+	m := &Machine{self: self, cfg: cfg, rng: rng, work: &work{}, coder: &coder{}, monitor: newMonitor(self, cfg)}
+	if p := cfg.Intern; p != nil {
+		invariant.Check(p.coder.above == 0 || p.coder.above == cfg.CompressAbove, "membership: one pool, two CompressAbove")
+		m.work, m.coder = &p.work, &p.coder
+		m.work.pool = p
+	}
+	m.coder.above = cfg.CompressAbove
+	return m
 }
 
 // Phi returns how suspicious the silence of id is at the last step, for display; 0 for one who is not watched here.
@@ -301,6 +308,7 @@ func (m *Machine) install(s *state, push bool) {
 	if m.st != nil && m.st != s {
 		m.work.recycle(m.st)
 	}
+	s.version = m.cfg.Intern.one(s.version)
 	m.st, m.dirty, m.stale = s, true, true
 	m.refreshAges()
 	m.push = push
@@ -380,14 +388,3 @@ func (m *Machine) end(kind EndKind, by peer.ID, reason string) {
 		m.st = d.seal()
 	}
 }
-
-// post sends one message whose body append makes.
-func (m *Machine) post(to peer.ID, kind wire.Kind, appendBody func(b []byte) []byte) {
-	body := m.arena.End(appendBody(m.arena.Begin()))
-	m.mail = append(m.mail, peer.Mail{To: to, Kind: kind, Body: body})
-}
-
-func (m *Machine) toward(to peer.ID) envelope { return envelope{to.Inc, m.st.cluster} }
-
-// nonce draws a random number that is not zero.
-func (m *Machine) nonce() uint64 { return m.rng.Uint64() | 1 }

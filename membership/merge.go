@@ -16,6 +16,7 @@ type work struct {
 	ids   peer.Set    // identities being gathered
 	words dictionary  // of what is being encoded
 	seen  gossip.Seen // of a state that was given up
+	pool  *Intern     // nil in production
 }
 
 // recycle takes the seen set of a state that nobody uses any more.
@@ -34,6 +35,9 @@ type sealed struct {
 func mergeStates(a, b *state) *state { return new(work).merge(a, b) }
 
 func (w *work) merge(a, b *state) *state {
+	if known := w.pool.join(a.version, b.version); known != nil {
+		return w.stateOf(known)
+	}
 	box := &sealed{}
 	v := &box.version
 	*v = version{cluster: a.cluster, birth: max(a.birth, b.birth), highestUp: max(a.highestUp, b.highestUp)}
@@ -50,10 +54,27 @@ func (w *work) merge(a, b *state) *state {
 		}
 	}
 	v.sealIn(w, a.version, b.version)
-	box.state = state{version: v, seen: w.seen, spare: &box.view}
-	w.seen = gossip.Seen{}
-	box.state.seen.Reset(len(v.members))
+	if w.pool != nil {
+		w.pool.verify(v)
+		known := w.pool.one(v)
+		w.pool.joined(a.version, b.version, known)
+		return w.stateOf(known)
+	}
+	box.state = state{version: v, seen: w.takeSeen(len(v.members)), spare: &box.view}
 	return &box.state
+}
+
+// takeSeen returns an empty set over n members, in the memory of one that was given up.
+func (w *work) takeSeen(n int) gossip.Seen {
+	s := w.seen
+	w.seen = gossip.Seen{}
+	s.Reset(n)
+	return s
+}
+
+// stateOf returns a version that nobody has seen.
+func (w *work) stateOf(v *version) *state {
+	return &state{version: v, seen: w.takeSeen(len(v.members))}
 }
 
 // mergeMembers joins two records of one incarnation: the status further along the chain, the higher up-number. The

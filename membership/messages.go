@@ -195,24 +195,25 @@ func readRefused(body []byte) (refusedBody, error) {
 	return f, r.Done()
 }
 
-// stateBody is KindGossip (tag: the cluster) and KindWelcome (tag: the nonce): a seen set, which changes often, beside
-// the packed version, which does not.
+// stateBody is KindGossip (tag: the cluster) and KindWelcome (tag: the nonce): the digest of a version, the seen set,
+// which changes often, and the packed version, which does not.
 type stateBody struct {
 	to, tag uint64
+	digest  gossip.Digest
 	seen    gossip.Seen
 	packed  packed
 }
 
 func appendStateBody(b []byte, s stateBody) []byte {
-	b = wire.AppendUvarint(wire.AppendU64(wire.AppendU64(b, s.to), s.tag), uint64(s.seen.Len()))
-	b = append(gossip.AppendSeen(b, s.seen), s.packed.flags)
-	return append(b, s.packed.bytes...)
+	b = wire.AppendU64(wire.AppendU64(wire.AppendU64(b, s.to), s.tag), uint64(s.digest))
+	b = gossip.AppendSeen(wire.AppendUvarint(b, uint64(s.seen.Len())), s.seen)
+	return append(append(b, s.packed.flags), s.packed.bytes...)
 }
 
 // readStateBody leaves the packed bytes as a view into body.
 func readStateBody(kind wire.Kind, body []byte) (stateBody, error) {
 	r := wire.NewReader(kind, body)
-	s := stateBody{to: r.U64(), tag: r.U64()}
+	s := stateBody{to: r.U64(), tag: r.U64(), digest: gossip.Digest(r.U64())}
 	if n := r.Count(0, MaxMembers); r.Err() == nil {
 		s.seen = gossip.ReadSeen(&r, n)
 	}
@@ -222,20 +223,31 @@ func readStateBody(kind wire.Kind, body []byte) (stateBody, error) {
 	return s, r.Done()
 }
 
-// readState unpacks and reads the state in a body. The version keeps the packed form that it came in.
+// readState unpacks and reads the state in a body; the version that this node holds needs neither. The version keeps
+// the packed form that it came in.
 func (m *Machine) readState(kind wire.Kind, b *stateBody) (*state, error) {
-	plain, err := m.coder.unpack(kind, b.packed.flags, b.packed.bytes)
-	if err != nil {
-		return nil, err
+	v := m.cfg.Intern.packed(b.digest, b.packed)
+	if m.st != nil && b.digest == m.st.digest {
+		v = m.st.version
 	}
-	v, err := m.work.readCore(kind, plain)
-	if err != nil {
-		return nil, err
+	if v == nil {
+		plain, err := m.coder.unpack(kind, b.packed.flags, b.packed.bytes)
+		if err != nil {
+			return nil, err
+		}
+		if v, err = m.work.readCore(kind, plain); err != nil {
+			return nil, err
+		}
+		if v.digest != b.digest {
+			return nil, &wire.Error{Kind: kind, Offset: 16, Err: wire.ErrBadValue}
+		}
+		v.packed = packed{b.packed.flags, bytes.Clone(b.packed.bytes)}
+		m.cfg.Intern.verify(v)
+		v = m.cfg.Intern.one(v)
 	}
 	if b.seen.Len() != len(v.members) {
-		return nil, &wire.Error{Kind: kind, Offset: 16, Err: wire.ErrBadValue}
+		return nil, &wire.Error{Kind: kind, Offset: 24, Err: wire.ErrBadValue}
 	}
-	v.packed = packed{b.packed.flags, bytes.Clone(b.packed.bytes)}
 	return &state{version: v, seen: b.seen}, nil
 }
 

@@ -21,9 +21,14 @@ func converged(s *state, self peer.ID, exited peer.Set) bool {
 			break
 		}
 	}
-	for i := range s.members {
+	for i := s.waits; i < len(s.members); i++ {
 		m := &s.members[i]
-		if (m.Status.counts() || first && (m.Status == Joining || m.Status == WeaklyUp)) && !s.seen.Has(i) && !exited.Has(m.ID) {
+		switch wanted := m.Status.counts() || first && (m.Status == Joining || m.Status == WeaklyUp); {
+		case !wanted || s.seen.Has(i):
+			if i == s.waits {
+				s.waits++ // seen sets only grow: all questions about one version together look at each member once
+			}
+		case !exited.Has(m.ID):
 			return false
 		}
 	}
@@ -51,7 +56,9 @@ func leaderOf(members []Member, unreachable peer.Set, self peer.ID, role string)
 		if class >= bestClass || !m.HasRole(role) || m.ID != self && unreachable.Has(m.ID) {
 			continue
 		}
-		best, bestClass = m.ID, class
+		if best, bestClass = m.ID, class; class == 0 {
+			break // nobody behind it is better
+		}
 	}
 	return best
 }

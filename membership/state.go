@@ -5,6 +5,7 @@ package membership
 import (
 	"slices"
 
+	"github.com/kith-io/kith/fd"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
 )
@@ -41,6 +42,7 @@ type version struct {
 
 	bytes  []byte // the canonical bytes, nil until they are wanted
 	packed packed // the bytes that travel, empty until they are wanted
+	people people // empty until they are wanted
 }
 
 // state is a version and what one node knows of who has seen it. Seen bits stand for the version's members.
@@ -48,10 +50,11 @@ type state struct {
 	*version
 	seen  gossip.Seen
 	spare *View // room for the view of this state, allocated with it; nil when used
+	waits int   // those before this position have seen it, or do not count
 }
 
 func newState(v version) *state {
-	v.bytes, v.packed = nil, packed{}
+	v.bytes, v.packed, v.people = nil, packed{}, people{}
 	return &state{version: &v}
 }
 
@@ -93,12 +96,28 @@ func (s *version) tomb(id peer.ID) (tombstone, bool) {
 
 func (s *state) hasSeen(id peer.ID) bool { return s.seen.Has(s.index(id)) }
 
-func (s *version) ids() peer.Set {
-	out := make(peer.Set, len(s.members))
-	for i := range s.members {
-		out[i] = s.members[i].ID
+// people are the identities of the members and their ring; they stay from version to version while nobody comes or goes.
+type people struct {
+	ids  peer.Set
+	ring fd.Ring
+}
+
+// everybody returns the identities of the members and their ring, and keeps them here and in last, where they are taken
+// from when they are still right.
+func (s *version) everybody(last *people) (peer.Set, fd.Ring) {
+	if s.people.ids == nil {
+		same := slices.EqualFunc(s.members, last.ids, func(m Member, id peer.ID) bool { return m.ID == id })
+		if !same {
+			ids := make(peer.Set, len(s.members))
+			for i := range s.members {
+				ids[i] = s.members[i].ID
+			}
+			*last = people{ids, fd.RingOf(ids)}
+		}
+		s.people = *last
 	}
-	return out
+	*last = s.people
+	return s.people.ids, s.people.ring
 }
 
 // seal computes what is derived. The version must not change afterwards.
