@@ -35,6 +35,11 @@ type Config struct {
 
 	// Membership paces gossip, failure detection and joining; its zero value holds the defaults.
 	Membership Tuning
+	// Resolver decides which side of a broken cluster lives. Its zero value is keep-majority with all defaults: when
+	// members are lost, the larger side downs them, and the smaller side stops and ends. It must be the same on all nodes.
+	Resolver Resolver
+	// Lease is the lock outside of the cluster that the strategy LeaseMajority asks for; only it needs one.
+	Lease Lease
 	// MinBirth is the least birth of a cluster that this node forms. A restored deployment gives it when the births that
 	// its fences carry must be exceeded.
 	MinBirth uint64
@@ -87,7 +92,7 @@ func (c Config) Validate() error { return c.driver().Validate() }
 func (c Config) driver() driver.Config {
 	return driver.Config{
 		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, Seeds: c.Seeds, Roles: c.Roles, AppVersion: c.AppVersion,
-		Logger: c.Logger, Membership: c.Membership, MinBirth: c.MinBirth, TakeoverTime: c.TakeoverTime,
+		Logger: c.Logger, Membership: c.Membership, Resolver: c.Resolver, Lease: c.Lease, MinBirth: c.MinBirth, TakeoverTime: c.TakeoverTime,
 		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, MaxPayload: c.MaxPayload, LinkBuffer: c.LinkBuffer,
 		Window: c.Window, ParkBytes: c.ParkBytes, ParkTime: c.ParkTime, MailboxBudget: c.MailboxBudget,
 		DataLoops: c.DataLoops, Workers: c.Workers, MaxAsks: c.MaxAsks, AskTimeout: c.AskTimeout,

@@ -94,6 +94,29 @@ type (
 	EndKind = membership.EndKind
 )
 
+// The split brain resolver (package sbr).
+type (
+	// Resolver holds the settings of the resolver.
+	Resolver = driver.Resolver
+	// Strategy is the rule by which one side of a broken cluster is chosen to live.
+	Strategy = driver.Strategy
+	// Decision is one explained decision of the resolver.
+	Decision = driver.Decision
+	// Lease is a lock outside of the cluster, for the strategy LeaseMajority.
+	Lease = driver.Lease
+)
+
+// The strategies of a Resolver. UnsafeAutoDown lets every side of a partition live on: it is unsafe, as its name says.
+const (
+	KeepMajority   = driver.KeepMajority
+	StaticQuorum   = driver.StaticQuorum
+	KeepOldest     = driver.KeepOldest
+	DownAll        = driver.DownAll
+	LeaseMajority  = driver.LeaseMajority
+	UnsafeAutoDown = driver.UnsafeAutoDown
+	ResolverOff    = driver.ResolverOff
+)
+
 // The states of a member.
 const (
 	Joining = membership.Joining

@@ -48,7 +48,7 @@ func (n *Node) View() *View { return n.d.View() }
 func (n *Node) Events(ctx context.Context) iter.Seq[Event] { return n.d.Events(ctx) }
 
 // Down marks the member at addr (host:port) as gone, which must be true: it is for operators who know that the process
-// is dead. Unreachable members are not marked by anyone else.
+// is dead. Without an operator the resolver (Config.Resolver) decides.
 func (n *Node) Down(ctx context.Context, addr string) error { return n.d.Down(ctx, addr) }
 
 // SetMetadata sets one key of the small map that the cluster's state carries to every member; nil deletes it. View
@@ -56,6 +56,10 @@ func (n *Node) Down(ctx context.Context, addr string) error { return n.d.Down(ct
 func (n *Node) SetMetadata(ctx context.Context, key string, value []byte) error {
 	return n.d.SetMetadata(ctx, key, value)
 }
+
+// Decisions returns the newest decisions of the split brain resolver on this node, oldest first, at most 64: each with
+// its inputs, its rule and its outcome. String explains one in a sentence.
+func (n *Node) Decisions() []Decision { return n.d.Decisions() }
 
 // Done is closed when the node has ended: left, downed, removed, refused, or closed.
 func (n *Node) Done() <-chan struct{} { return n.d.Done() }

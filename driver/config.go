@@ -12,6 +12,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -55,6 +56,8 @@ type Config struct {
 
 	Membership   membership.Config
 	MinBirth     uint64
+	Resolver     node.Resolver
+	Lease        Lease
 	TakeoverTime time.Duration
 	JoinTimeout  time.Duration
 	LeaveTimeout time.Duration
@@ -128,6 +131,9 @@ func (c Config) Validate() error {
 	c.validateAddresses(fault)
 	err := c.members().Validate()
 	fault(err == nil, "%w", err)
+	err = c.Resolver.Validate()
+	fault(err == nil, "%w", err)
+	fault(c.Lease != nil || c.Resolver.Strategy != node.ResolverLeaseMajority, "lease-majority needs a Lease")
 	within := func(name string, v, least, most int) {
 		fault(v >= least && v <= most, "%s is %d, must be %d to %d", name, v, least, most)
 	}

@@ -41,6 +41,7 @@ type control struct {
 	removed               []removedPeer
 	settling              []settledAsk // parked asks to be answered when no lock is held
 	ended                 *EndedError
+	leasing               chan struct{} // closed when the last operation on the lease is over
 }
 
 type wantRef = route.ShardID
@@ -158,6 +159,7 @@ func (d *Driver) perform() {
 	c := &d.control
 	e := &c.effects
 	c.node.Drain(e)
+	d.resolved(e)
 	if e.View != nil {
 		d.publish(e.View, e.Events)
 	}

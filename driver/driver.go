@@ -91,6 +91,7 @@ type Driver struct {
 	lastStep atomic.Int64 // of the control goroutine, nanoseconds since start
 	stopping atomic.Bool
 	gate     gate
+	decided  atomic.Pointer[[]Decision]
 
 	control control // owned by the control goroutine
 
@@ -123,7 +124,7 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	d.warnInsecure()
 	nc := node.Config{
 		Self: d.self, Seed: seed, Membership: cfg.members(), Shard: shard.Config{TakeoverTime: cfg.TakeoverTime},
-		Resolver: node.Resolver{Strategy: node.ResolverOff},
+		Resolver: cfg.Resolver,
 	}
 	d.control.node = node.New(nc)
 	d.gate.limit = int64(nc.GapLimit())

@@ -12,6 +12,8 @@ import (
 type (
 	// Resolver is the configuration of the split brain resolver.
 	Resolver = sbr.Config
+	// Strategy is the rule by which a side is chosen to live.
+	Strategy = sbr.Strategy
 	// Decision is one explained decision of the resolver.
 	Decision = sbr.Decision
 	// ResolverEvent is what the resolver has to tell besides its decisions.

@@ -59,7 +59,6 @@ type checker struct {
 	heard     map[reportKey]time.Duration
 	farewells map[peer.ID]bool
 	store     map[storeKey]storeRow
-	halted    map[peer.ID]bool             // stopped by its resolver
 	buried    map[reportKey]bool           // a process, and whom it holds for downed by a resolver
 	views     map[peer.ID]map[peer.ID]bool // by process, whom it has seen removed
 	book      ledger
@@ -80,7 +79,7 @@ func newChecker(w *world) *checker {
 		owners: map[shardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{},
 		farewells: map[peer.ID]bool{},
 		store:     map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{}, births: map[uint64]uint64{},
-		halted: map[peer.ID]bool{}, buried: map[reportKey]bool{},
+		buried: map[reportKey]bool{},
 	}
 }
 

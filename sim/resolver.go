@@ -71,9 +71,6 @@ func (p *proc) resolved(e *node.Effects) {
 		w.trace.note(w.now, p.idx, opNote, fmt.Sprintf("lease op %d release %t", op.Op, op.Release))
 		p.leaseOp(op)
 	}
-	if s := e.Suspend; s != nil && (s.Resolver || !s.On) {
-		w.check.halted[p.id] = s.On
-	}
 }
 
 // tellOnly tells the listener of a script what the trace has already.
@@ -122,7 +119,7 @@ func (c *checker) sides(p *proc, v *membership.View) {
 		}
 		c.buried[reportKey{p.id, m.ID}] = true
 		q := c.w.process(m.ID)
-		if !c.buried[reportKey{m.ID, p.id}] || q == nil || !q.alive || !p.alive || c.halted[p.id] || c.halted[q.id] {
+		if !c.buried[reportKey{m.ID, p.id}] || q == nil || !q.alive || !p.alive || p.gate.suspended || q.gate.suspended {
 			continue
 		}
 		if self, ok := q.view.SelfMember(); ok && self.Status != membership.Down {
@@ -139,7 +136,7 @@ func (w *world) splits() bool { return w.cfg.Resolver.Strategy == node.ResolverU
 func (w *world) survivors() []*proc {
 	var list []*proc
 	for _, p := range w.running() {
-		if self, ok := p.view.SelfMember(); ok && self.Status != membership.Down && !w.check.halted[p.id] {
+		if self, ok := p.view.SelfMember(); ok && self.Status != membership.Down && !p.gate.suspended {
 			list = append(list, p)
 		}
 	}

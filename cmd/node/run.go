@@ -26,6 +26,12 @@ type runCmd struct {
 	JoinTimeout  time.Duration `default:"0s" help:"End when not admitted in time; 0 means never."`
 	LeaveTimeout time.Duration `default:"30s" help:"How long leaving may take before the node just stops."`
 
+	Resolver     string        `enum:"keep-majority,static-quorum,keep-oldest,down-all,unsafe-auto-down,off" default:"keep-majority" help:"Which side of a broken cluster lives: keep-majority, static-quorum, keep-oldest, down-all, unsafe-auto-down (all sides do: unsafe), off."`
+	ResolverRole string        `help:"Only members with this role count for the resolver."`
+	Quorum       int           `help:"Least members of a side that lives, for static-quorum."`
+	KeepAlone    bool          `help:"keep-oldest: the oldest lives even when it is alone."`
+	StableAfter  time.Duration `default:"0s" help:"How long the picture must stand still before the resolver decides; 0: by the size of the cluster."`
+
 	LogFormat string `enum:"text,json" default:"text" help:"Format of the log on stderr: text or json."`
 	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"Least level that is logged: debug, info, warn or error."`
 
@@ -35,7 +41,11 @@ type runCmd struct {
 
 // config returns the node's configuration.
 func (c *runCmd) config(log *slog.Logger) kith.Config {
-	return kith.Config{Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, Seeds: c.Seeds,
+	r := kith.Resolver{Role: c.ResolverRole, QuorumSize: c.Quorum, KeepAlone: c.KeepAlone, StableAfter: c.StableAfter}
+	if c.Resolver != "" {
+		_ = r.Strategy.UnmarshalText([]byte(c.Resolver)) // the parser checked it
+	}
+	return kith.Config{Resolver: r, Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, Seeds: c.Seeds,
 		Roles: c.Roles, Logger: log, JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout}
 }
 
