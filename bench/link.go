@@ -75,6 +75,9 @@ func (u *upcalls) LinkDown(kith.ID, wire.Lane, uint64, error) {}
 // Undelivered does nothing: drain has waited for what can leave.
 func (u *upcalls) Undelivered(kith.ID, []byte, error) {}
 
+// LinkLost does nothing.
+func (u *upcalls) LinkLost(kith.ID) {}
+
 // PeerRefused does nothing: the link then returns the refusal.
 func (u *upcalls) PeerRefused(*transport.RefusedError) {}
 

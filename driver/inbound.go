@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/transport"
@@ -328,19 +329,6 @@ func (d *Driver) Control(from peer.ID, kind wire.Kind, body []byte, arrived time
 // PassDone ends a read pass. Nothing is left to be done: workers are woken by the append, links by the first frame.
 func (d *Driver) PassDone(*transport.Loop) {}
 
-// LinkUp notes a connection.
-func (d *Driver) LinkUp(id peer.ID, lane wire.Lane) {
-	d.log.Debug("connected", "peer", id, "lane", lane)
-}
-
-// LinkDown fails the asks that went over a broken connection.
-func (d *Driver) LinkDown(id peer.ID, lane wire.Lane, lost uint64, err error) {
-	d.log.Debug("disconnected", "peer", id, "lane", lane, "lost", lost, "error", err)
-	if lane == wire.LaneData {
-		d.asks.lose(d.remotes.get(id), route.PeerLost)
-	}
-}
-
 // Undelivered fails what a link held and will never send: asks are answered, tells are reported. An upcall of the
 // transport, from a goroutine that may take its time.
 func (d *Driver) Undelivered(id peer.ID, frames []byte, err error) {
@@ -385,6 +373,9 @@ func (d *Driver) LinkRoom(*transport.Link) {
 func (d *Driver) PeerRefused(err *transport.RefusedError) {
 	d.log.Error("peer refused this node", "peer", err.Peer, "reason", err.Reason, "differs", err.Key, "ours", err.Ours,
 		"theirs", err.Theirs)
+	if err.Reason == transport.RefusedIncarnation && err.Peer.Inc != 0 {
+		d.lost(membership.LinkLostCommand{ID: err.Peer, Replaced: true})
+	}
 	if err.Reason == transport.RefusedRemoved {
 		d.inbox.post(func() { d.refusedAsRemoved(err) })
 	}

@@ -26,6 +26,7 @@ func (sink) LinkUp(peer.ID, wire.Lane)                         {}
 func (sink) LinkDown(peer.ID, wire.Lane, uint64, error)        {}
 func (sink) Undelivered(peer.ID, []byte, error)                {}
 func (sink) LinkRoom(*transport.Link)                          {}
+func (sink) LinkLost(peer.ID)                                  {}
 func (sink) PeerRefused(*transport.RefusedError)               {}
 
 // sinkRegion is a region all of whose shards lead to a sink.

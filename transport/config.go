@@ -71,6 +71,10 @@ type Upcalls interface {
 	// err matches ErrForgotten or ErrClosed. Connections to contact points (incarnation zero) are not told of.
 	LinkUp(id peer.ID, lane wire.Lane)
 	LinkDown(id peer.ID, lane wire.Lane, lost uint64, err error)
+	// LinkLost says that a peer's process seems gone: its control connection broke, not by our doing, and when its address
+	// was dialled again at once, mail or not, the host refused because nobody listens. Once per loss, from a goroutine of
+	// its own. When another incarnation answers instead, PeerRefused tells with RefusedIncarnation.
+	LinkLost(id peer.ID)
 	// Undelivered returns the frames that a link held and will never send, whole and in order, because of err: the peer
 	// was forgotten (ErrForgotten), refused us for good (*RefusedError), or the transport closes (ErrClosed). They are a
 	// copy that the rider may keep, at most LinkBuffer and a little. Called once per drop, from a goroutine of its own or

@@ -45,6 +45,7 @@ type rider struct {
 	downs   chan down
 	rooms   chan *Link
 	refused chan *RefusedError
+	lost    chan peer.ID
 	unsent  chan unsent
 	onData  func(c *InConn, frames []byte)
 	onPass  func(l *Loop)
@@ -52,7 +53,8 @@ type rider struct {
 
 func newRider() *rider {
 	return &rider{mails: make(chan mail, 4096), ups: make(chan down, 256), downs: make(chan down, 256),
-		rooms: make(chan *Link, 256), refused: make(chan *RefusedError, 256), unsent: make(chan unsent, 256)}
+		rooms: make(chan *Link, 256), refused: make(chan *RefusedError, 256), unsent: make(chan unsent, 256),
+		lost: make(chan peer.ID, 256)}
 }
 
 func (r *rider) Control(from peer.ID, kind wire.Kind, body []byte, _ time.Duration) {
@@ -102,6 +104,8 @@ func (r *rider) Undelivered(id peer.ID, frames []byte, err error) {
 	default:
 	}
 }
+
+func (r *rider) LinkLost(id peer.ID) { r.lost <- id }
 
 func (r *rider) PeerRefused(err *RefusedError) { r.refused <- err }
 

@@ -33,7 +33,7 @@ func (oc *outConn) opened(c gnet.Conn) gnet.Action {
 		return gnet.Close
 	}
 	u.conn, u.real, u.upSince = c, oc.real, time.Now()
-	u.refusal, u.reported = nil, RefusedNone
+	u.refusal, u.reported, u.verify = nil, RefusedNone, false
 	healed, failures := u.warned, u.unreached
 	u.warned, u.unreached = false, 0
 	u.scheduled = true
@@ -82,8 +82,9 @@ func (oc *outConn) closed(err error) {
 	}
 	why := oc.why(err)
 	u.scheduled = false
-	if u.dead == nil && u.q.waiting() {
-		u.scheduled = true
+	u.verify = u.lane == wire.LaneControl && u.to.Inc != 0 && u.dead == nil && oc.fault == nil && !u.leaving
+	if u.dead == nil && (u.q.waiting() || u.verify) {
+		u.scheduled = u.q.waiting()
 		u.ensure()
 	}
 	u.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/panjf2000/gnet/v2"
@@ -62,6 +63,7 @@ type uplink struct {
 	unreached  int       // attempts that failed since a connection stood
 	warned     bool      // that has been logged
 	leaving    bool      // that is expected
+	verify     bool      // the other end broke the connection: dial once to see who answers, mail or not
 	warnedAt   time.Time // when last; zero: log the next failure at once
 	upSince    time.Time
 	ctx        context.Context
@@ -143,7 +145,7 @@ func (u *uplink) attempt() (generation uint32, ok bool) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.dead != nil || u.ctx.Err() != nil || !u.q.waiting() {
+	if u.dead != nil || u.ctx.Err() != nil || !u.q.waiting() && !u.verify {
 		u.dialing, u.scheduled = false, false
 		return 0, false
 	}
@@ -172,6 +174,8 @@ func (u *uplink) failed(err error) (again bool) {
 		warn = u.worthLogging()
 	}
 	unreached := u.unreached
+	lost := u.verify && u.dead == nil && errors.Is(err, syscall.ECONNREFUSED)
+	u.verify = false
 	tell := refused != nil && u.reported != refused.Reason
 	if tell {
 		u.reported = refused.Reason
@@ -190,6 +194,9 @@ func (u *uplink) failed(err error) (again bool) {
 			"failures", unreached)
 	case refused == nil:
 		u.t.cfg.Logger.Debug("dial failed", "peer", u.to, "lane", u.lane, "error", err)
+	}
+	if lost {
+		u.t.up.LinkLost(u.to)
 	}
 	if len(unsent) > 0 {
 		u.t.up.Undelivered(u.to, unsent, err)

@@ -1,0 +1,35 @@
+// Links: what the transport tells of connections that stand, broke, or whose peer is gone.
+
+package driver
+
+import (
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// LinkUp notes a connection.
+func (d *Driver) LinkUp(id peer.ID, lane wire.Lane) {
+	d.log.Debug("connected", "peer", id, "lane", lane)
+}
+
+// LinkDown fails the asks that went over a broken connection.
+func (d *Driver) LinkDown(id peer.ID, lane wire.Lane, lost uint64, err error) {
+	d.log.Debug("disconnected", "peer", id, "lane", lane, "lost", lost, "error", err)
+	if lane == wire.LaneData {
+		d.asks.lose(d.remotes.get(id), route.PeerLost)
+	}
+}
+
+// LinkLost takes evidence that a peer's process is gone. An upcall of the transport, from a goroutine of its own.
+func (d *Driver) LinkLost(id peer.ID) { d.lost(membership.LinkLostCommand{ID: id}) }
+
+func (d *Driver) lost(c membership.LinkLostCommand) {
+	d.log.Debug("connection lost and refused", "peer", c.ID, "replaced", c.Replaced)
+	d.inbox.post(func() {
+		if err := d.command(c); err != nil {
+			d.log.Debug("evidence not taken", "peer", c.ID, "error", err)
+		}
+	})
+}

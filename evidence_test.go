@@ -1,0 +1,42 @@
+// Test of broken links as evidence on real sockets (FD-1).
+
+package kith_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith"
+)
+
+// A node that is gone is unreachable because its connections were reset and its address refuses new ones. Silence would
+// say so after an hour: the detector is that patient here.
+func TestGoneNodeIsUnreachableWithoutSilence(t *testing.T) {
+	l := logger(t)
+	pace := quick()
+	pace.AcceptablePause = time.Hour
+	var nodes []*kith.Node
+	for i := range 4 {
+		cfg := kith.Config{Name: "test", Membership: pace, TakeoverTime: time.Second,
+			Logger: slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", i)}
+		if i > 0 {
+			cfg.Seeds = []string{nodes[0].Addr().String()}
+		}
+		n, err := kith.Start(context.Background(), cfg)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, n.Close()) })
+		nodes = append(nodes, n)
+	}
+	for _, n := range nodes {
+		awaitView(t, n, func(v *kith.View) bool { return v.CountUp() == 4 })
+	}
+	require.NoError(t, nodes[3].Close())
+	for _, n := range nodes[:3] {
+		awaitView(t, n, func(v *kith.View) bool { return v.Unreachable.Has(nodes[3].ID()) })
+		require.Len(t, n.View().Unreachable, 1)
+	}
+}
