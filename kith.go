@@ -88,6 +88,12 @@ type (
 	Metadata = membership.Metadata
 	// Cause says why a member was marked Down.
 	Cause = membership.Cause
+	// Convergence says whether a node can prove that all members have seen its state, and if not, why.
+	Convergence = membership.Convergence
+	// Blocker is a member without whom there is no convergence.
+	Blocker = membership.Blocker
+	// RoleMinimum is how many members of a role must be there before joining members are let in.
+	RoleMinimum = membership.RoleMinimum
 	// EventKind says what an Event reports.
 	EventKind = membership.EventKind
 	// EndKind is why a node's membership is over.
@@ -148,6 +154,10 @@ const (
 
 	MemberPreparingForShutdown = membership.MemberPreparingForShutdown
 	MemberReadyForShutdown     = membership.MemberReadyForShutdown
+
+	MetadataChanged     = membership.MetadataChanged
+	ConvergenceBlocked  = membership.ConvergenceBlocked
+	ConvergenceRestored = membership.ConvergenceRestored
 )
 
 // The causes of a Down (Member.Cause).

@@ -51,6 +51,18 @@ func (n *Node) Events(ctx context.Context) iter.Seq[Event] { return n.d.Events(c
 // is dead. Without an operator the resolver (Config.Resolver) decides.
 func (n *Node) Down(ctx context.Context, addr string) error { return n.d.Down(ctx, addr) }
 
+// Convergence explains whether the cluster has converged as this node sees it; the leader lets nobody in, and removes
+// nobody, before it has.
+func (n *Node) Convergence(ctx context.Context) (Convergence, error) { return n.d.Convergence(ctx) }
+
+// PrepareForFullShutdown tells the whole cluster that all of it will be stopped: Up members become
+// PreparingForShutdown and then ReadyForShutdown, which the events and the View show; joins are refused, nobody becomes
+// Up or WeaklyUp. Hosted entities stay where they are; members then leave or are stopped one by one. It cannot be taken
+// back. It returns when the order is given, not when all are ready.
+func (n *Node) PrepareForFullShutdown(ctx context.Context) error {
+	return n.d.PrepareForFullShutdown(ctx)
+}
+
 // SetMetadata sets one key of the small map that the cluster's state carries to every member; nil deletes it. View
 // shows it; the last writer wins. Bounds: 64 keys for the life of the cluster, 64 bytes a key, 1 KiB a value.
 func (n *Node) SetMetadata(ctx context.Context, key string, value []byte) error {

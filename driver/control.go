@@ -160,8 +160,11 @@ func (d *Driver) perform() {
 	e := &c.effects
 	c.node.Drain(e)
 	d.resolved(e)
-	if e.View != nil {
-		d.publish(e.View, e.Events)
+	if v := e.View; v != nil || len(e.Events) > 0 {
+		if v == nil {
+			v = d.View()
+		}
+		d.publish(v, e.Events)
 	}
 	d.suspend(e.Suspend)
 	for i := range e.Hosts {
@@ -183,7 +186,8 @@ func (d *Driver) perform() {
 		d.logShard(&e.ShardEvents[i])
 	}
 	if end := e.Ended; end != nil {
-		d.end(&EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason})
+		d.end(&EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason,
+			Cause: end.Cause})
 	}
 	d.judge()
 	d.settleParked()

@@ -36,12 +36,13 @@ type EndedError struct {
 	By     peer.ID   // who said so; zero when this node did itself
 	At     time.Time // when it was learnt here
 	Reason string    // the evidence in words
+	Cause  membership.Cause
 }
 
 var endNames = map[membership.EndKind]string{
 	membership.EndLeft: "left", membership.EndDowned: "was marked down", membership.EndRemoved: "was removed",
 	membership.EndJoinRefused: "was refused", membership.EndJoinTimeout: "was not admitted in time",
-	EndClosed: "was closed",
+	membership.EndIsolated: "was alone too long", EndClosed: "was closed",
 }
 
 // Error says what happened, who said so and why.
@@ -272,6 +273,30 @@ func (d *Driver) SetMetadata(ctx context.Context, key string, value []byte) erro
 		return fmt.Errorf("kith: metadata %q: %w", key, err)
 	}
 	return nil
+}
+
+// PrepareForFullShutdown prepares the whole cluster for its end.
+func (d *Driver) PrepareForFullShutdown(ctx context.Context) error {
+	if err := d.call(ctx, membership.PrepareShutdownCommand{}); err != nil {
+		return fmt.Errorf("kith: prepare for full shutdown: %w", err)
+	}
+	return nil
+}
+
+// Convergence explains this node's convergence.
+func (d *Driver) Convergence(ctx context.Context) (c membership.Convergence, err error) {
+	answer := make(chan membership.Convergence, 1)
+	if !d.inbox.post(func() { answer <- d.control.node.Convergence() }) {
+		return c, d.ended()
+	}
+	select {
+	case c = <-answer:
+		return c, nil
+	case <-ctx.Done():
+		return c, ctx.Err()
+	case <-d.done:
+		return c, d.ended()
+	}
 }
 
 // call has the control goroutine carry out a command and returns what the node says to it.

@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -130,6 +131,8 @@ func (d *Driver) logEvent(e *membership.Event, v *membership.View) {
 	switch e.Kind {
 	case membership.LeaderChanged:
 		d.log.Info("leader changed", "leader", e.Leader, "view", v.Seq)
+	case membership.MetadataChanged:
+		d.log.Debug("metadata changed", "keys", len(v.Metadata), "view", v.Seq)
 	case membership.RoleLeaderChanged:
 		d.log.Debug("role leader changed", "role", e.Role, "leader", e.Leader, "view", v.Seq)
 	case membership.UnreachableMember:
@@ -141,7 +144,14 @@ func (d *Driver) logEvent(e *membership.Event, v *membership.View) {
 		}
 		d.log.Warn("member unreachable", "member", e.Member.ID, "status", e.Member.Status, "by", by, "view", v.Seq)
 	case membership.MemberDowned:
-		d.log.Warn("member downed", "member", e.Member.ID, "was", e.Previous, "view", v.Seq)
+		d.log.Warn("member downed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
+	case membership.MemberRemoved:
+		d.log.Info("member removed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
+	case membership.ConvergenceBlocked:
+		d.log.Warn("no convergence: the leader cannot act", "for", e.Convergence.For, "members", e.Convergence.Blocking,
+			"blockers", fmt.Sprint(e.Convergence.Blockers), "view", v.Seq)
+	case membership.ConvergenceRestored:
+		d.log.Info("convergence is back", "after", e.Convergence.For, "view", v.Seq)
 	default:
 		d.log.Info("member changed", "event", e.Kind, "member", e.Member.ID, "status", e.Member.Status,
 			"was", e.Previous, "view", v.Seq)

@@ -107,6 +107,8 @@ func (m *Machine) refuses(j *joinBody) (refusal, string) {
 		return refuseTwin, fmt.Sprintf("the address %s is in use by the member asked", m.self.Addr)
 	case own == Exiting || own == Down:
 		return refuseBusy, fmt.Sprintf("the member asked is %s", own)
+	case st == Removed && preparing(m.st.members):
+		return refuseStop, "the cluster prepares for a full shutdown"
 	case st == Down:
 		return refuseDown, fmt.Sprintf("incarnation %s is down and never comes back", j.id)
 	case st == Removed && len(m.st.members) >= MaxMembers:

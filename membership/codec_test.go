@@ -101,7 +101,7 @@ func bodies(to, cluster uint64) map[wire.Kind][]byte {
 		wire.KindSeen:         appendSeenBody(nil, seenBody{e, 3, true, seen}),
 		wire.KindGossip:       plainBody(to, cluster, sample()),
 		wire.KindExitDone:     appendEnvelope(nil, e),
-		wire.KindRemovedNote:  appendNote(nil, noteBody{e, Down, 1500, 3, ip(1)}),
+		wire.KindRemovedNote:  appendNote(nil, noteBody{e, tombstone{last: Down, cause: CauseResolver, by: ip(2)}, 1500, 3, ip(1)}),
 		wire.KindHeartbeat:    wire.AppendHeartbeat(nil, wire.Heartbeat{Seq: 1, Sent: 2}),
 		wire.KindHeartbeatAck: wire.AppendHeartbeatAck(nil, wire.HeartbeatAck{Seq: 1, Sent: 2, StepAge: 3}),
 	}
@@ -122,7 +122,8 @@ func TestMessageGoldenBytes(t *testing.T) {
 		wire.KindSeen:        to + cluster + "0300000000000000" + "01" + "0302",
 		wire.KindGossip:      to + cluster + goldenSeen + "00" + goldenState,
 		wire.KindExitDone:    to + cluster,
-		wire.KindRemovedNote: to + cluster + "04" + "dc05000000000000" + "03000000" + "040a000001bb1c0100000000000000",
+		wire.KindRemovedNote: to + cluster + "04" + "dc05000000000000" + "03000000" + "040a000001bb1c0100000000000000" +
+			"03" + "040a000002bb1c0200000000000000",
 	}
 	for kind, want := range golden {
 		require.Equal(t, want, hex.EncodeToString(bodies(6, 0x11)[kind]), "%s", kind)

@@ -51,6 +51,15 @@ type Config struct {
 	// Intern, when it is set, shares states between the machines of one simulation; nil in production.
 	Intern *Intern
 
+	// WeaklyUpAfter is how long a leader without convergence waits before it lets joining members in as WeaklyUp (7 s);
+	// negative: never (MEM-6).
+	WeaklyUpAfter time.Duration
+	// MinMembers is how many members there must be before joining ones are let in (0 and 1: no minimum). All members
+	// should agree on it, for each of them may become the leader.
+	MinMembers int
+	// MinRoleMembers is the same for single roles; at most MaxRoles of them.
+	MinRoleMembers []RoleMinimum
+
 	// LeaderInterval is how often leader duties are looked at besides at every change (1 s).
 	LeaderInterval time.Duration
 	// ReaperInterval is how often accusations are looked at for peers that are heard again (1 s). Silence is noticed at
@@ -112,6 +121,7 @@ func (c Config) WithDefaults() Config {
 	def(&c.PushInterval, 50*time.Millisecond)
 	def(&c.PushFanout, 3)
 	def(&c.CompressAbove, 1024)
+	def(&c.WeaklyUpAfter, defaultWeaklyUpAfter)
 	def(&c.LeaderInterval, time.Second)
 	def(&c.ReaperInterval, time.Second)
 	def(&c.TombstoneRetention, 24*time.Hour)
@@ -155,19 +165,7 @@ func (c Config) Validate() error {
 	if c.JoinTimeout < 0 {
 		fault("JoinTimeout is %v, must not be negative", c.JoinTimeout)
 	}
-	if len(c.Roles) > MaxRoles {
-		fault("%d roles, at most %d", len(c.Roles), MaxRoles)
-	}
-	if c.AppVersion != "" {
-		if err := CheckVersion(c.AppVersion); err != nil {
-			fault("AppVersion: %w", err)
-		}
-	}
-	for _, r := range c.Roles {
-		if r == "" || len(r) > MaxRoleSize {
-			fault("role %q has %d bytes, must have 1 to %d", r, len(r), MaxRoleSize)
-		}
-	}
+	c.validateMember(fault)
 	if p := c.DifferentViewProbability; !(p > 0 && p <= 1) {
 		fault("DifferentViewProbability is %v, must be above 0 and at most 1", p)
 	}
@@ -187,4 +185,33 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// validateMember looks at what is said of this member and of whom it lets in.
+func (c *Config) validateMember(fault func(format string, a ...any)) {
+	if len(c.Roles) > MaxRoles {
+		fault("%d roles, at most %d", len(c.Roles), MaxRoles)
+	}
+	if c.MinMembers < 0 || c.MinMembers > MaxMembers {
+		fault("MinMembers is %d, must be from 0 to %d", c.MinMembers, MaxMembers)
+	}
+	if len(c.MinRoleMembers) > MaxRoles {
+		fault("%d minimums of roles, at most %d", len(c.MinRoleMembers), MaxRoles)
+	}
+	for _, r := range c.MinRoleMembers {
+		if r.Role == "" || len(r.Role) > MaxRoleSize || r.Members < 1 || r.Members > MaxMembers {
+			fault("minimum of %d members with role %q, must be from 1 to %d of a role of 1 to %d bytes", r.Members, r.Role,
+				MaxMembers, MaxRoleSize)
+		}
+	}
+	if c.AppVersion != "" {
+		if err := CheckVersion(c.AppVersion); err != nil {
+			fault("AppVersion: %w", err)
+		}
+	}
+	for _, r := range c.Roles {
+		if r == "" || len(r) > MaxRoleSize {
+			fault("role %q has %d bytes, must have 1 to %d", r, len(r), MaxRoleSize)
+		}
+	}
 }

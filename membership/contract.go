@@ -3,13 +3,32 @@
 package membership
 
 import (
+	"errors"
 	"time"
 
 	"github.com/kith-io/kith/peer"
 )
 
+// Errors of Do and Handle.
+var (
+	// ErrUnknownMember is returned by a DownCommand that names no member.
+	ErrUnknownMember = errors.New("membership: unknown member")
+	// ErrNotMember is returned by a command that only a member can carry out.
+	ErrNotMember = errors.New("membership: this node is not a member")
+	// ErrJoining is returned by a JoinCommand when the node has joined, or is about to.
+	ErrJoining = errors.New("membership: already joined or joining")
+	// ErrTooManySeeds is returned by a JoinCommand with more than MaxSeeds seeds.
+	ErrTooManySeeds = errors.New("membership: too many seeds")
+	// ErrEnded is returned by every command when the membership is over.
+	ErrEnded = errors.New("membership: ended")
+	// ErrBadCommand is returned for a command of another kind.
+	ErrBadCommand = errors.New("membership: unknown command")
+	// ErrBadKind is returned by Handle for a frame kind that membership does not own.
+	ErrBadKind = errors.New("membership: frame kind of another room")
+)
+
 // Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand, SetMetadataCommand,
-// LinkLostCommand.
+// PrepareShutdownCommand, LinkLostCommand.
 type Command interface{ command() }
 
 // JoinCommand starts the join: contact all seeds and be admitted by the first that answers. The first seed forms the
@@ -49,7 +68,7 @@ func (DownCommand) command()     {}
 type Effects struct {
 	Mail   []peer.Mail
 	View   *View   // the new immutable snapshot, nil when nothing changed
-	Events []Event // in order; they lead from the previous View to this one
+	Events []Event // in order; they lead from the previous View to this one, then those without a view
 	Ended  *Ended  // the node's membership is over; set once
 }
 
@@ -66,10 +85,11 @@ const (
 	EndIsolated    EndKind = 6 // heard no member for half of Config.TombstoneRetention
 )
 
-// Ended tells how a node's membership ended: kind, who said so, when (on this node's clock), and the evidence in words.
+// Ended tells how a node's membership ended: kind, who decided or said so, when (on this node's clock), and the evidence in words.
 type Ended struct {
 	Kind   EndKind
 	By     peer.ID
 	At     time.Duration
 	Reason string
+	Cause  Cause // of the Down that ended it; CauseNone for every other end
 }

@@ -3,6 +3,7 @@
 package membership
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/kith-io/kith/peer"
@@ -14,6 +15,7 @@ func (m *Machine) nextView() *View {
 		return nil
 	}
 	seq, now := uint64(1), m.phase == member && converged(m.st, m.self, nil)
+	m.followConvergence(now)
 	if last := m.view; last != nil {
 		if last.Hash == uint64(m.st.digest) && last.Converged == now {
 			return nil
@@ -64,7 +66,7 @@ var statusEvents = [...]EventKind{Joining: MemberJoined, Up: MemberUp, Leaving: 
 	ReadyForShutdown: MemberReadyForShutdown}
 
 // diff appends the events from old (nil: nothing) to next: removed members, then members that are new or changed, by
-// their present status, then unreachable, reachable, leader, role leaders; each group in address order. A removed
+// their present status, then unreachable, reachable, leader, metadata, role leaders; each group in address order. A removed
 // member's event has status Removed and the last status known here; nothing is said of this node's reachability.
 func diff(events []Event, old, next *View) []Event {
 	if old == nil {
@@ -76,6 +78,9 @@ func diff(events []Event, old, next *View) []Event {
 	if old.Leader != next.Leader {
 		events = append(events, Event{Kind: LeaderChanged, Leader: next.Leader})
 	}
+	if !sameMetadata(old.Metadata, next.Metadata) {
+		events = append(events, Event{Kind: MetadataChanged})
+	}
 	if sameSlice(old.Members, next.Members) && slices.Equal(old.Unreachable, next.Unreachable) {
 		return events // leaders follow from these
 	}
@@ -85,6 +90,12 @@ func diff(events []Event, old, next *View) []Event {
 		}
 	}
 	return events
+}
+
+func sameMetadata(a, b []Metadata) bool {
+	return sameSlice(a, b) || slices.EqualFunc(a, b, func(x, y Metadata) bool {
+		return x.Key == y.Key && bytes.Equal(x.Value, y.Value)
+	})
 }
 
 // memberEvents appends the events of members that went, then of those that came or changed. Both lists are sorted, so

@@ -73,15 +73,25 @@ func (m *Machine) leaderTick() {
 	}
 	if silent := m.now - m.contact; silent > m.cfg.TombstoneRetention/2 {
 		m.end(EndIsolated, m.self, fmt.Sprintf("no contact to any member for %v", silent))
-	}
-}
-
-// duties acts as the leader, if this node is it and the state has converged.
-func (m *Machine) duties() {
-	if m.st.leader(m.self) != m.self || !converged(m.st, m.self, m.exited) {
 		return
 	}
-	next, removed := lead(m.st, m.self, m.exited, m.expiry())
+	m.watchConvergence()
+}
+
+// duties acts as the leader, if this node is it: all of it under convergence, only weakly up without for long.
+func (m *Machine) duties() {
+	if m.st.leader(m.self) != m.self {
+		m.unstuck()
+		return
+	}
+	var next *state
+	var removed []Member
+	if converged(m.st, m.self, m.exited) {
+		m.unstuck()
+		next, removed = lead(m.st, m.self, m.exited, m.expiry(), m.cfg.minimums())
+	} else {
+		next = m.weakenWhenStuck()
+	}
 	if next == nil {
 		return
 	}
@@ -189,7 +199,7 @@ func (m *Machine) tellRemoved(id peer.ID) bool {
 	if !dead {
 		return false
 	}
-	n := noteBody{m.toward(id), t.last, uint64(m.ageOf(id) / time.Millisecond), m.st.upCount(), m.st.lowestUp()}
+	n := noteBody{m.toward(id), t, uint64(m.ageOf(id) / time.Millisecond), m.st.upCount(), m.st.lowestUp()}
 	m.post(id, wire.KindRemovedNote, func(b []byte) []byte { return appendNote(b, n) })
 	return true
 }
@@ -199,22 +209,28 @@ func (m *Machine) onNote(from peer.ID, body []byte) error {
 	if err != nil || !m.addressed(n.envelope) {
 		return err
 	}
-	m.removedBy(from, n.last, n.up, n.lowest, time.Duration(min(n.age, 1<<40))*time.Millisecond)
+	m.removedBy(from, n.tomb, n.up, n.lowest, time.Duration(min(n.age, 1<<40))*time.Millisecond)
 	return nil
 }
 
 // removedBy ends a node that learns from a member of its cluster that its incarnation was removed. When its own side
 // has removed the teller in turn, only the side with fewer Up members ends; on a tie the side of the lowest id lives.
-func (m *Machine) removedBy(from peer.ID, last Status, up uint32, lowest peer.ID, ago time.Duration) {
+func (m *Machine) removedBy(from peer.ID, t tombstone, up uint32, lowest peer.ID, ago time.Duration) {
 	if _, dead := m.st.tomb(from); dead {
 		mine := m.st.upCount()
 		if mine > up || mine == up && m.st.lowestUp().Less(lowest) {
 			return
 		}
 	}
-	if own := m.st.status(m.self); last == Exiting && (own == Exiting || own == Leaving) {
+	if own := m.st.status(m.self); t.last == Exiting && (own == Exiting || own == Leaving) {
 		m.end(EndLeft, from, "left and was removed")
 		return
 	}
-	m.end(EndRemoved, from, fmt.Sprintf("%s says that %s was removed %v ago, when it was %s", from, m.self, ago, last))
+	by := from
+	if !t.by.IsZero() {
+		by = t.by
+	}
+	m.end(EndRemoved, by, fmt.Sprintf("%s says that %s was removed %v ago: %s", from, m.self, ago,
+		why(t.last, t.cause, t.by)))
+	m.over.Cause = t.cause
 }

@@ -28,35 +28,96 @@ const (
 
 	MemberPreparingForShutdown EventKind = 12
 	MemberReadyForShutdown     EventKind = 13
+
+	MetadataChanged EventKind = 14 // some key of View.Metadata was set or deleted; after the leader
+
+	// Without a change of the view:
+
+	ConvergenceBlocked  EventKind = 32 // no convergence for 20 s, and again each 60 s; Convergence says why
+	ConvergenceRestored EventKind = 33 // after a ConvergenceBlocked; Convergence.For is how long there was none
 )
 
 var eventNames = [...]string{1: "member-removed", "member-joined", "member-up", "member-left", "member-exited",
 	"member-downed", "unreachable-member", "reachable-member", "leader-changed", "role-leader-changed",
-	"member-weakly-up", "member-preparing-for-shutdown", "member-ready-for-shutdown"}
+	"member-weakly-up", "member-preparing-for-shutdown", "member-ready-for-shutdown", "metadata-changed",
+	32: "convergence-blocked", "convergence-restored"}
+
+// OfView reports whether the kind tells a difference between two views. Others come without a new view.
+func (k EventKind) OfView() bool { return k < ConvergenceBlocked }
 
 // String names the kind as logs do.
 func (k EventKind) String() string {
-	if int(k) < len(eventNames) && k > 0 {
+	if int(k) < len(eventNames) && eventNames[k] != "" {
 		return eventNames[k]
 	}
 	return fmt.Sprintf("event-%d", uint8(k))
 }
 
 // Event is one change. Member is set for member events, Previous is its status before as known here; Leader and Role
-// are set for leader events (Leader zero: none).
+// are set for leader events (Leader zero: none). Member.Cause and Member.By say who downed it, also when it is removed.
 type Event struct {
 	Kind     EventKind
 	Member   Member
 	Previous Status
+	Last     Status // for MemberRemoved: the status with which it went, Exiting or Down
 	Leader   peer.ID
 	Role     string
+
+	Convergence *Convergence // for the events of convergence
+}
+
+// Reason says why a member was downed or removed; empty for every other event.
+func (e Event) Reason() string {
+	switch e.Kind {
+	case MemberDowned:
+		return why(Down, e.Member.Cause, e.Member.By)
+	case MemberRemoved:
+		return why(e.Last, e.Member.Cause, e.Member.By)
+	}
+	return ""
+}
+
+// explain adds to the events of removed members what their tombstones say of their end, which this node may have
+// learnt together with the removal.
+func (m *Machine) explain(events []Event) []Event {
+	for i := range events {
+		e := &events[i]
+		if e.Kind != MemberRemoved {
+			continue
+		}
+		if t, ok := m.st.tomb(e.Member.ID); ok {
+			e.Last, e.Member.Cause, e.Member.By = t.last, t.cause, t.by
+		}
+	}
+	return events
+}
+
+// why says how one ended whose last status is given.
+func why(last Status, cause Cause, by peer.ID) string {
+	switch {
+	case last == Exiting:
+		return "it left"
+	case last != Down:
+		return ""
+	case cause == CauseReplaced:
+		return fmt.Sprintf("replaced by %s", by)
+	case by.IsZero():
+		return "downed"
+	}
+	return fmt.Sprintf("downed by %s (%s)", by, cause)
 }
 
 // String prints the event as one line.
 func (e Event) String() string {
 	switch e.Kind {
+	case MetadataChanged:
+		return e.Kind.String()
 	case LeaderChanged:
 		return fmt.Sprintf("%s %s", e.Kind, e.Leader)
+	case ConvergenceBlocked:
+		return fmt.Sprintf("%s for %v by %v", e.Kind, e.Convergence.For, e.Convergence.Blockers)
+	case ConvergenceRestored:
+		return fmt.Sprintf("%s after %v", e.Kind, e.Convergence.For)
 	case RoleLeaderChanged:
 		return fmt.Sprintf("%s %s %s", e.Kind, e.Role, e.Leader)
 	}

@@ -205,7 +205,7 @@ func (m *Machine) onGossip(arrived time.Duration, from peer.ID, body []byte) err
 		return &wire.Error{Kind: wire.KindGossip, Offset: 0, Err: wire.ErrBadValue}
 	}
 	if t, dead := remote.tomb(m.self); dead {
-		m.removedBy(from, t.last, remote.upCount(), remote.lowestUp(), 0)
+		m.removedBy(from, t, remote.upCount(), remote.lowestUp(), 0)
 		return nil
 	}
 	m.take(from, remote)

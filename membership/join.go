@@ -29,6 +29,7 @@ type joining struct {
 	target    peer.ID // the contact that was asked
 	challenge uint64  // what the target wants repeated
 	leave     bool    // leave as soon as admitted
+	refused   string  // why the last contact did not admit us, for the end
 	probers   []prober
 }
 
@@ -95,6 +96,15 @@ func (m *Machine) askAgain() {
 func (m *Machine) sendJoin() {
 	j := joinBody{m.join.nonce, m.join.challenge, m.self, m.cfg.Roles, m.cfg.AppVersion}
 	m.post(m.join.target, wire.KindJoin, func(b []byte) []byte { return appendJoin(b, j) })
+}
+
+// joinTimeout ends a node that was not admitted in time, with the last reason it was given.
+func (m *Machine) joinTimeout() {
+	reason := fmt.Sprintf("not admitted within %v", m.cfg.JoinTimeout)
+	if m.join.refused != "" {
+		reason += ": " + m.join.refused
+	}
+	m.end(EndJoinTimeout, m.self, reason)
 }
 
 // giveUp turns from a contact that did not answer back to all seeds.
@@ -169,6 +179,7 @@ func (m *Machine) onRefused(from peer.ID, body []byte) error {
 		m.end(EndLeft, m.self, "left before it was admitted")
 		return nil
 	}
+	m.join.refused = f.reason
 	m.probe()
 	return nil
 }

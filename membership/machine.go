@@ -3,7 +3,6 @@
 package membership
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -13,24 +12,6 @@ import (
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
-)
-
-// Errors of Do and Handle.
-var (
-	// ErrUnknownMember is returned by a DownCommand that names no member.
-	ErrUnknownMember = errors.New("membership: unknown member")
-	// ErrNotMember is returned by a command that only a member can carry out.
-	ErrNotMember = errors.New("membership: this node is not a member")
-	// ErrJoining is returned by a JoinCommand when the node has joined, or is about to.
-	ErrJoining = errors.New("membership: already joined or joining")
-	// ErrTooManySeeds is returned by a JoinCommand with more than MaxSeeds seeds.
-	ErrTooManySeeds = errors.New("membership: too many seeds")
-	// ErrEnded is returned by every command when the membership is over.
-	ErrEnded = errors.New("membership: ended")
-	// ErrBadCommand is returned for a command of another kind.
-	ErrBadCommand = errors.New("membership: unknown command")
-	// ErrBadKind is returned by Handle for a frame kind that membership does not own.
-	ErrBadKind = errors.New("membership: frame kind of another room")
 )
 
 // phase is where a machine stands between its birth and its end.
@@ -58,7 +39,8 @@ const (
 	timerExtra // one of the two rounds in between
 	timerExit  // repeat that the exit is done
 	timerExitEnd
-	timerPush // an eager push that had to wait
+	timerPush     // an eager push that had to wait
+	timerWeaklyUp // this node has led without convergence for long
 	timerCount
 )
 
@@ -90,9 +72,13 @@ type Machine struct {
 	exiting  bool     // this node confirmed its own
 	ages     []age
 	contact  time.Duration // when a member was last heard
-	pushAt   time.Duration // earliest next eager push
-	push     bool
-	extra    int // extra rounds left in this interval
+	blockage blockage
+
+	stuckUntil time.Duration // when leading without convergence lets members in weakly; 0: no such stretch
+
+	pushAt time.Duration // earliest next eager push
+	push   bool
+	extra  int // extra rounds left in this interval
 
 	work  *work
 	coder *coder
@@ -105,6 +91,7 @@ type Machine struct {
 	stale   bool // state, seen set or phase changed since the last view was made
 	view    *View
 	events  []Event
+	told    []Event // without a view of their own, in order, for the next Drain
 	scratch []int
 	targets []peer.ID
 	judged  []fd.Verdict
@@ -165,7 +152,7 @@ func (m *Machine) fire(i int) {
 	case timerGiveUp:
 		m.giveUp()
 	case timerJoinTimeout:
-		m.end(EndJoinTimeout, m.self, fmt.Sprintf("not admitted within %v", m.cfg.JoinTimeout))
+		m.joinTimeout()
 	case timerForward:
 		m.admitForwarded()
 	case timerHeartbeat:
@@ -182,6 +169,8 @@ func (m *Machine) fire(i int) {
 		m.sendExitDone()
 	case timerExitEnd:
 		m.end(EndLeft, m.self, "no member confirmed the removal in time")
+	case timerWeaklyUp:
+		m.dirty = true
 	case timerPush:
 		m.push = true
 	}
@@ -252,6 +241,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		m.leave()
 	case DownCommand:
 		err = m.down(c.ID, c.Cause)
+	case PrepareShutdownCommand:
+		err = m.prepareShutdown()
 	case SetMetadataCommand:
 		err = m.setMetadata(c)
 	case LinkLostCommand:
@@ -288,14 +279,16 @@ func (m *Machine) Drain(out *Effects) {
 	m.drained = true
 	m.events = m.events[:0]
 	*out = Effects{Mail: m.mail, Ended: m.over}
-	if !m.stale {
-		return
+	if m.stale {
+		m.stale = false
+		if next := m.nextView(); next != nil {
+			m.events = m.explain(diff(m.events, m.view, next))
+			m.view, out.View = next, next
+		}
 	}
-	m.stale = false
-	if next := m.nextView(); next != nil {
-		m.events = diff(m.events, m.view, next)
-		m.view, out.View, out.Events = next, next, m.events
-	}
+	m.events = append(m.events, m.told...)
+	m.told = m.told[:0]
+	out.Events = m.events
 }
 
 func (m *Machine) in(i int, d time.Duration) { m.timers[i] = timer{m.now + d, true} }
@@ -359,7 +352,13 @@ func (m *Machine) noticeSelf() {
 	switch m.st.status(m.self) {
 	case Down:
 		m.spread(farewellFanout)
-		m.end(EndDowned, m.source, "this incarnation was marked down")
+		own := m.st.members[m.st.index(m.self)]
+		by := own.By
+		if by.IsZero() {
+			by = m.source
+		}
+		m.end(EndDowned, by, why(Down, own.Cause, own.By))
+		m.over.Cause = own.Cause
 	case Exiting:
 		m.startExit()
 	case Removed:

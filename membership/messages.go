@@ -87,25 +87,28 @@ func readExitDone(body []byte) (envelope, error) {
 	return e, r.Done()
 }
 
-// noteBody tells an incarnation that it was removed: its last status, how long ago, and how the teller's side of the
+// noteBody tells an incarnation that it was removed: its tombstone, how long ago, and how the teller's side of the
 // cluster stands, for the case that both sides removed each other.
 type noteBody struct {
 	envelope
-	last   Status
-	age    uint64 // milliseconds since the teller learnt of the removal
-	up     uint32 // Up members of the teller's view
+	tomb   tombstone // of the incarnation told; its id does not travel
+	age    uint64    // milliseconds since the teller learnt of the removal
+	up     uint32    // Up members of the teller's view
 	lowest peer.ID
 }
 
 func appendNote(b []byte, n noteBody) []byte {
-	b = wire.AppendU64(append(appendEnvelope(b, n.envelope), byte(n.last)), n.age)
-	return peer.AppendID(wire.AppendU32(b, n.up), n.lowest)
+	b = wire.AppendU64(append(appendEnvelope(b, n.envelope), byte(n.tomb.last)), n.age)
+	b = peer.AppendID(wire.AppendU32(b, n.up), n.lowest)
+	return peer.AppendID(append(b, byte(n.tomb.cause)), n.tomb.by)
 }
 
 func readNote(body []byte) (noteBody, error) {
 	r := wire.NewReader(wire.KindRemovedNote, body)
-	n := noteBody{envelope: readEnvelope(&r), last: Status(r.U8()), age: r.U64(), up: r.U32(), lowest: peer.ReadID(&r)}
-	check(&r, n.last == Exiting || n.last == Down, true)
+	n := noteBody{envelope: readEnvelope(&r)}
+	n.tomb.last, n.age, n.up, n.lowest = Status(r.U8()), r.U64(), r.U32(), peer.ReadID(&r)
+	n.tomb.cause, n.tomb.by = Cause(r.U8()), peer.ReadID(&r)
+	check(&r, (n.tomb.last == Exiting || n.tomb.last == Down) && n.tomb.cause <= lastCause, true)
 	return n, r.Done()
 }
 
@@ -172,6 +175,7 @@ type refusal uint8
 const (
 	refuseBusy    refusal = 1  // the asked member is leaving or down itself
 	refuseFull    refusal = 2  // the cluster has its greatest size
+	refuseStop    refusal = 3  // the cluster prepares for a full shutdown
 	refuseForGood refusal = 64 // from here on: this incarnation will never be admitted
 	refuseRemoved refusal = 65 // it was a member and was removed
 	refuseDown    refusal = 66 // it is a member and is Down

@@ -70,8 +70,10 @@ func (s *state) leader(self peer.ID) peer.ID { return leaderOf(s.members, s.unre
 // incarnation, which proves the old one dead; Exiting ones that confirmed or are unreachable; self last of all. Each
 // removed member that was never seen Up consumes an up-number, because a leader on the far side of a cut may have
 // given it one; then joining members get theirs in address order, and leaving ones become exiting. Tombstones for
-// which expired says true are forgotten.
-func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool) (next *state, removed []Member) {
+// which expired says true are forgotten. While the cluster prepares for a full shutdown nobody is let in, who is Up
+// prepares too, and who prepares becomes ready; below the minimum numbers nobody is let in either.
+func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, least minimums) (next *state,
+	removed []Member) {
 	d := s.draft()
 	for _, m := range s.members {
 		if m.ID != self && removable(s, m, exited) {
@@ -88,16 +90,7 @@ func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool) (
 			d.highestUp++
 		}
 	}
-	changed := len(removed) > 0
-	for i := range d.members {
-		switch m := &d.members[i]; m.Status {
-		case Joining, WeaklyUp:
-			d.highestUp++
-			m.Status, m.UpNumber, changed = Up, d.highestUp, true
-		case Leaving:
-			m.Status, changed = Exiting, true
-		}
-	}
+	changed := d.promote(least) || len(removed) > 0
 	if kept := keepTombs(d.tombs, expired); len(kept) < len(d.tombs) {
 		d.tombs, changed = kept, true
 	}
@@ -105,6 +98,29 @@ func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool) (
 		return nil, nil
 	}
 	return d.commit(self), removed
+}
+
+// promote moves every member one step on under convergence, and reports whether one moved.
+func (s *state) promote(least minimums) (changed bool) {
+	stopping := preparing(s.members)
+	letIn := !stopping && least.met(s.members)
+	for i := range s.members {
+		m := &s.members[i]
+		was := m.Status
+		switch {
+		case was.numbered() < 0 && letIn:
+			s.highestUp++
+			m.Status, m.UpNumber = Up, s.highestUp
+		case was == Up && stopping:
+			m.Status = PreparingForShutdown
+		case was == PreparingForShutdown:
+			m.Status = ReadyForShutdown
+		case was == Leaving:
+			m.Status = Exiting
+		}
+		changed = changed || m.Status != was
+	}
+	return changed
 }
 
 func removable(s *state, m Member, exited peer.Set) bool {

@@ -204,7 +204,7 @@ func TestLeaderActions(t *testing.T) {
 		"a->f")
 	s.highestUp = 7
 	s.members[s.index(nid("f"))].UpNumber = 0
-	next, removed := lead(s, nid("a"), peer.SetOf(nid("e")), never)
+	next, removed := lead(s, nid("a"), peer.SetOf(nid("e")), never, minimums{})
 	require.Len(t, removed, 2)
 	require.Equal(t, []tombstone{{id: nid("e"), last: Exiting}, {id: nid("f"), last: Down}}, next.tombs)
 	require.Equal(t, []Member{{ID: nid("a"), Status: Up, UpNumber: 1}, {ID: nid("b"), Status: Up, UpNumber: 9},
@@ -215,15 +215,15 @@ func TestLeaderActions(t *testing.T) {
 	require.True(t, next.hasSeen(nid("a")))
 	require.Equal(t, gossip.After, next.clock.Compare(s.clock))
 
-	next, _ = lead(stateOf([]string{"a up", "g down"}, "ag"), nid("a"), nil, never)
+	next, _ = lead(stateOf([]string{"a up", "g down"}, "ag"), nid("a"), nil, never, minimums{})
 	require.Nil(t, next, "a Down member that is reachable and not replaced stays for now")
 	s = stateOf([]string{"a up", "g down"}, "ag")
 	s.add(Member{ID: peer.ID{Addr: nid("g").Addr, Inc: 99}, Status: Joining})
-	next, _ = lead(s, nid("a"), nil, never)
+	next, _ = lead(s, nid("a"), nil, never, minimums{})
 	require.Equal(t, []tombstone{{id: nid("g"), last: Down}}, next.tombs, "its successor proves it dead")
-	next, _ = lead(stateOf([]string{"a exiting", "b exiting"}, "ab"), nid("a"), peer.SetOf(nid("a")), never)
+	next, _ = lead(stateOf([]string{"a exiting", "b exiting"}, "ab"), nid("a"), peer.SetOf(nid("a")), never, minimums{})
 	require.Nil(t, next, "self goes last")
-	next, _ = lead(stateOf([]string{"a exiting", "b exiting"}, "ab"), nid("a"), peer.SetOf(nid("a"), nid("b")), never)
+	next, _ = lead(stateOf([]string{"a exiting", "b exiting"}, "ab"), nid("a"), peer.SetOf(nid("a"), nid("b")), never, minimums{})
 	require.Empty(t, next.members)
 }
 

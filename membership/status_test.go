@@ -102,6 +102,9 @@ func TestMetadata(t *testing.T) {
 		require.Len(t, a.view.Metadata, 2)
 		require.Equal(t, "1.4", a.view.Members[2].AppVersion)
 	}
+	for _, a := range all {
+		require.Contains(t, kindsOf(a.events), MetadataChanged)
+	}
 	w.do(all[1], SetMetadataCommand{"schema", nil})
 	w.until(5e9, "deleted everywhere", func() bool {
 		_, ok := all[0].view.MetadataValue("schema")

@@ -144,6 +144,9 @@ func (n *Node) leave(c LeaveCommand) error {
 	return n.shards.Do(n.now, shard.LeaveCommand{})
 }
 
+// Convergence explains the convergence of this node as of its last step.
+func (n *Node) Convergence() membership.Convergence { return n.members.Convergence() }
+
 // Next returns the earliest deadline at which Tick has something to do.
 func (n *Node) Next() (deadline time.Duration, ok bool) {
 	deadline, ok = n.members.Next()

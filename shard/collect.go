@@ -259,12 +259,13 @@ func (c *coordinator) serve() {
 	}
 }
 
-// loads lists who may be given shards: registered as host, reported in this reign, Up, reachable, not giving back.
+// loads lists who may be given shards: registered as host, reported in this reign, Up (or so until a full shutdown
+// began: new entities still find a home), reachable, not giving back.
 func (c *coordinator) loads() []load {
 	var list []load
 	for _, p := range c.clients {
 		mb, ok := c.m.view.Member(p.id)
-		if ok && mb.Status == membership.Up && p.hosts && p.full() && !p.drains && c.m.view.Reachable(p.id) &&
+		if ok && mb.Status.Working() && p.hosts && p.full() && !p.drains && c.m.view.Reachable(p.id) &&
 			!c.m.past.farewells.Has(p.id) {
 			list = append(list, load{owner: p, id: p.id, shards: p.owns})
 		}

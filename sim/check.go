@@ -289,8 +289,11 @@ func (c *checker) agree(p *proc, v *membership.View) {
 
 // event checks that events follow the views.
 func (c *checker) event(p *proc, e *membership.Event) {
+	if !e.Kind.OfView() {
+		return
+	}
 	switch e.Kind {
-	case membership.LeaderChanged, membership.RoleLeaderChanged:
+	case membership.LeaderChanged, membership.RoleLeaderChanged, membership.MetadataChanged:
 		return
 	case membership.MemberRemoved:
 		if _, ok := p.view.Member(e.Member.ID); ok {

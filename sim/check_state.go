@@ -85,8 +85,11 @@ func (c *checker) replay(p *proc, old, next *membership.View, events []membershi
 			own()
 			unreachable.Remove(e.Member.ID)
 			members = slices.DeleteFunc(members, func(m membership.Member) bool { return m.ID == e.Member.ID })
-		case membership.RoleLeaderChanged:
+		case membership.RoleLeaderChanged, membership.MetadataChanged:
 		default:
+			if !e.Kind.OfView() {
+				continue
+			}
 			own()
 			members = put(members, e)
 		}

@@ -134,7 +134,7 @@ func (s *script) command(f []string) {
 		"heal": s.heal, "pause": s.pause, "stick": s.stick, "crash": s.crash, "kill": s.crash, "poweroff": s.powerOff,
 		"down": s.down, "restart": s.restart, "leave": s.leave, "tell": s.tell, "ask": s.ask, "view": s.view,
 		"owners": s.owners,
-		"parked": s.parked, "hide": s.hide, "clock": s.clock,
+		"parked": s.parked, "hide": s.hide, "show": s.show, "prepare": s.prepare, "clock": s.clock,
 		"form": s.form, "inorder": func([]string) { s.order = true },
 		"survivors": s.survivors, "nolease": s.noLease, "lease": s.leaseOwner, "expect": s.expect, "always": s.always,
 		"silent": s.silent, "frames-below": s.framesBelow, "join": s.join, "weather": s.weather,
@@ -172,7 +172,7 @@ func (s *script) cluster(args []string) {
 		}
 	}
 	s.w = newWorld(n, seed, cfg)
-	s.quiet = nil
+	s.quiet = []string{"convergence-"}
 	s.w.onEvent = func(p *proc, line string) {
 		for _, word := range s.quiet {
 			if word == "all" || strings.HasPrefix(line, word) {
@@ -181,6 +181,17 @@ func (s *script) cluster(args []string) {
 		}
 		s.tellOf(p, "%s", line)
 	}
+}
+
+// show word...: takes back a hide. What is said of convergence is hidden until "show convergence-".
+func (s *script) show(args []string) {
+	s.quiet = slices.DeleteFunc(s.quiet, func(q string) bool { return slices.Contains(args, q) })
+}
+
+// prepare n: node n prepares the whole cluster for its end.
+func (s *script) prepare(args []string) {
+	p := s.host(args[0])
+	p.live(func() { p.do(membership.PrepareShutdownCommand{}) })
 }
 
 // hide word...: lines that begin with one of the words are left out; "all" leaves out every line about a node.

@@ -50,6 +50,20 @@ func (w *world) eventText(e *membership.Event) string {
 		return fmt.Sprintf("%s %s", e.Kind, w.name(e.Leader))
 	case membership.RoleLeaderChanged:
 		return fmt.Sprintf("%s %s %s", e.Kind, e.Role, w.name(e.Leader))
+	case membership.ConvergenceBlocked:
+		text := fmt.Sprintf("%s for %v by", e.Kind, e.Convergence.For.Round(time.Second))
+		for _, b := range e.Convergence.Blockers {
+			text += " " + w.name(b.Member.ID)
+			for i, id := range b.Accusers {
+				text += []string{" (unreachable for ", ", "}[min(i, 1)] + w.name(id)
+			}
+			if len(b.Accusers) > 0 {
+				text += ")"
+			}
+		}
+		return text
+	case membership.MetadataChanged, membership.ConvergenceRestored:
+		return e.Kind.String()
 	case membership.MemberUp:
 		return fmt.Sprintf("%s %s (number %d)", e.Kind, w.name(e.Member.ID), e.Member.UpNumber)
 	case membership.MemberRemoved:

@@ -1,0 +1,161 @@
+// Blocked: why there is no convergence, who is waited for and how long (GOS-3).
+
+package membership
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kith-io/kith/peer"
+)
+
+// A node says that convergence does not come after blockedAfter, and again each blockedAgain.
+const (
+	blockedAfter = 20 * time.Second
+	blockedAgain = 60 * time.Second
+)
+
+// maxBlockers is how many blockers one report names; Convergence.Blocking counts all.
+const maxBlockers = 64
+
+// Blocker is a member without whom there is no convergence.
+type Blocker struct {
+	Member Member
+	// Accusers are those who hold it unreachable, sorted; empty: it is reachable and has not confirmed this version.
+	Accusers peer.Set
+	// For is how long it has been in the way at a stretch, to the second.
+	For time.Duration
+}
+
+// String says in words what is the matter with it.
+func (b Blocker) String() string {
+	why := "has not seen this state"
+	if len(b.Accusers) > 0 {
+		list := make([]string, len(b.Accusers))
+		for i, id := range b.Accusers {
+			list[i] = id.String()
+		}
+		why = "unreachable for " + strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s (%s) %s since %v", b.Member.ID, b.Member.Status, why, b.For.Round(time.Second))
+}
+
+// Convergence says whether a node can prove that all members have seen its state, and if not, since when and why.
+type Convergence struct {
+	Converged bool
+	For       time.Duration // how long there has been none; zero when Converged
+	Blocking  int           // members in the way
+	Blockers  []Blocker     // the first 64 of them by address; with the accusations and seen set of this node
+}
+
+// blockage follows a stretch without convergence.
+type blockage struct {
+	on    bool
+	since time.Duration
+	told  time.Duration // when to say so next
+	said  bool
+	known []blocked // who is in the way, sorted by id
+}
+
+type blocked struct {
+	id    peer.ID
+	since time.Duration
+}
+
+// blockers returns who keeps self from convergence, by the rules of converged: sorted positions in the members.
+func blockers(s *state, self peer.ID, into []int) []int {
+	first := !slices.ContainsFunc(s.members, func(m Member) bool { return m.Status.counts() })
+	for i := range s.members {
+		m := &s.members[i]
+		st := m.Status
+		silent := m.ID != self && st != Down && st != Exiting && s.unreachable.Has(m.ID)
+		unseen := (st.counts() || first && (st == Joining || st == WeaklyUp)) && !s.seen.Has(i)
+		if silent || unseen {
+			into = append(into, i)
+		}
+	}
+	return into
+}
+
+// followConvergence notes the beginning or end of a stretch without convergence.
+func (m *Machine) followConvergence(converged bool) {
+	b := &m.blockage
+	switch {
+	case converged == !b.on || m.phase != member:
+	case converged:
+		if b.said {
+			m.tell(Event{Kind: ConvergenceRestored, Convergence: &Convergence{Converged: true, For: m.now - b.since}})
+		}
+		*b = blockage{known: b.known[:0]}
+	default:
+		b.on, b.since, b.told, b.said = true, m.now, m.now+blockedAfter, false
+	}
+}
+
+// watchConvergence refreshes who is in the way, and says so when it lasts.
+func (m *Machine) watchConvergence() {
+	b := &m.blockage
+	if !b.on {
+		return
+	}
+	m.scratch = blockers(m.st, m.self, m.scratch[:0])
+	old, next := b.known, make([]blocked, 0, len(m.scratch))
+	for _, i := range m.scratch {
+		id := m.st.members[i].ID
+		for len(old) > 0 && old[0].id.Less(id) {
+			old = old[1:]
+		}
+		since := m.now
+		if len(old) > 0 && old[0].id == id {
+			since = old[0].since
+		}
+		next = append(next, blocked{id, since})
+	}
+	b.known = next
+	if m.now >= b.told {
+		b.told, b.said = m.now+blockedAgain, true
+		c := m.Convergence()
+		m.tell(Event{Kind: ConvergenceBlocked, Convergence: &c})
+	}
+}
+
+// Convergence explains the convergence of this node as of its last step. Before it is a member it is the zero value.
+func (m *Machine) Convergence() Convergence {
+	if m.phase != member {
+		return Convergence{}
+	}
+	all := blockers(m.st, m.self, nil)
+	c := Convergence{Converged: len(all) == 0, Blocking: len(all)}
+	if !c.Converged && m.blockage.on {
+		c.For = m.now - m.blockage.since
+	}
+	for _, i := range all[:min(len(all), maxBlockers)] {
+		x := Blocker{Member: m.st.members[i]}
+		if x.Member.ID != m.self && m.st.unreachable.Has(x.Member.ID) {
+			x.Accusers = m.st.accusers(x.Member.ID)
+		}
+		at, ok := slices.BinarySearchFunc(m.blockage.known, x.Member.ID, func(b blocked, id peer.ID) int {
+			return b.id.Compare(id)
+		})
+		if ok {
+			x.For = m.now - m.blockage.known[at].since
+		}
+		c.Blockers = append(c.Blockers, x)
+	}
+	return c
+}
+
+// accusers returns who of those that are not Down holds id unreachable.
+func (s *state) accusers(id peer.ID) (out peer.Set) {
+	for _, r := range s.reach {
+		if _, ok := r.find(id); ok && s.status(r.observer) != Down {
+			out = append(out, r.observer)
+		}
+	}
+	return out
+}
+
+// tell gives out an event that no view leads to.
+func (m *Machine) tell(e Event) { m.told = append(m.told, e) }
