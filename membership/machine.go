@@ -270,6 +270,9 @@ func (m *Machine) Next() (deadline time.Duration, ok bool) {
 	return deadline, ok
 }
 
+// keptEvents is up to how many events the memory for them is kept; the first view of a large cluster has one a member.
+const keptEvents = 256
+
 // Drain moves the effects of the verbs since the last Drain into out. They are valid until the next verb.
 func (m *Machine) Drain(out *Effects) {
 	if m.drained {
@@ -277,7 +280,9 @@ func (m *Machine) Drain(out *Effects) {
 		return
 	}
 	m.drained = true
-	m.events = m.events[:0]
+	if m.events = m.events[:0]; cap(m.events) > keptEvents {
+		m.events = nil
+	}
 	*out = Effects{Mail: m.mail, Ended: m.over}
 	if m.stale {
 		m.stale = false

@@ -20,8 +20,16 @@ type Mail struct {
 // it when the effects have been carried out. The zero value is ready.
 type Arena struct{ buf []byte }
 
+// keptArena is the largest buffer in bytes that an Arena keeps: a state of thousands of members goes out now and then,
+// and its memory need not wait for the next one.
+const keptArena = 64 << 10
+
 // Reset forgets all bodies; views handed out before are void.
-func (a *Arena) Reset() { a.buf = a.buf[:0] }
+func (a *Arena) Reset() {
+	if a.buf = a.buf[:0]; cap(a.buf) > keptArena {
+		a.buf = nil
+	}
+}
 
 // Begin returns the buffer to append a body to; pass the result to End before the next Begin.
 func (a *Arena) Begin() []byte { return a.buf }

@@ -18,7 +18,8 @@ type ScaleConfig struct {
 	Parts   []string // of ScaleParts; empty means those that are sensible for so many nodes
 	Hours   float64  // virtual hours of the part "loss"; zero means 1
 	Rounds  int      // how often an eighth of them freezes in the part "frozen"; zero means 10
-	Crashes int      // how many crashes the part "crash" measures; zero means 100, fewer above 300 nodes
+	Build   bool     // make the cluster at once instead of by joining; above 3,000 nodes it is unless "join" is asked for
+	Crashes int      // how many each of the parts "crash" and "kill" measures; zero means 100, 50 above 300 nodes, one above 3,000
 	// Progress, when it is set, is told in words how far the run is.
 	Progress func(string)
 }
@@ -28,6 +29,7 @@ type ScaleConfig struct {
 type ScaleResult struct {
 	N             int      `json:"n"`
 	Seed          uint64   `json:"seed"`
+	Built         bool     `json:"built,omitempty"`             // made at once, not by joining
 	BulkJoinS     *float64 `json:"bulk_join_s,omitempty"`       // all started at once: until all saw all Up
 	JoinOneS      *float64 `json:"join_one_s,omitempty"`        // one more node: until all saw it Up
 	JoinTwentyS   *float64 `json:"join_twenty_s,omitempty"`     // twenty more at once
@@ -37,8 +39,11 @@ type ScaleResult struct {
 	CrashAllP50   *float64 `json:"crash_all_p50_s,omitempty"` // until all have published it
 	CrashAllP99   *float64 `json:"crash_all_p99_s,omitempty"`
 	CrashSpread   *float64 `json:"crash_spread_max_s,omitempty"` // the longest from the first to all
-	StateBytes    *int     `json:"state_bytes,omitempty"`        // the full state as one welcome carries it
-	StatusBytes   *int     `json:"status_bytes,omitempty"`       // the largest status message
+	Kills         int      `json:"kills,omitempty"`              // how many the next two are about
+	KillAllP50    *float64 `json:"kill_all_p50_s,omitempty"`     // a process dies, its host lives: until all have published it
+	KillAllP99    *float64 `json:"kill_all_p99_s,omitempty"`
+	StateBytes    *int     `json:"state_bytes,omitempty"`  // the full state as one welcome carries it
+	StatusBytes   *int     `json:"status_bytes,omitempty"` // the largest status message
 	GossipRate    *float64 `json:"gossip_bytes_per_node_s,omitempty"`
 	HeartbeatRate *float64 `json:"heartbeat_bytes_per_node_s,omitempty"`
 	// FalseUnreachable sums up Loss at 1 and 5 % as on TCP, where there should be none.
@@ -51,8 +56,35 @@ type ScaleResult struct {
 	Steps       uint64  `json:"steps"`
 }
 
-// ScaleParts are the measurements by name, in the order in which they run.
-var ScaleParts = []string{"join", "quiet", "one", "twenty", "crash", "loss", "frozen"}
+// scalePart is one measurement. Above most nodes it runs only when it is asked for; one that is alone brings a cluster
+// of its own.
+type scalePart struct {
+	name    string
+	most    int
+	alone   bool
+	measure func(r *scaleRun) error
+}
+
+// scaleParts are the measurements in the order in which they run. Joining comes before them, unless the cluster is built.
+var scaleParts = []scalePart{
+	{"join", builtAbove, false, func(*scaleRun) error { return nil }},
+	{"quiet", MaxScaleNodes, false, (*scaleRun).quiet},
+	{"one", MaxScaleNodes, false, (*scaleRun).joinOne},
+	{"twenty", builtAbove, false, (*scaleRun).joinTwenty},
+	{"crash", MaxScaleNodes, false, (*scaleRun).crashes},
+	{"kill", builtAbove, false, (*scaleRun).kills},
+	{"loss", builtAbove, true, (*scaleRun).lossy},
+	{"frozen", builtAbove, true, (*scaleRun).frozen},
+}
+
+// ScaleParts returns the names of the measurements, in the order in which they run.
+func ScaleParts() []string {
+	var names []string
+	for _, p := range scaleParts {
+		names = append(names, p.name)
+	}
+	return names
+}
 
 // MaxScaleNodes is the largest cluster of a scale run.
 const MaxScaleNodes = membership.MaxMembers
@@ -67,8 +99,8 @@ func Scale(cfg ScaleConfig) (ScaleResult, error) {
 		return ScaleResult{}, fmt.Errorf("%w: %d nodes, must be from 2 to %d", ErrScale, cfg.Nodes, MaxScaleNodes)
 	}
 	for _, p := range cfg.Parts {
-		if !slices.Contains(ScaleParts, p) {
-			return ScaleResult{}, fmt.Errorf("%w: no part %q, there are %v", ErrScale, p, ScaleParts)
+		if !slices.Contains(ScaleParts(), p) {
+			return ScaleResult{}, fmt.Errorf("%w: no part %q, there are %v", ErrScale, p, ScaleParts())
 		}
 	}
 	if cfg.Hours == 0 {
@@ -95,8 +127,14 @@ type scaleRun struct {
 	c   *crowd
 }
 
-func (r *scaleRun) wants(part string) bool {
-	return len(r.cfg.Parts) == 0 || slices.Contains(r.cfg.Parts, part)
+// parts returns what is to be measured.
+func (r *scaleRun) parts() []scalePart {
+	return slices.DeleteFunc(slices.Clone(scaleParts), func(p scalePart) bool {
+		if len(r.cfg.Parts) == 0 {
+			return r.cfg.Nodes > p.most
+		}
+		return !slices.Contains(r.cfg.Parts, p.name)
+	})
 }
 
 func (r *scaleRun) say(format string, args ...any) {
@@ -105,24 +143,30 @@ func (r *scaleRun) say(format string, args ...any) {
 	}
 }
 
+// found makes the cluster on which the parts run that bring none.
+func (r *scaleRun) found() error {
+	if !slices.ContainsFunc(r.parts(), func(p scalePart) bool { return !p.alone }) {
+		return nil
+	}
+	if r.cfg.Build || r.cfg.Nodes > builtAbove && !slices.Contains(r.cfg.Parts, "join") {
+		return r.build()
+	}
+	return r.bulkJoin()
+}
+
 func (r *scaleRun) run() error {
-	if err := r.bulkJoin(); err != nil {
+	if err := r.found(); err != nil {
 		return err
 	}
-	for _, part := range []struct {
-		name string
-		run  func() error
-	}{{"quiet", r.quiet}, {"one", r.joinOne}, {"twenty", r.joinTwenty}, {"crash", r.crashes},
-		{"loss", r.lossy}, {"frozen", r.frozen}} {
-		if !r.wants(part.name) {
-			continue
-		}
-		r.say("%s at %v of virtual time", part.name, r.c.now.Round(time.Millisecond))
-		if err := part.run(); err != nil {
+	for _, part := range r.parts() {
+		r.say("%s", part.name)
+		if err := part.measure(r); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
-	r.out.Steps += r.c.steps
+	if r.c != nil {
+		r.out.Steps += r.c.steps
+	}
 	return nil
 }
 

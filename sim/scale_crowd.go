@@ -57,7 +57,7 @@ type letter struct {
 	sender   uint64 // incarnation of the sender
 	inc      uint64 // the incarnation meant; zero: whoever is there
 	kind     wire.Kind
-	body     []byte
+	body     body
 }
 
 // traffic counts frames and bytes, headers included, by kind.
@@ -78,6 +78,7 @@ func (t *traffic) gossip() uint64 {
 }
 
 func newCrowd(seed uint64, cfg membership.Config, net Lines) *crowd {
+	cfg.Intern = membership.NewIntern()
 	return &crowd{byAddr: map[peer.Addr]int32{}, cfg: cfg, lines: newLines(net, seed),
 		rng: rand.New(rand.NewPCG(seed, purposeHosts))}
 }
@@ -88,17 +89,10 @@ func crowdAddr(i int) peer.Addr {
 	return peer.MustAddr(fmt.Sprintf("10.%d.%d.%d:%d", i>>16&255, i>>8&255, i&255, basePort))
 }
 
-// start begins a node at the next address, or a new incarnation at address i when i is not negative. It does nothing
-// yet: join it.
-func (c *crowd) start(i int) int {
-	if i < 0 {
-		i = len(c.nodes)
-		c.nodes = append(c.nodes, nil)
-		c.byAddr[crowdAddr(i)] = int32(i)
-	}
-	s := &soul{id: peer.ID{Addr: crowdAddr(i), Inc: c.rng.Uint64() | 1}, origin: c.now, stepped: c.now, wake: -1, alive: true}
-	s.m = membership.New(s.id, c.cfg, rand.New(rand.NewPCG(c.rng.Uint64(), uint64(i))))
-	c.nodes[i] = s
+// start begins a node at the next address. It does nothing yet: join it.
+func (c *crowd) start() int {
+	i := c.place()
+	c.begin(i, peer.ID{Addr: crowdAddr(i), Inc: c.rng.Uint64() | 1})
 	return i
 }
 
@@ -125,6 +119,21 @@ func (c *crowd) crash(i int) {
 	}
 	s.held = nil
 }
+
+// kill ends a process on a host that lives on: all connections to it are reset, and whoever dials again at once is
+// refused. That is a packet each way and one more.
+func (c *crowd) kill(i int) {
+	id := c.nodes[i].id
+	c.crash(i)
+	for k := range c.nodes {
+		if c.nodes[k].alive {
+			c.put(c.now+3*c.lines.Delay, letter{from: int32(i), to: int32(k), sender: id.Inc, kind: kindRefusal})
+		}
+	}
+}
+
+// kindRefusal is what a host that refuses a connection says; no frame has this kind.
+const kindRefusal wire.Kind = 0
 
 // freeze stops a process; thaw lets it go on: first its clock, then what had arrived, which is read only now.
 func (c *crowd) freeze(i int) { c.nodes[i].frozen = true }
@@ -271,6 +280,11 @@ func (c *crowd) send(from, to int32, inc uint64, kind wire.Kind, body []byte, w 
 	if lost {
 		return
 	}
+	c.put(at, letter{from, to, c.nodes[from].id.Inc, inc, kind, c.bodies.copy(body)})
+}
+
+// put plans the arrival of a letter.
+func (c *crowd) put(at time.Duration, l letter) {
 	var slot int32
 	if n := len(c.free); n > 0 {
 		slot, c.free = c.free[n-1], c.free[:n-1]
@@ -278,8 +292,8 @@ func (c *crowd) send(from, to int32, inc uint64, kind wire.Kind, body []byte, w 
 		slot = int32(len(c.letter))
 		c.letter = append(c.letter, letter{})
 	}
-	c.letter[slot] = letter{from, to, c.nodes[from].id.Inc, inc, kind, c.bodies.copy(body)}
-	c.queue.push(at, to, slot)
+	c.letter[slot] = l
+	c.queue.push(at, l.to, slot)
 }
 
 func (c *crowd) drop(slot int32) {
@@ -297,10 +311,16 @@ func (c *crowd) deliver(slot int32) {
 		return
 	}
 	if s.alive && (l.inc == 0 || l.inc == s.id.Inc) {
+		if l.kind == kindRefusal {
+			c.drop(slot)
+			c.do(int(l.to), membership.LinkLostCommand{ID: peer.ID{Addr: c.nodes[l.from].id.Addr, Inc: l.sender}})
+			return
+		}
+		text := c.bodies.whole(l.body)
 		if l.kind == wire.KindHeartbeat {
 			// What the transport's loop does beside the control loop.
 			var buf [32]byte
-			if ack, err := wire.AnswerHeartbeat(buf[:0], l.body, uint64(c.now-s.stepped)); err == nil {
+			if ack, err := wire.AnswerHeartbeat(buf[:0], text, uint64(c.now-s.stepped)); err == nil {
 				w := wayBack
 				if l.inc == 0 {
 					w = wayAnswer
@@ -309,7 +329,7 @@ func (c *crowd) deliver(slot int32) {
 			}
 		}
 		now, from := c.now-s.origin, peer.ID{Addr: c.nodes[l.from].id.Addr, Inc: l.sender}
-		if err := s.m.Handle(now, now, from, l.kind, l.body); err != nil {
+		if err := s.m.Handle(now, now, from, l.kind, text); err != nil {
 			panic(fmt.Sprintf("scale: %s from node %d at node %d: %v", l.kind, l.from, l.to, err))
 		}
 		s.stepped = c.now

@@ -1,9 +1,8 @@
-// Lines: the plain network of a crowd, and the memory of what is on its way.
+// Lines: the plain network of a crowd.
 
 package sim
 
 import (
-	"math/bits"
 	"math/rand/v2"
 	"time"
 )
@@ -78,22 +77,4 @@ func (l *lines) again() (late time.Duration) {
 		late += d
 	}
 	return late
-}
-
-// bodies keeps the memory of letters by size class, so that a long run allocates little.
-type bodies struct{ free [32][][]byte }
-
-func (b *bodies) copy(body []byte) []byte {
-	class := bits.Len(uint(max(len(body), 32) - 1))
-	list := b.free[class]
-	if n := len(list); n > 0 {
-		b.free[class] = list[:n-1]
-		return append(list[n-1][:0], body...)
-	}
-	return append(make([]byte, 0, 1<<class), body...)
-}
-
-func (b *bodies) done(body []byte) {
-	class := bits.Len(uint(cap(body) - 1))
-	b.free[class] = append(b.free[class], body)
 }

@@ -38,7 +38,7 @@ func (r *scaleRun) launch(n, want int) (time.Duration, error) {
 	slices.Sort(starts)
 	for _, at := range starts {
 		c.advance(began + at - c.now)
-		c.join(c.start(-1), r.seeds())
+		c.join(c.start(), r.seeds())
 	}
 	c.expect(want)
 	shown := c.now
@@ -116,10 +116,16 @@ func (r *scaleRun) quiet() error {
 	if err := r.settle(); err != nil {
 		return err
 	}
-	const span = time.Minute
+	span := time.Minute
+	if r.out.Built {
+		span = 10 * time.Minute
+	}
 	c := r.c
 	c.sent = traffic{}
-	c.advance(span)
+	for end := c.now + span; c.now < end; {
+		c.advance(min(time.Second, end-c.now))
+		r.say("quiet, %v to go", end-c.now)
+	}
 	per := span.Seconds() * float64(r.cfg.Nodes)
 	status := c.sent.largest[wire.KindStatus]
 	rate := float64(c.sent.gossip()) / per

@@ -3,6 +3,8 @@
 package sim
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,15 +14,17 @@ import (
 
 // TestScaleSmall holds every part on lossless links at 30 nodes against bounds of virtual time (JOIN-2, FD-1, GOS-4).
 func TestScaleSmall(t *testing.T) {
-	r, err := Scale(ScaleConfig{Nodes: 30, Seed: 7, Crashes: 20, Parts: lossless})
+	r, err := Scale(ScaleConfig{Nodes: 30, Seed: 7, Crashes: 15, Parts: lossless})
 	require.NoError(t, err)
 	require.Less(t, *r.BulkJoinS, 10.0)
 	require.Less(t, *r.JoinOneS, 3.0)
 	require.Less(t, *r.JoinTwentyS, 5.0)
-	require.Equal(t, 20, r.Crashes)
+	require.Equal(t, 15, r.Crashes)
 	require.Greater(t, *r.CrashFirstP50, 3.0, "nobody may be accused before the acceptable pause is over")
 	require.LessOrEqual(t, *r.CrashFirstP99, 5.5)
 	require.Less(t, *r.CrashSpread, 2.0)
+	require.Equal(t, 15, r.Kills)
+	require.Less(t, *r.KillAllP99, 1.5, "a refused connection tells what silence takes seconds to tell")
 	require.LessOrEqual(t, *r.StatusBytes, 64)
 	require.Greater(t, *r.StateBytes, 30*8, "each incarnation alone has eight random bytes")
 	require.Less(t, *r.StateBytes, 30*40)
@@ -28,7 +32,7 @@ func TestScaleSmall(t *testing.T) {
 }
 
 // lossless are the parts that are quick at any small size.
-var lossless = []string{"quiet", "one", "twenty", "crash"}
+var lossless = []string{"quiet", "one", "twenty", "crash", "kill"}
 
 // TestScaleHealth: packet loss as on TCP makes nobody accuse a healthy member, nor do members that stood still for 16 s,
 // who are themselves accused each time and taken back (FD-1 to FD-3).
@@ -43,6 +47,45 @@ func TestScaleHealth(t *testing.T) {
 	worse, _, err := lossRun(LossResult{Loss: 0.6, Datagrams: true}, 24, 3, 0.02)
 	require.NoError(t, err)
 	require.Positive(t, worse.FalseUnreachable, "the measurement can find something")
+}
+
+// TestScaleBuilt: a cluster that was made at once gives the same figures as one that was joined.
+func TestScaleBuilt(t *testing.T) {
+	r, err := Scale(ScaleConfig{Nodes: 40, Seed: 7, Crashes: 10, Build: true, Parts: []string{"quiet", "one", "crash"}})
+	require.NoError(t, err)
+	require.True(t, r.Built)
+	require.Nil(t, r.BulkJoinS, "nothing was joined")
+	require.Less(t, *r.JoinOneS, 3.0)
+	require.LessOrEqual(t, *r.CrashFirstP99, 5.5)
+	require.Less(t, *r.CrashSpread, 2.0)
+	require.InDelta(t, *r.GossipRate, float64(*r.StatusBytes), 1)
+}
+
+// TestBodiesAreShared: equal ends of large bodies lie in memory once, and every letter reads what was sent.
+func TestBodiesAreShared(t *testing.T) {
+	var b bodies
+	rng := rand.New(rand.NewPCG(1, 1))
+	end := make([]byte, 100_000)
+	for i := range end {
+		end[i] = byte(rng.Uint32())
+	}
+	var sent [][]byte
+	var kept []body
+	for i := range 50 {
+		whole := slices.Concat(make([]byte, sharedHead-1), []byte{byte(i)}, end)
+		if i%10 == 0 {
+			whole = whole[:100+i]
+		}
+		sent, kept = append(sent, whole), append(kept, b.copy(whole))
+	}
+	require.Len(t, b.tails, 1)
+	for i := range kept {
+		require.Equal(t, sent[i], b.whole(kept[i]))
+		b.done(kept[i])
+	}
+	require.Empty(t, b.tails)
+	again := b.copy(sent[1])
+	require.Equal(t, sent[1], b.whole(again), "memory that was given back is used again")
 }
 
 // TestScaleIsDeterministic: one seed gives one result, another seed another one.

@@ -1,0 +1,67 @@
+// Clusters of a scale run that are made at once, because joining that many one by one says nothing new and takes long.
+
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+)
+
+// builtAbove is the size above which a cluster is built unless the part "join" is asked for.
+const builtAbove = 3000
+
+// builtQuiet is how long a built cluster runs before anything is measured: heartbeats have found their rhythm then.
+const builtQuiet = 30 * time.Second
+
+// build makes a converged cluster; its nodes begin spread over a second, so that their timers do not beat as one.
+func (r *scaleRun) build() error {
+	c := newCrowd(r.cfg.Seed, membership.Config{}, Lines{})
+	r.c = c
+	var members []membership.Member
+	for i := range r.cfg.Nodes {
+		c.place()
+		members = append(members, membership.Member{ID: peer.ID{Addr: crowdAddr(i), Inc: c.rng.Uint64() | 1}})
+	}
+	g, err := membership.NewGrown(c.rng.Uint64()|1, wallBase<<20, members)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrScale, err)
+	}
+	c.want = r.cfg.Nodes
+	for i := range members {
+		c.advance(time.Second / time.Duration(r.cfg.Nodes))
+		s := c.begin(i, members[i].ID)
+		if err := s.m.Begin(0, g); err != nil {
+			return fmt.Errorf("%w: %w", ErrScale, err)
+		}
+		c.after(int32(i), s)
+		if i%500 == 0 {
+			r.say("%d of %d nodes are built", i, r.cfg.Nodes)
+		}
+	}
+	r.out.Built = true
+	c.advance(builtQuiet)
+	if c.full != r.cfg.Nodes {
+		return fmt.Errorf("%w: built %d nodes, but only %d see all Up", ErrScale, r.cfg.Nodes, c.full)
+	}
+	return r.settle()
+}
+
+// place makes room for the node of the next index.
+func (c *crowd) place() int {
+	i := len(c.nodes)
+	c.nodes = append(c.nodes, nil)
+	c.byAddr[crowdAddr(i)] = int32(i)
+	return i
+}
+
+// begin puts a new process at the address of index i.
+func (c *crowd) begin(i int, id peer.ID) *soul {
+	s := &soul{id: id, origin: c.now, stepped: c.now, wake: -1, alive: true}
+	s.m = membership.New(id, c.cfg, rand.New(rand.NewPCG(c.rng.Uint64(), uint64(i))))
+	c.nodes[i] = s
+	return s
+}
