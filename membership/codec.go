@@ -46,14 +46,7 @@ func (w *work) appendCore(b []byte, v *version) ([]byte, int) {
 	b = wire.AppendUvarint(b, uint64(len(v.reach)))
 	observer := 0
 	for i := range v.reach {
-		r := &v.reach[i]
-		b, observer = v.appendMember(b, observer, r.observer)
-		b = wire.AppendUvarint(wire.AppendUvarint(b, r.version), uint64(len(r.records)))
-		subject := 0
-		for _, c := range r.records {
-			b, subject = v.appendMember(b, subject, c.subject)
-			b = append(wire.AppendUvarint(b, r.version-c.since), byte(c.kind))
-		}
+		b, observer = v.appendRow(b, observer, &v.reach[i])
 	}
 	b = appendMeta(b, v.meta)
 	content := len(b) - at
@@ -117,6 +110,18 @@ func appendTombs(b []byte, tombs []tombstone, d *dictionary) []byte {
 		b = d.appendVerdict(b, tombs[i].last, tombs[i].cause, tombs[i].by)
 	}
 	return b
+}
+
+// appendRow appends one row of the reachability table; observer is as next in appendMember.
+func (v *version) appendRow(b []byte, observer int, r *row) ([]byte, int) {
+	b, observer = v.appendMember(b, observer, r.observer)
+	b = wire.AppendUvarint(wire.AppendUvarint(b, r.version), uint64(len(r.records)))
+	subject := 0
+	for _, c := range r.records {
+		b, subject = v.appendMember(b, subject, c.subject)
+		b = append(wire.AppendUvarint(b, r.version-c.since), byte(c.kind))
+	}
+	return b, observer
 }
 
 // appendMember appends the position of id as its distance from next, and returns the position after it.
@@ -247,28 +252,34 @@ func readReach(r *wire.Reader, v *version) {
 	v.reach = make(reachability, 0, n)
 	observer := 0
 	for range n {
-		row := row{observer: readMember(r, v, &observer), version: r.Uvarint()}
-		check(r, row.version > 0, true)
-		count := r.Count(3, len(v.members))
-		subject := 0
-		for range count {
-			c := record{subject: readMember(r, v, &subject)}
-			age := r.Uvarint()
-			c.since, c.kind = row.version-age, recordKind(r.U8())
-			check(r, age < row.version && c.subject != row.observer && c.kind <= quarantined, true)
-			if r.Err() != nil {
-				return
-			}
-			if row.records == nil {
-				row.records = make([]record, 0, count)
-			}
-			row.records = append(row.records, c)
-		}
+		row := readRow(r, v, &observer)
 		if r.Err() != nil {
 			return
 		}
 		v.reach = append(v.reach, row)
 	}
+}
+
+// readRow reads one row, of an observer at or after the given position, which it moves on.
+func readRow(r *wire.Reader, v *version, observer *int) row {
+	row := row{observer: readMember(r, v, observer), version: r.Uvarint()}
+	check(r, row.version > 0, true)
+	count := r.Count(3, len(v.members))
+	subject := 0
+	for range count {
+		c := record{subject: readMember(r, v, &subject)}
+		age := r.Uvarint()
+		c.since, c.kind = row.version-age, recordKind(r.U8())
+		check(r, age < row.version && c.subject != row.observer && c.kind <= quarantined, true)
+		if r.Err() != nil {
+			return row
+		}
+		if row.records == nil {
+			row.records = make([]record, 0, count)
+		}
+		row.records = append(row.records, c)
+	}
+	return row
 }
 
 func readClock(r *wire.Reader, v *version) {

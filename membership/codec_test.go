@@ -84,6 +84,24 @@ func TestStateGoldenBytes(t *testing.T) {
 	require.Equal(t, s.meta, got.meta)
 }
 
+// nextSample is a version after the sample in which everything changed.
+func nextSample() *state {
+	s := sample().draft()
+	s.highestUp = 6
+	s.setStatus(ip(1), Leaving)
+	s.remove(ip(3))
+	s.add(Member{ID: ip(9), Status: Joining, Roles: []string{"web"}, AppVersion: "1.3"})
+	s.reach = s.reach.with(ip(2), ip(1), true)
+	s.meta, _ = s.meta.with("k", "w", ip(2))
+	return s.commit(ip(1))
+}
+
+func sampleDelta(to, cluster uint64) []byte {
+	from, next := sample(), nextSample()
+	changes, _ := appendDelta(nil, from.version, next.version)
+	return appendDeltaBody(nil, deltaBody{envelope{to, cluster}, from.digest, next.digest, next.seen, changes})
+}
+
 // bodies returns one valid body of each kind for a machine of the given identity and cluster.
 func bodies(to, cluster uint64) map[wire.Kind][]byte {
 	e := envelope{to, cluster}
@@ -101,6 +119,7 @@ func bodies(to, cluster uint64) map[wire.Kind][]byte {
 		wire.KindSeen:         appendSeenBody(nil, seenBody{e, 3, true, seen}),
 		wire.KindGossip:       plainBody(to, cluster, sample()),
 		wire.KindExitDone:     appendEnvelope(nil, e),
+		wire.KindDelta:        sampleDelta(to, cluster),
 		wire.KindRemovedNote:  appendNote(nil, noteBody{e, tombstone{last: Down, cause: CauseResolver, by: ip(2)}, 1500, 3, ip(1)}),
 		wire.KindHeartbeat:    wire.AppendHeartbeat(nil, wire.Heartbeat{Seq: 1, Sent: 2}),
 		wire.KindHeartbeatAck: wire.AppendHeartbeatAck(nil, wire.HeartbeatAck{Seq: 1, Sent: 2, StepAge: 3}),
@@ -122,6 +141,13 @@ func TestMessageGoldenBytes(t *testing.T) {
 		wire.KindSeen:        to + cluster + "0300000000000000" + "01" + "0302",
 		wire.KindGossip:      to + cluster + goldenSeen + "00" + goldenState,
 		wire.KindExitDone:    to + cluster,
+		wire.KindDelta: to + cluster + goldenDigest + "442a78da7914fd1c" + "0301" + // base, result, seen
+			"06" + "0102" + "01" + "000201" + // highest up; members: gone, changed
+			"01" + "040a000009bb1c0900000000000000" + "0000" + "0103776562" + "03312e33" + // new
+			"00" + "01" + "040a000003bb1c0300000000000000" + "04" + "03" + "040a000001bb1c0100000000000000" + // tombstones
+			"00" + "02" + "000100" + "000401" + "000000" + // rows: one emptied, one with a record
+			"01" + "01" + "016b" + "0177" + "02" + "040a000002bb1c0200000000000000" + // metadata
+			"00" + "01" + "00ad02", // clock
 		wire.KindRemovedNote: to + cluster + "04" + "dc05000000000000" + "03000000" + "040a000001bb1c0100000000000000" +
 			"03" + "040a000002bb1c0200000000000000",
 	}

@@ -149,7 +149,7 @@ func (m *Machine) down(id peer.ID, cause Cause) error {
 	d.setDown(id, m.self, cause)
 	m.install(d.commit(m.self), true)
 	if id != m.self {
-		m.sendGossip(id)
+		m.sendGossip(id, nil)
 	}
 	return nil
 }

@@ -73,25 +73,23 @@ func (m *Machine) eagerPush() {
 	}
 	m.push = false
 	m.stop(timerPush)
-	if m.spread(m.cfg.PushFanout) > 0 {
+	if m.spread(m.cfg.PushFanout, m.history.base) > 0 {
 		m.pushAt = m.now + m.cfg.PushInterval
 	}
 }
 
-// spread sends the state to at most n members that have not seen it, and returns to how many.
-func (m *Machine) spread(n int) int {
+// spread sends the state to at most n members that have not seen it and may hold base, and returns to how many.
+func (m *Machine) spread(n int, base *version) int {
 	if m.st.seen.Full() {
 		return 0
 	}
 	m.scratch = gossip.Sample(m.rng, len(m.st.members), n, func(i int) bool { return m.valid(i) && m.unseen(i) },
 		m.scratch[:0])
 	for _, i := range m.scratch {
-		m.sendGossip(m.st.members[i].ID)
+		m.sendGossip(m.st.members[i].ID, base)
 	}
 	return len(m.scratch)
 }
-
-func (m *Machine) sendGossip(to peer.ID) { m.sendState(to, wire.KindGossip, m.st.cluster) }
 
 // sendState sends the seen set and the version, which is packed once however often it is sent.
 func (m *Machine) sendState(to peer.ID, kind wire.Kind, tag uint64) {
@@ -104,11 +102,14 @@ func (m *Machine) sendSeen(to peer.ID, reply bool) {
 	m.post(to, wire.KindSeen, func(b []byte) []byte { return appendSeenBody(b, s) })
 }
 
-func (m *Machine) sendVersion(to peer.ID, want bool) {
-	v := versionBody{envelope: m.toward(to), digest: m.st.digest, want: want}
-	if !want {
-		v.clock = m.st.clock
-	}
+func (m *Machine) sendVersion(to peer.ID) {
+	v := versionBody{envelope: m.toward(to), digest: m.st.digest, clock: m.st.clock}
+	m.post(to, wire.KindVersion, func(b []byte) []byte { return appendVersion(b, v) })
+}
+
+// sendWant asks for the state of one who holds another version; have is what the answer may be a delta from.
+func (m *Machine) sendWant(to peer.ID, have gossip.Digest) {
+	v := versionBody{envelope: m.toward(to), digest: have, want: true}
 	m.post(to, wire.KindVersion, func(b []byte) []byte { return appendVersion(b, v) })
 }
 
@@ -150,7 +151,7 @@ func (m *Machine) onStatus(arrived time.Duration, from peer.ID, body []byte) err
 	}
 	switch gossip.JudgeStatus(m.st.digest, s.digest, m.st.seen.Digest(), s.seen) {
 	case gossip.SendVersion:
-		m.sendVersion(from, false)
+		m.sendVersion(from)
 	case gossip.SendSeen:
 		m.sendSeen(from, true)
 	}
@@ -163,14 +164,14 @@ func (m *Machine) onVersion(arrived time.Duration, from peer.ID, body []byte) er
 		return err
 	}
 	if v.want {
-		m.sendGossip(from)
+		m.sendGossip(from, m.held(v.digest))
 		return nil
 	}
 	switch gossip.JudgeVersion(m.st.clock, v.clock) {
 	case gossip.AskState:
-		m.sendVersion(from, true)
+		m.sendWant(from, m.st.digest)
 	case gossip.SendState, gossip.Exchange: // a state that is not newer is answered with the receiver's
-		m.sendGossip(from)
+		m.sendGossip(from, m.held(v.digest))
 	}
 	return nil
 }
@@ -228,7 +229,7 @@ func (m *Machine) take(from peer.ID, remote *state) {
 		}
 	case isOlder:
 		m.stats.Older++
-		m.sendGossip(from)
+		m.sendGossip(from, remote.version)
 	case isNewer:
 		m.stats.Newer++
 		next.seen.Add(next.index(m.self))
@@ -248,7 +249,7 @@ func (m *Machine) take(from peer.ID, remote *state) {
 			next.seen.Add(next.index(m.self))
 		}
 		m.install(next, how == isBumped)
-		m.sendGossip(from)
+		m.sendGossip(from, remote.version)
 	}
 }
 

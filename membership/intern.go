@@ -79,6 +79,22 @@ func (p *Intern) packed(digest gossip.Digest, sent packed) *version {
 	return v
 }
 
+// named returns the version of that digest, likewise.
+func (p *Intern) named(digest gossip.Digest) *version {
+	if p == nil {
+		return nil
+	}
+	v, ok := p.versions[digest]
+	if !ok {
+		p.misses++
+		return nil
+	}
+	if p.hits++; p.hits%internSample == 0 {
+		return nil
+	}
+	return v
+}
+
 // verify compares a version that was decoded with the pool's of that name.
 func (p *Intern) verify(v *version) {
 	if p == nil {

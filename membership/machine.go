@@ -80,8 +80,9 @@ type Machine struct {
 	push   bool
 	extra  int // extra rounds left in this interval
 
-	work  *work
-	coder *coder
+	history history
+	work    *work
+	coder   *coder
 
 	timers  [timerCount]timer
 	arena   peer.Arena
@@ -209,6 +210,8 @@ func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kin
 		err = m.onSeen(arrived, from, body)
 	case wire.KindGossip:
 		err = m.onGossip(arrived, from, body)
+	case wire.KindDelta:
+		err = m.onDelta(arrived, from, body)
 	case wire.KindExitDone:
 		err = m.onExitDone(from, body)
 	case wire.KindRemovedNote:
@@ -305,6 +308,7 @@ func (m *Machine) stop(i int) { m.timers[i].on = false }
 func (m *Machine) install(s *state, push bool) {
 	if m.st != nil && m.st != s {
 		m.work.recycle(m.st)
+		m.history.push(m.st.version, m.push || m.timers[timerPush].on)
 	}
 	s.version = m.cfg.Intern.one(s.version)
 	m.st, m.dirty, m.stale = s, true, true
@@ -356,7 +360,7 @@ func (m *Machine) forgetExits() {
 func (m *Machine) noticeSelf() {
 	switch m.st.status(m.self) {
 	case Down:
-		m.spread(farewellFanout)
+		m.spread(farewellFanout, nil)
 		own := m.st.members[m.st.index(m.self)]
 		by := own.By
 		if by.IsZero() {

@@ -246,7 +246,7 @@ func TestEagerPushIsBounded(t *testing.T) {
 		require.NoError(t, a.m.Do(w.now, DownCommand{ID: all[7-w.rng.IntN(7)].id}))
 		n := 0
 		for _, mail := range mailOf(a.m) {
-			if mail.Kind == wire.KindGossip {
+			if mail.Kind == wire.KindGossip || mail.Kind == wire.KindDelta {
 				n++
 			}
 		}
@@ -264,7 +264,7 @@ func TestEagerPushIsBounded(t *testing.T) {
 	a.m.Tick(w.now + 50*time.Millisecond)
 	pushed := 0
 	for _, mail := range mailOf(a.m) {
-		if mail.Kind == wire.KindGossip {
+		if mail.Kind == wire.KindDelta {
 			pushed++
 		}
 	}

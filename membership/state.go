@@ -43,6 +43,7 @@ type version struct {
 	bytes  []byte // the canonical bytes, nil until they are wanted
 	packed packed // the bytes that travel, empty until they are wanted
 	people people // empty until they are wanted
+	delta  delta  // the last one that was asked for
 }
 
 // state is a version and what one node knows of who has seen it. Seen bits stand for the version's members.
@@ -55,6 +56,7 @@ type state struct {
 
 func newState(v version) *state {
 	v.bytes, v.packed, v.people = nil, packed{}, people{}
+	v.delta = delta{}
 	return &state{version: &v}
 }
 

@@ -7,6 +7,10 @@ import "time"
 // Stats counts what the machine did with what it received.
 type Stats struct {
 	Same, Newer, Older, Merged uint64 // full states received, by outcome
+	StatesSent, DeltasSent     uint64 // whole states sent, and differences instead of one
+	DeltasApplied              uint64 // differences applied to the version that they were for
+	DeltasWithoutBase          uint64 // differences to a version that this node does not hold: the state was asked for
+	DeltasWrong                uint64 // differences that did not lead where they said: likewise
 	Misaddressed               uint64 // gossip for another incarnation or cluster, ignored
 	Expired                    uint64 // gossip older than its time to live, dropped
 	FromUnreachable            uint64 // gossip of one whom this node holds unreachable, ignored

@@ -36,6 +36,7 @@ const (
 	KindGossip       Kind = 41 // the full state, gzipped above a size
 	KindExitDone     Kind = 42 // an exiting member has finished what it had to do
 	KindRemovedNote  Kind = 43 // you were removed: who, when, evidence
+	KindDelta        Kind = 44 // what turns one version, named, into another, instead of the full state
 
 	// Sharding.
 	KindRegister      Kind = 64 // region to coordinator: type settings, owned shards with fences (its report)
@@ -112,6 +113,7 @@ var kinds = [256]kindInfo{
 	KindGossip:        {"gossip", LaneControl, maxAny},
 	KindExitDone:      {"exit-done", LaneControl, maxAny},
 	KindRemovedNote:   {"removed-note", LaneControl, maxAny},
+	KindDelta:         {"delta", LaneControl, maxAny},
 	KindRegister:      {"register", LaneControl, maxAny},
 	KindRegisterAck:   {"register-ack", LaneControl, maxAny},
 	KindRegisterNak:   {"register-nak", LaneControl, maxAny},

@@ -14,6 +14,7 @@ var frozenKinds = map[Kind]string{
 	16: "envelope", 17: "reply", 18: "marker",
 	32: "join-probe", 33: "join-probe-ack", 34: "join-probe-nak", 35: "join", 36: "welcome", 37: "join-refused",
 	38: "status", 39: "version", 40: "seen", 41: "gossip", 42: "exit-done", 43: "removed-note",
+	44: "delta",
 	64: "register", 65: "register-ack", 66: "register-nak", 67: "ask-homes", 68: "homes", 69: "host-shards",
 	70: "shards-started", 71: "drain-region", 72: "stop-shards", 73: "shards-stopped", 74: "homes-gone",
 	75: "homes-gone-ack", 76: "report-wanted", 77: "drain-done",
