@@ -43,7 +43,7 @@ type pair struct {
 	failed []Undelivered
 }
 
-func newPair(t *testing.T) *pair {
+func newPair(t *testing.T, edit ...func(*Config)) *pair {
 	p := &pair{at: map[entity.Mode]*Region{}}
 	tuning := membership.Config{GossipInterval: 100 * time.Millisecond, LeaderInterval: 50 * time.Millisecond,
 		ProbeInterval: 100 * time.Millisecond}
@@ -53,6 +53,9 @@ func newPair(t *testing.T) *pair {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.failed = append(p.failed, u)
+		}
+		for _, f := range edit {
+			f(&cfg)
 		}
 		d, err := Start(t.Context(), cfg.WithDefaults())
 		require.NoError(t, err)

@@ -1,0 +1,177 @@
+// Suspension on real sockets: a node that did not step handles nothing, in any mode, until another node confirms it.
+
+package driver
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/route"
+)
+
+// sleepers is a pair whose second node watches that none of its handlers is called while it is held.
+type sleepers struct {
+	*pair
+	t     *testing.T
+	here  map[entity.Mode]*Region // on b
+	there map[entity.Mode]*Region // on a
+	early atomic.Int64            // calls while the gate was closed
+	long  chan struct{}           // ends the handler that runs for long
+	runs  chan struct{}           // it runs
+
+	lock      sync.Mutex
+	incidents []entity.Incident
+	byMode    map[entity.Mode][]string
+}
+
+type watched struct {
+	s    *sleepers
+	mode entity.Mode
+}
+
+func (w *watched) Receive(c *entity.Context, payload []byte) error {
+	if w.s.b.held(w.s.b.now()) {
+		w.s.early.Add(1)
+	}
+	if c.ID == "long" {
+		close(w.s.runs)
+		<-w.s.long
+	}
+	if c.Asked() {
+		return c.Reply(nil)
+	}
+	w.s.lock.Lock()
+	defer w.s.lock.Unlock()
+	w.s.byMode[w.mode] = append(w.s.byMode[w.mode], string(payload))
+	return nil
+}
+
+func (w *watched) Stop(*entity.Context) {
+	if w.s.b.gate.bits.Load() != 0 {
+		w.s.early.Add(1)
+	}
+}
+
+func newSleepers(t *testing.T) *sleepers {
+	s := &sleepers{t: t, here: map[entity.Mode]*Region{}, there: map[entity.Mode]*Region{}, long: make(chan struct{}),
+		runs: make(chan struct{}), byMode: map[entity.Mode][]string{}}
+	s.pair = newPair(t, func(cfg *Config) {
+		cfg.TakeoverTime = 2 * time.Second
+		cfg.Incident = func(i entity.Incident) {
+			s.lock.Lock()
+			defer s.lock.Unlock()
+			s.incidents = append(s.incidents, i)
+		}
+	})
+	for _, m := range []entity.Mode{entity.Blocking, entity.Worker, entity.Inline} {
+		typ := entity.Type{Name: "watched-" + m.String(), Role: "host", Shards: 4, Mode: m,
+			New: func(string, route.Fence) entity.Handler { return &watched{s, m} }}
+		var err error
+		s.here[m], err = s.b.Register(typ)
+		require.NoError(t, err)
+		s.there[m], err = s.a.Register(typ)
+		require.NoError(t, err)
+		_, err = s.there[m].AskWithin(patience, "a", nil, nil)
+		require.NoError(t, err)
+		_, err = s.here[m].AskWithin(patience, "a", nil, nil)
+		require.NoError(t, err)
+	}
+	return s
+}
+
+// stall blocks the control goroutine of d until the returned function is called.
+func stall(d *Driver) (release func()) {
+	blocked, end := make(chan struct{}), make(chan struct{})
+	d.inbox.post(func() { close(blocked); <-end })
+	<-blocked
+	return func() { close(end) }
+}
+
+// sleep blocks b's control goroutine until its data plane holds itself, and a's, so that nobody can confirm b.
+func (s *sleepers) sleep() (wakeA, wakeB func()) {
+	wakeB = stall(s.b)
+	eventually(s.t, func() bool { return s.b.held(s.b.now()) && s.b.gate.bits.Load() != 0 })
+	return stall(s.a), wakeB
+}
+
+func (s *sleepers) send(n int) {
+	for i := range n {
+		for _, m := range []entity.Mode{entity.Blocking, entity.Worker, entity.Inline} {
+			require.NoError(s.t, s.there[m].Tell("a", fmt.Appendf(nil, "%03d", i)))
+		}
+	}
+	eventually(s.t, func() bool { return s.b.passes[0].waits.Load() })
+}
+
+func (s *sleepers) handled() (n int) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for _, list := range s.byMode {
+		n += len(list)
+	}
+	return n
+}
+
+// TestSleeperHandlesNothingUntilConfirmed: before the control goroutine wakes up, after it has, and as long as nobody
+// answers; then everything in order. Local sends say so meanwhile, and a handler that was running is told and reported
+// (MEM-10).
+func TestSleeperHandlesNothingUntilConfirmed(t *testing.T) {
+	s := newSleepers(t)
+	require.NoError(t, s.there[entity.Blocking].Tell("long", nil))
+	<-s.runs
+	wakeA, wakeB := s.sleep()
+	s.send(20)
+	require.Zero(t, s.handled(), "the data plane runs before the control goroutine does")
+	wakeB()
+	onControl(s.b, func() { require.True(t, s.b.control.node.Suspended(), "the step itself does not lift it") })
+	for _, r := range s.here {
+		require.ErrorIs(t, r.Tell("a", nil), route.ErrSuspended)
+		_, err := r.Ask(t.Context(), "a", nil)
+		require.ErrorIs(t, err, route.ErrSuspended)
+		require.ErrorIs(t, r.TellWait(t.Context(), "a", nil), route.ErrSuspended)
+	}
+	eventually(t, func() bool {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		return len(s.incidents) > 0
+	})
+	require.Equal(t, entity.Overrun, s.incidents[0].Kind)
+	require.Equal(t, "long", s.incidents[0].ID)
+	require.True(t, regionRider{s.here[entity.Blocking]}.Suspended(), "the handler that runs can see it")
+	require.Zero(t, s.handled())
+	close(s.long)
+	wakeA()
+	eventually(t, func() bool { return s.handled() == 3*20+1 })
+	for m, list := range s.byMode {
+		want := 0
+		for _, got := range list {
+			if got == "" {
+				continue // of the handler that ran for long
+			}
+			require.Equal(t, fmt.Sprintf("%03d", want), got, m)
+			want++
+		}
+	}
+	require.Zero(t, s.early.Load(), "a handler was called while the node was held")
+	require.NoError(t, s.here[entity.Worker].Tell("a", []byte("after")))
+	eventually(t, func() bool { return s.handled() == 3*20+2 })
+}
+
+// TestClosedWhileSuspended: the end of a suspended node calls no handler, not even Stop, and waits for nobody.
+func TestClosedWhileSuspended(t *testing.T) {
+	s := newSleepers(t)
+	wakeA, wakeB := s.sleep()
+	defer wakeA()
+	s.send(5)
+	wakeB()
+	onControl(s.b, func() { require.True(t, s.b.control.node.Suspended()) })
+	require.NoError(t, s.b.Close())
+	require.Zero(t, s.handled())
+	require.Zero(t, s.early.Load())
+}
