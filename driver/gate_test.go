@@ -85,19 +85,21 @@ func newSleepers(t *testing.T) *sleepers {
 	return s
 }
 
-// stall blocks the control goroutine of d until the returned function is called.
-func stall(d *Driver) (release func()) {
+// stall blocks the control goroutine of d until the returned function is called, or the test has ended.
+func stall(t *testing.T, d *Driver) (release func()) {
 	blocked, end := make(chan struct{}), make(chan struct{})
+	release = sync.OnceFunc(func() { close(end) })
+	t.Cleanup(release)
 	d.inbox.post(func() { close(blocked); <-end })
 	<-blocked
-	return func() { close(end) }
+	return release
 }
 
 // sleep blocks b's control goroutine until its data plane holds itself, and a's, so that nobody can confirm b.
 func (s *sleepers) sleep() (wakeA, wakeB func()) {
-	wakeB = stall(s.b)
+	wakeB = stall(s.t, s.b)
 	eventually(s.t, func() bool { return s.b.held(s.b.now()) && s.b.gate.bits.Load() != 0 })
-	return stall(s.a), wakeB
+	return stall(s.t, s.a), wakeB
 }
 
 func (s *sleepers) send(n int) {
@@ -123,6 +125,8 @@ func (s *sleepers) handled() (n int) {
 // (MEM-10).
 func TestSleeperHandlesNothingUntilConfirmed(t *testing.T) {
 	s := newSleepers(t)
+	finish := sync.OnceFunc(func() { close(s.long) })
+	t.Cleanup(finish)
 	require.NoError(t, s.there[entity.Blocking].Tell("long", nil))
 	<-s.runs
 	wakeA, wakeB := s.sleep()
@@ -145,7 +149,7 @@ func TestSleeperHandlesNothingUntilConfirmed(t *testing.T) {
 	require.Equal(t, "long", s.incidents[0].ID)
 	require.True(t, regionRider{s.here[entity.Blocking]}.Suspended(), "the handler that runs can see it")
 	require.Zero(t, s.handled())
-	close(s.long)
+	finish()
 	wakeA()
 	eventually(t, func() bool { return s.handled() == 3*20+1 })
 	for m, list := range s.byMode {
