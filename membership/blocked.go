@@ -17,8 +17,12 @@ const (
 	blockedAgain = 60 * time.Second
 )
 
-// maxBlockers is how many blockers one report names; Convergence.Blocking counts all.
-const maxBlockers = 64
+// maxBlockers is how many blockers one report names, maxFollowed how many are followed for how long they block; the
+// first by address. Convergence.Blocking counts all.
+const (
+	maxBlockers = 64
+	maxFollowed = 256
+)
 
 // Blocker is a member without whom there is no convergence.
 type Blocker struct {
@@ -56,7 +60,7 @@ type blockage struct {
 	since time.Duration
 	told  time.Duration // when to say so next
 	said  bool
-	known []blocked // who is in the way, sorted by id
+	known []blocked // who is in the way, sorted by id, at most maxFollowed
 }
 
 type blocked struct {
@@ -64,19 +68,23 @@ type blocked struct {
 	since time.Duration
 }
 
-// blockers returns who keeps self from convergence, by the rules of converged: sorted positions in the members.
-func blockers(s *state, self peer.ID, into []int) []int {
+// blockers counts who keeps self from convergence, by the rules of converged, and appends the positions of the first
+// limit of them in the members.
+func blockers(s *state, self peer.ID, limit int, into []int) (list []int, count int) {
 	first := !slices.ContainsFunc(s.members, func(m Member) bool { return m.Status.counts() })
 	for i := range s.members {
 		m := &s.members[i]
 		st := m.Status
 		silent := m.ID != self && st != Down && st != Exiting && s.unreachable.Has(m.ID)
 		unseen := (st.counts() || first && (st == Joining || st == WeaklyUp)) && !s.seen.Has(i)
-		if silent || unseen {
+		if !silent && !unseen {
+			continue
+		}
+		if count++; count <= limit {
 			into = append(into, i)
 		}
 	}
-	return into
+	return into, count
 }
 
 // followConvergence notes the beginning or end of a stretch without convergence.
@@ -100,7 +108,7 @@ func (m *Machine) watchConvergence() {
 	if !b.on {
 		return
 	}
-	m.scratch = blockers(m.st, m.self, m.scratch[:0])
+	m.scratch, _ = blockers(m.st, m.self, maxFollowed, m.scratch[:0])
 	old, next := b.known, make([]blocked, 0, len(m.scratch))
 	for _, i := range m.scratch {
 		id := m.st.members[i].ID
@@ -126,12 +134,12 @@ func (m *Machine) Convergence() Convergence {
 	if m.phase != member {
 		return Convergence{}
 	}
-	all := blockers(m.st, m.self, nil)
-	c := Convergence{Converged: len(all) == 0, Blocking: len(all)}
+	first, count := blockers(m.st, m.self, maxBlockers, nil)
+	c := Convergence{Converged: count == 0, Blocking: count}
 	if !c.Converged && m.blockage.on {
 		c.For = m.now - m.blockage.since
 	}
-	for _, i := range all[:min(len(all), maxBlockers)] {
+	for _, i := range first {
 		x := Blocker{Member: m.st.members[i]}
 		if x.Member.ID != m.self && m.st.unreachable.Has(x.Member.ID) {
 			x.Accusers = m.st.accusers(x.Member.ID)

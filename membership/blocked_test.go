@@ -31,7 +31,9 @@ func TestBlockersAgreeWithConverged(t *testing.T) {
 	} {
 		s := stateOf(c.members, c.seen, c.marks...)
 		got := ""
-		for _, i := range blockers(s, nid("a"), nil) {
+		list, count := blockers(s, nid("a"), maxFollowed, nil)
+		require.Len(t, list, count)
+		for _, i := range list {
 			got += s.members[i].ID.Addr.Host()
 		}
 		require.Equal(t, c.want, got, "%+v", c)

@@ -98,35 +98,46 @@ func sameMetadata(a, b []Metadata) bool {
 	})
 }
 
-// memberEvents appends the events of members that went, then of those that came or changed. Both lists are sorted, so
-// one walk over each is enough: this runs for each change at each node.
+// memberEvents appends the events of members that went, then of those that came or changed. Both lists are sorted and
+// mostly equal: this runs for each change at each node, so equality is looked at before order.
 func memberEvents(events []Event, old, next []Member) []Event {
 	if sameSlice(old, next) {
 		return events
 	}
-	rest := next
-	for _, was := range old {
-		for len(rest) > 0 && rest[0].ID.Less(was.ID) {
-			rest = rest[1:]
-		}
-		if len(rest) == 0 || rest[0].ID != was.ID {
-			previous := was.Status
-			was.Status = Removed
-			events = append(events, Event{Kind: MemberRemoved, Member: was, Previous: previous})
-		}
-	}
-	rest = old
+	at, stayed, rest := len(events), 0, old
 	for i := range next {
 		is := &next[i]
-		for len(rest) > 0 && rest[0].ID.Less(is.ID) {
+		for len(rest) > 0 && !sameID(&rest[0], is) && rest[0].ID.Less(is.ID) {
 			rest = rest[1:]
 		}
 		previous, number := Removed, is.UpNumber
-		if len(rest) > 0 && rest[0].ID == is.ID {
+		if len(rest) > 0 && sameID(&rest[0], is) {
 			previous, number = rest[0].Status, rest[0].UpNumber
+			rest = rest[1:]
+			stayed++
 		}
 		if previous != is.Status || number != is.UpNumber {
 			events = append(events, Event{Kind: statusEvents[is.Status], Member: *is, Previous: previous})
+		}
+	}
+	if stayed == len(old) {
+		return events
+	}
+	return slices.Insert(events, at, removedEvents(old, next)...)
+}
+
+func sameID(a, b *Member) bool { return a.ID.Inc == b.ID.Inc && a.ID == b.ID }
+
+// removedEvents returns the events of those in old that are not in next.
+func removedEvents(old, next []Member) (events []Event) {
+	for _, was := range old {
+		for len(next) > 0 && !sameID(&next[0], &was) && next[0].ID.Less(was.ID) {
+			next = next[1:]
+		}
+		if len(next) == 0 || !sameID(&next[0], &was) {
+			previous := was.Status
+			was.Status = Removed
+			events = append(events, Event{Kind: MemberRemoved, Member: was, Previous: previous})
 		}
 	}
 	return events

@@ -283,20 +283,21 @@ func (m *Machine) Drain(out *Effects) {
 		return
 	}
 	m.drained = true
-	if m.events = m.events[:0]; cap(m.events) > keptEvents {
-		m.events = nil
-	}
+	events := m.events[:0]
 	*out = Effects{Mail: m.mail, Ended: m.over}
 	if m.stale {
 		m.stale = false
 		if next := m.nextView(); next != nil {
-			m.events = m.explain(diff(m.events, m.view, next))
+			events = m.explain(diff(events, m.view, next))
 			m.view, out.View = next, next
 		}
 	}
-	m.events = append(m.events, m.told...)
+	events = append(events, m.told...)
 	m.told = m.told[:0]
-	out.Events = m.events
+	if m.events = nil; cap(events) <= keptEvents {
+		m.events = events
+	}
+	out.Events = events
 }
 
 func (m *Machine) in(i int, d time.Duration) { m.timers[i] = timer{m.now + d, true} }

@@ -22,7 +22,7 @@ type Arena struct{ buf []byte }
 
 // keptArena is the largest buffer in bytes that an Arena keeps: a state of thousands of members goes out now and then,
 // and its memory need not wait for the next one.
-const keptArena = 64 << 10
+const keptArena = 16 << 10
 
 // Reset forgets all bodies; views handed out before are void.
 func (a *Arena) Reset() {
