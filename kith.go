@@ -155,6 +155,9 @@ const (
 	MemberPreparingForShutdown = membership.MemberPreparingForShutdown
 	MemberReadyForShutdown     = membership.MemberReadyForShutdown
 
+	MemberQuarantined = membership.MemberQuarantined
+	SelfIndicted      = membership.SelfIndicted
+
 	MetadataChanged     = membership.MetadataChanged
 	ConvergenceBlocked  = membership.ConvergenceBlocked
 	ConvergenceRestored = membership.ConvergenceRestored

@@ -75,6 +75,7 @@ func diff(events []Event, old, next *View) []Event {
 	events = memberEvents(events, old.Members, next.Members)
 	events = reachEvents(events, UnreachableMember, next.Unreachable, old.Unreachable, next)
 	events = reachEvents(events, ReachableMember, old.Unreachable, next.Unreachable, next)
+	events = quarantineEvents(events, old, next)
 	if old.Leader != next.Leader {
 		events = append(events, Event{Kind: LeaderChanged, Leader: next.Leader})
 	}

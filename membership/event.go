@@ -31,16 +31,19 @@ const (
 
 	MetadataChanged EventKind = 14 // some key of View.Metadata was set or deleted; after the leader
 
+	MemberQuarantined EventKind = 15 // unreachable for good, as By says; after the reachable (FD-4)
+
 	// Without a change of the view:
 
 	ConvergenceBlocked  EventKind = 32 // no convergence for 20 s, and again each 60 s; Convergence says why
 	ConvergenceRestored EventKind = 33 // after a ConvergenceBlocked; Convergence.For is how long there was none
+	SelfIndicted        EventKind = 34 // this node would have quarantined most members, so it took the fault for its own
 )
 
 var eventNames = [...]string{1: "member-removed", "member-joined", "member-up", "member-left", "member-exited",
 	"member-downed", "unreachable-member", "reachable-member", "leader-changed", "role-leader-changed",
 	"member-weakly-up", "member-preparing-for-shutdown", "member-ready-for-shutdown", "metadata-changed",
-	32: "convergence-blocked", "convergence-restored"}
+	"member-quarantined", 32: "convergence-blocked", "convergence-restored", "self-indicted"}
 
 // OfView reports whether the kind tells a difference between two views. Others come without a new view.
 func (k EventKind) OfView() bool { return k < ConvergenceBlocked }
@@ -64,31 +67,52 @@ type Event struct {
 	Role     string
 
 	Convergence *Convergence // for the events of convergence
+	By          peer.ID      // for MemberQuarantined: the observer
+	Why         string       // for MemberQuarantined, on the observer itself, and SelfIndicted: the reason given
 }
 
-// Reason says why a member was downed or removed; empty for every other event.
+// Reason says why a member was downed, removed or quarantined, or why this node indicted itself; empty for every other
+// event.
 func (e Event) Reason() string {
 	switch e.Kind {
 	case MemberDowned:
 		return why(Down, e.Member.Cause, e.Member.By)
 	case MemberRemoved:
 		return why(e.Last, e.Member.Cause, e.Member.By)
+	case MemberQuarantined:
+		return fmt.Sprintf("quarantined by %s%s", e.By, colon(e.Why))
+	case SelfIndicted:
+		return fmt.Sprintf("would have quarantined most members, the last of them %s%s", e.Member.ID, colon(e.Why))
 	}
 	return ""
 }
 
+// colon puts a reason behind what it explains.
+func colon(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
 // explain adds to the events of removed members what their tombstones say of their end, which this node may have
-// learnt together with the removal.
+// learnt together with the removal, and to quarantines of this node the reason that it was given.
 func (m *Machine) explain(events []Event) []Event {
 	for i := range events {
-		e := &events[i]
-		if e.Kind != MemberRemoved {
-			continue
-		}
-		if t, ok := m.st.tomb(e.Member.ID); ok {
-			e.Last, e.Member.Cause, e.Member.By = t.last, t.cause, t.by
+		switch e := &events[i]; e.Kind {
+		case MemberRemoved:
+			if t, ok := m.st.tomb(e.Member.ID); ok {
+				e.Last, e.Member.Cause, e.Member.By = t.last, t.cause, t.by
+			}
+		case MemberQuarantined:
+			for _, w := range m.whys {
+				if w.id == e.Member.ID && e.By == m.self {
+					e.Why = w.reason
+				}
+			}
 		}
 	}
+	m.whys = m.whys[:0]
 	return events
 }
 
@@ -112,6 +136,8 @@ func (e Event) String() string {
 	switch e.Kind {
 	case MetadataChanged:
 		return e.Kind.String()
+	case MemberQuarantined, SelfIndicted:
+		return fmt.Sprintf("%s %s (%s)", e.Kind, e.Member.ID, e.Reason())
 	case LeaderChanged:
 		return fmt.Sprintf("%s %s", e.Kind, e.Leader)
 	case ConvergenceBlocked:

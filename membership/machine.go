@@ -96,6 +96,7 @@ type Machine struct {
 	scratch []int
 	targets []peer.ID
 	judged  []fd.Verdict
+	whys    []whyQuarantined
 	stats   Stats
 }
 
@@ -250,6 +251,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = m.setMetadata(c)
 	case LinkLostCommand:
 		m.linkLost(c)
+	case QuarantineCommand:
+		err = m.quarantine(c)
 	default:
 		err = fmt.Errorf("%w: %T", ErrBadCommand, cmd)
 	}
@@ -377,23 +380,5 @@ func (m *Machine) noticeSelf() {
 			return
 		}
 		m.end(EndRemoved, m.source, "the cluster has forgotten this incarnation")
-	}
-}
-
-// end is the end: no deadline, no further mail. The last view has this node removed, or Down.
-func (m *Machine) end(kind EndKind, by peer.ID, reason string) {
-	if m.phase == ended {
-		return
-	}
-	m.phase, m.stale = ended, true
-	m.timers = [timerCount]timer{}
-	m.over = &Ended{Kind: kind, By: by, At: m.now, Reason: reason}
-	if m.st != nil && kind != EndDowned && m.st.has(m.self) {
-		d := m.st.draft()
-		d.remove(m.self)
-		d.clock = d.clock.Prune(func(id peer.ID) bool { return !d.has(id) })
-		d.reach = d.reach.only(d.has)
-		d.seen = gossip.NewSeen(len(d.members))
-		m.st = d.seal()
 	}
 }

@@ -18,6 +18,7 @@ type Stats struct {
 	LateAnswers                uint64 // heartbeat answers of nodes whose control loop is stuck, not counted
 	JoinsRefused               uint64
 	SecondProbes               uint64        // probes over a second connection, of peers late with their answers
+	SelfIndicted               uint64        // quarantines not made because there would have been too many
 	LinksLost                  uint64        // links to members that broke and were refused when dialled again
 	LateSteps                  uint64        // steps of this node that came late: it had stood still
 	LateTime                   time.Duration // by how much in all; taken out of the silence of its peers

@@ -132,7 +132,8 @@ func (s *script) command(f []string) {
 	commands := map[string]func([]string){
 		"type": s.typ, "start": s.start, "await": s.await, "run": s.run, "partition": s.partition, "cut": s.cut,
 		"heal": s.heal, "pause": s.pause, "stick": s.stick, "crash": s.crash, "kill": s.crash, "poweroff": s.powerOff,
-		"down": s.down, "restart": s.restart, "leave": s.leave, "tell": s.tell, "ask": s.ask, "view": s.view,
+		"down": s.down, "quarantine": s.quarantine,
+		"restart": s.restart, "leave": s.leave, "tell": s.tell, "ask": s.ask, "view": s.view,
 		"owners": s.owners,
 		"parked": s.parked, "hide": s.hide, "show": s.show, "prepare": s.prepare, "clock": s.clock,
 		"form": s.form, "inorder": func([]string) { s.order = true },
@@ -316,6 +317,14 @@ func (s *script) down(args []string) {
 		if err := s.host(args[0]).command(membership.DownCommand{ID: id}); err != nil {
 			s.printf("error: %v", err)
 		}
+	}
+}
+
+// quarantine on target: the first gives up on the second.
+func (s *script) quarantine(args []string) {
+	id := s.host(args[1]).id
+	if err := s.host(args[0]).command(membership.QuarantineCommand{ID: id, Reason: "not acknowledged"}); err != nil {
+		s.printf("error: %v", err)
 	}
 }
 

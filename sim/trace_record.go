@@ -64,6 +64,8 @@ func (w *world) eventText(e *membership.Event) string {
 		return text
 	case membership.MetadataChanged, membership.ConvergenceRestored:
 		return e.Kind.String()
+	case membership.MemberQuarantined:
+		return fmt.Sprintf("%s %s by %s", e.Kind, w.name(e.Member.ID), w.name(e.By))
 	case membership.MemberUp:
 		return fmt.Sprintf("%s %s (number %d)", e.Kind, w.name(e.Member.ID), e.Member.UpNumber)
 	case membership.MemberRemoved:

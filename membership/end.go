@@ -1,0 +1,26 @@
+// End: how the membership of a node is over.
+
+package membership
+
+import (
+	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/peer"
+)
+
+// end is the end: no deadline, no further mail. The last view has this node removed, or Down.
+func (m *Machine) end(kind EndKind, by peer.ID, reason string) {
+	if m.phase == ended {
+		return
+	}
+	m.phase, m.stale = ended, true
+	m.timers = [timerCount]timer{}
+	m.over = &Ended{Kind: kind, By: by, At: m.now, Reason: reason}
+	if m.st != nil && kind != EndDowned && m.st.has(m.self) {
+		d := m.st.draft()
+		d.remove(m.self)
+		d.clock = d.clock.Prune(func(id peer.ID) bool { return !d.has(id) })
+		d.reach = d.reach.only(d.has)
+		d.seen = gossip.NewSeen(len(d.members))
+		m.st = d.seal()
+	}
+}

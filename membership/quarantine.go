@@ -1,0 +1,117 @@
+// Quarantine: a member whose state can no longer be trusted is unreachable for good (FD-4).
+
+package membership
+
+import (
+	"fmt"
+
+	"github.com/kith-io/kith/peer"
+)
+
+// maxWhy bounds the reason of a quarantine, in bytes.
+const maxWhy = 256
+
+// QuarantineCommand says that this node has given up on a member: what it had to know was never acknowledged, so the
+// two no longer hold the same state. The member becomes unreachable for all, and stays so until it or this node is
+// removed, whatever is heard of it; whether it is downed is decided as for any unreachable member. When this node would
+// thereby have quarantined more than half of all others, the fault is likelier its own: nothing is recorded, and
+// SelfIndicted tells. Reason is for people, cut at 256 bytes; only this node knows it.
+type QuarantineCommand struct {
+	ID     peer.ID
+	Reason string
+}
+
+func (QuarantineCommand) command() {}
+
+// whyQuarantined keeps a reason until its event is told.
+type whyQuarantined struct {
+	id     peer.ID
+	reason string
+}
+
+// quarantine carries out a QuarantineCommand.
+func (m *Machine) quarantine(c QuarantineCommand) error {
+	if m.phase != member {
+		return ErrNotMember
+	}
+	i := m.st.index(c.ID)
+	if i < 0 || c.ID == m.self {
+		return fmt.Errorf("%w: %s", ErrUnknownMember, c.ID)
+	}
+	if m.st.reach.quarantines(m.self, c.ID) {
+		return nil
+	}
+	reason := c.Reason[:min(len(c.Reason), maxWhy)]
+	if mine, others := m.quarantined(); (mine+1)*2 > others {
+		m.stats.SelfIndicted++
+		m.tell(Event{Kind: SelfIndicted, Member: m.st.members[i], Previous: m.st.members[i].Status, By: m.self, Why: reason})
+		return nil
+	}
+	m.whys = append(m.whys, whyQuarantined{c.ID, reason})
+	d := m.st.draft()
+	d.reach = d.reach.quarantine(m.self, c.ID)
+	m.install(d.commit(m.self), true)
+	return nil
+}
+
+// quarantined counts whom this node holds under quarantine, and all members but itself; Down ones are over already.
+func (m *Machine) quarantined() (mine, others int) {
+	for i := range m.st.members {
+		o := &m.st.members[i]
+		if o.ID == m.self || o.Status == Down {
+			continue
+		}
+		others++
+		if m.st.reach.quarantines(m.self, o.ID) {
+			mine++
+		}
+	}
+	return mine, others
+}
+
+// Quarantined returns the members that at least one observer that is not Down holds unreachable for good, sorted.
+func (v *View) Quarantined() peer.Set {
+	if v == nil {
+		return nil
+	}
+	var out peer.Set
+	for _, a := range v.Accusations {
+		if a.Quarantined && v.quarantineHolds(a) {
+			out.Add(a.Subject)
+		}
+	}
+	return out
+}
+
+// quarantineHolds reports whether an accusation counts: rows of Down observers do not.
+func (v *View) quarantineHolds(a Accusation) bool {
+	o, ok := v.Member(a.Observer)
+	return ok && o.Status != Down
+}
+
+// quarantineEvents appends an event for each member that is under quarantine and was not, by the first who says so.
+func quarantineEvents(events []Event, old, next *View) []Event {
+	if sameSlice(old.Accusations, next.Accusations) {
+		return events
+	}
+	now := next.Quarantined()
+	if len(now) == 0 {
+		return events
+	}
+	was := old.Quarantined()
+	for _, id := range now {
+		if m, ok := next.Member(id); ok && !was.Has(id) && id != next.Self {
+			events = append(events, Event{Kind: MemberQuarantined, Member: m, Previous: m.Status, By: next.quarantinedBy(id)})
+		}
+	}
+	return events
+}
+
+func (v *View) quarantinedBy(id peer.ID) peer.ID {
+	for _, a := range v.Accusations {
+		if a.Quarantined && a.Subject == id && v.quarantineHolds(a) {
+			return a.Observer
+		}
+	}
+	return peer.ID{}
+}

@@ -1,0 +1,122 @@
+// Tests of quarantine: final, seen by all, never a downing by itself, and not believed of most members (FD-4).
+
+package membership
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/peer"
+)
+
+func eventOf(events []Event, kind EventKind) (Event, bool) {
+	i := slices.IndexFunc(events, func(e Event) bool { return e.Kind == kind })
+	if i < 0 {
+		return Event{}, false
+	}
+	return events[i], true
+}
+
+// Scenario 24, quarantine: node 3 quarantines node 2, all see it, the member stays Up whatever is heard of it; downed, it
+// is removed and the table is empty.
+func TestScenario24Quarantine(t *testing.T) {
+	w := newWorld(t, 24)
+	all := w.cluster(5)
+	two := all[1].id
+	w.do(all[2], QuarantineCommand{ID: two, Reason: "nothing was acknowledged"})
+	w.until(2*time.Second, "known to all", func() bool {
+		for _, a := range all {
+			if !a.view.Quarantined().Has(two) {
+				return false
+			}
+		}
+		return true
+	})
+	for i, a := range all {
+		e, ok := eventOf(a.events, MemberQuarantined)
+		require.Equal(t, i != 1, ok, "nothing is said of oneself")
+		if ok {
+			require.Equal(t, two, e.Member.ID)
+			require.Equal(t, all[2].id, e.By)
+			require.Equal(t, i == 2, strings.HasSuffix(e.Reason(), ": nothing was acknowledged"), e.Reason())
+		}
+	}
+	w.run(2 * time.Minute)
+	for _, a := range all {
+		m, ok := a.view.Member(two)
+		require.True(t, ok && m.Status == Up, "it is alive and heard, and is not downed by this")
+		require.True(t, a.view.Quarantined().Has(two))
+		require.Equal(t, a != all[1], a.view.Unreachable.Has(two))
+		require.Equal(t, []Accusation{{all[2].id, two, true}}, a.view.Accusations)
+	}
+	seq := all[2].view.Seq
+	w.do(all[2], QuarantineCommand{ID: two, Reason: "again"})
+	require.Equal(t, seq, all[2].view.Seq, "once is enough")
+
+	w.do(all[0], DownCommand{ID: two})
+	w.until(20*time.Second, "removed", func() bool {
+		return !slices.ContainsFunc(w.alive(), func(a *actor) bool { return len(a.view.Members) != 4 })
+	})
+	for _, a := range w.alive() {
+		require.Empty(t, a.view.Accusations)
+	}
+}
+
+// The quarantine of an observer that is Down counts nowhere, as all that it says.
+func TestQuarantineByDownObserver(t *testing.T) {
+	s := sampleOf(Up, Up, Up)
+	s.reach = s.reach.quarantine(ip(2), ip(3))
+	require.Equal(t, peer.Set{ip(3)}, s.draft().seal().unreachable)
+	s.members[1].Status = Down
+	require.Empty(t, s.draft().seal().unreachable)
+	v := &View{Self: ip(1), Members: s.members, Accusations: s.reach.accusations()}
+	require.Empty(t, v.Quarantined())
+}
+
+func sampleOf(statuses ...Status) *state {
+	s := newState(version{cluster: 0x11, birth: 1, highestUp: 10})
+	for i, st := range statuses {
+		s.add(Member{ID: ip(i + 1), Status: st, UpNumber: uint32(i + 1)})
+	}
+	return s
+}
+
+// An observer that gave up on more than half of the others takes the fault for its own: it says so and records nothing.
+// Of two nodes neither can quarantine the other.
+func TestSelfIndicted(t *testing.T) {
+	for _, c := range []struct{ nodes, allowed int }{{2, 0}, {3, 1}, {4, 1}, {5, 2}, {6, 2}} {
+		w := newWorld(t, uint64(c.nodes))
+		all := w.cluster(c.nodes)
+		before := all[0].m.st.digest
+		for i := 1; i < c.nodes; i++ {
+			w.do(all[0], QuarantineCommand{ID: all[i].id, Reason: "silence"})
+			require.Len(t, all[0].view.Quarantined(), min(i, c.allowed), "%d nodes", c.nodes)
+		}
+		e, ok := eventOf(all[0].events, SelfIndicted)
+		require.True(t, ok)
+		require.Equal(t, all[c.allowed+1].id, e.Member.ID)
+		require.Contains(t, e.Reason(), "silence")
+		require.Equal(t, uint64(c.nodes-1-c.allowed), all[0].m.Stats().SelfIndicted)
+		require.Equal(t, c.allowed == 0, before == all[0].m.st.digest)
+	}
+}
+
+func TestQuarantineErrors(t *testing.T) {
+	w := newWorld(t, 1)
+	stranger := newWorld(t, 1).start(1)
+	require.ErrorIs(t, stranger.m.Do(0, QuarantineCommand{ID: ip(2)}), ErrNotMember)
+	all := w.cluster(3)
+	now := w.now - all[0].epoch
+	require.ErrorIs(t, all[0].m.Do(now, QuarantineCommand{ID: all[0].id}), ErrUnknownMember)
+	require.ErrorIs(t, all[0].m.Do(now, QuarantineCommand{ID: ip(99)}), ErrUnknownMember)
+	require.NoError(t, all[0].m.Do(now, QuarantineCommand{ID: all[1].id, Reason: strings.Repeat("x", 1000)}))
+	var out Effects
+	all[0].m.Drain(&out)
+	e, ok := eventOf(out.Events, MemberQuarantined)
+	require.True(t, ok)
+	require.Len(t, e.Why, maxWhy)
+}
