@@ -27,8 +27,8 @@ var (
 	ErrBadKind = errors.New("membership: frame kind of another room")
 )
 
-// Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand, SetMetadataCommand,
-// PrepareShutdownCommand, LinkLostCommand.
+// Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand, DownAllCommand,
+// SetMetadataCommand, PrepareShutdownCommand, LinkLostCommand.
 type Command interface{ command() }
 
 // JoinCommand starts the join: contact all seeds and be admitted by the first that answers. The first seed forms the
@@ -50,6 +50,14 @@ type DownCommand struct {
 	Cause Cause
 }
 
+// DownAllCommand marks several members Down in one change, for a resolver that decides about many. One after the other
+// would let a leader that is about to go act in between, on a membership that nobody ever meant. Whoever is no member
+// or Down already is left out; IDs are copied.
+type DownAllCommand struct {
+	IDs   []peer.ID
+	Cause Cause
+}
+
 // LinkLostCommand is evidence from below: the connection to ID broke, and when its address was dialled again at once the
 // host refused, because nobody listens there. Replaced says that another incarnation answered instead, which proves that
 // this one is gone. It is no verdict: see docs/failure-detection.md.
@@ -62,6 +70,7 @@ func (LinkLostCommand) command() {}
 func (JoinCommand) command()     {}
 func (LeaveCommand) command()    {}
 func (DownCommand) command()     {}
+func (DownAllCommand) command()  {}
 
 // Effects is what one or more verbs ask the rider to do. Drain fills it; slices and bodies are valid until the next
 // verb.

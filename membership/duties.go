@@ -136,20 +136,36 @@ func (m *Machine) down(id peer.ID, cause Cause) error {
 			id = m.st.members[i].ID
 		}
 	}
-	switch m.st.status(id) {
-	case Removed:
+	if m.st.status(id) == Removed {
 		return fmt.Errorf("%w: %s", ErrUnknownMember, id)
-	case Down:
-		return nil
 	}
-	d := m.st.draft()
+	return m.downAll([]peer.ID{id}, cause)
+}
+
+// downAll marks those of ids Down that are members and not Down yet, in one change, and tells them.
+func (m *Machine) downAll(ids []peer.ID, cause Cause) error {
+	if m.phase != member {
+		return ErrNotMember
+	}
 	if cause == CauseNone {
 		cause = CauseOperator
 	}
-	d.setDown(id, m.self, cause)
+	d := m.st.draft()
+	var told []peer.ID
+	for _, id := range ids {
+		if st := m.st.status(id); st != Removed && st != Down {
+			d.setDown(id, m.self, cause)
+			told = append(told, id)
+		}
+	}
+	if len(told) == 0 {
+		return nil
+	}
 	m.install(d.commit(m.self), true)
-	if id != m.self {
-		m.sendGossip(id, nil)
+	for _, id := range told {
+		if id != m.self {
+			m.sendGossip(id, nil)
+		}
 	}
 	return nil
 }

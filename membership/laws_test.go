@@ -4,10 +4,12 @@ package membership
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/peer"
 )
 
 func TestLawsCryOut(t *testing.T) {
@@ -50,4 +52,28 @@ func TestLawsCryOut(t *testing.T) {
 	a.st.members = append(a.st.members[:0:0], a.st.members...)
 	a.st.members[0].Status = Status(len(ranks) - 1)
 	require.ErrorIs(t, Laws(a, b, c), ErrLaw, "a state that was changed after it was sealed")
+}
+
+// TestDownAllIsOneChange: a leader that ends itself with all others decides nothing on the way, as a leader that is
+// alone for a moment would: it promotes nobody, so no number is given that dies with it (MEM-5, MEM-10).
+func TestDownAllIsOneChange(t *testing.T) {
+	w := newWorld(t, 1)
+	all := w.cluster(3)
+	late := w.start(4)
+	all[2].dead = true
+	w.run(20 * time.Second)
+	w.join(late, 1)
+	w.run(3 * time.Second)
+	require.Equal(t, Joining, all[0].m.st.status(late.id))
+	highest := all[0].m.st.highestUp
+	w.do(all[0], DownAllCommand{IDs: []peer.ID{all[1].id, all[2].id, late.id, {Addr: addr(9), Inc: 9}, all[0].id},
+		Cause: CauseUnstable})
+	st := all[0].m.st
+	for _, m := range st.members {
+		require.Equal(t, Down, m.Status)
+		require.Equal(t, CauseUnstable, m.Cause)
+	}
+	require.Len(t, st.members, 4, "nobody was removed on the way")
+	require.Equal(t, highest, st.highestUp)
+	require.ErrorIs(t, all[0].m.Do(w.now, DownAllCommand{}), ErrEnded)
 }

@@ -247,6 +247,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = m.down(c.ID, c.Cause)
 	case PrepareShutdownCommand:
 		err = m.prepareShutdown()
+	case DownAllCommand:
+		err = m.downAll(c.IDs, c.Cause)
 	case SetMetadataCommand:
 		err = m.setMetadata(c)
 	case LinkLostCommand:

@@ -5,6 +5,7 @@ package node
 import (
 	"slices"
 
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/sbr"
 )
 
@@ -53,10 +54,12 @@ func (n *Node) decide() {
 	before.Mail = slices.Clone(before.Mail)
 	keepBodies(before.Mail)
 	before.Events = slices.Clone(before.Events)
+	all := membership.DownAllCommand{Cause: n.re.Down[0].Cause}
 	for _, c := range n.re.Down {
-		// Whoever is no member any more needs not be downed.
-		_ = n.members.Do(n.now, c)
+		all.IDs = append(all.IDs, c.ID)
 	}
+	// One change for one decision. Whoever is no member any more needs not be downed.
+	_ = n.members.Do(n.now, all)
 	n.members.Drain(&n.me)
 	n.me.Mail = append(before.Mail, n.me.Mail...)
 	n.me.Events = append(before.Events, n.me.Events...)

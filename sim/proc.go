@@ -66,6 +66,7 @@ func (w *world) start(idx int, seeds []peer.Addr) *proc {
 		p.drift = w.hostRand.Int64N(2*d+1) - d
 	}
 	mc := w.cfg.Membership
+	mc.MinBirth = h.birth
 	if idx < len(w.cfg.Roles) {
 		mc.Roles = w.cfg.Roles[idx]
 	}
@@ -303,6 +304,7 @@ func (p *proc) perform(e *node.Effects) {
 	if e.View != nil {
 		old := p.view
 		p.view = e.View
+		w.hosts[p.idx].birth = max(w.hosts[p.idx].birth, e.View.Birth)
 		w.trace.view(w.now, p.idx, e.View)
 		w.check.view(p, e.View)
 		p.viewChanged(old)
@@ -345,6 +347,9 @@ func (p *proc) end(e *membership.Ended) {
 	w.trace.note(w.now, p.idx, opEnded, fmt.Sprintf("ended %d by %s: %s", e.Kind, w.name(e.By), e.Reason))
 	w.tell(p, "ended: %s", endNames[e.Kind])
 	p.die(true)
+	if w.onEnd != nil {
+		w.onEnd(p)
+	}
 }
 
 var endNames = map[membership.EndKind]string{membership.EndLeft: "left", membership.EndDowned: "downed",

@@ -106,27 +106,34 @@ func resolverDown(m *membership.Member) bool {
 		m.Cause == membership.CauseLease)
 }
 
-// sides is the checker that no two sides survive: it remembers whom each process holds for downed by a resolver. When
-// two processes hold each other for that, and both still handle messages, then two sides have decided to live.
+// sides is the checker that no two sides survive: it remembers whom each process holds for downed by a resolver. Two
+// processes that hold each other for that are two sides that have decided to live. One of them may not have decided yet
+// about its latest loss; when the takeover time is over, it must have.
 func (c *checker) sides(p *proc, v *membership.View) {
 	if self, ok := v.SelfMember(); !ok || self.Status == membership.Down || c.w.splits() {
 		return
 	}
 	for i := range v.Members {
 		m := &v.Members[i]
-		if !resolverDown(m) || m.ID == p.id {
+		if !resolverDown(m) || m.ID == p.id || c.buried[reportKey{p.id, m.ID}] {
 			continue
 		}
 		c.buried[reportKey{p.id, m.ID}] = true
-		q := c.w.process(m.ID)
-		if !c.buried[reportKey{m.ID, p.id}] || q == nil || !q.alive || !p.alive || p.gate.suspended || q.gate.suspended {
-			continue
-		}
-		if self, ok := q.view.SelfMember(); ok && self.Status != membership.Down {
-			c.violate(p, "two-survivors", "%s and %s have downed each other, and both live on", c.w.name(p.id),
-				c.w.name(q.id))
+		if q := c.w.process(m.ID); c.buried[reportKey{m.ID, p.id}] && q != nil {
+			c.w.after(c.w.takeover(), func() { c.bothLive(p, q) })
 		}
 	}
+}
+
+// bothLive is the question whether two processes that have downed each other live on and handle messages.
+func (c *checker) bothLive(p, q *proc) {
+	for _, x := range [...]*proc{p, q} {
+		self, ok := x.view.SelfMember()
+		if !x.alive || x.paused() || x.gate.suspended || !ok || self.Status == membership.Down {
+			return
+		}
+	}
+	c.violate(p, "two-survivors", "%s and %s have downed each other, and both live on", c.w.name(p.id), c.w.name(q.id))
 }
 
 // splits reports whether the configured strategy promises nothing: unsafe-auto-down lets all sides live.

@@ -14,7 +14,7 @@ func (s *storm) calm() {
 	s.ending = true
 	w.net.heal()
 	w.net.Loss, w.net.Raw = 0, RawNetwork{}
-	if s.core {
+	if s.core && !s.resolves() {
 		s.healCore()
 	}
 	began := w.now
@@ -25,9 +25,13 @@ func (s *storm) calm() {
 			h.proc.resume()
 		}
 	}
-	s.bury(func(q *proc) bool { return q.alive }, func() bool { return w.converged() })
+	if s.resolves() {
+		s.repair()
+	} else {
+		s.bury(func(q *proc) bool { return q.alive }, func() bool { return w.converged() })
+	}
 	w.after(doomedBound, s.endDoomed)
-	right := func() bool { return !s.leaving() && w.converged() }
+	right := func() bool { return s.pending == 0 && !s.leaving() && w.converged() }
 	if !w.until(calmBound, right) {
 		w.check.violate(nil, "calm", "not converged %v after the storm: %s", calmBound, w.whyNotConverged())
 		return

@@ -133,8 +133,12 @@ func (s *storm) down(on *proc, id peer.ID) {
 	on.live(func() { on.do(membership.DownCommand{ID: id}) })
 }
 
-// laterDown lets an operator down a member from some running node, until one takes it.
+// laterDown lets an operator down a member from some running node, until one takes it. With a resolver there is none,
+// but for processes that are downed while they stand still.
 func (s *storm) laterDown(p *proc, d time.Duration) {
+	if s.resolves() && !p.doomed {
+		return
+	}
 	s.w.after(d, func() {
 		if s.ending {
 			return

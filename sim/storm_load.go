@@ -161,7 +161,7 @@ func (s *storm) askFrom(p *proc, c *entity.Context, hops byte) {
 	_, err := c.Ask(time.Duration(1+s.load.IntN(3))*time.Second, r.typ.Name, id, payload)
 	var link *flow.LinkFullError
 	var park *flow.ParkFullError
-	if errors.As(err, &link) || errors.As(err, &park) {
+	if errors.As(err, &link) || errors.As(err, &park) || errors.Is(err, route.ErrSuspended) {
 		s.rejected(p, nth, err)
 	}
 }

@@ -84,8 +84,8 @@ func (m mix) String() string {
 // options says in one line what the seed decided.
 func (s *storm) options() string {
 	n := s.w.cfg.Network
-	return fmt.Sprintf("%d hosts, %v of faults, takeover %v, delay %v, loss %v, raw %v, break %v, drift %d ppm, core %t; mix: %s",
-		len(s.w.hosts), s.stormy.Round(time.Second), s.w.takeover(), n.Delay.Round(time.Microsecond), n.Loss, n.Raw,
+	return fmt.Sprintf("%d hosts, %s, %v of faults, takeover %v, delay %v, loss %v, raw %v, break %v, drift %d ppm, core %t; mix: %s",
+		len(s.w.hosts), s.resolverText(), s.stormy.Round(time.Second), s.w.takeover(), n.Delay.Round(time.Microsecond), n.Loss, n.Raw,
 		n.Break.Round(time.Millisecond), s.w.cfg.Drift, s.core, s.mix.String())
 }
 

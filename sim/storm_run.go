@@ -50,6 +50,7 @@ type storm struct {
 	core   bool // a core is healed first
 
 	shift              int  // of the operator who buries
+	pending            int  // processes that are to be started
 	rolling            bool // a rolling replacement goes on
 	calmTook, coreTook time.Duration
 }
@@ -58,12 +59,13 @@ func newStorm(seed uint64, text bool) *storm {
 	s := &storm{seed: seed, rng: rand.New(rand.NewPCG(seed, purposeSchedule)),
 		load: rand.New(rand.NewPCG(seed, purposeLoad))}
 	n := s.size()
-	cfg := Config{Network: s.network(), Data: s.data(), Text: text, Resolver: resolverOff}
+	cfg := Config{Network: s.network(), Data: s.data(), Text: text}
 	cfg.Shard = shard.Config{TakeoverTime: time.Duration(5+s.rng.IntN(8)) * time.Second}
 	for range n {
 		cfg.Roles = append(cfg.Roles, s.roles())
 	}
 	cfg.Roles[0] = []string{"store"}
+	s.drawResolver(&cfg)
 	cfg.Drift = []int64{0, 0, 50, 500}[s.rng.IntN(4)]
 	s.w = newWorld(n, seed, cfg)
 	s.stormy = time.Duration(30+s.rng.IntN(40)) * time.Second
@@ -142,6 +144,7 @@ func (s *storm) makeTypes(n int) {
 // run is the life of the storm.
 func (s *storm) run() runResult {
 	w := s.w
+	w.onEnd = s.ended
 	s.startTimes()
 	w.after(s.between(0, 8*time.Second), s.faultTick)
 	w.advance(s.stormy)

@@ -302,6 +302,20 @@ func TestCheckersCryOut(t *testing.T) {
 		{"replay", func(w *world, a, _ *proc) {
 			w.check.replay(a, a.view, view(a, func(v *membership.View) { v.Leader = peer.ID{} }), nil)
 		}},
+		{"two-survivors", func(w *world, a, b *proc) {
+			down := func(p, q *proc) *membership.View {
+				return view(p, func(v *membership.View) {
+					for i := range v.Members {
+						if m := &v.Members[i]; m.ID == q.id {
+							m.Status, m.Cause = membership.Down, membership.CauseResolver
+						}
+					}
+				})
+			}
+			w.check.sides(a, down(a, b))
+			w.check.sides(b, down(b, a))
+			w.advance(w.takeover())
+		}},
 		{"birth", func(w *world, a, _ *proc) { w.check.birth(a, view(a, func(v *membership.View) { v.Birth++ })) }},
 		{"birth", func(w *world, a, _ *proc) { w.check.birth(a, view(a, func(v *membership.View) { v.ClusterID++ })) }},
 		{"laws", func(w *world, a, _ *proc) { w.check.lawful(a, membership.ErrLaw) }},

@@ -57,6 +57,7 @@ type world struct {
 	onEvent  func(p *proc, line string) // scripts listen here
 	acting   *proc                      // whose handlers run now
 	onMember func(p *proc, e membership.Event)
+	onEnd    func(p *proc) // a process whose membership is over has stopped
 	types    []*entityType
 	arena    []byte
 	lease    leaseKeeper
@@ -67,6 +68,7 @@ type host struct {
 	addr   peer.Addr
 	proc   *proc         // the latest, nil before the first
 	resets bool          // a crashed process's connections are reset; otherwise they fall silent
+	birth  uint64        // highest birth of a cluster that a process here was in: what a node keeps in its store
 	wall   time.Duration // how far its wall clock was set off
 }
 
