@@ -170,6 +170,17 @@ func (m *Machine) downAll(ids []peer.ID, cause Cause) error {
 	return nil
 }
 
+// forgetExits drops those who confirmed their exit and are members no more.
+func (m *Machine) forgetExits() {
+	kept := m.exited[:0]
+	for _, id := range m.exited {
+		if m.st.has(id) {
+			kept = append(kept, id)
+		}
+	}
+	m.exited = kept
+}
+
 // startExit: this node knows that its leaving is known to all. What it hosted was given back before it left, so it
 // is done at once; it says so to who leads without it until it is told that it was removed.
 func (m *Machine) startExit() {

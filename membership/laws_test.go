@@ -64,7 +64,7 @@ func TestDownAllIsOneChange(t *testing.T) {
 	w.run(20 * time.Second)
 	w.join(late, 1)
 	w.run(3 * time.Second)
-	require.Equal(t, Joining, all[0].m.st.status(late.id))
+	require.Contains(t, []Status{Joining, WeaklyUp}, all[0].m.st.status(late.id))
 	highest := all[0].m.st.highestUp
 	w.do(all[0], DownAllCommand{IDs: []peer.ID{all[1].id, all[2].id, late.id, {Addr: addr(9), Inc: 9}, all[0].id},
 		Cause: CauseUnstable})

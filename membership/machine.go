@@ -351,17 +351,6 @@ func (m *Machine) settle() {
 	m.eagerPush()
 }
 
-// forgetExits drops those who confirmed their exit and are members no more.
-func (m *Machine) forgetExits() {
-	kept := m.exited[:0]
-	for _, id := range m.exited {
-		if m.st.has(id) {
-			kept = append(kept, id)
-		}
-	}
-	m.exited = kept
-}
-
 // noticeSelf acts on this node's own record.
 func (m *Machine) noticeSelf() {
 	switch m.st.status(m.self) {

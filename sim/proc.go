@@ -86,33 +86,6 @@ func (w *world) start(idx int, seeds []peer.Addr) *proc {
 	return p
 }
 
-// clock is the process's own monotonic time.
-func (p *proc) clock() time.Duration { return p.clockAt(p.w.now) }
-
-func (p *proc) clockAt(at time.Duration) time.Duration {
-	at -= p.origin
-	if p.drift == 0 {
-		return at
-	}
-	return at + at/million*time.Duration(p.drift) + at%million*time.Duration(p.drift)/million
-}
-
-const million = 1_000_000
-
-// reaches returns the world's time at which the process's clock shows at least so much.
-func (p *proc) reaches(clock time.Duration) time.Duration {
-	at := p.origin + clock
-	if p.drift == 0 {
-		return at
-	}
-	at = p.origin + clock/(million+time.Duration(p.drift))*million +
-		clock%(million+time.Duration(p.drift))*million/(million+time.Duration(p.drift))
-	for p.clockAt(at) < clock {
-		at++
-	}
-	return at
-}
-
 func (p *proc) paused() bool { return p.asleep }
 
 func (p *proc) resets() bool {
