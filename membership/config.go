@@ -48,6 +48,14 @@ type Config struct {
 	// CompressAbove is the size in bytes from which a state is gzipped (1024).
 	CompressAbove int
 
+	// Deputies is how many members after the leader in sorted order are deputies, to one of which a round goes by chance
+	// when its own target was none (0: no deputies; GOS-9).
+	Deputies int
+	// GossipToUnreachable sends a round by chance to an unreachable member too, and hears what it answers (off; GOS-9).
+	GossipToUnreachable bool
+	// Overview keeps which version each member was last heard to have, for Machine.Overview (off; GOS-10).
+	Overview bool
+
 	// Intern, when it is set, shares states between the machines of one simulation; nil in production.
 	Intern *Intern
 
@@ -178,7 +186,7 @@ func (c Config) Validate() error {
 	}{
 		{"ReduceDifferentViewAbove", c.ReduceDifferentViewAbove, 1, 1 << 20}, {"PushFanout", c.PushFanout, 1, 64},
 		{"CompressAbove", c.CompressAbove, 1, 1 << 30}, {"MaxSamples", c.MaxSamples, 2, 4096},
-		{"MonitoredBy", c.MonitoredBy, 1, MaxMembers},
+		{"MonitoredBy", c.MonitoredBy, 1, MaxMembers}, {"Deputies", c.Deputies, 0, MaxMembers},
 	} {
 		if n.v < n.low || n.v > n.limit {
 			fault("%s is %d, must be from %d to %d", n.name, n.v, n.low, n.limit)

@@ -113,7 +113,7 @@ func (m *Machine) sendGossip(to peer.ID, base *version) {
 // the state is asked for.
 func (m *Machine) onDelta(arrived time.Duration, from peer.ID, body []byte) error {
 	d, err := readDeltaBody(body)
-	if err != nil || !m.hears(arrived, from, d.envelope) {
+	if err != nil || !m.hears(arrived, from, d.envelope, d.digest) {
 		return err
 	}
 	v := m.held(d.digest)

@@ -53,11 +53,16 @@ func (m *Machine) round() {
 	if !m.st.seen.Full() {
 		prefer = gossip.DifferentView(n, gossip.PerMillion(m.cfg.DifferentViewProbability), m.cfg.ReduceDifferentViewAbove)
 	}
-	if i := gossip.Choose(m.rng, n, prefer, m.valid, m.unseen); i >= 0 {
-		to := m.st.members[i].ID
-		s := statusBody{m.toward(to), m.st.digest, m.st.seen.Digest()}
-		m.post(to, wire.KindStatus, func(b []byte) []byte { return appendStatus(b, s) })
+	i := gossip.Choose(m.rng, n, prefer, m.valid, m.unseen)
+	if i >= 0 {
+		m.sendStatus(m.st.members[i].ID)
 	}
+	m.extraTargets(i)
+}
+
+func (m *Machine) sendStatus(to peer.ID) {
+	s := statusBody{m.toward(to), m.st.digest, m.st.seen.Digest()}
+	m.post(to, wire.KindStatus, func(b []byte) []byte { return appendStatus(b, s) })
 }
 
 // eagerPush sends a fresh change at once to a few members that have not seen it, once, and not more often than the
@@ -128,7 +133,8 @@ func (m *Machine) addressed(e envelope) bool {
 // hears reports whether gossip of from is worth reading: for this node, fresh enough (GOS-7), not of one whom this
 // node holds unreachable, and not of a removed incarnation, which is told so. A sender that is no member yet is heard:
 // tombstones decide who is none any more, so its state can only add what this node did not know, its own join first.
-func (m *Machine) hears(arrived time.Duration, from peer.ID, e envelope) bool {
+// holds is the version that the sender has. Who gossips to unreachable members also hears their answers.
+func (m *Machine) hears(arrived time.Duration, from peer.ID, e envelope, holds gossip.Digest) bool {
 	switch {
 	case !m.addressed(e):
 		return false
@@ -137,16 +143,17 @@ func (m *Machine) hears(arrived time.Duration, from peer.ID, e envelope) bool {
 		return false
 	case m.tellRemoved(from):
 		return false
-	case m.st.reach.accuses(m.self, from):
+	case m.st.reach.accuses(m.self, from) && !m.cfg.GossipToUnreachable:
 		m.stats.FromUnreachable++
 		return false
 	}
+	m.heardOf(from, holds)
 	return true
 }
 
 func (m *Machine) onStatus(arrived time.Duration, from peer.ID, body []byte) error {
 	s, err := readStatus(body)
-	if err != nil || !m.hears(arrived, from, s.envelope) {
+	if err != nil || !m.hears(arrived, from, s.envelope, s.digest) {
 		return err
 	}
 	switch gossip.JudgeStatus(m.st.digest, s.digest, m.st.seen.Digest(), s.seen) {
@@ -160,7 +167,7 @@ func (m *Machine) onStatus(arrived time.Duration, from peer.ID, body []byte) err
 
 func (m *Machine) onVersion(arrived time.Duration, from peer.ID, body []byte) error {
 	v, err := readVersion(body)
-	if err != nil || !m.hears(arrived, from, v.envelope) || v.digest == m.st.digest {
+	if err != nil || !m.hears(arrived, from, v.envelope, v.digest) || v.digest == m.st.digest {
 		return err
 	}
 	if v.want {
@@ -178,7 +185,7 @@ func (m *Machine) onVersion(arrived time.Duration, from peer.ID, body []byte) er
 
 func (m *Machine) onSeen(arrived time.Duration, from peer.ID, body []byte) error {
 	s, err := readSeenBody(body)
-	if err != nil || !m.hears(arrived, from, s.envelope) || s.digest != m.st.digest {
+	if err != nil || !m.hears(arrived, from, s.envelope, s.digest) || s.digest != m.st.digest {
 		return err
 	}
 	if s.seen.Len() != m.st.seen.Len() {
@@ -195,7 +202,7 @@ func (m *Machine) onSeen(arrived time.Duration, from peer.ID, body []byte) error
 
 func (m *Machine) onGossip(arrived time.Duration, from peer.ID, body []byte) error {
 	b, err := readStateBody(wire.KindGossip, body)
-	if err != nil || !m.hears(arrived, from, envelope{b.to, b.tag}) {
+	if err != nil || !m.hears(arrived, from, envelope{b.to, b.tag}, b.digest) {
 		return err
 	}
 	remote, err := m.readState(wire.KindGossip, &b)

@@ -80,6 +80,7 @@ type Machine struct {
 	push   bool
 	extra  int // extra rounds left in this interval
 
+	heard   []heardVersion // sorted; by Config.Overview
 	history history
 	work    *work
 	coder   *coder

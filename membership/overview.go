@@ -1,0 +1,69 @@
+// Overview: which version each member is known to have, an option of the early specification (GOS-10).
+
+package membership
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/peer"
+)
+
+// KnownVersion is what this node knows of the version that a member has.
+type KnownVersion struct {
+	ID peer.ID
+	// Version names the version that the member held when it last said so to this node, as View.Hash does; zero when
+	// it has not.
+	Version uint64
+	Age     time.Duration // since then, on this node's clock
+	Current bool          // it is known to have seen the present version, from whomever this node heard that
+}
+
+// heardVersion is the last word of one peer.
+type heardVersion struct {
+	id     peer.ID
+	digest gossip.Digest
+	at     time.Duration
+}
+
+// heardOf notes which version a member holds, when Config.Overview wants that.
+func (m *Machine) heardOf(id peer.ID, d gossip.Digest) {
+	if !m.cfg.Overview || d == 0 || !m.st.has(id) {
+		return
+	}
+	i, ok := slices.BinarySearchFunc(m.heard, id, func(h heardVersion, id peer.ID) int { return h.id.Compare(id) })
+	if ok {
+		m.heard[i] = heardVersion{id, d, m.now}
+		return
+	}
+	if len(m.heard) >= len(m.st.members) { // some are of members that are gone
+		m.heard = slices.DeleteFunc(m.heard, func(h heardVersion) bool { return !m.st.has(h.id) })
+		i, _ = slices.BinarySearchFunc(m.heard, id, func(h heardVersion, id peer.ID) int { return h.id.Compare(id) })
+	}
+	m.heard = slices.Insert(m.heard, i, heardVersion{id, d, m.now})
+}
+
+// Overview appends what is known of the version of each member, in address order, to into. Versions are known only with
+// Config.Overview; without it Current alone says something. This node itself has the present one.
+func (m *Machine) Overview(into []KnownVersion) []KnownVersion {
+	if m.st == nil {
+		return into
+	}
+	heard := m.heard
+	for i := range m.st.members {
+		id := m.st.members[i].ID
+		k := KnownVersion{ID: id, Current: m.st.seen.Has(i)}
+		for len(heard) > 0 && heard[0].id.Less(id) {
+			heard = heard[1:]
+		}
+		switch {
+		case id == m.self:
+			k.Version = uint64(m.st.digest)
+		case len(heard) > 0 && heard[0].id == id:
+			k.Version, k.Age = uint64(heard[0].digest), m.now-heard[0].at
+		}
+		into = append(into, k)
+	}
+	return into
+}

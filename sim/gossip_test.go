@@ -1,0 +1,34 @@
+// Gossip options in whole clusters: what they are for, and that nothing else changes (GOS-9, GOS-10).
+
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// GOS-9: with deputies and rounds to unreachable members a partition heals, no member is lost, and nobody is accused
+// who was not cut off.
+func TestDeputiesHealAPartition(t *testing.T) {
+	for seed := range uint64(5) {
+		c := New(t, 6, seed, With(func(cfg *Config) {
+			cfg.Membership.Deputies, cfg.Membership.GossipToUnreachable, cfg.Membership.Overview = 2, true, true
+		}))
+		c.AwaitUp()
+		c.Partition([]int{0, 1}, []int{2, 3, 4, 5})
+		require.True(t, c.Until(20*time.Second, func() bool {
+			return len(c.View(0).Unreachable) == 4 && len(c.View(5).Unreachable) == 2
+		}), "seed %d", seed)
+		c.Heal()
+		require.True(t, c.Until(15*time.Second, func() bool {
+			for n := range 6 {
+				if v := c.View(n); len(v.Unreachable) > 0 || !v.Converged || len(v.Members) != 6 {
+					return false
+				}
+			}
+			return true
+		}), "seed %d", seed)
+	}
+}
