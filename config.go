@@ -51,6 +51,8 @@ type Config struct {
 	JoinTimeout time.Duration
 	// LeaveTimeout bounds how long Leave waits for hosted entities to stop before it leaves anyway; zero means 30 s.
 	LeaveTimeout time.Duration
+	// Phases adds phases to the coordinated shutdown, or changes default ones of the same name; see docs/shutdown.md.
+	Phases []Phase
 
 	// MaxPayload is the longest payload in bytes: 1 KiB to 128 MiB; zero means 1 MiB.
 	MaxPayload int
@@ -93,7 +95,7 @@ func (c Config) driver() driver.Config {
 	return driver.Config{
 		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, Seeds: c.Seeds, Roles: c.Roles, AppVersion: c.AppVersion,
 		Logger: c.Logger, Membership: c.Membership, Resolver: c.Resolver, Lease: c.Lease, MinBirth: c.MinBirth, TakeoverTime: c.TakeoverTime,
-		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, MaxPayload: c.MaxPayload, LinkBuffer: c.LinkBuffer,
+		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, Phases: c.Phases, MaxPayload: c.MaxPayload, LinkBuffer: c.LinkBuffer,
 		Window: c.Window, ParkBytes: c.ParkBytes, ParkTime: c.ParkTime, MailboxBudget: c.MailboxBudget,
 		DataLoops: c.DataLoops, Workers: c.Workers, MaxAsks: c.MaxAsks, AskTimeout: c.AskTimeout,
 		Undelivered: c.Undelivered, Incident: c.Incident,

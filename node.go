@@ -25,8 +25,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 // Ready waits until this node is Up. It returns the EndedError of a node that ended before, or ctx's error.
 func (n *Node) Ready(ctx context.Context) error { return n.d.Ready(ctx) }
 
-// Leave leaves the cluster gracefully: hosted shards are stopped and given back, then the member leaves; it returns
-// nil when it is removed and everything here is closed. When ctx ends first the leave goes on and ctx's error returns.
+// Leave leaves the cluster gracefully, by a coordinated shutdown for ReasonLeft: hosted shards are stopped and given
+// back, then the member leaves; it returns nil when it is removed, everything here is closed and the phases behind are
+// over. When ctx ends first the leave goes on and ctx's error returns.
 func (n *Node) Leave(ctx context.Context) error { return n.d.Leave(ctx) }
 
 // Close stops the node at once, as a crash would look to the others, and waits until its goroutines have ended.

@@ -59,6 +59,7 @@ type Config struct {
 	Resolver     node.Resolver
 	Lease        Lease
 	TakeoverTime time.Duration
+	Phases       []Phase // of the coordinated shutdown, beside or instead of the default ones
 	JoinTimeout  time.Duration
 	LeaveTimeout time.Duration
 	AskTimeout   time.Duration
@@ -150,6 +151,8 @@ func (c Config) Validate() error {
 	positive("LeaveTimeout", c.LeaveTimeout)
 	positive("AskTimeout", c.AskTimeout)
 	positive("ParkTime", c.ParkTime)
+	_, err = orderPhases(defaultPhases(c.LeaveTimeout), c.Phases)
+	fault(err == nil, "Phases: %w", err)
 	return errors.Join(errs...)
 }
 

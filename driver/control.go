@@ -287,7 +287,12 @@ func (d *Driver) askHomes() {
 
 // end notes why the node ends; the control goroutine then shuts it down.
 func (d *Driver) end(why *EndedError) {
-	if d.control.ended == nil {
-		d.control.ended = why
+	if d.control.ended != nil {
+		return
+	}
+	d.control.ended = why
+	if reason, ok := endReasons[why.Kind]; ok {
+		// The first phase exists. A shutdown that runs already goes on: this is what it waits for, or its end.
+		_ = d.phases.begin(reason, "")
 	}
 }

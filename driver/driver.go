@@ -92,6 +92,7 @@ type Driver struct {
 	lastStep atomic.Int64 // of the control goroutine, nanoseconds since start
 	stopping atomic.Bool
 	gate     gate
+	phases   *phases
 	decided  atomic.Pointer[[]Decision]
 
 	control control // owned by the control goroutine
@@ -149,6 +150,9 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 		mail: budget{limit: int64(cfg.MailboxBudget)}, tickerStop: make(chan struct{}), done: make(chan struct{}),
 	}
 	d.origin.d = d
+	if err := d.makePhases(); err != nil {
+		return nil, 0, err
+	}
 	d.regions.Store(&regionTable{})
 	d.pool.d, d.pool.most = d, maxBusy
 	t, err := transport.New(transport.Config{
@@ -234,13 +238,10 @@ func (d *Driver) Ready(ctx context.Context) error {
 
 // Leave leaves gracefully and waits until that is done or ctx ends.
 func (d *Driver) Leave(ctx context.Context) error {
-	d.inbox.post(d.leave)
-	select {
-	case <-d.done:
-	case <-ctx.Done():
-		return fmt.Errorf("kith: leave goes on: %w", ctx.Err())
+	if err := d.Shutdown(ctx, ReasonLeft, ""); err != nil {
+		return fmt.Errorf("kith: leave: %w", err)
 	}
-	if e := d.err.Load(); e.Kind != membership.EndLeft {
+	if e := d.err.Load(); e != nil && e.Kind != membership.EndLeft {
 		return e
 	}
 	return nil

@@ -14,16 +14,18 @@ import (
 
 // The exit codes.
 const (
-	exitOK     = 0 // did what was asked; a node left gracefully
-	exitFailed = 1 // an error, a lost or reordered message, a violation
-	exitUsage  = 2 // the command line is wrong; nothing was started
-	exitEnded  = 3 // run: the cluster ended this node (downed, removed, refused, not admitted in time)
+	exitOK          = 0 // did what was asked; a node left gracefully
+	exitFailed      = 1 // an error, a lost or reordered message, a violation
+	exitUsage       = 2 // the command line is wrong; nothing was started
+	exitEnded       = 3 // run: the cluster ended this node (downed, removed, isolated)
+	exitNotAdmitted = 4 // run: not admitted in time
+	exitRefused     = 5 // run: the cluster refused this node for good
 )
 
 const description = `kith: gossip membership, failure detection and sharded entities.
 
 Exit codes: 0 done, or left gracefully; 1 an error, a lost or reordered message, a violation; 2 wrong command line;
-3 the cluster ended the node (downed, removed, refused, not admitted in time).`
+3 the cluster ended the node (downed, removed, isolated); 4 it was not admitted in time; 5 the cluster refused it.`
 
 // cli is the command line. The field names are the names of the flags.
 type cli struct {

@@ -74,6 +74,22 @@ func (c *runCmd) logger(e *env) *slog.Logger {
 	return slog.New(slog.NewTextHandler(e.stderr, o))
 }
 
+// ended is the exit of a node whose membership ended by itself: its shutdown is waited for, and each reason has its code.
+func ended(node *kith.Node) error {
+	err := fmt.Errorf("the cluster ended this node: %w", node.Err())
+	<-node.ShutdownDone()
+	code := exitEnded
+	switch node.ShutdownReason() {
+	case kith.ReasonJoinUnsuccessful:
+		code = exitNotAdmitted
+	case kith.ReasonIncompatible:
+		code = exitRefused
+	case kith.ReasonSignal, kith.ReasonLeft:
+		code = exitFailed
+	}
+	return &exitError{code, err}
+}
+
 // Run starts the node and waits for a signal or its end.
 func (c *runCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -92,15 +108,18 @@ func (c *runCmd) Run(e *env) error {
 	log.Info("node started", "event", "node-started", "node", node.ID().String(), "cluster", c.Name)
 	select {
 	case <-node.Done():
-		return &exitError{exitEnded, fmt.Errorf("the cluster ended this node: %w", node.Err())}
+		return ended(node)
 	case <-ctx.Done():
 	}
 	stop() // a second signal ends the process at once
 	log.Info("leaving", "event", "node-leaving", "node", node.ID().String(), "limit", c.LeaveTimeout.String())
 	bye, cancel := context.WithTimeout(context.Background(), c.LeaveTimeout)
 	defer cancel()
-	if err := node.Leave(bye); err != nil {
+	if err := node.Shutdown(bye, kith.ReasonSignal); err != nil {
 		return fmt.Errorf("leave: %w", err)
+	}
+	if e := (*kith.EndedError)(nil); errors.As(node.Err(), &e) && e.Kind != kith.EndLeft {
+		return ended(node)
 	}
 	log.Info("left", "event", "node-left", "node", node.ID().String())
 	return nil

@@ -146,7 +146,7 @@ func TestRunThatIsNotAdmitted(t *testing.T) {
 	cmd, _, stderr := spawn(t, "run", "--listen=127.0.0.1:0", "--seeds=127.0.0.1:1", "--join-timeout=300ms")
 	log := rest(stderr)
 	require.Error(t, cmd.Wait())
-	require.Equal(t, exitEnded, cmd.ProcessState.ExitCode())
+	require.Equal(t, exitNotAdmitted, cmd.ProcessState.ExitCode())
 	require.Contains(t, log, "not admitted")
 }
 
