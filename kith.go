@@ -92,6 +92,10 @@ type (
 	Convergence = membership.Convergence
 	// Blocker is a member without whom there is no convergence.
 	Blocker = membership.Blocker
+	// Setting is one value on which all members must agree (Tuning.Settings).
+	Setting = membership.Setting
+	// Twin is another cluster of this one's name.
+	Twin = membership.Twin
 	// RoleMinimum is how many members of a role must be there before joining members are let in.
 	RoleMinimum = membership.RoleMinimum
 	// EventKind says what an Event reports.
@@ -161,6 +165,8 @@ const (
 	MetadataChanged     = membership.MetadataChanged
 	ConvergenceBlocked  = membership.ConvergenceBlocked
 	ConvergenceRestored = membership.ConvergenceRestored
+	TwinCluster         = membership.TwinCluster
+	SettingsDiffer      = membership.SettingsDiffer
 )
 
 // The causes of a Down (Member.Cause).
@@ -184,6 +190,8 @@ const (
 	EndRemoved     = membership.EndRemoved
 	EndJoinRefused = membership.EndJoinRefused
 	EndJoinTimeout = membership.EndJoinTimeout
+	EndIsolated    = membership.EndIsolated
+	EndRejoin      = membership.EndRejoin
 	EndClosed      = driver.EndClosed
 )
 
@@ -228,8 +236,9 @@ var (
 	ErrTimersFull = entity.ErrTimersFull
 )
 
-// Errors of Register and Start.
+// Errors of Register, Start and JoinCluster.
 var (
+	ErrNotAlone   = membership.ErrNotAlone
 	ErrTypeExists = driver.ErrTypeExists
 	ErrBadConfig  = driver.ErrBadConfig
 )

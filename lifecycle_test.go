@@ -4,8 +4,10 @@ package kith_test
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,4 +59,100 @@ func TestPrepareForFullShutdown(t *testing.T) {
 	for _, n := range nodes {
 		require.NoError(t, n.Leave(ctx))
 	}
+}
+
+// MEM-9: a node that is alone goes over to another cluster at the same address, under a new incarnation; one in company
+// is told that it may not. What it hosted is stopped first.
+func TestJoinCluster(t *testing.T) {
+	nodes := cluster(t, 2, nil, nil)
+	ctx := within(t)
+	_, err := nodes[0].JoinCluster(ctx, []string{nodes[1].Addr().String()})
+	require.ErrorIs(t, err, kith.ErrNotAlone)
+	require.NoError(t, nodes[0].Err())
+
+	lone := start(t, nil, kith.Config{})
+	require.NoError(t, lone.Ready(ctx))
+	next, err := lone.JoinCluster(ctx, []string{nodes[0].Addr().String()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, next.Close()) })
+	require.NoError(t, next.Ready(ctx))
+	require.Equal(t, lone.Addr(), next.Addr())
+	require.NotEqual(t, lone.ID(), next.ID())
+	require.Equal(t, nodes[0].View().ClusterID, next.View().ClusterID)
+	var end *kith.EndedError
+	require.ErrorAs(t, lone.Err(), &end)
+	require.Equal(t, kith.EndRejoin, end.Kind)
+	_, err = lone.JoinCluster(ctx, nil)
+	require.ErrorAs(t, err, &end)
+	for _, n := range nodes {
+		awaitView(t, n, func(v *kith.View) bool { return v.CountUp() == 3 })
+	}
+}
+
+// A node on which fences may have been issued refuses a cluster that was born earlier.
+func TestJoinClusterBornEarlier(t *testing.T) {
+	nodes := cluster(t, 1, nil, nil)
+	ctx := within(t)
+	lone := start(t, nil, kith.Config{MinBirth: nodes[0].View().Birth}) // so it forms a cluster that is born later
+	_, err := lone.Register(echoType("echo", kith.Worker, newLedger(), func() *kith.Node { return lone }))
+	require.NoError(t, err)
+	require.NoError(t, lone.Ready(ctx))
+	require.Greater(t, lone.View().Birth, nodes[0].View().Birth)
+	next, err := lone.JoinCluster(ctx, []string{nodes[0].Addr().String()})
+	require.NoError(t, err)
+	<-next.Done()
+	var end *kith.EndedError
+	require.ErrorAs(t, next.Err(), &end)
+	require.Equal(t, kith.EndJoinRefused, end.Kind)
+	require.Contains(t, end.Reason, "birth")
+}
+
+// JOIN-1: a node whose settings do not fit is refused, with both values.
+func TestSettingsMustAgree(t *testing.T) {
+	nodes := cluster(t, 1, nil, nil)
+	other := start(t, nil, kith.Config{Seeds: []string{nodes[0].Addr().String()}, TakeoverTime: 90 * time.Second})
+	<-other.Done()
+	var end *kith.EndedError
+	require.ErrorAs(t, other.Err(), &end)
+	require.Equal(t, kith.EndJoinRefused, end.Kind)
+	require.Contains(t, end.Reason, `setting "kith.takeover-time" is "`)
+	require.Contains(t, end.Reason, `in the cluster and "1m30s" at the joiner`)
+	require.Len(t, nodes[0].View().Members, 1)
+}
+
+// JOIN-1: two clusters of one name that list each other as seeds find out, over real connections.
+func TestTwinClusters(t *testing.T) {
+	a := start(t, nil, kith.Config{})
+	ctx := within(t)
+	require.NoError(t, a.Ready(ctx))
+	l := logger(t)
+	cfg := kith.Config{Listen: "127.0.0.1:0", Name: "test", TakeoverTime: time.Second, Membership: quick()}
+	cfg.Membership.SeedCheckInterval = 50 * time.Millisecond
+	cfg.Logger = slog.New(slog.NewTextHandler(l, nil))
+	probe := start(t, nil, kith.Config{}) // finds a free port for the twin, which must head its own list
+	own := probe.Addr().String()
+	require.NoError(t, probe.Close())
+	dead := start(t, nil, kith.Config{}) // is the twin's seed later, and gone while the twin forms its own cluster
+	seed := dead.Addr().String()
+	require.NoError(t, dead.Close())
+	cfg.Listen, cfg.Seeds = own, []string{own, seed}
+	cfg.Membership.SeedTimeout = 200 * time.Millisecond
+	twin, err := kith.Start(ctx, cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, twin.Close()) })
+	require.NoError(t, twin.Ready(ctx))
+	for ev := range twin.Events(ctx) {
+		switch ev.Kind {
+		case kith.Snapshot:
+			other := start(t, nil, kith.Config{Listen: seed, Seeds: []string{a.Addr().String()}})
+			require.Equal(t, seed, other.Addr().String())
+		case kith.TwinCluster:
+			require.Equal(t, a.View().ClusterID, ev.Twin.ClusterID)
+			require.Equal(t, a.View().Birth, ev.Twin.Birth)
+			require.Equal(t, seed, ev.Twin.Via.String())
+			require.Equal(t, 1, ev.View.CountUp())
+			return
+		}
+	}
+	require.Fail(t, "not told of the twin")
 }

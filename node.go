@@ -5,12 +5,17 @@ package kith
 import (
 	"context"
 	"iter"
+	"net"
+	"strconv"
 
 	"github.com/kith-io/kith/driver"
 )
 
 // Node is a running node. All methods are safe for concurrent use.
-type Node struct{ d *driver.Driver }
+type Node struct {
+	d   *driver.Driver
+	cfg Config
+}
 
 // Start validates cfg, opens the listener and begins to join; it does not wait to be admitted: Ready does. ctx bounds
 // starting only. Several nodes may run in one process, and a new one may start where one has ended.
@@ -19,7 +24,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Node{d}, nil
+	return &Node{d, cfg}, nil
 }
 
 // Ready waits until this node is Up. It returns the EndedError of a node that ended before, or ctx's error.
@@ -62,6 +67,26 @@ func (n *Node) Convergence(ctx context.Context) (Convergence, error) { return n.
 // back. It returns when the order is given, not when all are ready.
 func (n *Node) PrepareForFullShutdown(ctx context.Context) error {
 	return n.d.PrepareForFullShutdown(ctx)
+}
+
+// JoinCluster has a node that is alone in its cluster go over to the cluster of the seeds (host:port): what it hosts is
+// stopped, its incarnation ends, and a new one is started on the same address; it is returned and joins, register its
+// types and use it instead of n. Two clusters are linked like this, node by node; they are never merged. A node with
+// company is told so and nothing happens (ErrNotAlone). If a type was registered on n, fences may have been issued under
+// its cluster's birth, and the new node refuses a cluster that was born earlier: stores would not take its writes.
+func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
+	cfg := n.cfg
+	cfg.Seeds, cfg.MinBirth = seeds, max(cfg.MinBirth, n.d.Issued())
+	if host, port, err := net.SplitHostPort(n.d.Config().Listen); err == nil && port == "0" {
+		cfg.Listen = net.JoinHostPort(host, strconv.Itoa(int(n.Addr().Port())))
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if err := n.d.JoinAnother(ctx); err != nil {
+		return nil, err
+	}
+	return Start(ctx, cfg)
 }
 
 // SetMetadata sets one key of the small map that the cluster's state carries to every member; nil deletes it. View

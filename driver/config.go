@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -115,6 +116,8 @@ func (c Config) maxFrame() int {
 // members is the configuration of the membership machine.
 func (c Config) members() membership.Config {
 	m := c.Membership
+	m.Settings = slices.Concat([]membership.Setting{{Key: "kith.resolver", Value: fmt.Sprint(c.Resolver.Strategy)},
+		{Key: "kith.takeover-time", Value: c.TakeoverTime.String()}}, m.Settings)
 	m.Roles, m.AppVersion, m.MinBirth, m.JoinTimeout = c.Roles, c.AppVersion, c.MinBirth, c.JoinTimeout
 	return m.WithDefaults()
 }

@@ -42,7 +42,7 @@ type EndedError struct {
 var endNames = map[membership.EndKind]string{
 	membership.EndLeft: "left", membership.EndDowned: "was marked down", membership.EndRemoved: "was removed",
 	membership.EndJoinRefused: "was refused", membership.EndJoinTimeout: "was not admitted in time",
-	membership.EndIsolated: "was alone too long", EndClosed: "was closed",
+	membership.EndIsolated: "was alone too long", membership.EndRejoin: "left for another cluster", EndClosed: "was closed",
 }
 
 // Error says what happened, who said so and why.
@@ -205,6 +205,9 @@ func (d *Driver) View() *membership.View { return d.events.view.Load() }
 
 // Events yields a snapshot and every change after it; see broadcaster.
 func (d *Driver) Events(ctx context.Context) iter.Seq[Event] { return d.events.stream(ctx) }
+
+// Config returns the configuration, defaults filled in.
+func (d *Driver) Config() Config { return d.cfg }
 
 // Done is closed when the node has ended and everything of it has been closed.
 func (d *Driver) Done() <-chan struct{} { return d.done }

@@ -376,6 +376,9 @@ func (d *Driver) PeerRefused(err *transport.RefusedError) {
 	if err.Reason == transport.RefusedIncarnation && err.Peer.Inc != 0 {
 		d.lost(membership.LinkLostCommand{ID: err.Peer, Replaced: true})
 	}
+	if err.Reason == transport.RefusedCluster {
+		d.otherCluster(err)
+	}
 	if err.Reason == transport.RefusedRemoved {
 		d.inbox.post(func() { d.refusedAsRemoved(err) })
 	}

@@ -151,6 +151,11 @@ func (d *Driver) logEvent(e *membership.Event, v *membership.View) {
 		d.log.Warn("member downed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
 	case membership.MemberRemoved:
 		d.log.Info("member removed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
+	case membership.TwinCluster:
+		d.log.Error("a seed belongs to another cluster of this name", "seed", e.Twin.Via, "cluster", e.Twin.ClusterID,
+			"birth", e.Twin.Birth, "ours", v.ClusterID, "our_birth", v.Birth)
+	case membership.SettingsDiffer:
+		d.log.Warn("a join was let through with other settings", "difference", e.Detail)
 	case membership.ConvergenceBlocked:
 		d.log.Warn("no convergence: the leader cannot act", "for", e.Convergence.For, "members", e.Convergence.Blocking,
 			"blockers", fmt.Sprint(e.Convergence.Blockers), "view", v.Seq)

@@ -56,7 +56,7 @@ func (m *Machine) onProbe(from peer.ID, body []byte) error {
 }
 
 func (m *Machine) sendProbeAck(to peer.ID, nonce, challenge uint64) {
-	a := probeAckBody{to.Inc, nonce, m.st.cluster, m.st.birth, challenge}
+	a := probeAckBody{to.Inc, nonce, m.st.cluster, m.st.birth, challenge, m.cfg.Settings}
 	m.post(to, wire.KindJoinProbeAck, func(b []byte) []byte { return appendProbeAck(b, a) })
 }
 
@@ -75,6 +75,9 @@ func (m *Machine) onJoin(from peer.ID, body []byte) error {
 		m.stats.JoinsRefused++
 		f := refusedBody{j.id.Inc, j.nonce, code, reason}
 		m.post(j.id, wire.KindJoinRefused, func(b []byte) []byte { return appendRefused(b, f) })
+		if from != j.id { // the contact that handed it on must not admit it either
+			m.post(from, wire.KindJoinRefused, func(b []byte) []byte { return appendRefused(b, f) })
+		}
 		return nil
 	}
 	if m.st.has(j.id) {
@@ -107,6 +110,8 @@ func (m *Machine) refuses(j *joinBody) (refusal, string) {
 		return refuseTwin, fmt.Sprintf("the address %s is in use by the member asked", m.self.Addr)
 	case own == Exiting || own == Down:
 		return refuseBusy, fmt.Sprintf("the member asked is %s", own)
+	case m.rejoin:
+		return refuseBusy, "the member asked is about to join another cluster"
 	case st == Removed && preparing(m.st.members):
 		return refuseStop, "the cluster prepares for a full shutdown"
 	case st == Down:
@@ -116,6 +121,9 @@ func (m *Machine) refuses(j *joinBody) (refusal, string) {
 	}
 	if t, dead := m.st.tomb(j.id); dead {
 		return refuseRemoved, fmt.Sprintf("incarnation %s was removed when %s and never comes back", j.id, t.last)
+	}
+	if text := differs(m.cfg.Settings, j.settings); st == Removed && m.disagree(text) {
+		return refuseSetting, text
 	}
 	return 0, ""
 }

@@ -109,9 +109,9 @@ func bodies(to, cluster uint64) map[wire.Kind][]byte {
 	seen.Add(1)
 	return map[wire.Kind][]byte{
 		wire.KindJoinProbe:    wire.AppendU64(nil, 7),
-		wire.KindJoinProbeAck: appendProbeAck(nil, probeAckBody{to, 7, cluster, 9, 0}),
+		wire.KindJoinProbeAck: appendProbeAck(nil, probeAckBody{to, 7, cluster, 9, 0, []Setting{{"k", "v"}}}),
 		wire.KindJoinProbeNak: wire.AppendU64(wire.AppendU64(nil, to), 7),
-		wire.KindJoin:         appendJoin(nil, joinBody{7, 0, ip(9), []string{"a", "b"}, "1.0"}),
+		wire.KindJoin:         appendJoin(nil, joinBody{7, 0, ip(9), []string{"a", "b"}, "1.0", []Setting{{"k", "v"}}}),
 		wire.KindWelcome:      plainBody(to, 7, sample()),
 		wire.KindJoinRefused:  appendRefused(nil, refusedBody{to, 7, refuseBusy, "why"}),
 		wire.KindStatus:       appendStatus(nil, statusBody{e, 3, 4}),
@@ -129,11 +129,12 @@ func bodies(to, cluster uint64) map[wire.Kind][]byte {
 func TestMessageGoldenBytes(t *testing.T) {
 	const to, cluster = "0600000000000000", "1100000000000000"
 	golden := map[wire.Kind]string{
-		wire.KindJoinProbe:    "0700000000000000",
-		wire.KindJoinProbeAck: to + "0700000000000000" + cluster + "0900000000000000" + "0000000000000000",
+		wire.KindJoinProbe: "0700000000000000",
+		wire.KindJoinProbeAck: to + "0700000000000000" + cluster + "0900000000000000" + "0000000000000000" +
+			"01" + "016b0176",
 		wire.KindJoinProbeNak: to + "0700000000000000",
 		wire.KindJoin: "0700000000000000" + "0000000000000000" + "040a000009bb1c0900000000000000" +
-			"0201610162" + "03312e30",
+			"0201610162" + "03312e30" + "01" + "016b0176",
 		wire.KindWelcome:     to + "0700000000000000" + goldenSeen + "00" + goldenState,
 		wire.KindJoinRefused: to + "0700000000000000" + "01" + "03776879",
 		wire.KindStatus:      to + cluster + "0300000000000000" + "0400000000000000",

@@ -20,6 +20,12 @@ type Config struct {
 	// them); empty: none given.
 	AppVersion string
 
+	// Settings are what all members must agree on, in any order, at most MaxSettings. A join with another value of a key
+	// that both sides have is refused, by the member asked as by the joiner (JOIN-1).
+	Settings []Setting
+	// LenientSettings lets such joins pass, with a SettingsDiffer event.
+	LenientSettings bool
+
 	// SeedTimeout is how long the first seed looks for a cluster before it forms one (5 s).
 	SeedTimeout time.Duration
 	// ProbeInterval is how often seeds are asked again, and how often a join that got no answer is repeated (1 s).
@@ -28,6 +34,9 @@ type Config struct {
 	JoinRetryAfter time.Duration
 	// JoinTimeout ends the node with EndJoinTimeout when it was not admitted by then. Zero: never (JOIN-2).
 	JoinTimeout time.Duration
+	// SeedCheckInterval is how often a member asks one of its seeds that is no member which cluster it belongs to
+	// (30 s); negative: never. It finds a cluster that was formed twice.
+	SeedCheckInterval time.Duration
 	// MinBirth is the highest birth of a cluster in which this node issued fences. A cluster that it forms gets a
 	// higher one, and it refuses to join a cluster with a lower one.
 	MinBirth uint64
@@ -119,6 +128,8 @@ func (c Config) WithDefaults() Config {
 	c.Roles = slices.Clone(c.Roles)
 	slices.Sort(c.Roles)
 	c.Roles = slices.Compact(c.Roles)
+	c.Settings = sortSettings(c.Settings)
+	def(&c.SeedCheckInterval, 30*time.Second)
 	def(&c.SeedTimeout, 5*time.Second)
 	def(&c.ProbeInterval, time.Second)
 	def(&c.JoinRetryAfter, 10*time.Second)
@@ -174,6 +185,7 @@ func (c Config) Validate() error {
 		fault("JoinTimeout is %v, must not be negative", c.JoinTimeout)
 	}
 	c.validateMember(fault)
+	c.validateSettings(fault)
 	if p := c.DifferentViewProbability; !(p > 0 && p <= 1) {
 		fault("DifferentViewProbability is %v, must be above 0 and at most 1", p)
 	}

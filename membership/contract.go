@@ -27,8 +27,8 @@ var (
 	ErrBadKind = errors.New("membership: frame kind of another room")
 )
 
-// Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand, DownAllCommand,
-// SetMetadataCommand, PrepareShutdownCommand, LinkLostCommand.
+// Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand, DownAllCommand, SetMetadataCommand,
+// PrepareShutdownCommand, LinkLostCommand, OtherClusterCommand, JoinAnotherCommand.
 type Command interface{ command() }
 
 // JoinCommand starts the join: contact all seeds and be admitted by the first that answers. The first seed forms the
@@ -91,6 +91,7 @@ const (
 	EndRemoved     EndKind = 3 // learnt that this incarnation was removed
 	EndJoinRefused EndKind = 4 // a member refused the join for good
 	EndJoinTimeout EndKind = 5 // not admitted within Config.JoinTimeout
+	EndRejoin      EndKind = 7 // left its cluster of one to join another (JoinAnotherCommand)
 	EndIsolated    EndKind = 6 // heard no member for half of Config.TombstoneRetention
 )
 

@@ -108,7 +108,7 @@ func TestScenario20ProbeAnswers(t *testing.T) {
 	w.join(a)
 	ack, err := readProbeAck(ask().Body)
 	require.NoError(t, err)
-	require.Equal(t, probeAckBody{9, 77, a.view.ClusterID, a.view.Birth, 0}, ack)
+	require.Equal(t, probeAckBody{9, 77, a.view.ClusterID, a.view.Birth, 0, nil}, ack)
 }
 
 func TestBirths(t *testing.T) {

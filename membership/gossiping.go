@@ -137,6 +137,9 @@ func (m *Machine) addressed(e envelope) bool {
 func (m *Machine) hears(arrived time.Duration, from peer.ID, e envelope, holds gossip.Digest) bool {
 	switch {
 	case !m.addressed(e):
+		if e.to == m.self.Inc {
+			m.otherCluster(from.Addr, e.cluster, 0)
+		}
 		return false
 	case m.now-arrived > m.cfg.GossipTimeToLive:
 		m.stats.Expired++

@@ -94,7 +94,7 @@ func (m *Machine) askAgain() {
 }
 
 func (m *Machine) sendJoin() {
-	j := joinBody{m.join.nonce, m.join.challenge, m.self, m.cfg.Roles, m.cfg.AppVersion}
+	j := joinBody{m.join.nonce, m.join.challenge, m.self, m.cfg.Roles, m.cfg.AppVersion, m.cfg.Settings}
 	m.post(m.join.target, wire.KindJoin, func(b []byte) []byte { return appendJoin(b, j) })
 }
 
@@ -137,8 +137,15 @@ func (m *Machine) onProbeAck(from peer.ID, body []byte) error {
 		return err
 	}
 	switch {
+	case m.phase == member:
+		m.otherCluster(from.Addr, a.cluster, a.birth)
+		return nil
 	case m.phase == probing:
 		if m.tooOld(from, a.birth) {
+			return nil
+		}
+		if text := differs(a.settings, m.cfg.Settings); m.disagree(text) {
+			m.end(EndJoinRefused, from, text)
 			return nil
 		}
 		// Whoever asked may have been admitted, though the welcome was lost: this incarnation must never belong to
@@ -168,6 +175,11 @@ func (m *Machine) tooOld(from peer.ID, birth uint64) bool {
 
 func (m *Machine) onRefused(from peer.ID, body []byte) error {
 	f, err := readRefused(body)
+	if err == nil && m.phase == member && m.st.has(from) {
+		m.forwards = slices.DeleteFunc(m.forwards, func(w forward) bool {
+			return w.join.id.Inc == f.to && w.join.nonce == f.nonce
+		})
+	}
 	if err != nil || m.phase != pending || f.to != m.self.Inc || f.nonce != m.join.nonce {
 		return err
 	}
@@ -231,6 +243,9 @@ func (m *Machine) admitted() {
 	m.in(timerReaper, m.cfg.ReaperInterval)
 	m.in(timerLeader, m.cfg.LeaderInterval)
 	m.in(timerGossip, m.cfg.GossipInterval)
+	if m.cfg.SeedCheckInterval > 0 {
+		m.in(timerSeedCheck, m.cfg.SeedCheckInterval)
+	}
 	for _, p := range m.join.probers {
 		m.sendProbeAck(p.id, p.nonce, 0)
 	}

@@ -25,30 +25,6 @@ const (
 	ended                // over
 )
 
-// The deadlines of a machine. Those that passed fire in this order.
-const (
-	timerProbe       = iota // ask seeds again, or repeat the join
-	timerSeed               // the first seed stops looking and forms a cluster
-	timerGiveUp             // the contact did not answer the join
-	timerJoinTimeout        // the whole join took too long
-	timerForward            // a join was handed to the leader and nothing came of it
-	timerHeartbeat
-	timerReaper
-	timerLeader
-	timerGossip
-	timerExtra // one of the two rounds in between
-	timerExit  // repeat that the exit is done
-	timerExitEnd
-	timerPush     // an eager push that had to wait
-	timerWeaklyUp // this node has led without convergence for long
-	timerCount
-)
-
-type timer struct {
-	at time.Duration
-	on bool
-}
-
 // Machine is the membership of one node. It is not safe for concurrent use.
 type Machine struct {
 	self peer.ID
@@ -73,6 +49,9 @@ type Machine struct {
 	ages     []age
 	contact  time.Duration // when a member was last heard
 	blockage blockage
+	twins    []twin // by seed
+	seedAt   int    // the seed that was asked last
+	rejoin   bool   // about to leave for another cluster
 
 	stuckUntil time.Duration // when leading without convergence lets members in weakly; 0: no such stretch
 
@@ -146,39 +125,6 @@ func (m *Machine) Tick(now time.Duration) {
 	m.settle()
 }
 
-func (m *Machine) fire(i int) {
-	switch i {
-	case timerProbe:
-		m.askAgain()
-	case timerSeed:
-		m.form()
-	case timerGiveUp:
-		m.giveUp()
-	case timerJoinTimeout:
-		m.joinTimeout()
-	case timerForward:
-		m.admitForwarded()
-	case timerHeartbeat:
-		m.heartbeat()
-	case timerReaper:
-		m.reap()
-	case timerLeader:
-		m.leaderTick()
-	case timerGossip:
-		m.gossipTick()
-	case timerExtra:
-		m.extraRound()
-	case timerExit:
-		m.sendExitDone()
-	case timerExitEnd:
-		m.end(EndLeft, m.self, "no member confirmed the removal in time")
-	case timerWeaklyUp:
-		m.dirty = true
-	case timerPush:
-		m.push = true
-	}
-}
-
 // Handle takes one control message that was read from the connection at arrived. An error means that the peer sent
 // nonsense (a *wire.Error, or ErrBadKind); nothing has changed.
 func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
@@ -246,6 +192,10 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		m.leave()
 	case DownCommand:
 		err = m.down(c.ID, c.Cause)
+	case OtherClusterCommand:
+		m.otherCluster(c.Addr, c.ClusterID, c.Birth)
+	case JoinAnotherCommand:
+		err = m.joinAnother()
 	case PrepareShutdownCommand:
 		err = m.prepareShutdown()
 	case DownAllCommand:
@@ -306,10 +256,6 @@ func (m *Machine) Drain(out *Effects) {
 	out.Events = events
 }
 
-func (m *Machine) in(i int, d time.Duration) { m.timers[i] = timer{m.now + d, true} }
-
-func (m *Machine) stop(i int) { m.timers[i].on = false }
-
 // install makes s the state of this node. push says that it is worth an eager push: a change of this node, or a
 // version met for the first time; never the result of a merge.
 func (m *Machine) install(s *state, push bool) {
@@ -368,7 +314,8 @@ func (m *Machine) noticeSelf() {
 		m.startExit()
 	case Removed:
 		if _, own := m.st.tomb(m.self); own { // only its own leader actions put that into its state
-			m.end(EndLeft, m.self, "left and was the last member")
+			kind, reason := m.leftAs()
+			m.end(kind, m.self, reason)
 			return
 		}
 		m.end(EndRemoved, m.source, "the cluster has forgotten this incarnation")

@@ -116,7 +116,7 @@ func TestWelcomeNeedsAPendingJoin(t *testing.T) {
 	require.Len(t, mailOf(m), 2)
 	require.NoError(t, m.Handle(0, 0, ip(1), wire.KindWelcome, body(m.join.nonce)))
 	require.Nil(t, m.st, "asked nobody yet")
-	ack := appendProbeAck(nil, probeAckBody{2, m.join.nonce, 0x11, 0x22, 0})
+	ack := appendProbeAck(nil, probeAckBody{2, m.join.nonce, 0x11, 0x22, 0, nil})
 	require.NoError(t, m.Handle(0, 0, ip(1), wire.KindJoinProbeAck, ack))
 	mail := mailOf(m)
 	require.Len(t, mail, 1)

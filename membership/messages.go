@@ -116,18 +116,19 @@ func readNote(body []byte) (noteBody, error) {
 // proof that the joiner lives now, wanted before another incarnation at its address is displaced.
 type probeAckBody struct {
 	to, nonce, cluster, birth, challenge uint64
+	settings                             []Setting // of the member
 }
 
 func appendProbeAck(b []byte, a probeAckBody) []byte {
 	for _, v := range [...]uint64{a.to, a.nonce, a.cluster, a.birth, a.challenge} {
 		b = wire.AppendU64(b, v)
 	}
-	return b
+	return appendSettings(b, a.settings)
 }
 
 func readProbeAck(body []byte) (probeAckBody, error) {
 	r := wire.NewReader(wire.KindJoinProbeAck, body)
-	a := probeAckBody{r.U64(), r.U64(), r.U64(), r.U64(), r.U64()}
+	a := probeAckBody{r.U64(), r.U64(), r.U64(), r.U64(), r.U64(), readSettings(&r)}
 	return a, r.Done()
 }
 
@@ -149,6 +150,7 @@ type joinBody struct {
 	id               peer.ID
 	roles            []string
 	version          string // of the application, may be empty
+	settings         []Setting
 }
 
 func appendJoin(b []byte, j joinBody) []byte {
@@ -157,7 +159,7 @@ func appendJoin(b []byte, j joinBody) []byte {
 	for _, role := range j.roles {
 		b = wire.AppendString(b, role)
 	}
-	return wire.AppendString(b, j.version)
+	return appendSettings(wire.AppendString(b, j.version), j.settings)
 }
 
 func readJoin(body []byte) (joinBody, error) {
@@ -166,6 +168,7 @@ func readJoin(body []byte) (joinBody, error) {
 	check(&r, !j.id.Addr.IsZero() && j.id.Inc != 0, true)
 	j.roles = readStrings(&r, MaxRoles, MaxRoleSize)
 	j.version = r.String(MaxAppVersion)
+	j.settings = readSettings(&r)
 	return j, r.Done()
 }
 
@@ -179,6 +182,7 @@ const (
 	refuseForGood refusal = 64 // from here on: this incarnation will never be admitted
 	refuseRemoved refusal = 65 // it was a member and was removed
 	refuseDown    refusal = 66 // it is a member and is Down
+	refuseSetting refusal = 68 // a setting that must agree does not
 	refuseTwin    refusal = 67 // it claims the address of the member it asks
 )
 

@@ -17,6 +17,7 @@ type Stats struct {
 	StaleWelcome               uint64 // welcomes without a pending join of that nonce, ignored
 	LateAnswers                uint64 // heartbeat answers of nodes whose control loop is stuck, not counted
 	JoinsRefused               uint64
+	SettingsDiffer             uint64        // joins let through with other settings
 	SecondProbes               uint64        // probes over a second connection, of peers late with their answers
 	SelfIndicted               uint64        // quarantines not made because there would have been too many
 	LinksLost                  uint64        // links to members that broke and were refused when dialled again

@@ -111,6 +111,14 @@ func (c *conn) refused(idx int, replaced bool) {
 	})
 }
 
+// otherCluster tells the dialler of the other cluster that the refusal named.
+func (c *conn) otherCluster(idx int, dst *proc) {
+	told := membership.OtherClusterCommand{Addr: c.to.Addr, ClusterID: dst.view.ClusterID, Birth: dst.view.Birth}
+	c.w.queue.push(c.w.now+c.w.net.delay(idx, c.from.idx), func() {
+		c.from.live(func() { c.from.do(told) })
+	})
+}
+
 func (c *conn) fail() {
 	if c.redial == 0 {
 		c.redial = firstRedial
@@ -147,6 +155,7 @@ func (c *conn) hello(idx int) {
 			c.refused(idx, true)
 		}
 		if c.to.Inc == 0 {
+			c.otherCluster(idx, dst)
 			c.state = connDialing
 			c.fail()
 		} else if c.link != nil {

@@ -145,6 +145,7 @@ type acceptor struct {
 	self      peer.ID
 	name      string
 	clusterID uint64
+	birth     uint64 // of the cluster, told beside its id
 	settings  []Setting
 	window    int
 	closing   bool
@@ -167,7 +168,11 @@ func (a *acceptor) judge(h *hello) *RefusedError {
 	case h.toInc != 0 && h.toInc != a.self.Inc:
 		return refuse(RefusedIncarnation, "incarnation at "+a.self.Addr.String(), hexText(h.toInc), hexText(a.self.Inc))
 	case h.clusterID != 0 && a.clusterID != 0 && h.clusterID != a.clusterID:
-		return refuse(RefusedCluster, "cluster id", hexText(h.clusterID), hexText(a.clusterID))
+		theirs := hexText(a.clusterID)
+		if a.birth != 0 {
+			theirs += "/" + hexText(a.birth)
+		}
+		return refuse(RefusedCluster, "cluster id", hexText(h.clusterID), theirs)
 	case h.lane == wire.LaneData && (h.window == 0 || int64(h.window) > int64(a.window)):
 		return refuse(RefusedSetting, "window", strconv.Itoa(int(h.window)), strconv.Itoa(a.window))
 	}

@@ -149,6 +149,7 @@ func TestJudge(t *testing.T) {
 		{"closing", func(a *acceptor, _ *hello) { a.closing = true }, RefusedGoingDown, "", ""},
 		{"name", func(_ *acceptor, h *hello) { h.name = "shop" }, RefusedName, "shop", "market"},
 		{"cluster", func(_ *acceptor, h *hello) { h.clusterID = 7 }, RefusedCluster, "7", "1122"},
+		{"birth told", func(a *acceptor, h *hello) { h.clusterID, a.birth = 7, 0x33 }, RefusedCluster, "7", "1122/33"},
 		{"self", func(_ *acceptor, h *hello) { h.from = self }, RefusedSelf, "", ""},
 		{"our address", func(_ *acceptor, h *hello) { h.from.Addr = self.Addr }, RefusedSelf, "abcd", "9"},
 		{"incarnation", func(_ *acceptor, h *hello) { h.toInc = 8 }, RefusedIncarnation, "8", "9"},
@@ -180,7 +181,7 @@ func TestRefusalsOverSockets(t *testing.T) {
 		id     uint64
 	}{
 		"cluster-name": {func(c *Config) { c.Name = "other" }, `ours "other", theirs "test"`, tb.Self().Inc},
-		"cluster-id":   {func(c *Config) { c.ClusterID = 6 }, `ours "6", theirs "5"`, tb.Self().Inc},
+		"cluster-id":   {func(c *Config) { c.ClusterID = 6 }, `ours "6", theirs "5/5"`, tb.Self().Inc},
 		"setting":      {func(c *Config) { c.Settings = []Setting{{"shards", "9"}} }, `shards differs: ours "9", theirs "100"`, tb.Self().Inc},
 		"incarnation":  {nil, "incarnation at", 1},
 		"self":         {func(c *Config) { c.Advertise = tb.Addr().String() }, "node at", 0},

@@ -192,7 +192,8 @@ func (t *Transport) acceptor() acceptor {
 	t.mu.Lock()
 	closing := t.closing
 	t.mu.Unlock()
-	return acceptor{self: t.self, name: t.cfg.Name, clusterID: t.cluster.Load().id, settings: t.cfg.Settings,
+	cluster := t.cluster.Load()
+	return acceptor{self: t.self, name: t.cfg.Name, clusterID: cluster.id, birth: cluster.birth, settings: t.cfg.Settings,
 		window: t.cfg.Window, closing: closing}
 }
 
