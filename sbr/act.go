@@ -14,21 +14,30 @@ import (
 func (m *Machine) decide() {
 	d := m.cfg.Decide(m.situation())
 	if d.Outcome != AskLease {
+		// More than one may take itself for the leader: they decide the same, and downing twice is harmless.
+		m.act(d, d.first == m.self || m.view.Leader == m.self)
+		return
+	}
+	if d.Indirect.Has(m.self) {
+		// It goes with the lease and without: it must not ask, for a second asker on one side would be refused and take
+		// its own side down.
+		d.Down, d.Lives = d.Indirect, false
 		m.act(d, m.view.Leader == m.self)
 		return
 	}
-	if m.lease.held && m.view.Leader == m.self {
+	carrier := d.first == m.self
+	if m.lease.held && carrier {
 		d.Lease = LeaseAcquired
 		m.lease.gone, m.lease.until = peer.SetOf(append(m.lease.gone, d.Down...)...), -1
 		m.act(d, true)
 		return
 	}
 	d.Lease = LeasePending
-	m.note(&d, m.view.Leader == m.self)
+	m.note(&d, carrier)
 	m.waitedAt = m.waitFor()
 	m.quietAt = m.now + m.stable
 	m.changes, m.warned = 0, false
-	if m.view.Leader == m.self {
+	if carrier {
 		m.askLease(d)
 	}
 }

@@ -52,6 +52,12 @@ func (c Config) Decide(s Situation) Decision {
 		d.Down = v.goers(d.Outcome)
 	}
 	d.refused = v.goers(DownReachable)
+	for i := range v.Members {
+		if v.at[i] == reachable && counts(v.Members[i].Status) {
+			d.first = v.Members[i].ID
+			break
+		}
+	}
 	d.Lives = !d.Down.Has(s.Self)
 	return d
 }

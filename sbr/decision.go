@@ -35,6 +35,7 @@ type Decision struct {
 	Lease                  LeaseState // lease-majority: what came of asking
 
 	later   bool
+	first   peer.ID  // who carries it out: the lowest that counts and is plainly reachable; zero for nobody
 	refused peer.Set // who goes when the lease is refused
 }
 

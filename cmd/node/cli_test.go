@@ -157,3 +157,18 @@ func TestScaleLine(t *testing.T) {
 	}
 	require.NotContains(t, m, "join_twenty_s", "not measured, so absent")
 }
+
+// TestResolverProofLine: the last line has the promised fields, and a proof of three nodes succeeds (MEM-10).
+func TestResolverProofLine(t *testing.T) {
+	code, out, errs := program(t, "resolver-proof", "--nodes=3")
+	require.Equal(t, exitOK, code, errs)
+	var m map[string]any
+	require.NoError(t, door.ParseLine([]byte(out), "resolver", &m))
+	for name, want := range map[string]float64{"nodes": 3, "states": 64, "strategies": 7, "double_survivors": 0,
+		"all_down_unexpected": 0} {
+		require.InDelta(t, want, m[name], 0, name)
+	}
+	require.Contains(t, m, "wall_seconds")
+	code, _, _ = program(t, "resolver-proof", "--nodes=6")
+	require.Equal(t, exitUsage, code)
+}

@@ -33,6 +33,7 @@ type cli struct {
 	Dev   devCmd   `cmd:"" help:"Run a local cluster of real processes with demo entities, and count every message."`
 	Storm stormCmd `cmd:"" help:"Run random simulated clusters under random faults, and check every step."`
 	Scale scaleCmd `cmd:"" help:"Measure a large simulated membership: joins, crashes, sizes, bytes, false suspicions."`
+	Proof proofCmd `cmd:"" name:"resolver-proof" help:"Decide every state of the links of five nodes under every strategy of the resolver."`
 	Child childCmd `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
 }
 

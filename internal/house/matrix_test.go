@@ -34,7 +34,7 @@ var matrix = map[string]string{
 	"shard":         "membership flow route peer wire",
 	"formation":     "peer",
 	"node":          "membership sbr singleton shard crdt route peer wire",
-	"sim":           "node membership shard entity flow formation route peer wire",
+	"sim":           "node sbr membership shard entity flow formation route peer wire",
 	"driver":        "node transport entity flow shard membership route peer wire ringbuf",
 	root:            "driver discovery membership shard entity crdt route peer",
 	"admin":         root,

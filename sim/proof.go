@@ -1,0 +1,297 @@
+// Proof: every state of the directed links between a few nodes, decided by the resolver from every node's own view.
+// docs/split-brain.md defines how views arise, what obliges a strategy to leave survivors, and what a double survivor is.
+
+package sim
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/sbr"
+)
+
+// ProofResult is what the proof found. Its JSON is the last line of `make resolver-proof`.
+type ProofResult struct {
+	Nodes             int        `json:"nodes"`
+	States            int        `json:"states"` // directed link states, each under each strategy
+	Strategies        int        `json:"strategies"`
+	DoubleSurvivors   int        `json:"double_survivors"`
+	AllDownUnexpected int        `json:"all_down_unexpected"`
+	WallSeconds       float64    `json:"wall_seconds"`
+	Views             int        `json:"views"` // different views that were decided, over all strategies
+	Rows              []ProofRow `json:"rows"`
+	Failures          []string   `json:"failures,omitempty"` // the first few
+}
+
+// ProofRow is the result for one strategy with its settings.
+type ProofRow struct {
+	Settings          string `json:"settings"`
+	Survived          int    `json:"survived"` // states with a survivor
+	Obliged           int    `json:"obliged"`  // states that oblige the strategy to leave one
+	AllDown           int    `json:"all_down"`
+	DoubleSurvivors   int    `json:"double_survivors"`
+	AllDownUnexpected int    `json:"all_down_unexpected"`
+}
+
+// MaxProofNodes is the most nodes that can be enumerated: 2^20 states.
+const MaxProofNodes = 5
+
+const maxProofFailures = 10
+
+// proofRole is the role that proofRoleNodes have.
+const (
+	proofRole      = "voter"
+	proofRoleNodes = 0b10110
+)
+
+// ProofStrategies returns the strategies with settings that the proof is run for with that many nodes.
+func ProofStrategies(nodes int) []sbr.Config {
+	return []sbr.Config{{}, {Role: proofRole}, {Strategy: sbr.StaticQuorum, QuorumSize: nodes/2 + 1},
+		{Strategy: sbr.KeepOldest}, {Strategy: sbr.KeepOldest, KeepAlone: true}, {Strategy: sbr.DownAll},
+		{Strategy: sbr.LeaseMajority}}
+}
+
+// ResolverProof runs the proof for 2 to MaxProofNodes nodes, every state of their directed links under every strategy.
+func ResolverProof(nodes int, strategies []sbr.Config) ProofResult {
+	out := ProofResult{Nodes: nodes, States: 1 << (nodes * (nodes - 1)), Strategies: len(strategies)}
+	for _, c := range strategies {
+		p := newProver(nodes, c)
+		row := ProofRow{Settings: c.Settings()}
+		for state := range uint32(out.States) {
+			p.judge(p.mutual(state), &row, func(what string) {
+				if len(out.Failures) < maxProofFailures {
+					out.Failures = append(out.Failures, fmt.Sprintf("%s, links %0*b: %s", row.Settings, nodes*(nodes-1), state, what))
+				}
+			})
+		}
+		out.Views += p.views
+		out.DoubleSurvivors += row.DoubleSurvivors
+		out.AllDownUnexpected += row.AllDownUnexpected
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
+
+// prover decides for one strategy. Sets of nodes and of pairs are bit masks.
+type prover struct {
+	n       int
+	cfg     sbr.Config
+	promise sbr.Config // what it is held to: the same but in a test of the proof
+	ids     []peer.ID
+	pair    [MaxProofNodes][MaxProofNodes]uint32 // the bit of an unordered pair
+	memo    map[viewKey]act
+	views   int
+}
+
+// viewKey is all that a view holds: who is in contact with whom in the group of self. Everybody outside is accused by
+// everybody inside.
+type viewKey struct {
+	self  int
+	group uint32 // nodes
+	heard uint32 // pairs within the group
+}
+
+// act is what the resolver of one node does.
+type act struct {
+	suspends bool
+	downs    uint32
+	asks     bool          // for the lease
+	at       time.Duration // when it asks
+	refused  uint32        // downs when it is refused the lease
+	granted  uint32        // downs when it gets it
+}
+
+func newProver(n int, c sbr.Config) *prover {
+	p := &prover{n: n, cfg: c, promise: c, memo: map[viewKey]act{}}
+	bit := 0
+	for a := range n {
+		p.ids = append(p.ids, peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:%d", a+1, basePort)), Inc: uint64(a + 1)})
+		for b := a + 1; b < n; b++ {
+			p.pair[a][b], p.pair[b][a] = 1<<bit, 1<<bit
+			bit++
+		}
+	}
+	return p
+}
+
+// mutual returns the pairs that hear each other. A state holds for each ordered pair whether the first reaches the
+// second. A probe needs one direction and its answer the other, so one missing direction makes both accuse.
+func (p *prover) mutual(state uint32) (heard uint32) {
+	bit := 0
+	for a := range p.n {
+		for b := a + 1; b < p.n; b++ {
+			if state>>bit&3 == 3 {
+				heard |= p.pair[a][b]
+			}
+			bit += 2
+		}
+	}
+	return heard
+}
+
+// group returns who is connected to self by pairs that hear each other: state spreads along these and no others, for
+// gossip is refused from whom one accuses.
+func (p *prover) group(self int, heard uint32) uint32 {
+	in := uint32(1) << self
+	for {
+		next := in
+		for a := range p.n {
+			for b := range p.n {
+				if in>>a&1 == 1 && a != b && heard&p.pair[a][b] != 0 {
+					next |= 1 << b
+				}
+			}
+		}
+		if next == in {
+			return in
+		}
+		in = next
+	}
+}
+
+// inside returns the pairs of heard with both ends in group.
+func (p *prover) inside(group, heard uint32) uint32 {
+	for a := range p.n {
+		for b := range a {
+			if group>>a&1 == 0 || group>>b&1 == 0 {
+				heard &^= p.pair[a][b]
+			}
+		}
+	}
+	return heard
+}
+
+// act returns what the resolver of self does in its view; each different view is decided once.
+func (p *prover) act(self int, group, heard uint32) act {
+	key := viewKey{self, group, p.inside(group, heard)}
+	a, ok := p.memo[key]
+	if !ok {
+		p.views++
+		var rows [MaxProofNodes]uint32
+		for o := range p.n {
+			if group>>o&1 == 1 {
+				rows[o] = p.accuses(o, heard)
+			}
+		}
+		a = p.decide(self, group, nil, rows[:p.n])
+		p.memo[key] = a
+	}
+	return a
+}
+
+// accuses returns whom a node accuses: everybody with whom it does not hear each other.
+func (p *prover) accuses(o int, heard uint32) (whom uint32) {
+	for x := range p.n {
+		if x != o && heard&p.pair[o][x] == 0 {
+			whom |= 1 << x
+		}
+	}
+	return whom
+}
+
+// decide lets a resolver live through the views of self: all is well, then an earlier break if there was one, then the
+// last, which everybody in group has seen.
+func (p *prover) decide(self int, group uint32, earlier, rows []uint32) act {
+	m := sbr.New(p.ids[self], p.cfg)
+	now := time.Second
+	show := func(rows []uint32, converged bool) {
+		v := p.view(self, rows, converged)
+		_ = m.Do(now, sbr.ViewCommand{View: v}) // never refused
+		now += time.Second
+	}
+	show(nil, true)
+	if earlier != nil {
+		show(earlier, false)
+	}
+	show(rows, false)
+	var seen []peer.ID
+	for x := range p.n {
+		if group>>x&1 == 1 {
+			seen = append(seen, p.ids[x])
+		}
+	}
+	_ = m.Do(now, sbr.SeenCommand{IDs: seen})
+	var e sbr.Effects
+	for range 8 {
+		m.Drain(&e)
+		if len(e.Lease) > 0 {
+			d := m.Decisions()
+			last := d[len(d)-1]
+			return act{asks: true, at: now, granted: p.mask(last.Down), refused: p.answer(m, now, e.Lease[0].Op, false)}
+		}
+		if len(e.Decisions) > 0 && e.Decisions[0].Lease != sbr.LeasePending {
+			break
+		}
+		next, ok := m.Next()
+		if !ok {
+			return act{}
+		}
+		now = max(now, next)
+		m.Tick(now)
+	}
+	return act{suspends: e.Suspend != nil && e.Suspend.On, downs: p.downs(&e)}
+}
+
+// answer returns whom the resolver downs when its question about the lease is answered so.
+func (p *prover) answer(m *sbr.Machine, now time.Duration, op uint64, ok bool) uint32 {
+	_ = m.Do(now, sbr.LeaseResult{Op: op, OK: ok})
+	var e sbr.Effects
+	m.Drain(&e)
+	return p.downs(&e)
+}
+
+func (p *prover) downs(e *sbr.Effects) (mask uint32) {
+	for _, c := range e.Down {
+		mask |= p.mask(peer.Set{c.ID})
+	}
+	return mask
+}
+
+func (p *prover) mask(s peer.Set) (mask uint32) {
+	for i, id := range p.ids {
+		if s.Has(id) {
+			mask |= 1 << i
+		}
+	}
+	return mask
+}
+
+// view is what self sees under the rows that it knows. The oldest member is the third, or the last of two.
+func (p *prover) view(self int, rows []uint32, converged bool) *membership.View {
+	v := &membership.View{Self: p.ids[self], Converged: converged}
+	for i, id := range p.ids {
+		m := membership.Member{ID: id, Status: membership.Up, UpNumber: uint32((i+p.n-p.oldest())%p.n + 1)}
+		if proofRoleNodes>>i&1 == 1 {
+			m.Roles = []string{proofRole}
+		}
+		v.Members = append(v.Members, m)
+	}
+	for o, whom := range rows {
+		for x := range p.n {
+			if whom>>x&1 == 1 {
+				v.Accusations = append(v.Accusations, membership.Accusation{Observer: p.ids[o], Subject: p.ids[x]})
+				if x != self {
+					v.Unreachable.Add(p.ids[x])
+				}
+			}
+		}
+	}
+	v.Leader = v.RoleLeader("")
+	return v
+}
+
+func (p *prover) oldest() int { return min(2, p.n-1) }
+
+// voters returns the nodes that count.
+func (p *prover) voters() uint32 {
+	all := uint32(1)<<p.n - 1
+	if p.cfg.Role != "" {
+		return all & proofRoleNodes
+	}
+	return all
+}
+
+func count(mask uint32) int { return bits.OnesCount32(mask) }
