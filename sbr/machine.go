@@ -159,7 +159,7 @@ func (m *Machine) tooLong() bool {
 	if !ok || m.changes == 0 {
 		return false
 	}
-	if !m.warned && m.now >= m.first+m.stable {
+	if !m.warned && m.now >= m.warnAt() {
 		m.warned = true
 		m.tell(Unstable, fmt.Sprintf("what is reachable has changed %d times in %v: all nodes go at %v unless it stands still",
 			m.changes, m.now-m.first, limit))
@@ -176,6 +176,9 @@ func (m *Machine) tooLong() bool {
 	m.act(d, true)
 	return true
 }
+
+// warnAt is when an instability is told of: when others would have been decided some time ago.
+func (m *Machine) warnAt() time.Duration { return m.first + m.stable*5/4 }
 
 // settle is how long accusations must have stood still beyond what changes the picture: three gossip rounds, in which
 // those who can hear us confirm them. It never delays a decision by more than that.
@@ -226,7 +229,7 @@ func (m *Machine) Next() (at time.Duration, ok bool) {
 	if limit, some := m.cfg.unstableFor(m.stable); some && m.changes > 0 {
 		add(m.first + limit)
 		if !m.warned {
-			add(m.first + m.stable)
+			add(m.warnAt())
 		}
 	}
 	return at, ok
