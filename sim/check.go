@@ -34,6 +34,12 @@ type upKey struct {
 	number  uint32
 }
 
+// claim is an up-number that one process has shown so far.
+type claim struct {
+	number uint32
+	by     peer.ID
+}
+
 // changeKey is a step of a member's life that only a leader takes.
 type changeKey struct {
 	id peer.ID
@@ -48,6 +54,7 @@ type checker struct {
 
 	ups       map[upKey]peer.ID
 	upOf      map[peer.ID]uint32
+	claimed   map[peer.ID]claim
 	agreed    map[uint64]string            // what converged nodes with one hash agree on
 	changed   map[changeKey]bool           // leader's steps seen so far
 	known     []peer.ID                    // everybody who was ever in a view, in the order of appearance
@@ -73,7 +80,7 @@ type checker struct {
 
 func newChecker(w *world) *checker {
 	return &checker{
-		w: w, ups: map[upKey]peer.ID{}, upOf: map[peer.ID]uint32{}, agreed: map[uint64]string{},
+		w: w, ups: map[upKey]peer.ID{}, upOf: map[peer.ID]uint32{}, claimed: map[peer.ID]claim{}, agreed: map[uint64]string{},
 		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
 		unsure: map[reportKey]bool{},
 		owners: map[shardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{},
@@ -145,6 +152,11 @@ func (c *checker) number(p *proc, v *membership.View, m *membership.Member) {
 		if old != m.UpNumber {
 			c.violate(p, "up-number", "%s had number %d and has %d now", c.w.name(m.ID), old, m.UpNumber)
 		}
+		return
+	}
+	// A number that only its giver knows, and that dies with it, was never given.
+	if p.id != m.ID && (c.claimed[m.ID].number != m.UpNumber || c.claimed[m.ID].by == p.id) {
+		c.claimed[m.ID] = claim{m.UpNumber, p.id}
 		return
 	}
 	key := upKey{v.ClusterID, m.UpNumber}
