@@ -77,6 +77,7 @@ type Machine struct {
 	accused  peer.Set      // members, this node included, that somebody who is not Down holds unreachable
 	contact  peer.Set      // accused members that confirmed all accusations against them
 	stable   time.Duration // patience by the last converged version
+	settled  peer.Set      // who counted at that version
 	quietAt  time.Duration // when the picture will have stood still long enough
 	rowsAt   time.Duration // when an accusation last came or went
 	first    time.Duration // first change of the present instability
@@ -246,7 +247,13 @@ func (m *Machine) Drain(out *Effects) {
 }
 
 func (m *Machine) situation() Situation {
-	return Situation{Self: m.self, Members: m.view.Members, Accusations: m.view.Accusations, Contact: m.contact}
+	s := Situation{Self: m.self, Members: m.view.Members, Accusations: m.view.Accusations, Contact: m.contact}
+	for i := range s.Members {
+		if x := &s.Members[i]; counts(x.Status) && !m.settled.Has(x.ID) {
+			s.Fresh = append(s.Fresh, x.ID)
+		}
+	}
+	return s
 }
 
 func (m *Machine) tell(kind EventKind, text string) {

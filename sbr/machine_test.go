@@ -347,6 +347,20 @@ func TestQuorumExceededIsTold(t *testing.T) {
 	require.Empty(t, r.eff)
 }
 
+// TestFreshMembers: who came Up after the last version that all have seen may not decide a tie: the other side may take
+// it for joining, and decide by another.
+func TestFreshMembers(t *testing.T) {
+	for _, fresh := range []bool{true, false} {
+		r := newRig(t, 'A', Config{})
+		r.see("Aj B C D", "", true, "")
+		r.see("A B C D", "", !fresh, "")
+		r.see("A B C D", "A>B A>D C>B C>D", false, "")
+		e := r.run(10 * time.Second)
+		want := map[bool]string{true: "ABCD", false: "BD"}[fresh]
+		require.Equal(t, want, letters(e[0].Decisions[0].Down), "%s", e[0].Decisions[0])
+	}
+}
+
 // TestLogIsBounded: the newest decisions are kept, repetitions are not.
 func TestLogIsBounded(t *testing.T) {
 	r := newRig(t, 'A', Config{})

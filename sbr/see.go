@@ -19,6 +19,12 @@ func (m *Machine) see(v *membership.View) {
 	m.accused = accusedIn(v)
 	if v.Converged {
 		m.stable = m.cfg.StableFor(v.CountUp())
+		m.settled = m.settled[:0]
+		for i := range v.Members {
+			if counts(v.Members[i].Status) {
+				m.settled = append(m.settled, v.Members[i].ID)
+			}
+		}
 	}
 	m.forgetContact(old, v)
 	moved, weighty := m.moves(was, m.accused), 0
