@@ -46,6 +46,10 @@ type Config struct {
 	// TakeoverTime is how long a shard waits whose owner was lost without having confirmed that it stopped; zero means
 	// 20 s. It must exceed the time in which a cut-off owner notices.
 	TakeoverTime time.Duration
+	// ProcessDeathIsProof gives the shards of a process that died to others at once, without the takeover time: when its
+	// connection is reset and its host then refuses another one, or a new process answers there. Leave it off where
+	// anything between the nodes could do so for a process that lives: a proxy, a firewall, a load balancer.
+	ProcessDeathIsProof bool
 	// JoinTimeout ends the node when it was not admitted in time; zero means never. 40 s is a good value under an
 	// orchestrator that restarts it.
 	JoinTimeout time.Duration
@@ -95,7 +99,7 @@ func (c Config) driver() driver.Config {
 	return driver.Config{
 		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, Seeds: c.Seeds, Roles: c.Roles, AppVersion: c.AppVersion,
 		Logger: c.Logger, Membership: c.Membership, Resolver: c.Resolver, Lease: c.Lease, MinBirth: c.MinBirth, TakeoverTime: c.TakeoverTime,
-		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, Phases: c.Phases, MaxPayload: c.MaxPayload, LinkBuffer: c.LinkBuffer,
+		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, Phases: c.Phases, ProcessDeathIsProof: c.ProcessDeathIsProof, MaxPayload: c.MaxPayload, LinkBuffer: c.LinkBuffer,
 		Window: c.Window, ParkBytes: c.ParkBytes, ParkTime: c.ParkTime, MailboxBudget: c.MailboxBudget,
 		DataLoops: c.DataLoops, Workers: c.Workers, MaxAsks: c.MaxAsks, AskTimeout: c.AskTimeout,
 		Undelivered: c.Undelivered, Incident: c.Incident,

@@ -60,6 +60,9 @@ type Config struct {
 	Resolver     node.Resolver
 	Lease        Lease
 	TakeoverTime time.Duration
+	// ProcessDeathIsProof takes a connection that was reset and then refused as the confirmed end of a process.
+	ProcessDeathIsProof bool
+
 	Phases       []Phase // of the coordinated shutdown, beside or instead of the default ones
 	JoinTimeout  time.Duration
 	LeaveTimeout time.Duration

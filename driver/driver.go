@@ -126,7 +126,8 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	d.warnInsecure()
 	nc := node.Config{
 		Self: d.self, Seed: seed, Membership: cfg.members(), Shard: shard.Config{TakeoverTime: cfg.TakeoverTime},
-		Resolver: cfg.Resolver,
+		ProcessDeathIsProof: cfg.ProcessDeathIsProof,
+		Resolver:            cfg.Resolver,
 	}
 	d.control.node = node.New(nc)
 	d.gate.limit = int64(nc.GapLimit())

@@ -4,6 +4,9 @@ package driver
 
 import (
 	"context"
+	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,4 +70,73 @@ func TestReaderThatKeepsUpMissesNothing(t *testing.T) {
 	}
 	require.Len(t, seqs, 101)
 	require.Empty(t, b.readers, "a reader that stops leaves")
+}
+
+// TestManyReaders: readers of every pace, coming and going while views are published, each see a snapshot and then every
+// change in order, or a flagged fresh snapshot in their place (MEM-3).
+func TestManyReaders(t *testing.T) {
+	const readers, last = 64, 4 * MaxPendingEvents
+	b := newBroadcaster(&membership.View{})
+	var started, ended sync.WaitGroup
+	started.Add(readers)
+	faults := make(chan string, readers)
+	for i := range readers {
+		ended.Go(func() {
+			next, seen := uint64(0), 0
+			for e := range b.stream(t.Context()) {
+				if seen++; seen == 1 {
+					started.Done()
+				}
+				switch {
+				case e.Kind == Snapshot && seen > 1 && !e.Missed:
+					faults <- "a second snapshot without a flag"
+					return
+				case e.Kind == Snapshot:
+				case e.View.Seq != next:
+					faults <- fmt.Sprintf("reader %d: change %d, expected %d", i, e.View.Seq, next)
+					return
+				}
+				if next = e.View.Seq + 1; e.View.Seq == last {
+					return
+				}
+				for range i % 8 {
+					runtime.Gosched() // a slower one
+				}
+			}
+			faults <- "the stream ended early"
+		})
+	}
+	started.Wait()
+	for seq := range uint64(last) {
+		b.publish(&membership.View{Seq: seq + 1}, changes(1))
+	}
+	ended.Wait()
+	close(faults)
+	for f := range faults {
+		require.Fail(t, f)
+	}
+	require.Empty(t, b.readers, "all have left")
+}
+
+// TestViewIsOneLoad: reading the snapshot allocates nothing and takes no lock, also while one is held by a publisher.
+func TestViewIsOneLoad(t *testing.T) {
+	d := &Driver{events: newBroadcaster(&membership.View{Seq: 7})}
+	d.events.mu.Lock()
+	defer d.events.mu.Unlock()
+	var v *membership.View
+	require.Zero(t, testing.AllocsPerRun(100, func() { v = d.View() }))
+	require.EqualValues(t, 7, v.Seq)
+}
+
+// BenchmarkView reads the snapshot from all processors at once.
+func BenchmarkView(b *testing.B) {
+	d := &Driver{events: newBroadcaster(&membership.View{Seq: 7})}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if d.View().Seq != 7 {
+				b.Fail()
+			}
+		}
+	})
 }

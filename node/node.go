@@ -29,6 +29,10 @@ type Config struct {
 	Membership membership.Config
 	Shard      shard.Config
 	Resolver   Resolver // the zero value is keep-majority, on
+	// ProcessDeathIsProof takes a link that was reset and then refused, or a new process at the address, as the confirmed
+	// end of a process: its shards are given to others at once. It must be off where anything stands in between that
+	// could answer so for a process that lives.
+	ProcessDeathIsProof bool
 }
 
 // LeaveCommand leaves gracefully: what is hosted here is stopped and given back first, then the member leaves. Force
@@ -72,6 +76,7 @@ type Node struct {
 	now     time.Duration
 	leaving bool
 	left    bool
+	proof   bool
 	me      membership.Effects
 	se      shard.Effects
 
@@ -87,6 +92,7 @@ type Node struct {
 // New returns a node that has not joined anything yet.
 func New(cfg Config) *Node {
 	return &Node{
+		proof:   cfg.ProcessDeathIsProof,
 		members: membership.New(cfg.Self, cfg.Membership, rand.New(rand.NewPCG(cfg.Seed, 1))),
 		shards:  shard.New(cfg.Self, cfg.Shard, rand.New(rand.NewPCG(cfg.Seed, 2))),
 
@@ -132,6 +138,10 @@ func (n *Node) Do(now time.Duration, cmd any) error {
 		}
 		return n.leave(LeaveCommand{})
 	case membership.Command:
+		if l, ok := c.(membership.LinkLostCommand); ok && n.proof {
+			// Never refused.
+			_ = n.shards.Do(now, shard.DeathCommand{ID: l.ID})
+		}
 		return n.members.Do(now, c)
 	case shard.Command:
 		return n.shards.Do(now, c)

@@ -19,7 +19,7 @@ type Settings struct {
 func (s Settings) ID() route.TypeID { return route.TypeOf(s.Name) }
 
 // Command is an input from the node itself: one of ViewCommand, RegisterCommand, WantCommand, StoppedCommand,
-// RefusedCommand, LeaveCommand, SuspendCommand.
+// RefusedCommand, LeaveCommand, SuspendCommand, DeathCommand.
 type Command interface{ command() }
 
 // ViewCommand brings a new membership snapshot. The composition sends it whenever membership published one.
@@ -60,12 +60,17 @@ type LeaveCommand struct{}
 // Effects.Confirmed. Repeating it with On starts the question anew.
 type SuspendCommand struct{ On bool }
 
+// DeathCommand says that the process of ID is gone for certain: whatever it owned is free at once, as after a farewell,
+// without the takeover time. Whoever gives it vouches for that.
+type DeathCommand struct{ ID peer.ID }
+
 func (ViewCommand) command()     {}
 func (RegisterCommand) command() {}
 func (WantCommand) command()     {}
 func (StoppedCommand) command()  {}
 func (RefusedCommand) command()  {}
 func (LeaveCommand) command()    {}
+func (DeathCommand) command()    {}
 func (SuspendCommand) command()  {}
 
 // RouteState is what a region knows of a shard's home.

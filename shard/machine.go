@@ -122,6 +122,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = m.refused(c)
 	case LeaveCommand:
 		m.beginLeave()
+	case DeathCommand:
+		m.died(c.ID)
 	case SuspendCommand:
 		m.hold(c.On)
 	default:

@@ -127,6 +127,8 @@ func (c *checker) tookOver(p *proc, o *ownership, f route.Fence, name string) {
 	switch {
 	case f.Birth() != o.fence.Birth() && !o.p.alive:
 		// A cluster that was formed anew after all of the old one had ended knows of no owner, and there is none.
+	case c.w.cfg.ProcessDeathIsProof && !o.p.alive:
+		// The host of the dead process has said so itself.
 	case !down:
 		c.violate(p, "takeover", "%s starts here though %s neither stopped it nor is down", name, c.w.name(o.p.id))
 	case c.w.now-since < c.w.takeover()-c.w.takeover()*time.Duration(c.w.cfg.Drift)/million:

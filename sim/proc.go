@@ -71,7 +71,7 @@ func (w *world) start(idx int, seeds []peer.Addr) *proc {
 		mc.Roles = w.cfg.Roles[idx]
 	}
 	p.node = node.New(node.Config{Self: p.id, Seed: w.hostRand.Uint64(), Membership: mc, Shard: w.cfg.Shard,
-		Resolver: w.cfg.Resolver})
+		ProcessDeathIsProof: w.cfg.ProcessDeathIsProof, Resolver: w.cfg.Resolver})
 	w.trace.note(w.now, idx, opFault, "start")
 	h.proc = p
 	h.resets = false

@@ -155,6 +155,8 @@ func (s *script) cluster(args []string) {
 		switch key {
 		case "seed":
 			seed = uint64(s.number(value))
+		case "deathproof":
+			cfg.ProcessDeathIsProof = value == "true"
 		case "takeover":
 			cfg.Shard = shard.Config{TakeoverTime: s.duration(value)}
 		case "resolver":

@@ -36,10 +36,12 @@ type Config struct {
 	Membership membership.Config
 	Shard      shard.Config
 	Data       DataConfig
-	Roles      [][]string    // by node index; a node beyond the list has no roles
-	Drift      int64         // millionths by which a process's clock runs fast or slow at most; 0 to 100,000
-	Resolver   node.Resolver // the zero value is keep-majority, on
-	Text       bool          // keep a trace that people can read
+	// ProcessDeathIsProof is node.Config's.
+	ProcessDeathIsProof bool
+	Roles               [][]string    // by node index; a node beyond the list has no roles
+	Drift               int64         // millionths by which a process's clock runs fast or slow at most; 0 to 100,000
+	Resolver            node.Resolver // the zero value is keep-majority, on
+	Text                bool          // keep a trace that people can read
 }
 
 // world is one simulated cluster. Nothing in it is safe for concurrent use.
