@@ -71,13 +71,7 @@ func (m *Machine) onJoin(from peer.ID, body []byte) error {
 	if j.id != from && !m.st.has(from) {
 		return nil
 	}
-	if code, reason := m.refuses(&j); code != 0 {
-		m.stats.JoinsRefused++
-		f := refusedBody{j.id.Inc, j.nonce, code, reason}
-		m.post(j.id, wire.KindJoinRefused, func(b []byte) []byte { return appendRefused(b, f) })
-		if from != j.id { // the contact that handed it on must not admit it either
-			m.post(from, wire.KindJoinRefused, func(b []byte) []byte { return appendRefused(b, f) })
-		}
+	if m.refuse(from, &j) {
 		return nil
 	}
 	if m.st.has(j.id) {
@@ -89,7 +83,7 @@ func (m *Machine) onJoin(from peer.ID, body []byte) error {
 	}
 	leader := m.st.leader(m.self)
 	if j.id != from || j.challenge != 0 || leader == m.self || leader.IsZero() || len(m.forwards) >= maxForwards {
-		m.admit(&j)
+		m.admit(from, &j)
 		return nil
 	}
 	if !slices.ContainsFunc(m.forwards, func(f forward) bool { return f.join.id == j.id }) {
@@ -163,25 +157,10 @@ func (m *Machine) admitForwarded() {
 	m.forwards = waiting
 	for i := range due {
 		if code, _ := m.refuses(&due[i]); code == 0 && m.st.at(due[i].id.Addr).IsZero() {
-			m.admit(&due[i])
+			m.admit(due[i].id, &due[i])
 		}
 	}
 	if len(waiting) > 0 {
 		m.timers[timerForward] = timer{waiting[0].due, true}
 	}
 }
-
-// admit makes the joiner a joining member, in one change with the downing of what was at its address.
-func (m *Machine) admit(j *joinBody) {
-	d := m.st.draft()
-	for i := range d.members {
-		if o := d.members[i].ID; o.Addr == j.id.Addr {
-			d.setDown(o, j.id, CauseReplaced)
-		}
-	}
-	d.add(Member{ID: j.id, Status: Joining, Roles: j.roles, AppVersion: j.version})
-	m.install(d.commit(m.self), true)
-	m.welcome(j.id, j.nonce)
-}
-
-func (m *Machine) welcome(to peer.ID, nonce uint64) { m.sendState(to, wire.KindWelcome, nonce) }

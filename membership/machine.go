@@ -44,8 +44,10 @@ type Machine struct {
 	join     joining
 	forwards []forward
 	proofs   []challenge
-	exited   peer.Set // members that confirmed their exit
-	exiting  bool     // this node confirmed its own
+	waiting  []applicant
+	admitAt  time.Duration // earliest next admission
+	exited   peer.Set      // members that confirmed their exit
+	exiting  bool          // this node confirmed its own
 	ages     []age
 	contact  time.Duration // when a member was last heard
 	blockage blockage

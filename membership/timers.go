@@ -21,6 +21,7 @@ const (
 	timerPush // an eager push that had to wait
 	timerSeedCheck
 	timerWeaklyUp // this node has led without convergence for long
+	timerAdmit    // joins wait to be admitted together
 	timerCount
 )
 
@@ -57,6 +58,8 @@ func (m *Machine) fire(i int) {
 		m.end(EndLeft, m.self, "no member confirmed the removal in time")
 	case timerSeedCheck:
 		m.askSeed()
+	case timerAdmit:
+		m.admitAll()
 	case timerWeaklyUp:
 		m.dirty = true
 	case timerPush:
