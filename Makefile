@@ -12,7 +12,7 @@ N        ?= 1000
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm resolver-proof storm-arm64 scale planted fuzz bench bench-e2e check build clean
+.PHONY: help run test race storm resolver-proof storm-arm64 scale kill-test planted fuzz bench bench-e2e check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ storm-arm64: ## the same storm on arm64 under user-mode emulation must leave the
 
 resolver-proof: build ## decide all 2^20 states of the directed links of five nodes under every strategy of the resolver
 	@$(BIN)/node resolver-proof $(ARGS)
+
+kill-test: build ## kill one of ten real node processes and measure when all others hold it unreachable
+	@$(BIN)/node kill-test $(ARGS)
 
 planted: ## plant the listed bugs one by one and demand that a test or the storm catches each
 	@$(GO) run ./internal/planted $(ARGS)

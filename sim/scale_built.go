@@ -21,33 +21,49 @@ const builtQuiet = 30 * time.Second
 func (r *scaleRun) build() error {
 	c := newCrowd(r.cfg.Seed, membership.Config{}, Lines{})
 	r.c = c
+	n := r.room()
 	var members []membership.Member
-	for i := range r.cfg.Nodes {
+	for i := range n {
 		c.place()
-		members = append(members, membership.Member{ID: peer.ID{Addr: crowdAddr(i), Inc: c.rng.Uint64() | 1}})
+		members = append(members, membership.Member{ID: peer.ID{Addr: crowdAddr(i), Inc: c.rng.Uint64() | 1},
+			Roles: c.cfg.Roles, AppVersion: c.cfg.AppVersion})
 	}
 	g, err := membership.NewGrown(c.rng.Uint64()|1, wallBase<<20, members)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrScale, err)
 	}
-	c.want = r.cfg.Nodes
+	c.want = n
 	for i := range members {
-		c.advance(time.Second / time.Duration(r.cfg.Nodes))
+		c.advance(time.Second / time.Duration(n))
 		s := c.begin(i, members[i].ID)
 		if err := s.m.Begin(0, g); err != nil {
 			return fmt.Errorf("%w: %w", ErrScale, err)
 		}
 		c.after(int32(i), s)
 		if i%500 == 0 {
-			r.say("%d of %d nodes are built", i, r.cfg.Nodes)
+			r.say("%d of %d nodes are built", i, n)
 		}
 	}
 	r.out.Built = true
 	c.advance(builtQuiet)
-	if c.full != r.cfg.Nodes {
-		return fmt.Errorf("%w: built %d nodes, but only %d see all Up", ErrScale, r.cfg.Nodes, c.full)
+	if c.full != n {
+		return fmt.Errorf("%w: built %d nodes, but only %d see all Up", ErrScale, n, c.full)
 	}
 	return r.settle()
+}
+
+// room returns how many nodes are built, so that those who join later still find a place in the largest cluster.
+func (r *scaleRun) room() int {
+	n := MaxScaleNodes
+	for _, p := range r.parts() {
+		switch p.name {
+		case "one":
+			n--
+		case "twenty":
+			n -= 20
+		}
+	}
+	return min(n, r.cfg.Nodes)
 }
 
 // place makes room for the node of the next index.

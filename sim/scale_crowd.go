@@ -79,6 +79,7 @@ func (t *traffic) gossip() uint64 {
 
 func newCrowd(seed uint64, cfg membership.Config, net Lines) *crowd {
 	cfg.Intern = membership.NewIntern()
+	cfg.Roles, cfg.AppVersion = []string{"worker"}, "1.0.0"
 	return &crowd{byAddr: map[peer.Addr]int32{}, cfg: cfg, lines: newLines(net, seed),
 		rng: rand.New(rand.NewPCG(seed, purposeHosts))}
 }

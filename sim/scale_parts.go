@@ -126,7 +126,7 @@ func (r *scaleRun) quiet() error {
 		c.advance(min(time.Second, end-c.now))
 		r.say("quiet, %v to go", end-c.now)
 	}
-	per := span.Seconds() * float64(r.cfg.Nodes)
+	per := span.Seconds() * float64(c.want)
 	status := c.sent.largest[wire.KindStatus]
 	rate := float64(c.sent.gossip()) / per
 	beats := float64(c.sent.bytes[wire.KindHeartbeat]+c.sent.bytes[wire.KindHeartbeatAck]) / per

@@ -25,7 +25,8 @@ func (*childCmd) Run(e *env) error {
 	c := &childNode{e: e, ledger: newLedger()}
 	err := door.Serve(e.stdin, e.stdout, door.Ops{
 		"start": door.Op(c.start), "ready": door.Op(c.ready), "status": door.Op(c.status), "send": door.Op(c.send),
-		"stop": door.Op(c.stop), "report": door.Op(c.report), "leave": door.Op(c.leave),
+		"stop": door.Op(c.stop), "report": door.Op(c.report), "address": door.Op(c.address),
+		"lookout": door.Op(c.lookOut), "noticed": door.Op(c.noticed), "leave": door.Op(c.leave),
 	})
 	if c.node != nil {
 		_ = c.node.Close()
@@ -40,6 +41,8 @@ type childNode struct {
 	node    *kith.Node
 	region  *kith.Region
 	refused atomic.Uint64 // messages that were accepted and came back as undelivered
+
+	lookout lookout
 
 	mu      sync.Mutex
 	senders *senders

@@ -73,6 +73,8 @@ func TestWrongCommandLines(t *testing.T) {
 		{"scale --nodes=10001", "--nodes must be 2 to 10000"},
 		{"scale --parts=join,tea", "no part \"tea\""},
 		{"scale --crashes=-1", "--crashes must be"},
+		{"kill-test --nodes=1", "--nodes must be 2 to 64"},
+		{"kill-test --rounds=0", "--rounds must be 1 to 1000"},
 		{"scale --hours=0", "--hours must be"},
 		{"scale --rounds=-1", "--rounds must be"},
 		{"run --log-format=xml", "--log-format"},

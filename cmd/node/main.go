@@ -34,6 +34,7 @@ type cli struct {
 	Storm stormCmd `cmd:"" help:"Run random simulated clusters under random faults, and check every step."`
 	Scale scaleCmd `cmd:"" help:"Measure a large simulated membership: joins, crashes, sizes, bytes, false suspicions."`
 	Proof proofCmd `cmd:"" name:"resolver-proof" help:"Decide every state of the links of five nodes under every strategy of the resolver."`
+	Kill  killCmd  `cmd:"" name:"kill-test" help:"Kill one of several real node processes, and measure when the others say so."`
 	Child childCmd `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
 }
 

@@ -201,3 +201,14 @@ func atoi(t *testing.T, s string) int {
 	require.NoError(t, err)
 	return n
 }
+
+// A killed process is unreachable to all others, who say when they learnt it (FD-1).
+func TestKillTestWithProcesses(t *testing.T) {
+	code, out, errs := program(t, "kill-test", "--nodes=3", "--rounds=1")
+	require.Equal(t, exitOK, code, errs)
+	var r killResult
+	require.NoError(t, door.ParseLine([]byte(out), "kill", &r))
+	require.Len(t, r.All, 1)
+	require.Positive(t, r.FirstP50, "before the signal nobody can have noticed")
+	require.GreaterOrEqual(t, r.AllMax, r.FirstP50)
+}
