@@ -3,6 +3,7 @@
 package kith_test
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -56,9 +57,10 @@ func TestPrepareForFullShutdown(t *testing.T) {
 	require.True(t, errors.As(late.Err(), &end))
 	require.Equal(t, kith.EndJoinTimeout, end.Kind)
 	require.Contains(t, end.Reason, "full shutdown")
-	for _, n := range nodes {
-		require.NoError(t, n.Leave(ctx))
-	}
+	require.NoError(t, nodes[0].ShutdownFrom(ctx, kith.ReasonSignal, kith.PhaseClusterLeave), "a ready member leaves")
+	require.ErrorAs(t, nodes[0].Err(), &end)
+	require.Equal(t, kith.EndLeft, end.Kind)
+	require.NoError(t, nodes[1].Leave(ctx))
 }
 
 // MEM-9: a node that is alone goes over to another cluster at the same address, under a new incarnation; one in company
@@ -72,8 +74,15 @@ func TestJoinCluster(t *testing.T) {
 
 	lone := start(t, nil, kith.Config{})
 	require.NoError(t, lone.Ready(ctx))
+	flushed := make(chan struct{})
+	require.NoError(t, lone.OnShutdown(kith.PhaseServiceStop, "flush", func(context.Context) error {
+		close(flushed)
+		return nil
+	}))
 	next, err := lone.JoinCluster(ctx, []string{nodes[0].Addr().String()})
 	require.NoError(t, err)
+	<-flushed
+	require.Equal(t, kith.ReasonRejoin, lone.ShutdownReason())
 	t.Cleanup(func() { require.NoError(t, next.Close()) })
 	require.NoError(t, next.Ready(ctx))
 	require.Equal(t, lone.Addr(), next.Addr())

@@ -72,7 +72,7 @@ func (n *Node) PrepareForFullShutdown(ctx context.Context) error {
 // JoinCluster has a node that is alone in its cluster go over to the cluster of the seeds (host:port): what it hosts is
 // stopped, its incarnation ends, and a new one is started on the same address; it is returned and joins, register its
 // types and use it instead of n. Two clusters are linked like this, node by node; they are never merged. A node with
-// company is told so and nothing happens (ErrNotAlone). If a type was registered on n, fences may have been issued under
+// company is told so and nothing happens (ErrNotAlone). The shutdown of n runs with all its phases (ReasonRejoin). If a type was registered on n, fences may have been issued under
 // its cluster's birth, and the new node refuses a cluster that was born earlier: stores would not take its writes.
 func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
 	cfg := n.cfg

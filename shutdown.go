@@ -40,6 +40,7 @@ const (
 	ReasonRemoved          = driver.ReasonRemoved
 	ReasonIsolated         = driver.ReasonIsolated
 	ReasonJoinUnsuccessful = driver.ReasonJoinUnsuccessful
+	ReasonRejoin           = driver.ReasonRejoin
 	ReasonIncompatible     = driver.ReasonIncompatible
 )
 

@@ -9,23 +9,20 @@ import (
 	"strings"
 
 	"github.com/kith-io/kith/membership"
-	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/transport"
 )
 
-// JoinAnother ends a node that is alone in its cluster, gracefully, so that its successor may join another cluster. It
-// waits until that is done or ctx ends; when ctx ends after the order was taken, the end goes on.
+// JoinAnother runs the coordinated shutdown of a node that is alone in its cluster, so that its successor may join
+// another cluster. It waits until that is done or ctx ends; when ctx ends after the order was taken, the end goes on.
 func (d *Driver) JoinAnother(ctx context.Context) error {
-	if err := d.call(ctx, node.JoinAnotherCommand{}); err != nil {
+	err := d.call(ctx, membership.JoinAnotherCommand{})
+	if err == nil {
+		err = d.Shutdown(ctx, ReasonRejoin, "")
+	}
+	if err != nil {
 		return fmt.Errorf("kith: join another cluster: %w", err)
 	}
-	d.inbox.post(d.leave) // with its time limit
-	select {
-	case <-d.done:
-	case <-ctx.Done():
-		return fmt.Errorf("kith: leaving for another cluster goes on: %w", ctx.Err())
-	}
-	if e := d.err.Load(); e.Kind != membership.EndRejoin {
+	if e := d.err.Load(); e != nil && e.Kind != membership.EndRejoin {
 		return e
 	}
 	return nil

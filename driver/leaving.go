@@ -23,13 +23,14 @@ const (
 	ReasonRemoved          ShutdownReason = "removed"           // others had removed this incarnation
 	ReasonIsolated         ShutdownReason = "isolated"          // heard no member for too long
 	ReasonJoinUnsuccessful ShutdownReason = "join-unsuccessful" // not admitted in time
+	ReasonRejoin           ShutdownReason = "rejoin"            // goes over to another cluster
 	ReasonIncompatible     ShutdownReason = "incompatible"      // the cluster refused this node for good
 )
 
 var endReasons = map[membership.EndKind]ShutdownReason{
 	membership.EndLeft: ReasonLeft, membership.EndDowned: ReasonDowned, membership.EndRemoved: ReasonRemoved,
 	membership.EndJoinRefused: ReasonIncompatible, membership.EndJoinTimeout: ReasonJoinUnsuccessful,
-	membership.EndIsolated: ReasonIsolated,
+	membership.EndIsolated: ReasonIsolated, membership.EndRejoin: ReasonRejoin,
 }
 
 // makePhases prepares the node's shutdown with its own tasks.
@@ -101,7 +102,7 @@ func (d *Driver) leaveNow() {
 	if c.forced {
 		return
 	}
-	if m, ok := d.View().SelfMember(); ok && m.Status != membership.Joining && m.Status != membership.Up {
+	if m, ok := d.View().SelfMember(); ok && m.Status.Rank() >= membership.Leaving.Rank() {
 		return // it is on its way
 	}
 	c.forced, c.leaveBy = true, d.now()

@@ -254,6 +254,12 @@ func TestHostileStates(t *testing.T) {
 	idle := bytes.Replace(payload(s), []byte("\x02\x02db\x03web"), []byte("\x03\x02db\x03web\x01x"), 1)
 	_, err = readState(wire.KindGossip, idle)
 	require.ErrorIs(t, err, wire.ErrBadValue, "a role that nobody has: not the bytes of this state")
+	for name, counts := range map[string][]byte{"roles": {}, "versions": {0}, "deciders": {0, 0}, "members": {0, 0, 0},
+		"tombs": {0, 0, 0, 0}, "rows": {0, 0, 0, 0, 0}, "metadata": {0, 0, 0, 0, 0, 0}} {
+		bad := append(append(bytes.Clone(payload(s)[:18]), counts...), 0xff, 0xff, 0xff, 0x7f)
+		_, err = readState(wire.KindGossip, bad)
+		require.ErrorIs(t, err, wire.ErrTooLarge, "%s: a count over the limit allocates nothing", name)
+	}
 	huge := append(bytes.Clone(payload(s)[:18]), 0, 0xff, 0xff, 0xff, 0x7f)
 	_, err = readState(wire.KindGossip, huge)
 	require.ErrorIs(t, err, wire.ErrTooLarge, "a count over the limit allocates nothing")

@@ -42,6 +42,22 @@ func TestDiffer(t *testing.T) {
 	require.NoError(t, Config{Settings: many[:64]}.Validate())
 }
 
+// Counts of settings over their bound are refused before anything is allocated for them.
+func TestSettingsAreBounded(t *testing.T) {
+	list := make([]Setting, MaxSettings+1)
+	for i := range list {
+		list[i] = Setting{fmt.Sprintf("k%03d", i), "v"}
+	}
+	_, err := readProbeAck(appendProbeAck(nil, probeAckBody{1, 2, 3, 4, 0, list}))
+	require.ErrorIs(t, err, wire.ErrTooLarge)
+	_, err = readJoin(appendJoin(nil, joinBody{1, 0, ip(1), nil, "", list}))
+	require.ErrorIs(t, err, wire.ErrTooLarge)
+	_, err = readJoin(appendJoin(nil, joinBody{1, 0, ip(1), nil, "", []Setting{{"b", ""}, {"a", ""}}}))
+	require.ErrorIs(t, err, wire.ErrBadOrder)
+	_, err = readJoin(appendJoin(nil, joinBody{1, 0, ip(1), nil, "", list[:MaxSettings]}))
+	require.NoError(t, err)
+}
+
 // JOIN-1, Q7: the joiner learns from the first answer that it does not fit, and ends with both values.
 func TestSettingsStopTheJoiner(t *testing.T) {
 	w := newWorld(t, 1)

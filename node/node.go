@@ -47,10 +47,6 @@ type Suspend struct {
 	Why      string // in words, for people: the evidence
 }
 
-// JoinAnotherCommand leaves gracefully a cluster of which this node is the only member, so that its rider may start its
-// successor and have it join another cluster (MEM-9). Errors: those of membership.JoinAnotherCommand.
-type JoinAnotherCommand struct{}
-
 // Effects is what one step asks the rider to do, in this order: publish View, carry out Suspend, deliver Events, carry
 // out Hosts, then Routes, then send Mail. Everything is valid until the next verb.
 type Effects struct {
@@ -132,11 +128,6 @@ func (n *Node) Do(now time.Duration, cmd any) error {
 	switch c := cmd.(type) {
 	case LeaveCommand:
 		return n.leave(c)
-	case JoinAnotherCommand:
-		if err := n.members.Do(now, membership.JoinAnotherCommand{}); err != nil {
-			return err
-		}
-		return n.leave(LeaveCommand{})
 	case membership.Command:
 		if l, ok := c.(membership.LinkLostCommand); ok && n.proof {
 			// Never refused.
