@@ -82,3 +82,19 @@ func TestOwnDoingIsNoEvidence(t *testing.T) {
 	require.False(t, c.dialing || c.verify)
 	c.mu.Unlock()
 }
+
+// A probe by address alone takes a connection of its own, beside the one to the full identity, and its answer comes in
+// the name of who is there: that is the second way on which membership probes those late with their answers.
+func TestProbeByAddressTakesAnotherConnection(t *testing.T) {
+	ra, ta, tb := linked(t)
+	probe := wire.AppendHeartbeat(nil, wire.Heartbeat{Seq: 7, Sent: 8})
+	require.NoError(t, ta.Send(peer.Mail{To: peer.ID{Addr: tb.Addr()}, Kind: wire.KindHeartbeat, Body: probe}))
+	ack := wantMail(t, ra, wire.KindHeartbeatAck)
+	require.Equal(t, tb.Self(), ack.from)
+	got, err := wire.ParseHeartbeatAck([]byte(ack.body))
+	require.NoError(t, err)
+	require.Equal(t, uint64(7), got.Seq)
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	require.Len(t, tb.remotes[ta.Self()].in, 2)
+}

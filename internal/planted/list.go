@@ -7,16 +7,16 @@ var bugs = []bug{
 	{
 		Name: "up-number-reused", Seeds: 60,
 		File: "membership/rules.go",
-		Old:  "\t\t\td.highestUp++\n\t\t\tm.Status, m.UpNumber, changed = Up, d.highestUp, true",
-		New: "\t\t\td.highestUp = 0\n\t\t\tfor _, o := range d.members {\n" +
-			"\t\t\t\td.highestUp = max(d.highestUp, o.UpNumber)\n\t\t\t}\n" +
-			"\t\t\td.highestUp++\n\t\t\tm.Status, m.UpNumber, changed = Up, d.highestUp, true",
+		Old:  "\t\t\ts.highestUp++\n\t\t\tm.Status, m.UpNumber = Up, s.highestUp",
+		New: "\t\t\ts.highestUp = 0\n\t\t\tfor _, o := range s.members {\n" +
+			"\t\t\t\ts.highestUp = max(s.highestUp, o.UpNumber)\n\t\t\t}\n" +
+			"\t\t\ts.highestUp++\n\t\t\tm.Status, m.UpNumber = Up, s.highestUp",
 	},
 	{
 		Name: "seen-set-not-reset-by-merge", Seeds: 60,
 		File: "membership/merge.go",
-		Old:  "\tout.seen = gossip.NewSeen(len(out.members))\n",
-		New:  "\tout.seen = gossip.NewSeen(len(out.members))\n\tfor i := range out.members {\n\t\tout.seen.Add(i)\n\t}\n",
+		Old:  "\ts.Reset(n)\n\treturn s\n",
+		New:  "\ts.Reset(n)\n\tfor i := range n {\n\t\ts.Add(i)\n\t}\n\treturn s\n",
 	},
 	{
 		Name: "seen-set-not-reset-by-change", Seeds: 60,
@@ -27,8 +27,8 @@ var bugs = []bug{
 	{
 		Name: "tombstone-ignored-by-merge", Seeds: 60,
 		File: "membership/merge.go",
-		Old:  "\t\t_, dead := out.tomb(m.ID)\n\t\treturn dead\n",
-		New:  "\t\t_, dead := out.tomb(m.ID)\n\t\treturn dead && m.Status == Down\n",
+		Old:  "dead := t < len(tombs) && tombs[t].id == members[i].ID\n",
+		New:  "dead := t < len(tombs) && tombs[t].id == members[i].ID && members[i].Status == Down\n",
 	},
 	{
 		Name: "no-tombstone-for-the-removed", Seeds: 60,
@@ -38,9 +38,9 @@ var bugs = []bug{
 	},
 	{
 		Name: "status-goes-back", Seeds: 60,
-		File: "membership/state.go",
-		Old:  "\tif a.Status.rank() < b.Status.rank() {\n\t\ta.Status = b.Status\n\t}\n",
-		New:  "\tif a.Status.rank() > b.Status.rank() {\n\t\ta.Status = b.Status\n\t}\n",
+		File: "membership/merge.go",
+		Old:  "\tif order < 0 || order == 0 && compareVerdicts(a.Cause, a.By, b.Cause, b.By) < 0 {\n",
+		New:  "\tif order > 0 || order == 0 && compareVerdicts(a.Cause, a.By, b.Cause, b.By) < 0 {\n",
 	},
 	{
 		Name: "converged-beside-the-unreachable", Seeds: 60,
@@ -177,5 +177,41 @@ var bugs = []bug{
 		File: "entity/run.go",
 		Old:  "\tcase a.now != nil || a.head != nil:\n\t\treturn true\n",
 		New:  "\tcase s.phase == stopping:\n\t\ts.remove(e)\n\t\ts.pace()\n\t\treturn false\n\tcase a.now != nil || a.head != nil:\n\t\treturn true\n",
+	},
+	{
+		Name: "gossip-is-taken-for-an-answer", Package: "./fd", Run: "TestSignsOfLife",
+		File: "fd/monitor.go",
+		Old:  "\t\tw.probes.sign(arrived)\n",
+		New:  "\t\tw.probes.sign(arrived)\n\t\tw.answers.sign(arrived)\n",
+	},
+	{
+		Name: "observer-that-stood-still-accuses", Package: "./sim", Run: "TestFrozenObserversAccuseNobody",
+		File: "membership/heartbeat.go",
+		Old:  "\t\tm.monitor.Forgive(now, late)\n",
+		New:  "",
+	},
+	{
+		Name: "last-probe-taken-for-a-probe", Package: "./sim", Run: "TestMovingRingAccusesNobody",
+		File: "membership/heartbeat.go",
+		Old:  "\tif h.Seq == lastProbe {\n",
+		New:  "\tif h.Seq == lastProbe && h.Sent == 0 {\n",
+	},
+	{
+		Name: "lost-links-need-no-witness", Package: "./fd", Run: "TestLostLink",
+		File: "fd/verdict.go",
+		Old:  "held && !e.judged && m.alone(w.id, e.at)",
+		New:  "held && !e.judged",
+	},
+	{
+		Name: "quarantine-cleared-by-a-heartbeat", Package: "./membership", Run: "TestScenario24Quarantine",
+		File: "membership/reach.go",
+		Old:  "if t.accuses(observer, subject) == silent || t.quarantines(observer, subject) {",
+		New:  "if t.accuses(observer, subject) == silent {",
+	},
+	{
+		Name: "stalled-connection-is-silence", Package: "./sim", Run: "TestStalledConnectionAccusesNobody",
+		File: "fd/monitor.go",
+		Old:  "w.answers.silence(now) >= m.settings.Interval*3/2",
+		New:  "w.answers.silence(now) >= m.settings.Interval*6",
 	},
 }
