@@ -155,6 +155,7 @@ func TestTimersAndIdleEntities(t *testing.T) {
 }
 
 // Leaving works off what lies in mailboxes and then stops every entity, once, under the fence it was made with.
+// Pins SHD-7.
 func TestLeaveStopsEntities(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {

@@ -85,6 +85,7 @@ func tellAll(t testing.TB, r *kith.Region, n int, payload []byte) {
 }
 
 // Both nodes together, heartbeats and gossip included, allocate next to nothing while 100,000 messages pass.
+// Pins CARD-3 (SHD-5).
 func TestTellAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

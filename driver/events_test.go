@@ -23,7 +23,7 @@ func changes(n int) []membership.Event {
 }
 
 // A reader that falls behind holds a bounded number of events and starts again from a flagged snapshot that contains
-// all that was dropped; what comes later follows it.
+// all that was dropped; what comes later follows it (MEM-3).
 func TestSlowReaderGetsFreshSnapshot(t *testing.T) {
 	b := newBroadcaster(&membership.View{})
 	r := b.enter()
@@ -119,6 +119,7 @@ func TestManyReaders(t *testing.T) {
 }
 
 // TestViewIsOneLoad: reading the snapshot allocates nothing and takes no lock, also while one is held by a publisher.
+// Pins MEM-3.
 func TestViewIsOneLoad(t *testing.T) {
 	d := &Driver{events: newBroadcaster(&membership.View{Seq: 7})}
 	d.events.mu.Lock()

@@ -66,6 +66,7 @@ func drained(l *transport.Link) {
 	}
 }
 
+// TestRouteRemoteAllocatesNothing pins SHD-5.
 func TestRouteRemoteAllocatesNothing(t *testing.T) {
 	r, link := sinkRegion(t)
 	payload := make([]byte, 64)

@@ -139,6 +139,7 @@ func TestReadyHandsOutEachEntityOnceInOrder(t *testing.T) {
 	require.Equal(t, []string{"c", "a", "b"}, ids)
 }
 
+// TestPassivateStopsAndTheNextMessageMakesAFreshInstance pins SHD-12.
 func TestPassivateStopsAndTheNextMessageMakesAFreshInstance(t *testing.T) {
 	everyMode(t, func(t *testing.T, r *rig, _ func(...func(*Type)) *rig) {
 		r.f.receive = func(c *Context, p []byte) error {

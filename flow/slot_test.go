@@ -40,6 +40,7 @@ func drain(t require.TestingT, s *Slot) (payloads []string) {
 	return payloads
 }
 
+// TestSlotParksUntilResolvedThenDrainsInOrderThenOpens pins SHD-4.
 func TestSlotParksUntilResolvedThenDrainsInOrderThenOpens(t *testing.T) {
 	// SHD-4: messages are buffered up to a limit and delivered in order afterwards.
 	pool := &Pool{Limit: 1 << 20}

@@ -29,6 +29,7 @@ func answersOf(m *Machine) map[peer.ID]wire.Kind {
 }
 
 // One who joins alone is admitted at once; two hundred who follow are one change, 50 ms later, and each is welcomed.
+// Pins GOS-8.
 func TestJoinsAreBatched(t *testing.T) {
 	m := New(ip(1), Config{}, newWorld(t, 1).rng)
 	require.NoError(t, m.Do(0, JoinCommand{}))

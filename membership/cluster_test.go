@@ -115,7 +115,7 @@ func TestCrashIsUnreachableUntilDowned(t *testing.T) {
 }
 
 // Scenario 24, a pair cut among five nodes: each of the pair accuses the other, the others hold both unreachable;
-// after healing all are reachable and nobody was removed (FD-3).
+// after healing all are reachable and nobody was removed (FD-3, MEM-11).
 func TestScenario24PairCut(t *testing.T) {
 	w := newWorld(t, 1)
 	all := w.cluster(5)

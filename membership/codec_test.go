@@ -276,6 +276,7 @@ func bigState(n int) *state {
 	return s.seal()
 }
 
+// TestGzip pins CARD-3.
 func TestGzip(t *testing.T) {
 	c := coder{above: 1024}
 	plain := payload(bigState(300))

@@ -155,7 +155,7 @@ func TestMinimums(t *testing.T) {
 }
 
 // MEM-7, reference 5.8: all Up members become ready; joins are refused with the reason by every member; who was joining
-// stays so; leaving and downing work.
+// stays so; leaving and downing work (MEM-11).
 func TestFullShutdown(t *testing.T) {
 	w := newWorld(t, 1)
 	all := w.cluster(4)

@@ -51,7 +51,7 @@ func TestShardOfFrozen(t *testing.T) {
 }
 
 // TestShardOfLaws holds that every id has one shard in range, the same for text and bytes, and that doubling the shards
-// splits each in two.
+// splits each in two (SHD-1).
 func TestShardOfLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id := rapid.SliceOfN(rapid.Byte(), 0, 64).Draw(t, "id")

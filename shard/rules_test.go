@@ -220,7 +220,7 @@ func TestRegisterErrors(t *testing.T) {
 }
 
 // A node that leaves gives back every shard; the others get new homes at once, and its successor as coordinator starts
-// without the takeover time.
+// without the takeover time (SHD-7).
 func TestGracefulLeave(t *testing.T) {
 	for _, leaver := range []int{0, 2} {
 		t.Run(fmt.Sprint(leaver), func(t *testing.T) {

@@ -116,7 +116,7 @@ func TestThousandShardsInOneBatch(t *testing.T) {
 	require.Equal(t, 0, w.nodes[2].stats(s).Wanted)
 }
 
-// Questions within BatchDelay share a letter.
+// Questions within BatchDelay share a letter (SHD-1).
 func TestQuestionsAreBatched(t *testing.T) {
 	w := startWorld(t, 2)
 	w.registerAll(orders)
@@ -146,7 +146,7 @@ func TestLossIsRepeated(t *testing.T) {
 	w.agree(orders, all(orders)...)
 }
 
-// A new coordinator allocates nothing until every member of the role has reported (owners hold the truth).
+// A new coordinator allocates nothing until every member of the role has reported (owners hold the truth) (SHD-8).
 func TestNewCoordinatorWaitsForEveryReport(t *testing.T) {
 	w := startWorld(t, 4)
 	w.registerAll(orders)
@@ -267,7 +267,7 @@ func TestDownWithoutRemovalFreesNothing(t *testing.T) {
 	}
 }
 
-// A coordinator that crashes between the order and the confirmation leaves a shard that its owner reports.
+// A coordinator that crashes between the order and the confirmation leaves a shard that its owner reports (SHD-2).
 func TestCoordinatorCrashMidAllocation(t *testing.T) {
 	w := startWorld(t, 3)
 	w.registerAll(orders)

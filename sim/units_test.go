@@ -111,7 +111,7 @@ func TestPausedProcessDoesNothing(t *testing.T) {
 }
 
 // TestStaleFenceIsRefused: an envelope under another fence than the one under which the shard lives is not delivered;
-// an ask is told, and the sender's route is asked for again.
+// an ask is told, and the sender's route is asked for again (SHD-9).
 func TestStaleFenceIsRefused(t *testing.T) {
 	got := 0
 	typ := &entityType{Type: entity.Type{Name: "t", Shards: 1, Mode: entity.Inline,

@@ -128,6 +128,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestRunForPeopleWithProfiles pins CARD-5.
 func TestRunForPeopleWithProfiles(t *testing.T) {
 	dir := t.TempDir()
 	code, out, errs := program(t, "run", "--duration=300ms", "--entities=50", "--profile="+dir, "--progress")

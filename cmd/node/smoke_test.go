@@ -74,7 +74,7 @@ func requireClean(t *testing.T, stdout []byte, nodes int) summary {
 	return s
 }
 
-// The first thing that a newcomer runs: three processes, 1,000 entities, nothing lost, nothing reordered.
+// The first thing that a newcomer runs: three processes, 1,000 entities, nothing lost, nothing reordered (CARD-5).
 func TestDevRunsAClusterOfRealProcesses(t *testing.T) {
 	cmd, stdout, stderr := spawn(t, "dev", "--duration=2s", "--progress", "--rate=5000")
 	log := rest(stderr)

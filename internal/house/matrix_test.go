@@ -110,7 +110,7 @@ func imports(s *source) []finding {
 func TestImportMatrix(t *testing.T) { judge(t, imports) }
 
 // TestMatrixPointsDown proves that the matrix itself has no cycle: every allowed import lies on a lower floor, or on
-// the same floor without a way back.
+// the same floor without a way back (CARD-2).
 func TestMatrixPointsDown(t *testing.T) {
 	floor := map[string]int{}
 	for i, rooms := range floors {
