@@ -179,3 +179,21 @@ func TestClosedWhileSuspended(t *testing.T) {
 	require.Zero(t, s.handled())
 	require.Zero(t, s.early.Load())
 }
+
+// TestDataPlaneLooksAtTheClock: between the wake-up and the first step nobody has raised a flag yet; the age of the last
+// step is enough. Looking costs no allocation.
+func TestDataPlaneLooksAtTheClock(t *testing.T) {
+	d := &Driver{}
+	d.gate.limit = int64(10 * time.Second)
+	d.lastStep.Store(int64(time.Minute))
+	require.False(t, d.held(time.Minute+10*time.Second))
+	require.True(t, d.held(time.Minute+10*time.Second+1))
+	require.Zero(t, d.gate.bits.Load())
+	d.notice(time.Minute + 10*time.Second)
+	require.Zero(t, d.gate.bits.Load())
+	d.notice(time.Minute + 11*time.Second)
+	require.NotZero(t, d.gate.bits.Load())
+	d.lastStep.Store(int64(2 * time.Minute))
+	require.True(t, d.held(2*time.Minute), "until the node has judged it")
+	require.Zero(t, testing.AllocsPerRun(100, func() { d.held(time.Minute) }))
+}

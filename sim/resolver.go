@@ -73,6 +73,11 @@ func (p *proc) resolved(e *node.Effects) {
 	}
 }
 
+// resolves reports whether the nodes of this world have a resolver that leaves one side at most.
+func (w *world) resolves() bool {
+	return w.cfg.Resolver.Strategy != node.ResolverOff && !w.splits()
+}
+
 // tellOnly tells the listener of a script what the trace has already.
 func (w *world) tellOnly(p *proc, line string) {
 	if w.onEvent != nil {

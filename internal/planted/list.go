@@ -214,4 +214,40 @@ var bugs = []bug{
 		Old:  "w.answers.silence(now) >= m.settings.Interval*3/2",
 		New:  "w.answers.silence(now) >= m.settings.Interval*6",
 	},
+	{
+		Name: "sleep-not-noticed", Package: "./node", Run: "TestSleepSuspendsBeforeAnythingElse",
+		File: "node/suspend.go",
+		Old:  "!s.alone && gap > s.limit {",
+		New:  "!s.alone && gap > 4*s.limit {",
+	},
+	{
+		Name: "fresh-step-ends-the-suspension", Package: "./shard", Run: "TestSuspendedOwnerIsConfirmed",
+		File: "shard/confirm.go",
+		Old:  "\tif !c.firm {\n",
+		New:  "\tif !c.firm && len(c.heard) > 0 {\n",
+	},
+	{
+		Name: "earlier-confirmation-counts", Package: "./shard", Run: "TestEarlierAnswersDoNotCount",
+		File: "shard/confirm.go",
+		Old:  "|| a.Nonce != c.nonce {",
+		New:  "|| a.Nonce == 0 {",
+	},
+	{
+		Name: "a-sleeper-confirms-another", Package: "./shard", Run: "TestAnswersOfTheSuspended",
+		File: "shard/confirm.go",
+		Old:  "Firm: !m.confirm.held,",
+		New:  "Firm: true,",
+	},
+	{
+		Name: "resolver-does-not-suspend", Package: "./sim", Run: "TestScripts/minority_suspends_before_rehome",
+		File: "node/node.go",
+		Old:  "if s := n.re.Suspend; s != nil {",
+		New:  "if s := n.re.Suspend; s != nil && !s.On {",
+	},
+	{
+		Name: "data-plane-does-not-look-at-the-clock", Package: "./driver", Run: "TestDataPlaneLooksAtTheClock",
+		File: "driver/gate.go",
+		Old:  "return d.gate.bits.Load() != 0 || int64(now)-d.lastStep.Load() > d.gate.limit",
+		New:  "return d.gate.bits.Load() != 0",
+	},
 }
