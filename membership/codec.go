@@ -17,7 +17,7 @@ const (
 
 // appendCore appends a version, all of a state but the seen set, and returns how much of it comes before the clock:
 //
-//	u8 format; u64 cluster; u64 birth; varint highest up-number
+//	u8 format; u64 cluster; u64 birth; varint highest up-number; varint prunings, if any: u64 digest pruned from
 //	roles:    count, strings, sorted
 //	profiles: count, then each: count and positions of roles, version as string; sorted, distinct
 //	deciders: count, identities as columns
@@ -37,7 +37,7 @@ func appendCore(b []byte, v *version) ([]byte, int) { return new(work).appendCor
 func (w *work) appendCore(b []byte, v *version) ([]byte, int) {
 	at := len(b)
 	b = wire.AppendU64(wire.AppendU64(append(b, stateFormat), v.cluster), v.birth)
-	b = wire.AppendUvarint(b, uint64(v.highestUp))
+	b = appendPruned(wire.AppendUvarint(b, uint64(v.highestUp)), v)
 	d := &w.words
 	d.gather(v)
 	b = d.append(b)
@@ -139,6 +139,7 @@ func (w *work) readCore(kind wire.Kind, b []byte) (*version, error) {
 	}
 	v := &version{cluster: r.U64(), birth: r.U64(), highestUp: readU32(&r)}
 	check(&r, v.cluster != 0 && v.birth != 0, true)
+	readPruned(&r, v)
 	d := readDictionary(&r)
 	readMembers(&r, v, &d)
 	readTombs(&r, v, &d)

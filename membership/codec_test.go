@@ -53,7 +53,7 @@ func plainBody(to, tag uint64, s *state) []byte {
 	return appendStateBody(nil, stateBody{to, tag, s.digest, s.seen, packed{0, payload(s)}})
 }
 
-const goldenState = "03" + "1100000000000000" + "2200000000000000" + "05" + // format, cluster, birth, highest up
+const goldenState = "03" + "1100000000000000" + "2200000000000000" + "05" + "00" + // format, cluster, birth, highest up, never pruned
 	"02" + "026462" + "03776562" + // roles
 	"03" + "00" + "00" + "020001" + "00" + "0101" + "03312e32" + // profiles: roles and version
 	"02" + "01040a000001bb1c" + "18" + "0100000000000000" + "0700000000000000" + // deciders
@@ -65,7 +65,7 @@ const goldenState = "03" + "1100000000000000" + "2200000000000000" + "05" + // f
 	"01" + "016b" + "0176" + "01" + "040a000001bb1c0100000000000000" + // metadata
 	"02" + "0000" + "ac0201" // clock
 
-const goldenDigest = "d55a2d70db639124"
+const goldenDigest = "846b70647dc575f4"
 
 const goldenSeen = goldenDigest + "03" + "05"
 
@@ -142,8 +142,8 @@ func TestMessageGoldenBytes(t *testing.T) {
 		wire.KindSeen:        to + cluster + "0300000000000000" + "01" + "0302",
 		wire.KindGossip:      to + cluster + goldenSeen + "00" + goldenState,
 		wire.KindExitDone:    to + cluster,
-		wire.KindDelta: to + cluster + goldenDigest + "442a78da7914fd1c" + "0301" + // base, result, seen
-			"06" + "0102" + "01" + "000201" + // highest up; members: gone, changed
+		wire.KindDelta: to + cluster + goldenDigest + "a93b0027ebb6d1f5" + "0301" + // base, result, seen
+			"0600" + "0102" + "01" + "000201" + // highest up, never pruned; members: gone, changed
 			"01" + "040a000009bb1c0900000000000000" + "0000" + "0103776562" + "03312e33" + // new
 			"00" + "01" + "040a000003bb1c0300000000000000" + "04" + "03" + "040a000001bb1c0100000000000000" + // tombstones
 			"00" + "02" + "000100" + "000401" + "000000" + // rows: one emptied, one with a record
@@ -256,11 +256,11 @@ func TestHostileStates(t *testing.T) {
 	require.ErrorIs(t, err, wire.ErrBadValue, "a role that nobody has: not the bytes of this state")
 	for name, counts := range map[string][]byte{"roles": {}, "versions": {0}, "deciders": {0, 0}, "members": {0, 0, 0},
 		"tombs": {0, 0, 0, 0}, "rows": {0, 0, 0, 0, 0}, "metadata": {0, 0, 0, 0, 0, 0}} {
-		bad := append(append(bytes.Clone(payload(s)[:18]), counts...), 0xff, 0xff, 0xff, 0x7f)
+		bad := append(append(bytes.Clone(payload(s)[:19]), counts...), 0xff, 0xff, 0xff, 0x7f)
 		_, err = readState(wire.KindGossip, bad)
 		require.ErrorIs(t, err, wire.ErrTooLarge, "%s: a count over the limit allocates nothing", name)
 	}
-	huge := append(bytes.Clone(payload(s)[:18]), 0, 0xff, 0xff, 0xff, 0x7f)
+	huge := append(bytes.Clone(payload(s)[:19]), 0, 0xff, 0xff, 0xff, 0x7f)
 	_, err = readState(wire.KindGossip, huge)
 	require.ErrorIs(t, err, wire.ErrTooLarge, "a count over the limit allocates nothing")
 }

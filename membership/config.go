@@ -65,6 +65,12 @@ type Config struct {
 	// Overview keeps which version each member was last heard to have, for Machine.Overview (off; GOS-10).
 	Overview bool
 
+	// ClockEntries is how many entries the vector clock may have before the leader prunes those that have not changed for
+	// ClockEntryAge (0: never; GOS-2). Entries of removed members go in any case.
+	ClockEntries int
+	// ClockEntryAge is how long an entry must have stayed the same (1 h).
+	ClockEntryAge time.Duration
+
 	// Intern, when it is set, shares states between the machines of one simulation; nil in production.
 	Intern *Intern
 
@@ -140,6 +146,7 @@ func (c Config) WithDefaults() Config {
 	def(&c.PushInterval, 50*time.Millisecond)
 	def(&c.PushFanout, 3)
 	def(&c.CompressAbove, 1024)
+	def(&c.ClockEntryAge, time.Hour)
 	def(&c.WeaklyUpAfter, defaultWeaklyUpAfter)
 	def(&c.LeaderInterval, time.Second)
 	def(&c.ReaperInterval, time.Second)
@@ -172,7 +179,7 @@ func (c Config) Validate() error {
 		{"SeedTimeout", c.SeedTimeout}, {"ProbeInterval", c.ProbeInterval}, {"JoinRetryAfter", c.JoinRetryAfter},
 		{"GossipInterval", c.GossipInterval}, {"GossipTimeToLive", c.GossipTimeToLive},
 		{"PushInterval", c.PushInterval}, {"LeaderInterval", c.LeaderInterval},
-		{"ReaperInterval", c.ReaperInterval}, {"TombstoneRetention", c.TombstoneRetention},
+		{"ReaperInterval", c.ReaperInterval}, {"ClockEntryAge", c.ClockEntryAge}, {"TombstoneRetention", c.TombstoneRetention},
 		{"ExitTimeout", c.ExitTimeout}, {"HeartbeatInterval", c.HeartbeatInterval},
 		{"HeartbeatExpectedAfter", c.HeartbeatExpectedAfter}, {"AcceptablePause", c.AcceptablePause},
 		{"MinStdDeviation", c.MinStdDeviation},
@@ -199,6 +206,7 @@ func (c Config) Validate() error {
 		{"ReduceDifferentViewAbove", c.ReduceDifferentViewAbove, 1, 1 << 20}, {"PushFanout", c.PushFanout, 1, 64},
 		{"CompressAbove", c.CompressAbove, 1, 1 << 30}, {"MaxSamples", c.MaxSamples, 2, 4096},
 		{"MonitoredBy", c.MonitoredBy, 1, MaxMembers}, {"Deputies", c.Deputies, 0, MaxMembers},
+		{"ClockEntries", c.ClockEntries, 0, MaxMembers},
 	} {
 		if n.v < n.low || n.v > n.limit {
 			fault("%s is %d, must be from %d to %d", n.name, n.v, n.low, n.limit)

@@ -14,7 +14,7 @@ import (
 // when a member changed its roles or application version, which members never do. Positions are distances, as in the
 // core; "in from" and "in to" say in whose lists.
 //
-//	varint highest up-number
+//	varint highest up-number; varint prunings, if any: u64 digest pruned from
 //	members: gone (count, positions in from); changed (count, then each: position in from, u8 status, varint
 //	         up-number, verdict); new (count, then each: id, u8 status, varint up-number, verdict, roles, version)
 //	tombs:   gone; put (count, then each: id, u8 last status, verdict)
@@ -24,7 +24,7 @@ import (
 //
 // A verdict is empty but for Down: u8 cause, id of the decider.
 func appendDelta(b []byte, from, to *version) ([]byte, bool) {
-	b = wire.AppendUvarint(b, uint64(to.highestUp))
+	b = appendPruned(wire.AppendUvarint(b, uint64(to.highestUp)), to)
 	b, ok := appendMemberDelta(b, from.members, to.members)
 	if !ok {
 		return b, false
@@ -153,6 +153,7 @@ func appendVerdict(b []byte, s Status, cause Cause, by peer.ID) []byte {
 func (w *work) readDelta(kind wire.Kind, from *version, b []byte) (*version, error) {
 	r := wire.NewReader(kind, b)
 	v := &version{cluster: from.cluster, birth: from.birth, highestUp: readU32(&r)}
+	readPruned(&r, v)
 	v.members = readMemberDelta(&r, from.members)
 	v.tombs = patch(&r, from.tombs, MaxTombstones, peer.MinIDSize+1, compareTombs, func() (t tombstone) {
 		t.id, t.last = peer.ReadID(&r), Status(r.U8())

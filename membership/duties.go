@@ -93,6 +93,9 @@ func (m *Machine) duties() {
 		next = m.weakenWhenStuck()
 	}
 	if next == nil {
+		if next = m.pruneClock(); next != nil {
+			m.install(next, true)
+		}
 		return
 	}
 	m.install(next, true)

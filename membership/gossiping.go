@@ -227,7 +227,7 @@ func (m *Machine) onGossip(arrived time.Duration, from peer.ID, body []byte) err
 // sender gets the result, and one who did not know that we have seen its version is told.
 func (m *Machine) take(from peer.ID, remote *state) {
 	known := remote.hasSeen(m.self)
-	next, how := m.work.reconcile(m.st, remote)
+	next, how := m.reconcile(remote)
 	switch how {
 	case isSame:
 		m.stats.Same++

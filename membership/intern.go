@@ -107,7 +107,7 @@ func (p *Intern) verify(v *version) {
 
 // join returns what a and b were merged into, or nil.
 func (p *Intern) join(a, b *version) *version {
-	if p == nil {
+	if p == nil || a.digest == 0 || b.digest == 0 {
 		return nil
 	}
 	return p.merges[[2]gossip.Digest{a.digest, b.digest}]
@@ -115,7 +115,7 @@ func (p *Intern) join(a, b *version) *version {
 
 // joined remembers what a and b were merged into.
 func (p *Intern) joined(a, b, v *version) {
-	if p == nil {
+	if p == nil || a.digest == 0 || b.digest == 0 {
 		return
 	}
 	pair := [2]gossip.Digest{a.digest, b.digest}

@@ -63,8 +63,10 @@ type Machine struct {
 
 	heard   []heardVersion // sorted; by Config.Overview
 	history history
-	work    *work
-	coder   *coder
+
+	entryAges []entryAge // of the clock; by Config.ClockEntries
+	work      *work
+	coder     *coder
 
 	timers  [timerCount]timer
 	arena   peer.Arena
@@ -262,12 +264,15 @@ func (m *Machine) Drain(out *Effects) {
 // version met for the first time; never the result of a merge.
 func (m *Machine) install(s *state, push bool) {
 	if m.st != nil && m.st != s {
+		s.floor = m.st.floor
 		m.work.recycle(m.st)
 		m.history.push(m.st.version, m.push || m.timers[timerPush].on)
 	}
 	s.version = m.cfg.Intern.one(s.version)
+	s.floor = max(s.floor, s.clock.Of(m.self))
 	m.st, m.dirty, m.stale = s, true, true
 	m.refreshAges()
+	m.refreshEntryAges()
 	m.push = push
 	if !push {
 		m.stop(timerPush)

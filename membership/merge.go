@@ -38,9 +38,14 @@ func (w *work) merge(a, b *state) *state {
 	if known := w.pool.join(a.version, b.version); known != nil {
 		return w.stateOf(known)
 	}
+	last := a.version
+	if comparePrunings(last, b.version) < 0 {
+		last = b.version
+	}
 	box := &sealed{}
 	v := &box.version
-	*v = version{cluster: a.cluster, birth: max(a.birth, b.birth), highestUp: max(a.highestUp, b.highestUp)}
+	*v = version{cluster: a.cluster, birth: max(a.birth, b.birth), highestUp: max(a.highestUp, b.highestUp),
+		prunes: last.prunes, pruned: last.pruned}
 	v.tombs = union(a.tombs, b.tombs, compareTombs, sameTombs, mergeTombs)
 	v.members = union(a.members, b.members, compareMembers, sameMembers, mergeMembers)
 	v.reach = union(a.reach, b.reach, compareRows, sameRows, joinRows)

@@ -231,6 +231,9 @@ func TestLeaderActions(t *testing.T) {
 func anyState() *rapid.Generator[*state] {
 	return rapid.Custom(func(t *rapid.T) *state {
 		s := newState(version{cluster: 1, birth: 1, highestUp: 50})
+		if s.prunes = uint32(rapid.IntRange(0, 2).Draw(t, "prunings")); s.prunes > 0 {
+			s.pruned = gossip.Digest(rapid.IntRange(1, 2).Draw(t, "pruned"))
+		}
 		for _, n := range []string{"a", "b", "c", "d", "e"} {
 			switch st := Status(rapid.IntRange(0, int(lastStatus)+1).Draw(t, n)); st {
 			case lastStatus + 1:

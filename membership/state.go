@@ -25,7 +25,9 @@ type tombstone struct {
 type version struct {
 	cluster   uint64 // random id of the cluster
 	birth     uint64
-	highestUp uint32 // the highest up-number ever given or consumed
+	highestUp uint32        // the highest up-number ever given or consumed
+	prunes    uint32        // how often the clock was pruned
+	pruned    gossip.Digest // the version from which it was pruned last
 	members   []Member
 	tombs     []tombstone
 	reach     reachability
@@ -50,8 +52,9 @@ type version struct {
 type state struct {
 	*version
 	seen  gossip.Seen
-	spare *View // room for the view of this state, allocated with it; nil when used
-	waits int   // those before this position have seen it, or do not count
+	spare *View  // room for the view of this state, allocated with it; nil when used
+	floor uint64 // this node's own changes, of which a pruned clock may not tell
+	waits int    // those before this position have seen it, or do not count
 }
 
 func newState(v version) *state {
@@ -189,13 +192,16 @@ func (s *state) takeView() *View {
 
 // draft is a state being changed by this node; seal ends it.
 func (s *state) draft() *state {
-	return newState(version{cluster: s.cluster, birth: s.birth, highestUp: s.highestUp,
-		members: slices.Clone(s.members), tombs: s.tombs, reach: s.reach, meta: s.meta, clock: s.clock})
+	d := newState(version{cluster: s.cluster, birth: s.birth, highestUp: s.highestUp, prunes: s.prunes,
+		pruned: s.pruned, members: slices.Clone(s.members), tombs: s.tombs, reach: s.reach, meta: s.meta,
+		clock: s.clock})
+	d.floor = s.floor
+	return d
 }
 
 // commit makes a draft of by the next version: one more change in its clock, seen by nobody but it.
 func (s *state) commit(by peer.ID) *state {
-	s.clock = s.clock.Bump(by).Prune(func(id peer.ID) bool { return !s.has(id) })
+	s.clock = s.clock.BumpTo(by, max(s.floor, s.clock.Of(by))+1).Prune(func(id peer.ID) bool { return !s.has(id) })
 	s.reach = s.reach.only(s.has)
 	s.seen = gossip.NewSeen(len(s.members))
 	s.seen.Add(s.index(by))

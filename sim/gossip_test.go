@@ -32,3 +32,32 @@ func TestDeputiesHealAPartition(t *testing.T) {
 		}), "seed %d", seed)
 	}
 }
+
+// GOS-2: with a clock that is pruned at once, through a partition, a crash and a leave, the members agree in the end.
+func TestPrunedClocksAgree(t *testing.T) {
+	for seed := range uint64(5) {
+		c := New(t, 7, seed, With(func(cfg *Config) {
+			cfg.Membership.ClockEntries, cfg.Membership.ClockEntryAge = 1, time.Second
+		}))
+		c.AwaitUp()
+		c.Advance(5 * time.Second)
+		c.Partition([]int{0, 1, 2}, []int{3, 4, 5, 6})
+		c.Advance(7 * time.Second)
+		c.Heal()
+		c.Advance(15 * time.Second)
+		c.Leave(6)
+		c.Advance(5 * time.Second)
+		c.PowerOff(5)
+		c.Advance(8 * time.Second)
+		require.NoError(t, c.Down(0, 5), "seed %d", seed)
+		require.True(t, c.Until(15*time.Second, func() bool {
+			for n := range 5 {
+				v := c.View(n)
+				if v == nil || !v.Converged || len(v.Members) != 5 || v.Hash != c.View(0).Hash {
+					return false
+				}
+			}
+			return true
+		}), "seed %d", seed)
+	}
+}

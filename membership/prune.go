@@ -1,0 +1,129 @@
+// Prune: the leader takes entries that have not changed for long out of a clock that is too long, an option (GOS-2).
+//
+// It does so only when every member has seen the version, as a change of its own that names the version which it pruned.
+// Whoever holds that version, or held it lately, drops the same entries before it compares, so the pruned version is
+// newer for it; for anybody else the two are concurrent and the entries come back, which costs bytes and nothing else. A
+// clock without an entry only says less than is true: whoever has the leader's entry for the pruning has all that was
+// pruned. A node whose entry was pruned counts on from its own count.
+
+package membership
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// entryAge is since when this node has known an entry of the clock as it is.
+type entryAge struct {
+	entry gossip.Entry
+	since time.Duration
+}
+
+// comparePrunings orders two versions by their last pruning; two of one number can come from two sides of a partition.
+func comparePrunings(a, b *version) int {
+	if a.prunes != b.prunes {
+		return cmp.Compare(a.prunes, b.prunes)
+	}
+	return cmp.Compare(a.pruned, b.pruned)
+}
+
+func appendPruned(b []byte, v *version) []byte {
+	b = wire.AppendUvarint(b, uint64(v.prunes))
+	if v.prunes > 0 {
+		b = wire.AppendU64(b, uint64(v.pruned))
+	}
+	return b
+}
+
+func readPruned(r *wire.Reader, v *version) {
+	if v.prunes = readU32(r); v.prunes > 0 {
+		v.pruned = gossip.Digest(r.U64())
+		check(r, v.pruned != 0, true)
+	}
+}
+
+// refreshEntryAges brings the ages in line with the clock of a new state; only with the option.
+func (m *Machine) refreshEntryAges() {
+	if m.cfg.ClockEntries <= 0 {
+		return
+	}
+	old := m.entryAges
+	next := make([]entryAge, 0, len(m.st.clock))
+	for _, e := range m.st.clock {
+		for len(old) > 0 && old[0].entry.ID.Less(e.ID) {
+			old = old[1:]
+		}
+		a := entryAge{e, m.now}
+		if len(old) > 0 && old[0].entry == e {
+			a = old[0]
+		}
+		next = append(next, a)
+	}
+	m.entryAges = next
+}
+
+// pruneClock returns the version without the entries that are the oldest and too many, nil when there are none or not
+// every member has seen the present one.
+func (m *Machine) pruneClock() *state {
+	many := len(m.st.clock) - m.cfg.ClockEntries
+	if m.cfg.ClockEntries <= 0 || many <= 0 || !m.st.seen.Full() {
+		return nil
+	}
+	var old []entryAge
+	for _, a := range m.entryAges {
+		if a.entry.ID != m.self && m.now-a.since >= m.cfg.ClockEntryAge {
+			old = append(old, a)
+		}
+	}
+	slices.SortStableFunc(old, func(a, b entryAge) int { return cmp.Compare(a.since, b.since) })
+	var gone peer.Set
+	for _, a := range old[:min(many, len(old))] {
+		gone.Add(a.entry.ID)
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	d := m.st.draft()
+	d.prunes, d.pruned = m.st.prunes+1, m.st.digest
+	d.clock = d.clock.Prune(gone.Has)
+	return d.commit(m.self)
+}
+
+// unpruned returns older as it is to be compared with newer, whose clock was pruned more often: without the entries that
+// were pruned and have not changed since, if this node still holds the version from which they were.
+func (m *Machine) unpruned(older, newer *state) *state {
+	if older.prunes >= newer.prunes {
+		return older
+	}
+	from := m.held(newer.pruned)
+	if from == nil {
+		return older
+	}
+	clock := older.clock.Prune(func(id peer.ID) bool {
+		return newer.clock.Of(id) == 0 && older.clock.Of(id) == from.clock.Of(id)
+	})
+	if len(clock) == len(older.clock) {
+		return older
+	}
+	v := *older.version
+	v.clock, v.digest = clock, 0 // a digest of its own is not needed: it is compared and merged, never kept
+	return &state{version: &v, seen: older.seen, floor: older.floor}
+}
+
+// reconcile is work.reconcile with what this node knows of prunings.
+func (m *Machine) reconcile(remote *state) (*state, outcome) {
+	local, theirs := m.unpruned(m.st, remote), m.unpruned(remote, m.st)
+	next, how := m.work.reconcile(local, theirs)
+	switch next {
+	case local:
+		next = m.st
+	case theirs:
+		next = remote
+	}
+	return next, how
+}
