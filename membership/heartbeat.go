@@ -20,6 +20,9 @@ const (
 	verdictBatch = 20 * time.Millisecond
 	// lastProbe is the sequence number of a probe after which no more will come. Others count from one.
 	lastProbe = 0
+	// secondProbe is set in the sequence number of a probe by address alone. Whoever runs there takes it: when that is the
+	// successor of the one it is meant for, it must not expect more of them.
+	secondProbe = 1 << 63
 )
 
 // newMonitor makes the monitor that cfg asks for; cfg has its defaults.
@@ -44,7 +47,7 @@ func (m *Machine) heartbeat() {
 	for i := range m.targets {
 		m.targets[i].Inc = 0
 	}
-	m.beat(m.probes)
+	m.beat(m.probes | secondProbe)
 	m.targets = m.monitor.Farewells(m.targets[:0])
 	m.beat(lastProbe)
 }
@@ -63,9 +66,12 @@ func (m *Machine) onHeartbeat(arrived time.Duration, from peer.ID, body []byte) 
 	if err != nil || m.phase != member || m.tellRemoved(from) {
 		return err
 	}
-	if h.Seq == lastProbe {
+	switch {
+	case h.Seq == lastProbe:
 		m.monitor.Parted(from, arrived)
-	} else {
+	case h.Seq&secondProbe != 0:
+		m.monitor.Sign(from, arrived)
+	default:
 		m.monitor.Probed(from, arrived)
 	}
 	return nil

@@ -95,6 +95,8 @@ func TestScenario17KeepMajority(t *testing.T) {
 	judge(t, Config{Role: "role3"}, row{"A B", "C D E", "", "CDE"}, row{"C D E", "A B", "", "CDE"},
 		row{"C", "E", "", "CE"}, row{"E", "C", "", "CE"})
 	judge(t, Config{Role: "role2"}, row{"A D E", "B C", "", "ADE"}, row{"B C", "A D E", "", "ADE"})
+	// Weakly up members count nowhere (MEM-6).
+	judge(t, Config{}, row{"A Bw Cw", "D E", "", "ABC"}, row{"D E", "A Bw Cw", "", "ABCDE"})
 	// Three islands: none is a majority.
 	judge(t, Config{}, row{"A B", "C D E", "", "AB"}, row{"C D", "A B E", "", "CD"}, row{"E", "A B C D", "", "E"})
 	// The members in transition.

@@ -21,6 +21,7 @@ type hunter struct {
 	root    string        // folder of go.mod
 	scratch string        // for mutated files and binaries
 	limit   time.Duration // of one build or run
+	cpu     time.Duration // processor time of all builds and runs so far
 }
 
 // catch is the outcome of one hunt. By is empty for a bug that got away, and Why then says how.
@@ -157,6 +158,9 @@ func (h *hunter) run(ctx context.Context, name string, args ...string) ([]byte, 
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
+	if cmd.ProcessState != nil {
+		h.cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
 	if ctx.Err() != nil {
 		err = fmt.Errorf("gave up after %v: %w", h.limit, ctx.Err())
 	}

@@ -3,7 +3,7 @@
 package main
 
 // bugs is the list that `make planted` repeats. Each entry is one mistake that a person could make in good faith.
-var bugs = []bug{
+var bugs = append([]bug{
 	{
 		Name: "up-number-reused", Seeds: 60,
 		File: "membership/rules.go",
@@ -193,8 +193,8 @@ var bugs = []bug{
 	{
 		Name: "last-probe-taken-for-a-probe", Package: "./sim", Run: "TestMovingRingAccusesNobody",
 		File: "membership/heartbeat.go",
-		Old:  "\tif h.Seq == lastProbe {\n",
-		New:  "\tif h.Seq == lastProbe && h.Sent == 0 {\n",
+		Old:  "\tcase h.Seq == lastProbe:\n",
+		New:  "\tcase h.Seq == lastProbe && h.Sent == 0:\n",
 	},
 	{
 		Name: "lost-links-need-no-witness", Package: "./fd", Run: "TestLostLink",
@@ -250,4 +250,4 @@ var bugs = []bug{
 		Old:  "return d.gate.bits.Load() != 0 || int64(now)-d.lastStep.Load() > d.gate.limit",
 		New:  "return d.gate.bits.Load() != 0",
 	},
-}
+}, membershipBugs...)

@@ -40,7 +40,7 @@ func TestCheckNets(t *testing.T) {
 	s, progress, err := check(t, always, late, tested, harmless, unseen, crash)
 	require.NoError(t, err)
 	require.Positive(t, s.WallSeconds)
-	s.WallSeconds = 0
+	s.WallSeconds, s.CPUMax = 0, 0
 	require.Equal(t, summary{Bugs: 6, Caught: 3, Missed: 3, MissedNames: []string{"harmless", "unseen", "crash"}}, s)
 	require.Regexp(t, `1/6 +caught +always-wrong .* by storm, seed 1\n`, progress)
 	require.Regexp(t, `2/6 +caught +wrong-from-seed-seven .* by storm, seed 7\n`, progress)
@@ -101,7 +101,7 @@ func TestReadsTheLastLine(t *testing.T) {
 // TestRealListIsWhole holds that the real list has not rotted: every entry is well formed and its old text stands
 // exactly once.
 func TestRealListIsWhole(t *testing.T) {
-	require.GreaterOrEqual(t, len(bugs), 10)
+	require.GreaterOrEqual(t, len(bugs), 30)
 	require.NoError(t, checkAll(bugs))
 	for i := range bugs {
 		_, err := bugs[i].mutate(filepath.Join("..", ".."))

@@ -1,0 +1,104 @@
+// Planted bugs of membership, gossip and the resolver: mistakes in what decides who is in and who goes.
+
+package main
+
+var membershipBugs = []bug{
+	{
+		Name: "two-who-downed-it-named-by-chance", Package: "./membership", Run: "TestMergeLaws|TestVerdict",
+		File: "membership/merge.go",
+		Old:  "\tif order < 0 || order == 0 && compareVerdicts(a.Cause, a.By, b.Cause, b.By) < 0 {\n",
+		New:  "\tif order < 0 {\n",
+	},
+	{
+		Name: "up-number-lowered-by-merge", Seeds: 60,
+		File: "membership/merge.go",
+		Old:  "\ta.UpNumber = max(a.UpNumber, b.UpNumber)\n",
+		New:  "\ta.UpNumber = b.UpNumber\n",
+	},
+	{
+		Name: "reachable-again-not-told", Seeds: 60,
+		File: "membership/diff.go",
+		Old:  "\tevents = reachEvents(events, ReachableMember, old.Unreachable, next.Unreachable, next)\n",
+		New:  "",
+	},
+	{
+		Name: "never-up-consumes-no-number", Package: "./membership", Run: "TestLeaderActions",
+		File: "membership/rules.go",
+		Old:  "\t\tif m.UpNumber == 0 {\n\t\t\td.highestUp++\n\t\t}\n",
+		New:  "",
+	},
+	{
+		Name: "unreachable-leads", Package: "./membership", Run: "TestScenario9Leader",
+		File: "membership/rules.go",
+		Old:  "if class >= bestClass || !m.HasRole(role) || m.ID != self && unreachable.Has(m.ID) {",
+		New:  "if class >= bestClass || !m.HasRole(role) {",
+	},
+	{
+		Name: "minimum-of-members-ignored", Package: "./sim", Run: "TestScripts/min_members",
+		File: "membership/rules.go",
+		Old:  "\tletIn := !stopping && least.met(s.members)\n",
+		New:  "\tletIn := !stopping\n",
+	},
+	{
+		Name: "promoted-during-full-shutdown", Package: "./membership", Run: "TestPreparingMeetsLateMembers",
+		File: "membership/rules.go",
+		Old:  "\tletIn := !stopping && least.met(s.members)\n",
+		New:  "\tletIn := least.met(s.members)\n",
+	},
+	{
+		Name: "delta-applied-to-another-base", Package: "./membership", Run: "Delta",
+		File: "membership/deltas.go",
+		Old:  "\t\tbase := m.held(d.base)\n",
+		New:  "\t\tbase := m.held(d.base)\n\t\tif base == nil {\n\t\t\tbase = m.st.version\n\t\t}\n",
+	},
+	{
+		Name: "many-downed-in-many-changes", Package: "./membership", Run: "TestDownAllIsOneChange",
+		File: "membership/duties.go",
+		Old:  "\t\t\td.setDown(id, m.self, cause)\n\t\t\ttold = append(told, id)\n",
+		New: "\t\t\td.setDown(id, m.self, cause)\n\t\t\ttold = append(told, id)\n" +
+			"\t\t\tm.install(d.commit(m.self), true)\n\t\t\tm.settle()\n\t\t\td = m.st.draft()\n",
+	},
+	{
+		Name: "weakly-up-counts-in-the-majority", Package: "./sbr", Run: "TestScenario17KeepMajority",
+		File: "sbr/survey.go",
+		Old:  "\treturn s == membership.Up || s == membership.Leaving ||",
+		New:  "\treturn s == membership.Up || s == membership.WeaklyUp || s == membership.Leaving ||",
+	},
+	{
+		// Behind it stands the look at who came up just now, which decides ties as well, so no storm shows it.
+		Name: "tie-rule-wrong-on-one-side", Package: "./sbr", Run: "TestScenario17KeepMajority",
+		File: "sbr/decide.go",
+		Old:  "\tcase v.at[lowest] == unreachable:\n\t\treturn verdict{outcome: DownReachable,",
+		New:  "\tcase v.at[lowest] == unreachable && r > 3:\n\t\treturn verdict{outcome: DownReachable,",
+	},
+	{
+		Name: "downed-taken-for-dead-everywhere", Package: "./sbr", Run: "TestDownedMayLiveElsewhere",
+		File: "sbr/decide.go",
+		Old:  "\tr, u := v.count(onlyReachable|withoutLeaving), v.count(onlyUnreachable|withJoining|withDown)\n",
+		New:  "\tr, u := v.count(onlyReachable|withoutLeaving), v.count(onlyUnreachable|withJoining)\n",
+	},
+	{
+		Name: "quorum-off-by-one", Seeds: 120,
+		File: "sbr/decide.go",
+		Old:  "\tcase r >= quorum:\n",
+		New:  "\tcase r >= quorum-1:\n",
+	},
+	{
+		Name: "oldest-alone-on-neither-side", Package: "./sbr", Run: ".",
+		File: "sbr/decide.go",
+		Old:  "\tif !keepAlone && u == 1 && r >= 2 {\n",
+		New:  "\tif !keepAlone && u == 1 && r >= 1 {\n",
+	},
+	{
+		Name: "patience-not-renewed", Package: "./sbr", Run: ".",
+		File: "sbr/see.go",
+		Old:  "\tif moved || status {\n\t\tm.quietAt",
+		New:  "\tif _ = moved; status {\n\t\tm.quietAt",
+	},
+	{
+		Name: "successor-expects-its-predecessors-probes", Package: "./sim", Run: "TestScripts/mass_restart",
+		File: "membership/heartbeat.go",
+		Old:  "\tcase h.Seq&secondProbe != 0:\n",
+		New:  "\tcase h.Seq&secondProbe != 0 && h.Sent == 0:\n",
+	},
+}
