@@ -77,6 +77,8 @@ type Node struct {
 	se      shard.Effects
 
 	resolver *sbr.Machine
+	rules    sbr.Config
+	takeover takeover
 	re       sbr.Effects
 	seen     []peer.ID
 
@@ -87,12 +89,18 @@ type Node struct {
 
 // New returns a node that has not joined anything yet.
 func New(cfg Config) *Node {
+	base := cfg.Shard.TakeoverTime
+	if base == 0 {
+		base = shard.DefaultTakeoverTime
+	}
 	return &Node{
 		proof:   cfg.ProcessDeathIsProof,
 		members: membership.New(cfg.Self, cfg.Membership, rand.New(rand.NewPCG(cfg.Seed, 1))),
 		shards:  shard.New(cfg.Self, cfg.Shard, rand.New(rand.NewPCG(cfg.Seed, 2))),
 
 		resolver:   sbr.New(cfg.Self, cfg.Resolver),
+		rules:      cfg.Resolver,
+		takeover:   takeover{base: base, now: base, needed: base},
 		suspension: suspension{limit: cfg.GapLimit()},
 	}
 }
@@ -181,6 +189,7 @@ func (n *Node) Drain(out *Effects) {
 	if s := n.re.Suspend; s != nil {
 		n.resolve(s.On, s.Why)
 	}
+	n.follow(n.me.View)
 	n.feed()
 	n.drainShards()
 	if n.se.Drained && !n.left {

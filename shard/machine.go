@@ -124,6 +124,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		m.beginLeave()
 	case DeathCommand:
 		m.died(c.ID)
+	case TakeoverCommand:
+		m.cfg.TakeoverTime = c.Time
 	case SuspendCommand:
 		m.hold(c.On)
 	default:
