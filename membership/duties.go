@@ -88,7 +88,9 @@ func (m *Machine) duties() {
 	var removed []Member
 	if converged(m.st, m.self, m.exited) {
 		m.unstuck()
-		next, removed = lead(m.st, m.self, m.exited, m.expiry(), m.cfg.minimums())
+		if !m.st.allUp || len(m.st.tombs) > 0 {
+			next, removed = lead(m.st, m.self, m.exited, m.expiry(), m.cfg.minimums())
+		}
 	} else {
 		next = m.weakenWhenStuck()
 	}

@@ -167,6 +167,20 @@ func TestEqualMembersKnowsEveryField(t *testing.T) {
 	}
 }
 
+// A converged leader of a thousand that has nothing to do allocates nothing and drafts no state to find that out.
+func TestIdleLeaderDraftsNothing(t *testing.T) {
+	s := crowd(1000, 0, 1000)
+	for i := range s.members {
+		s.seen.Add(i)
+	}
+	m := New(s.members[0].ID, Config{}, rand.New(rand.NewPCG(1, 1)))
+	m.phase = member
+	m.install(s, false)
+	require.True(t, converged(m.st, m.self, nil))
+	require.Zero(t, testing.AllocsPerRun(10, m.duties))
+	require.Same(t, s, m.st)
+}
+
 // BenchmarkMerge merges two concurrent states of 1,000 members into a published view, ours and with maps.
 func BenchmarkMerge(b *testing.B) {
 	x, y := concurrent(1000)

@@ -41,6 +41,7 @@ type version struct {
 	accused     []Accusation
 	live        []Metadata // what a view shows of meta
 	anyDown     bool
+	allUp       bool // nothing to do for a leader but to forget tombstones
 
 	bytes  []byte // the canonical bytes, nil until they are wanted
 	packed packed // the bytes that travel, empty until they are wanted
@@ -138,9 +139,11 @@ func (v *version) sealIn(w *work, a, b *version) {
 	content := 0
 	w.buf, content = w.appendCore(w.buf[:0], v)
 	v.content, v.digest = gossip.DigestOf(w.buf[:content]), gossip.DigestOf(w.buf)
-	v.bytes, v.packed, v.accused, v.unreachable, v.anyDown = nil, packed{}, nil, nil, false
+	v.bytes, v.packed, v.accused, v.unreachable = nil, packed{}, nil, nil
+	v.anyDown, v.allUp = false, true
 	for i := range v.members {
 		v.anyDown = v.anyDown || v.members[i].Status == Down
+		v.allUp = v.allUp && v.members[i].Status == Up
 	}
 	v.live = nil
 	if a != nil && sameSlice(a.meta, v.meta) {
