@@ -90,6 +90,18 @@ func TestResolverOff(t *testing.T) {
 	require.Len(t, nodes[0].View().Members, 2)
 }
 
+// TestResolverSettingsMustAgree: a node that would decide by another rule is refused, both values named.
+func TestResolverSettingsMustAgree(t *testing.T) {
+	t.Parallel()
+	l := logger(t)
+	first := start(t, l, kith.Config{})
+	require.NoError(t, first.Ready(within(t)))
+	for _, r := range []kith.Resolver{{Strategy: kith.DownAll}, {StableAfter: time.Second}, {Role: "store"}} {
+		other := start(t, l, kith.Config{Seeds: []string{first.Addr().String()}, Resolver: r})
+		require.ErrorContains(t, other.Ready(within(t)), "kith.resolver")
+	}
+}
+
 // TestResolverConfig: all faults at once, among those of the rest.
 func TestResolverConfig(t *testing.T) {
 	err := kith.Config{Resolver: kith.Resolver{Strategy: kith.LeaseMajority}, Logger: slog.Default()}.Validate()

@@ -119,8 +119,8 @@ func (c Config) maxFrame() int {
 // members is the configuration of the membership machine.
 func (c Config) members() membership.Config {
 	m := c.Membership
-	m.Settings = slices.Concat([]membership.Setting{{Key: "kith.resolver", Value: fmt.Sprint(c.Resolver.Strategy)},
-		{Key: "kith.takeover-time", Value: c.TakeoverTime.String()}}, m.Settings)
+	m.Settings = slices.Concat(c.resolverSettings(),
+		[]membership.Setting{{Key: "kith.takeover-time", Value: c.TakeoverTime.String()}}, m.Settings)
 	m.Roles, m.AppVersion, m.MinBirth, m.JoinTimeout = c.Roles, c.AppVersion, c.MinBirth, c.JoinTimeout
 	return m.WithDefaults()
 }

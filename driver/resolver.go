@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/node"
 )
 
@@ -80,6 +81,29 @@ func (d *Driver) resolved(e *node.Effects) {
 		d.leaseOp(op)
 	}
 }
+
+// resolverSettings is what all nodes must agree on about the resolver: two that decide by different rules may both live.
+func (c Config) resolverSettings() []membership.Setting {
+	r := c.Resolver
+	r.Role, r.LeaseName = "", ""
+	list := []membership.Setting{{Key: "kith.resolver", Value: r.Settings()}, {Key: "kith.resolver-role", Value: c.Resolver.Role}}
+	if r.Strategy == LeaseMajority {
+		list = append(list, membership.Setting{Key: "kith.resolver-lease", Value: c.leaseName()})
+	}
+	return list
+}
+
+// warnTakeover tells of a takeover time that is over before a cut-off node has stopped.
+func (d *Driver) warnTakeover() {
+	r := d.cfg.Resolver
+	if least := r.DecidedWithin(1) + detection; r.Strategy != ResolverOff && d.cfg.TakeoverTime < least {
+		d.log.Warn("TakeoverTime is shorter than a cut-off node takes to stop: its shards may live twice for a while",
+			"takeover_time", d.cfg.TakeoverTime, "least", least)
+	}
+}
+
+// detection is how long a member is silent before it is unreachable, at defaults, and 2 s for what is in between.
+const detection = 7500 * time.Millisecond
 
 // leaseName returns the name of the lease: blank counts as unset.
 func (c Config) leaseName() string {
