@@ -147,6 +147,14 @@ func TestLateAccusation(t *testing.T) {
 	require.NoError(t, r.m.Do(r.now, SeenCommand{[]peer.ID{idOf('C')}}))
 	e := r.run(time.Second)
 	require.Equal(t, "ABC", letters(e[0].Decisions[0].Indirect))
+
+	r = newRig(t, 'A', Config{})
+	r.see("A B C D", "", true, "")
+	r.see("A B C D", "A>C", false, "C")
+	r.see("A B C D", "A>C B>C", false, "") // it confirmed the first accusation, and never the second
+	e = r.run(10 * time.Second)
+	require.Empty(t, e[0].Decisions[0].Indirect)
+	require.Equal(t, "C", downs(e[0]))
 }
 
 // TestLosingSideSuspends: a node that loses stops at its decision; only the leader of its side downs.
