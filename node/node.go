@@ -120,6 +120,9 @@ func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, 
 	n.step(now)
 	switch kind.Room() {
 	case "membership":
+		if n.suspension.on && (kind == wire.KindJoinProbe || kind == wire.KindJoin) {
+			return nil // who does not know whether it is a member still speaks for no cluster
+		}
 		return n.members.Handle(now, arrived, from, kind, body)
 	case "shard":
 		return n.shards.Handle(now, arrived, from, kind, body)

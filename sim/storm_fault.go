@@ -133,10 +133,9 @@ func (s *storm) down(on *proc, id peer.ID) {
 	on.live(func() { on.do(membership.DownCommand{ID: id}) })
 }
 
-// laterDown lets an operator down a member from some running node, until one takes it. With a resolver there is none,
-// but for processes that are downed while they stand still.
+// laterDown lets an operator down a member from some running node, until one takes it. With a resolver there is none.
 func (s *storm) laterDown(p *proc, d time.Duration) {
-	if s.resolves() && !p.doomed {
+	if s.resolves() {
 		return
 	}
 	s.w.after(d, func() {

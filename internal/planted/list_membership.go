@@ -78,7 +78,7 @@ var membershipBugs = []bug{
 		New:  "\tr, u := v.count(onlyReachable|withoutLeaving), v.count(onlyUnreachable|withJoining)\n",
 	},
 	{
-		Name: "quorum-off-by-one", Seeds: 120,
+		Name: "quorum-off-by-one", Package: "./sbr", Run: ".",
 		File: "sbr/decide.go",
 		Old:  "\tcase r >= quorum:\n",
 		New:  "\tcase r >= quorum-1:\n",
