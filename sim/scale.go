@@ -47,9 +47,9 @@ type ScaleResult struct {
 	GossipRate    *float64 `json:"gossip_bytes_per_node_s,omitempty"`
 	HeartbeatRate *float64 `json:"heartbeat_bytes_per_node_s,omitempty"`
 	// FalseUnreachable sums up Loss at 1 and 5 % as on TCP, where there should be none.
-	FalseUnreachable *int          `json:"false_unreachable,omitempty"`
-	Loss             []LossResult  `json:"loss,omitempty"`
-	Frozen           *FrozenResult `json:"frozen,omitempty"`
+	FalseUnreachable *int           `json:"false_unreachable,omitempty"`
+	Loss             []LossResult   `json:"loss,omitempty"`
+	Frozen           []FrozenResult `json:"frozen,omitempty"`
 
 	WallSeconds float64 `json:"wall_seconds"`
 	RssMB       int     `json:"rss_mb"`

@@ -5,6 +5,7 @@ package sim
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -23,15 +24,17 @@ type LossResult struct {
 	FalseUnreachable int     `json:"false_unreachable"`
 }
 
-// FrozenResult is the part "frozen".
+// FrozenResult is the part "frozen" under one law.
 type FrozenResult struct {
 	Nodes    int     `json:"nodes"`
 	Frozen   int     `json:"frozen"`   // at a time
 	Seconds  float64 `json:"seconds"`  // for how long
+	Rests    float64 `json:"rests_s"`  // how long all run in between
 	Rounds   int     `json:"rounds"`   // how often
 	Accused  int     `json:"accused"`  // healthy members held unreachable
-	Detected int     `json:"detected"` // frozen members held unreachable, which is right
-	Restored int     `json:"restored"` // of them, reachable again before the next round
+	Detected int     `json:"detected"` // frozen members that became unreachable, which is right
+	// Swim is what a plain SWIM does under the same law.
+	Swim SwimResult `json:"swim"`
 }
 
 // episodes follows who holds whom unreachable; began hears of each member that becomes unreachable to the first.
@@ -110,22 +113,44 @@ func lossRun(out LossResult, nodes int, seed uint64, hours float64) (LossResult,
 	return out, c.steps, nil
 }
 
-// freezing is the law of the part "frozen": an eighth of the nodes stands still for 16 s, again and again, with as long
-// a time between.
-const (
-	frozenFor   = 16 * time.Second
-	frozenRests = 16 * time.Second
-)
+// frozenFor is how long an eighth of the nodes stands still in the part "frozen".
+const frozenFor = 16 * time.Second
 
-func (r *scaleRun) frozen() error {
-	out, steps, err := frozenRun(min(r.cfg.Nodes, healthNodes), r.cfg.Seed, r.cfg.Rounds)
-	r.out.Frozen = &out
-	r.out.Steps += steps
-	return err
+// freezing is a law of the part "frozen": for how long all nodes run before the next round, and whether the same nodes
+// stand still each time: these then hardly run at all.
+type freezing struct {
+	rests time.Duration
+	same  bool
 }
 
-func frozenRun(nodes int, seed uint64, rounds int) (FrozenResult, uint64, error) {
-	out := FrozenResult{Nodes: nodes, Frozen: max(nodes/8, 1), Seconds: frozenFor.Seconds(), Rounds: rounds}
+// freezings are the laws: time to recover and others each time, or the same ones with half a second in between.
+var freezings = []freezing{{rests: 16 * time.Second}, {rests: 500 * time.Millisecond, same: true}}
+
+// pick returns who stands still in this round, given who did in the last.
+func (f freezing) pick(rng *rand.Rand, nodes, round int, last []int) []int {
+	if f.same && round > 0 {
+		return last
+	}
+	return rng.Perm(nodes)[:max(nodes/8, 1)]
+}
+
+func (r *scaleRun) frozen() error {
+	for _, law := range freezings {
+		nodes := min(r.cfg.Nodes, healthNodes)
+		out, steps, err := frozenRun(law, nodes, r.cfg.Seed, r.cfg.Rounds)
+		if err != nil {
+			return err
+		}
+		out.Swim = swimFrozen(law, nodes, r.cfg.Seed, r.cfg.Rounds)
+		r.out.Frozen = append(r.out.Frozen, out)
+		r.out.Steps += steps
+	}
+	return nil
+}
+
+func frozenRun(law freezing, nodes int, seed uint64, rounds int) (FrozenResult, uint64, error) {
+	out := FrozenResult{Nodes: nodes, Frozen: max(nodes/8, 1), Seconds: frozenFor.Seconds(), Rests: law.rests.Seconds(),
+		Rounds: rounds}
 	c, err := grown(nodes, seed)
 	if err != nil {
 		return out, 0, err
@@ -142,10 +167,11 @@ func frozenRun(nodes int, seed uint64, rounds int) (FrozenResult, uint64, error)
 		}
 	}}
 	c.onEvent = e.event
-	for range rounds {
+	var picked []int
+	for round := range rounds {
+		picked = law.pick(c.rng, nodes, round, picked)
 		clear(still)
 		clear(detected)
-		picked := c.rng.Perm(nodes)[:out.Frozen]
 		for _, i := range picked {
 			still[c.nodes[i].id] = true
 			c.freeze(i)
@@ -154,12 +180,7 @@ func frozenRun(nodes int, seed uint64, rounds int) (FrozenResult, uint64, error)
 		for _, i := range picked {
 			c.thaw(i)
 		}
-		c.advance(frozenRests)
-		for _, i := range picked {
-			if detected[c.nodes[i].id] && e.holders[c.nodes[i].id] == 0 {
-				out.Restored++
-			}
-		}
+		c.advance(law.rests)
 	}
 	return out, c.steps, nil
 }

@@ -41,12 +41,34 @@ func TestScaleHealth(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, r.Loss, len(lossCases))
 	require.Zero(t, *r.FalseUnreachable)
-	require.Equal(t, FrozenResult{Nodes: 24, Frozen: 3, Seconds: 16, Rounds: 2, Accused: 0, Detected: 6, Restored: 6},
-		*r.Frozen)
+	require.Len(t, r.Frozen, len(freezings))
+	for _, f := range r.Frozen {
+		require.Zero(t, f.Accused, "%+v", f)
+		require.GreaterOrEqual(t, f.Detected, 3, "%+v", f)
+	}
 
 	worse, _, err := lossRun(LossResult{Loss: 0.6, Datagrams: true}, 24, 3, 0.02)
 	require.NoError(t, err)
 	require.Positive(t, worse.FalseUnreachable, "the measurement can find something")
+}
+
+// TestSwimModel: the model beside which the frozen members are read accuses nobody when all run, declares a node that
+// stands still for long, takes it back when that node goes on, and, under observers that hardly run, healthy ones too.
+func TestSwimModel(t *testing.T) {
+	s := newSwim(30, 1)
+	s.advance(time.Minute)
+	require.Equal(t, SwimResult{}, s.out)
+	s.nodes[7].frozen = true
+	s.advance(time.Minute)
+	for i, n := range s.nodes {
+		require.Equal(t, i != 7, n.views[7].state == swimDead, "node %d", i)
+	}
+	require.Positive(t, s.out.Declared)
+	s.thaw(7)
+	s.advance(time.Minute)
+	for i, n := range s.nodes {
+		require.Equal(t, swimAlive, n.views[7].state, "node %d", i)
+	}
 }
 
 // TestScaleBuilt: a cluster that was made at once gives the same figures as one that was joined.

@@ -44,7 +44,8 @@ type killResult struct {
 	FirstP50    float64   `json:"first_p50_s"`
 	AllP50      float64   `json:"all_p50_s"`
 	AllMax      float64   `json:"all_max_s"`
-	All         []float64 `json:"all_s"` // of each round, in order
+	First       []float64 `json:"first_s"` // of each round, in order
+	All         []float64 `json:"all_s"`
 	WallSeconds float64   `json:"wall_seconds"`
 }
 
@@ -61,17 +62,16 @@ func (c *killCmd) Run(e *env) error {
 	progress := door.NewProgress(e.stderr, c.Progress)
 	out := killResult{Nodes: c.Nodes, Rounds: c.Rounds}
 	began := time.Now()
-	var first []float64
 	for round := range c.Rounds {
 		f, a, err := c.round(ctx, e, 1+round%(c.Nodes-1))
 		if err != nil {
 			return fmt.Errorf("round %d: %w", round+1, err)
 		}
 		progress.Printf("round %d of %d: first after %.3f s, all after %.3f s", round+1, c.Rounds, f, a)
-		first, out.All = append(first, f), append(out.All, a)
+		out.First, out.All = append(out.First, f), append(out.All, a)
 	}
 	all := slices.Sorted(slices.Values(out.All))
-	slices.Sort(first)
+	first := slices.Sorted(slices.Values(out.First))
 	out.FirstP50, out.AllP50, out.AllMax = first[len(first)/2], all[len(all)/2], all[len(all)-1]
 	out.WallSeconds = seconds(began)
 	return door.Line(e.stdout, "kill", out)
