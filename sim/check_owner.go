@@ -96,11 +96,12 @@ func (c *checker) hosts(p *proc, key shardKey, f route.Fence) {
 
 // suspendedBefore: a cut-off owner has suspended itself, or ended, before its shard lives elsewhere. One that sleeps will
 // not handle anything when it wakes up, if it has slept for long enough. Without a resolver, who was downed by an operator
-// while it could talk, and merely has not heard of it, is no case of this rule: nothing makes it stop but fences.
+// while it ran, and has not heard of it, is no case of this rule: nothing makes it stop but fences.
 func (c *checker) suspendedBefore(q *proc, name string) {
 	switch {
 	case q.held():
 		c.Suspended++
+	case q.outside && !c.w.resolves():
 	case q.asleep || c.w.cutOff(q) || c.w.resolves():
 		c.violate(q, "suspended-before", "%s starts elsewhere while this owner, cut off, handles messages", name)
 	}

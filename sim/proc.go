@@ -51,6 +51,7 @@ type proc struct {
 	leaving  bool
 	forced   bool // left without the confirmation of all its shards
 	doomed   bool // an operator will down it, whatever it does
+	outside  bool // and it runs, out of reach of the operator's side
 	plane
 }
 

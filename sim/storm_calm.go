@@ -61,7 +61,7 @@ func (s *storm) healCore() {
 			core = append(core, p)
 			p.resume()
 		default:
-			p.doomed = true
+			p.doomed, p.outside = true, true
 		}
 	}
 	for a := range w.net.cuts {
