@@ -71,7 +71,9 @@ func start(t *testing.T, l *testLog, cfg kith.Config) *kith.Node {
 	if cfg.Name == "" {
 		cfg.Name = "test"
 	}
-	cfg.Membership = quick()
+	if cfg.Membership.GossipInterval == 0 {
+		cfg.Membership = quick()
+	}
 	if cfg.TakeoverTime == 0 {
 		cfg.TakeoverTime = 3 * time.Second
 	}

@@ -90,6 +90,8 @@ type (
 	Cause = membership.Cause
 	// Convergence says whether a node can prove that all members have seen its state, and if not, why.
 	Convergence = membership.Convergence
+	// KnownVersion is what a node knows of the version that a member has (Node.Versions).
+	KnownVersion = membership.KnownVersion
 	// Blocker is a member without whom there is no convergence.
 	Blocker = membership.Blocker
 	// Setting is one value on which all members must agree (Tuning.Settings).

@@ -32,6 +32,36 @@ func TestMetadataReachesAll(t *testing.T) {
 	require.Negative(t, kith.CompareVersions(a.AppVersion, b.AppVersion))
 }
 
+// GOS-10: with the overview each node learns which version the others hold; alone or without it, only whether they have
+// the present one.
+func TestVersions(t *testing.T) {
+	nodes := cluster(t, 2, func(i int, cfg *kith.Config) {
+		cfg.Membership = quick()
+		cfg.Membership.Overview = i == 0
+	}, nil)
+	ctx := within(t)
+	eventually(t, func() bool {
+		known, err := nodes[0].Versions(ctx)
+		require.NoError(t, err)
+		return len(known) == 2 && known[0].Version == known[1].Version && known[0].Current && known[1].Current
+	}, "each says what it has")
+	eventually(t, func() bool {
+		known, err := nodes[1].Versions(ctx)
+		require.NoError(t, err)
+		return known[0].Current && known[1].Current
+	}, "both have seen the same")
+	known, err := nodes[1].Versions(ctx)
+	require.NoError(t, err)
+	other := 0
+	if known[0].ID == nodes[1].ID() {
+		other = 1
+	}
+	require.Zero(t, known[other].Version, "not remembered")
+	require.NoError(t, nodes[1].Close())
+	_, err = nodes[1].Versions(ctx)
+	require.Error(t, err)
+}
+
 // MEM-7: all nodes become ready, a further one is refused with the reason, and the cluster can be stopped.
 func TestPrepareForFullShutdown(t *testing.T) {
 	nodes := cluster(t, 2, nil, nil)

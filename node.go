@@ -61,6 +61,11 @@ func (n *Node) Down(ctx context.Context, addr string) error { return n.d.Down(ct
 // nobody, before it has.
 func (n *Node) Convergence(ctx context.Context) (Convergence, error) { return n.d.Convergence(ctx) }
 
+// Versions says which version of the state each member is known to have, in address order. Tuning.Overview makes the
+// node remember what members say of it; without that only KnownVersion.Current says something. The slice is the
+// caller's.
+func (n *Node) Versions(ctx context.Context) ([]KnownVersion, error) { return n.d.Versions(ctx) }
+
 // PrepareForFullShutdown tells the whole cluster that all of it will be stopped: Up members become
 // PreparingForShutdown and then ReadyForShutdown, which the events and the View show; joins are refused, nobody becomes
 // Up or WeaklyUp. Hosted entities stay where they are; members then leave or are stopped one by one. It cannot be taken

@@ -290,18 +290,28 @@ func (d *Driver) PrepareForFullShutdown(ctx context.Context) error {
 }
 
 // Convergence explains this node's convergence.
-func (d *Driver) Convergence(ctx context.Context) (c membership.Convergence, err error) {
-	answer := make(chan membership.Convergence, 1)
-	if !d.inbox.post(func() { answer <- d.control.node.Convergence() }) {
-		return c, d.ended()
+func (d *Driver) Convergence(ctx context.Context) (membership.Convergence, error) {
+	return asked(ctx, d, func(n *node.Node) membership.Convergence { return n.Convergence() })
+}
+
+// Versions says which version each member is known to have.
+func (d *Driver) Versions(ctx context.Context) ([]membership.KnownVersion, error) {
+	return asked(ctx, d, func(n *node.Node) []membership.KnownVersion { return n.Versions() })
+}
+
+// asked has the control goroutine answer a question about the node.
+func asked[T any](ctx context.Context, d *Driver, question func(*node.Node) T) (t T, err error) {
+	answer := make(chan T, 1)
+	if !d.inbox.post(func() { answer <- question(d.control.node) }) {
+		return t, d.ended()
 	}
 	select {
-	case c = <-answer:
-		return c, nil
+	case t = <-answer:
+		return t, nil
 	case <-ctx.Done():
-		return c, ctx.Err()
+		return t, ctx.Err()
 	case <-d.done:
-		return c, d.ended()
+		return t, d.ended()
 	}
 }
 

@@ -168,6 +168,9 @@ func (n *Node) leave(c LeaveCommand) error {
 // Convergence explains the convergence of this node as of its last step.
 func (n *Node) Convergence() membership.Convergence { return n.members.Convergence() }
 
+// Versions says which version each member is known to have, in address order; the slice belongs to the caller.
+func (n *Node) Versions() []membership.KnownVersion { return n.members.Overview(nil) }
+
 // Next returns the earliest deadline at which Tick has something to do.
 func (n *Node) Next() (deadline time.Duration, ok bool) {
 	deadline, ok = n.members.Next()
