@@ -34,6 +34,12 @@ type upKey struct {
 	number  uint32
 }
 
+// memberKey is an incarnation in one cluster: who was admitted to one that died before telling it may join another.
+type memberKey struct {
+	cluster uint64
+	id      peer.ID
+}
+
 // claim is an up-number that one process has shown so far.
 type claim struct {
 	number uint32
@@ -53,7 +59,7 @@ type checker struct {
 	total      int
 
 	ups       map[upKey]peer.ID
-	upOf      map[peer.ID]uint32
+	upOf      map[memberKey]uint32
 	claimed   map[peer.ID]claim
 	agreed    map[uint64]string            // what converged nodes with one hash agree on
 	changed   map[changeKey]bool           // leader's steps seen so far
@@ -80,7 +86,7 @@ type checker struct {
 
 func newChecker(w *world) *checker {
 	return &checker{
-		w: w, ups: map[upKey]peer.ID{}, upOf: map[peer.ID]uint32{}, claimed: map[peer.ID]claim{}, agreed: map[uint64]string{},
+		w: w, ups: map[upKey]peer.ID{}, upOf: map[memberKey]uint32{}, claimed: map[peer.ID]claim{}, agreed: map[uint64]string{},
 		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
 		unsure: map[reportKey]bool{},
 		owners: map[shardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{},
@@ -148,7 +154,8 @@ func (c *checker) number(p *proc, v *membership.View, m *membership.Member) {
 		}
 		return
 	}
-	if old, ok := c.upOf[m.ID]; ok {
+	own := memberKey{v.ClusterID, m.ID}
+	if old, ok := c.upOf[own]; ok {
 		if old != m.UpNumber {
 			c.violate(p, "up-number", "%s had number %d and has %d now", c.w.name(m.ID), old, m.UpNumber)
 		}
@@ -163,7 +170,7 @@ func (c *checker) number(p *proc, v *membership.View, m *membership.Member) {
 	if other, ok := c.ups[key]; ok && other != m.ID {
 		c.violate(p, "up-number", "number %d of %s was given to %s", m.UpNumber, c.w.name(other), c.w.name(m.ID))
 	}
-	c.ups[key], c.upOf[m.ID] = m.ID, m.UpNumber
+	c.ups[key], c.upOf[own] = m.ID, m.UpNumber
 }
 
 // gossiped notes who is Down somewhere, and that somebody had a reason to say so.
