@@ -3,6 +3,8 @@
 package transport
 
 import (
+	"fmt"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -97,4 +99,31 @@ func TestProbeByAddressTakesAnotherConnection(t *testing.T) {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
 	require.Len(t, tb.remotes[ta.Self()].in, 2)
+}
+
+// A dying process still takes connections for a moment and resets them: the refusal that follows is the evidence, and
+// an address that resets for ever is not dialled for ever (FD-1).
+func TestResetBeforeTheRefusal(t *testing.T) {
+	ra, ta, tb := linked(t)
+	r, err := ta.remote(tb.Self())
+	require.NoError(t, err)
+	c := r.control()
+	reset, refused := fmt.Errorf("dial: %w", syscall.ECONNRESET), fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+	c.mu.Lock()
+	c.verify, c.failures = true, 0
+	c.mu.Unlock()
+	require.True(t, c.failed(reset), "nothing is known yet")
+	require.Empty(t, ra.lost)
+	require.False(t, c.failed(refused))
+	require.Equal(t, tb.Self(), want(t, ra.lost))
+
+	c.mu.Lock()
+	c.verify, c.failures = true, 0
+	c.mu.Unlock()
+	for range verifyTries - 1 {
+		require.True(t, c.failed(reset))
+	}
+	require.False(t, c.failed(reset))
+	require.False(t, c.failed(refused))
+	require.Empty(t, ra.lost)
 }

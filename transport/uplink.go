@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -159,6 +160,7 @@ func (u *uplink) failed(err error) (again bool) {
 	var unsent []byte
 	warn := false
 	u.mu.Lock()
+	verify := u.verify
 	u.failures++
 	u.unreached++
 	u.notBefore = time.Now().Add(u.backoff())
@@ -170,12 +172,13 @@ func (u *uplink) failed(err error) (again bool) {
 		if !u.q.keepsQueue() {
 			u.q.drop()
 		}
-		again = u.dead == nil && u.q.waiting()
+		u.verify = u.verify && u.failures < verifyTries
+		again = u.dead == nil && (u.q.waiting() || u.verify && dying(err))
 		warn = u.worthLogging()
 	}
 	unreached := u.unreached
-	lost := u.verify && u.dead == nil && errors.Is(err, syscall.ECONNREFUSED)
-	u.verify = false
+	lost := verify && u.dead == nil && errors.Is(err, syscall.ECONNREFUSED)
+	u.verify = u.verify && again && dying(err)
 	tell := refused != nil && u.reported != refused.Reason
 	if tell {
 		u.reported = refused.Reason
@@ -202,6 +205,15 @@ func (u *uplink) failed(err error) (again bool) {
 		u.t.up.Undelivered(u.to, unsent, err)
 	}
 	return again
+}
+
+// verifyTries bounds how often one loss is verified.
+const verifyTries = 5
+
+// dying reports whether err is what one meets at the door of a process whose end the kernel has not worked off yet: its
+// listener still takes connections, and resets them. The next attempt tells more.
+func dying(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE)
 }
 
 // worthLogging reports whether a failed attempt is to be logged now: the first of an outage, then one every 30 s. An
