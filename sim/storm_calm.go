@@ -105,15 +105,22 @@ func (s *storm) leaving() bool {
 func (s *storm) endDoomed() {
 	for _, p := range s.w.running() {
 		if _, down := s.w.check.gone[p.id]; down && p.doomed {
-			s.untold++
-			p.crash(true)
+			s.endUntold(p)
 		}
 	}
 	for _, p := range s.w.running() {
 		if s.stranded(p) {
-			s.untold++
-			p.crash(true)
+			s.endUntold(p)
 		}
+	}
+}
+
+// endUntold kills a process. A supervisor starts it again: it may have been the one that the others joined.
+func (s *storm) endUntold(p *proc) {
+	s.untold++
+	p.crash(true)
+	if s.resolves() {
+		s.restartIn(p.idx, s.between(500*time.Millisecond, 8*time.Second))
 	}
 }
 

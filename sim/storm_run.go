@@ -164,26 +164,35 @@ func (s *storm) run() runResult {
 	return res
 }
 
-// demandHomes asks one entity of every shard from every node: all must answer.
+// demandHomes asks one entity of every shard from every node: all must answer, as long as the asking process lives.
 func (s *storm) demandHomes() {
 	w := s.w
-	open := 0
+	running := w.running()
+	open := make([]int, len(running))
 	var missing []string
-	for _, p := range w.running() {
+	for i, p := range running {
 		for _, r := range p.regions {
 			if !s.hostable(r.id) {
 				continue
 			}
 			for n := range r.slots {
-				open++
-				s.probe(r, route.ShardID(n), w.now+w.takeover()+homesBound, func() { open-- }, func(why string) {
+				open[i]++
+				s.probe(r, route.ShardID(n), w.now+w.takeover()+homesBound, func() { open[i]-- }, func(why string) {
 					missing = append(missing, why)
 				})
 			}
 		}
 	}
-	if !w.until(w.takeover()+homesBound+time.Second, func() bool { return open == 0 }) {
-		w.check.violate(nil, "homes", "%d shards do not answer after the storm, as: %.3q", open, missing)
+	waiting := func() (n int) {
+		for i, p := range running {
+			if p.alive {
+				n += open[i]
+			}
+		}
+		return n
+	}
+	if !w.until(w.takeover()+homesBound+time.Second, func() bool { return waiting() == 0 }) {
+		w.check.violate(nil, "homes", "%d shards do not answer after the storm, as: %.3q", waiting(), missing)
 	}
 }
 
