@@ -43,8 +43,10 @@ type Config struct {
 	// MinBirth is the least birth of a cluster that this node forms. A restored deployment gives it when the births that
 	// its fences carry must be exceeded.
 	MinBirth uint64
-	// TakeoverTime is how long a shard waits whose owner was lost without having confirmed that it stopped; zero means
-	// 20 s. It must exceed the time in which a cut-off owner notices.
+	// TakeoverTime is how long a shard waits whose owner was lost without having confirmed that it stopped. Zero means that
+	// it follows from the failure detector, the resolver and the number of members: 20 s up to 5 members by default, 60 s
+	// above 100, and 20 s without a resolver. A fixed time that is too short for five members is refused, unless the
+	// resolver is off; when the cluster outgrows it, a warning is logged.
 	TakeoverTime time.Duration
 	// ProcessDeathIsProof gives the shards of a process that died to others at once, without the takeover time: when its
 	// connection is reset and its host then refuses another one, or a new process answers there. Leave it off where

@@ -35,6 +35,35 @@ func TestConfigFaultsAllAtOnce(t *testing.T) {
 	require.EqualError(t, startErr, err.Error())
 }
 
+// TestFixedTakeoverTime: it must be long enough for five members, by the settings of detector and resolver (MEM-10).
+func TestFixedTakeoverTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg   kith.Config
+		least time.Duration
+	}{
+		"default":  {kith.Config{}, 20 * time.Second},
+		"lease":    {kith.Config{Resolver: kith.Resolver{Strategy: kith.LeaseMajority}, Lease: noLease{}}, 21 * time.Second},
+		"patience": {kith.Config{Resolver: kith.Resolver{StableAfter: time.Second}}, 10 * time.Second},
+		"detector": {kith.Config{Membership: kith.Tuning{AcceptablePause: 8 * time.Second}}, 25 * time.Second},
+		"off":      {kith.Config{Resolver: kith.Resolver{Strategy: kith.ResolverOff}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, c.cfg.Validate())
+			c.cfg.TakeoverTime = c.least
+			require.NoError(t, c.cfg.Validate())
+			if c.cfg.TakeoverTime--; c.cfg.TakeoverTime > 0 {
+				require.ErrorContains(t, c.cfg.Validate(), "cut off may go on for "+c.least.String())
+			}
+		})
+	}
+}
+
+// noLease is a lease that nobody gets.
+type noLease struct{}
+
+func (noLease) Acquire(context.Context, string, string) (bool, error) { return false, nil }
+func (noLease) Release(context.Context, string, string) error         { return nil }
+
 func TestListenBeyondLoopbackNeedsInsecure(t *testing.T) {
 	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:7355", "example.org:7355"} {
 		require.ErrorContains(t, kith.Config{Listen: listen}.Validate(), "Insecure", listen)

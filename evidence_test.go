@@ -22,7 +22,8 @@ func TestGoneNodeIsUnreachableWithoutSilence(t *testing.T) {
 	var nodes []*kith.Node
 	for i := range 4 {
 		cfg := kith.Config{Name: "test", Membership: pace, TakeoverTime: time.Second,
-			Logger: slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", i)}
+			Resolver: kith.Resolver{Strategy: kith.ResolverOff},
+			Logger:   slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", i)}
 		if i > 0 {
 			cfg.Seeds = []string{nodes[0].Addr().String()}
 		}

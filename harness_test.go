@@ -74,7 +74,10 @@ func start(t *testing.T, l *testLog, cfg kith.Config) *kith.Node {
 	if cfg.Membership.GossipInterval == 0 {
 		cfg.Membership = quick()
 	}
-	if cfg.TakeoverTime == 0 {
+	if cfg.Resolver == (kith.Resolver{}) {
+		cfg.Resolver.Strategy = kith.ResolverOff // else no takeover time may be shorter than its patience
+	}
+	if cfg.TakeoverTime == 0 && cfg.Resolver.Strategy == kith.ResolverOff {
 		cfg.TakeoverTime = 3 * time.Second
 	}
 	n, err := kith.Start(context.Background(), cfg)

@@ -165,7 +165,8 @@ func TestTwinClusters(t *testing.T) {
 	ctx := within(t)
 	require.NoError(t, a.Ready(ctx))
 	l := logger(t)
-	cfg := kith.Config{Listen: "127.0.0.1:0", Name: "test", TakeoverTime: time.Second, Membership: quick()}
+	cfg := kith.Config{Listen: "127.0.0.1:0", Name: "test", TakeoverTime: time.Second, Membership: quick(),
+		Resolver: kith.Resolver{Strategy: kith.ResolverOff}}
 	cfg.Membership.SeedCheckInterval = 50 * time.Millisecond
 	cfg.Logger = slog.New(slog.NewTextHandler(l, nil))
 	probe := start(t, nil, kith.Config{}) // finds a free port for the twin, which must head its own list

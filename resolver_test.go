@@ -94,9 +94,11 @@ func TestResolverOff(t *testing.T) {
 func TestResolverSettingsMustAgree(t *testing.T) {
 	t.Parallel()
 	l := logger(t)
-	first := start(t, l, kith.Config{})
+	const patience = 5 * time.Second
+	first := start(t, l, kith.Config{Resolver: kith.Resolver{StableAfter: patience}})
 	require.NoError(t, first.Ready(within(t)))
-	for _, r := range []kith.Resolver{{Strategy: kith.DownAll}, {StableAfter: time.Second}, {Role: "store"}} {
+	for _, r := range []kith.Resolver{{Strategy: kith.DownAll, StableAfter: patience}, {StableAfter: time.Second},
+		{StableAfter: patience, Role: "store"}} {
 		other := start(t, l, kith.Config{Seeds: []string{first.Addr().String()}, Resolver: r})
 		require.ErrorContains(t, other.Ready(within(t)), "kith.resolver")
 	}

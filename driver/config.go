@@ -15,6 +15,7 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -25,7 +26,6 @@ var ErrBadConfig = errors.New("kith: bad configuration")
 const (
 	DefaultName          = "kith"
 	DefaultListen        = "127.0.0.1:0"
-	DefaultTakeoverTime  = 20 * time.Second
 	DefaultLeaveTimeout  = 30 * time.Second
 	DefaultAskTimeout    = 30 * time.Second
 	DefaultParkTime      = 30 * time.Second
@@ -96,7 +96,6 @@ func (c Config) WithDefaults() Config {
 	orDefault(&c.Name, DefaultName)
 	orDefault(&c.Listen, DefaultListen)
 	orDefault(&c.Logger, slog.New(slog.DiscardHandler))
-	orDefault(&c.TakeoverTime, DefaultTakeoverTime)
 	orDefault(&c.LeaveTimeout, DefaultLeaveTimeout)
 	orDefault(&c.AskTimeout, DefaultAskTimeout)
 	orDefault(&c.MaxPayload, DefaultMaxPayload)
@@ -116,11 +115,32 @@ func (c Config) maxFrame() int {
 	return max(c.MaxPayload+wire.EnvelopeSize+wire.MaxIDSize, wire.MinFrameLimit)
 }
 
+// node is what the takeover time follows from.
+func (c Config) node() node.Config {
+	return node.Config{Membership: c.Membership, Resolver: c.Resolver, Shard: shard.Config{TakeoverTime: c.TakeoverTime}}
+}
+
+// validateTakeover demands of a fixed takeover time that it is long enough at least for five members.
+func (c Config) validateTakeover(fault func(ok bool, format string, args ...any)) {
+	fault(c.TakeoverTime >= 0, "TakeoverTime is %v, must be positive, or zero for the derived one", c.TakeoverTime)
+	if c.TakeoverTime <= 0 || c.Resolver.Strategy == node.ResolverOff {
+		return
+	}
+	least := c.node().DerivedTakeover(1)
+	fault(c.TakeoverTime >= least,
+		"TakeoverTime is %v, but with these settings a node that is cut off may go on for %v, in large clusters longer",
+		c.TakeoverTime, least)
+}
+
 // members is the configuration of the membership machine.
 func (c Config) members() membership.Config {
 	m := c.Membership
-	m.Settings = slices.Concat(c.resolverSettings(),
-		[]membership.Setting{{Key: "kith.takeover-time", Value: c.TakeoverTime.String()}}, m.Settings)
+	takeover := "derived"
+	if c.TakeoverTime != 0 {
+		takeover = c.TakeoverTime.String()
+	}
+	m.Settings = slices.Concat(c.resolverSettings(), []membership.Setting{
+		{Key: "kith.stops-within", Value: c.node().StopsWithin()}, {Key: "kith.takeover-time", Value: takeover}}, m.Settings)
 	m.Roles, m.AppVersion, m.MinBirth, m.JoinTimeout = c.Roles, c.AppVersion, c.MinBirth, c.JoinTimeout
 	return m.WithDefaults()
 }
@@ -153,7 +173,7 @@ func (c Config) Validate() error {
 	within("Workers", c.Workers, 1, MaxWorkers)
 	within("MaxAsks", c.MaxAsks, 1, MaxMaxAsks)
 	positive := func(name string, d time.Duration) { fault(d > 0, "%s is %v, must be positive", name, d) }
-	positive("TakeoverTime", c.TakeoverTime)
+	c.validateTakeover(fault)
 	positive("LeaveTimeout", c.LeaveTimeout)
 	positive("AskTimeout", c.AskTimeout)
 	positive("ParkTime", c.ParkTime)

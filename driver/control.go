@@ -36,6 +36,7 @@ type control struct {
 	scanAt                time.Duration
 	retryAt               time.Duration
 	suspendedAt, reportAt time.Duration // when the node suspended itself; when running handlers are to be reported
+	outgrown              bool          // it was told that TakeoverTime is too short for so many members
 	leaveBy               time.Duration // when to leave without waiting for entities; zero: not leaving
 	forced                bool
 	removed               []removedPeer
@@ -165,6 +166,7 @@ func (d *Driver) perform() {
 			v = d.View()
 		}
 		d.publish(v, e.Events)
+		d.outgrown(v)
 	}
 	d.suspend(e.Suspend)
 	for i := range e.Hosts {

@@ -124,7 +124,6 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 		return nil, err
 	}
 	d.warnInsecure()
-	d.warnTakeover()
 	nc := node.Config{
 		Self: d.self, Seed: seed, Membership: cfg.members(), Shard: shard.Config{TakeoverTime: cfg.TakeoverTime},
 		ProcessDeathIsProof: cfg.ProcessDeathIsProof,

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/route"
 )
 
@@ -62,7 +63,7 @@ func newSleepers(t *testing.T) *sleepers {
 	s := &sleepers{t: t, here: map[entity.Mode]*Region{}, there: map[entity.Mode]*Region{}, long: make(chan struct{}),
 		runs: make(chan struct{}), byMode: map[entity.Mode][]string{}}
 	s.pair = newPair(t, func(cfg *Config) {
-		cfg.TakeoverTime = 2 * time.Second
+		cfg.TakeoverTime, cfg.Resolver.Strategy = 2*time.Second, node.ResolverOff
 		cfg.Incident = func(i entity.Incident) {
 			s.lock.Lock()
 			defer s.lock.Unlock()

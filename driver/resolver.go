@@ -93,18 +93,6 @@ func (c Config) resolverSettings() []membership.Setting {
 	return list
 }
 
-// warnTakeover tells of a takeover time that is over before a cut-off node has stopped.
-func (d *Driver) warnTakeover() {
-	r := d.cfg.Resolver
-	if least := r.DecidedWithin(1) + detection; r.Strategy != ResolverOff && d.cfg.TakeoverTime < least {
-		d.log.Warn("TakeoverTime is shorter than a cut-off node takes to stop: its shards may live twice for a while",
-			"takeover_time", d.cfg.TakeoverTime, "least", least)
-	}
-}
-
-// detection is how long a member is silent before it is unreachable, at defaults, and 2 s for what is in between.
-const detection = 7500 * time.Millisecond
-
 // leaseName returns the name of the lease: blank counts as unset.
 func (c Config) leaseName() string {
 	if name := strings.TrimSpace(c.Resolver.LeaseName); name != "" {
@@ -143,4 +131,18 @@ func (d *Driver) leaseOp(op node.LeaseOp) {
 		}
 		d.inbox.post(func() { _ = d.command(node.LeaseResult{Op: op.Op, OK: ok}) })
 	}()
+}
+
+// outgrown warns once when the cluster has become too large for a takeover time that was fixed. Control goroutine.
+func (d *Driver) outgrown(v *membership.View) {
+	c := &d.control
+	if c.outgrown || d.cfg.TakeoverTime == 0 || d.cfg.Resolver.Strategy == node.ResolverOff {
+		return
+	}
+	up := v.CountUp()
+	if need := d.cfg.node().DerivedTakeover(up); need > d.cfg.TakeoverTime {
+		c.outgrown = true
+		d.log.Warn("TakeoverTime is too short for this cluster: a node that is cut off may go on while its shards live elsewhere",
+			"takeover_time", d.cfg.TakeoverTime, "needed", need, "members", up)
+	}
 }

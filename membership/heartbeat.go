@@ -27,10 +27,7 @@ const (
 
 // newMonitor makes the monitor that cfg asks for; cfg has its defaults.
 func newMonitor(self peer.ID, cfg Config) *fd.Monitor {
-	return fd.NewMonitor(self, fd.Settings{
-		Interval: cfg.HeartbeatInterval, Pause: cfg.AcceptablePause, MinDeviation: cfg.MinStdDeviation,
-		MaxSamples: cfg.MaxSamples, Deviations: fd.DeviationsFor(cfg.Threshold),
-	}, cfg.Detector, cfg.HeartbeatExpectedAfter, cfg.MonitoredBy)
+	return fd.NewMonitor(self, cfg.detectors(), cfg.Detector, cfg.HeartbeatExpectedAfter, cfg.MonitoredBy)
 }
 
 // heartbeat probes every target, and tells those who were one that no more will come. A target that is late with its

@@ -27,8 +27,8 @@ type Config struct {
 	Self       peer.ID
 	Seed       uint64 // of all randomness of this node
 	Membership membership.Config
-	Shard      shard.Config
-	Resolver   Resolver // the zero value is keep-majority, on
+	Shard      shard.Config // a TakeoverTime of zero follows the resolver, see Takeover
+	Resolver   Resolver     // the zero value is keep-majority, on
 	// ProcessDeathIsProof takes a link that was reset and then refused, or a new process at the address, as the confirmed
 	// end of a process: its shards are given to others at once. It must be off where anything stands in between that
 	// could answer so for a process that lives.
@@ -77,8 +77,6 @@ type Node struct {
 	se      shard.Effects
 
 	resolver *sbr.Machine
-	rules    sbr.Config
-	takeover takeover
 	re       sbr.Effects
 	seen     []peer.ID
 
@@ -89,18 +87,12 @@ type Node struct {
 
 // New returns a node that has not joined anything yet.
 func New(cfg Config) *Node {
-	base := cfg.Shard.TakeoverTime
-	if base == 0 {
-		base = shard.DefaultTakeoverTime
-	}
 	return &Node{
 		proof:   cfg.ProcessDeathIsProof,
 		members: membership.New(cfg.Self, cfg.Membership, rand.New(rand.NewPCG(cfg.Seed, 1))),
-		shards:  shard.New(cfg.Self, cfg.Shard, rand.New(rand.NewPCG(cfg.Seed, 2))),
+		shards:  shard.New(cfg.Self, cfg.sharding(), rand.New(rand.NewPCG(cfg.Seed, 2))),
 
 		resolver:   sbr.New(cfg.Self, cfg.Resolver),
-		rules:      cfg.Resolver,
-		takeover:   takeover{base: base, now: base, needed: base},
 		suspension: suspension{limit: cfg.GapLimit()},
 	}
 }
@@ -195,7 +187,6 @@ func (n *Node) Drain(out *Effects) {
 	if s := n.re.Suspend; s != nil {
 		n.resolve(s.On, s.Why)
 	}
-	n.follow(n.me.View)
 	n.feed()
 	n.drainShards()
 	if n.se.Drained && !n.left {

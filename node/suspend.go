@@ -26,14 +26,10 @@ type suspension struct {
 	order    *Suspend // to be told with the next Drain
 }
 
-// GapLimit returns how old a node's last step may be before it suspends itself: half of its takeover time. A data plane
-// compares the age of the control loop's last step with it, for it may run before the control loop does.
-func (c Config) GapLimit() time.Duration {
-	if c.Shard.TakeoverTime > 0 {
-		return c.Shard.TakeoverTime / 2
-	}
-	return shard.DefaultTakeoverTime / 2
-}
+// GapLimit returns how old a node's last step may be before it suspends itself: half of the shortest takeover time that
+// may be in use, which is that of a small cluster. A data plane compares the age of the control loop's last step with it,
+// for it may run before the control loop does.
+func (c Config) GapLimit() time.Duration { return c.Takeover(1) / 2 }
 
 // step opens every verb: it notices that this node has slept before anything else is done.
 func (n *Node) step(now time.Duration) {

@@ -1,45 +1,71 @@
-// Takeover: how long shards of a lost owner wait grows with the patience of the resolver (MEM-10, SHD-9).
+// Takeover: how long the shards of a lost owner wait, from what makes that owner stop (MEM-10).
+//
+// A cut-off owner notices the cut within the longest silence that its detector bears, and its resolver has stopped it at
+// the latest when the picture has been changing for too long, counted from the first change. Both depend on settings,
+// and the second on the size of the cluster. What is added covers the way of the first accusation through its side.
 
 package node
 
 import (
+	"strings"
 	"time"
 
-	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/shard"
 )
 
-// takeover lengthens the configured takeover time in larger clusters, in which resolvers decide later: an owner that was
-// cut off must have stopped by then. A cluster that became smaller keeps the longer time for as long again, for those
-// who were cut off from it decide by what they saw last.
-type takeover struct {
-	base   time.Duration // as configured, for clusters of up to five
-	now    time.Duration // in force
-	until  time.Duration // when a shorter time may come into force; it moves while the longer one is needed
-	needed time.Duration
+// takeoverMargin covers gossip within the cut-off side, frames under way, and clocks that drift.
+const takeoverMargin = 2 * time.Second
+
+// Takeover returns the takeover time of a cluster with that many members: Shard.TakeoverTime when it is set, the default
+// without a resolver, else DerivedTakeover.
+func (c Config) Takeover(members int) time.Duration { return c.takeover()(members) }
+
+// DerivedTakeover returns when an owner that is cut off has suspended itself for certain, counted from the cut, in a
+// cluster with that many members: the longest silence, the resolver's longest time to decide and two seconds, rounded up
+// to a second.
+func (c Config) DerivedTakeover(members int) time.Duration {
+	return derived(c.Membership.SilenceBound(), c.Resolver, members)
 }
 
-// follow takes a view and gives sharding the time that is needed now.
-func (n *Node) follow(v *membership.View) {
-	t := &n.takeover
-	if v != nil && v.Converged {
-		t.needed = t.base + n.rules.DecidedWithin(v.CountUp()) - n.rules.DecidedWithin(1)
-	}
-	switch {
-	case n.rules.Strategy == sbr.Off: // an operator decides, when he likes
-		return
-	case t.needed >= t.now:
-		t.until = n.now + 2*t.needed
-	case n.now < t.until:
-		return
-	}
-	if t.needed != t.now {
-		t.now = t.needed
-		// Never refused.
-		_ = n.shards.Do(n.now, shard.TakeoverCommand{Time: t.now})
-	}
+func derived(silence time.Duration, r Resolver, members int) time.Duration {
+	d := silence + r.WithDefaults().DecidedWithin(members) + takeoverMargin
+	return (d + time.Second - 1).Truncate(time.Second)
 }
 
-// TakeoverTime returns how long shards of a lost owner wait at present.
-func (n *Node) TakeoverTime() time.Duration { return n.takeover.now }
+func (c Config) takeover() func(members int) time.Duration {
+	fixed := c.Shard.TakeoverTime
+	if fixed == 0 && c.Resolver.Strategy == ResolverOff {
+		fixed = shard.DefaultTakeoverTime
+	}
+	if fixed != 0 {
+		return func(int) time.Duration { return fixed }
+	}
+	silence, r := c.Membership.SilenceBound(), c.Resolver
+	return func(members int) time.Duration { return derived(silence, r, members) }
+}
+
+// sharding is the configuration of the sharding machine.
+func (c Config) sharding() shard.Config {
+	s := c.Shard
+	if s.TakeoverTime == 0 && s.TakeoverFor == nil {
+		s.TakeoverFor = c.takeover()
+	}
+	return s
+}
+
+// StopsWithin returns DerivedTakeover for all sizes of a cluster as one line of text. It must be the same on all nodes,
+// for each counts on the others to have stopped by then. Without a resolver nothing stops them: "never".
+func (c Config) StopsWithin() string {
+	if c.Resolver.Strategy == ResolverOff {
+		return "never"
+	}
+	silence := c.Membership.SilenceBound()
+	var list []string
+	for _, n := range sbr.Sizes() {
+		if d := derived(silence, c.Resolver, n).String(); len(list) == 0 || list[len(list)-1] != d {
+			list = append(list, d)
+		}
+	}
+	return strings.Join(list, " ")
+}

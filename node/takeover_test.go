@@ -1,45 +1,65 @@
-// Tests of the takeover time: it grows with the cluster and shrinks late (MEM-10, SHD-9).
+// The takeover time follows what makes a cut-off owner stop.
 
 package node
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/fd"
 	"github.com/kith-io/kith/membership"
-	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/shard"
 )
 
-func upView(self peer.ID, n int, converged bool) *membership.View {
-	v := &membership.View{Self: self, Converged: converged}
-	for i := range n {
-		id := peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:7355", i+1)), Inc: 1}
-		v.Members = append(v.Members, membership.Member{ID: id, Status: membership.Up, UpNumber: uint32(i + 1)})
+// TestTakeoverBySize: detection bound, 1.75 times the patience, two seconds, rounded up to a second (MEM-10).
+func TestTakeoverBySize(t *testing.T) {
+	const s = time.Second
+	slow := membership.Config{AcceptablePause: 10 * s}
+	for name, c := range map[string]struct {
+		cfg Config
+		gap time.Duration
+		by  map[int]time.Duration
+	}{
+		"default": {Config{}, 10 * s, map[int]time.Duration{0: 20 * s, 1: 20 * s, 5: 20 * s, 6: 25 * s, 10: 25 * s, 11: 31 * s,
+			20: 31 * s, 21: 38 * s, 50: 38 * s, 51: 43 * s, 100: 43 * s, 101: 60 * s, 10_000: 60 * s}},
+		"lease waits a second more": {Config{Resolver: Resolver{Strategy: ResolverLeaseMajority}}, 10500 * time.Millisecond,
+			map[int]time.Duration{5: 21 * s, 101: 61 * s}},
+		"lease outlasts a short instability": {Config{Resolver: Resolver{Strategy: ResolverLeaseMajority, StableAfter: 20 * s,
+			UnstableAfter: s}}, 21500 * time.Millisecond, map[int]time.Duration{5: 43 * s}},
+		"patience is fixed":           {Config{Resolver: Resolver{StableAfter: 4 * s}}, 7500 * time.Millisecond, map[int]time.Duration{1: 15 * s, 500: 15 * s}},
+		"instability is fixed":        {Config{Resolver: Resolver{UnstableAfter: s}}, 8 * s, map[int]time.Duration{5: 16 * s, 10: 19 * s}},
+		"instability is never called": {Config{Resolver: Resolver{UnstableAfter: -1}}, 10 * s, map[int]time.Duration{5: 20 * s}},
+		"a patient detector":          {Config{Membership: slow}, 13500 * time.Millisecond, map[int]time.Duration{5: 27 * s}},
+		"a higher threshold": {Config{Membership: membership.Config{Threshold: 12, HeartbeatInterval: 4 * s}}, 14 * s,
+			map[int]time.Duration{5: 28 * s}},
+		"another detector": {Config{Membership: membership.Config{Detector: fd.Deadline}}, 9500 * time.Millisecond,
+			map[int]time.Duration{5: 19 * s}},
+		"off": {Config{Resolver: Resolver{Strategy: ResolverOff}, Membership: slow}, 10 * s,
+			map[int]time.Duration{1: 20 * s, 500: 20 * s}},
+		"fixed": {Config{Shard: shard.Config{TakeoverTime: 90 * s}}, 45 * s, map[int]time.Duration{1: 90 * s, 500: 90 * s}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n, want := range c.by {
+				require.Equal(t, want, c.cfg.Takeover(n), "%d members", n)
+			}
+			require.Equal(t, c.gap, c.cfg.GapLimit())
+			last := time.Duration(0)
+			for n := range 200 {
+				require.GreaterOrEqual(t, c.cfg.Takeover(n), last, "%d members", n)
+				last = c.cfg.Takeover(n)
+				require.LessOrEqual(t, c.cfg.GapLimit(), last/2)
+			}
+		})
 	}
-	return v
 }
 
-func TestTakeoverFollowsTheCluster(t *testing.T) {
-	self := peer.ID{Addr: peer.MustAddr("10.0.0.1:7355"), Inc: 1}
-	n := New(Config{Self: self})
-	at := func(now time.Duration, up int, converged bool) time.Duration {
-		n.now = now
-		n.follow(upView(self, up, converged))
-		return n.TakeoverTime()
-	}
-	require.Equal(t, shard.DefaultTakeoverTime, at(0, 5, true))
-	require.Equal(t, 20*time.Second+5250*time.Millisecond, at(time.Second, 6, true), "1.75 times 3 s more")
-	require.Equal(t, 20*time.Second+5250*time.Millisecond, at(2*time.Second, 60, false), "only what all know counts")
-	require.Equal(t, 60*time.Second+250*time.Millisecond, at(3*time.Second, 200, true))
-	require.Equal(t, 60*time.Second+250*time.Millisecond, at(100*time.Second, 3, true), "those cut off decide by 200 still")
-	require.Equal(t, 20*time.Second, at(124*time.Second, 3, true))
-
-	n = New(Config{Self: self, Resolver: Resolver{Strategy: ResolverOff}, Shard: shard.Config{TakeoverTime: time.Second}})
-	require.Equal(t, time.Second, at(0, 200, true))
-	n = New(Config{Self: self, Resolver: Resolver{StableAfter: time.Minute}})
-	require.Equal(t, 20*time.Second, at(0, 200, true), "as configured")
+// TestStopsWithin: what nodes compare names every size at which it changes, and differs when a setting matters (JOIN-1).
+func TestStopsWithin(t *testing.T) {
+	require.Equal(t, "20s 25s 31s 38s 43s 1m0s", Config{}.StopsWithin())
+	require.Equal(t, "15s", Config{Resolver: Resolver{StableAfter: 4 * time.Second}}.StopsWithin())
+	require.Equal(t, "never", Config{Resolver: Resolver{Strategy: ResolverOff}}.StopsWithin())
+	longest := Config{Membership: membership.Config{AcceptablePause: 9999 * time.Hour}}.StopsWithin()
+	require.LessOrEqual(t, len(longest), membership.MaxSettingValue)
 }

@@ -50,8 +50,11 @@ func (m *Machine) waitFor() time.Duration {
 	if m.changes > 0 {
 		limit = m.first + m.stable*7/4
 	}
-	return max(m.now+time.Second, min(at, limit))
+	return max(m.now+leastWait, min(at, limit))
 }
+
+// leastWait is how long an answer about the lease is waited for in any case.
+const leastWait = time.Second
 
 // act takes a decision as final.
 func (m *Machine) act(d Decision, carryOut bool) {

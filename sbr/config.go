@@ -168,13 +168,29 @@ func (c Config) unstableFor(stable time.Duration) (d time.Duration, ok bool) {
 }
 
 // DecidedWithin returns the longest time from the first change in what is reachable to the moment at which every node
-// that loses has suspended itself, in a cluster with that many Up members: 1.75 times StableAfter by default.
+// that loses has suspended itself, in a cluster with that many Up members: 1.75 times StableAfter by default, and a
+// second more with a lease. It never falls when up grows. With UnstableAfter below zero there is no longest time while the
+// picture goes on changing; what is returned holds then for a picture that stands still.
 func (c Config) DecidedWithin(up int) time.Duration {
 	stable := c.StableFor(up)
-	if d, ok := c.unstableFor(stable); ok {
-		return d
+	d, ok := c.unstableFor(stable)
+	if !ok {
+		d = stable + stable*3/4
 	}
-	return stable + stable*3/4
+	if c.Strategy == LeaseMajority {
+		d = max(d+leastWait, stable*7/4) // see waitFor
+	}
+	return d
+}
+
+// Sizes returns numbers of members such that StableFor, and what goes by it, is the same for all numbers above one of
+// them up to the next. They rise, and the last one stands for all above the one before.
+func Sizes() []int {
+	var list []int
+	for _, s := range stableSteps[:len(stableSteps)-1] {
+		list = append(list, s.members)
+	}
+	return append(list, list[len(list)-1]+1)
 }
 
 // Settings returns what must agree on all nodes of a cluster as one line of text: strategy, role, times.

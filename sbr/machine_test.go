@@ -92,6 +92,14 @@ func TestStableAfter(t *testing.T) {
 		require.Equal(t, 3*time.Second, Config{StableAfter: 3 * time.Second}.StableFor(up))
 	}
 	require.Equal(t, 4*time.Second, Config{StableAfter: 3 * time.Second, UnstableAfter: time.Second}.DecidedWithin(5))
+	sizes := Sizes()
+	for up := range 300 {
+		i := 0
+		for i < len(sizes)-1 && up > sizes[i] {
+			i++
+		}
+		require.Equal(t, Config{}.StableFor(sizes[i]), Config{}.StableFor(up), "%d members", up)
+	}
 
 	r := newRig(t, 'A', Config{}) // six Up converged, one lost: the wait is that of six, although five are left
 	r.see("A B C D E F", "", true, "")
@@ -102,6 +110,24 @@ func TestStableAfter(t *testing.T) {
 	require.Equal(t, "F", downs(e[0]))
 	require.Equal(t, 10*time.Second, e[0].Decisions[0].StableAfter)
 	require.Equal(t, membership.CauseResolver, e[0].Down[0].Cause)
+}
+
+// TestTheRemovedCountNoMore: a member that is gone from the view was seen going by all, also when this node never got to
+// know that they had; one that is Down and not removed counts on (MEM-10).
+func TestTheRemovedCountNoMore(t *testing.T) {
+	for members, want := range map[string]time.Duration{"A B C D E Fd": 10, "A B C D E": 7, "A B C D": 7, "A B C D E F Gj": 10} {
+		r := newRig(t, 'A', Config{})
+		r.see("A B C D E F", "", true, "")
+		r.see(members, "", false, "")
+		r.see(members, "A>B", false, "")
+		e := r.run(time.Minute)
+		require.NotEmpty(t, e, members)
+		require.Equal(t, want*time.Second, e[0].Decisions[0].StableAfter, members)
+	}
+	r := newRig(t, 'A', Config{}) // it never makes the wait longer
+	r.see("A B C", "", true, "")
+	r.see("A B C D E F G", "A>B", false, "")
+	require.Equal(t, 7*time.Second, r.run(time.Minute)[0].Decisions[0].StableAfter)
 }
 
 // TestWhatBeginsTheWaitAnew holds the reference's list.

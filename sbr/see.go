@@ -25,6 +25,8 @@ func (m *Machine) see(v *membership.View) {
 				m.settled = append(m.settled, v.Members[i].ID)
 			}
 		}
+	} else if s := m.cfg.StableFor(numbered(v)); s < m.stable {
+		m.stable = s // who was removed had been seen going by all, whether or not this node got to know that they had
 	}
 	m.forgetContact(old, v)
 	moved, weighty := m.moves(was, m.accused), 0
@@ -42,6 +44,17 @@ func (m *Machine) see(v *membership.View) {
 	m.heal()
 	m.leaseView()
 	m.warnQuorum(old, v)
+}
+
+// numbered returns how many members have an up-number, whatever has become of them since.
+func numbered(v *membership.View) int {
+	n := 0
+	for i := range v.Members {
+		if v.Members[i].UpNumber != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // accusedIn returns the members whom somebody who is not Down holds unreachable; this node may be one.

@@ -20,12 +20,15 @@ const (
 	DefaultMaxTypes      = 1024
 )
 
-// Config is the configuration of a Machine. The zero value means the defaults. TakeoverTime must be the same on all
-// nodes: it is how long a cut-off owner may still believe that it owns.
+// Config is the configuration of a Machine. The zero value means the defaults. TakeoverTime and what TakeoverFor returns
+// must be the same on all nodes: it is how long a cut-off owner may still believe that it owns.
 type Config struct {
 	RetryInterval time.Duration // first repetition of unanswered mail; it doubles up to RetryMax
 	RetryMax      time.Duration // longest pause between repetitions
 	TakeoverTime  time.Duration // a lost owner's shards are given away no earlier than this after it was seen lost
+	// TakeoverFor, when it is set, is used instead of TakeoverTime: it returns the takeover time for that many members, at
+	// least one. It must not fall when the number grows.
+	TakeoverFor   func(members int) time.Duration
 	BatchDelay    time.Duration // homes wanted within this time of the last question go into one mail
 	DrainPatience time.Duration // a leaving region that its coordinator leaves alone so long stops its shards itself
 	MaxTypes      int           // types that this node keeps a promise for, registered here or not

@@ -3,8 +3,6 @@
 package shard
 
 import (
-	"time"
-
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -61,11 +59,6 @@ type LeaveCommand struct{}
 // starts here, nothing is allocated, and other members are asked whether this node still owns what lives here, until
 // Effects.Confirmed. Repeating it with On starts the question anew.
 type SuspendCommand struct{ On bool }
-
-// TakeoverCommand changes the takeover time: in a larger cluster a cut-off owner may take longer to stop.
-type TakeoverCommand struct{ Time time.Duration }
-
-func (TakeoverCommand) command() {}
 
 // DeathCommand says that the process of ID is gone for certain: whatever it owned is free at once, as after a farewell,
 // without the takeover time. Whoever gives it vouches for that.

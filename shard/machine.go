@@ -68,7 +68,7 @@ func New(self peer.ID, cfg Config, rng *rand.Rand) *Machine {
 // Tick handles every deadline that has passed.
 func (m *Machine) Tick(now time.Duration) {
 	m.begin(now)
-	if m.past.age(m.now, m.cfg.TakeoverTime) {
+	if m.past.age(m.now) {
 		m.settleAll()
 	}
 	for _, id := range m.order {
@@ -124,8 +124,6 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		m.beginLeave()
 	case DeathCommand:
 		m.died(c.ID)
-	case TakeoverCommand:
-		m.cfg.TakeoverTime = c.Time
 	case SuspendCommand:
 		m.hold(c.On)
 	default:
@@ -141,7 +139,7 @@ func (m *Machine) Next() (deadline time.Duration, ok bool) {
 		return 0, false
 	}
 	var d least
-	d.add(m.past.next(m.now, m.cfg.TakeoverTime))
+	d.add(m.past.next())
 	d.add(m.leave.next(m))
 	d.add(m.confirm.retry.at)
 	for _, id := range m.order {
@@ -174,6 +172,7 @@ func (m *Machine) Drain(out *Effects) {
 
 func (m *Machine) begin(now time.Duration) {
 	m.now = max(m.now, now, 1) // zero means "no deadline" everywhere in this room
+	m.past.crowd.pass(m.now)
 	if m.drained {
 		m.arena.Reset()
 		m.drained = false
@@ -266,7 +265,8 @@ func (m *Machine) onView(v *membership.View) {
 		return // not admitted yet
 	}
 	m.view = v
-	lost := m.past.note(m.now, m.cfg.TakeoverTime, old, v)
+	m.past.crowd.note(old, v)
+	lost := m.past.note(m.now, m.takeover(), m.blindTakeover(), old, v)
 	for _, id := range m.order {
 		t := m.types[id]
 		if t.coord != nil {

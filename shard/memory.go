@@ -45,6 +45,7 @@ type memory struct {
 	number      uint32 // highest up-number in the views in which this node was a voter
 	losses      []lostMember
 	farewells   peer.Set
+	crowd       crowd
 	blindUntil  time.Duration // losses before the up-number may be missing
 	forgotUntil time.Duration // losses that did not fit are missing
 }
@@ -52,6 +53,7 @@ type memory struct {
 type lostMember struct {
 	id      peer.ID
 	since   time.Duration // first seen Down or removed
+	until   time.Duration // and a takeover time later, which was fixed then
 	removed bool
 	roles   []string
 	learnt  bool // told by another node: the roles are not known
@@ -72,25 +74,27 @@ func (p *memory) lost(id peer.ID) *lostMember {
 	return nil
 }
 
+// add remembers a loss for takeover from when it was first seen.
 func (p *memory) add(l lostMember, takeover time.Duration) {
+	l.until = l.since + takeover
 	i, ok := p.find(l.id)
 	switch {
 	case ok:
 		p.losses[i].removed = p.losses[i].removed || l.removed
 	case len(p.losses) >= maxLost:
-		p.forgotUntil = max(p.forgotUntil, l.since+takeover)
+		p.forgotUntil = max(p.forgotUntil, l.until)
 	default:
 		p.losses = slices.Insert(p.losses, i, l)
 	}
 }
 
 // note compares two views, of which this node is a member and not Down, and reports whether a member was lost between them.
-func (p *memory) note(now, takeover time.Duration, old, v *membership.View) (lost bool) {
+func (p *memory) note(now, takeover, blind time.Duration, old, v *membership.View) (lost bool) {
 	if !p.seen {
 		p.seen, p.sure = true, len(v.Members) == 1
 	}
 	if p.number == 0 && !p.sure {
-		p.blindUntil = now + takeover
+		p.blindUntil = now + blind
 	}
 	if self, _ := v.SelfMember(); self.UpNumber != 0 && self.Status != membership.Exiting {
 		for i := range v.Members {
@@ -105,7 +109,7 @@ func (p *memory) note(now, takeover time.Duration, old, v *membership.View) (los
 			p.add(lostMember{id: mb.ID, since: now, roles: mb.Roles}, takeover)
 		case mb.Status == membership.Down && p.losses[i].learnt:
 			lost = true
-			p.losses[i] = lostMember{id: mb.ID, since: p.losses[i].since, roles: mb.Roles}
+			p.losses[i].removed, p.losses[i].learnt, p.losses[i].roles = false, false, mb.Roles
 		case mb.Status != membership.Down && known:
 			p.losses = slices.Delete(p.losses, i, i+1) // learnt of one whose join had not reached this node yet
 		}
@@ -124,10 +128,10 @@ func (p *memory) note(now, takeover time.Duration, old, v *membership.View) (los
 
 // age forgets removed members whose takeover time has passed and reports whether anything that a coordinator may wait
 // for has changed.
-func (p *memory) age(now, takeover time.Duration) (changed bool) {
+func (p *memory) age(now time.Duration) (changed bool) {
 	n := len(p.losses)
 	p.losses = slices.DeleteFunc(p.losses, func(l lostMember) bool {
-		old := l.removed && now >= l.since+takeover
+		old := l.removed && now >= l.until
 		if old {
 			p.farewells.Remove(l.id)
 		}
@@ -142,13 +146,13 @@ func (p *memory) age(now, takeover time.Duration) (changed bool) {
 	return changed || n != len(p.losses)
 }
 
-func (p *memory) next(now, takeover time.Duration) time.Duration {
+func (p *memory) next() time.Duration {
 	var d least
 	d.add(p.blindUntil)
 	d.add(p.forgotUntil)
 	for i := range p.losses {
 		if l := &p.losses[i]; l.removed {
-			d.add(l.since + takeover)
+			d.add(l.until)
 		}
 	}
 	return d.at
@@ -198,6 +202,8 @@ func (m *Machine) learn(p past) {
 	}
 	m.past.sure = true
 	m.past.blindUntil = 0
+	m.learnCrowd(p)
+	takeover := m.takeover()
 	for _, l := range p.Lost {
 		_, in := m.view.Member(l.ID)
 		known := m.past.lost(l.ID) != nil
@@ -205,15 +211,34 @@ func (m *Machine) learn(p past) {
 			m.past.farewells.Add(l.ID)
 		}
 		since := m.now - min(l.Age, m.now-1)
-		if in || known || l.Settled || m.now >= since+m.cfg.TakeoverTime {
+		if in || known || l.Settled || m.now >= since+takeover {
 			continue
 		}
-		m.past.add(lostMember{id: l.ID, since: since, removed: true, learnt: true}, m.cfg.TakeoverTime)
+		m.past.add(lostMember{id: l.ID, since: since, removed: true, learnt: true}, takeover)
 	}
 	for _, id := range p.Roll {
 		if _, in := m.view.Member(id); !in && m.past.lost(id) == nil {
-			m.past.add(lostMember{id: id, since: m.now, removed: true, learnt: true}, m.cfg.TakeoverTime)
+			m.past.add(lostMember{id: id, since: m.now, removed: true, learnt: true}, takeover)
 		}
 	}
 	m.settleAll()
+}
+
+// learnCrowd counts those who are named and are no members here as gone lately. So nobody who was a member when the told
+// losses were seen is missing: all that have gone since are told with them, or are known here.
+func (m *Machine) learnCrowd(p past) {
+	unknown := func(id peer.ID) bool {
+		_, in := m.view.Member(id)
+		return !in && m.past.lost(id) == nil
+	}
+	for _, l := range p.Lost {
+		if unknown(l.ID) {
+			m.past.crowd.left()
+		}
+	}
+	for _, id := range p.Roll {
+		if unknown(id) {
+			m.past.crowd.left()
+		}
+	}
 }

@@ -489,7 +489,7 @@ func TestMemoryOverflow(t *testing.T) {
 	m := &Machine{past: p, now: 104}
 	m.learn(past{Whole: true})
 	require.False(t, m.past.whole(104), "nobody brings back what was forgotten")
-	require.True(t, p.age(105, 100))
+	require.True(t, p.age(105))
 	require.True(t, p.whole(105))
 	require.Empty(t, p.losses)
 }

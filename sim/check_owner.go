@@ -125,6 +125,7 @@ func (w *world) cutOff(p *proc) bool {
 // tookOver: a shard whose owner did not confirm its stop gets another owner only when the takeover time has passed.
 func (c *checker) tookOver(p *proc, o *ownership, f route.Fence, name string) {
 	since, down := c.gone[o.p.id]
+	least := c.w.node().Takeover(1) // whether it is long enough for this cluster is for suspendedBefore to say
 	switch {
 	case f.Birth() != o.fence.Birth() && !o.p.alive:
 		// A cluster that was formed anew after all of the old one had ended knows of no owner, and there is none.
@@ -132,7 +133,7 @@ func (c *checker) tookOver(p *proc, o *ownership, f route.Fence, name string) {
 		// The host of the dead process has said so itself.
 	case !down:
 		c.violate(p, "takeover", "%s starts here though %s neither stopped it nor is down", name, c.w.name(o.p.id))
-	case c.w.now-since < c.w.takeover()-c.w.takeover()*time.Duration(c.w.cfg.Drift)/million:
+	case c.w.now-since < least-least*time.Duration(c.w.cfg.Drift)/million:
 		c.violate(p, "takeover", "%s starts here %v after %s was first seen down", name, c.w.now-since, c.w.name(o.p.id))
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/membership"
-	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
@@ -86,7 +85,7 @@ func (p *proc) open() {
 	p.mailbox = p.w.newBudget()
 	p.asks = map[uint64]*ask{}
 	p.collects = map[route.TypeID]time.Duration{}
-	p.gate.limit = node.Config{Shard: p.w.cfg.Shard}.GapLimit()
+	p.gate.limit = p.w.node().GapLimit()
 }
 
 // register makes a type known to the process.

@@ -229,13 +229,13 @@ func (w *world) shardName(id route.TypeID, n route.ShardID) string {
 	return fmt.Sprintf("%s/%d", w.typeName(id), n)
 }
 
-// takeover is how long a shard of a lost owner must wait.
-func (w *world) takeover() time.Duration {
-	if w.cfg.Shard.TakeoverTime > 0 {
-		return w.cfg.Shard.TakeoverTime
-	}
-	return shard.DefaultTakeoverTime
+// node is what the takeover time follows from.
+func (w *world) node() node.Config {
+	return node.Config{Membership: w.cfg.Membership, Resolver: w.cfg.Resolver, Shard: w.cfg.Shard}
 }
+
+// takeover is how long a shard of a lost owner waits at most: as for all processes that ever ran.
+func (w *world) takeover() time.Duration { return w.node().Takeover(max(len(w.procs), 1)) }
 
 func (w *world) window() int {
 	if w.cfg.Data.Window > 0 {

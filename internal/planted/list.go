@@ -57,7 +57,7 @@ var bugs = append([]bug{
 	{
 		Name: "takeover-time-skipped", Seeds: 60,
 		File: "shard/memory.go",
-		Old:  "\t\told := l.removed && now >= l.since+takeover\n",
+		Old:  "\t\told := l.removed && now >= l.until\n",
 		New:  "\t\told := l.removed\n",
 	},
 	{
@@ -76,8 +76,8 @@ var bugs = append([]bug{
 	{
 		Name: "told-losses-forgotten", Package: "./shard", Run: "TestChaosOfEarlyLeavers",
 		File: "shard/memory.go",
-		Old:  "in || known || l.Settled || m.now >= since+m.cfg.TakeoverTime {\n",
-		New:  "in || !known || l.Settled || m.now >= since+m.cfg.TakeoverTime {\n",
+		Old:  "in || known || l.Settled || m.now >= since+takeover {\n",
+		New:  "in || !known || l.Settled || m.now >= since+takeover {\n",
 	},
 	{
 		Name: "lost-owner-not-remembered", Seeds: 60,
@@ -243,6 +243,12 @@ var bugs = append([]bug{
 		File: "node/node.go",
 		Old:  "if s := n.re.Suspend; s != nil {",
 		New:  "if s := n.re.Suspend; s != nil && !s.On {",
+	},
+	{
+		Name: "takeover-time-does-not-follow-the-size", Package: "./sim", Run: "TestCutOffOwnersStopInTime",
+		File: "shard/crowd.go",
+		Old:  "\treturn m.cfg.TakeoverFor(max(m.past.crowd.members(), 1))\n",
+		New:  "\treturn m.cfg.TakeoverFor(1)\n",
 	},
 	{
 		Name: "data-plane-does-not-look-at-the-clock", Package: "./driver", Run: "TestDataPlaneLooksAtTheClock",

@@ -1,0 +1,85 @@
+// crowd: how many members there have been lately, by which the takeover time is measured.
+//
+// A cut-off owner stops by the patience of its resolver, which goes by the number of members that it knew. Why the number
+// here is never smaller is argued in docs/split-brain.md ("Which number the other side can have used"). In short: whoever
+// counted there has its up-number in views of this node too, or was removed lately, and the removed count for ten more
+// minutes. The sum is too high after a rolling replacement, which costs waiting, never safety.
+
+package shard
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/membership"
+)
+
+const (
+	crowdPart  = time.Minute // the removed are counted in parts of the window
+	crowdParts = 11          // ten whole parts, and the one that has begun
+)
+
+// crowd counts members with an up-number: those of the newest view and those that have gone in the last ten minutes.
+type crowd struct {
+	present int
+	highest uint32          // highest up-number seen: there never were more members with one
+	gone    [crowdParts]int // by part of the window, a ring
+	part    int64           // the newest part
+}
+
+// pass lets time pass: what went too long ago counts no more.
+func (c *crowd) pass(now time.Duration) {
+	part := int64(now / crowdPart)
+	for range min(part-c.part, crowdParts) {
+		c.part++
+		c.gone[c.part%crowdParts] = 0
+	}
+	c.part = max(c.part, part)
+}
+
+// note takes over a new view; old may be nil.
+func (c *crowd) note(old, v *membership.View) {
+	c.present = 0
+	for i := range v.Members {
+		if n := v.Members[i].UpNumber; n != 0 {
+			c.present++
+			c.highest = max(c.highest, n)
+		}
+	}
+	if old == nil {
+		return
+	}
+	for i := range old.Members {
+		if _, still := v.Member(old.Members[i].ID); !still && old.Members[i].UpNumber != 0 {
+			c.left()
+		}
+	}
+}
+
+// left counts one that has gone now.
+func (c *crowd) left() { c.gone[c.part%crowdParts]++ }
+
+// members is how many there have been in the window.
+func (c *crowd) members() int {
+	n := c.present
+	for _, g := range c.gone {
+		n += g
+	}
+	return n
+}
+
+// takeover is how long a shard must wait whose owner is seen lost now.
+func (m *Machine) takeover() time.Duration {
+	if m.cfg.TakeoverFor == nil {
+		return m.cfg.TakeoverTime
+	}
+	return m.cfg.TakeoverFor(max(m.past.crowd.members(), 1))
+}
+
+// blindTakeover is the same for losses that this node may have missed: nobody tells it how many members there were, but
+// never more than there are up-numbers.
+func (m *Machine) blindTakeover() time.Duration {
+	if m.cfg.TakeoverFor == nil {
+		return m.cfg.TakeoverTime
+	}
+	return max(m.takeover(), m.cfg.TakeoverFor(int(m.past.crowd.highest)))
+}
