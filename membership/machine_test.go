@@ -56,6 +56,7 @@ func TestScenario23Transitions(t *testing.T) {
 	require.Equal(t, []Status{Up}, statuses(first), "up at once")
 	w.join(second, 1)
 	w.deliver()
+	w.run(60 * time.Millisecond) // the leader's push of the promotion waits for the push interval
 	for _, a := range []*actor{first, second} {
 		require.Equal(t, []Status{Up, Up}, statuses(a))
 		require.Equal(t, []int{1, 2}, seenBy(a))

@@ -109,7 +109,7 @@ func TestWeaken(t *testing.T) {
 	require.False(t, converged(stateOf([]string{"a up", "b weakly-up"}, "a", "a->b"), nid("a"), nil), "unreachable blocks")
 	require.True(t, converged(stateOf([]string{"a up", "b weakly-up"}, "a"), nid("a"), nil), "need not have seen")
 	require.False(t, converged(stateOf([]string{"a joining", "b weakly-up"}, "a"), nid("a"), nil), "while none is up")
-	next, _ = lead(stateOf([]string{"a up", "b weakly-up"}, "a"), nid("a"), nil, never, minimums{})
+	next, _ = lead(stateOf([]string{"a up", "b weakly-up"}, "ab"), nid("a"), nil, never, minimums{})
 	require.Equal(t, Member{ID: nid("b"), Status: Up, UpNumber: 101}, next.members[1])
 	require.Equal(t, nid("b"), stateOf([]string{"a joining", "b weakly-up"}, "").leader(nid("a")))
 	require.Equal(t, nid("b"), stateOf([]string{"a weakly-up", "b ready-for-shutdown"}, "").leader(nid("a")))

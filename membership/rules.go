@@ -2,7 +2,11 @@
 
 package membership
 
-import "github.com/kith-io/kith/peer"
+import (
+	"slices"
+
+	"github.com/kith-io/kith/peer"
+)
 
 // converged reports whether self can prove that all who count have seen s (GOS-3). Nobody may be unreachable but
 // Down or Exiting members, self (a node never waits because others accuse it) and those in exited, who confirmed that
@@ -71,7 +75,8 @@ func (s *state) leader(self peer.ID) peer.ID { return leaderOf(s.members, s.unre
 // removed member that was never seen Up consumes an up-number, because a leader on the far side of a cut may have
 // given it one; then joining members get theirs in address order, and leaving ones become exiting. Tombstones for
 // which expired says true are forgotten. While the cluster prepares for a full shutdown nobody is let in, who is Up
-// prepares too, and who prepares becomes ready; below the minimum numbers nobody is let in either.
+// prepares too, and who prepares becomes ready; below the minimum numbers nobody is let in either, nor before all joining
+// members have seen this version.
 func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, least minimums) (next *state,
 	removed []Member) {
 	d := s.draft()
@@ -90,7 +95,7 @@ func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 			d.highestUp++
 		}
 	}
-	changed := d.promote(least) || len(removed) > 0
+	changed := d.promote(least, s.seenByJoiners(removed)) || len(removed) > 0
 	if kept := keepTombs(d.tombs, expired); len(kept) < len(d.tombs) {
 		d.tombs, changed = kept, true
 	}
@@ -100,10 +105,25 @@ func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 	return d.commit(self), removed
 }
 
-// promote moves every member one step on under convergence, and reports whether one moved.
-func (s *state) promote(least minimums) (changed bool) {
+// seenByJoiners reports whether all who have no up-number yet have seen s, besides those who are removed. Convergence does
+// not wait for them, but numbers must: what a leader gave just before it died may be known only to the joiner that it
+// promoted, and whoever gives numbers on without hearing of it gives that one to somebody else.
+func (s *state) seenByJoiners(removed []Member) bool {
+	for i := range s.members {
+		m := &s.members[i]
+		if m.Status.numbered() < 0 && !s.seen.Has(i) &&
+			!slices.ContainsFunc(removed, func(r Member) bool { return r.ID == m.ID }) {
+			return false
+		}
+	}
+	return true
+}
+
+// promote moves every member one step on under convergence, and reports whether one moved. Up-numbers are given only
+// when numbers says so.
+func (s *state) promote(least minimums, numbers bool) (changed bool) {
 	stopping := preparing(s.members)
-	letIn := !stopping && least.met(s.members)
+	letIn := numbers && !stopping && least.met(s.members)
 	for i := range s.members {
 		m := &s.members[i]
 		was := m.Status

@@ -36,14 +36,20 @@ var membershipBugs = []bug{
 	{
 		Name: "minimum-of-members-ignored", Package: "./sim", Run: "TestScripts/min_members",
 		File: "membership/rules.go",
-		Old:  "\tletIn := !stopping && least.met(s.members)\n",
-		New:  "\tletIn := !stopping\n",
+		Old:  "\tletIn := numbers && !stopping && least.met(s.members)\n",
+		New:  "\tletIn := numbers && !stopping\n",
 	},
 	{
 		Name: "promoted-during-full-shutdown", Package: "./membership", Run: "TestPreparingMeetsLateMembers",
 		File: "membership/rules.go",
-		Old:  "\tletIn := !stopping && least.met(s.members)\n",
-		New:  "\tletIn := least.met(s.members)\n",
+		Old:  "\tletIn := numbers && !stopping && least.met(s.members)\n",
+		New:  "\tletIn := numbers && least.met(s.members)\n",
+	},
+	{
+		Name: "numbers-given-before-joiners-have-seen", Package: "./membership", Run: "TestNumberKnownToItsJoinerAlone",
+		File: "membership/rules.go",
+		Old:  "\tletIn := numbers && !stopping && least.met(s.members)\n",
+		New:  "\tletIn := !stopping && least.met(s.members)\n",
 	},
 	{
 		Name: "delta-applied-to-another-base", Package: "./membership", Run: "Delta",
