@@ -58,6 +58,9 @@ func (c Config) Decide(s Situation) Decision {
 			break
 		}
 	}
+	if d.Outcome == AskLease && d.first.IsZero() && len(d.Down) > 0 {
+		d.Outcome, d.Why, d.Down = DownReachable, "nobody on our side may ask for the lease", d.refused
+	}
 	d.Lives = !d.Down.Has(s.Self)
 	return d
 }

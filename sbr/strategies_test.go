@@ -54,9 +54,11 @@ func TestDownAllAndLease(t *testing.T) {
 		require.Equal(t, r.later, d.later, "%+v: %s", r, d)
 		require.Equal(t, AskLease, d.Outcome)
 	}
-	d := Config{Strategy: LeaseMajority}.Decide(situation("A B Cj", "D E", "A>B"))
+	d := Config{Strategy: LeaseMajority}.Decide(situation("A B C", "D E", "A>B"))
 	require.Equal(t, "ABDE", letters(d.Down), "with the lease")
 	require.Equal(t, "ABC", letters(d.refused), "without it")
+	// Found by storm 3435: where nobody may ask, nobody would ever have answered.
+	judge(t, Config{Strategy: LeaseMajority}, row{"Bj Cj", "A", "", "BC"}, row{"A B Cj", "D E", "A>B", "ABC"})
 }
 
 // TestScenario19IndirectlyConnected: both ends of a broken pair go, and with them whoever the strategy downs.
