@@ -73,7 +73,7 @@ func (s *state) leader(self peer.ID) peer.ID { return leaderOf(s.members, s.unre
 // when there is nothing to do. Removal comes first: Down members that are unreachable or whose address has a new
 // incarnation, which proves the old one dead; Exiting ones that confirmed or are unreachable; self last of all. Each
 // removed member that was never seen Up consumes an up-number, because a leader on the far side of a cut may have
-// given it one; then joining members get theirs in address order, and leaving ones become exiting. Tombstones for
+// given it one, and after a loss so does each one that waits for a number; then joining members get theirs in address order, and leaving ones become exiting. Tombstones for
 // which expired says true are forgotten. While the cluster prepares for a full shutdown nobody is let in, who is Up
 // prepares too, and who prepares becomes ready; below the minimum numbers nobody is let in either, nor before all joining
 // members have seen this version.
@@ -89,13 +89,20 @@ func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 		len(removed) == len(s.members)-1 {
 		removed = append(removed, s.members[i])
 	}
+	lost := false
 	for _, m := range removed {
 		d.remove(m.ID)
 		if m.UpNumber == 0 {
 			d.highestUp++
 		}
+		lost = lost || m.Status == Down
 	}
-	changed := d.promote(least, s.seenByJoiners(removed)) || len(removed) > 0
+	skip := s.unheard()
+	if lost {
+		d.highestUp += skip
+		skip = 0
+	}
+	changed := d.promote(least, s.seenByJoiners(removed), skip) || len(removed) > 0
 	if kept := keepTombs(d.tombs, expired); len(kept) < len(d.tombs) {
 		d.tombs, changed = kept, true
 	}
@@ -119,9 +126,26 @@ func (s *state) seenByJoiners(removed []Member) bool {
 	return true
 }
 
+// unheard returns how many numbers a leader that is Down may have given without anybody who lives having heard of it: no
+// more than there are members without one, because numbers are given only when all of them have seen the state before.
+func (s *state) unheard() uint32 {
+	n, down := uint32(0), false
+	for i := range s.members {
+		if st := s.members[i].Status; st.numbered() < 0 {
+			n++
+		} else if st == Down {
+			down = true
+		}
+	}
+	if !down {
+		return 0
+	}
+	return n
+}
+
 // promote moves every member one step on under convergence, and reports whether one moved. Up-numbers are given only
-// when numbers says so.
-func (s *state) promote(least minimums, numbers bool) (changed bool) {
+// when numbers says so; the first of them, as many as skip says, to nobody.
+func (s *state) promote(least minimums, numbers bool, skip uint32) (changed bool) {
 	stopping := preparing(s.members)
 	letIn := numbers && !stopping && least.met(s.members)
 	for i := range s.members {
@@ -129,7 +153,8 @@ func (s *state) promote(least minimums, numbers bool) (changed bool) {
 		was := m.Status
 		switch {
 		case was.numbered() < 0 && letIn:
-			s.highestUp++
+			s.highestUp += skip + 1
+			skip = 0
 			m.Status, m.UpNumber = Up, s.highestUp
 		case was == Up && stopping:
 			m.Status = PreparingForShutdown

@@ -197,8 +197,9 @@ func TestScenario12LeaderOrder(t *testing.T) {
 
 func never(peer.ID) bool { return false }
 
-// A pass of the leader removes first; each removed member that was never seen Up consumes a number; joining ones get
-// the next in address order; leaving becomes exiting.
+// A pass of the leader removes first; each removed member that was never seen Up consumes a number, and so does each that
+// waits for one after a loss; joining ones get the next in address order when all of them have seen the state; leaving
+// becomes exiting (MEM-5).
 func TestLeaderActions(t *testing.T) {
 	s := stateOf([]string{"a up", "b joining", "c joining", "d leaving", "e exiting", "f down", "g down"}, "abcdefg",
 		"a->f")
@@ -207,13 +208,21 @@ func TestLeaderActions(t *testing.T) {
 	next, removed := lead(s, nid("a"), peer.SetOf(nid("e")), never, minimums{})
 	require.Len(t, removed, 2)
 	require.Equal(t, []tombstone{{id: nid("e"), last: Exiting}, {id: nid("f"), last: Down}}, next.tombs)
-	require.Equal(t, []Member{{ID: nid("a"), Status: Up, UpNumber: 1}, {ID: nid("b"), Status: Up, UpNumber: 9},
-		{ID: nid("c"), Status: Up, UpNumber: 10}, {ID: nid("d"), Status: Exiting, UpNumber: 4},
+	require.Equal(t, []Member{{ID: nid("a"), Status: Up, UpNumber: 1}, {ID: nid("b"), Status: Up, UpNumber: 11},
+		{ID: nid("c"), Status: Up, UpNumber: 12}, {ID: nid("d"), Status: Exiting, UpNumber: 4},
 		{ID: nid("g"), Status: Down, UpNumber: 7}}, next.members)
-	require.Equal(t, uint32(10), next.highestUp)
+	require.Equal(t, uint32(12), next.highestUp, "one for f, two that a lost leader may have given to b and c")
 	require.Equal(t, 1, next.seen.Count())
 	require.True(t, next.hasSeen(nid("a")))
 	require.Equal(t, gossip.After, next.clock.Compare(s.clock))
+
+	s.seen = stateOf([]string{"a up", "b joining", "c joining", "d leaving", "e exiting", "f down", "g down"}, "abd").seen
+	next, _ = lead(s, nid("a"), peer.SetOf(nid("e")), never, minimums{})
+	require.Equal(t, []Status{Up, Joining, Joining, Exiting, Down}, []Status{next.members[0].Status, next.members[1].Status,
+		next.members[2].Status, next.members[3].Status, next.members[4].Status}, "c has not seen it: nobody gets a number")
+	require.Equal(t, uint32(10), next.highestUp)
+	next, _ = lead(stateOf([]string{"a up", "b joining", "g down"}, "ab"), nid("a"), nil, never, minimums{})
+	require.Equal(t, uint32(102), next.members[1].UpNumber, "g, not removed yet, may have given one")
 
 	next, _ = lead(stateOf([]string{"a up", "g down"}, "ag"), nid("a"), nil, never, minimums{})
 	require.Nil(t, next, "a Down member that is reachable and not replaced stays for now")

@@ -63,6 +63,9 @@ func (m *Machine) act(d Decision, carryOut bool) {
 	m.changes, m.warned = 0, false
 	if !d.Lives {
 		m.suspend(d.Why)
+	} else if m.stopped {
+		m.stopped = false
+		m.out.Suspend = &Suspend{}
 	}
 	if !carryOut {
 		return

@@ -83,6 +83,8 @@ type Machine struct {
 	first    time.Duration // first change of the present instability
 	changes  int           // changes that count for it; 0: none
 	warned   bool
+	lateFor  time.Duration // the decision that was overslept, and is made at lookAt
+	lookAt   time.Duration
 	stopped  bool          // this node was suspended
 	waitedAt time.Duration // lease-majority: when who does not ask itself gives up waiting; negative: not waiting
 
@@ -95,7 +97,7 @@ type Machine struct {
 // New returns the resolver of self. cfg is taken with its defaults.
 func New(self peer.ID, cfg Config) *Machine {
 	cfg = cfg.WithDefaults()
-	return &Machine{self: self, cfg: cfg, stable: cfg.StableFor(1), waitedAt: -1}
+	return &Machine{self: self, cfg: cfg, stable: cfg.StableFor(1), waitedAt: -1, lateFor: -1}
 }
 
 // Decisions returns the newest decisions, oldest first, at most MaxDecisions; the caller owns the slice.
@@ -146,19 +148,43 @@ func (m *Machine) Tick(now time.Duration) {
 		m.waitedAt = -1
 		m.suspend("nobody said in time who has the lease")
 	}
-	if m.lease.busy() || m.tooLong() {
-		return
-	}
-	if m.now >= m.decideAt() {
+	switch {
+	case m.lease.busy() || m.cameLate():
+	case m.now >= m.decideAt(): // what stood still long enough is decided, however long ago that began
 		m.decide()
+	default:
+		m.tooLong()
 	}
 }
 
+// lateBy is how late a step may be before what was due counts as overslept.
+const lateBy = time.Second
+
+// due is when something is to be decided, a warning aside.
+func (m *Machine) due() time.Duration {
+	at := m.decideAt()
+	if limit, ok := m.cfg.unstableFor(m.stable); ok && m.changes > 0 {
+		at = min(at, m.first+limit)
+	}
+	return at
+}
+
+// cameLate reports whether a decision has to wait because this node overslept it. What it knows is as old as its sleep:
+// it stops at once, as if it lost, and looks again when its peers have had the time to tell it what has happened.
+func (m *Machine) cameLate() bool {
+	due := m.due()
+	if m.now > due+lateBy && m.lateFor != due {
+		m.lateFor, m.lookAt = due, m.now+settle
+		m.suspend("it overslept a decision")
+	}
+	return m.lateFor == due && m.now < m.lookAt
+}
+
 // tooLong ends everything when what is reachable has been changing for too long, after having warned of it.
-func (m *Machine) tooLong() bool {
+func (m *Machine) tooLong() {
 	limit, ok := m.cfg.unstableFor(m.stable)
 	if !ok || m.changes == 0 {
-		return false
+		return
 	}
 	if !m.warned && m.now >= m.warnAt() {
 		m.warned = true
@@ -166,7 +192,7 @@ func (m *Machine) tooLong() bool {
 			m.changes, m.now-m.first, limit))
 	}
 	if m.now < m.first+limit {
-		return false
+		return
 	}
 	s := m.situation()
 	v := look(m.cfg.Role, &s)
@@ -175,7 +201,6 @@ func (m *Machine) tooLong() bool {
 	d.Cause = membership.CauseUnstable
 	d.Why = fmt.Sprintf("what is reachable changed %d times in %v: nobody can be sure", m.changes, m.now-m.first)
 	m.act(d, true)
-	return true
 }
 
 // warnAt is when an instability is told of: when others would have been decided some time ago.
@@ -224,6 +249,10 @@ func (m *Machine) Next() (at time.Duration, ok bool) {
 		add(m.waitedAt)
 	}
 	if m.lease.busy() {
+		return at, ok
+	}
+	if due := m.due(); m.lateFor == due && m.now < m.lookAt {
+		add(m.lookAt)
 		return at, ok
 	}
 	add(m.decideAt())

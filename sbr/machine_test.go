@@ -256,6 +256,34 @@ func TestUnstable(t *testing.T) {
 	require.Zero(t, at, "forbidden")
 }
 
+// TestOverslept: a node that slept through the time of a decision stops at once, but decides only after it has heard what
+// happened meanwhile, and then by its strategy. Found by storm 3435: such a node ended a cluster that had long decided.
+func TestOverslept(t *testing.T) {
+	asleep := func(t *testing.T) *rig {
+		r := newRig(t, 'B', Config{})
+		r.see("A B C D", "", true, "")
+		r.see("A B C D", "A>D B>D", false, "")
+		r.eff, r.now = nil, r.now+30*time.Second
+		r.m.Tick(r.now)
+		r.drain()
+		require.Len(t, r.eff, 1)
+		require.True(t, r.eff[0].Suspend.On)
+		require.Empty(t, r.eff[0].Down)
+		require.Empty(t, r.run(settle-time.Millisecond))
+		return r
+	}
+	r := asleep(t)
+	r.see("A B C", "", true, "")
+	require.False(t, r.eff[0].Suspend.On, "D is removed, nothing is left to decide")
+	require.Empty(t, r.run(time.Minute))
+
+	r = asleep(t)
+	es := r.run(time.Second)
+	require.NotEmpty(t, es)
+	require.Contains(t, es[0].Decisions[0].Why, "majority", "nobody said anything: what stood still is decided, late as it is")
+	require.False(t, es[0].Suspend.On, "it lives: others may let it go on")
+}
+
 // TestNobodyWithoutASay: nodes that are not members enough decide nothing, and off means off.
 func TestNobodyWithoutASay(t *testing.T) {
 	for _, self := range []string{"Aj", "Ax", "Ad"} {

@@ -28,22 +28,10 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%.6fs n%d %s: %s", v.At.Seconds(), v.Node, v.Rule, v.Text)
 }
 
-// upKey is an up-number of one cluster: no two members may ever have it.
-type upKey struct {
-	cluster uint64
-	number  uint32
-}
-
 // memberKey is an incarnation in one cluster: who was admitted to one that died before telling it may join another.
 type memberKey struct {
 	cluster uint64
 	id      peer.ID
-}
-
-// claim is an up-number that one process has shown so far.
-type claim struct {
-	number uint32
-	by     peer.ID
 }
 
 // changeKey is a step of a member's life that only a leader takes.
@@ -60,6 +48,7 @@ type checker struct {
 
 	ups       map[upKey]peer.ID
 	upOf      map[memberKey]uint32
+	knows     map[memberKey][]*proc // who has shown that number
 	claimed   map[peer.ID]claim
 	agreed    map[uint64]string            // what converged nodes with one hash agree on
 	changed   map[changeKey]bool           // leader's steps seen so far
@@ -86,7 +75,7 @@ type checker struct {
 
 func newChecker(w *world) *checker {
 	return &checker{
-		w: w, ups: map[upKey]peer.ID{}, upOf: map[memberKey]uint32{}, claimed: map[peer.ID]claim{}, agreed: map[uint64]string{},
+		w: w, ups: map[upKey]peer.ID{}, upOf: map[memberKey]uint32{}, knows: map[memberKey][]*proc{}, claimed: map[peer.ID]claim{}, agreed: map[uint64]string{},
 		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
 		unsure: map[reportKey]bool{},
 		owners: map[shardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{},
@@ -144,33 +133,6 @@ func (c *checker) view(p *proc, v *membership.View) {
 		c.agree(p, v)
 	}
 	p.checked = v
-}
-
-// number: up-numbers are unique over the whole history and never change.
-func (c *checker) number(p *proc, v *membership.View, m *membership.Member) {
-	if m.UpNumber == 0 {
-		if m.Status == membership.Up {
-			c.violate(p, "up-number", "%s is up without a number", c.w.name(m.ID))
-		}
-		return
-	}
-	own := memberKey{v.ClusterID, m.ID}
-	if old, ok := c.upOf[own]; ok {
-		if old != m.UpNumber {
-			c.violate(p, "up-number", "%s had number %d and has %d now", c.w.name(m.ID), old, m.UpNumber)
-		}
-		return
-	}
-	// A number that only its giver knows, and that dies with it, was never given.
-	if p.id != m.ID && (c.claimed[m.ID].number != m.UpNumber || c.claimed[m.ID].by == p.id) {
-		c.claimed[m.ID] = claim{m.UpNumber, p.id}
-		return
-	}
-	key := upKey{v.ClusterID, m.UpNumber}
-	if other, ok := c.ups[key]; ok && other != m.ID {
-		c.violate(p, "up-number", "number %d of %s was given to %s", m.UpNumber, c.w.name(other), c.w.name(m.ID))
-	}
-	c.ups[key], c.upOf[own] = m.ID, m.UpNumber
 }
 
 // gossiped notes who is Down somewhere, and that somebody had a reason to say so.

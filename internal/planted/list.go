@@ -7,7 +7,7 @@ var bugs = append([]bug{
 	{
 		Name: "up-number-reused", Seeds: 60,
 		File: "membership/rules.go",
-		Old:  "\t\t\ts.highestUp++\n\t\t\tm.Status, m.UpNumber = Up, s.highestUp",
+		Old:  "\t\t\ts.highestUp += skip + 1\n\t\t\tskip = 0\n\t\t\tm.Status, m.UpNumber = Up, s.highestUp",
 		New: "\t\t\ts.highestUp = 0\n\t\t\tfor _, o := range s.members {\n" +
 			"\t\t\t\ts.highestUp = max(s.highestUp, o.UpNumber)\n\t\t\t}\n" +
 			"\t\t\ts.highestUp++\n\t\t\tm.Status, m.UpNumber = Up, s.highestUp",

@@ -28,6 +28,12 @@ var membershipBugs = []bug{
 		New:  "",
 	},
 	{
+		Name: "number-of-a-lost-leader-given-again", Package: "./membership", Run: "TestLeaderActions",
+		File: "membership/rules.go",
+		Old:  "\tskip := s.unheard()\n",
+		New:  "\tskip := uint32(0)\n",
+	},
+	{
 		Name: "unreachable-leads", Package: "./membership", Run: "TestScenario9Leader",
 		File: "membership/rules.go",
 		Old:  "if class >= bestClass || !m.HasRole(role) || m.ID != self && unreachable.Has(m.ID) {",
@@ -94,6 +100,12 @@ var membershipBugs = []bug{
 		File: "sbr/decide.go",
 		Old:  "\tif !keepAlone && u == 1 && r >= 2 {\n",
 		New:  "\tif !keepAlone && u == 1 && r >= 1 {\n",
+	},
+	{
+		Name: "overslept-decision-is-made-at-once", Package: "./sbr", Run: "TestOverslept",
+		File: "sbr/machine.go",
+		Old:  "\tcase m.lease.busy() || m.cameLate():\n",
+		New:  "\tcase m.lease.busy():\n",
 	},
 	{
 		Name: "patience-not-renewed", Package: "./sbr", Run: ".",

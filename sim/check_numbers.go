@@ -1,0 +1,53 @@
+// The check of up-numbers: a number is the term of a coordinator, so nobody may ever bear that of another.
+
+package sim
+
+import (
+	"slices"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+)
+
+// upKey is an up-number of one cluster: no two members may ever have it.
+type upKey struct {
+	cluster uint64
+	number  uint32
+}
+
+// claim is an up-number that one process has shown so far.
+type claim struct {
+	number uint32
+	by     peer.ID
+}
+
+// number: up-numbers are unique over the whole history, and never change while anybody lives who knows of them: a number
+// whose last witness is gone may be given anew to its bearer, as another one.
+func (c *checker) number(p *proc, v *membership.View, m *membership.Member) {
+	if m.UpNumber == 0 {
+		if m.Status == membership.Up {
+			c.violate(p, "up-number", "%s is up without a number", c.w.name(m.ID))
+		}
+		return
+	}
+	own := memberKey{v.ClusterID, m.ID}
+	if old, ok := c.upOf[own]; ok && old == m.UpNumber {
+		if !slices.Contains(c.knows[own], p) {
+			c.knows[own] = append(c.knows[own], p)
+		}
+		return
+	} else if ok && slices.ContainsFunc(c.knows[own], func(q *proc) bool { return q.alive }) {
+		c.violate(p, "up-number", "%s had number %d and has %d now", c.w.name(m.ID), old, m.UpNumber)
+		return
+	}
+	// A number that only its giver knows, and that dies with it, was never given.
+	if p.id != m.ID && (c.claimed[m.ID].number != m.UpNumber || c.claimed[m.ID].by == p.id) {
+		c.claimed[m.ID] = claim{m.UpNumber, p.id}
+		return
+	}
+	key := upKey{v.ClusterID, m.UpNumber}
+	if other, ok := c.ups[key]; ok && other != m.ID {
+		c.violate(p, "up-number", "number %d of %s was given to %s", m.UpNumber, c.w.name(other), c.w.name(m.ID))
+	}
+	c.ups[key], c.upOf[own], c.knows[own] = m.ID, m.UpNumber, []*proc{p}
+}
