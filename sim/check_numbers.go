@@ -30,6 +30,9 @@ func (c *checker) number(p *proc, v *membership.View, m *membership.Member) {
 		}
 		return
 	}
+	if _, gone := c.gone[p.id]; gone {
+		return // what a leader that is Down elsewhere still gives, others have skipped; who hears of it is checked
+	}
 	own := memberKey{v.ClusterID, m.ID}
 	if old, ok := c.upOf[own]; ok && old == m.UpNumber {
 		if !slices.Contains(c.knows[own], p) {

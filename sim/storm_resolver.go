@@ -87,8 +87,10 @@ func (s *storm) repair() {
 const repairLook = 8 * time.Second
 
 func (s *storm) reform() {
-	if p := s.w.hosts[0].proc; !s.formed() && p != nil && p.alive {
-		p.crash(true)
+	if !s.formed() {
+		if p := s.w.hosts[0].proc; p != nil && p.alive {
+			p.crash(true)
+		}
 		s.startHost(0)
 	}
 	s.w.after(repairLook, s.reform)
