@@ -14,6 +14,11 @@ import (
 func (m *Machine) decide() {
 	d := m.cfg.Decide(m.situation())
 	if d.Outcome != AskLease {
+		if d.first.IsZero() && !d.Lives { // each for itself: who is under suspicion, or never came Up, sends nobody else
+			d.Down = peer.SetOf(m.self)
+			m.act(d, true)
+			return
+		}
 		// More than one may take itself for the leader: they decide the same, and downing twice is harmless.
 		m.act(d, d.first == m.self || m.view.Leader == m.self)
 		return

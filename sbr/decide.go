@@ -58,11 +58,25 @@ func (c Config) Decide(s Situation) Decision {
 			break
 		}
 	}
-	if d.Outcome == AskLease && d.first.IsZero() && len(d.Down) > 0 {
-		d.Outcome, d.Why, d.Down = DownReachable, "nobody on our side may ask for the lease", d.refused
+	if d.first.IsZero() && len(d.Down) > 0 && (lost || len(d.Indirect) > 0) {
+		d.unled()
 	}
 	d.Lives = !d.Down.Has(s.Self)
 	return d
+}
+
+// unled turns a decision to live around on a side where nobody counts and is above suspicion: members that never came Up
+// carry no cluster on, and must not ask for a lease, while those who did may live elsewhere.
+func (d *Decision) unled() {
+	switch d.Outcome {
+	case DownUnreachable:
+		d.Why = "nobody who counts is above suspicion on our side"
+	case AskLease:
+		d.Why = "nobody on our side may ask for the lease"
+	default:
+		return
+	}
+	d.Outcome, d.Down = DownReachable, d.refused
 }
 
 // goers returns whom an outcome downs: always those who are indirectly connected, for which of them is right nobody can
