@@ -71,6 +71,24 @@ func (l *ledger) write(p *proc, typ route.TypeID, id string, size int) (payload 
 	return payload[:max(size, ledgerSize)], nth
 }
 
+// bookState tells whether anything was written between two looks.
+type bookState struct {
+	entries int
+	fates   [len(fateNames)]int
+}
+
+func (l *ledger) state() bookState { return bookState{len(l.entries), l.fates} }
+
+// settled reports whether no message is under way that a running process has or sent.
+func (w *world) settled() bool {
+	for i := range w.check.book.entries {
+		if e := &w.check.book.entries[i]; e.fate == fateOpen && e.where.alive {
+			return false
+		}
+	}
+	return true
+}
+
 func (l *ledger) find(payload []byte) (*entry, bool) {
 	if len(payload) < ledgerSize || binary.LittleEndian.Uint32(payload) != ledgerMagic {
 		return nil, false

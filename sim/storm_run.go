@@ -14,11 +14,13 @@ import (
 
 // Bounds within which a cluster that is left alone must come right.
 const (
-	calmBound   = 45 * time.Second // all running nodes agree
-	coreBound   = 30 * time.Second // a healed core agrees, whatever goes on outside
-	homesBound  = time.Minute      // beyond the takeover time, every shard answers
-	doomedBound = 20 * time.Second // an operator who downs a stopped process ends it in the end
-	spareNodes  = 2                // nodes that no fault takes down
+	calmBound   = 45 * time.Second  // all running nodes agree
+	coreBound   = 30 * time.Second  // a healed core agrees, whatever goes on outside
+	homesBound  = time.Minute       // beyond the takeover time, every shard answers
+	doomedBound = 20 * time.Second  // an operator who downs a stopped process ends it in the end
+	fatesBound  = 100 * time.Second // every message has a fate; longer than one may be parked behind a late one
+	quietTime   = 10 * time.Second  // longer than any ask waits
+	spareNodes  = 2                 // nodes that no fault takes down
 )
 
 // runResult is what one run came to.
@@ -239,24 +241,23 @@ func (s *storm) hostable(typ route.TypeID) bool {
 	return false
 }
 
-// demandFates waits until every message has a fate, and every parking queue is empty.
+// demandFates waits until every message has a fate, and then demands that no process holds anything. What a process
+// wrote before it died may reach a handler long after it, and the handler may send again; so the ledger must have stood
+// still for longer than any ask waits.
 func (s *storm) demandFates() {
 	w := s.w
-	settled := func() bool {
-		for i := range w.check.book.entries {
-			if e := &w.check.book.entries[i]; e.fate == fateOpen && e.where.alive {
-				return false
-			}
+	seen, since := w.check.book.state(), w.now
+	for end := w.now + fatesBound; w.now < end; w.advance(time.Second) {
+		if now := w.check.book.state(); now != seen {
+			seen, since = now, w.now
 		}
-		return true
+		if w.now-since >= quietTime && w.settled() {
+			break
+		}
 	}
-	for end := w.now + 90*time.Second; w.now < end && !settled(); {
-		w.advance(time.Second)
-	}
-	if !settled() {
+	if !w.settled() {
 		return // the audit names what is missing
 	}
-	w.advance(10 * time.Second) // longer than any ask waits
 	for _, p := range w.running() {
 		w.check.idle(p)
 	}

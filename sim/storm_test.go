@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/route"
 )
 
 // TestStorm runs a few seeds; `make storm SEEDS=500` runs many.
@@ -49,4 +52,44 @@ func TestMixIsTheSeeds(t *testing.T) {
 		names = append(names, m.next(func(int) int { return i }).name)
 	}
 	require.Equal(t, []string{"partial", "pause", "pause"}, names)
+}
+
+// TestFatesWaitForWhatTheDeadSent: a message that its sender wrote before it died comes to a handler late, and what the
+// handler sends then waits for a home as long as any other. It is under way, not lost; what is lost, and what still
+// counts as parked when nothing is, is named all the same.
+func TestFatesWaitForWhatTheDeadSent(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		fault func(p *proc, id route.TypeID)
+		rules []string
+	}{
+		{"all come out", func(*proc, route.TypeID) {}, nil},
+		{"a message is nowhere", func(p *proc, id route.TypeID) { p.w.check.book.write(p, id, "a", 20) }, []string{"lost"}},
+		{"the budget leaks", func(p *proc, _ route.TypeID) { p.parked.Take(59) }, []string{"bounds"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			typ := &entityType{Type: entity.Type{Name: "far", Shards: 1, Role: "nobody's", Mode: entity.Inline,
+				New: func(string, route.Fence) entity.Handler { return nil }}}
+			w := formed(t, 3, Config{Data: DataConfig{ParkWait: 20 * time.Second}}, typ)
+			s, book := &storm{w: w}, &w.check.book
+			p, dead := w.hosts[1].proc, w.hosts[2].proc
+			r := p.region(route.TypeOf("far"))
+			first, _ := book.write(dead, r.id, "a", 20)
+			dead.crash(true)
+			w.after(4*time.Second, func() { // it arrives, and its handler sends another
+				w.fate(first, fateDelivered, "")
+				second, _ := book.write(p, r.id, "b", 20)
+				_, err := r.send("b", second, 0)
+				require.NoError(t, err)
+				tc.fault(p, r.id)
+			})
+			s.demandFates()
+			w.audit()
+			var rules []string
+			for _, v := range w.check.violations {
+				rules = append(rules, v.Rule)
+			}
+			require.Equal(t, tc.rules, rules)
+		})
+	}
 }
