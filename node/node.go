@@ -72,6 +72,7 @@ type Node struct {
 	now     time.Duration
 	leaving bool
 	left    bool
+	ticked  bool // sharding's deadlines are to be looked at in the next Drain
 	proof   bool
 	me      membership.Effects
 	se      shard.Effects
@@ -100,11 +101,12 @@ func New(cfg Config) *Node {
 // Laws demands of the states of three nodes what membership.Laws does. It reads them only.
 func Laws(a, b, c *Node) error { return membership.Laws(a.members, b.members, c.members) }
 
-// Tick handles every deadline that has passed.
+// Tick handles every deadline that has passed. Those of sharding wait for the Drain of the same step: what this node just
+// made of the members, it must know before it takes up a coordination or gives a shard to one of them.
 func (n *Node) Tick(now time.Duration) {
 	n.step(now)
 	n.members.Tick(now)
-	n.shards.Tick(now)
+	n.ticked = true
 }
 
 // Handle takes one control frame. An error means that the peer sent nonsense; nothing has changed.
@@ -179,7 +181,7 @@ func (n *Node) Next() (deadline time.Duration, ok bool) {
 }
 
 // Drain gathers the effects of the last verb. It runs the composition: a new view goes to the resolver and then to
-// sharding here, whom the resolver downs is downed in the same step, and a region
+// sharding here, whose deadlines are handled afterwards; whom the resolver downs is downed in the same step, and a region
 // that has given everything back lets the member leave, whose own effects come out in the same Drain.
 func (n *Node) Drain(out *Effects) {
 	n.members.Drain(&n.me)
@@ -188,6 +190,10 @@ func (n *Node) Drain(out *Effects) {
 		n.resolve(s.On, s.Why)
 	}
 	n.feed()
+	if n.ticked {
+		n.ticked = false
+		n.shards.Tick(n.now)
+	}
 	n.drainShards()
 	if n.se.Drained && !n.left {
 		n.left = true

@@ -187,15 +187,7 @@ func (c *checker) ready(p *proc, e *shard.Event) {
 	if _, down := c.gone[p.id]; down {
 		return
 	}
-	if seat := c.leads[e.Type]; seat != nil && seat.p != p && seat.p.alive {
-		// A leaver that said farewell may not know yet that it is the oldest no more: all others have promised to refuse
-		// it, and it hosts nothing itself.
-		if _, down := c.gone[seat.p.id]; !down && !c.farewells[seat.p.id] {
-			c.violate(p, "two-coordinators", "ready for %s in term %d beside %s in term %d", c.w.typeName(e.Type),
-				e.Term, c.w.name(seat.p.id), seat.term)
-		}
-	}
-	c.leads[e.Type] = &coordinatorSeat{p: p, term: e.Term}
+	c.seat(p, e)
 	since, known := p.collects[e.Type]
 	if !known || p.view == nil {
 		return
@@ -214,6 +206,24 @@ func (c *checker) ready(p *proc, e *shard.Event) {
 				c.w.name(m.ID))
 		}
 	}
+}
+
+// seat: who is ready takes the seat of a type's coordinator, and nobody else sits there. A leaver that said farewell may
+// not know yet that it is the oldest no more, however far its reign had come by then: the one of the higher term has
+// promises of all others to refuse it, and it hosts nothing itself.
+func (c *checker) seat(p *proc, e *shard.Event) {
+	seat := c.leads[e.Type]
+	if seat != nil && seat.p != p && seat.p.alive {
+		switch _, down := c.gone[seat.p.id]; {
+		case down, c.farewells[seat.p.id]:
+		case c.farewells[p.id] && e.Term < seat.term:
+			return
+		default:
+			c.violate(p, "two-coordinators", "ready for %s in term %d beside %s in term %d", c.w.typeName(e.Type),
+				e.Term, c.w.name(seat.p.id), seat.term)
+		}
+	}
+	c.leads[e.Type] = &coordinatorSeat{p: p, term: e.Term}
 }
 
 // delivers: an envelope reaches an entity only under the fence under which its shard lives here, and while it does.

@@ -355,3 +355,25 @@ func TestCheckersCryOut(t *testing.T) {
 		})
 	}
 }
+
+// TestAWordOfFarewellEndsAReign: a leaver whose farewell is known may become ready in a lower term than a coordinator that
+// it has not heard of, and takes no seat; in a higher term, or without its farewell, it may not.
+func TestAWordOfFarewellEndsAReign(t *testing.T) {
+	for name, c := range map[string]struct {
+		farewell bool
+		term     uint32
+		breach   bool
+	}{"late": {true, 1, false}, "no farewell": {false, 1, true}, "higher": {true, 3, true}} {
+		t.Run(name, func(t *testing.T) {
+			w := formed(t, 3, Config{})
+			a, b := w.hosts[0].proc, w.hosts[1].proc
+			w.check.ready(b, &shard.Event{Type: 7, Term: 2})
+			w.check.farewells[a.id] = c.farewell
+			w.check.ready(a, &shard.Event{Type: 7, Term: c.term})
+			require.Equal(t, c.breach, len(w.check.violations) > 0, "%v", w.check.violations)
+			if !c.breach {
+				require.Equal(t, b, w.check.leads[7].p)
+			}
+		})
+	}
+}
