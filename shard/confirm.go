@@ -9,7 +9,9 @@
 //
 // The answer of a member that is suspended itself is weaker: it may have slept as long. When nobody gives the strong
 // one, the answers of all other members that are not Down do: whoever could have removed this node is among them. So a
-// cluster that slept as a whole wakes up, and one that is alone need not ask.
+// cluster that slept as a whole wakes up, and one that is alone need not ask. A joining member that was never told that
+// it was admitted answers so too: it removed nobody. Who sleeps may be the only one that could tell it, and lets nobody
+// in before it is confirmed itself: each would wait for the other for ever.
 
 package shard
 
@@ -157,6 +159,11 @@ func (m *Machine) onConfirmOwner(from peer.ID, q confirmOwner) {
 		answer.First, answer.Last = q.Entries[0].Shard, q.Entries[n-1].Shard
 	}
 	m.post(from, answer)
+}
+
+// answerUnadmitted answers one that asks a node which has no view yet: it knows nothing, so it speaks for nobody.
+func (m *Machine) answerUnadmitted(from peer.ID, q confirmOwner) {
+	m.post(from, ownerConfirmed{head: q.head, Nonce: q.Nonce, Lost: []held{}})
 }
 
 // onOwnerConfirmed takes an answer to this suspension's question. Shards that are not ours any more are given up: their

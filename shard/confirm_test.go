@@ -91,6 +91,33 @@ func TestAnswersOfTheSuspended(t *testing.T) {
 	require.Equal(t, 1, n.confirmed)
 }
 
+// TestWhoWasNeverToldItIsAMemberAnswersToo: a suspended node lets nobody in, so it must not wait for the view of one that
+// it let in before it slept. Such a one's word is weak: the other member's is still needed (MEM-10).
+func TestWhoWasNeverToldItIsAMemberAnswersToo(t *testing.T) {
+	w := owning(t, 3)
+	n := w.nodes[2]
+	w.join()
+	for _, o := range w.nodes[:3] {
+		o.see()
+	}
+	joiner := w.nodes[3]
+	require.Nil(t, joiner.m.view)
+	for _, o := range w.nodes[:3] {
+		o.do(SuspendCommand{On: true})
+	}
+	for _, o := range w.nodes[:2] {
+		o.m.confirm.retry.stop() // they stay suspended
+	}
+	w.nodes[1].cut[n.id] = true
+	w.queue = nil
+	w.pass(DefaultRetryMax)
+	require.True(t, n.m.confirm.heard.Has(joiner.id))
+	require.Zero(t, n.confirmed, "one member has not answered")
+	w.nodes[1].cut[n.id] = false
+	w.pass(2 * DefaultRetryMax)
+	require.Equal(t, 1, n.confirmed)
+}
+
 // TestOneThatIsAwakeIsEnough: the strong answer of one member, with the coordinator's weak one.
 func TestOneThatIsAwakeIsEnough(t *testing.T) {
 	w := owning(t, 4)

@@ -94,6 +94,10 @@ func (m *Machine) Handle(now, _ time.Duration, from peer.ID, kind wire.Kind, bod
 		return err
 	}
 	if !m.admits(from, l) {
+		if q, ok := l.(confirmOwner); ok && m.view == nil && q.Term == 0 {
+			m.answerUnadmitted(from, q)
+			return nil
+		}
 		m.ignored++
 		return nil
 	}
