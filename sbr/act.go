@@ -68,6 +68,9 @@ func (m *Machine) act(d Decision, carryOut bool) {
 	m.changes, m.warned = 0, false
 	if !d.Lives {
 		m.suspend(d.Why)
+		if m.lostAt < 0 {
+			m.lostAt, m.cause = m.now+settle, d.Cause
+		}
 	} else if m.stopped {
 		m.stopped = false
 		m.out.Suspend = &Suspend{}

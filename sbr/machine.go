@@ -85,6 +85,8 @@ type Machine struct {
 	warned   bool
 	lateFor  time.Duration // the decision that was overslept, and is made at lookAt
 	lookAt   time.Duration
+	lostAt   time.Duration // when this node, which decided that it goes, goes by itself; negative: it has not
+	cause    membership.Cause
 	stopped  bool          // this node was suspended
 	waitedAt time.Duration // lease-majority: when who does not ask itself gives up waiting; negative: not waiting
 
@@ -97,7 +99,7 @@ type Machine struct {
 // New returns the resolver of self. cfg is taken with its defaults.
 func New(self peer.ID, cfg Config) *Machine {
 	cfg = cfg.WithDefaults()
-	return &Machine{self: self, cfg: cfg, stable: cfg.StableFor(1), waitedAt: -1, lateFor: -1}
+	return &Machine{self: self, cfg: cfg, stable: cfg.StableFor(1), waitedAt: -1, lateFor: -1, lostAt: -1}
 }
 
 // Decisions returns the newest decisions, oldest first, at most MaxDecisions; the caller owns the slice.
@@ -144,6 +146,10 @@ func (m *Machine) Tick(now time.Duration) {
 	if !m.open() {
 		return
 	}
+	if m.lostAt >= 0 {
+		m.goLost()
+		return
+	}
 	if m.waitedAt >= 0 && m.now >= m.waitedAt {
 		m.waitedAt = -1
 		m.suspend("nobody said in time who has the lease")
@@ -154,6 +160,15 @@ func (m *Machine) Tick(now time.Duration) {
 		m.decide()
 	default:
 		m.tooLong()
+	}
+}
+
+// goLost ends a node that decided against itself when nobody has downed it in time. It makes no other decision any more:
+// who was to down it may have done so and be out of reach, and a later picture must not make it a survivor.
+func (m *Machine) goLost() {
+	if m.now >= m.lostAt {
+		m.lostAt = m.now + settle
+		m.out.Down = append(m.out.Down, membership.DownCommand{ID: m.self, Cause: m.cause})
 	}
 }
 
@@ -243,6 +258,10 @@ func (m *Machine) Next() (at time.Duration, ok bool) {
 		add(t)
 	}
 	if !m.open() {
+		return at, ok
+	}
+	if m.lostAt >= 0 {
+		add(m.lostAt)
 		return at, ok
 	}
 	if m.waitedAt >= 0 {

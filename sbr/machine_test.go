@@ -184,6 +184,8 @@ func TestLateAccusation(t *testing.T) {
 }
 
 // TestLosingSideSuspends: a node that loses stops at its decision; only the leader of its side downs.
+// When nobody has downed it two seconds later it goes by itself, whatever it sees then. Found by storm 2939: one whose
+// leader was cut off from it decided anew, and lived.
 func TestLosingSideSuspends(t *testing.T) {
 	for _, leader := range []bool{true, false} {
 		r := newRig(t, 'B', Config{})
@@ -193,7 +195,7 @@ func TestLosingSideSuspends(t *testing.T) {
 			accused = "B>A B>C B>D"
 		}
 		r.see("A B C D E", accused, false, "")
-		e := r.run(10 * time.Second)
+		e := r.run(8 * time.Second)
 		require.Len(t, e, 1)
 		require.True(t, e[0].Suspend.On)
 		require.NotEmpty(t, e[0].Suspend.Why)
@@ -208,6 +210,17 @@ func TestLosingSideSuspends(t *testing.T) {
 		r.see("A B C D E", "", false, "") // healed before anything came of it
 		require.Len(t, r.eff, 1)
 		require.False(t, r.eff[0].Suspend.On)
+	}
+	r := newRig(t, 'B', Config{})
+	r.see("A B C D E", "", true, "")
+	r.see("A B C D E", "B>C B>D B>E", false, "")
+	require.True(t, r.run(8 * time.Second)[0].Suspend.On)
+	r.see("A B C D E", "B>A", false, "")
+	e := r.run(time.Second)
+	require.Equal(t, "B", downs(e[0]))
+	for _, x := range r.run(time.Minute) {
+		require.Empty(t, x.Decisions)
+		require.Equal(t, "B", downs(x))
 	}
 }
 

@@ -181,7 +181,7 @@ func (m *Machine) heal() {
 	if m.open() {
 		return
 	}
-	m.waitedAt = -1
+	m.waitedAt, m.lostAt = -1, -1
 	if self, ok := m.view.SelfMember(); m.stopped && ok && counts(self.Status) {
 		m.stopped = false
 		m.out.Suspend = &Suspend{On: false, Why: "all members are reachable again"}

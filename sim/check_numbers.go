@@ -39,7 +39,10 @@ func (c *checker) number(p *proc, v *membership.View, m *membership.Member) {
 			c.knows[own] = append(c.knows[own], p)
 		}
 		return
-	} else if ok && slices.ContainsFunc(c.knows[own], func(q *proc) bool { return q.alive }) {
+	} else if ok && slices.ContainsFunc(c.knows[own], func(q *proc) bool {
+		w, member := v.Member(q.id) // who was lost may have known it: that is why it was skipped
+		return q.alive && member && w.Status != membership.Down
+	}) {
 		c.violate(p, "up-number", "%s had number %d and has %d now", c.w.name(m.ID), old, m.UpNumber)
 		return
 	}

@@ -102,6 +102,12 @@ var membershipBugs = []bug{
 		New:  "\tif !keepAlone && u == 1 && r >= 1 {\n",
 	},
 	{
+		Name: "loser-decides-again", Package: "./sbr", Run: "TestLosingSideSuspends",
+		File: "sbr/machine.go",
+		Old:  "\tif m.lostAt >= 0 {\n\t\tm.goLost()\n\t\treturn\n\t}\n",
+		New:  "",
+	},
+	{
 		Name: "overslept-decision-is-made-at-once", Package: "./sbr", Run: "TestOverslept",
 		File: "sbr/machine.go",
 		Old:  "\tcase m.lease.busy() || m.cameLate():\n",
