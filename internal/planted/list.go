@@ -61,7 +61,7 @@ var bugs = append([]bug{
 		New:  "\t\told := l.removed\n",
 	},
 	{
-		Name: "farewell-tells-nothing", Package: "./sim", Run: "TestScripts/fresh_coordinator_leaves",
+		Name: "farewell-tells-nothing", Package: "./shard", Run: "Farewell|FreshCluster",
 		File: "shard/drain.go",
 		Old:  "Birth: m.view.Birth, Past: m.tell(id, maxTold)})\n",
 		New:  "Birth: m.view.Birth})\n",
