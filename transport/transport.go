@@ -145,6 +145,9 @@ func (t *Transport) Loops() []*Loop { return t.loops }
 func (t *Transport) SetCluster(id, birth uint64) {
 	t.cluster.Store(&clusterName{id, birth})
 	remotes, _ := t.snapshot()
+	if id != 0 {
+		t.dropStrangers(remotes, id)
+	}
 	for _, r := range remotes {
 		if l := r.link.Load(); l != nil {
 			l.pardon()
@@ -152,6 +155,24 @@ func (t *Transport) SetCluster(id, birth uint64) {
 		if c := r.ctl.Load(); c != nil {
 			c.pardon()
 		}
+	}
+}
+
+// dropStrangers closes what nodes of another cluster had opened before this node knew its own: they dial anew, and are
+// told by the refusal.
+func (t *Transport) dropStrangers(remotes []*remote, id uint64) {
+	t.mu.Lock()
+	var strangers []*InConn
+	for _, r := range remotes {
+		for _, c := range r.in {
+			if c.clusterID != 0 && c.clusterID != id {
+				strangers = append(strangers, c)
+			}
+		}
+	}
+	t.mu.Unlock()
+	for _, c := range strangers {
+		c.loop.post(c)
 	}
 }
 
