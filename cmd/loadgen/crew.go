@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/bench"
-	"github.com/kith-io/kith/cmd/internal/door"
+	"github.com/kith-io/kith/internal/door"
 )
 
 // Time limits.

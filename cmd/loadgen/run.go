@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/bench"
-	"github.com/kith-io/kith/cmd/internal/door"
+	"github.com/kith-io/kith/internal/door"
 )
 
 // runCmd is the flags of loadgen run.

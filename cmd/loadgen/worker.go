@@ -14,7 +14,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
-	"github.com/kith-io/kith/cmd/internal/door"
+	"github.com/kith-io/kith/internal/door"
 )
 
 // workerCmd has no flags: everything comes by calls.

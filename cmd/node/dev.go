@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kith-io/kith/cmd/internal/door"
+	"github.com/kith-io/kith/internal/door"
 )
 
 // devCmd is the flags of node dev.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/cmd/internal/door"
+	"github.com/kith-io/kith/internal/door"
 )
 
 // killCmd is the flags of node kill-test.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kith-io/kith/cmd/internal/door"
+	"github.com/kith-io/kith/internal/door"
 	"github.com/kith-io/kith/sim"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/kith-io/kith/cmd/internal/door"
+	"github.com/kith-io/kith/internal/door"
 )
 
 // settle stops the senders, waits for what is in flight, and fills the summary from what the entities noted.

@@ -42,9 +42,9 @@ var matrix = map[string]string{
 	"bootstrap":     "root discovery formation",
 	"bench":         "root transport flow ringbuf wire",
 
-	"cmd/node":     "root admin bootstrap sim cmd/internal",
-	"cmd/loadgen":  "root bench cmd/internal",
-	"cmd/internal": root, // what both doors share: child processes, last lines
+	"cmd/node":      "root admin bootstrap sim internal/door",
+	"cmd/loadgen":   "root bench internal/door",
+	"internal/door": root, // what both doors share: child processes, last lines
 
 	"internal/house":   "",
 	"internal/planted": "",
@@ -61,7 +61,7 @@ var floors = []string{
 	"driver sim",
 	root,
 	"admin bootstrap examples bench",
-	"cmd/internal cmd/node cmd/loadgen",
+	"internal/door cmd/node cmd/loadgen",
 }
 
 // roomOf returns the longest row of the matrix that covers a folder, or the folder itself.

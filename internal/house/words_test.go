@@ -25,7 +25,7 @@ var (
 )
 
 // sleepers are the rooms whose tests wait for a real world.
-var sleepers = strings.Fields("transport driver cmd/node cmd/loadgen cmd/internal")
+var sleepers = strings.Fields("transport driver cmd/node cmd/loadgen internal/door")
 
 // purpose demands a comment before the package clause that says what the file is for.
 func purpose(s *source) []finding {
