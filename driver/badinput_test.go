@@ -192,13 +192,14 @@ var strangers uint64 = 1000
 
 func newStranger(to *Driver, lane wire.Lane) stranger {
 	strangers++
-	return stranger{magic: transport.Magic, version: transport.WireVersion, lane: lane, window: 64 << 10,
+	return stranger{magic: transport.Magic, version: wire.Version, lane: lane, window: 64 << 10,
 		name: to.cfg.Name, from: peer.ID{Addr: peer.MustAddr("127.0.0.9:9"), Inc: strangers}, to: to.Self()}
 }
 
 func (s stranger) hello() []byte {
 	b := append([]byte(nil), s.magic...)
-	b = wire.AppendU16(b, s.version)
+	b = wire.AppendU16(b, s.version) // newest that is spoken
+	b = wire.AppendU16(b, s.version) // oldest
 	b = wire.AppendU8(b, uint8(s.lane))
 	b = wire.AppendU16(b, 0)             // number of the connection
 	b = wire.AppendU32(b, 1)             // generation
@@ -210,6 +211,7 @@ func (s stranger) hello() []byte {
 	b = peer.AppendAddr(b, s.to.Addr)    // address dialled
 	b = wire.AppendU64(b, s.to.Inc)      // incarnation meant
 	b = wire.AppendUvarint(b, uint64(0)) // settings
+	b = wire.AppendString(b, "")         // tail
 	return wire.AppendFrame(nil, wire.KindHello, 0, 0, b)
 }
 

@@ -81,7 +81,7 @@ func (t *Transport) dismiss(nc net.Conn) {
 func (t *Transport) handshake(nc net.Conn) {
 	defer t.dismiss(nc)
 	t.limit(nc)
-	h, err := readHello(nc)
+	h, err := readHello(nc, t.cfg.versions)
 	if err != nil {
 		if _, asked := err.(*RefusedError); !asked && t.ctx.Err() == nil {
 			t.fault("hello", &t.count.faultsHello, "remote", nc.RemoteAddr(), "error", err)
@@ -108,7 +108,7 @@ func (t *Transport) limit(nc net.Conn) {
 }
 
 // readHello reads the first frame. A *RefusedError is to be answered; any other error is not worth an answer.
-func readHello(nc net.Conn) (*hello, error) {
+func readHello(nc net.Conn, speaks wire.Versions) (*hello, error) {
 	kind, body, err := readFrame(nc, maxHelloFrame)
 	switch {
 	case errors.Is(err, ErrProtocol) || err == nil && kind != wire.KindHello:
@@ -116,9 +116,9 @@ func readHello(nc net.Conn) (*hello, error) {
 	case err != nil:
 		return &hello{}, err
 	}
-	h, err := parseHello(body)
+	h, err := parseHello(body, speaks)
 	if err != nil {
-		return &h, judgeBroken(&h, err)
+		return &h, judgeBroken(&h, err, speaks)
 	}
 	if h.number >= maxNumber {
 		return &h, &RefusedError{Reason: RefusedMalformed, Key: "connection number", Ours: fmt.Sprint(h.number),
@@ -169,8 +169,8 @@ func (t *Transport) welcome(nc net.Conn, h *hello) error {
 	}
 	t.limit(nc)
 	cluster := t.cluster.Load()
-	answer := ack{from: t.self, clusterID: cluster.id, birth: cluster.birth}
-	_, err := nc.Write(wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, appendAck(nil, &answer)))
+	answer := ack{version: c.version, from: t.self, clusterID: cluster.id, birth: cluster.birth}
+	_, err := nc.Write(wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, appendAck(nil, &answer, h.versions)))
 	if err == nil {
 		_ = nc.SetDeadline(time.Time{})
 		err = t.enrol(nc, c)
@@ -198,8 +198,9 @@ func (t *Transport) register(h *hello) (c, old *InConn, refusal *RefusedError) {
 	if old != nil && old.generation >= h.generation {
 		return nil, nil, &RefusedError{Reason: RefusedStale}
 	}
+	version, _ := h.versions.Common(t.cfg.versions)
 	c = &InConn{
-		t: t, from: r, lane: h.lane, number: h.number, generation: h.generation, clusterID: h.clusterID, birth: h.birth,
+		t: t, from: r, version: version, lane: h.lane, number: h.number, generation: h.generation, clusterID: h.clusterID, birth: h.birth,
 		window: int(h.window), meter: flow.MakeMeter(int(h.window)), loop: t.ctl, gone: make(chan struct{}),
 		in: splitter{lane: h.lane, limit: wire.MaxControlFrame},
 	}

@@ -45,6 +45,10 @@ type Config struct {
 	// StepAge is the age of the node's last control step, which heartbeat answers carry. Default: always zero.
 	StepAge func() time.Duration
 	Logger  *slog.Logger // default: silent
+
+	// Tests play older and newer builds with these: the versions that are spoken, and in which one a kind came.
+	versions wire.Versions
+	since    func(wire.Kind) uint16
 }
 
 // MaxSettings is the most settings that a hello carries; MaxSettingSize the longest key or value, in bytes.
@@ -123,6 +127,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if !c.versions.Valid() {
+		c.versions = wire.Spoken()
+	}
+	if c.since == nil {
+		c.since = wire.Kind.Since
 	}
 	return c
 }

@@ -50,6 +50,12 @@ func (c *control) send(kind wire.Kind, body []byte) error {
 		c.mu.Unlock()
 		return err
 	}
+	if since := c.t.cfg.since(kind); c.version != 0 && since > c.version {
+		err := &VersionError{Peer: c.to, Kind: kind, Needs: since, Speaks: c.version}
+		c.mu.Unlock()
+		c.t.count.tooNew.Add(1)
+		return err
+	}
 	bound := c.limit
 	if kind == wire.KindHeartbeat {
 		bound += controlReserve
@@ -150,6 +156,9 @@ func (c *control) appendCredit() {
 // restart repeats the credit of every data connection of the peer: what was told on the last connection may be lost.
 func (c *control) restart(uint32) {
 	c.in.carry = nil
+	if c.version < c.t.cfg.versions.Newest {
+		c.dropTooNew()
+	}
 	if c.to.Inc == 0 {
 		return // credit goes by the connection to the full identity
 	}
@@ -158,6 +167,20 @@ func (c *control) restart(uint32) {
 			in.owed = true
 			c.owed = append(c.owed, in)
 		}
+	}
+}
+
+// dropTooNew drops queued mail that the peer's version does not know. The lock is held.
+func (c *control) dropTooNew() {
+	queued := c.queue.Swap()
+	for len(queued) > 0 {
+		h := wire.ParseHeader(queued)
+		if c.t.cfg.since(h.Kind) > c.version {
+			c.t.count.tooNew.Add(1)
+		} else if room, err := c.queue.Reserve(int(h.Size)); err == nil { // there was room before
+			copy(room, queued[:h.Size])
+		}
+		queued = queued[h.Size:]
 	}
 }
 

@@ -38,11 +38,20 @@ func acceptRaw(t *testing.T, ln net.Listener, self peer.ID) net.Conn {
 	nc, err := ln.Accept()
 	require.NoError(t, err)
 	t.Cleanup(func() { nc.Close() })
-	_, _, err = readFrame(nc, maxHelloFrame)
+	_, body, err := readFrame(nc, maxHelloFrame)
 	require.NoError(t, err)
-	_, err = nc.Write(wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, appendAck(nil, &ack{from: self})))
+	_, err = nc.Write(ackTo(t, body, self))
 	require.NoError(t, err)
 	return nc
+}
+
+// ackTo is the frame with which self takes a connection whose hello has that body.
+func ackTo(t *testing.T, body []byte, self peer.ID) []byte {
+	t.Helper()
+	h, err := parseHello(body, wire.Spoken())
+	require.NoError(t, err)
+	a := ack{version: min(h.versions.Newest, wire.Version), from: self}
+	return wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, appendAck(nil, &a, h.versions))
 }
 
 func readCredit(t *testing.T, nc net.Conn) wire.Credit {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
 )
 
 // Errors that callers branch on; match with errors.Is.
@@ -39,6 +40,18 @@ func (e *FullError) Error() string {
 // Unwrap returns route.ErrLinkFull.
 func (e *FullError) Unwrap() error { return route.ErrLinkFull }
 
+// VersionError is returned for mail of a kind that its peer does not know: the peer speaks an older wire version.
+type VersionError struct {
+	Peer          peer.ID
+	Kind          wire.Kind
+	Needs, Speaks uint16 // the version in which the kind came, and that of the connection
+}
+
+// Error names the peer, the kind and both versions.
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("transport: %s came with wire version %d, %s speaks %d", e.Kind, e.Needs, e.Peer, e.Speaks)
+}
+
 // Refusal is why an acceptor refused a hello. Numbers stand on the wire and are never reused.
 type Refusal uint8
 
@@ -46,7 +59,7 @@ type Refusal uint8
 const (
 	RefusedNone        Refusal = 0
 	RefusedMagic       Refusal = 1  // not this protocol, or a first frame that is no hello
-	RefusedVersion     Refusal = 2  // another wire version
+	RefusedVersion     Refusal = 2  // no wire version in common
 	RefusedName        Refusal = 3  // another cluster name
 	RefusedCluster     Refusal = 4  // another cluster id, both known
 	RefusedSetting     Refusal = 5  // a setting that must agree differs

@@ -10,9 +10,6 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// WireVersion is the version of the wire protocol that this build speaks. A hello of another one is refused.
-const WireVersion = 1
-
 // Magic opens every hello body.
 const Magic = "KITH"
 
@@ -22,13 +19,20 @@ const maxHelloFrame = MaxSettings*2*(MaxSettingSize+2) + 2048
 // maxAnswerFrame bounds the answer to a hello.
 const maxAnswerFrame = 4096
 
+// maxTail bounds what later versions may put behind a hello or its answer.
+const maxTail = 1024
+
 // hello is what a dialler says of itself and of whom it means.
 //
-//	"KITH", u16 wire version, u8 lane, u16 number, u32 generation, u32 window, u64 cluster id, u64 birth,
+//	"KITH", u16 newest and u16 oldest wire version that the dialler speaks,
+//	u8 lane, u16 number, u32 generation, u32 window, u64 cluster id, u64 birth,
 //	string cluster name, id of the dialler, address dialled, u64 incarnation meant (0: whoever),
-//	varint number of settings, then key and value of each
+//	varint number of settings, then key and value of each, then a tail: a string whose content later versions define
+//
+// The layout holds for every version from 2 on: what a later one adds goes into the tail, which an older reader skips.
+// Version 1 has neither the oldest version nor the tail; a hello whose newest version is 1 is laid out like that.
 type hello struct {
-	version    uint16
+	versions   wire.Versions
 	lane       wire.Lane
 	number     uint16 // which of the peer's connections on this lane
 	generation uint32 // grows with each connection of that number
@@ -44,7 +48,10 @@ type hello struct {
 
 func appendHello(b []byte, h *hello) []byte {
 	b = append(b, Magic...)
-	b = wire.AppendU16(b, h.version)
+	b = wire.AppendU16(b, h.versions.Newest)
+	if h.versions.Newest > 1 {
+		b = wire.AppendU16(b, h.versions.Oldest)
+	}
 	b = wire.AppendU8(b, uint8(h.lane))
 	b = wire.AppendU16(b, h.number)
 	b = wire.AppendU32(b, h.generation)
@@ -60,18 +67,28 @@ func appendHello(b []byte, h *hello) []byte {
 		b = wire.AppendString(b, s.Key)
 		b = wire.AppendString(b, s.Value)
 	}
+	if h.versions.Newest > 1 {
+		b = wire.AppendString(b, "")
+	}
 	return b
 }
 
-// parseHello reads a hello body. With wire.ErrBadWire only version is set: what follows may have another layout.
-func parseHello(body []byte) (h hello, err error) {
+// parseHello reads a hello body. speaks is what the reader speaks; with wire.ErrBadWire, when they have no version in
+// common, only versions is set.
+func parseHello(body []byte, speaks wire.Versions) (h hello, err error) {
 	r := wire.NewReader(wire.KindHello, body)
 	magic := r.Fixed(len(Magic))
 	if r.Err() == nil && string(magic) != Magic {
 		return h, &wire.Error{Kind: wire.KindHello, Err: wire.ErrBadMagic}
 	}
-	h.version = r.U16()
-	if r.Err() == nil && h.version != WireVersion {
+	h.versions.Newest = r.U16()
+	if h.versions.Oldest = h.versions.Newest; h.versions.Newest > 1 {
+		h.versions.Oldest = r.U16()
+	}
+	if r.Err() == nil && !h.versions.Valid() {
+		r.Fail(wire.ErrBadValue)
+	}
+	if _, ok := h.versions.Common(speaks); r.Err() == nil && !ok {
 		return h, &wire.Error{Kind: wire.KindHello, Offset: len(Magic), Err: wire.ErrBadWire}
 	}
 	h.lane = wire.Lane(r.U8())
@@ -96,24 +113,42 @@ func parseHello(body []byte) (h hello, err error) {
 			h.settings[i] = Setting{Key: r.String(MaxSettingSize), Value: r.String(MaxSettingSize)}
 		}
 	}
+	if h.versions.Newest > 1 {
+		r.Bytes(maxTail)
+	}
 	return h, r.Done()
 }
 
-// ack is the answer of an acceptor that takes the connection: who it is, and its cluster (zero: not known yet).
+// ack is the answer of an acceptor that takes the connection: the version that both will speak, who it is, and its
+// cluster (zero: not known yet).
+//
+//	id of the acceptor, u64 cluster id, u64 birth, u16 version chosen, then a tail as in the hello
+//
+// The answer to a hello of version 1 has neither the version, which is 1, nor the tail.
 type ack struct {
+	version   uint16
 	from      peer.ID
 	clusterID uint64
 	birth     uint64
 }
 
-func appendAck(b []byte, a *ack) []byte {
-	return wire.AppendU64(wire.AppendU64(peer.AppendID(b, a.from), a.clusterID), a.birth)
+func appendAck(b []byte, a *ack, asked wire.Versions) []byte {
+	b = wire.AppendU64(wire.AppendU64(peer.AppendID(b, a.from), a.clusterID), a.birth)
+	if asked.Newest > 1 {
+		b = wire.AppendString(wire.AppendU16(b, a.version), "")
+	}
+	return b
 }
 
-func parseAck(body []byte) (a ack, err error) {
+// parseAck reads the answer to a hello that offered the versions asked; one that chose another is refused.
+func parseAck(body []byte, asked wire.Versions) (a ack, err error) {
 	r := wire.NewReader(wire.KindHelloAck, body)
-	a = ack{from: peer.ReadID(&r), clusterID: r.U64(), birth: r.U64()}
-	if r.Err() == nil && (a.from.Addr.IsZero() || a.from.Inc == 0) {
+	a = ack{version: 1, from: peer.ReadID(&r), clusterID: r.U64(), birth: r.U64()}
+	if asked.Newest > 1 {
+		a.version = r.U16()
+		r.Bytes(maxTail)
+	}
+	if r.Err() == nil && (a.from.Addr.IsZero() || a.from.Inc == 0 || a.version < asked.Oldest || a.version > asked.Newest) {
 		r.Fail(wire.ErrBadValue)
 	}
 	return a, r.Done()
@@ -187,13 +222,12 @@ func (a *acceptor) judge(h *hello) *RefusedError {
 }
 
 // judgeBroken returns the refusal for a hello that did not parse.
-func judgeBroken(h *hello, err error) *RefusedError {
+func judgeBroken(h *hello, err error, speaks wire.Versions) *RefusedError {
 	switch {
 	case errors.Is(err, wire.ErrBadMagic):
 		return &RefusedError{Reason: RefusedMagic}
 	case errors.Is(err, wire.ErrBadWire):
-		return &RefusedError{Reason: RefusedVersion, Key: "wire version", Ours: strconv.Itoa(int(h.version)),
-			Theirs: strconv.Itoa(WireVersion)}
+		return &RefusedError{Reason: RefusedVersion, Key: "wire version", Ours: h.versions.String(), Theirs: speaks.String()}
 	}
 	return &RefusedError{Reason: RefusedMalformed, Key: "hello", Ours: err.Error(), Theirs: "well-formed"}
 }

@@ -17,7 +17,7 @@ import (
 
 func exampleHello() hello {
 	return hello{
-		version: WireVersion, lane: wire.LaneData, number: 0, generation: 3, window: 1 << 20, clusterID: 0x1122, birth: 0x3344,
+		versions: wire.Spoken(), lane: wire.LaneData, number: 0, generation: 3, window: 1 << 20, clusterID: 0x1122, birth: 0x3344,
 		name: "market", from: peer.ID{Addr: peer.MustAddr("10.0.0.1:7355"), Inc: 0xabcd}, to: peer.MustAddr("db.local:7355"),
 		toInc: 0xef, settings: []Setting{{"shards", "100"}, {"max-frame", ""}},
 	}
@@ -25,32 +25,78 @@ func exampleHello() hello {
 
 // helloFrom is a hello that tr accepts.
 func helloFrom(tr *Transport, from peer.ID, lane wire.Lane, generation uint32) hello {
-	return hello{version: WireVersion, lane: lane, generation: generation, window: 4096, name: "test", from: from,
+	return hello{versions: wire.Spoken(), lane: lane, generation: generation, window: 4096, name: "test", from: from,
 		to: tr.Addr(), toInc: tr.Self().Inc}
 }
 
-const goldenHello = "4b495448010001000003000000000010002211000000000000" + "4433000000000000066d61726b6574040a000001bb1c" +
+// helloAfterVersion is exampleHello behind the versions and before the tail, in every version.
+const helloAfterVersion = "01000003000000000010002211000000000000" + "4433000000000000066d61726b6574040a000001bb1c" +
 	"cdab0000000000000108" + "64622e6c6f63616cbb1cef00000000000000020673686172647303313030096d61782d6672616d6500"
 
 func TestHelloCodec(t *testing.T) {
+	speaks := wire.Spoken()
+	for golden, versions := range map[string]wire.Versions{
+		"4b495448" + "0100" + helloAfterVersion:                 versionOne, // what version 1 wrote, byte for byte
+		"4b495448" + "0200" + "0100" + helloAfterVersion + "00": speaks,
+		"4b495448" + "0300" + "0200" + helloAfterVersion + "00": {Newest: 3, Oldest: 2},
+	} {
+		h := exampleHello()
+		h.versions = versions
+		b := appendHello(nil, &h)
+		require.Equal(t, golden, hex.EncodeToString(b))
+		got, err := parseHello(b, speaks)
+		require.NoError(t, err)
+		require.Equal(t, h, got)
+		for i := range b {
+			_, err := parseHello(b[:i], speaks)
+			require.ErrorIs(t, err, wire.ErrTruncated, "cut at %d", i)
+		}
+		_, err = parseHello(append(b, 0), speaks)
+		require.ErrorIs(t, err, wire.ErrTrailing)
+	}
+	_, err := parseHello([]byte("HTTP/1.1"), speaks)
+	require.ErrorIs(t, err, wire.ErrBadMagic)
+}
+
+// What a later version puts behind the hello and its answer is skipped, up to a bound (CARD-3).
+func TestTailsAreSkipped(t *testing.T) {
 	h := exampleHello()
+	h.versions = wire.Versions{Newest: wire.Version + 1, Oldest: wire.Version}
 	b := appendHello(nil, &h)
-	require.Equal(t, goldenHello, hex.EncodeToString(b))
-	got, err := parseHello(b)
+	later := wire.AppendBytes(b[:len(b)-1:len(b)-1], make([]byte, maxTail))
+	got, err := parseHello(later, wire.Spoken())
 	require.NoError(t, err)
 	require.Equal(t, h, got)
-	for i := range b {
-		_, err := parseHello(b[:i])
-		require.ErrorIs(t, err, wire.ErrTruncated, "cut at %d", i)
+	_, err = parseHello(wire.AppendBytes(b[:len(b)-1:len(b)-1], make([]byte, maxTail+1)), wire.Spoken())
+	require.ErrorIs(t, err, wire.ErrTooLarge)
+	a := ack{version: 2, from: peer.ID{Addr: peer.MustAddr("[::1]:9"), Inc: 4}, clusterID: 5, birth: 6}
+	b = appendAck(nil, &a, wire.Spoken())
+	back, err := parseAck(wire.AppendBytes(b[:len(b)-1], make([]byte, maxTail)), wire.Spoken())
+	require.NoError(t, err)
+	require.Equal(t, a, back)
+}
+
+// Ranges of versions in a hello: none in common is told apart from nonsense, and names what the dialler speaks.
+func TestHelloVersions(t *testing.T) {
+	for _, c := range []struct {
+		newest, oldest uint16
+		speaks         wire.Versions
+		err            error
+	}{
+		{3, 2, wire.Versions{Newest: 2, Oldest: 1}, nil},
+		{2, 1, wire.Versions{Newest: 3, Oldest: 2}, nil},
+		{4, 3, wire.Versions{Newest: 2, Oldest: 1}, wire.ErrBadWire},
+		{2, 1, wire.Versions{Newest: 4, Oldest: 3}, wire.ErrBadWire},
+		{2, 1, versionOne, nil},
+		{2, 0, wire.Spoken(), wire.ErrBadValue},
+		{2, 3, wire.Spoken(), wire.ErrBadValue},
+	} {
+		h := exampleHello()
+		h.versions = wire.Versions{Newest: c.newest, Oldest: c.oldest}
+		got, err := parseHello(appendHello(nil, &h), c.speaks)
+		require.ErrorIs(t, err, c.err, "%+v", c)
+		require.Equal(t, h.versions, got.versions)
 	}
-	_, err = parseHello(append(b, 0))
-	require.ErrorIs(t, err, wire.ErrTrailing)
-	_, err = parseHello([]byte("HTTP/1.1"))
-	require.ErrorIs(t, err, wire.ErrBadMagic)
-	b[4] = 9
-	got, err = parseHello(b)
-	require.ErrorIs(t, err, wire.ErrBadWire)
-	require.EqualValues(t, 9, got.version)
 }
 
 // The largest hello fits its bound.
@@ -65,21 +111,31 @@ func TestLargestHello(t *testing.T) {
 	}
 	b := appendHello(nil, &h)
 	require.LessOrEqual(t, len(b)+wire.HeaderSize, maxHelloFrame)
-	_, err := parseHello(b)
+	_, err := parseHello(b, wire.Spoken())
 	require.NoError(t, err)
 }
 
 func TestAnswerCodecs(t *testing.T) {
-	a := ack{peer.ID{Addr: peer.MustAddr("[::1]:9"), Inc: 4}, 5, 6}
-	b := appendAck(nil, &a)
-	require.Equal(t, "06000000000000000000000000000000010009000400000000000000"+"0500000000000000"+"0600000000000000",
-		hex.EncodeToString(b))
-	got, err := parseAck(b)
-	require.NoError(t, err)
-	require.Equal(t, a, got)
-	for i := range b {
-		_, err := parseAck(b[:i])
-		require.Error(t, err)
+	const same = "06000000000000000000000000000000010009000400000000000000" + "0500000000000000" + "0600000000000000"
+	var b []byte
+	for golden, asked := range map[string]wire.Versions{same: versionOne, same + "0200" + "00": {Newest: 3, Oldest: 2}} {
+		a := ack{min(asked.Newest, 2), peer.ID{Addr: peer.MustAddr("[::1]:9"), Inc: 4}, 5, 6}
+		b = appendAck(nil, &a, asked)
+		require.Equal(t, golden, hex.EncodeToString(b))
+		got, err := parseAck(b, asked)
+		require.NoError(t, err)
+		require.Equal(t, a, got)
+		for i := range b {
+			_, err := parseAck(b[:i], asked)
+			require.Error(t, err)
+		}
+		_, err = parseAck(append(b, 0), asked)
+		require.ErrorIs(t, err, wire.ErrTrailing)
+	}
+	for _, chosen := range []uint16{0, 1, 4} { // not what was offered
+		b = appendAck(nil, &ack{chosen, peer.ID{Addr: peer.MustAddr("[::1]:9"), Inc: 4}, 5, 6}, wire.Spoken())
+		_, err := parseAck(b, wire.Versions{Newest: 3, Oldest: 2})
+		require.ErrorIs(t, err, wire.ErrBadValue)
 	}
 	e := &RefusedError{Reason: RefusedName, Key: "cluster name", Ours: "a", Theirs: "b"}
 	b = appendRefusal(nil, e)
@@ -102,27 +158,33 @@ func FuzzParseHello(f *testing.F) {
 	h := exampleHello()
 	f.Add(appendHello(nil, &h))
 	f.Add(appendHello(nil, &h)[:40])
+	h.versions = versionOne
+	f.Add(appendHello(nil, &h))
 	f.Add([]byte(Magic))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, err := parseHello(b)
+		h, err := parseHello(b, wire.Spoken())
 		if err != nil {
 			return
 		}
 		require.LessOrEqual(t, len(h.settings), MaxSettings)
-		again, err := parseHello(appendHello(nil, &h))
+		again, err := parseHello(appendHello(nil, &h), wire.Spoken())
 		require.NoError(t, err)
 		require.Equal(t, h, again)
 	})
 }
 
 func FuzzParseAnswer(f *testing.F) {
-	f.Add(appendAck(nil, &ack{peer.ID{Addr: peer.MustAddr("a:1"), Inc: 1}, 2, 3}))
+	a := ack{1, peer.ID{Addr: peer.MustAddr("a:1"), Inc: 1}, 2, 3}
+	f.Add(appendAck(nil, &a, versionOne))
+	f.Add(appendAck(nil, &a, wire.Spoken()))
 	f.Add(appendRefusal(nil, &RefusedError{Reason: RefusedCluster, Key: "k", Ours: "1", Theirs: "2"}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if a, err := parseAck(b); err == nil {
-			again, err := parseAck(appendAck(nil, &a))
-			require.NoError(t, err)
-			require.Equal(t, a, again)
+		for _, asked := range []wire.Versions{versionOne, wire.Spoken()} {
+			if a, err := parseAck(b, asked); err == nil {
+				again, err := parseAck(appendAck(nil, &a, asked), asked)
+				require.NoError(t, err)
+				require.Equal(t, a, again)
+			}
 		}
 		if e, err := parseRefusal(b); err == nil {
 			again, err := parseRefusal(appendRefusal(nil, e))
@@ -212,7 +274,7 @@ func TestBadHellos(t *testing.T) {
 	h := helloFrom(tb, peer.ID{Addr: peer.MustAddr("127.0.0.9:9"), Inc: 77}, wire.LaneData, 1)
 	body := appendHello(nil, &h)
 	later := append([]byte(nil), body...)
-	later[4] = 2
+	later[4], later[6] = 9, 8
 	for name, c := range map[string]struct {
 		bytes  []byte
 		reason Refusal // none: closed without an answer
@@ -347,9 +409,9 @@ func TestGarbageFromTheAcceptor(t *testing.T) {
 		}
 		nc, err := ln.Accept()
 		require.NoError(t, err)
-		_, _, err = readFrame(nc, maxHelloFrame)
+		_, body, err := readFrame(nc, maxHelloFrame)
 		require.NoError(t, err)
-		_, _ = nc.Write(wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, appendAck(nil, &ack{from: self})))
+		_, _ = nc.Write(ackTo(t, body, self))
 		_, _ = nc.Write(wire.AppendFrame(nil, wire.KindGossip, 0, 0, nil))
 		d := want(t, a.downs)
 		require.Equal(t, lane, d.lane)

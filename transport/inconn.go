@@ -30,6 +30,7 @@ type InConn struct {
 	clusterID  uint64
 	birth      uint64
 	window     int
+	version    uint16 // of the protocol
 	loop       *Loop
 
 	mu       sync.Mutex
@@ -217,6 +218,9 @@ func (c *InConn) withinWindow(n int) error {
 // mail takes one control frame.
 func (c *InConn) mail(frame []byte, arrived time.Duration) error {
 	kind, body := wire.Kind(frame[4]), wire.Body(frame)
+	if c.t.cfg.since(kind) > c.version {
+		return fmt.Errorf("%w: %s on a connection of wire version %d", ErrProtocol, kind, c.version)
+	}
 	switch kind {
 	case wire.KindHeartbeat:
 		return c.heartbeat(body, arrived)

@@ -18,6 +18,7 @@ type outConn struct {
 	u          *uplink
 	generation uint32
 	real       peer.ID // who answered
+	version    uint16  // of the protocol, as the answer chose it
 	wasOpened  atomic.Bool
 	fault      error // why we closed it ourselves
 }
@@ -32,7 +33,7 @@ func (oc *outConn) opened(c gnet.Conn) gnet.Action {
 		oc.fault = u.dead
 		return gnet.Close
 	}
-	u.conn, u.real, u.upSince = c, oc.real, time.Now()
+	u.conn, u.real, u.version, u.upSince = c, oc.real, oc.version, time.Now()
 	u.refusal, u.reported, u.verify = nil, RefusedNone, false
 	healed, failures := u.warned, u.unreached
 	u.warned, u.unreached = false, 0

@@ -27,6 +27,7 @@ type counters struct {
 	dialsFailed    atomic.Uint64
 	controlFull    atomic.Uint64
 	mailLost       atomic.Uint64
+	tooNew         atomic.Uint64
 	lost           atomic.Uint64
 	dropped        atomic.Uint64
 	faultsProtocol atomic.Uint64
@@ -52,6 +53,7 @@ type Stats struct {
 	Queued        uint64            // bytes queued on links and control connections
 	ControlFull   uint64            // mail refused because its queue was full
 	MailLost      uint64            // bytes of mail dropped because the peer could not be dialled
+	MailTooNew    uint64            // mail not sent because its peer speaks an older wire version
 	LostBytes     uint64            // bytes of data sent and not consumed when their connection broke
 	DroppedBytes  uint64            // bytes of data never sent: their peer was forgotten or refused us, or Close came
 	DialsFailed   uint64            // attempts to connect that failed or were refused
@@ -65,7 +67,8 @@ type Stats struct {
 // Stats gathers a snapshot.
 func (t *Transport) Stats() Stats {
 	s := Stats{
-		ControlFull: t.count.controlFull.Load(), MailLost: t.count.mailLost.Load(), LostBytes: t.count.lost.Load(),
+		ControlFull: t.count.controlFull.Load(), MailLost: t.count.mailLost.Load(), MailTooNew: t.count.tooNew.Load(),
+		LostBytes:    t.count.lost.Load(),
 		DroppedBytes: t.count.dropped.Load(), DialsFailed: t.count.dialsFailed.Load(),
 		FaultsHello: t.count.faultsHello.Load(), FaultsFrames: t.count.faultsProtocol.Load(),
 		TooMany: t.count.tooMany.Load(), Refused: map[string]uint64{},

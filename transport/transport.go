@@ -178,8 +178,8 @@ func (t *Transport) dropStrangers(remotes []*remote, id uint64) {
 
 // Send queues control mail: the body is copied. The connection is made on first use; mail that waits for a connection
 // which cannot be made is lost. To.Inc zero reaches whoever is at the address. Errors: ErrControlFull, ErrFrameSize,
-// ErrSelf, ErrForgotten, ErrClosed, ErrBusy, ErrProtocol for a kind that is no control mail, *RefusedError for a few
-// seconds after a refusal for good.
+// ErrSelf, ErrForgotten, ErrClosed, ErrBusy, ErrProtocol for a kind that is no control mail, *VersionError for a kind that
+// the peer's wire version does not have, *RefusedError for a few seconds after a refusal for good.
 func (t *Transport) Send(m peer.Mail) error {
 	switch {
 	case !m.Kind.Known() || m.Kind.Lane() != wire.LaneControl, m.Kind == wire.KindHello, m.Kind == wire.KindHelloAck,
@@ -199,7 +199,7 @@ func (t *Transport) Send(m peer.Mail) error {
 func (t *Transport) helloTo(to peer.ID, lane wire.Lane, number uint16, generation uint32) hello {
 	cluster := t.cluster.Load()
 	h := hello{
-		version: WireVersion, lane: lane, number: number, generation: generation, clusterID: cluster.id,
+		versions: t.cfg.versions, lane: lane, number: number, generation: generation, clusterID: cluster.id,
 		birth: cluster.birth, name: t.cfg.Name, from: t.self, to: to.Addr, toInc: to.Inc, settings: t.cfg.Settings,
 	}
 	if lane == wire.LaneData {

@@ -5,10 +5,8 @@ package transport
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"syscall"
 	"time"
@@ -52,6 +50,7 @@ type uplink struct {
 
 	conn       gnet.Conn // nil unless up; used on the loop only
 	real       peer.ID   // who answered the last hello
+	version    uint16    // of the protocol, chosen by the last hello; zero before the first
 	scheduled  bool      // a flush is queued, or will come with a connection or with credit
 	dialing    bool
 	dead       error // forgotten or closed, for ever
@@ -246,71 +245,6 @@ func (u *uplink) backoff() time.Duration {
 		d = min(d, u.t.cfg.BackoffMin<<max(n, 0))
 	}
 	return d/2 + rand.N(d/2+1)
-}
-
-// connect dials, says hello, and enrols the connection into the loop.
-func (u *uplink) connect(oc *outConn) error {
-	dialer := net.Dialer{Timeout: u.t.cfg.DialTimeout}
-	nc, err := dialer.DialContext(u.ctx, "tcp", u.to.Addr.String())
-	if err != nil {
-		return fmt.Errorf("dial %s: %w", u.to, err)
-	}
-	stop := context.AfterFunc(u.ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	_ = nc.SetDeadline(time.Now().Add(u.t.cfg.HelloTimeout))
-	if u.ctx.Err() != nil { // the call above may have undone what stops us
-		_ = nc.SetDeadline(time.Unix(1, 0))
-	}
-	a, err := u.greet(nc, oc.generation)
-	if err != nil {
-		_ = nc.Close()
-		return err
-	}
-	stop()
-	_ = nc.SetDeadline(time.Time{})
-	oc.real = a.from
-	if _, err := u.loop.client.EnrollContext(nc, socket(oc)); err != nil {
-		return fmt.Errorf("enrol connection to %s: %w", u.to, err)
-	}
-	if !oc.wasOpened.Load() {
-		return fmt.Errorf("enrol connection to %s: %w", u.to, net.ErrClosed)
-	}
-	return nil
-}
-
-// greet says hello on nc and reads the answer.
-func (u *uplink) greet(nc net.Conn, generation uint32) (ack, error) {
-	h := u.t.helloTo(u.to, u.lane, u.number, generation)
-	frame, at := wire.BeginFrame(nil, wire.KindHello, 0, 0)
-	frame = appendHello(frame, &h)
-	wire.EndFrame(frame, at)
-	if _, err := nc.Write(frame); err != nil {
-		return ack{}, fmt.Errorf("hello to %s: %w", u.to, err)
-	}
-	kind, body, err := readFrame(nc, maxAnswerFrame)
-	if err != nil {
-		return ack{}, fmt.Errorf("answer of %s to the hello: %w", u.to, err)
-	}
-	switch kind {
-	case wire.KindHelloAck:
-		a, err := parseAck(body)
-		if err != nil {
-			return ack{}, fmt.Errorf("answer of %s to the hello: %w", u.to, err)
-		}
-		if u.to.Inc != 0 && a.from.Inc != u.to.Inc {
-			return ack{}, &RefusedError{Peer: u.to, Reason: RefusedIncarnation, Key: "incarnation at " + u.to.Addr.String(),
-				Ours: hexText(u.to.Inc), Theirs: hexText(a.from.Inc)}
-		}
-		return a, nil
-	case wire.KindHelloRefuse:
-		e, err := parseRefusal(body)
-		if err != nil {
-			return ack{}, fmt.Errorf("refusal by %s: %w", u.to, err)
-		}
-		e.Peer = u.to
-		return ack{}, e
-	}
-	return ack{}, fmt.Errorf("answer of %s to the hello: %w: frame kind %s", u.to, ErrProtocol, kind)
 }
 
 // kill ends the uplink for ever: what is queued is dropped, which the rider is told, and the connection closed. LinkDown
