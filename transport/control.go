@@ -14,11 +14,9 @@ import (
 
 // Bounds of a control uplink.
 const (
-	controlReserve  = 64 << 10  // bytes beyond the bound for heartbeats, and as much again for credit
-	controlOutbound = 256 << 10 // bytes that may wait in gnet before no more are handed to it
-	controlRetry    = 5 * time.Millisecond
-	keepControl     = 64 << 10 // memory that an idle control queue keeps, bytes
-	creditFrame     = wire.HeaderSize + 14
+	controlReserve = 64 << 10 // bytes beyond the bound for heartbeats, and as much again for credit
+	keepControl    = 64 << 10 // memory that an idle control queue keeps, bytes
+	creditFrame    = wire.HeaderSize + 14
 )
 
 // control sends mail to one peer. Mail is lost when it cannot be dialled or when the connection breaks.
@@ -98,7 +96,7 @@ func (c *control) wakeAndUnlock() {
 	}
 }
 
-// Run writes out what is queued, on the control loop. A connection that does not take it is tried again later.
+// Run writes out what is queued, on the control loop.
 func (c *control) Run(on *Loop) {
 	for {
 		c.mu.Lock()
@@ -110,11 +108,9 @@ func (c *control) Run(on *Loop) {
 			c.mu.Unlock()
 			return
 		}
-		if c.conn.OutboundBuffered() > controlOutbound {
-			c.scheduled = true
+		if c.conn.writer != nil {
 			c.mu.Unlock()
-			time.AfterFunc(controlRetry, func() { c.loop.post(c) })
-			return
+			return // whoever writes has it run again
 		}
 		c.appendCredit()
 		if c.queue.Len() == 0 {
@@ -124,10 +120,9 @@ func (c *control) Run(on *Loop) {
 		}
 		b, conn := c.queue.Swap(), c.conn
 		c.mu.Unlock()
-		if _, err := conn.Write(b); err != nil {
-			return // outConn.closed has run
+		if !conn.write(on, b) {
+			return
 		}
-		on.stats.wrote(len(b))
 	}
 }
 

@@ -165,13 +165,11 @@ func TestControlReaderStalls(t *testing.T) {
 	r, err := ta.remote(self)
 	require.NoError(t, err)
 	c := r.control()
-	until(t, func() bool { // the socket takes no more, gnet holds its bound, and the queue is full
+	until(t, func() bool { // the socket takes no more, a writer is parked with a batch, and the queue is full
 		for ta.Send(m) == nil {
 			sent++
 		}
-		held := make(chan int, 1)
-		require.NoError(t, c.loop.Execute(taskFunc(func() { held <- c.conn.OutboundBuffered() })))
-		if <-held <= controlOutbound {
+		if !isParked(t, &c.uplink) {
 			return false
 		}
 		full := ta.Send(m) != nil

@@ -192,3 +192,15 @@ func eachFrame(frames []byte, f func(frame []byte)) {
 		frames = frames[n:]
 	}
 }
+
+// isParked reports whether a parked writer has the connection of u.
+func isParked(t testing.TB, u *uplink) bool {
+	t.Helper()
+	answer := make(chan bool, 1)
+	require.NoError(t, u.loop.Execute(taskFunc(func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		answer <- u.conn != nil && u.conn.writer != nil
+	})))
+	return want(t, answer)
+}

@@ -121,6 +121,11 @@ func (l *Link) Run(on *Loop) {
 	budget := turnBytes
 	for {
 		l.mu.Lock()
+		c := l.conn
+		if c != nil && c.writer != nil {
+			l.mu.Unlock()
+			return // whoever writes has it run again
+		}
 		b := l.queue.Take()
 		if b == nil {
 			room := l.settle()
@@ -130,12 +135,10 @@ func (l *Link) Run(on *Loop) {
 			}
 			return
 		}
-		c := l.conn
 		l.mu.Unlock()
-		if _, err := c.Write(b); err != nil {
-			return // gnet has closed the connection, and outConn.closed has run
+		if !c.write(on, b) {
+			return
 		}
-		on.stats.wrote(len(b))
 		if budget -= len(b); budget <= 0 {
 			on.post(l)
 			return

@@ -20,11 +20,17 @@ type outConn struct {
 	real       peer.ID // who answered
 	version    uint16  // of the protocol, as the answer chose it
 	wasOpened  atomic.Bool
-	fault      error // why we closed it ourselves
+
+	// Owned by the loop.
+	c      gnet.Conn
+	writer *parked // writes what the socket did not take, and owns the writing side until it has; nil: the loop does
+	fault  error   // why we closed it ourselves
+	broken error   // what a write met
 }
 
 func (oc *outConn) opened(c gnet.Conn) gnet.Action {
 	u := oc.u
+	oc.c = c
 	oc.wasOpened.Store(true)
 	u.mu.Lock()
 	u.dialing = false
@@ -33,7 +39,7 @@ func (oc *outConn) opened(c gnet.Conn) gnet.Action {
 		oc.fault = u.dead
 		return gnet.Close
 	}
-	u.conn, u.real, u.version, u.upSince = c, oc.real, oc.version, time.Now()
+	u.conn, u.real, u.version, u.upSince = oc, oc.real, oc.version, time.Now()
 	u.refusal, u.reported, u.verify = nil, RefusedNone, false
 	healed, failures := u.warned, u.unreached
 	u.warned, u.unreached = false, 0
@@ -67,6 +73,7 @@ func (oc *outConn) traffic(c gnet.Conn) gnet.Action {
 
 func (oc *outConn) closed(err error) {
 	u := oc.u
+	oc.unpark()
 	u.mu.Lock()
 	was := u.conn != nil
 	u.conn = nil
@@ -103,6 +110,8 @@ func (oc *outConn) why(err error) error {
 		return oc.fault
 	case oc.u.dead != nil:
 		return oc.u.dead
+	case oc.broken != nil:
+		return fmt.Errorf("connection to %s: %w", oc.real, oc.broken)
 	case err != nil:
 		return fmt.Errorf("connection to %s: %w", oc.real, err)
 	}

@@ -187,13 +187,16 @@ func (t *Transport) removeIn(c *InConn) {
 }
 
 // dataFrom returns the data connections accepted from a peer.
-func (t *Transport) dataFrom(id peer.ID) []*InConn {
+func (t *Transport) dataFrom(id peer.ID) []*InConn { return t.inFrom(id, wire.LaneData) }
+
+// inFrom returns the connections of one lane accepted from a peer.
+func (t *Transport) inFrom(id peer.ID, lane wire.Lane) []*InConn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var conns []*InConn
 	if r := t.remotes[id]; r != nil {
 		for key, c := range r.in {
-			if key.lane == wire.LaneData {
+			if key.lane == lane {
 				conns = append(conns, c)
 			}
 		}

@@ -298,7 +298,7 @@ func (t *Transport) flushAll(deadline time.Time) {
 		if u.conn == nil {
 			return !u.dialing || u.failures > 0
 		}
-		return !u.q.waiting() && u.conn.OutboundBuffered() == 0
+		return !u.q.waiting() && u.conn.writer == nil
 	})
 	half := time.Now().Add(halfCloseWait)
 	if deadline.Before(half) {
@@ -311,7 +311,7 @@ func (t *Transport) flushAll(deadline time.Time) {
 		}
 		if !done[u] {
 			done[u] = true
-			_ = syscall.Shutdown(u.conn.Fd(), syscall.SHUT_WR)
+			_ = syscall.Shutdown(u.conn.c.Fd(), syscall.SHUT_WR)
 		}
 		return false // until the peer closes its half and the uplink has no connection
 	})

@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/panjf2000/gnet/v2"
-
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -48,10 +46,10 @@ type uplink struct {
 	loop   *Loop
 	q      laneQueue
 
-	conn       gnet.Conn // nil unless up; used on the loop only
-	real       peer.ID   // who answered the last hello
-	version    uint16    // of the protocol, chosen by the last hello; zero before the first
-	scheduled  bool      // a flush is queued, or will come with a connection or with credit
+	conn       *outConn // nil unless up; used on the loop only
+	real       peer.ID  // who answered the last hello
+	version    uint16   // of the protocol, chosen by the last hello; zero before the first
+	scheduled  bool     // a flush is queued, or will come with a connection or with credit
 	dialing    bool
 	dead       error // forgotten or closed, for ever
 	refusal    *RefusedError
@@ -279,6 +277,6 @@ func (h hangUp) Run(*Loop) {
 	c := h.u.conn
 	h.u.mu.Unlock()
 	if c != nil {
-		_ = c.EventLoop().Close(c)
+		c.hangUp()
 	}
 }

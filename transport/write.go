@@ -1,0 +1,112 @@
+// Writing: the one place through which the bytes of a dialled connection go, and the goroutine that waits with what a
+// socket did not take.
+
+package transport
+
+import (
+	"os"
+	"syscall"
+)
+
+// parked is a goroutine that waits in Go's own poller until a socket takes the rest of a batch. It owns the writing side
+// of its connection meanwhile: the loop writes nothing, and leaves the batch as it is, until it has been told. There is
+// one only while a socket is full.
+type parked struct {
+	file *os.File      // the socket by a descriptor of its own
+	done chan struct{} // closed when the batch is of no use to the goroutine any more
+	err  error         // valid then
+}
+
+// write sends b, on the loop. It returns true when the socket has taken it all. Otherwise the caller ends its turn: the
+// connection has been closed and closed has run; or a parked writer has the rest, b must stay as it is, and the uplink's
+// queue is run again once the writer is through.
+func (oc *outConn) write(on *Loop, b []byte) bool {
+	on.stats.wrote(len(b))
+	return oc.push(on, b)
+}
+
+// push gives b to the socket. gnet's own Write is not used: it hides a short write, and keeps the rest without a bound.
+func (oc *outConn) push(on *Loop, b []byte) bool {
+	for {
+		n, err := syscall.Write(oc.c.Fd(), b)
+		switch {
+		case err == syscall.EINTR:
+		case err == nil && n == len(b):
+			return true
+		case err == nil:
+			return oc.park(on, b[n:])
+		case err == syscall.EAGAIN:
+			return oc.park(on, b)
+		default:
+			oc.breaks(os.NewSyscallError("write", err))
+			return false
+		}
+	}
+}
+
+// park has a goroutine write b. It returns false, as push does.
+func (oc *outConn) park(on *Loop, b []byte) bool {
+	on.stats.stalls.Add(1)
+	file, err := ownFile(oc.c.Fd())
+	if err != nil {
+		oc.breaks(err)
+		return false
+	}
+	w := &parked{file: file, done: make(chan struct{})}
+	oc.writer = w
+	go func() {
+		_, w.err = w.file.Write(b)
+		_ = w.file.Close()
+		close(w.done)
+		on.post(oc)
+	}()
+	return false
+}
+
+// ownFile returns the socket as a file of Go's poller, by a descriptor of its own: gnet closes the other one.
+func ownFile(fd int) (*os.File, error) {
+	syscall.ForkLock.RLock()
+	own, err := syscall.Dup(fd)
+	if err == nil {
+		syscall.CloseOnExec(own)
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, os.NewSyscallError("dup", err)
+	}
+	return os.NewFile(uintptr(own), "socket"), nil // the socket does not block, so the file does not either
+}
+
+// Run goes on when the parked writer is through. It is a task of the loop.
+func (oc *outConn) Run(on *Loop) {
+	w := oc.writer
+	if w == nil {
+		return // closed meanwhile
+	}
+	<-w.done // closed before this was posted
+	oc.writer = nil
+	if w.err != nil {
+		oc.breaks(w.err)
+		return
+	}
+	oc.u.q.Run(on)
+}
+
+// unpark ends a parked writer and waits until it has let go of its batch, which is at once: it is woken, and its system
+// calls do not block.
+func (oc *outConn) unpark() {
+	if w := oc.writer; w != nil {
+		_ = w.file.Close()
+		<-w.done
+		oc.writer = nil
+	}
+}
+
+// breaks closes the connection because a write met err.
+func (oc *outConn) breaks(err error) {
+	oc.broken = err
+	oc.hangUp()
+}
+
+// hangUp closes the connection, on the loop; closed has run when it returns.
+func (oc *outConn) hangUp() { _ = oc.c.EventLoop().Close(oc.c) }
