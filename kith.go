@@ -207,8 +207,6 @@ type (
 	Undelivered = driver.Undelivered
 	// Stats is a snapshot of a node's counters.
 	Stats = driver.Stats
-	// TypeStats is the part of Stats that concerns one type.
-	TypeStats = driver.TypeStats
 )
 
 // One error per delivery reason; match with errors.Is.

@@ -36,7 +36,6 @@ func (s *Shard) Tick(now time.Duration) {
 		if s.typ.IdleAfter > 0 && s.now >= s.sweepAt {
 			s.sweep()
 		}
-		s.trim()
 	case stopping:
 		s.pace()
 	}

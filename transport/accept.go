@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/kith-io/kith/flow"
@@ -60,27 +61,50 @@ func (t *Transport) acceptLoop() {
 // admit takes nc into the table of connections that have not said hello, if there is room.
 func (t *Transport) admit(nc net.Conn) bool {
 	t.mu.Lock()
-	ok := len(t.pending) < t.cfg.MaxPending && !t.closing
+	from := source(nc)
+	room, each := len(t.pending) < t.cfg.MaxPending, t.pendingFrom[from] < t.cfg.MaxPendingEach
+	ok := room && each && !t.closing
 	if ok {
 		t.pending[nc] = struct{}{}
+		t.pendingFrom[from]++
 	}
 	t.mu.Unlock()
-	if !ok {
+	switch {
+	case ok:
+	case room && !each:
+		t.fault("too many connections of one address without a hello", &t.count.tooManyEach, "remote", nc.RemoteAddr())
+	default:
 		t.fault("too many connections without a hello", &t.count.tooMany, "remote", nc.RemoteAddr())
 	}
 	return ok
 }
 
+// source is the address that a connection comes from.
+func source(nc net.Conn) netip.Addr {
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		return a.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}
+
 func (t *Transport) dismiss(nc net.Conn) {
 	t.mu.Lock()
 	delete(t.pending, nc)
+	from := source(nc)
+	if t.pendingFrom[from]--; t.pendingFrom[from] <= 0 {
+		delete(t.pendingFrom, from)
+	}
 	t.mu.Unlock()
 }
 
 // handshake reads the hello of an accepted connection, judges it, answers, and enrols the connection.
-func (t *Transport) handshake(nc net.Conn) {
-	defer t.dismiss(nc)
-	t.limit(nc)
+func (t *Transport) handshake(sock net.Conn) {
+	defer t.dismiss(sock)
+	t.limit(sock)
+	nc, err := t.accepted(sock)
+	if err != nil {
+		return
+	}
 	h, err := readHello(nc, t.cfg.versions)
 	if err != nil {
 		if _, asked := err.(*RefusedError); !asked && t.ctx.Err() == nil {
@@ -111,6 +135,8 @@ func (t *Transport) limit(nc net.Conn) {
 func readHello(nc net.Conn, speaks wire.Versions) (*hello, error) {
 	kind, body, err := readFrame(nc, maxHelloFrame)
 	switch {
+	case errors.Is(err, errSpeaksTLS):
+		return &hello{}, &RefusedError{Reason: RefusedTLS, Key: "TLS", Ours: "on", Theirs: "off"}
 	case errors.Is(err, ErrProtocol) || err == nil && kind != wire.KindHello:
 		return &hello{}, &RefusedError{Reason: RefusedMagic}
 	case err != nil:
@@ -134,6 +160,9 @@ func readFrame(nc net.Conn, limit int) (wire.Kind, []byte, error) {
 		return 0, nil, err
 	}
 	size, kind := binary.LittleEndian.Uint32(head[:]), wire.Kind(head[4])
+	if head[0] == 0x16 && head[1] == 3 { // a TLS handshake record; no frame is that long and so few bytes
+		return 0, nil, errSpeaksTLS
+	}
 	if size < wire.HeaderSize || size > uint32(limit) || !kind.Known() {
 		return 0, nil, fmt.Errorf("%w: no frame: % x", ErrProtocol, head)
 	}
@@ -253,6 +282,7 @@ func (t *Transport) enrol(nc net.Conn, c *InConn) error {
 	if !current {
 		return context.Canceled
 	}
+	nc, c.secure = bare(nc)
 	if _, err := c.loop.client.EnrollContext(nc, socket(c)); err != nil {
 		return err
 	}

@@ -41,10 +41,10 @@ func BenchmarkBulkLoopback(b *testing.B) {
 	<-done
 }
 
-func BenchmarkLinkOneWay1(b *testing.B)  { benchmarkOneWay(b, 1) }
-func BenchmarkLinkOneWay64(b *testing.B) { benchmarkOneWay(b, 64) }
+func BenchmarkLinkOneWay1(b *testing.B)  { benchmarkOneWay(b, 1, nil) }
+func BenchmarkLinkOneWay64(b *testing.B) { benchmarkOneWay(b, 64, nil) }
 
-func benchmarkOneWay(b *testing.B, producers int) {
+func benchmarkOneWay(b *testing.B, producers int, change func(*Config)) {
 	const payload = 64
 	a, r := newRider(), newRider()
 	var bytes atomic.Int64
@@ -57,7 +57,7 @@ func benchmarkOneWay(b *testing.B, producers int) {
 			all <- struct{}{}
 		}
 	}
-	ta, tb := start(b, a, nil), start(b, r, nil)
+	ta, tb := start(b, a, change), start(b, r, change)
 	link := ta.Link(tb.Self())
 	body := make([]byte, payload)
 	gate := sync.NewCond(&sync.Mutex{})
@@ -201,3 +201,7 @@ func TestSendAllocatesNothing(t *testing.T) {
 	m := peer.Mail{To: tb.Self(), Kind: wire.KindStatus, Body: make([]byte, 40)}
 	require.Zero(t, testing.AllocsPerRun(2000, func() { _ = ta.Send(m) }), "mail")
 }
+
+// The same over TLS, to stand beside the plain ones of the same run.
+func BenchmarkLinkOneWayTLS1(b *testing.B)  { benchmarkOneWay(b, 1, member(b, authority(b))) }
+func BenchmarkLinkOneWayTLS64(b *testing.B) { benchmarkOneWay(b, 64, member(b, authority(b))) }

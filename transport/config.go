@@ -26,19 +26,23 @@ type Config struct {
 	Birth       uint64    // zero: not known yet
 	Settings    []Setting // compared in the hello; at most MaxSettings
 
-	DataLoops     int           // event loops for data; default max(1, GOMAXPROCS/2), at most 64
-	Window        int           // bytes sent and not yet consumed per data connection; default 1 MiB, 4 KiB to 1 GiB
-	LinkBuffer    int           // bytes queued per link beyond that; default 1 MiB, at least MaxFrame
-	MaxFrame      int           // largest data frame, bytes; default wire.DefaultMaxFrame
-	ControlBuffer int           // bytes queued per control connection; default wire.MaxControlFrame + 1 MiB
-	MaxPeers      int           // peers known at a time; default 16384
-	MaxPending    int           // connections that have not said hello yet; default 256
-	HelloTimeout  time.Duration // for the hello and its answer; default 5 s
-	DialTimeout   time.Duration // for the TCP connect; default 2 s
-	BackoffMin    time.Duration // first pause after a failed dial; default 50 ms; doubles, with jitter
-	BackoffMax    time.Duration // longest pause; default 2 s
-	CreditEvery   time.Duration // consumed bytes are reported at least this often; default 100 ms
-	CloseTimeout  time.Duration // for flushing what is queued in Close; default 1 s
+	DataLoops      int           // event loops for data; default max(1, GOMAXPROCS/2), at most 64
+	Window         int           // bytes sent and not yet consumed per data connection; default 1 MiB, 4 KiB to 1 GiB
+	LinkBuffer     int           // bytes queued per link beyond that; default 1 MiB, at least MaxFrame
+	MaxFrame       int           // largest data frame, bytes; default wire.DefaultMaxFrame
+	ControlBuffer  int           // bytes queued per control connection; default wire.MaxControlFrame + 1 MiB
+	MaxPeers       int           // peers known at a time; default 16384
+	MaxPending     int           // connections that have not said hello yet; default 256
+	MaxPendingEach int           // of those, how many may come from one IP address; default a quarter, at least 16
+	HelloTimeout   time.Duration // for the TLS handshake, the hello and its answer together; default 5 s
+	DialTimeout    time.Duration // for the TCP connect; default 2 s
+	BackoffMin     time.Duration // first pause after a failed dial; default 50 ms; doubles, with jitter
+	BackoffMax     time.Duration // longest pause; default 2 s
+	CreditEvery    time.Duration // consumed bytes are reported at least this often; default 100 ms
+	CloseTimeout   time.Duration // for flushing what is queued in Close; default 1 s
+
+	// TLS demands mutual TLS 1.3 of every connection; zero value: none.
+	TLS TLS
 
 	// Now is the monotonic clock of the node, for arrival stamps. Default: time since New.
 	Now func() time.Duration
@@ -112,6 +116,7 @@ func (c Config) withDefaults() Config {
 	def(&c.ControlBuffer, wire.MaxControlFrame+1<<20)
 	def(&c.MaxPeers, 16384)
 	def(&c.MaxPending, 256)
+	def(&c.MaxPendingEach, min(c.MaxPending, max(c.MaxPending/4, 16)))
 	defd(&c.HelloTimeout, 5*time.Second)
 	defd(&c.DialTimeout, 2*time.Second)
 	defd(&c.BackoffMin, 50*time.Millisecond)
@@ -162,6 +167,10 @@ func (c Config) validate() error {
 	between("ControlBuffer", c.ControlBuffer, wire.MinFrameLimit, 1<<30)
 	between("MaxPeers", c.MaxPeers, 1, 1<<20)
 	between("MaxPending", c.MaxPending, 1, 1<<16)
+	between("MaxPendingEach", c.MaxPendingEach, 1, c.MaxPending)
+	if err := c.TLS.Validate(); err != nil {
+		faults = append(faults, fmt.Errorf("transport: %w", err))
+	}
 	for _, d := range []struct {
 		name string
 		v    time.Duration

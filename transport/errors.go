@@ -70,12 +70,13 @@ const (
 	RefusedStale       Refusal = 10 // a connection of the same or a later generation exists
 	RefusedBusy        Refusal = 11 // too many peers or connections
 	RefusedMalformed   Refusal = 12 // a hello that does not decode
-	refusalCount               = 13
+	RefusedTLS         Refusal = 13 // one end speaks TLS and the other does not
+	refusalCount               = 14
 )
 
 var refusalNames = [refusalCount]string{
 	"none", "magic", "wire-version", "cluster-name", "cluster-id", "setting", "incarnation", "self", "going-down",
-	"removed", "stale", "busy", "malformed",
+	"removed", "stale", "busy", "malformed", "tls",
 }
 
 // String names the reason as logs and counters do.

@@ -56,14 +56,19 @@ func (u *uplink) connectAs(oc *outConn, speak wire.Versions) error {
 	if u.ctx.Err() != nil { // the call above may have undone what stops us
 		_ = nc.SetDeadline(time.Unix(1, 0))
 	}
-	a, err := u.greet(nc, oc.generation, speak)
+	carrier, err := u.t.dialled(nc, u.to.Addr)
+	var a ack
+	if err == nil {
+		a, err = u.greet(carrier, oc.generation, speak)
+	}
 	if err != nil {
 		_ = nc.Close()
-		return err
+		return u.t.tlsFailed(carrier, u.to.Addr, err)
 	}
 	stop()
 	_ = nc.SetDeadline(time.Time{})
 	oc.real, oc.version = a.from, a.version
+	nc, oc.secure = bare(carrier)
 	if _, err := u.loop.client.EnrollContext(nc, socket(oc)); err != nil {
 		return fmt.Errorf("enrol connection to %s: %w", u.to, err)
 	}

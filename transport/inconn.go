@@ -41,6 +41,7 @@ type InConn struct {
 
 	// Owned by the loop.
 	conn    gnet.Conn
+	secure  *secure // nil without TLS
 	in      splitter
 	answers []byte
 
@@ -153,6 +154,27 @@ func (c *InConn) traffic(conn gnet.Conn) gnet.Action {
 		return gnet.None
 	}
 	c.loop.stats.read(len(b))
+	var err error
+	if c.secure == nil {
+		err = c.take(b)
+	} else if err = c.secure.read(c.loop, b, c); err == nil {
+		err = c.secure.flush(conn)
+	}
+	if len(c.answers) > 0 && err == nil {
+		err = c.answer()
+	}
+	if err == errEnded {
+		return gnet.Close
+	}
+	if err != nil {
+		c.t.fault("protocol", &c.t.count.faultsProtocol, "peer", c.from.id, "lane", c.lane, "error", err)
+		return gnet.Close
+	}
+	return gnet.None
+}
+
+// take takes what came in, of any number of frames; the last may be cut.
+func (c *InConn) take(b []byte) error {
 	frame, rest, err := c.in.straddle(b)
 	if frame != nil {
 		err = c.deliver(frame, 1)
@@ -169,14 +191,7 @@ func (c *InConn) traffic(conn gnet.Conn) gnet.Action {
 			c.in.keep(rest[n:])
 		}
 	}
-	if len(c.answers) > 0 && err == nil {
-		err = c.answer()
-	}
-	if err != nil {
-		c.t.fault("protocol", &c.t.count.faultsProtocol, "peer", c.from.id, "lane", c.lane, "error", err)
-		return gnet.Close
-	}
-	return gnet.None
+	return err
 }
 
 // deliver hands whole frames up.
@@ -258,7 +273,7 @@ func (c *InConn) answer() error {
 	if c.conn.OutboundBuffered() > maxAckOutbound {
 		return fmt.Errorf("%w: probes without reading the answers", ErrProtocol)
 	}
-	_, err := c.conn.Write(c.answers)
+	err := writeOut(c.conn, c.secure, c.answers)
 	if c.answers = c.answers[:0]; cap(c.answers) > keepCarry {
 		c.answers = nil
 	}

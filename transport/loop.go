@@ -56,6 +56,8 @@ type Loop struct {
 
 	passBytes int // delivered by Data in this pass
 
+	plain []byte // plaintext of one read; made by the first TLS connection
+
 	stats loopStats
 }
 

@@ -21,9 +21,12 @@ type outConn struct {
 	version    uint16  // of the protocol, as the answer chose it
 	wasOpened  atomic.Bool
 
+	secure *secure // nil without TLS
+
 	// Owned by the loop.
 	c      gnet.Conn
 	writer *parked // writes what the socket did not take, and owns the writing side until it has; nil: the loop does
+	rest   []byte  // with TLS, of the batch that the writer is at: what is not sealed yet
 	fault  error   // why we closed it ourselves
 	broken error   // what a write met
 }
@@ -63,13 +66,25 @@ func (oc *outConn) traffic(c gnet.Conn) gnet.Action {
 	if len(b) == 0 {
 		return gnet.None
 	}
-	if err := oc.u.q.frames(b); err != nil {
+	var err error
+	if oc.secure == nil {
+		err = oc.take(b)
+	} else {
+		err = oc.secure.read(oc.u.loop, b, oc) // what TLS answers leaves with the next batch
+	}
+	if err == errEnded {
+		return gnet.Close
+	}
+	if err != nil {
 		oc.fault = err
 		oc.u.t.fault("protocol", &oc.u.t.count.faultsProtocol, "peer", oc.real, "lane", oc.u.lane, "error", err)
 		return gnet.Close
 	}
 	return gnet.None
 }
+
+// take takes what came back on the connection.
+func (oc *outConn) take(b []byte) error { return oc.u.q.frames(b) }
 
 func (oc *outConn) closed(err error) {
 	u := oc.u

@@ -33,6 +33,9 @@ type counters struct {
 	faultsProtocol atomic.Uint64
 	faultsHello    atomic.Uint64
 	tooMany        atomic.Uint64
+	tooManyEach    atomic.Uint64
+	tlsRefused     [tlsReasons]atomic.Uint64
+	tlsFailed      [tlsReasons]atomic.Uint64
 	refused        [refusalCount]atomic.Uint64
 }
 
@@ -62,6 +65,11 @@ type Stats struct {
 	FaultsHello   uint64            // connections closed for a missing, broken or late hello
 	FaultsFrames  uint64            // connections closed for breaking the protocol afterwards
 	TooMany       uint64            // connections closed because too many had not said hello
+	TooManyEach   uint64            // the same, because too many of them came from one address
+	TLSRefused    map[string]uint64 // accepted connections given up for TLS, by TLSReason; only those that occurred
+	TLSFailed     map[string]uint64 // dialled connections given up for TLS, by TLSReason
+	TLSReloads    uint64            // times that the credentials were loaded, the start included
+	TLSReloadsBad uint64            // times that they could not be: the old ones stay
 	Refused       map[string]uint64 // hellos refused, by reason; only those that occurred
 }
 
@@ -72,7 +80,11 @@ func (t *Transport) Stats() Stats {
 		LostBytes:    t.count.lost.Load(),
 		DroppedBytes: t.count.dropped.Load(), DialsFailed: t.count.dialsFailed.Load(),
 		FaultsHello: t.count.faultsHello.Load(), FaultsFrames: t.count.faultsProtocol.Load(),
-		TooMany: t.count.tooMany.Load(), Refused: map[string]uint64{},
+		TooMany: t.count.tooMany.Load(), TooManyEach: t.count.tooManyEach.Load(), Refused: map[string]uint64{},
+		TLSRefused: byTLSReason(&t.count.tlsRefused), TLSFailed: byTLSReason(&t.count.tlsFailed),
+	}
+	if t.trust != nil {
+		s.TLSReloads, s.TLSReloadsBad = t.trust.reloads.Load(), t.trust.failures.Load()
 	}
 	for r := range t.count.refused {
 		if n := t.count.refused[r].Load(); n > 0 {
@@ -100,6 +112,16 @@ func (t *Transport) Stats() Stats {
 		}
 	}
 	return s
+}
+
+func byTLSReason(counts *[tlsReasons]atomic.Uint64) map[string]uint64 {
+	by := map[string]uint64{}
+	for r := range counts {
+		if n := counts[r].Load(); n > 0 {
+			by[TLSReason(r).String()] = n
+		}
+	}
+	return by
 }
 
 // unreached counts an uplink, whose lock is held, that does not get through.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,6 +35,7 @@ type Transport struct {
 	faults   faults
 	count    counters
 	cluster  atomic.Pointer[clusterName]
+	trust    *trust // nil without TLS
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -44,6 +46,7 @@ type Transport struct {
 	ended          bool       // no goroutine is started any more
 	started        bool
 	pending        map[net.Conn]struct{}
+	pendingFrom    map[netip.Addr]int // of those, by the address they come from
 	remotes        map[peer.ID]*remote
 	nextLoop       int
 	forgotten      map[peer.ID]struct{}
@@ -61,6 +64,13 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	var tr *trust
+	if cfg.TLS.On() {
+		var err error
+		if tr, err = newTrust(cfg.TLS, cfg.Name); err != nil {
+			return nil, err
+		}
+	}
 	ln, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("transport: cannot listen on %s: %w", cfg.Listen, err)
@@ -71,8 +81,9 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 		return nil, err
 	}
 	t := &Transport{
-		cfg: cfg, up: up, self: peer.ID{Addr: addr, Inc: cfg.Incarnation}, listener: ln, pending: map[net.Conn]struct{}{},
-		remotes: map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{}, faults: faults{log: cfg.Logger},
+		cfg: cfg, up: up, self: peer.ID{Addr: addr, Inc: cfg.Incarnation}, listener: ln, trust: tr, pending: map[net.Conn]struct{}{},
+		pendingFrom: map[netip.Addr]int{},
+		remotes:     map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{}, faults: faults{log: cfg.Logger},
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.cluster.Store(&clusterName{cfg.ClusterID, cfg.Birth})

@@ -5,6 +5,7 @@ package transport
 import (
 	"bytes"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/port"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -43,7 +43,10 @@ func (r *record) lines(text string) (lines []string) {
 
 // nobody returns an address at which nobody listens.
 func nobody(t *testing.T) peer.Addr {
-	return peer.MustAddr(port.Keep(t))
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	return peer.MustAddr(ln.Addr().String())
 }
 
 // The first dial that fails is logged, later ones only every 30 s with their number, and the end of it too (issue 2, bad input).

@@ -22,7 +22,30 @@ type parked struct {
 // queue is run again once the writer is through.
 func (oc *outConn) write(on *Loop, b []byte) bool {
 	on.stats.wrote(len(b))
+	if oc.secure != nil {
+		return oc.seal(on, b)
+	}
 	return oc.push(on, b)
+}
+
+// seal encrypts b piece by piece and pushes each. It returns as write does; what is not sealed yet when a writer is
+// parked is kept for it.
+func (oc *outConn) seal(on *Loop, b []byte) bool {
+	for len(b) > 0 {
+		n := min(len(b), sealChunk)
+		out, err := oc.secure.seal(b[:n])
+		if err != nil {
+			oc.breaks(err)
+			return false
+		}
+		b = b[n:]
+		if !oc.push(on, out) {
+			oc.rest = b
+			return false
+		}
+		oc.secure.release()
+	}
+	return true
 }
 
 // push gives b to the socket. gnet's own Write is not used: it hides a short write, and keeps the rest without a bound.
@@ -89,6 +112,14 @@ func (oc *outConn) Run(on *Loop) {
 		oc.breaks(w.err)
 		return
 	}
+	if oc.secure != nil {
+		oc.secure.release()
+		rest := oc.rest
+		oc.rest = nil
+		if !oc.seal(on, rest) {
+			return
+		}
+	}
 	oc.u.q.Run(on)
 }
 
@@ -98,7 +129,10 @@ func (oc *outConn) unpark() {
 	if w := oc.writer; w != nil {
 		_ = w.file.Close()
 		<-w.done
-		oc.writer = nil
+		oc.writer, oc.rest = nil, nil
+	}
+	if oc.secure != nil {
+		oc.secure.release()
 	}
 }
 

@@ -19,7 +19,6 @@ var frozenKinds = map[Kind]string{
 	70: "shards-started", 71: "drain-region", 72: "stop-shards", 73: "shards-stopped", 74: "homes-gone",
 	75: "homes-gone-ack", 76: "report-wanted", 77: "drain-done",
 	78: "farewell", 79: "farewell-ack", 80: "confirm-owner", 81: "owner-confirmed",
-	96: "parcel", 97: "receipt",
 }
 
 // TestKindsFrozen holds numbers, names, rooms and lanes.
@@ -41,7 +40,7 @@ func TestKindsFrozen(t *testing.T) {
 		names[k.String()] = k
 		require.Positive(t, k.MaxBody(), k)
 		require.LessOrEqual(t, k.MaxBody(), MaxFrameLimit, k)
-		want := "courier"
+		want := "shard"
 		switch {
 		case k < 16:
 			want = "connection"
@@ -49,8 +48,6 @@ func TestKindsFrozen(t *testing.T) {
 			want = "data"
 		case k < 64:
 			want = "membership"
-		case k < 96:
-			want = "shard"
 		}
 		require.Equal(t, want, k.Room())
 		require.Equal(t, want == "data", k.Lane() == LaneData, "lane of %s", k)

@@ -57,7 +57,7 @@ func ParseVersions(s string) (v Versions, ok bool) {
 }
 
 // kindSince holds the kinds that came after version 1. A peer that speaks an older version is never sent them.
-var kindSince = [256]uint8{KindParcel: 2, KindReceipt: 2}
+var kindSince = [256]uint8{}
 
 // Since returns the version in which k came, zero when k is not known.
 func (k Kind) Since() uint16 {

@@ -18,13 +18,13 @@ const root = "root"
 // that it is bound from its first line; internal/invariant is open to all.
 var matrix = map[string]string{
 	"wire": "", "ringbuf": "", "discovery": "", "internal/invariant": "",
+	"internal/pki":  "", // certificates for the doors, throw-away clusters and tests
 	"peer":          "wire",
 	"route":         "peer wire",
 	"flow":          "route peer wire ringbuf",
 	"entity":        "route peer ringbuf",
 	"gossip":        "peer wire",
 	"fd":            "peer",
-	"courier":       "peer wire",
 	"sbr/leasetest": "",   // the suite for leases; it may import testing
 	"fd/fdtest":     "fd", // the suite for detectors; it may import testing
 	"transport":     "flow route peer wire ringbuf",
@@ -34,8 +34,8 @@ var matrix = map[string]string{
 	"singleton":     "membership peer wire",
 	"shard":         "membership flow route peer wire",
 	"formation":     "peer",
-	"node":          "membership sbr singleton shard crdt courier route peer wire",
-	"sim":           "node sbr membership courier shard entity flow formation route peer wire",
+	"node":          "membership sbr singleton shard crdt route peer wire",
+	"sim":           "node sbr membership shard entity flow formation route peer wire",
 	"driver":        "node transport entity flow shard membership route peer wire ringbuf",
 	root:            "driver discovery membership shard entity crdt route peer",
 	"admin":         root,
@@ -49,14 +49,13 @@ var matrix = map[string]string{
 
 	"internal/house":   "",
 	"internal/planted": "",
-	"internal/port":    "", // ports for tests; it may import testing
 }
 
 // floors in the order of ARCHITECTURE.md, ground first.
 var floors = []string{
-	"ringbuf wire discovery internal/invariant internal/house internal/planted internal/port",
+	"ringbuf wire discovery internal/invariant internal/house internal/planted internal/pki",
 	"entity flow route peer",
-	"transport fd fd/fdtest gossip courier",
+	"transport fd fd/fdtest gossip",
 	"membership crdt",
 	"shard sbr sbr/leasetest singleton formation",
 	"node",

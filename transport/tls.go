@@ -1,0 +1,136 @@
+// TLS on connections: the handshake at both ends, what is said and counted when it fails, and the way out to the socket.
+
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/panjf2000/gnet/v2"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// Bounds of a farewell: what is read from a stranger who was refused, so that the refusal arrives before the reset that
+// unread bytes cause.
+const (
+	lingerTime  = 500 * time.Millisecond
+	lingerBytes = preHello
+)
+
+// accepted makes the TLS handshake of an accepted connection, if there is to be one. After an error it is closed.
+func (t *Transport) accepted(sock net.Conn) (net.Conn, error) {
+	if t.trust == nil {
+		return sock, nil
+	}
+	t.refreshTrust()
+	s := t.trust.accept(sock)
+	err := s.Handshake()
+	if err == nil {
+		return s, nil
+	}
+	e := tlsError(err, s.old)
+	if t.ctx.Err() == nil {
+		t.fault("tls: "+e.Reason.String(), &t.count.tlsRefused[e.Reason], "remote", sock.RemoteAddr(), "error", e.Err)
+	}
+	if e.Reason == TLSPlain {
+		refusal := &RefusedError{Reason: RefusedTLS, Key: "TLS", Ours: "off", Theirs: "required"}
+		_, _ = sock.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, appendRefusal(nil, refusal)))
+	}
+	linger(sock)
+	return nil, e
+}
+
+// linger closes a connection so that what was said last arrives.
+func linger(sock net.Conn) {
+	if half, ok := sock.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_ = sock.SetReadDeadline(time.Now().Add(lingerTime))
+		_, _ = io.CopyN(io.Discard, sock, lingerBytes)
+	}
+	_ = sock.Close()
+}
+
+// dialled makes the TLS handshake of a dialled connection, if there is to be one.
+func (t *Transport) dialled(sock net.Conn, to peer.Addr) (net.Conn, error) {
+	if t.trust == nil {
+		return sock, nil
+	}
+	t.refreshTrust()
+	s := t.trust.dial(sock, to.Host())
+	return s, s.Handshake()
+}
+
+// tlsFailed gives the failure of a dialled connection its reason, and counts it, when it is one of TLS: the handshake
+// is not through, or the acceptor refuses our certificate, which a dialler learns behind its own handshake.
+func (t *Transport) tlsFailed(carrier net.Conn, to peer.Addr, err error) error {
+	s, ok := carrier.(*secure)
+	if !ok || s.ConnectionState().HandshakeComplete && !isAlert(err) {
+		return err
+	}
+	e := tlsError(err, false)
+	if !errors.Is(err, context.Canceled) {
+		t.count.tlsFailed[e.Reason].Add(1)
+	}
+	return &dialError{to, e}
+}
+
+// dialError is a TLSError with the address that was dialled.
+type dialError struct {
+	to  peer.Addr
+	err *TLSError
+}
+
+// Error names the address.
+func (e *dialError) Error() string { return "connection to " + e.to.String() + ": " + e.err.Error() }
+
+// Unwrap returns the TLSError.
+func (e *dialError) Unwrap() error { return e.err }
+
+// refreshTrust loads credentials that have changed.
+func (t *Transport) refreshTrust() {
+	changed, err := t.trust.refresh()
+	switch {
+	case err != nil:
+		t.faults.warn("tls credentials not reloaded", "error", err)
+	case changed:
+		t.renewed()
+	}
+}
+
+// ReloadTLS loads the credentials anew now; an error leaves the old ones.
+func (t *Transport) ReloadTLS() error {
+	if t.trust == nil {
+		return errNoTLS
+	}
+	err := t.trust.reload()
+	if err == nil {
+		t.renewed()
+	}
+	return err
+}
+
+var errSpeaksTLS = fmt.Errorf("%w: a TLS handshake where a hello was due", ErrProtocol)
+
+// errNoTLS refuses a reload of what there is not.
+var errNoTLS = errors.New("transport: TLS is not configured")
+
+// renewed is called when the credentials are other ones than before.
+func (t *Transport) renewed() {
+	c := t.trust.current.Load()
+	t.cfg.Logger.Info("tls credentials loaded", "number", c.number, "subject", c.Certificate.Leaf.Subject.String(),
+		"expires", c.ends)
+}
+
+// writeOut writes b to an enrolled connection, on its loop: all of it is taken. After an error the connection is closed.
+func writeOut(c gnet.Conn, s *secure, b []byte) error {
+	if s != nil {
+		return s.writeTo(c, b)
+	}
+	_, err := c.Write(b)
+	return err
+}

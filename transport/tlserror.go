@@ -1,0 +1,114 @@
+// TLSError: why a TLS handshake failed, as a reason that is counted and that callers branch on.
+
+package transport
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/kith-io/kith/route"
+)
+
+// TLSReason is why a TLS handshake, or a connection that stood, was given up.
+type TLSReason uint8
+
+// The reasons.
+const (
+	TLSOther         TLSReason = iota // anything else: a broken message, no common parameters
+	TLSPlain                          // the other end does not speak TLS
+	TLSVersion                        // the other end has no TLS 1.3
+	TLSNoCertificate                  // no certificate was given
+	TLSExpired                        // a certificate of the chain is expired, or not valid yet
+	TLSUnknownCA                      // the chain ends at no authority that is trusted here
+	TLSUsage                          // the certificate is not for clients and servers both
+	TLSCluster                        // the certificate does not name this cluster
+	TLSHost                           // the certificate does not name the host that was dialled
+	TLSRefusedByPeer                  // the other end refused our certificate or parameters, by an alert
+	TLSTimeout                        // the handshake did not end in time
+	TLSBytes                          // more bytes than a handshake and a hello may have
+	TLSGone                           // the other end closed the connection during the handshake
+	tlsReasons
+)
+
+var tlsReasonNames = [tlsReasons]string{
+	"other", "not-tls", "tls-version", "no-certificate", "expired", "unknown-ca", "usage", "other-cluster", "other-host",
+	"refused-by-peer", "timeout", "bytes", "closed",
+}
+
+// String names the reason as logs and counters do.
+func (r TLSReason) String() string {
+	if r < tlsReasons {
+		return tlsReasonNames[r]
+	}
+	return fmt.Sprintf("tls-reason-%d", uint8(r))
+}
+
+// TLSError is a peer that could not be authenticated, or that could not authenticate us. It matches route.ErrPeerLost.
+type TLSError struct {
+	Reason TLSReason
+	Err    error // what the standard library, or our own check, says
+}
+
+// Error names the reason and the cause.
+func (e *TLSError) Error() string { return fmt.Sprintf("tls: %s: %v", e.Reason, e.Err) }
+
+// Unwrap returns the cause and route.ErrPeerLost.
+func (e *TLSError) Unwrap() []error { return []error{e.Err, route.ErrPeerLost} }
+
+// errHandshakeBytes ends a handshake that sends more than one may.
+var errHandshakeBytes = errors.New("transport: too many bytes before the hello is through")
+
+// tlsError wraps err with its reason; old says that the other end offered no TLS 1.3.
+func tlsError(err error, old bool) *TLSError {
+	if given := (*TLSError)(nil); errors.As(err, &given) {
+		return given
+	}
+	reason := tlsReason(err)
+	if reason == TLSOther && old {
+		reason = TLSVersion
+	}
+	return &TLSError{Reason: reason, Err: err}
+}
+
+func tlsReason(err error) TLSReason {
+	var (
+		header  tls.RecordHeaderError
+		unknown x509.UnknownAuthorityError
+		invalid x509.CertificateInvalidError
+		host    x509.HostnameError
+	)
+	switch {
+	case errors.Is(err, errHandshakeBytes):
+		return TLSBytes
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return TLSTimeout
+	case errors.As(err, &header):
+		return TLSPlain
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return TLSExpired
+	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
+		return TLSUsage
+	case errors.As(err, &unknown):
+		return TLSUnknownCA
+	case errors.As(err, &host):
+		return TLSHost
+	case isAlert(err):
+		return TLSRefusedByPeer
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
+		return TLSGone
+	}
+	return TLSOther
+}
+
+// isAlert reports whether err is an alert that the other end sent.
+func isAlert(err error) bool {
+	op := (*net.OpError)(nil)
+	return errors.As(err, &op) && op.Op == "remote error"
+}

@@ -1,0 +1,229 @@
+// Trust: the certificate that this node proves itself with, the authorities that it believes, how a peer's certificate
+// is judged, and how all of it is renewed while the node runs.
+
+package transport
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// TLS configures mutual TLS 1.3 between all nodes of a cluster: either files, or Load. The zero value is none.
+type TLS struct {
+	// CertFile and KeyFile hold this node's certificate chain, leaf first, and its private key, both PEM. The leaf must
+	// be for servers and clients both, and carry the URI that ClusterURI returns.
+	CertFile, KeyFile string
+	// CAFile holds the certificates of the authorities that are trusted, PEM: one, or during a rotation the old and the
+	// new one. No other authority is believed, those of the system neither.
+	CAFile string
+	// Load returns all of that from memory, instead of the files. It is called at the start and by ReloadTLS, and must
+	// not block for long.
+	Load func() (Credentials, error)
+	// VerifyHost demands also that the certificate of a node that is dialled names the host that it was dialled by.
+	VerifyHost bool
+}
+
+// Credentials are what a node proves itself with, and whom it believes. They must not be changed afterwards.
+type Credentials struct {
+	Certificate tls.Certificate
+	CAs         *x509.CertPool
+}
+
+// On reports whether TLS is configured.
+func (c TLS) On() bool { return c.CertFile != "" || c.KeyFile != "" || c.CAFile != "" || c.Load != nil }
+
+// Validate returns all faults of the fields joined; it reads no file.
+func (c TLS) Validate() error {
+	if !c.On() {
+		if c.VerifyHost {
+			return errors.New("TLS: VerifyHost without certificates")
+		}
+		return nil
+	}
+	files := c.CertFile != "" && c.KeyFile != "" && c.CAFile != ""
+	switch {
+	case c.Load != nil && (c.CertFile != "" || c.KeyFile != "" || c.CAFile != ""):
+		return errors.New("TLS: Load and files exclude each other")
+	case c.Load == nil && !files:
+		return errors.New("TLS: CertFile, KeyFile and CAFile are needed together")
+	}
+	return nil
+}
+
+// ClusterURI is the URI among the subject alternative names of a certificate that makes it one of the cluster's nodes.
+func ClusterURI(name string) string { return "kith://cluster/" + url.PathEscape(name) }
+
+// filesEvery is how often the files are looked at for a change.
+const filesEvery = 2 * time.Second
+
+// trust holds the credentials of now.
+type trust struct {
+	cfg TLS
+	uri string
+	now func() time.Time // of certificates: wall time
+
+	current  atomic.Pointer[credentials]
+	reloads  atomic.Uint64 // that changed the credentials
+	failures atomic.Uint64 // reloads that failed: the old ones stay
+
+	mu     sync.Mutex
+	stamps []os.FileInfo
+	looked time.Time
+}
+
+// credentials are immutable, and numbered in the order in which they were loaded.
+type credentials struct {
+	Credentials
+	uri    string
+	number uint64
+	ends   time.Time // when the own leaf expires
+}
+
+// newTrust loads the credentials of cfg for a cluster.
+func newTrust(cfg TLS, cluster string) (*trust, error) {
+	t := &trust{cfg: cfg, uri: ClusterURI(cluster), now: time.Now}
+	if err := t.reload(); err != nil {
+		return nil, fmt.Errorf("transport: %w", err)
+	}
+	return t, nil
+}
+
+// reload loads the credentials anew. Those that other nodes would refuse are not taken: the old ones stay.
+func (t *trust) reload() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reloadLocked(t.stat())
+}
+
+func (t *trust) reloadLocked(stamps []os.FileInfo) error {
+	t.looked = time.Now()
+	load := t.cfg.Load
+	if load == nil {
+		load = t.cfg.load
+	}
+	c, err := load()
+	if err == nil {
+		next := &credentials{Credentials: c, uri: t.uri, number: t.reloads.Load() + 1}
+		if err = next.check(t.now()); err == nil {
+			t.stamps = stamps
+			t.reloads.Add(1)
+			t.current.Store(next)
+			return nil
+		}
+	}
+	t.failures.Add(1)
+	return fmt.Errorf("TLS credentials: %w", err)
+}
+
+// refresh looks at the files, unless it did a moment ago, and loads them when they have changed. changed says that the
+// credentials are other ones; an error that the files are there and no good, which is tried again.
+func (t *trust) refresh() (changed bool, err error) {
+	if t.cfg.Load != nil {
+		return false, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.looked) < filesEvery {
+		return false, nil
+	}
+	t.looked = time.Now()
+	stamps := t.stat()
+	if slices.EqualFunc(stamps, t.stamps, sameFile) {
+		return false, nil
+	}
+	err = t.reloadLocked(stamps)
+	return err == nil, err
+}
+
+// stat returns what tells a changed file; a file that is not there counts as unchanged until it is.
+func (t *trust) stat() []os.FileInfo {
+	var stamps []os.FileInfo
+	for i, name := range []string{t.cfg.CertFile, t.cfg.KeyFile, t.cfg.CAFile} {
+		info, err := os.Stat(name)
+		if err != nil && i < len(t.stamps) {
+			info = t.stamps[i]
+		}
+		stamps = append(stamps, info)
+	}
+	return stamps
+}
+
+func sameFile(a, b os.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
+}
+
+// load reads the files.
+func (c TLS) load() (out Credentials, err error) {
+	out.Certificate, err = tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+	if err != nil {
+		return out, fmt.Errorf("certificate %s with key %s: %w", c.CertFile, c.KeyFile, err)
+	}
+	text, err := os.ReadFile(c.CAFile)
+	if err != nil {
+		return out, err
+	}
+	out.CAs = x509.NewCertPool()
+	if !out.CAs.AppendCertsFromPEM(text) {
+		return out, fmt.Errorf("no certificate in %s", c.CAFile)
+	}
+	return out, nil
+}
+
+// check demands that another node with the same credentials would accept this one.
+func (c *credentials) check(now time.Time) error {
+	if len(c.Certificate.Certificate) == 0 || c.CAs == nil {
+		return errors.New("no certificate, or no authority")
+	}
+	var chain []*x509.Certificate
+	for _, der := range c.Certificate.Certificate {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return err
+		}
+		chain = append(chain, cert)
+	}
+	c.Certificate.Leaf, c.ends = chain[0], chain[0].NotAfter
+	if err := c.judge(chain, "", now); err != nil {
+		return fmt.Errorf("this node's own certificate would be refused: %w", err)
+	}
+	return nil
+}
+
+// judge decides whether a chain, leaf first, is one of a node of this cluster. host: also that it names it.
+func (c *credentials) judge(chain []*x509.Certificate, host string, now time.Time) error {
+	if len(chain) == 0 {
+		return &TLSError{TLSNoCertificate, errors.New("the peer gave no certificate")}
+	}
+	leaf, others := chain[0], x509.NewCertPool()
+	for _, cert := range chain[1:] {
+		others.AddCert(cert)
+	}
+	// A list of usages would mean any of them, and a node is both.
+	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth} {
+		_, err := leaf.Verify(x509.VerifyOptions{Roots: c.CAs, Intermediates: others, CurrentTime: now,
+			KeyUsages: []x509.ExtKeyUsage{usage}})
+		if err != nil {
+			return &TLSError{tlsReason(err), fmt.Errorf("certificate of %q: %w", leaf.Subject, err)}
+		}
+	}
+	if !slices.ContainsFunc(leaf.URIs, func(u *url.URL) bool { return u.String() == c.uri }) {
+		return &TLSError{TLSCluster, fmt.Errorf("certificate of %q names %v, not %s", leaf.Subject, leaf.URIs, c.uri)}
+	}
+	if host != "" {
+		if err := leaf.VerifyHostname(host); err != nil {
+			return &TLSError{TLSHost, err}
+		}
+	}
+	return nil
+}
