@@ -57,6 +57,7 @@ type Slot struct {
 	gen   uint64
 	state State
 	local bool // where Draining leads
+	busy  bool // the oldest message is on its way already: a large one
 	home  peer.ID
 	fence route.Fence
 	stats SlotStats
@@ -106,6 +107,27 @@ func (s *Slot) Park(now time.Duration, e *wire.Envelope, id string) error {
 	if s.state.Open() {
 		return ErrOpen
 	}
+	return s.put(now, e, id)
+}
+
+// Hold is Park for an envelope that stands for a large message, also when the slot is open: from here on it drains, and
+// what comes later parks until the large message is through or has failed, so that none overtakes it. The rider changes
+// its fast path under the same lock.
+func (s *Slot) Hold(now time.Duration, e *wire.Envelope, id string) error {
+	if err := s.put(now, e, id); err != nil {
+		return err
+	}
+	if s.state.Open() {
+		s.set(Draining)
+	}
+	return nil
+}
+
+// Busy says that the large message which PeekParked returned is on its way to the home: while that is so, it and what
+// waits behind it are not failed for having waited too long.
+func (s *Slot) Busy() { s.busy = s.state == Draining && s.queue != nil }
+
+func (s *Slot) put(now time.Duration, e *wire.Envelope, id string) error {
 	size := wire.SizeEnvelope(len(id), len(e.Payload))
 	records, bytes := s.Parked()
 	err := error(nil)
@@ -207,10 +229,10 @@ func (s *Slot) Reset() bool {
 	return true
 }
 
-// Next returns when the oldest waiting message will have waited too long. (A sender that read its clock long before it
+// Next returns when the oldest waiting message will have waited too long; never while it is on its way (Busy). (A sender that read its clock long before it
 // got the slot's lock may leave a message with an earlier deadline behind it, which is failed with it.)
 func (s *Slot) Next() (deadline time.Duration, ok bool) {
-	if s.queue == nil {
+	if s.queue == nil || s.busy {
 		return 0, false
 	}
 	return time.Duration(binary.LittleEndian.Uint64(s.queue.Peek())), true
@@ -248,6 +270,7 @@ func (s *Slot) failOne(fail func(frame []byte)) {
 
 // pop drops the oldest message and gives its bytes back.
 func (s *Slot) pop() {
+	s.busy = false
 	s.park.give(len(s.queue.Peek()) + ringbuf.RecordOverhead)
 	s.queue.Pop()
 	if s.queue.Len() == 0 {
@@ -256,6 +279,6 @@ func (s *Slot) pop() {
 }
 
 func (s *Slot) set(st State) {
-	s.state = st
+	s.state, s.busy = st, false
 	s.gen++
 }

@@ -8,8 +8,9 @@ import "encoding/binary"
 const (
 	FlagAsk    uint8 = 1 << 0 // Corr holds a correlation; an answer is wanted
 	FlagParked uint8 = 1 << 1 // was parked before it was sent: never refused for a full mailbox
+	FlagBulk   uint8 = 1 << 2 // the payload is a BulkRef: the message itself has come over the bulk connection
 
-	flagsKnown = FlagAsk | FlagParked
+	flagsKnown = FlagAsk | FlagParked | FlagBulk
 )
 
 // Envelope is one message to one entity. ID and Payload are views into the frame.

@@ -70,7 +70,7 @@ func TestEnvelopeRefuses(t *testing.T) {
 	require.Equal(t, &Error{KindEnvelope, 6, ErrTooSmall}, ParseEnvelope(change(6, 0), &e))
 	require.Equal(t, &Error{KindEnvelope, 6, ErrTooLarge}, ParseEnvelope(change(7, 5), &e))
 	require.Equal(t, &Error{KindEnvelope, 5, ErrBadValue}, ParseEnvelope(change(5, 1<<7), &e))
-	require.Equal(t, &Error{KindEnvelope, 5, ErrBadValue}, ParseEnvelope(change(5, 1<<2), &e))
+	require.Equal(t, &Error{KindEnvelope, 5, ErrBadValue}, ParseEnvelope(change(5, 1<<3), &e))
 	require.Zero(t, e)
 	longest := strings.Repeat("x", MaxIDSize)
 	require.NoError(t, ParseEnvelope(put(&Envelope{}, longest), &e))
@@ -112,6 +112,16 @@ var fixed = []struct {
 		Heartbeat{5, 6}},
 	{KindHeartbeatAck, AppendHeartbeatAck(nil, HeartbeatAck{5, 6, 7}),
 		func(b []byte) (any, error) { return ParseHeartbeatAck(b) }, HeartbeatAck{5, 6, 7}},
+	{KindBulkBegin, AppendBulkBegin(nil, &BulkBegin{1, 2, 3, 4, 5, 6, 7, true}),
+		func(b []byte) (any, error) { return ParseBulkBegin(b) }, BulkBegin{1, 2, 3, 4, 5, 6, 7, true}},
+	{KindBulkGrant, AppendBulkGrant(nil, BulkGrant{1, 2}), func(b []byte) (any, error) { return ParseBulkGrant(b) },
+		BulkGrant{1, 2}},
+	{KindBulkOver, AppendBulkOver(nil, BulkOver{1, 2}), func(b []byte) (any, error) { return ParseBulkOver(b) },
+		BulkOver{1, 2}},
+	{KindBulkWhole, AppendBulkNumber(nil, 9), func(b []byte) (any, error) { return ParseBulkNumber(KindBulkWhole, b) },
+		uint32(9)},
+	{KindBulkAbort, AppendBulkNumber(nil, 9), func(b []byte) (any, error) { return ParseBulkNumber(KindBulkAbort, b) },
+		uint32(9)},
 }
 
 // TestFixedBodies reads each back, cuts it at every byte and appends one byte too many.

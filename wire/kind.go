@@ -23,6 +23,14 @@ const (
 	KindReply    Kind = 17 // the answer to an ask, or the reason why there is none (aux = status)
 	KindMarker   Kind = 18 // behind the last envelope of a shard before a move; reserved for hand-off
 
+	// Large messages, on the bulk connection. The last three go back on it.
+	KindBulkBegin Kind = 19 // a large message: number, size, whom it is for
+	KindBulkChunk Kind = 20 // the next part of its payload
+	KindBulkAbort Kind = 21 // its sender gives it up
+	KindBulkGrant Kind = 22 // how much of it may be sent
+	KindBulkWhole Kind = 23 // all of it is there
+	KindBulkOver  Kind = 24 // it was taken, or why not
+
 	// Membership.
 	KindJoinProbe    Kind = 32 // asks a contact whether it is in a cluster (InitJoin)
 	KindJoinProbeAck Kind = 33 // it is: cluster id, birth
@@ -66,12 +74,16 @@ type Lane uint8
 const (
 	LaneControl Lane = 0 // membership, sharding, heartbeats, credit
 	LaneData    Lane = 1 // envelopes, replies, markers
+	LaneBulk    Lane = 2 // large messages in chunks, and the answers to them
 )
 
 // String names the lane.
 func (l Lane) String() string {
-	if l == LaneData {
+	switch l {
+	case LaneData:
 		return "data"
+	case LaneBulk:
+		return "bulk"
 	}
 	return "control"
 }
@@ -101,6 +113,12 @@ var kinds = [256]kindInfo{
 	KindEnvelope:      {"envelope", LaneData, maxAny},
 	KindReply:         {"reply", LaneData, maxAny},
 	KindMarker:        {"marker", LaneData, 16},
+	KindBulkBegin:     {"bulk-begin", LaneBulk, 33},
+	KindBulkChunk:     {"bulk-chunk", LaneBulk, 4 + MaxBulkChunk},
+	KindBulkAbort:     {"bulk-abort", LaneBulk, 4},
+	KindBulkGrant:     {"bulk-grant", LaneBulk, 8},
+	KindBulkWhole:     {"bulk-whole", LaneBulk, 4},
+	KindBulkOver:      {"bulk-over", LaneBulk, 6},
 	KindJoinProbe:     {"join-probe", LaneControl, maxAny},
 	KindJoinProbeAck:  {"join-probe-ack", LaneControl, maxAny},
 	KindJoinProbeNak:  {"join-probe-nak", LaneControl, maxAny},

@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +13,7 @@ import (
 var frozenKinds = map[Kind]string{
 	1: "hello", 2: "hello-ack", 3: "hello-refuse", 4: "heartbeat", 5: "heartbeat-ack", 6: "credit", 7: "refused",
 	16: "envelope", 17: "reply", 18: "marker",
+	19: "bulk-begin", 20: "bulk-chunk", 21: "bulk-abort", 22: "bulk-grant", 23: "bulk-whole", 24: "bulk-over",
 	32: "join-probe", 33: "join-probe-ack", 34: "join-probe-nak", 35: "join", 36: "welcome", 37: "join-refused",
 	38: "status", 39: "version", 40: "seen", 41: "gossip", 42: "exit-done", 43: "removed-note",
 	44: "delta",
@@ -50,10 +52,11 @@ func TestKindsFrozen(t *testing.T) {
 			want = "membership"
 		}
 		require.Equal(t, want, k.Room())
-		require.Equal(t, want == "data", k.Lane() == LaneData, "lane of %s", k)
+		require.Equal(t, want == "data", k.Lane() != LaneControl, "lane of %s", k)
+		require.Equal(t, k >= KindBulkBegin && k <= KindBulkOver, k.Lane() == LaneBulk, "lane of %s", k)
 	}
 	require.GreaterOrEqual(t, len(names), len(frozenKinds))
-	require.Equal(t, "control data", LaneControl.String()+" "+LaneData.String())
+	require.Equal(t, "control data bulk", fmt.Sprint(LaneControl, " ", LaneData, " ", LaneBulk))
 }
 
 // TestFixedBodiesMatchTheirBound holds that the bound of a kind of fixed size is that size.
@@ -63,6 +66,11 @@ func TestFixedBodiesMatchTheirBound(t *testing.T) {
 		KindHeartbeatAck: AppendHeartbeatAck(nil, HeartbeatAck{}),
 		KindCredit:       AppendCredit(nil, Credit{}),
 		KindMarker:       AppendMarker(nil, Marker{}),
+		KindBulkBegin:    AppendBulkBegin(nil, &BulkBegin{}),
+		KindBulkGrant:    AppendBulkGrant(nil, BulkGrant{}),
+		KindBulkWhole:    AppendBulkNumber(nil, 0),
+		KindBulkAbort:    AppendBulkNumber(nil, 0),
+		KindBulkOver:     AppendBulkOver(nil, BulkOver{}),
 	} {
 		require.Equal(t, len(body), k.MaxBody(), k)
 	}

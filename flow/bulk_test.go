@@ -1,0 +1,359 @@
+// Tests of BulkSender, BulkReceiver and BulkRoom: each rule by example.
+
+package flow
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// bulkPair is both ends of a bulk connection without a network between them.
+type bulkPair struct {
+	t    require.TestingT
+	now  time.Duration
+	s    *BulkSender
+	r    *BulkReceiver
+	room *BulkRoom
+	why  route.Reason // what the receiver's rider says to a begin
+}
+
+func newBulkPair(t require.TestingT, window, limit, room int) *bulkPair {
+	p := &bulkPair{t: t, s: NewBulkSender(100, time.Second), room: &BulkRoom{Limit: room}}
+	p.r = NewBulkReceiver(1, window, limit, time.Second, p.room)
+	p.s.Connected(0, 1)
+	return p
+}
+
+// send adds a transfer of n bytes, filled with its first byte.
+func (p *bulkPair) send(n int, fill byte) *BulkTransfer {
+	x := &BulkTransfer{Payload: bytes.Repeat([]byte{fill}, n)}
+	require.NoError(p.t, p.s.Add(p.now, x))
+	return x
+}
+
+// read gives one frame of the sender to the receiver and returns the number of the message that is whole with it.
+func (p *bulkPair) read(frame []byte) (whole uint32) {
+	body := wire.Body(frame)
+	switch k := wire.ParseHeader(frame).Kind; k {
+	case wire.KindBulkBegin:
+		b, err := wire.ParseBulkBegin(body)
+		require.NoError(p.t, err)
+		require.NoError(p.t, p.r.Begin(p.now, b, p.why))
+	case wire.KindBulkAbort:
+		n, err := wire.ParseBulkNumber(k, body)
+		require.NoError(p.t, err)
+		require.NoError(p.t, p.r.Abort(n))
+	case wire.KindBulkChunk:
+		number, n, err := wire.ParseBulkChunk(frame)
+		require.NoError(p.t, err)
+		if want := p.r.Wants(number); want > 0 && n%2 == 0 {
+			p.r.Provide(number, make([]byte, want))
+		}
+		dst, err := p.r.Chunk(number, n)
+		require.NoError(p.t, err)
+		if dst != nil {
+			copy(dst, frame[wire.BulkChunkHead:])
+		}
+		if p.r.Filled(p.now, number, n) {
+			return number
+		}
+	default:
+		require.Fail(p.t, "a sender does not say "+k.String())
+	}
+	return 0
+}
+
+// bulkFrames splits what one end wrote.
+func bulkFrames(t require.TestingT, b []byte) (list [][]byte) {
+	for len(b) > 0 {
+		frame, n, err := wire.Split(b, wire.LaneBulk, wire.MaxBulkFrame)
+		require.NoError(t, err)
+		require.NotZero(t, n)
+		list = append(list, bytes.Clone(frame))
+		b = b[n:]
+	}
+	return list
+}
+
+type bulkHeard struct {
+	x      *BulkTransfer
+	event  BulkEvent
+	reason route.Reason
+}
+
+// pump carries frames to and fro until neither end has anything to say, and returns what the sender heard.
+func (p *bulkPair) pump() (heard []bulkHeard) {
+	for {
+		out := p.s.Append(p.now, nil)
+		back := p.r.AppendAnswers(nil)
+		if len(out)+len(back) == 0 {
+			return heard
+		}
+		for _, f := range bulkFrames(p.t, out) {
+			p.read(f)
+		}
+		for _, f := range bulkFrames(p.t, back) {
+			x, e, why, err := p.s.Handle(p.now, wire.ParseHeader(f).Kind, wire.Body(f))
+			require.NoError(p.t, err)
+			if e > BulkMayGo {
+				heard = append(heard, bulkHeard{x, e, why})
+			}
+		}
+	}
+}
+
+func TestBulkGoesOverInChunksAndIsTaken(t *testing.T) {
+	p := newBulkPair(t, 250, 0, 5000)
+	x := p.send(1001, 'a')
+	require.Equal(t, []bulkHeard{{x, BulkIsWhole, 0}}, p.pump())
+	require.True(t, x.Whole())
+	require.Equal(t, wire.BulkRef{Generation: 1, Number: 1}, x.Ref())
+	require.Equal(t, 1001, p.room.Used())
+	_, payload, ok := p.r.Take(1)
+	require.True(t, ok)
+	require.Equal(t, x.Payload, payload)
+	_, _, again := p.r.Take(1)
+	require.False(t, again, "taken once")
+	require.True(t, p.r.End(1, route.OK))
+	require.False(t, p.r.End(1, route.OK))
+	require.Equal(t, []bulkHeard{{x, BulkHasEnded, route.OK}}, p.pump())
+	require.Equal(t, 1001, p.room.Used(), "the taker gives it back")
+	require.True(t, p.s.Idle())
+	require.Equal(t, BulkSenderStats{Bytes: 1001, Taken: 1}, p.s.Stats())
+	require.Equal(t, BulkReceiverStats{Bytes: 1001, Taken: 1}, p.r.Stats())
+}
+
+func TestBulkReplyNeedsNoEnvelope(t *testing.T) {
+	p := newBulkPair(t, 250, 0, 5000)
+	x := &BulkTransfer{Begin: wire.BulkBegin{Reply: true, Corr: 7}, Payload: make([]byte, 400)}
+	require.NoError(t, p.s.Add(0, x))
+	require.Empty(t, p.pump(), "nobody is told before it was taken")
+	b, _, ok := p.r.Take(1)
+	require.True(t, ok)
+	require.Equal(t, uint64(7), b.Corr)
+	p.r.End(1, route.OK)
+	require.Equal(t, []bulkHeard{{x, BulkHasEnded, route.OK}}, p.pump())
+}
+
+func TestBulkRefusals(t *testing.T) {
+	p := newBulkPair(t, 250, 300, 5000)
+	p.why = route.NotOwner
+	x := p.send(200, 1)
+	require.Equal(t, []bulkHeard{{x, BulkHasEnded, route.NotOwner}}, p.pump())
+	p.why = route.OK
+	x = p.send(301, 1)
+	require.Equal(t, []bulkHeard{{x, BulkHasEnded, route.TooLarge}}, p.pump())
+	require.Zero(t, p.room.Used())
+	x = p.send(300, 1)
+	p.pump()
+	p.r.End(3, route.MailboxFull)
+	require.Equal(t, []bulkHeard{{x, BulkHasEnded, route.MailboxFull}}, p.pump())
+	require.Zero(t, p.room.Used(), "what was not taken is free")
+	require.Equal(t, uint64(3), p.s.Stats().Refused)
+}
+
+func TestBulkRoomIsSharedInOrder(t *testing.T) {
+	p := newBulkPair(t, 1000, 0, 1000)
+	other := NewBulkReceiver(2, 1000, 0, time.Second, p.room)
+	first, large, small := p.send(600, 1), p.send(900, 2), p.send(100, 3)
+	require.Equal(t, []bulkHeard{{first, BulkIsWhole, 0}}, p.pump())
+	require.NoError(t, other.Begin(0, wire.BulkBegin{Number: 1, Size: 10}, route.OK))
+	require.Empty(t, other.AppendAnswers(nil), "whoever came first is first, however small the later one is")
+	require.Equal(t, 3, p.room.Waiting())
+	_, _, ok := p.room.Turn()
+	require.False(t, ok)
+	p.r.Take(1)
+	p.room.Give(600)
+	k, n, ok := p.room.Turn()
+	require.True(t, ok)
+	require.Equal(t, BulkKey{1, 2}, k)
+	p.r.Admitted(0, k.Number, n)
+	_, _, ok = p.room.Turn()
+	require.True(t, ok, "100 bytes fit beside 900")
+	p.r.Admitted(0, 3, 100)
+	require.Equal(t, []bulkHeard{{small, BulkIsWhole, 0}, {large, BulkIsWhole, 0}}, p.pump())
+	require.NoError(t, other.Abort(1))
+	require.Zero(t, p.room.Waiting(), "who gave up waits no more")
+	p.r.Broken()
+	require.Zero(t, p.room.Used())
+}
+
+func TestBulkAdmittedTooLateGivesTheRoomBack(t *testing.T) {
+	p := newBulkPair(t, 1000, 0, 1000)
+	p.send(1000, 1)
+	p.send(500, 2)
+	p.pump()
+	p.r.Broken()
+	require.Zero(t, p.room.Used())
+	p.r.Admitted(0, 2, 500) // its turn had been told before it was dropped
+	require.Equal(t, -500, p.room.Used(), "given back: this test has claimed nothing for it")
+}
+
+func TestBulkCancelBeforeDuringAndBehind(t *testing.T) {
+	p := newBulkPair(t, 100, 0, 5000)
+	for len(p.s.live) < MaxBulkActive {
+		p.send(1000, 1)
+		p.s.Append(0, nil)
+	}
+	waits := p.send(10, 2)
+	require.True(t, p.s.Cancel(waits))
+	require.False(t, p.s.Cancel(waits))
+	p.s.Broken(nil)
+	p = newBulkPair(t, 100, 0, 5000)
+	x := p.send(1000, 1)
+	for _, f := range bulkFrames(t, p.s.Append(0, nil)) {
+		p.read(f)
+	}
+	require.Equal(t, 1000, p.room.Used())
+	require.True(t, p.s.Cancel(x))
+	require.Empty(t, p.pump(), "late grants for it are nothing to the rider")
+	require.Zero(t, p.room.Used())
+	require.Zero(t, p.r.Underway())
+	x = p.send(100, 1)
+	p.pump()
+	require.True(t, x.Whole())
+	require.True(t, p.s.Cancel(x))
+	p.pump()
+	_, _, ok := p.r.Take(2)
+	require.False(t, ok, "an envelope that comes now stands for nothing")
+	require.Zero(t, p.room.Used())
+	require.Equal(t, uint64(2), p.r.Stats().Aborted)
+}
+
+func TestBulkBrokenConnectionLosesWhatHadBegun(t *testing.T) {
+	p := newBulkPair(t, 100, 0, 5000)
+	var begun []*BulkTransfer
+	for range MaxBulkActive {
+		begun = append(begun, p.send(1000, 1))
+	}
+	waits := p.send(1000, 2)
+	p.s.Append(0, nil)
+	require.Equal(t, begun, p.s.Broken(nil))
+	p.r.Broken()
+	require.Empty(t, p.s.Append(0, nil), "no connection")
+	p.r = NewBulkReceiver(2, 100, 0, time.Second, p.room)
+	p.s.Connected(0, 2)
+	require.Equal(t, []bulkHeard{{waits, BulkIsWhole, 0}}, p.pump())
+	require.Equal(t, wire.BulkRef{Generation: 2, Number: 1}, waits.Ref())
+	require.NoError(t, p.s.Add(0, begun[0]), "a transfer that is over may be sent again")
+	require.Len(t, p.s.FailAll(nil), 2)
+	require.True(t, p.s.Idle())
+	require.Equal(t, uint64(MaxBulkActive+2), p.s.Stats().Lost)
+}
+
+func TestBulkStalls(t *testing.T) {
+	p := newBulkPair(t, 100, 0, 1000)
+	x := p.send(1000, 1)
+	for _, f := range bulkFrames(t, p.s.Append(0, nil)) {
+		p.read(f)
+	}
+	p.now = 999 * time.Millisecond
+	p.r.Tick(p.now)
+	require.Empty(t, p.s.Tick(p.now, nil))
+	p.now = time.Second
+	p.r.Tick(p.now)
+	require.Zero(t, p.r.Underway(), "room is not held for a sender that says nothing")
+	require.Zero(t, p.room.Used())
+	require.Equal(t, []*BulkTransfer{x}, p.s.Tick(p.now, nil), "nor payloads for a receiver that does")
+	require.Empty(t, p.pump(), "each end's word crosses the other's, which is nothing new")
+
+	require.True(t, p.room.Take(BulkKey{9, 9}, 1000))
+	p.send(10, 1)
+	p.pump()
+	p.now += time.Hour
+	p.r.Tick(p.now)
+	require.Equal(t, 1, p.r.Underway(), "who waits for room holds none")
+	p.room.Give(1000)
+	_, n, ok := p.room.Turn()
+	require.True(t, ok)
+	p.r.Admitted(p.now, 2, n)
+	require.Len(t, p.pump(), 1)
+	p.now += time.Hour
+	p.r.Tick(p.now)
+	require.Equal(t, 1, p.r.Underway(), "who is whole waits for its envelope, not for its sender")
+	require.Empty(t, p.s.Tick(p.now, nil))
+
+	p = newBulkPair(t, 100, 0, 1000)
+	p.s.Broken(nil)
+	x = p.send(10, 1)
+	require.Empty(t, p.s.Tick(999*time.Millisecond, nil))
+	require.Equal(t, []*BulkTransfer{x}, p.s.Tick(time.Second, nil), "no connection comes about")
+	require.True(t, p.s.Idle())
+}
+
+func TestBulkQueueIsBounded(t *testing.T) {
+	s := NewBulkSender(0, 0)
+	for range MaxBulkQueued {
+		require.NoError(t, s.Add(0, &BulkTransfer{Payload: []byte{1}}))
+	}
+	err := s.Add(0, &BulkTransfer{Payload: []byte{1}})
+	require.ErrorIs(t, err, route.ErrLinkFull)
+	require.ErrorContains(t, err, "1024 large messages")
+}
+
+func TestBulkSenderRefusesNonsense(t *testing.T) {
+	answer := func(k wire.Kind, body []byte) func(*bulkPair) error {
+		return func(p *bulkPair) error {
+			_, _, _, err := p.s.Handle(0, k, body)
+			return err
+		}
+	}
+	grant := func(n, upTo uint32) func(*bulkPair) error {
+		return answer(wire.KindBulkGrant, wire.AppendBulkGrant(nil, wire.BulkGrant{Number: n, Allowed: upTo}))
+	}
+	over := func(n uint32, status uint16) func(*bulkPair) error {
+		return answer(wire.KindBulkOver, wire.AppendBulkOver(nil, wire.BulkOver{Number: n, Status: status}))
+	}
+	for name, say := range map[string]func(*bulkPair) error{
+		"number zero": grant(0, 10), "never begun": grant(2, 10), "granted nothing": grant(1, 0),
+		"granted more than there is": grant(1, 1001), "over with a reason nobody knows": over(1, 999),
+		"taken before it was sent": over(1, 0), "whole before it was sent": answer(wire.KindBulkWhole,
+			wire.AppendBulkNumber(nil, 1)),
+		"no answer":    answer(wire.KindBulkChunk, nil),
+		"does not end": answer(wire.KindBulkGrant, make([]byte, 9)),
+		"is cut":       answer(wire.KindBulkOver, make([]byte, 5)),
+		"is cut too":   answer(wire.KindBulkWhole, make([]byte, 3)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newBulkPair(t, 100, 0, 5000)
+			x := p.send(1000, 1)
+			p.s.Append(0, nil)
+			before := *x
+			require.Error(t, say(p))
+			require.Equal(t, before, *x, "nothing has changed")
+		})
+	}
+}
+
+func TestBulkReceiverRefusesNonsense(t *testing.T) {
+	p := newBulkPair(t, 100, 0, 50_000)
+	begin := func(n uint32) error { return p.r.Begin(0, wire.BulkBegin{Number: n, Size: 1000}, route.OK) }
+	require.ErrorIs(t, begin(2), ErrBulkProtocol, "numbers grow one by one")
+	require.NoError(t, begin(1))
+	require.ErrorIs(t, begin(1), ErrBulkProtocol)
+	for _, n := range []uint32{0, 2} {
+		_, err := p.r.Chunk(n, 1)
+		require.ErrorIs(t, err, ErrBulkProtocol)
+		require.ErrorIs(t, p.r.Abort(n), ErrBulkProtocol)
+	}
+	_, err := p.r.Chunk(1, 101)
+	require.ErrorIs(t, err, ErrBulkProtocol, "more than was granted")
+	for n := uint32(2); n <= MaxBulkActive; n++ {
+		require.NoError(t, begin(n))
+	}
+	require.ErrorIs(t, begin(MaxBulkActive+1), ErrBulkProtocol, "more than may be under way")
+	require.Equal(t, MaxBulkActive*1000, p.room.Used())
+	p.r.Broken()
+	require.Zero(t, p.room.Used())
+	p = newBulkPair(t, 100, 10, 50_000)
+	n := uint32(1)
+	for ; begin(n) == nil; n++ {
+		require.Less(t, n, uint32(10_000), "answers that nobody reads are bounded")
+	}
+}
