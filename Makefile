@@ -12,7 +12,7 @@ N        ?= 1000
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm resolver-proof storm-arm64 scale kill-test planted fuzz bench bench-e2e check build clean
+.PHONY: help run test race storm resolver-proof storm-arm64 scale kill-test planted fuzz bench bench-e2e idle-entities check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ bench: ## run the Go benchmarks of the rooms; PKG=./wire and BENCH=Envelope pick
 
 bench-e2e: build ## measure two real processes against raw TCP and bulk loopback of the same run
 	@$(BIN)/loadgen bench $(ARGS)
+
+idle-entities: N = 1000000
+idle-entities: build ## hold N=1000000 idle entities in one node process and report its memory; ARGS=--exec=worker
+	@$(BIN)/loadgen idle --entities=$(N) $(ARGS)
 
 check: ## formatting, vet and the rules of the house, in seconds
 	@unformatted="$$("$$($(GO) env GOROOT)/bin/gofmt" -l .)"; if [ -n "$$unformatted" ]; then echo "not gofmt clean:"; echo "$$unformatted"; exit 1; fi

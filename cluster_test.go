@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/port"
 )
 
 var modes = []kith.Mode{kith.Blocking, kith.Worker, kith.Inline}
@@ -159,8 +160,13 @@ func TestCrashAndDown(t *testing.T) {
 // A node that joins later than the traffic began takes part, and a restart at the same address is a new incarnation
 // (MEM-1).
 func TestRestartAtSameAddress(t *testing.T) {
-	nodes, _, _ := echoCluster(t, 2, nil)
-	addr, old := nodes[1].Addr().String(), nodes[1].ID()
+	addr := port.Keep(t)
+	nodes, _, _ := echoCluster(t, 2, func(i int, cfg *kith.Config) {
+		if i == 1 {
+			cfg.Listen = addr
+		}
+	})
+	old := nodes[1].ID()
 	require.NoError(t, nodes[1].Close())
 	again := start(t, nil, kith.Config{Listen: addr, Seeds: []string{nodes[0].Addr().String()}})
 	require.NoError(t, again.Ready(within(t)))

@@ -207,6 +207,8 @@ type (
 	Undelivered = driver.Undelivered
 	// Stats is a snapshot of a node's counters.
 	Stats = driver.Stats
+	// TypeStats is the part of Stats that concerns one type.
+	TypeStats = driver.TypeStats
 )
 
 // One error per delivery reason; match with errors.Is.

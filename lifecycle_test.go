@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/port"
 )
 
 // MEM-12: metadata and application versions reach every member.
@@ -169,12 +170,8 @@ func TestTwinClusters(t *testing.T) {
 		Resolver: kith.Resolver{Strategy: kith.ResolverOff}}
 	cfg.Membership.SeedCheckInterval = 50 * time.Millisecond
 	cfg.Logger = slog.New(slog.NewTextHandler(l, nil))
-	probe := start(t, nil, kith.Config{}) // finds a free port for the twin, which must head its own list
-	own := probe.Addr().String()
-	require.NoError(t, probe.Close())
-	dead := start(t, nil, kith.Config{}) // is the twin's seed later, and gone while the twin forms its own cluster
-	seed := dead.Addr().String()
-	require.NoError(t, dead.Close())
+	own := port.Keep(t)  // of the twin, which must head its own list
+	seed := port.Keep(t) // is the twin's seed later, and nobody while the twin forms its own cluster
 	cfg.Listen, cfg.Seeds = own, []string{own, seed}
 	cfg.Membership.SeedTimeout = 200 * time.Millisecond
 	twin, err := kith.Start(ctx, cfg)

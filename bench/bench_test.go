@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith"
 )
 
 func TestMediansOfWhatWasMeasured(t *testing.T) {
@@ -201,4 +203,31 @@ func TestIDsHaveTheSizeThatOfBulkCounts(t *testing.T) {
 	}
 	require.Len(t, IDs(3), 3)
 	require.Equal(t, UserBytes, IDBytes+PayloadBytes)
+}
+
+// However short a measure is, it sees messages arrive: entities do not publish their counts in step, and blocking ones
+// publish each.
+func TestSinkCountsSmoothly(t *testing.T) {
+	for _, c := range []struct {
+		mode  kith.Mode
+		slack uint64 // of one entity
+	}{{kith.Inline, publishEvery - 1}, {kith.Worker, publishEvery - 1}, {kith.Blocking, 0}} {
+		s := NewSink()
+		make1 := s.Type("x", 1, c.mode, "").New
+		var all []kith.Handler
+		for range 10 * publishEvery {
+			all = append(all, make1("", kith.Fence{}))
+		}
+		n, last := uint64(0), uint64(0)
+		for round := range 4 * publishEvery {
+			for _, e := range all {
+				require.NoError(t, e.Receive(nil, []byte{opTell}))
+				n++
+			}
+			now := s.Count()
+			require.LessOrEqual(t, n-now, c.slack*uint64(len(all)))
+			require.Greater(t, now, last, "round %d: %s", round, c.mode)
+			last = now
+		}
+	}
 }

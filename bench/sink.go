@@ -20,7 +20,9 @@ const (
 )
 
 // publishEvery is how many messages an entity counts by itself before it publishes the count: an atomic store for each
-// would be a tenth of what an inline message costs its receiver. A power of two.
+// would be a tenth of what an inline message costs its receiver. A power of two. A blocking message costs so much more
+// that its entities publish each one. The others begin at different points of their turn: entities in step would all
+// publish at once, and a short measure between two such moments would see that nothing arrived.
 const publishEvery = 16
 
 // MinStamped is the shortest payload that can carry a stamp.
@@ -43,18 +45,24 @@ func NewSink() *Sink { return &Sink{clock: sharedClock} }
 
 // Type declares entities of this sink. The receiver's role keeps them off the sender.
 func (s *Sink) Type(name string, shards uint32, mode kith.Mode, role string) kith.Type {
-	return kith.Type{Name: name, Shards: shards, Mode: mode, Role: role, New: s.entity}
+	every := uint64(publishEvery)
+	if mode == kith.Blocking {
+		every = 1
+	}
+	entity := func(string, kith.Fence) kith.Handler { return s.entity(every) }
+	return kith.Type{Name: name, Shards: shards, Mode: mode, Role: role, New: entity}
 }
 
-func (s *Sink) entity(string, kith.Fence) kith.Handler {
+func (s *Sink) entity(every uint64) *sinkEntity {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := &sinkEntity{sink: s, index: len(s.all)}
+	e := &sinkEntity{sink: s, index: len(s.all), every: every}
 	s.all = append(s.all, e)
 	return e
 }
 
-// Count returns how many messages have reached handlers: up to fifteen too few of each entity until Flush has asked it.
+// Count returns how many messages have reached handlers: up to fifteen too few of each entity that is not blocking, until
+// Flush has asked it.
 func (s *Sink) Count() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +104,8 @@ type sinkEntity struct {
 	sink  *Sink
 	index int
 	n     uint64 // the handler's own
-	_     [32]byte
+	every uint64
+	_     [24]byte
 	count atomic.Uint64
 	_     [56]byte
 }
@@ -110,7 +119,7 @@ func (e *sinkEntity) Receive(c *kith.Context, payload []byte) error {
 	if op != opFlush {
 		e.n++
 	}
-	if op == opTell && e.n%publishEvery != 0 {
+	if op == opTell && (e.n+uint64(e.index))&(e.every-1) != 0 {
 		return nil
 	}
 	e.count.Store(e.n)

@@ -35,7 +35,8 @@ type host struct {
 	fence    route.Fence
 	queue    *execQueue // Worker and Inline: local messages and orders
 	closing  bool       // control goroutine: told to stop
-	leftover            // Inline: what losers of the try left
+	shown    published
+	leftover // Inline: what losers of the try left
 
 	ending  atomic.Bool // an order to stop or abandon was given
 	ticking atomic.Bool // a tick is on its way
@@ -160,15 +161,15 @@ func (h *host) settle() {
 		h.r.d.pool.run(h)
 	}
 	due, ok := h.sh.Next()
-	if !ok {
-		due = never
+	if again := h.publish(); !ok || again < due {
+		due = again
 	}
 	if int64(due) != h.due.Load() {
 		h.due.Store(int64(due))
 	}
 	if h.sh.Stopping() && !h.told && h.sh.Stopped() {
 		h.told = true
-		h.r.count.keep(h.sh.Stats())
+		h.r.past.keep(h)
 		d, ref, f := h.r.d, slotRef{h.r, h.shard}, h.fence
 		d.inbox.post(func() { d.hostStopped(ref, f, h) })
 	}

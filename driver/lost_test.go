@@ -3,12 +3,12 @@
 package driver
 
 import (
-	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/port"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
@@ -16,10 +16,7 @@ import (
 
 // nowhere returns a node that is not there: dials to it are refused.
 func nowhere(t *testing.T, inc uint64) peer.ID {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer ln.Close()
-	return peer.ID{Addr: peer.MustAddr(ln.Addr().String()), Inc: inc}
+	return peer.ID{Addr: peer.MustAddr(port.Keep(t)), Inc: inc}
 }
 
 // undelivered sums the reports for a shard by reason.

@@ -28,6 +28,7 @@ type Region struct {
 	hosts   []atomic.Pointer[host] // by shard; set while the shard lives here, its stop included. Dense: every message looks
 	refused atomic.Pointer[error]  // why the cluster does not have this type; routes stay unknown then
 	count   regionCounters
+	past    past
 }
 
 // regionSlot is one shard as senders see it. route is the fast path: nil means the slow one, through mu and slot.

@@ -3,11 +3,9 @@
 package driver
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/transport"
 )
@@ -29,30 +27,19 @@ type execCounters struct {
 	_       [56]byte
 }
 
-// regionCounters are a type's rare ones, and what its stopped shards had counted.
+// regionCounters are a type's rare ones.
 type regionCounters struct {
 	refusedHere  [route.AsksFull + 1]atomic.Uint64
 	refusedThere atomic.Uint64
 	unsent       atomic.Uint64
 	parkedLost   atomic.Uint64
 	panics, slow atomic.Uint64
-
-	mu   sync.Mutex
-	past entity.Tally
 }
 
 func (c *regionCounters) refused(r route.Reason) {
 	if int(r) < len(c.refusedHere) {
 		c.refusedHere[r].Add(1)
 	}
-}
-
-// keep adds what a stopped shard had counted.
-func (c *regionCounters) keep(st entity.Stats) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.past.Delivered += st.Delivered
-	c.past.Failed += st.Failed
 }
 
 // Stats is a snapshot of a node's counters since its start.
@@ -74,7 +61,8 @@ type Stats struct {
 	Transport      transport.Stats
 }
 
-// TypeStats is a snapshot of one type on this node.
+// TypeStats is a snapshot of one type on this node. Counts are those since the node's start; what handlers did is up to
+// 0.1 s old, that of a Blocking entity up to the end of its run.
 type TypeStats struct {
 	Name          string
 	Shards        uint32
@@ -86,7 +74,22 @@ type TypeStats struct {
 	Refused       map[string]uint64 // messages to entities here that were refused, by reason
 	RefusedRemote uint64            // tells of this node that their receivers refused
 	Unsent        uint64            // messages that waited for a node when it was removed or refused us, or this node ended
-	Panics, Slow  uint64
+
+	Entities     uint64 // that live here, idle ones included
+	MailboxBytes uint64 // that wait for them, with entity.RecordOverhead for each message
+	Handled      uint64 // messages given to handlers
+	Failed       uint64 // of them, Receive returned an error
+	NoReply      uint64 // asks that were left without a reply
+	AnswersLost  uint64 // answers that the asker's side did not take
+	Abandoned    uint64 // accepted messages dropped because the shard was lost
+	Made         uint64 // instances that New made
+	Passivated   uint64 // instances that were let go because they were idle or asked for it
+	Stopped      uint64 // instances that were stopped, for whatever reason
+
+	Timers                     uint64 // running
+	TimersFired, TimersDropped uint64 // dropped ones went with their instance or their shard
+
+	Panics, Slow uint64 // calls into handlers that panicked, that took too long
 }
 
 // Stats gathers a snapshot.
@@ -116,6 +119,8 @@ func (r *Region) stats() TypeStats {
 		Refused: map[string]uint64{}, RefusedRemote: r.count.refusedThere.Load(), Unsent: r.count.unsent.Load(),
 		Panics: r.count.panics.Load(), Slow: r.count.slow.Load(),
 	}
+	sum := r.figures()
+	sum.put(&t)
 	for i := range r.slots {
 		s := &r.slots[i]
 		if s.route.Load() != nil {

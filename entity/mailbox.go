@@ -2,6 +2,8 @@
 
 package entity
 
+import "time"
+
 // RecordOverhead is what a waiting message or timer counts beyond its payload, in bytes.
 const RecordOverhead = 32
 
@@ -11,6 +13,9 @@ const (
 	keepBatches  = 64       // spare batches that a shard keeps
 	keepBytes    = 32 << 10 // largest buffer that a spare batch keeps
 	keepActs     = 64       // spare activities that a shard keeps
+
+	keepQuiet  = 2           // spare batches and activities that a shard keeps when none of its entities is busy
+	quietAfter = time.Second // how long none must have become busy for that
 )
 
 // record is one message in a batch.
@@ -111,6 +116,8 @@ func (s *Shard) activate(e *Entity) *activity {
 	c.s, c.e, c.tally = s, e, &a.tally
 	a.phase = ready
 	e.act = a
+	s.busy++
+	s.busyAt = s.now
 	if s.readyTail == nil {
 		s.readyHead = e
 	} else {
@@ -124,6 +131,7 @@ func (s *Shard) activate(e *Entity) *activity {
 func (s *Shard) deactivate(e *Entity) {
 	a := e.act
 	e.act = nil
+	s.busy--
 	s.unpace(a)
 	timers, data := a.ctx.timers[:0], a.ctx.timerData[:0]
 	*a = activity{}
@@ -131,6 +139,20 @@ func (s *Shard) deactivate(e *Entity) {
 	if len(s.acts) < keepActs {
 		s.acts = append(s.acts, a)
 	}
+}
+
+// Spare reports whether the shard keeps memory for busy entities that a Tick lets go once none has been busy for a
+// second. Next says nothing of it: a rider that cares for memory ticks such a shard now and then.
+func (s *Shard) Spare() bool { return len(s.acts) > keepQuiet || len(s.batches) > keepQuiet }
+
+// trim lets go what a shard kept for busy entities, once none has been for a while: a node has many shards, and most of
+// them are quiet.
+func (s *Shard) trim() {
+	if s.busy > 0 || !s.Spare() || s.now < s.busyAt+quietAfter {
+		return
+	}
+	s.acts = append([]*activity(nil), s.acts[:min(len(s.acts), keepQuiet)]...)
+	s.batches = append([]*batch(nil), s.batches[:min(len(s.batches), keepQuiet)]...)
 }
 
 func (s *Shard) newBatch() *batch {

@@ -16,7 +16,8 @@ func (e *Entity) Begin(now time.Duration) bool {
 	if a == nil {
 		return false // the shard was abandoned
 	}
-	e.s.advance(now)
+	s := a.ctx.s
+	s.advance(now)
 	invariant.Check(a.phase != begun, "entity: an entity is run twice at once")
 	if a.now == nil && a.head != nil {
 		a.now, a.pos = a.head, 0
@@ -27,15 +28,15 @@ func (e *Entity) Begin(now time.Duration) bool {
 	if a.now != nil {
 		// Messages that came after the decision to passivate revoke it: nothing was called yet.
 		a.halt = false
-		e.s.unpace(a)
+		s.unpace(a)
 	}
 	invariant.Check(a.now != nil || a.halt, "entity: an entity with nothing to do is ready")
-	if a.halt && e.s.phase == serving {
-		e.s.stats.Passivated++
+	if a.halt && s.phase == serving {
+		s.stats.Passivated++
 	}
 	a.phase = begun
-	a.ctx.timerRoom = MaxTimers - int(e.running)
-	a.ctx.closing = e.s.phase != serving
+	a.ctx.timerRoom = MaxTimers - e.running()
+	a.ctx.closing = s.phase != serving
 	return true
 }
 
@@ -68,9 +69,10 @@ func (e *Entity) Work() (more bool) {
 // had their turn. If not, the entity is idle or gone and the rider forgets it. The shard's lock is held. Other entities
 // may have become ready.
 func (e *Entity) End(now time.Duration) (again bool) {
-	s, a := e.s, e.act
-	s.advance(now)
+	a := e.act
 	invariant.Check(a != nil && a.phase == begun, "entity: the end of a run that did not begin")
+	s := a.ctx.s
+	s.advance(now)
 	e.used = s.now
 	a.phase = resting
 	if a.now != nil && a.pos == len(a.now.records) {

@@ -45,8 +45,10 @@ type Shard struct {
 	lease lease
 
 	readyHead, readyTail *Entity
-	acts                 []*activity // spare
-	batches              []*batch    // spare
+	acts                 []*activity   // spare
+	batches              []*batch      // spare
+	busy                 int           // entities that have an activity
+	busyAt               time.Duration // when one last became busy
 }
 
 type shardPhase uint8
@@ -155,7 +157,7 @@ func (s *Shard) deliverNew(m *Message) route.Reason {
 		return s.count(route.MailboxFull)
 	}
 	first := len(s.table.dense) == 0
-	e := s.table.add(s, id)
+	e := s.table.add(id)
 	e.used = s.now
 	if first {
 		s.sweepAt, s.cursor = s.now+s.typ.IdleAfter, -1
@@ -187,7 +189,7 @@ func (s *Shard) count(r route.Reason) route.Reason {
 func (s *Shard) handle(e *Entity, from Origin, corr uint64, payload []byte) {
 	began := s.enter(e)
 	c := &s.ctx
-	c.timerRoom = MaxTimers - int(e.running)
+	c.timerRoom = MaxTimers - e.running()
 	c.open(from, corr)
 	c.receive(payload)
 	e.used = s.now

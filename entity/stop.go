@@ -36,6 +36,7 @@ func (s *Shard) Tick(now time.Duration) {
 		if s.typ.IdleAfter > 0 && s.now >= s.sweepAt {
 			s.sweep()
 		}
+		s.trim()
 	case stopping:
 		s.pace()
 	}

@@ -11,21 +11,35 @@ import (
 )
 
 // MaxEntities is the most entities that one shard holds.
-const MaxEntities = 1 << 24
+const MaxEntities = 1 << indexBits
 
 // Entity is one entity of a shard as its rider sees it: something that has messages and must be run, by Begin, Work and
 // End. Only Blocking shards hand entities out. Idle ones hold nothing but this record and the user's handler.
+//
+// There may be millions: the record is one line of memory, 64 bytes.
 type Entity struct {
 	id       string
-	h        Handler // nil until New has been called, and after the instance ended
-	s        *Shard
+	h        Handler       // nil until New has been called, and after the instance ended
 	used     time.Duration // when it last handled a message
 	timers   *timer        // its running timers, newest first
 	act      *activity     // nil while idle
-	index    uint32        // in the shard's dense list
+	place    uint32        // its index in the shard's dense list; in the top bits how many timers it has running
 	instance uint32        // counts the handlers that New made; timers belong to one of them
-	running  uint8         // timers in the list
 }
+
+// The parts of Entity.place.
+const (
+	indexBits = 24
+	indexMask = 1<<indexBits - 1
+	oneTimer  = 1 << indexBits
+)
+
+func (e *Entity) index() int { return int(e.place & indexMask) }
+
+func (e *Entity) setIndex(i int) { e.place = e.place&^indexMask | uint32(i) }
+
+// running is how many timers are in the list.
+func (e *Entity) running() int { return int(e.place >> indexBits) }
 
 // ID returns the entity's id.
 func (e *Entity) ID() string { return e.id }
@@ -70,8 +84,8 @@ func (t *table) find(id []byte) *Entity {
 }
 
 // add makes an entity.
-func (t *table) add(s *Shard, id string) *Entity {
-	e := &Entity{id: id, s: s, index: uint32(len(t.dense))}
+func (t *table) add(id string) *Entity {
+	e := &Entity{id: id, place: uint32(len(t.dense))}
 	t.dense = append(t.dense, e)
 	if t.put(e) {
 		return e
@@ -128,9 +142,9 @@ func (t *table) overflow(e *Entity) {
 // remove forgets e. The last entity of the dense list takes its place.
 func (t *table) remove(e *Entity) {
 	last := len(t.dense) - 1
-	invariant.Check(int(e.index) <= last && t.dense[e.index] == e, "entity: table and entity disagree")
-	t.dense[e.index] = t.dense[last]
-	t.dense[e.index].index = e.index
+	invariant.Check(e.index() <= last && t.dense[e.index()] == e, "entity: table and entity disagree")
+	t.dense[e.index()] = t.dense[last]
+	t.dense[e.index()].setIndex(e.index())
 	t.dense[last] = nil
 	t.dense = t.dense[:last]
 	t.clear(e)

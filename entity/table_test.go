@@ -35,7 +35,7 @@ func TestTableIsAMap(t *testing.T) {
 			require.Same(t, model[id], e)
 			switch {
 			case e == nil:
-				model[id] = table.add(nil, id)
+				model[id] = table.add(id)
 			case rapid.Bool().Draw(t, "remove"):
 				table.remove(e)
 				delete(model, id)
@@ -53,7 +53,7 @@ func TestCrowdedIdsOverflow(t *testing.T) {
 	var table table
 	ids := crowd(30)
 	for _, id := range ids {
-		table.add(nil, id)
+		table.add(id)
 	}
 	require.Len(t, table.slots, 64)
 	require.NotEmpty(t, table.more)

@@ -49,7 +49,7 @@ func (h *timerHeap) set(e *Entity, at time.Duration, payload []byte) {
 		t.next.prev = t
 	}
 	e.timers = t
-	e.running++
+	e.place += oneTimer
 	t.pos = len(h.heap)
 	h.heap = append(h.heap, t)
 	h.up(t.pos)
@@ -74,7 +74,7 @@ func (h *timerHeap) take(t *timer) {
 	if t.next != nil {
 		t.next.prev = t.prev
 	}
-	t.e.running--
+	t.e.place -= oneTimer
 	t.next, t.prev, t.e = nil, nil, nil
 }
 

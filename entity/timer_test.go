@@ -219,14 +219,14 @@ func TestTimerHeapLaws(t *testing.T) {
 						require.Same(t, e, x.e)
 						n++
 					}
-					require.Equal(t, int(e.running), n)
+					require.Equal(t, e.running(), n)
 					listed += n
 				}
 				require.Equal(t, len(model), listed)
 			},
 			"set": func(t *rapid.T) {
 				e := es[rapid.IntRange(0, 1).Draw(t, "e")]
-				if e.running >= MaxTimers {
+				if e.running() >= MaxTimers {
 					t.Skip("full")
 				}
 				h.set(e, time.Duration(rapid.IntRange(0, 9).Draw(t, "at")), nil)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/port"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -67,10 +68,7 @@ func readCredit(t *testing.T, nc net.Conn) wire.Credit {
 // Credit that is owed outlives dials that fail, is told even when it is less than a quarter window, and is repeated on
 // a new control connection.
 func TestCreditIsNeverLost(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	self := peer.ID{Addr: peer.MustAddr(ln.Addr().String()), Inc: 9}
-	ln.Close() // nobody listens at first
+	self := peer.ID{Addr: peer.MustAddr(port.Keep(t)), Inc: 9} // nobody listens at first
 	b := newRider()
 	tb := start(t, b, func(c *Config) { c.CreditEvery = time.Millisecond })
 	data := dialRaw(t, tb, self, wire.LaneData, 7)
@@ -78,7 +76,7 @@ func TestCreditIsNeverLost(t *testing.T) {
 	_, _ = data.Write(frame) // far below a quarter of the window
 	until(t, func() bool { return tb.Stats().DialsFailed >= 3 })
 
-	ln, err = net.Listen("tcp", self.Addr.String())
+	ln, err := net.Listen("tcp", self.Addr.String())
 	require.NoError(t, err)
 	defer ln.Close()
 	ctl := acceptRaw(t, ln, self)

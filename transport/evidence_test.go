@@ -9,14 +9,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/port"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
-// linked returns two transports of which the first has a control connection to the second.
+// linked returns two transports of which the first has a control connection to the second, whose port stays its own
+// when it is closed.
 func linked(t *testing.T) (ra *rider, ta, tb *Transport) {
 	ra, rb := newRider(), newRider()
-	ta, tb = start(t, ra, nil), start(t, rb, nil)
+	listen := port.Keep(t)
+	ta, tb = start(t, ra, nil), start(t, rb, func(c *Config) { c.Listen = listen })
 	require.NoError(t, ta.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus, Body: []byte("x")}))
 	wantMail(t, rb, wire.KindStatus)
 	require.Equal(t, tb.Self(), want(t, ra.ups).id)

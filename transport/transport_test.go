@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/port"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -214,9 +215,9 @@ func TestSlowReader(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, n*1033, int64(window+buffer+2*1033))
+	until(t, func() bool { return held.Load() >= window }) // all on its way was held; only what comes next is consumed
 	accepted <- n
 	open.Store(true)
-	until(t, func() bool { return in.Load() != nil && held.Load() >= window })
 	in.Load().Consumed(int(held.Load())) // from this goroutine
 	require.Same(t, link, want(t, a.rooms))
 	want(t, all)
@@ -232,12 +233,12 @@ func TestRestartAtTheSamePort(t *testing.T) {
 	count := func(c *InConn, fs []byte) { seen.Add(1); c.Consumed(len(fs)); got <- struct{}{} }
 	b1 := newRider()
 	b1.onData = count
-	tb := start(t, b1, nil)
+	listen := port.Keep(t)
+	tb := start(t, b1, func(c *Config) { c.Listen = listen })
 	old := ta.Link(tb.Self())
 	require.NoError(t, send(t, old, 0, 0, 8, nil))
 	want(t, got)
 	want(t, a.ups)
-	listen := tb.Addr().String()
 	tb.Close()
 	d := want(t, a.downs)
 	require.Equal(t, tb.Self(), d.id)
@@ -268,8 +269,9 @@ func TestKilledMidStream(t *testing.T) {
 	size := uint64(wire.SizeEnvelope(1, 64))
 	var received, next atomic.Uint64
 	last := make(chan struct{})
-	hurt := make(chan *InConn, 1)
+	var in atomic.Pointer[InConn] // the newest one: all that was accepted may have come before the next kill
 	b.onData = func(c *InConn, fs []byte) {
+		in.Store(c)
 		eachFrame(fs, func(f []byte) {
 			var e wire.Envelope
 			if wire.ParseEnvelope(f, &e) != nil || uint64(e.Shard) < next.Load() {
@@ -282,10 +284,6 @@ func TestKilledMidStream(t *testing.T) {
 			}
 		})
 		c.Consumed(len(fs))
-		select {
-		case hurt <- c:
-		default:
-		}
 	}
 	ta := start(t, a, func(c *Config) { c.Window = 64 << 10 })
 	tb := start(t, b, func(c *Config) { c.Window = 64 << 10 })
@@ -293,10 +291,8 @@ func TestKilledMidStream(t *testing.T) {
 	killed := 0
 	for i := range uint32(frames) {
 		if i%(frames/kills) == frames/kills/2 {
-			c := want(t, hurt)
-			for c.isGone() {
-				c = want(t, hurt)
-			}
+			until(t, func() bool { return in.Load() != nil && !in.Load().isGone() })
+			c := in.Load()
 			c.loop.post(c) // closes the accepted side, with whatever is unread
 			<-c.gone
 			killed++
@@ -442,10 +438,7 @@ func TestSetClusterPardons(t *testing.T) {
 
 // Mail to an address where nobody listens is lost, not kept for later, and the dial is tried again for new mail.
 func TestUnreachablePeer(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := peer.MustAddr(ln.Addr().String())
-	ln.Close()
+	addr := peer.MustAddr(port.Keep(t))
 	a := newRider()
 	ta := start(t, a, nil)
 	require.NoError(t, ta.Send(peer.Mail{To: peer.ID{Addr: addr}, Kind: wire.KindStatus, Body: []byte("old")}))

@@ -5,7 +5,6 @@ package transport
 import (
 	"bytes"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/port"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -43,10 +43,7 @@ func (r *record) lines(text string) (lines []string) {
 
 // nobody returns an address at which nobody listens.
 func nobody(t *testing.T) peer.Addr {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer ln.Close()
-	return peer.MustAddr(ln.Addr().String())
+	return peer.MustAddr(port.Keep(t))
 }
 
 // The first dial that fails is logged, later ones only every 30 s with their number, and the end of it too (issue 2, bad input).

@@ -65,6 +65,10 @@ const (
 	KindFarewellAck   Kind = 79 // heard
 	KindConfirmOwner  Kind = 80 // suspended node to coordinators and members: am I a member still, and owner of these
 	KindConfirmAck    Kind = 81 // you are a member, and own these shards but for some
+
+	// Courier: what carries the letters of sharding between two incarnations.
+	KindParcel  Kind = 96 // one numbered message, with an acknowledgement
+	KindReceipt Kind = 97 // an acknowledgement alone
 )
 
 // Lane is the connection a frame travels on.
@@ -150,6 +154,8 @@ var kinds = [256]kindInfo{
 	KindFarewellAck:   {"farewell-ack", LaneControl, maxAny},
 	KindConfirmOwner:  {"confirm-owner", LaneControl, maxAny},
 	KindConfirmAck:    {"owner-confirmed", LaneControl, maxAny},
+	KindParcel:        {"parcel", LaneControl, maxAny},
+	KindReceipt:       {"receipt", LaneControl, 25},
 }
 
 // Known reports whether k stands in the table.
@@ -158,7 +164,7 @@ func (k Kind) Known() bool { return kinds[k].name != "" }
 // Lane returns the lane on which frames of kind k travel. An unknown kind travels on none; the caller checks Known.
 func (k Kind) Lane() Lane { return kinds[k].lane }
 
-// Room says which room owns the meaning of k: "connection", "data", "membership", "shard" or "".
+// Room says which room owns the meaning of k: "connection", "data", "membership", "shard", "courier" or "".
 func (k Kind) Room() string {
 	switch {
 	case !k.Known():
@@ -169,8 +175,10 @@ func (k Kind) Room() string {
 		return "data"
 	case k < 64:
 		return "membership"
+	case k < 96:
+		return "shard"
 	}
-	return "shard"
+	return "courier"
 }
 
 // MaxBody returns the largest body of a frame of kind k in bytes, 0 when k is not known; the limit of its connection

@@ -21,6 +21,7 @@ var frozenKinds = map[Kind]string{
 	70: "shards-started", 71: "drain-region", 72: "stop-shards", 73: "shards-stopped", 74: "homes-gone",
 	75: "homes-gone-ack", 76: "report-wanted", 77: "drain-done",
 	78: "farewell", 79: "farewell-ack", 80: "confirm-owner", 81: "owner-confirmed",
+	96: "parcel", 97: "receipt",
 }
 
 // TestKindsFrozen holds numbers, names, rooms and lanes.
@@ -42,7 +43,7 @@ func TestKindsFrozen(t *testing.T) {
 		names[k.String()] = k
 		require.Positive(t, k.MaxBody(), k)
 		require.LessOrEqual(t, k.MaxBody(), MaxFrameLimit, k)
-		want := "shard"
+		want := "courier"
 		switch {
 		case k < 16:
 			want = "connection"
@@ -50,6 +51,8 @@ func TestKindsFrozen(t *testing.T) {
 			want = "data"
 		case k < 64:
 			want = "membership"
+		case k < 96:
+			want = "shard"
 		}
 		require.Equal(t, want, k.Room())
 		require.Equal(t, want == "data", k.Lane() != LaneControl, "lane of %s", k)

@@ -72,6 +72,10 @@ func TestWrongCommandLines(t *testing.T) {
 		{"run --timeout=0s", "--timeout must be"},
 		{"run --callback", "--callback needs"},
 		{"run --inline --exec=blocking", "--inline contradicts"},
+		{"idle --entities=0", "--entities must be"},
+		{"idle --shards=0", "--shards must be"},
+		{"idle --exec=magic", "--exec"},
+		{"idle --limit=0s", "--limit must be"},
 		{"bench --rounds=0", "--rounds must be"},
 	} {
 		t.Run(c.args, func(t *testing.T) {

@@ -37,6 +37,7 @@ func (*workerCmd) Run(e *env) error {
 		"micro": door.Op(w.micro), "route": door.Op(w.route),
 		"listen": door.Op(w.listen), "bulk": door.Op(w.bulk), "bulked": door.Op(w.bulked), "ping": door.Op(w.ping),
 		"link-listen": door.Op(w.linkListen), "link-send": door.Op(w.linkSend), "link-count": door.Op(w.linkCount),
+		"hold": door.Op(w.hold), "fill": door.Op(w.fill), "held": door.Op(w.held),
 		"profile": door.Op(w.profile), "profiled": door.Op(w.profiled),
 	})
 	if w.node != nil {
@@ -51,6 +52,8 @@ type worker struct {
 	node    *kith.Node
 	sinks   map[string]*bench.Sink // by execution mode; set by start
 	regions map[string]*kith.Region
+	idle    *bench.Idle // of loadgen idle, and their region
+	filled  *kith.Region
 	refused atomic.Uint64 // tells that were accepted and came back as undelivered
 
 	mu        sync.Mutex

@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/port"
 )
 
 // spawn starts the program as a process of its own; its stderr comes line by line.
@@ -152,10 +152,7 @@ func TestRunThatIsNotAdmitted(t *testing.T) {
 
 // A seed that cannot be reached is told at once, and that the node goes on trying; once the seed is there it joins.
 func TestRunWithAnUnreachableSeed(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	seed := ln.Addr().String()
-	require.NoError(t, ln.Close())
+	seed := port.Keep(t)
 	cmd, _, stderr := spawn(t, "run", "--listen=127.0.0.1:0", "--log-format=json", "--seeds="+seed)
 	began := time.Now()
 	log := until(t, stderr, "peer cannot be reached, trying on")

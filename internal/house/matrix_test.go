@@ -25,6 +25,7 @@ var matrix = map[string]string{
 	"entity":        "route peer ringbuf",
 	"gossip":        "peer wire",
 	"fd":            "peer",
+	"courier":       "peer wire",
 	"sbr/leasetest": "",   // the suite for leases; it may import testing
 	"fd/fdtest":     "fd", // the suite for detectors; it may import testing
 	"transport":     "flow route peer wire ringbuf",
@@ -34,8 +35,8 @@ var matrix = map[string]string{
 	"singleton":     "membership peer wire",
 	"shard":         "membership flow route peer wire",
 	"formation":     "peer",
-	"node":          "membership sbr singleton shard crdt route peer wire",
-	"sim":           "node sbr membership shard entity flow formation route peer wire",
+	"node":          "membership sbr singleton shard crdt courier route peer wire",
+	"sim":           "node sbr membership courier shard entity flow formation route peer wire",
 	"driver":        "node transport entity flow shard membership route peer wire ringbuf",
 	root:            "driver discovery membership shard entity crdt route peer",
 	"admin":         root,
@@ -49,13 +50,14 @@ var matrix = map[string]string{
 
 	"internal/house":   "",
 	"internal/planted": "",
+	"internal/port":    "", // ports for tests; it may import testing
 }
 
 // floors in the order of ARCHITECTURE.md, ground first.
 var floors = []string{
-	"ringbuf wire discovery internal/invariant internal/house internal/planted internal/pki",
+	"ringbuf wire discovery internal/invariant internal/house internal/planted internal/port internal/pki",
 	"entity flow route peer",
-	"transport fd fd/fdtest gossip",
+	"transport fd fd/fdtest gossip courier",
 	"membership crdt",
 	"shard sbr sbr/leasetest singleton formation",
 	"node",

@@ -1,0 +1,44 @@
+// Tests of what a shard keeps for busy entities, and of the size of an idle one.
+
+package entity
+
+import (
+	"fmt"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A million idle entities must fit: the record is one line of memory.
+func TestEntityIsOneLine(t *testing.T) {
+	require.LessOrEqual(t, unsafe.Sizeof(Entity{}), uintptr(64))
+}
+
+// What a burst made the shard keep is let go when none of its entities has been busy for a second, not before.
+func TestQuietShardLetsGoOfSpareMemory(t *testing.T) {
+	r := newRig(t, Blocking)
+	burst := func() {
+		for i := range 20 {
+			r.deliver(fmt.Sprint("e", i), "x", nil, 0)
+		}
+		r.runAll()
+	}
+	burst()
+	require.Len(t, r.acts, 20)
+	require.True(t, r.Spare())
+	r.Tick(quietAfter - 1)
+	require.Len(t, r.acts, 20, "not quiet for long enough")
+	r.f.now = quietAfter
+	r.deliver("slow", "x", nil, 0)
+	r.Tick(3 * quietAfter)
+	require.NotEmpty(t, r.acts, "one is busy")
+	r.f.now = 3 * quietAfter
+	r.runAll()
+	r.Tick(3 * quietAfter)
+	require.Len(t, r.acts, keepQuiet)
+	require.Len(t, r.batches, keepQuiet)
+	require.False(t, r.Spare())
+	burst()
+	require.Equal(t, uint64(41), r.Stats().Delivered)
+}
