@@ -12,7 +12,7 @@ N        ?= 1000
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm resolver-proof storm-arm64 scale kill-test planted fuzz bench bench-e2e idle-entities check build clean
+.PHONY: help run test race storm resolver-proof storm-arm64 scale kill-test planted fuzz bench bench-e2e bench-peers test-peers idle-entities check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,14 @@ bench-e2e: build ## measure two real processes against raw TCP and bulk loopback
 idle-entities: N = 1000000
 idle-entities: build ## hold N=1000000 idle entities in one node process and report its memory; ARGS=--exec=worker
 	@$(BIN)/loadgen idle --entities=$(N) $(ARGS)
+
+bench-peers: ## measure other messaging systems beside kith in one run; ARGS="--rounds=3 --only=nats,grpc"
+	@mkdir -p $(BIN)/peers
+	@cd bench/peers && $(GO) build -o ../../$(BIN)/peers/ .
+	@GO="$(GO)" $(BIN)/peers/peers --dir=bench/peers --out=$(BIN)/peers $(ARGS)
+
+test-peers: ## vet and test the peers' benchmark, a module of its own; needs its modules, from the network or the cache
+	@cd bench/peers && $(GO) vet ./... && $(GO) test ./...
 
 check: ## formatting, vet and the rules of the house, in seconds
 	@unformatted="$$("$$($(GO) env GOROOT)/bin/gofmt" -l .)"; if [ -n "$$unformatted" ]; then echo "not gofmt clean:"; echo "$$unformatted"; exit 1; fi
