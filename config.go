@@ -19,8 +19,11 @@ type Config struct {
 	// Advertise is the address under which others reach this node; empty means the address it listens on. It is needed
 	// when Listen names no single host (0.0.0.0, ::) or a port is forwarded.
 	Advertise string
-	// Insecure allows a listen address that is not loopback. Connections are neither encrypted nor authenticated yet, so
-	// whoever reaches the port is a member. It is logged at each start.
+	// TLS protects all connections by mutual TLS 1.3 (docs/security.md). It is needed when Listen is not loopback, and must
+	// be configured on all nodes or none. Zero means none.
+	TLS TLS
+	// Insecure allows a listen address that is not loopback without TLS: connections are neither encrypted nor
+	// authenticated then, so whoever reaches the port is a member. It is logged at each start.
 	Insecure bool
 	// Seeds are the contact points, host:port, in one order on all nodes. The first of them forms the cluster when no
 	// other answers. Empty, or only this node: a cluster of one.
@@ -99,7 +102,7 @@ func (c Config) Validate() error { return c.driver().Validate() }
 // driver is c as the driver takes it.
 func (c Config) driver() driver.Config {
 	return driver.Config{
-		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, Seeds: c.Seeds, Roles: c.Roles, AppVersion: c.AppVersion,
+		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, TLS: c.TLS, Seeds: c.Seeds, Roles: c.Roles, AppVersion: c.AppVersion,
 		Logger: c.Logger, Membership: c.Membership, Resolver: c.Resolver, Lease: c.Lease, MinBirth: c.MinBirth, TakeoverTime: c.TakeoverTime,
 		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, Phases: c.Phases, ProcessDeathIsProof: c.ProcessDeathIsProof, MaxPayload: c.MaxPayload, LinkBuffer: c.LinkBuffer,
 		Window: c.Window, ParkBytes: c.ParkBytes, ParkTime: c.ParkTime, MailboxBudget: c.MailboxBudget,

@@ -118,6 +118,18 @@ type (
 	Lease = driver.Lease
 )
 
+// What protects the connections (package transport).
+type (
+	// TLS configures mutual TLS 1.3 between all nodes: a certificate, its key, the authorities that are believed.
+	TLS = driver.TLS
+	// Credentials are what TLS.Load returns.
+	Credentials = driver.Credentials
+)
+
+// ClusterURI is the URI among the subject alternative names of a certificate that makes it one of the nodes of the cluster
+// of that name.
+func ClusterURI(name string) string { return driver.ClusterURI(name) }
+
 // The strategies of a Resolver. UnsafeAutoDown lets every side of a partition live on: it is unsafe, as its name says.
 const (
 	KeepMajority   = driver.KeepMajority

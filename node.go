@@ -104,6 +104,11 @@ func (n *Node) SetMetadata(ctx context.Context, key string, value []byte) error 
 // its inputs, its rule and its outcome. String explains one in a sentence.
 func (n *Node) Decisions() []Decision { return n.d.Decisions() }
 
+// ReloadTLS loads the credentials anew (Config.TLS), by calling TLS.Load, or reading the files without waiting until a
+// change of them is noticed, which takes up to two seconds. An error says what is wrong with them and leaves the old ones
+// in use.
+func (n *Node) ReloadTLS() error { return n.d.ReloadTLS() }
+
 // Done is closed when the node has ended: left, downed, removed, refused, or closed.
 func (n *Node) Done() <-chan struct{} { return n.d.Done() }
 

@@ -51,6 +51,7 @@ const (
 type Config struct {
 	Name, Listen, Advertise string
 	Insecure                bool
+	TLS                     TLS
 	Seeds, Roles            []string
 	AppVersion              string
 	Logger                  *slog.Logger
@@ -156,6 +157,8 @@ func (c Config) Validate() error {
 	}
 	fault(c.Name != "" && len(c.Name) <= MaxName, "Name has %d bytes, must have 1 to %d", len(c.Name), MaxName)
 	c.validateAddresses(fault)
+	errTLS := c.TLS.Validate()
+	fault(errTLS == nil, "%w", errTLS)
 	err := c.members().Validate()
 	fault(err == nil, "%w", err)
 	err = c.Resolver.Validate()
@@ -193,8 +196,8 @@ func (c Config) validateAddresses(fault func(ok bool, format string, args ...any
 	if err == nil {
 		_, err = net.LookupPort("tcp", port)
 		fault(err == nil, "Listen %q: %v", c.Listen, err)
-		fault(isLoopback(host) || c.Insecure,
-			"Listen %q is not loopback: connections are not encrypted yet, so it needs Insecure", c.Listen)
+		fault(isLoopback(host) || c.Insecure || c.TLS.On(),
+			"Listen %q is not loopback: it needs TLS, or Insecure for connections that nothing protects", c.Listen)
 	}
 	if c.Advertise != "" {
 		_, err := peer.ParseAddr(c.Advertise)

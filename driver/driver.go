@@ -160,7 +160,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 		Listen: cfg.Listen, Advertise: cfg.Advertise, Incarnation: incarnation, Name: cfg.Name,
 		Settings:  []transport.Setting{{Key: "max-payload", Value: strconv.Itoa(cfg.MaxPayload)}},
 		DataLoops: cfg.DataLoops, Window: cfg.Window, LinkBuffer: cfg.LinkBuffer, MaxFrame: cfg.maxFrame(),
-		HelloTimeout: cfg.helloTimeout, Now: d.now, StepAge: d.stepAge, Logger: cfg.Logger,
+		HelloTimeout: cfg.helloTimeout, TLS: cfg.TLS, Now: d.now, StepAge: d.stepAge, Logger: cfg.Logger,
 	}, d)
 	if err != nil {
 		return nil, 0, fmt.Errorf("kith: start: %w", err)
@@ -178,7 +178,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 }
 
 func (d *Driver) warnInsecure() {
-	if host, _, err := net.SplitHostPort(d.cfg.Listen); err == nil && !isLoopback(host) {
+	if host, _, err := net.SplitHostPort(d.cfg.Listen); err == nil && !isLoopback(host) && !d.cfg.TLS.On() {
 		d.log.Warn("connections are neither encrypted nor authenticated", "listen", d.cfg.Listen, "insecure", true)
 	}
 }

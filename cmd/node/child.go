@@ -55,13 +55,15 @@ type (
 		Seeds        []string
 		Shards       uint32
 		LeaveTimeout time.Duration
+		TLS          tlsFiles
 	}
 	startReply struct{ Addr string }
 )
 
 func (c *childNode) start(ctx context.Context, a startArgs) (startReply, error) {
 	log := slog.New(slog.NewTextHandler(c.e.stderr, nil))
-	node, err := kith.Start(ctx, kith.Config{Name: a.Name, Listen: a.Listen, Seeds: a.Seeds, Logger: log,
+	node, err := kith.Start(ctx, kith.Config{TLS: kith.TLS{CertFile: a.TLS.Cert, KeyFile: a.TLS.Key, CAFile: a.TLS.CA},
+		Name: a.Name, Listen: a.Listen, Seeds: a.Seeds, Logger: log,
 		LeaveTimeout: a.LeaveTimeout, Undelivered: func(u kith.Undelivered) { c.refused.Add(u.Count) }})
 	if err != nil {
 		return startReply{}, err

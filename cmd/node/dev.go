@@ -23,6 +23,7 @@ type devCmd struct {
 	Senders  int           `default:"4" help:"Senders, spread over the nodes, 0 to 1024."`
 	Rate     float64       `default:"20000" help:"Messages per second of all senders together; 0 means as fast as they are accepted."`
 	Progress bool          `help:"Show progress although stderr is not a terminal."`
+	TLS      bool          `name:"tls" help:"Protect the connections by mutual TLS, with a certificate authority that is thrown away."`
 	Verbose  bool          `short:"v" help:"Show the logs of the node processes on stderr."`
 }
 
@@ -88,7 +89,11 @@ func (c *devCmd) Run(e *env) error {
 	defer stop()
 	d := &dev{cmd: c, progress: door.NewProgress(e.stderr, c.Progress)}
 	d.sum.Nodes, d.sum.Shards = c.Nodes, c.Shards
+	defer d.forget()
 	defer d.kill()
+	if err := d.protect(); err != nil {
+		return err
+	}
 	for _, phase := range []func(context.Context, *env) error{d.form, d.send, d.watch} {
 		if err := phase(ctx, e); err != nil {
 			return err
@@ -121,6 +126,7 @@ type dev struct {
 	nodes    []*door.Child
 	sum      summary
 	foreign  uint64
+	certs    string    // folder of the certificates; empty without TLS
 	began    time.Time // when the senders started
 }
 
@@ -135,13 +141,13 @@ func (d *dev) form(ctx context.Context, e *env) error {
 	}
 	var seeds []string
 	for i := range d.cmd.Nodes {
-		node, err := e.startChild(fmt.Sprintf("n%d", i+1), logs)
+		node, err := e.startChild(devNode(i), logs)
 		if err != nil {
 			return err
 		}
 		d.nodes = append(d.nodes, node)
 		var r startReply
-		a := startArgs{Name: "dev", Listen: "127.0.0.1:0", Seeds: seeds, Shards: d.cmd.Shards, LeaveTimeout: leaveLimit}
+		a := startArgs{TLS: d.tlsFiles(i), Name: devName, Listen: "127.0.0.1:0", Seeds: seeds, Shards: d.cmd.Shards, LeaveTimeout: leaveLimit}
 		if err := node.Call(limited, "start", a, &r); err != nil {
 			return d.early(ctx, err)
 		}

@@ -35,6 +35,7 @@ type cli struct {
 	Scale scaleCmd `cmd:"" help:"Measure a large simulated membership: joins, crashes, sizes, bytes, false suspicions."`
 	Proof proofCmd `cmd:"" name:"resolver-proof" help:"Decide every state of the links of five nodes under every strategy of the resolver."`
 	Kill  killCmd  `cmd:"" name:"kill-test" help:"Kill one of several real node processes, and measure when the others say so."`
+	Cert  certCmd  `cmd:"" help:"Make a certificate authority and certificates of nodes, or show certificates."`
 	Child childCmd `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
 }
 

@@ -19,9 +19,14 @@ type runCmd struct {
 	Name      string   `default:"kith" help:"Name of the cluster; nodes of another name are refused."`
 	Listen    string   `default:"127.0.0.1:7355" help:"Address to listen on, host:port; port 0 takes a free one."`
 	Advertise string   `help:"Address under which others reach this node, if not the one it listens on."`
-	Insecure  bool     `help:"Allow a listen address that is not loopback although connections are not protected."`
+	Insecure  bool     `help:"Allow a listen address that is not loopback without TLS: whoever reaches it is a member."`
 	Seeds     []string `help:"Contact points host:port, the same list in the same order on all nodes; none: a cluster of one."`
 	Roles     []string `help:"Roles of this node."`
+
+	TLSCert       string `name:"tls-cert" help:"This node's certificate chain, PEM (node cert makes one). Changed files are noticed."`
+	TLSKey        string `name:"tls-key" help:"Its private key, PEM."`
+	TLSCA         string `name:"tls-ca" help:"Certificates of the authorities that are believed, PEM; during a rotation both."`
+	TLSVerifyHost bool   `name:"tls-verify-host" help:"The certificate of a node must name the host that it is dialled by, too."`
 
 	JoinTimeout  time.Duration `default:"0s" help:"End when not admitted in time; 0 means never."`
 	LeaveTimeout time.Duration `default:"30s" help:"How long leaving may take before the node just stops."`
@@ -45,7 +50,8 @@ func (c *runCmd) config(log *slog.Logger) kith.Config {
 	if c.Resolver != "" {
 		_ = r.Strategy.UnmarshalText([]byte(c.Resolver)) // the parser checked it
 	}
-	return kith.Config{Resolver: r, Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, Seeds: c.Seeds,
+	protect := kith.TLS{CertFile: c.TLSCert, KeyFile: c.TLSKey, CAFile: c.TLSCA, VerifyHost: c.TLSVerifyHost}
+	return kith.Config{Resolver: r, TLS: protect, Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, Seeds: c.Seeds,
 		Roles: c.Roles, Logger: log, JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout}
 }
 

@@ -44,8 +44,8 @@ var matrix = map[string]string{
 	"bootstrap":     "root discovery formation",
 	"bench":         "root transport flow ringbuf wire",
 
-	"cmd/node":      "root admin bootstrap sim internal/door",
-	"cmd/loadgen":   "root bench internal/door",
+	"cmd/node":      "root admin bootstrap sim internal/door internal/pki",
+	"cmd/loadgen":   "root bench internal/door internal/pki",
 	"internal/door": root, // what both doors share: child processes, last lines
 
 	"internal/house":   "",

@@ -4,6 +4,9 @@ package pki
 
 import (
 	"crypto/x509"
+	"io/fs"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,4 +60,55 @@ func TestParseCA(t *testing.T) {
 		_, err := ParseCA(bad)
 		require.ErrorContains(t, err, name)
 	}
+}
+
+func TestFiles(t *testing.T) {
+	dir := t.TempDir() + "/certs"
+	ca, err := NewCA("mine", time.Hour)
+	require.NoError(t, err)
+	require.NoError(t, ca.Pair().Write(dir, "ca", false))
+	cert, key := Paths(dir, "ca")
+	modes := func() {
+		for path, mode := range map[string]fs.FileMode{dir: 0o700 | fs.ModeDir, cert: 0o644, key: 0o600} {
+			info, err := os.Stat(path)
+			require.NoError(t, err)
+			require.Equal(t, mode, info.Mode(), path)
+		}
+	}
+	modes()
+	other, err := NewCA("other", time.Hour)
+	require.NoError(t, err)
+	require.ErrorContains(t, other.Pair().Write(dir, "ca", false), "there already")
+	back, err := Read(dir, "ca")
+	require.NoError(t, err)
+	require.Equal(t, ca.Pair(), back)
+	require.NoError(t, os.Chmod(key, 0o666))
+	require.NoError(t, other.Pair().Write(dir, "ca", true))
+	back, err = Read(dir, "ca")
+	require.NoError(t, err)
+	require.Equal(t, other.Pair(), back)
+	modes()
+	require.NoError(t, os.Remove(cert))
+	require.ErrorContains(t, ca.Pair().Write(dir, "ca", false), "there already", "a key alone is not overwritten either")
+	for _, bad := range []string{"", ".hidden", "../up", "a/b", strings.Repeat("x", 65)} {
+		require.Error(t, ca.Pair().Write(dir, bad, true), bad)
+	}
+}
+
+func TestThrowAway(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, ThrowAway(dir, "kith://cluster/x", []string{"127.0.0.1"}, "a", "b"))
+	text, err := os.ReadFile(dir + "/ca.crt")
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	require.True(t, pool.AppendCertsFromPEM(text))
+	for _, name := range []string{"a", "b"} {
+		p, err := Read(dir, name)
+		require.NoError(t, err)
+		certs, err := Certificates(p.Cert)
+		require.NoError(t, err)
+		_, err = certs[0].Verify(x509.VerifyOptions{Roots: pool})
+		require.NoError(t, err)
+	}
+	require.NoFileExists(t, dir+"/ca.key")
 }

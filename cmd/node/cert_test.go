@@ -1,0 +1,114 @@
+// Tests of node cert, and of nodes that run with what it made.
+
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/pki"
+)
+
+func TestCertCommands(t *testing.T) {
+	dir := t.TempDir() + "/certs"
+	code, out, errs := program(t, "cert", "issue", "n1", "--dir", dir)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "node cert ca makes one")
+	require.Empty(t, out)
+	code, out, _ = program(t, "cert", "ca", "--dir", dir, "--name", "my CA", "--days", "20")
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, "keep it where no node runs")
+	code, _, errs = program(t, "cert", "ca", "--dir", dir)
+	require.Equal(t, exitFailed, code, "no overwriting")
+	require.Contains(t, errs, "--force")
+
+	code, out, _ = program(t, "cert", "issue", "n1", "--dir", dir, "--cluster", "market", "--host", "n1.local", "--host", "10.0.0.7",
+		"--days", "10")
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, `node "n1" of cluster "market"`)
+	code, _, _ = program(t, "cert", "issue", "n2", "n3", "--dir", dir, "--out", dir+"/out", "--days", "1")
+	require.Equal(t, exitOK, code)
+	require.FileExists(t, dir+"/out/n3.key")
+	before, err := os.ReadFile(dir + "/n1.crt")
+	require.NoError(t, err)
+	code, _, errs = program(t, "cert", "issue", "n1", "--dir", dir, "--days", "1")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "--force")
+	code, _, errs = program(t, "cert", "issue", "n9", "--dir", dir, "--days", "21")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "after its authority")
+	after, err := os.ReadFile(dir + "/n1.crt")
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+
+	code, out, _ = program(t, "cert", "show", dir+"/n1.crt", dir+"/ca.crt")
+	require.Equal(t, exitOK, code)
+	for _, want := range []string{"CN=n1", "CN=my CA", "server, client", "kith://cluster/market", "n1.local, 10.0.0.7", "9 days left",
+		"authority  yes"} {
+		require.Contains(t, out, want)
+	}
+	code, _, errs = program(t, "cert", "show", dir+"/n1.key")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "no certificate")
+	code, _, _ = program(t, "cert", "issue", "n1", "--dir", dir, "--days", "1", "--force")
+	require.Equal(t, exitOK, code)
+}
+
+func TestWrongCertCommandLines(t *testing.T) {
+	for args, want := range map[string]string{
+		"cert ca --days=0":                       "--days must be",
+		"cert issue n1 --days=40000":             "--days must be",
+		"cert issue ca":                          "the authority's name",
+		"cert issue ../n1":                       "is no name",
+		"cert issue n1 n2 --host=a":              "--host is for one name",
+		"cert issue n1 --cluster=":               "--cluster must have",
+		"cert show /no/such/file":                "/no/such/file",
+		"run --tls-cert=a --tls-key=b":           "are needed together",
+		"run --listen=0.0.0.0:1 --advertise=h:1": "needs TLS, or Insecure",
+		"run --tls-verify-host":                  "VerifyHost without certificates",
+	} {
+		code, out, errs := program(t, strings.Fields(args)...)
+		require.Equal(t, exitUsage, code, args)
+		require.Contains(t, errs, want, args)
+		require.Empty(t, out)
+	}
+}
+
+// A node runs with the files of node cert on an address that is not loopback, without a warning, and does not start
+// with another cluster's.
+func TestRunWithCertificates(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range []string{"ca", "issue n1", "issue n2 --cluster=other"} {
+		code, _, errs := program(t, append([]string{"cert"}, append(strings.Fields(args), "--dir", dir)...)...)
+		require.Equal(t, exitOK, code, errs)
+	}
+	run := func(name string) []string {
+		cert, key := pki.Paths(dir, name)
+		return []string{"run", "--listen=0.0.0.0:0", "--advertise=127.0.0.1:7355", "--tls-cert", cert, "--tls-key", key, "--tls-ca", dir + "/ca.crt"}
+	}
+	code, _, errs := program(t, run("n2")...)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "this node's own certificate would be refused")
+	cmd, _, stderr := spawn(t, run("n1")...)
+	log := until(t, stderr, "event=node-started")
+	require.NotContains(t, log, "neither encrypted")
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	require.Contains(t, rest(stderr), "event=node-left")
+	require.NoError(t, cmd.Wait())
+}
+
+// The local cluster over TLS: nothing lost, and nothing left behind.
+func TestDevOverTLS(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	cmd, stdout, stderr := spawn(t, "dev", "--duration=1s", "--progress", "--rate=5000", "--tls")
+	log := rest(stderr)
+	require.NoError(t, cmd.Wait(), log)
+	requireClean(t, stdout.Bytes(), 3)
+	require.Contains(t, log, "mutual TLS 1.3")
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}

@@ -1,0 +1,28 @@
+// TLS: the names that the transport's credentials have for the rooms above, and their reload.
+
+package driver
+
+import (
+	"fmt"
+
+	"github.com/kith-io/kith/transport"
+)
+
+// What protects the connections (package transport).
+type (
+	// TLS configures mutual TLS 1.3; the zero value is none.
+	TLS = transport.TLS
+	// Credentials are a certificate with its key, and the authorities that are believed.
+	Credentials = transport.Credentials
+)
+
+// ClusterURI is the URI among the alternative names of a certificate that makes it one of the cluster's nodes.
+func ClusterURI(name string) string { return transport.ClusterURI(name) }
+
+// ReloadTLS loads the credentials anew; an error leaves the old ones.
+func (d *Driver) ReloadTLS() error {
+	if err := d.wires.ReloadTLS(); err != nil {
+		return fmt.Errorf("kith: reload: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+// Tests of TLS as an embedder sees it: what Config demands, a cluster over TLS, strangers, new credentials.
+
+package kith_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/pki"
+)
+
+// TLS must be whole, and takes the place of Insecure.
+func TestTLSConfig(t *testing.T) {
+	files := kith.TLS{CertFile: "c", KeyFile: "k", CAFile: "a"}
+	load := func() (kith.Credentials, error) { return kith.Credentials{}, errors.New("no luck") }
+	require.NoError(t, kith.Config{Listen: "0.0.0.0:1", TLS: files}.Validate())
+	require.NoError(t, kith.Config{TLS: kith.TLS{Load: load}}.Validate())
+	for want, bad := range map[string]kith.TLS{
+		"are needed together": {CertFile: "c", KeyFile: "k"},
+		"exclude each other":  {Load: load, CAFile: "a"},
+		"without":             {VerifyHost: true},
+	} {
+		err := kith.Config{TLS: bad}.Validate()
+		require.ErrorContains(t, err, want)
+		require.ErrorIs(t, err, kith.ErrBadConfig)
+	}
+	_, err := kith.Start(context.Background(), kith.Config{TLS: files})
+	require.ErrorContains(t, err, "certificate c with key k")
+	_, err = kith.Start(context.Background(), kith.Config{TLS: kith.TLS{Load: load}})
+	require.ErrorContains(t, err, "no luck")
+	require.Equal(t, "kith://cluster/my%20market%2F1", kith.ClusterURI("my market/1"))
+}
+
+// issued makes credentials of a node of a cluster.
+func issued(t *testing.T, ca *pki.CA, cluster string) kith.Credentials {
+	p, err := ca.Issue(pki.Request{Name: "node", URIs: []string{kith.ClusterURI(cluster)}, Until: time.Now().Add(time.Minute)})
+	require.NoError(t, err)
+	c := kith.Credentials{CAs: x509.NewCertPool()}
+	c.Certificate, err = tls.X509KeyPair(p.Cert, p.Key)
+	require.NoError(t, err)
+	require.True(t, c.CAs.AppendCertsFromPEM(ca.Pair().Cert))
+	return c
+}
+
+// A cluster over TLS tells and asks; a node with another cluster's certificate, of the same authority, is never let in.
+func TestClusterOverTLS(t *testing.T) {
+	ca, err := pki.NewCA("test", time.Hour)
+	require.NoError(t, err)
+	var log bytes.Buffer
+	book := newLedger()
+	regions := make([]*kith.Region, 3)
+	nodes := cluster(t, 3, func(i int, cfg *kith.Config) {
+		if i == 0 {
+			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		}
+		cfg.TLS.Load = func() (kith.Credentials, error) { return issued(t, ca, "test"), nil }
+	}, func(i int, n *kith.Node) {
+		r, err := n.Register(echoType("echo", kith.Blocking, book, func() *kith.Node { return n }))
+		require.NoError(t, err)
+		regions[i] = r
+	})
+	for i := range 300 {
+		id := "e" + string(rune('a'+i/3%25))
+		require.NoError(t, regions[i%3].TellWait(within(t), id, numbered(i%3, uint64(i/75))))
+	}
+	for i, r := range regions {
+		reply, err := r.Ask(within(t), string(rune('a'+i)), []byte("hello"))
+		require.NoError(t, err)
+		require.Equal(t, "re: hello", string(reply))
+	}
+	book.await(t, 300)
+	for _, n := range nodes {
+		require.NoError(t, n.ReloadTLS())
+		require.EqualValues(t, 2, n.Stats().Transport.TLSReloads)
+	}
+	stranger := start(t, logger(t), kith.Config{Seeds: []string{nodes[0].Addr().String()}, JoinTimeout: 2 * time.Second,
+		Name: "test2", TLS: kith.TLS{Load: func() (kith.Credentials, error) { return issued(t, ca, "test2"), nil }}})
+	require.Error(t, stranger.Ready(within(t)))
+	require.NotZero(t, nodes[0].Stats().Transport.TLSRefused["refused-by-peer"], "each end refuses the other; the dialler comes first")
+	require.Equal(t, 3, nodes[0].View().CountUp())
+	require.NoError(t, nodes[0].Close())
+	require.NotContains(t, log.String(), "neither encrypted")
+}
