@@ -192,6 +192,12 @@ func (r *BulkReceiver) Filled(now time.Duration, number uint32, n int) (whole bo
 	return false
 }
 
+// IsReply reports whether a message that is not over is a reply.
+func (r *BulkReceiver) IsReply(number uint32) bool {
+	m := r.find(number)
+	return m != nil && m.begin.Reply
+}
+
 // Take hands out the payload of a message that is whole, once, for its entity or its asker: the caller owns it. It goes
 // on counting against the room until the caller gives its bytes back, and its sender hears nothing until End.
 func (r *BulkReceiver) Take(number uint32) (b wire.BulkBegin, payload []byte, ok bool) {

@@ -17,6 +17,7 @@ import (
 type BulkTransfer struct {
 	Begin   wire.BulkBegin
 	Payload []byte
+	Owner   any // the rider's own
 
 	generation uint32
 	state      bulkState

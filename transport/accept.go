@@ -188,6 +188,9 @@ func (t *Transport) welcome(nc net.Conn, h *hello) error {
 	if refusal := a.judge(h); refusal != nil {
 		return refusal
 	}
+	if h.lane == wire.LaneBulk {
+		return t.welcomeBulk(nc, h)
+	}
 	c, old, refusal := t.register(h)
 	if refusal != nil {
 		return refusal
@@ -213,13 +216,8 @@ func (t *Transport) welcome(nc net.Conn, h *hello) error {
 // register puts the connection of h into its peer's table, in place of an older one, which is returned.
 func (t *Transport) register(h *hello) (c, old *InConn, refusal *RefusedError) {
 	r, err := t.lockedRemote(h.from)
-	switch {
-	case errors.Is(err, ErrForgotten):
-		return nil, nil, &RefusedError{Reason: RefusedRemoved, Key: "member", Ours: h.from.String(), Theirs: "removed"}
-	case errors.Is(err, ErrClosed):
-		return nil, nil, &RefusedError{Reason: RefusedGoingDown}
-	case err != nil:
-		return nil, nil, &RefusedError{Reason: RefusedBusy}
+	if err != nil {
+		return nil, nil, unknownPeer(h, err)
 	}
 	defer t.mu.Unlock()
 	key := inKey{h.lane, h.number}
@@ -238,6 +236,17 @@ func (t *Transport) register(h *hello) (c, old *InConn, refusal *RefusedError) {
 	}
 	r.in[key] = c
 	return c, old, nil
+}
+
+// unknownPeer is the refusal of a dialler that has no entry in the table of peers, and gets none because of err.
+func unknownPeer(h *hello, err error) *RefusedError {
+	switch {
+	case errors.Is(err, ErrForgotten):
+		return &RefusedError{Reason: RefusedRemoved, Key: "member", Ours: h.from.String(), Theirs: "removed"}
+	case errors.Is(err, ErrClosed):
+		return &RefusedError{Reason: RefusedGoingDown}
+	}
+	return &RefusedError{Reason: RefusedBusy}
 }
 
 // finish waits until old has been read to its end, or closes it after a while. It reports whether old is gone.

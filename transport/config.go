@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -43,6 +44,14 @@ type Config struct {
 
 	// TLS demands mutual TLS 1.3 of every connection; zero value: none.
 	TLS TLS
+
+	// Bulk takes large messages; nil: this node neither sends nor takes any.
+	Bulk       BulkUpcalls
+	MaxBulk    int           // largest message that is taken, bytes; default 64 MiB, at most wire.MaxBulkSize
+	BulkRoom   int           // bytes of such messages held at a time; default 256 MiB, at least MaxBulk
+	BulkWindow int           // bytes of one sent ahead of what has arrived; default 1 MiB
+	BulkChunk  int           // bytes of one frame; default 64 KiB, at most wire.MaxBulkChunk
+	BulkStall  time.Duration // a message for which nothing moves for so long is given up; default 30 s
 
 	// Now is the monotonic clock of the node, for arrival stamps. Default: time since New.
 	Now func() time.Duration
@@ -123,6 +132,11 @@ func (c Config) withDefaults() Config {
 	defd(&c.BackoffMax, 2*time.Second)
 	defd(&c.CreditEvery, 100*time.Millisecond)
 	defd(&c.CloseTimeout, time.Second)
+	def(&c.MaxBulk, 64<<20)
+	def(&c.BulkRoom, max(flow.DefaultBulkRoom, c.MaxBulk))
+	def(&c.BulkWindow, flow.DefaultBulkWindow)
+	def(&c.BulkChunk, flow.DefaultBulkChunk)
+	defd(&c.BulkStall, flow.DefaultBulkStall)
 	if c.Now == nil {
 		start := time.Now()
 		c.Now = func() time.Duration { return time.Since(start) }
@@ -164,6 +178,10 @@ func (c Config) validate() error {
 	between("Window", c.Window, 4096, 1<<30)
 	between("MaxFrame", c.MaxFrame, wire.MinFrameLimit, wire.MaxFrameLimit)
 	between("LinkBuffer", c.LinkBuffer, c.MaxFrame, 1<<30)
+	between("MaxBulk", c.MaxBulk, 1, wire.MaxBulkSize)
+	between("BulkRoom", c.BulkRoom, c.MaxBulk, 1<<40)
+	between("BulkWindow", c.BulkWindow, 4096, wire.MaxBulkSize)
+	between("BulkChunk", c.BulkChunk, 1024, wire.MaxBulkChunk)
 	between("ControlBuffer", c.ControlBuffer, wire.MinFrameLimit, 1<<30)
 	between("MaxPeers", c.MaxPeers, 1, 1<<20)
 	between("MaxPending", c.MaxPending, 1, 1<<16)
@@ -176,7 +194,7 @@ func (c Config) validate() error {
 		v    time.Duration
 	}{
 		{"HelloTimeout", c.HelloTimeout}, {"DialTimeout", c.DialTimeout}, {"BackoffMin", c.BackoffMin},
-		{"BackoffMax", c.BackoffMax}, {"CreditEvery", c.CreditEvery}, {"CloseTimeout", c.CloseTimeout},
+		{"BackoffMax", c.BackoffMax}, {"CreditEvery", c.CreditEvery}, {"CloseTimeout", c.CloseTimeout}, {"BulkStall", c.BulkStall},
 	} {
 		fault(d.v < 0, "%s is negative", d.name)
 	}

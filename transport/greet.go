@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -45,30 +46,13 @@ func (u *uplink) onlyOne(err error) bool {
 
 // connectAs is connect with a hello that offers the versions speak.
 func (u *uplink) connectAs(oc *outConn, speak wire.Versions) error {
-	dialer := net.Dialer{Timeout: u.t.cfg.DialTimeout}
-	nc, err := dialer.DialContext(u.ctx, "tcp", u.to.Addr.String())
+	carrier, a, err := u.t.open(u.ctx, opening{u.to, u.lane, u.number, oc.generation, speak})
 	if err != nil {
-		return fmt.Errorf("dial %s: %w", u.to, err)
+		return err
 	}
-	stop := context.AfterFunc(u.ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	_ = nc.SetDeadline(time.Now().Add(u.t.cfg.HelloTimeout))
-	if u.ctx.Err() != nil { // the call above may have undone what stops us
-		_ = nc.SetDeadline(time.Unix(1, 0))
-	}
-	carrier, err := u.t.dialled(nc, u.to.Addr)
-	var a ack
-	if err == nil {
-		a, err = u.greet(carrier, oc.generation, speak)
-	}
-	if err != nil {
-		_ = nc.Close()
-		return u.t.tlsFailed(carrier, u.to.Addr, err)
-	}
-	stop()
-	_ = nc.SetDeadline(time.Time{})
 	oc.real, oc.version = a.from, a.version
-	nc, oc.secure = bare(carrier)
+	nc, secure := bare(carrier)
+	oc.secure = secure
 	if _, err := u.loop.client.EnrollContext(nc, socket(oc)); err != nil {
 		return fmt.Errorf("enrol connection to %s: %w", u.to, err)
 	}
@@ -78,10 +62,47 @@ func (u *uplink) connectAs(oc *outConn, speak wire.Versions) error {
 	return nil
 }
 
+// opening is whom a connection is opened to, as which of the pair's connections, and what the dialler speaks.
+type opening struct {
+	to         peer.ID
+	lane       wire.Lane
+	number     uint16
+	generation uint32
+	speak      wire.Versions
+}
+
+// open dials, makes the connection secure if it is to be, and says hello. The connection that it returns is a blocking
+// one without a deadline; a TLS one ends that part of its life with bare.
+func (t *Transport) open(ctx context.Context, u opening) (net.Conn, ack, error) {
+	dialer := net.Dialer{Timeout: t.cfg.DialTimeout}
+	nc, err := dialer.DialContext(ctx, "tcp", u.to.Addr.String())
+	if err != nil {
+		return nil, ack{}, fmt.Errorf("dial %s: %w", u.to, err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	_ = nc.SetDeadline(time.Now().Add(t.cfg.HelloTimeout))
+	if ctx.Err() != nil { // the call above may have undone what stops us
+		_ = nc.SetDeadline(time.Unix(1, 0))
+	}
+	carrier, err := t.dialled(nc, u.to.Addr)
+	var a ack
+	if err == nil {
+		a, err = t.greet(carrier, &u)
+	}
+	if err != nil {
+		_ = nc.Close()
+		return nil, ack{}, t.tlsFailed(carrier, u.to.Addr, err)
+	}
+	stop()
+	_ = nc.SetDeadline(time.Time{})
+	return carrier, a, nil
+}
+
 // greet says hello on nc and reads the answer.
-func (u *uplink) greet(nc net.Conn, generation uint32, speak wire.Versions) (ack, error) {
-	h := u.t.helloTo(u.to, u.lane, u.number, generation)
-	h.versions = speak
+func (t *Transport) greet(nc net.Conn, u *opening) (ack, error) {
+	h := t.helloTo(u.to, u.lane, u.number, u.generation)
+	h.versions = u.speak
 	frame, at := wire.BeginFrame(nil, wire.KindHello, 0, 0)
 	frame = appendHello(frame, &h)
 	wire.EndFrame(frame, at)
@@ -94,7 +115,7 @@ func (u *uplink) greet(nc net.Conn, generation uint32, speak wire.Versions) (ack
 	}
 	switch kind {
 	case wire.KindHelloAck:
-		a, err := parseAck(body, speak)
+		a, err := parseAck(body, u.speak)
 		if err != nil {
 			return ack{}, fmt.Errorf("answer of %s to the hello: %w", u.to, err)
 		}

@@ -92,7 +92,7 @@ func parseHello(body []byte, speaks wire.Versions) (h hello, err error) {
 		return h, &wire.Error{Kind: wire.KindHello, Offset: len(Magic), Err: wire.ErrBadWire}
 	}
 	h.lane = wire.Lane(r.U8())
-	if h.lane > wire.LaneData {
+	if h.lane > wire.LaneBulk {
 		r.Fail(wire.ErrBadValue)
 	}
 	h.number = r.U16()

@@ -28,9 +28,11 @@ type remote struct {
 	loop *Loop // data loop of both directions
 	link atomic.Pointer[Link]
 	ctl  atomic.Pointer[control]
+	bulk atomic.Pointer[Bulk]
 
 	// Under the transport's lock.
 	in        map[inKey]*InConn
+	bulkIn    *bulkConn
 	forgotten bool
 }
 
@@ -72,6 +74,9 @@ func (t *Transport) lockedRemote(id peer.ID) (r *remote, err error) {
 	t.remotes[id] = r
 	return r, nil
 }
+
+// bulky reports whether there is a side of a bulk connection. The transport's lock is held.
+func (r *remote) bulky() bool { return r.bulkIn != nil || r.bulk.Load() != nil }
 
 // control returns the control uplink and makes it if need be; that of a forgotten peer is dead.
 func (r *remote) control() *control {
@@ -134,8 +139,9 @@ func (t *Transport) Forget(id peer.ID) {
 	}
 	r := t.remotes[id]
 	var conns []*InConn
+	var bulkIn *bulkConn
 	if r != nil {
-		r.forgotten = true
+		r.forgotten, bulkIn = true, r.bulkIn
 		delete(t.remotes, id)
 		for _, c := range r.in {
 			conns = append(conns, c)
@@ -144,6 +150,12 @@ func (t *Transport) Forget(id peer.ID) {
 	t.mu.Unlock()
 	if r == nil {
 		return
+	}
+	if bulkIn != nil {
+		_ = bulkIn.nc.Close()
+	}
+	if b := r.bulk.Load(); b != nil {
+		b.kill(ErrForgotten)
 	}
 	for _, c := range conns {
 		c.loop.post(c)
@@ -181,7 +193,7 @@ func (t *Transport) removeIn(c *InConn) {
 	if key := (inKey{c.lane, c.number}); r.in[key] == c {
 		delete(r.in, key)
 	}
-	if len(r.in) == 0 && r.link.Load() == nil && r.ctl.Load() == nil && t.remotes[r.id] == r {
+	if len(r.in) == 0 && r.link.Load() == nil && r.ctl.Load() == nil && !r.bulky() && t.remotes[r.id] == r {
 		delete(t.remotes, r.id)
 	}
 }
@@ -218,6 +230,7 @@ func (t *Transport) snapshot() (remotes []*remote, pending int) {
 // sweep tells consumed bytes that were not told, and once in a while gives back memory and drops idle entries.
 func (t *Transport) sweep(thorough bool) {
 	remotes, _ := t.snapshot()
+	t.sweepBulk(remotes)
 	for _, r := range remotes {
 		for _, c := range t.dataFrom(r.id) {
 			c.flushCredit()
@@ -248,7 +261,7 @@ func (t *Transport) dropIdle(r *remote, c *control) {
 		return
 	}
 	t.mu.Lock()
-	idle = len(r.in) == 0 && r.link.Load() == nil && t.remotes[r.id] == r
+	idle = len(r.in) == 0 && r.link.Load() == nil && !r.bulky() && t.remotes[r.id] == r
 	if idle {
 		delete(t.remotes, r.id)
 	}

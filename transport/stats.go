@@ -52,6 +52,7 @@ type LaneStats struct {
 // Stats is a snapshot of the transport's counters.
 type Stats struct {
 	Control, Data LaneStats
+	Bulk          BulkStats
 	Peers         int
 	Pending       int               // connections that have not said hello yet
 	Queued        uint64            // bytes queued on links and control connections
@@ -97,6 +98,7 @@ func (t *Transport) Stats() Stats {
 	}
 	remotes, pending := t.snapshot()
 	s.Peers, s.Pending = len(remotes), pending
+	s.Bulk = t.bulkStats(remotes)
 	for _, r := range remotes {
 		if l := r.link.Load(); l != nil {
 			l.mu.Lock()

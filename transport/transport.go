@@ -36,6 +36,7 @@ type Transport struct {
 	count    counters
 	cluster  atomic.Pointer[clusterName]
 	trust    *trust // nil without TLS
+	bulk     bulk
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -85,6 +86,7 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 		pendingFrom: map[netip.Addr]int{},
 		remotes:     map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{}, faults: faults{log: cfg.Logger},
 	}
+	t.bulk.room.Limit = cfg.BulkRoom
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.cluster.Store(&clusterName{cfg.ClusterID, cfg.Birth})
 	t.ctl = &Loop{t: t, lane: wire.LaneControl}
@@ -297,6 +299,9 @@ func (t *Transport) killAll() {
 		}
 		if c := r.ctl.Load(); c != nil {
 			c.kill(ErrClosed)
+		}
+		if b := r.bulk.Load(); b != nil {
+			b.kill(ErrClosed)
 		}
 	}
 }

@@ -237,10 +237,15 @@ func (u *uplink) named() any {
 
 // backoff is the pause after the failures so far: it doubles from BackoffMin to BackoffMax and is drawn from its upper
 // half, so that nodes do not dial in step.
-func (u *uplink) backoff() time.Duration {
-	d := u.t.cfg.BackoffMax
-	if n := u.failures - 1; n < 16 {
-		d = min(d, u.t.cfg.BackoffMin<<max(n, 0))
+func (u *uplink) backoff() time.Duration { return u.t.cfg.backoff(max(u.failures, 1)) }
+
+func (c *Config) backoff(failures int) time.Duration {
+	if failures == 0 {
+		return 0
+	}
+	d := c.BackoffMax
+	if failures <= 16 {
+		d = min(d, c.BackoffMin<<(failures-1))
 	}
 	return d/2 + rand.N(d/2+1)
 }
