@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/ringbuf"
@@ -64,7 +65,16 @@ type LinkStats struct {
 	Lost    uint64 // bytes outstanding when a connection broke: delivered or not, nobody knows
 	Refused uint64 // reservations that found the buffer full
 	Dropped uint64 // frames failed by FailAll
+
+	// Sizes counts the batches by their size: class i holds those of at most 64<<i bytes, the last one all larger.
+	Sizes [SizeClasses]uint64
 }
+
+// SizeClasses is the number of classes in LinkStats.Sizes: 64 bytes to a MiB, and what is larger.
+const SizeClasses = 16
+
+// sizeClass returns the class of a batch of n bytes, n at least one.
+func sizeClass(n int) int { return min(bits.Len(uint(n-1)>>6), SizeClasses-1) }
 
 // NewLink returns a link without a connection: it gathers at most buffer bytes and allows window bytes outstanding.
 // Numbers that are not positive mean the defaults.
@@ -154,6 +164,7 @@ func (l *Link) Take() []byte {
 	l.sent += int64(n)
 	l.stats.Sent += uint64(n)
 	l.stats.Takes++
+	l.stats.Sizes[sizeClass(n)]++
 	return out
 }
 
@@ -243,6 +254,9 @@ func (l *Link) FailAll(fail func(frame []byte)) int {
 	l.stats.Dropped += uint64(frames)
 	return frames
 }
+
+// Held returns the memory of the buffers in bytes, at most twice the bound and the room of markers.
+func (l *Link) Held() int { return l.q.Held() }
 
 // Trim gives the buffers back when nothing waits: an idle link holds no memory. Bytes that Take handed out stay valid.
 func (l *Link) Trim() {

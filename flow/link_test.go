@@ -475,3 +475,11 @@ func BenchmarkLinkCut(b *testing.B) {
 		}
 	}
 }
+
+// The classes of batches: each holds what is at most twice the one before, the last one the rest.
+func TestSizeClasses(t *testing.T) {
+	for n, class := range map[int]int{1: 0, 64: 0, 65: 1, 128: 1, 129: 2, 4096: 6, 4097: 7, 1 << 20: 14, 1<<20 + 1: 15,
+		1 << 30: 15} {
+		require.Equal(t, class, sizeClass(n), "%d bytes", n)
+	}
+}

@@ -27,6 +27,7 @@ type control struct {
 	owed  []*InConn // data connections of the peer whose credit is to be told
 	in    splitter  // answers to heartbeats
 	quiet bool      // no mail since the last sweep
+	trips trips     // of the probes that were answered
 
 	lastSend time.Time
 }
@@ -222,6 +223,11 @@ func (c *control) frames(b []byte) error {
 func (c *control) answer(frame []byte, arrived time.Duration) error {
 	if kind := wire.ParseHeader(frame).Kind; kind != wire.KindHeartbeatAck {
 		return fmt.Errorf("%w: %s came back on a control connection", ErrProtocol, kind)
+	}
+	if a, err := wire.ParseHeartbeatAck(wire.Body(frame)); err == nil { // what is broken is judged above us
+		c.mu.Lock()
+		c.trips.add(a.Sent, arrived)
+		c.mu.Unlock()
 	}
 	c.t.up.Control(c.real, wire.KindHeartbeatAck, wire.Body(frame), arrived)
 	return nil

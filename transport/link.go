@@ -24,6 +24,9 @@ type Link struct {
 	full  *FullError
 	limit int  // largest frame
 	idle  bool // no flush since the last sweep
+
+	fullFor, stalledFor stopwatch
+	neverSent           uint64 // bytes
 }
 
 func newLink(t *Transport, to peer.ID, loop *Loop) *Link {
@@ -59,6 +62,7 @@ func (l *Link) Reserve(n int) ([]byte, error) {
 	}
 	b, err := l.queue.Reserve(n)
 	if err != nil {
+		l.fullFor.start(l.t.cfg.Now)
 		return nil, l.full
 	}
 	return b, nil
@@ -135,6 +139,7 @@ func (l *Link) Run(on *Loop) {
 			}
 			return
 		}
+		l.stalledFor.stop(l.t.cfg.Now)
 		l.mu.Unlock()
 		if !c.write(on, b) {
 			return
@@ -154,8 +159,14 @@ func (l *Link) settle() (room bool) {
 	if l.scheduled && l.conn == nil {
 		l.ensure()
 		l.scheduled = l.dialing
+	} else if l.scheduled {
+		l.stalledFor.start(l.t.cfg.Now)
 	}
-	return l.queue.Roomy()
+	if !l.queue.Roomy() {
+		return false
+	}
+	l.fullFor.stop(l.t.cfg.Now)
+	return true
 }
 
 // granted takes credit that the peer returned. Control loop.
@@ -180,10 +191,14 @@ func (l *Link) sweep() {
 }
 
 func (l *Link) restart(generation uint32) { l.queue.Reconnected(generation) }
-func (l *Link) broke() uint64             { return uint64(l.queue.Broken()) }
 func (l *Link) waiting() bool             { return l.queue.Pending() > 0 }
 func (l *Link) keepsQueue() bool          { return true }
 func (l *Link) frames(b []byte) error     { return noFrames(l.lane, len(b)) }
+
+func (l *Link) broke() uint64 {
+	l.stalledFor.stop(l.t.cfg.Now)
+	return uint64(l.queue.Broken())
+}
 
 // drop returns a copy: the buffers are the link's own, and the rider is told without the lock.
 func (l *Link) drop() (unsent []byte) {
@@ -191,7 +206,8 @@ func (l *Link) drop() (unsent []byte) {
 	if n == 0 {
 		return nil
 	}
-	l.t.count.dropped.Add(uint64(n))
+	l.neverSent += uint64(n)
+	l.t.count.dropped[l.dropReason()].Add(uint64(n))
 	unsent = make([]byte, 0, n)
 	l.queue.FailAll(func(frame []byte) { unsent = append(unsent, frame...) })
 	return unsent

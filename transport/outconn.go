@@ -44,6 +44,7 @@ func (oc *outConn) opened(c gnet.Conn) gnet.Action {
 	}
 	u.conn, u.real, u.version, u.upSince = oc, oc.real, oc.version, time.Now()
 	u.refusal, u.reported, u.verify = nil, RefusedNone, false
+	u.connects++
 	healed, failures := u.warned, u.unreached
 	u.warned, u.unreached = false, 0
 	u.scheduled = true

@@ -2,7 +2,10 @@
 
 package transport
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // loopStats are written by one loop only (wakes: by whoever rings it).
 type loopStats struct {
@@ -29,7 +32,7 @@ type counters struct {
 	mailLost       atomic.Uint64
 	tooNew         atomic.Uint64
 	lost           atomic.Uint64
-	dropped        atomic.Uint64
+	dropped        [dropWhys]atomic.Uint64
 	faultsProtocol atomic.Uint64
 	faultsHello    atomic.Uint64
 	tooMany        atomic.Uint64
@@ -60,7 +63,8 @@ type Stats struct {
 	MailLost      uint64            // bytes of mail dropped because the peer could not be dialled
 	MailTooNew    uint64            // mail not sent because its peer speaks an older wire version
 	LostBytes     uint64            // bytes of data sent and not consumed when their connection broke
-	DroppedBytes  uint64            // bytes of data never sent: their peer was forgotten or refused us, or Close came
+	DroppedBytes  uint64            // bytes of data never sent
+	Dropped       map[string]uint64 // the same by reason: the peer was removed, refused us, or this node closed
 	DialsFailed   uint64            // attempts to connect that failed or were refused
 	Unreached     int               // connections wanted now whose attempts fail: each is logged, then every 30 s
 	FaultsHello   uint64            // connections closed for a missing, broken or late hello
@@ -72,14 +76,15 @@ type Stats struct {
 	TLSReloads    uint64            // times that the credentials were loaded, the start included
 	TLSReloadsBad uint64            // times that they could not be: the old ones stay
 	Refused       map[string]uint64 // hellos refused, by reason; only those that occurred
+	Links         []PeerStats       // by peer
 }
 
 // Stats gathers a snapshot.
 func (t *Transport) Stats() Stats {
 	s := Stats{
 		ControlFull: t.count.controlFull.Load(), MailLost: t.count.mailLost.Load(), MailTooNew: t.count.tooNew.Load(),
-		LostBytes:    t.count.lost.Load(),
-		DroppedBytes: t.count.dropped.Load(), DialsFailed: t.count.dialsFailed.Load(),
+		LostBytes: t.count.lost.Load(),
+		Dropped:   map[string]uint64{}, DialsFailed: t.count.dialsFailed.Load(),
 		FaultsHello: t.count.faultsHello.Load(), FaultsFrames: t.count.faultsProtocol.Load(),
 		TooMany: t.count.tooMany.Load(), TooManyEach: t.count.tooManyEach.Load(), Refused: map[string]uint64{},
 		TLSRefused: byTLSReason(&t.count.tlsRefused), TLSFailed: byTLSReason(&t.count.tlsFailed),
@@ -92,6 +97,12 @@ func (t *Transport) Stats() Stats {
 			s.Refused[Refusal(r).String()] = n
 		}
 	}
+	for why, name := range dropNames {
+		if n := t.count.dropped[why].Load(); n > 0 {
+			s.DroppedBytes += n
+			s.Dropped[name] = n
+		}
+	}
 	s.Control = laneStats(&t.count, int(t.ctl.lane), t.ctl)
 	if len(t.loops) > 0 {
 		s.Data = laneStats(&t.count, int(t.loops[0].lane), t.loops...)
@@ -100,6 +111,7 @@ func (t *Transport) Stats() Stats {
 	s.Peers, s.Pending = len(remotes), pending
 	s.Bulk = t.bulkStats(remotes)
 	for _, r := range remotes {
+		s.Links = append(s.Links, r.peerStats(t.dataFrom(r.id)))
 		if l := r.link.Load(); l != nil {
 			l.mu.Lock()
 			s.Queued += uint64(l.queue.Pending())
@@ -113,6 +125,7 @@ func (t *Transport) Stats() Stats {
 			c.mu.Unlock()
 		}
 	}
+	slices.SortFunc(s.Links, func(a, b PeerStats) int { return a.Peer.Compare(b.Peer) })
 	return s
 }
 

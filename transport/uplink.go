@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -64,6 +65,9 @@ type uplink struct {
 	verify     bool      // the other end broke the connection: dial once to see who answers, mail or not
 	warnedAt   time.Time // when last; zero: log the next failure at once
 	upSince    time.Time
+	connects   uint64        // times that a connection stood
+	writes     atomic.Uint64 // system calls of the loop; what a parked writer does is not counted
+	fullSocket stopwatch
 	ctx        context.Context
 	cancel     context.CancelFunc
 }

@@ -6,6 +6,7 @@ package transport
 import (
 	"os"
 	"syscall"
+	"time"
 )
 
 // parked is a goroutine that waits in Go's own poller until a socket takes the rest of a batch. It owns the writing side
@@ -52,6 +53,7 @@ func (oc *outConn) seal(on *Loop, b []byte) bool {
 func (oc *outConn) push(on *Loop, b []byte) bool {
 	for {
 		n, err := syscall.Write(oc.c.Fd(), b)
+		oc.u.writes.Add(1)
 		switch {
 		case err == syscall.EINTR:
 		case err == nil && n == len(b):
@@ -77,6 +79,7 @@ func (oc *outConn) park(on *Loop, b []byte) bool {
 	}
 	w := &parked{file: file, done: make(chan struct{})}
 	oc.writer = w
+	oc.waits((*stopwatch).start)
 	go func() {
 		_, w.err = w.file.Write(b)
 		_ = w.file.Close()
@@ -108,6 +111,7 @@ func (oc *outConn) Run(on *Loop) {
 	}
 	<-w.done // closed before this was posted
 	oc.writer = nil
+	oc.waits((*stopwatch).stop)
 	if w.err != nil {
 		oc.breaks(w.err)
 		return
@@ -130,10 +134,18 @@ func (oc *outConn) unpark() {
 		_ = w.file.Close()
 		<-w.done
 		oc.writer, oc.rest = nil, nil
+		oc.waits((*stopwatch).stop)
 	}
 	if oc.secure != nil {
 		oc.secure.release()
 	}
+}
+
+// waits starts or stops the clock of the uplink that says how long its socket was full.
+func (oc *outConn) waits(change func(*stopwatch, func() time.Duration)) {
+	oc.u.mu.Lock()
+	change(&oc.u.fullSocket, oc.u.t.cfg.Now)
+	oc.u.mu.Unlock()
 }
 
 // breaks closes the connection because a write met err.
