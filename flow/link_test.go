@@ -202,7 +202,7 @@ func TestLinkReconnectKeepsWhatWaitsAndCountsWhatWasOut(t *testing.T) {
 	require.Equal(t, []uint32{3, 4}, numbers(t, l.Take()))
 	require.Equal(t, []uint32{5}, numbers(t, l.Take()))
 	require.Equal(t, int64(300), l.Reconnected(7), "Broken was not called")
-	require.Equal(t, LinkStats{Sent: 600, Takes: 3, Lost: 480}, l.Stats())
+	require.Equal(t, LinkStats{Sent: 600, Takes: 3, Lost: 480, Sizes: [SizeClasses]uint64{1: 1, 2: 1, 3: 1}}, l.Stats())
 	require.Panics(t, func() { l.Reconnected(7) }, "generations grow")
 }
 
