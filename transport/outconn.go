@@ -20,6 +20,7 @@ type outConn struct {
 	real       peer.ID // who answered
 	version    uint16  // of the protocol, as the answer chose it
 	wasOpened  atomic.Bool
+	halfClosed bool // the end of this node has shut the writing half; under the uplink's lock
 
 	secure *secure // nil without TLS
 

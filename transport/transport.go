@@ -320,13 +320,12 @@ func (t *Transport) flushAll(deadline time.Time) {
 	if deadline.Before(half) {
 		half = deadline
 	}
-	done := map[*uplink]bool{}
 	t.untilQuiet(half, func(u *uplink) bool {
 		if u.conn == nil {
 			return true
 		}
-		if !done[u] {
-			done[u] = true
+		if !u.conn.halfClosed { // the uplink's, as a loop that was held up may answer while others are asked again
+			u.conn.halfClosed = true
 			_ = syscall.Shutdown(u.conn.c.Fd(), syscall.SHUT_WR)
 		}
 		return false // until the peer closes its half and the uplink has no connection
