@@ -92,7 +92,8 @@ type Config struct {
 	// whether it was handled, and only its bytes are counted, in Stats().Transport.LostBytes. It is called from one
 	// goroutine, aggregated, and must not block.
 	Undelivered func(Undelivered)
-	// Incident is told of handlers that panicked or took too long. It must not block.
+	// Incident is told of handlers that panicked or took too long and of entities that were given up: of each kind and
+	// type sixteen a second, all are counted. It must not block.
 	Incident func(Incident)
 }
 

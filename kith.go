@@ -49,9 +49,11 @@ const (
 	Inline        = entity.Inline
 	RestartFresh  = entity.RestartFresh
 	RestartResume = entity.RestartResume
+	RestartStop   = entity.RestartStop
 	Panicked      = entity.Panicked
 	Slow          = entity.Slow
 	Overrun       = entity.Overrun
+	GaveUp        = entity.GaveUp
 )
 
 // What names nodes, ownerships and delivery failures (packages peer and route).
@@ -241,6 +243,7 @@ var (
 	ErrBadPayload    = route.ErrBadPayload
 	ErrShardStopping = route.ErrShardStopping
 	ErrAsksFull      = route.ErrAsksFull
+	ErrCrashed       = route.ErrCrashed
 	ErrSuspended     = route.ErrSuspended
 )
 

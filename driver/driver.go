@@ -86,6 +86,7 @@ type Driver struct {
 	pool    blockingPool
 	room    roomBell
 	failed  undeliveredTable
+	later   laterList
 	count   counters
 
 	coarse   atomic.Int64 // slewed clock of handlers, nanoseconds since start

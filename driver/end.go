@@ -51,6 +51,7 @@ func (d *Driver) shutdown() {
 	// What loops and workers began after the first time.
 	d.asks.fail(nil, route.Stopped)
 	d.tellUndelivered()
+	d.tellLater()
 	d.events.end()
 	close(d.done)
 }

@@ -24,9 +24,14 @@ const (
 	figPassivated
 	figStopped
 	figAbandoned
+	figCrashes
+	figGivenUp
+	figDropped
+	figEvicted
 	figTimersFired
 	figTimersDropped
 	figEntities
+	figCrashed
 	figTimers
 	figMailboxBytes
 	figures
@@ -39,8 +44,9 @@ func tallyOf(st *entity.Stats) tally {
 	return tally{
 		figHandled: st.Delivered, figFailed: st.Failed, figNoReply: st.NoReply, figAnswersLost: st.AnswersLost,
 		figMade: st.Made, figPassivated: st.Passivated, figStopped: st.Stopped, figAbandoned: st.Abandoned,
+		figCrashes: st.Crashes, figGivenUp: st.GivenUp, figDropped: st.Dropped, figEvicted: st.Evicted,
 		figTimersFired: st.TimersFired, figTimersDropped: st.TimersDropped,
-		figEntities: uint64(st.Live), figTimers: uint64(st.Timers), figMailboxBytes: uint64(st.QueuedBytes),
+		figEntities: uint64(st.Live), figCrashed: uint64(st.Crashed), figTimers: uint64(st.Timers), figMailboxBytes: uint64(st.QueuedBytes),
 	}
 }
 
@@ -77,6 +83,8 @@ func (v *tally) put(t *TypeStats) {
 	t.Handled, t.Failed, t.NoReply, t.AnswersLost = v[figHandled], v[figFailed], v[figNoReply], v[figAnswersLost]
 	t.Made, t.Passivated, t.Stopped, t.Abandoned = v[figMade], v[figPassivated], v[figStopped], v[figAbandoned]
 	t.TimersFired, t.TimersDropped, t.Timers = v[figTimersFired], v[figTimersDropped], v[figTimers]
+	t.Crashes, t.GivenUp, t.Dropped, t.Evicted = v[figCrashes], v[figGivenUp], v[figDropped], v[figEvicted]
+	t.Crashed = v[figCrashed]
 	t.Entities, t.MailboxBytes = v[figEntities], v[figMailboxBytes]
 }
 

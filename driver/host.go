@@ -36,6 +36,7 @@ type host struct {
 	queue    *execQueue // Worker and Inline: local messages and orders
 	closing  bool       // control goroutine: told to stop
 	shown    published
+	calls    calls
 	leftover // Inline: what losers of the try left
 
 	ending  atomic.Bool // an order to stop or abandon was given
@@ -97,8 +98,9 @@ func (d *Driver) newHost(r *Region, id route.ShardID, f route.Fence) *host {
 	}
 	h.due.Store(int64(never))
 	h.leftover.limit = d.cfg.LinkBuffer
-	h.sh = entity.NewShard(&r.typ, id, f, regionRider{r}, &d.mail)
+	h.sh = entity.NewShard(&r.typ, id, f, hostRider{regionRider{r}, h}, &d.mail)
 	d.hosts.add(h)
+	r.living.Add(1)
 	return h
 }
 
@@ -169,6 +171,7 @@ func (h *host) settle() {
 	}
 	if h.sh.Stopping() && !h.told && h.sh.Stopped() {
 		h.told = true
+		h.r.living.Add(-1)
 		h.r.past.keep(h)
 		d, ref, f := h.r.d, slotRef{h.r, h.shard}, h.fence
 		d.inbox.post(func() { d.hostStopped(ref, f, h) })
@@ -274,43 +277,3 @@ func (l *hostList) tick(now time.Duration) {
 		h.give(orderTick)
 	}
 }
-
-// regionRider is what the handlers of a type reach the world by.
-type regionRider struct{ r *Region }
-
-func (x regionRider) region(typ string) (*Region, error) {
-	if typ == x.r.typ.Name {
-		return x.r, nil
-	}
-	if r := x.r.d.regions.Load().byName[typ]; r != nil {
-		return r, nil
-	}
-	return nil, route.ErrNotRegistered
-}
-
-// Tell sends as Region.Tell does.
-func (x regionRider) Tell(typ, id string, payload []byte) error {
-	r, err := x.region(typ)
-	if err != nil {
-		return err
-	}
-	return r.Tell(id, payload)
-}
-
-// Ask asks as Region.AskWithin does.
-func (x regionRider) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
-	r, err := x.region(typ)
-	if err != nil {
-		return nil, err
-	}
-	return r.AskWithin(d, id, payload, nil)
-}
-
-// Report passes on what operators want to know.
-func (x regionRider) Report(i entity.Incident) { x.r.d.report(x.r, i) }
-
-// Suspended reports whether the node has suspended itself.
-func (x regionRider) Suspended() bool { return x.r.d.gate.bits.Load() != 0 }
-
-// Now is the slewed clock: it moves by small steps, so that a step between two looks does not make a call look slow.
-func (x regionRider) Now() time.Duration { return time.Duration(x.r.d.coarse.Load()) }

@@ -29,6 +29,8 @@ type Region struct {
 	refused atomic.Pointer[error]  // why the cluster does not have this type; routes stay unknown then
 	count   regionCounters
 	past    past
+	living  atomic.Int32 // shards that live here, those that are being stopped included
+	told    incidentLimits
 }
 
 // regionSlot is one shard as senders see it. route is the fast path: nil means the slow one, through mu and slot.

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -106,24 +105,6 @@ func (d *Driver) nonsense(from peer.ID, kind wire.Kind, err error) {
 	}
 	skipped := max(0, int64(n-1-d.count.toldN.Swap(n)))
 	d.log.Warn("frame refused", "peer", from, "kind", kind, "error", err, "not_logged", skipped)
-}
-
-// report passes on an incident.
-func (d *Driver) report(r *Region, i entity.Incident) {
-	switch i.Kind {
-	case entity.Panicked:
-		r.count.panics.Add(1)
-		d.log.Error("handler panicked", "type", i.Type, "id", i.ID, "shard", i.Shard, "panic", i.Text)
-	case entity.Slow:
-		r.count.slow.Add(1)
-		d.log.Warn("handler was slow", "type", i.Type, "id", i.ID, "shard", i.Shard, "took", i.Took)
-	case entity.Overrun:
-		d.log.Error("handler still runs though the node is suspended", "type", i.Type, "id", i.ID, "shard", i.Shard,
-			"suspended", i.Took)
-	}
-	if d.cfg.Incident != nil {
-		d.cfg.Incident(i)
-	}
 }
 
 // logEvent turns a change of membership into a record.

@@ -29,7 +29,7 @@ type execCounters struct {
 
 // regionCounters are a type's rare ones.
 type regionCounters struct {
-	refusedHere  [route.AsksFull + 1]atomic.Uint64
+	refusedHere  [route.Reasons]atomic.Uint64
 	refusedThere atomic.Uint64
 	unsent       atomic.Uint64
 	parkedLost   atomic.Uint64
@@ -85,6 +85,11 @@ type TypeStats struct {
 	Made         uint64 // instances that New made
 	Passivated   uint64 // instances that were let go because they were idle or asked for it
 	Stopped      uint64 // instances that were stopped, for whatever reason
+	Evicted      uint64 // idle entities that were let go because of Type.MaxActive
+	Crashes      uint64 // instances that a panic ended, or that New failed to make: restarts, when messages follow
+	Crashed      uint64 // entities that panicked within Type.RestartWindow, if the type counts panics
+	GivenUp      uint64 // entities given up after a panic, as Type.Restart and MaxRestarts say
+	Dropped      uint64 // accepted messages dropped with them
 
 	Timers                     uint64 // running
 	TimersFired, TimersDropped uint64 // dropped ones went with their instance or their shard

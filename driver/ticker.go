@@ -34,6 +34,8 @@ func (d *Driver) tick() {
 		if n%ticksOfTell == 0 {
 			d.tellRefusals()
 			d.tellUndelivered()
+			d.watchCalls()
+			d.tellLater()
 		}
 	}
 }

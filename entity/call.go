@@ -22,8 +22,10 @@ func (c *Context) receive(payload []byte) {
 	switch {
 	case text != nil:
 		c.answer(route.HandlerPanic, text)
-		if c.s.typ.Restart == RestartFresh {
+		if c.s.typ.Restart != RestartResume {
 			c.endInstance()
+			c.tally.Crashes++
+			c.crashed = c.s.typ.minds()
 			return
 		}
 	case err != nil:
@@ -69,19 +71,28 @@ func (c *Context) call(payload []byte) (err error, text []byte) {
 func (c *Context) makeInstance() (ok bool) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.e.h, ok = nil, false
-			c.answer(route.HandlerPanic, c.panicked(v))
+			ok = false
+			c.noInstance(v)
 		}
 	}()
 	h := c.s.typ.New(c.e.id, c.s.fence)
 	if h == nil {
-		c.answer(route.HandlerPanic, c.panicked("New returned no handler"))
+		c.noInstance("New returned no handler")
 		return false
 	}
 	c.e.h = h
 	c.e.instance++
 	c.tally.Made++
 	return true
+}
+
+// noInstance notes that New has failed.
+func (c *Context) noInstance(why any) {
+	c.e.h = nil
+	c.tally.Crashes++
+	c.answer(route.HandlerPanic, c.panicked(why))
+	c.crashed = c.s.typ.minds()
+	c.renewed = c.renewed || c.crashed
 }
 
 // halt runs Stop and ends the instance.
@@ -124,8 +135,12 @@ func (c *Context) slow(took time.Duration) {
 }
 
 func (c *Context) report(i Incident) {
-	i.Type, i.ID, i.Shard = c.s.typ.Name, c.e.id, c.s.id
-	c.s.rider.Report(i)
+	c.s.report(c.e, i)
+}
+
+func (s *Shard) report(e *Entity, i Incident) {
+	i.Type, i.ID, i.Shard, i.Mode = s.typ.Name, e.id, s.id, s.typ.Mode
+	s.rider.Report(i)
 }
 
 // errorText returns the bounded text of an error. Error is user code too and may panic.

@@ -293,7 +293,8 @@ func TestSlowCallsAreReported(t *testing.T) {
 			require.Empty(t, r.f.incidents, "Blocking handlers may take their time")
 			return
 		}
-		require.Equal(t, []Incident{{Type: "book", ID: "a", Shard: 7, Kind: Slow, Took: SlowAfter + 1}}, r.f.incidents)
+		require.Equal(t, []Incident{{Type: "book", ID: "a", Shard: 7, Mode: r.Type().Mode, Kind: Slow, Took: SlowAfter + 1}},
+			r.f.incidents)
 		require.Equal(t, uint64(1), r.Stats().Slow)
 	})
 }

@@ -51,6 +51,7 @@ type Context struct {
 	halting   bool // Stop is being called
 	renewed   bool // the instance that was there when the call or run began is gone
 	closing   bool // the shard was being stopped when the run began
+	crashed   bool // a panic has ended the instance, and the type's restart policy has more to say
 
 	timerRoom int // timers that may still be asked for
 	timers    []timerWish
@@ -139,6 +140,15 @@ func (c *Context) After(d time.Duration, b []byte) error {
 	c.timerData = append(c.timerData, b...)
 	c.timers = append(c.timers, timerWish{c.s.rider.Now() + max(d, 0), len(c.timerData)})
 	return nil
+}
+
+// CancelTimers stops all timers of this entity, those that were asked for in this call included, and those that are due
+// and wait in its mailbox.
+func (c *Context) CancelTimers() {
+	c.e.instance++ // a message of a timer is delivered only to the instance that set it
+	c.renewed = true
+	c.forgetTimers()
+	c.timerRoom = MaxTimers
 }
 
 // Suspended reports whether this node has suspended itself while the handler runs, because it may own its entities no

@@ -30,6 +30,9 @@ type hostModel struct {
 	runs     []*modelRun
 	inCall   int
 	timers   int // messages from timers
+	panicked map[string]time.Duration
+	dropped  int
+	gaveUp   int
 }
 
 type modelRun struct {
@@ -38,24 +41,57 @@ type modelRun struct {
 }
 
 func newHostModel(t *rapid.T, mode Mode) *hostModel {
-	m := &hostModel{accepted: map[string][]int{}, alive: map[string]bool{}, answers: map[uint64]int{}}
+	m := &hostModel{accepted: map[string][]int{}, alive: map[string]bool{}, answers: map[uint64]int{},
+		panicked: map[string]time.Duration{}}
 	m.rig = newRig(t, mode, func(typ *Type) {
 		typ.MailboxBytes = MinMailboxBytes
 		typ.IdleAfter = time.Duration(rapid.IntRange(0, 5).Draw(t, "idle")) * time.Second
-		typ.Restart = Restart(rapid.IntRange(0, 1).Draw(t, "restart"))
+		typ.Restart = Restart(rapid.IntRange(0, 2).Draw(t, "restart"))
+		if typ.Restart != RestartResume && rapid.Bool().Draw(t, "rests") {
+			typ.RestartBackoff = time.Duration(rapid.IntRange(0, 3).Draw(t, "rest")) * time.Second
+			typ.RestartWindow = 5 * time.Second
+		}
+		if typ.Restart == RestartFresh {
+			typ.MaxRestarts = rapid.IntRange(0, 2).Draw(t, "restarts")
+		}
+		typ.MaxActive = rapid.IntRange(0, 3).Draw(t, "active")
 	})
+	m.f.report = m.incident
 	m.pool.Limit = rapid.IntRange(0, 20_000).Draw(t, "budget")
 	m.f.make = func(id string) Handler {
 		require.False(t, m.alive[id], "at most one live instance of an entity")
 		if rapid.IntRange(0, 19).Draw(t, "new fails") == 0 {
 			// The message that wanted it is accounted for by whoever called New: it is the oldest accepted one.
 			m.took(id, -1)
+			m.panicAt(id)
 			panic("new")
+		}
+		if at, panicked := m.panicked[id]; panicked && !m.Stopping() {
+			require.GreaterOrEqual(t, m.f.now-at, m.Type().RestartBackoff, "made before its rest was over")
 		}
 		m.alive[id] = true
 		return &modelHandler{m, t, id}
 	}
 	return m
+}
+
+// panicAt notes a panic of the policy's concern.
+func (m *hostModel) panicAt(id string) {
+	if m.Type().Restart != RestartResume {
+		m.alive[id] = false
+		m.panicked[id] = m.f.now
+	}
+}
+
+// incident accounts for what is dropped when an entity is given up: all that waits for it.
+func (m *hostModel) incident(i Incident) {
+	if i.Kind != GaveUp {
+		return
+	}
+	m.gaveUp++
+	require.Len(m.t, m.accepted[i.ID], i.Dropped, "all that waits goes, and is told")
+	m.dropped += i.Dropped
+	m.accepted[i.ID] = nil
 }
 
 // took accounts for the oldest message accepted for id; number is the one that the handler sees, -1 if it sees none.
@@ -101,9 +137,7 @@ func (h *modelHandler) Receive(c *Context, payload []byte) error {
 	case 0:
 		c.Passivate()
 	case 1:
-		if m.Type().Restart == RestartFresh {
-			m.alive[h.id] = false
-		}
+		m.panicAt(h.id)
 		panic("handler")
 	case 2:
 		return errTest
@@ -135,7 +169,7 @@ func (m *hostModel) deliverOne(t *rapid.T) {
 	refusable := m.Stopping() || m.Type().Mode == Blocking && !parked
 	reason := m.Deliver(m.f.now, &msg)
 	if reason != route.OK {
-		require.True(t, refusable, "refused: %v", reason)
+		require.True(t, refusable || reason == route.Crashed && m.Type().minds(), "refused: %v", reason)
 		m.accepted[id] = m.accepted[id][:len(m.accepted[id])-1]
 		require.Zero(t, m.answers[uint64(m.next)], "the caller answers what is refused")
 	} else {
@@ -196,7 +230,7 @@ func (m *hostModel) check(t *rapid.T) {
 		waiting += len(w)
 	}
 	st := m.Stats()
-	require.Equal(t, m.total, m.handled+waiting)
+	require.Equal(t, m.total, m.handled+waiting+m.dropped)
 	require.GreaterOrEqual(t, m.pool.Used(), st.QueuedBytes)
 	if m.pool.Used() > m.pool.Limit {
 		require.Equal(t, Blocking, m.Type().Mode, "only parked messages and timers that fired exceed the budget")
@@ -259,7 +293,9 @@ func (m *hostModel) end(t *rapid.T, abandon bool) {
 	require.Zero(t, st.Live)
 	require.Zero(t, st.QueuedBytes)
 	require.Zero(t, m.pool.Used())
-	require.Equal(t, uint64(m.total-m.handled), st.Abandoned, "what was not handled was abandoned, and counted")
+	require.Equal(t, uint64(m.total-m.handled-m.dropped), st.Abandoned, "what was not handled was abandoned, and counted")
+	require.Equal(t, []uint64{uint64(m.dropped), uint64(m.gaveUp)}, []uint64{st.Dropped, st.GivenUp})
+	require.Zero(t, st.Crashed, "no record outlives its shard")
 	if !abandon {
 		require.Zero(t, st.Abandoned)
 		for id, alive := range m.alive {

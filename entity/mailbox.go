@@ -64,9 +64,10 @@ type activity struct {
 type runPhase uint8
 
 const (
-	ready   runPhase = 0 // waits for Begin
+	ready   runPhase = 0 // waits for Begin, in the list of those that are ready or with the rider
 	begun   runPhase = 1 // between Begin and End
 	resting runPhase = 2 // End said again; the rider begins the next run
+	held    runPhase = 3 // waits for the end of a rest after a panic
 )
 
 // put copies a message to the mailbox of e, and makes e ready if it was idle. It reports whether there was room; with
@@ -114,17 +115,26 @@ func (s *Shard) activate(e *Entity) *activity {
 	c := &a.ctx
 	c.ID, c.Fence, c.Shard = e.id, s.fence, s.id
 	c.s, c.e, c.tally = s, e, &a.tally
-	a.phase = ready
 	e.act = a
 	s.busy++
 	s.busyAt = s.now
+	if e.place&hurt != 0 && s.rests(e) {
+		a.phase = held
+	} else {
+		s.makeReady(e)
+	}
+	return a
+}
+
+// makeReady puts e on the list of those that are ready.
+func (s *Shard) makeReady(e *Entity) {
+	e.act.phase = ready
 	if s.readyTail == nil {
 		s.readyHead = e
 	} else {
 		s.readyTail.act.next = e
 	}
 	s.readyTail = e
-	return a
 }
 
 // deactivate takes the activity of e away: nothing waits.

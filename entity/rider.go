@@ -3,6 +3,7 @@
 package entity
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/kith-io/kith/route"
@@ -24,8 +25,16 @@ type Rider interface {
 	Tell(typ, id string, payload []byte) error
 	// Ask asks and waits at most d. Only Blocking handlers may call it.
 	Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error)
-	// Report takes what operators want to know: a panic, a slow handler.
+	// Report takes what operators want to know: a panic, a slow handler. A GaveUp is reported by whoever steps the
+	// shard: it must not lead back into the shard before Report returns.
 	Report(Incident)
+	// Shards returns on how many shards of the type this node's Type.MaxActive is divided, at least 1. It is called
+	// when an entity of a type with such a bound is made.
+	Shards() int
+	// Calling and Returned enclose each call into the handlers of a type that gives SlowAfter, so that the rider can
+	// name a call that does not return. Like handlers, calls of several Blocking entities run at once.
+	Calling(e *Entity)
+	Returned(e *Entity)
 	// Suspended reports whether this node has suspended itself: handlers that are running should come to an end, no
 	// other is called. It is safe for concurrent use.
 	Suspended() bool
@@ -39,9 +48,17 @@ type Rider interface {
 type Incident struct {
 	Type, ID string
 	Shard    route.ShardID
+	Mode     Mode
 	Kind     IncidentKind
-	Took     time.Duration // how long the call took, for Slow; how long the node is suspended, for Overrun
-	Text     string        // the panic value and its stack, for Panicked; at most MaxIncidentText bytes
+	// Took is how long the call took or, while it Running, has taken so far, for Slow; how long the node is suspended, for
+	// Overrun; how long the entity is given up, for GaveUp: zero when the next message may make it again.
+	Took    time.Duration
+	Running bool   // the slow call has not returned
+	Dropped int    // messages that waited and were dropped, for GaveUp
+	Text    string // the panic value and its stack, for Panicked; at most MaxIncidentText bytes
+	// Missed is how many incidents of this kind and type were only counted since the one before this: when many come,
+	// a rider reports a part of them.
+	Missed uint64
 }
 
 // IncidentKind says what happened.
@@ -50,11 +67,27 @@ type IncidentKind uint8
 // The kinds of incident.
 const (
 	Panicked IncidentKind = 1 // New, Receive or Stop panicked
-	Slow     IncidentKind = 2 // a Worker or Inline call took longer than SlowAfter
+	Slow     IncidentKind = 2 // a call took longer than the type's SlowAfter
 	Overrun  IncidentKind = 3 // a Blocking call did not return when the node suspended itself
+	GaveUp   IncidentKind = 4 // a panic stopped the entity: under RestartStop, or the last of more than MaxRestarts
 )
 
-// SlowAfter is how long a Worker or Inline call may take before it is reported.
+// String names the kind.
+func (k IncidentKind) String() string {
+	switch k {
+	case Panicked:
+		return "panicked"
+	case Slow:
+		return "slow"
+	case Overrun:
+		return "overrun"
+	case GaveUp:
+		return "gave-up"
+	}
+	return fmt.Sprintf("incident-%d", uint8(k))
+}
+
+// SlowAfter is how long a Worker or Inline call may take before it is reported, unless the type says otherwise.
 const SlowAfter = 10 * time.Millisecond
 
 // MaxIncidentText is the most bytes of an Incident's text.

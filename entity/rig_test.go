@@ -39,6 +39,7 @@ func (o *origin) Reply(corr uint64, reason route.Reason, payload []byte) error {
 // fake is a rider, and the maker of handlers.
 type fake struct {
 	suspended bool
+	shards    int
 	now       time.Duration
 	told      []string
 	asked     []string
@@ -48,6 +49,7 @@ type fake struct {
 	receive func(c *Context, payload []byte) error
 	stop    func(c *Context)
 	make    func(id string) Handler
+	report  func(Incident)
 }
 
 func (f *fake) Tell(typ, id string, payload []byte) error {
@@ -60,8 +62,18 @@ func (f *fake) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, err
 	return []byte("answer"), nil
 }
 
-func (f *fake) Suspended() bool    { return f.suspended }
-func (f *fake) Report(i Incident)  { f.incidents = append(f.incidents, i) }
+func (f *fake) Suspended() bool { return f.suspended }
+
+func (f *fake) Report(i Incident) {
+	f.incidents = append(f.incidents, i)
+	if f.report != nil {
+		f.report(i)
+	}
+}
+
+func (f *fake) Shards() int        { return max(1, f.shards) }
+func (f *fake) Calling(e *Entity)  { f.log = append(f.log, "calling "+e.ID()) }
+func (f *fake) Returned(e *Entity) { f.log = append(f.log, "returned "+e.ID()) }
 func (f *fake) Now() time.Duration { return f.now }
 
 // handler calls the fake's functions.

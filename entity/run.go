@@ -18,7 +18,7 @@ func (e *Entity) Begin(now time.Duration) bool {
 	}
 	s := a.ctx.s
 	s.advance(now)
-	invariant.Check(a.phase != begun, "entity: an entity is run twice at once")
+	invariant.Check(a.phase != begun && a.phase != held, "entity: an entity is run twice at once, or while it rests")
 	if a.now == nil && a.head != nil {
 		a.now, a.pos = a.head, 0
 		if a.head = a.head.next; a.head == nil {
@@ -44,6 +44,13 @@ func (e *Entity) Begin(now time.Duration) bool {
 // rider calls it without the shard's lock until it returns false, or ends the run earlier: what is left comes first in
 // the next one. User code may block here.
 func (e *Entity) Work() (more bool) {
+	if e.act.ctx.s.watch {
+		return e.watched()
+	}
+	return e.work()
+}
+
+func (e *Entity) work() (more bool) {
 	a := e.act
 	c := &a.ctx
 	if a.now == nil {
@@ -62,7 +69,21 @@ func (e *Entity) Work() (more bool) {
 		c.receive(payload)
 		c.from = nil
 	}
-	return a.pos < len(a.now.records)
+	return a.pos < len(a.now.records) && !c.crashed
+}
+
+// watched is Work for a type whose calls are timed.
+func (e *Entity) watched() (more bool) {
+	c := &e.act.ctx
+	s := c.s
+	s.rider.Calling(e)
+	began := s.rider.Now()
+	more = e.work()
+	if took := s.rider.Now() - began; took > s.slow {
+		c.slow(took)
+	}
+	s.rider.Returned(e)
+	return more
 }
 
 // End ends the run and reports whether the entity must be run again: the rider calls Begin for it, now or after others
@@ -82,12 +103,25 @@ func (e *Entity) End(now time.Duration) (again bool) {
 	s.setTimers(&a.ctx, e)
 	s.stats.Tally.add(&a.tally)
 	a.tally = Tally{}
+	if a.ctx.crashed {
+		s.crash(e, &a.ctx)
+	}
 	switch {
 	case s.phase == abandoned:
 		s.discard(e)
 		return false
+	case e.place&hurt != 0 && s.rests(e):
+		if a.now == nil && a.head == nil {
+			s.deactivate(e)
+		} else {
+			a.phase = held
+		}
+		return false
 	case a.now != nil || a.head != nil:
 		return true
+	case e.h == nil && e.place&hurt != 0:
+		s.deactivate(e) // its record is kept
+		return false
 	case e.h == nil:
 		s.remove(e)
 		s.pace()
@@ -114,33 +148,40 @@ func (s *Shard) Running(yield func(*Entity) bool) {
 // discard drops what waits for e without calling anything, answers the asks among it, and removes e.
 func (s *Shard) discard(e *Entity) {
 	if a := e.act; a != nil {
-		if a.now != nil {
-			s.discardBatch(a, a.now, a.pos)
-			a.now = nil
-		}
-		for b := a.head; b != nil; {
-			next := b.next
-			s.discardBatch(a, b, 0)
-			b = next
-		}
-		a.head, a.tail = nil, nil
+		s.stats.Abandoned += uint64(s.discardAll(a, route.Stopped))
 	}
 	s.remove(e)
 }
 
-func (s *Shard) discardBatch(a *activity, b *batch, from int) {
+// discardAll drops what waits in a, answers the asks among it with the reason, and returns how many messages it were.
+func (s *Shard) discardAll(a *activity, why route.Reason) (dropped int) {
+	if a.now != nil {
+		dropped = s.discardBatch(a, a.now, a.pos, why)
+		a.now = nil
+	}
+	for b := a.head; b != nil; {
+		next := b.next
+		dropped += s.discardBatch(a, b, 0, why)
+		b = next
+	}
+	a.head, a.tail = nil, nil
+	return dropped
+}
+
+func (s *Shard) discardBatch(a *activity, b *batch, from int, why route.Reason) (dropped int) {
 	for i := from; i < len(b.records); i++ {
 		r := &b.records[i]
 		if r.instance != 0 {
 			s.stats.TimersDropped++
 			continue
 		}
-		s.stats.Abandoned++
-		if r.from != nil && r.from.Reply(r.corr, route.Stopped, nil) != nil {
+		dropped++
+		if r.from != nil && r.from.Reply(r.corr, why, nil) != nil {
 			s.stats.AnswersLost++
 		}
 	}
 	s.finish(a, b)
+	return dropped
 }
 
 // remove forgets an entity that has no instance any more, or whose instance is not asked.

@@ -29,15 +29,19 @@ type Shard struct {
 	rider  Rider
 	now    time.Duration
 	phase  shardPhase
-	inCall bool // a Worker or Inline handler is being called
+	inCall bool          // a Worker or Inline handler is being called
+	watch  bool          // the rider is told of each call
+	slow   time.Duration // a call that takes longer is reported
 	table  table
 	ctx    Context // of Worker and Inline handlers
 
 	timers  timerHeap
-	sweepAt time.Duration // when to look for idle entities
-	sweepTo time.Duration // the earliest that one of those seen so far becomes idle
-	cursor  int           // where in the table the look, or the stop, goes on; below zero when it is over
-	halting int           // Blocking entities made ready only to be stopped
+	crashes map[*Entity]*crash // records of entities that panicked lately; looked up, never walked
+	sweepAt time.Duration      // when to look for idle entities
+	sweepTo time.Duration      // the earliest that one of those seen so far becomes idle
+	cursor  int                // where in the table the look, or the stop, goes on; below zero when it is over
+	hand    int                // where in the table the last look for an entity to evict ended
+	halting int                // Blocking entities made ready only to be stopped
 	stats   Stats
 
 	id    route.ShardID
@@ -64,12 +68,13 @@ type Tally struct {
 	Delivered     uint64 // messages given to a handler, the failed ones included; also those whose New failed
 	Failed        uint64 // of them, Receive returned an error
 	Panics        uint64 // New, Receive or Stop panicked
+	Crashes       uint64 // instances that a panic ended, or that New failed to make
 	NoReply       uint64 // asks left without a reply
 	AnswersLost   uint64 // answers that the origin did not take
 	Made          uint64 // instances made
 	Passivated    uint64 // instances that let themselves go
 	Stopped       uint64 // instances stopped, for whatever reason
-	Slow          uint64 // Worker or Inline calls longer than SlowAfter
+	Slow          uint64 // calls longer than SlowAfter
 	TimersDropped uint64 // timers that went with their instance or with the shard
 }
 
@@ -77,6 +82,7 @@ func (t *Tally) add(o *Tally) {
 	t.Delivered += o.Delivered
 	t.Failed += o.Failed
 	t.Panics += o.Panics
+	t.Crashes += o.Crashes
 	t.NoReply += o.NoReply
 	t.AnswersLost += o.AnswersLost
 	t.Made += o.Made
@@ -89,10 +95,14 @@ func (t *Tally) add(o *Tally) {
 // Stats is what a shard counts. Blocking calls are counted when their run ends.
 type Stats struct {
 	Tally
-	Refused     [route.AsksFull + 1]uint64 // messages refused, by reason
-	Abandoned   uint64                     // accepted messages that Abandon dropped
+	Refused     [route.Reasons]uint64 // messages refused, by reason
+	Abandoned   uint64                // accepted messages that Abandon dropped
+	Dropped     uint64                // accepted messages that were dropped because their entity was given up
+	GivenUp     uint64                // entities given up after a panic, as Restart and MaxRestarts say
+	Evicted     uint64                // idle entities stopped because of MaxActive
 	TimersFired uint64
 	Live        int // entities
+	Crashed     int // of them, those that panicked within the type's RestartWindow, if it counts panics
 	Timers      int // running
 	QueuedBytes int // in mailboxes, RecordOverhead of each message included
 }
@@ -104,6 +114,7 @@ func NewShard(t *Type, id route.ShardID, f route.Fence, r Rider, budget Budget) 
 		budget = unbounded{}
 	}
 	s := &Shard{typ: t, id: id, fence: f, rider: r, lease: lease{budget: budget}, cursor: -1}
+	s.slow, s.watch = t.slowAfter()
 	s.ctx = Context{Fence: f, Shard: id, s: s, tally: &s.stats.Tally}
 	return s
 }
@@ -120,7 +131,8 @@ func (s *Shard) Fence() route.Fence { return s.fence }
 // Stats returns the counters.
 func (s *Shard) Stats() Stats {
 	st := s.stats
-	st.Live, st.Timers, st.QueuedBytes = len(s.table.dense), len(s.timers.heap), s.lease.used
+	st.Live, st.Crashed, st.QueuedBytes = len(s.table.dense), len(s.crashes), s.lease.used
+	st.Timers = len(s.timers.heap) - st.Crashed
 	return st
 }
 
@@ -136,6 +148,9 @@ func (s *Shard) Deliver(now time.Duration, m *Message) route.Reason {
 	e := s.table.find(m.ID)
 	if e == nil {
 		return s.deliverNew(m)
+	}
+	if e.place&hurt != 0 && s.rests(e) && (s.typ.Mode != Blocking || s.crashes[e].closed) {
+		return s.count(route.Crashed)
 	}
 	if s.typ.Mode == Blocking {
 		if !s.put(e, record{from: m.From, corr: m.Corr}, m.Payload, m.Parked) {
@@ -155,6 +170,9 @@ func (s *Shard) deliverNew(m *Message) route.Reason {
 	}
 	if len(s.table.dense) >= MaxEntities {
 		return s.count(route.MailboxFull)
+	}
+	if s.typ.MaxActive > 0 {
+		s.evict()
 	}
 	first := len(s.table.dense) == 0
 	e := s.table.add(id)
@@ -196,18 +214,23 @@ func (s *Shard) handle(e *Entity, from Origin, corr uint64, payload []byte) {
 	s.leave(began)
 	if c.renewed || len(c.timers) > 0 {
 		s.setTimers(c, e)
+		if c.crashed {
+			s.crash(e, c)
+		}
 	}
-	if e.h == nil {
+	if e.h == nil && e.place&hurt == 0 {
 		s.remove(e)
 	}
 }
 
 // halt stops a Worker or Inline entity and removes it.
 func (s *Shard) halt(e *Entity) {
-	began := s.enter(e)
-	s.ctx.halt()
-	s.leave(began)
-	s.ctx.renewed = false
+	if e.h != nil { // else it rested after a panic
+		began := s.enter(e)
+		s.ctx.halt()
+		s.leave(began)
+		s.ctx.renewed = false
+	}
 	s.remove(e)
 }
 
@@ -215,12 +238,18 @@ func (s *Shard) enter(e *Entity) (began time.Duration) {
 	invariant.Check(!s.inCall, "entity: a shard is stepped from inside its own handler")
 	s.inCall = true
 	s.ctx.ID, s.ctx.e = e.id, e
+	if s.watch {
+		s.rider.Calling(e)
+	}
 	return s.rider.Now()
 }
 
 func (s *Shard) leave(began time.Duration) {
-	if took := s.rider.Now() - began; took > SlowAfter {
+	if took := s.rider.Now() - began; took > s.slow {
 		s.ctx.slow(took)
+	}
+	if s.watch {
+		s.rider.Returned(s.ctx.e)
 	}
 	s.ctx.from = nil
 	s.inCall = false

@@ -56,7 +56,7 @@ func (s *Shard) sweep() {
 		e := s.table.dense[s.cursor]
 		idle := e.used + s.typ.IdleAfter
 		switch {
-		case e.act != nil: // busy: becomes idle later than any that is idle now
+		case e.act != nil || e.place&hurt != 0: // busy: becomes idle later than any that is idle now
 		case idle > s.now:
 			s.sweepTo = min(s.sweepTo, idle)
 		case s.typ.Mode != Blocking:
@@ -100,9 +100,7 @@ func (s *Shard) Stop(now time.Duration) {
 		return
 	}
 	s.phase = stopping
-	for len(s.timers.heap) > 0 {
-		s.dropTimer(s.timers.heap[len(s.timers.heap)-1])
-	}
+	s.dropAll()
 	s.cursor = len(s.table.dense) - 1
 	s.pace()
 }
@@ -145,10 +143,8 @@ func (s *Shard) Abandon() {
 		return
 	}
 	s.phase = abandoned
+	s.dropAll()
 	s.readyHead, s.readyTail = nil, nil
-	for len(s.timers.heap) > 0 {
-		s.dropTimer(s.timers.heap[len(s.timers.heap)-1])
-	}
 	for i := len(s.table.dense) - 1; i >= 0; i-- {
 		if e := s.table.dense[i]; e.act == nil || e.act.phase != begun {
 			s.discard(e)

@@ -23,7 +23,7 @@ type Entity struct {
 	used     time.Duration // when it last handled a message
 	timers   *timer        // its running timers, newest first
 	act      *activity     // nil while idle
-	place    uint32        // its index in the shard's dense list; in the top bits how many timers it has running
+	place    uint32        // its index in the shard's dense list; above it how many timers it has running; hurt
 	instance uint32        // counts the handlers that New made; timers belong to one of them
 }
 
@@ -32,6 +32,7 @@ const (
 	indexBits = 24
 	indexMask = 1<<indexBits - 1
 	oneTimer  = 1 << indexBits
+	hurt      = 1 << 31 // there is a crash record of it
 )
 
 func (e *Entity) index() int { return int(e.place & indexMask) }
@@ -39,7 +40,7 @@ func (e *Entity) index() int { return int(e.place & indexMask) }
 func (e *Entity) setIndex(i int) { e.place = e.place&^indexMask | uint32(i) }
 
 // running is how many timers are in the list.
-func (e *Entity) running() int { return int(e.place >> indexBits) }
+func (e *Entity) running() int { return int(e.place &^ hurt >> indexBits) }
 
 // ID returns the entity's id.
 func (e *Entity) ID() string { return e.id }

@@ -13,6 +13,7 @@ type timer struct {
 	pos        int    // in the heap
 	instance   uint32 // of the entity, that set it
 	payload    []byte
+	crash      *crash // not a timer of the entity but the next look at this record
 }
 
 const (
@@ -50,13 +51,17 @@ func (h *timerHeap) set(e *Entity, at time.Duration, payload []byte) {
 	}
 	e.timers = t
 	e.place += oneTimer
+	h.push(t)
+}
+
+func (h *timerHeap) push(t *timer) {
 	t.pos = len(h.heap)
 	h.heap = append(h.heap, t)
 	h.up(t.pos)
 }
 
-// take removes t from the heap and from its entity's list. The caller gives it to free when it is done with it.
-func (h *timerHeap) take(t *timer) {
+// pull removes t from the heap alone.
+func (h *timerHeap) pull(t *timer) {
 	last := len(h.heap) - 1
 	i := t.pos
 	h.swap(i, last)
@@ -66,6 +71,11 @@ func (h *timerHeap) take(t *timer) {
 		h.up(i)
 		h.down(i)
 	}
+}
+
+// take removes t from the heap and from its entity's list. The caller gives it to free when it is done with it.
+func (h *timerHeap) take(t *timer) {
+	h.pull(t)
 	if t.prev != nil {
 		t.prev.next = t.next
 	} else {
@@ -140,6 +150,17 @@ func (s *Shard) setTimers(c *Context, e *Entity) {
 	}
 }
 
+// dropAll stops all timers of a shard that is not served any more, and ends all rests.
+func (s *Shard) dropAll() {
+	for n := len(s.timers.heap); n > 0; n = len(s.timers.heap) {
+		if t := s.timers.heap[n-1]; t.crash != nil {
+			s.heal(t.crash)
+		} else {
+			s.dropTimer(t)
+		}
+	}
+}
+
 // dropTimers stops all timers of e.
 func (s *Shard) dropTimers(e *Entity) {
 	for t := e.timers; t != nil; t = e.timers {
@@ -158,6 +179,10 @@ func (s *Shard) dropTimer(t *timer) {
 func (s *Shard) fire() {
 	for n := 0; n < fireAtOnce && len(s.timers.heap) > 0 && s.timers.heap[0].at <= s.now; n++ {
 		t := s.timers.heap[0]
+		if t.crash != nil {
+			s.look(t.crash)
+			continue
+		}
 		e := t.e
 		s.timers.take(t)
 		s.lease.budget.Give(len(t.payload) + RecordOverhead)

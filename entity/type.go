@@ -5,6 +5,7 @@ package entity
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/kith-io/kith/route"
@@ -41,10 +42,14 @@ type Restart uint8
 
 // The restart policies.
 const (
-	// RestartFresh drops the instance; the next message makes a new one. The default.
+	// RestartFresh drops the instance; the next message makes a new one, after the type's back-off and as often as its
+	// limit allows. The default.
 	RestartFresh Restart = 0
 	// RestartResume keeps the instance and goes on with the next message.
 	RestartResume Restart = 1
+	// RestartStop drops the instance and what waits for the entity, which is reported; asks among it get
+	// route.ErrCrashed. The next message makes a new instance, after the type's back-off.
+	RestartStop Restart = 2
 )
 
 // Defaults and bounds of a Type.
@@ -52,7 +57,23 @@ const (
 	DefaultShards       = 1000
 	DefaultMailboxBytes = 256 << 10
 	MinMailboxBytes     = 1 << 10
+
+	DefaultRestartWindow = time.Minute
+	MaxRestartWindow     = 24 * time.Hour
 )
+
+const maxRestarts = 1 << 20
+
+// slowAfter is the limit of a call, and whether calls are watched while they run.
+func (t *Type) slowAfter() (limit time.Duration, watched bool) {
+	switch {
+	case t.SlowAfter > 0:
+		return t.SlowAfter, true
+	case t.SlowAfter < 0 || t.Mode == Blocking:
+		return math.MaxInt64, false
+	}
+	return SlowAfter, false
+}
 
 // Handler is one entity: user code that gets one call at a time.
 type Handler interface {
@@ -84,8 +105,28 @@ type Type struct {
 	// IdleAfter stops an entity that had no message for so long, at most a quarter later; its timers do not keep it
 	// alive, their messages do. Zero means never.
 	IdleAfter time.Duration
+	// MaxActive bounds the entities of this type on one node, idle ones included: each new one over it has the one
+	// stopped that is idle for about the longest. It is divided among the type's shards on the node, and softly: busy
+	// entities are not stopped. Zero means no bound.
+	MaxActive int
 	// Restart is what becomes of an entity whose handler panicked; the zero value drops the instance.
 	Restart Restart
+	// RestartBackoff is how long an entity rests after a panic before New may make its next instance; it doubles with
+	// each further panic within RestartWindow, up to that. Meanwhile messages to a Blocking entity wait in its mailbox
+	// (under RestartFresh), all others are refused with route.ErrCrashed. Zero means no rest.
+	RestartBackoff time.Duration
+	// MaxRestarts is how many panics within RestartWindow may lead to a new instance. One more and the entity is
+	// given up for RestartWindow: what waits for it is dropped and reported, what comes is refused with
+	// route.ErrCrashed, and a GaveUp incident tells so. Zero means no limit.
+	MaxRestarts int
+	// RestartWindow is for how long a panic counts, from the end of the rest that it led to; zero means a minute, at most
+	// a day.
+	RestartWindow time.Duration
+	// SlowAfter is how long a call of a handler may take before it is reported. Zero means 10 ms for Worker and Inline,
+	// reported when the call returns, and no limit for Blocking. A limit given here is watched: the entity is named
+	// while the call still runs, and again when it returns. That costs about a tenth of a microsecond for each call.
+	// Negative means no report.
+	SlowAfter time.Duration
 }
 
 // WithDefaults returns t with zero fields replaced by their defaults.
@@ -95,6 +136,9 @@ func (t Type) WithDefaults() Type {
 	}
 	if t.MailboxBytes == 0 {
 		t.MailboxBytes = DefaultMailboxBytes
+	}
+	if t.RestartWindow == 0 {
+		t.RestartWindow = DefaultRestartWindow
 	}
 	return t
 }
@@ -123,8 +167,23 @@ func (t Type) Validate() error {
 	if t.IdleAfter < 0 {
 		fault("IdleAfter is negative")
 	}
-	if t.Restart > RestartResume {
-		fault("Restart is %d, must be RestartFresh or RestartResume", t.Restart)
+	if t.MaxActive < 0 {
+		fault("MaxActive is negative")
+	}
+	if t.Restart > RestartStop {
+		fault("Restart is %d, must be RestartFresh, RestartResume or RestartStop", t.Restart)
+	}
+	if t.RestartWindow < 0 || t.RestartWindow > MaxRestartWindow {
+		fault("RestartWindow is %v, must be at most %v", t.RestartWindow, MaxRestartWindow)
+	}
+	if t.RestartBackoff < 0 || t.RestartBackoff > t.RestartWindow {
+		fault("RestartBackoff is %v, must be at most RestartWindow, %v", t.RestartBackoff, t.RestartWindow)
+	}
+	if t.MaxRestarts < 0 || t.MaxRestarts > maxRestarts {
+		fault("MaxRestarts is %d, must be 0 to %d", t.MaxRestarts, maxRestarts)
+	}
+	if t.Restart != RestartFresh && t.MaxRestarts > 0 || t.Restart == RestartResume && t.RestartBackoff > 0 {
+		fault("RestartBackoff and MaxRestarts need a Restart that makes new instances")
 	}
 	return errors.Join(errs...)
 }

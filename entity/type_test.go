@@ -3,8 +3,10 @@
 package entity
 
 import (
+	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,7 +40,13 @@ func TestTypeFaults(t *testing.T) {
 		"new":             {func(t *Type) { t.New = nil }, "New is nil"},
 		"mailbox":         {func(t *Type) { t.MailboxBytes = MinMailboxBytes - 1 }, "MailboxBytes is 1023"},
 		"idle":            {func(t *Type) { t.IdleAfter = -1 }, "IdleAfter is negative"},
-		"restart":         {func(t *Type) { t.Restart = 2 }, "Restart is 2"},
+		"restart":         {func(t *Type) { t.Restart = 3 }, "Restart is 3"},
+		"active":          {func(t *Type) { t.MaxActive = -1 }, "MaxActive is negative"},
+		"window":          {func(t *Type) { t.RestartWindow = 25 * time.Hour }, "RestartWindow is 25h0m0s"},
+		"back-off":        {func(t *Type) { t.RestartBackoff = 2 * time.Minute }, "RestartBackoff is 2m0s"},
+		"restarts":        {func(t *Type) { t.MaxRestarts = -1 }, "MaxRestarts is -1"},
+		"resume":          {func(t *Type) { t.Restart, t.RestartBackoff = RestartResume, 1 }, "need a Restart"},
+		"stop":            {func(t *Type) { t.Restart, t.MaxRestarts = RestartStop, 1 }, "need a Restart"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			typ := validType()
@@ -52,7 +60,28 @@ func TestTypeFaults(t *testing.T) {
 	}
 }
 
+func TestSlowAfterByMode(t *testing.T) {
+	for _, c := range []struct {
+		typ     Type
+		limit   time.Duration
+		watched bool
+	}{
+		{Type{Mode: Worker}, SlowAfter, false},
+		{Type{Mode: Inline}, SlowAfter, false},
+		{Type{Mode: Blocking}, math.MaxInt64, false},
+		{Type{Mode: Worker, SlowAfter: -1}, math.MaxInt64, false},
+		{Type{Mode: Blocking, SlowAfter: time.Second}, time.Second, true},
+		{Type{Mode: Inline, SlowAfter: 1}, 1, true},
+	} {
+		limit, watched := c.typ.slowAfter()
+		require.Equal(t, c.limit, limit)
+		require.Equal(t, c.watched, watched)
+	}
+}
+
 func TestModeNames(t *testing.T) {
 	require.Equal(t, []string{"blocking", "worker", "inline", "mode-9"},
 		[]string{Blocking.String(), Worker.String(), Inline.String(), Mode(9).String()})
+	require.Equal(t, []string{"panicked", "slow", "overrun", "gave-up", "incident-9"}, []string{Panicked.String(),
+		Slow.String(), Overrun.String(), GaveUp.String(), IncidentKind(9).String()})
 }

@@ -31,7 +31,8 @@ const (
 	BadPayload    Reason = 15 // a codec refused the payload
 	ShardStopping Reason = 16 // the shard is being stopped at its owner
 	AsksFull      Reason = 17 // too many asks under way on this node
-	reasonCount          = 18
+	Crashed       Reason = 18 // the entity was ended by a panic and is not made again yet
+	reasonCount          = 19
 )
 
 // One error per reason; match with errors.Is. What is returned wraps them with the peer, the bound or the id.
@@ -53,13 +54,14 @@ var (
 	ErrBadPayload    = errors.New("kith: payload refused by codec")
 	ErrShardStopping = errors.New("kith: shard is stopping")
 	ErrAsksFull      = errors.New("kith: too many asks under way")
+	ErrCrashed       = errors.New("kith: entity crashed and is not made again yet")
 )
 
 var reasonErrs = [reasonCount]error{
 	NotOwner: ErrNotOwner, NotRegistered: ErrNotRegistered, MailboxFull: ErrMailboxFull, HandlerFailed: ErrHandler,
 	HandlerPanic: ErrPanic, TimedOut: ErrTimeout, PeerLost: ErrPeerLost, LinkFull: ErrLinkFull, ParkFull: ErrParkFull,
 	Stopped: ErrStopped, TooLarge: ErrTooLarge, BadID: ErrBadID, NoReply: ErrNoReply, Suspended: ErrSuspended,
-	BadPayload: ErrBadPayload, ShardStopping: ErrShardStopping, AsksFull: ErrAsksFull,
+	BadPayload: ErrBadPayload, ShardStopping: ErrShardStopping, AsksFull: ErrAsksFull, Crashed: ErrCrashed,
 }
 
 var reasonNames = [reasonCount]string{
@@ -67,8 +69,11 @@ var reasonNames = [reasonCount]string{
 	HandlerFailed: "handler-failed", HandlerPanic: "handler-panic", TimedOut: "timed-out", PeerLost: "peer-lost",
 	LinkFull: "link-full", ParkFull: "park-full", Stopped: "stopped", TooLarge: "too-large", BadID: "bad-id",
 	NoReply: "no-reply", Suspended: "suspended", BadPayload: "bad-payload", ShardStopping: "shard-stopping",
-	AsksFull: "asks-full",
+	AsksFull: "asks-full", Crashed: "crashed",
 }
+
+// Reasons is how many reasons there are, OK included: the size of a table by reason.
+const Reasons = int(reasonCount)
 
 // Known reports whether r is a reason of this version.
 func (r Reason) Known() bool { return r < reasonCount }

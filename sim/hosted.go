@@ -37,7 +37,7 @@ func (p *proc) host(o shard.HostOrder) {
 	case !o.Stop && h == nil:
 		p.w.check.hosts(p, key, o.Fence)
 		r.shards[o.Shard] = &hosted{r: r, planned: -1,
-			shard: entity.NewShard(r.typ, o.Shard, o.Fence, rider{p}, p.mailbox)}
+			shard: entity.NewShard(r.typ, o.Shard, o.Fence, rider{p, r}, p.mailbox)}
 	case !o.Stop:
 		p.w.check.hosts(p, key, o.Fence)
 	case h == nil && !o.Abandon:
@@ -142,7 +142,10 @@ func (p *proc) accept(from peer.ID, frame []byte, e *wire.Envelope) {
 }
 
 // rider is what handlers reach of their process.
-type rider struct{ p *proc }
+type rider struct {
+	p *proc
+	r *region // of the handlers' own type
+}
 
 // Tell implements entity.Rider.
 func (r rider) Tell(typ, id string, payload []byte) error {
@@ -161,10 +164,33 @@ func (r rider) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, err
 
 // Report implements entity.Rider.
 func (r rider) Report(i entity.Incident) {
-	if r.p.alive && i.Kind == entity.Panicked {
+	switch {
+	case !r.p.alive:
+	case i.Kind == entity.Panicked:
 		r.p.w.trace.note(r.p.w.now, r.p.idx, opNote, "handler of "+i.Type+"/"+i.ID+" panicked")
+	case i.Kind == entity.GaveUp:
+		r.p.dropped[route.Crashed] += uint64(i.Dropped)
+		r.p.w.trace.note(r.p.w.now, r.p.idx, opNote, "gave up "+i.Type+"/"+i.ID)
 	}
 }
+
+// Shards implements entity.Rider.
+func (r rider) Shards() int {
+	n := 0
+	for _, h := range r.r.shards {
+		if h != nil {
+			n++
+		}
+	}
+	return max(n, 1)
+}
+
+// Calling and Returned implement entity.Rider. A handler that does not return stops the one thread there is; slow calls
+// are reported when they have returned.
+func (rider) Calling(*entity.Entity) {}
+
+// Returned implements entity.Rider.
+func (rider) Returned(*entity.Entity) {}
 
 // Suspended implements entity.Rider.
 func (r rider) Suspended() bool { return r.p.held() }

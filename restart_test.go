@@ -1,0 +1,170 @@
+// Tests of panics and of calls that take too long, on real sockets: what the asker, the sender of a tell and the
+// operator of the owner are told.
+
+package kith_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith"
+)
+
+// incidents gathers Config.Incident.
+type incidents struct {
+	mu   sync.Mutex
+	list []kith.Incident
+}
+
+func (l *incidents) take(i kith.Incident) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, i)
+}
+
+func (l *incidents) some(pick func(i kith.Incident) bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.list, pick)
+}
+
+// owned is a cluster of two whose second node alone hosts the type; it returns the region of the first.
+func owned(t *testing.T, typ kith.Type, a actor) (far *kith.Region, owner *kith.Node, seen *incidents, here, there *reports) {
+	seen, here, there = &incidents{}, &reports{}, &reports{}
+	nodes := cluster(t, 2, func(i int, cfg *kith.Config) {
+		cfg.Undelivered = here.take
+		if i == 1 {
+			cfg.Roles, cfg.Incident, cfg.Undelivered = []string{"host"}, seen.take, there.take
+		}
+	}, func(i int, n *kith.Node) {
+		typ.Name, typ.Role = "x", "host"
+		if r := register(t, n, typ, a); i == 0 {
+			far = r
+		}
+	})
+	return far, nodes[1], seen, here, there
+}
+
+// A panicking message is dropped and reported with its stack; its asker gets a typed error, and so does who asks while
+// the entity rests; tells that are refused meanwhile are reported to their sender.
+func TestCrashedEntityAcrossNodes(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode.String(), func(t *testing.T) {
+			far, owner, seen, here, there := owned(t, kith.Type{Mode: mode, MaxRestarts: 1, RestartWindow: time.Hour},
+				actor{receive: func(c *kith.Context, b []byte) error {
+					if string(b) == "bad" {
+						panic("poison")
+					}
+					return c.Reply(b)
+				}})
+			ctx := within(t)
+			for range 2 {
+				_, err := far.Ask(ctx, "a", []byte("bad"))
+				require.ErrorIs(t, err, kith.ErrPanic)
+				require.ErrorContains(t, err, "poison")
+			}
+			_, err := far.Ask(ctx, "a", nil)
+			require.ErrorIs(t, err, kith.ErrCrashed, "given up")
+			require.NoError(t, far.Tell("a", nil))
+			eventually(t, func() bool { return here.of(kith.ErrCrashed) == 1 }, "the sender is told")
+			require.True(t, here.ids["a"])
+			require.Zero(t, there.of(kith.ErrCrashed), "nothing waited for it at its owner")
+			_, err = far.Ask(ctx, "b", nil)
+			require.NoError(t, err, "others go on")
+			require.True(t, seen.some(func(i kith.Incident) bool {
+				return i.Kind == kith.Panicked && i.ID == "a" && i.Mode == mode && len(i.Text) > len("poison\n")
+			}))
+			eventually(t, func() bool {
+				return seen.some(func(i kith.Incident) bool { return i.Kind == kith.GaveUp && i.Took == time.Hour })
+			}, "the operator is told")
+			eventually(t, func() bool { return owner.Stats().Types[0].GivenUp == 1 }, "counted")
+			s := owner.Stats().Types[0]
+			require.EqualValues(t, 2, s.Panics)
+			require.EqualValues(t, 2, s.Crashes)
+			require.EqualValues(t, 1, s.Crashed)
+			require.EqualValues(t, 2, s.Refused["crashed"])
+		})
+	}
+}
+
+// What waited for an entity that is given up was accepted already: it is reported where it was, and its askers are told.
+func TestDroppedMessagesAreReported(t *testing.T) {
+	begun, release := make(chan struct{}), make(chan struct{})
+	far, owner, seen, _, there := owned(t, kith.Type{Restart: kith.RestartStop}, actor{
+		receive: func(*kith.Context, []byte) error {
+			begun <- struct{}{}
+			<-release
+			panic("poison")
+		}})
+	ctx := within(t)
+	require.NoError(t, far.TellWait(ctx, "a", nil))
+	<-begun
+	require.NoError(t, far.Tell("a", nil))
+	answer := make(chan error, 1)
+	require.NoError(t, far.AskFunc(patience, "a", nil, func(_ []byte, err error) { answer <- err }))
+	require.NoError(t, far.Tell("a", nil))
+	eventually(t, func() bool { return owner.Stats().Types[0].MailboxBytes == 4*32 }, "all three wait behind the first")
+	close(release)
+	require.ErrorIs(t, <-answer, kith.ErrCrashed)
+	eventually(t, func() bool { return there.of(kith.ErrCrashed) == 3 }, "reported where they waited")
+	eventually(t, func() bool {
+		return seen.some(func(i kith.Incident) bool { return i.Kind == kith.GaveUp && i.Dropped == 3 && i.Took == 0 })
+	}, "the operator is told")
+	eventually(t, func() bool { return owner.Stats().Types[0].Dropped == 3 }, "counted")
+}
+
+// A call that takes longer than its type's SlowAfter is named while it still runs, and again when it has returned.
+func TestSlowCallIsNamedWhileItRuns(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode.String(), func(t *testing.T) {
+			release := make(chan struct{})
+			far, owner, seen, _, _ := owned(t, kith.Type{Mode: mode, SlowAfter: 20 * time.Millisecond}, actor{
+				receive: func(c *kith.Context, b []byte) error {
+					if string(b) == "slow" {
+						<-release
+					}
+					return nil
+				}})
+			ctx := within(t)
+			require.NoError(t, far.TellWait(ctx, "quick", nil))
+			require.NoError(t, far.TellWait(ctx, "a", []byte("slow")))
+			named := func(running bool) func() bool {
+				return func() bool {
+					return seen.some(func(i kith.Incident) bool {
+						return i.Kind == kith.Slow && i.Running == running && i.Type == "x" && i.ID == "a" &&
+							i.Shard == far.Shard("a") && i.Mode == mode && i.Took > 20*time.Millisecond
+					})
+				}
+			}
+			eventually(t, named(true), "named while it runs")
+			require.False(t, named(false)())
+			close(release)
+			eventually(t, named(false), "and when it has returned")
+			eventually(t, func() bool { return owner.Stats().Types[0].Slow == 1 }, "counted once")
+			require.False(t, seen.some(func(i kith.Incident) bool { return i.ID == "quick" }))
+		})
+	}
+}
+
+// A poisoned stream of messages does not flood the operator: a part is reported, with how many were not.
+func TestIncidentsAreReportedInPart(t *testing.T) {
+	far, owner, seen, _, _ := owned(t, kith.Type{Mode: kith.Worker}, actor{
+		receive: func(*kith.Context, []byte) error { panic("poison") }})
+	ctx := within(t)
+	for range 400 {
+		require.NoError(t, far.TellWait(ctx, "a", nil))
+	}
+	eventually(t, func() bool { return owner.Stats().Types[0].Panics == 400 }, "all are counted")
+	seen.mu.Lock()
+	told := len(seen.list)
+	seen.mu.Unlock()
+	require.Less(t, told, 200)
+	eventually(t, func() bool {
+		require.NoError(t, far.Tell("a", nil))
+		return seen.some(func(i kith.Incident) bool { return i.Missed > 0 })
+	}, "the next one that is told says how many were not")
+}
