@@ -24,7 +24,7 @@ type host struct {
 	r           *Region
 	sh          *entity.Shard
 	term, epoch uint32
-	alone       bool         // Inline: there is one loop, so mu is never needed
+	alone       bool         // Worker, or Inline with one loop: one goroutine steps it, the queue's, so mu is never needed
 	told        bool         // the end has been told to the control goroutine
 	waits       bool         // in blockingPool.waiting, whose lock guards it
 	abandoned   atomic.Bool  // lost already: no handler is called any more
@@ -92,6 +92,7 @@ func (d *Driver) newHost(r *Region, id route.ShardID, f route.Fence) *host {
 	switch r.typ.Mode {
 	case entity.Worker:
 		h.queue = &d.workers[int(id)%len(d.workers)].queue
+		h.alone = true
 	case entity.Inline:
 		h.queue = &d.passes[int(id)%len(d.passes)].local
 		h.alone = len(d.passes) == 1
@@ -178,10 +179,12 @@ func (h *host) settle() {
 	}
 }
 
-// deliver gives one message to the shard; from is nil for this node. Whoever orders the host's messages calls it, and
-// settle afterwards. What is not accepted is the caller's to refuse.
-func (h *host) deliver(now time.Duration, from *remote, env *wire.Envelope) route.Reason {
-	m := entity.Message{Corr: env.Corr, Parked: env.Flags&wire.FlagParked != 0, ID: env.ID, Payload: env.Payload}
+// deliver gives one message to the shard; from is nil for this node, hash zero when that of the id is not known. Whoever
+// orders the host's messages calls it, and settle afterwards. What is not accepted is the caller's to refuse.
+func (h *host) deliver(now time.Duration, from *remote, env *wire.Envelope, hash uint64) route.Reason {
+	var m entity.Message // field by field: a literal is built elsewhere and copied, and the copy waits for its stores
+	m.Hash, m.Corr, m.Parked = hash, env.Corr, env.Flags&wire.FlagParked != 0
+	m.ID, m.Payload = env.ID, env.Payload
 	if env.Flags&wire.FlagAsk != 0 {
 		if from != nil {
 			m.From = from
@@ -205,7 +208,7 @@ func (h *host) sendHere(s *regionSlot, e *routeEntry, id string, payload []byte,
 		h.mu.Unlock()
 		return true, nil
 	}
-	reason := h.deliver(now, nil, &env)
+	reason := h.deliver(now, nil, &env, 0)
 	h.settle()
 	h.mu.Unlock()
 	if reason != route.OK {
@@ -221,7 +224,7 @@ func (h *host) forwardHere(f []byte, env *wire.Envelope) bool {
 	}
 	now := h.r.d.now()
 	h.mu.Lock()
-	reason := h.deliver(now, nil, env)
+	reason := h.deliver(now, nil, env, 0)
 	h.settle()
 	h.mu.Unlock()
 	if reason != route.OK {

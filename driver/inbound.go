@@ -98,6 +98,7 @@ type pass struct {
 	conns  map[*transport.InConn]*remote
 	staged []stage // by worker
 	cache  regionCache
+	ahead  ahead
 	count  execCounters
 
 	waits   atomic.Bool // something is to be done when the gate opens
@@ -143,7 +144,9 @@ func (p *pass) read(now time.Duration, c *transport.InConn, from *remote, frames
 	d := p.d
 	consumed, handled := 0, 0
 	var env wire.Envelope
+	p.ahead.begin()
 	for len(frames) > 0 {
+		hash := p.ahead.next(frames, &p.cache, &p.local)
 		n := int(binary.LittleEndian.Uint32(frames))
 		f := frames[:n:n]
 		frames = frames[n:]
@@ -157,7 +160,7 @@ func (p *pass) read(now time.Duration, c *transport.InConn, from *remote, frames
 				d.nonsense(c.From(), wire.KindEnvelope, err)
 				break
 			}
-			if p.envelope(now, c, from, f, &env) {
+			if p.envelope(now, c, from, f, &env, hash) {
 				continue // credit is given back when it has been handled
 			}
 			handled++
@@ -181,8 +184,10 @@ func (p *pass) read(now time.Duration, c *transport.InConn, from *remote, frames
 	}
 }
 
-// envelope takes one envelope and reports whether somebody else will give its credit back.
-func (p *pass) envelope(now time.Duration, c *transport.InConn, from *remote, f []byte, env *wire.Envelope) bool {
+// envelope takes one envelope and reports whether somebody else will give its credit back. hash is zero when that of the
+// id is not known.
+func (p *pass) envelope(now time.Duration, c *transport.InConn, from *remote, f []byte, env *wire.Envelope,
+	hash uint64) bool {
 	r := p.cache.region(p.d, env)
 	if r != nil && r.typ.Mode == entity.Worker && env.Shard < r.shards {
 		s := &p.staged[int(env.Shard)%len(p.staged)]
@@ -192,10 +197,10 @@ func (p *pass) envelope(now time.Duration, c *transport.InConn, from *remote, f 
 	h, reason := p.d.hostOf(&p.cache, env)
 	if reason == route.OK {
 		if r.typ.Mode == entity.Inline {
-			return h.inline(now, c, from, f, env)
+			return h.inline(now, c, from, f, env, hash)
 		}
 		h.mu.Lock()
-		reason = h.deliver(now, from, env)
+		reason = h.deliver(now, from, env, 0)
 		h.settle()
 		h.mu.Unlock()
 	}
@@ -256,7 +261,7 @@ func (p *pass) here(now time.Duration, f []byte) {
 		p.d.refuse(p.cache.region(p.d, &env), nil, &env, reason)
 		return
 	}
-	h.inline(now, nil, nil, f, &env)
+	h.inline(now, nil, nil, f, &env, 0)
 }
 
 // order carries out an order for an Inline host, behind what is kept.

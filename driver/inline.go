@@ -22,10 +22,11 @@ type leftover struct {
 }
 
 // inline gives one frame to an Inline host, now or by whoever is running it. It reports whether credit will be given
-// back by that other. With one data loop there is nobody to try against.
-func (h *host) inline(now time.Duration, c *transport.InConn, from *remote, f []byte, env *wire.Envelope) bool {
+// back by that other. With one data loop there is nobody to try against. hash is zero when that of the id is not known.
+func (h *host) inline(now time.Duration, c *transport.InConn, from *remote, f []byte, env *wire.Envelope,
+	hash uint64) bool {
 	if h.alone {
-		reason := h.deliver(now, from, env)
+		reason := h.deliver(now, from, env, hash)
 		h.settle()
 		if reason != route.OK {
 			h.r.d.refuse(h.r, from, env, reason)
@@ -41,7 +42,7 @@ func (h *host) inline(now time.Duration, c *transport.InConn, from *remote, f []
 		return true
 	}
 	h.workLeft(now) // what was left before comes first
-	reason := h.deliver(now, from, env)
+	reason := h.deliver(now, from, env, hash)
 	h.settle()
 	h.mu.Unlock()
 	h.pickUp(now)
@@ -99,7 +100,7 @@ func (h *host) workLeft(now time.Duration) {
 			if wire.ParseEnvelope(f, &env) != nil {
 				return
 			}
-			if reason := h.deliver(now, from, &env); reason != route.OK {
+			if reason := h.deliver(now, from, &env, 0); reason != route.OK {
 				h.r.d.refuse(h.r, from, &env, reason)
 			}
 			h.settle()

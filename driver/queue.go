@@ -224,6 +224,7 @@ type worker struct {
 	stop  chan struct{}
 	count execCounters
 	cache regionCache
+	ahead ahead
 }
 
 func newWorker(d *Driver, n int) *worker {
@@ -263,11 +264,20 @@ func (w *worker) work(b *batch) {
 		now = w.d.now()
 	}
 	frames := 0
-	b.frames(func(from *remote, f []byte) {
-		frames++
-		w.d.goOn(nil)
-		w.frame(now, from, f)
-	})
+	for i := range b.chunks {
+		c := &b.chunks[i]
+		w.ahead.begin()
+		for rest := c.buf; len(rest) > 0; frames++ {
+			hash := w.ahead.next(rest, &w.cache, &w.queue)
+			n := int(binary.LittleEndian.Uint32(rest))
+			w.d.goOn(nil)
+			w.frame(now, c.from, rest[:n:n], hash)
+			rest = rest[n:]
+		}
+		if c.conn != nil {
+			c.conn.Consumed(len(c.buf))
+		}
+	}
 	for _, t := range b.orders {
 		w.d.goOn(nil)
 		t.h.obey(now, t.o)
@@ -275,7 +285,7 @@ func (w *worker) work(b *batch) {
 	w.count.handled.Add(uint64(frames))
 }
 
-func (w *worker) frame(now time.Duration, from *remote, f []byte) {
+func (w *worker) frame(now time.Duration, from *remote, f []byte, hash uint64) {
 	var env wire.Envelope
 	if wire.ParseEnvelope(f, &env) != nil {
 		w.d.count.nonsense.Add(1)
@@ -283,7 +293,7 @@ func (w *worker) frame(now time.Duration, from *remote, f []byte) {
 	}
 	h, reason := w.d.hostOf(&w.cache, &env)
 	if reason == route.OK {
-		reason = h.deliver(now, from, &env)
+		reason = h.deliver(now, from, &env, hash)
 		h.settle()
 	}
 	if reason != route.OK {

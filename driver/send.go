@@ -55,7 +55,12 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter) erro
 			r.deadEnd(sh, e, err)
 			return err
 		}
-		env := r.envelope(sh, e, corr, payload)
+		var env wire.Envelope // field by field: a literal is built elsewhere and copied, and the copy waits for its stores
+		env.Type, env.Shard, env.Term, env.Epoch = uint32(r.id), uint32(sh), e.term, e.epoch
+		env.Corr, env.Payload = corr, payload
+		if corr != 0 {
+			env.Flags = wire.FlagAsk
+		}
 		wire.PutEnvelope(b, &env, id)
 		wake := l.Commit()
 		l.Unlock()

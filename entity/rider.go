@@ -98,7 +98,8 @@ const MaxIncidentText = 8 << 10
 type Message struct {
 	From    Origin
 	Corr    uint64
-	Parked  bool // was parked or transferred: never refused for a full mailbox
+	Hash    uint64 // HashID of ID, when the caller has it already; zero: it does not
+	Parked  bool   // was parked or transferred: never refused for a full mailbox
 	ID      []byte
 	Payload []byte
 }

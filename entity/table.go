@@ -45,6 +45,15 @@ func (e *Entity) running() int { return int(e.place &^ hurt >> indexBits) }
 // ID returns the entity's id.
 func (e *Entity) ID() string { return e.id }
 
+// Warm touches what a message to the entity will need of it; see Shard.Foresee. What it returns means nothing: it is
+// there so that the touch is not left out.
+func (e *Entity) Warm() (sum uint32) {
+	if len(e.id) > 0 {
+		sum = uint32(e.id[0])
+	}
+	return sum + e.place
+}
+
 // window is in how many slots, from the one that its hash names on, an entity may lie.
 const window = 8
 
@@ -67,12 +76,23 @@ type slot struct {
 	e    *Entity
 }
 
-// find returns the entity with that id, or nil, without allocating.
-func (t *table) find(id []byte) *Entity {
+// HashID returns the hash of an id by which a shard finds its entity, for Message.Hash.
+func HashID(id []byte) uint64 { return xxhash.Sum64(id) }
+
+// likely returns the entity in the slot that h names, which is nearly always the one with that hash, or nil.
+func (t *table) likely(h uint64) *Entity {
 	if len(t.slots) == 0 {
 		return nil
 	}
-	h, mask := xxhash.Sum64(id), uint64(len(t.slots)-1)
+	return t.slots[h&uint64(len(t.slots)-1)].e
+}
+
+// find returns the entity with that id, whose hash h is, or nil, without allocating.
+func (t *table) find(h uint64, id []byte) *Entity {
+	if len(t.slots) == 0 {
+		return nil
+	}
+	mask := uint64(len(t.slots) - 1)
 	for i := range uint64(window) {
 		if s := &t.slots[(h+i)&mask]; s.hash == h && s.e != nil && s.e.id == string(id) {
 			return s.e

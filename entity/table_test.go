@@ -31,7 +31,7 @@ func TestTableIsAMap(t *testing.T) {
 			if rapid.Bool().Draw(t, "crowded") {
 				id = rapid.SampledFrom(crowded).Draw(t, "id")
 			}
-			e := table.find([]byte(id))
+			e := table.find(HashID([]byte(id)), []byte(id))
 			require.Same(t, model[id], e)
 			switch {
 			case e == nil:
@@ -43,7 +43,7 @@ func TestTableIsAMap(t *testing.T) {
 			require.Len(t, table.dense, len(model))
 		}
 		for id, e := range model {
-			require.Same(t, e, table.find([]byte(id)))
+			require.Same(t, e, table.find(HashID([]byte(id)), []byte(id)))
 		}
 	})
 }
@@ -58,11 +58,11 @@ func TestCrowdedIdsOverflow(t *testing.T) {
 	require.Len(t, table.slots, 64)
 	require.NotEmpty(t, table.more)
 	for _, id := range ids {
-		require.Equal(t, id, table.find([]byte(id)).id)
+		require.Equal(t, id, table.find(HashID([]byte(id)), []byte(id)).id)
 	}
 	for _, id := range ids {
-		table.remove(table.find([]byte(id)))
+		table.remove(table.find(HashID([]byte(id)), []byte(id)))
 	}
 	require.Empty(t, table.more)
-	require.Nil(t, table.find([]byte(ids[0])))
+	require.Nil(t, table.find(HashID([]byte(ids[0])), []byte(ids[0])))
 }
