@@ -54,6 +54,11 @@ func (l *line) deadline() (at time.Duration, ok bool) {
 // silence is the time since the last sign of life, without what this node was forgiven.
 func (l *line) silence(now time.Duration) time.Duration { return now - l.beat - l.shift }
 
+// late reports a silence of two intervals that is no verdict yet.
+func (l *line) late(now, interval time.Duration) bool {
+	return l.heard() && !l.told && l.silence(now) >= 2*interval
+}
+
 func (l *line) available(now time.Duration) bool {
 	at, ok := l.deadline()
 	return !ok || now < at

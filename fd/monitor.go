@@ -132,6 +132,18 @@ func (m *Monitor) Doubted(now time.Duration, into []peer.ID) []peer.ID {
 	return into
 }
 
+// Late appends the peers that have not shown for two intervals that they live, in one direction or the other, and that
+// are not unavailable yet, sorted, to into. Most of them are held up; some of them are gone, and it is too early to say.
+func (m *Monitor) Late(now time.Duration, into []peer.ID) []peer.ID {
+	for i := range m.watched {
+		w := &m.watched[i]
+		if w.target && w.answers.late(now, m.settings.Interval) || w.probes.late(now, m.settings.Interval) {
+			into = append(into, w.id)
+		}
+	}
+	return into
+}
+
 // Farewells appends those who are to be told now, with a last probe, that no more will come, sorted, to into. Each is
 // named a few times in all.
 func (m *Monitor) Farewells(into []peer.ID) []peer.ID {

@@ -247,3 +247,21 @@ func TestDoubted(t *testing.T) {
 	require.False(t, verdicts(m, 25*time.Second)[id("bb")])
 	require.Equal(t, []peer.ID{id("cc")}, m.Doubted(25*time.Second, nil), "bb is accused already")
 }
+
+// A peer is late when one direction has been silent for two intervals, until it is accused.
+func TestLate(t *testing.T) {
+	m := monitor(5)
+	setRing(m, 0, set("aa", "bb", "cc", "dd"), nil, nil)
+	m.Sent(time.Second)
+	require.Empty(t, m.Late(10*time.Second, nil), "never heard")
+	rhythm(m, 20*time.Second, set("bb", "cc"), set("bb", "dd"))
+	m.Heard(id("bb"), 21*time.Second)
+	m.Heard(id("cc"), 21*time.Second)
+	require.Empty(t, m.Late(21999*millis, nil))
+	require.Equal(t, []peer.ID{id("bb"), id("dd")}, m.Late(22*time.Second, nil), "their probes")
+	m.Probed(id("bb"), 22*time.Second)
+	require.Equal(t, []peer.ID{id("dd")}, m.Late(22*time.Second, nil))
+	require.Equal(t, []peer.ID{id("bb"), id("cc"), id("dd")}, m.Late(23*time.Second, nil), "their answers")
+	require.False(t, verdicts(m, 40*time.Second)[id("dd")])
+	require.Empty(t, m.Late(40*time.Second, nil), "all are accused already")
+}

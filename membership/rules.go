@@ -73,10 +73,10 @@ func (s *state) leader(self peer.ID) peer.ID { return leaderOf(s.members, s.unre
 // when there is nothing to do. Removal comes first: Down members that are unreachable or whose address has a new
 // incarnation, which proves the old one dead; Exiting ones that confirmed or are unreachable; self last of all. Each
 // removed member that was never seen Up consumes an up-number, because a leader on the far side of a cut may have
-// given it one, and after a loss so does each one that waits for a number; then joining members get theirs in address order, and leaving ones become exiting. Tombstones for
-// which expired says true are forgotten. While the cluster prepares for a full shutdown nobody is let in, who is Up
-// prepares too, and who prepares becomes ready; below the minimum numbers nobody is let in either, nor before all joining
-// members have seen this version.
+// given it one, and after a loss so does each one that has none; then joining members get theirs in address order, and
+// leaving ones become exiting. Tombstones for which expired says true are forgotten. While the cluster prepares for a
+// full shutdown nobody is let in, who is Up prepares too, and who prepares becomes ready; below the minimum numbers
+// nobody is let in either, nor before all joining members have seen this version.
 func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, least minimums) (next *state,
 	removed []Member) {
 	d := s.draft()
@@ -97,7 +97,10 @@ func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 		}
 		lost = lost || m.Status == Down
 	}
-	skip := s.unheard()
+	skip := uint32(0) // those who are removed have consumed theirs
+	if slices.ContainsFunc(s.members, func(m Member) bool { return m.Status == Down }) {
+		skip = d.unheard()
+	}
 	if lost {
 		d.highestUp += skip
 		skip = 0
@@ -126,19 +129,14 @@ func (s *state) seenByJoiners(removed []Member) bool {
 	return true
 }
 
-// unheard returns how many numbers a leader that is Down may have given without anybody who lives having heard of it: no
-// more than there are members without one, because numbers are given only when all of them have seen the state before.
-func (s *state) unheard() uint32 {
-	n, down := uint32(0), false
+// unheard returns how many numbers a leader that is Down may have given to members of s without anybody who lives having
+// heard of it: no more than there are members without one, Down ones included, because numbers are given only when all
+// of them have seen the state before.
+func (s *state) unheard() (n uint32) {
 	for i := range s.members {
-		if st := s.members[i].Status; st.numbered() < 0 {
+		if s.members[i].UpNumber == 0 {
 			n++
-		} else if st == Down {
-			down = true
 		}
-	}
-	if !down {
-		return 0
 	}
 	return n
 }

@@ -223,6 +223,10 @@ func TestLeaderActions(t *testing.T) {
 	require.Equal(t, uint32(10), next.highestUp)
 	next, _ = lead(stateOf([]string{"a up", "b joining", "g down"}, "ab"), nid("a"), nil, never, minimums{})
 	require.Equal(t, uint32(102), next.members[1].UpNumber, "g, not removed yet, may have given one")
+	s = stateOf([]string{"a up", "b joining", "f down", "g down"}, "ab")
+	s.members[s.index(nid("f"))].UpNumber = 0
+	next, _ = lead(s, nid("a"), nil, never, minimums{})
+	require.Equal(t, uint32(103), next.members[1].UpNumber, "and one to f before it was downed (storm 40515)")
 
 	next, _ = lead(stateOf([]string{"a up", "g down"}, "ag"), nid("a"), nil, never, minimums{})
 	require.Nil(t, next, "a Down member that is reachable and not replaced stays for now")

@@ -2,7 +2,20 @@
 
 package membership
 
-import "github.com/kith-io/kith/peer"
+import (
+	"time"
+
+	"github.com/kith-io/kith/peer"
+)
+
+// Late appends the members that have not shown for two heartbeat intervals that they live, and that nobody here accuses
+// yet, sorted, to into, and returns it.
+func (m *Machine) Late(now time.Duration, into []peer.ID) []peer.ID {
+	if m.phase != member {
+		return into
+	}
+	return m.monitor.Late(now, into)
+}
 
 // Seen appends to into those of ids that are known to have seen the state which the newest view shows, and returns it.
 // It costs a search for each id.

@@ -44,6 +44,8 @@ func (n *Node) Decisions() []Decision { return n.resolver.Decisions() }
 func (n *Node) decide() {
 	n.show()
 	if at, ok := n.resolver.Next(); ok && at <= n.now {
+		n.seen = n.members.Late(n.now, n.seen[:0])
+		_ = n.resolver.Do(n.now, sbr.LateCommand{IDs: n.seen})
 		n.resolver.Tick(n.now)
 	}
 	n.resolver.Drain(&n.re)

@@ -12,6 +12,7 @@ import (
 // decide makes the decision that is due. Every node makes it from its own view and stops itself when it loses; the
 // leader of a side carries it out for all.
 func (m *Machine) decide() {
+	m.waitEnd = 0
 	d := m.cfg.Decide(m.situation())
 	if d.Outcome != AskLease {
 		if d.first.IsZero() && !d.Lives { // each for itself: who is under suspicion, or never came Up, sends nobody else

@@ -15,7 +15,7 @@ import (
 // ErrBadCommand is returned by Do for a command of another kind.
 var ErrBadCommand = errors.New("sbr: unknown command")
 
-// Command is what a resolver is told: one of ViewCommand, SeenCommand, LeaseResult.
+// Command is what a resolver is told: one of ViewCommand, SeenCommand, LateCommand, LeaseResult.
 type Command interface{ command() }
 
 // ViewCommand gives the newest view.
@@ -23,6 +23,10 @@ type ViewCommand struct{ View *membership.View }
 
 // SeenCommand names members that are known to have seen the state of the newest view.
 type SeenCommand struct{ IDs []peer.ID }
+
+// LateCommand names, at the moment of a Tick, the members that have not shown lately that they live. Who of them is
+// accused already, or does not count, is ignored.
+type LateCommand struct{ IDs []peer.ID }
 
 // LeaseResult answers a LeaseOp: OK says that the lease was acquired, or released. No answer until the deadline, or an
 // error, is not OK.
@@ -33,6 +37,7 @@ type LeaseResult struct {
 
 func (ViewCommand) command() {}
 func (SeenCommand) command() {}
+func (LateCommand) command() {}
 func (LeaseResult) command() {}
 
 // Effects is what one or more verbs ask for. Drain fills it; slices are valid until the next verb.
@@ -80,6 +85,9 @@ type Machine struct {
 	settled  peer.Set      // who counted at that version
 	quietAt  time.Duration // when the picture will have stood still long enough
 	rowsAt   time.Duration // when an accusation last came or went
+	late     bool          // somebody who counts is late and not accused: the picture may be about to change
+	againAt  time.Duration // when a decision that was put off for that is looked at again
+	waitEnd  time.Duration // until when it is put off at most; zero: it is not
 	first    time.Duration // first change of the present instability
 	changes  int           // changes that count for it; 0: none
 	warned   bool
@@ -131,6 +139,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 				m.contact.Add(id)
 			}
 		}
+	case LateCommand:
+		m.late = m.anyLate(c.IDs)
 	case LeaseResult:
 		m.leaseAnswer(c)
 	default:
@@ -156,7 +166,7 @@ func (m *Machine) Tick(now time.Duration) {
 	}
 	switch {
 	case m.lease.busy() || m.cameLate():
-	case m.now >= m.decideAt(): // what stood still long enough is decided, however long ago that began
+	case m.now >= m.decideAt() && !m.waits(): // what stood still long enough is decided, however long ago that began
 		m.decide()
 	default:
 		m.tooLong()
@@ -170,64 +180,6 @@ func (m *Machine) goLost() {
 		m.lostAt = m.now + settle
 		m.out.Down = append(m.out.Down, membership.DownCommand{ID: m.self, Cause: m.cause})
 	}
-}
-
-// lateBy is how late a step may be before what was due counts as overslept.
-const lateBy = time.Second
-
-// due is when something is to be decided, a warning aside.
-func (m *Machine) due() time.Duration {
-	at := m.decideAt()
-	if limit, ok := m.cfg.unstableFor(m.stable); ok && m.changes > 0 {
-		at = min(at, m.first+limit)
-	}
-	return at
-}
-
-// cameLate reports whether a decision has to wait because this node overslept it. What it knows is as old as its sleep:
-// it stops at once, as if it lost, and looks again when its peers have had the time to tell it what has happened.
-func (m *Machine) cameLate() bool {
-	due := m.due()
-	if m.now > due+lateBy && m.lateFor != due {
-		m.lateFor, m.lookAt = due, m.now+settle
-		m.suspend("it overslept a decision")
-	}
-	return m.lateFor == due && m.now < m.lookAt
-}
-
-// tooLong ends everything when what is reachable has been changing for too long, after having warned of it.
-func (m *Machine) tooLong() {
-	limit, ok := m.cfg.unstableFor(m.stable)
-	if !ok || m.changes == 0 {
-		return
-	}
-	if !m.warned && m.now >= m.warnAt() {
-		m.warned = true
-		m.tell(Unstable, fmt.Sprintf("what is reachable has changed %d times in %v: all nodes go at %v unless it stands still",
-			m.changes, m.now-m.first, limit))
-	}
-	if m.now < m.first+limit {
-		return
-	}
-	s := m.situation()
-	v := look(m.cfg.Role, &s)
-	d := m.cfg.Decide(s)
-	d.Outcome, d.Mark, d.Down, d.Lives = DownEverybody, peer.ID{}, v.goers(DownEverybody), false
-	d.Cause = membership.CauseUnstable
-	d.Why = fmt.Sprintf("what is reachable changed %d times in %v: nobody can be sure", m.changes, m.now-m.first)
-	m.act(d, true)
-}
-
-// warnAt is when an instability is told of: when others would have been decided some time ago.
-func (m *Machine) warnAt() time.Duration { return m.first + m.stable*5/4 }
-
-// settle is how long accusations must have stood still beyond what changes the picture: three gossip rounds, in which
-// those who can hear us confirm them. It never delays a decision by more than that.
-const settle = 2 * time.Second
-
-func (m *Machine) decideAt() time.Duration {
-	d := min(settle, m.stable/4)
-	return max(m.quietAt, min(m.rowsAt+d, m.quietAt+d))
 }
 
 // open reports whether there is something to decide and this node has a say.
@@ -274,7 +226,7 @@ func (m *Machine) Next() (at time.Duration, ok bool) {
 		add(m.lookAt)
 		return at, ok
 	}
-	add(m.decideAt())
+	add(max(m.decideAt(), m.againAt))
 	if limit, some := m.cfg.unstableFor(m.stable); some && m.changes > 0 {
 		add(m.first + limit)
 		if !m.warned {

@@ -29,7 +29,8 @@ func (m *Machine) see(v *membership.View) {
 		m.stable = s // who was removed had been seen going by all, whether or not this node got to know that they had
 	}
 	m.forgetContact(old, v)
-	moved, weighty := m.moves(was, m.accused), 0
+	more, fewer := m.moves(was, m.accused)
+	weighty := 0
 	for _, id := range was {
 		weighty += m.weighs(id, !m.accused.Has(id))
 	}
@@ -37,8 +38,8 @@ func (m *Machine) see(v *membership.View) {
 		weighty += m.weighs(id, !was.Has(id))
 	}
 	status, downs := changed(old, v)
-	if moved || status {
-		m.quietAt = m.now + m.stable
+	if more || fewer || status {
+		m.anew(!fewer && !status)
 	}
 	m.count(weighty + downs)
 	m.heal()
@@ -69,22 +70,19 @@ func accusedIn(v *membership.View) peer.Set {
 	return s
 }
 
-// moves reports whether a member that is still one entered or left the accused.
-func (m *Machine) moves(was, now peer.Set) bool {
+// moves reports whether a member entered the accused, and whether one that is still a member left them.
+func (m *Machine) moves(was, now peer.Set) (more, fewer bool) {
 	if was.Equal(now) {
-		return false
+		return false, false
 	}
 	for _, id := range now {
-		if !was.Has(id) {
-			return true
-		}
+		more = more || !was.Has(id)
 	}
 	for _, id := range was {
-		if _, ok := m.view.Member(id); ok && !now.Has(id) {
-			return true
-		}
+		_, ok := m.view.Member(id)
+		fewer = fewer || ok && !now.Has(id)
 	}
-	return false
+	return more, fewer
 }
 
 // weighs is 1 when a change in the reachability of id counts as instability: only of Up and Leaving members, and those
