@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -70,4 +71,49 @@ func (r *run) build(ctx context.Context) error {
 		r.built = append(r.built, builtSystem{s, start})
 	}
 	return nil
+}
+
+// buildErlang compiles the two modules in erlang/. Its nodes find each other without Erlang's daemon of names, so nothing
+// stays behind.
+func buildErlang(ctx context.Context, r *run) (starter, error) {
+	const install = "Debian and Ubuntu: erlang-base"
+	erl, err := need("erl", install)
+	if err != nil {
+		return starter{}, err
+	}
+	compiler, err := need("erlc", install)
+	if err != nil {
+		return starter{}, err
+	}
+	out := filepath.Join(r.out, "erlang")
+	if err := errors.Join(os.RemoveAll(out), os.MkdirAll(out, 0o755)); err != nil { // no module of an earlier source
+		return starter{}, err
+	}
+	cmd := exec.CommandContext(ctx, compiler, "-o", out, "kith_peer.erl", "kith_epmd.erl")
+	cmd.Dir = filepath.Join(r.dir, "erlang")
+	// +zdbbl: a sender is held back when 32 MiB wait for a node; the default of 1 MiB suspends it all the time.
+	return starter{path: erl, args: []string{"-noshell", "+zdbbl", "32768", "-start_epmd", "false", "-epmd_module",
+		"kith_epmd", "-kernel", "inet_dist_use_interface", "{127,0,0,1}", "-pa", out, "-s", "kith_peer", "start"},
+		env: []string{"ERL_CRASH_DUMP_SECONDS=0"}}, output(cmd)
+}
+
+// buildPekko compiles the Maven project in pekko/ and copies what it depends on beside it.
+func buildPekko(ctx context.Context, r *run) (starter, error) {
+	const install = "Debian and Ubuntu: openjdk-17-jdk-headless maven"
+	java, err := need("java", install)
+	if err != nil {
+		return starter{}, err
+	}
+	maven, err := need("mvn", install)
+	if err != nil {
+		return starter{}, err
+	}
+	out := filepath.Join(r.out, "pekko")
+	lib := filepath.Join(out, "lib")
+	cmd := exec.CommandContext(ctx, maven, "-q", "-B", "-f", "pekko/pom.xml", "-Dpeers.out="+out, "compile",
+		"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+lib)
+	cmd.Dir = r.dir
+	// The parallel collector has the most throughput on two cores, and is the same one in all placements.
+	return starter{path: java, args: []string{"-Xms512m", "-Xmx512m", "-XX:+UseParallelGC", "-cp",
+		filepath.Join(out, "classes") + string(os.PathListSeparator) + filepath.Join(lib, "*"), "kith.peers.Main"}}, output(cmd)
 }

@@ -88,6 +88,10 @@ var systems = []system{
 		{peer: "grpc-unary", variant: "unary", works: asks}}},
 	{name: "hollywood", build: goProgram("hollywood"), rows: []rowOf{{peer: "hollywood", works: both}}},
 	{name: "protoactor", build: goProgram("protoactor"), rows: []rowOf{{peer: "protoactor", works: both}}},
+	{name: "erlang", build: buildErlang, rows: []rowOf{{peer: "erlang", works: both}}},
+	{name: "pekko", build: buildPekko, warm: 3 * time.Second, rows: []rowOf{
+		{peer: "pekko-remote", variant: "remote", works: both},
+		{peer: "pekko-sharded", variant: "sharded", works: both}}},
 }
 
 // codecs is the name under which the codecs' program is picked.
