@@ -38,6 +38,15 @@ func need(program, install string) (string, error) {
 	return path, nil
 }
 
+// commit is what of ours is measured, as git names it; "" where there is no git.
+func (r *run) commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "-C", r.dir, "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
 // prepare makes the folder that programs are built into.
 func (r *run) prepare() error {
 	var err error

@@ -137,6 +137,25 @@ func TestMissingPeersAreNamed(t *testing.T) {
 	require.NotContains(t, errs, "round 1")
 }
 
+// Every Go peer delivers; Erlang does too, or is named because it is not installed.
+func TestPeersDeliver(t *testing.T) {
+	code, out, errs := program(t, "--rounds=1", "--duration=300ms", "--works=tell_64,ask_256", "--quiet",
+		"--only=nats,grpc,hollywood,protoactor,erlang", "--out="+built)
+	require.Equal(t, exitOK, code, errs)
+	rows := lastRows(t, out)
+	for _, peer := range []string{"nats", "grpc-stream", "hollywood", "protoactor"} {
+		for _, name := range []string{"tell_64", "ask_256"} {
+			got := rows[rowWork{peer, name}]
+			require.NotNil(t, got, "%s %s\n%s", peer, name, errs)
+			require.NotContains(t, got, "lost")
+			require.NotEmpty(t, got["version"], peer)
+		}
+	}
+	if _, ok := rows[rowWork{"erlang", "tell_64"}]; !ok {
+		require.Contains(t, errs, "erlang has no rows: cannot be built: erl is not installed")
+	}
+}
+
 func TestOursMustBeThere(t *testing.T) {
 	code, out, errs := program(t, "--rounds=1", "--dir="+t.TempDir(), "--out="+t.TempDir(), "--quiet")
 	require.Equal(t, exitFailed, code)

@@ -101,6 +101,9 @@ func (r *run) run(ctx context.Context) (*report, error) {
 		if p := r.pairs[c.key()]; p != nil {
 			versions[c.row.peer] = p.version
 		}
+		if c.system.name == ours {
+			versions[c.row.peer] = r.commit(ctx)
+		}
 	}
 	return newReport(r.done, versions, time.Since(begin)), nil
 }
