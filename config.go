@@ -63,8 +63,14 @@ type Config struct {
 	// Phases adds phases to the coordinated shutdown, or changes default ones of the same name; see docs/shutdown.md.
 	Phases []Phase
 
-	// MaxPayload is the longest payload in bytes: 1 KiB to 128 MiB; zero means 1 MiB.
+	// MaxPayload is the longest payload in bytes that goes in one piece: 1 KiB to 128 MiB; zero means 1 MiB.
 	MaxPayload int
+	// MaxMessage is the longest payload of a large message in bytes: one over MaxPayload goes in chunks over a connection of
+	// its own. From MaxPayload to 1 GiB; zero means 64 MiB. Nodes may differ: a receiver refuses what is over its own.
+	MaxMessage int
+	// BulkBudget bounds the bytes of large messages that this node holds: those of others until their handlers are done
+	// with them, and as much again of copies of its own until they are sent. Zero means 256 MiB; at least MaxMessage.
+	BulkBudget int
 	// LinkBuffer bounds what waits for one peer in bytes, beside what is on the way; zero means four times MaxPayload,
 	// and at least 4 MiB. It must hold a message of MaxPayload.
 	LinkBuffer int
@@ -105,7 +111,7 @@ func (c Config) driver() driver.Config {
 	return driver.Config{
 		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, TLS: c.TLS, Seeds: c.Seeds, Roles: c.Roles, AppVersion: c.AppVersion,
 		Logger: c.Logger, Membership: c.Membership, Resolver: c.Resolver, Lease: c.Lease, MinBirth: c.MinBirth, TakeoverTime: c.TakeoverTime,
-		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, Phases: c.Phases, ProcessDeathIsProof: c.ProcessDeathIsProof, MaxPayload: c.MaxPayload, LinkBuffer: c.LinkBuffer,
+		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, Phases: c.Phases, ProcessDeathIsProof: c.ProcessDeathIsProof, MaxPayload: c.MaxPayload, MaxMessage: c.MaxMessage, BulkBudget: c.BulkBudget, LinkBuffer: c.LinkBuffer,
 		Window: c.Window, ParkBytes: c.ParkBytes, ParkTime: c.ParkTime, MailboxBudget: c.MailboxBudget,
 		DataLoops: c.DataLoops, Workers: c.Workers, MaxAsks: c.MaxAsks, AskTimeout: c.AskTimeout,
 		Undelivered: c.Undelivered, Incident: c.Incident,

@@ -29,6 +29,18 @@ func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error 
 	return r.r.TellWait(ctx, id, payload)
 }
 
+// TellBulk is TellWait for a payload that may be large (over Config.MaxPayload, up to Config.MaxMessage): it does not copy
+// a large one, so the payload must not change until it returns, and it waits until the receiver's host has taken it. nil
+// means that it has; an error that it was not, but for ErrPeerLost, when nobody knows, and the end of ctx, which gives the
+// message up: what of it was sent is dropped at both ends, unless its entity has it already. progress, if not nil, is
+// called on the caller's goroutine, with how many of the payload's bytes have been sent, about every MiB and at the end.
+//
+// Tell, TellWait and the asks take large payloads too. They copy them, within Config.BulkBudget (an error that wraps
+// ErrLinkFull above it), and do not wait for them to be sent.
+func (r *Region) TellBulk(ctx context.Context, id string, payload []byte, progress func(sent, total int)) error {
+	return r.r.TellBulk(ctx, id, payload, progress)
+}
+
 // Ask sends payload and waits for the reply, which belongs to the caller. It fails fast when there is no room. Beside
 // the errors of Tell: ErrTimeout (wrapping the context's error), ErrHandler (with the text of the handler's error),
 // ErrPanic, ErrNoReply, ErrNotOwner, ErrNotRegistered, ErrShardStopping, ErrPeerLost, ErrAsksFull.

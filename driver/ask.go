@@ -142,6 +142,26 @@ func (t *askTable) settle(corr uint64, reason route.Reason, payload []byte) bool
 	return true
 }
 
+// settleWith answers an ask with a reply that becomes the asker's own.
+func (t *askTable) settleWith(corr uint64, reply []byte) bool {
+	w := t.find(corr)
+	if w == nil || !w.claim(corr>>32) {
+		t.late.Add(1)
+		return false
+	}
+	if w.fn == nil && cap(w.reply) < len(reply) {
+		w.reply, reply = reply, nil
+	}
+	t.finish(w, route.OK, reply)
+	return true
+}
+
+// waits reports whether somebody waits for the answer to an ask.
+func (t *askTable) waits(corr uint64) bool {
+	w := t.find(corr)
+	return w != nil && w.state.Load() == corr>>32<<askPhaseBits|askWaiting
+}
+
 // claim moves w from waiting in generation gen to settled; only one caller succeeds.
 func (w *askWaiter) claim(gen uint64) bool {
 	return w.state.CompareAndSwap(gen<<askPhaseBits|askWaiting, gen<<askPhaseBits|askSettled)

@@ -30,6 +30,8 @@ const (
 	DefaultAskTimeout    = 30 * time.Second
 	DefaultParkTime      = 30 * time.Second
 	DefaultMaxPayload    = 1 << 20
+	DefaultMaxMessage    = 64 << 20
+	DefaultBulkBudget    = 256 << 20
 	DefaultWindow        = 1 << 20
 	DefaultParkBytes     = 16 << 20
 	DefaultMailboxBudget = 256 << 20
@@ -38,6 +40,7 @@ const (
 	MaxName       = 64
 	MinMaxPayload = 1 << 10
 	MaxMaxPayload = 128 << 20
+	MaxMaxMessage = wire.MaxBulkSize
 	MinWindow     = 64 << 10
 	MaxWindow     = 1 << 30
 	MaxMaxAsks    = 1 << 20
@@ -70,6 +73,8 @@ type Config struct {
 	AskTimeout   time.Duration
 
 	MaxPayload    int
+	MaxMessage    int
+	BulkBudget    int
 	LinkBuffer    int
 	Window        int
 	ParkBytes     int
@@ -100,6 +105,8 @@ func (c Config) WithDefaults() Config {
 	orDefault(&c.LeaveTimeout, DefaultLeaveTimeout)
 	orDefault(&c.AskTimeout, DefaultAskTimeout)
 	orDefault(&c.MaxPayload, DefaultMaxPayload)
+	orDefault(&c.MaxMessage, max(DefaultMaxMessage, c.MaxPayload))
+	orDefault(&c.BulkBudget, max(DefaultBulkBudget, c.MaxMessage))
 	orDefault(&c.LinkBuffer, max(minLinkBuffer, 4*c.MaxPayload))
 	orDefault(&c.Window, DefaultWindow)
 	orDefault(&c.ParkBytes, DefaultParkBytes)
@@ -168,6 +175,8 @@ func (c Config) Validate() error {
 		fault(v >= least && v <= most, "%s is %d, must be %d to %d", name, v, least, most)
 	}
 	within("MaxPayload", c.MaxPayload, MinMaxPayload, MaxMaxPayload)
+	within("MaxMessage", c.MaxMessage, c.MaxPayload, MaxMaxMessage)
+	within("BulkBudget", c.BulkBudget, c.MaxMessage, 1<<40)
 	within("LinkBuffer", c.LinkBuffer, c.maxFrame(), maxLinkBuffer)
 	within("Window", c.Window, MinWindow, MaxWindow)
 	within("ParkBytes", c.ParkBytes, c.maxFrame(), 64<<30)

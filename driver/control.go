@@ -35,6 +35,7 @@ type control struct {
 	wanted                map[*Region][]wantRef // homes to be asked for in this turn
 	scanAt                time.Duration
 	retryAt               time.Duration
+	largeAt               time.Duration // when to look for large asks that were given up
 	suspendedAt, reportAt time.Duration // when the node suspended itself; when running handlers are to be reported
 	outgrown              bool          // it was told that TakeoverTime is too short for so many members
 	leaveBy               time.Duration // when to leave without waiting for entities; zero: not leaving
@@ -248,6 +249,10 @@ func (d *Driver) housekeeping(now time.Duration) {
 	if len(c.waiting) > 0 && now >= c.scanAt {
 		c.scanAt = now + parkScan
 		d.expireParked(now)
+	}
+	if now >= c.largeAt {
+		c.largeAt = now + controlRest
+		d.sweepLarge()
 	}
 	for len(c.removed) > 0 && c.removed[0].at <= now {
 		d.forget(c.removed[0].id)

@@ -75,6 +75,7 @@ type Driver struct {
 	inbox  *inbox
 	events *broadcaster
 	asks   *askTable
+	large  largeTable
 	mail   budget // of mailboxes
 	origin selfOrigin
 
@@ -152,6 +153,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 		mail: budget{limit: int64(cfg.MailboxBudget)}, tickerStop: make(chan struct{}), done: make(chan struct{}),
 	}
 	d.origin.d = d
+	d.large.init(cfg.BulkBudget)
 	if err := d.makePhases(); err != nil {
 		return nil, 0, err
 	}
@@ -161,6 +163,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 		Listen: cfg.Listen, Advertise: cfg.Advertise, Incarnation: incarnation, Name: cfg.Name,
 		Settings:  []transport.Setting{{Key: "max-payload", Value: strconv.Itoa(cfg.MaxPayload)}},
 		DataLoops: cfg.DataLoops, Window: cfg.Window, LinkBuffer: cfg.LinkBuffer, MaxFrame: cfg.maxFrame(),
+		Bulk: d, MaxBulk: cfg.MaxMessage, BulkRoom: cfg.BulkBudget, BulkStall: cfg.ParkTime,
 		HelloTimeout: cfg.helloTimeout, TLS: cfg.TLS, Now: d.now, StepAge: d.stepAge, Logger: cfg.Logger,
 	}, d)
 	if err != nil {

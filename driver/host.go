@@ -182,6 +182,9 @@ func (h *host) settle() {
 // deliver gives one message to the shard; from is nil for this node, hash zero when that of the id is not known. Whoever
 // orders the host's messages calls it, and settle afterwards. What is not accepted is the caller's to refuse.
 func (h *host) deliver(now time.Duration, from *remote, env *wire.Envelope, hash uint64) route.Reason {
+	if env.Flags&wire.FlagBulk != 0 {
+		return h.deliverLarge(now, from, env)
+	}
 	var m entity.Message // field by field: a literal is built elsewhere and copied, and the copy waits for its stores
 	m.Hash, m.Corr, m.Parked = hash, env.Corr, env.Flags&wire.FlagParked != 0
 	m.ID, m.Payload = env.ID, env.Payload
@@ -198,8 +201,13 @@ func (h *host) deliver(now time.Duration, from *remote, env *wire.Envelope, hash
 // sendHere takes a message of this node under the route e. stale means that the route has changed.
 func (h *host) sendHere(s *regionSlot, e *routeEntry, id string, payload []byte, corr uint64) (stale bool, err error) {
 	env := h.r.envelope(h.shard, e, corr, payload)
+	return h.takeHere(s, e, &env, id)
+}
+
+// takeHere is sendHere for an envelope.
+func (h *host) takeHere(s *regionSlot, e *routeEntry, env *wire.Envelope, id string) (stale bool, err error) {
 	if h.queue != nil {
-		return h.queue.appendHere(s, e, &env, id)
+		return h.queue.appendHere(s, e, env, id)
 	}
 	env.ID = bytesOf(id)
 	now := h.r.d.now()
@@ -208,7 +216,7 @@ func (h *host) sendHere(s *regionSlot, e *routeEntry, id string, payload []byte,
 		h.mu.Unlock()
 		return true, nil
 	}
-	reason := h.deliver(now, nil, &env, 0)
+	reason := h.deliver(now, nil, env, 0)
 	h.settle()
 	h.mu.Unlock()
 	if reason != route.OK {

@@ -77,6 +77,8 @@ func (d *Driver) refuse(r *Region, from *remote, env *wire.Envelope, reason rout
 		d.count.unregistered.Add(1)
 	}
 	switch {
+	case env.Flags&wire.FlagBulk != 0:
+		d.refuseLarge(from, env, reason)
 	case env.Flags&wire.FlagAsk != 0 && from == nil:
 		d.asks.settleQuietly(env.Corr, reason)
 	case env.Flags&wire.FlagAsk != 0:
@@ -359,7 +361,9 @@ func (d *Driver) Undelivered(id peer.ID, frames []byte, err error) {
 			continue // cannot be: a region has sent it
 		}
 		r.count.unsent.Add(1)
-		if env.Flags&wire.FlagAsk != 0 {
+		if env.Flags&wire.FlagBulk != 0 {
+			d.unsentLarge(&env, reason, err)
+		} else if env.Flags&wire.FlagAsk != 0 {
 			d.asks.settleQuietly(env.Corr, reason)
 		} else {
 			d.failed.add(r, route.ShardID(env.Shard), reason, 1, env.ID)

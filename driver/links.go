@@ -19,6 +19,7 @@ func (d *Driver) LinkDown(id peer.ID, lane wire.Lane, lost uint64, err error) {
 	d.log.Debug("disconnected", "peer", id, "lane", lane, "lost", lost, "error", err)
 	if lane == wire.LaneData {
 		d.asks.lose(d.remotes.get(id), route.PeerLost)
+		d.loseLarge(d.remotes.get(id), err)
 	}
 }
 

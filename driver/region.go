@@ -150,7 +150,7 @@ func (r *Region) Type() entity.Type { return r.typ }
 // Shard returns the shard of an entity id.
 func (r *Region) Shard(id string) route.ShardID { return route.ShardOf(id, r.shards) }
 
-// check judges what a caller gives.
+// check judges what a caller gives; errLarge when it is in order but for a payload that fits no frame.
 func (r *Region) check(id string, payload []byte) error {
 	if r.d.gate.bits.Load() != 0 {
 		return r.suspended()
@@ -159,7 +159,7 @@ func (r *Region) check(id string, payload []byte) error {
 		return route.CheckID(id)
 	}
 	if len(payload) > r.d.cfg.MaxPayload {
-		return fmt.Errorf("%w: %d bytes, at most %d", route.ErrTooLarge, len(payload), r.d.cfg.MaxPayload)
+		return errLarge
 	}
 	return nil
 }

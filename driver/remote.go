@@ -28,6 +28,9 @@ func (r *remote) Reply(corr uint64, reason route.Reason, payload []byte) error {
 	if err := r.d.checkReply(payload); err != nil {
 		return err
 	}
+	if len(payload) > r.d.cfg.MaxPayload {
+		return r.replyLarge(corr, payload)
+	}
 	l := r.link
 	l.Lock()
 	b, err := l.Reserve(wire.ReplySize + len(payload))
@@ -136,8 +139,8 @@ func (o *selfOrigin) Reply(corr uint64, reason route.Reason, payload []byte) err
 }
 
 func (d *Driver) checkReply(payload []byte) error {
-	if len(payload) > d.cfg.MaxPayload {
-		return fmt.Errorf("%w: reply of %d bytes, at most %d", route.ErrTooLarge, len(payload), d.cfg.MaxPayload)
+	if len(payload) > d.cfg.MaxMessage {
+		return fmt.Errorf("%w: reply of %d bytes, at most %d", route.ErrTooLarge, len(payload), d.cfg.MaxMessage)
 	}
 	return nil
 }

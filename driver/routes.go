@@ -103,6 +103,9 @@ func (d *Driver) drain(ref slotRef, s *regionSlot) {
 			s.slot.Reset()
 			d.rehome(ref, e)
 			return
+		} else if err == errMoving {
+			s.slot.Busy() // drainSlot goes on when it is there
+			return
 		} else if err != nil {
 			d.stall(ref)
 			return
@@ -129,6 +132,12 @@ func (d *Driver) forward(ref slotRef, e *routeEntry, f []byte) error {
 	var env wire.Envelope
 	if err := wire.ParseEnvelope(f, &env); err != nil {
 		invariant.Check(false, "driver: a parked envelope does not parse")
+	}
+	if env.Flags&wire.FlagBulk != 0 {
+		if e.host == nil {
+			return d.forwardLarge(e, &env)
+		}
+		d.keepLarge(&env)
 	}
 	if env.Flags&wire.FlagAsk != 0 {
 		d.asks.goes(env.Corr, e)
@@ -203,6 +212,12 @@ func (d *Driver) dropParked(ref slotRef, f []byte, reason route.Reason) {
 		return
 	}
 	ref.r.count.parkedLost.Add(1)
+	if env.Flags&wire.FlagBulk != 0 {
+		if l := d.large.get(&env); l != nil {
+			d.endLarge(l, reason, nil, d.settleSoon)
+		}
+		return
+	}
 	if env.Flags&wire.FlagAsk != 0 {
 		d.control.settling = append(d.control.settling, settledAsk{env.Corr, reason})
 		return

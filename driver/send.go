@@ -22,6 +22,9 @@ func (r *Region) Tell(id string, payload []byte) error { return r.send(id, paylo
 // route is compared again.
 func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter) error {
 	if err := r.check(id, payload); err != nil {
+		if err == errLarge {
+			_, err = r.sendLarge(id, payload, corr, w, nil)
+		}
 		return err
 	}
 	sh := route.ShardOf(id, r.shards)
@@ -111,7 +114,12 @@ func (r *Region) park(s *regionSlot, sh route.ShardID, id string, payload []byte
 
 // TellWait is Tell that waits for room: in the link, the parking queue, or a local mailbox.
 func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error {
-	err := r.Tell(id, payload)
+	return r.insist(ctx, func() error { return r.Tell(id, payload) })
+}
+
+// insist repeats an attempt that finds no room until there is some, or ctx ends.
+func (r *Region) insist(ctx context.Context, try func() error) error {
+	err := try()
 	if !isFull(err) {
 		return err
 	}
@@ -120,7 +128,7 @@ func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error 
 	defer timer.Stop()
 	for {
 		bell := r.d.room.listen()
-		if err = r.Tell(id, payload); !isFull(err) {
+		if err = try(); !isFull(err) {
 			r.d.room.leave()
 			return err
 		}

@@ -50,6 +50,8 @@ type Stats struct {
 	AsksUnderway   int
 	AsksLate       uint64 // answers that came when nobody waited any more
 	BusyEntities   int64  // Blocking entities that have a goroutine
+	LargeUnderway  int    // large messages of this node that are not over
+	LargeBytes     int64  // copies of them, of Config.BulkBudget
 	MailboxBytes   int64  // that wait for Blocking entities, of Config.MailboxBudget
 	ControlDropped uint64 // control frames that found the inbox full
 	ControlLost    uint64 // control frames that could not be queued for their peer
@@ -106,6 +108,7 @@ func (d *Driver) Stats() Stats {
 		RepliesLost: d.count.repliesLost.Load(), RefusalsUntold: d.count.refusalsUntold.Load(),
 		Unregistered: d.count.unregistered.Load(), Transport: d.wires.Stats(),
 	}
+	s.LargeUnderway, s.LargeBytes = d.large.count(), d.large.bytes.used.Load()
 	for _, w := range d.workers {
 		s.Handled += w.count.handled.Load()
 	}

@@ -32,9 +32,12 @@ type batch struct {
 	records []record
 	buf     []byte
 	counted int // bytes counted against mailbox and budget
+	loan    *Loan
 }
 
-func (b *batch) full() bool { return len(b.buf) >= batchBytes || len(b.records) >= batchRecords }
+func (b *batch) full() bool {
+	return len(b.buf) >= batchBytes || len(b.records) >= batchRecords || b.loan != nil
+}
 
 // payload returns the payload of record i.
 func (b *batch) payload(i int) []byte {
@@ -70,6 +73,35 @@ const (
 	held    runPhase = 3 // waits for the end of a rest after a panic
 )
 
+// accept takes a message into the mailbox of e and reports whether there was room.
+func (s *Shard) accept(e *Entity, m *Message) bool {
+	r := record{from: m.From, corr: m.Corr}
+	if m.Loan == nil {
+		return s.put(e, r, m.Payload, m.Parked)
+	}
+	s.lease.take(RecordOverhead, true)
+	a := e.act
+	if a == nil {
+		a = s.activate(e)
+	}
+	b := s.newBatch()
+	a.append(b)
+	r.end = uint32(len(m.Payload))
+	b.loan, b.buf, b.records = m.Loan, m.Payload[:len(m.Payload):len(m.Payload)], append(b.records, r)
+	b.counted += RecordOverhead
+	a.bytes += RecordOverhead
+	return true
+}
+
+func (a *activity) append(b *batch) {
+	if a.tail == nil {
+		a.head = b
+	} else {
+		a.tail.next = b
+	}
+	a.tail = b
+}
+
 // put copies a message to the mailbox of e, and makes e ready if it was idle. It reports whether there was room; with
 // force there always is.
 func (s *Shard) put(e *Entity, r record, payload []byte, force bool) bool {
@@ -88,12 +120,7 @@ func (s *Shard) put(e *Entity, r record, payload []byte, force bool) bool {
 	b := a.tail
 	if b == nil || b.full() {
 		b = s.newBatch()
-		if a.tail == nil {
-			a.head = b
-		} else {
-			a.tail.next = b
-		}
-		a.tail = b
+		a.append(b)
 	}
 	b.buf = append(b.buf, payload...)
 	r.end = uint32(len(b.buf))
@@ -178,6 +205,10 @@ func (s *Shard) newBatch() *batch {
 func (s *Shard) finish(a *activity, b *batch) {
 	a.bytes -= b.counted
 	s.lease.give(b.counted)
+	if b.loan != nil {
+		b.loan.Release()
+		b.loan, b.buf = nil, nil
+	}
 	clear(b.records)
 	b.next, b.records, b.buf, b.counted = nil, b.records[:0], b.buf[:0], 0
 	if len(s.batches) < keepBatches && cap(b.buf) <= keepBytes {

@@ -102,4 +102,14 @@ type Message struct {
 	Parked  bool   // was parked or transferred: never refused for a full mailbox
 	ID      []byte
 	Payload []byte
+	// Loan, if not nil, gives Payload to a Blocking entity without a copy. Other modes do not look at it.
+	Loan *Loan
+}
+
+// Loan is a payload that the host keeps as it is until its entity has handled it or it is dropped, instead of copying it.
+// It counts against the bound of whoever gives it, not against mailbox and budget, and so is not refused for them.
+type Loan struct {
+	// Release is called once, if Deliver accepted the message, when the payload is not needed any more. It may be called
+	// under the shard's lock.
+	Release func()
 }

@@ -157,7 +157,7 @@ func (s *Shard) Deliver(now time.Duration, m *Message) route.Reason {
 		return s.count(route.Crashed)
 	}
 	if s.typ.Mode == Blocking {
-		if !s.put(e, record{from: m.From, corr: m.Corr}, m.Payload, m.Parked) {
+		if !s.accept(e, m) {
 			return s.count(route.MailboxFull)
 		}
 		return route.OK
@@ -193,7 +193,7 @@ func (s *Shard) deliverNew(m *Message) route.Reason {
 		s.handle(e, m.From, m.Corr, m.Payload)
 		return route.OK
 	}
-	if !s.put(e, record{from: m.From, corr: m.Corr}, m.Payload, m.Parked) {
+	if !s.accept(e, m) {
 		s.table.remove(e)
 		return s.count(route.MailboxFull)
 	}

@@ -193,8 +193,8 @@ func (m *bulkModel) settle(t *rapid.T) {
 	require.Fail(t, "transfers do not come to their end")
 }
 
-// TestBulkLaws: whatever breaks, is cancelled, refused or slow: a message is taken at most once and unharmed, its sender
-// is told one end, which is true, room is never exceeded nor lost, and without further faults everything ends.
+// TestBulkLaws: whatever breaks, is cancelled, refused or slow: a message is taken at most once and unharmed, its
+// sender is told one end, which is true, room is never exceeded nor lost, and without further faults everything ends.
 func TestBulkLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &bulkModel{room: &BulkRoom{Limit: rapid.IntRange(1000, 5000).Draw(t, "room")}}

@@ -12,9 +12,9 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// BulkReceiver gathers the large messages of one connection. Each claims room for all of itself before its first byte is
-// granted; then its sender may be a window ahead of what has arrived. So what a node holds is bounded by the room that
-// all its receivers share, whatever the senders do. Its methods are called under one lock; answers gather until
+// BulkReceiver gathers the large messages of one connection. Each claims room for all of itself before its first byte
+// is granted; then its sender may be a window ahead of what has arrived. So what a node holds is bounded by the room
+// that all its receivers share, whatever the senders do. Its methods are called under one lock; answers gather until
 // AppendAnswers takes them. Make one with NewBulkReceiver.
 type BulkReceiver struct {
 	conn   uint64
@@ -52,9 +52,9 @@ type BulkReceiverStats struct {
 	Stalled uint64 // nothing came for too long
 }
 
-// NewBulkReceiver returns the receiver of the connection that the rider calls conn, which takes messages of at most limit
-// bytes, grants window bytes ahead and gives up a message of which nothing came for so long as stall. Numbers that are
-// not positive mean the defaults, for limit wire.MaxBulkSize.
+// NewBulkReceiver returns the receiver of the connection that the rider calls conn, which takes messages of at most
+// limit bytes, grants window bytes ahead and gives up a message of which nothing came for so long as stall. Numbers
+// that are not positive mean the defaults, for limit wire.MaxBulkSize.
 func NewBulkReceiver(conn uint64, window, limit int, stall time.Duration, room BulkHolder) *BulkReceiver {
 	if window <= 0 {
 		window = DefaultBulkWindow

@@ -312,9 +312,9 @@ func (s *BulkSender) drop(x *BulkTransfer) bool {
 	return true
 }
 
-// Tick ends what has stalled and appends it to dst: a transfer that has begun and was neither granted more nor taken for
-// so long, or one that waits on a link where nothing moved for so long. One whose receiver has all of it waits for its
-// envelope, or for its entity, and does not stall.
+// Tick ends what has stalled and appends it to dst: a transfer that has begun and was neither granted more nor taken
+// for so long, or one that waits on a link where nothing moved for so long. One whose receiver has all of it waits for
+// its envelope, or for its entity, and does not stall.
 func (s *BulkSender) Tick(now time.Duration, dst []*BulkTransfer) []*BulkTransfer {
 	first := len(dst)
 	for _, x := range s.live {

@@ -1,4 +1,4 @@
-// Tests of bad input on bulk connections: each is closed with a counted fault, holds nothing, and hurts nobody beside it.
+// Tests of bad input on bulk connections: each is closed with a counted fault and hurts nobody beside it.
 
 package transport
 
@@ -52,25 +52,26 @@ func TestBulkGarbage(t *testing.T) {
 		return b
 	}
 	for name, say := range map[string][]byte{
-		"no frame":                     []byte("GET / HTTP/1.1\r\n\r\n"),
-		"another lane's frame":         bulkFrame(wire.KindMarker, make([]byte, 16)),
-		"an answer":                    bulkFrame(wire.KindBulkWhole, wire.AppendBulkNumber(nil, 1)),
-		"a frame over the limit":       {255, 255, 255, 15, byte(wire.KindBulkChunk), 0, 0, 0},
-		"a begin with a tail":          bulkFrame(wire.KindBulkBegin, make([]byte, 34)),
-		"a begin that is cut":          bulkFrame(wire.KindBulkBegin, make([]byte, 20)),
-		"a size of nothing":            bulkBegin(1, 0),
-		"a size over all bounds":       bulkBegin(1, wire.MaxBulkSize+1),
-		"a number that is not next":    bulkBegin(2, 100),
-		"the same number again":        join(bulkBegin(1, 100), bulkBegin(1, 100)),
-		"too many at a time":           begins(flow.MaxBulkActive + 1),
-		"a chunk of nothing begun":     wire.AppendBulkChunk(nil, 1, []byte{1}),
-		"an empty chunk":               join(bulkBegin(1, 100), wire.AppendBulkChunk(nil, 1, nil)),
-		"a chunk without a number":     join(bulkBegin(1, 100), bulkFrame(wire.KindBulkChunk, []byte{1})),
-		"more than there is":           join(bulkBegin(1, 100), wire.AppendBulkChunk(nil, 1, make([]byte, 101))),
-		"more than was granted":        join(bulkBegin(1, 8<<20), wire.AppendBulkChunk(nil, 1, make([]byte, 200<<10))),
-		"an end of what never began":   bulkFrame(wire.KindBulkAbort, wire.AppendBulkNumber(nil, 1)),
-		"an end of number zero":        bulkFrame(wire.KindBulkAbort, wire.AppendBulkNumber(nil, 0)),
-		"a chunk, and nonsense behind": join(bulkBegin(1, 100), wire.AppendBulkChunk(nil, 1, make([]byte, 50)), make([]byte, 8)),
+		"no frame":                   []byte("GET / HTTP/1.1\r\n\r\n"),
+		"another lane's frame":       bulkFrame(wire.KindMarker, make([]byte, 16)),
+		"an answer":                  bulkFrame(wire.KindBulkWhole, wire.AppendBulkNumber(nil, 1)),
+		"a frame over the limit":     {255, 255, 255, 15, byte(wire.KindBulkChunk), 0, 0, 0},
+		"a begin with a tail":        bulkFrame(wire.KindBulkBegin, make([]byte, 34)),
+		"a begin that is cut":        bulkFrame(wire.KindBulkBegin, make([]byte, 20)),
+		"a size of nothing":          bulkBegin(1, 0),
+		"a size over all bounds":     bulkBegin(1, wire.MaxBulkSize+1),
+		"a number that is not next":  bulkBegin(2, 100),
+		"the same number again":      join(bulkBegin(1, 100), bulkBegin(1, 100)),
+		"too many at a time":         begins(flow.MaxBulkActive + 1),
+		"a chunk of nothing begun":   wire.AppendBulkChunk(nil, 1, []byte{1}),
+		"an empty chunk":             join(bulkBegin(1, 100), wire.AppendBulkChunk(nil, 1, nil)),
+		"a chunk without a number":   join(bulkBegin(1, 100), bulkFrame(wire.KindBulkChunk, []byte{1})),
+		"more than there is":         join(bulkBegin(1, 100), wire.AppendBulkChunk(nil, 1, make([]byte, 101))),
+		"more than was granted":      join(bulkBegin(1, 8<<20), wire.AppendBulkChunk(nil, 1, make([]byte, 200<<10))),
+		"an end of what never began": bulkFrame(wire.KindBulkAbort, wire.AppendBulkNumber(nil, 1)),
+		"an end of number zero":      bulkFrame(wire.KindBulkAbort, wire.AppendBulkNumber(nil, 0)),
+		"a chunk, and nonsense behind": join(bulkBegin(1, 100),
+			wire.AppendBulkChunk(nil, 1, make([]byte, 50)), make([]byte, 8)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := startBulk(t, func(c *Config) { c.BulkWindow = 100 << 10 })

@@ -32,7 +32,8 @@ type bulkConn struct {
 	r  *flow.BulkReceiver
 }
 
-// welcomeBulk takes a bulk connection whose hello was judged: in place of an older one, which ends with what it carried.
+// welcomeBulk takes a bulk connection whose hello was judged: in place of an older one, which ends with what it
+// carried.
 func (t *Transport) welcomeBulk(nc net.Conn, h *hello) error {
 	if t.cfg.Bulk == nil {
 		return &RefusedError{Reason: RefusedSetting, Key: "large messages", Ours: "on", Theirs: "off"}

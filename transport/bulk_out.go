@@ -65,8 +65,9 @@ func newBulk(t *Transport, to peer.ID) *Bulk {
 	return b
 }
 
-// Send queues a transfer. From here on its payload is read, under the Bulk's own lock, until BulkOver or Cancel. Errors,
-// after which nothing has changed: *flow.BulkFullError, ErrForgotten, ErrClosed, ErrSelf, ErrNoIncarnation, ErrBusy.
+// Send queues a transfer. From here on its payload is read, under the Bulk's own lock, until BulkOver or Cancel.
+// Errors, after which nothing has changed: *flow.BulkFullError, ErrForgotten, ErrClosed, ErrSelf, ErrNoIncarnation,
+// ErrBusy.
 func (b *Bulk) Send(x *flow.BulkTransfer) error {
 	b.mu.Lock()
 	if b.dead != nil {
@@ -81,10 +82,14 @@ func (b *Bulk) Send(x *flow.BulkTransfer) error {
 	b.running = true
 	b.mu.Unlock()
 	if start {
-		if !b.t.spawn(b.run) {
-			b.kill(ErrClosed)
+		if b.t.spawn(b.run) {
+			return nil
 		}
-		return nil
+		b.mu.Lock()
+		b.running = false
+		b.s.Cancel(x)
+		b.mu.Unlock()
+		return ErrClosed
 	}
 	b.poke()
 	return nil

@@ -239,7 +239,8 @@ func TestBulkCancelledMidway(t *testing.T) {
 	require.Equal(t, y, want(t, a.over).x, "nothing is told of the one that was cancelled")
 }
 
-// TestBulkReceiverGoesAway: what had begun is lost and said to be, what waits goes to nobody once the peer is forgotten.
+// TestBulkReceiverGoesAway: what had begun is lost and said to be, what waits goes to nobody once the peer is
+// forgotten.
 func TestBulkReceiverGoesAway(t *testing.T) {
 	a, b := startBulk(t, nil), startBulk(t, func(c *Config) { c.MaxBulk, c.BulkRoom = 1<<20, 1<<20 })
 	link := a.Bulk(b.Self())

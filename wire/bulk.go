@@ -60,8 +60,8 @@ func AppendBulkChunk(dst []byte, number uint32, part []byte) []byte {
 	return dst
 }
 
-// ParseBulkChunk reads the head of a chunk's frame, BulkChunkHead bytes, the frame header included, and returns how many
-// bytes of the payload follow it: a reader takes those where they belong, without gathering the frame.
+// ParseBulkChunk reads the head of a chunk's frame, BulkChunkHead bytes, the frame header included, and returns how
+// many bytes of the payload follow it: a reader takes those where they belong, without gathering the frame.
 func ParseBulkChunk(head []byte) (number uint32, part int, err error) {
 	if len(head) < BulkChunkHead {
 		return 0, 0, &Error{KindBulkChunk, len(head), ErrTruncated}
@@ -121,8 +121,8 @@ func ParseBulkNumber(k Kind, body []byte) (number uint32, err error) {
 	return number, r.Done()
 }
 
-// BulkRef is the payload of an envelope with FlagBulk: the large message that the envelope stands for, by the generation
-// of the bulk connection over which it came and its number there.
+// BulkRef is the payload of an envelope with FlagBulk: the large message that the envelope stands for, by the
+// generation of the bulk connection over which it came and its number there.
 type BulkRef struct{ Generation, Number uint32 }
 
 // AppendBulkRef appends a reference (8 bytes).
