@@ -112,16 +112,19 @@ func TestLargeMessageBounds(t *testing.T) {
 	require.ErrorIs(t, c.region.TellBulk(within(t), "", make([]byte, 1<<20), nil), kith.ErrBadID)
 
 	c.seen.wait, c.seen.into = make(chan struct{}), make(chan struct{}, 1000)
-	sent := 0
-	for ; ; sent++ { // into the receiver's budget, then into this node's
-		if err = c.region.Tell("a", noise(1<<20, 0)); err != nil {
-			break
-		}
-		require.Less(t, sent, 5)
+	for range 2 { // into the receiver's budget
+		require.NoError(t, c.region.Tell("a", noise(1<<20, 0)))
 	}
+	eventually(t, func() bool { return c.nodes[0].Stats().LargeUnderway == 0 }, "they are taken")
+	require.Equal(t, 2<<20, c.nodes[1].Stats().Transport.Bulk.Held)
+	for range 2 { // into this node's
+		require.NoError(t, c.region.Tell("a", noise(1<<20, 0)))
+	}
+	err = c.region.Tell("a", noise(1<<20, 0))
 	require.ErrorIs(t, err, kith.ErrLinkFull)
 	require.ErrorContains(t, err, "2097152 bytes of large messages")
-	eventually(t, func() bool { return c.nodes[1].Stats().Transport.Bulk.Held <= 2<<20 }, "the receiver is bounded")
+	eventually(t, func() bool { return c.nodes[1].Stats().Transport.Bulk.Waiting == 1 }, "the next one waits for room")
+	sent := 4
 	for err = nil; err == nil; sent++ { // behind them, small ones park
 		err = c.region.Tell("a", noise(1000, 0))
 		require.Less(t, sent, 1000)

@@ -44,6 +44,11 @@ func (d *Driver) BulkOver(x *flow.BulkTransfer, reason route.Reason, err error) 
 	if reason == route.PeerLost && d.stopping.Load() {
 		reason = route.Stopped
 	}
+	ref := slotRef{l.r, l.shard}
+	s := ref.slot()
+	s.mu.Lock()
+	next := s.next
+	s.mu.Unlock()
 	l.mu.Lock()
 	if l.x != x {
 		l.mu.Unlock()
@@ -51,13 +56,14 @@ func (d *Driver) BulkOver(x *flow.BulkTransfer, reason route.Reason, err error) 
 	}
 	home, sent := l.home, l.state == largeSent
 	l.x = nil
-	again := !sent && lostHome(reason) && l.refusals < largeRefusals
+	// What was not sent has been taken by nobody. When the shard does not live there any more, it goes to the next home.
+	again := !sent && l.refusals < largeRefusals &&
+		(lostHome(reason) || reason == route.PeerLost && (next == nil || !sameHome(next, home)))
 	if again {
 		l.state, l.home = largeWaits, nil
 		l.refusals++
 	}
 	l.mu.Unlock()
-	ref := slotRef{l.r, l.shard}
 	if lostHome(reason) {
 		d.inbox.post(func() { d.forgetHome(ref, home.term, home.epoch) })
 	}
