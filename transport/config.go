@@ -53,6 +53,11 @@ type Config struct {
 	BulkChunk  int           // bytes of one frame; default 64 KiB, at most wire.MaxBulkChunk
 	BulkStall  time.Duration // a message for which nothing moves for so long is given up; default 30 s
 
+	// For tests; zero: what the words say.
+	wall       func() time.Time // by which certificates are judged; time.Now
+	filesEvery time.Duration    // how often the files of TLS are looked at, at most; 2 s
+	renewWait  time.Duration    // for what is on its way to be consumed, before a renewal is put off; 10 s
+
 	// Now is the monotonic clock of the node, for arrival stamps. Default: time since New.
 	Now func() time.Duration
 	// StepAge is the age of the node's last control step, which heartbeat answers carry. Default: always zero.
@@ -137,6 +142,11 @@ func (c Config) withDefaults() Config {
 	def(&c.BulkWindow, flow.DefaultBulkWindow)
 	def(&c.BulkChunk, flow.DefaultBulkChunk)
 	defd(&c.BulkStall, flow.DefaultBulkStall)
+	defd(&c.filesEvery, 2*time.Second)
+	defd(&c.renewWait, 10*time.Second)
+	if c.wall == nil {
+		c.wall = time.Now
+	}
 	if c.Now == nil {
 		start := time.Now()
 		c.Now = func() time.Duration { return time.Since(start) }

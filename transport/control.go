@@ -113,6 +113,11 @@ func (c *control) Run(on *Loop) {
 			c.mu.Unlock()
 			return // whoever writes has it run again
 		}
+		if conn := c.conn; c.renewing {
+			c.mu.Unlock()
+			conn.farewell()
+			return // the peer closes, and the next connection carries what waits
+		}
 		c.appendCredit()
 		if c.queue.Len() == 0 {
 			c.scheduled = false

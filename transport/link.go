@@ -130,6 +130,14 @@ func (l *Link) Run(on *Loop) {
 			l.mu.Unlock()
 			return // whoever writes has it run again
 		}
+		if c != nil && l.renewing {
+			idle := l.queue.Outstanding() == 0
+			l.mu.Unlock()
+			if idle {
+				c.replace(errRenewed)
+			}
+			return // credit has it run again
+		}
 		b := l.queue.Take()
 		if b == nil {
 			room := l.settle()
@@ -173,6 +181,7 @@ func (l *Link) settle() (room bool) {
 func (l *Link) granted(c wire.Credit) error {
 	l.mu.Lock()
 	wake, err := l.queue.Granted(c.Generation, c.Consumed)
+	wake = wake || l.renewing && l.queue.Outstanding() == 0
 	l.mu.Unlock()
 	if wake {
 		l.loop.post(l)

@@ -48,6 +48,8 @@ func (oc *outConn) opened(c gnet.Conn) gnet.Action {
 	u.connects++
 	healed, failures := u.warned, u.unreached
 	u.warned, u.unreached = false, 0
+	again := u.hushed
+	u.hushed = false
 	u.scheduled = true
 	u.q.restart(oc.generation)
 	u.mu.Unlock()
@@ -56,7 +58,7 @@ func (oc *outConn) opened(c gnet.Conn) gnet.Action {
 	if healed {
 		u.t.cfg.Logger.Info("peer reached at last", "peer", oc.real, "lane", u.lane, "failures", failures)
 	}
-	if u.to.Inc != 0 {
+	if u.to.Inc != 0 && !again {
 		u.t.up.LinkUp(oc.real, u.lane)
 	}
 	u.q.Run(u.loop)
@@ -99,7 +101,10 @@ func (oc *outConn) closed(err error) {
 		return
 	}
 	lost := u.q.broke()
-	if time.Since(u.upSince) >= steadyAfter {
+	renewed := oc.fault == errRenewed && lost == 0
+	if renewed {
+		u.renewed()
+	} else if u.renewing = false; time.Since(u.upSince) >= steadyAfter {
 		u.failures, u.notBefore, u.warnedAt = 0, time.Time{}, time.Time{}
 	} else {
 		u.failures++
@@ -108,7 +113,7 @@ func (oc *outConn) closed(err error) {
 	why := oc.why(err)
 	u.scheduled = false
 	u.verify = u.lane == wire.LaneControl && u.to.Inc != 0 && u.dead == nil && oc.fault == nil && !u.leaving
-	if u.dead == nil && (u.q.waiting() || u.verify) {
+	if u.dead == nil && (u.q.waiting() || u.verify || u.hushed) {
 		u.scheduled = u.q.waiting()
 		u.ensure()
 	}
@@ -116,7 +121,7 @@ func (oc *outConn) closed(err error) {
 	u.t.count.out[u.lane].Add(-1)
 	u.t.count.lost.Add(lost)
 	u.t.cfg.Logger.Debug("connection lost", "peer", oc.real, "lane", u.lane, "lost_bytes", lost, "error", why)
-	if u.to.Inc != 0 {
+	if u.to.Inc != 0 && !renewed {
 		u.t.up.LinkDown(oc.real, u.lane, lost, why)
 	}
 }

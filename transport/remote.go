@@ -185,6 +185,16 @@ func (t *Transport) Leaving(id peer.ID) {
 	}
 }
 
+// uplinks calls f with every uplink to the peer.
+func (r *remote) uplinks(f func(u *uplink)) {
+	if c := r.ctl.Load(); c != nil {
+		f(&c.uplink)
+	}
+	if l := r.link.Load(); l != nil {
+		f(&l.uplink)
+	}
+}
+
 // removeIn takes a connection that is over out of its peer's table.
 func (t *Transport) removeIn(c *InConn) {
 	t.mu.Lock()
@@ -231,6 +241,9 @@ func (t *Transport) snapshot() (remotes []*remote, pending int) {
 func (t *Transport) sweep(thorough bool) {
 	remotes, _ := t.snapshot()
 	t.sweepBulk(remotes)
+	if thorough {
+		t.upkeep(remotes)
+	}
 	for _, r := range remotes {
 		for _, c := range t.dataFrom(r.id) {
 			c.flushCredit()

@@ -51,9 +51,17 @@ type secure struct {
 	*tls.Conn
 	feed  *tlsFeed
 	creds *credentials // that it was made with
-	host  string       // that was dialled, if the certificate must name it
-	old   bool         // the dialler offered no TLS 1.3
-	late  bool         // plaintext of the hello's record may be left
+	trust *trust
+	host  string // that was dialled, if the certificate must name it
+	old   bool   // the dialler offered no TLS 1.3
+	late  bool   // plaintext of the hello's record may be left
+
+	// Of the upkeep, in the sweep.
+	peer     []*x509.Certificate // leaf first
+	judged   *credentials        // by which peer was judged last
+	judgedAt time.Time
+	renewAt  time.Time // wall time
+	putOff   time.Time // a renewal, until then
 
 	held   []byte // sealed bytes that are being written
 	pooled *[]byte
@@ -61,7 +69,7 @@ type secure struct {
 
 // accept makes the acceptor's end over nc; no byte has moved.
 func (t *trust) accept(nc net.Conn) *secure {
-	s := &secure{feed: newFeed(nc), creds: t.current.Load()}
+	s := &secure{feed: newFeed(nc), creds: t.current.Load(), trust: t}
 	cfg := s.config(t)
 	// With a certificate, the standard library verifies its chain for clients and sends the fitting alert; without one,
 	// our own check gives the reason.
@@ -79,7 +87,7 @@ func (t *trust) accept(nc net.Conn) *secure {
 
 // dial makes the dialler's end over nc.
 func (t *trust) dial(nc net.Conn, host string) *secure {
-	s := &secure{feed: newFeed(nc), creds: t.current.Load()}
+	s := &secure{feed: newFeed(nc), creds: t.current.Load(), trust: t}
 	if t.cfg.VerifyHost {
 		s.host = host
 	}
@@ -105,9 +113,6 @@ func (s *secure) config(t *trust) *tls.Config {
 	}
 }
 
-// chain returns the certificates of the peer, leaf first.
-func (s *secure) chain() []*x509.Certificate { return s.ConnectionState().PeerCertificates }
-
 // bare ends the part of a connection's life in which it reads and writes its socket itself, and returns that socket. Of
 // a connection without TLS it is the connection.
 func bare(nc net.Conn) (net.Conn, *secure) {
@@ -117,6 +122,7 @@ func bare(nc net.Conn) (net.Conn, *secure) {
 	}
 	sock := s.feed.sock
 	s.feed.sock, s.late = nil, true
+	s.keep(s.trust.now())
 	return sock, s
 }
 
@@ -124,7 +130,15 @@ func bare(nc net.Conn) (net.Conn, *secure) {
 func unbound(nc net.Conn) {
 	if s, ok := nc.(*secure); ok {
 		s.feed.free = true
+		s.keep(s.trust.now())
+		s.trust.hold(s)
 	}
+}
+
+// Close closes a connection that is not on a loop.
+func (s *secure) Close() error {
+	s.trust.release(s)
+	return s.Conn.Close()
 }
 
 // taker takes the plaintext of a connection, valid during the call.
@@ -221,171 +235,3 @@ var sealed = sync.Pool{New: func() any {
 	b := make([]byte, 0, keepSealed)
 	return &b
 }}
-
-// tlsFeed is the net.Conn under a tls.Conn: first the socket, of which it reads record by record, so that nothing behind
-// the hello's record is taken from it; then memory.
-type tlsFeed struct {
-	sock net.Conn // nil: memory
-
-	free bool               // the hello is through, and no loop takes over: no bound, no need to stop at a record's end
-	left int                // bytes that the socket may still give
-	rest int                // of the record under way
-	head [recordHeader]byte // of that record, as far as read
-	have int
-
-	in    []byte // what one read of the loop brought
-	rec   []byte // the record that is being read
-	carry []byte // the beginning of a record that a later read ends
-
-	out    []byte
-	pooled *[]byte // the pool's handle of out
-}
-
-func newFeed(nc net.Conn) *tlsFeed { return &tlsFeed{sock: nc, left: preHello} }
-
-// Read reads from the socket up to the end of a record, or from memory.
-func (f *tlsFeed) Read(p []byte) (int, error) {
-	if f.sock == nil {
-		n := copy(p, f.rec)
-		if f.rec = f.rec[n:]; n == 0 {
-			return 0, errDry
-		}
-		return n, nil
-	}
-	if f.free {
-		return f.sock.Read(p)
-	}
-	if f.rest == 0 {
-		f.rest, f.have = recordHeader, 0
-	}
-	if f.left <= 0 {
-		return 0, errHandshakeBytes
-	}
-	n, err := f.sock.Read(p[:min(len(p), f.rest, f.left)])
-	f.rest -= n
-	f.left -= n
-	if f.have < recordHeader {
-		copy(f.head[f.have:], p[:n])
-		if f.have += n; f.have == recordHeader {
-			f.rest = int(f.head[3])<<8 | int(f.head[4])
-		}
-	}
-	return n, err
-}
-
-// next makes the next whole record readable. A record whose header claims more than there may be is readable as far as
-// it came: TLS refuses it by its header.
-func (f *tlsFeed) next() bool {
-	if len(f.rec) > 0 {
-		return true
-	}
-	if len(f.carry) > 0 {
-		return f.straddle()
-	}
-	n := recordSize(f.in)
-	if n == 0 {
-		f.carry = append(f.carry, f.in...)
-		f.in = nil
-		return false
-	}
-	f.rec, f.in = f.in[:n], f.in[n:]
-	return true
-}
-
-// straddle ends the record that an earlier read began.
-func (f *tlsFeed) straddle() bool {
-	for {
-		if n := recordSize(f.carry); n > 0 {
-			f.rec = f.carry[:n]
-			f.carry = f.carry[:0]
-			return true
-		}
-		want := recordHeader - len(f.carry)
-		if want <= 0 {
-			want = recordHeader + (int(f.carry[3])<<8 | int(f.carry[4])) - len(f.carry)
-		}
-		n := min(want, len(f.in))
-		if n == 0 {
-			return false
-		}
-		f.carry = append(f.carry, f.in[:n]...)
-		f.in = f.in[n:]
-	}
-}
-
-// recordSize returns the size of the record that b begins with, zero when it is not whole; of one over the limit,
-// what is there.
-func recordSize(b []byte) int {
-	if len(b) < recordHeader {
-		return 0
-	}
-	n := int(b[3])<<8 | int(b[4])
-	if n > maxRecord {
-		return len(b)
-	}
-	if n += recordHeader; n > len(b) {
-		return 0
-	}
-	return n
-}
-
-// Write writes to the socket, or gathers in memory.
-func (f *tlsFeed) Write(p []byte) (int, error) {
-	if f.sock != nil {
-		return f.sock.Write(p)
-	}
-	if f.out == nil {
-		f.pooled = sealed.Get().(*[]byte)
-		f.out = (*f.pooled)[:0]
-	}
-	f.out = append(f.out, p...)
-	return len(p), nil
-}
-
-// Close closes the socket; memory needs none.
-func (f *tlsFeed) Close() error {
-	if f.sock == nil {
-		return nil
-	}
-	return f.sock.Close()
-}
-
-// LocalAddr is the socket's; nil in memory.
-func (f *tlsFeed) LocalAddr() net.Addr {
-	if f.sock == nil {
-		return nil
-	}
-	return f.sock.LocalAddr()
-}
-
-// RemoteAddr is the socket's; nil in memory.
-func (f *tlsFeed) RemoteAddr() net.Addr {
-	if f.sock == nil {
-		return nil
-	}
-	return f.sock.RemoteAddr()
-}
-
-// SetDeadline is the socket's; memory has none.
-func (f *tlsFeed) SetDeadline(at time.Time) error {
-	if f.sock == nil {
-		return nil
-	}
-	return f.sock.SetDeadline(at)
-}
-
-// SetReadDeadline is the socket's; memory has none.
-func (f *tlsFeed) SetReadDeadline(at time.Time) error {
-	if f.sock == nil {
-		return nil
-	}
-	return f.sock.SetReadDeadline(at)
-}
-
-// SetWriteDeadline is the socket's; memory has none.
-func (f *tlsFeed) SetWriteDeadline(at time.Time) error {
-	if f.sock == nil {
-		return nil
-	}
-	return f.sock.SetWriteDeadline(at)
-}

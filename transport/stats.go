@@ -39,6 +39,7 @@ type counters struct {
 	tooManyEach    atomic.Uint64
 	tlsRefused     [tlsReasons]atomic.Uint64
 	tlsFailed      [tlsReasons]atomic.Uint64
+	tlsRenewed     atomic.Uint64
 	refused        [refusalCount]atomic.Uint64
 }
 
@@ -74,6 +75,7 @@ type Stats struct {
 	TLSRefused    map[string]uint64 // accepted connections given up for TLS, by TLSReason; only those that occurred
 	TLSFailed     map[string]uint64 // dialled connections given up for TLS, by TLSReason
 	TLSReloads    uint64            // times that the credentials were loaded, the start included
+	TLSRenewed    uint64            // connections that were made anew, in order, under newer credentials
 	TLSReloadsBad uint64            // times that they could not be: the old ones stay
 	Refused       map[string]uint64 // hellos refused, by reason; only those that occurred
 	Links         []PeerStats       // by peer
@@ -87,7 +89,7 @@ func (t *Transport) Stats() Stats {
 		Dropped:   map[string]uint64{}, DialsFailed: t.count.dialsFailed.Load(),
 		FaultsHello: t.count.faultsHello.Load(), FaultsFrames: t.count.faultsProtocol.Load(),
 		TooMany: t.count.tooMany.Load(), TooManyEach: t.count.tooManyEach.Load(), Refused: map[string]uint64{},
-		TLSRefused: byTLSReason(&t.count.tlsRefused), TLSFailed: byTLSReason(&t.count.tlsFailed),
+		TLSRefused: byTLSReason(&t.count.tlsRefused), TLSRenewed: t.count.tlsRenewed.Load(), TLSFailed: byTLSReason(&t.count.tlsFailed),
 	}
 	if t.trust != nil {
 		s.TLSReloads, s.TLSReloadsBad = t.trust.reloads.Load(), t.trust.failures.Load()

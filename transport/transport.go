@@ -68,7 +68,7 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 	var tr *trust
 	if cfg.TLS.On() {
 		var err error
-		if tr, err = newTrust(cfg.TLS, cfg.Name); err != nil {
+		if tr, err = newTrust(cfg); err != nil {
 			return nil, err
 		}
 	}

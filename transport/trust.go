@@ -4,6 +4,7 @@
 package transport
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -61,14 +62,13 @@ func (c TLS) Validate() error {
 // ClusterURI is the URI among the subject alternative names of a certificate that makes it one of the cluster's nodes.
 func ClusterURI(name string) string { return "kith://cluster/" + url.PathEscape(name) }
 
-// filesEvery is how often the files are looked at for a change.
-const filesEvery = 2 * time.Second
-
 // trust holds the credentials of now.
 type trust struct {
 	cfg TLS
 	uri string
 	now func() time.Time // of certificates: wall time
+
+	every time.Duration // how often the files are looked at for a change, at most
 
 	current  atomic.Pointer[credentials]
 	reloads  atomic.Uint64 // that changed the credentials
@@ -77,6 +77,8 @@ type trust struct {
 	mu     sync.Mutex
 	stamps []os.FileInfo
 	looked time.Time
+
+	held sync.Map // of *secure: connections that are on no loop and behind their hello
 }
 
 // credentials are immutable, and numbered in the order in which they were loaded.
@@ -87,9 +89,9 @@ type credentials struct {
 	ends   time.Time // when the own leaf expires
 }
 
-// newTrust loads the credentials of cfg for a cluster.
-func newTrust(cfg TLS, cluster string) (*trust, error) {
-	t := &trust{cfg: cfg, uri: ClusterURI(cluster), now: time.Now}
+// newTrust loads the credentials.
+func newTrust(cfg Config) (*trust, error) {
+	t := &trust{cfg: cfg.TLS, uri: ClusterURI(cfg.Name), now: cfg.wall, every: cfg.filesEvery}
 	if err := t.reload(); err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
@@ -114,6 +116,9 @@ func (t *trust) reloadLocked(stamps []os.FileInfo) error {
 		next := &credentials{Credentials: c, uri: t.uri, number: t.reloads.Load() + 1}
 		if err = next.check(t.now()); err == nil {
 			t.stamps = stamps
+			if old := t.current.Load(); old != nil && old.same(next) {
+				return nil
+			}
 			t.reloads.Add(1)
 			t.current.Store(next)
 			return nil
@@ -131,7 +136,7 @@ func (t *trust) refresh() (changed bool, err error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if time.Since(t.looked) < filesEvery {
+	if time.Since(t.looked) < t.every {
 		return false, nil
 	}
 	t.looked = time.Now()
@@ -179,6 +184,15 @@ func (c TLS) load() (out Credentials, err error) {
 	}
 	return out, nil
 }
+
+// same reports whether other has the same certificates and believes the same authorities.
+func (c *credentials) same(other *credentials) bool {
+	return slices.EqualFunc(c.Certificate.Certificate, other.Certificate.Certificate, bytes.Equal) && c.CAs.Equal(other.CAs)
+}
+
+// hold and release keep the connections that no loop and no table of links knows, so that they are judged again too.
+func (t *trust) hold(s *secure)    { t.held.Store(s, nil) }
+func (t *trust) release(s *secure) { t.held.Delete(s) }
 
 // check demands that another node with the same credentials would accept this one.
 func (c *credentials) check(now time.Time) error {

@@ -63,6 +63,9 @@ type uplink struct {
 	warned     bool      // that has been logged
 	leaving    bool      // that is expected
 	verify     bool      // the other end broke the connection: dial once to see who answers, mail or not
+	renewing   bool      // nothing is sent until the connection has been made anew
+	renewSince time.Time
+	hushed     bool      // it was closed for that, and the rider was not told
 	warnedAt   time.Time // when last; zero: log the next failure at once
 	upSince    time.Time
 	connects   uint64        // times that a connection stood
@@ -147,7 +150,7 @@ func (u *uplink) attempt() (generation uint32, ok bool) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.dead != nil || u.ctx.Err() != nil || !u.q.waiting() && !u.verify {
+	if u.dead != nil || u.ctx.Err() != nil || !u.q.waiting() && !u.verify && !u.hushed {
 		u.dialing, u.scheduled = false, false
 		return 0, false
 	}
@@ -177,7 +180,8 @@ func (u *uplink) failed(err error) (again bool) {
 		again = u.dead == nil && (u.q.waiting() || u.verify && dying(err))
 		warn = u.worthLogging()
 	}
-	unreached := u.unreached
+	unreached, down := u.unreached, u.hushed
+	u.hushed = false
 	lost := verify && u.dead == nil && errors.Is(err, syscall.ECONNREFUSED)
 	u.verify = u.verify && again && dying(err)
 	tell := refused != nil && u.reported != refused.Reason
@@ -198,6 +202,9 @@ func (u *uplink) failed(err error) (again bool) {
 			"failures", unreached)
 	case refused == nil:
 		u.t.cfg.Logger.Debug("dial failed", "peer", u.to, "lane", u.lane, "error", err)
+	}
+	if down {
+		u.t.up.LinkDown(u.to, u.lane, 0, err)
 	}
 	if lost {
 		u.t.up.LinkLost(u.to)
