@@ -141,18 +141,18 @@ func TestPingOfNobody(t *testing.T) {
 // Every frame that the link accepted arrives, from one producer and from many.
 func TestBareLinkDeliversWhatItAccepts(t *testing.T) {
 	for _, producers := range []int{1, 8} {
-		s, err := NewLinkSink()
+		s, err := NewLinkSink(kith.TLS{})
 		require.NoError(t, err)
 		addr, inc := s.Addr()
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		n, err := SendLink(ctx, addr, inc, producers, 100*time.Millisecond)
+		n, err := SendLink(ctx, addr, inc, producers, 100*time.Millisecond, kith.TLS{})
 		require.NoError(t, err)
 		require.Positive(t, n)
 		require.Eventually(t, func() bool { return s.Count() == n }, 10*time.Second, time.Millisecond)
 		require.NoError(t, s.Close())
 		cancel()
 	}
-	_, err := SendLink(context.Background(), "no host:0:1", 1, 1, time.Millisecond)
+	_, err := SendLink(context.Background(), "no host:0:1", 1, 1, time.Millisecond, kith.TLS{})
 	require.Error(t, err)
 }
 

@@ -14,9 +14,12 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
+// LinkCluster is the name of the cluster that certificates of both ends of a bare link must name.
+const LinkCluster = "bench"
+
 // linkConfig is the configuration of both ends; the buffer is what a node's links have.
-func linkConfig() transport.Config {
-	return transport.Config{Listen: "127.0.0.1:0", Incarnation: uint64(sharedClock()) | 1, Name: "bench", ClusterID: 1,
+func linkConfig(protect kith.TLS) transport.Config {
+	return transport.Config{TLS: protect, Listen: "127.0.0.1:0", Incarnation: uint64(sharedClock()) | 1, Name: LinkCluster, ClusterID: 1,
 		Birth: 1, LinkBuffer: 4 << 20}
 }
 
@@ -87,11 +90,11 @@ type LinkSink struct {
 	up *upcalls
 }
 
-// NewLinkSink listens on a free loopback port.
-func NewLinkSink() (*LinkSink, error) {
+// NewLinkSink listens on a free loopback port, with or without TLS.
+func NewLinkSink(protect kith.TLS) (*LinkSink, error) {
 	s := &LinkSink{up: newUpcalls()}
 	var err error
-	if s.t, err = transport.New(linkConfig(), s.up); err != nil {
+	if s.t, err = transport.New(linkConfig(protect), s.up); err != nil {
 		return nil, fmt.Errorf("link sink: %w", err)
 	}
 	s.t.Start()
@@ -115,13 +118,14 @@ func (s *LinkSink) Close() error {
 
 // SendLink sends frames of FrameBytes over one link to a LinkSink from so many goroutines for d, and returns how many
 // the link accepted once all of them have left this process.
-func SendLink(ctx context.Context, addr string, incarnation uint64, producers int, d time.Duration) (uint64, error) {
+func SendLink(ctx context.Context, addr string, incarnation uint64, producers int, d time.Duration,
+	protect kith.TLS) (uint64, error) {
 	at, err := kith.ParseAddr(addr)
 	if err != nil {
 		return 0, fmt.Errorf("link: %w", err)
 	}
 	up := newUpcalls()
-	t, err := transport.New(linkConfig(), up)
+	t, err := transport.New(linkConfig(protect), up)
 	if err != nil {
 		return 0, fmt.Errorf("link: %w", err)
 	}

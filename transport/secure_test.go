@@ -27,7 +27,7 @@ import (
 // secrets collects a key log and finds a secret in it.
 type secrets struct{ strings.Builder }
 
-func (s *secrets) get(t *testing.T, label string) []byte {
+func (s *secrets) get(t testing.TB, label string) []byte {
 	for line := range strings.Lines(s.String()) {
 		if f := strings.Fields(line); f[0] == label {
 			secret, err := hex.DecodeString(f[2])
@@ -40,7 +40,7 @@ func (s *secrets) get(t *testing.T, label string) []byte {
 }
 
 // expand is HKDF-Expand-Label of RFC 8446, section 7.1, without a context.
-func expand(t *testing.T, secret []byte, label string, n int) []byte {
+func expand(t testing.TB, secret []byte, label string, n int) []byte {
 	label = "tls13 " + label
 	info := append(binary.BigEndian.AppendUint16(nil, uint16(n)), byte(len(label)))
 	out, err := hkdf.Expand(sha256.New, secret, string(append(info, label...))+"\x00", n)
@@ -56,7 +56,7 @@ type records struct {
 	secret []byte
 }
 
-func newRecords(t *testing.T, secret []byte) *records {
+func newRecords(t testing.TB, secret []byte) *records {
 	block, err := aes.NewCipher(expand(t, secret, "key", 16))
 	require.NoError(t, err)
 	aead, err := cipher.NewGCM(block)
@@ -105,7 +105,7 @@ type meeting struct {
 }
 
 // meet makes one. Our end dials or accepts; the other one may hand out tickets.
-func meet(t *testing.T, dialler bool) *meeting {
+func meet(t testing.TB, dialler bool) *meeting {
 	ca := authority(t)
 	tr := &trust{uri: ClusterURI("test"), now: time.Now}
 	tr.current.Store(&credentials{Credentials: Credentials{leaf(t, ca, nil), pool(t, ca)}, uri: tr.uri})
@@ -390,3 +390,43 @@ func FuzzRecords(f *testing.F) {
 		require.Equal(t, b, append(out, fd.carry...), "no byte is lost, doubled or reordered")
 	})
 }
+
+// Sealing and opening alone, without sockets: what TLS costs a byte.
+func BenchmarkSeal(b *testing.B) {
+	m := meet(b, false)
+	text := make([]byte, sealChunk)
+	b.SetBytes(sealChunk)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := m.ours.seal(text); err != nil {
+			b.Fatal(err)
+		}
+		m.ours.release()
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	m := meet(b, false)
+	theirs := newRecords(b, m.log.get(b, "CLIENT_TRAFFIC_SECRET_0"))
+	theirs.seq = 1
+	text := make([]byte, maxPlain)
+	l, g := &Loop{}, nothing{}
+	b.SetBytes(4 * maxPlain)
+	b.ReportAllocs()
+	for range b.N {
+		b.StopTimer()
+		var stream []byte
+		for range 4 {
+			stream = append(stream, theirs.seal(dataContent, text)...)
+		}
+		b.StartTimer()
+		if err := m.ours.read(l, stream, g); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// nothing takes plaintext and drops it.
+type nothing struct{}
+
+func (nothing) take([]byte) error { return nil }

@@ -20,7 +20,7 @@ import (
 type benchCmd struct {
 	Rounds   int    `default:"5" help:"Rounds of all measures in turn; figures are medians over them; 1 to 100."`
 	Quick    bool   `help:"One round, a tenth of the time: a look, not a figure."`
-	Only     string `help:"Measure only what has this in its name: micro, route, link, tell, ask256, ask1, stalled."`
+	Only     string `help:"Measure only what has this in its name: micro, route, link, tls, tell, ask256, ask1, stalled."`
 	Progress bool   `help:"Show progress although stderr is not a terminal."`
 }
 
@@ -89,7 +89,9 @@ type rounds struct {
 	only     string
 	done     []bench.Figures
 
-	free   *crew            // not pinned
+	free   *crew // not pinned
+	secret *crew // not pinned, over TLS
+	certs  certs
 	pinned map[string]*crew // by the suffix of their figures: _p1 both on one core, _p2 one core each
 }
 
@@ -98,6 +100,15 @@ func (r *rounds) form(ctx context.Context, e *env) error {
 	var err error
 	if r.free, err = startCrew(ctx, e, crewArgs{receivers: 1, shards: benchShards}); err != nil {
 		return err
+	}
+	if r.wanted("tls") {
+		if r.certs, err = newCerts(); err != nil {
+			return err
+		}
+		args := crewArgs{name: "tls-", receivers: 1, shards: benchShards, tls: r.certs.files()}
+		if r.secret, err = startCrew(ctx, e, args); err != nil {
+			return err
+		}
 	}
 	r.pinned = map[string]*crew{}
 	for suffix, cpus := range placements() {
@@ -144,8 +155,10 @@ var suffixes = []string{"_p1", "_p2"}
 
 func (r *rounds) crews() []*crew {
 	var all []*crew
-	if r.free != nil {
-		all = append(all, r.free)
+	for _, c := range []*crew{r.free, r.secret} {
+		if c != nil {
+			all = append(all, c)
+		}
 	}
 	for _, s := range suffixes {
 		if c := r.pinned[s]; c != nil {
@@ -159,6 +172,7 @@ func (r *rounds) kill() {
 	for _, c := range r.crews() {
 		c.kill()
 	}
+	r.certs.remove()
 }
 
 func (r *rounds) leave(ctx context.Context) error {

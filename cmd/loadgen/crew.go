@@ -25,6 +25,7 @@ type crewArgs struct {
 	name      string
 	receivers int
 	shards    uint32
+	tls       tlsFiles // zero: none
 	cpus      [2][]int // of the sender and of the receivers; empty: all
 }
 
@@ -52,7 +53,7 @@ func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
 		}
 		c.receivers = append(c.receivers, r)
 		var at startReply
-		if err := r.Call(ctx, "start", startArgs{Seeds: seeds, Host: true, Shards: a.shards}, &at); err != nil {
+		if err := r.Call(ctx, "start", startArgs{Seeds: seeds, Host: true, Shards: a.shards, TLS: a.tls}, &at); err != nil {
 			return nil, err
 		}
 		if i == 0 {
@@ -62,7 +63,7 @@ func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
 	if c.sender, err = e.startWorker(a.name+"sender", a.cpus[0]); err != nil {
 		return nil, err
 	}
-	if err := c.sender.Call(ctx, "start", startArgs{Seeds: seeds, Shards: a.shards}, nil); err != nil {
+	if err := c.sender.Call(ctx, "start", startArgs{Seeds: seeds, Shards: a.shards, TLS: a.tls}, nil); err != nil {
 		return nil, err
 	}
 	for _, p := range c.all() {

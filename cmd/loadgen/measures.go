@@ -33,6 +33,8 @@ func (r *rounds) round(ctx context.Context, title string) (bench.Figures, error)
 	for _, n := range []string{"1", "64"} {
 		f.OfBulk("link_of_bulk_"+n, "link_rate_"+n)
 	}
+	f.Ratio("tls_of_plain", "tls_link_rate_1", "link_rate_1")
+	f.Ratio("tls_tell_of_plain", "tls_tell_rate_inline", "tell_rate_inline")
 	for exec := range execs {
 		f.OfBulk("tell_of_bulk_"+exec, "tell_rate_"+exec)
 	}
@@ -51,12 +53,27 @@ func (r *rounds) measures() []measure {
 		{"route", func(ctx context.Context, f bench.Figures) error {
 			return r.figures(ctx, f, "route", execArgs{"inline"})
 		}},
-		{"link 1", func(ctx context.Context, f bench.Figures) error { return r.link(ctx, f, 1) }},
-		{"link 64", func(ctx context.Context, f bench.Figures) error { return r.link(ctx, f, 64) }},
+		{"link 1", func(ctx context.Context, f bench.Figures) error { return r.link(ctx, f, 1, r.free, "link_rate_1") }},
 	}
+	if r.secret != nil { // right beside the same without TLS, whose ratio counts
+		all = append(all, measure{"link 1 tls", func(ctx context.Context, f bench.Figures) error {
+			if _, ok := f["link_rate_1"]; !ok {
+				if err := r.link(ctx, f, 1, r.free, "link_rate_1"); err != nil {
+					return err
+				}
+			}
+			return r.link(ctx, f, 1, r.secret, "tls_link_rate_1")
+		}})
+	}
+	all = append(all, measure{"link 64", func(ctx context.Context, f bench.Figures) error {
+		return r.link(ctx, f, 64, r.free, "link_rate_64")
+	}})
 	for _, exec := range []string{"inline", "worker", "blocking"} {
 		all = append(all, measure{"tell " + exec,
 			func(ctx context.Context, f bench.Figures) error { return r.tell(ctx, f, exec) }})
+		if exec == "inline" && r.secret != nil {
+			all = append(all, measure{"tell inline tls", r.tellSecret})
+		}
 	}
 	all = append(all,
 		measure{"ask256", func(ctx context.Context, f bench.Figures) error {
@@ -101,28 +118,55 @@ func (r *rounds) bulk(ctx context.Context, f bench.Figures) error {
 }
 
 // link measures frames per second over a bare link, counted where they arrive.
-func (r *rounds) link(ctx context.Context, f bench.Figures, producers int) error {
+func (r *rounds) link(ctx context.Context, f bench.Figures, producers int, c *crew, name string) error {
 	var at linkReply
-	if err := r.free.first().Call(ctx, "link-listen", door.None{}, &at); err != nil {
+	var protect tlsFiles
+	if c == r.secret {
+		protect = r.certs.files()
+	}
+	if err := c.first().Call(ctx, "link-listen", linkListenArgs{protect}, &at); err != nil {
 		return err
 	}
-	rate, _, _, err := r.steady(ctx, "link-count", door.None{}, func(ctx context.Context, d time.Duration) error {
-		return r.free.sender.Call(ctx, "link-send", linkArgs{at.Addr, at.Inc, producers, d}, nil)
+	rate, _, _, err := r.steady(ctx, c, "link-count", door.None{}, func(ctx context.Context, d time.Duration) error {
+		return c.sender.Call(ctx, "link-send", linkArgs{at.Addr, at.Inc, producers, d, protect}, nil)
 	})
-	f.Set(fmt.Sprintf("link_rate_%d", producers), rate)
+	f.Set(name, rate)
+	return err
+}
+
+// tellSecret measures one-way messages per second to inline entities over TLS, and what both ends allocate for one.
+func (r *rounds) tellSecret(ctx context.Context, f bench.Figures) error {
+	if _, ok := f["tell_rate_inline"]; !ok { // its baseline, left out by --only
+		if err := r.tell(ctx, f, "inline"); err != nil {
+			return err
+		}
+	}
+	l := bench.Load{Mode: bench.Tell, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 1}
+	rate, before, after, err := r.steady(ctx, r.secret, "usage", execArgs{"inline"},
+		func(ctx context.Context, d time.Duration) error {
+			l.Duration = d
+			return r.secret.sender.Call(ctx, "load", loadArgs{"inline", l}, nil)
+		})
+	if n := after.count - before.count; err == nil && n > 0 {
+		f.Set("tls_tell_rate_inline", rate)
+		allocs, _ := after.sender.Per(before.sender, n)
+		f.Set("tls_tell_allocs_sender", allocs)
+		allocs, _ = after.receivers.Per(before.receivers, n)
+		f.Set("tls_tell_allocs_receiver", allocs)
+	}
 	return err
 }
 
 // steady runs a load and measures the middle of it: how many messages per second arrived at the receiver, by its own
 // clock, and what both processes used meanwhile.
-func (r *rounds) steady(ctx context.Context, countOp string, args any,
+func (r *rounds) steady(ctx context.Context, c *crew, countOp string, args any,
 	load func(context.Context, time.Duration) error) (rate float64, before, after usages, err error) {
 	done := make(chan error, 1)
 	go func() { done <- load(ctx, r.unit+r.unit/2) }()
 	pause(ctx, r.unit/4)
-	if before, err = r.look(ctx, countOp, args); err == nil {
+	if before, err = r.look(ctx, c, countOp, args); err == nil {
 		pause(ctx, r.unit)
-		after, err = r.look(ctx, countOp, args)
+		after, err = r.look(ctx, c, countOp, args)
 	}
 	if failed := <-done; failed != nil {
 		err = failed
@@ -133,12 +177,12 @@ func (r *rounds) steady(ctx context.Context, countOp string, args any,
 	return rate, before, after, err
 }
 
-func (r *rounds) look(ctx context.Context, countOp string, args any) (usages, error) {
+func (r *rounds) look(ctx context.Context, c *crew, countOp string, args any) (usages, error) {
 	var s, got usageReply
-	if err := r.free.sender.Call(ctx, "usage", execArgs{}, &s); err != nil {
+	if err := c.sender.Call(ctx, "usage", execArgs{}, &s); err != nil {
 		return usages{}, err
 	}
-	err := r.free.first().Call(ctx, countOp, args, &got)
+	err := c.first().Call(ctx, countOp, args, &got)
 	return usages{sender: s.Usage, receivers: got.Usage, count: got.Count, refused: s.Refused}, err
 }
 
@@ -149,7 +193,7 @@ func (r *rounds) tell(ctx context.Context, f bench.Figures, exec string) error {
 		return err
 	}
 	var sent loadReply
-	rate, before, after, err := r.steady(ctx, "usage", execArgs{exec}, func(ctx context.Context, d time.Duration) error {
+	rate, before, after, err := r.steady(ctx, r.free, "usage", execArgs{exec}, func(ctx context.Context, d time.Duration) error {
 		l := bench.Load{Mode: bench.Tell, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 1, Duration: d}
 		return r.free.sender.Call(ctx, "load", loadArgs{exec, l}, &sent)
 	})
@@ -194,7 +238,7 @@ func (r *rounds) ask256(ctx context.Context, f bench.Figures, mode bench.Mode, n
 		l.Senders, l.Inflight = 1, 256
 	}
 	var reply loadReply
-	rate, before, after, err := r.steady(ctx, "usage", execArgs{"inline"}, func(ctx context.Context, d time.Duration) error {
+	rate, before, after, err := r.steady(ctx, r.free, "usage", execArgs{"inline"}, func(ctx context.Context, d time.Duration) error {
 		l.Duration = d
 		return r.free.sender.Call(ctx, "load", loadArgs{"inline", l}, &reply)
 	})

@@ -31,6 +31,7 @@ type runCmd struct {
 	Duration time.Duration `default:"10s" help:"How long to send, after a quarter of it, at most a second, that does not count."`
 	Nodes    int           `default:"2" help:"Processes, one of which sends; 2 to 64."`
 	Timeout  time.Duration `default:"5s" help:"Time limit of an ask."`
+	TLS      bool          `name:"tls" help:"Protect the connections by mutual TLS, with certificates that are thrown away."`
 	JSON     bool          `name:"json" help:"Print nothing but the last line."`
 	Profile  string        `type:"path" placeholder:"DIR" help:"Write CPU, heap and mutex profiles and a trace of the sender and the first receiver to DIR."`
 	Progress bool          `help:"Show progress although stderr is not a terminal."`
@@ -88,6 +89,7 @@ func (c *runCmd) load(d time.Duration) bench.Load {
 type loadLine struct {
 	Mode            string  `json:"mode"`
 	Exec            string  `json:"exec"`
+	TLS             bool    `json:"tls"`
 	Nodes           int     `json:"nodes"`
 	Size            int     `json:"size"`
 	Entities        int     `json:"entities"`
@@ -122,7 +124,16 @@ func (c *runCmd) Run(e *env) error {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends this process, and with it its children
 	progress := door.NewProgress(e.stderr, c.Progress)
-	crew, err := startCrew(ctx, e, crewArgs{receivers: c.Nodes - 1, shards: c.Shards})
+	var protect tlsFiles
+	if c.TLS {
+		certs, err := newCerts()
+		if err != nil {
+			return err
+		}
+		defer certs.remove()
+		protect = certs.files()
+	}
+	crew, err := startCrew(ctx, e, crewArgs{receivers: c.Nodes - 1, shards: c.Shards, tls: protect})
 	if err != nil {
 		return err
 	}
@@ -242,7 +253,7 @@ func (c *runCmd) watch(sig context.Context, crew *crew, progress *door.Progress,
 }
 
 func (c *runCmd) line(ctx context.Context, crew *crew, r loadReply, before, after usages) (*loadLine, error) {
-	l := &loadLine{Mode: c.Mode, Exec: c.exec(), Nodes: c.Nodes, Size: c.Size, Entities: c.Entities, Senders: c.Senders,
+	l := &loadLine{Mode: c.Mode, Exec: c.exec(), TLS: c.TLS, Nodes: c.Nodes, Size: c.Size, Entities: c.Entities, Senders: c.Senders,
 		RateWanted: c.Rate, Seconds: r.Took.Seconds(), Sent: r.Sent, Failed: r.Failed,
 		Delivered: after.count - before.count, Refused: after.refused - before.refused}
 	if c.Mode == "ask" {

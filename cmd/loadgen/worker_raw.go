@@ -101,9 +101,11 @@ type linkReply struct {
 	Inc  uint64
 }
 
+type linkListenArgs struct{ TLS tlsFiles }
+
 // linkListen opens the receiving end of a bare link.
-func (w *worker) linkListen(context.Context, door.None) (linkReply, error) {
-	s, err := bench.NewLinkSink()
+func (w *worker) linkListen(_ context.Context, a linkListenArgs) (linkReply, error) {
+	s, err := bench.NewLinkSink(a.TLS.config())
 	if err != nil {
 		return linkReply{}, err
 	}
@@ -122,13 +124,14 @@ type linkArgs struct {
 	Inc       uint64
 	Producers int
 	Duration  time.Duration
+	TLS       tlsFiles
 }
 
 // sentReply is how many frames a link accepted.
 type sentReply struct{ Sent uint64 }
 
 func (w *worker) linkSend(ctx context.Context, a linkArgs) (sentReply, error) {
-	n, err := bench.SendLink(ctx, a.Addr, a.Inc, a.Producers, a.Duration)
+	n, err := bench.SendLink(ctx, a.Addr, a.Inc, a.Producers, a.Duration, a.TLS.config())
 	return sentReply{n}, err
 }
 

@@ -30,7 +30,7 @@ func (d *dev) protect() error {
 	for i := range d.cmd.Nodes {
 		names = append(names, devNode(i))
 	}
-	if err := pki.ThrowAway(d.certs, kith.ClusterURI(devName), []string{"127.0.0.1"}, names...); err != nil {
+	if err := pki.ThrowAway(d.certs, []string{kith.ClusterURI(devName)}, []string{"127.0.0.1"}, names...); err != nil {
 		return fmt.Errorf("certificates: %w", err)
 	}
 	d.progress.Printf("connections are protected by mutual TLS 1.3, certificates in %s", d.certs)

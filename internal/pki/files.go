@@ -88,7 +88,7 @@ func Read(dir, name string) (p Pair, err error) {
 }
 
 // ThrowAway makes an authority whose key is kept nowhere, and a certificate for each of the nodes, in dir, for a day.
-func ThrowAway(dir, uri string, hosts []string, nodes ...string) error {
+func ThrowAway(dir string, uris, hosts []string, nodes ...string) error {
 	const valid = 24 * time.Hour
 	ca, err := NewCA("throw-away", valid)
 	if err != nil {
@@ -98,7 +98,7 @@ func ThrowAway(dir, uri string, hosts []string, nodes ...string) error {
 		return err
 	}
 	for _, name := range nodes {
-		p, err := ca.Issue(Request{Name: name, URIs: []string{uri}, Hosts: hosts, Until: ca.Expires()})
+		p, err := ca.Issue(Request{Name: name, URIs: uris, Hosts: hosts, Until: ca.Expires()})
 		if err == nil {
 			err = p.Write(dir, name, false)
 		}

@@ -97,7 +97,7 @@ func TestFiles(t *testing.T) {
 
 func TestThrowAway(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, ThrowAway(dir, "kith://cluster/x", []string{"127.0.0.1"}, "a", "b"))
+	require.NoError(t, ThrowAway(dir, []string{"kith://cluster/x"}, []string{"127.0.0.1"}, "a", "b"))
 	text, err := os.ReadFile(dir + "/ca.crt")
 	require.NoError(t, err)
 	pool := x509.NewCertPool()
