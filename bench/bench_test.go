@@ -123,7 +123,7 @@ func TestPingPong(t *testing.T) {
 	a, b := pipe(t)
 	ponged := make(chan error, 1)
 	go func() { ponged <- Pong(b) }()
-	l, err := Ping(a, 30*time.Millisecond)
+	l, err := Ping(a, 300*time.Millisecond)
 	require.NoError(t, err)
 	require.NoError(t, <-ponged)
 	require.Positive(t, l.Count())

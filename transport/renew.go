@@ -29,6 +29,7 @@ func (t *Transport) upkeep(remotes []*remote) {
 	}
 	t.refreshTrust()
 	creds := t.trust.current.Load()
+	t.warnOfEnd(creds)
 	t.trust.held.Range(func(key, _ any) bool {
 		s := key.(*secure)
 		if err := s.doubt(creds, t.trust.now()); err != nil {

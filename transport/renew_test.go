@@ -4,8 +4,11 @@
 package transport
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -295,6 +298,47 @@ func TestBadFilesAreNotTaken(t *testing.T) {
 	require.NotSame(t, first, tr.trust.current.Load())
 	plain := start(t, newRider(), nil)
 	require.Error(t, plain.ReloadTLS())
+}
+
+// Operators are told of a certificate that is about to end, and of a key that others can read.
+func TestTLSWarnings(t *testing.T) {
+	ca := authority(t)
+	s := newSite(t, ca)
+	_, key := pki.Paths(s.dir, "node")
+	run := func(ends time.Time, mode os.FileMode, told string) string {
+		s.prove(ca, ends)
+		require.NoError(t, os.Chmod(key, mode))
+		var log syncBuffer
+		tr := start(t, newRider(), func(c *Config) {
+			s.tls(c)
+			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		})
+		require.True(t, tr.Stats().TLSEnds.Equal(ends.Truncate(time.Second)))
+		until(t, func() bool { return strings.Contains(log.String(), told) })
+		tr.Close()
+		return log.String()
+	}
+	require.Empty(t, run(time.Now().Add(30*time.Minute), 0o600, ""))
+	run(time.Now().Add(30*time.Minute), 0o640, "others can read the private key")
+	require.Equal(t, 1, strings.Count(run(time.Now().Add(20*time.Second), 0o600, "certificate ends"), "WARN"))
+}
+
+// syncBuffer is a log that several goroutines write.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }
 
 // keyOf returns a key that fits nothing.

@@ -5,6 +5,7 @@ package transport
 import (
 	"slices"
 	"sync/atomic"
+	"time"
 )
 
 // loopStats are written by one loop only (wakes: by whoever rings it).
@@ -74,6 +75,7 @@ type Stats struct {
 	TooManyEach   uint64            // the same, because too many of them came from one address
 	TLSRefused    map[string]uint64 // accepted connections given up for TLS, by TLSReason; only those that occurred
 	TLSFailed     map[string]uint64 // dialled connections given up for TLS, by TLSReason
+	TLSEnds       time.Time         // when this node's own certificate ends; zero without TLS
 	TLSReloads    uint64            // times that the credentials were loaded, the start included
 	TLSRenewed    uint64            // connections that were made anew, in order, under newer credentials
 	TLSReloadsBad uint64            // times that they could not be: the old ones stay
@@ -93,6 +95,7 @@ func (t *Transport) Stats() Stats {
 	}
 	if t.trust != nil {
 		s.TLSReloads, s.TLSReloadsBad = t.trust.reloads.Load(), t.trust.failures.Load()
+		s.TLSEnds = t.trust.current.Load().ends
 	}
 	for r := range t.count.refused {
 		if n := t.count.refused[r].Load(); n > 0 {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"time"
 
 	"github.com/panjf2000/gnet/v2"
@@ -119,9 +120,29 @@ var errSpeaksTLS = fmt.Errorf("%w: a TLS handshake where a hello was due", ErrPr
 // errNoTLS refuses a reload of what there is not.
 var errNoTLS = errors.New("transport: TLS is not configured")
 
+// checkKeyFile warns of a private key that others can read.
+func (t *Transport) checkKeyFile() {
+	name := t.cfg.TLS.KeyFile
+	if info, err := os.Stat(name); name != "" && err == nil && info.Mode().Perm()&0o077 != 0 {
+		t.cfg.Logger.Warn("tls: others can read the private key", "file", name, "mode", info.Mode().Perm().String())
+	}
+}
+
+// warnOfEnd warns once an hour when the own certificate ends within a day, or within a tenth of its life if that is less.
+func (t *Transport) warnOfEnd(c *credentials) {
+	life := c.ends.Sub(c.Certificate.Leaf.NotBefore)
+	left := c.ends.Sub(t.trust.now())
+	if left > min(24*time.Hour, life/10) || time.Since(t.trust.warned) < time.Hour {
+		return
+	}
+	t.trust.warned = time.Now()
+	t.cfg.Logger.Warn("tls: this node's certificate ends", "left", left.Round(time.Second), "at", c.ends)
+}
+
 // renewed is called when the credentials are other ones than before.
 func (t *Transport) renewed() {
 	c := t.trust.current.Load()
+	t.checkKeyFile()
 	t.cfg.Logger.Info("tls credentials loaded", "number", c.number, "subject", c.Certificate.Leaf.Subject.String(),
 		"expires", c.ends)
 }

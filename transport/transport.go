@@ -99,6 +99,9 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 			return nil, err
 		}
 	}
+	if tr != nil {
+		t.checkKeyFile()
+	}
 	t.spawn(t.sweepLoop)
 	return t, nil
 }

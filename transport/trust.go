@@ -74,6 +74,8 @@ type trust struct {
 	reloads  atomic.Uint64 // that changed the credentials
 	failures atomic.Uint64 // reloads that failed: the old ones stay
 
+	warned time.Time // of the end of the own certificate; in the sweep
+
 	mu     sync.Mutex
 	stamps []os.FileInfo
 	looked time.Time
