@@ -54,6 +54,7 @@ const (
 	Slow          = entity.Slow
 	Overrun       = entity.Overrun
 	GaveUp        = entity.GaveUp
+	Stalled       = entity.Stalled
 )
 
 // What names nodes, ownerships and delivery failures (packages peer and route).

@@ -24,7 +24,8 @@ func (r *Region) Shard(id string) ShardID { return r.r.Shard(id) }
 // be lost with its receiver; Config.Undelivered says what it tells of that. Known remote homes cost no allocation.
 func (r *Region) Tell(id string, payload []byte) error { return r.r.Tell(id, payload) }
 
-// TellWait is Tell that waits for room until ctx ends: it may block, as Ask does.
+// TellWait is Tell that waits for room until ctx ends: it may block, as Ask does, and when it would it looks, as Ask
+// does, and returns ErrWouldBlock instead.
 func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error {
 	return r.r.TellWait(ctx, id, payload)
 }
@@ -46,14 +47,16 @@ func (r *Region) TellBulk(ctx context.Context, id string, payload []byte, progre
 // ErrPanic, ErrNoReply, ErrNotOwner, ErrNotRegistered, ErrShardStopping, ErrPeerLost, ErrAsksFull.
 //
 // It blocks, so a handler of a Worker or Inline type must not call it: it would hold up its worker or event loop, with
-// every entity and connection of that, and when the answer needs the same one, until the time limit. Such handlers use
-// AskFunc; Blocking ones use Context.Ask, which also refuses an entity's ask to itself.
+// every entity and connection of that, and when the answer needs the same one, until the time limit. It looks, and
+// returns ErrWouldBlock there, in functions of AskFunc and in hooks. Such code uses AskFunc; Blocking handlers use
+// Context.Ask, which also refuses an entity's ask to itself.
 func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, error) {
 	return r.r.Ask(ctx, id, payload)
 }
 
 // AskWithin is Ask with a time limit instead of a context. The reply is appended to into[:0] and returned; nothing is
-// allocated when it fits. The limit is coarse: up to 20 ms late. Like Ask it blocks: not for Worker and Inline handlers.
+// allocated when it fits. The limit is coarse: up to 20 ms late. Like Ask it blocks, but it does not look where it is called: a
+// Worker or Inline handler that calls it is only reported, as Slow or Stalled.
 func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]byte, error) {
 	return r.r.AskWithin(d, id, payload, into)
 }

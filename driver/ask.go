@@ -179,8 +179,8 @@ func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte) {
 		switch reason {
 		case route.OK:
 			fn(payload, nil)
-		case route.Stopped:
-			// An abandoned shard answers so under its lock, which user code must not run under.
+		case route.Stopped, route.Crashed:
+			// A shard answers so, for what it drops, under its lock, which user code must not run under.
 			go fn(nil, route.ReplyError(reason, payload))
 		default:
 			fn(nil, route.ReplyError(reason, payload))

@@ -88,7 +88,10 @@ type Driver struct {
 	room    roomBell
 	failed  undeliveredTable
 	later   laterList
-	count   counters
+
+	callsOut   atomic.Bool   // user code that must not block is called
+	gateOpened time.Duration // when the gate was last found closed; the ticker's
+	count      counters
 
 	coarse   atomic.Int64 // slewed clock of handlers, nanoseconds since start
 	lastStep atomic.Int64 // of the control goroutine, nanoseconds since start
@@ -154,6 +157,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	}
 	d.origin.d = d
 	d.large.init(cfg.BulkBudget)
+	d.callsOut.Store(cfg.Undelivered != nil || cfg.Incident != nil)
 	if err := d.makePhases(); err != nil {
 		return nil, 0, err
 	}

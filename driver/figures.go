@@ -52,19 +52,14 @@ func tallyOf(st *entity.Stats) tally {
 
 // published is what one host last told.
 type published struct {
-	at    time.Duration // when the next copy is due, by the coarse clock; belongs to whoever steps the shard
-	over  bool          // the shard's figures are in its type's past; guarded by past.mu
+	over  bool // the shard's figures are in its type's past; guarded by past.mu
 	value [figures]atomic.Uint64
 }
 
-// publish copies the shard's figures where readers find them, if that is due, and returns when it is to be called again:
-// never when nothing has changed since. The caller steps the shard.
-func (h *host) publish() (again time.Duration) {
-	now := time.Duration(h.r.d.coarse.Load())
-	if now < h.shown.at {
-		return h.shown.at
-	}
-	h.shown.at = now + publishEvery
+// publish copies the shard's figures where readers find them, and returns when it is to be called again though nothing
+// changes. The caller steps the shard.
+func (h *host) publish(now time.Duration) (again time.Duration) {
+	h.showAt = now + publishEvery
 	st := h.sh.Stats()
 	t := tallyOf(&st)
 	for i := range t {
@@ -73,7 +68,7 @@ func (h *host) publish() (again time.Duration) {
 		}
 	}
 	if h.sh.Spare() {
-		return h.shown.at
+		return h.showAt
 	}
 	return never
 }

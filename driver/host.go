@@ -24,11 +24,12 @@ type host struct {
 	r           *Region
 	sh          *entity.Shard
 	term, epoch uint32
-	alone       bool         // Worker, or Inline with one loop: one goroutine steps it, the queue's, so mu is never needed
-	told        bool         // the end has been told to the control goroutine
-	waits       bool         // in blockingPool.waiting, whose lock guards it
-	abandoned   atomic.Bool  // lost already: no handler is called any more
-	due         atomic.Int64 // when Tick has something to do
+	alone       bool          // Worker, or Inline with one loop: one goroutine steps it, the queue's, so mu is never needed
+	told        bool          // the end has been told to the control goroutine
+	waits       bool          // in blockingPool.waiting, whose lock guards it
+	abandoned   atomic.Bool   // lost already: no handler is called any more
+	due         atomic.Int64  // when Tick has something to do
+	showAt      time.Duration // when the figures are due to be published, by the coarse clock
 	mu          sync.Mutex
 
 	shard    route.ShardID
@@ -89,6 +90,9 @@ func (d *Driver) hostOrder(o *shard.HostOrder) {
 
 func (d *Driver) newHost(r *Region, id route.ShardID, f route.Fence) *host {
 	h := &host{r: r, shard: id, fence: f, term: f.Term(), epoch: f.Epoch()}
+	if r.typ.Mode != entity.Blocking {
+		d.callingOut()
+	}
 	switch r.typ.Mode {
 	case entity.Worker:
 		h.queue = &d.workers[int(id)%len(d.workers)].queue
@@ -164,8 +168,13 @@ func (h *host) settle() {
 		h.r.d.pool.run(h)
 	}
 	due, ok := h.sh.Next()
-	if again := h.publish(); !ok || again < due {
-		due = again
+	if !ok {
+		due = never
+	}
+	if now := time.Duration(h.r.d.coarse.Load()); now < h.showAt {
+		due = min(due, h.showAt)
+	} else {
+		due = min(due, h.publish(now))
 	}
 	if int64(due) != h.due.Load() {
 		h.due.Store(int64(due))

@@ -138,7 +138,9 @@ func (d *Driver) Data(c *transport.InConn, frames []byte) {
 		p.keep(c, from, frames)
 		return
 	}
+	p.count.enter(d)
 	p.read(now, c, from, frames)
+	p.count.leave()
 }
 
 // read takes whole frames of a connection while the gate is open. What is left when it closes is kept.
@@ -232,6 +234,8 @@ func (p *pass) Run(*transport.Loop) {
 		p.waits.Store(true)
 		return
 	}
+	p.count.enter(p.d)
+	defer p.count.leave()
 	p.catchUp(now)
 	for b := p.local.take(); b != nil; b = p.local.take() {
 		now := p.d.now()

@@ -21,7 +21,7 @@ const (
 // million times a second.
 type incidentLimits struct {
 	mu    sync.Mutex
-	kinds [entity.GaveUp + 1]struct {
+	kinds [entity.Stalled + 1]struct {
 		began  time.Duration
 		told   int
 		missed uint64
@@ -82,6 +82,8 @@ func (d *Driver) tell(i entity.Incident) {
 		d.log.Error("handler still runs though the node is suspended", about, "suspended", i.Took)
 	case entity.GaveUp:
 		d.log.Error("entity was given up after a panic", about, "for", i.Took, "dropped", i.Dropped, "not_logged", i.Missed)
+	case entity.Stalled:
+		d.log.Error("worker or event loop stands still", "mode", i.Mode.String(), "for", i.Took, "stack", i.Text)
 	}
 	if d.cfg.Incident != nil {
 		d.cfg.Incident(i)

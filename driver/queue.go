@@ -264,10 +264,14 @@ func (w *worker) work(b *batch) {
 		now = w.d.now()
 	}
 	frames := 0
+	w.count.enter(w.d)
 	for i := range b.chunks {
 		c := &b.chunks[i]
 		w.ahead.begin()
 		for rest := c.buf; len(rest) > 0; frames++ {
+			if frames%stallStep == 0 {
+				w.count.enter(w.d)
+			}
 			hash := w.ahead.next(rest, &w.cache, &w.queue)
 			n := int(binary.LittleEndian.Uint32(rest))
 			w.d.goOn(nil)
@@ -282,6 +286,7 @@ func (w *worker) work(b *batch) {
 		w.d.goOn(nil)
 		t.h.obey(now, t.o)
 	}
+	w.count.leave()
 	w.count.handled.Add(uint64(frames))
 }
 

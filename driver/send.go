@@ -123,6 +123,9 @@ func (r *Region) insist(ctx context.Context, try func() error) error {
 	if !isFull(err) {
 		return err
 	}
+	if err := r.d.mayWait(); err != nil {
+		return err
+	}
 	pause := waitFirst
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -166,6 +169,9 @@ func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, er
 	}
 	if ctx.Err() != nil {
 		return nil, askCancelled(ctx)
+	}
+	if err := r.d.mayWait(); err != nil {
+		return nil, err
 	}
 	w, corr, err := r.d.asks.begin(limit, r, r.Shard(id), nil, nil)
 	if err != nil {
@@ -214,6 +220,7 @@ func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]
 
 // AskFunc is Ask whose answer calls f.
 func (r *Region) AskFunc(d time.Duration, id string, payload []byte, f func(reply []byte, err error)) error {
+	r.d.callingOut()
 	w, corr, err := r.d.asks.begin(d, r, r.Shard(id), nil, f)
 	if err != nil {
 		return err

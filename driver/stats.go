@@ -24,7 +24,9 @@ type counters struct {
 // execCounters belong to one loop or worker.
 type execCounters struct {
 	handled atomic.Uint64
-	_       [56]byte
+	since   atomic.Int64 // when the batch in hand was begun, by the coarse clock, or a little later; zero: none
+	told    int64        // the since of the last stall that was reported; the ticker's
+	_       [40]byte
 }
 
 // regionCounters are a type's rare ones.

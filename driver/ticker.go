@@ -35,6 +35,7 @@ func (d *Driver) tick() {
 			d.tellRefusals()
 			d.tellUndelivered()
 			d.watchCalls()
+			d.watchStalls()
 			d.tellLater()
 		}
 	}

@@ -70,6 +70,7 @@ const (
 	Slow     IncidentKind = 2 // a call took longer than the type's SlowAfter
 	Overrun  IncidentKind = 3 // a Blocking call did not return when the node suspended itself
 	GaveUp   IncidentKind = 4 // a panic stopped the entity: under RestartStop, or the last of more than MaxRestarts
+	Stalled  IncidentKind = 5 // a worker or event loop (Mode tells) stands still for a second; Text is its stack
 )
 
 // String names the kind.
@@ -83,6 +84,8 @@ func (k IncidentKind) String() string {
 		return "overrun"
 	case GaveUp:
 		return "gave-up"
+	case Stalled:
+		return "stalled"
 	}
 	return fmt.Sprintf("incident-%d", uint8(k))
 }
