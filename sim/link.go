@@ -274,6 +274,9 @@ func (p *proc) refusedReport(body []byte) {
 		p.w.check.violate(p, "frame", "refusal report: %v", err)
 		return
 	}
+	if n.reason.Known() {
+		p.told[n.reason]++
+	}
 	p.reported(n)
 }
 

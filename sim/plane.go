@@ -72,6 +72,7 @@ type plane struct {
 	checked  *membership.View
 	collects map[route.TypeID]time.Duration
 	dropped  [32]uint64 // messages by reason that were not delivered, as this process counts them
+	told     [32]uint64 // reports of refusals by reason, that came from others
 }
 
 // flowSlot names a slot of a region.

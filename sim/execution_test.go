@@ -1,0 +1,177 @@
+// Scenarios of execution: full mailboxes, a full budget, an entity that rests after a panic while its shard goes away.
+
+package sim
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/route"
+)
+
+// void takes asks and never answers: who asks it waits.
+func void() entity.Type {
+	return entity.Type{Name: "void", Shards: 4, Mode: entity.Worker, New: func(string, route.Fence) entity.Handler {
+		return handlerFunc(func(c *entity.Context, _ []byte) error { c.Detach(); return nil })
+	}}
+}
+
+// slow is a Blocking type whose entities take a minute for each message.
+func slow(mailbox int) entity.Type {
+	return entity.Type{Name: "slow", Shards: 4, MailboxBytes: mailbox, New: func(string, route.Fence) entity.Handler {
+		return handlerFunc(func(c *entity.Context, _ []byte) error {
+			_, err := c.Ask(time.Minute, "void", "v", nil)
+			return err
+		})
+	}}
+}
+
+// hostStats are the figures of the shard that holds an entity, at its owner.
+func hostStats(c *Cluster, typ, id string) entity.Stats {
+	p := c.proc(c.Owner(typ, id))
+	r := p.region(route.TypeOf(typ))
+	return r.shards[route.ShardOf(id, r.typ.Shards)].shard.Stats()
+}
+
+// owned returns the owner of an entity, made by a first message, and another node that knows it.
+func owned(t *testing.T, c *Cluster, typ, id string) (owner, other int) {
+	require.NoError(t, c.Tell(0, typ, id, []byte("0")))
+	require.NoError(t, c.Tell(1, typ, id, []byte("0")))
+	require.True(t, c.Until(patience, func() bool { return c.Owner(typ, id) >= 0 }))
+	c.Advance(time.Second)
+	owner = c.Owner(typ, id)
+	return owner, 1 - owner
+}
+
+// A slow entity fills its own mailbox: what is over the bound is refused, counted, told where it came from, an ask is answered with the reason, and another entity of the same link goes on.
+func TestFullMailboxIsTold(t *testing.T) {
+	c := New(t, 2, 11)
+	c.Register(void())
+	c.Register(slow(4 << 10))
+	c.Register(echo())
+	c.AwaitUp()
+	_, other := owned(t, c, "slow", "a")
+	before := hostStats(c, "slow", "a").Refused[route.MailboxFull]
+	for range 20 {
+		require.NoError(t, c.Tell(other, "slow", "a", make([]byte, 480)))
+	}
+	c.Advance(time.Second)
+	st := hostStats(c, "slow", "a")
+	require.LessOrEqual(t, st.QueuedBytes, 4<<10)
+	refused := st.Refused[route.MailboxFull] - before
+	require.Equal(t, uint64(13), refused, "eight records of 512 bytes fit, one of them the first message's room")
+	require.Equal(t, refused, c.proc(1 - other).dropped[route.MailboxFull])
+	require.Positive(t, c.proc(other).told[route.MailboxFull], "the sender was told; how many, is tested on sockets")
+	_, err := c.AskWithin(time.Second, other, "slow", "a", make([]byte, 480))
+	require.ErrorIs(t, err, route.ErrMailboxFull)
+	_, err = c.Ask(other, "echo", "b", []byte("still here"))
+	require.NoError(t, err)
+}
+
+// All mailboxes of a node share one budget: when it is used up, an entity with an empty mailbox is refused too, and gets
+// room again when others have worked theirs off.
+func TestFullBudgetIsSharedByAllEntities(t *testing.T) {
+	c := New(t, 2, 12, With(func(cfg *Config) { cfg.Data.MailboxBudget = 64 << 10 }))
+	c.Register(void())
+	c.Register(slow(1 << 20))
+	c.AwaitUp()
+	owner, other := owned(t, c, "slow", "a")
+	for range 40 {
+		require.NoError(t, c.Tell(other, "slow", "a", make([]byte, 2000)))
+	}
+	c.Advance(time.Second)
+	require.Positive(t, c.proc(other).told[route.MailboxFull])
+	require.LessOrEqual(t, c.proc(owner).mailbox.Used(), 64<<10)
+	neighbour := ""
+	for i := 0; neighbour == ""; i++ {
+		if id := strconv.Itoa(i); c.Owner("slow", id) == owner && route.ShardOf(id, 4) == route.ShardOf("a", 4) {
+			neighbour = id
+		}
+	}
+	_, err := c.AskWithin(time.Second, other, "slow", neighbour, make([]byte, 60<<10))
+	require.ErrorIs(t, err, route.ErrMailboxFull, "it has nothing in its mailbox, and no budget")
+	c.Advance(2 * time.Minute) // the asks of the first calls are over
+	require.True(t, c.Until(2*time.Hour, func() bool { return c.proc(owner).mailbox.Used() < 4<<10 }))
+	_, err = c.AskWithin(time.Second, other, "slow", neighbour, make([]byte, 30<<10))
+	require.ErrorIs(t, err, route.ErrTimeout, "accepted: it waits in its handler")
+}
+
+// An entity rests after a panic for longer than its shard stays: when its owner leaves, what waited is worked off by a
+// new instance, in order and under the old fence, before the shard goes.
+func TestRestEndsWithTheShard(t *testing.T) {
+	type got struct {
+		text  string
+		fence route.Fence
+	}
+	var seen []got
+	c := New(t, 2, 13)
+	c.Register(entity.Type{Name: "book", Shards: 4, RestartBackoff: time.Hour, RestartWindow: time.Hour,
+		New: func(string, route.Fence) entity.Handler {
+			return handlerFunc(func(c *entity.Context, b []byte) error {
+				if string(b) == "bad" {
+					panic("poison")
+				}
+				seen = append(seen, got{string(b), c.Fence})
+				if c.Asked() {
+					return c.Reply(b)
+				}
+				return nil
+			})
+		}})
+	c.AwaitUp()
+	c.Advance(30 * time.Second) // a young node cannot know who was lost before it came
+	owner, other := owned(t, c, "book", "a")
+	fence := seen[0].fence
+	seen = nil
+	require.NoError(t, c.Tell(other, "book", "a", []byte("bad")))
+	for i := range 5 {
+		require.NoError(t, c.Tell(other, "book", "a", []byte(strconv.Itoa(i))))
+	}
+	c.Advance(10 * time.Second)
+	require.Empty(t, seen, "it rests")
+	require.Equal(t, 1, hostStats(c, "book", "a").Crashed)
+	_, err := c.AskWithin(time.Second, other, "book", "b", []byte("b"))
+	require.NoError(t, err, "others go on")
+	seen = nil
+	c.Leave(owner)
+	require.True(t, c.Until(time.Minute, func() bool { return !c.Running(owner) }))
+	reply, err := c.AskWithin(time.Minute, other, "book", "a", []byte("5"))
+	require.NoError(t, err)
+	require.Equal(t, "5", string(reply), "the new owner knows of no rest")
+	require.Len(t, seen, 6)
+	for i := range 5 {
+		require.Equal(t, got{strconv.Itoa(i), fence}, seen[i])
+	}
+	require.Equal(t, 1, seen[5].fence.Compare(fence))
+}
+
+// The bound on active entities holds for a node, over all of its shards, as they come and go.
+func TestMaxActiveOfANode(t *testing.T) {
+	made := 0
+	c := New(t, 2, 14)
+	c.Register(entity.Type{Name: "user", Shards: 16, Mode: entity.Worker, MaxActive: 64,
+		New: func(string, route.Fence) entity.Handler {
+			made++
+			return handlerFunc(func(c *entity.Context, b []byte) error { return c.Reply(b) })
+		}})
+	c.AwaitUp()
+	for i := range 600 {
+		_, err := c.Ask(i%2, "user", strconv.Itoa(i), nil)
+		require.NoError(t, err)
+	}
+	for n := range 2 {
+		live := 0
+		for _, h := range c.proc(n).region(route.TypeOf("user")).shards {
+			if h != nil {
+				live += h.shard.Stats().Live
+			}
+		}
+		require.LessOrEqual(t, live, 64+16, "a shard's share is rounded, and as its shards come the share shrinks")
+		require.Greater(t, live, 30)
+	}
+	require.Equal(t, 600, made)
+}
