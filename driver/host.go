@@ -255,6 +255,7 @@ func (h *host) forwardHere(f []byte, env *wire.Envelope) bool {
 type hostList struct {
 	mu   sync.Mutex
 	list []*host
+	due  []*host // of tick, used again
 }
 
 func (l *hostList) add(h *host) {
@@ -286,7 +287,7 @@ func (l *hostList) snapshot() []*host {
 // tick has the hosts ticked whose time has come.
 func (l *hostList) tick(now time.Duration) {
 	l.mu.Lock()
-	var due []*host
+	due := l.due[:0]
 	for _, h := range l.list {
 		if h.due.Load() <= int64(now) && h.ticking.CompareAndSwap(false, true) {
 			due = append(due, h)
@@ -296,4 +297,6 @@ func (l *hostList) tick(now time.Duration) {
 	for _, h := range due {
 		h.give(orderTick)
 	}
+	clear(due)
+	l.due = due
 }
