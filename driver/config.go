@@ -16,6 +16,7 @@ import (
 	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/transport"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -81,6 +82,7 @@ type Config struct {
 	ParkTime      time.Duration
 	MailboxBudget int
 	DataLoops     int
+	PollFor       time.Duration
 	Workers       int
 	MaxAsks       int
 
@@ -182,6 +184,8 @@ func (c Config) Validate() error {
 	within("ParkBytes", c.ParkBytes, c.maxFrame(), 64<<30)
 	within("MailboxBudget", c.MailboxBudget, c.maxFrame(), 1<<40)
 	within("DataLoops", c.DataLoops, 1, MaxDataLoops)
+	fault(c.PollFor >= 0 && c.PollFor <= transport.MaxPollFor, "PollFor is %v, must be 0 to %v", c.PollFor,
+		transport.MaxPollFor)
 	within("Workers", c.Workers, 1, MaxWorkers)
 	within("MaxAsks", c.MaxAsks, 1, MaxMaxAsks)
 	positive := func(name string, d time.Duration) { fault(d > 0, "%s is %v, must be positive", name, d) }

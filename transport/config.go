@@ -40,6 +40,7 @@ type Config struct {
 	BackoffMin     time.Duration // first pause after a failed dial; default 50 ms; doubles, with jitter
 	BackoffMax     time.Duration // longest pause; default 2 s
 	CreditEvery    time.Duration // consumed bytes are reported at least this often; default 100 ms
+	PollFor        time.Duration // a data loop looks for work for so long before it sleeps; default 0: off; at most 1 ms
 	CloseTimeout   time.Duration // for flushing what is queued in Close; default 1 s
 
 	// TLS demands mutual TLS 1.3 of every connection; zero value: none.
@@ -208,6 +209,7 @@ func (c Config) validate() error {
 	} {
 		fault(d.v < 0, "%s is negative", d.name)
 	}
+	fault(c.PollFor < 0 || c.PollFor > MaxPollFor, "PollFor is %v, must be 0 to %v", c.PollFor, MaxPollFor)
 	fault(c.BackoffMin > c.BackoffMax, "BackoffMin %v is over BackoffMax %v", c.BackoffMin, c.BackoffMax)
 	return errors.Join(faults...)
 }

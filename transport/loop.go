@@ -58,6 +58,8 @@ type Loop struct {
 
 	plain []byte // plaintext of one read; made by the first TLS connection
 
+	polled polled
+
 	stats loopStats
 }
 
@@ -123,6 +125,9 @@ func (l *Loop) end() {
 		}
 		clear(l.dirty)
 		l.dirty = l.dirty[:0]
+		if l.poll() {
+			round = 0 // nothing is to be read
+		}
 		if !l.takeTasks(round == loopRounds) {
 			break
 		}
@@ -212,6 +217,7 @@ type engine struct {
 func (e *engine) OnOpen(c gnet.Conn) ([]byte, gnet.Action) {
 	s := c.Context().(socket)
 	e.loop.begin()
+	e.loop.polled.add(c.Fd())
 	action := s.opened(c)
 	e.loop.end()
 	return nil, action
@@ -230,6 +236,7 @@ func (e *engine) OnTraffic(c gnet.Conn) gnet.Action {
 func (e *engine) OnClose(c gnet.Conn, err error) gnet.Action {
 	s := c.Context().(socket)
 	e.loop.begin()
+	e.loop.polled.remove(c.Fd())
 	s.closed(err)
 	e.loop.end()
 	return gnet.None

@@ -91,7 +91,7 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 	t.cluster.Store(&clusterName{cfg.ClusterID, cfg.Birth})
 	t.ctl = &Loop{t: t, lane: wire.LaneControl}
 	for i := range cfg.DataLoops {
-		t.loops = append(t.loops, &Loop{t: t, index: i, lane: wire.LaneData})
+		t.loops = append(t.loops, &Loop{t: t, index: i, lane: wire.LaneData, polled: polled{every: cfg.PollFor}})
 	}
 	for _, l := range append([]*Loop{t.ctl}, t.loops...) {
 		if err := l.start(); err != nil {

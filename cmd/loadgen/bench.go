@@ -93,7 +93,11 @@ type rounds struct {
 	secret *crew // not pinned, over TLS
 	certs  certs
 	pinned map[string]*crew // by the suffix of their figures: _p1 both on one core, _p2 one core each
+	polls  map[string]*crew // the same with event loops that poll
 }
+
+// benchPoll is how long the event loops of the polling crews look for more before they sleep.
+const benchPoll = 50 * time.Microsecond
 
 // form starts the crews: one that runs where the kernel puts it, and one for each placement.
 func (r *rounds) form(ctx context.Context, e *env) error {
@@ -110,13 +114,17 @@ func (r *rounds) form(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	r.pinned = map[string]*crew{}
+	r.pinned, r.polls = map[string]*crew{}, map[string]*crew{}
 	for suffix, cpus := range placements() {
 		if !r.wanted("ask1" + suffix) {
 			continue
 		}
 		args := crewArgs{name: suffix[1:] + "-", receivers: 1, shards: benchShards, cpus: cpus}
 		if r.pinned[suffix], err = startCrew(ctx, e, args); err != nil {
+			return err
+		}
+		args.name, args.poll = "poll-"+args.name, benchPoll
+		if r.polls[suffix], err = startCrew(ctx, e, args); err != nil {
 			return err
 		}
 	}
@@ -161,8 +169,10 @@ func (r *rounds) crews() []*crew {
 		}
 	}
 	for _, s := range suffixes {
-		if c := r.pinned[s]; c != nil {
-			all = append(all, c)
+		for _, c := range []*crew{r.pinned[s], r.polls[s]} {
+			if c != nil {
+				all = append(all, c)
+			}
 		}
 	}
 	return all

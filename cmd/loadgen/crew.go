@@ -25,8 +25,9 @@ type crewArgs struct {
 	name      string
 	receivers int
 	shards    uint32
-	tls       tlsFiles // zero: none
-	cpus      [2][]int // of the sender and of the receivers; empty: all
+	tls       tlsFiles      // zero: none
+	cpus      [2][]int      // of the sender and of the receivers; empty: all
+	poll      time.Duration // how long event loops poll before they sleep
 }
 
 // crew is running processes.
@@ -53,7 +54,7 @@ func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
 		}
 		c.receivers = append(c.receivers, r)
 		var at startReply
-		if err := r.Call(ctx, "start", startArgs{Seeds: seeds, Host: true, Shards: a.shards, TLS: a.tls}, &at); err != nil {
+		if err := r.Call(ctx, "start", startArgs{Seeds: seeds, Host: true, Shards: a.shards, TLS: a.tls, Poll: a.poll}, &at); err != nil {
 			return nil, err
 		}
 		if i == 0 {
@@ -63,7 +64,7 @@ func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
 	if c.sender, err = e.startWorker(a.name+"sender", a.cpus[0]); err != nil {
 		return nil, err
 	}
-	if err := c.sender.Call(ctx, "start", startArgs{Seeds: seeds, Shards: a.shards, TLS: a.tls}, nil); err != nil {
+	if err := c.sender.Call(ctx, "start", startArgs{Seeds: seeds, Shards: a.shards, TLS: a.tls, Poll: a.poll}, nil); err != nil {
 		return nil, err
 	}
 	for _, p := range c.all() {

@@ -41,6 +41,7 @@ func (r *rounds) round(ctx context.Context, title string) (bench.Figures, error)
 	for _, s := range suffixes {
 		f.Ratio("ask1_over_raw"+s, "ask1_inline_p50_us"+s, "raw1_p50_us"+s)
 		f.Ratio("ask1_worker_over_raw"+s, "ask1_worker_p50_us"+s, "raw1_p50_us"+s)
+		f.Ratio("ask1_poll_over_raw"+s, "ask1_poll_p50_us"+s, "raw1_p50_us"+s)
 		f.Ratio("ask1_p99_over_raw"+s, "ask1_inline_p99_us"+s, "raw1_p99_us"+s)
 	}
 	return f, nil
@@ -272,11 +273,14 @@ func (r *rounds) ask1(ctx context.Context, f bench.Figures, c *crew, suffix stri
 		return err
 	}
 	l.Figures(f, "raw1", suffix)
-	for _, exec := range []string{"inline", "worker"} {
+	for _, m := range []struct {
+		name, exec string
+		c          *crew
+	}{{"inline", "inline", c}, {"worker", "worker", c}, {"poll", "inline", r.polls[suffix]}} {
 		load := bench.Load{Mode: bench.Ask, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 1, Inflight: 1,
 			Duration: r.unit, Timeout: 5 * time.Second}
 		var got loadReply
-		if err := c.sender.Call(ctx, "load", loadArgs{exec, load}, &got); err != nil {
+		if err := m.c.sender.Call(ctx, "load", loadArgs{m.exec, load}, &got); err != nil {
 			return err
 		}
 		if got.Failed > 0 {
@@ -285,7 +289,7 @@ func (r *rounds) ask1(ctx context.Context, f bench.Figures, c *crew, suffix stri
 		if l, err = bench.DecodeLatency(got.Latency); err != nil {
 			return err
 		}
-		l.Figures(f, "ask1_"+exec, suffix)
+		l.Figures(f, "ask1_"+m.name, suffix)
 	}
 	return nil
 }

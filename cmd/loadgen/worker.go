@@ -69,12 +69,13 @@ type (
 		Host   bool // host entities
 		Shards uint32
 		TLS    tlsFiles
+		Poll   time.Duration // Config.PollFor
 	}
 	startReply struct{ Addr string }
 )
 
 func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
-	cfg := kith.Config{TLS: a.TLS.config(), Name: clusterName, Listen: "127.0.0.1:0", Seeds: a.Seeds,
+	cfg := kith.Config{TLS: a.TLS.config(), Name: clusterName, Listen: "127.0.0.1:0", Seeds: a.Seeds, PollFor: a.Poll,
 		Logger:      slog.New(slog.NewTextHandler(w.env.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Undelivered: func(u kith.Undelivered) { w.refused.Add(u.Count) }}
 	if a.Host {
