@@ -61,7 +61,7 @@ func member(t testing.TB, ca *pki.CA) func(*Config) {
 	return withTLS(Credentials{leaf(t, ca, nil), pool(t, ca)})
 }
 
-// Both lanes, both directions, credit and answers to heartbeats, over TLS; every frame once and in order.
+// Both lanes, both directions, credit and answers to heartbeats, over TLS; every frame once and in order (CARD-3).
 func TestTLSCarriesAllLanes(t *testing.T) {
 	const frames = 50_000
 	ca := authority(t)
