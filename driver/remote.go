@@ -39,6 +39,9 @@ func (r *remote) Reply(corr uint64, reason route.Reason, payload []byte) error {
 		r.d.count.repliesLost.Add(1)
 		return err
 	}
+	if reason != route.OK {
+		reason = reason.Spoken(l.Version())
+	}
 	wire.PutReply(b, uint16(reason), corr, payload)
 	wake := l.Commit()
 	l.Unlock()

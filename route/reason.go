@@ -31,7 +31,7 @@ const (
 	BadPayload    Reason = 15 // a codec refused the payload
 	ShardStopping Reason = 16 // the shard is being stopped at its owner
 	AsksFull      Reason = 17 // too many asks under way on this node
-	Crashed       Reason = 18 // the entity was ended by a panic and is not made again yet
+	Crashed       Reason = 18 // the entity was ended by a panic and is not made again yet; since wire version 2
 	reasonCount          = 19
 )
 
@@ -74,6 +74,15 @@ var reasonNames = [reasonCount]string{
 
 // Reasons is how many reasons there are, OK included: the size of a table by reason.
 const Reasons = int(reasonCount)
+
+// Spoken returns r as a peer of that wire version knows it: a reason that came later is replaced by the nearest that is
+// there. Version zero, not known yet, counts as the first.
+func (r Reason) Spoken(version uint16) Reason {
+	if r == Crashed && version < 2 {
+		return HandlerPanic
+	}
+	return r
+}
 
 // Known reports whether r is a reason of this version.
 func (r Reason) Known() bool { return r < reasonCount }

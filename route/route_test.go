@@ -187,6 +187,13 @@ func TestReasonsFrozen(t *testing.T) {
 		require.Equal(t, r, ReasonOf(r.Err()))
 		require.Equal(t, r, ReasonOf(fmt.Errorf("sending to 10.0.0.1:80: %w", r.Err())))
 	}
+	for r := range Reason(reasonCount) {
+		require.Equal(t, r, r.Spoken(2))
+		old := r.Spoken(1)
+		require.Less(t, int(old), 18, "version 1 knew 18 reasons")
+		require.Equal(t, r == OK, old == OK)
+		require.Equal(t, old, r.Spoken(0), "not known yet: the first")
+	}
 	require.False(t, Reason(reasonCount).Known())
 	require.Equal(t, "reason-999", Reason(999).String())
 	require.EqualError(t, Reason(999).Err(), "kith: unknown delivery reason 999")

@@ -51,6 +51,9 @@ func (l *Link) Lock() { l.mu.Lock() }
 // Unlock gives it up.
 func (l *Link) Unlock() { l.mu.Unlock() }
 
+// Version returns the wire version that the last hello chose, zero before the first. The lock is held.
+func (l *Link) Version() uint16 { return l.version }
+
 // Reserve appends a frame of n bytes and returns its room, to be filled with one whole data frame before Unlock. The
 // lock is held. Errors, none of which changes anything: *FullError (matches route.ErrLinkFull), ErrFrameSize,
 // ErrForgotten, ErrClosed, *RefusedError for a few seconds after a refusal for good.

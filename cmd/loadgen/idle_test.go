@@ -26,6 +26,7 @@ func TestIdleHoldsEntitiesOfEachMode(t *testing.T) {
 				require.Positive(t, l.RSS)
 				require.GreaterOrEqual(t, l.Peak, l.RSS)
 			}
+			require.Less(t, l.Goroutines, 200, "idle entities have none")
 			require.Contains(t, errs, "2000 idle entities: resident")
 		})
 	}
