@@ -14,7 +14,7 @@ import (
 // Defaults and bounds of bulk connections.
 const (
 	DefaultBulkWindow = 1 << 20   // payload bytes of one message sent and not taken yet
-	DefaultBulkChunk  = 64 << 10  // payload bytes of one frame
+	DefaultBulkChunk  = 16 << 10  // payload bytes of one frame
 	DefaultBulkRoom   = 256 << 20 // bytes of a node's BulkRoom
 	DefaultBulkStall  = 30 * time.Second
 

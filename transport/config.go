@@ -51,7 +51,7 @@ type Config struct {
 	MaxBulk    int           // largest message that is taken, bytes; default 64 MiB, at most wire.MaxBulkSize
 	BulkRoom   int           // bytes of such messages held at a time; default 256 MiB, at least MaxBulk
 	BulkWindow int           // bytes of one sent ahead of what has arrived; default 1 MiB
-	BulkChunk  int           // bytes of one frame; default 64 KiB, at most wire.MaxBulkChunk
+	BulkChunk  int           // bytes of one frame; default 16 KiB, at most wire.MaxBulkChunk
 	BulkStall  time.Duration // a message for which nothing moves for so long is given up; default 30 s
 
 	// For tests; zero: what the words say.

@@ -20,7 +20,7 @@ import (
 type benchCmd struct {
 	Rounds   int    `default:"5" help:"Rounds of all measures in turn; figures are medians over them; 1 to 100."`
 	Quick    bool   `help:"One round, a tenth of the time: a look, not a figure."`
-	Only     string `help:"Measure only what has this in its name: micro, route, link, tls, tell, ask256, ask1, stalled."`
+	Only     string `help:"Measure only what has this in its name: micro, route, link, tls, tell, ask, large, stalled."`
 	Progress bool   `help:"Show progress although stderr is not a terminal."`
 }
 
@@ -116,7 +116,7 @@ func (r *rounds) form(ctx context.Context, e *env) error {
 	}
 	r.pinned, r.polls = map[string]*crew{}, map[string]*crew{}
 	for suffix, cpus := range placements() {
-		if !r.wanted("ask1" + suffix) {
+		if !r.wanted("ask1"+suffix) && !r.wanted("large"+suffix) {
 			continue
 		}
 		args := crewArgs{name: suffix[1:] + "-", receivers: 1, shards: benchShards, cpus: cpus}

@@ -37,7 +37,8 @@ func (c *idleCmd) Validate() error {
 	return nil
 }
 
-// idleLine is the last line of loadgen idle. MB are millions of bytes. Figures that the system does not tell are absent.
+// idleLine is the last line of loadgen idle. MB are millions of bytes. Figures that the system does not tell are
+// absent.
 type idleLine struct {
 	Entities       int     `json:"entities"`
 	Exec           string  `json:"exec"`

@@ -192,7 +192,8 @@ func TestBenchGivesAllFigures(t *testing.T) {
 		tls_tell_allocs_receiver`)
 	for suffix := range placements() {
 		for _, name := range strings.Fields(`raw1_p50_us raw1_p99_us ask1_inline_p50_us ask1_inline_p99_us
-			ask1_worker_p50_us ask1_poll_p50_us ask1_over_raw ask1_p99_over_raw ask1_poll_over_raw`) {
+			ask1_worker_p50_us ask1_poll_p50_us ask1_over_raw ask1_p99_over_raw ask1_poll_over_raw
+			ask1_beside_large_p50_us ask1_beside_large_over_alone ask1_p99_beside_large_over_alone large_gbps`) {
 			want = append(want, name+suffix)
 		}
 	}

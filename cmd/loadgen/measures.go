@@ -43,6 +43,8 @@ func (r *rounds) round(ctx context.Context, title string) (bench.Figures, error)
 		f.Ratio("ask1_worker_over_raw"+s, "ask1_worker_p50_us"+s, "raw1_p50_us"+s)
 		f.Ratio("ask1_poll_over_raw"+s, "ask1_poll_p50_us"+s, "raw1_p50_us"+s)
 		f.Ratio("ask1_p99_over_raw"+s, "ask1_inline_p99_us"+s, "raw1_p99_us"+s)
+		f.Ratio("ask1_beside_large_over_alone"+s, "ask1_beside_large_p50_us"+s, "ask1_beside_none_p50_us"+s)
+		f.Ratio("ask1_p99_beside_large_over_alone"+s, "ask1_beside_large_p99_us"+s, "ask1_beside_none_p99_us"+s)
 	}
 	return f, nil
 }
@@ -87,6 +89,8 @@ func (r *rounds) measures() []measure {
 		if c := r.pinned[s]; c != nil {
 			all = append(all, measure{"ask1" + s, func(ctx context.Context, f bench.Figures) error {
 				return r.ask1(ctx, f, c, s)
+			}}, measure{"large" + s, func(ctx context.Context, f bench.Figures) error {
+				return r.large(ctx, f, c, s)
 			}})
 		}
 	}
@@ -146,7 +150,7 @@ func (r *rounds) tellSecret(ctx context.Context, f bench.Figures) error {
 	rate, before, after, err := r.steady(ctx, r.secret, "usage", execArgs{"inline"},
 		func(ctx context.Context, d time.Duration) error {
 			l.Duration = d
-			return r.secret.sender.Call(ctx, "load", loadArgs{"inline", l}, nil)
+			return r.secret.sender.Call(ctx, "load", loadArgs{Exec: "inline", Load: l}, nil)
 		})
 	if n := after.count - before.count; err == nil && n > 0 {
 		f.Set("tls_tell_rate_inline", rate)
@@ -196,7 +200,7 @@ func (r *rounds) tell(ctx context.Context, f bench.Figures, exec string) error {
 	var sent loadReply
 	rate, before, after, err := r.steady(ctx, r.free, "usage", execArgs{exec}, func(ctx context.Context, d time.Duration) error {
 		l := bench.Load{Mode: bench.Tell, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 1, Duration: d}
-		return r.free.sender.Call(ctx, "load", loadArgs{exec, l}, &sent)
+		return r.free.sender.Call(ctx, "load", loadArgs{Exec: exec, Load: l}, &sent)
 	})
 	if err != nil {
 		return err
@@ -241,7 +245,7 @@ func (r *rounds) ask256(ctx context.Context, f bench.Figures, mode bench.Mode, n
 	var reply loadReply
 	rate, before, after, err := r.steady(ctx, r.free, "usage", execArgs{"inline"}, func(ctx context.Context, d time.Duration) error {
 		l.Duration = d
-		return r.free.sender.Call(ctx, "load", loadArgs{"inline", l}, &reply)
+		return r.free.sender.Call(ctx, "load", loadArgs{Exec: "inline", Load: l}, &reply)
 	})
 	if err != nil {
 		return err
@@ -280,7 +284,7 @@ func (r *rounds) ask1(ctx context.Context, f bench.Figures, c *crew, suffix stri
 		load := bench.Load{Mode: bench.Ask, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 1, Inflight: 1,
 			Duration: r.unit, Timeout: 5 * time.Second}
 		var got loadReply
-		if err := m.c.sender.Call(ctx, "load", loadArgs{m.exec, load}, &got); err != nil {
+		if err := m.c.sender.Call(ctx, "load", loadArgs{Exec: m.exec, Load: load}, &got); err != nil {
 			return err
 		}
 		if got.Failed > 0 {
@@ -290,6 +294,31 @@ func (r *rounds) ask1(ctx context.Context, f bench.Figures, c *crew, suffix stri
 			return err
 		}
 		l.Figures(f, "ask1_"+m.name, suffix)
+	}
+	return nil
+}
+
+// large measures one ask at a time to inline entities, alone and beside a stream of messages of 64 MiB to worker
+// entities of the same two processes.
+func (r *rounds) large(ctx context.Context, f bench.Figures, c *crew, suffix string) error {
+	for _, m := range []struct{ name, beside string }{{"ask1_beside_none", ""}, {"ask1_beside_large", "worker"}} {
+		load := bench.Load{Mode: bench.Ask, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 1, Inflight: 1,
+			Duration: 2 * r.unit, Timeout: 5 * time.Second}
+		var got loadReply
+		if err := c.sender.Call(ctx, "load", loadArgs{Exec: "inline", Load: load, Beside: m.beside}, &got); err != nil {
+			return err
+		}
+		if got.Failed > 0 {
+			return fmt.Errorf("%d asks failed: %s", got.Failed, got.FirstErr)
+		}
+		l, err := bench.DecodeLatency(got.Latency)
+		if err != nil {
+			return err
+		}
+		l.Figures(f, m.name, suffix)
+		if m.beside != "" {
+			f.Set("large_gbps"+suffix, float64(got.Large.Bytes)/got.Large.Took.Seconds()/1e9)
+		}
 	}
 	return nil
 }
@@ -314,7 +343,7 @@ func (r *rounds) stalled(ctx context.Context, e *env, f bench.Figures) error {
 	}
 	l := bench.Load{Mode: bench.Tell, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 4, Duration: 2 * r.unit}
 	var sent loadReply
-	if err := c.sender.Call(ctx, "load", loadArgs{"worker", l}, &sent); err != nil {
+	if err := c.sender.Call(ctx, "load", loadArgs{Exec: "worker", Load: l}, &sent); err != nil {
 		return err
 	}
 	if err := c.sender.Call(ctx, "heap", door.None{}, &after); err != nil {

@@ -169,7 +169,7 @@ func (c *runCmd) Run(e *env) error {
 func (c *runCmd) measure(ctx context.Context, crew *crew, progress *door.Progress) (*loadLine, error) {
 	exec := c.exec()
 	var warm loadReply
-	if err := crew.sender.Call(ctx, "load", loadArgs{exec, c.load(c.warm())}, &warm); err != nil {
+	if err := crew.sender.Call(ctx, "load", loadArgs{Exec: exec, Load: c.load(c.warm())}, &warm); err != nil {
 		return nil, err
 	}
 	if _, err := crew.settled(ctx, exec, c.Entities, usages{}, warm.Sent); err != nil {
@@ -225,7 +225,7 @@ func (c *runCmd) watch(sig context.Context, crew *crew, progress *door.Progress,
 	var r loadReply
 	ctx := context.WithoutCancel(sig)
 	done := make(chan error, 1)
-	go func() { done <- crew.sender.Call(ctx, "load", loadArgs{c.exec(), c.load(c.Duration)}, &r) }()
+	go func() { done <- crew.sender.Call(ctx, "load", loadArgs{Exec: c.exec(), Load: c.load(c.Duration)}, &r) }()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for last := before; ; {

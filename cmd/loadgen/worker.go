@@ -113,8 +113,9 @@ func (w *worker) await(ctx context.Context, a awaitArgs) (door.None, error) {
 
 type (
 	loadArgs struct {
-		Exec string
-		Load bench.Load
+		Exec   string
+		Load   bench.Load
+		Beside string // mode to whose entities large messages go meanwhile; empty: none do
 	}
 	flushArgs struct {
 		Exec     string
@@ -145,6 +146,7 @@ type loadReply struct {
 	FirstErr     string
 	Took         time.Duration
 	Latency      []byte
+	Large        bench.LargeResult // beside it
 }
 
 func (w *worker) load(ctx context.Context, a loadArgs) (loadReply, error) {
@@ -157,15 +159,48 @@ func (w *worker) load(ctx context.Context, a loadArgs) (loadReply, error) {
 	w.mu.Lock()
 	w.stopLoad = cancel
 	w.mu.Unlock()
+	large, err := w.beside(ctx, a.Beside)
+	if err != nil {
+		return loadReply{}, err
+	}
 	r, err := a.Load.Run(ctx, region)
 	if err != nil {
 		return loadReply{}, err
 	}
 	out := loadReply{Sent: r.Sent, Failed: r.Failed, FirstErr: r.FirstErr, Took: r.Took}
+	if out.Large, err = large(); err != nil {
+		return loadReply{}, err
+	}
 	if r.Latency != nil {
 		out.Latency, err = r.Latency.Encode()
 	}
 	return out, err
+}
+
+// beside begins a stream of large messages to entities of a mode, and returns what ends it and tells what it moved.
+func (w *worker) beside(ctx context.Context, exec string) (end func() (bench.LargeResult, error), err error) {
+	if exec == "" {
+		return func() (r bench.LargeResult, err error) { return r, nil }, nil
+	}
+	region, err := w.region(exec)
+	if err != nil {
+		return nil, err
+	}
+	type outcome struct {
+		r   bench.LargeResult
+		err error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan outcome, 1)
+	go func() {
+		r, err := bench.Large(ctx, region)
+		done <- outcome{r, err}
+	}()
+	return func() (bench.LargeResult, error) {
+		cancel()
+		o := <-done
+		return o.r, o.err
+	}, nil
 }
 
 // stop ends the load under way, if there is one, before its time.
