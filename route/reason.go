@@ -76,9 +76,10 @@ var reasonNames = [reasonCount]string{
 const Reasons = int(reasonCount)
 
 // Spoken returns r as a peer of that wire version knows it: a reason that came later is replaced by the nearest that is
-// there. Version zero, not known yet, counts as the first.
+// there. Version zero, not known yet, counts as ours: peers of another one are rare, and an answer that they do not
+// understand runs into its asker's time limit.
 func (r Reason) Spoken(version uint16) Reason {
-	if r == Crashed && version < 2 {
+	if r == Crashed && version == 1 {
 		return HandlerPanic
 	}
 	return r
