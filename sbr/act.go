@@ -24,10 +24,10 @@ func (m *Machine) decide() {
 		m.act(d, d.first == m.self || m.view.Leader == m.self)
 		return
 	}
-	if d.Indirect.Has(m.self) {
+	if d.Indirect.Has(m.self) || d.Lost.Has(m.self) {
 		// It goes with the lease and without: it must not ask, for a second asker on one side would be refused and take
-		// its own side down.
-		d.Down, d.Lives = d.Indirect, false
+		// its own side down. Who is lost in its own eyes is under quarantine.
+		d.Down, d.Lives = peer.SetOf(append(d.Indirect.Clone(), m.self)...), false
 		m.act(d, m.view.Leader == m.self)
 		return
 	}

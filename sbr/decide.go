@@ -34,7 +34,7 @@ func (c Config) Decide(s Situation) Decision {
 	d := Decision{Strategy: c.Strategy, Role: c.Role, Self: s.Self, Quorum: c.QuorumSize,
 		Cause:     membership.CauseResolver,
 		Reachable: v.count(onlyReachable), Unreachable: v.count(onlyUnreachable),
-		Lost:     v.all(func(i int) bool { return v.at[i] == unreachable && downable(v.Members[i].Status) }),
+		Lost:     v.all(func(i int) bool { return v.away(i) && downable(v.Members[i].Status) }),
 		Indirect: v.all(func(i int) bool { return v.at[i] == indirect })}
 	base := c.verdict(v)
 	d.Outcome, d.Why, d.Mark, d.later = base.outcome, base.why, base.mark, base.later
@@ -80,9 +80,10 @@ func (d *Decision) unled() {
 }
 
 // goers returns whom an outcome downs: always those who are indirectly connected, for which of them is right nobody can
-// tell. When our side lives, an Exiting member that nobody reaches and that accuses others goes as well: it would be
+// tell. Who is under quarantine goes with our side when others are out of reach: it is cut off from them as we are. When our side lives, an Exiting member that nobody reaches and that accuses others goes as well: it would be
 // removed anyway, but its last word would block convergence for ever.
 func (v *survey) goers(o Outcome) peer.Set {
+	cut := v.cut()
 	return v.all(func(i int) bool {
 		st := v.Members[i].Status
 		switch o {
@@ -92,7 +93,7 @@ func (v *survey) goers(o Outcome) peer.Set {
 			}
 			return downable(st) && v.at[i] != reachable
 		case DownReachable:
-			return downable(st) && v.at[i] != unreachable
+			return downable(st) && v.at[i] != unreachable && (v.at[i] != condemned || cut)
 		}
 		return downable(st)
 	})
@@ -130,7 +131,7 @@ func (v *survey) keepMajority() verdict {
 	worst := majority(v, r, u, v.lowest(withoutLeaving|withDown))
 	if worst.outcome == DownUnreachable && !worst.mark.IsZero() || !first.mark.IsZero() {
 		// A tie, here or in the worst case: over there somebody who came Up just now may not be the lowest yet.
-		if i := v.lowest(withoutFresh | withoutLeaving | withDown); i < 0 || v.at[i] == unreachable {
+		if i := v.lowest(withoutFresh | withoutLeaving | withDown); i < 0 || v.away(i) {
 			worst.outcome = DownReachable
 		}
 	}
@@ -150,7 +151,7 @@ func majority(v *survey, r, u, lowest int) verdict {
 		return verdict{outcome: DownReachable, why: "the other side is the majority"}
 	case lowest < 0:
 		return verdict{outcome: DownReachable, why: "nobody is sure to count"}
-	case v.at[lowest] == unreachable:
+	case v.away(lowest):
 		return verdict{outcome: DownReachable, mark: v.Members[lowest].ID, why: "a tie: the lowest address is on the other side"}
 	}
 	return verdict{outcome: DownUnreachable, mark: v.Members[lowest].ID, why: "a tie: the lowest address is on our side"}
@@ -207,7 +208,7 @@ func (v *survey) oldestSide(keepAlone bool, oldest, r, u int) verdict {
 		return verdict{outcome: DownReachable, why: "nobody is sure to be oldest"}
 	}
 	id := v.Members[oldest].ID
-	if v.at[oldest] != unreachable {
+	if !v.away(oldest) {
 		if !keepAlone && r == 1 && u >= 2 {
 			return verdict{outcome: DownReachable, mark: id, why: "the oldest is alone on our side"}
 		}
@@ -222,7 +223,7 @@ func (v *survey) oldestSide(keepAlone bool, oldest, r, u int) verdict {
 func (v *survey) leaseMajority() verdict {
 	r, u := v.count(onlyReachable), v.count(onlyUnreachable)
 	lowest := v.lowest(plain)
-	later := u > r || u == r && lowest >= 0 && v.at[lowest] == unreachable
+	later := u > r || u == r && lowest >= 0 && v.away(lowest)
 	if later {
 		return verdict{outcome: AskLease, later: true, why: "the lease decides, ours is the smaller side"}
 	}

@@ -40,7 +40,7 @@ func side(text string) (out []membership.Member) {
 }
 
 // situation is our side against the other one, which every one of us accuses, with further accusations "A>B" among us,
-// or by those who are gone.
+// or by those who are gone; "A!B" is a quarantine.
 func situation(ours, others, more string) Situation {
 	a, b := side(ours), side(others)
 	s := Situation{Self: a[0].ID, Members: append(append([]membership.Member(nil), a...), b...)}
@@ -57,7 +57,8 @@ func situation(ours, others, more string) Situation {
 		}
 	}
 	for _, w := range strings.Fields(more) {
-		s.Accusations = append(s.Accusations, membership.Accusation{Observer: idOf(w[0]), Subject: idOf(w[2])})
+		s.Accusations = append(s.Accusations, membership.Accusation{Observer: idOf(w[0]), Subject: idOf(w[2]),
+			Quarantined: w[1] == '!'})
 	}
 	return s
 }

@@ -82,6 +82,34 @@ func TestScenario19IndirectlyConnected(t *testing.T) {
 	judge(t, Config{Strategy: StaticQuorum, QuorumSize: 5}, row{"A B C", "", "A>B", "AB"})     // no quorum, but nobody is lost
 }
 
+// TestQuarantinedIsUnreachable: who was put under quarantine goes as any other that is unreachable, though it is in contact
+// with everybody, and whoever decides; its observer stays. What one says that is under quarantine itself is not believed:
+// two that gave each other up are as two that cannot hear each other (FD-4).
+func TestQuarantinedIsUnreachable(t *testing.T) {
+	for _, c := range []Config{{}, {Strategy: StaticQuorum, QuorumSize: 2}, {Strategy: KeepOldest}, {Strategy: LeaseMajority}} {
+		judge(t, c, row{"A B C", "", "A!B", "B"}, row{"B A C", "", "A!B", "B"}, row{"C A B", "", "A!B", "B"})
+	}
+	judge(t, Config{},
+		row{"A B C D", "", "A!B C>B", "B"},
+		row{"A B C D E", "", "A!B A!C", "BC"},
+		row{"A B C D", "", "A!B B!A", "AB"},  // each about the other: a path between them is broken
+		row{"A B C D", "", "A!B B!C", "B"},   // the word of who is given up counts for nothing
+		row{"A B C D", "E", "A!B E!C", "BE"}, // nor does that of the lost
+		row{"A B C", "D E", "A!B", "ABC"},    // it counts for the other side: two of five are none
+		row{"B D A C", "", "A!B C!D", "BD"},  // a tie that the lowest address decides
+		row{"A B Cx", "", "C!B", ""},         // who is leaving for good has no say
+		row{"A B C D", "", "A!B C>D", "BCD"}, // and others are indirectly connected all the same
+	)
+	// As if it were on the other side, which lives; all nodes see that alike.
+	judge(t, Config{Strategy: KeepOldest, KeepAlone: true}, row{"A B C", "", "B!C", "AB"}, row{"A B C", "D", "B!C", "ABC"})
+	// Under quarantine in its own eyes it asks for no lease.
+	s := situation("B A C", "", "A!B")
+	d := Config{Strategy: LeaseMajority}.Decide(s)
+	require.Equal(t, "B", letters(d.Lost))
+	require.False(t, d.Lives)
+	require.Equal(t, idOf('A'), d.first)
+}
+
 // TestWordsOfTheLost: a crash, or a cut, of members that had accused somebody before is an ordinary crash, or cut. The
 // reference ends all nodes here ("double indirectly connected").
 func TestWordsOfTheLost(t *testing.T) {

@@ -29,6 +29,7 @@ const (
 	reachable   standing = iota // nobody accuses it whose word counts
 	unreachable                 // accused, and no path leads to it
 	indirect                    // accused or accusing, and yet a path leads to it
+	condemned                   // under quarantine, and yet a path leads to it: it counts as unreachable
 )
 
 // survey is a situation in which every member has its standing.
@@ -63,10 +64,13 @@ func (v *survey) inContact(i int) bool {
 	return v.Members[i].ID == v.Self || v.Contact.Has(v.Members[i].ID)
 }
 
-// look gives every member its standing. An accused member that is not in contact is unreachable. An observer speaks for
-// our side when it is in contact or not accused itself: then whoever it accuses and is in contact all the same is
-// indirectly connected, and so is the observer. What observers say whom all of our side has lost is the past: it makes
-// nobody indirectly connected. Those who are leaving for good (Exiting) or Down have no say.
+// away reports whether member i is not on our side.
+func (v *survey) away(i int) bool { return v.at[i] == unreachable || v.at[i] == condemned }
+
+// look gives every member its standing. An accused member that is not in contact is unreachable, and one that was put
+// under quarantine counts as such. An observer speaks for our side when it is in contact or not accused itself: then whoever it accuses and is in contact all the same is indirectly connected, and so is the observer. What observers
+// say whom all of our side has lost is the past: it makes nobody indirectly connected. Those who are leaving for good
+// (Exiting) or Down have no say.
 func look(role string, s *Situation) *survey {
 	v := &survey{Situation: s, role: role, at: make([]standing, len(s.Members)),
 		accused: make([]bool, len(s.Members)), lastWord: make([]bool, len(s.Members))}
@@ -81,16 +85,17 @@ func look(role string, s *Situation) *survey {
 			v.at[i] = unreachable
 		}
 	}
+	v.condemn()
 	for _, a := range s.Accusations {
 		o, x := v.index(a.Observer), v.index(a.Subject)
 		if o < 0 || x < 0 || o == x || s.Members[o].Status == membership.Down {
 			continue
 		}
-		if v.at[o] == unreachable {
+		if v.away(o) {
 			v.lastWord[o] = true
 			continue
 		}
-		if v.at[x] != unreachable && downable(s.Members[o].Status) && downable(s.Members[x].Status) {
+		if !v.away(x) && downable(s.Members[o].Status) && downable(s.Members[x].Status) {
 			v.at[o], v.at[x] = indirect, indirect
 		}
 	}
@@ -101,6 +106,29 @@ func look(role string, s *Situation) *survey {
 		}
 	}
 	return v
+}
+
+// condemn finds whom an observer that speaks for our side holds quarantined: it is in contact, and yet its state can no
+// longer be trusted. Its observer is above suspicion: that one gave up because of what it knows, not because a path is
+// broken. Of an observer that is under quarantine itself this is not believed; two that have given each
+// other up are indirectly connected as any two that cannot hear each other.
+func (v *survey) condemn() {
+	var said []membership.Accusation
+	doubted := make([]bool, len(v.Members))
+	for _, a := range v.Accusations {
+		o, x := v.index(a.Observer), v.index(a.Subject)
+		if a.Quarantined && o >= 0 && x >= 0 && o != x && downable(v.Members[o].Status) && v.at[o] != unreachable {
+			said = append(said, a)
+			doubted[x] = true
+		}
+	}
+	for _, a := range said {
+		if !doubted[v.index(a.Observer)] {
+			if x := v.index(a.Subject); v.at[x] != unreachable {
+				v.at[x] = condemned
+			}
+		}
+	}
 }
 
 // Filters of count and first.
@@ -118,7 +146,7 @@ const (
 func (v *survey) counted(i, filter int) bool {
 	m := &v.Members[i]
 	switch {
-	case filter&onlyUnreachable != 0 && v.at[i] != unreachable, filter&onlyReachable != 0 && v.at[i] == unreachable:
+	case filter&onlyUnreachable != 0 && !v.away(i), filter&onlyReachable != 0 && v.away(i):
 		return false
 	case filter&withoutLeaving != 0 && m.Status == membership.Leaving, filter&withoutFresh != 0 && v.Fresh.Has(m.ID):
 		return false
@@ -178,10 +206,20 @@ func (v *survey) all(pass func(i int) bool) peer.Set {
 	return out
 }
 
-// lost reports whether some member that a decision may down is unreachable.
-func (v *survey) lost() bool {
+// cut reports whether some member that a decision may down is out of reach.
+func (v *survey) cut() bool {
 	for i := range v.Members {
 		if v.at[i] == unreachable && downable(v.Members[i].Status) {
+			return true
+		}
+	}
+	return false
+}
+
+// lost reports whether some member that a decision may down is out of reach or counts as such.
+func (v *survey) lost() bool {
+	for i := range v.Members {
+		if v.away(i) && downable(v.Members[i].Status) {
 			return true
 		}
 	}

@@ -80,8 +80,8 @@ var membershipBugs = []bug{
 		// Behind it stands the look at who came up just now, which decides ties as well, so no storm shows it.
 		Name: "tie-rule-wrong-on-one-side", Package: "./sbr", Run: "TestScenario17KeepMajority",
 		File: "sbr/decide.go",
-		Old:  "\tcase v.at[lowest] == unreachable:\n\t\treturn verdict{outcome: DownReachable,",
-		New:  "\tcase v.at[lowest] == unreachable && r > 3:\n\t\treturn verdict{outcome: DownReachable,",
+		Old:  "\tcase v.away(lowest):\n\t\treturn verdict{outcome: DownReachable,",
+		New:  "\tcase v.away(lowest) && r > 3:\n\t\treturn verdict{outcome: DownReachable,",
 	},
 	{
 		Name: "downed-taken-for-dead-everywhere", Package: "./sbr", Run: "TestDownedMayLiveElsewhere",
