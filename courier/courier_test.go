@@ -104,6 +104,7 @@ func TestBrokenConnection(t *testing.T) {
 		require.NoError(t, w.say(a, b, s))
 	}
 	w.lose = nil
+	require.True(t, w.run(2*time.Second, func() bool { return len(b.got[a.id]) == 500 }), "one pause, not one for each batch")
 	require.True(t, w.run(time.Minute, w.quiet))
 	require.Equal(t, numbers(500), b.got[a.id])
 	require.Equal(t, uint64(500), a.m.Stats().Resent)
@@ -332,7 +333,7 @@ func TestGivingUp(t *testing.T) {
 		w.lose = deaf(a, b)
 		require.NoError(t, w.say(a, b, "0"))
 		w.run(2*giveUpAfter+10*time.Second, never)
-		require.Len(t, a.gaveUp, 2, "it is said again after as long a time")
+		require.Len(t, a.gaveUp, 3, "it is said again after half as long")
 		w.lose = nil
 		require.True(t, w.run(5*time.Second, w.quiet))
 		require.Equal(t, numbers(1), b.got[a.id])
@@ -367,6 +368,37 @@ func TestGivingUp(t *testing.T) {
 		w.run(giveUpAfter-4*time.Second, never)
 		require.Equal(t, 1, a.m.Stats().Outstanding)
 		require.Empty(t, a.gaveUp)
+	})
+	t.Run("everybody at once", func(t *testing.T) {
+		w := newNet(t, 1, 4, Config{})
+		a := w.posts[0]
+		w.lose = func(from peer.ID, _ *peer.Mail) bool { return from != a.id }
+		for _, p := range w.posts[1:] {
+			require.NoError(t, w.say(a, p, "0"))
+		}
+		w.run(giveUpAfter+4*time.Second, never)
+		require.Len(t, a.gaveUp, 3)
+		for _, g := range a.gaveUp {
+			require.Equal(t, 2, g.Alike, "each counts among the others")
+		}
+		a.m.Forgive()
+		w.run(giveUpAfter-3*time.Second, never)
+		require.Len(t, a.gaveUp, 3)
+	})
+	t.Run("others are just heard again", func(t *testing.T) {
+		w := newNet(t, 1, 3, Config{})
+		a := w.posts[0]
+		w.lose = func(from peer.ID, _ *peer.Mail) bool { return from != a.id }
+		for _, p := range w.posts[1:] {
+			require.NoError(t, w.say(a, p, "0"))
+		}
+		w.run(giveUpAfter-3*time.Second, never)
+		w.lose = func(from peer.ID, _ *peer.Mail) bool { return from == w.posts[2].id }
+		w.run(5*time.Second, never)
+		require.Empty(t, a.gaveUp, "the second has not been tried since the first was heard")
+		w.run(8*time.Second, never)
+		require.Len(t, a.gaveUp, 1)
+		require.Equal(t, w.posts[2].id, a.gaveUp[0].ID)
 	})
 	t.Run("own sleep", func(t *testing.T) {
 		w := newNet(t, 1, 2, Config{})

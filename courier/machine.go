@@ -32,10 +32,12 @@ type Roster struct {
 	GiveUpAfter time.Duration
 }
 
-// GaveUp says that a peer acknowledged nothing for too long, and why in words.
+// GaveUp says that a peer acknowledged nothing for too long, and why in words. Alike is how many others have acknowledged
+// nothing for more than half as long: whoever is about to give up many is likelier at fault itself.
 type GaveUp struct {
 	ID     peer.ID
 	Reason string
+	Alike  int
 }
 
 // Delivery is one message, in the order of its sender. Body is valid as long as the frame that was handed to Handle.
@@ -46,9 +48,8 @@ type Delivery struct {
 
 // Effects is what one or more verbs ask the rider to do. Slices and bodies are valid until the next verb.
 type Effects struct {
-	Mail   []peer.Mail
-	GaveUp []GaveUp
-	Full   []*FullError // the first message to a peer that found no room, until there was room again
+	Mail []peer.Mail
+	Full []*FullError // the first message to a peer that found no room, until there was room again
 }
 
 // Machine carries the control messages of one node. It is not safe for concurrent use.
@@ -60,12 +61,15 @@ type Machine struct {
 	roster Roster
 	links  []*link   // by identity
 	gone   []peer.ID // those of them that are no members any more, the first to go first
-	bytes  int       // of all outstanding bodies
+	open   int       // outstanding messages
+	bytes  int       // of their bodies
 	due    time.Duration
+	mended time.Duration // when a peer that had long been silent acknowledged something
 
 	arena   peer.Arena
 	out     Effects
 	inbox   []Delivery
+	lost    []GaveUp
 	drained bool
 	stats   Stats
 }
@@ -149,6 +153,13 @@ func (m *Machine) Plain(now time.Duration, id peer.ID) {
 	m.clear(l)
 }
 
+// Forgive begins every peer's silence anew: this node took the fault for its own.
+func (m *Machine) Forgive() {
+	for _, l := range m.links {
+		l.waited, l.since = 0, m.now
+	}
+}
+
 // Bare says whether a letter that came without a parcel may be taken: only from one that never sent a parcel.
 func (m *Machine) Bare(from peer.ID, kind wire.Kind) error {
 	if i, ok := m.find(from); ok && (m.links[i].got > 0 || len(m.links[i].held) > 0) {
@@ -174,11 +185,12 @@ func (m *Machine) Handle(now time.Duration, from peer.ID, kind wire.Kind, body [
 	return m.inbox, err
 }
 
-// Tick handles every deadline that has passed.
-func (m *Machine) Tick(now time.Duration) {
+// Tick handles every deadline that has passed and returns who is to be given up; the list is valid until the next Tick.
+func (m *Machine) Tick(now time.Duration) []GaveUp {
 	m.begin(now)
+	m.lost = m.lost[:0]
 	if m.due == 0 || m.now < m.due {
-		return
+		return nil
 	}
 	m.due = 0
 	for _, l := range m.links {
@@ -193,6 +205,7 @@ func (m *Machine) Tick(now time.Duration) {
 		m.dueAt(l.ackAt)
 		m.dueAt(l.at)
 	}
+	return m.lost
 }
 
 // Next returns the earliest deadline at which Tick has something to do; ok is false when there is none.
@@ -200,7 +213,7 @@ func (m *Machine) Next() (deadline time.Duration, ok bool) { return m.due, m.due
 
 // Drain moves the effects of the verbs since the last Drain into out. They are valid until the next verb.
 func (m *Machine) Drain(out *Effects) {
-	*out, m.out = m.out, Effects{Mail: out.Mail[:0], GaveUp: out.GaveUp[:0], Full: out.Full[:0]}
+	*out, m.out = m.out, Effects{Mail: out.Mail[:0], Full: out.Full[:0]}
 	m.drained = true
 }
 

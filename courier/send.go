@@ -71,6 +71,7 @@ func (m *Machine) push(l *link, kind wire.Kind, body []byte) error {
 	l.sent = append(l.sent, message{seq: l.last() + 1, kind: kind, body: slices.Clone(body), posted: m.now})
 	l.bytes += len(body)
 	m.bytes += len(body)
+	m.open++
 	m.stats.Posted++
 	m.transmit(l, l.last(), false)
 	return nil
@@ -137,7 +138,11 @@ func (m *Machine) acknowledged(l *link, ack uint64) (progress bool) {
 	if ack < l.base {
 		return false
 	}
+	if m.long(l) {
+		m.mended = m.now
+	}
 	n := int(ack - l.base + 1)
+	m.open -= n
 	for i := range l.sent[:n] {
 		l.bytes -= len(l.sent[i].body)
 		m.bytes -= len(l.sent[i].body)
@@ -163,6 +168,7 @@ func (m *Machine) acknowledged(l *link, ack uint64) (progress bool) {
 // clear forgets what is outstanding.
 func (m *Machine) clear(l *link) {
 	m.bytes -= l.bytes
+	m.open -= len(l.sent)
 	l.base += uint64(len(l.sent))
 	l.sent, l.bytes, l.at, l.full = nil, 0, 0, false
 }
@@ -183,17 +189,29 @@ func (m *Machine) count(l *link) {
 	l.since = m.now
 }
 
-// judge gives a peer up that has been silent for too long. If that comes to nothing, because too many would be given up,
-// it is tried again after as long a time.
+// long reports whether a peer has been silent for more than half of what it may be.
+func (m *Machine) long(l *link) bool {
+	return m.roster.GiveUpAfter > 0 && l.standing == Present && len(l.sent) > 0 && 2*l.waited >= m.roster.GiveUpAfter
+}
+
+// judge gives a peer up that has been silent for too long. While others that were silent as well are just being heard
+// again it waits: what kept them all silent has ended. If giving up comes to nothing, it is judged again after half as
+// long; until then it counts among the silent when another one is judged.
 func (m *Machine) judge(l *link) {
 	limit := m.roster.GiveUpAfter
-	if limit == 0 || l.waited < limit || l.tries < fewestTries || l.standing != Present || len(l.sent) == 0 {
+	if !m.long(l) || l.waited < limit || l.tries < fewestTries || m.mended != 0 && m.now-m.mended < 3*m.cfg.ResendMax {
 		return
 	}
+	alike := 0
+	for _, o := range m.links {
+		if o != l && m.long(o) {
+			alike++
+		}
+	}
 	first := &l.sent[0]
-	m.out.GaveUp = append(m.out.GaveUp, GaveUp{ID: l.id, Reason: fmt.Sprintf(
+	m.lost = append(m.lost, GaveUp{ID: l.id, Alike: alike, Reason: fmt.Sprintf(
 		"%d control messages not acknowledged while it was reachable for %v, the first a %s sent %v ago and %d times since",
 		len(l.sent), l.waited.Round(time.Second), first.kind, (m.now - first.posted).Round(time.Second), l.tries)})
 	m.stats.GaveUp++
-	l.waited = 0
+	l.waited = limit / 2
 }

@@ -24,9 +24,6 @@ type Stats struct {
 // Stats returns the machine's counters.
 func (m *Machine) Stats() Stats {
 	s := m.stats
-	s.Bytes = m.bytes
-	for _, l := range m.links {
-		s.Outstanding += len(l.sent)
-	}
+	s.Outstanding, s.Bytes = m.open, m.bytes
 	return s
 }

@@ -90,7 +90,6 @@ func (w *net) say(p, to *post, text string) error {
 func (w *net) drain(p *post) {
 	var out Effects
 	p.m.Drain(&out)
-	p.gaveUp = append(p.gaveUp, out.GaveUp...)
 	p.full = append(p.full, out.Full...)
 	for _, mail := range out.Mail {
 		p.sent++
@@ -144,7 +143,7 @@ func (w *net) step() {
 		}
 	}
 	for _, p := range w.posts {
-		p.m.Tick(w.now)
+		p.gaveUp = append(p.gaveUp, p.m.Tick(w.now)...)
 		w.drain(p)
 	}
 }

@@ -44,6 +44,7 @@ type control struct {
 	settling              []settledAsk // parked asks to be answered when no lock is held
 	ended                 *EndedError
 	leasing               chan struct{} // closed when the last operation on the lease is over
+	courier               node.CourierStats
 }
 
 type wantRef = route.ShardID
@@ -144,7 +145,6 @@ func (d *Driver) handle(f *frame) {
 	err := d.control.node.Handle(now, min(f.arrived, now), f.from, f.kind, f.body)
 	if err != nil {
 		d.nonsense(f.from, f.kind, err)
-		return
 	}
 	d.perform()
 }
@@ -177,10 +177,11 @@ func (d *Driver) perform() {
 		d.routeChanged(&e.Routes[i])
 	}
 	for i := range e.Mail {
-		if err := d.wires.Send(e.Mail[i]); err != nil {
-			d.count.mailLost.Add(1)
-			d.log.Debug("control mail not sent", "peer", e.Mail[i].To, "kind", e.Mail[i].Kind, "error", err)
-		}
+		d.sendMail(e.Mail[i])
+	}
+	for _, full := range e.Full {
+		d.log.Warn("control messages to a peer find no room", "peer", full.Peer, "kind", full.Kind,
+			"messages", full.Messages, "bytes", full.Bytes, "bound", full.Bound)
 	}
 	for _, t := range e.TypeRefused {
 		d.typeRefused(t)
@@ -194,6 +195,7 @@ func (d *Driver) perform() {
 	}
 	d.judge()
 	d.settleParked()
+	d.noteCourier()
 }
 
 // publish makes a view current and has the transport follow it.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/transport"
 )
@@ -63,6 +64,7 @@ type Stats struct {
 	Unregistered   uint64 // messages refused because their type is not registered here
 	Types          []TypeStats
 	Transport      transport.Stats
+	Courier        node.CourierStats // control messages, see docs/control-messages.md
 }
 
 // TypeStats is a snapshot of one type on this node. Counts are those since the node's start; what handlers did is up to
@@ -111,6 +113,9 @@ func (d *Driver) Stats() Stats {
 		Unregistered: d.count.unregistered.Load(), Transport: d.wires.Stats(),
 	}
 	s.LargeUnderway, s.LargeBytes = d.large.count(), d.large.bytes.used.Load()
+	if c := d.courier.Load(); c != nil {
+		s.Courier = *c
+	}
 	for _, w := range d.workers {
 		s.Handled += w.count.handled.Load()
 	}

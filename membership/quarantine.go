@@ -15,10 +15,12 @@ const maxWhy = 256
 // two no longer hold the same state. The member becomes unreachable for all, and stays so until it or this node is
 // removed, whatever is heard of it; whether it is downed is decided as for any unreachable member. When this node would
 // thereby have quarantined more than half of all others, the fault is likelier its own: nothing is recorded, and
-// SelfIndicted tells. Reason is for people, cut at 256 bytes; only this node knows it.
+// SelfIndicted tells. Alike others that are about to be given up as well count as if they were under quarantine already.
+// Reason is for people, cut at 256 bytes; only this node knows it.
 type QuarantineCommand struct {
 	ID     peer.ID
 	Reason string
+	Alike  int
 }
 
 func (QuarantineCommand) command() {}
@@ -42,7 +44,7 @@ func (m *Machine) quarantine(c QuarantineCommand) error {
 		return nil
 	}
 	reason := c.Reason[:min(len(c.Reason), maxWhy)]
-	if mine, others := m.quarantined(); (mine+1)*2 > others {
+	if mine, others := m.quarantined(); (mine+1+max(c.Alike, 0))*2 > others {
 		m.stats.SelfIndicted++
 		m.tell(Event{Kind: SelfIndicted, Member: m.st.members[i], Previous: m.st.members[i].Status, By: m.self, Why: reason})
 		return nil

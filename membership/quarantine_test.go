@@ -105,6 +105,18 @@ func TestSelfIndicted(t *testing.T) {
 	}
 }
 
+// Who is about to be given up as well counts already, so that not even the first of too many is quarantined.
+func TestSelfIndictedAtTheFirst(t *testing.T) {
+	for alike, want := range []int{1, 1, 0, 0} {
+		w := newWorld(t, 5)
+		all := w.cluster(5)
+		w.do(all[0], QuarantineCommand{ID: all[1].id, Reason: "silence", Alike: alike})
+		require.Len(t, all[0].view.Quarantined(), want, "%d alike", alike)
+		_, indicted := eventOf(all[0].events, SelfIndicted)
+		require.Equal(t, want == 0, indicted)
+	}
+}
+
 func TestQuarantineErrors(t *testing.T) {
 	w := newWorld(t, 1)
 	stranger := newWorld(t, 1).start(1)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/courier"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/sbr"
@@ -29,6 +30,7 @@ type Config struct {
 	Membership membership.Config
 	Shard      shard.Config // a TakeoverTime of zero follows the resolver, see Takeover
 	Resolver   Resolver     // the zero value is keep-majority, on
+	Courier    CourierConfig
 	// ProcessDeathIsProof takes a link that was reset and then refused, or a new process at the address, as the confirmed
 	// end of a process: its shards are given to others at once. It must be off where anything stands in between that
 	// could answer so for a process that lives.
@@ -63,6 +65,8 @@ type Effects struct {
 	Decisions      []Decision      // of the resolver, explained
 	ResolverEvents []ResolverEvent // what else it has to tell
 	Lease          []LeaseOp       // of the resolver; each is answered with a LeaseResult
+	Received       []Received      // control messages that came in parcels, for whoever watches; nothing is to be done
+	Full           []*CourierFull  // control messages that found no room: the first to each peer, until there is room again
 }
 
 // Node is one cluster node as a value. It is not safe for concurrent use.
@@ -84,18 +88,27 @@ type Node struct {
 	more shard.Effects // of going on after a suspension
 
 	suspension suspension
+
+	courier  *courier.Machine
+	ce       courier.Effects
+	received []Received
+	patience func(members int) time.Duration
 }
 
 // New returns a node that has not joined anything yet.
 func New(cfg Config) *Node {
-	return &Node{
-		proof:   cfg.ProcessDeathIsProof,
-		members: membership.New(cfg.Self, cfg.Membership, rand.New(rand.NewPCG(cfg.Seed, 1))),
-		shards:  shard.New(cfg.Self, cfg.sharding(), rand.New(rand.NewPCG(cfg.Seed, 2))),
-
+	n := &Node{
+		proof:      cfg.ProcessDeathIsProof,
+		members:    membership.New(cfg.Self, cfg.Membership, rand.New(rand.NewPCG(cfg.Seed, 1))),
 		resolver:   sbr.New(cfg.Self, cfg.Resolver),
 		suspension: suspension{limit: cfg.GapLimit()},
+		courier:    courier.New(cfg.Self, cfg.Courier, rand.New(rand.NewPCG(cfg.Seed, 3))),
+		patience:   cfg.GiveUpAfter,
 	}
+	sharding := cfg.sharding()
+	sharding.UnderWay = n.courier.UnderWay
+	n.shards = shard.New(cfg.Self, sharding, rand.New(rand.NewPCG(cfg.Seed, 2)))
+	return n
 }
 
 // Laws demands of the states of three nodes what membership.Laws does. It reads them only.
@@ -105,11 +118,13 @@ func Laws(a, b, c *Node) error { return membership.Laws(a.members, b.members, c.
 // made of the members, it must know before it takes up a coordination or gives a shard to one of them.
 func (n *Node) Tick(now time.Duration) {
 	n.step(now)
+	n.giveUp(n.courier.Tick(now))
 	n.members.Tick(now)
 	n.ticked = true
 }
 
-// Handle takes one control frame. An error means that the peer sent nonsense; nothing has changed.
+// Handle takes one control frame. An error means that the peer sent nonsense; nothing has changed, but that a parcel whose
+// content was nonsense has been delivered.
 func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
 	n.step(now)
 	switch kind.Room() {
@@ -119,7 +134,14 @@ func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, 
 		}
 		return n.members.Handle(now, arrived, from, kind, body)
 	case "shard":
+		if courier.Carries(kind) {
+			if err := n.courier.Bare(from, kind); err != nil {
+				return err
+			}
+		}
 		return n.shards.Handle(now, arrived, from, kind, body)
+	case "courier":
+		return n.receive(now, arrived, from, kind, body)
 	}
 	if kind == wire.KindHeartbeat || kind == wire.KindHeartbeatAck {
 		return n.members.Handle(now, arrived, from, kind, body)
@@ -127,12 +149,15 @@ func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, 
 	return fmt.Errorf("%w: %s", ErrNotMine, kind)
 }
 
-// Do carries out a local wish: a membership.Command, a shard.Command, a LeaseResult or a LeaveCommand.
+// Do carries out a local wish: a membership.Command, a shard.Command, a LeaseResult, a LeaveCommand or a PlainCommand.
 func (n *Node) Do(now time.Duration, cmd any) error {
 	n.step(now)
 	switch c := cmd.(type) {
 	case LeaveCommand:
 		return n.leave(c)
+	case PlainCommand:
+		n.courier.Plain(now, c.ID)
+		return nil
 	case membership.Command:
 		if l, ok := c.(membership.LinkLostCommand); ok && n.proof {
 			// Never refused.
@@ -177,6 +202,9 @@ func (n *Node) Next() (deadline time.Duration, ok bool) {
 	if d, some := n.suspension.next(); some && (!ok || d < deadline) {
 		deadline, ok = d, true
 	}
+	if d, some := n.courier.Next(); some && (!ok || d < deadline) {
+		deadline, ok = d, true
+	}
 	return deadline, ok
 }
 
@@ -209,6 +237,9 @@ func (n *Node) Drain(out *Effects) {
 		n.merge(out, true)
 	}
 	out.Suspend, n.suspension.order = n.suspension.order, nil
+	n.courier.Drain(&n.ce)
+	out.Mail, out.Full = append(out.Mail, n.ce.Mail...), n.ce.Full
+	out.Received, n.received = append(out.Received, n.received...), n.received[:0]
 }
 
 // drainShards gathers what sharding wants done.
@@ -230,6 +261,7 @@ func (n *Node) drainShards() {
 
 func (n *Node) feed() {
 	if n.me.View != nil {
+		n.courier.Follow(n.now, n.roster(n.me.View))
 		// A view is never refused.
 		_ = n.shards.Do(n.now, shard.ViewCommand{View: n.me.View})
 		n.watch(n.me.View)
@@ -247,7 +279,7 @@ func keepBodies(mail []peer.Mail) {
 func (n *Node) merge(out *Effects, fresh bool) {
 	if fresh {
 		*out = Effects{Events: out.Events[:0], Hosts: out.Hosts[:0], Routes: out.Routes[:0], Mail: out.Mail[:0],
-			TypeRefused: out.TypeRefused[:0], ShardEvents: out.ShardEvents[:0], Decisions: n.re.Decisions,
+			Received: out.Received[:0], TypeRefused: out.TypeRefused[:0], ShardEvents: out.ShardEvents[:0], Decisions: n.re.Decisions,
 			ResolverEvents: n.re.Events, Lease: n.re.Lease}
 	}
 	if n.me.View != nil {
@@ -260,7 +292,9 @@ func (n *Node) merge(out *Effects, fresh bool) {
 	out.Mail = append(out.Mail, n.me.Mail...)
 	out.Hosts = append(out.Hosts, n.se.Hosts...)
 	out.Routes = append(out.Routes, n.se.Routes...)
-	out.Mail = append(out.Mail, n.se.Mail...)
+	for i := range n.se.Mail {
+		n.post(out, &n.se.Mail[i])
+	}
 	out.TypeRefused = append(out.TypeRefused, n.se.Refused...)
 	out.ShardEvents = append(out.ShardEvents, n.se.Events...)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -22,12 +23,17 @@ type end struct {
 	orders []Suspend
 	asleep bool
 	queue  []peer.Mail // To is the sender
+
+	onRoute func(shard.RouteChange)
 }
 
 type wires struct {
 	t     *testing.T
 	now   time.Duration
 	nodes []*end
+
+	tap     func(peer.Mail) bool     // false: the mail is refused
+	refused func(e *end, to peer.ID) // is told of that
 }
 
 func seedsOf(w *wires) (list []peer.Addr) {
@@ -59,12 +65,26 @@ func (w *wires) drain(e *end) {
 	if out.Suspend != nil {
 		e.orders = append(e.orders, *out.Suspend)
 	}
+	for _, r := range out.Routes {
+		if e.onRoute != nil {
+			e.onRoute(r)
+		}
+	}
+	var refused []peer.ID
 	for _, m := range out.Mail {
+		if w.tap != nil && !w.tap(m) {
+			refused = append(refused, m.To)
+			continue
+		}
 		for _, to := range w.nodes {
 			if to.id.Addr == m.To.Addr && (m.To.Inc == 0 || to.id == m.To) {
 				to.queue = append(to.queue, peer.Mail{To: e.id, Kind: m.Kind, Body: slices.Clone(m.Body)})
 			}
 		}
+	}
+	for _, to := range refused {
+		w.refused(e, to)
+		w.drain(e)
 	}
 }
 

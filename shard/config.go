@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )
 
@@ -31,7 +32,10 @@ type Config struct {
 	TakeoverFor   func(members int) time.Duration
 	BatchDelay    time.Duration // homes wanted within this time of the last question go into one mail
 	DrainPatience time.Duration // a leaving region that its coordinator leaves alone so long stops its shards itself
-	MaxTypes      int           // types that this node keeps a promise for, registered here or not
+	// UnderWay, when it is set, reports whether mail that was sent to a peer at since or earlier has not arrived yet. What is
+	// under way is not repeated: whoever carries it does that.
+	UnderWay func(to peer.ID, since time.Duration) bool
+	MaxTypes int // types that this node keeps a promise for, registered here or not
 }
 
 // Errors that commands return; match with errors.Is.

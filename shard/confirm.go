@@ -67,7 +67,7 @@ func (m *Machine) hold(on bool) {
 // tickConfirm repeats what was not answered.
 func (m *Machine) tickConfirm() {
 	c := &m.confirm
-	if !c.held || c.done || !c.retry.due(m) {
+	if !c.held || c.done || !c.retry.due(m, peer.ID{}) {
 		return
 	}
 	m.askConfirmation()

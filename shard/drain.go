@@ -97,13 +97,14 @@ func (m *Machine) checkLeave() {
 		}
 	}
 	l.retry.start(m)
-	m.sayFarewell()
+	m.sayFarewell(-1)
 }
 
-// sayFarewell tells each time what is remembered then: an earlier letter's word would cost its receiver waiting.
-func (m *Machine) sayFarewell() {
+// sayFarewell tells each time what is remembered then: an earlier letter's word would cost its receiver waiting. Those to
+// whom the one of since is still under way are left out; a negative since leaves out nobody.
+func (m *Machine) sayFarewell(since time.Duration) {
 	for _, id := range m.leave.unheard {
-		if m.live(id) {
+		if m.live(id) && !m.underWay(id, since) {
 			m.post(id, farewell{Kind: wire.KindFarewell, Birth: m.view.Birth, Past: m.tell(id, maxTold)})
 		}
 	}
@@ -121,7 +122,7 @@ func (m *Machine) tickLeave() {
 			}
 		}
 	}
-	if l.retry.due(m) {
+	if since := l.retry.set; l.retry.due(m, peer.ID{}) {
 		for _, id := range l.unheard.Clone() {
 			if !m.live(id) {
 				l.unheard.Remove(id)
@@ -130,7 +131,7 @@ func (m *Machine) tickLeave() {
 		if len(l.unheard) == 0 {
 			l.retry.stop()
 		}
-		m.sayFarewell()
+		m.sayFarewell(since)
 	}
 }
 

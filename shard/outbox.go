@@ -36,8 +36,9 @@ func (c *coordinator) tick() {
 			p.retry.stop()
 			continue
 		}
-		p.retry.due(c.m)
-		c.repeat(p)
+		if p.retry.due(c.m, p.id) {
+			c.repeat(p)
+		}
 	}
 }
 

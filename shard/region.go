@@ -55,8 +55,8 @@ const (
 	stopping living = 2 // the rider was told to stop it and has not confirmed yet
 )
 
-// timer is a deadline that doubles its pause each time it is set again. Zero is none.
-type timer struct{ at, wait time.Duration }
+// timer is a deadline that doubles its pause each time it is set again. Zero is none. set is when it was set last.
+type timer struct{ at, wait, set time.Duration }
 
 // start sets the deadline after the least pause, unless one stands.
 func (t *timer) start(m *Machine) {
@@ -67,16 +67,21 @@ func (t *timer) start(m *Machine) {
 
 func (t *timer) reset(m *Machine) {
 	t.wait = m.cfg.RetryInterval
-	t.at = m.after(t.wait)
+	t.at, t.set = m.after(t.wait), m.now
 }
 
-// due reports whether the deadline has passed, and sets the next one.
-func (t *timer) due(m *Machine) bool {
+// due reports whether the deadline has passed and what was sent to a peer when it was set has arrived, and sets the next
+// one. What is still under way to it need not be said again.
+func (t *timer) due(m *Machine, to peer.ID) bool {
 	if t.at == 0 || m.now < t.at {
 		return false
 	}
+	if m.underWay(to, t.set) {
+		t.at = m.after(t.wait)
+		return false
+	}
 	t.wait = min(2*t.wait, m.cfg.RetryMax)
-	t.at = m.after(t.wait)
+	t.at, t.set = m.after(t.wait), m.now
 	return true
 }
 
@@ -208,10 +213,10 @@ func (m *Machine) onAck(t *typ, from peer.ID, term uint32) {
 
 func (m *Machine) tickRegion(t *typ) {
 	g := t.region
-	if g.retry.due(m) {
+	if g.retry.due(m, g.to) {
 		m.announce(t)
 	}
-	asking, drain := g.asking.due(m), g.drain.due(m)
+	asking, drain := g.asking.due(m, g.to), g.drain.due(m, g.to)
 	if asking || drain {
 		m.announce(t) // a coordinator that began anew on the same node needs the settings to begin
 	}

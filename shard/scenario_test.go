@@ -146,6 +146,26 @@ func TestLossIsRepeated(t *testing.T) {
 	w.agree(orders, all(orders)...)
 }
 
+// What is still under way is not said again, however long that takes: whoever carries it repeats it. When it has arrived
+// and is not answered, it is (FD-4).
+func TestWhatIsUnderWayIsNotRepeated(t *testing.T) {
+	w := startWorld(t, 3)
+	var carried time.Duration = -1 // what was sent later than this is under way
+	for _, n := range w.nodes {
+		n.m.cfg.UnderWay = func(_ peer.ID, since time.Duration) bool { return since > carried }
+		n.do(RegisterCommand{orders})
+		n.want(orders, all(orders)...)
+	}
+	w.queue = nil
+	for range 40 {
+		w.tickAt(w.now + 300*time.Millisecond)
+		require.Empty(t, w.queue)
+	}
+	carried = w.now + time.Hour
+	w.pass(5 * time.Second)
+	w.agree(orders, all(orders)...)
+}
+
 // A new coordinator allocates nothing until every member of the role has reported (owners hold the truth) (SHD-8).
 func TestNewCoordinatorWaitsForEveryReport(t *testing.T) {
 	w := startWorld(t, 4)

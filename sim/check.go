@@ -50,6 +50,7 @@ type checker struct {
 	upOf      map[memberKey]uint32
 	knows     map[memberKey][]*proc // who has shown that number
 	claimed   map[peer.ID]claim
+	shown     map[reportKey]uint32         // by process and member, the number that it has in the process's views
 	agreed    map[uint64]string            // what converged nodes with one hash agree on
 	changed   map[changeKey]bool           // leader's steps seen so far
 	known     []peer.ID                    // everybody who was ever in a view, in the order of appearance
@@ -61,6 +62,8 @@ type checker struct {
 	heard     map[reportKey]time.Duration
 	farewells map[peer.ID]bool
 	store     map[storeKey]storeRow
+	streams   map[pairKey]*letters         // control messages
+	calmMail  bool                         // nobody has a reason to give up a peer
 	buried    map[reportKey]bool           // a process, and whom it holds for downed by a resolver
 	views     map[peer.ID]map[peer.ID]bool // by process, whom it has seen removed
 	book      ledger
@@ -75,13 +78,14 @@ type checker struct {
 
 func newChecker(w *world) *checker {
 	return &checker{
-		w: w, ups: map[upKey]peer.ID{}, upOf: map[memberKey]uint32{}, knows: map[memberKey][]*proc{}, claimed: map[peer.ID]claim{}, agreed: map[uint64]string{},
+		w: w, ups: map[upKey]peer.ID{}, upOf: map[memberKey]uint32{}, knows: map[memberKey][]*proc{},
+		claimed: map[peer.ID]claim{}, shown: map[reportKey]uint32{}, agreed: map[uint64]string{},
 		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
 		unsure: map[reportKey]bool{},
 		owners: map[shardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{},
 		farewells: map[peer.ID]bool{},
 		store:     map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{}, births: map[uint64]uint64{},
-		buried: map[reportKey]bool{},
+		buried: map[reportKey]bool{}, streams: map[pairKey]*letters{},
 	}
 }
 
@@ -273,6 +277,7 @@ func (c *checker) agree(p *proc, v *membership.View) {
 
 // event checks that events follow the views.
 func (c *checker) event(p *proc, e *membership.Event) {
+	c.quarantined(p, e)
 	if !e.Kind.OfView() {
 		return
 	}

@@ -33,12 +33,17 @@ func (c *checker) number(p *proc, v *membership.View, m *membership.Member) {
 	if _, gone := c.gone[p.id]; gone {
 		return // what a leader that is Down elsewhere still gives, others have skipped; who hears of it is checked
 	}
+	before := reportKey{p.id, m.ID}
+	again := c.shown[before] == m.UpNumber
+	c.shown[before] = m.UpNumber
 	own := memberKey{v.ClusterID, m.ID}
 	if old, ok := c.upOf[own]; ok && old == m.UpNumber {
 		if !slices.Contains(c.knows[own], p) {
 			c.knows[own] = append(c.knows[own], p)
 		}
 		return
+	} else if ok && again {
+		return // it claims nothing new: it may be the rest of a side that has lost
 	} else if ok && slices.ContainsFunc(c.knows[own], func(q *proc) bool {
 		w, member := v.Member(q.id) // who was lost may have known it: that is why it was skipped
 		return q.alive && member && w.Status != membership.Down

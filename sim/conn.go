@@ -51,7 +51,11 @@ func (p *proc) mail(to peer.ID, kind wire.Kind, body []byte) {
 	if room == "membership" {
 		w.net.largest = max(w.net.largest, len(body))
 	}
-	machine := room == "membership" || room == "shard" || kind == wire.KindHeartbeat
+	if idx, ok := w.indexOf(to.Addr); ok && w.net.swallows != nil && w.net.swallows(p.idx, idx, kind) {
+		w.net.lost++
+		return
+	}
+	machine := room == "membership" || room == "shard" || room == "courier" || kind == wire.KindHeartbeat
 	if machine && w.net.Raw.on() {
 		w.raw(p, to, kind, body)
 		return

@@ -56,6 +56,8 @@ type network struct {
 	rng  *rand.Rand
 	cuts [][]bool
 	slow [][]time.Duration
+	// swallows, when it is set, says which mail from one host to another never arrives though the connections stand.
+	swallows func(from, to int, kind wire.Kind) bool
 	// counters
 	sent, lost, duplicated, broken, dropped uint64
 	largest                                 int // bytes of the largest body of the membership's mail

@@ -72,7 +72,7 @@ func (w *world) start(idx int, seeds []peer.Addr) *proc {
 		mc.Roles = w.cfg.Roles[idx]
 	}
 	p.node = node.New(node.Config{Self: p.id, Seed: w.hostRand.Uint64(), Membership: mc, Shard: w.cfg.Shard,
-		ProcessDeathIsProof: w.cfg.ProcessDeathIsProof, Resolver: w.cfg.Resolver})
+		ProcessDeathIsProof: w.cfg.ProcessDeathIsProof, Resolver: w.cfg.Resolver, Courier: w.cfg.Courier})
 	w.trace.note(w.now, idx, opFault, "start")
 	h.proc = p
 	h.resets = false
@@ -273,6 +273,9 @@ func (p *proc) tick() {
 // perform carries out the effects of one step in the order that node.Effects states.
 func (p *proc) perform(e *node.Effects) {
 	w := p.w
+	for i := range e.Received {
+		w.check.received(p, &e.Received[i])
+	}
 	w.check.replay(p, p.view, e.View, e.Events)
 	p.resolved(e)
 	if e.View != nil {
@@ -306,7 +309,11 @@ func (p *proc) perform(e *node.Effects) {
 		w.trace.shard(w, p, &e.ShardEvents[i])
 		w.check.shard(p, &e.ShardEvents[i])
 	}
+	for i := range e.Full {
+		w.trace.note(w.now, p.idx, opNote, "no room: "+e.Full[i].Error())
+	}
 	for _, m := range e.Mail {
+		w.check.posted(p, &m)
 		p.mail(m.To, m.Kind, w.keep(m.Body))
 	}
 	if e.Ended != nil && p.ended == nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
 )
 
 // wish is one condition of expect and always: what, and on whom.
@@ -108,6 +109,30 @@ func (s *script) weather(args []string) {
 		}
 	}
 	s.w.net.Network = n.withDefaults()
+}
+
+// swallow [from to kind...]: mail of these kinds from one node to the other ("-" is any node) is lost from now on, beside
+// what is lost already, though the connections stand. Without arguments it comes through again.
+func (s *script) swallow(args []string) {
+	if len(args) == 0 {
+		s.w.net.swallows = nil
+		return
+	}
+	before := s.w.net.swallows
+	is := func(a string, i int) bool { return a == "-" || s.number(a)-1 == i }
+	s.w.net.swallows = func(from, to int, kind wire.Kind) bool {
+		return is(args[0], from) && is(args[1], to) && slices.Contains(args[2:], kind.String()) ||
+			before != nil && before(from, to, kind)
+	}
+}
+
+// break: every control connection breaks, with what is on it.
+func (s *script) breakAll([]string) {
+	for _, p := range s.w.running() {
+		for _, c := range p.conns.list {
+			c.broke("as the story tells")
+		}
+	}
 }
 
 func (s *script) share(a string) float64 {

@@ -138,7 +138,8 @@ func (s *script) command(f []string) {
 		"parked": s.parked, "hide": s.hide, "show": s.show, "prepare": s.prepare, "clock": s.clock,
 		"form": s.form, "inorder": func([]string) { s.order = true },
 		"survivors": s.survivors, "nolease": s.noLease, "lease": s.leaseOwner, "expect": s.expect, "always": s.always,
-		"silent": s.silent, "frames-below": s.framesBelow, "join": s.join, "weather": s.weather,
+		"silent": s.silent, "frames-below": s.framesBelow, "join": s.join, "weather": s.weather, "swallow": s.swallow,
+		"break": s.breakAll,
 	}
 	do, ok := commands[verb]
 	require.True(s.t, ok, "unknown command %q", verb)
@@ -161,6 +162,8 @@ func (s *script) cluster(args []string) {
 			cfg.Shard = shard.Config{TakeoverTime: s.duration(value)}
 		case "resolver":
 			s.resolver(&cfg.Resolver, value)
+		case "window":
+			cfg.Courier.Messages = s.number(value)
 		case "parkwait":
 			cfg.Data.ParkWait = s.duration(value)
 		case "roles":

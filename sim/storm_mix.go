@@ -84,9 +84,9 @@ func (m mix) String() string {
 // options says in one line what the seed decided.
 func (s *storm) options() string {
 	n := s.w.cfg.Network
-	return fmt.Sprintf("%d hosts, %s, %v of faults, takeover %v, delay %v, loss %v, raw %v, break %v, drift %d ppm, core %t; mix: %s",
+	return fmt.Sprintf("%d hosts, %s, %v of faults, takeover %v, delay %v, loss %v, raw %v, break %v, drift %d ppm, core %t, window %d; mix: %s",
 		len(s.w.hosts), s.resolverText(), s.stormy.Round(time.Second), s.w.takeover(), n.Delay.Round(time.Microsecond), n.Loss, n.Raw,
-		n.Break.Round(time.Millisecond), s.w.cfg.Drift, s.core, s.mix.String())
+		n.Break.Round(time.Millisecond), s.w.cfg.Drift, s.core, s.w.cfg.Courier.Messages, s.mix.String())
 }
 
 // size draws how many hosts there are: mostly few, now and then more than watch each other.

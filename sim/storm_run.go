@@ -68,8 +68,10 @@ func newStorm(seed uint64, text bool) *storm {
 	}
 	cfg.Roles[0] = []string{"store"}
 	s.drawResolver(&cfg)
+	cfg.Courier.Messages = []int{0, 0, 64, 6}[s.rng.IntN(4)]
 	cfg.Drift = []int64{0, 0, 50, 500}[s.rng.IntN(4)]
 	s.w = newWorld(n, seed, cfg)
+	s.w.check.calmMail = true
 	s.stormy = time.Duration(30+s.rng.IntN(40)) * time.Second
 	s.makeTypes(n)
 	s.mix, s.core = s.drawMix(), s.rng.IntN(3) == 0
@@ -254,6 +256,9 @@ func (s *storm) demandFates() {
 		if w.now-since >= quietTime && w.settled() {
 			break
 		}
+	}
+	if !w.until(quietTime, func() bool { return w.check.undelivered() == "" }) {
+		w.check.violate(nil, "courier", "%s have not come", w.check.undelivered())
 	}
 	if !w.settled() {
 		return // the audit names what is missing

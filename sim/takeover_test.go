@@ -91,7 +91,7 @@ func TestCutOffOwnersStopInTime(t *testing.T) {
 		short      bool          // 20 s is too short for it
 	}{
 		{5, 2, false, 11 * time.Second, false},
-		{12, 4, false, 17 * time.Second, false}, {12, 4, true, 25 * time.Second, true},
+		{12, 4, false, 16 * time.Second, false}, {12, 4, true, 25 * time.Second, true},
 		{24, 8, false, 21 * time.Second, true}, {24, 8, true, 32 * time.Second, true},
 	} {
 		t.Run(fmt.Sprintf("%d nodes, unrest %t", c.nodes, c.unrest), func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/kith-io/kith/courier"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -90,7 +91,11 @@ func (t *trace) frame(at time.Duration, to int, from peer.ID, kind wire.Kind, bo
 	t.bytes(plain)
 	t.end()
 	if t.text {
-		t.line(at, to, "< %s from %s, %d bytes %016x", kind, from, len(plain), xxhash.Sum64(plain))
+		what := kind.String()
+		if p, err := courier.ParseParcel(body); kind == wire.KindParcel && err == nil {
+			what = fmt.Sprintf("parcel %d (%s)", p.Seq, p.Kind)
+		}
+		t.line(at, to, "< %s from %s, %d bytes %016x", what, from, len(plain), xxhash.Sum64(plain))
 	}
 }
 

@@ -69,13 +69,22 @@ func (w *world) eventText(e *membership.Event) string {
 	case membership.MetadataChanged, membership.ConvergenceRestored:
 		return e.Kind.String()
 	case membership.MemberQuarantined:
-		return fmt.Sprintf("%s %s by %s", e.Kind, w.name(e.Member.ID), w.name(e.By))
+		return fmt.Sprintf("%s %s by %s", e.Kind, w.name(e.Member.ID), w.name(e.By)) + because(e.Why)
+	case membership.SelfIndicted:
+		return fmt.Sprintf("%s %s", e.Kind, w.name(e.Member.ID)) + because(e.Why)
 	case membership.MemberUp:
 		return fmt.Sprintf("%s %s (number %d)", e.Kind, w.name(e.Member.ID), e.Member.UpNumber)
 	case membership.MemberRemoved:
 		return fmt.Sprintf("%s %s (was %s)", e.Kind, w.name(e.Member.ID), e.Previous)
 	}
 	return fmt.Sprintf("%s %s", e.Kind, w.name(e.Member.ID))
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
 }
 
 func (t *trace) host(w *world, p *proc, o *shard.HostOrder) {

@@ -41,7 +41,8 @@ type Config struct {
 	Roles               [][]string    // by node index; a node beyond the list has no roles
 	Drift               int64         // millionths by which a process's clock runs fast or slow at most; 0 to 100,000
 	Resolver            node.Resolver // the zero value is keep-majority, on
-	Text                bool          // keep a trace that people can read
+	Courier             node.CourierConfig
+	Text                bool // keep a trace that people can read
 }
 
 // world is one simulated cluster. Nothing in it is safe for concurrent use.

@@ -3,7 +3,7 @@
 package main
 
 // bugs is the list that `make planted` repeats. Each entry is one mistake that a person could make in good faith.
-var bugs = append([]bug{
+var bugs = append(append([]bug{
 	{
 		Name: "up-number-reused", Seeds: 60,
 		File: "membership/rules.go",
@@ -256,4 +256,4 @@ var bugs = append([]bug{
 		Old:  "return d.gate.bits.Load() != 0 || int64(now)-d.lastStep.Load() > d.gate.limit",
 		New:  "return d.gate.bits.Load() != 0",
 	},
-}, membershipBugs...)
+}, membershipBugs...), courierBugs...)

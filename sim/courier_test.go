@@ -1,0 +1,101 @@
+// Control messages in the simulator: a full window, and checkers that must cry out (FD-4).
+
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/courier"
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/node"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+// silent is an entity that does nothing.
+func silent(string, route.Fence) entity.Handler {
+	return handlerFunc(func(*entity.Context, []byte) error { return nil })
+}
+
+// TestFullWindow: with a window of two messages and parcels that do not arrive for a while, most of what the coordinator
+// has to say finds no room. It is refused, counted, and said again when there is: every home is found, and nobody is given
+// up for it.
+func TestFullWindow(t *testing.T) {
+	var types []*entityType
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		types = append(types, &entityType{Type: entity.Type{Name: name, Shards: 4, Mode: entity.Inline, New: silent}})
+	}
+	w := formed(t, 3, Config{Courier: node.CourierConfig{Messages: 2}}, types...)
+	w.check.calmMail = true
+	w.net.swallows = func(_, _ int, kind wire.Kind) bool { return kind == wire.KindParcel }
+	each := func(do func(r *region, n route.ShardID)) {
+		for _, h := range w.hosts {
+			for _, r := range h.proc.regions {
+				for n := range r.slots {
+					do(r, route.ShardID(n))
+				}
+			}
+		}
+	}
+	want := func() (missing int) {
+		each(func(r *region, n route.ShardID) {
+			if r.slots[n].Home().IsZero() {
+				missing++
+			}
+		})
+		return missing
+	}
+	each(func(r *region, n route.ShardID) { r.p.post(shard.WantCommand{Type: r.id, Shards: []route.ShardID{n}}) })
+	w.advance(5 * time.Second)
+	first := w.hosts[0].proc
+	require.Positive(t, first.node.Courier().Full)
+	require.LessOrEqual(t, first.node.Courier().Outstanding, 4, "two to each of two")
+	w.net.swallows = nil
+	require.True(t, w.until(20*time.Second, func() bool { return want() == 0 }), "%d homes are not known", want())
+	require.True(t, w.until(5*time.Second, func() bool { return w.check.undelivered() == "" }))
+	require.Empty(t, w.check.violations)
+}
+
+// TestCourierCheckerCriesOut: each of its rules, broken once.
+func TestCourierCheckerCriesOut(t *testing.T) {
+	w := formed(t, 2, Config{})
+	a, b := w.hosts[0].proc, w.hosts[1].proc
+	post := func(seq uint64, body string) {
+		p := courier.Parcel{From: a.id.Inc, To: b.id.Inc, Seq: seq, Kind: wire.KindHomes, Body: []byte(body)}
+		w.check.posted(a, &peer.Mail{To: b.id, Kind: wire.KindParcel, Body: courier.AppendParcel(nil, &p)})
+	}
+	hear := func(body string) {
+		w.check.received(b, &node.Received{From: a.id, Kind: wire.KindHomes, Body: []byte(body)})
+	}
+	begin := func() {
+		w.check.violations, w.check.streams = nil, map[pairKey]*letters{}
+		post(1, "one")
+		post(2, "two")
+		post(1, "one")
+		require.Contains(t, w.check.undelivered(), "2 of 2 control messages of n1 to n2")
+		hear("one")
+		require.Empty(t, w.check.violations)
+	}
+	for name, broken := range map[string]func(){
+		"twice":             func() { hear("one") },
+		"out of order":      func() { post(3, "three"); hear("three") },
+		"never sent":        func() { hear("two"); hear("three") },
+		"another message":   func() { post(2, "zwei") },
+		"a number left out": func() { post(4, "four") },
+		"no parcel":         func() { w.check.posted(a, &peer.Mail{To: b.id, Kind: wire.KindParcel, Body: []byte{1}}) },
+	} {
+		begin()
+		broken()
+		require.Len(t, w.check.violations, 1, name)
+		require.Equal(t, "courier", w.check.violations[0].Rule)
+	}
+	begin()
+	hear("two")
+	require.Empty(t, w.check.undelivered())
+	require.Empty(t, w.check.violations)
+}
