@@ -30,8 +30,8 @@ var membershipBugs = []bug{
 	{
 		Name: "number-of-a-lost-leader-given-again", Package: "./membership", Run: "TestLeaderActions",
 		File: "membership/rules.go",
-		Old:  "\tskip := s.unheard()\n",
-		New:  "\tskip := uint32(0)\n",
+		Old:  "\t\tskip = d.unheard()\n",
+		New:  "\t\tskip = 0\n",
 	},
 	{
 		Name: "unreachable-leads", Package: "./membership", Run: "TestScenario9Leader",
@@ -116,8 +116,8 @@ var membershipBugs = []bug{
 	{
 		Name: "patience-not-renewed", Package: "./sbr", Run: ".",
 		File: "sbr/see.go",
-		Old:  "\tif moved || status {\n\t\tm.quietAt",
-		New:  "\tif _ = moved; status {\n\t\tm.quietAt",
+		Old:  "\tif more || fewer || status {\n",
+		New:  "\tif _ = more; status {\n",
 	},
 	{
 		Name: "successor-expects-its-predecessors-probes", Package: "./sim", Run: "TestScripts/mass_restart",
