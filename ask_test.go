@@ -115,7 +115,7 @@ func TestAskForms(t *testing.T) {
 
 // What a caller gives is judged before it goes anywhere.
 func TestBadInput(t *testing.T) {
-	remote, local, _, _ := twoNodes(t, func(_ int, cfg *kith.Config) { cfg.MaxPayload = 2000 })
+	remote, local, _, _ := twoNodes(t, func(_ int, cfg *kith.Config) { cfg.MaxPayload, cfg.MaxMessage = 2000, 2000 })
 	each(t, remote, local, func(t *testing.T, r *kith.Region) {
 		ctx := within(t)
 		for _, id := range []string{"", strings.Repeat("x", 1025)} {

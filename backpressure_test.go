@@ -121,6 +121,80 @@ func TestFullLink(t *testing.T) {
 	l.await(t, int(accepted)+1)
 }
 
+// Three nodes: one sends, one takes nothing, one is well. Every form of sending to the slow one fails at once, or waits as
+// it was told to, with an error that names the peer and the bound; the sender's other peer does not feel it, the slow one's
+// heartbeats go on, and nobody takes it for lost (SHD-5, FD-1).
+func TestASlowPeerCostsItsOwnLinkOnly(t *testing.T) {
+	slowLedger, quickLedger, open := newLedger(), newLedger(), make(chan struct{})
+	var slow, quick *kith.Region
+	nodes := cluster(t, 3, func(i int, cfg *kith.Config) {
+		cfg.Window, cfg.MaxPayload, cfg.LinkBuffer = 64<<10, 10<<10, 64<<10
+		cfg.Roles = [][]string{nil, {"slow"}, {"quick"}}[i]
+	}, func(i int, n *kith.Node) {
+		s, err := n.Register(kith.Type{Name: "slow", Role: "slow", Shards: 4, Mode: kith.Worker,
+			New: func(string, kith.Fence) kith.Handler { return &gate{open, slowLedger} }})
+		require.NoError(t, err)
+		echo := echoType("quick", kith.Worker, quickLedger, func() *kith.Node { return n })
+		echo.Role = "quick"
+		q, err := n.Register(echo)
+		require.NoError(t, err)
+		if i == 0 {
+			slow, quick = s, q
+		}
+	})
+	t.Cleanup(func() { close(open) })
+	_, err := quick.Ask(within(t), "a", numbered(0, 0))
+	require.NoError(t, err)
+	var full *kith.LinkFullError
+	isFull := func(err error) {
+		t.Helper()
+		require.ErrorIs(t, err, kith.ErrLinkFull)
+		require.ErrorAs(t, err, &full)
+		require.Equal(t, nodes[1].ID(), full.Peer)
+		require.Equal(t, 64<<10, full.Bound)
+		require.ErrorContains(t, err, "65536 bytes wait for "+nodes[1].ID().String())
+	}
+	// Once the window is used up, what is full stays so.
+	eventually(t, func() bool {
+		err = slow.Tell("a", message(0, 4000))
+		links := nodes[0].Stats().Transport.Links
+		for i := range links {
+			if links[i].Peer == nodes[1].ID() && len(links[i].Data) > 0 && links[i].Data[0].InFlight >= 64<<10 {
+				return slow.Tell("a", message(0, 10<<10)) != nil && err != nil
+			}
+		}
+		return false
+	}, "a full link")
+	before := nodes[0].Stats()
+	isFull(slow.Tell("a", message(0, 10<<10)))
+	_, err = slow.Ask(within(t), "a", message(0, 10<<10))
+	isFull(err)
+	_, err = slow.AskWithin(time.Hour, "a", message(0, 10<<10), nil)
+	isFull(err)
+	isFull(slow.AskFunc(time.Hour, "a", message(0, 10<<10), func([]byte, error) { t.Error("called beside the error") }))
+	short, cancel := context.WithTimeout(within(t), 20*time.Millisecond)
+	defer cancel()
+	err = slow.TellWait(short, "a", message(0, 10<<10))
+	isFull(err)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	for i := range uint64(500) {
+		_, err := quick.Ask(within(t), "a", numbered(0, 1+i))
+		require.NoError(t, err)
+	}
+	beats := func() uint64 {
+		for _, l := range nodes[0].Stats().Transport.Links {
+			if l.Peer == nodes[1].ID() {
+				return l.Control.RoundTrip.Count
+			}
+		}
+		return 0
+	}
+	from := beats()
+	eventually(t, func() bool { return beats() >= from+3 }, "heartbeats beside a full link")
+	require.Equal(t, before.Transport.DroppedBytes, nodes[0].Stats().Transport.DroppedBytes)
+	require.Empty(t, nodes[0].View().Unreachable)
+}
+
 // A slow Blocking entity fills its own mailbox only: what does not fit is refused there and reported here, others of
 // the same node go on.
 func TestFullMailbox(t *testing.T) {

@@ -39,8 +39,10 @@ func echoCluster(t *testing.T, n int, prepare func(i int, cfg *kith.Config)) (
 // Several senders on each node tell entities of each mode, wherever they live, and every entity sees each sender's
 // messages complete and in order (SHD-3, SHD-4, SHD-5, SHD-9).
 func TestTellsKeepOrder(t *testing.T) {
-	// More loops and workers than cores, so that Inline shards are fought over.
-	nodes, regions, ledgers := echoCluster(t, 3, func(_ int, cfg *kith.Config) { cfg.DataLoops, cfg.Workers = 3, 3 })
+	// More loops and workers than cores, so that Inline shards are fought over; and nodes that differ in connections.
+	nodes, regions, ledgers := echoCluster(t, 3, func(i int, cfg *kith.Config) {
+		cfg.DataLoops, cfg.Workers, cfg.DataConnections = 3, 3, 1+i
+	})
 	const senders, entities, rounds = 2, 40, 25
 	ctx := within(t)
 	var wg sync.WaitGroup

@@ -71,9 +71,14 @@ type Config struct {
 	// BulkBudget bounds the bytes of large messages that this node holds: those of others until their handlers are done
 	// with them, and as much again of copies of its own until they are sent. Zero means 256 MiB; at least MaxMessage.
 	BulkBudget int
-	// LinkBuffer bounds what waits for one peer in bytes, beside what is on the way; zero means four times MaxPayload,
-	// and at least 4 MiB. It must hold a message of MaxPayload.
+	// LinkBuffer bounds what waits for one data connection in bytes, beside what is on the way; zero means 512 KiB, at
+	// least 64 KiB. One message above 16 KiB may go beyond it. Eight times as much may wait, of what this node sends to
+	// entities of its own, for one worker or event loop.
 	LinkBuffer int
+	// LinkBudget bounds the memory of the buffers of all data connections together, in bytes; zero means 256 MiB. It must
+	// be four times what one of them may need. Over it a Tell fails with an error that matches ErrLinkFull and names the
+	// budget; a quarter of it is kept for the small buffers of connections that carry little.
+	LinkBudget int
 	// Window bounds what is on the way to one peer and not consumed yet, in bytes; zero means 1 MiB, at least 64 KiB.
 	Window int
 	// ParkBytes bounds, per type, what waits for the homes of shards to become known; zero means 16 MiB.
@@ -85,6 +90,9 @@ type Config struct {
 	MailboxBudget int
 	// DataLoops is how many event loops carry messages; zero means half of GOMAXPROCS, at least one.
 	DataLoops int
+	// DataConnections is how many data connections this node dials per other node; zero means 1, at most 16. A message's
+	// connection is chosen by its shard. Each has a Window and a LinkBuffer of its own. Nodes may differ in it.
+	DataConnections int
 	// PollFor makes an event loop that has just had work look for more for so long before it sleeps: asks one after the
 	// other take a fraction of the time when every node has a core to spare, and CPU is burnt for it; on shared cores it
 	// costs latency instead. Zero means off, at most 1 ms; 50 us is a good start. See docs/transport.md.
@@ -115,9 +123,10 @@ func (c Config) driver() driver.Config {
 	return driver.Config{
 		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, TLS: c.TLS, Seeds: c.Seeds, Roles: c.Roles, AppVersion: c.AppVersion,
 		Logger: c.Logger, Membership: c.Membership, Resolver: c.Resolver, Lease: c.Lease, MinBirth: c.MinBirth, TakeoverTime: c.TakeoverTime,
-		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, Phases: c.Phases, ProcessDeathIsProof: c.ProcessDeathIsProof, MaxPayload: c.MaxPayload, MaxMessage: c.MaxMessage, BulkBudget: c.BulkBudget, LinkBuffer: c.LinkBuffer,
+		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, Phases: c.Phases, ProcessDeathIsProof: c.ProcessDeathIsProof, MaxPayload: c.MaxPayload, MaxMessage: c.MaxMessage, BulkBudget: c.BulkBudget, LinkBuffer: c.LinkBuffer, LinkBudget: c.LinkBudget,
 		Window: c.Window, ParkBytes: c.ParkBytes, ParkTime: c.ParkTime, MailboxBudget: c.MailboxBudget,
-		DataLoops: c.DataLoops, PollFor: c.PollFor, Workers: c.Workers, MaxAsks: c.MaxAsks, AskTimeout: c.AskTimeout,
+		DataLoops: c.DataLoops, DataConnections: c.DataConnections, PollFor: c.PollFor, Workers: c.Workers,
+		MaxAsks: c.MaxAsks, AskTimeout: c.AskTimeout,
 		Undelivered: c.Undelivered, Incident: c.Incident,
 	}.WithDefaults()
 }

@@ -20,15 +20,17 @@ func TestConfigFaultsAllAtOnce(t *testing.T) {
 	bad := kith.Config{
 		Name: strings.Repeat("n", 65), Listen: "nonsense", Advertise: "also nonsense",
 		Seeds: []string{"127.0.0.1", "a:1", "a:1"}, Roles: []string{""}, MaxPayload: 1,
-		LinkBuffer: 1, Window: 1, ParkBytes: 1, ParkTime: -1, MailboxBudget: 1,
-		DataLoops: -1, Workers: -1, MaxAsks: -1, AskTimeout: -1, TakeoverTime: -1, JoinTimeout: -1, LeaveTimeout: -1,
-		Membership: kith.Tuning{Threshold: 99},
+		LinkBuffer: 1, LinkBudget: 1, Window: 1, ParkBytes: 1, ParkTime: -1, MailboxBudget: 1,
+		DataLoops: -1, DataConnections: -1, Workers: -1, MaxAsks: -1, AskTimeout: -1, TakeoverTime: -1, JoinTimeout: -1,
+		LeaveTimeout: -1,
+		Membership:   kith.Tuning{Threshold: 99},
 	}
 	err := bad.Validate()
 	require.ErrorIs(t, err, kith.ErrBadConfig)
-	for _, name := range []string{"Name", "Listen", "Advertise", "no port", "twice", "role", "MaxPayload", "LinkBuffer",
-		"Window", "ParkBytes", "ParkTime", "MailboxBudget", "DataLoops", "Workers", "MaxAsks", "AskTimeout", "TakeoverTime",
-		"JoinTimeout", "LeaveTimeout", "Threshold"} {
+	for _, name := range []string{"Name", "Listen", "Advertise", "no port", "twice", "role", "MaxPayload",
+		"LinkBuffer", "LinkBudget",
+		"Window", "ParkBytes", "ParkTime", "MailboxBudget", "DataLoops", "DataConnections", "Workers", "MaxAsks", "AskTimeout",
+		"TakeoverTime", "JoinTimeout", "LeaveTimeout", "Threshold"} {
 		require.ErrorContains(t, err, name)
 	}
 	_, startErr := kith.Start(context.Background(), bad)

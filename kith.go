@@ -224,6 +224,16 @@ type (
 	Stats = driver.Stats
 	// TypeStats is the part of Stats that concerns one type.
 	TypeStats = driver.TypeStats
+	// LinkFullError names the peer and the bound of what waits for it; it matches ErrLinkFull.
+	LinkFullError = driver.LinkFullError
+	// LinkBudgetError names the peer and Config.LinkBudget; it matches ErrLinkFull.
+	LinkBudgetError = driver.LinkBudgetError
+	// ParkFullError names the bound of what waits for the home of a shard; it matches ErrParkFull.
+	ParkFullError = driver.ParkFullError
+	// MailboxFullError names the bounds of mailboxes on this node; it matches ErrMailboxFull.
+	MailboxFullError = driver.MailboxFullError
+	// AsksFullError names the bound of asks under way; it matches ErrAsksFull.
+	AsksFullError = driver.AsksFullError
 )
 
 // One error per delivery reason; match with errors.Is.

@@ -17,10 +17,10 @@ import (
 // LinkCluster is the name of the cluster that certificates of both ends of a bare link must name.
 const LinkCluster = "bench"
 
-// linkConfig is the configuration of both ends; the buffer is what a node's links have.
+// linkConfig is the configuration of both ends; the bounds are the defaults, which a node's links have too.
 func linkConfig(protect kith.TLS) transport.Config {
 	return transport.Config{TLS: protect, Listen: "127.0.0.1:0", Incarnation: uint64(sharedClock()) | 1, Name: LinkCluster, ClusterID: 1,
-		Birth: 1, LinkBuffer: 4 << 20}
+		Birth: 1}
 }
 
 // upcalls answers a transport that nobody asks anything else of.
@@ -70,10 +70,10 @@ func (u *upcalls) Control(kith.ID, wire.Kind, []byte, time.Duration) {}
 func (u *upcalls) PassDone(*transport.Loop) {}
 
 // LinkUp does nothing.
-func (u *upcalls) LinkUp(kith.ID, wire.Lane) {}
+func (u *upcalls) LinkUp(kith.ID, wire.Lane, int) {}
 
 // LinkDown does nothing.
-func (u *upcalls) LinkDown(kith.ID, wire.Lane, uint64, error) {}
+func (u *upcalls) LinkDown(kith.ID, wire.Lane, int, uint64, error) {}
 
 // Undelivered does nothing: drain has waited for what can leave.
 func (u *upcalls) Undelivered(kith.ID, []byte, error) {}

@@ -27,7 +27,7 @@ const (
 // written by whoever settles it, before wake is signalled.
 type askWaiter struct {
 	state  atomic.Uint64          // generation (32 bits used) and phase
-	remote atomic.Pointer[remote] // whom it was sent to; nil while it is parked, and for this node itself
+	remote atomic.Pointer[remote] // the connection it was sent over; nil while it is parked, and for this node itself
 	dest   atomic.Pointer[routeEntry]
 	region *Region
 	shard  route.ShardID
@@ -50,6 +50,7 @@ type askTable struct {
 	stripes [askStripes]askStripe
 	tick    atomic.Int64  // wheel ticks since start
 	late    atomic.Uint64 // answers that found nobody
+	full    *AsksFullError
 }
 
 type askStripe struct {
@@ -63,7 +64,7 @@ type askStripe struct {
 }
 
 func newAskTable(limit int) *askTable {
-	t := &askTable{}
+	t := &askTable{full: &AsksFullError{limit}}
 	for i := range t.stripes {
 		s := &t.stripes[i]
 		s.limit = (limit + askStripes - 1 - i) / askStripes
@@ -72,7 +73,7 @@ func newAskTable(limit int) *askTable {
 	return t
 }
 
-// begin takes a waiter whose time is over after d, or returns route.ErrAsksFull.
+// begin takes a waiter whose time is over after d, or returns an *AsksFullError.
 func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into []byte,
 	fn func([]byte, error)) (*askWaiter, uint64, error) {
 	start := rand.Uint32()
@@ -94,7 +95,7 @@ func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into [
 		s.mu.Unlock()
 		return w, gen<<32 | uint64(w.index) + 1, nil
 	}
-	return nil, 0, route.ErrAsksFull
+	return nil, 0, t.full
 }
 
 func (s *askStripe) grow(stripe uint32) bool {
@@ -266,14 +267,17 @@ func (t *askTable) abandon(w *askWaiter, corr uint64, byFunc bool) bool {
 	return true
 }
 
-// lose fails every ask that was sent to r, if any.
-func (t *askTable) lose(r *remote, reason route.Reason) {
-	if r != nil {
+// lose fails every ask that was sent to n, if any.
+func (t *askTable) lose(n *neighbour, reason route.Reason) {
+	if n == nil {
+		return
+	}
+	for _, r := range n.conns {
 		t.fail(r, reason)
 	}
 }
 
-// fail fails every ask that was sent to r; a nil r means all asks.
+// fail fails every ask that was sent over r; a nil r means all asks.
 func (t *askTable) fail(r *remote, reason route.Reason) {
 	for i := range t.stripes {
 		for j := range t.stripes[i].chunks {

@@ -111,7 +111,7 @@ func TestLostPeerFailsItsAsksOnly(t *testing.T) {
 	}
 	table.lose(nil, route.PeerLost)
 	require.Zero(t, lost.Load()+others.Load())
-	table.lose(gone, route.PeerLost)
+	table.fail(gone, route.PeerLost)
 	require.EqualValues(t, 300, lost.Load())
 	require.Zero(t, others.Load())
 	table.fail(nil, route.PeerLost)
@@ -142,7 +142,7 @@ func TestAskIsSettledOnce(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				table.lose(peer, route.PeerLost)
+				table.fail(peer, route.PeerLost)
 				runtime.Gosched()
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/peer"
@@ -46,9 +47,16 @@ const (
 	MaxWindow     = 1 << 30
 	MaxMaxAsks    = 1 << 20
 	MaxDataLoops  = 64
-	MaxWorkers    = 1024
+
+	MaxDataConnections = transport.MaxDataConnections
+
+	MaxWorkers        = 1024
+	DefaultLinkBuffer = 512 << 10
+	DefaultLinkBudget = 256 << 20
+
+	minLinkBuffer = 64 << 10
 	maxLinkBuffer = 1 << 30
-	minLinkBuffer = 4 << 20
+	localFactor   = 8 // what waits for one worker or loop from this node itself, in link buffers
 )
 
 // Config is the configuration of a Driver; the root package documents its fields.
@@ -77,14 +85,17 @@ type Config struct {
 	MaxMessage    int
 	BulkBudget    int
 	LinkBuffer    int
+	LinkBudget    int
 	Window        int
 	ParkBytes     int
 	ParkTime      time.Duration
 	MailboxBudget int
 	DataLoops     int
 	PollFor       time.Duration
-	Workers       int
-	MaxAsks       int
+	// DataConnections is how many data connections are dialled per node.
+	DataConnections int
+	Workers         int
+	MaxAsks         int
 
 	helloTimeout time.Duration // for tests; zero: the transport's default
 
@@ -109,12 +120,14 @@ func (c Config) WithDefaults() Config {
 	orDefault(&c.MaxPayload, DefaultMaxPayload)
 	orDefault(&c.MaxMessage, max(DefaultMaxMessage, c.MaxPayload))
 	orDefault(&c.BulkBudget, max(DefaultBulkBudget, c.MaxMessage))
-	orDefault(&c.LinkBuffer, max(minLinkBuffer, 4*c.MaxPayload))
+	orDefault(&c.LinkBuffer, DefaultLinkBuffer)
+	orDefault(&c.LinkBudget, max(DefaultLinkBudget, c.leastBudget()))
 	orDefault(&c.Window, DefaultWindow)
 	orDefault(&c.ParkBytes, DefaultParkBytes)
 	orDefault(&c.ParkTime, DefaultParkTime)
 	orDefault(&c.MailboxBudget, DefaultMailboxBudget)
 	orDefault(&c.DataLoops, max(1, runtime.GOMAXPROCS(0)/2))
+	orDefault(&c.DataConnections, 1)
 	orDefault(&c.Workers, runtime.GOMAXPROCS(0))
 	orDefault(&c.MaxAsks, DefaultMaxAsks)
 	return c
@@ -124,6 +137,14 @@ func (c Config) WithDefaults() Config {
 func (c Config) maxFrame() int {
 	return max(c.MaxPayload+wire.EnvelopeSize+wire.MaxIDSize, wire.MinFrameLimit)
 }
+
+// leastBudget is the budget of links below which one of them could use it up.
+func (c Config) leastBudget() int {
+	return 4 * flow.Bounds{Buffer: c.LinkBuffer, Frame: c.maxFrame()}.Most()
+}
+
+// localBuffer bounds what this node itself has sent to one worker or loop and what waits there, in bytes.
+func (c Config) localBuffer() int { return localFactor * c.LinkBuffer }
 
 // node is what the takeover time follows from.
 func (c Config) node() node.Config {
@@ -179,11 +200,13 @@ func (c Config) Validate() error {
 	within("MaxPayload", c.MaxPayload, MinMaxPayload, MaxMaxPayload)
 	within("MaxMessage", c.MaxMessage, c.MaxPayload, MaxMaxMessage)
 	within("BulkBudget", c.BulkBudget, c.MaxMessage, 1<<40)
-	within("LinkBuffer", c.LinkBuffer, c.maxFrame(), maxLinkBuffer)
+	within("LinkBuffer", c.LinkBuffer, minLinkBuffer, maxLinkBuffer)
+	within("LinkBudget", c.LinkBudget, c.leastBudget(), 1<<40)
 	within("Window", c.Window, MinWindow, MaxWindow)
 	within("ParkBytes", c.ParkBytes, c.maxFrame(), 64<<30)
 	within("MailboxBudget", c.MailboxBudget, c.maxFrame(), 1<<40)
 	within("DataLoops", c.DataLoops, 1, MaxDataLoops)
+	within("DataConnections", c.DataConnections, 1, MaxDataConnections)
 	fault(c.PollFor >= 0 && c.PollFor <= transport.MaxPollFor, "PollFor is %v, must be 0 to %v", c.PollFor,
 		transport.MaxPollFor)
 	within("Workers", c.Workers, 1, MaxWorkers)

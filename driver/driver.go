@@ -167,9 +167,9 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	t, err := transport.New(transport.Config{
 		Listen: cfg.Listen, Advertise: cfg.Advertise, Incarnation: incarnation, Name: cfg.Name,
 		Settings:  []transport.Setting{{Key: "max-payload", Value: strconv.Itoa(cfg.MaxPayload)}},
-		DataLoops: cfg.DataLoops, PollFor: cfg.PollFor, Window: cfg.Window, LinkBuffer: cfg.LinkBuffer,
-		MaxFrame: cfg.maxFrame(),
-		Bulk:     d, MaxBulk: cfg.MaxMessage, BulkRoom: cfg.BulkBudget, BulkStall: cfg.ParkTime,
+		DataLoops: cfg.DataLoops, DataConnections: cfg.DataConnections, PollFor: cfg.PollFor, Window: cfg.Window,
+		LinkBuffer: cfg.LinkBuffer, LinkBudget: cfg.LinkBudget, MaxFrame: cfg.maxFrame(),
+		Bulk: d, MaxBulk: cfg.MaxMessage, BulkRoom: cfg.BulkBudget, BulkStall: cfg.ParkTime,
 		HelloTimeout: cfg.helloTimeout, TLS: cfg.TLS, Now: d.now, StepAge: d.stepAge, Logger: cfg.Logger,
 	}, d)
 	if err != nil {

@@ -102,7 +102,7 @@ func (d *Driver) newHost(r *Region, id route.ShardID, f route.Fence) *host {
 		h.alone = len(d.passes) == 1
 	}
 	h.due.Store(int64(never))
-	h.leftover.limit = d.cfg.LinkBuffer
+	h.leftover.limit = d.cfg.localBuffer()
 	h.sh = entity.NewShard(&r.typ, id, f, hostRider{regionRider{r}, h}, &d.mail)
 	d.hosts.add(h)
 	r.living.Add(1)
@@ -230,6 +230,9 @@ func (h *host) takeHere(s *regionSlot, e *routeEntry, env *wire.Envelope, id str
 	h.mu.Unlock()
 	if reason != route.OK {
 		h.r.count.refused(reason)
+	}
+	if reason == route.MailboxFull {
+		return false, h.r.mailboxFull
 	}
 	return false, reason.Err()
 }

@@ -112,11 +112,11 @@ type stage struct{ buf []byte }
 
 func newPass(d *Driver, l *transport.Loop) *pass {
 	p := &pass{d: d, loop: l, conns: map[*transport.InConn]*remote{}, staged: make([]stage, d.cfg.Workers)}
-	p.local.init(d.cfg.LinkBuffer, fmt.Sprintf("event loop %d", l.Index()), func() bool { return l.Execute(p) == nil })
+	p.local.init(d.cfg.localBuffer(), fmt.Sprintf("event loop %d", l.Index()), func() bool { return l.Execute(p) == nil })
 	return p
 }
 
-// remote returns the node at the other end of a connection.
+// remote returns the way of answers to what a connection brings.
 func (p *pass) remote(c *transport.InConn) *remote {
 	if r := p.conns[c]; r != nil {
 		return r
@@ -124,7 +124,7 @@ func (p *pass) remote(c *transport.InConn) *remote {
 	if len(p.conns) >= maxPassConns {
 		clear(p.conns)
 	}
-	r := p.d.remote(c.From())
+	r := p.d.neighbour(c.From()).conns[c.Link().Number()]
 	p.conns[c] = r
 	return r
 }

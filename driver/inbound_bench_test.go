@@ -45,7 +45,7 @@ func BenchmarkInboundInline(b *testing.B) {
 		frames = wire.AppendEnvelope(frames, &env)
 	}
 	p := d.passes[0]
-	from := d.remote(d.self)
+	from := d.remote(d.self, 0)
 	b.ReportAllocs()
 	rest := frames
 	var env wire.Envelope

@@ -10,16 +10,19 @@ import (
 )
 
 // LinkUp notes a connection.
-func (d *Driver) LinkUp(id peer.ID, lane wire.Lane) {
-	d.log.Debug("connected", "peer", id, "lane", lane)
+func (d *Driver) LinkUp(id peer.ID, lane wire.Lane, number int) {
+	d.log.Debug("connected", "peer", id, "lane", lane, "number", number)
 }
 
 // LinkDown fails the asks that went over a broken connection.
-func (d *Driver) LinkDown(id peer.ID, lane wire.Lane, lost uint64, err error) {
-	d.log.Debug("disconnected", "peer", id, "lane", lane, "lost", lost, "error", err)
-	if lane == wire.LaneData {
-		d.asks.lose(d.remotes.get(id), route.PeerLost)
-		d.loseLarge(d.remotes.get(id), err)
+func (d *Driver) LinkDown(id peer.ID, lane wire.Lane, number int, lost uint64, err error) {
+	d.log.Debug("disconnected", "peer", id, "lane", lane, "number", number, "lost", lost, "error", err)
+	if lane != wire.LaneData {
+		return
+	}
+	if n := d.remotes.get(id); n != nil && number < len(n.conns) {
+		d.asks.fail(n.conns[number], route.PeerLost)
+		d.loseLarge(n.conns[number], err)
 	}
 }
 

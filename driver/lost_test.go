@@ -45,7 +45,7 @@ func TestWaitingForALostPeer(t *testing.T) {
 	gone := nowhere(t, 5)
 	lead := func() {
 		onControl(p.a, func() {
-			to := p.a.remote(gone)
+			to := p.a.remote(gone, 0)
 			e := &routeEntry{remote: to, link: to.link, term: right.term, epoch: right.epoch}
 			p.a.openRoute(slotRef{r, sh}, e, gone, route.MakeFence(1, right.term, right.epoch))
 		})
@@ -92,7 +92,7 @@ func TestWaitingWhenTheNodeEnds(t *testing.T) {
 	right := opened(t, r, r.Shard("a"))
 	gone := nowhere(t, 5)
 	onControl(p.a, func() {
-		to := p.a.remote(gone)
+		to := p.a.remote(gone, 0)
 		e := &routeEntry{remote: to, link: to.link, term: right.term, epoch: right.epoch}
 		p.a.openRoute(slotRef{r, r.Shard("a")}, e, gone, route.MakeFence(1, right.term, right.epoch))
 	})
@@ -118,7 +118,7 @@ func TestHomeOnAForgottenPeer(t *testing.T) {
 			gone := nowhere(t, 9)
 			p.a.wires.Forget(gone)
 			dead := func() *routeEntry {
-				to := p.a.remote(gone)
+				to := p.a.remote(gone, 0)
 				return &routeEntry{remote: to, link: to.link, term: right.term, epoch: right.epoch}
 			}
 			fence := route.MakeFence(1, right.term, right.epoch)

@@ -94,7 +94,7 @@ func onControl(d *Driver, f func()) {
 // mislead makes the route of r's shard lead to the host under a fence that does not stand.
 func (p *pair) mislead(r *Region, sh route.ShardID, fence route.Fence) {
 	onControl(p.a, func() {
-		remote := p.a.remote(p.b.self)
+		remote := p.a.remote(p.b.self, 0)
 		e := &routeEntry{remote: remote, link: remote.link, term: fence.Term(), epoch: fence.Epoch()}
 		p.a.openRoute(slotRef{r, sh}, e, p.b.self, fence)
 	})

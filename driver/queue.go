@@ -229,7 +229,7 @@ type worker struct {
 
 func newWorker(d *Driver, n int) *worker {
 	w := &worker{d: d, bell: make(chan struct{}, 1), stop: make(chan struct{})}
-	w.queue.init(d.cfg.LinkBuffer, fmt.Sprintf("worker %d", n), func() bool {
+	w.queue.init(d.cfg.localBuffer(), fmt.Sprintf("worker %d", n), func() bool {
 		select {
 		case w.bell <- struct{}{}:
 		default:

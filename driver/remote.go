@@ -14,14 +14,25 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// remote is another node: its link, and what is refused of it until it is told. It is the Origin of its asks.
-type remote struct {
+// neighbour is another node: its data connections, and what is refused of it until it is told.
+type neighbour struct {
 	d        *Driver
 	id       peer.ID
-	link     *transport.Link
+	conns    []*remote // by number of the connection
 	refusals refusals
 	listed   atomic.Bool // stands in remoteTable.telling
 }
+
+// remote is one data connection to another node. It is the Origin of asks that are best answered over it: their frames
+// came on the loop that owns its link.
+type remote struct {
+	*neighbour
+	link *transport.Link
+}
+
+// of returns the connection of a shard: always the same, so that its messages keep their order. Shards of one worker, of
+// which there are as many as the number of workers says, are spread over all connections too.
+func (n *neighbour) of(shard route.ShardID) *remote { return n.conns[int(shard)%len(n.conns)] }
 
 // Reply answers an ask over the link to the asker.
 func (r *remote) Reply(corr uint64, reason route.Reason, payload []byte) error {
@@ -53,58 +64,64 @@ func (r *remote) Reply(corr uint64, reason route.Reason, payload []byte) error {
 }
 
 // refuse notes a tell of this peer that was refused, so that it is told.
-func (r *remote) refuse(k refusalKey, id []byte) {
-	if !r.refusals.add(k, id) {
-		r.d.count.refusalsUntold.Add(1)
+func (n *neighbour) refuse(k refusalKey, id []byte) {
+	if !n.refusals.add(k, id) {
+		n.d.count.refusalsUntold.Add(1)
 		return
 	}
-	if r.listed.CompareAndSwap(false, true) {
-		t := &r.d.remotes
+	if n.listed.CompareAndSwap(false, true) {
+		t := &n.d.remotes
 		t.mu.Lock()
-		t.telling = append(t.telling, r)
+		t.telling = append(t.telling, n)
 		t.mu.Unlock()
 	}
 }
 
-// remoteTable holds the remotes by identity. There are as many as members, and those removed a moment ago.
+// remoteTable holds the other nodes by identity. There are as many as members, and those removed a moment ago.
 type remoteTable struct {
 	mu      sync.Mutex
-	byID    map[peer.ID]*remote
-	telling []*remote // those with refusals to be told
+	byID    map[peer.ID]*neighbour
+	telling []*neighbour // those with refusals to be told
 }
 
-// get returns the remote of id, nil when there is none.
-func (t *remoteTable) get(id peer.ID) *remote {
+// get returns the node id, nil when it has no entry.
+func (t *remoteTable) get(id peer.ID) *neighbour {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.byID[id]
 }
 
-// remote returns the remote of id and makes it if there is none. One that is forgotten gets a dead link, and no place in
-// the table: nothing would take it out again.
-func (d *Driver) remote(id peer.ID) *remote {
+// neighbour returns the node id and makes its entry if there is none. One that is forgotten gets dead links, and no place
+// in the table: nothing would take it out again.
+func (d *Driver) neighbour(id peer.ID) *neighbour {
 	t := &d.remotes
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if r := t.byID[id]; r != nil {
-		return r
+	if n := t.byID[id]; n != nil {
+		return n
 	}
-	r := &remote{d: d, id: id, link: d.wires.Link(id)}
-	if r.link.Err() == nil {
+	n := &neighbour{d: d, id: id}
+	for _, l := range d.wires.Links(id) {
+		n.conns = append(n.conns, &remote{n, l})
+	}
+	if n.conns[0].link.Err() == nil {
 		if t.byID == nil {
-			t.byID = map[peer.ID]*remote{}
+			t.byID = map[peer.ID]*neighbour{}
 		}
-		t.byID[id] = r
+		t.byID[id] = n
 	}
-	return r
+	return n
 }
 
-func (t *remoteTable) drop(id peer.ID) *remote {
+// remote returns the connection to the node id over which messages of a shard go.
+func (d *Driver) remote(id peer.ID, shard route.ShardID) *remote { return d.neighbour(id).of(shard) }
+
+func (t *remoteTable) drop(id peer.ID) *neighbour {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r := t.byID[id]
+	n := t.byID[id]
 	delete(t.byID, id)
-	return r
+	return n
 }
 
 // tellRefusals sends what was refused to the senders of it.
@@ -114,7 +131,7 @@ func (d *Driver) tellRefusals() {
 	telling := t.telling
 	t.telling = nil
 	t.mu.Unlock()
-	slices.SortFunc(telling, func(a, b *remote) int { return a.id.Compare(b.id) })
+	slices.SortFunc(telling, func(a, b *neighbour) int { return a.id.Compare(b.id) })
 	for _, r := range telling {
 		r.listed.Store(false)
 		list := r.refusals.take()

@@ -47,7 +47,7 @@ func (d *Driver) routeChanged(ch *shard.RouteChange) {
 			return // it has been told to stop since
 		}
 	case shard.RouteRemote:
-		e.remote = d.remote(ch.Home)
+		e.remote = d.remote(ch.Home, ch.Shard)
 		e.link = e.remote.link
 		if isForgotten(e.link.Err()) {
 			// Late news of a member removed long ago, which the node itself may remember no more.

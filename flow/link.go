@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/ringbuf"
@@ -17,11 +18,40 @@ import (
 // Defaults and bounds of a Link.
 const (
 	DefaultWindow     = 1 << 20   // bytes sent and not yet consumed
-	DefaultLinkBuffer = 1 << 20   // bytes gathered and not yet sent
+	DefaultLinkBuffer = 512 << 10 // bytes gathered and not yet sent
+	OrdinaryFrame     = 16 << 10  // largest frame in bytes that never goes beyond the buffer's bound
 	MarkerRoom        = 64 << 10  // bytes beyond the buffer's bound that only markers may use
 	MarkerSize        = 8 + 16    // bytes of a marker frame
-	maxBuffer         = 1<<31 - 1 // largest buffer, so that sums of bounds stay in an int everywhere
+	maxBuffer         = 1<<30 - 1 // largest bound, so that sums of bounds stay in an int everywhere
+	markEvery         = 16 << 10  // bytes between frames whose begin is remembered
 )
+
+// Bounds are the bounds of a Link in bytes. Numbers that are not positive mean the defaults.
+type Bounds struct {
+	Buffer int            // gathered and not yet sent; default DefaultLinkBuffer
+	Window int            // sent and not yet consumed; default DefaultWindow
+	Frame  int            // largest frame; default wire.DefaultMaxFrame
+	Memory ringbuf.Source // whose largest buffer is of Most bytes; nil: the collector
+}
+
+// Most is the most bytes that a link with these bounds gathers: the buffer, one large frame beyond it, and markers.
+func (b Bounds) Most() int {
+	b = b.withDefaults()
+	return b.Buffer + b.Frame + MarkerRoom
+}
+
+func (b Bounds) withDefaults() Bounds {
+	def := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	def(&b.Buffer, DefaultLinkBuffer)
+	def(&b.Window, DefaultWindow)
+	def(&b.Frame, wire.DefaultMaxFrame)
+	b.Buffer, b.Frame = min(b.Buffer, maxBuffer-MarkerRoom), min(b.Frame, maxBuffer)
+	return b
+}
 
 // ErrBadCredit is returned for credit that no honest receiver sends: more than was sent, or of a connection that was
 // never made.
@@ -50,6 +80,12 @@ type Link struct {
 	limit int
 	full  error // made once, so that refusing costs no allocation
 
+	// Where frames begin, about every markEvery bytes: cut starts there and not at the front, whose bytes may be cold.
+	marks, restMarks []int // offsets into what q gathers, and into what the last swap brought
+	nextMark         int   // offset from which on the next frame is remembered
+	taken            int   // bytes of the last swap that Take has handed out
+	peak             int   // most bytes of one swap since the last Trim or Fit
+
 	window         int64
 	sent, consumed int64 // running totals of this connection
 	generation     uint32
@@ -76,30 +112,44 @@ const SizeClasses = 16
 // sizeClass returns the class of a batch of n bytes, n at least one.
 func sizeClass(n int) int { return min(bits.Len(uint(n-1)>>6), SizeClasses-1) }
 
-// NewLink returns a link without a connection: it gathers at most buffer bytes and allows window bytes outstanding.
-// Numbers that are not positive mean the defaults.
-func NewLink(buffer, window int) *Link {
-	if buffer <= 0 {
-		buffer = DefaultLinkBuffer
-	}
-	if window <= 0 {
-		window = DefaultWindow
-	}
-	buffer = min(buffer, maxBuffer-MarkerRoom)
+// NewLink returns NewLinkWithin of a buffer and a window in bytes, with memory from the collector.
+func NewLink(buffer, window int) *Link { return NewLinkWithin(Bounds{Buffer: buffer, Window: window}) }
+
+// NewLinkWithin returns a link without a connection.
+func NewLinkWithin(b Bounds) *Link {
+	b = b.withDefaults()
 	return &Link{
-		q: ringbuf.Double{Limit: buffer + MarkerRoom}, limit: buffer, full: &LinkFullError{buffer}, window: int64(window),
+		q: ringbuf.Double{Limit: b.Most(), From: b.Memory}, limit: b.Buffer, full: &LinkFullError{b.Buffer},
+		window: int64(b.Window),
 	}
 }
 
 // Reserve appends a frame of n bytes and returns the room for it, which the caller fills with one whole frame before it
-// gives up the link's lock; the room is void after the next call of any method. A *LinkFullError, and no change, when
-// more than the buffer's bound would wait. A frame larger than the bound never fits: who configures both keeps the
-// buffer above the largest frame.
+// gives up the link's lock; the room is void after the next call of any method. A *LinkFullError when more than the
+// buffer's bound would wait; a frame above OrdinaryFrame may go beyond it while less than the bound waits, so that the
+// bound need not follow the largest frame. An error that matches ringbuf.ErrMemory when the buffer would have to grow and
+// there is no memory for it. Nothing has changed then.
 func (l *Link) Reserve(n int) ([]byte, error) {
-	if n > l.limit-len(l.rest)-l.q.Len() {
+	at := l.q.Len()
+	if left := l.limit - len(l.rest) - at; n > left && (n <= OrdinaryFrame || left <= 0) {
 		return nil, l.refuse()
 	}
-	return l.q.Reserve(n)
+	if at >= l.nextMark {
+		l.mark(at)
+	}
+	room, err := l.q.Reserve(n)
+	if err != nil {
+		l.refused = true
+	}
+	return room, err
+}
+
+// mark remembers that a frame begins at an offset of what is gathered.
+func (l *Link) mark(at int) {
+	if at > 0 {
+		l.marks = append(l.marks, at)
+	}
+	l.nextMark = at + markEvery
 }
 
 func (l *Link) refuse() error {
@@ -109,14 +159,14 @@ func (l *Link) refuse() error {
 }
 
 // AppendMarker appends the marker of a move. It may use MarkerRoom beyond the bound, so that a full link does not hold
-// up a hand-off; a *LinkFullError when that is used up too.
+// up a hand-off; a *LinkFullError when that is used up too, or ringbuf.ErrMemory.
 func (l *Link) AppendMarker(m wire.Marker) error {
-	if MarkerSize > l.limit+MarkerRoom-l.Pending() {
+	if MarkerSize > l.q.Limit-l.Pending() {
 		return l.refuse()
 	}
 	room, err := l.q.Reserve(MarkerSize)
 	if err != nil {
-		return l.refuse()
+		return err
 	}
 	frame, at := wire.BeginFrame(room[:0], wire.KindMarker, 0, 0)
 	wire.EndFrame(wire.AppendMarker(frame, m), at)
@@ -153,14 +203,15 @@ func (l *Link) Take() []byte {
 		if l.q.Len() == 0 {
 			return nil
 		}
-		l.rest = l.q.Swap()
+		l.swap()
 	}
 	n := len(l.rest)
 	if int64(n) > credit {
-		n = cut(l.rest, int(credit))
+		n = l.cut(int(credit))
 	}
 	out := l.rest[:n:n]
 	l.rest = l.rest[n:]
+	l.taken += n
 	l.sent += int64(n)
 	l.stats.Sent += uint64(n)
 	l.stats.Takes++
@@ -168,11 +219,22 @@ func (l *Link) Take() []byte {
 	return out
 }
 
-// cut returns the end of the first frame of b that ends at or behind credit, so that the last one overshoots.
-func cut(b []byte, credit int) int {
+// swap makes what was gathered the rest.
+func (l *Link) swap() {
+	l.rest = l.q.Swap()
+	l.marks, l.restMarks = l.restMarks[:0], l.marks
+	l.nextMark, l.taken = 0, 0
+	l.peak = max(l.peak, len(l.rest))
+}
+
+// cut returns the end of the first frame of the rest that ends at or behind credit, so that the last one overshoots.
+func (l *Link) cut(credit int) int {
 	n := 0
+	if i, _ := slices.BinarySearch(l.restMarks, l.taken+credit+1); i > 0 {
+		n = max(l.restMarks[i-1]-l.taken, 0)
+	}
 	for n < credit {
-		n += frameSize(b[n:])
+		n += frameSize(l.rest[n:])
 	}
 	return n
 }
@@ -240,7 +302,7 @@ func (l *Link) FailAll(fail func(frame []byte)) int {
 	frames := 0
 	for l.Pending() > 0 {
 		if len(l.rest) == 0 {
-			l.rest = l.q.Swap()
+			l.swap()
 		}
 		for len(l.rest) > 0 {
 			n := frameSize(l.rest)
@@ -248,6 +310,7 @@ func (l *Link) FailAll(fail func(frame []byte)) int {
 				fail(l.rest[:n:n])
 			}
 			l.rest = l.rest[n:]
+			l.taken += n
 			frames++
 		}
 	}
@@ -255,13 +318,23 @@ func (l *Link) FailAll(fail func(frame []byte)) int {
 	return frames
 }
 
-// Held returns the memory of the buffers in bytes, at most twice the bound and the room of markers.
+// Held returns the memory of the buffers in bytes, at most twice Bounds.Most.
 func (l *Link) Held() int { return l.q.Held() }
 
-// Trim gives the buffers back when nothing waits: an idle link holds no memory. Bytes that Take handed out stay valid.
+// Trim gives the buffers back when nothing waits: an idle link holds no memory. Without a source of memory of their own,
+// bytes that Take handed out stay valid; with one, the caller is done with them.
 func (l *Link) Trim() {
 	if l.Pending() == 0 {
-		l.rest = nil
+		l.rest, l.peak = nil, 0
 		l.q.Trim()
 	}
+}
+
+// Fit is Trim for a link that is in use: it gives the buffers back if nothing waits and they are four times as large as
+// what the link has needed since it was asked last.
+func (l *Link) Fit() {
+	if l.q.Held() > 8*max(l.peak, ringbuf.DoubleClass/2) {
+		l.Trim()
+	}
+	l.peak = 0
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/kith-io/kith/ringbuf"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -128,7 +129,7 @@ func TestLinkBoundIsTypedAndCoversTheLeftover(t *testing.T) {
 }
 
 func TestLinkHasRoomForMarkersBeyondTheBound(t *testing.T) {
-	l := NewLink(100, 1<<20)
+	l := NewLinkWithin(Bounds{Buffer: 100, Window: 1 << 20, Frame: 100})
 	l.Reconnected(1)
 	require.NoError(t, put(l, 100, 1))
 	require.Error(t, put(l, 12, 2))
@@ -146,9 +147,112 @@ func TestLinkHasRoomForMarkersBeyondTheBound(t *testing.T) {
 		require.NoError(t, l.AppendMarker(m))
 	}
 	for err = nil; err == nil; err = l.AppendMarker(m) {
-		require.LessOrEqual(t, l.Pending(), 100+MarkerRoom)
+		require.LessOrEqual(t, l.Pending(), 100+100+MarkerRoom)
 	}
 	require.ErrorIs(t, err, route.ErrLinkFull)
+}
+
+// A frame above OrdinaryFrame may go beyond the bound, once: the next frame of any size is refused until less waits.
+func TestLinkOneLargeFrameMayOvershoot(t *testing.T) {
+	const buffer, large = 64 << 10, 300 << 10
+	l := NewLinkWithin(Bounds{Buffer: buffer, Window: 1 << 20, Frame: large})
+	require.Equal(t, buffer+large+MarkerRoom, Bounds{Buffer: buffer, Frame: large}.Most())
+	l.Reconnected(1)
+	for l.Pending() <= buffer-OrdinaryFrame {
+		require.NoError(t, put(l, OrdinaryFrame-1, 1))
+	}
+	require.Error(t, put(l, OrdinaryFrame, 2), "an ordinary frame keeps to the bound")
+	require.NoError(t, put(l, large, 3))
+	require.LessOrEqual(t, l.Pending(), buffer+large)
+	require.ErrorIs(t, put(l, large, 4), route.ErrLinkFull)
+	require.ErrorIs(t, put(l, 12, 5), route.ErrLinkFull)
+	require.NoError(t, l.AppendMarker(wire.Marker{}), "markers still have their room")
+	require.NotEmpty(t, l.Take())
+	require.NoError(t, put(l, large, 6), "an empty link takes any frame")
+}
+
+// Credit cuts at the same frame whether it is found from the front or from a frame remembered on the way, over batches of
+// all sizes and frames above and below the distance of two marks.
+func TestLinkCutsFromAMark(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		window := rapid.IntRange(1, 300_000).Draw(t, "window")
+		l := NewLinkWithin(Bounds{Buffer: 1 << 20, Window: window, Frame: 100_000})
+		l.Reconnected(1)
+		var sizes []int
+		number, consumed := uint32(0), uint64(0)
+		for range rapid.IntRange(1, 20).Draw(t, "rounds") {
+			for range rapid.IntRange(0, 60).Draw(t, "frames") {
+				size := rapid.SampledFrom([]int{12, 108, 4000, markEvery - 1, markEvery, markEvery + 1, 100_000}).Draw(t, "size")
+				if put(l, size, number) != nil {
+					break
+				}
+				sizes = append(sizes, size)
+				number++
+			}
+			for credit, b := l.Credit(), l.Take(); b != nil; credit, b = l.Credit(), l.Take() {
+				n, frames := 0, numbers(t, b)
+				for i := range frames {
+					require.Less(t, n, credit, "only the last frame overshoots")
+					n += sizes[i]
+				}
+				require.Equal(t, len(b), n)
+				sizes = sizes[len(frames):]
+			}
+			consumed += uint64(rapid.IntRange(0, int(l.Outstanding())).Draw(t, "consumed"))
+			_, err := l.Granted(1, consumed)
+			require.NoError(t, err)
+		}
+	})
+}
+
+// A link whose source has no memory refuses, unchanged, and goes on when there is some; what it needs no more goes back.
+func TestLinkUnderABudget(t *testing.T) {
+	memory := ringbuf.NewClasses(4*ringbuf.DoubleClass, Bounds{Buffer: 1 << 20}.Most(), 0)
+	link := func() *Link {
+		l := NewLinkWithin(Bounds{Buffer: 1 << 20, Memory: memory})
+		l.Reconnected(1)
+		return l
+	}
+	a, b := link(), link()
+	for put(a, 1000, 1) == nil {
+	}
+	require.LessOrEqual(t, a.Pending(), 2*ringbuf.DoubleClass, "the last quarter is for first buffers")
+	err := put(a, 1000, 1)
+	require.ErrorIs(t, err, ringbuf.ErrMemory)
+	require.NoError(t, put(b, 1000, 1), "another link gets a small buffer")
+	waits := a.Pending()
+	require.Len(t, numbers(t, a.Take()), waits/1000)
+	require.True(t, a.Roomy())
+	a.Fit()
+	require.NotZero(t, a.Held(), "it has needed them")
+	require.NoError(t, put(a, 1000, 2))
+	require.Len(t, a.Take(), 1000)
+	a.Trim()
+	require.Zero(t, a.Held())
+	require.Equal(t, b.Held(), memory.Out())
+	b.Take()
+	b.Trim()
+	require.Zero(t, memory.Out())
+}
+
+// A link in use gives back what it has not needed for a while.
+func TestLinkFitsItsBuffers(t *testing.T) {
+	memory := ringbuf.NewClasses(1<<30, Bounds{Buffer: 1 << 20}.Most(), 0)
+	l := NewLinkWithin(Bounds{Buffer: 1 << 20, Memory: memory})
+	l.Reconnected(1)
+	for range 500 {
+		require.NoError(t, put(l, 1000, 1))
+	}
+	l.Fit()
+	require.Equal(t, 500_000, l.Pending(), "what waits is not touched")
+	require.NotEmpty(t, l.Take())
+	l.Fit()
+	require.Equal(t, 512<<10, l.Held(), "it has needed that much")
+	require.NoError(t, put(l, 1000, 1))
+	require.NotEmpty(t, l.Take())
+	l.Fit()
+	require.Zero(t, l.Held())
+	require.Zero(t, memory.Out())
 }
 
 func TestLinkTakeHandsOutTheGatheringBuffer(t *testing.T) {

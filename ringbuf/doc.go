@@ -1,12 +1,15 @@
 // Package ringbuf holds the bounded buffers that the measured hot path asks for: SPSC, a ring between exactly one
-// producer and one consumer; Double, the pair of byte buffers behind every link; Queue, a growable ring of byte records
-// for messages that must wait.
+// producer and one consumer; Double, the pair of byte buffers behind every link; Classes, the buffers by size that all
+// links share under one budget; Queue, a growable ring of byte records for messages that must wait.
 //
-// All are bounded: a full one says so and stays as it was. Only SPSC may be used from two goroutines at once; Double and
-// Queue are plain values under their owner's lock.
+// All are bounded: a full one says so and stays as it was. Only SPSC may be used from two goroutines at once; the others
+// are plain values under their owner's lock.
 package ringbuf
 
 import "errors"
 
 // ErrFull is returned when an entry would exceed the bound; the buffer is unchanged.
 var ErrFull = errors.New("ringbuf: full")
+
+// ErrMemory is returned when an entry is within the bound but there is no memory for it; the buffer is unchanged.
+var ErrMemory = errors.New("ringbuf: no memory to be had")

@@ -10,10 +10,13 @@ const DoubleClass = 16 << 10
 // Double gathers bytes for one flusher. Writers reserve spans on the write side; the flusher takes everything gathered
 // with one Swap and writes it out while the other side gathers. It is not locked: whoever owns it holds its link's lock
 // around every call. At most Limit bytes are gathered, and at most twice that is held. The zero value with Limit set is
-// ready; a limit of zero admits nothing. Limit must not change while bytes are held.
+// ready; a limit of zero admits nothing. Neither Limit nor From may change while bytes are held.
 type Double struct {
 	// Limit is the most bytes that the write side may hold.
 	Limit int
+	// From is where buffers come from and go back to; nil: the collector. With a source, Limit is the size of its largest
+	// buffer, and what Swap handed out is void after Trim.
+	From Source
 
 	side []byte // gathering; its capacity never exceeds Limit, so the fast path of Reserve needs no second test
 	out  []byte // handed to the flusher by the last Swap
@@ -23,8 +26,8 @@ type Double struct {
 func NewDouble(limit int) *Double { return &Double{Limit: limit} }
 
 // Reserve appends n bytes (n not negative) to the write side and returns that span, which the caller fills before it
-// gives up the lock: what it held before is arbitrary. The span is void after the next call of any method. ErrFull, and
-// no change, when the write side would exceed Limit.
+// gives up the lock: what it held before is arbitrary. The span is void after the next call of any method. ErrFull when
+// the write side would exceed Limit, ErrMemory when From has no buffer; nothing has changed then.
 func (d *Double) Reserve(n int) ([]byte, error) {
 	at := len(d.side)
 	if n > cap(d.side)-at {
@@ -47,10 +50,34 @@ func (d *Double) reserveSlow(n int) ([]byte, error) {
 	if size < at+n || size > d.Limit {
 		size = d.Limit
 	}
-	grown := make([]byte, at+n, size)
+	grown := d.get(size, at+n)
+	if grown == nil {
+		return nil, ErrMemory
+	}
+	grown = grown[:at+n]
 	copy(grown, d.side)
+	d.put(d.side)
 	d.side = grown
 	return grown[at:], nil
+}
+
+// get returns a buffer of size bytes, or of as little as will do.
+func (d *Double) get(size, least int) []byte {
+	if d.From == nil {
+		return make([]byte, 0, size)
+	}
+	b := d.From.Get(size)
+	if b == nil && least < size {
+		b = d.From.Get(least)
+	}
+	invariant.Check(cap(b) <= d.Limit, "ringbuf: the source of a Double has larger buffers than its limit")
+	return b
+}
+
+func (d *Double) put(b []byte) {
+	if d.From != nil && cap(b) > 0 {
+		d.From.Put(b)
+	}
 }
 
 // Len returns the number of bytes gathered since the last Swap.
@@ -67,10 +94,12 @@ func (d *Double) Swap() []byte {
 	return full[:len(full):len(full)]
 }
 
-// Trim gives both buffers back to the collector when nothing is gathered, and otherwise does nothing. Bytes handed out
-// by Swap stay valid for whoever still holds them.
+// Trim gives both buffers back when nothing is gathered, and otherwise does nothing. Without a source, bytes handed out by
+// Swap stay valid for whoever still holds them.
 func (d *Double) Trim() {
 	if len(d.side) == 0 {
+		d.put(d.side)
+		d.put(d.out)
 		d.side, d.out = nil, nil
 	}
 }

@@ -28,8 +28,8 @@ type inKey struct {
 	number uint16
 }
 
-// maxNumber bounds the connection numbers that a peer may use per lane.
-const maxNumber = 16
+// MaxDataConnections bounds the connections that a peer may dial per lane, and so Config.DataConnections.
+const MaxDataConnections = 16
 
 // acceptLoop takes connections until the listener is closed.
 func (t *Transport) acceptLoop() {
@@ -146,9 +146,9 @@ func readHello(nc net.Conn, speaks wire.Versions) (*hello, error) {
 	if err != nil {
 		return &h, judgeBroken(&h, err, speaks)
 	}
-	if h.number >= maxNumber {
+	if h.number >= MaxDataConnections {
 		return &h, &RefusedError{Reason: RefusedMalformed, Key: "connection number", Ours: fmt.Sprint(h.number),
-			Theirs: fmt.Sprintf("below %d", maxNumber)}
+			Theirs: fmt.Sprintf("below %d", MaxDataConnections)}
 	}
 	return &h, nil
 }
@@ -232,7 +232,7 @@ func (t *Transport) register(h *hello) (c, old *InConn, refusal *RefusedError) {
 		in: splitter{lane: h.lane, limit: wire.MaxControlFrame},
 	}
 	if h.lane == wire.LaneData {
-		c.loop, c.in.limit = r.loop, t.cfg.MaxFrame
+		c.loop, c.in.limit = r.loop(h.number), t.cfg.MaxFrame
 	}
 	r.in[key] = c
 	return c, old, nil

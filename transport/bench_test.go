@@ -3,6 +3,7 @@
 package transport
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"runtime"
@@ -44,6 +45,15 @@ func BenchmarkBulkLoopback(b *testing.B) {
 func BenchmarkLinkOneWay1(b *testing.B)  { benchmarkOneWay(b, 1, nil) }
 func BenchmarkLinkOneWay64(b *testing.B) { benchmarkOneWay(b, 64, nil) }
 
+// Loops and connections of both nodes: what a second data connection is worth.
+func BenchmarkConnections(b *testing.B) {
+	for _, n := range []struct{ loops, conns int }{{1, 1}, {1, 2}, {2, 1}, {2, 2}, {2, 4}} {
+		b.Run(fmt.Sprintf("loops=%d/conns=%d", n.loops, n.conns), func(b *testing.B) {
+			benchmarkOneWay(b, 8, func(c *Config) { c.DataLoops, c.DataConnections = n.loops, n.conns })
+		})
+	}
+}
+
 func benchmarkOneWay(b *testing.B, producers int, change func(*Config)) {
 	const payload = 64
 	a, r := newRider(), newRider()
@@ -58,7 +68,7 @@ func benchmarkOneWay(b *testing.B, producers int, change func(*Config)) {
 		}
 	}
 	ta, tb := start(b, a, change), start(b, r, change)
-	link := ta.Link(tb.Self())
+	links := ta.Links(tb.Self())
 	body := make([]byte, payload)
 	gate := sync.NewCond(&sync.Mutex{})
 	var rooms atomic.Int64 // times the link had room again
@@ -81,6 +91,7 @@ func benchmarkOneWay(b *testing.B, producers int, change func(*Config)) {
 		}
 		wg.Go(func() {
 			e := wire.Envelope{Payload: body}
+			link := links[p%len(links)]
 			for range n {
 				for {
 					link.Lock()

@@ -113,7 +113,7 @@ func (t *Transport) removeBulk(c *bulkConn) {
 	if c.from.bulkIn == c {
 		c.from.bulkIn = nil
 	}
-	if r := c.from; len(r.in) == 0 && r.link.Load() == nil && r.ctl.Load() == nil && !r.bulky() && t.remotes[r.id] == r {
+	if r := c.from; len(r.in) == 0 && r.link(0) == nil && r.ctl.Load() == nil && !r.bulky() && t.remotes[r.id] == r {
 		delete(t.remotes, r.id)
 	}
 }

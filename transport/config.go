@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/ringbuf"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -27,9 +28,14 @@ type Config struct {
 	Birth       uint64    // zero: not known yet
 	Settings    []Setting // compared in the hello; at most MaxSettings
 
-	DataLoops      int           // event loops for data; default max(1, GOMAXPROCS/2), at most 64
+	DataLoops int // event loops for data; default max(1, GOMAXPROCS/2), at most 64
+	// DataConnections is how many data connections this node dials per peer, each with a window and a buffer of its own;
+	// default 1, at most MaxDataConnections. The peer's number may differ.
+	DataConnections int
+
 	Window         int           // bytes sent and not yet consumed per data connection; default 1 MiB, 4 KiB to 1 GiB
-	LinkBuffer     int           // bytes queued per link beyond that; default 1 MiB, at least MaxFrame
+	LinkBuffer     int           // bytes queued per link beyond that, and one large frame; default 512 KiB
+	LinkBudget     int           // bytes of the buffers of all links; default 256 MiB, at least four full ones
 	MaxFrame       int           // largest data frame, bytes; default wire.DefaultMaxFrame
 	ControlBuffer  int           // bytes queued per control connection; default wire.MaxControlFrame + 1 MiB
 	MaxPeers       int           // peers known at a time; default 16384
@@ -90,17 +96,17 @@ type Upcalls interface {
 	// PassDone ends a read pass in which Data was called, on that loop, before its dirty links are flushed.
 	PassDone(l *Loop)
 	// LinkUp says that the connection to a peer stands, LinkDown that it broke: lost is how many bytes of data were
-	// sent and not consumed (on the data lane). Frames that were not sent stay queued for the next connection, unless
+	// sent and not consumed (on the data lane); number tells the connections of a lane apart. Frames that were not sent stay queued for the next connection, unless
 	// err matches ErrForgotten or ErrClosed. Connections to contact points (incarnation zero) are not told of.
-	LinkUp(id peer.ID, lane wire.Lane)
-	LinkDown(id peer.ID, lane wire.Lane, lost uint64, err error)
+	LinkUp(id peer.ID, lane wire.Lane, number int)
+	LinkDown(id peer.ID, lane wire.Lane, number int, lost uint64, err error)
 	// LinkLost says that a peer's process seems gone: its control connection broke, not by our doing, and when its address
 	// was dialled again at once, mail or not, the host refused because nobody listens. Once per loss, from a goroutine of
 	// its own. When another incarnation answers instead, PeerRefused tells with RefusedIncarnation.
 	LinkLost(id peer.ID)
 	// Undelivered returns the frames that a link held and will never send, whole and in order, because of err: the peer
 	// was forgotten (ErrForgotten), refused us for good (*RefusedError), or the transport closes (ErrClosed). They are a
-	// copy that the rider may keep, at most LinkBuffer and a little. Called once per drop, from a goroutine of its own or
+	// copy that the rider may keep, at most LinkBuffer, a frame and a little. Called once per drop, from a goroutine of its own or
 	// that of Close, no lock held. What was sent and not consumed is not among them: nobody knows its fate; LinkDown
 	// counts it.
 	Undelivered(id peer.ID, frames []byte, err error)
@@ -125,9 +131,11 @@ func (c Config) withDefaults() Config {
 		c.Listen = "127.0.0.1:0"
 	}
 	def(&c.DataLoops, max(1, runtime.GOMAXPROCS(0)/2))
+	def(&c.DataConnections, 1)
 	def(&c.Window, 1<<20)
 	def(&c.MaxFrame, wire.DefaultMaxFrame)
-	def(&c.LinkBuffer, max(1<<20, c.MaxFrame))
+	def(&c.LinkBuffer, flow.DefaultLinkBuffer)
+	def(&c.LinkBudget, max(256<<20, 4*c.bounds(nil).Most()))
 	def(&c.ControlBuffer, wire.MaxControlFrame+1<<20)
 	def(&c.MaxPeers, 16384)
 	def(&c.MaxPending, 256)
@@ -167,6 +175,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// bounds are those of every link.
+func (c Config) bounds(memory ringbuf.Source) flow.Bounds {
+	return flow.Bounds{Buffer: c.LinkBuffer, Window: c.Window, Frame: c.MaxFrame, Memory: memory}
+}
+
 // validate returns all faults joined. It expects defaults to be filled in.
 func (c Config) validate() error {
 	var faults []error
@@ -186,9 +199,11 @@ func (c Config) validate() error {
 		fault(v < lo || v > hi, "%s is %d, must be %d to %d", name, v, lo, hi)
 	}
 	between("DataLoops", c.DataLoops, 1, 64)
+	between("DataConnections", c.DataConnections, 1, MaxDataConnections)
 	between("Window", c.Window, 4096, 1<<30)
 	between("MaxFrame", c.MaxFrame, wire.MinFrameLimit, wire.MaxFrameLimit)
-	between("LinkBuffer", c.LinkBuffer, c.MaxFrame, 1<<30)
+	between("LinkBuffer", c.LinkBuffer, flow.OrdinaryFrame, 1<<30)
+	between("LinkBudget", c.LinkBudget, 4*c.bounds(nil).Most(), 1<<40)
 	between("MaxBulk", c.MaxBulk, 1, wire.MaxBulkSize)
 	between("BulkRoom", c.BulkRoom, c.MaxBulk, 1<<40)
 	between("BulkWindow", c.BulkWindow, 4096, wire.MaxBulkSize)

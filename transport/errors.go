@@ -52,6 +52,21 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("transport: %s came with wire version %d, %s speaks %d", e.Kind, e.Needs, e.Peer, e.Speaks)
 }
 
+// BudgetError is returned by Reserve when a link would need a larger buffer and the budget of all links is used up. It
+// matches route.ErrLinkFull. One value per link is made in advance.
+type BudgetError struct {
+	Peer   peer.ID
+	Budget int // bytes that the buffers of all links of this node may hold (Config.LinkBudget)
+}
+
+// Error names the peer and the budget.
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("%v: the budget of %d bytes for all links is used up, for %s", route.ErrLinkFull, e.Budget, e.Peer)
+}
+
+// Unwrap returns route.ErrLinkFull.
+func (e *BudgetError) Unwrap() error { return route.ErrLinkFull }
+
 // Refusal is why an acceptor refused a hello. Numbers stand on the wire and are never reused.
 type Refusal uint8
 

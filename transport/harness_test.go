@@ -26,10 +26,11 @@ type mail struct {
 }
 
 type down struct {
-	id   peer.ID
-	lane wire.Lane
-	lost uint64
-	err  error
+	id     peer.ID
+	lane   wire.Lane
+	number int
+	lost   uint64
+	err    error
 }
 
 type unsent struct {
@@ -78,16 +79,16 @@ func (r *rider) PassDone(l *Loop) {
 	}
 }
 
-func (r *rider) LinkUp(id peer.ID, lane wire.Lane) {
+func (r *rider) LinkUp(id peer.ID, lane wire.Lane, number int) {
 	select {
-	case r.ups <- down{id: id, lane: lane}:
+	case r.ups <- down{id: id, lane: lane, number: number}:
 	default:
 	}
 }
 
-func (r *rider) LinkDown(id peer.ID, lane wire.Lane, lost uint64, err error) {
+func (r *rider) LinkDown(id peer.ID, lane wire.Lane, number int, lost uint64, err error) {
 	select {
-	case r.downs <- down{id, lane, lost, err}:
+	case r.downs <- down{id, lane, number, lost, err}:
 	default:
 	}
 }

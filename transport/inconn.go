@@ -53,15 +53,23 @@ type InConn struct {
 // From returns the peer at the other end.
 func (c *InConn) From() peer.ID { return c.from.id }
 
-// Link returns the data link to the peer, for answers: Transport.Link without its lock.
+// Link returns the data link to the peer for answers to what this connection brings: one that lives on the same loop, if
+// there is any. It is one of Transport.Links.
 func (c *InConn) Link() *Link {
-	if l := c.from.link.Load(); l != nil {
+	if l := c.from.answers(c.number); l != nil {
 		return l
 	}
-	return c.t.Link(c.from.id)
+	links := c.t.Links(c.from.id)
+	if l := c.from.answers(c.number); l != nil {
+		return l
+	}
+	return links[0] // of a peer forgotten meanwhile
 }
 
-// Loop returns the loop that reads the connection; the peer's Link lives on it too.
+// Number tells the peer's connections of this lane apart.
+func (c *InConn) Number() int { return int(c.number) }
+
+// Loop returns the loop that reads the connection; the peer's link of the same number lives on it too.
 func (c *InConn) Loop() *Loop { return c.loop }
 
 // Generation numbers the peer's connections of this lane, growing.
@@ -244,7 +252,7 @@ func (c *InConn) mail(frame []byte, arrived time.Duration) error {
 		if err != nil {
 			return err
 		}
-		if link := c.from.link.Load(); link != nil && credit.Lane == link.number {
+		if link := c.from.link(int(credit.Lane)); link != nil {
 			return link.granted(credit)
 		}
 		return fmt.Errorf("%w: credit for data connection %d, which does not exist", ErrProtocol, credit.Lane)

@@ -3,12 +3,16 @@
 package transport
 
 import (
+	"errors"
+
 	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/ringbuf"
 	"github.com/kith-io/kith/wire"
 )
 
-// Link sends data frames to one peer. It is made once per peer identity and lives until the peer is forgotten: over
+// Link sends data frames to one peer over one of its data connections, whose number it has. It is made once per peer
+// identity and lives until the peer is forgotten: over
 // broken connections frames that were not sent stay queued, in order, and go first on the next one. A sender does
 //
 //	link.Lock()
@@ -20,29 +24,35 @@ import (
 // and may append several frames under one lock. A Link is also the Task that writes it out.
 type Link struct {
 	uplink
-	queue flow.Link
-	full  *FullError
-	limit int  // largest frame
-	idle  bool // no flush since the last sweep
+	queue   flow.Link
+	full    *FullError
+	poor    *BudgetError
+	limit   int  // largest frame
+	idle    bool // no flush since the last sweep
+	starved bool // poor was returned since the last sweep
 
 	fullFor, stalledFor stopwatch
 	neverSent           uint64 // bytes
 }
 
-func newLink(t *Transport, to peer.ID, loop *Loop) *Link {
+func newLink(t *Transport, to peer.ID, number uint16, loop *Loop) *Link {
 	l := &Link{
-		queue: *flow.NewLink(t.cfg.LinkBuffer, t.cfg.Window),
+		queue: *flow.NewLinkWithin(t.cfg.bounds(t.buffers)),
 		full:  &FullError{Peer: to, Bound: t.cfg.LinkBuffer},
+		poor:  &BudgetError{Peer: to, Budget: t.cfg.LinkBudget},
 		limit: t.cfg.MaxFrame,
 	}
-	l.init(t, to, wire.LaneData, 0, loop, l)
+	l.init(t, to, wire.LaneData, number, loop, l)
 	return l
 }
 
 // Peer returns whom the link leads to.
 func (l *Link) Peer() peer.ID { return l.to }
 
-// Loop returns the data loop that owns the link and the peer's incoming data connection.
+// Number is the link's place in Transport.Links, and the number of its connection.
+func (l *Link) Number() int { return int(l.number) }
+
+// Loop returns the data loop that owns the link and the peer's incoming data connection of the same number.
 func (l *Link) Loop() *Loop { return l.loop }
 
 // Lock takes the link's lock, which orders its frames.
@@ -55,8 +65,8 @@ func (l *Link) Unlock() { l.mu.Unlock() }
 func (l *Link) Version() uint16 { return l.version }
 
 // Reserve appends a frame of n bytes and returns its room, to be filled with one whole data frame before Unlock. The
-// lock is held. Errors, none of which changes anything: *FullError (matches route.ErrLinkFull), ErrFrameSize,
-// ErrForgotten, ErrClosed, *RefusedError for a few seconds after a refusal for good.
+// lock is held. Errors, none of which changes anything: *FullError and *BudgetError (both match route.ErrLinkFull),
+// ErrFrameSize, ErrForgotten, ErrClosed, *RefusedError for a few seconds after a refusal for good.
 func (l *Link) Reserve(n int) ([]byte, error) {
 	if n > l.limit || l.dead != nil || l.refusal != nil {
 		if err := l.reserveError(n); err != nil {
@@ -65,10 +75,19 @@ func (l *Link) Reserve(n int) ([]byte, error) {
 	}
 	b, err := l.queue.Reserve(n)
 	if err != nil {
-		l.fullFor.start(l.t.cfg.Now)
-		return nil, l.full
+		return nil, l.noRoom(err)
 	}
 	return b, nil
+}
+
+// noRoom makes an error of the queue one that names the peer and the bound.
+func (l *Link) noRoom(err error) error {
+	if errors.Is(err, ringbuf.ErrMemory) {
+		l.starved = true
+		return l.poor
+	}
+	l.fullFor.start(l.t.cfg.Now)
+	return l.full
 }
 
 func (l *Link) reserveError(n int) error {
@@ -83,8 +102,8 @@ func (l *Link) ReserveMarker(m wire.Marker) error {
 	if err := l.blocked(); err != nil {
 		return err
 	}
-	if l.queue.AppendMarker(m) != nil {
-		return l.full
+	if err := l.queue.AppendMarker(m); err != nil {
+		return l.noRoom(err)
 	}
 	return nil
 }
@@ -167,6 +186,9 @@ func (l *Link) Run(on *Loop) {
 func (l *Link) settle() (room bool) {
 	l.idle = false
 	l.scheduled = l.queue.Pending() > 0
+	if !l.scheduled && l.t.buffers.tight.Load() {
+		l.queue.Trim()
+	}
 	if l.scheduled && l.conn == nil {
 		l.ensure()
 		l.scheduled = l.dialing
@@ -192,15 +214,34 @@ func (l *Link) granted(c wire.Credit) error {
 	return err
 }
 
-// sweep gives the buffers back when nothing was sent since the last sweep.
+// sweep gives the buffers back when nothing was sent since the last sweep, and those that are larger than needed. Who was
+// refused because the budget was used up is told to try again.
 func (l *Link) sweep() {
 	l.mu.Lock()
-	if l.idle && !l.scheduled {
+	switch {
+	case l.scheduled: // a flush is under way, or will come
+	case l.idle:
 		l.queue.Trim()
+	default:
+		l.queue.Fit()
 	}
 	l.idle = true
+	room := l.starved
+	l.starved = false
 	l.mu.Unlock()
+	if room {
+		l.loop.post(roomAgain{l})
+	}
 }
+
+// roomAgain tells that there may be room again, on the loop.
+type roomAgain struct{ l *Link }
+
+// Run tells it.
+func (r roomAgain) Run(*Loop) { r.l.t.up.LinkRoom(r.l) }
+
+// release gives the buffers of a dead link back, on the loop, when nothing is written any more.
+func (l *Link) release() { l.queue.Trim() }
 
 func (l *Link) restart(generation uint32) { l.queue.Reconnected(generation) }
 func (l *Link) waiting() bool             { return l.queue.Pending() > 0 }

@@ -149,7 +149,7 @@ func (r *remote) peerStats(in []*InConn) PeerStats {
 			Parked: c.fullSocket.read(r.t.cfg.Now()), RoundTrip: c.trips.read()}
 		c.mu.Unlock()
 	}
-	if l := r.link.Load(); l != nil {
+	for _, l := range r.made() {
 		s.Data = append(s.Data, l.stats())
 	}
 	for _, c := range in {

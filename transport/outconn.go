@@ -26,7 +26,8 @@ type outConn struct {
 
 	// Owned by the loop.
 	c      gnet.Conn
-	writer *parked // writes what the socket did not take, and owns the writing side until it has; nil: the loop does
+	parker *parked // made when the socket was full for the first time
+	writer *parked // the same while it has what the socket did not take, and so the writing side; nil: the loop writes
 	rest   []byte  // with TLS, of the batch that the writer is at: what is not sealed yet
 	fault  error   // why we closed it ourselves
 	broken error   // what a write met
@@ -59,7 +60,7 @@ func (oc *outConn) opened(c gnet.Conn) gnet.Action {
 		u.t.cfg.Logger.Info("peer reached at last", "peer", oc.real, "lane", u.lane, "failures", failures)
 	}
 	if u.to.Inc != 0 && !again {
-		u.t.up.LinkUp(oc.real, u.lane)
+		u.t.up.LinkUp(oc.real, u.lane, int(u.number))
 	}
 	u.q.Run(u.loop)
 	return gnet.None
@@ -122,7 +123,7 @@ func (oc *outConn) closed(err error) {
 	u.t.count.lost.Add(lost)
 	u.t.cfg.Logger.Debug("connection lost", "peer", oc.real, "lane", u.lane, "lost_bytes", lost, "error", why)
 	if u.to.Inc != 0 && !renewed {
-		u.t.up.LinkDown(oc.real, u.lane, lost, why)
+		u.t.up.LinkDown(oc.real, u.lane, int(u.number), lost, why)
 	}
 }
 

@@ -23,12 +23,12 @@ var errIdle = errors.New("transport: connection was idle")
 
 // remote is one peer identity. With incarnation zero it is a contact point: whoever is at the address.
 type remote struct {
-	t    *Transport
-	id   peer.ID
-	loop *Loop // data loop of both directions
-	link atomic.Pointer[Link]
-	ctl  atomic.Pointer[control]
-	bulk atomic.Pointer[Bulk]
+	t     *Transport
+	id    peer.ID
+	base  int                    // number of the loop of data connection 0
+	links []atomic.Pointer[Link] // by number of the data connection; made together
+	ctl   atomic.Pointer[control]
+	bulk  atomic.Pointer[Bulk]
 
 	// Under the transport's lock.
 	in        map[inKey]*InConn
@@ -69,14 +69,51 @@ func (t *Transport) lockedRemote(id peer.ID) (r *remote, err error) {
 	if len(t.remotes) >= t.cfg.MaxPeers {
 		return nil, ErrBusy
 	}
-	r = &remote{t: t, id: id, loop: t.loops[t.nextLoop%len(t.loops)], in: map[inKey]*InConn{}}
-	t.nextLoop++
+	r = &remote{t: t, id: id, links: make([]atomic.Pointer[Link], t.cfg.DataConnections), in: map[inKey]*InConn{}}
+	if len(r.links) < len(t.loops) {
+		r.base = t.nextLoop
+		t.nextLoop = (t.nextLoop + len(r.links)) % len(t.loops)
+	}
 	t.remotes[id] = r
 	return r, nil
 }
 
 // bulky reports whether there is a side of a bulk connection. The transport's lock is held.
 func (r *remote) bulky() bool { return r.bulkIn != nil || r.bulk.Load() != nil }
+
+// loop returns the data loop of connection number, the same for both directions. Peers with fewer connections than there
+// are loops are spread over them; with at least as many, connection n lives on loop n whatever the peer, so that a shard
+// is read on one loop wherever its messages come from.
+func (r *remote) loop(number uint16) *Loop { return r.t.loops[(r.base+int(number))%len(r.t.loops)] }
+
+// link returns a data link of the peer, nil when it has none of that number, or none yet.
+func (r *remote) link(number int) *Link {
+	if number >= len(r.links) {
+		return nil
+	}
+	return r.links[number].Load()
+}
+
+// made returns the data links that exist: none, or all.
+func (r *remote) made() (links []*Link) {
+	for i := range r.links {
+		if l := r.links[i].Load(); l != nil {
+			links = append(links, l)
+		}
+	}
+	return links
+}
+
+// answers returns the link on which answers to what connection number brings go best: one of the loop that reads it.
+func (r *remote) answers(number uint16) *Link {
+	n := len(r.links)
+	for i := range n {
+		if at := (int(number) + i) % n; r.loop(uint16(at)) == r.loop(number) {
+			return r.link(at)
+		}
+	}
+	return r.link(int(number) % n)
+}
 
 // control returns the control uplink and makes it if need be; that of a forgotten peer is dead.
 func (r *remote) control() *control {
@@ -100,9 +137,14 @@ func (r *remote) control() *control {
 	return c
 }
 
-// Link returns the data link to a peer; it is made, and dials, on first use. The same identity gives the same link
-// until it is forgotten. A link that cannot be (to this node itself, a forgotten peer, after Close) refuses Reserve.
-func (t *Transport) Link(id peer.ID) *Link {
+// Link returns the first of Links.
+func (t *Transport) Link(id peer.ID) *Link { return t.Links(id)[0] }
+
+// Links returns the data links to a peer, Config.DataConnections of them: one for each of its data connections, which
+// are dialled on first use. Frames keep their order on one link, so what must keep its order always takes the same. The
+// same identity gives the same links until it is forgotten. Links that cannot be (to this node itself, a forgotten peer,
+// after Close) refuse Reserve.
+func (t *Transport) Links(id peer.ID) []*Link {
 	err := ErrNoIncarnation
 	if id.Addr == t.self.Addr {
 		err = ErrSelf
@@ -110,16 +152,21 @@ func (t *Transport) Link(id peer.ID) *Link {
 		var r *remote
 		if r, err = t.lockedRemote(id); err == nil {
 			defer t.mu.Unlock()
-			if r.link.Load() == nil {
-				r.link.Store(newLink(t, id, r.loop))
+			for i := range r.links {
+				if r.links[i].Load() == nil {
+					r.links[i].Store(newLink(t, id, uint16(i), r.loop(uint16(i))))
+				}
 			}
-			return r.link.Load()
+			return r.made()
 		}
 	}
-	l := newLink(t, id, t.loops[0])
-	l.dead = err
-	l.cancel()
-	return l
+	links := make([]*Link, t.cfg.DataConnections)
+	for i := range links {
+		links[i] = newLink(t, id, uint16(i), t.loops[i%len(t.loops)])
+		links[i].dead = err
+		links[i].cancel()
+	}
+	return links
 }
 
 // Forget is called when a member was removed: its connections are closed, its later ones refused, its link fails with
@@ -160,7 +207,7 @@ func (t *Transport) Forget(id peer.ID) {
 	for _, c := range conns {
 		c.loop.post(c)
 	}
-	if l := r.link.Load(); l != nil {
+	for _, l := range r.made() {
 		l.kill(ErrForgotten)
 	}
 	if c := r.ctl.Load(); c != nil {
@@ -177,7 +224,7 @@ func (t *Transport) Leaving(id peer.ID) {
 	if r == nil {
 		return
 	}
-	if l := r.link.Load(); l != nil {
+	for _, l := range r.made() {
 		l.hush()
 	}
 	if c := r.ctl.Load(); c != nil {
@@ -190,7 +237,7 @@ func (r *remote) uplinks(f func(u *uplink)) {
 	if c := r.ctl.Load(); c != nil {
 		f(&c.uplink)
 	}
-	if l := r.link.Load(); l != nil {
+	for _, l := range r.made() {
 		f(&l.uplink)
 	}
 }
@@ -203,7 +250,7 @@ func (t *Transport) removeIn(c *InConn) {
 	if key := (inKey{c.lane, c.number}); r.in[key] == c {
 		delete(r.in, key)
 	}
-	if len(r.in) == 0 && r.link.Load() == nil && r.ctl.Load() == nil && !r.bulky() && t.remotes[r.id] == r {
+	if len(r.in) == 0 && r.link(0) == nil && r.ctl.Load() == nil && !r.bulky() && t.remotes[r.id] == r {
 		delete(t.remotes, r.id)
 	}
 }
@@ -237,8 +284,12 @@ func (t *Transport) snapshot() (remotes []*remote, pending int) {
 	return remotes, len(t.pending)
 }
 
-// sweep tells consumed bytes that were not told, and once in a while gives back memory and drops idle entries.
+// sweep tells consumed bytes that were not told, takes back what links need no more, and once in a while gives memory to
+// the collector and drops idle entries.
 func (t *Transport) sweep(thorough bool) {
+	if thorough {
+		t.buffers.trim()
+	}
 	remotes, _ := t.snapshot()
 	t.sweepBulk(remotes)
 	if thorough {
@@ -248,11 +299,13 @@ func (t *Transport) sweep(thorough bool) {
 		for _, c := range t.dataFrom(r.id) {
 			c.flushCredit()
 		}
+		for i := range r.links {
+			if l := r.links[i].Load(); l != nil {
+				l.sweep()
+			}
+		}
 		if !thorough {
 			continue
-		}
-		if l := r.link.Load(); l != nil {
-			l.sweep()
 		}
 		if c := r.ctl.Load(); c != nil {
 			c.sweep()
@@ -274,7 +327,7 @@ func (t *Transport) dropIdle(r *remote, c *control) {
 		return
 	}
 	t.mu.Lock()
-	idle = len(r.in) == 0 && r.link.Load() == nil && !r.bulky() && t.remotes[r.id] == r
+	idle = len(r.in) == 0 && r.link(0) == nil && !r.bulky() && t.remotes[r.id] == r
 	if idle {
 		delete(t.remotes, r.id)
 	}

@@ -61,6 +61,8 @@ type Stats struct {
 	Peers         int
 	Pending       int               // connections that have not said hello yet
 	Queued        uint64            // bytes queued on links and control connections
+	BufferBytes   uint64            // memory of the buffers of all links, of Config.LinkBudget
+	BuffersFull   uint64            // buffers that were not to be had because that budget was used up
 	ControlFull   uint64            // mail refused because its queue was full
 	MailLost      uint64            // bytes of mail dropped because the peer could not be dialled
 	MailTooNew    uint64            // mail not sent because its peer speaks an older wire version
@@ -112,12 +114,14 @@ func (t *Transport) Stats() Stats {
 	if len(t.loops) > 0 {
 		s.Data = laneStats(&t.count, int(t.loops[0].lane), t.loops...)
 	}
+	out, refused := t.buffers.figures()
+	s.BufferBytes, s.BuffersFull = uint64(out), refused
 	remotes, pending := t.snapshot()
 	s.Peers, s.Pending = len(remotes), pending
 	s.Bulk = t.bulkStats(remotes)
 	for _, r := range remotes {
 		s.Links = append(s.Links, r.peerStats(t.dataFrom(r.id)))
-		if l := r.link.Load(); l != nil {
+		for _, l := range r.made() {
 			l.mu.Lock()
 			s.Queued += uint64(l.queue.Pending())
 			s.unreached(&l.uplink)

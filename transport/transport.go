@@ -34,6 +34,7 @@ type Transport struct {
 	loops    []*Loop
 	faults   faults
 	count    counters
+	buffers  *buffers
 	cluster  atomic.Pointer[clusterName]
 	trust    *trust // nil without TLS
 	bulk     bulk
@@ -87,6 +88,7 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 		remotes:     map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{}, faults: faults{log: cfg.Logger},
 	}
 	t.bulk.room.Limit = cfg.BulkRoom
+	t.buffers = newBuffers(cfg.LinkBudget, cfg.bounds(nil).Most())
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.cluster.Store(&clusterName{cfg.ClusterID, cfg.Birth})
 	t.ctl = &Loop{t: t, lane: wire.LaneControl}
@@ -165,7 +167,7 @@ func (t *Transport) SetCluster(id, birth uint64) {
 		t.dropStrangers(remotes, id)
 	}
 	for _, r := range remotes {
-		if l := r.link.Load(); l != nil {
+		for _, l := range r.made() {
 			l.pardon()
 		}
 		if c := r.ctl.Load(); c != nil {
@@ -297,7 +299,7 @@ func (t *Transport) Close() {
 func (t *Transport) killAll() {
 	remotes, _ := t.snapshot()
 	for _, r := range remotes {
-		if l := r.link.Load(); l != nil {
+		for _, l := range r.made() {
 			l.kill(ErrClosed)
 		}
 		if c := r.ctl.Load(); c != nil {
@@ -365,7 +367,7 @@ func (q *question) Run(on *Loop) {
 		if c := r.ctl.Load(); c != nil {
 			ups = append(ups, &c.uplink)
 		}
-		if l := r.link.Load(); l != nil {
+		for _, l := range r.made() {
 			ups = append(ups, &l.uplink)
 		}
 		for _, u := range ups {

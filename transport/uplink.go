@@ -34,6 +34,7 @@ type laneQueue interface {
 	waiting() bool               // something is queued
 	drop() (unsent []byte)       // what is queued will not be sent; returns the data frames among it, copied
 	keepsQueue() bool            // a failed dial keeps the queue
+	release()                    // the uplink is dead and written by nobody: its memory goes back
 	frames(b []byte) (err error) // bytes came back on the connection; on the loop, without the lock
 }
 
@@ -204,7 +205,7 @@ func (u *uplink) failed(err error) (again bool) {
 		u.t.cfg.Logger.Debug("dial failed", "peer", u.to, "lane", u.lane, "error", err)
 	}
 	if down {
-		u.t.up.LinkDown(u.to, u.lane, 0, err)
+		u.t.up.LinkDown(u.to, u.lane, int(u.number), 0, err)
 	}
 	if lost {
 		u.t.up.LinkLost(u.to)
@@ -284,10 +285,10 @@ func (u *uplink) kill(why error) {
 	}
 }
 
-// hangUp closes the connection of an uplink, on the loop.
+// hangUp ends a dead uplink, on the loop: it closes the connection and gives the memory back.
 type hangUp struct{ u *uplink }
 
-// Run closes it.
+// Run ends it.
 func (h hangUp) Run(*Loop) {
 	h.u.mu.Lock()
 	c := h.u.conn
@@ -295,4 +296,7 @@ func (h hangUp) Run(*Loop) {
 	if c != nil {
 		c.hangUp()
 	}
+	h.u.mu.Lock()
+	h.u.q.release()
+	h.u.mu.Unlock()
 }

@@ -9,13 +9,23 @@ import (
 	"time"
 )
 
-// parked is a goroutine that waits in Go's own poller until a socket takes the rest of a batch. It owns the writing side
-// of its connection meanwhile: the loop writes nothing, and leaves the batch as it is, until it has been told. There is
-// one only while a socket is full.
+// parked waits in Go's own poller, in a goroutine, until a socket takes the rest of a batch. It owns the writing side of its
+// connection meanwhile: the loop writes nothing, and leaves the batch as it is, until it has been told. The goroutine is
+// there only while the socket is full; the descriptor, from the first time on, as long as the connection.
 type parked struct {
-	file *os.File      // the socket by a descriptor of its own
-	done chan struct{} // closed when the batch is of no use to the goroutine any more
+	oc   *outConn
+	file *os.File // the socket by a descriptor of its own
+	rest []byte
+	done chan struct{} // capacity 1: the batch is of no use to the goroutine any more
 	err  error         // valid then
+}
+
+// run is the goroutine.
+func (w *parked) run(on *Loop) {
+	_, w.err = w.file.Write(w.rest)
+	w.rest = nil
+	w.done <- struct{}{}
+	on.post(w.oc)
 }
 
 // write sends b, on the loop. It returns true when the socket has taken it all. Otherwise the caller ends its turn: the
@@ -72,20 +82,18 @@ func (oc *outConn) push(on *Loop, b []byte) bool {
 // park has a goroutine write b. It returns false, as push does.
 func (oc *outConn) park(on *Loop, b []byte) bool {
 	on.stats.stalls.Add(1)
-	file, err := ownFile(oc.c.Fd())
-	if err != nil {
-		oc.breaks(err)
-		return false
+	if oc.parker == nil {
+		file, err := ownFile(oc.c.Fd())
+		if err != nil {
+			oc.breaks(err)
+			return false
+		}
+		oc.parker = &parked{oc: oc, file: file, done: make(chan struct{}, 1)}
 	}
-	w := &parked{file: file, done: make(chan struct{})}
-	oc.writer = w
+	oc.writer = oc.parker
+	oc.writer.rest = b
 	oc.waits((*stopwatch).start)
-	go func() {
-		_, w.err = w.file.Write(b)
-		_ = w.file.Close()
-		close(w.done)
-		on.post(oc)
-	}()
+	go oc.writer.run(on)
 	return false
 }
 
@@ -109,7 +117,7 @@ func (oc *outConn) Run(on *Loop) {
 	if w == nil {
 		return // closed meanwhile
 	}
-	<-w.done // closed before this was posted
+	<-w.done // told before this was posted
 	oc.writer = nil
 	oc.waits((*stopwatch).stop)
 	if w.err != nil {
@@ -130,8 +138,10 @@ func (oc *outConn) Run(on *Loop) {
 // unpark ends a parked writer and waits until it has let go of its batch, which is at once: it is woken, and its system
 // calls do not block.
 func (oc *outConn) unpark() {
+	if oc.parker != nil {
+		_ = oc.parker.file.Close()
+	}
 	if w := oc.writer; w != nil {
-		_ = w.file.Close()
 		<-w.done
 		oc.writer, oc.rest = nil, nil
 		oc.waits((*stopwatch).stop)
