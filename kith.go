@@ -234,6 +234,14 @@ type (
 	MailboxFullError = driver.MailboxFullError
 	// AsksFullError names the bound of asks under way; it matches ErrAsksFull.
 	AsksFullError = driver.AsksFullError
+	// Measure says what a duration given to Config.Latency is.
+	Measure = driver.Measure
+)
+
+// The measures of Config.Latency.
+const (
+	HandlerTime = driver.HandlerTime
+	AskTime     = driver.AskTime
 )
 
 // One error per delivery reason; match with errors.Is.

@@ -1,4 +1,4 @@
-// Profile: CPU, heap, mutex and trace of this process, written to files that go tool pprof and go tool trace read.
+// Profile: CPU, heap, mutex, block and trace of this process, written to files that go tool pprof and go tool trace read.
 
 package bench
 
@@ -17,6 +17,9 @@ import (
 // traceLength bounds the trace: a busy second fills some hundred megabytes.
 const traceLength = 200 * time.Millisecond
 
+// blockRate is the blocked time in nanoseconds of which one event is sampled on average.
+const blockRate = 10_000
+
 // mutexFraction is which part of contention events the mutex profile samples.
 const mutexFraction = 100
 
@@ -29,8 +32,8 @@ type Profile struct {
 	traced *os.File // nil once the trace is closed
 }
 
-// StartProfile begins to record into dir, which it makes: prefix.cpu.pprof, prefix.heap.pprof, prefix.mutex.pprof and
-// prefix.trace, the last for the first 200 ms only.
+// StartProfile begins to record into dir, which it makes: prefix.cpu.pprof, prefix.heap.pprof, prefix.mutex.pprof,
+// prefix.block.pprof and prefix.trace, the last for the first 200 ms only.
 func StartProfile(dir, prefix string) (*Profile, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
@@ -51,6 +54,7 @@ func StartProfile(dir, prefix string) (*Profile, error) {
 		return nil, errors.Join(fmt.Errorf("profile: %w", err), p.cpu.Close())
 	}
 	runtime.SetMutexProfileFraction(mutexFraction)
+	runtime.SetBlockProfileRate(blockRate)
 	time.AfterFunc(traceLength, func() { _ = p.stopTrace() })
 	return p, nil
 }
@@ -78,8 +82,9 @@ func (p *Profile) stopTrace() error {
 // Stop ends the recording and writes what is left.
 func (p *Profile) Stop() error {
 	pprof.StopCPUProfile()
-	errs := []error{p.cpu.Close(), p.stopTrace(), p.write("heap"), p.write("mutex")}
+	errs := []error{p.cpu.Close(), p.stopTrace(), p.write("heap"), p.write("mutex"), p.write("block")}
 	runtime.SetMutexProfileFraction(0)
+	runtime.SetBlockProfileRate(0)
 	return errors.Join(errs...)
 }
 

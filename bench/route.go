@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,35 +17,51 @@ import (
 // Flush asks the first n entities of a sink until each has answered. Their homes are known then, they exist, all that
 // this process sent to them before has been handled or refused, and their counts are exact.
 func Flush(ctx context.Context, region *kith.Region, n int) error {
+	_, err := Counted(ctx, region, n)
+	return err
+}
+
+// Counted is Flush, and returns how many messages have reached the entities' handlers, as their answers say.
+func Counted(ctx context.Context, region *kith.Region, n int) (uint64, error) {
 	ids := IDs(n)
-	errs := make([]error, min(flushers, n))
+	errs, counts := make([]error, min(flushers, n)), make([]uint64, min(flushers, n))
 	var wg sync.WaitGroup
 	for w := range errs {
 		wg.Go(func() {
 			for i := w; i < n && errs[w] == nil; i += len(errs) {
-				errs[w] = flush(ctx, region, ids[i])
+				var count uint64
+				count, errs[w] = flush(ctx, region, ids[i])
+				counts[w] += count
 			}
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	var sum uint64
+	for _, n := range counts {
+		sum += n
+	}
+	return sum, errors.Join(errs...)
 }
 
 // flushers is how many entities are asked at a time.
 const flushers = 16
 
-func flush(ctx context.Context, region *kith.Region, id string) error {
+// flush asks one entity until it answers with its count.
+func flush(ctx context.Context, region *kith.Region, id string) (uint64, error) {
 	for {
 		one, cancel := context.WithTimeout(ctx, 5*time.Second)
-		_, err := region.Ask(one, id, []byte{opFlush})
+		count, err := region.Ask(one, id, []byte{opFlush})
 		cancel()
-		if err == nil {
-			return nil
+		switch {
+		case err == nil && len(count) == 8:
+			return binary.LittleEndian.Uint64(count), nil
+		case err == nil:
+			return 0, fmt.Errorf("flush %s: %d bytes came back: no entity of this program", id, len(count))
 		}
 		select {
 		case <-time.After(10 * time.Millisecond): // its home is not settled yet, or its mailbox is full
 		case <-ctx.Done():
-			return fmt.Errorf("flush %s: %w: %w", id, ctx.Err(), err)
+			return 0, fmt.Errorf("flush %s: %w: %w", id, ctx.Err(), err)
 		}
 	}
 }
@@ -79,7 +96,7 @@ func Route(ctx context.Context, region *kith.Region) (Figures, error) {
 		took := time.Since(begin)
 		spent, _ := Now().Per(before, routeBurst)
 		times, allocs = append(times, float64(took)/routeBurst), append(allocs, spent)
-		if err := flush(ctx, region, ids[0]); err != nil { // behind the burst: the link is empty then
+		if _, err := flush(ctx, region, ids[0]); err != nil { // behind the burst: the link is empty then
 			return nil, err
 		}
 	}

@@ -16,7 +16,7 @@ const (
 	opTell  = 0 // count
 	opAsk   = 1 // count and answer with as many bytes
 	opStamp = 2 // count, and record the age of the stamp in bytes 8 to 15
-	opFlush = 3 // do not count: make the count exact and answer
+	opFlush = 3 // do not count: make the count exact and answer with it, 8 bytes
 )
 
 // publishEvery is how many messages an entity counts by itself before it publishes the count: an atomic store for each
@@ -129,6 +129,8 @@ func (e *sinkEntity) Receive(c *kith.Context, payload []byte) error {
 	case op == opStamp && len(payload) >= MinStamped:
 		e.sink.age(e.index, payload)
 		return nil
+	case op == opFlush:
+		return c.Reply(binary.LittleEndian.AppendUint64(nil, e.n))
 	}
 	return c.Reply(payload)
 }

@@ -35,6 +35,8 @@ type askWaiter struct {
 	wake   chan struct{} // capacity 1
 	fn     func(reply []byte, err error)
 
+	began time.Time // of an ask that is timed; zero: of one that is not
+
 	due        int64 // wheel tick; guarded by the stripe's lock, as are the links
 	prev, next *askWaiter
 	inWheel    bool
@@ -51,6 +53,7 @@ type askTable struct {
 	tick    atomic.Int64  // wheel ticks since start
 	late    atomic.Uint64 // answers that found nobody
 	full    *AsksFullError
+	every   int // one of so many is timed; zero: none
 }
 
 type askStripe struct {
@@ -59,12 +62,14 @@ type askStripe struct {
 	made   int
 	limit  int
 	wheel  askWheel
+	timed  sampler
 	chunks []atomic.Pointer[[askChunk]askWaiter]
 	_      [64]byte // stripes are taken by different threads
 }
 
-func newAskTable(limit int) *askTable {
-	t := &askTable{full: &AsksFullError{limit}}
+// newAskTable returns a table of at most limit waiters, that times one of every so many; zero: none.
+func newAskTable(limit, every int) *askTable {
+	t := &askTable{full: &AsksFullError{limit}, every: every}
 	for i := range t.stripes {
 		s := &t.stripes[i]
 		s.limit = (limit + askStripes - 1 - i) / askStripes
@@ -90,6 +95,9 @@ func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into [
 		w.region, w.shard, w.fn, w.reply = r, shard, fn, into[:0]
 		gen := w.state.Load() >> askPhaseBits
 		w.state.Store(gen<<askPhaseBits | askWaiting)
+		if t.every > 0 && s.timed.pick(t.every) {
+			w.began = time.Now()
+		}
 		w.due = t.tick.Load() + wheelTicks(d)
 		s.wheel.add(w)
 		s.mu.Unlock()
@@ -170,6 +178,9 @@ func (w *askWaiter) claim(gen uint64) bool {
 
 func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte) {
 	w.reason = reason
+	if !w.began.IsZero() {
+		w.tellTime(reason)
+	}
 	if lostHome(reason) {
 		if e := w.dest.Load(); e != nil {
 			w.region.d.doubt(slotRef{w.region, w.shard}, e)
@@ -200,6 +211,9 @@ func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte) {
 func (t *askTable) free(w *askWaiter) {
 	s := &t.stripes[w.index%askStripes]
 	w.region, w.fn, w.reply, w.err = nil, nil, nil, nil
+	if !w.began.IsZero() {
+		w.began = time.Time{}
+	}
 	w.remote.Store(nil)
 	w.dest.Store(nil)
 	gen := (w.state.Load()>>askPhaseBits + 1) & (1<<32 - 1)

@@ -15,7 +15,7 @@ import (
 )
 
 func TestLateReplyFailsGeneration(t *testing.T) {
-	table := newAskTable(8)
+	table := newAskTable(8, 0)
 	r := &Region{}
 	seen := map[uint64]bool{}
 	for i := range 1000 {
@@ -39,7 +39,7 @@ func TestLateReplyFailsGeneration(t *testing.T) {
 
 func TestAskTableBound(t *testing.T) {
 	for _, limit := range []int{1, 7, 8, 9, 300, 5000} {
-		table := newAskTable(limit)
+		table := newAskTable(limit, 0)
 		var held []*askWaiter
 		for range limit {
 			w, _, err := table.begin(time.Second, &Region{}, 0, nil, nil)
@@ -58,7 +58,7 @@ func TestAskTableBound(t *testing.T) {
 // The wheel never fires early, and late by less than two of its ticks, also beyond one turn and when it was not driven
 // for a while.
 func TestWheelFiresInTime(t *testing.T) {
-	table := newAskTable(4096)
+	table := newAskTable(4096, 0)
 	limits := []time.Duration{-1, 0, 1, wheelTick, wheelTick + 1, 3 * wheelTick, wheelSlots * wheelTick,
 		(wheelSlots + 1) * wheelTick, 3*wheelSlots*wheelTick + 5}
 	table.advance(1000)
@@ -90,7 +90,7 @@ func TestWheelFiresInTime(t *testing.T) {
 }
 
 func TestLostPeerFailsItsAsksOnly(t *testing.T) {
-	table := newAskTable(1000)
+	table := newAskTable(1000, 0)
 	gone, there := &remote{}, &remote{}
 	var lost, others atomic.Int64
 	for i := range 600 {
@@ -120,7 +120,7 @@ func TestLostPeerFailsItsAsksOnly(t *testing.T) {
 
 // Replies, time limits and lost peers race for the same asks: each is settled once, and never with another's reply.
 func TestAskIsSettledOnce(t *testing.T) {
-	table := newAskTable(64)
+	table := newAskTable(64, 0)
 	peer := &remote{}
 	stop := make(chan struct{})
 	var racers, askers sync.WaitGroup
@@ -179,7 +179,7 @@ func TestAskIsSettledOnce(t *testing.T) {
 }
 
 func TestAskAllocatesNothing(t *testing.T) {
-	table := newAskTable(64)
+	table := newAskTable(64, 0)
 	into := make([]byte, 0, 16)
 	reply := []byte("reply")
 	ask := func() {

@@ -40,7 +40,10 @@ type blockingPool struct {
 }
 
 // runner is one goroutine and where it waits to be called: true for the queue, false for its end.
-type runner struct{ next chan bool }
+type runner struct {
+	next  chan bool
+	timed sampler
+}
 
 // jobQueue is first in, first out; blockingPool.most bounds it.
 type jobQueue struct {
@@ -167,14 +170,14 @@ func (p *blockingPool) work(r *runner) {
 		next, fresh := p.call()
 		p.mu.Unlock()
 		p.rouse(next, fresh)
-		p.serve(j.h, j.e)
+		p.serve(r, j.h, j.e)
 		p.busy.Add(-1)
 		p.again()
 	}
 }
 
 // serve runs e until nothing waits for it.
-func (p *blockingPool) serve(h *host, e *entity.Entity) {
+func (p *blockingPool) serve(r *runner, h *host, e *entity.Entity) {
 	now := p.d.now()
 	h.mu.Lock()
 	more := e.Begin(now)
@@ -183,7 +186,10 @@ func (p *blockingPool) serve(h *host, e *entity.Entity) {
 		if p.d.held(now) {
 			p.d.wait(e)
 		}
-		for !h.abandoned.Load() && e.Work() {
+		if p.d.cfg.Latency != nil {
+			r.timeWork(h, e)
+		}
+		for p.d.cfg.Latency == nil && !h.abandoned.Load() && e.Work() {
 			p.d.goOn(e)
 		}
 		now = p.d.now()

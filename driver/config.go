@@ -101,6 +101,9 @@ type Config struct {
 
 	Undelivered func(Undelivered)
 	Incident    func(entity.Incident)
+
+	Latency      func(what Measure, typ string, took time.Duration)
+	LatencyEvery int
 }
 
 func orDefault[T comparable](v *T, d T) {
@@ -130,6 +133,7 @@ func (c Config) WithDefaults() Config {
 	orDefault(&c.DataConnections, 1)
 	orDefault(&c.Workers, runtime.GOMAXPROCS(0))
 	orDefault(&c.MaxAsks, DefaultMaxAsks)
+	orDefault(&c.LatencyEvery, DefaultLatencyEvery)
 	return c
 }
 
@@ -211,6 +215,7 @@ func (c Config) Validate() error {
 		transport.MaxPollFor)
 	within("Workers", c.Workers, 1, MaxWorkers)
 	within("MaxAsks", c.MaxAsks, 1, MaxMaxAsks)
+	within("LatencyEvery", c.LatencyEvery, 1, MaxLatencyEvery)
 	positive := func(name string, d time.Duration) { fault(d > 0, "%s is %v, must be positive", name, d) }
 	c.validateTakeover(fault)
 	positive("LeaveTimeout", c.LeaveTimeout)

@@ -153,7 +153,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	cfg.Logger = byName(cfg.Logger)
 	incarnation := binary.LittleEndian.Uint64(random[:]) | 1 // never zero, which means whoever
 	d := &Driver{
-		cfg: cfg, log: cfg.Logger, start: time.Now(), inbox: newInbox(), asks: newAskTable(cfg.MaxAsks),
+		cfg: cfg, log: cfg.Logger, start: time.Now(), inbox: newInbox(), asks: newAskTable(cfg.MaxAsks, cfg.askSampling()),
 		mail: budget{limit: int64(cfg.MailboxBudget)}, tickerStop: make(chan struct{}), done: make(chan struct{}),
 	}
 	d.origin.d = d

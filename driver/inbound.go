@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/transport"
@@ -102,6 +101,7 @@ type pass struct {
 	cache  regionCache
 	ahead  ahead
 	count  execCounters
+	timed  sampler
 
 	waits   atomic.Bool // something is to be done when the gate opens
 	backlog batch       // what came while it was closed
@@ -139,7 +139,11 @@ func (d *Driver) Data(c *transport.InConn, frames []byte) {
 		return
 	}
 	p.count.enter(d)
-	p.read(now, c, from, frames)
+	if d.cfg.Latency != nil {
+		p.timeRead(now, c, from, frames)
+	} else {
+		p.read(now, c, from, frames)
+	}
 	p.count.leave()
 }
 
@@ -242,6 +246,10 @@ func (p *pass) Run(*transport.Loop) {
 		n := 0
 		b.frames(func(_ *remote, f []byte) {
 			n++
+			if p.d.cfg.Latency != nil {
+				p.timeHere(now, f)
+				return
+			}
 			p.here(now, f)
 		})
 		for _, t := range b.orders {
@@ -380,19 +388,4 @@ func (d *Driver) Undelivered(id peer.ID, frames []byte, err error) {
 func (d *Driver) LinkRoom(*transport.Link) {
 	d.room.ring()
 	d.inbox.post(func() { d.control.retryAt = 0 })
-}
-
-// PeerRefused takes a refusal for good. Being refused as removed is the end of this incarnation.
-func (d *Driver) PeerRefused(err *transport.RefusedError) {
-	d.log.Error("peer refused this node", "peer", err.Peer, "reason", err.Reason, "differs", err.Key, "ours", err.Ours,
-		"theirs", err.Theirs)
-	if err.Reason == transport.RefusedIncarnation && err.Peer.Inc != 0 {
-		d.lost(membership.LinkLostCommand{ID: err.Peer, Replaced: true})
-	}
-	if err.Reason == transport.RefusedCluster {
-		d.otherCluster(err)
-	}
-	if err.Reason == transport.RefusedRemoved {
-		d.inbox.post(func() { d.refusedAsRemoved(err) })
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/transport"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -36,4 +37,19 @@ func (d *Driver) lost(c membership.LinkLostCommand) {
 			d.log.Debug("evidence not taken", "peer", c.ID, "error", err)
 		}
 	})
+}
+
+// PeerRefused takes a refusal for good. Being refused as removed is the end of this incarnation.
+func (d *Driver) PeerRefused(err *transport.RefusedError) {
+	d.log.Error("peer refused this node", "peer", err.Peer, "reason", err.Reason, "differs", err.Key, "ours", err.Ours,
+		"theirs", err.Theirs)
+	if err.Reason == transport.RefusedIncarnation && err.Peer.Inc != 0 {
+		d.lost(membership.LinkLostCommand{ID: err.Peer, Replaced: true})
+	}
+	if err.Reason == transport.RefusedCluster {
+		d.otherCluster(err)
+	}
+	if err.Reason == transport.RefusedRemoved {
+		d.inbox.post(func() { d.refusedAsRemoved(err) })
+	}
 }

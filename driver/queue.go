@@ -225,6 +225,7 @@ type worker struct {
 	count execCounters
 	cache regionCache
 	ahead ahead
+	timed sampler
 }
 
 func newWorker(d *Driver, n int) *worker {
@@ -263,7 +264,7 @@ func (w *worker) work(b *batch) {
 		w.d.wait(nil)
 		now = w.d.now()
 	}
-	frames := 0
+	frames, timed := 0, w.d.cfg.Latency != nil
 	w.count.enter(w.d)
 	for i := range b.chunks {
 		c := &b.chunks[i]
@@ -275,7 +276,11 @@ func (w *worker) work(b *batch) {
 			hash := w.ahead.next(rest, &w.cache, &w.queue)
 			n := int(binary.LittleEndian.Uint32(rest))
 			w.d.goOn(nil)
-			w.frame(now, c.from, rest[:n:n], hash)
+			if timed {
+				w.timeFrame(now, c.from, rest[:n:n], hash)
+			} else {
+				w.frame(now, c.from, rest[:n:n], hash)
+			}
 			rest = rest[n:]
 		}
 		if c.conn != nil {

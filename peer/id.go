@@ -142,6 +142,9 @@ func (a Addr) String() string {
 	return a.Host() + ":" + strconv.Itoa(int(a.port))
 }
 
+// MarshalText is String, for logs and statistics.
+func (a Addr) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
 // ID names one incarnation of a node: its address and a 64-bit number drawn at random when the process started. It is
 // comparable; the zero value is no one. An Inc of zero in mail means whoever is at the address.
 type ID struct {
@@ -165,6 +168,9 @@ func (id ID) Less(o ID) bool { return id.Compare(o) < 0 }
 
 // String prints address#incarnation, the incarnation in hexadecimal.
 func (id ID) String() string { return id.Addr.String() + "#" + strconv.FormatUint(id.Inc, 16) }
+
+// MarshalText is String, for logs and statistics.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
 // AppendAddr appends the wire form of a: one byte (0 none, 4, 6, or 1 for a name), the host, the port.
 func AppendAddr(b []byte, a Addr) []byte {

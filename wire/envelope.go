@@ -46,25 +46,22 @@ func PutEnvelope(b []byte, e *Envelope, id string) {
 	binary.LittleEndian.PutUint32(b[16:], e.Term)
 	binary.LittleEndian.PutUint32(b[20:], e.Epoch)
 	binary.LittleEndian.PutUint64(b[24:], e.Corr)
-	n := copy(b[32:], id)
-	copy(b[32+n:], e.Payload)
+	body := b[32:]
+	copy(body[copy(body, id):], e.Payload)
 }
 
 // AppendEnvelope appends an envelope frame.
 func AppendEnvelope(dst []byte, e *Envelope) []byte {
-	at := len(dst)
-	var h [EnvelopeSize]byte
-	dst = append(append(append(dst, h[:]...), e.ID...), e.Payload...)
-	f := dst[at:]
-	binary.LittleEndian.PutUint32(f, uint32(len(f)))
-	f[4], f[5] = byte(KindEnvelope), e.Flags
-	binary.LittleEndian.PutUint16(f[6:], uint16(len(e.ID)))
-	binary.LittleEndian.PutUint32(f[8:], e.Type)
-	binary.LittleEndian.PutUint32(f[12:], e.Shard)
-	binary.LittleEndian.PutUint32(f[16:], e.Term)
-	binary.LittleEndian.PutUint32(f[20:], e.Epoch)
-	binary.LittleEndian.PutUint64(f[24:], e.Corr)
-	return dst
+	var h [EnvelopeSize]byte // of fixed size, so that nothing is checked
+	binary.LittleEndian.PutUint32(h[:], uint32(SizeEnvelope(len(e.ID), len(e.Payload))))
+	h[4], h[5] = byte(KindEnvelope), e.Flags
+	binary.LittleEndian.PutUint16(h[6:], uint16(len(e.ID)))
+	binary.LittleEndian.PutUint32(h[8:], e.Type)
+	binary.LittleEndian.PutUint32(h[12:], e.Shard)
+	binary.LittleEndian.PutUint32(h[16:], e.Term)
+	binary.LittleEndian.PutUint32(h[20:], e.Epoch)
+	binary.LittleEndian.PutUint64(h[24:], e.Corr)
+	return append(append(append(dst, h[:]...), e.ID...), e.Payload...)
 }
 
 // ParseEnvelope reads a whole envelope frame, as Split returned it, into e, whose ID and Payload then point into the

@@ -28,12 +28,17 @@ type crewArgs struct {
 	tls       tlsFiles      // zero: none
 	cpus      [2][]int      // of the sender and of the receivers; empty: all
 	poll      time.Duration // how long event loops poll before they sleep
+	cluster   string        // its name; empty: one of its own
+	targets   []string      // running nodes that are the receivers
+	listen    string        // address of the sender; empty: a free loopback port
+	insecure  bool
 }
 
-// crew is running processes.
+// crew is running processes. Against running nodes there is the sender alone.
 type crew struct {
 	sender    *door.Child
 	receivers []*door.Child
+	counted   uint64 // by the entities of running nodes, when they were last asked
 }
 
 // startCrew starts the processes and waits until each sees all of them Up. On an error nothing is left running.
@@ -46,7 +51,7 @@ func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
 			c.kill()
 		}
 	}()
-	var seeds []string
+	seeds := a.targets
 	for i := range a.receivers {
 		r, err := e.startWorker(fmt.Sprintf("%sreceiver%d", a.name, i+1), a.cpus[1])
 		if err != nil {
@@ -64,11 +69,13 @@ func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
 	if c.sender, err = e.startWorker(a.name+"sender", a.cpus[0]); err != nil {
 		return nil, err
 	}
-	if err := c.sender.Call(ctx, "start", startArgs{Seeds: seeds, Shards: a.shards, TLS: a.tls, Poll: a.poll}, nil); err != nil {
+	start := startArgs{Name: a.cluster, Seeds: seeds, Shards: a.shards, TLS: a.tls,
+		Poll: a.poll, Listen: a.listen, Insecure: a.insecure}
+	if err := c.sender.Call(ctx, "start", start, nil); err != nil {
 		return nil, err
 	}
 	for _, p := range c.all() {
-		if err := p.Call(ctx, "await", awaitArgs{Up: a.receivers + 1}, nil); err != nil {
+		if err := p.Call(ctx, "await", awaitArgs{Up: max(a.receivers+1, 2)}, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -91,7 +98,10 @@ func (c *crew) first() *door.Child { return c.receivers[0] }
 func (c *crew) flush(ctx context.Context, exec string, entities int) error {
 	ctx, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()
-	return c.sender.Call(ctx, "flush", flushArgs{exec, entities}, nil)
+	var r flushReply
+	err := c.sender.Call(ctx, "flush", flushArgs{exec, entities}, &r)
+	c.counted = r.Count
+	return err
 }
 
 // usages is what the sender and the receivers used, and how many messages reached handlers.
@@ -102,6 +112,9 @@ type usages struct {
 
 func (c *crew) usage(ctx context.Context, exec string) (usages, error) {
 	var u usages
+	if c.targets() {
+		u.count = c.counted
+	}
 	for _, p := range c.all() {
 		var r usageReply
 		if err := p.Call(ctx, "usage", execArgs{exec}, &r); err != nil {
@@ -124,6 +137,9 @@ func (c *crew) usage(ctx context.Context, exec string) (usages, error) {
 // lateRefusals is how long after the last message was worked off a refusal may still be on its way: they are gathered
 // for 50 ms before they are told.
 const lateRefusals = time.Second
+
+// targets reports whether the receivers are running nodes, of which only the answers are known.
+func (c *crew) targets() bool { return len(c.receivers) == 0 }
 
 // settled waits until what was sent since before has been worked off, and returns how things stand then: everything has
 // reached a handler or came back as refused, or it is lost.

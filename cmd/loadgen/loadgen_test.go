@@ -71,6 +71,9 @@ func TestWrongCommandLines(t *testing.T) {
 		{"run --nodes=1", "--nodes must be"},
 		{"run --timeout=0s", "--timeout must be"},
 		{"run --callback", "--callback needs"},
+		{"run --listen=127.0.0.1:0", "need --target"},
+		{"run --tls-cert=x", "need --target"},
+		{"run --tls --target=127.0.0.1:1", "--tls makes"},
 		{"run --inline --exec=blocking", "--inline contradicts"},
 		{"idle --entities=0", "--entities must be"},
 		{"idle --shards=0", "--shards must be"},
@@ -144,7 +147,7 @@ func TestRunForPeopleWithProfiles(t *testing.T) {
 	require.NoError(t, door.ParseLine([]byte(out), "load", &m))
 	require.NotContains(t, m, "p50_us", "what was not measured is absent, never zero")
 	for _, side := range []string{"sender", "receiver"} {
-		for _, kind := range []string{"cpu.pprof", "heap.pprof", "mutex.pprof", "trace"} {
+		for _, kind := range []string{"cpu.pprof", "heap.pprof", "mutex.pprof", "block.pprof", "trace"} {
 			info, err := os.Stat(filepath.Join(dir, side+"."+kind))
 			require.NoError(t, err)
 			require.Positive(t, info.Size())

@@ -26,6 +26,7 @@ Exit codes: 0 done; 1 an error, or messages that were neither delivered nor refu
 type cli struct {
 	Run    runCmd    `cmd:"" help:"Run one workload and report rates and latencies."`
 	Bench  benchCmd  `cmd:"" help:"Measure everything in interleaved rounds beside raw TCP, and report medians."`
+	Serve  serveCmd  `cmd:"" help:"Run a node that hosts the entities of run --target, until SIGINT or SIGTERM."`
 	Idle   idleCmd   `cmd:"" help:"Hold many idle entities in one node process and report its memory."`
 	Worker workerCmd `cmd:"" hidden:"" help:"Be a process of a measurement: answer calls on stdin."`
 }

@@ -29,6 +29,10 @@ type runCmd struct {
 	Inflight int           `default:"16" help:"Asks that each sender keeps under way, 1 to 4096."`
 	Rate     float64       `default:"0" help:"Messages per second of all senders; latencies count from when each was due. 0: as fast as accepted."`
 	Duration time.Duration `default:"10s" help:"How long to send, after a quarter of it, at most a second, that does not count."`
+	Target   []string      `placeholder:"HOST:PORT" help:"Running nodes to send to, started by loadgen serve; nothing but the sender is spawned."`
+	Cluster  string        `default:"loadgen" help:"Name of the cluster, with --target."`
+	Listen   string        `placeholder:"HOST:PORT" help:"Address of the sender that the nodes reach, with --target; empty: a free loopback port."`
+	protectFlags
 	Nodes    int           `default:"2" help:"Processes, one of which sends; 2 to 64."`
 	Timeout  time.Duration `default:"5s" help:"Time limit of an ask."`
 	TLS      bool          `name:"tls" help:"Protect the connections by mutual TLS, with certificates that are thrown away."`
@@ -59,8 +63,19 @@ func (c *runCmd) Validate() error {
 	check(c.Nodes >= 2 && c.Nodes <= 64, "--nodes must be 2 to 64")
 	check(c.Timeout > 0, "--timeout must be more than zero")
 	check(!c.Callback || c.Mode == "ask", "--callback needs --mode=ask")
+	check(len(c.Target) > 0 || c.Listen == "" && c.protectFlags == protectFlags{} && c.Cluster == clusterName,
+		"--cluster, --listen, --insecure, --tls-cert, --tls-key and --tls-ca need --target")
+	check(len(c.Target) == 0 || !c.TLS, "--tls makes certificates that running nodes do not know: give --tls-cert, --tls-key, --tls-ca")
 	check(!c.Inline || c.Exec == "inline" || c.Exec == "worker", "--inline contradicts --exec="+c.Exec)
 	return errors.Join(errs...)
+}
+
+// receivers is how many processes are spawned beside the sender.
+func (c *runCmd) receivers() int {
+	if len(c.Target) > 0 {
+		return 0
+	}
+	return c.Nodes - 1
 }
 
 func (c *runCmd) exec() string {
@@ -87,33 +102,33 @@ func (c *runCmd) load(d time.Duration) bench.Load {
 // loadLine is the last line of loadgen run. Latencies are those of answered asks, or of stamped tells up to their
 // handler; they are absent for tells without --rate.
 type loadLine struct {
-	Mode            string  `json:"mode"`
-	Exec            string  `json:"exec"`
-	TLS             bool    `json:"tls"`
-	Nodes           int     `json:"nodes"`
-	Size            int     `json:"size"`
-	Entities        int     `json:"entities"`
-	Senders         int     `json:"senders"`
-	Inflight        int     `json:"inflight,omitempty"`
-	RateWanted      float64 `json:"rate_wanted,omitempty"`
-	Seconds         float64 `json:"seconds"`
-	Sent            uint64  `json:"sent"`
-	Delivered       uint64  `json:"delivered"` // counted at the handlers
-	Refused         uint64  `json:"refused"`
-	Lost            uint64  `json:"lost"`
-	Failed          uint64  `json:"failed"` // not accepted, or asked and not answered
-	FirstErr        string  `json:"first_error,omitempty"`
-	Rate            float64 `json:"rate"` // delivered per second
-	MegabytesPerSec float64 `json:"payload_mb_s"`
-	P50             float64 `json:"p50_us,omitempty"`
-	P90             float64 `json:"p90_us,omitempty"`
-	P99             float64 `json:"p99_us,omitempty"`
-	P999            float64 `json:"p999_us,omitempty"`
-	Max             float64 `json:"max_us,omitempty"`
-	AllocsSender    float64 `json:"allocs_sender"` // per message
-	AllocsReceiver  float64 `json:"allocs_receiver"`
-	CPUSender       float64 `json:"cpu_ns_sender"` // per message
-	CPUReceiver     float64 `json:"cpu_ns_receiver"`
+	Mode            string   `json:"mode"`
+	Exec            string   `json:"exec"`
+	TLS             bool     `json:"tls"`
+	Nodes           int      `json:"nodes"`
+	Size            int      `json:"size"`
+	Entities        int      `json:"entities"`
+	Senders         int      `json:"senders"`
+	Inflight        int      `json:"inflight,omitempty"`
+	RateWanted      float64  `json:"rate_wanted,omitempty"`
+	Seconds         float64  `json:"seconds"`
+	Sent            uint64   `json:"sent"`
+	Delivered       uint64   `json:"delivered"` // counted at the handlers
+	Refused         uint64   `json:"refused"`
+	Lost            uint64   `json:"lost"`
+	Failed          uint64   `json:"failed"` // not accepted, or asked and not answered
+	FirstErr        string   `json:"first_error,omitempty"`
+	Rate            float64  `json:"rate"` // delivered per second
+	MegabytesPerSec float64  `json:"payload_mb_s"`
+	P50             float64  `json:"p50_us,omitempty"`
+	P90             float64  `json:"p90_us,omitempty"`
+	P99             float64  `json:"p99_us,omitempty"`
+	P999            float64  `json:"p999_us,omitempty"`
+	Max             float64  `json:"max_us,omitempty"`
+	AllocsSender    float64  `json:"allocs_sender"`             // per message
+	AllocsReceiver  *float64 `json:"allocs_receiver,omitempty"` // absent when the receivers are running nodes
+	CPUSender       float64  `json:"cpu_ns_sender"`             // per message
+	CPUReceiver     *float64 `json:"cpu_ns_receiver,omitempty"`
 }
 
 var errLost = errors.New("messages were neither delivered nor refused")
@@ -124,7 +139,7 @@ func (c *runCmd) Run(e *env) error {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends this process, and with it its children
 	progress := door.NewProgress(e.stderr, c.Progress)
-	var protect tlsFiles
+	protect := c.files()
 	if c.TLS {
 		certs, err := newCerts()
 		if err != nil {
@@ -133,12 +148,13 @@ func (c *runCmd) Run(e *env) error {
 		defer certs.remove()
 		protect = certs.files()
 	}
-	crew, err := startCrew(ctx, e, crewArgs{receivers: c.Nodes - 1, shards: c.Shards, tls: protect})
+	crew, err := startCrew(ctx, e, crewArgs{receivers: c.receivers(), shards: c.Shards, tls: protect, cluster: c.Cluster,
+		targets: c.Target, listen: c.Listen, insecure: c.Insecure})
 	if err != nil {
 		return err
 	}
 	defer crew.kill()
-	progress.Printf("%d processes up", c.Nodes)
+	progress.Printf("%d processes up", c.receivers()+1)
 	if err := crew.flush(ctx, c.exec(), c.Entities); err != nil {
 		return err
 	}
@@ -207,7 +223,11 @@ func (c *runCmd) profile(ctx context.Context, crew *crew, op string) error {
 	if c.Profile == "" {
 		return nil
 	}
-	for name, p := range map[string]*door.Child{"sender": crew.sender, "receiver": crew.first()} {
+	profiled := map[string]*door.Child{"sender": crew.sender}
+	if !crew.targets() {
+		profiled["receiver"] = crew.first()
+	}
+	for name, p := range profiled {
 		var args any = door.None{}
 		if op == "profile" {
 			args = profileArgs{c.Profile, name}
@@ -239,7 +259,7 @@ func (c *runCmd) watch(sig context.Context, crew *crew, progress *door.Progress,
 			return r, <-done
 		case <-tick.C:
 		}
-		if !progress.On() {
+		if !progress.On() || crew.targets() {
 			continue // the look at the counters stops the world of the processes for a moment
 		}
 		u, err := crew.usage(ctx, c.exec())
@@ -253,7 +273,7 @@ func (c *runCmd) watch(sig context.Context, crew *crew, progress *door.Progress,
 }
 
 func (c *runCmd) line(ctx context.Context, crew *crew, r loadReply, before, after usages) (*loadLine, error) {
-	l := &loadLine{Mode: c.Mode, Exec: c.exec(), TLS: c.TLS, Nodes: c.Nodes, Size: c.Size, Entities: c.Entities, Senders: c.Senders,
+	l := &loadLine{Mode: c.Mode, Exec: c.exec(), TLS: c.TLS, Nodes: c.receivers() + 1, Size: c.Size, Entities: c.Entities, Senders: c.Senders,
 		RateWanted: c.Rate, Seconds: r.Took.Seconds(), Sent: r.Sent, Failed: r.Failed,
 		Delivered: after.count - before.count, Refused: after.refused - before.refused}
 	if c.Mode == "ask" {
@@ -267,7 +287,10 @@ func (c *runCmd) line(ctx context.Context, crew *crew, r loadReply, before, afte
 	l.MegabytesPerSec = l.Rate * float64(c.Size) / 1e6
 	n := max(l.Delivered, 1)
 	l.AllocsSender, l.CPUSender = after.sender.Per(before.sender, n)
-	l.AllocsReceiver, l.CPUReceiver = after.receivers.Per(before.receivers, n)
+	if !crew.targets() {
+		allocs, cpu := after.receivers.Per(before.receivers, n)
+		l.AllocsReceiver, l.CPUReceiver = &allocs, &cpu
+	}
 	latency, err := c.latency(ctx, crew, r)
 	if err != nil || latency.Count() == 0 {
 		return l, err
@@ -310,7 +333,15 @@ func (l *loadLine) print(w io.Writer) {
 	if l.P50 > 0 {
 		fmt.Fprintf(t, "latency us\tp50 %.1f  p90 %.1f  p99 %.1f  p99.9 %.1f  max %.1f\n", l.P50, l.P90, l.P99, l.P999, l.Max)
 	}
-	fmt.Fprintf(t, "allocations\t%.3f sender, %.3f receiver, per message\n", l.AllocsSender, l.AllocsReceiver)
-	fmt.Fprintf(t, "CPU ns\t%.0f sender, %.0f receiver, per message\n", l.CPUSender, l.CPUReceiver)
+	fmt.Fprintf(t, "allocations\t%.3f sender%s, per message\n", l.AllocsSender, atReceiver(", %.3f receiver", l.AllocsReceiver))
+	fmt.Fprintf(t, "CPU ns\t%.0f sender%s, per message\n", l.CPUSender, atReceiver(", %.0f receiver", l.CPUReceiver))
 	_ = t.Flush()
+}
+
+// atReceiver prints what was measured at a receiver, or nothing.
+func atReceiver(format string, v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf(format, *v)
 }

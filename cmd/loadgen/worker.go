@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,17 +66,22 @@ type worker struct {
 
 type (
 	startArgs struct {
+		Name   string // of the cluster; empty: "loadgen"
+		Listen string // empty: a free loopback port
 		Seeds  []string
 		Host   bool // host entities
 		Shards uint32
 		TLS    tlsFiles
 		Poll   time.Duration // Config.PollFor
+
+		Insecure bool // a listen address that is not loopback, without TLS
 	}
 	startReply struct{ Addr string }
 )
 
 func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
-	cfg := kith.Config{TLS: a.TLS.config(), Name: clusterName, Listen: "127.0.0.1:0", Seeds: a.Seeds, PollFor: a.Poll,
+	cfg := kith.Config{TLS: a.TLS.config(), Name: cmp.Or(a.Name, clusterName), Listen: cmp.Or(a.Listen, "127.0.0.1:0"),
+		Insecure: a.Insecure, Seeds: a.Seeds, PollFor: a.Poll,
 		Logger:      slog.New(slog.NewTextHandler(w.env.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Undelivered: func(u kith.Undelivered) { w.refused.Add(u.Count) }}
 	if a.Host {
@@ -131,13 +137,17 @@ func (w *worker) region(exec string) (*kith.Region, error) {
 	return nil, fmt.Errorf("no entities of mode %q", exec)
 }
 
+// flushReply is how many messages have reached the entities' handlers.
+type flushReply struct{ Count uint64 }
+
 // flush makes all entities known, and what was sent to them counted.
-func (w *worker) flush(ctx context.Context, a flushArgs) (door.None, error) {
+func (w *worker) flush(ctx context.Context, a flushArgs) (flushReply, error) {
 	region, err := w.region(a.Exec)
 	if err != nil {
-		return door.None{}, err
+		return flushReply{}, err
 	}
-	return door.None{}, bench.Flush(ctx, region, a.Entities)
+	n, err := bench.Counted(ctx, region, a.Entities)
+	return flushReply{n}, err
 }
 
 // loadReply is a bench.Result with its histogram encoded.

@@ -40,6 +40,9 @@ type runCmd struct {
 	LogFormat string `enum:"text,json" default:"text" help:"Format of the log on stderr: text or json."`
 	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"Least level that is logged: debug, info, warn or error."`
 
+	StatsEvery   time.Duration `default:"0s" help:"Print statistics as a line of JSON on stderr that often; 0: only on SIGUSR1."`
+	LatencyEvery int           `default:"64" help:"Time one of so many handler calls and asks for the statistics; 0: none."`
+
 	Demo       bool   `help:"Host demo entities: counters of numbered messages."`
 	DemoShards uint32 `default:"100" help:"Shards of the demo entities."`
 }
@@ -63,6 +66,12 @@ func (c *runCmd) Validate() error {
 	}
 	if c.LeaveTimeout <= 0 {
 		errs = append(errs, errors.New("--leave-timeout must be more than zero"))
+	}
+	if c.StatsEvery < 0 || c.StatsEvery > 0 && c.StatsEvery < 100*time.Millisecond {
+		errs = append(errs, errors.New("--stats-every must be at least 100ms, or 0"))
+	}
+	if c.LatencyEvery < 0 || c.LatencyEvery > 1<<20 {
+		errs = append(errs, errors.New("--latency-every must be 0 to 1048576"))
 	}
 	if c.Demo && c.DemoShards == 0 {
 		errs = append(errs, errors.New("--demo-shards must be at least 1"))
@@ -101,11 +110,18 @@ func (c *runCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	log := c.logger(e)
-	node, err := kith.Start(ctx, c.config(log))
+	report := newReporter(e.stderr)
+	cfg := c.config(log)
+	if c.LatencyEvery > 0 {
+		cfg.Latency, cfg.LatencyEvery = report.times.Record, c.LatencyEvery
+	}
+	node, err := kith.Start(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer node.Close()
+	report.node, report.last = node, time.Now()
+	go report.run(ctx, c.StatsEvery)
 	if c.Demo {
 		if _, err := node.Register(demo(newLedger(), c.DemoShards)); err != nil {
 			return err

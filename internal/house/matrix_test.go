@@ -41,10 +41,11 @@ var matrix = map[string]string{
 	root:            "driver discovery membership shard entity crdt route peer",
 	"admin":         root,
 	"examples":      root,
+	"latency":       root,
 	"bootstrap":     "root discovery formation",
 	"bench":         "root transport flow ringbuf wire",
 
-	"cmd/node":      "root admin bootstrap sim internal/door internal/pki",
+	"cmd/node":      "root latency admin bootstrap sim internal/door internal/pki",
 	"cmd/loadgen":   "root bench internal/door internal/pki",
 	"internal/door": root, // what both doors share: child processes, last lines
 
@@ -63,7 +64,7 @@ var floors = []string{
 	"node",
 	"driver sim",
 	root,
-	"admin bootstrap examples bench",
+	"admin bootstrap examples latency bench",
 	"internal/door cmd/node cmd/loadgen",
 }
 

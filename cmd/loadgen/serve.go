@@ -1,0 +1,71 @@
+// loadgen serve: a node that hosts the entities of loadgen run --target, on this machine or another.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os/signal"
+	"syscall"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/bench"
+	"github.com/kith-io/kith/internal/door"
+)
+
+// protectFlags say how a node that others reach is protected.
+type protectFlags struct {
+	TLSCert  string `name:"tls-cert" type:"path" placeholder:"FILE" help:"Certificate of this node, which names the cluster (node cert issue)."`
+	TLSKey   string `name:"tls-key" type:"path" placeholder:"FILE" help:"Its key."`
+	TLSCA    string `name:"tls-ca" type:"path" placeholder:"FILE" help:"The authorities that others' certificates come from."`
+	Insecure bool   `help:"Allow a listen address that is not loopback without TLS."`
+}
+
+func (p protectFlags) files() tlsFiles { return tlsFiles{p.TLSCert, p.TLSKey, p.TLSCA} }
+
+// serveCmd is the flags of loadgen serve.
+type serveCmd struct {
+	Listen  string   `default:"127.0.0.1:7356" help:"Address to listen on, host:port; port 0 takes a free loopback port."`
+	Seeds   []string `placeholder:"HOST:PORT" help:"Other nodes to share the entities with; none: this one alone."`
+	Cluster string   `default:"loadgen" help:"Name of the cluster."`
+	Shards  uint32   `default:"100" help:"Shards of each type; the same at all nodes and senders."`
+	protectFlags
+}
+
+// serving is the line that is printed when the node is up.
+type serving struct {
+	Addr    string `json:"addr"`
+	Cluster string `json:"cluster"`
+}
+
+// Run starts the node, says where it is, and leaves on a signal.
+func (c *serveCmd) Run(e *env) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if c.Shards < 1 || c.Shards > 1<<20 {
+		return errors.New("--shards must be 1 to 1048576")
+	}
+	w := &worker{env: e, sinks: map[string]*bench.Sink{}, regions: map[string]*kith.Region{}}
+	at, err := w.start(ctx, startArgs{Name: c.Cluster, Listen: c.Listen, Seeds: c.Seeds, Host: true, Shards: c.Shards,
+		TLS: c.files(), Insecure: c.Insecure})
+	if w.node != nil {
+		defer w.node.Close()
+	}
+	if err != nil {
+		return err
+	}
+	if err := w.node.Ready(ctx); err != nil {
+		return err
+	}
+	if err := door.Line(e.stdout, "serving", serving{at.Addr, c.Cluster}); err != nil {
+		return err
+	}
+	select {
+	case <-w.node.Done():
+		return w.node.Err()
+	case <-ctx.Done():
+	}
+	bye, cancel := context.WithTimeout(context.Background(), leaveLimit)
+	defer cancel()
+	return w.node.Leave(bye)
+}

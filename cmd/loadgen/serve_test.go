@@ -1,0 +1,64 @@
+// Tests of loadgen serve and of loads on running nodes.
+
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/door"
+)
+
+// serve starts a node that hosts entities, and returns its address and how to end it.
+func serve(t *testing.T, args ...string) (addr string, end func()) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self, append([]string{"serve", "--listen=127.0.0.1:0", "--shards=10", "--cluster=shop"}, args...)...)
+	cmd.Env = append(os.Environ(), "KITH_LOADGEN=1")
+	cmd.Stderr = os.Stderr
+	pipe, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	watchdog := time.AfterFunc(90*time.Second, func() { _ = cmd.Process.Kill() })
+	t.Cleanup(func() { watchdog.Stop(); _ = cmd.Process.Kill() })
+	line := bufio.NewScanner(pipe)
+	require.True(t, line.Scan())
+	var at serving
+	require.NoError(t, door.ParseLine(line.Bytes(), "serving", &at))
+	require.Equal(t, "shop", at.Cluster)
+	return at.Addr, func() {
+		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, cmd.Wait())
+	}
+}
+
+// A load on running nodes: everything arrives, as the entities themselves say, load after load; what cannot be known of
+// another machine's processes is absent. The nodes go on, and leave on a signal (CARD-5).
+func TestRunningNodesAreTargets(t *testing.T) {
+	first, endFirst := serve(t)
+	_, endSecond := serve(t, "--seeds="+first)
+	for _, args := range []string{"--mode=tell", "--mode=tell --inline --rate=500", "--mode=ask --inflight=4", "--mode=tell"} {
+		code, out, errs := program(t, append(strings.Fields("run --json --duration=200ms --entities=50 --shards=10 --cluster=shop"+
+			" --target="+first), strings.Fields(args)...)...)
+		require.Equal(t, exitOK, code, errs)
+		var l loadLine
+		require.NoError(t, door.ParseLine([]byte(out), "load", &l))
+		require.Positive(t, l.Sent)
+		require.Equal(t, l.Sent, l.Delivered+l.Refused, args)
+		require.Zero(t, l.Lost+l.Failed)
+		require.Equal(t, strings.Contains(args, "ask"), l.P50 > 0)
+		require.Nil(t, l.AllocsReceiver)
+		require.Nil(t, l.CPUReceiver)
+		require.Equal(t, 1, l.Nodes)
+	}
+	endSecond()
+	endFirst()
+}
