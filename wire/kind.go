@@ -36,15 +36,15 @@ const (
 	KindJoinProbeAck Kind = 33 // it is: cluster id, birth
 	KindJoinProbeNak Kind = 34 // it is not in a cluster (yet)
 	KindJoin         Kind = 35 // asks to be admitted, with a nonce
-	KindWelcome      Kind = 36 // admitted: nonce echoed, the full state
+	KindWelcome      Kind = 36 // admitted: nonce echoed, then as gossip
 	KindJoinRefused  Kind = 37 // refused, with the reason
-	KindStatus       Kind = 38 // at most 64 bytes: digest of the version, digest of the seen set
-	KindVersion      Kind = 39 // the vector clock, when digests differ
-	KindSeen         Kind = 40 // seen bitmap, when only the seen sets differ
-	KindGossip       Kind = 41 // the full state, gzipped above a size
+	KindStatus       Kind = 38 // 32 bytes: whom it is for, cluster, digests of version and seen set
+	KindVersion      Kind = 39 // its clock, when versions differ; or asks for the state, naming its own
+	KindSeen         Kind = 40 // who has seen this version, as bits, when only that differs
+	KindGossip       Kind = 41 // a whole version: digest, seen set, columns packed and gzipped once
 	KindExitDone     Kind = 42 // an exiting member has finished what it had to do
 	KindRemovedNote  Kind = 43 // you were removed: who, when, evidence
-	KindDelta        Kind = 44 // what turns one version, named, into another, instead of the full state
+	KindDelta        Kind = 44 // what turns one version, named, into another, instead of all of it
 
 	// Sharding.
 	KindRegister      Kind = 64 // region to coordinator: type settings, owned shards with fences (its report)
