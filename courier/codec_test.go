@@ -35,7 +35,8 @@ func receipts() []receipt {
 func TestGoldenBytes(t *testing.T) {
 	const pair = "0807060504030201" + "1817161514131211"
 	p, c := samples()[0], receipts()[0]
-	require.Equal(t, pair+"0700000000000000"+"0400000000000000"+"00"+"4d"+"6162", hex.EncodeToString(AppendParcel(nil, &p)))
+	require.Equal(t, pair+"0700000000000000"+"0400000000000000"+"00"+"4d"+"6162",
+		hex.EncodeToString(AppendParcel(nil, &p)))
 	require.Equal(t, pair+"0400000000000000"+"02", hex.EncodeToString(c.append(nil)))
 	require.Equal(t, parcelHead+2, len(AppendParcel(nil, &p)))
 	require.Equal(t, receiptSize, len(c.append(nil)))

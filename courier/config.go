@@ -76,8 +76,8 @@ var (
 	ErrBadKind = errors.New("courier: frame kind of another room")
 )
 
-// FullError says that a message was not taken: so many messages and bytes to the peer are outstanding, and the bound that
-// is reached. The message is lost; whoever sent it says it again later.
+// FullError says that a message was not taken: so many messages and bytes to the peer are outstanding, and the bound
+// that is reached. The message is lost; whoever sent it says it again later.
 type FullError struct {
 	Peer     peer.ID
 	Kind     wire.Kind
@@ -88,8 +88,8 @@ type FullError struct {
 
 // Error names the peer, what is outstanding and the bound.
 func (e *FullError) Error() string {
-	return fmt.Sprintf("%v: %s to %s: %d messages of %d bytes outstanding, at most %s", ErrFull, e.Kind, e.Peer, e.Messages,
-		e.Bytes, e.Bound)
+	return fmt.Sprintf("%v: %s to %s: %d messages of %d bytes outstanding, at most %s", ErrFull, e.Kind, e.Peer,
+		e.Messages, e.Bytes, e.Bound)
 }
 
 // Unwrap returns ErrFull.

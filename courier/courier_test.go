@@ -76,8 +76,8 @@ func TestCostWhenAllIsWell(t *testing.T) {
 	require.Equal(t, []int{3, 2}, []int{a.sent, b.sent}, "nothing is sent when nothing is outstanding")
 }
 
-// Receipts that are lost on their way cost repetitions, never a second delivery, and what is acknowledged at last counts
-// for everything before it.
+// Receipts that are lost on their way cost repetitions, never a second delivery, and what is acknowledged at last
+// counts for everything before it.
 func TestLostReceipts(t *testing.T) {
 	w := newNet(t, 1, 2, Config{})
 	a, b := w.posts[0], w.posts[1]
@@ -268,8 +268,8 @@ func TestStrangerIsHeardWhenItIsKnown(t *testing.T) {
 	require.Equal(t, numbers(2), b.got[a.id])
 }
 
-// The last word of a member that was removed is still taken, once; nothing is sent to it. Its numbers are forgotten when
-// many others have gone after it, and then it is a stranger.
+// The last word of a member that was removed is still taken, once; nothing is sent to it. Its numbers are forgotten
+// when many others have gone after it, and then it is a stranger.
 func TestTheRemoved(t *testing.T) {
 	w := newNet(t, 1, 2, Config{})
 	a, b := w.posts[0], w.posts[1]
@@ -314,8 +314,8 @@ func TestGivingUp(t *testing.T) {
 		require.Empty(t, a.gaveUp)
 		require.True(t, w.run(4*time.Second, func() bool { return len(a.gaveUp) > 0 }))
 		require.Equal(t, b.id, a.gaveUp[0].ID)
-		require.Regexp(t, `^1 control messages not acknowledged while it was reachable for 3\ds, the first a homes sent 3\ds ago`,
-			a.gaveUp[0].Reason)
+		require.Regexp(t, `^1 control messages not acknowledged while it was reachable for 3\ds, `+
+			`the first a homes sent 3\ds ago`, a.gaveUp[0].Reason)
 		a.standing[b.id] = Condemned
 		w.follow(a)
 		require.ErrorIs(t, w.say(a, b, "1"), ErrNoPeer)
@@ -478,7 +478,8 @@ func TestNonsense(t *testing.T) {
 	require.Equal(t, before, *a.m.links[0])
 }
 
-// FuzzHandle: whatever arrives, a courier neither fails nor holds more than its bounds, and never delivers a number twice.
+// FuzzHandle: whatever arrives, a courier neither fails nor holds more than its bounds, and never delivers a number
+// twice.
 func FuzzHandle(f *testing.F) {
 	for _, p := range samples() {
 		f.Add(true, AppendParcel(nil, &p), uint8(3))

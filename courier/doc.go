@@ -1,4 +1,4 @@
-// Package courier carries control messages between two incarnations: numbered, acknowledged, resent, each delivered once
-// and in order, however often the connections between them break. It is pure and knows nothing of what it carries; the
-// composition tells it who is a member, and what it gives up on becomes a quarantine (docs/control-messages.md).
+// Package courier carries control messages between two incarnations: numbered, acknowledged, resent, each delivered
+// once and in order, however often the connections between them break. It is pure and knows nothing of what it carries;
+// the composition tells it who is a member, and what it gives up on becomes a quarantine (docs/control-messages.md).
 package courier

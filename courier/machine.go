@@ -25,8 +25,8 @@ const (
 	Present                   // a member that is reachable and has come Up
 )
 
-// Roster is the present membership: the standing of a peer, which must not change while the Roster is in use, and for how
-// long, while it is Present, a peer may acknowledge nothing before it is given up. Zero: for ever.
+// Roster is the present membership: the standing of a peer, which must not change while the Roster is in use, and for
+// how long, while it is Present, a peer may acknowledge nothing before it is given up. Zero: for ever.
 type Roster struct {
 	Of          func(id peer.ID) Standing
 	GiveUpAfter time.Duration
@@ -138,8 +138,8 @@ func (m *Machine) Post(now time.Duration, mail peer.Mail) error {
 	return m.push(l, mail.Kind, mail.Body)
 }
 
-// Plain says that a peer does not know parcels: an earlier version of the protocol. What is outstanding goes to it bare,
-// once, and so does everything later.
+// Plain says that a peer does not know parcels: an earlier version of the protocol. What is outstanding goes to it
+// bare, once, and so does everything later.
 func (m *Machine) Plain(now time.Duration, id peer.ID) {
 	m.begin(now)
 	l := m.link(id)
@@ -168,9 +168,10 @@ func (m *Machine) Bare(from peer.ID, kind wire.Kind) error {
 	return nil
 }
 
-// Handle takes a parcel or a receipt and returns the messages that are to be delivered now; they are valid until the next
-// verb. An error (a *wire.Error, ErrNonsense, ErrBadKind) means that the peer sent nonsense; nothing has changed. Frames
-// between other incarnations, and those of strangers, are ignored: a stranger that is about to be a member sends again.
+// Handle takes a parcel or a receipt and returns the messages that are to be delivered now; they are valid until the
+// next verb. An error (a *wire.Error, ErrNonsense, ErrBadKind) means that the peer sent nonsense; nothing has changed.
+// Frames between other incarnations, and those of strangers, are ignored: a stranger that is about to be a member sends
+// again.
 func (m *Machine) Handle(now time.Duration, from peer.ID, kind wire.Kind, body []byte) ([]Delivery, error) {
 	m.begin(now)
 	var err error
@@ -217,8 +218,8 @@ func (m *Machine) Drain(out *Effects) {
 	m.drained = true
 }
 
-// UnderWay reports whether something that was posted to id at since or earlier is not acknowledged yet. Whoever repeats a
-// question by its own timer need not while this is so.
+// UnderWay reports whether something that was posted to id at since or earlier is not acknowledged yet. Whoever repeats
+// a question by its own timer need not while this is so.
 func (m *Machine) UnderWay(id peer.ID, since time.Duration) bool {
 	i, ok := m.find(id)
 	return ok && len(m.links[i].sent) > 0 && m.links[i].sent[0].posted <= max(since, 1)

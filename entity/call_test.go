@@ -51,10 +51,12 @@ func TestAnswers(t *testing.T) {
 		"error":       {func(*Context, []byte) error { return errTest }, route.HandlerFailed, "test error"},
 		"an error of ours is the handler's all the same": {func(*Context, []byte) error { return route.ErrTimeout },
 			route.HandlerFailed, route.ErrTimeout.Error()},
-		"long error":        {func(*Context, []byte) error { return errors.New(long) }, route.HandlerFailed, long[:MaxErrorText]},
+		"long error": {func(*Context, []byte) error { return errors.New(long) }, route.HandlerFailed,
+			long[:MaxErrorText]},
 		"error that panics": {func(*Context, []byte) error { return badError{} }, route.HandlerFailed, "entity.badError"},
 		"panic":             {func(*Context, []byte) error { panic("ouch") }, route.HandlerPanic, "ouch"},
-		"reply, then error": {func(c *Context, _ []byte) error { _ = c.Reply([]byte("1st")); return errTest }, route.OK, "1st"},
+		"reply, then error": {func(c *Context, _ []byte) error { _ = c.Reply([]byte("1st")); return errTest }, route.OK,
+			"1st"},
 		"reply, then panic": {func(c *Context, _ []byte) error { _ = c.Reply([]byte("1st")); panic(1) }, route.OK, "1st"},
 		"second reply": {func(c *Context, _ []byte) error {
 			_ = c.Reply([]byte("1st"))

@@ -94,8 +94,8 @@ func (c *Context) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, 
 	return c.s.rider.Ask(d, typ, id, payload)
 }
 
-// Reply answers the ask with b, which is copied. ErrNoAsk when the message is a tell, ErrReplied when it was answered or
-// detached before; any other error says why the answer did not go out, and Reply may be tried again.
+// Reply answers the ask with b, which is copied. ErrNoAsk when the message is a tell, ErrReplied when it was answered
+// or detached before; any other error says why the answer did not go out, and Reply may be tried again.
 func (c *Context) Reply(b []byte) error {
 	switch {
 	case c.from == nil:
@@ -188,11 +188,12 @@ type ReplyToken struct {
 	used bool
 }
 
-// Reply answers with b, which is copied. ErrNoAsk when nobody asked, ErrReplied when the token was used; any other error
-// says why the answer did not go out, and Reply may be tried again.
+// Reply answers with b, which is copied. ErrNoAsk when nobody asked, ErrReplied when the token was used; any other
+// error says why the answer did not go out, and Reply may be tried again.
 func (t *ReplyToken) Reply(b []byte) error { return t.answer(route.OK, b) }
 
-// Fail answers with the text of err, at most MaxErrorText bytes of it, which the asker gets wrapped in route.ErrHandler.
+// Fail answers with the text of err, at most MaxErrorText bytes of it, which the asker gets wrapped in
+// route.ErrHandler.
 func (t *ReplyToken) Fail(err error) error { return t.answer(route.HandlerFailed, errorText(err)) }
 
 func (t *ReplyToken) answer(reason route.Reason, b []byte) error {

@@ -81,8 +81,8 @@ func TestBackoffDoubles(t *testing.T) {
 	})
 }
 
-// More panics than the limit within the window: the entity is given up for a window, what waits is dropped and told, and
-// then it begins anew.
+// More panics than the limit within the window: the entity is given up for a window, what waits is dropped and told,
+// and then it begins anew.
 func TestEntityThatPanicsTooOftenIsGivenUp(t *testing.T) {
 	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
 		r := crashing(again(func(typ *Type) { typ.MaxRestarts, typ.RestartWindow = 2, 10*time.Second }))

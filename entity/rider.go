@@ -11,14 +11,15 @@ import (
 
 // Origin is where a message came from and where its answer goes. The driver's links and its table of asks implement
 // it, and so does the simulator. Reply is safe for concurrent use, never blocks, copies payload, and returns an error
-// when there is no room or the asker is gone. It never calls back into a shard, for a shard calls it under its lock too.
-// An ask may be answered twice (a ReplyToken used again, a panic after Detach): the asker takes the first answer.
+// when there is no room or the asker is gone. It never calls back into a shard, for a shard calls it under its lock
+// too. An ask may be answered twice (a ReplyToken used again, a panic after Detach): the asker takes the first answer.
 type Origin interface {
 	Reply(corr uint64, reason route.Reason, payload []byte) error
 }
 
 // Rider is what a shard and its Contexts need of whoever drives them. Its methods are called while a handler runs: by
-// Worker and Inline handlers on the goroutine that steps the shard, by Blocking ones without any lock of the shard held.
+// Worker and Inline handlers on the goroutine that steps the shard, by Blocking ones without any lock of the shard
+// held.
 type Rider interface {
 	// Tell sends a message to an entity of the named type, as Region.Tell does. It never runs the receiver's handler on
 	// the caller's stack.

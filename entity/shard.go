@@ -137,9 +137,9 @@ func (s *Shard) Stats() Stats {
 }
 
 // Deliver takes one message. route.OK means that it was accepted: a Worker or Inline handler has handled it, or it lies
-// in its entity's mailbox, and an ask will be answered. Any other reason means that it was refused and counted, and that
-// the caller answers it if it is an ask: MailboxFull (the entity's mailbox, the node's budget or the table is full),
-// ShardStopping, Stopped, BadID. Everything in m is a view that is copied where it is kept.
+// in its entity's mailbox, and an ask will be answered. Any other reason means that it was refused and counted, and
+// that the caller answers it if it is an ask: MailboxFull (the entity's mailbox, the node's budget or the table is
+// full), ShardStopping, Stopped, BadID. Everything in m is a view that is copied where it is kept.
 func (s *Shard) Deliver(now time.Duration, m *Message) route.Reason {
 	s.advance(now)
 	if s.phase != serving {

@@ -133,7 +133,8 @@ func (m *Monitor) Doubted(now time.Duration, into []peer.ID) []peer.ID {
 }
 
 // Late appends the peers that have not shown for two intervals that they live, in one direction or the other, and that
-// are not unavailable yet, sorted, to into. Most of them are held up; some of them are gone, and it is too early to say.
+// are not unavailable yet, sorted, to into. Most of them are held up; some of them are gone, and it is too early to
+// say.
 func (m *Monitor) Late(now time.Duration, into []peer.ID) []peer.ID {
 	for i := range m.watched {
 		w := &m.watched[i]
@@ -261,7 +262,8 @@ func (m *Monitor) Listening(id peer.ID) bool {
 	return w != nil && w.probes.heard()
 }
 
-// Phi returns the suspicion level of id at now, the worse of both directions, for display; 0 for one who is not watched.
+// Phi returns the suspicion level of id at now, the worse of both directions, for display; 0 for one who is not
+// watched.
 func (m *Monitor) Phi(id peer.ID, now time.Duration) float64 {
 	w := m.get(id)
 	if w == nil {

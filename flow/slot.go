@@ -229,8 +229,9 @@ func (s *Slot) Reset() bool {
 	return true
 }
 
-// Next returns when the oldest waiting message will have waited too long; never while it is on its way (Busy). (A sender that read its clock long before it
-// got the slot's lock may leave a message with an earlier deadline behind it, which is failed with it.)
+// Next returns when the oldest waiting message will have waited too long; never while it is on its way (Busy). (A
+// sender that read its clock long before it got the slot's lock may leave a message with an earlier deadline behind it,
+// which is failed with it.)
 func (s *Slot) Next() (deadline time.Duration, ok bool) {
 	if s.queue == nil || s.busy {
 		return 0, false

@@ -37,9 +37,9 @@ func Choose(rng *rand.Rand, n, prefer int, valid, unseen func(i int) bool) int {
 	return pick(rng, n, valid)
 }
 
-// Drawing blindly and looking whether it is allowed costs a few draws however many candidates there are; a pass over all
-// costs a draw for each that is allowed. Few candidates, and draws that keep missing, take the pass. Both are uniform,
-// and so is the one after the other.
+// Drawing blindly and looking whether it is allowed costs a few draws however many candidates there are; a pass over
+// all costs a draw for each that is allowed. Few candidates, and draws that keep missing, take the pass. Both are
+// uniform, and so is the one after the other.
 const (
 	blindAbove = 64 // candidates
 	blindDraws = 16 // tries for each that is wanted

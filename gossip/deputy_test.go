@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// GOS-9: to an unreachable node with unreachable/(live+1), to a deputy with deputies/(live+unreachable) unless the round
-// reached one and enough are live.
+// GOS-9: to an unreachable node with unreachable/(live+1), to a deputy with deputies/(live+unreachable) unless the
+// round reached one and enough are live.
 func TestDeputyProbabilities(t *testing.T) {
 	for _, c := range []struct{ unreachable, live, want int }{
 		{0, 5, 0}, {1, 9, 100_000}, {1, 0, Million}, {3, 1, Million}, {2, 3, 500_000}, {1, 2, 333_333},

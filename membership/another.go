@@ -8,12 +8,13 @@ import (
 )
 
 // ErrNotAlone is returned by a JoinAnotherCommand in a cluster of several.
-var ErrNotAlone = errors.New("membership: not alone in its cluster: let each member leave, the last one may join another")
+var ErrNotAlone = errors.New("membership: not alone in its cluster: let each member leave, " +
+	"the last one may join another")
 
 // JoinAnotherCommand announces that this node will join another cluster. Two clusters are never merged, and an
-// incarnation belongs to one cluster for ever; so this one ends, by a LeaveCommand that follows, with EndRejoin, and the
-// rider starts the next one. Until then nobody is admitted here. Only a node that is alone in its cluster may. Errors:
-// ErrNotMember, ErrNotAlone.
+// incarnation belongs to one cluster for ever; so this one ends, by a LeaveCommand that follows, with EndRejoin, and
+// the rider starts the next one. Until then nobody is admitted here. Only a node that is alone in its cluster may.
+// Errors: ErrNotMember, ErrNotAlone.
 type JoinAnotherCommand struct{}
 
 func (JoinAnotherCommand) command() {}

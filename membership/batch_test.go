@@ -34,12 +34,14 @@ func TestJoinsAreBatched(t *testing.T) {
 	m := New(ip(1), Config{}, newWorld(t, 1).rng)
 	require.NoError(t, m.Do(0, JoinCommand{}))
 	mailOf(m)
-	require.Equal(t, map[peer.ID]wire.Kind{ip(2): wire.KindWelcome}, asks(t, m, time.Second, joinBody{nonce: 2, id: ip(2)}))
+	require.Equal(t, map[peer.ID]wire.Kind{ip(2): wire.KindWelcome},
+		asks(t, m, time.Second, joinBody{nonce: 2, id: ip(2)}))
 	before := m.st.clock.Of(ip(1))
 	for n := 3; n < 203; n++ {
 		require.Empty(t, asks(t, m, time.Second+time.Duration(n)*time.Microsecond, joinBody{nonce: uint64(n), id: ip(n)}))
 	}
-	require.Empty(t, asks(t, m, time.Second+time.Millisecond, joinBody{nonce: 77, id: ip(3)}), "asked again while it waits")
+	require.Empty(t, asks(t, m, time.Second+time.Millisecond, joinBody{nonce: 77, id: ip(3)}),
+		"asked again while it waits")
 	at, ok := m.Next()
 	require.True(t, ok)
 	require.LessOrEqual(t, at, time.Second+admitEvery)
@@ -48,7 +50,8 @@ func TestJoinsAreBatched(t *testing.T) {
 	require.Len(t, welcomed, 200)
 	require.Len(t, m.st.members, 202)
 	require.Equal(t, before+1, m.st.clock.Of(ip(1)))
-	require.Equal(t, wire.KindWelcome, asks(t, m, 2*time.Second, joinBody{nonce: 500, id: ip(203)})[ip(203)], "alone again")
+	require.Equal(t, wire.KindWelcome, asks(t, m, 2*time.Second, joinBody{nonce: 500, id: ip(203)})[ip(203)],
+		"alone again")
 }
 
 // The list of those who wait is bounded: one more and all are admitted.

@@ -178,7 +178,8 @@ func TestScenario25Restart(t *testing.T) {
 			require.True(t, dead)
 		}
 	}
-	require.Equal(t, uint32(3+9*2), all[0].m.st.highestUp, "each lost one may have given a number, each restarted one has one")
+	require.Equal(t, uint32(3+9*2), all[0].m.st.highestUp,
+		"each lost one may have given a number, each restarted one has one")
 }
 
 // A join that was delayed until after its process was replaced cannot displace the successor.

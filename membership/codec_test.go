@@ -53,7 +53,7 @@ func plainBody(to, tag uint64, s *state) []byte {
 	return appendStateBody(nil, stateBody{to, tag, s.digest, s.seen, packed{0, payload(s)}})
 }
 
-const goldenState = "03" + "1100000000000000" + "2200000000000000" + "05" + "00" + // format, cluster, birth, highest up, never pruned
+const goldenState = "03" + "1100000000000000" + "2200000000000000" + "05" + "00" + // format, ids, highest, pruned
 	"02" + "026462" + "03776562" + // roles
 	"03" + "00" + "00" + "020001" + "00" + "0101" + "03312e32" + // profiles: roles and version
 	"02" + "01040a000001bb1c" + "18" + "0100000000000000" + "0700000000000000" + // deciders
@@ -120,7 +120,8 @@ func bodies(to, cluster uint64) map[wire.Kind][]byte {
 		wire.KindGossip:       plainBody(to, cluster, sample()),
 		wire.KindExitDone:     appendEnvelope(nil, e),
 		wire.KindDelta:        sampleDelta(to, cluster),
-		wire.KindRemovedNote:  appendNote(nil, noteBody{e, tombstone{last: Down, cause: CauseResolver, by: ip(2)}, 1500, 3, ip(1)}),
+		wire.KindRemovedNote: appendNote(nil, noteBody{e, tombstone{last: Down, cause: CauseResolver, by: ip(2)}, 1500, 3,
+			ip(1)}),
 		wire.KindHeartbeat:    wire.AppendHeartbeat(nil, wire.Heartbeat{Seq: 1, Sent: 2}),
 		wire.KindHeartbeatAck: wire.AppendHeartbeatAck(nil, wire.HeartbeatAck{Seq: 1, Sent: 2, StepAge: 3}),
 	}
@@ -292,7 +293,8 @@ func TestGzip(t *testing.T) {
 		_, again := (&coder{above: 1024}).pack(plain)
 		require.Equal(t, zipped, again, "the same bytes each time")
 	}
-	require.Equal(t, appendStateBody(nil, stateBody{1, 2, 5, gossip.NewSeen(3), packed{0, plain}}), PlainBody(wire.KindGossip, body))
+	require.Equal(t, appendStateBody(nil, stateBody{1, 2, 5, gossip.NewSeen(3), packed{0, plain}}),
+		PlainBody(wire.KindGossip, body))
 	require.Equal(t, []byte{1}, PlainBody(wire.KindGossip, []byte{1}))
 	require.Equal(t, body, PlainBody(wire.KindStatus, body))
 

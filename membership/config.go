@@ -179,8 +179,9 @@ func (c Config) Validate() error {
 		{"SeedTimeout", c.SeedTimeout}, {"ProbeInterval", c.ProbeInterval}, {"JoinRetryAfter", c.JoinRetryAfter},
 		{"GossipInterval", c.GossipInterval}, {"GossipTimeToLive", c.GossipTimeToLive},
 		{"PushInterval", c.PushInterval}, {"LeaderInterval", c.LeaderInterval},
-		{"ReaperInterval", c.ReaperInterval}, {"ClockEntryAge", c.ClockEntryAge}, {"TombstoneRetention", c.TombstoneRetention},
-		{"ExitTimeout", c.ExitTimeout}, {"HeartbeatInterval", c.HeartbeatInterval},
+		{"ReaperInterval", c.ReaperInterval}, {"ClockEntryAge", c.ClockEntryAge},
+		{"TombstoneRetention", c.TombstoneRetention}, {"ExitTimeout", c.ExitTimeout},
+		{"HeartbeatInterval", c.HeartbeatInterval},
 		{"HeartbeatExpectedAfter", c.HeartbeatExpectedAfter}, {"AcceptablePause", c.AcceptablePause},
 		{"MinStdDeviation", c.MinStdDeviation},
 	} {

@@ -58,9 +58,9 @@ type DownAllCommand struct {
 	Cause Cause
 }
 
-// LinkLostCommand is evidence from below: the connection to ID broke, and when its address was dialled again at once the
-// host refused, because nobody listens there. Replaced says that another incarnation answered instead, which proves that
-// this one is gone. It is no verdict: see docs/failure-detection.md.
+// LinkLostCommand is evidence from below: the connection to ID broke, and when its address was dialled again at once
+// the host refused, because nobody listens there. Replaced says that another incarnation answered instead, which proves
+// that this one is gone. It is no verdict: see docs/failure-detection.md.
 type LinkLostCommand struct {
 	ID       peer.ID
 	Replaced bool
@@ -95,7 +95,8 @@ const (
 	EndIsolated    EndKind = 6 // heard no member for half of Config.TombstoneRetention
 )
 
-// Ended tells how a node's membership ended: kind, who decided or said so, when (on this node's clock), and the evidence in words.
+// Ended tells how a node's membership ended: kind, who decided or said so, when (on this node's clock), and the
+// evidence in words.
 type Ended struct {
 	Kind   EndKind
 	By     peer.ID

@@ -67,7 +67,8 @@ func compareEntries(x, y *gossip.Entry) int {
 
 // appendGone appends how many entries of from are not in to, and their positions; it returns those of the entries of to
 // that from lacks or has differently.
-func appendGone[S ~[]T, T any](b []byte, from, to S, compare func(x, y *T) int, equal func(x, y *T) bool) ([]byte, []int) {
+func appendGone[S ~[]T, T any](b []byte, from, to S, compare func(x, y *T) int,
+	equal func(x, y *T) bool) ([]byte, []int) {
 	var gone, put []int
 	if !sameSlice(from, to) {
 		i, j := 0, 0

@@ -109,8 +109,8 @@ func (m *Machine) sendGossip(to peer.ID, base *version) {
 	m.sendState(to, wire.KindGossip, m.st.cluster)
 }
 
-// onDelta applies changes to exactly the version that they are for. Without it, or when they do not lead where they say,
-// the state is asked for.
+// onDelta applies changes to exactly the version that they are for. Without it, or when they do not lead where they
+// say, the state is asked for.
 func (m *Machine) onDelta(arrived time.Duration, from peer.ID, body []byte) error {
 	d, err := readDeltaBody(body)
 	if err != nil || !m.hears(arrived, from, d.envelope, d.digest) {

@@ -193,7 +193,8 @@ func TestDeltasInACluster(t *testing.T) {
 		w.run(3 * time.Second)
 	}
 	w.until(30*time.Second, "settled", w.settled)
-	t.Logf("%d deltas of at most %d bytes, %d states", w.counts[wire.KindDelta], w.sizes[wire.KindDelta], w.counts[wire.KindGossip])
+	t.Logf("%d deltas of at most %d bytes, %d states", w.counts[wire.KindDelta], w.sizes[wire.KindDelta],
+		w.counts[wire.KindGossip])
 	require.Greater(t, w.counts[wire.KindDelta], 10*w.counts[wire.KindGossip])
 	for _, a := range all {
 		require.Zero(t, a.m.stats.DeltasWrong)

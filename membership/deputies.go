@@ -25,8 +25,8 @@ func (s *state) deputies(leader peer.ID, n int, into []int) []int {
 	return into
 }
 
-// extraTargets sends what a round sends to an unreachable member and to a deputy as well, each by chance. reached is the
-// position of the round's own target, -1 when there was none.
+// extraTargets sends what a round sends to an unreachable member and to a deputy as well, each by chance. reached is
+// the position of the round's own target, -1 when there was none.
 func (m *Machine) extraTargets(reached int) {
 	if m.cfg.Deputies <= 0 && !m.cfg.GossipToUnreachable {
 		return

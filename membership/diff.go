@@ -66,8 +66,9 @@ var statusEvents = [...]EventKind{Joining: MemberJoined, Up: MemberUp, Leaving: 
 	ReadyForShutdown: MemberReadyForShutdown}
 
 // diff appends the events from old (nil: nothing) to next: removed members, then members that are new or changed, by
-// their present status, then unreachable, reachable, leader, metadata, role leaders; each group in address order. A removed
-// member's event has status Removed and the last status known here; nothing is said of this node's reachability.
+// their present status, then unreachable, reachable, leader, metadata, role leaders; each group in address order. A
+// removed member's event has status Removed and the last status known here; nothing is said of this node's
+// reachability.
 func diff(events []Event, old, next *View) []Event {
 	if old == nil {
 		old = &View{Self: next.Self}

@@ -49,7 +49,8 @@ func TestGrownIsChecked(t *testing.T) {
 		members        []Member
 	}{
 		"no id": {0, 1, ok}, "no birth": {1, 0, ok}, "nobody": {1, 1, nil},
-		"no incarnation": {1, 1, []Member{{ID: id(1, 0)}}}, "one address twice": {1, 1, []Member{{ID: id(1, 1)}, {ID: id(1, 2)}}},
+		"no incarnation":    {1, 1, []Member{{ID: id(1, 0)}}},
+		"one address twice": {1, 1, []Member{{ID: id(1, 1)}, {ID: id(1, 2)}}},
 	} {
 		_, err := NewGrown(c.cluster, c.birth, c.members)
 		require.ErrorIs(t, err, ErrBadGrown, name)

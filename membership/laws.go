@@ -14,8 +14,8 @@ var ErrLaw = errors.New("membership: a law of the state is broken")
 
 // Laws demands of the states of three machines what every run must keep (MEM-4): the merge is commutative, associative
 // and idempotent, takes nobody back and loses nobody but through a tombstone; one clock names one content; who has seen
-// is a member. Machines without a state, of different clusters, or that have ended, are not compared: the last state of an
-// ended one, without itself, is for its last view and is never sent. It reads the machines only, and
+// is a member. Machines without a state, of different clusters, or that have ended, are not compared: the last state of
+// an ended one, without itself, is for its last view and is never sent. It reads the machines only, and
 // costs several merges: for simulators and tests.
 func Laws(a, b, c *Machine) error {
 	for _, m := range [...]*Machine{a, b, c} {

@@ -1,4 +1,5 @@
-// Tests of merging as a cost: what it allocates, what it shares, and how it stands to a merge with maps (MEM-4, CARD-4).
+// Tests of merging as a cost: what it allocates, what it shares, and how it stands to a merge with maps (MEM-4,
+// CARD-4).
 
 package membership
 

@@ -11,8 +11,8 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// The leader promotes a joiner; the joiner alone hears of it, the leader dies. Its successor sees two joining members and
-// must not give that number to the other one before the first has seen the successor's state. Found by storm 1696.
+// The leader promotes a joiner; the joiner alone hears of it, the leader dies. Its successor sees two joining members
+// and must not give that number to the other one before the first has seen the successor's state. Found by storm 1696.
 func TestNumberKnownToItsJoinerAlone(t *testing.T) {
 	w := newWorld(t, 8)
 	all := w.cluster(3)
@@ -25,7 +25,8 @@ func TestNumberKnownToItsJoinerAlone(t *testing.T) {
 		return a.m.st.status(d.id) == Up && (from == a.id && to != d.id || from == d.id && to != a.id)
 	}
 	w.join(d, 1)
-	w.until(10*time.Second, "the joiner hears that it is up", func() bool { return d.m.st != nil && d.m.st.status(d.id) == Up })
+	w.until(10*time.Second, "the joiner hears that it is up",
+		func() bool { return d.m.st != nil && d.m.st.status(d.id) == Up })
 	number := d.m.st.members[d.m.st.index(d.id)].UpNumber
 	require.Equal(t, Joining, b.m.st.status(d.id))
 	w.crash(a)

@@ -1,4 +1,5 @@
-// Tests of the options of the early specification: deputies, rounds to unreachable members, the overview (GOS-9, GOS-10).
+// Tests of the options of the early specification: deputies, rounds to unreachable members, the overview (GOS-9,
+// GOS-10).
 
 package membership
 
@@ -42,7 +43,8 @@ func statusRounds(a *actor, w *world, n int) map[string]int {
 	return sent
 }
 
-// GOS-9: one status a round; with deputies one of them gets another by chance, with the other option an unreachable one.
+// GOS-9: one status a round; with deputies one of them gets another by chance, with the other option an unreachable
+// one.
 func TestExtraTargets(t *testing.T) {
 	const rounds = 4000
 	w := newWorld(t, 3)

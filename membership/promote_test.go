@@ -35,7 +35,9 @@ func TestScenario24WeaklyUp(t *testing.T) {
 	w.cut = func(from, to peer.ID) bool {
 		return (from.Addr.Compare(addr(2)) <= 0) != (to.Addr.Compare(addr(2)) <= 0)
 	}
-	w.until(15*time.Second, "split", func() bool { return len(one.view.Unreachable) == 2 && len(four.view.Unreachable) == 1 })
+	w.until(15*time.Second, "split", func() bool {
+		return len(one.view.Unreachable) == 2 && len(four.view.Unreachable) == 1
+	})
 	two, five := w.start(2), w.start(5)
 	w.join(two, 1)
 	w.join(five, 4)

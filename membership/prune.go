@@ -1,10 +1,10 @@
 // Prune: the leader takes entries that have not changed for long out of a clock that is too long, an option (GOS-2).
 //
-// It does so only when every member has seen the version, as a change of its own that names the version which it pruned.
-// Whoever holds that version, or held it lately, drops the same entries before it compares, so the pruned version is
-// newer for it; for anybody else the two are concurrent and the entries come back, which costs bytes and nothing else. A
-// clock without an entry only says less than is true: whoever has the leader's entry for the pruning has all that was
-// pruned. A node whose entry was pruned counts on from its own count.
+// It does so only when every member has seen the version, as a change of its own that names the version which it
+// pruned. Whoever holds that version, or held it lately, drops the same entries before it compares, so the pruned
+// version is newer for it; for anybody else the two are concurrent and the entries come back, which costs bytes and
+// nothing else. A clock without an entry only says less than is true: whoever has the leader's entry for the pruning
+// has all that was pruned. A node whose entry was pruned counts on from its own count.
 
 package membership
 
@@ -94,8 +94,8 @@ func (m *Machine) pruneClock() *state {
 	return d.commit(m.self)
 }
 
-// unpruned returns older as it is to be compared with newer, whose clock was pruned more often: without the entries that
-// were pruned and have not changed since, if this node still holds the version from which they were.
+// unpruned returns older as it is to be compared with newer, whose clock was pruned more often: without the entries
+// that were pruned and have not changed since, if this node still holds the version from which they were.
 func (m *Machine) unpruned(older, newer *state) *state {
 	if older.prunes >= newer.prunes {
 		return older

@@ -21,8 +21,8 @@ func eventOf(events []Event, kind EventKind) (Event, bool) {
 	return events[i], true
 }
 
-// Scenario 24, quarantine: node 3 quarantines node 2, all see it, the member stays Up whatever is heard of it; downed, it
-// is removed and the table is empty.
+// Scenario 24, quarantine: node 3 quarantines node 2, all see it, the member stays Up whatever is heard of it; downed,
+// it is removed and the table is empty.
 func TestScenario24Quarantine(t *testing.T) {
 	w := newWorld(t, 24)
 	all := w.cluster(5)

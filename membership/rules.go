@@ -40,8 +40,9 @@ func converged(s *state, self peer.ID, exited peer.Set) bool {
 }
 
 // leaderOf returns the leader as self sees it among those with role: the first in address order that is Up or
-// Leaving (or in a full shutdown), else the first of the best other status (WeaklyUp, Joining, Exiting). Down members never lead, unreachable ones
-// neither, except that nobody takes itself for unreachable. Zero: none. There is no election (MEM-5).
+// Leaving (or in a full shutdown), else the first of the best other status (WeaklyUp, Joining, Exiting). Down members
+// never lead, unreachable ones neither, except that nobody takes itself for unreachable. Zero: none. There is no
+// election (MEM-5).
 func leaderOf(members []Member, unreachable peer.Set, self peer.ID, role string) peer.ID {
 	best, bestClass := peer.ID{}, 4
 	for i := range members {
@@ -115,9 +116,9 @@ func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 	return d.commit(self), removed
 }
 
-// seenByJoiners reports whether all who have no up-number yet have seen s, besides those who are removed. Convergence does
-// not wait for them, but numbers must: what a leader gave just before it died may be known only to the joiner that it
-// promoted, and whoever gives numbers on without hearing of it gives that one to somebody else.
+// seenByJoiners reports whether all who have no up-number yet have seen s, besides those who are removed. Convergence
+// does not wait for them, but numbers must: what a leader gave just before it died may be known only to the joiner that
+// it promoted, and whoever gives numbers on without hearing of it gives that one to somebody else.
 func (s *state) seenByJoiners(removed []Member) bool {
 	for i := range s.members {
 		m := &s.members[i]
@@ -129,9 +130,9 @@ func (s *state) seenByJoiners(removed []Member) bool {
 	return true
 }
 
-// unheard returns how many numbers a leader that is Down may have given to members of s without anybody who lives having
-// heard of it: no more than there are members without one, Down ones included, because numbers are given only when all
-// of them have seen the state before.
+// unheard returns how many numbers a leader that is Down may have given to members of s without anybody who lives
+// having heard of it: no more than there are members without one, Down ones included, because numbers are given only
+// when all of them have seen the state before.
 func (s *state) unheard() (n uint32) {
 	for i := range s.members {
 		if s.members[i].UpNumber == 0 {

@@ -197,9 +197,9 @@ func TestScenario12LeaderOrder(t *testing.T) {
 
 func never(peer.ID) bool { return false }
 
-// A pass of the leader removes first; each removed member that was never seen Up consumes a number, and so does each that
-// waits for one after a loss; joining ones get the next in address order when all of them have seen the state; leaving
-// becomes exiting (MEM-5).
+// A pass of the leader removes first; each removed member that was never seen Up consumes a number, and so does each
+// that waits for one after a loss; joining ones get the next in address order when all of them have seen the state;
+// leaving becomes exiting (MEM-5).
 func TestLeaderActions(t *testing.T) {
 	s := stateOf([]string{"a up", "b joining", "c joining", "d leaving", "e exiting", "f down", "g down"}, "abcdefg",
 		"a->f")
@@ -218,8 +218,9 @@ func TestLeaderActions(t *testing.T) {
 
 	s.seen = stateOf([]string{"a up", "b joining", "c joining", "d leaving", "e exiting", "f down", "g down"}, "abd").seen
 	next, _ = lead(s, nid("a"), peer.SetOf(nid("e")), never, minimums{})
-	require.Equal(t, []Status{Up, Joining, Joining, Exiting, Down}, []Status{next.members[0].Status, next.members[1].Status,
-		next.members[2].Status, next.members[3].Status, next.members[4].Status}, "c has not seen it: nobody gets a number")
+	require.Equal(t, []Status{Up, Joining, Joining, Exiting, Down},
+		[]Status{next.members[0].Status, next.members[1].Status, next.members[2].Status, next.members[3].Status,
+			next.members[4].Status}, "c has not seen it: nobody gets a number")
 	require.Equal(t, uint32(10), next.highestUp)
 	next, _ = lead(stateOf([]string{"a up", "b joining", "g down"}, "ab"), nid("a"), nil, never, minimums{})
 	require.Equal(t, uint32(102), next.members[1].UpNumber, "g, not removed yet, may have given one")
@@ -236,7 +237,8 @@ func TestLeaderActions(t *testing.T) {
 	require.Equal(t, []tombstone{{id: nid("g"), last: Down}}, next.tombs, "its successor proves it dead")
 	next, _ = lead(stateOf([]string{"a exiting", "b exiting"}, "ab"), nid("a"), peer.SetOf(nid("a")), never, minimums{})
 	require.Nil(t, next, "self goes last")
-	next, _ = lead(stateOf([]string{"a exiting", "b exiting"}, "ab"), nid("a"), peer.SetOf(nid("a"), nid("b")), never, minimums{})
+	next, _ = lead(stateOf([]string{"a exiting", "b exiting"}, "ab"), nid("a"), peer.SetOf(nid("a"), nid("b")), never,
+		minimums{})
 	require.Empty(t, next.members)
 }
 

@@ -74,8 +74,8 @@ func TestSettingsStopTheJoiner(t *testing.T) {
 	require.Len(t, a.view.Members, 1)
 }
 
-// Every way into the cluster compares: a joiner that does not insist itself is refused by the member, the leader refuses
-// a join that was handed to it, and where neither insists the difference is told.
+// Every way into the cluster compares: a joiner that does not insist itself is refused by the member, the leader
+// refuses a join that was handed to it, and where neither insists the difference is told.
 func TestSettingsAreComparedOnEveryPath(t *testing.T) {
 	w := newWorld(t, 1)
 	w.cfg.Settings = []Setting{{"strategy", "keep-majority"}}

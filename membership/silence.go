@@ -17,9 +17,10 @@ func (c Config) detectors() fd.Settings {
 		MaxSamples: c.MaxSamples, Deviations: fd.DeviationsFor(c.Threshold)}
 }
 
-// SilenceBound returns how long after the last sign of life of a peer an accusation against it is written at the latest,
-// when its heartbeats came in their regular rhythm, the first one included: a detector that has just begun is the most
-// patient. Accusations wait for no reaper, and a second probe puts none off. It asks the configured Detector itself.
+// SilenceBound returns how long after the last sign of life of a peer an accusation against it is written at the
+// latest, when its heartbeats came in their regular rhythm, the first one included: a detector that has just begun is
+// the most patient. Accusations wait for no reaper, and a second probe puts none off. It asks the configured Detector
+// itself.
 func (c Config) SilenceBound() time.Duration {
 	c = c.WithDefaults()
 	d := c.Detector(c.detectors())

@@ -102,7 +102,8 @@ func (s *version) tomb(id peer.ID) (tombstone, bool) {
 
 func (s *state) hasSeen(id peer.ID) bool { return s.seen.Has(s.index(id)) }
 
-// people are the identities of the members and their ring; they stay from version to version while nobody comes or goes.
+// people are the identities of the members and their ring; they stay from version to version while nobody comes or
+// goes.
 type people struct {
 	ids  peer.Set
 	ring fd.Ring

@@ -114,8 +114,8 @@ func New(cfg Config) *Node {
 // Laws demands of the states of three nodes what membership.Laws does. It reads them only.
 func Laws(a, b, c *Node) error { return membership.Laws(a.members, b.members, c.members) }
 
-// Tick handles every deadline that has passed. Those of sharding wait for the Drain of the same step: what this node just
-// made of the members, it must know before it takes up a coordination or gives a shard to one of them.
+// Tick handles every deadline that has passed. Those of sharding wait for the Drain of the same step: what this node
+// just made of the members, it must know before it takes up a coordination or gives a shard to one of them.
 func (n *Node) Tick(now time.Duration) {
 	n.step(now)
 	n.giveUp(n.courier.Tick(now))
@@ -209,8 +209,8 @@ func (n *Node) Next() (deadline time.Duration, ok bool) {
 }
 
 // Drain gathers the effects of the last verb. It runs the composition: a new view goes to the resolver and then to
-// sharding here, whose deadlines are handled afterwards; whom the resolver downs is downed in the same step, and a region
-// that has given everything back lets the member leave, whose own effects come out in the same Drain.
+// sharding here, whose deadlines are handled afterwards; whom the resolver downs is downed in the same step, and a
+// region that has given everything back lets the member leave, whose own effects come out in the same Drain.
 func (n *Node) Drain(out *Effects) {
 	n.members.Drain(&n.me)
 	n.decide()

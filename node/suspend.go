@@ -1,7 +1,7 @@
 // Suspension: when a node must stop handling user messages, and what lets it go on.
 //
-// Two things suspend a node: its resolver, which decided that this side loses, and its own sleep. A node whose last step
-// is older than half the takeover time (a stopped process, a paused machine, a control loop that hung) cannot know
+// Two things suspend a node: its resolver, which decided that this side loses, and its own sleep. A node whose last
+// step is older than half the takeover time (a stopped process, a paused machine, a control loop that hung) cannot know
 // whether others have removed it meanwhile and given its shards away. Neither a fresh step nor a fresh look at its own
 // view lifts the suspension; only the word of others does, asked for afterwards (shard/confirm.go).
 
@@ -27,8 +27,8 @@ type suspension struct {
 }
 
 // GapLimit returns how old a node's last step may be before it suspends itself: half of the shortest takeover time that
-// may be in use, which is that of a small cluster. A data plane compares the age of the control loop's last step with it,
-// for it may run before the control loop does.
+// may be in use, which is that of a small cluster. A data plane compares the age of the control loop's last step with
+// it, for it may run before the control loop does.
 func (c Config) GapLimit() time.Duration { return c.Takeover(1) / 2 }
 
 // step opens every verb: it notices that this node has slept before anything else is done.
@@ -37,7 +37,8 @@ func (n *Node) step(now time.Duration) {
 	gap := now - s.last
 	n.now, s.last = now, max(s.last, now)
 	if s.member && !s.alone && gap > s.limit {
-		n.suspend(fmt.Sprintf("the control loop did not step for %v, at most %v may pass", gap.Round(time.Millisecond), s.limit))
+		n.suspend(fmt.Sprintf("the control loop did not step for %v, at most %v may pass", gap.Round(time.Millisecond),
+			s.limit))
 	}
 }
 
@@ -55,7 +56,8 @@ func (n *Node) suspend(why string) {
 	_ = n.shards.Do(n.now, shard.SuspendCommand{On: true})
 }
 
-// resolve takes the resolver's order to suspend, or that its reason is gone: the node then asks others before it goes on.
+// resolve takes the resolver's order to suspend, or that its reason is gone: the node then asks others before it goes
+// on.
 func (n *Node) resolve(on bool, why string) {
 	s := &n.suspension
 	if on == s.resolver {

@@ -1,8 +1,9 @@
 // Takeover: how long the shards of a lost owner wait, from what makes that owner stop (MEM-10).
 //
-// A cut-off owner notices the cut within the longest silence that its detector bears, and its resolver has stopped it at
-// the latest when the picture has been changing for too long, counted from the first change. Both depend on settings,
-// and the second on the size of the cluster. What is added covers the way of the first accusation through its side.
+// A cut-off owner notices the cut within the longest silence that its detector bears, and its resolver has stopped it
+// at the latest when the picture has been changing for too long, counted from the first change. Both depend on
+// settings, and the second on the size of the cluster. What is added covers the way of the first accusation through its
+// side.
 
 package node
 
@@ -17,13 +18,13 @@ import (
 // takeoverMargin covers gossip within the cut-off side, frames under way, and clocks that drift.
 const takeoverMargin = 2 * time.Second
 
-// Takeover returns the takeover time of a cluster with that many members: Shard.TakeoverTime when it is set, the default
-// without a resolver, else DerivedTakeover.
+// Takeover returns the takeover time of a cluster with that many members: Shard.TakeoverTime when it is set, the
+// default without a resolver, else DerivedTakeover.
 func (c Config) Takeover(members int) time.Duration { return c.takeover()(members) }
 
 // DerivedTakeover returns when an owner that is cut off has suspended itself for certain, counted from the cut, in a
-// cluster with that many members: the longest silence, the resolver's longest time to decide and two seconds, rounded up
-// to a second.
+// cluster with that many members: the longest silence, the resolver's longest time to decide and two seconds, rounded
+// up to a second.
 func (c Config) DerivedTakeover(members int) time.Duration {
 	return derived(c.Membership.SilenceBound(), c.Resolver, members)
 }

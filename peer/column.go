@@ -17,8 +17,8 @@ const (
 	nextBits  = 2
 )
 
-// AppendAddrAfter appends a, which comes after prev in a sorted list; prev is the zero Addr for the first. Neighbours on
-// one port, or one host, take a byte or two. ReadAddrAfter reads it. Every pair has one encoding that this function
+// AppendAddrAfter appends a, which comes after prev in a sorted list; prev is the zero Addr for the first. Neighbours
+// on one port, or one host, take a byte or two. ReadAddrAfter reads it. Every pair has one encoding that this function
 // makes; a reader that must refuse others compares what it would write.
 func AppendAddrAfter(b []byte, prev, a Addr) []byte {
 	switch {
@@ -32,7 +32,8 @@ func AppendAddrAfter(b []byte, prev, a Addr) []byte {
 	return AppendAddr(wire.AppendUvarint(b, nextWhole), a)
 }
 
-// ReadAddrAfter reads what AppendAddrAfter wrote for the same prev. Errors stay in r, and the result is then no address.
+// ReadAddrAfter reads what AppendAddrAfter wrote for the same prev. Errors stay in r, and the result is then no
+// address.
 func ReadAddrAfter(r *wire.Reader, prev Addr) Addr {
 	v := r.Uvarint()
 	if r.Err() != nil {

@@ -177,7 +177,8 @@ func TestReadIDRefuses(t *testing.T) {
 		"name that ends in a dot":  "01" + "02" + "612e" + "bb01" + inc,
 		"name with a control byte": "01" + "02" + "6107" + "bb01" + inc,
 		"name of 254 bytes":        "01" + "fe01" + strings.Repeat("61", 254) + "bb01" + inc,
-		"zone of 65 bytes":         "06" + "fe800000000000000000000000000001" + "41" + strings.Repeat("61", 65) + "5000" + inc,
+		"zone of 65 bytes": "06" + "fe800000000000000000000000000001" + "41" + strings.Repeat("61", 65) + "5000" +
+			inc,
 	} {
 		body, err := hex.DecodeString(text)
 		require.NoError(t, err, name)

@@ -202,8 +202,8 @@ func TestQueueLong(t *testing.T) {
 	}
 }
 
-// TestQueueMeetsItsHead wraps two records of every size in front of the oldest one: they fit exactly, or the ring grows;
-// they never run into it.
+// TestQueueMeetsItsHead wraps two records of every size in front of the oldest one: they fit exactly, or the ring
+// grows; they never run into it.
 func TestQueueMeetsItsHead(t *testing.T) {
 	fill := func(n int, b byte) []byte { return bytes.Repeat([]byte{b}, n) }
 	grown := 0

@@ -169,8 +169,8 @@ func (c Config) unstableFor(stable time.Duration) (d time.Duration, ok bool) {
 
 // DecidedWithin returns the longest time from the first change in what is reachable to the moment at which every node
 // that loses has suspended itself, in a cluster with that many Up members: 1.75 times StableAfter by default, and a
-// second more with a lease. It never falls when up grows. With UnstableAfter below zero there is no longest time while the
-// picture goes on changing; what is returned holds then for a picture that stands still.
+// second more with a lease. It never falls when up grows. With UnstableAfter below zero there is no longest time while
+// the picture goes on changing; what is returned holds then for a picture that stands still.
 func (c Config) DecidedWithin(up int) time.Duration {
 	stable := c.StableFor(up)
 	d, ok := c.unstableFor(stable)

@@ -15,8 +15,9 @@ import (
 // The members of the reference's scenarios: A to G in address order, with their up-numbers and roles.
 var (
 	upNumbers = map[byte]uint32{'A': 5, 'B': 4, 'C': 3, 'D': 2, 'E': 1, 'F': 5, 'G': 6}
-	roles     = map[byte][]string{'A': {"role3"}, 'B': {"role1", "role3"}, 'C': {"role2"}, 'D': {"role1", "role2", "role3"}}
-	marks     = map[byte]membership.Status{'j': membership.Joining, 'w': membership.WeaklyUp, 'l': membership.Leaving,
+	roles     = map[byte][]string{'A': {"role3"}, 'B': {"role1", "role3"}, 'C': {"role2"},
+		'D': {"role1", "role2", "role3"}}
+	marks = map[byte]membership.Status{'j': membership.Joining, 'w': membership.WeaklyUp, 'l': membership.Leaving,
 		'x': membership.Exiting, 'd': membership.Down, 'p': membership.PreparingForShutdown, 'r': membership.ReadyForShutdown}
 )
 

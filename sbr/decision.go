@@ -50,8 +50,8 @@ const (
 	LeaseRefused                    // another side has it, or it did not answer
 )
 
-var leaseNames = [...]string{LeaseNone: "", LeasePending: "; the lease is being asked for", LeaseAcquired: "; we have the lease",
-	LeaseRefused: "; we did not get the lease"}
+var leaseNames = [...]string{LeaseNone: "", LeasePending: "; the lease is being asked for",
+	LeaseAcquired: "; we have the lease", LeaseRefused: "; we did not get the lease"}
 
 // String explains the decision in one plain sentence.
 func (d Decision) String() string {

@@ -173,8 +173,8 @@ func (m *Machine) Tick(now time.Duration) {
 	}
 }
 
-// goLost ends a node that decided against itself when nobody has downed it in time. It makes no other decision any more:
-// who was to down it may have done so and be out of reach, and a later picture must not make it a survivor.
+// goLost ends a node that decided against itself when nobody has downed it in time. It makes no other decision any
+// more: who was to down it may have done so and be out of reach, and a later picture must not make it a survivor.
 func (m *Machine) goLost() {
 	if m.now >= m.lostAt {
 		m.lostAt = m.now + settle

@@ -112,10 +112,11 @@ func TestStableAfter(t *testing.T) {
 	require.Equal(t, membership.CauseResolver, e[0].Down[0].Cause)
 }
 
-// TestTheRemovedCountNoMore: a member that is gone from the view was seen going by all, also when this node never got to
-// know that they had; one that is Down and not removed counts on (MEM-10).
+// TestTheRemovedCountNoMore: a member that is gone from the view was seen going by all, also when this node never got
+// to know that they had; one that is Down and not removed counts on (MEM-10).
 func TestTheRemovedCountNoMore(t *testing.T) {
-	for members, want := range map[string]time.Duration{"A B C D E Fd": 10, "A B C D E": 7, "A B C D": 7, "A B C D E F Gj": 10} {
+	for members, want := range map[string]time.Duration{"A B C D E Fd": 10, "A B C D E": 7, "A B C D": 7,
+		"A B C D E F Gj": 10} {
 		r := newRig(t, 'A', Config{})
 		r.see("A B C D E F", "", true, "")
 		r.see(members, "", false, "")
@@ -269,8 +270,9 @@ func TestUnstable(t *testing.T) {
 	require.Zero(t, at, "forbidden")
 }
 
-// TestOverslept: a node that slept through the time of a decision stops at once, but decides only after it has heard what
-// happened meanwhile, and then by its strategy. Found by storm 3435: such a node ended a cluster that had long decided.
+// TestOverslept: a node that slept through the time of a decision stops at once, but decides only after it has heard
+// what happened meanwhile, and then by its strategy. Found by storm 3435: such a node ended a cluster that had long
+// decided.
 func TestOverslept(t *testing.T) {
 	asleep := func(t *testing.T) *rig {
 		r := newRig(t, 'B', Config{})
@@ -293,7 +295,8 @@ func TestOverslept(t *testing.T) {
 	r = asleep(t)
 	es := r.run(time.Second)
 	require.NotEmpty(t, es)
-	require.Contains(t, es[0].Decisions[0].Why, "majority", "nobody said anything: what stood still is decided, late as it is")
+	require.Contains(t, es[0].Decisions[0].Why, "majority",
+		"nobody said anything: what stood still is decided, late as it is")
 	require.False(t, es[0].Suspend.On, "it lives: others may let it go on")
 }
 
@@ -343,7 +346,8 @@ func TestLease(t *testing.T) {
 	require.Empty(t, r.run(time.Hour))
 }
 
-// TestLeaseRefused: by another owner, or by silence; the side goes, and what may have been taken unnoticed is given back.
+// TestLeaseRefused: by another owner, or by silence; the side goes, and what may have been taken unnoticed is given
+// back.
 func TestLeaseRefused(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		r := newRig(t, 'B', Config{Strategy: LeaseMajority})

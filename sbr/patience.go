@@ -1,5 +1,5 @@
-// Patience: when the picture has stood still for long enough, what puts a decision off, and when it has gone on changing
-// for too long (MEM-10).
+// Patience: when the picture has stood still for long enough, what puts a decision off, and when it has gone on
+// changing for too long (MEM-10).
 
 package sbr
 
@@ -50,8 +50,8 @@ const (
 )
 
 // waits reports whether a decision that is due is put off because the picture may be about to change: somebody who
-// counts is late. A cut that nobody has noticed yet would have its two sides decide on different pictures. It never waits
-// beyond what the takeover time covers, nor until all would have to go.
+// counts is late. A cut that nobody has noticed yet would have its two sides decide on different pictures. It never
+// waits beyond what the takeover time covers, nor until all would have to go.
 func (m *Machine) waits() bool {
 	if !m.late {
 		return false
@@ -85,8 +85,8 @@ func (m *Machine) tooLong() {
 	}
 	if !m.warned && m.now >= m.warnAt() {
 		m.warned = true
-		m.tell(Unstable, fmt.Sprintf("what is reachable has changed %d times in %v: all nodes go at %v unless it stands still",
-			m.changes, m.now-m.first, limit))
+		m.tell(Unstable, fmt.Sprintf("what is reachable has changed %d times in %v: all nodes go at %v unless it stands "+
+			"still", m.changes, m.now-m.first, limit))
 	}
 	if m.now < m.first+limit {
 		return

@@ -89,8 +89,8 @@ func TestLateMemberEndsNobody(t *testing.T) {
 	}
 }
 
-// TestLostWhileWaitedFor: who turns out to be lost while a decision waits for it has had its silence already, so what is
-// waited for then is only that all on this side get to know it. Anything else begins the patience anew.
+// TestLostWhileWaitedFor: who turns out to be lost while a decision waits for it has had its silence already, so what
+// is waited for then is only that all on this side get to know it. Anything else begins the patience anew.
 func TestLostWhileWaitedFor(t *testing.T) {
 	at := func(late time.Duration, then string) (*rig, time.Duration) {
 		r := newRig(t, 'A', Config{})

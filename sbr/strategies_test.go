@@ -28,7 +28,8 @@ func TestScenario18StaticQuorumAndOldest(t *testing.T) {
 		row{"E", "A B C D", "", "E"}, row{"A B C D", "E", "", "E"}, // alone
 		row{"E", "A", "", "A"}, row{"A", "E", "", "A"}, // alone against one that is alone as well
 		row{"E Bj", "A C", "", "BE"}, row{"A C", "E Bj", "", "ABCE"}, // with a joining one it may not be alone there
-		row{"El B", "A C", "", "ABCE"}, row{"El C D", "A", "", "A"}, row{"El D", "A C", "", "ACDE"}, // if E is Exiting there, D is oldest, and alone
+		row{"El B", "A C", "", "ABCE"}, row{"El C D", "A", "", "A"},
+		row{"El D", "A C", "", "ACDE"}, // if E is Exiting there, D is oldest, and alone
 		row{"El A", "D", "", "ADE"}, row{"D A", "El", "", "E"},
 	)
 	judge(t, Config{Strategy: KeepOldest, KeepAlone: true},
@@ -63,7 +64,8 @@ func TestDownAllAndLease(t *testing.T) {
 
 // TestScenario19IndirectlyConnected: both ends of a broken pair go, and with them whoever the strategy downs.
 func TestScenario19IndirectlyConnected(t *testing.T) {
-	for _, c := range []Config{{}, {Strategy: StaticQuorum, QuorumSize: 3}, {Strategy: KeepOldest}, {Strategy: LeaseMajority}} {
+	for _, c := range []Config{{}, {Strategy: StaticQuorum, QuorumSize: 3}, {Strategy: KeepOldest},
+		{Strategy: LeaseMajority}} {
 		judge(t, c,
 			row{"A B C", "", "A>B", "AB"}, row{"A B C", "", "A>B B>A", "AB"},
 			row{"A B C D E", "", "A>B B>C C>D D>E E>A", "ABCDE"}, // a ring: nobody is above suspicion
@@ -79,7 +81,7 @@ func TestScenario19IndirectlyConnected(t *testing.T) {
 	}
 	judge(t, Config{Strategy: DownAll}, row{"A B C", "", "A>B", "ABC"})
 	judge(t, Config{Strategy: StaticQuorum, QuorumSize: 2}, row{"A B C D", "", "A>B", "ABCD"}) // too many, whatever else
-	judge(t, Config{Strategy: StaticQuorum, QuorumSize: 5}, row{"A B C", "", "A>B", "AB"})     // no quorum, but nobody is lost
+	judge(t, Config{Strategy: StaticQuorum, QuorumSize: 5}, row{"A B C", "", "A>B", "AB"})     // no quorum, nobody lost
 }
 
 // TestQuarantinedIsUnreachable: who was put under quarantine goes as any other that is unreachable, though it is in contact
@@ -131,7 +133,8 @@ func TestWordsOfTheLost(t *testing.T) {
 // TestReachableAndSilent: an accused member that has not confirmed counts as lost, whoever accuses it.
 func TestReachableAndSilent(t *testing.T) {
 	s := Situation{Self: idOf('A'), Members: side("A B C"), Contact: peer.SetOf(idOf('B')),
-		Accusations: []membership.Accusation{{Observer: idOf('A'), Subject: idOf('B')}, {Observer: idOf('A'), Subject: idOf('C')}}}
+		Accusations: []membership.Accusation{{Observer: idOf('A'), Subject: idOf('B')},
+			{Observer: idOf('A'), Subject: idOf('C')}}}
 	d := Config{}.Decide(s)
 	require.Equal(t, "AB", letters(d.Indirect))
 	require.Equal(t, "C", letters(d.Lost))

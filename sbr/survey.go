@@ -43,7 +43,8 @@ type survey struct {
 
 // counts reports whether a member of this status counts in decisions. Joining and weakly up ones never do.
 func counts(s membership.Status) bool {
-	return s == membership.Up || s == membership.Leaving || s == membership.PreparingForShutdown || s == membership.ReadyForShutdown
+	return s == membership.Up || s == membership.Leaving || s == membership.PreparingForShutdown ||
+		s == membership.ReadyForShutdown
 }
 
 // joins reports whether a member of this status may be Up already as others see it.

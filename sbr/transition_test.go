@@ -116,7 +116,8 @@ func TestTransitionLaw(t *testing.T) {
 func TestDownedMayLiveElsewhere(t *testing.T) {
 	situation := func(extra ...membership.Member) Situation {
 		s := Situation{Self: idOf('C')}
-		for i, st := range []membership.Status{membership.Down, membership.Down, membership.Up, membership.Up, membership.Up} {
+		for i, st := range []membership.Status{membership.Down, membership.Down, membership.Up, membership.Up,
+			membership.Up} {
 			s.Members = append(s.Members, membership.Member{ID: idOf("ABCDE"[i]), Status: st, UpNumber: uint32(i + 1)})
 		}
 		for _, x := range extra {

@@ -49,8 +49,8 @@ func mostSuitable(loads []load) *load {
 
 // rebalance returns the shards that one round would move, by the newer least-shard algorithm. owned holds the shards of
 // each region of loads in the order of their allocation. First whatever a region has above the optimum, the mean
-// rounded up, then, while regions lack two or more to it, one from each that has the optimum; no more than the limits. No shard
-// is moved yet: Stats tells how many would be.
+// rounded up, then, while regions lack two or more to it, one from each that has the optimum; no more than the limits.
+// No shard is moved yet: Stats tells how many would be.
 func rebalance(loads []load, owned [][]route.ShardID, absolute, percent int) []route.ShardID {
 	total := 0
 	order := make([]int, len(loads))

@@ -9,8 +9,8 @@
 // Why no order of events gives two live owners: an owner X of shard s got it from some coordinator C. Either X is in
 // this coordinator's view or memory, and reports s, or confirmed to have nothing, or is so long removed that it has
 // stopped by itself; or X was lost before this node's time, and a member that saw the loss tells it. Afterwards
-// no order of C reaches an owner: every member that may host has promised this reign's floor, which is above every fence
-// that C can give, since C has a lower term, or is this very node in an earlier reign, whose epochs are lower.
+// no order of C reaches an owner: every member that may host has promised this reign's floor, which is above every
+// fence that C can give, since C has a lower term, or is this very node in an earlier reign, whose epochs are lower.
 //
 // The question is not sent while an older member of the role is Down and not removed yet: if this node fell before its
 // view spread, the older one would stay the oldest and find everybody promised to a higher term. Removal needs

@@ -21,8 +21,8 @@ const (
 	DefaultMaxTypes      = 1024
 )
 
-// Config is the configuration of a Machine. The zero value means the defaults. TakeoverTime and what TakeoverFor returns
-// must be the same on all nodes: it is how long a cut-off owner may still believe that it owns.
+// Config is the configuration of a Machine. The zero value means the defaults. TakeoverTime and what TakeoverFor
+// returns must be the same on all nodes: it is how long a cut-off owner may still believe that it owns.
 type Config struct {
 	RetryInterval time.Duration // first repetition of unanswered mail; it doubles up to RetryMax
 	RetryMax      time.Duration // longest pause between repetitions

@@ -91,8 +91,8 @@ func TestAnswersOfTheSuspended(t *testing.T) {
 	require.Equal(t, 1, n.confirmed)
 }
 
-// TestWhoWasNeverToldItIsAMemberAnswersToo: a suspended node lets nobody in, so it must not wait for the view of one that
-// it let in before it slept. Such a one's word is weak: the other member's is still needed (MEM-10).
+// TestWhoWasNeverToldItIsAMemberAnswersToo: a suspended node lets nobody in, so it must not wait for the view of one
+// that it let in before it slept. Such a one's word is weak: the other member's is still needed (MEM-10).
 func TestWhoWasNeverToldItIsAMemberAnswersToo(t *testing.T) {
 	w := owning(t, 3)
 	n := w.nodes[2]

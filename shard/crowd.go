@@ -1,9 +1,9 @@
 // crowd: how many members there have been lately, by which the takeover time is measured.
 //
-// A cut-off owner stops by the patience of its resolver, which goes by the number of members that it knew. Why the number
-// here is never smaller is argued in docs/split-brain.md ("Which number the other side can have used"). In short: whoever
-// counted there has its up-number in views of this node too, or was removed lately, and the removed count for ten more
-// minutes. The sum is too high after a rolling replacement, which costs waiting, never safety.
+// A cut-off owner stops by the patience of its resolver, which goes by the number of members that it knew. Why the
+// number here is never smaller is argued in docs/split-brain.md ("Which number the other side can have used"). In
+// short: whoever counted there has its up-number in views of this node too, or was removed lately, and the removed
+// count for ten more minutes. The sum is too high after a rolling replacement, which costs waiting, never safety.
 
 package shard
 

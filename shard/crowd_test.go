@@ -16,7 +16,8 @@ import (
 func numberedView(numbers ...uint32) *membership.View {
 	v := &membership.View{}
 	for i, n := range numbers {
-		m := membership.Member{ID: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: uint64(i + 1)}, Status: membership.Up, UpNumber: n}
+		m := membership.Member{ID: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: uint64(i + 1)}, Status: membership.Up,
+			UpNumber: n}
 		if n == 0 {
 			m.Status = membership.Joining
 		}
@@ -85,7 +86,8 @@ func TestBlindTakeover(t *testing.T) {
 
 	m.view = v
 	gone := func(inc uint64) peer.ID { return peer.ID{Addr: peer.MustAddr("10.0.0.2:1"), Inc: inc} }
-	m.learn(past{Whole: true, Lost: []loss{{ID: gone(1), Age: 0}, {ID: gone(2), Age: 0, Settled: true}}, Roll: peer.SetOf(v.Members[1].ID)})
+	m.learn(past{Whole: true, Lost: []loss{{ID: gone(1), Age: 0}, {ID: gone(2), Age: 0, Settled: true}},
+		Roll: peer.SetOf(v.Members[1].ID)})
 	require.Zero(t, m.past.blindUntil)
 	require.Equal(t, 30*time.Second, m.takeover(), "those it is told of count")
 	require.Equal(t, 31*time.Second, m.past.losses[0].until)

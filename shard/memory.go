@@ -88,7 +88,8 @@ func (p *memory) add(l lostMember, takeover time.Duration) {
 	}
 }
 
-// note compares two views, of which this node is a member and not Down, and reports whether a member was lost between them.
+// note compares two views, of which this node is a member and not Down, and reports whether a member was lost between
+// them.
 func (p *memory) note(now, takeover, blind time.Duration, old, v *membership.View) (lost bool) {
 	if !p.seen {
 		p.seen, p.sure = true, len(v.Members) == 1
@@ -224,8 +225,8 @@ func (m *Machine) learn(p past) {
 	m.settleAll()
 }
 
-// learnCrowd counts those who are named and are no members here as gone lately. So nobody who was a member when the told
-// losses were seen is missing: all that have gone since are told with them, or are known here.
+// learnCrowd counts those who are named and are no members here as gone lately. So nobody who was a member when the
+// told losses were seen is missing: all that have gone since are told with them, or are known here.
 func (m *Machine) learnCrowd(p past) {
 	unknown := func(id peer.ID) bool {
 		_, in := m.view.Member(id)

@@ -56,7 +56,8 @@ func Start(o Options) (*Child, error) {
 		waiting: map[uint64]chan answer{}, done: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), o.Env...)
 	c.cmd.Stderr = c.tail
-	c.cmd.SysProcAttr = ownGroup() // Ctrl-C on the terminal reaches the parent alone, which then ends its children in order
+	// Ctrl-C on the terminal reaches the parent alone, which then ends its children in order.
+	c.cmd.SysProcAttr = ownGroup()
 	var err error
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.Name, err)

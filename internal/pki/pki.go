@@ -95,8 +95,8 @@ type Request struct {
 	Usages []x509.ExtKeyUsage // none: server and client
 }
 
-// Issue makes a certificate with a fresh key. Zero From is now, with some leeway; Until may not be after the authority's
-// own end.
+// Issue makes a certificate with a fresh key. Zero From is now, with some leeway; Until may not be after the
+// authority's own end.
 func (c *CA) Issue(r Request) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -17,7 +17,8 @@ func TestIssue(t *testing.T) {
 	ca, err := NewCA("mine", 24*time.Hour)
 	require.NoError(t, err)
 	until := time.Now().Add(time.Hour).Truncate(time.Second)
-	pair, err := ca.Issue(Request{Name: "n1", URIs: []string{"kith://cluster/market"}, Hosts: []string{"n1.local", "10.0.0.1", "::1"},
+	pair, err := ca.Issue(Request{Name: "n1", URIs: []string{"kith://cluster/market"},
+		Hosts: []string{"n1.local", "10.0.0.1", "::1"},
 		Until: until})
 	require.NoError(t, err)
 	certs, err := Certificates(pair.Cert)

@@ -176,7 +176,8 @@ var bugs = append(append([]bug{
 		Name: "stopped-before-its-mailbox-is-empty", Seeds: 60,
 		File: "entity/run.go",
 		Old:  "\tcase a.now != nil || a.head != nil:\n\t\treturn true\n",
-		New:  "\tcase s.phase == stopping:\n\t\ts.remove(e)\n\t\ts.pace()\n\t\treturn false\n\tcase a.now != nil || a.head != nil:\n\t\treturn true\n",
+		New: "\tcase s.phase == stopping:\n\t\ts.remove(e)\n\t\ts.pace()\n\t\treturn false\n" +
+			"\tcase a.now != nil || a.head != nil:\n\t\treturn true\n",
 	},
 	{
 		Name: "gossip-is-taken-for-an-answer", Package: "./fd", Run: "TestSignsOfLife",

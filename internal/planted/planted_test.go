@@ -28,10 +28,12 @@ var (
 	always = bug{Name: "always-wrong", File: "lib/lib.go", Old: "return a + b", New: "return a - b", Seeds: 3}
 	late   = bug{Name: "wrong-from-seed-seven", File: "lib/lib.go", Old: "return a + b",
 		New: "if a >= 7 { b++ }; return a + b", Seeds: 10}
-	tested   = bug{Name: "tested", File: "lib/lib.go", Old: "return a + b", New: "return a", Package: "./lib", Run: "TestAdd"}
+	tested = bug{Name: "tested", File: "lib/lib.go", Old: "return a + b", New: "return a", Package: "./lib",
+		Run: "TestAdd"}
 	harmless = bug{Name: "harmless", File: "lib/lib.go", Old: "return a + b", New: "return b + a", Seeds: 3}
-	unseen   = bug{Name: "unseen", File: "lib/lib.go", Old: "Add(a, a)", New: "Add(a, 1)", Package: "./lib", Run: "TestAdd"}
-	crash    = bug{Name: "crash", File: "cmd/node/main.go", Old: "var failures", New: "os.Exit(9); var failures",
+	unseen   = bug{Name: "unseen", File: "lib/lib.go", Old: "Add(a, a)", New: "Add(a, 1)", Package: "./lib",
+		Run: "TestAdd"}
+	crash = bug{Name: "crash", File: "cmd/node/main.go", Old: "var failures", New: "os.Exit(9); var failures",
 		Seeds: 3}
 )
 
