@@ -21,8 +21,24 @@ type claim struct {
 	by     peer.ID
 }
 
-// number: up-numbers are unique over the whole history, and never change while anybody lives who knows of them: a number
-// whose last witness is gone may be given anew to its bearer, as another one.
+// distinct: no view gives one number to two members, not even the view of one who is Down elsewhere.
+func (c *checker) distinct(p *proc, v *membership.View) {
+	c.numbers = c.numbers[:0]
+	for i := range v.Members {
+		if n := v.Members[i].UpNumber; n != 0 {
+			c.numbers = append(c.numbers, n)
+		}
+	}
+	slices.Sort(c.numbers)
+	for i := 1; i < len(c.numbers); i++ {
+		if c.numbers[i] == c.numbers[i-1] {
+			c.violate(p, "up-number", "two members of one view bear number %d", c.numbers[i])
+		}
+	}
+}
+
+// number: up-numbers are unique over the whole history, and never change while anybody lives who knows of them: a
+// number whose last witness is gone may be given anew to its bearer, as another one.
 func (c *checker) number(p *proc, v *membership.View, m *membership.Member) {
 	if m.UpNumber == 0 {
 		if m.Status == membership.Up {

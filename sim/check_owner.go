@@ -5,8 +5,10 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
@@ -64,9 +66,15 @@ func (c *checker) hosts(p *proc, key shardKey, f route.Fence) {
 	if c.farewells[p.id] {
 		c.violate(p, "farewell", "%s starts here after this node said that it hosts nothing ever again", name)
 	}
-	if _, down := c.gone[p.id]; down {
+	if c.excusedBy(p, name+" starts here") {
 		// It was stopped, downed and let go on, and does not know yet: nothing but fences can hold it.
 		c.NotTold++
+		if f.IsZero() || f == o.fence && o.p != p {
+			c.violate(p, "fence-shared", "%s starts here under %s, as at %s", name, fenceName(f), c.w.nameOf(o.p))
+		}
+		if slices.Contains(o.hosting, p) {
+			c.violate(p, "hosted-twice", "%s is started here again", name)
+		}
 		o.hosting = append(o.hosting, p)
 		return
 	}
@@ -94,9 +102,23 @@ func (c *checker) hosts(p *proc, key shardKey, f route.Fence) {
 	o.hosting = append(o.hosting, p)
 }
 
-// suspendedBefore: a cut-off owner has suspended itself, or ended, before its shard lives elsewhere. One that sleeps will
-// not handle anything when it wakes up, if it has slept for long enough. Without a resolver, who was downed by an operator
-// while it ran, and has not heard of it, is no case of this rule: nothing makes it stop but fences.
+// excusedBy reports whether a process is Down somewhere and may not know it: most rules of ownership do not bind it
+// then, for nothing but fences can. One whose own view shows that it is Down has been told.
+func (c *checker) excusedBy(p *proc, what string) bool {
+	if _, down := c.gone[p.id]; !down {
+		return false
+	}
+	if p.view != nil {
+		if self, ok := p.view.SelfMember(); ok && self.Status == membership.Down {
+			c.violate(p, "knows-its-end", "%s though its own view shows that it is down", what)
+		}
+	}
+	return true
+}
+
+// suspendedBefore: a cut-off owner has suspended itself, or ended, before its shard lives elsewhere. One that sleeps
+// will not handle anything when it wakes up, if it has slept for long enough. Without a resolver, who was downed by an
+// operator while it ran, and has not heard of it, is no case of this rule: nothing makes it stop but fences.
 func (c *checker) suspendedBefore(q *proc, name string) {
 	switch {
 	case q.held():
@@ -184,7 +206,7 @@ func (c *checker) shard(p *proc, e *shard.Event) {
 
 // ready: one coordinator that may allocate, and only with the report of every member that it knows of.
 func (c *checker) ready(p *proc, e *shard.Event) {
-	if _, down := c.gone[p.id]; down {
+	if c.excusedBy(p, "a coordinator is ready here") {
 		return
 	}
 	c.seat(p, e)
@@ -198,8 +220,8 @@ func (c *checker) ready(p *proc, e *shard.Event) {
 		if m.ID == p.id || !m.HasRole(role) {
 			continue
 		}
-		if _, down := c.gone[m.ID]; down || c.farewells[m.ID] {
-			continue
+		if m.Status == membership.Down || c.farewells[m.ID] {
+			continue // what others hold of it is no excuse: this view has to
 		}
 		if at, ok := c.heard[reportKey{p.id, m.ID}]; !ok || at < since {
 			c.violate(p, "reports", "ready for %s in term %d without the report of %s", c.w.typeName(e.Type), e.Term,
@@ -208,9 +230,9 @@ func (c *checker) ready(p *proc, e *shard.Event) {
 	}
 }
 
-// seat: who is ready takes the seat of a type's coordinator, and nobody else sits there. A leaver that said farewell may
-// not know yet that it is the oldest no more, however far its reign had come by then: the one of the higher term has
-// promises of all others to refuse it, and it hosts nothing itself.
+// seat: who is ready takes the seat of a type's coordinator, and nobody else sits there. A leaver that said farewell
+// may not know yet that it is the oldest no more, however far its reign had come by then: the one of the higher term
+// has promises of all others to refuse it, and it hosts nothing itself.
 func (c *checker) seat(p *proc, e *shard.Event) {
 	seat := c.leads[e.Type]
 	if seat != nil && seat.p != p && seat.p.alive {
@@ -228,7 +250,7 @@ func (c *checker) seat(p *proc, e *shard.Event) {
 
 // delivers: an envelope reaches an entity only under the fence under which its shard lives here, and while it does.
 func (c *checker) delivers(p *proc, key shardKey, e *wire.Envelope) {
-	if _, down := c.gone[p.id]; down {
+	if c.excusedBy(p, "a message is delivered here") {
 		return
 	}
 	o := c.owner(key)
@@ -240,7 +262,7 @@ func (c *checker) delivers(p *proc, key shardKey, e *wire.Envelope) {
 
 // allocated: a shard that lives somewhere is not given out, and every fence is above the one before.
 func (c *checker) allocated(p *proc, e *shard.Event) {
-	if _, down := c.gone[p.id]; down || c.farewells[p.id] {
+	if c.excusedBy(p, "a shard is given out here") || c.farewells[p.id] {
 		return // nobody takes its orders any more, see hosts
 	}
 	o := c.owner(shardKey{e.Type, e.Shard})

@@ -175,8 +175,8 @@ func TestDeadlineDetectorInACluster(t *testing.T) {
 }
 
 // A packet that TCP loses five times in a row holds up its connection for 6.2 s, which is more than the detector bears.
-// A second probe goes over another connection, so nobody is accused for it: not by the prober, whose answers are held up,
-// nor by the one whose probes are.
+// A second probe goes over another connection, so nobody is accused for it: not by the prober, whose answers are held
+// up, nor by the one whose probes are.
 func TestStalledConnectionAccusesNobody(t *testing.T) {
 	c := New(t, 7, 1, pace(1, time.Second))
 	c.AwaitUp()
@@ -192,8 +192,8 @@ func TestStalledConnectionAccusesNobody(t *testing.T) {
 	require.Zero(t, c.falseAccusations())
 }
 
-// A process killed on a live host: its connections are reset and new ones refused, so it is unreachable within a second.
-// A host that is gone says nothing: silence takes the detector's time. Both are known by all soon after.
+// A process killed on a live host: its connections are reset and new ones refused, so it is unreachable within a
+// second. A host that is gone says nothing: silence takes the detector's time. Both are known by all soon after.
 func TestKilledProcessIsFoundWithinASecond(t *testing.T) {
 	for seed := range uint64(3) {
 		c := New(t, 16, seed)
@@ -218,9 +218,9 @@ func TestKilledProcessIsFoundWithinASecond(t *testing.T) {
 	}
 }
 
-// Two processes killed at one moment look to one who watches both like trouble of its own: each counts at once for those
-// who lost only that one, and for the others as soon as these agree. In a cluster of three nobody else is there to agree
-// in time, and silence decides.
+// Two processes killed at one moment look to one who watches both like trouble of its own: each counts at once for
+// those who lost only that one, and for the others as soon as these agree. In a cluster of three nobody else is there
+// to agree in time, and silence decides.
 func TestTwoLinksLostTogetherNeedAWitness(t *testing.T) {
 	c := New(t, 4, 1)
 	c.AwaitUp()

@@ -27,7 +27,8 @@ func TestResolverProof(t *testing.T) {
 	}
 }
 
-// TestResolverProofCanFail: a strategy that lets every side live is found out, and so is one that ends more than it promised.
+// TestResolverProofCanFail: a strategy that lets every side live is found out, and so is one that ends more than it
+// promised.
 func TestResolverProofCanFail(t *testing.T) {
 	r := ResolverProof(4, []sbr.Config{{Strategy: sbr.UnsafeAutoDown}})
 	require.Positive(t, r.DoubleSurvivors)

@@ -14,8 +14,9 @@ import (
 	"github.com/kith-io/kith/sbr"
 )
 
-// TestRandomLinks breaks links at random between five formed nodes and compares who lives 40 s later, for each strategy,
-// with what the proof says of that state (MEM-10). The lease has one winner, so there any of the foretold sides may be it.
+// TestRandomLinks breaks links at random between five formed nodes and compares who lives 40 s later, for each
+// strategy, with what the proof says of that state (MEM-10). The lease has one winner, so there any of the foretold
+// sides may be it.
 func TestRandomLinks(t *testing.T) {
 	for _, c := range ProofStrategies(5) {
 		t.Run(c.Settings(), func(t *testing.T) {

@@ -19,7 +19,7 @@ type ScaleConfig struct {
 	Hours   float64  // virtual hours of the part "loss"; zero means 1
 	Rounds  int      // how often an eighth of them freezes in the part "frozen"; zero means 10
 	Build   bool     // make the cluster at once instead of by joining; above 3,000 nodes it is unless "join" is asked for
-	Crashes int      // how many each of the parts "crash" and "kill" measures; zero means 100, 50 above 300 nodes, one above 3,000
+	Crashes int      // how many the parts "crash" and "kill" measure each; zero: 100, above 300 nodes 50, above 3,000 one
 	// Progress, when it is set, is told in words how far the run is.
 	Progress func(string)
 }
@@ -40,7 +40,7 @@ type ScaleResult struct {
 	CrashAllP99   *float64 `json:"crash_all_p99_s,omitempty"`
 	CrashSpread   *float64 `json:"crash_spread_max_s,omitempty"` // the longest from the first to all
 	Kills         int      `json:"kills,omitempty"`              // how many the next two are about
-	KillAllP50    *float64 `json:"kill_all_p50_s,omitempty"`     // a process dies, its host lives: until all have published it
+	KillAllP50    *float64 `json:"kill_all_p50_s,omitempty"`     // a process dies, its host lives: until all have said so
 	KillAllP99    *float64 `json:"kill_all_p99_s,omitempty"`
 	StateBytes    *int     `json:"state_bytes,omitempty"`  // the full state as one welcome carries it
 	StatusBytes   *int     `json:"status_bytes,omitempty"` // the largest status message
@@ -65,7 +65,8 @@ type scalePart struct {
 	measure func(r *scaleRun) error
 }
 
-// scaleParts are the measurements in the order in which they run. Joining comes before them, unless the cluster is built.
+// scaleParts are the measurements in the order in which they run. Joining comes before them, unless the cluster is
+// built.
 var scaleParts = []scalePart{
 	{"join", builtAbove, false, func(*scaleRun) error { return nil }},
 	{"quiet", MaxScaleNodes, false, (*scaleRun).quiet},

@@ -1,5 +1,5 @@
-// A plain SWIM, as its paper describes it, beside which the part "frozen" is read: the same number of nodes stands still
-// for the same time, and what counts is how often a healthy one is declared dead.
+// A plain SWIM, as its paper describes it, beside which the part "frozen" is read: the same number of nodes stands
+// still for the same time, and what counts is how often a healthy one is declared dead.
 
 package sim
 
@@ -17,7 +17,7 @@ const (
 	swimHelpers   = 3                      // how many are asked
 	swimSuspicion = 4                      // periods for each digit of the number of nodes until a suspect is dead
 	swimSpread    = 4                      // how often, for each digit, one rumour is passed on by one node
-	swimRumours   = 30                     // at most on one message: what fits into a packet; those passed on least go first
+	swimRumours   = 30                     // at most on one message, as fits into a packet; those passed on least first
 )
 
 // SwimResult is what a plain SWIM does under the law of the part "frozen".
@@ -135,7 +135,9 @@ func (s *swim) thaw(i int) {
 	n.frozen = false
 	held := n.held
 	n.held = nil
-	slices.SortStableFunc(held, func(a, b swimLetter) int { return min(int(b.kind), int(swimStart)) - min(int(a.kind), int(swimStart)) })
+	slices.SortStableFunc(held, func(a, b swimLetter) int {
+		return min(int(b.kind), int(swimStart)) - min(int(a.kind), int(swimStart))
+	})
 	for _, l := range held {
 		s.handle(n, l)
 	}

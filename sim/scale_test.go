@@ -34,8 +34,8 @@ func TestScaleSmall(t *testing.T) {
 // lossless are the parts that are quick at any small size.
 var lossless = []string{"quiet", "one", "twenty", "crash", "kill"}
 
-// TestScaleHealth: packet loss as on TCP makes nobody accuse a healthy member, nor do members that stood still for 16 s,
-// who are themselves accused each time and taken back (FD-1 to FD-3).
+// TestScaleHealth: packet loss as on TCP makes nobody accuse a healthy member, nor do members that stood still for 16
+// s, who are themselves accused each time and taken back (FD-1 to FD-3).
 func TestScaleHealth(t *testing.T) {
 	r, err := Scale(ScaleConfig{Nodes: 24, Seed: 3, Parts: []string{"loss", "frozen"}, Hours: 0.05, Rounds: 2})
 	require.NoError(t, err)

@@ -266,7 +266,8 @@ func (s *script) seen(v *membership.View, key string) string {
 func (s *script) setting(c *membership.Config, key, value string) bool {
 	durations := map[string]*time.Duration{"gossip": &c.GossipInterval, "leaders": &c.LeaderInterval,
 		"heartbeat": &c.HeartbeatInterval, "pause": &c.AcceptablePause, "reaper": &c.ReaperInterval,
-		"retention": &c.TombstoneRetention, "jointimeout": &c.JoinTimeout, "seedtimeout": &c.SeedTimeout, "weaklyup": &c.WeaklyUpAfter}
+		"retention": &c.TombstoneRetention, "jointimeout": &c.JoinTimeout, "seedtimeout": &c.SeedTimeout,
+		"weaklyup": &c.WeaklyUpAfter}
 	switch d := durations[key]; {
 	case d != nil:
 		*d = s.duration(value)

@@ -13,17 +13,17 @@ import (
 	"github.com/kith-io/kith/shard"
 )
 
-// outcome is what has become of a cut: what the checkers found, and how long after it the last of those that were cut off
-// still handled messages.
+// outcome is what has become of a cut: what the checkers found, and how long after it the last of those that were cut
+// off still handled messages.
 type outcome struct {
 	broken []string
 	last   time.Duration
 }
 
 // cutOffAndDowned forms a cluster of n nodes, has every shard live somewhere, and cuts off the last few. The side that
-// is left is told at once by an operator that they are gone, which is the earliest moment from which their shards can be
-// waited for. Nobody tells them. With unrest the cut-off side loses one of its own and finds it again, again and again,
-// so that its picture never stands still and it stops at the latest possible moment.
+// is left is told at once by an operator that they are gone, which is the earliest moment from which their shards can
+// be waited for. Nobody tells them. With unrest the cut-off side loses one of its own and finds it again, again and
+// again, so that its picture never stands still and it stops at the latest possible moment.
 func cutOffAndDowned(t *testing.T, n, few int, unrest bool, fixed time.Duration) (o outcome) {
 	c := New(&fakeTB{}, n, uint64(n), With(func(cfg *Config) {
 		cfg.Text = false
@@ -81,8 +81,9 @@ func cutOffAndDowned(t *testing.T, n, few int, unrest bool, fixed time.Duration)
 	return o
 }
 
-// TestCutOffOwnersStopInTime: at default settings cut-off owners have stopped before their shards live elsewhere, whatever
-// the size, also when their picture never stands still. 20 s, which is enough for five nodes, is not enough for more.
+// TestCutOffOwnersStopInTime: at default settings cut-off owners have stopped before their shards live elsewhere,
+// whatever the size, also when their picture never stands still. 20 s, which is enough for five nodes, is not enough
+// for more.
 func TestCutOffOwnersStopInTime(t *testing.T) {
 	for _, c := range []struct {
 		nodes, few int

@@ -254,6 +254,32 @@ func TestCheckersCryOut(t *testing.T) {
 			w.check.shard(a, &shard.Event{Kind: shard.CoordinatorStarted, Type: 7})
 			w.check.shard(a, &shard.Event{Kind: shard.CoordinatorReady, Type: 7})
 		}},
+		{"reports", func(w *world, a, b *proc) { // that another node holds b for down is no excuse
+			w.check.gone[b.id] = w.now
+			w.check.shard(a, &shard.Event{Kind: shard.CoordinatorStarted, Type: 7})
+			for i := range a.view.Members {
+				if m := &a.view.Members[i]; m.ID != b.id {
+					w.check.frame(a, m.ID, wire.KindRegister)
+				}
+			}
+			w.check.shard(a, &shard.Event{Kind: shard.CoordinatorReady, Type: 7})
+		}},
+		{"knows-its-end", func(w *world, a, _ *proc) {
+			w.check.gone[a.id] = w.now
+			a.view = view(a, func(v *membership.View) {
+				for i := range v.Members {
+					if v.Members[i].ID == a.id {
+						v.Members[i].Status = membership.Down
+					}
+				}
+			})
+			w.check.hosts(a, key, fence(9, 1))
+		}},
+		{"fence-shared", func(w *world, a, b *proc) { // one who does not know that it is down
+			w.check.hosts(a, key, fence(9, 1))
+			w.check.gone[b.id] = w.now
+			w.check.hosts(b, key, fence(9, 1))
+		}},
 		{"fence-shared", func(w *world, a, b *proc) {
 			w.check.write(a, id, "x", fence(9, 1))
 			w.check.write(b, id, "x", fence(9, 1))
@@ -264,6 +290,10 @@ func TestCheckersCryOut(t *testing.T) {
 		}},
 		{"up-number", func(w *world, a, _ *proc) {
 			w.check.view(a, view(a, func(v *membership.View) { v.Members[0].UpNumber = 77 }))
+		}},
+		{"up-number", func(w *world, a, _ *proc) { // the view of one who is down elsewhere
+			w.check.gone[a.id] = w.now
+			w.check.distinct(a, view(a, func(v *membership.View) { v.Members[0].UpNumber = v.Members[1].UpNumber }))
 		}},
 		{"status-back", func(w *world, a, _ *proc) {
 			w.check.view(a, view(a, func(v *membership.View) { v.Members[1].Status = membership.Joining }))
@@ -356,8 +386,8 @@ func TestCheckersCryOut(t *testing.T) {
 	}
 }
 
-// TestAWordOfFarewellEndsAReign: a leaver whose farewell is known may become ready in a lower term than a coordinator that
-// it has not heard of, and takes no seat; in a higher term, or without its farewell, it may not.
+// TestAWordOfFarewellEndsAReign: a leaver whose farewell is known may become ready in a lower term than a coordinator
+// that it has not heard of, and takes no seat; in a higher term, or without its farewell, it may not.
 func TestAWordOfFarewellEndsAReign(t *testing.T) {
 	for name, c := range map[string]struct {
 		farewell bool
