@@ -76,7 +76,7 @@ func Ping(c net.Conn, d time.Duration) (*Latency, error) {
 	warm := time.Now().Add(d / 10)
 	for end := warm.Add(d); ; {
 		begin := time.Now()
-		if begin.After(end) {
+		if begin.After(end) && l.Count() > 0 { // on a machine that stalls, one answer at least
 			return l, nil
 		}
 		if _, err := c.Write(ping); err != nil {
