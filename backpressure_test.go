@@ -121,9 +121,9 @@ func TestFullLink(t *testing.T) {
 	l.await(t, int(accepted)+1)
 }
 
-// Three nodes: one sends, one takes nothing, one is well. Every form of sending to the slow one fails at once, or waits as
-// it was told to, with an error that names the peer and the bound; the sender's other peer does not feel it, the slow one's
-// heartbeats go on, and nobody takes it for lost (SHD-5, FD-1).
+// Three nodes: one sends, one takes nothing, one is well. Every form of sending to the slow one fails at once, or waits
+// as it was told to, with an error that names the peer and the bound; the sender's other peer does not feel it, the
+// slow one's heartbeats go on, and nobody takes it for lost (SHD-5, FD-1).
 func TestASlowPeerCostsItsOwnLinkOnly(t *testing.T) {
 	slowLedger, quickLedger, open := newLedger(), newLedger(), make(chan struct{})
 	var slow, quick *kith.Region

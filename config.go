@@ -19,8 +19,8 @@ type Config struct {
 	// Advertise is the address under which others reach this node; empty means the address it listens on. It is needed
 	// when Listen names no single host (0.0.0.0, ::) or a port is forwarded.
 	Advertise string
-	// TLS protects all connections by mutual TLS 1.3 (docs/security.md). It is needed when Listen is not loopback, and must
-	// be configured on all nodes or none. Zero means none.
+	// TLS protects all connections by mutual TLS 1.3 (docs/security.md). It is needed when Listen is not loopback, and
+	// must be configured on all nodes or none. Zero means none.
 	TLS TLS
 	// Insecure allows a listen address that is not loopback without TLS: connections are neither encrypted nor
 	// authenticated then, so whoever reaches the port is a member. It is logged at each start.
@@ -46,9 +46,9 @@ type Config struct {
 	// MinBirth is the least birth of a cluster that this node forms. A restored deployment gives it when the births that
 	// its fences carry must be exceeded.
 	MinBirth uint64
-	// TakeoverTime is how long a shard waits whose owner was lost without having confirmed that it stopped. Zero means that
-	// it follows from the failure detector, the resolver and the number of members: 20 s up to 5 members by default, 60 s
-	// above 100, and 20 s without a resolver. A fixed time that is too short for five members is refused, unless the
+	// TakeoverTime is how long a shard waits whose owner was lost without having confirmed that it stopped. Zero means
+	// that it follows from the failure detector, the resolver and the number of members: 20 s up to 5 members by default,
+	// 60 s above 100, and 20 s without a resolver. A fixed time that is too short for five members is refused, unless the
 	// resolver is off; when the cluster outgrows it, a warning is logged.
 	TakeoverTime time.Duration
 	// ProcessDeathIsProof gives the shards of a process that died to others at once, without the takeover time: when its
@@ -65,8 +65,8 @@ type Config struct {
 
 	// MaxPayload is the longest payload in bytes that goes in one piece: 1 KiB to 128 MiB; zero means 1 MiB.
 	MaxPayload int
-	// MaxMessage is the longest payload of a large message in bytes: one over MaxPayload goes in chunks over a connection of
-	// its own. From MaxPayload to 1 GiB; zero means 64 MiB. Nodes may differ: a receiver refuses what is over its own.
+	// MaxMessage is the longest payload of a large message in bytes: one over MaxPayload goes in chunks over a connection
+	// of its own. From MaxPayload to 1 GiB; zero means 64 MiB. Nodes may differ: a receiver refuses what is over its own.
 	MaxMessage int
 	// BulkBudget bounds the bytes of large messages that this node holds: those of others until their handlers are done
 	// with them, and as much again of copies of its own until they are sent. Zero means 256 MiB; at least MaxMessage.
@@ -115,8 +115,8 @@ type Config struct {
 	Incident func(Incident)
 
 	// Latency is told how long handlers and asks took, by type: one of every LatencyEvery of each goroutine that runs
-	// handlers, and of asks. It is called by several goroutines at once, event loops among them: it must not block. Package
-	// kith/latency keeps HDR histograms of what it is told. Nil costs nothing.
+	// handlers, and of asks. It is called by several goroutines at once, event loops among them: it must not block.
+	// Package kith/latency keeps HDR histograms of what it is told. Nil costs nothing.
 	Latency func(what Measure, typ string, took time.Duration)
 	// LatencyEvery is of how many messages one is timed; zero means 64, one means all. Two readings of the clock, about a
 	// tenth of a microsecond, for each that is timed.
@@ -129,9 +129,13 @@ func (c Config) Validate() error { return c.driver().Validate() }
 // driver is c as the driver takes it.
 func (c Config) driver() driver.Config {
 	return driver.Config{
-		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, TLS: c.TLS, Seeds: c.Seeds, Roles: c.Roles, AppVersion: c.AppVersion,
-		Logger: c.Logger, Membership: c.Membership, Resolver: c.Resolver, Lease: c.Lease, MinBirth: c.MinBirth, TakeoverTime: c.TakeoverTime,
-		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, Phases: c.Phases, ProcessDeathIsProof: c.ProcessDeathIsProof, MaxPayload: c.MaxPayload, MaxMessage: c.MaxMessage, BulkBudget: c.BulkBudget, LinkBuffer: c.LinkBuffer, LinkBudget: c.LinkBudget,
+		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, TLS: c.TLS, Seeds: c.Seeds,
+		Roles: c.Roles, AppVersion: c.AppVersion,
+		Logger: c.Logger, Membership: c.Membership, Resolver: c.Resolver, Lease: c.Lease, MinBirth: c.MinBirth,
+		TakeoverTime: c.TakeoverTime,
+		JoinTimeout:  c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, Phases: c.Phases,
+		ProcessDeathIsProof: c.ProcessDeathIsProof, MaxPayload: c.MaxPayload, MaxMessage: c.MaxMessage,
+		BulkBudget: c.BulkBudget, LinkBuffer: c.LinkBuffer, LinkBudget: c.LinkBudget,
 		Window: c.Window, ParkBytes: c.ParkBytes, ParkTime: c.ParkTime, MailboxBudget: c.MailboxBudget,
 		DataLoops: c.DataLoops, DataConnections: c.DataConnections, PollFor: c.PollFor, Workers: c.Workers,
 		MaxAsks: c.MaxAsks, AskTimeout: c.AskTimeout,

@@ -29,7 +29,8 @@ func TestConfigFaultsAllAtOnce(t *testing.T) {
 	require.ErrorIs(t, err, kith.ErrBadConfig)
 	for _, name := range []string{"Name", "Listen", "Advertise", "no port", "twice", "role", "MaxPayload",
 		"LinkBuffer", "LinkBudget",
-		"Window", "ParkBytes", "ParkTime", "MailboxBudget", "DataLoops", "DataConnections", "Workers", "MaxAsks", "AskTimeout",
+		"Window", "ParkBytes", "ParkTime", "MailboxBudget", "DataLoops", "DataConnections", "Workers", "MaxAsks",
+		"AskTimeout",
 		"TakeoverTime", "JoinTimeout", "LeaveTimeout", "Threshold"} {
 		require.ErrorContains(t, err, name)
 	}

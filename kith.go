@@ -129,8 +129,8 @@ type (
 	Credentials = driver.Credentials
 )
 
-// ClusterURI is the URI among the subject alternative names of a certificate that makes it one of the nodes of the cluster
-// of that name.
+// ClusterURI is the URI among the subject alternative names of a certificate that makes it one of the nodes of the
+// cluster of that name.
 func ClusterURI(name string) string { return driver.ClusterURI(name) }
 
 // The strategies of a Resolver. UnsafeAutoDown lets every side of a partition live on: it is unsafe, as its name says.

@@ -77,8 +77,9 @@ func (n *Node) PrepareForFullShutdown(ctx context.Context) error {
 // JoinCluster has a node that is alone in its cluster go over to the cluster of the seeds (host:port): what it hosts is
 // stopped, its incarnation ends, and a new one is started on the same address; it is returned and joins, register its
 // types and use it instead of n. Two clusters are linked like this, node by node; they are never merged. A node with
-// company is told so and nothing happens (ErrNotAlone). The shutdown of n runs with all its phases (ReasonRejoin). If a type was registered on n, fences may have been issued under
-// its cluster's birth, and the new node refuses a cluster that was born earlier: stores would not take its writes.
+// company is told so and nothing happens (ErrNotAlone). The shutdown of n runs with all its phases (ReasonRejoin). If a
+// type was registered on n, fences may have been issued under its cluster's birth, and the new node refuses a cluster
+// that was born earlier: stores would not take its writes.
 func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
 	cfg := n.cfg
 	cfg.Seeds, cfg.MinBirth = seeds, max(cfg.MinBirth, n.d.Issued())
@@ -105,8 +106,8 @@ func (n *Node) SetMetadata(ctx context.Context, key string, value []byte) error 
 func (n *Node) Decisions() []Decision { return n.d.Decisions() }
 
 // ReloadTLS loads the credentials anew (Config.TLS), by calling TLS.Load, or reading the files without waiting until a
-// change of them is noticed, which takes up to two seconds. An error says what is wrong with them and leaves the old ones
-// in use.
+// change of them is noticed, which takes up to two seconds. An error says what is wrong with them and leaves the old
+// ones in use.
 func (n *Node) ReloadTLS() error { return n.d.ReloadTLS() }
 
 // Done is closed when the node has ended: left, downed, removed, refused, or closed.

@@ -20,8 +20,9 @@ func (r *Region) Type() Type { return r.r.Type() }
 func (r *Region) Shard(id string) ShardID { return r.r.Shard(id) }
 
 // Tell sends payload, which it copies, to the entity id. It never blocks: nil means accepted, an error that it was not
-// (ErrLinkFull, ErrParkFull, ErrMailboxFull, ErrBadID, ErrTooLarge, ErrPeerLost, ErrStopped). What is accepted may still
-// be lost with its receiver; Config.Undelivered says what it tells of that. Known remote homes cost no allocation.
+// (ErrLinkFull, ErrParkFull, ErrMailboxFull, ErrBadID, ErrTooLarge, ErrPeerLost, ErrStopped). What is accepted may
+// still be lost with its receiver; Config.Undelivered says what it tells of that. Known remote homes cost no
+// allocation.
 func (r *Region) Tell(id string, payload []byte) error { return r.r.Tell(id, payload) }
 
 // TellWait is Tell that waits for room until ctx ends: it may block, as Ask does, and when it would it looks, as Ask
@@ -30,11 +31,12 @@ func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error 
 	return r.r.TellWait(ctx, id, payload)
 }
 
-// TellBulk is TellWait for a payload that may be large (over Config.MaxPayload, up to Config.MaxMessage): it does not copy
-// a large one, so the payload must not change until it returns, and it waits until the receiver's host has taken it. nil
-// means that it has; an error that it was not, but for ErrPeerLost, when nobody knows, and the end of ctx, which gives the
-// message up: what of it was sent is dropped at both ends, unless its entity has it already. progress, if not nil, is
-// called on the caller's goroutine, with how many of the payload's bytes have been sent, about every MiB and at the end.
+// TellBulk is TellWait for a payload that may be large (over Config.MaxPayload, up to Config.MaxMessage): it does not
+// copy a large one, so the payload must not change until it returns, and it waits until the receiver's host has taken
+// it. nil means that it has; an error that it was not, but for ErrPeerLost, when nobody knows, and the end of ctx,
+// which gives the message up: what of it was sent is dropped at both ends, unless its entity has it already. progress,
+// if not nil, is called on the caller's goroutine, with how many of the payload's bytes have been sent, about every MiB
+// and at the end.
 //
 // Tell, TellWait and the asks take large payloads too. They copy them, within Config.BulkBudget (an error that wraps
 // ErrLinkFull above it), and do not wait for them to be sent.
@@ -55,8 +57,8 @@ func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, er
 }
 
 // AskWithin is Ask with a time limit instead of a context. The reply is appended to into[:0] and returned; nothing is
-// allocated when it fits. The limit is coarse: up to 20 ms late. Like Ask it blocks, but it does not look where it is called: a
-// Worker or Inline handler that calls it is only reported, as Slow or Stalled.
+// allocated when it fits. The limit is coarse: up to 20 ms late. Like Ask it blocks, but it does not look where it is
+// called: a Worker or Inline handler that calls it is only reported, as Slow or Stalled.
 func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]byte, error) {
 	return r.r.AskWithin(d, id, payload, into)
 }

@@ -33,7 +33,8 @@ func (l *incidents) some(pick func(i kith.Incident) bool) bool {
 }
 
 // owned is a cluster of two whose second node alone hosts the type; it returns the region of the first.
-func owned(t *testing.T, typ kith.Type, a actor) (far *kith.Region, owner *kith.Node, seen *incidents, here, there *reports) {
+func owned(t *testing.T, typ kith.Type, a actor) (far *kith.Region, owner *kith.Node, seen *incidents, here,
+	there *reports) {
 	seen, here, there = &incidents{}, &reports{}, &reports{}
 	nodes := cluster(t, 2, func(i int, cfg *kith.Config) {
 		cfg.Undelivered = here.take
@@ -91,7 +92,8 @@ func TestCrashedEntityAcrossNodes(t *testing.T) {
 	}
 }
 
-// What waited for an entity that is given up was accepted already: it is reported where it was, and its askers are told.
+// What waited for an entity that is given up was accepted already: it is reported where it was, and its askers are
+// told.
 func TestDroppedMessagesAreReported(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
 	far, owner, seen, _, there := owned(t, kith.Type{Restart: kith.RestartStop}, actor{

@@ -42,7 +42,8 @@ func TestTLSConfig(t *testing.T) {
 
 // issued makes credentials of a node of a cluster.
 func issued(t *testing.T, ca *pki.CA, cluster string) kith.Credentials {
-	p, err := ca.Issue(pki.Request{Name: "node", URIs: []string{kith.ClusterURI(cluster)}, Until: time.Now().Add(time.Minute)})
+	p, err := ca.Issue(pki.Request{Name: "node", URIs: []string{kith.ClusterURI(cluster)},
+		Until: time.Now().Add(time.Minute)})
 	require.NoError(t, err)
 	c := kith.Credentials{CAs: x509.NewCertPool()}
 	c.Certificate, err = tls.X509KeyPair(p.Cert, p.Key)
@@ -85,7 +86,8 @@ func TestClusterOverTLS(t *testing.T) {
 	stranger := start(t, logger(t), kith.Config{Seeds: []string{nodes[0].Addr().String()}, JoinTimeout: 2 * time.Second,
 		Name: "test2", TLS: kith.TLS{Load: func() (kith.Credentials, error) { return issued(t, ca, "test2"), nil }}})
 	require.Error(t, stranger.Ready(within(t)))
-	require.NotZero(t, nodes[0].Stats().Transport.TLSRefused["refused-by-peer"], "each end refuses the other; the dialler comes first")
+	require.NotZero(t, nodes[0].Stats().Transport.TLSRefused["refused-by-peer"],
+		"each end refuses the other; the dialler comes first")
 	require.Equal(t, 3, nodes[0].View().CountUp())
 	require.NoError(t, nodes[0].Close())
 	require.NotContains(t, log.String(), "neither encrypted")

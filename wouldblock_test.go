@@ -13,8 +13,8 @@ import (
 	"github.com/kith-io/kith"
 )
 
-// Region.Ask looks where it is called: handlers of Worker and Inline types, their Stop, functions of AskFunc and hooks get
-// ErrWouldBlock at once; everybody else may wait.
+// Region.Ask looks where it is called: handlers of Worker and Inline types, their Stop, functions of AskFunc and hooks
+// get ErrWouldBlock at once; everybody else may wait.
 func TestAskWhereNobodyMayWait(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {

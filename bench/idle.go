@@ -16,8 +16,8 @@ import (
 	"github.com/kith-io/kith"
 )
 
-// Idle makes entities whose handler has no state and does nothing, and counts them: what is measured beside them is what
-// the library holds for each.
+// Idle makes entities whose handler has no state and does nothing, and counts them: what is measured beside them is
+// what the library holds for each.
 type Idle struct {
 	made, handled atomic.Int64
 	entity        kith.Handler

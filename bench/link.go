@@ -19,8 +19,9 @@ const LinkCluster = "bench"
 
 // linkConfig is the configuration of both ends; the bounds are the defaults, which a node's links have too.
 func linkConfig(protect kith.TLS) transport.Config {
-	return transport.Config{TLS: protect, Listen: "127.0.0.1:0", Incarnation: uint64(sharedClock()) | 1, Name: LinkCluster, ClusterID: 1,
-		Birth: 1}
+	return transport.Config{TLS: protect, Listen: "127.0.0.1:0", Incarnation: uint64(sharedClock()) | 1, Name: LinkCluster,
+		ClusterID: 1,
+		Birth:     1}
 }
 
 // upcalls answers a transport that nobody asks anything else of.
@@ -131,8 +132,9 @@ func SendLink(ctx context.Context, addr string, incarnation uint64, producers in
 	}
 	t.Start()
 	defer t.Close()
-	p := &linkRun{link: t.Link(kith.ID{Addr: at, Inc: incarnation}), up: up, env: wire.Envelope{Type: 1, Shard: 2, Term: 3, Epoch: 4,
-		Payload: make([]byte, PayloadBytes)}}
+	p := &linkRun{link: t.Link(kith.ID{Addr: at, Inc: incarnation}), up: up,
+		env: wire.Envelope{Type: 1, Shard: 2, Term: 3, Epoch: 4,
+			Payload: make([]byte, PayloadBytes)}}
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	context.AfterFunc(ctx, func() { p.stop.Store(true) })

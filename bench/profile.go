@@ -1,4 +1,5 @@
-// Profile: CPU, heap, mutex, block and trace of this process, written to files that go tool pprof and go tool trace read.
+// Profile: CPU, heap, mutex, block and trace of this process, written to files that go tool pprof and go tool trace
+// read.
 
 package bench
 

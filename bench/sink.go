@@ -61,8 +61,8 @@ func (s *Sink) entity(every uint64) *sinkEntity {
 	return e
 }
 
-// Count returns how many messages have reached handlers: up to fifteen too few of each entity that is not blocking, until
-// Flush has asked it.
+// Count returns how many messages have reached handlers: up to fifteen too few of each entity that is not blocking,
+// until Flush has asked it.
 func (s *Sink) Count() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

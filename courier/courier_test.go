@@ -104,7 +104,8 @@ func TestBrokenConnection(t *testing.T) {
 		require.NoError(t, w.say(a, b, s))
 	}
 	w.lose = nil
-	require.True(t, w.run(2*time.Second, func() bool { return len(b.got[a.id]) == 500 }), "one pause, not one for each batch")
+	require.True(t, w.run(2*time.Second, func() bool { return len(b.got[a.id]) == 500 }),
+		"one pause, not one for each batch")
 	require.True(t, w.run(time.Minute, w.quiet))
 	require.Equal(t, numbers(500), b.got[a.id])
 	require.Equal(t, uint64(500), a.m.Stats().Resent)

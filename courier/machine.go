@@ -32,8 +32,8 @@ type Roster struct {
 	GiveUpAfter time.Duration
 }
 
-// GaveUp says that a peer acknowledged nothing for too long, and why in words. Alike is how many others have acknowledged
-// nothing for more than half as long: whoever is about to give up many is likelier at fault itself.
+// GaveUp says that a peer acknowledged nothing for too long, and why in words. Alike is how many others have
+// acknowledged nothing for more than half as long: whoever is about to give up many is likelier at fault itself.
 type GaveUp struct {
 	ID     peer.ID
 	Reason string

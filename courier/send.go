@@ -180,8 +180,8 @@ func (m *Machine) close(l *link) {
 	l.closed = true
 }
 
-// count adds to a peer's silence the time since it was last counted. A pause of this node itself counts for no more than
-// its own repetitions are apart.
+// count adds to a peer's silence the time since it was last counted. A pause of this node itself counts for no more
+// than its own repetitions are apart.
 func (m *Machine) count(l *link) {
 	if l.standing == Present && len(l.sent) > 0 {
 		l.waited += min(m.now-l.since, 2*m.cfg.ResendMax)

@@ -1,5 +1,5 @@
-// Tests of several data connections between two nodes: the shard chooses, answers come on the loop that read the ask, and
-// what breaks fails its own asks only.
+// Tests of several data connections between two nodes: the shard chooses, answers come on the loop that read the ask,
+// and what breaks fails its own asks only.
 
 package driver
 
@@ -14,8 +14,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// A shard's messages go over one connection, different shards' over different ones, and the answer to an ask leaves on the
-// loop that read it, if the answering node has a link there.
+// A shard's messages go over one connection, different shards' over different ones, and the answer to an ask leaves on
+// the loop that read it, if the answering node has a link there.
 func TestTheShardChoosesTheConnection(t *testing.T) {
 	p := newPair(t, func(c *Config) { c.DataConnections, c.DataLoops = 3, 2 })
 	r := p.at[entity.Inline]

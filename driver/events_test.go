@@ -72,8 +72,8 @@ func TestReaderThatKeepsUpMissesNothing(t *testing.T) {
 	require.Empty(t, b.readers, "a reader that stops leaves")
 }
 
-// TestManyReaders: readers of every pace, coming and going while views are published, each see a snapshot and then every
-// change in order, or a flagged fresh snapshot in their place (MEM-3).
+// TestManyReaders: readers of every pace, coming and going while views are published, each see a snapshot and then
+// every change in order, or a flagged fresh snapshot in their place (MEM-3).
 func TestManyReaders(t *testing.T) {
 	const readers, last = 64, 4 * MaxPendingEvents
 	b := newBroadcaster(&membership.View{})

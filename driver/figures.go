@@ -46,7 +46,8 @@ func tallyOf(st *entity.Stats) tally {
 		figMade: st.Made, figPassivated: st.Passivated, figStopped: st.Stopped, figAbandoned: st.Abandoned,
 		figCrashes: st.Crashes, figGivenUp: st.GivenUp, figDropped: st.Dropped, figEvicted: st.Evicted,
 		figTimersFired: st.TimersFired, figTimersDropped: st.TimersDropped,
-		figEntities: uint64(st.Live), figCrashed: uint64(st.Crashed), figTimers: uint64(st.Timers), figMailboxBytes: uint64(st.QueuedBytes),
+		figEntities: uint64(st.Live), figCrashed: uint64(st.Crashed), figTimers: uint64(st.Timers),
+		figMailboxBytes: uint64(st.QueuedBytes),
 	}
 }
 
@@ -101,8 +102,8 @@ func (p *past) keep(h *host) {
 	}
 }
 
-// figures adds up what the type's shards have published, and what those that are over had counted. Its lock is otherwise
-// taken only when a shard ends.
+// figures adds up what the type's shards have published, and what those that are over had counted. Its lock is
+// otherwise taken only when a shard ends.
 func (r *Region) figures() tally {
 	r.past.mu.Lock()
 	defer r.past.mu.Unlock()

@@ -5,8 +5,8 @@
 // may run before the control goroutine does, and must not handle what waits on the word of a node that slept. Neither
 // costs the fast path a write: the bits change with the suspension, the stamp with the steps of the control goroutine.
 //
-// Loops keep what they read, up to a bound, and do not give its credit back; workers and the goroutines of entities wait
-// at the gate. The ticker lets all of them go on.
+// Loops keep what they read, up to a bound, and do not give its credit back; workers and the goroutines of entities
+// wait at the gate. The ticker lets all of them go on.
 
 package driver
 
@@ -72,8 +72,8 @@ func (d *Driver) suspend(o *node.Suspend) {
 	d.log.Warn("suspended: no message is handled until others confirm this node", "node", d.self, "why", o.Why)
 }
 
-// judge follows a verb of the node: it has seen the gap, if there was one, and says whether the gate is closed. It comes
-// last in a step, when shards that are not ours any more have been abandoned.
+// judge follows a verb of the node: it has seen the gap, if there was one, and says whether the gate is closed. It
+// comes last in a step, when shards that are not ours any more have been abandoned.
 func (d *Driver) judge() {
 	want := uint32(0)
 	if d.control.node.Suspended() {

@@ -181,8 +181,8 @@ func TestClosedWhileSuspended(t *testing.T) {
 	require.Zero(t, s.early.Load())
 }
 
-// TestDataPlaneLooksAtTheClock: between the wake-up and the first step nobody has raised a flag yet; the age of the last
-// step is enough. Looking costs no allocation.
+// TestDataPlaneLooksAtTheClock: between the wake-up and the first step nobody has raised a flag yet; the age of the
+// last step is enough. Looking costs no allocation.
 func TestDataPlaneLooksAtTheClock(t *testing.T) {
 	d := &Driver{}
 	d.gate.limit = int64(10 * time.Second)

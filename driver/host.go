@@ -24,7 +24,7 @@ type host struct {
 	r           *Region
 	sh          *entity.Shard
 	term, epoch uint32
-	alone       bool          // Worker, or Inline with one loop: one goroutine steps it, the queue's, so mu is never needed
+	alone       bool          // Worker, or Inline with one loop: one goroutine steps it, the queue's, mu is not needed
 	told        bool          // the end has been told to the control goroutine
 	waits       bool          // in blockingPool.waiting, whose lock guards it
 	abandoned   atomic.Bool   // lost already: no handler is called any more
@@ -188,8 +188,8 @@ func (h *host) settle() {
 	}
 }
 
-// deliver gives one message to the shard; from is nil for this node, hash zero when that of the id is not known. Whoever
-// orders the host's messages calls it, and settle afterwards. What is not accepted is the caller's to refuse.
+// deliver gives one message to the shard; from is nil for this node, hash zero when that of the id is not known.
+// Whoever orders the host's messages calls it, and settle afterwards. What is not accepted is the caller's to refuse.
 func (h *host) deliver(now time.Duration, from *remote, env *wire.Envelope, hash uint64) route.Reason {
 	if env.Flags&wire.FlagBulk != 0 {
 		return h.deliverLarge(now, from, env)

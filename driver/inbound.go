@@ -192,8 +192,8 @@ func (p *pass) read(now time.Duration, c *transport.InConn, from *remote, frames
 	}
 }
 
-// envelope takes one envelope and reports whether somebody else will give its credit back. hash is zero when that of the
-// id is not known.
+// envelope takes one envelope and reports whether somebody else will give its credit back. hash is zero when that of
+// the id is not known.
 func (p *pass) envelope(now time.Duration, c *transport.InConn, from *remote, f []byte, env *wire.Envelope,
 	hash uint64) bool {
 	r := p.cache.region(p.d, env)

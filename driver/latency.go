@@ -65,8 +65,8 @@ func (w *worker) timeFrame(now time.Duration, from *remote, f []byte, hash uint6
 	}
 }
 
-// timeRead is read in pieces: a picked envelope of an Inline type is read by itself, and timed. The others' handlers run
-// elsewhere.
+// timeRead is read in pieces: a picked envelope of an Inline type is read by itself, and timed. The others' handlers
+// run elsewhere.
 func (p *pass) timeRead(now time.Duration, c *transport.InConn, from *remote, frames []byte) {
 	begin := 0
 	for at := 0; at < len(frames); {

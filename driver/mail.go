@@ -11,8 +11,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// sendMail hands one piece of control mail to the transport. A peer that does not know parcels gets what was in them bare,
-// from the next turn on. Control goroutine.
+// sendMail hands one piece of control mail to the transport. A peer that does not know parcels gets what was in them
+// bare, from the next turn on. Control goroutine.
 func (d *Driver) sendMail(m peer.Mail) {
 	err := d.wires.Send(m)
 	if err == nil {

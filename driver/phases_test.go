@@ -78,7 +78,8 @@ type runNotes struct {
 }
 
 func record(t *testing.T, edit func([]Phase)) *runNotes {
-	list := []Phase{{Name: "one", Timeout: 5 * time.Second}, {Name: "two", After: []string{"one"}, Timeout: 5 * time.Second},
+	list := []Phase{{Name: "one", Timeout: 5 * time.Second},
+		{Name: "two", After: []string{"one"}, Timeout: 5 * time.Second},
 		{Name: "three", After: []string{"two"}, Timeout: 5 * time.Second}}
 	if edit != nil {
 		edit(list)
@@ -126,7 +127,8 @@ func TestFailedPhase(t *testing.T) {
 		want   error
 		ran    []string
 	}{
-		"failure":    {false, func(r *runNotes) { r.task("one", "bad", 0, broken) }, nil, []string{"bad at 0s", "last at 1s"}},
+		"failure": {false, func(r *runNotes) { r.task("one", "bad", 0, broken) }, nil,
+			[]string{"bad at 0s", "last at 1s"}},
 		"time limit": {false, func(r *runNotes) { r.task("one", "bad", time.Hour, nil) }, nil, []string{"last at 6s"}},
 		"panic": {false, func(r *runNotes) {
 			require.NoError(r.t, r.add("one", "bad", func(context.Context) error { panic("no") }))

@@ -25,7 +25,7 @@ type Region struct {
 	parking *flow.Parking
 	parked  budget
 	slots   []regionSlot
-	hosts   []atomic.Pointer[host] // by shard; set while the shard lives here, its stop included. Dense: every message looks
+	hosts   []atomic.Pointer[host] // by shard; set while it lives here, its stop included. Dense: every message looks
 	refused atomic.Pointer[error]  // why the cluster does not have this type; routes stay unknown then
 	count   regionCounters
 	past    past

@@ -30,8 +30,8 @@ type remote struct {
 	link *transport.Link
 }
 
-// of returns the connection of a shard: always the same, so that its messages keep their order. Shards of one worker, of
-// which there are as many as the number of workers says, are spread over all connections too.
+// of returns the connection of a shard: always the same, so that its messages keep their order. Shards of one worker,
+// of which there are as many as the number of workers says, are spread over all connections too.
 func (n *neighbour) of(shard route.ShardID) *remote { return n.conns[int(shard)%len(n.conns)] }
 
 // Reply answers an ask over the link to the asker.
@@ -91,8 +91,8 @@ func (t *remoteTable) get(id peer.ID) *neighbour {
 	return t.byID[id]
 }
 
-// neighbour returns the node id and makes its entry if there is none. One that is forgotten gets dead links, and no place
-// in the table: nothing would take it out again.
+// neighbour returns the node id and makes its entry if there is none. One that is forgotten gets dead links, and no
+// place in the table: nothing would take it out again.
 func (d *Driver) neighbour(id peer.ID) *neighbour {
 	t := &d.remotes
 	t.mu.Lock()

@@ -125,7 +125,8 @@ func (d *Driver) logEvent(e *membership.Event, v *membership.View) {
 		}
 		d.log.Warn("member unreachable", "member", e.Member.ID, "status", e.Member.Status, "by", by, "view", v.Seq)
 	case membership.MemberQuarantined:
-		d.log.Warn("member quarantined", "member", e.Member.ID, "status", e.Member.Status, "reason", e.Reason(), "view", v.Seq)
+		d.log.Warn("member quarantined", "member", e.Member.ID, "status", e.Member.Status, "reason", e.Reason(), "view",
+			v.Seq)
 	case membership.SelfIndicted:
 		d.log.Error("this node gave up on most members and takes the fault for its own", "reason", e.Reason())
 	case membership.MemberDowned:

@@ -15,12 +15,12 @@ import (
 // Lease is a lock outside of the cluster, in a store that both sides of a partition may reach: at most one owner has it
 // at any time. Calls come one at a time from one goroutine per call, and must return when ctx ends.
 //
-// Acquire returns true when owner has the lease from now on, or had it already; false when another one has it. An error,
-// or no answer before ctx ends, counts as refused, and is followed by Release. A lease may end by itself after a time
-// much longer than a resolver holds it (Resolver.LeaseHold), so that a crashed owner does not keep it for ever.
+// Acquire returns true when owner has the lease from now on, or had it already; false when another one has it. An
+// error, or no answer before ctx ends, counts as refused, and is followed by Release. A lease may end by itself after a
+// time much longer than a resolver holds it (Resolver.LeaseHold), so that a crashed owner does not keep it for ever.
 //
-// Release gives it up; it returns nil also when owner does not have it, and must never take it from another owner. It is
-// repeated until it succeeds.
+// Release gives it up; it returns nil also when owner does not have it, and must never take it from another owner. It
+// is repeated until it succeeds.
 type Lease interface {
 	Acquire(ctx context.Context, name, owner string) (bool, error)
 	Release(ctx context.Context, name, owner string) error
@@ -82,11 +82,13 @@ func (d *Driver) resolved(e *node.Effects) {
 	}
 }
 
-// resolverSettings is what all nodes must agree on about the resolver: two that decide by different rules may both live.
+// resolverSettings is what all nodes must agree on about the resolver: two that decide by different rules may both
+// live.
 func (c Config) resolverSettings() []membership.Setting {
 	r := c.Resolver
 	r.Role, r.LeaseName = "", ""
-	list := []membership.Setting{{Key: "kith.resolver", Value: r.Settings()}, {Key: "kith.resolver-role", Value: c.Resolver.Role}}
+	list := []membership.Setting{{Key: "kith.resolver", Value: r.Settings()},
+		{Key: "kith.resolver-role", Value: c.Resolver.Role}}
 	if r.Strategy == LeaseMajority {
 		list = append(list, membership.Setting{Key: "kith.resolver-lease", Value: c.leaseName()})
 	}
@@ -142,7 +144,7 @@ func (d *Driver) outgrown(v *membership.View) {
 	up := v.CountUp()
 	if need := d.cfg.node().DerivedTakeover(up); need > d.cfg.TakeoverTime {
 		c.outgrown = true
-		d.log.Warn("TakeoverTime is too short for this cluster: a node that is cut off may go on while its shards live elsewhere",
-			"takeover_time", d.cfg.TakeoverTime, "needed", need, "members", up)
+		d.log.Warn("TakeoverTime is too short for this cluster: a node that is cut off may go on while its shards live "+
+			"elsewhere", "takeover_time", d.cfg.TakeoverTime, "needed", need, "members", up)
 	}
 }

@@ -253,9 +253,9 @@ func (r *Region) deadEnd(sh route.ShardID, e *routeEntry, err error) {
 
 func isForgotten(err error) bool { return errors.Is(err, transport.ErrForgotten) }
 
-// rehome has the node forget a home on a peer that is forgotten, closes the slot if it is open to it, and asks again for
-// what waits. It is done in a turn of its own: this one may be carrying out what the node said. Any goroutine; a slot's
-// lock may be held.
+// rehome has the node forget a home on a peer that is forgotten, closes the slot if it is open to it, and asks again
+// for what waits. It is done in a turn of its own: this one may be carrying out what the node said. Any goroutine; a
+// slot's lock may be held.
 func (d *Driver) rehome(ref slotRef, e *routeEntry) {
 	d.log.Debug("home on a removed member", "type", ref.r.typ.Name, "shard", ref.shard, "home", e.remote.id)
 	d.inbox.post(func() {

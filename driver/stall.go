@@ -83,9 +83,9 @@ var mustNotBlock = func() []string {
 		here + ".(*Driver).tick"}
 }()
 
-// mayWait returns entity.ErrWouldBlock when the caller's caller was called by a goroutine that must not wait. Only calls
-// that may look are slow anyway: this walks the stack, which takes about a microsecond. Nodes that host no Worker or
-// Inline entities and call no functions of the embedder's do not look.
+// mayWait returns entity.ErrWouldBlock when the caller's caller was called by a goroutine that must not wait. Only
+// calls that may look are slow anyway: this walks the stack, which takes about a microsecond. Nodes that host no Worker
+// or Inline entities and call no functions of the embedder's do not look.
 func (d *Driver) mayWait() error {
 	if !d.callsOut.Load() {
 		return nil

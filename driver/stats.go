@@ -79,7 +79,7 @@ type TypeStats struct {
 	ParkedLost    uint64            // parked messages that failed: no home in time, or the node ended
 	Refused       map[string]uint64 // messages to entities here that were refused, by reason
 	RefusedRemote uint64            // tells of this node that their receivers refused
-	Unsent        uint64            // messages that waited for a node when it was removed or refused us, or this node ended
+	Unsent        uint64            // messages that waited for a node when it was removed or refused us, or this one ended
 
 	Entities     uint64 // that live here, idle ones included
 	MailboxBytes uint64 // that wait for them, with entity.RecordOverhead for each message

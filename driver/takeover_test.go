@@ -34,8 +34,9 @@ func TestSettingsOfTheTakeover(t *testing.T) {
 		cfg             Config
 		stops, takeover string
 	}{
-		"default":  {Config{}, "20s 25s 31s 38s 43s 1m0s", "derived"},
-		"detector": {Config{Membership: membership.Config{AcceptablePause: 5 * time.Second}}, "22s 27s 33s 40s 45s 1m2s", "derived"},
+		"default": {Config{}, "20s 25s 31s 38s 43s 1m0s", "derived"},
+		"detector": {Config{Membership: membership.Config{AcceptablePause: 5 * time.Second}}, "22s 27s 33s 40s 45s 1m2s",
+			"derived"},
 		"resolver": {Config{Resolver: node.Resolver{StableAfter: 4 * time.Second}}, "15s", "derived"},
 		"off":      {Config{Resolver: node.Resolver{Strategy: ResolverOff}}, "never", "derived"},
 		"fixed":    {Config{TakeoverTime: time.Minute}, "20s 25s 31s 38s 43s 1m0s", "1m0s"},

@@ -10,8 +10,8 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// TestLoanIsGivenBackOnce: when its handler is done with it, between copied ones and in order; it counts against neither
-// mailbox nor budget.
+// TestLoanIsGivenBackOnce: when its handler is done with it, between copied ones and in order; it counts against
+// neither mailbox nor budget.
 func TestLoanIsGivenBackOnce(t *testing.T) {
 	r := newRig(t, Blocking, func(typ *Type) { typ.MailboxBytes = MinMailboxBytes })
 	released := 0

@@ -110,8 +110,8 @@ type Message struct {
 	Loan *Loan
 }
 
-// Loan is a payload that the host keeps as it is until its entity has handled it or it is dropped, instead of copying it.
-// It counts against the bound of whoever gives it, not against mailbox and budget, and so is not refused for them.
+// Loan is a payload that the host keeps as it is until its entity has handled it or it is dropped, instead of copying
+// it. It counts against the bound of whoever gives it, not against mailbox and budget, and so is not refused for them.
 type Loan struct {
 	// Release is called once, if Deliver accepted the message, when the payload is not needed any more. It may be called
 	// under the shard's lock.

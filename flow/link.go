@@ -127,8 +127,8 @@ func NewLinkWithin(b Bounds) *Link {
 // Reserve appends a frame of n bytes and returns the room for it, which the caller fills with one whole frame before it
 // gives up the link's lock; the room is void after the next call of any method. A *LinkFullError when more than the
 // buffer's bound would wait; a frame above OrdinaryFrame may go beyond it while less than the bound waits, so that the
-// bound need not follow the largest frame. An error that matches ringbuf.ErrMemory when the buffer would have to grow and
-// there is no memory for it. Nothing has changed then.
+// bound need not follow the largest frame. An error that matches ringbuf.ErrMemory when the buffer would have to grow
+// and there is no memory for it. Nothing has changed then.
 func (l *Link) Reserve(n int) ([]byte, error) {
 	at := l.q.Len()
 	if left := l.limit - len(l.rest) - at; n > left && (n <= OrdinaryFrame || left <= 0) {
@@ -321,8 +321,8 @@ func (l *Link) FailAll(fail func(frame []byte)) int {
 // Held returns the memory of the buffers in bytes, at most twice Bounds.Most.
 func (l *Link) Held() int { return l.q.Held() }
 
-// Trim gives the buffers back when nothing waits: an idle link holds no memory. Without a source of memory of their own,
-// bytes that Take handed out stay valid; with one, the caller is done with them.
+// Trim gives the buffers back when nothing waits: an idle link holds no memory. Without a source of memory of their
+// own, bytes that Take handed out stay valid; with one, the caller is done with them.
 func (l *Link) Trim() {
 	if l.Pending() == 0 {
 		l.rest, l.peak = nil, 0

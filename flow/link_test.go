@@ -171,8 +171,8 @@ func TestLinkOneLargeFrameMayOvershoot(t *testing.T) {
 	require.NoError(t, put(l, large, 6), "an empty link takes any frame")
 }
 
-// Credit cuts at the same frame whether it is found from the front or from a frame remembered on the way, over batches of
-// all sizes and frames above and below the distance of two marks.
+// Credit cuts at the same frame whether it is found from the front or from a frame remembered on the way, over batches
+// of all sizes and frames above and below the distance of two marks.
 func TestLinkCutsFromAMark(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		window := rapid.IntRange(1, 300_000).Draw(t, "window")
@@ -205,7 +205,8 @@ func TestLinkCutsFromAMark(t *testing.T) {
 	})
 }
 
-// A link whose source has no memory refuses, unchanged, and goes on when there is some; what it needs no more goes back.
+// A link whose source has no memory refuses, unchanged, and goes on when there is some; what it needs no more goes
+// back.
 func TestLinkUnderABudget(t *testing.T) {
 	memory := ringbuf.NewClasses(4*ringbuf.DoubleClass, Bounds{Buffer: 1 << 20}.Most(), 0)
 	link := func() *Link {

@@ -15,8 +15,8 @@ const maxWhy = 256
 // two no longer hold the same state. The member becomes unreachable for all, and stays so until it or this node is
 // removed, whatever is heard of it; whether it is downed is decided as for any unreachable member. When this node would
 // thereby have quarantined more than half of all others, the fault is likelier its own: nothing is recorded, and
-// SelfIndicted tells. Alike others that are about to be given up as well count as if they were under quarantine already.
-// Reason is for people, cut at 256 bytes; only this node knows it.
+// SelfIndicted tells. Alike others that are about to be given up as well count as if they were under quarantine
+// already. Reason is for people, cut at 256 bytes; only this node knows it.
 type QuarantineCommand struct {
 	ID     peer.ID
 	Reason string

@@ -1,4 +1,5 @@
-// Courier: which mail goes out numbered, who counts as a peer, and what becomes of one that acknowledges nothing (FD-4).
+// Courier: which mail goes out numbered, who counts as a peer, and what becomes of one that acknowledges nothing
+// (FD-4).
 
 package node
 
@@ -36,9 +37,9 @@ type Received struct {
 // than a detector bears, and repetitions that miss the times in between, have to be over.
 const leastPatience = 30 * time.Second
 
-// GiveUpAfter returns for how long a reachable peer may acknowledge nothing in a cluster with that many members: one and
-// a half times the takeover time, so that whoever is given up has been lost to us for longer than an owner may be, and at
-// least half a minute.
+// GiveUpAfter returns for how long a reachable peer may acknowledge nothing in a cluster with that many members: one
+// and a half times the takeover time, so that whoever is given up has been lost to us for longer than an owner may be,
+// and at least half a minute.
 func (c Config) GiveUpAfter(members int) time.Duration {
 	return max(leastPatience, c.Takeover(members)/2*3)
 }

@@ -50,8 +50,8 @@ func TestShardingSpeaksInParcels(t *testing.T) {
 	w.run(5*time.Second, func() bool { return false })
 }
 
-// A node of wire version 1 knows no parcels: its transport's word is enough for the other one to speak bare, and what it
-// says itself is taken (CARD-3).
+// A node of wire version 1 knows no parcels: its transport's word is enough for the other one to speak bare, and what
+// it says itself is taken (CARD-3).
 func TestPeerOfVersionOne(t *testing.T) {
 	_, b, w := pair(t)
 	bare := 0
@@ -97,7 +97,8 @@ func TestNonsenseInAParcel(t *testing.T) {
 
 // The time after which a peer is given up is longer than the takeover time, whatever the size.
 func TestGiveUpAfterTheTakeoverTime(t *testing.T) {
-	for _, c := range []Config{{}, {Shard: shard.Config{TakeoverTime: 5 * time.Second}}, {Resolver: Resolver{Strategy: ResolverOff}}} {
+	for _, c := range []Config{{}, {Shard: shard.Config{TakeoverTime: 5 * time.Second}},
+		{Resolver: Resolver{Strategy: ResolverOff}}} {
 		for _, n := range []int{1, 5, 50, 10_000} {
 			require.Equal(t, max(30*time.Second, c.Takeover(n)*3/2), c.GiveUpAfter(n))
 		}
@@ -112,7 +113,8 @@ func TestStandings(t *testing.T) {
 	}
 	v := &membership.View{Self: id("10.0.0.1"), Members: []membership.Member{
 		member("10.0.0.1", membership.Up, 1), member("10.0.0.2", membership.Up, 2), member("10.0.0.3", membership.Joining, 0),
-		member("10.0.0.4", membership.Down, 4), member("10.0.0.5", membership.Up, 5), member("10.0.0.6", membership.Leaving, 6),
+		member("10.0.0.4", membership.Down, 4), member("10.0.0.5", membership.Up, 5),
+		member("10.0.0.6", membership.Leaving, 6),
 		member("10.0.0.7", membership.Up, 7)},
 		Unreachable: peer.SetOf(id("10.0.0.5"), id("10.0.0.6"), id("10.0.0.7")),
 		Accusations: []membership.Accusation{{Observer: id("10.0.0.1"), Subject: id("10.0.0.5"), Quarantined: true},

@@ -66,7 +66,7 @@ type Effects struct {
 	ResolverEvents []ResolverEvent // what else it has to tell
 	Lease          []LeaseOp       // of the resolver; each is answered with a LeaseResult
 	Received       []Received      // control messages that came in parcels, for whoever watches; nothing is to be done
-	Full           []*CourierFull  // control messages that found no room: the first to each peer, until there is room again
+	Full           []*CourierFull  // control messages without room: the first to each peer, until there is room again
 }
 
 // Node is one cluster node as a value. It is not safe for concurrent use.
@@ -123,8 +123,8 @@ func (n *Node) Tick(now time.Duration) {
 	n.ticked = true
 }
 
-// Handle takes one control frame. An error means that the peer sent nonsense; nothing has changed, but that a parcel whose
-// content was nonsense has been delivered.
+// Handle takes one control frame. An error means that the peer sent nonsense; nothing has changed, but that a parcel
+// whose content was nonsense has been delivered.
 func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
 	n.step(now)
 	switch kind.Room() {
@@ -279,7 +279,8 @@ func keepBodies(mail []peer.Mail) {
 func (n *Node) merge(out *Effects, fresh bool) {
 	if fresh {
 		*out = Effects{Events: out.Events[:0], Hosts: out.Hosts[:0], Routes: out.Routes[:0], Mail: out.Mail[:0],
-			Received: out.Received[:0], TypeRefused: out.TypeRefused[:0], ShardEvents: out.ShardEvents[:0], Decisions: n.re.Decisions,
+			Received: out.Received[:0], TypeRefused: out.TypeRefused[:0], ShardEvents: out.ShardEvents[:0],
+			Decisions:      n.re.Decisions,
 			ResolverEvents: n.re.Events, Lease: n.re.Lease}
 	}
 	if n.me.View != nil {

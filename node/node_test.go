@@ -131,7 +131,8 @@ func TestHandleRoutesByKind(t *testing.T) {
 		kind := wire.Kind(k)
 		err := n.Handle(5*time.Second, 5*time.Second, other, kind, []byte{1, 2, 3})
 		switch room := kind.Room(); {
-		case room == "membership", room == "shard", room == "courier", kind == wire.KindHeartbeat, kind == wire.KindHeartbeatAck:
+		case room == "membership", room == "shard", room == "courier", kind == wire.KindHeartbeat,
+			kind == wire.KindHeartbeatAck:
 			require.Error(t, err, "%s: three bytes are nonsense", kind)
 			require.NotErrorIs(t, err, ErrNotMine, "%s", kind)
 		default:

@@ -4,8 +4,8 @@ package ringbuf
 
 import "github.com/kith-io/kith/internal/invariant"
 
-// Source is where a Double takes its memory from. Get returns an empty buffer for at least n bytes, nil when there is none
-// to be had; Put takes it back, and whoever had it is done with it.
+// Source is where a Double takes its memory from. Get returns an empty buffer for at least n bytes, nil when there is
+// none to be had; Put takes it back, and whoever had it is done with it.
 type Source interface {
 	Get(n int) []byte
 	Put(b []byte)
@@ -19,8 +19,8 @@ const (
 )
 
 // Classes hands out buffers whose sizes double from DoubleClass up to Most, and keeps some that came back for the next
-// taker. What is out at one time is bounded by Limit; what is kept, by Keep. The last quarter of Limit is for buffers of
-// the first class only. It is not locked. Make one with NewClasses.
+// taker. What is out at one time is bounded by Limit; what is kept, by Keep. The last quarter of Limit is for buffers
+// of the first class only. It is not locked. Make one with NewClasses.
 type Classes struct {
 	limit, keep int
 	sizes       []int
@@ -30,8 +30,8 @@ type Classes struct {
 	refused     uint64
 }
 
-// NewClasses returns a source of buffers up to most bytes, of which limit bytes may be out at once and keep bytes are kept
-// when they come back. A limit below the first class, or a most below one byte, hands out nothing.
+// NewClasses returns a source of buffers up to most bytes, of which limit bytes may be out at once and keep bytes are
+// kept when they come back. A limit below the first class, or a most below one byte, hands out nothing.
 func NewClasses(limit, most, keep int) *Classes {
 	c := &Classes{limit: limit, keep: keep}
 	for size := DoubleClass; size < most && len(c.sizes) < maxClasses; size *= 2 {

@@ -13,7 +13,8 @@ import (
 func TestClassesHandOutTheSmallestThatFits(t *testing.T) {
 	c := NewClasses(1<<30, 100_000, 0)
 	for _, e := range []struct{ n, size int }{{0, DoubleClass}, {1, DoubleClass}, {DoubleClass, DoubleClass},
-		{DoubleClass + 1, 2 * DoubleClass}, {3 * DoubleClass, 4 * DoubleClass}, {4*DoubleClass + 1, 100_000}, {100_000, 100_000}} {
+		{DoubleClass + 1, 2 * DoubleClass}, {3 * DoubleClass, 4 * DoubleClass}, {4*DoubleClass + 1, 100_000},
+		{100_000, 100_000}} {
 		b := c.Get(e.n)
 		require.Empty(t, b)
 		require.Equal(t, e.size, cap(b), "for %d bytes", e.n)
@@ -54,8 +55,8 @@ func TestClassesRefuseStrangers(t *testing.T) {
 	c.Put(nil)
 }
 
-// TestClassesModel: whatever is taken and given back, the books are right, no buffer is in two hands, at most Limit is out,
-// at most Keep is kept, and what nobody asks for over two trims is gone.
+// TestClassesModel: whatever is taken and given back, the books are right, no buffer is in two hands, at most Limit is
+// out, at most Keep is kept, and what nobody asks for over two trims is gone.
 func TestClassesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(0, 40).Draw(t, "limit") * DoubleClass
@@ -102,8 +103,8 @@ func TestClassesModel(t *testing.T) {
 	})
 }
 
-// A Double over a source: the same bytes as without, growth and trim give everything back, and a source that has nothing
-// refuses without a change.
+// A Double over a source: the same bytes as without, growth and trim give everything back, and a source that has
+// nothing refuses without a change.
 func TestDoubleOverASource(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const limit = 5 * DoubleClass

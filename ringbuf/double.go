@@ -94,8 +94,8 @@ func (d *Double) Swap() []byte {
 	return full[:len(full):len(full)]
 }
 
-// Trim gives both buffers back when nothing is gathered, and otherwise does nothing. Without a source, bytes handed out by
-// Swap stay valid for whoever still holds them.
+// Trim gives both buffers back when nothing is gathered, and otherwise does nothing. Without a source, bytes handed out
+// by Swap stay valid for whoever still holds them.
 func (d *Double) Trim() {
 	if len(d.side) == 0 {
 		d.put(d.side)

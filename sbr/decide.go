@@ -65,8 +65,8 @@ func (c Config) Decide(s Situation) Decision {
 	return d
 }
 
-// unled turns a decision to live around on a side where nobody counts and is above suspicion: members that never came Up
-// carry no cluster on, and must not ask for a lease, while those who did may live elsewhere.
+// unled turns a decision to live around on a side where nobody counts and is above suspicion: members that never came
+// Up carry no cluster on, and must not ask for a lease, while those who did may live elsewhere.
 func (d *Decision) unled() {
 	switch d.Outcome {
 	case DownUnreachable:
@@ -80,8 +80,9 @@ func (d *Decision) unled() {
 }
 
 // goers returns whom an outcome downs: always those who are indirectly connected, for which of them is right nobody can
-// tell. Who is under quarantine goes with our side when others are out of reach: it is cut off from them as we are. When our side lives, an Exiting member that nobody reaches and that accuses others goes as well: it would be
-// removed anyway, but its last word would block convergence for ever.
+// tell. Who is under quarantine goes with our side when others are out of reach: it is cut off from them as we are.
+// When our side lives, an Exiting member that nobody reaches and that accuses others goes as well: it would be removed
+// anyway, but its last word would block convergence for ever.
 func (v *survey) goers(o Outcome) peer.Set {
 	cut := v.cut()
 	return v.all(func(i int) bool {
@@ -152,7 +153,8 @@ func majority(v *survey, r, u, lowest int) verdict {
 	case lowest < 0:
 		return verdict{outcome: DownReachable, why: "nobody is sure to count"}
 	case v.away(lowest):
-		return verdict{outcome: DownReachable, mark: v.Members[lowest].ID, why: "a tie: the lowest address is on the other side"}
+		return verdict{outcome: DownReachable, mark: v.Members[lowest].ID,
+			why: "a tie: the lowest address is on the other side"}
 	}
 	return verdict{outcome: DownUnreachable, mark: v.Members[lowest].ID, why: "a tie: the lowest address is on our side"}
 }

@@ -84,11 +84,12 @@ func TestScenario19IndirectlyConnected(t *testing.T) {
 	judge(t, Config{Strategy: StaticQuorum, QuorumSize: 5}, row{"A B C", "", "A>B", "AB"})     // no quorum, nobody lost
 }
 
-// TestQuarantinedIsUnreachable: who was put under quarantine goes as any other that is unreachable, though it is in contact
-// with everybody, and whoever decides; its observer stays. What one says that is under quarantine itself is not believed:
-// two that gave each other up are as two that cannot hear each other (FD-4).
+// TestQuarantinedIsUnreachable: who was put under quarantine goes as any other that is unreachable, though it is in
+// contact with everybody, and whoever decides; its observer stays. What one says that is under quarantine itself is not
+// believed: two that gave each other up are as two that cannot hear each other (FD-4).
 func TestQuarantinedIsUnreachable(t *testing.T) {
-	for _, c := range []Config{{}, {Strategy: StaticQuorum, QuorumSize: 2}, {Strategy: KeepOldest}, {Strategy: LeaseMajority}} {
+	for _, c := range []Config{{}, {Strategy: StaticQuorum, QuorumSize: 2}, {Strategy: KeepOldest},
+		{Strategy: LeaseMajority}} {
 		judge(t, c, row{"A B C", "", "A!B", "B"}, row{"B A C", "", "A!B", "B"}, row{"C A B", "", "A!B", "B"})
 	}
 	judge(t, Config{},

@@ -69,8 +69,9 @@ func (v *survey) inContact(i int) bool {
 func (v *survey) away(i int) bool { return v.at[i] == unreachable || v.at[i] == condemned }
 
 // look gives every member its standing. An accused member that is not in contact is unreachable, and one that was put
-// under quarantine counts as such. An observer speaks for our side when it is in contact or not accused itself: then whoever it accuses and is in contact all the same is indirectly connected, and so is the observer. What observers
-// say whom all of our side has lost is the past: it makes nobody indirectly connected. Those who are leaving for good
+// under quarantine counts as such. An observer speaks for our side when it is in contact or not accused itself: then
+// whoever it accuses and is in contact all the same is indirectly connected, and so is the observer. What observers say
+// whom all of our side has lost is the past: it makes nobody indirectly connected. Those who are leaving for good
 // (Exiting) or Down have no say.
 func look(role string, s *Situation) *survey {
 	v := &survey{Situation: s, role: role, at: make([]standing, len(s.Members)),

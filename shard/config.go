@@ -32,8 +32,8 @@ type Config struct {
 	TakeoverFor   func(members int) time.Duration
 	BatchDelay    time.Duration // homes wanted within this time of the last question go into one mail
 	DrainPatience time.Duration // a leaving region that its coordinator leaves alone so long stops its shards itself
-	// UnderWay, when it is set, reports whether mail that was sent to a peer at since or earlier has not arrived yet. What is
-	// under way is not repeated: whoever carries it does that.
+	// UnderWay, when it is set, reports whether mail that was sent to a peer at since or earlier has not arrived yet. What
+	// is under way is not repeated: whoever carries it does that.
 	UnderWay func(to peer.ID, since time.Duration) bool
 	MaxTypes int // types that this node keeps a promise for, registered here or not
 }

@@ -100,8 +100,8 @@ func (m *Machine) checkLeave() {
 	m.sayFarewell(-1)
 }
 
-// sayFarewell tells each time what is remembered then: an earlier letter's word would cost its receiver waiting. Those to
-// whom the one of since is still under way are left out; a negative since leaves out nobody.
+// sayFarewell tells each time what is remembered then: an earlier letter's word would cost its receiver waiting. Those
+// to whom the one of since is still under way are left out; a negative since leaves out nobody.
 func (m *Machine) sayFarewell(since time.Duration) {
 	for _, id := range m.leave.unheard {
 		if m.live(id) && !m.underWay(id, since) {

@@ -70,8 +70,8 @@ func (t *timer) reset(m *Machine) {
 	t.at, t.set = m.after(t.wait), m.now
 }
 
-// due reports whether the deadline has passed and what was sent to a peer when it was set has arrived, and sets the next
-// one. What is still under way to it need not be said again.
+// due reports whether the deadline has passed and what was sent to a peer when it was set has arrived, and sets the
+// next one. What is still under way to it need not be said again.
 func (t *timer) due(m *Machine, to peer.ID) bool {
 	if t.at == 0 || m.now < t.at {
 		return false

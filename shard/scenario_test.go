@@ -146,8 +146,8 @@ func TestLossIsRepeated(t *testing.T) {
 	w.agree(orders, all(orders)...)
 }
 
-// What is still under way is not said again, however long that takes: whoever carries it repeats it. When it has arrived
-// and is not answered, it is (FD-4).
+// What is still under way is not said again, however long that takes: whoever carries it repeats it. When it has
+// arrived and is not answered, it is (FD-4).
 func TestWhatIsUnderWayIsNotRepeated(t *testing.T) {
 	w := startWorld(t, 3)
 	var carried time.Duration = -1 // what was sent later than this is under way

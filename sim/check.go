@@ -50,6 +50,7 @@ type checker struct {
 	upOf      map[memberKey]uint32
 	knows     map[memberKey][]*proc // who has shown that number
 	claimed   map[peer.ID]claim
+	numbers   []uint32                     // of the view that is being checked
 	shown     map[reportKey]uint32         // by process and member, the number that it has in the process's views
 	agreed    map[uint64]string            // what converged nodes with one hash agree on
 	changed   map[changeKey]bool           // leader's steps seen so far
@@ -129,6 +130,7 @@ func (c *checker) view(p *proc, v *membership.View) {
 		c.number(p, v, m)
 		c.gossiped(p, m)
 	}
+	c.distinct(p, v)
 	c.compare(p, v, removed)
 	c.birth(p, v)
 	c.laws(p)
@@ -226,13 +228,16 @@ func (c *checker) led(p *proc, v *membership.View, id peer.ID, to membership.Sta
 			c.violate(p, "convergence", "%s became %s though %s is unreachable", c.w.name(id), to, c.w.name(m.ID))
 		}
 		if m.ID == v.Leader {
-			continue // it may have heard of it and acted within one step, which shows no view of what was in between
+			continue // it decides by its own state, and may show no view of what was in between
 		}
 		o := c.w.process(m.ID)
-		if o == nil || o.view == nil || c.views[o.id][id] || c.unsure[reportKey{o.id, id}] {
+		if o == nil || o.view == nil {
 			continue
 		}
 		seen, ok := o.view.Member(id)
+		if !ok && (c.views[o.id][id] || c.unsure[reportKey{o.id, id}]) {
+			continue // it has seen the removal, or may have come in after it
+		}
 		if !ok || seen.Status.Rank() < before(to).Rank() {
 			c.violate(p, "convergence", "%s became %s though %s has not seen what it was before", c.w.name(id), to,
 				c.w.name(m.ID))

@@ -97,8 +97,8 @@ func (c *checker) undelivered() string {
 	return ""
 }
 
-// quarantined: nothing that a storm does makes a peer deaf for control messages alone, so nobody who lives is ever given
-// up. One that is dead may be, when those who watched it have gone as well.
+// quarantined: nothing that a storm does makes a peer deaf for control messages alone, so nobody who lives is ever
+// given up. One that is dead may be, when those who watched it have gone as well.
 func (c *checker) quarantined(p *proc, e *membership.Event) {
 	if !c.calmMail || e.Kind != membership.MemberQuarantined && e.Kind != membership.SelfIndicted {
 		return

@@ -22,9 +22,9 @@ func silent(string, route.Fence) entity.Handler {
 	return handlerFunc(func(*entity.Context, []byte) error { return nil })
 }
 
-// TestFullWindow: with a window of two messages and parcels that do not arrive for a while, most of what the coordinator
-// has to say finds no room. It is refused, counted, and said again when there is: every home is found, and nobody is given
-// up for it.
+// TestFullWindow: with a window of two messages and parcels that do not arrive for a while, most of what the
+// coordinator has to say finds no room. It is refused, counted, and said again when there is: every home is found, and
+// nobody is given up for it.
 func TestFullWindow(t *testing.T) {
 	var types []*entityType
 	for _, name := range []string{"a", "b", "c", "d", "e"} {

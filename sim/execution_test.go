@@ -47,7 +47,8 @@ func owned(t *testing.T, c *Cluster, typ, id string) (owner, other int) {
 	return owner, 1 - owner
 }
 
-// A slow entity fills its own mailbox: what is over the bound is refused, counted, told where it came from, an ask is answered with the reason, and another entity of the same link goes on.
+// A slow entity fills its own mailbox: what is over the bound is refused, counted, told where it came from, an ask is
+// answered with the reason, and another entity of the same link goes on.
 func TestFullMailboxIsTold(t *testing.T) {
 	c := New(t, 2, 11)
 	c.Register(void())
@@ -72,8 +73,8 @@ func TestFullMailboxIsTold(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// All mailboxes of a node share one budget: when it is used up, an entity with an empty mailbox is refused too, and gets
-// room again when others have worked theirs off.
+// All mailboxes of a node share one budget: when it is used up, an entity with an empty mailbox is refused too, and
+// gets room again when others have worked theirs off.
 func TestFullBudgetIsSharedByAllEntities(t *testing.T) {
 	c := New(t, 2, 12, With(func(cfg *Config) { cfg.Data.MailboxBudget = 64 << 10 }))
 	c.Register(void())

@@ -111,8 +111,8 @@ func (s *script) weather(args []string) {
 	s.w.net.Network = n.withDefaults()
 }
 
-// swallow [from to kind...]: mail of these kinds from one node to the other ("-" is any node) is lost from now on, beside
-// what is lost already, though the connections stand. Without arguments it comes through again.
+// swallow [from to kind...]: mail of these kinds from one node to the other ("-" is any node) is lost from now on,
+// beside what is lost already, though the connections stand. Without arguments it comes through again.
 func (s *script) swallow(args []string) {
 	if len(args) == 0 {
 		s.w.net.swallows = nil

@@ -15,8 +15,8 @@ type fault struct {
 	do     func(*storm)
 }
 
-// faults returns all kinds that a storm knows. A seed draws its own weights around these, so that some storms consist of
-// one kind and others of all.
+// faults returns all kinds that a storm knows. A seed draws its own weights around these, so that some storms consist
+// of one kind and others of all.
 func faults() []fault {
 	return []fault{
 		{"partition", 2, (*storm).partition},
@@ -84,8 +84,10 @@ func (m mix) String() string {
 // options says in one line what the seed decided.
 func (s *storm) options() string {
 	n := s.w.cfg.Network
-	return fmt.Sprintf("%d hosts, %s, %v of faults, takeover %v, delay %v, loss %v, raw %v, break %v, drift %d ppm, core %t, window %d; mix: %s",
-		len(s.w.hosts), s.resolverText(), s.stormy.Round(time.Second), s.w.takeover(), n.Delay.Round(time.Microsecond), n.Loss, n.Raw,
+	return fmt.Sprintf("%d hosts, %s, %v of faults, takeover %v, delay %v, loss %v, raw %v, break %v, drift %d ppm, "+
+		"core %t, window %d; mix: %s",
+		len(s.w.hosts), s.resolverText(), s.stormy.Round(time.Second), s.w.takeover(), n.Delay.Round(time.Microsecond),
+		n.Loss, n.Raw,
 		n.Break.Round(time.Millisecond), s.w.cfg.Drift, s.core, s.w.cfg.Courier.Messages, s.mix.String())
 }
 

@@ -227,8 +227,8 @@ func (t *Transport) register(h *hello) (c, old *InConn, refusal *RefusedError) {
 	}
 	version, _ := h.versions.Common(t.cfg.versions)
 	c = &InConn{
-		t: t, from: r, version: version, lane: h.lane, number: h.number, generation: h.generation, clusterID: h.clusterID, birth: h.birth,
-		window: int(h.window), meter: flow.MakeMeter(int(h.window)), loop: t.ctl, gone: make(chan struct{}),
+		t: t, from: r, version: version, lane: h.lane, number: h.number, generation: h.generation, clusterID: h.clusterID,
+		birth: h.birth, window: int(h.window), meter: flow.MakeMeter(int(h.window)), loop: t.ctl, gone: make(chan struct{}),
 		in: splitter{lane: h.lane, limit: wire.MaxControlFrame},
 	}
 	if h.lane == wire.LaneData {

@@ -1,5 +1,5 @@
-// Tests of the memory of links: idle ones hold none, all together keep to one budget, and who holds much does not starve
-// who needs little.
+// Tests of the memory of links: idle ones hold none, all together keep to one budget, and who holds much does not
+// starve who needs little.
 
 package transport
 
@@ -84,9 +84,9 @@ func TestIdleLinksHoldNoBuffers(t *testing.T) {
 	}
 }
 
-// Peers that take nothing use up what the budget gives to large buffers, and no more. Each of them then gets an error that
-// names the budget and the peer, the refusals are counted, and a peer that is well goes on. When they are gone, their
-// memory is back.
+// Peers that take nothing use up what the budget gives to large buffers, and no more. Each of them then gets an error
+// that names the budget and the peer, the refusals are counted, and a peer that is well goes on. When they are gone,
+// their memory is back.
 func TestBudgetOfAllLinks(t *testing.T) {
 	const budget, slow = 8 << 20, 40
 	addr := crowd(t, false)

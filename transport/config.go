@@ -96,8 +96,9 @@ type Upcalls interface {
 	// PassDone ends a read pass in which Data was called, on that loop, before its dirty links are flushed.
 	PassDone(l *Loop)
 	// LinkUp says that the connection to a peer stands, LinkDown that it broke: lost is how many bytes of data were
-	// sent and not consumed (on the data lane); number tells the connections of a lane apart. Frames that were not sent stay queued for the next connection, unless
-	// err matches ErrForgotten or ErrClosed. Connections to contact points (incarnation zero) are not told of.
+	// sent and not consumed (on the data lane); number tells the connections of a lane apart. Frames that were not sent
+	// stay queued for the next connection, unless err matches ErrForgotten or ErrClosed. Connections to contact points
+	// (incarnation zero) are not told of.
 	LinkUp(id peer.ID, lane wire.Lane, number int)
 	LinkDown(id peer.ID, lane wire.Lane, number int, lost uint64, err error)
 	// LinkLost says that a peer's process seems gone: its control connection broke, not by our doing, and when its address
@@ -106,9 +107,9 @@ type Upcalls interface {
 	LinkLost(id peer.ID)
 	// Undelivered returns the frames that a link held and will never send, whole and in order, because of err: the peer
 	// was forgotten (ErrForgotten), refused us for good (*RefusedError), or the transport closes (ErrClosed). They are a
-	// copy that the rider may keep, at most LinkBuffer, a frame and a little. Called once per drop, from a goroutine of its own or
-	// that of Close, no lock held. What was sent and not consumed is not among them: nobody knows its fate; LinkDown
-	// counts it.
+	// copy that the rider may keep, at most LinkBuffer, a frame and a little. Called once per drop, from a goroutine of
+	// its own or that of Close, no lock held. What was sent and not consumed is not among them: nobody knows its fate;
+	// LinkDown counts it.
 	Undelivered(id peer.ID, frames []byte, err error)
 	// LinkRoom says that a link whose Reserve had failed has room again: on the link's loop, no lock held.
 	LinkRoom(l *Link)
@@ -220,7 +221,8 @@ func (c Config) validate() error {
 		v    time.Duration
 	}{
 		{"HelloTimeout", c.HelloTimeout}, {"DialTimeout", c.DialTimeout}, {"BackoffMin", c.BackoffMin},
-		{"BackoffMax", c.BackoffMax}, {"CreditEvery", c.CreditEvery}, {"CloseTimeout", c.CloseTimeout}, {"BulkStall", c.BulkStall},
+		{"BackoffMax", c.BackoffMax}, {"CreditEvery", c.CreditEvery}, {"CloseTimeout", c.CloseTimeout},
+		{"BulkStall", c.BulkStall},
 	} {
 		fault(d.v < 0, "%s is negative", d.name)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// connect dials, says hello, and enrols the connection into the loop. A peer of version 1 cannot read the hello of later
-// versions; its refusal says what it speaks, and it is dialled again in its own words.
+// connect dials, says hello, and enrols the connection into the loop. A peer of version 1 cannot read the hello of
+// later versions; its refusal says what it speaks, and it is dialled again in its own words.
 func (u *uplink) connect(oc *outConn) error {
 	speak := u.t.cfg.versions
 	u.mu.Lock()

@@ -148,7 +148,8 @@ func parseAck(body []byte, asked wire.Versions) (a ack, err error) {
 		a.version = r.U16()
 		r.Bytes(maxTail)
 	}
-	if r.Err() == nil && (a.from.Addr.IsZero() || a.from.Inc == 0 || a.version < asked.Oldest || a.version > asked.Newest) {
+	if r.Err() == nil && (a.from.Addr.IsZero() || a.from.Inc == 0 || a.version < asked.Oldest ||
+		a.version > asked.Newest) {
 		r.Fail(wire.ErrBadValue)
 	}
 	return a, r.Done()

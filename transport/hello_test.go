@@ -17,9 +17,9 @@ import (
 
 func exampleHello() hello {
 	return hello{
-		versions: wire.Spoken(), lane: wire.LaneData, number: 0, generation: 3, window: 1 << 20, clusterID: 0x1122, birth: 0x3344,
-		name: "market", from: peer.ID{Addr: peer.MustAddr("10.0.0.1:7355"), Inc: 0xabcd}, to: peer.MustAddr("db.local:7355"),
-		toInc: 0xef, settings: []Setting{{"shards", "100"}, {"max-frame", ""}},
+		versions: wire.Spoken(), lane: wire.LaneData, number: 0, generation: 3, window: 1 << 20, clusterID: 0x1122,
+		birth: 0x3344, name: "market", from: peer.ID{Addr: peer.MustAddr("10.0.0.1:7355"), Inc: 0xabcd},
+		to: peer.MustAddr("db.local:7355"), toInc: 0xef, settings: []Setting{{"shards", "100"}, {"max-frame", ""}},
 	}
 }
 
@@ -244,9 +244,10 @@ func TestRefusalsOverSockets(t *testing.T) {
 	}{
 		"cluster-name": {func(c *Config) { c.Name = "other" }, `ours "other", theirs "test"`, tb.Self().Inc},
 		"cluster-id":   {func(c *Config) { c.ClusterID = 6 }, `ours "6", theirs "5/5"`, tb.Self().Inc},
-		"setting":      {func(c *Config) { c.Settings = []Setting{{"shards", "9"}} }, `shards differs: ours "9", theirs "100"`, tb.Self().Inc},
-		"incarnation":  {nil, "incarnation at", 1},
-		"self":         {func(c *Config) { c.Advertise = tb.Addr().String() }, "node at", 0},
+		"setting": {func(c *Config) { c.Settings = []Setting{{"shards", "9"}} },
+			`shards differs: ours "9", theirs "100"`, tb.Self().Inc},
+		"incarnation": {nil, "incarnation at", 1},
+		"self":        {func(c *Config) { c.Advertise = tb.Addr().String() }, "node at", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newRider()

@@ -53,8 +53,8 @@ type InConn struct {
 // From returns the peer at the other end.
 func (c *InConn) From() peer.ID { return c.from.id }
 
-// Link returns the data link to the peer for answers to what this connection brings: one that lives on the same loop, if
-// there is any. It is one of Transport.Links.
+// Link returns the data link to the peer for answers to what this connection brings: one that lives on the same loop,
+// if there is any. It is one of Transport.Links.
 func (c *InConn) Link() *Link {
 	if l := c.from.answers(c.number); l != nil {
 		return l

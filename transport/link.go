@@ -214,8 +214,8 @@ func (l *Link) granted(c wire.Credit) error {
 	return err
 }
 
-// sweep gives the buffers back when nothing was sent since the last sweep, and those that are larger than needed. Who was
-// refused because the budget was used up is told to try again.
+// sweep gives the buffers back when nothing was sent since the last sweep, and those that are larger than needed. Who
+// was refused because the budget was used up is told to try again.
 func (l *Link) sweep() {
 	l.mu.Lock()
 	switch {

@@ -64,7 +64,8 @@ func TestLinkStats(t *testing.T) {
 	s := linkTo(t, ta, tb.Self())
 	require.True(t, s.Up)
 	require.EqualValues(t, 1, s.Connects)
-	require.EqualValues(t, sent*wire.SizeEnvelope(1, frame), s.Queued+int(s.InFlight), "what was taken waits or is in flight")
+	require.EqualValues(t, sent*wire.SizeEnvelope(1, frame), s.Queued+int(s.InFlight),
+		"what was taken waits or is in flight")
 	require.GreaterOrEqual(t, s.InFlight, int64(window))
 	require.LessOrEqual(t, s.InFlight, int64(window+2*frame))
 	require.LessOrEqual(t, s.Held, 2*(buffer+64<<10))
@@ -178,7 +179,8 @@ func TestLinkStatsOfAFullSocket(t *testing.T) {
 	s := stall(t, 64<<10)
 	s.fill(t, 1)
 	l := linkTo(t, s.tr, s.self)
-	require.Equal(t, []any{true, uint64(1), true, uint64(0)}, []any{l.Parked.Now, l.Parked.Times, l.Full.Now, l.Stalled.Times})
+	require.Equal(t, []any{true, uint64(1), true, uint64(0)},
+		[]any{l.Parked.Now, l.Parked.Times, l.Full.Now, l.Stalled.Times})
 	go func() { _, _ = io.Copy(io.Discard, s.nc) }()
 	until(t, func() bool { l = linkTo(t, s.tr, s.self); return !l.Parked.Now && !l.Full.Now && l.Queued == 0 })
 	require.Positive(t, l.Parked.Total)

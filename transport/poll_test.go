@@ -22,8 +22,8 @@ func sockets(t *testing.T) (ours, theirs int) {
 	return fds[0], fds[1]
 }
 
-// Polling ends with a task, with something to read, which goes first, or with its time; and it does not begin when it is
-// off or when there are many connections (CARD-3).
+// Polling ends with a task, with something to read, which goes first, or with its time; and it does not begin when it
+// is off or when there are many connections (CARD-3).
 func TestPoll(t *testing.T) {
 	ours, theirs := sockets(t)
 	task := taskFunc(func() {})

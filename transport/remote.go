@@ -48,8 +48,8 @@ func (t *Transport) remote(id peer.ID) (*remote, error) {
 	return r, err
 }
 
-// lockedRemote is remote; when it returns an entry, the transport's lock is held, so that the entry cannot be swept away
-// before something is put into it.
+// lockedRemote is remote; when it returns an entry, the transport's lock is held, so that the entry cannot be swept
+// away before something is put into it.
 func (t *Transport) lockedRemote(id peer.ID) (r *remote, err error) {
 	t.mu.Lock()
 	defer func() {
@@ -81,9 +81,9 @@ func (t *Transport) lockedRemote(id peer.ID) (r *remote, err error) {
 // bulky reports whether there is a side of a bulk connection. The transport's lock is held.
 func (r *remote) bulky() bool { return r.bulkIn != nil || r.bulk.Load() != nil }
 
-// loop returns the data loop of connection number, the same for both directions. Peers with fewer connections than there
-// are loops are spread over them; with at least as many, connection n lives on loop n whatever the peer, so that a shard
-// is read on one loop wherever its messages come from.
+// loop returns the data loop of connection number, the same for both directions. Peers with fewer connections than
+// there are loops are spread over them; with at least as many, connection n lives on loop n whatever the peer, so that
+// a shard is read on one loop wherever its messages come from.
 func (r *remote) loop(number uint16) *Loop { return r.t.loops[(r.base+int(number))%len(r.t.loops)] }
 
 // link returns a data link of the peer, nil when it has none of that number, or none yet.
@@ -142,8 +142,8 @@ func (t *Transport) Link(id peer.ID) *Link { return t.Links(id)[0] }
 
 // Links returns the data links to a peer, Config.DataConnections of them: one for each of its data connections, which
 // are dialled on first use. Frames keep their order on one link, so what must keep its order always takes the same. The
-// same identity gives the same links until it is forgotten. Links that cannot be (to this node itself, a forgotten peer,
-// after Close) refuse Reserve.
+// same identity gives the same links until it is forgotten. Links that cannot be (to this node itself, a forgotten
+// peer, after Close) refuse Reserve.
 func (t *Transport) Links(id peer.ID) []*Link {
 	err := ErrNoIncarnation
 	if id.Addr == t.self.Addr {
@@ -284,8 +284,8 @@ func (t *Transport) snapshot() (remotes []*remote, pending int) {
 	return remotes, len(t.pending)
 }
 
-// sweep tells consumed bytes that were not told, takes back what links need no more, and once in a while gives memory to
-// the collector and drops idle entries.
+// sweep tells consumed bytes that were not told, takes back what links need no more, and once in a while gives memory
+// to the collector and drops idle entries.
 func (t *Transport) sweep(thorough bool) {
 	if thorough {
 		t.buffers.trim()

@@ -71,7 +71,8 @@ func (s *secure) doubt(creds *credentials, now time.Time) error {
 }
 
 // keep notes what the upkeep of the connection needs: the peer's chain, and when to renew it, which is at two thirds of
-// what is left of the certificates of both ends, and a little earlier at random, so that not all connections do at once.
+// what is left of the certificates of both ends, and a little earlier at random, so that not all connections do at
+// once.
 func (s *secure) keep(now time.Time) {
 	s.peer = s.ConnectionState().PeerCertificates
 	s.judged, s.judgedAt = s.creds, now
@@ -167,8 +168,8 @@ func (u *uplink) renew(oc *outConn, creds *credentials, now time.Time) bool {
 	return begins
 }
 
-// renewed notes, with the lock held, that a connection was closed to be made anew, and that it is dialled at once though
-// nothing may wait: the rider is told of neither unless that fails.
+// renewed notes, with the lock held, that a connection was closed to be made anew, and that it is dialled at once
+// though nothing may wait: the rider is told of neither unless that fails.
 func (u *uplink) renewed() {
 	u.renewing = false
 	u.failures, u.notBefore = 0, time.Time{}

@@ -278,9 +278,12 @@ func TestBadFilesAreNotTaken(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, tr.ReloadTLS(), "nothing has changed")
 	for want, spoil := range map[string]func(){
-		"failed to find any PEM":   func() { require.NoError(t, os.WriteFile(key, good[:10], 0o600)) },
-		"no such file":             func() { require.NoError(t, os.Remove(cert)) },
-		"no certificate in":        func() { require.NoError(t, os.WriteFile(filepath.Join(s.dir, "ca.crt"), []byte("x"), 0o600)) },
+		"failed to find any PEM": func() { require.NoError(t, os.WriteFile(key, good[:10], 0o600)) },
+		"no such file":           func() { require.NoError(t, os.Remove(cert)) },
+		"no certificate in": func() {
+			require.NoError(t,
+				os.WriteFile(filepath.Join(s.dir, "ca.crt"), []byte("x"), 0o600))
+		},
 		"own certificate would be": func() { s.believe(authority(t)) },
 		"expired":                  func() { s.prove(ca, time.Now().Add(-time.Second)) },
 		"does not match":           func() { require.NoError(t, os.WriteFile(key, keyOf(t, ca), 0o600)) },

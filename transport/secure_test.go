@@ -95,8 +95,8 @@ const (
 	dataContent      = 23
 )
 
-// meeting is a finished handshake: our end, over memory from now on, and the other end, whose socket records by hand may
-// be written to.
+// meeting is a finished handshake: our end, over memory from now on, and the other end, whose socket records by hand
+// may be written to.
 type meeting struct {
 	ours  *secure
 	other *tls.Conn
@@ -140,7 +140,8 @@ func meet(t testing.TB, dialler bool) *meeting {
 	sock, s := bare(m.ours)
 	require.Equal(t, mine, sock)
 	require.Equal(t, m.ours, s)
-	require.EqualValues(t, tls.TLS_AES_128_GCM_SHA256, m.ours.ConnectionState().CipherSuite, "the records by hand are of it")
+	require.EqualValues(t, tls.TLS_AES_128_GCM_SHA256, m.ours.ConnectionState().CipherSuite,
+		"the records by hand are of it")
 	return m
 }
 
@@ -159,8 +160,8 @@ func (m *meeting) written() []byte {
 	return out
 }
 
-// The standard library's promise that all of this rests on: a read that fails for a while, anywhere in a record, leaves a
-// tls.Conn as it was, and it goes on when there is more. Here every byte comes alone, with a failed read behind it.
+// The standard library's promise that all of this rests on: a read that fails for a while, anywhere in a record, leaves
+// a tls.Conn as it was, and it goes on when there is more. Here every byte comes alone, with a failed read behind it.
 func TestDryReadKeepsState(t *testing.T) {
 	m := meet(t, false)
 	theirs := newRecords(t, m.log.get(t, "CLIENT_TRAFFIC_SECRET_0"))

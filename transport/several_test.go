@@ -14,8 +14,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// Two nodes that differ in loops and in connections: each dials its own number, frames of one link keep their order over
-// many windows, and both directions of a number share a loop (SHD-9).
+// Two nodes that differ in loops and in connections: each dials its own number, frames of one link keep their order
+// over many windows, and both directions of a number share a loop (SHD-9).
 func TestSeveralDataConnections(t *testing.T) {
 	const conns, each = 4, 3000
 	a, b := newRider(), newRider()
@@ -61,8 +61,8 @@ func TestSeveralDataConnections(t *testing.T) {
 	require.Len(t, numbers, conns)
 }
 
-// A link whose receiver consumes nothing is full for itself: the others of the same peer go on. One connection that breaks
-// is told with its number, and the others stand.
+// A link whose receiver consumes nothing is full for itself: the others of the same peer go on. One connection that
+// breaks is told with its number, and the others stand.
 func TestConnectionsFailForThemselves(t *testing.T) {
 	a, b := newRider(), newRider()
 	held := make(chan *InConn, 1)

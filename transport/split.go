@@ -16,8 +16,8 @@ type splitter struct {
 	carry []byte
 }
 
-// straddle feeds b to the frame that an earlier read began. It returns that frame when it is whole (valid until the next
-// call), and what of b is left. With no frame under way it returns nil and b.
+// straddle feeds b to the frame that an earlier read began. It returns that frame when it is whole (valid until the
+// next call), and what of b is left. With no frame under way it returns nil and b.
 func (s *splitter) straddle(b []byte) (frame, rest []byte, err error) {
 	if len(s.carry) == 0 {
 		return nil, b, nil

@@ -1,5 +1,5 @@
-// Tests of a socket that takes no more: order across the parked writer, resuming, closing and losing the connection with
-// full buffers, and what beside it must not feel it.
+// Tests of a socket that takes no more: order across the parked writer, resuming, closing and losing the connection
+// with full buffers, and what beside it must not feel it.
 
 package transport
 
@@ -208,8 +208,8 @@ func TestCreditWhileParked(t *testing.T) {
 	}
 }
 
-// Close in the middle of a flush: a peer that does not read costs no more than CloseTimeout and what was held is told; a
-// peer that reads gets everything.
+// Close in the middle of a flush: a peer that does not read costs no more than CloseTimeout and what was held is told;
+// a peer that reads gets everything.
 func TestCloseDuringAFlush(t *testing.T) {
 	t.Run("the peer does not read", func(t *testing.T) {
 		s := stall(t, 256<<10)

@@ -93,7 +93,8 @@ func (t *Transport) Stats() Stats {
 		Dropped:   map[string]uint64{}, DialsFailed: t.count.dialsFailed.Load(),
 		FaultsHello: t.count.faultsHello.Load(), FaultsFrames: t.count.faultsProtocol.Load(),
 		TooMany: t.count.tooMany.Load(), TooManyEach: t.count.tooManyEach.Load(), Refused: map[string]uint64{},
-		TLSRefused: byTLSReason(&t.count.tlsRefused), TLSRenewed: t.count.tlsRenewed.Load(), TLSFailed: byTLSReason(&t.count.tlsFailed),
+		TLSRefused: byTLSReason(&t.count.tlsRefused), TLSRenewed: t.count.tlsRenewed.Load(),
+		TLSFailed: byTLSReason(&t.count.tlsFailed),
 	}
 	if t.trust != nil {
 		s.TLSReloads, s.TLSReloadsBad = t.trust.reloads.Load(), t.trust.failures.Load()

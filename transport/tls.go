@@ -1,4 +1,5 @@
-// TLS on connections: the handshake at both ends, what is said and counted when it fails, and the way out to the socket.
+// TLS on connections: the handshake at both ends, what is said and counted when it fails, and the way out to the
+// socket.
 
 package transport
 
@@ -128,7 +129,8 @@ func (t *Transport) checkKeyFile() {
 	}
 }
 
-// warnOfEnd warns once an hour when the own certificate ends within a day, or within a tenth of its life if that is less.
+// warnOfEnd warns once an hour when the own certificate ends within a day, or within a tenth of its life if that is
+// less.
 func (t *Transport) warnOfEnd(c *credentials) {
 	life := c.ends.Sub(c.Certificate.Leaf.NotBefore)
 	left := c.ends.Sub(t.trust.now())
@@ -147,7 +149,8 @@ func (t *Transport) renewed() {
 		"expires", c.ends)
 }
 
-// writeOut writes b to an enrolled connection, on its loop: all of it is taken. After an error the connection is closed.
+// writeOut writes b to an enrolled connection, on its loop: all of it is taken. After an error the connection is
+// closed.
 func writeOut(c gnet.Conn, s *secure, b []byte) error {
 	if s != nil {
 		return s.writeTo(c, b)

@@ -1,5 +1,5 @@
-// Tests of TLS over sockets: every lane, every certificate that must be refused, in both directions, and those who speak
-// something else.
+// Tests of TLS over sockets: every lane, every certificate that must be refused, in both directions, and those who
+// speak something else.
 
 package transport
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// tlsFeed is the net.Conn under a tls.Conn: first the socket, of which it reads record by record, so that nothing behind
-// the hello's record is taken from it; then memory.
+// tlsFeed is the net.Conn under a tls.Conn: first the socket, of which it reads record by record, so that nothing
+// behind the hello's record is taken from it; then memory.
 type tlsFeed struct {
 	sock net.Conn // nil: memory
 

@@ -83,7 +83,8 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 		return nil, err
 	}
 	t := &Transport{
-		cfg: cfg, up: up, self: peer.ID{Addr: addr, Inc: cfg.Incarnation}, listener: ln, trust: tr, pending: map[net.Conn]struct{}{},
+		cfg: cfg, up: up, self: peer.ID{Addr: addr, Inc: cfg.Incarnation}, listener: ln, trust: tr,
+		pending:     map[net.Conn]struct{}{},
 		pendingFrom: map[netip.Addr]int{},
 		remotes:     map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{}, faults: faults{log: cfg.Logger},
 	}
@@ -196,8 +197,8 @@ func (t *Transport) dropStrangers(remotes []*remote, id uint64) {
 
 // Send queues control mail: the body is copied. The connection is made on first use; mail that waits for a connection
 // which cannot be made is lost. To.Inc zero reaches whoever is at the address. Errors: ErrControlFull, ErrFrameSize,
-// ErrSelf, ErrForgotten, ErrClosed, ErrBusy, ErrProtocol for a kind that is no control mail, *VersionError for a kind that
-// the peer's wire version does not have, *RefusedError for a few seconds after a refusal for good.
+// ErrSelf, ErrForgotten, ErrClosed, ErrBusy, ErrProtocol for a kind that is no control mail, *VersionError for a kind
+// that the peer's wire version does not have, *RefusedError for a few seconds after a refusal for good.
 func (t *Transport) Send(m peer.Mail) error {
 	switch {
 	case !m.Kind.Known() || m.Kind.Lane() != wire.LaneControl, m.Kind == wire.KindHello, m.Kind == wire.KindHelloAck,

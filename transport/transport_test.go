@@ -208,7 +208,8 @@ func TestSlowReader(t *testing.T) {
 	for len(a.rooms) > 0 {
 		<-a.rooms
 	}
-	// What was on its way out when the link was full may have made room since, and said so: only who is refused now is told.
+	// What was on its way out when the link was full may have made room since, and said so: only who is refused now is
+	// told.
 	for err := error(nil); err == nil; {
 		if err = send(t, link, 0, 0, 1000, nil); err == nil {
 			n++
@@ -392,7 +393,8 @@ func TestAdvertise(t *testing.T) {
 
 // All faults of a configuration are named at once.
 func TestConfigFaults(t *testing.T) {
-	_, err := New(Config{Window: 1, MaxFrame: 7, BackoffMin: time.Hour, HelloTimeout: -1, Settings: []Setting{{}}}, newRider())
+	_, err := New(Config{Window: 1, MaxFrame: 7, BackoffMin: time.Hour, HelloTimeout: -1, Settings: []Setting{{}}},
+		newRider())
 	for _, name := range []string{"Incarnation", "Name", "Window", "MaxFrame", "BackoffMin", "HelloTimeout", "setting"} {
 		require.ErrorContains(t, err, name)
 	}

@@ -189,7 +189,8 @@ func (c TLS) load() (out Credentials, err error) {
 
 // same reports whether other has the same certificates and believes the same authorities.
 func (c *credentials) same(other *credentials) bool {
-	return slices.EqualFunc(c.Certificate.Certificate, other.Certificate.Certificate, bytes.Equal) && c.CAs.Equal(other.CAs)
+	return slices.EqualFunc(c.Certificate.Certificate, other.Certificate.Certificate, bytes.Equal) &&
+		c.CAs.Equal(other.CAs)
 }
 
 // hold and release keep the connections that no loop and no table of links knows, so that they are judged again too.

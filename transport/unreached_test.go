@@ -46,7 +46,8 @@ func nobody(t *testing.T) peer.Addr {
 	return peer.MustAddr(port.Keep(t))
 }
 
-// The first dial that fails is logged, later ones only every 30 s with their number, and the end of it too (issue 2, bad input).
+// The first dial that fails is logged, later ones only every 30 s with their number, and the end of it too (issue 2,
+// bad input).
 func TestUnreachableIsLogged(t *testing.T) {
 	rec := &record{}
 	ta := start(t, newRider(), func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(rec, nil)) })

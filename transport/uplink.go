@@ -25,8 +25,8 @@ const steadyAfter = time.Second
 // unreachedEvery is how often an uplink that does not get through is logged after the first time.
 const unreachedEvery = 30 * time.Second
 
-// laneQueue is what differs between the two kinds of uplink: their queues. Every method is called with the uplink's lock
-// held unless it says otherwise.
+// laneQueue is what differs between the two kinds of uplink: their queues. Every method is called with the uplink's
+// lock held unless it says otherwise.
 type laneQueue interface {
 	Task                         // writes out what is queued; on the loop, without the lock
 	restart(generation uint32)   // a connection of that generation is about to carry the queue
@@ -226,8 +226,9 @@ func dying(err error) bool {
 }
 
 // worthLogging reports whether a failed attempt is to be logged now: the first of an outage, then one every 30 s. An
-// uplink that flaps keeps that pace: only a connection that lasted makes the next outage a first one again. What our own
-// end or the peer's removal cut short is no failure of the peer, and that a leaver is away is no news. The lock is held.
+// uplink that flaps keeps that pace: only a connection that lasted makes the next outage a first one again. What our
+// own end or the peer's removal cut short is no failure of the peer, and that a leaver is away is no news. The lock is
+// held.
 func (u *uplink) worthLogging() bool {
 	if u.dead != nil || u.ctx.Err() != nil || u.leaving {
 		return false
@@ -262,8 +263,8 @@ func (c *Config) backoff(failures int) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
-// kill ends the uplink for ever: what is queued is dropped, which the rider is told, and the connection closed. LinkDown
-// is called when there was a connection. Any goroutine; no lock of the rider's that its upcalls take.
+// kill ends the uplink for ever: what is queued is dropped, which the rider is told, and the connection closed.
+// LinkDown is called when there was a connection. Any goroutine; no lock of the rider's that its upcalls take.
 func (u *uplink) kill(why error) {
 	u.mu.Lock()
 	if u.dead != nil {

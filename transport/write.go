@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// parked waits in Go's own poller, in a goroutine, until a socket takes the rest of a batch. It owns the writing side of its
-// connection meanwhile: the loop writes nothing, and leaves the batch as it is, until it has been told. The goroutine is
-// there only while the socket is full; the descriptor, from the first time on, as long as the connection.
+// parked waits in Go's own poller, in a goroutine, until a socket takes the rest of a batch. It owns the writing side
+// of its connection meanwhile: the loop writes nothing, and leaves the batch as it is, until it has been told. The
+// goroutine is there only while the socket is full; the descriptor, from the first time on, as long as the connection.
 type parked struct {
 	oc   *outConn
 	file *os.File // the socket by a descriptor of its own
@@ -29,8 +29,8 @@ func (w *parked) run(on *Loop) {
 }
 
 // write sends b, on the loop. It returns true when the socket has taken it all. Otherwise the caller ends its turn: the
-// connection has been closed and closed has run; or a parked writer has the rest, b must stay as it is, and the uplink's
-// queue is run again once the writer is through.
+// connection has been closed and closed has run; or a parked writer has the rest, b must stay as it is, and the
+// uplink's queue is run again once the writer is through.
 func (oc *outConn) write(on *Loop, b []byte) bool {
 	on.stats.wrote(len(b))
 	if oc.secure != nil {

@@ -59,7 +59,8 @@ func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
 		}
 		c.receivers = append(c.receivers, r)
 		var at startReply
-		if err := r.Call(ctx, "start", startArgs{Seeds: seeds, Host: true, Shards: a.shards, TLS: a.tls, Poll: a.poll}, &at); err != nil {
+		if err := r.Call(ctx, "start", startArgs{Seeds: seeds, Host: true, Shards: a.shards, TLS: a.tls, Poll: a.poll},
+			&at); err != nil {
 			return nil, err
 		}
 		if i == 0 {

@@ -18,7 +18,7 @@ import (
 // idleCmd is the flags of loadgen idle.
 type idleCmd struct {
 	Entities int           `default:"1000000" help:"Entities to hold, 1 to 10000000."`
-	Exec     string        `enum:"inline,worker,blocking" default:"blocking" help:"Their execution mode: inline, worker or blocking."`
+	Exec     string        `enum:"inline,worker,blocking" default:"blocking" help:"Execution: inline, worker or blocking."`
 	Shards   uint32        `default:"1000" help:"Shards that they are spread over."`
 	Limit    time.Duration `default:"5m" help:"Give up when it takes longer."`
 	Progress bool          `help:"Show progress although stderr is not a terminal."`

@@ -198,10 +198,11 @@ func (r *rounds) tell(ctx context.Context, f bench.Figures, exec string) error {
 		return err
 	}
 	var sent loadReply
-	rate, before, after, err := r.steady(ctx, r.free, "usage", execArgs{exec}, func(ctx context.Context, d time.Duration) error {
-		l := bench.Load{Mode: bench.Tell, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 1, Duration: d}
-		return r.free.sender.Call(ctx, "load", loadArgs{Exec: exec, Load: l}, &sent)
-	})
+	rate, before, after, err := r.steady(ctx, r.free, "usage", execArgs{exec},
+		func(ctx context.Context, d time.Duration) error {
+			l := bench.Load{Mode: bench.Tell, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 1, Duration: d}
+			return r.free.sender.Call(ctx, "load", loadArgs{Exec: exec, Load: l}, &sent)
+		})
 	if err != nil {
 		return err
 	}
@@ -243,10 +244,11 @@ func (r *rounds) ask256(ctx context.Context, f bench.Figures, mode bench.Mode, n
 		l.Senders, l.Inflight = 1, 256
 	}
 	var reply loadReply
-	rate, before, after, err := r.steady(ctx, r.free, "usage", execArgs{"inline"}, func(ctx context.Context, d time.Duration) error {
-		l.Duration = d
-		return r.free.sender.Call(ctx, "load", loadArgs{Exec: "inline", Load: l}, &reply)
-	})
+	rate, before, after, err := r.steady(ctx, r.free, "usage", execArgs{"inline"},
+		func(ctx context.Context, d time.Duration) error {
+			l.Duration = d
+			return r.free.sender.Call(ctx, "load", loadArgs{Exec: "inline", Load: l}, &reply)
+		})
 	if err != nil {
 		return err
 	}

@@ -273,7 +273,8 @@ func (c *runCmd) watch(sig context.Context, crew *crew, progress *door.Progress,
 }
 
 func (c *runCmd) line(ctx context.Context, crew *crew, r loadReply, before, after usages) (*loadLine, error) {
-	l := &loadLine{Mode: c.Mode, Exec: c.exec(), TLS: c.TLS, Nodes: c.receivers() + 1, Size: c.Size, Entities: c.Entities, Senders: c.Senders,
+	l := &loadLine{Mode: c.Mode, Exec: c.exec(), TLS: c.TLS, Nodes: c.receivers() + 1, Size: c.Size, Entities: c.Entities,
+		Senders:    c.Senders,
 		RateWanted: c.Rate, Seconds: r.Took.Seconds(), Sent: r.Sent, Failed: r.Failed,
 		Delivered: after.count - before.count, Refused: after.refused - before.refused}
 	if c.Mode == "ask" {
@@ -325,7 +326,8 @@ func (c *runCmd) latency(ctx context.Context, crew *crew, r loadReply) (*bench.L
 func (l *loadLine) print(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "%s, %s entities\t%.1f s\n", l.Mode, l.Exec, l.Seconds)
-	fmt.Fprintf(t, "sent\t%d\ndelivered\t%d\nrefused\t%d\nlost\t%d\nfailed\t%d\n", l.Sent, l.Delivered, l.Refused, l.Lost, l.Failed)
+	fmt.Fprintf(t, "sent\t%d\ndelivered\t%d\nrefused\t%d\nlost\t%d\nfailed\t%d\n", l.Sent, l.Delivered, l.Refused, l.Lost,
+		l.Failed)
 	if l.FirstErr != "" {
 		fmt.Fprintf(t, "first error\t%s\n", l.FirstErr)
 	}
@@ -333,7 +335,8 @@ func (l *loadLine) print(w io.Writer) {
 	if l.P50 > 0 {
 		fmt.Fprintf(t, "latency us\tp50 %.1f  p90 %.1f  p99 %.1f  p99.9 %.1f  max %.1f\n", l.P50, l.P90, l.P99, l.P999, l.Max)
 	}
-	fmt.Fprintf(t, "allocations\t%.3f sender%s, per message\n", l.AllocsSender, atReceiver(", %.3f receiver", l.AllocsReceiver))
+	fmt.Fprintf(t, "allocations\t%.3f sender%s, per message\n", l.AllocsSender,
+		atReceiver(", %.3f receiver", l.AllocsReceiver))
 	fmt.Fprintf(t, "CPU ns\t%.0f sender%s, per message\n", l.CPUSender, atReceiver(", %.0f receiver", l.CPUReceiver))
 	_ = t.Flush()
 }

@@ -21,7 +21,8 @@ func serve(t *testing.T, args ...string) (addr string, end func()) {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.Command(self, append([]string{"serve", "--listen=127.0.0.1:0", "--shards=10", "--cluster=shop"}, args...)...)
+	cmd := exec.Command(self, append([]string{"serve", "--listen=127.0.0.1:0", "--shards=10", "--cluster=shop"},
+		args...)...)
 	cmd.Env = append(os.Environ(), "KITH_LOADGEN=1")
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
@@ -45,7 +46,8 @@ func serve(t *testing.T, args ...string) (addr string, end func()) {
 func TestRunningNodesAreTargets(t *testing.T) {
 	first, endFirst := serve(t)
 	_, endSecond := serve(t, "--seeds="+first)
-	for _, args := range []string{"--mode=tell", "--mode=tell --inline --rate=500", "--mode=ask --inflight=4", "--mode=tell"} {
+	for _, args := range []string{"--mode=tell", "--mode=tell --inline --rate=500", "--mode=ask --inflight=4",
+		"--mode=tell"} {
 		code, out, errs := program(t, append(strings.Fields("run --json --duration=200ms --entities=50 --shards=10 --cluster=shop"+
 			" --target="+first), strings.Fields(args)...)...)
 		require.Equal(t, exitOK, code, errs)

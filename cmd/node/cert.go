@@ -17,8 +17,8 @@ import (
 
 // certCmd is the commands of node cert.
 type certCmd struct {
-	CA    certCACmd    `cmd:"" name:"ca" help:"Make a certificate authority: ca.crt, which every node believes, and ca.key, which no node needs."`
-	Issue certIssueCmd `cmd:"" help:"Issue certificates of nodes: NAME.crt and NAME.key, signed by the authority in the same folder."`
+	CA    certCACmd    `cmd:"" name:"ca" help:"Make an authority: ca.crt, for every node, and ca.key, for none."`
+	Issue certIssueCmd `cmd:"" help:"Issue NAME.crt and NAME.key, signed by the authority in the same folder."`
 	Show  certShowCmd  `cmd:"" help:"Show what certificates say."`
 }
 
@@ -70,7 +70,7 @@ type certIssueCmd struct {
 	Dir     string   `default:"certs" type:"path" help:"Folder with ca.crt and ca.key."`
 	Out     string   `type:"path" help:"Folder for the new files; the same if not given."`
 	Cluster string   `default:"kith" help:"Name of the cluster that the nodes are for."`
-	Host    []string `help:"Host names and IP addresses by which the node is dialled; only --tls-verify-host looks at them."`
+	Host    []string `help:"Host names and IP addresses of the node; only --tls-verify-host looks at them."`
 	Days    int      `default:"365" help:"Days that a certificate is valid."`
 	Force   bool     `help:"Replace files that are there; running nodes notice."`
 }
@@ -121,7 +121,8 @@ func (c *certIssueCmd) Run(e *env) error {
 			return err
 		}
 		cert, key := pki.Paths(out, name)
-		fmt.Fprintf(e.stdout, "node %q of cluster %q until %s\n%s\n%s\n", name, c.Cluster, until.Format(time.DateOnly), cert, key)
+		fmt.Fprintf(e.stdout, "node %q of cluster %q until %s\n%s\n%s\n", name, c.Cluster, until.Format(time.DateOnly), cert,
+			key)
 	}
 	return nil
 }
@@ -178,7 +179,8 @@ func certRows(cert *x509.Certificate, now time.Time) [][2]string {
 			usages = append(usages, fmt.Sprintf("other (%d)", u))
 		}
 	}
-	valid := fmt.Sprintf("%s to %s UTC", cert.NotBefore.UTC().Format(time.DateTime), cert.NotAfter.UTC().Format(time.DateTime))
+	valid := fmt.Sprintf("%s to %s UTC", cert.NotBefore.UTC().Format(time.DateTime),
+		cert.NotAfter.UTC().Format(time.DateTime))
 	switch {
 	case now.After(cert.NotAfter):
 		valid += ", EXPIRED"

@@ -25,7 +25,8 @@ func TestCertCommands(t *testing.T) {
 	require.Equal(t, exitFailed, code, "no overwriting")
 	require.Contains(t, errs, "--force")
 
-	code, out, _ = program(t, "cert", "issue", "n1", "--dir", dir, "--cluster", "market", "--host", "n1.local", "--host", "10.0.0.7",
+	code, out, _ = program(t, "cert", "issue", "n1", "--dir", dir, "--cluster", "market", "--host", "n1.local", "--host",
+		"10.0.0.7",
 		"--days", "10")
 	require.Equal(t, exitOK, code)
 	require.Contains(t, out, `node "n1" of cluster "market"`)
@@ -46,7 +47,8 @@ func TestCertCommands(t *testing.T) {
 
 	code, out, _ = program(t, "cert", "show", dir+"/n1.crt", dir+"/ca.crt")
 	require.Equal(t, exitOK, code)
-	for _, want := range []string{"CN=n1", "CN=my CA", "server, client", "kith://cluster/market", "n1.local, 10.0.0.7", "9 days left",
+	for _, want := range []string{"CN=n1", "CN=my CA", "server, client", "kith://cluster/market", "n1.local, 10.0.0.7",
+		"9 days left",
 		"authority  yes"} {
 		require.Contains(t, out, want)
 	}
@@ -87,7 +89,8 @@ func TestRunWithCertificates(t *testing.T) {
 	}
 	run := func(name string) []string {
 		cert, key := pki.Paths(dir, name)
-		return []string{"run", "--listen=0.0.0.0:0", "--advertise=127.0.0.1:7355", "--tls-cert", cert, "--tls-key", key, "--tls-ca", dir + "/ca.crt"}
+		return []string{"run", "--listen=0.0.0.0:0", "--advertise=127.0.0.1:7355", "--tls-cert", cert, "--tls-key", key,
+			"--tls-ca", dir + "/ca.crt"}
 	}
 	code, _, errs := program(t, run("n2")...)
 	require.Equal(t, exitFailed, code)

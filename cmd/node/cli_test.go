@@ -124,7 +124,8 @@ func TestSummaryFields(t *testing.T) {
 // A lost, reordered or duplicated message makes dev fail.
 func TestVerdict(t *testing.T) {
 	require.NoError(t, (&dev{sum: summary{Sent: 5, Delivered: 5}}).verdict())
-	for _, d := range []dev{{sum: summary{Lost: 1}}, {sum: summary{Reordered: 1}}, {sum: summary{Duplicated: 1}}, {foreign: 1}} {
+	for _, d := range []dev{{sum: summary{Lost: 1}}, {sum: summary{Reordered: 1}}, {sum: summary{Duplicated: 1}},
+		{foreign: 1}} {
 		require.ErrorIs(t, d.verdict(), errNotDelivered)
 	}
 }
@@ -153,8 +154,8 @@ func TestScaleLine(t *testing.T) {
 	require.Equal(t, exitOK, code, errs)
 	var m map[string]any
 	require.NoError(t, door.ParseLine([]byte(out), "scale", &m))
-	for _, field := range strings.Fields("n bulk_join_s join_one_s crash_first_p99_s crash_all_p99_s state_bytes status_bytes " +
-		"gossip_bytes_per_node_s wall_seconds rss_mb") {
+	for _, field := range strings.Fields("n bulk_join_s join_one_s crash_first_p99_s crash_all_p99_s state_bytes " +
+		"status_bytes gossip_bytes_per_node_s wall_seconds rss_mb") {
 		require.Contains(t, m, field)
 	}
 	require.NotContains(t, m, "join_twenty_s", "not measured, so absent")

@@ -21,9 +21,9 @@ type devCmd struct {
 	Entities int           `default:"1000" help:"Demo entities, 1 to 1000000."`
 	Shards   uint32        `default:"100" help:"Shards that they are spread over, 1 to 1048576."`
 	Senders  int           `default:"4" help:"Senders, spread over the nodes, 0 to 1024."`
-	Rate     float64       `default:"20000" help:"Messages per second of all senders together; 0 means as fast as they are accepted."`
+	Rate     float64       `default:"20000" help:"Messages per second of all senders together; 0: as fast as accepted."`
 	Progress bool          `help:"Show progress although stderr is not a terminal."`
-	TLS      bool          `name:"tls" help:"Protect the connections by mutual TLS, with a certificate authority that is thrown away."`
+	TLS      bool          `name:"tls" help:"Mutual TLS, with a certificate authority that is thrown away."`
 	Verbose  bool          `short:"v" help:"Show the logs of the node processes on stderr."`
 }
 
@@ -147,7 +147,8 @@ func (d *dev) form(ctx context.Context, e *env) error {
 		}
 		d.nodes = append(d.nodes, node)
 		var r startReply
-		a := startArgs{TLS: d.tlsFiles(i), Name: devName, Listen: "127.0.0.1:0", Seeds: seeds, Shards: d.cmd.Shards, LeaveTimeout: leaveLimit}
+		a := startArgs{TLS: d.tlsFiles(i), Name: devName, Listen: "127.0.0.1:0", Seeds: seeds, Shards: d.cmd.Shards,
+			LeaveTimeout: leaveLimit}
 		if err := node.Call(limited, "start", a, &r); err != nil {
 			return d.early(ctx, err)
 		}

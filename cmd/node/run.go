@@ -20,25 +20,25 @@ type runCmd struct {
 	Listen    string   `default:"127.0.0.1:7355" help:"Address to listen on, host:port; port 0 takes a free one."`
 	Advertise string   `help:"Address under which others reach this node, if not the one it listens on."`
 	Insecure  bool     `help:"Allow a listen address that is not loopback without TLS: whoever reaches it is a member."`
-	Seeds     []string `help:"Contact points host:port, the same list in the same order on all nodes; none: a cluster of one."`
+	Seeds     []string `help:"Contact points host:port, in the same order on all nodes; none: a cluster of one."`
 	Roles     []string `help:"Roles of this node."`
 
-	TLSCert       string `name:"tls-cert" help:"This node's certificate chain, PEM (node cert makes one). Changed files are noticed."`
+	TLSCert       string `name:"tls-cert" help:"This node's certificate chain, PEM (see node cert); changes are noticed."`
 	TLSKey        string `name:"tls-key" help:"Its private key, PEM."`
-	TLSCA         string `name:"tls-ca" help:"Certificates of the authorities that are believed, PEM; during a rotation both."`
-	TLSVerifyHost bool   `name:"tls-verify-host" help:"The certificate of a node must name the host that it is dialled by, too."`
+	TLSCA         string `name:"tls-ca" help:"Certificates of believed authorities, PEM; during a rotation both."`
+	TLSVerifyHost bool   `name:"tls-verify-host" help:"A node's certificate must name the host that it is dialled by."`
 
 	JoinTimeout  time.Duration `default:"0s" help:"End when not admitted in time; 0 means never."`
 	LeaveTimeout time.Duration `default:"30s" help:"How long leaving may take before the node just stops."`
 
-	Resolver     string        `enum:"keep-majority,static-quorum,keep-oldest,down-all,unsafe-auto-down,off" default:"keep-majority" help:"Which side of a broken cluster lives: keep-majority, static-quorum, keep-oldest, down-all, unsafe-auto-down (all sides do: unsafe), off."`
+	Resolver     string        `enum:"${strategies}" default:"keep-majority" help:"${resolver_help}"`
 	ResolverRole string        `help:"Only members with this role count for the resolver."`
 	Quorum       int           `help:"Least members of a side that lives, for static-quorum."`
 	KeepAlone    bool          `help:"keep-oldest: the oldest lives even when it is alone."`
-	StableAfter  time.Duration `default:"0s" help:"How long the picture must stand still before the resolver decides; 0: by the size of the cluster."`
+	StableAfter  time.Duration `default:"0s" help:"How long nothing may change before it decides; 0: by cluster size."`
 
 	LogFormat string `enum:"text,json" default:"text" help:"Format of the log on stderr: text or json."`
-	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"Least level that is logged: debug, info, warn or error."`
+	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"Least level logged: debug, info, warn or error."`
 
 	StatsEvery   time.Duration `default:"0s" help:"Print statistics as a line of JSON on stderr that often; 0: only on SIGUSR1."`
 	LatencyEvery int           `default:"64" help:"Time one of so many handler calls and asks for the statistics; 0: none."`
@@ -47,6 +47,13 @@ type runCmd struct {
 	DemoShards uint32 `default:"100" help:"Shards of the demo entities."`
 }
 
+// What --resolver takes, and its help.
+const (
+	strategies   = "keep-majority,static-quorum,keep-oldest,down-all,unsafe-auto-down,off"
+	resolverHelp = "Which side of a broken cluster lives: keep-majority, static-quorum, keep-oldest, down-all, " +
+		"unsafe-auto-down (all sides do: unsafe), off."
+)
+
 // config returns the node's configuration.
 func (c *runCmd) config(log *slog.Logger) kith.Config {
 	r := kith.Resolver{Role: c.ResolverRole, QuorumSize: c.Quorum, KeepAlone: c.KeepAlone, StableAfter: c.StableAfter}
@@ -54,8 +61,9 @@ func (c *runCmd) config(log *slog.Logger) kith.Config {
 		_ = r.Strategy.UnmarshalText([]byte(c.Resolver)) // the parser checked it
 	}
 	protect := kith.TLS{CertFile: c.TLSCert, KeyFile: c.TLSKey, CAFile: c.TLSCA, VerifyHost: c.TLSVerifyHost}
-	return kith.Config{Resolver: r, TLS: protect, Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, Seeds: c.Seeds,
-		Roles: c.Roles, Logger: log, JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout}
+	return kith.Config{Resolver: r, TLS: protect, Name: c.Name, Listen: c.Listen, Advertise: c.Advertise,
+		Insecure: c.Insecure, Seeds: c.Seeds, Roles: c.Roles, Logger: log,
+		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout}
 }
 
 // Validate is called by the parser: all faults at once, before anything starts.
@@ -89,7 +97,8 @@ func (c *runCmd) logger(e *env) *slog.Logger {
 	return slog.New(slog.NewTextHandler(e.stderr, o))
 }
 
-// ended is the exit of a node whose membership ended by itself: its shutdown is waited for, and each reason has its code.
+// ended is the exit of a node whose membership ended by itself: its shutdown is waited for, and each reason has its
+// code.
 func ended(node *kith.Node) error {
 	err := fmt.Errorf("the cluster ended this node: %w", node.Err())
 	<-node.ShutdownDone()

@@ -20,8 +20,8 @@ type scaleCmd struct {
 	Nodes      int      `default:"1000" help:"Members of the simulated cluster, 2 to 10000."`
 	Seed       uint64   `default:"1" help:"Everything random comes from it: one seed, one result."`
 	Parts      []string `help:"What to measure, with commas in between; none means what is sensible for so many nodes."`
-	Crashes    int      `default:"0" help:"How many crashes and kills to measure; 0 means 100, 50 above 300 nodes, one above 3000."`
-	Build      bool     `help:"Make the cluster at once instead of by joining; above 3000 nodes it is, unless join is a part."`
+	Crashes    int      `default:"0" help:"Crashes and kills to measure; 0: 100, above 300 nodes 50, above 3000 one."`
+	Build      bool     `help:"Make the cluster at once; above 3000 nodes it is, unless join is a part."`
 	Hours      float64  `default:"1" help:"Virtual hours of the part loss."`
 	Rounds     int      `default:"10" help:"How often an eighth of the nodes freezes in the part frozen."`
 	Progress   bool     `help:"Show progress although stderr is not a terminal."`
@@ -66,7 +66,8 @@ func (c *scaleCmd) Run(e *env) error {
 	}
 	progress := door.NewProgress(e.stderr, c.Progress)
 	shown := time.Time{}
-	result, err := sim.Scale(sim.ScaleConfig{Nodes: c.Nodes, Seed: c.Seed, Parts: c.Parts, Crashes: c.Crashes, Hours: c.Hours, Rounds: c.Rounds, Build: c.Build,
+	result, err := sim.Scale(sim.ScaleConfig{Nodes: c.Nodes, Seed: c.Seed, Parts: c.Parts, Crashes: c.Crashes,
+		Hours: c.Hours, Rounds: c.Rounds, Build: c.Build,
 		Progress: func(line string) {
 			if time.Since(shown) >= stormEvery {
 				shown = time.Now()

@@ -158,7 +158,8 @@ func TestRunWithAnUnreachableSeed(t *testing.T) {
 	log := until(t, stderr, "peer cannot be reached, trying on")
 	require.Less(t, time.Since(began), 30*time.Second)
 	last := log[strings.LastIndex(strings.TrimSpace(log), "\n")+1:]
-	for _, want := range []string{`"level":"WARN"`, `"peer":"` + seed + `"`, `"lane":"control"`, `"failures":1`, "refused"} {
+	for _, want := range []string{`"level":"WARN"`, `"peer":"` + seed + `"`, `"lane":"control"`, `"failures":1`,
+		"refused"} {
 		require.Contains(t, last, want)
 	}
 	first, _, firstErr := spawn(t, "run", "--listen="+seed, "--seeds="+seed)

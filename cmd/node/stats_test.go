@@ -21,7 +21,8 @@ func TestRunTellsItsStatistics(t *testing.T) {
 	for range 2 {
 		require.NoError(t, cmd.Process.Signal(syscall.SIGUSR1))
 		text := until(t, stderr, "stats {")
-		for _, want := range []string{`"Node":"127.0.0.1:`, `"Types":[{"Type":"counter"`, `"HandledPerSecond":0`, `"Shards":7`,
+		for _, want := range []string{`"Node":"127.0.0.1:`, `"Types":[{"Type":"counter"`, `"HandledPerSecond":0`,
+			`"Shards":7`,
 			`"Transport":{`, `"Links":`} {
 			require.Contains(t, text, want)
 		}

@@ -61,5 +61,6 @@ func TestMakefileListsItsTargets(t *testing.T) {
 		require.NotEmpty(t, target[2], "target %s has no description", target[1])
 		require.Regexp(t, `(?m)^\.PHONY:.*\b`+target[1]+`\b`, string(text), "target %s is not phony", target[1])
 	}
-	require.Subset(t, names, strings.Fields("help run test race storm scale kill-test planted fuzz bench bench-e2e bench-peers test-peers check build clean"))
+	require.Subset(t, names, strings.Fields(`help run test race storm scale kill-test planted fuzz bench bench-e2e
+		bench-peers test-peers check build clean`))
 }

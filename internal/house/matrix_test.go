@@ -14,8 +14,8 @@ import (
 // root is the name of the module's root package in the matrix.
 const root = "root"
 
-// matrix is ARCHITECTURE.md's table of floors. Imports point down only. A room that does not exist yet keeps its row, so
-// that it is bound from its first line; internal/invariant is open to all.
+// matrix is ARCHITECTURE.md's table of floors. Imports point down only. A room that does not exist yet keeps its row,
+// so that it is bound from its first line; internal/invariant is open to all.
 var matrix = map[string]string{
 	"wire": "", "ringbuf": "", "discovery": "", "internal/invariant": "",
 	"internal/pki":  "", // certificates for the doors, throw-away clusters and tests

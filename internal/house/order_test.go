@@ -18,7 +18,8 @@ import (
 )
 
 // unordered judges one type-checked file: a walk over a map, and a sequence of package maps that does not go straight
-// into a sort, needs the word "order" in a comment on its line or the line above, which says why the order does not show.
+// into a sort, needs the word "order" in a comment on its line or the line above, which says why the order does not
+// show.
 func unordered(s *source, info *types.Info) []finding {
 	said := map[int]bool{} // lines that explain themselves
 	for _, group := range s.file.Comments {

@@ -113,7 +113,8 @@ var sources = sync.OnceValues(func() ([]*source, error) {
 })
 
 func skipped(name, base string) bool {
-	if base == "testdata" || base == "bin" || base == "out" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+	if base == "testdata" || base == "bin" || base == "out" || strings.HasPrefix(base, ".") ||
+		strings.HasPrefix(base, "_") {
 		return true
 	}
 	_, err := os.Stat(filepath.Join(name, "go.mod"))

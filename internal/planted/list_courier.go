@@ -19,7 +19,8 @@ var courierBugs = []bug{
 		Name: "control-message-taken-twice", Seeds: 60,
 		File: "courier/receive.go",
 		Old:  "\tcase p.Seq <= l.got:\n\t\tm.stats.Duplicates++\n\t\tm.owe(l, 0)\n\tcase p.Seq == l.got+1:\n",
-		New:  "\tcase p.Seq < l.got:\n\t\tm.stats.Duplicates++\n\t\tm.owe(l, 0)\n\tcase p.Seq == l.got+1 || p.Seq == l.got:\n",
+		New: "\tcase p.Seq < l.got:\n\t\tm.stats.Duplicates++\n\t\tm.owe(l, 0)\n" +
+			"\tcase p.Seq == l.got+1 || p.Seq == l.got:\n",
 	},
 	{
 		Name: "control-message-taken-out-of-order", Seeds: 60,
