@@ -32,7 +32,7 @@ func (c *counter) Receive(x *kith.Context, _ []byte) error {
 func (c *counter) Stop(*kith.Context) {}
 
 // counterPair is a cluster of two whose second node alone hosts counters of a mode; it returns both nodes' regions.
-func counterPair(t testing.TB, mode kith.Mode) (remote, local *kith.Region, n *atomic.Int64) {
+func counterPair(t testing.TB, mode kith.Mode, change ...func(*kith.Config)) (remote, local *kith.Region, n *atomic.Int64) {
 	n = &atomic.Int64{}
 	nodes := make([]*kith.Node, 2)
 	regions := make([]*kith.Region, 2)
@@ -40,6 +40,9 @@ func counterPair(t testing.TB, mode kith.Mode) (remote, local *kith.Region, n *a
 		cfg := kith.Config{Name: "test", Membership: quick(), MailboxBudget: 4 << 30}
 		if i == 1 {
 			cfg.Roles, cfg.Seeds = []string{"host"}, []string{nodes[0].Addr().String()}
+		}
+		for _, f := range change {
+			f(&cfg)
 		}
 		node, err := kith.Start(t.Context(), cfg)
 		require.NoError(t, err)

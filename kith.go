@@ -234,6 +234,10 @@ type (
 	MailboxFullError = driver.MailboxFullError
 	// AsksFullError names the bound of asks under way; it matches ErrAsksFull.
 	AsksFullError = driver.AsksFullError
+	// PeerStats is the part of Stats.Transport that concerns one peer: its links and its round trip.
+	PeerStats = driver.PeerStats
+	// LinkStats is the part of PeerStats that concerns one data connection.
+	LinkStats = driver.LinkStats
 	// Measure says what a duration given to Config.Latency is.
 	Measure = driver.Measure
 )

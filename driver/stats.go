@@ -45,6 +45,14 @@ func (c *regionCounters) refused(r route.Reason) {
 	}
 }
 
+// What the transport tells of each peer, in Stats.Transport.Links.
+type (
+	// PeerStats concerns one peer: its links and its round trip.
+	PeerStats = transport.PeerStats
+	// LinkStats concerns one data connection to a peer.
+	LinkStats = transport.LinkStats
+)
+
 // Stats is a snapshot of a node's counters since its start.
 type Stats struct {
 	Uptime         time.Duration
