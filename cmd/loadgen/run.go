@@ -19,7 +19,7 @@ import (
 // runCmd is the flags of loadgen run.
 type runCmd struct {
 	Mode     string        `enum:"tell,ask" default:"tell" help:"tell or ask."`
-	Exec     string        `enum:"inline,worker,blocking" default:"worker" help:"Execution mode of the entities: inline, worker or blocking."`
+	Exec     string        `enum:"inline,worker,blocking" default:"worker" help:"Execution: inline, worker or blocking."`
 	Inline   bool          `help:"Short for --exec=inline."`
 	Callback bool          `help:"Ask by callback instead of by waiting goroutines."`
 	Size     int           `default:"64" help:"Bytes of payload, 16 to 1048576."`
@@ -27,17 +27,17 @@ type runCmd struct {
 	Shards   uint32        `default:"100" help:"Shards that they are spread over."`
 	Senders  int           `default:"4" help:"Goroutines that send, 1 to 1024."`
 	Inflight int           `default:"16" help:"Asks that each sender keeps under way, 1 to 4096."`
-	Rate     float64       `default:"0" help:"Messages per second of all senders; latencies count from when each was due. 0: as fast as accepted."`
-	Duration time.Duration `default:"10s" help:"How long to send, after a quarter of it, at most a second, that does not count."`
-	Target   []string      `placeholder:"HOST:PORT" help:"Running nodes to send to, started by loadgen serve; nothing but the sender is spawned."`
+	Rate     float64       `default:"0" help:"Messages per second of all senders, latency from when due; 0: no limit."`
+	Duration time.Duration `default:"10s" help:"How long to send, after a quarter of it (at most 1 s) to warm up."`
+	Target   []string      `placeholder:"HOST:PORT" help:"Nodes to send to (see serve); only the sender is spawned."`
 	Cluster  string        `default:"loadgen" help:"Name of the cluster, with --target."`
-	Listen   string        `placeholder:"HOST:PORT" help:"Address of the sender that the nodes reach, with --target; empty: a free loopback port."`
+	Listen   string        `placeholder:"HOST:PORT" help:"With --target: the sender's address; empty: a loopback port."`
 	protectFlags
 	Nodes    int           `default:"2" help:"Processes, one of which sends; 2 to 64."`
 	Timeout  time.Duration `default:"5s" help:"Time limit of an ask."`
-	TLS      bool          `name:"tls" help:"Protect the connections by mutual TLS, with certificates that are thrown away."`
+	TLS      bool          `name:"tls" help:"Mutual TLS, with certificates that are thrown away."`
 	JSON     bool          `name:"json" help:"Print nothing but the last line."`
-	Profile  string        `type:"path" placeholder:"DIR" help:"Write CPU, heap and mutex profiles and a trace of the sender and the first receiver to DIR."`
+	Profile  string        `type:"path" placeholder:"DIR" help:"Write profiles and traces of the first two nodes to DIR."`
 	Progress bool          `help:"Show progress although stderr is not a terminal."`
 }
 
@@ -65,7 +65,8 @@ func (c *runCmd) Validate() error {
 	check(!c.Callback || c.Mode == "ask", "--callback needs --mode=ask")
 	check(len(c.Target) > 0 || c.Listen == "" && c.protectFlags == protectFlags{} && c.Cluster == clusterName,
 		"--cluster, --listen, --insecure, --tls-cert, --tls-key and --tls-ca need --target")
-	check(len(c.Target) == 0 || !c.TLS, "--tls makes certificates that running nodes do not know: give --tls-cert, --tls-key, --tls-ca")
+	check(len(c.Target) == 0 || !c.TLS,
+		"--tls makes certificates that running nodes do not know: give --tls-cert, --tls-key, --tls-ca")
 	check(!c.Inline || c.Exec == "inline" || c.Exec == "worker", "--inline contradicts --exec="+c.Exec)
 	return errors.Join(errs...)
 }

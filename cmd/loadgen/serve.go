@@ -15,9 +15,9 @@ import (
 
 // protectFlags say how a node that others reach is protected.
 type protectFlags struct {
-	TLSCert  string `name:"tls-cert" type:"path" placeholder:"FILE" help:"Certificate of this node, which names the cluster (node cert issue)."`
+	TLSCert  string `name:"tls-cert" type:"path" placeholder:"FILE" help:"Its certificate, naming the cluster."`
 	TLSKey   string `name:"tls-key" type:"path" placeholder:"FILE" help:"Its key."`
-	TLSCA    string `name:"tls-ca" type:"path" placeholder:"FILE" help:"The authorities that others' certificates come from."`
+	TLSCA    string `name:"tls-ca" type:"path" placeholder:"FILE" help:"The authorities that are believed."`
 	Insecure bool   `help:"Allow a listen address that is not loopback without TLS."`
 }
 

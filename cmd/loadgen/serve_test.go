@@ -48,8 +48,8 @@ func TestRunningNodesAreTargets(t *testing.T) {
 	_, endSecond := serve(t, "--seeds="+first)
 	for _, args := range []string{"--mode=tell", "--mode=tell --inline --rate=500", "--mode=ask --inflight=4",
 		"--mode=tell"} {
-		code, out, errs := program(t, append(strings.Fields("run --json --duration=200ms --entities=50 --shards=10 --cluster=shop"+
-			" --target="+first), strings.Fields(args)...)...)
+		code, out, errs := program(t, append(strings.Fields("run --json --duration=200ms --entities=50 --shards=10 "+
+			"--cluster=shop --target="+first), strings.Fields(args)...)...)
 		require.Equal(t, exitOK, code, errs)
 		var l loadLine
 		require.NoError(t, door.ParseLine([]byte(out), "load", &l))

@@ -40,8 +40,8 @@ type runCmd struct {
 	LogFormat string `enum:"text,json" default:"text" help:"Format of the log on stderr: text or json."`
 	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"Least level logged: debug, info, warn or error."`
 
-	StatsEvery   time.Duration `default:"0s" help:"Print statistics as a line of JSON on stderr that often; 0: only on SIGUSR1."`
-	LatencyEvery int           `default:"64" help:"Time one of so many handler calls and asks for the statistics; 0: none."`
+	StatsEvery   time.Duration `default:"0s" help:"Print statistics as JSON on stderr that often; 0: only on SIGUSR1."`
+	LatencyEvery int           `default:"64" help:"Time one of so many calls and asks for the statistics; 0: none."`
 
 	Demo       bool   `help:"Host demo entities: counters of numbered messages."`
 	DemoShards uint32 `default:"100" help:"Shards of the demo entities."`

@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 const (
 	maxFunction = 60  // lines, from func to the closing brace
 	maxFile     = 400 // lines
+	maxLine     = 120 // characters; a tab is one
 )
 
 // longFunctions and longFiles are the exceptions, each with the length it has today. They may only shrink: an entry
@@ -141,6 +143,21 @@ func ratchet(s *source, pos token.Pos, name, what string, lines, most int, list 
 	return nil
 }
 
+// wide demands lines that fit on a screen, in tests too.
+func wide(s *source) []finding {
+	if s.generated() {
+		return nil
+	}
+	var found []finding
+	tokens := s.fset.File(s.file.Pos())
+	for n, line := range bytes.Split(s.text, []byte("\n")) {
+		if long := utf8.RuneCount(line); long > maxLine {
+			found = append(found, s.at(tokens.LineStart(n+1), "the line has %d characters, more than %d", long, maxLine))
+		}
+	}
+	return found
+}
+
 // formatted demands what gofmt would write.
 func formatted(s *source) []finding {
 	want, err := format.Source(s.text)
@@ -184,6 +201,9 @@ func TestLengths(t *testing.T) {
 		}
 	}
 }
+
+// TestLineWidth holds the length of every line.
+func TestLineWidth(t *testing.T) { judge(t, wide) }
 
 // TestFormatted holds gofmt cleanliness.
 func TestFormatted(t *testing.T) { judge(t, formatted) }
