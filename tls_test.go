@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,6 +51,90 @@ func issued(t *testing.T, ca *pki.CA, cluster string) kith.Credentials {
 	require.NoError(t, err)
 	require.True(t, c.CAs.AppendCertsFromPEM(ca.Pair().Cert))
 	return c
+}
+
+// A whole rotation of authorities under an application that tells and asks all the time: everything is delivered once and
+// in order, no ask fails, no member is ever unreachable (SHD-9).
+func TestRotationUnderAnApplication(t *testing.T) {
+	old, err := pki.NewCA("old", time.Hour)
+	require.NoError(t, err)
+	young, err := pki.NewCA("young", time.Hour)
+	require.NoError(t, err)
+	// now is what every node loads.
+	now := func(prove *pki.CA, believe ...*pki.CA) kith.Credentials {
+		c := issued(t, prove, "test")
+		c.CAs = x509.NewCertPool()
+		for _, ca := range believe {
+			require.True(t, c.CAs.AppendCertsFromPEM(ca.Pair().Cert))
+		}
+		return c
+	}
+	var current atomic.Pointer[kith.Credentials]
+	first := now(old, old)
+	current.Store(&first)
+	book := newLedger()
+	regions := make([]*kith.Region, 3)
+	nodes := cluster(t, 3, func(i int, cfg *kith.Config) {
+		cfg.TLS.Load = func() (kith.Credentials, error) { return *current.Load(), nil }
+	}, func(i int, n *kith.Node) {
+		r, err := n.Register(echoType("echo", kith.Blocking, book, func() *kith.Node { return n }))
+		require.NoError(t, err)
+		regions[i] = r
+	})
+	ctx := within(t)
+	stop := make(chan struct{})
+	sent := make(chan int, len(regions))
+	for i, r := range regions {
+		go func() {
+			n := 0
+			defer func() { sent <- n }()
+			for ; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				id := "e" + string(rune('a'+n%16))
+				if err := r.TellWait(ctx, id, numbered(i, uint64(n/16))); err != nil {
+					t.Errorf("tell: %v", err)
+					return
+				}
+				if _, err := r.Ask(ctx, id, []byte("hello")); err != nil {
+					t.Errorf("ask: %v", err)
+					return
+				}
+			}
+		}()
+	}
+	for _, n := range nodes {
+		require.Eventually(t, func() bool {
+			s := n.Stats().Transport
+			return s.Data.Out >= 2 && s.Control.Out >= 2
+		}, patience, time.Millisecond)
+	}
+	// Nobody's connections are of older credentials than his newest once each of his four or more was made anew.
+	for step, c := range []kith.Credentials{now(old, old, young), now(young, old, young), now(young, young)} {
+		current.Store(&c)
+		for _, n := range nodes {
+			before := n.Stats().Transport.TLSRenewed
+			require.NoError(t, n.ReloadTLS())
+			require.Eventually(t, func() bool { return n.Stats().Transport.TLSRenewed >= before+4 }, patience, time.Millisecond,
+				"step %d", step)
+		}
+	}
+	close(stop)
+	total := 0
+	for range regions {
+		total += <-sent
+	}
+	book.await(t, total)
+	for _, n := range nodes {
+		s := n.Stats().Transport
+		require.Zero(t, s.LostBytes)
+		require.Empty(t, s.TLSRefused)
+		require.Empty(t, s.TLSFailed)
+		require.Equal(t, 3, n.View().CountUp())
+	}
 }
 
 // A cluster over TLS tells and asks; a node with another cluster's certificate, of the same authority, is never let in.

@@ -51,10 +51,16 @@ func (t *Transport) upkeep(remotes []*remote) {
 			if oc == nil {
 				return
 			}
-			if err := oc.secure.doubt(creds, t.trust.now()); err != nil {
-				t.expelled("given up", &t.count.tlsFailed, r.id, err)
-				u.loop.post(&expulsion{oc, err})
-			} else if room > 0 && u.renew(oc, creds, t.trust.now()) {
+			// Under older credentials it is made anew first, without loss: the peer may have a newer certificate by now,
+			// which this connection knows nothing of.
+			if s := oc.secure; s.creds == creds || time.Now().Before(s.putOff) {
+				if err := s.doubt(creds, t.trust.now()); err != nil {
+					t.expelled("given up", &t.count.tlsFailed, r.id, err)
+					u.loop.post(&expulsion{oc, err})
+					return
+				}
+			}
+			if room > 0 && u.renew(oc, creds, t.trust.now()) {
 				room--
 			}
 		})

@@ -141,12 +141,16 @@ func (t *Transport) warnOfEnd(c *credentials) {
 	t.cfg.Logger.Warn("tls: this node's certificate ends", "left", left.Round(time.Second), "at", c.ends)
 }
 
-// renewed is called when the credentials are other ones than before.
+// renewed is called when the credentials are other ones than before: connections that stand are looked at at once.
 func (t *Transport) renewed() {
 	c := t.trust.current.Load()
 	t.checkKeyFile()
 	t.cfg.Logger.Info("tls credentials loaded", "number", c.number, "subject", c.Certificate.Leaf.Subject.String(),
 		"expires", c.ends)
+	select {
+	case t.kick <- struct{}{}:
+	default:
+	}
 }
 
 // writeOut writes b to an enrolled connection, on its loop: all of it is taken. After an error the connection is

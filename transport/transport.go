@@ -36,7 +36,8 @@ type Transport struct {
 	count    counters
 	buffers  *buffers
 	cluster  atomic.Pointer[clusterName]
-	trust    *trust // nil without TLS
+	trust    *trust        // nil without TLS
+	kick     chan struct{} // capacity 1: sweep thoroughly now
 	bulk     bulk
 
 	ctx    context.Context
@@ -84,9 +85,8 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 	}
 	t := &Transport{
 		cfg: cfg, up: up, self: peer.ID{Addr: addr, Inc: cfg.Incarnation}, listener: ln, trust: tr,
-		pending:     map[net.Conn]struct{}{},
-		pendingFrom: map[netip.Addr]int{},
-		remotes:     map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{}, faults: faults{log: cfg.Logger},
+		pending: map[net.Conn]struct{}{}, pendingFrom: map[netip.Addr]int{}, kick: make(chan struct{}, 1),
+		remotes: map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{}, faults: faults{log: cfg.Logger},
 	}
 	t.bulk.room.Limit = cfg.BulkRoom
 	t.buffers = newBuffers(cfg.LinkBudget, cfg.bounds(nil).Most())
@@ -259,6 +259,8 @@ func (t *Transport) sweepLoop() {
 		select {
 		case <-tick.C:
 			t.sweep(n%thoroughEvery == 0)
+		case <-t.kick:
+			t.sweep(true)
 		case <-t.ctx.Done():
 			return
 		}
