@@ -32,9 +32,10 @@ const (
 type conn struct {
 	w       *world
 	from    *proc
-	to      peer.ID // Inc zero: whoever answers at the address
-	link    *link   // on the data lane
-	peer    *proc   // who accepted
+	to      peer.ID   // Inc zero: whoever answers at the address
+	link    *link     // on the data lane
+	bulk    *bulkLink // on the bulk lane
+	peer    *proc     // who accepted
 	state   connState
 	gen     uint32
 	fore    *pipe
@@ -97,15 +98,23 @@ func (c *conn) again() {
 		return
 	}
 	c.state = connIdle
-	if len(c.waiting) > 0 || c.link != nil && c.link.pending() {
+	if c.wanted() {
 		c.dial()
 	}
 }
 
+// wanted reports whether something waits for the connection.
+func (c *conn) wanted() bool {
+	return len(c.waiting) > 0 || c.link != nil && c.link.pending() || c.bulk != nil && !c.bulk.s.Idle()
+}
+
+// control reports whether it is a control connection.
+func (c *conn) control() bool { return c.link == nil && c.bulk == nil }
+
 // refused is the host's answer to an attempt where no process listens. Behind a connection that the other end broke it
 // is evidence that the process is gone.
 func (c *conn) refused(idx int, replaced bool) {
-	if !c.lost && !replaced || c.link != nil || c.to.Inc == 0 {
+	if !c.lost && !replaced || !c.control() || c.to.Inc == 0 {
 		return
 	}
 	c.lost = false
@@ -164,6 +173,8 @@ func (c *conn) hello(idx int) {
 			c.fail()
 		} else if c.link != nil {
 			c.link.pump()
+		} else if c.bulk != nil {
+			c.bulk.pump()
 		}
 		return
 	}
@@ -191,6 +202,10 @@ func (c *conn) up(dst *proc) {
 		c.link.connected()
 		return
 	}
+	if c.bulk != nil {
+		c.bulk.connected()
+		return
+	}
 	c.from.repeatCredit(c)
 	waiting := c.waiting
 	c.waiting = nil
@@ -211,8 +226,8 @@ func (c *conn) broke(why string) {
 	}
 	peer := c.peer
 	c.close()
-	c.lost = c.link == nil && !peer.alive && peer.resets()
-	if c.from.alive && (c.lost || len(c.waiting) > 0 || c.link != nil && c.link.pending()) {
+	c.lost = c.control() && !peer.alive && peer.resets()
+	if c.from.alive && (c.lost || c.wanted()) {
 		c.dial()
 	}
 }
@@ -235,6 +250,10 @@ func (c *conn) close() {
 	}
 	if c.link != nil {
 		c.link.disconnected()
+		c.from.loseLarge(c.to)
+	}
+	if c.bulk != nil {
+		c.bulk.disconnected()
 	}
 }
 
@@ -261,6 +280,10 @@ func (c *conn) arrived(p *pipe, k packet) {
 
 func (c *conn) read(p *pipe, src, dst *proc, k packet) {
 	switch {
+	case c.bulk != nil && p == c.back:
+		c.bulk.answer(k)
+	case c.bulk != nil:
+		dst.bulkFrame(c, k)
 	case k.kind.Lane() == wire.LaneData:
 		dst.data(c, k.body)
 	case k.kind == wire.KindHeartbeat:

@@ -131,6 +131,12 @@ func (p *proc) accept(from peer.ID, frame []byte, e *wire.Envelope) {
 		m.From, m.Corr = origin{p, from}, e.Corr
 	}
 	p.w.check.delivers(p, shardKey{r.id, h.shard.ID()}, e)
+	if e.Flags&wire.FlagBulk != 0 {
+		if why := p.acceptLarge(h, from, e, &m); why != route.OK {
+			p.refuse(from, e, why)
+		}
+		return
+	}
 	p.w.place(e.Payload, p)
 	why := route.OK
 	h.step(func(now time.Duration) { why = h.shard.Deliver(now, &m) })

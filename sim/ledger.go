@@ -42,6 +42,7 @@ type entry struct {
 	seq    uint64 // per sender and entity
 	fate   fate
 	hosted bool // lies in a mailbox of where, which promised to deliver it
+	unsure bool // lost in flight for all that its sender knows, who was told so: its receiver may have it
 }
 
 type streamKey struct {
@@ -168,6 +169,8 @@ func (w *world) delivered(p *proc, typ route.TypeID, id string, payload []byte) 
 		c.violate(p, "delivery", "%s came to %s", name, id)
 		return
 	case e.fate == fateOpen:
+	case e.fate == fateInFlight && e.unsure:
+		c.book.fates[fateInFlight]--
 	case e.fate == fateInFlight || e.fate == fateFailed || e.fate == fateRefused:
 		c.violate(p, "fate", "%s was %s and is delivered now", name, fateNames[e.fate])
 		return

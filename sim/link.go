@@ -237,6 +237,10 @@ type refusal struct {
 
 // refuse counts a message that is not delivered and lets its sender know.
 func (p *proc) refuse(from peer.ID, e *wire.Envelope, why route.Reason) {
+	if e.Flags&wire.FlagBulk != 0 {
+		p.refuseLarge(from, e, why)
+		return
+	}
 	p.dropped[why]++
 	p.w.fate(e.Payload, fateRefused, why.String())
 	if e.Flags&wire.FlagAsk != 0 {
@@ -273,6 +277,9 @@ func (p *proc) refusedReport(body []byte) {
 	if err := r.Done(); err != nil {
 		p.w.check.violate(p, "frame", "refusal report: %v", err)
 		return
+	}
+	if n.reason.Known() {
+		p.told[n.reason]++
 	}
 	if n.reason.Known() {
 		p.told[n.reason]++

@@ -26,6 +26,11 @@ type DataConfig struct {
 	LinkBuffer    int           // bytes that wait for one peer
 	Window        int           // bytes on their way to one peer and not consumed
 	MailboxBudget int           // bytes in the mailboxes of a node; default 64 MiB
+	// MaxPayload is the longest payload that goes in one frame; a longer one is a large message. Default: what fits.
+	MaxPayload int
+	BulkRoom   int           // bytes of others' large messages held by a node; default 64 MiB
+	BulkChunk  int           // bytes of a large message in one frame; four of them may be on their way
+	BulkStall  time.Duration // a large message for which nothing moves for so long is given up
 }
 
 func (d DataConfig) withDefaults() DataConfig {
@@ -34,6 +39,12 @@ func (d DataConfig) withDefaults() DataConfig {
 	}
 	if d.MailboxBudget == 0 {
 		d.MailboxBudget = 64 << 20
+	}
+	if d.MaxPayload == 0 {
+		d.MaxPayload = wire.DefaultMaxFrame - wire.EnvelopeSize - wire.MaxIDSize
+	}
+	if d.BulkRoom == 0 {
+		d.BulkRoom = 64 << 20
 	}
 	return d
 }
@@ -71,6 +82,7 @@ type plane struct {
 	gate     gate
 	checked  *membership.View
 	collects map[route.TypeID]time.Duration
+	bulk     bulks
 	dropped  [32]uint64 // messages by reason that were not delivered, as this process counts them
 	told     [32]uint64 // reports of refusals by reason, that came from others
 }
@@ -84,6 +96,7 @@ type flowSlot struct {
 func (p *proc) open() {
 	p.parked = &flow.Pool{Limit: p.w.cfg.Data.ParkTotal}
 	p.mailbox = p.w.newBudget()
+	p.bulk.room.Limit = p.w.cfg.Data.BulkRoom
 	p.asks = map[uint64]*ask{}
 	p.collects = map[route.TypeID]time.Duration{}
 	p.gate.limit = p.w.node().GapLimit()
@@ -127,8 +140,11 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 	if err := route.CheckID(id); err != nil {
 		return peer.ID{}, err
 	}
-	if wire.SizeEnvelope(len(id), len(payload)) > wire.DefaultMaxFrame {
+	if len(payload) > p.w.cfg.Data.BulkRoom {
 		return peer.ID{}, route.ErrTooLarge
+	}
+	if len(payload) > p.w.cfg.Data.MaxPayload {
+		return peer.ID{}, r.sendLarge(id, payload, corr)
 	}
 	n := route.ShardOf(id, r.typ.Shards)
 	s := &r.slots[n]
@@ -218,6 +234,10 @@ func (r *region) drain(n route.ShardID) {
 		}
 		if s.IsLocal() {
 			p.local(slices.Clone(frame))
+		} else if frame[5]&wire.FlagBulk != 0 {
+			if !r.forwardLarge(n, frame) {
+				return
+			}
 		} else {
 			l := p.link(s.Home())
 			room, err := l.flow.Reserve(len(frame))
@@ -278,6 +298,12 @@ func (p *proc) failed(frame []byte, why route.Reason, words string) {
 		}
 		return
 	}
+	if e.Flags&wire.FlagBulk != 0 {
+		if l := p.largeOf(e.Payload); l != nil {
+			p.endLarge(l, why, fateFailed, words)
+		}
+		return
+	}
 	p.dropped[why]++
 	p.w.fate(e.Payload, fateFailed, words)
 	if e.Flags&wire.FlagAsk != 0 {
@@ -300,6 +326,13 @@ func (p *proc) viewChanged(old *membership.View) {
 				c.close()
 				c.state = connRefused
 				c.link.flow.FailAll(func(frame []byte) { p.failed(frame, route.PeerLost, "peer removed") })
+			}
+		}
+		for _, c := range p.bulk.links.list {
+			if c.to == id {
+				c.close()
+				c.state = connRefused
+				c.bulk.pump()
 			}
 		}
 		for _, c := range p.conns.list {

@@ -5,6 +5,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/membership"
@@ -357,7 +358,7 @@ func (p *proc) die(clean bool) {
 			c.close()
 		}
 	}
-	for _, c := range p.links.list {
+	for _, c := range slices.Concat(p.links.list, p.bulk.links.list) {
 		if !clean {
 			c.close()
 		}
