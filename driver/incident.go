@@ -81,7 +81,8 @@ func (d *Driver) tell(i entity.Incident) {
 	case entity.Overrun:
 		d.log.Error("handler still runs though the node is suspended", about, "suspended", i.Took)
 	case entity.GaveUp:
-		d.log.Error("entity was given up after a panic", about, "for", i.Took, "dropped", i.Dropped, "not_logged", i.Missed)
+		d.log.Error("entity was given up after a panic", about, "for", i.Took, "dropped", i.Dropped, "answered", i.Answered,
+			"not_logged", i.Missed)
 	case entity.Stalled:
 		d.log.Error("worker or event loop stands still", "mode", i.Mode.String(), "for", i.Took, "stack", i.Text)
 	}

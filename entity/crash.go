@@ -54,13 +54,13 @@ func (s *Shard) crash(e *Entity, c *Context) {
 	if !gaveUp {
 		return
 	}
-	dropped := 0
+	tells, asks := 0, 0
 	if e.act != nil {
-		dropped = s.discardAll(e.act, route.Crashed)
+		tells, asks = s.discardAll(e.act, route.Crashed)
 	}
 	s.stats.GivenUp++
-	s.stats.Dropped += uint64(dropped)
-	s.report(e, Incident{Kind: GaveUp, Took: rest, Dropped: dropped})
+	s.stats.Dropped += uint64(tells + asks)
+	s.report(e, Incident{Kind: GaveUp, Took: rest, Dropped: tells, Answered: asks})
 }
 
 // record counts a panic of e.

@@ -89,8 +89,8 @@ func (m *hostModel) incident(i Incident) {
 		return
 	}
 	m.gaveUp++
-	require.Len(m.t, m.accepted[i.ID], i.Dropped, "all that waits goes, and is told")
-	m.dropped += i.Dropped
+	require.Len(m.t, m.accepted[i.ID], i.Dropped+i.Answered, "all that waits goes, and is told")
+	m.dropped += i.Dropped + i.Answered
 	m.accepted[i.ID] = nil
 }
 

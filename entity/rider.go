@@ -54,9 +54,11 @@ type Incident struct {
 	// Took is how long the call took or, while it Running, has taken so far, for Slow; how long the node is suspended, for
 	// Overrun; how long the entity is given up, for GaveUp: zero when the next message may make it again.
 	Took    time.Duration
-	Running bool   // the slow call has not returned
-	Dropped int    // messages that waited and were dropped, for GaveUp
-	Text    string // the panic value and its stack, for Panicked; at most MaxIncidentText bytes
+	Running bool // the slow call has not returned
+	// Dropped is how many tells waited and were dropped, Answered how many asks that waited were answered with
+	// route.ErrCrashed, for GaveUp.
+	Dropped, Answered int
+	Text              string // the panic value and its stack, for Panicked; at most MaxIncidentText bytes
 	// Missed is how many incidents of this kind and type were only counted since the one before this: when many come,
 	// a rider reports a part of them.
 	Missed uint64

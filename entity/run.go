@@ -148,40 +148,46 @@ func (s *Shard) Running(yield func(*Entity) bool) {
 // discard drops what waits for e without calling anything, answers the asks among it, and removes e.
 func (s *Shard) discard(e *Entity) {
 	if a := e.act; a != nil {
-		s.stats.Abandoned += uint64(s.discardAll(a, route.Stopped))
+		tells, asks := s.discardAll(a, route.Stopped)
+		s.stats.Abandoned += uint64(tells + asks)
 	}
 	s.remove(e)
 }
 
-// discardAll drops what waits in a, answers the asks among it with the reason, and returns how many messages it were.
-func (s *Shard) discardAll(a *activity, why route.Reason) (dropped int) {
+// discardAll drops what waits in a, answers the asks among it with the reason, and returns how many there were.
+func (s *Shard) discardAll(a *activity, why route.Reason) (tells, asks int) {
 	if a.now != nil {
-		dropped = s.discardBatch(a, a.now, a.pos, why)
+		tells, asks = s.discardBatch(a, a.now, a.pos, why)
 		a.now = nil
 	}
 	for b := a.head; b != nil; {
 		next := b.next
-		dropped += s.discardBatch(a, b, 0, why)
+		t, q := s.discardBatch(a, b, 0, why)
+		tells, asks = tells+t, asks+q
 		b = next
 	}
 	a.head, a.tail = nil, nil
-	return dropped
+	return tells, asks
 }
 
-func (s *Shard) discardBatch(a *activity, b *batch, from int, why route.Reason) (dropped int) {
+func (s *Shard) discardBatch(a *activity, b *batch, from int, why route.Reason) (tells, asks int) {
 	for i := from; i < len(b.records); i++ {
 		r := &b.records[i]
 		if r.instance != 0 {
 			s.stats.TimersDropped++
 			continue
 		}
-		dropped++
-		if r.from != nil && r.from.Reply(r.corr, why, nil) != nil {
+		if r.from == nil {
+			tells++
+			continue
+		}
+		asks++
+		if r.from.Reply(r.corr, why, nil) != nil {
 			s.stats.AnswersLost++
 		}
 	}
 	s.finish(a, b)
-	return dropped
+	return tells, asks
 }
 
 // remove forgets an entity that has no instance any more, or whose instance is not asked.

@@ -175,7 +175,7 @@ func (r rider) Report(i entity.Incident) {
 	case i.Kind == entity.Panicked:
 		r.p.w.trace.note(r.p.w.now, r.p.idx, opNote, "handler of "+i.Type+"/"+i.ID+" panicked")
 	case i.Kind == entity.GaveUp:
-		r.p.dropped[route.Crashed] += uint64(i.Dropped)
+		r.p.dropped[route.Crashed] += uint64(i.Dropped + i.Answered)
 		r.p.w.trace.note(r.p.w.now, r.p.idx, opNote, "gave up "+i.Type+"/"+i.ID)
 	}
 }
