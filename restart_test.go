@@ -114,7 +114,9 @@ func TestDroppedMessagesAreReported(t *testing.T) {
 	require.ErrorIs(t, <-answer, kith.ErrCrashed)
 	eventually(t, func() bool { return there.of(kith.ErrCrashed) == 2 }, "the tells are reported where they waited")
 	eventually(t, func() bool {
-		return seen.some(func(i kith.Incident) bool { return i.Kind == kith.GaveUp && i.Dropped == 2 && i.Answered == 1 && i.Took == 0 })
+		return seen.some(func(i kith.Incident) bool {
+			return i.Kind == kith.GaveUp && i.Dropped == 2 && i.Answered == 1 && i.Took == 0
+		})
 	}, "the operator is told")
 	eventually(t, func() bool { return owner.Stats().Types[0].Dropped == 3 }, "counted")
 }
