@@ -53,8 +53,8 @@ func issued(t *testing.T, ca *pki.CA, cluster string) kith.Credentials {
 	return c
 }
 
-// A whole rotation of authorities under an application that tells and asks all the time: everything is delivered once and
-// in order, no ask fails, no member is ever unreachable (SHD-9).
+// A whole rotation of authorities under an application that tells and asks all the time: everything is delivered once
+// and in order, no ask fails, no member is ever unreachable (SHD-9).
 func TestRotationUnderAnApplication(t *testing.T) {
 	old, err := pki.NewCA("old", time.Hour)
 	require.NoError(t, err)
