@@ -42,7 +42,7 @@ type EndedError struct {
 var endNames = map[membership.EndKind]string{
 	membership.EndLeft: "left", membership.EndDowned: "was marked down", membership.EndRemoved: "was removed",
 	membership.EndJoinRefused: "was refused", membership.EndJoinTimeout: "was not admitted in time",
-	membership.EndIsolated: "was alone too long", membership.EndRejoin: "left for another cluster",
+	membership.EndIsolated: "was cut off from the cluster", membership.EndRejoin: "left for another cluster",
 	EndClosed: "was closed",
 }
 

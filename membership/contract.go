@@ -92,7 +92,7 @@ const (
 	EndJoinRefused EndKind = 4 // a member refused the join for good
 	EndJoinTimeout EndKind = 5 // not admitted within Config.JoinTimeout
 	EndRejoin      EndKind = 7 // left its cluster of one to join another (JoinAnotherCommand)
-	EndIsolated    EndKind = 6 // heard no member for half of Config.TombstoneRetention
+	EndIsolated    EndKind = 6 // alone for half of Config.TombstoneRetention, or nobody is left who was Up
 )
 
 // Ended tells how a node's membership ended: kind, who decided or said so, when (on this node's clock), and the

@@ -80,6 +80,10 @@ func (m *Machine) leaderTick() {
 
 // duties acts as the leader, if this node is it: all of it under convergence, only weakly up without for long.
 func (m *Machine) duties() {
+	if m.st.orphaned() {
+		m.end(EndIsolated, m.self, "all who had been up in the cluster that this node joined have been downed")
+		return
+	}
 	if m.st.leader(m.self) != m.self {
 		m.unstuck()
 		return

@@ -116,6 +116,20 @@ func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 	return d.commit(self), removed
 }
 
+// orphaned reports whether all who were ever up are Down, and who is left never came Up. Nobody of these may carry the
+// cluster on: others like them, out of reach, would do the same.
+func (s *state) orphaned() bool {
+	lost := false
+	for i := range s.members {
+		m := &s.members[i]
+		if m.UpNumber != 0 && m.Status != Down {
+			return false
+		}
+		lost = lost || m.UpNumber != 0
+	}
+	return lost
+}
+
 // seenByJoiners reports whether all who have no up-number yet have seen s, besides those who are removed. Convergence
 // does not wait for them, but numbers must: what a leader gave just before it died may be known only to the joiner that
 // it promoted, and whoever gives numbers on without hearing of it gives that one to somebody else.

@@ -5,6 +5,7 @@ package membership
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -196,6 +197,29 @@ func TestScenario12LeaderOrder(t *testing.T) {
 }
 
 func never(peer.ID) bool { return false }
+
+// TestOrphaned: joiners of a cluster whose members are all Down belong to nobody (MEM-5). Found by storm 46477: two of
+// them, out of each other's reach, let themselves in, and both carried the cluster on.
+func TestOrphaned(t *testing.T) {
+	for _, c := range []struct {
+		members string
+		want    bool
+	}{
+		{"a up", false}, {"a joining", false}, {"a joining b weaklyup", false}, {"a down b joining", true},
+		{"a down b weaklyup c joining", true}, {"a down b joining c exiting", false}, {"a down b leaving", false},
+		{"a down b up c joining", false},
+	} {
+		var list []string
+		for f := strings.Fields(c.members); len(f) > 0; f = f[2:] {
+			list = append(list, f[0]+" "+f[1])
+		}
+		s := stateOf(list, "")
+		require.Equal(t, c.want, s.orphaned(), c.members)
+	}
+	s := stateOf([]string{"a down", "b joining"}, "")
+	s.members[s.index(nid("a"))].UpNumber = 0
+	require.False(t, s.orphaned(), "nobody was ever up: minimum numbers of members are not reached yet")
+}
 
 // A pass of the leader removes first; each removed member that was never seen Up consumes a number, and so does each
 // that waits for one after a loss; joining ones get the next in address order when all of them have seen the state;

@@ -29,6 +29,12 @@ func (m *Machine) regionView(t *typ, lost bool) {
 	m.retarget(t)
 }
 
+// met reports whether id is a member of this node's view.
+func (m *Machine) met(id peer.ID) bool {
+	_, ok := m.view.Member(id)
+	return ok
+}
+
 // gone reports whether id was a member and is Down or removed. One that this node has not met yet is not gone.
 func (m *Machine) gone(id peer.ID) bool {
 	if mb, ok := m.view.Member(id); ok {
@@ -65,7 +71,8 @@ func (m *Machine) refused(c RefusedCommand) error {
 }
 
 // onHomes takes over homes. Its own shards are not taken from here: they are local once they are hosted. Homes under
-// an ended or lower fence arrive late; homes on a member that this node saw lost are asked for again.
+// an ended or lower fence arrive late; homes on a member that this node saw lost, or has not met yet, are asked for
+// again: nobody would tell this node of the end of one that it never knew, and what it had for it would wait for ever.
 func (m *Machine) onHomes(t *typ, l homes) {
 	g := t.region
 	if g.refused != nil {
@@ -73,7 +80,7 @@ func (m *Machine) onHomes(t *typ, l homes) {
 	}
 	for _, e := range l.Entries {
 		at, s := l.Peers[e.At], &g.slots[e.Shard]
-		if s.living != notHere || at == m.self || m.gone(at) || e.Fence.Compare(s.ended) <= 0 ||
+		if s.living != notHere || at == m.self || !m.met(at) || m.gone(at) || e.Fence.Compare(s.ended) <= 0 ||
 			(s.state == RouteRemote && e.Fence.Compare(s.fence) < 0) {
 			continue
 		}

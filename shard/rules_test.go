@@ -135,6 +135,19 @@ func TestLateHomesAreNotBelieved(t *testing.T) {
 	require.Equal(t, fence(1, 60), n.route(orders, 5).Fence, "the newer home stands")
 }
 
+// A home on a member that this node has not met is asked for again until it has: nobody would tell of its end.
+// Found by storm 45427: messages waited for ever for a peer that had come and gone while this node was cut off.
+func TestHomeOnAStranger(t *testing.T) {
+	w := startWorld(t, 2)
+	w.registerAll(orders)
+	w.pass(time.Second)
+	sc, n := w.nodes[0], w.nodes[1]
+	stranger := peer.ID{Addr: peer.MustAddr("10.0.0.77:7355"), Inc: 7}
+	require.NoError(t, w.inject(sc, n, homes{head: at(1), Peers: peer.SetOf(stranger),
+		Entries: []home{{held{5, fence(1, 50)}, 0}}}))
+	require.NotEqual(t, stranger, n.route(orders, 5).Home)
+}
+
 // A refusal by the receiver forgets the route it is about, and no other; the coordinator's answer brings it back.
 func TestRefusedRoute(t *testing.T) {
 	w := startWorld(t, 2)

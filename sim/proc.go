@@ -335,7 +335,8 @@ func (p *proc) end(e *membership.Ended) {
 }
 
 var endNames = map[membership.EndKind]string{membership.EndLeft: "left", membership.EndDowned: "downed",
-	membership.EndRemoved: "removed", membership.EndJoinRefused: "join refused", membership.EndJoinTimeout: "join timeout"}
+	membership.EndRemoved: "removed", membership.EndIsolated: "isolated", membership.EndJoinRefused: "join refused",
+	membership.EndJoinTimeout: "join timeout"}
 
 // crash kills the process. With reset the host answers for it; without, its peers hear nothing any more.
 func (p *proc) crash(reset bool) {
