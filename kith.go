@@ -238,6 +238,9 @@ type (
 	PeerStats = driver.PeerStats
 	// LinkStats is the part of PeerStats that concerns one data connection.
 	LinkStats = driver.LinkStats
+	// CourierStats is Stats.Courier: how control messages fare. Outstanding is what is not acknowledged yet, Full counts
+	// what found no room, GaveUp how often a reachable peer acknowledged nothing for too long.
+	CourierStats = driver.CourierStats
 	// Measure says what a duration given to Config.Latency is.
 	Measure = driver.Measure
 )

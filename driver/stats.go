@@ -51,6 +51,8 @@ type (
 	PeerStats = transport.PeerStats
 	// LinkStats concerns one data connection to a peer.
 	LinkStats = transport.LinkStats
+	// CourierStats concerns control messages; see docs/control-messages.md.
+	CourierStats = node.CourierStats
 )
 
 // Stats is a snapshot of a node's counters since its start.
@@ -72,7 +74,7 @@ type Stats struct {
 	Unregistered   uint64 // messages refused because their type is not registered here
 	Types          []TypeStats
 	Transport      transport.Stats
-	Courier        node.CourierStats // control messages, see docs/control-messages.md
+	Courier        CourierStats
 }
 
 // TypeStats is a snapshot of one type on this node. Counts are those since the node's start; what handlers did is up to
