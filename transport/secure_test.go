@@ -383,12 +383,16 @@ func FuzzRecords(f *testing.F) {
 			fd.in = b[at:min(at+size, len(b))]
 			for fd.next() {
 				n, err := fd.Read(buf)
-				require.NoError(t, err)
+				if err != nil { // no assertion by reflection for every piece
+					t.Fatal(err)
+				}
 				out = append(out, buf[:n]...)
 			}
-			require.LessOrEqual(t, len(fd.carry), recordHeader+maxRecord)
+			if len(fd.carry) > recordHeader+maxRecord {
+				t.Fatal("more is kept than a record")
+			}
 		}
-		require.Equal(t, b, append(out, fd.carry...), "no byte is lost, doubled or reordered")
+		require.Equal(t, string(b), string(append(out, fd.carry...)), "no byte is lost, doubled or reordered")
 	})
 }
 
