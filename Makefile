@@ -12,7 +12,7 @@ N        ?= 1000
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm resolver-proof storm-arm64 scale kill-test planted fuzz bench bench-e2e bench-peers test-peers idle-entities check build clean
+.PHONY: help run test race storm resolver-proof storm-arm64 upgrade scale kill-test planted fuzz bench bench-e2e bench-peers test-peers idle-entities check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ scale: build ## measure a simulated membership of N=1000 nodes; ARGS=--parts=joi
 
 storm-arm64: ## the same storm on arm64 under user-mode emulation must leave the same traces; SEEDS=500 FIRST=1
 	@GO="$(GO)" .ci/storm-arm64 $(SEEDS) $(FIRST)
+
+upgrade: ## a cluster half of which is built from the commit OLD, with numbered messages: nothing may be lost; DURATION=10s
+	@GO="$(GO)" OLD="$(OLD)" DURATION="$(DURATION)" .ci/upgrade
 
 resolver-proof: build ## decide all 2^20 states of the directed links of five nodes under every strategy of the resolver
 	@$(BIN)/node resolver-proof $(ARGS)

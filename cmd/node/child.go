@@ -55,7 +55,7 @@ type (
 		Seeds        []string
 		Shards       uint32
 		LeaveTimeout time.Duration
-		TLS          tlsFiles
+		TLS          tlsFiles `json:",omitzero"`
 	}
 	startReply struct{ Addr string }
 )

@@ -24,6 +24,7 @@ type devCmd struct {
 	Rate     float64       `default:"20000" help:"Messages per second of all senders together; 0: as fast as accepted."`
 	Progress bool          `help:"Show progress although stderr is not a terminal."`
 	TLS      bool          `name:"tls" help:"Mutual TLS, with a certificate authority that is thrown away."`
+	Old      string        `type:"existingfile" placeholder:"FILE" help:"Another build, for every second process."`
 	Verbose  bool          `short:"v" help:"Show the logs of the node processes on stderr."`
 }
 
@@ -130,6 +131,14 @@ type dev struct {
 	began    time.Time // when the senders started
 }
 
+// build is the program of the i-th process, empty for this one.
+func (d *dev) build(i int) string {
+	if i%2 == 1 {
+		return d.cmd.Old
+	}
+	return ""
+}
+
 // form starts the processes and waits until every one sees all of them Up.
 func (d *dev) form(ctx context.Context, e *env) error {
 	begin := time.Now()
@@ -141,7 +150,7 @@ func (d *dev) form(ctx context.Context, e *env) error {
 	}
 	var seeds []string
 	for i := range d.cmd.Nodes {
-		node, err := e.startChild(devNode(i), logs)
+		node, err := e.startChild(devNode(i), d.build(i), logs)
 		if err != nil {
 			return err
 		}

@@ -92,7 +92,8 @@ func execute(args []string, e *env) int {
 	}
 }
 
-// startChild starts this program again as a node process.
-func (e *env) startChild(name string, stderr io.Writer) (*door.Child, error) {
-	return door.Start(door.Options{Name: name, Args: append(e.selfArgs, "child"), Env: e.selfEnv, Stderr: stderr})
+// startChild starts this program again as a node process, or another build of it.
+func (e *env) startChild(name, build string, stderr io.Writer) (*door.Child, error) {
+	return door.Start(door.Options{Name: name, Path: build, Args: append(e.selfArgs, "child"), Env: e.selfEnv,
+		Stderr: stderr})
 }

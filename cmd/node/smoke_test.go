@@ -91,7 +91,10 @@ func TestDevRunsAClusterOfRealProcesses(t *testing.T) {
 
 // Without a duration Ctrl-C ends it: senders stop, all is counted, the nodes leave, and the exit code is 0.
 func TestDevEndsOnInterrupt(t *testing.T) {
-	cmd, stdout, stderr := spawn(t, "dev", "--nodes=2", "--progress", "--entities=100", "--shards=10", "--rate=2000")
+	build, err := os.Executable() // stands for another build, too
+	require.NoError(t, err)
+	cmd, stdout, stderr := spawn(t, "dev", "--nodes=2", "--progress", "--entities=100", "--shards=10", "--rate=2000",
+		"--old="+build)
 	until(t, stderr, "members up 2/2")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	log := rest(stderr)
