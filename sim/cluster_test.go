@@ -91,7 +91,7 @@ func TestBadMessagesAreRefusedAtTheSender(t *testing.T) {
 	c.AwaitUp()
 	require.ErrorIs(t, c.Tell(0, "echo", "", nil), route.ErrBadID)
 	require.ErrorIs(t, c.Tell(0, "echo", strings.Repeat("x", 1025), nil), route.ErrBadID)
-	require.ErrorIs(t, c.Tell(0, "echo", "x", make([]byte, 1<<20)), route.ErrTooLarge)
+	require.ErrorIs(t, c.Tell(0, "echo", "x", make([]byte, 64<<20+1)), route.ErrTooLarge, "over the room for large ones")
 	c.Crash(0)
 	require.ErrorIs(t, c.Tell(0, "echo", "x", nil), route.ErrStopped)
 }
