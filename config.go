@@ -106,12 +106,13 @@ type Config struct {
 
 	// Undelivered is told of messages that Tell accepted and that were not delivered: refused by their receiver, parked
 	// too long, or never sent because their receiver was removed from the cluster or refuses this node (ErrPeerLost) or
-	// because this node ended (ErrStopped). What was on its way when a connection broke is not among them: nobody knows
+	// because this node ended (ErrStopped). A message that waited here for an entity which was given up after a panic is
+	// told here, where it waited (ErrCrashed). What was on its way when a connection broke is not among them: nobody knows
 	// whether it was handled, and only its bytes are counted, in Stats().Transport.LostBytes. It is called from one
 	// goroutine, aggregated, and must not block.
 	Undelivered func(Undelivered)
-	// Incident is told of handlers that panicked or took too long and of entities that were given up: of each kind and
-	// type sixteen a second, all are counted. It must not block.
+	// Incident is told of handlers that panicked or took too long, of entities that were given up, and of workers and
+	// event loops that stand still: of each kind and type sixteen a second, all are counted. It must not block.
 	Incident func(Incident)
 
 	// Latency is told how long handlers and asks took, by type: one of every LatencyEvery of each goroutine that runs
