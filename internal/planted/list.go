@@ -257,4 +257,4 @@ var bugs = append(append([]bug{
 		Old:  "return d.gate.bits.Load() != 0 || int64(now)-d.lastStep.Load() > d.gate.limit",
 		New:  "return d.gate.bits.Load() != 0",
 	},
-}, membershipBugs...), append(courierBugs, executionBugs...)...)
+}, membershipBugs...), append(append(courierBugs, executionBugs...), largeBugs...)...)

@@ -1,0 +1,36 @@
+// The list of planted bugs, large messages.
+
+package main
+
+var largeBugs = []bug{
+	{
+		Name: "slot-stays-open-beside-a-large-message", Package: "./sim", Run: "TestStormOfLargeMessages",
+		File: "flow/slot.go",
+		Old:  "\tif s.state.Open() {\n\t\ts.set(Draining)\n\t}\n",
+		New:  "",
+	},
+	{
+		Name: "room-of-a-waiting-message-is-lost", Package: "./flow", Run: "TestBulk",
+		File: "flow/bulk_receive.go",
+		Old:  "\t\tr.room.Drop(r.key(m))\n",
+		New:  "\t\t_ = m\n",
+	},
+	{
+		Name: "large-message-taken-twice", Package: "./flow", Run: "TestBulk",
+		File: "flow/bulk_receive.go",
+		Old:  "\tif m == nil || !m.whole() || m.taken {\n",
+		New:  "\tif m == nil || !m.whole() {\n",
+	},
+	{
+		Name: "cancelled-message-is-not-aborted", Package: "./flow", Run: "TestBulk",
+		File: "flow/bulk_send.go",
+		Old:  "\t\ts.aborts = append(s.aborts, x.Begin.Number)\n",
+		New:  "",
+	},
+	{
+		Name: "large-message-stays-with-its-old-home", Package: "./sim", Run: "TestLargeMessageFollowsItsShard",
+		File: "flow/slot.go",
+		Old:  "\ts.local, s.home, s.fence = local, home, f\n\ts.set(Draining)\n",
+		New:  "\ts.local, s.fence = local, f\n\tif s.queue == nil {\n\t\ts.home = home\n\t}\n\ts.set(Draining)\n",
+	},
+}
