@@ -15,7 +15,7 @@ import (
 )
 
 // A shard's messages go over one connection, different shards' over different ones, and the answer to an ask leaves on
-// the loop that read it, if the answering node has a link there.
+// the loop that read it, if the answering node has a link there (SHD-5).
 func TestTheShardChoosesTheConnection(t *testing.T) {
 	p := newPair(t, func(c *Config) { c.DataConnections, c.DataLoops = 3, 2 })
 	r := p.at[entity.Inline]

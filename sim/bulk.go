@@ -60,7 +60,7 @@ type bulks struct {
 }
 
 func (p *proc) bulkLink(to peer.ID) *bulkLink {
-	return p.bulk.links.get(to, func() *conn {
+	return p.bulk.links.get(to, 0, func() *conn {
 		c := &conn{w: p.w, from: p, to: to}
 		c.bulk = &bulkLink{conn: c, s: flow.NewBulkSender(p.w.cfg.Data.BulkChunk, p.w.cfg.Data.BulkStall)}
 		return c
@@ -154,7 +154,7 @@ func (r *region) forwardLarge(n route.ShardID, frame []byte) (gone bool) {
 	}
 	out := e
 	out.Payload = wire.AppendBulkRef(nil, l.ref)
-	data := p.link(s.Home())
+	data := p.linkOf(s.Home(), uint32(n))
 	room, err := data.flow.Reserve(wire.SizeEnvelope(len(e.ID), len(out.Payload)))
 	if err != nil {
 		p.blocked = append(p.blocked, &flowSlot{r, n})

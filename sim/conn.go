@@ -1,9 +1,10 @@
-// Connections: per directed pair of processes one for control and one for data, dialled by the sender, each with a
+// Connections: per directed pair of processes one for control and some for data, dialled by the sender, each with a
 // generation; first in, first out while it lives; redialled when it broke.
 
 package sim
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/kith-io/kith/membership"
@@ -36,6 +37,7 @@ type conn struct {
 	link    *link     // on the data lane
 	bulk    *bulkLink // on the bulk lane
 	peer    *proc     // who accepted
+	number  int       // tells the data connections of a pair apart
 	state   connState
 	gen     uint32
 	fore    *pipe
@@ -61,7 +63,7 @@ func (p *proc) mail(to peer.ID, kind wire.Kind, body []byte) {
 		w.raw(p, to, kind, body)
 		return
 	}
-	c := p.conns.get(to, func() *conn { return &conn{w: w, from: p, to: to} })
+	c := p.conns.get(to, 0, func() *conn { return &conn{w: w, from: p, to: to} })
 	switch {
 	case c.state == connUp:
 		c.fore.send(kind, body)
@@ -305,17 +307,17 @@ func (c *conn) read(p *pipe, src, dst *proc, k packet) {
 // connTable holds a process's connections of one lane, sorted by peer.
 type connTable struct{ list []*conn }
 
-func (t *connTable) get(to peer.ID, make func() *conn) *conn {
+func (t *connTable) get(to peer.ID, number int, make func() *conn) *conn {
 	lo, hi := 0, len(t.list)
 	for lo < hi {
 		mid := (lo + hi) / 2
-		if t.list[mid].to.Compare(to) < 0 {
+		if cmp.Or(t.list[mid].to.Compare(to), t.list[mid].number-number) < 0 {
 			lo = mid + 1
 		} else {
 			hi = mid
 		}
 	}
-	if lo < len(t.list) && t.list[lo].to == to {
+	if lo < len(t.list) && t.list[lo].to == to && t.list[lo].number == number {
 		return t.list[lo]
 	}
 	c := make()

@@ -29,10 +29,15 @@ type link struct {
 	heard uint64
 }
 
-// link returns the data link to a peer, made on first use.
-func (p *proc) link(to peer.ID) *link {
-	c := p.links.get(to, func() *conn {
-		c := &conn{w: p.w, from: p, to: to}
+// linkOf returns the data link to a peer over which a shard's messages go.
+func (p *proc) linkOf(to peer.ID, shard uint32) *link {
+	return p.link(to, int(shard%uint32(p.w.cfg.Data.Connections)))
+}
+
+// link returns a data link to a peer by the number of its connection, made on first use.
+func (p *proc) link(to peer.ID, number int) *link {
+	c := p.links.get(to, number, func() *conn {
+		c := &conn{w: p.w, from: p, to: to, number: number}
 		c.link = &link{conn: c, flow: flow.NewLink(p.w.cfg.Data.LinkBuffer, p.w.cfg.Data.Window)}
 		return c
 	})
@@ -109,7 +114,7 @@ func (p *proc) credit(from peer.ID, body []byte) {
 		p.w.check.violate(p, "credit", "credit of %s does not parse: %v", p.w.name(from), err)
 		return
 	}
-	l := p.link(from)
+	l := p.link(from, int(k.Lane))
 	if k.Generation == l.conn.gen && k.Consumed > l.heard {
 		l.owed -= int(k.Consumed - l.heard)
 		l.heard = k.Consumed
@@ -126,15 +131,20 @@ func (p *proc) credit(from peer.ID, body []byte) {
 // inbound is the reading side of one peer's data connection.
 type inbound struct {
 	from     peer.ID
+	number   int
 	gen      uint32
 	meter    flow.Meter
 	flushing bool
 }
 
+func (in *inbound) credit(total uint64) wire.Credit {
+	return wire.Credit{Lane: uint16(in.number), Generation: in.gen, Consumed: total}
+}
+
 func (p *proc) reader(c *conn) *inbound {
-	i := slices.IndexFunc(p.inbound, func(in *inbound) bool { return in.from == c.from.id })
+	i := slices.IndexFunc(p.inbound, func(in *inbound) bool { return in.from == c.from.id && in.number == c.number })
 	if i < 0 {
-		p.inbound = append(p.inbound, &inbound{from: c.from.id})
+		p.inbound = append(p.inbound, &inbound{from: c.from.id, number: c.number})
 		i = len(p.inbound) - 1
 	}
 	in := p.inbound[i]
@@ -184,7 +194,7 @@ func (p *proc) flushCredit(in *inbound) {
 }
 
 func (p *proc) grant(in *inbound, total uint64) {
-	body := wire.AppendCredit(nil, wire.Credit{Generation: in.gen, Consumed: total})
+	body := wire.AppendCredit(nil, in.credit(total))
 	p.mail(in.from, wire.KindCredit, body)
 }
 
@@ -192,7 +202,7 @@ func (p *proc) grant(in *inbound, total uint64) {
 func (p *proc) repeatCredit(c *conn) {
 	for _, in := range p.inbound {
 		if in.from == c.peer.id {
-			body := wire.AppendCredit(nil, wire.Credit{Generation: in.gen, Consumed: in.meter.Total()})
+			body := wire.AppendCredit(nil, in.credit(in.meter.Total()))
 			c.fore.send(wire.KindCredit, body)
 		}
 	}

@@ -25,6 +25,7 @@ type DataConfig struct {
 	ParkWait      time.Duration // longest time parked
 	LinkBuffer    int           // bytes that wait for one peer
 	Window        int           // bytes on their way to one peer and not consumed
+	Connections   int           // data connections to one peer, each with bounds of its own; default 1
 	MailboxBudget int           // bytes in the mailboxes of a node; default 64 MiB
 	// MaxPayload is the longest payload that goes in one frame; a longer one is a large message. Default: what fits.
 	MaxPayload int
@@ -36,6 +37,9 @@ type DataConfig struct {
 func (d DataConfig) withDefaults() DataConfig {
 	if d.ParkTotal == 0 {
 		d.ParkTotal = 64 << 20
+	}
+	if d.Connections == 0 {
+		d.Connections = 1
 	}
 	if d.MailboxBudget == 0 {
 		d.MailboxBudget = 64 << 20
@@ -160,7 +164,7 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 		p.local(frame)
 		return p.id, nil
 	case flow.Remote:
-		l := p.link(s.Home())
+		l := p.linkOf(s.Home(), uint32(n))
 		room, err := l.flow.Reserve(wire.SizeEnvelope(len(id), len(payload)))
 		if err != nil {
 			return peer.ID{}, fmt.Errorf("to %s: %w", p.w.name(s.Home()), err)
@@ -239,7 +243,7 @@ func (r *region) drain(n route.ShardID) {
 				return
 			}
 		} else {
-			l := p.link(s.Home())
+			l := p.linkOf(s.Home(), uint32(n))
 			room, err := l.flow.Reserve(len(frame))
 			if err != nil {
 				p.blocked = append(p.blocked, &flowSlot{r, n})

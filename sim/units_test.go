@@ -86,7 +86,8 @@ func TestPipeKeepsOrder(t *testing.T) {
 	for i, v := range got {
 		require.Equal(t, i, v)
 	}
-	require.Positive(t, w.hosts[1].proc.link(w.hosts[0].proc.id).flow.Stats().Sent, "the messages went over the network")
+	sent := w.hosts[1].proc.link(w.hosts[0].proc.id, 0).flow.Stats().Sent
+	require.Positive(t, sent, "the messages went over the network")
 	require.Empty(t, w.check.violations)
 }
 

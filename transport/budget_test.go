@@ -59,7 +59,8 @@ func crowd(t *testing.T, read bool) peer.Addr {
 	return addr
 }
 
-// A thousand links that have sent something and are idle hold no buffer, and neither does the node, a moment later.
+// A thousand links that have sent something and are idle hold no buffer, and neither does the node, a moment later
+// (CARD-3).
 func TestIdleLinksHoldNoBuffers(t *testing.T) {
 	const links = 1000
 	addr := crowd(t, true)
@@ -86,7 +87,7 @@ func TestIdleLinksHoldNoBuffers(t *testing.T) {
 
 // Peers that take nothing use up what the budget gives to large buffers, and no more. Each of them then gets an error
 // that names the budget and the peer, the refusals are counted, and a peer that is well goes on. When they are gone,
-// their memory is back.
+// their memory is back (CARD-3).
 func TestBudgetOfAllLinks(t *testing.T) {
 	const budget, slow = 8 << 20, 40
 	addr := crowd(t, false)
