@@ -33,6 +33,7 @@ func (d *Driver) sendMail(m peer.Mail) {
 func (d *Driver) noteCourier() {
 	if s := d.control.node.Courier(); s != d.control.courier {
 		d.control.courier = s
-		d.courier.Store(&s)
+		changed := s // s itself would be made anew at every step
+		d.courier.Store(&changed)
 	}
 }
