@@ -106,19 +106,19 @@ func TestRotationUnderAnApplication(t *testing.T) {
 			}
 		}()
 	}
-	for _, n := range nodes {
-		require.Eventually(t, func() bool {
-			s := n.Stats().Transport
-			return s.Data.Out >= 2 && s.Control.Out >= 2
-		}, patience, time.Millisecond)
-	}
-	// Nobody's connections are of older credentials than his newest once each of his four or more was made anew.
+	// Nobody's connections are of older credentials than his newest once as many as stood then were made anew: two data,
+	// two control, and perhaps one to a contact point.
 	for step, c := range []kith.Credentials{now(old, old, young), now(young, old, young), now(young, young)} {
 		current.Store(&c)
 		for _, n := range nodes {
-			before := n.Stats().Transport.TLSRenewed
+			s := n.Stats().Transport
+			require.Eventually(t, func() bool {
+				s = n.Stats().Transport
+				return s.Data.Out >= 2 && s.Control.Out >= 2
+			}, patience, time.Millisecond)
 			require.NoError(t, n.ReloadTLS())
-			require.Eventually(t, func() bool { return n.Stats().Transport.TLSRenewed >= before+4 }, patience, time.Millisecond,
+			want := s.TLSRenewed + uint64(s.Data.Out+s.Control.Out)
+			require.Eventually(t, func() bool { return n.Stats().Transport.TLSRenewed >= want }, patience, time.Millisecond,
 				"step %d", step)
 		}
 	}
@@ -131,7 +131,12 @@ func TestRotationUnderAnApplication(t *testing.T) {
 	for _, n := range nodes {
 		s := n.Stats().Transport
 		require.Zero(t, s.LostBytes)
-		require.Empty(t, s.TLSRefused)
+		// A connection that was being dialled with the credentials of the step before may come too late for this one: it is
+		// refused, and dialled again with the newest. Nothing is lost by it.
+		for reason, count := range s.TLSRefused {
+			require.Equal(t, "unknown-ca", reason)
+			require.LessOrEqual(t, count, uint64(2))
+		}
 		require.Empty(t, s.TLSFailed)
 		require.Equal(t, 3, n.View().CountUp())
 	}
