@@ -40,7 +40,7 @@ func (m *Machine) onProbe(from peer.ID, body []byte) error {
 	}
 	if m.phase == member {
 		// One that is about to go keeps silent: "no cluster here" might let a first seed form a second one.
-		if m.st.status(m.self) != Exiting {
+		if m.st.status(m.self) != Exiting && !m.st.orphaned() {
 			m.sendProbeAck(from, nonce, 0)
 		}
 		return nil
@@ -65,7 +65,7 @@ func (m *Machine) sendProbeAck(to peer.ID, nonce, challenge uint64) {
 // instead of the joiner.
 func (m *Machine) onJoin(from peer.ID, body []byte) error {
 	j, err := readJoin(body)
-	if err != nil || m.phase != member {
+	if err != nil || m.phase != member || m.st.orphaned() {
 		return err
 	}
 	if j.id != from && !m.st.has(from) {
@@ -155,6 +155,9 @@ func (m *Machine) admitForwarded() {
 		}
 	}
 	m.forwards = waiting
+	if m.st.orphaned() {
+		due = nil
+	}
 	for i := range due {
 		if code, _ := m.refuses(&due[i]); code == 0 && m.st.at(due[i].id.Addr).IsZero() {
 			m.admit(due[i].id, &due[i])

@@ -78,10 +78,25 @@ func (m *Machine) leaderTick() {
 	m.watchConvergence()
 }
 
+// orphanFor is how long an orphan lets others like it know, before it ends: three rounds of gossip.
+const orphanFor = 3 * time.Second
+
+// orphaned reports whether this node is what is left of a cluster whose members are all Down, without ever having been
+// one of them. It admits nobody any more, or those who join would keep that cluster, and this, alive for ever; it tells
+// the others like it, and ends.
+func (m *Machine) orphaned() bool {
+	switch is := m.st.orphaned(); {
+	case is && !m.timers[timerOrphan].on:
+		m.in(timerOrphan, orphanFor)
+	case !is && m.timers[timerOrphan].on:
+		m.stop(timerOrphan) // somebody lives after all
+	}
+	return m.timers[timerOrphan].on
+}
+
 // duties acts as the leader, if this node is it: all of it under convergence, only weakly up without for long.
 func (m *Machine) duties() {
-	if m.st.orphaned() {
-		m.end(EndIsolated, m.self, "all who had been up in the cluster that this node joined have been downed")
+	if m.orphaned() {
 		return
 	}
 	if m.st.leader(m.self) != m.self {

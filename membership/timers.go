@@ -22,6 +22,7 @@ const (
 	timerSeedCheck
 	timerWeaklyUp // this node has led without convergence for long
 	timerAdmit    // joins wait to be admitted together
+	timerOrphan   // what is left of a cluster without members has let others know
 	timerCount
 )
 
@@ -54,6 +55,8 @@ func (m *Machine) fire(i int) {
 		m.extraRound()
 	case timerExit:
 		m.sendExitDone()
+	case timerOrphan:
+		m.end(EndIsolated, m.self, "all who had been up in the cluster that this node joined have been downed")
 	case timerExitEnd:
 		m.end(EndLeft, m.self, "no member confirmed the removal in time")
 	case timerSeedCheck:
