@@ -118,7 +118,8 @@ var bugs = append(append([]bug{
 		New:  "\tc.records[s] = record{home: p, fence: f, phase: starting}\n\tc.confirm(s)\n",
 	},
 	{
-		Name: "parked-message-lost", Seeds: 60,
+		// A home that is forgotten while parked messages drain to it has become rare in storms.
+		Name: "parked-message-lost", Package: "./flow", Run: "TestSlot",
 		File: "flow/slot.go",
 		Old:  "\ts.local, s.home, s.fence = false, peer.ID{}, route.Fence{}\n\ts.set(Unknown)\n",
 		New:  "\ts.local, s.home, s.fence, s.queue = false, peer.ID{}, route.Fence{}, nil\n\ts.set(Unknown)\n",
