@@ -30,12 +30,14 @@ func TestSlowHandshakes(t *testing.T) {
 	tb, check := healthy(t, authority(t))
 	hello := clientHello(t)
 	for _, send := range []func(nc net.Conn){
-		func(nc net.Conn) { // until it is closed
-			for i := 0; ; i++ {
-				if _, err := nc.Write(hello[i%len(hello):][:1]); err != nil {
+		func(nc net.Conn) { // until it is closed; the last byte never comes, however fast the others do
+			drip := time.NewTicker(5 * time.Millisecond)
+			defer drip.Stop()
+			for i := range len(hello) - 1 {
+				if _, err := nc.Write(hello[i : i+1]); err != nil {
 					return
 				}
-				time.Sleep(5 * time.Millisecond)
+				<-drip.C
 			}
 		},
 		func(nc net.Conn) { _, _ = nc.Write(hello) },
