@@ -6,6 +6,8 @@ DURATION ?=
 SEEDS    ?= 500
 FIRST    ?= 1
 FUZZTIME ?= 10s
+TARGET   ?=
+PARALLEL ?=
 BENCH    ?= .
 PKG      ?= ./...
 N        ?= 1000
@@ -50,8 +52,8 @@ kill-test: build ## kill one of ten real node processes and measure when all oth
 planted: ## plant the listed bugs one by one and demand that a test or the storm catches each
 	@$(GO) run ./internal/planted $(ARGS)
 
-fuzz: ## run every fuzz target for FUZZTIME=10s; PKG=./wire picks packages
-	@GO="$(GO)" .ci/fuzz $(FUZZTIME) $(PKG)
+fuzz: ## run every fuzz target for FUZZTIME=10s, or 5000000x; PKG=./wire picks packages, TARGET=Hello targets
+	@GO="$(GO)" TARGET="$(TARGET)" PARALLEL="$(PARALLEL)" .ci/fuzz $(FUZZTIME) $(PKG)
 
 bench: ## run the Go benchmarks of the rooms; PKG=./wire and BENCH=Envelope pick some
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
