@@ -5,6 +5,7 @@ package kith_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/route"
 )
 
 // gate is an entity that holds each message until it is opened, and then books it.
@@ -33,11 +35,17 @@ type reports struct {
 	mu    sync.Mutex
 	count map[kith.Reason]uint64
 	ids   map[string]bool
+	errs  map[string]error // by text
+	host  kith.ID          // of gates
 }
 
 func (r *reports) take(u kith.Undelivered) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.errs == nil {
+		r.errs = map[string]error{}
+	}
+	r.errs[u.Err().Error()] = u.Err()
 	if r.count == nil {
 		r.count, r.ids = map[kith.Reason]uint64{}, map[string]bool{}
 	}
@@ -76,6 +84,8 @@ func gates(t *testing.T, mode kith.Mode, prepare func(cfg *kith.Config)) (
 		require.NoError(t, err)
 		if i == 0 {
 			r = region
+		} else {
+			rep.host = n.ID()
 		}
 	})
 	// Registered after the cluster's own clean-up, so before it: handlers return.
@@ -216,6 +226,52 @@ func TestFullMailbox(t *testing.T) {
 		return uint64(l.delivered)+rep.of(kith.ErrMailboxFull) == sent
 	}, "every message is delivered or reported")
 	require.Zero(t, l.reordered)
+}
+
+// What another node refuses because a bound of it is reached comes back as an error that names that node and its bound,
+// to an ask as its answer, to a tell as a report; the entity's mailbox and the node's budget are told apart (SHD-5).
+func TestRefusalsNameTheirBound(t *testing.T) {
+	for name, c := range map[string]struct {
+		entities uint64
+		want     kith.RefusedError
+		also     error
+	}{
+		"mailbox": {1, kith.RefusedError{Reason: route.MailboxFull, Limit: 64 << 10}, kith.ErrMailboxFull},
+		"budget":  {80, kith.RefusedError{Reason: route.BudgetFull, Limit: 1100 << 10}, kith.ErrBudgetFull},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _, _, rep := gates(t, kith.Blocking, func(cfg *kith.Config) { cfg.MailboxBudget = 1100 << 10 })
+			want := c.want
+			want.Peer, want.Type = rep.host, "gate"
+			seq := uint64(0)
+			eventually(t, func() bool {
+				require.NoError(t, r.TellWait(within(t), fmt.Sprint("slow", seq%c.entities), message(seq, 4000)))
+				seq++
+				return rep.of(kith.ErrMailboxFull) > 0
+			}, "a report")
+			var told *kith.RefusedError
+			rep.mu.Lock()
+			require.Len(t, rep.errs, 1)
+			for _, err := range rep.errs {
+				require.ErrorAs(t, err, &told)
+				require.ErrorIs(t, err, c.also)
+			}
+			rep.mu.Unlock()
+			require.Equal(t, want, *told)
+			_, err := r.Ask(within(t), "slow0", message(0, 4000))
+			require.ErrorAs(t, err, &told)
+			require.Equal(t, want, *told)
+			require.ErrorIs(t, err, kith.ErrMailboxFull)
+			require.ErrorIs(t, err, c.also)
+			require.ErrorContains(t, err, fmt.Sprint(c.want.Limit, " bytes wait for "))
+			require.ErrorContains(t, err, rep.host.String())
+			answered := make(chan error, 1)
+			require.NoError(t, r.AskFunc(time.Minute, "slow0", message(0, 4000), func(_ []byte, err error) { answered <- err }))
+			told = nil
+			require.ErrorAs(t, <-answered, &told)
+			require.Equal(t, want, *told)
+		})
+	}
 }
 
 // Nobody hosts the type: messages wait within bounds, and fail when their time is over.

@@ -230,8 +230,9 @@ type (
 	LinkBudgetError = driver.LinkBudgetError
 	// ParkFullError names the bound of what waits for the home of a shard; it matches ErrParkFull.
 	ParkFullError = driver.ParkFullError
-	// MailboxFullError names the bounds of mailboxes on this node; it matches ErrMailboxFull.
-	MailboxFullError = driver.MailboxFullError
+	// RefusedError names the node whose bound a message met, this one or another, and the bound; it matches the error of
+	// its reason: ErrMailboxFull and those that refine it, ErrTooLarge, ErrSuspended, ErrLinkFull.
+	RefusedError = driver.RefusedError
 	// AsksFullError names the bound of asks under way; it matches ErrAsksFull.
 	AsksFullError = driver.AsksFullError
 	// PeerStats is the part of Stats.Transport that concerns one peer: its links and its round trip.
@@ -271,6 +272,9 @@ var (
 	ErrAsksFull      = route.ErrAsksFull
 	ErrCrashed       = route.ErrCrashed
 	ErrSuspended     = route.ErrSuspended
+	ErrBudgetFull    = route.ErrBudgetFull // matches ErrMailboxFull too, as do the next two
+	ErrTableFull     = route.ErrTableFull
+	ErrQueueFull     = route.ErrQueueFull
 )
 
 // Errors that a Context returns beside those of delivery.

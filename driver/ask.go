@@ -186,6 +186,10 @@ func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte) {
 			w.region.d.doubt(slotRef{w.region, w.shard}, e)
 		}
 	}
+	var failed error
+	if reason != route.OK {
+		failed = w.failure(reason, payload)
+	}
 	if fn := w.fn; fn != nil {
 		t.free(w)
 		switch reason {
@@ -193,14 +197,14 @@ func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte) {
 			fn(payload, nil)
 		case route.Stopped, route.Crashed:
 			// A shard answers so, for what it drops, under its lock, which user code must not run under.
-			go fn(nil, route.ReplyError(reason, payload))
+			go fn(nil, failed)
 		default:
-			fn(nil, route.ReplyError(reason, payload))
+			fn(nil, failed)
 		}
 		return
 	}
 	if reason != route.OK {
-		w.err = route.ReplyError(reason, payload)
+		w.err = failed
 	} else {
 		w.reply = append(w.reply, payload...)
 	}
@@ -241,6 +245,20 @@ func (t *askTable) goes(corr uint64, e *routeEntry) {
 	defer s.mu.Unlock()
 	if w.state.Load()>>askPhaseBits == corr>>32 {
 		w.goes(e)
+	}
+}
+
+// aims notes whom a large ask goes to, before its payload has arrived there.
+func (t *askTable) aims(corr uint64, e *routeEntry) {
+	w := t.find(corr)
+	if w == nil {
+		return
+	}
+	s := &t.stripes[w.index%askStripes]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.state.Load()>>askPhaseBits == corr>>32 {
+		w.dest.Store(e)
 	}
 }
 

@@ -138,8 +138,8 @@ func (d *Driver) step() time.Duration {
 
 func (d *Driver) handle(f *frame) {
 	now := d.step()
-	if f.kind == wire.KindRefused {
-		d.refusedThere(f.from, f.body)
+	if f.kind == wire.KindRefused || f.kind == wire.KindRefusals {
+		d.refusedThere(f.from, f.kind, f.body)
 		return
 	}
 	err := d.control.node.Handle(now, min(f.arrived, now), f.from, f.kind, f.body)

@@ -182,8 +182,8 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	for _, l := range t.Loops() {
 		d.passes = append(d.passes, newPass(d, l))
 	}
-	for i := range cfg.Workers {
-		d.workers = append(d.workers, newWorker(d, i))
+	for range cfg.Workers {
+		d.workers = append(d.workers, newWorker(d))
 	}
 	return d, binary.LittleEndian.Uint64(random[8:]), nil
 }

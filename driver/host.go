@@ -231,10 +231,7 @@ func (h *host) takeHere(s *regionSlot, e *routeEntry, env *wire.Envelope, id str
 	if reason != route.OK {
 		h.r.count.refused(reason)
 	}
-	if reason == route.MailboxFull {
-		return false, h.r.mailboxFull
-	}
-	return false, reason.Err()
+	return false, h.r.errOf(reason)
 }
 
 // forwardHere takes a parked message of this node, and reports whether there was room.

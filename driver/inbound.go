@@ -81,11 +81,12 @@ func (d *Driver) refuse(r *Region, from *remote, env *wire.Envelope, reason rout
 	case env.Flags&wire.FlagAsk != 0 && from == nil:
 		d.asks.settleQuietly(env.Corr, reason)
 	case env.Flags&wire.FlagAsk != 0:
-		if err := from.Reply(env.Corr, reason, nil); err != nil {
+		var text [64]byte
+		if err := from.answer(env.Corr, reason, d.appendLimit(text[:0], r, reason)); err != nil {
 			d.log.Debug("refusal not answered", "peer", from.id, "reason", reason, "error", err)
 		}
 	case from == nil:
-		d.failed.add(r, route.ShardID(env.Shard), reason, 1, env.ID)
+		d.failed.add(r, route.ShardID(env.Shard), cause{d.self, reason, d.limitOf(r, reason)}, 1, env.ID)
 	default:
 		from.refuse(refusalKey{route.TypeID(env.Type), route.ShardID(env.Shard), env.Term, env.Epoch, reason}, env.ID)
 	}
@@ -112,7 +113,7 @@ type stage struct{ buf []byte }
 
 func newPass(d *Driver, l *transport.Loop) *pass {
 	p := &pass{d: d, loop: l, conns: map[*transport.InConn]*remote{}, staged: make([]stage, d.cfg.Workers)}
-	p.local.init(d.cfg.localBuffer(), fmt.Sprintf("event loop %d", l.Index()), func() bool { return l.Execute(p) == nil })
+	p.local.init(d.self, d.cfg.localBuffer(), func() bool { return l.Execute(p) == nil })
 	return p
 }
 
@@ -378,7 +379,7 @@ func (d *Driver) Undelivered(id peer.ID, frames []byte, err error) {
 		} else if env.Flags&wire.FlagAsk != 0 {
 			d.asks.settleQuietly(env.Corr, reason)
 		} else {
-			d.failed.add(r, route.ShardID(env.Shard), reason, 1, env.ID)
+			d.failed.add(r, route.ShardID(env.Shard), cause{peer: id, reason: reason}, 1, env.ID)
 		}
 	}
 	d.log.Debug("link dropped what it held", "peer", id, "error", err)

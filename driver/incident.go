@@ -56,7 +56,7 @@ func (d *Driver) report(r *Region, i entity.Incident) {
 		}
 	case entity.GaveUp:
 		if i.Dropped > 0 {
-			d.failed.add(r, i.Shard, route.Crashed, uint64(i.Dropped), bytesOf(i.ID))
+			d.failed.add(r, i.Shard, cause{peer: d.self, reason: route.Crashed}, uint64(i.Dropped), bytesOf(i.ID))
 		}
 	}
 	var ok bool

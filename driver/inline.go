@@ -35,7 +35,7 @@ func (h *host) inline(now time.Duration, c *transport.InConn, from *remote, f []
 	}
 	if !h.mu.TryLock() {
 		if !h.leave(c, from, f) {
-			h.r.d.refuse(h.r, from, env, route.MailboxFull)
+			h.r.d.refuse(h.r, from, env, route.QueueFull)
 			return false
 		}
 		h.pickUp(now)

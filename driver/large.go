@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -169,7 +170,11 @@ func (d *Driver) toldLarge(l *large, reason route.Reason, err error, settle sett
 	switch {
 	case l.watch != nil:
 		why := reason.Err()
-		if err != nil && why != nil {
+		switch {
+		case err == nil || why == nil:
+		case errors.Is(err, why):
+			why = err
+		default:
 			why = fmt.Errorf("%w: %w", why, err)
 		}
 		l.watch.done <- why
@@ -177,7 +182,11 @@ func (d *Driver) toldLarge(l *large, reason route.Reason, err error, settle sett
 	case l.corr != 0:
 		settle(l.corr, reason)
 	default:
-		d.failed.add(l.r, l.shard, reason, 1, bytesOf(l.id))
+		why := cause{reason: reason}
+		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+			why.peer, why.limit = refused.Peer, refused.Limit
+		}
+		d.failed.add(l.r, l.shard, why, 1, bytesOf(l.id))
 	}
 }
 
@@ -189,7 +198,7 @@ func (d *Driver) takeOwn(l *large) (payload []byte, reason route.Reason) {
 		return nil, route.PeerLost
 	}
 	if d.copyOwn(l) != nil {
-		return nil, route.MailboxFull
+		return nil, route.LinkFull
 	}
 	l.taken = true
 	return l.payload, route.OK

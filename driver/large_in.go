@@ -112,7 +112,11 @@ func (h *host) deliverLoan(now time.Duration, m *entity.Message, payload []byte,
 func (d *Driver) refuseLarge(from *remote, env *wire.Envelope, reason route.Reason) {
 	if from == nil {
 		if l := d.large.get(env); l != nil {
-			d.endLarge(l, reason, nil, d.asks.settleQuietly)
+			var err error
+			if boundUnit(reason) != "" {
+				err = l.r.errOf(reason)
+			}
+			d.endLarge(l, reason, err, d.asks.settleQuietly)
 		}
 		return
 	}

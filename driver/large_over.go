@@ -68,6 +68,10 @@ func (d *Driver) BulkOver(x *flow.BulkTransfer, reason route.Reason, err error) 
 		d.inbox.post(func() { d.forgetHome(ref, home.term, home.epoch) })
 	}
 	if !again {
+		if err == nil && boundUnit(reason) != "" && home != nil {
+			err = &RefusedError{Peer: home.remote.id, Type: l.r.typ.Name, Reason: reason}
+			d.asks.aims(l.corr, home)
+		}
 		d.endLarge(l, reason, err, d.asks.settleQuietly)
 	}
 	if !sent {

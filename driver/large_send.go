@@ -189,6 +189,6 @@ func (d *Driver) replyOver(x *flow.BulkTransfer, reason route.Reason) {
 	}
 	d.count.repliesLost.Add(1)
 	if to := d.remotes.get(reply.to); to != nil {
-		_ = to.conns[0].Reply(x.Begin.Corr, reason, nil)
+		_ = to.conns[0].answer(x.Begin.Corr, reason, []byte("the reply, by the asker's node"))
 	}
 }

@@ -5,10 +5,10 @@ package driver
 
 import (
 	"encoding/binary"
-	"fmt"
 	"sync"
 	"time"
 
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/transport"
 	"github.com/kith-io/kith/wire"
@@ -122,9 +122,9 @@ type execQueue struct {
 	out batch // being worked off; the goroutine's own
 }
 
-func (q *execQueue) init(limit int, what string, wake func() bool) {
+func (q *execQueue) init(self peer.ID, limit int, wake func() bool) {
 	q.limit, q.wake = limit, wake
-	q.full = fmt.Errorf("%w: %d bytes wait for %s", route.ErrMailboxFull, limit, what)
+	q.full = &RefusedError{Peer: self, Reason: route.QueueFull, Limit: limit}
 }
 
 // unlock gives up the lock after an append and wakes the goroutine if it sleeps.
@@ -228,9 +228,9 @@ type worker struct {
 	timed sampler
 }
 
-func newWorker(d *Driver, n int) *worker {
+func newWorker(d *Driver) *worker {
 	w := &worker{d: d, bell: make(chan struct{}, 1), stop: make(chan struct{})}
-	w.queue.init(d.cfg.localBuffer(), fmt.Sprintf("worker %d", n), func() bool {
+	w.queue.init(d.self, d.cfg.localBuffer(), func() bool {
 		select {
 		case w.bell <- struct{}{}:
 		default:

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestQueueKeepsFramesAndOrigins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q execQueue
-		q.init(1<<20, "test", func() bool { return true })
+		q.init(peer.ID{}, 1<<20, func() bool { return true })
 		origins := []*remote{nil, {}, {}}
 		type entry struct {
 			from *remote

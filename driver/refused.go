@@ -4,9 +4,12 @@ package driver
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
 	"sync"
 
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -24,6 +27,7 @@ type refusal struct {
 	shard       route.ShardID
 	term, epoch uint32
 	reason      route.Reason
+	limit       int // of the bound that is reached; zero without one
 	count       uint64
 	samples     []string
 }
@@ -57,7 +61,7 @@ func (rs *refusals) add(k refusalKey, id []byte) bool {
 		if len(rs.entries) >= maxRefusals {
 			return false
 		}
-		e = &refusal{k.typ, k.shard, k.term, k.epoch, k.reason, 0, nil}
+		e = &refusal{typ: k.typ, shard: k.shard, term: k.term, epoch: k.epoch, reason: k.reason}
 		if rs.entries == nil {
 			rs.entries = map[refusalKey]*refusal{}
 		}
@@ -86,17 +90,44 @@ func (rs *refusals) take() []*refusal {
 	return list
 }
 
-// appendRefusals appends the body of a KindRefused frame:
+// spokenRefusals returns a list with the reasons that a peer of that wire version knows: entries that are the same to
+// it are one.
+func spokenRefusals(list []*refusal, version uint16) []*refusal {
+	spoken := make([]*refusal, 0, len(list))
+	for _, e := range list {
+		one := *e
+		one.reason = e.reason.Spoken(version)
+		spoken = append(spoken, &one)
+	}
+	slices.SortStableFunc(spoken, compareRefusals)
+	merged := spoken[:0]
+	for _, e := range spoken {
+		if n := len(merged); n > 0 && compareRefusals(merged[n-1], e) == 0 {
+			merged[n-1].count += e.count
+			continue
+		}
+		merged = append(merged, e)
+	}
+	return merged
+}
+
+// appendRefusals appends the body of a KindRefusals frame, or without limits that of a KindRefused frame, which peers
+// of wire version 1 are sent instead:
 //
 //	uvarint  number of entries, at most 1024, in ascending order
-//	each:    u32 type, u32 shard, u32 term, u32 epoch, u16 reason, uvarint count (at least 1),
+//	each:    u32 type, u32 shard, u32 term, u32 epoch, u16 reason, uvarint limit (of the bound that is reached, zero
+//	         without one; not in KindRefused), uvarint count (at least 1),
 //	         u8 number of samples (at most 4), each an id (uvarint length, bytes)
-func appendRefusals(b []byte, list []*refusal) []byte {
+func appendRefusals(b []byte, list []*refusal, limits bool) []byte {
 	b = wire.AppendUvarint(b, uint64(len(list)))
 	for _, e := range list {
 		b = wire.AppendU32(wire.AppendU32(b, uint32(e.typ)), uint32(e.shard))
 		b = wire.AppendU32(wire.AppendU32(b, e.term), e.epoch)
-		b = wire.AppendUvarint(wire.AppendU16(b, uint16(e.reason)), e.count)
+		b = wire.AppendU16(b, uint16(e.reason))
+		if limits {
+			b = wire.AppendUvarint(b, uint64(e.limit))
+		}
+		b = wire.AppendUvarint(b, e.count)
 		b = wire.AppendU8(b, uint8(len(e.samples)))
 		for _, id := range e.samples {
 			b = wire.AppendString(b, id)
@@ -105,13 +136,21 @@ func appendRefusals(b []byte, list []*refusal) []byte {
 	return b
 }
 
-// parseRefusals reads what appendRefusals wrote.
-func parseRefusals(body []byte) ([]*refusal, error) {
-	r := wire.NewReader(wire.KindRefused, body)
+// parseRefusals reads what appendRefusals wrote for that kind.
+func parseRefusals(kind wire.Kind, body []byte) ([]*refusal, error) {
+	r := wire.NewReader(kind, body)
 	list := make([]*refusal, 0, r.Count(minRefusalSize, maxRefusals))
 	for range cap(list) {
 		e := &refusal{typ: route.TypeID(r.U32()), shard: route.ShardID(r.U32()), term: r.U32(), epoch: r.U32(),
-			reason: route.Reason(r.U16()), count: r.Uvarint()}
+			reason: route.Reason(r.U16())}
+		if kind == wire.KindRefusals {
+			limit := r.Uvarint()
+			if limit > math.MaxInt64 {
+				r.Fail(wire.ErrBadValue)
+			}
+			e.limit = int(limit)
+		}
+		e.count = r.Uvarint()
 		samples := int(r.U8())
 		if r.Err() == nil && (e.count == 0 || e.reason == route.OK || samples > maxRefusedSamples) {
 			r.Fail(wire.ErrBadValue)
@@ -133,12 +172,25 @@ func parseRefusals(body []byte) ([]*refusal, error) {
 	return list, nil
 }
 
-// Undelivered reports messages of Tell that were accepted here and not delivered. Reason.Err names the reason as one of
-// the errors of delivery.
+// Undelivered reports messages of Tell that were accepted here and not delivered. Err says why.
 type Undelivered struct {
 	Type    string
 	Shard   route.ShardID
 	Reason  route.Reason
+	Peer    peer.ID  // the node that refused them or was lost, this one included; zero: they had not left for any
+	Limit   int      // the bound that is reached there, as RefusedError has it; zero without one, or when it is not known
 	Count   uint64   // messages since the last report of this kind
 	Samples []string // ids of at most four of them
+}
+
+// Err returns why, matching one of the errors of delivery: a *RefusedError, which names the node and the bound, when a
+// bound is reached there.
+func (u *Undelivered) Err() error {
+	switch {
+	case boundUnit(u.Reason) != "" && u.Peer != peer.ID{}:
+		return &RefusedError{u.Peer, u.Type, u.Reason, u.Limit}
+	case u.Peer != peer.ID{}:
+		return fmt.Errorf("%w: %v", u.Reason.Err(), u.Peer)
+	}
+	return u.Reason.Err()
 }

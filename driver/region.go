@@ -32,7 +32,7 @@ type Region struct {
 	living  atomic.Int32 // shards that live here, those that are being stopped included
 	told    incidentLimits
 
-	mailboxFull *MailboxFullError
+	full [route.Reasons]error // this node's own bounds, by reason
 }
 
 // regionSlot is one shard as senders see it. route is the fast path: nil means the slow one, through mu and slot.
@@ -106,7 +106,7 @@ func newRegion(d *Driver, t entity.Type) *Region {
 	r := &Region{d: d, typ: t, id: route.TypeOf(t.Name), shards: t.Shards}
 	r.parked.limit = int64(d.cfg.ParkBytes)
 	r.parking = flow.NewParking(0, d.cfg.ParkBytes, d.cfg.ParkTime, &r.parked)
-	r.mailboxFull = &MailboxFullError{t.Name, t.MailboxBytes, d.cfg.MailboxBudget}
+	r.full = d.fullHere(r)
 	r.slots = make([]regionSlot, t.Shards)
 	r.hosts = make([]atomic.Pointer[host], t.Shards)
 	for i := range r.slots {

@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -42,6 +43,11 @@ func (r *remote) Reply(corr uint64, reason route.Reason, payload []byte) error {
 	if len(payload) > r.d.cfg.MaxPayload {
 		return r.replyLarge(corr, payload)
 	}
+	return r.answer(corr, reason, payload)
+}
+
+// answer is Reply for a payload that fits a frame.
+func (r *remote) answer(corr uint64, reason route.Reason, payload []byte) error {
 	l := r.link
 	l.Lock()
 	b, err := l.Reserve(wire.ReplySize + len(payload))
@@ -138,12 +144,25 @@ func (d *Driver) tellRefusals() {
 		if len(list) == 0 {
 			continue
 		}
-		mail := peer.Mail{To: r.id, Kind: wire.KindRefused, Body: appendRefusals(nil, list)}
-		if err := d.wires.Send(mail); err != nil {
+		if err := d.sendRefusals(r.id, list); err != nil {
 			d.count.refusalsUntold.Add(1)
 			d.log.Debug("refusals not told", "peer", r.id, "error", err)
 		}
 	}
+}
+
+// sendRefusals tells a peer what was refused of it; one of wire version 1 without limits, and with its reasons.
+func (d *Driver) sendRefusals(to peer.ID, list []*refusal) error {
+	regions := d.regions.Load()
+	for _, e := range list {
+		e.limit = d.limitOf(regions.byID[e.typ], e.reason)
+	}
+	err := d.wires.Send(peer.Mail{To: to, Kind: wire.KindRefusals, Body: appendRefusals(nil, list, true)})
+	if old := (*transport.VersionError)(nil); errors.As(err, &old) {
+		list = spokenRefusals(list, old.Speaks)
+		err = d.wires.Send(peer.Mail{To: to, Kind: wire.KindRefused, Body: appendRefusals(nil, list, false)})
+	}
+	return err
 }
 
 // selfOrigin is the Origin of asks of this node to entities of its own.

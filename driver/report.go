@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,22 +27,29 @@ type undeliveredTable struct {
 }
 
 type undeliveredKey struct {
-	r      *Region
-	shard  route.ShardID
+	r     *Region
+	shard route.ShardID
+	why   cause
+}
+
+// cause is why messages were not delivered: at whom, zero when they have not left this node, and over which bound.
+type cause struct {
+	peer   peer.ID
 	reason route.Reason
+	limit  int
 }
 
-func (t *undeliveredTable) add(r *Region, shard route.ShardID, reason route.Reason, n uint64, id []byte) {
-	t.addAll(r, shard, reason, n, []string{string(id)})
+func (t *undeliveredTable) add(r *Region, shard route.ShardID, why cause, n uint64, id []byte) {
+	t.addAll(r, shard, why, n, []string{string(id)})
 }
 
-func (t *undeliveredTable) addAll(r *Region, shard route.ShardID, reason route.Reason, n uint64, ids []string) {
+func (t *undeliveredTable) addAll(r *Region, shard route.ShardID, why cause, n uint64, ids []string) {
 	if r == nil || n == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	k := undeliveredKey{r, shard, reason}
+	k := undeliveredKey{r, shard, why}
 	e := t.entries[k]
 	if e == nil {
 		if len(t.entries) >= maxUndelivered {
@@ -50,7 +58,7 @@ func (t *undeliveredTable) addAll(r *Region, shard route.ShardID, reason route.R
 		if t.entries == nil {
 			t.entries = map[undeliveredKey]*Undelivered{}
 		}
-		e = &Undelivered{Type: r.typ.Name, Shard: shard, Reason: reason}
+		e = &Undelivered{Type: r.typ.Name, Shard: shard, Reason: why.reason, Peer: why.peer, Limit: why.limit}
 		t.entries[k] = e
 	}
 	e.Count += n
@@ -76,7 +84,7 @@ func (t *undeliveredTable) take() []*Undelivered {
 		if a.Shard != b.Shard {
 			return int(a.Shard) - int(b.Shard)
 		}
-		return int(a.Reason) - int(b.Reason)
+		return cmp.Or(cmp.Compare(a.Reason, b.Reason), a.Peer.Compare(b.Peer), cmp.Compare(a.Limit, b.Limit))
 	})
 	return list
 }
@@ -85,7 +93,7 @@ func (t *undeliveredTable) take() []*Undelivered {
 func (d *Driver) tellUndelivered() {
 	for _, u := range d.failed.take() {
 		d.log.Warn("messages not delivered", "type", u.Type, "shard", u.Shard, "reason", u.Reason.String(),
-			"count", u.Count, "samples", u.Samples)
+			"error", u.Err(), "count", u.Count, "samples", u.Samples)
 		if d.cfg.Undelivered != nil {
 			d.cfg.Undelivered(*u)
 		}

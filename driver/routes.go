@@ -222,7 +222,7 @@ func (d *Driver) dropParked(ref slotRef, f []byte, reason route.Reason) {
 		d.control.settling = append(d.control.settling, settledAsk{env.Corr, reason})
 		return
 	}
-	d.failed.add(ref.r, ref.shard, reason, 1, env.ID)
+	d.failed.add(ref.r, ref.shard, cause{reason: reason}, 1, env.ID)
 }
 
 // settleParked answers asks that were dropped while a slot's lock was held.
@@ -282,10 +282,10 @@ func (d *Driver) forgetHome(ref slotRef, term, epoch uint32) {
 }
 
 // refusedThere takes a peer's word on what it refused of this node's.
-func (d *Driver) refusedThere(from peer.ID, body []byte) {
-	list, err := parseRefusals(body)
+func (d *Driver) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
+	list, err := parseRefusals(kind, body)
 	if err != nil {
-		d.nonsense(from, wire.KindRefused, err)
+		d.nonsense(from, kind, err)
 		return
 	}
 	regions := d.regions.Load()
@@ -302,7 +302,7 @@ func (d *Driver) refusedThere(from peer.ID, body []byte) {
 			}
 		}
 		r.count.refusedThere.Add(e.count)
-		d.failed.addAll(r, e.shard, e.reason, e.count, e.samples)
+		d.failed.addAll(r, e.shard, cause{from, e.reason, e.limit}, e.count, e.samples)
 	}
 }
 

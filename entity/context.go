@@ -123,7 +123,7 @@ func (c *Context) Passivate() { c.passivate = true }
 
 // After delivers a copy of b to this entity, as a message that nobody asked, once d has passed and not before the calls
 // that wait already are done. Timers go when the entity goes. ErrTimersFull when MaxTimers run, route.ErrTooLarge for
-// more bytes than a mailbox holds, route.ErrMailboxFull when the node's budget is used up, route.ErrShardStopping from
+// more bytes than a mailbox holds, route.ErrBudgetFull when the node's budget is used up, route.ErrShardStopping from
 // Stop and in the last calls of a shard that is being stopped.
 func (c *Context) After(d time.Duration, b []byte) error {
 	switch {
@@ -134,7 +134,7 @@ func (c *Context) After(d time.Duration, b []byte) error {
 	case len(b) > c.s.typ.MailboxBytes:
 		return fmt.Errorf("%w: timer of %d bytes, at most %d", route.ErrTooLarge, len(b), c.s.typ.MailboxBytes)
 	case !c.s.lease.budget.Take(len(b) + RecordOverhead):
-		return fmt.Errorf("%w: no budget for a timer of %d bytes", route.ErrMailboxFull, len(b))
+		return fmt.Errorf("%w: no budget for a timer of %d bytes", route.ErrBudgetFull, len(b))
 	}
 	c.timerRoom--
 	c.timerData = append(c.timerData, b...)

@@ -2,7 +2,11 @@
 
 package entity
 
-import "time"
+import (
+	"time"
+
+	"github.com/kith-io/kith/route"
+)
 
 // RecordOverhead is what a waiting message or timer counts beyond its payload, in bytes.
 const RecordOverhead = 32
@@ -73,8 +77,8 @@ const (
 	held    runPhase = 3 // waits for the end of a rest after a panic
 )
 
-// accept takes a message into the mailbox of e and reports whether there was room.
-func (s *Shard) accept(e *Entity, m *Message) bool {
+// accept takes a message into the mailbox of e, or returns which bound left no room.
+func (s *Shard) accept(e *Entity, m *Message) route.Reason {
 	r := record{from: m.From, corr: m.Corr}
 	if m.Loan == nil {
 		return s.put(e, r, m.Payload, m.Parked)
@@ -90,7 +94,7 @@ func (s *Shard) accept(e *Entity, m *Message) bool {
 	b.loan, b.buf, b.records = m.Loan, m.Payload[:len(m.Payload):len(m.Payload)], append(b.records, r)
 	b.counted += RecordOverhead
 	a.bytes += RecordOverhead
-	return true
+	return route.OK
 }
 
 func (a *activity) append(b *batch) {
@@ -102,17 +106,17 @@ func (a *activity) append(b *batch) {
 	a.tail = b
 }
 
-// put copies a message to the mailbox of e, and makes e ready if it was idle. It reports whether there was room; with
+// put copies a message to the mailbox of e, and makes e ready if it was idle, or returns which bound left no room; with
 // force there always is.
-func (s *Shard) put(e *Entity, r record, payload []byte, force bool) bool {
+func (s *Shard) put(e *Entity, r record, payload []byte, force bool) route.Reason {
 	n := len(payload) + RecordOverhead
 	a := e.act
 	// One message may exceed the mailbox when nothing waits, else a large one could never be delivered.
 	if a != nil && a.bytes > 0 && n > s.typ.MailboxBytes-a.bytes && !force {
-		return false
+		return route.MailboxFull
 	}
 	if !s.lease.take(n, force) {
-		return false
+		return route.BudgetFull
 	}
 	if a == nil {
 		a = s.activate(e)
@@ -127,7 +131,7 @@ func (s *Shard) put(e *Entity, r record, payload []byte, force bool) bool {
 	b.records = append(b.records, r)
 	b.counted += n
 	a.bytes += n
-	return true
+	return route.OK
 }
 
 // activate gives an idle entity an activity and puts it on the list of those that are ready.

@@ -138,8 +138,8 @@ func (s *Shard) Stats() Stats {
 
 // Deliver takes one message. route.OK means that it was accepted: a Worker or Inline handler has handled it, or it lies
 // in its entity's mailbox, and an ask will be answered. Any other reason means that it was refused and counted, and
-// that the caller answers it if it is an ask: MailboxFull (the entity's mailbox, the node's budget or the table is
-// full), ShardStopping, Stopped, BadID. Everything in m is a view that is copied where it is kept.
+// that the caller answers it if it is an ask: MailboxFull, BudgetFull, TableFull, ShardStopping, Stopped, Crashed,
+// BadID. Everything in m is a view that is copied where it is kept.
 func (s *Shard) Deliver(now time.Duration, m *Message) route.Reason {
 	s.advance(now)
 	if s.phase != serving {
@@ -157,8 +157,8 @@ func (s *Shard) Deliver(now time.Duration, m *Message) route.Reason {
 		return s.count(route.Crashed)
 	}
 	if s.typ.Mode == Blocking {
-		if !s.accept(e, m) {
-			return s.count(route.MailboxFull)
+		if why := s.accept(e, m); why != route.OK {
+			return s.count(why)
 		}
 		return route.OK
 	}
@@ -178,7 +178,7 @@ func (s *Shard) deliverNew(m *Message) route.Reason {
 		return s.count(route.BadID)
 	}
 	if len(s.table.dense) >= MaxEntities {
-		return s.count(route.MailboxFull)
+		return s.count(route.TableFull)
 	}
 	if s.typ.MaxActive > 0 {
 		s.evict()
@@ -193,9 +193,9 @@ func (s *Shard) deliverNew(m *Message) route.Reason {
 		s.handle(e, m.From, m.Corr, m.Payload)
 		return route.OK
 	}
-	if !s.accept(e, m) {
+	if why := s.accept(e, m); why != route.OK {
 		s.table.remove(e)
-		return s.count(route.MailboxFull)
+		return s.count(why)
 	}
 	return route.OK
 }

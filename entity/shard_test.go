@@ -37,7 +37,7 @@ func TestParkedMessagesAreNeverRefusedForAFullMailbox(t *testing.T) {
 	r := newRig(t, Blocking, func(typ *Type) { typ.MailboxBytes = MinMailboxBytes })
 	r.pool.Limit = 0
 	m := Message{ID: []byte("a"), Payload: make([]byte, MinMailboxBytes)}
-	require.Equal(t, route.MailboxFull, r.Deliver(0, &m))
+	require.Equal(t, route.BudgetFull, r.Deliver(0, &m))
 	require.Zero(t, r.Stats().Live, "what is refused makes no entity")
 	m.Parked = true
 	for range 5 {
@@ -68,6 +68,7 @@ func TestNodeBudgetBoundsAllMailboxesTogether(t *testing.T) {
 		}
 	}
 	require.Equal(t, 20, accepted)
+	require.Equal(t, uint64(80), r.Stats().Refused[route.BudgetFull])
 	require.LessOrEqual(t, r.pool.Used(), r.pool.Limit)
 	require.Equal(t, accepted, r.Stats().Live)
 	r.runAll()

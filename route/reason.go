@@ -16,7 +16,7 @@ const (
 	OK            Reason = 0
 	NotOwner      Reason = 1  // the receiver does not own the shard under that fence
 	NotRegistered Reason = 2  // the receiver has not registered the type
-	MailboxFull   Reason = 3  // the entity's mailbox, or the node's budget for mailboxes, is full
+	MailboxFull   Reason = 3  // the entity's mailbox is full; of a node of wire version 1 also 19 to 21
 	HandlerFailed Reason = 4  // Receive returned an error; the payload of the reply is its text
 	HandlerPanic  Reason = 5  // Receive panicked
 	TimedOut      Reason = 6  // no answer within the time limit
@@ -32,7 +32,10 @@ const (
 	ShardStopping Reason = 16 // the shard is being stopped at its owner
 	AsksFull      Reason = 17 // too many asks under way on this node
 	Crashed       Reason = 18 // the entity was ended by a panic and is not made again yet; since wire version 2
-	reasonCount          = 19
+	BudgetFull    Reason = 19 // the node's budget for all mailboxes is used up; since wire version 2
+	TableFull     Reason = 20 // the shard holds as many entities as it may; since wire version 2
+	QueueFull     Reason = 21 // too much waits for whoever runs the shard's handlers; since wire version 2
+	reasonCount          = 22
 )
 
 // One error per reason; match with errors.Is. What is returned wraps them with the peer, the bound or the id.
@@ -55,6 +58,10 @@ var (
 	ErrShardStopping = errors.New("kith: shard is stopping")
 	ErrAsksFull      = errors.New("kith: too many asks under way")
 	ErrCrashed       = errors.New("kith: entity crashed and is not made again yet")
+	// The next three match ErrMailboxFull too.
+	ErrBudgetFull = fmt.Errorf("%w: budget of the node", ErrMailboxFull)
+	ErrTableFull  = fmt.Errorf("%w: too many entities in the shard", ErrMailboxFull)
+	ErrQueueFull  = fmt.Errorf("%w: queue of an event loop or worker", ErrMailboxFull)
 )
 
 var reasonErrs = [reasonCount]error{
@@ -62,6 +69,7 @@ var reasonErrs = [reasonCount]error{
 	HandlerPanic: ErrPanic, TimedOut: ErrTimeout, PeerLost: ErrPeerLost, LinkFull: ErrLinkFull, ParkFull: ErrParkFull,
 	Stopped: ErrStopped, TooLarge: ErrTooLarge, BadID: ErrBadID, NoReply: ErrNoReply, Suspended: ErrSuspended,
 	BadPayload: ErrBadPayload, ShardStopping: ErrShardStopping, AsksFull: ErrAsksFull, Crashed: ErrCrashed,
+	BudgetFull: ErrBudgetFull, TableFull: ErrTableFull, QueueFull: ErrQueueFull,
 }
 
 var reasonNames = [reasonCount]string{
@@ -69,7 +77,8 @@ var reasonNames = [reasonCount]string{
 	HandlerFailed: "handler-failed", HandlerPanic: "handler-panic", TimedOut: "timed-out", PeerLost: "peer-lost",
 	LinkFull: "link-full", ParkFull: "park-full", Stopped: "stopped", TooLarge: "too-large", BadID: "bad-id",
 	NoReply: "no-reply", Suspended: "suspended", BadPayload: "bad-payload", ShardStopping: "shard-stopping",
-	AsksFull: "asks-full", Crashed: "crashed",
+	AsksFull: "asks-full", Crashed: "crashed", BudgetFull: "budget-full", TableFull: "table-full",
+	QueueFull: "queue-full",
 }
 
 // Reasons is how many reasons there are, OK included: the size of a table by reason.
@@ -79,8 +88,14 @@ const Reasons = int(reasonCount)
 // there. Version zero, not known yet, counts as ours: peers of another one are rare, and an answer that they do not
 // understand runs into its asker's time limit.
 func (r Reason) Spoken(version uint16) Reason {
-	if r == Crashed && version == 1 {
+	if version != 1 {
+		return r
+	}
+	switch r {
+	case Crashed:
 		return HandlerPanic
+	case BudgetFull, TableFull, QueueFull:
+		return MailboxFull
 	}
 	return r
 }
@@ -113,13 +128,13 @@ func ReplyError(r Reason, text []byte) error {
 	return fmt.Errorf("%w: %s", err, text)
 }
 
-// ReasonOf returns the reason whose sentinel err wraps (the lowest number, if several), or OK for nil and HandlerFailed
-// for any other error.
+// ReasonOf returns the reason whose sentinel err wraps (the highest number, if several: later ones tell more), or OK
+// for nil and HandlerFailed for any other error.
 func ReasonOf(err error) Reason {
 	if err == nil {
 		return OK
 	}
-	for r := Reason(1); r < reasonCount; r++ {
+	for r := Reason(reasonCount - 1); r > OK; r-- {
 		if errors.Is(err, reasonErrs[r]) {
 			return r
 		}

@@ -161,7 +161,7 @@ func FuzzReadFence(f *testing.F) {
 var frozenReasons = []string{
 	"ok", "not-owner", "not-registered", "mailbox-full", "handler-failed", "handler-panic", "timed-out", "peer-lost",
 	"link-full", "park-full", "stopped", "too-large", "bad-id", "no-reply", "suspended", "bad-payload",
-	"shard-stopping", "asks-full", "crashed",
+	"shard-stopping", "asks-full", "crashed", "budget-full", "table-full", "queue-full",
 }
 
 // TestReasonsFrozen holds numbers and names, and that every reason but OK has an error of its own which leads back.

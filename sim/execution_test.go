@@ -85,7 +85,7 @@ func TestFullBudgetIsSharedByAllEntities(t *testing.T) {
 		require.NoError(t, c.Tell(other, "slow", "a", make([]byte, 2000)))
 	}
 	c.Advance(time.Second)
-	require.Positive(t, c.proc(other).told[route.MailboxFull])
+	require.Positive(t, c.proc(other).told[route.BudgetFull])
 	require.LessOrEqual(t, c.proc(owner).mailbox.Used(), 64<<10)
 	neighbour := ""
 	for i := 0; neighbour == ""; i++ {
@@ -94,7 +94,7 @@ func TestFullBudgetIsSharedByAllEntities(t *testing.T) {
 		}
 	}
 	_, err := c.AskWithin(time.Second, other, "slow", neighbour, make([]byte, 60<<10))
-	require.ErrorIs(t, err, route.ErrMailboxFull, "it has nothing in its mailbox, and no budget")
+	require.ErrorIs(t, err, route.ErrBudgetFull, "it has nothing in its mailbox, and no budget")
 	c.Advance(2 * time.Minute) // the asks of the first calls are over
 	require.True(t, c.Until(2*time.Hour, func() bool { return c.proc(owner).mailbox.Used() < 4<<10 }))
 	_, err = c.AskWithin(time.Second, other, "slow", neighbour, make([]byte, 30<<10))

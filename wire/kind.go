@@ -17,6 +17,7 @@ const (
 	KindHeartbeatAck Kind = 5 // answer, with the age of the answering node's last control step
 	KindCredit       Kind = 6 // running total of bytes consumed on one data connection
 	KindRefused      Kind = 7 // envelopes refused, aggregated: type, shard, fence, reason, count, sample ids
+	KindRefusals     Kind = 8 // the same with the limit of the bound that is reached; since version 2
 
 	// Data plane (driver, flow, entity).
 	KindEnvelope Kind = 16 // one message to one entity
@@ -114,6 +115,7 @@ var kinds = [256]kindInfo{
 	KindHeartbeatAck:  {"heartbeat-ack", LaneControl, 24},
 	KindCredit:        {"credit", LaneControl, 14},
 	KindRefused:       {"refused", LaneControl, maxAny},
+	KindRefusals:      {"refusals", LaneControl, maxAny},
 	KindEnvelope:      {"envelope", LaneData, maxAny},
 	KindReply:         {"reply", LaneData, maxAny},
 	KindMarker:        {"marker", LaneData, 16},

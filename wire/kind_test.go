@@ -12,6 +12,7 @@ import (
 // frozenKinds is what peers, traces and flight records of other versions rely on. A row may be added, never changed.
 var frozenKinds = map[Kind]string{
 	1: "hello", 2: "hello-ack", 3: "hello-refuse", 4: "heartbeat", 5: "heartbeat-ack", 6: "credit", 7: "refused",
+	8:  "refusals",
 	16: "envelope", 17: "reply", 18: "marker",
 	19: "bulk-begin", 20: "bulk-chunk", 21: "bulk-abort", 22: "bulk-grant", 23: "bulk-whole", 24: "bulk-over",
 	32: "join-probe", 33: "join-probe-ack", 34: "join-probe-nak", 35: "join", 36: "welcome", 37: "join-refused",
