@@ -105,11 +105,13 @@ func (oc *outConn) closed(err error) {
 	renewed := oc.fault == errRenewed && lost == 0
 	if renewed {
 		u.renewed()
-	} else if u.renewing = false; time.Since(u.upSince) >= steadyAfter {
-		u.failures, u.notBefore, u.warnedAt = 0, time.Time{}, time.Time{}
 	} else {
-		u.failures++
-		u.notBefore = time.Now().Add(u.backoff())
+		u.renewing = false
+		if u.failures = failuresAfter(u.failures, time.Since(u.upSince)); u.failures == 0 {
+			u.notBefore, u.warnedAt = time.Time{}, time.Time{}
+		} else {
+			u.notBefore = time.Now().Add(u.t.cfg.backoff(u.failures))
+		}
 	}
 	why := oc.why(err)
 	u.scheduled = false

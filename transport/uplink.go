@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,9 +17,6 @@ import (
 
 // refusedHold is how long an uplink rests after a refusal for good, unless SetCluster changes what it would say.
 const refusedHold = 5 * time.Second
-
-// steadyAfter is how long a connection must have lasted for its loss to be answered by dialling at once.
-const steadyAfter = time.Second
 
 // unreachedEvery is how often an uplink that does not get through is logged after the first time.
 const unreachedEvery = 30 * time.Second
@@ -168,7 +164,7 @@ func (u *uplink) failed(err error) (again bool) {
 	verify := u.verify
 	u.failures++
 	u.unreached++
-	u.notBefore = time.Now().Add(u.backoff())
+	u.notBefore = time.Now().Add(u.t.cfg.backoff(u.failures))
 	if errors.As(err, &refused) && refused.Reason.ForGood() {
 		u.refusal, u.refusedAt = refused, time.Now()
 		unsent = u.q.drop()
@@ -246,21 +242,6 @@ func (u *uplink) named() any {
 		return u.to.Addr
 	}
 	return u.to
-}
-
-// backoff is the pause after the failures so far: it doubles from BackoffMin to BackoffMax and is drawn from its upper
-// half, so that nodes do not dial in step.
-func (u *uplink) backoff() time.Duration { return u.t.cfg.backoff(max(u.failures, 1)) }
-
-func (c *Config) backoff(failures int) time.Duration {
-	if failures == 0 {
-		return 0
-	}
-	d := c.BackoffMax
-	if failures <= 16 {
-		d = min(d, c.BackoffMin<<(failures-1))
-	}
-	return d/2 + rand.N(d/2+1)
 }
 
 // kill ends the uplink for ever: what is queued is dropped, which the rider is told, and the connection closed.
