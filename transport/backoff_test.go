@@ -16,7 +16,7 @@ import (
 
 // TestPauses holds the law of pauses, whatever the settings: the first is drawn up to the least, each further one up to
 // twice as much, none over the most; each is at least half of what it may be at most, larger for a larger random
-// number, and reaches both ends. Reconnect with capped back-off and jitter (SHD-11).
+// number, and reaches both ends. Reconnect with capped back-off and jitter (CARD-3).
 func TestPauses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spans := rapid.Int64Range(1, math.MaxInt64)
