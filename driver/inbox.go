@@ -35,6 +35,8 @@ type inbox struct {
 	jobs   []func()
 	closed bool
 
+	room []byte // of the next small bodies
+
 	wake    chan struct{} // capacity 1
 	dropped atomic.Uint64 // frames
 }
@@ -56,10 +58,29 @@ func (b *inbox) frame(from peer.ID, kind wire.Kind, arrived time.Duration, body 
 		b.dropped.Add(1)
 		return
 	}
-	b.frames = append(b.frames, frame{from, kind, arrived, append([]byte(nil), body...)})
+	b.frames = append(b.frames, frame{from, kind, arrived, b.keep(body)})
 	b.bytes += len(body)
 	b.mu.Unlock()
 	b.signal()
+}
+
+// Bodies up to inboxSmall bytes, which heartbeats, statuses and receipts have, share rooms of inboxRoom.
+const (
+	inboxSmall = 128
+	inboxRoom  = 4 << 10
+)
+
+// keep copies a body. A room is never used again: who handles a frame may hold its body. The lock is held.
+func (b *inbox) keep(body []byte) []byte {
+	n := len(body)
+	if n > inboxSmall {
+		return append([]byte(nil), body...)
+	}
+	if n > cap(b.room)-len(b.room) {
+		b.room = make([]byte, 0, inboxRoom)
+	}
+	b.room = append(b.room, body...)
+	return b.room[len(b.room)-n : len(b.room) : len(b.room)]
 }
 
 // post hands f to the control goroutine and reports whether it will run.

@@ -103,9 +103,10 @@ func (c *coordinator) sendGone(p *client, shards []route.ShardID) {
 	}
 }
 
-// sendHomes discloses homes in rising order, in as many letters as it takes.
+// sendHomes discloses homes in rising order, in as many letters as it takes. It sorts the list that it is given.
 func (c *coordinator) sendHomes(p *client, shards []route.ShardID) {
-	shards = slices.Compact(slices.Sorted(slices.Values(shards)))
+	slices.Sort(shards)
+	shards = slices.Compact(shards)
 	for len(shards) > 0 {
 		n := min(len(shards), maxEntries)
 		l := homes{head: c.m.head(c.t.id, c.term)}

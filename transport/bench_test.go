@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -211,6 +212,26 @@ func TestSendAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(5000, one))
 	m := peer.Mail{To: tb.Self(), Kind: wire.KindStatus, Body: make([]byte, 40)}
 	require.Zero(t, testing.AllocsPerRun(2000, func() { _ = ta.Send(m) }), "mail")
+}
+
+// What a node with nothing to do does ten times a second allocates nothing, however many peers it has.
+func TestSweepAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	a, b := newRider(), newRider()
+	hour := func(c *Config) { c.CreditEvery = time.Hour } // nobody else sweeps
+	ta, tb := start(t, a, hour), start(t, b, hour)
+	require.NoError(t, send(t, ta.Link(tb.Self()), 0, 0, 8, nil))
+	until(t, func() bool { return len(tb.dataFrom(nil, ta.Self())) == 1 })
+	for _, tr := range []*Transport{ta, tb} {
+		var found sweeping
+		least := 1.0
+		for range 10 { // the connections that come about beside allocate too
+			least = min(least, testing.AllocsPerRun(100, func() { tr.sweep(&found, false) }))
+		}
+		require.Zero(t, least)
+	}
 }
 
 // The same over TLS, to stand beside the plain ones of the same run.

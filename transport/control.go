@@ -163,7 +163,7 @@ func (c *control) restart(uint32) {
 	if c.to.Inc == 0 {
 		return // credit goes by the connection to the full identity
 	}
-	for _, in := range c.t.dataFrom(c.real) {
+	for _, in := range c.t.dataFrom(nil, c.real) {
 		if !in.owed && in.consumedAny() {
 			in.owed = true
 			c.owed = append(c.owed, in)

@@ -4,6 +4,7 @@ package transport
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -255,14 +256,15 @@ func (t *Transport) removeIn(c *InConn) {
 	}
 }
 
-// dataFrom returns the data connections accepted from a peer.
-func (t *Transport) dataFrom(id peer.ID) []*InConn { return t.inFrom(id, wire.LaneData) }
+// dataFrom appends the data connections accepted from a peer.
+func (t *Transport) dataFrom(conns []*InConn, id peer.ID) []*InConn {
+	return t.inFrom(conns, id, wire.LaneData)
+}
 
-// inFrom returns the connections of one lane accepted from a peer.
-func (t *Transport) inFrom(id peer.ID, lane wire.Lane) []*InConn {
+// inFrom appends the connections of one lane accepted from a peer.
+func (t *Transport) inFrom(conns []*InConn, id peer.ID, lane wire.Lane) []*InConn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var conns []*InConn
 	if r := t.remotes[id]; r != nil {
 		for key, c := range r.in {
 			if key.lane == lane {
@@ -273,32 +275,58 @@ func (t *Transport) inFrom(id peer.ID, lane wire.Lane) []*InConn {
 	return conns
 }
 
-// snapshot returns all peers and the number of connections that have not said hello.
-func (t *Transport) snapshot() (remotes []*remote, pending int) {
+// snapshot appends all peers and returns the number of connections that have not said hello.
+func (t *Transport) snapshot(remotes []*remote) (all []*remote, pending int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	remotes = make([]*remote, 0, len(t.remotes))
+	remotes = slices.Grow(remotes, len(t.remotes))
 	for _, r := range t.remotes {
 		remotes = append(remotes, r)
 	}
 	return remotes, len(t.pending)
 }
 
+// sweeping is what a sweep looks at, kept for the next one: a node that is idle allocates nothing for it.
+type sweeping struct {
+	remotes []*remote
+	conns   []*InConn
+}
+
+func (t *Transport) sweepLoop() {
+	tick := time.NewTicker(max(t.cfg.CreditEvery, time.Millisecond))
+	defer tick.Stop()
+	var found sweeping
+	for n := 1; ; n++ {
+		select {
+		case <-tick.C:
+			t.sweep(&found, n%thoroughEvery == 0)
+		case <-t.kick:
+			t.sweep(&found, true)
+		case <-t.ctx.Done():
+			return
+		}
+	}
+}
+
 // sweep tells consumed bytes that were not told, takes back what links need no more, and once in a while gives memory
 // to the collector and drops idle entries.
-func (t *Transport) sweep(thorough bool) {
+func (t *Transport) sweep(found *sweeping, thorough bool) {
 	if thorough {
 		t.buffers.trim()
 	}
-	remotes, _ := t.snapshot()
+	remotes, _ := t.snapshot(found.remotes[:0])
+	found.remotes = remotes
+	defer func() { clear(found.remotes) }()
 	t.sweepBulk(remotes)
 	if thorough {
 		t.upkeep(remotes)
 	}
 	for _, r := range remotes {
-		for _, c := range t.dataFrom(r.id) {
+		found.conns = t.dataFrom(found.conns[:0], r.id)
+		for _, c := range found.conns {
 			c.flushCredit()
 		}
+		clear(found.conns)
 		for i := range r.links {
 			if l := r.links[i].Load(); l != nil {
 				l.sweep()

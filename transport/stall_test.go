@@ -299,7 +299,7 @@ func TestCreditOverBrokenControlConnections(t *testing.T) {
 		if i%(frames/kills) != 0 {
 			continue
 		}
-		for _, c := range ta.inFrom(tb.Self(), wire.LaneControl) {
+		for _, c := range ta.inFrom(nil, tb.Self(), wire.LaneControl) {
 			c.loop.post(c) // closes the connection that carries the credit
 			killed++
 		}

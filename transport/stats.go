@@ -117,11 +117,11 @@ func (t *Transport) Stats() Stats {
 	}
 	out, refused := t.buffers.figures()
 	s.BufferBytes, s.BuffersFull = uint64(out), refused
-	remotes, pending := t.snapshot()
+	remotes, pending := t.snapshot(nil)
 	s.Peers, s.Pending = len(remotes), pending
 	s.Bulk = t.bulkStats(remotes)
 	for _, r := range remotes {
-		s.Links = append(s.Links, r.peerStats(t.dataFrom(r.id)))
+		s.Links = append(s.Links, r.peerStats(t.dataFrom(nil, r.id)))
 		for _, l := range r.made() {
 			l.mu.Lock()
 			s.Queued += uint64(l.queue.Pending())

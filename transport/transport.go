@@ -163,7 +163,7 @@ func (t *Transport) Loops() []*Loop { return t.loops }
 // SetCluster tells later hellos which cluster this node belongs to, and lets peers that were refused be dialled again.
 func (t *Transport) SetCluster(id, birth uint64) {
 	t.cluster.Store(&clusterName{id, birth})
-	remotes, _ := t.snapshot()
+	remotes, _ := t.snapshot(nil)
 	if id != 0 {
 		t.dropStrangers(remotes, id)
 	}
@@ -252,21 +252,6 @@ func (t *Transport) spawn(f func()) bool {
 	return true
 }
 
-func (t *Transport) sweepLoop() {
-	tick := time.NewTicker(max(t.cfg.CreditEvery, time.Millisecond))
-	defer tick.Stop()
-	for n := 1; ; n++ {
-		select {
-		case <-tick.C:
-			t.sweep(n%thoroughEvery == 0)
-		case <-t.kick:
-			t.sweep(true)
-		case <-t.ctx.Done():
-			return
-		}
-	}
-}
-
 // fault counts and logs what a peer did wrong.
 func (t *Transport) fault(reason string, count *atomic.Uint64, args ...any) {
 	count.Add(1)
@@ -300,7 +285,7 @@ func (t *Transport) Close() {
 
 // killAll makes every uplink refuse what would be queued from now on.
 func (t *Transport) killAll() {
-	remotes, _ := t.snapshot()
+	remotes, _ := t.snapshot(nil)
 	for _, r := range remotes {
 		for _, l := range r.made() {
 			l.kill(ErrClosed)
@@ -342,7 +327,7 @@ func (t *Transport) flushAll(deadline time.Time) {
 
 // untilQuiet asks quiet of every uplink, on its loop and under its lock, until all say yes or time is up.
 func (t *Transport) untilQuiet(deadline time.Time, quiet func(u *uplink) bool) {
-	remotes, _ := t.snapshot()
+	remotes, _ := t.snapshot(nil)
 	for {
 		busy := false
 		for _, l := range append([]*Loop{t.ctl}, t.loops...) {
