@@ -1,79 +1,142 @@
-// Ahead: looks a few frames ahead, so that the memory that their entities need is on its way while others are handled.
+// Ahead: looks a few frames ahead, so that the memory that their entities need is on its way while others are handled,
+// and then calls the handlers of those that are as foreseen, one after the other.
 
 package driver
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
 // aheadFrames is how many frames are looked at together: about as many waits for memory as a core keeps under way.
 const aheadFrames = 16
 
+// regionCache remembers the region of the last frame: most batches are of one type.
+type regionCache struct {
+	table *regionTable
+	last  *Region
+	id    uint32
+}
+
+// region returns the region of an envelope's type, nil when it is not registered here.
+func (c *regionCache) region(d *Driver, env *wire.Envelope) *Region {
+	t := d.regions.Load()
+	if c.table != t || c.id != env.Type || c.last == nil {
+		c.table, c.id, c.last = t, env.Type, t.byID[route.TypeID(env.Type)]
+	}
+	return c.last
+}
+
 // ahead is what one goroutine that runs handlers knows of the frames that come next.
 type ahead struct {
-	at, n  int
-	hashes [aheadFrames]uint64         // of the ids; zero: not looked at
-	likely [aheadFrames]*entity.Entity // whose they probably are
-	sink   uint32                      // keeps the touches from being left out
+	d     *Driver
+	queue *execQueue  // whose shards this goroutine alone steps
+	cache regionCache // of the frame looked at last
+	desk  entity.Desk // of these shards
+	n     int
+	next  [aheadFrames]foreseen
 }
 
-// begin starts a new run of frames.
-func (a *ahead) begin() { a.at, a.n = 0, 0 }
-
-// next steps on to the frame that frames begins with, and returns the hash of its id, or zero when that is not known.
-// All frames are whole. cache is the goroutine's own, and so is q: shards that another one steps are not looked at.
-func (a *ahead) next(frames []byte, cache *regionCache, q *execQueue) (hash uint64) {
-	if a.at == a.n {
-		a.look(frames, cache, q)
-	}
-	hash = a.hashes[a.at%aheadFrames]
-	a.at++
-	return hash
+// foreseen is one frame that was looked at.
+type foreseen struct {
+	frame []byte
+	kind  wire.Kind
+	bad   error // why it is no envelope though it is of that kind
+	env   wire.Envelope
+	hash  uint64 // of the id; zero: not known
+	h     *host
+	e     *entity.Entity // whose it is, of h; nil: not known
 }
 
-// look finds out whose the next frames probably are, all at once, and then touches these entities, all at once: the
-// waits for memory overlap. Everything is looked at again, and judged, when its turn comes.
-func (a *ahead) look(frames []byte, cache *regionCache, q *execQueue) {
-	a.at, a.n = 0, 0
-	for len(frames) > 0 && a.n < aheadFrames {
+// look takes up to aheadFrames whole frames, finds out whose they are, and returns the rest. Slots are looked at all at
+// once, then entities: the waits for memory overlap. What was found is looked at again, and judged, when its turn
+// comes.
+func (a *ahead) look(frames []byte) (rest []byte) {
+	for a.n = 0; len(frames) > 0 && a.n < aheadFrames; a.n++ {
 		size := int(binary.LittleEndian.Uint32(frames))
-		f := frames[:size:size]
+		x := &a.next[a.n%aheadFrames]
+		x.frame = frames[:size:size]
+		x.kind, x.hash, x.e = wire.Kind(frames[4]), 0, nil
 		frames = frames[size:]
-		i := a.n % aheadFrames
-		a.hashes[i], a.likely[i] = 0, nil
-		a.n++
-		if h := aheadHost(f, cache, q); h != nil {
-			end := wire.EnvelopeSize + int(binary.LittleEndian.Uint16(f[6:]))
-			if end <= len(f) {
-				a.hashes[i] = entity.HashID(f[wire.EnvelopeSize:end])
-				a.likely[i] = h.sh.Foresee(a.hashes[i])
-			}
+		if x.kind == wire.KindEnvelope {
+			a.envelope(x)
 		}
 	}
-	for _, e := range a.likely[:a.n] {
-		if e != nil {
-			a.sink += e.Warm()
+	for i := range a.next[:a.n] {
+		if x := &a.next[i]; x.hash != 0 {
+			x.e = x.h.sh.Foresee(x.hash)
 		}
 	}
+	for i := range a.next[:a.n] {
+		if x := &a.next[i]; x.e != nil && !x.e.Is(x.env.ID) {
+			x.e = nil
+		}
+	}
+	return frames
 }
 
-// aheadHost returns the host of an envelope if it is of the same type as the last frame and this goroutine alone steps
-// its host, and nil otherwise.
-func aheadHost(f []byte, cache *regionCache, q *execQueue) *host {
-	r := cache.last
-	if r == nil || len(f) < wire.EnvelopeSize || f[4] != byte(wire.KindEnvelope) ||
-		binary.LittleEndian.Uint32(f[8:]) != cache.id {
-		return nil
+// envelope looks at an envelope. Those of shards that another goroutine steps are left to it.
+func (a *ahead) envelope(x *foreseen) {
+	if x.bad = wire.ParseEnvelope(x.frame, &x.env); x.bad != nil {
+		return
 	}
-	shard := binary.LittleEndian.Uint32(f[12:])
-	if shard >= r.shards {
-		return nil
+	r := a.cache.region(a.d, &x.env)
+	if r == nil || x.env.Shard >= r.shards {
+		return
 	}
-	if h := r.hosts[shard].Load(); h != nil && h.alone && h.queue == q {
-		return h
+	h := r.hosts[x.env.Shard].Load()
+	if h == nil || h.queue != a.queue || !h.alone || h.term != x.env.Term || h.epoch != x.env.Epoch ||
+		len(x.env.Payload) > a.d.cfg.MaxPayload || x.env.Flags&wire.FlagBulk != 0 {
+		return // hostOf says why, when its turn comes
 	}
-	return nil
+	x.h, x.hash = h, entity.HashID(x.env.ID)
+}
+
+// run calls the handlers of the frames from at on, up to end, as long as they are as foreseen and the gate is open. It
+// returns the first frame that it has not dealt with, which is at when that is the one.
+func (a *ahead) run(now time.Duration, from *remote, at, end int) (next int) {
+	d := a.d
+	next = at
+	defer func() {
+		if v := recover(); v != nil {
+			a.desk.Recovered(v)
+			a.next[next-1].h.settle()
+		}
+	}()
+	for clock := d.coarse.Load(); next < end; {
+		x := &a.next[next]
+		h, e := x.h, x.e
+		if e == nil || d.gate.bits.Load() != 0 || h.abandoned.Load() {
+			return next
+		}
+		var origin entity.Origin
+		if x.env.Flags&wire.FlagAsk != 0 {
+			origin = d.originOf(from)
+		}
+		next++ // also when it panics
+		ok, quiet := h.sh.Hand(now, e, origin, x.env.Corr, x.env.Payload)
+		if !ok {
+			return next - 1
+		}
+		if t := d.coarse.Load(); t != clock {
+			h.sh.Took(e, time.Duration(t-clock))
+			clock = t
+		}
+		if !quiet || !h.settled(clock) {
+			h.settle()
+		}
+	}
+	return next
+}
+
+// originOf is where the answers to an ask go; nil stands for this node.
+func (d *Driver) originOf(from *remote) entity.Origin {
+	if from == nil {
+		return &d.origin
+	}
+	return from
 }

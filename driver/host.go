@@ -104,6 +104,9 @@ func (d *Driver) newHost(r *Region, id route.ShardID, f route.Fence) *host {
 	h.due.Store(int64(never))
 	h.leftover.limit = d.cfg.localBuffer()
 	h.sh = entity.NewShard(&r.typ, id, f, hostRider{regionRider{r}, h}, &d.mail)
+	if h.alone {
+		h.sh.Use(h.queue.desk)
+	}
 	d.hosts.add(h)
 	r.living.Add(1)
 	return h
@@ -162,6 +165,13 @@ func (h *host) obey(now time.Duration, o order) {
 	h.settle()
 }
 
+// settled reports whether settle has nothing to do though a message was handled, given that it changed nothing of what
+// Next tells: the figures are to be published later, and that will happen by itself. at is the coarse clock.
+func (h *host) settled(at int64) bool {
+	show := int64(h.showAt)
+	return at < show && h.due.Load() <= show
+}
+
 // settle follows every verb: entities that are ready run, the next tick is noted, the end is told.
 func (h *host) settle() {
 	if h.r.typ.Mode == entity.Blocking {
@@ -198,11 +208,7 @@ func (h *host) deliver(now time.Duration, from *remote, env *wire.Envelope, hash
 	m.Hash, m.Corr, m.Parked = hash, env.Corr, env.Flags&wire.FlagParked != 0
 	m.ID, m.Payload = env.ID, env.Payload
 	if env.Flags&wire.FlagAsk != 0 {
-		if from != nil {
-			m.From = from
-		} else {
-			m.From = &h.r.d.origin
-		}
+		m.From = h.r.d.originOf(from)
 	}
 	return h.sh.Deliver(now, &m)
 }

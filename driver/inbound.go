@@ -22,22 +22,6 @@ const maxPassConns = 4096
 // errNotExpected is the fault of a frame that no peer sends to this node.
 var errNotExpected = errors.New("driver: a frame of this kind is not expected")
 
-// regionCache remembers the region of the last frame: most batches are of one type.
-type regionCache struct {
-	table *regionTable
-	last  *Region
-	id    uint32
-}
-
-// region returns the region of an envelope's type, nil when it is not registered here.
-func (c *regionCache) region(d *Driver, env *wire.Envelope) *Region {
-	t := d.regions.Load()
-	if c.table != t || c.id != env.Type || c.last == nil {
-		c.table, c.id, c.last = t, env.Type, t.byID[route.TypeID(env.Type)]
-	}
-	return c.last
-}
-
 // hostOf returns the host that owns the envelope's shard under its fence, or the reason why it is refused.
 func (d *Driver) hostOf(c *regionCache, env *wire.Envelope) (*host, route.Reason) {
 	r := c.region(d, env)
@@ -99,7 +83,6 @@ type pass struct {
 	local  execQueue // Inline: messages of this node, and orders
 	conns  map[*transport.InConn]*remote
 	staged []stage // by worker
-	cache  regionCache
 	ahead  ahead
 	count  execCounters
 	timed  sampler
@@ -114,6 +97,7 @@ type stage struct{ buf []byte }
 func newPass(d *Driver, l *transport.Loop) *pass {
 	p := &pass{d: d, loop: l, conns: map[*transport.InConn]*remote{}, staged: make([]stage, d.cfg.Workers)}
 	p.local.init(d.self, d.cfg.localBuffer(), func() bool { return l.Execute(p) == nil })
+	p.ahead.d, p.ahead.queue, p.local.desk = d, &p.local, &p.ahead.desk
 	return p
 }
 
@@ -150,39 +134,10 @@ func (d *Driver) Data(c *transport.InConn, frames []byte) {
 
 // read takes whole frames of a connection while the gate is open. What is left when it closes is kept.
 func (p *pass) read(now time.Duration, c *transport.InConn, from *remote, frames []byte) {
-	d := p.d
-	consumed, handled := 0, 0
-	var env wire.Envelope
-	p.ahead.begin()
-	for len(frames) > 0 {
-		hash := p.ahead.next(frames, &p.cache, &p.local)
-		n := int(binary.LittleEndian.Uint32(frames))
-		f := frames[:n:n]
-		frames = frames[n:]
-		switch wire.Kind(f[4]) {
-		case wire.KindEnvelope:
-			if d.gate.bits.Load() != 0 || p.backlog.size > 0 {
-				p.keep(c, from, f)
-				continue
-			}
-			if err := wire.ParseEnvelope(f, &env); err != nil {
-				d.nonsense(c.From(), wire.KindEnvelope, err)
-				break
-			}
-			if p.envelope(now, c, from, f, &env, hash) {
-				continue // credit is given back when it has been handled
-			}
-			handled++
-		case wire.KindReply:
-			p.reply(c, f)
-		default:
-			d.nonsense(c.From(), wire.Kind(f[4]), errNotExpected)
-		}
-		consumed += n
-	}
+	consumed, handled := p.frames(now, c, from, frames)
 	for i := range p.staged {
 		if s := &p.staged[i]; len(s.buf) > 0 {
-			s.buf = d.workers[i].queue.appendRead(c, from, s.buf)
+			s.buf = p.d.workers[i].queue.appendRead(c, from, s.buf)
 		}
 	}
 	if consumed > 0 {
@@ -193,17 +148,57 @@ func (p *pass) read(now time.Duration, c *transport.InConn, from *remote, frames
 	}
 }
 
+// frames takes whole frames and returns the bytes of those whose credit is to be given back now, and how many envelopes
+// were handled.
+func (p *pass) frames(now time.Duration, c *transport.InConn, from *remote, frames []byte) (consumed, handled int) {
+	d, a := p.d, &p.ahead
+	for len(frames) > 0 {
+		frames = a.look(frames)
+		for at := 0; at < a.n; {
+			if a.next[at].e != nil && p.backlog.size == 0 {
+				to := a.run(now, from, at, a.n)
+				for i := at; i < to; i++ {
+					consumed += len(a.next[i].frame)
+				}
+				handled += to - at
+				if at = to; at == a.n {
+					break
+				}
+			}
+			x := &a.next[at]
+			at++
+			switch {
+			case x.kind == wire.KindReply:
+				p.reply(c, x.frame)
+			case x.kind != wire.KindEnvelope:
+				d.nonsense(c.From(), x.kind, errNotExpected)
+			case d.gate.bits.Load() != 0 || p.backlog.size > 0:
+				p.keep(c, from, x.frame)
+				continue
+			case x.bad != nil:
+				d.nonsense(c.From(), wire.KindEnvelope, x.bad)
+			case p.envelope(now, c, from, x.frame, &x.env, x.hash):
+				continue // credit is given back when it has been handled
+			default:
+				handled++
+			}
+			consumed += len(x.frame)
+		}
+	}
+	return consumed, handled
+}
+
 // envelope takes one envelope and reports whether somebody else will give its credit back. hash is zero when that of
 // the id is not known.
 func (p *pass) envelope(now time.Duration, c *transport.InConn, from *remote, f []byte, env *wire.Envelope,
 	hash uint64) bool {
-	r := p.cache.region(p.d, env)
+	r := p.ahead.cache.region(p.d, env)
 	if r != nil && r.typ.Mode == entity.Worker && env.Shard < r.shards {
 		s := &p.staged[int(env.Shard)%len(p.staged)]
 		s.buf = append(s.buf, f...)
 		return true
 	}
-	h, reason := p.d.hostOf(&p.cache, env)
+	h, reason := p.d.hostOf(&p.ahead.cache, env)
 	if reason == route.OK {
 		if r.typ.Mode == entity.Inline {
 			return h.inline(now, c, from, f, env, hash)
@@ -271,9 +266,9 @@ func (p *pass) here(now time.Duration, f []byte) {
 		p.waits.Store(true)
 		return
 	}
-	h, reason := p.d.hostOf(&p.cache, &env)
+	h, reason := p.d.hostOf(&p.ahead.cache, &env)
 	if reason != route.OK {
-		p.d.refuse(p.cache.region(p.d, &env), nil, &env, reason)
+		p.d.refuse(p.ahead.cache.region(p.d, &env), nil, &env, reason)
 		return
 	}
 	h.inline(now, nil, nil, f, &env, 0)
@@ -308,7 +303,7 @@ func (p *pass) keep(c *transport.InConn, from *remote, frames []byte) {
 			continue
 		case wire.ParseEnvelope(f, &env) == nil:
 			// Only connections that came and went, each with credit of its own, reach this bound.
-			p.d.refuse(p.cache.region(p.d, &env), from, &env, route.Suspended)
+			p.d.refuse(p.ahead.cache.region(p.d, &env), from, &env, route.Suspended)
 		}
 		consumed += n
 	}

@@ -51,16 +51,20 @@ func (s *sampler) pick(every int) bool {
 	return true
 }
 
+// room is how many come before the next one that is timed; pass says that so many have come.
+func (s *sampler) room() int  { return max(s.left-1, 0) }
+func (s *sampler) pass(n int) { s.left -= n }
+
 // timeFrame has a worker work off one frame, and tells how long that took if it is picked.
-func (w *worker) timeFrame(now time.Duration, from *remote, f []byte, hash uint64) {
+func (w *worker) timeFrame(now time.Duration, from *remote, x *foreseen) {
 	if !w.timed.pick(w.d.cfg.LatencyEvery) {
-		w.frame(now, from, f, hash)
+		w.frame(now, from, x)
 		return
 	}
 	began := time.Now()
-	w.frame(now, from, f, hash)
+	w.frame(now, from, x)
 	took := time.Since(began)
-	if r := w.cache.last; r != nil {
+	if r := w.ahead.cache.last; r != nil {
 		w.d.cfg.Latency(HandlerTime, r.typ.Name, took)
 	}
 }
@@ -105,13 +109,13 @@ func (p *pass) isInline(f []byte) bool {
 	if wire.ParseEnvelope(f, &env) != nil {
 		return false
 	}
-	r := p.cache.region(p.d, &env)
+	r := p.ahead.cache.region(p.d, &env)
 	return r != nil && r.typ.Mode == entity.Inline
 }
 
 func (p *pass) tellInline(began time.Time) {
 	took := time.Since(began)
-	if r := p.cache.last; r != nil {
+	if r := p.ahead.cache.last; r != nil {
 		p.d.cfg.Latency(HandlerTime, r.typ.Name, took)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/transport"
@@ -113,6 +114,7 @@ type execQueue struct {
 	limit int
 	wake  func() bool // has the goroutine call take until it returns nil; false when that was not possible
 	full  error
+	desk  *entity.Desk // of the goroutine, for the shards that it alone steps
 
 	mu    sync.Mutex
 	in    batch
@@ -223,7 +225,6 @@ type worker struct {
 	bell  chan struct{} // capacity 1
 	stop  chan struct{}
 	count execCounters
-	cache regionCache
 	ahead ahead
 	timed sampler
 }
@@ -237,6 +238,7 @@ func newWorker(d *Driver) *worker {
 		}
 		return true
 	})
+	w.ahead.d, w.ahead.queue, w.queue.desk = d, &w.queue, &w.ahead.desk
 	return w
 }
 
@@ -268,20 +270,13 @@ func (w *worker) work(b *batch) {
 	w.count.enter(w.d)
 	for i := range b.chunks {
 		c := &b.chunks[i]
-		w.ahead.begin()
-		for rest := c.buf; len(rest) > 0; frames++ {
-			if frames%stallStep == 0 {
+		for rest := c.buf; len(rest) > 0; {
+			rest = w.ahead.look(rest)
+			if frames%stallStep < w.ahead.n {
 				w.count.enter(w.d)
 			}
-			hash := w.ahead.next(rest, &w.cache, &w.queue)
-			n := int(binary.LittleEndian.Uint32(rest))
-			w.d.goOn(nil)
-			if timed {
-				w.timeFrame(now, c.from, rest[:n:n], hash)
-			} else {
-				w.frame(now, c.from, rest[:n:n], hash)
-			}
-			rest = rest[n:]
+			frames += w.ahead.n
+			w.frames(now, c.from, timed)
 		}
 		if c.conn != nil {
 			c.conn.Consumed(len(c.buf))
@@ -295,18 +290,40 @@ func (w *worker) work(b *batch) {
 	w.count.handled.Add(uint64(frames))
 }
 
-func (w *worker) frame(now time.Duration, from *remote, f []byte, hash uint64) {
-	var env wire.Envelope
-	if wire.ParseEnvelope(f, &env) != nil {
+// frames works off what was looked at.
+func (w *worker) frames(now time.Duration, from *remote, timed bool) {
+	a := &w.ahead
+	for at := 0; at < a.n; at++ {
+		end := a.n
+		if timed {
+			end = min(end, at+w.timed.room())
+		}
+		to := a.run(now, from, at, end)
+		w.timed.pass(to - at)
+		if at = to; at == a.n {
+			return
+		}
+		w.d.goOn(nil)
+		if timed {
+			w.timeFrame(now, from, &a.next[at])
+		} else {
+			w.frame(now, from, &a.next[at])
+		}
+	}
+}
+
+// frame works off one.
+func (w *worker) frame(now time.Duration, from *remote, x *foreseen) {
+	if x.kind != wire.KindEnvelope || x.bad != nil {
 		w.d.count.nonsense.Add(1)
 		return
 	}
-	h, reason := w.d.hostOf(&w.cache, &env)
+	h, reason := w.d.hostOf(&w.ahead.cache, &x.env)
 	if reason == route.OK {
-		reason = h.deliver(now, from, &env, hash)
+		reason = h.deliver(now, from, &x.env, x.hash)
 		h.settle()
 	}
 	if reason != route.OK {
-		w.d.refuse(w.cache.region(w.d, &env), from, &env, reason)
+		w.d.refuse(w.ahead.cache.region(w.d, &x.env), from, &x.env, reason)
 	}
 }

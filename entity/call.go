@@ -18,7 +18,11 @@ func (c *Context) receive(payload []byte) {
 	if c.e.h == nil && !c.makeInstance() {
 		return
 	}
-	err, text := c.call(payload)
+	c.outcome(c.call(payload))
+}
+
+// outcome sees to what a call of Receive has left: err is what it returned, text is the panic's, nil if there was none.
+func (c *Context) outcome(err error, text []byte) {
 	switch {
 	case text != nil:
 		c.answer(route.HandlerPanic, text)

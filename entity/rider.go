@@ -39,9 +39,10 @@ type Rider interface {
 	// Suspended reports whether this node has suspended itself: handlers that are running should come to an end, no
 	// other is called. It is safe for concurrent use.
 	Suspended() bool
-	// Now is monotonic time since the node's start. It is called twice for every Worker and Inline message, to find slow
-	// handlers, and may be called from several goroutines at once: make it cheap. A value that is refreshed every few
-	// milliseconds will do; timers count from it, so it must not run ahead of the now given to the shard.
+	// Now is monotonic time since the node's start. It is called twice for every Worker and Inline message that Deliver
+	// takes, to find slow handlers (around Hand the rider looks itself), and may be called from several goroutines at
+	// once: make it cheap. A value that is refreshed every few milliseconds will do; timers count from it, so it must not
+	// run ahead of the now given to the shard.
 	Now() time.Duration
 }
 

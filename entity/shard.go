@@ -5,7 +5,6 @@ package entity
 import (
 	"time"
 
-	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/route"
 )
 
@@ -25,15 +24,18 @@ import (
 // with Ready asked again after every verb and every End. One entity has one call at a time, in the order of Deliver.
 type Shard struct {
 	// What every message touches comes first: a shard is cold when its message comes, and each line of memory counts.
-	typ    *Type
-	rider  Rider
+	table  table
 	now    time.Duration
 	phase  shardPhase
-	inCall bool          // a Worker or Inline handler is being called
-	watch  bool          // the rider is told of each call
+	inCall bool // a Worker or Inline handler is being called
+	watch  bool // the rider is told of each call
+	id     route.ShardID
+	desk   *Desk
+	typ    *Type
+	fence  route.Fence
+	stats  Stats
+	rider  Rider
 	slow   time.Duration // a call that takes longer is reported
-	table  table
-	ctx    Context // of Worker and Inline handlers
 
 	timers  timerHeap
 	crashes map[*Entity]*crash // records of entities that panicked lately; looked up, never walked
@@ -42,11 +44,7 @@ type Shard struct {
 	cursor  int                // where in the table the look, or the stop, goes on; below zero when it is over
 	hand    int                // where in the table the last look for an entity to evict ended
 	halting int                // Blocking entities made ready only to be stopped
-	stats   Stats
-
-	id    route.ShardID
-	fence route.Fence
-	lease lease
+	lease   lease
 
 	readyHead, readyTail *Entity
 	acts                 []*activity   // spare
@@ -113,11 +111,14 @@ func NewShard(t *Type, id route.ShardID, f route.Fence, r Rider, budget Budget) 
 	if budget == nil {
 		budget = unbounded{}
 	}
-	s := &Shard{typ: t, id: id, fence: f, rider: r, lease: lease{budget: budget}, cursor: -1}
+	s := &Shard{table: newTable(), typ: t, id: id, fence: f, rider: r, lease: lease{budget: budget}, cursor: -1}
 	s.slow, s.watch = t.slowAfter()
-	s.ctx = Context{Fence: f, Shard: id, s: s, tally: &s.stats.Tally}
 	return s
 }
+
+// Use gives the shard the desk of the goroutine that steps it, before its first message. A shard that is given none
+// makes its own.
+func (s *Shard) Use(d *Desk) { s.desk = d }
 
 // ID returns the shard's number.
 func (s *Shard) ID() route.ShardID { return s.id }
@@ -166,11 +167,6 @@ func (s *Shard) Deliver(now time.Duration, m *Message) route.Reason {
 	return route.OK
 }
 
-// Foresee looks up whose message one with that hash of its id will probably be. Who has several messages before it asks
-// for all of them first and then for Warm of each: the waits for memory of one are spent on the others. It changes
-// nothing and promises nothing; nil is as good an answer as any. Whoever may call Deliver may call it.
-func (s *Shard) Foresee(hash uint64) *Entity { return s.table.likely(hash) }
-
 // deliverNew makes the entity for its first message.
 func (s *Shard) deliverNew(m *Message) route.Reason {
 	id := string(m.ID) // the one copy
@@ -214,54 +210,63 @@ func (s *Shard) count(r route.Reason) route.Reason {
 
 // handle calls a Worker or Inline handler for one message.
 func (s *Shard) handle(e *Entity, from Origin, corr uint64, payload []byte) {
-	began := s.enter(e)
-	c := &s.ctx
+	began, c := s.enter(e)
 	c.timerRoom = MaxTimers - e.running()
 	c.open(from, corr)
 	c.receive(payload)
+	s.leave(c, began)
+	s.handled(c, e)
+}
+
+// handled follows a call for a message: timers that were asked for are set, and who is gone is forgotten. It reports
+// whether there was nothing of that.
+func (s *Shard) handled(c *Context, e *Entity) (quiet bool) {
 	e.used = s.now
-	s.leave(began)
+	quiet = true
 	if c.renewed || len(c.timers) > 0 {
+		quiet = false
 		s.setTimers(c, e)
 		if c.crashed {
 			s.crash(e, c)
 		}
 	}
 	if e.h == nil && e.place&hurt == 0 {
+		quiet = false
 		s.remove(e)
 	}
+	return quiet
 }
 
 // halt stops a Worker or Inline entity and removes it.
 func (s *Shard) halt(e *Entity) {
 	if e.h != nil { // else it rested after a panic
-		began := s.enter(e)
-		s.ctx.halt()
-		s.leave(began)
-		s.ctx.renewed = false
+		began, c := s.enter(e)
+		c.halt()
+		s.leave(c, began)
+		c.renewed = false
 	}
 	s.remove(e)
 }
 
-func (s *Shard) enter(e *Entity) (began time.Duration) {
-	invariant.Check(!s.inCall, "entity: a shard is stepped from inside its own handler")
-	s.inCall = true
-	s.ctx.ID, s.ctx.e = e.id, e
+func (s *Shard) enter(e *Entity) (began time.Duration, c *Context) {
+	if s.desk == nil {
+		s.desk = &Desk{}
+	}
+	c = s.sit(e)
 	if s.watch {
 		s.rider.Calling(e)
 	}
-	return s.rider.Now()
+	return s.rider.Now(), c
 }
 
-func (s *Shard) leave(began time.Duration) {
+func (s *Shard) leave(c *Context, began time.Duration) {
 	if took := s.rider.Now() - began; took > s.slow {
-		s.ctx.slow(took)
+		c.slow(took)
 	}
 	if s.watch {
-		s.rider.Returned(s.ctx.e)
+		s.rider.Returned(c.e)
 	}
-	s.ctx.from = nil
-	s.inCall = false
+	s.rise(c)
 }
 
 // Ready returns the next entity that must be run and hands it to the caller, or nil. Ask until nil after every verb and

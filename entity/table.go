@@ -3,6 +3,7 @@
 package entity
 
 import (
+	"encoding/binary"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -23,7 +24,7 @@ type Entity struct {
 	used     time.Duration // when it last handled a message
 	timers   *timer        // its running timers, newest first
 	act      *activity     // nil while idle
-	place    uint32        // its index in the shard's dense list; above it how many timers it has running; hurt
+	place    uint32        // its index in the shard's dense list; above it how many timers it has running; gone, hurt
 	instance uint32        // counts the handlers that New made; timers belong to one of them
 }
 
@@ -32,6 +33,7 @@ const (
 	indexBits = 24
 	indexMask = 1<<indexBits - 1
 	oneTimer  = 1 << indexBits
+	gone      = 1 << 30 // it is in no table any more
 	hurt      = 1 << 31 // there is a crash record of it
 )
 
@@ -40,18 +42,23 @@ func (e *Entity) index() int { return int(e.place & indexMask) }
 func (e *Entity) setIndex(i int) { e.place = e.place&^indexMask | uint32(i) }
 
 // running is how many timers are in the list.
-func (e *Entity) running() int { return int(e.place &^ hurt >> indexBits) }
+func (e *Entity) running() int { return int(e.place &^ (hurt | gone) >> indexBits) }
 
 // ID returns the entity's id.
 func (e *Entity) ID() string { return e.id }
 
-// Warm touches what a message to the entity will need of it; see Shard.Foresee. What it returns means nothing: it is
-// there so that the touch is not left out.
-func (e *Entity) Warm() (sum uint32) {
-	if len(e.id) > 0 {
-		sum = uint32(e.id[0])
+// Is reports whether id is the entity's.
+func (e *Entity) Is(id []byte) bool {
+	n := len(id)
+	if n != len(e.id) {
+		return false
 	}
-	return sum + e.place
+	if n < 8 || n > 16 {
+		return e.id == string(id)
+	}
+	own := []byte(e.id) // not a copy; two words in place of a call
+	return binary.LittleEndian.Uint64(own) == binary.LittleEndian.Uint64(id) &&
+		binary.LittleEndian.Uint64(own[n-8:]) == binary.LittleEndian.Uint64(id[n-8:])
 }
 
 // window is in how many slots, from the one that its hash names on, an entity may lie.
@@ -66,10 +73,17 @@ const minSlots = 16
 // and its id, and nothing else; a slot that is left is simply empty. The hash is the protocol's, and whoever chooses
 // ids can foresee it: those that find their window full in a table that is not lie in a map, whose hash nobody can.
 type table struct {
-	slots []slot             // a power of two, or none
+	slots []slot // a power of two, or none
+	*entities
+}
+
+// entities is the part of a table that a look-up does not touch.
+type entities struct {
 	more  map[string]*Entity // entities whose window was full
 	dense []*Entity
 }
+
+func newTable() table { return table{entities: &entities{}} }
 
 type slot struct {
 	hash uint64
@@ -79,12 +93,18 @@ type slot struct {
 // HashID returns the hash of an id by which a shard finds its entity, for Message.Hash.
 func HashID(id []byte) uint64 { return xxhash.Sum64(id) }
 
-// likely returns the entity in the slot that h names, which is nearly always the one with that hash, or nil.
+// likely returns the first entity with that hash, which is nearly always the only one, or nil.
 func (t *table) likely(h uint64) *Entity {
 	if len(t.slots) == 0 {
 		return nil
 	}
-	return t.slots[h&uint64(len(t.slots)-1)].e
+	mask := uint64(len(t.slots) - 1)
+	for i := range uint64(window) {
+		if s := &t.slots[(h+i)&mask]; s.hash == h {
+			return s.e // nil in an empty slot, whose hash is zero
+		}
+	}
+	return nil
 }
 
 // find returns the entity with that id, whose hash h is, or nil, without allocating.
@@ -168,6 +188,7 @@ func (t *table) remove(e *Entity) {
 	t.dense[e.index()].setIndex(e.index())
 	t.dense[last] = nil
 	t.dense = t.dense[:last]
+	e.place |= gone
 	t.clear(e)
 	const worth = 4096 // slots; smaller tables are not made smaller
 	if len(t.slots) > worth && last < len(t.slots)/16 {

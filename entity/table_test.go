@@ -24,7 +24,7 @@ func crowd(n int) (ids []string) {
 func TestTableIsAMap(t *testing.T) {
 	crowded := crowd(40)
 	rapid.Check(t, func(t *rapid.T) {
-		var table table
+		table := newTable()
 		model := map[string]*Entity{}
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			id := fmt.Sprint("e", rapid.IntRange(0, 60).Draw(t, "id"))
@@ -50,7 +50,7 @@ func TestTableIsAMap(t *testing.T) {
 
 // Ids that were chosen to crowd do not make the table grow without end: they lie in its map.
 func TestCrowdedIdsOverflow(t *testing.T) {
-	var table table
+	table := newTable()
 	ids := crowd(30)
 	for _, id := range ids {
 		table.add(id)

@@ -19,6 +19,10 @@ import (
 // maxAckOutbound is how much may wait in gnet for a peer that probes and does not read the answers, in bytes.
 const maxAckOutbound = 64 << 10
 
+// takeAtOnce is how many bytes of a read are split into frames and then delivered: little enough to be still at hand in
+// the core's first cache.
+const takeAtOnce = 16 << 10
+
 // InConn is an accepted connection of a peer. The rider sees those of the data lane. Its exported methods are safe for
 // concurrent use and stay valid after the connection is gone.
 type InConn struct {
@@ -187,17 +191,24 @@ func (c *InConn) take(b []byte) error {
 	if frame != nil {
 		err = c.deliver(frame, 1)
 	}
-	if err == nil && len(rest) > 0 {
-		n, frames, bad := c.in.whole(rest)
+	for err == nil && len(rest) > 0 {
+		n, frames, bad := c.in.whole(rest[:min(len(rest), takeAtOnce)])
+		if n == 0 && bad == nil && len(rest) > takeAtOnce { // a frame longer than that
+			n, frames, bad = c.in.whole(rest)
+		}
 		if n > 0 {
 			err = c.deliver(rest[:n:n], frames)
 		}
 		if err == nil {
 			err = bad
 		}
-		if err == nil {
-			c.in.keep(rest[n:])
+		rest = rest[n:]
+		if n == 0 || len(rest) == 0 {
+			break
 		}
+	}
+	if err == nil {
+		c.in.keep(rest)
 	}
 	return err
 }

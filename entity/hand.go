@@ -1,0 +1,102 @@
+// Hand: the short way of a message to an entity that was looked up ahead, for riders that handle many in a row.
+
+package entity
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/internal/invariant"
+)
+
+// Desk is what calls into Worker and Inline handlers need once for each goroutine: the Context of the call that is
+// being made. All shards that one goroutine steps may share one; the zero value is ready.
+type Desk struct {
+	ctx   Context
+	stage stage
+}
+
+// stage is how far a call by Hand has come.
+type stage uint8
+
+const (
+	away     stage = 0 // there is none
+	inside   stage = 1 // the handler runs
+	returned stage = 2 // what it left is being seen to
+)
+
+// sit readies the desk's context for a call for e.
+func (s *Shard) sit(e *Entity) *Context {
+	invariant.Check(!s.inCall, "entity: a shard is stepped from inside its own handler")
+	s.inCall = true
+	c := &s.desk.ctx
+	c.s, c.tally, c.Fence, c.Shard = s, &s.stats.Tally, s.fence, s.id
+	c.ID, c.e = e.id, e
+	return c
+}
+
+// rise ends it.
+func (s *Shard) rise(c *Context) {
+	c.from = nil
+	s.inCall = false
+}
+
+// Foresee looks up whose message one with that hash of its id will probably be. Who has several messages before it asks
+// for all of them first and then whether each Is that entity: the waits for memory of one are spent on the others. It
+// changes nothing and promises nothing; nil is as good an answer as any. Whoever may call Deliver may call it.
+func (s *Shard) Foresee(hash uint64) *Entity { return s.table.likely(hash) }
+
+// Hand is Deliver of a message to the entity e of this shard, which Foresee named and which Is the receiver. ok is
+// false, and nothing has happened, when that is not enough to deliver it: Deliver does then. quiet means that nothing
+// has changed of what Next tells. The shard is Worker or Inline and has a Desk by Use; the caller looks at the rider's
+// Now before and behind it and calls Took.
+//
+// A panic of the handler comes through, so that one guard serves for many messages: whoever called defers
+//
+//	func() {
+//		if v := recover(); v != nil {
+//			desk.Recovered(v)
+//		}
+//	}()
+//
+// and goes on with the next message.
+func (s *Shard) Hand(now time.Duration, e *Entity, from Origin, corr uint64, payload []byte) (ok, quiet bool) {
+	if s.phase != serving || s.watch || e.place&(hurt|gone) != 0 || e.h == nil {
+		return false, false
+	}
+	s.advance(now)
+	d := s.desk
+	c := s.sit(e)
+	c.timerRoom = MaxTimers - e.running()
+	c.open(from, corr)
+	c.tally.Delivered++
+	d.stage = inside
+	err := e.h.Receive(c, payload)
+	d.stage = returned
+	if err != nil || c.from != nil || c.passivate {
+		c.outcome(err, nil)
+	}
+	d.stage = away
+	s.rise(c)
+	return true, s.handled(c, e)
+}
+
+// Recovered takes what recover returned in the goroutine whose Hand has panicked, inside the deferred function. What
+// does not come from a handler is panicked with again.
+func (d *Desk) Recovered(v any) {
+	c := &d.ctx
+	if d.stage != inside {
+		panic(v)
+	}
+	d.stage = away
+	c.outcome(nil, c.panicked(v))
+	c.s.rise(c)
+	c.s.handled(c, c.e)
+}
+
+// Took says how long a Hand took, when the rider's clock has moved meanwhile. e is its entity, gone or not.
+func (s *Shard) Took(e *Entity, took time.Duration) {
+	if took > s.slow {
+		s.stats.Slow++
+		s.report(e, Incident{Kind: Slow, Took: took})
+	}
+}
