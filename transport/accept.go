@@ -292,7 +292,7 @@ func (t *Transport) enrol(nc net.Conn, c *InConn) error {
 		return context.Canceled
 	}
 	nc, c.secure = bare(nc)
-	if _, err := c.loop.client.EnrollContext(nc, socket(c)); err != nil {
+	if err := c.loop.enrol(nc, c); err != nil {
 		return err
 	}
 	if !c.wasOpened.Load() {

@@ -50,10 +50,15 @@ func (u *uplink) connectAs(oc *outConn, speak wire.Versions) error {
 	if err != nil {
 		return err
 	}
+	return u.adopt(oc, carrier, a)
+}
+
+// adopt hands a connection whose hello was answered to its loop.
+func (u *uplink) adopt(oc *outConn, carrier net.Conn, a ack) error {
 	oc.real, oc.version = a.from, a.version
 	nc, secure := bare(carrier)
 	oc.secure = secure
-	if _, err := u.loop.client.EnrollContext(nc, socket(oc)); err != nil {
+	if err := u.loop.enrol(nc, oc); err != nil {
 		return fmt.Errorf("enrol connection to %s: %w", u.to, err)
 	}
 	if !oc.wasOpened.Load() {

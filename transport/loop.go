@@ -5,6 +5,7 @@ package transport
 
 import (
 	"fmt"
+	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -40,6 +41,8 @@ type Loop struct {
 	lane   wire.Lane
 	client *gnet.Client
 	bell   bell
+	// enrol hands a connection to the loop; opened has run when it returns nil. Tests play the loop with it.
+	enrol func(nc net.Conn, s socket) error
 
 	mu      sync.Mutex
 	pending []Task
@@ -169,6 +172,10 @@ func (l *Loop) start() error {
 		return fmt.Errorf("transport: event loop: %w", err)
 	}
 	l.client = client
+	l.enrol = func(nc net.Conn, s socket) error {
+		_, err := client.EnrollContext(nc, s)
+		return err
+	}
 	if err := client.Start(); err != nil {
 		l.client = nil
 		return fmt.Errorf("transport: event loop: %w", err)

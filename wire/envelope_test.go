@@ -224,6 +224,12 @@ func FuzzFixed(f *testing.F) {
 		if v, err := ParseHeartbeat(b); err == nil {
 			require.Equal(t, b, AppendHeartbeat(nil, v))
 		}
+		if answer, err := AnswerHeartbeat(nil, b, 7); err == nil {
+			a, err := ParseHeartbeatAck(answer)
+			require.NoError(t, err)
+			require.Equal(t, uint64(7), a.StepAge)
+			require.Equal(t, b, answer[:len(b)])
+		}
 		if v, err := ParseHeartbeatAck(b); err == nil {
 			require.Equal(t, b, AppendHeartbeatAck(nil, v))
 		}

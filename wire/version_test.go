@@ -86,3 +86,20 @@ func TestKindsSince(t *testing.T) {
 	require.EqualValues(t, 1, LaneData.Since())
 	require.EqualValues(t, 2, (LaneData + 1).Since())
 }
+
+// FuzzVersions: a range that is accepted is valid, and is read again from what it prints.
+func FuzzVersions(f *testing.F) {
+	for _, s := range []string{"1", "1-2", "2-1", "0", "-", "1-2-3", "65536", "+1", "1-", " 1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		v, ok := ParseVersions(s)
+		if !ok {
+			return
+		}
+		require.True(t, v.Valid())
+		again, ok := ParseVersions(v.String())
+		require.True(t, ok)
+		require.Equal(t, v, again)
+	})
+}
