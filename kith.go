@@ -239,6 +239,10 @@ type (
 	PeerStats = driver.PeerStats
 	// LinkStats is the part of PeerStats that concerns one data connection.
 	LinkStats = driver.LinkStats
+	// MemberStats is Stats.Members: what membership made of what it received.
+	MemberStats = driver.MemberStats
+	// ShardingStats is Stats.Sharding: letters of sharding that were not followed.
+	ShardingStats = driver.ShardingStats
 	// CourierStats is Stats.Courier: how control messages fare. Outstanding is what is not acknowledged yet, Full counts
 	// what found no room, GaveUp how often a reachable peer acknowledged nothing for too long.
 	CourierStats = driver.CourierStats

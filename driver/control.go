@@ -44,7 +44,7 @@ type control struct {
 	settling              []settledAsk // parked asks to be answered when no lock is held
 	ended                 *EndedError
 	leasing               chan struct{} // closed when the last operation on the lease is over
-	courier               node.CourierStats
+	counts                node.Counts
 }
 
 type wantRef = route.ShardID
@@ -136,10 +136,17 @@ func (d *Driver) step() time.Duration {
 	return now
 }
 
+// errStranger is the fault of a refusal by a node to which nothing can have been sent.
+var errStranger = errors.New("driver: refused by a node that is no member")
+
 func (d *Driver) handle(f *frame) {
 	now := d.step()
 	if f.kind == wire.KindRefused || f.kind == wire.KindRefusals {
-		d.refusedThere(f.from, f.kind, f.body)
+		if _, known := d.View().Member(f.from); known {
+			d.refusedThere(f.from, f.kind, f.body)
+		} else {
+			d.nonsense(f.from, f.kind, errStranger) // nothing is sent to who is no member
+		}
 		return
 	}
 	err := d.control.node.Handle(now, min(f.arrived, now), f.from, f.kind, f.body)
@@ -195,7 +202,7 @@ func (d *Driver) perform() {
 	}
 	d.judge()
 	d.settleParked()
-	d.noteCourier()
+	d.noteCounts()
 }
 
 // publish makes a view current and has the transport follow it.

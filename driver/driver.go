@@ -96,7 +96,7 @@ type Driver struct {
 
 	coarse   atomic.Int64 // slewed clock of handlers, nanoseconds since start
 	lastStep atomic.Int64 // of the control goroutine, nanoseconds since start
-	courier  atomic.Pointer[node.CourierStats]
+	counts   atomic.Pointer[node.Counts]
 	stopping atomic.Bool
 	gate     gate
 	phases   *phases

@@ -29,11 +29,11 @@ func (d *Driver) sendMail(m peer.Mail) {
 	}
 }
 
-// noteCourier publishes the counters of control messages when they have changed. Control goroutine.
-func (d *Driver) noteCourier() {
-	if s := d.control.node.Courier(); s != d.control.courier {
-		d.control.courier = s
+// noteCounts publishes what the node's machines count when it has changed. Control goroutine.
+func (d *Driver) noteCounts() {
+	if s := d.control.node.Counts(); s != d.control.counts {
+		d.control.counts = s
 		changed := s // s itself would be made anew at every step
-		d.courier.Store(&changed)
+		d.counts.Store(&changed)
 	}
 }

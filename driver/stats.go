@@ -6,8 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/transport"
 )
 
@@ -53,6 +55,10 @@ type (
 	LinkStats = transport.LinkStats
 	// CourierStats concerns control messages; see docs/control-messages.md.
 	CourierStats = node.CourierStats
+	// MemberStats counts what membership made of what it received.
+	MemberStats = membership.Stats
+	// ShardingStats counts letters of sharding that were not followed.
+	ShardingStats = shard.Counters
 )
 
 // Stats is a snapshot of a node's counters since its start.
@@ -75,6 +81,8 @@ type Stats struct {
 	Types          []TypeStats
 	Transport      transport.Stats
 	Courier        CourierStats
+	Members        MemberStats
+	Sharding       ShardingStats
 }
 
 // TypeStats is a snapshot of one type on this node. Counts are those since the node's start; what handlers did is up to
@@ -123,8 +131,8 @@ func (d *Driver) Stats() Stats {
 		Unregistered: d.count.unregistered.Load(), Transport: d.wires.Stats(),
 	}
 	s.LargeUnderway, s.LargeBytes = d.large.count(), d.large.bytes.used.Load()
-	if c := d.courier.Load(); c != nil {
-		s.Courier = *c
+	if c := d.counts.Load(); c != nil {
+		s.Courier, s.Members, s.Sharding = c.Courier, c.Members, c.Sharding
 	}
 	for _, w := range d.workers {
 		s.Handled += w.count.handled.Load()

@@ -136,6 +136,9 @@ func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kin
 	if m.phase == ended || from == m.self {
 		return nil
 	}
+	if m.phase == member && !m.st.has(from) {
+		m.stats.Strangers++
+	}
 	var err error
 	switch kind {
 	case wire.KindHeartbeat:

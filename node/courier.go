@@ -10,6 +10,7 @@ import (
 	"github.com/kith-io/kith/courier"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -46,6 +47,18 @@ func (c Config) GiveUpAfter(members int) time.Duration {
 
 // Courier returns the counters of control messages as of the last step.
 func (n *Node) Courier() CourierStats { return n.courier.Stats() }
+
+// Counts are totals of the node's machines, as of the last step.
+type Counts struct {
+	Courier  CourierStats
+	Members  membership.Stats
+	Sharding shard.Counters
+}
+
+// Counts returns the counters of the node's machines.
+func (n *Node) Counts() Counts {
+	return Counts{n.courier.Stats(), n.members.Stats(), n.shards.Counters()}
+}
 
 // receive takes a parcel or a receipt. What it delivers goes to sharding in the same step; a letter that is nonsense is
 // refused there and counts as delivered, for it would not get better.

@@ -63,7 +63,8 @@ func (t *Transport) admit(nc net.Conn) bool {
 	t.mu.Lock()
 	from := source(nc)
 	room, each := len(t.pending) < t.cfg.MaxPending, t.pendingFrom[from] < t.cfg.MaxPendingEach
-	ok := room && each && !t.closing
+	often := room && each && !t.visits.come(t.cfg.Now(), from)
+	ok := room && each && !often && !t.closing
 	if ok {
 		t.pending[nc] = struct{}{}
 		t.pendingFrom[from]++
@@ -71,6 +72,8 @@ func (t *Transport) admit(nc net.Conn) bool {
 	t.mu.Unlock()
 	switch {
 	case ok:
+	case often:
+		t.fault("too many connections of one address in a short time", &t.count.tooOften, "remote", nc.RemoteAddr())
 	case room && !each:
 		t.fault("too many connections of one address without a hello", &t.count.tooManyEach, "remote", nc.RemoteAddr())
 	default:
@@ -85,6 +88,13 @@ func source(nc net.Conn) netip.Addr {
 		return a.AddrPort().Addr().Unmap()
 	}
 	return netip.Addr{}
+}
+
+// proved notes that the hello of nc is through, or its certificate is that of a member: it is no stranger's visit.
+func (t *Transport) proved(nc net.Conn) {
+	t.mu.Lock()
+	t.visits.proved(t.cfg.Now(), source(nc))
+	t.mu.Unlock()
 }
 
 func (t *Transport) dismiss(nc net.Conn) {
@@ -105,6 +115,9 @@ func (t *Transport) handshake(sock net.Conn) {
 	if err != nil {
 		return
 	}
+	if t.trust != nil {
+		t.proved(sock)
+	}
 	h, err := readHello(nc, t.cfg.versions)
 	if err != nil {
 		if _, asked := err.(*RefusedError); !asked && t.ctx.Err() == nil {
@@ -112,6 +125,8 @@ func (t *Transport) handshake(sock net.Conn) {
 		}
 	} else if refusal := t.welcome(nc, h); refusal != nil {
 		err = refusal
+	} else if t.trust == nil {
+		t.proved(sock)
 	}
 	var refusal *RefusedError
 	if errors.As(err, &refusal) {

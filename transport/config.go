@@ -33,21 +33,24 @@ type Config struct {
 	// default 1, at most MaxDataConnections. The peer's number may differ.
 	DataConnections int
 
-	Window         int           // bytes sent and not yet consumed per data connection; default 1 MiB, 4 KiB to 1 GiB
-	LinkBuffer     int           // bytes queued per link beyond that, and one large frame; default 512 KiB
-	LinkBudget     int           // bytes of the buffers of all links; default 256 MiB, at least four full ones
-	MaxFrame       int           // largest data frame, bytes; default wire.DefaultMaxFrame
-	ControlBuffer  int           // bytes queued per control connection; default wire.MaxControlFrame + 1 MiB
-	MaxPeers       int           // peers known at a time; default 16384
-	MaxPending     int           // connections that have not said hello yet; default 256
-	MaxPendingEach int           // of those, how many may come from one IP address; default a quarter, at least 16
-	HelloTimeout   time.Duration // for the TLS handshake, the hello and its answer together; default 5 s
-	DialTimeout    time.Duration // for the TCP connect; default 2 s
-	BackoffMin     time.Duration // first pause after a failed dial; default 50 ms; doubles, with jitter
-	BackoffMax     time.Duration // longest pause; default 2 s
-	CreditEvery    time.Duration // consumed bytes are reported at least this often; default 100 ms
-	PollFor        time.Duration // a data loop looks for work for so long before it sleeps; default 0: off; at most 1 ms
-	CloseTimeout   time.Duration // for flushing what is queued in Close; default 1 s
+	Window         int // bytes sent and not yet consumed per data connection; default 1 MiB, 4 KiB to 1 GiB
+	LinkBuffer     int // bytes queued per link beyond that, and one large frame; default 512 KiB
+	LinkBudget     int // bytes of the buffers of all links; default 256 MiB, at least four full ones
+	MaxFrame       int // largest data frame, bytes; default wire.DefaultMaxFrame
+	ControlBuffer  int // bytes queued per control connection; default wire.MaxControlFrame + 1 MiB
+	MaxPeers       int // peers known at a time; default 16384
+	MaxPending     int // connections that have not said hello yet; default 256
+	MaxPendingEach int // of those, how many may come from one IP address; default a quarter, at least 16
+	// MaxVisits is how many connections a second one IP address (of IPv6: one network of 64 bits) may open whose hello
+	// does not get through, and twice as many at once; default 512, 1 to 1,000,000.
+	MaxVisits    int
+	HelloTimeout time.Duration // for the TLS handshake, the hello and its answer together; default 5 s
+	DialTimeout  time.Duration // for the TCP connect; default 2 s
+	BackoffMin   time.Duration // first pause after a failed dial; default 50 ms; doubles, with jitter
+	BackoffMax   time.Duration // longest pause; default 2 s
+	CreditEvery  time.Duration // consumed bytes are reported at least this often; default 100 ms
+	PollFor      time.Duration // a data loop looks for work for so long before it sleeps; default 0: off; at most 1 ms
+	CloseTimeout time.Duration // for flushing what is queued in Close; default 1 s
 
 	// TLS demands mutual TLS 1.3 of every connection; zero value: none.
 	TLS TLS
@@ -141,6 +144,7 @@ func (c Config) withDefaults() Config {
 	def(&c.MaxPeers, 16384)
 	def(&c.MaxPending, 256)
 	def(&c.MaxPendingEach, min(c.MaxPending, max(c.MaxPending/4, 16)))
+	def(&c.MaxVisits, 512)
 	defd(&c.HelloTimeout, 5*time.Second)
 	defd(&c.DialTimeout, 2*time.Second)
 	defd(&c.BackoffMin, 50*time.Millisecond)
@@ -212,6 +216,7 @@ func (c Config) validate() error {
 	between("ControlBuffer", c.ControlBuffer, wire.MinFrameLimit, 1<<30)
 	between("MaxPeers", c.MaxPeers, 1, 1<<20)
 	between("MaxPending", c.MaxPending, 1, 1<<16)
+	between("MaxVisits", c.MaxVisits, 1, 1_000_000)
 	between("MaxPendingEach", c.MaxPendingEach, 1, c.MaxPending)
 	if err := c.TLS.Validate(); err != nil {
 		faults = append(faults, fmt.Errorf("transport: %w", err))

@@ -72,7 +72,7 @@ func newWorld(t testing.TB, change func(*Config)) *world {
 	tr := &Transport{cfg: cfg, up: w, self: worldSelf, pending: map[net.Conn]struct{}{}, kick: make(chan struct{}, 1),
 		pendingFrom: map[netip.Addr]int{}, remotes: map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{},
 		faults: faults{log: cfg.Logger}}
-	tr.bulk.room.Limit = cfg.BulkRoom
+	tr.bulk.room.Limit, tr.visits.rate = cfg.BulkRoom, cfg.MaxVisits
 	tr.buffers = newBuffers(cfg.LinkBudget, cfg.bounds(nil).Most())
 	tr.ctx, tr.cancel = context.WithCancel(context.Background())
 	tr.cluster.Store(&clusterName{cfg.ClusterID, cfg.Birth})

@@ -38,6 +38,7 @@ type counters struct {
 	faultsHello    atomic.Uint64
 	tooMany        atomic.Uint64
 	tooManyEach    atomic.Uint64
+	tooOften       atomic.Uint64
 	tlsRefused     [tlsReasons]atomic.Uint64
 	tlsFailed      [tlsReasons]atomic.Uint64
 	tlsRenewed     atomic.Uint64
@@ -75,6 +76,7 @@ type Stats struct {
 	FaultsFrames  uint64            // connections closed for breaking the protocol afterwards
 	TooMany       uint64            // connections closed because too many had not said hello
 	TooManyEach   uint64            // the same, because too many of them came from one address
+	TooOften      uint64            // the same, because one address opened too many in a short time
 	TLSRefused    map[string]uint64 // accepted connections given up for TLS, by TLSReason; only those that occurred
 	TLSFailed     map[string]uint64 // dialled connections given up for TLS, by TLSReason
 	TLSEnds       time.Time         // when this node's own certificate ends; zero without TLS
@@ -92,7 +94,8 @@ func (t *Transport) Stats() Stats {
 		LostBytes: t.count.lost.Load(),
 		Dropped:   map[string]uint64{}, DialsFailed: t.count.dialsFailed.Load(),
 		FaultsHello: t.count.faultsHello.Load(), FaultsFrames: t.count.faultsProtocol.Load(),
-		TooMany: t.count.tooMany.Load(), TooManyEach: t.count.tooManyEach.Load(), Refused: map[string]uint64{},
+		TooMany: t.count.tooMany.Load(), TooManyEach: t.count.tooManyEach.Load(), TooOften: t.count.tooOften.Load(),
+		Refused:    map[string]uint64{},
 		TLSRefused: byTLSReason(&t.count.tlsRefused), TLSRenewed: t.count.tlsRenewed.Load(),
 		TLSFailed: byTLSReason(&t.count.tlsFailed),
 	}

@@ -50,6 +50,7 @@ type Transport struct {
 	started        bool
 	pending        map[net.Conn]struct{}
 	pendingFrom    map[netip.Addr]int // of those, by the address they come from
+	visits         visits
 	remotes        map[peer.ID]*remote
 	nextLoop       int
 	forgotten      map[peer.ID]struct{}
@@ -88,7 +89,7 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 		pending: map[net.Conn]struct{}{}, pendingFrom: map[netip.Addr]int{}, kick: make(chan struct{}, 1),
 		remotes: map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{}, faults: faults{log: cfg.Logger},
 	}
-	t.bulk.room.Limit = cfg.BulkRoom
+	t.bulk.room.Limit, t.visits.rate = cfg.BulkRoom, cfg.MaxVisits
 	t.buffers = newBuffers(cfg.LinkBudget, cfg.bounds(nil).Most())
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.cluster.Store(&clusterName{cfg.ClusterID, cfg.Birth})
