@@ -143,9 +143,7 @@ func (c *control) appendCredit() {
 		if err != nil {
 			break
 		}
-		frame, at := wire.BeginFrame(b[:0], wire.KindCredit, 0, 0)
-		frame = wire.AppendCredit(frame, wire.Credit{Lane: in.number, Generation: in.generation, Consumed: in.told()})
-		wire.EndFrame(frame, at)
+		appendCredit(b[:0], in)
 		in.owed = false
 		done++
 	}
@@ -203,27 +201,7 @@ func (c *control) drop() []byte {
 // frames takes what came back on the connection: answers to heartbeats, nothing else.
 func (c *control) frames(b []byte) error {
 	arrived := c.t.cfg.Now()
-	frame, rest, err := c.in.straddle(b)
-	if err == nil && frame != nil {
-		err = c.answer(frame, arrived)
-	}
-	if err != nil {
-		return err
-	}
-	for {
-		frame, n, err := wire.Split(rest, wire.LaneControl, maxAnswerFrame)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			c.in.keep(rest)
-			return nil
-		}
-		if err := c.answer(frame, arrived); err != nil {
-			return err
-		}
-		rest = rest[n:]
-	}
+	return c.in.each(b, func(frame []byte) error { return c.answer(frame, arrived) })
 }
 
 func (c *control) answer(frame []byte, arrived time.Duration) error {

@@ -65,12 +65,12 @@ func readCredit(t *testing.T, nc net.Conn) wire.Credit {
 	return c
 }
 
-// Credit that is owed outlives dials that fail, is told even when it is less than a quarter window, and is repeated on
-// a new control connection.
-func TestCreditIsNeverLost(t *testing.T) {
+// Between nodes of version 1, credit that is owed outlives dials that fail, is told even when it is less than a quarter
+// window, and is repeated on a new control connection.
+func TestOldCreditIsNeverLost(t *testing.T) {
 	self := peer.ID{Addr: peer.MustAddr(port.Keep(t)), Inc: 9} // nobody listens at first
 	b := newRider()
-	tb := start(t, b, func(c *Config) { c.CreditEvery = time.Millisecond })
+	tb := start(t, b, func(c *Config) { c.CreditEvery, c.versions = time.Millisecond, versionOne })
 	data := dialRaw(t, tb, self, wire.LaneData, 7)
 	frame := wire.AppendEnvelope(nil, &wire.Envelope{ID: []byte("x"), Payload: make([]byte, 100)})
 	_, _ = data.Write(frame) // far below a quarter of the window

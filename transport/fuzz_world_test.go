@@ -200,6 +200,8 @@ type memConn struct {
 	late      bool   // then the time of the hello is over; else the other end has closed
 	stuck     bool   // the other end reads no answers
 	waiting   int    // bytes of answers that it has not read
+	listens   bool   // the other end keeps what it reads
+	heard     []byte
 	closed    bool
 	engine    *engine // of its loop, once it is on one
 	socket    socket
@@ -236,6 +238,9 @@ func (c *memConn) Write(p []byte) (int, error) {
 	}
 	if c.stuck {
 		c.waiting += len(p)
+	}
+	if c.listens {
+		c.heard = append(c.heard, p...)
 	}
 	return len(p), nil
 }

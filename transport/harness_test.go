@@ -4,6 +4,7 @@ package transport
 
 import (
 	"encoding/binary"
+	"runtime"
 	"testing"
 	"time"
 
@@ -139,29 +140,11 @@ func want[T any](t testing.TB, ch <-chan T) T {
 	}
 }
 
-// until waits for a condition that no upcall tells of. It leaves the processor to those who bring it about.
+// until waits for a condition that no upcall tells of.
 func until(t testing.TB, cond func() bool) {
 	t.Helper()
-	arrives(t, func() (int, bool) { return 0, cond() })
-}
-
-// arrives waits until something is done that goes on in steps: however long it takes on a busy machine, it fails only
-// when no step was made for so long.
-func arrives(t testing.TB, at func() (steps int, done bool)) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	last, since := 0, time.Now()
-	for {
-		steps, done := at()
-		if done {
-			return
-		}
-		if steps != last {
-			last, since = steps, time.Now()
-		}
-		require.Less(t, time.Since(since), patience, "did not come about in time")
-		<-tick.C
+	for start := time.Now(); !cond(); runtime.Gosched() {
+		require.Less(t, time.Since(start), patience, "did not come about in time")
 	}
 }
 

@@ -1,4 +1,4 @@
-// InConn: one accepted connection as its loop sees it, and the credit that its reader gives back.
+// InConn: one accepted connection as its loop sees it.
 
 package transport
 
@@ -11,7 +11,6 @@ import (
 	"github.com/panjf2000/gnet/v2"
 
 	"github.com/kith-io/kith/flow"
-	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -40,6 +39,7 @@ type InConn struct {
 	mu       sync.Mutex
 	meter    flow.Meter
 	received uint64 // bytes delivered
+	telling  bool   // it is being told
 
 	owed bool // stands in the control uplink's list; under that uplink's lock
 
@@ -81,42 +81,6 @@ func (c *InConn) Generation() uint32 { return c.generation }
 
 // Cluster returns the cluster id and birth that the peer's hello named; zeros from a joiner.
 func (c *InConn) Cluster() (id, birth uint64) { return c.clusterID, c.birth }
-
-// Consumed gives back credit for n bytes of frames that Data delivered. It never blocks.
-func (c *InConn) Consumed(n int) {
-	c.mu.Lock()
-	total, due := c.meter.Consume(n)
-	within := n >= 0 && total <= c.received
-	c.mu.Unlock()
-	invariant.Check(within, "transport: more bytes consumed than were delivered")
-	if due {
-		c.from.control().owe(c)
-	}
-}
-
-// told returns the running total that is being written to the peer now.
-func (c *InConn) told() uint64 {
-	c.mu.Lock()
-	total, _ := c.meter.Flush()
-	c.mu.Unlock()
-	return total
-}
-
-func (c *InConn) consumedAny() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.meter.Total() > 0
-}
-
-// flushCredit tells what was consumed and not told for a while.
-func (c *InConn) flushCredit() {
-	c.mu.Lock()
-	_, due := c.meter.Flush()
-	c.mu.Unlock()
-	if due {
-		c.from.control().owe(c)
-	}
-}
 
 func (c *InConn) isGone() bool {
 	select {
@@ -233,18 +197,6 @@ func (c *InConn) deliver(frames []byte, n int) error {
 			return err
 		}
 		frames = frames[size:]
-	}
-	return nil
-}
-
-// withinWindow checks that the sender keeps to its credit, so that what this node holds for it is bounded.
-func (c *InConn) withinWindow(n int) error {
-	c.mu.Lock()
-	c.received += uint64(n)
-	open := c.received - c.meter.Total()
-	c.mu.Unlock()
-	if open > uint64(c.window)+uint64(c.t.cfg.MaxFrame) {
-		return fmt.Errorf("%w: %d bytes not consumed, the window is %d", ErrProtocol, open, c.window)
 	}
 	return nil
 }

@@ -1,9 +1,10 @@
-// Link: the sending side of a peer's data connection: the hot path of every remote message.
+// Link: the sending side of a peer's data connection: the hot path of every remote message, and the credit for it.
 
 package transport
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/peer"
@@ -27,9 +28,10 @@ type Link struct {
 	queue   flow.Link
 	full    *FullError
 	poor    *BudgetError
-	limit   int  // largest frame
-	idle    bool // no flush since the last sweep
-	starved bool // poor was returned since the last sweep
+	limit   int      // largest frame
+	back    splitter // of the credit that comes back on the connection; the loop's own
+	idle    bool     // no flush since the last sweep
+	starved bool     // poor was returned since the last sweep
 
 	fullFor, stalledFor stopwatch
 	neverSent           uint64 // bytes
@@ -41,6 +43,7 @@ func newLink(t *Transport, to peer.ID, number uint16, loop *Loop) *Link {
 		full:  &FullError{Peer: to, Bound: t.cfg.LinkBuffer},
 		poor:  &BudgetError{Peer: to, Budget: t.cfg.LinkBudget},
 		limit: t.cfg.MaxFrame,
+		back:  splitter{lane: wire.LaneControl, limit: maxAnswerFrame},
 	}
 	l.init(t, to, wire.LaneData, number, loop, l)
 	return l
@@ -202,7 +205,27 @@ func (l *Link) settle() (room bool) {
 	return true
 }
 
-// granted takes credit that the peer returned. Control loop.
+// frames takes what came back on the connection: credit for it, nothing else. The loop.
+func (l *Link) frames(b []byte) error {
+	if l.version < creditBack {
+		return noFrames(l.lane, len(b))
+	}
+	return l.back.each(b, func(frame []byte) error {
+		if kind := wire.ParseHeader(frame).Kind; kind != wire.KindCredit {
+			return fmt.Errorf("%w: %s came back on a data connection", ErrProtocol, kind)
+		}
+		credit, err := wire.ParseCredit(wire.Body(frame))
+		if err != nil {
+			return err
+		}
+		if credit.Lane != l.number {
+			return fmt.Errorf("%w: credit for data connection %d came back on %d", ErrProtocol, credit.Lane, l.number)
+		}
+		return l.granted(credit)
+	})
+}
+
+// granted takes credit that the peer returned. Control loop, or the link's own.
 func (l *Link) granted(c wire.Credit) error {
 	l.mu.Lock()
 	wake, err := l.queue.Granted(c.Generation, c.Consumed)
@@ -243,10 +266,13 @@ func (r roomAgain) Run(*Loop) { r.l.t.up.LinkRoom(r.l) }
 // release gives the buffers of a dead link back, on the loop, when nothing is written any more.
 func (l *Link) release() { l.queue.Trim() }
 
-func (l *Link) restart(generation uint32) { l.queue.Reconnected(generation) }
-func (l *Link) waiting() bool             { return l.queue.Pending() > 0 }
-func (l *Link) keepsQueue() bool          { return true }
-func (l *Link) frames(b []byte) error     { return noFrames(l.lane, len(b)) }
+func (l *Link) restart(generation uint32) {
+	l.queue.Reconnected(generation)
+	l.back.carry = nil
+}
+
+func (l *Link) waiting() bool    { return l.queue.Pending() > 0 }
+func (l *Link) keepsQueue() bool { return true }
 
 func (l *Link) broke() uint64 {
 	l.stalledFor.stop(l.t.cfg.Now)

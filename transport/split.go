@@ -59,6 +59,27 @@ func (s *splitter) whole(b []byte) (n, frames int, err error) {
 	}
 }
 
+// each feeds b to take frame by frame; what is left of a frame is kept for the next call. It ends with the first error.
+func (s *splitter) each(b []byte, take func(frame []byte) error) error {
+	frame, rest, err := s.straddle(b)
+	if frame != nil {
+		err = take(frame)
+	}
+	for err == nil {
+		var n int
+		frame, n, err = wire.Split(rest, s.lane, s.limit)
+		if err == nil && n == 0 {
+			s.keep(rest)
+			return nil
+		}
+		if err == nil {
+			err = take(frame)
+			rest = rest[n:]
+		}
+	}
+	return err
+}
+
 // keep takes the part of a frame that is left at the end of a read.
 func (s *splitter) keep(b []byte) {
 	if len(b) > 0 {

@@ -280,9 +280,14 @@ func TestHeartbeatsBesideAStalledReceiver(t *testing.T) {
 	until(t, func() bool { return !isParked(t, &slow.uplink) })
 }
 
-// Control connections that break again and again while data flows lose credit in flight; it is repeated, so the sender
-// never runs dry for good.
+// Control connections that break again and again while data flows lose nothing of the credit: between nodes of version
+// 1, what is in flight on them is repeated; since then it does not travel there. The sender never runs dry for good.
 func TestCreditOverBrokenControlConnections(t *testing.T) {
+	t.Run("version 1", func(t *testing.T) { creditWhileControlBreaks(t, versionOne) })
+	t.Run("now", func(t *testing.T) { creditWhileControlBreaks(t, wire.Spoken()) })
+}
+
+func creditWhileControlBreaks(t *testing.T, versions wire.Versions) {
 	const frames, kills = 20_000, 20
 	a, b := newRider(), newRider()
 	var got atomic.Int64
@@ -290,7 +295,7 @@ func TestCreditOverBrokenControlConnections(t *testing.T) {
 		eachFrame(fs, func([]byte) { got.Add(1) })
 		c.Consumed(len(fs))
 	}
-	small := func(c *Config) { c.Window, c.LinkBuffer, c.MaxFrame = 16<<10, 64<<10, 8<<10 }
+	small := func(c *Config) { c.Window, c.LinkBuffer, c.MaxFrame, c.versions = 16<<10, 64<<10, 8<<10, versions }
 	ta, tb := start(t, a, small), start(t, b, small)
 	link := ta.Link(tb.Self())
 	killed := 0
@@ -299,8 +304,9 @@ func TestCreditOverBrokenControlConnections(t *testing.T) {
 		if i%(frames/kills) != 0 {
 			continue
 		}
+		require.NoError(t, tb.Send(peer.Mail{To: ta.Self(), Kind: wire.KindStatus}))
 		for _, c := range ta.inFrom(nil, tb.Self(), wire.LaneControl) {
-			c.loop.post(c) // closes the connection that carries the credit
+			c.loop.post(c) // closes the control connection
 			killed++
 		}
 	}

@@ -1,0 +1,106 @@
+// Credit of an accepted data connection: what its reader gives back, and the way that it takes to the sender.
+
+package transport
+
+import (
+	"fmt"
+
+	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/wire"
+)
+
+// creditBack is the wire version since which credit comes back on the data connection itself, written by the loop that
+// reads it. Before, it came on the receiver's own control connection, which wakes two loops more at each end.
+const creditBack = 2
+
+// Consumed gives back credit for n bytes of frames that Data delivered. It never blocks.
+func (c *InConn) Consumed(n int) {
+	c.mu.Lock()
+	total, due := c.meter.Consume(n)
+	within := n >= 0 && total <= c.received
+	tell := due && !c.telling
+	c.telling = c.telling || due
+	c.mu.Unlock()
+	invariant.Check(within, "transport: more bytes consumed than were delivered")
+	if tell {
+		c.tell()
+	}
+}
+
+// told returns the running total that is being written to the peer now.
+func (c *InConn) told() uint64 {
+	c.mu.Lock()
+	total, _ := c.meter.Flush()
+	c.telling = false
+	c.mu.Unlock()
+	return total
+}
+
+func (c *InConn) consumedAny() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.meter.Total() > 0
+}
+
+// flushCredit tells what was consumed and not told for a while.
+func (c *InConn) flushCredit() {
+	c.mu.Lock()
+	_, due := c.meter.Flush()
+	tell := due && !c.telling
+	c.telling = c.telling || due
+	c.mu.Unlock()
+	if tell {
+		c.tell()
+	}
+}
+
+// tell has the total told, on the connection if its sender looks for it there.
+func (c *InConn) tell() {
+	if c.version < creditBack {
+		c.from.control().owe(c)
+		return
+	}
+	c.loop.post((*back)(c))
+}
+
+// back is the task that tells the credit of a connection on it.
+type back InConn
+
+// Run tells it, on the loop. A sender that does not read what comes back is told on the control connection.
+func (b *back) Run(*Loop) {
+	c := (*InConn)(b)
+	switch {
+	case c.conn == nil:
+		return
+	case c.conn.OutboundBuffered() > 0:
+		c.mu.Lock()
+		c.telling = false
+		c.mu.Unlock()
+		c.from.control().owe(c)
+		return
+	}
+	c.answers = appendCredit(c.answers, c)
+	if c.answer() != nil {
+		_ = c.conn.EventLoop().Close(c.conn)
+	}
+}
+
+// appendCredit appends the frame that tells the credit of c.
+func appendCredit(dst []byte, c *InConn) []byte {
+	dst, at := wire.BeginFrame(dst, wire.KindCredit, 0, 0)
+	dst = wire.AppendCredit(dst, wire.Credit{Lane: c.number, Generation: c.generation, Consumed: c.told()})
+	wire.EndFrame(dst, at)
+	return dst
+}
+
+// withinWindow checks that the sender keeps to its credit, so that what this node holds for it is bounded.
+func (c *InConn) withinWindow(n int) error {
+	c.mu.Lock()
+	c.received += uint64(n)
+	open := c.received - c.meter.Total()
+	c.mu.Unlock()
+	if open > uint64(c.window)+uint64(c.t.cfg.MaxFrame) {
+		return fmt.Errorf("%w: %d bytes not consumed, the window is %d", ErrProtocol, open, c.window)
+	}
+	return nil
+}
