@@ -44,7 +44,7 @@ func TestTLSConfig(t *testing.T) {
 // issued makes credentials of a node of a cluster.
 func issued(t *testing.T, ca *pki.CA, cluster string) kith.Credentials {
 	p, err := ca.Issue(pki.Request{Name: "node", URIs: []string{kith.ClusterURI(cluster)},
-		Until: time.Now().Add(time.Minute)})
+		Until: time.Now().Add(30 * time.Minute)})
 	require.NoError(t, err)
 	c := kith.Credentials{CAs: x509.NewCertPool()}
 	c.Certificate, err = tls.X509KeyPair(p.Cert, p.Key)

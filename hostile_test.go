@@ -1,0 +1,293 @@
+// Hostile clients at a node's port, one table of them, against one node of a healthy pair on real sockets: each is
+// refused with a counted reason, within bounded memory and time, and the pair beside it does not notice.
+
+package kith_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/hostile"
+	"github.com/kith-io/kith/internal/pki"
+	"github.com/kith-io/kith/route"
+)
+
+// besieged is a healthy pair that talks all the time, a third member, and the target that the first of them is.
+type besieged struct {
+	nodes  []*kith.Node
+	target *hostile.Target
+	ca     *pki.CA // nil without TLS
+	book   *ledger
+
+	cancel  context.CancelFunc
+	stop    chan struct{}
+	senders sync.WaitGroup
+	events  sync.WaitGroup
+	sent    [2]int
+	mu      sync.Mutex
+	faults  []string
+	beats   [2]uint64 // answers to heartbeats when the siege began
+	lost    uint64
+
+	goroutines int
+	heap       uint64
+}
+
+func besiege(t *testing.T, secure bool) *besieged {
+	b := &besieged{book: newLedger(), stop: make(chan struct{}), target: &hostile.Target{Name: "test"}}
+	if secure {
+		var err error
+		b.ca, err = pki.NewCA("test", time.Hour)
+		require.NoError(t, err)
+		c := issued(t, b.ca, "test")
+		b.target.TLS = &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{c.Certificate},
+			MinVersion: tls.VersionTLS13}
+	}
+	regions := make([]*kith.Region, 3)
+	b.nodes = cluster(t, 3, func(i int, cfg *kith.Config) {
+		if secure {
+			c := issued(t, b.ca, "test")
+			cfg.TLS.Load = func() (kith.Credentials, error) { return c, nil }
+		}
+		if i < 2 {
+			cfg.Roles = []string{"pair"}
+		}
+		cfg.Undelivered = func(u kith.Undelivered) { b.fault("undelivered: %+v", u) }
+	}, func(i int, n *kith.Node) {
+		typ := echoType("echo", kith.Worker, b.book, func() *kith.Node { return n })
+		typ.Role = "pair"
+		var err error
+		regions[i], err = n.Register(typ)
+		require.NoError(t, err)
+	})
+	for e := range 16 { // all homes are known, so that nothing waits for them
+		for _, r := range regions {
+			_, err := r.Ask(within(t), fmt.Sprintf("e%d", e), nil)
+			require.NoError(t, err)
+		}
+	}
+	view := b.nodes[0].View()
+	b.target.Node, b.target.Member = b.nodes[0].ID(), b.nodes[2].ID()
+	b.target.Cluster, b.target.Type = view.ClusterID, uint32(route.TypeOf("echo"))
+	eventually(t, func() bool { return b.nodes[0].Stats().Courier.Delivered > 0 }, "the third node has sent a letter")
+	b.talk(t, regions)
+	b.goroutines, b.heap = size()
+	return b
+}
+
+// size is how many goroutines there are, and bytes in use after a collection.
+func size() (goroutines int, heap uint64) {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return runtime.NumGoroutine(), m.HeapAlloc
+}
+
+func (b *besieged) fault(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.faults = append(b.faults, fmt.Sprintf(format, args...))
+}
+
+// talk has each of the pair tell and ask numbered messages of entities on both, and watches the events of all.
+func (b *besieged) talk(t *testing.T, regions []*kith.Region) {
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel = cancel
+	t.Cleanup(cancel)
+	for i, n := range b.nodes {
+		b.lost += n.Stats().Transport.LostBytes
+		b.events.Go(func() {
+			for ev := range n.Events(ctx) {
+				switch ev.Kind {
+				case kith.UnreachableMember, kith.MemberDowned, kith.MemberRemoved, kith.MemberExited, kith.MemberJoined:
+					b.fault("node %d saw %v of %v", i, ev.Kind, ev.Member.ID)
+				}
+			}
+		})
+	}
+	for i, r := range regions[:2] {
+		b.beats[i] = beats(b.nodes[i], b.nodes[1-i].ID())
+		b.senders.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-b.stop:
+					b.sent[i] = n
+					return
+				case <-time.After(500 * time.Microsecond):
+				}
+				id := fmt.Sprintf("e%d", n%16)
+				if err := r.TellWait(ctx, id, numbered(i, uint64(n/16))); err != nil {
+					b.fault("tell: %v", err)
+				}
+				if n%8 == 0 {
+					if _, err := r.Ask(ctx, id, nil); err != nil {
+						b.fault("ask: %v", err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// beats is how many heartbeats a peer has answered.
+func beats(n *kith.Node, of kith.ID) uint64 {
+	for _, l := range n.Stats().Transport.Links {
+		if l.Peer == of {
+			return l.Control.RoundTrip.Count
+		}
+	}
+	return 0
+}
+
+// throw carries attacks out, all at once if they are slow: the counter of each rises, and the node closes who is to be
+// closed.
+func (b *besieged) throw(t *testing.T, list []hostile.Attack) {
+	var wait sync.WaitGroup
+	for _, a := range list {
+		if a.Slow {
+			wait.Go(func() { b.one(t, &a) })
+		} else {
+			b.one(t, &a)
+		}
+	}
+	wait.Wait()
+}
+
+func (b *besieged) one(t *testing.T, a *hostile.Attack) {
+	s := b.nodes[0].Stats()
+	before := hostile.Count(&s, a.Counts)
+	if err := a.Throw(b.target); err != nil {
+		t.Errorf("%s: %v", a.Name, err)
+		return
+	}
+	counted := func() bool {
+		s := b.nodes[0].Stats()
+		return hostile.Count(&s, a.Counts) > before
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(patience); !counted(); {
+		select {
+		case <-tick.C:
+		case <-end:
+			t.Errorf("%s: not counted as %s", a.Name, a.Counts)
+			return
+		}
+	}
+}
+
+// calm demands that nothing is left of the attackers.
+func (b *besieged) calm(t *testing.T, what string) {
+	eventually(t, func() bool {
+		s := b.nodes[0].Stats().Transport
+		if s.Pending > 0 || runtime.NumGoroutine() > b.goroutines+16 {
+			return false
+		}
+		_, heap := size()
+		return heap < b.heap+48<<20
+	}, "%s: something is left: %d of %d goroutines", what, runtime.NumGoroutine(), b.goroutines)
+}
+
+// finish demands that the pair has missed nothing, and heard each other all the time.
+func (b *besieged) finish(t *testing.T) {
+	for i := range b.beats {
+		require.Greater(t, beats(b.nodes[i], b.nodes[1-i].ID()), b.beats[i]+10, "heartbeats were answered")
+	}
+	close(b.stop)
+	b.senders.Wait()
+	b.book.await(t, b.sent[0]+b.sent[1])
+	b.cancel()
+	b.events.Wait()
+	require.Greater(t, b.sent[0], 1000)
+	require.Greater(t, b.sent[1], 1000)
+	require.Empty(t, b.faults)
+	lost := uint64(0)
+	for _, n := range b.nodes {
+		lost += n.Stats().Transport.LostBytes
+		require.Empty(t, n.View().Unreachable)
+		require.Equal(t, 3, n.View().CountUp())
+	}
+	require.Equal(t, b.lost, lost, "bytes in flight on a connection that broke")
+	require.Zero(t, b.nodes[1].Stats().Nonsense)
+}
+
+// A hostile client at the port, of every kind, beside a healthy pair (issue 4, "Bad input"; CARD-3, CARD-4).
+func TestHostileClients(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		t.Run(map[bool]string{false: "plain", true: "tls"}[secure], func(t *testing.T) {
+			b := besiege(t, secure)
+			b.throw(t, b.target.Strangers())
+			b.calm(t, "strangers")
+			if secure {
+				list, err := b.target.Uncertified(b.ca)
+				require.NoError(t, err)
+				b.throw(t, list)
+				b.calm(t, "the uncertified")
+			}
+			b.throw(t, b.target.Insiders())
+			b.replay(t)
+			b.calm(t, "insiders")
+			b.crowd(t)
+			b.calm(t, "a crowd")
+			b.finish(t)
+		})
+	}
+}
+
+// replay says again what the node itself has said.
+func (b *besieged) replay(t *testing.T) {
+	r, err := hostile.Record(b.target)
+	require.NoError(t, err)
+	defer r.Close()
+	older := r.Version()
+	require.NotNil(t, older)
+	require.NoError(t, b.nodes[0].SetMetadata(within(t), "k", []byte("v")))
+	known := func(n *kith.Node) bool { return len(n.View().Metadata) == 1 }
+	eventually(t, func() bool { return known(b.nodes[1]) && known(b.nodes[2]) },
+		"the change is known to all")
+	same := r.Version()
+	require.NotNil(t, same)
+	require.NotEqual(t, older, same)
+	b.throw(t, b.target.Replays(same, older))
+}
+
+// crowd is a thousand connections that say nothing, and then more than an address may open.
+func (b *besieged) crowd(t *testing.T) {
+	const silent, often = 1000, 3000
+	s := b.nodes[0].Stats()
+	each, tooOften := hostile.Count(&s, "too-many-each"), hostile.Count(&s, "too-often")
+	var conns []net.Conn
+	most := 0
+	for range silent {
+		c, err := b.target.Bare()
+		require.NoError(t, err)
+		conns = append(conns, c)
+		most = max(most, b.nodes[0].Stats().Transport.Pending)
+	}
+	for _, c := range conns {
+		require.NoError(t, c.(*hostile.Conn).Closed())
+		_ = c.Close()
+	}
+	s = b.nodes[0].Stats()
+	require.LessOrEqual(t, most, 64)
+	turned := hostile.Count(&s, "too-many-each") - each + hostile.Count(&s, "too-often") - tooOften
+	require.Greater(t, turned, uint64(silent-3*64))
+	for range often {
+		c, err := b.target.Bare()
+		require.NoError(t, err)
+		_ = c.Close()
+	}
+	eventually(t, func() bool {
+		s := b.nodes[0].Stats()
+		return hostile.Count(&s, "too-often") > tooOften
+	}, "turned away for coming too often")
+}

@@ -1,0 +1,68 @@
+// Counters: the names that attacks give to what a node counts.
+
+package hostile
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kith-io/kith"
+)
+
+// Count returns the counter of a node that an attack names: refused/REASON, tls/REASON, or a word.
+func Count(s *kith.Stats, name string) uint64 {
+	if reason, ok := strings.CutPrefix(name, "refused/"); ok {
+		return s.Transport.Refused[reason]
+	}
+	if reason, ok := strings.CutPrefix(name, "tls/"); ok {
+		return s.Transport.TLSRefused[reason]
+	}
+	switch name {
+	case "hello":
+		return s.Transport.FaultsHello
+	case "frames":
+		return s.Transport.FaultsFrames
+	case "too-many-each":
+		return s.Transport.TooManyEach
+	case "too-often":
+		return s.Transport.TooOften
+	case "nonsense":
+		return s.Nonsense
+	case "unregistered":
+		return s.Unregistered
+	case "late":
+		return s.AsksLate
+	case "refused-here", "refused-or-unregistered":
+		n := uint64(0)
+		if name != "refused-here" {
+			n = s.Unregistered
+		}
+		for i := range s.Types {
+			for _, m := range s.Types[i].Refused {
+				n += m
+			}
+		}
+		return n
+	case "bulk-refused":
+		return s.Transport.Bulk.Received.Refused
+	case "strangers":
+		return s.Members.Strangers
+	case "misaddressed":
+		return s.Members.Misaddressed
+	case "stale-welcome":
+		return s.Members.StaleWelcome
+	case "gossip-same":
+		return s.Members.Same
+	case "gossip-older":
+		return s.Members.Older
+	case "parcels-of-strangers":
+		return s.Courier.Strangers
+	case "parcels-stale":
+		return s.Courier.Stale
+	case "parcels-again":
+		return s.Courier.Duplicates
+	case "parcels-ahead":
+		return s.Courier.OutOfOrder
+	}
+	panic(fmt.Sprintf("hostile: no counter is called %q", name))
+}
