@@ -50,8 +50,9 @@ func owned(t *testing.T, typ kith.Type, a actor) (far *kith.Region, owner *kith.
 	return far, nodes[1], seen, here, there
 }
 
-// A panicking message is dropped and reported with its stack; its asker gets a typed error, and so does who asks while
-// the entity rests; tells that are refused meanwhile are reported to their sender.
+// "A handler that panics is restarted by policy and reported": a panicking message is dropped and reported with its
+// stack; its asker gets a typed error, and so does who asks while the entity rests; tells that are refused meanwhile
+// are reported to their sender (SHD-5).
 func TestCrashedEntityAcrossNodes(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -121,7 +122,8 @@ func TestDroppedMessagesAreReported(t *testing.T) {
 	eventually(t, func() bool { return owner.Stats().Types[0].Dropped == 3 }, "counted")
 }
 
-// A call that takes longer than its type's SlowAfter is named while it still runs, and again when it has returned.
+// "One over its time is named": the entity of a call that takes longer than its type's SlowAfter is named while it
+// still runs, and again when it has returned (SHD-5).
 func TestSlowCallIsNamedWhileItRuns(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {

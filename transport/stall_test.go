@@ -1,5 +1,7 @@
 // Tests of a socket that takes no more: order across the parked writer, resuming, closing and losing the connection
-// with full buffers, and what beside it must not feel it.
+// with full buffers, and what beside it must not feel it. "Order per sender across the slow path, resume after a stall,
+// close during a flush, connection loss with a full buffer, credit lost with a control connection each have tests, in
+// the simulator and on sockets": here are those on sockets, in sim/links_test.go the others.
 
 package transport
 
