@@ -176,6 +176,20 @@ func TestLargeMessagesOfManySenders(t *testing.T) {
 func TestAsksBesideALargeMessage(t *testing.T) {
 	c := startBlobs(t, 1, kith.Worker, nil)
 	b := noise(64<<20, 0)
+	// On a busy machine one of them may be through before anybody else has had a turn: then it says nothing.
+	sums := [][32]byte{}
+	for beside, steps := 0, 0; beside == 0 || steps <= 3; {
+		require.Less(t, len(sums), 20, "%d asks beside, %d steps", beside, steps)
+		beside, steps = besideLarge(t, c, b)
+		sums = append(sums, sha256.Sum256(b))
+	}
+	require.Equal(t, sums, c.seen.of("large"))
+	c.idle(t, c.nodes...)
+}
+
+// besideLarge sends a large message, and asks another entity of its node until it is through. It returns the asks that
+// were answered meanwhile, and the steps in which its progress was told.
+func besideLarge(t *testing.T, c *blobCluster, b []byte) (beside, told int) {
 	other := ""
 	for i := 0; other == ""; i++ {
 		if id := fmt.Sprint("other", i); c.region.Shard(id) != c.region.Shard("large") {
@@ -183,7 +197,6 @@ func TestAsksBesideALargeMessage(t *testing.T) {
 		}
 	}
 	var moving atomic.Bool
-	var beside int
 	var steps []int
 	done := make(chan error, 1)
 	begun := make(chan struct{})
@@ -211,12 +224,9 @@ func TestAsksBesideALargeMessage(t *testing.T) {
 			beside++
 		}
 	}
-	require.Positive(t, beside, "asks were answered meanwhile")
-	require.Greater(t, len(steps), 3)
 	require.IsIncreasing(t, steps)
 	require.Equal(t, len(b), steps[len(steps)-1])
-	require.Equal(t, [][32]byte{sha256.Sum256(b)}, c.seen.of("large"))
-	c.idle(t, c.nodes...)
+	return beside, len(steps)
 }
 
 // TestLargeAsksAndReplies: each form of ask takes a large payload and a large reply, from another node and from here.

@@ -56,7 +56,7 @@ type checker struct {
 	changed   map[changeKey]bool           // leader's steps seen so far
 	known     []peer.ID                    // everybody who was ever in a view, in the order of appearance
 	unsure    map[reportKey]bool           // a process, and whom its first view lacked
-	gone      map[peer.ID]time.Duration    // first time that any view showed it Down or without it
+	gone      map[peer.ID]time.Duration    // since when it is lost: see loses
 	excused   map[peer.ID]bool             // an operator or a restart downed it, or it leaves
 	owners    map[shardKey]*ownership      // by shard, the latest owner
 	leads     map[route32]*coordinatorSeat // by type, who is ready to allocate
@@ -119,6 +119,7 @@ func (c *checker) view(p *proc, v *membership.View) {
 		removed = map[peer.ID]bool{}
 		c.views[p.id] = removed
 	}
+	_, lost := c.gone[p.id]
 	for i := range v.Members {
 		m := &v.Members[i]
 		if i > 0 && !v.Members[i-1].ID.Less(m.ID) {
@@ -128,10 +129,10 @@ func (c *checker) view(p *proc, v *membership.View) {
 			c.violate(p, "removed-returns", "%s is back after its removal, as %s", c.w.name(m.ID), m.Status)
 		}
 		c.number(p, v, m)
-		c.gossiped(p, m)
+		c.gossiped(p, m, lost)
 	}
 	c.distinct(p, v)
-	c.compare(p, v, removed)
+	c.compare(p, v, removed, lost)
 	c.birth(p, v)
 	c.laws(p)
 	c.sides(p, v)
@@ -141,14 +142,37 @@ func (c *checker) view(p *proc, v *membership.View) {
 	p.checked = v
 }
 
-// gossiped notes who is Down somewhere, and that somebody had a reason to say so.
-func (c *checker) gossiped(p *proc, m *membership.Member) {
+// loses notes that a view of p shows a member Down, or without it: it may not know of its end, which excuses it. The
+// word of one who is lost itself counts against nobody whom the side that has lost it holds for a member: when two
+// sides down each other, the one that did so first excuses nobody of its own.
+func (c *checker) loses(p *proc, id peer.ID, lost bool) {
+	if _, known := c.gone[id]; known || lost && c.held(p, id) {
+		return
+	}
+	c.gone[id] = c.w.now
+}
+
+// held reports whether one who runs and is not lost holds a member in its view, and not p.
+func (c *checker) held(p *proc, id peer.ID) bool {
+	for _, q := range c.w.running() {
+		if _, lost := c.gone[q.id]; lost || q == p || q.view == nil {
+			continue
+		}
+		m, member := q.view.Member(id)
+		w, ours := q.view.Member(p.id)
+		if member && m.Status != membership.Down && (!ours || w.Status == membership.Down) {
+			return true
+		}
+	}
+	return false
+}
+
+// gossiped notes who is Down somewhere, and that somebody had a reason to say so. lost says that p is.
+func (c *checker) gossiped(p *proc, m *membership.Member, lost bool) {
 	if m.Status != membership.Down {
 		return
 	}
-	if _, ok := c.gone[m.ID]; !ok {
-		c.gone[m.ID] = c.w.now
-	}
+	c.loses(p, m.ID, lost)
 	if !c.excused[m.ID] {
 		c.excused[m.ID] = true
 		c.violate(p, "downed-without-cause", "%s is down, nobody asked for it", c.w.name(m.ID))
@@ -156,7 +180,7 @@ func (c *checker) gossiped(p *proc, m *membership.Member) {
 }
 
 // compare checks the step from the view before: statuses only move on, and a leader's step needs convergence.
-func (c *checker) compare(p *proc, v *membership.View, removed map[peer.ID]bool) {
+func (c *checker) compare(p *proc, v *membership.View, removed map[peer.ID]bool, lost bool) {
 	if p.checked == nil {
 		// A first view may come from a state in which those it lacks were removed already: nobody can tell.
 		for _, id := range c.known {
@@ -177,9 +201,7 @@ func (c *checker) compare(p *proc, v *membership.View, removed map[peer.ID]bool)
 		}
 		if !ok {
 			removed[old.ID] = true
-			if _, known := c.gone[old.ID]; !known {
-				c.gone[old.ID] = c.w.now
-			}
+			c.loses(p, old.ID, lost)
 			if !c.excused[old.ID] {
 				c.excused[old.ID] = true
 				c.violate(p, "removed-without-cause", "%s was removed, it was neither down nor leaving", c.w.name(old.ID))

@@ -291,9 +291,6 @@ func (p *proc) refusedReport(body []byte) {
 	if n.reason.Known() {
 		p.told[n.reason]++
 	}
-	if n.reason.Known() {
-		p.told[n.reason]++
-	}
 	p.reported(n)
 }
 

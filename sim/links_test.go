@@ -1,5 +1,5 @@
 // Tests of the data plane's links under faults: order and fates over one connection and over several, while receivers
-// stall, connections break with full buffers, credit is lost, and a sender closes in the middle.
+// stall, connections break with full buffers, credit is lost, routes are lost, and a sender closes in the middle.
 
 package sim
 
@@ -13,6 +13,7 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
 )
 
 // linkLoad is a sender and a receiver, with a ledger of what the one sends to entities of the other.
@@ -68,9 +69,32 @@ func (l *linkLoad) run(t *testing.T, d time.Duration) (refused int) {
 
 func (l *linkLoad) fates(f fate) int { return l.w.check.book.fates[f] }
 
+// slowPath makes the homes of all shards unknown, as a refusal of their owner does, while the owner stands still: what
+// is sent parks, is drained over a link that has not room for all of it, and what is sent meanwhile parks behind it.
+func (l *linkLoad) slowPath(t *testing.T) {
+	l.to.pause(1500 * time.Millisecond)
+	for i := range l.r.slots {
+		f := l.r.slots[i].Fence()
+		l.from.do(shard.RefusedCommand{Type: l.r.id, Shard: route.ShardID(i), Term: f.Term(), Epoch: f.Epoch()})
+		require.False(t, l.r.slots[i].State().Open())
+	}
+	require.Zero(t, l.run(t, time.Second), "what parks is not refused")
+	met := false
+	for end := l.w.now + 5*time.Second; l.w.now < end; l.w.advance(time.Millisecond) {
+		if len(l.from.blocked) > 0 && !met {
+			met = true
+			l.send(t) // behind what is being drained
+		}
+	}
+	require.True(t, met, "a drain met a full link")
+	require.True(t, l.w.settled())
+}
+
 // Whatever happens to connections and their ends, each entity sees a sender's messages in order and no message twice,
 // every message has a fate that somebody was told, and when all is well again everything arrives (SHD-9). The checkers
-// of the ledger judge it.
+// of the ledger judge it. "Order per sender across the slow path, resume after a stall, close during a flush,
+// connection loss with a full buffer, credit lost with a control connection each have tests, in the simulator and on
+// sockets."
 func TestLinksUnderFaults(t *testing.T) {
 	for _, connections := range []int{1, 3} {
 		t.Run(fmt.Sprint(connections, " connections"), func(t *testing.T) {
@@ -85,40 +109,62 @@ func TestLinksUnderFaults(t *testing.T) {
 			}
 			require.Len(t, used, connections, "the shard chooses the connection")
 
-			l.to.pause(2 * time.Second) // a stalled receiver: the links fill up, and all of it comes when it goes on
-			before := l.fates(fateDelivered)
-			require.Positive(t, l.run(t, time.Second), "full links refuse")
-			require.Equal(t, before, l.fates(fateDelivered))
-			w.advance(5 * time.Second)
-			require.True(t, w.settled(), "after a stall")
-			require.Zero(t, l.fates(fateInFlight))
-
-			for range 3 { // connections lost with full buffers: what waited goes first on the next one
-				l.to.pause(1500 * time.Millisecond)
+			t.Run("order across the slow path", func(t *testing.T) {
+				l.slowPath(t)
+				require.Zero(t, l.fates(fateInFlight))
+				require.Empty(t, w.check.violations)
+			})
+			t.Run("resume after a stall", func(t *testing.T) {
+				l.to.pause(2 * time.Second)
+				before := l.fates(fateDelivered)
+				require.Positive(t, l.run(t, time.Second), "full links refuse")
+				require.Equal(t, before, l.fates(fateDelivered))
+				w.advance(5 * time.Second)
+				require.True(t, w.settled())
+				require.Zero(t, l.fates(fateInFlight), "all of it has come")
+				require.Empty(t, w.check.violations)
+			})
+			t.Run("connection loss with a full buffer", func(t *testing.T) {
+				for range 3 {
+					l.to.pause(1500 * time.Millisecond)
+					require.Positive(t, l.run(t, time.Second))
+					for _, c := range l.from.links.list {
+						require.NotZero(t, c.link.flow.Pending())
+						c.broke("cut with a full buffer")
+					}
+					waited := 0
+					for _, c := range l.from.links.list {
+						waited += c.link.flow.Pending()
+					}
+					require.NotZero(t, waited, "what waited is kept for the next connection")
+					w.advance(2 * time.Second)
+				}
+				require.Positive(t, l.fates(fateInFlight), "what was on the way is lost, and written off")
+				require.Empty(t, w.check.violations)
+			})
+			t.Run("credit lost with a control connection", func(t *testing.T) {
+				// A whole window is consumed while no control connection lives for long: then nothing but a repetition tells.
+				for range 5 {
+					l.to.pause(500 * time.Millisecond)
+					require.Positive(t, l.run(t, 400*time.Millisecond))
+					for range 300 {
+						w.advance(time.Millisecond)
+						for _, c := range l.to.conns.list {
+							c.broke("credit is lost with it")
+						}
+					}
+				}
+				w.advance(5 * time.Second)
+				require.True(t, w.settled(), "no link waits for credit that was lost")
+				require.Zero(t, l.run(t, time.Second), "nothing is full any more")
+			})
+			t.Run("close during a flush", func(t *testing.T) {
+				l.to.pause(2 * time.Second)
 				require.Positive(t, l.run(t, time.Second))
-				for _, c := range l.from.links.list {
-					require.NotZero(t, c.link.flow.Pending())
-					c.broke("cut with a full buffer")
-				}
-				w.advance(2 * time.Second)
-			}
-			require.Positive(t, l.fates(fateInFlight), "what was on the way is lost, and written off")
-
-			for range 20 { // credit lost with its control connection: it is told again
-				l.run(t, 200*time.Millisecond)
-				for _, c := range l.to.conns.list {
-					c.broke("credit is lost with it")
-				}
-			}
-			w.advance(5 * time.Second)
-			require.True(t, w.settled(), "no link waits for credit that was lost")
-			require.Zero(t, l.run(t, time.Second), "nothing is full any more")
-
-			l.to.pause(2 * time.Second) // and a sender that ends in the middle of a flush: what it holds is failed
-			require.Positive(t, l.run(t, time.Second))
-			l.from.die(true)
-			require.Positive(t, l.fates(fateFailed))
-			w.advance(5 * time.Second)
+				l.from.die(true)
+				require.Positive(t, l.fates(fateFailed), "what it holds is failed")
+				w.advance(5 * time.Second)
+			})
 			w.audit()
 			require.Empty(t, w.check.violations)
 		})

@@ -243,6 +243,31 @@ func TestCheckersCryOut(t *testing.T) {
 			w.check.stopped(a, key, false)
 			w.check.hosts(b, key, fence(9, 2))
 		}},
+		{"two-owners", func(w *world, a, b *proc) { // that one who is lost has downed everybody is no excuse
+			downed := func(p *proc, others ...*proc) *membership.View {
+				return view(p, func(v *membership.View) {
+					for i := range v.Members {
+						for _, q := range others {
+							if m := &v.Members[i]; m.ID == q.id {
+								m.Status, m.Cause = membership.Down, membership.CauseResolver
+							}
+						}
+					}
+				})
+			}
+			sleeper := w.hosts[2].proc
+			for _, p := range []*proc{a, b, sleeper} {
+				w.check.excuse(p.id)
+			}
+			for _, p := range []*proc{a, b} {
+				p.view = downed(p, sleeper)
+				w.check.view(p, p.view)
+			}
+			sleeper.view = downed(sleeper, a, b)
+			w.check.view(sleeper, sleeper.view)
+			w.check.hosts(a, key, fence(9, 1))
+			w.check.hosts(b, key, fence(9, 2))
+		}},
 		{"allocation", func(w *world, a, b *proc) {
 			w.check.hosts(a, key, fence(9, 1))
 			w.check.allocated(b, &shard.Event{Type: id, Home: b.id, Fence: fence(9, 2)})

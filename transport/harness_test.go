@@ -4,7 +4,6 @@ package transport
 
 import (
 	"encoding/binary"
-	"runtime"
 	"testing"
 	"time"
 
@@ -140,11 +139,29 @@ func want[T any](t testing.TB, ch <-chan T) T {
 	}
 }
 
-// until waits for a condition that no upcall tells of.
+// until waits for a condition that no upcall tells of. It leaves the processor to those who bring it about.
 func until(t testing.TB, cond func() bool) {
 	t.Helper()
-	for start := time.Now(); !cond(); runtime.Gosched() {
-		require.Less(t, time.Since(start), patience, "did not come about in time")
+	arrives(t, func() (int, bool) { return 0, cond() })
+}
+
+// arrives waits until something is done that goes on in steps: however long it takes on a busy machine, it fails only
+// when no step was made for so long.
+func arrives(t testing.TB, at func() (steps int, done bool)) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	last, since := 0, time.Now()
+	for {
+		steps, done := at()
+		if done {
+			return
+		}
+		if steps != last {
+			last, since = steps, time.Now()
+		}
+		require.Less(t, time.Since(since), patience, "did not come about in time")
+		<-tick.C
 	}
 }
 
@@ -160,12 +177,12 @@ func wantMail(t testing.TB, r *rider, kind wire.Kind) mail {
 
 // send appends one envelope with a sender's number and a sequence number, waiting for room if told to.
 func send(t testing.TB, l *Link, sender, seq uint32, payload int, wait <-chan struct{}) error {
-	for {
+	for start := time.Now(); ; {
 		l.Lock()
 		b, err := l.Reserve(wire.SizeEnvelope(1, payload))
 		if err != nil {
 			l.Unlock()
-			if wait == nil {
+			if wait == nil || time.Since(start) > patience {
 				return err
 			}
 			select {

@@ -63,7 +63,7 @@ func member(t testing.TB, ca *pki.CA) func(*Config) {
 
 // Both lanes, both directions, credit and answers to heartbeats, over TLS; every frame once and in order (CARD-3).
 func TestTLSCarriesAllLanes(t *testing.T) {
-	const frames = 50_000
+	const frames = 20_000
 	ca := authority(t)
 	a, b := newRider(), newRider()
 	var next [2]atomic.Uint32
@@ -102,7 +102,10 @@ func TestTLSCarriesAllLanes(t *testing.T) {
 			}
 		}()
 	}
-	until(t, func() bool { return next[0].Load() == frames && next[1].Load() == frames })
+	arrives(t, func() (int, bool) {
+		x, y := next[0].Load(), next[1].Load()
+		return int(x + y), x == frames && y == frames
+	})
 	require.Empty(t, ta.Stats().TLSFailed)
 	require.Empty(t, tb.Stats().TLSRefused)
 	require.EqualValues(t, 1, tb.Stats().TLSReloads)
@@ -346,21 +349,32 @@ func TestHelloBehindTLS(t *testing.T) {
 		require.NoError(t, nc.SetDeadline(time.Now().Add(patience)))
 		return tls.Client(nc, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{leaf(t, ca, nil)}})
 	}
-	silent := dial()
-	require.NoError(t, silent.Handshake())
-	_, err := silent.Read(make([]byte, 1))
-	require.ErrorIs(t, err, io.EOF)
-	until(t, func() bool { return tb.Stats().FaultsHello == 1 })
-
-	long := dial()
-	head := binary.LittleEndian.AppendUint32(nil, 1<<20)
-	_, err = long.Write(append(head, byte(wire.KindHello), 0, 0, 0))
-	require.NoError(t, err)
-	kind, body, err := readFrame(long, maxAnswerFrame)
-	require.NoError(t, err)
-	require.Equal(t, wire.KindHelloRefuse, kind)
-	e, err := parseRefusal(body)
-	require.NoError(t, err)
-	require.Equal(t, RefusedMagic, e.Reason)
+	// On a busy machine the handshake alone may take the time that there is for all of it: then another one tries.
+	faults := func() uint64 { return tb.Stats().FaultsHello }
+	late := func() uint64 { return tb.Stats().TLSRefused[TLSTimeout.String()] }
+	for before := faults(); faults() == before; {
+		silent, was := dial(), late()
+		if silent.Handshake() == nil {
+			_, err := silent.Read(make([]byte, 1))
+			require.False(t, err == nil || isTimeout(err), "closed by the node: %v", err)
+		}
+		until(t, func() bool { return faults() > before || late() > was })
+	}
+	for {
+		long, before := dial(), faults()+late()
+		head := binary.LittleEndian.AppendUint32(nil, 1<<20)
+		_, _ = long.Write(append(head, byte(wire.KindHello), 0, 0, 0))
+		kind, body, err := readFrame(long, maxAnswerFrame)
+		if err != nil {
+			require.False(t, isTimeout(err))
+			until(t, func() bool { return faults()+late() > before })
+			continue
+		}
+		require.Equal(t, wire.KindHelloRefuse, kind)
+		e, err := parseRefusal(body)
+		require.NoError(t, err)
+		require.Equal(t, RefusedMagic, e.Reason)
+		break
+	}
 	check()
 }
