@@ -111,7 +111,7 @@ func (r *Region) TellBulk(ctx context.Context, id string, payload []byte, progre
 	}
 	w := &largeWatch{done: make(chan error, 1), moved: make(chan struct{}, 1)}
 	var l *large
-	err := r.insist(ctx, func() (err error) {
+	try := func() (err error) {
 		if err = r.check(id, payload); err == errLarge {
 			l, err = r.sendLarge(id, payload, 0, nil, w)
 			return err
@@ -120,8 +120,8 @@ func (r *Region) TellBulk(ctx context.Context, id string, payload []byte, progre
 			err = r.Tell(id, payload)
 		}
 		return err
-	})
-	if err != nil {
+	}
+	if err := r.insist(ctx, try(), try); err != nil {
 		return err
 	}
 	if l == nil {

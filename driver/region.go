@@ -155,14 +155,26 @@ func (r *Region) Shard(id string) route.ShardID { return route.ShardOf(id, r.sha
 
 // check judges what a caller gives; errLarge when it is in order but for a payload that fits no frame.
 func (r *Region) check(id string, payload []byte) error {
+	if r.fit(id, payload) {
+		return nil
+	}
+	return r.unfit(id, len(payload))
+}
+
+func (r *Region) fit(id string, payload []byte) bool {
+	return r.d.gate.bits.Load() == 0 && uint(len(id)-1) < wire.MaxIDSize && len(payload) <= r.d.cfg.MaxPayload
+}
+
+// unfit is why check refuses.
+func (r *Region) unfit(id string, size int) error {
+	if err := route.CheckID(id); err != nil {
+		return err
+	}
+	if size > r.d.cfg.MaxPayload {
+		return errLarge
+	}
 	if r.d.gate.bits.Load() != 0 {
 		return r.suspended()
 	}
-	if uint(len(id)-1) >= wire.MaxIDSize {
-		return route.CheckID(id)
-	}
-	if len(payload) > r.d.cfg.MaxPayload {
-		return errLarge
-	}
-	return nil
+	return nil // the gate has opened meanwhile
 }

@@ -21,13 +21,15 @@ func (r *Region) Tell(id string, payload []byte) error { return r.send(id, paylo
 // send takes the fast path while the home is known: hash, one atomic load, one append under the link's lock, where the
 // route is compared again.
 func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter) error {
-	if err := r.check(id, payload); err != nil {
-		if err == errLarge {
+	if !r.fit(id, payload) {
+		if err := r.check(id, payload); err == errLarge {
 			_, err = r.sendLarge(id, payload, corr, w, nil)
+			return err
+		} else if err != nil {
+			return err
 		}
-		return err
 	}
-	sh := route.ShardOf(id, r.shards)
+	sh := route.ShardOfBytes(bytesOf(id), r.shards) // which is compiled in, as ShardOf is not
 	s := &r.slots[sh]
 	for {
 		e := s.route.Load()
@@ -114,12 +116,15 @@ func (r *Region) park(s *regionSlot, sh route.ShardID, id string, payload []byte
 
 // TellWait is Tell that waits for room: in the link, the parking queue, or a local mailbox.
 func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error {
-	return r.insist(ctx, func() error { return r.Tell(id, payload) })
+	if err := r.send(id, payload, 0, nil); err != nil {
+		return r.insist(ctx, err, func() error { return r.Tell(id, payload) })
+	}
+	return nil
 }
 
-// insist repeats an attempt that finds no room until there is some, or ctx ends.
-func (r *Region) insist(ctx context.Context, try func() error) error {
-	err := try()
+// insist repeats an attempt that has ended with err, if that was because there was no room, until there is some or ctx
+// ends.
+func (r *Region) insist(ctx context.Context, err error, try func() error) error {
 	if !isFull(err) {
 		return err
 	}

@@ -137,6 +137,9 @@ func (l *Link) Reserve(n int) ([]byte, error) {
 	if at >= l.nextMark {
 		l.mark(at)
 	}
+	if room := l.q.Quick(n); room != nil {
+		return room, nil
+	}
 	room, err := l.q.Reserve(n)
 	if err != nil {
 		l.refused = true

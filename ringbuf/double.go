@@ -29,16 +29,9 @@ func NewDouble(limit int) *Double { return &Double{Limit: limit} }
 // gives up the lock: what it held before is arbitrary. The span is void after the next call of any method. ErrFull when
 // the write side would exceed Limit, ErrMemory when From has no buffer; nothing has changed then.
 func (d *Double) Reserve(n int) ([]byte, error) {
-	at := len(d.side)
-	if n > cap(d.side)-at {
-		return d.reserveSlow(n)
+	if b := d.Quick(n); b != nil {
+		return b, nil
 	}
-	d.side = d.side[:at+n]
-	return d.side[at:], nil
-}
-
-//go:noinline
-func (d *Double) reserveSlow(n int) ([]byte, error) {
 	at := len(d.side)
 	if n > d.Limit-at {
 		return nil, ErrFull
@@ -59,6 +52,18 @@ func (d *Double) reserveSlow(n int) ([]byte, error) {
 	d.put(d.side)
 	d.side = grown
 	return grown[at:], nil
+}
+
+// Quick is Reserve as long as the write side need not grow, and small enough to be compiled into its callers; nil when
+// it must, or n is zero.
+func (d *Double) Quick(n int) []byte {
+	side := d.side
+	at := len(side)
+	if n > cap(side)-at {
+		return nil
+	}
+	d.side = side[:at+n]
+	return d.side[at:]
 }
 
 // get returns a buffer of size bytes, or of as little as will do.
