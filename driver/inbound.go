@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -15,9 +14,6 @@ import (
 	"github.com/kith-io/kith/transport"
 	"github.com/kith-io/kith/wire"
 )
-
-// maxPassConns bounds the connections that a loop remembers; it starts anew above.
-const maxPassConns = 4096
 
 // errNotExpected is the fault of a frame that no peer sends to this node.
 var errNotExpected = errors.New("driver: a frame of this kind is not expected")
@@ -74,118 +70,6 @@ func (d *Driver) refuse(r *Region, from *remote, env *wire.Envelope, reason rout
 	default:
 		from.refuse(refusalKey{route.TypeID(env.Type), route.ShardID(env.Shard), env.Term, env.Epoch, reason}, env.ID)
 	}
-}
-
-// pass is what belongs to one data loop: it runs Inline handlers and Blocking appends, and stages frames for workers.
-type pass struct {
-	d      *Driver
-	loop   *transport.Loop
-	local  execQueue // Inline: messages of this node, and orders
-	conns  map[*transport.InConn]*remote
-	staged []stage // by worker
-	ahead  ahead
-	count  execCounters
-	timed  sampler
-
-	waits   atomic.Bool // something is to be done when the gate opens
-	backlog batch       // what came while it was closed
-}
-
-// stage gathers the frames of one read pass for one worker.
-type stage struct{ buf []byte }
-
-func newPass(d *Driver, l *transport.Loop) *pass {
-	p := &pass{d: d, loop: l, conns: map[*transport.InConn]*remote{}, staged: make([]stage, d.cfg.Workers)}
-	p.local.init(d.self, d.cfg.localBuffer(), func() bool { return l.Execute(p) == nil })
-	p.ahead.d, p.ahead.queue, p.local.desk = d, &p.local, &p.ahead.desk
-	return p
-}
-
-// remote returns the way of answers to what a connection brings.
-func (p *pass) remote(c *transport.InConn) *remote {
-	if r := p.conns[c]; r != nil {
-		return r
-	}
-	if len(p.conns) >= maxPassConns {
-		clear(p.conns)
-	}
-	r := p.d.neighbour(c.From()).conns[c.Link().Number()]
-	p.conns[c] = r
-	return r
-}
-
-// Data takes the whole frames of one read. It is an upcall of the transport, on the connection's loop.
-func (d *Driver) Data(c *transport.InConn, frames []byte) {
-	p := d.passes[c.Loop().Index()]
-	from := p.remote(c)
-	now := d.now()
-	if d.held(now) || !p.backlog.empty() {
-		p.keep(c, from, frames)
-		return
-	}
-	p.count.enter(d)
-	if d.cfg.Latency != nil {
-		p.timeRead(now, c, from, frames)
-	} else {
-		p.read(now, c, from, frames)
-	}
-	p.count.leave()
-}
-
-// read takes whole frames of a connection while the gate is open. What is left when it closes is kept.
-func (p *pass) read(now time.Duration, c *transport.InConn, from *remote, frames []byte) {
-	consumed, handled := p.frames(now, c, from, frames)
-	for i := range p.staged {
-		if s := &p.staged[i]; len(s.buf) > 0 {
-			s.buf = p.d.workers[i].queue.appendRead(c, from, s.buf)
-		}
-	}
-	if consumed > 0 {
-		c.Consumed(consumed)
-	}
-	if handled > 0 {
-		p.count.handled.Add(uint64(handled))
-	}
-}
-
-// frames takes whole frames and returns the bytes of those whose credit is to be given back now, and how many envelopes
-// were handled.
-func (p *pass) frames(now time.Duration, c *transport.InConn, from *remote, frames []byte) (consumed, handled int) {
-	d, a := p.d, &p.ahead
-	for len(frames) > 0 {
-		frames = a.look(frames)
-		for at := 0; at < a.n; {
-			if a.next[at].e != nil && p.backlog.size == 0 {
-				to := a.run(now, from, at, a.n)
-				for i := at; i < to; i++ {
-					consumed += len(a.next[i].frame)
-				}
-				handled += to - at
-				if at = to; at == a.n {
-					break
-				}
-			}
-			x := &a.next[at]
-			at++
-			switch {
-			case x.kind == wire.KindReply:
-				p.reply(c, x.frame)
-			case x.kind != wire.KindEnvelope:
-				d.nonsense(c.From(), x.kind, errNotExpected)
-			case d.gate.bits.Load() != 0 || p.backlog.size > 0:
-				p.keep(c, from, x.frame)
-				continue
-			case x.bad != nil:
-				d.nonsense(c.From(), wire.KindEnvelope, x.bad)
-			case p.envelope(now, c, from, x.frame, &x.env, x.hash):
-				continue // credit is given back when it has been handled
-			default:
-				handled++
-			}
-			consumed += len(x.frame)
-		}
-	}
-	return consumed, handled
 }
 
 // envelope takes one envelope and reports whether somebody else will give its credit back. hash is zero when that of
@@ -322,6 +206,8 @@ func (p *pass) catchUp(now time.Duration) {
 	for i := range b.chunks {
 		ch := &b.chunks[i]
 		if ch.conn != nil {
+			p.flush()
+			p.conn, p.from = ch.conn, ch.from
 			p.read(now, ch.conn, ch.from, ch.buf)
 			continue
 		}
@@ -331,6 +217,8 @@ func (p *pass) catchUp(now time.Duration) {
 			at += n
 		}
 	}
+	p.flush()
+	p.conn, p.from = nil, nil
 	for _, t := range b.orders {
 		p.order(now, t)
 	}
@@ -340,9 +228,6 @@ func (p *pass) catchUp(now time.Duration) {
 func (d *Driver) Control(from peer.ID, kind wire.Kind, body []byte, arrived time.Duration) {
 	d.inbox.frame(from, kind, arrived, body)
 }
-
-// PassDone ends a read pass. Nothing is left to be done: workers are woken by the append, links by the first frame.
-func (d *Driver) PassDone(*transport.Loop) {}
 
 // Undelivered fails what a link held and will never send: asks are answered, tells are reported. An upcall of the
 // transport, from a goroutine that may take its time.

@@ -315,7 +315,7 @@ func (w *worker) frames(now time.Duration, from *remote, timed bool) {
 // frame works off one.
 func (w *worker) frame(now time.Duration, from *remote, x *foreseen) {
 	if x.kind != wire.KindEnvelope || x.bad != nil {
-		w.d.count.nonsense.Add(1)
+		w.nonsense(from, x)
 		return
 	}
 	h, reason := w.d.hostOf(&w.ahead.cache, &x.env)
@@ -326,4 +326,13 @@ func (w *worker) frame(now time.Duration, from *remote, x *foreseen) {
 	if reason != route.OK {
 		w.d.refuse(w.ahead.cache.region(w.d, &x.env), from, &x.env, reason)
 	}
+}
+
+// nonsense notes a frame that a peer sent and that made no sense.
+func (w *worker) nonsense(from *remote, x *foreseen) {
+	if from == nil {
+		w.d.count.nonsense.Add(1) // cannot be: this node has made it
+		return
+	}
+	w.d.nonsense(from.id, x.kind, x.bad)
 }

@@ -49,14 +49,7 @@ func (s *splitter) straddle(b []byte) (frame, rest []byte, err error) {
 // whole returns how many bytes of b are whole frames and how many frames they are. An error stands at the first byte
 // behind them.
 func (s *splitter) whole(b []byte) (n, frames int, err error) {
-	for {
-		_, size, err := wire.Split(b[n:], s.lane, s.limit)
-		if err != nil || size == 0 {
-			return n, frames, err
-		}
-		n += size
-		frames++
-	}
+	return wire.SplitAll(b, s.lane, s.limit)
 }
 
 // each feeds b to take frame by frame; what is left of a frame is kept for the next call. It ends with the first error.

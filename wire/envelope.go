@@ -85,6 +85,15 @@ func ParseEnvelope(f []byte, e *Envelope) error {
 	return nil
 }
 
+// AddressOf returns the type and the shard of an envelope frame and looks at nothing else: whoever it is handed on to
+// parses it. ok is false for a frame of another kind, and for one that is too short.
+func AddressOf(f []byte) (typ, shard uint32, ok bool) {
+	if len(f) < EnvelopeSize || f[4] != byte(KindEnvelope) {
+		return 0, 0, false
+	}
+	return binary.LittleEndian.Uint32(f[8:]), binary.LittleEndian.Uint32(f[12:]), true
+}
+
 func envelopeError(f []byte, n int) error {
 	switch {
 	case f[5]&^flagsKnown != 0:

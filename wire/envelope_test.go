@@ -178,6 +178,18 @@ func TestHotFramesDoNotAllocate(t *testing.T) {
 	}
 }
 
+func TestAddressOf(t *testing.T) {
+	f := put(&Envelope{Type: 7, Shard: 9}, "e")
+	typ, shard, ok := AddressOf(f)
+	require.True(t, ok)
+	require.Equal(t, [2]uint32{7, 9}, [2]uint32{typ, shard})
+	_, _, ok = AddressOf(f[:EnvelopeSize-1])
+	require.False(t, ok, "too short")
+	f[4] = byte(KindReply)
+	_, _, ok = AddressOf(f)
+	require.False(t, ok, "another kind")
+}
+
 // FuzzEnvelope feeds garbage: no panic; what is accepted encodes to the same bytes.
 func FuzzEnvelope(f *testing.F) {
 	f.Add(put(&Envelope{Flags: FlagAsk, Corr: 1, Payload: []byte("pay")}, "entity"))
@@ -191,6 +203,10 @@ func FuzzEnvelope(f *testing.F) {
 		}
 		require.Equal(t, frame, AppendEnvelope(nil, &e))
 		require.Equal(t, frame, put(&e, string(e.ID)))
+		typ, shard, ok := AddressOf(frame)
+		require.True(t, ok)
+		require.Equal(t, e.Type, typ)
+		require.Equal(t, e.Shard, shard)
 	})
 }
 

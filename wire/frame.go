@@ -76,6 +76,24 @@ func Split(b []byte, lane Lane, limit int) (frame []byte, n int, err error) {
 	return b[:size:size], int(size), nil
 }
 
+// SplitAll returns how many bytes of b are whole frames and how many frames they are, as repeated Split would find. An
+// error is that of the first frame behind them.
+func SplitAll(b []byte, lane Lane, limit int) (n, frames int, err error) {
+	for rest := b; len(rest) >= HeaderSize; frames++ {
+		size, k := binary.LittleEndian.Uint32(rest), Kind(rest[4])
+		info := &kinds[k]
+		if uint64(size) > uint64(limit) || size-HeaderSize > info.most || info.lane != lane || info.most == 0 {
+			return n, frames, splitError(size, k, lane, limit)
+		}
+		if uint64(len(rest)) < uint64(size) {
+			break
+		}
+		rest = rest[size:]
+		n += int(size)
+	}
+	return n, frames, nil
+}
+
 func splitError(size uint32, k Kind, lane Lane, limit int) error {
 	switch {
 	case !k.Known():

@@ -152,6 +152,35 @@ func TestSplitAtTheLimit(t *testing.T) {
 	require.Zero(t, n)
 }
 
+// sameAsAll holds that SplitAll finds what repeated Split finds.
+func sameAsAll(t *testing.T, b []byte, lane Lane) {
+	n, frames, err := 0, 0, error(nil)
+	for {
+		var size int
+		if _, size, err = Split(b[n:], lane, 4096); err != nil || size == 0 {
+			break
+		}
+		n += size
+		frames++
+	}
+	n2, frames2, err2 := SplitAll(b, lane, 4096)
+	require.Equal(t, n, n2)
+	require.Equal(t, frames, frames2)
+	require.Equal(t, err, err2)
+}
+
+func TestSplitAll(t *testing.T) {
+	var b []byte
+	for size := range 20 {
+		b = AppendEnvelope(b, &Envelope{ID: []byte("id"), Payload: make([]byte, size)})
+	}
+	for end := range len(b) + 1 {
+		sameAsAll(t, b[:end], LaneData)
+		sameAsAll(t, append(b[:end:end], 1, 0, 0, 0, byte(KindReply), 0, 0, 0), LaneData) // a size below the header's
+		sameAsAll(t, append(b[:end:end], 9, 0, 0, 0, byte(KindGossip), 0, 0, 0, 0), LaneData)
+	}
+}
+
 // FuzzSplit feeds garbage: no panic, and a frame that comes out is what its header says.
 func FuzzSplit(f *testing.F) {
 	f.Add(AppendFrame(nil, KindMarker, 0, 0, make([]byte, 16)), true)
@@ -164,6 +193,7 @@ func FuzzSplit(f *testing.F) {
 			lane = LaneData
 		}
 		frame, n, err := Split(b, lane, 4096)
+		sameAsAll(t, b, lane)
 		switch {
 		case err != nil:
 			var we *Error
