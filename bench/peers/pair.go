@@ -67,20 +67,6 @@ func (p *pair) kill() {
 	}
 }
 
-// placements returns the cores of sender and receiver by placement; where cores or pinning are missing, so are they.
-func placements() map[string][2][]int {
-	p := map[string][2][]int{"": {}}
-	cpus, err := door.CPUs()
-	if err != nil || !door.CanPin || len(cpus) == 0 {
-		return p
-	}
-	p["p1"] = [2][]int{cpus[:1], cpus[:1]}
-	if len(cpus) > 1 {
-		p["p2"] = [2][]int{cpus[:1], cpus[1:2]}
-	}
-	return p
-}
-
 // usage is what both halves have used, and how much has reached handlers.
 type usage struct{ sender, receiver rig.Usage }
 
@@ -116,9 +102,9 @@ func (p *pair) measure(ctx context.Context, l rig.Load, d time.Duration) (measur
 	limited, cancel := context.WithTimeout(ctx, d+d/2+callLimit)
 	defer cancel()
 	go func() { done <- p.sender.Call(limited, "load", l, &m.result) }()
-	pause(ctx, d/4)
+	door.Pause(ctx, d/4)
 	before, errBefore := p.usage(ctx)
-	pause(ctx, d)
+	door.Pause(ctx, d)
 	after, errAfter := p.usage(ctx)
 	for _, err := range []error{<-done, errBefore, errAfter} {
 		if err != nil {
@@ -157,7 +143,7 @@ const drainLimit = 2 * time.Second
 
 // drain waits until the receiver has counted up to want and returns how many it has not.
 func (p *pair) drain(ctx context.Context, want uint64) (uint64, error) {
-	for last, since := uint64(0), time.Now(); ; pause(ctx, 10*time.Millisecond) {
+	for last, since := uint64(0), time.Now(); ; door.Pause(ctx, 10*time.Millisecond) {
 		u, err := p.usage(ctx)
 		switch n := u.receiver.Count; {
 		case err != nil:
@@ -169,15 +155,5 @@ func (p *pair) drain(ctx context.Context, want uint64) (uint64, error) {
 		case time.Since(since) > drainLimit:
 			return want - n, nil
 		}
-	}
-}
-
-// pause waits d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
 	}
 }

@@ -115,11 +115,12 @@ func (r *rounds) form(ctx context.Context, e *env) error {
 		}
 	}
 	r.pinned, r.polls = map[string]*crew{}, map[string]*crew{}
-	for suffix, cpus := range placements() {
+	for place, cpus := range door.Placements() {
+		suffix := "_" + place
 		if !r.wanted("ask1"+suffix) && !r.wanted("large"+suffix) {
 			continue
 		}
-		args := crewArgs{name: suffix[1:] + "-", receivers: 1, shards: benchShards, cpus: cpus}
+		args := crewArgs{name: place + "-", receivers: 1, shards: benchShards, cpus: cpus}
 		if r.pinned[suffix], err = startCrew(ctx, e, args); err != nil {
 			return err
 		}
@@ -137,20 +138,6 @@ func (r *rounds) form(ctx context.Context, e *env) error {
 	}
 	r.progress.Printf("%d pairs of processes up", len(r.crews()))
 	return nil
-}
-
-// placements returns the cores of sender and receiver by suffix; fewer, or none, where cores or pinning are missing.
-func placements() map[string][2][]int {
-	p := map[string][2][]int{}
-	cpus, err := door.CPUs()
-	if err != nil || !door.CanPin || len(cpus) == 0 {
-		return p
-	}
-	p["_p1"] = [2][]int{cpus[:1], cpus[:1]}
-	if len(cpus) > 1 {
-		p["_p2"] = [2][]int{cpus[:1], cpus[1:2]}
-	}
-	return p
 }
 
 // wanted reports whether a measure is to be run; bulk always is, as the baseline of others.

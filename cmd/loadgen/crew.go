@@ -148,7 +148,7 @@ func (c *crew) settled(ctx context.Context, exec string, entities int, before us
 	if err := c.flush(ctx, exec, entities); err != nil {
 		return usages{}, err
 	}
-	for end := time.Now().Add(lateRefusals); ; pause(ctx, 10*time.Millisecond) {
+	for end := time.Now().Add(lateRefusals); ; door.Pause(ctx, 10*time.Millisecond) {
 		u, err := c.usage(ctx, exec)
 		if err != nil || u.count-before.count+u.refused-before.refused >= sent || time.Now().After(end) {
 			return u, err
@@ -178,15 +178,5 @@ func (c *crew) leave(ctx context.Context) error {
 func (c *crew) kill() {
 	for _, p := range c.all() {
 		p.Kill()
-	}
-}
-
-// pause waits d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
 	}
 }

@@ -139,6 +139,6 @@ const restTime = 2 * time.Second
 
 // held tells what the process holds when its entities have rested.
 func (w *worker) held(ctx context.Context, _ door.None) (bench.Held, error) {
-	pause(ctx, restTime)
+	door.Pause(ctx, restTime)
 	return bench.Hold(), ctx.Err()
 }

@@ -193,7 +193,8 @@ func TestBenchGivesAllFigures(t *testing.T) {
 		tell_of_bulk_inline tell_of_bulk_worker tell_allocs_sender tell_allocs_receiver ask_allocs ask256_rate
 		ask256_cb_rate stalled_mb tls_link_rate_1 tls_of_plain tls_tell_rate_inline tls_tell_of_plain tls_tell_allocs_sender
 		tls_tell_allocs_receiver`)
-	for suffix := range placements() {
+	for place := range door.Placements() {
+		suffix := "_" + place
 		for _, name := range strings.Fields(`raw1_p50_us raw1_p99_us ask1_inline_p50_us ask1_inline_p99_us
 			ask1_worker_p50_us ask1_poll_p50_us ask1_over_raw ask1_p99_over_raw ask1_poll_over_raw
 			ask1_beside_large_p50_us ask1_beside_large_over_alone ask1_p99_beside_large_over_alone large_gbps`) {

@@ -168,9 +168,9 @@ func (r *rounds) steady(ctx context.Context, c *crew, countOp string, args any,
 	load func(context.Context, time.Duration) error) (rate float64, before, after usages, err error) {
 	done := make(chan error, 1)
 	go func() { done <- load(ctx, r.unit+r.unit/2) }()
-	pause(ctx, r.unit/4)
+	door.Pause(ctx, r.unit/4)
 	if before, err = r.look(ctx, c, countOp, args); err == nil {
-		pause(ctx, r.unit)
+		door.Pause(ctx, r.unit)
 		after, err = r.look(ctx, c, countOp, args)
 	}
 	if failed := <-done; failed != nil {

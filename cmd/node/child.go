@@ -211,14 +211,14 @@ func (s *senders) tell(ctx context.Context, sender uint32) {
 	for ctx.Err() == nil {
 		if s.args.Rate > 0 {
 			due := begin.Add(time.Duration(float64(n) / s.args.Rate * float64(time.Second)))
-			if wait := time.Until(due); wait > time.Millisecond && !pause(ctx, wait) {
+			if wait := time.Until(due); wait > time.Millisecond && !door.Pause(ctx, wait) {
 				break
 			}
 		}
 		i := r.IntN(len(s.ids))
 		putTell(&buf, sender, seqs[i]+1)
 		if err := s.region.TellWait(ctx, s.ids[i], buf[:]); err != nil {
-			if ctx.Err() == nil && !pause(ctx, 10*time.Millisecond) { // not accepted: the same number again
+			if ctx.Err() == nil && !door.Pause(ctx, 10*time.Millisecond) { // not accepted: the same number again
 				break
 			}
 			continue
@@ -241,7 +241,7 @@ func (s *senders) tell(ctx context.Context, sender uint32) {
 func (s *senders) ask(ctx context.Context) {
 	r := rand.New(rand.NewPCG(uint64(s.args.Senders[0]), 1))
 	var into [8]byte
-	for pause(ctx, askEvery) {
+	for door.Pause(ctx, askEvery) {
 		begin := time.Now()
 		_, err := s.region.AskWithin(5*time.Second, s.ids[r.IntN(len(s.ids))], nil, into[:0])
 		took := time.Since(begin)
@@ -254,17 +254,5 @@ func (s *senders) ask(ctx context.Context) {
 				s.firstErr = err.Error()
 			}
 		}
-	}
-}
-
-// pause waits d and reports whether ctx has not ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }

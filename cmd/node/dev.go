@@ -180,10 +180,10 @@ func (d *dev) form(ctx context.Context, e *env) error {
 		if ready == d.cmd.Nodes {
 			d.sum.FormSeconds = seconds(begin)
 			d.progress.Printf("%d nodes up after %.1f s", ready, d.sum.FormSeconds)
-			pause(limited, registerTime)
+			door.Pause(limited, registerTime)
 			return nil
 		}
-		pause(limited, 50*time.Millisecond)
+		door.Pause(limited, 50*time.Millisecond)
 	}
 }
 

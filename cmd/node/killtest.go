@@ -84,7 +84,7 @@ func (c *killCmd) round(ctx context.Context, e *env, victim int) (first, all flo
 	if err := d.form(ctx, e); err != nil {
 		return 0, 0, err
 	}
-	pause(ctx, settleTime)
+	door.Pause(ctx, settleTime)
 	limited, cancel := context.WithTimeout(ctx, killLimit)
 	defer cancel()
 	dead := d.nodes[victim]

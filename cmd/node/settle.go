@@ -101,7 +101,7 @@ func (d *dev) drain(ctx context.Context, sent uint64) error {
 		if time.Since(moved) > drainQuiet {
 			break
 		}
-		pause(ctx, 20*time.Millisecond)
+		door.Pause(ctx, 20*time.Millisecond)
 	}
 	d.progress.Printf("%d of %d messages did not arrive", sent-last, sent)
 	return nil
