@@ -18,7 +18,6 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/hostile"
 	"github.com/kith-io/kith/internal/pki"
-	"github.com/kith-io/kith/route"
 )
 
 // besieged is a healthy pair that talks all the time, a third member, and the target that the first of them is.
@@ -77,7 +76,7 @@ func besiege(t *testing.T, secure bool) *besieged {
 	}
 	view := b.nodes[0].View()
 	b.target.Node, b.target.Member = b.nodes[0].ID(), b.nodes[2].ID()
-	b.target.Cluster, b.target.Type = view.ClusterID, uint32(route.TypeOf("echo"))
+	b.target.Cluster, b.target.Type = view.ClusterID, hostile.TypeOf("echo")
 	eventually(t, func() bool { return b.nodes[0].Stats().Courier.Delivered > 0 }, "the third node has sent a letter")
 	b.talk(t, regions)
 	b.goroutines, b.heap = size()

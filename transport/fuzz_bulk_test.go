@@ -64,6 +64,7 @@ type bulkWorld struct {
 	last    []byte
 	ops     int
 	began   int
+	own     int   // bytes that the node itself wants to send
 	dial    *Bulk // the dialling end; nil: the accepting one
 	sent    []*flow.BulkTransfer
 	mu      sync.Mutex
@@ -210,6 +211,7 @@ func (w *bulkWorld) send(size int) {
 		w.t.Error(err)
 	}
 	w.sent = append(w.sent, x)
+	w.own += len(x.Payload)
 }
 
 // check holds the bounds of what is held for others.
@@ -229,10 +231,11 @@ func (w *bulkWorld) ends(spent uint64) {
 		w.t.Errorf("%d bytes, messages and connections are held of a connection that is gone", n)
 	}
 	faults := w.tr.count.faultsProtocol.Load()
-	if early := !w.s.ended && !w.s.stuck.Load(); early != (faults == 1) || faults > 1 {
+	early := !w.s.ended // one whose answers are not taken is closed for that, or for what it says, whichever is first
+	if faults > 1 || !w.s.stuck.Load() && early != (faults == 1) {
 		w.t.Errorf("closed early: %v, faults counted: %d", early, faults)
 	}
-	if spent > 2<<20+uint64(64*w.fed+16<<10*w.ops+w.began*worldBulk) {
+	if spent > 2<<20+uint64(64*w.fed+16<<10*w.ops+w.began*worldBulk+2*w.own) {
 		w.t.Errorf("%d bytes were allocated for %d bytes and %d messages", spent, w.fed, w.began)
 	}
 	w.end()

@@ -20,7 +20,7 @@ import (
 type benchCmd struct {
 	Rounds   int    `default:"5" help:"Rounds of all measures in turn; figures are medians over them; 1 to 100."`
 	Quick    bool   `help:"One round, a tenth of the time: a look, not a figure."`
-	Only     string `help:"Measure only what has this in its name: micro, route, link, tls, tell, ask, large, stalled."`
+	Only     string `help:"Only what has this in its name: micro, route, link, tls, tell, ask, large, stalled, hostile."`
 	Progress bool   `help:"Show progress although stderr is not a terminal."`
 }
 
@@ -75,6 +75,13 @@ func (c *benchCmd) Run(e *env) error {
 			return fmt.Errorf("stalled: %w", err)
 		}
 		r.done = append(r.done, stalled)
+	}
+	if r.wanted("hostile") && ctx.Err() == nil {
+		beside := bench.Figures{}
+		if err := r.hostile(ctx, e, beside); err != nil {
+			return fmt.Errorf("hostile: %w", err)
+		}
+		r.done = append(r.done, beside)
 	}
 	r.table(e)
 	out := bench.Medians(r.done)

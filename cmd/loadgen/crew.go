@@ -32,6 +32,7 @@ type crewArgs struct {
 	targets   []string      // running nodes that are the receivers
 	listen    string        // address of the sender; empty: a free loopback port
 	insecure  bool
+	beat      time.Duration // period of heartbeats; zero: the default
 }
 
 // crew is running processes. Against running nodes there is the sender alone.
@@ -59,8 +60,8 @@ func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
 		}
 		c.receivers = append(c.receivers, r)
 		var at startReply
-		if err := r.Call(ctx, "start", startArgs{Seeds: seeds, Host: true, Shards: a.shards, TLS: a.tls, Poll: a.poll},
-			&at); err != nil {
+		if err := r.Call(ctx, "start", startArgs{Seeds: seeds, Host: true, Shards: a.shards, TLS: a.tls, Poll: a.poll,
+			Beat: a.beat}, &at); err != nil {
 			return nil, err
 		}
 		if i == 0 {
@@ -71,7 +72,7 @@ func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
 		return nil, err
 	}
 	start := startArgs{Name: a.cluster, Seeds: seeds, Shards: a.shards, TLS: a.tls,
-		Poll: a.poll, Listen: a.listen, Insecure: a.insecure}
+		Poll: a.poll, Listen: a.listen, Insecure: a.insecure, Beat: a.beat}
 	if err := c.sender.Call(ctx, "start", start, nil); err != nil {
 		return nil, err
 	}

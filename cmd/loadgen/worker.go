@@ -39,6 +39,7 @@ func (*workerCmd) Run(e *env) error {
 		"listen": door.Op(w.listen), "bulk": door.Op(w.bulk), "bulked": door.Op(w.bulked), "ping": door.Op(w.ping),
 		"link-listen": door.Op(w.linkListen), "link-send": door.Op(w.linkSend), "link-count": door.Op(w.linkCount),
 		"hold": door.Op(w.hold), "fill": door.Op(w.fill), "held": door.Op(w.held),
+		"target": door.Op(w.target), "beats": door.Op(w.beats),
 		"profile": door.Op(w.profile), "profiled": door.Op(w.profiled),
 	})
 	if w.node != nil {
@@ -62,6 +63,7 @@ type worker struct {
 	profiling *bench.Profile
 	received  chan bulkReply
 	links     *bench.LinkSink
+	trips     *bench.Latency // round trips of heartbeats since beats was called last
 }
 
 type (
@@ -74,6 +76,8 @@ type (
 		TLS    tlsFiles
 		Poll   time.Duration // Config.PollFor
 
+		Beat time.Duration // period of heartbeats
+
 		Insecure bool // a listen address that is not loopback, without TLS
 	}
 	startReply struct{ Addr string }
@@ -84,6 +88,7 @@ func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
 		Insecure: a.Insecure, Seeds: a.Seeds, PollFor: a.Poll,
 		Logger:      slog.New(slog.NewTextHandler(w.env.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Undelivered: func(u kith.Undelivered) { w.refused.Add(u.Count) }}
+	cfg.Membership.HeartbeatInterval = a.Beat
 	if a.Host {
 		cfg.Roles = []string{sinkRole}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -29,6 +30,9 @@ type Target struct {
 	// TLS is what a member has, nil without TLS; Stranger's TLS rows bring their own.
 	TLS *tls.Config
 }
+
+// TypeOf is the number of a type by its name.
+func TypeOf(name string) uint32 { return uint32(route.TypeOf(name)) }
 
 // Conn is a connection to the target.
 type Conn struct {

@@ -1,0 +1,159 @@
+// loadgen bench, hostile clients: what a healthy pair keeps of its rate and of its heartbeats beside them.
+
+package main
+
+import (
+	"context"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/bench"
+	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/hostile"
+)
+
+const (
+	// hostileShare is the part of one core that the attackers themselves may use: on a machine of two cores anything
+	// more measures who gets the processor. Their node spends about as much again on refusing them.
+	hostileShare = 0.1
+	// hostileSilent are connections that stand all the time and say nothing: half of what one address may have.
+	hostileSilent = 32
+	hostileTurns  = 5                     // of alone and beside, in turn
+	hostileBeat   = 20 * time.Millisecond // period of heartbeats, so that there are enough for a quantile
+)
+
+// hostile measures a pair of processes of its own, alone and beside hostile clients at the receiver's port, in turn.
+func (r *rounds) hostile(ctx context.Context, e *env, f bench.Figures) error {
+	c, err := startCrew(ctx, e, crewArgs{name: "hostile-", receivers: 1, shards: benchShards, beat: hostileBeat})
+	if err != nil {
+		return err
+	}
+	defer c.kill()
+	if err := c.flush(ctx, "inline", benchEntities); err != nil {
+		return err
+	}
+	var at targetReply
+	if err := c.first().Call(ctx, "target", door.None{}, &at); err != nil {
+		return err
+	}
+	addr, err := kith.ParseAddr(at.Addr)
+	if err != nil {
+		return err
+	}
+	target := &hostile.Target{Name: clusterName, Cluster: at.Cluster, Type: hostile.TypeOf("sink-inline"),
+		Node: kith.ID{Addr: addr, Inc: at.Inc}}
+	var legs [2]hostileLeg
+	for i := range legs {
+		legs[i].trips = bench.NewLatency()
+	}
+	siege := siege{list: append(target.Strangers(), target.Insiders()...)}
+	siege.list = slices.DeleteFunc(siege.list, func(a hostile.Attack) bool { return a.Slow })
+	for range hostileTurns {
+		for i := range legs {
+			stop := func() {}
+			if i == 1 {
+				stop = siege.begin(target)
+			}
+			err := legs[i].measure(ctx, r, c)
+			stop()
+			if err != nil {
+				return err
+			}
+		}
+	}
+	legs[0].figures(f, "alone")
+	legs[1].figures(f, "beside")
+	f.Ratio("hostile_rate_ratio", "hostile_rate_beside", "hostile_rate_alone")
+	f.Ratio("hostile_hb_p99_ratio", "hostile_hb_p99_us_beside", "hostile_hb_p99_us_alone")
+	f.Ratio("hostile_hb_p50_ratio", "hostile_hb_p50_us_beside", "hostile_hb_p50_us_alone")
+	f.Set("hostile_attacks_per_second", float64(siege.thrown)/siege.took.Seconds())
+	f.Set("hostile_cpu_share", siege.cpu.Seconds()/siege.took.Seconds())
+	r.progress.Printf("hostile")
+	return nil
+}
+
+// hostileLeg is what was measured of one of the two.
+type hostileLeg struct {
+	rates []bench.Figures
+	trips *bench.Latency
+}
+
+// measure runs one turn: one-way messages to inline entities, as fast as they go, and heartbeats meanwhile.
+func (l *hostileLeg) measure(ctx context.Context, r *rounds, c *crew) error {
+	if err := c.sender.Call(ctx, "beats", door.None{}, nil); err != nil { // those before do not count
+		return err
+	}
+	load := bench.Load{Mode: bench.Tell, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 1}
+	rate, _, _, err := r.steady(ctx, c, "usage", execArgs{"inline"}, func(ctx context.Context, d time.Duration) error {
+		load.Duration = d
+		return c.sender.Call(ctx, "load", loadArgs{Exec: "inline", Load: load}, nil)
+	})
+	if err != nil {
+		return err
+	}
+	l.rates = append(l.rates, bench.Figures{"rate": rate})
+	var raw []byte
+	if err := c.sender.Call(ctx, "beats", door.None{}, &raw); err != nil {
+		return err
+	}
+	trips, err := bench.DecodeLatency(raw)
+	if err == nil {
+		l.trips.Merge(trips)
+	}
+	return err
+}
+
+func (l *hostileLeg) figures(f bench.Figures, suffix string) {
+	f.Set("hostile_rate_"+suffix, bench.Medians(l.rates)["rate"])
+	l.trips.Figures(f, "hostile_hb", "_"+suffix)
+}
+
+// siege is the attackers, one at a time, within their share of a core, and silent connections beside them.
+type siege struct {
+	list   []hostile.Attack
+	thrown int
+	took   time.Duration
+	cpu    time.Duration
+}
+
+// begin attacks until the returned function is called, which waits for the last attacker.
+func (s *siege) begin(t *hostile.Target) (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		s.attack(t, quit)
+	}()
+	return func() {
+		close(quit)
+		<-done
+	}
+}
+
+func (s *siege) attack(t *hostile.Target, quit <-chan struct{}) {
+	var silent []net.Conn
+	for range hostileSilent {
+		if c, err := t.Bare(); err == nil {
+			silent = append(silent, c)
+		}
+	}
+	defer func() {
+		for _, c := range silent {
+			_ = c.Close()
+		}
+	}()
+	before := bench.Now()
+	for i := s.thrown; ; i++ {
+		used := bench.Now()
+		spent, took := used.CPU-before.CPU, used.At-before.At
+		select {
+		case <-quit:
+			s.cpu, s.took = s.cpu+spent, s.took+took
+			return
+		case <-time.After(max(0, time.Duration(float64(spent)/hostileShare)-took)):
+		}
+		_ = s.list[i%len(s.list)].Throw(t) // the node may close it first; the suite of the root package looks at each
+		s.thrown++
+	}
+}
