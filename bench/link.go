@@ -27,19 +27,10 @@ func linkConfig(protect kith.TLS) transport.Config {
 // upcalls answers a transport that nobody asks anything else of.
 type upcalls struct {
 	frames atomic.Uint64
-
-	mu   sync.Mutex
-	room chan struct{} // closed, and replaced, when a full link has room
+	room   chan struct{} // capacity 1: a full link has room, and one producer is to try
 }
 
-func newUpcalls() *upcalls { return &upcalls{room: make(chan struct{})} }
-
-// bell returns what is closed when a full link next has room.
-func (u *upcalls) bell() <-chan struct{} {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.room
-}
+func newUpcalls() *upcalls { return &upcalls{room: make(chan struct{}, 1)} }
 
 // Data counts frames and consumes them.
 func (u *upcalls) Data(c *transport.InConn, frames []byte) {
@@ -56,12 +47,12 @@ func (u *upcalls) Data(c *transport.InConn, frames []byte) {
 	c.Consumed(all)
 }
 
-// LinkRoom wakes the producers.
+// LinkRoom wakes a producer; who finds room wakes the next, as callers of a node do.
 func (u *upcalls) LinkRoom(*transport.Link) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	close(u.room)
-	u.room = make(chan struct{})
+	select {
+	case u.room <- struct{}{}:
+	default:
+	}
 }
 
 // Control, PassDone, LinkUp, LinkDown, Undelivered and PeerRefused have nothing to do here.
@@ -158,18 +149,18 @@ type linkRun struct {
 func (p *linkRun) produce(ctx context.Context, id string) {
 	var sent uint64
 	defer func() { p.sent.Add(sent) }()
-	bell := p.up.bell()
+	waited := false
 	for !p.stop.Load() {
 		p.link.Lock()
 		b, err := p.link.Reserve(FrameBytes)
 		if err != nil {
 			p.link.Unlock()
 			select {
-			case <-bell: // rung since it was fetched, so perhaps already: then the next try tells
+			case <-p.up.room: // rung since somebody looked last, so perhaps already: then the next try tells
 			case <-ctx.Done():
 				return
 			}
-			bell = p.up.bell()
+			waited = true
 			continue
 		}
 		wire.PutEnvelope(b, &p.env, id)
@@ -179,6 +170,10 @@ func (p *linkRun) produce(ctx context.Context, id string) {
 			p.link.Wake(nil)
 		}
 		sent++
+		if waited {
+			waited = false
+			p.up.LinkRoom(nil)
+		}
 	}
 }
 

@@ -1,11 +1,8 @@
-// budget: a bound on bytes that many locks share; and the bell of those who wait for room.
+// budget: a bound on bytes that many locks share.
 
 package driver
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // budget is flow.Budget and entity.Budget for many goroutines.
 type budget struct {
@@ -27,35 +24,3 @@ func (b *budget) Force(n int) { b.used.Add(int64(n)) }
 
 // Give returns n bytes.
 func (b *budget) Give(n int) { b.used.Add(-int64(n)) }
-
-// roomBell wakes those who wait for room somewhere. Ringing costs one load when nobody waits.
-type roomBell struct {
-	waiting atomic.Int32
-	mu      sync.Mutex
-	ch      chan struct{}
-}
-
-// listen returns a channel that the next ring closes. leave must follow.
-func (b *roomBell) listen() <-chan struct{} {
-	b.waiting.Add(1)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ch == nil {
-		b.ch = make(chan struct{})
-	}
-	return b.ch
-}
-
-func (b *roomBell) leave() { b.waiting.Add(-1) }
-
-func (b *roomBell) ring() {
-	if b.waiting.Load() == 0 {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ch != nil {
-		close(b.ch)
-		b.ch = nil
-	}
-}

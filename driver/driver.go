@@ -86,7 +86,7 @@ type Driver struct {
 	workers []*worker
 	passes  []*pass
 	pool    blockingPool
-	room    roomBell
+	room    rooms
 	failed  undeliveredTable
 	later   laterList
 

@@ -44,7 +44,7 @@ func (d *Driver) shutdown() {
 	}
 	d.gate.release(true)
 	d.asks.fail(nil, route.Stopped)
-	d.room.ring()
+	d.room.ringAll()
 	d.stopThreads()
 	d.tellRefusals() // the transport flushes what it has before it closes
 	d.wires.Close()

@@ -266,7 +266,7 @@ func (d *Driver) Undelivered(id peer.ID, frames []byte, err error) {
 }
 
 // LinkRoom goes on with drains and callers that met a full link.
-func (d *Driver) LinkRoom(*transport.Link) {
-	d.room.ring()
+func (d *Driver) LinkRoom(l *transport.Link) {
+	d.room.ring(l)
 	d.inbox.post(func() { d.control.retryAt = 0 })
 }

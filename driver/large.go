@@ -166,7 +166,7 @@ func (d *Driver) endLarge(l *large, reason route.Reason, err error, settle settl
 
 // toldLarge tells whoever waits for a message that is over.
 func (d *Driver) toldLarge(l *large, reason route.Reason, err error, settle settler) {
-	d.room.ring()
+	d.room.ringAll()
 	switch {
 	case l.watch != nil:
 		why := reason.Err()

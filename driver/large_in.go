@@ -81,7 +81,7 @@ func (h *host) deliverOwn(now time.Duration, m *entity.Message, env *wire.Envelo
 	n := len(payload)
 	reason = h.deliverLoan(now, m, payload, func() {
 		d.large.bytes.Give(n)
-		d.room.ring()
+		d.room.ringAll()
 	})
 	if reason != route.OK {
 		d.untakeOwn(l, n)

@@ -147,7 +147,7 @@ func (r *Region) TellBulk(ctx context.Context, id string, payload []byte, progre
 			}
 			cancel()
 			r.d.drainSlot(slotRef{r, l.shard})
-			r.d.room.ring()
+			r.d.room.ringAll()
 			return fmt.Errorf("kith: large message given up: %w", ctx.Err())
 		}
 	}
@@ -183,7 +183,7 @@ func (d *Driver) replyOver(x *flow.BulkTransfer, reason route.Reason) {
 		return
 	}
 	d.large.bytes.Give(reply.size)
-	d.room.ring()
+	d.room.ringAll()
 	if reason == route.OK || reason == route.NoReply { // NoReply: nobody waits for it
 		return
 	}

@@ -115,7 +115,7 @@ func (d *Driver) drain(ref slotRef, s *regionSlot) {
 	s.slot.Settle()
 	invariant.Check(s.slot.State().Open(), "driver: a drained slot is not open")
 	s.route.Store(s.next)
-	d.room.ring()
+	d.room.ringAll()
 }
 
 // stall has the drain tried again.

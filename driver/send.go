@@ -131,26 +131,31 @@ func (r *Region) insist(ctx context.Context, err error, try func() error) error 
 	if err := r.d.mayWait(); err != nil {
 		return err
 	}
+	t := r.d.room.enter(lineOf(err))
+	defer r.d.room.leave(t)
 	pause := waitFirst
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
-		bell := r.d.room.listen()
 		if err = try(); !isFull(err) {
-			r.d.room.leave()
 			return err
+		}
+		if at := lineOf(err); at != t.at {
+			r.d.room.move(t, at)
+			continue // what became of room meanwhile was rung elsewhere
+		}
+		if t.at != nil {
+			pause = waitMost // a link rings
 		}
 		timer.Reset(pause)
 		select {
 		case <-ctx.Done():
-			r.d.room.leave()
 			return fmt.Errorf("%w (waited until %w)", err, ctx.Err())
-		case <-bell:
+		case <-t.bell:
 			pause = waitFirst
 		case <-timer.C:
 			pause = min(2*pause, waitMost)
 		}
-		r.d.room.leave()
 	}
 }
 

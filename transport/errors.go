@@ -30,7 +30,13 @@ var (
 type FullError struct {
 	Peer  peer.ID
 	Bound int // bytes that the link may queue
+
+	link *Link
 }
+
+// Link returns the link that is full; Upcalls.LinkRoom tells when it has room again. It is nil in a value that no link
+// has made.
+func (e *FullError) Link() *Link { return e.link }
 
 // Error names the peer and the bound.
 func (e *FullError) Error() string {
@@ -57,7 +63,13 @@ func (e *VersionError) Error() string {
 type BudgetError struct {
 	Peer   peer.ID
 	Budget int // bytes that the buffers of all links of this node may hold (Config.LinkBudget)
+
+	link *Link
 }
+
+// Link returns the link that got no buffer; Upcalls.LinkRoom tells when to try again. It is nil in a value that no link
+// has made.
+func (e *BudgetError) Link() *Link { return e.link }
 
 // Error names the peer and the budget.
 func (e *BudgetError) Error() string {

@@ -45,6 +45,7 @@ func newLink(t *Transport, to peer.ID, number uint16, loop *Loop) *Link {
 		limit: t.cfg.MaxFrame,
 		back:  splitter{lane: wire.LaneControl, limit: maxAnswerFrame},
 	}
+	l.full.link, l.poor.link = l, l
 	l.init(t, to, wire.LaneData, number, loop, l)
 	return l
 }
