@@ -66,6 +66,7 @@ type BulkSender struct {
 	stall time.Duration
 
 	up         bool
+	resting    bool // none begins
 	generation uint32
 	number     uint32          // of the newest that began on this connection
 	queue      []*BulkTransfer // not begun, oldest first
@@ -134,7 +135,7 @@ func (s *BulkSender) Connected(now time.Duration, generation uint32) {
 // Broken says that the connection is gone. It appends those that had begun to dst: they are over, lost. What waits goes
 // on the next connection.
 func (s *BulkSender) Broken(dst []*BulkTransfer) []*BulkTransfer {
-	s.up, s.aborts, s.turn = false, nil, 0
+	s.up, s.resting, s.aborts, s.turn = false, false, nil, 0
 	for _, x := range s.live {
 		s.stats.Lost++
 		x.state = bulkIdle
@@ -143,6 +144,12 @@ func (s *BulkSender) Broken(dst []*BulkTransfer) []*BulkTransfer {
 	s.live = nil
 	return dst
 }
+
+// Rest says whether no transfer is to begin on this connection, so that it can be made anew without loss once Rested.
+func (s *BulkSender) Rest(on bool) { s.resting = on }
+
+// Rested reports whether a sender that rests has nothing on its connection any more.
+func (s *BulkSender) Rested() bool { return s.resting && len(s.live)+len(s.aborts) == 0 }
 
 // FailAll appends everything to dst, begun or not: the peer is gone for good.
 func (s *BulkSender) FailAll(dst []*BulkTransfer) []*BulkTransfer {
@@ -165,7 +172,7 @@ func (s *BulkSender) Append(now time.Duration, dst []byte) []byte {
 		dst = appendBulk(dst, wire.KindBulkAbort, func(b []byte) []byte { return wire.AppendBulkNumber(b, n) })
 	}
 	s.aborts = s.aborts[:0]
-	for len(s.queue) > 0 && len(s.live) < MaxBulkActive {
+	for !s.resting && len(s.queue) > 0 && len(s.live) < MaxBulkActive {
 		x := s.queue[0]
 		s.queue = slices.Delete(s.queue, 0, 1)
 		s.number++

@@ -357,3 +357,28 @@ func TestBulkReceiverRefusesNonsense(t *testing.T) {
 		require.Less(t, n, uint32(10_000), "answers that nobody reads are bounded")
 	}
 }
+
+// TestBulkRests: a sender that rests begins nothing, what has begun comes to its end, and then nothing is left on the
+// connection; on the next one it begins.
+func TestBulkRests(t *testing.T) {
+	p := newBulkPair(t, 1000, 1<<20, 1<<20)
+	require.False(t, p.s.Rested(), "it does not rest")
+	first := p.send(300, 1)
+	frames := p.s.Append(0, nil) // it has begun
+	second := p.send(300, 2)
+	p.s.Rest(true)
+	require.False(t, p.s.Rested())
+	queued, begun := p.s.Underway()
+	require.Equal(t, []int{1, 1}, []int{queued, begun})
+	require.NotEmpty(t, frames)
+	require.True(t, p.s.Cancel(first))
+	require.False(t, p.s.Rested(), "its end is to be told")
+	require.NotEmpty(t, p.s.Append(0, nil))
+	require.True(t, p.s.Rested())
+	require.Empty(t, p.s.Append(0, nil))
+	require.Empty(t, p.s.Broken(nil), "nothing is lost")
+	p.s.Connected(0, 2)
+	require.False(t, p.s.Rested())
+	require.NotEmpty(t, p.s.Append(0, nil))
+	require.Equal(t, uint32(2), second.Ref().Generation)
+}

@@ -33,6 +33,7 @@ type Bulk struct {
 	dead       error // forgotten or closed, for ever
 	running    bool  // the goroutine
 	up         bool
+	secure     *secure // of the connection that stands, if it has TLS
 	generation uint32
 	failures   int
 }
@@ -193,11 +194,16 @@ func (b *Bulk) carry(nc net.Conn, generation uint32) error {
 	unbound(nc)
 	stop := context.AfterFunc(b.ctx, func() { _ = nc.Close() })
 	defer stop()
+	renewal := bulkRenewal{t: b.t}
+	renewal.secure, _ = nc.(*secure)
+	if renewal.secure != nil {
+		renewal.secure.anew.Store(true)
+	}
 	b.mu.Lock()
 	dead := b.dead
 	if dead == nil {
 		b.s.Connected(b.t.cfg.Now(), generation)
-		b.up = true
+		b.up, b.secure = true, renewal.secure
 		b.failures++ // until something is heard
 	}
 	b.mu.Unlock()
@@ -207,13 +213,13 @@ func (b *Bulk) carry(nc net.Conn, generation uint32) error {
 	}
 	over := make(chan error, 1)
 	go func() { over <- b.read(nc) }()
-	err := b.write(nc, over)
+	err := b.write(nc, &renewal, over)
 	_ = nc.Close()
 	if why := <-over; err == nil {
 		err = why
 	}
 	b.mu.Lock()
-	b.up = false
+	b.up, b.secure = false, nil
 	lost := b.s.Broken(nil)
 	b.mu.Unlock()
 	b.tell(lost, route.PeerLost, fmt.Errorf("bulk connection to %s: %w", b.to, err))
@@ -221,14 +227,16 @@ func (b *Bulk) carry(nc net.Conn, generation uint32) error {
 }
 
 // write writes what the sender has to say. over is read again by carry, so what comes by it is put back.
-func (b *Bulk) write(nc net.Conn, over chan error) error {
+func (b *Bulk) write(nc net.Conn, renewal *bulkRenewal, over chan error) error {
 	idle := time.NewTimer(bulkIdle)
 	defer idle.Stop()
 	var out []byte
 	for {
+		rests := renewal.rests()
 		b.mu.Lock()
+		b.s.Rest(rests)
 		out = b.s.Append(b.t.cfg.Now(), out[:0])
-		quiet := b.s.Idle()
+		quiet, rested := b.s.Idle(), b.s.Rested()
 		b.mu.Unlock()
 		if len(out) > 0 {
 			_ = nc.SetWriteDeadline(time.Now().Add(b.t.cfg.BulkStall))
@@ -239,10 +247,14 @@ func (b *Bulk) write(nc net.Conn, over chan error) error {
 			runtime.Gosched()
 			continue
 		}
+		if rested {
+			b.t.count.tlsRenewed.Add(1)
+			return errRenewed
+		}
 		if quiet {
 			out = nil
 		}
-		idle.Reset(bulkIdle)
+		idle.Reset(renewal.patience())
 		select {
 		case <-b.kick:
 		case err := <-over:

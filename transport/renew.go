@@ -32,6 +32,9 @@ func (t *Transport) upkeep(remotes []*remote) {
 	t.warnOfEnd(creds)
 	t.trust.held.Range(func(key, _ any) bool {
 		s := key.(*secure)
+		if s.anew.Load() && s.creds != creds {
+			return true // its dialler is about to
+		}
 		if err := s.doubt(creds, t.trust.now()); err != nil {
 			t.expelled("closed", &t.count.tlsRefused, s.feed.sock.RemoteAddr(), err)
 			_ = s.feed.sock.Close() // whoever reads or writes ends
@@ -45,6 +48,9 @@ func (t *Transport) upkeep(remotes []*remote) {
 				t.expelled("refused", &t.count.tlsRefused, c.from.id, err)
 				c.loop.post(c)
 			}
+		}
+		if b := r.bulk.Load(); b != nil {
+			b.remind(creds)
 		}
 		r.uplinks(func(u *uplink) {
 			oc := u.standing()

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/panjf2000/gnet/v2"
@@ -60,8 +61,9 @@ type secure struct {
 	peer     []*x509.Certificate // leaf first
 	judged   *credentials        // by which peer was judged last
 	judgedAt time.Time
-	renewAt  time.Time // wall time
-	putOff   time.Time // a renewal, until then
+	renewAt  time.Time   // wall time
+	putOff   time.Time   // a renewal, until then
+	anew     atomic.Bool // a bulk connection that its dialler makes anew rather than have it judged
 
 	held   []byte // sealed bytes that are being written
 	pooled *[]byte

@@ -1,0 +1,53 @@
+// Renewal of bulk connections: one that streams on is made anew under newer credentials between two large messages.
+
+package transport
+
+import "time"
+
+// bulkRenewal says when a dialled bulk connection is to be made anew. It belongs to the goroutine that writes.
+type bulkRenewal struct {
+	t      *Transport
+	secure *secure   // nil without TLS
+	since  time.Time // when the rest began; zero: there is none
+}
+
+// rests reports whether no large message is to begin on the connection now: what has begun comes to its end, then it is
+// made anew. What has begun and waits for its receiver for too long puts that off.
+func (r *bulkRenewal) rests() bool {
+	if r.secure == nil {
+		return false
+	}
+	s, now := r.secure, time.Now()
+	if s.creds == r.t.trust.current.Load() && r.t.trust.now().Before(s.renewAt) || now.Before(s.putOff) {
+		r.since = time.Time{}
+		return false
+	}
+	if r.since.IsZero() {
+		r.since = now
+	}
+	if now.Sub(r.since) > r.t.cfg.renewWait {
+		r.since, s.putOff = time.Time{}, now.Add(renewLater)
+		s.anew.Store(false)
+		return false
+	}
+	s.anew.Store(true)
+	return true
+}
+
+// patience is how long the writer may wait for an event before it asks rests again.
+func (r *bulkRenewal) patience() time.Duration {
+	if r.since.IsZero() {
+		return bulkIdle
+	}
+	return r.t.cfg.renewWait + time.Millisecond
+}
+
+// remind has the writer look at the newest credentials.
+func (b *Bulk) remind(creds *credentials) {
+	b.mu.Lock()
+	older := b.secure != nil && b.secure.creds != creds
+	b.mu.Unlock()
+	if older {
+		b.poke()
+	}
+}
