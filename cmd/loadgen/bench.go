@@ -20,7 +20,7 @@ import (
 type benchCmd struct {
 	Rounds   int    `default:"5" help:"Rounds of all measures in turn; figures are medians over them; 1 to 100."`
 	Quick    bool   `help:"One round, a tenth of the time: a look, not a figure."`
-	Only     string `help:"Only what has this in its name: micro, route, link, tls, tell, ask, large, stalled, hostile."`
+	Only     string `help:"${only_help}"`
 	Progress bool   `help:"Show progress although stderr is not a terminal."`
 }
 

@@ -18,9 +18,9 @@ import (
 // idleCmd is the flags of loadgen idle.
 type idleCmd struct {
 	Entities int           `default:"1000000" help:"Entities to hold, 1 to 10000000."`
-	Exec     string        `enum:"inline,worker,blocking" default:"blocking" help:"Execution: inline, worker or blocking."`
-	Shards   uint32        `default:"1000" help:"Shards that they are spread over."`
-	Limit    time.Duration `default:"5m" help:"Give up when it takes longer."`
+	Exec     string        `enum:"inline,worker,blocking" default:"blocking" help:"${exec_help}"`
+	Shards   uint32        `default:"1000" help:"Shards that they are spread over, 1 to 1048576."`
+	Limit    time.Duration `default:"5m" help:"${limit_help}"`
 	Progress bool          `help:"Show progress although stderr is not a terminal."`
 }
 

@@ -48,7 +48,7 @@ func main() {
 func execute(args []string, e *env) int {
 	var c cli
 	exited := false
-	parser, err := kong.New(&c, kong.Name("loadgen"), kong.Description(description),
+	parser, err := kong.New(&c, kong.Name("loadgen"), kong.Description(description), texts,
 		kong.Writers(e.stdout, e.stderr), kong.Exit(func(int) { exited = true }))
 	if err != nil { // the tags above are wrong
 		fmt.Fprintln(e.stderr, "loadgen:", err)

@@ -18,24 +18,24 @@ import (
 
 // runCmd is the flags of loadgen run.
 type runCmd struct {
-	Mode     string        `enum:"tell,ask" default:"tell" help:"tell or ask."`
-	Exec     string        `enum:"inline,worker,blocking" default:"worker" help:"Execution: inline, worker or blocking."`
+	Mode     string        `enum:"tell,ask" default:"tell" help:"What is sent: tell, or ask and wait for the answer."`
+	Exec     string        `enum:"inline,worker,blocking" default:"worker" help:"${exec_help}"`
 	Inline   bool          `help:"Short for --exec=inline."`
-	Callback bool          `help:"Ask by callback instead of by waiting goroutines."`
-	Size     int           `default:"64" help:"Bytes of payload, 16 to 1048576."`
+	Callback bool          `help:"With --mode=ask: answers call a function instead of waking a goroutine."`
+	Size     int           `default:"64" help:"${size_help}"`
 	Entities int           `default:"1000" help:"Entities that are sent to in turn, 1 to 10000000."`
-	Shards   uint32        `default:"100" help:"Shards that they are spread over."`
+	Shards   uint32        `default:"100" help:"${shards_help}"`
 	Senders  int           `default:"4" help:"Goroutines that send, 1 to 1024."`
-	Inflight int           `default:"16" help:"Asks that each sender keeps under way, 1 to 4096."`
-	Rate     float64       `default:"0" help:"Messages per second of all senders, latency from when due; 0: no limit."`
-	Duration time.Duration `default:"10s" help:"How long to send, after a quarter of it (at most 1 s) to warm up."`
-	Target   []string      `placeholder:"HOST:PORT" help:"Nodes to send to (see serve); only the sender is spawned."`
-	Cluster  string        `default:"loadgen" help:"Name of the cluster, with --target."`
+	Inflight int           `default:"16" help:"${inflight_help}"`
+	Rate     float64       `default:"0" help:"${rate_help}"`
+	Duration time.Duration `default:"10s" help:"${duration_help}"`
+	Target   []string      `placeholder:"HOST:PORT" help:"${target_help}"`
+	Cluster  string        `default:"loadgen" help:"${cluster_help}"`
 	Listen   string        `placeholder:"HOST:PORT" help:"With --target: the sender's address; empty: a loopback port."`
 	protectFlags
 	Nodes    int           `default:"2" help:"Processes, one of which sends; 2 to 64."`
-	Timeout  time.Duration `default:"5s" help:"Time limit of an ask."`
-	TLS      bool          `name:"tls" help:"Mutual TLS, with certificates that are thrown away."`
+	Timeout  time.Duration `default:"5s" help:"${timeout_help}"`
+	TLS      bool          `name:"tls" help:"${tls_help}"`
 	JSON     bool          `name:"json" help:"Print nothing but the last line."`
 	Profile  string        `type:"path" placeholder:"DIR" help:"Write profiles and traces of the first two nodes to DIR."`
 	Progress bool          `help:"Show progress although stderr is not a terminal."`

@@ -15,9 +15,9 @@ import (
 
 // protectFlags say how a node that others reach is protected.
 type protectFlags struct {
-	TLSCert  string `name:"tls-cert" type:"path" placeholder:"FILE" help:"Its certificate, naming the cluster."`
-	TLSKey   string `name:"tls-key" type:"path" placeholder:"FILE" help:"Its key."`
-	TLSCA    string `name:"tls-ca" type:"path" placeholder:"FILE" help:"The authorities that are believed."`
+	TLSCert  string `name:"tls-cert" type:"path" placeholder:"FILE" help:"${tlscert_help}"`
+	TLSKey   string `name:"tls-key" type:"path" placeholder:"FILE" help:"Its private key, PEM."`
+	TLSCA    string `name:"tls-ca" type:"path" placeholder:"FILE" help:"Certificates of believed authorities, PEM."`
 	Insecure bool   `help:"Allow a listen address that is not loopback without TLS."`
 }
 
@@ -28,7 +28,7 @@ type serveCmd struct {
 	Listen  string   `default:"127.0.0.1:7356" help:"Address to listen on, host:port; port 0 takes a free loopback port."`
 	Seeds   []string `placeholder:"HOST:PORT" help:"Other nodes to share the entities with; none: this one alone."`
 	Cluster string   `default:"loadgen" help:"Name of the cluster."`
-	Shards  uint32   `default:"100" help:"Shards of each type; the same at all nodes and senders."`
+	Shards  uint32   `default:"100" help:"Shards of each type, 1 to 1048576; the same at all nodes and senders."`
 	protectFlags
 }
 

@@ -33,7 +33,7 @@ type cli struct {
 	Dev   devCmd   `cmd:"" help:"Run a local cluster of real processes with demo entities, and count every message."`
 	Storm stormCmd `cmd:"" help:"Run random simulated clusters under random faults, and check every step."`
 	Scale scaleCmd `cmd:"" help:"Measure a large simulated membership: joins, crashes, sizes, bytes, false suspicions."`
-	Proof proofCmd `cmd:"" name:"resolver-proof" help:"Decide every state of the links of five nodes by every strategy."`
+	Proof proofCmd `cmd:"" name:"resolver-proof" help:"Prove for every state of the links of five nodes that no two sides live."`
 	Kill  killCmd  `cmd:"" name:"kill-test" help:"Kill one of several node processes; measure when the others say so."`
 	Cert  certCmd  `cmd:"" help:"Make a certificate authority and certificates of nodes, or show certificates."`
 	Child childCmd `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
@@ -66,7 +66,7 @@ func execute(args []string, e *env) int {
 	var c cli
 	exited := false
 	parser, err := kong.New(&c, kong.Name("node"), kong.Description(description),
-		kong.Vars{"strategies": strategies, "resolver_help": resolverHelp},
+		texts,
 		kong.Writers(e.stdout, e.stderr), kong.Exit(func(int) { exited = true }))
 	if err != nil { // the tags above are wrong
 		fmt.Fprintln(e.stderr, "node:", err)

@@ -17,42 +17,35 @@ import (
 // runCmd is the flags of node run.
 type runCmd struct {
 	Name      string   `default:"kith" help:"Name of the cluster; nodes of another name are refused."`
-	Listen    string   `default:"127.0.0.1:7355" help:"Address to listen on, host:port; port 0 takes a free one."`
+	Listen    string   `default:"127.0.0.1:7355" help:"${listen_help}"`
 	Advertise string   `help:"Address under which others reach this node, if not the one it listens on."`
 	Insecure  bool     `help:"Allow a listen address that is not loopback without TLS: whoever reaches it is a member."`
-	Seeds     []string `help:"Contact points host:port, in the same order on all nodes; none: a cluster of one."`
-	Roles     []string `help:"Roles of this node."`
+	Seeds     []string `help:"${seeds_help}"`
+	Roles     []string `help:"${roles_help}"`
 
-	TLSCert       string `name:"tls-cert" help:"This node's certificate chain, PEM (see node cert); changes are noticed."`
+	TLSCert       string `name:"tls-cert" help:"${tlscert_help}"`
 	TLSKey        string `name:"tls-key" help:"Its private key, PEM."`
 	TLSCA         string `name:"tls-ca" help:"Certificates of believed authorities, PEM; during a rotation both."`
 	TLSVerifyHost bool   `name:"tls-verify-host" help:"A node's certificate must name the host that it is dialled by."`
 
-	JoinTimeout  time.Duration `default:"0s" help:"End when not admitted in time; 0 means never."`
-	LeaveTimeout time.Duration `default:"30s" help:"How long leaving may take before the node just stops."`
+	JoinTimeout  time.Duration `default:"0s" help:"${join_help}"`
+	LeaveTimeout time.Duration `default:"30s" help:"${leave_help}"`
 
 	Resolver     string        `enum:"${strategies}" default:"keep-majority" help:"${resolver_help}"`
 	ResolverRole string        `help:"Only members with this role count for the resolver."`
-	Quorum       int           `help:"Least members of a side that lives, for static-quorum."`
+	Quorum       int           `help:"${quorum_help}"`
 	KeepAlone    bool          `help:"keep-oldest: the oldest lives even when it is alone."`
-	StableAfter  time.Duration `default:"0s" help:"How long nothing may change before it decides; 0: by cluster size."`
+	StableAfter  time.Duration `default:"0s" help:"${stable_help}"`
 
 	LogFormat string `enum:"text,json" default:"text" help:"Format of the log on stderr: text or json."`
 	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"Least level logged: debug, info, warn or error."`
 
-	StatsEvery   time.Duration `default:"0s" help:"Print statistics as JSON on stderr that often; 0: only on SIGUSR1."`
-	LatencyEvery int           `default:"64" help:"Time one of so many calls and asks for the statistics; 0: none."`
+	StatsEvery   time.Duration `default:"0s" help:"${stats_help}"`
+	LatencyEvery int           `default:"64" help:"${latency_help}"`
 
-	Demo       bool   `help:"Host demo entities: counters of numbered messages."`
-	DemoShards uint32 `default:"100" help:"Shards of the demo entities."`
+	Demo       bool   `help:"${demo_help}"`
+	DemoShards uint32 `default:"100" help:"${demoshards_help}"`
 }
-
-// What --resolver takes, and its help.
-const (
-	strategies   = "keep-majority,static-quorum,keep-oldest,down-all,unsafe-auto-down,off"
-	resolverHelp = "Which side of a broken cluster lives: keep-majority, static-quorum, keep-oldest, down-all, " +
-		"unsafe-auto-down (all sides do: unsafe), off."
-)
 
 // config returns the node's configuration.
 func (c *runCmd) config(log *slog.Logger) kith.Config {

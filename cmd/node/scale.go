@@ -19,11 +19,11 @@ import (
 type scaleCmd struct {
 	Nodes      int      `default:"1000" help:"Members of the simulated cluster, 2 to 10000."`
 	Seed       uint64   `default:"1" help:"Everything random comes from it: one seed, one result."`
-	Parts      []string `help:"What to measure, with commas in between; none means what is sensible for so many nodes."`
-	Crashes    int      `default:"0" help:"Crashes and kills to measure; 0: 100, above 300 nodes 50, above 3000 one."`
-	Build      bool     `help:"Make the cluster at once; above 3000 nodes it is, unless join is a part."`
-	Hours      float64  `default:"1" help:"Virtual hours of the part loss."`
-	Rounds     int      `default:"10" help:"How often an eighth of the nodes freezes in the part frozen."`
+	Parts      []string `help:"${parts_help}"`
+	Crashes    int      `default:"0" help:"${crashes_help}"`
+	Build      bool     `help:"${build_help}"`
+	Hours      float64  `default:"1" help:"${hours_help}"`
+	Rounds     int      `default:"10" help:"${rounds_help}"`
 	Progress   bool     `help:"Show progress although stderr is not a terminal."`
 	CPUProfile string   `name:"cpuprofile" type:"path" help:"Write a profile of the processor's time to this file."`
 }

@@ -19,7 +19,7 @@ import (
 type stormCmd struct {
 	Seeds    int    `default:"500" help:"How many seeds, 1 to 10000000; each runs twice."`
 	First    uint64 `default:"1" help:"The first seed; the others follow. With --seeds=1 it replays a failure."`
-	Workers  int    `default:"0" help:"Seeds run at a time; 0 means one per processor."`
+	Workers  int    `default:"0" help:"${workers_help}"`
 	TraceDir string `type:"path" help:"Where traces of failing seeds are written; default: the temporary directory."`
 	JSON     bool   `name:"json" help:"Print nothing but the last line."`
 	Progress bool   `help:"Show progress although stderr is not a terminal."`

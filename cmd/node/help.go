@@ -1,0 +1,45 @@
+// Help: what flags say of themselves where a line of source has no room for it.
+
+package main
+
+import (
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/kith-io/kith/sim"
+)
+
+// strategies is what --resolver takes: those that need nothing but the members themselves.
+const strategies = "keep-majority,static-quorum,keep-oldest,down-all,unsafe-auto-down,off"
+
+// texts are the variables of the tags.
+var texts = kong.Vars{
+	"strategies": strategies,
+	"listen_help": "Address to listen on, host:port; port 0 takes a free one. One that is not loopback needs the three " +
+		"--tls flags, or --insecure.",
+	"seeds_help": "Contact points, host:port, in the same order on all nodes, this one among them or not. The first of " +
+		"them forms the cluster when no other answers. None: a cluster of one, which others may join.",
+	"roles_help":   "Roles of this node: names that entity types and --resolver-role select members by.",
+	"tlscert_help": "This node's certificate chain, PEM (see node cert); goes with --tls-key and --tls-ca. Changes are noticed.",
+	"join_help":    "End, with code 4, when not admitted in time; 0 means never.",
+	"leave_help":   "How long entities may take to stop before the node leaves anyway.",
+	"resolver_help": "Which side of a broken cluster lives, the same on all nodes: keep-majority, static-quorum, " +
+		"keep-oldest, down-all, unsafe-auto-down (all sides do: unsafe), off (none is downed, an operator decides).",
+	"quorum_help": "With static-quorum, and needed there: least members of a side that lives; there must never be more " +
+		"than twice as many less one.",
+	"stable_help": "How long nothing may change before the resolver decides, at least 100ms; 0: by cluster size, 7s up " +
+		"to 5 members, 30s above 100.",
+	"stats_help":      "Print statistics as a line of JSON on stderr that often, at least 100ms; 0: only on SIGUSR1.",
+	"latency_help":    "Time one of so many handler calls and asks for the statistics, at most 1048576; 1: all, 0: none.",
+	"demo_help":       "Host the demo entities: counters that answer with the number of messages they had.",
+	"demoshards_help": "Shards of the demo entities, 1 to 1048576; the same on all nodes.",
+	"old_help":        "The program of another build of this command, which every second process runs (see make upgrade).",
+	"workers_help":    "Seeds run at a time; 0: one per processor.",
+	"parts_help": "What to measure, with commas in between: " + strings.Join(sim.ScaleParts(), ", ") +
+		" (docs/reliability.md says what each is). None: all of them; above 3000 nodes quiet, one and crash.",
+	"crashes_help": "Crashes and kills to measure, at most 100000; 0: 100, above 300 nodes 50, above 3000 one.",
+	"build_help":   "Make the cluster at once instead of having it join; above 3000 nodes it is, unless join is a part.",
+	"hours_help":   "Virtual hours of the part loss, more than 0 and at most 1000.",
+	"rounds_help":  "How often an eighth of the nodes freezes in the part frozen, 1 to 100000.",
+}
