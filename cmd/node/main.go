@@ -33,7 +33,7 @@ type cli struct {
 	Dev   devCmd   `cmd:"" help:"Run a local cluster of real processes with demo entities, and count every message."`
 	Storm stormCmd `cmd:"" help:"Run random simulated clusters under random faults, and check every step."`
 	Scale scaleCmd `cmd:"" help:"Measure a large simulated membership: joins, crashes, sizes, bytes, false suspicions."`
-	Proof proofCmd `cmd:"" name:"resolver-proof" help:"Prove for every state of the links of five nodes that no two sides live."`
+	Proof proofCmd `cmd:"" name:"resolver-proof" help:"Prove that no state of the links lets two sides live."`
 	Kill  killCmd  `cmd:"" name:"kill-test" help:"Kill one of several node processes; measure when the others say so."`
 	Cert  certCmd  `cmd:"" help:"Make a certificate authority and certificates of nodes, or show certificates."`
 	Child childCmd `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
