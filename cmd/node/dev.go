@@ -21,7 +21,7 @@ type devCmd struct {
 	Entities int           `default:"1000" help:"Demo entities, 1 to 1000000."`
 	Shards   uint32        `default:"100" help:"Shards that they are spread over, 1 to 1048576."`
 	Senders  int           `default:"4" help:"Senders, spread over the nodes, 0 to 1024."`
-	Rate     float64       `default:"20000" help:"Messages per second of all senders together; 0: as many as are accepted."`
+	Rate     float64       `default:"20000" help:"Messages per second of all senders together; 0: all that are accepted."`
 	Progress bool          `help:"Show progress although stderr is not a terminal."`
 	TLS      bool          `name:"tls" help:"Mutual TLS, with a certificate authority that is thrown away."`
 	Old      string        `type:"existingfile" placeholder:"FILE" help:"${old_help}"`
