@@ -20,11 +20,11 @@ var texts = kong.Vars{
 		"--tls flags, or --insecure.",
 	"seeds_help": "Contact points, host:port, in the same order on all nodes, this one among them or not. The first of " +
 		"them forms the cluster when no other answers. None: a cluster of one, which others may join.",
-	"roles_help":   "Roles of this node: names that entity types and --resolver-role select members by.",
+	"roles_help": "Roles of this node: names that entity types and --resolver-role select members by.",
 	"tlscert_help": "This node's certificate chain, PEM (see node cert); goes with --tls-key and --tls-ca. Changes are " +
 		"noticed.",
-	"join_help":    "End, with code 4, when not admitted in time; 0 means never.",
-	"leave_help":   "How long entities may take to stop before the node leaves anyway.",
+	"join_help":  "End, with code 4, when not admitted in time; 0 means never.",
+	"leave_help": "How long entities may take to stop before the node leaves anyway.",
 	"resolver_help": "Which side of a broken cluster lives, the same on all nodes: keep-majority, static-quorum, " +
 		"keep-oldest, down-all, unsafe-auto-down (all sides do: unsafe), off (none is downed, an operator decides).",
 	"quorum_help": "With static-quorum, and needed there: least members of a side that lives; there must never be more " +
