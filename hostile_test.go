@@ -234,6 +234,7 @@ func TestHostileClients(t *testing.T) {
 			}
 			b.throw(t, b.target.Insiders())
 			b.replay(t)
+			b.throw(t, b.target.Floods())
 			b.calm(t, "insiders")
 			b.crowd(t)
 			b.calm(t, "a crowd")

@@ -226,7 +226,11 @@ func (p *pass) catchUp(now time.Duration) {
 
 // Control takes one control frame. It is an upcall of the transport, on the control loop.
 func (d *Driver) Control(from peer.ID, kind wire.Kind, body []byte, arrived time.Duration) {
-	d.inbox.frame(from, kind, arrived, body)
+	who := from
+	if _, known := d.View().Member(from); !known {
+		who = peer.ID{}
+	}
+	d.inbox.frame(who, from, kind, arrived, body)
 }
 
 // Undelivered fails what a link held and will never send: asks are answered, tells are reported. An upcall of the

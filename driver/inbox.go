@@ -12,10 +12,15 @@ import (
 )
 
 // Bounds of what control frames may wait for the control goroutine. What is over them is dropped and counted: every
-// exchange of the protocols is retried.
+// exchange of the protocols is retried. Each peer stands in a line of its own, all who are no members in one; a turn
+// takes a few frames from each: whoever sends many, or such as take long, waits behind its own.
 const (
 	inboxFrames = 16 << 10
 	inboxBytes  = 64 << 20
+	lineFrames  = 4 << 10  // of one line
+	lineBytes   = 32 << 20 // likewise
+	lineTurn    = 32       // frames of a line that a turn takes
+	lineSmall   = 4 << 10  // body of a frame that is taken when all is full, if its line is empty
 )
 
 // frame is one control frame that arrived.
@@ -30,8 +35,11 @@ type frame struct {
 // per waiting caller, per slot that wants its home, per hosted shard, per entry of a refusal.
 type inbox struct {
 	mu     sync.Mutex
-	frames []frame
-	bytes  int
+	lines  map[peer.ID]*lineup // that are not empty
+	order  []*lineup           // the same, in the order in which they began
+	spare  []*lineup           // empty ones, for the next peers
+	frames int                 // in all lines
+	bytes  int                 // of their bodies
 	jobs   []func()
 	closed bool
 
@@ -41,7 +49,14 @@ type inbox struct {
 	dropped atomic.Uint64 // frames
 }
 
-func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }
+// lineup is the frames of one peer that wait, or of all who are no members.
+type lineup struct {
+	who    peer.ID
+	frames []frame
+	bytes  int
+}
+
+func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1), lines: map[peer.ID]*lineup{}} }
 
 func (b *inbox) signal() {
 	select {
@@ -50,18 +65,47 @@ func (b *inbox) signal() {
 	}
 }
 
-// frame takes a control frame, whose body it copies.
-func (b *inbox) frame(from peer.ID, kind wire.Kind, arrived time.Duration, body []byte) {
+// frame takes a control frame, whose body it copies, into the line of who: its sender, or no one for all who are no
+// members.
+func (b *inbox) frame(who, from peer.ID, kind wire.Kind, arrived time.Duration, body []byte) {
 	b.mu.Lock()
-	if b.closed || len(b.frames) >= inboxFrames || b.bytes+len(body) > inboxBytes {
+	l := b.lines[who]
+	if b.closed || b.full(l, len(body)) {
 		b.mu.Unlock()
 		b.dropped.Add(1)
 		return
 	}
-	b.frames = append(b.frames, frame{from, kind, arrived, b.keep(body)})
+	if l == nil {
+		l = b.begin(who)
+	}
+	l.frames = append(l.frames, frame{from, kind, arrived, b.keep(body)})
+	l.bytes += len(body)
+	b.frames++
 	b.bytes += len(body)
 	b.mu.Unlock()
 	b.signal()
+}
+
+// full reports whether a frame finds no room. The lock is held.
+func (b *inbox) full(l *lineup, n int) bool {
+	if l == nil {
+		return n > lineSmall && (b.frames >= inboxFrames || b.bytes+n > inboxBytes)
+	}
+	return b.frames >= inboxFrames || b.bytes+n > inboxBytes || len(l.frames) >= lineFrames || l.bytes+n > lineBytes
+}
+
+// begin opens a line. The lock is held.
+func (b *inbox) begin(who peer.ID) *lineup {
+	var l *lineup
+	if n := len(b.spare); n > 0 {
+		l, b.spare = b.spare[n-1], b.spare[:n-1]
+	} else {
+		l = &lineup{}
+	}
+	l.who = who
+	b.lines[who] = l
+	b.order = append(b.order, l)
+	return l
 }
 
 // Bodies up to inboxSmall bytes, which heartbeats, statuses and receipts have, share rooms of inboxRoom.
@@ -96,22 +140,49 @@ func (b *inbox) post(f func()) bool {
 	return true
 }
 
-// take moves everything that waits into the given slices.
+// take moves the jobs that wait, and the first frames of each line, into the given slices. When frames are left, it
+// wakes the control goroutine again.
 func (b *inbox) take(frames []frame, jobs []func()) ([]frame, []func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	frames, jobs = append(frames, b.frames...), append(jobs, b.jobs...)
-	clear(b.frames)
+	left := b.order[:0]
+	for _, l := range b.order {
+		n := min(len(l.frames), lineTurn)
+		for _, f := range l.frames[:n] {
+			l.bytes -= len(f.body)
+			b.bytes -= len(f.body)
+			frames = append(frames, f)
+		}
+		b.frames -= n
+		rest := copy(l.frames, l.frames[n:])
+		clear(l.frames[rest:])
+		if l.frames = l.frames[:rest]; rest > 0 {
+			left = append(left, l)
+			continue
+		}
+		delete(b.lines, l.who)
+		if cap(l.frames) <= 2*lineTurn && len(b.spare) < maxSpareLines {
+			b.spare = append(b.spare, l)
+		}
+	}
+	clear(b.order[len(left):])
+	if b.order = left; len(left) > 0 {
+		b.signal()
+	}
+	jobs = append(jobs, b.jobs...)
 	clear(b.jobs)
-	b.frames, b.jobs, b.bytes = b.frames[:0], b.jobs[:0], 0
+	b.jobs = b.jobs[:0]
 	return frames, jobs
 }
+
+// maxSpareLines bounds the lines that are kept for peers to come.
+const maxSpareLines = 64
 
 // close refuses everything from here on and returns the jobs that were waiting.
 func (b *inbox) close() []func() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	jobs := b.jobs
-	b.closed, b.frames, b.jobs, b.bytes = true, nil, nil, 0
+	b.closed, b.lines, b.order, b.spare, b.jobs, b.frames, b.bytes = true, nil, nil, nil, nil, 0, 0
 	return jobs
 }

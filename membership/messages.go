@@ -244,6 +244,7 @@ func (m *Machine) readState(kind wire.Kind, b *stateBody) (*state, error) {
 			return nil, err
 		}
 		if v, err = m.work.readCore(kind, plain); err != nil {
+			m.coder.raw = nil // it may be a bomb
 			return nil, err
 		}
 		if v.digest != b.digest {

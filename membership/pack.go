@@ -69,11 +69,19 @@ func (c *coder) pack(plain []byte) (flags byte, packed []byte) {
 }
 
 // unpack returns the plain payload, valid until the next unpack. The announced length is believed only up to what
-// these bytes can expand to, and never above the limit of a control frame.
-func (c *coder) unpack(kind wire.Kind, flags byte, packed []byte) ([]byte, error) {
+// these bytes can expand to, and never above the limit of a control frame. What could not be unpacked leaves no memory
+// behind.
+func (c *coder) unpack(kind wire.Kind, flags byte, packed []byte) (plain []byte, err error) {
 	if flags&flagGzip == 0 {
 		return packed, nil
 	}
+	if plain, err = c.inflate(kind, packed); err != nil {
+		c.raw = nil
+	}
+	return plain, err
+}
+
+func (c *coder) inflate(kind wire.Kind, packed []byte) ([]byte, error) {
 	r := wire.NewReader(kind, packed)
 	size := r.Uvarint()
 	if r.Err() == nil && (size > maxStateSize || size > uint64(r.Len())*gzipRatio) {

@@ -28,6 +28,7 @@ func FuzzUnpack(f *testing.F) {
 			t.Fatalf("%d bytes for %d", cap(c.raw), len(b))
 		}
 		if err != nil {
+			require.Nil(t, c.raw, "what could not be unpacked leaves nothing")
 			return
 		}
 		flags, again := (&coder{}).pack(plain)

@@ -26,6 +26,8 @@ func Count(s *kith.Stats, name string) uint64 {
 		return s.Transport.TooManyEach
 	case "too-often":
 		return s.Transport.TooOften
+	case "control-dropped":
+		return s.ControlDropped
 	case "nonsense":
 		return s.Nonsense
 	case "unregistered":

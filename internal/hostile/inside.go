@@ -64,6 +64,28 @@ func (t *Target) onControl() (list []Attack) {
 	return list
 }
 
+// Floods are more than a node works off: what waits for it afterwards is what these attackers, and others who are no
+// members, have said.
+func (t *Target) Floods() []Attack {
+	status := frame(wire.KindStatus, append(t.envelope(), make([]byte, 16)...))
+	bombs := bytes.Repeat(frame(wire.KindGossip, t.bomb(8<<20, 8<<20)), 1000)
+	return []Attack{
+		inside("a thousand bombs", "nonsense", false, Hello{}, bombs),
+		{Name: "a flood", Counts: "control-dropped", Hello: &Hello{}, Do: func(c *Conn) error { return flood(c, status) }},
+	}
+}
+
+// flood says the same a hundred thousand times, as fast as it goes, and leaves the answers to whom they are sent to.
+func flood(c *Conn, frame []byte) error {
+	many := bytes.Repeat(frame, 1000)
+	for range 100 {
+		if _, err := c.Write(many); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // onData says on a data connection what must not be said there.
 func (t *Target) onData() (list []Attack) {
 	add := func(name, counts string, closes bool, b []byte) {
@@ -130,11 +152,7 @@ func (t *Target) gossip() (list []Attack) {
 	add := func(name, counts string, k wire.Kind, body []byte) {
 		list = append(list, inside(name, counts, false, Hello{}, frame(k, body)))
 	}
-	bomb := func(claimed uint64, plain int, more ...byte) []byte {
-		b := append(t.envelope(), 1, 2, 3, 4, 5, 6, 7, 8) // a version that nobody holds
-		b = append(b, 1, 0, 1)                            // one member, not seen; packed
-		return append(append(wire.AppendUvarint(b, claimed), zipped(plain)...), more...)
-	}
+	bomb := t.bomb
 	add("a bomb of the most that is unpacked", "nonsense", wire.KindGossip, bomb(8<<20, 8<<20))
 	add("a bomb that claims more", "nonsense", wire.KindGossip, bomb(1<<40, 8<<20))
 	add("a bomb larger than it claims", "nonsense", wire.KindGossip, bomb(1000, 64<<20))
@@ -147,6 +165,13 @@ func (t *Target) gossip() (list []Attack) {
 	add("an exit of a stranger", "strangers", wire.KindExitDone, t.envelope())
 	add("an end for another incarnation", "misaddressed", wire.KindExitDone, former)
 	return list
+}
+
+// bomb is a version that claims to be so long and holds so many zeros.
+func (t *Target) bomb(claimed uint64, plain int, more ...byte) []byte {
+	b := append(t.envelope(), 1, 2, 3, 4, 5, 6, 7, 8) // a version that nobody holds
+	b = append(b, 1, 0, 1)                            // one member, not seen; packed
+	return append(append(wire.AppendUvarint(b, claimed), zipped(plain)...), more...)
 }
 
 // zipped is n zeros, compressed.
