@@ -23,40 +23,85 @@ type callbacks struct {
 // lane is room for one ask. Its callback is made once, so that an ask allocates nothing here.
 type lane struct {
 	at   time.Time
+	i    int // of the id that is asked next
 	done func(reply []byte, err error)
 }
+
+// refusedPause is how long a lane rests whose ask was not accepted.
+const refusedPause = time.Millisecond
 
 func (r *loadRun) askFunc(ctx context.Context, sender int) {
 	c := &callbacks{loadRun: r, payload: make([]byte, r.Size), free: make(chan *lane, r.Inflight), latency: NewLatency()}
 	c.payload[0] = opAsk
-	for range r.Inflight {
-		x := &lane{}
+	lanes := make([]*lane, r.Inflight)
+	for k := range lanes {
+		lanes[k] = &lane{i: (r.start(sender) + k*len(r.ids)/len(lanes)) % len(r.ids)}
+	}
+	if r.Rate > 0 {
+		c.onSchedule(ctx, lanes)
+	} else {
+		c.inTurn(lanes)
+	}
+	for range r.Inflight { // every ask ends, by its answer or its time limit
+		<-c.free
+	}
+	r.add(c.sent, c.failed, c.first, c.latency)
+}
+
+// onSchedule asks when the time has come, as far as a lane is free.
+func (c *callbacks) onSchedule(ctx context.Context, lanes []*lane) {
+	for _, x := range lanes {
 		x.done = func(_ []byte, err error) {
 			c.note(x, err)
 			c.free <- x // has room for every lane
 		}
 		c.free <- x
 	}
-	i := r.start(sender)
-	for !r.stop.Load() {
+	for !c.stop.Load() {
 		x := <-c.free
 		var ok bool
-		if x.at, ok = r.due(ctx); !ok {
+		if x.at, ok = c.due(ctx); !ok {
 			c.free <- x
-			break
+			return
 		}
-		if err := r.region.AskFunc(r.Timeout, r.ids[i], c.payload, x.done); err != nil {
+		if err := c.ask(x); err != nil {
 			c.note(x, err)
 			c.free <- x
 		}
-		if i++; i == len(r.ids) {
-			i = 0
+	}
+}
+
+// inTurn has each lane ask again in the callback of its answer, without a goroutine in between.
+func (c *callbacks) inTurn(lanes []*lane) {
+	for _, x := range lanes {
+		x.done = func(_ []byte, err error) {
+			c.note(x, err)
+			c.again(x)
 		}
 	}
-	for range r.Inflight { // every ask ends, by its answer or its time limit
-		<-c.free
+	for _, x := range lanes {
+		c.again(x)
 	}
-	r.add(c.sent, c.failed, c.first, c.latency)
+}
+
+func (c *callbacks) again(x *lane) {
+	if c.stop.Load() {
+		c.free <- x
+		return
+	}
+	x.at = time.Now()
+	if err := c.ask(x); err != nil {
+		c.note(x, err)
+		time.AfterFunc(refusedPause, func() { c.again(x) })
+	}
+}
+
+func (c *callbacks) ask(x *lane) error {
+	id := c.ids[x.i]
+	if x.i++; x.i == len(c.ids) {
+		x.i = 0
+	}
+	return c.region.AskFunc(c.Timeout, id, c.payload, x.done)
 }
 
 func (c *callbacks) note(x *lane, err error) {

@@ -20,7 +20,7 @@ const maxAckOutbound = 64 << 10
 
 // takeAtOnce is how many bytes of a read are split into frames and then delivered: little enough to be still at hand in
 // the core's first cache.
-const takeAtOnce = 16 << 10
+const takeAtOnce = 8 << 10
 
 // InConn is an accepted connection of a peer. The rider sees those of the data lane. Its exported methods are safe for
 // concurrent use and stay valid after the connection is gone.
@@ -170,6 +170,7 @@ func (c *InConn) take(b []byte) error {
 		if n == 0 || len(rest) == 0 {
 			break
 		}
+		c.loop.between()
 	}
 	if err == nil {
 		c.in.keep(rest)

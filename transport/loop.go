@@ -123,11 +123,7 @@ func (l *Loop) end() {
 		l.passBytes = 0
 	}
 	for round := 0; ; round++ {
-		for i := 0; i < len(l.dirty); i++ {
-			l.dirty[i].Run(l)
-		}
-		clear(l.dirty)
-		l.dirty = l.dirty[:0]
+		l.runDirty()
 		if l.poll() {
 			round = 0 // nothing is to be read
 		}
@@ -140,6 +136,33 @@ func (l *Loop) end() {
 		}
 	}
 	l.depth--
+}
+
+// between runs links that have something to send, in the middle of a read pass: what was made of the first part of a
+// long read is on its way while the rest is worked off, so that both ends are busy. Other tasks wait for the end.
+func (l *Loop) between() {
+	l.runDirty()
+	l.mu.Lock()
+	kept := l.pending[:0]
+	for _, t := range l.pending {
+		if link, ok := t.(*Link); ok {
+			l.dirty = append(l.dirty, link)
+		} else {
+			kept = append(kept, t)
+		}
+	}
+	clear(l.pending[len(kept):])
+	l.pending = kept
+	l.mu.Unlock()
+	l.runDirty()
+}
+
+func (l *Loop) runDirty() {
+	for i := 0; i < len(l.dirty); i++ {
+		l.dirty[i].Run(l)
+	}
+	clear(l.dirty)
+	l.dirty = l.dirty[:0]
 }
 
 // takeTasks moves the queued tasks to running. It returns false, and the loop is no longer busy, when there is none or
