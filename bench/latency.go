@@ -24,6 +24,15 @@ func NewLatency() *Latency {
 	return &Latency{hdrhistogram.New(int64(minLatency), int64(maxLatency), 3)}
 }
 
+// TimeEvery returns one of how many asks is timed when so many are under way: every one when they are few, one of 16
+// when many goroutines, each with a histogram of its own, would otherwise spend much of their time in cold histograms.
+func TimeEvery(underway int) int {
+	if underway <= 16 {
+		return 1
+	}
+	return 16
+}
+
 // Record adds one duration.
 func (l *Latency) Record(d time.Duration) {
 	_ = l.h.RecordValue(int64(min(max(d, minLatency), maxLatency))) // cannot be out of range

@@ -186,11 +186,16 @@ func (r *loadRun) tell(ctx context.Context, sender int) {
 func (r *loadRun) ask(ctx context.Context, asker int) {
 	payload, into := make([]byte, r.Size), make([]byte, r.Size)
 	payload[0] = opAsk
-	l := NewLatency()
+	l, every := NewLatency(), uint64(TimeEvery(r.Senders*r.Inflight))
 	var sent, failed uint64
 	var first error
 	for i := r.start(asker); ; i = (i + 1) % len(r.ids) {
-		at, ok := r.due(ctx)
+		timed := r.Rate > 0 || sent%every == 0
+		var at time.Time
+		ok := !r.stop.Load()
+		if timed {
+			at, ok = r.due(ctx)
+		}
 		if !ok {
 			break
 		}
@@ -200,7 +205,9 @@ func (r *loadRun) ask(ctx context.Context, asker int) {
 			}
 			continue
 		}
-		l.Record(time.Since(at))
+		if timed {
+			l.Record(time.Since(at))
+		}
 		sent++
 	}
 	r.add(sent, failed, first, l)
