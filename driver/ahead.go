@@ -56,12 +56,13 @@ type foreseen struct {
 // once, then entities: the waits for memory overlap. What was found is looked at again, and judged, when its turn
 // comes.
 func (a *ahead) look(frames []byte) (rest []byte) {
-	for a.n = 0; len(frames) > 0 && a.n < aheadFrames; a.n++ {
-		size := int(binary.LittleEndian.Uint32(frames))
+	at := 0
+	for a.n = 0; at < len(frames) && a.n < aheadFrames; a.n++ {
+		end := at + int(binary.LittleEndian.Uint32(frames[at:]))
 		x := &a.next[a.n%aheadFrames]
-		x.frame = frames[:size:size]
-		x.kind, x.hash, x.e = wire.Kind(frames[4]), 0, nil
-		frames = frames[size:]
+		x.frame = frames[at:end:end]
+		x.kind, x.hash, x.e = wire.Kind(frames[at+4]), 0, nil
+		at = end
 		if x.kind == wire.KindEnvelope {
 			a.envelope(x)
 		}
@@ -76,7 +77,7 @@ func (a *ahead) look(frames []byte) (rest []byte) {
 			x.e = nil
 		}
 	}
-	return frames
+	return frames[at:]
 }
 
 // envelope looks at an envelope. Those of shards that another goroutine steps are left to it.

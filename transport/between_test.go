@@ -11,8 +11,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// Answers that a loop makes of the first part of a read leave before the rest is delivered, whether they were sent as by
-// the loop itself or as by anybody (CARD-3).
+// Answers that a loop makes of the first part of a read leave before the rest is delivered, whether they were sent as
+// by the loop itself or as by anybody (CARD-3).
 func TestAnswersLeaveBetweenPieces(t *testing.T) {
 	for _, name := range []string{"on the loop", "off the loop"} {
 		t.Run(name, func(t *testing.T) {

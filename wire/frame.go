@@ -79,16 +79,16 @@ func Split(b []byte, lane Lane, limit int) (frame []byte, n int, err error) {
 // SplitAll returns how many bytes of b are whole frames and how many frames they are, as repeated Split would find. An
 // error is that of the first frame behind them.
 func SplitAll(b []byte, lane Lane, limit int) (n, frames int, err error) {
-	for rest := b; len(rest) >= HeaderSize; frames++ {
-		size, k := binary.LittleEndian.Uint32(rest), Kind(rest[4])
+	for last := len(b) - HeaderSize; n <= last; frames++ {
+		// By index: each begin depends on the size before it, and a slice would make that chain longer.
+		size, k := uint32(b[n])|uint32(b[n+1])<<8|uint32(b[n+2])<<16|uint32(b[n+3])<<24, Kind(b[n+4])
 		info := &kinds[k]
 		if uint64(size) > uint64(limit) || size-HeaderSize > info.most || info.lane != lane || info.most == 0 {
 			return n, frames, splitError(size, k, lane, limit)
 		}
-		if uint64(len(rest)) < uint64(size) {
+		if int(size) > len(b)-n {
 			break
 		}
-		rest = rest[size:]
 		n += int(size)
 	}
 	return n, frames, nil
