@@ -70,18 +70,19 @@ func ParseEnvelope(f []byte, e *Envelope) error {
 	if len(f) < EnvelopeSize {
 		return &Error{KindEnvelope, len(f), ErrTruncated}
 	}
-	n := int(binary.LittleEndian.Uint16(f[6:]))
-	if n == 0 || n > MaxIDSize || n > len(f)-EnvelopeSize || f[5]&^flagsKnown != 0 {
+	h := (*[EnvelopeSize]byte)(f) // of fixed size, so that nothing is checked below
+	n := int(binary.LittleEndian.Uint16(h[6:]))
+	end := EnvelopeSize + n
+	if uint(n-1) >= MaxIDSize || end > len(f) || h[5]&^flagsKnown != 0 {
 		return envelopeError(f, n)
 	}
-	e.Flags = f[5]
-	e.Type = binary.LittleEndian.Uint32(f[8:])
-	e.Shard = binary.LittleEndian.Uint32(f[12:])
-	e.Term = binary.LittleEndian.Uint32(f[16:])
-	e.Epoch = binary.LittleEndian.Uint32(f[20:])
-	e.Corr = binary.LittleEndian.Uint64(f[24:])
-	e.ID = f[EnvelopeSize : EnvelopeSize+n : EnvelopeSize+n]
-	e.Payload = f[EnvelopeSize+n:]
+	e.Flags = h[5]
+	e.Type = binary.LittleEndian.Uint32(h[8:])
+	e.Shard = binary.LittleEndian.Uint32(h[12:])
+	e.Term = binary.LittleEndian.Uint32(h[16:])
+	e.Epoch = binary.LittleEndian.Uint32(h[20:])
+	e.Corr = binary.LittleEndian.Uint64(h[24:])
+	e.ID, e.Payload = f[EnvelopeSize:end:end], f[end:]
 	return nil
 }
 
