@@ -106,6 +106,24 @@ func buildErlang(ctx context.Context, r *run) (starter, error) {
 		env: []string{"ERL_CRASH_DUMP_SECONDS=0"}}, output(cmd)
 }
 
+// sleeping has Erlang's schedulers sleep as soon as they have nothing to do. By default they spin for a while before.
+func sleeping(build builder) builder {
+	return func(ctx context.Context, r *run) (starter, error) {
+		s, err := build(ctx, r)
+		s.args = append([]string{"+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"}, s.args...)
+		return s, err
+	}
+}
+
+// polling has our event loops look for more for a while before they sleep.
+func polling(build builder) builder {
+	return func(ctx context.Context, r *run) (starter, error) {
+		s, err := build(ctx, r)
+		s.env = append(s.env, "KITH_POLL_FOR=50us")
+		return s, err
+	}
+}
+
 // buildPekko compiles the Maven project in pekko/ and copies what it depends on beside it.
 func buildPekko(ctx context.Context, r *run) (starter, error) {
 	const install = "Debian and Ubuntu: openjdk-17-jdk-headless maven"

@@ -52,6 +52,7 @@ var (
 
 const (
 	oursInline = "kith-inline"
+	oursPoll   = "kith-poll"
 	oursWorker = "kith-worker"
 )
 
@@ -169,7 +170,8 @@ func limits(f bench.Figures, one round, key rowWork, m measured) {
 }
 
 // beside sets how many times better ours is: ratio for our inline entities (or our codec), ratio_worker for our worker
-// entities, and ratio_call for our asks by callback beside the peer's waiting callers. Below one, the peer is better.
+// entities, ratio_call for our asks by callback beside the peer's waiting callers, and ratio_poll for our asks with
+// loops that poll. Below one, the peer is better.
 func beside(f bench.Figures, one round, key rowWork, m measured) {
 	times := func(name, peer, work string) {
 		o, ok := one[rowWork{peer, work}]
@@ -193,6 +195,9 @@ func beside(f bench.Figures, one round, key rowWork, m measured) {
 	if key.work == "ask_256" {
 		times("ratio_call", oursInline, "call_256")
 	}
+	if key.work == "ask_1_p2" {
+		times("ratio_poll", oursPoll, key.work)
+	}
 }
 
 // table shows the rows on w.
@@ -201,11 +206,11 @@ func (r *report) table(w io.Writer, on bool) {
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "work\tpeer\tfigure\tleast\tgreatest\tp99 us\tallocs\tof raw\tof bulk\tours\tworker\tcall\t\n")
+	fmt.Fprint(t, "work\tpeer\tfigure\tleast\tgreatest\tp99 us\tallocs\tof raw\tof bulk\tours\tworker\tcall\tpoll\t\n")
 	for _, row := range r.Rows {
 		f := row.figures
 		fmt.Fprintf(t, "%s\t%s\t%.4g\t%.4g\t%.4g\t", row.work, row.peer, f[leading(row.work)], f["min"], f["max"])
-		for _, name := range []string{"p99_us", "allocs", "of_raw", "of_bulk", "ratio", "ratio_worker", "ratio_call"} {
+		for _, name := range []string{"p99_us", "allocs", "of_raw", "of_bulk", "ratio", "ratio_worker", "ratio_call", "ratio_poll"} {
 			if v, ok := f[name]; ok {
 				fmt.Fprintf(t, "%.3g\t", v)
 			} else {

@@ -22,7 +22,7 @@ const (
 type system struct {
 	name string
 	// build makes the program and returns how both halves of a pair are started.
-	build func(ctx context.Context, r *run) (starter, error)
+	build builder
 	rows  []rowOf
 	// warm is how long each of its works runs before anything counts; nothing shorter warms a JVM.
 	warm time.Duration
@@ -82,6 +82,8 @@ var systems = []system{
 		{peer: "kith-inline", variant: "inline", works: append([]string{"call_256"}, both...)},
 		{peer: "kith-worker", variant: "worker", works: append([]string{"call_256"}, both...)},
 		{peer: "kith-blocking", variant: "blocking", works: both}}},
+	{name: "kith-poll", build: polling(goProgram(ours)), rows: []rowOf{
+		{peer: "kith-poll", variant: "inline", works: []string{"ask_1_p2"}}}},
 	{name: "nats", build: goProgram("nats"), rows: []rowOf{{peer: "nats", works: both}}},
 	{name: "grpc", build: goProgram("grpc"), rows: []rowOf{
 		{peer: "grpc-stream", variant: "stream", works: both},
@@ -89,6 +91,8 @@ var systems = []system{
 	{name: "hollywood", build: goProgram("hollywood"), rows: []rowOf{{peer: "hollywood", works: both}}},
 	{name: "protoactor", build: goProgram("protoactor"), rows: []rowOf{{peer: "protoactor", works: both}}},
 	{name: "erlang", build: buildErlang, rows: []rowOf{{peer: "erlang", works: both}}},
+	{name: "erlang-sleep", build: sleeping(buildErlang), rows: []rowOf{
+		{peer: "erlang-sleep", works: []string{"ask_1_p1", "ask_1_p2"}}}},
 	{name: "pekko", build: buildPekko, warm: 3 * time.Second, rows: []rowOf{
 		{peer: "pekko-remote", variant: "remote", works: both},
 		{peer: "pekko-sharded", variant: "sharded", works: both}}},
@@ -116,8 +120,11 @@ type starter struct {
 	stop func()
 }
 
+// builder makes a program and says how it is started.
+type builder func(ctx context.Context, r *run) (starter, error)
+
 // goProgram builds one of the programs of this module.
-func goProgram(name string) func(context.Context, *run) (starter, error) {
+func goProgram(name string) builder {
 	return func(ctx context.Context, r *run) (starter, error) {
 		path := filepath.Join(r.out, name)
 		cmd := exec.CommandContext(ctx, goCommand(), "build", "-o", path, "./programs/"+name)

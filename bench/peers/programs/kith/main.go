@@ -37,7 +37,14 @@ func main() {
 
 func (n *node) start(ctx context.Context, seeds, roles []string) error {
 	var err error
+	poll := time.Duration(0)
+	if s := os.Getenv("KITH_POLL_FOR"); s != "" {
+		if poll, err = time.ParseDuration(s); err != nil {
+			return fmt.Errorf("KITH_POLL_FOR: %w", err)
+		}
+	}
 	n.node, err = kith.Start(ctx, kith.Config{Name: "peers", Listen: "127.0.0.1:0", Seeds: seeds, Roles: roles,
+		PollFor: poll,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		return err
