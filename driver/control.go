@@ -5,6 +5,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/membership"
@@ -142,10 +143,10 @@ var errStranger = errors.New("driver: refused by a node that is no member")
 func (d *Driver) handle(f *frame) {
 	now := d.step()
 	if f.kind == wire.KindRefused || f.kind == wire.KindRefusals {
-		if _, known := d.View().Member(f.from); known {
+		if d.sentTo(f.from) {
 			d.refusedThere(f.from, f.kind, f.body)
 		} else {
-			d.nonsense(f.from, f.kind, errStranger) // nothing is sent to who is no member
+			d.nonsense(f.from, f.kind, errStranger)
 		}
 		return
 	}
@@ -154,6 +155,13 @@ func (d *Driver) handle(f *frame) {
 		d.nonsense(f.from, f.kind, err)
 	}
 	d.perform()
+}
+
+// sentTo reports whether messages may have gone to a node: to a member, or to one that was removed a moment ago, whose
+// last refusals are still on their way.
+func (d *Driver) sentTo(id peer.ID) bool {
+	_, member := d.View().Member(id)
+	return member || slices.ContainsFunc(d.control.removed, func(r removedPeer) bool { return r.id == id })
 }
 
 // command carries out a wish of this node.
