@@ -73,6 +73,9 @@ func (t *Target) Strangers() (list []Attack) {
 	}
 	good := Hello{}.Append(nil, t)
 	add("random bytes", "refused/magic", Garbage(4096))
+	if t.TLS == nil {
+		add("a TLS handshake at a port without TLS", "refused/tls", clientHello())
+	}
 	add("http", "refused/magic", []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
 	for _, size := range []uint32{0, 7, 64 << 10, 1 << 31, 1<<32 - 1} {
 		add("a hello of impossible size", "refused/magic", header(size, wire.KindHello))
