@@ -124,7 +124,6 @@ func TestVisitsOfMembersAreGivenBack(t *testing.T) {
 			defer tb.mu.Unlock()
 			return len(tb.visits.debt) == 0
 		})
-		ta.Close()
 	}
 	require.Zero(t, tb.Stats().TooOften)
 }
