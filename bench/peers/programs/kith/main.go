@@ -45,7 +45,7 @@ func (n *node) start(ctx context.Context, seeds, roles []string) error {
 	}
 	n.node, err = kith.Start(ctx, kith.Config{Name: "peers", Listen: "127.0.0.1:0", Seeds: seeds, Roles: roles,
 		PollFor: poll,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+		Logger:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		return err
 	}
