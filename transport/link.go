@@ -5,6 +5,7 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/peer"
@@ -59,8 +60,20 @@ func (l *Link) Number() int { return int(l.number) }
 // Loop returns the data loop that owns the link and the peer's incoming data connection of the same number.
 func (l *Link) Loop() *Loop { return l.loop }
 
-// Lock takes the link's lock, which orders its frames.
-func (l *Link) Lock() { l.mu.Lock() }
+// Lock takes the link's lock, which orders its frames. Whoever finds it taken lets others run once before it waits: the
+// lock is held for some tens of nanoseconds, and what a sync.Mutex does meanwhile, pausing the core and then putting the
+// goroutine to sleep, takes a third of the rate of many senders (BenchmarkLinkOneWay64).
+func (l *Link) Lock() {
+	if !l.mu.TryLock() {
+		l.contend()
+	}
+}
+
+//go:noinline
+func (l *Link) contend() {
+	runtime.Gosched()
+	l.mu.Lock()
+}
 
 // Unlock gives it up.
 func (l *Link) Unlock() { l.mu.Unlock() }
