@@ -306,3 +306,39 @@ func TestParking(t *testing.T) {
 	require.ErrorIs(t, r.Tell("a", nil), kith.ErrStopped)
 	require.EqualValues(t, 1, rep.of(kith.ErrStopped), "the end is reported for what is parked")
 }
+
+// The bounds of this node's own entities are named in the same way: of the mailbox of a Blocking entity, and of the
+// queue of the worker or event loop that has the others (SHD-5).
+func TestOwnRefusalsNameTheirBound(t *testing.T) {
+	for _, c := range []struct {
+		mode   kith.Mode
+		reason kith.Reason
+		limit  int
+		typ    string
+	}{
+		{kith.Blocking, route.MailboxFull, 64 << 10, "gate"},
+		{kith.Worker, route.QueueFull, 8 * (64 << 10), ""},
+		{kith.Inline, route.QueueFull, 8 * (64 << 10), ""},
+	} {
+		t.Run(c.mode.String(), func(t *testing.T) {
+			open := make(chan struct{})
+			var r *kith.Region
+			nodes := cluster(t, 1, func(_ int, cfg *kith.Config) {
+				cfg.LinkBuffer, cfg.Window, cfg.MaxPayload = 64<<10, 64<<10, 10<<10
+			}, func(_ int, n *kith.Node) {
+				r = register(t, n, kith.Type{Name: "gate", Shards: 4, Mode: c.mode, MailboxBytes: 64 << 10}, actor{
+					receive: func(*kith.Context, []byte) error { <-open; return nil }})
+			})
+			t.Cleanup(func() { close(open) })
+			var err error
+			eventually(t, func() bool {
+				err = r.Tell("a", make([]byte, 4000))
+				return err != nil
+			}, "a full bound")
+			var full *kith.RefusedError
+			require.ErrorAs(t, err, &full)
+			require.ErrorIs(t, err, kith.ErrMailboxFull)
+			require.Equal(t, kith.RefusedError{Peer: nodes[0].ID(), Type: c.typ, Reason: c.reason, Limit: c.limit}, *full)
+		})
+	}
+}
