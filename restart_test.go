@@ -150,8 +150,15 @@ func TestSlowCallIsNamedWhileItRuns(t *testing.T) {
 			require.False(t, named(false)())
 			close(release)
 			eventually(t, named(false), "and when it has returned")
-			eventually(t, func() bool { return owner.Stats().Types[0].Slow == 1 }, "counted once")
-			require.False(t, seen.some(func(i kith.Incident) bool { return i.ID == "quick" }))
+			// On a machine that stalls the other call may have taken too long as well: then it is named too.
+			quick := uint64(0)
+			require.False(t, seen.some(func(i kith.Incident) bool {
+				if i.ID == "quick" && !i.Running {
+					quick++
+				}
+				return i.ID == "quick" && i.Took <= 20*time.Millisecond
+			}))
+			eventually(t, func() bool { return owner.Stats().Types[0].Slow == 1+quick }, "counted once")
 		})
 	}
 }
