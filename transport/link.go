@@ -61,8 +61,8 @@ func (l *Link) Number() int { return int(l.number) }
 func (l *Link) Loop() *Loop { return l.loop }
 
 // Lock takes the link's lock, which orders its frames. Whoever finds it taken lets others run once before it waits: the
-// lock is held for some tens of nanoseconds, and what a sync.Mutex does meanwhile, pausing the core and then putting the
-// goroutine to sleep, takes a third of the rate of many senders (BenchmarkLinkOneWay64).
+// lock is held for some tens of nanoseconds, and what a sync.Mutex does meanwhile, pausing the core and then putting
+// the goroutine to sleep, takes a third of the rate of many senders (BenchmarkLinkOneWay64).
 func (l *Link) Lock() {
 	if !l.mu.TryLock() {
 		l.contend()
