@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/kith-io/kith/internal/spent"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -498,6 +499,8 @@ func FuzzHandle(f *testing.F) {
 		if parcel {
 			kind = wire.KindParcel
 		}
+		held := spent.Bytes()
+		defer func() { spent.Within(t, held, 64*len(body)) }()
 		first, err := m.Handle(2, ip(2), kind, body)
 		require.False(t, err != nil && len(first) > 0)
 		n := len(first)

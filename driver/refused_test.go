@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/spent"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -105,6 +106,8 @@ func FuzzRefusals(f *testing.F) {
 	f.Add(appendRefusals(nil, nil, true), true)
 	f.Add([]byte{1, 0, 0}, false)
 	f.Fuzz(func(t *testing.T, body []byte, limits bool) {
+		before := spent.Bytes()
+		defer func() { spent.Within(t, before, 64*len(body)) }()
 		kind := wire.KindRefused
 		if limits {
 			kind = wire.KindRefusals

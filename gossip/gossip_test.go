@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/kith-io/kith/internal/spent"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -124,6 +125,8 @@ func FuzzClock(f *testing.F) {
 	f.Add([]byte{0})
 	f.Add([]byte{255, 255, 3})
 	f.Fuzz(func(t *testing.T, b []byte) {
+		before := spent.Bytes()
+		defer func() { spent.Within(t, before, 64*len(b)) }()
 		r := wire.NewReader(wire.KindVersion, b)
 		c := ReadClock(&r, 100)
 		if r.Done() != nil {
@@ -141,6 +144,8 @@ func FuzzSeen(f *testing.F) {
 	f.Add([]byte{255, 2}, uint16(9))
 	f.Add([]byte{}, uint16(0))
 	f.Fuzz(func(t *testing.T, b []byte, n uint16) {
+		before := spent.Bytes()
+		defer func() { spent.Within(t, before, 64*len(b)) }()
 		r := wire.NewReader(wire.KindSeen, b)
 		s := ReadSeen(&r, int(n))
 		if r.Done() != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/spent"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -411,6 +412,8 @@ func FuzzHandle(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, kind byte, body []byte) {
 		m := asMember()
+		held := spent.Bytes()
+		defer func() { spent.Within(t, held, 64*len(body)) }()
 		before := m.st.digest
 		err := m.Handle(1, 1, ip(2), wire.Kind(kind), body)
 		if err != nil {
@@ -426,6 +429,8 @@ func FuzzState(f *testing.F) {
 	f.Add(payload(sample()))
 	f.Add(payload(bigState(3)))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		before := spent.Bytes()
+		defer func() { spent.Within(t, before, 64*len(b)) }()
 		s, err := readState(wire.KindGossip, b)
 		if err != nil {
 			return

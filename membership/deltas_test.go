@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/spent"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -206,6 +207,8 @@ func FuzzDelta(f *testing.F) {
 	f.Add(changes)
 	f.Add(make([]byte, 16))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		before := spent.Bytes()
+		defer func() { spent.Within(t, before, 64*len(b)) }()
 		from := sample()
 		v, err := new(work).readDelta(wire.KindDelta, from.version, b)
 		require.Equal(t, sample().digest, from.seal().digest, "the base stays what it was")

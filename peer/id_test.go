@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/kith-io/kith/internal/spent"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -214,6 +215,8 @@ func FuzzReadID(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		before := spent.Bytes()
+		defer func() { spent.Within(t, before, 64*len(b)) }()
 		r := wire.NewReader(wire.KindJoin, b)
 		id := ReadID(&r)
 		if r.Done() != nil {
@@ -232,6 +235,8 @@ func FuzzParseAddr(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		before := spent.Bytes()
+		defer func() { spent.Within(t, before, 64*len(text)) }()
 		a, err := ParseAddr(text)
 		if err != nil {
 			require.ErrorIs(t, err, ErrBadAddr)

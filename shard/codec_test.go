@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/spent"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -186,6 +187,8 @@ func FuzzLetter(f *testing.F) {
 		f.Add(uint8(l.kind()), l.append(nil))
 	}
 	f.Fuzz(func(t *testing.T, k uint8, body []byte) {
+		before := spent.Bytes()
+		defer func() { spent.Within(t, before, 64*len(body)) }()
 		l, err := readLetter(wire.Kind(k), body)
 		if err != nil {
 			require.True(t, strings.HasPrefix(err.Error(), "wire: "))
@@ -209,6 +212,8 @@ func FuzzHandle(f *testing.F) {
 		if registered {
 			n.do(RegisterCommand{orders})
 		}
+		before := spent.Bytes()
+		defer func() { spent.Within(t, before, 64*len(body)) }()
 		_ = n.m.Handle(w.now, w.now, w.nodes[0].id, wire.Kind(k), body)
 		n.collect()
 		require.Empty(t, n.hosted)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/internal/spent"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -225,7 +226,7 @@ func (w *bulkWorld) check() {
 }
 
 // ends holds that nothing is left, and that a connection that was closed for what it said was counted.
-func (w *bulkWorld) ends(spent uint64) {
+func (w *bulkWorld) ends(before uint64) {
 	w.check()
 	if n := w.tr.bulk.room.Used() + w.tr.bulk.room.Waiting() + len(w.tr.bulk.conns); n != 0 {
 		w.t.Errorf("%d bytes, messages and connections are held of a connection that is gone", n)
@@ -235,9 +236,7 @@ func (w *bulkWorld) ends(spent uint64) {
 	if faults > 1 || !w.s.stuck.Load() && early != (faults == 1) {
 		w.t.Errorf("closed early: %v, faults counted: %d", early, faults)
 	}
-	if spent > 2<<20+uint64(64*w.fed+16<<10*w.ops+w.began*worldBulk+2*w.own) {
-		w.t.Errorf("%d bytes were allocated for %d bytes and %d messages", spent, w.fed, w.began)
-	}
+	spent.Within(w.t, before, 64*w.fed+16<<10*w.ops+w.began*worldBulk+2*w.own)
 	w.end()
 }
 
@@ -283,13 +282,13 @@ func FuzzBulkConnection(f *testing.F) {
 		w.s.input = wire.AppendFrame(nil, wire.KindHello, 0, 0, appendHello(nil, &h))
 		close(w.s.wrote)
 		w.s.wroteOnce.Do(func() {})
-		before := allocated()
+		before := spent.Bytes()
 		if !w.tr.admit(w.s) {
 			t.Fatal("no room for a hello")
 		}
 		w.tr.handshake(w.s)
 		w.tr.tasks.Wait()
-		w.ends(allocated() - before)
+		w.ends(before)
 	})
 }
 
@@ -311,12 +310,11 @@ func FuzzBulkDialled(f *testing.F) {
 		for range max(w.u8()%12, 1) {
 			w.send(w.u8())
 		}
-		before := allocated()
+		before := spent.Bytes()
 		_ = w.dial.carry(w.s, 1)
-		spent := allocated() - before
 		w.dial.kill(ErrClosed)
 		w.tr.tasks.Wait()
-		w.ends(spent)
+		w.ends(before)
 		for _, x := range w.sent {
 			if w.overs[x] != 1 {
 				t.Errorf("a transfer is over %d times", w.overs[x])

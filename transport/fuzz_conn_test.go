@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kith-io/kith/internal/spent"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -100,14 +101,12 @@ var goodFrames = func() (frames [][]byte) {
 
 // run runs the whole program and holds that what it made the node allocate is in proportion to what it said.
 func (p *player) run() {
-	before, ops := allocated(), 0
+	before, ops := spent.Bytes(), 0
 	for ; len(p.b) > 0 && ops < maxOps; ops++ {
 		p.step(p.u8() % opKinds)
 		p.settle()
 	}
-	if spent := allocated() - before; spent > 2<<20+uint64(64*p.fed+16<<10*ops) {
-		p.t.Fatalf("%d bytes were allocated for %d bytes in %d operations", spent, p.fed, ops)
-	}
+	spent.Within(p.t, before, 64*p.fed+16<<10*ops)
 	p.end()
 }
 

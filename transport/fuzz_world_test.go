@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime/metrics"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -133,13 +132,6 @@ func (w *world) reasons() uint64 {
 		n += w.tr.count.refused[i].Load()
 	}
 	return n
-}
-
-// allocated returns how many bytes were allocated since the process began, nearly.
-func allocated() uint64 {
-	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-	metrics.Read(s)
-	return s[0].Value.Uint64()
 }
 
 // delivers holds that what comes up comes from a connection that stands.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/spent"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -162,6 +163,8 @@ func FuzzParseHello(f *testing.F) {
 	f.Add(appendHello(nil, &h))
 	f.Add([]byte(Magic))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		before := spent.Bytes()
+		defer func() { spent.Within(t, before, 64*len(b)) }()
 		h, err := parseHello(b, wire.Spoken())
 		if err != nil {
 			return
@@ -179,6 +182,8 @@ func FuzzParseAnswer(f *testing.F) {
 	f.Add(appendAck(nil, &a, wire.Spoken()))
 	f.Add(appendRefusal(nil, &RefusedError{Reason: RefusedCluster, Key: "k", Ours: "1", Theirs: "2"}))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		before := spent.Bytes()
+		defer func() { spent.Within(t, before, 64*len(b)) }()
 		for _, asked := range []wire.Versions{versionOne, wire.Spoken()} {
 			if a, err := parseAck(b, asked); err == nil {
 				again, err := parseAck(appendAck(nil, &a, asked), asked)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/kith-io/kith/internal/spent"
 )
 
 // sample appends one value of every primitive; readSample reads them back.
@@ -163,6 +165,8 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte{0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9}, sample(nil))
 	f.Add([]byte{6, 8, 9}, []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
 	f.Fuzz(func(t *testing.T, program, body []byte) {
+		before := spent.Bytes()
+		defer func() { spent.Within(t, before, 64*len(body)) }()
 		r := NewReader(KindGossip, body)
 		var first error
 		for _, op := range program {
