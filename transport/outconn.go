@@ -115,7 +115,8 @@ func (oc *outConn) closed(err error) {
 	}
 	why := oc.why(err)
 	u.scheduled = false
-	u.verify = u.lane == wire.LaneControl && u.to.Inc != 0 && u.dead == nil && oc.fault == nil && !u.leaving
+	u.verify = u.lane == wire.LaneControl && u.to.Inc != 0 && u.dead == nil && oc.fault == nil && !u.leaving &&
+		!u.t.isClosing()
 	if u.dead == nil && (u.q.waiting() || u.verify || u.hushed) {
 		u.scheduled = u.q.waiting()
 		u.ensure()

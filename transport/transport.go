@@ -230,12 +230,16 @@ func (t *Transport) helloTo(to peer.ID, lane wire.Lane, number uint16, generatio
 
 // acceptor returns what hellos are judged by now.
 func (t *Transport) acceptor() acceptor {
-	t.mu.Lock()
-	closing := t.closing
-	t.mu.Unlock()
 	cluster := t.cluster.Load()
 	return acceptor{self: t.self, name: t.cfg.Name, clusterID: cluster.id, birth: cluster.birth, settings: t.cfg.Settings,
-		window: t.cfg.Window, closing: closing}
+		window: t.cfg.Window, closing: t.isClosing()}
+}
+
+// isClosing reports whether Close has begun. An uplink's lock may be held.
+func (t *Transport) isClosing() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closing
 }
 
 // spawn runs f in a goroutine that Close waits for; false when it no longer can.

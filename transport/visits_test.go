@@ -127,3 +127,17 @@ func TestVisitsOfMembersAreGivenBack(t *testing.T) {
 	}
 	require.Zero(t, tb.Stats().TooOften)
 }
+
+// A node that closes says goodbye, and does not come to its peers' doors once more to see whether they are there.
+func TestClosingDialsNobody(t *testing.T) {
+	b := newRider()
+	tb := start(t, b, nil)
+	for range 30 {
+		ta := start(t, newRider(), nil)
+		require.NoError(t, ta.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus}))
+		want(t, b.mails)
+		ta.Close()
+	}
+	until(t, func() bool { return tb.Stats().Pending == 0 })
+	require.Zero(t, tb.Stats().FaultsHello)
+}
