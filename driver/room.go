@@ -7,15 +7,21 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/kith-io/kith/transport"
 )
+
+// keepTurns is how many turns are kept for later.
+const keepTurns = 64
 
 // rooms holds the lines. Ringing costs one load when nobody waits.
 type rooms struct {
 	waiting atomic.Int32
 	mu      sync.Mutex
 	lines   map[*transport.Link]*line
+	spare   []*turn
+	empty   *line // spare
 }
 
 // line is who waits for one link, or, under nil, for anything else.
@@ -24,6 +30,7 @@ type line struct{ first, last *turn }
 // turn is one caller's place in a line.
 type turn struct {
 	bell       chan struct{} // capacity 1
+	timer      *time.Timer
 	at         *transport.Link
 	prev, next *turn
 }
@@ -43,10 +50,15 @@ func lineOf(err error) *transport.Link {
 
 // enter puts a caller at the end of a line. Rings that come from now on reach it.
 func (r *rooms) enter(at *transport.Link) *turn {
-	t := &turn{bell: make(chan struct{}, 1)}
 	r.waiting.Add(1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	var t *turn
+	if n := len(r.spare); n > 0 {
+		t, r.spare = r.spare[n-1], r.spare[:n-1]
+	} else {
+		t = &turn{bell: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+	}
 	r.join(t, at)
 	return t
 }
@@ -61,9 +73,18 @@ func (r *rooms) move(t *turn, at *transport.Link) {
 
 // leave ends a turn. Whoever is first then is woken, since a ring may have been meant for it, or has left room.
 func (r *rooms) leave(t *turn) {
+	t.timer.Stop()
 	r.mu.Lock()
 	r.quit(t)
 	r.call(r.lines[t.at])
+	if len(r.spare) < keepTurns {
+		select {
+		case <-t.bell: // nobody rings it any more
+		default:
+		}
+		t.at, t.prev, t.next = nil, nil, nil
+		r.spare = append(r.spare, t)
+	}
 	r.mu.Unlock()
 	r.waiting.Add(-1)
 }
@@ -111,7 +132,9 @@ func (r *rooms) join(t *turn, at *transport.Link) {
 		if r.lines == nil {
 			r.lines = map[*transport.Link]*line{}
 		}
-		l = &line{}
+		if l, r.empty = r.empty, nil; l == nil {
+			l = &line{}
+		}
 		r.lines[at] = l
 	}
 	t.at, t.prev, t.next = at, l.last, nil
@@ -137,5 +160,6 @@ func (r *rooms) quit(t *turn) {
 	}
 	if l.first == nil {
 		delete(r.lines, t.at)
+		r.empty = l
 	}
 }

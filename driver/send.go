@@ -134,8 +134,6 @@ func (r *Region) insist(ctx context.Context, err error, try func() error) error 
 	t := r.d.room.enter(lineOf(err))
 	defer r.d.room.leave(t)
 	pause := waitFirst
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	for {
 		if err = try(); !isFull(err) {
 			return err
@@ -147,13 +145,13 @@ func (r *Region) insist(ctx context.Context, err error, try func() error) error 
 		if t.at != nil {
 			pause = waitMost // a link rings
 		}
-		timer.Reset(pause)
+		t.timer.Reset(pause)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w (waited until %w)", err, ctx.Err())
 		case <-t.bell:
 			pause = waitFirst
-		case <-timer.C:
+		case <-t.timer.C:
 			pause = min(2*pause, waitMost)
 		}
 	}

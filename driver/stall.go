@@ -79,8 +79,8 @@ func (d *Driver) tellStall(mode entity.Mode, took time.Duration, calls ...string
 // functions of AskFunc, of hooks.
 var mustNotBlock = func() []string {
 	host, here := reflect.TypeFor[entity.Shard]().PkgPath(), reflect.TypeFor[Driver]().PkgPath()
-	return []string{host + ".(*Shard).handle", host + ".(*Shard).halt", here + ".(*askTable).finish",
-		here + ".(*Driver).tick"}
+	return []string{host + ".(*Shard).handle", host + ".(*Shard).Hand", host + ".(*Shard).halt",
+		here + ".(*askTable).finish", here + ".(*Driver).tick"}
 }()
 
 // mayWait returns entity.ErrWouldBlock when the caller's caller was called by a goroutine that must not wait. Only
