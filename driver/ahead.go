@@ -61,15 +61,15 @@ func (a *ahead) look(frames []byte) (rest []byte) {
 		end := at + int(binary.LittleEndian.Uint32(frames[at:]))
 		x := &a.next[a.n%aheadFrames]
 		x.frame = frames[at:end:end]
-		x.kind, x.hash, x.e = wire.Kind(frames[at+4]), 0, nil
+		x.kind, x.hash, x.h, x.e = wire.Kind(frames[at+4]), 0, nil, nil
 		at = end
 		if x.kind == wire.KindEnvelope {
 			a.envelope(x)
 		}
 	}
 	for i := range a.next[:a.n] {
-		if x := &a.next[i]; x.hash != 0 {
-			x.e = x.h.sh.Foresee(x.hash)
+		if x := &a.next[i]; x.h != nil && x.h.alone {
+			x.e = x.h.sh.Foresee(x.hash) // of others only under their lock
 		}
 	}
 	for i := range a.next[:a.n] {
@@ -90,7 +90,7 @@ func (a *ahead) envelope(x *foreseen) {
 		return
 	}
 	h := r.hosts[x.env.Shard].Load()
-	if h == nil || h.queue != a.queue || !h.alone || h.term != x.env.Term || h.epoch != x.env.Epoch ||
+	if h == nil || h.desk == nil || h.alone && h.queue != a.queue || h.term != x.env.Term || h.epoch != x.env.Epoch ||
 		len(x.env.Payload) > a.d.cfg.MaxPayload || x.env.Flags&wire.FlagBulk != 0 {
 		return // hostOf says why, when its turn comes
 	}
@@ -104,15 +104,22 @@ func (a *ahead) run(now time.Duration, from *remote, at, end int) (next int) {
 	next = at
 	defer func() {
 		if v := recover(); v != nil {
-			a.desk.Recovered(v)
-			a.next[next-1].h.settle()
+			x := &a.next[next-1]
+			x.h.desk.Recovered(v)
+			x.h.settle()
+			x.exit(now)
 		}
 	}()
 	for clock := d.coarse.Load(); next < end; {
 		x := &a.next[next]
 		h, e := x.h, x.e
-		if e == nil || d.gate.bits.Load() != 0 || h.abandoned.Load() {
+		if h == nil || d.gate.bits.Load() != 0 || h.abandoned.Load() {
 			return next
+		}
+		if e == nil {
+			if e = h.enter(now, x); e == nil {
+				return next
+			}
 		}
 		var origin entity.Origin
 		if x.env.Flags&wire.FlagAsk != 0 {
@@ -121,6 +128,7 @@ func (a *ahead) run(now time.Duration, from *remote, at, end int) (next int) {
 		next++ // also when it panics
 		ok, quiet := h.sh.Hand(now, e, origin, x.env.Corr, x.env.Payload)
 		if !ok {
+			x.exit(now)
 			return next - 1
 		}
 		if t := d.coarse.Load(); t != clock {
@@ -130,8 +138,33 @@ func (a *ahead) run(now time.Duration, from *remote, at, end int) (next int) {
 		if !quiet || !h.settled(clock) {
 			h.settle()
 		}
+		if x.e == nil {
+			x.exit(now)
+		}
 	}
 	return next
+}
+
+// enter tries for the lock of an Inline host that several loops step, and looks up the frame's entity. Without both it
+// returns nil and has no lock; so it does for other hosts.
+func (h *host) enter(now time.Duration, x *foreseen) *entity.Entity {
+	if h.alone || !h.mu.TryLock() {
+		return nil
+	}
+	h.workLeft(now) // what was left before comes first
+	if e := h.sh.Foresee(x.hash); e != nil && e.Is(x.env.ID) {
+		return e
+	}
+	x.exit(now)
+	return nil
+}
+
+// exit gives the lock of such a host up; of others there is nothing to give up.
+func (x *foreseen) exit(now time.Duration) {
+	if !x.h.alone {
+		x.h.mu.Unlock()
+		x.h.pickUp(now)
+	}
 }
 
 // originOf is where the answers to an ask go; nil stands for this node.

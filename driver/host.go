@@ -35,7 +35,8 @@ type host struct {
 	shard    route.ShardID
 	fence    route.Fence
 	queue    *execQueue // Worker and Inline: local messages and orders
-	closing  bool       // control goroutine: told to stop
+	desk     *entity.Desk
+	closing  bool // control goroutine: told to stop
 	shown    published
 	calls    calls
 	leftover // Inline: what losers of the try left
@@ -104,9 +105,13 @@ func (d *Driver) newHost(r *Region, id route.ShardID, f route.Fence) *host {
 	h.due.Store(int64(never))
 	h.leftover.limit = d.cfg.localBuffer()
 	h.sh = entity.NewShard(&r.typ, id, f, hostRider{regionRider{r}, h}, &d.mail)
-	if h.alone {
-		h.sh.Use(h.queue.desk)
+	switch {
+	case h.alone:
+		h.desk = h.queue.desk
+	case r.typ.Mode == entity.Inline:
+		h.desk = &entity.Desk{}
 	}
+	h.sh.Use(h.desk)
 	d.hosts.add(h)
 	r.living.Add(1)
 	return h

@@ -116,7 +116,7 @@ func (p *pass) frames(now time.Duration, c *transport.InConn, from *remote, fram
 		}
 		frames = a.look(frames)
 		for at := 0; at < a.n; {
-			if a.next[at].e != nil && p.backlog.size == 0 {
+			if a.next[at].h != nil && p.backlog.size == 0 {
 				to := a.run(now, from, at, a.n)
 				for i := at; i < to; i++ {
 					consumed += len(a.next[i].frame)

@@ -171,7 +171,8 @@ func isFull(err error) bool {
 // Ask sends payload and waits for the reply until ctx ends.
 func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, error) {
 	limit := r.d.cfg.AskTimeout
-	if deadline, ok := ctx.Deadline(); ok {
+	deadline, byContext := ctx.Deadline()
+	if byContext {
 		// The context fires first; the wheel stands behind it.
 		limit = time.Until(deadline) + 2*wheelTick
 	}
@@ -200,6 +201,9 @@ func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, er
 	}
 	reply, err := w.reply, w.err
 	r.d.asks.free(w)
+	if byContext && errors.Is(err, route.ErrTimeout) { // the wheel was first after all
+		err = fmt.Errorf("%w: %w", err, context.DeadlineExceeded)
+	}
 	return reply, err
 }
 
