@@ -258,4 +258,4 @@ var bugs = append(append([]bug{
 		Old:  "return d.gate.bits.Load() != 0 || int64(now)-d.lastStep.Load() > d.gate.limit",
 		New:  "return d.gate.bits.Load() != 0",
 	},
-}, membershipBugs...), append(append(courierBugs, executionBugs...), largeBugs...)...)
+}, membershipBugs...), append(append(append(courierBugs, executionBugs...), largeBugs...), hostileBugs...)...)

@@ -1,0 +1,49 @@
+// Planted bugs in what keeps bad input out.
+
+package main
+
+// hostileBugs are those of bad input: what is not counted, not bounded, or at others' cost.
+var hostileBugs = []bug{
+	{
+		Name: "a-flood-delays-others", Package: "./driver", Run: "TestInboxIsFair",
+		File: "driver/inbox.go",
+		Old:  "n := min(len(l.frames), lineTurn)",
+		New:  "n := len(l.frames)",
+	},
+	{
+		Name: "a-good-hello-costs-a-visit", Package: "./transport", Run: "TestVisitsOfMembersAreGivenBack",
+		File: "transport/accept.go",
+		Old:  "} else if t.trust == nil {",
+		New:  "} else if t.trust != nil {",
+	},
+	{
+		Name: "a-broken-frame-is-not-counted", Package: "./transport", Run: "FuzzConnection",
+		File: "transport/inconn.go",
+		Old:  "c.t.fault(\"protocol\", &c.t.count.faultsProtocol,",
+		New:  "c.t.faults.warn(\"protocol\",",
+	},
+	{
+		Name: "a-frame-is-kept-by-view", Package: "./transport", Run: "FuzzConnection",
+		File: "transport/split.go",
+		Old:  "s.carry = append(s.carry[:0], b...)",
+		New:  "s.carry = b",
+	},
+	{
+		Name: "answers-nobody-reads-are-kept", Package: "./transport", Run: "FuzzConnection",
+		File: "transport/inconn.go",
+		Old:  "if c.conn.OutboundBuffered() > maxAckOutbound {",
+		New:  "if c.conn.OutboundBuffered() > 1<<30 {",
+	},
+	{
+		Name: "room-of-a-broken-transfer-is-not-given-back", Package: "./transport", Run: "FuzzBulkConnection",
+		File: "flow/bulk_receive.go",
+		Old:  "\tcase m.allowed > 0:\n\t\tr.room.Give(m.size())",
+		New:  "\tcase m.whole():\n\t\tr.room.Give(m.size())",
+	},
+	{
+		Name: "a-bomb-stays", Package: "./membership", Run: "FuzzUnpack",
+		File: "membership/pack.go",
+		Old:  "\t\tc.raw = nil\n\t}\n\treturn plain, err",
+		New:  "\t\tc.raw = c.raw[:0]\n\t}\n\treturn plain, err",
+	},
+}
