@@ -73,7 +73,7 @@ func (q *jobQueue) pop() (j job, ok bool) {
 
 // run starts the entities of h that are ready, as far as the bound allows. The lock of the host is held.
 func (p *blockingPool) run(h *host) {
-	for {
+	for h.sh.AnyReady() {
 		if p.busy.Add(1) > p.most {
 			p.busy.Add(-1)
 			p.mu.Lock()
@@ -85,12 +85,7 @@ func (p *blockingPool) run(h *host) {
 			p.mu.Unlock()
 			return
 		}
-		e := h.sh.Ready()
-		if e == nil {
-			p.busy.Add(-1)
-			return
-		}
-		p.start(job{h, e})
+		p.start(job{h, h.sh.Ready()})
 	}
 }
 

@@ -269,6 +269,9 @@ func (s *Shard) leave(c *Context, began time.Duration) {
 	s.rise(c)
 }
 
+// AnyReady reports whether Ready would return an entity.
+func (s *Shard) AnyReady() bool { return s.readyHead != nil }
+
 // Ready returns the next entity that must be run and hands it to the caller, or nil. Ask until nil after every verb and
 // every End; a caller that bounds its goroutines may leave the rest for later.
 func (s *Shard) Ready() *Entity {
