@@ -231,7 +231,7 @@ func TestHostileClients(t *testing.T) {
 			if secure {
 				list, err := b.target.Uncertified(b.ca)
 				require.NoError(t, err)
-				b.throw(t, list)
+				b.throw(t, append(list, b.target.Forgers()...))
 				b.calm(t, "the uncertified")
 			}
 			b.throw(t, b.target.Insiders())

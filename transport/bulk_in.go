@@ -87,7 +87,7 @@ func (c *bulkConn) serve() {
 	_ = c.nc.Close()
 	close(ended)
 	<-written
-	if broken := (*wire.Error)(nil); errors.As(err, &broken) || errors.Is(err, flow.ErrBulkProtocol) {
+	if broken := (*wire.Error)(nil); errors.As(err, &broken) || errors.Is(err, flow.ErrBulkProtocol) || isForged(err) {
 		c.t.fault("protocol", &c.t.count.faultsProtocol, "peer", c.from.id, "lane", wire.LaneBulk, "error", err)
 	}
 	c.t.cfg.Logger.Debug("peer's connection closed", "peer", c.from.id, "lane", wire.LaneBulk, "error", err)

@@ -275,6 +275,9 @@ func (b *Bulk) read(nc net.Conn) error {
 	for {
 		head := buf[:wire.HeaderSize]
 		if _, err := io.ReadFull(r, head); err != nil {
+			if isForged(err) {
+				return b.fault(err)
+			}
 			return err
 		}
 		if _, _, err := wire.Split(head, wire.LaneBulk, len(buf)); err != nil {

@@ -112,3 +112,11 @@ func isAlert(err error) bool {
 	op := (*net.OpError)(nil)
 	return errors.As(err, &op) && op.Op == "remote error"
 }
+
+// isForged reports whether err is TLS that made no sense, on a connection that stood: what came was not sealed by the
+// other end.
+func isForged(err error) bool {
+	var header tls.RecordHeaderError
+	var op *net.OpError
+	return errors.As(err, &header) || errors.As(err, &op) && op.Op == "local error"
+}

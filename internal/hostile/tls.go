@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/pki"
+	"github.com/kith-io/kith/wire"
 )
 
 // Uncertified are the attacks of those who have no certificate of the cluster, whose authority ca is.
@@ -50,6 +51,21 @@ func (t *Target) Uncertified(ca *pki.CA) ([]Attack, error) {
 		list = append(list, t.certified(bad.name, "tls/"+bad.reason, []tls.Certificate{cert}))
 	}
 	return append(list, t.unencrypted()...), nil
+}
+
+// Forgers are the attacks of somebody between the nodes, who has no keys: bytes under TLS that nobody sealed.
+func (t *Target) Forgers() (list []Attack) {
+	for _, lane := range []wire.Lane{wire.LaneControl, wire.LaneData, wire.LaneBulk} {
+		for name, b := range map[string][]byte{"garbage": Garbage(4096), "a record": {23, 3, 3, 0, 20, 19: 1, 24: 0},
+			"a record too long": {23, 3, 3, 255, 255, 1}} {
+			list = append(list, Attack{Name: name + " under TLS, " + lane.String(), Counts: "frames", Closes: true,
+				Hello: &Hello{Lane: lane}, Do: func(c *Conn) error {
+					_, err := c.Conn.(*tls.Conn).NetConn().Write(b)
+					return err
+				}})
+		}
+	}
+	return list
 }
 
 // certified is a dialler whose certificates are no good.
