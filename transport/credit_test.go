@@ -36,6 +36,7 @@ func dialRaw(t *testing.T, tr *Transport, from peer.ID, lane wire.Lane, generati
 // acceptRaw takes one connection of a transport that dials ln, as the peer self.
 func acceptRaw(t *testing.T, ln net.Listener, self peer.ID) net.Conn {
 	t.Helper()
+	require.NoError(t, ln.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
 	nc, err := ln.Accept()
 	require.NoError(t, err)
 	t.Cleanup(func() { nc.Close() })
@@ -57,6 +58,7 @@ func ackTo(t *testing.T, body []byte, self peer.ID) []byte {
 
 func readCredit(t *testing.T, nc net.Conn) wire.Credit {
 	t.Helper()
+	require.NoError(t, nc.SetReadDeadline(time.Now().Add(patience)))
 	kind, body, err := readFrame(nc, wire.MaxControlFrame)
 	require.NoError(t, err)
 	require.Equal(t, wire.KindCredit, kind)

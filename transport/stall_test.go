@@ -46,7 +46,6 @@ func stall(t *testing.T, buffer int) *stalled {
 
 // accept takes the sender's next data connection.
 func (s *stalled) accept(t *testing.T) {
-	require.NoError(t, s.ln.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
 	s.nc = acceptRaw(t, s.ln, s.self)
 	require.NoError(t, s.nc.SetDeadline(time.Now().Add(patience)))
 }
