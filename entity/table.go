@@ -24,7 +24,7 @@ type Entity struct {
 	used     time.Duration // when it last handled a message
 	timers   *timer        // its running timers, newest first
 	act      *activity     // nil while idle
-	place    uint32        // its index in the shard's dense list; above it how many timers it has running; gone, hurt
+	place    uint32        // its index in the shard's dense list; above it how many timers it has running; hurt
 	instance uint32        // counts the handlers that New made; timers belong to one of them
 }
 
@@ -33,7 +33,6 @@ const (
 	indexBits = 24
 	indexMask = 1<<indexBits - 1
 	oneTimer  = 1 << indexBits
-	gone      = 1 << 30 // it is in no table any more
 	hurt      = 1 << 31 // there is a crash record of it
 )
 
@@ -42,7 +41,7 @@ func (e *Entity) index() int { return int(e.place & indexMask) }
 func (e *Entity) setIndex(i int) { e.place = e.place&^indexMask | uint32(i) }
 
 // running is how many timers are in the list.
-func (e *Entity) running() int { return int(e.place &^ (hurt | gone) >> indexBits) }
+func (e *Entity) running() int { return int(e.place &^ hurt >> indexBits) }
 
 // ID returns the entity's id.
 func (e *Entity) ID() string { return e.id }
@@ -188,7 +187,6 @@ func (t *table) remove(e *Entity) {
 	t.dense[e.index()].setIndex(e.index())
 	t.dense[last] = nil
 	t.dense = t.dense[:last]
-	e.place |= gone
 	t.clear(e)
 	const worth = 4096 // slots; smaller tables are not made smaller
 	if len(t.slots) > worth && last < len(t.slots)/16 {
