@@ -60,7 +60,7 @@ func (s *Shard) Foresee(hash uint64) *Entity { return s.table.likely(hash) }
 //
 // and goes on with the next message.
 func (s *Shard) Hand(now time.Duration, e *Entity, from Origin, corr uint64, payload []byte) (ok, quiet bool) {
-	if s.phase != serving || s.watch || e.place&hurt != 0 || e.h == nil { // without h perhaps gone from the table
+	if s.phase != serving || s.watch || e.h == nil { // who rests after a panic has no instance, nor who is gone
 		return false, false
 	}
 	s.advance(now)

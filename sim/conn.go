@@ -29,7 +29,7 @@ const (
 )
 
 // conn is one connection as its dialler has it. Only its dialler writes on it; what goes back are answers to
-// heartbeats.
+// heartbeats, and credit for a data connection.
 type conn struct {
 	w       *world
 	from    *proc
@@ -244,7 +244,7 @@ func (c *conn) close() {
 		p.closed = true
 		for _, k := range p.flight[p.head:] {
 			c.w.net.dropped++
-			if c.link != nil {
+			if c.link != nil && p == c.fore {
 				c.w.lostInFlight(k.body)
 			}
 		}
@@ -265,13 +265,14 @@ func (c *conn) arrived(p *pipe, k packet) {
 	gen := c.gen
 	if dst.paused() {
 		// The kernel takes it; the process sees it when it goes on.
-		if c.link != nil {
+		data := c.link != nil && p == c.fore
+		if data {
 			c.w.placeAll(k.body, dst)
 		}
 		dst.deferUntilResume(func() {
 			if c.gen == gen && !p.closed {
 				c.read(p, src, dst, k)
-			} else if c.link != nil {
+			} else if data {
 				c.w.lostInFlight(k.body)
 			}
 		})

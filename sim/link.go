@@ -131,6 +131,7 @@ func (p *proc) credit(from peer.ID, body []byte) {
 // inbound is the reading side of one peer's data connection.
 type inbound struct {
 	from     peer.ID
+	conn     *conn
 	number   int
 	gen      uint32
 	meter    flow.Meter
@@ -148,6 +149,7 @@ func (p *proc) reader(c *conn) *inbound {
 		i = len(p.inbound) - 1
 	}
 	in := p.inbound[i]
+	in.conn = c
 	if in.gen != c.gen {
 		in.gen, in.meter = c.gen, flow.MakeMeter(p.w.cfg.Data.Window)
 	}
@@ -193,13 +195,22 @@ func (p *proc) flushCredit(in *inbound) {
 	})
 }
 
+// grant tells a total on the data connection itself or, as nodes of wire version 1 do, on the own control connection.
 func (p *proc) grant(in *inbound, total uint64) {
 	body := wire.AppendCredit(nil, in.credit(total))
-	p.mail(in.from, wire.KindCredit, body)
+	switch {
+	case p.w.cfg.Data.OldCredit:
+		p.mail(in.from, wire.KindCredit, body)
+	case in.conn.gen == in.gen && !in.conn.back.closed: // else it ended with the connection
+		in.conn.back.send(wire.KindCredit, body)
+	}
 }
 
 // repeatCredit tells the totals again on a new control connection: what was told on the old one may be lost.
 func (p *proc) repeatCredit(c *conn) {
+	if !p.w.cfg.Data.OldCredit {
+		return
+	}
 	for _, in := range p.inbound {
 		if in.from == c.peer.id {
 			body := wire.AppendCredit(nil, in.credit(in.meter.Total()))

@@ -143,6 +143,8 @@ func TestLinksUnderFaults(t *testing.T) {
 				require.Empty(t, w.check.violations)
 			})
 			t.Run("credit lost with a control connection", func(t *testing.T) {
+				w.cfg.Data.OldCredit = true // since wire version 2 it does not travel there
+				defer func() { w.cfg.Data.OldCredit = false }()
 				// A whole window is consumed while no control connection lives for long: then nothing but a repetition tells.
 				for range 5 {
 					l.to.pause(500 * time.Millisecond)

@@ -26,6 +26,7 @@ type DataConfig struct {
 	LinkBuffer    int           // bytes that wait for one peer
 	Window        int           // bytes on their way to one peer and not consumed
 	Connections   int           // data connections to one peer, each with bounds of its own; default 1
+	OldCredit     bool          // credit travels on control connections, as nodes of wire version 1 send it
 	MailboxBudget int           // bytes in the mailboxes of a node; default 64 MiB
 	// MaxPayload is the longest payload that goes in one frame; a longer one is a large message. Default: what fits.
 	MaxPayload int

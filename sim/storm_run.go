@@ -111,6 +111,7 @@ func (s *storm) data() DataConfig {
 		ParkRecords: 16 << s.rng.IntN(6), ParkBytes: 8 << 10 << s.rng.IntN(5), ParkTotal: 64 << 10 << s.rng.IntN(5),
 		ParkWait: s.between(15*time.Second, time.Minute), LinkBuffer: 6 << 10 << s.rng.IntN(5),
 		Window: 1 << 10 << s.rng.IntN(7), MailboxBudget: 32 << 10 << s.rng.IntN(6), Connections: 1 + int(s.seed%3),
+		OldCredit: s.seed%4 == 0,
 	}
 }
 

@@ -137,7 +137,8 @@ var bugs = append(append([]bug{
 		New:  "\tdue = m.total-m.told >= m.quarter\n",
 	},
 	{
-		Name: "credit-of-an-old-connection-counted", Seeds: 120,
+		// Credit ends with the connection that it is for but in storms of the old way.
+		Name: "credit-of-an-old-connection-counted", Package: "./flow", Run: "TestLinkCreditThatNoHonestReceiverSends",
 		File: "flow/link.go",
 		Old:  "\tcase generation < l.generation:\n\t\treturn false, nil\n",
 		New:  "",

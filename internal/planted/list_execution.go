@@ -27,4 +27,46 @@ var executionBugs = []bug{
 		Old:  "e.used < victim.used",
 		New:  "e.used > victim.used",
 	},
+	{
+		Name: "panic-in-a-row-leaves-the-call-open", Package: "./driver", Run: "TestPanicWithinARow",
+		File: "entity/hand.go",
+		Old:  "\tc.outcome(nil, c.panicked(v))\n\tc.s.rise(c)\n",
+		New:  "\tc.outcome(nil, c.panicked(v))\n",
+	},
+	{
+		Name: "fence-not-checked-in-a-row", Package: "./driver", Run: "TestStaleFenceIsRefused",
+		File: "driver/ahead.go",
+		Old:  "h.term != x.env.Term || h.epoch != x.env.Epoch ||",
+		New:  "",
+	},
+	{
+		Name: "row-goes-on-behind-the-gate", Package: "./driver", Run: "TestGateClosesWithinARow",
+		File: "driver/ahead.go",
+		Old:  "h == nil || d.gate.bits.Load() != 0 ||",
+		New:  "h == nil ||",
+	},
+	{
+		Name: "lost-shard-is-handled-in-a-row", Package: "./driver", Run: "TestShardIsLostWithinARow",
+		File: "driver/ahead.go",
+		Old:  "d.gate.bits.Load() != 0 || h.abandoned.Load() {",
+		New:  "d.gate.bits.Load() != 0 {",
+	},
+	{
+		Name: "who-leaves-the-line-calls-nobody", Package: "./driver", Run: "TestRoomCallsOneByOne",
+		File: "driver/room.go",
+		Old:  "\tr.quit(t)\n\tr.call(r.lines[t.at])\n",
+		New:  "\tr.quit(t)\n",
+	},
+	{
+		Name: "credit-of-another-connection-taken", Package: "./transport", Run: "TestWhatIsNoCredit",
+		File: "transport/link.go",
+		Old:  "if credit.Lane != l.number {",
+		New:  "if false {",
+	},
+	{
+		Name: "half-a-credit-outlives-its-connection", Package: "./transport", Run: "TestHalfACreditOfTheConnectionBefore",
+		File: "transport/link.go",
+		Old:  "\tl.back.carry = nil\n",
+		New:  "",
+	},
 }
