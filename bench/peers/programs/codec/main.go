@@ -36,7 +36,8 @@ func measure(context.Context, door.None) ([]timed, error) {
 	f := bench.Codec()
 	const atLeast = 1e6 // messages that the figures above are taken over: what little is allocated around them vanishes
 	ours, _ := bench.Now().Per(before, atLeast)
-	all := []timed{{"kith", "encode", f["encode_ns"], ours, ""}, {"kith", "decode", f["decode_ns"], ours, ""}}
+	all := []timed{{"kith", "encode", f["encode_ns"], ours, ""}, {"kith", "decode", f["parse_ns"], ours, ""},
+		{"kith-framed", "decode", f["decode_ns"], ours, ""}}
 	more, err := protobufs()
 	return append(all, more...), err
 }
