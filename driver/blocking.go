@@ -76,17 +76,35 @@ func (p *blockingPool) run(h *host) {
 	for h.sh.AnyReady() {
 		if p.busy.Add(1) > p.most {
 			p.busy.Add(-1)
-			p.mu.Lock()
-			if !h.waits {
-				h.waits = true
-				p.waiting = append(p.waiting, h)
-				p.some.Store(true)
-			}
-			p.mu.Unlock()
+			p.wait(h)
 			return
 		}
 		p.start(job{h, h.sh.Ready()})
 	}
+}
+
+// collect is run for a caller that goes on to other hosts: it appends the entities to jobs, and the caller starts them
+// all later, with startAll. Until then nobody works on them, and so nobody fights over them with the caller.
+func (p *blockingPool) collect(h *host, jobs []job) []job {
+	for h.sh.AnyReady() {
+		if p.busy.Load()+int64(len(jobs)) >= p.most {
+			p.wait(h)
+			break
+		}
+		jobs = append(jobs, job{h, h.sh.Ready()})
+	}
+	return jobs
+}
+
+// wait notes a host with entities that found the bound reached.
+func (p *blockingPool) wait(h *host) {
+	p.mu.Lock()
+	if !h.waits {
+		h.waits = true
+		p.waiting = append(p.waiting, h)
+		p.some.Store(true)
+	}
+	p.mu.Unlock()
 }
 
 // again goes on with hosts that had to wait. A runner calls it when its entity has run out of work, and the ticker for
@@ -113,6 +131,18 @@ func (p *blockingPool) again() {
 func (p *blockingPool) start(j job) {
 	p.mu.Lock()
 	p.jobs.push(j)
+	r, fresh := p.call()
+	p.mu.Unlock()
+	p.rouse(r, fresh)
+}
+
+// startAll starts jobs that were collected. They may be a few beyond the bound when several goroutines collect.
+func (p *blockingPool) startAll(jobs []job) {
+	p.busy.Add(int64(len(jobs)))
+	p.mu.Lock()
+	for _, j := range jobs {
+		p.jobs.push(j)
+	}
 	r, fresh := p.call()
 	p.mu.Unlock()
 	p.rouse(r, fresh)

@@ -182,6 +182,11 @@ func (h *host) settle() {
 	if h.r.typ.Mode == entity.Blocking {
 		h.r.d.pool.run(h)
 	}
+	h.note()
+}
+
+// note is settle but for the entities that are ready.
+func (h *host) note() {
 	due, ok := h.sh.Next()
 	if !ok {
 		due = never

@@ -89,7 +89,8 @@ func (p *pass) envelope(now time.Duration, c *transport.InConn, from *remote, f 
 		}
 		h.mu.Lock()
 		reason = h.deliver(now, from, env, 0)
-		h.settle()
+		p.jobs = p.d.pool.collect(h, p.jobs)
+		h.note()
 		h.mu.Unlock()
 	}
 	if reason != route.OK {

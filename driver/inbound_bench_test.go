@@ -50,7 +50,7 @@ func BenchmarkInboundInline(b *testing.B) {
 	now, left := d.now(), 0
 	for b.Loop() {
 		if left--; left < 0 {
-			_, left = p.frames(now, nil, from, frames)
+			_, _, left = p.frames(now, nil, from, frames)
 			left--
 		}
 	}

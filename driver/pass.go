@@ -25,6 +25,7 @@ type pass struct {
 	staged []stage           // by worker
 	conn   *transport.InConn // whose frames are staged
 	from   *remote
+	jobs   []job // Blocking entities that became ready in the messages at hand
 	ahead  ahead
 	count  execCounters
 	timed  sampler
@@ -92,12 +93,20 @@ func (p *pass) flush() {
 			s.buf = p.d.workers[i].queue.appendRead(p.conn, p.from, s.buf)
 		}
 	}
+	if len(p.jobs) > 0 {
+		p.d.pool.startAll(p.jobs)
+		clear(p.jobs)
+		p.jobs = p.jobs[:0]
+	}
 }
 
 // read takes whole frames of the connection whose frames are staged, while the gate is open. What is left when it
 // closes is kept.
 func (p *pass) read(now time.Duration, c *transport.InConn, from *remote, frames []byte) {
-	consumed, handled := p.frames(now, c, from, frames)
+	consumed, stored, handled := p.frames(now, c, from, frames)
+	if stored > 0 {
+		c.Stored(stored)
+	}
 	if consumed > 0 {
 		c.Consumed(consumed)
 	}
@@ -106,9 +115,10 @@ func (p *pass) read(now time.Duration, c *transport.InConn, from *remote, frames
 	}
 }
 
-// frames takes whole frames and returns the bytes of those whose credit is to be given back now, and how many envelopes
-// were handled.
-func (p *pass) frames(now time.Duration, c *transport.InConn, from *remote, frames []byte) (consumed, handled int) {
+// frames takes whole frames and returns the bytes of those whose credit is to be given back now, apart from those that
+// lie in mailboxes, the bytes of these, and how many envelopes were handled.
+func (p *pass) frames(now time.Duration, c *transport.InConn, from *remote, frames []byte) (
+	consumed, stored, handled int) {
 	d, a := p.d, &p.ahead
 	for len(frames) > 0 {
 		if frames = p.stage(frames); len(frames) == 0 {
@@ -140,13 +150,17 @@ func (p *pass) frames(now time.Duration, c *transport.InConn, from *remote, fram
 				d.nonsense(c.From(), wire.KindEnvelope, x.bad)
 			case p.envelope(now, c, from, x.frame, &x.env, x.hash):
 				continue // credit is given back when it has been handled
+			case a.cache.last != nil && a.cache.last.typ.Mode == entity.Blocking:
+				handled++
+				stored += len(x.frame)
+				continue
 			default:
 				handled++
 			}
 			consumed += len(x.frame)
 		}
 	}
-	return consumed, handled
+	return consumed, stored, handled
 }
 
 // stage copies frames for the workers that step their shards, as long as they are envelopes of the same type as the

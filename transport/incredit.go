@@ -15,16 +15,29 @@ const creditBack = 2
 
 // Consumed gives back credit for n bytes of frames that Data delivered. It never blocks.
 func (c *InConn) Consumed(n int) {
+	if c.consume(n) {
+		c.tell()
+	}
+}
+
+// Stored is Consumed for frames that wait in this node to be worked off by others: it goes on the control connection,
+// which takes longer. To hurry the sender would only fill mailboxes, and take the processor from those who empty them.
+func (c *InConn) Stored(n int) {
+	if c.consume(n) {
+		c.from.control().owe(c)
+	}
+}
+
+// consume counts n bytes and reports whether the caller is to have the total told.
+func (c *InConn) consume(n int) (tell bool) {
 	c.mu.Lock()
 	total, due := c.meter.Consume(n)
 	within := n >= 0 && total <= c.received
-	tell := due && !c.telling
+	tell = due && !c.telling
 	c.telling = c.telling || due
 	c.mu.Unlock()
 	invariant.Check(within, "transport: more bytes consumed than were delivered")
-	if tell {
-		c.tell()
-	}
+	return tell
 }
 
 // told returns the running total that is being written to the peer now.

@@ -91,6 +91,21 @@ func TestCreditOfAPeerThatReadsNothing(t *testing.T) {
 	require.EqualValues(t, 4800, credits(t, c)[0].Consumed, "a running total: none is missing")
 }
 
+// What is only stored is told on the control connection.
+func TestCreditForWhatIsStored(t *testing.T) {
+	p, c, in := acceptData(t, func(*hello) {})
+	defer p.end()
+	for range 12 {
+		c.feed(hundred)
+	}
+	in.Stored(1200)
+	p.settle()
+	require.Empty(t, credits(t, c))
+	require.True(t, in.owed)
+	require.Equal(t, wire.Credit{Lane: 3, Generation: 7, Consumed: 1200}, wire.Credit{Lane: in.number,
+		Generation: in.generation, Consumed: in.told()})
+}
+
 // A peer of version 1 looks for its credit on the control connection alone.
 func TestCreditForVersionOne(t *testing.T) {
 	p, c, in := acceptData(t, func(h *hello) { h.versions = versionOne })
