@@ -235,21 +235,13 @@ func (w *askWaiter) goes(e *routeEntry) {
 }
 
 // goes notes whom a parked ask goes to, before it is sent there, unless its waiter has given up meanwhile.
-func (t *askTable) goes(corr uint64, e *routeEntry) {
-	w := t.find(corr)
-	if w == nil {
-		return
-	}
-	s := &t.stripes[w.index%askStripes]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w.state.Load()>>askPhaseBits == corr>>32 {
-		w.goes(e)
-	}
-}
+func (t *askTable) goes(corr uint64, e *routeEntry) { t.heads(corr, e, true) }
 
 // aims notes whom a large ask goes to, before its payload has arrived there.
-func (t *askTable) aims(corr uint64, e *routeEntry) {
+func (t *askTable) aims(corr uint64, e *routeEntry) { t.heads(corr, e, false) }
+
+// heads notes where an ask goes and, if it is sent there now, over which connection.
+func (t *askTable) heads(corr uint64, e *routeEntry, sent bool) {
 	w := t.find(corr)
 	if w == nil {
 		return
@@ -257,7 +249,11 @@ func (t *askTable) aims(corr uint64, e *routeEntry) {
 	s := &t.stripes[w.index%askStripes]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.state.Load()>>askPhaseBits == corr>>32 {
+	switch {
+	case w.state.Load()>>askPhaseBits != corr>>32: // given up
+	case sent:
+		w.goes(e)
+	default:
 		w.dest.Store(e)
 	}
 }

@@ -78,7 +78,7 @@ func (d *Driver) Data(c *transport.InConn, frames []byte) {
 	p.count.leave()
 }
 
-// PassDone ends a read pass: what it has staged goes to the workers, who are woken by that. It is an upcall of the
+// PassDone ends a read pass: what it has gathered goes to those who work it off, and wakes them. It is an upcall of the
 // transport, on the loop.
 func (d *Driver) PassDone(l *transport.Loop) {
 	p := d.passes[l.Index()]
@@ -86,7 +86,7 @@ func (d *Driver) PassDone(l *transport.Loop) {
 	p.conn, p.from = nil, nil // a connection that is gone is not held
 }
 
-// flush gives what is staged to the workers.
+// flush gives what is staged to the workers, and starts the Blocking entities that became ready.
 func (p *pass) flush() {
 	for i := range p.staged {
 		if s := &p.staged[i]; len(s.buf) > 0 {

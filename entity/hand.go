@@ -11,18 +11,9 @@ import (
 // Desk is what calls into Worker and Inline handlers need once for each goroutine: the Context of the call that is
 // being made. All shards that one goroutine steps may share one; the zero value is ready.
 type Desk struct {
-	ctx   Context
-	stage stage
+	ctx    Context
+	inside bool // the handler of a Hand runs
 }
-
-// stage is how far a call by Hand has come.
-type stage uint8
-
-const (
-	away     stage = 0 // there is none
-	inside   stage = 1 // the handler runs
-	returned stage = 2 // what it left is being seen to
-)
 
 // sit readies the desk's context for a call for e.
 func (s *Shard) sit(e *Entity) *Context {
@@ -69,13 +60,12 @@ func (s *Shard) Hand(now time.Duration, e *Entity, from Origin, corr uint64, pay
 	c.timerRoom = MaxTimers - e.running()
 	c.open(from, corr)
 	c.tally.Delivered++
-	d.stage = inside
+	d.inside = true
 	err := e.h.Receive(c, payload)
-	d.stage = returned
+	d.inside = false
 	if err != nil || c.from != nil || c.passivate {
 		c.outcome(err, nil)
 	}
-	d.stage = away
 	s.rise(c)
 	return true, s.handled(c, e)
 }
@@ -84,10 +74,10 @@ func (s *Shard) Hand(now time.Duration, e *Entity, from Origin, corr uint64, pay
 // does not come from a handler is panicked with again.
 func (d *Desk) Recovered(v any) {
 	c := &d.ctx
-	if d.stage != inside {
+	if !d.inside {
 		panic(v)
 	}
-	d.stage = away
+	d.inside = false
 	c.outcome(nil, c.panicked(v))
 	c.s.rise(c)
 	c.s.handled(c, c.e)
