@@ -233,6 +233,12 @@ type (
 	// RefusedError names the node whose bound a message met, this one or another, and the bound; it matches the error of
 	// its reason: ErrMailboxFull and those that refine it, ErrTooLarge, ErrSuspended, ErrLinkFull.
 	RefusedError = driver.RefusedError
+	// PeerError names the node at which a message or an ask failed for a reason that comes from no bound; it matches the
+	// error of that reason: ErrPeerLost, ErrTimeout and others.
+	PeerError = driver.PeerError
+	// BulkFullError names the bound of large messages that wait, and the peer if it is one of a single peer; it matches
+	// ErrLinkFull.
+	BulkFullError = driver.BulkFullError
 	// AsksFullError names the bound of asks under way; it matches ErrAsksFull.
 	AsksFullError = driver.AsksFullError
 	// PeerStats is the part of Stats.Transport that concerns one peer: its links and its round trip.

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/route"
 )
 
 // TestLargeMessageMovesWithItsShard: the owner leaves while a large message is on its way to it, and what was sent
@@ -105,7 +107,8 @@ func TestLargeMessageBounds(t *testing.T) {
 	})
 	err := c.region.Tell("a", make([]byte, 1<<20+1))
 	require.ErrorIs(t, err, kith.ErrTooLarge)
-	require.ErrorContains(t, err, "at most 1048576")
+	require.ErrorContains(t, err,
+		"1048576 bytes are the most of type \"blob\" at "+c.nodes[0].ID().String()+", got 1048577")
 	_, err = c.region.Ask(within(t), "a", make([]byte, 1<<20+1))
 	require.ErrorIs(t, err, kith.ErrTooLarge)
 	require.ErrorIs(t, c.region.TellBulk(within(t), "a", make([]byte, 1<<20+1), nil), kith.ErrTooLarge)
@@ -192,4 +195,99 @@ func TestLargeMessageAtTheEnd(t *testing.T) {
 	require.Zero(t, c.nodes[0].Stats().LargeUnderway)
 	require.Zero(t, c.nodes[0].Stats().LargeBytes)
 	require.ErrorIs(t, c.region.TellBulk(within(t), "a", noise(4<<20, 0), nil), kith.ErrStopped)
+}
+
+// TestLargeRefusalsNameTheirBound: a receiver that takes no message so large is named to every form of send, with its
+// bound; a reply that is too large for its asker's node names that node and its bound (SHD-5).
+func TestLargeRefusalsNameTheirBound(t *testing.T) {
+	const most = 128 << 10
+	c := startBlobs(t, 1, kith.Worker, func(i int, cfg *kith.Config) {
+		if i == 1 {
+			cfg.MaxMessage = most
+		}
+	})
+	want := kith.RefusedError{Peer: c.nodes[1].ID(), Type: "blob", Reason: route.TooLarge, Limit: most}
+	refused := func(err error) {
+		t.Helper()
+		var told *kith.RefusedError
+		require.ErrorAs(t, err, &told)
+		require.Equal(t, want, *told)
+		require.ErrorIs(t, err, kith.ErrTooLarge)
+		require.EqualError(t, err,
+			fmt.Sprintf("kith: payload too large: 131072 bytes are the most of type \"blob\" at %v", want.Peer))
+	}
+	b := noise(most+1, 10)
+	refused(c.region.TellBulk(within(t), "a", b, nil))
+	_, err := c.region.Ask(within(t), "a", b)
+	refused(err)
+	_, err = c.region.AskWithin(patience, "a", b, nil)
+	refused(err)
+	answer := make(chan error, 1)
+	require.NoError(t, c.region.AskFunc(patience, "a", b, func(_ []byte, err error) { answer <- err }))
+	refused(<-answer)
+	require.NoError(t, c.region.Tell("a", b))
+	eventually(t, func() bool { return c.lost.of(kith.ErrTooLarge) == 1 }, "a report")
+	for _, err := range c.lost.errs {
+		refused(err)
+	}
+	require.Empty(t, c.seen.of("a"))
+	_, err = c.region.Ask(within(t), "a", noise(100, 200))
+	require.NoError(t, err, "what fits is taken")
+	c.idle(t, c.nodes...)
+}
+
+// TestLargeReplyNamesTheAskersBound: a reply that its asker's node does not take fails the ask at once, with that
+// bound.
+func TestLargeReplyNamesTheAskersBound(t *testing.T) {
+	const most = 128 << 10
+	c := startBlobs(t, 1, kith.Blocking, func(i int, cfg *kith.Config) {
+		if i == 0 {
+			cfg.MaxMessage = most
+		}
+	})
+	_, err := c.region.Ask(within(t), "a", noise(100, most+1))
+	var told *kith.RefusedError
+	require.ErrorAs(t, err, &told)
+	require.Equal(t, kith.RefusedError{Peer: c.nodes[0].ID(), Reason: route.TooLarge, Limit: most}, *told)
+	require.EqualError(t, err, fmt.Sprintf(
+		"the reply: kith: payload too large: 131072 bytes are the most at %v, got 131073", c.nodes[0].ID()))
+	eventually(t, func() bool { return c.nodes[1].Stats().RepliesLost == 1 }, "the other node counts it")
+	require.Zero(t, c.nodes[0].Stats().AsksLate)
+	_, err = c.region.Ask(within(t), "a", noise(100, most))
+	require.NoError(t, err)
+	c.idle(t, c.nodes...)
+}
+
+// TestFailuresNameTheirPeer: asks and large messages whose node is lost, or does not answer in time, name it.
+func TestFailuresNameTheirPeer(t *testing.T) {
+	c := startBlobs(t, 1, kith.Worker, nil)
+	c.seen.wait, c.seen.into = make(chan struct{}), make(chan struct{}, 16)
+	failed := func(err error, reason kith.Reason) {
+		t.Helper()
+		var told *kith.PeerError
+		require.ErrorAs(t, err, &told)
+		require.Equal(t, kith.PeerError{Peer: c.nodes[1].ID(), Type: "blob", Reason: reason}, *told)
+		require.ErrorIs(t, err, reason.Err())
+		require.ErrorContains(t, err, fmt.Sprintf("%v: type \"blob\" at %v", reason.Err(), c.nodes[1].ID()))
+	}
+	asked := make(chan error, 2)
+	go func() {
+		_, err := c.region.Ask(within(t), "a", noise(16, 16))
+		asked <- err
+	}()
+	<-c.seen.into
+	require.NoError(t, c.region.AskFunc(time.Hour, "a", noise(16, 16), func(_ []byte, err error) { asked <- err }))
+	_, err := c.region.AskWithin(time.Millisecond, "a", noise(16, 16), nil)
+	failed(err, route.TimedOut)
+	ctx, cancel := context.WithTimeout(within(t), time.Millisecond)
+	defer cancel()
+	_, err = c.region.Ask(ctx, "a", noise(16, 16))
+	failed(err, route.TimedOut)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	closed := make(chan error, 1)
+	go func() { closed <- c.nodes[1].Close() }()
+	failed(<-asked, route.PeerLost)
+	failed(<-asked, route.PeerLost)
+	close(c.seen.wait)
+	require.NoError(t, <-closed)
 }

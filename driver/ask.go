@@ -186,8 +186,8 @@ func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte) {
 			w.region.d.doubt(slotRef{w.region, w.shard}, e)
 		}
 	}
-	var failed error
-	if reason != route.OK {
+	failed := w.err
+	if reason != route.OK && failed == nil {
 		failed = w.failure(reason, payload)
 	}
 	if fn := w.fn; fn != nil {
@@ -218,8 +218,7 @@ func (t *askTable) free(w *askWaiter) {
 	if !w.began.IsZero() {
 		w.began = time.Time{}
 	}
-	w.remote.Store(nil)
-	w.dest.Store(nil)
+	w.stays()
 	gen := (w.state.Load()>>askPhaseBits + 1) & (1<<32 - 1)
 	s.mu.Lock()
 	w.state.Store(gen<<askPhaseBits | askFree)
@@ -234,14 +233,14 @@ func (w *askWaiter) goes(e *routeEntry) {
 	w.remote.Store(e.remote)
 }
 
+// stays notes that an ask of one's own goes nowhere yet.
+func (w *askWaiter) stays() {
+	w.dest.Store(nil)
+	w.remote.Store(nil)
+}
+
 // goes notes whom a parked ask goes to, before it is sent there, unless its waiter has given up meanwhile.
-func (t *askTable) goes(corr uint64, e *routeEntry) { t.heads(corr, e, true) }
-
-// aims notes whom a large ask goes to, before its payload has arrived there.
-func (t *askTable) aims(corr uint64, e *routeEntry) { t.heads(corr, e, false) }
-
-// heads notes where an ask goes and, if it is sent there now, over which connection.
-func (t *askTable) heads(corr uint64, e *routeEntry, sent bool) {
+func (t *askTable) goes(corr uint64, e *routeEntry) {
 	w := t.find(corr)
 	if w == nil {
 		return
@@ -249,12 +248,8 @@ func (t *askTable) heads(corr uint64, e *routeEntry, sent bool) {
 	s := &t.stripes[w.index%askStripes]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case w.state.Load()>>askPhaseBits != corr>>32: // given up
-	case sent:
+	if w.state.Load()>>askPhaseBits == corr>>32 { // else it was given up
 		w.goes(e)
-	default:
-		w.dest.Store(e)
 	}
 }
 
@@ -274,8 +269,12 @@ func (t *askTable) advance(tick int64) {
 }
 
 // settleQuietly fails an ask unless it has been answered meanwhile.
-func (t *askTable) settleQuietly(corr uint64, reason route.Reason) {
+func (t *askTable) settleQuietly(corr uint64, reason route.Reason) { t.settleWhy(corr, reason, nil) }
+
+// settleWhy is settleQuietly with an error that matches the reason and tells more; nil: that of the reason.
+func (t *askTable) settleWhy(corr uint64, reason route.Reason, why error) {
 	if w := t.find(corr); w != nil && w.claim(corr>>32) {
+		w.err = why
 		t.finish(w, reason, nil)
 	}
 }

@@ -91,7 +91,7 @@ func TestWheelFiresInTime(t *testing.T) {
 
 func TestLostPeerFailsItsAsksOnly(t *testing.T) {
 	table := newAskTable(1000, 0)
-	gone, there := &remote{}, &remote{}
+	gone, there := &remote{neighbour: &neighbour{}}, &remote{neighbour: &neighbour{}}
 	var lost, others atomic.Int64
 	for i := range 600 {
 		to, count := gone, &lost
@@ -121,7 +121,7 @@ func TestLostPeerFailsItsAsksOnly(t *testing.T) {
 // Replies, time limits and lost peers race for the same asks: each is settled once, and never with another's reply.
 func TestAskIsSettledOnce(t *testing.T) {
 	table := newAskTable(64, 0)
-	peer := &remote{}
+	peer := &remote{neighbour: &neighbour{}}
 	stop := make(chan struct{})
 	var racers, askers sync.WaitGroup
 	corrs := make(chan uint64, 1024)

@@ -22,5 +22,8 @@ func (b *budget) Take(n int) bool {
 // Force claims n bytes whatever the limit says.
 func (b *budget) Force(n int) { b.used.Add(int64(n)) }
 
+// Bound returns how many bytes may be out at once.
+func (b *budget) Bound() int { return int(b.limit) }
+
 // Give returns n bytes.
 func (b *budget) Give(n int) { b.used.Add(-int64(n)) }

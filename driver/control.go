@@ -58,6 +58,7 @@ type removedPeer struct {
 type settledAsk struct {
 	corr   uint64
 	reason route.Reason
+	why    error // which matches the reason and tells more; nil: nothing
 }
 
 // run is the control goroutine.

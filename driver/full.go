@@ -30,7 +30,7 @@ type RefusedError struct {
 	Peer   peer.ID      // whose bound it is
 	Type   string       // of the entity; empty where the bound is not that of a type
 	Reason route.Reason // which bound
-	Limit  int          // its value there; zero when the peer did not tell: wire version 1, large messages
+	Limit  int          // its value there; zero when the peer did not tell: wire version 1
 }
 
 // boundUnits says what the limit of a reason counts; a reason that is not here comes from no bound.
@@ -66,6 +66,34 @@ func (e *RefusedError) Error() string {
 
 // Unwrap returns the error of the reason.
 func (e *RefusedError) Unwrap() error { return e.Reason.Err() }
+
+// PeerError says at which node a message or an ask failed for a reason that comes from no bound: it was lost, or did
+// not answer in time. It matches the error of its reason.
+type PeerError struct {
+	Peer   peer.ID
+	Type   string // of the entity
+	Reason route.Reason
+}
+
+// Error names the reason, the type and the peer.
+func (e *PeerError) Error() string {
+	return fmt.Sprintf("%v: type %q at %v", e.Reason.Err(), e.Type, e.Peer)
+}
+
+// Unwrap returns the error of the reason.
+func (e *PeerError) Unwrap() error { return e.Reason.Err() }
+
+// BulkFullError says that the large messages that wait have reached a bound. It matches route.ErrLinkFull.
+type BulkFullError = flow.BulkFullError
+
+// tooLarge is the error of a payload or a reply over this node's MaxMessage. r is nil for a reply.
+func (d *Driver) tooLarge(r *Region, size int) error {
+	e := &RefusedError{Peer: d.self, Reason: route.TooLarge, Limit: d.cfg.MaxMessage}
+	if r != nil {
+		e.Type = r.typ.Name
+	}
+	return fmt.Errorf("%w, got %d", e, size)
+}
 
 // limitOf returns the bound of this node that a refusal is due to, zero when there is none. r is nil for a type that is
 // not known here.
@@ -135,19 +163,23 @@ func parseLimit(text []byte) int {
 	return limit
 }
 
-// failure returns the error of an answer other than success: one that a bound caused names the node and the bound.
+// failure returns the error of an answer other than success: it names the node, and the bound if one caused it.
 func (w *askWaiter) failure(reason route.Reason, text []byte) error {
-	if boundUnit(reason) == "" {
-		return route.ReplyError(reason, text)
+	e := w.dest.Load()
+	there, bound := e != nil && e.remote != nil, boundUnit(reason) != ""
+	limit := 0
+	if bound {
+		limit = parseLimit(text)
 	}
-	if e := w.dest.Load(); e != nil && e.remote != nil {
-		limit := parseLimit(text)
-		if limit == 0 && len(text) > 0 {
-			return route.ReplyError(reason, text) // it was not this peer's bound
-		}
+	switch {
+	case !there && bound:
+		return w.region.errOf(reason)
+	case !there, limit == 0 && len(text) > 0: // a handler's error, or a bound that is not this peer's
+		return route.ReplyError(reason, text)
+	case bound:
 		return &RefusedError{e.remote.id, w.region.typ.Name, reason, limit}
 	}
-	return w.region.errOf(reason)
+	return &PeerError{e.remote.id, w.region.typ.Name, reason}
 }
 
 // AsksFullError says that as many asks are under way on this node as may be. It matches route.ErrAsksFull.

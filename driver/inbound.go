@@ -57,7 +57,7 @@ func (d *Driver) refuse(r *Region, from *remote, env *wire.Envelope, reason rout
 	}
 	switch {
 	case env.Flags&wire.FlagBulk != 0:
-		d.refuseLarge(from, env, reason)
+		d.refuseLarge(r, from, env, reason)
 	case env.Flags&wire.FlagAsk != 0 && from == nil:
 		d.asks.settleQuietly(env.Corr, reason)
 	case env.Flags&wire.FlagAsk != 0:

@@ -149,8 +149,8 @@ func (d *Driver) close(l *large) (cancel func(), ok bool) {
 	return func() { by.Cancel(x) }, true
 }
 
-// settler fails an ask, now or when no lock is held.
-type settler func(corr uint64, reason route.Reason)
+// settler fails an ask, now or when no lock is held, with an error that matches the reason; nil: that of the reason.
+type settler func(corr uint64, reason route.Reason, why error)
 
 // endLarge ends a message: whoever waits for it is told, its bytes are free. It reports whether it was under way. An
 // ask is settled by settle, so that this may be called under the lock of a slot or host.
@@ -169,18 +169,13 @@ func (d *Driver) toldLarge(l *large, reason route.Reason, err error, settle sett
 	d.room.ringAll()
 	switch {
 	case l.watch != nil:
-		why := reason.Err()
-		switch {
-		case err == nil || why == nil:
-		case errors.Is(err, why):
-			why = err
-		default:
-			why = fmt.Errorf("%w: %w", why, err)
-		}
-		l.watch.done <- why
+		l.watch.done <- whyOf(reason, err)
 	case reason == route.OK:
 	case l.corr != 0:
-		settle(l.corr, reason)
+		if err != nil {
+			err = whyOf(reason, err)
+		}
+		settle(l.corr, reason, err)
 	default:
 		why := cause{reason: reason}
 		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
@@ -188,6 +183,18 @@ func (d *Driver) toldLarge(l *large, reason route.Reason, err error, settle sett
 		}
 		d.failed.add(l.r, l.shard, why, 1, bytesOf(l.id))
 	}
+}
+
+// whyOf returns the error of a reason, with what else is known.
+func whyOf(reason route.Reason, err error) error {
+	why := reason.Err()
+	switch {
+	case err == nil || why == nil:
+		return why
+	case errors.Is(err, why):
+		return err
+	}
+	return fmt.Errorf("%w: %w", why, err)
 }
 
 // takeOwn returns the payload of a message of this node for an entity here.
@@ -228,8 +235,8 @@ func (d *Driver) untakeOwn(l *large, n int) {
 }
 
 // settleSoon has an ask answered when no lock is held. Control goroutine.
-func (d *Driver) settleSoon(corr uint64, reason route.Reason) {
-	d.control.settling = append(d.control.settling, settledAsk{corr, reason})
+func (d *Driver) settleSoon(corr uint64, reason route.Reason, why error) {
+	d.control.settling = append(d.control.settling, settledAsk{corr, reason, why})
 }
 
 // drainSlot goes on with a slot at whose head a large message stood. Any goroutine.

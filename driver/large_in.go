@@ -3,9 +3,11 @@
 package driver
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -13,23 +15,33 @@ import (
 
 // BulkBegin judges a large message before its payload comes: the shard lives here under that fence, or somebody waits
 // for that reply. An upcall of the transport.
-func (d *Driver) BulkBegin(_ peer.ID, b *wire.BulkBegin) route.Reason {
+func (d *Driver) BulkBegin(_ peer.ID, b *wire.BulkBegin) flow.BulkEnd {
 	if d.stopping.Load() {
-		return route.Stopped
+		return flow.BulkEnd{Reason: route.Stopped}
 	}
 	if b.Reply {
-		if !d.asks.waits(b.Corr) {
-			d.asks.late.Add(1)
-			return route.NoReply
-		}
-		return route.OK
+		return d.judgeReply(b)
 	}
 	env := wire.Envelope{Type: b.Type, Shard: b.Shard, Term: b.Term, Epoch: b.Epoch}
 	h, reason := d.hostOf(&regionCache{}, &env)
 	if reason == route.OK && h.ending.Load() {
-		return route.ShardStopping
+		reason = route.ShardStopping
 	}
-	return reason
+	return flow.BulkEnd{Reason: reason}
+}
+
+// judgeReply judges a large reply. One that is too large for this node is its own to tell the asker.
+func (d *Driver) judgeReply(b *wire.BulkBegin) flow.BulkEnd {
+	most := d.cfg.MaxMessage
+	switch {
+	case !d.asks.waits(b.Corr):
+		d.asks.late.Add(1)
+		return flow.BulkEnd{Reason: route.NoReply}
+	case int(b.Size) > most:
+		d.asks.settleWhy(b.Corr, route.TooLarge, fmt.Errorf("the reply: %w", d.tooLarge(nil, int(b.Size))))
+		return flow.BulkEnd{Reason: route.TooLarge, Limit: most}
+	}
+	return flow.BulkEnd{}
 }
 
 // BulkReply answers an ask. An upcall of the transport.
@@ -57,7 +69,7 @@ func (h *host) deliverLarge(now time.Duration, from *remote, env *wire.Envelope)
 	}
 	reason := h.deliverLoan(now, &m, payload, func() { d.wires.BulkFree(len(payload)) })
 	if reason == route.OK {
-		d.wires.BulkEnd(from.id, ref, route.OK)
+		d.wires.BulkEnd(from.id, ref, flow.BulkEnd{})
 	} else {
 		d.wires.BulkFree(len(payload))
 	}
@@ -89,7 +101,7 @@ func (h *host) deliverOwn(now time.Duration, m *entity.Message, env *wire.Envelo
 	}
 	if cancel, ok := d.close(l); ok {
 		cancel()
-		d.toldLarge(l, route.OK, nil, d.asks.settleQuietly)
+		d.toldLarge(l, route.OK, nil, d.asks.settleWhy)
 	}
 	return route.OK
 }
@@ -108,19 +120,19 @@ func (h *host) deliverLoan(now time.Duration, m *entity.Message, payload []byte,
 	return reason
 }
 
-// refuseLarge tells the sender of a large message that it was not taken.
-func (d *Driver) refuseLarge(from *remote, env *wire.Envelope, reason route.Reason) {
+// refuseLarge tells the sender of a large message that it was not taken. r is nil when the type is not registered here.
+func (d *Driver) refuseLarge(r *Region, from *remote, env *wire.Envelope, reason route.Reason) {
 	if from == nil {
 		if l := d.large.get(env); l != nil {
 			var err error
 			if boundUnit(reason) != "" {
 				err = l.r.errOf(reason)
 			}
-			d.endLarge(l, reason, err, d.asks.settleQuietly)
+			d.endLarge(l, reason, err, d.asks.settleWhy)
 		}
 		return
 	}
 	if ref, err := wire.ParseBulkRef(env.Payload); err == nil {
-		d.wires.BulkEnd(from.id, ref, reason)
+		d.wires.BulkEnd(from.id, ref, flow.BulkEnd{Reason: reason, Limit: d.limitOf(r, reason)})
 	}
 }

@@ -3,7 +3,10 @@
 package driver
 
 import (
+	"fmt"
+
 	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/transport"
 	"github.com/kith-io/kith/wire"
@@ -35,7 +38,8 @@ func (d *Driver) BulkWhole(x *flow.BulkTransfer, ref wire.BulkRef) {
 }
 
 // BulkOver ends a large message or a large reply. An upcall of the transport.
-func (d *Driver) BulkOver(x *flow.BulkTransfer, reason route.Reason, err error) {
+func (d *Driver) BulkOver(x *flow.BulkTransfer, end flow.BulkEnd, err error) {
+	reason := end.Reason
 	l, ok := x.Owner.(*large)
 	if !ok {
 		d.replyOver(x, reason)
@@ -68,15 +72,28 @@ func (d *Driver) BulkOver(x *flow.BulkTransfer, reason route.Reason, err error) 
 		d.inbox.post(func() { d.forgetHome(ref, home.term, home.epoch) })
 	}
 	if !again {
-		if err == nil && boundUnit(reason) != "" && home != nil {
-			err = &RefusedError{Peer: home.remote.id, Type: l.r.typ.Name, Reason: reason}
-			d.asks.aims(l.corr, home)
-		}
-		d.endLarge(l, reason, err, d.asks.settleQuietly)
+		d.endLarge(l, reason, d.largeFailure(l, home.remote.id, flow.BulkEnd{Reason: reason, Limit: end.Limit}, err),
+			d.asks.settleWhy)
 	}
 	if !sent {
 		d.drainSlot(ref)
 	}
+}
+
+// largeFailure returns the error of a large message that a node did not take: it names the node, and the bound if one
+// caused it.
+func (d *Driver) largeFailure(l *large, to peer.ID, end flow.BulkEnd, err error) error {
+	switch {
+	case end.Reason == route.OK:
+		return nil
+	case end.Reason == route.TooLarge && err != nil: // the node's wire version has none: a frame is the most
+		return fmt.Errorf("%w (%v)", &RefusedError{to, l.r.typ.Name, end.Reason, d.cfg.MaxPayload}, err)
+	case boundUnit(end.Reason) != "":
+		return &RefusedError{to, l.r.typ.Name, end.Reason, end.Limit}
+	case err != nil:
+		return fmt.Errorf("%w (%w)", &PeerError{to, l.r.typ.Name, end.Reason}, err)
+	}
+	return &PeerError{to, l.r.typ.Name, end.Reason}
 }
 
 // loseLarge fails the large messages whose envelope went to a node over a connection that broke.
@@ -89,7 +106,7 @@ func (d *Driver) loseLarge(to *remote, err error) {
 		gone := l.state == largeSent && l.home.remote == to
 		l.mu.Unlock()
 		if gone {
-			d.endLarge(l, route.PeerLost, err, d.asks.settleQuietly)
+			d.endLarge(l, route.PeerLost, err, d.asks.settleWhy)
 		}
 	}
 }
@@ -105,7 +122,7 @@ func (d *Driver) unsentLarge(env *wire.Envelope, reason route.Reason, err error)
 		found := l.state == largeSent && l.ref == ref && l.id == string(env.ID) && uint32(l.r.id) == env.Type
 		l.mu.Unlock()
 		if found {
-			d.endLarge(l, reason, err, d.asks.settleQuietly)
+			d.endLarge(l, reason, err, d.asks.settleWhy)
 		}
 	}
 }
@@ -114,7 +131,7 @@ func (d *Driver) unsentLarge(env *wire.Envelope, reason route.Reason, err error)
 func (d *Driver) sweepLarge() {
 	for _, l := range d.large.list() {
 		if l.corr != 0 && !d.asks.waits(l.corr) {
-			if d.endLarge(l, route.TimedOut, nil, d.asks.settleQuietly) {
+			if d.endLarge(l, route.TimedOut, nil, d.asks.settleWhy) {
 				d.drainSlot(slotRef{l.r, l.shard})
 			}
 		}
@@ -124,6 +141,6 @@ func (d *Driver) sweepLarge() {
 // failLarge fails all that is left, at the node's end.
 func (d *Driver) failLarge() {
 	for _, l := range d.large.list() {
-		d.endLarge(l, route.Stopped, transport.ErrClosed, d.asks.settleQuietly)
+		d.endLarge(l, route.Stopped, transport.ErrClosed, d.asks.settleWhy)
 	}
 }

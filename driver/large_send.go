@@ -39,8 +39,8 @@ func (w *largeWatch) move(sent int) {
 
 // sendLarge is send for a payload over MaxPayload. It does not wait. Without a watch the payload is copied.
 func (r *Region) sendLarge(id string, payload []byte, corr uint64, w *askWaiter, watch *largeWatch) (*large, error) {
-	if most := r.d.cfg.MaxMessage; len(payload) > most {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d", route.ErrTooLarge, len(payload), most)
+	if len(payload) > r.d.cfg.MaxMessage {
+		return nil, r.d.tooLarge(r, len(payload))
 	}
 	l := &large{r: r, shard: r.Shard(id), id: id, corr: corr, watch: watch}
 	if err := r.d.large.add(l, payload); err != nil {
@@ -73,6 +73,9 @@ func (r *Region) place(l *large, w *askWaiter) error {
 				return err
 			}
 			continue
+		}
+		if w != nil {
+			w.stays()
 		}
 		if why := r.refused.Load(); why != nil {
 			return *why
@@ -176,7 +179,8 @@ func (r *remote) replyLarge(corr uint64, payload []byte) error {
 	return nil
 }
 
-// replyOver ends a large reply. An asker who may still wait is told why there is none.
+// replyOver ends a large reply. An asker who may still wait is told why there is none: by its own node, if that takes
+// none so large.
 func (d *Driver) replyOver(x *flow.BulkTransfer, reason route.Reason) {
 	reply, ok := x.Owner.(*largeReply)
 	if !ok {
@@ -188,7 +192,7 @@ func (d *Driver) replyOver(x *flow.BulkTransfer, reason route.Reason) {
 		return
 	}
 	d.count.repliesLost.Add(1)
-	if to := d.remotes.get(reply.to); to != nil {
+	if to := d.remotes.get(reply.to); to != nil && reason != route.TooLarge {
 		_ = to.conns[0].answer(x.Begin.Corr, reason, []byte("the reply, by the asker's node"))
 	}
 }

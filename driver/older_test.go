@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -41,12 +42,45 @@ func acceptOld(t *testing.T, ln net.Listener, old peer.ID) net.Conn {
 			require.NoError(t, err)
 			return nc
 		}
-		no := wire.AppendString(wire.AppendU8(nil, 2), "wire version")
-		no = wire.AppendString(wire.AppendString(no, "2"), "1")
-		_, err = nc.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, no))
-		require.NoError(t, err)
-		nc.Close()
+		refuseOld(t, nc)
 	}
+}
+
+// refuseOld refuses a hello as an older node does.
+func refuseOld(t *testing.T, nc net.Conn) {
+	no := wire.AppendString(wire.AppendU8(nil, 2), "wire version")
+	no = wire.AppendString(wire.AppendString(no, "2"), "1")
+	_, err := nc.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, no))
+	require.NoError(t, err)
+	nc.Close()
+}
+
+// A node of version 1 takes no large message: its sender is told so, with the node and the most that goes to it in one
+// message, which is what fits a frame (CARD-3).
+func TestLargeMessageToAnOlderNode(t *testing.T) {
+	p := newPair(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	old := peer.ID{Addr: peer.MustAddr(ln.Addr().String()), Inc: 5}
+	watch := &largeWatch{done: make(chan error, 1), moved: make(chan struct{}, 1)}
+	l := &large{r: p.at[entity.Blocking], id: "a", watch: watch, state: largeMoving}
+	payload := make([]byte, p.a.cfg.MaxPayload+1)
+	require.NoError(t, p.a.large.add(l, payload))
+	x := &flow.BulkTransfer{Payload: payload, Owner: l}
+	l.x, l.by, l.home = x, p.a.wires.Bulk(old), &routeEntry{remote: p.a.remote(old, 0)}
+	require.NoError(t, l.by.Send(x))
+	nc, err := ln.Accept()
+	require.NoError(t, err)
+	_, _ = readWhole(t, nc)
+	refuseOld(t, nc)
+	err = <-watch.done
+	var told *RefusedError
+	require.ErrorAs(t, err, &told)
+	require.Equal(t, &RefusedError{old, l.r.typ.Name, route.TooLarge, p.a.cfg.MaxPayload}, told)
+	require.ErrorContains(t, err, "wire version")
+	require.NotErrorIs(t, err, route.ErrPeerLost)
+	require.Zero(t, p.a.large.count())
 }
 
 // A refusal by a node of version 1 has neither a limit nor the newer reasons: it is a typed error that names the node

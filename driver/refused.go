@@ -4,7 +4,6 @@ package driver
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -184,13 +183,13 @@ type Undelivered struct {
 }
 
 // Err returns why, matching one of the errors of delivery: a *RefusedError, which names the node and the bound, when a
-// bound is reached there.
+// bound is reached there, else a *PeerError if it concerns a node.
 func (u *Undelivered) Err() error {
 	switch {
 	case boundUnit(u.Reason) != "" && u.Peer != peer.ID{}:
 		return &RefusedError{u.Peer, u.Type, u.Reason, u.Limit}
 	case u.Peer != peer.ID{}:
-		return fmt.Errorf("%w: %v", u.Reason.Err(), u.Peer)
+		return &PeerError{u.Peer, u.Type, u.Reason}
 	}
 	return u.Reason.Err()
 }

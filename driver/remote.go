@@ -4,7 +4,6 @@ package driver
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -179,7 +178,7 @@ func (o *selfOrigin) Reply(corr uint64, reason route.Reason, payload []byte) err
 
 func (d *Driver) checkReply(payload []byte) error {
 	if len(payload) > d.cfg.MaxMessage {
-		return fmt.Errorf("%w: reply of %d bytes, at most %d", route.ErrTooLarge, len(payload), d.cfg.MaxMessage)
+		return d.tooLarge(nil, len(payload))
 	}
 	return nil
 }

@@ -219,7 +219,7 @@ func (d *Driver) dropParked(ref slotRef, f []byte, reason route.Reason) {
 		return
 	}
 	if env.Flags&wire.FlagAsk != 0 {
-		d.control.settling = append(d.control.settling, settledAsk{env.Corr, reason})
+		d.control.settling = append(d.control.settling, settledAsk{env.Corr, reason, nil})
 		return
 	}
 	d.failed.add(ref.r, ref.shard, cause{reason: reason}, 1, env.ID)
@@ -232,7 +232,7 @@ func (d *Driver) settleParked() {
 		list := c.settling
 		c.settling = nil
 		for _, a := range list {
-			d.asks.settleQuietly(a.corr, a.reason)
+			d.asks.settleWhy(a.corr, a.reason, a.why)
 		}
 	}
 }

@@ -34,6 +34,9 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter) erro
 	for {
 		e := s.route.Load()
 		if e == nil {
+			if w != nil {
+				w.stays()
+			}
 			if again, err := r.park(s, sh, id, payload, corr); !again {
 				return err
 			}
@@ -177,7 +180,7 @@ func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, er
 		limit = time.Until(deadline) + 2*wheelTick
 	}
 	if ctx.Err() != nil {
-		return nil, askCancelled(ctx)
+		return nil, askCancelled(ctx, route.ErrTimeout)
 	}
 	if err := r.d.mayWait(); err != nil {
 		return nil, err
@@ -194,8 +197,9 @@ func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, er
 	case <-w.wake:
 	case <-ctx.Done():
 		if w.claim(corr >> 32) {
+			err = askCancelled(ctx, w.failure(route.TimedOut, nil))
 			r.d.asks.free(w)
-			return nil, askCancelled(ctx)
+			return nil, err
 		}
 		<-w.wake // somebody is answering it now
 	}
@@ -207,9 +211,10 @@ func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, er
 	return reply, err
 }
 
-func askCancelled(ctx context.Context) error {
+// askCancelled returns the error of an ask whose context has ended; timeout is the one to be used if time was short.
+func askCancelled(ctx context.Context, timeout error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("%w: %w", route.ErrTimeout, ctx.Err())
+		return fmt.Errorf("%w: %w", timeout, ctx.Err())
 	}
 	return fmt.Errorf("kith: ask given up: %w", ctx.Err())
 }

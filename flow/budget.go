@@ -9,6 +9,8 @@ type Budget interface {
 	Take(n int) bool
 	// Give returns n bytes that were taken.
 	Give(n int)
+	// Bound returns how many bytes may be out at once.
+	Bound() int
 }
 
 // Pool is a Budget for one thread. The zero value allows nothing.
@@ -28,6 +30,9 @@ func (p *Pool) Take(n int) bool {
 
 // Give returns n bytes.
 func (p *Pool) Give(n int) { p.used -= n }
+
+// Bound returns Limit.
+func (p *Pool) Bound() int { return p.Limit }
 
 // Used returns how many bytes are out.
 func (p *Pool) Used() int { return p.used }

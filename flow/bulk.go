@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )
 
@@ -30,15 +31,26 @@ var ErrBulkProtocol = errors.New("flow: broken bulk protocol")
 type BulkFullError struct {
 	Bound string // "large messages" or "bytes of large messages"
 	Limit int
+	Peer  peer.ID // to whom they are to be sent; zero for a bound on those to all peers together
 }
 
-// Error names the bound.
+// Error names the bound and the peer.
 func (e *BulkFullError) Error() string {
-	return fmt.Sprintf("%v: %d %s wait to be sent", route.ErrLinkFull, e.Limit, e.Bound)
+	to := ""
+	if e.Peer != (peer.ID{}) {
+		to = fmt.Sprintf(" to %v", e.Peer)
+	}
+	return fmt.Sprintf("%v: %d %s wait to be sent%s", route.ErrLinkFull, e.Limit, e.Bound, to)
 }
 
 // Unwrap returns route.ErrLinkFull.
 func (e *BulkFullError) Unwrap() error { return route.ErrLinkFull }
+
+// BulkEnd says how a large message ended: route.OK when it was taken, else why not.
+type BulkEnd struct {
+	Reason route.Reason
+	Limit  int // of the receiver's bound that the reason names; zero without one
+}
 
 // BulkKey names a large message at its receiver: the connection as the rider numbers them, and the number on it.
 type BulkKey struct {

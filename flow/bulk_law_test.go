@@ -89,22 +89,22 @@ func (m *bulkModel) deliver(t *rapid.T, e *bulkEnd) {
 		f := e.fore[0]
 		e.fore = e.fore[1:]
 		if wire.ParseHeader(f).Kind == wire.KindBulkBegin && binary.LittleEndian.Uint32(wire.Body(f))%5 == 0 {
-			e.why = route.NotOwner
+			e.why = BulkEnd{Reason: route.NotOwner}
 		}
 		e.read(f)
-		e.why = route.OK
+		e.why = BulkEnd{}
 	}
 	if len(e.back) > 0 {
 		f := e.back[0]
 		e.back = e.back[1:]
-		x, event, why, err := e.s.Handle(m.now, wire.ParseHeader(f).Kind, wire.Body(f))
+		x, event, end, err := e.s.Handle(m.now, wire.ParseHeader(f).Kind, wire.Body(f))
 		require.NoError(t, err)
 		switch event {
 		case BulkIsWhole:
 			e.refs = append(e.refs, x.Ref())
 			e.byRef[x.Ref()] = m.find(x)
 		case BulkHasEnded:
-			m.end(t, x, why)
+			m.end(t, x, end.Reason)
 		}
 	}
 	m.give()
@@ -121,7 +121,7 @@ func (m *bulkModel) envelope(t *rapid.T, e *bulkEnd, refuse bool) {
 		return
 	}
 	if refuse {
-		e.r.End(ref.Number, route.MailboxFull)
+		e.r.End(ref.Number, BulkEnd{Reason: route.MailboxFull})
 		m.give()
 		return
 	}
@@ -131,7 +131,7 @@ func (m *bulkModel) envelope(t *rapid.T, e *bulkEnd, refuse bool) {
 		require.Equal(t, 1, s.taken, "taken twice")
 		require.Equal(t, bytes.Repeat([]byte{s.fill}, len(payload)), payload)
 		m.held = append(m.held, len(payload))
-		e.r.End(ref.Number, route.OK)
+		e.r.End(ref.Number, BulkEnd{})
 	}
 }
 
@@ -202,7 +202,7 @@ func TestBulkLaws(t *testing.T) {
 		for i := range m.ends {
 			m.ends[i] = &bulkEnd{byRef: map[wire.BulkRef]*bulkSent{}}
 			e := m.ends[i]
-			e.t, e.room, e.s = t, m.room, NewBulkSender(rapid.IntRange(1, 300).Draw(t, "chunk"), time.Second)
+			e.t, e.room, e.s = t, m.room, NewBulkSender(bulkPeer, rapid.IntRange(1, 300).Draw(t, "chunk"), time.Second)
 			e.r = NewBulkReceiver(uint64(i)<<32, window, 0, time.Second, m.room)
 			e.connect(0)
 		}
@@ -267,14 +267,14 @@ func (s *BulkSender) contains(x *BulkTransfer) bool {
 }
 
 func TestBulkChunksDoNotAllocate(t *testing.T) {
-	s := NewBulkSender(0, 0)
+	s := NewBulkSender(bulkPeer, 0, 0)
 	s.Connected(0, 1)
 	x := &BulkTransfer{Payload: make([]byte, 64<<20)}
 	require.NoError(t, s.Add(0, x))
 	out := s.Append(0, make([]byte, 0, 128<<10))
 	room := &BulkRoom{Limit: 64 << 20}
 	r := NewBulkReceiver(1, 0, 0, 0, room)
-	require.NoError(t, r.Begin(0, x.Begin, route.OK))
+	require.NoError(t, r.Begin(0, x.Begin, BulkEnd{}))
 	var back []byte
 	step := func() {
 		back = r.AppendAnswers(back[:0])
@@ -295,7 +295,7 @@ func TestBulkChunksDoNotAllocate(t *testing.T) {
 }
 
 func BenchmarkBulkChunk(b *testing.B) {
-	s := NewBulkSender(0, 0)
+	s := NewBulkSender(bulkPeer, 0, 0)
 	s.Connected(0, 1)
 	out := make([]byte, 0, 128<<10)
 	x := &BulkTransfer{Payload: make([]byte, 64<<20)}

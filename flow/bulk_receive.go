@@ -74,9 +74,9 @@ func (r *BulkReceiver) Stats() BulkReceiverStats { return r.stats }
 // Underway returns how many messages have begun and are not over.
 func (r *BulkReceiver) Underway() int { return len(r.live) }
 
-// Begin takes the begin of a message. reason is what the rider says to it: anything but route.OK refuses it. An error
+// Begin takes the begin of a message. end is what the rider says to it: any reason but route.OK refuses it. An error
 // means that the sender breaks the protocol; nothing has changed then.
-func (r *BulkReceiver) Begin(now time.Duration, b wire.BulkBegin, reason route.Reason) error {
+func (r *BulkReceiver) Begin(now time.Duration, b wire.BulkBegin, end BulkEnd) error {
 	switch {
 	case b.Number != r.last+1:
 		return fmt.Errorf("%w: message %d begins behind message %d", ErrBulkProtocol, b.Number, r.last)
@@ -86,12 +86,12 @@ func (r *BulkReceiver) Begin(now time.Duration, b wire.BulkBegin, reason route.R
 		return fmt.Errorf("%w: answers are not read", ErrBulkProtocol)
 	}
 	r.last = b.Number
-	if int(b.Size) > r.limit && reason == route.OK {
-		reason = route.TooLarge
+	if int(b.Size) > r.limit && end.Reason == route.OK {
+		end = BulkEnd{route.TooLarge, r.limit}
 	}
-	if reason != route.OK {
+	if end.Reason != route.OK {
 		r.stats.Refused++
-		r.over(b.Number, reason)
+		r.over(b.Number, end)
 		return nil
 	}
 	m := &bulkIn{begin: b, since: now}
@@ -121,8 +121,8 @@ func (r *BulkReceiver) grant(m *bulkIn, upTo int) {
 	r.answers = appendBulk(r.answers, wire.KindBulkGrant, func(b []byte) []byte { return wire.AppendBulkGrant(b, g) })
 }
 
-func (r *BulkReceiver) over(number uint32, reason route.Reason) {
-	o := wire.BulkOver{Number: number, Status: uint16(reason)}
+func (r *BulkReceiver) over(number uint32, end BulkEnd) {
+	o := wire.BulkOver{Number: number, Status: uint16(end.Reason), Limit: uint64(end.Limit)}
 	r.answers = appendBulk(r.answers, wire.KindBulkOver, func(b []byte) []byte { return wire.AppendBulkOver(b, o) })
 }
 
@@ -212,19 +212,20 @@ func (r *BulkReceiver) Take(number uint32) (b wire.BulkBegin, payload []byte, ok
 
 // End tells the sender how a message ended, route.OK for one that was taken, and forgets it. It reports whether the
 // message was not over already.
-func (r *BulkReceiver) End(number uint32, reason route.Reason) bool {
+func (r *BulkReceiver) End(number uint32, end BulkEnd) bool {
 	m := r.find(number)
 	if m == nil {
 		return false
 	}
-	invariant.Check(reason != route.OK || m.taken, "flow: a large message ends well that nobody took")
-	if reason == route.OK {
+	taken := end.Reason == route.OK
+	invariant.Check(!taken || m.taken, "flow: a large message ends well that nobody took")
+	if taken {
 		r.stats.Taken++
 	} else {
 		r.stats.Refused++
 	}
 	r.remove(m)
-	r.over(number, reason)
+	r.over(number, end)
 	return true
 }
 
@@ -256,7 +257,7 @@ func (r *BulkReceiver) Tick(now time.Duration) {
 		if m := r.live[i]; m.allowed > 0 && !m.whole() && now-m.since >= r.stall {
 			r.stats.Stalled++
 			r.remove(m)
-			r.over(m.begin.Number, route.TimedOut)
+			r.over(m.begin.Number, BulkEnd{Reason: route.TimedOut})
 			continue
 		}
 		i++

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -88,9 +89,9 @@ type BulkSenderStats struct {
 	Stalled   uint64 // nothing moved for too long
 }
 
-// NewBulkSender returns a sender without a connection, whose frames carry at most chunk bytes, and which gives up a
-// message for which nothing moves for so long as stall. Numbers that are not positive mean the defaults.
-func NewBulkSender(chunk int, stall time.Duration) *BulkSender {
+// NewBulkSender returns a sender to a peer, without a connection, whose frames carry at most chunk bytes, and which
+// gives up a message for which nothing moves for so long as stall. Numbers that are not positive mean the defaults.
+func NewBulkSender(to peer.ID, chunk int, stall time.Duration) *BulkSender {
 	if chunk <= 0 {
 		chunk = DefaultBulkChunk
 	}
@@ -98,7 +99,7 @@ func NewBulkSender(chunk int, stall time.Duration) *BulkSender {
 		stall = DefaultBulkStall
 	}
 	return &BulkSender{chunk: min(chunk, wire.MaxBulkChunk), stall: stall,
-		full: &BulkFullError{"large messages", MaxBulkQueued}}
+		full: &BulkFullError{"large messages", MaxBulkQueued, to}}
 }
 
 // Add queues a transfer that is with no sender. A *BulkFullError when MaxBulkQueued wait.
@@ -202,64 +203,65 @@ func appendBulk(dst []byte, k wire.Kind, body func([]byte) []byte) []byte {
 	return dst
 }
 
-// Handle takes an answer of the receiver and says what it means for which transfer; reason belongs to BulkHasEnded. An
+// Handle takes an answer of the receiver and says what it means for which transfer; end belongs to BulkHasEnded. An
 // error means that the receiver makes no sense; nothing has changed then.
-func (s *BulkSender) Handle(now time.Duration, k wire.Kind, body []byte) (x *BulkTransfer, e BulkEvent,
-	reason route.Reason, err error) {
+func (s *BulkSender) Handle(now time.Duration, k wire.Kind, body []byte) (x *BulkTransfer, e BulkEvent, end BulkEnd,
+	err error) {
 	switch k {
 	case wire.KindBulkGrant:
 		g, err := wire.ParseBulkGrant(body)
 		if err != nil {
-			return nil, 0, 0, err
+			return nil, 0, end, err
 		}
 		return s.granted(now, g)
 	case wire.KindBulkWhole:
 		n, err := wire.ParseBulkNumber(k, body)
 		if err != nil {
-			return nil, 0, 0, err
+			return nil, 0, end, err
 		}
 		x, err := s.find(n)
 		if x == nil || err != nil {
-			return nil, BulkNothing, 0, err
+			return nil, BulkNothing, end, err
 		}
 		if x.state != bulkBegun || x.sent < len(x.Payload) {
-			return nil, 0, 0, fmt.Errorf("%w: message %d is whole before it was sent", ErrBulkProtocol, n)
+			return nil, 0, end, fmt.Errorf("%w: message %d is whole before it was sent", ErrBulkProtocol, n)
 		}
 		x.state, x.since, s.moved = bulkWhole, now, now
-		return x, BulkIsWhole, 0, nil
+		return x, BulkIsWhole, end, nil
 	case wire.KindBulkOver:
 		o, err := wire.ParseBulkOver(body)
 		if err != nil {
-			return nil, 0, 0, err
+			return nil, 0, end, err
 		}
 		return s.over(now, o)
 	}
-	return nil, 0, 0, fmt.Errorf("%w: %s is no answer", ErrBulkProtocol, k)
+	return nil, 0, end, fmt.Errorf("%w: %s is no answer", ErrBulkProtocol, k)
 }
 
-func (s *BulkSender) granted(now time.Duration, g wire.BulkGrant) (*BulkTransfer, BulkEvent, route.Reason, error) {
-	x, err := s.find(g.Number)
+func (s *BulkSender) granted(now time.Duration, g wire.BulkGrant) (x *BulkTransfer, e BulkEvent, end BulkEnd,
+	err error) {
+	x, err = s.find(g.Number)
 	if x == nil || err != nil {
-		return nil, BulkNothing, 0, err
+		return nil, BulkNothing, end, err
 	}
 	if n := int(g.Allowed); n <= x.allowed || n > len(x.Payload) {
-		return nil, 0, 0, fmt.Errorf("%w: %d bytes of message %d granted, which has %d, after %d", ErrBulkProtocol,
+		return nil, 0, end, fmt.Errorf("%w: %d bytes of message %d granted, which has %d, after %d", ErrBulkProtocol,
 			g.Allowed, g.Number, len(x.Payload), x.allowed)
 	}
 	x.allowed, x.since, s.moved = int(g.Allowed), now, now
-	return x, BulkMayGo, 0, nil
+	return x, BulkMayGo, end, nil
 }
 
-func (s *BulkSender) over(now time.Duration, o wire.BulkOver) (*BulkTransfer, BulkEvent, route.Reason, error) {
-	x, err := s.find(o.Number)
+func (s *BulkSender) over(now time.Duration, o wire.BulkOver) (x *BulkTransfer, e BulkEvent, end BulkEnd, err error) {
+	x, err = s.find(o.Number)
 	if x == nil || err != nil {
-		return nil, BulkNothing, 0, err
+		return nil, BulkNothing, end, err
 	}
 	reason := route.Reason(o.Status)
 	taken := reason == route.OK
 	early := x.state != bulkWhole && !x.Begin.Reply || x.sent < len(x.Payload)
 	if !reason.Known() || taken && early {
-		return nil, 0, 0, fmt.Errorf("%w: message %d is over with status %d", ErrBulkProtocol, o.Number, o.Status)
+		return nil, 0, end, fmt.Errorf("%w: message %d is over with status %d", ErrBulkProtocol, o.Number, o.Status)
 	}
 	if taken {
 		s.stats.Taken++
@@ -268,7 +270,7 @@ func (s *BulkSender) over(now time.Duration, o wire.BulkOver) (*BulkTransfer, Bu
 	}
 	s.moved = now
 	s.remove(x)
-	return x, BulkHasEnded, reason, nil
+	return x, BulkHasEnded, BulkEnd{reason, int(o.Limit)}, nil
 }
 
 // find returns the transfer of a number, nil when it is over here already.

@@ -9,9 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
+
+var bulkPeer = peer.ID{Addr: peer.MustAddr("h:1"), Inc: 5}
 
 // bulkPair is both ends of a bulk connection without a network between them.
 type bulkPair struct {
@@ -20,11 +23,11 @@ type bulkPair struct {
 	s    *BulkSender
 	r    *BulkReceiver
 	room *BulkRoom
-	why  route.Reason // what the receiver's rider says to a begin
+	why  BulkEnd // what the receiver's rider says to a begin
 }
 
 func newBulkPair(t require.TestingT, window, limit, room int) *bulkPair {
-	p := &bulkPair{t: t, s: NewBulkSender(100, time.Second), room: &BulkRoom{Limit: room}}
+	p := &bulkPair{t: t, s: NewBulkSender(bulkPeer, 100, time.Second), room: &BulkRoom{Limit: room}}
 	p.r = NewBulkReceiver(1, window, limit, time.Second, p.room)
 	p.s.Connected(0, 1)
 	return p
@@ -82,9 +85,9 @@ func bulkFrames(t require.TestingT, b []byte) (list [][]byte) {
 }
 
 type bulkHeard struct {
-	x      *BulkTransfer
-	event  BulkEvent
-	reason route.Reason
+	x     *BulkTransfer
+	event BulkEvent
+	end   BulkEnd
 }
 
 // pump carries frames to and fro until neither end has anything to say, and returns what the sender heard.
@@ -99,10 +102,10 @@ func (p *bulkPair) pump() (heard []bulkHeard) {
 			p.read(f)
 		}
 		for _, f := range bulkFrames(p.t, back) {
-			x, e, why, err := p.s.Handle(p.now, wire.ParseHeader(f).Kind, wire.Body(f))
+			x, e, end, err := p.s.Handle(p.now, wire.ParseHeader(f).Kind, wire.Body(f))
 			require.NoError(p.t, err)
 			if e > BulkMayGo {
-				heard = append(heard, bulkHeard{x, e, why})
+				heard = append(heard, bulkHeard{x, e, end})
 			}
 		}
 	}
@@ -111,7 +114,7 @@ func (p *bulkPair) pump() (heard []bulkHeard) {
 func TestBulkGoesOverInChunksAndIsTaken(t *testing.T) {
 	p := newBulkPair(t, 250, 0, 5000)
 	x := p.send(1001, 'a')
-	require.Equal(t, []bulkHeard{{x, BulkIsWhole, 0}}, p.pump())
+	require.Equal(t, []bulkHeard{{x, BulkIsWhole, BulkEnd{}}}, p.pump())
 	require.True(t, x.Whole())
 	require.Equal(t, wire.BulkRef{Generation: 1, Number: 1}, x.Ref())
 	require.Equal(t, 1001, p.room.Used())
@@ -120,9 +123,9 @@ func TestBulkGoesOverInChunksAndIsTaken(t *testing.T) {
 	require.Equal(t, x.Payload, payload)
 	_, _, again := p.r.Take(1)
 	require.False(t, again, "taken once")
-	require.True(t, p.r.End(1, route.OK))
-	require.False(t, p.r.End(1, route.OK))
-	require.Equal(t, []bulkHeard{{x, BulkHasEnded, route.OK}}, p.pump())
+	require.True(t, p.r.End(1, BulkEnd{}))
+	require.False(t, p.r.End(1, BulkEnd{}))
+	require.Equal(t, []bulkHeard{{x, BulkHasEnded, BulkEnd{Reason: route.OK}}}, p.pump())
 	require.Equal(t, 1001, p.room.Used(), "the taker gives it back")
 	require.True(t, p.s.Idle())
 	require.Equal(t, BulkSenderStats{Bytes: 1001, Taken: 1}, p.s.Stats())
@@ -137,23 +140,23 @@ func TestBulkReplyNeedsNoEnvelope(t *testing.T) {
 	b, _, ok := p.r.Take(1)
 	require.True(t, ok)
 	require.Equal(t, uint64(7), b.Corr)
-	p.r.End(1, route.OK)
-	require.Equal(t, []bulkHeard{{x, BulkHasEnded, route.OK}}, p.pump())
+	p.r.End(1, BulkEnd{})
+	require.Equal(t, []bulkHeard{{x, BulkHasEnded, BulkEnd{Reason: route.OK}}}, p.pump())
 }
 
 func TestBulkRefusals(t *testing.T) {
 	p := newBulkPair(t, 250, 300, 5000)
-	p.why = route.NotOwner
+	p.why = BulkEnd{Reason: route.NotOwner}
 	x := p.send(200, 1)
-	require.Equal(t, []bulkHeard{{x, BulkHasEnded, route.NotOwner}}, p.pump())
-	p.why = route.OK
+	require.Equal(t, []bulkHeard{{x, BulkHasEnded, BulkEnd{route.NotOwner, 0}}}, p.pump())
+	p.why = BulkEnd{}
 	x = p.send(301, 1)
-	require.Equal(t, []bulkHeard{{x, BulkHasEnded, route.TooLarge}}, p.pump())
+	require.Equal(t, []bulkHeard{{x, BulkHasEnded, BulkEnd{route.TooLarge, 300}}}, p.pump())
 	require.Zero(t, p.room.Used())
 	x = p.send(300, 1)
 	p.pump()
-	p.r.End(3, route.MailboxFull)
-	require.Equal(t, []bulkHeard{{x, BulkHasEnded, route.MailboxFull}}, p.pump())
+	p.r.End(3, BulkEnd{route.MailboxFull, 77})
+	require.Equal(t, []bulkHeard{{x, BulkHasEnded, BulkEnd{route.MailboxFull, 77}}}, p.pump())
 	require.Zero(t, p.room.Used(), "what was not taken is free")
 	require.Equal(t, uint64(3), p.s.Stats().Refused)
 }
@@ -162,8 +165,8 @@ func TestBulkRoomIsSharedInOrder(t *testing.T) {
 	p := newBulkPair(t, 1000, 0, 1000)
 	other := NewBulkReceiver(2, 1000, 0, time.Second, p.room)
 	first, large, small := p.send(600, 1), p.send(900, 2), p.send(100, 3)
-	require.Equal(t, []bulkHeard{{first, BulkIsWhole, 0}}, p.pump())
-	require.NoError(t, other.Begin(0, wire.BulkBegin{Number: 1, Size: 10}, route.OK))
+	require.Equal(t, []bulkHeard{{first, BulkIsWhole, BulkEnd{}}}, p.pump())
+	require.NoError(t, other.Begin(0, wire.BulkBegin{Number: 1, Size: 10}, BulkEnd{}))
 	require.Empty(t, other.AppendAnswers(nil), "whoever came first is first, however small the later one is")
 	require.Equal(t, 3, p.room.Waiting())
 	_, _, ok := p.room.Turn()
@@ -177,7 +180,7 @@ func TestBulkRoomIsSharedInOrder(t *testing.T) {
 	_, _, ok = p.room.Turn()
 	require.True(t, ok, "100 bytes fit beside 900")
 	p.r.Admitted(0, 3, 100)
-	require.Equal(t, []bulkHeard{{small, BulkIsWhole, 0}, {large, BulkIsWhole, 0}}, p.pump())
+	require.Equal(t, []bulkHeard{{small, BulkIsWhole, BulkEnd{}}, {large, BulkIsWhole, BulkEnd{}}}, p.pump())
 	require.NoError(t, other.Abort(1))
 	require.Zero(t, p.room.Waiting(), "who gave up waits no more")
 	p.r.Broken()
@@ -239,7 +242,7 @@ func TestBulkBrokenConnectionLosesWhatHadBegun(t *testing.T) {
 	require.Empty(t, p.s.Append(0, nil), "no connection")
 	p.r = NewBulkReceiver(2, 100, 0, time.Second, p.room)
 	p.s.Connected(0, 2)
-	require.Equal(t, []bulkHeard{{waits, BulkIsWhole, 0}}, p.pump())
+	require.Equal(t, []bulkHeard{{waits, BulkIsWhole, BulkEnd{}}}, p.pump())
 	require.Equal(t, wire.BulkRef{Generation: 2, Number: 1}, waits.Ref())
 	require.NoError(t, p.s.Add(0, begun[0]), "a transfer that is over may be sent again")
 	require.Len(t, p.s.FailAll(nil), 2)
@@ -288,13 +291,14 @@ func TestBulkStalls(t *testing.T) {
 }
 
 func TestBulkQueueIsBounded(t *testing.T) {
-	s := NewBulkSender(0, 0)
+	s := NewBulkSender(bulkPeer, 0, 0)
 	for range MaxBulkQueued {
 		require.NoError(t, s.Add(0, &BulkTransfer{Payload: []byte{1}}))
 	}
 	err := s.Add(0, &BulkTransfer{Payload: []byte{1}})
 	require.ErrorIs(t, err, route.ErrLinkFull)
-	require.ErrorContains(t, err, "1024 large messages")
+	require.Equal(t, &BulkFullError{"large messages", 1024, bulkPeer}, err)
+	require.EqualError(t, err, "kith: link full: 1024 large messages wait to be sent to h:1#5")
 }
 
 func TestBulkSenderRefusesNonsense(t *testing.T) {
@@ -333,7 +337,7 @@ func TestBulkSenderRefusesNonsense(t *testing.T) {
 
 func TestBulkReceiverRefusesNonsense(t *testing.T) {
 	p := newBulkPair(t, 100, 0, 50_000)
-	begin := func(n uint32) error { return p.r.Begin(0, wire.BulkBegin{Number: n, Size: 1000}, route.OK) }
+	begin := func(n uint32) error { return p.r.Begin(0, wire.BulkBegin{Number: n, Size: 1000}, BulkEnd{}) }
 	require.ErrorIs(t, begin(2), ErrBulkProtocol, "numbers grow one by one")
 	require.NoError(t, begin(1))
 	require.ErrorIs(t, begin(1), ErrBulkProtocol)

@@ -24,14 +24,11 @@ var ErrOpen = errors.New("flow: slot is open")
 // ParkFullError says which bound of a parking queue is reached. errors.Is matches route.ErrParkFull.
 type ParkFullError struct {
 	Bound string // "messages of the shard", "bytes of the shard" or "bytes of all shards"
-	Limit int    // the bound; zero when the shared budget keeps it to itself
+	Limit int
 }
 
 // Error names the bound.
 func (e *ParkFullError) Error() string {
-	if e.Limit == 0 {
-		return fmt.Sprintf("%v: %s", route.ErrParkFull, e.Bound)
-	}
 	return fmt.Sprintf("%v: %d %s", route.ErrParkFull, e.Limit, e.Bound)
 }
 
@@ -65,7 +62,9 @@ func NewParking(records, bytes int, wait time.Duration, budget Budget) *Parking 
 	}
 	p.fullRecords = &ParkFullError{"messages of the shard", p.records}
 	p.fullBytes = &ParkFullError{"bytes of the shard", p.bytes}
-	p.fullBudget = &ParkFullError{Bound: "bytes of all shards"}
+	if budget != nil {
+		p.fullBudget = &ParkFullError{"bytes of all shards", budget.Bound()}
+	}
 	return p
 }
 

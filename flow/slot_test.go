@@ -139,11 +139,11 @@ func TestSlotBoundsAreTypedAndChangeNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		records, bytes, pool int
 		fits                 int
-		bound                string
+		want                 ParkFullError
 	}{
-		"records": {3, 1 << 20, 1 << 20, 3, "messages of the shard"},
-		"bytes":   {100, 4*cost - 1, 1 << 20, 3, "bytes of the shard"},
-		"budget":  {100, 1 << 20, 2*cost + 5, 2, "bytes of all shards"},
+		"records": {3, 1 << 20, 1 << 20, 3, ParkFullError{"messages of the shard", 3}},
+		"bytes":   {100, 4*cost - 1, 1 << 20, 3, ParkFullError{"bytes of the shard", 4*cost - 1}},
+		"budget":  {100, 1 << 20, 2*cost + 5, 2, ParkFullError{"bytes of all shards", 2*cost + 5}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pool := &Pool{Limit: c.pool}
@@ -156,8 +156,8 @@ func TestSlotBoundsAreTypedAndChangeNothing(t *testing.T) {
 			require.ErrorIs(t, err, route.ErrParkFull)
 			var full *ParkFullError
 			require.ErrorAs(t, err, &full)
-			require.Equal(t, c.bound, full.Bound)
-			require.Contains(t, err.Error(), c.bound)
+			require.Equal(t, c.want, *full)
+			require.EqualError(t, err, fmt.Sprintf("kith: parking queue full: %d %s", c.want.Limit, c.want.Bound))
 			records, bytes := s.Parked()
 			require.Equal(t, []int{c.fits, c.fits * cost, used}, []int{records, bytes, pool.Used()})
 			require.Zero(t, testing.AllocsPerRun(10, func() { _ = s.Park(0, &e, "id") }), "refusing is cheap")

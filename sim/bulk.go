@@ -62,7 +62,7 @@ type bulks struct {
 func (p *proc) bulkLink(to peer.ID) *bulkLink {
 	return p.bulk.links.get(to, 0, func() *conn {
 		c := &conn{w: p.w, from: p, to: to}
-		c.bulk = &bulkLink{conn: c, s: flow.NewBulkSender(p.w.cfg.Data.BulkChunk, p.w.cfg.Data.BulkStall)}
+		c.bulk = &bulkLink{conn: c, s: flow.NewBulkSender(to, p.w.cfg.Data.BulkChunk, p.w.cfg.Data.BulkStall)}
 		return c
 	}).bulk
 }
@@ -263,7 +263,7 @@ func (b *bulkLink) lost(over []*flow.BulkTransfer, words string) {
 // answer takes what the receiver says.
 func (b *bulkLink) answer(k packet) {
 	p := b.conn.from
-	x, event, why, err := b.s.Handle(p.clock(), k.kind, k.body)
+	x, event, end, err := b.s.Handle(p.clock(), k.kind, k.body)
 	if err != nil {
 		p.w.check.violate(p, "bulk", "answer of %s: %v", p.w.name(b.conn.to), err)
 		return
@@ -274,7 +274,7 @@ func (b *bulkLink) answer(k packet) {
 		l.whole, l.ref = true, x.Ref()
 		l.r.drain(l.shard)
 	case flow.BulkHasEnded:
-		l := x.Owner.(*large)
+		l, why := x.Owner.(*large), end.Reason
 		if l.x != x {
 			break
 		}

@@ -22,7 +22,7 @@ func (p *proc) bulkFrame(c *conn, k packet) {
 	case wire.KindBulkBegin:
 		var b wire.BulkBegin
 		if b, err = wire.ParseBulkBegin(k.body); err == nil {
-			err = in.r.Begin(p.clock(), b, p.judgeLarge(&b))
+			err = in.r.Begin(p.clock(), b, flow.BulkEnd{Reason: p.judgeLarge(&b)})
 		}
 		p.bulkTick()
 	case wire.KindBulkAbort:
@@ -134,7 +134,7 @@ func (p *proc) acceptLarge(h *hosted, from peer.ID, e *wire.Envelope, m *entity.
 		}
 		m.Payload = payload
 		free = func() { p.bulk.room.Give(len(payload)); p.later(0, p.turns) }
-		done = func() { in.r.End(ref.Number, route.OK); p.tellBulk(in) }
+		done = func() { in.r.End(ref.Number, flow.BulkEnd{}); p.tellBulk(in) }
 	}
 	if h.r.typ.Mode == entity.Blocking {
 		m.Loan = &entity.Loan{Release: free}
@@ -164,7 +164,7 @@ func (p *proc) refuseLarge(from peer.ID, e *wire.Envelope, why route.Reason) {
 	ref, err := wire.ParseBulkRef(e.Payload)
 	for _, in := range p.bulk.ins {
 		if err == nil && in.conn.from.id == from && in.gen == ref.Generation {
-			in.r.End(ref.Number, why)
+			in.r.End(ref.Number, flow.BulkEnd{Reason: why})
 			p.tellBulk(in)
 		}
 	}

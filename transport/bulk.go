@@ -9,7 +9,6 @@ import (
 
 	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/peer"
-	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -19,8 +18,8 @@ const bulkIdle = 30 * time.Second
 // BulkUpcalls is how bulk connections reach the rider. Calls come from goroutines of the transport, no lock held, never
 // after Close has returned. They may take locks for a moment and must not wait.
 type BulkUpcalls interface {
-	// BulkBegin judges a message or a reply that a peer wants to send: anything but route.OK refuses it.
-	BulkBegin(from peer.ID, b *wire.BulkBegin) route.Reason
+	// BulkBegin judges a message or a reply that a peer wants to send: any reason but route.OK refuses it.
+	BulkBegin(from peer.ID, b *wire.BulkBegin) flow.BulkEnd
 	// BulkReply hands over a whole reply. The payload belongs to the rider.
 	BulkReply(from peer.ID, corr uint64, payload []byte)
 	// BulkMoved says how much of a transfer has been sent, each time that its receiver wants more.
@@ -29,7 +28,7 @@ type BulkUpcalls interface {
 	BulkWhole(x *flow.BulkTransfer, ref wire.BulkRef)
 	// BulkOver says once that a transfer is over and its payload not read any more. route.OK: the receiver has taken it.
 	// route.PeerLost: its connection broke (err says how), and nobody knows. Any other reason: it was not taken.
-	BulkOver(x *flow.BulkTransfer, reason route.Reason, err error)
+	BulkOver(x *flow.BulkTransfer, end flow.BulkEnd, err error)
 }
 
 // bulk is what all bulk connections of a node share.
@@ -125,9 +124,9 @@ func (t *Transport) BulkTake(from peer.ID, ref wire.BulkRef) (payload []byte, ok
 }
 
 // BulkEnd tells the sender of a large message what became of it: route.OK when it was taken, else why not.
-func (t *Transport) BulkEnd(from peer.ID, ref wire.BulkRef, reason route.Reason) {
+func (t *Transport) BulkEnd(from peer.ID, ref wire.BulkRef, end flow.BulkEnd) {
 	if c := t.bulkFrom(from, ref); c != nil {
-		c.end(ref.Number, reason)
+		c.end(ref.Number, end)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/flow"
-	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -162,9 +161,9 @@ func (c *bulkConn) frame(k wire.Kind, body []byte) error {
 		if err != nil {
 			return err
 		}
-		reason := c.t.cfg.Bulk.BulkBegin(c.from.id, &b)
+		end := c.t.cfg.Bulk.BulkBegin(c.from.id, &b)
 		c.mu.Lock()
-		err = c.r.Begin(c.t.cfg.Now(), b, reason)
+		err = c.r.Begin(c.t.cfg.Now(), b, end)
 		c.mu.Unlock()
 		c.poke()
 		return err
@@ -231,15 +230,15 @@ func (c *bulkConn) reply(number uint32) {
 	c.mu.Unlock()
 	if ok {
 		c.t.cfg.Bulk.BulkReply(c.from.id, b.Corr, payload)
-		c.end(number, route.OK)
+		c.end(number, flow.BulkEnd{})
 		c.t.BulkFree(int(b.Size))
 	}
 }
 
 // end tells the sender of a message what became of it.
-func (c *bulkConn) end(number uint32, reason route.Reason) {
+func (c *bulkConn) end(number uint32, end flow.BulkEnd) {
 	c.mu.Lock()
-	c.r.End(number, reason)
+	c.r.End(number, end)
 	c.mu.Unlock()
 	c.t.bulk.turns()
 	c.poke()

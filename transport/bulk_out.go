@@ -61,7 +61,7 @@ func (t *Transport) Bulk(id peer.ID) *Bulk {
 }
 
 func newBulk(t *Transport, to peer.ID) *Bulk {
-	b := &Bulk{t: t, to: to, kick: make(chan struct{}, 1), s: flow.NewBulkSender(t.cfg.BulkChunk, t.cfg.BulkStall)}
+	b := &Bulk{t: t, to: to, kick: make(chan struct{}, 1), s: flow.NewBulkSender(to, t.cfg.BulkChunk, t.cfg.BulkStall)}
 	b.ctx, b.cancel = context.WithCancel(t.ctx)
 	return b
 }
@@ -185,7 +185,7 @@ func (b *Bulk) failed(err error) {
 
 func (b *Bulk) tell(over []*flow.BulkTransfer, reason route.Reason, err error) {
 	for _, x := range over {
-		b.t.cfg.Bulk.BulkOver(x, reason, err)
+		b.t.cfg.Bulk.BulkOver(x, flow.BulkEnd{Reason: reason}, err)
 	}
 }
 
@@ -289,7 +289,7 @@ func (b *Bulk) read(nc net.Conn) error {
 			return err
 		}
 		b.mu.Lock()
-		x, event, reason, err := b.s.Handle(b.t.cfg.Now(), h.Kind, body)
+		x, event, end, err := b.s.Handle(b.t.cfg.Now(), h.Kind, body)
 		sent, ref := 0, wire.BulkRef{}
 		if x != nil {
 			sent, ref = x.Sent(), x.Ref()
@@ -308,7 +308,7 @@ func (b *Bulk) read(nc net.Conn) error {
 			up.BulkWhole(x, ref)
 		case flow.BulkHasEnded:
 			b.poke() // another one may begin
-			up.BulkOver(x, reason, nil)
+			up.BulkOver(x, end, nil)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func arriveBulk(t *testing.T, a, b bulkNode, sum [32]byte) {
 	w := want(t, a.whole)
 	require.Equal(t, sum, sha256.Sum256(take(t, b, a.Transport, w.ref)))
 	over := want(t, a.over)
-	require.Equal(t, bulkOver{over.x, route.OK, nil}, over)
+	require.Equal(t, bulkOver{over.x, route.OK, 0, nil}, over)
 }
 
 // Authorities and certificates are replaced, as an operator does it, while large messages stream over one connection

@@ -23,6 +23,7 @@ import (
 type bulkOver struct {
 	x      *flow.BulkTransfer
 	reason route.Reason
+	limit  int
 	err    error
 }
 
@@ -39,7 +40,7 @@ type bulkReply struct {
 // bulkRider is a BulkUpcalls for tests.
 type bulkRider struct {
 	mu      sync.Mutex
-	judge   func(b *wire.BulkBegin) route.Reason
+	judge   func(b *wire.BulkBegin) flow.BulkEnd
 	moved   map[*flow.BulkTransfer]int
 	whole   chan bulkIsWhole
 	over    chan bulkOver
@@ -52,14 +53,14 @@ func newBulkRider() *bulkRider {
 		over: make(chan bulkOver, 4096), begun: make(chan wire.BulkBegin, 4096), replies: make(chan bulkReply, 4096)}
 }
 
-func (r *bulkRider) BulkBegin(_ peer.ID, b *wire.BulkBegin) route.Reason {
+func (r *bulkRider) BulkBegin(_ peer.ID, b *wire.BulkBegin) flow.BulkEnd {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.begun <- *b
 	if r.judge != nil {
 		return r.judge(b)
 	}
-	return route.OK
+	return flow.BulkEnd{}
 }
 
 func (r *bulkRider) BulkReply(_ peer.ID, corr uint64, payload []byte) {
@@ -74,8 +75,8 @@ func (r *bulkRider) BulkMoved(x *flow.BulkTransfer, sent int) {
 
 func (r *bulkRider) BulkWhole(x *flow.BulkTransfer, ref wire.BulkRef) { r.whole <- bulkIsWhole{x, ref} }
 
-func (r *bulkRider) BulkOver(x *flow.BulkTransfer, reason route.Reason, err error) {
-	r.over <- bulkOver{x, reason, err}
+func (r *bulkRider) BulkOver(x *flow.BulkTransfer, end flow.BulkEnd, err error) {
+	r.over <- bulkOver{x, end.Reason, end.Limit, err}
 }
 
 // bulkNode is a transport with its two riders.
@@ -105,7 +106,7 @@ func noise(n int) []byte {
 func take(t testing.TB, n bulkNode, from *Transport, ref wire.BulkRef) []byte {
 	payload, ok := n.BulkTake(from.Self(), ref)
 	require.True(t, ok)
-	n.BulkEnd(from.Self(), ref, route.OK)
+	n.BulkEnd(from.Self(), ref, flow.BulkEnd{})
 	n.BulkFree(len(payload))
 	return payload
 }
@@ -156,25 +157,25 @@ func TestBulkReplyIsHandedOver(t *testing.T) {
 	got := want(t, b.replies)
 	require.Equal(t, uint64(77), got.corr)
 	require.True(t, bytes.Equal(x.Payload, got.payload))
-	require.Equal(t, bulkOver{x, route.OK, nil}, want(t, a.over))
+	require.Equal(t, bulkOver{x, route.OK, 0, nil}, want(t, a.over))
 	until(t, func() bool { return b.Stats().Bulk.Held == 0 })
 }
 
 // TestBulkIsRefused by the rider's judgement, by size, and by a node that takes none.
 func TestBulkIsRefused(t *testing.T) {
 	a, b := startBulk(t, nil), startBulk(t, func(c *Config) { c.MaxBulk = 1 << 20 })
-	b.judge = func(b *wire.BulkBegin) route.Reason {
+	b.judge = func(b *wire.BulkBegin) flow.BulkEnd {
 		if b.Type == 9 {
-			return route.NotOwner
+			return flow.BulkEnd{Reason: route.MailboxFull, Limit: 7}
 		}
-		return route.OK
+		return flow.BulkEnd{}
 	}
 	x := &flow.BulkTransfer{Begin: wire.BulkBegin{Type: 9}, Payload: noise(100)}
 	require.NoError(t, a.Bulk(b.Self()).Send(x))
-	require.Equal(t, bulkOver{x, route.NotOwner, nil}, want(t, a.over))
+	require.Equal(t, bulkOver{x, route.MailboxFull, 7, nil}, want(t, a.over))
 	x = &flow.BulkTransfer{Payload: noise(1<<20 + 1)}
 	require.NoError(t, a.Bulk(b.Self()).Send(x))
-	require.Equal(t, bulkOver{x, route.TooLarge, nil}, want(t, a.over))
+	require.Equal(t, bulkOver{x, route.TooLarge, 1 << 20, nil}, want(t, a.over))
 	without := start(t, newRider(), nil)
 	require.NoError(t, a.Bulk(without.Self()).Send(x))
 	o := want(t, a.over)

@@ -160,7 +160,9 @@ func (w *bulkWorld) step(op int) (b []byte) {
 		b = frame(wire.KindBulkWhole, wire.AppendBulkNumber(nil, uint32(w.u8())))
 	case bulkOpOver:
 		number := uint32(w.u8())
-		b = frame(wire.KindBulkOver, wire.AppendBulkOver(nil, wire.BulkOver{Number: number, Status: uint16(w.u8())}))
+		status := w.u8()
+		b = frame(wire.KindBulkOver, wire.AppendBulkOver(nil, wire.BulkOver{Number: number, Status: uint16(status),
+			Limit: uint64(status) << 58}))
 	case bulkOpReplay:
 		b = w.last
 	default:
@@ -191,15 +193,15 @@ func (w *bulkWorld) happens(op int) {
 		switch {
 		case w.dial != nil && len(w.sent) > 0 && what%2 == 0:
 			if x := w.sent[int(number)%len(w.sent)]; w.dial.Cancel(x) {
-				w.BulkOver(x, route.OK, nil)
+				w.BulkOver(x, flow.BulkEnd{}, nil)
 			}
 		case w.dial != nil:
 			w.send(what)
 		case what%4 == 0:
-			w.tr.BulkEnd(memPeer(0), ref, route.NotOwner)
+			w.tr.BulkEnd(memPeer(0), ref, flow.BulkEnd{Reason: route.NotOwner})
 		default:
 			if payload, ok := w.tr.BulkTake(memPeer(0), ref); ok {
-				w.tr.BulkEnd(memPeer(0), ref, route.OK)
+				w.tr.BulkEnd(memPeer(0), ref, flow.BulkEnd{})
 				w.tr.BulkFree(len(payload))
 			}
 		}
@@ -240,17 +242,17 @@ func (w *bulkWorld) ends(before uint64) {
 	w.end()
 }
 
-func (w *bulkWorld) BulkBegin(_ peer.ID, b *wire.BulkBegin) route.Reason {
+func (w *bulkWorld) BulkBegin(_ peer.ID, b *wire.BulkBegin) flow.BulkEnd {
 	if b.Shard%5 == 4 {
-		return route.NotOwner
+		return flow.BulkEnd{Reason: route.NotOwner}
 	}
-	return route.OK
+	return flow.BulkEnd{}
 }
 
 func (w *bulkWorld) BulkReply(peer.ID, uint64, []byte)                { w.replies++ }
 func (w *bulkWorld) BulkMoved(*flow.BulkTransfer, int)                {}
 func (w *bulkWorld) BulkWhole(x *flow.BulkTransfer, ref wire.BulkRef) {}
-func (w *bulkWorld) BulkOver(x *flow.BulkTransfer, _ route.Reason, _ error) {
+func (w *bulkWorld) BulkOver(x *flow.BulkTransfer, _ flow.BulkEnd, _ error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.overs[x]++; w.overs[x] > 1 {

@@ -2,7 +2,10 @@
 
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // Bounds of large messages.
 const (
@@ -93,21 +96,26 @@ func ParseBulkGrant(body []byte) (BulkGrant, error) {
 	return g, r.Done()
 }
 
-// BulkOver ends a large message: status zero when it was taken, else the delivery reason (package route) why not.
+// BulkOver ends a large message: status zero when it was taken, else the delivery reason (package route) why not, and
+// the limit of the bound that it comes from, zero without one.
 type BulkOver struct {
 	Number uint32
 	Status uint16
+	Limit  uint64 // at most math.MaxInt64; zero with status zero
 }
 
-// AppendBulkOver appends the body of an over frame (6 bytes).
+// AppendBulkOver appends the body of an over frame (14 bytes).
 func AppendBulkOver(dst []byte, o BulkOver) []byte {
-	return AppendU16(AppendU32(dst, o.Number), o.Status)
+	return AppendU64(AppendU16(AppendU32(dst, o.Number), o.Status), o.Limit)
 }
 
 // ParseBulkOver reads the body of an over frame.
 func ParseBulkOver(body []byte) (BulkOver, error) {
 	r := NewReader(KindBulkOver, body)
-	o := BulkOver{r.U32(), r.U16()}
+	o := BulkOver{r.U32(), r.U16(), r.U64()}
+	if r.Err() == nil && (o.Limit > math.MaxInt64 || o.Limit > 0 && o.Status == 0) {
+		r.Fail(ErrBadValue)
+	}
 	return o, r.Done()
 }
 

@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,19 @@ func TestBulkBeginRefuses(t *testing.T) {
 	bad[32] = 2
 	_, err = ParseBulkBegin(bad)
 	require.ErrorIs(t, err, ErrBadValue, "neither a message nor a reply")
+}
+
+// TestBulkOverRefuses holds that a limit fits an int, and that a message which was taken has none.
+func TestBulkOverRefuses(t *testing.T) {
+	for _, ok := range []BulkOver{{1, 0, 0}, {1, 11, 0}, {1, 11, math.MaxInt64}} {
+		got, err := ParseBulkOver(AppendBulkOver(nil, ok))
+		require.NoError(t, err)
+		require.Equal(t, ok, got)
+	}
+	for _, bad := range []BulkOver{{1, 0, 1}, {1, 11, math.MaxInt64 + 1}} {
+		_, err := ParseBulkOver(AppendBulkOver(nil, bad))
+		require.Equal(t, &Error{KindBulkOver, 14, ErrBadValue}, err)
+	}
 }
 
 // TestBulkChunkHead reads the head of a chunk that has not arrived yet, and refuses what is none.
@@ -77,7 +91,8 @@ func TestBulkFramesDoNotAllocate(t *testing.T) {
 func FuzzBulk(f *testing.F) {
 	f.Add(uint8(KindBulkBegin), AppendBulkBegin(nil, &BulkBegin{Number: 1, Size: 2, Reply: true}))
 	f.Add(uint8(KindBulkGrant), AppendBulkGrant(nil, BulkGrant{1, 2}))
-	f.Add(uint8(KindBulkOver), AppendBulkOver(nil, BulkOver{1, 2}))
+	f.Add(uint8(KindBulkOver), AppendBulkOver(nil, BulkOver{1, 2, 3}))
+	f.Add(uint8(KindBulkOver), AppendBulkOver(nil, BulkOver{Number: 1}))
 	f.Add(uint8(KindBulkAbort), AppendBulkNumber(nil, 1))
 	f.Add(uint8(KindBulkChunk), []byte{1, 0, 0, 0, 1, 2, 3})
 	f.Fuzz(func(t *testing.T, kind uint8, body []byte) {

@@ -124,7 +124,7 @@ var kinds = [256]kindInfo{
 	KindBulkAbort:     {"bulk-abort", LaneBulk, 4},
 	KindBulkGrant:     {"bulk-grant", LaneBulk, 8},
 	KindBulkWhole:     {"bulk-whole", LaneBulk, 4},
-	KindBulkOver:      {"bulk-over", LaneBulk, 6},
+	KindBulkOver:      {"bulk-over", LaneBulk, 14},
 	KindJoinProbe:     {"join-probe", LaneControl, maxAny},
 	KindJoinProbeAck:  {"join-probe-ack", LaneControl, maxAny},
 	KindJoinProbeNak:  {"join-probe-nak", LaneControl, maxAny},

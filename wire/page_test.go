@@ -47,7 +47,7 @@ func written() map[string][]byte {
 		"bulk-chunk": wire.AppendBulkChunk(nil, 1, []byte("hi")),
 		"bulk-whole": frame(wire.KindBulkWhole, wire.AppendBulkNumber(nil, 1)),
 		"bulk-over": frame(wire.KindBulkOver, wire.AppendBulkOver(nil, wire.BulkOver{Number: 1,
-			Status: uint16(route.NotOwner)})),
+			Status: uint16(route.TooLarge), Limit: 1 << 20})),
 		"bulk-abort": frame(wire.KindBulkAbort, wire.AppendBulkNumber(nil, 1)),
 		"bulk-envelope": wire.AppendEnvelope(nil, &wire.Envelope{Flags: wire.FlagParked | wire.FlagBulk, Type: kind,
 			Shard: shard, Term: 3, Epoch: 7, ID: []byte("a"),
