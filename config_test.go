@@ -5,6 +5,7 @@ package kith_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -125,6 +126,25 @@ func TestOtherClusterIsRefused(t *testing.T) {
 }
 
 // A node of its own leaves by itself, and one that was never admitted can leave too (MEM-9).
+// A type of other settings than the cluster's: both values are logged and returned, for good (SHD-1).
+func TestSettingsOfATypeDiffer(t *testing.T) {
+	regions := make([]*kith.Region, 2)
+	cluster(t, 2, nil, func(i int, n *kith.Node) {
+		answer := actor{receive: func(c *kith.Context, b []byte) error { return c.Reply(b) }}
+		regions[i] = register(t, n, kith.Type{Name: "x", Shards: uint32(8 + i)}, answer)
+	})
+	ctx := within(t)
+	_, err := regions[0].Ask(ctx, "a", nil)
+	require.NoError(t, err)
+	eventually(t, func() bool {
+		_, err = regions[1].Ask(ctx, "a", nil)
+		return errors.Is(err, kith.ErrSettingsDiffer)
+	}, "the refusal of the cluster")
+	require.ErrorContains(t, err, "8 shards")
+	require.ErrorContains(t, err, "9 shards")
+	require.ErrorIs(t, regions[1].Tell("a", nil), kith.ErrSettingsDiffer)
+}
+
 func TestLeaveAlone(t *testing.T) {
 	n := start(t, nil, kith.Config{})
 	require.NoError(t, n.Ready(within(t)))

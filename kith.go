@@ -20,6 +20,7 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
 )
 
 // What an embedder declares and implements for a kind of entity (package entity).
@@ -295,9 +296,11 @@ var (
 	ErrTimersFull = entity.ErrTimersFull
 )
 
-// Errors of Register, Start and JoinCluster.
+// Errors of Register, Start and JoinCluster. ErrSettingsDiffer is what the methods of a Region return when other nodes
+// have its type with other settings.
 var (
-	ErrNotAlone   = membership.ErrNotAlone
-	ErrTypeExists = driver.ErrTypeExists
-	ErrBadConfig  = driver.ErrBadConfig
+	ErrNotAlone       = membership.ErrNotAlone
+	ErrTypeExists     = driver.ErrTypeExists
+	ErrSettingsDiffer = shard.ErrSettingsDiffer
+	ErrBadConfig      = driver.ErrBadConfig
 )

@@ -118,7 +118,7 @@ func (n *Node) Err() error { return n.d.Err() }
 
 // Register makes a type known on this node: members with the type's role host its entities, every node that registered
 // it can send to them. Errors: faults of t, ErrTypeExists, a collision of name hashes. A type whose settings differ
-// from those of other nodes is found out later: its Region then returns the error.
+// from those of other nodes is found out later: it is logged, and its Region then returns ErrSettingsDiffer.
 func (n *Node) Register(t Type) (*Region, error) {
 	r, err := n.d.Register(t)
 	if err != nil {

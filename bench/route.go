@@ -55,6 +55,8 @@ func flush(ctx context.Context, region *kith.Region, id string) (uint64, error) 
 		switch {
 		case err == nil && len(count) == 8:
 			return binary.LittleEndian.Uint64(count), nil
+		case errors.Is(err, kith.ErrSettingsDiffer):
+			return 0, err
 		case err == nil:
 			return 0, fmt.Errorf("flush %s: %d bytes came back: no entity of this program", id, len(count))
 		}

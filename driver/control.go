@@ -206,8 +206,11 @@ func (d *Driver) perform() {
 		d.logShard(&e.ShardEvents[i])
 	}
 	if end := e.Ended; end != nil {
-		d.end(&EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason,
-			Cause: end.Cause})
+		why := &EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason, Cause: end.Cause}
+		if why.By == d.self {
+			why.By = peer.ID{}
+		}
+		d.end(why)
 	}
 	d.judge()
 	d.settleParked()

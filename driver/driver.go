@@ -53,11 +53,11 @@ func (e *EndedError) Error() string {
 		name = fmt.Sprintf("ended (%d)", e.Kind)
 	}
 	s := "kith: this node " + name
-	if !e.By.IsZero() {
-		s += " by " + e.By.String()
-	}
 	if e.Reason != "" {
 		s += ": " + e.Reason
+	}
+	if !e.By.IsZero() {
+		s += ", says " + e.By.String()
 	}
 	return s
 }

@@ -119,7 +119,11 @@ func (d *Driver) nonsense(from peer.ID, kind wire.Kind, err error) {
 func (d *Driver) logEvent(e *membership.Event, v *membership.View) {
 	switch e.Kind {
 	case membership.LeaderChanged:
-		d.log.Info("leader changed", "leader", e.Leader, "view", v.Seq)
+		leader := "none"
+		if !e.Leader.IsZero() {
+			leader = e.Leader.String()
+		}
+		d.log.Info("leader changed", "leader", leader, "view", v.Seq)
 	case membership.MetadataChanged:
 		d.log.Debug("metadata changed", "keys", len(v.Metadata), "view", v.Seq)
 	case membership.RoleLeaderChanged:

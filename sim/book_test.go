@@ -108,6 +108,7 @@ func TestBookSurvivesPartition(t *testing.T) {
 	require.Zero(t, shelf.late, "the smaller side had ended before its shards were given away")
 }
 
+// What a book sold comes back from its shelf at the next home; the late owner's fence is refused there (SHD-11).
 func TestBookMovesWhenItsOwnerIsGone(t *testing.T) {
 	shelf := newShelf()
 	c := sim.New(t, 3, 7)

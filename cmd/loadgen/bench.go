@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -26,11 +27,21 @@ type benchCmd struct {
 
 // Validate is called by the parser.
 func (c *benchCmd) Validate() error {
+	var errs []error
 	if c.Rounds < 1 || c.Rounds > 100 {
-		return errors.New("--rounds must be 1 to 100")
+		errs = append(errs, errors.New("--rounds must be 1 to 100"))
 	}
-	return nil
+	if c.Only != "" && !slices.ContainsFunc(measureNames, func(n string) bool { return strings.Contains(n, c.Only) }) {
+		errs = append(errs, fmt.Errorf("--only=%s: no measure has that in its name; they are: %s", c.Only,
+			strings.Join(measureNames, ", ")))
+	}
+	return errors.Join(errs...)
 }
+
+// measureNames are the names of all measures, which TestMeasureNames holds against those that are run.
+var measureNames = []string{"bulk", "micro", "route", "link 1", "link 1 tls", "link 64", "tell inline",
+	"tell inline tls", "tell worker", "tell blocking", "ask256", "ask256 by callback", "ask1_p1", "large_p1", "ask1_p2",
+	"large_p2", "stalled", "hostile"}
 
 // benchShards and benchEntities are the hot set of all measures.
 const (

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 // Time limits.
 const (
 	formLimit  = 60 * time.Second
+	findLimit  = 15 * time.Second // to be let in by running nodes
 	flushLimit = 60 * time.Second
 	leaveLimit = 20 * time.Second
 	closeGrace = 5 * time.Second
@@ -33,6 +35,7 @@ type crewArgs struct {
 	listen    string        // address of the sender; empty: a free loopback port
 	insecure  bool
 	beat      time.Duration // period of heartbeats; zero: the default
+	limit     time.Duration // within which all must be up; zero: formLimit
 }
 
 // crew is running processes. Against running nodes there is the sender alone.
@@ -44,12 +47,14 @@ type crew struct {
 
 // startCrew starts the processes and waits until each sees all of them Up. On an error nothing is left running.
 func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
-	ctx, cancel := context.WithTimeout(ctx, formLimit)
+	limit := cmp.Or(a.limit, formLimit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c := &crew{}
 	defer func() {
 		if err != nil {
-			c.kill()
+			err = c.explain(err, limit)
+			c.end()
 		}
 	}()
 	seeds := a.targets
@@ -82,6 +87,14 @@ func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
 		}
 	}
 	return c, nil
+}
+
+// explain says why a cluster did not come about in time: what its sender had to say of it.
+func (c *crew) explain(err error, limit time.Duration) error {
+	if !errors.Is(err, context.DeadlineExceeded) || c.sender == nil {
+		return err
+	}
+	return fmt.Errorf("the nodes were not all up within %v: %w%s", limit, err, c.sender.Said())
 }
 
 // all returns the processes, the sender first.
@@ -173,6 +186,17 @@ func (c *crew) leave(ctx context.Context) error {
 		errs = append(errs, <-closed)
 	}
 	return errors.Join(errs...)
+}
+
+// end ends what is still running. Running nodes are left in order: to them a member that is killed is a lost one, and
+// the resolver of a small cluster may end them for it.
+func (c *crew) end() {
+	if c.targets() && c.sender != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
+		defer cancel()
+		_ = c.sender.Call(ctx, "leave", door.None{}, nil)
+	}
+	c.kill()
 }
 
 // kill ends what is still running, at once.

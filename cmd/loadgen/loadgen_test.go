@@ -80,6 +80,11 @@ func TestWrongCommandLines(t *testing.T) {
 		{"idle --exec=magic", "--exec"},
 		{"idle --limit=0s", "--limit must be"},
 		{"bench --rounds=0", "--rounds must be"},
+		{"bench --only=speed", "they are: bulk, micro"},
+		{"bench --rounds=0", "Run \"loadgen bench --help\""},
+		{"run --target=here", "--target=here: peer: bad address"},
+		{"serve --listen=here", "Listen \"here\""},
+		{"serve --shards=0", "--shards must be"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			code, out, errs := program(t, strings.Fields(c.args)...)
@@ -88,6 +93,16 @@ func TestWrongCommandLines(t *testing.T) {
 			require.Empty(t, out)
 		})
 	}
+}
+
+// Whoever names a measure that there is not is told those that there are.
+func TestMeasureNames(t *testing.T) {
+	r := &rounds{free: &crew{}, secret: &crew{}, pinned: map[string]*crew{"_p1": {}, "_p2": {}}}
+	var names []string
+	for _, m := range r.measures() {
+		names = append(names, m.name)
+	}
+	require.Equal(t, append(names, "stalled", "hostile"), measureNames)
 }
 
 func TestFlagsBecomeALoad(t *testing.T) {

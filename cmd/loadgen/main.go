@@ -59,7 +59,7 @@ func execute(args []string, e *env) int {
 		return exitOK
 	}
 	if err != nil {
-		fmt.Fprintf(e.stderr, "loadgen: %v\nRun \"loadgen --help\" for the commands and their flags.\n", err)
+		fmt.Fprintf(e.stderr, "loadgen: %v\n%s\n", err, door.Hint("loadgen", err))
 		return exitUsage
 	}
 	if err := ctx.Run(e); err != nil {

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/door"
 )
@@ -65,6 +66,11 @@ func (c *runCmd) Validate() error {
 	check(!c.Callback || c.Mode == "ask", "--callback needs --mode=ask")
 	check(len(c.Target) > 0 || c.Listen == "" && c.protectFlags == protectFlags{} && c.Cluster == clusterName,
 		"--cluster, --listen, --insecure, --tls-cert, --tls-key and --tls-ca need --target")
+	for _, a := range c.Target {
+		if _, err := kith.ParseAddr(a); err != nil {
+			errs = append(errs, fmt.Errorf("--target=%s: %w", a, err))
+		}
+	}
 	check(len(c.Target) == 0 || !c.TLS,
 		"--tls makes certificates that running nodes do not know: give --tls-cert, --tls-key, --tls-ca")
 	check(!c.Inline || c.Exec == "inline" || c.Exec == "worker", "--inline contradicts --exec="+c.Exec)
@@ -149,12 +155,16 @@ func (c *runCmd) Run(e *env) error {
 		defer certs.remove()
 		protect = certs.files()
 	}
-	crew, err := startCrew(ctx, e, crewArgs{receivers: c.receivers(), shards: c.Shards, tls: protect, cluster: c.Cluster,
-		targets: c.Target, listen: c.Listen, insecure: c.Insecure})
+	args := crewArgs{receivers: c.receivers(), shards: c.Shards, tls: protect, cluster: c.Cluster, targets: c.Target,
+		listen: c.Listen, insecure: c.Insecure}
+	if len(c.Target) > 0 {
+		args.limit = findLimit
+	}
+	crew, err := startCrew(ctx, e, args)
 	if err != nil {
 		return err
 	}
-	defer crew.kill()
+	defer crew.end()
 	progress.Printf("%d processes up", c.receivers()+1)
 	if err := crew.flush(ctx, c.exec(), c.Entities); err != nil {
 		return err

@@ -32,6 +32,16 @@ type serveCmd struct {
 	protectFlags
 }
 
+// Validate is called by the parser: all faults at once, before anything starts.
+func (c *serveCmd) Validate() error {
+	var errs []error
+	if c.Shards < 1 || c.Shards > 1<<20 {
+		errs = append(errs, errors.New("--shards must be 1 to 1048576"))
+	}
+	cfg := kith.Config{Name: c.Cluster, Listen: c.Listen, Seeds: c.Seeds, TLS: c.files().config(), Insecure: c.Insecure}
+	return errors.Join(append(errs, cfg.Validate())...)
+}
+
 // serving is the line that is printed when the node is up.
 type serving struct {
 	Addr    string `json:"addr"`
@@ -42,9 +52,6 @@ type serving struct {
 func (c *serveCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if c.Shards < 1 || c.Shards > 1<<20 {
-		return errors.New("--shards must be 1 to 1048576")
-	}
 	w := &worker{env: e, sinks: map[string]*bench.Sink{}, regions: map[string]*kith.Region{}}
 	at, err := w.start(ctx, startArgs{Name: c.Cluster, Listen: c.Listen, Seeds: c.Seeds, Host: true, Shards: c.Shards,
 		TLS: c.files(), Insecure: c.Insecure})

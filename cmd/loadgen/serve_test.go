@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"os"
 	"os/exec"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/port"
 )
 
 // serve starts a node that hosts entities, and returns its address and how to end it.
@@ -63,4 +65,24 @@ func TestRunningNodesAreTargets(t *testing.T) {
 	}
 	endSecond()
 	endFirst()
+}
+
+// Whoever cannot get at running nodes is told why: nobody there, another cluster, entities over other shards.
+func TestTargetsThatAreNone(t *testing.T) {
+	first, end := serve(t)
+	addr := port.Keep(t)
+	for cluster, target := range map[string]string{"shop": addr, "other": first} {
+		_, err := startCrew(t.Context(), &env{stderr: os.Stderr, selfEnv: []string{"KITH_LOADGEN=1"}},
+			crewArgs{shards: 10, cluster: cluster, targets: []string{target}, limit: time.Second})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "not all up within 1s")
+		why := map[string]string{"shop": "connection refused", "other": "cluster name differs"}[cluster]
+		require.ErrorContains(t, err, why)
+	}
+	code, out, errs := program(t, "run", "--duration=200ms", "--shards=11", "--cluster=shop", "--target="+first)
+	require.Equal(t, exitFailed, code)
+	require.Empty(t, out)
+	require.Contains(t, errs, "11 shards")
+	require.Contains(t, errs, "10 shards")
+	end()
 }

@@ -257,6 +257,9 @@ func (w *worker) ages(_ context.Context, a execArgs) ([]byte, error) {
 func (w *worker) heap(context.Context, door.None) (uint64, error) { return bench.LiveHeap(), nil }
 
 func (w *worker) leave(ctx context.Context, _ door.None) (door.None, error) {
+	if w.node == nil {
+		return door.None{}, nil
+	}
 	return door.None{}, w.node.Leave(ctx)
 }
 

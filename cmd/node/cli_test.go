@@ -82,6 +82,10 @@ func TestWrongCommandLines(t *testing.T) {
 		{"run --join-timeout=-1s", "--join-timeout is negative"},
 		{"run --leave-timeout=0s", "--leave-timeout must be"},
 		{"run --demo --demo-shards=0", "--demo-shards must be"},
+		{"run --demo --demo-shards=2000000", "--demo-shards must be"},
+		{"run --demo-shards=0", "--demo-shards must be"},
+		{"run --seeds=here", "Run \"node run --help\""},
+		{"cert issue", "Run \"node cert issue --help\""},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			code, out, errs := program(t, strings.Fields(c.args)...)
@@ -103,7 +107,7 @@ func TestFaultsAreJoined(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	require.NoError(t, (&devCmd{Nodes: 3, Entities: 1000, Shards: 100, Senders: 4}).Validate())
 	require.NoError(t, (&stormCmd{Seeds: 500, First: 1}).Validate())
-	require.NoError(t, (&runCmd{Name: "kith", Listen: "127.0.0.1:0", LeaveTimeout: time.Second}).Validate())
+	require.NoError(t, (&runCmd{Name: "kith", Listen: "127.0.0.1:0", LeaveTimeout: time.Second, DemoShards: 1}).Validate())
 }
 
 // The names that scripts rely on (design, commands and last lines).

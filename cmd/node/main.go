@@ -77,7 +77,7 @@ func execute(args []string, e *env) int {
 		return exitOK
 	}
 	if err != nil {
-		fmt.Fprintf(e.stderr, "node: %v\nRun \"node --help\" for the commands and their flags.\n", err)
+		fmt.Fprintf(e.stderr, "node: %v\n%s\n", err, door.Hint("node", err))
 		return exitUsage
 	}
 	switch err := ctx.Run(e); {

@@ -74,8 +74,8 @@ func (c *runCmd) Validate() error {
 	if c.LatencyEvery < 0 || c.LatencyEvery > 1<<20 {
 		errs = append(errs, errors.New("--latency-every must be 0 to 1048576"))
 	}
-	if c.Demo && c.DemoShards == 0 {
-		errs = append(errs, errors.New("--demo-shards must be at least 1"))
+	if c.DemoShards < 1 || c.DemoShards > 1<<20 {
+		errs = append(errs, errors.New("--demo-shards must be 1 to 1048576"))
 	}
 	return errors.Join(append(errs, c.config(nil).Validate())...)
 }

@@ -186,6 +186,9 @@ func (c *Child) gone(op string) error {
 	return fmt.Errorf("%s: %s: %w", c.name, op, ErrChildGone)
 }
 
+// Said returns the end of what the child has written to its stderr, as an appendix to an error, or nothing.
+func (c *Child) Said() string { return c.tail.String() }
+
 // Close ends the child by closing its stdin, kills it when it has not ended within grace, and returns why it ended: nil
 // after a clean exit.
 func (c *Child) Close(grace time.Duration) error {

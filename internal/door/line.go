@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"github.com/alecthomas/kong"
 )
 
 // ErrNoLine is returned by ParseLine when the output holds no last line with that word.
@@ -38,6 +40,15 @@ func ParseLine(output []byte, word string, v any) error {
 		return fmt.Errorf("last line %q: %w", word, err)
 	}
 	return nil
+}
+
+// Hint says where to read on after an error of the parser of a program's command line.
+func Hint(program string, err error) string {
+	at, what := program, "the commands and their flags"
+	if bad := (*kong.ParseError)(nil); errors.As(err, &bad) && bad.Context != nil && bad.Context.Selected() != nil {
+		at, what = bad.Context.Selected().FullPath(), "its flags"
+	}
+	return fmt.Sprintf("Run %q for %s.", at+" --help", what)
 }
 
 // Progress writes progress lines, or nothing when it is off. Its zero value is off. Safe for concurrent use.
