@@ -25,6 +25,7 @@ type besieged struct {
 	nodes  []*kith.Node
 	target *hostile.Target
 	ca     *pki.CA // nil without TLS
+	stolen tls.Certificate
 	book   *ledger
 
 	cancel  context.CancelFunc
@@ -43,6 +44,7 @@ type besieged struct {
 
 func besiege(t *testing.T, secure bool) *besieged {
 	b := &besieged{book: newLedger(), stop: make(chan struct{}), target: &hostile.Target{Name: "test"}}
+	var list []byte // of revoked certificates
 	if secure {
 		var err error
 		b.ca, err = pki.NewCA("test", time.Hour)
@@ -50,11 +52,18 @@ func besiege(t *testing.T, secure bool) *besieged {
 		c := issued(t, b.ca, "test")
 		b.target.TLS = &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{c.Certificate},
 			MinVersion: tls.VersionTLS13}
+		b.stolen, list, err = b.target.Revoked(b.ca)
+		require.NoError(t, err)
 	}
 	regions := make([]*kith.Region, 3)
 	b.nodes = cluster(t, 3, func(i int, cfg *kith.Config) {
 		if secure {
 			c := issued(t, b.ca, "test")
+			var err error
+			c.CRLs, err = kith.ParseCRLs(list)
+			require.NoError(t, err)
+			c.Issuers, err = pki.Certificates(b.ca.Pair().Cert)
+			require.NoError(t, err)
 			cfg.TLS.Load = func() (kith.Credentials, error) { return c, nil }
 		}
 		cfg.Membership = quick()
@@ -229,7 +238,7 @@ func TestHostileClients(t *testing.T) {
 			b.throw(t, b.target.Strangers())
 			b.calm(t, "strangers")
 			if secure {
-				list, err := b.target.Uncertified(b.ca)
+				list, err := b.target.Uncertified(b.ca, b.stolen)
 				require.NoError(t, err)
 				b.throw(t, append(list, b.target.Forgers()...))
 				b.calm(t, "the uncertified")

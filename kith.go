@@ -15,6 +15,8 @@
 package kith
 
 import (
+	"crypto/x509"
+
 	"github.com/kith-io/kith/driver"
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/membership"
@@ -133,6 +135,9 @@ type (
 // ClusterURI is the URI among the subject alternative names of a certificate that makes it one of the nodes of the
 // cluster of that name.
 func ClusterURI(name string) string { return driver.ClusterURI(name) }
+
+// ParseCRLs reads certificate revocation lists, PEM or DER, for Credentials.CRLs: at most 64 of 4 MiB together.
+func ParseCRLs(text []byte) ([]*x509.RevocationList, error) { return driver.RevocationLists(text) }
 
 // The strategies of a Resolver. UnsafeAutoDown lets every side of a partition live on: it is unsafe, as its name says.
 const (

@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"crypto/x509"
 	"fmt"
 
 	"github.com/kith-io/kith/transport"
@@ -18,6 +19,9 @@ type (
 
 // ClusterURI is the URI among the alternative names of a certificate that makes it one of the cluster's nodes.
 func ClusterURI(name string) string { return transport.ClusterURI(name) }
+
+// RevocationLists reads revocation lists, PEM or DER, for Credentials.
+func RevocationLists(text []byte) ([]*x509.RevocationList, error) { return transport.ParseCRLs(text) }
 
 // ReloadTLS loads the credentials anew; an error leaves the old ones.
 func (d *Driver) ReloadTLS() error {

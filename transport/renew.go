@@ -30,6 +30,7 @@ func (t *Transport) upkeep(remotes []*remote) {
 	t.refreshTrust()
 	creds := t.trust.current.Load()
 	t.warnOfEnd(creds)
+	t.warnOfStale(creds)
 	t.trust.held.Range(func(key, _ any) bool {
 		s := key.(*secure)
 		if s.anew.Load() && s.creds != creds {

@@ -56,8 +56,19 @@ func (s *site) prove(ca *pki.CA, until time.Time) {
 func (s *site) tls(c *Config) {
 	cert, key := pki.Paths(s.dir, "node")
 	c.TLS = TLS{CertFile: cert, KeyFile: key, CAFile: filepath.Join(s.dir, "ca.crt")}
+	if _, err := os.Stat(s.crl()); err == nil {
+		c.TLS.CRLFile = s.crl()
+	}
 	c.CreditEvery = 2 * time.Millisecond
 	c.filesEvery = time.Nanosecond
+}
+
+func (s *site) crl() string { return filepath.Join(s.dir, "ca.crl") }
+
+// revoke replaces the revocation lists.
+func (s *site) revoke(text []byte) {
+	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "new"), text, 0o600))
+	require.NoError(s.t, os.Rename(filepath.Join(s.dir, "new"), s.crl()))
 }
 
 // A whole rotation of authorities while both directions are busy: first both are believed, then certificates of the new

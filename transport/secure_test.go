@@ -108,7 +108,7 @@ type meeting struct {
 func meet(t testing.TB, dialler bool) *meeting {
 	ca := authority(t)
 	tr := &trust{uri: ClusterURI("test"), now: time.Now}
-	tr.current.Store(&credentials{Credentials: Credentials{leaf(t, ca, nil), pool(t, ca)}, uri: tr.uri})
+	tr.current.Store(&credentials{Credentials: Credentials{Certificate: leaf(t, ca, nil), CAs: pool(t, ca)}, uri: tr.uri})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer ln.Close()

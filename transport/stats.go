@@ -83,6 +83,8 @@ type Stats struct {
 	TLSReloads    uint64            // times that the credentials were loaded, the start included
 	TLSRenewed    uint64            // connections that were made anew, in order, under newer credentials
 	TLSReloadsBad uint64            // times that they could not be: the old ones stay
+	TLSRevoked    int               // certificates on the revocation lists of now
+	TLSStaleCRLs  int               // lists of now that were due to be replaced: they hold, and nobody new is on them
 	Refused       map[string]uint64 // hellos refused, by reason; only those that occurred
 	Links         []PeerStats       // by peer
 }
@@ -101,7 +103,9 @@ func (t *Transport) Stats() Stats {
 	}
 	if t.trust != nil {
 		s.TLSReloads, s.TLSReloadsBad = t.trust.reloads.Load(), t.trust.failures.Load()
-		s.TLSEnds = t.trust.current.Load().ends
+		c := t.trust.current.Load()
+		s.TLSEnds, s.TLSRevoked = c.ends, c.revoked.known()
+		s.TLSStaleCRLs, _ = c.revoked.stale(t.trust.now())
 	}
 	for r := range t.count.refused {
 		if n := t.count.refused[r].Load(); n > 0 {

@@ -146,7 +146,7 @@ func (t *Transport) renewed() {
 	c := t.trust.current.Load()
 	t.checkKeyFile()
 	t.cfg.Logger.Info("tls credentials loaded", "number", c.number, "subject", c.Certificate.Leaf.Subject.String(),
-		"expires", c.ends)
+		"expires", c.ends, "revoked", c.revoked.known())
 	select {
 	case t.kick <- struct{}{}:
 	default:

@@ -58,7 +58,7 @@ func withTLS(c Credentials) func(*Config) {
 
 // member returns what makes a transport a node that ca vouches for.
 func member(t testing.TB, ca *pki.CA) func(*Config) {
-	return withTLS(Credentials{leaf(t, ca, nil), pool(t, ca)})
+	return withTLS(Credentials{Certificate: leaf(t, ca, nil), CAs: pool(t, ca)})
 }
 
 // Both lanes, both directions, credit and answers to heartbeats, over TLS; every frame once and in order (CARD-3).
@@ -251,7 +251,7 @@ func TestRefusedByPeer(t *testing.T) {
 	ours, theirs := authority(t), authority(t)
 	a, b := newRider(), newRider()
 	// a believes both authorities, so it gets as far as b, which believes one.
-	ta := start(t, a, withTLS(Credentials{leaf(t, ours, nil), pool(t, ours, theirs)}))
+	ta := start(t, a, withTLS(Credentials{Certificate: leaf(t, ours, nil), CAs: pool(t, ours, theirs)}))
 	tb := start(t, b, member(t, theirs))
 	require.NoError(t, ta.Send(peer.Mail{To: tb.Self(), Kind: wire.KindGossip}))
 	until(t, func() bool {
@@ -270,7 +270,7 @@ func TestVerifyHost(t *testing.T) {
 	nameless, b := newRider(), newRider()
 	tn := start(t, nameless, member(t, ca))
 	tb := start(t, b, withTLS(Credentials{
-		leaf(t, ca, func(r *pki.Request) { r.Hosts = []string{"127.0.0.1"} }), pool(t, ca)}))
+		Certificate: leaf(t, ca, func(r *pki.Request) { r.Hosts = []string{"127.0.0.1"} }), CAs: pool(t, ca)}))
 	require.NoError(t, ta.Send(peer.Mail{To: tb.Self(), Kind: wire.KindGossip}))
 	wantMail(t, b, wire.KindGossip)
 	require.Empty(t, ta.Stats().TLSFailed)

@@ -33,12 +33,13 @@ const (
 	TLSTimeout                        // the handshake did not end in time
 	TLSBytes                          // more bytes than a handshake and a hello may have
 	TLSGone                           // the other end closed the connection during the handshake
+	TLSRevoked                        // a certificate of the chain is on its authority's revocation list
 	tlsReasons
 )
 
 var tlsReasonNames = [tlsReasons]string{
 	"other", "not-tls", "tls-version", "no-certificate", "expired", "unknown-ca", "usage", "other-cluster", "other-host",
-	"refused-by-peer", "timeout", "bytes", "closed",
+	"refused-by-peer", "timeout", "bytes", "closed", "revoked",
 }
 
 // String names the reason as logs and counters do.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/url"
@@ -25,6 +26,9 @@ type TLS struct {
 	// CAFile holds the certificates of the authorities that are trusted, PEM: one, or during a rotation the old and the
 	// new one. No other authority is believed, those of the system neither.
 	CAFile string
+	// CRLFile holds the revocation lists of those authorities, if they have any: PEM or DER, at most MaxCRLBytes. Whose
+	// certificate is on one is refused. Each must be signed by an authority of CAFile, or of CertFile's chain.
+	CRLFile string
 	// Load returns all of that from memory, instead of the files. It is called at the start and by ReloadTLS, and must
 	// not block for long.
 	Load func() (Credentials, error)
@@ -36,6 +40,10 @@ type TLS struct {
 type Credentials struct {
 	Certificate tls.Certificate
 	CAs         *x509.CertPool
+	// CRLs are revocation lists (see ParseCRLs), at most MaxCRLs, and Issuers the certificates of the authorities that
+	// signed them, which CAs must vouch for: a pool gives its own certificates away to nobody.
+	CRLs    []*x509.RevocationList
+	Issuers []*x509.Certificate
 }
 
 // On reports whether TLS is configured.
@@ -47,11 +55,14 @@ func (c TLS) Validate() error {
 		if c.VerifyHost {
 			return errors.New("TLS: VerifyHost without certificates")
 		}
+		if c.CRLFile != "" {
+			return errors.New("TLS: CRLFile without certificates")
+		}
 		return nil
 	}
 	files := c.CertFile != "" && c.KeyFile != "" && c.CAFile != ""
 	switch {
-	case c.Load != nil && (c.CertFile != "" || c.KeyFile != "" || c.CAFile != ""):
+	case c.Load != nil && (c.CertFile != "" || c.KeyFile != "" || c.CAFile != "" || c.CRLFile != ""):
 		return errors.New("TLS: Load and files exclude each other")
 	case c.Load == nil && !files:
 		return errors.New("TLS: CertFile, KeyFile and CAFile are needed together")
@@ -74,7 +85,7 @@ type trust struct {
 	reloads  atomic.Uint64 // that changed the credentials
 	failures atomic.Uint64 // reloads that failed: the old ones stay
 
-	warned time.Time // of the end of the own certificate; in the sweep
+	warned, warnedStale time.Time // of the end of the own certificate, and of a list; in the sweep
 
 	mu     sync.Mutex
 	stamps []os.FileInfo
@@ -86,9 +97,10 @@ type trust struct {
 // credentials are immutable, and numbered in the order in which they were loaded.
 type credentials struct {
 	Credentials
-	uri    string
-	number uint64
-	ends   time.Time // when the own leaf expires
+	uri     string
+	number  uint64
+	ends    time.Time // when the own leaf expires
+	revoked *revocations
 }
 
 // newTrust loads the credentials.
@@ -153,7 +165,7 @@ func (t *trust) refresh() (changed bool, err error) {
 // stat returns what tells a changed file; a file that is not there counts as unchanged until it is.
 func (t *trust) stat() []os.FileInfo {
 	var stamps []os.FileInfo
-	for i, name := range []string{t.cfg.CertFile, t.cfg.KeyFile, t.cfg.CAFile} {
+	for i, name := range []string{t.cfg.CertFile, t.cfg.KeyFile, t.cfg.CAFile, t.cfg.CRLFile} {
 		info, err := os.Stat(name)
 		if err != nil && i < len(t.stamps) {
 			info = t.stamps[i]
@@ -184,13 +196,31 @@ func (c TLS) load() (out Credentials, err error) {
 	if !out.CAs.AppendCertsFromPEM(text) {
 		return out, fmt.Errorf("no certificate in %s", c.CAFile)
 	}
-	return out, nil
+	if c.CRLFile == "" {
+		return out, nil
+	}
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		out.Issuers = appendCert(out.Issuers, block.Bytes)
+	}
+	for _, der := range out.Certificate.Certificate[1:] {
+		out.Issuers = appendCert(out.Issuers, der)
+	}
+	out.CRLs, err = readCRLs(c.CRLFile)
+	return out, err
 }
 
-// same reports whether other has the same certificates and believes the same authorities.
+// appendCert appends a certificate if it is one.
+func appendCert(certs []*x509.Certificate, der []byte) []*x509.Certificate {
+	if cert, err := x509.ParseCertificate(der); err == nil {
+		certs = append(certs, cert)
+	}
+	return certs
+}
+
+// same reports whether other has the same certificates, believes the same authorities, and knows the same revocations.
 func (c *credentials) same(other *credentials) bool {
 	return slices.EqualFunc(c.Certificate.Certificate, other.Certificate.Certificate, bytes.Equal) &&
-		c.CAs.Equal(other.CAs)
+		c.CAs.Equal(other.CAs) && c.revoked.same(other.revoked)
 }
 
 // hold and release keep the connections that no loop and no table of links knows, so that they are judged again too.
@@ -211,6 +241,11 @@ func (c *credentials) check(now time.Time) error {
 		chain = append(chain, cert)
 	}
 	c.Certificate.Leaf, c.ends = chain[0], chain[0].NotAfter
+	var err error
+	if c.revoked, err = newRevocations(&c.Credentials); err != nil {
+		return err
+	}
+	c.CRLs, c.Issuers = nil, nil // what they say is known, and they may be large
 	if err := c.judge(chain, "", now); err != nil {
 		return fmt.Errorf("this node's own certificate would be refused: %w", err)
 	}
@@ -228,10 +263,13 @@ func (c *credentials) judge(chain []*x509.Certificate, host string, now time.Tim
 	}
 	// A list of usages would mean any of them, and a node is both.
 	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth} {
-		_, err := leaf.Verify(x509.VerifyOptions{Roots: c.CAs, Intermediates: others, CurrentTime: now,
+		chains, err := leaf.Verify(x509.VerifyOptions{Roots: c.CAs, Intermediates: others, CurrentTime: now,
 			KeyUsages: []x509.ExtKeyUsage{usage}})
 		if err != nil {
 			return &TLSError{tlsReason(err), fmt.Errorf("certificate of %q: %w", leaf.Subject, err)}
+		}
+		if err := c.revoked.judge(chains); err != nil {
+			return err
 		}
 	}
 	if !slices.ContainsFunc(leaf.URIs, func(u *url.URL) bool { return u.String() == c.uri }) {

@@ -17,9 +17,11 @@ import (
 
 // certCmd is the commands of node cert.
 type certCmd struct {
-	CA    certCACmd    `cmd:"" name:"ca" help:"Make an authority: ca.crt, for every node, and ca.key, for none."`
-	Issue certIssueCmd `cmd:"" help:"Issue NAME.crt and NAME.key, signed by the authority in the same folder."`
-	Show  certShowCmd  `cmd:"" help:"Show what certificates say."`
+	CA     certCACmd     `cmd:"" name:"ca" help:"Make an authority: ca.crt, for every node, and ca.key, for none."`
+	Issue  certIssueCmd  `cmd:"" help:"Issue NAME.crt and NAME.key, signed by the authority in the same folder."`
+	Revoke certRevokeCmd `cmd:"" help:"Put certificates on ca.crl, the list of those that are believed no more."`
+	CRL    certCRLCmd    `cmd:"" name:"crl" help:"Write ca.crl anew, before it is due, or a first one that is empty."`
+	Show   certShowCmd   `cmd:"" help:"Show what certificates and revocation lists say."`
 }
 
 const day = 24 * time.Hour
@@ -99,13 +101,9 @@ func (c *certIssueCmd) Validate() error {
 
 // Run issues the certificates.
 func (c *certIssueCmd) Run(e *env) error {
-	pair, err := pki.Read(c.Dir, pki.CAName)
+	ca, err := authorityIn(c.Dir)
 	if err != nil {
-		return fmt.Errorf("authority: %w (node cert ca makes one)", err)
-	}
-	ca, err := pki.ParseCA(pair)
-	if err != nil {
-		return fmt.Errorf("authority in %s: %w", c.Dir, err)
+		return err
 	}
 	out := c.Out
 	if out == "" {
@@ -129,23 +127,23 @@ func (c *certIssueCmd) Run(e *env) error {
 
 // certShowCmd is the arguments of node cert show.
 type certShowCmd struct {
-	Files []string `arg:"" type:"existingfile" help:"PEM files with certificates."`
+	Files []string `arg:"" type:"existingfile" help:"PEM files with certificates or revocation lists."`
 }
 
-// Run shows every certificate of every file.
+// Run shows every certificate and list of every file.
 func (c *certShowCmd) Run(e *env) error {
 	for _, file := range c.Files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
-		certs, err := pki.Certificates(text)
+		tables, err := shown(text, time.Now())
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		for _, cert := range certs {
+		for _, rows := range tables {
 			w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
-			for _, row := range certRows(cert, time.Now()) {
+			for _, row := range rows {
 				fmt.Fprintf(w, "%s\t%s\n", row[0], row[1])
 			}
 			if err := w.Flush(); err != nil {
@@ -155,6 +153,25 @@ func (c *certShowCmd) Run(e *env) error {
 		}
 	}
 	return nil
+}
+
+// shown is what a text has to say, a table for each list and each certificate.
+func shown(text []byte, now time.Time) (tables [][][2]string, err error) {
+	lists, err := pki.Lists(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range lists {
+		tables = append(tables, listRows(list, now))
+	}
+	certs, err := pki.Certificates(text)
+	if err != nil && len(lists) == 0 {
+		return nil, err
+	}
+	for _, cert := range certs {
+		tables = append(tables, certRows(cert, now))
+	}
+	return tables, nil
 }
 
 // usageNames are the extended usages that matter here.
@@ -189,7 +206,8 @@ func certRows(cert *x509.Certificate, now time.Time) [][2]string {
 	default:
 		valid += fmt.Sprintf(", %d days left", int(cert.NotAfter.Sub(now)/day))
 	}
-	rows := [][2]string{{"subject", cert.Subject.String()}, {"issuer", cert.Issuer.String()}, {"valid", valid}}
+	rows := [][2]string{{"subject", cert.Subject.String()}, {"issuer", cert.Issuer.String()}, {"valid", valid},
+		{"serial", fmt.Sprintf("%x", cert.SerialNumber)}}
 	if cert.IsCA {
 		rows = append(rows, [2]string{"authority", "yes"})
 	} else {

@@ -68,6 +68,11 @@ func TestWrongCertCommandLines(t *testing.T) {
 		"cert issue n1 n2 --host=a":              "--host is for one name",
 		"cert issue n1 --cluster=":               "--cluster must have",
 		"cert show /no/such/file":                "/no/such/file",
+		"cert revoke":                            "name a node, a file or a --serial",
+		"cert revoke n1 --days=0":                "--days must be",
+		"cert revoke --serial=xyz":               "is no serial number",
+		"cert crl --days=40000":                  "--days must be",
+		"run --tls-crl=ca.crl":                   "CRLFile without certificates",
 		"run --tls-cert=a --tls-key=b":           "are needed together",
 		"run --listen=0.0.0.0:1 --advertise=h:1": "needs TLS, or Insecure",
 		"run --tls-verify-host":                  "VerifyHost without certificates",
@@ -114,4 +119,84 @@ func TestDevOverTLS(t *testing.T) {
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// The authority's list: an empty one, one that grows, one by number, and what cannot be put on it.
+func TestRevokeCommands(t *testing.T) {
+	dir := t.TempDir()
+	run := func(want int, args string) (out, errs string) {
+		t.Helper()
+		code, out, errs := program(t, append(strings.Fields("cert "+args), "--dir", dir)...)
+		require.Equal(t, want, code, errs)
+		return out, errs
+	}
+	_, errs := run(exitFailed, "revoke n1")
+	require.Contains(t, errs, "node cert ca makes one")
+	run(exitOK, "ca")
+	run(exitOK, "issue n1 n2 n3")
+	out, _ := run(exitOK, "crl --days 7")
+	require.Contains(t, out, "certificates revoked: 0")
+	show := func() string {
+		code, out, errs := program(t, "cert", "show", dir+"/ca.crl")
+		require.Equal(t, exitOK, code, errs)
+		return out
+	}
+	require.NotContains(t, show(), "revoked")
+	code, out, _ := program(t, "cert", "show", dir+"/n2.crt")
+	require.Equal(t, exitOK, code)
+	_, serial, ok := strings.Cut(out, "serial ")
+	require.True(t, ok)
+	serial = strings.Fields(serial)[0]
+	out, _ = run(exitOK, "revoke n1")
+	require.Contains(t, out, `"CN=n1", serial`)
+	out, _ = run(exitOK, "revoke n1 "+dir+"/n3.crt --serial "+serial)
+	require.Contains(t, out, "was revoked before")
+	require.Contains(t, out, "certificate, serial "+serial+": revoked")
+	require.Contains(t, out, "certificates revoked: 3")
+	require.Equal(t, 3, strings.Count(show(), "revoked "))
+	require.Contains(t, show(), serial)
+	before, err := os.ReadFile(pki.CRLPath(dir))
+	require.NoError(t, err)
+	for args, want := range map[string]string{
+		"revoke ca": "is the authority itself", "revoke nobody": "no node's name, nor a file",
+		"revoke n2 " + dir + "/n1.key": "no certificate",
+	} {
+		_, errs = run(exitFailed, args)
+		require.Contains(t, errs, want)
+	}
+	other := t.TempDir()
+	for _, args := range []string{"ca", "issue n1", "crl"} {
+		code, _, errs := program(t, append(strings.Fields("cert "+args), "--dir", other)...)
+		require.Equal(t, exitOK, code, errs)
+	}
+	_, errs = run(exitFailed, "revoke "+other+"/n1.crt")
+	require.Contains(t, errs, "was not issued by")
+	after, err := os.ReadFile(pki.CRLPath(dir))
+	require.NoError(t, err)
+	require.Equal(t, before, after, "what failed has written nothing")
+	require.NoError(t, os.Rename(pki.CRLPath(other), pki.CRLPath(dir)))
+	_, errs = run(exitFailed, "crl")
+	require.Contains(t, errs, "the list is not one of")
+}
+
+// A node does not start with a certificate that its list names, and starts with that of another.
+func TestRunWithRevoked(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range []string{"ca", "issue n1 n2", "revoke n2"} {
+		code, _, errs := program(t, append([]string{"cert"}, append(strings.Fields(args), "--dir", dir)...)...)
+		require.Equal(t, exitOK, code, errs)
+	}
+	run := func(name string) []string {
+		cert, key := pki.Paths(dir, name)
+		return []string{"run", "--listen=127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--tls-ca", dir + "/ca.crt",
+			"--tls-crl", pki.CRLPath(dir)}
+	}
+	code, _, errs := program(t, run("n2")...)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "is revoked by")
+	cmd, _, stderr := spawn(t, run("n1")...)
+	until(t, stderr, "event=node-started")
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	require.Contains(t, rest(stderr), "event=node-left")
+	require.NoError(t, cmd.Wait())
 }

@@ -35,7 +35,7 @@ type cli struct {
 	Scale scaleCmd `cmd:"" help:"Measure a large simulated membership: joins, crashes, sizes, bytes, false suspicions."`
 	Proof proofCmd `cmd:"" name:"resolver-proof" help:"Prove that no state of the links lets two sides live."`
 	Kill  killCmd  `cmd:"" name:"kill-test" help:"Kill one of several node processes; measure when the others say so."`
-	Cert  certCmd  `cmd:"" help:"Make a certificate authority and certificates of nodes, or show certificates."`
+	Cert  certCmd  `cmd:"" help:"Make a certificate authority and certificates of nodes, revoke or show them."`
 	Child childCmd `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
 }
 

@@ -26,6 +26,7 @@ type runCmd struct {
 	TLSCert       string `name:"tls-cert" help:"${tlscert_help}"`
 	TLSKey        string `name:"tls-key" help:"Its private key, PEM."`
 	TLSCA         string `name:"tls-ca" help:"Certificates of believed authorities, PEM; during a rotation both."`
+	TLSCRL        string `name:"tls-crl" help:"Revocation lists of those authorities, PEM or DER (node cert revoke)."`
 	TLSVerifyHost bool   `name:"tls-verify-host" help:"A node's certificate must name the host that it is dialled by."`
 
 	JoinTimeout  time.Duration `default:"0s" help:"${join_help}"`
@@ -53,7 +54,8 @@ func (c *runCmd) config(log *slog.Logger) kith.Config {
 	if c.Resolver != "" {
 		_ = r.Strategy.UnmarshalText([]byte(c.Resolver)) // the parser checked it
 	}
-	protect := kith.TLS{CertFile: c.TLSCert, KeyFile: c.TLSKey, CAFile: c.TLSCA, VerifyHost: c.TLSVerifyHost}
+	protect := kith.TLS{CertFile: c.TLSCert, KeyFile: c.TLSKey, CAFile: c.TLSCA, CRLFile: c.TLSCRL,
+		VerifyHost: c.TLSVerifyHost}
 	return kith.Config{Resolver: r, TLS: protect, Name: c.Name, Listen: c.Listen, Advertise: c.Advertise,
 		Insecure: c.Insecure, Seeds: c.Seeds, Roles: c.Roles, Logger: log,
 		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout}

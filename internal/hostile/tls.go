@@ -14,13 +14,34 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// Uncertified are the attacks of those who have no certificate of the cluster, whose authority ca is.
-func (t *Target) Uncertified(ca *pki.CA) ([]Attack, error) {
+// Revoked makes a certificate of the cluster, and the authority's list that it is on, in PEM.
+func (t *Target) Revoked(ca *pki.CA) (stolen tls.Certificate, list []byte, err error) {
+	r, err := ca.Revocations(nil)
+	if err != nil {
+		return stolen, nil, err
+	}
+	pair, err := ca.Issue(pki.Request{Name: "stolen", URIs: []string{kith.ClusterURI(t.Name)},
+		Until: time.Now().Add(30 * time.Minute)})
+	if err != nil {
+		return stolen, nil, err
+	}
+	if stolen, err = tls.X509KeyPair(pair.Cert, pair.Key); err != nil {
+		return stolen, nil, err
+	}
+	r.Add(stolen.Leaf.SerialNumber)
+	list, err = r.Sign(time.Hour)
+	return stolen, list, err
+}
+
+// Uncertified are the attacks of those who have no certificate of the cluster, whose authority ca is, or have a stolen
+// one that is revoked.
+func (t *Target) Uncertified(ca *pki.CA, stolen tls.Certificate) ([]Attack, error) {
 	other, err := pki.NewCA("other", time.Hour)
 	if err != nil {
 		return nil, err
 	}
-	list := []Attack{t.certified("no certificate", "tls/no-certificate", nil)}
+	list := []Attack{t.certified("no certificate", "tls/no-certificate", nil),
+		t.certified("a certificate that is revoked", "tls/revoked", []tls.Certificate{stolen})}
 	soon, ago := time.Now().Add(30*time.Minute), time.Now().Add(-time.Hour)
 	uri := []string{kith.ClusterURI(t.Name)}
 	for _, bad := range []struct {

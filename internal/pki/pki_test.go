@@ -113,3 +113,44 @@ func TestThrowAway(t *testing.T) {
 	}
 	require.NoFileExists(t, dir+"/ca.key")
 }
+
+// A list grows from what it was, its numbers grow also when it was lost, and it is that of its own authority.
+func TestRevocations(t *testing.T) {
+	ca, err := NewCA("mine", time.Hour)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	sevens, err := Serial("00:07")
+	require.NoError(t, err)
+	var last *x509.RevocationList
+	for step := range 3 {
+		r, err := ca.ReadRevocations(dir)
+		require.NoError(t, err)
+		require.Equal(t, min(step, 1), r.Len())
+		require.Equal(t, step == 0, r.Add(sevens))
+		require.NoError(t, r.Write(dir, time.Hour))
+		text, err := os.ReadFile(CRLPath(dir))
+		require.NoError(t, err)
+		lists, err := Lists(text)
+		require.NoError(t, err)
+		require.Len(t, lists, 1)
+		if last != nil {
+			require.Positive(t, lists[0].Number.Cmp(last.Number))
+		}
+		last = lists[0]
+		require.EqualValues(t, 7, last.RevokedCertificateEntries[0].SerialNumber.Int64())
+		require.NoError(t, last.CheckSignatureFrom(ca.cert))
+	}
+	other, err := NewCA("mine", time.Hour)
+	require.NoError(t, err)
+	_, err = other.ReadRevocations(dir)
+	require.ErrorContains(t, err, "is not one of")
+	for _, bad := range []string{"", "0", "-1", "xyz", strings.Repeat("1", 41)} {
+		_, err := Serial(bad)
+		require.Error(t, err, bad)
+	}
+	_, err = ca.Revocations([]byte("x"))
+	require.ErrorContains(t, err, "no revocation list")
+	lists, err := Lists(ca.Pair().Cert)
+	require.NoError(t, err)
+	require.Empty(t, lists)
+}
