@@ -9,8 +9,9 @@ import (
 	"github.com/kith-io/kith/driver"
 )
 
-// Config is the configuration of a node. The zero value is a cluster of one on a free loopback port. Name,
-// MaxPayload and the pace of failure detection must agree on all nodes.
+// Config is the configuration of a node. The zero value is a cluster of one on a free loopback port. Name, MaxPayload,
+// Window, Resolver, TLS or none, and the pace of failure detection must agree on all nodes; nodes that differ refuse
+// each other and say in what.
 type Config struct {
 	// Name is the name of the cluster, 1 to 64 bytes: nodes of another name are refused. Empty means "kith".
 	Name string
@@ -79,7 +80,8 @@ type Config struct {
 	// be four times what one of them may need. Over it a Tell fails with an error that matches ErrLinkFull and names the
 	// budget; a quarter of it is kept for the small buffers of connections that carry little.
 	LinkBudget int
-	// Window bounds what is on the way to one peer and not consumed yet, in bytes; zero means 1 MiB, at least 64 KiB.
+	// Window bounds what is on the way to one peer and not consumed yet, in bytes; zero means 1 MiB, at least 64 KiB. It
+	// must be the same on all nodes: what it sends is refused by one whose own is smaller.
 	Window int
 	// ParkBytes bounds, per type, what waits for the homes of shards to become known; zero means 16 MiB.
 	ParkBytes int

@@ -12,6 +12,9 @@
 // Membership alone (View, Events) costs nothing of the rest. Messages are delivered at most once and in order from one
 // region to one entity; each failure that the sender's side can see is a typed error, each that only the receiver sees
 // is reported to Config.Undelivered (tells) or returned (asks).
+//
+// Many names here stand for types of the packages below; their fields and methods are documented there: go doc
+// github.com/kith-io/kith/entity.Type (also Handler, Context, Incident), driver.Stats, membership.View.
 package kith
 
 import (

@@ -4,9 +4,11 @@ package transport
 
 import (
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -30,6 +32,24 @@ func pageHellos() map[string][]byte {
 		"refused": frame(wire.KindHelloRefuse, appendRefusal(nil, &RefusedError{Reason: RefusedVersion,
 			Key: "wire version", Ours: "1-2", Theirs: "3-4"})),
 	}
+}
+
+// TestPageRefusals holds that the page lists every reason to refuse a hello, by number and name, and those that pass.
+func TestPageRefusals(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "wire.md"))
+	require.NoError(t, err)
+	_, list, _ := strings.Cut(string(page), "\nThe reasons: ")
+	list, passing, _ := strings.Cut(list, ". ")
+	var want, again []string
+	for r := Refusal(1); r < refusalCount; r++ {
+		want = append(want, fmt.Sprintf("%d %s", r, r))
+		if !r.ForGood() {
+			again = append(again, strconv.Itoa(int(r)))
+		}
+	}
+	require.Equal(t, strings.Join(want, ", "), strings.Join(strings.Fields(list), " "))
+	n := len(again) - 1
+	require.Contains(t, passing, "After "+strings.Join(again[:n], ", ")+" and "+again[n]+" it makes sense to come again.")
 }
 
 // TestPageHellos holds that the page shows every hello, and exactly as the codec writes it.

@@ -103,3 +103,16 @@ func TestPageKinds(t *testing.T) {
 	}
 	require.Equal(t, known, listed)
 }
+
+// TestPageReasons holds that the page lists every delivery reason by number and name.
+func TestPageReasons(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "wire.md"))
+	require.NoError(t, err)
+	_, list, _ := strings.Cut(string(page), "\nThe delivery reasons: ")
+	list, _, _ = strings.Cut(list, ". ")
+	var want []string
+	for r := route.Reason(1); r.Known(); r++ {
+		want = append(want, fmt.Sprintf("%d %s", r, r))
+	}
+	require.Equal(t, strings.Join(want, ", "), strings.Join(strings.Fields(list), " "))
+}
