@@ -141,14 +141,13 @@ func eventually(t *testing.T, ok func() bool, what string, args ...any) {
 
 // ledger records what reaches entities: numbered messages of numbered senders.
 type ledger struct {
-	mu         sync.Mutex
-	next       map[string]uint64 // by entity and sender: the number expected
-	delivered  int
-	lost       int
-	reordered  int
-	owners     map[string]kith.ID
-	changed    chan struct{}
-	overlapped int
+	mu        sync.Mutex
+	next      map[string]uint64 // by entity and sender: the number expected
+	delivered int
+	lost      int
+	reordered int
+	owners    map[string]kith.ID
+	changed   chan struct{}
 }
 
 func newLedger() *ledger {

@@ -38,8 +38,6 @@ type refusalKey struct {
 	reason      route.Reason
 }
 
-func (r *refusal) key() refusalKey { return refusalKey{r.typ, r.shard, r.term, r.epoch, r.reason} }
-
 func compareRefusals(a, b *refusal) int {
 	return cmp.Or(cmp.Compare(a.typ, b.typ), cmp.Compare(a.shard, b.shard), cmp.Compare(a.term, b.term),
 		cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.reason, b.reason))

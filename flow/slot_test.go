@@ -236,7 +236,6 @@ type slotModel struct {
 	waiting  []modelParked
 	accepted int
 	out      int
-	last     int // highest number that came out: order
 	resolved bool
 	local    bool
 	asked    bool

@@ -58,7 +58,6 @@ type testNode struct {
 	stops     []StoppedCommand
 	refused   []TypeRefused
 	events    []Event
-	unacc     int
 	cut       map[peer.ID]bool // mail to these is lost
 }
 

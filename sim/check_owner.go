@@ -45,9 +45,8 @@ type ownership struct {
 }
 
 type coordinatorSeat struct {
-	p       *proc
-	term    uint32
-	started map[peer.ID]time.Duration
+	p    *proc
+	term uint32
 }
 
 func (c *checker) owner(key shardKey) *ownership {

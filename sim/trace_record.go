@@ -178,6 +178,3 @@ func bit(b bool) byte {
 	}
 	return 0
 }
-
-// nodeName names a host in words.
-func (w *world) nodeName(idx int) string { return w.name(peer.ID{Addr: w.hosts[idx].addr, Inc: 0}) }

@@ -6,7 +6,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -60,7 +62,7 @@ func (c *certCACmd) Run(e *env) error {
 // written writes a pair and says how to overwrite one.
 func written(dir, name string, p pki.Pair, force bool) error {
 	err := p.Write(dir, name, force)
-	if err != nil && !force {
+	if errors.Is(err, pki.ErrThere) {
 		return fmt.Errorf("%w (--force replaces files)", err)
 	}
 	return err
@@ -89,7 +91,15 @@ func (c *certIssueCmd) Validate() error {
 	if len(c.Host) > 0 && len(c.Names) > 1 {
 		errs = append(errs, errors.New("--host is for one name: each node has its own"))
 	}
-	for _, name := range c.Names {
+	for _, h := range c.Host {
+		if _, err := kith.ParseAddr(net.JoinHostPort(h, "1")); err != nil {
+			errs = append(errs, fmt.Errorf("--host=%s is no IP address and no host name", h))
+		}
+	}
+	for i, name := range c.Names {
+		if slices.Contains(c.Names[:i], name) {
+			errs = append(errs, fmt.Errorf("%q is there twice", name))
+		}
 		if name == pki.CAName {
 			errs = append(errs, fmt.Errorf("%q is the authority's name", name))
 		} else if err := pki.GoodName(name); err != nil {

@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// ErrThere is wrapped by Write's error about a file that it may not replace.
+var ErrThere = errors.New("is there already")
+
 // Suffixes of the two files of a Pair, and the name of an authority's.
 const (
 	CertSuffix = ".crt"
@@ -33,8 +36,8 @@ func Paths(dir, name string) (cert, key string) {
 }
 
 // Write writes the Pair of a name into dir, which is made if need be, for its owner only: the certificate readable for
-// all, the key for its owner. Files that are there are an error unless force is set; then each is replaced at once, so
-// that whoever reads meanwhile gets the old one or the new one.
+// all, the key for its owner. Files that are there are an error, ErrThere, unless force is set; then each is replaced
+// at once, so that whoever reads meanwhile gets the old one or the new one.
 func (p Pair) Write(dir, name string, force bool) error {
 	if err := GoodName(name); err != nil {
 		return err
@@ -45,8 +48,11 @@ func (p Pair) Write(dir, name string, force bool) error {
 	cert, key := Paths(dir, name)
 	if !force {
 		for _, path := range []string{cert, key} {
-			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%s is there already", path)
+			switch _, err := os.Lstat(path); {
+			case err == nil:
+				return fmt.Errorf("%s %w", path, ErrThere)
+			case !errors.Is(err, fs.ErrNotExist):
+				return err
 			}
 		}
 	}
