@@ -63,14 +63,20 @@ type healthy struct {
 	faults []string
 }
 
-const healthyEntities = 16
+const (
+	healthyEntities = 16
+	heldUp          = 5 * time.Minute // as long an answer may take when the machine stands still
+)
 
 func newHealthy(t *testing.T) *healthy {
 	h := &healthy{stop: make(chan struct{}), next: map[string]uint64{}}
 	for i := range h.nodes {
-		cfg := Config{Membership: membership.Config{GossipInterval: 100 * time.Millisecond,
-			LeaderInterval: 50 * time.Millisecond, HeartbeatInterval: 100 * time.Millisecond,
-			ProbeInterval: 100 * time.Millisecond, AcceptablePause: 3 * time.Second}}
+		// Nobody is lost here, so nobody takes over: the takeover time is as long as the machine may hold the process up
+		// without a node suspending itself, at half of it.
+		cfg := Config{TakeoverTime: 20 * time.Minute, Membership: membership.Config{
+			GossipInterval: 100 * time.Millisecond, LeaderInterval: 50 * time.Millisecond,
+			HeartbeatInterval: 100 * time.Millisecond, ProbeInterval: 100 * time.Millisecond,
+			AcceptablePause: 10 * time.Second}}
 		cfg.helloTimeout = time.Second
 		cfg.Undelivered = func(u Undelivered) { h.fault("undelivered: %+v", u) }
 		if i == 1 {
@@ -137,7 +143,7 @@ func (h *healthy) run(ctx context.Context) {
 						h.fault("tell: %v", err)
 					}
 				}
-				if _, err := h.regions[i].AskWithin(patience, entityName(int(seq%healthyEntities)), payload, nil); err != nil {
+				if _, err := h.regions[i].AskWithin(heldUp, entityName(int(seq%healthyEntities)), payload, nil); err != nil {
 					h.fault("ask: %v", err)
 				}
 				select {

@@ -63,7 +63,7 @@ func newSleepers(t *testing.T) *sleepers {
 	s := &sleepers{t: t, here: map[entity.Mode]*Region{}, there: map[entity.Mode]*Region{}, long: make(chan struct{}),
 		runs: make(chan struct{}), byMode: map[entity.Mode][]string{}}
 	s.pair = newPair(t, func(cfg *Config) {
-		cfg.TakeoverTime, cfg.Resolver.Strategy = 2*time.Second, node.ResolverOff
+		cfg.TakeoverTime, cfg.Resolver.Strategy = 4*time.Second, node.ResolverOff
 		cfg.Incident = func(i entity.Incident) {
 			s.lock.Lock()
 			defer s.lock.Unlock()
@@ -96,11 +96,34 @@ func stall(t *testing.T, d *Driver) (release func()) {
 	return release
 }
 
-// sleep blocks b's control goroutine until its data plane holds itself, and a's, so that nobody can confirm b.
+// mute blocks the control goroutine of d, which answers nobody then, though d takes itself to be awake.
+func mute(t *testing.T, d *Driver) (release func()) {
+	blocked, end := make(chan struct{}), make(chan struct{})
+	release = sync.OnceFunc(func() { close(end) })
+	t.Cleanup(release)
+	d.inbox.post(func() {
+		close(blocked)
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			d.lastStep.Store(int64(d.now()))
+			select {
+			case <-tick.C:
+			case <-end:
+				return
+			}
+		}
+	})
+	<-blocked
+	return release
+}
+
+// sleep blocks b's control goroutine until its data plane holds itself, and has a say nothing, so that nobody can
+// confirm b. What a sends goes out: it does not hold itself.
 func (s *sleepers) sleep() (wakeA, wakeB func()) {
 	wakeB = stall(s.t, s.b)
 	eventually(s.t, func() bool { return s.b.held(s.b.now()) && s.b.gate.bits.Load() != 0 })
-	return stall(s.t, s.a), wakeB
+	return mute(s.t, s.a), wakeB
 }
 
 func (s *sleepers) send(n int) {
