@@ -144,7 +144,9 @@ func TestControlQueueBound(t *testing.T) {
 	require.ErrorIs(t, err, ErrControlFull)
 	require.ErrorContains(t, err, to.String())
 	require.Equal(t, 4096/108+1, n)
-	require.NoError(t, ta.Send(peer.Mail{To: to, Kind: wire.KindHeartbeat, Body: make([]byte, 16)}))
+	for range 4096 / 24 { // far more than what the last mail has left
+		require.NoError(t, ta.Send(peer.Mail{To: to, Kind: wire.KindHeartbeat, Body: make([]byte, 16)}))
+	}
 	require.EqualValues(t, 1, ta.Stats().ControlFull)
 }
 
@@ -345,17 +347,24 @@ func TestGenerationsDoNotOvertake(t *testing.T) {
 		require.NoError(t, err)
 		return kind
 	}
+	current := func() *InConn { // the newest
+		conns := tb.inFrom(nil, from, wire.LaneData)
+		require.Len(t, conns, 1)
+		return conns[0]
+	}
 	frame := wire.AppendEnvelope(nil, &wire.Envelope{ID: []byte("x")})
 	one := dial(1)
 	require.Equal(t, wire.KindHelloAck, answer(one))
 	_, _ = one.Write(frame)
 	require.Equal(t, seen{1, 1}, want(t, events))
+	first := current()
 	two := dial(2) // the first still stands: it gets its time to finish, and is read meanwhile
 	_, _ = two.Write(append(frame, frame...))
 	_, _ = one.Write(frame)
 	require.Equal(t, seen{1, 1}, want(t, events))
 	one.Close()
 	require.Equal(t, wire.KindHelloAck, answer(two))
+	require.True(t, first.isGone(), "the answer lets the second write: nothing of the first may come any more")
 	require.Equal(t, 2, func() (n int) {
 		for n < 2 {
 			s := want(t, events)
@@ -365,7 +374,9 @@ func TestGenerationsDoNotOvertake(t *testing.T) {
 		return n
 	}())
 	require.Equal(t, wire.KindHelloRefuse, answer(dial(2)), "not the same generation twice")
+	second := current()
 	require.Equal(t, wire.KindHelloAck, answer(dial(3)), "the old one is closed when it does not finish")
+	require.True(t, second.isGone(), "before the answer")
 	until(t, func() bool { return tb.Stats().Data.In == 1 })
 	require.EqualValues(t, 1, tb.Stats().Refused["stale"])
 }

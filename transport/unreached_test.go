@@ -124,7 +124,7 @@ func TestHeldFramesAreTold(t *testing.T) {
 		}
 		return l
 	}
-	check := func(got unsent, to peer.ID, tr *Transport) {
+	check := func(got unsent, to peer.ID, tr *Transport, why string) {
 		t.Helper()
 		require.Equal(t, to, got.id)
 		n := uint32(0)
@@ -136,6 +136,7 @@ func TestHeldFramesAreTold(t *testing.T) {
 		})
 		require.EqualValues(t, frames, n)
 		require.EqualValues(t, len(got.frames), tr.Stats().DroppedBytes)
+		require.Equal(t, map[string]uint64{why: uint64(len(got.frames))}, tr.Stats().Dropped)
 	}
 	gone := peer.ID{Addr: nobody(t), Inc: 7}
 
@@ -146,7 +147,7 @@ func TestHeldFramesAreTold(t *testing.T) {
 	ta.Forget(gone)
 	got := want(t, a.unsent)
 	require.ErrorIs(t, got.err, ErrForgotten)
-	check(got, gone, ta)
+	check(got, gone, ta, "removed")
 	require.ErrorIs(t, l.Err(), ErrForgotten)
 	require.ErrorIs(t, ta.Link(gone).Err(), ErrForgotten)
 	require.ErrorIs(t, send(t, l, 1, 0, 1, nil), ErrForgotten)
@@ -157,7 +158,7 @@ func TestHeldFramesAreTold(t *testing.T) {
 	tb.Close()
 	got = want(t, b.unsent)
 	require.ErrorIs(t, got.err, ErrClosed)
-	check(got, gone, tb)
+	check(got, gone, tb, "closed")
 
 	c, other := newRider(), start(t, newRider(), func(c *Config) { c.Name = "other" })
 	tc := start(t, c, nil)
@@ -168,7 +169,7 @@ func TestHeldFramesAreTold(t *testing.T) {
 	got = want(t, c.unsent)
 	var refused *RefusedError
 	require.ErrorAs(t, got.err, &refused)
-	check(got, other.Self(), tc)
+	check(got, other.Self(), tc, "refused")
 	require.Empty(t, a.unsent)
 	require.Empty(t, b.unsent)
 }
