@@ -56,7 +56,8 @@ type checker struct {
 	changed   map[changeKey]bool           // leader's steps seen so far
 	known     []peer.ID                    // everybody who was ever in a view, in the order of appearance
 	unsure    map[reportKey]bool           // a process, and whom its first view lacked
-	gone      map[peer.ID]time.Duration    // since when it is lost: see loses
+	gone      map[peer.ID]time.Duration    // since when it is lost for somebody: see loses
+	pairs     pairs                        // and for whom
 	excused   map[peer.ID]bool             // an operator or a restart downed it, or it leaves
 	owners    map[shardKey]*ownership      // by shard, the latest owner
 	leads     map[route32]*coordinatorSeat // by type, who is ready to allocate
@@ -86,6 +87,7 @@ func newChecker(w *world) *checker {
 		owners: map[shardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{},
 		farewells: map[peer.ID]bool{},
 		store:     map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{}, births: map[uint64]uint64{},
+		pairs:  newPairs(),
 		buried: map[reportKey]bool{}, streams: map[pairKey]*letters{},
 	}
 }
@@ -129,6 +131,7 @@ func (c *checker) view(p *proc, v *membership.View) {
 			c.violate(p, "removed-returns", "%s is back after its removal, as %s", c.w.name(m.ID), m.Status)
 		}
 		c.number(p, v, m)
+		c.pairs.shows(p, m, c.w.now)
 		c.gossiped(p, m, lost)
 	}
 	c.distinct(p, v)
@@ -140,31 +143,6 @@ func (c *checker) view(p *proc, v *membership.View) {
 		c.agree(p, v)
 	}
 	p.checked = v
-}
-
-// loses notes that a view of p shows a member Down, or without it: it may not know of its end, which excuses it. The
-// word of one who is lost itself counts against nobody whom the side that has lost it holds for a member: when two
-// sides down each other, the one that did so first excuses nobody of its own.
-func (c *checker) loses(p *proc, id peer.ID, lost bool) {
-	if _, known := c.gone[id]; known || lost && c.held(p, id) {
-		return
-	}
-	c.gone[id] = c.w.now
-}
-
-// held reports whether one who runs and is not lost holds a member in its view, and not p.
-func (c *checker) held(p *proc, id peer.ID) bool {
-	for _, q := range c.w.running() {
-		if _, lost := c.gone[q.id]; lost || q == p || q.view == nil {
-			continue
-		}
-		m, member := q.view.Member(id)
-		w, ours := q.view.Member(p.id)
-		if member && m.Status != membership.Down && (!ours || w.Status == membership.Down) {
-			return true
-		}
-	}
-	return false
 }
 
 // gossiped notes who is Down somewhere, and that somebody had a reason to say so. lost says that p is.
@@ -186,6 +164,7 @@ func (c *checker) compare(p *proc, v *membership.View, removed map[peer.ID]bool,
 		for _, id := range c.known {
 			if _, ok := v.Member(id); !ok {
 				c.unsure[reportKey{p.id, id}] = true
+				c.pairs.loses(p, id, c.w.now)
 			}
 		}
 		for i := range v.Members {
@@ -201,6 +180,7 @@ func (c *checker) compare(p *proc, v *membership.View, removed map[peer.ID]bool,
 		}
 		if !ok {
 			removed[old.ID] = true
+			c.pairs.loses(p, old.ID, c.w.now)
 			c.loses(p, old.ID, lost)
 			if !c.excused[old.ID] {
 				c.excused[old.ID] = true

@@ -5,7 +5,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/kith-io/kith/membership"
@@ -40,8 +39,8 @@ type ownership struct {
 	p         *proc
 	fence     route.Fence
 	allocated route.Fence
-	confirmed bool    // it stopped every entity and said so
-	hosting   []*proc // who has it live, the dead and the stopped left out
+	confirmed bool     // it stopped every entity and said so
+	hosting   []seatIn // who has it live, the dead and the stopped left out
 }
 
 type coordinatorSeat struct {
@@ -66,29 +65,22 @@ func (c *checker) hosts(p *proc, key shardKey, f route.Fence) {
 		c.violate(p, "farewell", "%s starts here after this node said that it hosts nothing ever again", name)
 	}
 	if c.excusedBy(p, name+" starts here") {
-		// It was stopped, downed and let go on, and does not know yet: nothing but fences can hold it.
-		c.NotTold++
-		if f.IsZero() || f == o.fence && o.p != p {
-			c.violate(p, "fence-shared", "%s starts here under %s, as at %s", name, fenceName(f), c.w.nameOf(o.p))
-		}
-		if slices.Contains(o.hosting, p) {
-			c.violate(p, "hosted-twice", "%s is started here again", name)
-		}
-		o.hosting = append(o.hosting, p)
+		c.hostsLost(p, key, o, f)
 		return
 	}
-	for _, q := range o.hosting {
+	for _, h := range o.hosting {
+		q := h.p
 		_, down := c.gone[q.id]
 		switch {
 		case q == p:
 			c.violate(p, "hosted-twice", "%s is started here again", name)
 		case !q.alive:
-		case down:
+		case down && c.pairs.apart(p.id, q.id):
 			c.NotTold++
 			c.suspendedBefore(q, name)
 		default:
 			c.violate(p, "two-owners", "%s starts here under %s while it lives at %s under %s", name, fenceName(f),
-				c.w.name(q.id), fenceName(o.fence))
+				c.w.name(q.id), fenceName(h.fence))
 		}
 	}
 	if f.IsZero() || f.Compare(o.fence) <= 0 {
@@ -98,7 +90,8 @@ func (c *checker) hosts(p *proc, key shardKey, f route.Fence) {
 		c.tookOver(p, o, f, name)
 	}
 	o.p, o.fence, o.confirmed = p, f, false
-	o.hosting = append(o.hosting, p)
+	o.hosting = append(o.hosting, seatIn{p, f})
+	c.pairs.hosted[ownKey{p.id, key}] = f
 }
 
 // excusedBy reports whether a process is Down somewhere and may not know it: most rules of ownership do not bind it
@@ -145,7 +138,12 @@ func (w *world) cutOff(p *proc) bool {
 
 // tookOver: a shard whose owner did not confirm its stop gets another owner only when the takeover time has passed.
 func (c *checker) tookOver(p *proc, o *ownership, f route.Fence, name string) {
-	since, down := c.gone[o.p.id]
+	since, down := c.pairs.goneFor(p.id, o.p.id)
+	if first, known := c.gone[o.p.id]; known && down {
+		since = max(since, first)
+	} else {
+		down = false
+	}
 	least := c.w.node().Takeover(1) // whether it is long enough for this cluster is for suspendedBefore to say
 	switch {
 	case f.Birth() != o.fence.Birth() && !o.p.alive:
@@ -162,8 +160,8 @@ func (c *checker) tookOver(p *proc, o *ownership, f route.Fence, name string) {
 // stopped is a process in which a shard lives no more; confirmed when every entity was stopped in order.
 func (c *checker) stopped(p *proc, key shardKey, confirmed bool) {
 	o := c.owner(key)
-	for i, q := range o.hosting {
-		if q == p {
+	for i, h := range o.hosting {
+		if h.p == p {
 			o.hosting = append(o.hosting[:i], o.hosting[i+1:]...)
 			break
 		}
@@ -181,9 +179,7 @@ func (c *checker) died(p *proc) {
 				c.stopped(p, shardKey{r.id, route.ShardID(i)}, false)
 			}
 		}
-		if seat := c.leads[r.id]; seat != nil && seat.p == p {
-			delete(c.leads, r.id)
-		}
+		c.leaves(p, r.id)
 	}
 }
 
@@ -195,9 +191,7 @@ func (c *checker) shard(p *proc, e *shard.Event) {
 	case shard.CoordinatorReady:
 		c.ready(p, e)
 	case shard.CoordinatorStopped:
-		if seat := c.leads[e.Type]; seat != nil && seat.p == p {
-			delete(c.leads, e.Type)
-		}
+		c.leaves(p, e.Type)
 	case shard.ShardAllocated:
 		c.allocated(p, e)
 	}
@@ -206,9 +200,10 @@ func (c *checker) shard(p *proc, e *shard.Event) {
 // ready: one coordinator that may allocate, and only with the report of every member that it knows of.
 func (c *checker) ready(p *proc, e *shard.Event) {
 	if c.excusedBy(p, "a coordinator is ready here") {
-		return
+		c.rival(p, e)
+	} else {
+		c.seat(p, e)
 	}
-	c.seat(p, e)
 	since, known := p.collects[e.Type]
 	if !known || p.view == nil {
 		return
@@ -236,7 +231,7 @@ func (c *checker) seat(p *proc, e *shard.Event) {
 	seat := c.leads[e.Type]
 	if seat != nil && seat.p != p && seat.p.alive {
 		switch _, down := c.gone[seat.p.id]; {
-		case down, c.farewells[seat.p.id]:
+		case down && c.pairs.apart(p.id, seat.p.id), c.farewells[seat.p.id]:
 		case c.farewells[p.id] && e.Term < seat.term:
 			return
 		default:
@@ -249,10 +244,14 @@ func (c *checker) seat(p *proc, e *shard.Event) {
 
 // delivers: an envelope reaches an entity only under the fence under which its shard lives here, and while it does.
 func (c *checker) delivers(p *proc, key shardKey, e *wire.Envelope) {
+	o := c.owner(key)
 	if c.excusedBy(p, "a message is delivered here") {
+		if h := o.livesIn(p); h == nil || h.fence.Term() != e.Term || h.fence.Epoch() != e.Epoch {
+			c.violate(p, "delivery-fence", "a message for %s under %d.%d is delivered where it does not live so",
+				c.w.shardName(key.typ, key.shard), e.Term, e.Epoch)
+		}
 		return
 	}
-	o := c.owner(key)
 	if o.p != p || o.fence.Term() != e.Term || o.fence.Epoch() != e.Epoch {
 		c.violate(p, "delivery-fence", "a message for %s under %d.%d is delivered, the shard lives at %s under %s",
 			c.w.shardName(key.typ, key.shard), e.Term, e.Epoch, c.w.nameOf(o.p), fenceName(o.fence))
@@ -261,23 +260,35 @@ func (c *checker) delivers(p *proc, key shardKey, e *wire.Envelope) {
 
 // allocated: a shard that lives somewhere is not given out, and every fence is above the one before.
 func (c *checker) allocated(p *proc, e *shard.Event) {
-	if c.excusedBy(p, "a shard is given out here") || c.farewells[p.id] {
+	if c.farewells[p.id] {
 		return // nobody takes its orders any more, see hosts
 	}
 	o := c.owner(shardKey{e.Type, e.Shard})
 	name := c.w.shardName(e.Type, e.Shard)
-	for _, q := range o.hosting {
-		if q.id == e.Home && o.fence == e.Fence {
-			continue // the coordinator's own node has started it within the same step
-		}
-		if _, down := c.gone[q.id]; q.alive && !down {
-			c.violate(p, "allocation", "%s given to %s while it lives at %s", name, c.w.name(e.Home), c.w.name(q.id))
-		}
+	if c.excusedBy(p, "a shard is given out here") {
+		c.free(p, o, e, name)
+		return
 	}
+	c.free(p, o, e, name)
 	if e.Fence.Compare(o.allocated) <= 0 {
 		c.violate(p, "fence-order", "%s given out under %s after %s", name, fenceName(e.Fence), fenceName(o.allocated))
 	}
 	o.allocated = e.Fence
+}
+
+// free: a shard that is given out lives at nobody who is on the side of the coordinator p.
+func (c *checker) free(p *proc, o *ownership, e *shard.Event, name string) {
+	for _, h := range o.hosting {
+		q := h.p
+		if q.id == e.Home && h.fence == e.Fence {
+			continue // the coordinator's own node has started it within the same step
+		}
+		_, down := c.gone[q.id]
+		_, lost := c.gone[p.id]
+		if q.alive && !((down || lost) && c.pairs.apart(p.id, q.id)) {
+			c.violate(p, "allocation", "%s given to %s while it lives at %s", name, c.w.name(e.Home), c.w.name(q.id))
+		}
+	}
 }
 
 // write is an entity's conditional write to the ideal store, which remembers the highest fence it has seen.
@@ -287,7 +298,7 @@ func (c *checker) write(p *proc, typ route.TypeID, id string, f route.Fence) boo
 	switch f.Compare(row.fence) {
 	case -1:
 		c.Fenced++
-		if _, down := c.gone[p.id]; !down {
+		if _, down := c.gone[p.id]; !down || !c.pairs.apart(p.id, row.owner) {
 			c.violate(p, "late-owner", "%s/%s writes under %s, the store has %s", c.w.typeName(typ), id, fenceName(f),
 				fenceName(row.fence))
 		}
@@ -313,8 +324,8 @@ func (c *checker) atMostOne(typ route.TypeID, shards uint32) (twice, notTold int
 			continue
 		}
 		live := 0
-		for _, q := range o.hosting {
-			if _, down := c.gone[q.id]; down {
+		for _, h := range o.hosting {
+			if _, down := c.gone[h.p.id]; down {
 				notTold++
 			} else {
 				live++

@@ -243,7 +243,7 @@ func (c *Cluster) Owner(typ, id string) int {
 	if o == nil || len(o.hosting) == 0 {
 		return -1
 	}
-	return o.hosting[len(o.hosting)-1].idx
+	return o.hosting[len(o.hosting)-1].p.idx
 }
 
 // AtMostOne fails the test if an entity of the type lives on two nodes now. Owners that nobody has told yet that they

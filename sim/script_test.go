@@ -396,8 +396,8 @@ func (s *script) owners(args []string) {
 			continue
 		}
 		var where []string
-		for _, p := range o.hosting {
-			where = append(where, s.w.name(p.id))
+		for _, h := range o.hosting {
+			where = append(where, s.w.name(h.p.id))
 		}
 		s.printf("%s/%d at %s under %s", t.Name, n, strings.Join(where, " and "), fenceName(o.fence))
 	}
