@@ -51,8 +51,8 @@ func (r *pairs) shows(p *proc, m *membership.Member, now time.Duration) {
 	}
 }
 
-// loses notes that p shows id no more, or as Down, or that its first view lacks it. Since when it is lost, those may have
-// told p who hold it for a member.
+// loses notes that p shows id no more, or as Down, or that its first view lacks it. Since when it is lost, those may
+// have told p who hold it for a member.
 func (r *pairs) loses(p *proc, id peer.ID, now time.Duration) {
 	key := reportKey{p.id, id}
 	if _, known := r.lost[key]; known || id == p.id {

@@ -30,6 +30,7 @@ type serveCmd struct {
 	Cluster string   `default:"loadgen" help:"Name of the cluster."`
 	Shards  uint32   `default:"100" help:"Shards of each type, 1 to 1048576; the same at all nodes and senders."`
 	protectFlags
+	door.StatsFlags
 }
 
 // Validate is called by the parser: all faults at once, before anything starts.
@@ -38,6 +39,7 @@ func (c *serveCmd) Validate() error {
 	if c.Shards < 1 || c.Shards > 1<<20 {
 		errs = append(errs, errors.New("--shards must be 1 to 1048576"))
 	}
+	errs = append(errs, c.Faults()...)
 	cfg := kith.Config{Name: c.Cluster, Listen: c.Listen, Seeds: c.Seeds, TLS: c.files().config(), Insecure: c.Insecure}
 	return errors.Join(append(errs, cfg.Validate())...)
 }
@@ -53,6 +55,7 @@ func (c *serveCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	w := &worker{env: e, sinks: map[string]*bench.Sink{}, regions: map[string]*kith.Region{}}
+	w.report, w.timed = door.NewReporter(e.stderr), c.LatencyEvery
 	at, err := w.start(ctx, startArgs{Name: c.Cluster, Listen: c.Listen, Seeds: c.Seeds, Host: true, Shards: c.Shards,
 		TLS: c.files(), Insecure: c.Insecure})
 	if w.node != nil {
@@ -61,6 +64,7 @@ func (c *serveCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	go w.report.Run(ctx, w.node, c.StatsEvery)
 	if err := w.node.Ready(ctx); err != nil {
 		return err
 	}

@@ -4,7 +4,10 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -20,13 +23,17 @@ import (
 
 // serve starts a node that hosts entities, and returns its address and how to end it.
 func serve(t *testing.T, args ...string) (addr string, end func()) {
+	return served(t, os.Stderr, args...)
+}
+
+func served(t *testing.T, stderr io.Writer, args ...string) (addr string, end func()) {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(self, append([]string{"serve", "--listen=127.0.0.1:0", "--shards=10", "--cluster=shop"},
 		args...)...)
 	cmd.Env = append(os.Environ(), "KITH_LOADGEN=1")
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = stderr
 	pipe, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -65,6 +72,46 @@ func TestRunningNodesAreTargets(t *testing.T) {
 	}
 	endSecond()
 	endFirst()
+}
+
+// A node that is a target tells its statistics: rates of each type, latencies of its handlers, and its links (CARD-5).
+func TestTargetTellsItsStatistics(t *testing.T) {
+	var told bytes.Buffer
+	addr, end := served(t, &told, "--stats-every=100ms", "--latency-every=1")
+	code, _, errs := program(t, "run", "--json", "--duration=1s", "--entities=50", "--shards=10", "--cluster=shop",
+		"--target="+addr, "--mode=ask", "--inline")
+	require.Equal(t, exitOK, code, errs)
+	end() // which also ends the writing
+	linked, handled := false, false
+	for line := range strings.Lines(told.String()) {
+		text, is := strings.CutPrefix(line, "stats ")
+		if !is {
+			continue
+		}
+		var l struct {
+			Types []struct {
+				Type             string
+				HandledPerSecond float64
+				Handler          struct{ Samples int }
+			}
+			Stats struct {
+				Transport struct {
+					Links []struct {
+						Data, In []struct{ Sent, Received uint64 }
+					}
+				}
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(text), &l))
+		for _, link := range l.Stats.Transport.Links {
+			linked = linked || len(link.Data) > 0 && link.Data[0].Sent > 0 && len(link.In) > 0 && link.In[0].Received > 0
+		}
+		for _, typ := range l.Types {
+			handled = handled || typ.Type == "sink-inline" && typ.HandledPerSecond > 0 && typ.Handler.Samples > 0
+		}
+	}
+	require.True(t, linked, "links")
+	require.True(t, handled, "types")
 }
 
 // Whoever cannot get at running nodes is told why: nobody there, another cluster, entities over other shards.

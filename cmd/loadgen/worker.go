@@ -56,7 +56,9 @@ type worker struct {
 	regions map[string]*kith.Region
 	idle    *bench.Idle // of loadgen idle, and their region
 	filled  *kith.Region
-	refused atomic.Uint64 // tells that were accepted and came back as undelivered
+	report  *door.Reporter // of loadgen serve
+	timed   int            // one of so many calls is timed for it
+	refused atomic.Uint64  // tells that were accepted and came back as undelivered
 
 	mu        sync.Mutex
 	stopLoad  context.CancelFunc // of the last load
@@ -91,6 +93,9 @@ func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
 	cfg.Membership.HeartbeatInterval = a.Beat
 	if a.Host {
 		cfg.Roles = []string{sinkRole}
+	}
+	if w.report != nil {
+		w.report.Times(&cfg, w.timed)
 	}
 	node, err := kith.Start(ctx, cfg)
 	if err != nil {

@@ -31,8 +31,6 @@ var texts = kong.Vars{
 		"than twice as many less one.",
 	"stable_help": "How long nothing may change before the resolver decides, at least 100ms; 0: by cluster size, 7s up " +
 		"to 5 members, 30s above 100.",
-	"stats_help":      "Print statistics as a line of JSON on stderr that often, at least 100ms; 0: only on SIGUSR1.",
-	"latency_help":    "Time one of so many handler calls and asks for the statistics, at most 1048576; 1: all, 0: none.",
 	"demo_help":       "Host the demo entities: counters that answer with the number of messages they had.",
 	"demoshards_help": "Shards of the demo entities, 1 to 1048576; the same on all nodes.",
 	"old_help":        "The program of another build of this command, which every second process runs (see make upgrade).",

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/door"
 )
 
 // runCmd is the flags of node run.
@@ -41,8 +42,7 @@ type runCmd struct {
 	LogFormat string `enum:"text,json" default:"text" help:"Format of the log on stderr: text or json."`
 	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"Least level logged: debug, info, warn or error."`
 
-	StatsEvery   time.Duration `default:"0s" help:"${stats_help}"`
-	LatencyEvery int           `default:"64" help:"${latency_help}"`
+	door.StatsFlags
 
 	Demo       bool   `help:"${demo_help}"`
 	DemoShards uint32 `default:"100" help:"${demoshards_help}"`
@@ -70,12 +70,7 @@ func (c *runCmd) Validate() error {
 	if c.LeaveTimeout <= 0 {
 		errs = append(errs, errors.New("--leave-timeout must be more than zero"))
 	}
-	if c.StatsEvery < 0 || c.StatsEvery > 0 && c.StatsEvery < 100*time.Millisecond {
-		errs = append(errs, errors.New("--stats-every must be at least 100ms, or 0"))
-	}
-	if c.LatencyEvery < 0 || c.LatencyEvery > 1<<20 {
-		errs = append(errs, errors.New("--latency-every must be 0 to 1048576"))
-	}
+	errs = append(errs, c.Faults()...)
 	if c.DemoShards < 1 || c.DemoShards > 1<<20 {
 		errs = append(errs, errors.New("--demo-shards must be 1 to 1048576"))
 	}
@@ -114,18 +109,15 @@ func (c *runCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	log := c.logger(e)
-	report := newReporter(e.stderr)
+	report := door.NewReporter(e.stderr)
 	cfg := c.config(log)
-	if c.LatencyEvery > 0 {
-		cfg.Latency, cfg.LatencyEvery = report.times.Record, c.LatencyEvery
-	}
+	report.Times(&cfg, c.LatencyEvery)
 	node, err := kith.Start(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer node.Close()
-	report.node, report.last = node, time.Now()
-	go report.run(ctx, c.StatsEvery)
+	go report.Run(ctx, node, c.StatsEvery)
 	if c.Demo {
 		if _, err := node.Register(demo(newLedger(), c.DemoShards)); err != nil {
 			return err
