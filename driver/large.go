@@ -319,6 +319,7 @@ func (d *Driver) sendRef(l *large, e *routeEntry, env *wire.Envelope) error {
 		return err
 	}
 	wire.PutEnvelope(b, &out, l.id)
+	link.Hurry()
 	wake := link.Commit()
 	link.Unlock()
 	if wake {

@@ -59,6 +59,7 @@ func (r *remote) answer(corr uint64, reason route.Reason, payload []byte) error 
 		reason = reason.Spoken(l.Version())
 	}
 	wire.PutReply(b, uint16(reason), corr, payload)
+	l.Hurry()
 	wake := l.Commit()
 	l.Unlock()
 	if wake {

@@ -156,6 +156,7 @@ func (d *Driver) forward(ref slotRef, e *routeEntry, f []byte) error {
 		return err
 	}
 	copy(b, f)
+	l.Hurry()
 	wake := l.Commit()
 	l.Unlock()
 	if wake {

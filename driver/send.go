@@ -68,6 +68,7 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter) erro
 		env.Corr, env.Payload = corr, payload
 		if corr != 0 {
 			env.Flags = wire.FlagAsk
+			l.Hurry()
 		}
 		wire.PutEnvelope(b, &env, id)
 		wake := l.Commit()

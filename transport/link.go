@@ -31,6 +31,9 @@ type Link struct {
 	poor    *BudgetError
 	limit   int      // largest frame
 	back    splitter // of the credit that comes back on the connection; the loop's own
+	density density  // of its runs; the loop's own
+	lingers bool     // waits for company
+	urgent  bool     // something waits that does not
 	idle    bool     // no flush since the last sweep
 	starved bool     // poor was returned since the last sweep
 
@@ -134,6 +137,15 @@ func (l *Link) Commit() (wake bool) {
 	return true
 }
 
+// Hurry says, before Commit, that somebody waits for the frame, as for an ask or an answer: it does not wait for
+// others. The lock is held.
+func (l *Link) Hurry() {
+	l.urgent = true
+	if l.lingers {
+		l.lingers, l.scheduled = false, false // so that Commit has the loop woken
+	}
+}
+
 // Wake has the link written out. on is the loop that the caller runs on, nil if none: on the link's own loop the link
 // leaves at the end of the read pass. No lock is held.
 func (l *Link) Wake(on *Loop) {
@@ -161,6 +173,15 @@ func (l *Link) Up() bool { return l.conn != nil }
 // Run writes out what has gathered, on the loop: as far as credit goes, at most turnBytes before other links have their
 // turn. Without a connection it has one made.
 func (l *Link) Run(on *Loop) {
+	if l.waits(on) {
+		return
+	}
+	l.flush(on)
+	l.density.ended = l.t.cfg.Now()
+}
+
+// flush is Run of a link that does not wait for company.
+func (l *Link) flush(on *Loop) {
 	budget := turnBytes
 	for {
 		l.mu.Lock()

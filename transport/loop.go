@@ -55,7 +55,8 @@ type Loop struct {
 	depth   int
 	running []Task
 	dirty   []*Link
-	passed  bool // Data was called in this pass
+	company []*Link // that wait for it
+	passed  bool    // Data was called in this pass
 
 	passBytes int // delivered by Data in this pass
 
@@ -127,7 +128,10 @@ func (l *Loop) end() {
 		if l.poll() {
 			round = 0 // nothing is to be read
 		}
-		if !l.takeTasks(round == loopRounds) {
+		if !l.takeTasks(round >= loopRounds) {
+			if l.rest() {
+				continue
+			}
 			break
 		}
 		for i, t := range l.running {

@@ -16,16 +16,14 @@ const (
 	maxPolled = 64
 )
 
-// polled is what a loop looks at: its connections and its bell. Only the loop touches it.
+// polled is what a loop looks at, or sleeps over (rest): its connections and its bell. Only the loop touches it.
 type polled struct {
 	every time.Duration // zero: off
 	fds   []unix.PollFd
 }
 
 func (p *polled) add(fd int) {
-	if p.every > 0 {
-		p.fds = append(p.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
-	}
+	p.fds = append(p.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 }
 
 func (p *polled) remove(fd int) {

@@ -10,9 +10,9 @@ import (
 
 // loopStats are written by one loop only (wakes: by whoever rings it).
 type loopStats struct {
-	_                                                                [64]byte
-	bytesIn, bytesOut, frames, batches, reads, writes, wakes, stalls atomic.Uint64
-	_                                                                [64]byte
+	_                                                                       [64]byte
+	bytesIn, bytesOut, frames, batches, reads, writes, wakes, rests, stalls atomic.Uint64
+	_                                                                       [64]byte
 }
 
 func (s *loopStats) read(n int) {
@@ -52,6 +52,7 @@ type LaneStats struct {
 	Frames, Batches   uint64 // delivered up, and the calls or passes they came in
 	Reads, Writes     uint64 // system calls' worth of socket reads and of flushes
 	Wakes             uint64 // times a sleeping loop was woken
+	Rests             uint64 // times a loop slept so that more frames could gather before it wrote
 	Stalls            uint64 // writes that a socket did not take whole: the rest waited in a goroutine of its own
 }
 
@@ -173,6 +174,7 @@ func laneStats(n *counters, lane int, loops ...*Loop) LaneStats {
 		s.Reads += l.stats.reads.Load()
 		s.Writes += l.stats.writes.Load()
 		s.Wakes += l.stats.wakes.Load()
+		s.Rests += l.stats.rests.Load()
 		s.Stalls += l.stats.stalls.Load()
 	}
 	return s

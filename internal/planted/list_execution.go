@@ -69,4 +69,16 @@ var executionBugs = []bug{
 		Old:  "\tl.back.carry = nil\n",
 		New:  "",
 	},
+	{
+		Name: "company-for-ever", Package: "./transport", Run: "TestCompany|TestRest",
+		File: "transport/company.go",
+		Old:  "\tl.dirty = append(l.dirty, l.company...)\n",
+		New:  "",
+	},
+	{
+		Name: "an-ask-waits-for-company", Package: "./transport", Run: "TestUrgentFrameEndsTheWait|TestCompany",
+		File: "transport/link.go",
+		Old:  "\tif l.lingers {\n\t\tl.lingers, l.scheduled = false, false",
+		New:  "\tif false {\n",
+	},
 }

@@ -1,0 +1,84 @@
+// Company: a link whose senders ring for every frame waits a moment for more frames before it is written.
+
+package transport
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A sender that finds a link idle rings its loop. Where both run on one core, the kernel lets the loop go first: it
+// writes that one frame and sleeps, the sender appends the next one and rings again. Each message then costs two
+// changes of threads and a system call more at both ends, many times what it costs in a batch, and only chance ends
+// that. So a link that was written denseRuns times in a row with next to nothing, each time within denseGap after the
+// time before, has its loop sleep for company before it is written again, and what comes meanwhile rings no bell. A
+// link with longer pauses between its frames never waits, nor do asks and answers. What is to be read wakes the loop.
+const (
+	denseRuns = 8
+	denseGap  = 4 * time.Microsecond
+	denseSize = 1 << 10               // bytes
+	company   = 20 * time.Microsecond // the kernel may add the slack of its timers, which is 50 us unless it was changed
+)
+
+// density watches how close upon each other the runs of a link come, on its loop.
+type density struct {
+	runs  int           // in a row that were short and came at once
+	ended time.Duration // the last one
+}
+
+// waits reports whether a run that finds n bytes at a time should wait for company first.
+func (d *density) waits(now time.Duration, n int) bool {
+	switch {
+	case n == 0 || n > denseSize:
+		return false
+	case now-d.ended > denseGap:
+		d.runs = 0
+		return false
+	case d.runs < denseRuns:
+		d.runs++
+		return false
+	}
+	return true
+}
+
+// waits decides whether the link is written now or waits for company.
+func (l *Link) waits(on *Loop) bool {
+	if !on.mayRest() {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ready := l.lingers || l.urgent || l.conn == nil
+	l.lingers, l.urgent = false, false
+	if ready || !l.density.waits(l.t.cfg.Now(), l.queue.Pending()) {
+		return false
+	}
+	l.lingers = true
+	on.company = append(on.company, l)
+	return true
+}
+
+// mayRest reports whether the loop can sleep for company and still hear of everything at once. One that polls need not:
+// nobody rings for it.
+func (l *Loop) mayRest() bool {
+	return l.polled.every == 0 && len(l.polled.fds) > 0 && len(l.polled.fds) <= maxPolled
+}
+
+// rest sleeps while links wait for company, until something is to be read: a bell, if there is a task. It reports
+// whether there were such links; they are the next to be run. Meanwhile the loop does not count as busy.
+func (l *Loop) rest() bool {
+	if len(l.company) == 0 {
+		return false
+	}
+	pause := unix.NsecToTimespec(int64(company))
+	_, _ = unix.Ppoll(l.polled.fds, &pause, nil) // after an error they are written at once
+	l.dirty = append(l.dirty, l.company...)
+	clear(l.company)
+	l.company = l.company[:0]
+	l.stats.rests.Add(1)
+	l.mu.Lock()
+	l.busy = true
+	l.mu.Unlock()
+	return true
+}
