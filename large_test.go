@@ -229,6 +229,25 @@ func besideLarge(t *testing.T, c *blobCluster, b []byte) (beside, told int) {
 	return beside, len(steps)
 }
 
+// TestProgressEndsWithTheWhole: whatever is sent, and wherever it goes, progress grows up to all of it, and once it is
+// there TellBulk returns.
+func TestProgressEndsWithTheWhole(t *testing.T) {
+	c := startBlobs(t, 1, kith.Worker, nil)
+	for name, r := range map[string]*kith.Region{"remote": c.region, "local": c.here} {
+		for _, n := range []int{10, 3 << 20} {
+			var steps []int
+			require.NoError(t, r.TellBulk(within(t), name, noise(n, 0), func(sent, total int) {
+				require.Equal(t, n, total)
+				steps = append(steps, sent)
+			}))
+			require.NotEmpty(t, steps, "%s, %d bytes", name, n)
+			require.IsIncreasing(t, append([]int{0}, steps...))
+			require.Equal(t, n, steps[len(steps)-1])
+		}
+	}
+	c.idle(t, c.nodes...)
+}
+
 // TestLargeAsksAndReplies: each form of ask takes a large payload and a large reply, from another node and from here.
 func TestLargeAsksAndReplies(t *testing.T) {
 	for _, from := range []int{0, 1} {

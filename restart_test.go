@@ -163,6 +163,39 @@ func TestSlowCallIsNamedWhileItRuns(t *testing.T) {
 	}
 }
 
+// A type that sets no limit has that of all Worker and Inline types, also where messages are handled in a row, under
+// one guard: who is over it is named, and nobody else (SHD-5).
+func TestSlowCallInARowIsNamed(t *testing.T) {
+	for _, mode := range []kith.Mode{kith.Worker, kith.Inline} {
+		t.Run(mode.String(), func(t *testing.T) {
+			far, owner, seen, _, _ := owned(t, kith.Type{Mode: mode}, actor{
+				receive: func(c *kith.Context, b []byte) error {
+					if string(b) == "slow" {
+						<-time.After(60 * time.Millisecond)
+					}
+					if c.Asked() {
+						return c.Reply(b)
+					}
+					return nil
+				}})
+			ctx := within(t)
+			_, err := far.Ask(ctx, "a", nil) // the first message of an entity takes the long way
+			require.NoError(t, err)
+			require.False(t, seen.some(func(i kith.Incident) bool { return i.ID == "a" && i.Took < 10*time.Millisecond }))
+			before := owner.Stats().Types[0].Slow
+			_, err = far.Ask(ctx, "a", []byte("slow"))
+			require.NoError(t, err)
+			eventually(t, func() bool {
+				return seen.some(func(i kith.Incident) bool {
+					return i.Kind == kith.Slow && !i.Running && i.Type == "x" && i.ID == "a" && i.Mode == mode &&
+						i.Took >= 40*time.Millisecond
+				})
+			}, "named")
+			eventually(t, func() bool { return owner.Stats().Types[0].Slow > before }, "counted")
+		})
+	}
+}
+
 // A poisoned stream of messages does not flood the operator: a part is reported, with how many were not.
 func TestIncidentsAreReportedInPart(t *testing.T) {
 	far, owner, seen, _, _ := owned(t, kith.Type{Mode: kith.Worker}, actor{
