@@ -33,13 +33,13 @@ func (f Figures) Ratio(name, of, by string) {
 	}
 }
 
-// OfBulk stores under name which part of the bulk bytes per second (bulk_gbps, in GB/s) the user's bytes of the rate
-// named of are.
-func (f Figures) OfBulk(name, of string) {
+// OfBulk stores under name which part of the bytes per second named bulk (in GB/s) the user's bytes of the rate named of
+// are.
+func (f Figures) OfBulk(name, of, bulk string) {
 	rate, okA := f[of]
-	bulk, okB := f["bulk_gbps"]
-	if okA && okB && bulk > 0 {
-		f[name] = rate * UserBytes / (bulk * 1e9)
+	gbps, okB := f[bulk]
+	if okA && okB && gbps > 0 {
+		f[name] = rate * UserBytes / (gbps * 1e9)
 	}
 }
 

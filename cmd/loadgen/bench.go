@@ -40,8 +40,9 @@ func (c *benchCmd) Validate() error {
 
 // measureNames are the names of all measures, which TestMeasureNames holds against those that are run.
 var measureNames = []string{"bulk", "micro", "route", "link 1", "link 1 tls", "link 64", "tell inline",
-	"tell inline tls", "tell worker", "tell blocking", "ask256", "ask256 by callback", "ask1_p1", "large_p1", "ask1_p2",
-	"large_p2", "stalled", "hostile"}
+	"tell inline tls", "tell worker", "tell blocking", "ask256", "ask256 by callback", "bulk_p2", "tell inline_p2",
+	"tell worker_p2", "ask256_p2", "ask256 by callback_p2", "ask1_p1", "large_p1", "ask1_p2", "large_p2", "stalled",
+	"hostile"}
 
 // benchShards and benchEntities are the hot set of all measures.
 const (
@@ -135,12 +136,16 @@ func (r *rounds) form(ctx context.Context, e *env) error {
 	r.pinned, r.polls = map[string]*crew{}, map[string]*crew{}
 	for place, cpus := range door.Placements() {
 		suffix := "_" + place
-		if !r.wanted("ask1"+suffix) && !r.wanted("large"+suffix) {
+		asks := r.wanted("ask1"+suffix) || r.wanted("large"+suffix)
+		if !asks && (suffix != apart || !slices.ContainsFunc(namesApart, r.wanted)) {
 			continue
 		}
 		args := crewArgs{name: place + "-", receivers: 1, shards: benchShards, cpus: cpus}
 		if r.pinned[suffix], err = startCrew(ctx, e, args); err != nil {
 			return err
+		}
+		if !asks {
+			continue
 		}
 		args.name, args.poll = "poll-"+args.name, benchPoll
 		if r.polls[suffix], err = startCrew(ctx, e, args); err != nil {

@@ -216,6 +216,11 @@ func TestBenchGivesAllFigures(t *testing.T) {
 			want = append(want, name+suffix)
 		}
 	}
+	if _, ok := door.Placements()["p2"]; ok {
+		want = append(want, strings.Fields(`bulk_gbps_p2 tell_rate_inline_p2 tell_of_bulk_inline_p2 tell_rate_worker_p2
+			tell_of_bulk_worker_p2 tell_allocs_sender_p2 tell_allocs_receiver_p2 ask256_rate_p2 ask256_cb_rate_p2`)...)
+		require.InDelta(t, m["tell_rate_inline_p2"]*80/(m["bulk_gbps_p2"]*1e9), m["tell_of_bulk_inline_p2"], 0.001)
+	}
 	for _, name := range want {
 		require.Contains(t, m, name)
 	}

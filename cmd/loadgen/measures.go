@@ -31,12 +31,13 @@ func (r *rounds) round(ctx context.Context, title string) (bench.Figures, error)
 		r.progress.Printf("%s: %s", title, m.name)
 	}
 	for _, n := range []string{"1", "64"} {
-		f.OfBulk("link_of_bulk_"+n, "link_rate_"+n)
+		f.OfBulk("link_of_bulk_"+n, "link_rate_"+n, "bulk_gbps")
 	}
 	f.Ratio("tls_of_plain", "tls_link_rate_1", "link_rate_1")
 	f.Ratio("tls_tell_of_plain", "tls_tell_rate_inline", "tell_rate_inline")
 	for exec := range execs {
-		f.OfBulk("tell_of_bulk_"+exec, "tell_rate_"+exec)
+		f.OfBulk("tell_of_bulk_"+exec, "tell_rate_"+exec, "bulk_gbps")
+		f.OfBulk("tell_of_bulk_"+exec+apart, "tell_rate_"+exec+apart, "bulk_gbps"+apart)
 	}
 	for _, s := range suffixes {
 		f.Ratio("ask1_over_raw"+s, "ask1_inline_p50_us"+s, "raw1_p50_us"+s)
@@ -51,7 +52,7 @@ func (r *rounds) round(ctx context.Context, title string) (bench.Figures, error)
 
 func (r *rounds) measures() []measure {
 	all := []measure{
-		{"bulk", r.bulk},
+		{"bulk", func(ctx context.Context, f bench.Figures) error { return r.bulk(ctx, f, r.free, "") }},
 		{"micro", func(ctx context.Context, f bench.Figures) error { return r.figures(ctx, f, "micro", door.None{}) }},
 		{"route", func(ctx context.Context, f bench.Figures) error {
 			return r.figures(ctx, f, "route", execArgs{"inline"})
@@ -73,18 +74,21 @@ func (r *rounds) measures() []measure {
 	}})
 	for _, exec := range []string{"inline", "worker", "blocking"} {
 		all = append(all, measure{"tell " + exec,
-			func(ctx context.Context, f bench.Figures) error { return r.tell(ctx, f, exec) }})
+			func(ctx context.Context, f bench.Figures) error { return r.tell(ctx, f, r.free, exec, "") }})
 		if exec == "inline" && r.secret != nil {
 			all = append(all, measure{"tell inline tls", r.tellSecret})
 		}
 	}
 	all = append(all,
 		measure{"ask256", func(ctx context.Context, f bench.Figures) error {
-			return r.ask256(ctx, f, bench.Ask, "ask256_rate", "ask_allocs")
+			return r.ask256(ctx, f, r.free, bench.Ask, "")
 		}},
 		measure{"ask256 by callback", func(ctx context.Context, f bench.Figures) error {
-			return r.ask256(ctx, f, bench.AskFunc, "ask256_cb_rate", "ask_cb_allocs")
+			return r.ask256(ctx, f, r.free, bench.AskFunc, "")
 		}})
+	if c := r.pinned[apart]; c != nil {
+		all = append(all, r.measuresApart(c)...)
+	}
 	for _, s := range suffixes {
 		if c := r.pinned[s]; c != nil {
 			all = append(all, measure{"ask1" + s, func(ctx context.Context, f bench.Figures) error {
@@ -105,20 +109,20 @@ func (r *rounds) figures(ctx context.Context, f bench.Figures, op string, args a
 	return err
 }
 
-// bulk measures the bytes per second of one loopback connection between the two processes.
-func (r *rounds) bulk(ctx context.Context, f bench.Figures) error {
+// bulk measures the bytes per second of one loopback connection between the two processes of a crew.
+func (r *rounds) bulk(ctx context.Context, f bench.Figures, c *crew, suffix string) error {
 	var at addrReply
-	if err := r.free.first().Call(ctx, "listen", listenArgs{"bulk"}, &at); err != nil {
+	if err := c.first().Call(ctx, "listen", listenArgs{"bulk"}, &at); err != nil {
 		return err
 	}
-	if err := r.free.sender.Call(ctx, "bulk", timedArgs{at.Addr, r.unit}, nil); err != nil {
+	if err := c.sender.Call(ctx, "bulk", timedArgs{at.Addr, r.unit}, nil); err != nil {
 		return err
 	}
 	var got bulkReply
-	if err := r.free.first().Call(ctx, "bulked", door.None{}, &got); err != nil {
+	if err := c.first().Call(ctx, "bulked", door.None{}, &got); err != nil {
 		return err
 	}
-	f.Set("bulk_gbps", float64(got.Bytes)/got.Took.Seconds()/1e9)
+	f.Set("bulk_gbps"+suffix, float64(got.Bytes)/got.Took.Seconds()/1e9)
 	return nil
 }
 
@@ -142,7 +146,7 @@ func (r *rounds) link(ctx context.Context, f bench.Figures, producers int, c *cr
 // tellSecret measures one-way messages per second to inline entities over TLS, and what both ends allocate for one.
 func (r *rounds) tellSecret(ctx context.Context, f bench.Figures) error {
 	if _, ok := f["tell_rate_inline"]; !ok { // its baseline, left out by --only
-		if err := r.tell(ctx, f, "inline"); err != nil {
+		if err := r.tell(ctx, f, r.free, "inline", ""); err != nil {
 			return err
 		}
 	}
@@ -192,24 +196,24 @@ func (r *rounds) look(ctx context.Context, c *crew, countOp string, args any) (u
 }
 
 // tell measures one-way messages per second to entities of a mode, counted at their handlers.
-func (r *rounds) tell(ctx context.Context, f bench.Figures, exec string) error {
-	begin, err := r.free.usage(ctx, exec)
+func (r *rounds) tell(ctx context.Context, f bench.Figures, c *crew, exec, suffix string) error {
+	begin, err := c.usage(ctx, exec)
 	if err != nil {
 		return err
 	}
 	var sent loadReply
-	rate, before, after, err := r.steady(ctx, r.free, "usage", execArgs{exec},
+	rate, before, after, err := r.steady(ctx, c, "usage", execArgs{exec},
 		func(ctx context.Context, d time.Duration) error {
 			l := bench.Load{Mode: bench.Tell, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 1, Duration: d}
-			return r.free.sender.Call(ctx, "load", loadArgs{Exec: exec, Load: l}, &sent)
+			return c.sender.Call(ctx, "load", loadArgs{Exec: exec, Load: l}, &sent)
 		})
 	if err != nil {
 		return err
 	}
 	if rate > 0 {
-		f.Set("tell_rate_"+exec, rate)
+		f.Set("tell_rate_"+exec+suffix, rate)
 	}
-	end, err := r.free.settled(ctx, exec, benchEntities, begin, sent.Sent)
+	end, err := c.settled(ctx, exec, benchEntities, begin, sent.Sent)
 	if err != nil {
 		return err
 	}
@@ -219,35 +223,37 @@ func (r *rounds) tell(ctx context.Context, f bench.Figures, exec string) error {
 	}
 	if n := after.count - before.count; n > 0 {
 		allocs, cpu := after.sender.Per(before.sender, n)
-		f.Set("tell_cpu_ns_sender_"+exec, cpu)
+		f.Set("tell_cpu_ns_sender_"+exec+suffix, cpu)
 		received, cpu := after.receivers.Per(before.receivers, n)
-		f.Set("tell_cpu_ns_receiver_"+exec, cpu)
+		f.Set("tell_cpu_ns_receiver_"+exec+suffix, cpu)
 		switch exec {
 		case "worker": // the two names of the table are those of worker entities
-			f.Set("tell_allocs_sender", allocs)
-			f.Set("tell_allocs_receiver", received)
+			f.Set("tell_allocs_sender"+suffix, allocs)
+			f.Set("tell_allocs_receiver"+suffix, received)
 		case "blocking":
 			f.Set("tell_refused_blocking", float64(refused)/float64(sent.Sent))
 			f.Set("tell_allocs_receiver_blocking", received)
 		default:
-			f.Set("tell_allocs_receiver_"+exec, received)
+			f.Set("tell_allocs_receiver_"+exec+suffix, received)
 		}
 	}
 	return nil
 }
 
 // ask256 measures asks per second to inline entities with 256 under way.
-func (r *rounds) ask256(ctx context.Context, f bench.Figures, mode bench.Mode, name, allocs string) error {
+func (r *rounds) ask256(ctx context.Context, f bench.Figures, c *crew, mode bench.Mode, suffix string) error {
+	name, allocs := "ask256_rate", "ask_allocs"
 	l := bench.Load{Mode: mode, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 16, Inflight: 16,
 		Timeout: 5 * time.Second}
 	if mode == bench.AskFunc {
 		l.Senders, l.Inflight = 1, 256
+		name, allocs = "ask256_cb_rate", "ask_cb_allocs"
 	}
 	var reply loadReply
-	rate, before, after, err := r.steady(ctx, r.free, "usage", execArgs{"inline"},
+	rate, before, after, err := r.steady(ctx, c, "usage", execArgs{"inline"},
 		func(ctx context.Context, d time.Duration) error {
 			l.Duration = d
-			return r.free.sender.Call(ctx, "load", loadArgs{Exec: "inline", Load: l}, &reply)
+			return c.sender.Call(ctx, "load", loadArgs{Exec: "inline", Load: l}, &reply)
 		})
 	if err != nil {
 		return err
@@ -255,10 +261,10 @@ func (r *rounds) ask256(ctx context.Context, f bench.Figures, mode bench.Mode, n
 	if reply.Failed > 0 {
 		return fmt.Errorf("%d of %d asks failed: %s", reply.Failed, reply.Failed+reply.Sent, reply.FirstErr)
 	}
-	f.Set(name, rate)
+	f.Set(name+suffix, rate)
 	if n := after.count - before.count; n > 0 {
 		a, _ := after.sender.Per(before.sender, n)
-		f.Set(allocs, a)
+		f.Set(allocs+suffix, a)
 	}
 	return nil
 }
