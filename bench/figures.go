@@ -33,8 +33,8 @@ func (f Figures) Ratio(name, of, by string) {
 	}
 }
 
-// OfBulk stores under name which part of the bytes per second named bulk (in GB/s) the user's bytes of the rate named of
-// are.
+// OfBulk stores under name which part of the bytes per second named bulk (in GB/s) the user's bytes of the rate named
+// of are.
 func (f Figures) OfBulk(name, of, bulk string) {
 	rate, okA := f[of]
 	gbps, okB := f[bulk]

@@ -67,6 +67,7 @@ type Result struct {
 	FirstErr string
 	Took     time.Duration
 	Latency  *Latency // nil for tells
+	Late     *Latency // how late this end woke up for the slots of its schedule; nil without Rate
 }
 
 // Run runs the load and returns when it is over and no ask is under way. It ends early with ctx.
@@ -77,6 +78,9 @@ func (l Load) Run(ctx context.Context, region *kith.Region) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.Duration)
 	defer cancel()
 	r := &loadRun{Load: l, region: region, ids: IDs(l.Entities), begin: time.Now()}
+	if r.Rate > 0 {
+		r.slots = newSchedule(r.Rate)
+	}
 	context.AfterFunc(ctx, func() { r.stop.Store(true) })
 	var wg sync.WaitGroup
 	for s := range l.Senders {
@@ -93,6 +97,9 @@ func (l Load) Run(ctx context.Context, region *kith.Region) (Result, error) {
 	}
 	wg.Wait()
 	r.sum.Took = time.Since(r.begin)
+	if r.slots != nil {
+		r.sum.Late = r.slots.late
+	}
 	return r.sum, nil
 }
 
@@ -103,30 +110,19 @@ type loadRun struct {
 	ids    []string
 	begin  time.Time
 	stop   atomic.Bool
-	slots  atomic.Int64 // of the schedule, taken so far
+	slots  *schedule // nil: as fast as accepted
 
 	mu  sync.Mutex
 	sum Result
 }
 
-// due takes the next slot of the schedule and waits for its time, which it returns. Without a schedule it is now.
-// A sender that is late does not wait, and its latency counts from the slot: that corrects coordinated omission.
+// due waits for the next slot of the schedule and returns its time. Without a schedule it is now.
 func (r *loadRun) due(ctx context.Context) (time.Time, bool) {
-	if r.Rate == 0 {
+	if r.slots == nil {
 		return time.Now(), !r.stop.Load()
 	}
-	slot := r.slots.Add(1) - 1
-	at := r.begin.Add(time.Duration(float64(slot) / r.Rate * float64(time.Second)))
-	if wait := time.Until(at); wait > 0 {
-		t := time.NewTimer(wait)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return at, false
-		}
-	}
-	return at, !r.stop.Load()
+	at, ok := r.slots.slot(ctx)
+	return at, ok && !r.stop.Load()
 }
 
 // add merges what one sender did.

@@ -9,8 +9,8 @@ import (
 )
 
 // apart is the placement in which throughput is measured a second time: one core each, and so one thread that runs Go
-// code each. Where processes share fewer cores than they have busy threads, the kernel lets what wakes up interrupt what
-// runs, and the figures say more of that than of the code.
+// code each. Where processes share fewer cores than they have busy threads, the kernel lets what wakes up interrupt
+// what runs, and the figures say more of that than of the code.
 const apart = "_p2"
 
 // namesApart are the names of measuresApart.

@@ -148,6 +148,7 @@ func TestRun(t *testing.T) {
 			require.Zero(t, l.Lost+l.Failed)
 			require.Equal(t, strings.Contains(c.args, "--tls"), l.TLS)
 			require.Equal(t, c.latency, l.P50 > 0 && l.P99 >= l.P50 && l.Max > 0)
+			require.Equal(t, strings.Contains(c.args, "rate="), l.Late50 > 0 && l.Late99 >= l.Late50)
 		})
 	}
 }

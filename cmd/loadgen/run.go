@@ -132,6 +132,8 @@ type loadLine struct {
 	P99             float64  `json:"p99_us,omitempty"`
 	P999            float64  `json:"p999_us,omitempty"`
 	Max             float64  `json:"max_us,omitempty"`
+	Late50          float64  `json:"late_p50_us,omitempty"` // of the sender's own waking up for its schedule
+	Late99          float64  `json:"late_p99_us,omitempty"`
 	AllocsSender    float64  `json:"allocs_sender"`             // per message
 	AllocsReceiver  *float64 `json:"allocs_receiver,omitempty"` // absent when the receivers are running nodes
 	CPUSender       float64  `json:"cpu_ns_sender"`             // per message
@@ -303,6 +305,13 @@ func (c *runCmd) line(ctx context.Context, crew *crew, r loadReply, before, afte
 		allocs, cpu := after.receivers.Per(before.receivers, n)
 		l.AllocsReceiver, l.CPUReceiver = &allocs, &cpu
 	}
+	if len(r.Late) > 0 {
+		late, err := bench.DecodeLatency(r.Late)
+		if err != nil {
+			return l, err
+		}
+		l.Late50, l.Late99 = bench.Micros(late.Quantile(50)), bench.Micros(late.Quantile(99))
+	}
 	latency, err := c.latency(ctx, crew, r)
 	if err != nil || latency.Count() == 0 {
 		return l, err
@@ -345,6 +354,9 @@ func (l *loadLine) print(w io.Writer) {
 	fmt.Fprintf(t, "rate\t%.0f /s, %.1f MB/s of payload\n", l.Rate, l.MegabytesPerSec)
 	if l.P50 > 0 {
 		fmt.Fprintf(t, "latency us\tp50 %.1f  p90 %.1f  p99 %.1f  p99.9 %.1f  max %.1f\n", l.P50, l.P90, l.P99, l.P999, l.Max)
+		if l.RateWanted > 0 {
+			fmt.Fprintf(t, "of which sender's lateness us\tp50 %.1f  p99 %.1f\n", l.Late50, l.Late99)
+		}
 	}
 	fmt.Fprintf(t, "allocations\t%.3f sender%s, per message\n", l.AllocsSender,
 		atReceiver(", %.3f receiver", l.AllocsReceiver))

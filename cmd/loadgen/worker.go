@@ -166,6 +166,7 @@ type loadReply struct {
 	FirstErr     string
 	Took         time.Duration
 	Latency      []byte
+	Late         []byte            // with a rate
 	Large        bench.LargeResult // beside it
 }
 
@@ -190,6 +191,11 @@ func (w *worker) load(ctx context.Context, a loadArgs) (loadReply, error) {
 	out := loadReply{Sent: r.Sent, Failed: r.Failed, FirstErr: r.FirstErr, Took: r.Took}
 	if out.Large, err = large(); err != nil {
 		return loadReply{}, err
+	}
+	if r.Late != nil {
+		if out.Late, err = r.Late.Encode(); err != nil {
+			return loadReply{}, err
+		}
 	}
 	if r.Latency != nil {
 		out.Latency, err = r.Latency.Encode()
