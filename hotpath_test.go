@@ -39,7 +39,8 @@ func counterPair(t testing.TB, mode kith.Mode, change ...func(*kith.Config)) (re
 	nodes := make([]*kith.Node, 2)
 	regions := make([]*kith.Region, 2)
 	for i := range nodes {
-		cfg := kith.Config{Name: "test", Membership: quick(), MailboxBudget: 4 << 30}
+		// Nobody is lost here: a machine that stands still for a while suspends nobody.
+		cfg := kith.Config{Name: "test", Membership: quick(), MailboxBudget: 4 << 30, TakeoverTime: 20 * time.Minute}
 		if i == 1 {
 			cfg.Roles, cfg.Seeds = []string{"host"}, []string{nodes[0].Addr().String()}
 		}
@@ -129,9 +130,9 @@ func TestTellAllocatesNothing(t *testing.T) {
 	}
 }
 
-// spin spins politely: a ticker would allocate.
+// spin spins politely: a ticker would allocate. What it waits for is much work, hence its patience.
 func spin(t testing.TB, ok func() bool) {
-	for until := time.Now().Add(patience); !ok(); runtime.Gosched() {
+	for until := time.Now().Add(4 * patience); !ok(); runtime.Gosched() {
 		if time.Now().After(until) {
 			t.Fatal("never")
 		}

@@ -211,9 +211,11 @@ func (t *Target) numbered() (list []Attack) {
 		b := wire.AppendU64(wire.AppendU64(wire.AppendU64(nil, from), to), ack)
 		return frame(wire.KindReceipt, append(b, 0))
 	}
-	nobody := Stranger()
+	// The node may not have noticed yet that the connection before has ended: each is a newer one.
+	nobody, generation := Stranger(), uint32(0)
 	add := func(name, counts string, b []byte) {
-		list = append(list, inside(name, counts, false, Hello{From: nobody}, b))
+		generation++
+		list = append(list, inside(name, counts, false, Hello{From: nobody, Generation: generation}, b))
 	}
 	add("a parcel of a stranger", "parcels-of-strangers", parcel(nobody.Inc, t.Node.Inc, 1, 0))
 	add("a receipt of a stranger", "parcels-of-strangers", receipt(nobody.Inc, t.Node.Inc, 1))
@@ -223,7 +225,8 @@ func (t *Target) numbered() (list []Attack) {
 		return list
 	}
 	add = func(name, counts string, b []byte) {
-		list = append(list, inside(name, counts, false, Hello{From: t.Member, Number: 7}, b))
+		generation++
+		list = append(list, inside(name, counts, false, Hello{From: t.Member, Number: 7, Generation: generation}, b))
 	}
 	add("a parcel again", "parcels-again", parcel(t.Member.Inc, t.Node.Inc, 1, 0))
 	add("a parcel from far ahead", "parcels-ahead", parcel(t.Member.Inc, t.Node.Inc, 1<<40, 0))
