@@ -2,6 +2,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -63,7 +65,11 @@ func execute(args []string, e *env) int {
 		return exitUsage
 	}
 	if err := ctx.Run(e); err != nil {
-		fmt.Fprintln(e.stderr, "loadgen:", err)
+		said := "loadgen:"
+		if errors.Is(err, context.Canceled) { // by a signal: nothing else cancels
+			said = "loadgen: interrupted:"
+		}
+		fmt.Fprintln(e.stderr, said, err)
 		return exitFailed
 	}
 	return exitOK

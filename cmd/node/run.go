@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ func (c *runCmd) Run(e *env) error {
 			return err
 		}
 	}
-	log.Info("node started", "event", "node-started", "node", node.ID().String(), "cluster", c.Name)
+	log.Info("node started", "event", "node-started", "node", node.ID().String(), "cluster", cmp.Or(c.Name, "kith"))
 	select {
 	case <-node.Done():
 		return ended(node)
