@@ -16,7 +16,7 @@ import (
 // link with longer pauses between its frames never waits, nor do asks and answers. What is to be read wakes the loop.
 const (
 	denseRuns = 8
-	denseGap  = 4 * time.Microsecond
+	denseGap  = 12 * time.Microsecond // what loop and sender need to take turns on one core, and a little more
 	denseSize = 1 << 10               // bytes
 	company   = 20 * time.Microsecond // the kernel may add the slack of its timers, which is 50 us unless it was changed
 )
