@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Bounds of revocation lists, all lists of a node together.
+// Bounds of revocation lists: of all lists of a node together.
 const (
 	MaxCRLBytes = 4 << 20 // as they are encoded in DER, and of the file that they are read from
 	MaxCRLs     = 64
