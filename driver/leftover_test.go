@@ -13,11 +13,11 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// A loop that does not get the shard's lock leaves its messages to whoever has it, in order and up to a bound; beyond it
-// they are refused, and their sender is told so, with the bound (SHD-5).
+// A loop that does not get the shard's lock leaves its messages to whoever has it, in order and up to a bound; beyond
+// it they are refused, and their sender is told so (SHD-5).
 func TestLoserOfTheTryLockLeavesItsMessages(t *testing.T) {
 	const messages, size, buffer = 100, 8000, 64 << 10
-	p := newPair(t, func(c *Config) { c.DataLoops, c.LinkBuffer, c.MaxPayload = 2, buffer, 10 << 10 })
+	p := newPair(t, func(c *Config) { c.DataLoops, c.LinkBuffer, c.MaxPayload = 2, buffer, 10<<10 })
 	r := p.at[entity.Inline]
 	_, err := r.AskWithin(patience, "a", nil, nil)
 	require.NoError(t, err)
