@@ -62,7 +62,7 @@ func (l *Link) waits(on *Loop) bool {
 // mayRest reports whether the loop can sleep for company and still hear of everything at once. One that polls need not:
 // nobody rings for it.
 func (l *Loop) mayRest() bool {
-	return l.polled.every == 0 && len(l.polled.fds) > 0 && len(l.polled.fds) <= maxPolled
+	return !l.polled.polls() && len(l.polled.fds) > 0 && len(l.polled.fds) <= maxPolled
 }
 
 // rest sleeps while links wait for company, until something is to be read: a bell, if there is a task. It reports

@@ -52,12 +52,49 @@ func TestPoll(t *testing.T) {
 
 	l.polled.every = time.Millisecond
 	require.False(t, l.poll(), "its time is over")
+	require.EqualValues(t, 5, l.stats.polls.Load())
+	require.EqualValues(t, 1, l.stats.pollsVain.Load())
+	require.Equal(t, 1, l.polled.vain)
 	l.polled.every = time.Hour
 	l.polled.fds = make([]unix.PollFd, maxPolled+1)
 	require.False(t, l.poll(), "too many connections")
 	l.polled = polled{}
 	l.polled.add(ours)
 	require.False(t, l.poll(), "off")
+}
+
+// Polls in vain leave out ever more chances, up to a bound, and one that pays off ends that: where nodes share a core a
+// poller does not keep its peer from running (CARD-3, CARD-5).
+func TestPollsInVain(t *testing.T) {
+	p := polled{every: time.Hour}
+	left := func() (n int) {
+		for !p.chance() {
+			n++
+		}
+		return n
+	}
+	require.Zero(t, left())
+	for _, want := range []int{0, 1, 3, 7, 15, 31, 63, 127, maxVain - 1, maxVain - 1} {
+		p.learn(false, 9, 0)
+		require.Equal(t, want, left())
+	}
+	p.learn(true, 1, 0)
+	require.Zero(t, left())
+	p.learn(false, 9, 0)
+	require.Equal(t, maxVain-1, left(), "what was there already tells nothing")
+	p.learn(true, 2, robbed)
+	require.Equal(t, maxVain-1, left(), "another process had the core when it came")
+	p.learn(true, 2, robbed-1)
+	require.Zero(t, left())
+	p.learn(false, 2, 0)
+	require.Zero(t, left(), "one alone is an accident")
+
+	p.every = 0
+	require.False(t, p.chance(), "off")
+	p = polled{every: time.Hour, skips: 1}
+	require.False(t, p.polls())
+	require.False(t, (&Loop{polled: polled{every: time.Hour, fds: make([]unix.PollFd, 1)}}).mayRest(), "nobody rings")
+	require.True(t, (&Loop{polled: polled{every: time.Hour, skips: 1, fds: make([]unix.PollFd, 1)}}).mayRest())
 }
 
 // Frames go back and forth between two loops that poll, and a closed connection is polled no more.

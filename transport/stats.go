@@ -12,6 +12,7 @@ import (
 type loopStats struct {
 	_                                                                       [64]byte
 	bytesIn, bytesOut, frames, batches, reads, writes, wakes, rests, stalls atomic.Uint64
+	polls, pollsVain                                                        atomic.Uint64
 	_                                                                       [64]byte
 }
 
@@ -53,6 +54,7 @@ type LaneStats struct {
 	Reads, Writes     uint64 // system calls' worth of socket reads and of flushes
 	Wakes             uint64 // times a sleeping loop was woken
 	Rests             uint64 // times a loop slept so that more frames could gather before it wrote
+	Polls, PollsVain  uint64 // times a loop polled before it slept (Config.PollFor), and of them until the time was over
 	Stalls            uint64 // writes that a socket did not take whole: the rest waited in a goroutine of its own
 }
 
@@ -175,6 +177,8 @@ func laneStats(n *counters, lane int, loops ...*Loop) LaneStats {
 		s.Writes += l.stats.writes.Load()
 		s.Wakes += l.stats.wakes.Load()
 		s.Rests += l.stats.rests.Load()
+		s.Polls += l.stats.polls.Load()
+		s.PollsVain += l.stats.pollsVain.Load()
 		s.Stalls += l.stats.stalls.Load()
 	}
 	return s

@@ -19,6 +19,8 @@ var texts = kong.Vars{
 	"shards_help":  "Shards that they are spread over, 1 to 1048576; with --target the same as there.",
 	"tlscert_help": "Certificate chain of this node, PEM, for the cluster's name; goes with --tls-key and --tls-ca.",
 	"tls_help":     "Mutual TLS between the processes, with certificates that are thrown away.",
+	"poll_help": "Event loops that have just had work look for more for so long before they sleep; 0: off, at most 1ms. " +
+		"Ever less where that is in vain.",
 	"timeout_help": "Time limit of one ask.",
 	"only_help": "Only measures that have this in their names: micro, route, link, tls, tell, ask, large, stalled, " +
 		"hostile; the baseline bulk always runs.",

@@ -70,6 +70,8 @@ func TestWrongCommandLines(t *testing.T) {
 		{"run --duration=1ms", "--duration must be"},
 		{"run --nodes=1", "--nodes must be"},
 		{"run --timeout=0s", "--timeout must be"},
+		{"run --poll-for=2ms", "--poll-for must be"},
+		{"serve --poll-for=2ms", "PollFor is 2ms"},
 		{"run --callback", "--callback needs"},
 		{"run --listen=127.0.0.1:0", "need --target"},
 		{"run --tls-cert=x", "need --target"},

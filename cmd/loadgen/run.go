@@ -35,6 +35,7 @@ type runCmd struct {
 	Listen   string        `placeholder:"HOST:PORT" help:"With --target: the sender's address; empty: a loopback port."`
 	protectFlags
 	Nodes    int           `default:"2" help:"Processes, one of which sends; 2 to 64."`
+	PollFor  time.Duration `default:"0s" help:"${poll_help}"`
 	Timeout  time.Duration `default:"5s" help:"${timeout_help}"`
 	TLS      bool          `name:"tls" help:"${tls_help}"`
 	JSON     bool          `name:"json" help:"Print nothing but the last line."`
@@ -62,6 +63,7 @@ func (c *runCmd) Validate() error {
 	check(c.Rate >= 0, "--rate is negative")
 	check(c.Duration >= 100*time.Millisecond, "--duration must be at least 100ms")
 	check(c.Nodes >= 2 && c.Nodes <= 64, "--nodes must be 2 to 64")
+	check(c.PollFor >= 0 && c.PollFor <= time.Millisecond, "--poll-for must be 0 to 1ms")
 	check(c.Timeout > 0, "--timeout must be more than zero")
 	check(!c.Callback || c.Mode == "ask", "--callback needs --mode=ask")
 	check(len(c.Target) > 0 || c.Listen == "" && c.protectFlags == protectFlags{} && c.Cluster == clusterName,
@@ -158,7 +160,7 @@ func (c *runCmd) Run(e *env) error {
 		protect = certs.files()
 	}
 	args := crewArgs{receivers: c.receivers(), shards: c.Shards, tls: protect, cluster: c.Cluster, targets: c.Target,
-		listen: c.Listen, insecure: c.Insecure}
+		listen: c.Listen, insecure: c.Insecure, poll: c.PollFor}
 	if len(c.Target) > 0 {
 		args.limit = findLimit
 	}

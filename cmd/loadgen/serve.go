@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
@@ -30,6 +31,7 @@ type serveCmd struct {
 	Cluster string   `default:"loadgen" help:"Name of the cluster."`
 	Shards  uint32   `default:"100" help:"Shards of each type, 1 to 1048576; the same at all nodes and senders."`
 	protectFlags
+	PollFor time.Duration `default:"0s" help:"${poll_help}"`
 	door.StatsFlags
 }
 
@@ -40,7 +42,8 @@ func (c *serveCmd) Validate() error {
 		errs = append(errs, errors.New("--shards must be 1 to 1048576"))
 	}
 	errs = append(errs, c.Faults()...)
-	cfg := kith.Config{Name: c.Cluster, Listen: c.Listen, Seeds: c.Seeds, TLS: c.files().config(), Insecure: c.Insecure}
+	cfg := kith.Config{Name: c.Cluster, Listen: c.Listen, Seeds: c.Seeds, TLS: c.files().config(), Insecure: c.Insecure,
+		PollFor: c.PollFor}
 	return errors.Join(append(errs, cfg.Validate())...)
 }
 
@@ -57,7 +60,7 @@ func (c *serveCmd) Run(e *env) error {
 	w := &worker{env: e, sinks: map[string]*bench.Sink{}, regions: map[string]*kith.Region{}}
 	w.report, w.timed = door.NewReporter(e.stderr), c.LatencyEvery
 	at, err := w.start(ctx, startArgs{Name: c.Cluster, Listen: c.Listen, Seeds: c.Seeds, Host: true, Shards: c.Shards,
-		TLS: c.files(), Insecure: c.Insecure})
+		TLS: c.files(), Insecure: c.Insecure, Poll: c.PollFor})
 	if w.node != nil {
 		defer w.node.Close()
 	}

@@ -179,3 +179,11 @@ func TestResolverProofLine(t *testing.T) {
 	code, _, _ = program(t, "resolver-proof", "--nodes=6")
 	require.Equal(t, exitUsage, code)
 }
+
+func TestPollForReachesTheConfiguration(t *testing.T) {
+	c := runCmd{PollFor: time.Microsecond}
+	require.Equal(t, time.Microsecond, c.config(nil).PollFor)
+	code, _, errs := program(t, "run", "--poll-for=2ms")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "PollFor is 2ms")
+}

@@ -29,6 +29,8 @@ var texts = kong.Vars{
 		"keep-oldest, down-all, unsafe-auto-down (all sides do: unsafe), off (none is downed, an operator decides).",
 	"quorum_help": "With static-quorum, and needed there: least members of a side that lives; there must never be more " +
 		"than twice as many less one.",
+	"poll_help": "Event loops that have just had work look for more for so long before they sleep; 0: off, at most 1ms. " +
+		"Ever less where that is in vain.",
 	"stable_help": "How long nothing may change before the resolver decides, at least 100ms; 0: by cluster size, 7s up " +
 		"to 5 members, 30s above 100.",
 	"demo_help":       "Host the demo entities: counters that answer with the number of messages they had.",

@@ -43,6 +43,8 @@ type runCmd struct {
 	LogFormat string `enum:"text,json" default:"text" help:"Format of the log on stderr: text or json."`
 	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"Least level logged: debug, info, warn or error."`
 
+	PollFor time.Duration `default:"0s" help:"${poll_help}"`
+
 	door.StatsFlags
 
 	Demo       bool   `help:"${demo_help}"`
@@ -59,7 +61,7 @@ func (c *runCmd) config(log *slog.Logger) kith.Config {
 		VerifyHost: c.TLSVerifyHost}
 	return kith.Config{Resolver: r, TLS: protect, Name: c.Name, Listen: c.Listen, Advertise: c.Advertise,
 		Insecure: c.Insecure, Seeds: c.Seeds, Roles: c.Roles, Logger: log,
-		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout}
+		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, PollFor: c.PollFor}
 }
 
 // Validate is called by the parser: all faults at once, before anything starts.

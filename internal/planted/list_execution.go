@@ -81,4 +81,16 @@ var executionBugs = []bug{
 		Old:  "\tif l.lingers {\n\t\tl.lingers, l.scheduled = false, false",
 		New:  "\tif false {\n",
 	},
+	{
+		Name: "polls-in-vain-for-ever", Package: "./transport", Run: "TestPollsInVain",
+		File: "transport/poll.go",
+		Old:  "\t\tp.skips = p.vain - 1",
+		New:  "\t\tp.skips = 0",
+	},
+	{
+		Name: "polls-that-were-robbed-count", Package: "./transport", Run: "TestPollsInVain",
+		File: "transport/poll.go",
+		Old:  "\tcase came && gap < robbed:\n",
+		New:  "\tcase came:\n",
+	},
 }
