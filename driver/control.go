@@ -267,6 +267,9 @@ func (d *Driver) housekeeping(now time.Duration) {
 	if len(c.stalled) > 0 && now >= c.retryAt {
 		d.retryDrains()
 	}
+	if len(c.stalled) == 0 && d.drains.Load() {
+		d.drains.Store(false)
+	}
 	if len(c.waiting) > 0 && now >= c.scanAt {
 		c.scanAt = now + parkScan
 		d.expireParked(now)

@@ -87,10 +87,12 @@ type Driver struct {
 	passes  []*pass
 	pool    blockingPool
 	room    rooms
+	drains  atomic.Bool // a drain may wait for room in a link
 	failed  undeliveredTable
 	later   laterList
 
 	callsOut   atomic.Bool   // user code that must not block is called
+	callers    callers       // functions that wait for room or answers, as far as they were looked at
 	gateOpened time.Duration // when the gate was last found closed; the ticker's
 	count      counters
 

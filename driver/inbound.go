@@ -273,5 +273,7 @@ func (d *Driver) Undelivered(id peer.ID, frames []byte, err error) {
 // LinkRoom goes on with drains and callers that met a full link.
 func (d *Driver) LinkRoom(l *transport.Link) {
 	d.room.ring(l)
-	d.inbox.post(func() { d.control.retryAt = 0 })
+	if d.drains.Load() { // a link that is never idle for long tells of room thousands of times a second
+		d.inbox.post(func() { d.control.retryAt = 0 })
+	}
 }

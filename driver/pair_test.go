@@ -217,6 +217,7 @@ func TestDrainWaitsForRoom(t *testing.T) {
 		again := &routeEntry{remote: right.remote, link: right.link, term: right.term, epoch: right.epoch}
 		p.a.openRoute(ref, again, p.b.self, f)
 		stalledOnce = len(p.a.control.stalled) > 0
+		require.True(t, p.a.drains.Load())
 	})
 	for i := parked; i < 2*parked; i++ {
 		copy(big, []byte{byte('a' + i)})
@@ -231,4 +232,5 @@ func TestDrainWaitsForRoom(t *testing.T) {
 	for i, payload := range p.got {
 		require.Equal(t, byte('a'+i), payload[0])
 	}
+	eventually(t, func() bool { return !p.a.drains.Load() })
 }

@@ -35,15 +35,16 @@ type turn struct {
 	prev, next *turn
 }
 
-// lineOf returns whose line waits for what err says is full; nil is that of all that is no link.
+// lineOf returns whose line waits for what err says is full; nil is that of all that is no link. A sender that is never
+// held up for long asks thousands of times a second, so it does without errors.As, which allocates.
 func lineOf(err error) *transport.Link {
-	var full *transport.FullError
-	if errors.As(err, &full) {
-		return full.Link()
-	}
-	var poor *transport.BudgetError
-	if errors.As(err, &poor) {
-		return poor.Link()
+	for ; err != nil; err = errors.Unwrap(err) {
+		switch e := err.(type) {
+		case *transport.FullError:
+			return e.Link()
+		case *transport.BudgetError:
+			return e.Link()
+		}
 	}
 	return nil
 }

@@ -92,6 +92,7 @@ func (d *Driver) closeRoute(ref slotRef) {
 // drain sends parked messages to the slot's home until none is left, which opens the fast path, or the home has no
 // room. Senders keep parking meanwhile. The slot's lock is held.
 func (d *Driver) drain(ref slotRef, s *regionSlot) {
+	d.drains.Store(true) // before anything can find a link full: what room there is from then on is told
 	for {
 		f, ok := s.slot.PeekParked()
 		if !ok {

@@ -6,9 +6,11 @@ package driver
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"reflect"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -84,19 +86,49 @@ var mustNotBlock = func() []string {
 }()
 
 // mayWait returns entity.ErrWouldBlock when the caller's caller was called by a goroutine that must not wait. Only
-// calls that may look are slow anyway: this walks the stack, which takes about a microsecond. Nodes that host no Worker
-// or Inline entities and call no functions of the embedder's do not look.
+// calls that may look are slow anyway: this walks the stack, which takes some hundred nanoseconds. Nodes that host no
+// Worker or Inline entities and call no functions of the embedder's do not look.
 func (d *Driver) mayWait() error {
 	if !d.callsOut.Load() {
 		return nil
 	}
 	var pcs [lookDepth]uintptr
 	for _, pc := range pcs[:runtime.Callers(3, pcs[:])] {
-		if f := runtime.FuncForPC(pc - 1); f != nil && slices.Contains(mustNotBlock, f.Name()) {
+		if d.callers.mustNotBlock(pc) {
 			return fmt.Errorf("%w: it runs on a worker, an event loop or in a hook", entity.ErrWouldBlock)
 		}
 	}
 	return nil
+}
+
+// callers remembers which places in the program lie in a function of mustNotBlock: to ask the runtime allocates, and a
+// sender that is held up again and again asks thousands of times a second. Looking costs one load.
+type callers struct {
+	known atomic.Pointer[map[uintptr]bool]
+}
+
+// callersMost bounds what is remembered.
+const callersMost = 4096
+
+func (c *callers) mustNotBlock(pc uintptr) bool {
+	known := c.known.Load()
+	if known != nil {
+		if is, ok := (*known)[pc]; ok {
+			return is
+		}
+	}
+	f := runtime.FuncForPC(pc - 1)
+	is := f != nil && slices.Contains(mustNotBlock, f.Name())
+	more := map[uintptr]bool{}
+	if known != nil {
+		if len(*known) >= callersMost {
+			return is
+		}
+		more = maps.Clone(*known)
+	}
+	more[pc] = is
+	c.known.CompareAndSwap(known, &more) // who loses against another finds out the next time
+	return is
 }
 
 // callingOut notes that this node calls user code that must not block.
