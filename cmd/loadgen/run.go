@@ -196,6 +196,9 @@ func (c *runCmd) Run(e *env) error {
 	return nil
 }
 
+// looks are what the processes had used before a load, right at its end, and when all that it sent was settled.
+type looks struct{ before, ended, settled usages }
+
 // measure warms up, then runs the load that counts.
 func (c *runCmd) measure(ctx context.Context, crew *crew, progress *door.Progress) (*loadLine, error) {
 	exec := c.exec()
@@ -215,23 +218,26 @@ func (c *runCmd) measure(ctx context.Context, crew *crew, progress *door.Progres
 	if err := c.profile(ctx, crew, "profile"); err != nil {
 		return nil, err
 	}
-	before, err := crew.usage(ctx, exec)
-	if err != nil {
+	var at looks
+	var err error
+	if at.before, err = crew.usage(ctx, exec); err != nil {
 		return nil, err
 	}
-	r, err := c.watch(ctx, crew, progress, before)
+	r, err := c.watch(ctx, crew, progress, at.before)
 	if err != nil {
 		return nil, err
 	}
 	ctx = context.WithoutCancel(ctx)
-	after, err := crew.settled(ctx, exec, c.Entities, before, r.Sent)
-	if err != nil {
+	if at.ended, err = crew.usage(ctx, exec); err != nil { // to settle asks every entity, which is not the load's
+		return nil, err
+	}
+	if at.settled, err = crew.settled(ctx, exec, c.Entities, at.before, r.Sent); err != nil {
 		return nil, err
 	}
 	if err := c.profile(ctx, crew, "profiled"); err != nil {
 		return nil, err
 	}
-	return c.line(ctx, crew, r, before, after)
+	return c.line(ctx, crew, r, at)
 }
 
 func (c *runCmd) profile(ctx context.Context, crew *crew, op string) error {
@@ -287,11 +293,11 @@ func (c *runCmd) watch(sig context.Context, crew *crew, progress *door.Progress,
 	}
 }
 
-func (c *runCmd) line(ctx context.Context, crew *crew, r loadReply, before, after usages) (*loadLine, error) {
+func (c *runCmd) line(ctx context.Context, crew *crew, r loadReply, at looks) (*loadLine, error) {
 	l := &loadLine{Mode: c.Mode, Exec: c.exec(), TLS: c.TLS, Nodes: c.receivers() + 1, Size: c.Size, Entities: c.Entities,
 		Senders:    c.Senders,
 		RateWanted: c.Rate, Seconds: r.Took.Seconds(), Sent: r.Sent, Failed: r.Failed,
-		Delivered: after.count - before.count, Refused: after.refused - before.refused}
+		Delivered: at.settled.count - at.before.count, Refused: at.settled.refused - at.before.refused}
 	if c.Mode == "ask" {
 		l.Inflight = c.Inflight
 	}
@@ -301,10 +307,9 @@ func (c *runCmd) line(ctx context.Context, crew *crew, r loadReply, before, afte
 	l.FirstErr = r.FirstErr
 	l.Rate = float64(l.Delivered) / r.Took.Seconds()
 	l.MegabytesPerSec = l.Rate * float64(c.Size) / 1e6
-	n := max(l.Delivered, 1)
-	l.AllocsSender, l.CPUSender = after.sender.Per(before.sender, n)
+	l.AllocsSender, l.CPUSender = at.ended.sender.Per(at.before.sender, max(r.Sent, 1))
 	if !crew.targets() {
-		allocs, cpu := after.receivers.Per(before.receivers, n)
+		allocs, cpu := at.ended.receivers.Per(at.before.receivers, max(at.ended.count-at.before.count, 1))
 		l.AllocsReceiver, l.CPUReceiver = &allocs, &cpu
 	}
 	if len(r.Late) > 0 {
