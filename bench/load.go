@@ -79,7 +79,11 @@ func (l Load) Run(ctx context.Context, region *kith.Region) (Result, error) {
 	defer cancel()
 	r := &loadRun{Load: l, region: region, ids: IDs(l.Entities), begin: time.Now()}
 	if r.Rate > 0 {
-		r.slots = newSchedule(r.Rate)
+		var err error
+		if r.slots, err = newSchedule(r.Rate); err != nil {
+			return Result{}, err
+		}
+		defer r.slots.close()
 	}
 	context.AfterFunc(ctx, func() { r.stop.Store(true) })
 	var wg sync.WaitGroup

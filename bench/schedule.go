@@ -8,22 +8,30 @@ import (
 	"time"
 )
 
-// schedule hands out slots in order. One sender waits for the next slot, the others wait for their turn to do so, so
-// that however many there are, one thread at most sleeps in the kernel.
+// schedule hands out slots in order. One sender waits for the next slot, the others wait for their turn to do so.
 type schedule struct {
 	mu    sync.Mutex
 	begin time.Time
 	rate  float64
 	next  int64
+	sleep *sleeper
 	late  *Latency // how long after its time a slot that was waited for was handed out
 }
 
-func newSchedule(rate float64) *schedule {
-	return &schedule{begin: time.Now(), rate: rate, late: NewLatency()}
+// newSchedule begins one, which is closed when nobody asks for slots any more.
+func newSchedule(rate float64) (*schedule, error) {
+	sleep, err := newSleeper()
+	if err != nil {
+		return nil, err
+	}
+	return &schedule{begin: time.Now(), rate: rate, sleep: sleep, late: NewLatency()}, nil
 }
 
+func (s *schedule) close() { s.sleep.close() }
+
 // slot takes the next slot and waits for its time, which it returns. A sender that is late does not wait, and its
-// latency counts from the slot: that corrects coordinated omission. It returns false when ctx has ended.
+// latency counts from the slot: that corrects coordinated omission. It returns false when ctx has ended, or the timer has
+// failed.
 func (s *schedule) slot(ctx context.Context) (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,11 +50,13 @@ func (s *schedule) slot(ctx context.Context) (at time.Time, ok bool) {
 			return at, false
 		}
 	}
-	sleepUntil(at)
+	if s.sleep.until(at) != nil {
+		return at, false
+	}
 	s.late.Record(time.Since(at))
 	return at, ctx.Err() == nil
 }
 
 // exactly is how long before its time a wait goes over from Go's timers, which wake an idle process up to a millisecond
-// late, to the kernel's.
+// late but end with the context, to the kernel's.
 const exactly = 3 * time.Millisecond

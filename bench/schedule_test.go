@@ -14,7 +14,9 @@ import (
 // Slots lie at even distances, each is handed out once and not before its time, and a sender that is late gets its slot
 // at once, with the time at which it was due (CARD-5).
 func TestSlotsOfASchedule(t *testing.T) {
-	s := newSchedule(10_000)
+	s, err := newSchedule(10_000)
+	require.NoError(t, err)
+	defer s.close()
 	s.begin = s.begin.Add(-5 * time.Millisecond) // the first 50 are due already
 	var mu sync.Mutex
 	seen := map[time.Duration]int{}
@@ -43,7 +45,9 @@ func TestSlotsOfASchedule(t *testing.T) {
 
 // A schedule ends with its context, also for those who wait for a slot that is far away.
 func TestScheduleEnds(t *testing.T) {
-	s := newSchedule(0.001)
+	s, err := newSchedule(0.001)
+	require.NoError(t, err)
+	defer s.close()
 	ctx, cancel := context.WithCancel(t.Context())
 	_, ok := s.slot(ctx)
 	require.True(t, ok, "the first is due at once")
@@ -61,9 +65,13 @@ func TestScheduleEnds(t *testing.T) {
 	require.Zero(t, s.late.Count())
 }
 
-func TestSleepUntil(t *testing.T) {
+func TestSleeper(t *testing.T) {
+	s, err := newSleeper()
+	require.NoError(t, err)
+	defer s.close()
 	at := time.Now().Add(200 * time.Microsecond)
-	sleepUntil(at)
+	require.NoError(t, s.until(at))
 	require.False(t, time.Now().Before(at))
-	sleepUntil(at) // is over
+	require.NoError(t, s.until(at), "is over")
+	require.Zero(t, testing.AllocsPerRun(10, func() { _ = s.until(time.Now().Add(time.Microsecond)) }))
 }

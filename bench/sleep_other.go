@@ -6,4 +6,13 @@ package bench
 
 import "time"
 
-func sleepUntil(at time.Time) { time.Sleep(time.Until(at)) }
+type sleeper struct{}
+
+func newSleeper() (*sleeper, error) { return &sleeper{}, nil }
+
+func (s *sleeper) until(at time.Time) error {
+	time.Sleep(time.Until(at))
+	return nil
+}
+
+func (s *sleeper) close() {}
