@@ -30,8 +30,8 @@ func newSchedule(rate float64) (*schedule, error) {
 func (s *schedule) close() { s.sleep.close() }
 
 // slot takes the next slot and waits for its time, which it returns. A sender that is late does not wait, and its
-// latency counts from the slot: that corrects coordinated omission. It returns false when ctx has ended, or the timer has
-// failed.
+// latency counts from the slot: that corrects coordinated omission. It returns false when ctx has ended, or the timer
+// has failed.
 func (s *schedule) slot(ctx context.Context) (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 )
 
 // sleeper sleeps as exactly as the kernel wakes a thread: some tens of microseconds late. It waits for a timer of the
-// kernel in Go's poller: a goroutine that slept in a system call of its own would keep a processor of Go from all others
-// until the runtime notices. Not for concurrent use.
+// kernel in Go's poller: a goroutine that slept in a system call of its own would keep a processor of Go from all
+// others until the runtime notices. Not for concurrent use.
 type sleeper struct {
 	fd    int
 	timer *os.File // the same; closes it

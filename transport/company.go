@@ -2,11 +2,7 @@
 
 package transport
 
-import (
-	"time"
-
-	"golang.org/x/sys/unix"
-)
+import "time"
 
 // A sender that finds a link idle rings its loop. Where both run on one core, the kernel lets the loop go first: it
 // writes that one frame and sleeps, the sender appends the next one and rings again. Each message then costs two
@@ -62,7 +58,7 @@ func (l *Link) waits(on *Loop) bool {
 // mayRest reports whether the loop can sleep for company and still hear of everything at once. One that polls need not:
 // nobody rings for it.
 func (l *Loop) mayRest() bool {
-	return !l.polled.polls() && len(l.polled.fds) > 0 && len(l.polled.fds) <= maxPolled
+	return canRest && !l.polled.polls() && len(l.polled.fds) > 0 && len(l.polled.fds) <= maxPolled
 }
 
 // rest sleeps while links wait for company, until something is to be read: a bell, if there is a task. It reports
@@ -71,8 +67,7 @@ func (l *Loop) rest() bool {
 	if len(l.company) == 0 {
 		return false
 	}
-	pause := unix.NsecToTimespec(int64(company))
-	_, _ = unix.Ppoll(l.polled.fds, &pause, nil) // after an error they are written at once
+	restOver(l.polled.fds, company)
 	l.dirty = append(l.dirty, l.company...)
 	clear(l.company)
 	l.company = l.company[:0]

@@ -62,7 +62,8 @@ type Loop struct {
 
 	plain []byte // plaintext of one read; made by the first TLS connection
 
-	polled polled
+	polled  polled
+	parking parking
 
 	stats loopStats
 }
@@ -192,23 +193,29 @@ func (l *Loop) takeTasks(enough bool) bool {
 
 // start runs the gnet engine of the loop.
 func (l *Loop) start() error {
+	l.openParking()
 	client, err := gnet.NewClient(&engine{loop: l},
 		gnet.WithNumEventLoop(1), gnet.WithReadBufferCap(readBuffer), gnet.WithTCPNoDelay(gnet.TCPNoDelay),
 		gnet.WithLogger(gnetLogger{l.t.cfg.Logger}))
 	if err != nil {
+		l.closeParking()
 		return fmt.Errorf("transport: event loop: %w", err)
 	}
 	l.client = client
 	l.enrol = func(nc net.Conn, s socket) error {
+		l.hold()
+		defer l.release()
 		_, err := client.EnrollContext(nc, s)
 		return err
 	}
 	if err := client.Start(); err != nil {
+		l.closeParking()
 		l.client = nil
 		return fmt.Errorf("transport: event loop: %w", err)
 	}
 	if err := l.bell.hang(l); err != nil {
 		_ = client.Stop()
+		l.closeParking()
 		l.client = nil
 		return fmt.Errorf("transport: wake-up of event loop: %w", err)
 	}
@@ -225,6 +232,7 @@ func (l *Loop) stop() {
 	if !started {
 		return
 	}
+	l.unpark()
 	if err := l.client.Stop(); err != nil {
 		l.t.cfg.Logger.Warn("event loop ended with an error", "loop", l.index, "lane", l.lane, "error", err)
 	}
@@ -232,6 +240,7 @@ func (l *Loop) stop() {
 		runtime.Gosched()
 	}
 	l.bell.close()
+	l.closeParking()
 }
 
 // socket is the state behind one enrolled connection. All methods run on the loop.
@@ -251,7 +260,7 @@ type engine struct {
 func (e *engine) OnOpen(c gnet.Conn) ([]byte, gnet.Action) {
 	s := c.Context().(socket)
 	e.loop.begin()
-	e.loop.polled.add(c.Fd())
+	e.loop.watch(c.Fd())
 	action := s.opened(c)
 	e.loop.end()
 	return nil, action
@@ -263,6 +272,9 @@ func (e *engine) OnTraffic(c gnet.Conn) gnet.Action {
 	e.loop.begin()
 	action := s.traffic(c)
 	e.loop.end()
+	if action == gnet.None {
+		e.loop.park()
+	}
 	return action
 }
 
@@ -270,7 +282,7 @@ func (e *engine) OnTraffic(c gnet.Conn) gnet.Action {
 func (e *engine) OnClose(c gnet.Conn, err error) gnet.Action {
 	s := c.Context().(socket)
 	e.loop.begin()
-	e.loop.polled.remove(c.Fd())
+	e.loop.unwatch(c.Fd())
 	s.closed(err)
 	e.loop.end()
 	return gnet.None

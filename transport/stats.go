@@ -12,7 +12,7 @@ import (
 type loopStats struct {
 	_                                                                       [64]byte
 	bytesIn, bytesOut, frames, batches, reads, writes, wakes, rests, stalls atomic.Uint64
-	polls, pollsVain                                                        atomic.Uint64
+	polls, pollsVain, parks                                                 atomic.Uint64
 	_                                                                       [64]byte
 }
 
@@ -55,6 +55,7 @@ type LaneStats struct {
 	Wakes             uint64 // times a sleeping loop was woken
 	Rests             uint64 // times a loop slept so that more frames could gather before it wrote
 	Polls, PollsVain  uint64 // times a loop polled before it slept (Config.PollFor), and of them until the time was over
+	Parks             uint64 // times the control loop waited in Go's poller
 	Stalls            uint64 // writes that a socket did not take whole: the rest waited in a goroutine of its own
 }
 
@@ -179,6 +180,7 @@ func laneStats(n *counters, lane int, loops ...*Loop) LaneStats {
 		s.Rests += l.stats.rests.Load()
 		s.Polls += l.stats.polls.Load()
 		s.PollsVain += l.stats.pollsVain.Load()
+		s.Parks += l.stats.parks.Load()
 		s.Stalls += l.stats.stalls.Load()
 	}
 	return s

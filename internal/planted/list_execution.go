@@ -93,4 +93,10 @@ var executionBugs = []bug{
 		Old:  "\tcase came && gap < robbed:\n",
 		New:  "\tcase came:\n",
 	},
+	{
+		Name: "parks-beside-who-wakes-it-otherwise", Package: "./transport", Run: "TestPark$",
+		File: "transport/park.go",
+		Old:  " && p.held.Load() == 0 {",
+		New:  " {",
+	},
 }

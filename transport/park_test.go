@@ -1,0 +1,94 @@
+// Tests of the control loop that waits in Go's poller.
+
+package transport
+
+import (
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// A loop parks until something is to be read, not while somebody wakes it by gnet's means, and no more once there is a
+// socket that it would not hear of (FD-4, CARD-3).
+func TestPark(t *testing.T) {
+	ours, theirs := sockets(t)
+	l := &Loop{lane: wire.LaneControl, busy: true}
+	l.openParking()
+	if runtime.GOOS != "linux" {
+		require.Nil(t, l.parking.nest)
+		t.Skip("as gnet has it sleep")
+	}
+	defer l.closeParking()
+	l.watch(ours)
+	parked := func() chan struct{} {
+		done := make(chan struct{})
+		go func() {
+			l.park()
+			close(done)
+		}()
+		return done
+	}
+	done := parked()
+	until(t, func() bool { return l.stats.parks.Load() == 1 })
+	select {
+	case <-done:
+		t.Fatal("there is nothing to read")
+	default:
+	}
+	_, err := syscall.Write(theirs, []byte{1})
+	require.NoError(t, err)
+	want(t, done)
+	want(t, parked()) // until it is read
+	_, err = syscall.Read(ours, make([]byte, 8))
+	require.NoError(t, err)
+	require.EqualValues(t, 2, l.stats.parks.Load())
+
+	l.hold()
+	require.Len(t, l.pending, 1, "so that a pass that is under way looks again")
+	l.pending[0].Run(l)
+	want(t, parked())
+	l.release()
+	l.depth = 1
+	want(t, parked()) // within another pass
+	l.depth = 0
+	require.EqualValues(t, 2, l.stats.parks.Load())
+
+	l.unwatch(ours)
+	require.False(t, l.parking.nest.any())
+	l.watch(-1)
+	want(t, parked())
+
+	data := &Loop{lane: wire.LaneData}
+	data.openParking()
+	require.Nil(t, data.parking.nest, "it must wake fast")
+}
+
+// The control loops of transports park, hear of what comes then, take connections then, and end then.
+func TestParkedTransports(t *testing.T) {
+	riders, trs := []*rider{newRider(), newRider(), newRider()}, []*Transport{}
+	for _, r := range riders[:2] {
+		trs = append(trs, start(t, r, nil))
+	}
+	sends := func(from, to int) {
+		require.NoError(t, trs[from].Send(peer.Mail{To: trs[to].Self(), Kind: wire.KindStatus, Body: make([]byte, 40)}))
+		require.Equal(t, trs[from].Self(), want(t, riders[to].mails).from)
+	}
+	sends(0, 1)
+	sends(1, 0)
+	for _, tr := range trs {
+		until(t, func() bool { return tr.Stats().Control.Parks > 0 || !canRest })
+	}
+	trs = append(trs, start(t, riders[2], nil))
+	for i := range trs {
+		sends(i, (i+2)%3)
+		sends((i+2)%3, i)
+	}
+	for _, tr := range trs {
+		tr.Close()
+	}
+}

@@ -1,0 +1,69 @@
+// How a loop sleeps, on Linux: for some microseconds over its sockets, or for good in Go's poller.
+
+package transport
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// canRest says that a loop can sleep for microseconds and hear of what is to be read.
+const canRest = true
+
+// restOver sleeps for a time, or until something is to be read from one of fds.
+func restOver(fds []unix.PollFd, d time.Duration) {
+	pause := unix.NsecToTimespec(int64(d))
+	_, _ = unix.Ppoll(fds, &pause, nil) // after an error what waits is done at once
+}
+
+// nest is a set of sockets that a goroutine waits for in Go's poller: an epoll set within the one of the runtime.
+type nest struct {
+	fd    int
+	file  *os.File // the same; closes it
+	raw   syscall.RawConn
+	ready func(fd uintptr) bool
+	first [1]unix.EpollEvent
+}
+
+// newNest returns an empty one, which is closed in the end.
+func newNest() (*nest, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil { // so that the file goes to Go's poller
+		_ = unix.Close(fd)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	n := &nest{fd: fd, file: os.NewFile(uintptr(fd), "event loop")}
+	n.ready = func(uintptr) bool { return n.any() }
+	if n.raw, err = n.file.SyscallConn(); err != nil {
+		n.close()
+		return nil, err
+	}
+	return n, nil
+}
+
+func (n *nest) add(fd int) error {
+	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(n.fd, unix.EPOLL_CTL_ADD, fd, &event))
+}
+
+func (n *nest) remove(fd int) { _ = unix.EpollCtl(n.fd, unix.EPOLL_CTL_DEL, fd, nil) }
+
+// any reports whether something is to be read, also after an error: then waiting is no use.
+func (n *nest) any() bool {
+	got, err := unix.EpollWait(n.fd, n.first[:], 0)
+	return got > 0 || err != nil && !errors.Is(err, unix.EINTR)
+}
+
+// wait returns when something is to be read from one of the sockets.
+func (n *nest) wait() {
+	_ = n.raw.Read(n.ready) // after an error gnet sleeps
+}
+
+func (n *nest) close() { _ = n.file.Close() }
