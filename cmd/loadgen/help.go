@@ -21,7 +21,7 @@ var texts = kong.Vars{
 	"tls_help":     "Mutual TLS between the processes, with certificates that are thrown away.",
 	"poll_help": "Event loops that have just had work look for more for so long before they sleep; 0: off, at most 1ms. " +
 		"Ever less where that is in vain.",
-	"timeout_help": "Time limit of one ask.",
+	"timeout_help": "With --mode=ask: time limit of one ask.",
 	"only_help": "Only measures that have this in their names: micro, route, link, tls, tell, ask, large, stalled, " +
 		"hostile; the baseline bulk always runs.",
 	"limit_help": "Give up when it takes longer, with code 1.",

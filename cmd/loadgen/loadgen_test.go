@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/bench"
@@ -49,7 +50,8 @@ func TestHelp(t *testing.T) {
 	code, out, _ = program(t, "run", "--help")
 	require.Equal(t, exitOK, code)
 	for _, flag := range []string{"--mode", "--exec", "--inline", "--size", "--entities", "--senders", "--inflight",
-		"--rate", "--duration", "--json", "--profile"} {
+		"--rate", "--duration", "--json", "--profile", "--mode=\"tell\"", "--exec=\"worker\"", "--inflight=16",
+		"--timeout=5s"} {
 		require.Contains(t, out, flag)
 	}
 }
@@ -72,11 +74,15 @@ func TestWrongCommandLines(t *testing.T) {
 		{"run --timeout=0s", "--timeout must be"},
 		{"run --poll-for=2ms", "--poll-for must be"},
 		{"serve --poll-for=2ms", "PollFor is 2ms"},
-		{"run --callback", "--callback needs"},
+		{"run --callback", "--callback needs --mode=ask"},
+		{"run --mode=tell --inflight=16", "--inflight needs --mode=ask"}, // though it is the default
+		{"run --timeout=5s", "--timeout needs --mode=ask"},
+		{"run --callback --inflight=2 --timeout=1s", "--inflight needs --mode=ask\n--timeout needs"},
 		{"run --listen=127.0.0.1:0", "need --target"},
 		{"run --tls-cert=x", "need --target"},
 		{"run --tls --target=127.0.0.1:1", "--tls makes"},
-		{"run --inline --exec=blocking", "--inline contradicts"},
+		{"run --inline --exec=blocking", "--inline contradicts --exec=blocking"},
+		{"run --exec=worker --inline", "--inline contradicts --exec=worker"},
 		{"idle --entities=0", "--entities must be"},
 		{"idle --shards=0", "--shards must be"},
 		{"idle --exec=magic", "--exec"},
@@ -93,6 +99,19 @@ func TestWrongCommandLines(t *testing.T) {
 			require.Equal(t, exitUsage, code)
 			require.Contains(t, errs, c.want)
 			require.Empty(t, out)
+		})
+	}
+}
+
+// What agrees is accepted, however often it is said, and so are flags whose defaults would have no effect.
+func TestFlagsThatAgree(t *testing.T) {
+	for _, args := range []string{"", "--inline", "--inline --exec=inline", "--mode=tell", "--exec=worker --inline=false",
+		"--mode=ask", "--mode=ask --callback --inflight=2 --timeout=1s", "--timeout=1s --mode=ask --exec=blocking"} {
+		t.Run(args, func(t *testing.T) {
+			parser, err := kong.New(&cli{}, texts)
+			require.NoError(t, err)
+			_, err = parser.Parse(append([]string{"run"}, strings.Fields(args)...))
+			require.NoError(t, err)
 		})
 	}
 }

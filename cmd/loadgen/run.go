@@ -12,6 +12,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/door"
@@ -46,9 +48,9 @@ type runCmd struct {
 // warm is how long the load runs before anything counts.
 func (c *runCmd) warm() time.Duration { return min(time.Second, c.Duration/4) }
 
-// Validate is called by the parser.
-func (c *runCmd) Validate() error {
-	var errs []error
+// Validate is called by the parser, which knows what was given: a flag with its default may stand beside any other.
+func (c *runCmd) Validate(parsed *kong.Context) error {
+	errs := c.contradictions(given(parsed))
 	check := func(ok bool, what string) {
 		if !ok {
 			errs = append(errs, errors.New(what))
@@ -65,7 +67,6 @@ func (c *runCmd) Validate() error {
 	check(c.Nodes >= 2 && c.Nodes <= 64, "--nodes must be 2 to 64")
 	check(c.PollFor >= 0 && c.PollFor <= time.Millisecond, "--poll-for must be 0 to 1ms")
 	check(c.Timeout > 0, "--timeout must be more than zero")
-	check(!c.Callback || c.Mode == "ask", "--callback needs --mode=ask")
 	check(len(c.Target) > 0 || c.Listen == "" && c.protectFlags == protectFlags{} && c.Cluster == clusterName,
 		"--cluster, --listen, --insecure, --tls-cert, --tls-key and --tls-ca need --target")
 	for _, a := range c.Target {
@@ -75,7 +76,6 @@ func (c *runCmd) Validate() error {
 	}
 	check(len(c.Target) == 0 || !c.TLS,
 		"--tls makes certificates that running nodes do not know: give --tls-cert, --tls-key, --tls-ca")
-	check(!c.Inline || c.Exec == "inline" || c.Exec == "worker", "--inline contradicts --exec="+c.Exec)
 	return errors.Join(errs...)
 }
 
