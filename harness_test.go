@@ -124,18 +124,16 @@ func awaitView(t *testing.T, n *kith.Node, ok func(*kith.View) bool) {
 	require.FailNow(t, "no such view", "%v: %+v, ended: %v", n.ID(), n.View(), n.Err())
 }
 
-// eventually waits for a condition that nobody announces.
+// eventually waits for a condition that nobody announces. Its patience is counted in looks, which stand still while the
+// process is paused.
 func eventually(t *testing.T, ok func() bool, what string, args ...any) {
 	t.Helper()
-	ctx := within(t)
-	tick := time.NewTicker(2 * time.Millisecond)
+	const every = 2 * time.Millisecond
+	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			require.FailNow(t, "never: "+fmt.Sprintf(what, args...))
-		}
+	for left := patience / every; !ok(); left-- {
+		require.Positive(t, left, "never: "+fmt.Sprintf(what, args...))
+		<-tick.C
 	}
 }
 

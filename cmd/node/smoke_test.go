@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -31,9 +32,30 @@ func spawn(t *testing.T, args ...string) (cmd *exec.Cmd, stdout *bytes.Buffer, s
 	pipe, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	watchdog := time.AfterFunc(60*time.Second, func() { _ = cmd.Process.Kill() })
-	t.Cleanup(func() { watchdog.Stop(); _ = cmd.Process.Kill() })
+	done := make(chan struct{})
+	go func() {
+		within(60*time.Second, done)
+		_ = cmd.Process.Kill()
+	}()
+	t.Cleanup(func() { close(done); _ = cmd.Process.Kill() })
 	return cmd, stdout, bufio.NewScanner(pipe)
+}
+
+// tick is how often this file looks at what nobody announces.
+const tick = 10 * time.Millisecond
+
+// within returns when done is closed, or d has passed by a clock that stands still while this process does: where all
+// processes are paused for a while, none of them has used up its time.
+func within(d time.Duration, done <-chan struct{}) {
+	t := time.NewTicker(tick) // does not make up for ticks that were missed
+	defer t.Stop()
+	for range d / tick {
+		select {
+		case <-t.C:
+		case <-done:
+			return
+		}
+	}
 }
 
 // until reads lines until one contains want, and returns all of them.
@@ -120,7 +142,7 @@ func TestDevFailsWithItsChild(t *testing.T) {
 	require.Equal(t, exitFailed, cmd.ProcessState.ExitCode())
 	require.Contains(t, log, "n2")
 	require.Empty(t, stdout.String())
-	require.Eventually(t, func() bool { return syscall.Kill(pids[0], 0) != nil }, 10*time.Second, 10*time.Millisecond)
+	requireEnded(t, pids[0])
 }
 
 // A parent that dies without a word takes its node processes with it.
@@ -130,7 +152,30 @@ func TestChildrenDieWithTheirParent(t *testing.T) {
 	pid := atoi(t, strings.Fields(log)[2])
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, 10*time.Second, 10*time.Millisecond)
+	requireEnded(t, pid)
+}
+
+// requireEnded waits until a process has ended that is not this one's child.
+func requireEnded(t *testing.T, pid int) {
+	t.Helper()
+	for until := 30 * time.Second; !hasEnded(pid); until -= tick { // as within does: a pause uses up nothing
+		require.Positive(t, until, "process %d lives", pid)
+		within(tick, nil)
+	}
+}
+
+// hasEnded reports whether a process has ended. Its parent is gone, so it is for init to take note of that, which may
+// do so late, or in a container never: what is left until then is no process any more.
+func hasEnded(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return true
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // not there on other systems than Linux
+	if err != nil {
+		return false
+	}
+	state := bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return bytes.HasPrefix(state, []byte("Z")) || bytes.HasPrefix(state, []byte("X"))
 }
 
 // One node: starts, becomes a cluster of one, leaves on SIGTERM with exit code 0 and typed log lines.
