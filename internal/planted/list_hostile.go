@@ -41,6 +41,18 @@ var hostileBugs = []bug{
 		New:  "\tcase m.whole():\n\t\tr.room.Give(m.size())",
 	},
 	{
+		Name: "a-backlog-without-bound", Package: "./driver", Run: "TestBeyondTheBacklogIsRefused",
+		File: "driver/inbound.go",
+		Old:  "case p.backlog.size+n <= keepMost:",
+		New:  "case p.backlog.size >= 0:",
+	},
+	{
+		Name: "beyond-the-backlog-is-dropped", Package: "./driver", Run: "TestBeyondTheBacklogIsRefused",
+		File: "driver/inbound.go",
+		Old:  "\t\t\tp.d.refuse(p.ahead.cache.region(p.d, &env), from, &env, route.Suspended)\n",
+		New:  "\t\t\tp.d.log.Debug(\"beyond the backlog\", \"peer\", from.id)\n",
+	},
+	{
 		Name: "a-bomb-stays", Package: "./membership", Run: "FuzzUnpack",
 		File: "membership/pack.go",
 		Old:  "\t\tc.raw = nil\n\t}\n\treturn plain, err",
