@@ -31,6 +31,9 @@ func (d *Driver) shutdown() {
 	why := d.control.ended
 	d.log.Info("node ended", "node", d.self, "why", why.Error())
 	d.err.Store(why)
+	for _, h := range d.hosts.snapshot() {
+		h.abandoned.Store(true) // before loops no longer hold back what came while this node was suspended
+	}
 	d.stopping.Store(true)
 	d.inbox.close()
 	for _, r := range d.regions.Load().list {

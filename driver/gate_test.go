@@ -216,15 +216,41 @@ func TestSleeperHandlesNothingUntilConfirmed(t *testing.T) {
 	eventually(t, func() bool { return s.handled() == 3*20+2 })
 }
 
+// holdLoops blocks b's data loops until the returned function is called.
+func (s *sleepers) holdLoops() (release func()) {
+	end := make(chan struct{})
+	for _, p := range s.b.passes {
+		held := make(chan struct{})
+		require.NoError(s.t, p.loop.Execute(onLoop(func() { close(held); <-end })))
+		<-held
+	}
+	return func() { close(end) }
+}
+
 // TestClosedWhileSuspended: the end of a suspended node calls no handler, not even Stop, and waits for nobody.
 func TestClosedWhileSuspended(t *testing.T) {
 	s := newSleepers(t)
+	onward := sync.OnceFunc(s.holdLoops())
+	t.Cleanup(onward)
+	require.NoError(t, s.here[entity.Inline].Tell("a", []byte("own"))) // its loop has not seen it when it falls asleep
 	wakeA, wakeB := s.sleep()
 	defer wakeA()
+	onward()
 	s.send(5)
 	wakeB()
 	onControl(s.b, func() { require.True(t, s.b.control.node.Suspended()) })
-	require.NoError(t, s.b.Close())
+	slot := &s.here[entity.Blocking].slots[0] // which the end waits for
+	slot.mu.Lock()
+	closed := make(chan error)
+	go func() { closed <- s.b.Close() }()
+	eventually(t, s.b.stopping.Load)
+	for _, p := range s.b.passes { // loops look again in the middle of the end
+		looked := make(chan struct{})
+		require.NoError(t, p.loop.Execute(onLoop(func() { p.Run(p.loop); close(looked) })))
+		<-looked
+	}
+	slot.mu.Unlock()
+	require.NoError(t, <-closed)
 	require.Zero(t, s.handled())
 	require.Zero(t, s.early.Load())
 }

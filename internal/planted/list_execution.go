@@ -99,4 +99,10 @@ var executionBugs = []bug{
 		Old:  " && p.held.Load() == 0 {",
 		New:  " {",
 	},
+	{
+		Name: "the-end-handles-what-was-held-back", Package: "./driver", Run: "TestClosedWhileSuspended",
+		File: "driver/end.go",
+		Old:  "\t\th.abandoned.Store(true) // before",
+		New:  "\t\t_ = h // before",
+	},
 }
