@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/panjf2000/gnet/v2"
 
@@ -62,8 +63,10 @@ type Loop struct {
 
 	plain []byte // plaintext of one read; made by the first TLS connection
 
-	polled  polled
-	parking parking
+	polled   polled
+	parking  parking
+	listener listener
+	listened time.Time // when a data loop last listened for the control loop
 
 	stats loopStats
 }
@@ -272,7 +275,9 @@ func (e *engine) OnTraffic(c gnet.Conn) gnet.Action {
 	e.loop.begin()
 	action := s.traffic(c)
 	e.loop.end()
-	if action == gnet.None {
+	if e.loop.lane == wire.LaneData {
+		e.loop.listen()
+	} else if action == gnet.None {
 		e.loop.park()
 	}
 	return action

@@ -4,6 +4,7 @@ package transport
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/kith-io/kith/wire"
 )
@@ -15,6 +16,7 @@ import (
 // the control loop that waits elsewhere. Waiting in Go's poller costs it some microseconds a wake-up.
 type parking struct {
 	nest *nest        // nil: the loop sleeps as gnet has it sleep
+	in   atomic.Bool  // it waits
 	held atomic.Int32 // callers for whom it must, because they wake it by gnet's means
 }
 
@@ -34,7 +36,27 @@ func (l *Loop) park() {
 	p := &l.parking
 	if p.nest != nil && l.depth == 0 && p.held.Load() == 0 {
 		l.stats.parks.Add(1)
+		p.in.Store(true)
 		p.nest.wait()
+		p.in.Store(false)
+	}
+}
+
+// listenEvery is how often a busy data loop listens for the control loop.
+const listenEvery = 500 * time.Microsecond
+
+// listen has a data loop look at what the control loop waits for. While all processors are busy the runtime looks at
+// its poller every 10 ms only, and heartbeats would wait for that.
+func (l *Loop) listen() {
+	p := &l.t.ctl.parking
+	if p.nest == nil || !p.in.Load() {
+		return
+	}
+	if now := time.Now(); now.Sub(l.listened) >= listenEvery {
+		l.listened = now
+		if l.listener.hears(p.nest) {
+			p.nest.call()
+		}
 	}
 }
 

@@ -63,7 +63,24 @@ func (n *nest) any() bool {
 
 // wait returns when something is to be read from one of the sockets.
 func (n *nest) wait() {
-	_ = n.raw.Read(n.ready) // after an error gnet sleeps
+	for errors.Is(n.raw.Read(n.ready), os.ErrDeadlineExceeded) { // called; after another error gnet sleeps
+		_ = n.file.SetReadDeadline(time.Time{})
+		if n.any() {
+			return
+		}
+	}
+}
+
+// call ends a wait. Any goroutine.
+func (n *nest) call() { _ = n.file.SetReadDeadline(time.Unix(1, 0)) }
+
+// listener is what another loop needs to look at a nest.
+type listener struct{ events [1]unix.EpollEvent }
+
+// hears reports whether something is to be read from one of the sockets of n.
+func (l *listener) hears(n *nest) bool {
+	got, _ := unix.EpollWait(n.fd, l.events[:], 0)
+	return got > 0
 }
 
 func (n *nest) close() { _ = n.file.Close() }
