@@ -246,6 +246,7 @@ func (c *InConn) answer() error {
 		return fmt.Errorf("%w: probes without reading the answers", ErrProtocol)
 	}
 	err := writeOut(c.conn, c.secure, c.answers)
+	c.loop.parking.owe(c.conn)
 	if c.answers = c.answers[:0]; cap(c.answers) > keepCarry {
 		c.answers = nil
 	}

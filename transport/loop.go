@@ -263,7 +263,7 @@ type engine struct {
 func (e *engine) OnOpen(c gnet.Conn) ([]byte, gnet.Action) {
 	s := c.Context().(socket)
 	e.loop.begin()
-	e.loop.watch(c.Fd())
+	e.loop.watch(c)
 	action := s.opened(c)
 	e.loop.end()
 	return nil, action
@@ -287,7 +287,7 @@ func (e *engine) OnTraffic(c gnet.Conn) gnet.Action {
 func (e *engine) OnClose(c gnet.Conn, err error) gnet.Action {
 	s := c.Context().(socket)
 	e.loop.begin()
-	e.loop.unwatch(c.Fd())
+	e.loop.unwatch(c)
 	s.closed(err)
 	e.loop.end()
 	return gnet.None

@@ -8,11 +8,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/panjf2000/gnet/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
+
+// stubConn is what parking asks of a connection.
+type stubConn struct {
+	gnet.Conn
+	fd, buffered int
+}
+
+func (c *stubConn) Fd() int               { return c.fd }
+func (c *stubConn) OutboundBuffered() int { return c.buffered }
 
 // A loop parks until something is to be read, not while somebody wakes it by gnet's means, and no more once there is a
 // socket that it would not hear of (FD-4, CARD-3).
@@ -21,7 +31,8 @@ func TestPark(t *testing.T) {
 	l := &Loop{lane: wire.LaneControl, busy: true}
 	l.openParking()
 	defer l.closeParking()
-	l.watch(ours)
+	conn := &stubConn{fd: ours}
+	l.watch(conn)
 	parked := func() chan struct{} {
 		done := make(chan struct{})
 		go func() {
@@ -82,14 +93,27 @@ func TestPark(t *testing.T) {
 	data.listened = again.Add(time.Hour)
 	data.listen()
 	require.Equal(t, again.Add(time.Hour), data.listened, "it has listened already")
+	require.Zero(t, testing.AllocsPerRun(100, func() { data.listener.hears(l.parking.nest) }))
 	l.parking.in.Store(false)
 	_, err = syscall.Read(ours, make([]byte, 8))
 	require.NoError(t, err)
 
-	l.unwatch(ours)
+	conn.buffered = 1
+	l.parking.owe(conn)
+	l.parking.owe(conn)
+	want(t, parked()) // only gnet hears of room in a socket
+	require.Len(t, l.parking.owes, 1)
+	conn.buffered = 0
+	require.False(t, l.parking.owing())
+	conn.buffered = 1
+	l.parking.owe(conn)
+	l.unwatch(conn)
+	require.Empty(t, l.parking.owes)
 	require.False(t, l.parking.nest.any())
-	l.watch(-1)
+	l.watch(&stubConn{fd: -1})
 	want(t, parked())
+	l.parking.nest.close()
+	require.False(t, data.listener.hears(l.parking.nest))
 }
 
 // The control loops of transports park, hear of what comes then, take connections then, and end then.

@@ -75,12 +75,20 @@ func (n *nest) wait() {
 func (n *nest) call() { _ = n.file.SetReadDeadline(time.Unix(1, 0)) }
 
 // listener is what another loop needs to look at a nest.
-type listener struct{ events [1]unix.EpollEvent }
+type listener struct {
+	events [1]unix.EpollEvent
+	got    int
+	look   func(fd uintptr) // made once
+}
 
-// hears reports whether something is to be read from one of the sockets of n.
+// hears reports whether something is to be read from one of the sockets of n, which its own loop may be closing: the
+// descriptor is held meanwhile, so that it is no other file's.
 func (l *listener) hears(n *nest) bool {
-	got, _ := unix.EpollWait(n.fd, l.events[:], 0)
-	return got > 0
+	if l.look == nil {
+		l.look = func(fd uintptr) { l.got, _ = unix.EpollWait(int(fd), l.events[:], 0) }
+	}
+	l.got = 0
+	return n.raw.Control(l.look) == nil && l.got > 0
 }
 
 func (n *nest) close() { _ = n.file.Close() }
