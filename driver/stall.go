@@ -102,7 +102,7 @@ func (d *Driver) mayWait() error {
 }
 
 // callers remembers which places in the program lie in a function of mustNotBlock: to ask the runtime allocates, and a
-// sender that is held up again and again asks thousands of times a second. Looking costs one load.
+// sender that is held up again and again asks thousands of times a second. Looking costs a load and a search.
 type callers struct {
 	known atomic.Pointer[map[uintptr]bool]
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// stubConn is what parking asks of a connection.
-type stubConn struct {
+// ownConn is what parking asks of a connection.
+type ownConn struct {
 	gnet.Conn
 	fd, buffered int
 }
 
-func (c *stubConn) Fd() int               { return c.fd }
-func (c *stubConn) OutboundBuffered() int { return c.buffered }
+func (c *ownConn) Fd() int               { return c.fd }
+func (c *ownConn) OutboundBuffered() int { return c.buffered }
 
 // A loop parks until something is to be read, not while somebody wakes it by gnet's means, and no more once there is a
 // socket that it would not hear of (FD-4, CARD-3).
@@ -31,7 +31,7 @@ func TestPark(t *testing.T) {
 	l := &Loop{lane: wire.LaneControl, busy: true}
 	l.openParking()
 	defer l.closeParking()
-	conn := &stubConn{fd: ours}
+	conn := &ownConn{fd: ours}
 	l.watch(conn)
 	parked := func() chan struct{} {
 		done := make(chan struct{})
@@ -110,7 +110,7 @@ func TestPark(t *testing.T) {
 	l.unwatch(conn)
 	require.Empty(t, l.parking.owes)
 	require.False(t, l.parking.nest.any())
-	l.watch(&stubConn{fd: -1})
+	l.watch(&ownConn{fd: -1})
 	want(t, parked())
 	l.parking.nest.close()
 	require.False(t, data.listener.hears(l.parking.nest))
