@@ -296,6 +296,12 @@ func TestParking(t *testing.T) {
 	require.NotZero(t, nodes[0].Stats().Types[0].ParkedBytes)
 	eventually(t, func() bool { return rep.of(kith.ErrTimeout) == accepted }, "all of them reported")
 	require.Zero(t, nodes[0].Stats().Types[0].ParkedBytes)
+	for range 2 { // what comes later has a time limit too
+		require.NoError(t, r.Tell("a", nil))
+		accepted++
+		eventually(t, func() bool { return rep.of(kith.ErrTimeout) == accepted }, "another one is reported")
+	}
+	require.ErrorIs(t, r.TellBulk(within(t), "a", make([]byte, 100_000), nil), kith.ErrTimeout)
 	_, err = r.AskWithin(10*time.Millisecond, "a", nil, nil)
 	require.ErrorIs(t, err, kith.ErrTimeout)
 	require.NoError(t, r.Tell("a", nil))

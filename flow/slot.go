@@ -20,7 +20,7 @@ type State uint8
 // The states of a slot. Only Local and Remote are open; in the others messages park.
 const (
 	Unknown  State = 0 // nobody asked for the home yet
-	Asking   State = 1 // Want told the rider to ask for the home
+	Asking   State = 1 // Want told the rider to ask for the home, and messages wait for it
 	Local    State = 2 // the shard lives on this node
 	Remote   State = 3 // it lives at Home
 	Draining State = 4 // the home is known, but parked messages go first
@@ -251,7 +251,7 @@ func (s *Slot) Expire(now time.Duration, fail func(frame []byte)) int {
 	return n
 }
 
-// FailAll fails every message that waits, oldest first, and returns how many. The route stays as it is.
+// FailAll fails every message that waits, oldest first, and returns how many. A home that is known stays.
 func (s *Slot) FailAll(fail func(frame []byte)) int {
 	n := 0
 	for s.queue != nil {
@@ -269,13 +269,18 @@ func (s *Slot) failOne(fail func(frame []byte)) {
 	s.pop()
 }
 
-// pop drops the oldest message and gives its bytes back.
+// pop drops the oldest message and gives its bytes back. When nobody waits any more for a home that was asked for, the
+// next message asks anew: so the rider hears of it, and looks after its time limit.
 func (s *Slot) pop() {
 	s.busy = false
 	s.park.give(len(s.queue.Peek()) + ringbuf.RecordOverhead)
 	s.queue.Pop()
-	if s.queue.Len() == 0 {
-		s.queue = nil
+	if s.queue.Len() > 0 {
+		return
+	}
+	s.queue = nil
+	if s.state == Asking {
+		s.set(Unknown)
 	}
 }
 

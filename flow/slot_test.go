@@ -218,6 +218,30 @@ func TestSlotFailAllInOrder(t *testing.T) {
 	require.Zero(t, s.FailAll(nil))
 }
 
+// When all that waited for a home has been failed, the next message asks for it anew: who asks is who looks after its
+// time limit (SHD-9).
+func TestSlotAsksAnewWhenNobodyWaits(t *testing.T) {
+	s := MakeSlot(NewParking(0, 0, time.Second, nil))
+	for i := range 3 {
+		now := time.Duration(i) * time.Minute
+		parkOne(t, &s, now, "a", "1")
+		require.True(t, s.Want())
+		parkOne(t, &s, now+time.Millisecond, "a", "2")
+		require.False(t, s.Want())
+		require.Equal(t, 1, s.Expire(now+time.Second, nil))
+		require.Equal(t, Asking, s.State(), "one waits still")
+		gen := s.Generation()
+		if i == 1 {
+			require.Equal(t, 1, s.FailAll(nil))
+		} else {
+			require.Equal(t, 1, s.Expire(now+2*time.Second, nil))
+		}
+		require.Equal(t, Unknown, s.State())
+		require.Greater(t, s.Generation(), gen)
+		require.False(t, s.Want(), "nothing waits")
+	}
+}
+
 func TestStateNames(t *testing.T) {
 	names := map[State]string{Unknown: "unknown", Asking: "asking", Local: "local", Remote: "remote",
 		Draining: "draining", 9: "state-9"}
@@ -287,6 +311,7 @@ func (m *slotModel) came(t *rapid.T, frame []byte) {
 	require.NotEmpty(t, m.waiting, "a message was invented")
 	require.Equal(t, m.waiting[0].number, number, "exactly once and in order")
 	m.waiting = m.waiting[1:]
+	m.asked = m.asked && len(m.waiting) > 0
 	m.out++
 }
 

@@ -24,7 +24,7 @@ const (
 	opPiece          // which size of reads
 	opSelect         // connection
 	opClose          //
-	opStuck          // the other end reads no answers, or does again
+	opStuck          // the other end reads no answers; said again, it has reset the connection, unnoticed
 	opTime           // how long
 	opConsume        // how many deliveries
 	opAccept         // peer, lane, number, generation, what the hello differs in
@@ -168,7 +168,12 @@ func (p *player) say(op int) {
 		c.piece = []int{1, 2, 7, 8, 9, 64, 1000, memRead}[p.u8()%8]
 		return
 	case opStuck:
-		c.stuck, c.waiting = !c.stuck, 0
+		if c.closed {
+			return
+		}
+		if c.severed = c.line != nil; !c.severed {
+			c.stick()
+		}
 		return
 	case opClose:
 		c.hangUp()
@@ -335,6 +340,10 @@ func addPrograms(f *testing.F) {
 	f.Add(saying(wire.LaneControl, opStuck, opGood, 3, opReplay, 15, opReplay, 15, opReplay, 1, opReplay, 1, opReplay, 1,
 		opReplay, 1, opReplay, 1, opReplay, 1, opReplay, 1, opReplay, 1, opReplay, 1, opReplay, 1, opReplay, 1))
 	f.Add(saying(wire.LaneData, append(saying(wire.LaneControl), opAccept, 0, 1, 0, 2, 0, 0, opGood, 7)...))
+	// Connections that were reset and are written to: answers, credit, mail and messages.
+	f.Add(saying(wire.LaneControl, opStuck, opStuck, opGood, 3, opReplay, 15))
+	f.Add(saying(wire.LaneData, opStuck, opStuck, opGood, 7, opReplay, 3, opConsume, 9, opTime, 1, opReplay, 3))
+	f.Add([]byte{opDial, 0, 0, 0, 0, opStuck, opStuck, opSend, 0, 0, opDial, 0, 1, 0, 0, opStuck, opStuck, opSend, 0, 9})
 	// Credit for what was never sent, for what was, and for a connection of the past.
 	dialled := []byte{opDial, 0, 1, 0, 0, opSend, 0, 9, opSend, 0, 255}
 	f.Add(append(saying(wire.LaneControl, opCredit, 1, 9), dialled...))

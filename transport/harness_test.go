@@ -112,7 +112,9 @@ func (r *rider) PeerRefused(err *RefusedError) { r.refused <- err }
 var nextInc uint64 = 100
 
 // start runs a transport until the test ends.
-func start(t testing.TB, r *rider, change func(*Config)) *Transport {
+func start(t testing.TB, r *rider, change func(*Config)) *Transport { return startWith(t, r, change) }
+
+func startWith(t testing.TB, r Upcalls, change func(*Config)) *Transport {
 	t.Helper()
 	nextInc++
 	cfg := Config{Incarnation: nextInc, Name: "test", DataLoops: 1, BackoffMin: 2 * time.Millisecond,

@@ -15,7 +15,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// maxAckOutbound is how much may wait in gnet for a peer that probes and does not read the answers, in bytes.
+// maxAckOutbound is how much may wait for a peer that probes and does not read the answers, in bytes.
 const maxAckOutbound = 64 << 10
 
 // takeAtOnce is how many bytes of a read are split into frames and then delivered: little enough to be still at hand in
@@ -44,10 +44,10 @@ type InConn struct {
 	owed bool // stands in the control uplink's list; under that uplink's lock
 
 	// Owned by the loop.
-	conn    gnet.Conn
-	secure  *secure // nil without TLS
+	outlet  // its c is nil once the connection is closed
 	in      splitter
-	answers []byte
+	answers []byte // that gather
+	sending []byte // that a parked writer may be at; else kept for the next ones
 
 	wasOpened atomic.Bool
 	gone      chan struct{} // closed when the connection is over
@@ -93,24 +93,27 @@ func (c *InConn) isGone() bool {
 
 // Run closes the connection, on its loop: its successor has come, or the peer is forgotten.
 func (c *InConn) Run(*Loop) {
-	if c.conn != nil {
-		_ = c.conn.EventLoop().Close(c.conn)
+	if c.c != nil {
+		c.hangUp()
 	}
 }
 
 func (c *InConn) opened(conn gnet.Conn) gnet.Action {
-	c.conn = conn
+	c.of, c.c = c, conn
 	c.wasOpened.Store(true)
 	c.t.count.in[c.lane].Add(1)
 	return gnet.None
 }
 
 func (c *InConn) closed(err error) {
-	if c.conn == nil {
+	if c.c == nil {
 		return
 	}
-	c.conn = nil
-	c.in.carry = nil
+	c.unpark()
+	c.c, c.in.carry, c.answers, c.sending = nil, nil, nil, nil
+	if c.broken != nil {
+		err = c.broken
+	}
 	c.t.count.in[c.lane].Add(-1)
 	c.t.cfg.Logger.Debug("peer's connection closed", "peer", c.from.id, "lane", c.lane, "error", err)
 	c.over()
@@ -133,20 +136,25 @@ func (c *InConn) traffic(conn gnet.Conn) gnet.Action {
 	var err error
 	if c.secure == nil {
 		err = c.take(b)
-	} else if err = c.secure.read(c.loop, b, c); err == nil {
-		err = c.secure.flush(conn)
+	} else {
+		err = c.secure.read(c.loop, b, c)
 	}
-	if len(c.answers) > 0 && err == nil {
+	if err == nil {
 		err = c.answer()
 	}
 	if err == errEnded {
 		return gnet.Close
 	}
 	if err != nil {
-		c.t.fault("protocol", &c.t.count.faultsProtocol, "peer", c.from.id, "lane", c.lane, "error", err)
+		c.violated(err)
 		return gnet.Close
 	}
 	return gnet.None
+}
+
+// violated counts and logs what the peer did wrong.
+func (c *InConn) violated(err error) {
+	c.t.fault("protocol", &c.t.count.faultsProtocol, "peer", c.from.id, "lane", c.lane, "error", err)
 }
 
 // take takes what came in, of any number of frames; the last may be cut.
@@ -240,15 +248,45 @@ func (c *InConn) heartbeat(body []byte, arrived time.Duration) error {
 	return nil
 }
 
-// answer writes the answers of one pass.
+// answer writes the answers of one pass, and what TLS has to say. While a parked writer is at those before, they wait;
+// an error says that they wait for a peer that reads none. The connection may be closed when it returns nil.
 func (c *InConn) answer() error {
-	if c.conn.OutboundBuffered() > maxAckOutbound {
-		return fmt.Errorf("%w: probes without reading the answers", ErrProtocol)
+	if c.c == nil {
+		return nil
 	}
-	err := writeOut(c.conn, c.secure, c.answers)
-	c.loop.parking.owe(c.conn)
-	if c.answers = c.answers[:0]; cap(c.answers) > keepCarry {
-		c.answers = nil
+	if c.writer != nil {
+		waiting := len(c.sending) + len(c.answers)
+		if c.secure != nil {
+			waiting += c.secure.unsaid()
+		}
+		if waiting > maxAckOutbound {
+			return fmt.Errorf("%w: probes without reading the answers", ErrProtocol)
+		}
+		return nil
 	}
-	return err
+	if len(c.answers) > 0 {
+		c.answers, c.sending = c.sending[:0], c.answers
+		if !c.write(c.loop, c.sending) {
+			return nil
+		}
+		c.sent()
+	}
+	c.speak(c.loop)
+	return nil
 }
+
+// sent forgets answers that the socket has taken.
+func (c *InConn) sent() {
+	if c.sending = c.sending[:0]; cap(c.sending) > keepCarry {
+		c.sending = nil
+	}
+}
+
+// goOn writes what has gathered while a parked writer was at the answers before.
+func (c *InConn) goOn(*Loop) {
+	c.sent()
+	_ = c.answer() // which refuses nothing while no writer is parked
+}
+
+// parks is of interest for what this node sends of its own accord.
+func (c *InConn) parks(bool) {}

@@ -83,9 +83,9 @@ type back InConn
 func (b *back) Run(*Loop) {
 	c := (*InConn)(b)
 	switch {
-	case c.conn == nil:
+	case c.c == nil:
 		return
-	case c.conn.OutboundBuffered() > 0:
+	case c.writer != nil:
 		c.mu.Lock()
 		c.telling = false
 		c.mu.Unlock()
@@ -93,9 +93,7 @@ func (b *back) Run(*Loop) {
 		return
 	}
 	c.answers = appendCredit(c.answers, c)
-	if c.answer() != nil {
-		_ = c.conn.EventLoop().Close(c.conn)
-	}
+	_ = c.answer() // which refuses nothing while no writer is parked
 }
 
 // appendCredit appends the frame that tells the credit of c.

@@ -22,20 +22,14 @@ type outConn struct {
 	wasOpened  atomic.Bool
 	halfClosed bool // the end of this node has shut the writing half; under the uplink's lock
 
-	secure *secure // nil without TLS
-
 	// Owned by the loop.
-	c      gnet.Conn
-	parker *parked // made when the socket was full for the first time
-	writer *parked // the same while it has what the socket did not take, and so the writing side; nil: the loop writes
-	rest   []byte  // with TLS, of the batch that the writer is at: what is not sealed yet
-	fault  error   // why we closed it ourselves
-	broken error   // what a write met
+	outlet
+	fault error // why we closed it ourselves
 }
 
 func (oc *outConn) opened(c gnet.Conn) gnet.Action {
 	u := oc.u
-	oc.c = c
+	oc.of, oc.calls, oc.c = oc, &u.writes, c
 	oc.wasOpened.Store(true)
 	u.mu.Lock()
 	u.dialing = false
@@ -86,6 +80,26 @@ func (oc *outConn) traffic(c gnet.Conn) gnet.Action {
 		return gnet.Close
 	}
 	return gnet.None
+}
+
+// write sends a batch of the uplink's queue, as outlet.write says: goOn runs the queue again.
+func (oc *outConn) write(on *Loop, b []byte) bool {
+	on.stats.wrote(len(b))
+	return oc.outlet.write(on, b)
+}
+
+// goOn runs the queue again.
+func (oc *outConn) goOn(on *Loop) { oc.u.q.Run(on) }
+
+// parks starts or stops the clock of the uplink that says how long its socket was full.
+func (oc *outConn) parks(now bool) {
+	change := (*stopwatch).stop
+	if now {
+		change = (*stopwatch).start
+	}
+	oc.u.mu.Lock()
+	change(&oc.u.fullSocket, oc.u.t.cfg.Now)
+	oc.u.mu.Unlock()
 }
 
 // take takes what came back on the connection.

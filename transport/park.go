@@ -3,7 +3,6 @@
 package transport
 
 import (
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +20,6 @@ type parking struct {
 	nest *nest        // nil: the loop sleeps as gnet has it sleep
 	in   atomic.Bool  // it waits
 	held atomic.Int32 // callers for whom it must, because they wake it by gnet's means
-	owes []gnet.Conn  // whose sockets have not taken all that gnet wrote: gnet waits for them; the loop's own
 }
 
 // openParking makes the control loop one that parks. Where that cannot be it sleeps as others do.
@@ -38,27 +36,12 @@ func (l *Loop) openParking() {
 // where gnet goes to sleep next; gnet finds what was waited for at once then.
 func (l *Loop) park() {
 	p := &l.parking
-	if p.nest != nil && l.depth == 0 && !p.owing() && p.held.Load() == 0 {
+	if p.nest != nil && l.depth == 0 && p.held.Load() == 0 {
 		l.stats.parks.Add(1)
 		p.in.Store(true)
 		p.nest.wait()
 		p.in.Store(false)
 	}
-}
-
-// owe notes a connection after gnet has written to it.
-func (p *parking) owe(c gnet.Conn) {
-	if p.nest != nil && c.OutboundBuffered() > 0 && !slices.Contains(p.owes, c) {
-		p.owes = append(p.owes, c)
-	}
-}
-
-// owing reports whether a socket is to be written to when it has room, which only gnet waits for.
-func (p *parking) owing() bool {
-	if len(p.owes) > 0 {
-		p.owes = slices.DeleteFunc(p.owes, func(c gnet.Conn) bool { return c.OutboundBuffered() == 0 })
-	}
-	return len(p.owes) > 0
 }
 
 // listenEvery is how often a busy data loop listens for the control loop.
@@ -91,7 +74,6 @@ func (l *Loop) unwatch(c gnet.Conn) {
 	l.polled.remove(c.Fd())
 	if n := l.parking.nest; n != nil {
 		n.remove(c.Fd())
-		l.parking.owes = slices.DeleteFunc(l.parking.owes, func(o gnet.Conn) bool { return o == c })
 	}
 }
 

@@ -18,11 +18,10 @@ import (
 // ownConn is what parking asks of a connection.
 type ownConn struct {
 	gnet.Conn
-	fd, buffered int
+	fd int
 }
 
-func (c *ownConn) Fd() int               { return c.fd }
-func (c *ownConn) OutboundBuffered() int { return c.buffered }
+func (c *ownConn) Fd() int { return c.fd }
 
 // A loop parks until something is to be read, not while somebody wakes it by gnet's means, and no more once there is a
 // socket that it would not hear of (FD-4, CARD-3).
@@ -98,17 +97,7 @@ func TestPark(t *testing.T) {
 	_, err = syscall.Read(ours, make([]byte, 8))
 	require.NoError(t, err)
 
-	conn.buffered = 1
-	l.parking.owe(conn)
-	l.parking.owe(conn)
-	want(t, parked()) // only gnet hears of room in a socket
-	require.Len(t, l.parking.owes, 1)
-	conn.buffered = 0
-	require.False(t, l.parking.owing())
-	conn.buffered = 1
-	l.parking.owe(conn)
 	l.unwatch(conn)
-	require.Empty(t, l.parking.owes)
 	require.False(t, l.parking.nest.any())
 	l.watch(&ownConn{fd: -1})
 	want(t, parked())

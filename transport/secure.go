@@ -12,8 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/panjf2000/gnet/v2"
 )
 
 // Sizes of TLS, in bytes.
@@ -203,34 +201,8 @@ func (s *secure) release() {
 	s.held, s.pooled = nil, nil
 }
 
-// flush writes what TLS itself has to say, such as the answer to a change of keys.
-func (s *secure) flush(c gnet.Conn) error {
-	if len(s.feed.out) == 0 {
-		return nil
-	}
-	_, err := c.Write(s.detach())
-	s.release()
-	return err
-}
-
-// writeTo seals b and writes it, on the loop. After an error the connection is closed.
-func (s *secure) writeTo(c gnet.Conn, b []byte) error {
-	for len(b) > 0 {
-		n := min(len(b), sealChunk)
-		out, err := s.seal(b[:n])
-		if err != nil {
-			_ = c.EventLoop().Close(c)
-			return err
-		}
-		_, err = c.Write(out)
-		s.release()
-		if err != nil {
-			return err
-		}
-		b = b[n:]
-	}
-	return nil
-}
+// unsaid is how many bytes TLS itself has to say, such as the answer to a change of keys.
+func (s *secure) unsaid() int { return len(s.feed.out) }
 
 // sealed pools the buffers of sealed bytes.
 var sealed = sync.Pool{New: func() any {

@@ -12,8 +12,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/panjf2000/gnet/v2"
-
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -151,14 +149,4 @@ func (t *Transport) renewed() {
 	case t.kick <- struct{}{}:
 	default:
 	}
-}
-
-// writeOut writes b to an enrolled connection, on its loop: all of it is taken. After an error the connection is
-// closed.
-func writeOut(c gnet.Conn, s *secure, b []byte) error {
-	if s != nil {
-		return s.writeTo(c, b)
-	}
-	_, err := c.Write(b)
-	return err
 }

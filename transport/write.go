@@ -1,99 +1,142 @@
-// Writing: the one place through which the bytes of a dialled connection go, and the goroutine that waits with what a
-// socket did not take.
+// Writing: the one place through which the bytes of a connection go once it is on its loop, whoever dialled it, and the
+// goroutine that waits with what a socket did not take.
 
 package transport
 
 import (
 	"os"
+	"sync/atomic"
 	"syscall"
-	"time"
+
+	"github.com/panjf2000/gnet/v2"
 )
+
+// outlet is the writing side of one connection; it belongs to the connection's loop. Whoever writes ends its turn when
+// that returns false, and looks at the connection anew: a write that meets the end of the connection closes it from
+// inside, and all that closing does has been done by then.
+type outlet struct {
+	of     writing
+	calls  *atomic.Uint64 // system calls, nil: they are not counted; what a parked writer does never is
+	c      gnet.Conn
+	secure *secure // nil without TLS
+	parker *parked // made when the socket was full for the first time
+	writer *parked // the same while it has what the socket did not take, and so the writing side; nil: the loop writes
+	rest   []byte  // with TLS, of the batch that the writer is at: what is not sealed yet
+	broken error   // what a write met
+}
+
+// writing is whose outlet it is.
+type writing interface {
+	// goOn says that the socket has taken all of the batch that a parked writer had; on the loop.
+	goOn(on *Loop)
+	// parks says that the socket is full and a writer waits, or that this is over; on the loop.
+	parks(now bool)
+}
 
 // parked waits in Go's own poller, in a goroutine, until a socket takes the rest of a batch. It owns the writing side
 // of its connection meanwhile: the loop writes nothing, and leaves the batch as it is, until it has been told. The
 // goroutine is there only while the socket is full; the descriptor, from the first time on, as long as the connection.
 type parked struct {
-	oc   *outConn
+	o    *outlet
 	file *os.File // the socket by a descriptor of its own
-	rest []byte
+	data []byte
 	done chan struct{} // capacity 1: the batch is of no use to the goroutine any more
 	err  error         // valid then
 }
 
 // run is the goroutine.
 func (w *parked) run(on *Loop) {
-	_, w.err = w.file.Write(w.rest)
-	w.rest = nil
+	_, w.err = w.file.Write(w.data)
+	w.data = nil
 	w.done <- struct{}{}
-	on.post(w.oc)
+	on.post(w)
 }
 
+// Run goes on when the parked writer is through. It is a task of the loop.
+func (w *parked) Run(on *Loop) { w.o.through(on) }
+
 // write sends b, on the loop. It returns true when the socket has taken it all. Otherwise the caller ends its turn: the
-// connection has been closed and closed has run; or a parked writer has the rest, b must stay as it is, and the
-// uplink's queue is run again once the writer is through.
-func (oc *outConn) write(on *Loop, b []byte) bool {
-	on.stats.wrote(len(b))
-	if oc.secure != nil {
-		return oc.seal(on, b)
+// connection has been closed and closed has run; or a parked writer has the rest, b must stay as it is, and goOn is
+// called once the writer is through.
+func (o *outlet) write(on *Loop, b []byte) bool {
+	if o.secure != nil {
+		return o.seal(on, b)
 	}
-	return oc.push(on, b)
+	return o.push(on, b)
 }
 
 // seal encrypts b piece by piece and pushes each. It returns as write does; what is not sealed yet when a writer is
 // parked is kept for it.
-func (oc *outConn) seal(on *Loop, b []byte) bool {
+func (o *outlet) seal(on *Loop, b []byte) bool {
 	for len(b) > 0 {
 		n := min(len(b), sealChunk)
-		out, err := oc.secure.seal(b[:n])
+		out, err := o.secure.seal(b[:n])
 		if err != nil {
-			oc.breaks(err)
+			o.breaks(err)
 			return false
 		}
 		b = b[n:]
-		if !oc.push(on, out) {
-			oc.rest = b
+		if !o.push(on, out) {
+			if o.writer != nil {
+				o.rest = b
+			}
 			return false
 		}
-		oc.secure.release()
+		o.secure.release()
 	}
 	return true
 }
 
-// push gives b to the socket. gnet's own Write is not used: it hides a short write, and keeps the rest without a bound.
-func (oc *outConn) push(on *Loop, b []byte) bool {
+// speak sends what TLS itself has to say, such as the answer to a change of keys. It returns as write does.
+func (o *outlet) speak(on *Loop) bool {
+	if o.secure == nil || o.secure.unsaid() == 0 {
+		return true
+	}
+	if !o.push(on, o.secure.detach()) {
+		return false
+	}
+	o.secure.release()
+	return true
+}
+
+// push gives b to the socket. gnet's own Write is not used: it hides a short write, keeps the rest without a bound, and
+// closes the connection from inside without saying so.
+func (o *outlet) push(on *Loop, b []byte) bool {
 	for {
-		n, err := syscall.Write(oc.c.Fd(), b)
-		oc.u.writes.Add(1)
+		n, err := syscall.Write(o.c.Fd(), b)
+		if o.calls != nil {
+			o.calls.Add(1)
+		}
 		switch {
 		case err == syscall.EINTR:
 		case err == nil && n == len(b):
 			return true
 		case err == nil:
-			return oc.park(on, b[n:])
+			return o.park(on, b[n:])
 		case err == syscall.EAGAIN:
-			return oc.park(on, b)
+			return o.park(on, b)
 		default:
-			oc.breaks(os.NewSyscallError("write", err))
+			o.breaks(os.NewSyscallError("write", err))
 			return false
 		}
 	}
 }
 
 // park has a goroutine write b. It returns false, as push does.
-func (oc *outConn) park(on *Loop, b []byte) bool {
+func (o *outlet) park(on *Loop, b []byte) bool {
 	on.stats.stalls.Add(1)
-	if oc.parker == nil {
-		file, err := ownFile(oc.c.Fd())
+	if o.parker == nil {
+		file, err := ownFile(o.c.Fd())
 		if err != nil {
-			oc.breaks(err)
+			o.breaks(err)
 			return false
 		}
-		oc.parker = &parked{oc: oc, file: file, done: make(chan struct{}, 1)}
+		o.parker = &parked{o: o, file: file, done: make(chan struct{}, 1)}
 	}
-	oc.writer = oc.parker
-	oc.writer.rest = b
-	oc.waits((*stopwatch).start)
-	go oc.writer.run(on)
+	o.writer = o.parker
+	o.writer.data = b
+	o.of.parks(true)
+	go o.writer.run(on)
 	return false
 }
 
@@ -111,58 +154,51 @@ func ownFile(fd int) (*os.File, error) {
 	return os.NewFile(uintptr(own), "socket"), nil // the socket does not block, so the file does not either
 }
 
-// Run goes on when the parked writer is through. It is a task of the loop.
-func (oc *outConn) Run(on *Loop) {
-	w := oc.writer
+// through goes on after a parked writer.
+func (o *outlet) through(on *Loop) {
+	w := o.writer
 	if w == nil {
 		return // closed meanwhile
 	}
 	<-w.done // told before this was posted
-	oc.writer = nil
-	oc.waits((*stopwatch).stop)
+	o.writer = nil
+	o.of.parks(false)
 	if w.err != nil {
-		oc.breaks(w.err)
+		o.breaks(w.err)
 		return
 	}
-	if oc.secure != nil {
-		oc.secure.release()
-		rest := oc.rest
-		oc.rest = nil
-		if !oc.seal(on, rest) {
+	if o.secure != nil {
+		o.secure.release()
+		rest := o.rest
+		o.rest = nil
+		if !o.seal(on, rest) {
 			return
 		}
 	}
-	oc.u.q.Run(on)
+	o.of.goOn(on)
 }
 
 // unpark ends a parked writer and waits until it has let go of its batch, which is at once: it is woken, and its system
 // calls do not block.
-func (oc *outConn) unpark() {
-	if oc.parker != nil {
-		_ = oc.parker.file.Close()
+func (o *outlet) unpark() {
+	if o.parker != nil {
+		_ = o.parker.file.Close()
 	}
-	if w := oc.writer; w != nil {
+	if w := o.writer; w != nil {
 		<-w.done
-		oc.writer, oc.rest = nil, nil
-		oc.waits((*stopwatch).stop)
+		o.writer, o.rest = nil, nil
+		o.of.parks(false)
 	}
-	if oc.secure != nil {
-		oc.secure.release()
+	if o.secure != nil {
+		o.secure.release()
 	}
-}
-
-// waits starts or stops the clock of the uplink that says how long its socket was full.
-func (oc *outConn) waits(change func(*stopwatch, func() time.Duration)) {
-	oc.u.mu.Lock()
-	change(&oc.u.fullSocket, oc.u.t.cfg.Now)
-	oc.u.mu.Unlock()
 }
 
 // breaks closes the connection because a write met err.
-func (oc *outConn) breaks(err error) {
-	oc.broken = err
-	oc.hangUp()
+func (o *outlet) breaks(err error) {
+	o.broken = err
+	o.hangUp()
 }
 
 // hangUp closes the connection, on the loop; closed has run when it returns.
-func (oc *outConn) hangUp() { _ = oc.c.EventLoop().Close(oc.c) }
+func (o *outlet) hangUp() { _ = o.c.EventLoop().Close(o.c) }

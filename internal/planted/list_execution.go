@@ -111,4 +111,10 @@ var executionBugs = []bug{
 		Old:  "\t\tif l.listener.hears(p.nest) {",
 		New:  "\t\tif false {",
 	},
+	{
+		Name: "an-expired-question-stays-asked", Package: "./flow", Run: "TestSlotAsksAnewWhenNobodyWaits",
+		File: "flow/slot.go",
+		Old:  "\tif s.state == Asking {\n",
+		New:  "\tif false {\n",
+	},
 }

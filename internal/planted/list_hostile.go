@@ -31,8 +31,14 @@ var hostileBugs = []bug{
 	{
 		Name: "answers-nobody-reads-are-kept", Package: "./transport", Run: "FuzzConnection",
 		File: "transport/inconn.go",
-		Old:  "if c.conn.OutboundBuffered() > maxAckOutbound {",
-		New:  "if c.conn.OutboundBuffered() > 1<<30 {",
+		Old:  "if waiting > maxAckOutbound {",
+		New:  "if waiting > 1<<30 {",
+	},
+	{
+		Name: "answers-change-under-a-parked-writer", Package: "./transport", Run: "TestCreditOfAPeerThatReadsNothing",
+		File: "transport/inconn.go",
+		Old:  "\t\tif !c.write(c.loop, c.sending) {\n\t\t\treturn nil\n\t\t}\n",
+		New:  "\t\t_ = c.write(c.loop, c.sending)\n",
 	},
 	{
 		Name: "room-of-a-broken-transfer-is-not-given-back", Package: "./transport", Run: "FuzzBulkConnection",
