@@ -236,6 +236,13 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 			c.removed = append(c.removed, removedPeer{e.Member.ID, d.now() + forgetAfter})
 		}
 	}
+	if len(events) > 0 {
+		ids := make([]peer.ID, len(v.Members))
+		for i := range v.Members {
+			ids[i] = v.Members[i].ID
+		}
+		d.wires.Expect(ids)
+	}
 	d.events.publish(v, events)
 }
 

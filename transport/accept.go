@@ -10,9 +10,11 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -46,40 +48,47 @@ func (t *Transport) acceptLoop() {
 			}
 			continue
 		}
-		if !t.admit(nc) {
+		g := t.admit(nc)
+		if g == nil {
 			_ = nc.Close()
 			continue
 		}
-		if !t.spawn(func() { t.handshake(nc) }) {
-			t.dismiss(nc)
+		if !t.spawn(func() { t.handshake(g) }) {
+			t.dismiss(g)
 			_ = nc.Close()
 			return
 		}
 	}
 }
 
-// admit takes nc into the table of connections that have not said hello, if there is room.
-func (t *Transport) admit(nc net.Conn) bool {
+// admit takes nc in among the connections that have not said hello, if need be in the place of another one, which it
+// closes; nil: there is no room.
+func (t *Transport) admit(nc net.Conn) *guest {
+	from, now := visitor(source(nc)), t.cfg.Now()
+	var g, goes *guest
+	var why crush
 	t.mu.Lock()
-	from := source(nc)
-	room, each := len(t.pending) < t.cfg.MaxPending, t.pendingFrom[from] < t.cfg.MaxPendingEach
-	often := room && each && !t.visits.come(t.cfg.Now(), from)
-	ok := room && each && !often && !t.closing
-	if ok {
-		t.pending[nc] = struct{}{}
-		t.pendingFrom[from]++
+	closing, often := t.closing, !t.visits.come(now, from)
+	if !closing && !often {
+		g, goes, why = t.door.come(now, nc, from)
 	}
 	t.mu.Unlock()
-	switch {
-	case ok:
-	case often:
-		t.fault("too many connections of one address in a short time", &t.count.tooOften, "remote", nc.RemoteAddr())
-	case room && !each:
-		t.fault("too many connections of one address without a hello", &t.count.tooManyEach, "remote", nc.RemoteAddr())
-	default:
-		t.fault("too many connections without a hello", &t.count.tooMany, "remote", nc.RemoteAddr())
+	whose := nc
+	if goes != nil {
+		whose = goes.nc
+		defer whose.Close()
+		t.count.putOut.Add(1)
 	}
-	return ok
+	switch {
+	case closing:
+	case often:
+		t.fault("too many connections of one address in a short time", &t.count.tooOften, "remote", whose.RemoteAddr())
+	case why == tooManyThere:
+		t.fault("too many connections of one address without a hello", &t.count.tooManyEach, "remote", whose.RemoteAddr())
+	case why == tooMany:
+		t.fault("too many connections without a hello", &t.count.tooMany, "remote", whose.RemoteAddr())
+	}
+	return g
 }
 
 // source is the address that a connection comes from.
@@ -90,43 +99,62 @@ func source(nc net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// proved notes that the hello of nc is through, or its certificate is that of a member: it is no stranger's visit.
-func (t *Transport) proved(nc net.Conn) {
+// proved notes that the hello of a guest is through, or its certificate is that of a member: it is no stranger's visit,
+// and where it comes from a member is.
+func (t *Transport) proved(g *guest) {
+	now := t.cfg.Now()
 	t.mu.Lock()
-	t.visits.proved(t.cfg.Now(), source(nc))
+	t.visits.proved(now, g.from)
+	t.door.proved(g)
+	t.door.remember(now, g.from)
 	t.mu.Unlock()
 }
 
-func (t *Transport) dismiss(nc net.Conn) {
+// dismiss ends a guest's time at the door.
+func (t *Transport) dismiss(g *guest) {
 	t.mu.Lock()
-	delete(t.pending, nc)
-	from := source(nc)
-	if t.pendingFrom[from]--; t.pendingFrom[from] <= 0 {
-		delete(t.pendingFrom, from)
+	t.door.leave(g)
+	t.mu.Unlock()
+}
+
+// Expect tells where the members of now are, by the addresses that they advertise: from there nobody is kept out by
+// strangers. Names of hosts are not looked up; a member that comes from elsewhere is known once it has proven itself.
+func (t *Transport) Expect(ids []peer.ID) {
+	at := make(map[netip.Addr]struct{}, len(ids))
+	for _, id := range ids {
+		if ip, err := netip.ParseAddr(id.Addr.Host()); err == nil {
+			at[visitor(ip.Unmap())] = struct{}{}
+		}
 	}
+	t.mu.Lock()
+	t.door.members = at
 	t.mu.Unlock()
 }
 
 // handshake reads the hello of an accepted connection, judges it, answers, and enrols the connection.
-func (t *Transport) handshake(sock net.Conn) {
-	defer t.dismiss(sock)
-	t.limit(sock)
-	nc, err := t.accepted(sock)
+func (t *Transport) handshake(g *guest) {
+	defer t.dismiss(g)
+	t.limit(g.nc, t.cfg.FirstByteTimeout)
+	nc, err := t.accepted(g)
 	if err != nil {
 		return
 	}
 	if t.trust != nil {
-		t.proved(sock)
+		t.proved(g)
 	}
-	h, err := readHello(nc, t.cfg.versions)
+	from := io.Reader(nc)
+	if t.trust == nil {
+		from = entry{t, g}
+	}
+	h, err := readHello(from, t.cfg.versions)
 	if err != nil {
-		if _, asked := err.(*RefusedError); !asked && t.ctx.Err() == nil {
-			t.fault("hello", &t.count.faultsHello, "remote", nc.RemoteAddr(), "error", err)
+		if _, asked := err.(*RefusedError); !asked {
+			t.speechless(g, err)
 		}
-	} else if refusal := t.welcome(nc, h); refusal != nil {
+	} else if refusal := t.welcome(nc, g, h); refusal != nil {
 		err = refusal
 	} else if t.trust == nil {
-		t.proved(sock)
+		t.proved(g)
 	}
 	var refusal *RefusedError
 	if errors.As(err, &refusal) {
@@ -137,17 +165,33 @@ func (t *Transport) handshake(sock net.Conn) {
 	}
 }
 
-// limit gives nc the time of the hello, or none when closing: Close shortens the time of those that it finds, so who
-// sets one looks again afterwards.
-func (t *Transport) limit(nc net.Conn) {
-	_ = nc.SetDeadline(time.Now().Add(t.cfg.HelloTimeout))
-	if t.acceptor().closing {
+// speechless counts a connection that ended without a whole hello, unless that was our doing.
+func (t *Transport) speechless(g *guest, err error) {
+	switch {
+	case t.ctx.Err() != nil || g.out.Load():
+	case g.silent(err):
+		t.fault("silence", &t.count.silent, "remote", g.nc.RemoteAddr())
+	default:
+		t.fault("hello", &t.count.faultsHello, "remote", g.nc.RemoteAddr(), "error", err)
+	}
+}
+
+// silent reports whether err is that not a byte came in time.
+func (g *guest) silent(err error) bool {
+	return !g.spoke.Load() && errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// limit gives nc so much time, or none when closing: Close shortens the time of those that it finds, so who sets one
+// looks again afterwards.
+func (t *Transport) limit(nc net.Conn, d time.Duration) {
+	_ = nc.SetDeadline(time.Now().Add(d))
+	if t.isClosing() {
 		_ = nc.SetDeadline(time.Unix(1, 0))
 	}
 }
 
 // readHello reads the first frame. A *RefusedError is to be answered; any other error is not worth an answer.
-func readHello(nc net.Conn, speaks wire.Versions) (*hello, error) {
+func readHello(nc io.Reader, speaks wire.Versions) (*hello, error) {
 	kind, body, err := readFrame(nc, maxHelloFrame)
 	switch {
 	case errors.Is(err, errSpeaksTLS):
@@ -169,7 +213,7 @@ func readHello(nc net.Conn, speaks wire.Versions) (*hello, error) {
 }
 
 // readFrame reads exactly one frame, so that nothing behind it is lost.
-func readFrame(nc net.Conn, limit int) (wire.Kind, []byte, error) {
+func readFrame(nc io.Reader, limit int) (wire.Kind, []byte, error) {
 	var head [wire.HeaderSize]byte
 	if _, err := io.ReadFull(nc, head[:]); err != nil {
 		return 0, nil, err
@@ -198,15 +242,18 @@ func (t *Transport) refuse(nc net.Conn, h *hello, e *RefusedError) {
 
 // welcome takes a connection whose hello parsed: it registers it, lets its predecessor finish, answers and enrols. An
 // error that is no refusal has been dealt with; nc is closed by the caller in any case but nil.
-func (t *Transport) welcome(nc net.Conn, h *hello) error {
+func (t *Transport) welcome(nc net.Conn, g *guest, h *hello) error {
 	a := t.acceptor()
 	if refusal := a.judge(h); refusal != nil {
 		return refusal
 	}
+	t.mu.Lock()
+	t.door.proved(g) // without TLS that is all that is asked for
+	t.mu.Unlock()
 	if h.lane == wire.LaneBulk {
 		return t.welcomeBulk(nc, h)
 	}
-	c, old, refusal := t.register(h)
+	c, old, refusal := t.register(h, g.from)
 	if refusal != nil {
 		return refusal
 	}
@@ -214,7 +261,7 @@ func (t *Transport) welcome(nc net.Conn, h *hello) error {
 		t.restore(c, old)
 		return &RefusedError{Reason: RefusedBusy}
 	}
-	t.limit(nc)
+	t.limit(nc, t.cfg.HelloTimeout)
 	cluster := t.cluster.Load()
 	answer := ack{version: c.version, from: t.self, clusterID: cluster.id, birth: cluster.birth}
 	_, err := nc.Write(wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, appendAck(nil, &answer, h.versions)))
@@ -229,7 +276,7 @@ func (t *Transport) welcome(nc net.Conn, h *hello) error {
 }
 
 // register puts the connection of h into its peer's table, in place of an older one, which is returned.
-func (t *Transport) register(h *hello) (c, old *InConn, refusal *RefusedError) {
+func (t *Transport) register(h *hello, from netip.Addr) (c, old *InConn, refusal *RefusedError) {
 	r, err := t.lockedRemote(h.from)
 	if err != nil {
 		return nil, nil, unknownPeer(h, err)
@@ -244,7 +291,7 @@ func (t *Transport) register(h *hello) (c, old *InConn, refusal *RefusedError) {
 	c = &InConn{
 		t: t, from: r, version: version, lane: h.lane, number: h.number, generation: h.generation, clusterID: h.clusterID,
 		birth: h.birth, window: int(h.window), meter: flow.MakeMeter(int(h.window)), loop: t.ctl, gone: make(chan struct{}),
-		in: splitter{lane: h.lane, limit: wire.MaxControlFrame},
+		in: splitter{lane: h.lane, limit: wire.MaxControlFrame}, visitor: from,
 	}
 	if h.lane == wire.LaneData {
 		c.loop, c.in.limit = r.loop(h.number), t.cfg.MaxFrame

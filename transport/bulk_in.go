@@ -57,7 +57,7 @@ func (t *Transport) welcomeBulk(nc net.Conn, h *hello) error {
 		<-old.gone
 	}
 	version, _ := h.versions.Common(t.cfg.versions)
-	t.limit(nc)
+	t.limit(nc, t.cfg.HelloTimeout)
 	cluster := t.cluster.Load()
 	answer := ack{version: version, from: t.self, clusterID: cluster.id, birth: cluster.birth}
 	_, err = nc.Write(wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, appendAck(nil, &answer, h.versions)))

@@ -33,17 +33,22 @@ type Config struct {
 	// default 1, at most MaxDataConnections. The peer's number may differ.
 	DataConnections int
 
-	Window         int // bytes sent and not yet consumed per data connection; default 1 MiB, 4 KiB to 1 GiB
-	LinkBuffer     int // bytes queued per link beyond that, and one large frame; default 512 KiB
-	LinkBudget     int // bytes of the buffers of all links; default 256 MiB, at least four full ones
-	MaxFrame       int // largest data frame, bytes; default wire.DefaultMaxFrame
-	ControlBuffer  int // bytes queued per control connection; default wire.MaxControlFrame + 1 MiB
-	MaxPeers       int // peers known at a time; default 16384
-	MaxPending     int // connections that have not said hello yet; default 256
-	MaxPendingEach int // of those, how many may come from one IP address; default a quarter, at least 16
+	Window        int // bytes sent and not yet consumed per data connection; default 1 MiB, 4 KiB to 1 GiB
+	LinkBuffer    int // bytes queued per link beyond that, and one large frame; default 512 KiB
+	LinkBudget    int // bytes of the buffers of all links; default 256 MiB, at least four full ones
+	MaxFrame      int // largest data frame, bytes; default wire.DefaultMaxFrame
+	ControlBuffer int // bytes queued per control connection; default wire.MaxControlFrame + 1 MiB
+	MaxPeers      int // peers known at a time; default 16384
+	MaxPending    int // connections that have not said hello yet; default 256
+	// MaxPendingEach is how many of those may come from one IP address (of IPv6: one network of 64 bits); default a
+	// quarter, at least 16.
+	MaxPendingEach int
 	// MaxVisits is how many connections a second one IP address (of IPv6: one network of 64 bits) may open whose hello
 	// does not get through, and twice as many at once; default 512, 1 to 1,000,000.
-	MaxVisits    int
+	MaxVisits int
+	// FirstByteTimeout is for the first byte of an accepted connection; default 2 s, or HelloTimeout if that is less.
+	FirstByteTimeout time.Duration
+
 	HelloTimeout time.Duration // for the TLS handshake, the hello and its answer together; default 5 s
 	DialTimeout  time.Duration // for the TCP connect; default 2 s
 	BackoffMin   time.Duration // first pause after a failed dial; default 50 ms; doubles, with jitter
@@ -146,6 +151,7 @@ func (c Config) withDefaults() Config {
 	def(&c.MaxPendingEach, min(c.MaxPending, max(c.MaxPending/4, 16)))
 	def(&c.MaxVisits, 512)
 	defd(&c.HelloTimeout, 5*time.Second)
+	defd(&c.FirstByteTimeout, min(2*time.Second, c.HelloTimeout))
 	defd(&c.DialTimeout, 2*time.Second)
 	defd(&c.BackoffMin, 50*time.Millisecond)
 	defd(&c.BackoffMax, 2*time.Second)
@@ -225,7 +231,8 @@ func (c Config) validate() error {
 		name string
 		v    time.Duration
 	}{
-		{"HelloTimeout", c.HelloTimeout}, {"DialTimeout", c.DialTimeout}, {"BackoffMin", c.BackoffMin},
+		{"HelloTimeout", c.HelloTimeout}, {"FirstByteTimeout", c.FirstByteTimeout}, {"DialTimeout", c.DialTimeout},
+		{"BackoffMin", c.BackoffMin},
 		{"BackoffMax", c.BackoffMax}, {"CreditEvery", c.CreditEvery}, {"CloseTimeout", c.CloseTimeout},
 		{"BulkStall", c.BulkStall},
 	} {

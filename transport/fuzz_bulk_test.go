@@ -285,10 +285,11 @@ func FuzzBulkConnection(f *testing.F) {
 		close(w.s.wrote)
 		w.s.wroteOnce.Do(func() {})
 		before := spent.Bytes()
-		if !w.tr.admit(w.s) {
+		g := w.tr.admit(w.s)
+		if g == nil {
 			t.Fatal("no room for a hello")
 		}
-		w.tr.handshake(w.s)
+		w.tr.handshake(g)
 		w.tr.tasks.Wait()
 		w.ends(before)
 	})

@@ -227,10 +227,11 @@ func (p *player) accept(b []byte, late bool) {
 	c := p.conn(b)
 	c.late, p.current, p.last = late, c, b
 	before := p.reasons()
-	if !p.tr.admit(c) {
+	g := p.tr.admit(c)
+	if g == nil {
 		p.t.Fatal("no room for a hello")
 	}
-	p.tr.handshake(c)
+	p.tr.handshake(g)
 	counted := p.reasons() - before
 	if taken := c.engine != nil; taken == c.closed || taken != (counted == 0) || counted > 1 {
 		p.t.Fatalf("taken: %v, closed: %v, reasons counted: %d", taken, c.closed, counted)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"sync/atomic"
 	"syscall"
@@ -68,8 +67,8 @@ func newWorld(t testing.TB, change func(*Config)) *world {
 	if err := cfg.validate(); err != nil {
 		t.Fatal(err)
 	}
-	tr := &Transport{cfg: cfg, up: w, self: worldSelf, pending: map[net.Conn]struct{}{}, kick: make(chan struct{}, 1),
-		pendingFrom: map[netip.Addr]int{}, remotes: map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{},
+	tr := &Transport{cfg: cfg, up: w, self: worldSelf, door: newDoor(cfg.MaxPending, cfg.MaxPendingEach),
+		kick: make(chan struct{}, 1), remotes: map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{},
 		faults: faults{log: cfg.Logger}}
 	tr.bulk.room.Limit, tr.visits.rate = cfg.BulkRoom, cfg.MaxVisits
 	tr.buffers = newBuffers(cfg.LinkBudget, cfg.bounds(nil).Most())
@@ -115,7 +114,7 @@ func (w *world) end() {
 			w.t.Fatal("a closed connection stays in the table of its peer")
 		}
 	}
-	if n := len(w.tr.pending) + len(w.tr.pendingFrom); n > 0 {
+	if n := len(w.tr.door.guests) + len(w.tr.door.there); n > 0 {
 		w.t.Fatal("a hello is under way for ever")
 	}
 	for _, l := range []wire.Lane{wire.LaneControl, wire.LaneData} {
@@ -127,7 +126,7 @@ func (w *world) end() {
 
 // reasons is how many connections were refused, or closed for what they said.
 func (w *world) reasons() uint64 {
-	n := w.tr.count.faultsHello.Load() + w.tr.count.faultsProtocol.Load()
+	n := w.tr.count.faultsHello.Load() + w.tr.count.silent.Load() + w.tr.count.faultsProtocol.Load()
 	for i := range w.tr.count.refused {
 		n += w.tr.count.refused[i].Load()
 	}

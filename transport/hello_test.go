@@ -315,7 +315,8 @@ func TestBadHellos(t *testing.T) {
 			require.Equal(t, c.reason, e.Reason)
 		})
 	}
-	require.EqualValues(t, 2, tb.Stats().FaultsHello)
+	require.EqualValues(t, 1, tb.Stats().FaultsHello)
+	require.EqualValues(t, 1, tb.Stats().Silent)
 	require.NoError(t, good.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus, Body: []byte("ok")}))
 	require.Equal(t, "ok", want(t, b.mails).body)
 }

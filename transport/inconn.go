@@ -4,6 +4,7 @@ package transport
 
 import (
 	"fmt"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,7 @@ type InConn struct {
 	window     int
 	version    uint16 // of the protocol
 	loop       *Loop
+	visitor    netip.Addr // where it comes from
 
 	mu       sync.Mutex
 	meter    flow.Meter

@@ -38,6 +38,8 @@ type counters struct {
 	faultsProtocol atomic.Uint64
 	faultsHello    atomic.Uint64
 	tooMany        atomic.Uint64
+	putOut         atomic.Uint64
+	silent         atomic.Uint64
 	tooManyEach    atomic.Uint64
 	tooOften       atomic.Uint64
 	tlsRefused     [tlsReasons]atomic.Uint64
@@ -80,7 +82,9 @@ type Stats struct {
 	FaultsFrames  uint64            // connections closed for breaking the protocol afterwards
 	TooMany       uint64            // connections closed because too many had not said hello
 	TooManyEach   uint64            // the same, because too many of them came from one address
-	TooOften      uint64            // the same, because one address opened too many in a short time
+	PutOut        uint64            // of both: those whose place a later one took; the others were closed at once
+	Silent        uint64            // connections closed because not a byte came in FirstByteTimeout
+	TooOften      uint64            // connections closed because one address opened too many in a short time
 	TLSRefused    map[string]uint64 // accepted connections given up for TLS, by TLSReason; only those that occurred
 	TLSFailed     map[string]uint64 // dialled connections given up for TLS, by TLSReason
 	TLSEnds       time.Time         // when this node's own certificate ends; zero without TLS
@@ -101,7 +105,7 @@ func (t *Transport) Stats() Stats {
 		Dropped:   map[string]uint64{}, DialsFailed: t.count.dialsFailed.Load(),
 		FaultsHello: t.count.faultsHello.Load(), FaultsFrames: t.count.faultsProtocol.Load(),
 		TooMany: t.count.tooMany.Load(), TooManyEach: t.count.tooManyEach.Load(), TooOften: t.count.tooOften.Load(),
-		Refused:    map[string]uint64{},
+		PutOut: t.count.putOut.Load(), Silent: t.count.silent.Load(), Refused: map[string]uint64{},
 		TLSRefused: byTLSReason(&t.count.tlsRefused), TLSRenewed: t.count.tlsRenewed.Load(),
 		TLSFailed: byTLSReason(&t.count.tlsFailed),
 	}

@@ -24,18 +24,25 @@ const (
 )
 
 // accepted makes the TLS handshake of an accepted connection, if there is to be one. After an error it is closed.
-func (t *Transport) accepted(sock net.Conn) (net.Conn, error) {
+func (t *Transport) accepted(g *guest) (net.Conn, error) {
+	sock := g.nc
 	if t.trust == nil {
 		return sock, nil
 	}
 	t.refreshTrust()
 	s := t.trust.accept(sock)
+	s.feed.heard = entry{t, g}.heard
 	err := s.Handshake()
 	if err == nil {
 		return s, nil
 	}
 	e := tlsError(err, s.old)
-	if t.ctx.Err() == nil {
+	switch {
+	case t.ctx.Err() != nil || g.out.Load():
+	case g.silent(err):
+		t.fault("silence", &t.count.silent, "remote", sock.RemoteAddr())
+		_ = sock.Close() // nothing is owed to it
+	default:
 		t.fault("tls: "+e.Reason.String(), &t.count.tlsRefused[e.Reason], "remote", sock.RemoteAddr(), "error", e.Err)
 	}
 	if e.Reason == TLSPlain {

@@ -12,6 +12,8 @@ import (
 type tlsFeed struct {
 	sock net.Conn // nil: memory
 
+	heard func() // called when bytes have come from the socket, before the hello is through; may be nil
+
 	free bool               // the hello is through, and no loop takes over: no bound, no need to stop at a record's end
 	left int                // bytes that the socket may still give
 	rest int                // of the record under way
@@ -47,6 +49,9 @@ func (f *tlsFeed) Read(p []byte) (int, error) {
 		return 0, errHandshakeBytes
 	}
 	n, err := f.sock.Read(p[:min(len(p), f.rest, f.left)])
+	if n > 0 && f.heard != nil {
+		f.heard()
+	}
 	f.rest -= n
 	f.left -= n
 	if f.have < recordHeader {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,8 +47,7 @@ type Transport struct {
 	closing        bool       // nothing new is taken; what is queued is flushed
 	ended          bool       // no goroutine is started any more
 	started        bool
-	pending        map[net.Conn]struct{}
-	pendingFrom    map[netip.Addr]int // of those, by the address they come from
+	door           door
 	visits         visits
 	remotes        map[peer.ID]*remote
 	nextLoop       int
@@ -86,7 +84,7 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 	}
 	t := &Transport{
 		cfg: cfg, up: up, self: peer.ID{Addr: addr, Inc: cfg.Incarnation}, listener: ln, trust: tr,
-		pending: map[net.Conn]struct{}{}, pendingFrom: map[netip.Addr]int{}, kick: make(chan struct{}, 1),
+		door: newDoor(cfg.MaxPending, cfg.MaxPendingEach), kick: make(chan struct{}, 1),
 		remotes: map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{}, faults: faults{log: cfg.Logger},
 	}
 	t.bulk.room.Limit, t.visits.rate = cfg.BulkRoom, cfg.MaxVisits
@@ -269,7 +267,7 @@ func (t *Transport) Close() {
 	t.closeOnce.Do(func() {
 		t.mu.Lock()
 		t.closing = true
-		for nc := range t.pending {
+		for nc := range t.door.guests {
 			_ = nc.SetDeadline(time.Unix(1, 0))
 		}
 		t.mu.Unlock()

@@ -110,16 +110,20 @@ func (t *Target) Strangers() (list []Attack) {
 	}
 	add("connection 16", "refused/malformed", Hello{Lane: wire.LaneData, Number: 16}.Append(nil, t))
 	slices.SortStableFunc(list, func(a, b Attack) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
-	return append(list, slow(good)...)
+	return append(list, t.slow(good)...)
 }
 
 // slow are those who take their time.
-func slow(good []byte) []Attack {
+func (t *Target) slow(good []byte) []Attack {
+	nothing := "silent"
+	if t.TLS != nil {
+		nothing = "hello" // the handshake has been heard
+	}
 	silent := func(b []byte) func(*Conn) error {
 		return func(c *Conn) error { _, err := c.Write(b); return err }
 	}
 	return []Attack{
-		{Name: "silence", Counts: "hello", Closes: true, Slow: true, Do: silent(nil)},
+		{Name: "silence", Counts: nothing, Closes: true, Slow: true, Do: silent(nil)},
 		{Name: "half a hello, then silence", Counts: "hello", Closes: true, Slow: true, Do: silent(good[:len(good)/2])},
 		{Name: "a hello that drips", Counts: "hello", Closes: true, Slow: true, Do: func(c *Conn) error {
 			for i := range len(good) - 1 { // the last byte never comes, however fast the others do

@@ -22,6 +22,8 @@ func Count(s *kith.Stats, name string) uint64 {
 		return s.Transport.FaultsHello
 	case "frames":
 		return s.Transport.FaultsFrames
+	case "silent":
+		return s.Transport.Silent
 	case "too-many-each":
 		return s.Transport.TooManyEach
 	case "too-often":

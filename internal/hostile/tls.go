@@ -149,7 +149,7 @@ func (t *Target) unencrypted() (list []Attack) {
 	})
 	add("half a handshake, then silence", "tls/timeout", true, says(first[:len(first)/2]))
 	add("a whole client hello, then silence", "tls/timeout", true, says(first))
-	add("no handshake at all", "tls/timeout", true, says(nil))
+	add("no handshake at all", "silent", true, says(nil))
 	add("a handshake that drips", "tls/timeout", true, func(c *Conn) error {
 		for i := range len(first) - 1 {
 			if _, err := c.Write(first[i : i+1]); err != nil {

@@ -17,6 +17,18 @@ var hostileBugs = []bug{
 		New:  "} else if t.trust != nil {",
 	},
 	{
+		Name: "a-full-door-turns-newcomers-away", Package: "./transport", Run: "TestDoorLaw|TestDoorIsNotLocked",
+		File: "transport/door.go",
+		Old:  "now-g.since >= doorGrace {",
+		New:  "now-g.since >= time.Hour {",
+	},
+	{
+		Name: "who-has-proven-itself-is-put-out", Package: "./transport", Run: "TestDoorLaw",
+		File: "transport/door.go",
+		Old:  "\tif g.queue == nil {\n\t\treturn",
+		New:  "\tif g.queue == nil || d.guests[g.nc] == g {\n\t\treturn",
+	},
+	{
 		Name: "a-broken-frame-is-not-counted", Package: "./transport", Run: "FuzzConnection",
 		File: "transport/inconn.go",
 		Old:  "c.t.fault(\"protocol\", &c.t.count.faultsProtocol,",
