@@ -231,7 +231,7 @@ func (b *besieged) finish(t *testing.T) {
 	require.Zero(t, b.nodes[1].Stats().Nonsense)
 }
 
-// A hostile client at the port, of every kind, beside a healthy pair (issue 4, "Bad input"; CARD-3, CARD-4).
+// A hostile client at the port, of every kind, beside a healthy pair (issue 4, "Bad input"; CARD-3, CARD-4, SEC-3).
 func TestHostileClients(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		t.Run(map[bool]string{false: "plain", true: "tls"}[secure], func(t *testing.T) {
@@ -246,6 +246,7 @@ func TestHostileClients(t *testing.T) {
 			}
 			b.throw(t, b.target.Insiders())
 			b.replay(t)
+			b.refused(t)
 			b.throw(t, b.target.Floods())
 			b.calm(t, "insiders")
 			b.crowd(t)
@@ -270,6 +271,14 @@ func (b *besieged) replay(t *testing.T) {
 	require.NotNil(t, same)
 	require.NotEqual(t, older, same)
 	b.throw(t, b.target.Replays(same, older))
+}
+
+// refused has the node dial a nobody who tells it that it was removed.
+func (b *besieged) refused(t *testing.T) {
+	r, err := hostile.Refuse(b.target)
+	require.NoError(t, err)
+	defer r.Close()
+	b.throw(t, []hostile.Attack{r.Lure("disbelieved")})
 }
 
 // crowd is a thousand connections that say nothing, and then more than an address may open.

@@ -224,6 +224,7 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 		c.cluster = true
 		d.wires.SetCluster(v.ClusterID, v.Birth)
 	}
+	d.wires.SetStanding(stands(v))
 	for i := range events {
 		e := &events[i]
 		d.logEvent(e, v)
@@ -244,6 +245,18 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 		d.wires.Expect(ids)
 	}
 	d.events.publish(v, events)
+}
+
+// stands is how many working members a view has, and the address of the lowest: what those hear who come as removed.
+func stands(v *membership.View) (up uint32, lowest peer.Addr) {
+	for i := range v.Members {
+		if v.Members[i].Status.Working() {
+			if up++; up == 1 {
+				lowest = v.Members[i].ID.Addr
+			}
+		}
+	}
+	return up, lowest
 }
 
 // leave begins a graceful leave.

@@ -13,17 +13,16 @@ import (
 // handlerPatience is how long the end waits for handlers that are running.
 const handlerPatience = 5 * time.Second
 
-// refusedAsRemoved ends the node because a member of its cluster has removed this incarnation. To a leaving node it is
-// the last word of a leave. Control goroutine.
+// refusedAsRemoved hands a refusal because this incarnation was removed to the membership, which knows whether to
+// believe it. Control goroutine.
 func (d *Driver) refusedAsRemoved(err *transport.RefusedError) {
 	if d.control.ended != nil {
 		return
 	}
-	kind := membership.EndRemoved
-	if d.control.leaveBy != 0 {
-		kind = membership.EndLeft
-	}
-	d.end(&EndedError{Kind: kind, By: err.Peer, At: time.Now(), Reason: err.Error()})
+	c := membership.ToldRemovedCommand{Peer: err.Peer, Leaving: d.control.leaveBy != 0, Reason: err.Error()}
+	c.Up, c.Lowest, c.Counted = err.Standing()
+	// A node that has ended meanwhile needs to know nothing.
+	_ = d.command(c)
 }
 
 // shutdown ends everything. It is the last thing that the control goroutine does.

@@ -39,7 +39,8 @@ func (d *Driver) lost(c membership.LinkLostCommand) {
 	})
 }
 
-// PeerRefused takes a refusal for good. Being refused as removed is the end of this incarnation.
+// PeerRefused takes a refusal for good. Being refused as removed is the end of this incarnation, by those whom the
+// membership believes.
 func (d *Driver) PeerRefused(err *transport.RefusedError) {
 	d.log.Error("peer refused this node", "peer", err.Peer, "reason", err.Reason, "differs", err.Key, "ours", err.Ours,
 		"theirs", err.Theirs)

@@ -28,7 +28,7 @@ var (
 )
 
 // Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand, DownAllCommand, SetMetadataCommand,
-// PrepareShutdownCommand, LinkLostCommand, OtherClusterCommand, JoinAnotherCommand.
+// PrepareShutdownCommand, LinkLostCommand, OtherClusterCommand, JoinAnotherCommand, ToldRemovedCommand.
 type Command interface{ command() }
 
 // JoinCommand starts the join: contact all seeds and be admitted by the first that answers. The first seed forms the

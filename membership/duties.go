@@ -263,25 +263,3 @@ func (m *Machine) onNote(from peer.ID, body []byte) error {
 	m.removedBy(from, n.tomb, n.up, n.lowest, time.Duration(min(n.age, 1<<40))*time.Millisecond)
 	return nil
 }
-
-// removedBy ends a node that learns from a member of its cluster that its incarnation was removed. When its own side
-// has removed the teller in turn, only the side with fewer Up members ends; on a tie the side of the lowest id lives.
-func (m *Machine) removedBy(from peer.ID, t tombstone, up uint32, lowest peer.ID, ago time.Duration) {
-	if _, dead := m.st.tomb(from); dead {
-		mine := m.st.upCount()
-		if mine > up || mine == up && m.st.lowestUp().Less(lowest) {
-			return
-		}
-	}
-	if own := m.st.status(m.self); t.last == Exiting && (own == Exiting || own == Leaving) {
-		m.end(EndLeft, from, "left and was removed")
-		return
-	}
-	by := from
-	if !t.by.IsZero() {
-		by = t.by
-	}
-	m.end(EndRemoved, by, fmt.Sprintf("%s says that %s was removed %v ago: %s", from, m.self, ago,
-		why(t.last, t.cause, t.by)))
-	m.over.Cause = t.cause
-}

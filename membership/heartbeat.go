@@ -79,6 +79,7 @@ func (m *Machine) onHeartbeatAck(arrived time.Duration, from peer.ID, body []byt
 	if err != nil || m.phase != member {
 		return err
 	}
+	m.answers(from)
 	if a.StepAge > uint64(maxStepAge) {
 		m.stats.LateAnswers++
 		return nil

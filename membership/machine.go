@@ -51,9 +51,10 @@ type Machine struct {
 	ages     []age
 	contact  time.Duration // when a member was last heard
 	blockage blockage
-	twins    []twin // by seed
-	seedAt   int    // the seed that was asked last
-	rejoin   bool   // about to leave for another cluster
+	twins    []twin    // by seed
+	seedAt   int       // the seed that was asked last
+	rejoin   bool      // about to leave for another cluster
+	answered []peer.ID // successors at the addresses of members that answered probes
 
 	stuckUntil time.Duration // when leading without convergence lets members in weakly; 0: no such stretch
 
@@ -203,6 +204,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		m.otherCluster(c.Addr, c.ClusterID, c.Birth)
 	case JoinAnotherCommand:
 		err = m.joinAnother()
+	case ToldRemovedCommand:
+		m.toldRemoved(c)
 	case PrepareShutdownCommand:
 		err = m.prepareShutdown()
 	case DownAllCommand:

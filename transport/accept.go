@@ -234,7 +234,7 @@ func readFrame(nc io.Reader, limit int) (wire.Kind, []byte, error) {
 func (t *Transport) refuse(nc net.Conn, h *hello, e *RefusedError) {
 	t.fault("refused: "+e.Reason.String(), &t.count.refused[min(e.Reason, refusalCount-1)], "remote", nc.RemoteAddr(),
 		"peer", h.from, "differs", e.Key, "theirs", e.Ours, "ours", e.Theirs)
-	_, _ = nc.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, appendRefusal(nil, e)))
+	_, _ = nc.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, appendRefusal(nil, t.told(e))))
 	if half, ok := nc.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
@@ -304,7 +304,7 @@ func (t *Transport) register(h *hello, from netip.Addr) (c, old *InConn, refusal
 func unknownPeer(h *hello, err error) *RefusedError {
 	switch {
 	case errors.Is(err, ErrForgotten):
-		return &RefusedError{Reason: RefusedRemoved, Key: "member", Ours: h.from.String(), Theirs: "removed"}
+		return &RefusedError{Reason: RefusedRemoved, Key: "member", Ours: h.from.String(), Theirs: removedText}
 	case errors.Is(err, ErrClosed):
 		return &RefusedError{Reason: RefusedGoingDown}
 	}

@@ -237,7 +237,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Each refusal as the dialler meets it: typed, naming both values, counted at the acceptor, told once (CARD-3).
+// Each refusal as the dialler meets it: typed, naming both values unless one is for members only, counted at the
+// acceptor, told once (CARD-3, SEC-3).
 func TestRefusalsOverSockets(t *testing.T) {
 	tb := start(t, newRider(), func(c *Config) {
 		c.ClusterID, c.Birth, c.Settings = 5, 5, []Setting{{"shards", "100"}}
@@ -247,12 +248,12 @@ func TestRefusalsOverSockets(t *testing.T) {
 		text   string
 		id     uint64
 	}{
-		"cluster-name": {func(c *Config) { c.Name = "other" }, `ours "other", theirs "test"`, tb.Self().Inc},
+		"cluster-name": {func(c *Config) { c.Name = "other" }, `ours "other", theirs "another"`, tb.Self().Inc},
 		"cluster-id":   {func(c *Config) { c.ClusterID = 6 }, `ours "6", theirs "5/5"`, tb.Self().Inc},
 		"setting": {func(c *Config) { c.Settings = []Setting{{"shards", "9"}} },
 			`shards differs: ours "9", theirs "100"`, tb.Self().Inc},
-		"incarnation": {nil, "incarnation at", 1},
-		"self":        {func(c *Config) { c.Advertise = tb.Addr().String() }, "node at", 0},
+		"incarnation": {nil, `ours "1", theirs "another"`, 1},
+		"self":        {func(c *Config) { c.Advertise = tb.Addr().String() }, `theirs "another"`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newRider()

@@ -35,6 +35,7 @@ type Transport struct {
 	count    counters
 	buffers  *buffers
 	cluster  atomic.Pointer[clusterName]
+	standing atomic.Pointer[standing]
 	trust    *trust        // nil without TLS
 	kick     chan struct{} // capacity 1: sweep thoroughly now
 	bulk     bulk

@@ -255,7 +255,7 @@ func TestRestartAtTheSamePort(t *testing.T) {
 	refused := want(t, a.refused)
 	require.Equal(t, RefusedIncarnation, refused.Reason)
 	require.Equal(t, hexText(tb.Self().Inc), refused.Ours)
-	require.Equal(t, hexText(tb2.Self().Inc), refused.Theirs)
+	require.Equal(t, untold, refused.Theirs, "a stranger learns no incarnation (SEC-3)")
 	require.ErrorIs(t, send(t, old, 0, 2, 8, nil), refused)
 	require.NoError(t, send(t, ta.Link(tb2.Self()), 0, 0, 8, nil))
 	want(t, got)

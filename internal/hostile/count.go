@@ -55,6 +55,8 @@ func Count(s *kith.Stats, name string) uint64 {
 		return s.Members.Misaddressed
 	case "stale-welcome":
 		return s.Members.StaleWelcome
+	case "disbelieved":
+		return s.Members.Disbelieved
 	case "gossip-same":
 		return s.Members.Same
 	case "gossip-older":

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/kith-io/kith/courier"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -164,7 +165,20 @@ func (t *Target) gossip() (list []Attack) {
 	add("gossip for another incarnation", "misaddressed", wire.KindStatus, append(former, make([]byte, 16)...))
 	add("an exit of a stranger", "strangers", wire.KindExitDone, t.envelope())
 	add("an end for another incarnation", "misaddressed", wire.KindExitDone, former)
+	add("a removed-note of a nobody", "disbelieved", wire.KindRemovedNote, t.note())
+	near := Hello{From: peer.ID{Addr: t.Member.Addr, Inc: 1 << 50}}
+	if !t.Member.IsZero() {
+		list = append(list, inside("a removed-note from a member's address, by one who does not answer there", "disbelieved",
+			false, near, frame(wire.KindRemovedNote, t.note())))
+	}
 	return list
+}
+
+// note tells the node that it was removed: Down, downed by the other member, in a cluster of a hundred.
+func (t *Target) note() []byte {
+	b := wire.AppendU64(append(t.envelope(), 4), 1000)
+	b = peer.AppendID(wire.AppendU32(b, 100), Stranger())
+	return peer.AppendID(append(b, 3), t.Member)
 }
 
 // bomb is a version that claims to be so long and holds so many zeros.

@@ -19,18 +19,24 @@ type Recorder struct {
 	ln     net.Listener
 	gossip chan []byte
 	wait   sync.WaitGroup
+	refuse bool
 
 	mu    sync.Mutex
 	conns []net.Conn
 }
 
 // Record listens on a loopback port.
-func Record(t *Target) (*Recorder, error) {
+func Record(t *Target) (*Recorder, error) { return record(t, false) }
+
+// Refuse listens on a loopback port, and tells whoever says hello there that it was removed.
+func Refuse(t *Target) (*Recorder, error) { return record(t, true) }
+
+func record(t *Target, refuse bool) (*Recorder, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorder{target: t, ln: ln, gossip: make(chan []byte, 16)}
+	r := &Recorder{target: t, ln: ln, gossip: make(chan []byte, 16), refuse: refuse}
 	r.self = peer.ID{Addr: peer.MustAddr(ln.Addr().String()), Inc: Stranger().Inc}
 	r.wait.Go(r.accept)
 	return r, nil
@@ -67,6 +73,14 @@ func (r *Recorder) accept() {
 
 func (r *Recorder) read(nc net.Conn) {
 	if kind, _, err := readFrame(nc); err != nil || kind != wire.KindHello {
+		return
+	}
+	if r.refuse {
+		body := wire.AppendU8(nil, 9) // removed
+		for _, s := range []string{"member", r.target.Node.String(), "removed: 100 up, lowest 127.0.0.1:1"} {
+			body = wire.AppendString(body, s)
+		}
+		_, _ = nc.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, body))
 		return
 	}
 	ack := wire.AppendU64(wire.AppendU64(peer.AppendID(nil, r.self), r.target.Cluster), 0)
@@ -110,6 +124,12 @@ func (r *Recorder) Version() []byte {
 	case <-time.After(Patience):
 		return nil
 	}
+}
+
+// Lure is an attack: it has the node dial the recorder.
+func (r *Recorder) Lure(counts string) Attack {
+	return inside("a refusal by a nobody", counts, false, Hello{From: r.self, Cluster: r.target.Cluster},
+		frame(wire.KindJoinProbe, wire.AppendU64(nil, 1)))
 }
 
 // envelope is what gossip for the target begins with.

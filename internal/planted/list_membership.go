@@ -4,6 +4,18 @@ package main
 
 var membershipBugs = []bug{
 	{
+		Name: "anybody-is-believed-that-this-node-was-removed", Package: "./membership", Run: "TestWhoIsBelieved",
+		File: "membership/belief.go",
+		Old:  "\tcase nobody:\n\t\tm.stats.Disbelieved++\n\t\treturn\n\tcase rival:\n\t\tmine :=",
+		New:  "\tcase rival:\n\t\tmine :=",
+	},
+	{
+		Name: "both-sides-end-by-refusals", Package: "./membership", Run: "TestOneSideEndsByRefusals",
+		File: "membership/belief.go",
+		Old:  "\t\tif mine := m.st.upCount(); !c.Counted || mine > c.Up || mine == c.Up &&\n",
+		New:  "\t\tif mine := m.st.upCount(); mine > c.Up+10 && mine == c.Up &&\n",
+	},
+	{
 		Name: "two-who-downed-it-named-by-chance", Package: "./membership", Run: "TestMergeLaws|TestVerdict",
 		File: "membership/merge.go",
 		Old:  "\tif order < 0 || order == 0 && compareVerdicts(a.Cause, a.By, b.Cause, b.By) < 0 {\n",
