@@ -71,6 +71,7 @@ type Config struct {
 	MaxMessage int
 	// BulkBudget bounds the bytes of large messages that this node holds: those of others until their handlers are done
 	// with them, and as much again of copies of its own until they are sent. Zero means 256 MiB; at least MaxMessage.
+	// Of what is of others, one node has half, or less where several want some.
 	BulkBudget int
 	// LinkBuffer bounds what waits for one data connection in bytes, beside what is on the way; zero means 512 KiB, at
 	// least 64 KiB. One message above 16 KiB may go beyond it. Eight times as much may wait, of what this node sends to

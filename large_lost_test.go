@@ -104,6 +104,9 @@ func shardOther(c *blobCluster, id string, nth int) string {
 func TestLargeMessageBounds(t *testing.T) {
 	c := startBlobs(t, 1, kith.Blocking, func(i int, cfg *kith.Config) {
 		cfg.MaxMessage, cfg.BulkBudget, cfg.ParkBytes = 1<<20, 2<<20, 128<<10
+		if i == 1 {
+			cfg.BulkBudget = 4 << 20 // of which one peer has half
+		}
 	})
 	err := c.region.Tell("a", make([]byte, 1<<20+1))
 	require.ErrorIs(t, err, kith.ErrTooLarge)

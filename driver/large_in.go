@@ -13,6 +13,14 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
+// BulkShare names whose share a peer uses: its own as a member, one for all who are none. An upcall of the transport.
+func (d *Driver) BulkShare(from peer.ID) peer.ID {
+	if _, known := d.View().Member(from); known {
+		return from
+	}
+	return peer.ID{}
+}
+
 // BulkBegin judges a large message before its payload comes: the shard lives here under that fence, or somebody waits
 // for that reply. An upcall of the transport.
 func (d *Driver) BulkBegin(_ peer.ID, b *wire.BulkBegin) flow.BulkEnd {
@@ -63,15 +71,15 @@ func (h *host) deliverLarge(now time.Duration, from *remote, env *wire.Envelope)
 		d.nonsense(from.id, wire.KindEnvelope, err)
 		return route.BadPayload
 	}
-	payload, ok := d.wires.BulkTake(from.id, ref)
+	payload, free, ok := d.wires.BulkTake(from.id, ref)
 	if !ok {
 		return route.PeerLost // its connection broke, or its sender gave it up: there is nobody to be told
 	}
-	reason := h.deliverLoan(now, &m, payload, func() { d.wires.BulkFree(len(payload)) })
+	reason := h.deliverLoan(now, &m, payload, free)
 	if reason == route.OK {
 		d.wires.BulkEnd(from.id, ref, flow.BulkEnd{})
 	} else {
-		d.wires.BulkFree(len(payload))
+		free()
 	}
 	return reason
 }

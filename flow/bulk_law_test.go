@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -21,7 +22,12 @@ type bulkModel struct {
 	room *BulkRoom
 	now  time.Duration
 	sent []*bulkSent
-	held []int // bytes that takers have not given back
+	held []bulkHeld // what takers have not given back
+}
+
+type bulkHeld struct {
+	from peer.ID
+	n    int
 }
 
 type bulkEnd struct {
@@ -64,14 +70,14 @@ func (m *bulkModel) end(t *rapid.T, x *BulkTransfer, why route.Reason) {
 }
 
 func (m *bulkModel) give() {
-	for k, n, ok := m.room.Turn(); ok; k, n, ok = m.room.Turn() {
+	for _, k, n, ok := m.room.Turn(); ok; _, k, n, ok = m.room.Turn() {
 		m.ends[k.Conn>>32].admitted(m.now, k, n)
 	}
 }
 
 func (e *bulkEnd) admitted(now time.Duration, k BulkKey, n int) {
 	if uint32(k.Conn) != e.generation {
-		e.room.Give(n)
+		e.room.Give(e.r.from, n)
 		return
 	}
 	e.r.Admitted(now, k.Number, n)
@@ -130,7 +136,7 @@ func (m *bulkModel) envelope(t *rapid.T, e *bulkEnd, refuse bool) {
 		s.taken++
 		require.Equal(t, 1, s.taken, "taken twice")
 		require.Equal(t, bytes.Repeat([]byte{s.fill}, len(payload)), payload)
-		m.held = append(m.held, len(payload))
+		m.held = append(m.held, bulkHeld{e.r.from, len(payload)})
 		e.r.End(ref.Number, BulkEnd{})
 	}
 }
@@ -149,7 +155,7 @@ func (e *bulkEnd) connect(now time.Duration) {
 	e.generation++
 	e.s.Connected(now, e.generation)
 	window := e.r.window
-	e.r = NewBulkReceiver(e.r.conn&^(1<<32-1)|uint64(e.generation), window, 0, time.Second, e.room)
+	e.r = NewBulkReceiver(e.r.from, e.r.conn&^(1<<32-1)|uint64(e.generation), window, 0, time.Second, e.room)
 }
 
 func (m *bulkModel) check(t *rapid.T) {
@@ -165,8 +171,8 @@ func (m *bulkModel) check(t *rapid.T) {
 			require.LessOrEqual(t, in.allowed-in.got, max(e.r.window, 1))
 		}
 	}
-	for _, n := range m.held {
-		used += n
+	for _, h := range m.held {
+		used += h.n
 	}
 	require.Equal(t, used, m.room.Used(), "every byte of room has an owner")
 }
@@ -175,8 +181,8 @@ func (m *bulkModel) check(t *rapid.T) {
 func (m *bulkModel) settle(t *rapid.T) {
 	for range 100_000 {
 		idle := true
-		for _, n := range m.held {
-			m.room.Give(n)
+		for _, h := range m.held {
+			m.room.Give(h.from, h.n)
 		}
 		m.held = nil
 		m.give()
@@ -198,12 +204,13 @@ func (m *bulkModel) settle(t *rapid.T) {
 func TestBulkLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &bulkModel{room: &BulkRoom{Limit: rapid.IntRange(1000, 5000).Draw(t, "room")}}
-		window := rapid.IntRange(1, 600).Draw(t, "window")
+		window, peers := rapid.IntRange(1, 600).Draw(t, "window"), rapid.IntRange(1, 2).Draw(t, "peers")
 		for i := range m.ends {
 			m.ends[i] = &bulkEnd{byRef: map[wire.BulkRef]*bulkSent{}}
 			e := m.ends[i]
 			e.t, e.room, e.s = t, m.room, NewBulkSender(bulkPeer, rapid.IntRange(1, 300).Draw(t, "chunk"), time.Second)
-			e.r = NewBulkReceiver(uint64(i)<<32, window, 0, time.Second, m.room)
+			from := peer.ID{Addr: bulkPeer.Addr, Inc: uint64(1 + i%peers)}
+			e.r = NewBulkReceiver(from, uint64(i)<<32, window, 0, time.Second, m.room)
 			e.connect(0)
 		}
 		pick := func() *bulkEnd { return m.ends[rapid.IntRange(0, 1).Draw(t, "end")] }
@@ -219,7 +226,7 @@ func TestBulkLaws(t *testing.T) {
 			"envelope": func(t *rapid.T) { m.envelope(t, pick(), rapid.IntRange(0, 5).Draw(t, "refuse") == 0) },
 			"handled": func(t *rapid.T) {
 				if len(m.held) > 0 {
-					m.room.Give(m.held[0])
+					m.room.Give(m.held[0].from, m.held[0].n)
 					m.held = m.held[1:]
 					m.give()
 				}
@@ -273,7 +280,7 @@ func TestBulkChunksDoNotAllocate(t *testing.T) {
 	require.NoError(t, s.Add(0, x))
 	out := s.Append(0, make([]byte, 0, 128<<10))
 	room := &BulkRoom{Limit: 64 << 20}
-	r := NewBulkReceiver(1, 0, 0, 0, room)
+	r := NewBulkReceiver(bulkPeer, 1, 0, 0, 0, room)
 	require.NoError(t, r.Begin(0, x.Begin, BulkEnd{}))
 	var back []byte
 	step := func() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -17,6 +18,7 @@ import (
 // that all its receivers share, whatever the senders do. Its methods are called under one lock; answers gather until
 // AppendAnswers takes them. Make one with NewBulkReceiver.
 type BulkReceiver struct {
+	from   peer.ID
 	conn   uint64
 	window int
 	limit  int
@@ -36,7 +38,8 @@ type bulkIn struct {
 	got     int
 	allowed int // zero while it waits for room
 	taken   bool
-	since   time.Duration
+	began   time.Duration // when it was admitted
+	since   time.Duration // when something of it came last
 }
 
 func (m *bulkIn) size() int   { return int(m.begin.Size) }
@@ -50,12 +53,16 @@ type BulkReceiverStats struct {
 	Aborted uint64 // by their senders
 	Broken  uint64 // their connection broke
 	Stalled uint64 // nothing came for too long
+
+	Slow      uint64 // less came than BulkLeastRate
+	Unclaimed uint64 // whole, and the envelope that stands for them did not come
 }
 
-// NewBulkReceiver returns the receiver of the connection that the rider calls conn, which takes messages of at most
-// limit bytes, grants window bytes ahead and gives up a message of which nothing came for so long as stall. Numbers
-// that are not positive mean the defaults, for limit wire.MaxBulkSize.
-func NewBulkReceiver(conn uint64, window, limit int, stall time.Duration, room BulkHolder) *BulkReceiver {
+// NewBulkReceiver returns the receiver of the connection that the rider calls conn, of the peer in whose share its
+// messages are, which takes messages of at most limit bytes, grants window bytes ahead and gives up a message of which
+// nothing came for so long as stall, one that falls behind BulkLeastRate, and one that nobody claims for twice as long.
+// Numbers that are not positive mean the defaults, for limit wire.MaxBulkSize.
+func NewBulkReceiver(from peer.ID, conn uint64, window, limit int, stall time.Duration, room BulkHolder) *BulkReceiver {
 	if window <= 0 {
 		window = DefaultBulkWindow
 	}
@@ -65,7 +72,7 @@ func NewBulkReceiver(conn uint64, window, limit int, stall time.Duration, room B
 	if stall <= 0 {
 		stall = DefaultBulkStall
 	}
-	return &BulkReceiver{conn: conn, window: window, limit: limit, stall: stall, room: room}
+	return &BulkReceiver{from: from, conn: conn, window: window, limit: limit, stall: stall, room: room}
 }
 
 // Stats returns the counters.
@@ -94,9 +101,9 @@ func (r *BulkReceiver) Begin(now time.Duration, b wire.BulkBegin, end BulkEnd) e
 		r.over(b.Number, end)
 		return nil
 	}
-	m := &bulkIn{begin: b, since: now}
+	m := &bulkIn{begin: b, began: now, since: now}
 	r.live = append(r.live, m)
-	if r.room.Take(r.key(m), m.size()) {
+	if r.room.Take(r.from, r.key(m), m.size()) {
 		r.grant(m, r.window)
 	}
 	return nil
@@ -108,10 +115,10 @@ func (r *BulkReceiver) key(m *bulkIn) BulkKey { return BulkKey{r.conn, m.begin.N
 func (r *BulkReceiver) Admitted(now time.Duration, number uint32, n int) {
 	m := r.find(number)
 	if m == nil || m.allowed > 0 {
-		r.room.Give(n)
+		r.room.Give(r.from, n)
 		return
 	}
-	m.since = now
+	m.began, m.since = now, now
 	r.grant(m, r.window)
 }
 
@@ -250,18 +257,36 @@ func (r *BulkReceiver) Broken() {
 	r.answers = nil
 }
 
-// Tick ends messages that were admitted and of which nothing came for too long: their senders hold room that others
-// wait for.
+// Tick ends messages that were admitted and of which nothing came for too long, or too little, and those that are whole
+// and that nobody claims: their senders hold room that others wait for.
 func (r *BulkReceiver) Tick(now time.Duration) {
 	for i := 0; i < len(r.live); {
-		if m := r.live[i]; m.allowed > 0 && !m.whole() && now-m.since >= r.stall {
-			r.stats.Stalled++
+		m := r.live[i]
+		if why := r.overdue(now, m); why != nil {
+			*why++
 			r.remove(m)
 			r.over(m.begin.Number, BulkEnd{Reason: route.TimedOut})
 			continue
 		}
 		i++
 	}
+}
+
+// overdue returns the counter of what a message is guilty of, nil when it may go on.
+func (r *BulkReceiver) overdue(now time.Duration, m *bulkIn) *uint64 {
+	switch {
+	case m.allowed == 0 || m.taken:
+		return nil
+	case m.whole():
+		if now-m.since >= bulkUnclaimed*r.stall {
+			return &r.stats.Unclaimed
+		}
+	case now-m.since >= r.stall:
+		return &r.stats.Stalled
+	case m.got < int((now-m.began-r.stall).Seconds()*BulkLeastRate):
+		return &r.stats.Slow
+	}
+	return nil
 }
 
 // remove forgets a message and gives its room back, unless the room went over to whoever took it.
@@ -271,9 +296,9 @@ func (r *BulkReceiver) remove(m *bulkIn) {
 	switch {
 	case m.taken:
 	case m.allowed > 0:
-		r.room.Give(m.size())
+		r.room.Give(r.from, m.size())
 	default:
-		r.room.Drop(r.key(m))
+		r.room.Drop(r.from, r.key(m))
 	}
 }
 

@@ -28,7 +28,7 @@ type bulkPair struct {
 
 func newBulkPair(t require.TestingT, window, limit, room int) *bulkPair {
 	p := &bulkPair{t: t, s: NewBulkSender(bulkPeer, 100, time.Second), room: &BulkRoom{Limit: room}}
-	p.r = NewBulkReceiver(1, window, limit, time.Second, p.room)
+	p.r = NewBulkReceiver(bulkPeer, 1, window, limit, time.Second, p.room)
 	p.s.Connected(0, 1)
 	return p
 }
@@ -163,24 +163,29 @@ func TestBulkRefusals(t *testing.T) {
 
 func TestBulkRoomIsSharedInOrder(t *testing.T) {
 	p := newBulkPair(t, 1000, 0, 1000)
-	other := NewBulkReceiver(2, 1000, 0, time.Second, p.room)
+	other := NewBulkReceiver(bulkPeer, 2, 1000, 0, time.Second, p.room)
 	first, large, small := p.send(600, 1), p.send(900, 2), p.send(100, 3)
 	require.Equal(t, []bulkHeard{{first, BulkIsWhole, BulkEnd{}}}, p.pump())
 	require.NoError(t, other.Begin(0, wire.BulkBegin{Number: 1, Size: 10}, BulkEnd{}))
 	require.Empty(t, other.AppendAnswers(nil), "whoever came first is first, however small the later one is")
 	require.Equal(t, 3, p.room.Waiting())
-	_, _, ok := p.room.Turn()
+	_, _, _, ok := p.room.Turn()
 	require.False(t, ok)
 	p.r.Take(1)
-	p.room.Give(600)
-	k, n, ok := p.room.Turn()
+	p.room.Give(bulkPeer, 600)
+	_, k, n, ok := p.room.Turn()
 	require.True(t, ok)
 	require.Equal(t, BulkKey{1, 2}, k)
 	p.r.Admitted(0, k.Number, n)
-	_, _, ok = p.room.Turn()
-	require.True(t, ok, "100 bytes fit beside 900")
-	p.r.Admitted(0, 3, 100)
-	require.Equal(t, []bulkHeard{{small, BulkIsWhole, BulkEnd{}}, {large, BulkIsWhole, BulkEnd{}}}, p.pump())
+	_, _, _, ok = p.room.Turn()
+	require.False(t, ok, "100 bytes fit beside 900, and are beyond the share")
+	require.Equal(t, []bulkHeard{{large, BulkIsWhole, BulkEnd{}}}, p.pump())
+	p.r.Take(2)
+	p.room.Give(bulkPeer, 900)
+	_, k, n, ok = p.room.Turn()
+	require.True(t, ok)
+	p.r.Admitted(0, k.Number, n)
+	require.Equal(t, []bulkHeard{{small, BulkIsWhole, BulkEnd{}}}, p.pump())
 	require.NoError(t, other.Abort(1))
 	require.Zero(t, p.room.Waiting(), "who gave up waits no more")
 	p.r.Broken()
@@ -192,10 +197,13 @@ func TestBulkAdmittedTooLateGivesTheRoomBack(t *testing.T) {
 	p.send(1000, 1)
 	p.send(500, 2)
 	p.pump()
-	p.r.Broken()
+	p.r.End(1, BulkEnd{Reason: route.NotOwner})
+	_, k, n, ok := p.room.Turn()
+	require.True(t, ok)
+	require.NoError(t, p.r.Abort(k.Number)) // after its turn was told, and before it heard of it
+	require.Equal(t, 500, p.room.Used())
+	p.r.Admitted(0, k.Number, n)
 	require.Zero(t, p.room.Used())
-	p.r.Admitted(0, 2, 500) // its turn had been told before it was dropped
-	require.Equal(t, -500, p.room.Used(), "given back: this test has claimed nothing for it")
 }
 
 func TestBulkCancelBeforeDuringAndBehind(t *testing.T) {
@@ -240,7 +248,7 @@ func TestBulkBrokenConnectionLosesWhatHadBegun(t *testing.T) {
 	require.Equal(t, begun, p.s.Broken(nil))
 	p.r.Broken()
 	require.Empty(t, p.s.Append(0, nil), "no connection")
-	p.r = NewBulkReceiver(2, 100, 0, time.Second, p.room)
+	p.r = NewBulkReceiver(bulkPeer, 2, 100, 0, time.Second, p.room)
 	p.s.Connected(0, 2)
 	require.Equal(t, []bulkHeard{{waits, BulkIsWhole, BulkEnd{}}}, p.pump())
 	require.Equal(t, wire.BulkRef{Generation: 2, Number: 1}, waits.Ref())
@@ -266,20 +274,20 @@ func TestBulkStalls(t *testing.T) {
 	require.Equal(t, []*BulkTransfer{x}, p.s.Tick(p.now, nil), "nor payloads for a receiver that does")
 	require.Empty(t, p.pump(), "each end's word crosses the other's, which is nothing new")
 
-	require.True(t, p.room.Take(BulkKey{9, 9}, 1000))
+	require.True(t, p.room.Take(bulkPeer, BulkKey{9, 9}, 1000))
 	p.send(10, 1)
 	p.pump()
 	p.now += time.Hour
 	p.r.Tick(p.now)
 	require.Equal(t, 1, p.r.Underway(), "who waits for room holds none")
-	p.room.Give(1000)
-	_, n, ok := p.room.Turn()
+	p.room.Give(bulkPeer, 1000)
+	_, _, n, ok := p.room.Turn()
 	require.True(t, ok)
 	p.r.Admitted(p.now, 2, n)
 	require.Len(t, p.pump(), 1)
-	p.now += time.Hour
+	p.now += 2*time.Second - 1
 	p.r.Tick(p.now)
-	require.Equal(t, 1, p.r.Underway(), "who is whole waits for its envelope, not for its sender")
+	require.Equal(t, 1, p.r.Underway(), "who is whole waits for its envelope, for two stall times")
 	require.Empty(t, p.s.Tick(p.now, nil))
 
 	p = newBulkPair(t, 100, 0, 1000)
@@ -385,4 +393,86 @@ func TestBulkRests(t *testing.T) {
 	require.False(t, p.s.Rested())
 	require.NotEmpty(t, p.s.Append(0, nil))
 	require.Equal(t, uint32(2), second.Ref().Generation)
+}
+
+// A peer that lets what it sent lie leaves half of the room to others: beyond its share it waits, and those behind it
+// are served, who in turn are not starved by what it sends after that (SEC-4).
+func TestBulkShares(t *testing.T) {
+	room := &BulkRoom{Limit: 1000}
+	id := func(n uint64) peer.ID { return peer.ID{Addr: bulkPeer.Addr, Inc: n} }
+	key := func(n uint32) BulkKey { return BulkKey{1, n} }
+	greedy, other, third := id(1), id(2), id(3)
+	require.True(t, room.Take(greedy, key(1), 400))
+	require.False(t, room.Take(greedy, key(2), 200), "beyond half of it, though nobody else wants any")
+	require.False(t, room.Take(greedy, key(3), 50), "nothing overtakes it in its own row")
+	require.Equal(t, 400, room.Held(greedy))
+	require.True(t, room.Take(other, key(4), 500), "others are served at once")
+	require.Equal(t, 500, room.Share())
+	require.False(t, room.Take(third, key(5), 300), "it has not come free yet")
+	require.Equal(t, 333, room.Share())
+	_, _, _, ok := room.Turn()
+	require.False(t, ok)
+	room.Give(other, 500)
+	from, k, n, ok := room.Turn()
+	require.Equal(t, []any{third, key(5), 300, true}, []any{from, k, n, ok})
+	_, _, _, ok = room.Turn()
+	require.False(t, ok, "the greedy one holds more than it may")
+	room.Give(greedy, 400)
+	for _, want := range []BulkKey{key(2), key(3)} {
+		_, k, _, ok = room.Turn()
+		require.True(t, ok)
+		require.Equal(t, want, k)
+	}
+	room.Give(greedy, 250)
+	room.Give(third, 300)
+	require.Zero(t, room.Used())
+	require.Empty(t, room.parties)
+	require.True(t, room.Take(greedy, key(6), 1000), "one that holds nothing may have a message of any size")
+}
+
+// Who gives up waiting is forgotten, and what it kept free is for the others.
+func TestBulkShareOfOneThatGaveUp(t *testing.T) {
+	room := &BulkRoom{Limit: 100}
+	a, b := peer.ID{Addr: bulkPeer.Addr, Inc: 1}, peer.ID{Addr: bulkPeer.Addr, Inc: 2}
+	require.True(t, room.Take(a, BulkKey{1, 1}, 50))
+	require.False(t, room.Take(b, BulkKey{2, 1}, 90))
+	require.False(t, room.Take(b, BulkKey{2, 2}, 10), "kept for the first")
+	room.Drop(b, BulkKey{2, 7})
+	room.Drop(b, BulkKey{2, 1})
+	_, k, _, ok := room.Turn()
+	require.True(t, ok)
+	require.Equal(t, BulkKey{2, 2}, k)
+}
+
+// Messages that are whole and that nobody claims, and those that come too slowly, give their room back: their senders
+// are told that their time is over (SEC-4).
+func TestBulkRoomHasAPrice(t *testing.T) {
+	p := newBulkPair(t, 1000, 0, 10<<20)
+	x := p.send(1000, 1)
+	p.pump()
+	p.now += 2 * time.Second
+	p.r.Tick(p.now)
+	require.Zero(t, p.room.Used())
+	require.Equal(t, []bulkHeard{{x, BulkHasEnded, BulkEnd{Reason: route.TimedOut}}}, p.pump())
+	_, _, ok := p.r.Take(1)
+	require.False(t, ok, "its envelope comes too late")
+	require.Equal(t, uint64(1), p.r.Stats().Unclaimed)
+
+	begin := wire.BulkBegin{Number: 2, Size: 1 << 20}
+	require.NoError(t, p.r.Begin(p.now, begin, BulkEnd{}))
+	drip := func() { // a little every half second
+		_, err := p.r.Chunk(2, 1)
+		require.NoError(t, err)
+		p.r.Filled(p.now, 2, 1)
+		p.now += 500 * time.Millisecond
+		p.r.Tick(p.now)
+	}
+	drip()
+	drip()
+	require.Equal(t, 1, p.r.Underway(), "within the stall time it may be slow")
+	drip()
+	require.Zero(t, p.r.Underway())
+	require.Zero(t, p.room.Used())
+	require.Equal(t, uint64(1), p.r.Stats().Slow)
+	require.Zero(t, p.r.Stats().Stalled)
 }

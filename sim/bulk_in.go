@@ -54,7 +54,7 @@ func (p *proc) bulkReader(c *conn) *bulkIn {
 	p.bulkOver(c, c.gen-1)
 	p.bulk.lastIn++
 	in := &bulkIn{conn: c, gen: c.gen, id: p.bulk.lastIn,
-		r: flow.NewBulkReceiver(p.bulk.lastIn, 4*p.w.cfg.Data.BulkChunk, 0, p.w.cfg.Data.BulkStall, &p.bulk.room)}
+		r: flow.NewBulkReceiver(c.from.id, p.bulk.lastIn, 4*p.w.cfg.Data.BulkChunk, 0, p.w.cfg.Data.BulkStall, &p.bulk.room)}
 	p.bulk.ins = append(p.bulk.ins, in)
 	return in
 }
@@ -80,10 +80,10 @@ func (p *proc) tellBulk(in *bulkIn) {
 
 // turns admits the large messages whose turn has come, and checks that room is never exceeded.
 func (p *proc) turns() {
-	for k, n, ok := p.bulk.room.Turn(); ok; k, n, ok = p.bulk.room.Turn() {
+	for from, k, n, ok := p.bulk.room.Turn(); ok; from, k, n, ok = p.bulk.room.Turn() {
 		i := slices.IndexFunc(p.bulk.ins, func(in *bulkIn) bool { return in.id == k.Conn })
 		if i < 0 {
-			p.bulk.room.Give(n)
+			p.bulk.room.Give(from, n)
 			continue
 		}
 		p.bulk.ins[i].r.Admitted(p.clock(), k.Number, n)
@@ -133,7 +133,7 @@ func (p *proc) acceptLarge(h *hosted, from peer.ID, e *wire.Envelope, m *entity.
 			return route.PeerLost
 		}
 		m.Payload = payload
-		free = func() { p.bulk.room.Give(len(payload)); p.later(0, p.turns) }
+		free = func() { p.bulk.room.Give(from, len(payload)); p.later(0, p.turns) }
 		done = func() { in.r.End(ref.Number, flow.BulkEnd{}); p.tellBulk(in) }
 	}
 	if h.r.typ.Mode == entity.Blocking {

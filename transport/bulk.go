@@ -18,6 +18,9 @@ const bulkIdle = 30 * time.Second
 // BulkUpcalls is how bulk connections reach the rider. Calls come from goroutines of the transport, no lock held, never
 // after Close has returned. They may take locks for a moment and must not wait.
 type BulkUpcalls interface {
+	// BulkShare names whose share of the room for large messages a peer uses, when its bulk connection comes: its own,
+	// or the zero identity for all who are no members.
+	BulkShare(from peer.ID) peer.ID
 	// BulkBegin judges a message or a reply that a peer wants to send: any reason but route.OK refuses it.
 	BulkBegin(from peer.ID, b *wire.BulkBegin) flow.BulkEnd
 	// BulkReply hands over a whole reply. The payload belongs to the rider.
@@ -41,34 +44,34 @@ type bulk struct {
 }
 
 // Take implements flow.BulkHolder.
-func (b *bulk) Take(k flow.BulkKey, n int) bool {
+func (b *bulk) Take(from peer.ID, k flow.BulkKey, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.room.Take(k, n)
+	return b.room.Take(from, k, n)
 }
 
 // Drop implements flow.BulkHolder.
-func (b *bulk) Drop(k flow.BulkKey) {
+func (b *bulk) Drop(from peer.ID, k flow.BulkKey) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.room.Drop(k)
+	b.room.Drop(from, k)
 }
 
 // Give implements flow.BulkHolder. Whoever calls it calls turns when it holds no connection's lock any more.
-func (b *bulk) Give(n int) {
+func (b *bulk) Give(from peer.ID, n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.room.Give(n)
+	b.room.Give(from, n)
 }
 
 // turns admits the messages whose turn has come. No lock of a connection is held.
 func (b *bulk) turns() {
 	for {
 		b.mu.Lock()
-		k, n, ok := b.room.Turn()
+		from, k, n, ok := b.room.Turn()
 		c := b.conns[k.Conn]
 		if ok && c == nil {
-			b.room.Give(n)
+			b.room.Give(from, n)
 		}
 		b.mu.Unlock()
 		if !ok {
@@ -107,20 +110,22 @@ func addReceived(sum *flow.BulkReceiverStats, st flow.BulkReceiverStats) {
 	sum.Aborted += st.Aborted
 	sum.Broken += st.Broken
 	sum.Stalled += st.Stalled
+	sum.Slow += st.Slow
+	sum.Unclaimed += st.Unclaimed
 }
 
 // BulkTake hands out the large message that an envelope of a peer stands for, once, when it is there whole. The payload
-// belongs to the caller; its bytes count against the node's room until BulkFree. BulkEnd must follow. Nothing is handed
-// out when the message's connection is gone, or its sender gave it up.
-func (t *Transport) BulkTake(from peer.ID, ref wire.BulkRef) (payload []byte, ok bool) {
+// belongs to the caller; its bytes count against the peer's share of the node's room until free is called. BulkEnd must
+// follow. Nothing is handed out when the message's connection is gone, or it is over.
+func (t *Transport) BulkTake(from peer.ID, ref wire.BulkRef) (payload []byte, free func(), ok bool) {
 	c := t.bulkFrom(from, ref)
 	if c == nil {
-		return nil, false
+		return nil, nil, false
 	}
 	c.mu.Lock()
 	_, payload, ok = c.r.Take(ref.Number)
 	c.mu.Unlock()
-	return payload, ok
+	return payload, func() { t.bulkFree(c.owner, len(payload)) }, ok
 }
 
 // BulkEnd tells the sender of a large message what became of it: route.OK when it was taken, else why not.
@@ -130,9 +135,9 @@ func (t *Transport) BulkEnd(from peer.ID, ref wire.BulkRef, end flow.BulkEnd) {
 	}
 }
 
-// BulkFree gives back the room of n bytes that BulkTake handed out.
-func (t *Transport) BulkFree(n int) {
-	t.bulk.Give(n)
+// bulkFree gives back the room of n bytes that were handed out.
+func (t *Transport) bulkFree(owner peer.ID, n int) {
+	t.bulk.Give(owner, n)
 	t.bulk.turns()
 }
 

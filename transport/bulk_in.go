@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -21,6 +22,7 @@ import (
 type bulkConn struct {
 	t          *Transport
 	from       *remote
+	owner      peer.ID // of the share
 	id         uint64
 	generation uint32
 	nc         net.Conn
@@ -37,6 +39,7 @@ func (t *Transport) welcomeBulk(nc net.Conn, h *hello) error {
 	if t.cfg.Bulk == nil {
 		return &RefusedError{Reason: RefusedSetting, Key: "large messages", Ours: "on", Theirs: "off"}
 	}
+	owner := t.cfg.Bulk.BulkShare(h.from)
 	r, err := t.lockedRemote(h.from)
 	if err != nil {
 		return unknownPeer(h, err)
@@ -46,10 +49,10 @@ func (t *Transport) welcomeBulk(nc net.Conn, h *hello) error {
 		t.mu.Unlock()
 		return &RefusedError{Reason: RefusedStale}
 	}
-	c := &bulkConn{t: t, from: r, generation: h.generation, nc: nc, kick: make(chan struct{}, 1),
+	c := &bulkConn{t: t, from: r, owner: owner, generation: h.generation, nc: nc, kick: make(chan struct{}, 1),
 		gone: make(chan struct{})}
 	c.id = t.bulk.add(c)
-	c.r = flow.NewBulkReceiver(c.id, t.cfg.BulkWindow, t.cfg.MaxBulk, t.cfg.BulkStall, &t.bulk)
+	c.r = flow.NewBulkReceiver(owner, c.id, t.cfg.BulkWindow, t.cfg.MaxBulk, t.cfg.BulkStall, &t.bulk)
 	r.bulkIn = c
 	t.mu.Unlock()
 	if old != nil {
@@ -231,7 +234,7 @@ func (c *bulkConn) reply(number uint32) {
 	if ok {
 		c.t.cfg.Bulk.BulkReply(c.from.id, b.Corr, payload)
 		c.end(number, flow.BulkEnd{})
-		c.t.BulkFree(int(b.Size))
+		c.t.bulkFree(c.owner, int(b.Size))
 	}
 }
 

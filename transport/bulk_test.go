@@ -63,6 +63,8 @@ func (r *bulkRider) BulkBegin(_ peer.ID, b *wire.BulkBegin) flow.BulkEnd {
 	return flow.BulkEnd{}
 }
 
+func (r *bulkRider) BulkShare(from peer.ID) peer.ID { return from }
+
 func (r *bulkRider) BulkReply(_ peer.ID, corr uint64, payload []byte) {
 	r.replies <- bulkReply{corr, payload}
 }
@@ -104,10 +106,10 @@ func noise(n int) []byte {
 
 // take does what a rider does when the envelope comes.
 func take(t testing.TB, n bulkNode, from *Transport, ref wire.BulkRef) []byte {
-	payload, ok := n.BulkTake(from.Self(), ref)
+	payload, free, ok := n.BulkTake(from.Self(), ref)
 	require.True(t, ok)
 	n.BulkEnd(from.Self(), ref, flow.BulkEnd{})
-	n.BulkFree(len(payload))
+	free()
 	return payload
 }
 
@@ -217,6 +219,24 @@ func TestBulkRoomHoldsSendersBack(t *testing.T) {
 	require.Zero(t, b.Stats().Bulk.Held)
 }
 
+// TestBulkPeersHaveShares: whoever lets lie what it has sent keeps half of the room at most, and what lies there comes
+// to its end, which its sender is told (SEC-4).
+func TestBulkPeersHaveShares(t *testing.T) {
+	b := startBulk(t, func(c *Config) { c.MaxBulk, c.BulkRoom, c.BulkStall = 1<<20, 4<<20, 500*time.Millisecond })
+	greedy, other := startBulk(t, nil), startBulk(t, nil)
+	for range 8 { // none of which it claims
+		require.NoError(t, greedy.Bulk(b.Self()).Send(&flow.BulkTransfer{Payload: noise(1 << 20)}))
+	}
+	want(t, greedy.whole)
+	want(t, greedy.whole)
+	until(t, func() bool { return b.Stats().Bulk.Waiting > 0 })
+	require.LessOrEqual(t, b.Stats().Bulk.Held, 2<<20)
+	require.NoError(t, other.Bulk(b.Self()).Send(&flow.BulkTransfer{Payload: noise(1 << 20)}))
+	take(t, b, other.Transport, want(t, other.whole).ref)
+	require.Equal(t, route.TimedOut, want(t, greedy.over).reason)
+	until(t, func() bool { return b.Stats().Bulk.Received.Unclaimed >= 2 })
+}
+
 // TestBulkCancelledMidway frees both sides, and the connection goes on.
 func TestBulkCancelledMidway(t *testing.T) {
 	a, b := startBulk(t, nil), startBulk(t, nil)
@@ -276,7 +296,7 @@ func TestBulkSenderGoesAway(t *testing.T) {
 	until(t, func() bool { return b.Stats().Bulk.Waiting == 1 })
 	gone.Close()
 	w := want(t, stays.whole)
-	_, ok := b.BulkTake(gone.Self(), lost.ref)
+	_, _, ok := b.BulkTake(gone.Self(), lost.ref)
 	require.False(t, ok)
 	take(t, b, stays.Transport, w.ref)
 	require.Zero(t, b.Stats().Bulk.Held)

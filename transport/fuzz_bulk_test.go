@@ -200,9 +200,9 @@ func (w *bulkWorld) happens(op int) {
 		case what%4 == 0:
 			w.tr.BulkEnd(memPeer(0), ref, flow.BulkEnd{Reason: route.NotOwner})
 		default:
-			if payload, ok := w.tr.BulkTake(memPeer(0), ref); ok {
+			if _, free, ok := w.tr.BulkTake(memPeer(0), ref); ok {
 				w.tr.BulkEnd(memPeer(0), ref, flow.BulkEnd{})
-				w.tr.BulkFree(len(payload))
+				free()
 			}
 		}
 	}
@@ -249,6 +249,7 @@ func (w *bulkWorld) BulkBegin(_ peer.ID, b *wire.BulkBegin) flow.BulkEnd {
 	return flow.BulkEnd{}
 }
 
+func (w *bulkWorld) BulkShare(from peer.ID) peer.ID                   { return from }
 func (w *bulkWorld) BulkReply(peer.ID, uint64, []byte)                { w.replies++ }
 func (w *bulkWorld) BulkMoved(*flow.BulkTransfer, int)                {}
 func (w *bulkWorld) BulkWhole(x *flow.BulkTransfer, ref wire.BulkRef) {}

@@ -55,8 +55,26 @@ var hostileBugs = []bug{
 	{
 		Name: "room-of-a-broken-transfer-is-not-given-back", Package: "./transport", Run: "FuzzBulkConnection",
 		File: "flow/bulk_receive.go",
-		Old:  "\tcase m.allowed > 0:\n\t\tr.room.Give(m.size())",
-		New:  "\tcase m.whole():\n\t\tr.room.Give(m.size())",
+		Old:  "\tcase m.allowed > 0:\n\t\tr.room.Give(r.from, m.size())",
+		New:  "\tcase m.whole():\n\t\tr.room.Give(r.from, m.size())",
+	},
+	{
+		Name: "a-peer-takes-all-the-room", Package: "./flow", Run: "TestBulkShares",
+		File: "flow/bulk_room.go",
+		Old:  "case p.passed == r.pass || p.held > 0 && p.held+w.n > share:",
+		New:  "case p.passed == r.pass || share == 0:",
+	},
+	{
+		Name: "who-waits-for-its-share-holds-up-others", Package: "./flow", Run: "TestBulkShares",
+		File: "flow/bulk_room.go",
+		Old:  "\t\t\tp.passed = r.pass\n",
+		New:  "\t\t\treturn -1\n",
+	},
+	{
+		Name: "a-large-message-that-nobody-claims-stays", Package: "./flow", Run: "TestBulkRoomHasAPrice",
+		File: "flow/bulk_receive.go",
+		Old:  "if now-m.since >= bulkUnclaimed*r.stall {",
+		New:  "if now-m.since >= 1000*bulkUnclaimed*r.stall {",
 	},
 	{
 		Name: "a-backlog-without-bound", Package: "./driver", Run: "TestBeyondTheBacklogIsRefused",
