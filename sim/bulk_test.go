@@ -22,7 +22,7 @@ func TestStormOfLargeMessages(t *testing.T) {
 	var sum flow.BulkSenderStats
 	for seed := uint64(1); seed <= 8; seed++ {
 		once := func() (runResult, *storm) {
-			s := newStorm(seed, false)
+			s := newStorm(seed, nil, false)
 			d := &s.w.cfg.Data
 			d.MaxPayload, d.BulkRoom, d.BulkChunk, d.BulkStall = 300, 6<<10, 256, 5*time.Second
 			return s.run(), s

@@ -75,11 +75,12 @@ type checker struct {
 	Fenced    int               // writes of late owners that the store refused
 	Late      int               // deliveries at owners that did not know yet that they are down
 	Nonsense  int               // frames that a machine called nonsense
-	Suspended int               // owners that had suspended themselves when their shards were given to others
+	core      core
+	Suspended int // owners that had suspended themselves when their shards were given to others
 }
 
 func newChecker(w *world) *checker {
-	return &checker{
+	c := &checker{
 		w: w, ups: map[upKey]peer.ID{}, upOf: map[memberKey]uint32{}, knows: map[memberKey][]*proc{},
 		claimed: map[peer.ID]claim{}, shown: map[reportKey]uint32{}, agreed: map[uint64]string{},
 		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
@@ -90,6 +91,8 @@ func newChecker(w *world) *checker {
 		pairs:  newPairs(),
 		buried: map[reportKey]bool{}, streams: map[pairKey]*letters{},
 	}
+	c.core = core{c: c, fed: -1, still: map[peer.ID]time.Duration{}}
+	return c
 }
 
 func (c *checker) violate(p *proc, rule, format string, args ...any) {
@@ -139,6 +142,7 @@ func (c *checker) view(p *proc, v *membership.View) {
 	c.birth(p, v)
 	c.laws(p)
 	c.sides(p, v)
+	c.core.sees(p, v)
 	if v.Converged && len(v.Unreachable) == 0 {
 		c.agree(p, v)
 	}
@@ -151,6 +155,9 @@ func (c *checker) gossiped(p *proc, m *membership.Member, lost bool) {
 		return
 	}
 	c.loses(p, m.ID, lost)
+	if q := c.w.process(m.ID); q != nil && resolverDown(m) {
+		c.core.goes(q, m.By, m.Cause, "it is down for "+c.w.name(p.id))
+	}
 	if !c.excused[m.ID] {
 		c.excused[m.ID] = true
 		c.violate(p, "downed-without-cause", "%s is down, nobody asked for it", c.w.name(m.ID))

@@ -284,6 +284,7 @@ func (w *world) leave(p *proc) {
 	}
 	p.leaving = true
 	w.check.excuse(p.id)
+	w.check.core.touch(p)
 	p.live(func() {
 		p.do(node.LeaveCommand{})
 		p.later(leaveTimeout, func() {

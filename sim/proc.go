@@ -79,6 +79,7 @@ func (w *world) start(idx int, seeds []peer.Addr) *proc {
 	h.resets = false
 	w.procs = append(w.procs, p)
 	p.open()
+	w.check.core.starts(p)
 	skew := w.hostRand.Uint64N(10_000)
 	wall := wallBase + uint64((w.now+h.wall)/time.Millisecond) + skew
 	p.do(membership.JoinCommand{Seeds: seeds, WallMillis: wall})
@@ -128,6 +129,9 @@ func (p *proc) pause(d time.Duration) {
 	}
 	p.w.trace.note(p.w.now, p.idx, opFault, fmt.Sprintf("pause %v", d))
 	p.asleep = true
+	if d > brief {
+		p.w.check.core.touch(p)
+	}
 	p.naps++
 	nap := p.naps
 	p.w.after(d, func() {
@@ -143,6 +147,7 @@ func (p *proc) resume() {
 		return
 	}
 	p.asleep = false
+	p.w.check.core.resumes(p)
 	list := p.deferred
 	p.deferred = nil
 	for _, run := range list {
@@ -160,6 +165,7 @@ func (p *proc) stick(d time.Duration) {
 	}
 	p.w.trace.note(p.w.now, p.idx, opFault, fmt.Sprintf("control stuck %v", d))
 	p.busy = true
+	p.w.check.core.touch(p)
 	p.later(d, p.unstick)
 }
 
@@ -329,6 +335,7 @@ func (p *proc) end(e *membership.Ended) {
 	w.trace.note(w.now, p.idx, opEnded, fmt.Sprintf("ended %d by %s: %s", e.Kind, w.name(e.By), e.Reason))
 	w.tell(p, "ended: %s", endNames[e.Kind])
 	p.die(true)
+	w.check.core.ends(p, e)
 	if w.onEnd != nil {
 		w.onEnd(p)
 	}
@@ -345,6 +352,7 @@ func (p *proc) crash(reset bool) {
 	}
 	p.w.trace.note(p.w.now, p.idx, opFault, fmt.Sprintf("crash reset=%t", reset))
 	p.w.hosts[p.idx].resets = reset
+	p.w.check.core.touch(p)
 	p.die(false)
 }
 

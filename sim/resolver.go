@@ -56,6 +56,7 @@ func (p *proc) resolved(e *node.Effects) {
 		for _, id := range d.Down {
 			w.check.excuse(id)
 		}
+		w.check.core.decided(p, d)
 		text := w.named(d.String())
 		w.trace.note(w.now, p.idx, opNote, text)
 		if d.Leader || !d.Lives {

@@ -17,10 +17,11 @@ import (
 
 // StormConfig says how many seeds a storm runs, and where it starts.
 type StormConfig struct {
-	Seeds    int    // how many, at least 1
-	First    uint64 // the first seed; the others follow
-	Workers  int    // seeds run at a time; zero means one per processor
-	TraceDir string // where the trace of a failing seed is written; empty means the temporary directory
+	Seeds    int      // how many, at least 1
+	First    uint64   // the first seed; the others follow
+	Workers  int      // seeds run at a time; zero means one per processor
+	Without  []string // what is not drawn, of those that StormDraws names; without all of them seeds are as they were before
+	TraceDir string   // where the trace of a failing seed is written; empty means the temporary directory
 	// Progress, when it is set, is called after each seed, in seed order, from one goroutine at a time.
 	Progress func(StormProgress)
 }
@@ -51,6 +52,9 @@ type StormResult struct {
 	Fenced    int `json:"fenced"`    // writes of such owners that the store refused
 	NotTold   int `json:"not_told"`  // times that such an owner lived on beside its successor
 	Faults    int `json:"faults"`
+	Well      int `json:"well"`     // how often a cluster was well, from when on a core of it may be obliged to live
+	Obliged   int `json:"obliged"`  // of these, how often a healthy core had to outlive others
+	Survived  int `json:"survived"` // of these, how often it was left alone, and had come to rest by itself
 
 	// Bound95 is the number of violations per cluster-hour that a storm without any rules out at 95 %: 3 / hours.
 	Bound95  float64 `json:"violations_per_hour_95,omitempty"`
@@ -106,7 +110,7 @@ func Storm(cfg StormConfig) StormResult {
 				if i >= cfg.Seeds {
 					return
 				}
-				results[i] <- runSeed(cfg.First + uint64(i))
+				results[i] <- runSeed(cfg.First+uint64(i), cfg.Without)
 			}
 		}()
 	}
@@ -147,6 +151,9 @@ func (s *StormResult) add(seed uint64, r seedResult, dir string, digest *xxhash.
 	s.Fenced += run.fenced
 	s.NotTold += run.notTold
 	s.Faults += run.faults
+	s.Well += run.bases
+	s.Obliged += run.obliged
+	s.Survived += run.rested
 	s.CalmMax = max(s.CalmMax, run.calm.Seconds())
 	if run.core > 0 {
 		s.CoreRuns++
@@ -168,25 +175,25 @@ func (s *StormResult) add(seed uint64, r seedResult, dir string, digest *xxhash.
 }
 
 // runSeed runs one seed twice and compares; a seed that fails runs once more with a trace that people can read.
-func runSeed(seed uint64) seedResult {
-	first, second := newStorm(seed, false).run(), newStorm(seed, false).run()
+func runSeed(seed uint64, without []string) seedResult {
+	first, second := newStorm(seed, without, false).run(), newStorm(seed, without, false).run()
 	r := seedResult{run: first, violations: first.violations}
 	if first.hash != second.hash || first.records != second.records {
 		r.violations = append(r.violations, Violation{Rule: "determinism", Text: fmt.Sprintf(
 			"two runs of seed %d differ: %d records %016x, %d records %016x", seed, first.records, first.hash,
 			second.records, second.hash)})
-		r.trace = partOfTraces(seed)
+		r.trace = partOfTraces(seed, without)
 		return r
 	}
 	if len(r.violations) > 0 {
-		r.trace = newStorm(seed, true).run().trace
+		r.trace = newStorm(seed, without, true).run().trace
 	}
 	return r
 }
 
 // partOfTraces runs a seed twice with text and returns the second trace from a little before the first difference.
-func partOfTraces(seed uint64) string {
-	a, b := newStorm(seed, true), newStorm(seed, true)
+func partOfTraces(seed uint64, without []string) string {
+	a, b := newStorm(seed, without, true), newStorm(seed, without, true)
 	a.run()
 	b.run()
 	x, y := a.w.trace.lines, b.w.trace.lines

@@ -13,6 +13,7 @@ func (s *storm) calm() {
 	w := s.w
 	s.ending = true
 	w.net.heal()
+	w.check.core.links()
 	w.net.Loss, w.net.Raw = 0, RawNetwork{}
 	if s.core && !s.resolves() {
 		s.healCore()
@@ -37,7 +38,7 @@ func (s *storm) calm() {
 		return
 	}
 	s.calmTook = w.now - began
-	s.demandHomes()
+	s.demandHomes(w.running(), w.takeover()+homesBound)
 	s.demandFates()
 }
 

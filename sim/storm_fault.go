@@ -67,13 +67,16 @@ func (s *storm) anyone() *proc {
 
 // faultTick does one thing to the cluster and plans the next.
 func (s *storm) faultTick() {
-	if s.ending {
+	if s.quiet() {
 		return
 	}
 	s.w.after(s.between(200*time.Millisecond, 6*time.Second), s.faultTick)
 	s.faults++
 	s.mix.next(s.rng.IntN).do(s)
 }
+
+// quiet reports whether the random faults are over: in a trial, and in the calm.
+func (s *storm) quiet() bool { return s.ending || s.still }
 
 func (s *storm) note(format string, args ...any) {
 	s.w.trace.note(s.w.now, 0, opFault, fmt.Sprintf(format, args...))
@@ -105,9 +108,14 @@ func (s *storm) setCuts(cut func(a, b int) bool, d time.Duration) {
 				}
 			}
 		}
+		s.w.check.core.links()
 	}
 	set(true)
-	s.w.after(d, func() { set(false) })
+	s.w.after(d, func() {
+		if !s.still {
+			set(false)
+		}
+	})
 }
 
 // slow makes one way between two hosts slow.
@@ -115,6 +123,7 @@ func (s *storm) slow() {
 	net := s.w.net
 	from, to := s.rng.IntN(len(net.slow)), s.rng.IntN(len(net.slow))
 	net.slow[from][to] = s.between(10*time.Millisecond, 700*time.Millisecond)
+	s.w.check.core.links()
 	s.note("slow n%d->n%d by %v", from+1, to+1, net.slow[from][to])
 	s.w.after(s.between(time.Second, 20*time.Second), func() { net.slow[from][to] = 0 })
 }
@@ -139,7 +148,7 @@ func (s *storm) laterDown(p *proc, d time.Duration) {
 		return
 	}
 	s.w.after(d, func() {
-		if s.ending {
+		if s.quiet() {
 			return
 		}
 		for _, on := range s.w.running() {
@@ -173,7 +182,7 @@ func (s *storm) crashAndRestart() {
 }
 
 func (s *storm) restartHost(i int) {
-	if !s.ending {
+	if !s.quiet() {
 		s.startHost(i)
 	}
 }
@@ -200,8 +209,11 @@ func (s *storm) weather() {
 		net.Raw = s.raw()
 	}
 	s.note("weather: loss %v, raw %v", net.Loss, net.Raw)
+	if !net.good() {
+		s.w.check.core.spoil()
+	}
 	s.w.after(s.between(time.Second, 15*time.Second), func() {
-		if !s.ending {
+		if !s.quiet() {
 			net.Loss, net.Raw = loss, raw
 		}
 	})

@@ -28,7 +28,7 @@ func (s *storm) flipFlop() {
 	s.note("flip-flop %v, %v cut and %v open, %d times", side, on, off, times)
 	var flip func()
 	flip = func() {
-		if times--; times < 0 || s.ending {
+		if times--; times < 0 || s.quiet() {
 			return
 		}
 		s.setCuts(func(a, b int) bool { return side[a] != side[b] }, on)
@@ -102,7 +102,7 @@ func (s *storm) rollingReplacement() {
 }
 
 func (s *storm) roll(order []int) {
-	if len(order) == 0 || s.ending {
+	if len(order) == 0 || s.quiet() {
 		s.rolling = false
 		return
 	}
@@ -130,7 +130,7 @@ func (s *storm) await(d time.Duration, holds func() bool, then func()) {
 	var look func()
 	look = func() {
 		switch {
-		case s.ending:
+		case s.quiet():
 		case holds() || s.w.now >= end:
 			then()
 		default:

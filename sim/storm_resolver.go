@@ -57,7 +57,7 @@ func (s *storm) resolverText() string {
 
 // ended is told of every process whose membership is over: a supervisor starts it again, unless it left.
 func (s *storm) ended(p *proc) {
-	if !s.resolves() || p.ended.Kind == membership.EndLeft {
+	if !s.resolves() || s.deserted || p.ended.Kind == membership.EndLeft {
 		return
 	}
 	s.restartIn(p.idx, s.between(500*time.Millisecond, 8*time.Second))

@@ -33,6 +33,8 @@ type runResult struct {
 	fates                [len(fateNames)]int
 	fenced, notTold      int
 	faults               int
+	bases                int // how often the cluster was well, see core
+	obliged, rested      int // how often a healthy core had to live on, and how often it came to rest by itself
 	trace, options       string
 	calm, core           time.Duration // how long it took to come right, and a core before it
 }
@@ -51,14 +53,19 @@ type storm struct {
 	mix    mix
 	core   bool // a core is healed first
 
+	without  []string // what is not drawn
+	trial    *trial   // nil: none
+	still    bool     // no random faults: it is on
+	deserted bool     // no supervisor starts anything
+
 	shift              int  // of the operator who buries
 	pending            int  // processes that are to be started
 	rolling            bool // a rolling replacement goes on
 	calmTook, coreTook time.Duration
 }
 
-func newStorm(seed uint64, text bool) *storm {
-	s := &storm{seed: seed, rng: rand.New(rand.NewPCG(seed, purposeSchedule)),
+func newStorm(seed uint64, without []string, text bool) *storm {
+	s := &storm{seed: seed, without: without, rng: rand.New(rand.NewPCG(seed, purposeSchedule)),
 		load: rand.New(rand.NewPCG(seed, purposeLoad))}
 	n := s.size()
 	cfg := Config{Network: s.network(), Data: s.data(), Text: text}
@@ -75,6 +82,7 @@ func newStorm(seed uint64, text bool) *storm {
 	s.stormy = time.Duration(30+s.rng.IntN(40)) * time.Second
 	s.makeTypes(n)
 	s.mix, s.core = s.drawMix(), s.rng.IntN(3) == 0
+	s.drawTrial()
 	return s
 }
 
@@ -152,12 +160,17 @@ func (s *storm) run() runResult {
 	w.onEnd = s.ended
 	s.startTimes()
 	w.after(s.between(0, 8*time.Second), s.faultTick)
+	s.watch()
 	w.advance(s.stormy)
+	if s.trial != nil {
+		s.trial.run()
+	}
 	s.calm()
 	res := runResult{hash: w.trace.sum(), records: w.trace.records, steps: w.steps, virtual: w.now, calm: s.calmTook,
 		core: s.coreTook, options: s.options(),
 		messages: len(w.check.book.entries) - w.check.book.fates[fateRejected], fates: w.check.book.fates,
 		fenced: w.check.Fenced, notTold: w.check.NotTold, faults: s.faults}
+	res.bases, res.obliged, res.rested = w.check.core.Bases, w.check.core.Tested, w.check.core.Progress
 	res.crashed, _ = w.audit()
 	for _, p := range w.running() {
 		p.die(true)
@@ -169,35 +182,44 @@ func (s *storm) run() runResult {
 	return res
 }
 
-// demandHomes asks one entity of every shard from every node: all must answer, as long as the asking process lives.
-func (s *storm) demandHomes() {
+// watch looks once a second whether the cluster is well, and whether those who must have gone on.
+func (s *storm) watch() {
+	if s.resolves() {
+		s.w.check.core.on = true
+		s.w.check.core.look()
+		s.w.after(time.Second, s.watch)
+	}
+}
+
+// demandHomes asks one entity of every shard from each of these processes: all must answer within a bound, as long as
+// the asking process lives.
+func (s *storm) demandHomes(from []*proc, bound time.Duration) {
 	w := s.w
-	running := w.running()
-	open := make([]int, len(running))
+	open := make([]int, len(from))
 	var missing []string
-	for i, p := range running {
+	for i, p := range from {
 		for _, r := range p.regions {
-			if !s.hostable(r.id) {
+			if !s.hostable(r.id, from) {
 				continue
 			}
 			for n := range r.slots {
 				open[i]++
-				s.probe(r, route.ShardID(n), w.now+w.takeover()+homesBound, func() { open[i]-- }, func(why string) {
+				s.probe(r, route.ShardID(n), w.now+bound, func() { open[i]-- }, func(why string) {
 					missing = append(missing, why)
 				})
 			}
 		}
 	}
 	waiting := func() (n int) {
-		for i, p := range running {
+		for i, p := range from {
 			if p.alive {
 				n += open[i]
 			}
 		}
 		return n
 	}
-	if !w.until(w.takeover()+homesBound+time.Second, func() bool { return waiting() == 0 }) {
-		w.check.violate(nil, "homes", "%d shards do not answer after the storm, as: %.3q", waiting(), missing)
+	if !w.until(bound+time.Second, func() bool { return waiting() == 0 }) {
+		w.check.violate(nil, "homes", "%d shards do not answer %v after the last fault, as: %.3q", waiting(), bound, missing)
 	}
 }
 
@@ -233,10 +255,10 @@ func (s *storm) idIn(r *region, n route.ShardID) string {
 	}
 }
 
-// hostable reports whether some running node may host the type.
-func (s *storm) hostable(typ route.TypeID) bool {
+// hostable reports whether some node of these may host the type.
+func (s *storm) hostable(typ route.TypeID, among []*proc) bool {
 	role := s.w.roleOf(typ)
-	for _, p := range s.w.running() {
+	for _, p := range among {
 		if m, ok := p.view.SelfMember(); ok && m.HasRole(role) && p.region(typ) != nil {
 			return true
 		}

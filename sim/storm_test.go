@@ -42,8 +42,8 @@ func TestClocksDrift(t *testing.T) {
 
 // TestMixIsTheSeeds: the weights of the faults come from the seed, zero ones are never drawn, none is out of reach.
 func TestMixIsTheSeeds(t *testing.T) {
-	require.Equal(t, newStorm(3, false).options(), newStorm(3, true).options())
-	require.NotEqual(t, newStorm(3, false).mix, newStorm(4, false).mix)
+	require.Equal(t, newStorm(3, nil, false).options(), newStorm(3, nil, true).options())
+	require.NotEqual(t, newStorm(3, nil, false).mix, newStorm(4, nil, false).mix)
 	m := make(mix, len(faults()))
 	m[2], m[5] = 1, 2
 	require.Equal(t, "partial 1 pause 2", m.String())

@@ -201,7 +201,7 @@ func TestCrashUnwindsWaitingHandlers(t *testing.T) {
 
 // TestSameSeedSameTrace: two runs of one seed are equal, two seeds are not.
 func TestSameSeedSameTrace(t *testing.T) {
-	a, b, c := newStorm(5, false).run(), newStorm(5, true).run(), newStorm(6, false).run()
+	a, b, c := newStorm(5, nil, false).run(), newStorm(5, nil, true).run(), newStorm(6, nil, false).run()
 	require.Equal(t, a.hash, b.hash, "text must not change a run")
 	require.Equal(t, a.records, b.records)
 	require.NotEqual(t, a.hash, c.hash)

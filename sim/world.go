@@ -22,6 +22,7 @@ const (
 	purposeHosts
 	purposeSchedule
 	purposeLoad
+	purposeTrial
 )
 
 // basePort is the port of every simulated node; the hosts are 10.0.0.1 and up.

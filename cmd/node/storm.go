@@ -17,12 +17,13 @@ import (
 
 // stormCmd is the flags of node storm.
 type stormCmd struct {
-	Seeds    int    `default:"500" help:"How many seeds, 1 to 10000000; each runs twice."`
-	First    uint64 `default:"1" help:"The first seed; the others follow. With --seeds=1 it replays a failure."`
-	Workers  int    `default:"0" help:"${workers_help}"`
-	TraceDir string `type:"path" help:"Where traces of failing seeds are written; default: the temporary directory."`
-	JSON     bool   `name:"json" help:"Print nothing but the last line."`
-	Progress bool   `help:"Show progress although stderr is not a terminal."`
+	Seeds    int      `default:"500" help:"How many seeds, 1 to 10000000; each runs twice."`
+	First    uint64   `default:"1" help:"The first seed; the others follow. With --seeds=1 it replays a failure."`
+	Workers  int      `default:"0" help:"${workers_help}"`
+	Without  []string `help:"Draw none of these, for instance trials: then seeds are what they were before it was drawn."`
+	TraceDir string   `type:"path" help:"Where traces of failing seeds are written; default: the temporary directory."`
+	JSON     bool     `name:"json" help:"Print nothing but the last line."`
+	Progress bool     `help:"Show progress although stderr is not a terminal."`
 }
 
 // Validate is called by the parser.
@@ -58,6 +59,7 @@ func (c *stormCmd) Run(e *env) error {
 	begin := time.Now()
 	shown := begin
 	result := sim.Storm(sim.StormConfig{Seeds: c.Seeds, First: c.First, Workers: c.Workers, TraceDir: c.TraceDir,
+		Without: c.Without,
 		Progress: func(p sim.StormProgress) {
 			if time.Since(shown) < stormEvery && p.Done < p.Seeds {
 				return

@@ -1,0 +1,357 @@
+// Availability: a healthy core, which no fault has touched, goes on where the strategy of the resolver obliges it to.
+
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/node"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/sbr"
+)
+
+// What is no disturbance: see core.
+const (
+	goodLoss  = 0.01                   // of packets, repaired as TCP does
+	goodDelay = 50 * time.Millisecond  // one way
+	brief     = 500 * time.Millisecond // a pause that nobody may hold against a process
+)
+
+// steady is for how long a cluster has been well before anything is demanded of it: its detectors have learned again what
+// is regular, and what was decided before is over.
+const steady = 4 * time.Second
+
+// progressBound is how long, beyond the takeover time, a core may take that was left alone: until the others are removed
+// from its views.
+const progressBound = 10 * time.Second
+
+// core remembers a cluster that was well, and what faults have touched since. It was well when all who ran were Up, agreed
+// and handled messages, and nothing was cut. Two of its members are twins as long as nothing tells them apart: they hear
+// each other, and both hear every other host or neither does. Twins that nobody stopped, killed or asked to leave are
+// healthy: whatever becomes of all the others, none of them may be suspected. If the strategy obliges a group of them
+// to live, whoever counts among the others, all of it has to live.
+//
+// One thing excuses: a picture that goes on changing until all have to go for instability.
+type core struct {
+	c     *checker
+	on    bool // the storm tells of its faults
+	set   bool
+	fed   time.Duration             // since when nothing has disturbed a cluster that is well; negative: it is not
+	procs []*proc                   // its members
+	sound []bool                    // by host: its process is one of these, and untouched
+	twins [][]bool                  // by two hosts
+	news  []*proc                   // processes that were started since
+	moved time.Duration             // when something was disturbed last
+	dirty bool                      // something was, since the cluster was taken for well
+	still map[peer.ID]time.Duration // by process, when its picture changed last
+	asked bool                      // whether it has come to rest was asked after the last disturbance
+
+	Bases    int // how often a cluster was well
+	Tested   int // of these, in how many a group was obliged after somebody else was lost for it
+	Progress int // in how many of these it came to rest
+	tested   bool
+}
+
+// stirs notes a disturbance of any kind.
+func (k *core) stirs() { k.moved, k.fed, k.asked, k.dirty = k.c.w.now, -1, false, true }
+
+// touch notes that a fault has met a process.
+func (k *core) touch(p *proc) {
+	if !k.on {
+		return
+	}
+	k.stirs()
+	if k.set && slices.Contains(k.procs, p) {
+		k.sound[p.idx] = false
+	}
+}
+
+// resumes notes that one goes on that was stopped: one of a pause that nobody may hold against it stirs nothing.
+func (k *core) resumes(p *proc) {
+	if k.on && !(k.set && slices.Contains(k.procs, p) && k.sound[p.idx]) {
+		k.stirs()
+	}
+}
+
+// ends is told of every process whose membership is over.
+func (k *core) ends(p *proc, e *membership.Ended) {
+	if e.Kind != membership.EndLeft {
+		k.goes(p, e.By, 0, "it has ended, "+endNames[e.Kind])
+	}
+}
+
+// starts notes a new process.
+func (k *core) starts(p *proc) {
+	if !k.on {
+		return
+	}
+	k.news = append(k.news, p)
+	if !k.set || slices.ContainsFunc(k.procs, func(q *proc) bool { return k.sound[q.idx] && k.c.w.net.open(p.idx, q.idx) }) {
+		k.stirs()
+	}
+}
+
+// spoil ends what is demanded until the cluster is well again.
+func (k *core) spoil() { k.set = false; k.stirs() }
+
+// links notes a change of the wires: what tells two hosts apart.
+func (k *core) links() {
+	if !k.on {
+		return
+	}
+	k.stirs()
+	if !k.set {
+		return
+	}
+	n := len(k.c.w.hosts)
+	for a := range n {
+		for b := range a {
+			if k.twins[a][b] && !k.alike(a, b) {
+				k.twins[a][b], k.twins[b][a] = false, false
+			}
+		}
+	}
+}
+
+// alike reports whether two hosts hear each other, and both the same others.
+func (k *core) alike(a, b int) bool {
+	net := k.c.w.net
+	bad := func(x, y int) bool { return x != y && (net.cuts[x][y] || net.slow[x][y] > goodDelay) }
+	if bad(a, b) || bad(b, a) {
+		return false
+	}
+	for x := range k.c.w.hosts {
+		if x != a && x != b && (bad(a, x) != bad(b, x) || bad(x, a) != bad(x, b)) {
+			return false
+		}
+	}
+	return true
+}
+
+// look takes the cluster as it is for one that is well, when it has been for long enough, and asks a core that was left
+// alone whether it has come to rest. It is called about once a second.
+func (k *core) look() {
+	w := k.c.w
+	if !k.on || !w.resolves() {
+		return
+	}
+	k.rests()
+	if !k.well() {
+		k.fed = -1
+		return
+	}
+	if k.fed < 0 {
+		k.fed = w.now
+	}
+	if w.now-k.fed >= steady && (k.dirty || !k.set) {
+		k.take()
+	}
+}
+
+// take begins anew with the cluster as it is.
+func (k *core) take() {
+	w := k.c.w
+	if k.set && k.tested && len(w.running()) < len(k.procs) {
+		k.Progress++
+	}
+	k.set, k.procs, k.news, k.tested, k.asked = true, w.running(), nil, false, true
+	k.Bases++
+	k.dirty = false
+	n := len(w.hosts)
+	k.sound, k.twins = make([]bool, n), make([][]bool, n)
+	for i := range n {
+		k.twins[i] = make([]bool, n)
+		for j := range n {
+			k.twins[i][j] = true
+		}
+	}
+	for _, p := range k.procs {
+		k.sound[p.idx] = true
+	}
+}
+
+// well reports whether all who run are Up, agree and handle messages, on a good network without cuts.
+func (k *core) well() bool {
+	w := k.c.w
+	if !w.net.good() {
+		return false
+	}
+	for _, p := range w.running() {
+		if p.paused() || p.stuck() || p.leaving || p.doomed || p.held() || p.view == nil {
+			return false
+		}
+		if self, ok := p.view.SelfMember(); !ok || self.Status != membership.Up || !p.view.Converged {
+			return false
+		}
+	}
+	return len(w.running()) > 1 && w.converged()
+}
+
+// good reports whether the network loses little, delays little and cuts nothing.
+func (n *network) good() bool {
+	if n.Loss > goodLoss || n.Raw.on() {
+		return false
+	}
+	for i := range n.cuts {
+		if slices.Contains(n.cuts[i], true) || slices.Max(n.slow[i]) > goodDelay {
+			return false
+		}
+	}
+	return true
+}
+
+// open reports whether nothing between two hosts is cut.
+func (n *network) open(a, b int) bool { return !n.cuts[a][b] && !n.cuts[b][a] }
+
+// obliged returns the healthy processes that have to live, nil when nobody has to.
+func (k *core) obliged() []*proc {
+	if !k.on || !k.set {
+		return nil
+	}
+	for _, p := range k.procs {
+		var group []*proc
+		for _, q := range k.procs {
+			if k.sound[q.idx] && k.twins[p.idx][q.idx] {
+				group = append(group, q)
+			}
+		}
+		if k.sound[p.idx] && k.mustLive(group) {
+			return group
+		}
+	}
+	return nil
+}
+
+// mustLive reports whether the strategy obliges a group to live, whoever of the others counts: those who have come since
+// do in the worst case.
+func (k *core) mustLive(group []*proc) bool {
+	r := &k.c.w.cfg.Resolver
+	others := slices.Concat(k.procs, k.news)
+	votes, total := k.voters(group), k.voters(others)
+	switch r.Strategy {
+	case sbr.KeepMajority:
+		return 2*len(votes) > len(total) || 2*len(votes) == len(total) && len(votes) > 0 && votes[0] == total[0]
+	case sbr.StaticQuorum:
+		return len(votes) >= r.QuorumSize && len(total) <= 2*r.QuorumSize-1
+	case sbr.KeepOldest:
+		return slices.Contains(group, k.oldest()) && (len(group) > 1 || r.KeepAlone)
+	case sbr.LeaseMajority:
+		owner := k.c.w.lease.owner // who has it must be the one who will ask
+		alone := !slices.ContainsFunc(others, func(p *proc) bool { return p.alive && !slices.Contains(group, p) })
+		return alone && (owner.IsZero() || owner == votes[0].id)
+	}
+	return false
+}
+
+// voters returns those of a list who count, the lowest address first.
+func (k *core) voters(list []*proc) (votes []*proc) {
+	role := k.c.w.cfg.Resolver.Role
+	for _, p := range list {
+		if role == "" || slices.Contains(k.c.w.cfg.rolesOf(p.idx), role) {
+			votes = append(votes, p)
+		}
+	}
+	slices.SortStableFunc(votes, func(a, b *proc) int { return a.idx - b.idx })
+	return votes
+}
+
+// rolesOf returns the roles of a host's processes.
+func (c *Config) rolesOf(host int) []string {
+	if host < len(c.Roles) {
+		return c.Roles[host]
+	}
+	return nil
+}
+
+// oldest returns the oldest of the cluster that was well.
+func (k *core) oldest() (first *proc) {
+	least := uint32(0)
+	for _, p := range k.procs {
+		if m, ok := p.view.Member(p.id); ok && (first == nil || m.UpNumber < least) {
+			first, least = p, m.UpNumber
+		}
+	}
+	return first
+}
+
+// sees notes when the picture of a process last changed: what its resolver counts.
+func (k *core) sees(p *proc, v *membership.View) {
+	if !k.on {
+		return
+	}
+	old := p.checked
+	moved := old == nil || !v.Unreachable.Equal(old.Unreachable)
+	for i := 0; i < len(v.Members) && !moved; i++ {
+		was, ok := old.Member(v.Members[i].ID)
+		st := v.Members[i].Status
+		moved = (!ok || was.Status != st) && (st == membership.Up || st == membership.Exiting || st == membership.Down)
+	}
+	if moved {
+		k.still[p.id] = k.c.w.now
+	}
+}
+
+// goes is told that a process goes or stops, by whose word and why. One of an obliged core may not.
+func (k *core) goes(p *proc, by peer.ID, cause membership.Cause, what string) {
+	group := k.obliged()
+	if !slices.Contains(group, p) {
+		return
+	}
+	k.set = false
+	if cause == membership.CauseUnstable && k.c.w.now-k.still[by] < k.standsStill() {
+		return
+	}
+	names := ""
+	for _, q := range group {
+		names += " " + k.c.w.name(q.id)
+	}
+	k.c.violate(p, "obliged", "%s, though no fault has touched%s since all was well, and the strategy obliges them to live",
+		what, names)
+}
+
+// standsStill is how long a picture stands still before nothing more is to be expected of what has happened.
+func (k *core) standsStill() time.Duration {
+	return k.c.w.cfg.Membership.SilenceBound()
+}
+
+// decided is told of every decision of a resolver.
+func (k *core) decided(p *proc, d *node.Decision) {
+	if !d.Lives {
+		k.goes(p, p.id, d.Cause, "it decides to stop: "+d.Why)
+	}
+}
+
+// rests asks a core that was left alone for long enough whether those who are lost are gone from its views: nobody else
+// helps.
+func (k *core) rests() {
+	w := k.c.w
+	group := k.obliged()
+	if len(group) == 0 {
+		return
+	}
+	if !k.tested && slices.ContainsFunc(k.procs, func(p *proc) bool { return !slices.Contains(group, p) }) {
+		k.tested = true
+		k.Tested++
+	}
+	if k.asked || w.now-k.moved < w.takeover()+progressBound {
+		return
+	}
+	k.asked = true
+	for _, p := range group {
+		switch {
+		case p.held():
+			k.c.violate(p, "progress", "it is suspended %v after the last fault, which did not touch it", w.now-k.moved)
+		case !p.view.Converged || len(p.view.Unreachable) > 0:
+			k.c.violate(p, "progress", "%d members are unreachable (converged %t) %v after the last fault",
+				len(p.view.Unreachable), p.view.Converged, w.now-k.moved)
+		default:
+			continue
+		}
+		return
+	}
+	if k.tested {
+		k.Progress++
+	}
+}
