@@ -49,6 +49,10 @@ func (m *Machine) onProbe(from peer.ID, body []byte) error {
 	if len(m.join.probers) < maxProbers {
 		m.join.probers = append(m.join.probers, prober{from, nonce})
 	}
+	if m.join.remembers() && m.phase == probing {
+		m.formAnswer(from, nonce, 0)
+		return nil
+	}
 	m.post(from, wire.KindJoinProbeNak, func(b []byte) []byte {
 		return wire.AppendU64(wire.AppendU64(b, from.Inc), nonce)
 	})

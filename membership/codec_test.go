@@ -121,6 +121,9 @@ func bodies(to, cluster uint64) map[wire.Kind][]byte {
 		wire.KindGossip:       plainBody(to, cluster, sample()),
 		wire.KindExitDone:     appendEnvelope(nil, e),
 		wire.KindDelta:        sampleDelta(to, cluster),
+		wire.KindFormAsk:      appendFormAsk(nil, formAskBody{7, 3, true, true}),
+		wire.KindFormAnswer: appendFormAnswer(nil, formAnswerBody{to, 7, 3, true,
+			Record{ClusterID: cluster, Birth: 9, Highest: 10, Counts: true, Others: []peer.Addr{addr(2), addr(3)}, More: 1}}),
 		wire.KindRemovedNote: appendNote(nil, noteBody{e, tombstone{last: Down, cause: CauseResolver, by: ip(2)}, 1500, 3,
 			ip(1)}),
 		wire.KindHeartbeat:    wire.AppendHeartbeat(nil, wire.Heartbeat{Seq: 1, Sent: 2}),
@@ -151,6 +154,9 @@ func TestMessageGoldenBytes(t *testing.T) {
 			"00" + "02" + "000100" + "000401" + "000000" + // rows: one emptied, one with a record
 			"01" + "01" + "016b" + "0177" + "02" + "040a000002bb1c0200000000000000" + // metadata
 			"00" + "01" + "00ad02", // clock
+		wire.KindFormAsk: "0700000000000000" + "0300000000000000" + "03",
+		wire.KindFormAnswer: to + "0700000000000000" + "0300000000000000" + "03" + cluster + "0900000000000000" +
+			"0a00000000000000" + "01" + "02" + "040a000002bb1c" + "040a000003bb1c",
 		wire.KindRemovedNote: to + cluster + "04" + "dc05000000000000" + "03000000" + "040a000001bb1c0100000000000000" +
 			"03" + "040a000002bb1c0200000000000000",
 	}

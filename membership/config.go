@@ -41,6 +41,11 @@ type Config struct {
 	// higher one, and it refuses to join a cluster with a lower one.
 	MinBirth uint64
 
+	// MayMiss returns how many of the members of a remembered cluster that could carry it on may be missing when the
+	// others form a new one: so few that they cannot live on alone. Nil: none. The composition derives it from the
+	// resolver.
+	MayMiss func(members int) int
+
 	// GossipInterval is the period of gossip rounds (1 s); three rounds each while fewer than half have seen (GOS-5).
 	GossipInterval time.Duration
 	// GossipTimeToLive is the age above which received gossip is dropped unread (2 s, GOS-7).

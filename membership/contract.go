@@ -32,12 +32,20 @@ var (
 type Command interface{ command() }
 
 // JoinCommand starts the join: contact all seeds and be admitted by the first that answers. The first seed forms the
-// cluster when no other seed answers; only it may, so all nodes give the list in one order. With no seeds, or only the
-// node itself, the node forms a cluster of one.
+// cluster when no other seed answers; without a Record only it may, so all nodes give the list in one order. With no
+// seeds, or only the node itself, the node forms a cluster of one.
 type JoinCommand struct {
 	Seeds []peer.Addr
 	// WallMillis is the wall clock in milliseconds since 1970, used only for the birth of a cluster that is formed.
 	WallMillis uint64
+	// Record is what an earlier incarnation at this address remembered. One that names others keeps this node from
+	// forming a cluster until they have said that they are in none; they are asked beside the seeds.
+	Record Record
+	// NeverForm has this node join only, never form a cluster.
+	NeverForm bool
+	// FormNew is an operator's word that no cluster lives any more: when none is found within the SeedTimeout, this node
+	// forms one, first seed or not and whatever anybody remembers. NeverForm outweighs it.
+	FormNew bool
 }
 
 // LeaveCommand starts a graceful leave of this node: leaving, exiting, removed.
@@ -86,13 +94,14 @@ type EndKind uint8
 
 // The ways a membership ends.
 const (
-	EndLeft        EndKind = 1 // left gracefully and was removed
-	EndDowned      EndKind = 2 // this incarnation was marked Down
-	EndRemoved     EndKind = 3 // learnt that this incarnation was removed
-	EndJoinRefused EndKind = 4 // a member refused the join for good
-	EndJoinTimeout EndKind = 5 // not admitted within Config.JoinTimeout
-	EndRejoin      EndKind = 7 // left its cluster of one to join another (JoinAnotherCommand)
-	EndIsolated    EndKind = 6 // alone for half of Config.TombstoneRetention, or nobody is left who was Up
+	EndLeft        EndKind = 1  // left gracefully and was removed
+	EndDowned      EndKind = 2  // this incarnation was marked Down
+	EndRemoved     EndKind = 3  // learnt that this incarnation was removed
+	EndJoinRefused EndKind = 4  // a member refused the join for good
+	EndJoinTimeout EndKind = 5  // not admitted within Config.JoinTimeout
+	EndRejoin      EndKind = 7  // left its cluster of one to join another (JoinAnotherCommand)
+	EndIsolated    EndKind = 6  // alone for half of Config.TombstoneRetention, or nobody is left who was Up
+	EndTwin        EndKind = 10 // met the older and larger of two clusters of this name, so its own ends
 )
 
 // Ended tells how a node's membership ended: kind, who decided or said so, when (on this node's clock), and the
@@ -103,4 +112,7 @@ type Ended struct {
 	At     time.Duration
 	Reason string
 	Cause  Cause // of the Down that ended it; CauseNone for every other end
+	// Record is what the next incarnation is to be given instead of what was remembered, after EndTwin: the older
+	// cluster, as far as it was met. Nil: what the node's own views say.
+	Record *Record
 }

@@ -40,13 +40,15 @@ const (
 	SelfIndicted        EventKind = 34 // this node would have quarantined most members, so it took the fault for its own
 	TwinCluster         EventKind = 35 // a seed belongs to another cluster of this name; Twin says which
 	SettingsDiffer      EventKind = 36 // a join was let through with other settings (Config.LenientSettings); see Detail
+
+	FormingHeld EventKind = 40 // no cluster is found, and this node forms none for what is remembered; see Detail
 )
 
 var eventNames = [...]string{1: "member-removed", "member-joined", "member-up", "member-left", "member-exited",
 	"member-downed", "unreachable-member", "reachable-member", "leader-changed", "role-leader-changed",
 	"member-weakly-up", "member-preparing-for-shutdown", "member-ready-for-shutdown", "metadata-changed",
 	"member-quarantined", 32: "convergence-blocked", "convergence-restored", "self-indicted", "twin-cluster",
-	"settings-differ"}
+	"settings-differ", 40: "forming-held"}
 
 // OfView reports whether the kind tells a difference between two views. Others come without a new view.
 func (k EventKind) OfView() bool { return k < ConvergenceBlocked }
@@ -73,7 +75,7 @@ type Event struct {
 	By          peer.ID      // for MemberQuarantined: the observer
 	Why         string       // for MemberQuarantined, on the observer itself, and SelfIndicted: the reason given
 	Twin        *Twin        // for TwinCluster
-	Detail      string       // of TwinCluster and SettingsDiffer, in words
+	Detail      string       // of TwinCluster, SettingsDiffer and FormingHeld, in words
 }
 
 // Reason says why a member was downed, removed or quarantined, or why this node indicted itself; empty for every other
@@ -147,7 +149,7 @@ func (e Event) String() string {
 		return fmt.Sprintf("%s %s", e.Kind, e.Leader)
 	case ConvergenceBlocked:
 		return fmt.Sprintf("%s for %v by %v", e.Kind, e.Convergence.For, e.Convergence.Blockers)
-	case TwinCluster, SettingsDiffer:
+	case TwinCluster, SettingsDiffer, FormingHeld:
 		return fmt.Sprintf("%s: %s", e.Kind, e.Detail)
 	case ConvergenceRestored:
 		return fmt.Sprintf("%s after %v", e.Kind, e.Convergence.For)

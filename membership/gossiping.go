@@ -138,7 +138,7 @@ func (m *Machine) hears(arrived time.Duration, from peer.ID, e envelope, holds g
 	switch {
 	case !m.addressed(e):
 		if e.to == m.self.Inc {
-			m.otherCluster(from.Addr, e.cluster, 0)
+			m.otherCluster(from.Addr, e.cluster, 0, false)
 		}
 		return false
 	case m.now-arrived > m.cfg.GossipTimeToLive:

@@ -1,5 +1,5 @@
-// Join, the joiner's side: probe the seeds, ask the first member that answers, take its welcome; the first seed forms
-// a cluster when nobody has one (JOIN-1, JOIN-2, MEM-9).
+// Join, the joiner's side: probe the seeds, ask the first member that answers, take its welcome (JOIN-1, JOIN-2,
+// MEM-9). Who may form a cluster when nobody has one stands in forming.go.
 
 package membership
 
@@ -21,9 +21,9 @@ const (
 
 // joining is what a node knows while it is no member.
 type joining struct {
-	seeds     []peer.Addr // all but this node, in the given order
-	nak       []bool      // by seed: it answered that it is in no cluster
-	first     bool        // this node heads the list: only it may form, unless it has asked a cluster to admit it
+	seeds     []peer.Addr // all but this node, in the given order: the first of the contacts
+	first     bool        // this node heads the list: only it may form without a record
+	form      forming
 	wall      uint64
 	nonce     uint64  // of the whole join; echoed by every answer
 	target    peer.ID // the contact that was asked
@@ -51,12 +51,16 @@ func (m *Machine) startJoin(c JoinCommand) error {
 			j.seeds = append(j.seeds, a)
 		}
 	}
-	j.first = len(c.Seeds) > 0 && c.Seeds[0] == m.self.Addr
+	j.first = len(c.Seeds) == 0 && !c.NeverForm || len(c.Seeds) > 0 && c.Seeds[0] == m.self.Addr
 	j.wall, j.nonce = c.WallMillis, m.nonce()
+	j.form = forming{record: c.Record, never: c.NeverForm, anew: c.FormNew && !c.NeverForm}
+	j.form.record.Others = slices.Clone(c.Record.Others)
+	m.meet(j.seeds...)
+	m.meet(c.Record.Others...)
 	if m.cfg.JoinTimeout > 0 {
 		m.in(timerJoinTimeout, m.cfg.JoinTimeout)
 	}
-	if len(j.seeds) == 0 {
+	if len(j.seeds) == 0 && j.forms() && (j.form.anew || !j.remembers()) {
 		m.form()
 		return nil
 	}
@@ -68,11 +72,13 @@ func (m *Machine) startJoin(c JoinCommand) error {
 // probe starts looking for a member, from scratch.
 func (m *Machine) probe() {
 	m.phase = probing
-	m.join.nak = make([]bool, len(m.join.seeds))
+	for i := range m.join.form.contacts {
+		m.join.form.contacts[i].nak = false
+	}
 	m.join.target, m.join.challenge = peer.ID{}, 0
 	m.stop(timerGiveUp)
 	m.in(timerProbe, m.cfg.ProbeInterval)
-	if m.join.first {
+	if f := &m.join.form; m.join.first || f.anew || f.never || f.record.Known() {
 		m.in(timerSeed, m.cfg.SeedTimeout)
 	}
 }
@@ -84,12 +90,9 @@ func (m *Machine) askAgain() {
 		m.sendJoin()
 		return
 	}
-	for i, a := range m.join.seeds {
-		if !m.join.first || !m.join.nak[i] {
-			m.post(peer.ID{Addr: a}, wire.KindJoinProbe, func(b []byte) []byte {
-				return wire.AppendU64(b, m.join.nonce)
-			})
-		}
+	m.askContacts()
+	if m.tryForming(); m.phase == probing {
+		m.tellHeld()
 	}
 }
 
@@ -103,6 +106,8 @@ func (m *Machine) joinTimeout() {
 	reason := fmt.Sprintf("not admitted within %v", m.cfg.JoinTimeout)
 	if m.join.refused != "" {
 		reason += ": " + m.join.refused
+	} else if text := m.heldBack(); text != "" {
+		reason += ": " + text
 	}
 	m.end(EndJoinTimeout, m.self, reason)
 }
@@ -119,14 +124,15 @@ func (m *Machine) giveUp() {
 
 func (m *Machine) onProbeNak(from peer.ID, body []byte) error {
 	to, nonce, err := readProbeNak(body)
-	if err != nil || m.phase != probing || !m.join.first || to != m.self.Inc || nonce != m.join.nonce {
+	if err != nil || m.phase != probing || to != m.self.Inc || nonce != m.join.nonce || !m.join.forms() {
 		return err
 	}
-	if i := slices.Index(m.join.seeds, from.Addr); i >= 0 {
-		m.join.nak[i] = true
-	}
-	if !slices.Contains(m.join.nak, false) {
-		m.form()
+	if c := m.join.contact(from.Addr); c != nil && !c.nak {
+		c.nak = true
+		if m.join.agrees() {
+			m.formAsk(c.addr)
+		}
+		m.tryForming()
 	}
 	return nil
 }
@@ -138,7 +144,7 @@ func (m *Machine) onProbeAck(from peer.ID, body []byte) error {
 	}
 	switch {
 	case m.phase == member:
-		m.otherCluster(from.Addr, a.cluster, a.birth)
+		m.otherCluster(from.Addr, a.cluster, a.birth, false)
 		return nil
 	case m.phase == probing:
 		if m.tooOld(from, a.birth) {
@@ -150,7 +156,7 @@ func (m *Machine) onProbeAck(from peer.ID, body []byte) error {
 		}
 		// Whoever asked may have been admitted, though the welcome was lost: this incarnation must never belong to
 		// a second cluster of its own making.
-		m.join.first = false
+		m.join.form.asked = true
 		m.phase = pending
 		m.stop(timerSeed)
 		m.in(timerGiveUp, m.cfg.JoinRetryAfter)
@@ -223,10 +229,11 @@ func (m *Machine) onWelcome(from peer.ID, body []byte) error {
 	return nil
 }
 
-// form makes a cluster of one: a random id, and a birth above every one under which this node issued fences.
+// form makes a cluster of one: a random id, and a birth above every one under which this node issued fences, or that
+// somebody whom it heard remembers.
 func (m *Machine) form() {
 	birth := m.join.wall<<birthLowBits | m.rng.Uint64N(1<<birthLowBits)
-	s := newState(version{cluster: m.nonce(), birth: max(birth, m.cfg.MinBirth+1)})
+	s := newState(version{cluster: m.nonce(), birth: max(birth, m.lowestBirth()+1)})
 	s.add(Member{ID: m.self, Status: Joining, Roles: m.cfg.Roles, AppVersion: m.cfg.AppVersion})
 	m.install(s.commit(m.self), true)
 	m.admitted()

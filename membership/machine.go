@@ -170,6 +170,10 @@ func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kin
 		err = m.onDelta(arrived, from, body)
 	case wire.KindExitDone:
 		err = m.onExitDone(from, body)
+	case wire.KindFormAsk:
+		err = m.onFormAsk(from, body)
+	case wire.KindFormAnswer:
+		err = m.onFormAnswer(from, body)
 	case wire.KindRemovedNote:
 		err = m.onNote(from, body)
 	default:
@@ -201,7 +205,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 	case DownCommand:
 		err = m.down(c.ID, c.Cause)
 	case OtherClusterCommand:
-		m.otherCluster(c.Addr, c.ClusterID, c.Birth)
+		m.otherCluster(c.Addr, c.ClusterID, c.Birth, true)
 	case JoinAnotherCommand:
 		err = m.joinAnother()
 	case ToldRemovedCommand:

@@ -7,7 +7,7 @@ import "time"
 // The deadlines of a machine. Those that passed fire in this order.
 const (
 	timerProbe       = iota // ask seeds again, or repeat the join
-	timerSeed               // the first seed stops looking and forms a cluster
+	timerSeed               // the time to look for a cluster is over: one may be formed
 	timerGiveUp             // the contact did not answer the join
 	timerJoinTimeout        // the whole join took too long
 	timerForward            // a join was handed to the leader and nothing came of it
@@ -36,7 +36,7 @@ func (m *Machine) fire(i int) {
 	case timerProbe:
 		m.askAgain()
 	case timerSeed:
-		m.form()
+		m.seedTimeout()
 	case timerGiveUp:
 		m.giveUp()
 	case timerJoinTimeout:

@@ -14,8 +14,12 @@ import (
 // twinAgain is how long the same twin at the same seed is not told again.
 const twinAgain = 10 * time.Minute
 
+// twinFresh is for how long a meeting says that the twin lives at that address.
+const twinFresh = 2 * time.Minute
+
 // OtherClusterCommand tells what the transport met at an address: a node of the same name in another cluster. Birth is
-// zero when it is not known. It is worth an event when the address is a seed's; the two are never merged.
+// zero when it is not known. It is worth an event when the address is a seed's or remembered; the two are never merged,
+// but the younger one ends when it is the smaller one, too.
 type OtherClusterCommand struct {
 	Addr             peer.Addr
 	ClusterID, Birth uint64
@@ -26,45 +30,101 @@ func (OtherClusterCommand) command() {}
 // Twin is another cluster of this one's name: found at a seed, so probably one cluster that was formed twice.
 type Twin struct {
 	ClusterID, Birth uint64    // of the other one; Birth zero: not known
-	Via              peer.Addr // the seed at which it was found
+	Via              peer.Addr // the seed, or remembered address, at which it was found
 }
 
 type twin struct {
 	Twin
 	again time.Duration // when to tell it again
+	at    time.Duration // when it was met last
+	met   bool          // at an address that this node dialled, by one who showed what members must show
 }
 
-// askSeed asks the next seed that is no member which cluster it belongs to. One at a time: a list of seeds that are
-// gone must not cost a large cluster much.
+// askSeed asks the next seed, or remembered address, that is no member which cluster it belongs to. One at a time: a
+// list of seeds that are gone must not cost a large cluster much.
 func (m *Machine) askSeed() {
-	if m.cfg.SeedCheckInterval < 0 || len(m.join.seeds) == 0 {
+	list := m.join.form.contacts
+	if m.cfg.SeedCheckInterval < 0 || len(list) == 0 {
 		return
 	}
 	m.in(timerSeedCheck, m.cfg.SeedCheckInterval)
-	for range m.join.seeds {
-		m.seedAt = (m.seedAt + 1) % len(m.join.seeds)
-		if a := m.join.seeds[m.seedAt]; m.st.at(a).IsZero() {
+	if len(m.elders()) > 0 {
+		m.in(timerSeedCheck, min(m.cfg.SeedCheckInterval, m.cfg.ProbeInterval))
+	}
+	for range list {
+		m.seedAt = (m.seedAt + 1) % len(list)
+		if a := list[m.seedAt].addr; m.st.at(a).IsZero() {
 			m.post(peer.ID{Addr: a}, wire.KindJoinProbe, func(b []byte) []byte { return wire.AppendU64(b, m.join.nonce) })
 			return
 		}
 	}
 }
 
-// otherCluster takes note that a node at addr belongs to that cluster.
-func (m *Machine) otherCluster(addr peer.Addr, cluster, birth uint64) {
-	if m.phase != member || cluster == 0 || cluster == m.st.cluster || !slices.Contains(m.join.seeds, addr) {
+// otherCluster takes note that a node at addr, an address that this node asks, belongs to that cluster. met: this node
+// dialled it, and it showed what members must show.
+func (m *Machine) otherCluster(addr peer.Addr, cluster, birth uint64, met bool) {
+	if m.phase != member || cluster == 0 || cluster == m.st.cluster || m.join.contact(addr) == nil {
 		return
 	}
-	t := twin{Twin{cluster, birth, addr}, m.now + twinAgain}
+	t := twin{Twin: Twin{cluster, birth, addr}, again: m.now + twinAgain, at: m.now, met: met}
 	i := slices.IndexFunc(m.twins, func(o twin) bool { return o.Via == addr })
 	switch {
 	case i < 0:
 		m.twins = append(m.twins, t)
 	case m.twins[i].ClusterID == cluster && m.now < m.twins[i].again:
+		o := &m.twins[i]
+		o.at, o.met = m.now, o.met || met
+		m.yield()
 		return
 	default:
 		m.twins[i] = t
 	}
-	m.tell(Event{Kind: TwinCluster, Twin: &t.Twin, Detail: fmt.Sprintf("cluster %016x, birth %d, at seed %s; this is "+
+	m.tell(Event{Kind: TwinCluster, Twin: &t.Twin, Detail: fmt.Sprintf("cluster %016x, birth %d, at %s; this is "+
 		"cluster %016x, birth %d", cluster, birth, addr, m.st.cluster, m.st.birth)})
+	m.yield()
+	if m.phase == member && m.cfg.SeedCheckInterval > 0 && len(m.elders()) > 0 {
+		m.in(timerSeedCheck, min(m.cfg.SeedCheckInterval, m.cfg.ProbeInterval))
+	}
+}
+
+// elders returns the addresses at which this node has lately met the same older cluster, the one met last.
+func (m *Machine) elders() (list []peer.Addr) {
+	last := -1
+	for i := range m.twins {
+		t := &m.twins[i]
+		older := t.Birth != 0 && (t.Birth < m.st.birth || t.Birth == m.st.birth && t.ClusterID < m.st.cluster)
+		if t.met && older && m.now-t.at <= twinFresh && (last < 0 || t.at > m.twins[last].at) {
+			last = i
+		}
+	}
+	for i := range m.twins {
+		t := &m.twins[i]
+		if last >= 0 && t.met && t.ClusterID == m.twins[last].ClusterID && m.now-t.at <= twinFresh {
+			list = append(list, t.Via)
+		}
+	}
+	return sortAddrs(list)
+}
+
+// yield ends this node when its cluster is the younger of two and the smaller: when the older was met at more addresses
+// than its own has members. Only what this node dialled itself counts, at its seeds and at addresses that were
+// remembered, so no stranger can bring it about by asking. The older one never yields, and a younger one that is not
+// smaller waits for an operator.
+func (m *Machine) yield() {
+	met := m.elders()
+	own := 0
+	for i := range m.st.members {
+		if m.st.members[i].Status != Down {
+			own++
+		}
+	}
+	if len(met) <= own {
+		return
+	}
+	i := slices.IndexFunc(m.twins, func(t twin) bool { return t.Via == met[0] })
+	older, birth := m.twins[i].ClusterID, m.st.birth
+	m.end(EndTwin, m.self, fmt.Sprintf("an older cluster of this name, %016x, birth %d, was met at %d addresses; this is "+
+		"cluster %016x, birth %d, of %d", older, m.twins[i].Birth, len(met), m.st.cluster, birth, own))
+	m.over.Record = &Record{ClusterID: older, Birth: m.twins[i].Birth, Highest: birth,
+		Others: met[:min(len(met), MaxRemembered)]}
 }

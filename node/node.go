@@ -99,7 +99,7 @@ type Node struct {
 func New(cfg Config) *Node {
 	n := &Node{
 		proof:      cfg.ProcessDeathIsProof,
-		members:    membership.New(cfg.Self, cfg.Membership, rand.New(rand.NewPCG(cfg.Seed, 1))),
+		members:    membership.New(cfg.Self, cfg.forming(), rand.New(rand.NewPCG(cfg.Seed, 1))),
 		resolver:   sbr.New(cfg.Self, cfg.Resolver),
 		suspension: suspension{limit: cfg.GapLimit()},
 		courier:    courier.New(cfg.Self, cfg.Courier, rand.New(rand.NewPCG(cfg.Seed, 3))),
@@ -129,7 +129,7 @@ func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, 
 	n.step(now)
 	switch kind.Room() {
 	case "membership":
-		if n.suspension.on && (kind == wire.KindJoinProbe || kind == wire.KindJoin) {
+		if n.suspension.on && (kind == wire.KindJoinProbe || kind == wire.KindJoin || kind == wire.KindFormAsk) {
 			return nil // who does not know whether it is a member still speaks for no cluster
 		}
 		return n.members.Handle(now, arrived, from, kind, body)

@@ -38,7 +38,8 @@ func TestHelloCodec(t *testing.T) {
 	speaks := wire.Spoken()
 	for golden, versions := range map[string]wire.Versions{
 		"4b495448" + "0100" + helloAfterVersion:                 versionOne, // what version 1 wrote, byte for byte
-		"4b495448" + "0200" + "0100" + helloAfterVersion + "00": speaks,
+		"4b495448" + "0200" + "0100" + helloAfterVersion + "00": {Newest: 2, Oldest: 1},
+		"4b495448" + "0300" + "0100" + helloAfterVersion + "00": speaks,
 		"4b495448" + "0300" + "0200" + helloAfterVersion + "00": {Newest: 3, Oldest: 2},
 	} {
 		h := exampleHello()

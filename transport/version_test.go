@@ -24,26 +24,29 @@ func spokenWith(t *testing.T, tr *Transport, id peer.ID) uint16 {
 	return c.version
 }
 
-// A build talks to its own and to the previous version, on both lanes, whoever dials: the newest that both speak is
+// A build talks to its own and to earlier versions, on both lanes, whoever dials: the newest that both speak is
 // chosen. Others are refused with a reason that names both ranges (CARD-3).
 func TestBuildsOfDifferentVersions(t *testing.T) {
 	first, now := versionOne, wire.Spoken()
-	next, later := wire.Versions{Newest: 3, Oldest: 2}, wire.Versions{Newest: 4, Oldest: 3}
+	second := wire.Versions{Newest: 2, Oldest: 1}
+	next, later := wire.Versions{Newest: 4, Oldest: 2}, wire.Versions{Newest: 5, Oldest: 4}
 	for _, c := range []struct {
 		name         string
 		dials, takes wire.Versions
 		chosen       uint16 // zero: refused
 		text         string
 	}{
-		{"own", now, now, 2, ""},
+		{"own", now, now, 3, ""},
+		{"second, dialled", now, second, 2, ""},
+		{"second, dialling", second, now, 2, ""},
 		{"previous, dialled", now, first, 1, ""},
 		{"previous, dialling", first, now, 1, ""},
-		{"next, dialled", now, next, 2, ""},
-		{"next, dialling", next, now, 2, ""},
-		{"too new, dialled", now, later, 0, `ours "1-2", theirs "3-4"`},
-		{"too new, dialling", later, now, 0, `ours "3-4", theirs "1-2"`},
-		{"too old, dialled", next, first, 0, `ours "2-3", theirs "1"`},
-		{"too old, dialling", first, next, 0, `ours "1", theirs "2-3"`},
+		{"next, dialled", now, next, 3, ""},
+		{"next, dialling", next, now, 3, ""},
+		{"too new, dialled", now, later, 0, `ours "1-3", theirs "4-5"`},
+		{"too new, dialling", later, now, 0, `ours "4-5", theirs "1-3"`},
+		{"too old, dialled", next, first, 0, `ours "2-4", theirs "1"`},
+		{"too old, dialling", first, next, 0, `ours "1", theirs "2-4"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := newRider(), newRider()
@@ -92,7 +95,7 @@ func TestNodeOfVersionOne(t *testing.T) {
 		require.NoError(t, err)
 	}
 	nc, hello := accept()
-	require.Equal(t, "4b495448"+"0200", hello)
+	require.Equal(t, "4b495448"+"0300", hello)
 	answer(nc, wire.KindHelloRefuse, "02"+"0c"+hex.EncodeToString([]byte("wire version"))+"0132"+"0131")
 	nc.Close()
 	taken := hex.EncodeToString(appendAck(nil, &ack{from: old}, versionOne))

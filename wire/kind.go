@@ -46,6 +46,8 @@ const (
 	KindExitDone     Kind = 42 // an exiting member has finished what it had to do
 	KindRemovedNote  Kind = 43 // you were removed: who, when, evidence
 	KindDelta        Kind = 44 // what turns one version, named, into another, instead of all of it
+	KindFormAsk      Kind = 46 // asks one that is in no cluster what it remembers, and for its pledge; since version 3
+	KindFormAnswer   Kind = 47 // what it remembers, and whom it has pledged itself to; since version 3
 
 	// Sharding.
 	KindRegister      Kind = 64 // region to coordinator: type settings, owned shards with fences (its report)
@@ -138,6 +140,8 @@ var kinds = [256]kindInfo{
 	KindExitDone:      {"exit-done", LaneControl, maxAny},
 	KindRemovedNote:   {"removed-note", LaneControl, maxAny},
 	KindDelta:         {"delta", LaneControl, maxAny},
+	KindFormAsk:       {"form-ask", LaneControl, 17},
+	KindFormAnswer:    {"form-answer", LaneControl, maxAny},
 	KindRegister:      {"register", LaneControl, maxAny},
 	KindRegisterAck:   {"register-ack", LaneControl, maxAny},
 	KindRegisterNak:   {"register-nak", LaneControl, maxAny},

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// A node speaks its own version and the previous one, so that a cluster can be upgraded node by node. What changed from
-// one version to the next stands in docs/wire.md.
+// A node speaks its own version and earlier ones, so that a cluster can be upgraded node by node. What changed from one
+// version to the next stands in docs/wire.md.
 const (
-	Version       = 2 // of this build
+	Version       = 3 // of this build
 	OldestVersion = 1 // that this build still speaks
 )
 
@@ -60,6 +60,7 @@ func ParseVersions(s string) (v Versions, ok bool) {
 var kindSince = [256]uint8{
 	KindBulkBegin: 2, KindBulkChunk: 2, KindBulkAbort: 2, KindBulkGrant: 2, KindBulkWhole: 2, KindBulkOver: 2,
 	KindParcel: 2, KindReceipt: 2, KindRefusals: 2,
+	KindFormAsk: 3, KindFormAnswer: 3,
 }
 
 // Since returns the version in which k came, zero when k is not known.

@@ -1,0 +1,89 @@
+// Record: what a node remembers of its cluster from one of its lives to the next, so that it forms no second one.
+
+package membership
+
+import "github.com/kith-io/kith/peer"
+
+// MaxRemembered is how many other members a Record names. With more, no cluster is formed from it without an operator.
+const MaxRemembered = 1024
+
+// Record is what a node remembers of the cluster that it was a member of last: who else could carry it on. It is a
+// value: the rider keeps it where it outlives the process, and hands it to the next incarnation with the JoinCommand.
+// The zero Record remembers nothing.
+type Record struct {
+	ClusterID, Birth uint64
+	// Highest is the highest birth of a cluster that this node was in; a cluster that it forms gets a higher one.
+	Highest uint64
+	// Counts says that this node itself could carry the cluster on: it was Up, and has not left.
+	Counts bool
+	// Others are the addresses of the other members that could, in address order, at most MaxRemembered of them.
+	Others []peer.Addr
+	More   int // how many there were beyond
+}
+
+// Known reports whether the record is of a cluster.
+func (r Record) Known() bool { return r.ClusterID != 0 }
+
+// Alone reports whether it remembers nobody else.
+func (r Record) Alone() bool { return len(r.Others) == 0 && r.More == 0 }
+
+// Next returns the record of a node that sees v, having had r. Only members with the role count, all for an empty role.
+// A view in which this node is Down or no member says nothing about who may carry the cluster on: r stays as it was.
+func (r Record) Next(v *View, role string) Record {
+	self, ok := v.SelfMember()
+	if v.ClusterID == 0 || !ok || self.Status == Down {
+		return r
+	}
+	next := Record{ClusterID: v.ClusterID, Birth: v.Birth, Highest: max(r.Highest, v.Birth)}
+	for i := range v.Members {
+		m := &v.Members[i]
+		switch {
+		case !m.Status.counts() || !m.HasRole(role):
+		case m.ID == v.Self:
+			next.Counts = true
+		case m.ID.Addr != v.Self.Addr:
+			next.remember(m.ID.Addr)
+		}
+	}
+	return next
+}
+
+// Left returns the record of a node that has left gracefully, last being its last view: those who stay and are Up carry
+// the cluster on without it. Alone: nobody does, and there is nothing to remember.
+func (r Record) Left(last *View, role string) Record {
+	next := Record{ClusterID: r.ClusterID, Birth: r.Birth, Highest: r.Highest}
+	if last.ClusterID != r.ClusterID {
+		return r
+	}
+	for i := range last.Members {
+		if m := &last.Members[i]; m.Status == Up && m.HasRole(role) && m.ID.Addr != last.Self.Addr {
+			next.remember(m.ID.Addr)
+		}
+	}
+	return next
+}
+
+// Equal reports whether both remember the same.
+func (r Record) Equal(o Record) bool {
+	if r.ClusterID != o.ClusterID || r.Birth != o.Birth || r.Highest != o.Highest || r.Counts != o.Counts ||
+		r.More != o.More || len(r.Others) != len(o.Others) {
+		return false
+	}
+	for i := range r.Others {
+		if r.Others[i] != o.Others[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *Record) remember(a peer.Addr) {
+	if n := len(r.Others); n > 0 && r.Others[n-1] == a {
+		return // two incarnations at one address
+	}
+	if len(r.Others) >= MaxRemembered {
+		r.More++
+		return
+	}
+	r.Others = append(r.Others, a)
+}

@@ -1,0 +1,329 @@
+// Tests of what a node remembers: no second cluster by a first seed that is cut off, one cluster when all have died,
+// and the twin that yields (JOIN-1, JOIN-2).
+
+package membership
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// minority is what keep-majority bears.
+func minority(n int) int { return (n - 1) / 4 }
+
+// remembering is a cluster whose nodes keep records; nodes are numbered from 1.
+type remembering struct {
+	*world
+	n     int
+	seeds []int
+	kept  map[int]Record
+	now   map[int]*actor
+}
+
+func newRemembering(t *testing.T, seed uint64, n int) *remembering {
+	w := newWorld(t, seed)
+	w.cfg = Config{MayMiss: minority}
+	r := &remembering{world: w, n: n, seeds: []int{1, 2, 3}, kept: map[int]Record{}, now: map[int]*actor{}}
+	for i := 1; i <= n; i++ {
+		r.begin(i)
+	}
+	r.until(30*time.Second, "settled", r.settled)
+	r.keep()
+	return r
+}
+
+// begin starts a new incarnation at address i with what was kept there.
+func (r *remembering) begin(i int) *actor {
+	a := r.start(i)
+	r.now[i] = a
+	r.do(a, JoinCommand{Seeds: addrs(r.seeds...), WallMillis: 1_750_000_000_000, Record: r.kept[i]})
+	return a
+}
+
+// keep has every node write down what it remembers.
+func (r *remembering) keep() {
+	for i, a := range r.now {
+		if a.view != nil && a.ended == nil {
+			r.kept[i] = r.kept[i].Next(a.view, "")
+		}
+	}
+}
+
+// crashAll kills all processes at one moment.
+func (r *remembering) crashAll() {
+	r.keep()
+	for _, a := range r.now {
+		r.crash(a)
+	}
+}
+
+// clusters returns the ids of the clusters that living nodes are in.
+func (r *remembering) clusters() (ids []uint64) {
+	for _, a := range r.now {
+		if !a.dead && a.view != nil && a.view.ClusterID != 0 {
+			ids = append(ids, a.view.ClusterID)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// isolate cuts the given addresses off from everybody else.
+func (r *remembering) isolate(ns ...int) {
+	side := addrs(ns...)
+	r.cut = func(from, to peer.ID) bool { return slices.Contains(side, from.Addr) != slices.Contains(side, to.Addr) }
+}
+
+// JOIN-1: a first seed that is restarted while it is cut off forms no second cluster; when it is not cut off any more
+// it joins the one that it remembers.
+func TestFirstSeedThatRemembersFormsNoSecondCluster(t *testing.T) {
+	r := newRemembering(t, 1, 3)
+	before := r.clusters()
+	r.crash(r.now[1])
+	r.isolate(1)
+	a := r.begin(1)
+	r.run(2 * time.Minute)
+	require.Nil(t, a.view)
+	require.Contains(t, kindsOf(a.events), FormingHeld)
+	require.Contains(t, a.events[0].Detail, "10.0.0.2:7355, 10.0.0.3:7355")
+	r.cut = nil
+	r.until(30*time.Second, "joined", func() bool { return a.view != nil })
+	require.Equal(t, before, r.clusters())
+}
+
+// JOIN-1: when all have died, those that come back form one cluster without the first seed, when they are so many that
+// the others cannot live on; it gets a birth above every one that is remembered, and the first seed joins it.
+func TestAllDiedAndTheFirstSeedStaysAway(t *testing.T) {
+	for seed := range uint64(5) {
+		r := newRemembering(t, seed, 5)
+		old := r.now[1].view.Birth
+		r.crashAll()
+		for i := 2; i <= 5; i++ {
+			r.begin(i)
+		}
+		r.until(40*time.Second, "formed", func() bool {
+			return !slices.ContainsFunc([]int{2, 3, 4, 5}, func(i int) bool { return r.now[i].view == nil })
+		})
+		require.Len(t, r.clusters(), 1)
+		require.Greater(t, r.now[2].view.Birth, old)
+		a := r.begin(1)
+		r.until(20*time.Second, "joined", func() bool { return a.view != nil })
+		require.Len(t, r.clusters(), 1)
+	}
+}
+
+// All come back: nobody waits for the time in which others are looked for.
+func TestAllDiedAndAllComeBack(t *testing.T) {
+	r := newRemembering(t, 1, 3)
+	r.crashAll()
+	for i := 3; i >= 1; i-- {
+		r.begin(i)
+	}
+	require.Less(t, r.until(20*time.Second, "settled", r.settled), 5*time.Second)
+}
+
+// Two of three may face a third that lives on alone, because it has the lowest address: they form nothing by
+// themselves, and end in time with the reason (JOIN-2). An operator's word is enough, and is not needed by all.
+func TestTooFewToFormANewCluster(t *testing.T) {
+	r := newRemembering(t, 1, 3)
+	r.crashAll()
+	r.cfg.JoinTimeout = 40 * time.Second
+	a, b := r.begin(2), r.begin(3)
+	r.run(41 * time.Second)
+	for _, x := range []*actor{a, b} {
+		require.Equal(t, EndJoinTimeout, x.ended.Kind)
+		require.Contains(t, x.ended.Reason, "nothing is heard of 10.0.0.1:7355")
+	}
+	b = r.begin(3)
+	a = r.start(2)
+	r.now[2] = a
+	r.do(a, JoinCommand{Seeds: addrs(1, 2, 3), WallMillis: 1_750_000_000_000, Record: r.kept[2], FormNew: true})
+	r.until(20*time.Second, "formed", func() bool { return a.view != nil && b.view != nil })
+	require.Len(t, r.clusters(), 1)
+	require.Greater(t, a.view.Birth, r.kept[2].Birth)
+}
+
+// A first seed that has lost its record forms nothing while it hears somebody who remembers.
+func TestFirstSeedWithoutRecordHearsOthersRemember(t *testing.T) {
+	r := newRemembering(t, 1, 5)
+	r.crashAll()
+	delete(r.kept, 1)
+	a := r.begin(1)
+	r.begin(2)
+	r.run(time.Minute)
+	require.Empty(t, r.clusters(), "3, 4 and 5 may live on")
+	require.Contains(t, kindsOf(a.events), FormingHeld)
+	for i := 3; i <= 5; i++ {
+		r.begin(i)
+	}
+	r.until(30*time.Second, "settled", r.settled)
+	require.Len(t, r.clusters(), 1)
+}
+
+func TestNeverForm(t *testing.T) {
+	w := newWorld(t, 1)
+	w.cfg.JoinTimeout = 30 * time.Second
+	a := w.start(1)
+	w.do(a, JoinCommand{Seeds: addrs(1, 2), NeverForm: true, FormNew: true})
+	alone := w.start(3)
+	w.do(alone, JoinCommand{NeverForm: true})
+	w.run(time.Minute)
+	for _, x := range []*actor{a, alone} {
+		require.Equal(t, EndJoinTimeout, x.ended.Kind)
+		require.Contains(t, x.ended.Reason, "never forms")
+	}
+}
+
+// However mail is lost, delayed, doubled and reordered, whoever is cut off from whom for how long: of nodes that
+// remember one cluster, at most one forms a new one while none of them dies.
+func TestOneClusterComesOfOneRecord(t *testing.T) {
+	formed := 0
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		n := 2 + rng.IntN(6)
+		r := newRemembering(t, seed, n)
+		r.crashAll()
+		r.chaos = true
+		for _, i := range rng.Perm(n) {
+			r.begin(i + 1)
+			r.run(time.Duration(rng.IntN(1500)) * time.Millisecond)
+		}
+		for range 12 {
+			lost := map[[2]peer.Addr]bool{}
+			for range rng.IntN(n * n) {
+				lost[[2]peer.Addr{addr(1 + rng.IntN(n)), addr(1 + rng.IntN(n))}] = true
+			}
+			r.cut = func(from, to peer.ID) bool { return lost[[2]peer.Addr{from.Addr, to.Addr}] }
+			r.run(time.Duration(rng.IntN(4000)) * time.Millisecond)
+			require.LessOrEqual(t, len(r.clusters()), 1, "seed %d, %d nodes", seed, n)
+		}
+		r.cut = nil
+		r.run(time.Minute)
+		formed += len(r.clusters())
+		require.LessOrEqual(t, len(r.clusters()), 1, "seed %d, %d nodes", seed, n)
+	}
+	require.Greater(t, formed, 50, "nearly always one comes about")
+}
+
+// A pledge is for one attempt: another asker gets none until the first has given up, or has a successor.
+func TestPledges(t *testing.T) {
+	m := New(ip(5), Config{}, rand.New(rand.NewPCG(1, 1)))
+	require.NoError(t, m.Do(0, JoinCommand{Seeds: addrs(1)}))
+	ask := func(from peer.ID, attempt uint64, wants bool) uint64 {
+		m.Drain(&Effects{})
+		require.NoError(t, m.Handle(1, 1, from, wire.KindFormAsk, appendFormAsk(nil, formAskBody{9, attempt, wants, true})))
+		var out Effects
+		m.Drain(&out)
+		require.Len(t, out.Mail, 1)
+		a, err := readFormAnswer(out.Mail[0].Body)
+		require.NoError(t, err)
+		require.Equal(t, [2]uint64{from.Inc, 9}, [2]uint64{a.to, a.nonce})
+		return a.attempt
+	}
+	one, two := ip(1), ip(2)
+	require.EqualValues(t, 4, ask(one, 4, true))
+	require.Zero(t, ask(two, 1, true), "pledged to another")
+	require.Zero(t, ask(one, 3, false), "an older attempt was given up: said late")
+	require.Zero(t, ask(two, 1, true))
+	require.EqualValues(t, 4, ask(one, 4, true), "asked again")
+	require.EqualValues(t, 6, ask(one, 6, true), "its next attempt")
+	require.Zero(t, ask(one, 5, true), "an older one, said late")
+	require.Zero(t, ask(one, 6, false), "given up")
+	require.EqualValues(t, 1, ask(two, 1, true))
+	next := peer.ID{Addr: two.Addr, Inc: 77}
+	require.EqualValues(t, 2, ask(next, 2, true), "its successor")
+}
+
+// JOIN-1: the younger of two clusters of one name ends when it is the smaller, on the word of those whom it dialled
+// itself, and then remembers the older one. The older never does, nor does a younger one that is not smaller.
+func TestYoungerAndSmallerTwinYields(t *testing.T) {
+	meet := func(older bool, births, members int, at ...int) *actor {
+		w := newWorld(t, 1)
+		a := w.start(1)
+		w.do(a, JoinCommand{Seeds: addrs(1, 2, 3, 4), WallMillis: 1_750_000_000_000})
+		w.until(10*time.Second, "formed", w.settled)
+		for i := range members - 1 {
+			w.join(w.start(20+i), 1)
+		}
+		w.until(30*time.Second, "settled", w.settled)
+		birth := a.view.Birth + uint64(births)
+		if older {
+			birth = a.view.Birth - uint64(births)
+		}
+		for _, n := range at {
+			if a.ended == nil {
+				w.do(a, OtherClusterCommand{Addr: addr(n), ClusterID: 77, Birth: birth})
+			}
+		}
+		require.Contains(t, kindsOf(a.events), TwinCluster)
+		return a
+	}
+	a := meet(true, 1, 1, 2, 3)
+	require.Equal(t, EndTwin, a.ended.Kind)
+	require.Equal(t, Record{ClusterID: 77, Birth: a.view.Birth - 1, Highest: a.view.Birth, Others: addrs(2, 3)},
+		*a.ended.Record)
+	require.Nil(t, meet(false, 1, 1, 2, 3).ended, "it is the older")
+	require.Nil(t, meet(true, 1, 1, 2, 2, 2).ended, "met at one address: as large as its own")
+	require.Nil(t, meet(true, 1, 2, 2, 3).ended, "as many as it has members")
+	require.NotNil(t, meet(true, 1, 2, 2, 3, 4).ended)
+	require.Nil(t, meet(true, 1, 1, 2).ended)
+
+	// What strangers say is told to operators, and ends nobody.
+	w := newWorld(t, 1)
+	b := w.start(1)
+	w.join(b, 1, 2, 3)
+	w.until(10*time.Second, "formed", w.settled)
+	for n := 2; n <= 3; n++ {
+		w.counts[wire.KindJoinProbeAck] = 0
+		body := appendProbeAck(nil, probeAckBody{b.id.Inc, b.m.join.nonce, 77, b.view.Birth - 1, 0, nil})
+		require.NoError(t, b.m.Handle(w.now, w.now, ip(n), wire.KindJoinProbeAck, body))
+		w.drain(b)
+	}
+	require.Contains(t, kindsOf(b.events), TwinCluster)
+	require.Nil(t, b.ended)
+}
+
+func TestRecordOfViews(t *testing.T) {
+	self := ip(1)
+	view := func(own Status, others ...Status) *View {
+		v := &View{Self: self, ClusterID: 7, Birth: 9}
+		if own != Removed {
+			v.Members = append(v.Members, Member{ID: self, Status: own})
+		}
+		for i, s := range others {
+			v.Members = append(v.Members, Member{ID: ip(2 + i), Status: s})
+		}
+		return v
+	}
+	full := Record{ClusterID: 7, Birth: 9, Highest: 12, Counts: true, Others: addrs(2, 3)}
+	require.Equal(t, full, Record{Highest: 12}.Next(view(Up, Up, Leaving, Down, Exiting, Joining, WeaklyUp), ""))
+	require.Equal(t, full, full.Next(view(Down, Up), ""), "who is Down knows nothing of who goes on")
+	require.Equal(t, full, full.Next(&View{Self: self}, ""))
+	joining := Record{}.Next(view(Joining, Up), "")
+	require.Equal(t, Record{ClusterID: 7, Birth: 9, Highest: 9, Others: addrs(2)}, joining)
+	require.True(t, full.Next(view(Up), "store").Alone(), "nobody has the role")
+
+	require.Equal(t, addrs(2), full.Left(view(Removed, Up, Leaving, Exiting), "").Others, "those who stay")
+	require.True(t, full.Left(view(Removed, Exiting, Leaving), "").Alone(), "all leave at once")
+	require.True(t, full.Left(view(Removed, ReadyForShutdown), "").Alone(), "a full shutdown")
+	require.False(t, full.Left(view(Removed, Up), "").Counts)
+
+	large := view(Up)
+	for i := range MaxRemembered + 5 {
+		id := peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.1.%d.%d:7355", i/200, i%200+1)), Inc: 1}
+		large.Members = append(large.Members, Member{ID: id, Status: Up})
+	}
+	r := Record{}.Next(large, "")
+	require.Len(t, r.Others, MaxRemembered)
+	require.Equal(t, 5, r.More)
+	require.True(t, r.Equal(r))
+	require.False(t, r.Equal(full))
+}

@@ -1,0 +1,41 @@
+// Forming: how many members of a remembered cluster may be missing when the others form a new one (JOIN-1).
+
+package node
+
+import "github.com/kith-io/kith/membership"
+
+// forming is the configuration of the membership machine, which is told what the resolver bears.
+func (c Config) forming() membership.Config {
+	m := c.Membership
+	if m.MayMiss == nil {
+		m.MayMiss = c.MayMiss
+	}
+	return m
+}
+
+// MayMiss returns how many of so many remembered members may be missing when the others are all in no cluster and form
+// a new one, because so few cannot live on alone.
+//
+// Under static-quorum these are fewer than the quorum, and fewer than half, so that of two that would form one each
+// only one can. Under keep-majority a member may have died before it knew of the last decision: a majority of those
+// that it remembers had then gone on, or half of them with the lowest address, and a majority of these, or half, may do
+// so without it. So fewer than a quarter may be missing. Under every other strategy, and without a resolver, one alone
+// may live on.
+func (c Config) MayMiss(members int) int {
+	switch c.Resolver.Strategy {
+	case ResolverKeepMajority:
+		return max(0, (members-1)/4)
+	case ResolverStaticQuorum:
+		return max(0, min(c.Resolver.QuorumSize-1, (members-1)/2))
+	}
+	return 0
+}
+
+// RecordRole returns the role of the members that can carry a cluster on: that of the resolver, where only these
+// decide.
+func (c Config) RecordRole() string {
+	if s := c.Resolver.Strategy; s == ResolverKeepMajority || s == ResolverStaticQuorum {
+		return c.Resolver.Role
+	}
+	return ""
+}

@@ -1,0 +1,35 @@
+// Whoever is missing when a new cluster is formed cannot live on alone.
+
+package node
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// JOIN-1: those who may be missing are never a side that lives, though each record may lack the last decision.
+func TestMayMiss(t *testing.T) {
+	majority := Config{}
+	for n := range 200 {
+		most := majority.MayMiss(n)
+		for side := (n + 1) / 2; side <= n; side++ { // who lived after the last decision, unknown to a record of n
+			if side > 0 {
+				require.Less(t, 2*most, side, "%d of %d", most, n)
+			}
+		}
+	}
+	require.Equal(t, []int{0, 0, 1, 2}, []int{majority.MayMiss(3), majority.MayMiss(4), majority.MayMiss(5),
+		majority.MayMiss(9)})
+	quorum := Config{Resolver: Resolver{Strategy: ResolverStaticQuorum, QuorumSize: 3, Role: "store"}}
+	for n, want := range map[int]int{0: 0, 1: 0, 2: 0, 3: 1, 4: 1, 5: 2, 9: 2} {
+		require.Equal(t, want, quorum.MayMiss(n), n)
+	}
+	require.Equal(t, "store", quorum.RecordRole())
+	for _, s := range []Strategy{ResolverKeepOldest, ResolverDownAll, ResolverLeaseMajority, ResolverUnsafeAutoDown,
+		ResolverOff} {
+		c := Config{Resolver: Resolver{Strategy: s, QuorumSize: 3, Role: "store"}}
+		require.Zero(t, c.MayMiss(9), s)
+		require.Empty(t, c.RecordRole(), "all may carry it on")
+	}
+}
