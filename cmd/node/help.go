@@ -7,8 +7,18 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/kith-io/kith/internal/chaos"
 	"github.com/kith-io/kith/sim"
 )
+
+// kindNames lists the faults of chaos.
+func kindNames() string {
+	all := make([]string, len(chaos.Kinds))
+	for i, k := range chaos.Kinds {
+		all[i] = string(k)
+	}
+	return strings.Join(all, ", ")
+}
 
 // strategies is what --resolver takes: those that need nothing but the members themselves.
 const strategies = "keep-majority,static-quorum,keep-oldest,down-all,unsafe-auto-down,off"
@@ -42,5 +52,8 @@ var texts = kong.Vars{
 	"crashes_help": "Crashes and kills to measure, at most 100000; 0: 100, above 300 nodes 50, above 3000 one.",
 	"build_help":   "Make the cluster at once instead of having it join; above 3000 nodes it is, unless join is a part.",
 	"hours_help":   "Virtual hours of the part loss, more than 0 and at most 1000.",
-	"rounds_help":  "How often an eighth of the nodes freezes in the part frozen, 1 to 100000.",
+	"net_help": "How faults get into the network: netns (a namespace for each node, needs root, ip and nft), proxy " +
+		"(loopback), or auto: the first where it is permitted.",
+	"only_help":   "Only these faults, with commas in between; all: " + kindNames(),
+	"rounds_help": "How often an eighth of the nodes freezes in the part frozen, 1 to 100000.",
 }

@@ -35,8 +35,11 @@ type cli struct {
 	Scale scaleCmd `cmd:"" help:"Measure a large simulated membership: joins, crashes, sizes, bytes, false suspicions."`
 	Proof proofCmd `cmd:"" name:"resolver-proof" help:"Prove that no state of the links lets two sides live."`
 	Kill  killCmd  `cmd:"" name:"kill-test" help:"Kill one of several node processes; measure when the others say so."`
+	Chaos chaosCmd `cmd:"" help:"Run real node processes under faults that a seed draws, and check what they do."`
 	Cert  certCmd  `cmd:"" help:"Make a certificate authority and certificates of nodes, revoke or show them."`
 	Child childCmd `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
+
+	ChaosChild chaosChildCmd `cmd:"" hidden:"" help:"Be a node process of chaos: answer calls on stdin."`
 }
 
 // env is what a command has of the world.

@@ -47,9 +47,11 @@ var matrix = map[string]string{
 	"bootstrap":        "root discovery formation",
 	"bench":            "root transport flow ringbuf wire",
 
-	"cmd/node":      "root latency admin bootstrap sim internal/door internal/pki",
+	"cmd/node":      "root latency admin bootstrap sim internal/door internal/chaos internal/pki",
 	"cmd/loadgen":   "root bench internal/door internal/pki internal/hostile",
 	"internal/door": "root latency", // what both doors share: child processes, last lines, statistics
+	// real processes under faults: the harness and the child that it starts
+	"internal/chaos": "root internal/door",
 
 	"internal/house":   "",
 	"internal/planted": "",
@@ -68,7 +70,7 @@ var floors = []string{
 	"driver sim",
 	root,
 	"admin bootstrap examples latency internal/hostile bench",
-	"internal/door cmd/node cmd/loadgen",
+	"internal/door internal/chaos cmd/node cmd/loadgen",
 }
 
 // roomOf returns the longest row of the matrix that covers a folder, or the folder itself.

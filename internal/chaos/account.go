@@ -1,0 +1,121 @@
+// The account: accepted = handled + reported + lost, and which losses a fault explains. Pure.
+
+package chaos
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// past is a round as it went.
+type past struct {
+	Round
+	faults     []struck
+	from       time.Duration // when the first fault came
+	until      time.Duration // when all was well again
+	gap        time.Duration // the longest time without an answer
+	healed     time.Duration // from the end of the last fault until all was well
+	measured   bool          // gap and healed are known
+	unwell     bool          // it did not come right within the bound
+	whole      bool          // everything was killed to begin anew
+	excused    bool          // the machine itself stood still
+	accepted   int           // tells and asks that began in it
+	lost       int           // of those
+	unexplains int           // of those, without an explanation
+}
+
+// message is an accepted one that nobody has handled.
+type message struct {
+	sender uint32
+	target uint16
+	typ    uint8
+	shard  uint32
+	at     time.Duration
+	why    int // index of the round that explains it, -1 without one
+}
+
+// sums is the account of a run.
+type sums struct {
+	Accepted, Handled, Reported, Lost, Unexplained int
+	Over                                           int // reported, but nothing of the kind is missing
+}
+
+// The margins of a round: a message may have been on its way when the fault came, and the last cut-off sender's
+// messages fail after all is well.
+const (
+	marginBefore = 3 * time.Second
+	marginAfter  = 2 * time.Second
+)
+
+// explain returns the round whose faults touched a missing message's sender, its owners or the way between, or -1.
+func explain(rounds []past, from int, owners []int, at time.Duration) int {
+	for i := range rounds {
+		r := &rounds[i]
+		if at < r.from-marginBefore || r.until > 0 && at > r.until+marginAfter {
+			continue
+		}
+		for j := range r.faults {
+			if r.whole || len(owners) == 0 && r.faults[j].explains(from, from) ||
+				slices.ContainsFunc(owners, func(to int) bool { return r.faults[j].explains(from, to) }) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// groupKey is how Config.Undelivered tells of messages: by type and shard, of one sender.
+type groupKey struct {
+	sender uint32
+	typ    uint8
+	shard  uint32
+}
+
+// settle sets what was reported against what is missing. A report says how many of a shard, not which: it is taken for
+// those first that nothing else explains.
+func settle(missing []message, reported map[groupKey]int) (lost []message, taken int) {
+	missing = slices.Clone(missing)
+	slices.SortStableFunc(missing, func(a, b message) int { return cmp.Compare(a.why, b.why) })
+	left := map[groupKey]int{}
+	for k, n := range reported {
+		left[k] = n
+	}
+	for _, m := range missing {
+		k := groupKey{m.sender, m.typ, m.shard}
+		if left[k] > 0 {
+			left[k]--
+			taken++
+			continue
+		}
+		lost = append(lost, m)
+	}
+	return lost, taken
+}
+
+// longest returns the longest time between two answers of a series that touches from until, the time until the first
+// answer after and since the last before included. A series that is empty there has none for all of it.
+func longest(answers []time.Duration, from, until time.Duration) (gap time.Duration) {
+	answers = slices.Clone(answers)
+	slices.Sort(answers)
+	before := from
+	for _, at := range answers {
+		if at > from {
+			gap = max(gap, at-before)
+		}
+		if at >= until {
+			return gap
+		}
+		before = at
+	}
+	return max(gap, until-before)
+}
+
+// median returns the middle value, the lower one of two; zero of nothing.
+func median(all []time.Duration) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[(len(sorted)-1)/2]
+}

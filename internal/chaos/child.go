@@ -1,0 +1,198 @@
+// The child: one node process with the entities and the load of a run. It answers calls on stdin.
+
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/door"
+)
+
+// The exit codes of a child.
+const (
+	codeLeft   = 0 // it left, or its parent has gone
+	codeFailed = 1 // it did not start
+	codeEnded  = 3 // its cluster ended it: downed, removed, isolated
+	codeNever  = 4 // it was not admitted in time
+)
+
+// startArgs says how a node is started.
+type startArgs struct {
+	Node              string // its name in logs
+	Cluster           string
+	Listen, Advertise string
+	Seeds             []string
+	Insecure          bool
+	Sender            uint32 // number of this process
+	Dir, Store        string
+	Zero              time.Duration // of the run's clock
+	Load              Load
+}
+
+// startReply says which shard each entity belongs to.
+type startReply struct{ Shards []uint32 }
+
+// joinTime is how long a node may wait to be admitted before it ends and its supervisor starts it again.
+const joinTime = 40 * time.Second
+
+// child is the state of the process.
+type child struct {
+	stderr io.Writer
+	clock  clock
+	args   startArgs
+	node   *kith.Node
+	load   *load
+	late   atomic.Int64 // the longest that this process stood still lately, in nanoseconds
+}
+
+// Child answers calls until the parent has gone. It ends the process when the node's membership ends.
+func Child(stdin io.Reader, stdout, stderr io.Writer) error {
+	c := &child{stderr: stderr}
+	err := door.Serve(stdin, stdout, door.Ops{"start": door.Op(c.start), "status": door.Op(c.status),
+		"leave": door.Op(c.leave), "quiet": door.Op(c.quiet)})
+	if c.node != nil {
+		_ = c.node.Close()
+	}
+	return err
+}
+
+// logger writes records with the time of the run's clock.
+func (c *child) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(c.stderr, &slog.HandlerOptions{
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) == 0 && a.Key == slog.TimeKey {
+				return slog.String(slog.TimeKey, fmt.Sprintf("%.3f", c.clock.now().Seconds()))
+			}
+			return a
+		}}))
+}
+
+func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error) {
+	if c.node != nil {
+		return r, errors.New("started already")
+	}
+	c.args, c.clock = a, newClock(a.Zero)
+	if c.load, err = newLoad(c); err != nil {
+		return r, err
+	}
+	c.node, err = kith.Start(ctx, kith.Config{Name: a.Cluster, Listen: a.Listen, Advertise: a.Advertise,
+		Seeds: a.Seeds, Insecure: a.Insecure, Logger: c.logger(), JoinTimeout: joinTime, LeaveTimeout: leaveTime,
+		Undelivered: c.load.undelivered})
+	if err != nil {
+		return r, err
+	}
+	if err := c.load.register(c.node); err != nil {
+		return r, err
+	}
+	go c.watch()
+	go c.end()
+	go c.load.run(c.node)
+	return startReply{c.load.shards()}, nil
+}
+
+// watch notes how long the process stands still.
+func (c *child) watch() {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for before := time.Now(); ; before = time.Now() {
+		<-tick.C
+		if d := int64(time.Since(before)); d > c.late.Load() {
+			c.late.Store(d)
+		}
+	}
+}
+
+// end ends the process with the membership of its node: a supervisor starts it again.
+func (c *child) end() {
+	<-c.node.Done()
+	<-c.node.ShutdownDone()
+	code := codeEnded
+	switch c.node.ShutdownReason() {
+	case kith.ReasonLeft, kith.ReasonSignal:
+		code = codeLeft
+	case kith.ReasonJoinUnsuccessful:
+		code = codeNever
+	}
+	c.logger().Warn("process ends", "event", "process-ends", "code", code, "reason", fmt.Sprint(c.node.Err()))
+	os.Exit(code)
+}
+
+// leaveTime bounds how long entities may take to stop when a node leaves.
+const leaveTime = 15 * time.Second
+
+// leave begins to leave; the process ends when that is over.
+func (c *child) leave(context.Context, door.None) (door.None, error) {
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*leaveTime)
+		defer cancel()
+		_ = c.node.Leave(ctx)
+	}()
+	return door.None{}, nil
+}
+
+func (c *child) quiet(context.Context, door.None) (door.None, error) {
+	c.load.stop()
+	return door.None{}, nil
+}
+
+// seen is one member in the view of another.
+type seen struct {
+	Addr        string
+	Incarnation uint64
+	Status      string
+	Up          uint32 // its up-number
+	Unreachable bool
+}
+
+// status is what a process tells of itself a few times a second.
+type status struct {
+	Cluster uint64 // zero before it is a member
+	Self    string
+	Up      bool // it sees itself Up
+	Members []seen
+	Leader  string // address
+	Oldest  string
+	Hosted  int
+	Ended   string        // why the membership is over
+	Late    time.Duration // the longest that the process stood still since the last call
+}
+
+func (c *child) status(context.Context, door.None) (status, error) {
+	if c.node == nil {
+		return status{}, errors.New("not started")
+	}
+	v := c.node.View()
+	s := status{Cluster: v.ClusterID, Self: v.Self.Addr.String(), Late: time.Duration(c.late.Swap(0))}
+	if err := c.node.Err(); err != nil {
+		s.Ended = err.Error()
+	}
+	if (v.Leader != kith.ID{}) {
+		s.Leader = v.Leader.Addr.String()
+	}
+	if m, ok := v.Oldest(""); ok {
+		s.Oldest = m.ID.Addr.String()
+	}
+	for _, m := range v.Members {
+		s.Members = append(s.Members, seen{m.ID.Addr.String(), m.ID.Inc, m.Status.String(), m.UpNumber,
+			!v.Reachable(m.ID)})
+		s.Up = s.Up || m.ID == v.Self && m.Status == kith.Up
+	}
+	for _, t := range c.node.Stats().Types {
+		s.Hosted += t.Hosted
+	}
+	return s, nil
+}
+
+// journals returns where a process keeps its two journals.
+func journals(dir string, sender uint32) (sent, handled string) {
+	return filepath.Join(dir, fmt.Sprintf("sent-%d", sender)), filepath.Join(dir, fmt.Sprintf("handled-%d", sender))
+}

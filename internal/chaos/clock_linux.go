@@ -1,0 +1,16 @@
+// The one clock: CLOCK_MONOTONIC is the same for all processes of a machine.
+
+package chaos
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// machineTime returns what the clock of the machine says.
+func machineTime() time.Duration {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
+	return time.Duration(ts.Nano())
+}

@@ -1,0 +1,192 @@
+// The harness: forms the cluster, lets rounds of faults come over it until the time is over, and makes the report.
+
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/kith-io/kith/internal/door"
+)
+
+// Config says what is run.
+type Config struct {
+	Nodes    int           // at least 3
+	Seed     uint64        // of the faults
+	For      time.Duration // no round begins later
+	Rounds   int           // at most so many; zero: as many as there is time for
+	Kinds    []Kind        // only these; none: all
+	Net      string        // one of Nets
+	Dir      string        // of timeline, logs and journals; made anew
+	Load     Load
+	Child    door.Options // how a child is started: Path, Args, Env
+	Progress *door.Progress
+}
+
+// ErrViolation is returned when something was found; the result says what.
+var ErrViolation = errors.New("chaos found violations")
+
+// harness is one run.
+type harness struct {
+	cfg     Config
+	dir     string
+	sock    string
+	zero    time.Duration
+	clock   clock
+	line    *timeline
+	net     carrier
+	store   *store
+	book    *book
+	slots   []*slot
+	seeds   []string
+	watcher watcher
+
+	mu      sync.Mutex
+	senders uint32
+	rounds  []past
+	active  []*struck // whose faults are in the network now
+	found   found
+}
+
+// found is what goes wrong beside the messages.
+type found struct {
+	panics, twins, downed, unwell, excused int
+	exits                                  map[string]int // how often processes ended, by exit code
+}
+
+// Run runs chaos until ctx ends or the time is over. The error wraps ErrViolation when something was found.
+func Run(ctx context.Context, cfg Config) (*Result, error) {
+	h := &harness{cfg: cfg, dir: cfg.Dir, zero: machineTime(), found: found{exits: map[string]int{}}}
+	h.clock = newClock(h.zero)
+	h.watcher.h = h
+	if err := h.prepare(); err != nil {
+		return nil, err
+	}
+	err := h.run(ctx)
+	r := h.result()
+	if x := errors.Join(h.net.close(), h.store.close(), h.line.finish(h.dir, h.seeds)); err == nil {
+		err = x
+	}
+	h.book.close()
+	if err == nil && r.violations() > 0 {
+		err = fmt.Errorf("%w; timeline and logs are in %s", ErrViolation, h.dir)
+	}
+	if err == nil {
+		h.sweep("n*-*.log")
+	}
+	h.sweep("sent-*")
+	h.sweep("handled-*")
+	return r, err
+}
+
+// sweep removes files that nobody needs any more.
+func (h *harness) sweep(pattern string) {
+	files, _ := filepath.Glob(filepath.Join(h.dir, pattern))
+	for _, f := range files {
+		_ = os.Remove(f)
+	}
+}
+
+// prepare makes everything but the processes.
+func (h *harness) prepare() (err error) {
+	if err := os.RemoveAll(h.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(h.dir, 0o755); err != nil {
+		return err
+	}
+	if h.dir, err = filepath.Abs(h.dir); err != nil {
+		return err
+	}
+	if h.line, err = newTimeline(filepath.Join(h.dir, "timeline.txt"), h.clock, h.cfg.Progress); err != nil {
+		return err
+	}
+	h.book = newBook(h.dir, h.cfg.Nodes, h.cfg.Load)
+	// The path of a socket has about a hundred bytes.
+	h.sock = filepath.Join(os.TempDir(), fmt.Sprintf("kith-chaos-%d.sock", os.Getpid()))
+	_ = os.Remove(h.sock)
+	if h.store, err = newStore(h.sock); err != nil {
+		return err
+	}
+	if h.net, err = newCarrier(h.cfg.Net, h.cfg.Nodes, h.cfg.Seed); err != nil {
+		return errors.Join(err, h.store.close())
+	}
+	for i := range h.cfg.Nodes {
+		_, advertise, err := h.net.place(i)
+		if err != nil {
+			return errors.Join(err, h.net.close(), h.store.close())
+		}
+		h.seeds = append(h.seeds, advertise)
+		h.slots = append(h.slots, &slot{h: h, number: i, addr: advertise})
+	}
+	h.line.printf("seed %d, %d nodes, %s", h.cfg.Seed, h.cfg.Nodes, h.net.about())
+	return nil
+}
+
+// The bounds within which everything must be well: after the last fault of a round the time to notice, to decide, to
+// take over and to come back; a cluster that was killed as a whole forms anew.
+const (
+	takeover  = 20 * time.Second
+	wellBound = 60*time.Second + takeover
+)
+
+var errNeverWell = errors.New("the cluster does not come right even when all processes are started anew")
+
+// run lives through the rounds.
+func (h *harness) run(ctx context.Context) error {
+	living, die := context.WithCancel(context.Background())
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	defer die()
+	for _, s := range h.slots {
+		busy.Go(func() { s.supervise(living) })
+	}
+	busy.Go(func() { h.watcher.run(living) })
+	if why, ok := h.well(ctx, 0, wellBound); !ok {
+		return fmt.Errorf("the cluster did not form: %s", why)
+	}
+	h.line.printf("the cluster has formed")
+	err := h.live(ctx)
+	h.calm(context.Background())
+	return err
+}
+
+// live lets round after round come.
+func (h *harness) live(ctx context.Context) error {
+	rounds := NewRounds(h.cfg.Seed, h.cfg.Nodes, h.cfg.Kinds...)
+	for n := 0; ctx.Err() == nil && h.clock.now() < h.cfg.For && (h.cfg.Rounds == 0 || n < h.cfg.Rounds); n++ {
+		r := rounds.Next()
+		if !door.Pause(ctx, r.Steady) {
+			return nil
+		}
+		if err := h.round(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// calm stops all senders and waits for what is under way.
+func (h *harness) calm(ctx context.Context) {
+	for _, s := range h.slots {
+		if l := s.current(); l != nil {
+			limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+			_ = l.child.Call(limited, "quiet", door.None{}, nil)
+			cancel()
+		}
+	}
+	door.Pause(ctx, askTime+time.Second)
+}
+
+// nextSender numbers processes.
+func (h *harness) nextSender() uint32 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.senders++
+	return h.senders
+}

@@ -1,0 +1,138 @@
+// The result: what a run found, as the last line and as a table.
+
+package chaos
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// Result is the last line of a run. What was not measured is absent.
+type Result struct {
+	Seed        uint64 `json:"seed"`
+	Nodes       int    `json:"nodes"`
+	Net         string `json:"net"`
+	Rounds      int    `json:"rounds"`
+	Faults      int    `json:"faults"`
+	Accepted    int    `json:"accepted"` // tells and asks
+	Handled     int    `json:"handled"`
+	Reported    int    `json:"reported"` // to their sender, and not handled
+	Lost        int    `json:"lost"`
+	Unexplained int    `json:"lost_unexplained"`
+	Double      int    `json:"double_handled"`
+	Back        int    `json:"fences_back"`
+	Panics      int    `json:"panics"`
+	Twins       int    `json:"twins"`
+	Downed      int    `json:"healthy_downed"`
+	Unwell      int    `json:"not_well"`      // rounds that did not come right within the bound
+	Twice       int    `json:"handled_twice"` // messages
+	Reordered   int    `json:"reordered"`
+	Overrun     int    `json:"overrun"` // handlings in hand when their process was stopped, over after somebody else's
+	Over        int    `json:"reported_too"`
+	Writes      uint64 `json:"store_writes"`
+	Refused     uint64 `json:"store_refused"`
+	Excused     int    `json:"downed_excused"` // ended while the machine stood still
+
+	GapP50   *float64 `json:"gap_p50_s,omitempty"` // of the rounds: the longest time without an answer in each
+	GapMax   *float64 `json:"gap_max_s,omitempty"`
+	WellMax  *float64 `json:"well_max_s,omitempty"` // from the last fault until all was well
+	WallTime float64  `json:"wall_seconds"`
+
+	Exits map[string]int `json:"exits,omitempty"`
+	Kinds []ByKind       `json:"by_fault,omitempty"`
+}
+
+// ByKind is what rounds of one kind of fault did; a round of two faults counts with its first.
+type ByKind struct {
+	Kind        Kind     `json:"kind"`
+	Rounds      int      `json:"rounds"`
+	GapP50      *float64 `json:"gap_p50_s,omitempty"`
+	GapMax      *float64 `json:"gap_max_s,omitempty"`
+	WellMax     *float64 `json:"well_max_s,omitempty"`
+	Accepted    int      `json:"accepted"`
+	Lost        int      `json:"lost"`
+	Unexplained int      `json:"lost_unexplained"`
+}
+
+// violations counts what must not be.
+func (r *Result) violations() int {
+	return r.Unexplained + r.Double + r.Back + r.Panics + r.Twins + r.Downed + r.Unwell + r.Twice
+}
+
+// inSeconds rounds to milliseconds.
+func inSeconds(d time.Duration) *float64 {
+	s := math.Round(d.Seconds()*1000) / 1000
+	return &s
+}
+
+// result makes the account. All processes have ended.
+func (h *harness) result() *Result {
+	for _, line := range h.book.read(h.clock.now(), true) {
+		h.line.printf("VIOLATION: %s", line)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t, v := h.book.settle(h.rounds), h.book.rule.verdict
+	r := &Result{Seed: h.cfg.Seed, Nodes: h.cfg.Nodes, Net: h.net.about()[:5], Rounds: len(h.rounds),
+		Accepted: t.Accepted, Handled: t.Handled, Reported: t.Reported, Lost: t.Lost, Unexplained: t.Unexplained,
+		Double: v.Double, Back: v.Back, Twice: v.Twice, Reordered: v.Reordered, Overrun: v.Overrun, Over: t.Over,
+		Panics: h.found.panics, Twins: h.found.twins, Downed: h.found.downed, Unwell: h.found.unwell,
+		Excused: h.found.excused, Exits: h.found.exits, WallTime: *inSeconds(h.clock.now())}
+	r.Writes, r.Refused = h.store.counts()
+	for i := range h.rounds {
+		r.Faults += len(h.rounds[i].Round.Faults)
+	}
+	for _, k := range append([]Kind{""}, Kinds...) {
+		r.count(k, h.rounds)
+	}
+	return r
+}
+
+// count adds what rounds of a kind did, and of all for the empty one.
+func (r *Result) count(k Kind, rounds []past) {
+	var gaps []time.Duration
+	var healed time.Duration
+	by := ByKind{Kind: k}
+	for i := range rounds {
+		p := &rounds[i]
+		if k != "" && p.Round.Faults[0].Kind != k {
+			continue
+		}
+		by.Rounds++
+		by.Accepted, by.Lost, by.Unexplained = by.Accepted+p.accepted, by.Lost+p.lost, by.Unexplained+p.unexplains
+		if p.measured {
+			gaps = append(gaps, p.gap)
+			healed = max(healed, p.healed)
+		}
+	}
+	if len(gaps) > 0 {
+		by.GapP50, by.GapMax, by.WellMax = inSeconds(median(gaps)), inSeconds(slices.Max(gaps)), inSeconds(healed)
+	}
+	switch {
+	case k == "":
+		r.GapP50, r.GapMax, r.WellMax = by.GapP50, by.GapMax, by.WellMax
+	case by.Rounds > 0:
+		r.Kinds = append(r.Kinds, by)
+	}
+}
+
+// Table writes what each kind of fault did, for people.
+func (r *Result) Table(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "fault\trounds\tno answer, median s\tmost s\twell after, most s\taccepted\tlost\tunexplained")
+	show := func(s *float64) string {
+		if s == nil {
+			return "-"
+		}
+		return fmt.Sprintf("%.1f", *s)
+	}
+	for _, k := range r.Kinds {
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%d\t%d\t%d\n", k.Kind, k.Rounds, show(k.GapP50), show(k.GapMax),
+			show(k.WellMax), k.Accepted, k.Lost, k.Unexplained)
+	}
+	_ = t.Flush()
+}

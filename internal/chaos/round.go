@@ -1,0 +1,250 @@
+// A round: its faults come, each in its time, and then everything has to be well again.
+
+package chaos
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/kith-io/kith/internal/door"
+)
+
+// round lets the faults of a round come and waits until all is well.
+func (h *harness) round(ctx context.Context, r Round) error {
+	h.line.printf("round %d: %s", r.Number, r)
+	h.mu.Lock()
+	h.rounds = append(h.rounds, past{Round: r, from: h.clock.now()})
+	h.mu.Unlock()
+	var busy sync.WaitGroup
+	for _, f := range r.Faults {
+		if !h.net.can(f.Kind) {
+			h.line.printf("round %d: %s is left out: this carrier cannot do it", r.Number, f.Kind)
+			continue
+		}
+		busy.Go(func() { h.strike(ctx, f) })
+	}
+	busy.Wait()
+	ended := h.clock.now()
+	why, ok := h.well(ctx, ended, wellBound)
+	now := h.clock.now()
+	h.mu.Lock()
+	p := &h.rounds[len(h.rounds)-1]
+	askers := unhit(p.faults, h.cfg.Nodes)
+	from := p.from
+	h.mu.Unlock()
+	gap := h.book.gap(askers, from, now)
+	h.mu.Lock()
+	p.until, p.gap, p.healed, p.measured = now, gap, now-ended, ok
+	h.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case ok:
+		h.line.printf("round %d: well again %.1f s after the last fault, longest time without an answer %.1f s",
+			r.Number, p.healed.Seconds(), gap.Seconds())
+		return nil
+	}
+	h.line.printf("round %d: NOT WELL within %v: %s", r.Number, wellBound, why)
+	return h.anew(ctx, p)
+}
+
+// unhit returns whose asks count for the time without answers: those that no fault hit itself, or all if there is none.
+func unhit(faults []struck, nodes int) (all []int) {
+	for slot := range nodes {
+		if !slices.ContainsFunc(faults, func(f struck) bool { return f.touched(slot) }) {
+			all = append(all, slot)
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
+	for slot := range nodes {
+		all = append(all, slot)
+	}
+	return all
+}
+
+// anew kills everything, so that the next round begins with a cluster that is well.
+func (h *harness) anew(ctx context.Context, p *past) error {
+	h.mu.Lock()
+	h.found.unwell++
+	p.unwell, p.whole = true, true
+	h.mu.Unlock()
+	for _, s := range h.slots {
+		if l := s.current(); l != nil {
+			l.signal(syscall.SIGKILL)
+		}
+	}
+	began := h.clock.now()
+	_, ok := h.well(ctx, began, wellBound)
+	h.mu.Lock()
+	p.until = h.clock.now()
+	h.mu.Unlock()
+	if !ok && ctx.Err() == nil {
+		return errNeverWell
+	}
+	return nil
+}
+
+// strike lets one fault come, last and end.
+func (h *harness) strike(ctx context.Context, f Fault) {
+	if !door.Pause(ctx, f.At) {
+		return
+	}
+	hit := &struck{f, h.watcher.victims(f)}
+	h.mu.Lock()
+	p := &h.rounds[len(h.rounds)-1]
+	p.faults = append(p.faults, *hit)
+	h.mu.Unlock()
+	h.line.printf("fault: %s: %s", f, names(hit.who))
+	switch f.Kind {
+	case Kill, KillAll:
+		h.kill(ctx, hit)
+	case Pause:
+		h.pause(ctx, hit)
+	case Starve:
+		h.starve(ctx, hit)
+	case Leave, Rolling:
+		h.leaveInTurn(ctx, hit)
+	case Flap:
+		h.flap(ctx, hit)
+	default:
+		h.inNet(hit, true)
+		door.Pause(ctx, f.For)
+		h.inNet(hit, false)
+	}
+	h.line.printf("fault over: %s", f.Kind)
+}
+
+func names(slots []int) (all string) {
+	if len(slots) == 0 {
+		return "all ways"
+	}
+	for i, s := range slots {
+		if i > 0 {
+			all += " "
+		}
+		all += name(s)
+	}
+	return all
+}
+
+// kill ends processes one after another, as kill -9 does.
+func (h *harness) kill(ctx context.Context, hit *struck) {
+	for i, s := range hit.who {
+		if i > 0 {
+			door.Pause(ctx, hit.Stagger)
+		}
+		if l := h.slots[s].current(); l != nil {
+			h.slots[s].setRest(hit.Rest)
+			l.signal(syscall.SIGKILL)
+			h.line.notef("%s killed", name(s))
+		}
+	}
+}
+
+// setRest says how long the supervisor waits before it starts the next process.
+func (s *slot) setRest(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rest = d
+}
+
+// pause stops processes and lets them go on.
+func (h *harness) pause(ctx context.Context, hit *struck) {
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	for i, s := range hit.who {
+		if i > 0 {
+			door.Pause(ctx, hit.Stagger)
+		}
+		l := h.slots[s].current()
+		if l == nil {
+			continue
+		}
+		l.signal(syscall.SIGSTOP)
+		over := h.book.pausedFrom(l.sender, h.clock.now())
+		h.line.notef("%s stopped", name(s))
+		busy.Go(func() {
+			door.Pause(ctx, hit.For)
+			over(h.clock.now())
+			l.signal(syscall.SIGCONT)
+			h.line.notef("%s goes on", name(s))
+		})
+	}
+}
+
+// share is the part of a period in which a starved process runs.
+const share = 20
+
+// starve stops a process and lets it run by turns.
+func (h *harness) starve(ctx context.Context, hit *struck) {
+	until := h.clock.now() + hit.For
+	for _, s := range hit.who {
+		l := h.slots[s].current()
+		for l != nil && h.clock.now() < until && ctx.Err() == nil && l.running() {
+			l.signal(syscall.SIGSTOP)
+			door.Pause(ctx, hit.Period-hit.Period/share)
+			l.signal(syscall.SIGCONT)
+			door.Pause(ctx, hit.Period/share)
+		}
+	}
+}
+
+// flap lets a cut come and go.
+func (h *harness) flap(ctx context.Context, hit *struck) {
+	until := h.clock.now() + hit.For
+	for on := true; h.clock.now() < until && ctx.Err() == nil; on = !on {
+		h.inNet(hit, on)
+		door.Pause(ctx, hit.Period)
+	}
+	h.inNet(hit, false)
+}
+
+// inNet puts a fault into the network or takes it out.
+func (h *harness) inNet(hit *struck, on bool) {
+	h.mu.Lock()
+	h.active = slices.DeleteFunc(h.active, func(f *struck) bool { return f == hit })
+	if on {
+		h.active = append(h.active, hit)
+	}
+	var faults []struck
+	for _, f := range h.active {
+		faults = append(faults, *f)
+	}
+	err := h.net.apply(linksUnder(faults, h.cfg.Nodes))
+	h.mu.Unlock()
+	if err != nil {
+		h.line.printf("the network does not take the fault: %v", err)
+	}
+}
+
+// leaveInTurn has processes leave, each after the one before has come back.
+func (h *harness) leaveInTurn(ctx context.Context, hit *struck) {
+	for _, s := range hit.who {
+		l := h.slots[s].current()
+		if l == nil || ctx.Err() != nil {
+			continue
+		}
+		h.slots[s].setRest(hit.Rest)
+		h.line.notef("%s is told to leave", name(s))
+		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err := l.child.Call(limited, "leave", door.None{}, nil)
+		cancel()
+		if err != nil {
+			h.line.notef("%s: leave: %v", name(s), err)
+		}
+		limited, cancel = context.WithTimeout(ctx, 2*wellBound)
+		select {
+		case <-l.child.Done():
+		case <-limited.Done():
+		}
+		cancel()
+		if hit.Kind == Rolling {
+			h.watcher.await(ctx, wellBound, func() (string, bool) { return h.watcher.agreed(h.clock.now()) })
+		}
+	}
+}

@@ -1,0 +1,135 @@
+// Laws of the schedule: the same seed gives the same rounds, every value is within its bounds, every kind comes.
+
+package chaos
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func draw(seed uint64, nodes, n int, kinds ...Kind) []Round {
+	rounds := NewRounds(seed, nodes, kinds...)
+	all := make([]Round, n)
+	for i := range all {
+		all[i] = rounds.Next()
+	}
+	return all
+}
+
+// Equal seeds give equal rounds, and each round stands for itself: what was drawn before does not show in it.
+func TestScheduleIsAFunctionOfTheSeed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed, nodes := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(3, 9).Draw(t, "nodes")
+		all := draw(seed, nodes, 20)
+		require.Equal(t, all, draw(seed, nodes, 20))
+		later := NewRounds(seed, nodes)
+		later.next = 10
+		require.Equal(t, all[10], later.Next())
+	})
+}
+
+func TestScheduleKeepsItsBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.IntRange(3, 9).Draw(t, "nodes")
+		for i, r := range draw(rapid.Uint64().Draw(t, "seed"), nodes, 20) {
+			require.Equal(t, i+1, r.Number)
+			require.True(t, r.Steady >= time.Second && r.Steady <= 3*time.Second)
+			require.NotEmpty(t, r.Faults)
+			require.LessOrEqual(t, len(r.Faults), 2)
+			for _, f := range r.Faults {
+				require.LessOrEqual(t, f.Victims, nodes)
+				require.Len(t, f.Order, nodes)
+				require.True(t, f.At >= 0 && f.At <= 12*time.Second && f.For >= 0 && f.For <= 40*time.Second)
+				require.True(t, f.Rest >= 200*time.Millisecond && f.Rest <= 3*time.Second)
+				switch f.Kind {
+				case Pause, Starve, Cut, CutOneWay, CutPartial, Flap, DataCut, ControlCut, Reset, Loss, Delay:
+					require.GreaterOrEqual(t, f.For, time.Second, f.String())
+				}
+				switch f.Kind {
+				case Cut, CutOneWay, Flap:
+					require.True(t, f.Victims >= 1 && 2*f.Victims < nodes, "the cut-off side is the smaller one")
+				case Starve:
+					require.Positive(t, f.Period)
+				}
+			}
+		}
+	})
+}
+
+// A few hundred rounds hold every kind, every role, several victims, and blows in the midst of others.
+func TestScheduleHoldsEverything(t *testing.T) {
+	kinds, first, two, long := map[Kind]int{}, map[Role]int{}, 0, 0
+	for _, r := range draw(1, 5, 500) {
+		two += len(r.Faults) - 1
+		for _, f := range r.Faults {
+			kinds[f.Kind]++
+			first[f.First]++
+			if f.Kind == Pause && f.For > 30*time.Second {
+				long++
+			}
+			require.NotEmpty(t, f.String())
+		}
+	}
+	for _, k := range Kinds {
+		require.Greater(t, kinds[k], 10, k)
+	}
+	for _, r := range roles {
+		require.Greater(t, first[r], 10, r)
+	}
+	require.Greater(t, two, 20)
+	require.Positive(t, long)
+}
+
+func TestScheduleOfSomeKinds(t *testing.T) {
+	for _, r := range draw(7, 3, 50, Kill, Cut) {
+		for _, f := range r.Faults {
+			require.Contains(t, []Kind{Kill, Cut}, f.Kind)
+		}
+	}
+}
+
+// Who must live on: the untouched, as long as they are the majority.
+func TestWhoMustLive(t *testing.T) {
+	hit := func(k Kind, who ...int) struck { return struck{Fault{Kind: k, Victims: len(who)}, who} }
+	flap := hit(Flap, 1)
+	flap.For = 20 * time.Second
+	brief := hit(Flap, 1)
+	brief.For = 5 * time.Second
+	heavy := struck{Fault: Fault{Kind: Loss, PerMille: 200}}
+	for _, c := range []struct {
+		name string
+		hits []struck
+		want []int
+	}{
+		{"nothing", nil, []int{0, 1, 2, 3, 4}},
+		{"one killed", []struck{hit(Kill, 2)}, []int{0, 1, 3, 4}},
+		{"two killed", []struck{hit(Kill, 2, 0)}, []int{1, 3, 4}},
+		{"two killed, one paused", []struck{hit(Kill, 2, 0), hit(Pause, 1)}, nil},
+		{"one hit twice", []struck{hit(Kill, 2), hit(Pause, 2)}, []int{0, 1, 3, 4}},
+		{"all killed", []struck{hit(KillAll, 0, 1, 2, 3, 4)}, nil},
+		{"three paused", []struck{hit(Pause, 0, 1, 2)}, nil},
+		{"a smaller side cut off", []struck{hit(Cut, 3, 4)}, []int{0, 1, 2}},
+		{"two that do not hear each other", []struck{hit(CutPartial, 3, 4)}, []int{0, 1, 2}},
+		{"only control flows", []struck{hit(DataCut, 3)}, []int{0, 1, 2, 3, 4}},
+		{"resets", []struck{hit(Reset)}, []int{0, 1, 2, 3, 4}},
+		{"heavy loss", []struck{heavy}, nil},
+		{"long flapping", []struck{flap}, nil},
+		{"brief flapping", []struck{brief}, []int{0, 2, 3, 4}},
+		{"one leaves", []struck{hit(Leave, 0)}, []int{1, 2, 3, 4}},
+		{"each in turn", []struck{hit(Rolling, 0, 1, 2, 3, 4)}, nil},
+	} {
+		require.Equal(t, c.want, obliged(c.hits, 5), c.name)
+	}
+}
+
+func TestWhatExplainsALoss(t *testing.T) {
+	kill := struck{Fault{Kind: Kill, Victims: 1}, []int{2}}
+	require.True(t, kill.explains(2, 0))
+	require.True(t, kill.explains(0, 2))
+	require.False(t, kill.explains(0, 1))
+	loss := struck{Fault: Fault{Kind: Loss}}
+	require.True(t, loss.explains(0, 1))
+}
