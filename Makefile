@@ -11,10 +11,12 @@ PARALLEL ?=
 BENCH    ?= .
 PKG      ?= ./...
 N        ?= 1000
+MINUTES  ?= 5
+SEED     ?=
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm resolver-proof storm-arm64 upgrade scale kill-test planted fuzz bench bench-e2e bench-peers test-peers idle-entities check build clean
+.PHONY: help run test race storm resolver-proof storm-arm64 upgrade scale kill-test chaos planted fuzz bench bench-e2e bench-peers test-peers idle-entities check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +50,9 @@ resolver-proof: build ## decide all 2^20 states of the directed links of five no
 
 kill-test: build ## kill one of ten real node processes and measure when all others hold it unreachable
 	@$(BIN)/node kill-test $(ARGS)
+
+chaos: build ## real node processes under faults for MINUTES=5, drawn by SEED (none: another each time); ARGS=--net=proxy
+	@$(BIN)/node chaos --minutes=$(MINUTES) $(if $(SEED),--seed=$(SEED)) $(ARGS)
 
 planted: ## plant the listed bugs one by one and demand that a test or the storm catches each
 	@$(GO) run ./internal/planted $(ARGS)

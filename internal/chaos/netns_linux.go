@@ -1,5 +1,198 @@
-// Network namespaces: to come.
+// The carrier of network namespaces: each node has one of its own, joined to a bridge in another one; nft drops,
+// loses and resets. Nothing of it shows in the machine's own network.
 
 package chaos
 
-func newNamespaces(int, int) (carrier, error) { return nil, errNetns }
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/kith-io/kith/internal/door"
+)
+
+// namespaces is the carrier.
+type namespaces struct {
+	prefix string
+	nodes  int
+	delays bool // the kernel has netem
+	delay  time.Duration
+	now    links
+}
+
+// spacePort is the port of every node: each has the ports of its namespace to itself.
+const spacePort = 7355
+
+// spacePrefix begins the names of all namespaces of all runs; the id of the run's process follows.
+const spacePrefix = "kith-chaos-"
+
+func newNamespaces(pid, nodes int) (carrier, error) {
+	if os.Geteuid() != 0 {
+		return nil, fmt.Errorf("not root: %w", errNetns)
+	}
+	for _, tool := range []string{"ip", "nft"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return nil, fmt.Errorf("%w: %w", errNetns, err)
+		}
+	}
+	removeLeftovers()
+	n := &namespaces{prefix: spacePrefix + strconv.Itoa(pid), nodes: nodes, now: newLinks(nodes)}
+	if err := n.build(); err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	return n, nil
+}
+
+// command runs a program with input and returns what it complains about.
+func command(input string, args ...string) error {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin = strings.NewReader(input)
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(complaint.Bytes()))
+	}
+	return nil
+}
+
+func (n *namespaces) hub() string           { return n.prefix + "-hub" }
+func (n *namespaces) space(slot int) string { return n.prefix + "-" + name(slot) }
+func (n *namespaces) addr(slot int) string  { return fmt.Sprintf("10.77.0.%d", slot+1) }
+
+// inside runs a program in the namespace of a node.
+func (n *namespaces) inside(slot int, input string, args ...string) error {
+	return command(input, append([]string{"ip", "netns", "exec", n.space(slot)}, args...)...)
+}
+
+// build makes the namespaces, their wires and their first rules.
+func (n *namespaces) build() error {
+	if err := command("", "ip", "netns", "add", n.hub()); err != nil {
+		return err
+	}
+	err := command("link add br0 type bridge\nlink set br0 up\n", "ip", "-n", n.hub(), "-batch", "-")
+	if err != nil {
+		return err
+	}
+	for slot := range n.nodes {
+		if err := command("", "ip", "netns", "add", n.space(slot)); err != nil {
+			return err
+		}
+		wire := "w" + strconv.Itoa(slot+1)
+		hub := fmt.Sprintf("link add %s type veth peer name eth0 netns %s\nlink set %s master br0 up\n", wire, n.space(slot),
+			wire)
+		own := fmt.Sprintf("link set lo up\naddr add %s/24 dev eth0\nlink set eth0 up\n", n.addr(slot))
+		err := errors.Join(command(hub, "ip", "-n", n.hub(), "-batch", "-"),
+			command(own, "ip", "-n", n.space(slot), "-batch", "-"),
+			n.inside(slot, marking(), "nft", "-f", "-"))
+		if err != nil {
+			return err
+		}
+	}
+	n.delays = n.setDelay(time.Millisecond) == nil && n.setDelay(0) == nil
+	return nil
+}
+
+// setDelay has all that leaves a node wait.
+func (n *namespaces) setDelay(d time.Duration) error {
+	if d == n.delay {
+		return nil
+	}
+	var errs []error
+	for slot := range n.nodes {
+		tc := strings.Fields("tc qdisc del dev eth0 root")
+		if d > 0 {
+			tc = strings.Fields(fmt.Sprintf("tc qdisc replace dev eth0 root netem delay %dus limit 10000", d.Microseconds()))
+		}
+		errs = append(errs, n.inside(slot, "", tc...))
+	}
+	err := errors.Join(errs...)
+	if err == nil {
+		n.delay = d
+	}
+	return err
+}
+
+func (n *namespaces) about() string {
+	if n.delays {
+		return "netns: a network namespace for each node, faults by nft and netem"
+	}
+	return "netns: a network namespace for each node, faults by nft (no netem in this kernel: no delays)"
+}
+
+func (n *namespaces) can(k Kind) bool { return k != Delay || n.delays }
+
+func (n *namespaces) place(slot int) (listen, advertise string, err error) {
+	at := fmt.Sprintf("%s:%d", n.addr(slot), spacePort)
+	return at, at, nil
+}
+
+// wrap has ip enter the namespace and become the process.
+func (n *namespaces) wrap(slot int, o *door.Options) {
+	self := o.Path
+	if self == "" {
+		self, _ = os.Executable() // it is running
+	}
+	o.Args = append([]string{"netns", "exec", n.space(slot), self}, o.Args...)
+	o.Path, _ = exec.LookPath("ip") // it was there a moment ago
+}
+
+// apply changes the rules of the nodes whose ways change.
+func (n *namespaces) apply(l links) error {
+	var errs []error
+	delay := time.Duration(0)
+	for to := range n.nodes {
+		rules := faulting(l, to, n.addr)
+		if rules != faulting(n.now, to, n.addr) {
+			errs = append(errs, n.inside(to, rules, "nft", "-f", "-"))
+		}
+		for from := range n.nodes {
+			delay = max(delay, l[from][to].Delay)
+		}
+	}
+	n.now = l
+	if n.delays {
+		errs = append(errs, n.setDelay(delay))
+	}
+	return errors.Join(errs...)
+}
+
+func (n *namespaces) close() error {
+	return removeSpaces(func(space string) bool { return strings.HasPrefix(space, n.prefix+"-") })
+}
+
+// removeSpaces deletes the namespaces of those names.
+func removeSpaces(which func(space string) bool) error {
+	out, err := exec.Command("ip", "netns", "list").Output()
+	if err != nil {
+		return fmt.Errorf("list namespaces: %w", err)
+	}
+	var errs []error
+	for line := range strings.Lines(string(out)) {
+		if f := strings.Fields(line); len(f) > 0 && which(f[0]) {
+			errs = append(errs, command("", "ip", "netns", "del", f[0]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ofRun is the name of a namespace of some run, with the id of its process.
+var ofRun = regexp.MustCompile(`^` + spacePrefix + `(\d+)-`)
+
+// removeLeftovers deletes what runs have left that were killed. That it fails is no reason not to run.
+func removeLeftovers() {
+	_ = removeSpaces(func(space string) bool {
+		m := ofRun.FindStringSubmatch(space)
+		if m == nil {
+			return false
+		}
+		pid, err := strconv.Atoi(m[1])
+		return err == nil && syscall.Kill(pid, 0) == syscall.ESRCH
+	})
+}

@@ -1,0 +1,72 @@
+// Test of network namespaces on the kernel's own TCP, where the machine permits it.
+
+package chaos
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// insideOf runs f on a thread that is in the namespace of a node: sockets made there stay there. The thread ends with
+// its goroutine.
+func insideOf(t *testing.T, space string, f func()) {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		fd, err := os.Open(filepath.Join("/var/run/netns", space))
+		if err == nil {
+			if err = unix.Setns(int(fd.Fd()), unix.CLONE_NEWNET); err == nil {
+				f()
+			}
+			_ = fd.Close()
+		}
+		done <- err
+	}()
+	require.NoError(t, <-done)
+}
+
+// Lanes are told apart by the hello, in both directions of a connection, and a cut of one leaves the other alone.
+func TestNamespacesCutLanes(t *testing.T) {
+	c, err := newNamespaces(os.Getpid(), 2)
+	if err != nil {
+		t.Skip(err)
+	}
+	n := c.(*namespaces)
+	t.Cleanup(func() { require.NoError(t, n.close()) })
+	listen, _, err := n.place(1)
+	require.NoError(t, err)
+	var ln net.Listener
+	insideOf(t, n.space(1), func() { ln, err = net.Listen("tcp4", listen) })
+	require.NoError(t, err)
+	defer ln.Close()
+	connect := func(l lane) (dialler, acceptor net.Conn) {
+		insideOf(t, n.space(0), func() { dialler, err = net.Dial("tcp4", listen) })
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = dialler.Close() })
+		_, err = dialler.Write(helloFrom(t, l, "10.77.0.1:7355"))
+		require.NoError(t, err)
+		acceptor, err = ln.Accept()
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = acceptor.Close() })
+		_, err = acceptor.Read(make([]byte, 100))
+		require.NoError(t, err)
+		return dialler, acceptor
+	}
+	control, controlEnd := connect(controlLane)
+	data, dataEnd := connect(dataLane)
+	require.NoError(t, n.apply(linksUnder([]struck{{Fault{Kind: DataCut}, []int{0}}}, 2)))
+	require.True(t, passes(t, control, controlEnd, ample))
+	require.True(t, passes(t, controlEnd, control, ample))
+	require.False(t, passes(t, data, dataEnd, soon))
+	require.False(t, passes(t, dataEnd, data, soon))
+	require.NoError(t, n.apply(newLinks(2)))
+	require.True(t, passes(t, data, dataEnd, ample))
+	require.NoError(t, n.apply(linksUnder([]struck{{Fault{Kind: Cut}, []int{0}}}, 2)))
+	require.False(t, passes(t, control, controlEnd, soon))
+}
