@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/kith-io/kith/internal/door"
 )
@@ -42,4 +43,10 @@ func newCarrier(net string, nodes int, seed uint64) (carrier, error) {
 		}
 	}
 	return newProxies(nodes, seed)
+}
+
+// kindOf returns the word by which Config.Net names a carrier.
+func kindOf(c carrier) string {
+	word, _, _ := strings.Cut(c.about(), ":")
+	return word
 }

@@ -56,6 +56,7 @@ type harness struct {
 // found is what goes wrong beside the messages.
 type found struct {
 	panics, twins, downed, unwell, excused int
+	told                                   int            // lines about the rule of one owner
 	exits                                  map[string]int // how often processes ended, by exit code
 }
 

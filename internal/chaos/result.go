@@ -71,13 +71,11 @@ func inSeconds(d time.Duration) *float64 {
 
 // result makes the account. All processes have ended.
 func (h *harness) result() *Result {
-	for _, line := range h.book.read(h.clock.now(), true) {
-		h.line.printf("VIOLATION: %s", line)
-	}
+	h.tell(h.book.read(h.clock.now(), true))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t, v := h.book.settle(h.rounds), h.book.rule.verdict
-	r := &Result{Seed: h.cfg.Seed, Nodes: h.cfg.Nodes, Net: h.net.about()[:5], Rounds: len(h.rounds),
+	r := &Result{Seed: h.cfg.Seed, Nodes: h.cfg.Nodes, Net: kindOf(h.net), Rounds: len(h.rounds),
 		Accepted: t.Accepted, Handled: t.Handled, Reported: t.Reported, Lost: t.Lost, Unexplained: t.Unexplained,
 		Double: v.Double, Back: v.Back, Twice: v.Twice, Reordered: v.Reordered, Overrun: v.Overrun, Over: t.Over,
 		Panics: h.found.panics, Twins: h.found.twins, Downed: h.found.downed, Unwell: h.found.unwell,

@@ -50,8 +50,25 @@ func (w *watcher) run(ctx context.Context) {
 			}
 		}
 		w.look()
-		for _, line := range w.h.book.read(w.h.clock.now(), false) {
-			w.h.line.printf("VIOLATION: %s", line)
+		w.h.tell(w.h.book.read(w.h.clock.now(), false))
+	}
+}
+
+// toldMost is how many broken rules of one owner a run tells; all are counted.
+const toldMost = 50
+
+// tell adds lines about the rule of one owner.
+func (h *harness) tell(lines []string) {
+	for _, line := range lines {
+		h.mu.Lock()
+		h.found.told++
+		n := h.found.told
+		h.mu.Unlock()
+		switch {
+		case n <= toldMost:
+			h.line.printf("VIOLATION: %s", line)
+		case n == toldMost+1:
+			h.line.printf("VIOLATION: more of this kind are only counted")
 		}
 	}
 }
