@@ -27,6 +27,7 @@ type chaosCmd struct {
 	Tells    float64  `default:"60" help:"Tells a second of each process."`
 	Asks     float64  `default:"60" help:"Asks a second of each process."`
 	Entities int      `default:"10" help:"Entities of each mode, 1 to 1000."`
+	Plan     int      `default:"0" help:"Print so many rounds of the seed, at most 10000, and run nothing."`
 	Progress bool     `help:"Show progress although stderr is not a terminal."`
 }
 
@@ -43,6 +44,7 @@ func (c *chaosCmd) Validate() error {
 	check(c.Nodes >= 3 && c.Nodes <= 16, "--nodes must be 3 to 16")
 	check(c.Tells >= 0 && c.Tells <= 10_000, "--tells must be 0 to 10000")
 	check(c.Asks > 0 && c.Asks <= 10_000, "--asks must be more than 0 and at most 10000")
+	check(c.Plan >= 0 && c.Plan <= 10_000, "--plan must be 0 to 10000")
 	check(c.Entities >= 1 && c.Entities <= 1000, "--entities must be 1 to 1000")
 	if _, err := chaos.ParseKinds(c.Only); err != nil {
 		errs = append(errs, err)
@@ -63,6 +65,13 @@ func (c *chaosCmd) Run(e *env) error {
 	kinds, err := chaos.ParseKinds(c.Only)
 	if err != nil {
 		return err
+	}
+	if c.Plan > 0 {
+		for rounds := chaos.NewRounds(c.Seed, c.Nodes, kinds...); c.Plan > 0; c.Plan-- {
+			r := rounds.Next()
+			fmt.Fprintf(e.stdout, "round %d: %s\n", r.Number, r)
+		}
+		return nil
 	}
 	r, err := chaos.Run(ctx, chaos.Config{Nodes: c.Nodes, Seed: c.Seed, Rounds: c.Rounds, Net: c.Net, Kinds: kinds,
 		For: time.Duration(c.Minutes * float64(time.Minute)), Dir: filepath.Join(c.Out, fmt.Sprintf("chaos-%d", c.Seed)),

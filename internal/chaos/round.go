@@ -244,7 +244,8 @@ func (h *harness) leaveInTurn(ctx context.Context, hit *struck) {
 		}
 		cancel()
 		if hit.Kind == Rolling {
-			h.watcher.await(ctx, wellBound, func() (string, bool) { return h.watcher.agreed(h.clock.now()) })
+			left := h.clock.now()
+			h.watcher.await(ctx, wellBound, func() (string, bool) { return h.watcher.agreed(left) })
 		}
 	}
 }
