@@ -15,6 +15,7 @@ func call(process uint32, term uint64, from, until int, number uint64) handling 
 		from: time.Duration(from) * time.Millisecond, until: time.Duration(until) * time.Millisecond}, process}
 }
 
+// What breaks the rule is counted as what it is, and what no library can help is not held against it (SHD-9).
 func TestOneOwner(t *testing.T) {
 	sleep := pause{process: 1, from: 20 * time.Millisecond, until: 30 * time.Second}
 	short := pause{process: 1, from: 20 * time.Millisecond, until: 25 * time.Millisecond}

@@ -91,7 +91,7 @@ func TestScheduleOfSomeKinds(t *testing.T) {
 	}
 }
 
-// Who must live on: the untouched, as long as they are the majority.
+// Who must live on: the untouched, as long as they are the majority (MEM-10).
 func TestWhoMustLive(t *testing.T) {
 	hit := func(k Kind, who ...int) struck { return struck{Fault{Kind: k, Victims: len(who)}, who} }
 	flap := hit(Flap, 1)

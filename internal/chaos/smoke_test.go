@@ -44,6 +44,7 @@ func seedOf(nodes int, kinds ...Kind) uint64 {
 	}
 }
 
+// The whole with real processes: rounds come right, the account adds up, the timeline tells it (CARD-5).
 func TestSmoke(t *testing.T) {
 	const nodes = 3
 	kinds := []Kind{Leave, Kill}

@@ -259,4 +259,5 @@ var bugs = append(append([]bug{
 		Old:  "return d.gate.bits.Load() != 0 || int64(now)-d.lastStep.Load() > d.gate.limit",
 		New:  "return d.gate.bits.Load() != 0",
 	},
-}, membershipBugs...), append(append(append(courierBugs, executionBugs...), largeBugs...), hostileBugs...)...)
+}, membershipBugs...), append(append(append(append(courierBugs, executionBugs...), largeBugs...), hostileBugs...),
+	chaosBugs...)...)
