@@ -52,6 +52,13 @@ func TestHelpDocumentsExitCodes(t *testing.T) {
 	}
 }
 
+// The plan of a seed can be read without running anything.
+func TestChaosPlan(t *testing.T) {
+	code, out, errs := program(t, "chaos", "--plan=2", "--seed=7", "--only=leave")
+	require.Equal(t, exitOK, code, errs)
+	require.Regexp(t, `^round 1: leave \w+\nround 2: leave \w+\n$`, out)
+}
+
 func TestWrongCommandLines(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", "expected one of"},
@@ -75,6 +82,15 @@ func TestWrongCommandLines(t *testing.T) {
 		{"scale --crashes=-1", "--crashes must be"},
 		{"kill-test --nodes=1", "--nodes must be 2 to 64"},
 		{"kill-test --rounds=0", "--rounds must be 1 to 1000"},
+		{"chaos --minutes=0", "--minutes must be"},
+		{"chaos --nodes=2", "--nodes must be 3 to 16"},
+		{"chaos --rounds=-1", "--rounds is negative"},
+		{"chaos --net=carrier-pigeon", "--net"},
+		{"chaos --only=kill,rain", "no fault \"rain\""},
+		{"chaos --asks=0", "--asks must be"},
+		{"chaos --tells=-1", "--tells must be"},
+		{"chaos --entities=0", "--entities must be"},
+		{"chaos --plan=-1", "--plan must be"},
 		{"scale --hours=0", "--hours must be"},
 		{"scale --rounds=-1", "--rounds must be"},
 		{"run --log-format=xml", "--log-format"},

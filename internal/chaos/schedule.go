@@ -182,10 +182,14 @@ func (f Fault) String() string {
 			fmt.Fprintf(&b, " and %d more", f.Victims-1)
 		}
 	}
+	apart := f.Stagger
+	if f.Victims < 2 {
+		apart = 0
+	}
 	for _, d := range []struct {
 		what string
 		d    time.Duration
-	}{{"for", f.For}, {"apart", f.Stagger}, {"period", f.Period}, {"by", f.Extra}} {
+	}{{"for", f.For}, {"apart", apart}, {"period", f.Period}, {"by", f.Extra}} {
 		if d.d > 0 {
 			fmt.Fprintf(&b, " %s %v", d.what, d.d)
 		}

@@ -58,7 +58,7 @@ func TestSmoke(t *testing.T) {
 	}
 	require.Equal(t, 2, r.Rounds)
 	require.Equal(t, 2, r.Faults)
-	require.Equal(t, 1, r.Exits["signal"], "one was killed")
+	require.Positive(t, r.Exits["signal"], "one was killed")
 	require.Positive(t, r.Exits["0"], "one has left")
 	require.Positive(t, r.Handled)
 	require.Equal(t, r.Accepted, r.Handled+r.Reported+r.Lost)
