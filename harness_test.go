@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -20,7 +21,14 @@ import (
 )
 
 // TestMain fails when a goroutine is left beside those that a package which gnet pulls in starts with the process.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
+// A process that TestKilledSender started is no test.
+func TestMain(m *testing.M) {
+	if spec, ok := os.LookupEnv(beChild); ok {
+		child(spec)
+		return
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
+}
 
 // patience bounds every wait of a test; reaching it is a failure.
 const patience = 30 * time.Second
