@@ -50,6 +50,12 @@ type Config struct {
 	FirstByteTimeout time.Duration
 
 	HelloTimeout time.Duration // for the TLS handshake, the hello and its answer together; default 5 s
+	// HandshakeBytes bounds what a dialler may send of a TLS handshake; a node that was dialled may send four times as
+	// much, as it names the authorities that it believes. Default 16 KiB, 4 KiB to 1 MiB.
+	HandshakeBytes int
+	// Handshakes bounds the TLS handshakes of strangers that are worked on at a time, which is not while they wait for
+	// the other end; default half of GOMAXPROCS, at least 1. Those from where members are do not wait for others.
+	Handshakes   int
 	DialTimeout  time.Duration // for the TCP connect; default 2 s
 	BackoffMin   time.Duration // first pause after a failed dial; default 50 ms; doubles, with jitter
 	BackoffMax   time.Duration // longest pause; default 2 s
@@ -125,17 +131,32 @@ type Upcalls interface {
 	PeerRefused(err *RefusedError)
 }
 
+// def and defd give a default to what is zero.
+func def(v *int, d int) {
+	if *v == 0 {
+		*v = d
+	}
+}
+
+func defd(v *time.Duration, d time.Duration) {
+	if *v == 0 {
+		*v = d
+	}
+}
+
+// doorDefaults are those for connections that have not said hello.
+func (c *Config) doorDefaults() {
+	def(&c.MaxPending, 256)
+	def(&c.MaxPendingEach, min(c.MaxPending, max(c.MaxPending/4, 16)))
+	def(&c.MaxVisits, 512)
+	def(&c.HandshakeBytes, 16<<10)
+	def(&c.Handshakes, max(1, runtime.GOMAXPROCS(0)/2))
+	defd(&c.HelloTimeout, 5*time.Second)
+	defd(&c.FirstByteTimeout, min(2*time.Second, c.HelloTimeout))
+}
+
 func (c Config) withDefaults() Config {
-	def := func(v *int, d int) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	defd := func(v *time.Duration, d time.Duration) {
-		if *v == 0 {
-			*v = d
-		}
-	}
+	c.doorDefaults()
 	if c.Listen == "" {
 		c.Listen = "127.0.0.1:0"
 	}
@@ -147,11 +168,6 @@ func (c Config) withDefaults() Config {
 	def(&c.LinkBudget, max(256<<20, 4*c.bounds(nil).Most()))
 	def(&c.ControlBuffer, wire.MaxControlFrame+1<<20)
 	def(&c.MaxPeers, 16384)
-	def(&c.MaxPending, 256)
-	def(&c.MaxPendingEach, min(c.MaxPending, max(c.MaxPending/4, 16)))
-	def(&c.MaxVisits, 512)
-	defd(&c.HelloTimeout, 5*time.Second)
-	defd(&c.FirstByteTimeout, min(2*time.Second, c.HelloTimeout))
 	defd(&c.DialTimeout, 2*time.Second)
 	defd(&c.BackoffMin, 50*time.Millisecond)
 	defd(&c.BackoffMax, 2*time.Second)
@@ -223,6 +239,8 @@ func (c Config) validate() error {
 	between("MaxPeers", c.MaxPeers, 1, 1<<20)
 	between("MaxPending", c.MaxPending, 1, 1<<16)
 	between("MaxVisits", c.MaxVisits, 1, 1_000_000)
+	between("HandshakeBytes", c.HandshakeBytes, 4<<10, 1<<20)
+	between("Handshakes", c.Handshakes, 1, 1<<16)
 	between("MaxPendingEach", c.MaxPendingEach, 1, c.MaxPending)
 	if err := c.TLS.Validate(); err != nil {
 		faults = append(faults, fmt.Errorf("transport: %w", err))

@@ -19,8 +19,8 @@ const (
 	recordHeader = 5
 	maxPlain     = 16 << 10       // plaintext of one record
 	maxRecord    = maxPlain + 256 // what a header may claim; TLS refuses more
-	// preHello bounds what a handshake and a hello may send us: certificate chains are a few KiB.
-	preHello = 96 << 10
+	// helloBytes bounds the records of a hello, behind the handshake.
+	helloBytes = maxHelloFrame + 4<<10
 	// sealChunk is how much plaintext is sealed for one write: three records, measured best of 16 to 256 KiB
 	sealChunk = 48 << 10
 	// keepSealed is the largest buffer of sealed bytes that is pooled.
@@ -69,11 +69,11 @@ type secure struct {
 
 // accept makes the acceptor's end over nc; no byte has moved.
 func (t *trust) accept(nc net.Conn) *secure {
-	s := &secure{feed: newFeed(nc), creds: t.current.Load(), trust: t}
+	s := &secure{feed: newFeed(nc, t.handshakeBytes), creds: t.current.Load(), trust: t}
 	cfg := s.config(t)
-	// With a certificate, the standard library verifies its chain for clients and sends the fitting alert; without one,
-	// our own check gives the reason.
-	cfg.ClientAuth, cfg.ClientCAs = tls.VerifyClientCertIfGiven, s.creds.CAs
+	// The standard library would follow every path that a stranger's certificates can be made to form; our own check
+	// does not, gives the reason, and comes before any signature of the stranger's is looked at.
+	cfg.ClientAuth, cfg.ClientCAs = tls.RequestClientCert, s.creds.CAs
 	cfg.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
 		s.old = true
 		for _, v := range h.SupportedVersions {
@@ -87,7 +87,7 @@ func (t *trust) accept(nc net.Conn) *secure {
 
 // dial makes the dialler's end over nc.
 func (t *trust) dial(nc net.Conn, host string) *secure {
-	s := &secure{feed: newFeed(nc), creds: t.current.Load(), trust: t}
+	s := &secure{feed: newFeed(nc, dialledMore*t.handshakeBytes), creds: t.current.Load(), trust: t}
 	if t.cfg.VerifyHost {
 		s.host = host
 	}
@@ -111,6 +111,17 @@ func (s *secure) config(t *trust) *tls.Config {
 			return s.creds.judge(cs.PeerCertificates, s.host, t.now())
 		},
 	}
+}
+
+// shake makes the handshake; what comes behind it may be a hello. own is the turn of an acceptor's end that needs one.
+func (s *secure) shake(own *turn) error {
+	s.feed.turn = own
+	own.take()
+	err := s.Handshake()
+	own.give()
+	s.feed.turn = nil
+	s.feed.left = helloBytes
+	return err
 }
 
 // bare ends the part of a connection's life in which it reads and writes its socket itself, and returns that socket. Of

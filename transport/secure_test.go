@@ -107,7 +107,7 @@ type meeting struct {
 // meet makes one. Our end dials or accepts; the other one may hand out tickets.
 func meet(t testing.TB, dialler bool) *meeting {
 	ca := authority(t)
-	tr := &trust{uri: ClusterURI("test"), now: time.Now}
+	tr := &trust{uri: ClusterURI("test"), now: time.Now, handshakeBytes: 16 << 10}
 	tr.current.Store(&credentials{Credentials: Credentials{Certificate: leaf(t, ca, nil), CAs: pool(t, ca)}, uri: tr.uri})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -129,7 +129,7 @@ func meet(t testing.TB, dialler bool) *meeting {
 	require.NoError(t, mine.SetDeadline(time.Now().Add(patience)))
 	done := make(chan error, 1)
 	go func() { done <- m.other.Handshake() }()
-	require.NoError(t, m.ours.Handshake())
+	require.NoError(t, m.ours.shake(nil))
 	require.NoError(t, want(t, done))
 	// The hello's frame is the last thing read from the socket.
 	go func() { _, _ = m.other.Write([]byte("hello")) }()

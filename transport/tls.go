@@ -20,7 +20,7 @@ import (
 // unread bytes cause.
 const (
 	lingerTime  = 500 * time.Millisecond
-	lingerBytes = preHello
+	lingerBytes = 96 << 10
 )
 
 // accepted makes the TLS handshake of an accepted connection, if there is to be one. After an error it is closed.
@@ -32,7 +32,11 @@ func (t *Transport) accepted(g *guest) (net.Conn, error) {
 	t.refreshTrust()
 	s := t.trust.accept(sock)
 	s.feed.heard = entry{t, g}.heard
-	err := s.Handshake()
+	var own *turn
+	if !g.member {
+		own = &turn{places: t.trust.places}
+	}
+	err := s.shake(own)
 	if err == nil {
 		return s, nil
 	}
@@ -69,7 +73,7 @@ func (t *Transport) dialled(sock net.Conn, to peer.Addr) (net.Conn, error) {
 	}
 	t.refreshTrust()
 	s := t.trust.dial(sock, to.Host())
-	return s, s.Handshake()
+	return s, s.shake(nil)
 }
 
 // tlsFailed gives the failure of a dialled connection its reason, and counts it, when it is one of TLS: the handshake

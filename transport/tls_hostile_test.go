@@ -69,7 +69,7 @@ func TestEndlessChain(t *testing.T) {
 	ca := authority(t)
 	tb, check := healthy(t, ca)
 	long := leaf(t, ca, nil)
-	for n := 0; n < 2*preHello; n += len(long.Certificate[0]) {
+	for n := 0; n < 2*tb.cfg.HandshakeBytes; n += len(long.Certificate[0]) {
 		long.Certificate = append(long.Certificate, long.Certificate[0])
 	}
 	nc, err := net.Dial("tcp", tb.Addr().String())

@@ -34,12 +34,13 @@ const (
 	TLSBytes                          // more bytes than a handshake and a hello may have
 	TLSGone                           // the other end closed the connection during the handshake
 	TLSRevoked                        // a certificate of the chain is on its authority's revocation list
+	TLSChain                          // the chain is longer than one may be
 	tlsReasons
 )
 
 var tlsReasonNames = [tlsReasons]string{
 	"other", "not-tls", "tls-version", "no-certificate", "expired", "unknown-ca", "usage", "other-cluster", "other-host",
-	"refused-by-peer", "timeout", "bytes", "closed", "revoked",
+	"refused-by-peer", "timeout", "bytes", "closed", "revoked", "chain",
 }
 
 // String names the reason as logs and counters do.

@@ -12,6 +12,7 @@ import (
 type tlsFeed struct {
 	sock net.Conn // nil: memory
 
+	turn  *turn  // of the handshake; nil when it needs none
 	heard func() // called when bytes have come from the socket, before the hello is through; may be nil
 
 	free bool               // the hello is through, and no loop takes over: no bound, no need to stop at a record's end
@@ -28,7 +29,7 @@ type tlsFeed struct {
 	pooled *[]byte // the pool's handle of out
 }
 
-func newFeed(nc net.Conn) *tlsFeed { return &tlsFeed{sock: nc, left: preHello} }
+func newFeed(nc net.Conn, most int) *tlsFeed { return &tlsFeed{sock: nc, left: most} }
 
 // Read reads from the socket up to the end of a record, or from memory.
 func (f *tlsFeed) Read(p []byte) (int, error) {
@@ -48,7 +49,9 @@ func (f *tlsFeed) Read(p []byte) (int, error) {
 	if f.left <= 0 {
 		return 0, errHandshakeBytes
 	}
+	f.turn.give() // whoever waits for its peer works on nothing
 	n, err := f.sock.Read(p[:min(len(p), f.rest, f.left)])
+	f.turn.take()
 	if n > 0 && f.heard != nil {
 		f.heard()
 	}

@@ -81,6 +81,9 @@ type trust struct {
 
 	every time.Duration // how often the files are looked at for a change, at most
 
+	handshakeBytes int           // of a handshake that a stranger may send
+	places         chan struct{} // of strangers' handshakes that are worked on at a time
+
 	current  atomic.Pointer[credentials]
 	reloads  atomic.Uint64 // that changed the credentials
 	failures atomic.Uint64 // reloads that failed: the old ones stay
@@ -105,7 +108,8 @@ type credentials struct {
 
 // newTrust loads the credentials.
 func newTrust(cfg Config) (*trust, error) {
-	t := &trust{cfg: cfg.TLS, uri: ClusterURI(cfg.Name), now: cfg.wall, every: cfg.filesEvery}
+	t := &trust{cfg: cfg.TLS, uri: ClusterURI(cfg.Name), now: cfg.wall, every: cfg.filesEvery,
+		handshakeBytes: cfg.HandshakeBytes, places: make(chan struct{}, cfg.Handshakes)}
 	if err := t.reload(); err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
@@ -257,10 +261,10 @@ func (c *credentials) judge(chain []*x509.Certificate, host string, now time.Tim
 	if len(chain) == 0 {
 		return &TLSError{TLSNoCertificate, errors.New("the peer gave no certificate")}
 	}
-	leaf, others := chain[0], x509.NewCertPool()
-	for _, cert := range chain[1:] {
-		others.AddCert(cert)
+	if len(chain) > maxChain {
+		return &TLSError{TLSChain, fmt.Errorf("the peer gave %d certificates, at most %d", len(chain), maxChain)}
 	}
+	leaf, others := chain[0], c.between(chain[1:], now)
 	// A list of usages would mean any of them, and a node is both.
 	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth} {
 		chains, err := leaf.Verify(x509.VerifyOptions{Roots: c.CAs, Intermediates: others, CurrentTime: now,

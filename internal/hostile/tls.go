@@ -5,6 +5,7 @@ package hostile
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
 	"time"
@@ -70,6 +71,17 @@ func (t *Target) Uncertified(ca *pki.CA, stolen tls.Certificate) ([]Attack, erro
 			return nil, err
 		}
 		list = append(list, t.certified(bad.name, "tls/"+bad.reason, []tls.Certificate{cert}))
+	}
+	for _, chain := range []struct {
+		n      int
+		counts string
+	}{{4, "tls/unknown-ca"}, {10, "tls/chain"}, {100, "tls/bytes"}} {
+		certs, err := pki.Tangle(chain.n)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, t.certified(fmt.Sprintf("a tangle of %d certificates", chain.n), chain.counts,
+			[]tls.Certificate{certs}))
 	}
 	return append(list, t.unencrypted()...), nil
 }

@@ -29,6 +29,18 @@ var hostileBugs = []bug{
 		New:  "\tif g.queue == nil || d.guests[g.nc] == g {\n\t\treturn",
 	},
 	{
+		Name: "every-certificate-is-an-authority", Package: "./transport", Run: "TestTanglesAreNotFollowed",
+		File: "transport/chain.go",
+		Old:  "\t\t\tif err == nil {\n",
+		New:  "\t\t\tif err == nil || !added[i] {\n",
+	},
+	{
+		Name: "a-turn-is-held-while-waiting", Package: "./transport", Run: "TestTurnsAreNotHeldByWaiting",
+		File: "transport/tlsfeed.go",
+		Old:  "\tf.turn.give() // whoever",
+		New:  "\t// whoever",
+	},
+	{
 		Name: "a-broken-frame-is-not-counted", Package: "./transport", Run: "FuzzConnection",
 		File: "transport/inconn.go",
 		Old:  "c.t.fault(\"protocol\", &c.t.count.faultsProtocol,",
