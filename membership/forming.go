@@ -212,15 +212,22 @@ func (m *Machine) allAnswered() bool {
 	return !slices.ContainsFunc(m.join.form.contacts, func(c contact) bool { return c.id.IsZero() })
 }
 
-// beginTrying starts an attempt once all are accounted for. The lowest address of those who might goes first; another
-// one only when that has come to nothing for long.
+// beginTrying starts an attempt once all are accounted for, and those who are missing have stopped. The lowest address of
+// those who might goes first; another one only when that has come to nothing for long.
 func (m *Machine) beginTrying() {
 	f := &m.join.form
-	_, ok := m.missing(m.fresh)
+	list, ok := m.missing(m.fresh)
 	if ok = ok && (f.looked || m.allAnswered()); ok != f.ready {
 		f.ready, f.readyAt = ok, m.now
 	}
-	if !ok || !f.pledgedTo.IsZero() || !m.goesFirst() && m.now-f.readyAt < m.cfg.JoinRetryAfter {
+	wait := time.Duration(0)
+	if len(list) > 0 {
+		wait = m.stopped()
+	}
+	if !m.goesFirst() {
+		wait += m.cfg.JoinRetryAfter
+	}
+	if !ok || !f.pledgedTo.IsZero() || m.now-f.readyAt < wait {
 		return
 	}
 	f.attempt++
@@ -233,6 +240,19 @@ func (m *Machine) beginTrying() {
 		}
 	}
 	m.goOnTrying()
+}
+
+// stopped returns after what time those who are missing have stopped, as those that were cut off from all who are here:
+// counted from when all of these were heard, for their earlier processes were dead by then.
+func (m *Machine) stopped() time.Duration {
+	if m.cfg.StopsAfter == nil {
+		return 0
+	}
+	most := len(m.join.form.record.Others)
+	for i := range m.join.form.contacts {
+		most = max(most, len(m.join.form.contacts[i].record.Others))
+	}
+	return m.cfg.StopsAfter(most + 1)
 }
 
 func (m *Machine) goesFirst() bool {

@@ -10,6 +10,9 @@ func (c Config) forming() membership.Config {
 	if m.MayMiss == nil {
 		m.MayMiss = c.MayMiss
 	}
+	if m.StopsAfter == nil {
+		m.StopsAfter = c.Takeover
+	}
 	return m
 }
 

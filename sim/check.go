@@ -45,6 +45,7 @@ type checker struct {
 	w          *world
 	violations []Violation
 	total      int
+	twinSince  time.Duration // since when two clusters have lived; negative: there are none
 
 	ups       map[upKey]peer.ID
 	upOf      map[memberKey]uint32
@@ -81,7 +82,7 @@ type checker struct {
 
 func newChecker(w *world) *checker {
 	c := &checker{
-		w: w, ups: map[upKey]peer.ID{}, upOf: map[memberKey]uint32{}, knows: map[memberKey][]*proc{},
+		w: w, twinSince: -1, ups: map[upKey]peer.ID{}, upOf: map[memberKey]uint32{}, knows: map[memberKey][]*proc{},
 		claimed: map[peer.ID]claim{}, shown: map[reportKey]uint32{}, agreed: map[uint64]string{},
 		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
 		unsure: map[reportKey]bool{},

@@ -146,8 +146,8 @@ func (c *checker) tookOver(p *proc, o *ownership, f route.Fence, name string) {
 	}
 	least := c.w.node().Takeover(1) // whether it is long enough for this cluster is for suspendedBefore to say
 	switch {
-	case f.Birth() != o.fence.Birth() && !o.p.alive:
-		// A cluster that was formed anew after all of the old one had ended knows of no owner, and there is none.
+	case f.Birth() != o.fence.Birth() && (!o.p.alive || c.w.cfg.Records && o.p.held()):
+		// A cluster that was formed anew after all of the old one had ended or stopped knows of no owner that goes on.
 	case c.w.cfg.ProcessDeathIsProof && !o.p.alive:
 		// The host of the dead process has said so itself.
 	case !down:

@@ -53,6 +53,9 @@ type proc struct {
 	forced   bool // left without the confirmation of all its shards
 	doomed   bool // an operator will down it, whatever it does
 	outside  bool // and it runs, out of reach of the operator's side
+	record   membership.Record
+	writes   bool // the record is about to be written
+	shown    bool // it has shown a view in a cluster
 	plane
 }
 
@@ -68,7 +71,9 @@ func (w *world) start(idx int, seeds []peer.Addr) *proc {
 		p.drift = w.hostRand.Int64N(2*d+1) - d
 	}
 	mc := w.cfg.Membership
-	mc.MinBirth = h.birth
+	if mc.MinBirth = h.birth; w.cfg.Records {
+		mc.MinBirth = 0 // a record says what the birth of a new cluster must exceed, and hinders no join
+	}
 	if idx < len(w.cfg.Roles) {
 		mc.Roles = w.cfg.Roles[idx]
 	}
@@ -82,7 +87,10 @@ func (w *world) start(idx int, seeds []peer.Addr) *proc {
 	w.check.core.starts(p)
 	skew := w.hostRand.Uint64N(10_000)
 	wall := wallBase + uint64((w.now+h.wall)/time.Millisecond) + skew
-	p.do(membership.JoinCommand{Seeds: seeds, WallMillis: wall})
+	join := membership.JoinCommand{Seeds: seeds, WallMillis: wall, Record: h.recall(w)}
+	join.NeverForm, join.FormNew = w.forms.never, w.forms.anew
+	p.record = join.Record
+	p.do(join)
 	for i := range w.types {
 		p.register(w.types[i])
 	}
@@ -291,6 +299,8 @@ func (p *proc) perform(e *node.Effects) {
 		w.hosts[p.idx].birth = max(w.hosts[p.idx].birth, e.View.Birth)
 		w.trace.view(w.now, p.idx, e.View)
 		w.check.view(p, e.View)
+		p.remember(e.View)
+		w.check.outlives(p, e.View)
 		p.viewChanged(old)
 	}
 	p.suspend(e.Suspend)
@@ -334,6 +344,7 @@ func (p *proc) end(e *membership.Ended) {
 	w := p.w
 	w.trace.note(w.now, p.idx, opEnded, fmt.Sprintf("ended %d by %s: %s", e.Kind, w.name(e.By), e.Reason))
 	w.tell(p, "ended: %s", endNames[e.Kind])
+	p.leaves(e)
 	p.die(true)
 	w.check.core.ends(p, e)
 	if w.onEnd != nil {
@@ -343,7 +354,7 @@ func (p *proc) end(e *membership.Ended) {
 
 var endNames = map[membership.EndKind]string{membership.EndLeft: "left", membership.EndDowned: "downed",
 	membership.EndRemoved: "removed", membership.EndIsolated: "isolated", membership.EndJoinRefused: "join refused",
-	membership.EndJoinTimeout: "join timeout"}
+	membership.EndJoinTimeout: "join timeout", membership.EndTwin: "yields to its twin"}
 
 // crash kills the process. With reset the host answers for it; without, its peers hear nothing any more.
 func (p *proc) crash(reset bool) {

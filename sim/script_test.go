@@ -139,7 +139,8 @@ func (s *script) command(f []string) {
 		"form": s.form, "inorder": func([]string) { s.order = true },
 		"survivors": s.survivors, "nolease": s.noLease, "lease": s.leaseOwner, "expect": s.expect, "always": s.always,
 		"silent": s.silent, "frames-below": s.framesBelow, "join": s.join, "weather": s.weather, "swallow": s.swallow,
-		"break": s.breakAll,
+		"break": s.breakAll, "supervise": s.supervise,
+		"forget": func(a []string) { s.w.hosts[s.number(a[0])-1].record = membership.Record{} },
 	}
 	do, ok := commands[verb]
 	require.True(s.t, ok, "unknown command %q", verb)
@@ -156,6 +157,8 @@ func (s *script) cluster(args []string) {
 		switch key {
 		case "seed":
 			seed = uint64(s.number(value))
+		case "records":
+			cfg.Records = value == "true"
 		case "deathproof":
 			cfg.ProcessDeathIsProof = value == "true"
 		case "takeover":
@@ -225,10 +228,14 @@ func (s *script) typ(args []string) {
 	s.w.addType(t)
 }
 
-// start n... [seeds=1,2]
+// start n... [seeds=1,2] [form-new] [never-form]
 func (s *script) start(args []string) {
 	order, hosts := s.seeds(), []int{}
+	s.w.forms.never, s.w.forms.anew = slices.Contains(args, "never-form"), slices.Contains(args, "form-new")
 	for _, a := range args {
+		if a == "never-form" || a == "form-new" {
+			continue
+		}
 		if list, ok := strings.CutPrefix(a, "seeds="); ok {
 			order = nil
 			for h := range strings.SplitSeq(list, ",") {
@@ -330,6 +337,16 @@ func (s *script) quarantine(args []string) {
 	id := s.host(args[1]).id
 	if err := s.host(args[0]).command(membership.QuarantineCommand{ID: id, Reason: "not acknowledged"}); err != nil {
 		s.printf("error: %v", err)
+	}
+}
+
+// supervise d: what ends by itself without having left is started again after d.
+func (s *script) supervise(args []string) {
+	d := s.duration(args[0])
+	s.w.onEnd = func(p *proc) {
+		if p.ended.Kind != membership.EndLeft {
+			s.w.after(d, func() { s.start([]string{strconv.Itoa(p.idx + 1)}) })
+		}
 	}
 }
 

@@ -10,8 +10,9 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// startHost starts a process at a host where none runs. The first host comes first in the list of contact points only
-// while there is no cluster: a first seed that is alone after a restart would form a second one, as documented.
+// startHost starts a process at a host where none runs. Without records the first host comes first in the list of
+// contact points only while there is no cluster: a first seed that is alone after a restart would form a second one, as
+// documented.
 func (s *storm) startHost(i int) {
 	w := s.w
 	if p := w.hosts[i].proc; p != nil && p.alive {
@@ -21,7 +22,7 @@ func (s *storm) startHost(i int) {
 	for k := range w.hosts {
 		order = append(order, k)
 	}
-	if i == 0 && s.formed() {
+	if i == 0 && s.formed() && !w.cfg.Records {
 		order = append(order[1:], 0)
 	}
 	if p := w.hosts[i].proc; p != nil {

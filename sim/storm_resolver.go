@@ -38,6 +38,7 @@ func (s *storm) drawResolver(cfg *Config) {
 		cfg.Shard.TakeoverTime = detectionBound + r.StableAfter*7/4 + 2*time.Second
 	}
 	cfg.Resolver = r
+	cfg.Records = r.Strategy != node.ResolverOff // a supervisor restarts first seeds too
 }
 
 // resolves reports whether the seed has a resolver; then no operator downs what died.

@@ -43,7 +43,10 @@ type Config struct {
 	Drift               int64         // millionths by which a process's clock runs fast or slow at most; 0 to 100,000
 	Resolver            node.Resolver // the zero value is keep-majority, on
 	Courier             node.CourierConfig
-	Text                bool // keep a trace that people can read
+	// Records has every host keep what its process remembers of its cluster, for the next one there: no second cluster is
+	// formed then. Without it a first seed that is restarted while it is cut off forms one.
+	Records bool
+	Text    bool // keep a trace that people can read
 }
 
 // world is one simulated cluster. Nothing in it is safe for concurrent use.
@@ -65,6 +68,7 @@ type world struct {
 	types    []*entityType
 	arena    []byte
 	lease    leaseKeeper
+	forms    struct{ never, anew bool } // how processes are started now: JoinCommand.NeverForm and FormNew
 }
 
 // host is a machine: an address at which one process runs at a time.
@@ -74,6 +78,7 @@ type host struct {
 	resets bool          // a crashed process's connections are reset; otherwise they fall silent
 	birth  uint64        // highest birth of a cluster that a process here was in: what a node keeps in its store
 	wall   time.Duration // how far its wall clock was set off
+	record membership.Record
 }
 
 func newWorld(n int, seed uint64, cfg Config) *world {
@@ -85,6 +90,9 @@ func newWorld(n int, seed uint64, cfg Config) *world {
 		hostRand: rand.New(rand.NewPCG(seed, purposeHosts)),
 	}
 	w.check = newChecker(w)
+	if cfg.Records {
+		w.after(twinLook, w.check.twins)
+	}
 	for i := range n {
 		addr := peer.MustAddr(fmt.Sprintf("10.0.0.%d:%d", i+1, basePort))
 		w.hosts = append(w.hosts, &host{addr: addr})

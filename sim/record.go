@@ -1,0 +1,100 @@
+// Record: what a host keeps of its process's membership for the next process there, and the rule against twins.
+
+package sim
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/membership"
+)
+
+const (
+	// recordLag is how long after a change a process has written down what it remembers; what it has not written when it
+	// dies is lost.
+	recordLag = time.Second
+	// twinLook is how often two clusters are looked for.
+	twinLook = time.Second
+)
+
+// recall is what a new process at a host is given.
+func (h *host) recall(w *world) membership.Record {
+	if !w.cfg.Records {
+		return membership.Record{}
+	}
+	return h.record
+}
+
+// remember follows a view: the host has it a while later.
+func (p *proc) remember(v *membership.View) {
+	w := p.w
+	next := p.record.Next(v, w.node().RecordRole())
+	if !w.cfg.Records || next.Equal(p.record) {
+		return
+	}
+	p.record = next
+	if p.writes {
+		return
+	}
+	p.writes = true
+	p.later(recordLag, func() {
+		p.writes = false
+		w.hosts[p.idx].record = p.record
+	})
+}
+
+// outlives notes, at the first view of a process in a cluster, that those of older ones are lost for it: as it has seen
+// nothing of them, they must have stopped handling messages before their shards live here.
+func (c *checker) outlives(p *proc, v *membership.View) {
+	if !c.w.cfg.Records || v.ClusterID == 0 || p.shown {
+		return
+	}
+	p.shown = true
+	for _, q := range c.w.procs {
+		if q.alive && q.view != nil && q.view.Birth != 0 && q.view.Birth < v.Birth {
+			c.pairs.loses(p, q.id, c.w.now)
+			c.loses(p, q.id, true)
+		}
+	}
+}
+
+// leaves is what the end of a membership makes of the record.
+func (p *proc) leaves(e *membership.Ended) {
+	h := p.w.hosts[p.idx]
+	switch {
+	case !p.w.cfg.Records:
+	case e.Record != nil:
+		h.record = *e.Record
+	case e.Kind == membership.EndRejoin:
+		h.record = membership.Record{}
+	case e.Kind == membership.EndLeft && p.record.Known():
+		if h.record = p.record.Left(p.view, p.w.node().RecordRole()); h.record.Alone() {
+			h.record = membership.Record{}
+		}
+	}
+}
+
+// twins watches that nodes which keep records never make two clusters that both handle messages for long: a side that
+// lost is stopped by its resolver within the takeover time.
+func (c *checker) twins() {
+	w := c.w
+	first, second := uint64(0), uint64(0)
+	for _, p := range w.running() {
+		switch v := p.view; {
+		case v == nil || v.ClusterID == 0 || p.paused() || p.stuck() || p.held():
+		case first == 0 || first == v.ClusterID:
+			first = v.ClusterID
+		default:
+			second = v.ClusterID
+		}
+	}
+	switch {
+	case second == 0:
+		c.twinSince = -1
+	case c.twinSince < 0:
+		c.twinSince = w.now
+	case w.now-c.twinSince > w.takeover()+recordLag:
+		c.violate(nil, "twins", "clusters %x and %x both live since %v", first, second, c.twinSince)
+		c.twinSince = w.now
+	}
+	w.after(twinLook, c.twins)
+}
