@@ -45,8 +45,8 @@ type Config struct {
 	// others form a new one: so few that they cannot live on alone. Nil: none. The composition derives it from the
 	// resolver.
 	MayMiss func(members int) int
-	// StopsAfter returns after what time a member that is cut off has stopped in a cluster of that many: so long the others
-	// wait before they form a new one without it. Nil: at once.
+	// StopsAfter returns after what time a member that is cut off has stopped in a cluster of that many: so long the
+	// others wait before they form a new one without it. Nil: at once.
 	StopsAfter func(members int) time.Duration
 
 	// GossipInterval is the period of gossip rounds (1 s); three rounds each while fewer than half have seen (GOS-5).

@@ -212,8 +212,8 @@ func (m *Machine) allAnswered() bool {
 	return !slices.ContainsFunc(m.join.form.contacts, func(c contact) bool { return c.id.IsZero() })
 }
 
-// beginTrying starts an attempt once all are accounted for, and those who are missing have stopped. The lowest address of
-// those who might goes first; another one only when that has come to nothing for long.
+// beginTrying starts an attempt once all are accounted for, and those who are missing have stopped. The lowest address
+// of those who might goes first; another one only when that has come to nothing for long.
 func (m *Machine) beginTrying() {
 	f := &m.join.form
 	list, ok := m.missing(m.fresh)

@@ -186,7 +186,7 @@ func TestNeverForm(t *testing.T) {
 // remember one cluster, at most one forms a new one while none of them dies.
 func TestOneClusterComesOfOneRecord(t *testing.T) {
 	formed := 0
-	for seed := range uint64(60) {
+	for seed := range uint64(25) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		n := 2 + rng.IntN(6)
 		r := newRemembering(t, seed, n)
@@ -210,7 +210,7 @@ func TestOneClusterComesOfOneRecord(t *testing.T) {
 		formed += len(r.clusters())
 		require.LessOrEqual(t, len(r.clusters()), 1, "seed %d, %d nodes", seed, n)
 	}
-	require.Greater(t, formed, 50, "nearly always one comes about")
+	require.Greater(t, formed, 20, "nearly always one comes about")
 }
 
 // A pledge is for one attempt: another asker gets none until the first has given up, or has a successor.

@@ -2,8 +2,10 @@
 
 package main
 
+import "slices"
+
 // bugs is the list that `make planted` repeats. Each entry is one mistake that a person could make in good faith.
-var bugs = append(append([]bug{
+var bugs = slices.Concat([]bug{
 	{
 		Name: "up-number-reused", Seeds: 60,
 		File: "membership/rules.go",
@@ -259,5 +261,4 @@ var bugs = append(append([]bug{
 		Old:  "return d.gate.bits.Load() != 0 || int64(now)-d.lastStep.Load() > d.gate.limit",
 		New:  "return d.gate.bits.Load() != 0",
 	},
-}, membershipBugs...), append(append(append(append(courierBugs, executionBugs...), largeBugs...), hostileBugs...),
-	chaosBugs...)...)
+}, membershipBugs, formingBugs, courierBugs, executionBugs, largeBugs, hostileBugs, chaosBugs)

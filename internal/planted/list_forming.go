@@ -1,0 +1,48 @@
+// Planted bugs of who forms a cluster, and which of two ends.
+
+package main
+
+var formingBugs = []bug{
+	{
+		Name: "record-not-heeded", Seeds: 60,
+		File: "membership/forming.go",
+		Old:  "\treturn j.form.record.Known() && !(j.first && j.form.record.Alone())\n",
+		New:  "\treturn j.form.record.Known() && !j.first\n",
+	},
+	{
+		Name: "pledged-to-two", Package: "./membership", Run: "TestPledges",
+		File: "membership/forming.go",
+		Old:  "a.attempt >= f.pledged && (f.pledgedTo.IsZero() || f.pledgedTo == from) {",
+		New:  "a.attempt >= f.pledged {",
+	},
+	{
+		Name: "missing-may-still-handle", Seeds: 120,
+		File: "membership/forming.go",
+		Old:  "\t\twait = m.stopped()\n",
+		New:  "",
+	},
+	{
+		Name: "half-may-be-missing", Package: "./node", Run: "TestMayMiss",
+		File: "node/forming.go",
+		Old:  "return max(0, (members-1)/4)",
+		New:  "return max(0, (members-1)/2)",
+	},
+	{
+		Name: "older-twin-yields", Package: "./membership", Run: "TestYoungerAndSmallerTwinYields",
+		File: "membership/twin.go",
+		Old:  "t.Birth < m.st.birth ||",
+		New:  "t.Birth > m.st.birth ||",
+	},
+	{
+		Name: "strangers-make-a-twin-yield", Package: "./membership", Run: "TestYoungerAndSmallerTwinYields",
+		File: "membership/join.go",
+		Old:  "m.otherCluster(from.Addr, a.cluster, a.birth, false)",
+		New:  "m.otherCluster(from.Addr, a.cluster, a.birth, true)",
+	},
+	{
+		Name: "all-down-remembers-nobody", Package: "./membership", Run: "TestRecordOfViews",
+		File: "membership/record.go",
+		Old:  "if v.ClusterID == 0 || !ok || self.Status == Down {",
+		New:  "if v.ClusterID == 0 || !ok {",
+	},
+}
