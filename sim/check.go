@@ -156,9 +156,7 @@ func (c *checker) gossiped(p *proc, m *membership.Member, lost bool) {
 		return
 	}
 	c.loses(p, m.ID, lost)
-	if q := c.w.process(m.ID); q != nil && resolverDown(m) {
-		c.core.goes(q, m.By, m.Cause, "it is down for "+c.w.name(p.id))
-	}
+	c.core.downed(p, m)
 	if !c.excused[m.ID] {
 		c.excused[m.ID] = true
 		c.violate(p, "downed-without-cause", "%s is down, nobody asked for it", c.w.name(m.ID))

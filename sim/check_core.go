@@ -14,9 +14,9 @@ import (
 
 // What is no disturbance: see core.
 const (
-	goodLoss  = 0.01                   // of packets, repaired as TCP does
-	goodDelay = 50 * time.Millisecond  // one way
-	brief     = 500 * time.Millisecond // a pause that nobody may hold against a process
+	goodLoss  = 0.01                    // of packets, repaired as TCP does
+	goodDelay = 50 * time.Millisecond   // one way
+	brief     = 2500 * time.Millisecond // a pause that nobody may hold against a process
 )
 
 // steady is for how long a cluster has been well before anything is demanded of it: its detectors have learned again what
@@ -28,10 +28,10 @@ const steady = 4 * time.Second
 const progressBound = 10 * time.Second
 
 // core remembers a cluster that was well, and what faults have touched since. It was well when all who ran were Up, agreed
-// and handled messages, and nothing was cut. Two of its members are twins as long as nothing tells them apart: they hear
-// each other, and both hear every other host or neither does. Twins that nobody stopped, killed or asked to leave are
-// healthy: whatever becomes of all the others, none of them may be suspected. If the strategy obliges a group of them
-// to live, whoever counts among the others, all of it has to live.
+// and handled messages, and nothing was cut. A member is healthy as long as nobody stopped it, killed it or asked it to
+// leave, and as long as it hears everybody to whom a path leads from it: nobody can take it for indirectly connected.
+// Twins are two who have heard each other all the time. Whatever becomes of all the others, none of a group of healthy
+// twins may be suspected. If the strategy obliges it to live, whoever of the others counts, all of it has to live.
 //
 // One thing excuses: a picture that goes on changing until all have to go for instability.
 type core struct {
@@ -41,6 +41,7 @@ type core struct {
 	fed   time.Duration             // since when nothing has disturbed a cluster that is well; negative: it is not
 	procs []*proc                   // its members
 	sound []bool                    // by host: its process is one of these, and untouched
+	naps  []bool                    // by host: it has stood still, so briefly that it counts as untouched
 	twins [][]bool                  // by two hosts
 	news  []*proc                   // processes that were started since
 	moved time.Duration             // when something was disturbed last
@@ -65,6 +66,16 @@ func (k *core) touch(p *proc) {
 	k.stirs()
 	if k.set && slices.Contains(k.procs, p) {
 		k.sound[p.idx] = false
+	}
+}
+
+// pauses notes that a process stands still for d.
+func (k *core) pauses(p *proc, d time.Duration) {
+	switch {
+	case d > brief:
+		k.touch(p)
+	case k.on && k.set:
+		k.naps[p.idx] = true
 	}
 }
 
@@ -96,7 +107,7 @@ func (k *core) starts(p *proc) {
 // spoil ends what is demanded until the cluster is well again.
 func (k *core) spoil() { k.set = false; k.stirs() }
 
-// links notes a change of the wires: what tells two hosts apart.
+// links notes a change of the wires.
 func (k *core) links() {
 	if !k.on {
 		return
@@ -105,26 +116,26 @@ func (k *core) links() {
 	if !k.set {
 		return
 	}
-	n := len(k.c.w.hosts)
+	net, n := k.c.w.net, len(k.c.w.hosts)
 	for a := range n {
+		k.sound[a] = k.sound[a] && net.hearsAll(a)
 		for b := range a {
-			if k.twins[a][b] && !k.alike(a, b) {
-				k.twins[a][b], k.twins[b][a] = false, false
-			}
+			k.twins[a][b] = k.twins[a][b] && net.open(a, b)
+			k.twins[b][a] = k.twins[a][b]
 		}
 	}
 }
 
-// alike reports whether two hosts hear each other, and both the same others.
-func (k *core) alike(a, b int) bool {
-	net := k.c.w.net
-	bad := func(x, y int) bool { return x != y && (net.cuts[x][y] || net.slow[x][y] > goodDelay) }
-	if bad(a, b) || bad(b, a) {
-		return false
-	}
-	for x := range k.c.w.hosts {
-		if x != a && x != b && (bad(a, x) != bad(b, x) || bad(x, a) != bad(x, b)) {
-			return false
+// hearsAll reports whether a host hears everybody to whom a path leads from it: nobody can be between it and another.
+func (n *network) hearsAll(a int) bool {
+	for b := range n.cuts {
+		if b == a || !n.open(a, b) {
+			continue
+		}
+		for c := range n.cuts {
+			if c != a && c != b && n.open(b, c) && !n.open(a, c) {
+				return false
+			}
 		}
 	}
 	return true
@@ -160,7 +171,7 @@ func (k *core) take() {
 	k.Bases++
 	k.dirty = false
 	n := len(w.hosts)
-	k.sound, k.twins = make([]bool, n), make([][]bool, n)
+	k.sound, k.naps, k.twins = make([]bool, n), make([]bool, n), make([][]bool, n)
 	for i := range n {
 		k.twins[i] = make([]bool, n)
 		for j := range n {
@@ -239,7 +250,9 @@ func (k *core) mustLive(group []*proc) bool {
 		return slices.Contains(group, k.oldest()) && (len(group) > 1 || r.KeepAlone)
 	case sbr.LeaseMajority:
 		owner := k.c.w.lease.owner // who has it must be the one who will ask
-		alone := !slices.ContainsFunc(others, func(p *proc) bool { return p.alive && !slices.Contains(group, p) })
+		alone := !slices.ContainsFunc(others, func(p *proc) bool {
+			return (p.alive || p.ended != nil) && !slices.Contains(group, p)
+		})
 		return alone && (owner.IsZero() || owner == votes[0].id)
 	}
 	return false
@@ -314,6 +327,20 @@ func (k *core) goes(p *proc, by peer.ID, cause membership.Cause, what string) {
 // standsStill is how long a picture stands still before nothing more is to be expected of what has happened.
 func (k *core) standsStill() time.Duration {
 	return k.c.w.cfg.Membership.SilenceBound()
+}
+
+// downed is told of whom a resolver has downed in the view of p. What those say who are lost themselves is the past.
+func (k *core) downed(p *proc, m *membership.Member) {
+	if q := k.c.w.process(m.ID); k.on && q != nil && resolverDown(m) && slices.Contains(k.obliged(), p) {
+		k.goes(q, m.By, m.Cause, "it is down for "+k.c.w.name(p.id))
+	}
+}
+
+// stops is told of every process that suspends itself. One that has slept may do so by itself: it has to look anew.
+func (k *core) stops(p *proc, why string) {
+	if k.on && k.set && !k.naps[p.idx] {
+		k.goes(p, p.id, 0, "it is suspended: "+why)
+	}
 }
 
 // decided is told of every decision of a resolver.

@@ -137,9 +137,7 @@ func (p *proc) pause(d time.Duration) {
 	}
 	p.w.trace.note(p.w.now, p.idx, opFault, fmt.Sprintf("pause %v", d))
 	p.asleep = true
-	if d > brief {
-		p.w.check.core.touch(p)
-	}
+	p.w.check.core.pauses(p, d)
 	p.naps++
 	nap := p.naps
 	p.w.after(d, func() {

@@ -114,7 +114,7 @@ func resolverDown(m *membership.Member) bool {
 
 // sides is the checker that no two sides survive: it remembers whom each process holds for downed by a resolver. Two
 // processes that hold each other for that are two sides that have decided to live. One of them may not have decided yet
-// about its latest loss; when the takeover time is over, it must have.
+// about its latest loss; when the takeover time is over, it must have, and from then on they never both handle messages.
 func (c *checker) sides(p *proc, v *membership.View) {
 	if self, ok := v.SelfMember(); !ok || self.Status == membership.Down || c.w.splits() {
 		return
@@ -131,15 +131,25 @@ func (c *checker) sides(p *proc, v *membership.View) {
 	}
 }
 
-// bothLive is the question whether two processes that have downed each other live on and handle messages.
+// sidesEvery is how often two processes that have downed each other are looked at.
+const sidesEvery = 100 * time.Millisecond
+
+// bothLive asks, for as long as two processes run that have downed each other, whether both live on and handle messages.
 func (c *checker) bothLive(p, q *proc) {
-	for _, x := range [...]*proc{p, q} {
-		self, ok := x.view.SelfMember()
-		if !x.alive || x.paused() || x.gate.suspended || !ok || self.Status == membership.Down {
-			return
-		}
+	if !p.alive || !q.alive {
+		return
 	}
-	c.violate(p, "two-survivors", "%s and %s have downed each other, and both live on", c.w.name(p.id), c.w.name(q.id))
+	if c.survives(p) && c.survives(q) {
+		c.violate(p, "two-survivors", "%s and %s have downed each other, and both live on", c.w.name(p.id), c.w.name(q.id))
+		return
+	}
+	c.w.after(sidesEvery, func() { c.bothLive(p, q) })
+}
+
+// survives reports whether a process is a member in its own view and handles messages.
+func (c *checker) survives(p *proc) bool {
+	self, ok := p.view.SelfMember()
+	return !p.paused() && !p.held() && ok && self.Status != membership.Down
 }
 
 // splits reports whether the configured strategy promises nothing: unsafe-auto-down lets all sides live.

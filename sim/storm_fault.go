@@ -124,7 +124,9 @@ func (s *storm) slow() {
 	net := s.w.net
 	from, to := s.rng.IntN(len(net.slow)), s.rng.IntN(len(net.slow))
 	net.slow[from][to] = s.between(10*time.Millisecond, 700*time.Millisecond)
-	s.w.check.core.links()
+	if !net.good() {
+		s.w.check.core.spoil()
+	}
 	s.note("slow n%d->n%d by %v", from+1, to+1, net.slow[from][to])
 	s.w.after(s.between(time.Second, 20*time.Second), func() { net.slow[from][to] = 0 })
 }

@@ -34,7 +34,7 @@ type cut struct{ between func(a, b int) bool }
 // drawTrial decides whether the seed has a trial; its storm is shorter then.
 func (s *storm) drawTrial() {
 	rng := rand.New(rand.NewPCG(s.seed, purposeTrial))
-	if s.off(OffTrials) || !s.resolves() || s.w.cfg.Resolver.Strategy == node.ResolverDownAll || rng.IntN(5) >= 2 {
+	if s.off(OffTrials) || !s.resolves() || s.w.cfg.Resolver.Strategy == node.ResolverDownAll || rng.IntN(5) >= 3 {
 		return
 	}
 	s.trial = &trial{s: s, rng: rng, aid: rng.IntN(3) == 0}
@@ -83,7 +83,7 @@ func (t *trial) run() {
 // aim plans the faults: one now, one or two more when the first is about to be decided. Most of what can end does so
 // about then, too.
 func (t *trial) aim() {
-	kinds := []func(at, d time.Duration){t.crash, t.crash, t.split, t.split, t.pause, t.pause, t.pause, t.part, t.stick}
+	kinds := []func(at, d time.Duration){t.crash, t.crash, t.split, t.split, t.pause, t.pause, t.pause, t.part, t.part, t.stick}
 	at := time.Duration(0)
 	for range 2 + t.rng.IntN(2) {
 		d := time.Hour
@@ -260,12 +260,26 @@ func (t *trial) rewire() {
 	t.s.w.check.core.links()
 }
 
-// stutter lets all processes stand still again and again, so briefly that nobody may hold it against them.
+// stutter lets processes stand still again and again, mostly all that no other fault meets at once, as on one machine
+// that is too busy, and never for so long that anybody may hold it against them.
 func (t *trial) stutter() {
+	var rest []int
 	for i := range t.s.w.hosts {
-		for at := t.between(0, 3*time.Second); at < t.last+5*time.Second; at += t.between(time.Second, 5*time.Second) {
-			d := t.between(brief/4, brief)
-			t.at(at, "", func() { t.s.w.hosts[i].proc.pause(d) })
+		if !slices.Contains(t.pool, i) {
+			rest = append(rest, i)
 		}
+	}
+	end := t.last + 5*time.Second
+	for at := t.between(0, 3*time.Second); at < end && len(rest) > 0; at += t.between(200*time.Millisecond, 3*time.Second) {
+		d, who := t.between(brief/8, brief), rest
+		if t.rng.IntN(3) == 0 {
+			who = who[:1+t.rng.IntN(len(who))]
+		}
+		t.at(at, "", func() {
+			for _, i := range who {
+				t.s.w.hosts[i].proc.pause(d)
+			}
+		})
+		at += d
 	}
 }

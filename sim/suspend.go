@@ -42,7 +42,7 @@ func (p *proc) suspend(o *node.Suspend) {
 	}
 	p.gate.suspended = o.On
 	if o.On {
-		p.w.check.core.goes(p, p.id, 0, "it is suspended: "+o.Why)
+		p.w.check.core.stops(p, o.Why)
 		p.w.tell(p, "suspended: %s", o.Why)
 	} else {
 		p.w.tell(p, "goes on: %s", o.Why)
