@@ -58,6 +58,7 @@ func (d DataConfig) withDefaults() DataConfig {
 type entityType struct {
 	entity.Type
 	absent []int
+	roleAt func(*proc) string // nil: all processes register it with the same role
 }
 
 // region is one type on one process.
@@ -67,6 +68,9 @@ type region struct {
 	id     route.TypeID
 	slots  []flow.Slot
 	shards []*hosted // nil where the shard does not live here
+
+	decl    *entityType
+	refused bool // others have registered it with other settings
 }
 
 // plane is what a process has beside its node.
@@ -114,14 +118,14 @@ func (p *proc) register(t *entityType) {
 	}
 	d := p.w.cfg.Data
 	park := flow.NewParking(d.ParkRecords, d.ParkBytes, d.ParkWait, p.parked)
-	r := &region{p: p, typ: &t.Type, id: route.TypeOf(t.Name), slots: make([]flow.Slot, t.Shards),
+	r := &region{p: p, decl: t, typ: &t.Type, id: route.TypeOf(t.Name), slots: make([]flow.Slot, t.Shards),
 		shards: make([]*hosted, t.Shards)}
 	for i := range r.slots {
 		r.slots[i] = flow.MakeSlot(park)
 	}
 	p.regions = append(p.regions, r)
 	slices.SortFunc(p.regions, func(a, b *region) int { return int(int64(a.id) - int64(b.id)) })
-	p.do(shard.RegisterCommand{Settings: shard.Settings{Name: t.Name, Shards: t.Shards, Role: t.Role}})
+	p.do(shard.RegisterCommand{Settings: shard.Settings{Name: t.Name, Shards: t.Shards, Role: t.role(p)}})
 }
 
 func (p *proc) region(id route.TypeID) *region {

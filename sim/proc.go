@@ -35,6 +35,7 @@ type proc struct {
 	eff    node.Effects
 	view   *membership.View
 	ended  *membership.Ended
+	began  time.Duration // when it was started
 	alive  bool
 	closed bool // died by its own end, not by a crash
 
@@ -63,7 +64,7 @@ type proc struct {
 func (w *world) start(idx int, seeds []peer.Addr) *proc {
 	h := w.hosts[idx]
 	p := &proc{
-		w: w, idx: idx, alive: true, wake: -1,
+		w: w, idx: idx, alive: true, began: w.now, wake: -1,
 		id:     peer.ID{Addr: h.addr, Inc: w.hostRand.Uint64() | 1},
 		origin: w.now - time.Duration(w.hostRand.Int64N(int64(time.Hour))),
 	}
@@ -394,8 +395,9 @@ func (p *proc) die(clean bool) {
 	p.accepted = nil
 }
 
-// typeRefused is a settings fault: the storm never makes one, so it is a finding.
+// typeRefused is a settings fault: the process may not use the type.
 func (p *proc) typeRefused(r shard.TypeRefused) {
+	p.refusedType(r.Type)
 	p.w.trace.note(p.w.now, p.idx, opNote, fmt.Sprintf("type refused: %v", r.Err))
 	p.w.tell(p, "type refused: %v", r.Err)
 }

@@ -23,7 +23,7 @@ func (s *storm) startHost(i int) {
 		order = append(order, k)
 	}
 	if i == 0 && s.formed() && !w.cfg.Records {
-		order = append(order[1:], 0)
+		order = s.firstSeed(order)
 	}
 	if p := w.hosts[i].proc; p != nil {
 		w.check.excuse(p.id)
@@ -72,6 +72,9 @@ func (s *storm) faultTick() {
 		return
 	}
 	s.w.after(s.between(200*time.Millisecond, 6*time.Second), s.faultTick)
+	if s.w.now < s.truce {
+		return
+	}
 	s.faults++
 	s.mix.next(s.rng.IntN).do(s)
 }

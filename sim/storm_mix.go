@@ -4,7 +4,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -39,14 +38,6 @@ func faults() []fault {
 		{"clock", 1, (*storm).clockStep},
 	}
 }
-
-// What a storm can be run without, so that seeds are what they were before it was drawn: see StormConfig.Without.
-const (
-	OffTrials = "trials" // aimed faults at a cluster that is well
-)
-
-// off reports whether something is not drawn.
-func (s *storm) off(what string) bool { return slices.Contains(s.without, what) }
 
 // mix is the weights of one seed, in the order of faults.
 type mix []int
@@ -93,11 +84,27 @@ func (m mix) String() string {
 // options says in one line what the seed decided.
 func (s *storm) options() string {
 	n := s.w.cfg.Network
-	return fmt.Sprintf("%d hosts, %s, %v of faults, trial %t, takeover %v, delay %v, loss %v, raw %v, break %v, drift %d ppm, "+
-		"core %t, window %d; mix: %s",
-		len(s.w.hosts), s.resolverText(), s.stormy.Round(time.Second), s.trial != nil, s.w.takeover(), n.Delay.Round(time.Microsecond),
+	return fmt.Sprintf("%d hosts, %s, %v of faults, takeover %v, delay %v, loss %v, raw %v, break %v, drift %d ppm, "+
+		"core %t, window %d%s; mix: %s",
+		len(s.w.hosts), s.resolverText(), s.stormy.Round(time.Second), s.w.takeover(), n.Delay.Round(time.Microsecond),
 		n.Loss, n.Raw,
-		n.Break.Round(time.Millisecond), s.w.cfg.Drift, s.core, s.w.cfg.Courier.Messages, s.mix.String())
+		n.Break.Round(time.Millisecond), s.w.cfg.Drift, s.core, s.w.cfg.Courier.Messages, s.drawn(), s.mix.String())
+}
+
+// drawn names what the seed has beyond its mix.
+func (s *storm) drawn() (text string) {
+	add := func(what string, has bool) {
+		if has {
+			text += ", " + what
+		}
+	}
+	add("a trial", s.trial != nil)
+	add("role of "+s.mixed+" differs", s.mixed != "")
+	add(fmt.Sprintf("at least %d members", s.w.cfg.Membership.MinMembers), s.w.cfg.Membership.MinMembers > 0)
+	add("an operator's mistakes", s.mistakes)
+	add("first seeds come back as such", s.first)
+	add("sleeps past tombstones", s.naps)
+	return text
 }
 
 // size draws how many hosts there are: mostly few, now and then more than watch each other.

@@ -53,10 +53,10 @@ type storm struct {
 	mix    mix
 	core   bool // a core is healed first
 
-	without  []string // what is not drawn
-	trial    *trial   // nil: none
-	still    bool     // no random faults: it is on
-	deserted bool     // no supervisor starts anything
+	trial    *trial // nil: none
+	still    bool   // no random faults: it is on
+	deserted bool   // no supervisor starts anything
+	draws
 
 	shift              int  // of the operator who buries
 	pending            int  // processes that are to be started
@@ -65,7 +65,7 @@ type storm struct {
 }
 
 func newStorm(seed uint64, without []string, text bool) *storm {
-	s := &storm{seed: seed, without: without, rng: rand.New(rand.NewPCG(seed, purposeSchedule)),
+	s := &storm{seed: seed, draws: draws{without: without}, rng: rand.New(rand.NewPCG(seed, purposeSchedule)),
 		load: rand.New(rand.NewPCG(seed, purposeLoad))}
 	n := s.size()
 	cfg := Config{Network: s.network(), Data: s.data(), Text: text}
@@ -77,12 +77,14 @@ func newStorm(seed uint64, without []string, text bool) *storm {
 	s.drawResolver(&cfg)
 	cfg.Courier.Messages = []int{0, 0, 64, 6}[s.rng.IntN(4)]
 	cfg.Drift = []int64{0, 0, 50, 500}[s.rng.IntN(4)]
+	s.drawMore(&cfg)
 	s.w = newWorld(n, seed, cfg)
 	s.w.check.calmMail = true
 	s.stormy = time.Duration(30+s.rng.IntN(40)) * time.Second
 	s.makeTypes(n)
 	s.mix, s.core = s.drawMix(), s.rng.IntN(3) == 0
 	s.drawTrial()
+	s.drawRoles()
 	return s
 }
 
@@ -161,6 +163,7 @@ func (s *storm) run() runResult {
 	s.startTimes()
 	w.after(s.between(0, 8*time.Second), s.faultTick)
 	s.watch()
+	s.planMore()
 	w.advance(s.stormy)
 	if s.trial != nil {
 		s.trial.run()
@@ -199,7 +202,7 @@ func (s *storm) demandHomes(from []*proc, bound time.Duration) {
 	var missing []string
 	for i, p := range from {
 		for _, r := range p.regions {
-			if !s.hostable(r.id, from) {
+			if r.refused || !s.hostable(r.id, from) {
 				continue
 			}
 			for n := range r.slots {
@@ -257,9 +260,9 @@ func (s *storm) idIn(r *region, n route.ShardID) string {
 
 // hostable reports whether some node of these may host the type.
 func (s *storm) hostable(typ route.TypeID, among []*proc) bool {
-	role := s.w.roleOf(typ)
 	for _, p := range among {
-		if m, ok := p.view.SelfMember(); ok && m.HasRole(role) && p.region(typ) != nil {
+		r := p.region(typ)
+		if m, ok := p.view.SelfMember(); ok && r != nil && !r.refused && m.HasRole(r.decl.role(p)) {
 			return true
 		}
 	}

@@ -33,8 +33,8 @@ type cut struct{ between func(a, b int) bool }
 
 // drawTrial decides whether the seed has a trial; its storm is shorter then.
 func (s *storm) drawTrial() {
-	rng := rand.New(rand.NewPCG(s.seed, purposeTrial))
-	if s.off(OffTrials) || !s.resolves() || s.w.cfg.Resolver.Strategy == node.ResolverDownAll || rng.IntN(5) >= 3 {
+	rng, ok := s.draw(OffTrials, 1)
+	if !ok || !s.resolves() || s.w.cfg.Resolver.Strategy == node.ResolverDownAll || rng.IntN(5) >= 3 {
 		return
 	}
 	s.trial = &trial{s: s, rng: rng, aid: rng.IntN(3) == 0}

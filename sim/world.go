@@ -22,8 +22,10 @@ const (
 	purposeHosts
 	purposeSchedule
 	purposeLoad
-	purposeTrial
 )
+
+// purposeDraws is the first of those of a storm's further draws.
+const purposeDraws uint64 = 100
 
 // basePort is the port of every simulated node; the hosts are 10.0.0.1 and up.
 const basePort = 7355

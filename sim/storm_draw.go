@@ -1,0 +1,219 @@
+// More that a seed draws, each part by choices of its own, so that a storm without it is what it was before: roles that
+// differ, a minimum of members, mistakes of an operator, first seeds that come back as such, sleeps past tombstones.
+
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/route"
+)
+
+// What a storm can be run without, so that seeds are what they were before it was drawn: see StormConfig.Without.
+const (
+	OffTrials      = "trials"      // aimed faults at a cluster that is well
+	OffRoles       = "roles"       // a type whose role differs between nodes
+	OffMinimum     = "minimum"     // a minimum of members
+	OffMistakes    = "mistakes"    // an operator downs members that live
+	OffSupervisors = "supervisors" // a first seed that is started again comes first in its own list
+	OffNaps        = "naps"        // sleeps and cuts that outlast tombstones
+)
+
+// StormDraws returns everything that a storm can be run without.
+func StormDraws() []string {
+	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps}
+}
+
+// draws are the choices of a seed beyond its mix.
+type draws struct {
+	without  []string
+	oops     *rand.Rand // when and about whom an operator makes mistakes
+	mixed    string     // the type whose role differs
+	mistakes bool
+	first    bool // a first seed that is started again comes first in its own list
+	naps     bool
+	truce    time.Duration // until then no fault begins
+}
+
+// draw returns a generator for one kind, and whether one in so many seeds has it.
+func (s *storm) draw(what string, oneIn int) (*rand.Rand, bool) {
+	at := slices.Index(StormDraws(), what)
+	rng := rand.New(rand.NewPCG(s.seed, purposeDraws+uint64(at)))
+	return rng, rng.IntN(oneIn) == 0 && !slices.Contains(s.without, what)
+}
+
+// shortRetention is how long tombstones are kept where storms outlast it.
+const shortRetention = time.Minute
+
+// drawMore draws what goes into the configuration.
+func (s *storm) drawMore(cfg *Config) {
+	n := len(cfg.Roles)
+	resolves := cfg.Resolver.Strategy != resolverOff.Strategy
+	if rng, ok := s.draw(OffMinimum, 6); ok {
+		cfg.Membership.MinMembers = 2
+		if resolves { // there all hosts run in the end
+			cfg.Membership.MinMembers += rng.IntN(n - 1)
+		}
+	}
+	_, s.first = s.draw(OffSupervisors, 6)
+	s.first = s.first && resolves
+	s.oops, s.mistakes = s.draw(OffMistakes, 8)
+	if _, s.naps = s.draw(OffNaps, 16); s.naps {
+		cfg.Membership.TombstoneRetention = shortRetention
+	}
+}
+
+// drawRoles lets the role of one type differ: between hosts, or between the processes before and after a deploy that has
+// a new one. Who is refused by others that registered the type before may not use it; what nobody ever may have is two
+// owners.
+func (s *storm) drawRoles() {
+	rng, ok := s.draw(OffRoles, 8)
+	if !ok {
+		return
+	}
+	t := s.types[rng.IntN(len(s.types))]
+	other := "store"
+	if t.Role == other {
+		other = ""
+	}
+	s.mixed = t.Name
+	if rng.IntN(2) == 0 {
+		deploy := time.Duration(rng.Int64N(int64(s.stormy)))
+		t.roleAt = func(p *proc) string {
+			if p.began >= deploy {
+				return other
+			}
+			return t.Role
+		}
+		return
+	}
+	differs := make([]bool, len(s.w.hosts))
+	for i := range differs {
+		differs[i] = rng.IntN(2) == 0
+	}
+	t.roleAt = func(p *proc) string {
+		if differs[p.idx] {
+			return other
+		}
+		return t.Role
+	}
+}
+
+// planMore plans what the draws add to the faults.
+func (s *storm) planMore() {
+	if s.mistakes {
+		s.mistake()
+	}
+	if rng, _ := s.draw(OffNaps, 1); s.naps {
+		s.stormy += shortRetention + 40*time.Second
+		s.w.after(between(rng, 8*time.Second, 20*time.Second), func() { s.nap(rng) })
+	}
+}
+
+func between(rng *rand.Rand, lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(rng.Int64N(int64(hi-lo)+1))
+}
+
+// mistake lets an operator down a member that lives, runs and hears all others, and plans the next time. It is told at
+// once, and no fault begins before it must have heard of it: what comes of an order about a member behind a cut nobody
+// has promised.
+func (s *storm) mistake() {
+	rng := s.oops
+	s.w.after(between(rng, 5*time.Second, 25*time.Second), func() {
+		if s.quiet() {
+			return
+		}
+		defer s.mistake()
+		list := s.victims()
+		if len(list) == 0 || !s.w.net.good() || slices.ContainsFunc(s.w.running(), func(p *proc) bool {
+			return p.paused() || p.stuck()
+		}) {
+			return
+		}
+		p, on := list[rng.IntN(len(list))], list[rng.IntN(len(list))]
+		s.truce = s.w.now + truceTime
+		s.w.check.core.spoil()
+		s.down(on, p.id)
+	})
+}
+
+// truceTime is how long a member that an operator downs may take to hear of it.
+const truceTime = 3 * time.Second
+
+// nap lets one or two processes sleep, or be cut off, for longer than tombstones are kept. Without a resolver an operator
+// downs them meanwhile.
+func (s *storm) nap(rng *rand.Rand) {
+	list := s.victims()
+	d := between(rng, shortRetention+2*time.Second, shortRetention+20*time.Second)
+	rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	asleep := rng.IntN(2) == 0
+	var hosts []int
+	for i, p := range list {
+		if i == 2 || i == 1 && rng.IntN(2) == 0 {
+			break
+		}
+		p.doomed, p.outside = true, true
+		hosts = append(hosts, p.idx)
+		if asleep {
+			p.pause(d)
+		}
+		s.laterDown(p, between(rng, 5*time.Second, 9*time.Second))
+	}
+	s.note("nap of %v for %v, asleep %t", hosts, d, asleep)
+	if !asleep {
+		s.apart(hosts, d)
+	}
+}
+
+// apart cuts hosts off from the others, and keeps it so whatever other cuts come and go.
+func (s *storm) apart(hosts []int, d time.Duration) {
+	end := s.w.now + d
+	var cut func()
+	cut = func() {
+		if s.quiet() || s.w.now >= end {
+			if !s.quiet() {
+				s.w.net.heal()
+				s.w.check.core.links()
+			}
+			return
+		}
+		for a := range s.w.hosts {
+			for b := range s.w.hosts {
+				if slices.Contains(hosts, a) != slices.Contains(hosts, b) {
+					s.w.net.cuts[a][b] = true
+				}
+			}
+		}
+		s.w.check.core.links()
+		s.w.after(apartEvery, cut)
+	}
+	cut()
+}
+
+// apartEvery is how soon a cut that other faults have mended holds again.
+const apartEvery = 200 * time.Millisecond
+
+// role returns the role under which a process registers a type.
+func (t *entityType) role(p *proc) string {
+	if t.roleAt != nil {
+		return t.roleAt(p)
+	}
+	return t.Role
+}
+
+// firstSeed returns the contact points of a first seed that is started again: itself first, as its settings say.
+func (s *storm) firstSeed(order []int) []int {
+	if s.first {
+		return order
+	}
+	return append(order[1:], 0)
+}
+
+// refusedType notes that others had registered a type with other settings: its process may not use it.
+func (p *proc) refusedType(id route.TypeID) {
+	if r := p.region(id); r != nil {
+		r.refused = true
+	}
+}
