@@ -1,0 +1,182 @@
+// Tests of the rules of availability: whom a strategy obliges to live, what the checker says when they do not.
+
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/node"
+)
+
+// watched returns n formed nodes that are well, and whose faults the checker is told of from now on.
+func watched(t *testing.T, n int, cfg Config) *world {
+	w := formed(t, n, cfg)
+	w.check.core.on = true
+	w.check.core.take()
+	return w
+}
+
+// severs cuts hosts off from all others, numbered from 0.
+func severs(w *world, hosts ...int) {
+	for a := range w.hosts {
+		for b := range w.hosts {
+			for _, h := range hosts {
+				w.net.cuts[a][b] = w.net.cuts[a][b] || (a == h) != (b == h)
+			}
+		}
+	}
+	w.check.core.links()
+}
+
+func pair(w *world, a, b int) {
+	w.net.cuts[a][b] = true
+	w.check.core.links()
+}
+
+// TestWhomAStrategyObliges: healthy members who have heard each other all the time, when they live by the strategy
+// whoever of the others counts (MEM-10).
+func TestWhomAStrategyObliges(t *testing.T) {
+	strategy := func(s node.Strategy) node.Resolver { return node.Resolver{Strategy: s, QuorumSize: 3} }
+	majority := strategy(node.ResolverKeepMajority)
+	for name, k := range map[string]struct {
+		r    node.Resolver
+		do   func(w *world)
+		want string // hosts from 1
+	}{
+		"nothing happened":        {majority, func(*world) {}, "12345"},
+		"a crash":                 {majority, func(w *world) { w.hosts[1].proc.crash(true) }, "1345"},
+		"two crashes":             {majority, func(w *world) { w.hosts[1].proc.crash(true); w.hosts[4].proc.crash(false) }, "134"},
+		"three crashes":           {majority, func(w *world) { w.hosts[1].proc.crash(true); severs(w, 3, 4) }, ""},
+		"a cut":                   {majority, func(w *world) { severs(w, 0, 1) }, "345"},
+		"a cut that is mended":    {majority, func(w *world) { severs(w, 0, 1); w.net.heal(); w.check.core.links() }, "345"},
+		"a pair":                  {majority, func(w *world) { pair(w, 0, 1) }, "345"},
+		"somebody in between":     {majority, func(w *world) { pair(w, 0, 1); pair(w, 0, 2); pair(w, 0, 3) }, ""},
+		"a pause":                 {majority, func(w *world) { w.hosts[0].proc.pause(time.Minute) }, "2345"},
+		"a brief one":             {majority, func(w *world) { w.hosts[0].proc.pause(brief) }, "12345"},
+		"who leaves":              {majority, func(w *world) { w.leave(w.hosts[2].proc) }, "1245"},
+		"who comes back counts":   {majority, func(w *world) { w.start(1, nil); severs(w, 0, 1) }, ""},
+		"a quorum":                {strategy(node.ResolverStaticQuorum), func(w *world) { severs(w, 0, 1) }, "345"},
+		"too many for the quorum": {strategy(node.ResolverStaticQuorum), func(w *world) { w.start(1, nil) }, ""},
+		"beside the oldest":       {strategy(node.ResolverKeepOldest), func(w *world) { severs(w, 2, 3, 4) }, "12"},
+		"without the oldest":      {strategy(node.ResolverKeepOldest), func(w *world) { w.hosts[0].proc.crash(true) }, ""},
+		"the lease for the last":  {strategy(node.ResolverLeaseMajority), func(w *world) { w.hosts[4].proc.crash(true) }, "1234"},
+		"the lease for somebody":  {strategy(node.ResolverLeaseMajority), func(w *world) { severs(w, 4) }, ""},
+		"all go":                  {strategy(node.ResolverDownAll), func(w *world) { severs(w, 4) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := watched(t, 5, Config{Resolver: k.r})
+			k.do(w)
+			var names strings.Builder
+			for _, p := range w.check.core.obliged() {
+				fmt.Fprint(&names, p.idx+1)
+			}
+			require.Equal(t, k.want, names.String())
+		})
+	}
+}
+
+// TestAvailabilityCriesOut: a healthy majority that stops, goes or stands still breaks a rule, whatever brought it there
+// (MEM-10).
+func TestAvailabilityCriesOut(t *testing.T) {
+	stops := func(cause membership.Cause) *node.Decision { return &node.Decision{Cause: cause} }
+	for name, k := range map[string]struct {
+		want []string
+		do   func(w *world, a, lost *proc)
+	}{
+		"it stops": {[]string{"obliged"}, func(w *world, a, _ *proc) {
+			w.check.core.decided(a, stops(membership.CauseResolver))
+		}},
+		"who is lost stops": {nil, func(w *world, _, lost *proc) {
+			w.check.core.decided(lost, stops(membership.CauseResolver))
+		}},
+		"it suspends": {[]string{"obliged"}, func(w *world, a, _ *proc) {
+			a.suspend(&node.Suspend{On: true, Why: "a reason"})
+		}},
+		"it suspends, having slept": {nil, func(w *world, a, _ *proc) {
+			a.pause(brief)
+			a.suspend(&node.Suspend{On: true, Why: "it overslept a decision"})
+		}},
+		"it is downed by its own":  {[]string{"obliged"}, func(w *world, a, _ *proc) { downs(w, w.hosts[0].proc, a) }},
+		"it is downed by the lost": {nil, func(w *world, a, lost *proc) { downs(w, lost, a) }},
+		"it ends": {[]string{"obliged"}, func(w *world, a, _ *proc) {
+			w.check.core.ends(a, &membership.Ended{Kind: membership.EndIsolated})
+		}},
+		"a picture that moves": {nil, func(w *world, a, _ *proc) {
+			w.check.core.still[a.id] = w.now - time.Second
+			w.check.core.decided(a, stops(membership.CauseUnstable))
+		}},
+		"a picture that stands still": {[]string{"obliged"}, func(w *world, a, _ *proc) {
+			w.check.core.still[a.id] = w.now - 6*time.Second
+			w.check.core.decided(a, stops(membership.CauseUnstable))
+		}},
+		"nobody decides": {[]string{"progress"}, func(w *world, _, _ *proc) {
+			w.now += w.takeover() + progressBound
+			w.check.core.look()
+		}},
+		"it decides": {nil, func(w *world, _, _ *proc) {
+			w.advance(w.takeover() + progressBound)
+			w.check.core.look()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := watched(t, 5, Config{})
+			severs(w, 4)
+			w.advance(6 * time.Second)
+			require.Empty(t, w.check.violations)
+			if k.want != nil && k.want[0] == "progress" {
+				for _, p := range w.running() {
+					p.wakes++ // no deadline comes any more
+				}
+			}
+			k.do(w, w.hosts[1].proc, w.hosts[4].proc)
+			var rules []string
+			for _, v := range w.check.violations {
+				rules = append(rules, v.Rule)
+			}
+			require.Equal(t, k.want, rules, "%v", w.check.violations)
+		})
+	}
+}
+
+// TestTwoSurvivorsAtAnyTime: two sides that have downed each other are asked whether both live for as long as both run,
+// not only when the takeover time ends (MEM-10).
+func TestTwoSurvivorsAtAnyTime(t *testing.T) {
+	w := formed(t, 2, Config{Resolver: resolverOff})
+	a, b := w.hosts[0].proc, w.hosts[1].proc
+	a.pause(w.takeover() + 10*time.Second)
+	w.check.buried[reportKey{a.id, b.id}], w.check.buried[reportKey{b.id, a.id}] = true, true
+	w.after(w.takeover(), func() { w.check.bothLive(a, b) })
+	w.net.cuts[0][1], w.net.cuts[1][0] = true, true
+	w.advance(w.takeover() + 5*time.Second)
+	require.Empty(t, w.check.violations)
+	a.naps++ // it goes on as if it had not slept
+	a.asleep, a.deferred, a.stepped = false, nil, a.clock()
+	a.gate.suspended, b.gate.suspended = false, false
+	w.advance(sidesEvery)
+	require.Len(t, w.check.violations, 1)
+	require.Equal(t, "two-survivors", w.check.violations[0].Rule)
+}
+
+// TestStormsWithoutDraws: what is left out is not drawn, and leaves everything else of a seed as it was.
+func TestStormsWithoutDraws(t *testing.T) {
+	drawn := map[string]bool{}
+	for seed := uint64(1); seed <= 200; seed++ {
+		s := newStorm(seed, nil, false)
+		for _, what := range strings.Split(strings.TrimPrefix(s.drawn(), ", "), ", ") {
+			drawn[strings.Fields(what + " -")[0]] = true
+		}
+		require.Empty(t, newStorm(seed, StormDraws(), false).drawn())
+	}
+	for _, what := range []string{"a", "role", "at", "an", "first", "sleeps"} {
+		require.True(t, drawn[what], what)
+	}
+	s := newStorm(7, []string{OffTrials}, false)
+	require.Nil(t, s.trial)
+	require.Equal(t, newStorm(7, nil, false).mix, s.mix)
+}
