@@ -19,17 +19,17 @@ const (
 	brief     = 2500 * time.Millisecond // a pause that nobody may hold against a process
 )
 
-// steady is for how long a cluster has been well before anything is demanded of it: its detectors have learned again what
-// is regular, and what was decided before is over.
+// steady is for how long a cluster has been well before anything is demanded of it: its detectors have learned again
+// what is regular, and what was decided before is over.
 const steady = 4 * time.Second
 
-// progressBound is how long, beyond the takeover time, a core may take that was left alone: until the others are removed
-// from its views.
+// progressBound is how long, beyond the takeover time, a core may take that was left alone: until the others are
+// removed from its views.
 const progressBound = 10 * time.Second
 
-// core remembers a cluster that was well, and what faults have touched since. It was well when all who ran were Up, agreed
-// and handled messages, and nothing was cut. A member is healthy as long as nobody stopped it, killed it or asked it to
-// leave, and as long as it hears everybody to whom a path leads from it: nobody can take it for indirectly connected.
+// core remembers a cluster that was well, and what faults have touched since. It was well when all who ran were Up,
+// agreed and handled messages, and nothing was cut. A member is healthy as long as nobody stopped it, killed it or asked
+// it to leave, and as long as it hears everybody to whom a path leads from it: nobody can take it for indirectly connected.
 // Twins are two who have heard each other all the time. Whatever becomes of all the others, none of a group of healthy
 // twins may be suspected. If the strategy obliges it to live, whoever of the others counts, all of it has to live.
 //
@@ -99,7 +99,8 @@ func (k *core) starts(p *proc) {
 		return
 	}
 	k.news = append(k.news, p)
-	if !k.set || slices.ContainsFunc(k.procs, func(q *proc) bool { return k.sound[q.idx] && k.c.w.net.open(p.idx, q.idx) }) {
+	heard := func(q *proc) bool { return k.sound[q.idx] && k.c.w.net.open(p.idx, q.idx) }
+	if !k.set || slices.ContainsFunc(k.procs, heard) {
 		k.stirs()
 	}
 }
@@ -235,8 +236,8 @@ func (k *core) obliged() []*proc {
 	return nil
 }
 
-// mustLive reports whether the strategy obliges a group to live, whoever of the others counts: those who have come since
-// do in the worst case.
+// mustLive reports whether the strategy obliges a group to live, whoever of the others counts: those who have come
+// since do in the worst case.
 func (k *core) mustLive(group []*proc) bool {
 	r := &k.c.w.cfg.Resolver
 	others := slices.Concat(k.procs, k.news)
@@ -320,8 +321,8 @@ func (k *core) goes(p *proc, by peer.ID, cause membership.Cause, what string) {
 	for _, q := range group {
 		names += " " + k.c.w.name(q.id)
 	}
-	k.c.violate(p, "obliged", "%s, though no fault has touched%s since all was well, and the strategy obliges them to live",
-		what, names)
+	k.c.violate(p, "obliged", "%s, though no fault has touched%s since all was well, and the strategy obliges them "+
+		"to live", what, names)
 }
 
 // standsStill is how long a picture stands still before nothing more is to be expected of what has happened.

@@ -34,6 +34,8 @@ func severs(w *world, hosts ...int) {
 	w.check.core.links()
 }
 
+func crash(w *world, host int) { w.hosts[host].proc.crash(host%2 == 0) }
+
 func pair(w *world, a, b int) {
 	w.net.cuts[a][b] = true
 	w.check.core.links()
@@ -50,9 +52,9 @@ func TestWhomAStrategyObliges(t *testing.T) {
 		want string // hosts from 1
 	}{
 		"nothing happened":        {majority, func(*world) {}, "12345"},
-		"a crash":                 {majority, func(w *world) { w.hosts[1].proc.crash(true) }, "1345"},
-		"two crashes":             {majority, func(w *world) { w.hosts[1].proc.crash(true); w.hosts[4].proc.crash(false) }, "134"},
-		"three crashes":           {majority, func(w *world) { w.hosts[1].proc.crash(true); severs(w, 3, 4) }, ""},
+		"a crash":                 {majority, func(w *world) { crash(w, 1) }, "1345"},
+		"two crashes":             {majority, func(w *world) { crash(w, 1); crash(w, 4) }, "134"},
+		"three crashes":           {majority, func(w *world) { crash(w, 1); severs(w, 3, 4) }, ""},
 		"a cut":                   {majority, func(w *world) { severs(w, 0, 1) }, "345"},
 		"a cut that is mended":    {majority, func(w *world) { severs(w, 0, 1); w.net.heal(); w.check.core.links() }, "345"},
 		"a pair":                  {majority, func(w *world) { pair(w, 0, 1) }, "345"},
@@ -64,8 +66,8 @@ func TestWhomAStrategyObliges(t *testing.T) {
 		"a quorum":                {strategy(node.ResolverStaticQuorum), func(w *world) { severs(w, 0, 1) }, "345"},
 		"too many for the quorum": {strategy(node.ResolverStaticQuorum), func(w *world) { w.start(1, nil) }, ""},
 		"beside the oldest":       {strategy(node.ResolverKeepOldest), func(w *world) { severs(w, 2, 3, 4) }, "12"},
-		"without the oldest":      {strategy(node.ResolverKeepOldest), func(w *world) { w.hosts[0].proc.crash(true) }, ""},
-		"the lease for the last":  {strategy(node.ResolverLeaseMajority), func(w *world) { w.hosts[4].proc.crash(true) }, "1234"},
+		"without the oldest":      {strategy(node.ResolverKeepOldest), func(w *world) { crash(w, 0) }, ""},
+		"the lease for the last":  {strategy(node.ResolverLeaseMajority), func(w *world) { crash(w, 4) }, "1234"},
 		"the lease for somebody":  {strategy(node.ResolverLeaseMajority), func(w *world) { severs(w, 4) }, ""},
 		"all go":                  {strategy(node.ResolverDownAll), func(w *world) { severs(w, 4) }, ""},
 	} {
@@ -81,8 +83,8 @@ func TestWhomAStrategyObliges(t *testing.T) {
 	}
 }
 
-// TestAvailabilityCriesOut: a healthy majority that stops, goes or stands still breaks a rule, whatever brought it there
-// (MEM-10).
+// TestAvailabilityCriesOut: a healthy majority that stops, goes or stands still breaks a rule, whatever brought it
+// there (MEM-10).
 func TestAvailabilityCriesOut(t *testing.T) {
 	stops := func(cause membership.Cause) *node.Decision { return &node.Decision{Cause: cause} }
 	for name, k := range map[string]struct {

@@ -114,7 +114,8 @@ func resolverDown(m *membership.Member) bool {
 
 // sides is the checker that no two sides survive: it remembers whom each process holds for downed by a resolver. Two
 // processes that hold each other for that are two sides that have decided to live. One of them may not have decided yet
-// about its latest loss; when the takeover time is over, it must have, and from then on they never both handle messages.
+// about its latest loss; when the takeover time is over, it must have, and from then on they never both handle
+// messages.
 func (c *checker) sides(p *proc, v *membership.View) {
 	if self, ok := v.SelfMember(); !ok || self.Status == membership.Down || c.w.splits() {
 		return
@@ -134,7 +135,8 @@ func (c *checker) sides(p *proc, v *membership.View) {
 // sidesEvery is how often two processes that have downed each other are looked at.
 const sidesEvery = 100 * time.Millisecond
 
-// bothLive asks, for as long as two processes run that have downed each other, whether both live on and handle messages.
+// bothLive asks, for as long as two processes run that have downed each other, whether both live on and handle
+// messages.
 func (c *checker) bothLive(p, q *proc) {
 	if !p.alive || !q.alive {
 		return

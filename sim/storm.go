@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,7 +21,7 @@ type StormConfig struct {
 	Seeds    int      // how many, at least 1
 	First    uint64   // the first seed; the others follow
 	Workers  int      // seeds run at a time; zero means one per processor
-	Without  []string // what is not drawn, of those that StormDraws names; without all of them seeds are as they were before
+	Without  []string // what seeds do not draw, of what StormDraws names
 	TraceDir string   // where the trace of a failing seed is written; empty means the temporary directory
 	// Progress, when it is set, is called after each seed, in seed order, from one goroutine at a time.
 	Progress func(StormProgress)
@@ -122,7 +123,7 @@ func Storm(cfg StormConfig) StormResult {
 		if cfg.Seeds == 1 {
 			out.Options = r.run.options
 		}
-		out.add(seed, r, cfg.TraceDir, digest)
+		out.add(seed, r, &cfg, digest)
 		if cfg.Progress != nil {
 			cfg.Progress(StormProgress{Done: i + 1, Seeds: cfg.Seeds, Violations: out.Violations, Seed: seed})
 		}
@@ -136,7 +137,7 @@ func Storm(cfg StormConfig) StormResult {
 }
 
 // add takes the result of the next seed.
-func (s *StormResult) add(seed uint64, r seedResult, dir string, digest *xxhash.Digest) {
+func (s *StormResult) add(seed uint64, r seedResult, cfg *StormConfig, digest *xxhash.Digest) {
 	run := &r.run
 	_, _ = digest.Write(wire.AppendU64(nil, run.hash))
 	s.Steps += run.steps
@@ -163,15 +164,19 @@ func (s *StormResult) add(seed uint64, r seedResult, dir string, digest *xxhash.
 	if len(r.violations) == 0 || len(s.Failures) >= maxFailures {
 		return
 	}
+	dir, replay := cfg.TraceDir, fmt.Sprintf("make storm SEEDS=1 FIRST=%d", seed)
 	if dir == "" {
 		dir = os.TempDir()
+	}
+	if len(cfg.Without) > 0 {
+		replay += " ARGS=--without=" + strings.Join(cfg.Without, ",")
 	}
 	path := filepath.Join(dir, fmt.Sprintf("kith-storm-%d.txt", seed))
 	if err := os.WriteFile(path, []byte(r.trace), 0o600); err != nil {
 		path = err.Error()
 	}
 	s.Failures = append(s.Failures, StormFailure{Seed: seed, Options: run.options, Violations: r.violations, Trace: path,
-		Replay: fmt.Sprintf("make storm SEEDS=1 FIRST=%d", seed)})
+		Replay: replay})
 }
 
 // runSeed runs one seed twice and compares; a seed that fails runs once more with a trace that people can read.

@@ -65,9 +65,9 @@ func (s *storm) drawMore(cfg *Config) {
 	}
 }
 
-// drawRoles lets the role of one type differ: between hosts, or between the processes before and after a deploy that has
-// a new one. Who is refused by others that registered the type before may not use it; what nobody ever may have is two
-// owners.
+// drawRoles lets the role of one type differ: between hosts, or between the processes before and after a deploy that
+// has a new one. Who is refused by others that registered the type before may not use it; what nobody ever may have is
+// two owners.
 func (s *storm) drawRoles() {
 	rng, ok := s.draw(OffRoles, 8)
 	if !ok {
@@ -142,8 +142,8 @@ func (s *storm) mistake() {
 // truceTime is how long a member that an operator downs may take to hear of it.
 const truceTime = 3 * time.Second
 
-// nap lets one or two processes sleep, or be cut off, for longer than tombstones are kept. Without a resolver an operator
-// downs them meanwhile.
+// nap lets one or two processes sleep, or be cut off, for longer than tombstones are kept. Without a resolver an
+// operator downs them meanwhile.
 func (s *storm) nap(rng *rand.Rand) {
 	list := s.victims()
 	d := between(rng, shortRetention+2*time.Second, shortRetention+20*time.Second)

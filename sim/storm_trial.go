@@ -83,7 +83,8 @@ func (t *trial) run() {
 // aim plans the faults: one now, one or two more when the first is about to be decided. Most of what can end does so
 // about then, too.
 func (t *trial) aim() {
-	kinds := []func(at, d time.Duration){t.crash, t.crash, t.split, t.split, t.pause, t.pause, t.pause, t.part, t.part, t.stick}
+	kinds := []func(at, d time.Duration){t.crash, t.crash, t.split, t.split, t.pause, t.pause, t.pause, t.part, t.part,
+		t.stick}
 	at := time.Duration(0)
 	for range 2 + t.rng.IntN(2) {
 		d := time.Hour
@@ -270,7 +271,8 @@ func (t *trial) stutter() {
 		}
 	}
 	end := t.last + 5*time.Second
-	for at := t.between(0, 3*time.Second); at < end && len(rest) > 0; at += t.between(200*time.Millisecond, 3*time.Second) {
+	gap := func() time.Duration { return t.between(200*time.Millisecond, 3*time.Second) }
+	for at := gap(); at < end && len(rest) > 0; at += gap() {
 		d, who := t.between(brief/8, brief), rest
 		if t.rng.IntN(3) == 0 {
 			who = who[:1+t.rng.IntN(len(who))]

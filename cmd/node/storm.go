@@ -8,6 +8,8 @@ import (
 	"math"
 	"os"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -20,7 +22,7 @@ type stormCmd struct {
 	Seeds    int      `default:"500" help:"How many seeds, 1 to 10000000; each runs twice."`
 	First    uint64   `default:"1" help:"The first seed; the others follow. With --seeds=1 it replays a failure."`
 	Workers  int      `default:"0" help:"${workers_help}"`
-	Without  []string `help:"Draw none of these, for instance trials: then seeds are what they were before it was drawn."`
+	Without  []string `placeholder:"DRAW,..." help:"${without_help}"`
 	TraceDir string   `type:"path" help:"Where traces of failing seeds are written; default: the temporary directory."`
 	JSON     bool     `name:"json" help:"Print nothing but the last line."`
 	Progress bool     `help:"Show progress although stderr is not a terminal."`
@@ -37,6 +39,11 @@ func (c *stormCmd) Validate() error {
 	}
 	if c.Seeds > 0 && c.First > math.MaxUint64-uint64(c.Seeds) {
 		errs = append(errs, errors.New("--first is too large for so many seeds"))
+	}
+	for _, what := range c.Without {
+		if !slices.Contains(sim.StormDraws(), what) {
+			errs = append(errs, fmt.Errorf("--without: %q is none of %s", what, strings.Join(sim.StormDraws(), ", ")))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -78,6 +85,8 @@ func (c *stormCmd) report(e *env, r sim.StormResult) error {
 		fmt.Fprintf(t, "seeds\t%d to %d, each twice\n", r.First, r.First+uint64(r.Seeds)-1)
 		fmt.Fprintf(t, "virtual time\t%.1f cluster-hours, %d steps, %d faults\n", r.ClusterHours, r.Steps, r.Faults)
 		fmt.Fprintf(t, "messages\t%d accepted, %d delivered\n", r.Messages, r.Delivered)
+		fmt.Fprintf(t, "availability\t%d times well; %d times a core had to outlive others, %d times it came to rest\n",
+			r.Well, r.Obliged, r.Survived)
 		fmt.Fprintf(t, "violations\t%d\n", r.Violations)
 		fmt.Fprintf(t, "came right\twithin %.1f s after the faults, a healed core (%d seeds) within %.1f s\n", r.CalmMax,
 			r.CoreRuns, r.CoreMax)
