@@ -28,10 +28,11 @@ const steady = 4 * time.Second
 const progressBound = 10 * time.Second
 
 // core remembers a cluster that was well, and what faults have touched since. It was well when all who ran were Up,
-// agreed and handled messages, and nothing was cut. A member is healthy as long as nobody stopped it, killed it or asked
-// it to leave, and as long as it hears everybody to whom a path leads from it: nobody can take it for indirectly connected.
-// Twins are two who have heard each other all the time. Whatever becomes of all the others, none of a group of healthy
-// twins may be suspected. If the strategy obliges it to live, whoever of the others counts, all of it has to live.
+// agreed and handled messages, and nothing was cut. A member is healthy as long as nobody stopped it, killed it or
+// asked it to leave, and as long as it hears everybody to whom a path leads from it: nobody can take it for indirectly
+// connected. Twins are two who have heard each other all the time. Whatever becomes of all the others, none of a group
+// of healthy twins may be suspected. If the strategy obliges it to live, whoever of the others counts, all of it has to
+// live.
 //
 // One thing excuses: a picture that goes on changing until all have to go for instability.
 type core struct {
