@@ -71,9 +71,13 @@ type regionTable struct {
 	list   []*Region // in the order of registration
 }
 
+// with returns the table with one more type, in the place of a refused one of its name.
 func (t *regionTable) with(r *Region) *regionTable {
 	n := &regionTable{byID: map[route.TypeID]*Region{}, byName: map[string]*Region{}}
 	n.list = append(slices.Clone(t.list), r)
+	if old := t.byID[r.id]; old != nil {
+		n.list = slices.DeleteFunc(n.list, func(o *Region) bool { return o == old })
+	}
 	for _, r := range n.list {
 		n.byID[r.id], n.byName[r.typ.Name] = r, r
 	}
@@ -119,10 +123,12 @@ func newRegion(d *Driver, t entity.Type) *Region {
 func (d *Driver) register(r *Region) error {
 	before := d.regions.Load()
 	if other := before.byID[r.id]; other != nil {
-		if other.typ.Name == r.typ.Name {
+		if other.typ.Name != r.typ.Name {
+			return fmt.Errorf("%w: %q", shard.ErrHashCollision, other.typ.Name)
+		}
+		if other.refused.Load() == nil || other.living.Load() > 0 {
 			return ErrTypeExists
 		}
-		return fmt.Errorf("%w: %q", shard.ErrHashCollision, other.typ.Name)
 	}
 	d.regions.Store(before.with(r))
 	settings := shard.Settings{Name: r.typ.Name, Shards: r.typ.Shards, Role: r.typ.Role}

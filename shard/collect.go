@@ -1,10 +1,10 @@
 // Collecting: how a new coordinator learns what is owned, and when it may begin to allocate.
 //
-// It waits for every member of the role in its view, whatever its status, and for every member of the role that it
-// remembers as lost. Each is settled by one of: a complete report of this reign; a farewell; removal, and the takeover
-// time since this node first saw the loss. A node that joined too lately to know of every loss, and was not told by a
-// farewell, asks everyone for what they remember; if nobody can tell, it waits for the takeover time since its
-// up-number (memory.go).
+// It waits for every member of its view, whatever its status, and for every member that it remembers as lost; not for
+// those of the role alone, because a member may have registered the type with another role. Each is settled by one of:
+// a complete report of this reign; a farewell; removal, and the takeover time since this node first saw the loss. A
+// node that joined too lately to know of every loss, and was not told by a farewell, asks everyone for what they
+// remember; if nobody can tell, it waits for the takeover time since its up-number (memory.go).
 //
 // Why no order of events gives two live owners: an owner X of shard s got it from some coordinator C. Either X is in
 // this coordinator's view or memory, and reports s, or confirmed to have nothing, or is so long removed that it has
@@ -28,39 +28,61 @@ import (
 
 // collect asks those whose report is missing and begins to allocate when none is.
 func (c *coordinator) collect() {
-	if c.ready || c.t.coord != c {
+	if c.t.coord != c {
 		return
 	}
-	if c.settled() {
+	if !c.ready && c.settled() {
 		c.ready = true
 		c.m.event(Event{Kind: CoordinatorReady, Type: c.t.id, Term: c.term, Home: c.m.self})
-		for _, p := range c.clients {
-			p.asked = p.asked && p.hosts
-		}
-		return
+		c.refuseOthers()
 	}
+	c.questions()
+}
+
+// questions asks those whose report is missing: before a reign is ready first the oldest member of all, and this node
+// last. Of two reigns under different settings, with different roles and so on different nodes, both would be promised
+// to by some and refused by others; so the oldest member promises to one of them, and the other ends before it has a
+// promise of anybody, its own node's included.
+func (c *coordinator) questions() {
 	if c.early() {
 		return
 	}
+	if first := c.first(); first != nil {
+		c.question(first)
+		return
+	}
+	var own *client
+	others := false
 	for _, p := range c.clients {
-		if c.needs(p) {
+		switch {
+		case !c.needs(p):
+		case p.id == c.m.self:
+			own = p
+		default:
+			others = true
 			c.question(p)
 		}
 	}
+	if own != nil && (c.ready || !others) {
+		c.question(own)
+	}
 }
 
-// needs reports whether a client's report is missing: one of the role, one that wants to host, and, while this node
-// does not know all losses, anybody who may.
-func (c *coordinator) needs(p *client) bool {
-	if p.full() || !c.m.live(p.id) {
-		return false
+// first returns the oldest member of all while its report is missing to a reign that is not ready.
+func (c *coordinator) first() *client {
+	oldest, ok := c.m.view.Oldest("")
+	if c.ready || !ok {
+		return nil
 	}
-	mb, _ := c.m.view.Member(p.id)
-	if c.ready {
-		return p.hosts
+	if i, met := c.find(oldest.ID); met && c.needs(c.clients[i]) {
+		return c.clients[i]
 	}
-	return p.hosts || mb.HasRole(c.settings.Role) || !c.m.past.whole(c.m.now)
+	return nil
 }
+
+// needs reports whether a client's report is missing. Everybody's counts, also after this reign began: whoever joins
+// later hears the settings by the question.
+func (c *coordinator) needs(p *client) bool { return !p.full() && c.m.live(p.id) }
 
 // question asks for a report once; the client's timer repeats it.
 func (c *coordinator) question(p *client) {
@@ -98,7 +120,7 @@ func (c *coordinator) settled() bool {
 	return true
 }
 
-// missing lists the members of the role that this reign still has to account for.
+// missing lists the members that this reign still has to account for.
 func (c *coordinator) missing() peer.Set {
 	var ids peer.Set
 	for id := range c.unaccounted {
@@ -107,21 +129,20 @@ func (c *coordinator) missing() peer.Set {
 	return ids
 }
 
-// unaccounted yields the members of the role, of the view and of the memory of losses, that have neither reported in
-// full nor said farewell. One that is Down comes twice.
+// unaccounted yields the members, of the view and of the memory of losses, that have neither reported in full nor said
+// farewell. One that is Down comes twice.
 func (c *coordinator) unaccounted(yield func(peer.ID) bool) {
 	accounted := func(id peer.ID) bool {
 		i, ok := c.find(id)
 		return c.m.past.farewells.Has(id) || (ok && c.clients[i].full())
 	}
 	for _, mb := range c.m.view.Members {
-		if mb.HasRole(c.settings.Role) && !accounted(mb.ID) && !yield(mb.ID) {
+		if !accounted(mb.ID) && !yield(mb.ID) {
 			return
 		}
 	}
 	for i := range c.m.past.losses {
-		l := &c.m.past.losses[i]
-		if l.hasRole(c.settings.Role) && !accounted(l.id) && !yield(l.id) {
+		if l := &c.m.past.losses[i]; !accounted(l.id) && !yield(l.id) {
 			return
 		}
 	}
@@ -135,17 +156,15 @@ func (c *coordinator) onRegister(from peer.ID, g register) {
 		return
 	}
 	mb, _ := c.m.view.Member(from)
-	if g.Knows {
+	if p.other = (Settings{}); g.Knows {
 		p.hosts = g.Hosts && mb.HasRole(c.settings.Role)
 		p.drains = p.drains && !g.Hosts
 	}
 	if reports {
 		c.believe(p, g)
 	}
-	if c.needs(p) && !c.early() {
-		p.asked = p.asked && g.Report // a part of a report may be missing: the timer asks for it
-		c.question(p)
-	} else if g.Knows && (p.full() || !mb.HasRole(c.settings.Role) || c.ready) {
+	p.asked = p.asked && g.Report // a part of a report may be missing: the timer asks for it
+	if g.Knows && (p.full() || !mb.HasRole(c.settings.Role) || c.ready && (!p.hosts || c.early())) {
 		c.m.post(from, signal{Kind: wire.KindRegisterAck, head: c.m.head(c.t.id, c.term)})
 	}
 	c.settle()
@@ -166,14 +185,23 @@ func (c *coordinator) reconcile(p *client, g register, reports bool) bool {
 	if reports && len(g.Owned) == 0 {
 		p.mask |= g.Mask
 	}
-	p.hosts = false
+	p.hosts, p.other = false, g.Settings
 	if c.ready || c.owned > 0 {
-		c.m.post(p.id, nak{head: c.m.head(c.t.id, c.term), Reason: nakSettings, Have: c.settings, Got: g.Settings})
-	} else if c.needs(p) && !c.early() {
-		c.question(p) // nobody's settings are refused before it is known whose are owned under
+		c.refuseOthers()
 	}
-	c.settle()
+	c.settle() // asks: nobody's settings are refused before it is known whose are owned under
 	return false
+}
+
+// refuseOthers tells those who have registered the type under other settings, also those who follow the coordinator of
+// another role.
+func (c *coordinator) refuseOthers() {
+	for _, p := range c.clients {
+		if p.other != (Settings{}) {
+			c.m.post(p.id, nak{head: c.m.head(c.t.id, c.term), Reason: nakSettings, Have: c.settings, Got: p.other})
+			p.other = Settings{}
+		}
+	}
 }
 
 // believe takes over the parts of a report that are new.

@@ -26,7 +26,7 @@ type Command interface{ command() }
 type ViewCommand struct{ View *membership.View }
 
 // RegisterCommand makes a type known on this node: it hosts shards when this member has the type's role, and routes in
-// any case. Errors: ErrTypeExists, ErrHashCollision, ErrSettingsDiffer.
+// any case. One that was refused may be registered again. Errors: ErrTypeExists, ErrHashCollision, ErrSettingsDiffer.
 type RegisterCommand struct{ Settings Settings }
 
 // WantCommand asks for the homes of shards whose route is unknown here. Repeating it is harmless.

@@ -64,6 +64,7 @@ type client struct {
 	told   bitmap // homes disclosed to it in this reign
 	wants  bitmap // homes it waits for
 	gone   map[route.ShardID]route.Fence
+	other  Settings // under which it has registered the type, while this reign is not ready; zero when they are the same
 
 	outHost, outStop, outHomes, outGone []route.ShardID
 	asked                               bool // a report is due
@@ -88,7 +89,7 @@ func (m *Machine) onRegister(from peer.ID, g register) {
 		return
 	}
 	if t.coord == nil {
-		m.beginCoordinator(t, g)
+		m.beginCoordinator(t, from, g)
 	}
 	c := t.coord
 	if c == nil || c.term != g.Term {
@@ -103,13 +104,25 @@ func (m *Machine) onRegister(from peer.ID, g register) {
 	c.onRegister(from, g)
 }
 
-// beginCoordinator starts a reign if this node is the oldest of the role and has not promised a higher term away.
-func (m *Machine) beginCoordinator(t *typ, g register) {
+// beginCoordinator starts a reign if this node is the oldest of the role and has not promised a higher term away, nor
+// anything to a reign under other settings.
+func (m *Machine) beginCoordinator(t *typ, from peer.ID, g register) {
 	s := g.Settings
-	if t.region != nil && t.region.refused == nil {
-		s = t.region.settings
+	if r := t.region; r != nil && r.refused == nil && m.presides(r.settings.Role, g.Term) {
+		s = r.settings
 	}
-	if !g.Knows || !m.presides(s.Role, g.Term) || t.promise.term > g.Term {
+	have, how := m.bound(t, m.self)
+	switch {
+	case how == unbound || !g.Knows:
+	case have == g.Settings:
+		s = have
+	case how == firmly:
+		m.post(from, nak{head: m.head(t.id, g.Term), Reason: nakSettings, Have: have, Got: g.Settings})
+		return
+	default:
+		return // it says so again, and by then a successor under the settings before has begun or there is none
+	}
+	if !g.Knows || !m.presides(s.Role, g.Term) || t.promise.term > g.Term || m.now < t.rest {
 		return
 	}
 	m.reign(t, s, g.Term)

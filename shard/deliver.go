@@ -272,9 +272,7 @@ func (m *Machine) onNak(n nak) {
 		}
 		return
 	}
-	if g := t.region; g != nil && g.refused == nil && n.Got == g.settings && n.Term >= t.promise.term {
-		m.refuseType(t, n.Have)
-	}
+	m.onSettingsNak(t, n)
 }
 
 // coordinatorFor returns this node's coordinator of the type if a region's letter is meant for its term. A region that

@@ -12,11 +12,16 @@ import (
 
 // onReportWanted promises to refuse everything below the floor and reports what lives here. It is answered by every
 // member, registered or not: one that knows nothing of the type owns nothing of it, and its promise counts as much.
+// One that goes by other settings promises nothing.
 func (m *Machine) onReportWanted(t *typ, from peer.ID, w reportWanted) {
+	if !m.agrees(t, from, w) {
+		return
+	}
 	before := t.promise
 	m.raise(t, w.Term, from, w.Floor)
+	t.promise.settings = w.Settings
 	g := t.region
-	if g != nil && g.refused == nil && before != t.promise {
+	if g != nil && g.refused == nil && (before.term != t.promise.term || before.floor != t.promise.floor) {
 		// A new reign: what was registered and asked before is not known to it. The report registers again.
 		m.retarget(t)
 		if g.to == from {

@@ -46,17 +46,20 @@ type Machine struct {
 type typ struct {
 	id      route.TypeID
 	promise promise
-	epoch   uint32       // last epoch given here as coordinator; kept when another takes over
-	region  *region      // nil while the type is not registered here
-	coord   *coordinator // nil while another node coordinates
+	epoch   uint32        // last epoch given here as coordinator; kept when another takes over
+	region  *region       // nil while the type is not registered here
+	coord   *coordinator  // nil while another node coordinates
+	rest    time.Duration // no reign begins before: the last one was contradicted
 }
 
 // promise is what the last report promised: to refuse every order of a lower term, of the same term from another
 // incarnation, and every fence below floor.
 type promise struct {
-	term  uint32
-	to    peer.ID
-	floor route.Fence
+	term     uint32
+	to       peer.ID
+	floor    route.Fence
+	settings Settings      // of the reign that was promised to; zero when only its term is known
+	gone     time.Duration // when to was first seen to be no member any more; 0 while it is one
 }
 
 // New returns a machine that knows no type and has seen no view. rng spreads repetitions; it belongs to the machine
@@ -278,6 +281,7 @@ func (m *Machine) onView(v *membership.View) {
 	lost := m.past.note(m.now, m.takeover(), m.blindTakeover(), old, v)
 	for _, id := range m.order {
 		t := m.types[id]
+		t.promise.note(m.now, v)
 		if t.coord != nil {
 			t.coord.onView()
 		}

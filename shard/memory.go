@@ -55,12 +55,7 @@ type lostMember struct {
 	since   time.Duration // first seen Down or removed
 	until   time.Duration // and a takeover time later, which was fixed then
 	removed bool
-	roles   []string
-	learnt  bool // told by another node: the roles are not known
-}
-
-func (l *lostMember) hasRole(role string) bool {
-	return l.learnt || role == "" || slices.Contains(l.roles, role)
+	learnt  bool // told by another node, which saw it before
 }
 
 func (p *memory) find(id peer.ID) (int, bool) {
@@ -107,10 +102,10 @@ func (p *memory) note(now, takeover, blind time.Duration, old, v *membership.Vie
 		switch {
 		case mb.Status == membership.Down && !known:
 			lost = true
-			p.add(lostMember{id: mb.ID, since: now, roles: mb.Roles}, takeover)
+			p.add(lostMember{id: mb.ID, since: now}, takeover)
 		case mb.Status == membership.Down && p.losses[i].learnt:
 			lost = true
-			p.losses[i].removed, p.losses[i].learnt, p.losses[i].roles = false, false, mb.Roles
+			p.losses[i].removed, p.losses[i].learnt = false, false
 		case mb.Status != membership.Down && known:
 			p.losses = slices.Delete(p.losses, i, i+1) // learnt of one whose join had not reached this node yet
 		}
@@ -121,7 +116,7 @@ func (p *memory) note(now, takeover, blind time.Duration, old, v *membership.Vie
 	for _, mb := range old.Members {
 		if _, still := v.Member(mb.ID); !still {
 			lost = true
-			p.add(lostMember{id: mb.ID, since: now, removed: true, roles: mb.Roles}, takeover)
+			p.add(lostMember{id: mb.ID, since: now, removed: true}, takeover)
 		}
 	}
 	return lost

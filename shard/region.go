@@ -98,13 +98,14 @@ func (g *region) next() time.Duration {
 	return d.at
 }
 
-// register makes a type known on this node.
+// register makes a type known on this node. One that was refused may be registered again, with the same settings or
+// others: those of the cluster may have changed.
 func (m *Machine) register(s Settings) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
 	t := m.types[s.ID()]
-	if t != nil && t.region != nil {
+	if t != nil && t.region != nil && !t.region.idle() {
 		if t.region.settings.Name != s.Name {
 			return fmt.Errorf("%w: %q and %q", ErrHashCollision, t.region.settings.Name, s.Name)
 		}
@@ -113,12 +114,32 @@ func (m *Machine) register(s Settings) error {
 	if t != nil && t.coord != nil && t.coord.settings != s {
 		return settingsDiffer(t.coord.settings, s)
 	}
+	if t != nil {
+		if have, how := m.bound(t, peer.ID{}); how == firmly && have != s {
+			return settingsDiffer(have, s)
+		}
+	}
 	if t = m.typ(s.ID()); t == nil {
 		return fmt.Errorf("%w: %d", ErrTooManyTypes, len(m.types))
 	}
-	t.region = &region{settings: s, slots: make([]slot, s.Shards), homes: map[peer.ID]*peer.ID{}}
+	g := &region{settings: s, slots: make([]slot, s.Shards), homes: map[peer.ID]*peer.ID{}}
+	if t.region != nil {
+		g.outlive(t.region)
+	}
+	t.region = g
 	m.retarget(t)
 	return nil
+}
+
+// outlive takes over from a region that was refused which orders are late.
+func (g *region) outlive(old *region) {
+	var ended route.Fence
+	for i := range old.slots {
+		ended = maxFence(ended, old.slots[i].ended)
+	}
+	for i := range g.slots {
+		g.slots[i].ended = ended
+	}
 }
 
 // settingsDiffer names both values: the cluster's and this node's.

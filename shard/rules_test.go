@@ -189,16 +189,17 @@ func TestSettingsMismatch(t *testing.T) {
 // Owners hold the truth about settings too: a coordinator with others gives way to what an owner reports.
 func TestCoordinatorWithOtherSettingsGivesWayToOwners(t *testing.T) {
 	w := startWorld(t, 3)
+	w.nodes[1].do(RegisterCommand{Settings{Name: orders.Name, Shards: 300}})
+	w.queue = nil
 	w.nodes[0].do(RegisterCommand{orders})
 	w.nodes[2].do(RegisterCommand{orders})
 	w.flow()
 	w.nodes[2].want(orders, all(orders)...)
 	w.pass(time.Second)
 	require.NotEmpty(t, w.nodes[2].hosted)
-	other := Settings{Name: orders.Name, Shards: 300}
-	w.nodes[1].m.Do(w.now, RegisterCommand{other})
-	w.nodes[1].collect()
-	w.queue = nil // refused, but the refusal is lost with its node
+	require.Len(t, w.nodes[1].refused, 1)
+	w.nodes[1].refused = nil // the refusal is lost with its node
+	w.nodes[1].m.types[orders.ID()].region.refused = nil
 	w.nodes[0].crash()
 	w.set(w.nodes[0].id, membership.Down)
 	w.publish()

@@ -406,7 +406,8 @@ func (n *testNode) stats(s Settings) Stats {
 func (w *world) agree(s Settings, shards ...route.ShardID) {
 	w.t.Helper()
 	for _, n := range w.nodes {
-		if n.dead || n.left || n.m.types[s.ID()] == nil || n.m.types[s.ID()].region == nil {
+		if n.dead || n.left || n.m.types[s.ID()] == nil || n.m.types[s.ID()].region == nil ||
+			n.m.types[s.ID()].region.refused != nil {
 			continue
 		}
 		for _, sh := range shards {

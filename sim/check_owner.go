@@ -208,10 +208,9 @@ func (c *checker) ready(p *proc, e *shard.Event) {
 	if !known || p.view == nil {
 		return
 	}
-	role := c.w.roleOf(e.Type)
 	for i := range p.view.Members {
-		m := &p.view.Members[i]
-		if m.ID == p.id || !m.HasRole(role) {
+		m := &p.view.Members[i] // of any role: it may have registered the type with another one
+		if m.ID == p.id {
 			continue
 		}
 		if m.Status == membership.Down || c.farewells[m.ID] {

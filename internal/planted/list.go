@@ -261,4 +261,4 @@ var bugs = slices.Concat([]bug{
 		Old:  "return d.gate.bits.Load() != 0 || int64(now)-d.lastStep.Load() > d.gate.limit",
 		New:  "return d.gate.bits.Load() != 0",
 	},
-}, membershipBugs, formingBugs, courierBugs, executionBugs, largeBugs, hostileBugs, chaosBugs, availableBugs)
+}, membershipBugs, formingBugs, courierBugs, executionBugs, largeBugs, hostileBugs, chaosBugs, availableBugs, ownerBugs)

@@ -1,0 +1,96 @@
+// Agreement on settings: under which settings a type is known to this node, and what becomes of others.
+//
+// Name, number of shards and role of a type are those of the reign that a member promised to, and that member's own
+// registration is compared with them at once. A coordinator stands on the oldest member of a role, so two roles make
+// two, and neither sees the other's registrations. That is why each asks all members, whatever their roles: one that
+// goes by other settings promises nothing and refuses the question, and the reign that asked ends before it is ready.
+//
+// What binds a member: a registration of its own under the settings that it promised to, for as long as it runs; else
+// its promise, for as long as the coordinator that it gave it to is a member, and a little longer, until a successor
+// can have asked. So settings can be changed when the last member that registered the old ones has left.
+
+package shard
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+)
+
+// promiseOutlives is how long the settings of a promise bind after its coordinator was removed: a successor asks as
+// soon as it sees the removal too.
+const promiseOutlives = 5 * time.Second
+
+// note follows the members: when the coordinator was removed counts.
+func (p *promise) note(now time.Duration, v *membership.View) {
+	switch _, in := v.Member(p.to); {
+	case p.to.IsZero() || in:
+		p.gone = 0
+	case p.gone == 0:
+		p.gone = now
+	}
+}
+
+// bond says how firmly a member holds to the settings of a type.
+type bond uint8
+
+const (
+	unbound bond = 0
+	loosely bond = 1 // the coordinator that it promised to has gone, a moment ago
+	firmly  bond = 2
+)
+
+// bound returns the settings by which this node goes, for a question or registration that comes from from: a
+// coordinator may change what it asked for itself, unless something lives here under it.
+func (m *Machine) bound(t *typ, from peer.ID) (Settings, bond) {
+	p, g := &t.promise, t.region
+	if g != nil && g.hosted > 0 {
+		return g.settings, firmly
+	}
+	if p.settings == (Settings{}) || from == p.to {
+		return Settings{}, unbound
+	}
+	switch {
+	case g != nil && g.refused == nil && g.settings == p.settings, p.gone == 0:
+		return p.settings, firmly
+	case m.now < p.gone+promiseOutlives:
+		return p.settings, loosely
+	}
+	return Settings{}, unbound
+}
+
+// agrees reports whether this node may promise to a reign under these settings. Otherwise its coordinator is refused
+// with both values, or, when what binds this node will pass in a moment, not answered yet.
+func (m *Machine) agrees(t *typ, from peer.ID, w reportWanted) bool {
+	have, how := m.bound(t, from)
+	if how == unbound || have == w.Settings {
+		return true
+	}
+	if how == firmly {
+		m.post(from, nak{head: m.head(t.id, w.Term), Reason: nakSettings, Have: have, Got: w.Settings})
+	}
+	return false
+}
+
+// contradicted ends a reign that one refused who goes by other settings. It was not ready and had found nothing that is
+// owned under its own, so it gave out nothing. Where this node coordinates under the others too, it begins anew with
+// them.
+func (m *Machine) contradicted(t *typ, n nak) {
+	c := t.coord
+	if c == nil || c.term != n.Term || c.settings != n.Got || c.ready || c.owned > 0 {
+		return
+	}
+	m.endCoordinator(t)
+	if t.rest = m.now + m.cfg.RetryMax; m.presides(n.Have.Role, n.Term) && n.Have.Name == n.Got.Name {
+		m.reign(t, n.Have, n.Term)
+	}
+}
+
+// onSettingsNak takes the word of a coordinator about a registration, or of a member about a question.
+func (m *Machine) onSettingsNak(t *typ, n nak) {
+	m.contradicted(t, n)
+	if g := t.region; g != nil && g.refused == nil && g.hosted == 0 && n.Got == g.settings && n.Term >= t.promise.term {
+		m.refuseType(t, n.Have)
+	}
+}

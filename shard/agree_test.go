@@ -1,0 +1,330 @@
+// Settings that differ between nodes, the role among them: one side is refused, and a shard has one owner (SHD-1,
+// SHD-9).
+
+package shard
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// The same type for all members, and for those of a role.
+var (
+	everywhere = Settings{Name: "order", Shards: 4}
+	inStore    = Settings{Name: "order", Shards: 4, Role: "store"}
+)
+
+// roled is a world of nodes that are Up, one for each list of roles.
+func roled(t tester, roles ...string) *world {
+	w := newWorld(t)
+	for _, r := range roles {
+		w.admitAs(r)
+	}
+	return w
+}
+
+// admitAs adds a member of a role, or of none, and makes it Up.
+func (w *world) admitAs(role string) *testNode {
+	var roles []string
+	if role != "" {
+		roles = []string{role}
+	}
+	n := w.join(roles...)
+	w.publish()
+	w.promote()
+	w.publish()
+	return n
+}
+
+// register registers a type and returns the error.
+func (n *testNode) register(s Settings) error {
+	err := n.m.Do(n.w.now, RegisterCommand{s})
+	n.collect()
+	return err
+}
+
+// refusedBoth demands that an error names both settings.
+func refusedBoth(t *testing.T, err error) {
+	require.ErrorIs(t, err, ErrSettingsDiffer)
+	require.ErrorContains(t, err, `role ""`)
+	require.ErrorContains(t, err, `role "store"`)
+}
+
+// TestRoleThatDiffersIsRefusedAtOnce: every member has heard the settings with the question, whatever its role, and
+// also one that joined after the reign began.
+func TestRoleThatDiffersIsRefusedAtOnce(t *testing.T) {
+	for _, s := range [][2]Settings{{everywhere, inStore}, {inStore, everywhere}} {
+		w := roled(t, "", "store")
+		require.NoError(t, w.nodes[0].register(s[0]))
+		w.pass(time.Second)
+		refusedBoth(t, w.nodes[1].register(s[1]))
+		w.nodes[0].want(s[0], all(s[0])...)
+		w.pass(time.Second)
+		late := w.admitAs("store")
+		w.pass(time.Second)
+		refusedBoth(t, late.register(s[1]))
+		require.NoError(t, late.register(s[0]), "the cluster's are taken")
+	}
+}
+
+// TestRoleThatDiffersBesideAnOlderCoordinator: the later one registers before it has heard of the cluster's settings.
+// It would be the coordinator of its role under a higher term; nobody promises to it.
+func TestRoleThatDiffersBesideAnOlderCoordinator(t *testing.T) {
+	for _, owned := range []bool{true, false} {
+		w := roled(t, "", "")
+		for _, n := range w.nodes {
+			require.NoError(t, n.register(everywhere))
+		}
+		w.pass(time.Second)
+		if owned {
+			w.nodes[0].want(everywhere, all(everywhere)...)
+			w.pass(time.Second)
+		}
+		late := w.join("store")
+		require.NoError(t, late.register(inStore))
+		w.publish()
+		w.promote()
+		late.see() // it is Up and begins before it is asked
+		require.NotNil(t, late.stats(inStore).Reign)
+		w.publish()
+		late.want(inStore, all(inStore)...)
+		w.pass(3 * time.Second)
+		require.Len(t, late.refused, 1)
+		refusedBoth(t, late.refused[0].Err)
+		require.Nil(t, late.stats(inStore).Reign)
+		require.Empty(t, late.hosted)
+		for _, n := range w.nodes[:2] {
+			require.Empty(t, n.refused)
+			require.Equal(t, uint32(1), n.m.types[everywhere.ID()].promise.term, "nobody promised to it")
+		}
+		for _, n := range w.nodes[:2] {
+			n.want(everywhere, all(everywhere)...)
+		}
+		w.pass(time.Second)
+		require.Len(t, w.nodes[0].hosted, 2)
+		require.Len(t, w.nodes[1].hosted, 2)
+		require.NoError(t, late.register(everywhere), "what was refused may be registered again")
+		late.want(everywhere, all(everywhere)...)
+		w.pass(time.Second)
+		w.agree(everywhere, all(everywhere)...)
+	}
+}
+
+// TestTwoRolesAtOnce: both register in the same moment, in either order of their ages, and mail comes in any order. One
+// is refused, the other serves.
+func TestTwoRolesAtOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		roles := rapid.SampledFrom([][]string{{"", "store"}, {"store", ""}, {"", "", "store", "store"},
+			{"other", "store", "", "store"}}).Draw(t, "roles")
+		w := roled(t, roles...)
+		for i, n := range w.nodes {
+			s := everywhere
+			if roles[i] == "store" {
+				s = inStore
+			}
+			if roles[i] != "other" {
+				_ = n.register(s)
+			}
+		}
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			if len(w.queue) > 0 {
+				w.deliver(rapid.IntRange(0, len(w.queue)-1).Draw(t, "mail"))
+			}
+		}
+		w.pass(10 * time.Second)
+		var alive []Settings
+		for _, n := range w.nodes {
+			if typ := n.m.types[everywhere.ID()]; typ.region != nil && typ.region.refused == nil {
+				alive = append(alive, typ.region.settings)
+				n.want(everywhere, all(everywhere)...)
+			}
+		}
+		w.pass(10 * time.Second)
+		require.NotEmpty(t, alive)
+		for _, s := range alive {
+			require.Equal(t, alive[0], s)
+		}
+		w.agree(everywhere, all(everywhere)...)
+	})
+}
+
+// TestReignWaitsForMembersOfOtherRoles: one without the role may own under other settings, so its report is missed.
+func TestReignWaitsForMembersOfOtherRoles(t *testing.T) {
+	w := roled(t, "", "", "store")
+	silent, store := w.nodes[1], w.nodes[2]
+	silent.cut[store.id] = true
+	require.NoError(t, store.register(inStore))
+	store.want(inStore, all(inStore)...)
+	w.pass(time.Minute)
+	require.Equal(t, peer.SetOf(silent.id, store.id), store.stats(inStore).Reign.Missing)
+	require.Empty(t, store.hosted)
+	silent.cut[store.id] = false
+	w.pass(DefaultRetryMax + time.Second)
+	require.True(t, store.stats(inStore).Reign.Ready)
+	require.Len(t, store.hosted, 4)
+}
+
+// TestLostMemberOfAnotherRole: its role is none of the new reign's, and it may own under the old settings all the same.
+func TestLostMemberOfAnotherRole(t *testing.T) {
+	w := roled(t, "")
+	lost := w.nodes[0]
+	require.NoError(t, lost.register(everywhere))
+	lost.want(everywhere, all(everywhere)...)
+	require.Len(t, lost.hosted, 4)
+	next := w.admitAs("store")
+	w.queue = nil // it has not heard of the type
+	lost.silence()
+	since := w.now
+	w.set(lost.id, membership.Down)
+	w.publish()
+	w.promote()
+	w.publish()
+	require.NoError(t, next.register(inStore))
+	next.want(inStore, all(inStore)...)
+	w.pass(since + DefaultTakeoverTime - w.now - time.Millisecond)
+	require.Empty(t, next.hosted)
+	w.pass(time.Second)
+	require.Len(t, next.hosted, 4)
+}
+
+// TestRollingDeployAddsARole: the settings of a type change when the last member of the old ones has left. Until then
+// those who come with the new ones are refused, and try again.
+func TestRollingDeployAddsARole(t *testing.T) {
+	w := roled(t, "", "", "")
+	for _, n := range w.nodes {
+		require.NoError(t, n.register(everywhere))
+	}
+	w.nodes[0].want(everywhere, all(everywhere)...)
+	w.pass(time.Second)
+	var fresh []*testNode
+	retry := func() (served int) {
+		for _, n := range fresh {
+			if err := n.register(inStore); !errors.Is(err, ErrTypeExists) && err != nil {
+				refusedBoth(t, err)
+			}
+			if g := n.m.types[inStore.ID()].region; g != nil && g.refused == nil {
+				n.want(inStore, all(inStore)...)
+			}
+			served += len(n.hosted)
+		}
+		return served
+	}
+	for _, old := range w.nodes[:3] {
+		fresh = append(fresh, w.admitAs("store"))
+		for range 4 {
+			require.Zero(t, retry(), "one with the old settings lives")
+			w.pass(500 * time.Millisecond)
+		}
+		old.do(LeaveCommand{})
+		w.pass(time.Second)
+		require.True(t, old.drained)
+		w.remove(old)
+		for _, o := range w.nodes {
+			if o.well() && len(fresh) < 3 && o != fresh[len(fresh)-1] && isRegistered(o) {
+				o.want(everywhere, all(everywhere)...)
+			}
+		}
+		w.pass(time.Second)
+	}
+	left := w.now
+	for retry() < 4 {
+		w.pass(500 * time.Millisecond)
+		require.Less(t, w.now-left, 2*promiseOutlives, "nobody with the old settings is left")
+	}
+	w.pass(time.Second)
+	w.agree(inStore, all(inStore)...)
+}
+
+func isRegistered(n *testNode) bool {
+	typ := n.m.types[everywhere.ID()]
+	return typ != nil && typ.region != nil && typ.region.refused == nil
+}
+
+// TestOwnerRefusesAnotherReign: one in whom shards live refuses the question of a reign under other settings, whatever
+// its term, and promises nothing.
+func TestOwnerRefusesAnotherReign(t *testing.T) {
+	w := roled(t, "", "", "store")
+	for _, n := range w.nodes[:2] {
+		require.NoError(t, n.register(everywhere))
+	}
+	w.nodes[0].want(everywhere, all(everywhere)...)
+	w.pass(time.Second)
+	owner := w.nodes[1]
+	require.NoError(t, w.inject(w.nodes[2], owner, reportWanted{head: at(3), Settings: inStore, Floor: 1}))
+	require.Equal(t, uint32(1), owner.m.types[everywhere.ID()].promise.term)
+	require.Len(t, w.queue, 1)
+	require.Equal(t, wire.KindRegisterNak, w.queue[0].kind)
+	l, err := readLetter(w.queue[0].kind, w.queue[0].body)
+	require.NoError(t, err)
+	require.Equal(t, nak{head: at(3), Reason: nakSettings, Have: everywhere, Got: inStore}, l)
+}
+
+// TestChaosOfSettings: each node registers what it drew, of two settings, and again when it is refused; members join,
+// leave, crash and are cut off meanwhile. No shard gets two owners (the checker sees to that), and in the end all that
+// are not refused go by the same settings and find every shard.
+func TestChaosOfSettings(t *testing.T) {
+	others := []Settings{inStore, {Name: "order", Shards: 6}, {Name: "order", Shards: 4, Role: "r"}}
+	rapid.Check(t, func(t *rapid.T) {
+		some := []Settings{everywhere, rapid.SampledFrom(others).Draw(t, "other")}
+		w := roled(t, rapid.SliceOfN(rapid.SampledFrom([]string{"", "r", "store"}), 2, 4).Draw(t, "roles")...)
+		settings := map[*testNode]Settings{}
+		register := func() {
+			for _, n := range w.nodes {
+				if _, drawn := settings[n]; !drawn {
+					settings[n] = rapid.SampledFrom(some).Draw(t, "settings")
+				}
+				if n.well() {
+					_ = n.register(settings[n])
+				}
+			}
+		}
+		want := func() {
+			for _, n := range w.nodes {
+				if n.well() && n.m.types[everywhere.ID()] != nil {
+					_ = n.m.Do(w.now, WantCommand{everywhere.ID(), all(everywhere)})
+					n.collect()
+				}
+			}
+		}
+		for range rapid.IntRange(20, 200).Draw(t, "steps") {
+			switch k := rapid.IntRange(0, 19).Draw(t, "what"); {
+			case k == 0:
+				register()
+			case k == 1:
+				want()
+			case k == 2 && len(w.nodes) < 9 && w.steady() > 0:
+				w.join("r", "store")
+			default:
+				w.act(t, Settings{Name: "another", Shards: 4})
+			}
+		}
+		for range 60 {
+			w.housekeep()
+			w.publish()
+			for w.promote() {
+				w.publish()
+			}
+			register()
+			want()
+			w.pass(time.Second)
+		}
+		var agreed []Settings
+		for _, n := range w.nodes {
+			typ := n.m.types[everywhere.ID()]
+			if n.well() && !n.m.leave.begun && typ != nil && isRegistered(n) && !typ.region.to.IsZero() {
+				agreed = append(agreed, typ.region.settings)
+				require.Equal(t, agreed[0], typ.region.settings)
+				require.True(t, typ.region.joined || typ.region.to.IsZero(), "%s has no coordinator", n.id)
+			}
+		}
+	})
+}
