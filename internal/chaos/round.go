@@ -144,9 +144,12 @@ func (h *harness) kill(ctx context.Context, hit *struck) {
 			h.line.notef("%s killed", name(s))
 		}
 	}
+	if hit.away() {
+		door.Pause(ctx, hit.Rest)
+	}
 }
 
-// setRest says how long the supervisor waits before it starts the next process.
+// setRest says how long the supervisor waits before it starts the next process, and that one alone.
 func (s *slot) setRest(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

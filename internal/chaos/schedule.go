@@ -142,6 +142,9 @@ func (r *Rounds) fault(rng *rand.Rand, k Kind) Fault {
 			f.Victims = 2
 			f.Stagger = between(rng, 0, 8000)
 		}
+		if rng.IntN(2) == 0 { // a machine that is lost stays away
+			f.Rest = between(rng, 10000, 30000)
+		}
 	case KillAll:
 		f.Victims, f.Stagger = r.nodes, between(rng, 0, 400)
 	case Pause:
@@ -172,6 +175,12 @@ func (r *Rounds) fault(rng *rand.Rand, k Kind) Fault {
 	return f
 }
 
+// restBrief is how long a supervisor waits at most that starts again at once; who stays longer is away.
+const restBrief = 3 * time.Second
+
+// away reports whether who is killed stays away for so long that nobody takes it for a restart.
+func (f Fault) away() bool { return f.Rest > restBrief }
+
 // String says in a line what the fault is.
 func (f Fault) String() string {
 	var b strings.Builder
@@ -193,6 +202,9 @@ func (f Fault) String() string {
 		if d.d > 0 {
 			fmt.Fprintf(&b, " %s %v", d.what, d.d)
 		}
+	}
+	if f.away() {
+		fmt.Fprintf(&b, " away for %v", f.Rest)
 	}
 	if f.PerMille > 0 {
 		fmt.Fprintf(&b, " %d per mille", f.PerMille)

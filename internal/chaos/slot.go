@@ -128,6 +128,7 @@ func (s *slot) supervise(ctx context.Context) {
 		s.mu.Lock()
 		s.now = nil
 		rest := s.rest
+		s.rest = 0
 		s.mu.Unlock()
 		if lived > restSoon {
 			back = restLeast
