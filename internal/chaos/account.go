@@ -12,6 +12,7 @@ import (
 type past struct {
 	Round
 	faults     []struck
+	wronged    []struck      // who was ended without a reason: that explains losses, and obliges nobody less
 	from       time.Duration // when the first fault came
 	until      time.Duration // when all was well again
 	gap        time.Duration // the longest time without an answer
@@ -55,9 +56,9 @@ func explain(rounds []past, from int, owners []int, at time.Duration) int {
 		if at < r.from-marginBefore || r.until > 0 && at > r.until+marginAfter {
 			continue
 		}
-		for j := range r.faults {
-			if r.whole || len(owners) == 0 && r.faults[j].explains(from, from) ||
-				slices.ContainsFunc(owners, func(to int) bool { return r.faults[j].explains(from, to) }) {
+		for _, f := range slices.Concat(r.faults, r.wronged) {
+			if r.whole || len(owners) == 0 && f.explains(from, from) ||
+				slices.ContainsFunc(owners, func(to int) bool { return f.explains(from, to) }) {
 				return i
 			}
 		}

@@ -24,12 +24,18 @@ func (h *harness) ended(l *life, code int) {
 	switch {
 	case crash != "" || code == codeCrash:
 		h.found.panics++
-		h.blame(Fault{Kind: Kill, Victims: 1, First: Anybody}, l.slot)
-	case code == codeEnded && must && h.excusedNow():
-		h.found.excused++
+		if p := h.now(); p != nil {
+			p.faults = append(p.faults, died(l.slot))
+		}
 	case code == codeEnded && must:
-		h.found.downed++
-		h.blame(Fault{Kind: Kill, Victims: 1, First: Anybody}, l.slot)
+		if p := h.now(); p != nil {
+			p.wronged = append(p.wronged, died(l.slot))
+		}
+		if h.excusedNow() {
+			h.found.excused++
+		} else {
+			h.found.downed++
+		}
 	}
 	h.mu.Unlock()
 	switch {
@@ -42,11 +48,9 @@ func (h *harness) ended(l *life, code int) {
 	}
 }
 
-// blame adds what was no fault of the schedule to the round: the messages of that process are gone. h.mu is held.
-func (h *harness) blame(f Fault, slot int) {
-	if n := len(h.rounds); n > 0 && h.rounds[n-1].until == 0 {
-		h.rounds[n-1].faults = append(h.rounds[n-1].faults, struck{f, []int{slot}})
-	}
+// died is the end of a process as a fault.
+func died(slot int) struck {
+	return struck{Fault{Kind: Kill, Victims: 1, First: Anybody}, []int{slot}}
 }
 
 // now returns the round under way, nil between two. h.mu is held.

@@ -159,6 +159,19 @@ func TestTwinsAreCounted(t *testing.T) {
 	require.Equal(t, 2, h.found.twins)
 }
 
+// That one was ended without a reason is no reason for the next.
+func TestAllThatAreWrongedCount(t *testing.T) {
+	line, err := newTimeline(filepath.Join(t.TempDir(), "t"), newClock(machineTime()), &door.Progress{})
+	require.NoError(t, err)
+	h := &harness{cfg: Config{Nodes: 5}, clock: line.clock, line: line, found: found{exits: map[string]int{}},
+		rounds: []past{{faults: []struck{died(0), died(4)}}}}
+	for _, slot := range []int{1, 2, 3} {
+		h.ended(&life{slot: slot, log: &logFile{}}, codeEnded)
+	}
+	require.Equal(t, 3, h.found.downed)
+	require.Zero(t, explain(h.rounds, 2, []int{3}, 0), "it explains what is lost")
+}
+
 // The ends that are held against the cluster, and those that are not.
 func TestEndsAreJudged(t *testing.T) {
 	for _, c := range []struct {
