@@ -95,21 +95,22 @@ func settle(missing []message, reported map[groupKey]int) (lost []message, taken
 }
 
 // longest returns the longest time between two answers of a series that touches from until, the time until the first
-// answer after and since the last before included. A series that is empty there has none for all of it.
-func longest(answers []time.Duration, from, until time.Duration) (gap time.Duration) {
+// answer after and since the last before included, and when it began. A series that is empty there has none for all
+// of it.
+func longest(answers []time.Duration, from, until time.Duration) (began, gap time.Duration) {
 	answers = slices.Clone(answers)
 	slices.Sort(answers)
 	before := from
-	for _, at := range answers {
-		if at > from {
-			gap = max(gap, at-before)
+	for _, at := range append(answers, max(until, from)) {
+		if at > from && at-before > gap {
+			began, gap = before, at-before
 		}
 		if at >= until {
-			return gap
+			break
 		}
 		before = at
 	}
-	return max(gap, until-before)
+	return began, gap
 }
 
 // median returns the middle value, the lower one of two; zero of nothing.

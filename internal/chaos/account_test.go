@@ -28,8 +28,11 @@ func TestLongestGap(t *testing.T) {
 		{[]float64{21, 9, 30}, 10, 20, 12},
 		{[]float64{9, 10.5, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20.5}, 10, 20, 1.5},
 	} {
-		require.Equal(t, at(c.want), longest(seconds(c.answers...), at(c.from), at(c.until)), c)
+		_, gap := longest(seconds(c.answers...), at(c.from), at(c.until))
+		require.Equal(t, at(c.want), gap, c)
 	}
+	began, _ := longest(seconds(9, 10.5, 17, 20.5), at(10), at(20))
+	require.Equal(t, at(10.5), began)
 	require.Zero(t, median(nil))
 	require.Equal(t, at(2), median(seconds(3, 1, 2)))
 }

@@ -163,16 +163,27 @@ func (b *book) answered(slots []int, t time.Duration) (waits string, ok bool) {
 	return waits, missing == 0
 }
 
-// gap returns the longest time without an answer that these nodes had, for any entity.
-func (b *book) gap(slots []int, from, until time.Duration) (gap time.Duration) {
+// silence is the longest time in which a node had no answer from some entity.
+type silence struct {
+	slot, target int
+	began, gap   time.Duration
+}
+
+// silences returns the longest one of each node.
+func (b *book) silences(from, until time.Duration) []silence {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, s := range slots {
+	all := make([]silence, len(b.series))
+	for s := range b.series {
+		all[s].slot = s
 		for target := range b.series[s] {
-			gap = max(gap, longest(b.series[s][target].at, from, until))
+			began, gap := longest(b.series[s][target].at, from, until)
+			if gap > all[s].gap {
+				all[s] = silence{s, target, began, gap}
+			}
 		}
 	}
-	return gap
+	return all
 }
 
 // pausedFrom notes that a process stands still from now on; the result ends that.

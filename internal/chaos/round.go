@@ -35,7 +35,7 @@ func (h *harness) round(ctx context.Context, r Round) error {
 	askers := unhit(p.faults, h.cfg.Nodes)
 	from := p.from
 	h.mu.Unlock()
-	gap := h.book.gap(askers, from, now)
+	gap := h.silence(askers, from, now)
 	h.mu.Lock()
 	p.until, p.gap, p.healed, p.measured = now, gap, now-ended, ok
 	h.mu.Unlock()
@@ -49,6 +49,23 @@ func (h *harness) round(ctx context.Context, r Round) error {
 	}
 	h.line.printf("round %d: NOT WELL within %v: %s", r.Number, wellBound, why)
 	return h.anew(ctx, p)
+}
+
+// silenceTold is how long a time without answers is at least to be worth a line.
+const silenceTold = 2 * time.Second
+
+// silence returns the longest time without an answer that one of these nodes had, and notes those of all nodes.
+func (h *harness) silence(askers []int, from, until time.Duration) (gap time.Duration) {
+	for _, s := range h.book.silences(from, until) {
+		if slices.Contains(askers, s.slot) {
+			gap = max(gap, s.gap)
+		}
+		if s.gap >= silenceTold {
+			h.line.notef("%s had no answer from %s for %.1f s, from %.3f on", name(s.slot), h.cfg.Load.nameOf(s.target),
+				s.gap.Seconds(), s.began.Seconds())
+		}
+	}
+	return gap
 }
 
 // unhit returns whose asks count for the time without answers: those that no fault hit itself, or all if there is none.
