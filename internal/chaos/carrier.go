@@ -31,18 +31,21 @@ var Nets = []string{"auto", "netns", "proxy"}
 
 var errNetns = errors.New("network namespaces need root, ip and nft on Linux")
 
-// newCarrier makes the carrier that net names; auto takes namespaces where the machine permits them.
-func newCarrier(net string, nodes int, seed uint64) (carrier, error) {
+// newCarrier makes the carrier that net names; auto takes namespaces where the machine permits them, and why says what
+// kept it from doing so.
+func newCarrier(net string, nodes int, seed uint64) (c carrier, why error, err error) {
 	if net != "proxy" {
-		c, err := newNamespaces(os.Getpid(), nodes)
+		c, err = newNamespaces(os.Getpid(), nodes)
 		switch {
 		case err == nil:
-			return c, nil
+			return c, nil, nil
 		case net == "netns":
-			return nil, fmt.Errorf("make network namespaces: %w", err)
+			return nil, nil, fmt.Errorf("make network namespaces: %w", err)
 		}
+		why = err
 	}
-	return newProxies(nodes, seed)
+	c, err = newProxies(nodes, seed)
+	return c, why, err
 }
 
 // kindOf returns the word by which Config.Net names a carrier.

@@ -114,7 +114,8 @@ func (h *harness) prepare() (err error) {
 	if h.store, err = newStore(h.sock); err != nil {
 		return err
 	}
-	if h.net, err = newCarrier(h.cfg.Net, h.cfg.Nodes, h.cfg.Seed); err != nil {
+	var why error
+	if h.net, why, err = newCarrier(h.cfg.Net, h.cfg.Nodes, h.cfg.Seed); err != nil {
 		return errors.Join(err, h.store.close())
 	}
 	for i := range h.cfg.Nodes {
@@ -126,6 +127,9 @@ func (h *harness) prepare() (err error) {
 		h.slots = append(h.slots, &slot{h: h, number: i, addr: advertise})
 	}
 	h.line.printf("seed %d, %d nodes, %s", h.cfg.Seed, h.cfg.Nodes, h.net.about())
+	if why != nil {
+		h.line.printf("no network namespaces here: %v", why)
+	}
 	return nil
 }
 

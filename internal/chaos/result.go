@@ -120,6 +120,7 @@ func (r *Result) count(k Kind, rounds []past) {
 
 // Table writes what each kind of fault did, for people.
 func (r *Result) Table(w io.Writer) {
+	fmt.Fprintf(w, "chaos on %d processes, seed %d, faults carried by %s\n", r.Nodes, r.Seed, r.Net)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "fault\trounds\tno answer, median s\tmost s\twell after, most s\taccepted\tlost\tunexplained")
 	show := func(s *float64) string {

@@ -70,5 +70,6 @@ func TestSmoke(t *testing.T) {
 	}
 	var out bytes.Buffer
 	r.Table(&out)
-	require.Equal(t, 3, strings.Count(out.String(), "\n"))
+	require.Equal(t, 4, strings.Count(out.String(), "\n"), "a title, a head, two kinds")
+	require.Contains(t, out.String(), "carried by proxy")
 }
