@@ -17,6 +17,7 @@ type past struct {
 	until      time.Duration // when all was well again
 	gap        time.Duration // the longest time without an answer
 	healed     time.Duration // from the end of the last fault until all was well
+	came       int           // faults that came: a carrier may leave one out
 	measured   bool          // gap and healed are known
 	unwell     bool          // it did not come right within the bound
 	whole      bool          // everything was killed to begin anew

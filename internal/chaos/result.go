@@ -82,7 +82,7 @@ func (h *harness) result() *Result {
 		Excused: h.found.excused, Exits: h.found.exits, WallTime: *inSeconds(h.clock.now())}
 	r.Writes, r.Refused = h.store.counts()
 	for i := range h.rounds {
-		r.Faults += len(h.rounds[i].Round.Faults)
+		r.Faults += h.rounds[i].came
 	}
 	for _, k := range append([]Kind{""}, Kinds...) {
 		r.count(k, h.rounds)

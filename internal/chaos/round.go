@@ -37,7 +37,7 @@ func (h *harness) round(ctx context.Context, r Round) error {
 	h.mu.Unlock()
 	gap := h.silence(askers, from, now)
 	h.mu.Lock()
-	p.until, p.gap, p.healed, p.measured = now, gap, now-ended, ok
+	p.until, p.gap, p.healed, p.measured = now, gap, now-ended, ok && p.came == len(r.Faults)
 	h.mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
@@ -115,6 +115,7 @@ func (h *harness) strike(ctx context.Context, f Fault) {
 	h.mu.Lock()
 	p := &h.rounds[len(h.rounds)-1]
 	p.faults = append(p.faults, *hit)
+	p.came++
 	h.mu.Unlock()
 	h.line.printf("fault: %s: %s", f, names(hit.who))
 	switch f.Kind {
