@@ -62,6 +62,10 @@ func linksUnder(faults []struck, nodes int) links {
 		switch f.Kind {
 		case Cut, Flap:
 			l.each(across, cut(allLanes))
+		case Kill:
+			if f.away() {
+				l.each(func(from, to int) bool { return f.touched(from) || f.touched(to) }, cut(allLanes))
+			}
 		case CutOneWay:
 			l.each(func(from, to int) bool { return f.touched(from) && !f.touched(to) }, cut(allLanes))
 		case CutPartial:

@@ -29,6 +29,7 @@ func TestLinksUnderFaults(t *testing.T) {
 	require.Equal(t, [][2]int{{1, 3}, {3, 1}}, ways(under(Fault{Kind: CutPartial}, 3, 1), cut(allLanes)))
 	require.Equal(t, across, ways(under(Fault{Kind: DataCut}, 3), cut(1<<dataLane|1<<bulkLane)))
 	require.Equal(t, across, ways(under(Fault{Kind: ControlCut}, 3), cut(1<<controlLane)))
+	require.Equal(t, across, ways(under(Fault{Kind: Kill, Rest: time.Minute}, 3), cut(allLanes)), "a lost machine")
 	require.Len(t, ways(under(Fault{Kind: Reset, PerMille: 3}), func(k link) bool { return k.Reset == 3 }), 12)
 	require.Len(t, ways(under(Fault{Kind: Loss, PerMille: 9}), func(k link) bool { return k.Loss == 9 }), 12)
 	require.Len(t, ways(under(Fault{Kind: Delay, Extra: time.Second}), func(k link) bool { return k.Delay > 0 }), 12)

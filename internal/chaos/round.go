@@ -150,20 +150,30 @@ func names(slots []int) (all string) {
 	return all
 }
 
-// kill ends processes one after another, as kill -9 does.
+// kill ends processes one after another, as kill -9 does. A machine that is lost falls silent before, and its process
+// comes back with it.
 func (h *harness) kill(ctx context.Context, hit *struck) {
+	var busy sync.WaitGroup
+	defer busy.Wait()
 	for i, s := range hit.who {
 		if i > 0 {
 			door.Pause(ctx, hit.Stagger)
 		}
-		if l := h.slots[s].current(); l != nil {
-			h.slots[s].setRest(hit.Rest)
-			l.signal(syscall.SIGKILL)
-			h.line.notef("%s killed", name(s))
+		l := h.slots[s].current()
+		if l == nil {
+			continue
 		}
-	}
-	if hit.away() {
-		door.Pause(ctx, hit.Rest)
+		h.slots[s].setRest(hit.Rest)
+		if hit.away() {
+			lost := &struck{hit.Fault, []int{s}}
+			h.inNet(lost, true)
+			busy.Go(func() {
+				door.Pause(ctx, hit.Rest)
+				h.inNet(lost, false)
+			})
+		}
+		l.signal(syscall.SIGKILL)
+		h.line.notef("%s killed", name(s))
 	}
 }
 

@@ -142,7 +142,7 @@ func (r *Rounds) fault(rng *rand.Rand, k Kind) Fault {
 			f.Victims = 2
 			f.Stagger = between(rng, 0, 8000)
 		}
-		if rng.IntN(2) == 0 { // a machine that is lost stays away
+		if rng.IntN(2) == 0 { // a machine that is lost stays away, and silent
 			f.Rest = between(rng, 10000, 30000)
 		}
 	case KillAll:
@@ -178,7 +178,7 @@ func (r *Rounds) fault(rng *rand.Rand, k Kind) Fault {
 // restBrief is how long a supervisor waits at most that starts again at once; who stays longer is away.
 const restBrief = 3 * time.Second
 
-// away reports whether who is killed stays away for so long that nobody takes it for a restart.
+// away reports whether it is a machine that is lost: nothing there answers, and nobody takes it for a restart.
 func (f Fault) away() bool { return f.Rest > restBrief }
 
 // String says in a line what the fault is.
