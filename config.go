@@ -116,7 +116,8 @@ type Config struct {
 	// goroutine, aggregated, and must not block.
 	Undelivered func(Undelivered)
 	// Incident is told of handlers that panicked or took too long, of entities that were given up, and of workers and
-	// event loops that stand still: of each kind and type sixteen a second, all are counted. It must not block.
+	// event loops that stand still: of each kind and type sixteen a second, all are counted. It is also told of paths to
+	// other nodes that are stuck (Silent). It must not block.
 	Incident func(Incident)
 
 	// Latency is told how long handlers and asks took, by type: one of every LatencyEvery of each goroutine that runs

@@ -61,6 +61,7 @@ const (
 	Overrun       = entity.Overrun
 	GaveUp        = entity.GaveUp
 	Stalled       = entity.Stalled
+	Silent        = entity.Silent
 )
 
 // What names nodes, ownerships and delivery failures (packages peer and route).

@@ -73,6 +73,9 @@ func (u *upcalls) Undelivered(kith.ID, []byte, error) {}
 // LinkLost does nothing.
 func (u *upcalls) LinkLost(kith.ID) {}
 
+// LinkSilent does nothing.
+func (u *upcalls) LinkSilent(kith.ID, wire.Lane, int, time.Duration) {}
+
 // PeerRefused does nothing: the link then returns the refusal.
 func (u *upcalls) PeerRefused(*transport.RefusedError) {}
 

@@ -3,6 +3,10 @@
 package driver
 
 import (
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -29,6 +33,13 @@ func (d *Driver) LinkDown(id peer.ID, lane wire.Lane, number int, lost uint64, e
 
 // LinkLost takes evidence that a peer's process is gone. An upcall of the transport, from a goroutine of its own.
 func (d *Driver) LinkLost(id peer.ID) { d.lost(membership.LinkLostCommand{ID: id}) }
+
+// LinkSilent passes on that a path is stuck, or is no more; the transport has logged it. The ticker tells it, which is
+// where hooks are called.
+func (d *Driver) LinkSilent(id peer.ID, lane wire.Lane, number int, since time.Duration) {
+	d.later.add(entity.Incident{Kind: entity.Silent, Took: since, Running: since > 0,
+		Text: fmt.Sprintf("%s connection %d to %s", lane, number, id)})
+}
 
 func (d *Driver) lost(c membership.LinkLostCommand) {
 	d.log.Debug("connection lost and refused", "peer", c.ID, "replaced", c.Replaced)

@@ -27,6 +27,7 @@ func (sink) LinkDown(peer.ID, wire.Lane, int, uint64, error)   {}
 func (sink) Undelivered(peer.ID, []byte, error)                {}
 func (sink) LinkRoom(*transport.Link)                          {}
 func (sink) LinkLost(peer.ID)                                  {}
+func (sink) LinkSilent(peer.ID, wire.Lane, int, time.Duration) {}
 func (sink) PeerRefused(*transport.RefusedError)               {}
 
 // sinkRegion is a region all of whose shards lead to a sink.

@@ -75,6 +75,9 @@ const (
 	Overrun  IncidentKind = 3 // a Blocking call did not return when the node suspended itself
 	GaveUp   IncidentKind = 4 // a panic stopped the entity: under RestartStop, or the last of more than MaxRestarts
 	Stalled  IncidentKind = 5 // a worker or event loop (Mode tells) stands still for a second; Text is its stack
+	// Silent: a connection to another node (Text names it) hears nothing: what was sent on it is not acknowledged by the
+	// system there, for Took while it is Running; it is being made anew. Told once more when that is over.
+	Silent IncidentKind = 6
 )
 
 // String names the kind.
@@ -90,6 +93,8 @@ func (k IncidentKind) String() string {
 		return "gave-up"
 	case Stalled:
 		return "stalled"
+	case Silent:
+		return "silent"
 	}
 	return fmt.Sprintf("incident-%d", uint8(k))
 }

@@ -170,7 +170,7 @@ func (t *Transport) speechless(g *guest, err error) {
 	switch {
 	case t.ctx.Err() != nil || g.out.Load():
 	case g.silent(err):
-		t.fault("silence", &t.count.silent, "remote", g.nc.RemoteAddr())
+		t.fault("silence", &t.count.saidNothing, "remote", g.nc.RemoteAddr())
 	default:
 		t.fault("hello", &t.count.faultsHello, "remote", g.nc.RemoteAddr(), "error", err)
 	}
@@ -250,6 +250,7 @@ func (t *Transport) welcome(nc net.Conn, g *guest, h *hello) error {
 	t.mu.Lock()
 	t.door.proved(g) // without TLS that is all that is asked for
 	t.mu.Unlock()
+	attend(nc, h.lane)
 	if h.lane == wire.LaneBulk {
 		return t.welcomeBulk(nc, h)
 	}

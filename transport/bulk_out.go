@@ -122,7 +122,7 @@ func (b *Bulk) run() {
 		if !ok {
 			continue
 		}
-		nc, a, err := b.t.open(b.ctx, opening{b.to, wire.LaneBulk, 0, generation, b.t.cfg.versions})
+		nc, a, err := b.t.open(b.ctx, opening{b.to, wire.LaneBulk, 0, generation, b.t.cfg.versions, nil})
 		if err != nil {
 			b.failed(err)
 			continue

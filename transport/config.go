@@ -78,6 +78,9 @@ type Config struct {
 	wall       func() time.Time // by which certificates are judged; time.Now
 	filesEvery time.Duration    // how often the files of TLS are looked at, at most; 2 s
 	renewWait  time.Duration    // for what is on its way to be consumed, before a renewal is put off; 10 s
+	silent     time.Duration    // bytes go unacknowledged for so long until the connection is silent; silentLeast
+	// silentGrace is how long a new connection's path has stood until the silent one is given up; the system decides.
+	silentGrace time.Duration
 
 	// Now is the monotonic clock of the node, for arrival stamps. Default: time since New.
 	Now func() time.Duration
@@ -119,6 +122,10 @@ type Upcalls interface {
 	// was dialled again at once, mail or not, the host refused because nobody listens. Once per loss, from a goroutine of
 	// its own. When another incarnation answers instead, PeerRefused tells with RefusedIncarnation.
 	LinkLost(id peer.ID)
+	// LinkSilent says that nothing that was sent to a peer on a connection is acknowledged any more by the peer's system,
+	// and since when; zero: that is over, as the connection goes on or has ended, of which LinkDown tells before. It is
+	// dialled anew meanwhile. From the loop or a goroutine of its own, no lock held.
+	LinkSilent(id peer.ID, lane wire.Lane, number int, since time.Duration)
 	// Undelivered returns the frames that a link held and will never send, whole and in order, because of err: the peer
 	// was forgotten (ErrForgotten), refused us for good (*RefusedError), or the transport closes (ErrClosed). They are a
 	// copy that the rider may keep, at most LinkBuffer, a frame and a little. Called once per drop, from a goroutine of
@@ -180,6 +187,7 @@ func (c Config) withDefaults() Config {
 	defd(&c.BulkStall, flow.DefaultBulkStall)
 	defd(&c.filesEvery, 2*time.Second)
 	defd(&c.renewWait, 10*time.Second)
+	c.patience()
 	if c.wall == nil {
 		c.wall = time.Now
 	}

@@ -125,6 +125,7 @@ func (c *control) Run(on *Loop) {
 			return
 		}
 		b, conn := c.queue.Swap(), c.conn
+		c.unheard = true
 		c.mu.Unlock()
 		if !conn.write(on, b) {
 			return
@@ -186,6 +187,7 @@ func (c *control) dropTooNew() {
 func (c *control) broke() uint64    { return 0 }
 func (c *control) waiting() bool    { return c.queue.Len() > 0 || len(c.owed) > 0 }
 func (c *control) keepsQueue() bool { return false }
+func (c *control) unanswered() bool { return c.unheard }
 func (c *control) release()         {}
 
 // drop loses the mail. Credit that is owed stays while the connection that it is for does: the peer may be waiting for

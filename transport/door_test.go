@@ -190,7 +190,7 @@ func TestDoorIsNotLocked(t *testing.T) {
 			}
 			s := tb.Stats()
 			require.NotZero(t, s.TooManyEach)
-			require.Zero(t, s.FaultsHello+s.Silent)
+			require.Zero(t, s.FaultsHello+s.SaidNothing)
 		})
 	}
 }
@@ -213,7 +213,7 @@ func TestSilenceEndsSoon(t *testing.T) {
 			silent, err := net.Dial("tcp", tb.Addr().String())
 			require.NoError(t, err)
 			defer silent.Close()
-			until(t, func() bool { return tb.Stats().Silent == 1 })
+			until(t, func() bool { return tb.Stats().SaidNothing == 1 })
 			until(t, func() bool { return tb.Stats().Pending == 1 }) // who speaks is still there
 			require.Zero(t, tb.Stats().FaultsHello)
 			require.Empty(t, tb.Stats().TLSRefused)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -115,18 +116,18 @@ func TestResetBeforeTheRefusal(t *testing.T) {
 	c.mu.Lock()
 	c.verify, c.failures = true, 0
 	c.mu.Unlock()
-	require.True(t, c.failed(reset), "nothing is known yet")
+	require.True(t, c.failed(time.Now(), reset), "nothing is known yet")
 	require.Empty(t, ra.lost)
-	require.False(t, c.failed(refused))
+	require.False(t, c.failed(time.Now(), refused))
 	require.Equal(t, tb.Self(), want(t, ra.lost))
 
 	c.mu.Lock()
 	c.verify, c.failures = true, 0
 	c.mu.Unlock()
 	for range verifyTries - 1 {
-		require.True(t, c.failed(reset))
+		require.True(t, c.failed(time.Now(), reset))
 	}
-	require.False(t, c.failed(reset))
-	require.False(t, c.failed(refused))
+	require.False(t, c.failed(time.Now(), reset))
+	require.False(t, c.failed(time.Now(), refused))
 	require.Empty(t, ra.lost)
 }

@@ -270,15 +270,15 @@ func (p *player) dial() {
 	u.mu.Lock()
 	u.dialing = true
 	u.generation++
-	oc := &outConn{u: u, generation: u.generation}
+	oc := &outConn{u: u, generation: u.generation, over: make(chan struct{})}
 	u.mu.Unlock()
-	found, err := p.tr.greet(c, &opening{to, lane, 0, oc.generation, wire.Spoken()})
+	found, err := p.tr.greet(c, &opening{to, lane, 0, oc.generation, wire.Spoken(), nil})
 	if err == nil {
 		err = u.adopt(oc, c, found)
 	}
 	if err != nil {
 		c.closed = true
-		u.failed(err)
+		u.failed(time.Now(), err)
 		return
 	}
 	c.feed(nil)

@@ -126,7 +126,7 @@ func (w *world) end() {
 
 // reasons is how many connections were refused, or closed for what they said.
 func (w *world) reasons() uint64 {
-	n := w.tr.count.faultsHello.Load() + w.tr.count.silent.Load() + w.tr.count.faultsProtocol.Load()
+	n := w.tr.count.faultsHello.Load() + w.tr.count.saidNothing.Load() + w.tr.count.faultsProtocol.Load()
 	for i := range w.tr.count.refused {
 		n += w.tr.count.refused[i].Load()
 	}
@@ -165,13 +165,14 @@ func (w *world) Data(c *InConn, frames []byte) {
 	}
 }
 
-func (w *world) PassDone(*Loop)                                  {}
-func (w *world) LinkUp(peer.ID, wire.Lane, int)                  {}
-func (w *world) LinkDown(peer.ID, wire.Lane, int, uint64, error) {}
-func (w *world) LinkLost(peer.ID)                                {}
-func (w *world) Undelivered(_ peer.ID, frames []byte, _ error)   { w.unsent += len(frames) }
-func (w *world) LinkRoom(*Link)                                  {}
-func (w *world) PeerRefused(*RefusedError)                       { w.refused++ }
+func (w *world) PassDone(*Loop)                                    {}
+func (w *world) LinkUp(peer.ID, wire.Lane, int)                    {}
+func (w *world) LinkDown(peer.ID, wire.Lane, int, uint64, error)   {}
+func (w *world) LinkLost(peer.ID)                                  {}
+func (w *world) LinkSilent(peer.ID, wire.Lane, int, time.Duration) {}
+func (w *world) Undelivered(_ peer.ID, frames []byte, _ error)     { w.unsent += len(frames) }
+func (w *world) LinkRoom(*Link)                                    {}
+func (w *world) PeerRefused(*RefusedError)                         { w.refused++ }
 
 // consume gives credit back for the oldest n deliveries.
 func (w *world) consume(n int) {

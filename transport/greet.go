@@ -46,7 +46,7 @@ func (u *uplink) onlyOne(err error) bool {
 
 // connectAs is connect with a hello that offers the versions speak.
 func (u *uplink) connectAs(oc *outConn, speak wire.Versions) error {
-	carrier, a, err := u.t.open(u.ctx, opening{u.to, u.lane, u.number, oc.generation, speak})
+	carrier, a, err := u.t.open(u.ctx, opening{u.to, u.lane, u.number, oc.generation, speak, u.grace})
 	if err != nil {
 		return err
 	}
@@ -56,6 +56,9 @@ func (u *uplink) connectAs(oc *outConn, speak wire.Versions) error {
 // adopt hands a connection whose hello was answered to its loop.
 func (u *uplink) adopt(oc *outConn, carrier net.Conn, a ack) error {
 	oc.real, oc.version = a.from, a.version
+	if err := u.clear(errSilent); err != nil {
+		return err
+	}
 	nc, secure := bare(carrier)
 	oc.secure = secure
 	if err := u.loop.enrol(nc, oc); err != nil {
@@ -74,16 +77,23 @@ type opening struct {
 	number     uint16
 	generation uint32
 	speak      wire.Versions
+	grace      func() error // the path stands: an error ends the attempt; nil: go on
 }
 
 // open dials, makes the connection secure if it is to be, and says hello. The connection that it returns is a blocking
 // one without a deadline; a TLS one ends that part of its life with bare.
 func (t *Transport) open(ctx context.Context, u opening) (net.Conn, ack, error) {
-	dialer := net.Dialer{Timeout: t.cfg.DialTimeout}
-	nc, err := dialer.DialContext(ctx, "tcp", u.to.Addr.String())
+	nc, err := dialTwice(ctx, t.cfg.DialTimeout, u.to.Addr.String())
 	if err != nil {
 		return nil, ack{}, fmt.Errorf("dial %s: %w", u.to, err)
 	}
+	if u.grace != nil {
+		if err := u.grace(); err != nil {
+			_ = nc.Close()
+			return nil, ack{}, err
+		}
+	}
+	attend(nc, u.lane)
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	_ = nc.SetDeadline(time.Now().Add(t.cfg.HelloTimeout))
@@ -102,6 +112,59 @@ func (t *Transport) open(ctx context.Context, u opening) (net.Conn, ack, error) 
 	stop()
 	_ = nc.SetDeadline(time.Time{})
 	return carrier, a, nil
+}
+
+// secondDial is how long after a dial that is not answered another one begins beside it. The system repeats its first
+// packet after a second: with two dials one leaves every half second, and so soon is a peer found whose path is well.
+const secondDial = 500 * time.Millisecond
+
+// dialTwice dials, and once more beside that when nothing is heard for a while; the first that stands is taken.
+func dialTwice(ctx context.Context, timeout time.Duration, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	type result struct {
+		nc  net.Conn
+		err error
+	}
+	results := make(chan result, 2)
+	dial := func() {
+		var d net.Dialer
+		nc, err := d.DialContext(ctx, "tcp", addr)
+		results <- result{nc, err}
+	}
+	go dial()
+	under := 1
+	timer := time.NewTimer(secondDial)
+	defer timer.Stop()
+	var first result
+	select {
+	case first = <-results:
+	case <-timer.C:
+		go dial()
+		under = 2
+		first = <-results
+	}
+	if under == 2 {
+		cancel()
+		if other := <-results; other.nc != nil && first.nc == nil {
+			first = other
+		} else if other.nc != nil {
+			_ = other.nc.Close()
+		}
+	}
+	return first.nc, first.err
+}
+
+// attend tells the system how long to be patient with a connection. Not with one of data that hears nothing: the system
+// would also end one whose peer takes nothing while its handlers are at work.
+func attend(nc net.Conn, lane wire.Lane) {
+	boundRTO(nc)
+	switch lane {
+	case wire.LaneControl:
+		boundSilence(nc, controlTimeout)
+	case wire.LaneBulk:
+		boundSilence(nc, bulkTimeout)
+	}
 }
 
 // greet says hello on nc and reads the answer.

@@ -32,6 +32,13 @@ type down struct {
 	err    error
 }
 
+type silent struct {
+	id     peer.ID
+	lane   wire.Lane
+	number int
+	since  time.Duration
+}
+
 type unsent struct {
 	id     peer.ID
 	frames []byte
@@ -47,6 +54,7 @@ type rider struct {
 	refused chan *RefusedError
 	lost    chan peer.ID
 	unsent  chan unsent
+	silent  chan silent
 	onData  func(c *InConn, frames []byte)
 	onPass  func(l *Loop)
 }
@@ -54,7 +62,7 @@ type rider struct {
 func newRider() *rider {
 	return &rider{mails: make(chan mail, 4096), ups: make(chan down, 256), downs: make(chan down, 256),
 		rooms: make(chan *Link, 256), refused: make(chan *RefusedError, 256), unsent: make(chan unsent, 256),
-		lost: make(chan peer.ID, 256)}
+		lost: make(chan peer.ID, 256), silent: make(chan silent, 256)}
 }
 
 func (r *rider) Control(from peer.ID, kind wire.Kind, body []byte, _ time.Duration) {
@@ -106,6 +114,13 @@ func (r *rider) Undelivered(id peer.ID, frames []byte, err error) {
 }
 
 func (r *rider) LinkLost(id peer.ID) { r.lost <- id }
+
+func (r *rider) LinkSilent(id peer.ID, lane wire.Lane, number int, since time.Duration) {
+	select {
+	case r.silent <- silent{id, lane, number, since}:
+	default:
+	}
+}
 
 func (r *rider) PeerRefused(err *RefusedError) { r.refused <- err }
 

@@ -318,7 +318,7 @@ func TestBadHellos(t *testing.T) {
 		})
 	}
 	require.EqualValues(t, 1, tb.Stats().FaultsHello)
-	require.EqualValues(t, 1, tb.Stats().Silent)
+	require.EqualValues(t, 1, tb.Stats().SaidNothing)
 	require.NoError(t, good.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus, Body: []byte("ok")}))
 	require.Equal(t, "ok", want(t, b.mails).body)
 }

@@ -42,6 +42,10 @@ type InConn struct {
 	meter    flow.Meter
 	received uint64 // bytes delivered
 	telling  bool   // it is being told
+	stands   bool   // its socket may be asked
+	said     bool   // credit was written since all was acknowledged
+	silence  silence
+	mute     atomic.Bool // that is: credit goes another way
 
 	owed bool // stands in the control uplink's list; under that uplink's lock
 
@@ -102,8 +106,14 @@ func (c *InConn) Run(*Loop) {
 
 func (c *InConn) opened(conn gnet.Conn) gnet.Action {
 	c.of, c.c = c, conn
+	c.mu.Lock()
+	c.stands = true
+	c.mu.Unlock()
 	c.wasOpened.Store(true)
 	c.t.count.in[c.lane].Add(1)
+	if c.lane == wire.LaneControl {
+		c.t.nudge(c.from.id)
+	}
 	return gnet.None
 }
 
@@ -112,6 +122,9 @@ func (c *InConn) closed(err error) {
 		return
 	}
 	c.unpark()
+	c.mu.Lock()
+	c.stands = false
+	c.mu.Unlock()
 	c.c, c.in.carry, c.answers, c.sending = nil, nil, nil, nil
 	if c.broken != nil {
 		err = c.broken

@@ -44,7 +44,7 @@ func (c *InConn) consume(n int) (tell bool) {
 func (c *InConn) told() uint64 {
 	c.mu.Lock()
 	total, _ := c.meter.Flush()
-	c.telling = false
+	c.telling, c.said = false, true
 	c.mu.Unlock()
 	return total
 }
@@ -69,7 +69,7 @@ func (c *InConn) flushCredit() {
 
 // tell has the total told, on the connection if its sender looks for it there.
 func (c *InConn) tell() {
-	if c.version < creditBack {
+	if c.version < creditBack || c.mute.Load() {
 		c.from.control().owe(c)
 		return
 	}

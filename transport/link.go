@@ -308,6 +308,7 @@ func (l *Link) restart(generation uint32) {
 
 func (l *Link) waiting() bool    { return l.queue.Pending() > 0 }
 func (l *Link) keepsQueue() bool { return true }
+func (l *Link) unanswered() bool { return l.queue.Outstanding() > 0 }
 
 func (l *Link) broke() uint64 {
 	l.stalledFor.stop(l.t.cfg.Now)

@@ -27,6 +27,7 @@ type ControlStats struct {
 	Connects  uint64 // times it came to stand: all but the first are reconnects
 	Writes    uint64 // system calls of the loop to write
 	Parked    Waits  // the socket was full, and a goroutine waited with the rest of a batch
+	Silent    Waits  // nothing that was sent was acknowledged by the peer's system
 	Queued    int    // bytes that wait to be written
 	RoundTrip RoundTrip
 }
@@ -58,6 +59,7 @@ type LinkStats struct {
 	Full       Waits // the buffer was over its bound: Reserve refused, until half of it was free again
 	Refused    uint64
 	Stalled    Waits  // something waited to be written, and the peer had returned no credit
+	Silent     Waits  // nothing that was sent was acknowledged by the peer's system
 	Lost       uint64 // bytes in flight when a connection broke
 	NeverSent  uint64 // bytes dropped because the peer was removed or refused us, or this node closed
 	FailedDial int    // attempts in a row that failed or were refused
@@ -146,7 +148,7 @@ func (r *remote) peerStats(in []*InConn) PeerStats {
 		c.mu.Lock()
 		s.Version = c.version
 		s.Control = ControlStats{Up: c.conn != nil, Connects: c.connects, Writes: c.writes.Load(), Queued: c.queue.Len(),
-			Parked: c.fullSocket.read(r.t.cfg.Now()), RoundTrip: c.trips.read()}
+			Parked: c.fullSocket.read(r.t.cfg.Now()), Silent: c.silentFor.read(r.t.cfg.Now()), RoundTrip: c.trips.read()}
 		c.mu.Unlock()
 	}
 	for _, l := range r.made() {
@@ -170,6 +172,7 @@ func (l *Link) stats() LinkStats {
 		Sent: q.Sent, Batches: q.Takes, BatchSizes: q.Sizes, Writes: l.writes.Load(),
 		Parked: l.fullSocket.read(now),
 		Full:   l.fullFor.read(now), Refused: q.Refused, Stalled: l.stalledFor.read(now), Lost: q.Lost,
+		Silent:    l.silentFor.read(now),
 		NeverSent: l.neverSent, FailedDial: l.unreached,
 	}
 }

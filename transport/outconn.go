@@ -20,7 +20,8 @@ type outConn struct {
 	real       peer.ID // who answered
 	version    uint16  // of the protocol, as the answer chose it
 	wasOpened  atomic.Bool
-	halfClosed bool // the end of this node has shut the writing half; under the uplink's lock
+	halfClosed bool          // the end of this node has shut the writing half; under the uplink's lock
+	over       chan struct{} // closed with the connection, if it came to stand
 
 	// Owned by the loop.
 	outlet
@@ -40,6 +41,7 @@ func (oc *outConn) opened(c gnet.Conn) gnet.Action {
 	}
 	u.conn, u.real, u.version, u.upSince = oc, oc.real, oc.version, time.Now()
 	u.refusal, u.reported, u.verify = nil, RefusedNone, false
+	u.unheard = false
 	u.connects++
 	healed, failures := u.warned, u.unreached
 	u.warned, u.unreached = false, 0
@@ -55,6 +57,9 @@ func (oc *outConn) opened(c gnet.Conn) gnet.Action {
 	}
 	if u.to.Inc != 0 && !again {
 		u.t.up.LinkUp(oc.real, u.lane, int(u.number))
+	}
+	if u.lane == wire.LaneControl {
+		u.t.nudge(oc.real)
 	}
 	u.q.Run(u.loop)
 	return gnet.None
@@ -115,7 +120,14 @@ func (oc *outConn) closed(err error) {
 		u.mu.Unlock()
 		return
 	}
+	defer close(oc.over)
 	lost := u.q.broke()
+	if u.yields && oc.fault == nil {
+		oc.fault = errSilent
+	}
+	silent := u.silence.on || oc.fault == errSilent
+	u.yields = false
+	u.heard()
 	renewed := oc.fault == errRenewed && lost == 0
 	if renewed {
 		u.renewed()
@@ -139,6 +151,9 @@ func (oc *outConn) closed(err error) {
 	u.t.count.out[u.lane].Add(-1)
 	u.t.count.lost.Add(lost)
 	u.t.cfg.Logger.Debug("connection lost", "peer", oc.real, "lane", u.lane, "lost_bytes", lost, "error", why)
+	if silent {
+		u.t.replaced(u, oc, lost, why)
+	}
 	if u.to.Inc != 0 && !renewed {
 		u.t.up.LinkDown(oc.real, u.lane, int(u.number), lost, why)
 	}

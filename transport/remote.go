@@ -293,6 +293,7 @@ func (t *Transport) snapshot(remotes []*remote) (all []*remote, pending int) {
 type sweeping struct {
 	remotes []*remote
 	conns   []*InConn
+	last    time.Time
 }
 
 func (t *Transport) sweepLoop() {
@@ -319,6 +320,9 @@ func (t *Transport) sweep(found *sweeping, thorough bool) {
 	}
 	remotes, _ := t.snapshot(found.remotes[:0])
 	found.remotes = remotes
+	now := time.Now()
+	late := now.Sub(found.last) > t.cfg.silent/2
+	found.last = now
 	defer func() { clear(found.remotes) }()
 	t.sweepBulk(remotes)
 	if thorough {
@@ -328,17 +332,20 @@ func (t *Transport) sweep(found *sweeping, thorough bool) {
 		found.conns = t.dataFrom(found.conns[:0], r.id)
 		for _, c := range found.conns {
 			c.flushCredit()
+			c.heed(now, late)
 		}
 		clear(found.conns)
 		for i := range r.links {
 			if l := r.links[i].Load(); l != nil {
 				l.sweep()
+				l.heed(now, late)
 			}
 		}
-		if !thorough {
-			continue
+		c := r.ctl.Load()
+		if c != nil {
+			c.heed(now, late)
 		}
-		if c := r.ctl.Load(); c != nil {
+		if thorough && c != nil {
 			c.sweep()
 			t.dropIdle(r, c)
 		}

@@ -34,12 +34,14 @@ type counters struct {
 	mailLost       atomic.Uint64
 	tooNew         atomic.Uint64
 	lost           atomic.Uint64
+	silences       atomic.Uint64
+	replaced       atomic.Uint64
 	dropped        [dropWhys]atomic.Uint64
 	faultsProtocol atomic.Uint64
 	faultsHello    atomic.Uint64
 	tooMany        atomic.Uint64
 	putOut         atomic.Uint64
-	silent         atomic.Uint64
+	saidNothing    atomic.Uint64
 	tooManyEach    atomic.Uint64
 	tooOften       atomic.Uint64
 	tlsRefused     [tlsReasons]atomic.Uint64
@@ -77,13 +79,16 @@ type Stats struct {
 	DroppedBytes  uint64            // bytes of data never sent
 	Dropped       map[string]uint64 // the same by reason: the peer was removed, refused us, or this node closed
 	DialsFailed   uint64            // attempts to connect that failed or were refused
+	Silent        int               // connections on which nothing that was sent is acknowledged now
+	Silences      uint64            // times that this began
+	Replaced      uint64            // silent connections that were given up for a new one
 	Unreached     int               // connections wanted now whose attempts fail: each is logged, then every 30 s
 	FaultsHello   uint64            // connections closed for a missing, broken or late hello
 	FaultsFrames  uint64            // connections closed for breaking the protocol afterwards
 	TooMany       uint64            // connections closed because too many had not said hello
 	TooManyEach   uint64            // the same, because too many of them came from one address
 	PutOut        uint64            // of both: those whose place a later one took; the others were closed at once
-	Silent        uint64            // connections closed because not a byte came in FirstByteTimeout
+	SaidNothing   uint64            // connections closed because not a byte came in FirstByteTimeout
 	TooOften      uint64            // connections closed because one address opened too many in a short time
 	TLSRefused    map[string]uint64 // accepted connections given up for TLS, by TLSReason; only those that occurred
 	TLSFailed     map[string]uint64 // dialled connections given up for TLS, by TLSReason
@@ -101,11 +106,11 @@ type Stats struct {
 func (t *Transport) Stats() Stats {
 	s := Stats{
 		ControlFull: t.count.controlFull.Load(), MailLost: t.count.mailLost.Load(), MailTooNew: t.count.tooNew.Load(),
-		LostBytes: t.count.lost.Load(),
-		Dropped:   map[string]uint64{}, DialsFailed: t.count.dialsFailed.Load(),
+		LostBytes: t.count.lost.Load(), Silences: t.count.silences.Load(), Replaced: t.count.replaced.Load(),
+		Dropped: map[string]uint64{}, DialsFailed: t.count.dialsFailed.Load(),
 		FaultsHello: t.count.faultsHello.Load(), FaultsFrames: t.count.faultsProtocol.Load(),
 		TooMany: t.count.tooMany.Load(), TooManyEach: t.count.tooManyEach.Load(), TooOften: t.count.tooOften.Load(),
-		PutOut: t.count.putOut.Load(), Silent: t.count.silent.Load(), Refused: map[string]uint64{},
+		PutOut: t.count.putOut.Load(), SaidNothing: t.count.saidNothing.Load(), Refused: map[string]uint64{},
 		TLSRefused: byTLSReason(&t.count.tlsRefused), TLSRenewed: t.count.tlsRenewed.Load(),
 		TLSFailed: byTLSReason(&t.count.tlsFailed),
 	}
@@ -168,6 +173,9 @@ func byTLSReason(counts *[tlsReasons]atomic.Uint64) map[string]uint64 {
 func (s *Stats) unreached(u *uplink) {
 	if u.unreached > 0 && u.dead == nil {
 		s.Unreached++
+	}
+	if u.silence.on {
+		s.Silent++
 	}
 }
 

@@ -44,7 +44,7 @@ func (t *Transport) accepted(g *guest) (net.Conn, error) {
 	switch {
 	case t.ctx.Err() != nil || g.out.Load():
 	case g.silent(err):
-		t.fault("silence", &t.count.silent, "remote", sock.RemoteAddr())
+		t.fault("silence", &t.count.saidNothing, "remote", sock.RemoteAddr())
 		_ = sock.Close() // nothing is owed to it
 	default:
 		t.fault("tls: "+e.Reason.String(), &t.count.tlsRefused[e.Reason], "remote", sock.RemoteAddr(), "error", e.Err)

@@ -44,7 +44,7 @@ func TestSlowHandshakes(t *testing.T) {
 		func(nc net.Conn) { _, _ = nc.Write(hello[:len(hello)/2]) },
 		func(net.Conn) {},
 	} {
-		counted := func() uint64 { return tb.Stats().TLSRefused["timeout"] + tb.Stats().Silent }
+		counted := func() uint64 { return tb.Stats().TLSRefused["timeout"] + tb.Stats().SaidNothing }
 		before := counted()
 		nc, err := net.Dial("tcp", tb.Addr().String())
 		require.NoError(t, err)
@@ -113,6 +113,6 @@ func TestThousandSilentConnections(t *testing.T) {
 	s := tb.Stats()
 	until(t, func() bool { return tb.Stats().Pending == 0 })
 	require.NotZero(t, s.TooManyEach)
-	require.EqualValues(t, strangers, s.TooManyEach+s.Silent)
+	require.EqualValues(t, strangers, s.TooManyEach+s.SaidNothing)
 	check()
 }

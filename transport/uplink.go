@@ -31,6 +31,7 @@ type laneQueue interface {
 	drop() (unsent []byte)       // what is queued will not be sent; returns the data frames among it, copied
 	keepsQueue() bool            // a failed dial keeps the queue
 	release()                    // the uplink is dead and written by nobody: its memory goes back
+	unanswered() bool            // something is on its way, as far as is known
 	frames(b []byte) (err error) // bytes came back on the connection; on the loop, without the lock
 }
 
@@ -68,13 +69,19 @@ type uplink struct {
 	connects   uint64        // times that a connection stood
 	writes     atomic.Uint64 // system calls of the loop; what a parked writer does is not counted
 	fullSocket stopwatch
+	silence    silence       // of the connection that stands
+	silentFor  stopwatch     // of all that stood
+	yields     bool          // the connection that stands is silent, and another one is saying hello in its place
+	silentSaid time.Time     // when a silence was last logged as a warning
+	unheard    bool          // mail was written since all was acknowledged
+	hurry      chan struct{} // capacity 1: the back-off may be over
 	ctx        context.Context
 	cancel     context.CancelFunc
 }
 
 func (u *uplink) init(t *Transport, to peer.ID, lane wire.Lane, number uint16, loop *Loop, q laneQueue) {
 	u.t, u.to, u.lane, u.number, u.loop, u.q = t, to, lane, number, loop, q
-	u.real = to
+	u.real, u.hurry = to, make(chan struct{}, 1)
 	u.ctx, u.cancel = context.WithCancel(t.ctx)
 }
 
@@ -121,12 +128,13 @@ func (u *uplink) dialLoop() {
 		if !ok {
 			return
 		}
-		oc := &outConn{u: u, generation: generation}
+		begin := time.Now()
+		oc := &outConn{u: u, generation: generation, over: make(chan struct{})}
 		err := u.connect(oc)
 		if err == nil {
 			return // the loop has it
 		}
-		if !u.failed(err) {
+		if err != errHeard && !u.failed(begin, err) {
 			return
 		}
 	}
@@ -134,29 +142,48 @@ func (u *uplink) dialLoop() {
 
 // attempt waits out the back-off and begins an attempt under a new generation.
 func (u *uplink) attempt() (generation uint32, ok bool) {
-	u.mu.Lock()
-	wait := time.Until(u.notBefore)
-	u.mu.Unlock()
-	if wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-u.ctx.Done():
-		}
+	for u.rest() {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.dead != nil || u.ctx.Err() != nil || !u.q.waiting() && !u.verify && !u.hushed {
-		u.dialing, u.scheduled = false, false
+	if u.dead != nil || u.ctx.Err() != nil || !u.wanted() {
+		u.gaveUp()
 		return 0, false
 	}
 	u.generation++
 	return u.generation, true
 }
 
-// failed notes a failed attempt and reports whether to try again now.
-func (u *uplink) failed(err error) (again bool) {
+// rest waits until the back-off is over, or may be: then it returns true.
+func (u *uplink) rest() bool {
+	u.mu.Lock()
+	wait := time.Until(u.notBefore)
+	u.mu.Unlock()
+	if wait <= 0 {
+		return false
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-u.hurry:
+		return true
+	case <-u.ctx.Done():
+	}
+	return false
+}
+
+// gaveUp notes that nobody dials any more. The lock is held.
+func (u *uplink) gaveUp() {
+	u.dialing = false
+	if u.conn == nil {
+		u.scheduled = false
+	}
+}
+
+// failed notes an attempt that failed, and reports whether to try again. The back-off counts from when it began: a peer
+// that does not answer at all has cost it already.
+func (u *uplink) failed(begin time.Time, err error) (again bool) {
 	var refused *RefusedError
 	var unsent []byte
 	warn := false
@@ -164,17 +191,21 @@ func (u *uplink) failed(err error) (again bool) {
 	verify := u.verify
 	u.failures++
 	u.unreached++
-	u.notBefore = time.Now().Add(u.t.cfg.backoff(u.failures))
+	u.yields = false
+	u.notBefore = begin.Add(u.t.cfg.backoff(u.failures))
 	if errors.As(err, &refused) && refused.Reason.ForGood() {
 		u.refusal, u.refusedAt = refused, time.Now()
 		unsent = u.q.drop()
+		if u.conn != nil {
+			u.loop.post(&expulsion{u.conn, err})
+		}
 	} else {
 		refused = nil
-		if !u.q.keepsQueue() {
+		if u.conn == nil && !u.q.keepsQueue() {
 			u.q.drop()
 		}
 		u.verify = u.verify && u.failures < verifyTries
-		again = u.dead == nil && (u.q.waiting() || u.verify && dying(err))
+		again = u.dead == nil && (u.replaces() || u.conn == nil && u.q.waiting() || u.verify && dying(err))
 		warn = u.worthLogging()
 	}
 	unreached, down := u.unreached, u.hushed
@@ -186,7 +217,7 @@ func (u *uplink) failed(err error) (again bool) {
 		u.reported = refused.Reason
 	}
 	if !again {
-		u.dialing, u.scheduled = false, false
+		u.gaveUp()
 	}
 	u.mu.Unlock()
 	u.t.count.dialsFailed.Add(1)

@@ -23,7 +23,7 @@ func Count(s *kith.Stats, name string) uint64 {
 	case "frames":
 		return s.Transport.FaultsFrames
 	case "silent":
-		return s.Transport.Silent
+		return s.Transport.SaidNothing
 	case "too-many-each":
 		return s.Transport.TooManyEach
 	case "too-often":

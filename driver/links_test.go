@@ -1,0 +1,41 @@
+// Tests of what the transport tells of connections: a path that is stuck is an incident.
+
+package driver
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/wire"
+)
+
+// That a path hears nothing is told to the embedder, and that this is over.
+func TestSilentPathIsAnIncident(t *testing.T) {
+	var mu sync.Mutex
+	var told []entity.Incident
+	p := newPair(t, func(cfg *Config) {
+		cfg.Incident = func(i entity.Incident) {
+			mu.Lock()
+			defer mu.Unlock()
+			if i.Kind == entity.Silent {
+				told = append(told, i)
+			}
+		}
+	})
+	p.a.LinkSilent(p.b.self, wire.LaneData, 2, 3*time.Second)
+	p.a.LinkSilent(p.b.self, wire.LaneData, 2, 0)
+	name := "data connection 2 to " + p.b.self.String()
+	eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(told) == 2
+	})
+	require.Equal(t, []entity.Incident{
+		{Kind: entity.Silent, Took: 3 * time.Second, Running: true, Text: name}, {Kind: entity.Silent, Text: name},
+	}, told)
+	require.Equal(t, "silent", entity.Silent.String())
+}

@@ -1,0 +1,58 @@
+// What Linux knows of a connection, and what it is told of one.
+
+package transport
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// acknowledgements asks the system about a connection; false when it does not say.
+func acknowledgements(fd int) (acked, bool) {
+	i, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		return acked{}, false
+	}
+	return acked{
+		unacked: int(i.Unacked), last: time.Duration(i.Last_ack_recv) * time.Millisecond,
+		rto: time.Duration(i.Rtt+4*i.Rttvar) * time.Microsecond,
+	}, true
+}
+
+// tcpRTOMax is the option TCP_RTO_MAX_MS, which systems before Linux 6.15 do not know.
+const tcpRTOMax = 44
+
+// boundRTO bounds the pauses after which the system sends again, where it can.
+func boundRTO(nc net.Conn) { setTCP(nc, tcpRTOMax, longestRTO) }
+
+// rtoIsBounded reports whether it can.
+var rtoIsBounded = sync.OnceValue(func() bool {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, tcpRTOMax, int(longestRTO.Milliseconds())) == nil
+})
+
+// boundSilence has the system end a connection on which nothing was acknowledged for so long.
+func boundSilence(nc net.Conn, d time.Duration) { setTCP(nc, unix.TCP_USER_TIMEOUT, d) }
+
+// setTCP sets an option as far as the system knows it.
+func setTCP(nc net.Conn, option int, d time.Duration) {
+	if s, isSecure := nc.(*secure); isSecure {
+		nc = s.feed.sock
+	}
+	sock, isTCP := nc.(*net.TCPConn)
+	if !isTCP {
+		return
+	}
+	if raw, err := sock.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) {
+			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, option, int(d.Milliseconds()))
+		})
+	}
+}

@@ -1,0 +1,18 @@
+// Where the kernel is not Linux it is not asked, and a connection goes on when the kernel sends again.
+
+//go:build !linux
+
+package transport
+
+import (
+	"net"
+	"time"
+)
+
+func acknowledgements(int) (acked, bool) { return acked{}, false }
+
+func boundRTO(net.Conn) {}
+
+func rtoIsBounded() bool { return false }
+
+func boundSilence(net.Conn, time.Duration) {}
