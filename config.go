@@ -81,6 +81,10 @@ type Config struct {
 	// be four times what one of them may need. Over it a Tell fails with an error that matches ErrLinkFull and names the
 	// budget; a quarter of it is kept for the small buffers of connections that carry little.
 	LinkBudget int
+	// PartialBudget bounds what this node holds of frames of others that have not come whole, in bytes, beside 64 KiB for
+	// each connection; zero means 256 MiB, at least 32 MiB and four of the largest frames. One node has half of it. A
+	// connection for which there is no room is closed, and so is one whose frame takes too long; see docs/security.md.
+	PartialBudget int
 	// Window bounds what is on the way to one peer and not consumed yet, in bytes; zero means 1 MiB, at least 64 KiB. It
 	// must be the same on all nodes: what it sends is refused by one whose own is smaller.
 	Window int
@@ -141,7 +145,7 @@ func (c Config) driver() driver.Config {
 		TakeoverTime: c.TakeoverTime,
 		JoinTimeout:  c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, Phases: c.Phases,
 		ProcessDeathIsProof: c.ProcessDeathIsProof, MaxPayload: c.MaxPayload, MaxMessage: c.MaxMessage,
-		BulkBudget: c.BulkBudget, LinkBuffer: c.LinkBuffer, LinkBudget: c.LinkBudget,
+		BulkBudget: c.BulkBudget, LinkBuffer: c.LinkBuffer, LinkBudget: c.LinkBudget, PartialBudget: c.PartialBudget,
 		Window: c.Window, ParkBytes: c.ParkBytes, ParkTime: c.ParkTime, MailboxBudget: c.MailboxBudget,
 		DataLoops: c.DataLoops, DataConnections: c.DataConnections, PollFor: c.PollFor, Workers: c.Workers,
 		MaxAsks: c.MaxAsks, AskTimeout: c.AskTimeout,

@@ -67,6 +67,7 @@ func besiege(t *testing.T, secure bool) *besieged {
 			cfg.TLS.Load = func() (kith.Credentials, error) { return c, nil }
 		}
 		cfg.Membership = quick()
+		cfg.PartialBudget = 32 << 20
 		// What the machine does to all of them is not what is looked for: nobody is lost, and nobody suspends itself.
 		cfg.Membership.AcceptablePause, cfg.TakeoverTime = 5*time.Second, 20*time.Minute
 		if i < 2 {
@@ -231,7 +232,8 @@ func (b *besieged) finish(t *testing.T) {
 	require.Zero(t, b.nodes[1].Stats().Nonsense)
 }
 
-// A hostile client at the port, of every kind, beside a healthy pair (issue 4, "Bad input"; CARD-3, CARD-4, SEC-3).
+// A hostile client at the port, of every kind, beside a healthy pair (issue 4, "Bad input"; CARD-3, CARD-4, SEC-3,
+// SEC-4).
 func TestHostileClients(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		t.Run(map[bool]string{false: "plain", true: "tls"}[secure], func(t *testing.T) {

@@ -53,6 +53,8 @@ const (
 	MaxWorkers        = 1024
 	DefaultLinkBuffer = 512 << 10
 	DefaultLinkBudget = 256 << 20
+	// DefaultPartialBudget bounds, in bytes, what is held of frames that are not whole.
+	DefaultPartialBudget = 256 << 20
 
 	minLinkBuffer = 64 << 10
 	maxLinkBuffer = 1 << 30
@@ -86,6 +88,7 @@ type Config struct {
 	BulkBudget    int
 	LinkBuffer    int
 	LinkBudget    int
+	PartialBudget int
 	Window        int
 	ParkBytes     int
 	ParkTime      time.Duration
@@ -124,13 +127,14 @@ func (c Config) WithDefaults() Config {
 	orDefault(&c.MaxMessage, max(DefaultMaxMessage, c.MaxPayload))
 	orDefault(&c.BulkBudget, max(DefaultBulkBudget, c.MaxMessage))
 	orDefault(&c.LinkBuffer, DefaultLinkBuffer)
+	orDefault(&c.DataConnections, 1)
+	orDefault(&c.PartialBudget, max(DefaultPartialBudget, 4*c.DataConnections*c.largestFrame()))
 	orDefault(&c.LinkBudget, max(DefaultLinkBudget, c.leastBudget()))
 	orDefault(&c.Window, DefaultWindow)
 	orDefault(&c.ParkBytes, DefaultParkBytes)
 	orDefault(&c.ParkTime, DefaultParkTime)
 	orDefault(&c.MailboxBudget, DefaultMailboxBudget)
 	orDefault(&c.DataLoops, max(1, runtime.GOMAXPROCS(0)/2))
-	orDefault(&c.DataConnections, 1)
 	orDefault(&c.Workers, runtime.GOMAXPROCS(0))
 	orDefault(&c.MaxAsks, DefaultMaxAsks)
 	orDefault(&c.LatencyEvery, DefaultLatencyEvery)
@@ -141,6 +145,9 @@ func (c Config) WithDefaults() Config {
 func (c Config) maxFrame() int {
 	return max(c.MaxPayload+wire.EnvelopeSize+wire.MaxIDSize, wire.MinFrameLimit)
 }
+
+// largestFrame is the longest frame of any connection.
+func (c Config) largestFrame() int { return max(c.maxFrame(), wire.MaxControlFrame) }
 
 // leastBudget is the budget of links below which one of them could use it up.
 func (c Config) leastBudget() int {
@@ -205,6 +212,7 @@ func (c Config) Validate() error {
 	within("MaxMessage", c.MaxMessage, c.MaxPayload, MaxMaxMessage)
 	within("BulkBudget", c.BulkBudget, c.MaxMessage, 1<<40)
 	within("LinkBuffer", c.LinkBuffer, minLinkBuffer, maxLinkBuffer)
+	within("PartialBudget", c.PartialBudget, 4*c.largestFrame(), 1<<40)
 	within("LinkBudget", c.LinkBudget, c.leastBudget(), 1<<40)
 	within("Window", c.Window, MinWindow, MaxWindow)
 	within("ParkBytes", c.ParkBytes, c.maxFrame(), 64<<30)

@@ -171,9 +171,9 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 		Listen: cfg.Listen, Advertise: cfg.Advertise, Incarnation: incarnation, Name: cfg.Name,
 		Settings:  []transport.Setting{{Key: "max-payload", Value: strconv.Itoa(cfg.MaxPayload)}},
 		DataLoops: cfg.DataLoops, DataConnections: cfg.DataConnections, PollFor: cfg.PollFor, Window: cfg.Window,
-		LinkBuffer: cfg.LinkBuffer, LinkBudget: cfg.LinkBudget, MaxFrame: cfg.maxFrame(),
+		LinkBuffer: cfg.LinkBuffer, LinkBudget: cfg.LinkBudget, MaxFrame: cfg.maxFrame(), PartialBudget: cfg.PartialBudget,
 		Bulk: d, MaxBulk: cfg.MaxMessage, BulkRoom: cfg.BulkBudget, BulkStall: cfg.ParkTime,
-		HelloTimeout: cfg.helloTimeout, TLS: cfg.TLS, Now: d.now, StepAge: d.stepAge, Logger: cfg.Logger,
+		HelloTimeout: cfg.helloTimeout, TLS: cfg.TLS, Now: d.now, StepAge: d.stepAge, Share: d.share, Logger: cfg.Logger,
 	}, d)
 	if err != nil {
 		return nil, 0, fmt.Errorf("kith: start: %w", err)

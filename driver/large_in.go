@@ -13,8 +13,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// BulkShare names whose share a peer uses: its own as a member, one for all who are none. An upcall of the transport.
-func (d *Driver) BulkShare(from peer.ID) peer.ID {
+// share names whose share of the transport's rooms a peer uses: its own as a member, one for all who are none.
+func (d *Driver) share(from peer.ID) peer.ID {
 	if _, known := d.View().Member(from); known {
 		return from
 	}

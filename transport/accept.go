@@ -294,6 +294,7 @@ func (t *Transport) register(h *hello, from netip.Addr) (c, old *InConn, refusal
 		birth: h.birth, window: int(h.window), meter: flow.MakeMeter(int(h.window)), loop: t.ctl, gone: make(chan struct{}),
 		in: splitter{lane: h.lane, limit: wire.MaxControlFrame}, visitor: from,
 	}
+	c.in.of = c
 	if h.lane == wire.LaneData {
 		c.loop, c.in.limit = r.loop(h.number), t.cfg.MaxFrame
 	}

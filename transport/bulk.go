@@ -18,9 +18,6 @@ const bulkIdle = 30 * time.Second
 // BulkUpcalls is how bulk connections reach the rider. Calls come from goroutines of the transport, no lock held, never
 // after Close has returned. They may take locks for a moment and must not wait.
 type BulkUpcalls interface {
-	// BulkShare names whose share of the room for large messages a peer uses, when its bulk connection comes: its own,
-	// or the zero identity for all who are no members.
-	BulkShare(from peer.ID) peer.ID
 	// BulkBegin judges a message or a reply that a peer wants to send: any reason but route.OK refuses it.
 	BulkBegin(from peer.ID, b *wire.BulkBegin) flow.BulkEnd
 	// BulkReply hands over a whole reply. The payload belongs to the rider.

@@ -39,7 +39,7 @@ func (t *Transport) welcomeBulk(nc net.Conn, h *hello) error {
 	if t.cfg.Bulk == nil {
 		return &RefusedError{Reason: RefusedSetting, Key: "large messages", Ours: "on", Theirs: "off"}
 	}
-	owner := t.cfg.Bulk.BulkShare(h.from)
+	owner := t.cfg.Share(h.from)
 	r, err := t.lockedRemote(h.from)
 	if err != nil {
 		return unknownPeer(h, err)

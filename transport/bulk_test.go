@@ -63,8 +63,6 @@ func (r *bulkRider) BulkBegin(_ peer.ID, b *wire.BulkBegin) flow.BulkEnd {
 	return flow.BulkEnd{}
 }
 
-func (r *bulkRider) BulkShare(from peer.ID) peer.ID { return from }
-
 func (r *bulkRider) BulkReply(_ peer.ID, corr uint64, payload []byte) {
 	r.replies <- bulkReply{corr, payload}
 }

@@ -37,6 +37,7 @@ type Config struct {
 	LinkBuffer    int // bytes queued per link beyond that, and one large frame; default 512 KiB
 	LinkBudget    int // bytes of the buffers of all links; default 256 MiB, at least four full ones
 	MaxFrame      int // largest data frame, bytes; default wire.DefaultMaxFrame
+	PartialBudget int // bytes held of partial frames; default 256 MiB, at least four of the largest
 	ControlBuffer int // bytes queued per control connection; default wire.MaxControlFrame + 1 MiB
 	MaxPeers      int // peers known at a time; default 16384
 	MaxPending    int // connections that have not said hello yet; default 256
@@ -73,6 +74,9 @@ type Config struct {
 	BulkWindow int           // bytes of one sent ahead of what has arrived; default 1 MiB
 	BulkChunk  int           // bytes of one frame; default 16 KiB, at most wire.MaxBulkChunk
 	BulkStall  time.Duration // a message for which nothing moves for so long is given up; default 30 s
+
+	// Share names whose share of large messages and of partial frames a peer uses; default: its own. From any goroutine.
+	Share func(from peer.ID) peer.ID
 
 	// For tests; zero: what the words say.
 	wall       func() time.Time // by which certificates are judged; time.Now
@@ -173,6 +177,7 @@ func (c Config) withDefaults() Config {
 	def(&c.MaxFrame, wire.DefaultMaxFrame)
 	def(&c.LinkBuffer, flow.DefaultLinkBuffer)
 	def(&c.LinkBudget, max(256<<20, 4*c.bounds(nil).Most()))
+	def(&c.PartialBudget, max(256<<20, 4*c.DataConnections*c.largestFrame()))
 	def(&c.ControlBuffer, wire.MaxControlFrame+1<<20)
 	def(&c.MaxPeers, 16384)
 	defd(&c.DialTimeout, 2*time.Second)
@@ -191,9 +196,18 @@ func (c Config) withDefaults() Config {
 	if c.wall == nil {
 		c.wall = time.Now
 	}
+	c.defaultFuncs()
+	return c
+}
+
+// defaultFuncs fills in what is a function.
+func (c *Config) defaultFuncs() {
 	if c.Now == nil {
 		start := time.Now()
 		c.Now = func() time.Duration { return time.Since(start) }
+	}
+	if c.Share == nil {
+		c.Share = func(from peer.ID) peer.ID { return from }
 	}
 	if c.StepAge == nil {
 		c.StepAge = func() time.Duration { return 0 }
@@ -207,8 +221,10 @@ func (c Config) withDefaults() Config {
 	if c.since == nil {
 		c.since = wire.Kind.Since
 	}
-	return c
 }
+
+// largestFrame is the most bytes that an accepted connection may hold of a frame that is not whole.
+func (c Config) largestFrame() int { return max(c.MaxFrame, wire.MaxControlFrame) }
 
 // bounds are those of every link.
 func (c Config) bounds(memory ringbuf.Source) flow.Bounds {
@@ -243,6 +259,7 @@ func (c Config) validate() error {
 	between("BulkRoom", c.BulkRoom, c.MaxBulk, 1<<40)
 	between("BulkWindow", c.BulkWindow, 4096, wire.MaxBulkSize)
 	between("BulkChunk", c.BulkChunk, 1024, wire.MaxBulkChunk)
+	between("PartialBudget", c.PartialBudget, 4*c.largestFrame(), 1<<40)
 	between("ControlBuffer", c.ControlBuffer, wire.MinFrameLimit, 1<<30)
 	between("MaxPeers", c.MaxPeers, 1, 1<<20)
 	between("MaxPending", c.MaxPending, 1, 1<<16)

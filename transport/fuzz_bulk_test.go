@@ -249,7 +249,6 @@ func (w *bulkWorld) BulkBegin(_ peer.ID, b *wire.BulkBegin) flow.BulkEnd {
 	return flow.BulkEnd{}
 }
 
-func (w *bulkWorld) BulkShare(from peer.ID) peer.ID                   { return from }
 func (w *bulkWorld) BulkReply(peer.ID, uint64, []byte)                { w.replies++ }
 func (w *bulkWorld) BulkMoved(*flow.BulkTransfer, int)                {}
 func (w *bulkWorld) BulkWhole(x *flow.BulkTransfer, ref wire.BulkRef) {}

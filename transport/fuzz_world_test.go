@@ -70,7 +70,7 @@ func newWorld(t testing.TB, change func(*Config)) *world {
 	tr := &Transport{cfg: cfg, up: w, self: worldSelf, door: newDoor(cfg.MaxPending, cfg.MaxPendingEach),
 		kick: make(chan struct{}, 1), remotes: map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{},
 		faults: faults{log: cfg.Logger}}
-	tr.bulk.room.Limit, tr.visits.rate = cfg.BulkRoom, cfg.MaxVisits
+	tr.bulk.room.Limit, tr.visits.rate, tr.partials.limit = cfg.BulkRoom, cfg.MaxVisits, cfg.PartialBudget
 	tr.buffers = newBuffers(cfg.LinkBudget, cfg.bounds(nil).Most())
 	tr.ctx, tr.cancel = context.WithCancel(context.Background())
 	tr.cluster.Store(&clusterName{cfg.ClusterID, cfg.Birth})
@@ -113,6 +113,9 @@ func (w *world) end() {
 		if len(r.in) > 0 || r.bulkIn != nil {
 			w.t.Fatal("a closed connection stays in the table of its peer")
 		}
+	}
+	if held, _, _ := w.tr.partials.figures(); held != 0 {
+		w.t.Fatalf("%d bytes are held of frames of closed connections", held)
 	}
 	if n := len(w.tr.door.guests) + len(w.tr.door.there); n > 0 {
 		w.t.Fatal("a hello is under way for ever")

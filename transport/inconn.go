@@ -125,7 +125,8 @@ func (c *InConn) closed(err error) {
 	c.mu.Lock()
 	c.stands = false
 	c.mu.Unlock()
-	c.c, c.in.carry, c.answers, c.sending = nil, nil, nil, nil
+	c.c, c.answers, c.sending = nil, nil, nil
+	c.in.drop()
 	if c.broken != nil {
 		err = c.broken
 	}
@@ -161,15 +162,10 @@ func (c *InConn) traffic(conn gnet.Conn) gnet.Action {
 		return gnet.Close
 	}
 	if err != nil {
-		c.violated(err)
+		c.t.broken(c, err)
 		return gnet.Close
 	}
 	return gnet.None
-}
-
-// violated counts and logs what the peer did wrong.
-func (c *InConn) violated(err error) {
-	c.t.fault("protocol", &c.t.count.faultsProtocol, "peer", c.from.id, "lane", c.lane, "error", err)
 }
 
 // take takes what came in, of any number of frames; the last may be cut.
@@ -196,7 +192,7 @@ func (c *InConn) take(b []byte) error {
 		c.loop.between()
 	}
 	if err == nil {
-		c.in.keep(rest)
+		err = c.in.keep(rest)
 	}
 	return err
 }

@@ -317,6 +317,7 @@ func (t *Transport) sweepLoop() {
 func (t *Transport) sweep(found *sweeping, thorough bool) {
 	if thorough {
 		t.buffers.trim()
+		t.partials.look(t.cfg.Now())
 	}
 	remotes, _ := t.snapshot(found.remotes[:0])
 	found.remotes = remotes

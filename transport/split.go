@@ -2,7 +2,11 @@
 
 package transport
 
-import "github.com/kith-io/kith/wire"
+import (
+	"slices"
+
+	"github.com/kith-io/kith/wire"
+)
 
 // keepCarry is the largest buffer for a straddling frame that a connection keeps between frames, in bytes.
 const keepCarry = 64 << 10
@@ -14,6 +18,52 @@ type splitter struct {
 	lane  wire.Lane
 	limit int
 	carry []byte
+	of    *InConn // whose budget pays for what is kept beyond keepCarry; nil: nobody's, for small limits
+	paid  bool    // it has paid for some
+}
+
+// fit makes room in the carry for n bytes more. A *PartialError says that there is none.
+func (s *splitter) fit(n int) error {
+	need := len(s.carry) + n
+	if need <= cap(s.carry) {
+		return nil
+	}
+	if need <= keepCarry/2 {
+		s.carry = slices.Grow(s.carry, n)
+		return nil
+	}
+	grown := max(need, min(2*cap(s.carry), keepCarry))
+	if need > keepCarry {
+		grown = max(need, 2*cap(s.carry))
+		if len(s.carry) >= wire.HeaderSize {
+			grown = max(need, min(grown, int(wire.ParseHeader(s.carry).Size)))
+		}
+		if s.of != nil {
+			if err := s.of.claim(grown - max(cap(s.carry), keepCarry)); err != nil {
+				return err
+			}
+			s.paid = true
+		}
+	}
+	s.carry = append(make([]byte, 0, grown), s.carry...)
+	return nil
+}
+
+// trim lets a carry go that is larger than what is kept between frames.
+func (s *splitter) trim() {
+	if cap(s.carry) > keepCarry {
+		s.carry = nil
+	}
+	if s.paid {
+		s.paid = false
+		s.of.t.partials.release(s.of)
+	}
+}
+
+// drop lets everything go.
+func (s *splitter) drop() {
+	s.carry = nil
+	s.trim()
 }
 
 // straddle feeds b to the frame that an earlier read began. It returns that frame when it is whole (valid until the
@@ -34,15 +84,17 @@ func (s *splitter) straddle(b []byte) (frame, rest []byte, err error) {
 		return nil, nil, err
 	}
 	n := min(int(wire.ParseHeader(s.carry).Size)-len(s.carry), len(b))
+	if err := s.fit(n); err != nil {
+		return nil, nil, err
+	}
 	s.carry = append(s.carry, b[:n]...)
 	b = b[n:]
 	if len(s.carry) < int(wire.ParseHeader(s.carry).Size) {
 		return nil, nil, nil
 	}
 	frame = s.carry
-	if s.carry = s.carry[:0]; cap(s.carry) > keepCarry {
-		s.carry = nil
-	}
+	s.carry = s.carry[:0]
+	s.trim()
 	return frame, b, nil
 }
 
@@ -62,8 +114,7 @@ func (s *splitter) each(b []byte, take func(frame []byte) error) error {
 		var n int
 		frame, n, err = wire.Split(rest, s.lane, s.limit)
 		if err == nil && n == 0 {
-			s.keep(rest)
-			return nil
+			return s.keep(rest)
 		}
 		if err == nil {
 			err = take(frame)
@@ -74,8 +125,14 @@ func (s *splitter) each(b []byte, take func(frame []byte) error) error {
 }
 
 // keep takes the part of a frame that is left at the end of a read.
-func (s *splitter) keep(b []byte) {
-	if len(b) > 0 {
-		s.carry = append(s.carry[:0], b...)
+func (s *splitter) keep(b []byte) error {
+	if len(b) == 0 {
+		return nil
 	}
+	s.carry = s.carry[:0]
+	if err := s.fit(len(b)); err != nil {
+		return err
+	}
+	s.carry = append(s.carry, b...)
+	return nil
 }

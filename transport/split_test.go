@@ -21,7 +21,7 @@ func feed(s *splitter, b []byte) (out []byte, err error) {
 	n, _, err := s.whole(rest)
 	out = append(out, rest[:n]...)
 	if err == nil {
-		s.keep(rest[n:])
+		err = s.keep(rest[n:])
 	}
 	return out, err
 }

@@ -72,6 +72,9 @@ type Stats struct {
 	Queued        uint64            // bytes queued on links and control connections
 	BufferBytes   uint64            // memory of the buffers of all links, of Config.LinkBudget
 	BuffersFull   uint64            // buffers that were not to be had because that budget was used up
+	PartialBytes  int               // held of frames that are not whole, of Config.PartialBudget
+	PartialsFull  uint64            // connections closed because that, or their peer's half of it, was used up
+	PartialsSlow  uint64            // connections closed because a frame did not become whole in time
 	ControlFull   uint64            // mail refused because its queue was full
 	MailLost      uint64            // bytes of mail dropped because the peer could not be dialled
 	MailTooNew    uint64            // mail not sent because its peer speaks an older wire version
@@ -135,6 +138,7 @@ func (t *Transport) Stats() Stats {
 	if len(t.loops) > 0 {
 		s.Data = laneStats(&t.count, int(t.loops[0].lane), t.loops...)
 	}
+	s.PartialBytes, s.PartialsFull, s.PartialsSlow = t.partials.figures()
 	out, refused := t.buffers.figures()
 	s.BufferBytes, s.BuffersFull = uint64(out), refused
 	remotes, pending := t.snapshot(nil)

@@ -39,6 +39,7 @@ type Transport struct {
 	trust    *trust        // nil without TLS
 	kick     chan struct{} // capacity 1: sweep thoroughly now
 	bulk     bulk
+	partials partials
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -88,7 +89,7 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 		door: newDoor(cfg.MaxPending, cfg.MaxPendingEach), kick: make(chan struct{}, 1),
 		remotes: map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{}, faults: faults{log: cfg.Logger},
 	}
-	t.bulk.room.Limit, t.visits.rate = cfg.BulkRoom, cfg.MaxVisits
+	t.bulk.room.Limit, t.visits.rate, t.partials.limit = cfg.BulkRoom, cfg.MaxVisits, cfg.PartialBudget
 	t.buffers = newBuffers(cfg.LinkBudget, cfg.bounds(nil).Most())
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.cluster.Store(&clusterName{cfg.ClusterID, cfg.Birth})

@@ -34,6 +34,8 @@ func Count(s *kith.Stats, name string) uint64 {
 		return s.Nonsense
 	case "unregistered":
 		return s.Unregistered
+	case "partials-full":
+		return s.Transport.PartialsFull
 	case "late":
 		return s.AsksLate
 	case "refused-here", "refused-or-unregistered":
@@ -49,6 +51,21 @@ func Count(s *kith.Stats, name string) uint64 {
 		return n
 	case "bulk-refused":
 		return s.Transport.Bulk.Received.Refused
+	case "parcels-of-strangers":
+		return s.Courier.Strangers
+	case "parcels-stale":
+		return s.Courier.Stale
+	case "parcels-again":
+		return s.Courier.Duplicates
+	case "parcels-ahead":
+		return s.Courier.OutOfOrder
+	}
+	return countMembers(s, name)
+}
+
+// countMembers is Count for what the membership counts.
+func countMembers(s *kith.Stats, name string) uint64 {
+	switch name {
 	case "strangers":
 		return s.Members.Strangers
 	case "misaddressed":
@@ -61,14 +78,6 @@ func Count(s *kith.Stats, name string) uint64 {
 		return s.Members.Same
 	case "gossip-older":
 		return s.Members.Older
-	case "parcels-of-strangers":
-		return s.Courier.Strangers
-	case "parcels-stale":
-		return s.Courier.Stale
-	case "parcels-again":
-		return s.Courier.Duplicates
-	case "parcels-ahead":
-		return s.Courier.OutOfOrder
 	}
 	panic(fmt.Sprintf("hostile: no counter is called %q", name))
 }

@@ -72,8 +72,27 @@ func (t *Target) Floods() []Attack {
 	bombs := bytes.Repeat(frame(wire.KindGossip, t.bomb(8<<20, 8<<20)), 1000)
 	return []Attack{
 		inside("a thousand bombs", "nonsense", false, Hello{}, bombs),
+		{Name: "frames that are half sent", Counts: "partials-full", Alone: true, Do: t.halves},
 		{Name: "a flood", Counts: "control-dropped", Hello: &Hello{}, Do: func(c *Conn) error { return flood(c, status) }},
 	}
+}
+
+// halves sends most of the longest frame there is on each of four connections, and no more: beyond the half of
+// PartialBudget that nobodies have, when it is 32 MiB.
+func (t *Target) halves(*Conn) error {
+	for range 4 {
+		c, err := t.Dial()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if err := c.Greet(Hello{}); err != nil {
+			return err
+		}
+		// The node closes one of them before all is written.
+		_, _ = c.Write(append(header(wire.MaxControlFrame, wire.KindGossip), make([]byte, 7<<20)...))
+	}
+	return nil
 }
 
 // flood says the same a hundred thousand times, as fast as it goes, and leaves the answers to whom they are sent to.

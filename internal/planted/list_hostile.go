@@ -71,6 +71,18 @@ var hostileBugs = []bug{
 		New:  "\tcase m.whole():\n\t\tr.room.Give(r.from, m.size())",
 	},
 	{
+		Name: "half-sent-frames-cost-nothing", Package: "./transport", Run: "TestHalfSentFramesHoldTheBudgetAtMost",
+		File: "transport/split.go",
+		Old:  "\tif need > keepCarry {\n",
+		New:  "\tif need > 1<<30 {\n",
+	},
+	{
+		Name: "a-half-sent-frame-stays", Package: "./transport", Run: "TestPartialFramesMakeWay",
+		File: "transport/partial.go",
+		Old:  "if p.looks++; p.overdue(now) {",
+		New:  "if p.looks++; p.n < 0 {",
+	},
+	{
 		Name: "a-peer-takes-all-the-room", Package: "./flow", Run: "TestBulkShares",
 		File: "flow/bulk_room.go",
 		Old:  "case p.passed == r.pass || p.held > 0 && p.held+w.n > share:",
