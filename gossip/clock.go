@@ -160,13 +160,16 @@ func AppendClock(b []byte, c Clock) []byte {
 	return b
 }
 
+// MaxChanges is the most changes of one node that a clock may name: far from where the next one would wrap.
+const MaxChanges = 1 << 62
+
 // ReadClock reads what AppendClock wrote: at most limit entries, sorted, none of them zero. Errors stay in r.
 func ReadClock(r *wire.Reader, limit int) Clock {
 	n := r.Count(peer.MinIDSize+1, limit)
 	c := make(Clock, 0, n)
 	for range n {
 		e := Entry{peer.ReadID(r), r.Uvarint()}
-		if r.Err() == nil && (e.N == 0 || e.ID.Addr.IsZero()) {
+		if r.Err() == nil && (e.N == 0 || e.N > MaxChanges || e.ID.Addr.IsZero()) {
 			r.Fail(wire.ErrBadValue)
 		}
 		if r.Err() == nil && len(c) > 0 && !c[len(c)-1].ID.Less(e.ID) {

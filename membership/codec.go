@@ -137,8 +137,8 @@ func (w *work) readCore(kind wire.Kind, b []byte) (*version, error) {
 	if r.U8() != stateFormat {
 		r.Fail(wire.ErrBadWire)
 	}
-	v := &version{cluster: r.U64(), birth: r.U64(), highestUp: readU32(&r)}
-	check(&r, v.cluster != 0 && v.birth != 0, true)
+	v := &version{cluster: r.U64(), birth: r.U64(), highestUp: readUpNumber(&r)}
+	check(&r, v.cluster != 0 && v.birth != 0 && v.birth <= maxBirth, true)
 	readPruned(&r, v)
 	d := readDictionary(&r)
 	readMembers(&r, v, &d)
@@ -263,8 +263,7 @@ func readReach(r *wire.Reader, v *version) {
 
 // readRow reads one row, of an observer at or after the given position, which it moves on.
 func readRow(r *wire.Reader, v *version, observer *int) row {
-	row := row{observer: readMember(r, v, observer), version: r.Uvarint()}
-	check(r, row.version > 0, true)
+	row := row{observer: readMember(r, v, observer), version: readChanges(r)}
 	count := r.Count(3, len(v.members))
 	subject := 0
 	for range count {
@@ -293,8 +292,7 @@ func readClock(r *wire.Reader, v *version) {
 		}
 	}
 	for i := range v.clock {
-		v.clock[i].N = r.Uvarint()
-		check(r, v.clock[i].N > 0, true)
+		v.clock[i].N = readChanges(r)
 	}
 }
 

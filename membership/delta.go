@@ -153,7 +153,7 @@ func appendVerdict(b []byte, s Status, cause Cause, by peer.ID) []byte {
 // reading; whether the result is a sound version is told by its digest alone, which the caller compares.
 func (w *work) readDelta(kind wire.Kind, from *version, b []byte) (*version, error) {
 	r := wire.NewReader(kind, b)
-	v := &version{cluster: from.cluster, birth: from.birth, highestUp: readU32(&r)}
+	v := &version{cluster: from.cluster, birth: from.birth, highestUp: readUpNumber(&r)}
 	readPruned(&r, v)
 	v.members = readMemberDelta(&r, from.members)
 	v.tombs = patch(&r, from.tombs, MaxTombstones, peer.MinIDSize+1, compareTombs, func() (t tombstone) {
@@ -170,8 +170,7 @@ func (w *work) readDelta(kind wire.Kind, from *version, b []byte) (*version, err
 	}
 	next = 0
 	v.clock = patch(&r, from.clock, len(v.members), 2, compareEntries, func() gossip.Entry {
-		e := gossip.Entry{ID: readMember(&r, v, &next), N: r.Uvarint()}
-		check(&r, e.N > 0, true)
+		e := gossip.Entry{ID: readMember(&r, v, &next), N: readChanges(&r)}
 		return e
 	})
 	if err := r.Done(); err != nil {
@@ -209,12 +208,12 @@ func readMemberDelta(r *wire.Reader, from []Member) []Member {
 			return nil
 		}
 		m := &kept[i]
-		m.Status, m.UpNumber = Status(r.U8()), readU32(r)
+		m.Status, m.UpNumber = Status(r.U8()), readUpNumber(r)
 		check(r, m.Status <= lastStatus && m.Status != Removed, true)
 		m.Cause, m.By = readVerdict(r, m.Status)
 	}
 	return put(r, kept, MaxMembers, peer.MinIDSize+4, compareMembers, func() (m Member) {
-		m.ID, m.Status, m.UpNumber = peer.ReadID(r), Status(r.U8()), readU32(r)
+		m.ID, m.Status, m.UpNumber = peer.ReadID(r), Status(r.U8()), readUpNumber(r)
 		check(r, !m.ID.Addr.IsZero() && m.ID.Inc != 0 && m.Status <= lastStatus && m.Status != Removed, true)
 		m.Cause, m.By = readVerdict(r, m.Status)
 		if roles := readStrings(r, MaxRoles, MaxRoleSize); len(roles) > 0 {

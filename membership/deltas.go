@@ -137,6 +137,9 @@ func (m *Machine) onDelta(arrived time.Duration, from peer.ID, body []byte) erro
 	if d.seen.Len() != len(v.members) {
 		return &wire.Error{Kind: wire.KindDelta, Offset: 32, Err: wire.ErrBadValue}
 	}
+	if err := m.followable(wire.KindDelta, v); err != nil {
+		return err
+	}
 	m.take(from, &state{version: v, seen: d.seen})
 	return nil
 }

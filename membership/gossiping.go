@@ -219,6 +219,9 @@ func (m *Machine) onGossip(arrived time.Duration, from peer.ID, body []byte) err
 		m.removedBy(from, t, remote.upCount(), remote.lowestUp(), 0)
 		return nil
 	}
+	if err := m.followable(wire.KindGossip, remote.version); err != nil {
+		return err
+	}
 	m.take(from, remote)
 	return nil
 }

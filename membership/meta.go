@@ -138,8 +138,8 @@ func readMeta(r *wire.Reader) metadata {
 	}
 	out := make(metadata, 0, n)
 	for range n {
-		e := metaEntry{r.String(MaxMetadataKey), r.String(MaxMetadataValue), r.Uvarint(), peer.ReadID(r)}
-		check(r, e.key != "" && e.count > 0 && !e.writer.Addr.IsZero(), len(out) == 0 || out[len(out)-1].key < e.key)
+		e := metaEntry{r.String(MaxMetadataKey), r.String(MaxMetadataValue), readChanges(r), peer.ReadID(r)}
+		check(r, e.key != "" && !e.writer.Addr.IsZero(), len(out) == 0 || out[len(out)-1].key < e.key)
 		if r.Err() != nil {
 			return nil
 		}

@@ -43,7 +43,7 @@ func appendPruned(b []byte, v *version) []byte {
 func readPruned(r *wire.Reader, v *version) {
 	if v.prunes = readU32(r); v.prunes > 0 {
 		v.pruned = gossip.Digest(r.U64())
-		check(r, v.pruned != 0, true)
+		check(r, v.pruned != 0 && v.prunes <= maxPrunes, true)
 	}
 }
 

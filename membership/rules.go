@@ -94,7 +94,7 @@ func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 	for _, m := range removed {
 		d.remove(m.ID)
 		if m.UpNumber == 0 {
-			d.highestUp++
+			d.consume(1)
 		}
 		lost = lost || m.Status == Down
 	}
@@ -103,7 +103,7 @@ func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 		skip = d.unheard()
 	}
 	if lost {
-		d.highestUp += skip
+		d.consume(skip)
 		skip = 0
 	}
 	changed := d.promote(least, s.seenByJoiners(removed), skip) || len(removed) > 0
@@ -165,7 +165,7 @@ func (s *state) promote(least minimums, numbers bool, skip uint32) (changed bool
 		m := &s.members[i]
 		was := m.Status
 		switch {
-		case was.numbered() < 0 && letIn:
+		case was.numbered() < 0 && letIn && skip < MaxUpNumber-s.highestUp:
 			s.highestUp += skip + 1
 			skip = 0
 			m.Status, m.UpNumber = Up, s.highestUp

@@ -19,6 +19,9 @@ const maxHelloFrame = MaxSettings*2*(MaxSettingSize+2) + 2048
 // maxAnswerFrame bounds the answer to a hello.
 const maxAnswerFrame = 4096
 
+// maxGeneration is the highest generation that a hello may name: nobody dials so often, and the next one would wrap.
+const maxGeneration = 1 << 31
+
 // maxTail bounds what later versions may put behind a hello or its answer.
 const maxTail = 1024
 
@@ -104,7 +107,8 @@ func parseHello(body []byte, speaks wire.Versions) (h hello, err error) {
 	h.from = peer.ReadID(&r)
 	h.to = peer.ReadAddr(&r)
 	h.toInc = r.U64()
-	if r.Err() == nil && (h.from.Addr.IsZero() || h.from.Inc == 0 || h.to.IsZero() || h.generation == 0) {
+	if r.Err() == nil && (h.from.Addr.IsZero() || h.from.Inc == 0 || h.to.IsZero() || h.generation == 0 ||
+		h.generation > maxGeneration) {
 		r.Fail(wire.ErrBadValue)
 	}
 	if n := r.Count(2, MaxSettings); n > 0 {

@@ -108,6 +108,7 @@ func (t *Target) Strangers() (list []Attack) {
 	} {
 		add("a hello: "+reason, "refused/"+reason, h.Append(nil, t))
 	}
+	add("the highest generation", "refused/malformed", Hello{Generation: 1<<32 - 1}.Append(nil, t))
 	add("connection 16", "refused/malformed", Hello{Lane: wire.LaneData, Number: 16}.Append(nil, t))
 	slices.SortStableFunc(list, func(a, b Attack) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
 	return append(list, t.slow(good)...)

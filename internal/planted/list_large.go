@@ -12,7 +12,7 @@ var largeBugs = []bug{
 	{
 		Name: "room-of-a-waiting-message-is-lost", Package: "./flow", Run: "TestBulk",
 		File: "flow/bulk_receive.go",
-		Old:  "\t\tr.room.Drop(r.key(m))\n",
+		Old:  "\t\tr.room.Drop(r.from, r.key(m))\n",
 		New:  "\t\t_ = m\n",
 	},
 	{

@@ -10,6 +10,12 @@ var membershipBugs = []bug{
 		New:  "\tcase rival:\n\t\tmine :=",
 	},
 	{
+		Name: "made-up-numbers-are-taken", Package: "./membership", Run: "TestLeapsAreRefused",
+		File: "membership/bounds.go",
+		Old:  "\tif o == m.st.version || m.st.plausible(o) {\n",
+		New:  "\tif o == m.st.version || o.digest != 0 {\n",
+	},
+	{
 		Name: "both-sides-end-by-refusals", Package: "./membership", Run: "TestOneSideEndsByRefusals",
 		File: "membership/belief.go",
 		Old:  "\t\tif mine := m.st.upCount(); !c.Counted || mine > c.Up || mine == c.Up &&\n",
@@ -36,7 +42,7 @@ var membershipBugs = []bug{
 	{
 		Name: "never-up-consumes-no-number", Package: "./membership", Run: "TestLeaderActions",
 		File: "membership/rules.go",
-		Old:  "\t\tif m.UpNumber == 0 {\n\t\t\td.highestUp++\n\t\t}\n",
+		Old:  "\t\tif m.UpNumber == 0 {\n\t\t\td.consume(1)\n\t\t}\n",
 		New:  "",
 	},
 	{
