@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )
 
@@ -52,6 +53,7 @@ type askTable struct {
 	stripes [askStripes]askStripe
 	tick    atomic.Int64  // wheel ticks since start
 	late    atomic.Uint64 // answers that found nobody
+	foreign atomic.Uint64 // answers of nodes that were not asked
 	full    *AsksFullError
 	every   int // one of so many is timed; zero: none
 }
@@ -151,10 +153,44 @@ func (t *askTable) settle(corr uint64, reason route.Reason, payload []byte) bool
 	return true
 }
 
-// settleWith answers an ask with a reply that becomes the asker's own.
-func (t *askTable) settleWith(corr uint64, reply []byte) bool {
+// answered is settle for the reply of another node, which must be the one that was asked: numbers can be guessed.
+func (t *askTable) answered(corr uint64, from peer.ID, reason route.Reason, payload []byte) bool {
+	w := t.awaiting(corr, from)
+	if w == nil {
+		return false
+	}
+	if !w.claim(corr >> 32) {
+		t.late.Add(1)
+		return false
+	}
+	t.finish(w, reason, payload)
+	return true
+}
+
+// awaiting returns who waits for the answer of that node to an ask, nil when nobody does. One that waits for another's,
+// or for nobody's yet, is left waiting.
+func (t *askTable) awaiting(corr uint64, from peer.ID) *askWaiter {
 	w := t.find(corr)
-	if w == nil || !w.claim(corr>>32) {
+	if w != nil && w.state.Load() == corr>>32<<askPhaseBits|askWaiting {
+		if r := w.remote.Load(); r != nil && r.id == from {
+			return w
+		}
+		if w.state.Load() == corr>>32<<askPhaseBits|askWaiting { // else it was answered just now
+			t.foreign.Add(1)
+			return nil
+		}
+	}
+	t.late.Add(1)
+	return nil
+}
+
+// settleWith answers an ask with a reply of that node that becomes the asker's own.
+func (t *askTable) settleWith(corr uint64, from peer.ID, reply []byte) bool {
+	w := t.awaiting(corr, from)
+	if w == nil {
+		return false
+	}
+	if !w.claim(corr >> 32) {
 		t.late.Add(1)
 		return false
 	}

@@ -11,8 +11,38 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )
+
+// A reply counts only if it comes from the node that was asked: others may guess its number. The ask goes on waiting,
+// also where it is asked again of another (SEC-5).
+func TestRepliesOfOthersAreNotBelieved(t *testing.T) {
+	table := newAskTable(8, 0)
+	at := func(inc uint64) *remote {
+		return &remote{neighbour: &neighbour{id: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: inc}}}
+	}
+	asked, next, other := at(1), at(2), at(3)
+	w, corr, err := table.begin(time.Second, &Region{}, 0, nil, nil)
+	require.NoError(t, err)
+	require.False(t, table.answered(corr, asked.id, route.OK, []byte("too early")), "it waits for a home")
+	w.goes(&routeEntry{remote: asked})
+	require.False(t, table.answered(corr, other.id, route.OK, []byte("forged")))
+	require.False(t, table.settleWith(corr, other.id, []byte("forged")))
+	table.goes(corr, &routeEntry{remote: next})
+	require.False(t, table.answered(corr, asked.id, route.OK, []byte("no more")))
+	require.Nil(t, table.awaiting(corr, asked.id))
+	require.EqualValues(t, 5, table.foreign.Load())
+	require.True(t, table.answered(corr, at(2).id, route.OK, []byte("true")), "the node counts, not the connection")
+	<-w.wake
+	require.Equal(t, "true", string(w.reply))
+	require.False(t, table.answered(corr, next.id, route.OK, []byte("again")))
+	table.free(w)
+	require.False(t, table.settleWith(corr, next.id, []byte("late")))
+	require.EqualValues(t, 2, table.late.Load())
+	require.EqualValues(t, 5, table.foreign.Load())
+	require.Zero(t, table.underway())
+}
 
 func TestLateReplyFailsGeneration(t *testing.T) {
 	table := newAskTable(8, 0)

@@ -108,7 +108,7 @@ func (p *pass) reply(c *transport.InConn, f []byte) {
 		p.d.nonsense(c.From(), wire.KindReply, err)
 		return
 	}
-	p.d.asks.settle(corr, route.Reason(status), payload)
+	p.d.asks.answered(corr, c.From(), route.Reason(status), payload)
 }
 
 // Run works off what came while the gate was closed, and what this node sent to Inline entities. It is a task of the

@@ -23,12 +23,12 @@ func (d *Driver) share(from peer.ID) peer.ID {
 
 // BulkBegin judges a large message before its payload comes: the shard lives here under that fence, or somebody waits
 // for that reply. An upcall of the transport.
-func (d *Driver) BulkBegin(_ peer.ID, b *wire.BulkBegin) flow.BulkEnd {
+func (d *Driver) BulkBegin(from peer.ID, b *wire.BulkBegin) flow.BulkEnd {
 	if d.stopping.Load() {
 		return flow.BulkEnd{Reason: route.Stopped}
 	}
 	if b.Reply {
-		return d.judgeReply(b)
+		return d.judgeReply(from, b)
 	}
 	env := wire.Envelope{Type: b.Type, Shard: b.Shard, Term: b.Term, Epoch: b.Epoch}
 	h, reason := d.hostOf(&regionCache{}, &env)
@@ -39,11 +39,10 @@ func (d *Driver) BulkBegin(_ peer.ID, b *wire.BulkBegin) flow.BulkEnd {
 }
 
 // judgeReply judges a large reply. One that is too large for this node is its own to tell the asker.
-func (d *Driver) judgeReply(b *wire.BulkBegin) flow.BulkEnd {
+func (d *Driver) judgeReply(from peer.ID, b *wire.BulkBegin) flow.BulkEnd {
 	most := d.cfg.MaxMessage
 	switch {
-	case !d.asks.waits(b.Corr):
-		d.asks.late.Add(1)
+	case d.asks.awaiting(b.Corr, from) == nil:
 		return flow.BulkEnd{Reason: route.NoReply}
 	case int(b.Size) > most:
 		d.asks.settleWhy(b.Corr, route.TooLarge, fmt.Errorf("the reply: %w", d.tooLarge(nil, int(b.Size))))
@@ -53,7 +52,9 @@ func (d *Driver) judgeReply(b *wire.BulkBegin) flow.BulkEnd {
 }
 
 // BulkReply answers an ask. An upcall of the transport.
-func (d *Driver) BulkReply(_ peer.ID, corr uint64, payload []byte) { d.asks.settleWith(corr, payload) }
+func (d *Driver) BulkReply(from peer.ID, corr uint64, payload []byte) {
+	d.asks.settleWith(corr, from, payload)
+}
 
 // deliverLarge gives a large message to the shard, when its envelope has come: one of this node by its key, one of
 // another by reference. Whoever orders the host's messages calls it. What is not accepted is the caller's to refuse.

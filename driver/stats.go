@@ -68,6 +68,7 @@ type Stats struct {
 	Handled        uint64        // messages that loops and workers gave to their hosts
 	AsksUnderway   int
 	AsksLate       uint64 // answers that came when nobody waited any more
+	AsksForeign    uint64 // answers of nodes that were not asked: the asks go on waiting
 	BusyEntities   int64  // Blocking entities that have a goroutine
 	LargeUnderway  int    // large messages of this node that are not over
 	LargeBytes     int64  // copies of them, of Config.BulkBudget
@@ -125,6 +126,7 @@ type TypeStats struct {
 func (d *Driver) Stats() Stats {
 	s := Stats{
 		Uptime: d.now(), StepAge: d.stepAge(), AsksUnderway: d.asks.underway(), AsksLate: d.asks.late.Load(),
+		AsksForeign:  d.asks.foreign.Load(),
 		BusyEntities: d.pool.busy.Load(), MailboxBytes: d.mail.used.Load(), ControlDropped: d.inbox.dropped.Load(),
 		ControlLost: d.count.mailLost.Load(), Nonsense: d.count.nonsense.Load(),
 		RepliesLost: d.count.repliesLost.Load(), RefusalsUntold: d.count.refusalsUntold.Load(),

@@ -42,9 +42,9 @@ var hostileBugs = []bug{
 	},
 	{
 		Name: "a-broken-frame-is-not-counted", Package: "./transport", Run: "FuzzConnection",
-		File: "transport/inconn.go",
-		Old:  "c.t.fault(\"protocol\", &c.t.count.faultsProtocol,",
-		New:  "c.t.faults.warn(\"protocol\",",
+		File: "transport/partial.go",
+		Old:  "\tt.fault(\"protocol\", &t.count.faultsProtocol,",
+		New:  "\tt.faults.warn(\"protocol\",",
 	},
 	{
 		Name: "a-frame-is-kept-by-view", Package: "./transport", Run: "FuzzConnection",
@@ -69,6 +69,12 @@ var hostileBugs = []bug{
 		File: "flow/bulk_receive.go",
 		Old:  "\tcase m.allowed > 0:\n\t\tr.room.Give(r.from, m.size())",
 		New:  "\tcase m.whole():\n\t\tr.room.Give(r.from, m.size())",
+	},
+	{
+		Name: "whoever-guesses-the-number-answers", Package: "./driver", Run: "TestRepliesOfOthersAreNotBelieved",
+		File: "driver/ask.go",
+		Old:  "if r := w.remote.Load(); r != nil && r.id == from {",
+		New:  "if r := w.remote.Load(); r == nil || r.id != (peer.ID{}) {",
 	},
 	{
 		Name: "half-sent-frames-cost-nothing", Package: "./transport", Run: "TestHalfSentFramesHoldTheBudgetAtMost",
