@@ -200,6 +200,7 @@ func readRefused(body []byte) (refusedBody, error) {
 	r := wire.NewReader(wire.KindJoinRefused, body)
 	f := refusedBody{r.U64(), r.U64(), refusal(r.U8()), r.String(maxReasonSize)}
 	check(&r, f.code != 0, true)
+	f.reason = wire.Printable(f.reason)
 	return f, r.Done()
 }
 

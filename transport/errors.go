@@ -142,5 +142,5 @@ func (e *RefusedError) Error() string {
 		return fmt.Sprintf("transport: %s refused the connection: %s", e.Peer, e.Reason)
 	}
 	return fmt.Sprintf("transport: %s refused the connection: %s differs: ours %q, theirs %q",
-		e.Peer, e.Key, e.Ours, e.Theirs)
+		e.Peer, wire.Printable(e.Key), e.Ours, e.Theirs)
 }

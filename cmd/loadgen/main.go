@@ -50,10 +50,12 @@ func main() {
 func execute(args []string, e *env) int {
 	var c cli
 	exited := false
+	e.stdout = door.Clean(e.stdout)
+	stderr := door.Clean(e.stderr)
 	parser, err := kong.New(&c, kong.Name("loadgen"), kong.Description(description), texts,
-		kong.Writers(e.stdout, e.stderr), kong.Exit(func(int) { exited = true }))
+		kong.Writers(e.stdout, stderr), kong.Exit(func(int) { exited = true }))
 	if err != nil { // the tags above are wrong
-		fmt.Fprintln(e.stderr, "loadgen:", err)
+		fmt.Fprintln(stderr, "loadgen:", err)
 		return exitFailed
 	}
 	ctx, err := parser.Parse(args)
@@ -61,7 +63,7 @@ func execute(args []string, e *env) int {
 		return exitOK
 	}
 	if err != nil {
-		fmt.Fprintf(e.stderr, "loadgen: %v\n%s\n", err, door.Hint("loadgen", err))
+		fmt.Fprintf(stderr, "loadgen: %v\n%s\n", err, door.Hint("loadgen", err))
 		return exitUsage
 	}
 	if err := ctx.Run(e); err != nil {
@@ -69,7 +71,7 @@ func execute(args []string, e *env) int {
 		if errors.Is(err, context.Canceled) { // by a signal: nothing else cancels
 			said = "loadgen: interrupted:"
 		}
-		fmt.Fprintln(e.stderr, said, err)
+		fmt.Fprintln(stderr, said, err)
 		return exitFailed
 	}
 	return exitOK

@@ -111,7 +111,7 @@ func (c *certIssueCmd) Validate() error {
 
 // Run issues the certificates.
 func (c *certIssueCmd) Run(e *env) error {
-	ca, err := authorityIn(c.Dir)
+	ca, err := authorityIn(e, c.Dir)
 	if err != nil {
 		return err
 	}

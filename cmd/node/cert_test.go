@@ -3,6 +3,8 @@
 package main
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -202,4 +204,35 @@ func TestRunWithRevoked(t *testing.T) {
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	require.Contains(t, rest(stderr), "event=node-left")
 	require.NoError(t, cmd.Wait())
+}
+
+// A private key of the authority that others can read is warned of, by the commands that use it and by a node beside
+// which it lies; what a certificate says is shown, and not obeyed (SEC-5).
+func TestReadableAuthorityKey(t *testing.T) {
+	dir := t.TempDir() + "/certs"
+	code, _, _ := program(t, "cert", "ca", "--dir", dir, "--name", "my \x1b[2JCA")
+	require.Equal(t, exitOK, code)
+	code, _, errs := program(t, "cert", "issue", "n1", "--dir", dir)
+	require.Equal(t, exitOK, code)
+	require.Empty(t, errs)
+	require.NoError(t, os.Chmod(dir+"/ca.key", 0o640))
+	for _, args := range [][]string{{"cert", "issue", "n2"}, {"cert", "crl"}, {"cert", "revoke", "n2"}} {
+		code, _, errs = program(t, append(args, "--dir", dir)...)
+		require.Equal(t, exitOK, code, errs)
+		require.Contains(t, errs, "warning: others can read "+dir+"/ca.key (-rw-r-----)")
+	}
+	var log bytes.Buffer
+	c := &runCmd{TLSCA: dir + "/ca.crt"}
+	c.warnOfKeys(slog.New(slog.NewTextHandler(&log, nil)))
+	require.Contains(t, log.String(), "the authority's private key lies where a node runs")
+	require.Contains(t, log.String(), "others can read the authority's private key")
+	require.NoError(t, os.Remove(dir+"/ca.key"))
+	log.Reset()
+	c.warnOfKeys(slog.New(slog.NewTextHandler(&log, nil)))
+	require.Empty(t, log.String())
+
+	code, out, _ := program(t, "cert", "show", dir+"/ca.crt")
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, `CN=my \u001b[2JCA`)
+	require.NotContains(t, out, "\x1b")
 }

@@ -68,11 +68,13 @@ func main() {
 func execute(args []string, e *env) int {
 	var c cli
 	exited := false
+	e.stdout = door.Clean(e.stdout)
+	stderr := door.Clean(e.stderr)
 	parser, err := kong.New(&c, kong.Name("node"), kong.Description(description),
 		texts,
-		kong.Writers(e.stdout, e.stderr), kong.Exit(func(int) { exited = true }))
+		kong.Writers(e.stdout, stderr), kong.Exit(func(int) { exited = true }))
 	if err != nil { // the tags above are wrong
-		fmt.Fprintln(e.stderr, "node:", err)
+		fmt.Fprintln(stderr, "node:", err)
 		return exitFailed
 	}
 	ctx, err := parser.Parse(args)
@@ -80,14 +82,14 @@ func execute(args []string, e *env) int {
 		return exitOK
 	}
 	if err != nil {
-		fmt.Fprintf(e.stderr, "node: %v\n%s\n", err, door.Hint("node", err))
+		fmt.Fprintf(stderr, "node: %v\n%s\n", err, door.Hint("node", err))
 		return exitUsage
 	}
 	switch err := ctx.Run(e); {
 	case err == nil:
 		return exitOK
 	default:
-		fmt.Fprintln(e.stderr, "node:", err)
+		fmt.Fprintln(stderr, "node:", err)
 		if x := (*exitError)(nil); errors.As(err, &x) {
 			return x.code
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kith-io/kith/internal/door"
 	"github.com/kith-io/kith/internal/pki"
 )
 
@@ -29,8 +30,8 @@ func (c *crlFlags) Validate() error {
 }
 
 // open reads the authority and its list.
-func (c *crlFlags) open() (*pki.Revocations, error) {
-	ca, err := authorityIn(c.Dir)
+func (c *crlFlags) open(e *env) (*pki.Revocations, error) {
+	ca, err := authorityIn(e, c.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +50,14 @@ func (c *crlFlags) write(e *env, r *pki.Revocations) error {
 }
 
 // authorityIn reads the authority of a folder.
-func authorityIn(dir string) (*pki.CA, error) {
+func authorityIn(e *env, dir string) (*pki.CA, error) {
 	pair, err := pki.Read(dir, pki.CAName)
 	if err != nil {
 		return nil, fmt.Errorf("authority: %w (node cert ca makes one)", err)
+	}
+	_, key := pki.Paths(dir, pki.CAName)
+	if mode, exposed := pki.Exposed(key); exposed {
+		fmt.Fprintf(door.Clean(e.stderr), "warning: others can read %s (%s): whoever has it makes members\n", key, mode)
 	}
 	ca, err := pki.ParseCA(pair)
 	if err != nil {
@@ -68,7 +73,7 @@ type certCRLCmd struct {
 
 // Run writes the list anew, or a first one that is empty.
 func (c *certCRLCmd) Run(e *env) error {
-	r, err := c.open()
+	r, err := c.open(e)
 	if err != nil {
 		return err
 	}
@@ -97,7 +102,7 @@ func (c *certRevokeCmd) Validate() error {
 
 // Run puts the certificates on the list. Nothing is written unless all of them can be.
 func (c *certRevokeCmd) Run(e *env) error {
-	r, err := c.open()
+	r, err := c.open(e)
 	if err != nil {
 		return err
 	}

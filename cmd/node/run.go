@@ -8,12 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/pki"
 )
 
 // runCmd is the flags of node run.
@@ -85,9 +88,9 @@ func (c *runCmd) logger(e *env) *slog.Logger {
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // the parser checked it
 	o := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(e.stderr, o))
+		return slog.New(slog.NewJSONHandler(door.Clean(e.stderr), o))
 	}
-	return slog.New(slog.NewTextHandler(e.stderr, o))
+	return slog.New(slog.NewTextHandler(door.Clean(e.stderr), o))
 }
 
 // ended is the exit of a node whose membership ended by itself: its shutdown is waited for, and each reason has its
@@ -107,6 +110,23 @@ func ended(node *kith.Node) error {
 	return &exitError{code, err}
 }
 
+// warnOfKeys warns of an authority's key that lies beside its certificate: whoever has it makes members. The library
+// warns of the node's own key.
+func (c *runCmd) warnOfKeys(log *slog.Logger) {
+	key, ok := strings.CutSuffix(c.TLSCA, pki.CertSuffix)
+	if !ok {
+		return
+	}
+	key += pki.KeySuffix
+	if _, err := os.Stat(key); err != nil {
+		return
+	}
+	log.Warn("the authority's private key lies where a node runs", "file", key)
+	if mode, exposed := pki.Exposed(key); exposed {
+		log.Warn("others can read the authority's private key", "file", key, "mode", mode.String())
+	}
+}
+
 // Run starts the node and waits for a signal or its end.
 func (c *runCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -115,6 +135,7 @@ func (c *runCmd) Run(e *env) error {
 	report := door.NewReporter(e.stderr)
 	cfg := c.config(log)
 	report.Times(&cfg, c.LatencyEvery)
+	c.warnOfKeys(log)
 	node, err := kith.Start(ctx, cfg)
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ type Progress struct {
 // NewProgress returns a Progress that writes to f when f is a terminal or always is set.
 func NewProgress(f *os.File, always bool) *Progress {
 	if always || isTerminal(f) {
-		return &Progress{w: f}
+		return &Progress{w: Clean(f)}
 	}
 	return &Progress{}
 }

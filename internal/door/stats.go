@@ -67,7 +67,7 @@ type Reporter struct {
 
 // NewReporter makes one that listens for SIGUSR1 from here on, which would end the process otherwise.
 func NewReporter(to io.Writer) *Reporter {
-	r := &Reporter{to: to, times: latency.New(), before: map[string]uint64{}, asked: make(chan os.Signal, 1)}
+	r := &Reporter{to: Clean(to), times: latency.New(), before: map[string]uint64{}, asked: make(chan os.Signal, 1)}
 	signal.Notify(r.asked, syscall.SIGUSR1)
 	return r
 }

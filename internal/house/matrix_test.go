@@ -49,7 +49,7 @@ var matrix = map[string]string{
 
 	"cmd/node":      "root latency admin bootstrap sim internal/door internal/chaos internal/pki",
 	"cmd/loadgen":   "root bench internal/door internal/pki internal/hostile",
-	"internal/door": "root latency", // what both doors share: child processes, last lines, statistics
+	"internal/door": "root latency wire", // what both doors share: child processes, last lines, statistics
 	// real processes under faults: the harness and the child that it starts
 	"internal/chaos": "root internal/door",
 

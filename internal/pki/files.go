@@ -30,6 +30,17 @@ func GoodName(name string) error {
 	return nil
 }
 
+// Exposed reports whether others than its owner can read or replace a file, and its mode. One that is not there is not
+// exposed.
+func Exposed(file string) (mode os.FileMode, exposed bool) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return 0, false
+	}
+	mode = info.Mode().Perm()
+	return mode, mode&0o077 != 0
+}
+
 // Paths returns where a Pair of a name lies.
 func Paths(dir, name string) (cert, key string) {
 	return filepath.Join(dir, name+CertSuffix), filepath.Join(dir, name+KeySuffix)
