@@ -159,6 +159,9 @@ func (t *Transport) handshake(g *guest) {
 	var refusal *RefusedError
 	if errors.As(err, &refusal) {
 		t.refuse(nc, h, refusal)
+		if refusal.Reason == RefusedTaken {
+			t.inquire(h.from)
+		}
 	}
 	if err != nil {
 		_ = nc.Close()
@@ -234,7 +237,9 @@ func readFrame(nc io.Reader, limit int) (wire.Kind, []byte, error) {
 func (t *Transport) refuse(nc net.Conn, h *hello, e *RefusedError) {
 	t.fault("refused: "+e.Reason.String(), &t.count.refused[min(e.Reason, refusalCount-1)], "remote", nc.RemoteAddr(),
 		"peer", h.from, "differs", e.Key, "theirs", e.Ours, "ours", e.Theirs)
-	_, _ = nc.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, appendRefusal(nil, t.told(e))))
+	said := t.told(e)
+	said.Reason = e.Reason.spoken(h.versions)
+	_, _ = nc.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, appendRefusal(nil, said)))
 	if half, ok := nc.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
@@ -247,6 +252,9 @@ func (t *Transport) welcome(nc net.Conn, g *guest, h *hello) error {
 	if refusal := a.judge(h); refusal != nil {
 		return refusal
 	}
+	if refusal := t.isAt(nc, h); refusal != nil {
+		return refusal
+	}
 	t.mu.Lock()
 	t.door.proved(g) // without TLS that is all that is asked for
 	t.mu.Unlock()
@@ -254,7 +262,7 @@ func (t *Transport) welcome(nc net.Conn, g *guest, h *hello) error {
 	if h.lane == wire.LaneBulk {
 		return t.welcomeBulk(nc, h)
 	}
-	c, old, refusal := t.register(h, g.from)
+	c, old, refusal := t.register(h, g.from, shownName(nc))
 	if refusal != nil {
 		return refusal
 	}
@@ -277,12 +285,15 @@ func (t *Transport) welcome(nc net.Conn, g *guest, h *hello) error {
 }
 
 // register puts the connection of h into its peer's table, in place of an older one, which is returned.
-func (t *Transport) register(h *hello, from netip.Addr) (c, old *InConn, refusal *RefusedError) {
+func (t *Transport) register(h *hello, from netip.Addr, name string) (c, old *InConn, refusal *RefusedError) {
 	r, err := t.lockedRemote(h.from)
 	if err != nil {
 		return nil, nil, unknownPeer(h, err)
 	}
 	defer t.mu.Unlock()
+	if refusal := r.admits(h, name); refusal != nil {
+		return nil, nil, refusal
+	}
 	key := inKey{h.lane, h.number}
 	old = r.in[key]
 	if old != nil && old.generation >= h.generation {
@@ -299,6 +310,7 @@ func (t *Transport) register(h *hello, from netip.Addr) (c, old *InConn, refusal
 		c.loop, c.in.limit = r.loop(h.number), t.cfg.MaxFrame
 	}
 	r.in[key] = c
+	r.bind(h, name)
 	return c, old, nil
 }
 

@@ -44,6 +44,10 @@ func (t *Transport) welcomeBulk(nc net.Conn, h *hello) error {
 	if err != nil {
 		return unknownPeer(h, err)
 	}
+	if refusal := r.admits(h, shownName(nc)); refusal != nil {
+		t.mu.Unlock()
+		return refusal
+	}
 	old := r.bulkIn
 	if old != nil && old.generation >= h.generation {
 		t.mu.Unlock()
@@ -54,6 +58,7 @@ func (t *Transport) welcomeBulk(nc net.Conn, h *hello) error {
 	c.id = t.bulk.add(c)
 	c.r = flow.NewBulkReceiver(owner, c.id, t.cfg.BulkWindow, t.cfg.MaxBulk, t.cfg.BulkStall, &t.bulk)
 	r.bulkIn = c
+	r.bind(h, shownName(nc))
 	t.mu.Unlock()
 	if old != nil {
 		_ = old.nc.Close()
@@ -114,6 +119,7 @@ func (t *Transport) removeBulk(c *bulkConn) {
 	defer t.mu.Unlock()
 	if c.from.bulkIn == c {
 		c.from.bulkIn = nil
+		c.from.left()
 	}
 	if r := c.from; len(r.in) == 0 && r.link(0) == nil && r.ctl.Load() == nil && !r.bulky() && t.remotes[r.id] == r {
 		delete(t.remotes, r.id)

@@ -98,12 +98,14 @@ const (
 	RefusedBusy        Refusal = 11 // too many peers or connections
 	RefusedMalformed   Refusal = 12 // a hello that does not decode
 	RefusedTLS         Refusal = 13 // one end speaks TLS and the other does not
-	refusalCount               = 14
+	RefusedTaken       Refusal = 14 // another node has this name: by its certificate, or by connections that stand
+	RefusedHost        Refusal = 15 // the certificate does not name the host that the dialler says it is at
+	refusalCount               = 16
 )
 
 var refusalNames = [refusalCount]string{
 	"none", "magic", "wire-version", "cluster-name", "cluster-id", "setting", "incarnation", "self", "going-down",
-	"removed", "stale", "busy", "malformed", "tls",
+	"removed", "stale", "busy", "malformed", "tls", "taken", "host",
 }
 
 // String names the reason as logs and counters do.
@@ -114,10 +116,22 @@ func (r Refusal) String() string {
 	return fmt.Sprintf("refusal-%d", uint8(r))
 }
 
+// spoken returns r as a dialler of those versions knows it.
+func (r Refusal) spoken(v wire.Versions) Refusal {
+	switch {
+	case v.Newest >= tailSince:
+	case r == RefusedTaken:
+		return RefusedBusy
+	case r == RefusedHost:
+		return RefusedSetting
+	}
+	return r
+}
+
 // ForGood reports whether trying again cannot help until one of the two nodes is configured or started anew.
 func (r Refusal) ForGood() bool {
 	switch r {
-	case RefusedGoingDown, RefusedStale, RefusedBusy:
+	case RefusedGoingDown, RefusedStale, RefusedBusy, RefusedTaken:
 		return false
 	}
 	return true

@@ -105,6 +105,9 @@ func (t *Transport) open(ctx context.Context, u opening) (net.Conn, ack, error) 
 	if err == nil {
 		a, err = t.greet(carrier, &u)
 	}
+	if err == nil {
+		err = t.confirm(u.to, shownName(carrier))
+	}
 	if err != nil {
 		_ = nc.Close()
 		return nil, ack{}, t.tlsFailed(carrier, u.to.Addr, err)

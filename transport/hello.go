@@ -30,7 +30,8 @@ const maxTail = 1024
 //	"KITH", u16 newest and u16 oldest wire version that the dialler speaks,
 //	u8 lane, u16 number, u32 generation, u32 window, u64 cluster id, u64 birth,
 //	string cluster name, id of the dialler, address dialled, u64 incarnation meant (0: whoever),
-//	varint number of settings, then key and value of each, then a tail: a string whose content later versions define
+//	varint number of settings, then key and value of each, then a tail: a string (since version 3: its fields, each a
+//	u8 number and a string; a reader skips those that it does not know)
 //
 // The layout holds for every version from 2 on: what a later one adds goes into the tail, which an older reader skips.
 // Version 1 has neither the oldest version nor the tail; a hello whose newest version is 1 is laid out like that.
@@ -47,6 +48,53 @@ type hello struct {
 	to         peer.Addr
 	toInc      uint64
 	settings   []Setting
+	token      token  // what only this dialler can say to this acceptor; zero: none
+	renews     uint32 // generation of the connection that stands, which this one is to follow without a gap; zero: none
+}
+
+// token is what a node says in all its hellos to one other, and to nobody else: whoever does not say it speaks for
+// somebody else.
+type token [16]byte
+
+// Fields of a hello's tail.
+const (
+	fieldToken  = 1
+	fieldRenews = 2
+	tailSince   = 3 // wire version
+)
+
+// appendTail appends the tail of a hello.
+func appendTail(b []byte, h *hello) []byte {
+	var tail []byte
+	if h.token != (token{}) && h.versions.Newest >= tailSince {
+		tail = wire.AppendBytes(wire.AppendU8(tail, fieldToken), h.token[:])
+	}
+	if h.renews != 0 && h.versions.Newest >= tailSince {
+		tail = wire.AppendBytes(wire.AppendU8(tail, fieldRenews), wire.AppendU32(nil, h.renews))
+	}
+	return wire.AppendBytes(b, tail)
+}
+
+// parseTail reads the tail of a hello.
+func parseTail(h *hello, b []byte) error {
+	r := wire.NewReader(wire.KindHello, b)
+	for r.Err() == nil && r.Len() > 0 {
+		number := r.U8()
+		v := wire.NewReader(wire.KindHello, r.Bytes(maxTail))
+		switch {
+		case r.Err() != nil:
+		case number == fieldToken:
+			copy(h.token[:], v.Fixed(len(h.token)))
+		case number == fieldRenews:
+			h.renews = v.U32()
+		default:
+			v.Rest()
+		}
+		if err := v.Done(); err != nil {
+			return err
+		}
+	}
+	return r.Done()
 }
 
 func appendHello(b []byte, h *hello) []byte {
@@ -71,7 +119,7 @@ func appendHello(b []byte, h *hello) []byte {
 		b = wire.AppendString(b, s.Value)
 	}
 	if h.versions.Newest > 1 {
-		b = wire.AppendString(b, "")
+		b = appendTail(b, h)
 	}
 	return b
 }
@@ -118,7 +166,12 @@ func parseHello(body []byte, speaks wire.Versions) (h hello, err error) {
 		}
 	}
 	if h.versions.Newest > 1 {
-		r.Bytes(maxTail)
+		tail := r.Bytes(maxTail)
+		if r.Err() == nil && h.versions.Newest >= tailSince {
+			if err := parseTail(&h, tail); err != nil {
+				return h, err
+			}
+		}
 	}
 	return h, r.Done()
 }

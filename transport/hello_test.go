@@ -41,6 +41,7 @@ func TestHelloCodec(t *testing.T) {
 		"4b495448" + "0200" + "0100" + helloAfterVersion + "00": {Newest: 2, Oldest: 1},
 		"4b495448" + "0300" + "0100" + helloAfterVersion + "00": speaks,
 		"4b495448" + "0300" + "0200" + helloAfterVersion + "00": {Newest: 3, Oldest: 2},
+		"4b495448" + "0400" + "0200" + helloAfterVersion + "00": {Newest: 4, Oldest: 2},
 	} {
 		h := exampleHello()
 		h.versions = versions
@@ -58,6 +59,46 @@ func TestHelloCodec(t *testing.T) {
 	}
 	_, err := parseHello([]byte("HTTP/1.1"), speaks)
 	require.ErrorIs(t, err, wire.ErrBadMagic)
+}
+
+// The tail of a hello, since version 3: what is not said is not there, what is not known is skipped, and what is cut or
+// has another length than its field is refused.
+func TestHelloTail(t *testing.T) {
+	h := exampleHello()
+	h.token, h.renews = token{1, 2, 15: 16}, 0x01020304
+	b := appendHello(nil, &h)
+	fields := "011001020000000000000000000000000010" + "020404030201"
+	require.Equal(t, "4b495448"+"0300"+"0100"+helloAfterVersion+"18"+fields, hex.EncodeToString(b))
+	got, err := parseHello(b, wire.Spoken())
+	require.NoError(t, err)
+	require.Equal(t, h, got)
+	for i := range b {
+		_, err := parseHello(b[:i], wire.Spoken())
+		require.Error(t, err, i)
+	}
+	tail, err := hex.DecodeString(fields)
+	require.NoError(t, err)
+	bare := exampleHello()
+	with := func(tail []byte) []byte {
+		b := appendHello(nil, &bare)
+		return wire.AppendBytes(b[:len(b)-1:len(b)-1], tail)
+	}
+	for i := range tail {
+		_, err := parseHello(with(tail[:i]), wire.Spoken())
+		require.Equal(t, i == 0 || i == 18, err == nil, "cut at %d", i)
+	}
+	for _, bad := range [][]byte{{1, 0}, {1, 1, 7}, {2, 3, 1, 2, 3}, {2, 5, 1, 2, 3, 4, 5}, {9}, {9, 2, 0}} {
+		_, err := parseHello(with(bad), wire.Spoken())
+		require.Error(t, err, bad)
+	}
+	got, err = parseHello(with(append([]byte{9, 2, 0, 0}, tail...)), wire.Spoken())
+	require.NoError(t, err)
+	require.Equal(t, h, got)
+	h.versions = wire.Versions{Newest: 2, Oldest: 1} // which has no fields
+	got, err = parseHello(appendHello(nil, &h), wire.Spoken())
+	require.NoError(t, err)
+	require.Zero(t, got.token)
+	require.Zero(t, got.renews)
 }
 
 // What a later version puts behind the hello and its answer is skipped, up to a bound (CARD-3).
@@ -160,6 +201,8 @@ func FuzzParseHello(f *testing.F) {
 	h := exampleHello()
 	f.Add(appendHello(nil, &h))
 	f.Add(appendHello(nil, &h)[:40])
+	h.token, h.renews = token{1, 15: 2}, 3
+	f.Add(appendHello(nil, &h))
 	h.versions = versionOne
 	f.Add(appendHello(nil, &h))
 	f.Add([]byte(Magic))
@@ -171,6 +214,9 @@ func FuzzParseHello(f *testing.F) {
 			return
 		}
 		require.LessOrEqual(t, len(h.settings), MaxSettings)
+		if h.versions.Newest < tailSince {
+			require.Zero(t, h.token)
+		}
 		again, err := parseHello(appendHello(nil, &h), wire.Spoken())
 		require.NoError(t, err)
 		require.Equal(t, h, again)

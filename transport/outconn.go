@@ -40,7 +40,7 @@ func (oc *outConn) opened(c gnet.Conn) gnet.Action {
 		return gnet.Close
 	}
 	u.conn, u.real, u.version, u.upSince = oc, oc.real, oc.version, time.Now()
-	u.refusal, u.reported, u.verify = nil, RefusedNone, false
+	u.refusal, u.reported, u.verify, u.inquires = nil, RefusedNone, false, false
 	u.unheard = false
 	u.connects++
 	healed, failures := u.warned, u.unreached

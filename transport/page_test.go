@@ -26,11 +26,11 @@ func pageHellos() map[string][]byte {
 		"dialled": frame(wire.KindHello, appendHello(nil, &hello{
 			versions: wire.Spoken(), lane: wire.LaneData, generation: 3, window: 1 << 20, clusterID: 0x1122, birth: 0x3344,
 			name: "market", from: peer.ID{Addr: peer.MustAddr("127.0.0.1:7355"), Inc: 0x0102030405060708}, to: there.Addr,
-			settings: []Setting{{"s", "1"}},
+			settings: []Setting{{"s", "1"}}, token: token{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
 		})),
 		"accepted": frame(wire.KindHelloAck, appendAck(nil, &ack{wire.Version, there, 0x1122, 0x3344}, wire.Spoken())),
 		"refused": frame(wire.KindHelloRefuse, appendRefusal(nil, &RefusedError{Reason: RefusedVersion,
-			Key: "wire version", Ours: "1-2", Theirs: "3-4"})),
+			Key: "wire version", Ours: "1-3", Theirs: "4-5"})),
 	}
 }
 

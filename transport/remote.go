@@ -34,6 +34,7 @@ type remote struct {
 	// Under the transport's lock.
 	in        map[inKey]*InConn
 	bulkIn    *bulkConn
+	bond      bond
 	forgotten bool
 }
 
@@ -253,6 +254,9 @@ func (t *Transport) removeIn(c *InConn) {
 	}
 	if key := (inKey{c.lane, c.number}); r.in[key] == c {
 		delete(r.in, key)
+		if !isContact(c.lane, c.number) {
+			r.left()
+		}
 	}
 	if len(r.in) == 0 && r.link(0) == nil && r.ctl.Load() == nil && !r.bulky() && t.remotes[r.id] == r {
 		delete(t.remotes, r.id)

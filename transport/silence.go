@@ -177,7 +177,7 @@ func (u *uplink) wanted() bool {
 	if u.conn != nil {
 		return u.replaces()
 	}
-	return u.q.waiting() || u.verify || u.hushed
+	return u.q.waiting() || u.verify || u.inquires || u.hushed
 }
 
 // grace waits, when a new connection whose path has just come to stand would replace a silent one, until that one has

@@ -35,12 +35,13 @@ const (
 	TLSGone                           // the other end closed the connection during the handshake
 	TLSRevoked                        // a certificate of the chain is on its authority's revocation list
 	TLSChain                          // the chain is longer than one may be
+	TLSName                           // the certificate names another node than the one that this incarnation is
 	tlsReasons
 )
 
 var tlsReasonNames = [tlsReasons]string{
 	"other", "not-tls", "tls-version", "no-certificate", "expired", "unknown-ca", "usage", "other-cluster", "other-host",
-	"refused-by-peer", "timeout", "bytes", "closed", "revoked", "chain",
+	"refused-by-peer", "timeout", "bytes", "closed", "revoked", "chain", "other-name",
 }
 
 // String names the reason as logs and counters do.

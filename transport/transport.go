@@ -4,6 +4,7 @@ package transport
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"strings"
@@ -37,6 +38,7 @@ type Transport struct {
 	cluster  atomic.Pointer[clusterName]
 	standing atomic.Pointer[standing]
 	trust    *trust        // nil without TLS
+	secret   [32]byte      // of tokens
 	kick     chan struct{} // capacity 1: sweep thoroughly now
 	bulk     bulk
 	partials partials
@@ -89,6 +91,7 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 		door: newDoor(cfg.MaxPending, cfg.MaxPendingEach), kick: make(chan struct{}, 1),
 		remotes: map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{}, faults: faults{log: cfg.Logger},
 	}
+	_, _ = rand.Read(t.secret[:]) // never fails
 	t.bulk.room.Limit, t.visits.rate, t.partials.limit = cfg.BulkRoom, cfg.MaxVisits, cfg.PartialBudget
 	t.buffers = newBuffers(cfg.LinkBudget, cfg.bounds(nil).Most())
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -221,6 +224,7 @@ func (t *Transport) helloTo(to peer.ID, lane wire.Lane, number uint16, generatio
 	h := hello{
 		versions: t.cfg.versions, lane: lane, number: number, generation: generation, clusterID: cluster.id,
 		birth: cluster.birth, name: t.cfg.Name, from: t.self, to: to.Addr, toInc: to.Inc, settings: t.cfg.Settings,
+		token: t.tokenFor(to),
 	}
 	if lane == wire.LaneData {
 		h.window = uint32(t.cfg.Window)

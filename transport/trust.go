@@ -133,6 +133,9 @@ func (t *trust) reloadLocked(stamps []os.FileInfo) error {
 	if err == nil {
 		next := &credentials{Credentials: c, uri: t.uri, number: t.reloads.Load() + 1}
 		if err = next.check(t.now()); err == nil {
+			err = next.follows(t.current.Load())
+		}
+		if err == nil {
 			t.stamps = stamps
 			if old := t.current.Load(); old != nil && old.same(next) {
 				return nil
@@ -219,6 +222,15 @@ func appendCert(certs []*x509.Certificate, der []byte) []*x509.Certificate {
 		certs = append(certs, cert)
 	}
 	return certs
+}
+
+// follows demands that the certificate names the same node as the one before it: peers know this one by it.
+func (c *credentials) follows(old *credentials) error {
+	if old == nil || nodeName(c.Certificate.Leaf) == nodeName(old.Certificate.Leaf) {
+		return nil
+	}
+	return fmt.Errorf("the certificate names node %q, this one is %q until it is started anew",
+		nodeName(c.Certificate.Leaf), nodeName(old.Certificate.Leaf))
 }
 
 // same reports whether other has the same certificates, believes the same authorities, and knows the same revocations.

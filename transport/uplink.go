@@ -61,6 +61,7 @@ type uplink struct {
 	warned     bool      // that has been logged
 	leaving    bool      // that is expected
 	verify     bool      // the other end broke the connection: dial once to see who answers, mail or not
+	inquires   bool      // the same, because two come in the peer's name: told to nobody
 	renewing   bool      // nothing is sent until the connection has been made anew
 	renewSince time.Time
 	hushed     bool      // it was closed for that, and the rider was not told
@@ -208,6 +209,7 @@ func (u *uplink) failed(begin time.Time, err error) (again bool) {
 		again = u.dead == nil && (u.replaces() || u.conn == nil && u.q.waiting() || u.verify && dying(err))
 		warn = u.worthLogging()
 	}
+	u.inquires = false
 	unreached, down := u.unreached, u.hushed
 	u.hushed = false
 	lost := verify && u.dead == nil && errors.Is(err, syscall.ECONNREFUSED)

@@ -28,8 +28,8 @@ func spokenWith(t *testing.T, tr *Transport, id peer.ID) uint16 {
 // chosen. Others are refused with a reason that names both ranges (CARD-3).
 func TestBuildsOfDifferentVersions(t *testing.T) {
 	first, now := versionOne, wire.Spoken()
-	second := wire.Versions{Newest: 2, Oldest: 1}
-	next, later := wire.Versions{Newest: 4, Oldest: 2}, wire.Versions{Newest: 5, Oldest: 4}
+	before, next := wire.Versions{Newest: 2, Oldest: 1}, wire.Versions{Newest: 4, Oldest: 2}
+	later := wire.Versions{Newest: 5, Oldest: 4}
 	for _, c := range []struct {
 		name         string
 		dials, takes wire.Versions
@@ -37,8 +37,8 @@ func TestBuildsOfDifferentVersions(t *testing.T) {
 		text         string
 	}{
 		{"own", now, now, 3, ""},
-		{"second, dialled", now, second, 2, ""},
-		{"second, dialling", second, now, 2, ""},
+		{"the one before, dialled", now, before, 2, ""},
+		{"the one before, dialling", before, now, 2, ""},
 		{"previous, dialled", now, first, 1, ""},
 		{"previous, dialling", first, now, 1, ""},
 		{"next, dialled", now, next, 3, ""},
@@ -96,7 +96,7 @@ func TestNodeOfVersionOne(t *testing.T) {
 	}
 	nc, hello := accept()
 	require.Equal(t, "4b495448"+"0300", hello)
-	answer(nc, wire.KindHelloRefuse, "02"+"0c"+hex.EncodeToString([]byte("wire version"))+"0132"+"0131")
+	answer(nc, wire.KindHelloRefuse, "02"+"0c"+hex.EncodeToString([]byte("wire version"))+"0133"+"0131")
 	nc.Close()
 	taken := hex.EncodeToString(appendAck(nil, &ack{from: old}, versionOne))
 	for range 2 {

@@ -269,9 +269,16 @@ func (t *Target) numbered() (list []Attack) {
 }
 
 // connections are attacks by what connections there are.
-func (t *Target) connections() []Attack {
+func (t *Target) connections() (list []Attack) {
+	for _, lane := range []wire.Lane{wire.LaneControl, wire.LaneData, wire.LaneBulk} {
+		if !t.Member.IsZero() {
+			stolen := Hello{From: t.Member, Lane: lane, Generation: 1 << 31}
+			list = append(list, Attack{Name: "another's name, " + lane.String(), Counts: "refused/taken", Closes: true,
+				Bytes: stolen.Append(nil, t)})
+		}
+	}
 	again := Hello{From: Stranger(), Generation: 5}
-	return []Attack{{Name: "an older connection beside a newer one", Counts: "refused/stale", Hello: &again,
+	return append(list, Attack{Name: "an older connection beside a newer one", Counts: "refused/stale", Hello: &again,
 		Do: func(c *Conn) error {
 			second, err := c.Target.Dial()
 			if err != nil {
@@ -282,5 +289,5 @@ func (t *Target) connections() []Attack {
 				return err
 			}
 			return second.Closed()
-		}}}
+		}})
 }

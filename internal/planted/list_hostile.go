@@ -41,6 +41,18 @@ var hostileBugs = []bug{
 		New:  "\t// whoever",
 	},
 	{
+		Name: "any-member-has-any-name", Package: "./transport", Run: "TestNameIsGivenBack|TestNameIsNotTaken",
+		File: "transport/name.go",
+		Old:  "r.bond.named && r.bond.name != name {",
+		New:  "r.bond.named && name == \"\" {",
+	},
+	{
+		Name: "a-jump-of-the-generation-displaces", Package: "./transport", Run: "TestNameIsNotTaken",
+		File: "transport/name.go",
+		Old:  "&& r.bond.token != h.token {",
+		New:  "&& r.bond.token != h.token && h.generation < 1<<30 {",
+	},
+	{
 		Name: "a-broken-frame-is-not-counted", Package: "./transport", Run: "FuzzConnection",
 		File: "transport/partial.go",
 		Old:  "\tt.fault(\"protocol\", &t.count.faultsProtocol,",
