@@ -86,10 +86,11 @@ func TestNameIsNotTaken(t *testing.T) {
 	}
 }
 
-// breakAll closes what was accepted from a peer.
+// breakAll closes the two connections that were accepted from a peer.
 func breakAll(t *testing.T, tr *Transport, id peer.ID) {
 	r, err := tr.remote(id)
 	require.NoError(t, err)
+	until(t, func() bool { return len(tr.acceptedFrom(r)) == 2 })
 	for _, c := range tr.acceptedFrom(r) {
 		c.loop.post(c)
 	}
