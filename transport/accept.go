@@ -266,7 +266,9 @@ func (t *Transport) welcome(nc net.Conn, g *guest, h *hello) error {
 	if refusal != nil {
 		return refusal
 	}
-	if old != nil && !t.finish(old) {
+	// A dialler that makes its connection anew ends the old one once it knows that it has been let in.
+	follows := old != nil && h.renews == old.generation
+	if old != nil && !follows && !t.finish(old) {
 		t.restore(c, old)
 		return &RefusedError{Reason: RefusedBusy}
 	}
@@ -274,6 +276,10 @@ func (t *Transport) welcome(nc net.Conn, g *guest, h *hello) error {
 	cluster := t.cluster.Load()
 	answer := ack{version: c.version, from: t.self, clusterID: cluster.id, birth: cluster.birth}
 	_, err := nc.Write(wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, appendAck(nil, &answer, h.versions)))
+	if err == nil && follows && !t.finish(old) {
+		t.restore(c, old)
+		return context.DeadlineExceeded
+	}
 	if err == nil {
 		_ = nc.SetDeadline(time.Time{})
 		err = t.enrol(nc, c)

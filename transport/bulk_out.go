@@ -122,7 +122,7 @@ func (b *Bulk) run() {
 		if !ok {
 			continue
 		}
-		nc, a, err := b.t.open(b.ctx, opening{b.to, wire.LaneBulk, 0, generation, b.t.cfg.versions, nil})
+		nc, a, err := b.t.open(b.ctx, opening{to: b.to, lane: wire.LaneBulk, generation: generation, speak: b.t.cfg.versions})
 		if err != nil {
 			b.failed(err)
 			continue

@@ -272,7 +272,7 @@ func (p *player) dial() {
 	u.generation++
 	oc := &outConn{u: u, generation: u.generation, over: make(chan struct{})}
 	u.mu.Unlock()
-	found, err := p.tr.greet(c, &opening{to, lane, 0, oc.generation, wire.Spoken(), nil})
+	found, err := p.tr.greet(c, &opening{to: to, lane: lane, generation: oc.generation, speak: wire.Spoken()})
 	if err == nil {
 		err = u.adopt(oc, c, found)
 	}

@@ -46,7 +46,7 @@ func (u *uplink) onlyOne(err error) bool {
 
 // connectAs is connect with a hello that offers the versions speak.
 func (u *uplink) connectAs(oc *outConn, speak wire.Versions) error {
-	carrier, a, err := u.t.open(u.ctx, opening{u.to, u.lane, u.number, oc.generation, speak, u.grace})
+	carrier, a, err := u.t.open(u.ctx, opening{u.to, u.lane, u.number, oc.generation, speak, 0, u.grace})
 	if err != nil {
 		return err
 	}
@@ -77,36 +77,22 @@ type opening struct {
 	number     uint16
 	generation uint32
 	speak      wire.Versions
+	renews     uint32       // generation of the connection that stands and that this one is to follow; zero: none
 	grace      func() error // the path stands: an error ends the attempt; nil: go on
 }
 
 // open dials, makes the connection secure if it is to be, and says hello. The connection that it returns is a blocking
 // one without a deadline; a TLS one ends that part of its life with bare.
 func (t *Transport) open(ctx context.Context, u opening) (net.Conn, ack, error) {
-	nc, err := dialTwice(ctx, t.cfg.DialTimeout, u.to.Addr.String())
-	if err != nil {
-		return nil, ack{}, fmt.Errorf("dial %s: %w", u.to, err)
+	nc, carrier, err := t.reach(ctx, &u)
+	if nc == nil {
+		return nil, ack{}, err
 	}
-	if u.grace != nil {
-		if err := u.grace(); err != nil {
-			_ = nc.Close()
-			return nil, ack{}, err
-		}
-	}
-	attend(nc, u.lane)
-	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { expire(nc) })
 	defer stop()
-	_ = nc.SetDeadline(time.Now().Add(t.cfg.HelloTimeout))
-	if ctx.Err() != nil { // the call above may have undone what stops us
-		_ = nc.SetDeadline(time.Unix(1, 0))
-	}
-	carrier, err := t.dialled(nc, u.to.Addr)
 	var a ack
 	if err == nil {
-		a, err = t.greet(carrier, &u)
-	}
-	if err == nil {
-		err = t.confirm(u.to, shownName(carrier))
+		a, err = t.agree(carrier, &u)
 	}
 	if err != nil {
 		_ = nc.Close()
@@ -170,10 +156,49 @@ func attend(nc net.Conn, lane wire.Lane) {
 	}
 }
 
+// reach dials, and makes the connection secure if it is to be, within the time of a hello, which goes on. After an
+// error nc, if there is one, is still to be closed.
+func (t *Transport) reach(ctx context.Context, u *opening) (nc, carrier net.Conn, err error) {
+	nc, err = dialTwice(ctx, t.cfg.DialTimeout, u.to.Addr.String())
+	if err != nil {
+		return nil, nil, fmt.Errorf("dial %s: %w", u.to, err)
+	}
+	if u.grace != nil {
+		if err = u.grace(); err != nil {
+			return nc, nil, err
+		}
+	}
+	attend(nc, u.lane)
+	stop := context.AfterFunc(ctx, func() { expire(nc) })
+	defer stop()
+	_ = nc.SetDeadline(time.Now().Add(t.cfg.HelloTimeout))
+	if ctx.Err() != nil { // the call above may have undone what stops us
+		expire(nc)
+	}
+	carrier, err = t.dialled(nc, u.to.Addr)
+	return nc, carrier, err
+}
+
+// expire ends whatever is going on on a connection; nil is none.
+func expire(nc net.Conn) {
+	if nc != nil {
+		_ = nc.SetDeadline(time.Unix(1, 0))
+	}
+}
+
+// agree says hello, reads the answer, and judges who gave it.
+func (t *Transport) agree(carrier net.Conn, u *opening) (ack, error) {
+	a, err := t.greet(carrier, u)
+	if err == nil {
+		err = t.confirm(u.to, shownName(carrier))
+	}
+	return a, err
+}
+
 // greet says hello on nc and reads the answer.
 func (t *Transport) greet(nc net.Conn, u *opening) (ack, error) {
 	h := t.helloTo(u.to, u.lane, u.number, u.generation)
-	h.versions = u.speak
+	h.versions, h.renews = u.speak, u.renews
 	frame, at := wire.BeginFrame(nil, wire.KindHello, 0, 0)
 	frame = appendHello(frame, &h)
 	wire.EndFrame(frame, at)

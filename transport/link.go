@@ -191,9 +191,9 @@ func (l *Link) flush(on *Loop) {
 			return // whoever writes has it run again
 		}
 		if c != nil && l.renewing {
-			idle := l.queue.Outstanding() == 0
+			ends := l.queue.Outstanding() == 0 && l.mayEnd()
 			l.mu.Unlock()
-			if idle {
+			if ends {
 				c.replace(errRenewed)
 			}
 			return // credit has it run again

@@ -128,6 +128,7 @@ func (oc *outConn) closed(err error) {
 	silent := u.silence.on || oc.fault == errSilent
 	u.yields = false
 	u.heard()
+	next := u.followed()
 	renewed := oc.fault == errRenewed && lost == 0
 	if renewed {
 		u.renewed()
@@ -143,7 +144,10 @@ func (oc *outConn) closed(err error) {
 	u.scheduled = false
 	u.verify = u.lane == wire.LaneControl && u.to.Inc != 0 && u.dead == nil && oc.fault == nil && !u.leaving &&
 		!u.t.isClosing()
-	if u.dead == nil && (u.q.waiting() || u.verify || u.hushed) {
+	if next != nil {
+		u.scheduled = u.q.waiting()
+		u.proceed(next)
+	} else if u.dead == nil && (u.q.waiting() || u.verify || u.hushed) {
 		u.scheduled = u.q.waiting()
 		u.ensure()
 	}

@@ -60,7 +60,7 @@ func (t *Transport) upkeep(remotes []*remote) {
 			}
 			// Under older credentials it is made anew first, without loss: the peer may have a newer certificate by now,
 			// which this connection knows nothing of.
-			if s := oc.secure; s.creds == creds || time.Now().Before(s.putOff) {
+			if s := oc.secure; s.creds == creds || u.stays(s) {
 				if err := s.doubt(creds, t.trust.now()); err != nil {
 					t.expelled("given up", &t.count.tlsFailed, r.id, err)
 					u.loop.post(&expulsion{oc, err})
@@ -155,13 +155,21 @@ func (u *uplink) standing() *outConn {
 // It returns false when there was nothing to begin.
 func (u *uplink) renew(oc *outConn, creds *credentials, now time.Time) bool {
 	s := oc.secure
-	if s.creds == creds && now.Before(s.renewAt) || time.Now().Before(s.putOff) {
+	if s.creds == creds && now.Before(s.renewAt) || u.stays(s) {
 		return false
 	}
+	believed := creds.judge(s.peer, s.host, now) == nil
 	u.mu.Lock()
 	if u.conn != oc || u.dead != nil {
 		u.mu.Unlock()
 		return false
+	}
+	// A peer of an older version would wait for the old connection's end before it answers, and one that is believed no
+	// more is to get nothing more: there the connection breaks first.
+	if u.renewal != nil || oc.version >= tailSince && !u.renewing && believed {
+		begun := u.follow(oc)
+		u.mu.Unlock()
+		return begun
 	}
 	begins := !u.renewing
 	late := !begins && time.Since(u.renewSince) > u.t.cfg.renewWait

@@ -101,7 +101,7 @@ func (u *uplink) heed(now time.Time, late bool) {
 	warn := false
 	if on {
 		u.silentFor.start(u.t.cfg.Now)
-		if !u.dialing && u.refusal == nil {
+		if !u.dialing && u.refusal == nil && u.renewal == nil {
 			u.notBefore = time.Time{}
 			u.dialing = u.t.spawn(u.dialLoop)
 		}

@@ -47,6 +47,7 @@ type counters struct {
 	tlsRefused     [tlsReasons]atomic.Uint64
 	tlsFailed      [tlsReasons]atomic.Uint64
 	tlsRenewed     atomic.Uint64
+	tlsPutOff      atomic.Uint64
 	refused        [refusalCount]atomic.Uint64
 }
 
@@ -98,6 +99,7 @@ type Stats struct {
 	TLSEnds       time.Time         // when this node's own certificate ends; zero without TLS
 	TLSReloads    uint64            // times that the credentials were loaded, the start included
 	TLSRenewed    uint64            // connections that were made anew, in order, under newer credentials
+	TLSPutOff     uint64            // renewals that failed: the connection stays as it is, and is tried again
 	TLSReloadsBad uint64            // times that they could not be: the old ones stay
 	TLSRevoked    int               // certificates on the revocation lists of now
 	TLSStaleCRLs  int               // lists of now that were due to be replaced: they hold, and nobody new is on them
@@ -115,6 +117,7 @@ func (t *Transport) Stats() Stats {
 		TooMany: t.count.tooMany.Load(), TooManyEach: t.count.tooManyEach.Load(), TooOften: t.count.tooOften.Load(),
 		PutOut: t.count.putOut.Load(), SaidNothing: t.count.saidNothing.Load(), Refused: map[string]uint64{},
 		TLSRefused: byTLSReason(&t.count.tlsRefused), TLSRenewed: t.count.tlsRenewed.Load(),
+		TLSPutOff: t.count.tlsPutOff.Load(),
 		TLSFailed: byTLSReason(&t.count.tlsFailed),
 	}
 	if t.trust != nil {

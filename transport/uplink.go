@@ -64,6 +64,8 @@ type uplink struct {
 	inquires   bool      // the same, because two come in the peer's name: told to nobody
 	renewing   bool      // nothing is sent until the connection has been made anew
 	renewSince time.Time
+	putOff     time.Time // a renewal, until then
+	renewal    *renewal  // makes the connection that follows; nil: none, or it is to break first
 	hushed     bool      // it was closed for that, and the rider was not told
 	warnedAt   time.Time // when last; zero: log the next failure at once
 	upSince    time.Time

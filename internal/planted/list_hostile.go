@@ -53,6 +53,12 @@ var hostileBugs = []bug{
 		New:  "&& r.bond.token != h.token && h.generation < 1<<30 {",
 	},
 	{
+		Name: "a-renewal-breaks-before-it-makes", Package: "./transport", Run: "TestRenewalAtALockedDoor",
+		File: "transport/renew.go",
+		Old:  "oc.version >= tailSince && !u.renewing && believed {",
+		New:  "oc.version > tailSince && !u.renewing && believed {",
+	},
+	{
 		Name: "a-broken-frame-is-not-counted", Package: "./transport", Run: "FuzzConnection",
 		File: "transport/partial.go",
 		Old:  "\tt.fault(\"protocol\", &t.count.faultsProtocol,",
