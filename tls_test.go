@@ -43,7 +43,12 @@ func TestTLSConfig(t *testing.T) {
 
 // issued makes credentials of a node of a cluster.
 func issued(t *testing.T, ca *pki.CA, cluster string) kith.Credentials {
-	p, err := ca.Issue(pki.Request{Name: "node", URIs: []string{kith.ClusterURI(cluster)},
+	return issuedTo(t, ca, cluster, "node")
+}
+
+// issuedTo makes credentials of the node of that name.
+func issuedTo(t *testing.T, ca *pki.CA, cluster, name string) kith.Credentials {
+	p, err := ca.Issue(pki.Request{Name: name, URIs: []string{kith.ClusterURI(cluster)},
 		Until: time.Now().Add(30 * time.Minute)})
 	require.NoError(t, err)
 	c := kith.Credentials{CAs: x509.NewCertPool()}
