@@ -24,9 +24,29 @@ const (
 	hostileBeat   = 20 * time.Millisecond // period of heartbeats, so that there are enough for a quantile
 )
 
-// hostile measures a pair of processes of its own, alone and beside hostile clients at the receiver's port, in turn.
+// hostile measures a pair of processes of its own, alone and beside hostile clients at the receiver's port, in turn;
+// and another one over TLS, beside strangers with certificates that are dear to look at.
 func (r *rounds) hostile(ctx context.Context, e *env, f bench.Figures) error {
-	c, err := startCrew(ctx, e, crewArgs{name: "hostile-", receivers: 1, shards: benchShards, beat: hostileBeat})
+	err := r.besieged(ctx, e, f, "hostile", tlsFiles{}, func(t *hostile.Target) ([]hostile.Attack, error) {
+		list := append(t.Strangers(), t.Insiders()...)
+		return slices.DeleteFunc(list, func(a hostile.Attack) bool { return a.Slow }), nil
+	})
+	if err != nil {
+		return err
+	}
+	certs, err := newCerts()
+	if err != nil {
+		return err
+	}
+	defer certs.remove()
+	return r.besieged(ctx, e, f, "hostile_chains", certs.files(), (*hostile.Target).Tangles)
+}
+
+// besieged measures one pair beside the attacks of a list.
+func (r *rounds) besieged(ctx context.Context, e *env, f bench.Figures, name string, secure tlsFiles,
+	list func(*hostile.Target) ([]hostile.Attack, error)) error {
+	c, err := startCrew(ctx, e, crewArgs{name: name + "-", receivers: 1, shards: benchShards, beat: hostileBeat,
+		tls: secure})
 	if err != nil {
 		return err
 	}
@@ -48,8 +68,10 @@ func (r *rounds) hostile(ctx context.Context, e *env, f bench.Figures) error {
 	for i := range legs {
 		legs[i].trips = bench.NewLatency()
 	}
-	siege := siege{list: append(target.Strangers(), target.Insiders()...)}
-	siege.list = slices.DeleteFunc(siege.list, func(a hostile.Attack) bool { return a.Slow })
+	var siege siege
+	if siege.list, err = list(target); err != nil {
+		return err
+	}
 	for range hostileTurns {
 		for i := range legs {
 			stop := func() {}
@@ -63,14 +85,14 @@ func (r *rounds) hostile(ctx context.Context, e *env, f bench.Figures) error {
 			}
 		}
 	}
-	legs[0].figures(f, "alone")
-	legs[1].figures(f, "beside")
-	f.Ratio("hostile_rate_ratio", "hostile_rate_beside", "hostile_rate_alone")
-	f.Ratio("hostile_hb_p99_ratio", "hostile_hb_p99_us_beside", "hostile_hb_p99_us_alone")
-	f.Ratio("hostile_hb_p50_ratio", "hostile_hb_p50_us_beside", "hostile_hb_p50_us_alone")
-	f.Set("hostile_attacks_per_second", float64(siege.thrown)/siege.took.Seconds())
-	f.Set("hostile_cpu_share", siege.cpu.Seconds()/siege.took.Seconds())
-	r.progress.Printf("hostile")
+	legs[0].figures(f, name, "alone")
+	legs[1].figures(f, name, "beside")
+	f.Ratio(name+"_rate_ratio", name+"_rate_beside", name+"_rate_alone")
+	f.Ratio(name+"_hb_p99_ratio", name+"_hb_p99_us_beside", name+"_hb_p99_us_alone")
+	f.Ratio(name+"_hb_p50_ratio", name+"_hb_p50_us_beside", name+"_hb_p50_us_alone")
+	f.Set(name+"_attacks_per_second", float64(siege.thrown)/siege.took.Seconds())
+	f.Set(name+"_cpu_share", siege.cpu.Seconds()/siege.took.Seconds())
+	r.progress.Printf("%s", name)
 	return nil
 }
 
@@ -105,9 +127,9 @@ func (l *hostileLeg) measure(ctx context.Context, r *rounds, c *crew) error {
 	return err
 }
 
-func (l *hostileLeg) figures(f bench.Figures, suffix string) {
-	f.Set("hostile_rate_"+suffix, bench.Medians(l.rates)["rate"])
-	l.trips.Figures(f, "hostile_hb", "_"+suffix)
+func (l *hostileLeg) figures(f bench.Figures, name, suffix string) {
+	f.Set(name+"_rate_"+suffix, bench.Medians(l.rates)["rate"])
+	l.trips.Figures(f, name+"_hb", "_"+suffix)
 }
 
 // siege is the attackers, one at a time, within their share of a core, and silent connections beside them.

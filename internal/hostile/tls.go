@@ -72,6 +72,16 @@ func (t *Target) Uncertified(ca *pki.CA, stolen tls.Certificate) ([]Attack, erro
 		}
 		list = append(list, t.certified(bad.name, "tls/"+bad.reason, []tls.Certificate{cert}))
 	}
+	tangles, err := t.Tangles()
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, tangles...)
+	return append(list, t.unencrypted()...), nil
+}
+
+// Tangles are the attacks of those whose certificates are dear to look at, and prove nothing.
+func (t *Target) Tangles() (list []Attack, err error) {
 	for _, chain := range []struct {
 		n      int
 		counts string
@@ -83,7 +93,7 @@ func (t *Target) Uncertified(ca *pki.CA, stolen tls.Certificate) ([]Attack, erro
 		list = append(list, t.certified(fmt.Sprintf("a tangle of %d certificates", chain.n), chain.counts,
 			[]tls.Certificate{certs}))
 	}
-	return append(list, t.unencrypted()...), nil
+	return list, nil
 }
 
 // Forgers are the attacks of somebody between the nodes, who has no keys: bytes under TLS that nobody sealed.
