@@ -236,6 +236,7 @@ func refusedFor(reason transport.Refusal) func(*Stats) uint64 {
 }
 
 func brokenHello(s *Stats) uint64  { return s.Transport.FaultsHello }
+func silence(s *Stats) uint64      { return s.Transport.Silent }
 func brokenFrames(s *Stats) uint64 { return s.Transport.FaultsFrames }
 func nonsense(s *Stats) uint64     { return s.Nonsense }
 func unregistered(s *Stats) uint64 { return s.Unregistered }
@@ -270,7 +271,7 @@ func attacks(to *Driver) []attack {
 			"refused: cluster-name"},
 		{"over-long hello", nil, header(1<<31, wire.KindHello), refusedFor(transport.RefusedMagic), true, ""},
 		{"half a hello, then silence", nil, good.hello()[:20], brokenHello, true, "connection fault: hello"},
-		{"silence", nil, nil, brokenHello, true, ""},
+		{"silence", nil, nil, silence, true, ""},
 		{"unknown kind", onControlLane, wire.AppendFrame(nil, 99, 0, 0, nil), brokenFrames, true,
 			"connection fault: protocol"},
 		{"over-long control frame", onControlLane, header(wire.MaxControlFrame+1, wire.KindGossip), brokenFrames, true, ""},

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A node speaks its own version and earlier ones, so that a cluster can be upgraded node by node. What changed from one
-// version to the next stands in docs/wire.md.
+// A node speaks its own version and the two before, so that a cluster can be upgraded node by node. What changed from
+// one version to the next stands in docs/wire.md.
 const (
 	Version       = 3 // of this build
 	OldestVersion = 1 // that this build still speaks
