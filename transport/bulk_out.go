@@ -117,20 +117,36 @@ func (b *Bulk) poke() {
 
 // run dials and writes until nothing is left to be sent for a while.
 func (b *Bulk) run() {
+	var next net.Conn // that follows one that was made anew
 	for b.wanted() {
-		generation, ok := b.pause()
-		if !ok {
-			continue
+		nc, generation := next, b.numbered()
+		if next = nil; nc == nil {
+			var ok bool
+			if generation, ok = b.pause(); !ok {
+				continue
+			}
+			var err error
+			nc, _, err = b.t.open(b.ctx, opening{to: b.to, lane: wire.LaneBulk, generation: generation, speak: b.t.cfg.versions})
+			if err != nil {
+				b.failed(err)
+				continue
+			}
 		}
-		nc, a, err := b.t.open(b.ctx, opening{to: b.to, lane: wire.LaneBulk, generation: generation, speak: b.t.cfg.versions})
-		if err != nil {
-			b.failed(err)
-			continue
-		}
-		b.t.cfg.Logger.Debug("connected", "peer", a.from, "lane", wire.LaneBulk, "generation", generation)
-		err = b.carry(nc, generation)
-		b.t.cfg.Logger.Debug("connection lost", "peer", a.from, "lane", wire.LaneBulk, "error", err)
+		b.t.cfg.Logger.Debug("connected", "peer", b.to, "lane", wire.LaneBulk, "generation", generation)
+		var err error
+		next, err = b.carry(nc, generation)
+		b.t.cfg.Logger.Debug("connection lost", "peer", b.to, "lane", wire.LaneBulk, "error", err)
 	}
+	if next != nil {
+		_ = next.Close()
+	}
+}
+
+// numbered returns the number of the newest connection.
+func (b *Bulk) numbered() uint32 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.generation
 }
 
 // wanted reports whether there is something to be sent; if not, the goroutine ends.
@@ -189,8 +205,8 @@ func (b *Bulk) tell(over []*flow.BulkTransfer, reason route.Reason, err error) {
 	}
 }
 
-// carry serves one connection until it breaks or has had nothing to do for bulkIdle.
-func (b *Bulk) carry(nc net.Conn, generation uint32) error {
+// carry serves one connection until it breaks or has had nothing to do for bulkIdle. next is one that follows it.
+func (b *Bulk) carry(nc net.Conn, generation uint32) (next net.Conn, err error) {
 	unbound(nc)
 	stop := context.AfterFunc(b.ctx, func() { _ = nc.Close() })
 	defer stop()
@@ -209,11 +225,11 @@ func (b *Bulk) carry(nc net.Conn, generation uint32) error {
 	b.mu.Unlock()
 	if dead != nil {
 		_ = nc.Close()
-		return dead
+		return nil, dead
 	}
 	over := make(chan error, 1)
 	go func() { over <- b.read(nc) }()
-	err := b.write(nc, &renewal, over)
+	err = b.write(nc, &renewal, over)
 	_ = nc.Close()
 	if why := <-over; err == nil {
 		err = why
@@ -223,7 +239,7 @@ func (b *Bulk) carry(nc net.Conn, generation uint32) error {
 	lost := b.s.Broken(nil)
 	b.mu.Unlock()
 	b.tell(lost, route.PeerLost, fmt.Errorf("bulk connection to %s: %w", b.to, err))
-	return err
+	return renewal.next, err
 }
 
 // write writes what the sender has to say. over is read again by carry, so what comes by it is put back.
@@ -247,9 +263,12 @@ func (b *Bulk) write(nc net.Conn, renewal *bulkRenewal, over chan error) error {
 			runtime.Gosched()
 			continue
 		}
-		if rested {
+		if rested && (quiet || renewal.follows(b)) {
 			b.t.count.tlsRenewed.Add(1)
 			return errRenewed
+		}
+		if rested {
+			continue // as it is
 		}
 		if quiet {
 			out = nil

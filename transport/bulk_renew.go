@@ -2,13 +2,43 @@
 
 package transport
 
-import "time"
+import (
+	"net"
+	"time"
+
+	"github.com/kith-io/kith/wire"
+)
 
 // bulkRenewal says when a dialled bulk connection is to be made anew. It belongs to the goroutine that writes.
 type bulkRenewal struct {
 	t      *Transport
 	secure *secure   // nil without TLS
 	since  time.Time // when the rest began; zero: there is none
+	next   net.Conn  // that was let in to follow this one; nil: none
+}
+
+// follows dials the connection that follows one of which nothing is on its way, and reports whether this one is to end
+// now: a peer that is believed no more is dialled when it has. When the peer does not let it in the renewal is put off.
+func (r *bulkRenewal) follows(b *Bulk) bool {
+	creds := r.t.trust.current.Load()
+	if creds.judge(r.secure.peer, r.secure.host, r.t.trust.now()) != nil {
+		return true
+	}
+	b.mu.Lock()
+	b.generation++
+	generation := b.generation
+	b.mu.Unlock()
+	nc, _, err := r.t.open(b.ctx, opening{to: b.to, lane: wire.LaneBulk, generation: generation, speak: r.t.cfg.versions})
+	if err == nil {
+		r.next = nc
+		return true
+	}
+	r.since, r.secure.putOff = time.Time{}, time.Now().Add(renewAgain)
+	r.secure.anew.Store(false)
+	if b.ctx.Err() == nil {
+		r.t.fault("connection not made anew", &r.t.count.tlsPutOff, "peer", b.to, "lane", wire.LaneBulk, "error", err)
+	}
+	return false
 }
 
 // rests reports whether no large message is to begin on the connection now: what has begun comes to its end, then it is

@@ -314,7 +314,7 @@ func FuzzBulkDialled(f *testing.F) {
 			w.send(w.u8())
 		}
 		before := spent.Bytes()
-		_ = w.dial.carry(w.s, 1)
+		_, _ = w.dial.carry(w.s, 1)
 		w.dial.kill(ErrClosed)
 		w.tr.tasks.Wait()
 		w.ends(before)

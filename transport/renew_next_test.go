@@ -129,3 +129,24 @@ func TestFollowingConnectionWaitsForItsTurn(t *testing.T) {
 	require.Equal(t, "2", wantMail(t, b, wire.KindStatus).body, "what the first said is read first")
 	require.Equal(t, "3", wantMail(t, b, wire.KindStatus).body)
 }
+
+// Large messages go on while the peer's door lets nobody in, though their connection is to be made anew.
+func TestRenewalOfABulkConnectionAtALockedDoor(t *testing.T) {
+	ca := authority(t)
+	s := newSite(t, ca)
+	a, b := startBulk(t, s.tls), startBulk(t, newSite(t, ca).tls)
+	streamBulk(t, a, b, func() bool { return true })
+	lock := func(most int) {
+		b.Transport.mu.Lock()
+		b.door.most = most
+		b.Transport.mu.Unlock()
+	}
+	lock(0)
+	s.prove(ca, time.Now().Add(20*time.Minute))
+	streamBulk(t, a, b, func() bool { return a.Stats().TLSPutOff > 0 })
+	streamBulk(t, a, b, func() bool { return true })
+	require.Zero(t, a.Stats().TLSRenewed)
+	require.Equal(t, 1, b.Stats().Bulk.In)
+	lock(256)
+	require.Zero(t, a.Stats().Bulk.Sent.Lost)
+}
