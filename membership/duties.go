@@ -63,19 +63,13 @@ func (m *Machine) expiry() func(peer.ID) bool {
 	return func(id peer.ID) bool { return m.ageOf(id) > limit }
 }
 
-// leaderTick looks at the duties again, which change with time only for tombstones, and at the node's own isolation:
-// whoever heard no member for half the retention might outlive its own tombstone and must not come back.
+// leaderTick looks at the duties again, which change with time only for tombstones, and at the node's own isolation.
 func (m *Machine) leaderTick() {
 	m.in(timerLeader, m.cfg.LeaderInterval)
 	m.dirty = true
-	if len(m.st.members) == 1 {
-		m.contact = m.now
+	if !m.isolated() {
+		m.watchConvergence()
 	}
-	if silent := m.now - m.contact; silent > m.cfg.TombstoneRetention/2 {
-		m.end(EndIsolated, m.self, fmt.Sprintf("no contact to any member for %v", silent))
-		return
-	}
-	m.watchConvergence()
 }
 
 // orphanFor is how long an orphan lets others like it know, before it ends: three rounds of gossip.

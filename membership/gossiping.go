@@ -229,6 +229,9 @@ func (m *Machine) onGossip(arrived time.Duration, from peer.ID, body []byte) err
 // take brings a received state together with the local one and answers: an older sender gets ours, after a merge the
 // sender gets the result, and one who did not know that we have seen its version is told.
 func (m *Machine) take(from peer.ID, remote *state) {
+	if remote.digest != m.st.digest && m.returned(from, remote) {
+		return
+	}
 	known := remote.hasSeen(m.self)
 	next, how := m.reconcile(remote)
 	switch how {

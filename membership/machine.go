@@ -117,6 +117,9 @@ func (m *Machine) begin(now time.Duration, source peer.ID) {
 // Tick handles every deadline that has passed.
 func (m *Machine) Tick(now time.Duration) {
 	m.begin(now, m.self)
+	if m.isolated() {
+		return
+	}
 	m.monitor.Tick(now)
 	for i := range m.timers {
 		if t := &m.timers[i]; t.on && t.at <= now {
@@ -134,7 +137,7 @@ func (m *Machine) Tick(now time.Duration) {
 // nonsense (a *wire.Error, or ErrBadKind); nothing has changed.
 func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
 	m.begin(now, from)
-	if m.phase == ended || from == m.self {
+	if m.phase == ended || from == m.self || m.isolated() {
 		return nil
 	}
 	if m.phase == member && !m.st.has(from) {
@@ -193,7 +196,7 @@ func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kin
 // ErrBadCommand; with any of them nothing has changed.
 func (m *Machine) Do(now time.Duration, cmd Command) error {
 	m.begin(now, m.self)
-	if m.phase == ended {
+	if m.phase == ended || m.isolated() {
 		return ErrEnded
 	}
 	var err error

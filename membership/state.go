@@ -242,6 +242,11 @@ func (s *version) remove(id peer.ID) {
 	}
 	t := tombstone{id, s.members[i].Status, s.members[i].Cause, s.members[i].By}
 	s.members = slices.Delete(s.members, i, i+1)
-	at, _ := slices.BinarySearchFunc(s.tombs, id, func(t tombstone, id peer.ID) int { return t.id.Compare(id) })
+	s.entomb(t)
+}
+
+// entomb adds a tombstone for one who has none.
+func (s *version) entomb(t tombstone) {
+	at, _ := slices.BinarySearchFunc(s.tombs, t.id, func(t tombstone, id peer.ID) int { return t.id.Compare(id) })
 	s.tombs = slices.Insert(slices.Clone(s.tombs), at, t)
 }

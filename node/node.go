@@ -107,6 +107,7 @@ func New(cfg Config) *Node {
 	}
 	sharding := cfg.sharding()
 	sharding.UnderWay = n.courier.UnderWay
+	sharding.Late = n.late
 	n.shards = shard.New(cfg.Self, sharding, rand.New(rand.NewPCG(cfg.Seed, 2)))
 	return n
 }

@@ -90,6 +90,12 @@ func (n *Node) watch(v *membership.View) {
 	n.suspension.alone = len(v.Members) == 1
 }
 
+// late reports whether somebody whom this node watches is late with a sign of life, as of this step.
+func (n *Node) late() bool {
+	n.seen = n.members.Late(n.now, n.seen[:0])
+	return len(n.seen) > 0
+}
+
 // next is when a member must step at the latest, so that the age of its last step means something.
 func (s *suspension) next() (deadline time.Duration, ok bool) {
 	return s.last + s.limit/4, s.member

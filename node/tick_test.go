@@ -91,5 +91,6 @@ func TestWhoIsAdmittedInTheStepIsAskedFirst(t *testing.T) {
 	require.True(t, ok)
 	require.NotNil(t, s.Reign)
 	require.False(t, s.Reign.Ready)
-	require.Equal(t, peer.Set{id("10.0.0.4")}, s.Reign.Missing, "the takeover time is over, only the report is missing")
+	require.Equal(t, peer.SetOf(id("10.0.0.3"), id("10.0.0.4")), s.Reign.Missing,
+		"the takeover time is over, only the reports are missing")
 }

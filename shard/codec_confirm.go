@@ -31,7 +31,7 @@ func readConfirmOwner(r *wire.Reader) letter {
 }
 
 // ownerConfirmed answers with the question's head and nonce: yes, but for the shards of Lost. Firm says that the one
-// who answers is not suspended itself. First and Last are the first and last shard of the question.
+// who answers knows how the cluster stands. First and Last are the first and last shard of the question.
 type ownerConfirmed struct {
 	head
 	Nonce       uint64

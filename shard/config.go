@@ -35,6 +35,9 @@ type Config struct {
 	// UnderWay, when it is set, reports whether mail that was sent to a peer at since or earlier has not arrived yet. What
 	// is under way is not repeated: whoever carries it does that.
 	UnderWay func(to peer.ID, since time.Duration) bool
+	// Late, when it is set, reports whether somebody whom this node watches is late with a sign of life: then its word
+	// does not wake a suspended node.
+	Late     func() bool
 	MaxTypes int // types that this node keeps a promise for, registered here or not
 }
 

@@ -4,14 +4,23 @@
 // coordinators of the types of which shards live here, and other members, under nonces drawn for this suspension: an
 // answer given before it does not count. A member answers only one that is a member and not Down in its own view. That
 // is what makes the answer worth something: a shard is given to another only after its owner was Down in the view of
-// every member that counts and the takeover time has passed, so one member that is not suspended and still holds this
-// incarnation for a member says that this time has not even begun for it, or has begun less than a round of gossip ago.
+// every member that counts and the takeover time has passed, so one member that knows how the cluster stands and still
+// holds this incarnation for a member says that this time has not even begun for it, or has begun less than a round of
+// gossip ago.
 //
-// The answer of a member that is suspended itself is weaker: it may have slept as long. When nobody gives the strong
-// one, the answers of all other members that are not Down do: whoever could have removed this node is among them. So a
-// cluster that slept as a whole wakes up, and one that is alone need not ask. A joining member that was never told that
-// it was admitted answers so too: it removed nobody. Who sleeps may be the only one that could tell it, and lets nobody
-// in before it is confirmed itself: each would wait for the other for ever.
+// Who knows how the cluster stands: a member in office (Up, Leaving, in a full shutdown), for whose view removals wait;
+// that is not suspended; that hears everybody, with nobody late and no accusation open. One that misses others may be
+// cut off with the asker, from those who removed both.
+//
+// Every other answer is weaker. When nobody gives the strong one, the answers of all other members that are not Down
+// do: whoever could have removed this node is among them. So a cluster that slept as a whole wakes up, and one that is
+// alone need not ask. A joining member answers so, and one that was never told that it was admitted: it removed nobody.
+// Who sleeps may be the only one that could tell it, and lets nobody in before it is confirmed itself: each would wait
+// for the other for ever.
+//
+// A node that coordinates itself cannot be told by its coordinator that a shard is another's. It asks some members
+// about that in its own name: who has promised to a higher term says so, its reign ends by that, and its shards are
+// asked about at the successor.
 
 package shard
 
@@ -27,6 +36,9 @@ import (
 
 // askedAtOnce is how many members beside the coordinators are asked in one round: the cost of a cluster that wakes up.
 const askedAtOnce = 16
+
+// askedForTerms is how many members are asked whether they know a higher term than this node's own.
+const askedForTerms = 3
 
 // confirmation is the state of a suspended node. Its zero value is a node that is not.
 type confirmation struct {
@@ -106,9 +118,30 @@ func (m *Machine) askMembers() {
 	}
 	for i := range min(askedAtOnce, len(list)) {
 		to := list[(start+i)%len(list)].ID
+		if i < askedForTerms {
+			m.askForTerms(to)
+		}
 		m.post(to, confirmOwner{head: head{Birth: m.view.Birth}, Nonce: c.nonce, Entries: []held{}})
 	}
 	c.round++
+}
+
+// askForTerms asks a member about one shard of each type that this node coordinates: it answers if it has promised to
+// a higher term.
+func (m *Machine) askForTerms(to peer.ID) {
+	for _, id := range m.order {
+		t := m.types[id]
+		if t.region == nil || t.region.hosted == 0 || t.region.to != m.self {
+			continue
+		}
+		for s := range t.region.slots {
+			if e := &t.region.slots[s]; e.living != notHere {
+				m.post(to, confirmOwner{head: m.head(t.id, t.region.term), Nonce: m.confirm.nonce,
+					Entries: []held{{route.ShardID(s), e.fence}}})
+				break
+			}
+		}
+	}
 }
 
 // unanswered lists the shards that live here, cut into letters, without the letters that the present coordinator has
@@ -141,7 +174,7 @@ func (m *Machine) answeredBy(t *typ, first, last route.ShardID) bool {
 // onConfirmOwner answers one that asks whether it still is a member, and owner of the shards it names. Mail of others
 // than members that are not Down does not come this far.
 func (m *Machine) onConfirmOwner(from peer.ID, q confirmOwner) {
-	answer := ownerConfirmed{head: q.head, Nonce: q.Nonce, Firm: !m.confirm.held, Lost: []held{}}
+	answer := ownerConfirmed{head: q.head, Nonce: q.Nonce, Firm: m.knows(), Lost: []held{}}
 	if q.Term == 0 {
 		m.post(from, answer)
 		return
@@ -159,6 +192,19 @@ func (m *Machine) onConfirmOwner(from peer.ID, q confirmOwner) {
 		answer.First, answer.Last = q.Entries[0].Shard, q.Entries[n-1].Shard
 	}
 	m.post(from, answer)
+}
+
+// knows reports whether this node knows how the cluster stands.
+func (m *Machine) knows() bool {
+	if m.confirm.held || !m.inOffice() || m.cfg.Late != nil && m.cfg.Late() {
+		return false
+	}
+	for _, a := range m.view.Accusations {
+		if m.live(a.Observer) && m.live(a.Subject) {
+			return false
+		}
+	}
+	return true
 }
 
 // answerUnadmitted answers one that asks a node which has no view yet: it knows nothing, so it speaks for nobody.
@@ -184,7 +230,8 @@ func (m *Machine) onOwnerConfirmed(from peer.ID, a ownerConfirmed) {
 		c.owners = append(c.owners, answered{typ: t.id, term: a.Term, by: from, first: a.First, upTo: a.Last})
 	}
 	c.heard.Add(from)
-	c.firm = c.firm || a.Firm
+	mb, _ := m.view.Member(from) // builds before answered firmly whenever they were not suspended
+	c.firm = c.firm || a.Firm && (mb.Status.Working() || mb.Status == membership.Leaving)
 }
 
 // giveUp ends an ownership that the coordinator does not know, without a call into its handlers.

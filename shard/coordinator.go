@@ -147,6 +147,12 @@ func (m *Machine) endCoordinator(t *typ) {
 	t.coord = nil
 }
 
+// inOffice reports whether this node may coordinate and vouch for others: it has its up-number and has not left.
+func (m *Machine) inOffice() bool {
+	self, ok := m.view.SelfMember()
+	return ok && self.UpNumber != 0 && (self.Status.Working() || self.Status == membership.Leaving)
+}
+
 // meet makes a client of each member that may speak.
 func (c *coordinator) meet() {
 	for _, mb := range c.m.view.Members {
@@ -168,9 +174,10 @@ func (c *coordinator) client(id peer.ID) *client {
 	return c.clients[i]
 }
 
-// onView follows the members: a coordinator that is not the oldest any more ends; shards of lost members wait.
+// onView follows the members: a coordinator that holds its office no more ends; shards of lost members wait. An older
+// member that appears later is none that this reign has to give way to: all that were older had gone when it began.
 func (c *coordinator) onView() {
-	if !c.m.presides(c.settings.Role, c.term) {
+	if !c.m.inOffice() {
 		c.m.endCoordinator(c.t)
 		return
 	}

@@ -245,6 +245,7 @@ func (c *checker) seat(p *proc, e *shard.Event) {
 func (c *checker) delivers(p *proc, key shardKey, e *wire.Envelope) {
 	o := c.owner(key)
 	if c.excusedBy(p, "a message is delivered here") {
+		c.lateHandling(p, key, o)
 		if h := o.livesIn(p); h == nil || h.fence.Term() != e.Term || h.fence.Epoch() != e.Epoch {
 			c.violate(p, "delivery-fence", "a message for %s under %d.%d is delivered where it does not live so",
 				c.w.shardName(key.typ, key.shard), e.Term, e.Epoch)
@@ -254,6 +255,21 @@ func (c *checker) delivers(p *proc, key shardKey, e *wire.Envelope) {
 	if o.p != p || o.fence.Term() != e.Term || o.fence.Epoch() != e.Epoch {
 		c.violate(p, "delivery-fence", "a message for %s under %d.%d is delivered, the shard lives at %s under %s",
 			c.w.shardName(key.typ, key.shard), e.Term, e.Epoch, c.w.nameOf(o.p), fenceName(o.fence))
+	}
+}
+
+// lateHandling: one that is Down somewhere and has not heard of it handles nothing any more once its shard lives under
+// a higher fence with another that runs. Without a resolver nothing stops one whom an operator downed while it ran.
+func (c *checker) lateHandling(p *proc, key shardKey, o *ownership) {
+	own := o.livesIn(p)
+	if own == nil || !c.w.resolves() || p.outside {
+		return
+	}
+	for _, h := range o.hosting {
+		if h.p != p && h.p.alive && h.fence.Compare(own.fence) > 0 {
+			c.violate(p, "late-handling", "a message for %s is handled under %s while it lives at %s under %s",
+				c.w.shardName(key.typ, key.shard), fenceName(own.fence), c.w.nameOf(h.p), fenceName(h.fence))
+		}
 	}
 }
 

@@ -240,8 +240,8 @@ var bugs = slices.Concat([]bug{
 	{
 		Name: "a-sleeper-confirms-another", Package: "./shard", Run: "TestAnswersOfTheSuspended",
 		File: "shard/confirm.go",
-		Old:  "Firm: !m.confirm.held,",
-		New:  "Firm: true,",
+		Old:  "\tif m.confirm.held || !m.inOffice() ||",
+		New:  "\tif !m.inOffice() ||",
 	},
 	{
 		Name: "resolver-does-not-suspend", Package: "./sim", Run: "TestScripts/minority_suspends_before_rehome",

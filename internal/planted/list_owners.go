@@ -21,4 +21,34 @@ var ownerBugs = []bug{
 		Old:  "\tif c.ready || !ok {\n",
 		New:  "\tif c.ready || !ok || oldest.ID != c.m.self {\n",
 	},
+	{
+		Name: "removed-and-forgotten-returns", Package: "./sim", Run: "TestScripts/removed_side_returns",
+		File: "membership/gossiping.go",
+		Old:  "\tif remote.digest != m.st.digest && m.returned(from, remote) {\n",
+		New:  "\tif remote.digest == 0 && m.returned(from, remote) {\n",
+	},
+	{
+		Name: "frames-before-isolation", Package: "./node", Run: "TestRemovedIncarnationDoesNotReturn",
+		File: "membership/machine.go",
+		Old:  "from == m.self || m.isolated() {\n",
+		New:  "from == m.self {\n",
+	},
+	{
+		Name: "joiner-wakes-a-sleeper", Package: "./sim", Run: "TestScripts/asleep_with_a_joiner",
+		File: "shard/confirm.go",
+		Old:  "\tc.firm = c.firm || a.Firm && (mb.Status.Working() || mb.Status == membership.Leaving)\n",
+		New:  "\tc.firm = c.firm || mb.Status != membership.Down\n",
+	},
+	{
+		Name: "one-that-misses-others-wakes-a-sleeper", Package: "./shard", Run: "TestWhoProvesNothingWakesNobody",
+		File: "shard/confirm.go",
+		Old:  "\t\tif m.live(a.Observer) && m.live(a.Subject) {\n",
+		New:  "\t\tif m.live(a.Observer) && !m.live(a.Subject) {\n",
+	},
+	{
+		Name: "older-member-ends-a-reign", Package: "./shard", Run: "TestOlderMemberThatAppearsEndsNoReign",
+		File: "shard/coordinator.go",
+		Old:  "\tif !c.m.inOffice() {\n",
+		New:  "\tif !c.m.presides(c.settings.Role, c.term) {\n",
+	},
 }

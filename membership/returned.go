@@ -1,0 +1,75 @@
+// Returned: a removed incarnation that comes back after its tombstone was forgotten (MEM-1).
+//
+// Tombstones are kept for a time. A side that was cut off for longer, and heard its own members meanwhile, is not
+// isolated: it meets a cluster that removed it and remembers nothing of that. Up-numbers tell. They are given in rising
+// order, each in a state that every member in office has seen; so a state that knows of number n had whoever carries n
+// or a lower one as a member. Whoever is none there any more was removed, and stays so.
+
+package membership
+
+import (
+	"fmt"
+
+	"github.com/kith-io/kith/peer"
+)
+
+// isolated ends a node that has heard no member for half the retention, before it looks at anything else: it might
+// outlive its own tombstone. What lies in its sockets is as old as its sleep.
+func (m *Machine) isolated() bool {
+	if m.phase != member {
+		return false
+	}
+	if len(m.st.members) == 1 {
+		m.contact = m.now // nobody could have removed it
+	}
+	silent := m.now - m.contact
+	if silent <= m.cfg.TombstoneRetention/2 {
+		return false
+	}
+	m.end(EndIsolated, m.self, fmt.Sprintf("no contact to any member for %v", silent))
+	return true
+}
+
+// covers reports whether s had the member as one and has removed it, whether or not it remembers.
+func (s *version) covers(mb *Member) bool {
+	return mb.UpNumber != 0 && mb.UpNumber <= s.highestUp && !s.has(mb.ID)
+}
+
+// returned deals with a received state that has members whom this one has removed and forgotten: they get their
+// tombstones again, as a change of this node, so that all remember; and with one by which this node itself is removed
+// and forgotten: it ends, unless its side has done the same with the sender and is the larger one. It reports whether
+// the state is done with.
+func (m *Machine) returned(from peer.ID, remote *state) bool {
+	own := &m.st.members[m.st.index(m.self)]
+	if _, told := remote.tomb(m.self); !told && remote.covers(own) {
+		i := remote.index(from)
+		mutual := i >= 0 && m.st.covers(&remote.members[i])
+		up, lowest, mine := remote.upCount(), remote.lowestUp(), m.st.upCount()
+		if !mutual || mine < up || mine == up && !m.st.lowestUp().Less(lowest) {
+			m.end(EndRemoved, from, fmt.Sprintf("%s holds a state in which %s was removed and forgotten", from, m.self))
+			return true
+		}
+	}
+	if sameSlice(remote.members, m.st.members) {
+		return false
+	}
+	var d *state
+	for i := range remote.members {
+		mb := &remote.members[i]
+		if _, dead := m.st.tomb(mb.ID); dead || !m.st.covers(mb) {
+			continue
+		}
+		if d == nil {
+			d = m.st.draft()
+		}
+		if len(d.tombs) >= MaxTombstones {
+			return true // no room to remember it: the whole state is left alone
+		}
+		d.entomb(tombstone{id: mb.ID, last: Down, cause: mb.Cause, by: mb.By})
+		m.stats.Returned++
+	}
+	if d != nil {
+		m.install(d.commit(m.self), true)
+	}
+	return m.tellRemoved(from)
+}

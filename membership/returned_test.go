@@ -1,0 +1,116 @@
+// Removed incarnations that come back after their tombstones were forgotten (MEM-1).
+
+package membership
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// side is a machine of one of those who were five members, on a side that removed all but those of kept and forgot
+// them; a state of it has a change of its own.
+func side(self, kept string) *Machine {
+	base := stateOf([]string{"a up", "b up", "c up", "d up", "e up"}, "abcde")
+	d := base.draft()
+	for _, m := range base.members {
+		if !containsID(kept, m.ID) {
+			d.remove(m.ID)
+		}
+	}
+	d.tombs = nil
+	m := New(nid(self), Config{}, rand.New(rand.NewPCG(1, 1)))
+	m.phase = member
+	m.install(d.commit(nid(self)), false)
+	return m
+}
+
+func containsID(names string, id peer.ID) bool {
+	for _, n := range names {
+		if nid(string(n)) == id {
+			return true
+		}
+	}
+	return false
+}
+
+// TestRemovedMembersDoNotReturn: who is no member any more in a state that knows a number above theirs gets its
+// tombstone again, and is told; the others of the state that brought it are taken as ever.
+func TestRemovedMembersDoNotReturn(t *testing.T) {
+	m, old := side("c", "cde"), side("a", "abcde")
+	m.take(nid("a"), old.st)
+	require.Equal(t, member, m.phase)
+	require.Equal(t, uint64(2), m.stats.Returned)
+	for _, gone := range []string{"a", "b"} {
+		require.False(t, m.st.has(nid(gone)))
+		_, dead := m.st.tomb(nid(gone))
+		require.True(t, dead)
+	}
+	require.Equal(t, wire.KindRemovedNote, m.mail[len(m.mail)-1].Kind)
+	require.Equal(t, nid("a"), m.mail[len(m.mail)-1].To)
+
+	joined := side("d", "cde").st.draft() // a member that has joined since is none that returns
+	joined.highestUp++
+	joined.add(Member{ID: nid("x"), Status: Up, UpNumber: joined.highestUp})
+	m = side("c", "cde")
+	m.take(nid("d"), joined.commit(nid("d")))
+	require.True(t, m.st.has(nid("x")))
+	require.Zero(t, m.stats.Returned)
+}
+
+// TestForgottenMemberEnds: a member that is none in the state of another, which knows a number above its own, was
+// removed there. Of two sides that have forgotten each other exactly one lives.
+func TestForgottenMemberEnds(t *testing.T) {
+	old := side("a", "abcde")
+	old.take(nid("c"), side("c", "cde").st)
+	require.Equal(t, ended, old.phase)
+	require.Equal(t, EndRemoved, old.over.Kind)
+	for _, c := range []struct{ left, right string }{{"ab", "cde"}, {"abc", "de"}, {"ab", "de"}, {"ce", "bd"},
+		{"a", "e"}} {
+		l, r := side(c.left[:1], c.left), side(c.right[:1], c.right)
+		atLeft, atRight := l.st, r.st
+		l.take(r.self, atRight)
+		r.take(l.self, atLeft)
+		require.NotEqual(t, l.phase == ended, r.phase == ended, "%s and %s", c.left, c.right)
+		if len(c.left) != len(c.right) {
+			require.Equal(t, len(c.left) < len(c.right), l.phase == ended, "the smaller side ends")
+		}
+		for _, m := range []*Machine{l, r} {
+			if m.phase != ended {
+				require.Len(t, m.st.members, len(c.left)+len(c.right)-len(map[*Machine]string{l: c.right, r: c.left}[m]))
+			}
+		}
+	}
+}
+
+// TestIsolationComesBeforeAnythingElse: a node that heard nobody for half the retention ends in its next verb,
+// whichever that is, and looks at no frame (MEM-1).
+func TestIsolationComesBeforeAnythingElse(t *testing.T) {
+	for name, verb := range map[string]func(a, other *actor, now time.Duration){
+		"tick": func(a, _ *actor, now time.Duration) { a.m.Tick(now) },
+		"frame": func(a, other *actor, now time.Duration) {
+			beat := wire.AppendHeartbeat(nil, wire.Heartbeat{Seq: 1})
+			require.NoError(t, a.m.Handle(now, now, other.id, wire.KindHeartbeat, beat))
+		},
+		"command": func(a, _ *actor, now time.Duration) { require.ErrorIs(t, a.m.Do(now, LeaveCommand{}), ErrEnded) },
+	} {
+		w := newWorld(t, 1)
+		w.cfg.TombstoneRetention = time.Minute
+		all := w.cluster(3)
+		verb(all[2], all[0], w.now+31*time.Second)
+		w.drain(all[2])
+		require.NotNil(t, all[2].ended, name)
+		require.Equal(t, EndIsolated, all[2].ended.Kind, name)
+	}
+	w := newWorld(t, 1)
+	w.cfg.TombstoneRetention = time.Minute
+	alone := w.cluster(1)[0]
+	alone.m.Tick(w.now + time.Hour)
+	w.drain(alone)
+	require.Nil(t, alone.ended, "nobody could have removed it")
+}
