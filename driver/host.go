@@ -72,9 +72,7 @@ func (d *Driver) hostOrder(o *shard.HostOrder) {
 		return
 	}
 	if h == nil || h.fence != o.Fence {
-		if !o.Abandon {
-			d.inbox.post(func() { d.hostStopped(ref, o.Fence, nil) })
-		}
+		d.inbox.post(func() { d.hostStopped(ref, o.Fence, nil) })
 		return
 	}
 	if !h.closing {
@@ -119,14 +117,9 @@ func (d *Driver) newHost(r *Region, id route.ShardID, f route.Fence) *host {
 
 // hostStopped tells the node that a shard's entities have stopped. Control goroutine.
 func (d *Driver) hostStopped(ref slotRef, f route.Fence, h *host) {
-	abandoned := false
 	if h != nil {
-		abandoned = h.abandoned.Load()
 		ref.host().CompareAndSwap(h, nil)
 		d.hosts.remove(h)
-	}
-	if abandoned {
-		return
 	}
 	cmd := shard.StoppedCommand{Type: ref.r.id, Shard: ref.shard, Fence: f}
 	if err := d.command(cmd); err != nil {

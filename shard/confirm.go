@@ -244,7 +244,7 @@ func (m *Machine) giveUp(t *typ, e held) {
 	if s.living == here {
 		m.forget(t, e.Shard)
 	}
-	s.living, s.ended, s.fence = notHere, maxFence(s.ended, e.Fence), route.Fence{}
+	s.living, s.ended, s.fence, s.ending = notHere, maxFence(s.ended, e.Fence), route.Fence{}, true
 	t.region.hosted--
 }
 

@@ -35,7 +35,7 @@ type WantCommand struct {
 	Shards []route.ShardID
 }
 
-// StoppedCommand confirms that this node has stopped every entity of a shard, as a HostOrder asked.
+// StoppedCommand says that no handler of a shard runs here any more, as a HostOrder asked.
 type StoppedCommand struct {
 	Type  route.TypeID
 	Shard route.ShardID
@@ -93,8 +93,8 @@ type RouteChange struct {
 }
 
 // HostOrder tells the rider to make a shard live here under Fence, or (Stop) to stop its entities and answer with
-// StoppedCommand. Abandon, with Stop, means that the shard is lost already (this node was downed): stop without
-// waiting and without an answer.
+// StoppedCommand. Abandon, with Stop, means that the shard is lost already (this node was downed, or others own it): no
+// handler is called any more. It is answered too, when the handlers that were running have returned.
 type HostOrder struct {
 	Type    route.TypeID
 	Shard   route.ShardID

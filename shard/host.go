@@ -105,8 +105,8 @@ func (m *Machine) onHost(t *typ, from peer.ID, l ownership) {
 			g.started = append(g.started, e)
 		case e.Fence.Compare(t.promise.floor) < 0, s.living != notHere && e.Fence != s.fence:
 			m.refuse(t.id, l.Term, from, e.Shard, e.Fence)
-		case s.living == stopping:
-			// The answer follows when the rider has stopped it.
+		case s.living == stopping, s.ending:
+			// The answer follows when the rider has stopped it; of what was given up the order is repeated until then.
 		case e.Fence.Compare(s.ended) <= 0, !hosts:
 			s.ended = maxFence(s.ended, e.Fence)
 			g.stopped = append(g.stopped, e)
@@ -170,6 +170,10 @@ func (m *Machine) stopped(c StoppedCommand) error {
 		return ErrUnknownType
 	}
 	e := &t.region.slots[c.Shard]
+	if e.ending && c.Fence.Compare(e.ended) <= 0 {
+		e.ending = false
+		return nil
+	}
 	if e.living != stopping || e.fence != c.Fence {
 		return nil
 	}

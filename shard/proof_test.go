@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -130,4 +131,31 @@ func TestOlderMemberThatAppearsEndsNoReign(t *testing.T) {
 	w.pass(3 * time.Second)
 	w.agree(orders, all(orders)...)
 	require.Equal(t, next.id, w.nodes[2].stats(orders).Coordinator)
+}
+
+// TestGivenUpShardEndsBeforeItLivesAgain: a Blocking handler cannot be interrupted. Until the rider says that it has
+// returned, the shard does not start here again, though it was given to this node; then the repeated order is obeyed.
+func TestGivenUpShardEndsBeforeItLivesAgain(t *testing.T) {
+	w := owning(t, 2)
+	sc, n := w.nodes[0], w.nodes[1]
+	w.slowStop = true
+	typ := n.m.types[orders.ID()]
+	for s := range typ.region.slots {
+		if e := &typ.region.slots[s]; e.living == here {
+			sc.m.types[orders.ID()].coord.release(route.ShardID(s))
+			n.do(SuspendCommand{On: true})
+			w.pass(DefaultRetryMax)
+			require.Equal(t, 1, n.confirmed)
+			require.NotContains(t, n.hosted, key(orders.ID(), route.ShardID(s)))
+			n.do(SuspendCommand{})
+			sc.m.types[orders.ID()].coord.client(sc.id).hosts = false // nobody else can have it
+			n.want(orders, route.ShardID(s))
+			w.pass(3 * DefaultRetryMax)
+			require.NotContains(t, n.hosted, key(orders.ID(), route.ShardID(s)), "its handler runs")
+			n.confirm()
+			w.pass(3 * DefaultRetryMax)
+			require.Contains(t, n.hosted, key(orders.ID(), route.ShardID(s)))
+			return
+		}
+	}
 }

@@ -41,6 +41,7 @@ type region struct {
 type slot struct {
 	state  RouteState
 	living living
+	ending bool // given up, and a handler may still run: nothing starts here before the rider says that it ended
 	home   *peer.ID
 	fence  route.Fence
 	ended  route.Fence // no order or home under this fence or a lower one is taken any more
@@ -139,6 +140,7 @@ func (g *region) outlive(old *region) {
 	}
 	for i := range g.slots {
 		g.slots[i].ended = ended
+		g.slots[i].ending = i < len(old.slots) && old.slots[i].ending
 	}
 }
 

@@ -56,6 +56,8 @@ type testNode struct {
 	hosted    map[string]route.Fence
 	routes    map[string]RouteChange
 	stops     []StoppedCommand
+	lost      []StoppedCommand // abandoned, and the end of the handlers is not told yet
+	ending    map[string]bool  // likewise
 	refused   []TypeRefused
 	events    []Event
 	cut       map[peer.ID]bool // mail to these is lost
@@ -99,7 +101,8 @@ func (w *world) commit(s []membership.Member) {
 }
 
 func (w *world) join(roles ...string) *testNode {
-	n := &testNode{w: w, hosted: map[string]route.Fence{}, routes: map[string]RouteChange{}, cut: map[peer.ID]bool{}}
+	n := &testNode{w: w, hosted: map[string]route.Fence{}, routes: map[string]RouteChange{}, cut: map[peer.ID]bool{},
+		ending: map[string]bool{}}
 	i := len(w.nodes) + 1
 	n.id = peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:7000", i)), Inc: uint64(1000 + i)}
 	n.m = New(n.id, Config{}, rand.New(rand.NewPCG(uint64(i), 9)))
@@ -251,10 +254,13 @@ func (n *testNode) order(h HostOrder) {
 	case h.Abandon:
 		require.True(w.t, h.Stop)
 		delete(n.hosted, k)
+		n.lost = append(n.lost, StoppedCommand{h.Type, h.Shard, h.Fence})
+		n.ending[k] = true
 	case h.Stop:
 		require.Equal(w.t, n.hosted[k], h.Fence, "a stop of what is not hosted")
 		n.stops = append(n.stops, StoppedCommand{h.Type, h.Shard, h.Fence})
 	default:
+		require.False(w.t, n.ending[k], "%s hosts shard %s while a handler of it may run", n.id, k)
 		_, again := n.hosted[k]
 		require.False(w.t, again, "%s hosts shard %s twice", n.id, k)
 		require.Positive(w.t, h.Fence.Compare(w.highest[k]), "fence %s of shard %s is not above %s", h.Fence, k, w.highest[k])
@@ -270,8 +276,13 @@ func (n *testNode) order(h HostOrder) {
 
 // confirm tells the machine that everything ordered to stop has stopped.
 func (n *testNode) confirm() {
-	stops := n.stops
-	n.stops = nil
+	stops, lost := n.stops, n.lost
+	n.stops, n.lost = nil, nil
+	for _, s := range lost {
+		if delete(n.ending, key(s.Type, s.Shard)); !n.dead && !n.left {
+			n.do(s)
+		}
+	}
 	for _, s := range stops {
 		if n.dead {
 			return

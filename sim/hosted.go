@@ -19,7 +19,7 @@ type hosted struct {
 	planned time.Duration // tick that is planned, negative for none
 	nth     uint64
 	over    bool // stopped or abandoned
-	silent  bool // abandoned: nobody waits for a confirmation
+	silent  bool // abandoned: no entity stopped in order
 }
 
 func (w *world) newBudget() *entity.Pool { return &entity.Pool{Limit: w.cfg.Data.MailboxBudget} }
@@ -40,10 +40,9 @@ func (p *proc) host(o shard.HostOrder) {
 			shard: entity.NewShard(r.typ, o.Shard, o.Fence, rider{p, r}, p.mailbox)}
 	case !o.Stop:
 		p.w.check.hosts(p, key, o.Fence)
-	case h == nil && !o.Abandon:
+	case h == nil:
 		// Stopped already, and the confirmation got lost: confirm again.
 		p.post(shard.StoppedCommand{Type: o.Type, Shard: o.Shard, Fence: o.Fence})
-	case h == nil:
 	case o.Abandon:
 		r.slots[o.Shard].Reset()
 		h.silent = true
@@ -80,9 +79,7 @@ func (h *hosted) settle() {
 		n := h.shard.ID()
 		h.r.shards[n] = nil
 		p.w.check.stopped(p, shardKey{h.r.id, n}, !h.silent)
-		if !h.silent {
-			p.post(shard.StoppedCommand{Type: h.r.id, Shard: n, Fence: h.shard.Fence()})
-		}
+		p.post(shard.StoppedCommand{Type: h.r.id, Shard: n, Fence: h.shard.Fence()})
 		return
 	}
 	at, ok := h.shard.Next()

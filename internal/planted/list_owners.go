@@ -51,4 +51,10 @@ var ownerBugs = []bug{
 		Old:  "\tif !c.m.inOffice() {\n",
 		New:  "\tif !c.m.presides(c.settings.Role, c.term) {\n",
 	},
+	{
+		Name: "given-up-shard-starts-beside-its-handler", Package: "./shard", Run: "TestGivenUpShardEndsBeforeItLivesAgain",
+		File: "shard/host.go",
+		Old:  "\t\tcase s.living == stopping, s.ending:\n",
+		New:  "\t\tcase s.living == stopping:\n",
+	},
 }
