@@ -90,7 +90,10 @@ type Config struct {
 	Window int
 	// ParkBytes bounds, per type, what waits for the homes of shards to become known; zero means 16 MiB.
 	ParkBytes int
-	// ParkTime is how long a message may wait so; zero means 30 s.
+	// ParkTime is how long a message may wait so. Zero means that it follows from the takeover time of the present number
+	// of members, with ten seconds more, and at least 30 s: so what is sent to an entity whose node is lost reaches it at
+	// its next one. A fixed time below the takeover time is warned of in the log. For a large message it bounds how long
+	// nothing may move; zero means 30 s there.
 	ParkTime time.Duration
 	// MailboxBudget bounds what waits in the mailboxes of all Blocking entities of this node, in bytes; zero means
 	// 256 MiB.

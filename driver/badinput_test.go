@@ -236,7 +236,7 @@ func refusedFor(reason transport.Refusal) func(*Stats) uint64 {
 }
 
 func brokenHello(s *Stats) uint64  { return s.Transport.FaultsHello }
-func silence(s *Stats) uint64      { return s.Transport.Silent }
+func silence(s *Stats) uint64      { return s.Transport.SaidNothing }
 func brokenFrames(s *Stats) uint64 { return s.Transport.FaultsFrames }
 func nonsense(s *Stats) uint64     { return s.Nonsense }
 func unregistered(s *Stats) uint64 { return s.Unregistered }

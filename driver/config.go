@@ -132,7 +132,6 @@ func (c Config) WithDefaults() Config {
 	orDefault(&c.LinkBudget, max(DefaultLinkBudget, c.leastBudget()))
 	orDefault(&c.Window, DefaultWindow)
 	orDefault(&c.ParkBytes, DefaultParkBytes)
-	orDefault(&c.ParkTime, DefaultParkTime)
 	orDefault(&c.MailboxBudget, DefaultMailboxBudget)
 	orDefault(&c.DataLoops, max(1, runtime.GOMAXPROCS(0)/2))
 	orDefault(&c.Workers, runtime.GOMAXPROCS(0))
@@ -152,6 +151,14 @@ func (c Config) largestFrame() int { return max(c.maxFrame(), wire.MaxControlFra
 // leastBudget is the budget of links below which one of them could use it up.
 func (c Config) leastBudget() int {
 	return 4 * flow.Bounds{Buffer: c.LinkBuffer, Frame: c.maxFrame()}.Most()
+}
+
+// bulkStall is how long a large message may make no progress.
+func (c Config) bulkStall() time.Duration {
+	if c.ParkTime == 0 {
+		return DefaultParkTime
+	}
+	return c.ParkTime
 }
 
 // localBuffer bounds what this node itself has sent to one worker or loop and what waits there, in bytes.
@@ -174,6 +181,13 @@ func (c Config) validateTakeover(fault func(ok bool, format string, args ...any)
 		c.TakeoverTime, least)
 }
 
+// validateExit demands that a leaver that is cut off ends before its shards live elsewhere.
+func (c Config) validateExit(fault func(ok bool, format string, args ...any)) {
+	exit, most := c.Membership.ExitTimeout, c.node().ExitLimit()
+	fault(exit <= 0 || exit <= most || c.Resolver.Strategy == node.ResolverOff,
+		"ExitTimeout is %v, must be at most %v, two seconds below the takeover time", exit, most)
+}
+
 // members is the configuration of the membership machine.
 func (c Config) members() membership.Config {
 	m := c.Membership
@@ -183,6 +197,9 @@ func (c Config) members() membership.Config {
 	}
 	m.Settings = slices.Concat(c.resolverSettings(), []membership.Setting{
 		{Key: "kith.stops-within", Value: c.node().StopsWithin()}, {Key: "kith.takeover-time", Value: takeover}}, m.Settings)
+	if m.ExitTimeout == 0 && c.Resolver.Strategy != node.ResolverOff {
+		m.ExitTimeout = max(time.Second, min(membership.DefaultExitTimeout, c.node().ExitLimit()))
+	}
 	m.Roles, m.AppVersion, m.MinBirth, m.JoinTimeout = c.Roles, c.AppVersion, c.MinBirth, c.JoinTimeout
 	return m.WithDefaults()
 }
@@ -226,9 +243,10 @@ func (c Config) Validate() error {
 	within("LatencyEvery", c.LatencyEvery, 1, MaxLatencyEvery)
 	positive := func(name string, d time.Duration) { fault(d > 0, "%s is %v, must be positive", name, d) }
 	c.validateTakeover(fault)
+	c.validateExit(fault)
 	positive("LeaveTimeout", c.LeaveTimeout)
 	positive("AskTimeout", c.AskTimeout)
-	positive("ParkTime", c.ParkTime)
+	fault(c.ParkTime >= 0, "ParkTime is %v, must be positive, or zero for the derived one", c.ParkTime)
 	_, err = orderPhases(defaultPhases(c.LeaveTimeout), c.Phases)
 	fault(err == nil, "Phases: %w", err)
 	return errors.Join(errs...)

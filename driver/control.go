@@ -38,6 +38,7 @@ type control struct {
 	retryAt               time.Duration
 	largeAt               time.Duration // when to look for large asks that were given up
 	suspendedAt, reportAt time.Duration // when the node suspended itself; when running handlers are to be reported
+	parksShortly          bool          // it was told that ParkTime is below the takeover time
 	outgrown              bool          // it was told that TakeoverTime is too short for so many members
 	leaveBy               time.Duration // when to leave without waiting for entities; zero: not leaving
 	forced                bool
@@ -184,6 +185,7 @@ func (d *Driver) perform() {
 		}
 		d.publish(v, e.Events)
 		d.outgrown(v)
+		d.followTakeover(c.node.Takeover())
 	}
 	d.suspend(e.Suspend)
 	for i := range e.Hosts {

@@ -96,6 +96,7 @@ type Driver struct {
 	gateOpened time.Duration // when the gate was last found closed; the ticker's
 	count      counters
 
+	parkTime atomic.Int64 // how long a message may wait for a home, when that is derived
 	coarse   atomic.Int64 // slewed clock of handlers, nanoseconds since start
 	lastStep atomic.Int64 // of the control goroutine, nanoseconds since start
 	counts   atomic.Pointer[node.Counts]
@@ -166,13 +167,14 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 		return nil, 0, err
 	}
 	d.regions.Store(&regionTable{})
+	d.parkTime.Store(int64(node.ParkTimeFor(cfg.node().Takeover(1))))
 	d.pool.d, d.pool.most = d, maxBusy
 	t, err := transport.New(transport.Config{
 		Listen: cfg.Listen, Advertise: cfg.Advertise, Incarnation: incarnation, Name: cfg.Name,
 		Settings:  []transport.Setting{{Key: "max-payload", Value: strconv.Itoa(cfg.MaxPayload)}},
 		DataLoops: cfg.DataLoops, DataConnections: cfg.DataConnections, PollFor: cfg.PollFor, Window: cfg.Window,
 		LinkBuffer: cfg.LinkBuffer, LinkBudget: cfg.LinkBudget, MaxFrame: cfg.maxFrame(), PartialBudget: cfg.PartialBudget,
-		Bulk: d, MaxBulk: cfg.MaxMessage, BulkRoom: cfg.BulkBudget, BulkStall: cfg.ParkTime,
+		Bulk: d, MaxBulk: cfg.MaxMessage, BulkRoom: cfg.BulkBudget, BulkStall: cfg.bulkStall(),
 		HelloTimeout: cfg.helloTimeout, TLS: cfg.TLS, Now: d.now, StepAge: d.stepAge, Share: d.share, Logger: cfg.Logger,
 	}, d)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/flow"
@@ -110,6 +111,9 @@ func newRegion(d *Driver, t entity.Type) *Region {
 	r := &Region{d: d, typ: t, id: route.TypeOf(t.Name), shards: t.Shards}
 	r.parked.limit = int64(d.cfg.ParkBytes)
 	r.parking = flow.NewParking(0, d.cfg.ParkBytes, d.cfg.ParkTime, &r.parked)
+	if d.cfg.ParkTime == 0 {
+		r.parking.Follow(func() time.Duration { return time.Duration(d.parkTime.Load()) })
+	}
 	r.full = d.fullHere(r)
 	r.slots = make([]regionSlot, t.Shards)
 	r.hosts = make([]atomic.Pointer[host], t.Shards)

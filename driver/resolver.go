@@ -135,6 +135,20 @@ func (d *Driver) leaseOp(op node.LeaseOp) {
 	}()
 }
 
+// followTakeover keeps the time that messages may wait for a home above the takeover time, or warns once that a fixed one
+// is below it. Control goroutine.
+func (d *Driver) followTakeover(takeover time.Duration) {
+	need := node.ParkTimeFor(takeover)
+	d.parkTime.Store(int64(need))
+	c := &d.control
+	if c.parksShortly || d.cfg.ParkTime == 0 || d.cfg.ParkTime >= takeover {
+		return
+	}
+	c.parksShortly = true
+	d.log.Warn("ParkTime is below the takeover time: what is sent to an entity whose node was lost fails before that "+
+		"entity can live elsewhere", "park_time", d.cfg.ParkTime, "takeover_time", takeover, "needed", need)
+}
+
 // outgrown warns once when the cluster has become too large for a takeover time that was fixed. Control goroutine.
 func (d *Driver) outgrown(v *membership.View) {
 	c := &d.control

@@ -75,3 +75,44 @@ func TestOutgrownTakeoverTime(t *testing.T) {
 		require.Equal(t, c.warns, strings.Count(log.String(), "needed=31s members=20"), name)
 	}
 }
+
+// TestParkTimeFollowsTheTakeover: what waits for a home may wait for longer than the takeover time of the members that
+// there are; one warning when a fixed time is shorter (SHD-4, MEM-10).
+func TestParkTimeFollowsTheTakeover(t *testing.T) {
+	of := func(c Config) (*Driver, *bytes.Buffer) {
+		log := &bytes.Buffer{}
+		return &Driver{cfg: c.WithDefaults(), log: slog.New(slog.NewTextHandler(log, nil))}, log
+	}
+	d, log := of(Config{})
+	for _, members := range []int{1, 5, 11, 101, 5} {
+		takeover := d.cfg.node().Takeover(members)
+		d.followTakeover(takeover)
+		require.Greater(t, time.Duration(d.parkTime.Load()), takeover+5*time.Second)
+		require.GreaterOrEqual(t, time.Duration(d.parkTime.Load()), 30*time.Second)
+	}
+	require.Empty(t, log.String())
+	d, log = of(Config{ParkTime: 30 * time.Second})
+	d.followTakeover(d.cfg.node().Takeover(10))
+	require.Empty(t, log.String())
+	d.followTakeover(d.cfg.node().Takeover(20))
+	d.followTakeover(d.cfg.node().Takeover(20))
+	require.Equal(t, 1, strings.Count(log.String(), "park_time=30s takeover_time=31s"))
+}
+
+// TestExitTimeoutStaysBelowTheTakeover: one that leaves without having given everything back must have ended before its
+// shards live elsewhere (MEM-8, MEM-10).
+func TestExitTimeoutStaysBelowTheTakeover(t *testing.T) {
+	with := func(exit time.Duration, r node.Resolver) Config {
+		return Config{Membership: membership.Config{ExitTimeout: exit}, Resolver: r}.WithDefaults()
+	}
+	off, quick := node.Resolver{Strategy: ResolverOff}, node.Resolver{StableAfter: time.Second}
+	require.NoError(t, with(18*time.Second, node.Resolver{}).Validate())
+	err := with(19*time.Second, node.Resolver{}).Validate()
+	require.ErrorIs(t, err, ErrBadConfig)
+	require.ErrorContains(t, err, "ExitTimeout is 19s, must be at most 18s")
+	require.NoError(t, with(time.Minute, off).Validate(), "nothing stops a node that is cut off")
+	require.Equal(t, 10*time.Second, with(0, node.Resolver{}).members().ExitTimeout)
+	short := with(0, quick)
+	require.NoError(t, short.Validate())
+	require.LessOrEqual(t, short.members().ExitTimeout, short.node().ExitLimit())
+}

@@ -41,6 +41,7 @@ type Parking struct {
 	records int
 	bytes   int
 	wait    time.Duration
+	derived func() time.Duration // instead of wait, when it is set
 	budget  Budget
 
 	fullRecords, fullBytes, fullBudget error
@@ -66,6 +67,18 @@ func NewParking(records, bytes int, wait time.Duration, budget Budget) *Parking 
 		p.fullBudget = &ParkFullError{"bytes of all shards", budget.Bound()}
 	}
 	return p
+}
+
+// Follow has the longest time parked asked for anew with each message; it is said before the bounds are used. wait must
+// be callable by whoever parks.
+func (p *Parking) Follow(wait func() time.Duration) { p.derived = wait }
+
+// longest is how long a message that comes now may wait.
+func (p *Parking) longest() time.Duration {
+	if p.derived != nil {
+		return p.derived()
+	}
+	return p.wait
 }
 
 // ParkOverhead is what a parked message counts beyond its frame: its deadline and its length.

@@ -148,7 +148,7 @@ func (s *Slot) put(now time.Duration, e *wire.Envelope, id string) error {
 	}
 	rec, err := s.queue.Reserve(deadlineSize + size)
 	invariant.Check(err == nil, "flow: parking queue is full within its bound")
-	binary.LittleEndian.PutUint64(rec, uint64(now+s.park.wait))
+	binary.LittleEndian.PutUint64(rec, uint64(now+s.park.longest()))
 	wire.PutEnvelope(rec[deadlineSize:], e, id)
 	s.stats.Parked++
 	return nil

@@ -99,7 +99,8 @@ type Config struct {
 	// TombstoneRetention is how long removed incarnations are remembered (24 h). A node without contact to any
 	// member for half of it ends itself.
 	TombstoneRetention time.Duration
-	// ExitTimeout is how long an exiting node repeats that it is done before it ends unanswered (10 s).
+	// ExitTimeout is how long an exiting node repeats that it is done before it ends unanswered (10 s). With a resolver it
+	// must be at least two seconds below the takeover time.
 	ExitTimeout time.Duration
 
 	// Detector makes the failure detector of each peer; nil means fd.PhiAccrual. fd.Deadline has a fixed patience. One of
@@ -121,6 +122,9 @@ type Config struct {
 	// MonitoredBy is how many neighbours on the ring watch each node (5, FD-2).
 	MonitoredBy int
 }
+
+// DefaultExitTimeout is the default of Config.ExitTimeout.
+const DefaultExitTimeout = 10 * time.Second
 
 // Bounds of the protocol: what a state may hold at most.
 const (
@@ -159,7 +163,7 @@ func (c Config) WithDefaults() Config {
 	def(&c.LeaderInterval, time.Second)
 	def(&c.ReaperInterval, time.Second)
 	def(&c.TombstoneRetention, 24*time.Hour)
-	def(&c.ExitTimeout, 10*time.Second)
+	def(&c.ExitTimeout, DefaultExitTimeout)
 	if c.Detector == nil {
 		c.Detector = fd.PhiAccrual
 	}

@@ -29,6 +29,26 @@ func (c Config) DerivedTakeover(members int) time.Duration {
 	return derived(c.Membership.SilenceBound(), c.Resolver, members)
 }
 
+// parkMargin is what a message may have to wait beside the takeover time: for the removal of the lost owner, the
+// reports to a new coordinator and the order to the next owner.
+const parkMargin = 10 * time.Second
+
+// leastParkTime is the derived time that a message may wait in a small cluster.
+const leastParkTime = 30 * time.Second
+
+// ParkTimeFor returns how long a message may wait for the home of its shard when the takeover time is this: long enough
+// for the shard of a lost owner to have a home again.
+func ParkTimeFor(takeover time.Duration) time.Duration {
+	return max(leastParkTime, takeover+parkMargin)
+}
+
+// ExitLimit returns the longest ExitTimeout: a leaver whose time was over hosts until it ends, and when it is cut off
+// while it exits it is removed at once; it must have ended before its shards live elsewhere.
+func (c Config) ExitLimit() time.Duration { return c.Takeover(1) - takeoverMargin }
+
+// Takeover returns the takeover time by the number of members that there have been lately.
+func (n *Node) Takeover() time.Duration { return n.shards.Takeover() }
+
 func derived(silence time.Duration, r Resolver, members int) time.Duration {
 	d := silence + r.WithDefaults().DecidedWithin(members) + takeoverMargin
 	return (d + time.Second - 1).Truncate(time.Second)

@@ -67,6 +67,9 @@ func (c *crowd) members() int {
 	return n
 }
 
+// Takeover returns how long a shard must wait whose owner is seen lost now, by the number of members lately.
+func (m *Machine) Takeover() time.Duration { return m.takeover() }
+
 // takeover is how long a shard must wait whose owner is seen lost now.
 func (m *Machine) takeover() time.Duration {
 	if m.cfg.TakeoverFor == nil {

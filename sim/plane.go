@@ -11,6 +11,7 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
@@ -118,6 +119,9 @@ func (p *proc) register(t *entityType) {
 	}
 	d := p.w.cfg.Data
 	park := flow.NewParking(d.ParkRecords, d.ParkBytes, d.ParkWait, p.parked)
+	if d.ParkWait == 0 {
+		park.Follow(func() time.Duration { return node.ParkTimeFor(p.node.Takeover()) })
+	}
 	r := &region{p: p, decl: t, typ: &t.Type, id: route.TypeOf(t.Name), slots: make([]flow.Slot, t.Shards),
 		shards: make([]*hosted, t.Shards)}
 	for i := range r.slots {

@@ -57,4 +57,10 @@ var ownerBugs = []bug{
 		Old:  "\t\tcase s.living == stopping, s.ending:\n",
 		New:  "\t\tcase s.living == stopping:\n",
 	},
+	{
+		Name: "park-time-does-not-follow", Package: "./sim", Run: "TestScripts/parked_in_a_large_cluster",
+		File: "node/takeover.go",
+		Old:  "return max(leastParkTime, takeover+parkMargin) }",
+		New:  "return max(leastParkTime, parkMargin) }",
+	},
 }
