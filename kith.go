@@ -311,5 +311,6 @@ var (
 	ErrNotAlone       = membership.ErrNotAlone
 	ErrTypeExists     = driver.ErrTypeExists
 	ErrSettingsDiffer = shard.ErrSettingsDiffer
+	ErrTooManyTypes   = shard.ErrTooManyTypes
 	ErrBadConfig      = driver.ErrBadConfig
 )

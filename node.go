@@ -117,9 +117,9 @@ func (n *Node) Done() <-chan struct{} { return n.d.Done() }
 func (n *Node) Err() error { return n.d.Err() }
 
 // Register makes a type known on this node: members with the type's role host its entities, every node that registered
-// it can send to them. Errors: faults of t, ErrTypeExists, a collision of name hashes, ErrSettingsDiffer. When this
-// node has not heard of the cluster's settings yet, that they differ is found out later: it is logged, and the Region
-// then returns ErrSettingsDiffer. A type that was refused may be registered again.
+// it can send to them. Errors: faults of t, ErrTypeExists, ErrTooManyTypes, a collision of name hashes,
+// ErrSettingsDiffer. When this node has not heard of the cluster's settings yet, that they differ is found out later:
+// it is logged, and the Region then returns ErrSettingsDiffer. A type that was refused may be registered again.
 func (n *Node) Register(t Type) (*Region, error) {
 	r, err := n.d.Register(t)
 	if err != nil {

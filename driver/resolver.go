@@ -135,8 +135,8 @@ func (d *Driver) leaseOp(op node.LeaseOp) {
 	}()
 }
 
-// followTakeover keeps the time that messages may wait for a home above the takeover time, or warns once that a fixed one
-// is below it. Control goroutine.
+// followTakeover keeps the time that messages may wait for a home above the takeover time, or warns once that a fixed
+// one is below it. Control goroutine.
 func (d *Driver) followTakeover(takeover time.Duration) {
 	need := node.ParkTimeFor(takeover)
 	d.parkTime.Store(int64(need))

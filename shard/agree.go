@@ -32,6 +32,58 @@ func (p *promise) note(now time.Duration, v *membership.View) {
 	}
 }
 
+// compare refuses a registration under other settings than the cluster's. The coordinator hears of it: when all who had
+// registered the type under its settings have gone, it gives way.
+func (m *Machine) compare(t *typ, s Settings) error {
+	if c := t.coord; c != nil && c.settings != s {
+		if !c.forsaken() {
+			return settingsDiffer(c.settings, s)
+		}
+		m.giveWay(t, s)
+		return nil
+	}
+	have, how := m.bound(t, peer.ID{})
+	if how != firmly || have == s {
+		return nil
+	}
+	if to := t.promise.to; to != m.self && m.live(to) && have.Name == s.Name {
+		m.post(to, register{head: m.head(t.id, t.promise.term), Settings: s, Knows: true})
+	}
+	return settingsDiffer(have, s)
+}
+
+// stays reports whether a member is none that leaves.
+func (m *Machine) stays(id peer.ID) bool {
+	mb, ok := m.view.Member(id)
+	return ok && (mb.Status.Working() || mb.Status == membership.Joining || mb.Status == membership.WeaklyUp)
+}
+
+// forsaken reports whether nothing is owned in a reign and nobody who stays has registered the type under its settings.
+func (c *coordinator) forsaken() bool {
+	if r := c.t.region; !c.ready || c.owned > 0 || r != nil && r.refused == nil && r.settings == c.settings {
+		return false
+	}
+	for _, p := range c.clients {
+		if p.knows && c.m.stays(p.id) {
+			return false
+		}
+	}
+	return true
+}
+
+// giveWay ends a forsaken reign, and binds all who promised to it to other settings, so that they agree to a reign under
+// those.
+func (m *Machine) giveWay(t *typ, s Settings) {
+	h := m.head(t.id, t.coord.term)
+	m.endCoordinator(t)
+	t.epoch++
+	for _, mb := range m.view.Members {
+		if m.live(mb.ID) {
+			m.post(mb.ID, reportWanted{head: h, Settings: s, Floor: t.epoch})
+		}
+	}
+}
+
 // bond says how firmly a member holds to the settings of a type.
 type bond uint8
 

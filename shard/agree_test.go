@@ -328,3 +328,59 @@ func TestChaosOfSettings(t *testing.T) {
 		}
 	})
 }
+
+// TestTypesBeyondTheBound: a member without room for a further type answers that nothing of it lives here, so the
+// others go on; its own Register says that there are too many (SHD-8).
+func TestTypesBeyondTheBound(t *testing.T) {
+	w := startWorld(t, 3)
+	small := w.nodes[2]
+	small.m.cfg.MaxTypes = 2
+	types := []Settings{{Name: "a", Shards: 2}, {Name: "b", Shards: 2}, {Name: "c", Shards: 2}}
+	for _, s := range types {
+		w.nodes[1].do(RegisterCommand{s})
+		w.flow()
+		w.nodes[1].want(s, all(s)...)
+		w.pass(time.Second)
+		require.True(t, w.nodes[0].stats(s).Reign.Ready)
+		w.agree(s, all(s)...)
+	}
+	require.Equal(t, 2, small.m.Counters().Types)
+	require.Positive(t, small.m.Counters().Full)
+	require.ErrorIs(t, small.register(types[2]), ErrTooManyTypes)
+	require.NoError(t, small.register(types[0]), "what it has heard of has room")
+	w.remove(w.nodes[0]) // the next reign asks it as well
+	w.pass(DefaultTakeoverTime + time.Second)
+	require.True(t, w.nodes[1].stats(types[2]).Reign.Ready)
+}
+
+// TestForsakenReignGivesWay: the coordinator has not registered the type itself, and the last member that had has left.
+// The reign goes on, and gives way to the first registration under other settings, which is taken when it is repeated.
+func TestForsakenReignGivesWay(t *testing.T) {
+	for _, other := range []int{0, 2} { // on the coordinator's own node, and on one that has heard of its settings alone
+		w := roled(t, "", "", "store")
+		old := w.nodes[1]
+		require.NoError(t, old.register(everywhere))
+		old.want(everywhere, all(everywhere)...)
+		w.pass(time.Second)
+		require.NotNil(t, w.nodes[0].stats(everywhere).Reign)
+		require.Len(t, old.hosted, 4)
+		refusedBoth(t, w.nodes[other].register(inStore))
+		old.do(LeaveCommand{})
+		w.pass(time.Second)
+		w.remove(old)
+		tries := 0
+		for ; w.nodes[other].register(inStore) != nil; tries++ {
+			w.pass(500 * time.Millisecond)
+			require.Less(t, tries, 3)
+		}
+		require.Equal(t, other/2, tries, "at once, or when the coordinator has heard of it")
+		w.flow()
+		if other == 0 {
+			require.NoError(t, w.nodes[2].register(inStore))
+		}
+		w.nodes[2].want(inStore, all(inStore)...)
+		w.pass(5 * time.Second)
+		require.Len(t, w.nodes[2].hosted, 4)
+		require.Empty(t, w.nodes[2].refused)
+	}
+}

@@ -157,6 +157,7 @@ func (c *coordinator) onRegister(from peer.ID, g register) {
 	}
 	mb, _ := c.m.view.Member(from)
 	if p.other = (Settings{}); g.Knows {
+		p.knows = true
 		p.hosts = g.Hosts && mb.HasRole(c.settings.Role)
 		p.drains = p.drains && !g.Hosts
 	}
@@ -186,7 +187,11 @@ func (c *coordinator) reconcile(p *client, g register, reports bool) bool {
 	if reports && len(g.Owned) == 0 {
 		p.mask |= g.Mask
 	}
-	p.hosts, p.other = false, g.Settings
+	p.hosts, p.knows, p.other = false, false, g.Settings
+	if c.forsaken() {
+		c.m.giveWay(c.t, g.Settings)
+		return false
+	}
 	if c.ready || c.owned > 0 {
 		c.refuseOthers()
 	}

@@ -18,7 +18,7 @@ const (
 	DefaultTakeoverTime  = 20 * time.Second
 	DefaultBatchDelay    = 2 * time.Millisecond
 	DefaultDrainPatience = 5 * time.Second
-	DefaultMaxTypes      = 1024
+	DefaultMaxTypes      = 4096
 )
 
 // Config is the configuration of a Machine. The zero value means the defaults. TakeoverTime and what TakeoverFor
@@ -37,8 +37,10 @@ type Config struct {
 	UnderWay func(to peer.ID, since time.Duration) bool
 	// Late, when it is set, reports whether somebody whom this node watches is late with a sign of life: then its word
 	// does not wake a suspended node.
-	Late     func() bool
-	MaxTypes int // types that this node keeps a promise for, registered here or not
+	Late func() bool
+	// MaxTypes bounds the types that this node keeps a promise for, registered here or not: every member is asked about
+	// every type of the cluster, so it is the cluster's bound, and Register returns ErrTooManyTypes above it.
+	MaxTypes int
 }
 
 // Errors that commands return; match with errors.Is.

@@ -64,6 +64,7 @@ type client struct {
 	told   bitmap // homes disclosed to it in this reign
 	wants  bitmap // homes it waits for
 	gone   map[route.ShardID]route.Fence
+	knows  bool     // has registered the type under this reign's settings
 	other  Settings // under which it has registered the type, while this reign is not ready; zero when they are the same
 
 	outHost, outStop, outHomes, outGone []route.ShardID
@@ -86,6 +87,7 @@ const maxStrays = 1 << 16
 func (m *Machine) onRegister(from peer.ID, g register) {
 	t := m.typ(g.Type)
 	if t == nil {
+		m.full++ // whoever has heard of as many types as this node is told by its own Register
 		return
 	}
 	if t.coord == nil {
@@ -122,8 +124,8 @@ func (m *Machine) beginCoordinator(t *typ, from peer.ID, g register) {
 	default:
 		return // it says so again, and by then a successor under the settings before has begun or there is none
 	}
-	if !g.Knows || !m.presides(s.Role, g.Term) || t.promise.term > g.Term || m.now < t.rest {
-		return
+	if !g.Knows || !m.stays(from) || !m.presides(s.Role, g.Term) || t.promise.term > g.Term || m.now < t.rest {
+		return // a leaver needs no new coordinator, and the settings of one that is the last go with it
 	}
 	m.reign(t, s, g.Term)
 }

@@ -173,7 +173,9 @@ func (m *Machine) deliver(from peer.ID, l letter) {
 // toRegion takes a coordinator's letter if its term is not lower than the promised one.
 func (m *Machine) toRegion(from peer.ID, h head, l letter) {
 	if w, ok := l.(reportWanted); ok {
-		if t := m.typ(h.Type); t != nil && m.hears(t, from, h) {
+		if t := m.typ(h.Type); t == nil {
+			m.reportNothing(from, w)
+		} else if m.hears(t, from, h) {
 			m.onReportWanted(t, from, w)
 		}
 		return

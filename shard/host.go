@@ -33,6 +33,17 @@ func (m *Machine) onReportWanted(t *typ, from peer.ID, w reportWanted) {
 	m.report(t, from, w)
 }
 
+// reportNothing answers for a type that this node has no room to remember. It promises what it cannot break: types are
+// never forgotten, so this one can neither be registered nor coordinated here.
+func (m *Machine) reportNothing(to peer.ID, w reportWanted) {
+	m.full++
+	l := register{head: m.head(w.Type, w.Term), Settings: w.Settings, Report: true, Floor: w.Floor, Mask: ^uint64(0)}
+	if w.WantPast {
+		l.HasPast, l.Past = true, m.tell(to, maxPeers)
+	}
+	m.post(to, l)
+}
+
 // report sends what lives here, packed so that each letter is complete for the parts of the shard space that its mask
 // names. Parts may be answered at different times: under the promise a set of owned shards only shrinks.
 func (m *Machine) report(t *typ, to peer.ID, w reportWanted) {

@@ -39,6 +39,7 @@ type Machine struct {
 	drained bool // the effects were taken: the arena may be used anew
 	ignored uint64
 	stale   uint64
+	full    uint64
 }
 
 // typ is everything this node knows of one type. It exists once the type is registered here or a coordinator has asked

@@ -112,12 +112,9 @@ func (m *Machine) register(s Settings) error {
 		}
 		return fmt.Errorf("%w: %q", ErrTypeExists, s.Name)
 	}
-	if t != nil && t.coord != nil && t.coord.settings != s {
-		return settingsDiffer(t.coord.settings, s)
-	}
 	if t != nil {
-		if have, how := m.bound(t, peer.ID{}); how == firmly && have != s {
-			return settingsDiffer(have, s)
+		if err := m.compare(t, s); err != nil {
+			return err
 		}
 	}
 	if t = m.typ(s.ID()); t == nil {

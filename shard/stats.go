@@ -47,11 +47,12 @@ type Counters struct {
 	Ignored uint64 // mail of strangers, of Down members, of other clusters
 	Stale   uint64 // orders and reports refused for a lower term or fence
 	Types   int    // types that this node keeps a promise for
+	Full    uint64 // questions and registrations about types for which there was no room
 }
 
 // Counters returns the machine's totals.
 func (m *Machine) Counters() Counters {
-	return Counters{Ignored: m.ignored, Stale: m.stale, Types: len(m.types)}
+	return Counters{Ignored: m.ignored, Stale: m.stale, Types: len(m.types), Full: m.full}
 }
 
 // Stats returns what this node knows of a type; ok is false when it has never heard of it.

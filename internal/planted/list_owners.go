@@ -60,7 +60,13 @@ var ownerBugs = []bug{
 	{
 		Name: "park-time-does-not-follow", Package: "./sim", Run: "TestScripts/parked_in_a_large_cluster",
 		File: "node/takeover.go",
-		Old:  "return max(leastParkTime, takeover+parkMargin) }",
-		New:  "return max(leastParkTime, parkMargin) }",
+		Old:  "\treturn max(leastParkTime, takeover+parkMargin)\n",
+		New:  "\treturn max(leastParkTime, parkMargin)\n",
+	},
+	{
+		Name: "full-table-answers-nothing", Package: "./shard", Run: "TestTypesBeyondTheBound",
+		File: "shard/deliver.go",
+		Old:  "\t\t\tm.reportNothing(from, w)\n",
+		New:  "\t\t\tm.full++\n",
 	},
 }
