@@ -58,7 +58,8 @@ func (m *Machine) stays(id peer.ID) bool {
 	return ok && (mb.Status.Working() || mb.Status == membership.Joining || mb.Status == membership.WeaklyUp)
 }
 
-// forsaken reports whether nothing is owned in a reign and nobody who stays has registered the type under its settings.
+// forsaken reports whether nothing is owned in a reign, and nobody who stays has registered the type under its
+// settings.
 func (c *coordinator) forsaken() bool {
 	if r := c.t.region; !c.ready || c.owned > 0 || r != nil && r.refused == nil && r.settings == c.settings {
 		return false
@@ -71,8 +72,8 @@ func (c *coordinator) forsaken() bool {
 	return true
 }
 
-// giveWay ends a forsaken reign, and binds all who promised to it to other settings, so that they agree to a reign under
-// those.
+// giveWay ends a forsaken reign, and binds all who promised to it to other settings, so that they agree to a reign
+// under those.
 func (m *Machine) giveWay(t *typ, s Settings) {
 	h := m.head(t.id, t.coord.term)
 	m.endCoordinator(t)
