@@ -27,8 +27,18 @@ type Config struct {
 	// authenticated then, so whoever reaches the port is a member. It is logged at each start.
 	Insecure bool
 	// Seeds are the contact points, host:port, in one order on all nodes. The first of them forms the cluster when no
-	// other answers. Empty, or only this node: a cluster of one.
+	// other answers and nobody remembers one. Empty, or only this node: a cluster of one.
 	Seeds []string
+	// Directory is where this node keeps what outlives its process: a record of the members of its cluster, so that its
+	// next process forms no second one while they may live, and all find together again when all have died
+	// (docs/membership.md). It is made when it is not there; each node needs one of its own. Empty: none is kept, and a
+	// first seed that is restarted while it is cut off forms a second cluster.
+	Directory string
+	// NeverForm has this node join a cluster only, never form one. It needs Seeds.
+	NeverForm bool
+	// FormNew is an operator's word, for one start, that no cluster lives any more: this node forms one when it finds none
+	// within Membership.SeedTimeout, first seed or not and whatever anybody remembers.
+	FormNew bool
 	// Roles are names that types and programs select members by.
 	Roles []string
 	// AppVersion is the version of your application that this node runs, shown to all members; empty: none given.
@@ -143,6 +153,7 @@ func (c Config) Validate() error { return c.driver().Validate() }
 func (c Config) driver() driver.Config {
 	return driver.Config{
 		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, TLS: c.TLS, Seeds: c.Seeds,
+		Directory: c.Directory, NeverForm: c.NeverForm, FormNew: c.FormNew,
 		Roles: c.Roles, AppVersion: c.AppVersion,
 		Logger: c.Logger, Membership: c.Membership, Resolver: c.Resolver, Lease: c.Lease, MinBirth: c.MinBirth,
 		TakeoverTime: c.TakeoverTime,

@@ -194,6 +194,7 @@ const (
 	ConvergenceRestored = membership.ConvergenceRestored
 	TwinCluster         = membership.TwinCluster
 	SettingsDiffer      = membership.SettingsDiffer
+	FormingHeld         = membership.FormingHeld
 )
 
 // The causes of a Down (Member.Cause).
@@ -219,6 +220,7 @@ const (
 	EndJoinTimeout = membership.EndJoinTimeout
 	EndIsolated    = membership.EndIsolated
 	EndRejoin      = membership.EndRejoin
+	EndTwin        = membership.EndTwin
 	EndClosed      = driver.EndClosed
 )
 
@@ -312,5 +314,8 @@ var (
 	ErrTypeExists     = driver.ErrTypeExists
 	ErrSettingsDiffer = shard.ErrSettingsDiffer
 	ErrTooManyTypes   = shard.ErrTooManyTypes
-	ErrBadConfig      = driver.ErrBadConfig
+	// ErrRecord is wrapped by errors of Start about Config.Directory.
+	ErrRecord = driver.ErrRecord
+
+	ErrBadConfig = driver.ErrBadConfig
 )

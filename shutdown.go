@@ -42,6 +42,7 @@ const (
 	ReasonJoinUnsuccessful = driver.ReasonJoinUnsuccessful
 	ReasonRejoin           = driver.ReasonRejoin
 	ReasonIncompatible     = driver.ReasonIncompatible
+	ReasonTwin             = driver.ReasonTwin
 )
 
 // Errors of shutdowns; match with errors.Is.

@@ -68,7 +68,10 @@ type Config struct {
 	TLS                     TLS
 	Seeds, Roles            []string
 	AppVersion              string
-	Logger                  *slog.Logger
+	// Directory holds the record of the membership; NeverForm and FormNew are membership.JoinCommand's.
+	Directory          string
+	NeverForm, FormNew bool
+	Logger             *slog.Logger
 
 	Membership   membership.Config
 	MinBirth     uint64
@@ -215,6 +218,8 @@ func (c Config) Validate() error {
 	}
 	fault(c.Name != "" && len(c.Name) <= MaxName, "Name has %d bytes, must have 1 to %d", len(c.Name), MaxName)
 	c.validateAddresses(fault)
+	fault(!c.NeverForm || len(c.Seeds) > 0, "NeverForm without Seeds: there is nobody to join")
+	fault(!c.NeverForm || !c.FormNew, "NeverForm and FormNew")
 	errTLS := c.TLS.Validate()
 	fault(errTLS == nil, "%w", errTLS)
 	err := c.members().Validate()

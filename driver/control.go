@@ -208,7 +208,8 @@ func (d *Driver) perform() {
 		d.logShard(&e.ShardEvents[i])
 	}
 	if end := e.Ended; end != nil {
-		why := &EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason, Cause: end.Cause}
+		why := &EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason, Cause: end.Cause,
+			record: end.Record}
 		if why.By == d.self {
 			why.By = peer.ID{}
 		}
@@ -246,6 +247,7 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 		}
 		d.wires.Expect(ids)
 	}
+	d.recorder.note(v)
 	d.events.publish(v, events)
 }
 

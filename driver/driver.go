@@ -37,13 +37,15 @@ type EndedError struct {
 	At     time.Time // when it was learnt here
 	Reason string    // the evidence in words
 	Cause  membership.Cause
+
+	record *membership.Record // what is remembered from now on, after EndTwin
 }
 
 var endNames = map[membership.EndKind]string{
 	membership.EndLeft: "left", membership.EndDowned: "was marked down", membership.EndRemoved: "was removed",
 	membership.EndJoinRefused: "was refused", membership.EndJoinTimeout: "was not admitted in time",
 	membership.EndIsolated: "was cut off from the cluster", membership.EndRejoin: "left for another cluster",
-	EndClosed: "was closed",
+	membership.EndTwin: "ended as the younger of two clusters", EndClosed: "was closed",
 }
 
 // Error says what happened, who said so and why.
@@ -104,6 +106,7 @@ type Driver struct {
 	gate     gate
 	phases   *phases
 	decided  atomic.Pointer[[]Decision]
+	recorder *recordKeeper // nil without a directory
 
 	control control // owned by the control goroutine
 
@@ -129,10 +132,16 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 		}
 		seeds = append(seeds, a)
 	}
-	d, seed, err := newDriver(cfg)
+	keeps, err := openRecord(cfg)
 	if err != nil {
 		return nil, err
 	}
+	d, seed, err := newDriver(cfg)
+	if err != nil {
+		keeps.release()
+		return nil, err
+	}
+	d.recorder = keeps
 	d.warnInsecure()
 	nc := node.Config{
 		Self: d.self, Seed: seed, Membership: cfg.members(), Shard: shard.Config{TakeoverTime: cfg.TakeoverTime},
@@ -143,7 +152,9 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	d.gate.limit = int64(nc.GapLimit())
 	d.wires.Start()
 	d.startThreads()
-	join := membership.JoinCommand{Seeds: seeds, WallMillis: uint64(time.Now().UnixMilli())}
+	join := membership.JoinCommand{Seeds: seeds, WallMillis: uint64(time.Now().UnixMilli()), Record: keeps.known(),
+		NeverForm: cfg.NeverForm, FormNew: cfg.FormNew}
+	keeps.start(d.self.Addr.String())
 	d.inbox.post(func() { d.command(join) })
 	return d, nil
 }
@@ -193,6 +204,10 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 }
 
 func (d *Driver) warnInsecure() {
+	if d.cfg.FormNew {
+		d.log.Warn("this node forms a new cluster when it finds none, whatever is remembered: an operator wants it once",
+			"form_new", true)
+	}
 	if host, _, err := net.SplitHostPort(d.cfg.Listen); err == nil && !isLoopback(host) && !d.cfg.TLS.On() {
 		d.log.Warn("connections are neither encrypted nor authenticated", "listen", d.cfg.Listen, "insecure", true)
 	}

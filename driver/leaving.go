@@ -25,12 +25,14 @@ const (
 	ReasonJoinUnsuccessful ShutdownReason = "join-unsuccessful" // not admitted in time
 	ReasonRejoin           ShutdownReason = "rejoin"            // goes over to another cluster
 	ReasonIncompatible     ShutdownReason = "incompatible"      // the cluster refused this node for good
+	ReasonTwin             ShutdownReason = "twin"              // its cluster was the younger of two of one name
 )
 
 var endReasons = map[membership.EndKind]ShutdownReason{
 	membership.EndLeft: ReasonLeft, membership.EndDowned: ReasonDowned, membership.EndRemoved: ReasonRemoved,
 	membership.EndJoinRefused: ReasonIncompatible, membership.EndJoinTimeout: ReasonJoinUnsuccessful,
 	membership.EndIsolated: ReasonIsolated, membership.EndRejoin: ReasonRejoin,
+	membership.EndTwin: ReasonTwin,
 }
 
 // makePhases prepares the node's shutdown with its own tasks.

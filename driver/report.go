@@ -146,8 +146,10 @@ func (d *Driver) logEvent(e *membership.Event, v *membership.View) {
 	case membership.MemberRemoved:
 		d.log.Info("member removed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
 	case membership.TwinCluster:
-		d.log.Error("a seed belongs to another cluster of this name", "seed", e.Twin.Via, "cluster", e.Twin.ClusterID,
+		d.log.Error("another cluster of this name lives", "at", e.Twin.Via, "cluster", e.Twin.ClusterID,
 			"birth", e.Twin.Birth, "ours", v.ClusterID, "our_birth", v.Birth)
+	case membership.FormingHeld:
+		d.log.Warn("no cluster is found, and this node forms none", "why", e.Detail)
 	case membership.SettingsDiffer:
 		d.log.Warn("a join was let through with other settings", "difference", e.Detail)
 	case membership.ConvergenceBlocked:

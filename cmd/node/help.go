@@ -30,6 +30,10 @@ var texts = kong.Vars{
 		"--tls flags, or --insecure.",
 	"seeds_help": "Contact points, host:port, in the same order on all nodes, this one among them or not. The first of " +
 		"them forms the cluster when no other answers. None: a cluster of one, which others may join.",
+	"datadir_help": "Directory of this node alone, for the record of its cluster's members: with it a restart while cut " +
+		"off forms no second cluster. None: no record.",
+	"formnew_help": "For one start, by an operator who knows that no cluster lives: form one when none is found, " +
+		"whatever anybody remembers.",
 	"roles_help": "Roles of this node: names that entity types and --resolver-role select members by.",
 	"tlscert_help": "This node's certificate chain, PEM (see node cert); goes with --tls-key and --tls-ca. Changes are " +
 		"noticed.",

@@ -17,7 +17,7 @@ const (
 	exitOK          = 0 // did what was asked; a node left gracefully
 	exitFailed      = 1 // an error, a lost or reordered message, a violation
 	exitUsage       = 2 // the command line is wrong; nothing was started
-	exitEnded       = 3 // run: the cluster ended this node (downed, removed, isolated)
+	exitEnded       = 3 // run: the cluster ended this node (downed, removed, isolated, twin)
 	exitNotAdmitted = 4 // run: not admitted in time
 	exitRefused     = 5 // run: the cluster refused this node for good
 )

@@ -27,6 +27,9 @@ type runCmd struct {
 	Insecure  bool     `help:"Allow a listen address that is not loopback without TLS: whoever reaches it is a member."`
 	Seeds     []string `help:"${seeds_help}"`
 	Roles     []string `help:"${roles_help}"`
+	DataDir   string   `help:"${datadir_help}"`
+	NeverForm bool     `help:"Join a cluster only, never form one."`
+	FormNew   bool     `help:"${formnew_help}"`
 
 	TLSCert       string `name:"tls-cert" help:"${tlscert_help}"`
 	TLSKey        string `name:"tls-key" help:"Its private key, PEM."`
@@ -64,6 +67,7 @@ func (c *runCmd) config(log *slog.Logger) kith.Config {
 		VerifyHost: c.TLSVerifyHost}
 	return kith.Config{Resolver: r, TLS: protect, Name: c.Name, Listen: c.Listen, Advertise: c.Advertise,
 		Insecure: c.Insecure, Seeds: c.Seeds, Roles: c.Roles, Logger: log,
+		Directory: c.DataDir, NeverForm: c.NeverForm, FormNew: c.FormNew,
 		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, PollFor: c.PollFor}
 }
 

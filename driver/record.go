@@ -1,0 +1,286 @@
+// Record: what this node remembers of its cluster, in a file that the next process in its directory reads (JOIN-1).
+
+package driver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+)
+
+const (
+	recordName   = "membership.json"
+	recordFormat = 1
+	recordMost   = 1 << 20         // bytes of a file that is read; the largest record is a third of it
+	recordEvery  = time.Second     // between two writes
+	recordWait   = 5 * time.Second // how long the end of the node waits for the last one
+)
+
+// ErrRecord is wrapped by errors of Start about Config.Directory: what it holds is damaged or of another cluster, or it
+// cannot be used.
+var ErrRecord = errors.New("kith: record of the membership")
+
+// recordFile is the file. Checksum is of all other fields as they are written.
+type recordFile struct {
+	Format    int      `json:"format"`
+	Name      string   `json:"cluster_name"`
+	Node      string   `json:"node"`
+	ClusterID string   `json:"cluster_id"`
+	Birth     uint64   `json:"birth"`
+	Highest   uint64   `json:"highest_birth"`
+	Counts    bool     `json:"counts"`
+	Others    []string `json:"others"`
+	More      int      `json:"more"`
+	Checksum  string   `json:"checksum"`
+}
+
+func (f recordFile) sum() string {
+	f.Checksum = ""
+	b, _ := json.Marshal(f) // strings and numbers: never fails
+	return strconv.FormatUint(xxhash.Sum64(b), 16)
+}
+
+// recordKeeper keeps the record of one node. All but note and finish belongs to its goroutine.
+type recordKeeper struct {
+	dir, name, node, role string
+	log                   *slog.Logger
+	lock                  *os.File
+	record                membership.Record // as it is in the file
+	noted                 atomic.Pointer[membership.View]
+	wake                  chan struct{}
+	last                  chan func(membership.Record, *membership.View) membership.Record
+	over                  chan struct{}
+}
+
+// openRecord takes the directory for this process and reads what it holds; nil without a directory.
+func openRecord(cfg Config) (*recordKeeper, error) {
+	if cfg.Directory == "" {
+		return nil, nil
+	}
+	r := &recordKeeper{dir: cfg.Directory, name: cfg.Name, role: cfg.node().RecordRole(), log: byName(cfg.Logger),
+		wake: make(chan struct{}, 1), over: make(chan struct{}),
+		last: make(chan func(membership.Record, *membership.View) membership.Record, 1)}
+	err := os.MkdirAll(r.dir, 0o700)
+	if err == nil {
+		r.lock, err = lockDirectory(filepath.Join(r.dir, "lock"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: directory %s: %w", ErrRecord, r.dir, err)
+	}
+	if r.record, err = readRecord(r.path(), r.name); err != nil {
+		r.release()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *recordKeeper) path() string { return filepath.Join(r.dir, recordName) }
+
+func (r *recordKeeper) release() {
+	if r != nil && r.lock != nil {
+		_ = r.lock.Close() // which gives the lock up
+	}
+}
+
+// readRecord reads the file at path, of a cluster of that name; one that is not there remembers nothing.
+func readRecord(path, name string) (rec membership.Record, err error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return rec, nil
+	}
+	var f recordFile
+	if err == nil && len(b) > recordMost {
+		err = fmt.Errorf("%d bytes, at most %d", len(b), recordMost)
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &f)
+	}
+	switch {
+	case err != nil:
+	case f.Format != recordFormat:
+		err = fmt.Errorf("format %d, this build reads %d", f.Format, recordFormat)
+	case f.Checksum != f.sum():
+		err = errors.New("the checksum is wrong")
+	case f.Name != name:
+		return rec, fmt.Errorf("%w: %s is of the cluster %q, this node's is %q: give the node a directory of its own, or "+
+			"remove the file if nothing of that cluster lives", ErrRecord, path, f.Name, name)
+	default:
+		rec, err = f.read()
+	}
+	if err != nil {
+		return rec, fmt.Errorf("%w: %s is damaged: %w; remove it, and start the node with NeverForm (--never-form) while "+
+			"its cluster may live", ErrRecord, path, err)
+	}
+	return rec, nil
+}
+
+func (f recordFile) read() (rec membership.Record, err error) {
+	rec = membership.Record{Birth: f.Birth, Highest: f.Highest, Counts: f.Counts, More: f.More}
+	if rec.ClusterID, err = strconv.ParseUint(f.ClusterID, 16, 64); err != nil {
+		return rec, err
+	}
+	if rec.ClusterID == 0 || f.More < 0 || len(f.Others) > membership.MaxRemembered {
+		return rec, fmt.Errorf("cluster id %s, %d others and %d more", f.ClusterID, len(f.Others), f.More)
+	}
+	for _, s := range f.Others {
+		a, err := peer.ParseAddr(s)
+		if err != nil {
+			return rec, err
+		}
+		rec.Others = append(rec.Others, a)
+	}
+	return rec, nil
+}
+
+// known returns what the file held when the node started.
+func (r *recordKeeper) known() membership.Record {
+	if r == nil {
+		return membership.Record{}
+	}
+	return r.record
+}
+
+// start begins to write what the node at that address notes.
+func (r *recordKeeper) start(node string) {
+	if r != nil {
+		r.node = node
+		go r.run()
+	}
+}
+
+// note hands a view on. Control goroutine; it never waits.
+func (r *recordKeeper) note(v *membership.View) {
+	if r == nil || v.ClusterID == 0 {
+		return
+	}
+	if m, ok := v.SelfMember(); !ok || m.Status == membership.Down {
+		return
+	}
+	r.noted.Store(v)
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// finish writes the last record, which change makes of the one before and of the last view that was noted, nil when
+// there was none, and gives the directory up. One of no cluster removes the file. A disk that does not answer is left
+// behind.
+func (r *recordKeeper) finish(change func(membership.Record, *membership.View) membership.Record) {
+	if r == nil {
+		return
+	}
+	r.last <- change
+	patience := time.NewTimer(recordWait)
+	defer patience.Stop()
+	select {
+	case <-r.over:
+	case <-patience.C:
+		r.log.Error("the record of the membership is not written: the disk does not answer", "directory", r.dir)
+	}
+}
+
+func (r *recordKeeper) run() {
+	defer close(r.over)
+	defer r.release()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case change := <-r.last:
+			r.write(change(r.next(), r.noted.Load()))
+			return
+		case <-r.wake:
+		}
+		r.write(r.next())
+		timer.Reset(recordEvery)
+		select {
+		case change := <-r.last:
+			r.write(change(r.next(), r.noted.Load()))
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+func (r *recordKeeper) next() membership.Record {
+	if v := r.noted.Load(); v != nil {
+		return r.record.Next(v, r.role)
+	}
+	return r.record
+}
+
+// write replaces the file as a whole, so that a process that dies leaves the old one or the new one.
+func (r *recordKeeper) write(rec membership.Record) {
+	if rec.Equal(r.record) {
+		return
+	}
+	err := r.replace(rec)
+	if err != nil {
+		r.log.Error("the record of the membership is not written: after a restart this node may not know its cluster",
+			"file", r.path(), "error", err)
+		return
+	}
+	r.record = rec
+}
+
+func (r *recordKeeper) replace(rec membership.Record) error {
+	if !rec.Known() {
+		if err := os.Remove(r.path()); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return syncDirectory(r.dir)
+	}
+	f := recordFile{Format: recordFormat, Name: r.name, Node: r.node, ClusterID: strconv.FormatUint(rec.ClusterID, 16),
+		Birth: rec.Birth, Highest: rec.Highest, Counts: rec.Counts, More: rec.More, Others: []string{}}
+	for _, a := range rec.Others {
+		f.Others = append(f.Others, a.String())
+	}
+	f.Checksum = f.sum()
+	b, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return err
+	}
+	next := r.path() + ".new"
+	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(b, '\n'))
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(next, r.path()); err != nil {
+		return err
+	}
+	return syncDirectory(r.dir)
+}
+
+// recordAfter is what the end of a node makes of its record.
+func recordAfter(why *EndedError, last *membership.View, role string) func(membership.Record,
+	*membership.View) membership.Record {
+	return func(rec membership.Record, noted *membership.View) membership.Record {
+		switch {
+		case why.record != nil:
+			return *why.record
+		case why.Kind == membership.EndRejoin:
+			return membership.Record{}
+		case why.Kind == membership.EndLeft && noted != nil:
+			if rec = rec.Left(last, role); rec.Alone() {
+				return membership.Record{}
+			}
+		}
+		return rec
+	}
+}

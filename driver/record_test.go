@@ -1,0 +1,147 @@
+// Tests of the file that remembers the cluster: whole or not at all, of this cluster, of one process at a time.
+
+package driver
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+)
+
+func recordConfig(dir string) Config {
+	return Config{Directory: dir, Name: "market", Logger: slog.New(slog.DiscardHandler)}.WithDefaults()
+}
+
+// seen is a view of three Up members, or of fewer.
+func seen(up int) *membership.View {
+	v := &membership.View{ClusterID: 0xabc, Birth: 1 << 60}
+	for i := range up {
+		id := peer.ID{Addr: peer.MustAddr([]string{"10.0.0.1:7355", "10.0.0.2:7355", "db.local:1"}[i]), Inc: 1}
+		v.Members = append(v.Members, membership.Member{ID: id, Status: membership.Up})
+	}
+	v.Self = v.Members[0].ID
+	return v
+}
+
+// keepAll writes what a node in dir remembers that saw v and then ended.
+func keepAll(t *testing.T, dir string, v *membership.View, why *EndedError, last *membership.View) {
+	t.Helper()
+	r, err := openRecord(recordConfig(dir))
+	require.NoError(t, err)
+	r.start("10.0.0.1:7355")
+	r.note(v)
+	r.finish(recordAfter(why, last, ""))
+}
+
+func TestRecordOutlivesTheProcess(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "deep", "one")
+	crash := &EndedError{Kind: EndClosed}
+	keepAll(t, dir, seen(3), crash, nil)
+	want := membership.Record{}.Next(seen(3), "")
+	require.Len(t, want.Others, 2)
+	read := func() membership.Record {
+		rec, err := readRecord(filepath.Join(dir, recordName), "market")
+		require.NoError(t, err)
+		return rec
+	}
+	require.True(t, want.Equal(read()))
+
+	// Who left remembers those who stay; the last one nothing.
+	left := &EndedError{Kind: membership.EndLeft}
+	keepAll(t, dir, seen(3), left, seen(3))
+	require.Equal(t, want.Others, read().Others)
+	require.False(t, read().Counts)
+	keepAll(t, dir, seen(3), left, seen(1))
+	require.Zero(t, read())
+
+	// A twin that yields remembers the older cluster; who goes over to another one nothing.
+	older := membership.Record{ClusterID: 5, Birth: 6, Highest: 1 << 60, Others: want.Others[:1]}
+	keepAll(t, dir, seen(1), &EndedError{Kind: membership.EndTwin, record: &older}, seen(1))
+	require.True(t, older.Equal(read()))
+	keepAll(t, dir, seen(1), &EndedError{Kind: membership.EndRejoin}, seen(1))
+	require.Zero(t, read())
+
+	// Who was never admitted keeps what was there.
+	keepAll(t, dir, seen(3), crash, nil)
+	r, err := openRecord(recordConfig(dir))
+	require.NoError(t, err)
+	require.True(t, want.Equal(r.known()))
+	r.start("10.0.0.1:7355")
+	r.finish(recordAfter(left, &membership.View{}, ""))
+	require.True(t, want.Equal(read()))
+	_, err = os.Stat(filepath.Join(dir, recordName+".new"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// JOIN-1: a file that is damaged in any byte, cut short, or of another cluster is an error that says what to do.
+func TestBadRecords(t *testing.T) {
+	dir := t.TempDir()
+	keepAll(t, dir, seen(3), &EndedError{Kind: EndClosed}, nil)
+	path := filepath.Join(dir, recordName)
+	good, err := os.ReadFile(path)
+	require.NoError(t, err)
+	try := func(b []byte) error {
+		require.NoError(t, os.WriteFile(path, b, 0o600))
+		_, err := openRecord(recordConfig(dir))
+		return err
+	}
+	for n := range len(strings.TrimRight(string(good), "\n")) {
+		err := try(good[:n])
+		require.ErrorIs(t, err, ErrRecord, "cut at %d", n)
+		require.ErrorContains(t, err, "--never-form")
+	}
+	for n := range good {
+		bad := append([]byte{}, good...)
+		if bad[n] < '0' || bad[n] > '9' {
+			continue // blanks may change; every value holds digits
+		}
+		bad[n] = '0' + (bad[n]-'0'+1)%10
+		require.ErrorIs(t, try(bad), ErrRecord, "byte %d of %s", n, bad)
+	}
+	require.ErrorIs(t, try(make([]byte, recordMost+1)), ErrRecord)
+	require.NoError(t, os.WriteFile(path, good, 0o600))
+	cfg := recordConfig(dir)
+	cfg.Name = "shop"
+	_, err = openRecord(cfg)
+	require.ErrorIs(t, err, ErrRecord)
+	require.ErrorContains(t, err, `of the cluster "market", this node's is "shop"`)
+	r, err := openRecord(recordConfig(dir))
+	require.NoError(t, err, "the directory is free again after a failed start")
+	r.release()
+}
+
+func TestDirectoryOfOneNode(t *testing.T) {
+	dir := t.TempDir()
+	r, err := openRecord(recordConfig(dir))
+	require.NoError(t, err)
+	_, err = openRecord(recordConfig(dir))
+	require.ErrorIs(t, err, ErrRecord)
+	require.ErrorContains(t, err, "another node uses it")
+	r.release()
+	r, err = openRecord(recordConfig(dir))
+	require.NoError(t, err)
+	r.release()
+}
+
+// FuzzRecord: whatever lies in the file, it is read or refused.
+func FuzzRecord(f *testing.F) {
+	f.Add([]byte(`{"format":1}`))
+	f.Add([]byte(`{"format":1,"cluster_name":"market","cluster_id":"abc","others":["a:1"],"checksum":"x"}`))
+	path := filepath.Join(f.TempDir(), recordName)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		require.NoError(t, os.WriteFile(path, b, 0o600))
+		rec, err := readRecord(path, "market")
+		if err != nil {
+			require.ErrorIs(t, err, ErrRecord)
+			return
+		}
+		require.LessOrEqual(t, len(rec.Others), membership.MaxRemembered)
+	})
+}
