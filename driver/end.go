@@ -47,9 +47,9 @@ func (d *Driver) shutdown() {
 	d.gate.release(true)
 	d.asks.fail(nil, route.Stopped)
 	d.room.ringAll()
-	d.stopThreads()
+	left := d.stopThreads()
 	d.tellRefusals() // the transport flushes what it has before it closes
-	d.wires.Close()
+	d.wires.CloseBut(left)
 	d.recorder.finish(recordAfter(why, d.View(), d.cfg.node().RecordRole()))
 	d.failLarge()
 	// What loops and workers began after the first time.
@@ -71,13 +71,16 @@ func (d *Driver) closeForGood(ref slotRef) {
 	s.slot.FailAll(func(f []byte) { d.dropParked(ref, f, route.Stopped) })
 }
 
-// stopThreads ends ticker, workers and the goroutines of entities. Handlers that do not return are left behind.
-func (d *Driver) stopThreads() {
+// stopThreads ends ticker, workers and the goroutines of entities. Handlers that do not return are left behind. As long
+// as one runs this process is not done with what it owns, and others must not take the port that nobody has for proof
+// that it is dead (ProcessDeathIsProof): left is closed when the last has returned. Nil: nothing was left behind, or
+// nobody takes it for proof.
+func (d *Driver) stopThreads() (left <-chan struct{}) {
 	close(d.tickerStop)
 	for _, w := range d.workers {
 		close(w.stop)
 	}
-	joined := make(chan struct{})
+	joined, behind := make(chan struct{}), false
 	go func() {
 		d.threads.Wait()
 		close(joined)
@@ -87,10 +90,25 @@ func (d *Driver) stopThreads() {
 	select {
 	case <-joined:
 	case <-patience.C:
+		behind = true
 		d.log.Error("a handler does not return: its worker is left behind", "patience", handlerPatience)
 	}
 	if !d.pool.stop(handlerPatience) {
+		behind = true
 		d.log.Error("handlers do not return: their goroutines are left behind", "patience", handlerPatience,
 			"entities", d.pool.busy.Load())
 	}
+	if !behind || !d.cfg.ProcessDeathIsProof {
+		return nil
+	}
+	d.log.Warn("the port stays taken until the last handler has returned", "node", d.self)
+	returned := make(chan struct{})
+	go func() {
+		<-joined
+		for d.pool.busy.Load() > 0 {
+			time.Sleep(controlRest)
+		}
+		close(returned)
+	}()
+	return returned
 }

@@ -231,6 +231,7 @@ func TestPledges(t *testing.T) {
 	one, two := ip(1), ip(2)
 	require.EqualValues(t, 4, ask(one, 4, true))
 	require.Zero(t, ask(two, 1, true), "pledged to another")
+	require.Zero(t, ask(two, 9, true), "pledged to another, whatever its number")
 	require.Zero(t, ask(one, 3, false), "an older attempt was given up: said late")
 	require.Zero(t, ask(two, 1, true))
 	require.EqualValues(t, 4, ask(one, 4, true), "asked again")

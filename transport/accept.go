@@ -38,7 +38,7 @@ func (t *Transport) acceptLoop() {
 	for {
 		nc, err := t.listener.Accept()
 		if err != nil {
-			if errors.Is(err, net.ErrClosed) || t.ctx.Err() != nil {
+			if errors.Is(err, net.ErrClosed) || t.ctx.Err() != nil || t.acceptor().closing {
 				return
 			}
 			t.faults.warn("accept", "error", err)

@@ -269,7 +269,11 @@ func (t *Transport) fault(reason string, count *atomic.Uint64, args ...any) {
 
 // Close stops accepting and dialling, flushes what connected peers take within CloseTimeout, and closes everything.
 // Upcalls have ended, and no goroutine is left, when it returns. Later calls wait for the first.
-func (t *Transport) Close() {
+func (t *Transport) Close() { t.CloseBut(nil) }
+
+// CloseBut is Close, but keeps the port bound until last is closed, nil for at once: nobody is answered there any more,
+// but whoever dials is not told by the host that no process has the port, either.
+func (t *Transport) CloseBut(last <-chan struct{}) {
 	t.closeOnce.Do(func() {
 		t.mu.Lock()
 		t.closing = true
@@ -277,7 +281,7 @@ func (t *Transport) Close() {
 			_ = nc.SetDeadline(time.Unix(1, 0))
 		}
 		t.mu.Unlock()
-		_ = t.listener.Close()
+		t.closeListener(last)
 		t.flushAll(time.Now().Add(t.cfg.CloseTimeout))
 		t.mu.Lock()
 		t.ended = true
@@ -290,6 +294,20 @@ func (t *Transport) Close() {
 			l.stop()
 		}
 	})
+}
+
+// closeListener ends the accepting, and gives the port back when last is closed.
+func (t *Transport) closeListener(last <-chan struct{}) {
+	ln, kept := t.listener.(interface{ SetDeadline(time.Time) error })
+	if last == nil || !kept {
+		_ = t.listener.Close()
+		return
+	}
+	_ = ln.SetDeadline(time.Unix(1, 0))
+	go func() {
+		<-last
+		_ = t.listener.Close()
+	}()
 }
 
 // killAll makes every uplink refuse what would be queued from now on.

@@ -28,6 +28,12 @@ var formingBugs = []bug{
 		New:  "return max(0, (members-1)/2)",
 	},
 	{
+		Name: "port-given-back-while-a-handler-runs", Package: ".", Run: "TestClosedNodeIsNotDeadWhileAHandlerRuns",
+		File: "driver/end.go",
+		Old:  "d.wires.CloseBut(left)",
+		New:  "_ = left\n\td.wires.Close()",
+	},
+	{
 		Name: "older-twin-yields", Package: "./membership", Run: "TestYoungerAndSmallerTwinYields",
 		File: "membership/twin.go",
 		Old:  "t.Birth < m.st.birth ||",

@@ -1,0 +1,69 @@
+// A process that is not done with what it owned is not taken for dead (SHD-9).
+
+package kith_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith"
+)
+
+// SHD-9: a node is closed while a handler of it does not return. As long as that one runs, nobody else gets its shard,
+// for its port stays taken; when it has returned, the death of the node is proven at once, long before the takeover time.
+func TestClosedNodeIsNotDeadWhileAHandlerRuns(t *testing.T) {
+	running, release := make(chan struct{}), make(chan struct{})
+	regions := make([]*kith.Region, 2)
+	nodes := cluster(t, 2, func(_ int, c *kith.Config) {
+		c.ProcessDeathIsProof, c.TakeoverTime = true, time.Hour
+	}, func(i int, n *kith.Node) {
+		regions[i] = register(t, n, kith.Type{Name: "x", Shards: 8}, actor{receive: func(c *kith.Context, b []byte) error {
+			if string(b) == "block" {
+				close(running)
+				<-release
+				return nil
+			}
+			return c.Reply([]byte(fmt.Sprintf("node %d", i)))
+		}})
+	})
+	ctx := within(t)
+	owner := func(id string) string {
+		b, err := regions[0].Ask(ctx, id, nil)
+		require.NoError(t, err)
+		return string(b)
+	}
+	id := "0"
+	for n := 0; owner(id) != "node 1"; n++ {
+		require.Less(t, n, 50, "the second node owns something")
+		id = fmt.Sprint(n)
+	}
+	require.NoError(t, regions[0].Tell(id, []byte("block")))
+	<-running
+	require.NoError(t, nodes[1].Close())
+	addr := nodes[1].Addr().String()
+	conn, err := net.DialTimeout("tcp", addr, 10*time.Second)
+	require.NoError(t, err, "the port is not given back")
+	require.NoError(t, conn.Close())
+	eventually(t, func() bool { return len(nodes[0].View().Unreachable) == 1 }, "it has not been heard for long")
+	_, err = regions[0].AskWithin(time.Second, id, nil, nil)
+	require.Error(t, err, "the handler still runs")
+	close(release)
+	eventually(t, func() bool {
+		conn, err := net.DialTimeout("tcp", addr, time.Second)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return errors.Is(err, syscall.ECONNREFUSED)
+	}, "the port is given back")
+	eventually(t, func() bool {
+		b, err := regions[0].AskWithin(time.Second, id, nil, nil)
+		return err == nil && strings.HasPrefix(string(b), "node 0")
+	}, "the first node has it")
+}
