@@ -17,7 +17,8 @@ import (
 )
 
 // SHD-9: a node is closed while a handler of it does not return. As long as that one runs, nobody else gets its shard,
-// for its port stays taken; when it has returned, the death of the node is proven at once, long before the takeover time.
+// for its port stays taken; when it has returned, the death of the node is proven at once, long before the takeover
+// time.
 func TestClosedNodeIsNotDeadWhileAHandlerRuns(t *testing.T) {
 	running, release := make(chan struct{}), make(chan struct{})
 	regions := make([]*kith.Region, 2)

@@ -49,6 +49,6 @@ var formingBugs = []bug{
 		Name: "all-down-remembers-nobody", Package: "./membership", Run: "TestRecordOfViews",
 		File: "membership/record.go",
 		Old:  "if v.ClusterID == 0 || !ok || self.Status == Down {",
-		New:  "if v.ClusterID == 0 || !ok {",
+		New:  "if v.ClusterID == 0 || !ok || self.Status == Removed {",
 	},
 }
