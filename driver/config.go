@@ -103,7 +103,9 @@ type Config struct {
 	Workers         int
 	MaxAsks         int
 
-	helloTimeout time.Duration // for tests; zero: the transport's default
+	helloTimeout time.Duration                      // for tests; zero: the transport's default
+	bootTime     func() (time.Duration, bool)       // for tests; nil: the system's
+	wallTime     func() (wall, monotonic time.Time) // for tests; nil: the system's
 
 	Undelivered func(Undelivered)
 	Incident    func(entity.Incident)

@@ -107,6 +107,7 @@ func (d *Driver) rest() time.Duration {
 // turn handles everything that has come and everything that is due.
 func (d *Driver) turn() {
 	c := &d.control
+	d.lookForSleep()
 	c.frames, c.jobs = d.inbox.take(c.frames[:0], c.jobs[:0])
 	for i := range c.frames {
 		d.handle(&c.frames[i])
@@ -135,6 +136,7 @@ func (d *Driver) turn() {
 func (d *Driver) step() time.Duration {
 	now := d.now()
 	d.notice(now)
+	d.tellSlept(now)
 	d.lastStep.Store(int64(now))
 	return now
 }

@@ -106,6 +106,7 @@ type Driver struct {
 	gate     gate
 	phases   *phases
 	decided  atomic.Pointer[[]Decision]
+	sleeps   sleepWatch
 	recorder *recordKeeper // nil without a directory
 
 	control control // owned by the control goroutine
@@ -171,6 +172,8 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 		cfg: cfg, log: cfg.Logger, start: time.Now(), inbox: newInbox(), asks: newAskTable(cfg.MaxAsks, cfg.askSampling()),
 		mail: budget{limit: int64(cfg.MailboxBudget)}, tickerStop: make(chan struct{}), done: make(chan struct{}),
 	}
+	d.sleeps.boot, d.sleeps.wall = cfg.bootTime, cfg.wallTime
+	d.sleeps.init(d.start)
 	d.origin.d = d
 	d.large.init(cfg.BulkBudget)
 	d.callsOut.Store(cfg.Undelivered != nil || cfg.Incident != nil)
@@ -222,8 +225,10 @@ func (d *Driver) startThreads() {
 	go d.run()
 }
 
-// now is monotonic time since the node's start.
-func (d *Driver) now() time.Duration { return time.Since(d.start) }
+// now is monotonic time since the node's start, with the sleeps of the machine that were noticed.
+func (d *Driver) now() time.Duration {
+	return time.Since(d.start) + time.Duration(d.sleeps.slept.Load())
+}
 
 // stepAge is how long ago the control goroutine last stepped.
 func (d *Driver) stepAge() time.Duration { return d.now() - time.Duration(d.lastStep.Load()) }

@@ -21,6 +21,7 @@ func (d *Driver) tick() {
 			return
 		case <-ticker.C:
 		}
+		d.lookForSleep()
 		now := d.now()
 		d.coarse.Store(min(int64(now), d.coarse.Load()+int64(tickSlew)))
 		d.asks.advance(int64(now / wheelTick))

@@ -42,6 +42,18 @@ func (n *Node) step(now time.Duration) {
 	}
 }
 
+// SleptCommand says that time has passed which this node's clock does not show: the wall clock has stepped. It is judged
+// as a gap between two steps of that length is.
+type SleptCommand struct{ For time.Duration }
+
+// slept takes a SleptCommand.
+func (n *Node) slept(d time.Duration) {
+	if s := &n.suspension; s.member && !s.alone && d > s.limit {
+		n.suspend(fmt.Sprintf("the wall clock says that the control loop did not step for %v, at most %v may pass",
+			d.Round(time.Millisecond), s.limit))
+	}
+}
+
 // Suspended reports whether user messages are not to be handled now.
 func (n *Node) Suspended() bool { return n.suspension.on }
 

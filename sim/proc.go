@@ -40,8 +40,10 @@ type proc struct {
 	closed bool // died by its own end, not by a crash
 
 	asleep   bool
-	naps     int      // counts pauses, so that a pause that ended early does not end the next one
-	deferred []func() // what happens to a paused process, for when it goes on
+	dozed    time.Duration // since when it sleeps and its clock stands still; zero: it does not
+	unseen   time.Duration // that sleep, until the control loop was told of it
+	naps     int           // counts pauses, so that a pause that ended early does not end the next one
+	deferred []func()      // what happens to a paused process, for when it goes on
 	busy     bool
 	inbox    []job // what waits for the stuck control loop
 	stepped  time.Duration
@@ -148,6 +150,17 @@ func (p *proc) pause(d time.Duration) {
 	})
 }
 
+// sleep stops the process for d, its clock too, as when its machine stands still. All that it is told when it goes on is
+// that the wall clock has stepped.
+func (p *proc) sleep(d time.Duration) {
+	if !p.alive || p.paused() {
+		return
+	}
+	p.w.trace.note(p.w.now, p.idx, opFault, fmt.Sprintf("sleeps for %v, unseen by its clock", d))
+	p.pause(d)
+	p.dozed = p.w.now
+}
+
 // resume lets a paused process go on now.
 func (p *proc) resume() {
 	if !p.alive || !p.asleep {
@@ -155,6 +168,12 @@ func (p *proc) resume() {
 	}
 	p.asleep = false
 	p.w.check.core.resumes(p)
+	if p.dozed > 0 {
+		p.unseen = p.w.now - p.dozed
+		p.dozed = 0
+		p.origin += p.unseen
+		p.do(node.SleptCommand{For: p.unseen})
+	}
 	list := p.deferred
 	p.deferred = nil
 	for _, run := range list {
@@ -225,6 +244,9 @@ func (p *proc) put(j job) {
 func (p *proc) take(j job) {
 	w := p.w
 	if j.cmd != nil {
+		if _, slept := j.cmd.(node.SleptCommand); slept {
+			p.unseen = 0
+		}
 		p.step(func(now time.Duration) error { return p.node.Do(now, j.cmd) })
 		return
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 )
@@ -139,7 +140,8 @@ func (s *script) command(f []string) {
 		"form": s.form, "inorder": func([]string) { s.order = true },
 		"survivors": s.survivors, "nolease": s.noLease, "lease": s.leaseOwner, "expect": s.expect, "always": s.always,
 		"silent": s.silent, "frames-below": s.framesBelow, "join": s.join, "weather": s.weather, "swallow": s.swallow,
-		"break": s.breakAll, "supervise": s.supervise,
+		"break": s.breakAll, "supervise": s.supervise, "wall": func(a []string) { s.host(a[0]).do(node.SleptCommand{For: s.duration(a[1])}) },
+		"sleep":  func(a []string) { s.host(a[0]).sleep(s.duration(a[1])) },
 		"forget": func(a []string) { s.w.hosts[s.number(a[0])-1].record = membership.Record{} },
 	}
 	do, ok := commands[verb]

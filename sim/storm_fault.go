@@ -136,7 +136,12 @@ func (s *storm) slow() {
 
 func (s *storm) pauseOne() {
 	if p := s.anyone(); p != nil {
-		p.pause(s.between(100*time.Millisecond, 15*time.Second))
+		d := s.between(100*time.Millisecond, 15*time.Second)
+		if s.seed%8 == 5 {
+			p.sleep(d) // in these storms the clock of the process stands still, too
+			return
+		}
+		p.pause(d)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Planted bugs of who forms a cluster, and which of two ends.
+// Planted bugs of who forms a cluster, which of two ends, what proves a death, and sleeps that no clock shows.
 
 package main
 
@@ -32,6 +32,12 @@ var formingBugs = []bug{
 		File: "driver/end.go",
 		Old:  "d.wires.CloseBut(left)",
 		New:  "_ = left\n\td.wires.Close()",
+	},
+	{
+		Name: "step-of-the-wall-clock-told-to-nobody", Package: "./sim", Run: "TestScripts/sleep_that_no_clock_shows",
+		File: "node/suspend.go",
+		Old:  "s.member && !s.alone && d > s.limit {",
+		New:  "s.member && !s.alone && d > 1000*s.limit {",
 	},
 	{
 		Name: "older-twin-yields", Package: "./membership", Run: "TestYoungerAndSmallerTwinYields",
