@@ -1,10 +1,11 @@
-// A process that is not done with what it owned is not taken for dead (SHD-9).
+// A process that is not done with what it owned is not taken for dead (SHD-9), and of two clusters one ends (JOIN-1).
 
 package kith_test
 
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/port"
 )
 
 // SHD-9: a node is closed while a handler of it does not return. As long as that one runs, nobody else gets its shard,
@@ -67,4 +69,39 @@ func TestClosedNodeIsNotDeadWhileAHandlerRuns(t *testing.T) {
 		b, err := regions[0].AskWithin(time.Second, id, nil, nil)
 		return err == nil && strings.HasPrefix(string(b), "node 0")
 	}, "the first node has it")
+}
+
+// JOIN-1: the younger of two clusters of one name, met by its only node at two addresses, ends; what it leaves in its
+// directory makes its successor join the older one, though its own was born later and it is the first seed.
+func TestYoungerTwinEndsAndJoinsTheOlder(t *testing.T) {
+	older := start(t, nil, kith.Config{})
+	ctx := within(t)
+	require.NoError(t, older.Ready(ctx))
+	own, one, two := port.Keep(t), port.Keep(t), port.Keep(t)
+	cfg := kith.Config{Listen: own, Name: "test", Seeds: []string{own, one, two}, TakeoverTime: 3 * time.Second,
+		Logger:    slog.New(slog.NewTextHandler(logger(t), nil)),
+		Directory: t.TempDir(), Membership: quick(), Resolver: kith.Resolver{Strategy: kith.ResolverOff}}
+	cfg.Membership.SeedCheckInterval, cfg.Membership.SeedTimeout = 50*time.Millisecond, 200*time.Millisecond
+	twin, err := kith.Start(ctx, cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, twin.Close()) })
+	require.NoError(t, twin.Ready(ctx))
+	require.Greater(t, twin.View().Birth, older.View().Birth)
+	for _, at := range []string{one, two} {
+		n := start(t, nil, kith.Config{Listen: at, Seeds: []string{older.Addr().String()}})
+		require.Equal(t, at, n.Addr().String())
+	}
+	select {
+	case <-twin.Done():
+	case <-ctx.Done():
+		require.Fail(t, "it does not end")
+	}
+	var end *kith.EndedError
+	require.ErrorAs(t, twin.Err(), &end)
+	require.Equal(t, kith.EndTwin, end.Kind, end.Reason)
+	next, err := kith.Start(ctx, cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, next.Close()) })
+	require.NoError(t, next.Ready(ctx))
+	require.Equal(t, older.View().ClusterID, next.View().ClusterID)
 }

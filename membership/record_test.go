@@ -328,3 +328,55 @@ func TestRecordOfViews(t *testing.T) {
 	require.True(t, r.Equal(r))
 	require.False(t, r.Equal(full))
 }
+
+// What an answer may not say: a record of nobody's cluster, addresses out of order or none, more than fit.
+func TestHostileFormAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(r *Record)
+		err    error
+	}{
+		"no birth":              {func(r *Record) { r.Birth = 0 }, wire.ErrBadValue},
+		"a birth of no cluster": {func(r *Record) { r.ClusterID = 0 }, wire.ErrBadValue},
+		"others of no cluster":  {func(r *Record) { r.ClusterID, r.Birth = 0, 0 }, wire.ErrBadValue},
+		"unsorted":              {func(r *Record) { r.Others[0], r.Others[1] = r.Others[1], r.Others[0] }, wire.ErrBadOrder},
+		"twice":                 {func(r *Record) { r.Others[0] = r.Others[1] }, wire.ErrBadOrder},
+		"no address":            {func(r *Record) { r.Others[0] = peer.Addr{} }, wire.ErrBadValue},
+		"too many more":         {func(r *Record) { r.More = MaxMembers + 1 }, wire.ErrBadValue},
+		"too many":              {func(r *Record) { r.Others = make([]peer.Addr, MaxRemembered+1) }, wire.ErrTooLarge},
+	} {
+		rec := Record{ClusterID: 7, Birth: 8, Highest: 8, Counts: true, Others: addrs(2, 3)}
+		c.change(&rec)
+		_, err := readFormAnswer(appendFormAnswer(nil, formAnswerBody{to: 1, nonce: 2, record: rec}))
+		require.ErrorIs(t, err, c.err, name)
+	}
+	_, err := readFormAsk(appendFormAsk(nil, formAskBody{nonce: 1, wants: true}))
+	require.ErrorIs(t, err, wire.ErrBadValue, "a pledge for no attempt")
+	for _, flags := range []byte{4, 0x80} {
+		ask := appendFormAsk(nil, formAskBody{nonce: 1})
+		ask[len(ask)-1] |= flags
+		_, err := readFormAsk(ask)
+		require.ErrorIs(t, err, wire.ErrBadValue)
+	}
+}
+
+// FuzzJoiner: whatever arrives at a node that remembers others and looks for them, it forms no cluster of it, except by
+// the word of those whom it remembers.
+func FuzzJoiner(f *testing.F) {
+	for kind, body := range bodies(1, 0x11) {
+		f.Add(byte(kind), body)
+	}
+	f.Fuzz(func(t *testing.T, kind byte, body []byte) {
+		m := New(ip(1), Config{}, rand.New(rand.NewPCG(1, 1)))
+		_ = m.Do(0, JoinCommand{Seeds: addrs(1, 2, 3), Record: Record{ClusterID: 0x11, Birth: 9, Highest: 9, Counts: true,
+			Others: addrs(2, 3)}})
+		m.join.nonce = 7
+		for _, from := range []int{2, 9} {
+			_ = m.Handle(1, 1, ip(from), wire.Kind(kind), body)
+			m.Drain(&Effects{})
+		}
+		m.Tick(10 * time.Second)
+		m.Drain(&Effects{})
+		require.Nil(t, m.st, "3 has said nothing")
+		require.LessOrEqual(t, len(m.join.form.contacts), maxContacts)
+	})
+}

@@ -4,7 +4,7 @@ package main
 
 var formingBugs = []bug{
 	{
-		Name: "record-not-heeded", Package: "./sim", Run: "TestScripts/first_seed_restarted_while_cut_off",
+		Name: "record-not-heeded", Seeds: 100,
 		File: "membership/forming.go",
 		Old:  "\treturn j.form.record.Known() && !(j.first && j.form.record.Alone())\n",
 		New:  "\treturn j.form.record.Known() && !j.first\n",
