@@ -82,6 +82,7 @@ func TestYoungerTwinEndsAndJoinsTheOlder(t *testing.T) {
 		Logger:    slog.New(slog.NewTextHandler(logger(t), nil)),
 		Directory: t.TempDir(), Membership: quick(), Resolver: kith.Resolver{Strategy: kith.ResolverOff}}
 	cfg.Membership.SeedCheckInterval, cfg.Membership.SeedTimeout = 50*time.Millisecond, 200*time.Millisecond
+	cfg.MinBirth = older.View().Birth // they may have started in one millisecond
 	twin, err := kith.Start(ctx, cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, twin.Close()) })
@@ -99,6 +100,7 @@ func TestYoungerTwinEndsAndJoinsTheOlder(t *testing.T) {
 	var end *kith.EndedError
 	require.ErrorAs(t, twin.Err(), &end)
 	require.Equal(t, kith.EndTwin, end.Kind, end.Reason)
+	cfg.MinBirth = 0
 	next, err := kith.Start(ctx, cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, next.Close()) })
