@@ -338,9 +338,10 @@ func (k *core) downed(p *proc, m *membership.Member) {
 	}
 }
 
-// stops is told of every process that suspends itself. One that has slept may do so by itself: it has to look anew.
+// stops is told of every process that suspends itself. When somebody has slept it may have to: one that slept looks anew,
+// and others wait for it. Whether it goes on is for progress to say.
 func (k *core) stops(p *proc, why string) {
-	if k.on && k.set && !k.naps[p.idx] {
+	if k.on && k.set && !slices.Contains(k.naps, true) {
 		k.goes(p, p.id, 0, "it is suspended: "+why)
 	}
 }

@@ -60,7 +60,7 @@ func (s *storm) drawMore(cfg *Config) {
 	_, s.first = s.draw(OffSupervisors, 6)
 	s.first = s.first && resolves
 	s.oops, s.mistakes = s.draw(OffMistakes, 8)
-	if _, s.naps = s.draw(OffNaps, 16); s.naps {
+	if _, s.naps = s.draw(OffNaps, 24); s.naps {
 		cfg.Membership.TombstoneRetention = shortRetention
 	}
 }

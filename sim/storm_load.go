@@ -39,7 +39,11 @@ func (s *storm) loadTick(i int) {
 			s.send(r, id, 0, size)
 		}
 	}
-	w.after(time.Duration(20+s.load.IntN(500))*time.Millisecond, func() { s.loadTick(i) })
+	pause := time.Duration(20+s.load.IntN(500)) * time.Millisecond
+	if s.still || s.naps {
+		pause *= 3 // long and quiet
+	}
+	w.after(pause, func() { s.loadTick(i) })
 }
 
 // send writes one message of at most so many bytes, seldom more, into the ledger and sends it, now and then as an ask.

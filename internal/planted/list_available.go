@@ -31,9 +31,9 @@ var availableBugs = []bug{
 	},
 	{
 		Name: "patience-without-end", Seeds: 60,
-		File: "sbr/patience.go",
-		Old:  "\treturn max(m.quietAt, min(m.rowsAt+d, m.quietAt+d))\n",
-		New:  "\treturn max(m.now+time.Second, m.quietAt, min(m.rowsAt+d, m.quietAt+d))\n",
+		File: "sbr/machine.go",
+		Old:  "m.now >= m.decideAt() && !m.waits()",
+		New:  "m.now >= m.decideAt()+time.Hour && !m.waits()",
 	},
 	{
 		Name: "indirect-counts-as-lost", Seeds: 60,
@@ -43,9 +43,9 @@ var availableBugs = []bug{
 			"\t\t\td.Down = v.goers(DownEverybody)\n\t\t}\n\t}\n",
 	},
 	{
-		Name: "sleeper-decides-when-it-wakes", Seeds: 200,
+		Name: "sleeper-decides-when-it-wakes", Seeds: 60,
 		File: "sbr/patience.go",
-		Old:  "	if m.now > due+lateBy && m.lateFor != due {\n",
-		New:  "	if m.now > due+time.Hour && m.lateFor != due {\n",
+		Old:  "+lateBy",
+		New:  "+lateBy+time.Hour",
 	},
 }
