@@ -34,7 +34,7 @@ const progressBound = 10 * time.Second
 // of healthy twins may be suspected. If the strategy obliges it to live, whoever of the others counts, all of it has to
 // live.
 //
-// One thing excuses: a picture that goes on changing until all have to go for instability.
+// One thing excuses: a picture that goes on changing until one of them has to end all for instability.
 type core struct {
 	c     *checker
 	on    bool // the storm tells of its faults
@@ -315,7 +315,8 @@ func (k *core) goes(p *proc, by peer.ID, cause membership.Cause, what string) {
 		return
 	}
 	k.set = false
-	if cause == membership.CauseUnstable && k.c.w.now-k.still[by] < k.standsStill() {
+	own := slices.ContainsFunc(group, func(q *proc) bool { return q.id == by })
+	if cause == membership.CauseUnstable && own && k.c.w.now-k.still[by] < k.standsStill() {
 		return
 	}
 	names := ""
