@@ -339,10 +339,10 @@ func (k *core) downed(p *proc, m *membership.Member) {
 	}
 }
 
-// stops is told of every process that suspends itself. When somebody has slept it may have to: one that slept looks anew,
-// and others wait for it. Whether it goes on is for progress to say.
+// stops is told of every process that suspends itself. It may do so for a while when its picture has just changed, and
+// when somebody has slept: one that slept looks anew, and others wait for it. That it goes on is for progress to say.
 func (k *core) stops(p *proc, why string) {
-	if k.on && k.set && !slices.Contains(k.naps, true) {
+	if k.on && k.set && !slices.Contains(k.naps, true) && k.c.w.now-k.still[p.id] >= k.standsStill() {
 		k.goes(p, p.id, 0, "it is suspended: "+why)
 	}
 }

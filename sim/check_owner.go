@@ -78,6 +78,8 @@ func (c *checker) hosts(p *proc, key shardKey, f route.Fence) {
 		case down && c.pairs.apart(p.id, q.id):
 			c.NotTold++
 			c.suspendedBefore(q, name)
+		case f.Birth() != h.fence.Birth() && q.held(): // a new cluster, in which nobody is told of those of the old one
+			c.NotTold++
 		default:
 			c.violate(p, "two-owners", "%s starts here under %s while it lives at %s under %s", name, fenceName(f),
 				c.w.name(q.id), fenceName(h.fence))
@@ -300,6 +302,9 @@ func (c *checker) free(p *proc, o *ownership, e *shard.Event, name string) {
 		}
 		_, down := c.gone[q.id]
 		_, lost := c.gone[p.id]
+		if f := e.Fence; f.Birth() != h.fence.Birth() && q.held() {
+			continue // of a cluster that is no more
+		}
 		if q.alive && !((down || lost) && c.pairs.apart(p.id, q.id)) {
 			c.violate(p, "allocation", "%s given to %s while it lives at %s", name, c.w.name(e.Home), c.w.name(q.id))
 		}
