@@ -81,7 +81,7 @@ type checker struct {
 }
 
 func newChecker(w *world) *checker {
-	c := &checker{
+	return &checker{
 		w: w, twinSince: -1, ups: map[upKey]peer.ID{}, upOf: map[memberKey]uint32{}, knows: map[memberKey][]*proc{},
 		claimed: map[peer.ID]claim{}, shown: map[reportKey]uint32{}, agreed: map[uint64]string{},
 		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
@@ -91,9 +91,8 @@ func newChecker(w *world) *checker {
 		store:     map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{}, births: map[uint64]uint64{},
 		pairs:  newPairs(),
 		buried: map[reportKey]bool{}, streams: map[pairKey]*letters{},
+		core: core{fed: -1, still: map[peer.ID]time.Duration{}},
 	}
-	c.core = core{c: c, fed: -1, still: map[peer.ID]time.Duration{}}
-	return c
 }
 
 func (c *checker) violate(p *proc, rule, format string, args ...any) {

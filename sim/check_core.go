@@ -37,7 +37,7 @@ const progressBound = 10 * time.Second
 // One thing excuses: a picture that goes on changing until one of them has to end all for instability.
 type core struct {
 	c     *checker
-	on    bool // the storm tells of its faults
+	on    bool // the storm tells of its faults: see watch
 	set   bool
 	fed   time.Duration             // since when nothing has disturbed a cluster that is well; negative: it is not
 	procs []*proc                   // its members
@@ -55,6 +55,9 @@ type core struct {
 	Progress int // in how many of these it came to rest
 	tested   bool
 }
+
+// watch begins it all.
+func (k *core) watch(c *checker) { k.c, k.on = c, true }
 
 // stirs notes a disturbance of any kind.
 func (k *core) stirs() { k.moved, k.fed, k.asked, k.dirty = k.c.w.now, -1, false, true }
@@ -107,7 +110,12 @@ func (k *core) starts(p *proc) {
 }
 
 // spoil ends what is demanded until the cluster is well again.
-func (k *core) spoil() { k.set = false; k.stirs() }
+func (k *core) spoil() {
+	if k.on {
+		k.set = false
+		k.stirs()
+	}
+}
 
 // links notes a change of the wires.
 func (k *core) links() {
@@ -146,10 +154,10 @@ func (n *network) hearsAll(a int) bool {
 // look takes the cluster as it is for one that is well, when it has been for long enough, and asks a core that was left
 // alone whether it has come to rest. It is called about once a second.
 func (k *core) look() {
-	w := k.c.w
-	if !k.on || !w.resolves() {
+	if !k.on {
 		return
 	}
+	w := k.c.w
 	k.rests()
 	if !k.well() {
 		k.fed = -1

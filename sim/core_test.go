@@ -17,7 +17,7 @@ import (
 // watched returns n formed nodes that are well, and whose faults the checker is told of from now on.
 func watched(t *testing.T, n int, cfg Config) *world {
 	w := formed(t, n, cfg)
-	w.check.core.on = true
+	w.check.core.watch(w.check)
 	w.check.core.take()
 	return w
 }

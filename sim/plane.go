@@ -122,11 +122,12 @@ func (p *proc) register(t *entityType) {
 	if d.ParkWait == 0 {
 		park.Follow(func() time.Duration { return node.ParkTimeFor(p.node.Takeover()) })
 	}
-	r := &region{p: p, decl: t, typ: &t.Type, id: route.TypeOf(t.Name), slots: make([]flow.Slot, t.Shards),
+	r := &region{p: p, typ: &t.Type, id: route.TypeOf(t.Name), slots: make([]flow.Slot, t.Shards),
 		shards: make([]*hosted, t.Shards)}
 	for i := range r.slots {
 		r.slots[i] = flow.MakeSlot(park)
 	}
+	r.decl = t
 	p.regions = append(p.regions, r)
 	slices.SortFunc(p.regions, func(a, b *region) int { return int(int64(a.id) - int64(b.id)) })
 	p.do(shard.RegisterCommand{Settings: shard.Settings{Name: t.Name, Shards: t.Shards, Role: t.role(p)}})

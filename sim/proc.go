@@ -167,7 +167,6 @@ func (p *proc) resume() {
 		return
 	}
 	p.asleep = false
-	p.w.check.core.resumes(p)
 	if p.dozed > 0 {
 		p.unseen = p.w.now - p.dozed
 		p.dozed = 0
@@ -182,6 +181,7 @@ func (p *proc) resume() {
 	if p.alive {
 		p.plan()
 	}
+	p.w.check.core.resumes(p)
 }
 
 // stick keeps the control loop busy for d: the data plane and the answers to heartbeats go on.

@@ -188,7 +188,7 @@ func (s *storm) run() runResult {
 // watch looks once a second whether the cluster is well, and whether those who must have gone on.
 func (s *storm) watch() {
 	if s.resolves() {
-		s.w.check.core.on = true
+		s.w.check.core.watch(s.w.check)
 		s.w.check.core.look()
 		s.w.after(time.Second, s.watch)
 	}
