@@ -194,6 +194,16 @@ func (w *world) delivered(p *proc, typ route.TypeID, id string, payload []byte) 
 	c.book.last[key] = e.seq
 }
 
+// untold counts the messages that a process held when it died, and of which their senders, who live, heard nothing.
+func (w *world) untold() (n int) {
+	for i := range w.check.book.entries {
+		if e := &w.check.book.entries[i]; e.fate == fateOpen && !e.where.alive && e.sender.alive {
+			n++
+		}
+	}
+	return n
+}
+
 // audit gives every message that is still under way to the crash of the process that had it, or calls it lost.
 func (w *world) audit() (crashed, lost int) {
 	for i := range w.check.book.entries {

@@ -49,6 +49,7 @@ type StormResult struct {
 	Failed    int `json:"failed"`    // given up by their sender: parked too long, peer removed, node stopped
 	InFlight  int `json:"in_flight"` // lost with a connection
 	Crashed   int `json:"crashed"`   // lost with the process that held them
+	Untold    int `json:"untold"`    // of these, sent by processes that live on and have heard nothing of it
 	Late      int `json:"late"`      // delivered by owners whom nobody had told that they are down
 	Fenced    int `json:"fenced"`    // writes of such owners that the store refused
 	NotTold   int `json:"not_told"`  // times that such an owner lived on beside its successor
@@ -148,6 +149,7 @@ func (s *StormResult) add(seed uint64, r seedResult, cfg *StormConfig, digest *x
 	s.Failed += run.fates[fateFailed]
 	s.InFlight += run.fates[fateInFlight]
 	s.Crashed += run.crashed
+	s.Untold += run.untold
 	s.Late += run.fates[fateLate]
 	s.Fenced += run.fenced
 	s.NotTold += run.notTold

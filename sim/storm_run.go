@@ -30,6 +30,7 @@ type runResult struct {
 	violations           []Violation
 	total                int
 	messages, crashed    int
+	untold               int // of the crashed, those whose sender lives
 	fates                [len(fateNames)]int
 	fenced, notTold      int
 	faults               int
@@ -174,6 +175,7 @@ func (s *storm) run() runResult {
 		messages: len(w.check.book.entries) - w.check.book.fates[fateRejected], fates: w.check.book.fates,
 		fenced: w.check.Fenced, notTold: w.check.NotTold, faults: s.faults}
 	res.bases, res.obliged, res.rested = w.check.core.Bases, w.check.core.Tested, w.check.core.Progress
+	res.untold = w.untold()
 	res.crashed, _ = w.audit()
 	for _, p := range w.running() {
 		p.die(true)

@@ -84,6 +84,7 @@ func TestFatesWaitForWhatTheDeadSent(t *testing.T) {
 				tc.fault(p, r.id)
 			})
 			s.demandFates()
+			require.Zero(t, w.untold(), "the dead holds nothing of others")
 			w.audit()
 			var rules []string
 			for _, v := range w.check.violations {
