@@ -149,10 +149,11 @@ func (t *Transport) bulkFrom(from peer.ID, ref wire.BulkRef) *bulkConn {
 }
 
 // sweepBulk ends what has stalled.
-func (t *Transport) sweepBulk(remotes []*remote) {
+func (t *Transport) sweepBulk(remotes []*remote, now time.Time, late bool) {
 	for _, r := range remotes {
 		if b := r.bulk.Load(); b != nil {
 			b.tick()
+			b.heed(now, late)
 		}
 		t.mu.Lock()
 		c := r.bulkIn

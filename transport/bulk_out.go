@@ -36,6 +36,12 @@ type Bulk struct {
 	secure     *secure // of the connection that stands, if it has TLS
 	generation uint32
 	failures   int
+
+	sock    net.Conn // of the connection that stands
+	silence silence
+	reviver bool     // a goroutine dials because it is silent
+	spare   net.Conn // what that has dialled, in its place
+	why     error    // why it was closed
 }
 
 // Bulk returns the sending side of large messages to a peer; it dials when something is to be sent. The same identity
@@ -126,7 +132,8 @@ func (b *Bulk) run() {
 				continue
 			}
 			var err error
-			nc, _, err = b.t.open(b.ctx, opening{to: b.to, lane: wire.LaneBulk, generation: generation, speak: b.t.cfg.versions})
+			nc, _, err = b.t.open(b.ctx, opening{to: b.to, lane: wire.LaneBulk, generation: generation,
+				speak: b.t.cfg.versions, via: b.takeSpare()})
 			if err != nil {
 				b.failed(err)
 				continue
@@ -157,6 +164,10 @@ func (b *Bulk) wanted() bool {
 		return true
 	}
 	b.running = false
+	if b.spare != nil {
+		_ = b.spare.Close()
+		b.spare = nil
+	}
 	return false
 }
 
@@ -164,6 +175,9 @@ func (b *Bulk) wanted() bool {
 func (b *Bulk) pause() (generation uint32, ok bool) {
 	b.mu.Lock()
 	wait := b.t.cfg.backoff(b.failures)
+	if b.spare != nil {
+		wait = 0
+	}
 	b.mu.Unlock()
 	if wait > 0 {
 		timer := time.NewTimer(wait)
@@ -219,7 +233,7 @@ func (b *Bulk) carry(nc net.Conn, generation uint32) (next net.Conn, err error) 
 	dead := b.dead
 	if dead == nil {
 		b.s.Connected(b.t.cfg.Now(), generation)
-		b.up, b.secure = true, renewal.secure
+		b.up, b.secure, b.sock, b.silence, b.why = true, renewal.secure, nc, silence{}, nil
 		b.failures++ // until something is heard
 	}
 	b.mu.Unlock()
@@ -235,7 +249,10 @@ func (b *Bulk) carry(nc net.Conn, generation uint32) (next net.Conn, err error) 
 		err = why
 	}
 	b.mu.Lock()
-	b.up, b.secure = false, nil
+	b.up, b.secure, b.sock = false, nil, nil
+	if b.why != nil {
+		err = b.why
+	}
 	lost := b.s.Broken(nil)
 	b.mu.Unlock()
 	b.tell(lost, route.PeerLost, fmt.Errorf("bulk connection to %s: %w", b.to, err))

@@ -46,7 +46,8 @@ func (u *uplink) onlyOne(err error) bool {
 
 // connectAs is connect with a hello that offers the versions speak.
 func (u *uplink) connectAs(oc *outConn, speak wire.Versions) error {
-	carrier, a, err := u.t.open(u.ctx, opening{u.to, u.lane, u.number, oc.generation, speak, 0, u.grace})
+	carrier, a, err := u.t.open(u.ctx, opening{to: u.to, lane: u.lane, number: u.number, generation: oc.generation,
+		speak: speak, grace: u.grace})
 	if err != nil {
 		return err
 	}
@@ -79,6 +80,7 @@ type opening struct {
 	speak      wire.Versions
 	renews     uint32       // generation of the connection that stands and that this one is to follow; zero: none
 	grace      func() error // the path stands: an error ends the attempt; nil: go on
+	via        net.Conn     // has been dialled already; nil: it is to be
 }
 
 // open dials, makes the connection secure if it is to be, and says hello. The connection that it returns is a blocking
@@ -144,8 +146,7 @@ func dialTwice(ctx context.Context, timeout time.Duration, addr string) (net.Con
 	return first.nc, first.err
 }
 
-// attend tells the system how long to be patient with a connection. Not with one of data that hears nothing: the system
-// would also end one whose peer takes nothing while its handlers are at work.
+// attend tells the system how long to be patient with a connection.
 func attend(nc net.Conn, lane wire.Lane) {
 	boundRTO(nc)
 	switch lane {
@@ -153,13 +154,17 @@ func attend(nc net.Conn, lane wire.Lane) {
 		boundSilence(nc, controlTimeout)
 	case wire.LaneBulk:
 		boundSilence(nc, bulkTimeout)
+	default:
+		boundSilence(nc, dataTimeout)
 	}
 }
 
 // reach dials, and makes the connection secure if it is to be, within the time of a hello, which goes on. After an
 // error nc, if there is one, is still to be closed.
 func (t *Transport) reach(ctx context.Context, u *opening) (nc, carrier net.Conn, err error) {
-	nc, err = dialTwice(ctx, t.cfg.DialTimeout, u.to.Addr.String())
+	if nc = u.via; nc == nil {
+		nc, err = dialTwice(ctx, t.cfg.DialTimeout, u.to.Addr.String())
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("dial %s: %w", u.to, err)
 	}

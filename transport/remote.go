@@ -329,7 +329,7 @@ func (t *Transport) sweep(found *sweeping, thorough bool) {
 	late := now.Sub(found.last) > t.cfg.silent/2
 	found.last = now
 	defer func() { clear(found.remotes) }()
-	t.sweepBulk(remotes)
+	t.sweepBulk(remotes, now, late)
 	if thorough {
 		t.upkeep(remotes)
 	}

@@ -86,7 +86,8 @@ func (u *uplink) prepare(n *renewal) {
 		if u.ctx.Err() != nil {
 			expire(nc)
 		}
-		a, err = u.t.agree(carrier, &opening{u.to, u.lane, u.number, next.generation, u.t.cfg.versions, n.of.generation, nil})
+		a, err = u.t.agree(carrier, &opening{to: u.to, lane: u.lane, number: u.number,
+			generation: next.generation, speak: u.t.cfg.versions, renews: n.of.generation})
 	}
 	u.mu.Lock()
 	if err == nil && u.renewal != n {

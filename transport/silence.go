@@ -28,8 +28,10 @@ const (
 	// and all: where pauses are bounded, it would have been heard by then.
 	silentGrace, boundedGrace = 100 * time.Millisecond, longestRTO + 100*time.Millisecond
 	graceLook                 = 20 * time.Millisecond
-	// controlTimeout is how long a control or bulk connection may hear nothing until the system ends it.
-	controlTimeout, bulkTimeout = 15 * time.Second, 30 * time.Second
+	// These are how long a connection may hear nothing until the system ends it. It ends one whose peer takes nothing for
+	// so long too, though that one is heard. So it is a long time for data, whose peer takes nothing while its handlers
+	// hold their loop, and mail may be lost, but what was sent to entities should not.
+	controlTimeout, bulkTimeout, dataTimeout = 15 * time.Second, 30 * time.Second, 5 * time.Minute
 )
 
 // patience fills in what a test has not set.
@@ -54,7 +56,8 @@ var errHeard = errors.New("transport: the connection goes on")
 // silence watches one connection. It belongs to whoever holds its owner's lock.
 type silence struct {
 	next  time.Time // to look
-	since time.Time // of bytes that nobody has acknowledged; zero: there are none
+	since time.Time // when acknowledgements were last seen to grow, or bytes to go; zero: none are on their way
+	total uint64    // bytes acknowledged then
 	on    bool      // it is silent
 }
 
@@ -66,10 +69,8 @@ func (s *silence) look(fd int, now time.Time, late bool, least time.Duration) {
 		s.since, s.on = time.Time{}, false
 		return
 	}
-	if heard := now.Add(-a.last); s.since.IsZero() || late && !s.on {
-		s.since = now
-	} else if heard.After(s.since) {
-		s.since = heard
+	if s.since.IsZero() || a.total != s.total || late && !s.on {
+		s.since, s.total = now, a.total
 	}
 	s.on = now.Sub(s.since) >= least*max(a.rto, leastRTO)/leastRTO
 }
@@ -77,7 +78,7 @@ func (s *silence) look(fd int, now time.Time, late bool, least time.Duration) {
 // acked is what the system knows of a connection.
 type acked struct {
 	unacked int           // segments on their way
-	last    time.Duration // since something was acknowledged
+	total   uint64        // bytes that were acknowledged; what else is heard of the peer proves nothing for our bytes
 	rto     time.Duration // pause before sending again, as the round trip makes it
 }
 
@@ -87,7 +88,7 @@ func (u *uplink) heed(now time.Time, late bool) {
 	u.mu.Lock()
 	oc, was := u.conn, u.silence.on
 	switch {
-	case oc == nil || u.dead != nil || now.Before(u.silence.next):
+	case oc == nil || u.dead != nil || u.yields || now.Before(u.silence.next):
 		u.mu.Unlock()
 		return
 	case !was && !u.q.unanswered():
@@ -188,7 +189,7 @@ func (u *uplink) grace() error {
 	for begin := time.Now(); ; {
 		u.mu.Lock()
 		oc, passed := u.conn, time.Since(begin)
-		goesOn := oc != nil && (!u.silence.on || goesOn(oc.c.Fd(), passed))
+		goesOn := oc != nil && (!u.silence.on || u.silence.ends(oc.c.Fd()))
 		over := oc == nil || !goesOn && passed >= u.t.cfg.silentGrace
 		u.yields = oc != nil && over // from the hello on the peer may close it
 		u.mu.Unlock()
@@ -206,10 +207,20 @@ func (u *uplink) grace() error {
 	}
 }
 
-// goesOn reports whether something was acknowledged within the time that has passed, or all was.
-func goesOn(fd int, passed time.Duration) bool {
+// relent has a silent connection looked at again, because it was heard.
+func (u *uplink) relent() {
+	now := time.Now()
+	u.mu.Lock()
+	u.silence.next = now
+	u.notBefore = now.Add(u.t.cfg.silent / 4) // should it be silent still
+	u.mu.Unlock()
+	u.heed(now, false)
+}
+
+// ends reports whether something was acknowledged since the last look.
+func (s *silence) ends(fd int) bool {
 	a, ok := acknowledgements(fd)
-	return !ok || a.unacked == 0 || a.last < passed
+	return !ok || a.unacked == 0 || a.total != s.total
 }
 
 // clear closes the connection that the new one replaces, and waits until that is done.

@@ -17,8 +17,7 @@ func acknowledgements(fd int) (acked, bool) {
 		return acked{}, false
 	}
 	return acked{
-		unacked: int(i.Unacked), last: time.Duration(i.Last_ack_recv) * time.Millisecond,
-		rto: time.Duration(i.Rtt+4*i.Rttvar) * time.Microsecond,
+		unacked: int(i.Unacked), total: i.Bytes_acked, rto: time.Duration(i.Rtt+4*i.Rttvar) * time.Microsecond,
 	}, true
 }
 

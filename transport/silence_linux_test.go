@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -86,7 +88,8 @@ func counted(t *testing.T, r *rider) *atomic.Uint32 {
 }
 
 // A data connection whose packets are lost, for good, while the peer can be reached, is given up for a new one: what
-// comes later arrives, what was on its way is told as lost, and the silence is told, counted and logged once.
+// comes later arrives, what was on its way is told as lost, and the silence is told, counted and logged once
+// (CARD-3).
 func TestSilentConnectionIsReplaced(t *testing.T) {
 	for _, lane := range []string{"to the peer", "from the peer"} {
 		t.Run(lane, func(t *testing.T) {
@@ -147,6 +150,35 @@ func TestSilentControlConnection(t *testing.T) {
 	}
 }
 
+// A bulk connection likewise: what was on its way is told as lost, and what comes later arrives.
+func TestSilentBulkConnection(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		change := impatient
+		if secure {
+			both := member(t, authority(t))
+			change = func(c *Config) { impatient(c); both(c) }
+		}
+		a, b := startBulk(t, change), startBulk(t, change)
+		deliver := func() {
+			x := &flow.BulkTransfer{Payload: noise(100_000)}
+			require.NoError(t, a.Bulk(b.Self()).Send(x))
+			require.Equal(t, x.Payload, take(t, b, a.Transport, want(t, a.whole).ref))
+			require.Equal(t, route.OK, want(t, a.over).reason)
+		}
+		deliver()
+		b.Transport.mu.Lock()
+		in := b.remotes[a.Self()].bulkIn
+		b.Transport.mu.Unlock()
+		ask(in.nc, func(fd int) { deaf(t, fd, true) })
+		require.NoError(t, a.Bulk(b.Self()).Send(&flow.BulkTransfer{Payload: noise(100_000)}))
+		lost := want(t, a.over)
+		require.Equal(t, route.PeerLost, lost.reason)
+		require.ErrorIs(t, lost.err, errSilent)
+		deliver()
+		require.EqualValues(t, 1, a.Stats().Replaced)
+	}
+}
+
 // When nobody can be reached, a silent connection stays, and goes on when its path is well again: nothing is lost.
 func TestSilentConnectionGoesOn(t *testing.T) {
 	a, b := newRider(), newRider()
@@ -171,7 +203,7 @@ func TestSilentConnectionGoesOn(t *testing.T) {
 }
 
 // A receiver whose loop is held up for many times as long, until its socket takes no more, is slow and not silent: its
-// system acknowledges, and no message is lost.
+// system acknowledges, and no message is lost (CARD-3).
 func TestSlowIsNotSilent(t *testing.T) {
 	a, b := newRider(), newRider()
 	next := counted(t, b)

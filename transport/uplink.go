@@ -137,7 +137,9 @@ func (u *uplink) dialLoop() {
 		if err == nil {
 			return // the loop has it
 		}
-		if err != errHeard && !u.failed(begin, err) {
+		if err == errHeard {
+			u.relent()
+		} else if !u.failed(begin, err) {
 			return
 		}
 	}
