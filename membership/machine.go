@@ -223,6 +223,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		m.linkLost(c)
 	case QuarantineCommand:
 		err = m.quarantine(c)
+	case ReconfirmCommand:
+		err = m.reconfirm()
 	default:
 		err = fmt.Errorf("%w: %T", ErrBadCommand, cmd)
 	}

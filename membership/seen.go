@@ -8,6 +8,20 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
+// ReconfirmCommand makes a version of the state with the same content that only this node has seen: whoever is found to
+// have seen it has heard from this node since. Errors: ErrNotMember.
+type ReconfirmCommand struct{}
+
+func (ReconfirmCommand) command() {}
+
+func (m *Machine) reconfirm() error {
+	if m.phase != member {
+		return ErrNotMember
+	}
+	m.install(m.st.draft().commit(m.self), true)
+	return nil
+}
+
 // Late appends the members that have not shown for two heartbeat intervals that they live, and that nobody here accuses
 // yet, sorted, to into, and returns it.
 func (m *Machine) Late(now time.Duration, into []peer.ID) []peer.ID {

@@ -100,8 +100,8 @@ func New(cfg Config) *Node {
 	n := &Node{
 		proof:      cfg.ProcessDeathIsProof,
 		members:    membership.New(cfg.Self, cfg.forming(), rand.New(rand.NewPCG(cfg.Seed, 1))),
-		resolver:   sbr.New(cfg.Self, cfg.Resolver),
-		suspension: suspension{limit: cfg.GapLimit()},
+		resolver:   sbr.New(cfg.Self, cfg.resolver()),
+		suspension: suspension{limit: cfg.GapLimit(), nap: cfg.nap()},
 		courier:    courier.New(cfg.Self, cfg.Courier, rand.New(rand.NewPCG(cfg.Seed, 3))),
 		patience:   cfg.GiveUpAfter,
 	}

@@ -4,6 +4,7 @@ package node
 
 import (
 	"slices"
+	"time"
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/sbr"
@@ -35,6 +36,16 @@ const (
 	ResolverUnsafeAutoDown = sbr.UnsafeAutoDown
 	ResolverOff            = sbr.Off
 )
+
+// resolver is the configuration of the resolver: how long a silence may be is for the detectors to say.
+func (c Config) resolver() Resolver {
+	r := c.Resolver
+	r.Silence = c.Membership.SilenceBound()
+	return r
+}
+
+// nap is for how long a node may not step before it has slept: it steps at every heartbeat.
+func (c Config) nap() time.Duration { return c.Membership.WithDefaults().HeartbeatInterval * 3 / 2 }
 
 // Decisions returns the newest decisions of the resolver, oldest first; the caller owns the slice.
 func (n *Node) Decisions() []Decision { return n.resolver.Decisions() }

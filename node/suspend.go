@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/shard"
 )
 
 // suspension is whether and why user messages are not handled.
 type suspension struct {
 	limit    time.Duration // a step that is older makes the node suspend itself
+	nap      time.Duration // a step that is older makes what is known of others old news
 	last     time.Duration // the last step
 	member   bool          // this node is a member and not Down in its own view
 	alone    bool          // and nobody else is
@@ -36,6 +38,9 @@ func (n *Node) step(now time.Duration) {
 	s := &n.suspension
 	gap := now - s.last
 	n.now, s.last = now, max(s.last, now)
+	if s.member && !s.alone && gap > s.nap {
+		n.napped()
+	}
 	if s.member && !s.alone && gap > s.limit {
 		n.suspend(fmt.Sprintf("the control loop did not step for %v, at most %v may pass", gap.Round(time.Millisecond),
 			s.limit))
@@ -48,10 +53,24 @@ type SleptCommand struct{ For time.Duration }
 
 // slept takes a SleptCommand.
 func (n *Node) slept(d time.Duration) {
-	if s := &n.suspension; s.member && !s.alone && d > s.limit {
+	s := &n.suspension
+	if s.member && !s.alone && d > s.nap {
+		n.napped()
+	}
+	if s.member && !s.alone && d > s.limit {
 		n.suspend(fmt.Sprintf("the wall clock says that the control loop did not step for %v, at most %v may pass",
 			d.Round(time.Millisecond), s.limit))
 	}
+}
+
+// napped has what others confirmed before this node slept confirmed anew, when a decision may come to rest on it.
+func (n *Node) napped() {
+	if !n.resolver.Open() {
+		return
+	}
+	// Neither is refused: a resolver has something to decide at a member only.
+	_ = n.resolver.Do(n.now, sbr.SleptCommand{})
+	_ = n.members.Do(n.now, membership.ReconfirmCommand{})
 }
 
 // Suspended reports whether user messages are not to be handled now.

@@ -103,3 +103,30 @@ func TestResolverHoldsUntilItLetsGo(t *testing.T) {
 	w.run(5*time.Second, func() bool { return !b.Suspended() })
 	require.Len(t, w.nodes[1].orders, 2)
 }
+
+// TestNapConfirmsAnew: a node that slept while somebody is accused makes a version of the state that nobody has seen
+// yet, so that nobody counts as in contact because of what it confirmed before the sleep. One that steps in time, or
+// has nothing to decide, does not (MEM-10).
+func TestNapConfirmsAnew(t *testing.T) {
+	for _, c := range []struct {
+		lost bool
+		gap  time.Duration
+		anew bool
+	}{{true, 1600 * time.Millisecond, true}, {true, time.Second, false}, {false, 1600 * time.Millisecond, false}} {
+		_, b, w := pair(t)
+		e := &Effects{}
+		var seq uint64
+		for end := w.now + 9*time.Second; c.lost && w.now < end; {
+			w.now += 100 * time.Millisecond
+			b.Tick(w.now)
+			b.Drain(e)
+			if e.View != nil {
+				seq = e.View.Seq
+			}
+		}
+		w.now += c.gap
+		b.Tick(w.now)
+		b.Drain(e)
+		require.Equal(t, c.anew, e.View != nil && e.View.Seq > seq, "%+v", c)
+	}
+}

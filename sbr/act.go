@@ -3,6 +3,7 @@
 package sbr
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/membership"
@@ -13,15 +14,29 @@ import (
 // leader of a side carries it out for all.
 func (m *Machine) decide() {
 	m.waitEnd = 0
-	d := m.cfg.Decide(m.situation())
+	s := m.situation()
+	s.Late = m.late
+	d := m.cfg.Decide(s)
+	if d.Lives && len(m.late) > 0 {
+		// Who is late may be cut off already, and count us as lost.
+		if x := m.cfg.Decide(m.without(m.late)); !x.Lives {
+			x.Why = "with those who are late on the other side: " + x.Why
+			x.Down = peer.SetOf(m.self) // the others may have heard them
+			m.act(x, true)
+			return
+		}
+	}
 	if d.Outcome != AskLease {
 		if d.first.IsZero() && !d.Lives { // each for itself: who is under suspicion, or never came Up, sends nobody else
 			d.Down = peer.SetOf(m.self)
 			m.act(d, true)
 			return
 		}
-		// More than one may take itself for the leader: they decide the same, and downing twice is harmless.
-		m.act(d, d.first == m.self || m.view.Leader == m.self)
+		// More than one may take itself for the leader: they decide the same, and downing twice is harmless. So when nobody
+		// has carried it out by the time at which it would be decided again, everybody does.
+		n := len(m.log)
+		again := n > 0 && d.Lives && m.log[n-1].Lives && slices.Equal(m.log[n-1].Down, d.Down)
+		m.act(d, d.first == m.self || d.next == m.self || m.view.Leader == m.self || again)
 		return
 	}
 	if d.Indirect.Has(m.self) || d.Lost.Has(m.self) {
@@ -42,10 +57,16 @@ func (m *Machine) decide() {
 	m.note(&d, carrier)
 	m.waitedAt = m.waitFor()
 	m.quietAt = m.now + m.stable
-	m.changes, m.warned = 0, false
+	m.calmed()
 	if carrier {
 		m.askLease(d)
 	}
+}
+
+// calmed forgets the changes that came before a decision, or before all was well.
+func (m *Machine) calmed() {
+	m.changes, m.heldAt = 0, -1
+	m.warned, m.flapped, m.unsure = false, false, false
 }
 
 // waitFor is until when a node waits for what the lease decides before it stops itself. It is no later than all would
@@ -66,7 +87,7 @@ const leastWait = time.Second
 func (m *Machine) act(d Decision, carryOut bool) {
 	m.note(&d, carryOut)
 	m.quietAt = m.now + m.stable
-	m.changes, m.warned = 0, false
+	m.calmed()
 	if !d.Lives {
 		m.suspend(d.Why)
 		if m.lostAt < 0 {

@@ -83,6 +83,9 @@ type Config struct {
 	// UnstableAfter is how much longer than StableAfter the picture may go on changing before all nodes are downed. Zero
 	// means three quarters of StableAfter; negative means never.
 	UnstableAfter time.Duration
+	// Silence is the longest silence of a member that the failure detectors bear, all nodes' (5.33 s). A node takes that
+	// of its own detectors, whatever it is set to.
+	Silence time.Duration
 	// LeaseName names the lease of lease-majority; empty means the cluster's name followed by "-resolver".
 	LeaseName string
 	// LeaseDelay is how much later the side with fewer members asks for the lease (2 s).
@@ -99,7 +102,8 @@ func (c Config) WithDefaults() Config {
 	for _, d := range []struct {
 		at *time.Duration
 		v  time.Duration
-	}{{&c.LeaseDelay, 2 * time.Second}, {&c.LeaseTimeout, 2 * time.Second}, {&c.LeaseHold, 40 * time.Second}} {
+	}{{&c.Silence, 5330 * time.Millisecond},
+		{&c.LeaseDelay, 2 * time.Second}, {&c.LeaseTimeout, 2 * time.Second}, {&c.LeaseHold, 40 * time.Second}} {
 		if *d.at == 0 {
 			*d.at = d.v
 		}

@@ -53,8 +53,14 @@ func (c Config) Decide(s Situation) Decision {
 	}
 	d.refused = v.goers(DownReachable)
 	for i := range v.Members {
-		if v.at[i] == reachable && counts(v.Members[i].Status) {
+		if v.at[i] != reachable || !counts(v.Members[i].Status) {
+			continue
+		}
+		if d.first.IsZero() {
 			d.first = v.Members[i].ID
+		}
+		if !s.Late.Has(v.Members[i].ID) {
+			d.next = v.Members[i].ID
 			break
 		}
 	}

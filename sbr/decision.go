@@ -36,6 +36,7 @@ type Decision struct {
 
 	later   bool
 	first   peer.ID  // who carries it out: the lowest that counts and is plainly reachable; zero for nobody
+	next    peer.ID  // who does when those before it are late
 	refused peer.Set // who goes when the lease is refused
 }
 

@@ -15,7 +15,8 @@ import (
 // ErrBadCommand is returned by Do for a command of another kind.
 var ErrBadCommand = errors.New("sbr: unknown command")
 
-// Command is what a resolver is told: one of ViewCommand, SeenCommand, LateCommand, LeaseResult.
+// Command is what a resolver is told: one of ViewCommand, SeenCommand, LateCommand,
+// SleptCommand, LeaseResult.
 type Command interface{ command() }
 
 // ViewCommand gives the newest view.
@@ -28,6 +29,9 @@ type SeenCommand struct{ IDs []peer.ID }
 // accused already, or does not count, is ignored.
 type LateCommand struct{ IDs []peer.ID }
 
+// SleptCommand says that this node did not run for longer than it ever waits: what it knows is as old as that.
+type SleptCommand struct{}
+
 // LeaseResult answers a LeaseOp: OK says that the lease was acquired, or released. No answer until the deadline, or an
 // error, is not OK.
 type LeaseResult struct {
@@ -35,10 +39,11 @@ type LeaseResult struct {
 	OK bool
 }
 
-func (ViewCommand) command() {}
-func (SeenCommand) command() {}
-func (LateCommand) command() {}
-func (LeaseResult) command() {}
+func (ViewCommand) command()  {}
+func (SeenCommand) command()  {}
+func (LateCommand) command()  {}
+func (SleptCommand) command() {}
+func (LeaseResult) command()  {}
 
 // Effects is what one or more verbs ask for. Drain fills it; slices are valid until the next verb.
 type Effects struct {
@@ -78,25 +83,31 @@ type Machine struct {
 	cfg  Config
 	now  time.Duration
 
-	view     *membership.View
-	accused  peer.Set      // members, this node included, that somebody who is not Down holds unreachable
-	contact  peer.Set      // accused members that confirmed all accusations against them
-	stable   time.Duration // patience by the last converged version
-	settled  peer.Set      // who counted at that version
-	quietAt  time.Duration // when the picture will have stood still long enough
-	rowsAt   time.Duration // when an accusation last came or went
-	late     bool          // somebody who counts is late and not accused: the picture may be about to change
-	againAt  time.Duration // when a decision that was put off for that is looked at again
-	waitEnd  time.Duration // until when it is put off at most; zero: it is not
-	first    time.Duration // first change of the present instability
-	changes  int           // changes that count for it; 0: none
-	warned   bool
-	lateFor  time.Duration // the decision that was overslept, and is made at lookAt
-	lookAt   time.Duration
-	lostAt   time.Duration // when this node, which decided that it goes, goes by itself; negative: it has not
-	cause    membership.Cause
-	stopped  bool          // this node was suspended
-	waitedAt time.Duration // lease-majority: when who does not ask itself gives up waiting; negative: not waiting
+	view      *membership.View
+	accused   peer.Set      // members, this node included, that somebody who is not Down holds unreachable
+	contact   peer.Set      // accused members that confirmed all accusations against them
+	stable    time.Duration // patience by the last converged version
+	settled   peer.Set      // who counted at that version
+	quietAt   time.Duration // when the picture will have stood still long enough
+	rowsAt    time.Duration // when an accusation last came or went
+	contactAt time.Duration // when an accused member last came into contact
+	movedAt   time.Duration // when the picture last moved
+	lookedAt  time.Duration // when it last looked who is late
+	silent    []peer.ID     // who was late when this node last looked
+	late      peer.Set      // who counts, is late and not accused: the picture may be about to change
+	againAt   time.Duration // when a decision that was put off for that is looked at again
+	waitEnd   time.Duration // until when it is put off at most; zero: it is not
+	first     time.Duration // first change of the present instability
+	changes   int           // changes that count for it; 0: none
+	flapped   bool          // among them was one that came back
+	unsure    bool          // among them was one on our side that was downed
+	warned    bool
+	lookAt    time.Duration // after a sleep: no decision before
+	heldAt    time.Duration // when this node stopped because it could not decide yet; negative: it has not
+	lostAt    time.Duration // when this node, which decided that it goes, goes by itself; negative: it has not
+	cause     membership.Cause
+	stopped   bool          // this node was suspended
+	waitedAt  time.Duration // lease-majority: when who does not ask itself gives up waiting; negative: not waiting
 
 	lease   lease
 	log     []Decision
@@ -107,7 +118,7 @@ type Machine struct {
 // New returns the resolver of self. cfg is taken with its defaults.
 func New(self peer.ID, cfg Config) *Machine {
 	cfg = cfg.WithDefaults()
-	return &Machine{self: self, cfg: cfg, stable: cfg.StableFor(1), waitedAt: -1, lateFor: -1, lostAt: -1}
+	return &Machine{self: self, cfg: cfg, stable: cfg.StableFor(1), waitedAt: -1, heldAt: -1, lostAt: -1}
 }
 
 // Decisions returns the newest decisions, oldest first, at most MaxDecisions; the caller owns the slice.
@@ -135,12 +146,18 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		m.see(c.View)
 	case SeenCommand:
 		for _, id := range c.IDs {
-			if m.accused.Has(id) {
+			if m.accused.Has(id) && !m.contact.Has(id) {
 				m.contact.Add(id)
+				m.contactAt = m.now
 			}
 		}
 	case LateCommand:
-		m.late = m.anyLate(c.IDs)
+		m.keepLate(c.IDs)
+	case SleptCommand:
+		if m.open() {
+			m.overslept()
+			m.listen()
+		}
 	case LeaseResult:
 		m.leaseAnswer(c)
 	default:
@@ -152,6 +169,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 // Tick does what is due.
 func (m *Machine) Tick(now time.Duration) {
 	m.begin(now)
+	m.lookedAt = now
 	m.leaseTick()
 	if !m.open() {
 		return
@@ -164,13 +182,15 @@ func (m *Machine) Tick(now time.Duration) {
 		m.waitedAt = -1
 		m.suspend("nobody said in time who has the lease")
 	}
-	switch {
-	case m.lease.busy() || m.cameLate():
-	case m.now >= m.decideAt() && !m.waits(): // what stood still long enough is decided, however long ago that began
-		m.decide()
-	default:
-		m.tooLong()
+	if m.lease.busy() {
+		return
 	}
+	m.overslept()
+	if m.now >= m.decideAt() && !m.waits() { // what stood still long enough is decided, however long ago that began
+		m.decide()
+		return
+	}
+	m.tooLong()
 }
 
 // goLost ends a node that decided against itself when nobody has downed it in time. It makes no other decision any
@@ -181,6 +201,9 @@ func (m *Machine) goLost() {
 		m.out.Down = append(m.out.Down, membership.DownCommand{ID: m.self, Cause: m.cause})
 	}
 }
+
+// Open reports whether there is something to decide: somebody is accused, and this node has a say.
+func (m *Machine) Open() bool { return m.open() }
 
 // open reports whether there is something to decide and this node has a say.
 func (m *Machine) open() bool {
@@ -222,16 +245,15 @@ func (m *Machine) Next() (at time.Duration, ok bool) {
 	if m.lease.busy() {
 		return at, ok
 	}
-	if due := m.due(); m.lateFor == due && m.now < m.lookAt {
-		add(m.lookAt)
-		return at, ok
-	}
 	add(max(m.decideAt(), m.againAt))
-	if limit, some := m.cfg.unstableFor(m.stable); some && m.changes > 0 {
-		add(m.first + limit)
-		if !m.warned {
-			add(m.warnAt())
-		}
+	if end, some := m.endsAt(); some {
+		add(end)
+	}
+	if len(m.contact) > 0 {
+		add(max(m.lookedAt+lookEvery, m.quietAt-m.takeBack()))
+	}
+	if _, some := m.cfg.unstableFor(m.stable); some && m.changes > 0 && !m.warned {
+		add(m.warnAt())
 	}
 	return at, ok
 }

@@ -172,7 +172,8 @@ func TestLateAccusation(t *testing.T) {
 	r.see("A B C", "A>C B>C", false, "") // C must confirm again
 	require.Empty(t, r.run(1000*time.Millisecond))
 	require.NoError(t, r.m.Do(r.now, SeenCommand{[]peer.ID{idOf('C')}}))
-	e := r.run(time.Second)
+	require.Zero(t, decided(r.run(3900*time.Millisecond)), "who accuses it may take that back now")
+	e := r.run(200 * time.Millisecond)
 	require.Equal(t, "ABC", letters(e[0].Decisions[0].Indirect))
 
 	r = newRig(t, 'A', Config{})
@@ -225,11 +226,12 @@ func TestLosingSideSuspends(t *testing.T) {
 	}
 }
 
-// TestUnstable: changes that never end end everybody, on every node, after a warning; only members that count do.
+// TestUnstable: changes that never end stop every node, after a warning, and end everybody when they go on for as long
+// again; only members that count do.
 func TestUnstable(t *testing.T) {
-	flap := func(r *rig, members string) (at time.Duration, last Effects, warned bool) {
+	flap := func(r *rig, members string) (held, at time.Duration, last Effects, warned bool) {
 		began := r.now
-		for i := range 40 {
+		for i := range 60 {
 			accused := "B>C"
 			if i%2 == 1 {
 				accused = "B>C B>D"
@@ -241,32 +243,37 @@ func TestUnstable(t *testing.T) {
 					require.InDelta(t, 8.75, (r.now - began).Seconds(), 0.6, "warned in time")
 					warned = true
 				}
+				if e.Suspend != nil && e.Suspend.On && held == 0 {
+					held = r.now - began
+				}
 				if len(e.Down) > 0 {
-					return r.now - began, e, warned
+					return held, r.now - began, e, warned
 				}
 			}
 		}
-		return 0, last, warned
+		return held, 0, last, warned
 	}
 	r := newRig(t, 'B', Config{})
 	r.see("A B C D", "", true, "")
-	at, e, warned := flap(r, "A B C D")
+	held, at, e, warned := flap(r, "A B C D")
 	require.True(t, warned)
-	require.InDelta(t, 12.25, at.Seconds(), 0.5, "1.75 times stable-after, though B does not lead")
+	require.InDelta(t, 12.25, held.Seconds(), 0.5, "it stops 1.75 times stable-after after the first change")
+	require.InDelta(t, 24.5, at.Seconds(), 0.5, "all go after as long again, though B does not lead")
 	require.Equal(t, "ABCD", downs(e))
-	require.True(t, e.Suspend.On)
 	require.Equal(t, membership.CauseUnstable, e.Down[0].Cause)
 	require.Contains(t, e.Decisions[0].String(), "nobody can be sure")
 
 	for what, members := range map[string]string{"joining": "A B Cj Dj", "exiting": "A B Cx Dx", "down": "A B Cd Dd"} {
 		r := newRig(t, 'B', Config{})
 		r.see(members, "", true, "")
-		at, _, _ := flap(r, members)
+		held, at, _, _ := flap(r, members)
+		require.Zero(t, held, what)
 		require.Zero(t, at, what)
 	}
 	r = newRig(t, 'B', Config{UnstableAfter: -1})
 	r.see("A B C D", "", true, "")
-	at, _, _ = flap(r, "A B C D")
+	held, at, _, _ = flap(r, "A B C D")
+	require.Zero(t, held, "forbidden")
 	require.Zero(t, at, "forbidden")
 }
 

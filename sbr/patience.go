@@ -5,6 +5,7 @@ package sbr
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/membership"
@@ -17,31 +18,47 @@ const lateBy = time.Second
 // due is when something is to be decided, a warning aside.
 func (m *Machine) due() time.Duration {
 	at := max(m.decideAt(), m.againAt)
-	if limit, ok := m.cfg.unstableFor(m.stable); ok && m.changes > 0 {
-		at = min(at, m.first+limit)
+	if end, ok := m.endsAt(); ok {
+		at = min(at, end)
 	}
-	return at
+	return max(at, m.lookAt)
 }
 
-// cameLate reports whether a decision has to wait because this node overslept it. What it knows is as old as its sleep:
-// it stops at once, as if it lost, and looks again when its peers have had the time to tell it what has happened.
-func (m *Machine) cameLate() bool {
-	due := m.due()
-	if m.now > due+lateBy && m.lateFor != due {
-		m.lateFor, m.lookAt = due, m.now+settle
+// overslept notices that this node slept through a decision. What it knows is as old as its sleep: it stops at once, as
+// if it lost, and looks again when its peers have had the time to tell it what has happened.
+func (m *Machine) overslept() {
+	if m.now > m.due()+lateBy {
+		m.listen()
+		m.first, m.flapped, m.unsure = m.now, false, false // what changed while it slept it did not see
+		if m.heldAt >= 0 {
+			m.heldAt = m.now
+		}
 		m.suspend("it overslept a decision")
 	}
-	return m.lateFor == due && m.now < m.lookAt
 }
 
-// anyLate reports whether one of these counts and is not accused.
-func (m *Machine) anyLate(ids []peer.ID) bool {
-	for _, id := range ids {
-		if x, ok := m.view.Member(id); m.view != nil && ok && counts(x.Status) && !m.accused.Has(id) {
-			return true
+// listen puts every decision off until those who speak to this node have told it what it missed, whatever arrives
+// meanwhile. Who confirmed something before confirms it again.
+func (m *Machine) listen() {
+	m.contact = m.contact[:0]
+	m.lookAt = m.now + settle
+}
+
+// keepLate keeps which of these count and are not accused. Who is late no more may have slept: what it accuses
+// others of it may take back now.
+func (m *Machine) keepLate(ids []peer.ID) {
+	for _, id := range m.silent {
+		if !slices.Contains(ids, id) {
+			m.contactAt = m.now
 		}
 	}
-	return false
+	m.silent = append(m.silent[:0], ids...)
+	m.late = m.late[:0]
+	for _, id := range ids {
+		if x, ok := m.view.Member(id); m.view != nil && ok && counts(x.Status) && !m.accused.Has(id) {
+			m.late.Add(id)
+		}
+	}
 }
 
 const (
@@ -49,46 +66,127 @@ const (
 	lateMost  = 7 * time.Second        // how long it waits at most: a silence is a verdict by then
 )
 
+// most is how long after the patience a decision is put off at most while this node goes on.
+func (m *Machine) most() time.Duration { return min(lateMost, m.stable*3/4) }
+
 // waits reports whether a decision that is due is put off because the picture may be about to change: somebody who
-// counts is late. A cut that nobody has noticed yet would have its two sides decide on different pictures. It never
-// waits beyond what the takeover time covers, nor until all would have to go.
+// counts is late. A cut that nobody has noticed yet would have its two sides decide on different pictures. A node goes
+// on meanwhile for no longer than the takeover time covers, and not until all would have to go. If it would not live
+// with those who are late on the other side, it stops then, and waits for as long as a silence takes to be a verdict.
 func (m *Machine) waits() bool {
-	if !m.late {
+	if len(m.late) == 0 {
 		return false
 	}
 	if m.waitEnd == 0 {
-		m.waitEnd = m.quietAt + min(lateMost, m.stable*3/4)
+		m.waitEnd = m.quietAt + m.most()
 		if limit, ok := m.cfg.unstableFor(m.stable); ok && m.changes > 0 {
 			m.waitEnd = min(m.waitEnd, m.first+limit)
 		}
 		m.waitEnd -= lookEvery
 	}
-	m.againAt = min(m.now+lookEvery, m.waitEnd)
-	return m.now < m.waitEnd
+	m.againAt = m.now + lookEvery
+	if m.now < m.waitEnd {
+		m.againAt = min(m.againAt, m.waitEnd)
+		return true
+	}
+	if m.livesWithout(m.late) {
+		return false
+	}
+	m.hold("somebody is late, and without them it would not live")
+	end := max(m.heldAt, m.movedAt) + m.cfg.Silence
+	m.againAt = min(m.againAt, end)
+	return m.now < end
+}
+
+// livesWithout reports whether this node would live if these were lost, too.
+func (m *Machine) livesWithout(ids peer.Set) bool {
+	d := m.cfg.Decide(m.without(ids))
+	return d.Lives
+}
+
+// without is the situation in which these are lost, too.
+func (m *Machine) without(ids peer.Set) Situation {
+	s := m.situation()
+	s.Contact, s.Accusations = s.Contact.Clone(), slices.Clone(s.Accusations)
+	for _, id := range ids {
+		s.Contact.Remove(id)
+		s.Accusations = append(s.Accusations, membership.Accusation{Observer: m.self, Subject: id})
+	}
+	return s
+}
+
+// hold stops this node before it has decided: it must not go on for longer, and does not know enough to end.
+func (m *Machine) hold(why string) {
+	if m.heldAt < 0 {
+		m.heldAt = m.now
+		m.suspend(why)
+	}
 }
 
 // anew begins the patience anew. Whom a decision waited for has had the silence that others are given, so when it does
 // turn out to be lost, what is left is that all on this side get to know it.
 func (m *Machine) anew(onlyLost bool) {
-	if d := m.spread(); onlyLost && m.now+d <= m.waitEnd {
+	if d := m.spread(); onlyLost && (m.now+d <= m.waitEnd || m.heldAt >= 0 && m.waitEnd > 0) {
 		m.quietAt = m.now + d
 		return
 	}
-	m.quietAt, m.waitEnd = m.now+m.stable, 0
+	m.quietAt, m.waitEnd, m.movedAt = m.now+m.stable, 0, m.now
 }
 
-// tooLong ends everything when what is reachable has been changing for too long, after having warned of it.
+// calm is how long a picture must have stood still to be decided when there is no time left for the patience: then all
+// that was cut off before has been noticed, and by all in a cluster in which everybody watches everybody.
+func (m *Machine) calm() time.Duration {
+	d := m.cfg.Silence
+	if len(m.settled) > watchAll {
+		d += m.spread()
+	}
+	return min(d, m.stable)
+}
+
+// watchAll is up to how many members each watches all others; with more it takes gossip to know what they know.
+const watchAll = 5
+
+// pressed returns since when there is no time left for the patience; ok is false while there is.
+func (m *Machine) pressed() (since time.Duration, ok bool) {
+	if m.heldAt >= 0 {
+		return m.heldAt, true
+	}
+	limit, ok := m.cfg.unstableFor(m.stable)
+	since = m.first + limit
+	return since, ok && m.changes > 0 && m.now >= since
+}
+
+// endsAt is when a picture that does not come to rest stops this node, or ends all. It need not come to rest when some
+// came back in between; of members that are only lost, one after the other, there is an end. And when somebody on our
+// side was downed, another has decided by a picture that is gone: what it would have had us do is not known any more.
+func (m *Machine) endsAt() (at time.Duration, ok bool) {
+	limit, ok := m.cfg.unstableFor(m.stable)
+	ok = ok && m.changes > 0
+	if m.heldAt >= 0 {
+		at = m.heldAt + limit
+		if m.unsure {
+			at = max(m.first+limit, m.lookAt)
+		}
+		return max(at, m.lookAt), ok && (m.flapped || m.unsure)
+	}
+	return m.first + limit, ok
+}
+
+// tooLong stops this node when what is reachable has been changing for too long, after having warned of it. It decides
+// as soon as the picture has stood still for long enough; when it goes on changing, back and forth, all go.
 func (m *Machine) tooLong() {
 	limit, ok := m.cfg.unstableFor(m.stable)
-	if !ok || m.changes == 0 {
+	if ok && m.changes > 0 && !m.warned && m.now >= m.warnAt() {
+		m.warned = true
+		m.tell(Unstable, fmt.Sprintf("what is reachable has changed %d times in %v: this node stops at %v unless it "+
+			"stands still", m.changes, m.now-m.first, limit))
+	}
+	at, ok := m.endsAt()
+	if !ok || m.now < at {
 		return
 	}
-	if !m.warned && m.now >= m.warnAt() {
-		m.warned = true
-		m.tell(Unstable, fmt.Sprintf("what is reachable has changed %d times in %v: all nodes go at %v unless it stands "+
-			"still", m.changes, m.now-m.first, limit))
-	}
-	if m.now < m.first+limit {
+	if m.heldAt < 0 && !m.unsure || m.now < m.lookAt {
+		m.hold("what is reachable has not stood still for long enough")
 		return
 	}
 	s := m.situation()
@@ -110,7 +208,28 @@ const settle = 2 * time.Second
 // spread is how long all on one side take to get to know and to confirm an accusation.
 func (m *Machine) spread() time.Duration { return min(settle, m.stable/4) }
 
+// takeBack is how long those who accuse a member that has come into contact have to take their word back, or those who
+// slept until now: a sleep that is not noticed, a probe and its answer, and the gossip about it.
+func (m *Machine) takeBack() time.Duration { return min(2*settle, m.stable*3/5) }
+
+// decideAt is when the picture will have stood still for long enough. What is said of those who are accused already,
+// and who of them is in contact, does not begin the patience anew: it puts the decision off for as long as others take
+// to confirm it, or to take it back.
 func (m *Machine) decideAt() time.Duration {
-	d := m.spread()
-	return max(m.quietAt, min(m.rowsAt+d, m.quietAt+d))
+	quiet := m.quietAt
+	since, pressed := m.pressed()
+	if pressed && !m.unsure {
+		quiet = min(quiet, max(m.movedAt+m.calm(), since))
+	}
+	rows := m.rowsAt + m.spread()
+	if len(m.contact) > 0 {
+		rows = max(rows, m.contactAt+m.takeBack())
+	}
+	switch _, ends := m.endsAt(); {
+	case pressed:
+		rows = min(rows, since+m.most())
+	case !ends:
+		rows = min(rows, quiet+m.most())
+	}
+	return max(quiet, rows, m.lookAt)
 }

@@ -28,12 +28,14 @@ func (m *Machine) see(v *membership.View) {
 	} else if s := m.cfg.StableFor(numbered(v)); s < m.stable {
 		m.stable = s // who was removed had been seen going by all, whether or not this node got to know that they had
 	}
+	near := m.nearDowned(old, was)
 	m.forgetContact(old, v)
 	more, fewer := m.moves(was, m.accused)
 	weighty := 0
 	for _, id := range was {
 		weighty += m.weighs(id, !m.accused.Has(id))
 	}
+	m.flapped, m.unsure = m.flapped || weighty > 0, m.unsure || near
 	for _, id := range m.accused {
 		weighty += m.weighs(id, !was.Has(id))
 	}
@@ -119,6 +121,21 @@ func changed(old, v *membership.View) (moved bool, downs int) {
 	return moved, downs
 }
 
+// nearDowned reports whether a member has been downed that counted and was on our side.
+func (m *Machine) nearDowned(old *membership.View, accused peer.Set) bool {
+	if old == nil {
+		return false
+	}
+	for i := range m.view.Members {
+		if x := &m.view.Members[i]; x.Status == membership.Down && (!accused.Has(x.ID) || m.contact.Has(x.ID)) {
+			if was, ok := old.Member(x.ID); ok && counts(was.Status) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // count notes changes that weigh, and forgets them when nobody who counts is accused any more. Time alone does not make
 // it forget: what stands still is decided after the patience anyway, and a decision ends the count too.
 func (m *Machine) count(changes int) {
@@ -133,7 +150,7 @@ func (m *Machine) count(changes int) {
 			return
 		}
 	}
-	m.changes, m.warned = 0, false
+	m.calmed()
 }
 
 // forgetContact takes from the contacts who is accused no more, and who is accused by somebody new: it must confirm

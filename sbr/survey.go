@@ -17,6 +17,8 @@ type Situation struct {
 	// Contact holds accused members that have confirmed a state which contains all present accusations against them:
 	// they are accused, and yet a path leads from this node to them and back. It may hold others too.
 	Contact peer.Set
+	// Late holds members that may be asleep: what is decided another carries out.
+	Late peer.Set
 	// Fresh holds members that came Up after the last version which this node knows all members to have seen: the other
 	// side may take them for Joining still.
 	Fresh peer.Set

@@ -216,7 +216,7 @@ func (p *prover) decide(self int, group uint32, earlier, rows []uint32) act {
 	}
 	_ = m.Do(now, sbr.SeenCommand{IDs: seen})
 	var e sbr.Effects
-	for range 8 {
+	for range 64 { // it looks a few times who is late before it decides
 		m.Drain(&e)
 		if len(e.Lease) > 0 {
 			d := m.Decisions()

@@ -1,0 +1,186 @@
+// Tests of a node that has to stop before it can decide: losses in a row, sleeps, members that are late, and members
+// that have just come into contact (MEM-10).
+
+package sbr
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/membership"
+)
+
+// found is what came of a run: when the node decided first, why, and whom that downed.
+type found struct {
+	decided time.Duration
+	down    string
+	cause   membership.Cause
+}
+
+func find(since time.Duration, eff []Effects) (f found) {
+	for _, e := range eff {
+		if len(e.Decisions) > 0 && f.decided == 0 {
+			f.decided, f.cause = e.Decisions[0].At-since, e.Decisions[0].Cause
+		}
+		if len(e.Down) > 0 && f.down == "" {
+			f.down = downs(e)
+		}
+	}
+	return f
+}
+
+// TestLossesInARow: when members are lost one after the other there is an end to it, so a node decides by its strategy,
+// 1.75 times stable-after after the first loss if the last one is older than the longest silence, else as soon as it
+// is; it stops meanwhile.
+func TestLossesInARow(t *testing.T) {
+	for _, c := range []struct {
+		second, decided int // milliseconds after the first
+		held            bool
+	}{
+		{0, 7000, false}, {3000, 10_000, false}, {5000, 12_000, false}, {5500, 12_250, false}, {6900, 12_250, false},
+		{6950, 12_280, true},
+	} {
+		r := newRig(t, 'A', Config{})
+		r.see("A B C D E", "", true, "")
+		began := r.now
+		r.see("A B C D E", "A>E", false, "")
+		require.Zero(t, decided(r.run(time.Duration(c.second)*time.Millisecond)))
+		r.see("A B C D E", "A>D A>E", false, "")
+		eff := r.run(time.Minute)
+		f := find(began, eff)
+		require.Equal(t, "DE", f.down, c.second)
+		require.Equal(t, membership.CauseResolver, f.cause)
+		require.Equal(t, time.Duration(c.decided)*time.Millisecond, f.decided, c.second)
+		held := false
+		for _, e := range eff {
+			held = held || e.Suspend != nil && e.Suspend.On
+		}
+		require.Equal(t, c.held, held, c.second)
+	}
+}
+
+// TestUnsure: a node whose neighbour on its own side was downed does not know by what picture that was decided, so when
+// its own picture has not stood still in time, all go.
+func TestUnsure(t *testing.T) {
+	for _, near := range []bool{true, false} {
+		r := newRig(t, 'A', Config{})
+		r.see("A B C D E", "", true, "")
+		r.see("A B C D E", "A>D A>E", false, "")
+		r.run(6500 * time.Millisecond)
+		if near {
+			r.see("A Bd C D E", "A>D A>E", false, "")
+		} else {
+			r.see("A B C D Ed", "A>D A>E", false, "")
+		}
+		f := find(0, r.run(time.Minute))
+		require.Equal(t, map[bool]string{true: "ACDE", false: "D"}[near], f.down)
+	}
+}
+
+// TestSleptInTheOpen: after a sleep nothing is decided before the others could tell what has happened, whatever arrives
+// meanwhile, and what they confirmed before the sleep confirms nothing. A decision that was slept through stops the
+// node, and what changed before is not counted as unrest.
+func TestSleptInTheOpen(t *testing.T) {
+	for _, sleep := range []time.Duration{3 * time.Second, 12 * time.Second, 40 * time.Second} {
+		r := newRig(t, 'C', Config{})
+		r.see("A B C D E", "", true, "")
+		r.see("A B C D E", "A>B B>A", false, "ABC")
+		r.run(5 * time.Second)
+		r.eff, r.now = nil, r.now+sleep
+		woke := r.now
+		require.NoError(t, r.m.Do(r.now, SleptCommand{}))
+		require.Empty(t, r.m.contact)
+		r.drain()
+		require.Equal(t, sleep > 4*time.Second, len(r.eff) > 0 && r.eff[0].Suspend.On, sleep)
+		r.see("A B C D E", "A>B B>A C>A", false, "")
+		r.see("A B C D E", "A>B B>A C>A E>A", false, "")
+		eff := r.run(time.Minute)
+		require.Equal(t, 1, decided(eff))
+		f := find(woke, eff)
+		require.GreaterOrEqual(t, f.decided, settle)
+		require.Less(t, f.decided, 12*time.Second)
+		d := r.m.Decisions()[0]
+		require.Empty(t, d.Indirect, "who was in contact has not said so again")
+		require.Equal(t, membership.CauseResolver, d.Cause)
+		require.True(t, !d.Lives || d.Down.Has(idOf('A')))
+	}
+}
+
+// TestLateMembersAreNotCountedOn: a node that would not live without those who are late stops when the takeover time
+// asks for it, and decides when they are heard, or lost, or have been silent for too long.
+func TestLateMembersAreNotCountedOn(t *testing.T) {
+	at := func() (*rig, []Effects) {
+		r := newRig(t, 'A', Config{})
+		r.see("A B C D E", "", true, "")
+		r.see("A B C D E", "A>D A>E B>D B>E C>D C>E", false, "")
+		return r, r.lateFor(12*time.Second+time.Millisecond, idOf('C'))
+	}
+	stops := func(eff []Effects) (on bool) {
+		for _, e := range eff {
+			if e.Suspend != nil {
+				on = e.Suspend.On
+			}
+		}
+		return on
+	}
+	r, eff := at()
+	require.Zero(t, decided(eff))
+	require.True(t, stops(eff), "it does not go on while it waits")
+	eff = r.lateFor(time.Second)
+	require.Equal(t, "DE", find(0, eff).down, "C was heard")
+	require.False(t, stops(eff))
+
+	r, _ = at()
+	r.see("A B C D E", "A>C A>D A>E B>D B>E C>D C>E", false, "")
+	eff = r.lateFor(2 * time.Second)
+	require.Equal(t, "AB", find(0, eff).down, "C is lost: the other side is the majority")
+
+	r, _ = at()
+	require.Zero(t, decided(r.lateFor(5*time.Second, idOf('C'))))
+	eff = r.lateFor(time.Second, idOf('C'))
+	require.Equal(t, "A", find(0, eff).down, "nobody knows, so it goes, alone: the others may have heard C")
+}
+
+// TestAccusersTakeTheirWordBack: one that has just come into contact is indirectly connected only when those who accuse
+// it have had the time to find out that it is back. Who of them was late has that time from when it is heard again.
+func TestAccusersTakeTheirWordBack(t *testing.T) {
+	for _, asleep := range []bool{false, true} {
+		r := newRig(t, 'E', Config{})
+		r.see("A B C D E", "", true, "")
+		r.see("A B C D E", "A>C B>C D>C E>C", false, "")
+		require.Zero(t, decided(r.lateFor(6900*time.Millisecond)))
+		r.see("A B C D E", "A>C B>C D>C", false, "C")
+		require.Zero(t, decided(r.lateFor(3*time.Second)))
+		if asleep {
+			require.Zero(t, decided(r.lateFor(1500*time.Millisecond, idOf('A'))))
+			require.Zero(t, decided(r.lateFor(800*time.Millisecond)), "A is awake, and may take its word back now")
+		}
+		r.see("A B C D E", "A>C", false, "C")
+		require.Zero(t, decided(r.lateFor(900*time.Millisecond)))
+		r.see("A B C D E", "", false, "")
+		require.Zero(t, decided(r.lateFor(time.Minute)), "all have: nobody goes")
+	}
+}
+
+// TestAnotherCarriesItOut: when the one who is to carry a decision out is late, the next one does; and when nobody has
+// by the time at which it is decided again, everybody does.
+func TestAnotherCarriesItOut(t *testing.T) {
+	for self, want := range map[byte]bool{'B': true, 'C': false} {
+		r := newRig(t, self, Config{})
+		r.see("A B C D E", "", true, "")
+		r.see("A B C D E", "A>E B>E C>E", false, "")
+		eff := r.lateFor(12*time.Second, idOf('A'))
+		require.Equal(t, 1, decided(eff))
+		require.Equal(t, want, find(0, eff).down == "E", "%c", self)
+		require.Equal(t, "E", find(0, r.lateFor(13*time.Second)).down, "A has slept on")
+	}
+	r := newRig(t, 'C', Config{})
+	r.see("A B C D E", "", true, "")
+	r.see("A B C D E", "A>E B>E C>E", false, "")
+	eff := r.run(13 * time.Second)
+	require.Equal(t, 1, decided(eff))
+	require.Empty(t, find(0, eff).down)
+	require.Equal(t, "E", find(0, r.run(3*time.Second)).down)
+}
