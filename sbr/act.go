@@ -46,13 +46,8 @@ func (m *Machine) decide() {
 		m.act(d, m.view.Leader == m.self)
 		return
 	}
+	// Also when it was acquired before: it may have ended meanwhile, and another side have it.
 	carrier := d.first == m.self
-	if m.lease.held && carrier {
-		d.Lease = LeaseAcquired
-		m.lease.gone, m.lease.until = peer.SetOf(append(m.lease.gone, d.Down...)...), -1
-		m.act(d, true)
-		return
-	}
 	d.Lease = LeasePending
 	m.note(&d, carrier)
 	m.waitedAt = m.waitFor()
@@ -236,10 +231,15 @@ func (m *Machine) leaseAnswer(r LeaseResult) {
 		l.until = m.now + m.cfg.LeaseTimeout
 	case !l.asking:
 	case !r.OK:
+		l.held = false
 		m.refused("another side has the lease")
 	default:
 		d := l.decision
-		l.asking, l.held, l.stray, l.gone, l.until = false, true, false, d.Down, -1
+		if !l.held {
+			l.gone = nil
+		}
+		l.asking, l.held, l.stray, l.until = false, true, false, -1
+		l.gone = peer.SetOf(append(l.gone.Clone(), d.Down...)...)
 		d.Lease = LeaseAcquired
 		m.tell(LeaseChanged, "the lease was acquired")
 		m.act(d, true)

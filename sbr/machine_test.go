@@ -353,6 +353,40 @@ func TestLease(t *testing.T) {
 	require.Empty(t, r.run(time.Hour))
 }
 
+// TestLeaseIsAcquiredAgain: one that was acquired for a decision says nothing at the next: it may have ended meanwhile.
+// When another side has it then, this one goes.
+func TestLeaseIsAcquiredAgain(t *testing.T) {
+	for _, ok := range []bool{true, false} {
+		r := newRig(t, 'A', Config{Strategy: LeaseMajority})
+		r.see("A B C", "", true, "")
+		r.see("A B C", "A>C B>C", false, "")
+		r.run(7 * time.Second)
+		require.NoError(t, r.m.Do(r.now, LeaseResult{Op: 1, OK: true}))
+		r.drain()
+		r.see("A B Cd", "A>C B>C", false, "") // C cannot be removed: B goes silent before it has seen that
+		r.run(time.Hour)
+		r.see("A B Cd", "A>B A>C B>C", false, "")
+		var ops []LeaseOp
+		for _, e := range r.run(8 * time.Second) {
+			ops = append(ops, e.Lease...)
+			require.Empty(t, e.Down)
+		}
+		require.Len(t, ops, 1)
+		require.False(t, ops[0].Release)
+		require.NoError(t, r.m.Do(r.now, LeaseResult{Op: ops[0].Op, OK: ok}))
+		r.eff = nil
+		r.drain()
+		if ok {
+			require.Equal(t, "B", downs(r.eff[0]))
+			r.see("A B", "", true, "")
+			require.Equal(t, peer.SetOf(idOf('B'), idOf('C')), r.m.lease.gone, "kept for both")
+			continue
+		}
+		require.Equal(t, "A", downs(r.eff[0]))
+		require.True(t, r.eff[0].Suspend.On)
+	}
+}
+
 // TestLeaseRefused: by another owner, or by silence; the side goes, and what may have been taken unnoticed is given
 // back.
 func TestLeaseRefused(t *testing.T) {

@@ -174,6 +174,12 @@ var membershipBugs = []bug{
 		New:  "\t\trows = max(rows, m.contactAt)\n",
 	},
 	{
+		Name: "lease-believed-for-ever", Package: "./sbr", Run: "TestLeaseIsAcquiredAgain",
+		File: "sbr/act.go",
+		Old:  "\t\tm.askLease(d)\n",
+		New:  "\t\tif m.lease.held {\n\t\t\tm.act(d, true)\n\t\t\treturn\n\t\t}\n\t\tm.askLease(d)\n",
+	},
+	{
 		Name: "executor-may-sleep", Package: "./sbr", Run: "TestAnotherCarriesItOut",
 		File: "sbr/decide.go",
 		Old:  "\t\tif !s.Late.Has(v.Members[i].ID) {\n",
