@@ -10,6 +10,7 @@ type line struct {
 	detector Detector
 	beat     time.Duration // stamp of the newest heartbeat
 	shift    time.Duration // the verdict comes that much later than the detector's deadline; never negative
+	last     time.Duration // stamp of the newest sign of life; nothing is ever forgiven here
 	told     bool          // the present silence is a verdict already
 }
 
@@ -27,12 +28,13 @@ func (l *line) heartbeat(f Factory, s Settings, arrived time.Duration) {
 	}
 	l.detector.Heartbeat(arrived)
 	l.beat, l.shift, l.told = arrived, max(known-arrived, 0), false
+	l.last = max(l.last, arrived)
 }
 
 // sign records a sign of life that is no heartbeat: the silence begins anew, the rhythm learns nothing.
 func (l *line) sign(arrived time.Duration) {
 	if l.heard() && arrived > l.beat+l.shift {
-		l.shift, l.told = arrived-l.beat, false
+		l.shift, l.told, l.last = arrived-l.beat, false, arrived
 	}
 }
 

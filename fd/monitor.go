@@ -145,6 +145,17 @@ func (m *Monitor) Late(now time.Duration, into []peer.ID) []peer.ID {
 	return into
 }
 
+// Unheard appends the peers whose last answer is older than d, sorted, to into. Unlike a verdict it does not ask what
+// the detectors have learned, nor whether this node ran meanwhile.
+func (m *Monitor) Unheard(now, d time.Duration, into []peer.ID) []peer.ID {
+	for i := range m.watched {
+		if w := &m.watched[i]; w.target && w.answers.heard() && now-w.answers.last > d {
+			into = append(into, w.id)
+		}
+	}
+	return into
+}
+
 // Farewells appends those who are to be told now, with a last probe, that no more will come, sorted, to into. Each is
 // named a few times in all.
 func (m *Monitor) Farewells(into []peer.ID) []peer.ID {

@@ -264,4 +264,8 @@ func TestLate(t *testing.T) {
 	require.Equal(t, []peer.ID{id("bb"), id("cc"), id("dd")}, m.Late(23*time.Second, nil), "their answers")
 	require.False(t, verdicts(m, 40*time.Second)[id("dd")])
 	require.Empty(t, m.Late(40*time.Second, nil), "all are accused already")
+	require.Equal(t, []peer.ID{id("bb"), id("cc")}, m.Unheard(40*time.Second, 17*time.Second, nil))
+	m.Forgive(40*time.Second, 15*time.Second)
+	require.NotEmpty(t, m.Unheard(40*time.Second, 17*time.Second, nil), "nothing is forgiven")
+	require.Empty(t, m.Unheard(40*time.Second, time.Minute, nil))
 }

@@ -54,6 +54,7 @@ func (n *Node) Decisions() []Decision { return n.resolver.Decisions() }
 // the effects of that join those of the verb.
 func (n *Node) decide() {
 	n.show()
+	n.bind()
 	if at, ok := n.resolver.Next(); ok && at <= n.now {
 		n.seen = n.members.Late(n.now, n.seen[:0])
 		_ = n.resolver.Do(n.now, sbr.LateCommand{IDs: n.seen})
@@ -92,6 +93,20 @@ func (n *Node) decide() {
 	n.re.Lease = append(first.Lease, n.re.Lease...)
 	if n.re.Suspend == nil {
 		n.re.Suspend = first.Suspend
+	}
+}
+
+// bind tells the resolver, a few times in each heartbeat interval, who has not answered for too long. A node that was
+// suspended for a sleep waits for the word of others, and has heard nobody when it comes.
+func (n *Node) bind() {
+	s := &n.suspension
+	switch {
+	case s.on && !s.resolver:
+		s.bindAt = n.now + 2*s.nap
+	case n.now >= s.bindAt && s.member:
+		s.bindAt = n.now + s.nap/4
+		n.seen = n.members.Unheard(n.now, n.resolver.Bound(), n.seen[:0])
+		_ = n.resolver.Do(n.now, sbr.UnheardCommand{IDs: n.seen}) // never refused
 	}
 }
 

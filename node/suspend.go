@@ -20,6 +20,7 @@ import (
 type suspension struct {
 	limit    time.Duration // a step that is older makes the node suspend itself
 	nap      time.Duration // a step that is older makes what is known of others old news
+	bindAt   time.Duration // when it is looked at again who has not answered for too long
 	last     time.Duration // the last step
 	member   bool          // this node is a member and not Down in its own view
 	alone    bool          // and nobody else is

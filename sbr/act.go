@@ -88,7 +88,7 @@ func (m *Machine) act(d Decision, carryOut bool) {
 		if m.lostAt < 0 {
 			m.lostAt, m.cause = m.now+settle, d.Cause
 		}
-	} else if m.stopped {
+	} else if m.stopped && !m.bound {
 		m.stopped = false
 		m.out.Suspend = &Suspend{}
 	}

@@ -184,3 +184,35 @@ func TestAnotherCarriesItOut(t *testing.T) {
 	require.Empty(t, find(0, eff).down)
 	require.Equal(t, "E", find(0, r.run(3*time.Second)).down)
 }
+
+// TestBound: a node that would not live without those who have not answered for the longest silence and the longest
+// patience together stops, accused or not, and goes on when they answer.
+func TestBound(t *testing.T) {
+	r := newRig(t, 'A', Config{})
+	require.Equal(t, 17_580*time.Millisecond, func() time.Duration {
+		r.see("A B C D E", "", true, "")
+		return r.m.Bound()
+	}())
+	tell := func(ids string) []Effects {
+		c := UnheardCommand{}
+		for i := range ids {
+			c.IDs = append(c.IDs, idOf(ids[i]))
+		}
+		r.eff = nil
+		require.NoError(t, r.m.Do(r.now, c))
+		r.drain()
+		return r.eff
+	}
+	require.Empty(t, tell("DE"), "three are left")
+	require.True(t, tell("CDE")[0].Suspend.On)
+	require.Empty(t, tell("BCDE"))
+	r.see("A B C D E", "", true, "")
+	require.Empty(t, r.eff, "that nobody is accused says nothing")
+	require.False(t, tell("DE")[0].Suspend.On)
+
+	for _, s := range []Strategy{Off, UnsafeAutoDown} {
+		r = newRig(t, 'A', Config{Strategy: s})
+		r.see("A B C D E", "", true, "")
+		require.Empty(t, tell("BCDE"), s)
+	}
+}

@@ -16,7 +16,7 @@ import (
 var ErrBadCommand = errors.New("sbr: unknown command")
 
 // Command is what a resolver is told: one of ViewCommand, SeenCommand, LateCommand,
-// SleptCommand, LeaseResult.
+// SleptCommand, UnheardCommand, LeaseResult.
 type Command interface{ command() }
 
 // ViewCommand gives the newest view.
@@ -32,6 +32,9 @@ type LateCommand struct{ IDs []peer.ID }
 // SleptCommand says that this node did not run for longer than it ever waits: what it knows is as old as that.
 type SleptCommand struct{}
 
+// UnheardCommand names the members whose last answer to this node is older than Bound.
+type UnheardCommand struct{ IDs []peer.ID }
+
 // LeaseResult answers a LeaseOp: OK says that the lease was acquired, or released. No answer until the deadline, or an
 // error, is not OK.
 type LeaseResult struct {
@@ -39,11 +42,12 @@ type LeaseResult struct {
 	OK bool
 }
 
-func (ViewCommand) command()  {}
-func (SeenCommand) command()  {}
-func (LateCommand) command()  {}
-func (SleptCommand) command() {}
-func (LeaseResult) command()  {}
+func (ViewCommand) command()    {}
+func (SeenCommand) command()    {}
+func (LateCommand) command()    {}
+func (SleptCommand) command()   {}
+func (UnheardCommand) command() {}
+func (LeaseResult) command()    {}
 
 // Effects is what one or more verbs ask for. Drain fills it; slices are valid until the next verb.
 type Effects struct {
@@ -94,6 +98,8 @@ type Machine struct {
 	movedAt   time.Duration // when the picture last moved
 	lookedAt  time.Duration // when it last looked who is late
 	silent    []peer.ID     // who was late when this node last looked
+	unheard   peer.Set      // who has not answered for as long as an owner may go on
+	bound     bool          // this node stopped for that
 	late      peer.Set      // who counts, is late and not accused: the picture may be about to change
 	againAt   time.Duration // when a decision that was put off for that is looked at again
 	waitEnd   time.Duration // until when it is put off at most; zero: it is not
@@ -158,6 +164,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 			m.overslept()
 			m.listen()
 		}
+	case UnheardCommand:
+		m.bind(c.IDs)
 	case LeaseResult:
 		m.leaseAnswer(c)
 	default:

@@ -54,9 +54,11 @@ func (m *Machine) keepLate(ids []peer.ID) {
 	}
 	m.silent = append(m.silent[:0], ids...)
 	m.late = m.late[:0]
-	for _, id := range ids {
-		if x, ok := m.view.Member(id); m.view != nil && ok && counts(x.Status) && !m.accused.Has(id) {
-			m.late.Add(id)
+	for _, list := range [...][]peer.ID{ids, m.unheard} {
+		for _, id := range list {
+			if x, ok := m.view.Member(id); m.view != nil && ok && counts(x.Status) && !m.accused.Has(id) {
+				m.late.Add(id)
+			}
 		}
 	}
 }

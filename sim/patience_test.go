@@ -166,6 +166,28 @@ func TestSleepersEndNobody(t *testing.T) {
 	}
 }
 
+// TestNapsOfAnOwner: one that is cut off and sleeps again and again, never for long enough to be suspended for it,
+// listens anew each time and accuses nobody. It stops all the same before its shards live elsewhere.
+func TestNapsOfAnOwner(t *testing.T) {
+	w := calmWorld(t, 5, 1, node.Resolver{})
+	p := w.hosts[4].proc
+	for i := range 4 {
+		w.net.cuts[4][i], w.net.cuts[i][4] = true, true
+	}
+	cut, last := w.now, w.now
+	for range 4 {
+		p.pause(9 * time.Second)
+		for range 96 {
+			w.advance(100 * time.Millisecond)
+			if p.alive && !p.paused() && !p.held() {
+				last = w.now
+			}
+		}
+	}
+	require.Less(t, last-cut, w.takeover())
+	aliveIn(w)
+}
+
 // TestSeedsOnceOpen: two storms that had both sides of a second cut live: the one because detectors that had learned
 // patience noticed it too late, the other because a node believed after its sleep what had been confirmed before it.
 func TestSeedsOnceOpen(t *testing.T) {

@@ -174,6 +174,12 @@ var membershipBugs = []bug{
 		New:  "\t\trows = max(rows, m.contactAt)\n",
 	},
 	{
+		Name: "unheard-is-forgiven", Package: "./sim", Run: "TestNapsOfAnOwner",
+		File: "fd/line.go",
+		Old:  "\tif l.heard() {\n\t\tl.shift, l.told = max(min",
+		New:  "\tif l.heard() {\n\t\tl.last += pause\n\t\tl.shift, l.told = max(min",
+	},
+	{
 		Name: "lease-believed-for-ever", Package: "./sbr", Run: "TestLeaseIsAcquiredAgain",
 		File: "sbr/act.go",
 		Old:  "\t\tm.askLease(d)\n",
