@@ -17,6 +17,8 @@ const (
 	maxForwards   = 256                    // joins handed on at a time; further ones are admitted at once
 	challengeFor  = 10 * time.Second       // how long a challenge may be answered
 	maxChallenges = 64
+
+	leastLostJoiners = 16 // joining members that nobody hears, before newcomers are refused
 )
 
 // forward is a join handed to the leader; this node admits the joiner itself when nothing came of it by due.
@@ -100,6 +102,24 @@ func (m *Machine) onJoin(from peer.ID, body []byte) error {
 	return nil
 }
 
+// lostJoiners returns how many members are joining, or weakly up, and unreachable, and how many of them keep further
+// newcomers out: a join is one frame, and whoever sends many and never comes alive fills the table, and the decisions
+// of a resolver, with members that were never there.
+func (m *Machine) lostJoiners() (lost, most int) {
+	up := 0
+	for i := range m.st.members {
+		switch o := &m.st.members[i]; o.Status {
+		case Up:
+			up++
+		case Joining, WeaklyUp:
+			if m.st.unreachable.Has(o.ID) {
+				lost++
+			}
+		}
+	}
+	return lost, max(up, leastLostJoiners)
+}
+
 // refuses returns why j cannot be admitted here, zero when it can.
 func (m *Machine) refuses(j *joinBody) (refusal, string) {
 	st := m.st.status(j.id)
@@ -119,6 +139,9 @@ func (m *Machine) refuses(j *joinBody) (refusal, string) {
 	}
 	if t, dead := m.st.tomb(j.id); dead {
 		return refuseRemoved, fmt.Sprintf("incarnation %s was removed when %s and never comes back", j.id, t.last)
+	}
+	if lost, most := m.lostJoiners(); st == Removed && lost >= most {
+		return refuseBusy, fmt.Sprintf("%d members are joining that nobody hears", lost)
 	}
 	if text := differs(m.cfg.Settings, j.settings); st == Removed && m.disagree(text) {
 		return refuseSetting, text

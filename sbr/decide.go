@@ -134,7 +134,7 @@ func (v *survey) keepMajority() verdict {
 	// The other side may know that a joining member is Up, or that a leaving one is Exiting. And it may not know whom our
 	// side has downed and not removed yet: it was lost before it could agree, so to it they may be alive and at hand. If
 	// we would not live in the worst case, neither side can be sure.
-	r, u := v.count(onlyReachable|withoutLeaving), v.count(onlyUnreachable|withJoining|withDown)
+	r, u := v.count(onlyReachable|withoutLeaving), v.count(onlyUnreachable|v.joiners()|withDown)
 	worst := majority(v, r, u, v.lowest(withoutLeaving|withDown))
 	if worst.outcome == DownUnreachable && !worst.mark.IsZero() || !first.mark.IsZero() {
 		// A tie, here or in the worst case: over there somebody who came Up just now may not be the lowest yet.
@@ -184,7 +184,7 @@ func (v *survey) staticQuorum(quorum int) verdict {
 
 // possible returns how many members with the role may count on one side or another, whatever they are here.
 func (v *survey) possible() int {
-	n := v.count(withJoining)
+	n := v.count(v.joiners())
 	for i := range v.Members {
 		if v.Members[i].Status == membership.Exiting && v.Members[i].HasRole(v.role) {
 			n++
@@ -202,7 +202,7 @@ func (v *survey) keepOldest(keepAlone bool) verdict {
 		return first
 	}
 	worst := v.oldestSide(keepAlone, v.oldest(withoutLeaving|withDown), v.count(onlyReachable|withoutLeaving),
-		v.count(onlyUnreachable|withJoining|withDown))
+		v.count(onlyUnreachable|v.joiners()|withDown))
 	if worst.outcome != DownUnreachable {
 		return verdict{outcome: DownEverybody, mark: worst.mark,
 			why: "our side would live, but with members in transition the other side may"}

@@ -161,6 +161,17 @@ func (v *survey) counted(i, filter int) bool {
 	return m.HasRole(v.role)
 }
 
+// joiners returns withJoining when members over there may be Up that are joining here: somebody who has an up-number is
+// there, too, or is not known to be here. Only a leader makes members Up, and a leader is Up itself.
+func (v *survey) joiners() int {
+	for i := range v.Members {
+		if v.Members[i].UpNumber != 0 && v.away(i) {
+			return withJoining
+		}
+	}
+	return plain
+}
+
 // replaced reports whether a member of another incarnation stands at the address of member i.
 func (v *survey) replaced(i int) bool {
 	addr := v.Members[i].ID.Addr

@@ -36,7 +36,8 @@ func cut(t *rapid.T) halves {
 	}
 	h := halves{a: Situation{Members: append([]membership.Member(nil), base...)},
 		b: Situation{Members: append([]membership.Member(nil), base...)}}
-	if rapid.Bool().Draw(t, "led") {
+	leads := slices.ContainsFunc(base, func(m membership.Member) bool { return m.UpNumber != 0 && inA[m.ID] })
+	if leads && rapid.Bool().Draw(t, "led") { // a leader is Up itself
 		for i := range h.a.Members {
 			switch m := &h.a.Members[i]; m.Status {
 			case membership.Joining:
@@ -137,4 +138,24 @@ func TestDownedMayLiveElsewhere(t *testing.T) {
 	}
 	d := Config{Strategy: KeepMajority}.Decide(situation(again('A'), again('B')))
 	require.True(t, d.Lives, "their successors prove them dead: four of five are here")
+}
+
+// TestJoinersWithoutALeader: joining members on the other side can be Up there only when somebody who may have led them
+// is, too. Joins that never came alive end no healthy cluster.
+func TestJoinersWithoutALeader(t *testing.T) {
+	for _, c := range []struct {
+		cfg          Config
+		ours, others string
+		lives        bool
+	}{
+		{Config{}, "A B C", "Dj Ej Fj Gj", true},
+		{Config{}, "A B", "C Dj Ej Fj", false},
+		{Config{}, "A B C", "Dd Ej Fj Gj Hj", false},
+		{Config{Strategy: KeepOldest}, "A", "Bj Cj Dj", true},
+		{Config{Strategy: StaticQuorum, QuorumSize: 2}, "A Bl", "Cj Dj", true},
+		{Config{Strategy: StaticQuorum, QuorumSize: 2}, "A Bl", "C Dj", false},
+	} {
+		d := c.cfg.Decide(situation(c.ours, c.others, ""))
+		require.Equal(t, c.lives, d.Lives, "%s against %s: %s", c.ours, c.others, d)
+	}
 }

@@ -174,6 +174,12 @@ var membershipBugs = []bug{
 		New:  "\t\trows = max(rows, m.contactAt)\n",
 	},
 	{
+		Name: "joiners-lead-themselves", Package: "./sbr", Run: "TestTransitionLaw",
+		File: "sbr/survey.go",
+		Old:  "\t\t\treturn withJoining\n",
+		New:  "\t\t\treturn plain\n",
+	},
+	{
 		Name: "unheard-is-forgiven", Package: "./sim", Run: "TestNapsOfAnOwner",
 		File: "fd/line.go",
 		Old:  "\tif l.heard() {\n\t\tl.shift, l.told = max(min",
