@@ -55,6 +55,7 @@ type forming struct {
 	attempt   uint64        // the latest, from 1
 	tries     bool          // it goes on
 	begun     time.Duration // since when
+	failedAt  time.Duration // when the last one was given up
 	ready     bool          // all are accounted for
 	readyAt   time.Duration // since when
 	pledgedTo peer.ID       // this node itself while it tries
@@ -153,6 +154,9 @@ func (m *Machine) onFormAsk(from peer.ID, body []byte) error {
 	if gaveUp || f.pledgedTo.Addr == from.Addr && f.pledgedTo.Inc != from.Inc {
 		f.pledgedTo, f.pledged = peer.ID{}, 0
 	}
+	if a.wants && f.tries && from.Addr.Compare(m.self.Addr) < 0 {
+		m.giveUpTrying() // the lower address goes first
+	}
 	granted := uint64(0)
 	if a.wants && a.attempt >= f.pledged && (f.pledgedTo.IsZero() || f.pledgedTo == from) {
 		f.pledgedTo, f.pledged, granted = from, a.attempt, a.attempt
@@ -213,7 +217,7 @@ func (m *Machine) allAnswered() bool {
 }
 
 // beginTrying starts an attempt once all are accounted for, and those who are missing have stopped. The lowest address
-// of those who might goes first; another one only when that has come to nothing for long.
+// of those who might goes first, the others one after the other, when that has come to nothing for long.
 func (m *Machine) beginTrying() {
 	f := &m.join.form
 	list, ok := m.missing(m.fresh)
@@ -224,10 +228,8 @@ func (m *Machine) beginTrying() {
 	if len(list) > 0 {
 		wait = m.stopped()
 	}
-	if !m.goesFirst() {
-		wait += m.cfg.JoinRetryAfter
-	}
-	if !ok || !f.pledgedTo.IsZero() || m.now-f.readyAt < wait {
+	turn := time.Duration(m.before()) * m.cfg.JoinRetryAfter
+	if !ok || !f.pledgedTo.IsZero() || m.now-f.readyAt < wait+turn || f.attempt > 0 && m.now-f.failedAt < turn {
 		return
 	}
 	f.attempt++
@@ -255,22 +257,32 @@ func (m *Machine) stopped() time.Duration {
 	return m.cfg.StopsAfter(most + 1)
 }
 
-func (m *Machine) goesFirst() bool {
-	return !slices.ContainsFunc(m.join.form.contacts, func(c contact) bool {
-		return c.may && m.fresh(&c) && c.addr.Compare(m.self.Addr) < 0
-	})
+// before counts those of a lower address who might form the cluster.
+func (m *Machine) before() (n int) {
+	for i := range m.join.form.contacts {
+		if c := &m.join.form.contacts[i]; c.may && m.fresh(c) && c.addr.Compare(m.self.Addr) < 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// giveUpTrying ends the attempt, and tells those who may have pledged themselves to it.
+func (m *Machine) giveUpTrying() {
+	f := &m.join.form
+	f.tries, f.failedAt, f.pledgedTo, f.pledged = false, m.now, peer.ID{}, 0
+	for i := range f.contacts {
+		if c := &f.contacts[i]; !c.id.IsZero() {
+			m.formAsk(c.addr)
+		}
+	}
 }
 
 // goOnTrying forms the cluster when those who have pledged themselves suffice, and gives up when that takes too long.
 func (m *Machine) goOnTrying() {
 	f := &m.join.form
 	if m.now-f.begun > attemptFor*m.cfg.ProbeInterval {
-		f.tries, f.pledgedTo, f.pledged = false, peer.ID{}, 0
-		for i := range f.contacts {
-			if c := &f.contacts[i]; !c.id.IsZero() {
-				m.formAsk(c.addr)
-			}
-		}
+		m.giveUpTrying()
 		return
 	}
 	if _, ok := m.missing(func(c *contact) bool { return c.promised }); ok {
