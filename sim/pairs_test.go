@@ -53,9 +53,16 @@ func TestALostSideIsHeldToItsOwnRules(t *testing.T) {
 			w.check.hosts(a, key, fence(9, 1))
 			w.now += w.takeover()
 			w.check.hosts(c, key, fence(10, 1))
-			w.check.delivers(a, key, envelope(9))
 			require.True(t, w.check.write(c, id, "x", fence(10, 1)))
 			require.False(t, w.check.write(a, id, "x", fence(9, 1)))
+		}},
+		"an owner that handles messages beside it": {[]string{"late-handling"}, func(w *world, a, b, c *proc) {
+			a.gate.suspended = true
+			w.check.hosts(a, key, fence(9, 1))
+			w.now += w.takeover()
+			w.check.delivers(a, key, envelope(9))
+			w.check.hosts(c, key, fence(10, 1))
+			w.check.delivers(a, key, envelope(9))
 		}},
 		"two owners among the lost": {[]string{"two-owners"}, func(w *world, a, b, _ *proc) {
 			w.check.hosts(a, key, fence(9, 1))
