@@ -29,23 +29,4 @@ var availableBugs = []bug{
 		Old:  "\tif !carryOut {\n\t\treturn\n",
 		New:  "\tif !carryOut || d.Lives && d.Lost != nil {\n\t\treturn\n",
 	},
-	{
-		Name: "patience-without-end", Seeds: 60,
-		File: "sbr/machine.go",
-		Old:  "m.now >= m.decideAt() && !m.waits()",
-		New:  "m.now >= m.decideAt()+time.Hour && !m.waits()",
-	},
-	{
-		Name: "indirect-counts-as-lost", Seeds: 60,
-		File: "sbr/decide.go",
-		Old:  "\tdefault:\n\t\td.Down = v.goers(d.Outcome)\n\t}\n",
-		New: "\tdefault:\n\t\td.Down = v.goers(d.Outcome)\n\t\tif len(d.Indirect) > 0 {\n" +
-			"\t\t\td.Down = v.goers(DownEverybody)\n\t\t}\n\t}\n",
-	},
-	{
-		Name: "sleeper-decides-when-it-wakes", Seeds: 60,
-		File: "sbr/patience.go",
-		Old:  "+lateBy",
-		New:  "+lateBy+time.Hour",
-	},
 }
