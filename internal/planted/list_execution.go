@@ -118,21 +118,9 @@ var executionBugs = []bug{
 		New:  "\tif false {\n",
 	},
 	{
-		Name: "a-peer-that-takes-nothing-is-silent", Package: "./transport", Run: "TestSlowIsNotSilent",
-		File: "transport/silence.go",
-		Old:  "if !ok || a.unacked == 0 {\n\t\ts.since",
-		New:  "if !ok {\n\t\ts.since",
-	},
-	{
 		Name: "silent-connections-are-not-dialled-anew", Package: "./transport", Run: "TestSilentConnectionIsReplaced",
 		File: "transport/silence.go",
 		Old:  "\t\tif !u.dialing && u.refusal == nil {",
 		New:  "\t\tif false {",
-	},
-	{
-		Name: "credit-waits-for-a-silent-way-back", Package: "./transport", Run: "TestCreditOfASilentWayBack",
-		File: "transport/silence.go",
-		Old:  "\tif begins {\n",
-		New:  "\tif false {\n",
 	},
 }
