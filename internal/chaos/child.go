@@ -86,7 +86,7 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	}
 	c.node, err = kith.Start(ctx, kith.Config{Name: a.Cluster, Listen: a.Listen, Advertise: a.Advertise,
 		Seeds: a.Seeds, Insecure: a.Insecure, Logger: c.logger(), JoinTimeout: joinTime, LeaveTimeout: leaveTime,
-		Undelivered: c.load.undelivered})
+		Directory: filepath.Join(a.Dir, "keep-"+a.Node), Undelivered: c.load.undelivered})
 	if err != nil {
 		return r, err
 	}
