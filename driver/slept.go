@@ -3,8 +3,8 @@
 //
 // Where the system counts its own sleeps (Linux: CLOCK_BOOTTIME) they are part of this node's time: it jumps, as after
 // any other pause. A virtual machine that its host held shows nothing at all inside, until the wall clock is set right:
-// a step of it by more than a step may be late is taken for a sleep. If it was none, others confirm the node and it goes
-// on.
+// a step of it by more than a step may be late is taken for a sleep. If it was none, others confirm the node and it
+// goes on.
 
 package driver
 

@@ -150,8 +150,8 @@ func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, 
 	return fmt.Errorf("%w: %s", ErrNotMine, kind)
 }
 
-// Do carries out a local wish: a membership.Command, a shard.Command, a LeaseResult, a LeaveCommand, a SleptCommand or a
-// PlainCommand.
+// Do carries out a local wish: a membership.Command, a shard.Command, a LeaseResult, a LeaveCommand, a SleptCommand or
+// a PlainCommand.
 func (n *Node) Do(now time.Duration, cmd any) error {
 	n.step(now)
 	switch c := cmd.(type) {

@@ -48,8 +48,8 @@ func (n *Node) step(now time.Duration) {
 	}
 }
 
-// SleptCommand says that time has passed which this node's clock does not show: the wall clock has stepped. It is judged
-// as a gap between two steps of that length is.
+// SleptCommand says that time has passed which this node's clock does not show: the wall clock has stepped. It is
+// judged as a gap between two steps of that length is.
 type SleptCommand struct{ For time.Duration }
 
 // slept takes a SleptCommand.

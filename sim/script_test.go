@@ -140,7 +140,7 @@ func (s *script) command(f []string) {
 		"form": s.form, "inorder": func([]string) { s.order = true },
 		"survivors": s.survivors, "nolease": s.noLease, "lease": s.leaseOwner, "expect": s.expect, "always": s.always,
 		"silent": s.silent, "frames-below": s.framesBelow, "join": s.join, "weather": s.weather, "swallow": s.swallow,
-		"break": s.breakAll, "supervise": s.supervise, "wall": func(a []string) { s.host(a[0]).do(node.SleptCommand{For: s.duration(a[1])}) },
+		"break": s.breakAll, "supervise": s.supervise, "wall": s.wall,
 		"sleep":  func(a []string) { s.host(a[0]).sleep(s.duration(a[1])) },
 		"forget": func(a []string) { s.w.hosts[s.number(a[0])-1].record = membership.Record{} },
 	}
@@ -351,6 +351,9 @@ func (s *script) supervise(args []string) {
 		}
 	}
 }
+
+// wall n d: the wall clock of a host steps, and there was no sleep.
+func (s *script) wall(args []string) { s.host(args[0]).do(node.SleptCommand{For: s.duration(args[1])}) }
 
 // restart n [seeds=...]
 func (s *script) restart(args []string) {

@@ -20,7 +20,10 @@ type gate struct {
 // held reports whether user messages are not handled now: by the node's order, or because the control loop has not
 // stepped for so long that it is about to give one. A driver's data plane compares the same two.
 func (p *proc) held() bool {
-	return p.gate.suspended || p.unseen > p.gate.limit || p.view != nil && len(p.view.Members) > 1 && p.clock()-p.stepped > p.gate.limit
+	if p.gate.suspended || p.unseen > p.gate.limit {
+		return true
+	}
+	return p.view != nil && len(p.view.Members) > 1 && p.clock()-p.stepped > p.gate.limit
 }
 
 // hold keeps what would reach a handler for when the process goes on.
