@@ -342,7 +342,10 @@ func (k *core) standsStill() time.Duration {
 
 // downed is told of whom a resolver has downed in the view of p. What those say who are lost themselves is the past.
 func (k *core) downed(p *proc, m *membership.Member) {
-	if q := k.c.w.process(m.ID); k.on && q != nil && resolverDown(m) && slices.Contains(k.obliged(), p) {
+	if !k.set || !resolverDown(m) || !slices.Contains(k.obliged(), p) {
+		return
+	}
+	if q := k.c.w.process(m.ID); q != nil {
 		k.goes(q, m.By, m.Cause, "it is down for "+k.c.w.name(p.id))
 	}
 }
