@@ -149,13 +149,6 @@ func (b *Bulk) run() {
 	}
 }
 
-// numbered returns the number of the newest connection.
-func (b *Bulk) numbered() uint32 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.generation
-}
-
 // wanted reports whether there is something to be sent; if not, the goroutine ends.
 func (b *Bulk) wanted() bool {
 	b.mu.Lock()

@@ -81,3 +81,10 @@ func (b *Bulk) remind(creds *credentials) {
 		b.poke()
 	}
 }
+
+// numbered returns the number of the newest connection.
+func (b *Bulk) numbered() uint32 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.generation
+}

@@ -117,7 +117,8 @@ func TestNameIsGivenBack(t *testing.T) {
 	until(t, func() bool { return th.Stats().Control.Out == 0 })
 	require.NotZero(t, tb.Stats().Refused["taken"])
 	require.NotZero(t, tb.Stats().TLSRefused["other-name"])
-	_, _, err := th.open(t.Context(), opening{to: tb.Self(), lane: wire.LaneControl, generation: 1 << 31, speak: wire.Spoken()})
+	_, _, err := th.open(t.Context(), opening{to: tb.Self(), lane: wire.LaneControl, generation: 1 << 31,
+		speak: wire.Spoken()})
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, RefusedTaken, refused.Reason)
