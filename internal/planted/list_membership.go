@@ -104,8 +104,8 @@ var membershipBugs = []bug{
 	{
 		Name: "downed-taken-for-dead-everywhere", Package: "./sbr", Run: "TestDownedMayLiveElsewhere",
 		File: "sbr/decide.go",
-		Old:  "\tr, u := v.count(onlyReachable|withoutLeaving), v.count(onlyUnreachable|withJoining|withDown)\n",
-		New:  "\tr, u := v.count(onlyReachable|withoutLeaving), v.count(onlyUnreachable|withJoining)\n",
+		Old:  "\tr, u := v.count(onlyReachable|withoutLeaving), v.count(onlyUnreachable|v.joiners()|withDown)\n",
+		New:  "\tr, u := v.count(onlyReachable|withoutLeaving), v.count(onlyUnreachable|v.joiners())\n",
 	},
 	{
 		Name: "quorum-off-by-one", Package: "./sbr", Run: ".",
