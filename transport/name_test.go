@@ -35,7 +35,7 @@ func thief(t *testing.T, of *Transport, to peer.ID, change func(*Config)) *Trans
 	require.NoError(t, err)
 	for _, u := range []*uplink{&r.control().uplink, &th.Link(to).uplink} {
 		u.mu.Lock()
-		u.generation = 1 << 31
+		u.generation = 1 << 30
 		u.mu.Unlock()
 	}
 	return th
@@ -68,7 +68,7 @@ func TestNameIsNotTaken(t *testing.T) {
 			require.NoError(t, th.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus, Body: []byte("false")}))
 			require.NoError(t, send(t, th.Link(tb.Self()), 0, 0, 100, nil))
 			for _, lane := range []wire.Lane{wire.LaneControl, wire.LaneData} {
-				_, _, err := th.open(t.Context(), opening{to: tb.Self(), lane: lane, generation: 1 << 31, speak: wire.Spoken()})
+				_, _, err := th.open(t.Context(), opening{to: tb.Self(), lane: lane, generation: 1 << 30, speak: wire.Spoken()})
 				var refused *RefusedError
 				require.ErrorAs(t, err, &refused, lane)
 				require.Equal(t, RefusedTaken, refused.Reason)
@@ -117,7 +117,7 @@ func TestNameIsGivenBack(t *testing.T) {
 	until(t, func() bool { return th.Stats().Control.Out == 0 })
 	require.NotZero(t, tb.Stats().Refused["taken"])
 	require.NotZero(t, tb.Stats().TLSRefused["other-name"])
-	_, _, err := th.open(t.Context(), opening{to: tb.Self(), lane: wire.LaneControl, generation: 1 << 31,
+	_, _, err := th.open(t.Context(), opening{to: tb.Self(), lane: wire.LaneControl, generation: 1 << 30,
 		speak: wire.Spoken()})
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused)

@@ -272,7 +272,7 @@ func (t *Target) numbered() (list []Attack) {
 func (t *Target) connections() (list []Attack) {
 	for _, lane := range []wire.Lane{wire.LaneControl, wire.LaneData, wire.LaneBulk} {
 		if !t.Member.IsZero() {
-			stolen := Hello{From: t.Member, Lane: lane, Generation: 1 << 31}
+			stolen := Hello{From: t.Member, Lane: lane, Generation: 1 << 30}
 			list = append(list, Attack{Name: "another's name, " + lane.String(), Counts: "refused/taken", Closes: true,
 				Bytes: stolen.Append(nil, t)})
 		}
