@@ -31,10 +31,10 @@ type relay struct {
 	wait  sync.WaitGroup
 }
 
-func newRelay(t *testing.T) *relay {
+func newRelay(t *testing.T, to string) *relay {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	r := &relay{Listener: ln}
+	r := &relay{Listener: ln, to: to}
 	r.wait.Go(func() {
 		for {
 			in, err := ln.Accept()
@@ -121,8 +121,8 @@ func TestSiege(t *testing.T) {
 		c := issuedTo(t, ca, "test", fmt.Sprintf("n%d", i))
 		current[i].Store(&c)
 	}
-	gate, at := newRelay(t), port.Keep(t)
-	gate.to = at
+	at := port.Keep(t)
+	gate := newRelay(t, at)
 	b := &besieged{book: newLedger(), stop: make(chan struct{})}
 	prepare := func(i int, cfg *kith.Config) {
 		renew(i)
