@@ -63,14 +63,16 @@ type forming struct {
 	heldAt    time.Duration // when to tell of it again
 }
 
-// remembers reports whether this node forms by its record only.
+// remembers reports whether this node forms by its record only. One in which nobody could carry the cluster on, this
+// node included, says nothing about who may form the next: the first seed does, as where nobody remembers anything.
 func (j *joining) remembers() bool {
-	return j.form.record.Known() && !(j.first && j.form.record.Alone())
+	r := &j.form.record
+	return r.Known() && !(r.Alone() && (j.first || !r.Counts))
 }
 
 // forms reports whether this incarnation may form a cluster at all.
 func (j *joining) forms() bool {
-	return !j.form.never && !j.form.asked && (j.first || j.form.anew || j.form.record.Known())
+	return !j.form.never && !j.form.asked && (j.first || j.form.anew || j.remembers())
 }
 
 // agrees reports whether it forms one only by agreement with others.

@@ -168,6 +168,26 @@ func TestFirstSeedWithoutRecordHearsOthersRemember(t *testing.T) {
 	require.Len(t, r.clusters(), 1)
 }
 
+// A record of a cluster in which nobody could carry it on, as of one who joined members that had all been downed, makes
+// nobody a first seed: of several such nodes that do not hear each other, only the first seed forms a cluster (JOIN-1).
+func TestRecordOfNobodyFormsNothing(t *testing.T) {
+	r := &remembering{world: newWorld(t, 1), n: 3, seeds: []int{1, 2, 3}, kept: map[int]Record{}, now: map[int]*actor{}}
+	for i := 1; i <= 3; i++ {
+		r.kept[i] = Record{ClusterID: 7, Birth: 8, Highest: 8}
+	}
+	r.cut = func(from, to peer.ID) bool { return true }
+	for i := 1; i <= 3; i++ {
+		r.begin(i)
+	}
+	r.run(time.Minute)
+	require.Len(t, r.clusters(), 1)
+	require.NotNil(t, r.now[1].view)
+	require.Greater(t, r.now[1].view.Birth, uint64(8))
+	r.cut = nil
+	r.until(30*time.Second, "settled", r.settled)
+	require.Len(t, r.clusters(), 1)
+}
+
 func TestNeverForm(t *testing.T) {
 	w := newWorld(t, 1)
 	w.cfg.JoinTimeout = 30 * time.Second

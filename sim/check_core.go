@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -336,9 +337,7 @@ func (k *core) goes(p *proc, by peer.ID, cause membership.Cause, what string) {
 }
 
 // standsStill is how long a picture stands still before nothing more is to be expected of what has happened.
-func (k *core) standsStill() time.Duration {
-	return k.c.w.cfg.Membership.SilenceBound()
-}
+func (k *core) standsStill() time.Duration { return k.c.w.cfg.Membership.SilenceBound() }
 
 // downed is told of whom a resolver has downed in the view of p. What those say who are lost themselves is the past.
 func (k *core) downed(p *proc, m *membership.Member) {
@@ -351,10 +350,12 @@ func (k *core) downed(p *proc, m *membership.Member) {
 }
 
 // stops is told of every process that suspends itself. It may do so for a while when its picture has just changed, and
-// when somebody has slept: one that slept looks anew, and others wait for it. That it goes on is for progress to say.
+// when somebody has slept: one that slept looks anew, and others wait for it. A picture is at rest only when gossip has
+// gone round since. That it goes on is for progress to say.
 func (k *core) stops(p *proc, why string) {
-	if k.on && k.set && !slices.Contains(k.naps, true) && k.c.w.now-k.still[p.id] >= k.standsStill() {
-		k.goes(p, p.id, 0, "it is suspended: "+why)
+	age := k.c.w.now - k.still[p.id]
+	if k.on && k.set && !slices.Contains(k.naps, true) && age >= k.standsStill()+2*time.Second {
+		k.goes(p, p.id, 0, fmt.Sprintf("it is suspended, its picture %v old: %s", age, why))
 	}
 }
 

@@ -6,8 +6,14 @@ var formingBugs = []bug{
 	{
 		Name: "record-not-heeded", Seeds: 100,
 		File: "membership/forming.go",
-		Old:  "\treturn j.form.record.Known() && !(j.first && j.form.record.Alone())\n",
-		New:  "\treturn j.form.record.Known() && !j.first\n",
+		Old:  "\treturn r.Known() && !(r.Alone() && (j.first || !r.Counts))\n",
+		New:  "\treturn r.Known() && !j.first\n",
+	},
+	{
+		Name: "a-record-of-nobody-forms", Package: "./membership", Run: "TestRecordOfNobodyFormsNothing",
+		File: "membership/forming.go",
+		Old:  "\treturn r.Known() && !(r.Alone() && (j.first || !r.Counts))\n",
+		New:  "\treturn r.Known() && !(r.Alone() && j.first)\n",
 	},
 	{
 		Name: "pledged-to-two", Package: "./membership", Run: "TestPledges",
