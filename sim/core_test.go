@@ -98,7 +98,7 @@ func TestAvailabilityCriesOut(t *testing.T) {
 			w.check.core.decided(lost, stops(membership.CauseResolver))
 		}},
 		"it suspends": {[]string{"obliged"}, func(w *world, a, _ *proc) {
-			w.check.core.still[a.id] = w.now - 6*time.Second
+			w.check.core.still[a.id] = w.now - 8*time.Second
 			a.suspend(&node.Suspend{On: true, Why: "a reason"})
 		}},
 		"it suspends for a moment": {nil, func(w *world, a, _ *proc) {
@@ -106,7 +106,7 @@ func TestAvailabilityCriesOut(t *testing.T) {
 			a.suspend(&node.Suspend{On: true, Why: "its picture has just changed"})
 		}},
 		"it suspends, having slept": {nil, func(w *world, a, _ *proc) {
-			w.check.core.still[a.id] = w.now - 6*time.Second
+			w.check.core.still[a.id] = w.now - 8*time.Second
 			a.pause(brief)
 			a.suspend(&node.Suspend{On: true, Why: "it overslept a decision"})
 		}},
