@@ -349,12 +349,12 @@ func (k *core) downed(p *proc, m *membership.Member) {
 	}
 }
 
-// stops is told of every process that suspends itself. It may do so for a while when its picture has just changed, and
-// when somebody has slept: one that slept looks anew, and others wait for it. A picture is at rest only when gossip has
-// gone round since. That it goes on is for progress to say.
+// stops is told of every process that suspends itself. It may for a while when its picture has just changed, gossip
+// about it included, and when somebody has slept: others wait for it. That it goes on is for progress to say.
 func (k *core) stops(p *proc, why string) {
-	age := k.c.w.now - k.still[p.id]
-	if k.on && k.set && !slices.Contains(k.naps, true) && age >= k.standsStill()+2*time.Second {
+	if watched := k.on && k.set && !slices.Contains(k.naps, true); !watched {
+		return
+	} else if age := k.c.w.now - k.still[p.id]; age >= k.standsStill()+2*time.Second {
 		k.goes(p, p.id, 0, fmt.Sprintf("it is suspended, its picture %v old: %s", age, why))
 	}
 }
