@@ -187,12 +187,3 @@ func TestNapsOfAnOwner(t *testing.T) {
 	require.Less(t, last-cut, w.takeover())
 	aliveIn(w)
 }
-
-// TestSeedsOnceOpen: two storms that had both sides of a second cut live: the one because detectors that had learned
-// patience noticed it too late, the other because a node believed after its sleep what had been confirmed before it.
-func TestSeedsOnceOpen(t *testing.T) {
-	for _, seed := range []uint64{51620, 61403} {
-		r := Storm(StormConfig{Seeds: 1, First: seed, TraceDir: t.TempDir()})
-		require.Empty(t, r.Failures)
-	}
-}
