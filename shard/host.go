@@ -209,8 +209,7 @@ func (m *Machine) abandon() {
 		for i := range g.slots {
 			e := &g.slots[i]
 			if e.living != notHere {
-				m.out.Hosts = append(m.out.Hosts, HostOrder{Type: id, Shard: route.ShardID(i), Fence: e.fence, Stop: true,
-					Abandon: true})
+				m.abandonShard(HostOrder{Type: id, Shard: route.ShardID(i), Fence: e.fence, Stop: true, Abandon: true})
 				e.living = notHere
 			}
 			m.forget(t, route.ShardID(i))
@@ -218,6 +217,20 @@ func (m *Machine) abandon() {
 		*g = region{settings: g.settings, refused: g.refused, slots: g.slots, homes: map[peer.ID]*peer.ID{}}
 	}
 	m.local = nil
+}
+
+// abandonShard orders a shard's end. One whose start was ordered in this step does not begin to live: the view that the
+// rider is shown before it carries the orders out says already that this node is Down.
+func (m *Machine) abandonShard(o HostOrder) {
+	starts := func(h HostOrder) bool { return !h.Stop && h.Type == o.Type && h.Shard == o.Shard }
+	if slices.ContainsFunc(m.out.Hosts, starts) {
+		m.out.Hosts = slices.DeleteFunc(m.out.Hosts, starts)
+		m.out.Routes = slices.DeleteFunc(m.out.Routes, func(r RouteChange) bool {
+			return r.State == RouteLocal && r.Type == o.Type && r.Shard == o.Shard
+		})
+		return
+	}
+	m.out.Hosts = append(m.out.Hosts, o)
 }
 
 // rising sorts a list by shard, keeping one entry, the one of the highest fence, for each.

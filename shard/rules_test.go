@@ -353,6 +353,29 @@ func TestDownedNodeAbandons(t *testing.T) {
 	}
 }
 
+// A shard whose start was ordered in the step in which the node learns that it is Down never begins to live (SHD-9). Its
+// route does not lead here, and the rider has nothing to stop.
+func TestDownedNodeStartsNothing(t *testing.T) {
+	w := startWorld(t, 2)
+	w.registerAll(orders)
+	n := w.nodes[1]
+	n.want(orders, all(orders)...)
+	for len(w.queue) > 0 && (w.queue[0].to != n.id || w.queue[0].kind != wire.KindHostShards) {
+		w.deliver(0)
+	}
+	require.NotEmpty(t, w.queue, "no order to host came")
+	order := w.queue[0]
+	require.NoError(t, n.m.Handle(w.now, w.now, order.from, order.kind, order.body))
+	w.set(n.id, membership.Down)
+	n.seen = len(w.versions) - 1
+	n.see()
+	require.Empty(t, n.hosted)
+	require.Empty(t, n.lost, "what has not begun is not abandoned")
+	for s := range route.ShardID(orders.Shards) {
+		require.Equal(t, RouteUnknown, n.route(orders, s).State)
+	}
+}
+
 // A member that joined lately does not know of losses before its first view. It asks, and waits for those it is told
 // of; with nobody to ask it waits the takeover time (see memory.go).
 func TestCoordinatorThatJoinedLately(t *testing.T) {

@@ -141,9 +141,7 @@ func (w *world) cutOff(p *proc) bool {
 // tookOver: a shard whose owner did not confirm its stop gets another owner only when the takeover time has passed.
 func (c *checker) tookOver(p *proc, o *ownership, f route.Fence, name string) {
 	since, down := c.pairs.goneFor(p.id, o.p.id)
-	if first, known := c.gone[o.p.id]; known && down {
-		since = max(since, first)
-	} else {
+	if _, known := c.gone[o.p.id]; !known {
 		down = false
 	}
 	least := c.w.node().Takeover(1) // whether it is long enough for this cluster is for suspendedBefore to say
