@@ -353,8 +353,8 @@ func TestDownedNodeAbandons(t *testing.T) {
 	}
 }
 
-// A shard whose start was ordered in the step in which the node learns that it is Down never begins to live (SHD-9). Its
-// route does not lead here, and the rider has nothing to stop.
+// A shard whose start was ordered in the step in which the node learns that it is Down never begins to live (SHD-9).
+// Its route does not lead here, and the rider has nothing to stop.
 func TestDownedNodeStartsNothing(t *testing.T) {
 	w := startWorld(t, 2)
 	w.registerAll(orders)

@@ -20,11 +20,11 @@ import (
 
 // namespaces is the carrier.
 type namespaces struct {
-	prefix string
-	nodes  int
-	delays bool // the kernel has netem
-	delay  time.Duration
-	now    links
+	prefix  string
+	nodes   int
+	tunnels *tunnels // nil: the machine has no tunnel devices
+	delay   time.Duration
+	now     links
 }
 
 // spacePort is the port of every node: each has the ports of its namespace to itself.
@@ -95,38 +95,61 @@ func (n *namespaces) build() error {
 			return err
 		}
 	}
-	n.delays = n.setDelay(time.Millisecond) == nil && n.setDelay(0) == nil
-	return nil
+	if t, err := newTunnels(n.nodes, n.space, n.addr); err == nil {
+		n.tunnels = t
+	}
+	return n.readyTunnels()
+}
+
+// readyTunnels takes the devices into use, without a route to them. Packets come back by another device than they would
+// go by before and after a delay, which is no reason to drop them.
+func (n *namespaces) readyTunnels() error {
+	var errs []error
+	for slot := range n.nodes {
+		if n.tunnels == nil {
+			break
+		}
+		up := fmt.Sprintf("link set %s mtu %d txqueuelen 10000 up\n", tunnelName, tunnelMTU)
+		errs = append(errs, command(up, "ip", "-n", n.space(slot), "-batch", "-"))
+		for _, dev := range []string{"all", tunnelName, "eth0"} {
+			_ = n.inside(slot, "0\n", "tee", "/proc/sys/net/ipv4/conf/"+dev+"/rp_filter") // costs a few packets at most
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // setDelay has all that leaves a node wait.
 func (n *namespaces) setDelay(d time.Duration) error {
-	if d == n.delay {
+	if d == n.delay || n.tunnels == nil {
 		return nil
+	}
+	n.tunnels.delay.Store(int64(d))
+	verb := "replace"
+	switch {
+	case d > 0 && n.delay > 0:
+		n.delay = d
+		return nil
+	case d == 0:
+		verb = "del"
 	}
 	var errs []error
 	for slot := range n.nodes {
-		tc := strings.Fields("tc qdisc del dev eth0 root")
-		if d > 0 {
-			tc = strings.Fields(fmt.Sprintf("tc qdisc replace dev eth0 root netem delay %dus limit 10000", d.Microseconds()))
-		}
-		errs = append(errs, n.inside(slot, "", tc...))
+		// Longer than the route by eth0, so it is taken instead.
+		route := fmt.Sprintf("route %s 10.77.0.0/25 dev %s src %s\n", verb, tunnelName, n.addr(slot))
+		errs = append(errs, command(route, "ip", "-n", n.space(slot), "-batch", "-"))
 	}
-	err := errors.Join(errs...)
-	if err == nil {
-		n.delay = d
-	}
-	return err
+	n.delay = d
+	return errors.Join(errs...)
 }
 
 func (n *namespaces) about() string {
-	if n.delays {
-		return "netns: a network namespace for each node, faults by nft and netem"
+	if n.tunnels != nil {
+		return "netns: a network namespace for each node, faults by nft, delays by tunnels"
 	}
-	return "netns: a network namespace for each node, faults by nft (no netem in this kernel: no delays)"
+	return "netns: a network namespace for each node, faults by nft (no tunnel devices here: no delays)"
 }
 
-func (n *namespaces) can(k Kind) bool { return k != Delay || n.delays }
+func (n *namespaces) can(k Kind) bool { return k != Delay || n.tunnels != nil }
 
 func (n *namespaces) place(slot int) (listen, advertise string, err error) {
 	at := fmt.Sprintf("%s:%d", n.addr(slot), spacePort)
@@ -157,14 +180,15 @@ func (n *namespaces) apply(l links) error {
 		}
 	}
 	n.now = l
-	if n.delays {
-		errs = append(errs, n.setDelay(delay))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, n.setDelay(delay))...)
 }
 
 func (n *namespaces) close() error {
-	return removeSpaces(func(space string) bool { return strings.HasPrefix(space, n.prefix+"-") })
+	var err error
+	if n.tunnels != nil {
+		err = n.tunnels.close()
+	}
+	return errors.Join(err, removeSpaces(func(space string) bool { return strings.HasPrefix(space, n.prefix+"-") }))
 }
 
 // removeSpaces deletes the namespaces of those names.

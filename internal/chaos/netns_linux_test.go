@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -31,9 +32,9 @@ func insideOf(t *testing.T, space string, f func()) {
 	require.NoError(t, <-done)
 }
 
-// Lanes are told apart by the hello, in both directions of a connection, and a cut of one leaves the other alone.
-func TestNamespacesCutLanes(t *testing.T) {
-	c, err := newNamespaces(os.Getpid(), 2)
+// spacesOf makes namespaces of two nodes, and a listener in the second one's.
+func spacesOf(t *testing.T, pid int) (*namespaces, net.Listener) {
+	c, err := newNamespaces(pid, 2)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -44,7 +45,46 @@ func TestNamespacesCutLanes(t *testing.T) {
 	var ln net.Listener
 	insideOf(t, n.space(1), func() { ln, err = net.Listen("tcp4", listen) })
 	require.NoError(t, err)
-	defer ln.Close()
+	t.Cleanup(func() { _ = ln.Close() })
+	return n, ln
+}
+
+// A delay holds up each way of a connection, new ones too, and is over when it ends.
+func TestNamespacesDelay(t *testing.T) {
+	n, ln := spacesOf(t, os.Getpid())
+	if !n.can(Delay) {
+		t.Skip(n.about())
+	}
+	const wait = 300 * time.Millisecond
+	echo := func() time.Duration {
+		began := time.Now()
+		var c net.Conn
+		var err error
+		insideOf(t, n.space(0), func() { c, err = net.Dial("tcp4", ln.Addr().String()) })
+		require.NoError(t, err)
+		defer c.Close()
+		peer, err := ln.Accept()
+		require.NoError(t, err)
+		defer peer.Close()
+		require.True(t, passes(t, c, peer, ample))
+		require.True(t, passes(t, peer, c, ample))
+		return time.Since(began)
+	}
+	slow := []struck{{Fault{Kind: Delay, Extra: wait}, []int{0, 1}}}
+	require.NoError(t, n.apply(linksUnder(slow, 2)))
+	require.GreaterOrEqual(t, echo(), 4*wait, "a handshake there and back, one message each way")
+	require.NoError(t, n.apply(newLinks(2)))
+	fast := echo()
+	for fast > wait { // a loaded machine
+		fast = echo()
+	}
+}
+
+// Lanes are told apart by the hello, in both directions of a connection, and a cut of one leaves the other alone.
+func TestNamespacesCutLanes(t *testing.T) {
+	n, ln := spacesOf(t, os.Getpid())
+	listen := ln.Addr().String()
+	var err error
 	connect := func(l lane) (dialler, acceptor net.Conn) {
 		insideOf(t, n.space(0), func() { dialler, err = net.Dial("tcp4", listen) })
 		require.NoError(t, err)
