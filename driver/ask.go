@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/plane"
 	"github.com/kith-io/kith/route"
 )
 
@@ -217,7 +218,7 @@ func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte) {
 	if !w.began.IsZero() {
 		w.tellTime(reason)
 	}
-	if lostHome(reason) {
+	if plane.WrongHome(reason) {
 		if e := w.dest.Load(); e != nil {
 			w.region.d.doubt(slotRef{w.region, w.shard}, e)
 		}

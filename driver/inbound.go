@@ -10,6 +10,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/transport"
 	"github.com/kith-io/kith/wire"
@@ -28,12 +29,13 @@ func (d *Driver) hostOf(c *regionCache, env *wire.Envelope) (*host, route.Reason
 		return nil, route.NotOwner
 	}
 	h := r.hosts[env.Shard].Load()
-	switch {
-	case h == nil || h.term != env.Term || h.epoch != env.Epoch:
+	if h == nil {
 		return nil, route.NotOwner
-	case len(env.Payload) > d.cfg.MaxPayload:
-		return nil, route.TooLarge
-	case h.abandoned.Load():
+	}
+	if why := plane.Accept(env, h.term, h.epoch, d.cfg.MaxPayload); why != route.OK {
+		return nil, why
+	}
+	if h.abandoned.Load() {
 		return nil, d.abandonedWhy()
 	}
 	return h, route.OK
@@ -68,7 +70,7 @@ func (d *Driver) refuse(r *Region, from *remote, env *wire.Envelope, reason rout
 	case from == nil:
 		d.failed.add(r, route.ShardID(env.Shard), cause{d.self, reason, d.limitOf(r, reason)}, 1, env.ID)
 	default:
-		from.refuse(refusalKey{route.TypeID(env.Type), route.ShardID(env.Shard), env.Term, env.Epoch, reason}, env.ID)
+		from.refuse(plane.KeyOf(env, reason), env.ID)
 	}
 }
 

@@ -14,10 +14,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-const (
-	maxLarge      = 4096 // large messages under way, in either direction of an ask, at a time
-	largeRefusals = 8    // times that a large message is refused because its home was wrong before it fails
-)
+// maxLarge is how many large messages are under way, in either direction of an ask, at a time.
+const maxLarge = 4096
 
 // large is one message over MaxPayload that this node sends. An envelope with its key stands for it wherever messages
 // wait in order: in the slot of its shard, and in the queue of a host here. When it reaches the head of a slot that

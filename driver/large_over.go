@@ -7,6 +7,7 @@ import (
 
 	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/transport"
 	"github.com/kith-io/kith/wire"
@@ -61,14 +62,13 @@ func (d *Driver) BulkOver(x *flow.BulkTransfer, end flow.BulkEnd, err error) {
 	home, sent := l.home, l.state == largeSent
 	l.x = nil
 	// What was not sent has been taken by nobody. When the shard does not live there any more, it goes to the next home.
-	again := !sent && l.refusals < largeRefusals &&
-		(lostHome(reason) || reason == route.PeerLost && (next == nil || !sameHome(next, home)))
+	again := plane.Again(reason, sent, next == nil || !sameHome(next, home), l.refusals)
 	if again {
 		l.state, l.home = largeWaits, nil
 		l.refusals++
 	}
 	l.mu.Unlock()
-	if lostHome(reason) {
+	if plane.WrongHome(reason) {
 		d.inbox.post(func() { d.forgetHome(ref, home.term, home.epoch) })
 	}
 	if !again {

@@ -14,6 +14,7 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -103,8 +104,9 @@ func TestRefusalsOfAnOlderNode(t *testing.T) {
 	require.ErrorIs(t, w.err, route.ErrMailboxFull)
 	p.a.asks.free(w)
 
-	told := []*refusal{{typ: r.id, shard: 1, reason: route.MailboxFull, count: 3, samples: []string{"x"}}}
-	onControl(p.a, func() { p.a.refusedThere(old, wire.KindRefused, appendRefusals(nil, told, false)) })
+	full := plane.RefusalKey{Type: r.id, Shard: 1, Reason: route.MailboxFull}
+	told := []*plane.Refusal{{RefusalKey: full, Count: 3, Samples: []string{"x"}}}
+	onControl(p.a, func() { p.a.refusedThere(old, wire.KindRefused, plane.AppendRefusals(nil, told, false)) })
 	eventually(t, func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -118,13 +120,15 @@ func TestRefusalsOfAnOlderNode(t *testing.T) {
 	nc := acceptOld(t, ln, old)
 	kind, _ := readWhole(t, nc)
 	require.Equal(t, wire.KindStatus, kind)
-	refused := []*refusal{{typ: r.id, shard: 1, reason: route.MailboxFull, count: 2, samples: []string{"x"}},
-		{typ: r.id, shard: 1, reason: route.BudgetFull, count: 1, samples: []string{"y"}}}
+	budget := full
+	budget.Reason = route.BudgetFull
+	refused := []*plane.Refusal{{RefusalKey: full, Count: 2, Samples: []string{"x"}},
+		{RefusalKey: budget, Count: 1, Samples: []string{"y"}}}
 	require.NoError(t, p.a.sendRefusals(old, refused))
 	for kind != wire.KindRefused {
 		var body []byte
 		if kind, body = readWhole(t, nc); kind == wire.KindRefused {
-			got, err := parseRefusals(kind, body)
+			got, err := plane.ParseRefusals(kind, body)
 			require.NoError(t, err)
 			require.Equal(t, told, got)
 		}

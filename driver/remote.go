@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/transport"
 	"github.com/kith-io/kith/wire"
@@ -70,7 +71,7 @@ func (r *remote) answer(corr uint64, reason route.Reason, payload []byte) error 
 }
 
 // refuse notes a tell of this peer that was refused, so that it is told.
-func (n *neighbour) refuse(k refusalKey, id []byte) {
+func (n *neighbour) refuse(k plane.RefusalKey, id []byte) {
 	if !n.refusals.add(k, id) {
 		n.d.count.refusalsUntold.Add(1)
 		return
@@ -152,15 +153,15 @@ func (d *Driver) tellRefusals() {
 }
 
 // sendRefusals tells a peer what was refused of it; one of wire version 1 without limits, and with its reasons.
-func (d *Driver) sendRefusals(to peer.ID, list []*refusal) error {
+func (d *Driver) sendRefusals(to peer.ID, list []*plane.Refusal) error {
 	regions := d.regions.Load()
 	for _, e := range list {
-		e.limit = d.limitOf(regions.byID[e.typ], e.reason)
+		e.Limit = d.limitOf(regions.byID[e.Type], e.Reason)
 	}
-	err := d.wires.Send(peer.Mail{To: to, Kind: wire.KindRefusals, Body: appendRefusals(nil, list, true)})
+	err := d.wires.Send(peer.Mail{To: to, Kind: wire.KindRefusals, Body: plane.AppendRefusals(nil, list, true)})
 	if old := (*transport.VersionError)(nil); errors.As(err, &old) {
-		list = spokenRefusals(list, old.Speaks)
-		err = d.wires.Send(peer.Mail{To: to, Kind: wire.KindRefused, Body: appendRefusals(nil, list, false)})
+		list = plane.SpokenRefusals(list, old.Speaks)
+		err = d.wires.Send(peer.Mail{To: to, Kind: wire.KindRefused, Body: plane.AppendRefusals(nil, list, false)})
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
@@ -63,7 +64,7 @@ func (t *undeliveredTable) addAll(r *Region, shard route.ShardID, why cause, n u
 	}
 	e.Count += n
 	for _, id := range ids {
-		if len(e.Samples) < maxRefusedSamples {
+		if len(e.Samples) < plane.MaxRefusedSamples {
 			e.Samples = append(e.Samples, id)
 		}
 	}

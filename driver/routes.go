@@ -8,6 +8,7 @@ import (
 
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/transport"
@@ -285,30 +286,23 @@ func (d *Driver) forgetHome(ref slotRef, term, epoch uint32) {
 
 // refusedThere takes a peer's word on what it refused of this node's.
 func (d *Driver) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
-	list, err := parseRefusals(kind, body)
+	list, err := plane.ParseRefusals(kind, body)
 	if err != nil {
 		d.nonsense(from, kind, err)
 		return
 	}
 	regions := d.regions.Load()
 	for _, e := range list {
-		r := regions.byID[e.typ]
-		if r == nil || uint32(e.shard) >= r.shards {
+		r := regions.byID[e.Type]
+		if r == nil || uint32(e.Shard) >= r.shards {
 			continue
 		}
-		ref := slotRef{r, e.shard}
-		if lostHome(e.reason) {
-			now := ref.slot().route.Load()
-			if now != nil && now.remote != nil && now.remote.id == from && now.term == e.term && now.epoch == e.epoch {
-				d.forgetHome(ref, e.term, e.epoch)
-			}
+		ref := slotRef{r, e.Shard}
+		now := ref.slot().route.Load()
+		if now != nil && now.remote != nil && e.Doubts(from, now.remote.id, now.term, now.epoch) {
+			d.forgetHome(ref, e.Term, e.Epoch)
 		}
-		r.count.refusedThere.Add(e.count)
-		d.failed.addAll(r, e.shard, cause{from, e.reason, e.limit}, e.count, e.samples)
+		r.count.refusedThere.Add(e.Count)
+		d.failed.addAll(r, e.Shard, cause{from, e.Reason, e.Limit}, e.Count, e.Samples)
 	}
-}
-
-// lostHome reports whether a refusal means that the route leads to the wrong place.
-func lostHome(r route.Reason) bool {
-	return r == route.NotOwner || r == route.NotRegistered || r == route.ShardStopping
 }

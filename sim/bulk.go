@@ -9,6 +9,7 @@ import (
 
 	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -21,17 +22,18 @@ const bulkTick = time.Second
 
 // large is one large message at its sender.
 type large struct {
-	key     uint64
-	r       *region
-	shard   route.ShardID
-	corr    uint64
-	payload []byte
-	x       *flow.BulkTransfer // nil while it waits in its slot
-	link    *bulkLink
-	fence   route.Fence // under which x goes
-	ref     wire.BulkRef
-	whole   bool // its envelope may go
-	sent    bool // it has gone
+	key      uint64
+	r        *region
+	shard    route.ShardID
+	corr     uint64
+	payload  []byte
+	x        *flow.BulkTransfer // nil while it waits in its slot
+	link     *bulkLink
+	fence    route.Fence // under which x goes
+	ref      wire.BulkRef
+	whole    bool // its envelope may go
+	sent     bool // it has gone
+	refusals int  // times that its home was wrong
 }
 
 // bulkLink is the sending side of the bulk connection to one peer.
@@ -118,13 +120,8 @@ func (p *proc) largeOf(payload []byte) *large {
 
 // forwardLarge sends the large message whose envelope is at the head of a slot that leads to another process: first its
 // payload, then the envelope. It reports whether the envelope has gone, or the message is over.
-func (r *region) forwardLarge(n route.ShardID, frame []byte) (gone bool) {
+func (r *region) forwardLarge(n route.ShardID, e *wire.Envelope) (gone bool) {
 	p, s := r.p, &r.slots[n]
-	var e wire.Envelope
-	if err := wire.ParseEnvelope(frame, &e); err != nil {
-		p.w.check.violate(p, "frame", "a parked envelope does not parse: %v", err)
-		return true
-	}
 	l := p.largeOf(e.Payload)
 	if l == nil {
 		return true
@@ -152,7 +149,7 @@ func (r *region) forwardLarge(n route.ShardID, frame []byte) (gone bool) {
 		s.Busy()
 		return false
 	}
-	out := e
+	out := *e
 	out.Payload = wire.AppendBulkRef(nil, l.ref)
 	data := p.linkOf(s.Home(), uint32(n))
 	room, err := data.flow.Reserve(wire.SizeEnvelope(len(e.ID), len(out.Payload)))
@@ -161,11 +158,20 @@ func (r *region) forwardLarge(n route.ShardID, frame []byte) (gone bool) {
 		return false
 	}
 	wire.PutEnvelope(room, &out, string(e.ID))
-	if a := p.asks[l.corr]; a != nil {
-		a.to = s.Home()
-	}
+	p.goes(l.corr, s.Home(), s.Fence())
 	l.sent = true
 	data.wake()
+	return true
+}
+
+// again reports whether a message whose transfer has ended waits for the next home; moved says that its shard lives
+// elsewhere by now.
+func (l *large) again(why route.Reason, moved bool) bool {
+	if !plane.Again(why, l.sent, moved, l.refusals) {
+		return false
+	}
+	l.refusals++
+	l.whole = false
 	return true
 }
 
@@ -248,9 +254,9 @@ func (b *bulkLink) lost(over []*flow.BulkTransfer, words string) {
 			continue
 		}
 		l.x = nil
-		if s := &l.r.slots[l.shard]; !l.sent && (s.Home() != b.conn.to || s.Fence() != l.fence) {
-			l.whole = false // its shard lives elsewhere by now, and nobody has taken it
-			continue
+		s := &l.r.slots[l.shard]
+		if l.again(route.PeerLost, s.Home() != b.conn.to || s.Fence() != l.fence) {
+			continue // its shard lives elsewhere by now, and nobody has taken it
 		}
 		f := fateFailed
 		if l.sent {
@@ -279,11 +285,11 @@ func (b *bulkLink) answer(k packet) {
 			break
 		}
 		l.x = nil
-		if !l.sent && (why == route.NotOwner || why == route.ShardStopping) {
-			l.whole = false // nobody has taken it: it waits for the home that is right
-			p.reported(refusal{typ: uint32(l.r.id), shard: uint32(l.shard), term: l.fence.Term(), epoch: l.fence.Epoch(),
-				reason: why})
-			break
+		if plane.WrongHome(why) {
+			p.forgetHome(l.r.id, l.shard, l.fence)
+		}
+		if l.again(why, false) {
+			break // it waits for the home that is right
 		}
 		p.endLarge(l, why, fateRefused, "large: "+why.String())
 	}

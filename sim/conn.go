@@ -298,8 +298,8 @@ func (c *conn) read(p *pipe, src, dst *proc, k packet) {
 		dst.control(src.id, k.kind, k.body)
 	case k.kind == wire.KindCredit:
 		dst.credit(src.id, k.body)
-	case k.kind == wire.KindRefused:
-		dst.refusedReport(k.body)
+	case k.kind == wire.KindRefused || k.kind == wire.KindRefusals:
+		dst.refusedThere(src.id, k.kind, k.body)
 	default:
 		dst.control(src.id, k.kind, k.body)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
@@ -112,14 +113,13 @@ func (p *proc) accept(from peer.ID, frame []byte, e *wire.Envelope) {
 		p.refuse(from, e, route.NotOwner)
 		return
 	}
-	h, s := r.shards[e.Shard], &r.slots[e.Shard]
-	f := s.Fence()
-	owns := h != nil && s.IsLocal() && f.Term() == e.Term && f.Epoch() == e.Epoch
-	if !owns {
-		why := route.NotOwner
-		if h != nil && h.shard.Stopping() {
-			why = route.ShardStopping
-		}
+	h := r.shards[e.Shard]
+	if h == nil {
+		p.refuse(from, e, route.NotOwner)
+		return
+	}
+	f := h.shard.Fence()
+	if why := plane.Accept(e, f.Term(), f.Epoch(), p.w.cfg.Data.MaxPayload); why != route.OK {
 		p.refuse(from, e, why)
 		return
 	}

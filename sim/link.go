@@ -9,15 +9,11 @@ import (
 	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
-	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
 )
 
 const (
 	creditFlush = 20 * time.Millisecond // how long consumed bytes may go untold
-	reportFlush = 50 * time.Millisecond // how long refusals are gathered
-	// maxReports bounds the refusals that are gathered for one report.
-	maxReports = 1024
 )
 
 // link is the data link to one peer.
@@ -244,70 +240,6 @@ func (p *proc) frame(from peer.ID, frame []byte) {
 			w.check.violate(p, "frame", "reply of %s: %v", w.name(from), err)
 			return
 		}
-		p.answered(corr, route.Reason(status), payload)
-	}
-}
-
-// refusal is one refused message, for the report to its sender.
-type refusal struct {
-	to          peer.ID
-	typ, shard  uint32
-	term, epoch uint32
-	reason      route.Reason
-}
-
-// refuse counts a message that is not delivered and lets its sender know.
-func (p *proc) refuse(from peer.ID, e *wire.Envelope, why route.Reason) {
-	if e.Flags&wire.FlagBulk != 0 {
-		p.refuseLarge(from, e, why)
-		return
-	}
-	p.dropped[why]++
-	p.w.fate(e.Payload, fateRefused, why.String())
-	if e.Flags&wire.FlagAsk != 0 {
-		_ = (origin{p, from}).Reply(e.Corr, why, nil)
-	}
-	r := refusal{from, e.Type, e.Shard, e.Term, e.Epoch, why}
-	if len(p.reports) >= maxReports || slices.Contains(p.reports, r) {
-		return
-	}
-	p.reports = append(p.reports, r)
-	if len(p.reports) == 1 {
-		p.later(reportFlush, p.report)
-	}
-}
-
-// report tells senders what was refused since the last report.
-func (p *proc) report() {
-	list := p.reports
-	p.reports = nil
-	for _, r := range list {
-		if r.to == p.id {
-			p.reported(r)
-			continue
-		}
-		b := wire.AppendU32(wire.AppendU32(nil, r.typ), r.shard)
-		b = wire.AppendU32(wire.AppendU32(b, r.term), r.epoch)
-		p.mail(r.to, wire.KindRefused, wire.AppendU16(b, uint16(r.reason)))
-	}
-}
-
-func (p *proc) refusedReport(body []byte) {
-	r := wire.NewReader(wire.KindRefused, body)
-	n := refusal{typ: r.U32(), shard: r.U32(), term: r.U32(), epoch: r.U32(), reason: route.Reason(r.U16())}
-	if err := r.Done(); err != nil {
-		p.w.check.violate(p, "frame", "refusal report: %v", err)
-		return
-	}
-	if n.reason.Known() {
-		p.told[n.reason]++
-	}
-	p.reported(n)
-}
-
-// reported: a receiver that does not own a shard under our route's fence means that the route is stale.
-func (p *proc) reported(n refusal) {
-	if n.reason == route.NotOwner || n.reason == route.ShardStopping {
-		p.do(shard.RefusedCommand{Type: route.TypeID(n.typ), Shard: route.ShardID(n.shard), Term: n.term, Epoch: n.epoch})
+		p.replied(from, corr, route.Reason(status), payload)
 	}
 }

@@ -74,27 +74,28 @@ type region struct {
 	refused bool // others have registered it with other settings
 }
 
-// plane is what a process has beside its node.
-type plane struct {
-	regions  []*region
-	links    connTable
-	inbound  []*inbound
-	asks     map[uint64]*ask // looked up by correlation, never walked
-	askOrder []uint64        // correlations in the order of asking
-	corr     uint64
-	parked   *flow.Pool
-	mailbox  *entity.Pool
-	sweeping bool
-	blocked  []*flowSlot // draining slots that met a full link
-	reports  []refusal
-	tasks    []*task
-	running  *task // the coroutine that runs now
-	gate     gate
-	checked  *membership.View
-	collects map[route.TypeID]time.Duration
-	bulk     bulks
-	dropped  [32]uint64 // messages by reason that were not delivered, as this process counts them
-	told     [32]uint64 // reports of refusals by reason, that came from others
+// dataPlane is what a process has beside its node.
+type dataPlane struct {
+	regions   []*region
+	links     connTable
+	inbound   []*inbound
+	asks      map[uint64]*ask // looked up by correlation, never walked
+	askOrder  []uint64        // correlations in the order of asking
+	corr      uint64
+	parked    *flow.Pool
+	mailbox   *entity.Pool
+	sweeping  bool
+	blocked   []*flowSlot // draining slots that met a full link
+	reports   []*refusedOf
+	reporting bool // a report is on its way
+	tasks     []*task
+	running   *task // the coroutine that runs now
+	gate      gate
+	checked   *membership.View
+	collects  map[route.TypeID]time.Duration
+	bulk      bulks
+	dropped   [32]uint64 // messages by reason that were not delivered, as this process counts them
+	told      [32]uint64 // reports of refusals by reason, that came from others
 }
 
 // flowSlot names a slot of a region.
@@ -169,6 +170,7 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 	e.Term, e.Epoch = s.Fence().Term(), s.Fence().Epoch()
 	switch s.State() {
 	case flow.Local:
+		p.goes(corr, p.id, s.Fence())
 		frame := make([]byte, wire.SizeEnvelope(len(id), len(payload)))
 		wire.PutEnvelope(frame, &e, id)
 		p.local(frame)
@@ -180,6 +182,7 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 			return peer.ID{}, fmt.Errorf("to %s: %w", p.w.name(s.Home()), err)
 		}
 		wire.PutEnvelope(room, &e, id)
+		p.goes(corr, s.Home(), s.Fence())
 		l.wake()
 		p.w.check.linkBound(l)
 		return s.Home(), nil
@@ -246,10 +249,17 @@ func (r *region) drain(n route.ShardID) {
 			s.Settle()
 			return
 		}
+		var e wire.Envelope
+		if err := wire.ParseEnvelope(frame, &e); err != nil {
+			p.w.check.violate(p, "frame", "a parked envelope does not parse: %v", err)
+		}
+		if e.Flags&wire.FlagAsk != 0 && e.Flags&wire.FlagBulk == 0 {
+			p.goes(e.Corr, s.Home(), s.Fence())
+		}
 		if s.IsLocal() {
 			p.local(slices.Clone(frame))
-		} else if frame[5]&wire.FlagBulk != 0 {
-			if !r.forwardLarge(n, frame) {
+		} else if e.Flags&wire.FlagBulk != 0 {
+			if !r.forwardLarge(n, &e) {
 				return
 			}
 		} else {

@@ -59,7 +59,7 @@ type proc struct {
 	record   membership.Record
 	writes   bool // the record is about to be written
 	shown    bool // it has shown a view in a cluster
-	plane
+	dataPlane
 }
 
 // start runs a new process at a host and lets it join through seeds.

@@ -8,14 +8,20 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/plane"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
 )
 
 // ask is one question under way.
 type ask struct {
-	to   peer.ID // zero while it is parked
-	done func(reply []byte, err error)
+	r     *region
+	shard route.ShardID
+	to    peer.ID     // zero while it is parked
+	fence route.Fence // of the route that it took
+	done  func(reply []byte, err error)
 }
 
 // ask sends a question; done is called once, with the answer or why there is none, never on the caller's stack.
@@ -26,26 +32,43 @@ func (p *proc) ask(d time.Duration, typ, id string, payload []byte, done func([]
 	}
 	p.corr++
 	corr := p.corr
-	a := &ask{done: done}
-	p.asks[corr] = a
-	to, err := r.send(id, payload, corr)
-	if err != nil {
+	p.asks[corr] = &ask{r: r, shard: route.ShardOf(id, r.typ.Shards), done: done}
+	if _, err := r.send(id, payload, corr); err != nil {
 		delete(p.asks, corr)
 		return err
 	}
-	a.to = to
 	p.askOrder = append(p.askOrder, corr)
 	p.later(d, func() { p.answered(corr, route.TimedOut, nil) })
 	return nil
 }
 
-// answered ends a question; an answer that comes late finds nothing.
+// goes notes whom a question goes to, before it is sent there.
+func (p *proc) goes(corr uint64, to peer.ID, f route.Fence) {
+	if a := p.asks[corr]; a != nil {
+		a.to, a.fence = to, f
+	}
+}
+
+// replied takes the answer of another process, which must be the one that was asked: numbers can be guessed.
+func (p *proc) replied(from peer.ID, corr uint64, why route.Reason, payload []byte) {
+	if a := p.asks[corr]; a != nil && a.to == from {
+		p.answered(corr, why, payload)
+	}
+}
+
+// answered ends a question; an answer that comes late finds nothing. One that says that the home was wrong has it asked
+// for again, unless the route leads elsewhere by now.
 func (p *proc) answered(corr uint64, why route.Reason, payload []byte) {
 	a := p.asks[corr]
 	if a == nil {
 		return
 	}
 	delete(p.asks, corr)
+	if plane.WrongHome(why) {
+		if s := &a.r.slots[a.shard]; s.State() == flow.Remote && s.Home() == a.to && s.Fence() == a.fence {
+			p.post(shard.RefusedCommand{Type: a.r.id, Shard: a.shard, Term: a.fence.Term(), Epoch: a.fence.Epoch()})
+		}
+	}
 	b := append([]byte(nil), payload...)
 	p.later(0, func() { a.done(b, route.ReplyError(why, b)) })
 }

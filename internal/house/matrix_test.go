@@ -27,6 +27,7 @@ var matrix = map[string]string{
 	"entity":           "route peer ringbuf",
 	"gossip":           "peer wire",
 	"fd":               "peer",
+	"plane":            "flow route peer wire",
 	"courier":          "peer wire",
 	"sbr/leasetest":    "",   // the suite for leases; it may import testing
 	"fd/fdtest":        "fd", // the suite for detectors; it may import testing
@@ -38,8 +39,8 @@ var matrix = map[string]string{
 	"shard":            "membership flow route peer wire",
 	"formation":        "peer",
 	"node":             "membership sbr singleton shard crdt courier route peer wire",
-	"sim":              "node sbr membership courier shard entity flow formation route peer wire",
-	"driver":           "node transport entity flow shard membership route peer wire ringbuf",
+	"sim":              "node sbr membership courier shard plane entity flow formation route peer wire",
+	"driver":           "node transport plane entity flow shard membership route peer wire ringbuf",
 	root:               "driver discovery membership shard entity crdt route peer",
 	"admin":            root,
 	"examples":         root,
@@ -63,7 +64,7 @@ var matrix = map[string]string{
 var floors = []string{
 	"ringbuf wire discovery internal/invariant internal/house internal/planted internal/port internal/spent internal/pki",
 	"entity flow route peer",
-	"transport fd fd/fdtest gossip courier",
+	"plane transport fd fd/fdtest gossip courier",
 	"membership crdt",
 	"shard sbr sbr/leasetest singleton formation",
 	"node",

@@ -1,0 +1,118 @@
+// Refusals: what a process does not take is told to its senders, and what others say of its own is believed. It rides
+// package plane.
+
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/plane"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+// reportFlush is how long refusals are gathered.
+const reportFlush = 50 * time.Millisecond
+
+// refusedOf gathers what is refused of one sender.
+type refusedOf struct {
+	to   peer.ID
+	list plane.Refusals
+}
+
+// refuse counts a message that is not delivered and lets its sender know: an ask is answered, a tell is reported.
+func (p *proc) refuse(from peer.ID, e *wire.Envelope, why route.Reason) {
+	if e.Flags&wire.FlagBulk != 0 {
+		p.refuseLarge(from, e, why)
+		return
+	}
+	p.dropped[why]++
+	p.w.fate(e.Payload, fateRefused, why.String())
+	switch {
+	case e.Flags&wire.FlagAsk != 0:
+		_ = (origin{p, from}).Reply(e.Corr, why, nil)
+	case from != p.id:
+		p.gather(from, plane.KeyOf(e, why), e.ID)
+	}
+}
+
+func (p *proc) gather(from peer.ID, k plane.RefusalKey, id []byte) {
+	i := slices.IndexFunc(p.reports, func(r *refusedOf) bool { return r.to == from })
+	if i < 0 {
+		p.reports = append(p.reports, &refusedOf{to: from})
+		i = len(p.reports) - 1
+	}
+	p.reports[i].list.Add(k, id)
+	if len(p.reports) == 1 && !p.reporting {
+		p.reporting = true
+		p.later(reportFlush, p.report)
+	}
+}
+
+// report tells senders what was refused since the last report; one of wire version 1 in its words.
+func (p *proc) report() {
+	list := p.reports
+	p.reports, p.reporting = nil, false
+	for _, r := range list {
+		refused := r.list.Take()
+		for _, e := range refused {
+			e.Limit = p.limitOf(e.Type, e.Reason)
+		}
+		if p.w.cfg.Data.OldCredit {
+			p.mail(r.to, wire.KindRefused, plane.AppendRefusals(nil, plane.SpokenRefusals(refused, 1), false))
+			continue
+		}
+		p.mail(r.to, wire.KindRefusals, plane.AppendRefusals(nil, refused, true))
+	}
+}
+
+// limitOf returns the bound that a refusal is due to, zero when there is none.
+func (p *proc) limitOf(typ route.TypeID, why route.Reason) int {
+	switch why {
+	case route.MailboxFull:
+		if r := p.region(typ); r != nil {
+			return r.typ.MailboxBytes
+		}
+	case route.BudgetFull:
+		return p.w.cfg.Data.MailboxBudget
+	case route.TableFull:
+		return entity.MaxEntities
+	case route.LinkFull:
+		return p.w.cfg.Data.BulkRoom
+	case route.TooLarge:
+		return p.w.cfg.Data.MaxPayload
+	}
+	return 0
+}
+
+// refusedThere takes a peer's word on what it refused of this process's.
+func (p *proc) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
+	list, err := plane.ParseRefusals(kind, body)
+	if err != nil {
+		p.w.check.violate(p, "frame", "%s of %s: %v", kind, p.w.name(from), err)
+		return
+	}
+	for _, e := range list {
+		if e.Reason.Known() {
+			p.told[e.Reason] += e.Count
+		}
+		r := p.region(e.Type)
+		if r == nil || int(e.Shard) >= len(r.slots) {
+			continue
+		}
+		s := &r.slots[e.Shard]
+		if s.State() == flow.Remote && e.Doubts(from, s.Home(), s.Fence().Term(), s.Fence().Epoch()) {
+			p.forgetHome(e.Type, e.Shard, s.Fence())
+		}
+	}
+}
+
+// forgetHome has the node ask for the home of a shard again.
+func (p *proc) forgetHome(typ route.TypeID, n route.ShardID, f route.Fence) {
+	p.do(shard.RefusedCommand{Type: typ, Shard: n, Term: f.Term(), Epoch: f.Epoch()})
+}
