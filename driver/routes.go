@@ -94,30 +94,20 @@ func (d *Driver) closeRoute(ref slotRef) {
 // room. Senders keep parking meanwhile. The slot's lock is held.
 func (d *Driver) drain(ref slotRef, s *regionSlot) {
 	d.drains.Store(true) // before anything can find a link full: what room there is from then on is told
-	for {
-		f, ok := s.slot.PeekParked()
-		if !ok {
-			break
-		}
-		if err := d.forward(ref, s.next, f); isForgotten(err) {
-			e := s.next
-			s.next = nil
-			s.slot.Reset()
-			d.rehome(ref, e)
-			return
-		} else if err == errMoving {
-			s.slot.Busy() // drainSlot goes on when it is there
-			return
-		} else if err != nil {
-			d.stall(ref)
-			return
-		}
-		s.slot.PopParked()
+	e := s.next
+	send := func(env *wire.Envelope, f []byte) plane.Step { return d.forward(ref, e, env, f) }
+	switch plane.Drain(&s.slot, send) {
+	case plane.NoHome:
+		s.next = nil
+		d.rehome(ref, e)
+	case plane.NoRoom:
+		d.stall(ref)
+	case plane.Sent:
+		invariant.Check(s.slot.State().Open(), "driver: a drained slot is not open")
+		s.route.Store(e)
+		d.room.ringAll()
+	case plane.Moving: // drainSlot goes on when it is there
 	}
-	s.slot.Settle()
-	invariant.Check(s.slot.State().Open(), "driver: a drained slot is not open")
-	s.route.Store(s.next)
-	d.room.ringAll()
 }
 
 // stall has the drain tried again.
@@ -128,34 +118,29 @@ func (d *Driver) stall(ref slotRef) {
 	d.watch(ref)
 }
 
-// forward sends one parked message, a whole envelope stamped with its fence. An error says that there was no room, or
-// that the link is dead.
-func (d *Driver) forward(ref slotRef, e *routeEntry, f []byte) error {
-	var env wire.Envelope
-	if err := wire.ParseEnvelope(f, &env); err != nil {
-		invariant.Check(false, "driver: a parked envelope does not parse")
-	}
+// forward sends one parked message, a whole envelope stamped with its fence.
+func (d *Driver) forward(ref slotRef, e *routeEntry, env *wire.Envelope, f []byte) plane.Step {
 	if env.Flags&wire.FlagBulk != 0 {
 		if e.host == nil {
-			return d.forwardLarge(e, &env)
+			return stepOf(d.forwardLarge(e, env))
 		}
-		d.keepLarge(&env)
+		d.keepLarge(env)
 	}
 	if env.Flags&wire.FlagAsk != 0 {
 		d.asks.goes(env.Corr, e)
 	}
 	if e.host != nil {
-		if !e.host.forwardHere(f, &env) {
-			return route.ErrMailboxFull
+		if !e.host.forwardHere(f, env) {
+			return plane.NoRoom
 		}
-		return nil
+		return plane.Sent
 	}
 	l := e.link
 	l.Lock()
 	b, err := l.Reserve(len(f))
 	if err != nil {
 		l.Unlock()
-		return err
+		return stepOf(err)
 	}
 	copy(b, f)
 	l.Hurry()
@@ -164,7 +149,20 @@ func (d *Driver) forward(ref slotRef, e *routeEntry, f []byte) error {
 	if wake {
 		l.Wake(nil)
 	}
-	return nil
+	return plane.Sent
+}
+
+// stepOf returns what an attempt to send a parked message has come to, by its error.
+func stepOf(err error) plane.Step {
+	switch {
+	case err == nil:
+		return plane.Sent
+	case err == errMoving:
+		return plane.Moving
+	case isForgotten(err):
+		return plane.NoHome
+	}
+	return plane.NoRoom
 }
 
 // retryDrains goes on with drains that met a full link.

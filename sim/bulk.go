@@ -119,12 +119,12 @@ func (p *proc) largeOf(payload []byte) *large {
 }
 
 // forwardLarge sends the large message whose envelope is at the head of a slot that leads to another process: first its
-// payload, then the envelope. It reports whether the envelope has gone, or the message is over.
-func (r *region) forwardLarge(n route.ShardID, e *wire.Envelope) (gone bool) {
+// payload, then the envelope.
+func (r *region) forwardLarge(n route.ShardID, e *wire.Envelope) plane.Step {
 	p, s := r.p, &r.slots[n]
 	l := p.largeOf(e.Payload)
 	if l == nil {
-		return true
+		return plane.Sent
 	}
 	if l.x != nil && (l.link.conn.to != s.Home() || l.fence != s.Fence()) {
 		l.link.s.Cancel(l.x)
@@ -138,30 +138,26 @@ func (r *region) forwardLarge(n route.ShardID, e *wire.Envelope) (gone bool) {
 			Term: e.Term, Epoch: e.Epoch, Corr: e.Corr}}
 		if l.link.s.Add(p.clock(), l.x) != nil {
 			l.x = nil
-			p.blocked = append(p.blocked, &flowSlot{r, n})
-			return false
+			return plane.NoRoom
 		}
 		l.link.pump()
 		p.bulkTick()
-		s.Busy()
-		return false
+		return plane.Moving
 	case !l.whole:
-		s.Busy()
-		return false
+		return plane.Moving
 	}
 	out := *e
 	out.Payload = wire.AppendBulkRef(nil, l.ref)
 	data := p.linkOf(s.Home(), uint32(n))
 	room, err := data.flow.Reserve(wire.SizeEnvelope(len(e.ID), len(out.Payload)))
 	if err != nil {
-		p.blocked = append(p.blocked, &flowSlot{r, n})
-		return false
+		return plane.NoRoom
 	}
 	wire.PutEnvelope(room, &out, string(e.ID))
 	p.goes(l.corr, s.Home(), s.Fence())
 	l.sent = true
 	data.wake()
-	return true
+	return plane.Sent
 }
 
 // again reports whether a message whose transfer has ended waits for the next home; moved says that its shard lives

@@ -31,20 +31,21 @@ const (
 // conn is one connection as its dialler has it. Only its dialler writes on it; what goes back are answers to
 // heartbeats, and credit for a data connection.
 type conn struct {
-	w       *world
-	from    *proc
-	to      peer.ID   // Inc zero: whoever answers at the address
-	link    *link     // on the data lane
-	bulk    *bulkLink // on the bulk lane
-	peer    *proc     // who accepted
-	number  int       // tells the data connections of a pair apart
-	state   connState
-	gen     uint32
-	fore    *pipe
-	back    *pipe
-	lost    bool     // the other end broke it: it is dialled again at once to see who answers
-	waiting []packet // control mail that waits for the connection
-	redial  time.Duration
+	w         *world
+	from      *proc
+	to        peer.ID   // Inc zero: whoever answers at the address
+	link      *link     // on the data lane
+	bulk      *bulkLink // on the bulk lane
+	peer      *proc     // who accepted
+	number    int       // tells the data connections of a pair apart
+	state     connState
+	gen       uint32
+	forgotten bool // the peer was removed: nothing goes there any more
+	fore      *pipe
+	back      *pipe
+	lost      bool     // the other end broke it: it is dialled again at once to see who answers
+	waiting   []packet // control mail that waits for the connection
+	redial    time.Duration
 }
 
 // mail hands one control frame to the network. The body is kept.

@@ -13,6 +13,7 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
@@ -177,6 +178,10 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 		return p.id, nil
 	case flow.Remote:
 		l := p.linkOf(s.Home(), uint32(n))
+		if l.conn.forgotten {
+			r.rehome(n, s.Home(), s.Fence())
+			return peer.ID{}, fmt.Errorf("to %s: %w", p.w.name(s.Home()), route.ErrPeerLost)
+		}
 		room, err := l.flow.Reserve(wire.SizeEnvelope(len(id), len(payload)))
 		if err != nil {
 			return peer.ID{}, fmt.Errorf("to %s: %w", p.w.name(s.Home()), err)
@@ -243,37 +248,57 @@ func (p *proc) routed(c shard.RouteChange) {
 // drain sends what was parked, in order. A full link leaves the slot draining until there is room.
 func (r *region) drain(n route.ShardID) {
 	p, s := r.p, &r.slots[n]
-	for {
-		frame, ok := s.PeekParked()
-		if !ok {
-			s.Settle()
-			return
-		}
-		var e wire.Envelope
-		if err := wire.ParseEnvelope(frame, &e); err != nil {
-			p.w.check.violate(p, "frame", "a parked envelope does not parse: %v", err)
-		}
-		if e.Flags&wire.FlagAsk != 0 && e.Flags&wire.FlagBulk == 0 {
-			p.goes(e.Corr, s.Home(), s.Fence())
-		}
-		if s.IsLocal() {
-			p.local(slices.Clone(frame))
-		} else if e.Flags&wire.FlagBulk != 0 {
-			if !r.forwardLarge(n, &e) {
-				return
-			}
-		} else {
-			l := p.linkOf(s.Home(), uint32(n))
-			room, err := l.flow.Reserve(len(frame))
-			if err != nil {
-				p.blocked = append(p.blocked, &flowSlot{r, n})
-				return
-			}
-			copy(room, frame)
-			l.wake()
-		}
-		s.PopParked()
+	if s.State() != flow.Draining {
+		return
 	}
+	home, f := s.Home(), s.Fence()
+	step := plane.Drain(s, func(e *wire.Envelope, frame []byte) plane.Step { return r.forward(n, e, frame) })
+	switch step {
+	case plane.NoRoom:
+		p.blocked = append(p.blocked, &flowSlot{r, n})
+	case plane.NoHome:
+		r.rehome(n, home, f)
+	}
+}
+
+// forward sends one message that was parked to the home of its shard.
+func (r *region) forward(n route.ShardID, e *wire.Envelope, frame []byte) plane.Step {
+	p, s := r.p, &r.slots[n]
+	if e.Flags&wire.FlagBulk != 0 && !s.IsLocal() {
+		return r.forwardLarge(n, e)
+	}
+	if e.Flags&wire.FlagAsk != 0 {
+		p.goes(e.Corr, s.Home(), s.Fence())
+	}
+	if s.IsLocal() {
+		p.local(slices.Clone(frame))
+		return plane.Sent
+	}
+	l := p.linkOf(s.Home(), uint32(n))
+	if l.conn.forgotten {
+		return plane.NoHome
+	}
+	room, err := l.flow.Reserve(len(frame))
+	if err != nil {
+		return plane.NoRoom
+	}
+	copy(room, frame)
+	l.wake()
+	return plane.Sent
+}
+
+// rehome has the node forget a home that is gone for good, and asks again for what waits. It is done in a turn of its
+// own: this one may be carrying out what the node said.
+func (r *region) rehome(n route.ShardID, home peer.ID, f route.Fence) {
+	p := r.p
+	p.later(0, func() {
+		p.forgetHome(r.id, n, f)
+		if s := &r.slots[n]; s.State() == flow.Remote && s.Home() == home && s.Fence() == f {
+			s.Reset()
+		}
+		r.want(n)
+		p.sweep()
+	})
 }
 
 // roomy goes on with slots whose drain met a full link.
@@ -348,7 +373,7 @@ func (p *proc) viewChanged(old *membership.View) {
 		for _, c := range p.links.list {
 			if c.to == id {
 				c.close()
-				c.state = connRefused
+				c.state, c.forgotten = connRefused, true
 				c.link.flow.FailAll(func(frame []byte) { p.failed(frame, route.PeerLost, "peer removed") })
 			}
 		}

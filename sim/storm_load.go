@@ -73,7 +73,8 @@ func (s *storm) rejected(p *proc, nth int, err error) {
 	book.fates[fateRejected]++
 	var link *flow.LinkFullError
 	var park *flow.ParkFullError
-	if !errors.As(err, &link) && !errors.As(err, &park) && !errors.Is(err, route.ErrStopped) &&
+	gone := errors.Is(err, route.ErrPeerLost) // the route leads to a member that was removed: the next one is asked for
+	if !errors.As(err, &link) && !errors.As(err, &park) && !errors.Is(err, route.ErrStopped) && !gone &&
 		!(errors.Is(err, route.ErrSuspended) && p.held()) {
 		s.w.check.violate(p, "rejection", "a message was rejected without a good reason: %v", err)
 	}
