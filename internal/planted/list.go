@@ -154,15 +154,9 @@ var bugs = slices.Concat([]bug{
 	{
 		// A shard never comes back to a node that gave it up while nothing is moved, so no storm shows it yet.
 		Name: "fence-not-checked-at-the-receiver", Package: "./driver", Run: "TestStaleFenceIsRefused",
-		File: "driver/inbound.go",
-		Old:  "h == nil || h.term != env.Term || h.epoch != env.Epoch:",
-		New:  "h == nil:",
-	},
-	{
-		Name: "fence-not-checked-in-the-simulator", Package: "./sim", Run: "TestStaleFenceIsRefused",
-		File: "sim/hosted.go",
-		Old:  "h != nil && s.IsLocal() && f.Term() == e.Term && f.Epoch() == e.Epoch",
-		New:  "h != nil && s.IsLocal() && !f.IsZero()",
+		File: "plane/accept.go",
+		Old:  "if term != e.Term || epoch != e.Epoch {",
+		New:  "if false {",
 	},
 	{
 		Name: "incarnation-readmitted-after-removal", Package: "./membership", Run: "TestRemovedIncarnationIsTold",
@@ -261,4 +255,5 @@ var bugs = slices.Concat([]bug{
 		Old:  "return d.gate.bits.Load() != 0 || int64(now)-d.lastStep.Load() > d.gate.limit",
 		New:  "return d.gate.bits.Load() != 0",
 	},
-}, membershipBugs, formingBugs, courierBugs, executionBugs, largeBugs, hostileBugs, chaosBugs, availableBugs, ownerBugs)
+}, membershipBugs, formingBugs, courierBugs, executionBugs, largeBugs, hostileBugs, chaosBugs, availableBugs, ownerBugs,
+	planeBugs)
