@@ -4,7 +4,6 @@
 package driver
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -58,10 +57,10 @@ type foreseen struct {
 func (a *ahead) look(frames []byte) (rest []byte) {
 	at := 0
 	for a.n = 0; at < len(frames) && a.n < aheadFrames; a.n++ {
-		end := at + int(binary.LittleEndian.Uint32(frames[at:]))
+		end := at + wire.SizeOf(frames[at:])
 		x := &a.next[a.n%aheadFrames]
 		x.frame = frames[at:end:end]
-		x.kind, x.hash, x.h, x.e = wire.Kind(frames[at+4]), 0, nil, nil
+		x.kind, x.hash, x.h, x.e = wire.KindOf(frames[at:]), 0, nil, nil
 		at = end
 		if x.kind == wire.KindEnvelope {
 			a.envelope(x)

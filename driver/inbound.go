@@ -3,7 +3,6 @@
 package driver
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -175,11 +174,11 @@ func (p *pass) order(now time.Duration, t hostTask) {
 func (p *pass) keep(c *transport.InConn, from *remote, frames []byte) {
 	consumed := 0
 	for len(frames) > 0 {
-		n := int(binary.LittleEndian.Uint32(frames))
+		n := wire.SizeOf(frames)
 		f := frames[:n:n]
 		frames = frames[n:]
 		var env wire.Envelope
-		switch kind := wire.Kind(f[4]); {
+		switch kind := wire.KindOf(f); {
 		case kind == wire.KindReply:
 			p.reply(c, f)
 		case kind != wire.KindEnvelope:
@@ -215,7 +214,7 @@ func (p *pass) catchUp(now time.Duration) {
 			continue
 		}
 		for at := 0; at < len(ch.buf); {
-			n := int(binary.LittleEndian.Uint32(ch.buf[at:]))
+			n := wire.SizeOf(ch.buf[at:])
 			p.here(now, ch.buf[at:at+n:at+n])
 			at += n
 		}
@@ -246,14 +245,14 @@ func (d *Driver) Undelivered(id peer.ID, frames []byte, err error) {
 	regions := d.regions.Load()
 	var env wire.Envelope
 	for len(frames) > 0 {
-		n := int(binary.LittleEndian.Uint32(frames))
+		n := wire.SizeOf(frames)
 		f := frames[:n:n]
 		frames = frames[n:]
-		if wire.Kind(f[4]) == wire.KindReply {
+		if wire.KindOf(f) == wire.KindReply {
 			d.count.repliesLost.Add(1)
 			continue
 		}
-		if wire.Kind(f[4]) != wire.KindEnvelope || wire.ParseEnvelope(f, &env) != nil {
+		if wire.KindOf(f) != wire.KindEnvelope || wire.ParseEnvelope(f, &env) != nil {
 			continue
 		}
 		r := regions.byID[route.TypeID(env.Type)]

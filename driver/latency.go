@@ -4,7 +4,6 @@
 package driver
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -74,9 +73,9 @@ func (w *worker) timeFrame(now time.Duration, from *remote, x *foreseen) {
 func (p *pass) timeRead(now time.Duration, c *transport.InConn, from *remote, frames []byte) {
 	begin := 0
 	for at := 0; at < len(frames); {
-		n := int(binary.LittleEndian.Uint32(frames[at:]))
+		n := wire.SizeOf(frames[at:])
 		f := frames[at : at+n : at+n]
-		if wire.Kind(f[4]) == wire.KindEnvelope && p.timed.pick(p.d.cfg.LatencyEvery) && p.isInline(f) {
+		if wire.KindOf(f) == wire.KindEnvelope && p.timed.pick(p.d.cfg.LatencyEvery) && p.isInline(f) {
 			if begin < at {
 				p.read(now, c, from, frames[begin:at:at])
 			}

@@ -4,7 +4,6 @@
 package driver
 
 import (
-	"encoding/binary"
 	"sync/atomic"
 	"time"
 
@@ -174,7 +173,7 @@ func (p *pass) stage(frames []byte) (rest []byte) {
 	}
 	at, begin, to := 0, 0, uint32(0) // one copy for neighbours that go to the same worker
 	for at < len(frames) {
-		size := int(binary.LittleEndian.Uint32(frames[at:]))
+		size := wire.SizeOf(frames[at:])
 		typ, shard, ok := wire.AddressOf(frames[at : at+size])
 		if !ok || typ != cache.id || shard >= r.shards {
 			break

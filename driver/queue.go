@@ -4,7 +4,6 @@
 package driver
 
 import (
-	"encoding/binary"
 	"sync"
 	"time"
 
@@ -98,7 +97,7 @@ func (b *batch) frames(f func(from *remote, frame []byte)) {
 	for i := range b.chunks {
 		c := &b.chunks[i]
 		for at := 0; at < len(c.buf); {
-			n := int(binary.LittleEndian.Uint32(c.buf[at:]))
+			n := wire.SizeOf(c.buf[at:])
 			f(c.from, c.buf[at:at+n:at+n])
 			at += n
 		}

@@ -3,7 +3,6 @@
 package flow
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -245,7 +244,7 @@ func (l *Link) cut(credit int) int {
 // frameSize returns the size of the frame that b begins with. Frames come from Reserve, so a bad size is our own fault.
 func frameSize(b []byte) int {
 	invariant.Check(len(b) >= wire.HeaderSize, "flow: a link holds part of a frame")
-	n := int(binary.LittleEndian.Uint32(b))
+	n := wire.SizeOf(b)
 	invariant.Check(n >= wire.HeaderSize && n <= len(b), "flow: a link holds a frame whose size is not its room")
 	return n
 }

@@ -183,9 +183,7 @@ func (s *Slot) PeekParked() (frame []byte, ok bool) {
 		return nil, false
 	}
 	frame = s.queue.Peek()[deadlineSize:]
-	frame[5] |= wire.FlagParked
-	binary.LittleEndian.PutUint32(frame[16:], s.fence.Term())
-	binary.LittleEndian.PutUint32(frame[20:], s.fence.Epoch())
+	wire.StampParked(frame, s.fence.Term(), s.fence.Epoch())
 	return frame, true
 }
 

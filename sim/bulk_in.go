@@ -3,7 +3,6 @@
 package sim
 
 import (
-	"encoding/binary"
 	"slices"
 	"time"
 
@@ -31,9 +30,12 @@ func (p *proc) bulkFrame(c *conn, k packet) {
 			err = in.r.Abort(n)
 		}
 	case wire.KindBulkChunk:
-		n, part := binary.LittleEndian.Uint32(k.body), k.body[4:]
-		var dst []byte
-		if dst, err = in.r.Chunk(n, len(part)); err == nil && dst != nil {
+		var n uint32
+		var part, dst []byte
+		if n, part, err = wire.SplitBulkChunk(k.body); err == nil {
+			dst, err = in.r.Chunk(n, len(part))
+		}
+		if err == nil && dst != nil {
 			copy(dst, part)
 			in.r.Filled(p.clock(), n, len(part))
 		}

@@ -4,7 +4,6 @@ package transport
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -221,11 +220,11 @@ func readFrame(nc io.Reader, limit int) (wire.Kind, []byte, error) {
 	if _, err := io.ReadFull(nc, head[:]); err != nil {
 		return 0, nil, err
 	}
-	size, kind := binary.LittleEndian.Uint32(head[:]), wire.Kind(head[4])
+	size, kind := wire.SizeOf(head[:]), wire.KindOf(head[:])
 	if head[0] == 0x16 && head[1] == 3 { // a TLS handshake record; no frame is that long and so few bytes
 		return 0, nil, errSpeaksTLS
 	}
-	if size < wire.HeaderSize || size > uint32(limit) || !kind.Known() {
+	if size < wire.HeaderSize || size > limit || !kind.Known() {
 		return 0, nil, fmt.Errorf("%w: no frame: % x", ErrProtocol, head)
 	}
 	body := make([]byte, size-wire.HeaderSize)

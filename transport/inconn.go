@@ -223,7 +223,7 @@ func (c *InConn) deliver(frames []byte, n int) error {
 
 // mail takes one control frame.
 func (c *InConn) mail(frame []byte, arrived time.Duration) error {
-	kind, body := wire.Kind(frame[4]), wire.Body(frame)
+	kind, body := wire.KindOf(frame), wire.Body(frame)
 	if c.t.cfg.since(kind) > c.version {
 		return fmt.Errorf("%w: %s on a connection of wire version %d", ErrProtocol, kind, c.version)
 	}

@@ -81,6 +81,16 @@ func ParseBulkChunk(head []byte) (number uint32, part int, err error) {
 	return number, part, nil
 }
 
+// SplitBulkChunk reads the body of a chunk that was gathered whole: which message it is of, and a view of its part.
+func SplitBulkChunk(body []byte) (number uint32, part []byte, err error) {
+	r := NewReader(KindBulkChunk, body)
+	number, part = r.U32(), r.Rest()
+	if r.Err() == nil && (number == 0 || len(part) == 0) {
+		r.Fail(ErrBadValue)
+	}
+	return number, part, r.Done()
+}
+
 // BulkGrant says how many bytes of a large message's payload may be sent: a running total. The first one admits it.
 type BulkGrant struct{ Number, Allowed uint32 }
 

@@ -49,6 +49,14 @@ func TestBulkChunkHead(t *testing.T) {
 		_, _, err = ParseBulkChunk(whole[:cut:cut])
 		require.Equal(t, &Error{KindBulkChunk, cut, ErrTruncated}, err)
 	}
+	number, rest, err := SplitBulkChunk(Body(whole))
+	require.NoError(t, err)
+	require.EqualValues(t, 7, number)
+	require.Equal(t, Body(whole)[4:], rest)
+	for cut := range 5 { // and without a byte of the part
+		_, _, err = SplitBulkChunk(Body(whole)[:cut:cut])
+		require.Error(t, err, "%d bytes", cut)
+	}
 	_, _, err = ParseBulkChunk(AppendBulkChunk(nil, 7, nil))
 	require.ErrorIs(t, err, ErrTooSmall)
 	_, _, err = ParseBulkChunk(AppendBulkChunk(nil, 0, []byte("hi")))
@@ -113,6 +121,9 @@ func FuzzBulk(f *testing.F) {
 			frame := AppendFrame(nil, k, 0, 0, body)
 			if number, n, err := ParseBulkChunk(frame); err == nil {
 				require.Equal(t, frame, AppendBulkChunk(nil, number, frame[len(frame)-n:]))
+			}
+			if number, part, err := SplitBulkChunk(body); err == nil {
+				require.Equal(t, frame, AppendBulkChunk(nil, number, part))
 			}
 		case KindBulkAbort, KindBulkWhole:
 			if n, err := ParseBulkNumber(k, body); err == nil {

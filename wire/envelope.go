@@ -86,6 +86,15 @@ func ParseEnvelope(f []byte, e *Envelope) error {
 	return nil
 }
 
+// StampParked marks an envelope that waited for its home, and writes the fence under which it goes there. frame is a
+// whole envelope.
+func StampParked(frame []byte, term, epoch uint32) {
+	_ = frame[EnvelopeSize-1]
+	frame[5] |= FlagParked
+	binary.LittleEndian.PutUint32(frame[16:], term)
+	binary.LittleEndian.PutUint32(frame[20:], epoch)
+}
+
 // AddressOf returns the type and the shard of an envelope frame and looks at nothing else: whoever it is handed on to
 // parses it. ok is false for a frame of another kind, and for one that is too short.
 func AddressOf(f []byte) (typ, shard uint32, ok bool) {

@@ -251,3 +251,17 @@ func FuzzFixed(f *testing.F) {
 		}
 	})
 }
+
+// What stands in a frame's header is found where Split finds it, and a stamp changes the fence and one flag alone.
+func TestOffsets(t *testing.T) {
+	e := Envelope{Flags: FlagAsk, Type: 1, Shard: 2, Term: 3, Epoch: 4, Corr: 5, Payload: []byte("p")}
+	frame := make([]byte, SizeEnvelope(2, 1))
+	PutEnvelope(frame, &e, "id")
+	require.Equal(t, len(frame), SizeOf(frame))
+	require.Equal(t, KindEnvelope, KindOf(frame))
+	StampParked(frame, 7, 8)
+	var got Envelope
+	require.NoError(t, ParseEnvelope(frame, &got))
+	e.Flags, e.Term, e.Epoch, e.ID = FlagAsk|FlagParked, 7, 8, []byte("id")
+	require.Equal(t, e, got)
+}

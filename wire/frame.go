@@ -106,5 +106,12 @@ func splitError(size uint32, k Kind, lane Lane, limit int) error {
 	return &Error{k, 0, ErrTooLarge}
 }
 
+// SizeOf returns the size of the frame that b begins with, which has at least HeaderSize bytes. It is what the frame
+// says: Split judges it.
+func SizeOf(b []byte) int { return int(binary.LittleEndian.Uint32(b)) }
+
+// KindOf returns the kind of the frame that b begins with, which has at least HeaderSize bytes.
+func KindOf(b []byte) Kind { return Kind(b[4]) }
+
 // Body returns the body of a whole frame as a view.
 func Body(frame []byte) []byte { return frame[HeaderSize:] }
