@@ -216,3 +216,39 @@ func TestBound(t *testing.T) {
 		require.Empty(t, tell("BCDE"), s)
 	}
 }
+
+// TestOneMoreWhoAccuses: one more who accuses a member that had the time to confirm, and has not, puts nothing off. One
+// that accuses a member in contact does: that one has to confirm this, too. Found by storm seed 2960, in which a
+// majority stopped for a moment though its picture had stood still.
+func TestOneMoreWhoAccuses(t *testing.T) {
+	for _, c := range []struct {
+		contact string
+		at      time.Duration
+		puts    time.Duration
+	}{
+		{"", 6 * time.Second, 0}, {"", time.Second, 0}, {"E", 6 * time.Second, 750 * time.Millisecond},
+	} {
+		r := newRig(t, 'A', Config{})
+		r.see("A B C D E", "", true, "")
+		began := r.now
+		r.see("A B C D E", "A>E", false, c.contact)
+		require.Zero(t, decided(r.run(c.at)))
+		r.see("A B C D E", "A>E B>E", false, "")
+		f := find(began, r.run(time.Minute))
+		require.Equal(t, 7*time.Second+c.puts, f.decided)
+		require.Equal(t, "E", f.down)
+	}
+}
+
+// TestAVerdictIsNoSignOfLife: one that is late and turns out to be lost has not been heard again, so nobody has to be
+// given the time to take its word back. Found by storm seed 2790, in which a majority stopped for a moment.
+func TestAVerdictIsNoSignOfLife(t *testing.T) {
+	r := newRig(t, 'E', Config{})
+	r.see("A B C D E", "", true, "")
+	began := r.now
+	r.see("A B C D E", "A>B B>A E>D", false, "AB")
+	require.Zero(t, decided(r.lateFor(6900*time.Millisecond, idOf('D'))), "its own probes are late, too")
+	f := find(began, r.lateFor(time.Minute))
+	require.Equal(t, 7*time.Second, f.decided)
+	require.Equal(t, "ABD", f.down)
+}

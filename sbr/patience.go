@@ -45,10 +45,10 @@ func (m *Machine) listen() {
 }
 
 // keepLate keeps which of these count and are not accused. Who is late no more may have slept: what it accuses
-// others of it may take back now.
+// others of it may take back now. Whom this node accuses has not been heard: its silence has become a verdict.
 func (m *Machine) keepLate(ids []peer.ID) {
 	for _, id := range m.silent {
-		if !slices.Contains(ids, id) {
+		if !slices.Contains(ids, id) && !m.accuses(id) {
 			m.contactAt = m.now
 		}
 	}
@@ -61,6 +61,13 @@ func (m *Machine) keepLate(ids []peer.ID) {
 			}
 		}
 	}
+}
+
+// accuses reports whether this node itself holds a member unreachable.
+func (m *Machine) accuses(id peer.ID) bool {
+	return m.view != nil && slices.ContainsFunc(m.view.Accusations, func(a membership.Accusation) bool {
+		return a.Observer == m.self && a.Subject == id
+	})
 }
 
 const (

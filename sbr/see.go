@@ -29,7 +29,7 @@ func (m *Machine) see(v *membership.View) {
 		m.stable = s // who was removed had been seen going by all, whether or not this node got to know that they had
 	}
 	near := m.nearDowned(old, was)
-	m.forgetContact(old, v)
+	m.forgetContact(was, old, v)
 	more, fewer := m.moves(was, m.accused)
 	weighty := 0
 	for _, id := range was {
@@ -154,8 +154,9 @@ func (m *Machine) count(changes int) {
 }
 
 // forgetContact takes from the contacts who is accused no more, and who is accused by somebody new: it must confirm
-// that state first.
-func (m *Machine) forgetContact(old, v *membership.View) {
+// that state first. One more who accuses a member that all have had the time to confirm, and that has not, changes
+// nothing: nobody could hear it before, and one fewer can now.
+func (m *Machine) forgetContact(was peer.Set, old, v *membership.View) {
 	var before []membership.Accusation
 	if old != nil {
 		before = old.Accusations
@@ -169,7 +170,7 @@ func (m *Machine) forgetContact(old, v *membership.View) {
 			before = before[1:]
 			continue
 		}
-		rows = true
+		rows = rows || !was.Has(a.Subject) || m.contact.Has(a.Subject) || m.now < m.rowsAt+m.spread()
 		m.contact.Remove(a.Subject)
 	}
 	if rows || len(before) > 0 {
