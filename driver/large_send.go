@@ -77,18 +77,15 @@ func (r *Region) place(l *large, w *askWaiter) error {
 		if w != nil {
 			w.stays()
 		}
-		if why := r.refused.Load(); why != nil {
-			return *why
-		}
 		now := r.d.now()
 		s.mu.Lock()
 		if s.route.Load() != e {
 			s.mu.Unlock()
 			continue
 		}
-		if r.d.stopping.Load() {
+		if err := r.closed(); err != nil {
 			s.mu.Unlock()
-			return r.d.ended()
+			return err
 		}
 		err := s.slot.Hold(now, &env, l.id)
 		if err == nil && e != nil {

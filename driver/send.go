@@ -94,9 +94,6 @@ func (r *Region) envelope(sh route.ShardID, e *routeEntry, corr uint64, payload 
 
 // park is the slow path: it keeps the message until the home is known. again means that it has become known.
 func (r *Region) park(s *regionSlot, sh route.ShardID, id string, payload []byte, corr uint64) (again bool, err error) {
-	if why := r.refused.Load(); why != nil {
-		return false, *why
-	}
 	env := r.envelope(sh, nil, corr, payload)
 	now := r.d.now()
 	s.mu.Lock()
@@ -104,9 +101,9 @@ func (r *Region) park(s *regionSlot, sh route.ShardID, id string, payload []byte
 		s.mu.Unlock()
 		return true, nil
 	}
-	if r.d.stopping.Load() {
+	if err := r.closed(); err != nil {
 		s.mu.Unlock()
-		return false, r.d.ended()
+		return false, err
 	}
 	err = s.slot.Park(now, &env, id)
 	invariant.Check(!errors.Is(err, flow.ErrOpen), "driver: a slot is open and has no route")
@@ -116,6 +113,18 @@ func (r *Region) park(s *regionSlot, sh route.ShardID, id string, payload []byte
 		r.d.inbox.post(func() { r.d.want(slotRef{r, sh}) })
 	}
 	return false, err
+}
+
+// closed returns why nothing may wait for a shard any more. It is asked under the slot's lock: whoever fails what waits
+// has said so before, and takes that lock afterwards, so that nothing comes behind its back.
+func (r *Region) closed() error {
+	if why := r.refused.Load(); why != nil {
+		return *why
+	}
+	if r.d.stopping.Load() {
+		return r.d.ended()
+	}
+	return nil
 }
 
 // TellWait is Tell that waits for room: in the link, the parking queue, or a local mailbox.

@@ -88,6 +88,9 @@ func (r *region) sendLarge(id string, payload []byte, corr uint64) error {
 		p.local(frame)
 		return nil
 	}
+	if r.refused != nil {
+		return r.refused
+	}
 	open := s.State().Open()
 	if err := s.Hold(p.clock(), &e, id); err != nil {
 		return err

@@ -361,8 +361,15 @@ func (c *checker) linkBound(l *link) {
 
 // idle: a process that has nothing left to do holds nothing of its budgets.
 func (c *checker) idle(p *proc) {
-	if used := p.parked.Used(); used != 0 {
-		c.violate(p, "bounds", "%d bytes still count as parked, nothing is", used)
+	parked := 0
+	for _, r := range p.regions {
+		for i := range r.slots {
+			n, _ := r.slots[i].Parked()
+			parked += n
+		}
+	}
+	if used := p.parked.Used(); used != 0 || parked > 0 {
+		c.violate(p, "bounds", "%d bytes still count as parked, %d messages are", used, parked)
 	}
 	if n := len(p.asks); n > 0 {
 		c.violate(p, "asks", "%d asks were neither answered nor failed", n)

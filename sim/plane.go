@@ -72,7 +72,7 @@ type region struct {
 	shards []*hosted // nil where the shard does not live here
 
 	decl    *entityType
-	refused bool // others have registered it with other settings
+	refused error // why the cluster does not have this type: others have registered it with other settings
 }
 
 // dataPlane is what a process has beside its node.
@@ -191,6 +191,9 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 		l.wake()
 		p.w.check.linkBound(l)
 		return s.Home(), nil
+	}
+	if r.refused != nil {
+		return peer.ID{}, r.refused
 	}
 	if err := s.Park(p.clock(), &e, id); err != nil {
 		return peer.ID{}, err

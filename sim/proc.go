@@ -11,6 +11,7 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
 )
@@ -366,9 +367,14 @@ func (p *proc) die(clean bool) {
 	p.accepted = nil
 }
 
-// typeRefused is a settings fault: the process may not use the type.
+// typeRefused notes that the cluster has a type with other settings. What is parked fails, and all later sends.
 func (p *proc) typeRefused(r shard.TypeRefused) {
-	p.refusedType(r.Type)
+	if reg := p.region(r.Type); reg != nil {
+		reg.refused = r.Err
+		for i := range reg.slots {
+			reg.slots[i].FailAll(func(frame []byte) { p.failed(frame, route.NotRegistered, "type refused") })
+		}
+	}
 	p.w.trace.note(p.w.now, p.idx, opNote, fmt.Sprintf("type refused: %v", r.Err))
 	p.w.tell(p, "type refused: %v", r.Err)
 }

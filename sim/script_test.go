@@ -212,7 +212,7 @@ func (s *script) hide(args []string) {
 	}
 }
 
-// type name shards mode [role] [not=2,3]
+// type name shards mode [role] [not=2,3] [other=3:store]: host 3 registers it with another role.
 func (s *script) typ(args []string) {
 	modes := map[string]entity.Mode{"blocking": entity.Blocking, "worker": entity.Worker, "inline": entity.Inline}
 	t := &entityType{Type: entity.Type{Name: args[0], Shards: uint32(s.number(args[1])), Mode: modes[args[2]],
@@ -221,6 +221,16 @@ func (s *script) typ(args []string) {
 		if not, ok := strings.CutPrefix(a, "not="); ok {
 			for h := range strings.SplitSeq(not, ",") {
 				t.absent = append(t.absent, s.number(h)-1)
+			}
+			continue
+		}
+		if other, ok := strings.CutPrefix(a, "other="); ok {
+			host, role, _ := strings.Cut(other, ":")
+			t.roleAt = func(p *proc) string {
+				if p.idx == s.number(host)-1 {
+					return role
+				}
+				return t.Role
 			}
 			continue
 		}

@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"github.com/kith-io/kith/route"
 )
 
 // What a storm can be run without, so that seeds are what they were before it was drawn: see StormConfig.Without.
@@ -209,11 +207,4 @@ func (s *storm) firstSeed(order []int) []int {
 		return order
 	}
 	return append(order[1:], 0)
-}
-
-// refusedType notes that others had registered a type with other settings: its process may not use it.
-func (p *proc) refusedType(id route.TypeID) {
-	if r := p.region(id); r != nil {
-		r.refused = true
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/flow"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
 )
 
 // probeMark is the first byte of a message of the calm: answered, not in the ledger. timerMark is one of After's.
@@ -75,6 +76,7 @@ func (s *storm) rejected(p *proc, nth int, err error) {
 	var park *flow.ParkFullError
 	gone := errors.Is(err, route.ErrPeerLost) // the route leads to a member that was removed: the next one is asked for
 	if !errors.As(err, &link) && !errors.As(err, &park) && !errors.Is(err, route.ErrStopped) && !gone &&
+		!errors.Is(err, shard.ErrSettingsDiffer) &&
 		!(errors.Is(err, route.ErrSuspended) && p.held()) {
 		s.w.check.violate(p, "rejection", "a message was rejected without a good reason: %v", err)
 	}
@@ -166,7 +168,8 @@ func (s *storm) askFrom(p *proc, c *entity.Context, hops byte) {
 	_, err := c.Ask(time.Duration(1+s.load.IntN(3))*time.Second, r.typ.Name, id, payload)
 	var link *flow.LinkFullError
 	var park *flow.ParkFullError
-	if errors.As(err, &link) || errors.As(err, &park) || errors.Is(err, route.ErrSuspended) {
+	if errors.As(err, &link) || errors.As(err, &park) || errors.Is(err, route.ErrSuspended) ||
+		errors.Is(err, shard.ErrSettingsDiffer) {
 		s.rejected(p, nth, err)
 	}
 }

@@ -197,28 +197,34 @@ func (s *storm) watch() {
 }
 
 // demandHomes asks one entity of every shard from each of these processes: all must answer within a bound, as long as
-// the asking process lives.
+// the asking process lives and may use the type. Where roles differ, who is refused may hear of it only now.
 func (s *storm) demandHomes(from []*proc, bound time.Duration) {
 	w := s.w
-	open := make([]int, len(from))
+	type asked struct {
+		r    *region
+		open int
+	}
+	var list []*asked
 	var missing []string
-	for i, p := range from {
+	for _, p := range from {
 		for _, r := range p.regions {
-			if r.refused || !s.hostable(r.id, from) {
+			if r.refused != nil || !s.hostable(r.id, from) {
 				continue
 			}
+			a := &asked{r: r}
+			list = append(list, a)
 			for n := range r.slots {
-				open[i]++
-				s.probe(r, route.ShardID(n), w.now+bound, func() { open[i]-- }, func(why string) {
+				a.open++
+				s.probe(r, route.ShardID(n), w.now+bound, func() { a.open-- }, func(why string) {
 					missing = append(missing, why)
 				})
 			}
 		}
 	}
 	waiting := func() (n int) {
-		for i, p := range from {
-			if p.alive {
-				n += open[i]
+		for _, a := range list {
+			if a.r.p.alive && a.r.refused == nil && s.hostable(a.r.id, from) {
+				n += a.open
 			}
 		}
 		return n
@@ -233,6 +239,9 @@ func (s *storm) probe(r *region, n route.ShardID, end time.Duration, done func()
 	p := r.p
 	id := s.idIn(r, n)
 	again := func(err error) {
+		if r.refused != nil {
+			return
+		}
 		if p.w.now >= end {
 			missed(fmt.Sprintf("%s from n%d: %v", p.w.shardName(r.id, n), p.idx+1, err))
 			return
@@ -264,7 +273,7 @@ func (s *storm) idIn(r *region, n route.ShardID) string {
 func (s *storm) hostable(typ route.TypeID, among []*proc) bool {
 	for _, p := range among {
 		r := p.region(typ)
-		if m, ok := p.view.SelfMember(); ok && r != nil && !r.refused && m.HasRole(r.decl.role(p)) {
+		if m, ok := p.view.SelfMember(); ok && r != nil && r.refused == nil && m.HasRole(r.decl.role(p)) {
 			return true
 		}
 	}

@@ -69,4 +69,10 @@ var ownerBugs = []bug{
 		Old:  "\t\t\tm.reportNothing(from, w)\n",
 		New:  "\t\t\tm.full++\n",
 	},
+	{
+		Name: "refused-type-parks-on", Package: "./driver", Run: "TestNothingParksForARefusedType",
+		File: "driver/region.go",
+		Old:  "\t\td.failParked(slotRef{r, route.ShardID(i)}, route.NotRegistered)\n",
+		New:  "\t\t_ = i\n",
+	},
 }
