@@ -231,6 +231,9 @@ func (c *checker) seat(p *proc, e *shard.Event) {
 	if seat != nil && seat.p != p && seat.p.alive {
 		switch _, down := c.gone[seat.p.id]; {
 		case down && c.pairs.apart(p.id, seat.p.id), c.farewells[seat.p.id]:
+		case bygone(seat.p, p):
+		case bygone(p, seat.p):
+			return
 		case c.farewells[p.id] && e.Term < seat.term:
 			return
 		default:
@@ -240,6 +243,10 @@ func (c *checker) seat(p *proc, e *shard.Event) {
 	}
 	c.leads[e.Type] = &coordinatorSeat{p: p, term: e.Term}
 }
+
+// bygone reports whether a process has stopped in a cluster that is older than that of another: who formed that one anew
+// knows nothing of it, and it gives out nothing.
+func bygone(old, fresh *proc) bool { return old.view.Birth < fresh.view.Birth && old.held() }
 
 // delivers: an envelope reaches an entity only under the fence under which its shard lives here, and while it does.
 func (c *checker) delivers(p *proc, key shardKey, e *wire.Envelope) {

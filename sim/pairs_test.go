@@ -168,3 +168,31 @@ func TestWhoIsGoneForWhom(t *testing.T) {
 	r.shows(newcomer, &m, at)
 	require.False(t, r.apart(newcomer.id, p[1].id), "it had not come yet")
 }
+
+// TestASuspendedCoordinatorOfAnOldCluster: who formed a cluster anew has seen nothing of one that overslept the end of
+// the old one. It may be a coordinator there, as long as it has stopped; one that goes on is a second one (JOIN-1).
+func TestASuspendedCoordinatorOfAnOldCluster(t *testing.T) {
+	for name, k := range map[string]struct {
+		held bool
+		born uint64 // of the newcomer's cluster beside that of the other one
+		want int
+	}{
+		"it has stopped":          {true, 1, 0},
+		"it goes on":              {false, 1, 2},
+		"it stopped in this one":  {true, 0, 2},
+		"it goes on in this one":  {false, 0, 2},
+		"it stopped in a new one": {true, ^uint64(0), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := formed(t, 2, Config{})
+			old, fresh := w.hosts[0].proc, w.hosts[1].proc
+			v := *fresh.view
+			v.Birth += k.born
+			fresh.view, old.gate.suspended = &v, k.held
+			w.check.seat(old, &shard.Event{Type: 7, Term: 4})
+			w.check.seat(fresh, &shard.Event{Type: 7, Term: 1})
+			w.check.seat(old, &shard.Event{Type: 7, Term: 4})
+			require.Len(t, w.check.violations, k.want, "%v", w.check.violations)
+		})
+	}
+}

@@ -43,7 +43,8 @@ func (p *proc) remember(v *membership.View) {
 }
 
 // outlives notes, at the first view of a process in a cluster, that those of older ones are lost for it: as it has seen
-// nothing of them, they must have stopped handling messages before their shards live here.
+// nothing of them, they must have stopped handling messages before their shards live here. Among their own they stay
+// bound by every rule, until one of them shows them Down: they are not gone by this.
 func (c *checker) outlives(p *proc, v *membership.View) {
 	if !c.w.cfg.Records || v.ClusterID == 0 || p.shown {
 		return
@@ -52,7 +53,6 @@ func (c *checker) outlives(p *proc, v *membership.View) {
 	for _, q := range c.w.procs {
 		if q.alive && q.view != nil && q.view.Birth != 0 && q.view.Birth < v.Birth {
 			c.pairs.loses(p, q.id, c.w.now)
-			c.loses(p, q.id, true)
 		}
 	}
 }
