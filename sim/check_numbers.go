@@ -60,6 +60,9 @@ func (c *checker) number(p *proc, v *membership.View, m *membership.Member) {
 		return
 	} else if ok && again {
 		return // it claims nothing new: it may be the rest of a side that has lost
+	} else if ok && c.saidByTheLost(p, m) {
+		c.unique(p, v, m) // it came with the state of one that has lost, and goes when it meets the others
+		return
 	} else if ok && slices.ContainsFunc(c.knows[own], func(q *proc) bool {
 		w, member := v.Member(q.id) // who was lost may have known it: that is why it was skipped
 		return q.alive && member && w.Status != membership.Down
@@ -72,9 +75,28 @@ func (c *checker) number(p *proc, v *membership.View, m *membership.Member) {
 		c.claimed[m.ID] = claim{m.UpNumber, p.id}
 		return
 	}
+	c.unique(p, v, m)
+	c.upOf[own], c.knows[own] = m.UpNumber, []*proc{p}
+}
+
+// unique: a number belongs to one member for ever.
+func (c *checker) unique(p *proc, v *membership.View, m *membership.Member) {
 	key := upKey{v.ClusterID, m.UpNumber}
 	if other, ok := c.ups[key]; ok && other != m.ID {
 		c.violate(p, "up-number", "number %d of %s was given to %s", m.UpNumber, c.w.name(other), c.w.name(m.ID))
 	}
-	c.ups[key], c.upOf[own], c.knows[own] = m.ID, m.UpNumber, []*proc{p}
+	c.ups[key] = m.ID
+}
+
+// saidByTheLost reports whether one that is lost for others, and holds p for a member, gives m the number that p shows:
+// whom such a one lets in takes over what it says, and the others have skipped the number and given another one.
+func (c *checker) saidByTheLost(p *proc, m *membership.Member) bool {
+	return slices.ContainsFunc(c.w.procs, func(q *proc) bool {
+		if _, lost := c.gone[q.id]; !lost || q == p || q.view == nil {
+			return false
+		}
+		_, ours := q.view.Member(p.id)
+		theirs, _ := q.view.Member(m.ID)
+		return ours && theirs.UpNumber == m.UpNumber
+	})
 }

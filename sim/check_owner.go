@@ -244,8 +244,8 @@ func (c *checker) seat(p *proc, e *shard.Event) {
 	c.leads[e.Type] = &coordinatorSeat{p: p, term: e.Term}
 }
 
-// bygone reports whether a process has stopped in a cluster that is older than that of another: who formed that one anew
-// knows nothing of it, and it gives out nothing.
+// bygone reports whether a process has stopped in a cluster that is older than that of another: who formed that one
+// anew knows nothing of it, and it gives out nothing.
 func bygone(old, fresh *proc) bool { return old.view.Birth < fresh.view.Birth && old.held() }
 
 // delivers: an envelope reaches an entity only under the fence under which its shard lives here, and while it does.
