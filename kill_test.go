@@ -27,6 +27,10 @@ const beChild = "KITH_TEST_CHILD"
 // ends with its input.
 func child(spec string) {
 	role, seed, _ := strings.Cut(spec, " ")
+	if role == "keep" {
+		keeper(seed)
+		return
+	}
 	var handled atomic.Int64
 	busy := func(*kith.Context, []byte) error { // long enough that a loop is always behind what has arrived
 		for begin := time.Now(); time.Since(begin) < 20*time.Microsecond; {

@@ -206,6 +206,7 @@ func (c Config) members() membership.Config {
 		m.ExitTimeout = max(time.Second, min(membership.DefaultExitTimeout, c.node().ExitLimit()))
 	}
 	m.Roles, m.AppVersion, m.MinBirth, m.JoinTimeout = c.Roles, c.AppVersion, c.MinBirth, c.JoinTimeout
+	m.Records = c.Directory != ""
 	return m.WithDefaults()
 }
 

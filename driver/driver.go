@@ -155,7 +155,7 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	d.startThreads()
 	join := membership.JoinCommand{Seeds: seeds, WallMillis: uint64(time.Now().UnixMilli()), Record: keeps.known(),
 		NeverForm: cfg.NeverForm, FormNew: cfg.FormNew}
-	keeps.start(d.self.Addr.String())
+	keeps.start(d.self.Addr.String(), d.recorded)
 	d.inbox.post(func() { d.command(join) })
 	return d, nil
 }

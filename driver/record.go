@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -23,7 +24,6 @@ const (
 	recordName   = "membership.json"
 	recordFormat = 1
 	recordMost   = 1 << 20         // bytes of a file that is read; the largest record is a third of it
-	recordEvery  = time.Second     // between two writes
 	recordWait   = 5 * time.Second // how long the end of the node waits for the last one
 )
 
@@ -41,6 +41,7 @@ type recordFile struct {
 	Highest   uint64   `json:"highest_birth"`
 	Counts    bool     `json:"counts"`
 	Others    []string `json:"others"`
+	Newcomers int      `json:"newcomers,omitempty"`
 	More      int      `json:"more"`
 	Checksum  string   `json:"checksum"`
 }
@@ -56,7 +57,8 @@ type recordKeeper struct {
 	dir, name, node, role string
 	log                   *slog.Logger
 	lock                  *os.File
-	record                membership.Record // as it is in the file
+	memory                *membership.Memory
+	written               func(membership.Record) // tells the node
 	noted                 atomic.Pointer[membership.View]
 	wake                  chan struct{}
 	last                  chan func(membership.Record, *membership.View) membership.Record
@@ -78,10 +80,12 @@ func openRecord(cfg Config) (*recordKeeper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: directory %s: %w", ErrRecord, r.dir, err)
 	}
-	if r.record, err = readRecord(r.path(), r.name); err != nil {
+	rec, err := readRecord(r.path(), r.name)
+	if err != nil {
 		r.release()
 		return nil, err
 	}
+	r.memory = membership.NewMemory(rec, r.role)
 	return r, nil
 }
 
@@ -126,12 +130,15 @@ func readRecord(path, name string) (rec membership.Record, err error) {
 }
 
 func (f recordFile) read() (rec membership.Record, err error) {
-	rec = membership.Record{Birth: f.Birth, Highest: f.Highest, Counts: f.Counts, More: f.More}
+	rec = membership.Record{Birth: f.Birth, Highest: f.Highest, Counts: f.Counts, Newcomers: f.Newcomers,
+		More: f.More}
 	if rec.ClusterID, err = strconv.ParseUint(f.ClusterID, 16, 64); err != nil {
 		return rec, err
 	}
-	if rec.ClusterID == 0 || f.More < 0 || len(f.Others) > membership.MaxRemembered {
-		return rec, fmt.Errorf("cluster id %s, %d others and %d more", f.ClusterID, len(f.Others), f.More)
+	if rec.ClusterID == 0 || f.More < 0 || len(f.Others) > membership.MaxRemembered || f.Newcomers < 0 ||
+		f.Newcomers > len(f.Others) {
+		return rec, fmt.Errorf("cluster id %s, %d others, %d of them new, and %d more", f.ClusterID, len(f.Others),
+			f.Newcomers, f.More)
 	}
 	for _, s := range f.Others {
 		a, err := peer.ParseAddr(s)
@@ -140,6 +147,7 @@ func (f recordFile) read() (rec membership.Record, err error) {
 		}
 		rec.Others = append(rec.Others, a)
 	}
+	slices.SortFunc(rec.Others, peer.Addr.Compare) // as it was written; a person may have edited it
 	return rec, nil
 }
 
@@ -148,15 +156,20 @@ func (r *recordKeeper) known() membership.Record {
 	if r == nil {
 		return membership.Record{}
 	}
-	return r.record
+	return r.memory.Kept()
 }
 
-// start begins to write what the node at that address notes.
-func (r *recordKeeper) start(node string) {
+// start begins to write what the node at that address notes, and tells written of each record that is.
+func (r *recordKeeper) start(node string, written func(membership.Record)) {
 	if r != nil {
-		r.node = node
+		r.node, r.written = node, written
 		go r.run()
 	}
+}
+
+// recorded tells the node that a record is written. The keeper's goroutine.
+func (d *Driver) recorded(rec membership.Record) {
+	d.inbox.post(func() { _ = d.command(membership.RecordedCommand{Record: rec}) })
 }
 
 // note hands a view on. Control goroutine; it never waits.
@@ -194,45 +207,49 @@ func (r *recordKeeper) finish(change func(membership.Record, *membership.View) m
 func (r *recordKeeper) run() {
 	defer close(r.over)
 	defer r.release()
+	began := time.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		if v := r.noted.Load(); v != nil {
+			r.memory.Note(v)
+		}
+		if at, ok := r.memory.Due(); ok {
+			if wait := at - time.Since(began); wait > 0 {
+				timer.Reset(wait)
+			} else {
+				rec := r.memory.Wanted()
+				if ok = r.write(rec); ok {
+					r.written(rec)
+				}
+				r.memory.Wrote(time.Since(began), rec, ok)
+				continue
+			}
+		}
 		select {
 		case change := <-r.last:
-			r.write(change(r.next(), r.noted.Load()))
+			v := r.noted.Load()
+			if v != nil {
+				r.memory.Note(v)
+			}
+			if rec := change(r.memory.Wanted(), v); !rec.Equal(r.memory.Kept()) {
+				r.write(rec)
+			}
 			return
 		case <-r.wake:
-		}
-		r.write(r.next())
-		timer.Reset(recordEvery)
-		select {
-		case change := <-r.last:
-			r.write(change(r.next(), r.noted.Load()))
-			return
 		case <-timer.C:
 		}
 	}
 }
 
-func (r *recordKeeper) next() membership.Record {
-	if v := r.noted.Load(); v != nil {
-		return r.record.Next(v, r.role)
-	}
-	return r.record
-}
-
 // write replaces the file as a whole, so that a process that dies leaves the old one or the new one.
-func (r *recordKeeper) write(rec membership.Record) {
-	if rec.Equal(r.record) {
-		return
-	}
+func (r *recordKeeper) write(rec membership.Record) bool {
 	err := r.replace(rec)
 	if err != nil {
 		r.log.Error("the record of the membership is not written: after a restart this node may not know its cluster",
 			"file", r.path(), "error", err)
-		return
 	}
-	r.record = rec
+	return err == nil
 }
 
 func (r *recordKeeper) replace(rec membership.Record) error {
@@ -243,7 +260,8 @@ func (r *recordKeeper) replace(rec membership.Record) error {
 		return syncDirectory(r.dir)
 	}
 	f := recordFile{Format: recordFormat, Name: r.name, Node: r.node, ClusterID: strconv.FormatUint(rec.ClusterID, 16),
-		Birth: rec.Birth, Highest: rec.Highest, Counts: rec.Counts, More: rec.More, Others: []string{}}
+		Birth: rec.Birth, Highest: rec.Highest, Counts: rec.Counts, Newcomers: rec.Newcomers,
+		More: rec.More, Others: []string{}}
 	for _, a := range rec.Others {
 		f.Others = append(f.Others, a.String())
 	}

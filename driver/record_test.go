@@ -35,7 +35,7 @@ func keepAll(t *testing.T, dir string, v *membership.View, why *EndedError, last
 	t.Helper()
 	r, err := openRecord(recordConfig(dir))
 	require.NoError(t, err)
-	r.start("10.0.0.1:7355")
+	r.start("10.0.0.1:7355", func(membership.Record) {})
 	r.note(v)
 	r.finish(recordAfter(why, last, ""))
 }
@@ -52,6 +52,14 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 		return rec
 	}
 	require.True(t, want.Equal(read()))
+
+	// Newcomers stand in the file as well.
+	coming := seen(3)
+	coming.Members[2].Status = membership.Joining
+	keepAll(t, dir, coming, crash, nil)
+	require.Equal(t, 1, read().Newcomers)
+	require.True(t, membership.Record{}.Next(coming, "").Equal(read()))
+	keepAll(t, dir, seen(3), crash, nil)
 
 	// Who left remembers those who stay; the last one nothing.
 	left := &EndedError{Kind: membership.EndLeft}
@@ -73,7 +81,7 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 	r, err := openRecord(recordConfig(dir))
 	require.NoError(t, err)
 	require.True(t, want.Equal(r.known()))
-	r.start("10.0.0.1:7355")
+	r.start("10.0.0.1:7355", func(membership.Record) {})
 	r.finish(recordAfter(left, &membership.View{}, ""))
 	require.True(t, want.Equal(read()))
 	_, err = os.Stat(filepath.Join(dir, recordName+".new"))

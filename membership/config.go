@@ -49,6 +49,11 @@ type Config struct {
 	// others wait before they form a new one without it. Nil: at once.
 	StopsAfter func(members int) time.Duration
 
+	// Records says that whoever steps this machine keeps records, and tells it of each by a RecordedCommand: a leader then
+	// lets in only members that its own record names (off). RecordRole is the role of those whom a record names.
+	Records    bool
+	RecordRole string
+
 	// GossipInterval is the period of gossip rounds (1 s); three rounds each while fewer than half have seen (GOS-5).
 	GossipInterval time.Duration
 	// GossipTimeToLive is the age above which received gossip is dropped unread (2 s, GOS-7).

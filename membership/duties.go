@@ -102,7 +102,9 @@ func (m *Machine) duties() {
 	if converged(m.st, m.self, m.exited) {
 		m.unstuck()
 		if !m.st.allUp || len(m.st.tombs) > 0 {
-			next, removed = lead(m.st, m.self, m.exited, m.expiry(), m.cfg.minimums())
+			least := m.cfg.minimums()
+			least.unnamed = !m.named()
+			next, removed = lead(m.st, m.self, m.exited, m.expiry(), least)
 		}
 	} else {
 		next = m.weakenWhenStuck()

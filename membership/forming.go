@@ -311,7 +311,7 @@ func (m *Machine) missing(present func(*contact) bool) (list []peer.Addr, ok boo
 
 // bears adds to list whom r names and at lacks, and reports whether they are few enough.
 func (m *Machine) bears(r Record, at map[peer.Addr]bool, list *[]peer.Addr) bool {
-	lacks, all := r.More, len(r.Others)+r.More
+	lacks, all := r.More, len(r.Others)-r.Newcomers+r.More
 	for _, a := range r.Others {
 		if !at[a] {
 			*list = append(*list, a)

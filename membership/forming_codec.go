@@ -15,6 +15,7 @@ const (
 	askRemembers = 2 // it has a record
 	answerMay    = 1 // who answers might form a cluster itself, by its record
 	answerCounts = 2 // Record.Counts
+	answerComing = 4 // Record.Newcomers follows the addresses
 )
 
 // formAskBody asks a node that is in no cluster what it remembers. attempt is the latest attempt of the asker to form a
@@ -48,13 +49,17 @@ type formAnswerBody struct {
 
 func appendFormAnswer(b []byte, a formAnswerBody) []byte {
 	b = wire.AppendU64(wire.AppendU64(wire.AppendU64(b, a.to), a.nonce), a.attempt)
-	b = append(b, flagIf(a.may, answerMay)|flagIf(a.record.Counts, answerCounts))
+	b = append(b, flagIf(a.may, answerMay)|flagIf(a.record.Counts, answerCounts)|
+		flagIf(a.record.Newcomers > 0, answerComing))
 	for _, v := range [...]uint64{a.record.ClusterID, a.record.Birth, a.record.Highest} {
 		b = wire.AppendU64(b, v)
 	}
 	b = wire.AppendUvarint(wire.AppendUvarint(b, uint64(a.record.More)), uint64(len(a.record.Others)))
 	for _, o := range a.record.Others {
 		b = peer.AppendAddr(b, o)
+	}
+	if a.record.Newcomers > 0 {
+		b = wire.AppendUvarint(b, uint64(a.record.Newcomers))
 	}
 	return b
 }
@@ -66,7 +71,7 @@ func readFormAnswer(body []byte) (formAnswerBody, error) {
 	a.may = flags&answerMay != 0
 	a.record = Record{ClusterID: r.U64(), Birth: r.U64(), Highest: r.U64(), Counts: flags&answerCounts != 0}
 	more := r.Uvarint()
-	check(&r, flags&^(answerMay|answerCounts) == 0 && more <= MaxMembers, true)
+	check(&r, flags&^(answerMay|answerCounts|answerComing) == 0 && more <= MaxMembers, true)
 	a.record.More = int(min(more, MaxMembers))
 	n := r.Count(1, MaxRemembered)
 	for range n {
@@ -77,6 +82,11 @@ func readFormAnswer(body []byte) (formAnswerBody, error) {
 			break
 		}
 		a.record.Others = append(a.record.Others, o)
+	}
+	if flags&answerComing != 0 && r.Err() == nil {
+		coming := r.Uvarint()
+		check(&r, coming > 0 && coming <= uint64(len(a.record.Others)), true)
+		a.record.Newcomers = int(min(coming, MaxRemembered))
 	}
 	known := a.record.Known()
 	check(&r, known == (a.record.Birth != 0) && (known || a.record.Alone() && !a.record.Counts), true)

@@ -55,6 +55,7 @@ func (m *Machine) startJoin(c JoinCommand) error {
 	j.wall, j.nonce = c.WallMillis, m.nonce()
 	j.form = forming{record: c.Record, never: c.NeverForm, anew: c.FormNew && !c.NeverForm}
 	j.form.record.Others = slices.Clone(c.Record.Others)
+	m.recorded = j.form.record
 	m.meet(j.seeds...)
 	m.meet(c.Record.Others...)
 	if m.cfg.JoinTimeout > 0 {

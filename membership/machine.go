@@ -51,10 +51,12 @@ type Machine struct {
 	ages     []age
 	contact  time.Duration // when a member was last heard
 	blockage blockage
-	twins    []twin    // by seed
-	seedAt   int       // the seed that was asked last
-	rejoin   bool      // about to leave for another cluster
-	answered []peer.ID // successors at the addresses of members that answered probes
+	twins    []twin        // by seed
+	seedAt   int           // the seed that was asked last
+	rejoin   bool          // about to leave for another cluster
+	answered []peer.ID     // successors at the addresses of members that answered probes
+	recorded Record        // what the rider has written down
+	unnamed  time.Duration // when members are let in that it does not name; 0: none waits
 
 	stuckUntil time.Duration // when leading without convergence lets members in weakly; 0: no such stretch
 
@@ -223,6 +225,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		m.linkLost(c)
 	case QuarantineCommand:
 		err = m.quarantine(c)
+	case RecordedCommand:
+		m.onRecorded(c.Record)
 	case ReconfirmCommand:
 		err = m.reconfirm()
 	default:

@@ -31,6 +31,7 @@ type RoleMinimum struct {
 type minimums struct {
 	members int
 	roles   []RoleMinimum
+	unnamed bool // the record of this node does not name all who wait: none of them yet
 }
 
 func (n minimums) met(members []Member) bool {
@@ -42,7 +43,7 @@ func (n minimums) met(members []Member) bool {
 		}
 		return n
 	}
-	if n.members > 1 && count("") < n.members {
+	if n.unnamed || n.members > 1 && count("") < n.members {
 		return false
 	}
 	for _, r := range n.roles {
@@ -131,7 +132,7 @@ func (m *Machine) prepareShutdown() error {
 	return nil
 }
 
-func (c *Config) minimums() minimums { return minimums{c.MinMembers, c.MinRoleMembers} }
+func (c *Config) minimums() minimums { return minimums{members: c.MinMembers, roles: c.MinRoleMembers} }
 
 // defaultWeaklyUpAfter is the default of Config.WeaklyUpAfter.
 const defaultWeaklyUpAfter = 7 * time.Second

@@ -2,7 +2,11 @@
 
 package membership
 
-import "github.com/kith-io/kith/peer"
+import (
+	"slices"
+
+	"github.com/kith-io/kith/peer"
+)
 
 // MaxRemembered is how many other members a Record names. With more, no cluster is formed from it without an operator.
 const MaxRemembered = 1024
@@ -16,9 +20,11 @@ type Record struct {
 	Highest uint64
 	// Counts says that this node itself could carry the cluster on: it was Up, and has not left.
 	Counts bool
-	// Others are the addresses of the other members that could, in address order, at most MaxRemembered of them.
-	Others []peer.Addr
-	More   int // how many there were beyond
+	// Others are the addresses of the other members that could, in address order, at most MaxRemembered of them: those
+	// that were up, and those that had been admitted and would be soon.
+	Others    []peer.Addr
+	Newcomers int // how many of Others were not up yet; nobody else may be missing on their account
+	More      int // how many there were beyond
 }
 
 // Known reports whether the record is of a cluster.
@@ -27,37 +33,50 @@ func (r Record) Known() bool { return r.ClusterID != 0 }
 // Alone reports whether it remembers nobody else.
 func (r Record) Alone() bool { return len(r.Others) == 0 && r.More == 0 }
 
+// Names reports whether the address is among those that are remembered.
+func (r Record) Names(a peer.Addr) bool {
+	_, ok := slices.BinarySearchFunc(r.Others, a, peer.Addr.Compare)
+	return ok
+}
+
 // Next returns the record of a node that sees v, having had r. Only members with the role count, all for an empty role.
 // A view in which this node is Down or no member says nothing about who may carry the cluster on: r stays as it was.
+// Newcomers are remembered too, for who lets them in may die before it has written that down; but not where all who
+// ever were up are Down, for nobody is let in there any more.
 func (r Record) Next(v *View, role string) Record {
 	self, ok := v.SelfMember()
 	if v.ClusterID == 0 || !ok || self.Status == Down {
 		return r
 	}
 	next := Record{ClusterID: v.ClusterID, Birth: v.Birth, Highest: max(r.Highest, v.Birth)}
+	lost := orphaned(v.Members)
 	for i := range v.Members {
 		m := &v.Members[i]
+		comes := m.Status.numbered() < 0
 		switch {
-		case !m.Status.counts() || !m.HasRole(role):
+		case !m.Status.counts() && (!comes || lost) || !m.HasRole(role):
 		case m.ID == v.Self:
-			next.Counts = true
+			next.Counts = !comes
 		case m.ID.Addr != v.Self.Addr:
-			next.remember(m.ID.Addr)
+			next.remember(m.ID.Addr, comes)
 		}
 	}
 	return next
 }
 
-// Left returns the record of a node that has left gracefully, last being its last view: those who stay and are Up carry
-// the cluster on without it. Alone: nobody does, and there is nothing to remember.
+// Left returns the record of a node that has left gracefully, last being its last view: those who stay and are Up, or
+// come, carry the cluster on without it. Alone: nobody does, and there is nothing to remember.
 func (r Record) Left(last *View, role string) Record {
 	next := Record{ClusterID: r.ClusterID, Birth: r.Birth, Highest: r.Highest}
 	if last.ClusterID != r.ClusterID {
 		return r
 	}
+	lets := !preparing(last.Members) && !orphaned(last.Members)
 	for i := range last.Members {
-		if m := &last.Members[i]; m.Status == Up && m.HasRole(role) && m.ID.Addr != last.Self.Addr {
-			next.remember(m.ID.Addr)
+		m := &last.Members[i]
+		comes := m.Status.numbered() < 0
+		if (m.Status == Up || comes && lets) && m.HasRole(role) && m.ID.Addr != last.Self.Addr {
+			next.remember(m.ID.Addr, comes)
 		}
 	}
 	return next
@@ -65,19 +84,11 @@ func (r Record) Left(last *View, role string) Record {
 
 // Equal reports whether both remember the same.
 func (r Record) Equal(o Record) bool {
-	if r.ClusterID != o.ClusterID || r.Birth != o.Birth || r.Highest != o.Highest || r.Counts != o.Counts ||
-		r.More != o.More || len(r.Others) != len(o.Others) {
-		return false
-	}
-	for i := range r.Others {
-		if r.Others[i] != o.Others[i] {
-			return false
-		}
-	}
-	return true
+	return r.ClusterID == o.ClusterID && r.Birth == o.Birth && r.Highest == o.Highest && r.Counts == o.Counts &&
+		r.Newcomers == o.Newcomers && r.More == o.More && slices.Equal(r.Others, o.Others)
 }
 
-func (r *Record) remember(a peer.Addr) {
+func (r *Record) remember(a peer.Addr, comes bool) {
 	if n := len(r.Others); n > 0 && r.Others[n-1] == a {
 		return // two incarnations at one address
 	}
@@ -86,4 +97,7 @@ func (r *Record) remember(a peer.Addr) {
 		return
 	}
 	r.Others = append(r.Others, a)
+	if comes {
+		r.Newcomers++
+	}
 }

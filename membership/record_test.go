@@ -325,7 +325,7 @@ func TestRecordOfViews(t *testing.T) {
 		return v
 	}
 	full := Record{ClusterID: 7, Birth: 9, Highest: 12, Counts: true, Others: addrs(2, 3)}
-	require.Equal(t, full, Record{Highest: 12}.Next(view(Up, Up, Leaving, Down, Exiting, Joining, WeaklyUp), ""))
+	require.Equal(t, full, Record{Highest: 12}.Next(view(Up, Up, Leaving, Down, Exiting), ""))
 	require.Equal(t, full, full.Next(view(Down, Up), ""), "who is Down knows nothing of who goes on")
 	require.Equal(t, full, full.Next(&View{Self: self}, ""))
 	joining := Record{}.Next(view(Joining, Up), "")
@@ -355,6 +355,7 @@ func TestHostileFormAnswers(t *testing.T) {
 		change func(r *Record)
 		err    error
 	}{
+		"newcomers beyond":      {func(r *Record) { r.Newcomers = 3 }, wire.ErrBadValue},
 		"no birth":              {func(r *Record) { r.Birth = 0 }, wire.ErrBadValue},
 		"a birth of no cluster": {func(r *Record) { r.ClusterID = 0 }, wire.ErrBadValue},
 		"others of no cluster":  {func(r *Record) { r.ClusterID, r.Birth = 0, 0 }, wire.ErrBadValue},
@@ -369,7 +370,12 @@ func TestHostileFormAnswers(t *testing.T) {
 		_, err := readFormAnswer(appendFormAnswer(nil, formAnswerBody{to: 1, nonce: 2, record: rec}))
 		require.ErrorIs(t, err, c.err, name)
 	}
-	_, err := readFormAsk(appendFormAsk(nil, formAskBody{nonce: 1, wants: true}))
+	none := appendFormAnswer(nil, formAnswerBody{to: 1, nonce: 2,
+		record: Record{ClusterID: 7, Birth: 8, Highest: 8, Others: addrs(2), Newcomers: 1}})
+	none[len(none)-1] = 0
+	_, err := readFormAnswer(none)
+	require.ErrorIs(t, err, wire.ErrBadValue, "newcomers, and none of them")
+	_, err = readFormAsk(appendFormAsk(nil, formAskBody{nonce: 1, wants: true}))
 	require.ErrorIs(t, err, wire.ErrBadValue, "a pledge for no attempt")
 	for _, flags := range []byte{4, 0x80} {
 		ask := appendFormAsk(nil, formAskBody{nonce: 1})

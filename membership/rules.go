@@ -118,10 +118,12 @@ func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 
 // orphaned reports whether all who were ever up are Down, and who is left never came Up. Nobody of these may carry the
 // cluster on: others like them, out of reach, would do the same.
-func (s *state) orphaned() bool {
+func (s *state) orphaned() bool { return orphaned(s.members) }
+
+func orphaned(members []Member) bool {
 	lost := false
-	for i := range s.members {
-		m := &s.members[i]
+	for i := range members {
+		m := &members[i]
 		if m.UpNumber != 0 && m.Status != Down {
 			return false
 		}

@@ -13,6 +13,7 @@ func (c Config) forming() membership.Config {
 	if m.StopsAfter == nil {
 		m.StopsAfter = c.Takeover
 	}
+	m.RecordRole = c.RecordRole()
 	return m
 }
 

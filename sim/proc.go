@@ -57,9 +57,10 @@ type proc struct {
 	forced   bool // left without the confirmation of all its shards
 	doomed   bool // an operator will down it, whatever it does
 	outside  bool // and it runs, out of reach of the operator's side
-	record   membership.Record
-	writes   bool // the record is about to be written
-	shown    bool // it has shown a view in a cluster
+	memory   *membership.Memory
+	writes   bool          // a record is being written
+	saveAt   time.Duration // when the next one is looked at
+	shown    bool          // it has shown a view in a cluster
 	dataPlane
 }
 
@@ -78,7 +79,7 @@ func (w *world) start(idx int, seeds []peer.Addr) *proc {
 	if mc.MinBirth = h.birth; w.cfg.Records {
 		mc.MinBirth = 0 // a record says what the birth of a new cluster must exceed, and hinders no join
 	}
-	if idx < len(w.cfg.Roles) {
+	if mc.Records = w.cfg.Records; idx < len(w.cfg.Roles) {
 		mc.Roles = w.cfg.Roles[idx]
 	}
 	p.node = node.New(node.Config{Self: p.id, Seed: w.hostRand.Uint64(), Membership: mc, Shard: w.cfg.Shard,
@@ -93,7 +94,7 @@ func (w *world) start(idx int, seeds []peer.Addr) *proc {
 	wall := wallBase + uint64((w.now+h.wall)/time.Millisecond) + skew
 	join := membership.JoinCommand{Seeds: seeds, WallMillis: wall, Record: h.recall(w)}
 	join.NeverForm, join.FormNew = w.forms.never, w.forms.anew
-	p.record = join.Record
+	p.memory = membership.NewMemory(join.Record, w.node().RecordRole())
 	p.do(join)
 	for i := range w.types {
 		p.register(w.types[i])

@@ -9,12 +9,18 @@ import (
 )
 
 const (
-	// recordLag is how long after a change a process has written down what it remembers; what it has not written when it
-	// dies is lost.
-	recordLag = time.Second
-	// twinLook is how often two clusters are looked for.
-	twinLook = time.Second
+	// twinLook is how often two clusters are looked for, twinSlack what a side that lost may take beyond its time.
+	twinLook  = time.Second
+	twinSlack = time.Second
 )
+
+// diskTime draws how long a write takes until it outlives the process: mostly some milliseconds, now and then long.
+func (w *world) diskTime() time.Duration {
+	if w.diskRand.IntN(50) == 0 {
+		return 200*time.Millisecond + time.Duration(w.diskRand.Int64N(int64(2*time.Second)))
+	}
+	return 2*time.Millisecond + time.Duration(w.diskRand.Int64N(int64(20*time.Millisecond)))
+}
 
 // recall is what a new process at a host is given.
 func (h *host) recall(w *world) membership.Record {
@@ -24,22 +30,38 @@ func (h *host) recall(w *world) membership.Record {
 	return h.record
 }
 
-// remember follows a view: the host has it a while later.
+// remember follows a view: the host has it when it is written.
 func (p *proc) remember(v *membership.View) {
+	if p.w.cfg.Records {
+		p.memory.Note(v)
+		p.save()
+	}
+}
+
+// save writes what is due, now or later. What is not written when the process dies is lost.
+func (p *proc) save() {
 	w := p.w
-	next := p.record.Next(v, w.node().RecordRole())
-	if !w.cfg.Records || next.Equal(p.record) {
-		return
+	at, ok := p.memory.Due()
+	switch {
+	case !ok || p.writes:
+	case at > w.now:
+		if p.saveAt <= w.now || at < p.saveAt {
+			p.saveAt = at
+			p.later(at-w.now, p.save)
+		}
+	default:
+		p.writes = true
+		rec := p.memory.Wanted()
+		p.later(w.diskTime(), func() {
+			p.writes = false
+			w.hosts[p.idx].record = rec
+			p.memory.Wrote(w.now, rec, true)
+			p.do(membership.RecordedCommand{Record: rec})
+			if p.alive {
+				p.save()
+			}
+		})
 	}
-	p.record = next
-	if p.writes {
-		return
-	}
-	p.writes = true
-	p.later(recordLag, func() {
-		p.writes = false
-		w.hosts[p.idx].record = p.record
-	})
 }
 
 // outlives notes, at the first view of a process in a cluster, that those of older ones are lost for it: as it has seen
@@ -66,8 +88,8 @@ func (p *proc) leaves(e *membership.Ended) {
 		h.record = *e.Record
 	case e.Kind == membership.EndRejoin:
 		h.record = membership.Record{}
-	case e.Kind == membership.EndLeft && p.record.Known():
-		if h.record = p.record.Left(p.view, p.w.node().RecordRole()); h.record.Alone() {
+	case e.Kind == membership.EndLeft && p.memory.Wanted().Known():
+		if h.record = p.memory.Wanted().Left(p.view, p.w.node().RecordRole()); h.record.Alone() {
 			h.record = membership.Record{}
 		}
 	}
@@ -92,7 +114,7 @@ func (c *checker) twins() {
 		c.twinSince = -1
 	case c.twinSince < 0:
 		c.twinSince = w.now
-	case w.now-c.twinSince > w.takeover()+recordLag:
+	case w.now-c.twinSince > w.takeover()+twinSlack:
 		c.violate(nil, "twins", "clusters %x and %x both live since %v", first, second, c.twinSince)
 		c.twinSince = w.now
 	}

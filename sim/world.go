@@ -22,6 +22,7 @@ const (
 	purposeHosts
 	purposeSchedule
 	purposeLoad
+	purposeDisk
 )
 
 // purposeDraws is the first of those of a storm's further draws.
@@ -63,6 +64,7 @@ type world struct {
 	hosts    []*host
 	procs    []*proc // every process that ever ran, in the order of their starts
 	hostRand *rand.Rand
+	diskRand *rand.Rand
 	onEvent  func(p *proc, line string) // scripts listen here
 	acting   *proc                      // whose handlers run now
 	onMember func(p *proc, e membership.Event)
@@ -90,6 +92,7 @@ func newWorld(n int, seed uint64, cfg Config) *world {
 		net:      newNetwork(n, cfg.Network, seed),
 		trace:    newTrace(cfg.Text),
 		hostRand: rand.New(rand.NewPCG(seed, purposeHosts)),
+		diskRand: rand.New(rand.NewPCG(seed, purposeDisk)),
 	}
 	w.check = newChecker(w)
 	if cfg.Records {

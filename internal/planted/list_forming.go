@@ -16,6 +16,24 @@ var formingBugs = []bug{
 		New:  "\treturn r.Known() && !(r.Alone() && j.first)\n",
 	},
 	{
+		Name: "up-before-it-is-written-down", Package: "./membership", Run: "TestNobodyIsUpBeforeItIsWrittenDown",
+		File: "membership/duties.go",
+		Old:  "\t\t\tleast.unnamed = !m.named()\n",
+		New:  "",
+	},
+	{
+		Name: "new-names-are-written-late", Package: "./membership", Run: "TestMemory",
+		File: "membership/memory.go",
+		Old:  "\t\tif !k.kept.Names(a) {\n\t\t\treturn k.soon, true\n",
+		New:  "\t\tif !k.kept.Names(a) {\n\t\t\treturn k.at, true\n",
+	},
+	{
+		Name: "newcomers-let-others-be-missing", Package: "./membership", Run: "TestRecordOfNewcomers",
+		File: "membership/forming.go",
+		Old:  "len(r.Others)-r.Newcomers+r.More",
+		New:  "len(r.Others)+r.More",
+	},
+	{
 		Name: "pledged-to-two", Package: "./membership", Run: "TestPledges",
 		File: "membership/forming.go",
 		Old:  "a.attempt >= f.pledged && (f.pledgedTo.IsZero() || f.pledgedTo == from) {",

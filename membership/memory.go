@@ -1,0 +1,97 @@
+// Memory: what a node writes down of its cluster, and when; and whom a leader lets in only when it has (JOIN-1).
+
+package membership
+
+import "time"
+
+const (
+	recordSoon  = 50 * time.Millisecond // the least time between two writes
+	recordEvery = time.Second           // that between two of which the second brings no new name
+)
+
+// recordPatience is how long a leader waits for its own record before it lets members in that the record does not name:
+// a disk that does not answer must not keep newcomers out for ever.
+const recordPatience = 5 * time.Second
+
+// Memory decides when a node writes which Record. Whoever keeps records steps it: it notes views, writes what is due,
+// says how that went, and tells the machine with a RecordedCommand. A record with a name that is not written yet is due
+// at once, any other change a second after the write before. Times are of any one clock.
+type Memory struct {
+	role   string
+	kept   Record // as it is written
+	wanted Record
+	at     time.Duration // when a change that can wait is due
+	soon   time.Duration // when one that cannot is due
+}
+
+// NewMemory returns the memory of a node that has kept a record, or the zero one; for the role see Record.Next.
+func NewMemory(kept Record, role string) *Memory {
+	return &Memory{role: role, kept: kept, wanted: kept}
+}
+
+// Kept returns the record that was written last.
+func (k *Memory) Kept() Record { return k.kept }
+
+// Wanted returns the record of the views that were noted.
+func (k *Memory) Wanted() Record { return k.wanted }
+
+// Note takes a view.
+func (k *Memory) Note(v *View) { k.wanted = k.wanted.Next(v, k.role) }
+
+// Due reports whether there is a change to write, and from when on: Wanted is the record, Wrote ends the matter.
+func (k *Memory) Due() (at time.Duration, ok bool) {
+	if k.wanted.Equal(k.kept) {
+		return 0, false
+	}
+	if k.wanted.ClusterID != k.kept.ClusterID {
+		return k.soon, true
+	}
+	for _, a := range k.wanted.Others {
+		if !k.kept.Names(a) {
+			return k.soon, true
+		}
+	}
+	return k.at, true
+}
+
+// Wrote notes that r was written at now, or that this failed: then it is tried again a second later.
+func (k *Memory) Wrote(now time.Duration, r Record, ok bool) {
+	k.at, k.soon = now+recordEvery, now+recordEvery
+	if ok {
+		k.kept, k.soon = r, now+recordSoon
+	}
+}
+
+// RecordedCommand says that a record is written so that it outlives the process. With Config.Records a leader gives
+// up-numbers only to members that the latest such record names: whoever is up is then known to the next process at the
+// address of who let it in, so that this one asks before it forms a second cluster.
+type RecordedCommand struct{ Record Record }
+
+func (RecordedCommand) command() {}
+
+// named reports whether the record of this node names all who wait to be let in, or they have waited for long enough.
+func (m *Machine) named() bool {
+	if !m.cfg.Records || m.recorded.More > 0 {
+		return true // with more than a record holds no cluster is formed from it
+	}
+	for i := range m.st.members {
+		mb := &m.st.members[i]
+		switch {
+		case mb.Status.numbered() >= 0 || !mb.HasRole(m.cfg.RecordRole) || mb.ID.Addr == m.self.Addr:
+		case m.recorded.ClusterID == m.st.cluster && m.recorded.Names(mb.ID.Addr):
+		case m.unnamed == 0:
+			m.unnamed = m.now + recordPatience
+			return false
+		default:
+			return m.now >= m.unnamed
+		}
+	}
+	m.unnamed = 0
+	return true
+}
+
+// onRecorded takes note that a record is written: who waited for it may be let in.
+func (m *Machine) onRecorded(r Record) {
+	m.recorded = r
+	m.dirty = m.dirty || m.phase == member && m.unnamed != 0
+}

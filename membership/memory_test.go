@@ -1,0 +1,152 @@
+// Tests of what is written down when, and of who waits for it (JOIN-1).
+
+package membership
+
+import (
+	"encoding/hex"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/peer"
+)
+
+// knows is a view of node 1 in a cluster, with the others in the given statuses.
+func knows(own Status, others ...Status) *View {
+	v := &View{Self: ip(1), ClusterID: 7, Birth: 9}
+	v.Members = append(v.Members, Member{ID: ip(1), Status: own})
+	for i, s := range others {
+		m := Member{ID: ip(2 + i), Status: s}
+		if s.numbered() >= 0 {
+			m.UpNumber = uint32(i + 1)
+		}
+		v.Members = append(v.Members, m)
+	}
+	return v
+}
+
+// A name that is new is written at once, 50 ms after the last write at the earliest, anything else a second after it,
+// and what could not be written is tried again a second later.
+func TestMemory(t *testing.T) {
+	k := NewMemory(Record{}, "")
+	due := func(want time.Duration, write bool, note ...*View) {
+		t.Helper()
+		for _, v := range note {
+			k.Note(v)
+		}
+		at, ok := k.Due()
+		require.Equal(t, write, ok)
+		require.Equal(t, want, at)
+	}
+	due(0, false)
+	due(0, true, knows(Joining)) // a cluster that it does not know
+	k.Wrote(10*time.Second, k.Wanted(), true)
+	due(0, false)
+	due(11*time.Second, true, knows(Up))
+	due(10*time.Second+recordSoon, true, knows(Up, Joining))
+	k.Wrote(12*time.Second, k.Wanted(), false)
+	due(13*time.Second, true)
+	require.Zero(t, k.Kept().Others)
+	k.Wrote(13*time.Second, k.Wanted(), true)
+	require.Equal(t, addrs(2), k.Kept().Others)
+	due(14*time.Second, true, knows(Up, Up)) // it was known: only what it is has changed
+	due(14*time.Second, true, knows(Up, Down))
+	k.Wrote(14*time.Second, k.Wanted(), true)
+	require.Empty(t, k.Kept().Others)
+	require.True(t, k.Kept().Counts)
+}
+
+// keeping is a leader that keeps records and has a joining member at address 2; it never heard that one was written.
+func keeping(t *testing.T) (w *world, a, b *actor) {
+	w = newWorld(t, 1)
+	w.cfg = Config{Records: true}
+	a, b = w.start(1), w.start(2)
+	w.join(a)
+	require.Equal(t, "up", standing(a), "alone it waits for nothing")
+	w.join(b, 1)
+	w.run(3 * time.Second)
+	require.Equal(t, "up joining", standing(a))
+	return w, a, b
+}
+
+// A leader lets in only whom its own written record names; of no other cluster, and of nobody else (JOIN-1).
+func TestNobodyIsUpBeforeItIsWrittenDown(t *testing.T) {
+	w, a, b := keeping(t)
+	rec := Record{}.Next(a.view, "")
+	require.Equal(t, addrs(2), rec.Others)
+	other := rec
+	other.ClusterID++
+	for _, no := range []Record{{}, other, {ClusterID: rec.ClusterID, Birth: rec.Birth, Others: addrs(3)}} {
+		w.do(a, RecordedCommand{no})
+		require.Equal(t, "up joining", standing(a))
+	}
+	w.do(a, RecordedCommand{rec})
+	require.Equal(t, "up up", standing(a))
+	w.until(5*time.Second, "both know", func() bool { return standing(b) == "up up" })
+
+	c := w.start(3)
+	w.join(c, 2) // the next one waits again
+	w.run(3 * time.Second)
+	require.Equal(t, "up up joining", standing(a))
+	w.do(b, RecordedCommand{Record{}.Next(b.view, "")}) // what others have written is no matter
+	w.run(time.Second)
+	require.Equal(t, "up up joining", standing(a))
+	w.do(a, RecordedCommand{Record{}.Next(a.view, "")})
+	require.Equal(t, "up up up", standing(a))
+}
+
+// A disk that does not answer keeps newcomers waiting for five seconds, not for ever; and those who cannot carry the
+// cluster on wait for no record, nor those of whom there are more than a record holds.
+func TestNobodyWaitsForADeadDisk(t *testing.T) {
+	w, a, _ := keeping(t)
+	w.run(recordPatience - 3*time.Second - 100*time.Millisecond)
+	require.Equal(t, "up joining", standing(a))
+	w.until(3*time.Second, "up", func() bool { return standing(a) == "up up" })
+
+	for name, change := range map[string]func(m *Machine){
+		"another role": func(m *Machine) { m.cfg.RecordRole = "store" },
+		"too many":     func(m *Machine) { m.recorded.More = 1 },
+	} {
+		w, a, _ := keeping(t)
+		change(a.m)
+		w.run(time.Second)
+		require.Equal(t, "up up", standing(a), name)
+	}
+}
+
+// Newcomers are asked as all others are, and do not raise how many may be missing; where all who ever were up are Down
+// nobody is let in any more, so nobody is remembered.
+func TestRecordOfNewcomers(t *testing.T) {
+	rec := Record{}.Next(knows(Up, Up, Joining, WeaklyUp), "")
+	require.Equal(t, Record{ClusterID: 7, Birth: 9, Highest: 9, Counts: true, Others: addrs(2, 3, 4), Newcomers: 2}, rec)
+	require.Equal(t, rec.Others, Record{}.Next(knows(Joining, Up, Joining, Joining), "").Others)
+	require.True(t, Record{}.Next(knows(Joining, Down, Joining), "").Alone())
+	require.Equal(t, addrs(2), Record{}.Next(knows(Joining, Joining), "").Others, "nobody was up yet")
+	left := knows(Exiting, Exiting, Joining)
+	require.Equal(t, addrs(3), rec.Left(left, "").Others, "it will be let in")
+	require.True(t, rec.Left(knows(Exiting, ReadyForShutdown, Joining), "").Alone(), "it will not")
+
+	m := New(ip(1), Config{MayMiss: minority}, nil)
+	for newcomers, want := range []bool{true, false} {
+		rec := Record{ClusterID: 7, Birth: 9, Counts: true, Others: addrs(2, 3, 4, 5), Newcomers: newcomers}
+		at := map[peer.Addr]bool{addr(2): true, addr(3): true, addr(4): true}
+		require.Equal(t, want, m.bears(rec, at, new([]peer.Addr)), "%d newcomers", newcomers)
+	}
+}
+
+// An answer that names newcomers ends with their number; cut anywhere it is none.
+func TestFormAnswerWithNewcomers(t *testing.T) {
+	a := formAnswerBody{6, 7, 3, true, Record{ClusterID: 0x11, Birth: 9, Highest: 10, Counts: true, Others: addrs(2, 3),
+		Newcomers: 1}}
+	b := appendFormAnswer(nil, a)
+	require.Equal(t, "0600000000000000"+"0700000000000000"+"0300000000000000"+"07"+"1100000000000000"+"0900000000000000"+
+		"0a00000000000000"+"00"+"02"+"040a000002bb1c"+"040a000003bb1c"+"01", hex.EncodeToString(b))
+	back, err := readFormAnswer(b)
+	require.NoError(t, err)
+	require.Equal(t, a, back)
+	for n := range b {
+		_, err := readFormAnswer(b[:n])
+		require.Error(t, err, n)
+	}
+}

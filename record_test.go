@@ -1,0 +1,52 @@
+// A first seed that is killed as a member comes up still knows it: real processes, sockets and directories (JOIN-1).
+
+package kith_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/port"
+)
+
+// keeper is a process with one node, its own only seed, that keeps a record: it says its address, then its cluster.
+func keeper(spec string) {
+	addr, dir, _ := strings.Cut(spec, " ")
+	n, err := kith.Start(context.Background(), kith.Config{Name: "keep", Listen: addr, Seeds: []string{addr},
+		Directory: dir, Membership: quick(), Resolver: kith.Resolver{Strategy: kith.ResolverOff},
+		TakeoverTime: 3 * time.Second})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(n.Addr())
+	if err := n.Ready(context.Background()); err != nil {
+		panic(err)
+	}
+	fmt.Printf("%016x\n", n.View().ClusterID)
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+	}
+}
+
+// TestFirstSeedKilledAsAMemberComesUp: whoever is up is in the record of the node that let it in (JOIN-1). So the
+// process that follows one killed in that moment, and knows no other seed, joins the member instead of forming a second
+// cluster.
+func TestFirstSeedKilledAsAMemberComesUp(t *testing.T) {
+	spec := "keep " + port.Keep(t) + " " + t.TempDir()
+	first := spawn(t, spec)
+	cluster := first.line()
+	other := start(t, nil, kith.Config{Name: "keep", Seeds: []string{first.addr}})
+	awaitView(t, other, func(v *kith.View) bool { return v.CountUp() == 2 })
+	first.kill()
+	next := spawn(t, spec)
+	require.Equal(t, first.addr, next.addr)
+	require.Equal(t, cluster, next.line())
+	require.Equal(t, cluster, fmt.Sprintf("%016x", other.View().ClusterID))
+}
