@@ -234,13 +234,14 @@ func TestSlowIsNotSilent(t *testing.T) {
 }
 
 // Credit that is lost on its way back comes by the control connection: the sender, which has none left and therefore
-// nothing on its way, goes on.
+// nothing on its way, goes on. The sender never takes its own connection for silent: an acknowledgement that is still due
+// when the path is cut would make it so, and a new connection would bring everything (CARD-3).
 func TestCreditOfASilentWayBack(t *testing.T) {
 	a, b := newRider(), newRider()
 	held := make(chan *InConn, 1024)
 	b.onData = func(c *InConn, frames []byte) { held <- c }
 	small := func(c *Config) { impatient(c); c.Window = 4096 }
-	ta, tb := start(t, a, small), start(t, b, small)
+	ta, tb := start(t, a, func(c *Config) { small(c); c.silent = time.Hour }), start(t, b, small)
 	link := ta.Link(tb.Self())
 	for range 8 {
 		require.NoError(t, send(t, link, 0, 0, 1000, nil))
@@ -259,6 +260,9 @@ func TestCreditOfASilentWayBack(t *testing.T) {
 	c.mu.Unlock()
 	c.Consumed(n)
 	until(t, func() bool { return link.stats().Queued == 0 })
+	st := ta.Stats()
+	require.EqualValues(t, 1, st.Links[0].Data[0].Connects)
+	require.Zero(t, st.Silences)
 }
 
 // A peer that is heard again is dialled at once, whatever is left of the back-off.
