@@ -171,16 +171,21 @@ func (t *Transport) handshake(g *guest) {
 func (t *Transport) speechless(g *guest, err error) {
 	switch {
 	case t.ctx.Err() != nil || g.out.Load():
-	case g.silent(err):
-		t.fault("silence", &t.count.saidNothing, "remote", g.nc.RemoteAddr())
+	case !g.spoke.Load():
+		t.mute(g, err)
 	default:
 		t.fault("hello", &t.count.faultsHello, "remote", g.nc.RemoteAddr(), "error", err)
 	}
 }
 
-// silent reports whether err is that not a byte came in time.
-func (g *guest) silent(err error) bool {
-	return !g.spoke.Load() && errors.Is(err, os.ErrDeadlineExceeded)
+// mute counts a connection that ended before its first byte. Who gives up what it has just opened breaks no rule: one
+// that was dialled beside a silent connection, which then went on, is closed so.
+func (t *Transport) mute(g *guest, err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.fault("silence", &t.count.saidNothing, "remote", g.nc.RemoteAddr())
+		return
+	}
+	t.count.withdrawn.Add(1)
 }
 
 // limit gives nc so much time, or none when closing: Close shortens the time of those that it finds, so who sets one

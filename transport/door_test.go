@@ -190,7 +190,7 @@ func TestDoorIsNotLocked(t *testing.T) {
 			}
 			s := tb.Stats()
 			require.NotZero(t, s.TooManyEach)
-			require.Zero(t, s.FaultsHello+s.SaidNothing)
+			require.Zero(t, s.FaultsHello+s.SaidNothing+s.Withdrawn)
 		})
 	}
 }
@@ -217,6 +217,45 @@ func TestSilenceEndsSoon(t *testing.T) {
 			until(t, func() bool { return tb.Stats().Pending == 1 }) // who speaks is still there
 			require.Zero(t, tb.Stats().FaultsHello)
 			require.Empty(t, tb.Stats().TLSRefused)
+		})
+	}
+}
+
+// Who hangs up before a byte, in order or by a reset, has broken no rule; who has said something has (CARD-3).
+func TestWithdrawnIsNoFault(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		t.Run(fmt.Sprintf("tls %v", secure), func(t *testing.T) {
+			tb := start(t, newRider(), func(c *Config) {
+				if secure {
+					member(t, authority(t))(c)
+				}
+				c.FirstByteTimeout, c.HelloTimeout = time.Hour, time.Hour
+			})
+			faults := func() uint64 {
+				s := tb.Stats()
+				n := s.FaultsHello + s.SaidNothing
+				for _, refused := range s.TLSRefused {
+					n += refused
+				}
+				return n
+			}
+			for i, c := range []struct {
+				says  string
+				reset bool
+			}{{}, {reset: true}, {says: "\x16"}} {
+				nc, err := net.Dial("tcp", tb.Addr().String())
+				require.NoError(t, err)
+				until(t, func() bool { return tb.Stats().Pending == 1 })
+				_, err = nc.Write([]byte(c.says))
+				require.NoError(t, err)
+				if c.reset {
+					require.NoError(t, nc.(*net.TCPConn).SetLinger(0))
+				}
+				require.NoError(t, nc.Close())
+				until(t, func() bool { return tb.Stats().Pending == 0 })
+				require.EqualValues(t, min(i+1, 2), tb.Stats().Withdrawn)
+				require.EqualValues(t, max(i-1, 0), faults())
+			}
 		})
 	}
 }

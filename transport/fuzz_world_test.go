@@ -127,9 +127,10 @@ func (w *world) end() {
 	}
 }
 
-// reasons is how many connections were refused, or closed for what they said.
+// reasons is how many connections were refused, closed for what they said, or ended before.
 func (w *world) reasons() uint64 {
-	n := w.tr.count.faultsHello.Load() + w.tr.count.saidNothing.Load() + w.tr.count.faultsProtocol.Load()
+	n := w.tr.count.faultsHello.Load() + w.tr.count.saidNothing.Load() + w.tr.count.withdrawn.Load() +
+		w.tr.count.faultsProtocol.Load()
 	for i := range w.tr.count.refused {
 		n += w.tr.count.refused[i].Load()
 	}

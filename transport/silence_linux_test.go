@@ -202,6 +202,24 @@ func TestSilentConnectionGoesOn(t *testing.T) {
 	require.Zero(t, st.Replaced)
 }
 
+// What was dialled beside a silent connection that goes on is closed before its hello: the peer counts no fault (CARD-3).
+func TestSilentConnectionGoesOnWithoutAFault(t *testing.T) {
+	a, b := newRider(), newRider()
+	next := counted(t, b)
+	ta := start(t, a, func(c *Config) { impatient(c); c.silentGrace = time.Hour })
+	tb := start(t, b, func(c *Config) { c.FirstByteTimeout = time.Hour })
+	link := ta.Link(tb.Self())
+	require.NoError(t, send(t, link, 0, 0, 10, nil))
+	until(t, func() bool { return next.Load() == 1 && tb.Stats().Pending == 0 })
+	require.True(t, cutOut(t, &link.uplink, true))
+	require.NoError(t, send(t, link, 0, 1, 10, nil))
+	require.NotZero(t, want(t, a.silent).since)
+	until(t, func() bool { return tb.Stats().Pending == 1 })
+	require.True(t, cutOut(t, &link.uplink, false))
+	until(t, func() bool { return tb.Stats().Withdrawn == 1 && next.Load() == 2 })
+	require.Zero(t, tb.Stats().FaultsHello)
+}
+
 // A receiver whose loop is held up for many times as long, until its socket takes no more, is slow and not silent: its
 // system acknowledges, and no message is lost (CARD-3).
 func TestSlowIsNotSilent(t *testing.T) {

@@ -42,6 +42,7 @@ type counters struct {
 	tooMany        atomic.Uint64
 	putOut         atomic.Uint64
 	saidNothing    atomic.Uint64
+	withdrawn      atomic.Uint64
 	tooManyEach    atomic.Uint64
 	tooOften       atomic.Uint64
 	tlsRefused     [tlsReasons]atomic.Uint64
@@ -93,6 +94,7 @@ type Stats struct {
 	TooManyEach   uint64            // the same, because too many of them came from one address
 	PutOut        uint64            // of both: those whose place a later one took; the others were closed at once
 	SaidNothing   uint64            // connections closed because not a byte came in FirstByteTimeout
+	Withdrawn     uint64            // connections that whoever opened them ended before a byte: no fault
 	TooOften      uint64            // connections closed because one address opened too many in a short time
 	TLSRefused    map[string]uint64 // accepted connections given up for TLS, by TLSReason; only those that occurred
 	TLSFailed     map[string]uint64 // dialled connections given up for TLS, by TLSReason
@@ -115,7 +117,8 @@ func (t *Transport) Stats() Stats {
 		Dropped: map[string]uint64{}, DialsFailed: t.count.dialsFailed.Load(),
 		FaultsHello: t.count.faultsHello.Load(), FaultsFrames: t.count.faultsProtocol.Load(),
 		TooMany: t.count.tooMany.Load(), TooManyEach: t.count.tooManyEach.Load(), TooOften: t.count.tooOften.Load(),
-		PutOut: t.count.putOut.Load(), SaidNothing: t.count.saidNothing.Load(), Refused: map[string]uint64{},
+		PutOut: t.count.putOut.Load(), SaidNothing: t.count.saidNothing.Load(), Withdrawn: t.count.withdrawn.Load(),
+		Refused:    map[string]uint64{},
 		TLSRefused: byTLSReason(&t.count.tlsRefused), TLSRenewed: t.count.tlsRenewed.Load(),
 		TLSPutOff: t.count.tlsPutOff.Load(),
 		TLSFailed: byTLSReason(&t.count.tlsFailed),

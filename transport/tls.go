@@ -43,8 +43,8 @@ func (t *Transport) accepted(g *guest) (net.Conn, error) {
 	e := tlsError(err, s.old)
 	switch {
 	case t.ctx.Err() != nil || g.out.Load():
-	case g.silent(err):
-		t.fault("silence", &t.count.saidNothing, "remote", sock.RemoteAddr())
+	case !g.spoke.Load():
+		t.mute(g, err)
 		_ = sock.Close() // nothing is owed to it
 	default:
 		t.fault("tls: "+e.Reason.String(), &t.count.tlsRefused[e.Reason], "remote", sock.RemoteAddr(), "error", e.Err)

@@ -139,5 +139,5 @@ func TestClosingDialsNobody(t *testing.T) {
 		ta.Close()
 	}
 	until(t, func() bool { return tb.Stats().Pending == 0 })
-	require.Zero(t, tb.Stats().FaultsHello)
+	require.Zero(t, tb.Stats().FaultsHello+tb.Stats().Withdrawn)
 }
