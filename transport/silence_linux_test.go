@@ -202,7 +202,8 @@ func TestSilentConnectionGoesOn(t *testing.T) {
 	require.Zero(t, st.Replaced)
 }
 
-// What was dialled beside a silent connection that goes on is closed before its hello: the peer counts no fault (CARD-3).
+// What was dialled beside a silent connection that goes on is closed before its hello, and the peer counts no fault of
+// it (CARD-3).
 func TestSilentConnectionGoesOnWithoutAFault(t *testing.T) {
 	a, b := newRider(), newRider()
 	next := counted(t, b)
