@@ -253,8 +253,8 @@ func TestSlowIsNotSilent(t *testing.T) {
 }
 
 // Credit that is lost on its way back comes by the control connection: the sender, which has none left and therefore
-// nothing on its way, goes on. The sender never takes its own connection for silent: an acknowledgement that is still due
-// when the path is cut would make it so, and a new connection would bring everything (CARD-3).
+// nothing on its way, goes on. The sender never takes its own connection for silent: an acknowledgement that is still
+// due when the path is cut would make it so, and a new connection would bring everything (CARD-3).
 func TestCreditOfASilentWayBack(t *testing.T) {
 	a, b := newRider(), newRider()
 	held := make(chan *InConn, 1024)
