@@ -138,7 +138,7 @@ var membershipBugs = []bug{
 		New:  "\treturn max(quiet, rows)\n",
 	},
 	{
-		Name: "confirmed-before-the-sleep", Package: "./sbr", Run: "TestSleptInTheOpen",
+		Name: "confirmed-before-the-sleep", Package: "./sim", Run: "TestScripts/asleep_and_cut_off",
 		File: "sbr/patience.go",
 		Old:  "\tm.contact = m.contact[:0]\n\tm.lookAt",
 		New:  "\tm.lookAt",
@@ -162,7 +162,7 @@ var membershipBugs = []bug{
 		New:  "m.flapped || weighty > 0, m.unsure && near\n",
 	},
 	{
-		Name: "late-members-counted-on", Package: "./sbr", Run: "TestLateMembersAreNotCountedOn",
+		Name: "late-members-counted-on", Package: "./sim", Run: "TestScripts/second_cut_noticed_too_late",
 		File: "sbr/patience.go",
 		Old:  "\tif m.livesWithout(m.late) {\n\t\treturn false\n\t}\n\tm.hold(",
 		New:  "\tif m.livesWithout(nil) {\n\t\treturn false\n\t}\n\tm.hold(",
