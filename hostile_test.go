@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -110,43 +111,57 @@ func (b *besieged) fault(format string, args ...any) {
 	b.faults = append(b.faults, fmt.Sprintf(format, args...))
 }
 
-// talk has each of the pair tell and ask numbered messages of entities on both, and watches the events of all.
-func (b *besieged) talk(t *testing.T, regions []*kith.Region) {
+// watch makes a fault of each event of any node by which a member seems lost, and of the kinds that are named besides,
+// until the context that it returns is over.
+func (b *besieged) watch(t *testing.T, besides ...kith.EventKind) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
 	t.Cleanup(cancel)
+	bad := append(besides, kith.UnreachableMember, kith.MemberDowned, kith.MemberRemoved, kith.MemberExited)
 	for i, n := range b.nodes {
-		b.lost += n.Stats().Transport.LostBytes
 		b.events.Go(func() {
 			for ev := range n.Events(ctx) {
-				switch ev.Kind {
-				case kith.UnreachableMember, kith.MemberDowned, kith.MemberRemoved, kith.MemberExited, kith.MemberJoined:
+				if slices.Contains(bad, ev.Kind) {
 					b.fault("node %d saw %v of %v", i, ev.Kind, ev.Member.ID)
 				}
 			}
 		})
 	}
-	for i, r := range regions[:2] {
-		b.beats[i] = beats(b.nodes[i], b.nodes[1-i].ID())
-		b.senders.Go(func() {
-			for n := 0; ; n++ {
-				select {
-				case <-b.stop:
-					b.sent[i] = n
-					return
-				case <-time.After(500 * time.Microsecond):
-				}
-				id := fmt.Sprintf("e%d", n%16)
-				if err := r.TellWait(ctx, id, numbered(i, uint64(n/16))); err != nil {
-					b.fault("tell: %v", err)
-				}
-				if n%8 == 0 {
-					if _, err := r.Ask(ctx, id, nil); err != nil {
-						b.fault("ask: %v", err)
-					}
+	return ctx
+}
+
+// chat has one of the pair tell numbered messages all the time, and ask with every eighth.
+func (b *besieged) chat(ctx context.Context, i int, r *kith.Region) {
+	b.senders.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-b.stop:
+				b.sent[i] = n
+				return
+			case <-time.After(500 * time.Microsecond):
+			}
+			id := fmt.Sprintf("e%d", n%16)
+			if err := r.TellWait(ctx, id, numbered(i, uint64(n/16))); err != nil {
+				b.fault("tell: %v", err)
+			}
+			if n%8 == 0 {
+				if _, err := r.Ask(ctx, id, nil); err != nil {
+					b.fault("ask: %v", err)
 				}
 			}
-		})
+		}
+	})
+}
+
+// talk has each of the pair tell and ask numbered messages of entities on both, and watches the events of all.
+func (b *besieged) talk(t *testing.T, regions []*kith.Region) {
+	ctx := b.watch(t, kith.MemberJoined)
+	for _, n := range b.nodes {
+		b.lost += n.Stats().Transport.LostBytes
+	}
+	for i, r := range regions[:2] {
+		b.beats[i] = beats(b.nodes[i], b.nodes[1-i].ID())
+		b.chat(ctx, i, r)
 	}
 }
 

@@ -191,39 +191,9 @@ func TestSiege(t *testing.T) {
 
 // converse has both of the pair tell and ask all the time, and watches the events of all nodes.
 func (b *besieged) converse(t *testing.T, regions []*kith.Region) {
-	ctx, cancel := context.WithCancel(context.Background())
-	b.cancel = cancel
-	t.Cleanup(cancel)
-	for i, n := range b.nodes {
-		b.events.Go(func() {
-			for ev := range n.Events(ctx) {
-				switch ev.Kind {
-				case kith.UnreachableMember, kith.MemberDowned, kith.MemberRemoved, kith.MemberExited:
-					b.fault("node %d saw %v of %v", i, ev.Kind, ev.Member.ID)
-				}
-			}
-		})
-	}
+	ctx := b.watch(t)
 	for i, r := range regions[1:] {
-		b.senders.Go(func() {
-			for n := 0; ; n++ {
-				select {
-				case <-b.stop:
-					b.sent[i] = n
-					return
-				case <-time.After(500 * time.Microsecond):
-				}
-				id := fmt.Sprintf("e%d", n%16)
-				if err := r.TellWait(ctx, id, numbered(i, uint64(n/16))); err != nil {
-					b.fault("tell: %v", err)
-				}
-				if n%8 == 0 {
-					if _, err := r.Ask(ctx, id, nil); err != nil {
-						b.fault("ask: %v", err)
-					}
-				}
-			}
-		})
+		b.chat(ctx, i, r)
 	}
 }
 

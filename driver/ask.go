@@ -156,16 +156,21 @@ func (t *askTable) settle(corr uint64, reason route.Reason, payload []byte) bool
 
 // answered is settle for the reply of another node, which must be the one that was asked: numbers can be guessed.
 func (t *askTable) answered(corr uint64, from peer.ID, reason route.Reason, payload []byte) bool {
+	w := t.claimFrom(corr, from)
+	if w != nil {
+		t.finish(w, reason, payload)
+	}
+	return w != nil
+}
+
+// claimFrom is awaiting for the one whose answer is taken: it returns a waiter that nobody else answers any more.
+func (t *askTable) claimFrom(corr uint64, from peer.ID) *askWaiter {
 	w := t.awaiting(corr, from)
-	if w == nil {
-		return false
-	}
-	if !w.claim(corr >> 32) {
+	if w != nil && !w.claim(corr>>32) {
 		t.late.Add(1)
-		return false
+		return nil
 	}
-	t.finish(w, reason, payload)
-	return true
+	return w
 }
 
 // awaiting returns who waits for the answer of that node to an ask, nil when nobody does. One that waits for another's,
@@ -187,12 +192,8 @@ func (t *askTable) awaiting(corr uint64, from peer.ID) *askWaiter {
 
 // settleWith answers an ask with a reply of that node that becomes the asker's own.
 func (t *askTable) settleWith(corr uint64, from peer.ID, reply []byte) bool {
-	w := t.awaiting(corr, from)
+	w := t.claimFrom(corr, from)
 	if w == nil {
-		return false
-	}
-	if !w.claim(corr >> 32) {
-		t.late.Add(1)
 		return false
 	}
 	if w.fn == nil && cap(w.reply) < len(reply) {

@@ -96,16 +96,22 @@ func (m *Machine) answers(from peer.ID) {
 	m.answered = append(m.answered, from)
 }
 
+// outlives reports whether this side, of two that have removed each other, is the one that lives: it has more Up
+// members, or as many and the lowest id. up and lowest are those of the other side.
+func (s *state) outlives(up uint32, lowest peer.ID) bool {
+	mine := s.upCount()
+	return mine > up || mine == up && s.lowestUp().Less(lowest)
+}
+
 // removedBy ends a node that learns that its incarnation was removed, from one who is believed. When its own side has
-// removed the teller in turn, only the side with fewer Up members ends; on a tie the side of the lowest id lives.
+// removed the teller in turn, only one of the two sides ends.
 func (m *Machine) removedBy(from peer.ID, t tombstone, up uint32, lowest peer.ID, ago time.Duration) {
 	switch m.beliefIn(from) {
 	case nobody:
 		m.stats.Disbelieved++
 		return
 	case rival:
-		mine := m.st.upCount()
-		if mine > up || mine == up && m.st.lowestUp().Less(lowest) {
+		if m.st.outlives(up, lowest) {
 			return
 		}
 	}

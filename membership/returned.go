@@ -44,8 +44,7 @@ func (m *Machine) returned(from peer.ID, remote *state) bool {
 	if _, told := remote.tomb(m.self); !told && remote.covers(own) {
 		i := remote.index(from)
 		mutual := i >= 0 && m.st.covers(&remote.members[i])
-		up, lowest, mine := remote.upCount(), remote.lowestUp(), m.st.upCount()
-		if !mutual || mine < up || mine == up && !m.st.lowestUp().Less(lowest) {
+		if !mutual || !m.st.outlives(remote.upCount(), remote.lowestUp()) {
 			m.end(EndRemoved, from, fmt.Sprintf("%s holds a state in which %s was removed and forgotten", from, m.self))
 			return true
 		}

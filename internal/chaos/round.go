@@ -153,16 +153,7 @@ func names(slots []int) (all string) {
 // kill ends processes one after another, as kill -9 does. A machine that is lost falls silent before, and its process
 // comes back with it.
 func (h *harness) kill(ctx context.Context, hit *struck) {
-	var busy sync.WaitGroup
-	defer busy.Wait()
-	for i, s := range hit.who {
-		if i > 0 {
-			door.Pause(ctx, hit.Stagger)
-		}
-		l := h.slots[s].current()
-		if l == nil {
-			continue
-		}
+	h.oneByOne(ctx, hit, func(s int, l *life, busy *sync.WaitGroup) {
 		h.slots[s].setRest(hit.Rest)
 		if hit.away() {
 			lost := &struck{hit.Fault, []int{s}}
@@ -174,6 +165,20 @@ func (h *harness) kill(ctx context.Context, hit *struck) {
 		}
 		l.signal(syscall.SIGKILL)
 		h.line.notef("%s killed", name(s))
+	})
+}
+
+// oneByOne has f hit each victim that runs, and waits for what f has left busy.
+func (h *harness) oneByOne(ctx context.Context, hit *struck, f func(s int, l *life, busy *sync.WaitGroup)) {
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	for i, s := range hit.who {
+		if i > 0 {
+			door.Pause(ctx, hit.Stagger)
+		}
+		if l := h.slots[s].current(); l != nil {
+			f(s, l, &busy)
+		}
 	}
 }
 
@@ -186,16 +191,7 @@ func (s *slot) setRest(d time.Duration) {
 
 // pause stops processes and lets them go on.
 func (h *harness) pause(ctx context.Context, hit *struck) {
-	var busy sync.WaitGroup
-	defer busy.Wait()
-	for i, s := range hit.who {
-		if i > 0 {
-			door.Pause(ctx, hit.Stagger)
-		}
-		l := h.slots[s].current()
-		if l == nil {
-			continue
-		}
+	h.oneByOne(ctx, hit, func(s int, l *life, busy *sync.WaitGroup) {
 		l.signal(syscall.SIGSTOP)
 		over := h.book.pausedFrom(l.sender, h.clock.now())
 		h.line.notef("%s stopped", name(s))
@@ -205,7 +201,7 @@ func (h *harness) pause(ctx context.Context, hit *struck) {
 			l.signal(syscall.SIGCONT)
 			h.line.notef("%s goes on", name(s))
 		})
-	}
+	})
 }
 
 // share is the part of a period in which a starved process runs.

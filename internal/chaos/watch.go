@@ -76,24 +76,27 @@ func (h *harness) tell(lines []string) {
 // look notes what the processes have told.
 func (w *watcher) look() {
 	clusters := map[uint64][]int{}
-	for i, s := range w.h.slots {
-		l := s.current()
-		if l == nil {
-			continue
-		}
-		st, _, ok := l.told()
-		if !ok {
-			continue
-		}
+	w.each(func(i int, l *life, st *status) {
 		if st.Cluster != 0 && st.Up && st.Ended == "" && l.running() {
 			clusters[st.Cluster] = append(clusters[st.Cluster], i)
 		}
 		if st.Late > stallLimit && !w.h.touchedNow(i) {
 			w.h.stalled(name(i), st.Late)
 		}
-		w.note(i, &st)
-	}
+		w.note(i, st)
+	})
 	w.twins(clusters)
+}
+
+// each calls f for each process that has told something, with what it told last.
+func (w *watcher) each(f func(slot int, l *life, st *status)) {
+	for i, s := range w.h.slots {
+		if l := s.current(); l != nil {
+			if st, _, ok := l.told(); ok {
+				f(i, l, &st)
+			}
+		}
+	}
 }
 
 // note adds a line when a node sees something else than before.
@@ -233,15 +236,7 @@ func (w *watcher) victims(f Fault) (who []int) {
 	}
 	votes := map[string]int{}
 	best, most := -1, 0
-	for i, s := range w.h.slots {
-		l := s.current()
-		if l == nil {
-			continue
-		}
-		st, _, ok := l.told()
-		if !ok {
-			continue
-		}
+	w.each(func(i int, _ *life, st *status) {
 		switch f.First {
 		case Owner:
 			if st.Hosted > most {
@@ -252,7 +247,7 @@ func (w *watcher) victims(f Fault) (who []int) {
 		case Leader:
 			votes[st.Leader]++
 		}
-	}
+	})
 	if f.First == Seed {
 		best = 0
 	}
