@@ -120,6 +120,30 @@ func TestAllDiedAndTheFirstSeedStaysAway(t *testing.T) {
 	}
 }
 
+// JOIN-1: who is missing may still handle messages on a side of its own, until it has stopped: before that nobody forms
+// the next cluster. Where nobody is missing nobody waits for that.
+func TestMissingHaveStopped(t *testing.T) {
+	const stops = time.Minute
+	for _, missing := range []int{0, 1} {
+		r := newRemembering(t, 1, 5)
+		r.crashAll()
+		r.cfg.StopsAfter = func(members int) time.Duration {
+			require.Equal(t, 5, members)
+			return stops
+		}
+		for i := 1 + missing; i <= 5; i++ {
+			r.begin(i)
+		}
+		if missing == 0 {
+			r.until(20*time.Second, "settled", r.settled)
+			continue
+		}
+		r.run(stops)
+		require.Empty(t, r.clusters())
+		r.until(40*time.Second, "formed", func() bool { return r.now[2].view != nil })
+	}
+}
+
 // All come back: nobody waits for the time in which others are looked for.
 func TestAllDiedAndAllComeBack(t *testing.T) {
 	r := newRemembering(t, 1, 3)

@@ -40,7 +40,7 @@ var formingBugs = []bug{
 		New:  "a.attempt >= f.pledged {",
 	},
 	{
-		Name: "missing-may-still-handle", Seeds: 120,
+		Name: "missing-may-still-handle", Package: "./membership", Run: "TestMissingHaveStopped",
 		File: "membership/forming.go",
 		Old:  "\t\twait = m.stopped()\n",
 		New:  "",
