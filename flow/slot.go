@@ -48,13 +48,11 @@ func (s State) Open() bool { return s == Local || s == Remote }
 
 // Slot is the route slot of one shard. Messages to an unknown home park in it in order; when the home is known they are
 // peeked, sent and popped one by one, and only when none is left does the slot open, so that no later message overtakes
-// a parked one. A message that waited longer than the Parking's time limit is failed by Expire. Every change of the
-// route raises Generation: who looked at the slot before it took the lock that orders its append compares it there.
-// Make one with MakeSlot; it is not safe for concurrent use.
+// a parked one. A message that waited longer than the Parking's time limit is failed by Expire. Make one with MakeSlot;
+// it is not safe for concurrent use.
 type Slot struct {
 	park  *Parking
 	queue *ringbuf.Queue // nil while nothing is parked
-	gen   uint64
 	state State
 	local bool // where Draining leads
 	busy  bool // the oldest message is on its way already: a large one
@@ -77,9 +75,6 @@ func MakeSlot(p *Parking) Slot { return Slot{park: p} }
 
 // State returns what is known of the home.
 func (s *Slot) State() State { return s.state }
-
-// Generation grows with every change of the route, the step from Draining to open included.
-func (s *Slot) Generation() uint64 { return s.gen }
 
 // IsLocal reports whether the home that is known, be it open or draining, is this node.
 func (s *Slot) IsLocal() bool { return s.state >= Local && s.local }
@@ -284,5 +279,4 @@ func (s *Slot) pop() {
 
 func (s *Slot) set(st State) {
 	s.state, s.busy = st, false
-	s.gen++
 }

@@ -1,9 +1,8 @@
-// Package ringbuf holds the bounded buffers that the measured hot path asks for: SPSC, a ring between exactly one
-// producer and one consumer; Double, the pair of byte buffers behind every link; Classes, the buffers by size that all
-// links share under one budget; Queue, a growable ring of byte records for messages that must wait.
+// Package ringbuf holds the bounded buffers that the measured hot path asks for: Double, the pair of
+// byte buffers behind every link; Classes, the buffers by size that all links share under one budget; Queue, a growable
+// ring of byte records for messages that must wait.
 //
-// All are bounded: a full one says so and stays as it was. Only SPSC may be used from two goroutines at once; the
-// others are plain values under their owner's lock.
+// All are bounded: a full one says so and stays as it was. They are plain values under their owner's lock.
 package ringbuf
 
 import "errors"

@@ -22,9 +22,6 @@ type Double struct {
 	out  []byte // handed to the flusher by the last Swap
 }
 
-// NewDouble returns an empty Double that gathers at most limit bytes and holds no memory yet.
-func NewDouble(limit int) *Double { return &Double{Limit: limit} }
-
 // Reserve appends n bytes (n not negative) to the write side and returns that span, which the caller fills before it
 // gives up the lock: what it held before is arbitrary. The span is void after the next call of any method. ErrFull when
 // the write side would exceed Limit, ErrMemory when From has no buffer; nothing has changed then.

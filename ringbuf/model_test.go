@@ -13,52 +13,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSPSCModel runs random pushes and pops against a slice.
-func TestSPSCModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		capacity := rapid.IntRange(-1, 20).Draw(t, "capacity")
-		q := NewSPSC[int](capacity)
-		require.GreaterOrEqual(t, q.Cap(), max(capacity, 2))
-		require.Zero(t, q.Cap()&(q.Cap()-1), "capacity is a power of two")
-		var model []int
-		next := 0
-		for _, push := range rapid.SliceOfN(rapid.Bool(), 0, 200).Draw(t, "steps") {
-			if push {
-				require.Equal(t, len(model) < q.Cap(), q.Push(next))
-				if len(model) < q.Cap() {
-					model = append(model, next)
-				}
-				next++
-			} else {
-				v, ok := q.Pop()
-				require.Equal(t, len(model) > 0, ok)
-				if ok {
-					require.Equal(t, model[0], v)
-					model = model[1:]
-				}
-			}
-			require.Equal(t, len(model), q.Len())
-		}
-	})
-}
-
-// TestSPSCForgets holds that a popped entry is not kept alive by its slot.
-func TestSPSCForgets(t *testing.T) {
-	q := NewSPSC[*int](4)
-	require.True(t, q.Push(new(int)))
-	_, ok := q.Pop()
-	require.True(t, ok)
-	for _, slot := range q.buf {
-		require.Nil(t, slot)
-	}
-}
-
 // TestDoubleModel runs random reservations, swaps and trims against a byte slice: what a swap hands out is exactly what
 // was written since the last one, it stays untouched until the next, and bounds hold at every step.
 func TestDoubleModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(0, 5*DoubleClass).Draw(t, "limit")
-		d := NewDouble(limit)
+		d := &Double{Limit: limit}
 		var model, out, outCopy []byte
 		fill := byte(0)
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
@@ -118,7 +78,7 @@ func TestDoubleReserveAbsurd(t *testing.T) {
 
 // TestDoubleGrowsByClasses holds the sizes: the first class, then doubled, never over the limit.
 func TestDoubleGrowsByClasses(t *testing.T) {
-	d := NewDouble(3*DoubleClass + 1)
+	d := &Double{Limit: 3*DoubleClass + 1}
 	require.Zero(t, d.Held())
 	for _, c := range []struct{ n, held int }{
 		{1, DoubleClass}, {DoubleClass - 1, DoubleClass}, {1, 2 * DoubleClass}, {DoubleClass, 3*DoubleClass + 1},
@@ -267,11 +227,10 @@ func TestQueueAbsurd(t *testing.T) {
 
 // TestNoAllocation holds that warm buffers allocate nothing (CARD-4).
 func TestNoAllocation(t *testing.T) {
-	ring, d, q := NewSPSC[int](8), NewDouble(1<<20), NewQueue(1<<20)
+	d, q := &Double{Limit: 1 << 20}, NewQueue(1<<20)
 	rec := make([]byte, 108)
 	var sum int
 	for name, run := range map[string]func(){
-		"spsc": func() { ring.Push(1); v, _ := ring.Pop(); sum += v },
 		"double": func() {
 			for range 100 {
 				span, err := d.Reserve(len(rec))

@@ -233,13 +233,6 @@ func (w *world) typeName(id route.TypeID) string {
 	return fmt.Sprintf("type-%08x", uint32(id))
 }
 
-func (w *world) roleOf(id route.TypeID) string {
-	if t := w.typeOf(id); t != nil {
-		return t.Role
-	}
-	return ""
-}
-
 func (w *world) shardName(id route.TypeID, n route.ShardID) string {
 	return fmt.Sprintf("%s/%d", w.typeName(id), n)
 }
