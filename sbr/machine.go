@@ -103,6 +103,7 @@ type Machine struct {
 	late      peer.Set      // who counts, is late and not accused: the picture may be about to change
 	againAt   time.Duration // when a decision that was put off for that is looked at again
 	waitEnd   time.Duration // until when it is put off at most; zero: it is not
+	sure      bool          // it is put off for longer: this node lives whatever comes of it, or has stopped
 	first     time.Duration // first change of the present instability
 	changes   int           // changes that count for it; 0: none
 	flapped   bool          // among them was one that came back
@@ -194,6 +195,7 @@ func (m *Machine) Tick(now time.Duration) {
 		return
 	}
 	m.overslept()
+	m.sure = false
 	if m.now >= m.decideAt() && !m.waits() { // what stood still long enough is decided, however long ago that began
 		m.decide()
 		return

@@ -79,11 +79,14 @@ const (
 func (m *Machine) most() time.Duration { return min(lateMost, m.stable*3/4) }
 
 // waits reports whether a decision that is due is put off because the picture may be about to change: somebody who
-// counts is late. A cut that nobody has noticed yet would have its two sides decide on different pictures. A node goes
-// on meanwhile for no longer than the takeover time covers, and not until all would have to go. If it would not live
-// with those who are late on the other side, it stops then, and waits for as long as a silence takes to be a verdict.
+// counts is late, or it hangs on whether somebody who is back for a moment, or late, is gone. A cut that nobody has
+// noticed yet would have its two sides decide on different pictures. A node goes on meanwhile for no longer than the
+// takeover time covers, and not until all would have to go, unless it lives whatever becomes of them. If it would not
+// live with those who are late on the other side, it stops then. It waits for as long as a silence takes to be a
+// verdict.
 func (m *Machine) waits() bool {
-	if len(m.late) == 0 {
+	lives, hangs := m.hangs()
+	if len(m.late) == 0 && !hangs {
 		return false
 	}
 	if m.waitEnd == 0 {
@@ -98,11 +101,18 @@ func (m *Machine) waits() bool {
 		m.againAt = min(m.againAt, m.waitEnd)
 		return true
 	}
-	if m.livesWithout(m.late) {
+	// A detector that has learned patience may be slower than the longest silence of others.
+	end := max(m.waitEnd, m.heldAt, m.movedAt) + m.Bound()
+	switch {
+	case len(m.late) > 0 && !m.livesWithout(m.late):
+		m.hold("somebody is late, and without them it would not live")
+		end = max(m.heldAt, m.movedAt) + m.cfg.Silence
+	case !hangs:
 		return false
+	case !lives && m.now >= m.waitEnd+lookEvery:
+		m.hold("whether it goes hangs on somebody who was back for a moment")
 	}
-	m.hold("somebody is late, and without them it would not live")
-	end := max(m.heldAt, m.movedAt) + m.cfg.Silence
+	m.sure = hangs && (lives || m.heldAt >= 0) && m.now < end
 	m.againAt = min(m.againAt, end)
 	return m.now < end
 }
@@ -135,7 +145,7 @@ func (m *Machine) hold(why string) {
 // anew begins the patience anew. Whom a decision waited for has had the silence that others are given, so when it does
 // turn out to be lost, what is left is that all on this side get to know it.
 func (m *Machine) anew(onlyLost bool) {
-	if d := m.spread(); onlyLost && (m.now+d <= m.waitEnd || m.heldAt >= 0 && m.waitEnd > 0) {
+	if d := m.spread(); onlyLost && (m.now+d <= m.waitEnd || (m.heldAt >= 0 || m.sure) && m.waitEnd > 0) {
 		m.quietAt = m.now + d
 		return
 	}
@@ -146,14 +156,14 @@ func (m *Machine) anew(onlyLost bool) {
 // that was cut off before has been noticed, and by all in a cluster in which everybody watches everybody.
 func (m *Machine) calm() time.Duration {
 	d := m.cfg.Silence
-	if len(m.settled) > watchAll {
+	if max(len(m.settled), len(m.view.Members)) > watchAll {
 		d += m.spread()
 	}
 	return min(d, m.stable)
 }
 
 // watchAll is up to how many members each watches all others; with more it takes gossip to know what they know.
-const watchAll = 5
+const watchAll = 6
 
 // pressed returns since when there is no time left for the patience; ok is false while there is.
 func (m *Machine) pressed() (since time.Duration, ok bool) {
@@ -166,13 +176,17 @@ func (m *Machine) pressed() (since time.Duration, ok bool) {
 }
 
 // endsAt is when a picture that does not come to rest stops this node, or ends all. It need not come to rest when some
-// came back in between; of members that are only lost, one after the other, there is an end. And when somebody on our
-// side was downed, another has decided by a picture that is gone: what it would have had us do is not known any more.
+// came back in between; of members that are only lost, one after the other, there is an end. One that has stood still
+// for half the time that it needs is given the other half. And when somebody on our side was downed, another has decided
+// by a picture that is gone: what it would have had us do is not known any more.
 func (m *Machine) endsAt() (at time.Duration, ok bool) {
 	limit, ok := m.cfg.unstableFor(m.stable)
-	ok = ok && m.changes > 0
+	ok = ok && m.changes > 0 && !m.sure
 	if m.heldAt >= 0 {
 		at = m.heldAt + limit
+		if calm := m.calm(); m.movedAt+calm/2 <= at {
+			at = max(at, m.movedAt+calm)
+		}
 		if m.unsure {
 			at = max(m.first+limit, m.lookAt)
 		}

@@ -91,7 +91,7 @@ func newChecker(w *world) *checker {
 		store:     map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{}, births: map[uint64]uint64{},
 		pairs:  newPairs(),
 		buried: map[reportKey]bool{}, streams: map[pairKey]*letters{},
-		core: core{fed: -1, still: map[peer.ID]time.Duration{}},
+		core: core{fed: -1, still: map[peer.ID]time.Duration{}, back: map[membership.Accusation]bool{}},
 	}
 }
 

@@ -3,7 +3,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -28,6 +27,9 @@ const steady = 4 * time.Second
 // removed from its views.
 const progressBound = 10 * time.Second
 
+// askedAgain is within what time who is suspended asks anew a coordinator that has said nothing.
+const askedAgain = 3 * time.Second
+
 // core remembers a cluster that was well, and what faults have touched since. It was well when all who ran were Up,
 // agreed and handled messages, and nothing was cut. A member is healthy as long as nobody stopped it, killed it or
 // asked it to leave, and as long as it hears everybody to whom a path leads from it: nobody can take it for indirectly
@@ -40,16 +42,18 @@ type core struct {
 	c     *checker
 	on    bool // the storm tells of its faults: see watch
 	set   bool
-	fed   time.Duration             // since when nothing has disturbed a cluster that is well; negative: it is not
-	procs []*proc                   // its members
-	sound []bool                    // by host: its process is one of these, and untouched
-	naps  []bool                    // by host: it has stood still, so briefly that it counts as untouched
-	twins [][]bool                  // by two hosts
-	news  []*proc                   // processes that were started since
-	moved time.Duration             // when something was disturbed last
-	dirty bool                      // something was, since the cluster was taken for well
-	still map[peer.ID]time.Duration // by process, when its picture changed last
-	asked bool                      // whether it has come to rest was asked after the last disturbance
+	fed   time.Duration                  // since when nothing has disturbed a cluster that is well; negative: it is not
+	procs []*proc                        // its members
+	sound []bool                         // by host: its process is one of these, and untouched
+	naps  []bool                         // by host: it has stood still, so briefly that it counts as untouched
+	twins [][]bool                       // by two hosts
+	news  []*proc                        // processes that were started since
+	moved time.Duration                  // when something was disturbed last
+	dirty bool                           // something was, since the cluster was taken for well
+	still map[peer.ID]time.Duration      // by process, when its picture changed last
+	back  map[membership.Accusation]bool // taken back, though others still accuse the subject
+	asked bool                           // whether it has come to rest was asked after the last disturbance
+	fell  time.Duration                  // when one of an obliged core saw somebody downed last
 
 	Bases    int // how often a cluster was well
 	Tested   int // of these, in how many a group was obliged after somebody else was lost for it
@@ -181,6 +185,7 @@ func (k *core) take() {
 	k.set, k.procs, k.news, k.tested, k.asked = true, w.running(), nil, false, true
 	k.Bases++
 	k.dirty = false
+	clear(k.back)
 	n := len(w.hosts)
 	k.sound, k.naps, k.twins = make([]bool, n), make([]bool, n), make([][]bool, n)
 	for i := range n {
@@ -300,23 +305,6 @@ func (k *core) oldest() (first *proc) {
 	return first
 }
 
-// sees notes when the picture of a process last changed: what its resolver counts.
-func (k *core) sees(p *proc, v *membership.View) {
-	if !k.on {
-		return
-	}
-	old := p.checked
-	moved := old == nil || !v.Unreachable.Equal(old.Unreachable)
-	for i := 0; i < len(v.Members) && !moved; i++ {
-		was, ok := old.Member(v.Members[i].ID)
-		st := v.Members[i].Status
-		moved = (!ok || was.Status != st) && (st == membership.Up || st == membership.Exiting || st == membership.Down)
-	}
-	if moved {
-		k.still[p.id] = k.c.w.now
-	}
-}
-
 // goes is told that a process goes or stops, by whose word and why. One of an obliged core may not.
 func (k *core) goes(p *proc, by peer.ID, cause membership.Cause, what string) {
 	group := k.obliged()
@@ -336,26 +324,14 @@ func (k *core) goes(p *proc, by peer.ID, cause membership.Cause, what string) {
 		"to live", what, names)
 }
 
-// standsStill is how long a picture stands still before nothing more is to be expected of what has happened.
-func (k *core) standsStill() time.Duration { return k.c.w.cfg.Membership.SilenceBound() }
-
 // downed is told of whom a resolver has downed in the view of p. What those say who are lost themselves is the past.
 func (k *core) downed(p *proc, m *membership.Member) {
 	if !k.set || !resolverDown(m) || !slices.Contains(k.obliged(), p) {
 		return
 	}
+	k.fell = k.c.w.now
 	if q := k.c.w.process(m.ID); q != nil {
 		k.goes(q, m.By, m.Cause, "it is down for "+k.c.w.name(p.id))
-	}
-}
-
-// stops is told of every process that suspends itself. It may for a while when its picture has just changed, gossip
-// about it included, and when somebody has slept: others wait for it. That it goes on is for progress to say.
-func (k *core) stops(p *proc, why string) {
-	if watched := k.on && k.set && !slices.Contains(k.naps, true); !watched {
-		return
-	} else if age := k.c.w.now - k.still[p.id]; age >= k.standsStill()+2*time.Second {
-		k.goes(p, p.id, 0, fmt.Sprintf("it is suspended, its picture %v old: %s", age, why))
 	}
 }
 
@@ -380,6 +356,10 @@ func (k *core) rests() {
 	}
 	if k.asked || w.now-k.moved < w.takeover()+progressBound {
 		return
+	}
+	held := func(p *proc) bool { return p.held() }
+	if slices.ContainsFunc(group, held) && w.now < k.fell+w.takeover()+askedAgain {
+		return // a coordinator whose predecessor was downed says nothing before the takeover time is over
 	}
 	k.asked = true
 	for _, p := range group {

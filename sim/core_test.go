@@ -98,8 +98,15 @@ func TestAvailabilityCriesOut(t *testing.T) {
 			w.check.core.decided(lost, stops(membership.CauseResolver))
 		}},
 		"it suspends": {[]string{"obliged"}, func(w *world, a, _ *proc) {
-			w.check.core.still[a.id] = w.now - 8*time.Second
+			w.check.core.still[a.id] = w.now - 6*time.Second
 			a.suspend(&node.Suspend{On: true, Why: "a reason"})
+		}},
+		"it suspends while it may be indirectly connected": {nil, func(w *world, a, lost *proc) {
+			w.until(time.Minute, func() bool { return a.view.Unreachable.Has(lost.id) })
+			w.advance(time.Second)
+			w.check.core.still[a.id] = w.now - 8*time.Second
+			w.check.core.back[membership.Accusation{Observer: w.hosts[2].proc.id, Subject: lost.id}] = true
+			a.suspend(&node.Suspend{On: true, Why: "another hears one who is lost"})
 		}},
 		"it suspends for a moment": {nil, func(w *world, a, _ *proc) {
 			w.check.core.still[a.id] = w.now - time.Second

@@ -216,8 +216,15 @@ func (p *prover) decide(self int, group uint32, earlier, rows []uint32) act {
 	}
 	_ = m.Do(now, sbr.SeenCommand{IDs: seen})
 	var e sbr.Effects
-	for range 64 { // it looks a few times who is late before it decides
+	looks, stopped := 256, false // it looks a few times who is late before it decides, and may have to stop meanwhile
+	if p.cfg.Strategy == sbr.LeaseMajority {
+		looks = 64 // until the others say who has it
+	}
+	for range looks {
 		m.Drain(&e)
+		if e.Suspend != nil {
+			stopped = e.Suspend.On && p.cfg.Strategy != sbr.LeaseMajority
+		}
 		if len(e.Lease) > 0 {
 			d := m.Decisions()
 			last := d[len(d)-1]
@@ -233,7 +240,7 @@ func (p *prover) decide(self int, group uint32, earlier, rows []uint32) act {
 		now = max(now, next)
 		m.Tick(now)
 	}
-	return act{suspends: e.Suspend != nil && e.Suspend.On, downs: p.downs(&e)}
+	return act{suspends: stopped || e.Suspend != nil && e.Suspend.On, downs: p.downs(&e)}
 }
 
 // answer returns whom the resolver downs when its question about the lease is answered so.

@@ -76,18 +76,25 @@ func (s *storm) restartIn(host int, d time.Duration) {
 // repair starts a process at every host that has none: the calm of a storm with a resolver begins with working hosts,
 // and nobody else helps. Whoever may form a cluster is started again as long as there is none.
 func (s *storm) repair() {
+	s.repairAll()
+	s.w.after(repairLook, s.reform)
+}
+
+func (s *storm) repairAll() {
 	for i, h := range s.w.hosts {
 		if h.proc == nil || !h.proc.alive {
 			s.restartIn(i, s.between(0, time.Second))
 		}
 	}
-	s.w.after(repairLook, s.reform)
 }
 
 // repairLook is how often the supervisor looks whether there is a cluster at all.
 const repairLook = 8 * time.Second
 
 func (s *storm) reform() {
+	if least := s.w.cfg.Membership.MinMembers; s.pending == 0 && !s.leaving() && len(s.w.running()) < least {
+		s.repairAll() // who left in the meantime has a successor, else the others wait for so many members for ever
+	}
 	if !s.formed() {
 		if p := s.w.hosts[0].proc; p != nil && p.alive {
 			p.crash(true)

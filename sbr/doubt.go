@@ -1,0 +1,55 @@
+// Doubt: a decision that hangs on members of whom nobody can say yet whether they are gone (MEM-10).
+
+package sbr
+
+import (
+	"slices"
+
+	"github.com/kith-io/kith/peer"
+)
+
+// indirectly reports whether the strategy sends members away because they are indirectly connected, and asks nobody.
+func (c *Config) indirectly() bool {
+	return c.Strategy == KeepMajority || c.Strategy == StaticQuorum || c.Strategy == KeepOldest
+}
+
+// doubted returns of whom this node cannot say yet whether they are gone: who is late, and who has come into contact
+// and is late here, or not heard at all. Such a one may have been back for a moment only.
+func (m *Machine) doubted() peer.Set {
+	list := m.late.Clone()
+	for _, id := range m.contact {
+		if x, ok := m.view.Member(id); ok && id != m.self && counts(x.Status) &&
+			(slices.Contains(m.silent, id) || m.accuses(id)) {
+			list.Add(id)
+		}
+	}
+	return list
+}
+
+// hangs reports whether somebody else goes, or not, by whether those who are doubted are gone: with them go the ones who
+// accuse them, or whom they accuse, and are above suspicion without them. lives says that this node lives in both cases.
+// Somebody above suspicion who is not late carries the decision out, and need not wait for those whom it is about.
+func (m *Machine) hangs() (lives, ok bool) {
+	if !m.cfg.indirectly() {
+		return false, false
+	}
+	doubted := m.doubted()
+	if len(doubted) == 0 {
+		return false, false
+	}
+	s := m.situation()
+	s.Late = m.late
+	d, x := m.cfg.Decide(s), m.cfg.Decide(m.without(doubted))
+	if !x.Lives || d.next.IsZero() {
+		return false, false
+	}
+	others := func(down peer.Set) (list peer.Set) {
+		for _, id := range down {
+			if !doubted.Has(id) {
+				list = append(list, id)
+			}
+		}
+		return list
+	}
+	return d.Lives, !slices.Equal(others(d.Down), others(x.Down))
+}

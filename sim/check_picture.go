@@ -1,0 +1,90 @@
+// Pictures: what a healthy core sees of the others, and how long it may take to make something of it.
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/membership"
+)
+
+// sees notes when the picture of a process last changed: what its resolver counts.
+func (k *core) sees(p *proc, v *membership.View) {
+	if !k.on {
+		return
+	}
+	old := p.checked
+	moved := old == nil || !v.Unreachable.Equal(old.Unreachable)
+	for i := 0; i < len(v.Members) && !moved; i++ {
+		was, ok := old.Member(v.Members[i].ID)
+		st := v.Members[i].Status
+		moved = (!ok || was.Status != st) && (st == membership.Up || st == membership.Exiting || st == membership.Down)
+	}
+	if moved {
+		k.still[p.id] = k.c.w.now
+	}
+	if old != nil {
+		k.hears(p, v, old)
+	}
+}
+
+// hears notes when a process hears somebody again whom others still accuse.
+func (k *core) hears(p *proc, v, old *membership.View) {
+	for _, a := range old.Accusations {
+		if a.Observer == p.id && v.Unreachable.Has(a.Subject) && !slices.Contains(v.Accusations, a) {
+			k.back[a] = true
+		}
+	}
+	for _, a := range v.Accusations {
+		if a.Observer == p.id {
+			delete(k.back, a)
+		}
+	}
+}
+
+// between reports whether a process may be indirectly connected as far as it knows: it accuses one that a member which
+// it hears has heard again, or whose word against it has come here on another way. Whether that one lives, or was back
+// for a moment only, others may not have said yet. It has to stop when the takeover time asks for it.
+func (k *core) between(p *proc) bool {
+	said := p.view.Accusations
+	return slices.ContainsFunc(said, func(a membership.Accusation) bool {
+		if a.Observer != p.id {
+			return false
+		}
+		heard := func(m membership.Member) bool {
+			return !p.view.Unreachable.Has(m.ID) && k.back[membership.Accusation{Observer: m.ID, Subject: a.Subject}]
+		}
+		return slices.Contains(said, membership.Accusation{Observer: a.Subject, Subject: p.id}) ||
+			slices.ContainsFunc(p.view.Members, heard)
+	})
+}
+
+// standsStill is how long a picture stands still before nothing more is to be expected of what has happened.
+func (k *core) standsStill() time.Duration { return k.c.w.cfg.Membership.SilenceBound() }
+
+// stops is told of every process that suspends itself. It may for a while when its picture has just changed, when it
+// may be indirectly connected, and when somebody has slept: others wait for it. That it goes on is for progress to say.
+func (k *core) stops(p *proc, why string) {
+	if watched := k.on && k.set && !slices.Contains(k.naps, true); !watched {
+		return
+	}
+	age := k.c.w.now - k.still[p.id]
+	if age >= k.calm(p) && !k.between(p) {
+		k.goes(p, p.id, 0, fmt.Sprintf("it is suspended, its picture %v old: %s", age, why))
+	}
+}
+
+// everybodyWatched is up to how many members each watches all others.
+const everybodyWatched = 6
+
+// calm is for how long the picture of p has to stand still when there is no time left for the patience. Where not
+// everybody watches everybody gossip has to bring what others have noticed.
+func (k *core) calm(p *proc) time.Duration {
+	n := len(p.view.Members)
+	if n <= everybodyWatched {
+		return k.standsStill()
+	}
+	return k.standsStill() + min(2*time.Second, k.c.w.cfg.Resolver.StableFor(n)/4)
+}
