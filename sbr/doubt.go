@@ -26,9 +26,9 @@ func (m *Machine) doubted() peer.Set {
 	return list
 }
 
-// hangs reports whether somebody else goes, or not, by whether those who are doubted are gone: with them go the ones who
-// accuse them, or whom they accuse, and are above suspicion without them. lives says that this node lives in both cases.
-// Somebody above suspicion who is not late carries the decision out, and need not wait for those whom it is about.
+// hangs reports whether somebody else goes, or not, by whether those who are doubted are gone: with them go the ones
+// who accuse them, or whom they accuse, and are above suspicion without them. lives says that this node lives in both
+// cases. Somebody above suspicion who is not late carries the decision out: where there is none, nobody waits for it.
 func (m *Machine) hangs() (lives, ok bool) {
 	if !m.cfg.indirectly() {
 		return false, false

@@ -21,8 +21,8 @@ func stands(eff []Effects) (stopped bool) {
 }
 
 // TestBackForAMoment: D was lost, some heard it again shortly before the decision, and it is silent again. A healthy
-// member that has not heard it meanwhile does not go with it: who lives in any case waits, and goes on. The accuser waits
-// for those, and stops when there is no time left. Found by storm seeds 172 and 3882.
+// member that has not heard it meanwhile does not go with it: who lives in any case waits, and goes on. The accuser
+// waits for those, and stops when there is no time left. Found by storm seeds 172 and 3882.
 func TestBackForAMoment(t *testing.T) {
 	for _, c := range []struct {
 		cfg   Config

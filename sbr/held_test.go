@@ -4,6 +4,7 @@
 package sbr
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -251,4 +252,23 @@ func TestAVerdictIsNoSignOfLife(t *testing.T) {
 	f := find(began, r.lateFor(time.Minute))
 	require.Equal(t, 7*time.Second, f.decided)
 	require.Equal(t, "ABD", f.down)
+}
+
+// TestSixWatchEachOther: up to six members all watch all, so a picture that has stood still for a silence bound is
+// decided when there is no time left. With more gossip has to bring what others have noticed. Found by storm seed 2523.
+func TestSixWatchEachOther(t *testing.T) {
+	for members, held := range map[string]bool{"A B C D E F": false, "A B C D E F G": true} {
+		r := newRig(t, 'A', Config{StableAfter: 7 * time.Second})
+		r.see(members, "", true, "")
+		began := r.now
+		r.see(members, "A>E", false, "")
+		require.Zero(t, decided(r.run(6*time.Second)))
+		r.see(members, "A>D A>E", false, "")
+		eff := r.run(time.Minute)
+		f := find(began, eff)
+		require.Equal(t, "DE", f.down)
+		require.Equal(t, map[bool]time.Duration{false: 12_250 * time.Millisecond, true: 13 * time.Second}[held], f.decided)
+		stops := func(e Effects) bool { return e.Suspend != nil && e.Suspend.On }
+		require.Equal(t, held, slices.ContainsFunc(eff, stops), members)
+	}
 }
