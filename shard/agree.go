@@ -135,7 +135,7 @@ func (m *Machine) contradicted(t *typ, n nak) {
 		return
 	}
 	m.endCoordinator(t)
-	if t.rest = m.now + m.cfg.RetryMax; m.presides(n.Have.Role, n.Term) && n.Have.Name == n.Got.Name {
+	if t.rest = m.now + m.cfg.RetryMax; m.presides(t, n.Have.Role, n.Term) && n.Have.Name == n.Got.Name {
 		m.reign(t, n.Have, n.Term)
 	}
 }

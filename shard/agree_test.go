@@ -320,10 +320,13 @@ func TestChaosOfSettings(t *testing.T) {
 		var agreed []Settings
 		for _, n := range w.nodes {
 			typ := n.m.types[everywhere.ID()]
-			if n.well() && !n.m.leave.begun && typ != nil && isRegistered(n) && !typ.region.to.IsZero() {
+			if !n.well() || n.m.leave.begun || typ == nil || !isRegistered(n) {
+				continue
+			}
+			if _, some := n.m.follows(typ, typ.region.settings.Role); some {
 				agreed = append(agreed, typ.region.settings)
 				require.Equal(t, agreed[0], typ.region.settings)
-				require.True(t, typ.region.joined || typ.region.to.IsZero(), "%s has no coordinator", n.id)
+				require.True(t, typ.region.joined, "%s has no coordinator", n.id)
 			}
 		}
 	})
@@ -382,5 +385,58 @@ func TestForsakenReignGivesWay(t *testing.T) {
 		w.pass(5 * time.Second)
 		require.Len(t, w.nodes[2].hosted, 4)
 		require.Empty(t, w.nodes[2].refused)
+	}
+}
+
+// TestHigherTermOfAnotherRole: a type was coordinated in the role of a young member, which is gone. All who promised to
+// it refuse the lower number of the oldest member of the role that is registered now; the oldest of those with a higher
+// number coordinates, whoever has heard of that promise (SHD-1, SHD-9).
+func TestHigherTermOfAnotherRole(t *testing.T) {
+	for name, k := range map[string]struct {
+		later  bool // the next coordinator joins when the last one has gone, and has promised nothing
+		asks   int  // who registers the type first
+		serves int
+	}{
+		"all have promised":                    {false, 0, 2},
+		"the next coordinator asks":            {false, 2, 2},
+		"the next coordinator has not":         {true, 0, 2},
+		"one asks that has not promised":       {true, 2, 2},
+		"one asks that nobody but others told": {true, 3, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := roled(t, "", "store")
+			if !k.later {
+				w.admitAs("")
+			}
+			young := w.nodes[1]
+			require.NoError(t, young.register(inStore))
+			young.want(inStore, all(inStore)...)
+			w.pass(time.Second)
+			require.Len(t, young.hosted, 4)
+			young.crash()
+			w.set(young.id, membership.Down)
+			w.publish()
+			w.promote()
+			w.publish()
+			w.pass(promiseOutlives + time.Second)
+			for len(w.nodes) < 4 {
+				w.admitAs("")
+			}
+			first := w.nodes[k.asks]
+			require.NoError(t, first.register(everywhere))
+			first.want(everywhere, all(everywhere)...)
+			w.pass(DefaultTakeoverTime)
+			for _, n := range w.nodes {
+				if n.well() && n != first {
+					require.NoError(t, n.register(everywhere))
+					n.want(everywhere, all(everywhere)...)
+				}
+			}
+			w.pass(10 * time.Second)
+			w.agree(everywhere, all(everywhere)...)
+			require.NotNil(t, w.nodes[k.serves].stats(everywhere).Reign)
+			require.Equal(t, uint32(3), w.nodes[k.serves].stats(everywhere).Reign.Term)
+			require.Nil(t, w.nodes[0].stats(everywhere).Reign)
+		})
 	}
 }

@@ -179,7 +179,7 @@ func (c *coordinator) reconcile(p *client, g register, reports bool) bool {
 		return false // echoes the question of an earlier reign
 	}
 	if reports && len(g.Owned) > 0 && c.owned == 0 && !c.ready {
-		if c.m.endCoordinator(c.t); c.m.presides(g.Settings.Role, c.term) {
+		if c.m.endCoordinator(c.t); c.m.presides(c.t, g.Settings.Role, c.term) {
 			c.m.reign(c.t, g.Settings, c.term)
 		}
 		return false

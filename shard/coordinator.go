@@ -110,7 +110,7 @@ func (m *Machine) onRegister(from peer.ID, g register) {
 // anything to a reign under other settings.
 func (m *Machine) beginCoordinator(t *typ, from peer.ID, g register) {
 	s := g.Settings
-	if r := t.region; r != nil && r.refused == nil && m.presides(r.settings.Role, g.Term) {
+	if r := t.region; r != nil && r.refused == nil && m.presides(t, r.settings.Role, g.Term) {
 		s = r.settings
 	}
 	have, how := m.bound(t, m.self)
@@ -124,15 +124,36 @@ func (m *Machine) beginCoordinator(t *typ, from peer.ID, g register) {
 	default:
 		return // it says so again, and by then a successor under the settings before has begun or there is none
 	}
-	if !g.Knows || !m.stays(from) || !m.presides(s.Role, g.Term) || t.promise.term > g.Term || m.now < t.rest {
+	if !g.Knows || !m.stays(from) || !m.presides(t, s.Role, g.Term) || t.promise.term > g.Term || m.now < t.rest {
 		return // a leaver needs no new coordinator, and the settings of one that is the last go with it
 	}
 	m.reign(t, s, g.Term)
 }
 
-func (m *Machine) presides(role string, term uint32) bool {
-	oldest, ok := m.view.Oldest(role)
-	return ok && oldest.ID == m.self && oldest.UpNumber == term
+func (m *Machine) presides(t *typ, role string, term uint32) bool {
+	next, ok := m.follows(t, role)
+	return ok && next.ID == m.self && next.UpNumber == term
+}
+
+// follows returns the oldest member of a role that can coordinate a type as far as this node knows: its number is no
+// lower than the term that was promised here. That is the oldest of the role unless the type had a coordinator in
+// another role, of younger members: its term binds all who promised, so a lower one never gets ready.
+func (m *Machine) follows(t *typ, role string) (next membership.Member, ok bool) {
+	if next, ok = m.view.Oldest(role); !ok || next.UpNumber >= t.promise.term {
+		return next, ok
+	}
+	ok = false
+	for _, mb := range m.view.Members {
+		if mb.HasRole(role) && counts(mb) && mb.UpNumber >= t.promise.term && (!ok || mb.UpNumber < next.UpNumber) {
+			next, ok = mb, true
+		}
+	}
+	return next, ok
+}
+
+// counts reports whether a member may coordinate: it has its up-number and has not left.
+func counts(mb membership.Member) bool {
+	return mb.UpNumber != 0 && (mb.Status.Working() || mb.Status == membership.Leaving)
 }
 
 func (m *Machine) reign(t *typ, s Settings, term uint32) {
@@ -152,7 +173,7 @@ func (m *Machine) endCoordinator(t *typ) {
 // inOffice reports whether this node may coordinate and vouch for others: it has its up-number and has not left.
 func (m *Machine) inOffice() bool {
 	self, ok := m.view.SelfMember()
-	return ok && self.UpNumber != 0 && (self.Status.Working() || self.Status == membership.Leaving)
+	return ok && counts(self)
 }
 
 // meet makes a client of each member that may speak.

@@ -171,18 +171,19 @@ func (m *Machine) hosts(t *typ) bool {
 	return ok && self.HasRole(t.region.settings.Role)
 }
 
-// target returns the coordinator to register with: the oldest member of the role, or the holder of a higher promise
-// when this node's view has not caught up with it yet. Zero when there is none.
+// target returns the coordinator to register with: the oldest member of the role; or the holder of a higher promise, as
+// when this node's view has not caught up with it yet; or, when that one has gone, the oldest that can follow it. Zero
+// when there is none.
 func (m *Machine) target(t *typ) (peer.ID, uint32) {
 	oldest, ok := m.view.Oldest(t.region.settings.Role)
-	p := t.promise
-	switch {
-	case ok && oldest.UpNumber > p.term, ok && oldest.UpNumber == p.term && oldest.ID == p.to:
-		return oldest.ID, oldest.UpNumber
-	case p.term > 0 && m.live(p.to):
+	if p := t.promise; p.term > 0 && m.live(p.to) && (!ok || oldest.UpNumber <= p.term) {
 		return p.to, p.term
 	}
-	return peer.ID{}, 0
+	next, ok := m.follows(t, t.region.settings.Role)
+	if !ok {
+		return peer.ID{}, 0
+	}
+	return next.ID, next.UpNumber
 }
 
 // retarget finds the coordinator again and registers when it is another or begins anew.
@@ -214,6 +215,9 @@ func (m *Machine) rejoin(t *typ) {
 
 func (m *Machine) announce(t *typ) {
 	g := t.region
+	if oldest, _ := m.view.Oldest(g.settings.Role); oldest.UpNumber < t.promise.term && g.to != t.promise.to {
+		m.post(g.to, m.higher(t)) // it may not know why the oldest cannot coordinate
+	}
 	m.post(g.to, register{head: m.head(t.id, g.term), Settings: g.settings, Hosts: m.hosts(t), Knows: true})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 )
@@ -205,7 +206,8 @@ func (s *storm) demandHomes(from []*proc, bound time.Duration) {
 		open int
 	}
 	var list []*asked
-	var missing []string
+	d := &survey{end: w.now + bound}
+	defer func() { d.over = true }()
 	for _, p := range from {
 		for _, r := range p.regions {
 			if r.refused != nil || !s.hostable(r.id, from) {
@@ -215,9 +217,7 @@ func (s *storm) demandHomes(from []*proc, bound time.Duration) {
 			list = append(list, a)
 			for n := range r.slots {
 				a.open++
-				s.probe(r, route.ShardID(n), w.now+bound, func() { a.open-- }, func(why string) {
-					missing = append(missing, why)
-				})
+				s.probe(r, route.ShardID(n), d, func() { a.open-- })
 			}
 		}
 	}
@@ -230,23 +230,44 @@ func (s *storm) demandHomes(from []*proc, bound time.Duration) {
 		return n
 	}
 	if !w.until(bound+time.Second, func() bool { return waiting() == 0 }) {
-		w.check.violate(nil, "homes", "%d shards do not answer %v after the last fault, as: %.3q", waiting(), bound, missing)
+		w.check.violate(nil, "homes", "%d shards do not answer %v after the last fault, as: %.3q", waiting(), bound,
+			d.missing)
 	}
 }
 
-// probe asks a shard until it answers or the time is over.
-func (s *storm) probe(r *region, n route.ShardID, end time.Duration, done func(), missed func(why string)) {
+// parksInVain reports whether something waits for a home that no running node may be.
+func (s *storm) parksInVain() bool {
+	for _, p := range s.w.running() {
+		for _, r := range p.regions {
+			for n := range r.slots {
+				if k, _ := r.slots[n].Parked(); k > 0 && !s.hostable(r.id, s.w.running()) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// survey is what the probes of one demand for homes share.
+type survey struct {
+	end     time.Duration
+	over    bool
+	missing []string // who has not answered, and why
+}
+
+// probe asks a shard until it answers, or its type is refused, or the demand is over.
+func (s *storm) probe(r *region, n route.ShardID, d *survey, done func()) {
 	p := r.p
 	id := s.idIn(r, n)
 	again := func(err error) {
-		if r.refused != nil {
-			return
+		switch {
+		case r.refused != nil || d.over:
+		case p.w.now >= d.end:
+			d.missing = append(d.missing, fmt.Sprintf("%s from n%d: %v", p.w.shardName(r.id, n), p.idx+1, err))
+		default:
+			p.later(500*time.Millisecond, func() { s.probe(r, n, d, done) })
 		}
-		if p.w.now >= end {
-			missed(fmt.Sprintf("%s from n%d: %v", p.w.shardName(r.id, n), p.idx+1, err))
-			return
-		}
-		p.later(500*time.Millisecond, func() { s.probe(r, n, end, done, missed) })
 	}
 	err := p.ask(5*time.Second, r.typ.Name, id, []byte{probeMark}, func(b []byte, err error) {
 		if err != nil {
@@ -300,6 +321,7 @@ func (s *storm) demandFates() {
 	if !w.settled() {
 		return // the audit names what is missing
 	}
+	w.until(node.ParkTimeFor(w.takeover())+time.Second, func() bool { return !s.parksInVain() })
 	for _, p := range w.running() {
 		w.check.idle(p)
 	}

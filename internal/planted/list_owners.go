@@ -75,4 +75,16 @@ var ownerBugs = []bug{
 		Old:  "\t\td.failParked(slotRef{r, route.ShardID(i)}, route.NotRegistered)\n",
 		New:  "\t\t_ = i\n",
 	},
+	{
+		Name: "older-members-wait-for-a-lower-term", Package: "./shard", Run: "TestHigherTermOfAnotherRole",
+		File: "shard/coordinator.go",
+		Old:  "\tif next, ok = m.view.Oldest(role); !ok || next.UpNumber >= t.promise.term {\n",
+		New:  "\tif next, ok = m.view.Oldest(role); !ok || next.UpNumber > 0 {\n",
+	},
+	{
+		Name: "passed-over-without-a-word", Package: "./shard", Run: "TestHigherTermOfAnotherRole",
+		File: "shard/region.go",
+		Old:  "oldest.UpNumber < t.promise.term && g.to != t.promise.to {\n",
+		New:  "oldest.UpNumber < t.promise.term && g.to == t.promise.to {\n",
+	},
 }
