@@ -6,8 +6,14 @@ var membershipBugs = []bug{
 	{
 		Name: "anybody-is-believed-that-this-node-was-removed", Package: "./membership", Run: "TestWhoIsBelieved",
 		File: "membership/belief.go",
-		Old:  "\tcase nobody:\n\t\tm.stats.Disbelieved++\n\t\treturn\n\tcase rival:\n\t\tmine :=",
-		New:  "\tcase rival:\n\t\tmine :=",
+		Old:  "\tcase nobody:\n\t\tm.stats.Disbelieved++\n\t\treturn\n\tcase rival:\n\t\tif m.st.outlives",
+		New:  "\tcase rival:\n\t\tif m.st.outlives",
+	},
+	{
+		Name: "on-a-tie-both-sides-live", Package: "./membership", Run: "TestForgottenMemberEnds",
+		File: "membership/belief.go",
+		Old:  "\treturn mine > up || mine == up && s.lowestUp().Less(lowest)\n",
+		New:  "\treturn mine >= up && !lowest.IsZero()\n",
 	},
 	{
 		Name: "made-up-numbers-are-taken", Package: "./membership", Run: "TestLeapsAreRefused",
