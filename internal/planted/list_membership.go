@@ -134,8 +134,8 @@ var membershipBugs = []bug{
 	{
 		Name: "overslept-decision-is-made-at-once", Package: "./sbr", Run: "TestOverslept",
 		File: "sbr/machine.go",
-		Old:  "\tm.overslept()\n\tif m.now >=",
-		New:  "\tif m.now >=",
+		Old:  "\tm.overslept()\n\tm.sure",
+		New:  "\tm.sure",
 	},
 	{
 		Name: "sleep-forgotten-by-a-new-row", Package: "./sbr", Run: "TestSleptInTheOpen",
@@ -170,8 +170,8 @@ var membershipBugs = []bug{
 	{
 		Name: "late-members-counted-on", Package: "./sim", Run: "TestScripts/second_cut_noticed_too_late",
 		File: "sbr/patience.go",
-		Old:  "\tif m.livesWithout(m.late) {\n\t\treturn false\n\t}\n\tm.hold(",
-		New:  "\tif m.livesWithout(nil) {\n\t\treturn false\n\t}\n\tm.hold(",
+		Old:  "\tcase len(m.late) > 0 && !m.livesWithout(m.late):\n",
+		New:  "\tcase len(m.late) > 0 && !m.livesWithout(nil):\n",
 	},
 	{
 		Name: "contact-before-its-accusers-know", Package: "./sim", Run: "TestNoisyPauses",
