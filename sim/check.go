@@ -91,7 +91,8 @@ func newChecker(w *world) *checker {
 		store:     map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{}, births: map[uint64]uint64{},
 		pairs:  newPairs(),
 		buried: map[reportKey]bool{}, streams: map[pairKey]*letters{},
-		core: core{fed: -1, still: map[peer.ID]time.Duration{}, back: map[membership.Accusation]bool{}},
+		core: core{fed: -1, still: map[peer.ID]time.Duration{}, rows: map[peer.ID]time.Duration{},
+			back: map[membership.Accusation]bool{}},
 	}
 }
 

@@ -51,6 +51,7 @@ type core struct {
 	moved time.Duration                  // when something was disturbed last
 	dirty bool                           // something was, since the cluster was taken for well
 	still map[peer.ID]time.Duration      // by process, when its picture changed last
+	rows  map[peer.ID]time.Duration      // by process, when one more began or ceased to accuse somebody who lives
 	back  map[membership.Accusation]bool // taken back, though others still accuse the subject
 	asked bool                           // whether it has come to rest was asked after the last disturbance
 	fell  time.Duration                  // when one of an obliged core saw somebody downed last
@@ -186,6 +187,7 @@ func (k *core) take() {
 	k.Bases++
 	k.dirty = false
 	clear(k.back)
+	clear(k.rows)
 	n := len(w.hosts)
 	k.sound, k.naps, k.twins = make([]bool, n), make([]bool, n), make([][]bool, n)
 	for i := range n {

@@ -30,16 +30,29 @@ func (k *core) sees(p *proc, v *membership.View) {
 	}
 }
 
-// hears notes when a process hears somebody again whom others still accuse.
+// hears notes when a process hears somebody again whom others still accuse, and when it gets to know that one more does
+// not hear, or hears again, somebody who was lost for others and may have confirmed what is said of it: one who lives.
 func (k *core) hears(p *proc, v, old *membership.View) {
+	changes := func(a membership.Accusation) {
+		x := k.c.w.process(a.Subject)
+		if x != nil && x.alive && v.Unreachable.Has(a.Subject) && old.Unreachable.Has(a.Subject) {
+			k.rows[p.id] = k.c.w.now
+		}
+	}
 	for _, a := range old.Accusations {
-		if a.Observer == p.id && v.Unreachable.Has(a.Subject) && !slices.Contains(v.Accusations, a) {
-			k.back[a] = true
+		if !slices.Contains(v.Accusations, a) {
+			if a.Observer == p.id && v.Unreachable.Has(a.Subject) {
+				k.back[a] = true
+			}
+			changes(a)
 		}
 	}
 	for _, a := range v.Accusations {
 		if a.Observer == p.id {
 			delete(k.back, a)
+		}
+		if !slices.Contains(old.Accusations, a) {
+			changes(a)
 		}
 	}
 }
@@ -70,8 +83,8 @@ func (k *core) stops(p *proc, why string) {
 	if watched := k.on && k.set && !slices.Contains(k.naps, true); !watched {
 		return
 	}
-	age := k.c.w.now - k.still[p.id]
-	if age >= k.calm(p) && !k.between(p) {
+	age, rows := k.c.w.now-k.still[p.id], k.c.w.now-k.rows[p.id]
+	if age >= k.calm(p) && rows >= k.spread(p) && !k.between(p) {
 		k.goes(p, p.id, 0, fmt.Sprintf("it is suspended, its picture %v old: %s", age, why))
 	}
 }
@@ -82,9 +95,13 @@ const everybodyWatched = 6
 // calm is for how long the picture of p has to stand still when there is no time left for the patience. Where not
 // everybody watches everybody gossip has to bring what others have noticed.
 func (k *core) calm(p *proc) time.Duration {
-	n := len(p.view.Members)
-	if n <= everybodyWatched {
+	if len(p.view.Members) <= everybodyWatched {
 		return k.standsStill()
 	}
-	return k.standsStill() + min(2*time.Second, k.c.w.cfg.Resolver.StableFor(n)/4)
+	return k.standsStill() + k.spread(p)
+}
+
+// spread is how long all have to get to know and to confirm what is said of somebody.
+func (k *core) spread(p *proc) time.Duration {
+	return min(2*time.Second, k.c.w.cfg.Resolver.StableFor(len(p.view.Members))/4)
 }

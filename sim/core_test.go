@@ -4,6 +4,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,16 @@ func TestAvailabilityCriesOut(t *testing.T) {
 		"it suspends": {[]string{"obliged"}, func(w *world, a, _ *proc) {
 			w.check.core.still[a.id] = w.now - 6*time.Second
 			a.suspend(&node.Suspend{On: true, Why: "a reason"})
+		}},
+		"it suspends while somebody who lives may confirm": {nil, func(w *world, a, lost *proc) {
+			w.until(time.Minute, func() bool { return a.view.Unreachable.Has(lost.id) })
+			w.advance(2 * time.Second)
+			w.check.core.still[a.id] = w.now - 8*time.Second
+			v, was := *a.view, *a.view
+			v.Accusations = append(slices.Clone(v.Accusations), membership.Accusation{Observer: lost.id, Subject: lost.id})
+			w.check.core.hears(a, &v, &was)
+			w.now += w.check.core.spread(a) - 1
+			a.suspend(&node.Suspend{On: true, Why: "one more does not hear it"})
 		}},
 		"it suspends while it may be indirectly connected": {nil, func(w *world, a, lost *proc) {
 			w.until(time.Minute, func() bool { return a.view.Unreachable.Has(lost.id) })
