@@ -147,7 +147,9 @@ func (c *checker) tookOver(p *proc, o *ownership, f route.Fence, name string) {
 	least := c.w.node().Takeover(1) // whether it is long enough for this cluster is for suspendedBefore to say
 	switch {
 	case f.Birth() != o.fence.Birth() && (!o.p.alive || c.w.cfg.Records && o.p.held()):
-		// A cluster that was formed anew after all of the old one had ended or stopped knows of no owner that goes on.
+		// A cluster that was formed anew has lost nobody of the old one, so no time counts from that. Who forms it waits for
+		// the takeover time by its records; that the owner has stopped is what this time is for. Should it go on, delivers
+		// finds that the shard lives elsewhere.
 	case c.w.cfg.ProcessDeathIsProof && !o.p.alive:
 		// The host of the dead process has said so itself.
 	case !down:

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/node"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
 )
 
 // outcome is what has become of a cut: what the checkers found, and how long after it the last of those that were cut
@@ -111,5 +113,28 @@ func TestCutOffOwnersStopInTime(t *testing.T) {
 				require.Contains(t, v, "suspended-before")
 			}
 		})
+	}
+}
+
+// TestOwnersOfAnEarlierCluster: a cluster that is formed anew has lost nobody, so no takeover time counts for it, and it
+// may take over from an owner of the cluster before that has stopped. Such an owner handles nothing when it goes on
+// (SHD-9, JOIN-1).
+func TestOwnersOfAnEarlierCluster(t *testing.T) {
+	key := shardKey{route.TypeOf("t"), 0}
+	for held, want := range map[bool][]string{true: {"delivery-fence"}, false: {"two-owners", "takeover", "delivery-fence"}} {
+		w := formed(t, 2, Config{Records: true})
+		a, b := w.hosts[0].proc, w.hosts[1].proc
+		w.check.hosts(a, key, route.MakeFence(9, 9, 1))
+		if held {
+			a.suspend(&node.Suspend{On: true, Why: "it has stopped"})
+		}
+		w.check.hosts(b, key, route.MakeFence(10, 9, 1))
+		a.suspend(&node.Suspend{Why: "it goes on"})
+		w.check.delivers(a, key, &wire.Envelope{Term: 9, Epoch: 1})
+		var rules []string
+		for _, v := range w.check.violations {
+			rules = append(rules, v.Rule)
+		}
+		require.Equal(t, want, rules, "%v", w.check.violations)
 	}
 }
