@@ -198,3 +198,46 @@ func TestConfirmationNonsense(t *testing.T) {
 		require.Len(t, c.to.hosted, before, name)
 	}
 }
+
+// TestNobodyIsLeftToAsk: a sleeper whose view holds everybody else for Down needs nobody's word. Its resolver, or an
+// operator, has decided that it lives without them: whoever gave its shards away would have to be among them. As long
+// as one of them is not Down, or somebody joins, it waits for that one, coordinator or not (MEM-10).
+func TestNobodyIsLeftToAsk(t *testing.T) {
+	for _, i := range []int{0, 2} { // the coordinator, and an owner, which takes its place
+		w := owning(t, 3)
+		n := w.nodes[i]
+		before := len(n.hosted)
+		var others []*testNode
+		for _, o := range w.nodes {
+			if o != n {
+				o.crash()
+				others = append(others, o)
+			}
+		}
+		n.do(SuspendCommand{On: true})
+		w.pass(DefaultTakeoverTime)
+		require.Zero(t, n.confirmed)
+		w.set(others[0].id, membership.Down)
+		w.publish()
+		w.pass(DefaultTakeoverTime)
+		require.Zero(t, n.confirmed, "one of them may live, and may have given its shards away")
+		joiner := w.join()
+		w.set(others[1].id, membership.Down)
+		joiner.cut[n.id] = true
+		w.publish()
+		w.pass(2 * DefaultRetryMax)
+		require.Zero(t, n.confirmed, "somebody joins, and may have been told")
+		joiner.cut[n.id] = false
+		w.pass(2 * DefaultRetryMax)
+		require.Equal(t, 1, n.confirmed)
+		require.Len(t, n.hosted, before)
+	}
+	w := owning(t, 2)
+	n, other := w.nodes[1], w.nodes[0]
+	other.crash()
+	n.do(SuspendCommand{On: true})
+	w.set(other.id, membership.Down)
+	require.Zero(t, n.confirmed)
+	n.see()
+	require.Equal(t, 1, n.confirmed, "nobody is left")
+}
