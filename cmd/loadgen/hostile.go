@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"time"
@@ -21,6 +22,7 @@ const (
 	// hostileSilent are connections that stand all the time and say nothing: half of what one address may have.
 	hostileSilent = 32
 	hostileTurns  = 9                     // pairs of alone and beside, each the other way round than the one before
+	hostileRests  = 5                     // pairs in which the attacked pair is at rest
 	hostileBeat   = 20 * time.Millisecond // period of heartbeats, so that there are enough for a quantile
 )
 
@@ -98,7 +100,43 @@ func (r *rounds) besieged(ctx context.Context, e *env, f bench.Figures, name str
 	f.Ratio(name+"_hb_p50_ratio", name+"_hb_p50_us_beside", name+"_hb_p50_us_alone")
 	f.Set(name+"_attacks_per_second", float64(siege.thrown)/siege.took.Seconds())
 	f.Set(name+"_cpu_share", siege.cpu.Seconds()/siege.took.Seconds())
+	if err := r.victim(ctx, c, f, name, target, siege.list); err != nil {
+		return err
+	}
 	r.progress.Printf("%s", name)
+	return nil
+}
+
+// victim measures what the attacks cost the attacked process itself, which no other work on the machine changes much:
+// its processor time while the pair is at rest, alone and beside them, in turn.
+func (r *rounds) victim(ctx context.Context, c *crew, f bench.Figures, name string, target *hostile.Target,
+	list []hostile.Attack) error {
+	siege := siege{list: list}
+	var more []bench.Figures
+	for turn := range hostileRests {
+		var share [2]float64
+		for k := range share {
+			i := (turn + k) % 2
+			stop := func() {}
+			if i == 1 {
+				stop = siege.begin(target)
+			}
+			before, err := c.usage(ctx, "inline")
+			door.Pause(ctx, r.unit)
+			after, errAfter := c.usage(ctx, "inline")
+			stop()
+			if err = errors.Join(err, errAfter); err != nil {
+				return err
+			}
+			share[i] = float64(after.receivers.CPU-before.receivers.CPU) / float64(after.receivers.At-before.receivers.At)
+		}
+		more = append(more, bench.Figures{"share": share[1] - share[0]})
+	}
+	share := bench.Medians(more)["share"]
+	f.Set(name+"_victim_cpu_share", share)
+	if siege.thrown > 0 {
+		f.Set(name+"_victim_us", share*float64(siege.took.Microseconds())/float64(siege.thrown))
+	}
 	return nil
 }
 
