@@ -76,17 +76,8 @@ func (r *rounds) besieged(ctx context.Context, e *env, f bench.Figures, name str
 	}
 	var ratios []bench.Figures
 	for turn := range hostileTurns {
-		for k := range legs {
-			i := (turn + k) % 2
-			stop := func() {}
-			if i == 1 {
-				stop = siege.begin(target)
-			}
-			err := legs[i].measure(ctx, r, c)
-			stop()
-			if err != nil {
-				return err
-			}
+		if err := siege.pair(target, turn, func(i int) error { return legs[i].measure(ctx, r, c) }); err != nil {
+			return err
 		}
 		if alone := legs[0].rates[turn]["rate"]; alone > 0 {
 			ratios = append(ratios, bench.Figures{"ratio": legs[1].rates[turn]["rate"] / alone})
@@ -115,20 +106,15 @@ func (r *rounds) victim(ctx context.Context, c *crew, f bench.Figures, name stri
 	var more []bench.Figures
 	for turn := range hostileRests {
 		var share [2]float64
-		for k := range share {
-			i := (turn + k) % 2
-			stop := func() {}
-			if i == 1 {
-				stop = siege.begin(target)
-			}
+		err := siege.pair(target, turn, func(i int) error {
 			before, err := c.usage(ctx, "inline")
 			door.Pause(ctx, r.unit)
 			after, errAfter := c.usage(ctx, "inline")
-			stop()
-			if err = errors.Join(err, errAfter); err != nil {
-				return err
-			}
 			share[i] = float64(after.receivers.CPU-before.receivers.CPU) / float64(after.receivers.At-before.receivers.At)
+			return errors.Join(err, errAfter)
+		})
+		if err != nil {
+			return err
 		}
 		more = append(more, bench.Figures{"share": share[1] - share[0]})
 	}
@@ -182,6 +168,22 @@ type siege struct {
 	thrown int
 	took   time.Duration
 	cpu    time.Duration
+}
+
+// pair measures alone (0) and beside the attacks (1), every other time the other way round.
+func (s *siege) pair(t *hostile.Target, turn int, measure func(i int) error) error {
+	for k := range 2 {
+		i, stop := (turn+k)%2, func() {}
+		if i == 1 {
+			stop = s.begin(t)
+		}
+		err := measure(i)
+		stop()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // begin attacks until the returned function is called, which waits for the last attacker.
