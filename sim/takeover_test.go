@@ -116,12 +116,14 @@ func TestCutOffOwnersStopInTime(t *testing.T) {
 	}
 }
 
-// TestOwnersOfAnEarlierCluster: a cluster that is formed anew has lost nobody, so no takeover time counts for it, and it
-// may take over from an owner of the cluster before that has stopped. Such an owner handles nothing when it goes on
+// TestOwnersOfAnEarlierCluster: a cluster that is formed anew has lost nobody, so no takeover time counts for it, and
+// it may take over from an owner of the cluster before that has stopped. Such an owner handles nothing when it goes on
 // (SHD-9, JOIN-1).
 func TestOwnersOfAnEarlierCluster(t *testing.T) {
 	key := shardKey{route.TypeOf("t"), 0}
-	for held, want := range map[bool][]string{true: {"delivery-fence"}, false: {"two-owners", "takeover", "delivery-fence"}} {
+	for held, want := range map[bool][]string{
+		true: {"delivery-fence"}, false: {"two-owners", "takeover", "delivery-fence"},
+	} {
 		w := formed(t, 2, Config{Records: true})
 		a, b := w.hosts[0].proc, w.hosts[1].proc
 		w.check.hosts(a, key, route.MakeFence(9, 9, 1))
