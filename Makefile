@@ -11,12 +11,13 @@ PARALLEL ?=
 BENCH    ?= .
 PKG      ?= ./...
 N        ?= 1000
+STATES   ?= 1000000
 MINUTES  ?= 5
 SEED     ?=
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm resolver-proof storm-arm64 upgrade scale kill-test chaos planted fuzz bench bench-e2e bench-peers test-peers idle-entities check build clean
+.PHONY: help run test race storm resolver-proof forming-proof storm-arm64 upgrade scale kill-test chaos planted fuzz bench bench-e2e bench-peers test-peers idle-entities check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +48,9 @@ upgrade: ## a cluster half of which is built from the commit OLD, with numbered 
 
 resolver-proof: build ## decide all 2^20 states of the directed links of five nodes under every strategy of the resolver
 	@$(BIN)/node resolver-proof $(ARGS)
+
+forming-proof: ## try the agreement on who forms a cluster exhaustively, with bounds beyond those of make test; STATES=1000000
+	@$(GO) test -count=1 -timeout 60m -run TestFormingProof -v ./membership -forming-states=$(STATES) $(ARGS)
 
 kill-test: build ## kill one of ten real node processes and measure when all others hold it unreachable
 	@$(BIN)/node kill-test $(ARGS)

@@ -157,6 +157,9 @@ func (m *Machine) onProbeAck(from peer.ID, body []byte) error {
 		}
 		// Whoever asked may have been admitted, though the welcome was lost: this incarnation must never belong to
 		// a second cluster of its own making.
+		if m.join.form.tries {
+			m.giveUpTrying() // it forms none any more, and must not hold back others
+		}
 		m.join.form.asked = true
 		m.phase = pending
 		m.stop(timerSeed)

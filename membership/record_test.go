@@ -287,6 +287,35 @@ func TestPledges(t *testing.T) {
 	require.EqualValues(t, 2, ask(next, 2, true), "its successor")
 }
 
+// Who hears of a cluster in the middle of its attempt forms none any more: it says that it has given up, and pledges
+// itself to others when that cluster has gone (JOIN-1).
+func TestWhoAskedHoldsNobodyBack(t *testing.T) {
+	m := New(ip(1), Config{}, rand.New(rand.NewPCG(1, 1)))
+	rec := Record{ClusterID: 7, Birth: 8, Highest: 8, Counts: true, Others: addrs(2)}
+	require.NoError(t, m.Do(0, JoinCommand{Seeds: addrs(1, 2), Record: rec}))
+	own, nonce := m.self.Inc, m.join.nonce
+	hear := func(kind wire.Kind, body []byte) (out Effects) {
+		m.Drain(&Effects{})
+		require.NoError(t, m.Handle(1, 1, ip(2), kind, body))
+		m.Drain(&out)
+		return out
+	}
+	hear(wire.KindFormAnswer, appendFormAnswer(nil, formAnswerBody{own, nonce, 0, true, Record{}}))
+	require.True(t, m.join.form.tries)
+	out := hear(wire.KindJoinProbeAck, appendProbeAck(nil, probeAckBody{own, nonce, 7, 8, 0, nil}))
+	ask, err := readFormAsk(out.Mail[0].Body)
+	require.NoError(t, err)
+	require.False(t, ask.wants)
+	m.Tick(m.cfg.JoinRetryAfter + 1)
+	require.Equal(t, probing, m.phase)
+	m.Drain(&Effects{})
+	require.NoError(t, m.Handle(m.now, m.now, ip(2), wire.KindFormAsk, appendFormAsk(nil, formAskBody{9, 1, true, true})))
+	m.Drain(&out)
+	answer, err := readFormAnswer(out.Mail[0].Body)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, answer.attempt)
+}
+
 // JOIN-1: the younger of two clusters of one name ends when it is the smaller, on the word of those whom it dialled
 // itself, and then remembers the older one. The older never does, nor does a younger one that is not smaller.
 func TestYoungerAndSmallerTwinYields(t *testing.T) {

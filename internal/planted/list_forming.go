@@ -40,6 +40,36 @@ var formingBugs = []bug{
 		New:  "a.attempt >= f.pledged {",
 	},
 	{
+		Name: "pledged-to-two-in-some-state", Package: "./membership", Run: "TestFormingProof",
+		File: "membership/forming.go",
+		Old:  "a.attempt >= f.pledged && (f.pledgedTo.IsZero() || f.pledgedTo == from) {",
+		New:  "a.attempt >= f.pledged {",
+	},
+	{
+		Name: "forgets-the-record-in-some-state", Package: "./membership", Run: "TestFormingProof",
+		File: "membership/forming.go",
+		Old:  "\treturn r.Known() && !(r.Alone() && (j.first || !r.Counts))\n",
+		New:  "\treturn r.Known() && !j.first\n",
+	},
+	{
+		Name: "forms-without-all-pledges", Package: "./membership", Run: "TestFormingProof",
+		File: "membership/forming.go",
+		Old:  "m.missing(func(c *contact) bool { return c.promised })",
+		New:  "m.missing(m.fresh)",
+	},
+	{
+		Name: "up-before-it-is-written-in-some-state", Package: "./membership", Run: "TestFormingProof",
+		File: "membership/memory.go",
+		Old:  "if !m.cfg.Records || ",
+		New:  "if m.now >= 0 || ",
+	},
+	{
+		Name: "attempt-goes-on-after-a-cluster-was-asked", Package: "./membership", Run: "TestWhoAskedHoldsNobodyBack",
+		File: "membership/join.go",
+		Old:  "\t\tif m.join.form.tries {\n\t\t\tm.giveUpTrying() // it",
+		New:  "\t\tif m.join.form.tries && m.now < 0 {\n\t\t\tm.giveUpTrying() // it",
+	},
+	{
 		Name: "missing-may-still-handle", Package: "./membership", Run: "TestMissingHaveStopped",
 		File: "membership/forming.go",
 		Old:  "\t\twait = m.stopped()\n",
