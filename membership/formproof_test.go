@@ -1,6 +1,6 @@
 // The agreement on who forms a cluster, tried exhaustively: the states, and the machine that the search rides. Who is
-// in no cluster is a real machine, taken apart after each step; who is a member is a mark, for all that matters of one is
-// that it lives and says so. Time is what may happen: any timer may fire, and any attempt may be over.
+// in no cluster is a real machine, taken apart after each step; who is a member is a mark, for all that matters of one
+// is that it lives and says so. Time is what may happen: any timer may fire, and any attempt may be over.
 
 package membership
 
