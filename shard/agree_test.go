@@ -317,6 +317,7 @@ func TestChaosOfSettings(t *testing.T) {
 			want()
 			w.pass(time.Second)
 		}
+		w.pass(3 * DefaultRetryMax) // who registered again in vain is refused again
 		var agreed []Settings
 		for _, n := range w.nodes {
 			typ := n.m.types[everywhere.ID()]
@@ -439,4 +440,24 @@ func TestHigherTermOfAnotherRole(t *testing.T) {
 			require.Nil(t, w.nodes[0].stats(everywhere).Reign)
 		})
 	}
+}
+
+// TestRegistrantsOfAContradictedReignAreTold: one runs with settings in whose role nobody is left. A reign under others
+// is contradicted by it, and who registered with that reign hears so: no coordinator would tell it (SHD-1).
+func TestRegistrantsOfAContradictedReignAreTold(t *testing.T) {
+	w := roled(t, "", "store", "", "")
+	require.NoError(t, w.nodes[0].register(inStore))
+	w.pass(time.Second)
+	w.nodes[1].crash()
+	w.set(w.nodes[1].id, membership.Down)
+	w.publish()
+	w.promote()
+	w.publish()
+	w.pass(promiseOutlives + time.Second)
+	late := w.nodes[3]
+	require.NoError(t, late.register(everywhere))
+	w.pass(time.Second)
+	require.Len(t, late.refused, 1)
+	refusedBoth(t, late.refused[0].Err)
+	require.Empty(t, w.nodes[0].refused)
 }
