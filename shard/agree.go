@@ -127,9 +127,9 @@ func (m *Machine) agrees(t *typ, from peer.ID, w reportWanted) bool {
 }
 
 // contradicted ends a reign that one refused who goes by other settings. It was not ready and had found nothing that is
-// owned under its own, so it gave out nothing. Those who registered with it are told, as this node's own region is: there
-// may be no coordinator under the others to tell them. Where this node coordinates under the others too, it begins
-// anew with them.
+// owned under its own, so it gave out nothing. Those who registered with it are told, as this node's own region is:
+// there may be no coordinator under the others to tell them. Where this node coordinates under the others too, it
+// begins anew with them.
 func (m *Machine) contradicted(t *typ, n nak) {
 	c := t.coord
 	if c == nil || c.term != n.Term || c.settings != n.Got || c.ready || c.owned > 0 {
