@@ -193,6 +193,7 @@ const (
 	ConvergenceBlocked  = membership.ConvergenceBlocked
 	ConvergenceRestored = membership.ConvergenceRestored
 	TwinCluster         = membership.TwinCluster
+	SplitCluster        = membership.SplitCluster
 	SettingsDiffer      = membership.SettingsDiffer
 	FormingHeld         = membership.FormingHeld
 )

@@ -149,6 +149,9 @@ func (d *Driver) logEvent(e *membership.Event, v *membership.View) {
 	case membership.TwinCluster:
 		d.log.Error("another cluster of this name lives", "at", e.Twin.Via, "cluster", e.Twin.ClusterID,
 			"birth", e.Twin.Birth, "ours", v.ClusterID, "our_birth", v.Birth)
+	case membership.SplitCluster:
+		d.log.Error("two sides of this cluster live, which have removed each other: restart the nodes of one of them",
+			"met", e.By, "cluster", e.Twin.ClusterID, "birth", e.Twin.Birth, "detail", e.Detail)
 	case membership.FormingHeld:
 		d.log.Warn("no cluster is found, and this node forms none", "why", e.Detail)
 	case membership.SettingsDiffer:

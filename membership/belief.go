@@ -111,7 +111,11 @@ func (m *Machine) removedBy(from peer.ID, t tombstone, up uint32, lowest peer.ID
 		m.stats.Disbelieved++
 		return
 	case rival:
+		news := m.split(from)
 		if m.st.outlives(up, lowest) {
+			if news {
+				m.tellRemoved(from) // which has it hear how this side stands
+			}
 			return
 		}
 	}
@@ -137,6 +141,7 @@ func (m *Machine) toldRemoved(c ToldRemovedCommand) {
 		m.stats.Disbelieved++
 		return
 	case rival:
+		m.split(c.Peer)
 		if mine := m.st.upCount(); !c.Counted || mine > c.Up || mine == c.Up &&
 			m.st.lowestUp().Addr.Compare(c.Lowest) <= 0 {
 			return

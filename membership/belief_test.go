@@ -180,3 +180,53 @@ func TestAnsweredIsBounded(t *testing.T) {
 	require.Len(t, m.answered, maxAnswered)
 	require.Equal(t, nobody, m.beliefIn(peer.ID{Addr: addr(8), Inc: 1000 + 3*maxAnswered - 1}))
 }
+
+// Two sides of one cluster that have removed each other tell of it when they meet, each once in ten minutes for an
+// address, and that alone ends nobody: not on the word of one who was never a member (MEM-1, JOIN-1).
+func TestTwoSidesOfOneClusterAreTold(t *testing.T) {
+	m := asMember()
+	told := func(from peer.ID, kind wire.Kind, body []byte) (events []Event, mail []wire.Kind) {
+		var out Effects
+		m.Drain(&Effects{})
+		require.NoError(t, m.Handle(m.now, m.now, from, kind, body))
+		m.Drain(&out)
+		require.Nil(t, out.Ended)
+		for _, e := range out.Events {
+			if e.Kind == SplitCluster {
+				events = append(events, e)
+			}
+		}
+		for _, o := range out.Mail {
+			mail = append(mail, o.Kind)
+		}
+		return events, mail
+	}
+	events, _ := told(ip(8), wire.KindRemovedNote, noteFor(0, 9))
+	require.Empty(t, events, "a nobody")
+	events, mail := told(ip(4), wire.KindRemovedNote, noteFor(0, 9))
+	require.Len(t, events, 1)
+	require.Equal(t, ip(4), events[0].By)
+	require.Equal(t, Twin{m.st.cluster, m.st.birth, ip(4).Addr}, *events[0].Twin)
+	require.Contains(t, events[0].String(), ip(4).String())
+	require.Contains(t, events[0].String(), m.self.String())
+	require.Contains(t, mail, wire.KindRemovedNote, "the smaller side hears how this one stands")
+	events, mail = told(ip(4), wire.KindRemovedNote, noteFor(0, 9))
+	require.Empty(t, events, "told before")
+	require.Empty(t, mail)
+	require.Equal(t, uint64(1), m.Stats().Splits)
+	m.now += splitAgain
+	m.contact = m.now
+	events, _ = told(ip(4), wire.KindRemovedNote, noteFor(0, 9))
+	require.Len(t, events, 1, "after ten minutes again")
+
+	// One that answers a probe as a member of this very cluster, and was removed here, is told so. That is no event yet.
+	ack := func(from peer.ID, cluster uint64) []wire.Kind {
+		body := appendProbeAck(nil, probeAckBody{m.self.Inc, m.join.nonce, cluster, m.st.birth, 0, nil})
+		events, mail := told(from, wire.KindJoinProbeAck, body)
+		require.Empty(t, events)
+		return mail
+	}
+	require.Contains(t, ack(ip(4), m.st.cluster), wire.KindRemovedNote)
+	require.Empty(t, ack(ip(4), 99))
+	require.Empty(t, ack(ip(8), m.st.cluster))
+}

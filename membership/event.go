@@ -42,13 +42,15 @@ const (
 	SettingsDiffer      EventKind = 36 // a join was let through with other settings (Config.LenientSettings); see Detail
 
 	FormingHeld EventKind = 40 // no cluster is found, and this node forms none for what is remembered; see Detail
+
+	SplitCluster EventKind = 41 // By lives on another side of this cluster: the two have removed each other; see Twin
 )
 
 var eventNames = [...]string{1: "member-removed", "member-joined", "member-up", "member-left", "member-exited",
 	"member-downed", "unreachable-member", "reachable-member", "leader-changed", "role-leader-changed",
 	"member-weakly-up", "member-preparing-for-shutdown", "member-ready-for-shutdown", "metadata-changed",
 	"member-quarantined", 32: "convergence-blocked", "convergence-restored", "self-indicted", "twin-cluster",
-	"settings-differ", 40: "forming-held"}
+	"settings-differ", 40: "forming-held", "split-cluster"}
 
 // OfView reports whether the kind tells a difference between two views. Others come without a new view.
 func (k EventKind) OfView() bool { return k < ConvergenceBlocked }
@@ -72,10 +74,10 @@ type Event struct {
 	Role     string
 
 	Convergence *Convergence // for the events of convergence
-	By          peer.ID      // for MemberQuarantined: the observer
+	By          peer.ID      // for MemberQuarantined the observer; for SplitCluster who was met, maybe by address alone
 	Why         string       // for MemberQuarantined, on the observer itself, and SelfIndicted: the reason given
-	Twin        *Twin        // for TwinCluster
-	Detail      string       // of TwinCluster, SettingsDiffer and FormingHeld, in words
+	Twin        *Twin        // for TwinCluster; for SplitCluster this cluster itself, and where it was met
+	Detail      string       // of TwinCluster, SplitCluster, SettingsDiffer and FormingHeld, in words
 }
 
 // Reason says why a member was downed, removed or quarantined, or why this node indicted itself; empty for every other
@@ -149,7 +151,7 @@ func (e Event) String() string {
 		return fmt.Sprintf("%s %s", e.Kind, e.Leader)
 	case ConvergenceBlocked:
 		return fmt.Sprintf("%s for %v by %v", e.Kind, e.Convergence.For, e.Convergence.Blockers)
-	case TwinCluster, SettingsDiffer, FormingHeld:
+	case TwinCluster, SplitCluster, SettingsDiffer, FormingHeld:
 		return fmt.Sprintf("%s: %s", e.Kind, e.Detail)
 	case ConvergenceRestored:
 		return fmt.Sprintf("%s after %v", e.Kind, e.Convergence.For)

@@ -146,6 +146,7 @@ func (m *Machine) onProbeAck(from peer.ID, body []byte) error {
 	switch {
 	case m.phase == member:
 		m.otherCluster(from.Addr, a.cluster, a.birth, false)
+		m.sameCluster(from, a.cluster, a.birth)
 		return nil
 	case m.phase == probing:
 		if m.tooOld(from, a.birth) {

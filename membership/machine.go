@@ -52,6 +52,7 @@ type Machine struct {
 	contact  time.Duration // when a member was last heard
 	blockage blockage
 	twins    []twin        // by seed
+	splits   []met         // of the other side of this cluster
 	seedAt   int           // the seed that was asked last
 	rejoin   bool          // about to leave for another cluster
 	answered []peer.ID     // successors at the addresses of members that answered probes

@@ -44,6 +44,9 @@ func (m *Machine) returned(from peer.ID, remote *state) bool {
 	if _, told := remote.tomb(m.self); !told && remote.covers(own) {
 		i := remote.index(from)
 		mutual := i >= 0 && m.st.covers(&remote.members[i])
+		if mutual {
+			m.split(from)
+		}
 		if !mutual || !m.st.outlives(remote.upCount(), remote.lowestUp()) {
 			m.end(EndRemoved, from, fmt.Sprintf("%s holds a state in which %s was removed and forgotten", from, m.self))
 			return true
@@ -53,19 +56,25 @@ func (m *Machine) returned(from peer.ID, remote *state) bool {
 		return false
 	}
 	var d *state
-	for i := range remote.members {
-		mb := &remote.members[i]
-		if _, dead := m.st.tomb(mb.ID); dead || !m.st.covers(mb) {
-			continue
+	for _, joiners := range [...]bool{false, true} {
+		for i := range remote.members {
+			mb := &remote.members[i]
+			gone := m.st.covers(mb)
+			if joiners { // who has no number was joining among the removed, and goes with them
+				gone = d != nil && mb.UpNumber == 0 && !m.st.has(mb.ID)
+			}
+			if _, dead := m.st.tomb(mb.ID); dead || !gone {
+				continue
+			}
+			if d == nil {
+				d = m.st.draft()
+			}
+			if len(d.tombs) >= MaxTombstones {
+				return true // no room to remember it: the whole state is left alone
+			}
+			d.entomb(tombstone{id: mb.ID, last: Down, cause: mb.Cause, by: mb.By})
+			m.stats.Returned++
 		}
-		if d == nil {
-			d = m.st.draft()
-		}
-		if len(d.tombs) >= MaxTombstones {
-			return true // no room to remember it: the whole state is left alone
-		}
-		d.entomb(tombstone{id: mb.ID, last: Down, cause: mb.Cause, by: mb.By})
-		m.stats.Returned++
 	}
 	if d != nil {
 		m.install(d.commit(m.self), true)

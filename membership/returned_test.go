@@ -114,3 +114,25 @@ func TestIsolationComesBeforeAnythingElse(t *testing.T) {
 	w.drain(alone)
 	require.Nil(t, alone.ended, "nobody could have removed it")
 }
+
+// TestRemovedJoinerDoesNotReturn: one who was removed before it was up has no number that tells. It comes with those of
+// its side who have one, and whoever was joining on a side that is dead is so, too; a joiner of nobody who was removed
+// is taken as ever (MEM-1).
+func TestRemovedJoinerDoesNotReturn(t *testing.T) {
+	m := side("c", "cde") // it has removed a, b and the joiner x, and forgotten them
+	d := side("a", "abcde").st.draft()
+	d.add(Member{ID: nid("x"), Status: Joining})
+	old := d.commit(nid("a"))
+	m.take(nid("a"), old)
+	require.False(t, m.st.has(nid("x")))
+	_, dead := m.st.tomb(nid("x"))
+	require.True(t, dead)
+	require.Equal(t, uint64(3), m.stats.Returned)
+
+	d = side("d", "cde").st.draft()
+	d.add(Member{ID: nid("x"), Status: Joining})
+	m = side("c", "cde")
+	m.take(nid("d"), d.commit(nid("d")))
+	require.True(t, m.st.has(nid("x")))
+	require.Zero(t, m.stats.Returned)
+}

@@ -20,6 +20,7 @@ type Stats struct {
 	LateAnswers                uint64 // heartbeat answers of nodes whose control loop is stuck, not counted
 	JoinsRefused               uint64
 	Disbelieved                uint64        // words that this incarnation was removed, of those who are not believed
+	Splits                     uint64        // times that a SplitCluster was told
 	SettingsDiffer             uint64        // joins let through with other settings
 	SecondProbes               uint64        // probes over a second connection, of peers late with their answers
 	SelfIndicted               uint64        // quarantines not made because there would have been too many

@@ -33,6 +33,42 @@ type Twin struct {
 	Via              peer.Addr // the seed, or remembered address, at which it was found
 }
 
+// splitAgain is how long a member of the other side is not told again, maxSplits how many are told in that time.
+const (
+	splitAgain = 10 * time.Minute
+	maxSplits  = 64
+)
+
+// met is when a member of the other side of this cluster was met.
+type met struct {
+	addr peer.Addr
+	at   time.Duration
+}
+
+// split tells that this side and that of other have removed each other and both live, under one cluster id and birth:
+// an operator has downed each on the other. It is a report and ends nobody, for whoever says hello may name any
+// identity. It reports whether this is news.
+func (m *Machine) split(other peer.ID) bool {
+	m.splits = slices.DeleteFunc(m.splits, func(o met) bool { return m.now-o.at >= splitAgain })
+	if len(m.splits) >= maxSplits || slices.ContainsFunc(m.splits, func(o met) bool { return o.addr == other.Addr }) {
+		return false
+	}
+	m.splits = append(m.splits, met{other.Addr, m.now})
+	m.stats.Splits++
+	m.tell(Event{Kind: SplitCluster, By: other, Twin: &Twin{m.st.cluster, m.st.birth, other.Addr}, Detail: fmt.Sprintf(
+		"%s lives on a side of this cluster, %016x, birth %d, that has removed the side of %s and was removed by it",
+		other, m.st.cluster, m.st.birth, m.self)})
+	return true
+}
+
+// sameCluster deals with a node that says at an address without a member that it is one of this very cluster: when it
+// was removed here it is told so, and answers likewise when its side has removed this node.
+func (m *Machine) sameCluster(from peer.ID, cluster, birth uint64) {
+	if cluster == m.st.cluster && birth == m.st.birth {
+		m.tellRemoved(from)
+	}
+}
+
 type twin struct {
 	Twin
 	again time.Duration // when to tell it again

@@ -64,6 +64,8 @@ func (w *world) eventText(e *membership.Event) string {
 		return text
 	case membership.TwinCluster:
 		return fmt.Sprintf("%s at %s", e.Kind, w.name(peer.ID{Addr: e.Twin.Via}))
+	case membership.SplitCluster:
+		return fmt.Sprintf("%s with %s", e.Kind, w.name(e.By))
 	case membership.SettingsDiffer, membership.FormingHeld:
 		return fmt.Sprintf("%s: %s", e.Kind, e.Detail)
 	case membership.MetadataChanged, membership.ConvergenceRestored:

@@ -70,6 +70,18 @@ var formingBugs = []bug{
 		New:  "\t\tif m.join.form.tries && m.now < 0 {\n\t\t\tm.giveUpTrying() // it",
 	},
 	{
+		Name: "removed-joiner-returns", Package: "./membership", Run: "TestRemovedJoinerDoesNotReturn",
+		File: "membership/returned.go",
+		Old:  "gone = d != nil && mb.UpNumber == 0",
+		New:  "gone = d == nil && mb.UpNumber == 0",
+	},
+	{
+		Name: "two-sides-of-one-cluster-untold", Package: "./sim", Run: "TestScripts/two_sides_of_one_cluster",
+		File: "membership/twin.go",
+		Old:  "\tif cluster == m.st.cluster && birth == m.st.birth {\n",
+		New:  "\tif cluster == 0 && birth == m.st.birth {\n",
+	},
+	{
 		Name: "missing-may-still-handle", Package: "./membership", Run: "TestMissingHaveStopped",
 		File: "membership/forming.go",
 		Old:  "\t\twait = m.stopped()\n",
