@@ -74,6 +74,13 @@ func TestNameIsNotTaken(t *testing.T) {
 				require.Equal(t, RefusedTaken, refused.Reason)
 				require.False(t, refused.Reason.ForGood())
 			}
+			if secure { // a connection that says no token, for it is dialled by the address alone: the name refuses it
+				_, _, err := th.open(t.Context(), opening{to: tb.Self(), lane: wire.LaneControl, number: 1, generation: 1 << 30,
+					speak: wire.Spoken()})
+				var refused *RefusedError
+				require.ErrorAs(t, err, &refused)
+				require.Equal(t, RefusedTaken, refused.Reason)
+			}
 			until(t, func() bool { return tb.Stats().Refused["taken"] >= 4 })
 			say()
 			require.Empty(t, a.downs, "nobody was displaced")
