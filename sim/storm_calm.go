@@ -32,7 +32,6 @@ func (s *storm) calm() {
 		s.bury(func(q *proc) bool { return q.alive }, func() bool { return w.converged() })
 	}
 	w.after(doomedBound, s.endDoomed)
-	s.startMissing()
 	right := func() bool { return s.pending == 0 && !s.leaving() && w.converged() }
 	if !w.until(calmBound, right) {
 		w.check.violate(nil, "calm", "not converged %v after the storm: %s", calmBound, w.whyNotConverged())
@@ -41,20 +40,6 @@ func (s *storm) calm() {
 	s.calmTook = w.now - began
 	s.demandHomes(w.running(), w.takeover()+homesBound)
 	s.demandFates()
-}
-
-// startMissing starts a process at hosts that have none, as long as fewer run than the leader wants before it makes
-// anybody Up: who was leaving when the faults ended comes no more by itself.
-func (s *storm) startMissing() {
-	for i, h := range s.w.hosts {
-		if len(s.w.running())+s.pending >= s.w.cfg.Membership.MinMembers {
-			break
-		}
-		if h.proc == nil || !h.proc.alive {
-			s.restartIn(i, s.between(0, time.Second))
-		}
-	}
-	s.w.after(repairLook, s.startMissing)
 }
 
 // healCore heals a majority of the nodes that are up, among themselves alone; an operator who sees only them downs all

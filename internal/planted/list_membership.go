@@ -6,8 +6,8 @@ var membershipBugs = []bug{
 	{
 		Name: "anybody-is-believed-that-this-node-was-removed", Package: "./membership", Run: "TestWhoIsBelieved",
 		File: "membership/belief.go",
-		Old:  "\tcase nobody:\n\t\tm.stats.Disbelieved++\n\t\treturn\n\tcase rival:\n\t\tif m.st.outlives",
-		New:  "\tcase rival:\n\t\tif m.st.outlives",
+		Old:  "\tcase nobody:\n\t\tm.stats.Disbelieved++\n\t\treturn\n\tcase rival:\n\t\tnews :=",
+		New:  "\tcase rival:\n\t\tnews :=",
 	},
 	{
 		Name: "on-a-tie-both-sides-live", Package: "./membership", Run: "TestForgottenMemberEnds",
