@@ -177,9 +177,9 @@ func (m *Machine) pressed() (since time.Duration, ok bool) {
 
 // endsAt is when a picture that does not come to rest stops this node, or ends all. It need not come to rest when some
 // came back in between; of members that are only lost, one after the other, there is an end. One that has stood still
-// for half the time that it needs is given the other half, and then the time in which a word may be taken back. And when
-// somebody on our side was downed, another has decided by a picture that is gone: what it would have had us do is not
-// known any more.
+// for half the time that it needs is given the other half, and then the time in which a word may be taken back. And
+// when somebody on our side was downed, another has decided by a picture that is gone: what it would have had us do is
+// not known any more.
 func (m *Machine) endsAt() (at time.Duration, ok bool) {
 	limit, ok := m.cfg.unstableFor(m.stable)
 	ok = ok && m.changes > 0 && !m.sure
