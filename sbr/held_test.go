@@ -313,3 +313,24 @@ func TestContactWhileStopped(t *testing.T) {
 	}
 	require.Equal(t, "CDE", find(0, r.run(time.Minute)).down, "C has not")
 }
+
+// TestAccusedSendsNobodyElse: when a picture goes back and forth all go, but one that is accused itself sends nobody
+// else: those who accuse it may be well, and each of them counts for itself. Found by storm seed 1201, in which four
+// healthy members went with the one that was not.
+func TestAccusedSendsNobodyElse(t *testing.T) {
+	for accusers, want := range map[string]string{"": "ABCDE", " C>A": "A"} {
+		r := newRig(t, 'A', Config{})
+		r.see("A B C D E", "", true, "")
+		var eff []Effects
+		for i := range 60 {
+			back := map[bool]string{true: "B>D", false: "B>E B>D"}[i%2 == 0]
+			r.see("A B C D E", back+accusers, false, "")
+			if eff = r.run(500 * time.Millisecond); find(0, eff).down != "" {
+				break
+			}
+		}
+		f := find(0, eff)
+		require.Equal(t, want, f.down)
+		require.Equal(t, membership.CauseUnstable, f.cause)
+	}
+}

@@ -222,6 +222,9 @@ func (m *Machine) tooLong() {
 	d.Outcome, d.Mark, d.Down, d.Lives = DownEverybody, peer.ID{}, v.goers(DownEverybody), false
 	d.Cause = membership.CauseUnstable
 	d.Why = fmt.Sprintf("what is reachable changed %d times in %v: nobody can be sure", m.changes, m.now-m.first)
+	if m.accused.Has(m.self) {
+		d.Down = peer.SetOf(m.self) // the others may be well without it: each of them counts for itself
+	}
 	m.act(d, true)
 }
 
