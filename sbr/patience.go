@@ -222,10 +222,24 @@ func (m *Machine) tooLong() {
 	d.Outcome, d.Mark, d.Down, d.Lives = DownEverybody, peer.ID{}, v.goers(DownEverybody), false
 	d.Cause = membership.CauseUnstable
 	d.Why = fmt.Sprintf("what is reachable changed %d times in %v: nobody can be sure", m.changes, m.now-m.first)
-	if m.accused.Has(m.self) {
-		d.Down = peer.SetOf(m.self) // the others may be well without it: each of them counts for itself
+	if m.accused.Has(m.self) && m.others() {
+		d.Down = peer.SetOf(m.self) // they may be well without it: each of them counts for itself
 	}
 	m.act(d, true)
+}
+
+// others reports whether most of those who count are accused by nobody.
+func (m *Machine) others() bool {
+	all, well := 0, 0
+	for i := range m.view.Members {
+		if x := &m.view.Members[i]; counts(x.Status) {
+			all++
+			if !m.accused.Has(x.ID) {
+				well++
+			}
+		}
+	}
+	return 2*well > all
 }
 
 // warnAt is when an instability is told of: when others would have been decided some time ago.
