@@ -315,8 +315,8 @@ func TestContactWhileStopped(t *testing.T) {
 }
 
 // TestAccusedSendsNobodyElse: when a picture goes back and forth all go, but one that is accused itself sends nobody
-// else while most are accused by nobody: they may be well, and each of them counts for itself. Found by storm seed 1201, in which four
-// healthy members went with the one that was not.
+// else while most are accused by nobody: they may be well, and each of them counts for itself. Found by storm seed
+// 1201, in which four healthy members went with the one that was not.
 func TestAccusedSendsNobodyElse(t *testing.T) {
 	for accusers, want := range map[string]string{"": "ABCDE", " C>A": "A"} {
 		r := newRig(t, 'A', Config{})
