@@ -21,6 +21,7 @@ import (
 type kept struct {
 	ClusterID string   `json:"cluster_id"`
 	Others    []string `json:"others"`
+	Newcomers int      `json:"newcomers"` // of these, who has never been up
 }
 
 func readKept(t *testing.T, dir string) (k kept) {
@@ -51,7 +52,10 @@ func TestFirstSeedRestartedWhileOthersStandStill(t *testing.T) {
 		pids = append(pids, pid)
 		go rest(log)
 	}
-	remembers := func(i, others int) bool { return len(readKept(t, dirs[i]).Others) == others }
+	remembers := func(i, others int) bool {
+		k := readKept(t, dirs[i])
+		return len(k.Others) == others && k.Newcomers == 0
+	}
 	for d := 40 * time.Second; !(remembers(0, 2) && remembers(1, 2) && remembers(2, 2)); d -= tick {
 		require.Positive(t, d, "they do not remember each other")
 		within(tick, nil)
