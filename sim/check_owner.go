@@ -238,9 +238,6 @@ func (c *checker) seat(p *proc, e *shard.Event) {
 			return
 		case c.farewells[p.id] && e.Term < seat.term:
 			return
-		case seat.p.view.Birth < p.view.Birth && seat.p.held(): // of a cluster that is no more, see hosts
-		case p.view.Birth < seat.p.view.Birth && p.held():
-			return
 		default:
 			c.violate(p, "two-coordinators", "ready for %s in term %d beside %s in term %d", c.w.typeName(e.Type),
 				e.Term, c.w.name(seat.p.id), seat.term)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -74,7 +75,9 @@ func (s *storm) rejected(p *proc, nth int, err error) {
 	book.fates[fateRejected]++
 	var link *flow.LinkFullError
 	var park *flow.ParkFullError
-	gone := errors.Is(err, route.ErrPeerLost) // the route leads to a member that was removed: the next one is asked for
+	// The route leads to a member that was removed here: the next home is asked for.
+	gone := errors.Is(err, route.ErrPeerLost) &&
+		slices.ContainsFunc(p.links.list, func(c *conn) bool { return c.forgotten })
 	if !errors.As(err, &link) && !errors.As(err, &park) && !errors.Is(err, route.ErrStopped) && !gone &&
 		!errors.Is(err, shard.ErrSettingsDiffer) &&
 		!(errors.Is(err, route.ErrSuspended) && p.held()) {

@@ -140,3 +140,41 @@ func TestOwnersOfAnEarlierCluster(t *testing.T) {
 		require.Equal(t, want, rules, "%v", w.check.violations)
 	}
 }
+
+// TestLossIsDatedByItsOwnSide: the takeover time of a shard runs from when the side that takes it over saw its owner
+// Down, also where that side is lost for the owner's, which noticed the end later (SHD-9). Found by storm seed 5070.
+func TestLossIsDatedByItsOwnSide(t *testing.T) {
+	key := shardKey{route.TypeOf("t"), 0}
+	for _, early := range []bool{false, true} {
+		w := formed(t, 2, Config{})
+		a, b := w.hosts[0].proc, w.hosts[1].proc
+		w.check.hosts(a, key, route.MakeFence(9, 1, 1))
+		a.die(true)
+		least := w.node().Takeover(1)
+		w.check.pairs.loses(b, a.id, w.now)
+		w.now += least
+		if early {
+			w.now -= time.Second
+		}
+		w.check.gone[a.id] = w.now - time.Second // by the word of somebody else
+		w.check.hosts(b, key, route.MakeFence(9, 1, 2))
+		rules := map[string]bool{}
+		for _, v := range w.check.violations {
+			rules[v.Rule] = true
+		}
+		require.Equal(t, early, rules["takeover"])
+	}
+}
+
+// TestSendToTheRemoved: that the peer is lost is a good reason to reject a message where a member was removed, and
+// nowhere else.
+func TestSendToTheRemoved(t *testing.T) {
+	for _, removed := range []bool{true, false} {
+		w := formed(t, 2, Config{})
+		a, b := w.hosts[0].proc, w.hosts[1].proc
+		a.link(b.id, 0).conn.forgotten = removed
+		_, nth := w.check.book.write(a, route.TypeOf("t"), "e", ledgerSize)
+		(&storm{w: w}).rejected(a, nth, fmt.Errorf("to b: %w", route.ErrPeerLost))
+		require.Equal(t, removed, len(w.check.violations) == 0)
+	}
+}
