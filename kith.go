@@ -20,8 +20,8 @@ package kith
 import (
 	"crypto/x509"
 
-	"github.com/kith-io/kith/driver"
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/driver"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"

@@ -8,7 +8,7 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/kith-io/kith/driver"
+	"github.com/kith-io/kith/internal/driver"
 )
 
 // Node is a running node. All methods are safe for concurrent use.

@@ -6,7 +6,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/kith-io/kith/driver"
+	"github.com/kith-io/kith/internal/driver"
 )
 
 // Region sends to the entities of one type, wherever they live. All methods are safe for concurrent use; messages from

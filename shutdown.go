@@ -5,7 +5,7 @@ package kith
 import (
 	"context"
 
-	"github.com/kith-io/kith/driver"
+	"github.com/kith-io/kith/internal/driver"
 )
 
 // What a coordinated shutdown is made of (package driver).

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/transport"
+	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/wire"
 )
 

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
-	"github.com/kith-io/kith/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"

@@ -8,9 +8,9 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/kith-io/kith/courier"
+	"github.com/kith-io/kith/internal/courier"
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/membership"
-	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )

@@ -5,8 +5,8 @@ package sim
 import (
 	"slices"
 
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/membership"
-	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/peer"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/membership"
-	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/route"
 )
 

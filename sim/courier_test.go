@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/courier"
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/node"
+	"github.com/kith-io/kith/internal/courier"
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"

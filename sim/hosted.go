@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
-	"github.com/kith-io/kith/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/kith-io/kith/node"
+	"github.com/kith-io/kith/internal/node"
 )
 
 // calmWorld forms a cluster of n nodes at default settings and lets it run for a while.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kith-io/kith/node"
+	"github.com/kith-io/kith/internal/node"
 )
 
 // pause stops the process for d: its clock goes on, it does nothing, then everything happens at once.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/node"
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/sbr"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/membership"
-	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/peer"
 )
 

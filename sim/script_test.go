@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/membership"
-	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 )

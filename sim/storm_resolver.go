@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/membership"
-	"github.com/kith-io/kith/node"
 )
 
 // detectionBound is how long a silent member may go unnoticed by those who watch it.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/node"
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 )

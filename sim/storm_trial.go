@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kith-io/kith/node"
+	"github.com/kith-io/kith/internal/node"
 )
 
 // How long a trial waits for a cluster that is well, and for the answers of every shard beyond the takeover time.

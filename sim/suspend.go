@@ -5,7 +5,7 @@ package sim
 import (
 	"time"
 
-	"github.com/kith-io/kith/node"
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kith-io/kith/flow"
+	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/membership"
-	"github.com/kith-io/kith/node"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"

@@ -8,7 +8,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/kith-io/kith/courier"
+	"github.com/kith-io/kith/internal/courier"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )

@@ -16,15 +16,15 @@ import (
 // byOffset lists the files outside of package wire that read or write bytes by offset, and what of. The list only
 // shrinks. Doors, guests and tools that play a peer by its bytes are not bound.
 var byOffset = map[string]string{
-	"driver/driver.go":  "random numbers",
-	"entity/table.go":   "ids that are compared",
-	"flow/slot.go":      "deadlines in front of parked frames",
-	"peer/column.go":    "columns of a packed state",
-	"ringbuf/queue.go":  "lengths of its records",
-	"route/fence.go":    "a fence, which compares as bytes",
-	"sim/bulk.go":       "keys of large messages",
-	"sim/ledger.go":     "payloads of the simulator's own messages",
-	"sim/storm_load.go": "payloads of the simulator's own messages",
+	"internal/driver/driver.go": "random numbers",
+	"entity/table.go":           "ids that are compared",
+	"internal/flow/slot.go":     "deadlines in front of parked frames",
+	"peer/column.go":            "columns of a packed state",
+	"ringbuf/queue.go":          "lengths of its records",
+	"route/fence.go":            "a fence, which compares as bytes",
+	"sim/bulk.go":               "keys of large messages",
+	"sim/ledger.go":             "payloads of the simulator's own messages",
+	"sim/storm_load.go":         "payloads of the simulator's own messages",
 }
 
 var unboundRooms = strings.Fields(`wire bench cmd/node cmd/loadgen internal/chaos internal/hostile internal/door`)
@@ -129,12 +129,12 @@ func TestFrameRules(t *testing.T) {
 		file, imports, body string
 		broken              bool
 	}{
-		{"driver/x.go", `"encoding/binary"`, "_ = wire.SizeOf(b)", true},
-		{"driver/driver.go", `"encoding/binary"`, "_ = wire.SizeOf(b)", false},
+		{"internal/driver/x.go", `"encoding/binary"`, "_ = wire.SizeOf(b)", true},
+		{"internal/driver/driver.go", `"encoding/binary"`, "_ = wire.SizeOf(b)", false},
 		{"wire/x.go", `"encoding/binary"`, "_ = wire.SizeOf(b)", false},
-		{"driver/x.go", "", "_ = wire.Kind(b[4])", true},
-		{"driver/x.go", "", "_ = wire.KindOf(b)", false},
-		{"driver/x_test.go", "", "_ = wire.Kind(b[4])", false},
+		{"internal/driver/x.go", "", "_ = wire.Kind(b[4])", true},
+		{"internal/driver/x.go", "", "_ = wire.KindOf(b)", false},
+		{"internal/driver/x_test.go", "", "_ = wire.Kind(b[4])", false},
 	} {
 		found := judged(t, offsets, c.file, fmt.Sprintf(text, c.imports, c.body))
 		require.Equal(t, c.broken, len(found) > 0, "%s: %s", c.file, c.body)

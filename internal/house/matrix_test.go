@@ -74,11 +74,25 @@ var floors = []string{
 	"internal/door internal/chaos cmd/node cmd/loadgen",
 }
 
-// roomOf returns the longest row of the matrix that covers a folder, or the folder itself.
+// inside lists the rooms that no embedder imports: they lie under internal/ and go by their short names here.
+var inside = strings.Fields("driver transport plane flow courier node")
+
+// short cuts internal/ off the folder of a room inside it.
+func short(dir string) string {
+	rest, found := strings.CutPrefix(dir, "internal/")
+	if first, _, _ := strings.Cut(rest, "/"); found && slices.Contains(inside, first) {
+		return rest
+	}
+	return dir
+}
+
+// roomOf returns the longest row of the matrix that covers a folder, or the folder itself. Of a room inside it returns
+// the short name.
 func roomOf(dir string) string {
 	if dir == "." {
 		return root
 	}
+	dir = short(dir)
 	for at := dir; at != ""; {
 		if _, ok := matrix[at]; ok {
 			return at

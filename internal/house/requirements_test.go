@@ -74,7 +74,7 @@ func citations(t *testing.T) map[string]string {
 			if !ok || f.Recv != nil {
 				continue
 			}
-			cited[path.Dir(s.path)+" "+f.Name.Name] = opening + f.Doc.Text()
+			cited[short(path.Dir(s.path))+" "+f.Name.Name] = opening + f.Doc.Text()
 		}
 	}
 	scripts, err := filepath.Glob(filepath.Join(repository, "sim", "testdata", "*.txt"))

@@ -91,7 +91,7 @@ func TestPurityRule(t *testing.T) {
 		text = "package x\n" + text + "\n"
 		require.NotEmpty(t, judged(t, impure, "fd/x.go", text), name)
 		require.Empty(t, judged(t, impure, "fd/x_test.go", text), "%s in a test", name)
-		require.Empty(t, judged(t, impure, "driver/x.go", text), "%s in a rider", name)
+		require.Empty(t, judged(t, impure, "internal/driver/x.go", text), "%s in a rider", name)
 	}
 	fine := map[string]string{
 		"duration":    `import "time"; const d time.Duration = 3 * time.Second`,
@@ -186,5 +186,5 @@ func TestSleeplessRule(t *testing.T) {
 	require.NotEmpty(t, judged(t, sleepless, "fd/x_test.go", strings.ReplaceAll(
 		strings.Replace(text, "\"time\"", "clock \"time\"", 1), "time.S", "clock.S")))
 	require.Empty(t, judged(t, sleepless, "fd/x.go", text), "not a test: the purity ban looks there")
-	require.Empty(t, judged(t, sleepless, "driver/x_test.go", text))
+	require.Empty(t, judged(t, sleepless, "internal/driver/x_test.go", text))
 }

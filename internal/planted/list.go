@@ -121,40 +121,41 @@ var bugs = slices.Concat([]bug{
 	},
 	{
 		// A home that is forgotten while parked messages drain to it has become rare in storms.
-		Name: "parked-message-lost", Package: "./flow", Run: "TestSlot",
-		File: "flow/slot.go",
+		Name: "parked-message-lost", Package: "./internal/flow", Run: "TestSlot",
+		File: "internal/flow/slot.go",
 		Old:  "\ts.local, s.home, s.fence = false, peer.ID{}, route.Fence{}\n\ts.set(Unknown)\n",
 		New:  "\ts.local, s.home, s.fence, s.queue = false, peer.ID{}, route.Fence{}, nil\n\ts.set(Unknown)\n",
 	},
 	{
 		Name: "later-message-overtakes-the-parked", Seeds: 60,
-		File: "flow/slot.go",
+		File: "internal/flow/slot.go",
 		Old:  "\tif s.state != Draining || s.queue != nil {\n\t\treturn false\n\t}\n\tif s.local {",
 		New:  "\tif s.state != Draining {\n\t\treturn false\n\t}\n\tif s.local {",
 	},
 	{
 		Name: "credit-not-returned", Seeds: 60,
-		File: "flow/meter.go",
+		File: "internal/flow/meter.go",
 		Old:  "\tdue = m.total != m.told\n",
 		New:  "\tdue = m.total-m.told >= m.quarter\n",
 	},
 	{
 		// Credit ends with the connection that it is for but in storms of the old way.
-		Name: "credit-of-an-old-connection-counted", Package: "./flow", Run: "TestLinkCreditThatNoHonestReceiverSends",
-		File: "flow/link.go",
+		Name:    "credit-of-an-old-connection-counted",
+		Package: "./internal/flow", Run: "TestLinkCreditThatNoHonestReceiverSends",
+		File: "internal/flow/link.go",
 		Old:  "\tcase generation < l.generation:\n\t\treturn false, nil\n",
 		New:  "",
 	},
 	{
 		Name: "unsent-lost-on-reconnect", Seeds: 60,
-		File: "flow/link.go",
+		File: "internal/flow/link.go",
 		Old:  "\tlost = l.Broken()\n\tl.sent, l.consumed = 0, 0\n",
 		New:  "\tlost = l.Broken()\n\tl.rest = nil\n\tl.sent, l.consumed = 0, 0\n",
 	},
 	{
 		// A shard never comes back to a node that gave it up while nothing is moved, so no storm shows it yet.
-		Name: "fence-not-checked-at-the-receiver", Package: "./driver", Run: "TestStaleFenceIsRefused",
-		File: "plane/accept.go",
+		Name: "fence-not-checked-at-the-receiver", Package: "./internal/driver", Run: "TestStaleFenceIsRefused",
+		File: "internal/plane/accept.go",
 		Old:  "if term != e.Term || epoch != e.Epoch {",
 		New:  "if false {",
 	},
@@ -214,8 +215,8 @@ var bugs = slices.Concat([]bug{
 		New:  "w.answers.silence(now) >= m.settings.Interval*6",
 	},
 	{
-		Name: "sleep-not-noticed", Package: "./node", Run: "TestSleepSuspendsBeforeAnythingElse",
-		File: "node/suspend.go",
+		Name: "sleep-not-noticed", Package: "./internal/node", Run: "TestSleepSuspendsBeforeAnythingElse",
+		File: "internal/node/suspend.go",
 		Old:  "!s.alone && gap > s.limit {",
 		New:  "!s.alone && gap > 4*s.limit {",
 	},
@@ -239,7 +240,7 @@ var bugs = slices.Concat([]bug{
 	},
 	{
 		Name: "resolver-does-not-suspend", Package: "./sim", Run: "TestScripts/minority_suspends_before_rehome",
-		File: "node/node.go",
+		File: "internal/node/node.go",
 		Old:  "if s := n.re.Suspend; s != nil {",
 		New:  "if s := n.re.Suspend; s != nil && !s.On {",
 	},
@@ -250,8 +251,8 @@ var bugs = slices.Concat([]bug{
 		New:  "\treturn m.cfg.TakeoverFor(1)\n",
 	},
 	{
-		Name: "data-plane-does-not-look-at-the-clock", Package: "./driver", Run: "TestDataPlaneLooksAtTheClock",
-		File: "driver/gate.go",
+		Name: "data-plane-does-not-look-at-the-clock", Package: "./internal/driver", Run: "TestDataPlaneLooksAtTheClock",
+		File: "internal/driver/gate.go",
 		Old:  "return d.gate.bits.Load() != 0 || int64(now)-d.lastStep.Load() > d.gate.limit",
 		New:  "return d.gate.bits.Load() != 0",
 	},

@@ -150,8 +150,8 @@ var membershipBugs = []bug{
 		New:  "\tm.lookAt",
 	},
 	{
-		Name: "seen-before-the-sleep", Package: "./node", Run: "TestNapConfirmsAnew",
-		File: "node/suspend.go",
+		Name: "seen-before-the-sleep", Package: "./internal/node", Run: "TestNapConfirmsAnew",
+		File: "internal/node/suspend.go",
 		Old:  "\t_ = n.members.Do(n.now, membership.ReconfirmCommand{})\n",
 		New:  "",
 	},

@@ -28,7 +28,7 @@ var ownerBugs = []bug{
 		New:  "\tif remote.digest == 0 && m.returned(from, remote) {\n",
 	},
 	{
-		Name: "frames-before-isolation", Package: "./node", Run: "TestRemovedIncarnationDoesNotReturn",
+		Name: "frames-before-isolation", Package: "./internal/node", Run: "TestRemovedIncarnationDoesNotReturn",
 		File: "membership/machine.go",
 		Old:  "from == m.self || m.isolated() {\n",
 		New:  "from == m.self {\n",
@@ -59,7 +59,7 @@ var ownerBugs = []bug{
 	},
 	{
 		Name: "park-time-does-not-follow", Package: "./sim", Run: "TestScripts/parked_in_a_large_cluster",
-		File: "node/takeover.go",
+		File: "internal/node/takeover.go",
 		Old:  "\treturn max(leastParkTime, takeover+parkMargin)\n",
 		New:  "\treturn max(leastParkTime, parkMargin)\n",
 	},
@@ -70,8 +70,8 @@ var ownerBugs = []bug{
 		New:  "\t\t\tm.full++\n",
 	},
 	{
-		Name: "refused-type-parks-on", Package: "./driver", Run: "TestNothingParksForARefusedType",
-		File: "driver/region.go",
+		Name: "refused-type-parks-on", Package: "./internal/driver", Run: "TestNothingParksForARefusedType",
+		File: "internal/driver/region.go",
 		Old:  "\t\td.failParked(slotRef{r, route.ShardID(i)}, route.NotRegistered)\n",
 		New:  "\t\t_ = i\n",
 	},

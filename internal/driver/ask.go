@@ -1,0 +1,378 @@
+// Asks: pooled waiters whose index and generation travel as the correlation, so that late answers find nobody.
+
+package driver
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+)
+
+// Phases of a waiter. A generation counts its uses; whoever moves it from waiting to settled in one compare-and-swap
+// answers it, and nobody else touches it.
+const (
+	askFree    uint64 = 0
+	askWaiting uint64 = 1
+	askSettled uint64 = 2
+
+	askPhaseBits = 2
+	askStripes   = 8   // each with a lock of its own; a power of two
+	askChunk     = 256 // waiters made at a time
+)
+
+// askWaiter is one ask under way. Between begin and free it belongs to the asker; the fields below the line are
+// written by whoever settles it, before wake is signalled.
+type askWaiter struct {
+	state  atomic.Uint64          // generation (32 bits used) and phase
+	remote atomic.Pointer[remote] // the connection it was sent over; nil while it is parked, and for this node itself
+	dest   atomic.Pointer[routeEntry]
+	region *Region
+	shard  route.ShardID
+	index  uint32
+	wake   chan struct{} // capacity 1
+	fn     func(reply []byte, err error)
+
+	began time.Time // of an ask that is timed; zero: of one that is not
+
+	due        int64 // wheel tick; guarded by the stripe's lock, as are the links
+	prev, next *askWaiter
+	inWheel    bool
+
+	// Written by the settler.
+	reply  []byte
+	reason route.Reason
+	err    error
+}
+
+// askTable holds all waiters of a node.
+type askTable struct {
+	stripes [askStripes]askStripe
+	tick    atomic.Int64  // wheel ticks since start
+	late    atomic.Uint64 // answers that found nobody
+	foreign atomic.Uint64 // answers of nodes that were not asked
+	full    *AsksFullError
+	every   int // one of so many is timed; zero: none
+}
+
+type askStripe struct {
+	mu     sync.Mutex
+	free   []*askWaiter
+	made   int
+	limit  int
+	wheel  askWheel
+	timed  sampler
+	chunks []atomic.Pointer[[askChunk]askWaiter]
+	_      [64]byte // stripes are taken by different threads
+}
+
+// newAskTable returns a table of at most limit waiters, that times one of every so many; zero: none.
+func newAskTable(limit, every int) *askTable {
+	t := &askTable{full: &AsksFullError{limit}, every: every}
+	for i := range t.stripes {
+		s := &t.stripes[i]
+		s.limit = (limit + askStripes - 1 - i) / askStripes
+		s.chunks = make([]atomic.Pointer[[askChunk]askWaiter], (s.limit+askChunk-1)/askChunk)
+	}
+	return t
+}
+
+// begin takes a waiter whose time is over after d, or returns an *AsksFullError.
+func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into []byte,
+	fn func([]byte, error)) (*askWaiter, uint64, error) {
+	start := rand.Uint32()
+	for i := range uint32(askStripes) {
+		n := (start + i) % askStripes
+		s := &t.stripes[n]
+		s.mu.Lock()
+		if len(s.free) == 0 && !s.grow(n) {
+			s.mu.Unlock()
+			continue
+		}
+		w := s.free[len(s.free)-1]
+		s.free = s.free[:len(s.free)-1]
+		w.region, w.shard, w.fn, w.reply = r, shard, fn, into[:0]
+		gen := w.state.Load() >> askPhaseBits
+		w.state.Store(gen<<askPhaseBits | askWaiting)
+		if t.every > 0 && s.timed.pick(t.every) {
+			w.began = time.Now()
+		}
+		w.due = t.tick.Load() + wheelTicks(d)
+		s.wheel.add(w)
+		s.mu.Unlock()
+		return w, gen<<32 | uint64(w.index) + 1, nil
+	}
+	return nil, 0, t.full
+}
+
+func (s *askStripe) grow(stripe uint32) bool {
+	if s.made == s.limit {
+		return false
+	}
+	chunk := new([askChunk]askWaiter)
+	s.chunks[s.made/askChunk].Store(chunk)
+	for i := range chunk {
+		if s.made == s.limit {
+			break
+		}
+		w := &chunk[i]
+		w.index = uint32(s.made)*askStripes + stripe
+		w.wake = make(chan struct{}, 1)
+		s.free = append(s.free, w)
+		s.made++
+	}
+	return true
+}
+
+// find returns the waiter of a correlation, which may have been used again since.
+func (t *askTable) find(corr uint64) *askWaiter {
+	index := uint32(corr) - 1
+	s := &t.stripes[index%askStripes]
+	n := int(index / askStripes)
+	if n >= s.limit {
+		return nil
+	}
+	if chunk := s.chunks[n/askChunk].Load(); chunk != nil {
+		return &chunk[n%askChunk]
+	}
+	return nil
+}
+
+// settle answers an ask: the payload, valid during the call, is the reply or the text of the failure. It reports
+// whether somebody was waiting.
+func (t *askTable) settle(corr uint64, reason route.Reason, payload []byte) bool {
+	w := t.find(corr)
+	if w == nil || !w.claim(corr>>32) {
+		t.late.Add(1)
+		return false
+	}
+	t.finish(w, reason, payload)
+	return true
+}
+
+// answered is settle for the reply of another node, which must be the one that was asked: numbers can be guessed.
+func (t *askTable) answered(corr uint64, from peer.ID, reason route.Reason, payload []byte) bool {
+	w := t.claimFrom(corr, from)
+	if w != nil {
+		t.finish(w, reason, payload)
+	}
+	return w != nil
+}
+
+// claimFrom is awaiting for the one whose answer is taken: it returns a waiter that nobody else answers any more.
+func (t *askTable) claimFrom(corr uint64, from peer.ID) *askWaiter {
+	w := t.awaiting(corr, from)
+	if w != nil && !w.claim(corr>>32) {
+		t.late.Add(1)
+		return nil
+	}
+	return w
+}
+
+// awaiting returns who waits for the answer of that node to an ask, nil when nobody does. One that waits for another's,
+// or for nobody's yet, is left waiting.
+func (t *askTable) awaiting(corr uint64, from peer.ID) *askWaiter {
+	w := t.find(corr)
+	if w != nil && w.state.Load() == corr>>32<<askPhaseBits|askWaiting {
+		if r := w.remote.Load(); r != nil && r.id == from {
+			return w
+		}
+		if w.state.Load() == corr>>32<<askPhaseBits|askWaiting { // else it was answered just now
+			t.foreign.Add(1)
+			return nil
+		}
+	}
+	t.late.Add(1)
+	return nil
+}
+
+// settleWith answers an ask with a reply of that node that becomes the asker's own.
+func (t *askTable) settleWith(corr uint64, from peer.ID, reply []byte) bool {
+	w := t.claimFrom(corr, from)
+	if w == nil {
+		return false
+	}
+	if w.fn == nil && cap(w.reply) < len(reply) {
+		w.reply, reply = reply, nil
+	}
+	t.finish(w, route.OK, reply)
+	return true
+}
+
+// waits reports whether somebody waits for the answer to an ask.
+func (t *askTable) waits(corr uint64) bool {
+	w := t.find(corr)
+	return w != nil && w.state.Load() == corr>>32<<askPhaseBits|askWaiting
+}
+
+// claim moves w from waiting in generation gen to settled; only one caller succeeds.
+func (w *askWaiter) claim(gen uint64) bool {
+	return w.state.CompareAndSwap(gen<<askPhaseBits|askWaiting, gen<<askPhaseBits|askSettled)
+}
+
+func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte) {
+	w.reason = reason
+	if !w.began.IsZero() {
+		w.tellTime(reason)
+	}
+	if plane.WrongHome(reason) {
+		if e := w.dest.Load(); e != nil {
+			w.region.d.doubt(slotRef{w.region, w.shard}, e)
+		}
+	}
+	failed := w.err
+	if reason != route.OK && failed == nil {
+		failed = w.failure(reason, payload)
+	}
+	if fn := w.fn; fn != nil {
+		t.free(w)
+		switch reason {
+		case route.OK:
+			fn(payload, nil)
+		case route.Stopped, route.Crashed:
+			// A shard answers so, for what it drops, under its lock, which user code must not run under.
+			go fn(nil, failed)
+		default:
+			fn(nil, failed)
+		}
+		return
+	}
+	if reason != route.OK {
+		w.err = failed
+	} else {
+		w.reply = append(w.reply, payload...)
+	}
+	w.wake <- struct{}{}
+}
+
+// free gives w back; its correlation is void from here on.
+func (t *askTable) free(w *askWaiter) {
+	s := &t.stripes[w.index%askStripes]
+	w.region, w.fn, w.reply, w.err = nil, nil, nil, nil
+	if !w.began.IsZero() {
+		w.began = time.Time{}
+	}
+	w.stays()
+	gen := (w.state.Load()>>askPhaseBits + 1) & (1<<32 - 1)
+	s.mu.Lock()
+	w.state.Store(gen<<askPhaseBits | askFree)
+	s.wheel.remove(w)
+	s.free = append(s.free, w)
+	s.mu.Unlock()
+}
+
+// goes notes whom an ask of one's own goes to, before it is sent there.
+func (w *askWaiter) goes(e *routeEntry) {
+	w.dest.Store(e)
+	w.remote.Store(e.remote)
+}
+
+// stays notes that an ask of one's own goes nowhere yet.
+func (w *askWaiter) stays() {
+	w.dest.Store(nil)
+	w.remote.Store(nil)
+}
+
+// goes notes whom a parked ask goes to, before it is sent there, unless its waiter has given up meanwhile.
+func (t *askTable) goes(corr uint64, e *routeEntry) {
+	w := t.find(corr)
+	if w == nil {
+		return
+	}
+	s := &t.stripes[w.index%askStripes]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.state.Load()>>askPhaseBits == corr>>32 { // else it was given up
+		w.goes(e)
+	}
+}
+
+// advance moves the wheels to tick and fails what is over.
+func (t *askTable) advance(tick int64) {
+	t.tick.Store(tick)
+	var over []uint64
+	for i := range t.stripes {
+		s := &t.stripes[i]
+		s.mu.Lock()
+		over = s.wheel.advance(tick, over[:0])
+		s.mu.Unlock()
+		for _, corr := range over {
+			t.settleQuietly(corr, route.TimedOut)
+		}
+	}
+}
+
+// settleQuietly fails an ask unless it has been answered meanwhile.
+func (t *askTable) settleQuietly(corr uint64, reason route.Reason) { t.settleWhy(corr, reason, nil) }
+
+// settleWhy is settleQuietly with an error that matches the reason and tells more; nil: that of the reason.
+func (t *askTable) settleWhy(corr uint64, reason route.Reason, why error) {
+	if w := t.find(corr); w != nil && w.claim(corr>>32) {
+		w.err = why
+		t.finish(w, reason, nil)
+	}
+}
+
+// abandon gives back a waiter whose message was not accepted. It reports false when somebody has settled it meanwhile
+// and so has called its function.
+func (t *askTable) abandon(w *askWaiter, corr uint64, byFunc bool) bool {
+	if w.claim(corr >> 32) {
+		t.free(w)
+		return true
+	}
+	if byFunc {
+		return false
+	}
+	<-w.wake
+	t.free(w)
+	return true
+}
+
+// lose fails every ask that was sent to n, if any.
+func (t *askTable) lose(n *neighbour, reason route.Reason) {
+	if n == nil {
+		return
+	}
+	for _, r := range n.conns {
+		t.fail(r, reason)
+	}
+}
+
+// fail fails every ask that was sent over r; a nil r means all asks.
+func (t *askTable) fail(r *remote, reason route.Reason) {
+	for i := range t.stripes {
+		for j := range t.stripes[i].chunks {
+			chunk := t.stripes[i].chunks[j].Load()
+			if chunk == nil {
+				break
+			}
+			for k := range chunk {
+				w := &chunk[k]
+				// The state first: an ask that begins between the two loads has another generation, and is not claimed.
+				state := w.state.Load()
+				if state&(1<<askPhaseBits-1) != askWaiting || r != nil && w.remote.Load() != r {
+					continue
+				}
+				if w.claim(state >> askPhaseBits) {
+					t.finish(w, reason, nil)
+				}
+			}
+		}
+	}
+}
+
+// underway counts the asks that wait.
+func (t *askTable) underway() int {
+	n := 0
+	for i := range t.stripes {
+		s := &t.stripes[i]
+		s.mu.Lock()
+		n += s.made - len(s.free)
+		s.mu.Unlock()
+	}
+	return n
+}

@@ -1,0 +1,288 @@
+// Config: what the driver needs to know, its defaults and its faults.
+
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+// ErrBadConfig is wrapped by each fault that Validate finds.
+var ErrBadConfig = errors.New("kith: bad configuration")
+
+// Defaults and bounds of a Config.
+const (
+	DefaultName          = "kith"
+	DefaultListen        = "127.0.0.1:0"
+	DefaultLeaveTimeout  = 30 * time.Second
+	DefaultAskTimeout    = 30 * time.Second
+	DefaultParkTime      = 30 * time.Second
+	DefaultMaxPayload    = 1 << 20
+	DefaultMaxMessage    = 64 << 20
+	DefaultBulkBudget    = 256 << 20
+	DefaultWindow        = 1 << 20
+	DefaultParkBytes     = 16 << 20
+	DefaultMailboxBudget = 256 << 20
+	DefaultMaxAsks       = 1 << 16
+
+	MaxName       = 64
+	MinMaxPayload = 1 << 10
+	MaxMaxPayload = 128 << 20
+	MaxMaxMessage = wire.MaxBulkSize
+	MinWindow     = 64 << 10
+	MaxWindow     = 1 << 30
+	MaxMaxAsks    = 1 << 20
+	MaxDataLoops  = 64
+
+	MaxDataConnections = transport.MaxDataConnections
+
+	MaxWorkers        = 1024
+	DefaultLinkBuffer = 512 << 10
+	DefaultLinkBudget = 256 << 20
+	// DefaultPartialBudget bounds, in bytes, what is held of frames that are not whole.
+	DefaultPartialBudget = 256 << 20
+
+	minLinkBuffer = 64 << 10
+	maxLinkBuffer = 1 << 30
+	localFactor   = 8 // what waits for one worker or loop from this node itself, in link buffers
+)
+
+// Config is the configuration of a Driver; the root package documents its fields.
+type Config struct {
+	Name, Listen, Advertise string
+	Insecure                bool
+	TLS                     TLS
+	Seeds, Roles            []string
+	AppVersion              string
+	// Directory holds the record of the membership; NeverForm and FormNew are membership.JoinCommand's.
+	Directory          string
+	NeverForm, FormNew bool
+	Logger             *slog.Logger
+
+	Membership   membership.Config
+	MinBirth     uint64
+	Resolver     node.Resolver
+	Lease        Lease
+	TakeoverTime time.Duration
+	// ProcessDeathIsProof takes a connection that was reset and then refused as the confirmed end of a process.
+	ProcessDeathIsProof bool
+
+	Phases       []Phase // of the coordinated shutdown, beside or instead of the default ones
+	JoinTimeout  time.Duration
+	LeaveTimeout time.Duration
+	AskTimeout   time.Duration
+
+	MaxPayload    int
+	MaxMessage    int
+	BulkBudget    int
+	LinkBuffer    int
+	LinkBudget    int
+	PartialBudget int
+	Window        int
+	ParkBytes     int
+	ParkTime      time.Duration
+	MailboxBudget int
+	DataLoops     int
+	PollFor       time.Duration
+	// DataConnections is how many data connections are dialled per node.
+	DataConnections int
+	Workers         int
+	MaxAsks         int
+
+	helloTimeout time.Duration                      // for tests; zero: the transport's default
+	bootTime     func() (time.Duration, bool)       // for tests; nil: the system's
+	wallTime     func() (wall, monotonic time.Time) // for tests; nil: the system's
+
+	Undelivered func(Undelivered)
+	Incident    func(entity.Incident)
+
+	Latency      func(what Measure, typ string, took time.Duration)
+	LatencyEvery int
+}
+
+func orDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// WithDefaults returns c with zero fields replaced by their defaults.
+func (c Config) WithDefaults() Config {
+	orDefault(&c.Name, DefaultName)
+	orDefault(&c.Listen, DefaultListen)
+	orDefault(&c.Logger, slog.New(slog.DiscardHandler))
+	orDefault(&c.LeaveTimeout, DefaultLeaveTimeout)
+	orDefault(&c.AskTimeout, DefaultAskTimeout)
+	orDefault(&c.MaxPayload, DefaultMaxPayload)
+	orDefault(&c.MaxMessage, max(DefaultMaxMessage, c.MaxPayload))
+	orDefault(&c.BulkBudget, max(DefaultBulkBudget, c.MaxMessage))
+	orDefault(&c.LinkBuffer, DefaultLinkBuffer)
+	orDefault(&c.DataConnections, 1)
+	orDefault(&c.PartialBudget, max(DefaultPartialBudget, 4*c.DataConnections*c.largestFrame()))
+	orDefault(&c.LinkBudget, max(DefaultLinkBudget, c.leastBudget()))
+	orDefault(&c.Window, DefaultWindow)
+	orDefault(&c.ParkBytes, DefaultParkBytes)
+	orDefault(&c.MailboxBudget, DefaultMailboxBudget)
+	orDefault(&c.DataLoops, max(1, runtime.GOMAXPROCS(0)/2))
+	orDefault(&c.Workers, runtime.GOMAXPROCS(0))
+	orDefault(&c.MaxAsks, DefaultMaxAsks)
+	orDefault(&c.LatencyEvery, DefaultLatencyEvery)
+	return c
+}
+
+// maxFrame is the longest data frame that MaxPayload needs.
+func (c Config) maxFrame() int {
+	return max(c.MaxPayload+wire.EnvelopeSize+wire.MaxIDSize, wire.MinFrameLimit)
+}
+
+// largestFrame is the longest frame of any connection.
+func (c Config) largestFrame() int { return max(c.maxFrame(), wire.MaxControlFrame) }
+
+// leastBudget is the budget of links below which one of them could use it up.
+func (c Config) leastBudget() int {
+	return 4 * flow.Bounds{Buffer: c.LinkBuffer, Frame: c.maxFrame()}.Most()
+}
+
+// bulkStall is how long a large message may make no progress.
+func (c Config) bulkStall() time.Duration {
+	if c.ParkTime == 0 {
+		return DefaultParkTime
+	}
+	return c.ParkTime
+}
+
+// localBuffer bounds what this node itself has sent to one worker or loop and what waits there, in bytes.
+func (c Config) localBuffer() int { return localFactor * c.LinkBuffer }
+
+// node is what the takeover time follows from.
+func (c Config) node() node.Config {
+	return node.Config{Membership: c.Membership, Resolver: c.Resolver, Shard: shard.Config{TakeoverTime: c.TakeoverTime}}
+}
+
+// validateTakeover demands of a fixed takeover time that it is long enough at least for five members.
+func (c Config) validateTakeover(fault func(ok bool, format string, args ...any)) {
+	fault(c.TakeoverTime >= 0, "TakeoverTime is %v, must be positive, or zero for the derived one", c.TakeoverTime)
+	if c.TakeoverTime <= 0 || c.Resolver.Strategy == node.ResolverOff {
+		return
+	}
+	least := c.node().DerivedTakeover(1)
+	fault(c.TakeoverTime >= least,
+		"TakeoverTime is %v, but with these settings a node that is cut off may go on for %v, in large clusters longer",
+		c.TakeoverTime, least)
+}
+
+// validateExit demands that a leaver that is cut off ends before its shards live elsewhere.
+func (c Config) validateExit(fault func(ok bool, format string, args ...any)) {
+	exit, most := c.Membership.ExitTimeout, c.node().ExitLimit()
+	fault(exit <= 0 || exit <= most || c.Resolver.Strategy == node.ResolverOff,
+		"ExitTimeout is %v, must be at most %v, two seconds below the takeover time", exit, most)
+}
+
+// members is the configuration of the membership machine.
+func (c Config) members() membership.Config {
+	m := c.Membership
+	takeover := "derived"
+	if c.TakeoverTime != 0 {
+		takeover = c.TakeoverTime.String()
+	}
+	m.Settings = slices.Concat(c.resolverSettings(), []membership.Setting{
+		{Key: "kith.stops-within", Value: c.node().StopsWithin()}, {Key: "kith.takeover-time", Value: takeover}}, m.Settings)
+	if m.ExitTimeout == 0 && c.Resolver.Strategy != node.ResolverOff {
+		m.ExitTimeout = max(time.Second, min(membership.DefaultExitTimeout, c.node().ExitLimit()))
+	}
+	m.Roles, m.AppVersion, m.MinBirth, m.JoinTimeout = c.Roles, c.AppVersion, c.MinBirth, c.JoinTimeout
+	m.Records = c.Directory != ""
+	return m.WithDefaults()
+}
+
+// Validate returns all faults of c joined, each wrapping ErrBadConfig, or nil. It judges c as given, so apply
+// WithDefaults first.
+func (c Config) Validate() error {
+	var errs []error
+	fault := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrBadConfig}, args...)...))
+		}
+	}
+	fault(c.Name != "" && len(c.Name) <= MaxName, "Name has %d bytes, must have 1 to %d", len(c.Name), MaxName)
+	c.validateAddresses(fault)
+	fault(!c.NeverForm || len(c.Seeds) > 0, "NeverForm without Seeds: there is nobody to join")
+	fault(!c.NeverForm || !c.FormNew, "NeverForm and FormNew")
+	errTLS := c.TLS.Validate()
+	fault(errTLS == nil, "%w", errTLS)
+	err := c.members().Validate()
+	fault(err == nil, "%w", err)
+	err = c.Resolver.Validate()
+	fault(err == nil, "%w", err)
+	fault(c.Lease != nil || c.Resolver.Strategy != node.ResolverLeaseMajority, "lease-majority needs a Lease")
+	within := func(name string, v, least, most int) {
+		fault(v >= least && v <= most, "%s is %d, must be %d to %d", name, v, least, most)
+	}
+	within("MaxPayload", c.MaxPayload, MinMaxPayload, MaxMaxPayload)
+	within("MaxMessage", c.MaxMessage, c.MaxPayload, MaxMaxMessage)
+	within("BulkBudget", c.BulkBudget, c.MaxMessage, 1<<40)
+	within("LinkBuffer", c.LinkBuffer, minLinkBuffer, maxLinkBuffer)
+	within("PartialBudget", c.PartialBudget, 4*c.largestFrame(), 1<<40)
+	within("LinkBudget", c.LinkBudget, c.leastBudget(), 1<<40)
+	within("Window", c.Window, MinWindow, MaxWindow)
+	within("ParkBytes", c.ParkBytes, c.maxFrame(), 64<<30)
+	within("MailboxBudget", c.MailboxBudget, c.maxFrame(), 1<<40)
+	within("DataLoops", c.DataLoops, 1, MaxDataLoops)
+	within("DataConnections", c.DataConnections, 1, MaxDataConnections)
+	fault(c.PollFor >= 0 && c.PollFor <= transport.MaxPollFor, "PollFor is %v, must be 0 to %v", c.PollFor,
+		transport.MaxPollFor)
+	within("Workers", c.Workers, 1, MaxWorkers)
+	within("MaxAsks", c.MaxAsks, 1, MaxMaxAsks)
+	within("LatencyEvery", c.LatencyEvery, 1, MaxLatencyEvery)
+	positive := func(name string, d time.Duration) { fault(d > 0, "%s is %v, must be positive", name, d) }
+	c.validateTakeover(fault)
+	c.validateExit(fault)
+	positive("LeaveTimeout", c.LeaveTimeout)
+	positive("AskTimeout", c.AskTimeout)
+	fault(c.ParkTime >= 0, "ParkTime is %v, must be positive, or zero for the derived one", c.ParkTime)
+	_, err = orderPhases(defaultPhases(c.LeaveTimeout), c.Phases)
+	fault(err == nil, "Phases: %w", err)
+	return errors.Join(errs...)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (c Config) validateAddresses(fault func(ok bool, format string, args ...any)) {
+	host, port, err := net.SplitHostPort(c.Listen)
+	fault(err == nil, "Listen %q is not host:port: %v", c.Listen, err)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+		fault(err == nil, "Listen %q: %v", c.Listen, err)
+		fault(isLoopback(host) || c.Insecure || c.TLS.On(),
+			"Listen %q is not loopback: it needs TLS, or Insecure for connections that nothing protects", c.Listen)
+	}
+	if c.Advertise != "" {
+		_, err := peer.ParseAddr(c.Advertise)
+		fault(err == nil, "Advertise: %v", err)
+	}
+	seen := map[peer.Addr]bool{}
+	for _, s := range c.Seeds {
+		a, err := peer.ParseAddr(s)
+		fault(err == nil, "seed: %v", err)
+		fault(err != nil || !seen[a], "seed %s is listed twice", a)
+		seen[a] = true
+	}
+}

@@ -1,0 +1,355 @@
+// The control goroutine: steps the node, carries out its effects in their order, and is the only one to change routes.
+
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+const (
+	controlRest = 500 * time.Millisecond // longest sleep, so that the age of the last step tells a stuck node
+	stallRetry  = 5 * time.Millisecond   // pause before a drain that met a full link is tried again
+	parkScan    = 250 * time.Millisecond // how often parked messages are looked at for their time limit
+	forgetAfter = 2 * time.Second        // how long a removed member is still talked to, so that it hears of its end
+)
+
+// control is what only the control goroutine touches.
+type control struct {
+	node    *node.Node
+	effects node.Effects
+	frames  []frame
+	jobs    []func()
+
+	cluster               bool                  // the transport knows id and birth
+	stalled               []slotRef             // drains that met a full link
+	waiting               map[slotRef]struct{}  // slots in which messages may be parked
+	wanted                map[*Region][]wantRef // homes to be asked for in this turn
+	scanAt                time.Duration
+	retryAt               time.Duration
+	largeAt               time.Duration // when to look for large asks that were given up
+	suspendedAt, reportAt time.Duration // when the node suspended itself; when running handlers are to be reported
+	parksShortly          bool          // it was told that ParkTime is below the takeover time
+	outgrown              bool          // it was told that TakeoverTime is too short for so many members
+	leaveBy               time.Duration // when to leave without waiting for entities; zero: not leaving
+	forced                bool
+	removed               []removedPeer
+	settling              []settledAsk // parked asks to be answered when no lock is held
+	ended                 *EndedError
+	leasing               chan struct{} // closed when the last operation on the lease is over
+	counts                node.Counts
+}
+
+type wantRef = route.ShardID
+
+type removedPeer struct {
+	id peer.ID
+	at time.Duration
+}
+
+type settledAsk struct {
+	corr   uint64
+	reason route.Reason
+	why    error // which matches the reason and tells more; nil: nothing
+}
+
+// run is the control goroutine.
+func (d *Driver) run() {
+	c := &d.control
+	c.waiting, c.wanted = map[slotRef]struct{}{}, map[*Region][]wantRef{}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for c.ended == nil {
+		timer.Reset(d.rest())
+		select {
+		case <-d.inbox.wake:
+		case <-timer.C:
+		}
+		d.turn()
+	}
+	d.shutdown()
+}
+
+// rest is how long there is nothing to do.
+func (d *Driver) rest() time.Duration {
+	c := &d.control
+	next := d.now() + min(controlRest, time.Duration(d.gate.limit/8))
+	if deadline, ok := c.node.Next(); ok {
+		next = min(next, deadline)
+	}
+	if len(c.stalled) > 0 {
+		next = min(next, c.retryAt)
+	}
+	if len(c.waiting) > 0 {
+		next = min(next, c.scanAt)
+	}
+	if len(c.removed) > 0 {
+		next = min(next, c.removed[0].at)
+	}
+	if c.reportAt != 0 {
+		next = min(next, c.reportAt)
+	}
+	if c.leaveBy != 0 && !c.forced {
+		next = min(next, c.leaveBy)
+	}
+	return max(0, next-d.now())
+}
+
+// turn handles everything that has come and everything that is due.
+func (d *Driver) turn() {
+	c := &d.control
+	d.lookForSleep()
+	c.frames, c.jobs = d.inbox.take(c.frames[:0], c.jobs[:0])
+	for i := range c.frames {
+		d.handle(&c.frames[i])
+		c.frames[i].body = nil
+		if c.ended != nil {
+			return
+		}
+	}
+	for i, job := range c.jobs {
+		c.jobs[i] = nil
+		if job(); c.ended != nil {
+			// Later jobs belong to callers who learn of the end from done.
+			return
+		}
+	}
+	now := d.step()
+	if deadline, ok := c.node.Next(); ok && deadline <= now || d.gate.bits.Load()&gateNoticed != 0 {
+		c.node.Tick(now)
+		d.perform()
+	}
+	d.askHomes()
+	d.housekeeping(now)
+}
+
+// step notes that the control goroutine is alive and returns the time.
+func (d *Driver) step() time.Duration {
+	now := d.now()
+	d.notice(now)
+	d.tellSlept(now)
+	d.lastStep.Store(int64(now))
+	return now
+}
+
+// errStranger is the fault of a refusal by a node to which nothing can have been sent.
+var errStranger = errors.New("driver: refused by a node that is no member")
+
+func (d *Driver) handle(f *frame) {
+	now := d.step()
+	if f.kind == wire.KindRefused || f.kind == wire.KindRefusals {
+		if d.sentTo(f.from) {
+			d.refusedThere(f.from, f.kind, f.body)
+		} else {
+			d.nonsense(f.from, f.kind, errStranger)
+		}
+		return
+	}
+	err := d.control.node.Handle(now, min(f.arrived, now), f.from, f.kind, f.body)
+	if err != nil {
+		d.nonsense(f.from, f.kind, err)
+	}
+	d.perform()
+}
+
+// sentTo reports whether messages may have gone to a node: to a member, or to one that was removed a moment ago, whose
+// last refusals are still on their way.
+func (d *Driver) sentTo(id peer.ID) bool {
+	_, member := d.View().Member(id)
+	return member || slices.ContainsFunc(d.control.removed, func(r removedPeer) bool { return r.id == id })
+}
+
+// command carries out a wish of this node.
+func (d *Driver) command(cmd any) error {
+	err := d.control.node.Do(d.step(), cmd)
+	d.perform()
+	return err
+}
+
+// perform carries out the effects of the last verb, in the order that node.Effects states.
+func (d *Driver) perform() {
+	c := &d.control
+	e := &c.effects
+	c.node.Drain(e)
+	d.resolved(e)
+	if v := e.View; v != nil || len(e.Events) > 0 {
+		if v == nil {
+			v = d.View()
+		}
+		d.publish(v, e.Events)
+		d.outgrown(v)
+		d.followTakeover(c.node.Takeover())
+	}
+	d.suspend(e.Suspend)
+	for i := range e.Hosts {
+		d.hostOrder(&e.Hosts[i])
+	}
+	for i := range e.Routes {
+		d.routeChanged(&e.Routes[i])
+	}
+	for i := range e.Mail {
+		d.sendMail(e.Mail[i])
+	}
+	for _, full := range e.Full {
+		d.log.Warn("control messages to a peer find no room", "peer", full.Peer, "kind", full.Kind,
+			"messages", full.Messages, "bytes", full.Bytes, "bound", full.Bound)
+	}
+	for _, t := range e.TypeRefused {
+		d.typeRefused(t)
+	}
+	for i := range e.ShardEvents {
+		d.logShard(&e.ShardEvents[i])
+	}
+	if end := e.Ended; end != nil {
+		why := &EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason, Cause: end.Cause,
+			record: end.Record}
+		if why.By == d.self {
+			why.By = peer.ID{}
+		}
+		d.end(why)
+	}
+	d.judge()
+	d.settleParked()
+	d.noteCounts()
+}
+
+// publish makes a view current and has the transport follow it.
+func (d *Driver) publish(v *membership.View, events []membership.Event) {
+	c := &d.control
+	if v.ClusterID != 0 && !c.cluster {
+		c.cluster = true
+		d.wires.SetCluster(v.ClusterID, v.Birth)
+	}
+	d.wires.SetStanding(stands(v))
+	for i := range events {
+		e := &events[i]
+		d.logEvent(e, v)
+		switch e.Kind {
+		case membership.MemberExited, membership.MemberDowned, membership.MemberRemoved:
+			d.wires.Leaving(e.Member.ID)
+		}
+		if e.Kind == membership.MemberRemoved && e.Member.ID != d.self {
+			d.asks.lose(d.remotes.get(e.Member.ID), route.PeerLost)
+			c.removed = append(c.removed, removedPeer{e.Member.ID, d.now() + forgetAfter})
+		}
+	}
+	if len(events) > 0 {
+		ids := make([]peer.ID, len(v.Members))
+		for i := range v.Members {
+			ids[i] = v.Members[i].ID
+		}
+		d.wires.Expect(ids)
+	}
+	d.recorder.note(v)
+	d.events.publish(v, events)
+}
+
+// stands is how many working members a view has, and the address of the lowest: what those hear who come as removed.
+func stands(v *membership.View) (up uint32, lowest peer.Addr) {
+	for i := range v.Members {
+		if v.Members[i].Status.Working() {
+			if up++; up == 1 {
+				lowest = v.Members[i].ID.Addr
+			}
+		}
+	}
+	return up, lowest
+}
+
+// leave begins a graceful leave.
+func (d *Driver) leave() {
+	c := &d.control
+	if c.leaveBy == 0 {
+		c.leaveBy = d.now() + d.cfg.LeaveTimeout
+	}
+	if err := d.command(node.LeaveCommand{}); err != nil {
+		d.leaveFailed(err)
+	}
+}
+
+// leaveFailed ends a node that cannot leave because it never was a member.
+func (d *Driver) leaveFailed(err error) {
+	if errors.Is(err, membership.ErrEnded) {
+		return // its end has been told, or is being told
+	}
+	d.end(&EndedError{Kind: membership.EndLeft, At: time.Now(), Reason: fmt.Sprintf("before it was admitted (%v)", err)})
+}
+
+// housekeeping does what is due beside the node: drains, time limits of parked messages, forgetting, leaving by force.
+func (d *Driver) housekeeping(now time.Duration) {
+	c := &d.control
+	if c.reportAt != 0 && now >= c.reportAt {
+		d.reportRunning()
+	}
+	if len(c.stalled) > 0 && now >= c.retryAt {
+		d.retryDrains()
+	}
+	if len(c.stalled) == 0 && d.drains.Load() {
+		d.drains.Store(false)
+	}
+	if len(c.waiting) > 0 && now >= c.scanAt {
+		c.scanAt = now + parkScan
+		d.expireParked(now)
+	}
+	if now >= c.largeAt {
+		c.largeAt = now + controlRest
+		d.sweepLarge()
+	}
+	for len(c.removed) > 0 && c.removed[0].at <= now {
+		d.forget(c.removed[0].id)
+		c.removed = c.removed[1:]
+	}
+	if c.leaveBy != 0 && now >= c.leaveBy && !c.forced {
+		c.forced = true
+		d.log.Warn("entities did not stop in time: leaving anyway", "timeout", d.cfg.LeaveTimeout)
+		if err := d.command(node.LeaveCommand{Force: true}); err != nil {
+			d.leaveFailed(err)
+		}
+	}
+	d.settleParked()
+}
+
+// forget drops everything about a removed incarnation.
+func (d *Driver) forget(id peer.ID) {
+	d.wires.Forget(id)
+	if r := d.remotes.drop(id); r != nil {
+		d.asks.lose(r, route.PeerLost)
+	}
+}
+
+// askHomes asks for the homes that senders wanted in this turn, in one command for each type.
+func (d *Driver) askHomes() {
+	c := &d.control
+	if len(c.wanted) == 0 {
+		return
+	}
+	for _, r := range d.regions.Load().list {
+		if shards := c.wanted[r]; len(shards) > 0 {
+			if err := d.command(shard.WantCommand{Type: r.id, Shards: shards}); err != nil {
+				d.log.Warn("homes not asked for", "type", r.typ.Name, "shards", len(shards), "error", err)
+			}
+		}
+	}
+	clear(c.wanted)
+}
+
+// end notes why the node ends; the control goroutine then shuts it down.
+func (d *Driver) end(why *EndedError) {
+	if d.control.ended != nil {
+		return
+	}
+	d.control.ended = why
+	if reason, ok := endReasons[why.Kind]; ok {
+		// The first phase exists. A shutdown that runs already goes on: this is what it waits for, or its end.
+		_ = d.phases.begin(reason, "")
+	}
+}

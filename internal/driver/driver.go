@@ -1,0 +1,379 @@
+// Driver: one running node, its start and its end.
+
+package driver
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+)
+
+// EndClosed is how the membership of a node ends on which Close was called.
+const EndClosed membership.EndKind = 100
+
+// ErrTypeExists is returned by Register for a name that is registered on this node already.
+var ErrTypeExists = shard.ErrTypeExists
+
+// EndedError tells why a node ended. It matches route.ErrStopped.
+type EndedError struct {
+	Kind   membership.EndKind
+	By     peer.ID   // who said so; zero when this node did itself
+	At     time.Time // when it was learnt here
+	Reason string    // the evidence in words
+	Cause  membership.Cause
+
+	record *membership.Record // what is remembered from now on, after EndTwin
+}
+
+var endNames = map[membership.EndKind]string{
+	membership.EndLeft: "left", membership.EndDowned: "was marked down", membership.EndRemoved: "was removed",
+	membership.EndJoinRefused: "was refused", membership.EndJoinTimeout: "was not admitted in time",
+	membership.EndIsolated: "was cut off from the cluster", membership.EndRejoin: "left for another cluster",
+	membership.EndTwin: "ended as the younger of two clusters", EndClosed: "was closed",
+}
+
+// Error says what happened, who said so and why.
+func (e *EndedError) Error() string {
+	name := endNames[e.Kind]
+	if name == "" {
+		name = fmt.Sprintf("ended (%d)", e.Kind)
+	}
+	s := "kith: this node " + name
+	if e.Reason != "" {
+		s += ": " + e.Reason
+	}
+	if !e.By.IsZero() {
+		s += ", says " + e.By.String()
+	}
+	return s
+}
+
+// Unwrap returns route.ErrStopped.
+func (e *EndedError) Unwrap() error { return route.ErrStopped }
+
+// Driver is one running node. All methods are safe for concurrent use.
+type Driver struct {
+	cfg   Config
+	log   *slog.Logger
+	start time.Time
+	self  peer.ID
+
+	wires  *transport.Transport
+	inbox  *inbox
+	events *broadcaster
+	asks   *askTable
+	large  largeTable
+	mail   budget // of mailboxes
+	origin selfOrigin
+
+	regions atomic.Pointer[regionTable]
+	remotes remoteTable
+	hosts   hostList
+	workers []*worker
+	passes  []*pass
+	pool    blockingPool
+	room    rooms
+	drains  atomic.Bool // a drain may wait for room in a link
+	failed  undeliveredTable
+	later   laterList
+
+	callsOut   atomic.Bool   // user code that must not block is called
+	callers    callers       // functions that wait for room or answers, as far as they were looked at
+	gateOpened time.Duration // when the gate was last found closed; the ticker's
+	count      counters
+
+	parkTime atomic.Int64 // how long a message may wait for a home, when that is derived
+	coarse   atomic.Int64 // slewed clock of handlers, nanoseconds since start
+	lastStep atomic.Int64 // of the control goroutine, nanoseconds since start
+	counts   atomic.Pointer[node.Counts]
+	stopping atomic.Bool
+	gate     gate
+	phases   *phases
+	decided  atomic.Pointer[[]Decision]
+	sleeps   sleepWatch
+	recorder *recordKeeper // nil without a directory
+
+	control control // owned by the control goroutine
+
+	tickerStop chan struct{}
+	threads    sync.WaitGroup // ticker and workers
+	done       chan struct{}
+	err        atomic.Pointer[EndedError]
+}
+
+// Start validates cfg, which has its defaults filled in, binds the listener and begins to join.
+func Start(ctx context.Context, cfg Config) (*Driver, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("kith: start: %w", err)
+	}
+	seeds := make([]peer.Addr, 0, len(cfg.Seeds))
+	for _, s := range cfg.Seeds {
+		a, err := peer.ParseAddr(s)
+		if err != nil {
+			return nil, fmt.Errorf("%w: seed: %w", ErrBadConfig, err)
+		}
+		seeds = append(seeds, a)
+	}
+	keeps, err := openRecord(cfg)
+	if err != nil {
+		return nil, err
+	}
+	d, seed, err := newDriver(cfg)
+	if err != nil {
+		keeps.release()
+		return nil, err
+	}
+	d.recorder = keeps
+	d.warnInsecure()
+	nc := node.Config{
+		Self: d.self, Seed: seed, Membership: cfg.members(), Shard: shard.Config{TakeoverTime: cfg.TakeoverTime},
+		ProcessDeathIsProof: cfg.ProcessDeathIsProof,
+		Resolver:            cfg.Resolver,
+	}
+	d.control.node = node.New(nc)
+	d.gate.limit = int64(nc.GapLimit())
+	d.wires.Start()
+	d.startThreads()
+	join := membership.JoinCommand{Seeds: seeds, WallMillis: uint64(time.Now().UnixMilli()), Record: keeps.known(),
+		NeverForm: cfg.NeverForm, FormNew: cfg.FormNew}
+	keeps.start(d.self.Addr.String(), d.recorded)
+	d.inbox.post(func() { d.command(join) })
+	return d, nil
+}
+
+// newDriver makes everything but the node and starts nothing.
+func newDriver(cfg Config) (*Driver, uint64, error) {
+	var random [16]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return nil, 0, fmt.Errorf("kith: start: %w", err)
+	}
+	cfg.Logger = byName(cfg.Logger)
+	incarnation := binary.LittleEndian.Uint64(random[:]) | 1 // never zero, which means whoever
+	d := &Driver{
+		cfg: cfg, log: cfg.Logger, start: time.Now(), inbox: newInbox(), asks: newAskTable(cfg.MaxAsks, cfg.askSampling()),
+		mail: budget{limit: int64(cfg.MailboxBudget)}, tickerStop: make(chan struct{}), done: make(chan struct{}),
+	}
+	d.sleeps.boot, d.sleeps.wall = cfg.bootTime, cfg.wallTime
+	d.sleeps.init(d.start)
+	d.origin.d = d
+	d.large.init(cfg.BulkBudget)
+	d.callsOut.Store(cfg.Undelivered != nil || cfg.Incident != nil)
+	if err := d.makePhases(); err != nil {
+		return nil, 0, err
+	}
+	d.regions.Store(&regionTable{})
+	d.parkTime.Store(int64(node.ParkTimeFor(cfg.node().Takeover(1))))
+	d.pool.d, d.pool.most = d, maxBusy
+	t, err := transport.New(transport.Config{
+		Listen: cfg.Listen, Advertise: cfg.Advertise, Incarnation: incarnation, Name: cfg.Name,
+		Settings:  []transport.Setting{{Key: "max-payload", Value: strconv.Itoa(cfg.MaxPayload)}},
+		DataLoops: cfg.DataLoops, DataConnections: cfg.DataConnections, PollFor: cfg.PollFor, Window: cfg.Window,
+		LinkBuffer: cfg.LinkBuffer, LinkBudget: cfg.LinkBudget, MaxFrame: cfg.maxFrame(), PartialBudget: cfg.PartialBudget,
+		Bulk: d, MaxBulk: cfg.MaxMessage, BulkRoom: cfg.BulkBudget, BulkStall: cfg.bulkStall(),
+		HelloTimeout: cfg.helloTimeout, TLS: cfg.TLS, Now: d.now, StepAge: d.stepAge, Share: d.share, Logger: cfg.Logger,
+	}, d)
+	if err != nil {
+		return nil, 0, fmt.Errorf("kith: start: %w", err)
+	}
+	d.wires = t
+	d.self = peer.ID{Addr: t.Addr(), Inc: incarnation}
+	d.events = newBroadcaster(&membership.View{Self: d.self})
+	for _, l := range t.Loops() {
+		d.passes = append(d.passes, newPass(d, l))
+	}
+	for range cfg.Workers {
+		d.workers = append(d.workers, newWorker(d))
+	}
+	return d, binary.LittleEndian.Uint64(random[8:]), nil
+}
+
+func (d *Driver) warnInsecure() {
+	if d.cfg.FormNew {
+		d.log.Warn("this node forms a new cluster when it finds none, whatever is remembered: an operator wants it once",
+			"form_new", true)
+	}
+	if host, _, err := net.SplitHostPort(d.cfg.Listen); err == nil && !isLoopback(host) && !d.cfg.TLS.On() {
+		d.log.Warn("connections are neither encrypted nor authenticated", "listen", d.cfg.Listen, "insecure", true)
+	}
+}
+
+func (d *Driver) startThreads() {
+	d.lastStep.Store(int64(d.now()))
+	for _, w := range d.workers {
+		d.threads.Go(w.run)
+	}
+	d.threads.Go(d.tick)
+	go d.run()
+}
+
+// now is monotonic time since the node's start, with the sleeps of the machine that were noticed.
+func (d *Driver) now() time.Duration {
+	return time.Since(d.start) + time.Duration(d.sleeps.slept.Load())
+}
+
+// stepAge is how long ago the control goroutine last stepped.
+func (d *Driver) stepAge() time.Duration { return d.now() - time.Duration(d.lastStep.Load()) }
+
+// Self returns the identity of this node.
+func (d *Driver) Self() peer.ID { return d.self }
+
+// View returns the current snapshot, never nil.
+func (d *Driver) View() *membership.View { return d.events.view.Load() }
+
+// Events yields a snapshot and every change after it; see broadcaster.
+func (d *Driver) Events(ctx context.Context) iter.Seq[Event] { return d.events.stream(ctx) }
+
+// Config returns the configuration, defaults filled in.
+func (d *Driver) Config() Config { return d.cfg }
+
+// Done is closed when the node has ended and everything of it has been closed.
+func (d *Driver) Done() <-chan struct{} { return d.done }
+
+// Err returns why the node ended, nil while it runs.
+func (d *Driver) Err() error {
+	if e := d.err.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// Ready waits until this node is Up.
+func (d *Driver) Ready(ctx context.Context) error {
+	for ev := range d.Events(ctx) {
+		if m, ok := ev.View.SelfMember(); ok && m.Status.Working() {
+			return nil
+		}
+	}
+	select {
+	case <-d.done:
+		return d.Err()
+	default:
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("kith: not up yet: %w", err)
+	}
+	<-d.done // the stream ends a moment before the node has
+	return d.Err()
+}
+
+// Leave leaves gracefully and waits until that is done or ctx ends.
+func (d *Driver) Leave(ctx context.Context) error {
+	if err := d.Shutdown(ctx, ReasonLeft, ""); err != nil {
+		return fmt.Errorf("kith: leave: %w", err)
+	}
+	if e := d.err.Load(); e != nil && e.Kind != membership.EndLeft {
+		return e
+	}
+	return nil
+}
+
+// Close stops the node at once and waits until it has ended.
+func (d *Driver) Close() error {
+	d.inbox.post(func() { d.end(&EndedError{Kind: EndClosed, At: time.Now()}) })
+	<-d.done
+	return nil
+}
+
+// Down marks the member at addr as gone.
+func (d *Driver) Down(ctx context.Context, addr string) error {
+	a, err := peer.ParseAddr(addr)
+	if err != nil {
+		return fmt.Errorf("kith: down: %w", err)
+	}
+	if err := d.call(ctx, membership.DownCommand{ID: peer.ID{Addr: a}}); err != nil {
+		return fmt.Errorf("kith: down %s: %w", addr, err)
+	}
+	return nil
+}
+
+// SetMetadata sets one key of the metadata that the cluster's state carries; an empty value deletes it.
+func (d *Driver) SetMetadata(ctx context.Context, key string, value []byte) error {
+	// A copy: when ctx ends first, the command may still be carried out.
+	cmd := membership.SetMetadataCommand{Key: key, Value: slices.Clone(value)}
+	if err := d.call(ctx, cmd); err != nil {
+		return fmt.Errorf("kith: metadata %q: %w", key, err)
+	}
+	return nil
+}
+
+// PrepareForFullShutdown prepares the whole cluster for its end.
+func (d *Driver) PrepareForFullShutdown(ctx context.Context) error {
+	if err := d.call(ctx, membership.PrepareShutdownCommand{}); err != nil {
+		return fmt.Errorf("kith: prepare for full shutdown: %w", err)
+	}
+	return nil
+}
+
+// Convergence explains this node's convergence.
+func (d *Driver) Convergence(ctx context.Context) (membership.Convergence, error) {
+	return asked(ctx, d, func(n *node.Node) membership.Convergence { return n.Convergence() })
+}
+
+// Versions says which version each member is known to have.
+func (d *Driver) Versions(ctx context.Context) ([]membership.KnownVersion, error) {
+	return asked(ctx, d, func(n *node.Node) []membership.KnownVersion { return n.Versions() })
+}
+
+// asked has the control goroutine answer a question about the node.
+func asked[T any](ctx context.Context, d *Driver, question func(*node.Node) T) (t T, err error) {
+	answer := make(chan T, 1)
+	if !d.inbox.post(func() { answer <- question(d.control.node) }) {
+		return t, d.ended()
+	}
+	select {
+	case t = <-answer:
+		return t, nil
+	case <-ctx.Done():
+		return t, ctx.Err()
+	case <-d.done:
+		return t, d.ended()
+	}
+}
+
+// call has the control goroutine carry out a command and returns what the node says to it.
+func (d *Driver) call(ctx context.Context, cmd any) error {
+	answer := make(chan error, 1)
+	if !d.inbox.post(func() { answer <- d.command(cmd) }) {
+		return d.ended()
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.done:
+		select {
+		case err := <-answer:
+			return err
+		default:
+			return d.ended()
+		}
+	}
+}
+
+// ended returns why nothing is accepted any more.
+func (d *Driver) ended() error {
+	if err := d.Err(); err != nil {
+		return err
+	}
+	return route.ErrStopped
+}

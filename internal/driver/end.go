@@ -1,0 +1,114 @@
+// The end of a node: everything is refused, failed or given up in order, and nothing of it is left running.
+
+package driver
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/route"
+)
+
+// handlerPatience is how long the end waits for handlers that are running.
+const handlerPatience = 5 * time.Second
+
+// refusedAsRemoved hands a refusal because this incarnation was removed to the membership, which knows whether to
+// believe it. Control goroutine.
+func (d *Driver) refusedAsRemoved(err *transport.RefusedError) {
+	if d.control.ended != nil {
+		return
+	}
+	c := membership.ToldRemovedCommand{Peer: err.Peer, Leaving: d.control.leaveBy != 0, Reason: err.Error()}
+	c.Up, c.Lowest, c.Counted = err.Standing()
+	// A node that has ended meanwhile needs to know nothing.
+	_ = d.command(c)
+}
+
+// shutdown ends everything. It is the last thing that the control goroutine does.
+func (d *Driver) shutdown() {
+	why := d.control.ended
+	d.log.Info("node ended", "node", d.self, "why", why.Error())
+	d.err.Store(why)
+	for _, h := range d.hosts.snapshot() {
+		h.abandoned.Store(true) // before loops no longer hold back what came while this node was suspended
+	}
+	d.stopping.Store(true)
+	d.inbox.close()
+	for _, r := range d.regions.Load().list {
+		for i := range r.slots {
+			d.closeForGood(slotRef{r, route.ShardID(i)})
+		}
+	}
+	d.settleParked()
+	for _, h := range d.hosts.snapshot() {
+		h.give(orderAbandon)
+	}
+	d.gate.release(true)
+	d.asks.fail(nil, route.Stopped)
+	d.room.ringAll()
+	left := d.stopThreads()
+	d.tellRefusals() // the transport flushes what it has before it closes
+	d.wires.CloseBut(left)
+	d.recorder.finish(recordAfter(why, d.View(), d.cfg.node().RecordRole()))
+	d.failLarge()
+	// What loops and workers began after the first time.
+	d.asks.fail(nil, route.Stopped)
+	d.tellUndelivered()
+	d.tellLater()
+	d.events.end()
+	close(d.done)
+}
+
+// closeForGood makes senders of a shard get ErrStopped, and fails what is parked for it.
+func (d *Driver) closeForGood(ref slotRef) {
+	s := ref.slot()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.route.Store(nil)
+	s.next = nil
+	s.slot.Reset()
+	s.slot.FailAll(func(f []byte) { d.dropParked(ref, f, route.Stopped) })
+}
+
+// stopThreads ends ticker, workers and the goroutines of entities. Handlers that do not return are left behind. As long
+// as one runs this process is not done with what it owns, and others must not take the port that nobody has for proof
+// that it is dead (ProcessDeathIsProof): left is closed when the last has returned. Nil: nothing was left behind, or
+// nobody takes it for proof.
+func (d *Driver) stopThreads() (left <-chan struct{}) {
+	close(d.tickerStop)
+	for _, w := range d.workers {
+		close(w.stop)
+	}
+	joined, behind := make(chan struct{}), false
+	go func() {
+		d.threads.Wait()
+		close(joined)
+	}()
+	patience := time.NewTimer(handlerPatience)
+	defer patience.Stop()
+	select {
+	case <-joined:
+	case <-patience.C:
+		behind = true
+		d.log.Error("a handler does not return: its worker is left behind", "patience", handlerPatience)
+	}
+	if !d.pool.stop(handlerPatience) {
+		behind = true
+		d.log.Error("handlers do not return: their goroutines are left behind", "patience", handlerPatience,
+			"entities", d.pool.busy.Load())
+	}
+	if !behind || !d.cfg.ProcessDeathIsProof {
+		return nil
+	}
+	d.log.Warn("the port stays taken until the last handler has returned", "node", d.self)
+	returned := make(chan struct{})
+	go func() {
+		<-joined
+		for d.pool.busy.Load() > 0 {
+			time.Sleep(controlRest)
+		}
+		close(returned)
+	}()
+	return returned
+}

@@ -1,0 +1,274 @@
+// Suspension on real sockets: a node that did not step handles nothing, in any mode, until another node confirms it.
+
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/route"
+)
+
+// sleepers is a pair whose second node watches that none of its handlers is called while it is held.
+type sleepers struct {
+	*pair
+	t      *testing.T
+	here   map[entity.Mode]*Region // on b
+	there  map[entity.Mode]*Region // on a
+	sleeps atomic.Bool             // b is held, and nobody can confirm it
+	early  atomic.Int64            // calls meanwhile
+	long   chan struct{}           // ends the handler that runs for long
+	runs   chan struct{}           // it runs
+
+	lock      sync.Mutex
+	incidents []entity.Incident
+	byMode    map[entity.Mode][]string
+}
+
+type watched struct {
+	s    *sleepers
+	mode entity.Mode
+}
+
+func (w *watched) Receive(c *entity.Context, payload []byte) error {
+	if w.s.sleeps.Load() {
+		w.s.early.Add(1)
+	}
+	if c.ID == "long" {
+		close(w.s.runs)
+		<-w.s.long
+	}
+	if c.Asked() {
+		return c.Reply(nil)
+	}
+	w.s.lock.Lock()
+	defer w.s.lock.Unlock()
+	w.s.byMode[w.mode] = append(w.s.byMode[w.mode], string(payload))
+	return nil
+}
+
+func (w *watched) Stop(*entity.Context) {
+	if w.s.sleeps.Load() {
+		w.s.early.Add(1)
+	}
+}
+
+func newSleepers(t *testing.T) *sleepers {
+	s := &sleepers{t: t, here: map[entity.Mode]*Region{}, there: map[entity.Mode]*Region{}, long: make(chan struct{}),
+		runs: make(chan struct{}), byMode: map[entity.Mode][]string{}}
+	s.pair = newPair(t, func(cfg *Config) {
+		cfg.TakeoverTime, cfg.Resolver.Strategy = 4*time.Second, node.ResolverOff
+		cfg.Incident = func(i entity.Incident) {
+			s.lock.Lock()
+			defer s.lock.Unlock()
+			s.incidents = append(s.incidents, i)
+		}
+	})
+	for _, m := range []entity.Mode{entity.Blocking, entity.Worker, entity.Inline} {
+		typ := entity.Type{Name: "watched-" + m.String(), Role: "host", Shards: 4, Mode: m,
+			New: func(string, route.Fence) entity.Handler { return &watched{s, m} }}
+		var err error
+		s.here[m], err = s.b.Register(typ)
+		require.NoError(t, err)
+		s.there[m], err = s.a.Register(typ)
+		require.NoError(t, err)
+		for _, r := range []*Region{s.there[m], s.here[m]} {
+			whenAwake(t, func() error {
+				_, err := r.AskWithin(patience, "a", nil, nil)
+				return err
+			})
+		}
+	}
+	return s
+}
+
+// whenAwake does what a node refuses while it is suspended. One that the machine holds up for the takeover time's half
+// suspends itself, and goes on when the other has confirmed it.
+func whenAwake(t *testing.T, do func() error) {
+	t.Helper()
+	eventually(t, func() bool {
+		err := do()
+		if !errors.Is(err, route.ErrSuspended) {
+			require.NoError(t, err)
+		}
+		return err == nil
+	})
+}
+
+// stall blocks the control goroutine of d until the returned function is called, or the test has ended.
+func stall(t *testing.T, d *Driver) (release func()) {
+	blocked, end := make(chan struct{}), make(chan struct{})
+	release = sync.OnceFunc(func() { close(end) })
+	t.Cleanup(release)
+	d.inbox.post(func() { close(blocked); <-end })
+	<-blocked
+	return release
+}
+
+// mute blocks the control goroutine of d, which answers nobody then, though d takes itself to be awake. It reports
+// false, and has done nothing, when d has suspended itself: nobody could confirm it.
+func mute(t *testing.T, d *Driver) (release func(), ok bool) {
+	blocked, end := make(chan bool), make(chan struct{})
+	release = sync.OnceFunc(func() { close(end) })
+	t.Cleanup(release)
+	d.inbox.post(func() {
+		awake := !d.held(d.now())
+		if awake {
+			// Not a stamp of now and then a newer one: who renews it may be held up by the machine as well.
+			d.lastStep.Store(int64(d.now() + time.Hour))
+		}
+		if blocked <- awake; awake {
+			<-end
+		}
+	})
+	return release, <-blocked
+}
+
+// sleep blocks b's control goroutine until its data plane holds itself, and has a say nothing, so that nobody can
+// confirm b. What a sends goes out: it does not hold itself. The end of a's silence is that of s.sleeps.
+func (s *sleepers) sleep() (wakeA, wakeB func()) {
+	for {
+		wakeB = stall(s.t, s.b)
+		eventually(s.t, func() bool { return s.b.held(s.b.now()) && s.b.gate.bits.Load() != 0 })
+		speak, ok := mute(s.t, s.a)
+		if ok {
+			s.sleeps.Store(true)
+			return func() { s.sleeps.Store(false); speak() }, wakeB
+		}
+		wakeB() // the machine has held up both: they confirm each other
+		eventually(s.t, func() bool { return !s.a.held(s.a.now()) && !s.b.held(s.b.now()) })
+	}
+}
+
+func (s *sleepers) send(n int) {
+	for i := range n {
+		for _, m := range []entity.Mode{entity.Blocking, entity.Worker, entity.Inline} {
+			require.NoError(s.t, s.there[m].Tell("a", fmt.Appendf(nil, "%03d", i)))
+		}
+	}
+	eventually(s.t, func() bool {
+		return slices.ContainsFunc(s.b.passes, func(p *pass) bool { return p.waits.Load() })
+	})
+}
+
+func (s *sleepers) handled() (n int) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for _, list := range s.byMode {
+		n += len(list)
+	}
+	return n
+}
+
+// TestSleeperHandlesNothingUntilConfirmed: before the control goroutine wakes up, after it has, and as long as nobody
+// answers; then everything in order. Local sends say so meanwhile, and a handler that was running is told and reported
+// (MEM-10).
+func TestSleeperHandlesNothingUntilConfirmed(t *testing.T) {
+	s := newSleepers(t)
+	finish := sync.OnceFunc(func() { close(s.long) })
+	t.Cleanup(finish)
+	require.NoError(t, s.there[entity.Blocking].Tell("long", nil))
+	<-s.runs
+	wakeA, wakeB := s.sleep()
+	s.send(20)
+	require.Zero(t, s.handled(), "the data plane runs before the control goroutine does")
+	wakeB()
+	onControl(s.b, func() { require.True(t, s.b.control.node.Suspended(), "the step itself does not lift it") })
+	for _, r := range s.here {
+		require.ErrorIs(t, r.Tell("a", nil), route.ErrSuspended)
+		_, err := r.Ask(t.Context(), "a", nil)
+		require.ErrorIs(t, err, route.ErrSuspended)
+		require.ErrorIs(t, r.TellWait(t.Context(), "a", nil), route.ErrSuspended)
+	}
+	eventually(t, func() bool {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		return slices.ContainsFunc(s.incidents, func(i entity.Incident) bool {
+			return i.Kind == entity.Overrun && i.ID == "long"
+		})
+	})
+	require.True(t, regionRider{s.here[entity.Blocking]}.Suspended(), "the handler that runs can see it")
+	require.Zero(t, s.handled())
+	finish()
+	wakeA()
+	eventually(t, func() bool { return s.handled() == 3*20+1 })
+	for m, list := range s.byMode {
+		want := 0
+		for _, got := range list {
+			if got == "" {
+				continue // of the handler that ran for long
+			}
+			require.Equal(t, fmt.Sprintf("%03d", want), got, m)
+			want++
+		}
+	}
+	require.Zero(t, s.early.Load(), "a handler was called while the node was held")
+	whenAwake(t, func() error { return s.here[entity.Worker].Tell("a", []byte("after")) })
+	eventually(t, func() bool { return s.handled() == 3*20+2 })
+}
+
+// holdLoops blocks b's data loops until the returned function is called.
+func (s *sleepers) holdLoops() (release func()) {
+	end := make(chan struct{})
+	for _, p := range s.b.passes {
+		held := make(chan struct{})
+		require.NoError(s.t, p.loop.Execute(onLoop(func() { close(held); <-end })))
+		<-held
+	}
+	return func() { close(end) }
+}
+
+// TestClosedWhileSuspended: the end of a suspended node calls no handler, not even Stop, and waits for nobody.
+func TestClosedWhileSuspended(t *testing.T) {
+	s := newSleepers(t)
+	onward := sync.OnceFunc(s.holdLoops())
+	t.Cleanup(onward)
+	require.NoError(t, s.here[entity.Inline].Tell("a", []byte("own"))) // its loop has not seen it when it falls asleep
+	wakeA, wakeB := s.sleep()
+	defer wakeA()
+	onward()
+	s.send(5)
+	wakeB()
+	onControl(s.b, func() { require.True(t, s.b.control.node.Suspended()) })
+	slot := &s.here[entity.Blocking].slots[0] // which the end waits for
+	slot.mu.Lock()
+	closed := make(chan error)
+	go func() { closed <- s.b.Close() }()
+	eventually(t, s.b.stopping.Load)
+	for _, p := range s.b.passes { // loops look again in the middle of the end
+		looked := make(chan struct{})
+		require.NoError(t, p.loop.Execute(onLoop(func() { p.Run(p.loop); close(looked) })))
+		<-looked
+	}
+	slot.mu.Unlock()
+	require.NoError(t, <-closed)
+	require.Zero(t, s.handled())
+	require.Zero(t, s.early.Load())
+}
+
+// TestDataPlaneLooksAtTheClock: between the wake-up and the first step nobody has raised a flag yet; the age of the
+// last step is enough. Looking costs no allocation.
+func TestDataPlaneLooksAtTheClock(t *testing.T) {
+	d := &Driver{}
+	d.gate.limit = int64(10 * time.Second)
+	d.lastStep.Store(int64(time.Minute))
+	require.False(t, d.held(time.Minute+10*time.Second))
+	require.True(t, d.held(time.Minute+10*time.Second+1))
+	require.Zero(t, d.gate.bits.Load())
+	d.notice(time.Minute + 10*time.Second)
+	require.Zero(t, d.gate.bits.Load())
+	d.notice(time.Minute + 11*time.Second)
+	require.NotZero(t, d.gate.bits.Load())
+	d.lastStep.Store(int64(2 * time.Minute))
+	require.True(t, d.held(2*time.Minute), "until the node has judged it")
+	require.Zero(t, testing.AllocsPerRun(100, func() { d.held(time.Minute) }))
+}

@@ -1,0 +1,50 @@
+// Tests of what a sender costs that is held up for room again and again.
+
+package driver
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/transport"
+)
+
+// Whoever waits for room thousands of times a second allocates nothing for it (CARD-3, SHD-5).
+func TestWaitingForRoomAllocatesNothing(t *testing.T) {
+	d := &Driver{inbox: newInbox()}
+	d.callsOut.Store(true)
+	full := fmt.Errorf("sending: %w", &transport.FullError{})
+	var err error
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if err = d.mayWait(); err == nil && lineOf(full) == nil {
+			d.LinkRoom(nil)
+		}
+	}))
+	require.NoError(t, err)
+}
+
+// Room in a link wakes the control goroutine only while it drains a slot into one.
+func TestRoomWakesOnlyWhoDrains(t *testing.T) {
+	d := &Driver{inbox: newInbox()}
+	d.LinkRoom(nil)
+	_, jobs := d.inbox.take(nil, nil)
+	require.Empty(t, jobs)
+	d.control.retryAt = 1
+	d.drains.Store(true)
+	d.LinkRoom(nil)
+	_, jobs = d.inbox.take(nil, nil)
+	require.Len(t, jobs, 1)
+	jobs[0]()
+	require.Zero(t, d.control.retryAt)
+}
+
+// What is remembered of callers is bounded, and what is not remembered is looked up.
+func TestCallersAreBounded(t *testing.T) {
+	var c callers
+	for pc := range uintptr(2 * callersMost) {
+		require.False(t, c.mustNotBlock(pc+1))
+	}
+	require.Len(t, *c.known.Load(), callersMost)
+}

@@ -1,0 +1,332 @@
+// Large messages that this node sends: the table of those under way, and how each comes to its end.
+
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// maxLarge is how many large messages are under way, in either direction of an ask, at a time.
+const maxLarge = 4096
+
+// large is one message over MaxPayload that this node sends. An envelope with its key stands for it wherever messages
+// wait in order: in the slot of its shard, and in the queue of a host here. When it reaches the head of a slot that
+// leads to another node, its payload goes there first; then the envelope goes, with a reference instead of the key.
+type large struct {
+	key   uint64
+	r     *Region
+	shard route.ShardID
+	id    string
+	corr  uint64
+	watch *largeWatch // of TellBulk, which lends the payload
+
+	mu       sync.Mutex // before that of the Bulk, behind that of the slot or host
+	state    largeState
+	payload  []byte
+	copied   bool               // it is a copy, which counts against the budget
+	x        *flow.BulkTransfer // of largeMoving, largeWhole and largeSent
+	ref      wire.BulkRef       // of largeWhole and largeSent
+	home     *routeEntry        // where x leads,
+	by       *transport.Bulk    // and by what
+	taken    bool               // an entity here has the payload, or is being given it: its release gives the bytes back
+	refusals int
+}
+
+type largeState uint8
+
+const (
+	largeWaits  largeState = 0 // for its turn in the slot, or in a host's queue
+	largeMoving largeState = 1 // its payload is on the way
+	largeWhole  largeState = 2 // the home has all of it
+	largeSent   largeState = 3 // the envelope has gone to the home
+	largeOver   largeState = 4
+)
+
+// largeTable holds the large messages under way.
+type largeTable struct {
+	mu    sync.Mutex
+	byKey map[uint64]*large
+	last  uint64
+	full  error
+	bytes budget
+	short error // bytes are used up
+}
+
+func (t *largeTable) init(limit int) {
+	t.byKey, t.bytes.limit = map[uint64]*large{}, int64(limit)
+	t.full = &flow.BulkFullError{Bound: "large messages", Limit: maxLarge}
+	t.short = &flow.BulkFullError{Bound: "bytes of large messages", Limit: limit}
+}
+
+// add takes a message in. Without a watch the payload is copied, within the budget.
+func (t *largeTable) add(l *large, payload []byte) error {
+	if l.watch == nil {
+		if !t.bytes.Take(len(payload)) {
+			return t.short
+		}
+		payload = slices.Clone(payload)
+	}
+	l.payload, l.copied = payload, l.watch == nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.byKey) >= maxLarge {
+		if l.watch == nil {
+			t.bytes.Give(len(payload))
+		}
+		return t.full
+	}
+	t.last++
+	l.key = t.last
+	t.byKey[l.key] = l
+	return nil
+}
+
+// count returns how many are under way.
+func (t *largeTable) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.byKey)
+}
+
+// get returns the message of an envelope with its key, nil when it is over.
+func (t *largeTable) get(env *wire.Envelope) *large {
+	r := wire.NewReader(wire.KindEnvelope, env.Payload)
+	key := r.U64()
+	if r.Done() != nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byKey[key]
+}
+
+// list returns those under way, oldest first.
+func (t *largeTable) list() []*large {
+	t.mu.Lock()
+	all := make([]*large, 0, len(t.byKey))
+	for _, l := range t.byKey {
+		all = append(all, l)
+	}
+	t.mu.Unlock()
+	slices.SortFunc(all, func(a, b *large) int { return int(int64(a.key) - int64(b.key)) })
+	return all
+}
+
+func (t *largeTable) remove(l *large) {
+	t.mu.Lock()
+	delete(t.byKey, l.key)
+	t.mu.Unlock()
+}
+
+// close makes l over and returns the transfer that is to be cancelled, if any; ok is false when it was over already.
+// Nobody reads a lent payload any more when the transfer has been cancelled.
+func (d *Driver) close(l *large) (cancel func(), ok bool) {
+	l.mu.Lock()
+	if l.state == largeOver {
+		l.mu.Unlock()
+		return nil, false
+	}
+	x, by := l.x, l.by
+	if l.copied && !l.taken {
+		d.large.bytes.Give(len(l.payload))
+	}
+	l.state, l.payload, l.x, l.home, l.by = largeOver, nil, nil, nil, nil
+	l.mu.Unlock()
+	d.large.remove(l)
+	if x == nil {
+		return func() {}, true
+	}
+	return func() { by.Cancel(x) }, true
+}
+
+// settler fails an ask, now or when no lock is held, with an error that matches the reason; nil: that of the reason.
+type settler func(corr uint64, reason route.Reason, why error)
+
+// endLarge ends a message: whoever waits for it is told, its bytes are free. It reports whether it was under way. An
+// ask is settled by settle, so that this may be called under the lock of a slot or host.
+func (d *Driver) endLarge(l *large, reason route.Reason, err error, settle settler) bool {
+	cancel, ok := d.close(l)
+	if !ok {
+		return false
+	}
+	cancel()
+	d.toldLarge(l, reason, err, settle)
+	return true
+}
+
+// toldLarge tells whoever waits for a message that is over.
+func (d *Driver) toldLarge(l *large, reason route.Reason, err error, settle settler) {
+	d.room.ringAll()
+	switch {
+	case l.watch != nil:
+		l.watch.done <- whyOf(reason, err)
+	case reason == route.OK:
+	case l.corr != 0:
+		if err != nil {
+			err = whyOf(reason, err)
+		}
+		settle(l.corr, reason, err)
+	default:
+		why := cause{reason: reason}
+		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+			why.peer, why.limit = refused.Peer, refused.Limit
+		}
+		d.failed.add(l.r, l.shard, why, 1, bytesOf(l.id))
+	}
+}
+
+// whyOf returns the error of a reason, with what else is known.
+func whyOf(reason route.Reason, err error) error {
+	why := reason.Err()
+	switch {
+	case err == nil || why == nil:
+		return why
+	case errors.Is(err, why):
+		return err
+	}
+	return fmt.Errorf("%w: %w", why, err)
+}
+
+// takeOwn returns the payload of a message of this node for an entity here.
+func (d *Driver) takeOwn(l *large) (payload []byte, reason route.Reason) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state == largeOver {
+		return nil, route.PeerLost
+	}
+	if d.copyOwn(l) != nil {
+		return nil, route.LinkFull
+	}
+	l.taken = true
+	return l.payload, route.OK
+}
+
+// copyOwn makes a copy of a payload that was lent: an entity here may keep it longer. l.mu is held, or nobody else
+// knows l.
+func (d *Driver) copyOwn(l *large) error {
+	if l.copied {
+		return nil
+	}
+	if !d.large.bytes.Take(len(l.payload)) {
+		return d.large.short
+	}
+	l.payload, l.copied = slices.Clone(l.payload), true
+	return nil
+}
+
+// untakeOwn undoes takeOwn: the entity did not take n bytes.
+func (d *Driver) untakeOwn(l *large, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.taken = false
+	if l.state == largeOver {
+		d.large.bytes.Give(n)
+	}
+}
+
+// settleSoon has an ask answered when no lock is held. Control goroutine.
+func (d *Driver) settleSoon(corr uint64, reason route.Reason, why error) {
+	d.control.settling = append(d.control.settling, settledAsk{corr, reason, why})
+}
+
+// drainSlot goes on with a slot at whose head a large message stood. Any goroutine.
+func (d *Driver) drainSlot(ref slotRef) {
+	d.inbox.post(func() {
+		s := ref.slot()
+		s.mu.Lock()
+		if s.next != nil && s.route.Load() == nil {
+			d.drain(ref, s)
+		}
+		s.mu.Unlock()
+		d.watch(ref)
+		d.settleParked()
+	})
+}
+
+// forwardLarge sends a large message whose envelope has come to the head of its slot. nil: the envelope has gone, or
+// the message is over, and what is behind it may follow. errMoving: the payload is on its way. Any other error: there
+// is no room just now, or the link is dead. The slot's lock is held.
+func (d *Driver) forwardLarge(e *routeEntry, env *wire.Envelope) error {
+	l := d.large.get(env)
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.state == largeOver:
+		return nil
+	case l.state != largeWaits && !sameHome(l.home, e):
+		l.recall()
+	}
+	switch l.state {
+	case largeMoving:
+		return errMoving
+	case largeWhole:
+		return d.sendRef(l, e, env)
+	}
+	x := &flow.BulkTransfer{Payload: l.payload, Owner: l, Begin: wire.BulkBegin{
+		Type: env.Type, Shard: env.Shard, Term: e.term, Epoch: e.epoch, Corr: env.Corr}}
+	by := d.wires.Bulk(e.remote.id)
+	if err := by.Send(x); err != nil {
+		return err
+	}
+	l.state, l.x, l.home, l.by = largeMoving, x, e, by
+	return errMoving
+}
+
+// keepLarge calls a payload back whose shard lives here now.
+func (d *Driver) keepLarge(env *wire.Envelope) {
+	if l := d.large.get(env); l != nil {
+		l.mu.Lock()
+		if l.state != largeOver {
+			l.recall()
+		}
+		l.mu.Unlock()
+	}
+}
+
+// recall takes the payload back from where it is going. l.mu is held.
+func (l *large) recall() {
+	if l.x != nil {
+		l.by.Cancel(l.x)
+	}
+	l.state, l.x, l.home, l.by = largeWaits, nil, nil, nil
+}
+
+// sendRef sends the envelope that stands for a message which its home has whole. l.mu is held.
+func (d *Driver) sendRef(l *large, e *routeEntry, env *wire.Envelope) error {
+	out := *env
+	out.Payload = wire.AppendBulkRef(nil, l.ref)
+	if l.corr != 0 {
+		d.asks.goes(l.corr, e)
+	}
+	link := e.link
+	link.Lock()
+	b, err := link.Reserve(wire.EnvelopeSize + len(l.id) + len(out.Payload))
+	if err != nil {
+		link.Unlock()
+		return err
+	}
+	wire.PutEnvelope(b, &out, l.id)
+	link.Hurry()
+	wake := link.Commit()
+	link.Unlock()
+	if wake {
+		link.Wake(nil)
+	}
+	l.state = largeSent
+	return nil
+}
+
+func sameHome(a, b *routeEntry) bool {
+	return a.remote == b.remote && a.term == b.term && a.epoch == b.epoch
+}

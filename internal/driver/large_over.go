@@ -1,0 +1,146 @@
+// How large messages of this node come to their end: what their receivers say, what breaks, what nobody waits for.
+
+package driver
+
+import (
+	"fmt"
+
+	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// BulkMoved tells the sender's watch. An upcall of the transport.
+func (d *Driver) BulkMoved(x *flow.BulkTransfer, sent int) {
+	if l, ok := x.Owner.(*large); ok && l.watch != nil {
+		l.watch.move(sent)
+	}
+}
+
+// BulkWhole lets the envelope go. An upcall of the transport.
+func (d *Driver) BulkWhole(x *flow.BulkTransfer, ref wire.BulkRef) {
+	l, ok := x.Owner.(*large)
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	ok = l.x == x
+	if ok {
+		l.state, l.ref = largeWhole, ref
+	}
+	l.mu.Unlock()
+	if ok {
+		d.BulkMoved(x, len(x.Payload))
+		d.drainSlot(slotRef{l.r, l.shard})
+	}
+}
+
+// BulkOver ends a large message or a large reply. An upcall of the transport.
+func (d *Driver) BulkOver(x *flow.BulkTransfer, end flow.BulkEnd, err error) {
+	reason := end.Reason
+	l, ok := x.Owner.(*large)
+	if !ok {
+		d.replyOver(x, reason)
+		return
+	}
+	if reason == route.PeerLost && d.stopping.Load() {
+		reason = route.Stopped
+	}
+	ref := slotRef{l.r, l.shard}
+	s := ref.slot()
+	s.mu.Lock()
+	next := s.next
+	s.mu.Unlock()
+	l.mu.Lock()
+	if l.x != x {
+		l.mu.Unlock()
+		return // it was recalled, or is over
+	}
+	home, sent := l.home, l.state == largeSent
+	l.x = nil
+	// What was not sent has been taken by nobody. When the shard does not live there any more, it goes to the next home.
+	again := plane.Again(reason, sent, next == nil || !sameHome(next, home), l.refusals)
+	if again {
+		l.state, l.home = largeWaits, nil
+		l.refusals++
+	}
+	l.mu.Unlock()
+	if plane.WrongHome(reason) {
+		d.inbox.post(func() { d.forgetHome(ref, home.term, home.epoch) })
+	}
+	if !again {
+		d.endLarge(l, reason, d.largeFailure(l, home.remote.id, flow.BulkEnd{Reason: reason, Limit: end.Limit}, err),
+			d.asks.settleWhy)
+	}
+	if !sent {
+		d.drainSlot(ref)
+	}
+}
+
+// largeFailure returns the error of a large message that a node did not take: it names the node, and the bound if one
+// caused it.
+func (d *Driver) largeFailure(l *large, to peer.ID, end flow.BulkEnd, err error) error {
+	switch {
+	case end.Reason == route.OK:
+		return nil
+	case end.Reason == route.TooLarge && err != nil: // the node's wire version has none: a frame is the most
+		return fmt.Errorf("%w (%v)", &RefusedError{to, l.r.typ.Name, end.Reason, d.cfg.MaxPayload}, err)
+	case boundUnit(end.Reason) != "":
+		return &RefusedError{to, l.r.typ.Name, end.Reason, end.Limit}
+	case err != nil:
+		return fmt.Errorf("%w (%w)", &PeerError{to, l.r.typ.Name, end.Reason}, err)
+	}
+	return &PeerError{to, l.r.typ.Name, end.Reason}
+}
+
+// loseLarge fails the large messages whose envelope went to a node over a connection that broke.
+func (d *Driver) loseLarge(to *remote, err error) {
+	if to == nil {
+		return
+	}
+	for _, l := range d.large.list() {
+		l.mu.Lock()
+		gone := l.state == largeSent && l.home.remote == to
+		l.mu.Unlock()
+		if gone {
+			d.endLarge(l, route.PeerLost, err, d.asks.settleWhy)
+		}
+	}
+}
+
+// unsentLarge fails the large message whose envelope a link held and will never send.
+func (d *Driver) unsentLarge(env *wire.Envelope, reason route.Reason, err error) {
+	ref, bad := wire.ParseBulkRef(env.Payload)
+	if bad != nil {
+		return
+	}
+	for _, l := range d.large.list() {
+		l.mu.Lock()
+		found := l.state == largeSent && l.ref == ref && l.id == string(env.ID) && uint32(l.r.id) == env.Type
+		l.mu.Unlock()
+		if found {
+			d.endLarge(l, reason, err, d.asks.settleWhy)
+		}
+	}
+}
+
+// sweepLarge gives up large asks for whose answer nobody waits any more. Control goroutine.
+func (d *Driver) sweepLarge() {
+	for _, l := range d.large.list() {
+		if l.corr != 0 && !d.asks.waits(l.corr) {
+			if d.endLarge(l, route.TimedOut, nil, d.asks.settleWhy) {
+				d.drainSlot(slotRef{l.r, l.shard})
+			}
+		}
+	}
+}
+
+// failLarge fails all that is left, at the node's end.
+func (d *Driver) failLarge() {
+	for _, l := range d.large.list() {
+		d.endLarge(l, route.Stopped, transport.ErrClosed, d.asks.settleWhy)
+	}
+}

@@ -1,0 +1,195 @@
+// Sending large messages: the way into the slot, TellBulk with progress and cancellation, large replies.
+
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// errLarge is how check says that a payload fits no frame; errMoving that a large message at the head of a slot is on
+// its way.
+var (
+	errLarge  = errors.New("driver: a large message")
+	errMoving = errors.New("driver: a large message is on its way")
+)
+
+// largeWatch is what a TellBulk waits at.
+type largeWatch struct {
+	done  chan error    // capacity 1
+	moved chan struct{} // capacity 1
+	sent  atomic.Int64
+}
+
+func (w *largeWatch) move(sent int) {
+	w.sent.Store(int64(sent))
+	select {
+	case w.moved <- struct{}{}:
+	default:
+	}
+}
+
+// sendLarge is send for a payload over MaxPayload. It does not wait. Without a watch the payload is copied.
+func (r *Region) sendLarge(id string, payload []byte, corr uint64, w *askWaiter, watch *largeWatch) (*large, error) {
+	if len(payload) > r.d.cfg.MaxMessage {
+		return nil, r.d.tooLarge(r, len(payload))
+	}
+	l := &large{r: r, shard: r.Shard(id), id: id, corr: corr, watch: watch}
+	if err := r.d.large.add(l, payload); err != nil {
+		return nil, err
+	}
+	if err := r.place(l, w); err != nil {
+		r.d.close(l)
+		return nil, err
+	}
+	return l, nil
+}
+
+// place puts the envelope that stands for l in its place among the messages to its shard: into the host's queue when
+// the shard lives here, else into the slot, where all that is sent later stays behind it.
+func (r *Region) place(l *large, w *askWaiter) error {
+	ref := slotRef{r, l.shard}
+	s := ref.slot()
+	for {
+		e := s.route.Load()
+		env := r.envelope(l.shard, e, l.corr, wire.AppendU64(nil, l.key))
+		env.Flags |= wire.FlagBulk
+		if e != nil && e.host != nil {
+			if w != nil {
+				w.goes(e)
+			}
+			if err := r.d.copyOwn(l); err != nil { // not under the host's lock
+				return err
+			}
+			if stale, err := e.host.takeHere(s, e, &env, l.id); !stale {
+				return err
+			}
+			continue
+		}
+		if w != nil {
+			w.stays()
+		}
+		now := r.d.now()
+		s.mu.Lock()
+		if s.route.Load() != e {
+			s.mu.Unlock()
+			continue
+		}
+		if err := r.closed(); err != nil {
+			s.mu.Unlock()
+			return err
+		}
+		err := s.slot.Hold(now, &env, l.id)
+		if err == nil && e != nil {
+			s.next = e
+			s.route.Store(nil)
+		}
+		want := err == nil && s.slot.Want()
+		s.mu.Unlock()
+		if want {
+			r.d.inbox.post(func() { r.d.want(ref) })
+		} else if err == nil && e != nil {
+			r.d.drainSlot(ref)
+		}
+		return err
+	}
+}
+
+// TellBulk sends a payload that may be large, which it does not copy, and waits until the receiver's host has taken it
+// or ctx ends.
+func (r *Region) TellBulk(ctx context.Context, id string, payload []byte, progress func(sent, total int)) error {
+	if progress == nil {
+		progress = func(int, int) {}
+	}
+	w := &largeWatch{done: make(chan error, 1), moved: make(chan struct{}, 1)}
+	var l *large
+	try := func() (err error) {
+		if err = r.check(id, payload); err == errLarge {
+			l, err = r.sendLarge(id, payload, 0, nil, w)
+			return err
+		}
+		if err == nil {
+			err = r.Tell(id, payload)
+		}
+		return err
+	}
+	if err := r.insist(ctx, try(), try); err != nil {
+		return err
+	}
+	if l == nil {
+		progress(len(payload), len(payload))
+		return nil
+	}
+	for told := 0; ; {
+		select {
+		case err := <-w.done:
+			if err == nil && told < len(payload) {
+				progress(len(payload), len(payload))
+			}
+			return err
+		case <-w.moved:
+			if sent := int(w.sent.Load()); sent > told {
+				told = sent
+				progress(sent, len(payload))
+			}
+		case <-ctx.Done():
+			cancel, ok := r.d.close(l)
+			if !ok {
+				return <-w.done
+			}
+			cancel()
+			r.d.drainSlot(slotRef{r, l.shard})
+			r.d.room.ringAll()
+			return fmt.Errorf("kith: large message given up: %w", ctx.Err())
+		}
+	}
+}
+
+// largeReply is a reply over MaxPayload on its way to the asker.
+type largeReply struct {
+	to   peer.ID
+	size int
+}
+
+// replyLarge sends a copy of a reply over MaxPayload. It does not wait.
+func (r *remote) replyLarge(corr uint64, payload []byte) error {
+	d := r.d
+	if !d.large.bytes.Take(len(payload)) {
+		d.count.repliesLost.Add(1)
+		return d.large.short
+	}
+	x := &flow.BulkTransfer{Begin: wire.BulkBegin{Reply: true, Corr: corr}, Payload: slices.Clone(payload),
+		Owner: &largeReply{r.id, len(payload)}}
+	if err := d.wires.Bulk(r.id).Send(x); err != nil {
+		d.large.bytes.Give(len(payload))
+		d.count.repliesLost.Add(1)
+		return err
+	}
+	return nil
+}
+
+// replyOver ends a large reply. An asker who may still wait is told why there is none: by its own node, if that takes
+// none so large.
+func (d *Driver) replyOver(x *flow.BulkTransfer, reason route.Reason) {
+	reply, ok := x.Owner.(*largeReply)
+	if !ok {
+		return
+	}
+	d.large.bytes.Give(reply.size)
+	d.room.ringAll()
+	if reason == route.OK || reason == route.NoReply { // NoReply: nobody waits for it
+		return
+	}
+	d.count.repliesLost.Add(1)
+	if to := d.remotes.get(reply.to); to != nil && reason != route.TooLarge {
+		_ = to.conns[0].answer(x.Begin.Corr, reason, []byte("the reply, by the asker's node"))
+	}
+}

@@ -1,0 +1,190 @@
+// Region: the routes of one type's shards, and the checks before a message takes one.
+
+package driver
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+// Region is one registered type on this node.
+type Region struct {
+	d       *Driver
+	typ     entity.Type
+	id      route.TypeID
+	shards  uint32
+	parking *flow.Parking
+	parked  budget
+	slots   []regionSlot
+	hosts   []atomic.Pointer[host] // by shard; set while it lives here, its stop included. Dense: every message looks
+	refused atomic.Pointer[error]  // why the cluster does not have this type; routes stay unknown then
+	count   regionCounters
+	past    past
+	living  atomic.Int32 // shards that live here, those that are being stopped included
+	told    incidentLimits
+
+	full [route.Reasons]error // this node's own bounds, by reason
+}
+
+// regionSlot is one shard as senders see it. route is the fast path: nil means the slow one, through mu and slot.
+type regionSlot struct {
+	route atomic.Pointer[routeEntry]
+
+	mu   sync.Mutex
+	slot flow.Slot
+	next *routeEntry // where the slot leads once it is drained
+}
+
+// slotRef names a slot.
+type slotRef struct {
+	r     *Region
+	shard route.ShardID
+}
+
+func (s slotRef) slot() *regionSlot { return &s.r.slots[s.shard] }
+
+func (s slotRef) host() *atomic.Pointer[host] { return &s.r.hosts[s.shard] }
+
+// routeEntry is an immutable home of a shard. Whoever appends compares it with the slot's under the lock that orders
+// the append: it is the generation of the route.
+type routeEntry struct {
+	host        *host           // the shard lives here
+	remote      *remote         // or there,
+	link        *transport.Link // reached by this
+	term, epoch uint32
+	doubted     atomic.Bool // a receiver has refused it; asked about once
+}
+
+// regionTable is the immutable table of registered types.
+type regionTable struct {
+	byID   map[route.TypeID]*Region
+	byName map[string]*Region
+	list   []*Region // in the order of registration
+}
+
+// with returns the table with one more type, in the place of a refused one of its name.
+func (t *regionTable) with(r *Region) *regionTable {
+	n := &regionTable{byID: map[route.TypeID]*Region{}, byName: map[string]*Region{}}
+	n.list = append(slices.Clone(t.list), r)
+	if old := t.byID[r.id]; old != nil {
+		n.list = slices.DeleteFunc(n.list, func(o *Region) bool { return o == old })
+	}
+	for _, r := range n.list {
+		n.byID[r.id], n.byName[r.typ.Name] = r, r
+	}
+	return n
+}
+
+// Register makes a type known on this node.
+func (d *Driver) Register(t entity.Type) (*Region, error) {
+	t = t.WithDefaults()
+	if err := t.Validate(); err != nil {
+		return nil, fmt.Errorf("kith: register: %w", err)
+	}
+	r := newRegion(d, t)
+	answer := make(chan error, 1)
+	if !d.inbox.post(func() { answer <- d.register(r) }) {
+		return nil, d.ended()
+	}
+	select {
+	case err := <-answer:
+		if err != nil {
+			return nil, fmt.Errorf("kith: register type %q: %w", t.Name, err)
+		}
+		return r, nil
+	case <-d.done:
+		return nil, d.ended()
+	}
+}
+
+func newRegion(d *Driver, t entity.Type) *Region {
+	r := &Region{d: d, typ: t, id: route.TypeOf(t.Name), shards: t.Shards}
+	r.parked.limit = int64(d.cfg.ParkBytes)
+	r.parking = flow.NewParking(0, d.cfg.ParkBytes, d.cfg.ParkTime, &r.parked)
+	if d.cfg.ParkTime == 0 {
+		r.parking.Follow(func() time.Duration { return time.Duration(d.parkTime.Load()) })
+	}
+	r.full = d.fullHere(r)
+	r.slots = make([]regionSlot, t.Shards)
+	r.hosts = make([]atomic.Pointer[host], t.Shards)
+	for i := range r.slots {
+		r.slots[i].slot = flow.MakeSlot(r.parking)
+	}
+	return r
+}
+
+// register runs on the control goroutine. The region is published first: the answer may bring shards.
+func (d *Driver) register(r *Region) error {
+	before := d.regions.Load()
+	if other := before.byID[r.id]; other != nil {
+		if other.typ.Name != r.typ.Name {
+			return fmt.Errorf("%w: %q", shard.ErrHashCollision, other.typ.Name)
+		}
+		if other.refused.Load() == nil || other.living.Load() > 0 {
+			return ErrTypeExists
+		}
+	}
+	d.regions.Store(before.with(r))
+	settings := shard.Settings{Name: r.typ.Name, Shards: r.typ.Shards, Role: r.typ.Role}
+	err := d.command(shard.RegisterCommand{Settings: settings})
+	if err != nil {
+		d.regions.Store(before)
+	}
+	return err
+}
+
+// typeRefused notes that the cluster has this type with other settings. What is parked fails, and all later sends.
+func (d *Driver) typeRefused(t shard.TypeRefused) {
+	r := d.regions.Load().byID[t.Type]
+	if r == nil {
+		return
+	}
+	d.log.Error("type refused by the cluster", "type", r.typ.Name, "error", t.Err)
+	err := t.Err
+	r.refused.Store(&err)
+	for i := range r.slots {
+		d.failParked(slotRef{r, route.ShardID(i)}, route.NotRegistered)
+	}
+}
+
+// Type returns the declaration, defaults filled in.
+func (r *Region) Type() entity.Type { return r.typ }
+
+// Shard returns the shard of an entity id.
+func (r *Region) Shard(id string) route.ShardID { return route.ShardOf(id, r.shards) }
+
+// check judges what a caller gives; errLarge when it is in order but for a payload that fits no frame.
+func (r *Region) check(id string, payload []byte) error {
+	if r.fit(id, payload) {
+		return nil
+	}
+	return r.unfit(id, len(payload))
+}
+
+func (r *Region) fit(id string, payload []byte) bool {
+	return r.d.gate.bits.Load() == 0 && uint(len(id)-1) < wire.MaxIDSize && len(payload) <= r.d.cfg.MaxPayload
+}
+
+// unfit is why check refuses.
+func (r *Region) unfit(id string, size int) error {
+	if err := route.CheckID(id); err != nil {
+		return err
+	}
+	if size > r.d.cfg.MaxPayload {
+		return errLarge
+	}
+	if r.d.gate.bits.Load() != 0 {
+		return r.suspended()
+	}
+	return nil // the gate has opened meanwhile
+}

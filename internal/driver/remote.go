@@ -1,0 +1,186 @@
+// Remotes: other nodes as the data plane sees them, and the way of answers back to them.
+
+package driver
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// neighbour is another node: its data connections, and what is refused of it until it is told.
+type neighbour struct {
+	d        *Driver
+	id       peer.ID
+	conns    []*remote // by number of the connection
+	refusals refusals
+	listed   atomic.Bool // stands in remoteTable.telling
+}
+
+// remote is one data connection to another node. It is the Origin of asks that are best answered over it: their frames
+// came on the loop that owns its link.
+type remote struct {
+	*neighbour
+	link *transport.Link
+}
+
+// of returns the connection of a shard: always the same, so that its messages keep their order. Shards of one worker,
+// of which there are as many as the number of workers says, are spread over all connections too.
+func (n *neighbour) of(shard route.ShardID) *remote { return n.conns[int(shard)%len(n.conns)] }
+
+// Reply answers an ask over the link to the asker.
+func (r *remote) Reply(corr uint64, reason route.Reason, payload []byte) error {
+	if err := r.d.checkReply(payload); err != nil {
+		return err
+	}
+	if len(payload) > r.d.cfg.MaxPayload {
+		return r.replyLarge(corr, payload)
+	}
+	return r.answer(corr, reason, payload)
+}
+
+// answer is Reply for a payload that fits a frame.
+func (r *remote) answer(corr uint64, reason route.Reason, payload []byte) error {
+	l := r.link
+	l.Lock()
+	b, err := l.Reserve(wire.ReplySize + len(payload))
+	if err != nil {
+		l.Unlock()
+		r.d.count.repliesLost.Add(1)
+		return err
+	}
+	if reason != route.OK {
+		reason = reason.Spoken(l.Version())
+	}
+	wire.PutReply(b, uint16(reason), corr, payload)
+	l.Hurry()
+	wake := l.Commit()
+	l.Unlock()
+	if wake {
+		// On the link's own loop this costs no system call: a busy loop looks at its tasks when the pass ends.
+		l.Wake(nil)
+	}
+	return nil
+}
+
+// refuse notes a tell of this peer that was refused, so that it is told.
+func (n *neighbour) refuse(k plane.RefusalKey, id []byte) {
+	if !n.refusals.add(k, id) {
+		n.d.count.refusalsUntold.Add(1)
+		return
+	}
+	if n.listed.CompareAndSwap(false, true) {
+		t := &n.d.remotes
+		t.mu.Lock()
+		t.telling = append(t.telling, n)
+		t.mu.Unlock()
+	}
+}
+
+// remoteTable holds the other nodes by identity. There are as many as members, and those removed a moment ago.
+type remoteTable struct {
+	mu      sync.Mutex
+	byID    map[peer.ID]*neighbour
+	telling []*neighbour // those with refusals to be told
+}
+
+// get returns the node id, nil when it has no entry.
+func (t *remoteTable) get(id peer.ID) *neighbour {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byID[id]
+}
+
+// neighbour returns the node id and makes its entry if there is none. One that is forgotten gets dead links, and no
+// place in the table: nothing would take it out again.
+func (d *Driver) neighbour(id peer.ID) *neighbour {
+	t := &d.remotes
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.byID[id]; n != nil {
+		return n
+	}
+	n := &neighbour{d: d, id: id}
+	for _, l := range d.wires.Links(id) {
+		n.conns = append(n.conns, &remote{n, l})
+	}
+	if n.conns[0].link.Err() == nil {
+		if t.byID == nil {
+			t.byID = map[peer.ID]*neighbour{}
+		}
+		t.byID[id] = n
+	}
+	return n
+}
+
+// remote returns the connection to the node id over which messages of a shard go.
+func (d *Driver) remote(id peer.ID, shard route.ShardID) *remote { return d.neighbour(id).of(shard) }
+
+func (t *remoteTable) drop(id peer.ID) *neighbour {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.byID[id]
+	delete(t.byID, id)
+	return n
+}
+
+// tellRefusals sends what was refused to the senders of it.
+func (d *Driver) tellRefusals() {
+	t := &d.remotes
+	t.mu.Lock()
+	telling := t.telling
+	t.telling = nil
+	t.mu.Unlock()
+	slices.SortFunc(telling, func(a, b *neighbour) int { return a.id.Compare(b.id) })
+	for _, r := range telling {
+		r.listed.Store(false)
+		list := r.refusals.take()
+		if len(list) == 0 {
+			continue
+		}
+		if err := d.sendRefusals(r.id, list); err != nil {
+			d.count.refusalsUntold.Add(1)
+			d.log.Debug("refusals not told", "peer", r.id, "error", err)
+		}
+	}
+}
+
+// sendRefusals tells a peer what was refused of it; one of wire version 1 without limits, and with its reasons.
+func (d *Driver) sendRefusals(to peer.ID, list []*plane.Refusal) error {
+	regions := d.regions.Load()
+	for _, e := range list {
+		e.Limit = d.limitOf(regions.byID[e.Type], e.Reason)
+	}
+	err := d.wires.Send(peer.Mail{To: to, Kind: wire.KindRefusals, Body: plane.AppendRefusals(nil, list, true)})
+	if old := (*transport.VersionError)(nil); errors.As(err, &old) {
+		list = plane.SpokenRefusals(list, old.Speaks)
+		err = d.wires.Send(peer.Mail{To: to, Kind: wire.KindRefused, Body: plane.AppendRefusals(nil, list, false)})
+	}
+	return err
+}
+
+// selfOrigin is the Origin of asks of this node to entities of its own.
+type selfOrigin struct{ d *Driver }
+
+// Reply settles the ask. That nobody waits any more is no error, as it is none for an answer over a link.
+func (o *selfOrigin) Reply(corr uint64, reason route.Reason, payload []byte) error {
+	if err := o.d.checkReply(payload); err != nil {
+		return err
+	}
+	o.d.asks.settle(corr, reason, payload)
+	return nil
+}
+
+func (d *Driver) checkReply(payload []byte) error {
+	if len(payload) > d.cfg.MaxMessage {
+		return d.tooLarge(nil, len(payload))
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+// Reports: undelivered messages and incidents of handlers, to the embedder's hooks and the log.
+
+package driver
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+// maxUndelivered bounds the kinds of report kept between two tellings; what is over it is counted in regions only.
+const maxUndelivered = 4096
+
+// undeliveredTable gathers reports for Config.Undelivered.
+type undeliveredTable struct {
+	mu      sync.Mutex
+	entries map[undeliveredKey]*Undelivered
+}
+
+type undeliveredKey struct {
+	r     *Region
+	shard route.ShardID
+	why   cause
+}
+
+// cause is why messages were not delivered: at whom, zero when they have not left this node, and over which bound.
+type cause struct {
+	peer   peer.ID
+	reason route.Reason
+	limit  int
+}
+
+func (t *undeliveredTable) add(r *Region, shard route.ShardID, why cause, n uint64, id []byte) {
+	t.addAll(r, shard, why, n, []string{string(id)})
+}
+
+func (t *undeliveredTable) addAll(r *Region, shard route.ShardID, why cause, n uint64, ids []string) {
+	if r == nil || n == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := undeliveredKey{r, shard, why}
+	e := t.entries[k]
+	if e == nil {
+		if len(t.entries) >= maxUndelivered {
+			return
+		}
+		if t.entries == nil {
+			t.entries = map[undeliveredKey]*Undelivered{}
+		}
+		e = &Undelivered{Type: r.typ.Name, Shard: shard, Reason: why.reason, Peer: why.peer, Limit: why.limit}
+		t.entries[k] = e
+	}
+	e.Count += n
+	for _, id := range ids {
+		if len(e.Samples) < plane.MaxRefusedSamples {
+			e.Samples = append(e.Samples, id)
+		}
+	}
+}
+
+func (t *undeliveredTable) take() []*Undelivered {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]*Undelivered, 0, len(t.entries))
+	for _, e := range t.entries {
+		list = append(list, e)
+	}
+	t.entries = nil
+	slices.SortFunc(list, func(a, b *Undelivered) int {
+		if c := strings.Compare(a.Type, b.Type); c != 0 {
+			return c
+		}
+		if a.Shard != b.Shard {
+			return int(a.Shard) - int(b.Shard)
+		}
+		return cmp.Or(cmp.Compare(a.Reason, b.Reason), a.Peer.Compare(b.Peer), cmp.Compare(a.Limit, b.Limit))
+	})
+	return list
+}
+
+// tellUndelivered calls the hook and logs. Ticker, and the end of the node.
+func (d *Driver) tellUndelivered() {
+	for _, u := range d.failed.take() {
+		d.log.Warn("messages not delivered", "type", u.Type, "shard", u.Shard, "reason", u.Reason.String(),
+			"error", u.Err(), "count", u.Count, "samples", u.Samples)
+		if d.cfg.Undelivered != nil {
+			d.cfg.Undelivered(*u)
+		}
+	}
+}
+
+// nonsenseEvery is how often frames that make no sense are logged.
+const nonsenseEvery = time.Second
+
+// nonsense counts a frame that a peer sent and that made no sense, and logs it unless one was logged a moment ago: the
+// record says how many were not. Any goroutine.
+func (d *Driver) nonsense(from peer.ID, kind wire.Kind, err error) {
+	n := d.count.nonsense.Add(1)
+	now, last := int64(d.now()), d.count.toldAt.Load()
+	if last != 0 && now-last < int64(nonsenseEvery) || !d.count.toldAt.CompareAndSwap(last, now) {
+		return
+	}
+	skipped := max(0, int64(n-1-d.count.toldN.Swap(n)))
+	d.log.Warn("frame refused", "peer", from, "kind", kind, "error", err, "not_logged", skipped)
+}
+
+// logEvent turns a change of membership into a record.
+func (d *Driver) logEvent(e *membership.Event, v *membership.View) {
+	switch e.Kind {
+	case membership.LeaderChanged:
+		leader := "none"
+		if !e.Leader.IsZero() {
+			leader = e.Leader.String()
+		}
+		d.log.Info("leader changed", "leader", leader, "view", v.Seq)
+	case membership.MetadataChanged:
+		d.log.Debug("metadata changed", "keys", len(v.Metadata), "view", v.Seq)
+	case membership.RoleLeaderChanged:
+		d.log.Debug("role leader changed", "role", e.Role, "leader", e.Leader, "view", v.Seq)
+	case membership.UnreachableMember:
+		var by []string
+		for _, a := range v.Accusations {
+			if a.Subject == e.Member.ID {
+				by = append(by, a.Observer.String())
+			}
+		}
+		d.log.Warn("member unreachable", "member", e.Member.ID, "status", e.Member.Status, "by", by, "view", v.Seq)
+	case membership.MemberQuarantined:
+		d.log.Warn("member quarantined", "member", e.Member.ID, "status", e.Member.Status, "reason", e.Reason(), "view",
+			v.Seq)
+	case membership.SelfIndicted:
+		d.log.Error("this node gave up on most members and takes the fault for its own", "reason", e.Reason())
+	case membership.MemberDowned:
+		d.log.Warn("member downed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
+	case membership.MemberRemoved:
+		d.log.Info("member removed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
+	case membership.TwinCluster:
+		d.log.Error("another cluster of this name lives", "at", e.Twin.Via, "cluster", e.Twin.ClusterID,
+			"birth", e.Twin.Birth, "ours", v.ClusterID, "our_birth", v.Birth)
+	case membership.SplitCluster:
+		d.log.Error("two sides of this cluster live, which have removed each other: restart the nodes of one of them",
+			"met", e.By, "cluster", e.Twin.ClusterID, "birth", e.Twin.Birth, "detail", e.Detail)
+	case membership.FormingHeld:
+		d.log.Warn("no cluster is found, and this node forms none", "why", e.Detail)
+	case membership.SettingsDiffer:
+		d.log.Warn("a join was let through with other settings", "difference", e.Detail)
+	case membership.ConvergenceBlocked:
+		d.log.Warn("no convergence: the leader cannot act", "for", e.Convergence.For, "members", e.Convergence.Blocking,
+			"blockers", fmt.Sprint(e.Convergence.Blockers), "view", v.Seq)
+	case membership.ConvergenceRestored:
+		d.log.Info("convergence is back", "after", e.Convergence.For, "view", v.Seq)
+	default:
+		d.log.Info("member changed", "event", e.Kind, "member", e.Member.ID, "status", e.Member.Status,
+			"was", e.Previous, "view", v.Seq)
+	}
+}
+
+var shardEventNames = map[shard.EventKind]string{
+	shard.CoordinatorStarted: "coordinator started", shard.CoordinatorReady: "coordinator ready",
+	shard.CoordinatorStopped: "coordinator stopped", shard.ShardAllocated: "shard allocated",
+	shard.ShardReleased: "shard released", shard.StaleRefused: "stale order refused",
+}
+
+// logShard turns a fact about sharding into a record: few are about coordinators, many about single shards.
+func (d *Driver) logShard(e *shard.Event) {
+	name := shardEventNames[e.Kind]
+	if name == "" {
+		name = "sharding event"
+	}
+	typ := any(uint32(e.Type))
+	if r := d.regions.Load().byID[e.Type]; r != nil {
+		typ = r.typ.Name
+	}
+	switch e.Kind {
+	case shard.CoordinatorStarted, shard.CoordinatorReady, shard.CoordinatorStopped:
+		d.log.Info(name, "type", typ, "term", e.Term)
+	default:
+		d.log.Debug(name, "type", typ, "shard", e.Shard, "term", e.Term, "home", e.Home, "fence", e.Fence)
+	}
+}

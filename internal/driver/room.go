@@ -1,0 +1,166 @@
+// Room: callers that wait for room stand in line, one line for each link, and are woken one by one: each that got what
+// it wanted wakes the next. To wake all of them for room that the first few use up would cost more than the sending.
+
+package driver
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/internal/transport"
+)
+
+// keepTurns is how many turns are kept for later.
+const keepTurns = 64
+
+// rooms holds the lines. Ringing costs one load when nobody waits.
+type rooms struct {
+	waiting atomic.Int32
+	mu      sync.Mutex
+	lines   map[*transport.Link]*line
+	spare   []*turn
+	empty   *line // spare
+}
+
+// line is who waits for one link, or, under nil, for anything else.
+type line struct{ first, last *turn }
+
+// turn is one caller's place in a line.
+type turn struct {
+	bell       chan struct{} // capacity 1
+	timer      *time.Timer
+	at         *transport.Link
+	prev, next *turn
+}
+
+// lineOf returns whose line waits for what err says is full; nil is that of all that is no link. A sender that is never
+// held up for long asks thousands of times a second, so it does without errors.As, which allocates.
+func lineOf(err error) *transport.Link {
+	for ; err != nil; err = errors.Unwrap(err) {
+		switch e := err.(type) {
+		case *transport.FullError:
+			return e.Link()
+		case *transport.BudgetError:
+			return e.Link()
+		}
+	}
+	return nil
+}
+
+// enter puts a caller at the end of a line. Rings that come from now on reach it.
+func (r *rooms) enter(at *transport.Link) *turn {
+	r.waiting.Add(1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var t *turn
+	if n := len(r.spare); n > 0 {
+		t, r.spare = r.spare[n-1], r.spare[:n-1]
+	} else {
+		t = &turn{bell: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+	}
+	r.join(t, at)
+	return t
+}
+
+// move takes a caller to the end of another line, because it is something else that is full now.
+func (r *rooms) move(t *turn, at *transport.Link) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.quit(t)
+	r.join(t, at)
+}
+
+// leave ends a turn. Whoever is first then is woken, since a ring may have been meant for it, or has left room.
+func (r *rooms) leave(t *turn) {
+	t.timer.Stop()
+	r.mu.Lock()
+	r.quit(t)
+	r.call(r.lines[t.at])
+	if len(r.spare) < keepTurns {
+		select {
+		case <-t.bell: // nobody rings it any more
+		default:
+		}
+		t.at, t.prev, t.next = nil, nil, nil
+		r.spare = append(r.spare, t)
+	}
+	r.mu.Unlock()
+	r.waiting.Add(-1)
+}
+
+// ring wakes the first that waits for a link.
+func (r *rooms) ring(at *transport.Link) {
+	if r.waiting.Load() == 0 {
+		return
+	}
+	r.mu.Lock()
+	r.call(r.lines[at])
+	r.mu.Unlock()
+}
+
+// ringAll wakes everybody.
+func (r *rooms) ringAll() {
+	if r.waiting.Load() == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.lines {
+		for t := l.first; t != nil; t = t.next {
+			t.call()
+		}
+	}
+}
+
+func (r *rooms) call(l *line) {
+	if l != nil {
+		l.first.call()
+	}
+}
+
+func (t *turn) call() {
+	select {
+	case t.bell <- struct{}{}:
+	default: // has been called and not looked yet
+	}
+}
+
+func (r *rooms) join(t *turn, at *transport.Link) {
+	l := r.lines[at]
+	if l == nil {
+		if r.lines == nil {
+			r.lines = map[*transport.Link]*line{}
+		}
+		if l, r.empty = r.empty, nil; l == nil {
+			l = &line{}
+		}
+		r.lines[at] = l
+	}
+	t.at, t.prev, t.next = at, l.last, nil
+	if l.last == nil {
+		l.first = t
+	} else {
+		l.last.next = t
+	}
+	l.last = t
+}
+
+func (r *rooms) quit(t *turn) {
+	l := r.lines[t.at]
+	if t.prev == nil {
+		l.first = t.next
+	} else {
+		t.prev.next = t.next
+	}
+	if t.next == nil {
+		l.last = t.prev
+	} else {
+		t.next.prev = t.prev
+	}
+	if l.first == nil {
+		delete(r.lines, t.at)
+		r.empty = l
+	}
+}

@@ -1,0 +1,262 @@
+// Sending: from a caller to a link, a local host, or the parking queue of a slot.
+
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// Tell sends payload to the entity id: accepted or a typed error, without blocking.
+func (r *Region) Tell(id string, payload []byte) error { return r.send(id, payload, 0, nil) }
+
+// send takes the fast path while the home is known: hash, one atomic load, one append under the link's lock, where the
+// route is compared again.
+func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter) error {
+	if !r.fit(id, payload) {
+		if err := r.check(id, payload); err == errLarge {
+			_, err = r.sendLarge(id, payload, corr, w, nil)
+			return err
+		} else if err != nil {
+			return err
+		}
+	}
+	sh := route.ShardOfBytes(bytesOf(id), r.shards) // which is compiled in, as ShardOf is not
+	s := &r.slots[sh]
+	for {
+		e := s.route.Load()
+		if e == nil {
+			if w != nil {
+				w.stays()
+			}
+			if again, err := r.park(s, sh, id, payload, corr); !again {
+				return err
+			}
+			continue
+		}
+		if w != nil {
+			w.goes(e)
+		}
+		if e.host != nil {
+			if stale, err := e.host.sendHere(s, e, id, payload, corr); !stale {
+				return err
+			}
+			continue
+		}
+		l := e.link
+		l.Lock()
+		if s.route.Load() != e {
+			l.Unlock()
+			continue
+		}
+		b, err := l.Reserve(wire.EnvelopeSize + len(id) + len(payload))
+		if err != nil {
+			l.Unlock()
+			r.deadEnd(sh, e, err)
+			return err
+		}
+		var env wire.Envelope // field by field: a literal is built elsewhere and copied, and the copy waits for its stores
+		env.Type, env.Shard, env.Term, env.Epoch = uint32(r.id), uint32(sh), e.term, e.epoch
+		env.Corr, env.Payload = corr, payload
+		if corr != 0 {
+			env.Flags = wire.FlagAsk
+			l.Hurry()
+		}
+		wire.PutEnvelope(b, &env, id)
+		wake := l.Commit()
+		l.Unlock()
+		if wake {
+			l.Wake(nil)
+		}
+		return nil
+	}
+}
+
+// envelope is the header of a message to a shard under a route; e may be nil for one that is parked.
+func (r *Region) envelope(sh route.ShardID, e *routeEntry, corr uint64, payload []byte) wire.Envelope {
+	env := wire.Envelope{Type: uint32(r.id), Shard: uint32(sh), Corr: corr, Payload: payload}
+	if e != nil {
+		env.Term, env.Epoch = e.term, e.epoch
+	}
+	if corr != 0 {
+		env.Flags = wire.FlagAsk
+	}
+	return env
+}
+
+// park is the slow path: it keeps the message until the home is known. again means that it has become known.
+func (r *Region) park(s *regionSlot, sh route.ShardID, id string, payload []byte, corr uint64) (again bool, err error) {
+	env := r.envelope(sh, nil, corr, payload)
+	now := r.d.now()
+	s.mu.Lock()
+	if s.route.Load() != nil {
+		s.mu.Unlock()
+		return true, nil
+	}
+	if err := r.closed(); err != nil {
+		s.mu.Unlock()
+		return false, err
+	}
+	err = s.slot.Park(now, &env, id)
+	invariant.Check(!errors.Is(err, flow.ErrOpen), "driver: a slot is open and has no route")
+	want := err == nil && s.slot.Want()
+	s.mu.Unlock()
+	if want {
+		r.d.inbox.post(func() { r.d.want(slotRef{r, sh}) })
+	}
+	return false, err
+}
+
+// closed returns why nothing may wait for a shard any more. It is asked under the slot's lock: whoever fails what waits
+// has said so before, and takes that lock afterwards, so that nothing comes behind its back.
+func (r *Region) closed() error {
+	if why := r.refused.Load(); why != nil {
+		return *why
+	}
+	if r.d.stopping.Load() {
+		return r.d.ended()
+	}
+	return nil
+}
+
+// TellWait is Tell that waits for room: in the link, the parking queue, or a local mailbox.
+func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error {
+	if err := r.send(id, payload, 0, nil); err != nil {
+		return r.insist(ctx, err, func() error { return r.Tell(id, payload) })
+	}
+	return nil
+}
+
+// insist repeats an attempt that has ended with err, if that was because there was no room, until there is some or ctx
+// ends.
+func (r *Region) insist(ctx context.Context, err error, try func() error) error {
+	if !isFull(err) {
+		return err
+	}
+	if err := r.d.mayWait(); err != nil {
+		return err
+	}
+	t := r.d.room.enter(lineOf(err))
+	defer r.d.room.leave(t)
+	pause := waitFirst
+	for {
+		if err = try(); !isFull(err) {
+			return err
+		}
+		if at := lineOf(err); at != t.at {
+			r.d.room.move(t, at)
+			continue // what became of room meanwhile was rung elsewhere
+		}
+		if t.at != nil {
+			pause = waitMost // a link rings
+		}
+		t.timer.Reset(pause)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w (waited until %w)", err, ctx.Err())
+		case <-t.bell:
+			pause = waitFirst
+		case <-t.timer.C:
+			pause = min(2*pause, waitMost)
+		}
+	}
+}
+
+// Pauses of a TellWait whose room nobody rings for: that of a local mailbox or of the parking budget.
+const (
+	waitFirst = time.Millisecond
+	waitMost  = 20 * time.Millisecond
+)
+
+func isFull(err error) bool {
+	return err != nil &&
+		(errors.Is(err, route.ErrLinkFull) || errors.Is(err, route.ErrParkFull) || errors.Is(err, route.ErrMailboxFull))
+}
+
+// Ask sends payload and waits for the reply until ctx ends.
+func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, error) {
+	limit := r.d.cfg.AskTimeout
+	deadline, byContext := ctx.Deadline()
+	if byContext {
+		// The context fires first; the wheel stands behind it.
+		limit = time.Until(deadline) + 2*wheelTick
+	}
+	if ctx.Err() != nil {
+		return nil, askCancelled(ctx, route.ErrTimeout)
+	}
+	if err := r.d.mayWait(); err != nil {
+		return nil, err
+	}
+	w, corr, err := r.d.asks.begin(limit, r, r.Shard(id), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.send(id, payload, corr, w); err != nil {
+		r.d.asks.abandon(w, corr, false)
+		return nil, err
+	}
+	select {
+	case <-w.wake:
+	case <-ctx.Done():
+		if w.claim(corr >> 32) {
+			err = askCancelled(ctx, w.failure(route.TimedOut, nil))
+			r.d.asks.free(w)
+			return nil, err
+		}
+		<-w.wake // somebody is answering it now
+	}
+	reply, err := w.reply, w.err
+	r.d.asks.free(w)
+	if byContext && errors.Is(err, route.ErrTimeout) { // the wheel was first after all
+		err = fmt.Errorf("%w: %w", err, context.DeadlineExceeded)
+	}
+	return reply, err
+}
+
+// askCancelled returns the error of an ask whose context has ended; timeout is the one to be used if time was short.
+func askCancelled(ctx context.Context, timeout error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", timeout, ctx.Err())
+	}
+	return fmt.Errorf("kith: ask given up: %w", ctx.Err())
+}
+
+// AskWithin is Ask with a time limit; the reply is appended to into[:0].
+func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]byte, error) {
+	w, corr, err := r.d.asks.begin(d, r, r.Shard(id), into, nil)
+	if err != nil {
+		return into[:0], err
+	}
+	if err := r.send(id, payload, corr, w); err != nil {
+		r.d.asks.abandon(w, corr, false)
+		return into[:0], err
+	}
+	<-w.wake
+	reply, err := w.reply, w.err
+	r.d.asks.free(w)
+	return reply, err
+}
+
+// AskFunc is Ask whose answer calls f.
+func (r *Region) AskFunc(d time.Duration, id string, payload []byte, f func(reply []byte, err error)) error {
+	r.d.callingOut()
+	w, corr, err := r.d.asks.begin(d, r, r.Shard(id), nil, f)
+	if err != nil {
+		return err
+	}
+	if err := r.send(id, payload, corr, w); err != nil && r.d.asks.abandon(w, corr, true) {
+		return err
+	}
+	return nil
+}
+
+// bytesOf views a string as bytes that are only read.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -1,0 +1,93 @@
+// Sleeps that the monotonic clock does not show: a machine suspended to memory, a virtual machine that stood still
+// (MEM-10).
+//
+// Where the system counts its own sleeps (Linux: CLOCK_BOOTTIME) they are part of this node's time: it jumps, as after
+// any other pause. A virtual machine that its host held shows nothing at all inside, until the wall clock is set right:
+// a step of it by more than a step may be late is taken for a sleep. If it was none, others confirm the node and it
+// goes on.
+
+package driver
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/internal/node"
+)
+
+// sleptLeast is the shortest sleep that is looked at; two clocks are never read at one moment.
+const sleptLeast = 100 * time.Millisecond
+
+// sleepWatch compares the monotonic clock with two others. look may be called by several goroutines.
+type sleepWatch struct {
+	boot  func() (time.Duration, bool)       // time that counts the machine's sleeps; false: there is no such clock
+	wall  func() (wall, monotonic time.Time) // both read as one
+	start time.Time
+	base  time.Duration // boot less monotonic at the start
+	_     [64]byte
+	slept atomic.Int64 // what is added to the monotonic clock; read by the data plane, so it has a line of its own
+	_     [56]byte
+	ahead atomic.Int64 // of the wall clock over this node's time, at the last look
+	steps atomic.Int64 // of the wall clock that the node has not been told of
+}
+
+func (s *sleepWatch) init(start time.Time) {
+	if s.boot == nil {
+		s.boot = bootTime
+	}
+	if s.wall == nil {
+		s.wall = func() (wall, monotonic time.Time) {
+			t := time.Now()
+			return t.Round(0), t
+		}
+	}
+	s.start = start
+	for range 3 { // the largest, as one who is held up between the two readings sees too little
+		if boot, ok := s.boot(); ok {
+			s.base = max(s.base, boot-time.Since(start))
+		}
+	}
+	s.ahead.Store(int64(s.aheadNow()))
+}
+
+func (s *sleepWatch) aheadNow() time.Duration {
+	wall, monotonic := s.wall()
+	return wall.Sub(s.start.Round(0)) - monotonic.Sub(s.start) - time.Duration(s.slept.Load())
+}
+
+// look compares the clocks and reports whether the wall clock has stepped by more than limit since the last look.
+func (s *sleepWatch) look(limit time.Duration) bool {
+	if boot, ok := s.boot(); ok { // first, so that whoever is held up here sees too little, never too much
+		grown := int64(boot - time.Since(s.start) - s.base)
+		for old := s.slept.Load(); grown-old >= int64(sleptLeast); old = s.slept.Load() {
+			s.slept.CompareAndSwap(old, grown)
+		}
+	}
+	now := int64(s.aheadNow())
+	step := now - s.ahead.Swap(now)
+	if step <= int64(limit) {
+		return false
+	}
+	s.steps.Add(step)
+	return true
+}
+
+// lookForSleep is called by the ticker and at each turn of the control goroutine: whichever runs first after a sleep
+// closes the gate.
+func (d *Driver) lookForSleep() {
+	if d.sleeps.look(time.Duration(d.gate.limit)) {
+		d.gate.bits.Or(gateNoticed)
+		d.inbox.post(func() {}) // the next step tells the node
+	}
+}
+
+// tellSlept tells the node of a step of the wall clock, before anything else of this step. Control goroutine.
+func (d *Driver) tellSlept(now time.Duration) {
+	if d.sleeps.steps.Load() == 0 {
+		return
+	}
+	by := time.Duration(d.sleeps.steps.Swap(0))
+	d.log.Warn("the wall clock has stepped, as after a sleep of the machine", "by", by)
+	// Never refused; its effects come out with those of the verb that follows.
+	_ = d.control.node.Do(now, node.SleptCommand{For: by})
+}

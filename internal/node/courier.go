@@ -1,0 +1,121 @@
+// Courier: which mail goes out numbered, who counts as a peer, and what becomes of one that acknowledges nothing
+// (FD-4).
+
+package node
+
+import (
+	"errors"
+	"time"
+
+	"github.com/kith-io/kith/internal/courier"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+// What riders need to know of the courier: its bounds, its counters, and mail that found no room.
+type (
+	// CourierConfig is the pace and the bounds of the courier.
+	CourierConfig = courier.Config
+	// CourierStats are the counters of the courier.
+	CourierStats = courier.Stats
+	// CourierFull says that a control message was not taken because too many to its peer are outstanding.
+	CourierFull = courier.FullError
+)
+
+// PlainCommand says that a peer does not know parcels, as one of wire version 1: it gets its letters bare from now on.
+type PlainCommand struct{ ID peer.ID }
+
+// Received is one control message that came in a parcel and was given to its machine in this step.
+type Received struct {
+	From peer.ID
+	Kind wire.Kind
+	Body []byte
+}
+
+// leastPatience is how long a peer may be silent in any case: a network that is cut again and again, each time for less
+// than a detector bears, and repetitions that miss the times in between, have to be over.
+const leastPatience = 30 * time.Second
+
+// GiveUpAfter returns for how long a reachable peer may acknowledge nothing in a cluster with that many members: one
+// and a half times the takeover time, so that whoever is given up has been lost to us for longer than an owner may be,
+// and at least half a minute.
+func (c Config) GiveUpAfter(members int) time.Duration {
+	return max(leastPatience, c.Takeover(members)/2*3)
+}
+
+// Courier returns the counters of control messages as of the last step.
+func (n *Node) Courier() CourierStats { return n.courier.Stats() }
+
+// Counts are totals of the node's machines, as of the last step.
+type Counts struct {
+	Courier  CourierStats
+	Members  membership.Stats
+	Sharding shard.Counters
+}
+
+// Counts returns the counters of the node's machines.
+func (n *Node) Counts() Counts {
+	return Counts{n.courier.Stats(), n.members.Stats(), n.shards.Counters()}
+}
+
+// receive takes a parcel or a receipt. What it delivers goes to sharding in the same step; a letter that is nonsense is
+// refused there and counts as delivered, for it would not get better.
+func (n *Node) receive(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
+	list, err := n.courier.Handle(now, from, kind, body)
+	for _, d := range list {
+		n.received = append(n.received, Received{from, d.Kind, d.Body})
+		if e := n.shards.Handle(now, arrived, from, d.Kind, d.Body); e != nil {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// post sends mail, in a parcel if it is of a kind that travels so.
+func (n *Node) post(out *Effects, mail *peer.Mail) {
+	if !courier.Carries(mail.Kind) {
+		out.Mail = append(out.Mail, *mail)
+		return
+	}
+	// What finds no room is told once and counted, and its machine says it again; to one who is gone there is no way.
+	_ = n.courier.Post(n.now, *mail)
+}
+
+// giveUp turns silence into a quarantine. Whether it is recorded, or this node takes the fault for its own, membership
+// decides; one that is no member any more needs none.
+func (n *Node) giveUp(list []courier.GaveUp) {
+	for _, g := range list {
+		before := n.members.Stats().SelfIndicted
+		_ = n.members.Do(n.now, membership.QuarantineCommand{ID: g.ID, Reason: g.Reason, Alike: g.Alike})
+		if n.members.Stats().SelfIndicted != before {
+			n.courier.Forgive()
+			return
+		}
+	}
+}
+
+// roster says of a view what the courier has to know.
+func (n *Node) roster(v *membership.View) courier.Roster {
+	var condemned peer.Set
+	for _, a := range v.Accusations {
+		if a.Observer == v.Self && a.Quarantined {
+			condemned.Add(a.Subject)
+		}
+	}
+	return courier.Roster{GiveUpAfter: n.patience(len(v.Members)), Of: func(id peer.ID) courier.Standing {
+		m, ok := v.Member(id)
+		switch {
+		case !ok:
+			return courier.Absent
+		case m.Status == membership.Down:
+			return courier.Lost
+		case condemned.Has(id):
+			return courier.Condemned
+		case m.UpNumber == 0 || !v.Reachable(id):
+			return courier.Doubted
+		}
+		return courier.Present
+	}}
+}

@@ -1,0 +1,394 @@
+// Accepting: the listener's loop, the hello of an accepted connection under a deadline, and the order of generations.
+
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+const (
+	finishWait  = 250 * time.Millisecond // for an old connection to be read to its end before it is closed
+	finishRetry = 50 * time.Millisecond
+	acceptPause = 50 * time.Millisecond // after a failed accept, as when file descriptors have run out
+)
+
+// inKey names a connection of a peer; at most one per key is read at a time.
+type inKey struct {
+	lane   wire.Lane
+	number uint16
+}
+
+// MaxDataConnections bounds the connections that a peer may dial per lane, and so Config.DataConnections.
+const MaxDataConnections = 16
+
+// acceptLoop takes connections until the listener is closed.
+func (t *Transport) acceptLoop() {
+	for {
+		nc, err := t.listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) || t.ctx.Err() != nil || t.acceptor().closing {
+				return
+			}
+			t.faults.warn("accept", "error", err)
+			select {
+			case <-time.After(acceptPause):
+			case <-t.ctx.Done():
+			}
+			continue
+		}
+		g := t.admit(nc)
+		if g == nil {
+			_ = nc.Close()
+			continue
+		}
+		if !t.spawn(func() { t.handshake(g) }) {
+			t.dismiss(g)
+			_ = nc.Close()
+			return
+		}
+	}
+}
+
+// admit takes nc in among the connections that have not said hello, if need be in the place of another one, which it
+// closes; nil: there is no room.
+func (t *Transport) admit(nc net.Conn) *guest {
+	from, now := visitor(source(nc)), t.cfg.Now()
+	var g, goes *guest
+	var why crush
+	t.mu.Lock()
+	closing, often := t.closing, !t.visits.come(now, from)
+	if !closing && !often {
+		g, goes, why = t.door.come(now, nc, from)
+	}
+	t.mu.Unlock()
+	whose := nc
+	if goes != nil {
+		whose = goes.nc
+		defer whose.Close()
+		t.count.putOut.Add(1)
+	}
+	switch {
+	case closing:
+	case often:
+		t.fault("too many connections of one address in a short time", &t.count.tooOften, "remote", whose.RemoteAddr())
+	case why == tooManyThere:
+		t.fault("too many connections of one address without a hello", &t.count.tooManyEach, "remote", whose.RemoteAddr())
+	case why == tooMany:
+		t.fault("too many connections without a hello", &t.count.tooMany, "remote", whose.RemoteAddr())
+	}
+	return g
+}
+
+// source is the address that a connection comes from.
+func source(nc net.Conn) netip.Addr {
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		return a.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}
+
+// proved notes that the hello of a guest is through, or its certificate is that of a member: it is no stranger's visit,
+// and where it comes from a member is.
+func (t *Transport) proved(g *guest) {
+	now := t.cfg.Now()
+	t.mu.Lock()
+	t.visits.proved(now, g.from)
+	t.door.proved(g)
+	t.door.remember(now, g.from)
+	t.mu.Unlock()
+}
+
+// dismiss ends a guest's time at the door.
+func (t *Transport) dismiss(g *guest) {
+	t.mu.Lock()
+	t.door.leave(g)
+	t.mu.Unlock()
+}
+
+// Expect tells where the members of now are, by the addresses that they advertise: from there nobody is kept out by
+// strangers. Names of hosts are not looked up; a member that comes from elsewhere is known once it has proven itself.
+func (t *Transport) Expect(ids []peer.ID) {
+	at := make(map[netip.Addr]struct{}, len(ids))
+	for _, id := range ids {
+		if ip, err := netip.ParseAddr(id.Addr.Host()); err == nil {
+			at[visitor(ip.Unmap())] = struct{}{}
+		}
+	}
+	t.mu.Lock()
+	t.door.members = at
+	t.mu.Unlock()
+}
+
+// handshake reads the hello of an accepted connection, judges it, answers, and enrols the connection.
+func (t *Transport) handshake(g *guest) {
+	defer t.dismiss(g)
+	t.limit(g.nc, t.cfg.FirstByteTimeout)
+	nc, err := t.accepted(g)
+	if err != nil {
+		return
+	}
+	if t.trust != nil {
+		t.proved(g)
+	}
+	from := io.Reader(nc)
+	if t.trust == nil {
+		from = entry{t, g}
+	}
+	h, err := readHello(from, t.cfg.versions)
+	if err != nil {
+		if _, asked := err.(*RefusedError); !asked {
+			t.speechless(g, err)
+		}
+	} else if refusal := t.welcome(nc, g, h); refusal != nil {
+		err = refusal
+	} else if t.trust == nil {
+		t.proved(g)
+	}
+	var refusal *RefusedError
+	if errors.As(err, &refusal) {
+		t.refuse(nc, h, refusal)
+		if refusal.Reason == RefusedTaken {
+			t.inquire(h.from)
+		}
+	}
+	if err != nil {
+		_ = nc.Close()
+	}
+}
+
+// speechless counts a connection that ended without a whole hello, unless that was our doing.
+func (t *Transport) speechless(g *guest, err error) {
+	switch {
+	case t.ctx.Err() != nil || g.out.Load():
+	case !g.spoke.Load():
+		t.mute(g, err)
+	default:
+		t.fault("hello", &t.count.faultsHello, "remote", g.nc.RemoteAddr(), "error", err)
+	}
+}
+
+// mute counts a connection that ended before its first byte. Who gives up what it has just opened breaks no rule: one
+// that was dialled beside a silent connection, which then went on, is closed so.
+func (t *Transport) mute(g *guest, err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.fault("silence", &t.count.saidNothing, "remote", g.nc.RemoteAddr())
+		return
+	}
+	t.count.withdrawn.Add(1)
+}
+
+// limit gives nc so much time, or none when closing: Close shortens the time of those that it finds, so who sets one
+// looks again afterwards.
+func (t *Transport) limit(nc net.Conn, d time.Duration) {
+	_ = nc.SetDeadline(time.Now().Add(d))
+	if t.isClosing() {
+		_ = nc.SetDeadline(time.Unix(1, 0))
+	}
+}
+
+// readHello reads the first frame. A *RefusedError is to be answered; any other error is not worth an answer.
+func readHello(nc io.Reader, speaks wire.Versions) (*hello, error) {
+	kind, body, err := readFrame(nc, maxHelloFrame)
+	switch {
+	case errors.Is(err, errSpeaksTLS):
+		return &hello{}, &RefusedError{Reason: RefusedTLS, Key: "TLS", Ours: "on", Theirs: "off"}
+	case errors.Is(err, ErrProtocol) || err == nil && kind != wire.KindHello:
+		return &hello{}, &RefusedError{Reason: RefusedMagic}
+	case err != nil:
+		return &hello{}, err
+	}
+	h, err := parseHello(body, speaks)
+	if err != nil {
+		return &h, judgeBroken(&h, err, speaks)
+	}
+	if h.number >= MaxDataConnections {
+		return &h, &RefusedError{Reason: RefusedMalformed, Key: "connection number", Ours: fmt.Sprint(h.number),
+			Theirs: fmt.Sprintf("below %d", MaxDataConnections)}
+	}
+	return &h, nil
+}
+
+// readFrame reads exactly one frame, so that nothing behind it is lost.
+func readFrame(nc io.Reader, limit int) (wire.Kind, []byte, error) {
+	var head [wire.HeaderSize]byte
+	if _, err := io.ReadFull(nc, head[:]); err != nil {
+		return 0, nil, err
+	}
+	size, kind := wire.SizeOf(head[:]), wire.KindOf(head[:])
+	if head[0] == 0x16 && head[1] == 3 { // a TLS handshake record; no frame is that long and so few bytes
+		return 0, nil, errSpeaksTLS
+	}
+	if size < wire.HeaderSize || size > limit || !kind.Known() {
+		return 0, nil, fmt.Errorf("%w: no frame: % x", ErrProtocol, head)
+	}
+	body := make([]byte, size-wire.HeaderSize)
+	_, err := io.ReadFull(nc, body)
+	return kind, body, err
+}
+
+// refuse answers with a refusal, so far as the peer takes it, and counts it.
+func (t *Transport) refuse(nc net.Conn, h *hello, e *RefusedError) {
+	t.fault("refused: "+e.Reason.String(), &t.count.refused[min(e.Reason, refusalCount-1)], "remote", nc.RemoteAddr(),
+		"peer", h.from, "differs", e.Key, "theirs", e.Ours, "ours", e.Theirs)
+	said := t.told(e)
+	said.Reason = e.Reason.spoken(h.versions)
+	_, _ = nc.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, appendRefusal(nil, said)))
+	if half, ok := nc.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+}
+
+// welcome takes a connection whose hello parsed: it registers it, lets its predecessor finish, answers and enrols. An
+// error that is no refusal has been dealt with; nc is closed by the caller in any case but nil.
+func (t *Transport) welcome(nc net.Conn, g *guest, h *hello) error {
+	a := t.acceptor()
+	if refusal := a.judge(h); refusal != nil {
+		return refusal
+	}
+	if refusal := t.isAt(nc, h); refusal != nil {
+		return refusal
+	}
+	t.mu.Lock()
+	t.door.proved(g) // without TLS that is all that is asked for
+	t.mu.Unlock()
+	attend(nc, h.lane)
+	if h.lane == wire.LaneBulk {
+		return t.welcomeBulk(nc, h)
+	}
+	c, old, refusal := t.register(h, g.from, shownName(nc))
+	if refusal != nil {
+		return refusal
+	}
+	// A dialler that makes its connection anew ends the old one once it knows that it has been let in.
+	follows := old != nil && h.renews == old.generation
+	if old != nil && !follows && !t.finish(old) {
+		t.restore(c, old)
+		return &RefusedError{Reason: RefusedBusy}
+	}
+	t.limit(nc, t.cfg.HelloTimeout)
+	cluster := t.cluster.Load()
+	answer := ack{version: c.version, from: t.self, clusterID: cluster.id, birth: cluster.birth}
+	_, err := nc.Write(wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, appendAck(nil, &answer, h.versions)))
+	if err == nil && follows && !t.finish(old) {
+		t.restore(c, old)
+		return context.DeadlineExceeded
+	}
+	if err == nil {
+		_ = nc.SetDeadline(time.Time{})
+		err = t.enrol(nc, c)
+	}
+	if err != nil {
+		c.over()
+	}
+	return err
+}
+
+// register puts the connection of h into its peer's table, in place of an older one, which is returned.
+func (t *Transport) register(h *hello, from netip.Addr, name string) (c, old *InConn, refusal *RefusedError) {
+	r, err := t.lockedRemote(h.from)
+	if err != nil {
+		return nil, nil, unknownPeer(h, err)
+	}
+	defer t.mu.Unlock()
+	if refusal := r.admits(h, name); refusal != nil {
+		return nil, nil, refusal
+	}
+	key := inKey{h.lane, h.number}
+	old = r.in[key]
+	if old != nil && old.generation >= h.generation {
+		return nil, nil, &RefusedError{Reason: RefusedStale}
+	}
+	version, _ := h.versions.Common(t.cfg.versions)
+	c = &InConn{
+		t: t, from: r, version: version, lane: h.lane, number: h.number, generation: h.generation, clusterID: h.clusterID,
+		birth: h.birth, window: int(h.window), meter: flow.MakeMeter(int(h.window)), loop: t.ctl, gone: make(chan struct{}),
+		in: splitter{lane: h.lane, limit: wire.MaxControlFrame}, visitor: from,
+	}
+	c.in.of = c
+	if h.lane == wire.LaneData {
+		c.loop, c.in.limit = r.loop(h.number), t.cfg.MaxFrame
+	}
+	r.in[key] = c
+	r.bind(h, name)
+	return c, old, nil
+}
+
+// unknownPeer is the refusal of a dialler that has no entry in the table of peers, and gets none because of err.
+func unknownPeer(h *hello, err error) *RefusedError {
+	switch {
+	case errors.Is(err, ErrForgotten):
+		return &RefusedError{Reason: RefusedRemoved, Key: "member", Ours: h.from.String(), Theirs: removedText}
+	case errors.Is(err, ErrClosed):
+		return &RefusedError{Reason: RefusedGoingDown}
+	}
+	return &RefusedError{Reason: RefusedBusy}
+}
+
+// finish waits until old has been read to its end, or closes it after a while. It reports whether old is gone.
+func (t *Transport) finish(old *InConn) bool {
+	deadline := time.Now().Add(t.cfg.HelloTimeout)
+	wait := finishWait
+	for {
+		timer := time.NewTimer(wait)
+		select {
+		case <-old.gone:
+			timer.Stop()
+			return true
+		case <-t.ctx.Done():
+			timer.Stop()
+			return false
+		case <-timer.C:
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		old.loop.post(old)
+		wait = finishRetry
+	}
+}
+
+// restore puts old back into the table: its successor c could not take its place.
+func (t *Transport) restore(c, old *InConn) {
+	t.mu.Lock()
+	key := inKey{c.lane, c.number}
+	if c.from.in[key] == c {
+		c.from.in[key] = old
+	}
+	t.mu.Unlock()
+	c.over()
+}
+
+// enrol hands the connection to its loop, unless a successor has taken its place meanwhile.
+func (t *Transport) enrol(nc net.Conn, c *InConn) error {
+	t.mu.Lock()
+	current := c.from.in[inKey{c.lane, c.number}] == c && !c.from.forgotten && !t.closing
+	t.mu.Unlock()
+	if !current {
+		return context.Canceled
+	}
+	nc, c.secure = bare(nc)
+	if err := c.loop.enrol(nc, c); err != nil {
+		return err
+	}
+	if !c.wasOpened.Load() {
+		return net.ErrClosed
+	}
+	t.mu.Lock()
+	forgotten := c.from.forgotten
+	t.mu.Unlock()
+	if forgotten {
+		c.loop.post(c)
+	}
+	return nil
+}
