@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/proof"
 )
 
 // calmWorld forms a cluster of n nodes at default settings and lets it run for a while.
@@ -59,7 +60,7 @@ func (w *world) oneSide(mask int) bool {
 func TestCutsAndCrashesLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(3, 7).Draw(t, "nodes")
-		list := ProofStrategies(n)
+		list := proof.Strategies(n)
 		r := rapid.SampledFrom([]node.Resolver{list[0], list[0], list[2], list[3], list[4], list[6]}).Draw(t, "strategy")
 		w := calmWorld(t, n, rapid.Uint64().Draw(t, "seed"), r)
 		crashed, cut := 0, false

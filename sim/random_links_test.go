@@ -3,7 +3,6 @@
 package sim
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/proof"
 	"github.com/kith-io/kith/sbr"
 )
 
@@ -18,52 +18,28 @@ import (
 // strategy, with what the proof says of that state (MEM-10). The lease has one winner, so there any of the foretold
 // sides may be it.
 func TestRandomLinks(t *testing.T) {
-	for _, c := range ProofStrategies(5) {
+	for _, c := range proof.Strategies(5) {
 		t.Run(c.Settings(), func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(7, uint64(c.Strategy)))
-			p := newProver(5, c)
+			foretold := proof.Foretold(5, c)
 			for round := range 12 {
 				state := rng.Uint32()
 				for range round % 4 {
 					state |= rng.Uint32()
 				}
 				state &= 1<<20 - 1
-				require.Contains(t, p.foretold(state), survivorsOf(t, c, state, uint64(round+1)), "links %020b", state)
+				require.Contains(t, foretold(state), survivorsOf(t, c, state, uint64(round+1)), "links %020b", state)
 			}
 		})
 	}
 }
 
-// foretold returns the sets of survivors that are possible in a state.
-func (p *prover) foretold(state uint32) (sets []string) {
-	heard := p.mutual(state)
-	var acts [MaxProofNodes]act
-	var groups [MaxProofNodes]uint32
-	asked := false
-	for i := range p.n {
-		groups[i] = p.group(i, heard)
-		acts[i] = p.act(i, groups[i], heard)
-	}
-	for i := range p.n {
-		if acts[i].asks {
-			asked = true
-			sets = append(sets, fmt.Sprintf("%05b", p.outcome(groups[:p.n], acts[:p.n], i)))
-		}
-	}
-	if !asked {
-		sets = append(sets, fmt.Sprintf("%05b", p.outcome(groups[:p.n], acts[:p.n], -1)))
-	}
-	return sets
-}
-
 // survivorsOf runs five nodes, gives them the proof's order of ages and its roles, and breaks their links.
-func survivorsOf(t *testing.T, c sbr.Config, state uint32, seed uint64) string {
+func survivorsOf(t *testing.T, c sbr.Config, state uint32, seed uint64) uint32 {
 	cfg := Config{Resolver: node.Resolver(c), Roles: make([][]string, 5)}
 	for i := range cfg.Roles {
-		if proofRoleNodes>>i&1 == 1 {
-			cfg.Roles[i] = []string{proofRole}
-		}
+		cfg.Roles[i] = proof.Roles(i)
 	}
 	w := newWorld(5, seed, cfg)
 	w.start(2, w.seeds([]int{2})) // the oldest
@@ -81,7 +57,7 @@ func survivorsOf(t *testing.T, c sbr.Config, state uint32, seed uint64) string {
 		}
 	}
 	w.advance(40 * time.Second)
-	alive := 0
+	var alive uint32
 	for _, p := range w.survivors() {
 		alive |= 1 << p.idx
 	}
@@ -91,5 +67,5 @@ func survivorsOf(t *testing.T, c sbr.Config, state uint32, seed uint64) string {
 	for _, p := range w.running() {
 		p.die(true)
 	}
-	return fmt.Sprintf("%05b", alive)
+	return alive
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/door"
-	"github.com/kith-io/kith/sim"
+	"github.com/kith-io/kith/internal/proof"
 )
 
 // proofCmd is the flags of node resolver-proof.
@@ -20,8 +20,8 @@ type proofCmd struct {
 
 // Validate is called by the parser.
 func (c *proofCmd) Validate() error {
-	if c.Nodes < 2 || c.Nodes > sim.MaxProofNodes {
-		return fmt.Errorf("--nodes must be 2 to %d", sim.MaxProofNodes)
+	if c.Nodes < 2 || c.Nodes > proof.MaxNodes {
+		return fmt.Errorf("--nodes must be 2 to %d", proof.MaxNodes)
 	}
 	return nil
 }
@@ -31,7 +31,7 @@ var errProof = errors.New("the proof failed")
 // Run runs the proof; a double survivor, or nobody left who had to be, makes it fail.
 func (c *proofCmd) Run(e *env) error {
 	begin := time.Now()
-	r := sim.ResolverProof(c.Nodes, sim.ProofStrategies(c.Nodes))
+	r := proof.Run(c.Nodes, proof.Strategies(c.Nodes))
 	r.WallSeconds = time.Since(begin).Seconds()
 	if !c.JSON {
 		t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)

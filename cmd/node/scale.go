@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/door"
-	"github.com/kith-io/kith/sim"
+	"github.com/kith-io/kith/internal/scale"
 )
 
 // scaleCmd is the flags of node scale.
@@ -31,8 +31,8 @@ type scaleCmd struct {
 // Validate is called by the parser.
 func (c *scaleCmd) Validate() error {
 	var errs []error
-	if c.Nodes < 2 || c.Nodes > sim.MaxScaleNodes {
-		errs = append(errs, fmt.Errorf("--nodes must be 2 to %d", sim.MaxScaleNodes))
+	if c.Nodes < 2 || c.Nodes > scale.MaxNodes {
+		errs = append(errs, fmt.Errorf("--nodes must be 2 to %d", scale.MaxNodes))
 	}
 	if c.Crashes < 0 || c.Crashes > 100_000 {
 		errs = append(errs, errors.New("--crashes must be 0 to 100000"))
@@ -44,8 +44,8 @@ func (c *scaleCmd) Validate() error {
 		errs = append(errs, errors.New("--rounds must be 1 to 100000"))
 	}
 	for _, p := range c.Parts {
-		if !slices.Contains(sim.ScaleParts(), p) {
-			errs = append(errs, fmt.Errorf("--parts: no part %q, there are %s", p, strings.Join(sim.ScaleParts(), ",")))
+		if !slices.Contains(scale.Parts(), p) {
+			errs = append(errs, fmt.Errorf("--parts: no part %q, there are %s", p, strings.Join(scale.Parts(), ",")))
 		}
 	}
 	return errors.Join(errs...)
@@ -66,7 +66,7 @@ func (c *scaleCmd) Run(e *env) error {
 	}
 	progress := door.NewProgress(e.stderr, c.Progress)
 	shown := time.Time{}
-	result, err := sim.Scale(sim.ScaleConfig{Nodes: c.Nodes, Seed: c.Seed, Parts: c.Parts, Crashes: c.Crashes,
+	result, err := scale.Run(scale.Config{Nodes: c.Nodes, Seed: c.Seed, Parts: c.Parts, Crashes: c.Crashes,
 		Hours: c.Hours, Rounds: c.Rounds, Build: c.Build,
 		Progress: func(line string) {
 			if time.Since(shown) >= stormEvery {

@@ -40,6 +40,8 @@ var matrix = map[string]string{
 	"formation":        "peer",
 	"node":             "membership sbr singleton shard crdt courier route peer wire",
 	"sim":              "node sbr membership courier shard plane entity flow formation route peer wire",
+	"scale":            "membership peer wire",
+	"proof":            "sbr membership peer",
 	"driver":           "node transport plane entity flow shard membership route peer wire ringbuf",
 	root:               "driver discovery membership shard entity crdt route peer",
 	"admin":            root,
@@ -48,7 +50,7 @@ var matrix = map[string]string{
 	"bootstrap":        "root discovery formation",
 	"bench":            "root transport flow ringbuf wire",
 
-	"cmd/node":      "root latency admin bootstrap sim internal/door internal/chaos internal/pki",
+	"cmd/node":      "root latency admin bootstrap sim scale proof internal/door internal/chaos internal/pki",
 	"cmd/loadgen":   "root bench internal/door internal/pki internal/hostile",
 	"internal/door": "root latency wire", // what both doors share: child processes, last lines, statistics
 	// real processes under faults: the harness and the child that it starts
@@ -68,14 +70,14 @@ var floors = []string{
 	"membership crdt",
 	"shard sbr sbr/leasetest singleton formation",
 	"node",
-	"driver sim",
+	"driver sim scale proof",
 	root,
 	"admin bootstrap examples latency internal/hostile bench",
 	"internal/door internal/chaos cmd/node cmd/loadgen",
 }
 
 // inside lists the rooms that no embedder imports: they lie under internal/ and go by their short names here.
-var inside = strings.Fields("driver transport plane flow courier node")
+var inside = strings.Fields("driver transport plane flow courier node scale proof")
 
 // short cuts internal/ off the folder of a room inside it.
 func short(dir string) string {

@@ -1,6 +1,6 @@
 // Crowd: many membership machines on one fast queue and a plain network, for figures that need size or days.
 
-package sim
+package scale
 
 import (
 	"fmt"
@@ -12,9 +12,15 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
+// basePort is the port of every node of a crowd.
+const basePort = 7355
+
+// wallBase is the wall clock, in milliseconds since 1970, at which every crowd begins.
+const wallBase = 1_800_000_000_000
+
 // crowd is a simulated cluster of membership machines and nothing else: no data plane, no checkers, no trace. What it
-// shares with the world is what counts for figures: real machines, real codecs, virtual time, one seed. Nothing in it
-// is safe for concurrent use.
+// shares with the simulator's world is what counts for figures: real machines, real codecs, virtual time, one seed.
+// Nothing in it is safe for concurrent use.
 type crowd struct {
 	now    time.Duration
 	queue  moments
@@ -81,7 +87,7 @@ func newCrowd(seed uint64, cfg membership.Config, net Lines) *crowd {
 	cfg.Intern = membership.NewIntern()
 	cfg.Roles, cfg.AppVersion = []string{"worker"}, "1.0.0"
 	return &crowd{byAddr: map[peer.Addr]int32{}, cfg: cfg, lines: newLines(net, seed),
-		rng: rand.New(rand.NewPCG(seed, purposeHosts))}
+		rng: rand.New(rand.NewPCG(seed, drawsOfNodes))}
 }
 
 // crowdAddr returns the address of the node with that index: 10.0.0.1, 10.0.0.2 and so on.

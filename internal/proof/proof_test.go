@@ -1,6 +1,6 @@
 // Tests of the proof: small clusters whole, breaks in two stages sampled, and that it can fail (MEM-10).
 
-package sim
+package proof
 
 import (
 	"math/rand/v2"
@@ -14,7 +14,7 @@ import (
 // TestResolverProof: every state of the links of two to four nodes; `make resolver-proof` takes five.
 func TestResolverProof(t *testing.T) {
 	for n := 2; n <= 4; n++ {
-		r := ResolverProof(n, ProofStrategies(n))
+		r := Run(n, Strategies(n))
 		require.Empty(t, r.Failures)
 		require.Zero(t, r.DoubleSurvivors)
 		require.Zero(t, r.AllDownUnexpected)
@@ -30,12 +30,12 @@ func TestResolverProof(t *testing.T) {
 // TestResolverProofCanFail: a strategy that lets every side live is found out, and so is one that ends more than it
 // promised.
 func TestResolverProofCanFail(t *testing.T) {
-	r := ResolverProof(4, []sbr.Config{{Strategy: sbr.UnsafeAutoDown}})
+	r := Run(4, []sbr.Config{{Strategy: sbr.UnsafeAutoDown}})
 	require.Positive(t, r.DoubleSurvivors)
 	require.NotEmpty(t, r.Failures)
 	p := newProver(4, sbr.Config{Strategy: sbr.DownAll})
 	p.promise = sbr.Config{} // held to what keep-majority promises
-	var row ProofRow
+	var row Row
 	for state := range uint32(1 << 12) {
 		p.judge(p.mutual(state), &row, func(string) {})
 	}
@@ -46,9 +46,9 @@ func TestResolverProofCanFail(t *testing.T) {
 // know of them after the second. Such words of the past make nobody indirectly connected.
 func TestResolverProofInTwoStages(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for _, c := range ProofStrategies(5) {
+	for _, c := range Strategies(5) {
 		p := newProver(5, c)
-		var row ProofRow
+		var row Row
 		for range 3000 {
 			first, second := p.mutual(rng.Uint32()|rng.Uint32()), p.mutual(rng.Uint32()|rng.Uint32())
 			p.judgeTwice(first, second, &row, func(what string) {
@@ -61,9 +61,9 @@ func TestResolverProofInTwoStages(t *testing.T) {
 
 // judgeTwice decides the second of two breaks. In its view a node has the rows of its group, and for others what any of
 // its group had learnt after the first break.
-func (p *prover) judgeTwice(first, second uint32, row *ProofRow, fault func(what string)) {
-	var acts [MaxProofNodes]act
-	var groups [MaxProofNodes]uint32
+func (p *prover) judgeTwice(first, second uint32, row *Row, fault func(what string)) {
+	var acts [MaxNodes]act
+	var groups [MaxNodes]uint32
 	for i := range p.n {
 		groups[i] = p.group(i, second)
 		before, now := make([]uint32, p.n), make([]uint32, p.n)

@@ -1,7 +1,7 @@
 // A plain SWIM, as its paper describes it, beside which the part "frozen" is read: the same number of nodes stands
 // still for the same time, and what counts is how often a healthy one is declared dead.
 
-package sim
+package scale
 
 import (
 	"math/rand/v2"
@@ -85,7 +85,7 @@ type swim struct {
 }
 
 func newSwim(n int, seed uint64) *swim {
-	s := &swim{rng: rand.New(rand.NewPCG(seed, purposeHosts)), still: map[int]bool{}}
+	s := &swim{rng: rand.New(rand.NewPCG(seed, drawsOfNodes)), still: map[int]bool{}}
 	for d := 1; d < n; d *= 10 {
 		s.digits++
 	}

@@ -1,6 +1,6 @@
 // Lines: the plain network of a crowd.
 
-package sim
+package scale
 
 import (
 	"math/rand/v2"
@@ -27,8 +27,20 @@ func newLines(cfg Lines, seed uint64) lines {
 	if cfg.Delay == 0 {
 		cfg.Delay = time.Millisecond
 	}
-	return lines{Lines: cfg, rng: rand.New(rand.NewPCG(seed, purposeNetwork)), last: map[uint64]time.Duration{}}
+	return lines{Lines: cfg, rng: rand.New(rand.NewPCG(seed, drawsOfLines)), last: map[uint64]time.Duration{}}
 }
+
+// drawsOfLines and drawsOfNodes are the streams of one seed: what one draws does not shift the other.
+const (
+	drawsOfLines uint64 = iota + 1
+	drawsOfNodes
+)
+
+// A lost packet comes after the first delay, which doubles up to the last.
+const (
+	firstRetransmit = 200 * time.Millisecond
+	lastRetransmit  = 5 * time.Second
+)
 
 // way says on which connection of a pair a letter travels, and in which direction.
 type way uint8

@@ -1,6 +1,6 @@
 // Clusters of a scale run that are made at once, because joining that many one by one says nothing new and takes long.
 
-package sim
+package scale
 
 import (
 	"fmt"
@@ -30,14 +30,14 @@ func (r *scaleRun) build() error {
 	}
 	g, err := membership.NewGrown(c.rng.Uint64()|1, wallBase<<20, members)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrScale, err)
+		return fmt.Errorf("%w: %w", ErrRun, err)
 	}
 	c.want = n
 	for i := range members {
 		c.advance(time.Second / time.Duration(n))
 		s := c.begin(i, members[i].ID)
 		if err := s.m.Begin(0, g); err != nil {
-			return fmt.Errorf("%w: %w", ErrScale, err)
+			return fmt.Errorf("%w: %w", ErrRun, err)
 		}
 		c.after(int32(i), s)
 		if i%500 == 0 {
@@ -47,14 +47,14 @@ func (r *scaleRun) build() error {
 	r.out.Built = true
 	c.advance(builtQuiet)
 	if c.full != n {
-		return fmt.Errorf("%w: built %d nodes, but only %d see all Up", ErrScale, n, c.full)
+		return fmt.Errorf("%w: built %d nodes, but only %d see all Up", ErrRun, n, c.full)
 	}
 	return r.settle()
 }
 
 // room returns how many nodes are built, so that those who join later still find a place in the largest cluster.
 func (r *scaleRun) room() int {
-	n := MaxScaleNodes
+	n := MaxNodes
 	for _, p := range r.parts() {
 		switch p.name {
 		case "one":

@@ -1,6 +1,6 @@
 // The queue of a crowd: a heap of small values, because a day of a hundred nodes is hundreds of millions of events.
 
-package sim
+package scale
 
 import "time"
 

@@ -1,6 +1,6 @@
 // The parts of a scale run on lossless links: joining, quiet, crashes.
 
-package sim
+package scale
 
 import (
 	"fmt"
@@ -50,7 +50,7 @@ func (r *scaleRun) launch(n, want int) (time.Duration, error) {
 		return c.full == want
 	})
 	if !ok {
-		return 0, fmt.Errorf("%w: after %v only %d of %d nodes see %d Up", ErrScale, scaleLimit, c.full, want, want)
+		return 0, fmt.Errorf("%w: after %v only %d of %d nodes see %d Up", ErrRun, scaleLimit, c.full, want, want)
 	}
 	return c.now - began, nil
 }
@@ -80,7 +80,7 @@ func (r *scaleRun) settle() error {
 		return true
 	})
 	if !ok {
-		return fmt.Errorf("%w: not converged after %v", ErrScale, scaleLimit)
+		return fmt.Errorf("%w: not converged after %v", ErrRun, scaleLimit)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 // How much memory a run took at most, as the operating system counts.
 
-package sim
+package scale
 
 import (
 	"os"

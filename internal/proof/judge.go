@@ -1,6 +1,6 @@
 // What becomes of one state of the links: who survives, whether that is allowed, whether somebody had to.
 
-package sim
+package proof
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 )
 
 // judge decides one state, given as the pairs that hear each other, and adds what came of it to the row.
-func (p *prover) judge(heard uint32, row *ProofRow, fault func(what string)) {
-	var acts [MaxProofNodes]act
-	var groups [MaxProofNodes]uint32
+func (p *prover) judge(heard uint32, row *Row, fault func(what string)) {
+	var acts [MaxNodes]act
+	var groups [MaxNodes]uint32
 	for i := range p.n {
 		groups[i] = p.group(i, heard)
 		acts[i] = p.act(i, groups[i], heard)
@@ -20,7 +20,7 @@ func (p *prover) judge(heard uint32, row *ProofRow, fault func(what string)) {
 }
 
 // sentence adds up what all nodes do. A lease has one winner, and nobody can tell which: each asker is tried.
-func (p *prover) sentence(heard uint32, groups []uint32, acts []act, row *ProofRow, fault func(what string)) {
+func (p *prover) sentence(heard uint32, groups []uint32, acts []act, row *Row, fault func(what string)) {
 	obliged := p.obliged(heard, groups)
 	if obliged != 0 {
 		row.Obliged++

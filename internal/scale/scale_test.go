@@ -1,6 +1,6 @@
 // Tests of the scale harness: each figure in small, with the bounds that virtual time allows to assert.
 
-package sim
+package scale
 
 import (
 	"math/rand/v2"
@@ -14,7 +14,7 @@ import (
 
 // TestScaleSmall holds every part on lossless links at 30 nodes against bounds of virtual time (JOIN-2, FD-1, GOS-4).
 func TestScaleSmall(t *testing.T) {
-	r, err := Scale(ScaleConfig{Nodes: 30, Seed: 7, Crashes: 15, Parts: lossless})
+	r, err := Run(Config{Nodes: 30, Seed: 7, Crashes: 15, Parts: lossless})
 	require.NoError(t, err)
 	require.Less(t, *r.BulkJoinS, 10.0)
 	require.Less(t, *r.JoinOneS, 3.0)
@@ -37,7 +37,7 @@ var lossless = []string{"quiet", "one", "twenty", "crash", "kill"}
 // TestScaleHealth: packet loss as on TCP makes nobody accuse a healthy member, nor do members that stood still for 16
 // s, who are themselves accused each time and taken back (FD-1 to FD-3).
 func TestScaleHealth(t *testing.T) {
-	r, err := Scale(ScaleConfig{Nodes: 24, Seed: 3, Parts: []string{"loss", "frozen"}, Hours: 0.05, Rounds: 2})
+	r, err := Run(Config{Nodes: 24, Seed: 3, Parts: []string{"loss", "frozen"}, Hours: 0.05, Rounds: 2})
 	require.NoError(t, err)
 	require.Len(t, r.Loss, len(lossCases))
 	require.Zero(t, *r.FalseUnreachable)
@@ -73,7 +73,7 @@ func TestSwimModel(t *testing.T) {
 
 // TestScaleBuilt: a cluster that was made at once gives the same figures as one that was joined.
 func TestScaleBuilt(t *testing.T) {
-	r, err := Scale(ScaleConfig{Nodes: 40, Seed: 7, Crashes: 10, Build: true, Parts: []string{"quiet", "one", "crash"}})
+	r, err := Run(Config{Nodes: 40, Seed: 7, Crashes: 10, Build: true, Parts: []string{"quiet", "one", "crash"}})
 	require.NoError(t, err)
 	require.True(t, r.Built)
 	require.Nil(t, r.BulkJoinS, "nothing was joined")
@@ -112,8 +112,8 @@ func TestBodiesAreShared(t *testing.T) {
 
 // TestScaleIsDeterministic: one seed gives one result, another seed another one.
 func TestScaleIsDeterministic(t *testing.T) {
-	run := func(seed uint64) ScaleResult {
-		r, err := Scale(ScaleConfig{Nodes: 12, Seed: seed, Crashes: 3, Hours: 0.01, Rounds: 1})
+	run := func(seed uint64) Result {
+		r, err := Run(Config{Nodes: 12, Seed: seed, Crashes: 3, Hours: 0.01, Rounds: 1})
 		require.NoError(t, err)
 		r.WallSeconds, r.RssMB = 0, 0
 		return r
@@ -122,11 +122,11 @@ func TestScaleIsDeterministic(t *testing.T) {
 	require.NotEqual(t, run(1).Steps, run(2).Steps)
 }
 
-// TestScaleConfigIsChecked: what cannot be run is said before anything runs.
-func TestScaleConfigIsChecked(t *testing.T) {
-	for _, cfg := range []ScaleConfig{{Nodes: 1}, {Nodes: MaxScaleNodes + 1}, {Nodes: 3, Parts: []string{"tea"}}} {
-		_, err := Scale(cfg)
-		require.ErrorIs(t, err, ErrScale)
+// TestConfigIsChecked: what cannot be run is said before anything runs.
+func TestConfigIsChecked(t *testing.T) {
+	for _, cfg := range []Config{{Nodes: 1}, {Nodes: MaxNodes + 1}, {Nodes: 3, Parts: []string{"tea"}}} {
+		_, err := Run(cfg)
+		require.ErrorIs(t, err, ErrRun)
 	}
 }
 

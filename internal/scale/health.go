@@ -1,7 +1,7 @@
 // The parts "loss" and "frozen": how often a healthy member is held unreachable on a bad network, or beside members
 // that stand still.
 
-package sim
+package scale
 
 import (
 	"fmt"
@@ -57,7 +57,7 @@ func (e *episodes) event(_ int, ev *membership.Event) {
 
 // grown returns a converged cluster of n nodes on perfect lines.
 func grown(n int, seed uint64) (*crowd, error) {
-	r := &scaleRun{cfg: ScaleConfig{Nodes: n, Seed: seed}}
+	r := &scaleRun{cfg: Config{Nodes: n, Seed: seed}}
 	if err := r.bulkJoin(); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func lossRun(out LossResult, nodes int, seed uint64, hours float64) (LossResult,
 	c.advance(time.Duration(hours * float64(time.Hour)))
 	for i, s := range c.nodes {
 		if !s.alive {
-			return out, c.steps, fmt.Errorf("%w: node %d ended under loss %v: %v", ErrScale, i, out.Loss, s.ended)
+			return out, c.steps, fmt.Errorf("%w: node %d ended under loss %v: %v", ErrRun, i, out.Loss, s.ended)
 		}
 	}
 	return out, c.steps, nil

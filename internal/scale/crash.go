@@ -1,7 +1,7 @@
 // The parts "crash" and "kill": a host falls silent, or a process dies on a host that lives; who notices when, and when
 // everybody knows.
 
-package sim
+package scale
 
 import (
 	"fmt"
@@ -101,7 +101,7 @@ func (r *scaleRun) oneDies(die func(i int)) (first, all time.Duration, err error
 	}
 	defer func() { c.onEvent = nil }()
 	if !c.until(scaleLimit, func() bool { return know >= live }) {
-		return 0, 0, fmt.Errorf("%w: after %v only %d of %d know of a crash", ErrScale, scaleLimit, know, live)
+		return 0, 0, fmt.Errorf("%w: after %v only %d of %d know of a crash", ErrRun, scaleLimit, know, live)
 	}
 	all = c.now - began
 	for i, s := range c.nodes {
@@ -111,7 +111,7 @@ func (r *scaleRun) oneDies(die func(i int)) (first, all time.Duration, err error
 		}
 	}
 	if !c.until(scaleLimit, func() bool { return gone >= live }) {
-		return 0, 0, fmt.Errorf("%w: after %v only %d of %d forgot a downed node", ErrScale, scaleLimit, gone, live)
+		return 0, 0, fmt.Errorf("%w: after %v only %d of %d forgot a downed node", ErrRun, scaleLimit, gone, live)
 	}
 	c.expect(c.want - 1)
 	return first, all, nil

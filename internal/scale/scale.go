@@ -1,6 +1,6 @@
 // Scale: what a large membership costs and how fast it is, measured on virtual time by name of the part.
 
-package sim
+package scale
 
 import (
 	"errors"
@@ -11,11 +11,11 @@ import (
 	"github.com/kith-io/kith/membership"
 )
 
-// ScaleConfig says what a scale run measures.
-type ScaleConfig struct {
-	Nodes   int      // members of the cluster, 2 to MaxScaleNodes
+// Config says what a scale run measures.
+type Config struct {
+	Nodes   int      // members of the cluster, 2 to MaxNodes
 	Seed    uint64   // one seed, one result, but for the wall time and the memory
-	Parts   []string // of ScaleParts; empty means those that are sensible for so many nodes
+	Parts   []string // of Parts; empty means those that are sensible for so many nodes
 	Hours   float64  // virtual hours of the part "loss"; zero means 1
 	Rounds  int      // how often an eighth of them freezes in the part "frozen"; zero means 10
 	Build   bool     // make the cluster at once instead of by joining; above 3,000 nodes it is unless "join" is asked for
@@ -24,9 +24,9 @@ type ScaleConfig struct {
 	Progress func(string)
 }
 
-// ScaleResult is what a scale run found. Its JSON is the last line of `make scale`; what was not measured is absent.
+// Result is what a scale run found. Its JSON is the last line of `make scale`; what was not measured is absent.
 // Seconds are of virtual time, bytes include the frame header.
-type ScaleResult struct {
+type Result struct {
 	N             int      `json:"n"`
 	Seed          uint64   `json:"seed"`
 	Built         bool     `json:"built,omitempty"`             // made at once, not by joining
@@ -69,17 +69,17 @@ type scalePart struct {
 // built.
 var scaleParts = []scalePart{
 	{"join", builtAbove, false, func(*scaleRun) error { return nil }},
-	{"quiet", MaxScaleNodes, false, (*scaleRun).quiet},
-	{"one", MaxScaleNodes, false, (*scaleRun).joinOne},
+	{"quiet", MaxNodes, false, (*scaleRun).quiet},
+	{"one", MaxNodes, false, (*scaleRun).joinOne},
 	{"twenty", builtAbove, false, (*scaleRun).joinTwenty},
-	{"crash", MaxScaleNodes, false, (*scaleRun).crashes},
+	{"crash", MaxNodes, false, (*scaleRun).crashes},
 	{"kill", builtAbove, false, (*scaleRun).kills},
 	{"loss", builtAbove, true, (*scaleRun).lossy},
 	{"frozen", builtAbove, true, (*scaleRun).frozen},
 }
 
-// ScaleParts returns the names of the measurements, in the order in which they run.
-func ScaleParts() []string {
+// Parts returns the names of the measurements, in the order in which they run.
+func Parts() []string {
 	var names []string
 	for _, p := range scaleParts {
 		names = append(names, p.name)
@@ -87,34 +87,34 @@ func ScaleParts() []string {
 	return names
 }
 
-// MaxScaleNodes is the largest cluster of a scale run.
-const MaxScaleNodes = membership.MaxMembers
+// MaxNodes is the largest cluster of a scale run.
+const MaxNodes = membership.MaxMembers
 
-// ErrScale is returned by Scale for a configuration that it cannot run, and for a cluster that did not get where the
+// ErrRun is returned by Run for a configuration that it cannot run, and for a cluster that did not get where the
 // measurement needs it.
-var ErrScale = errors.New("sim: scale")
+var ErrRun = errors.New("scale")
 
-// Scale runs the parts one after the other on one cluster.
-func Scale(cfg ScaleConfig) (ScaleResult, error) {
-	if cfg.Nodes < 2 || cfg.Nodes > MaxScaleNodes {
-		return ScaleResult{}, fmt.Errorf("%w: %d nodes, must be from 2 to %d", ErrScale, cfg.Nodes, MaxScaleNodes)
+// Run runs the parts one after the other on one cluster.
+func Run(cfg Config) (Result, error) {
+	if cfg.Nodes < 2 || cfg.Nodes > MaxNodes {
+		return Result{}, fmt.Errorf("%w: %d nodes, must be from 2 to %d", ErrRun, cfg.Nodes, MaxNodes)
 	}
 	for _, p := range cfg.Parts {
-		if !slices.Contains(ScaleParts(), p) {
-			return ScaleResult{}, fmt.Errorf("%w: no part %q, there are %v", ErrScale, p, ScaleParts())
+		if !slices.Contains(Parts(), p) {
+			return Result{}, fmt.Errorf("%w: no part %q, there are %v", ErrRun, p, Parts())
 		}
 	}
 	if cfg.Hours == 0 {
 		cfg.Hours = 1
 	}
 	if cfg.Hours < 0 || cfg.Hours > 1000 {
-		return ScaleResult{}, fmt.Errorf("%w: %v hours, must be from 0 to 1000", ErrScale, cfg.Hours)
+		return Result{}, fmt.Errorf("%w: %v hours, must be from 0 to 1000", ErrRun, cfg.Hours)
 	}
 	if cfg.Rounds == 0 {
 		cfg.Rounds = 10
 	}
 	began := time.Now()
-	r := &scaleRun{cfg: cfg, out: ScaleResult{N: cfg.Nodes, Seed: cfg.Seed}}
+	r := &scaleRun{cfg: cfg, out: Result{N: cfg.Nodes, Seed: cfg.Seed}}
 	err := r.run()
 	r.out.WallSeconds = time.Since(began).Seconds()
 	r.out.RssMB = maxRSS()
@@ -123,8 +123,8 @@ func Scale(cfg ScaleConfig) (ScaleResult, error) {
 
 // scaleRun is one run in progress.
 type scaleRun struct {
-	cfg ScaleConfig
-	out ScaleResult
+	cfg Config
+	out Result
 	c   *crowd
 }
 

@@ -1,6 +1,6 @@
 // The memory of what is on its way in a crowd: small bodies by size class, equal large ones once.
 
-package sim
+package scale
 
 import (
 	"bytes"

@@ -2,7 +2,7 @@
 // docs/split-brain.md defines how views arise, what obliges a strategy to leave survivors, and what a double survivor
 // is.
 
-package sim
+package proof
 
 import (
 	"fmt"
@@ -14,21 +14,21 @@ import (
 	"github.com/kith-io/kith/sbr"
 )
 
-// ProofResult is what the proof found. Its JSON is the last line of `make resolver-proof`.
-type ProofResult struct {
-	Nodes             int        `json:"nodes"`
-	States            int        `json:"states"` // directed link states, each under each strategy
-	Strategies        int        `json:"strategies"`
-	DoubleSurvivors   int        `json:"double_survivors"`
-	AllDownUnexpected int        `json:"all_down_unexpected"`
-	WallSeconds       float64    `json:"wall_seconds"`
-	Views             int        `json:"views"` // different views that were decided, over all strategies
-	Rows              []ProofRow `json:"rows"`
-	Failures          []string   `json:"failures,omitempty"` // the first few
+// Result is what the proof found. Its JSON is the last line of `make resolver-proof`.
+type Result struct {
+	Nodes             int      `json:"nodes"`
+	States            int      `json:"states"` // directed link states, each under each strategy
+	Strategies        int      `json:"strategies"`
+	DoubleSurvivors   int      `json:"double_survivors"`
+	AllDownUnexpected int      `json:"all_down_unexpected"`
+	WallSeconds       float64  `json:"wall_seconds"`
+	Views             int      `json:"views"` // different views that were decided, over all strategies
+	Rows              []Row    `json:"rows"`
+	Failures          []string `json:"failures,omitempty"` // the first few
 }
 
-// ProofRow is the result for one strategy with its settings.
-type ProofRow struct {
+// Row is the result for one strategy with its settings.
+type Row struct {
 	Settings          string `json:"settings"`
 	Survived          int    `json:"survived"` // states with a survivor
 	Obliged           int    `json:"obliged"`  // states that oblige the strategy to leave one
@@ -37,33 +37,33 @@ type ProofRow struct {
 	AllDownUnexpected int    `json:"all_down_unexpected"`
 }
 
-// MaxProofNodes is the most nodes that can be enumerated: 2^20 states.
-const MaxProofNodes = 5
+// MaxNodes is the most nodes that can be enumerated: 2^20 states.
+const MaxNodes = 5
 
-const maxProofFailures = 10
+const maxFailures = 10
 
-// proofRole is the role that proofRoleNodes have.
+// role is the role that roleNodes have.
 const (
-	proofRole      = "voter"
-	proofRoleNodes = 0b10110
+	role      = "voter"
+	roleNodes = 0b10110
 )
 
-// ProofStrategies returns the strategies with settings that the proof is run for with that many nodes.
-func ProofStrategies(nodes int) []sbr.Config {
-	return []sbr.Config{{}, {Role: proofRole}, {Strategy: sbr.StaticQuorum, QuorumSize: nodes/2 + 1},
+// Strategies returns the strategies with settings that the proof is run for with that many nodes.
+func Strategies(nodes int) []sbr.Config {
+	return []sbr.Config{{}, {Role: role}, {Strategy: sbr.StaticQuorum, QuorumSize: nodes/2 + 1},
 		{Strategy: sbr.KeepOldest}, {Strategy: sbr.KeepOldest, KeepAlone: true}, {Strategy: sbr.DownAll},
 		{Strategy: sbr.LeaseMajority}}
 }
 
-// ResolverProof runs the proof for 2 to MaxProofNodes nodes, every state of their directed links under every strategy.
-func ResolverProof(nodes int, strategies []sbr.Config) ProofResult {
-	out := ProofResult{Nodes: nodes, States: 1 << (nodes * (nodes - 1)), Strategies: len(strategies)}
+// Run runs the proof for 2 to MaxNodes nodes, every state of their directed links under every strategy.
+func Run(nodes int, strategies []sbr.Config) Result {
+	out := Result{Nodes: nodes, States: 1 << (nodes * (nodes - 1)), Strategies: len(strategies)}
 	for _, c := range strategies {
 		p := newProver(nodes, c)
-		row := ProofRow{Settings: c.Settings()}
+		row := Row{Settings: c.Settings()}
 		for state := range uint32(out.States) {
 			p.judge(p.mutual(state), &row, func(what string) {
-				if len(out.Failures) < maxProofFailures {
+				if len(out.Failures) < maxFailures {
 					out.Failures = append(out.Failures, fmt.Sprintf("%s, links %0*b: %s", row.Settings, nodes*(nodes-1), state, what))
 				}
 			})
@@ -82,7 +82,7 @@ type prover struct {
 	cfg     sbr.Config
 	promise sbr.Config // what it is held to: the same but in a test of the proof
 	ids     []peer.ID
-	pair    [MaxProofNodes][MaxProofNodes]uint32 // the bit of an unordered pair
+	pair    [MaxNodes][MaxNodes]uint32 // the bit of an unordered pair
 	memo    map[viewKey]act
 	views   int
 }
@@ -109,7 +109,7 @@ func newProver(n int, c sbr.Config) *prover {
 	p := &prover{n: n, cfg: c, promise: c, memo: map[viewKey]act{}}
 	bit := 0
 	for a := range n {
-		p.ids = append(p.ids, peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:%d", a+1, basePort)), Inc: uint64(a + 1)})
+		p.ids = append(p.ids, peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:7355", a+1)), Inc: uint64(a + 1)})
 		for b := a + 1; b < n; b++ {
 			p.pair[a][b], p.pair[b][a] = 1<<bit, 1<<bit
 			bit++
@@ -171,7 +171,7 @@ func (p *prover) act(self int, group, heard uint32) act {
 	a, ok := p.memo[key]
 	if !ok {
 		p.views++
-		var rows [MaxProofNodes]uint32
+		var rows [MaxNodes]uint32
 		for o := range p.n {
 			if group>>o&1 == 1 {
 				rows[o] = p.accuses(o, heard)
@@ -271,10 +271,8 @@ func (p *prover) mask(s peer.Set) (mask uint32) {
 func (p *prover) view(self int, rows []uint32, converged bool) *membership.View {
 	v := &membership.View{Self: p.ids[self], Converged: converged}
 	for i, id := range p.ids {
-		m := membership.Member{ID: id, Status: membership.Up, UpNumber: uint32((i+p.n-p.oldest())%p.n + 1)}
-		if proofRoleNodes>>i&1 == 1 {
-			m.Roles = []string{proofRole}
-		}
+		m := membership.Member{ID: id, Status: membership.Up, UpNumber: uint32((i+p.n-p.oldest())%p.n + 1),
+			Roles: Roles(i)}
 		v.Members = append(v.Members, m)
 	}
 	for o, whom := range rows {
@@ -297,7 +295,7 @@ func (p *prover) oldest() int { return min(2, p.n-1) }
 func (p *prover) voters() uint32 {
 	all := uint32(1)<<p.n - 1
 	if p.cfg.Role != "" {
-		return all & proofRoleNodes
+		return all & roleNodes
 	}
 	return all
 }
