@@ -186,7 +186,7 @@ func (p *proc) endLarge(l *large, why route.Reason, f fate, words string) {
 	}
 	if why != route.OK {
 		p.dropped[why]++
-		if e, ok := p.w.check.book.find(l.payload); ok && e.fate == fateOpen {
+		if e, ok := p.w.book.find(l.payload); ok && e.fate == fateOpen {
 			p.w.fate(l.payload, f, words)
 			e.unsure = f == fateInFlight
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -69,19 +68,20 @@ type checker struct {
 	calmMail  bool                         // nobody has a reason to give up a peer
 	buried    map[reportKey]bool           // a process, and whom it holds for downed by a resolver
 	views     map[peer.ID]map[peer.ID]bool // by process, whom it has seen removed
-	book      ledger
-	births    map[uint64]uint64 // by cluster
-	viewed    int               // views so far
-	NotTold   int               // owners that lived on beside a new one because nobody had told them that they are down
-	Fenced    int               // writes of late owners that the store refused
-	Late      int               // deliveries at owners that did not know yet that they are down
-	Nonsense  int               // frames that a machine called nonsense
+	checked   map[*proc]*membership.View   // the last view of each
+	joined    map[*proc]bool               // who has shown a view in a cluster
+	collects  map[seatKey]time.Duration    // since when a coordinator collects reports
+	births    map[uint64]uint64            // by cluster
+	viewed    int                          // views so far
+	NotTold   int                          // owners that lived on beside a new one, untold that they are down
+	Fenced    int                          // writes of late owners that the store refused
+	Nonsense  int                          // frames that a machine called nonsense
 	core      core
 	Suspended int // owners that had suspended themselves when their shards were given to others
 }
 
 func newChecker(w *world) *checker {
-	return &checker{
+	c := &checker{
 		w: w, twinSince: -1, ups: map[upKey]peer.ID{}, upOf: map[memberKey]uint32{}, knows: map[memberKey][]*proc{},
 		claimed: map[peer.ID]claim{}, shown: map[reportKey]uint32{}, agreed: map[uint64]string{},
 		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
@@ -89,11 +89,16 @@ func newChecker(w *world) *checker {
 		owners: map[shardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{},
 		farewells: map[peer.ID]bool{},
 		store:     map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{}, births: map[uint64]uint64{},
+		checked: map[*proc]*membership.View{}, joined: map[*proc]bool{}, collects: map[seatKey]time.Duration{},
 		pairs:  newPairs(),
 		buried: map[reportKey]bool{}, streams: map[pairKey]*letters{},
 		core: core{fed: -1, still: map[peer.ID]time.Duration{}, rows: map[peer.ID]time.Duration{},
 			back: map[membership.Accusation]bool{}},
 	}
+	if w.cfg.Records {
+		w.after(twinLook, c.twins)
+	}
+	return c
 }
 
 func (c *checker) violate(p *proc, rule, format string, args ...any) {
@@ -147,7 +152,8 @@ func (c *checker) view(p *proc, v *membership.View) {
 	if v.Converged && len(v.Unreachable) == 0 {
 		c.agree(p, v)
 	}
-	p.checked = v
+	c.outlives(p, v)
+	c.checked[p] = v
 }
 
 // gossiped notes who is Down somewhere, and that somebody had a reason to say so. lost says that p is.
@@ -165,7 +171,8 @@ func (c *checker) gossiped(p *proc, m *membership.Member, lost bool) {
 
 // compare checks the step from the view before: statuses only move on, and a leader's step needs convergence.
 func (c *checker) compare(p *proc, v *membership.View, removed map[peer.ID]bool, lost bool) {
-	if p.checked == nil {
+	before := c.checked[p]
+	if before == nil {
 		// A first view may come from a state in which those it lacks were removed already: nobody can tell.
 		for _, id := range c.known {
 			if _, ok := v.Member(id); !ok {
@@ -178,8 +185,8 @@ func (c *checker) compare(p *proc, v *membership.View, removed map[peer.ID]bool,
 		}
 		return
 	}
-	for i := range p.checked.Members {
-		old := &p.checked.Members[i]
+	for i := range before.Members {
+		old := &before.Members[i]
 		m, ok := v.Member(old.ID)
 		if !ok && old.ID == p.id {
 			continue // the last view of a node whose membership is over
@@ -223,11 +230,12 @@ func (c *checker) led(p *proc, v *membership.View, id peer.ID, to membership.Sta
 		return
 	}
 	c.changed[key] = true
-	if p.checked == nil {
+	shown := c.checked[p]
+	if shown == nil {
 		return
 	}
-	for i := range p.checked.Members {
-		m := &p.checked.Members[i]
+	for i := range shown.Members {
+		m := &shown.Members[i]
 		now, still := v.Member(m.ID)
 		if m.ID == id || m.ID == p.id || !still || !voting(m.Status) || !voting(now.Status) {
 			continue
@@ -235,7 +243,7 @@ func (c *checker) led(p *proc, v *membership.View, id peer.ID, to membership.Sta
 		if o := c.w.process(m.ID); o != nil && o.view != nil && o.view.Leader == m.ID {
 			continue // perhaps it took the step: who leads in its own view does not count who accuses it (storm 50122)
 		}
-		if accused(p.checked, m.ID) && accused(v, m.ID) {
+		if accused(shown, m.ID) && accused(v, m.ID) {
 			c.violate(p, "convergence", "%s became %s though %s is unreachable", c.w.name(id), to, c.w.name(m.ID))
 		}
 		if m.ID == v.Leader {
@@ -283,7 +291,7 @@ func accused(v *membership.View, id peer.ID) bool {
 
 // agree: converged nodes with one hash hold the same members and the same leader.
 func (c *checker) agree(p *proc, v *membership.View) {
-	what := c.w.viewText(v)
+	what := viewText(c.w, v)
 	if old, ok := c.agreed[v.Hash]; !ok {
 		c.agreed[v.Hash] = what
 	} else if old != what {
@@ -323,66 +331,11 @@ func (c *checker) frame(p *proc, from peer.ID, kind wire.Kind) {
 }
 
 // viewText prints what nodes must agree on.
-func (w *world) viewText(v *membership.View) string {
+func viewText(w *world, v *membership.View) string {
 	s := "leader " + w.name(v.Leader)
 	for i := range v.Members {
 		m := &v.Members[i]
 		s += fmt.Sprintf(", %s %s %d", w.name(m.ID), m.Status, m.UpNumber)
 	}
 	return s
-}
-
-// process finds a process by its identity.
-func (w *world) process(id peer.ID) *proc {
-	for i := len(w.procs) - 1; i >= 0; i-- {
-		if w.procs[i].id == id {
-			return w.procs[i]
-		}
-	}
-	return nil
-}
-
-// bounds: what is parked on a process stays within its bound.
-func (c *checker) bounds(p *proc) {
-	if used := p.parked.Used(); used > p.parked.Limit || used < 0 {
-		c.violate(p, "bounds", "%d bytes parked, at most %d may be", used, p.parked.Limit)
-	}
-}
-
-// linkBound: what waits for a peer stays within its bound.
-func (c *checker) linkBound(l *link) {
-	limit := c.w.cfg.Data.LinkBuffer
-	if limit == 0 {
-		limit = flow.DefaultLinkBuffer
-	}
-	if n := l.flow.Pending(); n > limit+flow.MarkerRoom {
-		c.violate(l.conn.from, "bounds", "%d bytes wait for %s, at most %d may", n, c.w.name(l.conn.to), limit)
-	}
-}
-
-// idle: a process that has nothing left to do holds nothing of its budgets.
-func (c *checker) idle(p *proc) {
-	parked := 0
-	for _, r := range p.regions {
-		for i := range r.slots {
-			n, _ := r.slots[i].Parked()
-			parked += n
-		}
-	}
-	if used := p.parked.Used(); used != 0 || parked > 0 {
-		c.violate(p, "bounds", "%d bytes still count as parked, %d messages are", used, parked)
-	}
-	if n := len(p.asks); n > 0 {
-		c.violate(p, "asks", "%d asks were neither answered nor failed", n)
-	}
-	for _, r := range p.regions {
-		for _, h := range r.shards {
-			if h != nil && h.shard.Stats().Timers > 0 {
-				return
-			}
-		}
-	}
-	if used := p.mailbox.Used(); used != 0 && len(p.tasks) == 0 {
-		c.violate(p, "bounds", "%d bytes still count as waiting in mailboxes, nothing is", used)
-	}
 }

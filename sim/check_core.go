@@ -109,7 +109,7 @@ func (k *core) starts(p *proc) {
 		return
 	}
 	k.news = append(k.news, p)
-	heard := func(q *proc) bool { return k.sound[q.idx] && k.c.w.net.open(p.idx, q.idx) }
+	heard := func(q *proc) bool { return k.sound[q.idx] && open(k.c.w.net, p.idx, q.idx) }
 	if !k.set || slices.ContainsFunc(k.procs, heard) {
 		k.stirs()
 	}
@@ -134,22 +134,22 @@ func (k *core) links() {
 	}
 	net, n := k.c.w.net, len(k.c.w.hosts)
 	for a := range n {
-		k.sound[a] = k.sound[a] && net.hearsAll(a)
+		k.sound[a] = k.sound[a] && hearsAll(net, a)
 		for b := range a {
-			k.twins[a][b] = k.twins[a][b] && net.open(a, b)
+			k.twins[a][b] = k.twins[a][b] && open(net, a, b)
 			k.twins[b][a] = k.twins[a][b]
 		}
 	}
 }
 
 // hearsAll reports whether a host hears everybody to whom a path leads from it: nobody can be between it and another.
-func (n *network) hearsAll(a int) bool {
+func hearsAll(n *network, a int) bool {
 	for b := range n.cuts {
-		if b == a || !n.open(a, b) {
+		if b == a || !open(n, a, b) {
 			continue
 		}
 		for c := range n.cuts {
-			if c != a && c != b && n.open(b, c) && !n.open(a, c) {
+			if c != a && c != b && open(n, b, c) && !open(n, a, c) {
 				return false
 			}
 		}
@@ -204,7 +204,7 @@ func (k *core) take() {
 // well reports whether all who run are Up, agree and handle messages, on a good network without cuts.
 func (k *core) well() bool {
 	w := k.c.w
-	if !w.net.good() {
+	if !good(w.net) {
 		return false
 	}
 	for _, p := range w.running() {
@@ -219,7 +219,7 @@ func (k *core) well() bool {
 }
 
 // good reports whether the network loses little, delays little and cuts nothing.
-func (n *network) good() bool {
+func good(n *network) bool {
 	if n.Loss > goodLoss || n.Raw.on() {
 		return false
 	}
@@ -232,7 +232,7 @@ func (n *network) good() bool {
 }
 
 // open reports whether nothing between two hosts is cut.
-func (n *network) open(a, b int) bool { return !n.cuts[a][b] && !n.cuts[b][a] }
+func open(n *network, a, b int) bool { return !n.cuts[a][b] && !n.cuts[b][a] }
 
 // obliged returns the healthy processes that have to live, nil when nobody has to.
 func (k *core) obliged() []*proc {
@@ -286,14 +286,6 @@ func (k *core) voters(list []*proc) (votes []*proc) {
 	}
 	slices.SortStableFunc(votes, func(a, b *proc) int { return a.idx - b.idx })
 	return votes
-}
-
-// rolesOf returns the roles of a host's processes.
-func (c *Config) rolesOf(host int) []string {
-	if host < len(c.Roles) {
-		return c.Roles[host]
-	}
-	return nil
 }
 
 // oldest returns the oldest of the cluster that was well.

@@ -4,7 +4,6 @@
 package sim
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/kith-io/kith/membership"
@@ -14,13 +13,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// route32 is a type's hash, shardKey one shard of it, reportKey a report from a node to a coordinator.
+// route32 is a type's hash, reportKey a report from a node to a coordinator.
 type route32 = route.TypeID
-
-type shardKey struct {
-	typ   route.TypeID
-	shard route.ShardID
-}
 
 type reportKey struct{ coordinator, from peer.ID }
 
@@ -41,6 +35,12 @@ type ownership struct {
 	allocated route.Fence
 	confirmed bool     // it stopped every entity and said so
 	hosting   []seatIn // who has it live, the dead and the stopped left out
+}
+
+// seatKey is the seat of a type's coordinator at one process.
+type seatKey struct {
+	p   *proc
+	typ route32
 }
 
 type coordinatorSeat struct {
@@ -118,13 +118,13 @@ func (c *checker) suspendedBefore(q *proc, name string) {
 	case q.held():
 		c.Suspended++
 	case q.outside && !c.w.resolves():
-	case q.asleep || c.w.cutOff(q) || c.w.resolves():
+	case q.asleep || cutOff(c.w, q) || c.w.resolves():
 		c.violate(q, "suspended-before", "%s starts elsewhere while this owner, cut off, handles messages", name)
 	}
 }
 
 // cutOff reports whether a process can reach none of the others that run, or none of them it.
-func (w *world) cutOff(p *proc) bool {
+func cutOff(w *world, p *proc) bool {
 	others := false
 	for _, q := range w.running() {
 		if q == p || q.asleep {
@@ -175,21 +175,19 @@ func (c *checker) stopped(p *proc, key shardKey, confirmed bool) {
 
 // died takes a process out of the books of who hosts what.
 func (c *checker) died(p *proc) {
-	for _, r := range p.regions {
-		for i := range r.shards {
-			if r.shards[i] != nil {
-				c.stopped(p, shardKey{r.id, route.ShardID(i)}, false)
-			}
+	p.eachType(func(typ route.TypeID, live []route.ShardID) {
+		for _, n := range live {
+			c.stopped(p, shardKey{typ, n}, false)
 		}
-		c.leaves(p, r.id)
-	}
+		c.leaves(p, typ)
+	})
 }
 
 // shard checks what a coordinator says it does.
 func (c *checker) shard(p *proc, e *shard.Event) {
 	switch e.Kind {
 	case shard.CoordinatorStarted:
-		p.collects[e.Type] = c.w.now
+		c.collects[seatKey{p, e.Type}] = c.w.now
 	case shard.CoordinatorReady:
 		c.ready(p, e)
 	case shard.CoordinatorStopped:
@@ -206,7 +204,7 @@ func (c *checker) ready(p *proc, e *shard.Event) {
 	} else {
 		c.seat(p, e)
 	}
-	since, known := p.collects[e.Type]
+	since, known := c.collects[seatKey{p, e.Type}]
 	if !known || p.view == nil {
 		return
 	}
@@ -364,6 +362,3 @@ func (c *checker) atMostOne(typ route.TypeID, shards uint32) (twice, notTold int
 	}
 	return twice, notTold
 }
-
-// fenceName prints term and epoch: the birth is the same everywhere.
-func fenceName(f route.Fence) string { return fmt.Sprintf("%d.%d", f.Term(), f.Epoch()) }

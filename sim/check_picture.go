@@ -15,7 +15,7 @@ func (k *core) sees(p *proc, v *membership.View) {
 	if !k.on {
 		return
 	}
-	old := p.checked
+	old := k.c.checked[p]
 	moved := old == nil || !v.Unreachable.Equal(old.Unreachable)
 	for i := 0; i < len(v.Members) && !moved; i++ {
 		was, ok := old.Member(v.Members[i].ID)

@@ -50,7 +50,7 @@ func (c *checker) birth(p *proc, v *membership.View) {
 		c.violate(p, "birth", "the cluster was born at %x, this view has %x", old, v.Birth)
 	}
 	c.births[v.ClusterID] = v.Birth
-	if old := p.checked; old != nil && old.ClusterID != 0 && old.ClusterID != v.ClusterID {
+	if old := c.checked[p]; old != nil && old.ClusterID != 0 && old.ClusterID != v.ClusterID {
 		c.violate(p, "birth", "a member of cluster %x is in cluster %x now", old.ClusterID, v.ClusterID)
 	}
 }
@@ -99,7 +99,7 @@ func (c *checker) replay(p *proc, old, next *membership.View, events []membershi
 	})
 	if !same || !slices.Equal(unreachable, next.Unreachable) || leader != next.Leader {
 		c.violate(p, "replay", "the events lead to %s, unreachable %d; the view is %s, unreachable %d",
-			c.w.viewText(&membership.View{Members: members, Leader: leader}), len(unreachable), c.w.viewText(next),
+			viewText(c.w, &membership.View{Members: members, Leader: leader}), len(unreachable), viewText(c.w, next),
 			len(next.Unreachable))
 	}
 }

@@ -44,6 +44,7 @@ func With(edit func(*Config)) Option { return edit }
 type Cluster struct {
 	t      TB
 	w      *world
+	check  *checker
 	seed   uint64
 	events [][]membership.Event
 }
@@ -58,7 +59,8 @@ func New(t TB, n int, seed uint64, options ...Option) *Cluster {
 	for _, o := range options {
 		o(&cfg)
 	}
-	c := &Cluster{t: t, w: newWorld(n, seed, cfg), seed: seed, events: make([][]membership.Event, n)}
+	w, check := newChecked(n, seed, cfg)
+	c := &Cluster{t: t, w: w, check: check, seed: seed, events: make([][]membership.Event, n)}
 	c.w.onMember = func(p *proc, e membership.Event) { c.events[p.idx] = append(c.events[p.idx], e) }
 	t.Cleanup(c.close)
 	for i := range n {
@@ -78,7 +80,7 @@ func (c *Cluster) seedOrder() []int {
 
 func (c *Cluster) close() {
 	c.t.Helper()
-	for _, v := range c.w.check.violations {
+	for _, v := range c.check.violations {
 		c.t.Errorf("sim: broken promise at %s", v)
 	}
 	if c.t.Failed() {
@@ -239,7 +241,7 @@ func (c *Cluster) Owner(typ, id string) int {
 	if t == nil {
 		c.t.Fatalf("sim: type %q is not registered", typ)
 	}
-	o := c.w.check.owners[shardKey{route.TypeOf(typ), route.ShardOf(id, t.Shards)}]
+	o := c.check.owners[shardKey{route.TypeOf(typ), route.ShardOf(id, t.Shards)}]
 	if o == nil || len(o.hosting) == 0 {
 		return -1
 	}
@@ -254,7 +256,7 @@ func (c *Cluster) AtMostOne(typ string) {
 	if t == nil {
 		c.t.Fatalf("sim: type %q is not registered", typ)
 	}
-	if twice, notTold := c.w.check.atMostOne(route.TypeOf(typ), t.Shards); twice > 0 {
+	if twice, notTold := c.check.atMostOne(route.TypeOf(typ), t.Shards); twice > 0 {
 		c.t.Errorf("sim: %d shards of %q live on two nodes (%d more on nodes that do not know they are down)", twice, typ,
 			notTold)
 	}
@@ -284,7 +286,7 @@ func (w *world) leave(p *proc) {
 	}
 	p.leaving = true
 	w.check.excuse(p.id)
-	w.check.core.touch(p)
+	w.check.touch(p)
 	p.live(func() {
 		p.do(node.LeaveCommand{})
 		p.later(leaveTimeout, func() {

@@ -41,7 +41,7 @@ func TestBrokenPromiseFailsTheTest(t *testing.T) {
 	fake := &fakeTB{}
 	c := New(fake, 2, 4711)
 	c.AwaitUp()
-	c.w.check.violate(c.proc(1), "two-owners", "for the sake of this test")
+	checks(c.w).violate(c.proc(1), "two-owners", "for the sake of this test")
 	for _, do := range fake.cleanups {
 		do()
 	}

@@ -18,8 +18,8 @@ import (
 // watched returns n formed nodes that are well, and whose faults the checker is told of from now on.
 func watched(t *testing.T, n int, cfg Config) *world {
 	w := formed(t, n, cfg)
-	w.check.core.watch(w.check)
-	w.check.core.take()
+	checks(w).core.watch(checks(w))
+	checks(w).core.take()
 	return w
 }
 
@@ -32,14 +32,21 @@ func severs(w *world, hosts ...int) {
 			}
 		}
 	}
-	w.check.core.links()
+	checks(w).core.links()
 }
 
 func crash(w *world, host int) { w.hosts[host].proc.crash(host%2 == 0) }
 
 func pair(w *world, a, b int) {
 	w.net.cuts[a][b] = true
-	w.check.core.links()
+	checks(w).core.links()
+}
+
+// mended cuts two hosts off from each other and ends all cuts.
+func mended(w *world, a, b int) {
+	severs(w, a, b)
+	w.net.heal()
+	checks(w).core.links()
 }
 
 // TestWhomAStrategyObliges: healthy members who have heard each other all the time, when they live by the strategy
@@ -57,7 +64,7 @@ func TestWhomAStrategyObliges(t *testing.T) {
 		"two crashes":             {majority, func(w *world) { crash(w, 1); crash(w, 4) }, "134"},
 		"three crashes":           {majority, func(w *world) { crash(w, 1); severs(w, 3, 4) }, ""},
 		"a cut":                   {majority, func(w *world) { severs(w, 0, 1) }, "345"},
-		"a cut that is mended":    {majority, func(w *world) { severs(w, 0, 1); w.net.heal(); w.check.core.links() }, "345"},
+		"a cut that is mended":    {majority, func(w *world) { mended(w, 0, 1) }, "345"},
 		"a pair":                  {majority, func(w *world) { pair(w, 0, 1) }, "345"},
 		"somebody in between":     {majority, func(w *world) { pair(w, 0, 1); pair(w, 0, 2); pair(w, 0, 3) }, ""},
 		"a pause":                 {majority, func(w *world) { w.hosts[0].proc.pause(time.Minute) }, "2345"},
@@ -76,7 +83,7 @@ func TestWhomAStrategyObliges(t *testing.T) {
 			w := watched(t, 5, Config{Resolver: k.r})
 			k.do(w)
 			var names strings.Builder
-			for _, p := range w.check.core.obliged() {
+			for _, p := range checks(w).core.obliged() {
 				fmt.Fprint(&names, p.idx+1)
 			}
 			require.Equal(t, k.want, names.String())
@@ -93,68 +100,68 @@ func TestAvailabilityCriesOut(t *testing.T) {
 		do   func(w *world, a, lost *proc)
 	}{
 		"it stops": {[]string{"obliged"}, func(w *world, a, _ *proc) {
-			w.check.core.decided(a, stops(membership.CauseResolver))
+			checks(w).core.decided(a, stops(membership.CauseResolver))
 		}},
 		"who is lost stops": {nil, func(w *world, _, lost *proc) {
-			w.check.core.decided(lost, stops(membership.CauseResolver))
+			checks(w).core.decided(lost, stops(membership.CauseResolver))
 		}},
 		"it suspends": {[]string{"obliged"}, func(w *world, a, _ *proc) {
-			w.check.core.still[a.id] = w.now - 6*time.Second
+			checks(w).core.still[a.id] = w.now - 6*time.Second
 			a.suspend(&node.Suspend{On: true, Why: "a reason"})
 		}},
 		"it suspends while somebody who lives may confirm": {nil, func(w *world, a, lost *proc) {
 			w.until(time.Minute, func() bool { return a.view.Unreachable.Has(lost.id) })
 			w.advance(2 * time.Second)
-			w.check.core.still[a.id] = w.now - 8*time.Second
+			checks(w).core.still[a.id] = w.now - 8*time.Second
 			v, was := *a.view, *a.view
 			v.Accusations = append(slices.Clone(v.Accusations), membership.Accusation{Observer: lost.id, Subject: lost.id})
-			w.check.core.hears(a, &v, &was)
-			w.now += w.check.core.spread(a) - 1
+			checks(w).core.hears(a, &v, &was)
+			w.now += checks(w).core.spread(a) - 1
 			a.suspend(&node.Suspend{On: true, Why: "one more does not hear it"})
 		}},
 		"it suspends while it may be indirectly connected": {nil, func(w *world, a, lost *proc) {
 			w.until(time.Minute, func() bool { return a.view.Unreachable.Has(lost.id) })
 			w.advance(time.Second)
-			w.check.core.still[a.id] = w.now - 8*time.Second
-			w.check.core.back[membership.Accusation{Observer: w.hosts[2].proc.id, Subject: lost.id}] = true
+			checks(w).core.still[a.id] = w.now - 8*time.Second
+			checks(w).core.back[membership.Accusation{Observer: w.hosts[2].proc.id, Subject: lost.id}] = true
 			a.suspend(&node.Suspend{On: true, Why: "another hears one who is lost"})
 		}},
 		"it suspends for a moment": {nil, func(w *world, a, _ *proc) {
-			w.check.core.still[a.id] = w.now - time.Second
+			checks(w).core.still[a.id] = w.now - time.Second
 			a.suspend(&node.Suspend{On: true, Why: "its picture has just changed"})
 		}},
 		"it suspends, having slept": {nil, func(w *world, a, _ *proc) {
-			w.check.core.still[a.id] = w.now - 8*time.Second
+			checks(w).core.still[a.id] = w.now - 8*time.Second
 			a.pause(brief)
 			a.suspend(&node.Suspend{On: true, Why: "it overslept a decision"})
 		}},
 		"it is downed by its own":  {[]string{"obliged"}, func(w *world, a, _ *proc) { downs(w, w.hosts[0].proc, a) }},
 		"it is downed by the lost": {nil, func(w *world, a, lost *proc) { downs(w, lost, a) }},
 		"it ends": {[]string{"obliged"}, func(w *world, a, _ *proc) {
-			w.check.core.ends(a, &membership.Ended{Kind: membership.EndIsolated})
+			checks(w).core.ends(a, &membership.Ended{Kind: membership.EndIsolated})
 		}},
 		"a picture that moves": {nil, func(w *world, a, _ *proc) {
-			w.check.core.still[a.id] = w.now - time.Second
-			w.check.core.decided(a, stops(membership.CauseUnstable))
+			checks(w).core.still[a.id] = w.now - time.Second
+			checks(w).core.decided(a, stops(membership.CauseUnstable))
 		}},
 		"a picture that stands still": {[]string{"obliged"}, func(w *world, a, _ *proc) {
-			w.check.core.still[a.id] = w.now - 6*time.Second
-			w.check.core.decided(a, stops(membership.CauseUnstable))
+			checks(w).core.still[a.id] = w.now - 6*time.Second
+			checks(w).core.decided(a, stops(membership.CauseUnstable))
 		}},
 		"nobody decides": {[]string{"progress"}, func(w *world, _, _ *proc) {
 			w.now += w.takeover() + progressBound
-			w.check.core.look()
+			checks(w).core.look()
 		}},
 		"it decides": {nil, func(w *world, _, _ *proc) {
 			w.advance(w.takeover() + progressBound)
-			w.check.core.look()
+			checks(w).core.look()
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := watched(t, 5, Config{})
 			severs(w, 4)
 			w.advance(6 * time.Second)
-			require.Empty(t, w.check.violations)
+			require.Empty(t, checks(w).violations)
 			if k.want != nil && k.want[0] == "progress" {
 				for _, p := range w.running() {
 					p.wakes++ // no deadline comes any more
@@ -162,10 +169,10 @@ func TestAvailabilityCriesOut(t *testing.T) {
 			}
 			k.do(w, w.hosts[1].proc, w.hosts[4].proc)
 			var rules []string
-			for _, v := range w.check.violations {
+			for _, v := range checks(w).violations {
 				rules = append(rules, v.Rule)
 			}
-			require.Equal(t, k.want, rules, "%v", w.check.violations)
+			require.Equal(t, k.want, rules, "%v", checks(w).violations)
 		})
 	}
 }
@@ -176,17 +183,17 @@ func TestTwoSurvivorsAtAnyTime(t *testing.T) {
 	w := formed(t, 2, Config{Resolver: resolverOff})
 	a, b := w.hosts[0].proc, w.hosts[1].proc
 	a.pause(w.takeover() + 10*time.Second)
-	w.check.buried[reportKey{a.id, b.id}], w.check.buried[reportKey{b.id, a.id}] = true, true
-	w.after(w.takeover(), func() { w.check.bothLive(a, b) })
+	checks(w).buried[reportKey{a.id, b.id}], checks(w).buried[reportKey{b.id, a.id}] = true, true
+	w.after(w.takeover(), func() { checks(w).bothLive(a, b) })
 	w.net.cuts[0][1], w.net.cuts[1][0] = true, true
 	w.advance(w.takeover() + 5*time.Second)
-	require.Empty(t, w.check.violations)
+	require.Empty(t, checks(w).violations)
 	a.naps++ // it goes on as if it had not slept
 	a.asleep, a.deferred, a.stepped = false, nil, a.clock()
 	a.gate.suspended, b.gate.suspended = false, false
 	w.advance(sidesEvery)
-	require.Len(t, w.check.violations, 1)
-	require.Equal(t, "two-survivors", w.check.violations[0].Rule)
+	require.Len(t, checks(w).violations, 1)
+	require.Equal(t, "two-survivors", checks(w).violations[0].Rule)
 }
 
 // TestStormsWithoutDraws: what is left out is not drawn, and leaves everything else of a seed as it was.

@@ -31,7 +31,7 @@ func TestFullWindow(t *testing.T) {
 		types = append(types, &entityType{Type: entity.Type{Name: name, Shards: 4, Mode: entity.Inline, New: silent}})
 	}
 	w := formed(t, 3, Config{Courier: node.CourierConfig{Messages: 2}}, types...)
-	w.check.calmMail = true
+	checks(w).calmMail = true
 	w.net.swallows = func(_, _ int, kind wire.Kind) bool { return kind == wire.KindParcel }
 	each := func(do func(r *region, n route.ShardID)) {
 		for _, h := range w.hosts {
@@ -57,8 +57,8 @@ func TestFullWindow(t *testing.T) {
 	require.LessOrEqual(t, first.node.Courier().Outstanding, 4, "two to each of two")
 	w.net.swallows = nil
 	require.True(t, w.until(20*time.Second, func() bool { return want() == 0 }), "%d homes are not known", want())
-	require.True(t, w.until(5*time.Second, func() bool { return w.check.undelivered() == "" }))
-	require.Empty(t, w.check.violations)
+	require.True(t, w.until(5*time.Second, func() bool { return checks(w).undelivered() == "" }))
+	require.Empty(t, checks(w).violations)
 }
 
 // TestCourierCheckerCriesOut: each of its rules, broken once.
@@ -67,19 +67,19 @@ func TestCourierCheckerCriesOut(t *testing.T) {
 	a, b := w.hosts[0].proc, w.hosts[1].proc
 	post := func(seq uint64, body string) {
 		p := courier.Parcel{From: a.id.Inc, To: b.id.Inc, Seq: seq, Kind: wire.KindHomes, Body: []byte(body)}
-		w.check.posted(a, &peer.Mail{To: b.id, Kind: wire.KindParcel, Body: courier.AppendParcel(nil, &p)})
+		checks(w).posted(a, &peer.Mail{To: b.id, Kind: wire.KindParcel, Body: courier.AppendParcel(nil, &p)})
 	}
 	hear := func(body string) {
-		w.check.received(b, &node.Received{From: a.id, Kind: wire.KindHomes, Body: []byte(body)})
+		checks(w).received(b, &node.Received{From: a.id, Kind: wire.KindHomes, Body: []byte(body)})
 	}
 	begin := func() {
-		w.check.violations, w.check.streams = nil, map[pairKey]*letters{}
+		checks(w).violations, checks(w).streams = nil, map[pairKey]*letters{}
 		post(1, "one")
 		post(2, "two")
 		post(1, "one")
-		require.Contains(t, w.check.undelivered(), "2 of 2 control messages of n1 to n2")
+		require.Contains(t, checks(w).undelivered(), "2 of 2 control messages of n1 to n2")
 		hear("one")
-		require.Empty(t, w.check.violations)
+		require.Empty(t, checks(w).violations)
 	}
 	for name, broken := range map[string]func(){
 		"twice":             func() { hear("one") },
@@ -87,15 +87,15 @@ func TestCourierCheckerCriesOut(t *testing.T) {
 		"never sent":        func() { hear("two"); hear("three") },
 		"another message":   func() { post(2, "zwei") },
 		"a number left out": func() { post(4, "four") },
-		"no parcel":         func() { w.check.posted(a, &peer.Mail{To: b.id, Kind: wire.KindParcel, Body: []byte{1}}) },
+		"no parcel":         func() { checks(w).posted(a, &peer.Mail{To: b.id, Kind: wire.KindParcel, Body: []byte{1}}) },
 	} {
 		begin()
 		broken()
-		require.Len(t, w.check.violations, 1, name)
-		require.Equal(t, "courier", w.check.violations[0].Rule)
+		require.Len(t, checks(w).violations, 1, name)
+		require.Equal(t, "courier", checks(w).violations[0].Rule)
 	}
 	begin()
 	hear("two")
-	require.Empty(t, w.check.undelivered())
-	require.Empty(t, w.check.violations)
+	require.Empty(t, checks(w).undelivered())
+	require.Empty(t, checks(w).violations)
 }

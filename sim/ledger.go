@@ -82,8 +82,8 @@ func (l *ledger) state() bookState { return bookState{len(l.entries), l.fates} }
 
 // settled reports whether no message is under way that a running process has or sent.
 func (w *world) settled() bool {
-	for i := range w.check.book.entries {
-		if e := &w.check.book.entries[i]; e.fate == fateOpen && e.where.alive {
+	for i := range w.book.entries {
+		if e := &w.book.entries[i]; e.fate == fateOpen && e.where.alive {
 			return false
 		}
 	}
@@ -103,21 +103,21 @@ func (l *ledger) find(payload []byte) (*entry, bool) {
 
 // accepted notes that a process's host took a message for one of its entities.
 func (w *world) accepted(payload []byte) {
-	if e, ok := w.check.book.find(payload); ok {
+	if e, ok := w.book.find(payload); ok {
 		e.hosted = true
 	}
 }
 
 // place notes which process has a message.
 func (w *world) place(payload []byte, p *proc) {
-	if e, ok := w.check.book.find(payload); ok {
+	if e, ok := w.book.find(payload); ok {
 		e.where = p
 	}
 }
 
 // fate settles a message that will not be delivered.
 func (w *world) fate(payload []byte, f fate, words string) {
-	e, ok := w.check.book.find(payload)
+	e, ok := w.book.find(payload)
 	if !ok {
 		return
 	}
@@ -127,7 +127,7 @@ func (w *world) fate(payload []byte, f fate, words string) {
 		return
 	}
 	e.fate = f
-	w.check.book.fates[f]++
+	w.book.fates[f]++
 }
 
 // lostInFlight writes off the frames of a broken connection.
@@ -156,48 +156,45 @@ func (w *world) eachEnvelope(b []byte, do func(*wire.Envelope)) {
 
 // delivered is a handler of an entity that has a message: never twice, never behind a later one of its sender.
 func (w *world) delivered(p *proc, typ route.TypeID, id string, payload []byte) {
-	c := w.check
-	e, ok := c.book.find(payload)
+	e, ok := w.book.find(payload)
 	if !ok {
-		c.violate(p, "delivery", "a message to %s that nobody sent", id)
+		w.check.violate(p, "delivery", "a message to %s that nobody sent", id)
 		return
 	}
-	_, down := c.gone[p.id]
 	name := fmt.Sprintf("message %d of %s to %s/%s", e.seq, w.name(e.sender.id), w.typeName(typ), id)
 	switch {
 	case e.typ != typ || e.id != id:
-		c.violate(p, "delivery", "%s came to %s", name, id)
+		w.check.violate(p, "delivery", "%s came to %s", name, id)
 		return
 	case e.fate == fateOpen:
 	case e.fate == fateInFlight && e.unsure:
-		c.book.fates[fateInFlight]--
+		w.book.fates[fateInFlight]--
 	case e.fate == fateInFlight || e.fate == fateFailed || e.fate == fateRefused:
-		c.violate(p, "fate", "%s was %s and is delivered now", name, fateNames[e.fate])
+		w.check.violate(p, "fate", "%s was %s and is delivered now", name, fateNames[e.fate])
 		return
 	default:
-		c.violate(p, "duplicate", "%s was %s and is delivered again", name, fateNames[e.fate])
+		w.check.violate(p, "duplicate", "%s was %s and is delivered again", name, fateNames[e.fate])
 		return
 	}
-	if down {
+	if w.check.lost(p.id) {
 		e.fate = fateLate
-		c.Late++
-		c.book.fates[fateLate]++
+		w.book.fates[fateLate]++
 		return
 	}
 	e.fate = fateDelivered
-	c.book.fates[fateDelivered]++
+	w.book.fates[fateDelivered]++
 	key := streamKey{e.sender.id, typ, id}
-	if last := c.book.last[key]; e.seq <= last {
-		c.violate(p, "order", "%s is delivered after message %d", name, last)
+	if last := w.book.last[key]; e.seq <= last {
+		w.check.violate(p, "order", "%s is delivered after message %d", name, last)
 		return
 	}
-	c.book.last[key] = e.seq
+	w.book.last[key] = e.seq
 }
 
 // untold counts the messages that a process held when it died, and of which their senders, who live, heard nothing.
 func (w *world) untold() (n int) {
-	for i := range w.check.book.entries {
-		if e := &w.check.book.entries[i]; e.fate == fateOpen && !e.where.alive && e.sender.alive {
+	for i := range w.book.entries {
+		if e := &w.book.entries[i]; e.fate == fateOpen && !e.where.alive && e.sender.alive {
 			n++
 		}
 	}
@@ -206,8 +203,8 @@ func (w *world) untold() (n int) {
 
 // audit gives every message that is still under way to the crash of the process that had it, or calls it lost.
 func (w *world) audit() (crashed, lost int) {
-	for i := range w.check.book.entries {
-		e := &w.check.book.entries[i]
+	for i := range w.book.entries {
+		e := &w.book.entries[i]
 		switch {
 		case e.fate != fateOpen:
 		case e.hosted && e.where.ended != nil && e.where.ended.Kind == membership.EndLeft && !e.where.forced:

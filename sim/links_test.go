@@ -45,7 +45,7 @@ func startLinkLoad(t *testing.T, connections int) *linkLoad {
 // send writes one message to each entity. A full link refuses, and says so.
 func (l *linkLoad) send(t *testing.T) (refused int) {
 	for e := range 32 {
-		book := &l.w.check.book
+		book := &l.w.book
 		payload, nth := book.write(l.from, l.r.id, fmt.Sprint("e", e), 200)
 		if _, err := l.r.send(fmt.Sprint("e", e), payload, 0); err != nil {
 			var full *flow.LinkFullError
@@ -67,7 +67,7 @@ func (l *linkLoad) run(t *testing.T, d time.Duration) (refused int) {
 	return refused
 }
 
-func (l *linkLoad) fates(f fate) int { return l.w.check.book.fates[f] }
+func (l *linkLoad) fates(f fate) int { return l.w.book.fates[f] }
 
 // slowPath makes the homes of all shards unknown, as a refusal of their owner does, while the owner stands still: what
 // is sent parks, is drained over a link that has not room for all of it, and what is sent meanwhile parks behind it.
@@ -112,7 +112,7 @@ func TestLinksUnderFaults(t *testing.T) {
 			t.Run("order across the slow path", func(t *testing.T) {
 				l.slowPath(t)
 				require.Zero(t, l.fates(fateInFlight))
-				require.Empty(t, w.check.violations)
+				require.Empty(t, checks(w).violations)
 			})
 			t.Run("resume after a stall", func(t *testing.T) {
 				l.to.pause(2 * time.Second)
@@ -122,7 +122,7 @@ func TestLinksUnderFaults(t *testing.T) {
 				w.advance(5 * time.Second)
 				require.True(t, w.settled())
 				require.Zero(t, l.fates(fateInFlight), "all of it has come")
-				require.Empty(t, w.check.violations)
+				require.Empty(t, checks(w).violations)
 			})
 			t.Run("connection loss with a full buffer", func(t *testing.T) {
 				for range 3 {
@@ -140,7 +140,7 @@ func TestLinksUnderFaults(t *testing.T) {
 					w.advance(2 * time.Second)
 				}
 				require.Positive(t, l.fates(fateInFlight), "what was on the way is lost, and written off")
-				require.Empty(t, w.check.violations)
+				require.Empty(t, checks(w).violations)
 			})
 			t.Run("credit lost with a control connection", func(t *testing.T) {
 				w.cfg.Data.OldCredit = true // since wire version 2 it does not travel there
@@ -168,7 +168,7 @@ func TestLinksUnderFaults(t *testing.T) {
 				w.advance(5 * time.Second)
 			})
 			w.audit()
-			require.Empty(t, w.check.violations)
+			require.Empty(t, checks(w).violations)
 		})
 	}
 }

@@ -51,11 +51,11 @@ func TestNumberGivenByTheLost(t *testing.T) {
 			}
 			giver.view, shown.UpNumber = &v, 50
 			if k.taken {
-				w.check.ups[upKey{v.ClusterID, 50}] = other.id
+				checks(w).ups[upKey{v.ClusterID, 50}] = other.id
 			}
-			require.Empty(t, w.check.violations)
-			w.check.number(fresh, &v, &shown)
-			require.Len(t, w.check.violations, k.want, "%v", w.check.violations)
+			require.Empty(t, checks(w).violations)
+			checks(w).number(fresh, &v, &shown)
+			require.Len(t, checks(w).violations, k.want, "%v", checks(w).violations)
 		})
 	}
 }

@@ -24,13 +24,13 @@ func downs(w *world, by *proc, others ...*proc) {
 	for i := range v.Members {
 		for _, q := range others {
 			if m := &v.Members[i]; m.ID == q.id {
-				w.check.excuse(q.id)
+				checks(w).excuse(q.id)
 				m.Status, m.Cause = membership.Down, membership.CauseResolver
 			}
 		}
 	}
 	by.view = &v
-	w.check.view(by, by.view)
+	checks(w).view(by, by.view)
 }
 
 // TestALostSideIsHeldToItsOwnRules: c has lost a and b, which have not heard of it and hold each other for members.
@@ -50,79 +50,79 @@ func TestALostSideIsHeldToItsOwnRules(t *testing.T) {
 	}{
 		"an owner beside that of those who have lost it": {nil, func(w *world, a, b, c *proc) {
 			a.gate.suspended = true
-			w.check.hosts(a, key, fence(9, 1))
+			checks(w).hosts(a, key, fence(9, 1))
 			w.now += w.takeover()
-			w.check.hosts(c, key, fence(10, 1))
-			require.True(t, w.check.write(c, id, "x", fence(10, 1)))
-			require.False(t, w.check.write(a, id, "x", fence(9, 1)))
+			checks(w).hosts(c, key, fence(10, 1))
+			require.True(t, checks(w).write(c, id, "x", fence(10, 1)))
+			require.False(t, checks(w).write(a, id, "x", fence(9, 1)))
 		}},
 		"an owner that handles messages beside it": {[]string{"late-handling"}, func(w *world, a, b, c *proc) {
 			a.gate.suspended = true
-			w.check.hosts(a, key, fence(9, 1))
+			checks(w).hosts(a, key, fence(9, 1))
 			w.now += w.takeover()
-			w.check.delivers(a, key, envelope(9))
-			w.check.hosts(c, key, fence(10, 1))
-			w.check.delivers(a, key, envelope(9))
+			checks(w).delivers(a, key, envelope(9))
+			checks(w).hosts(c, key, fence(10, 1))
+			checks(w).delivers(a, key, envelope(9))
 		}},
 		"two owners among the lost": {[]string{"two-owners"}, func(w *world, a, b, _ *proc) {
-			w.check.hosts(a, key, fence(9, 1))
-			w.check.hosts(b, key, fence(9, 2))
+			checks(w).hosts(a, key, fence(9, 1))
+			checks(w).hosts(b, key, fence(9, 2))
 		}},
 		"one after the other": {nil, func(w *world, a, b, _ *proc) {
-			w.check.hosts(a, key, fence(9, 1))
-			w.check.stopped(a, key, true)
-			w.check.hosts(b, key, fence(9, 2))
+			checks(w).hosts(a, key, fence(9, 1))
+			checks(w).stopped(a, key, true)
+			checks(w).hosts(b, key, fence(9, 2))
 		}},
 		"one lost the other first": {nil, func(w *world, a, b, _ *proc) {
-			w.check.hosts(a, key, fence(9, 1))
+			checks(w).hosts(a, key, fence(9, 1))
 			downs(w, b, a)
-			w.check.hosts(b, key, fence(9, 2))
+			checks(w).hosts(b, key, fence(9, 2))
 		}},
 		"a fence again": {[]string{"fence-order"}, func(w *world, a, _, _ *proc) {
-			w.check.hosts(a, key, fence(9, 1))
-			w.check.stopped(a, key, true)
-			w.check.hosts(a, key, fence(9, 1))
+			checks(w).hosts(a, key, fence(9, 1))
+			checks(w).stopped(a, key, true)
+			checks(w).hosts(a, key, fence(9, 1))
 		}},
 		"a message under another fence": {[]string{"delivery-fence"}, func(w *world, a, _, _ *proc) {
-			w.check.hosts(a, key, fence(9, 1))
-			w.check.delivers(a, key, envelope(8))
+			checks(w).hosts(a, key, fence(9, 1))
+			checks(w).delivers(a, key, envelope(8))
 		}},
 		"a message where it does not live": {[]string{"delivery-fence"}, func(w *world, a, _, _ *proc) {
-			w.check.delivers(a, key, envelope(9))
+			checks(w).delivers(a, key, envelope(9))
 		}},
 		"given out while it lives among the lost": {[]string{"allocation"}, func(w *world, a, b, _ *proc) {
-			w.check.hosts(a, key, fence(9, 1))
-			w.check.allocated(b, &shard.Event{Type: id, Home: b.id, Fence: fence(9, 2)})
+			checks(w).hosts(a, key, fence(9, 1))
+			checks(w).allocated(b, &shard.Event{Type: id, Home: b.id, Fence: fence(9, 2)})
 		}},
 		"two coordinators among the lost": {[]string{"two-coordinators"}, func(w *world, a, b, _ *proc) {
-			w.check.ready(a, &shard.Event{Type: 7, Term: 1})
-			w.check.ready(b, &shard.Event{Type: 7, Term: 2})
+			checks(w).ready(a, &shard.Event{Type: 7, Term: 1})
+			checks(w).ready(b, &shard.Event{Type: 7, Term: 2})
 		}},
 		"a coordinator on each side": {nil, func(w *world, a, _, c *proc) {
-			w.check.ready(a, &shard.Event{Type: 7, Term: 1})
-			w.check.ready(c, &shard.Event{Type: 7, Term: 2})
+			checks(w).ready(a, &shard.Event{Type: 7, Term: 1})
+			checks(w).ready(c, &shard.Event{Type: 7, Term: 2})
 		}},
 		"one coordinator after the other": {nil, func(w *world, a, b, _ *proc) {
-			w.check.ready(a, &shard.Event{Type: 7, Term: 1})
-			w.check.shard(a, &shard.Event{Kind: shard.CoordinatorStopped, Type: 7})
-			w.check.ready(b, &shard.Event{Type: 7, Term: 2})
+			checks(w).ready(a, &shard.Event{Type: 7, Term: 1})
+			checks(w).shard(a, &shard.Event{Kind: shard.CoordinatorStopped, Type: 7})
+			checks(w).ready(b, &shard.Event{Type: 7, Term: 2})
 		}},
 		"a late write among the lost": {[]string{"late-owner"}, func(w *world, a, b, _ *proc) {
-			w.check.write(a, id, "x", fence(9, 2))
-			w.check.write(b, id, "x", fence(9, 1))
+			checks(w).write(a, id, "x", fence(9, 2))
+			checks(w).write(b, id, "x", fence(9, 1))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := formed(t, 3, Config{}, typ)
 			a, b, c := w.hosts[0].proc, w.hosts[1].proc, w.hosts[2].proc
 			downs(w, c, a, b)
-			require.Empty(t, w.check.violations)
+			require.Empty(t, checks(w).violations)
 			k.do(w, a, b, c)
 			var rules []string
-			for _, v := range w.check.violations {
+			for _, v := range checks(w).violations {
 				rules = append(rules, v.Rule)
 			}
-			require.Equal(t, k.want, rules, "%v", w.check.violations)
+			require.Equal(t, k.want, rules, "%v", checks(w).violations)
 		})
 	}
 }
@@ -135,7 +135,7 @@ func TestWhoIsGoneForWhom(t *testing.T) {
 	for i := range p {
 		p[i] = w.hosts[i].proc
 	}
-	r := &w.check.pairs
+	r := &checks(w).pairs
 	_, gone := r.goneFor(p[0].id, p[1].id)
 	require.False(t, gone)
 	at := w.now + time.Second
@@ -189,10 +189,10 @@ func TestASuspendedCoordinatorOfAnOldCluster(t *testing.T) {
 			v := *fresh.view
 			v.Birth += k.born
 			fresh.view, old.gate.suspended = &v, k.held
-			w.check.seat(old, &shard.Event{Type: 7, Term: 4})
-			w.check.seat(fresh, &shard.Event{Type: 7, Term: 1})
-			w.check.seat(old, &shard.Event{Type: 7, Term: 4})
-			require.Len(t, w.check.violations, k.want, "%v", w.check.violations)
+			checks(w).seat(old, &shard.Event{Type: 7, Term: 4})
+			checks(w).seat(fresh, &shard.Event{Type: 7, Term: 1})
+			checks(w).seat(old, &shard.Event{Type: 7, Term: 4})
+			require.Len(t, checks(w).violations, k.want, "%v", checks(w).violations)
 		})
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 // calmWorld forms a cluster of n nodes at default settings and lets it run for a while.
 func calmWorld(t require.TestingT, n int, seed uint64, r node.Resolver) *world {
-	w := newWorld(n, seed, Config{Resolver: r})
+	w, _ := newChecked(n, seed, Config{Resolver: r})
 	for i := range n {
 		w.start(i, w.seeds([]int{0}))
 		require.True(t, w.until(patience, w.converged))
@@ -91,7 +91,7 @@ func TestCutsAndCrashesLaw(t *testing.T) {
 		}
 		w.advance(70 * time.Second)
 		one := w.oneSide
-		for _, v := range w.check.violations {
+		for _, v := range checks(w).violations {
 			require.Fail(t, v.String())
 		}
 		alive := aliveIn(w)
@@ -110,7 +110,7 @@ func TestTwoCrashes(t *testing.T) {
 		w.advance(apart)
 		w.hosts[3].proc.crash(false)
 		w.advance(40 * time.Second)
-		require.Empty(t, w.check.violations)
+		require.Empty(t, checks(w).violations)
 		require.Equal(t, 0b00111, aliveIn(w), "%v apart", apart)
 	}
 }
@@ -142,7 +142,7 @@ func TestNoisyPauses(t *testing.T) {
 			w.advance(d)
 		}
 		w.advance(25 * time.Second)
-		require.Empty(t, w.check.violations)
+		require.Empty(t, checks(w).violations)
 		require.Equal(t, 0b11011, aliveIn(w)&^0b00100, "seed %d:%s", seed, story)
 	}
 }
@@ -162,7 +162,7 @@ func TestSleepersEndNobody(t *testing.T) {
 		who, d := rng.IntN(4), time.Duration(500+rng.IntN(12_000))*time.Millisecond
 		w.hosts[who].proc.pause(d)
 		w.advance(60 * time.Second)
-		require.Empty(t, w.check.violations)
+		require.Empty(t, checks(w).violations)
 		require.Equal(t, 0b1111&^(1<<who), aliveIn(w)&^(1<<who), "seed %d: n%d slept for %v", seed, who+1, d)
 	}
 }

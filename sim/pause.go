@@ -16,7 +16,7 @@ func (p *proc) pause(d time.Duration) {
 	}
 	p.w.trace.note(p.w.now, p.idx, opFault, fmt.Sprintf("pause %v", d))
 	p.asleep = true
-	p.w.check.core.pauses(p, d)
+	p.w.check.pauses(p, d)
 	p.naps++
 	nap := p.naps
 	p.w.after(d, func() {
@@ -57,5 +57,5 @@ func (p *proc) resume() {
 	if p.alive {
 		p.plan()
 	}
-	p.w.check.core.resumes(p)
+	p.w.check.resumes(p)
 }

@@ -92,8 +92,6 @@ type dataPlane struct {
 	tasks     []*task
 	running   *task // the coroutine that runs now
 	gate      gate
-	checked   *membership.View
-	collects  map[route.TypeID]time.Duration
 	bulk      bulks
 	dropped   [32]uint64 // messages by reason that were not delivered, as this process counts them
 	told      [32]uint64 // reports of refusals by reason, that came from others
@@ -110,7 +108,6 @@ func (p *proc) open() {
 	p.mailbox = p.w.newBudget()
 	p.bulk.room.Limit = p.w.cfg.Data.BulkRoom
 	p.asks = map[uint64]*ask{}
-	p.collects = map[route.TypeID]time.Duration{}
 	p.gate.limit = p.w.node().GapLimit()
 }
 
@@ -189,7 +186,7 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 		wire.PutEnvelope(room, &e, id)
 		p.goes(corr, s.Home(), s.Fence())
 		l.wake()
-		p.w.check.linkBound(l)
+		l.bounds()
 		return s.Home(), nil
 	}
 	if r.refused != nil {
@@ -200,7 +197,7 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 	}
 	r.want(n)
 	p.sweep()
-	p.w.check.bounds(p)
+	p.bounds()
 	return peer.ID{}, nil
 }
 

@@ -60,7 +60,6 @@ type proc struct {
 	memory   *membership.Memory
 	writes   bool          // a record is being written
 	saveAt   time.Duration // when the next one is looked at
-	shown    bool          // it has shown a view in a cluster
 	dataPlane
 }
 
@@ -89,7 +88,7 @@ func (w *world) start(idx int, seeds []peer.Addr) *proc {
 	h.resets = false
 	w.procs = append(w.procs, p)
 	p.open()
-	w.check.core.starts(p)
+	w.check.starts(p)
 	skew := w.hostRand.Uint64N(10_000)
 	wall := wallBase + uint64((w.now+h.wall)/time.Millisecond) + skew
 	join := membership.JoinCommand{Seeds: seeds, WallMillis: wall, Record: h.recall(w)}
@@ -142,7 +141,7 @@ func (p *proc) stick(d time.Duration) {
 	}
 	p.w.trace.note(p.w.now, p.idx, opFault, fmt.Sprintf("control stuck %v", d))
 	p.busy = true
-	p.w.check.core.touch(p)
+	p.w.check.touch(p)
 	p.later(d, p.unstick)
 }
 
@@ -272,7 +271,6 @@ func (p *proc) perform(e *node.Effects) {
 		w.trace.view(w.now, p.idx, e.View)
 		w.check.view(p, e.View)
 		p.remember(e.View)
-		w.check.outlives(p, e.View)
 		p.viewChanged(old)
 	}
 	p.suspend(e.Suspend)
@@ -318,7 +316,7 @@ func (p *proc) end(e *membership.Ended) {
 	w.tell(p, "ended: %s", endNames[e.Kind])
 	p.leaves(e)
 	p.die(true)
-	w.check.core.ends(p, e)
+	w.check.ends(p, e)
 	if w.onEnd != nil {
 		w.onEnd(p)
 	}
@@ -335,7 +333,7 @@ func (p *proc) crash(reset bool) {
 	}
 	p.w.trace.note(p.w.now, p.idx, opFault, fmt.Sprintf("crash reset=%t", reset))
 	p.w.hosts[p.idx].resets = reset
-	p.w.check.core.touch(p)
+	p.w.check.touch(p)
 	p.die(false)
 }
 

@@ -41,7 +41,7 @@ func survivorsOf(t *testing.T, c sbr.Config, state uint32, seed uint64) uint32 {
 	for i := range cfg.Roles {
 		cfg.Roles[i] = proof.Roles(i)
 	}
-	w := newWorld(5, seed, cfg)
+	w, _ := newChecked(5, seed, cfg)
 	w.start(2, w.seeds([]int{2})) // the oldest
 	require.True(t, w.until(patience, w.converged))
 	for _, i := range []int{3, 4, 0, 1} {
@@ -61,7 +61,7 @@ func survivorsOf(t *testing.T, c sbr.Config, state uint32, seed uint64) uint32 {
 	for _, p := range w.survivors() {
 		alive |= 1 << p.idx
 	}
-	for _, v := range w.check.violations {
+	for _, v := range checks(w).violations {
 		t.Errorf("links %020b: %s", state, v)
 	}
 	for _, p := range w.running() {

@@ -8,12 +8,6 @@ import (
 	"github.com/kith-io/kith/membership"
 )
 
-const (
-	// twinLook is how often two clusters are looked for, twinSlack what a side that lost may take beyond its time.
-	twinLook  = time.Second
-	twinSlack = time.Second
-)
-
 // diskTime draws how long a write takes until it outlives the process: mostly some milliseconds, now and then long.
 func (w *world) diskTime() time.Duration {
 	if w.diskRand.IntN(50) == 0 {
@@ -64,21 +58,6 @@ func (p *proc) save() {
 	}
 }
 
-// outlives notes, at the first view of a process in a cluster, that those of older ones are lost for it: as it has seen
-// nothing of them, they must have stopped handling messages before their shards live here. Among their own they stay
-// bound by every rule, until one of them shows them Down: they are not gone by this.
-func (c *checker) outlives(p *proc, v *membership.View) {
-	if !c.w.cfg.Records || v.ClusterID == 0 || p.shown {
-		return
-	}
-	p.shown = true
-	for _, q := range c.w.procs {
-		if q.alive && q.view != nil && q.view.Birth != 0 && q.view.Birth < v.Birth {
-			c.pairs.loses(p, q.id, c.w.now)
-		}
-	}
-}
-
 // leaves is what the end of a membership makes of the record.
 func (p *proc) leaves(e *membership.Ended) {
 	h := p.w.hosts[p.idx]
@@ -93,30 +72,4 @@ func (p *proc) leaves(e *membership.Ended) {
 			h.record = membership.Record{}
 		}
 	}
-}
-
-// twins watches that nodes which keep records never make two clusters that both handle messages for long: a side that
-// lost is stopped by its resolver within the takeover time.
-func (c *checker) twins() {
-	w := c.w
-	first, second := uint64(0), uint64(0)
-	for _, p := range w.running() {
-		switch v := p.view; {
-		case v == nil || v.ClusterID == 0 || p.paused() || p.stuck() || p.held():
-		case first == 0 || first == v.ClusterID:
-			first = v.ClusterID
-		default:
-			second = v.ClusterID
-		}
-	}
-	switch {
-	case second == 0:
-		c.twinSince = -1
-	case c.twinSince < 0:
-		c.twinSince = w.now
-	case w.now-c.twinSince > w.takeover()+twinSlack:
-		c.violate(nil, "twins", "clusters %x and %x both live since %v", first, second, c.twinSince)
-		c.twinSince = w.now
-	}
-	w.after(twinLook, c.twins)
 }

@@ -22,13 +22,13 @@ func TestCoordinatorOfAClusterThatIsNoMore(t *testing.T) {
 			younger.view = &v
 			older.gate.suspended = held
 			list := []*proc{older, younger}
-			w.check.seat(list[first], &shard.Event{Type: 7, Term: 2})
-			w.check.seat(list[1-first], &shard.Event{Type: 7, Term: 1})
+			checks(w).seat(list[first], &shard.Event{Type: 7, Term: 2})
+			checks(w).seat(list[1-first], &shard.Event{Type: 7, Term: 1})
 			if held {
-				require.Empty(t, w.check.violations)
-				require.Equal(t, younger, w.check.leads[7].p)
+				require.Empty(t, checks(w).violations)
+				require.Equal(t, younger, checks(w).leads[7].p)
 			} else {
-				require.Equal(t, "two-coordinators", w.check.violations[0].Rule)
+				require.Equal(t, "two-coordinators", checks(w).violations[0].Rule)
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func (s *script) violations() []Violation {
 	for _, p := range s.w.running() {
 		p.die(true)
 	}
-	return s.w.check.violations
+	return checks(s.w).violations
 }
 
 // play runs every block of the story and returns it with the traces that came.
@@ -182,7 +182,7 @@ func (s *script) cluster(args []string) {
 			require.True(s.t, s.setting(&cfg.Membership, key, value), "unknown setting %q", a)
 		}
 	}
-	s.w = newWorld(n, seed, cfg)
+	s.w, _ = newChecked(n, seed, cfg)
 	s.quiet = []string{"convergence-"}
 	s.w.onEvent = func(p *proc, line string) {
 		for _, word := range s.quiet {
@@ -259,7 +259,7 @@ func (s *script) start(args []string) {
 	}
 	for _, h := range hosts {
 		if old := s.w.hosts[h].proc; old != nil {
-			s.w.check.excuse(old.id)
+			checks(s.w).excuse(old.id)
 		}
 		s.w.start(h, s.w.seeds(order))
 	}
@@ -337,7 +337,7 @@ func (s *script) powerOff(args []string) {
 func (s *script) down(args []string) {
 	for _, a := range args[1:] {
 		id := s.host(a).id
-		s.w.check.excuse(id)
+		checks(s.w).excuse(id)
 		if err := s.host(args[0]).command(membership.DownCommand{ID: id}); err != nil {
 			s.printf("error: %v", err)
 		}
@@ -416,14 +416,14 @@ func (s *script) view(args []string) {
 		for _, id := range p.view.Unreachable {
 			bad = append(bad, s.w.name(id))
 		}
-		s.printf("%s sees %s; unreachable %v; converged %t", s.w.name(p.id), s.w.viewText(p.view), bad, p.view.Converged)
+		s.printf("%s sees %s; unreachable %v; converged %t", s.w.name(p.id), viewText(s.w, p.view), bad, p.view.Converged)
 	}
 }
 
 func (s *script) owners(args []string) {
 	t := s.w.typeOf(route.TypeOf(args[0]))
 	for n := range t.Shards {
-		o := s.w.check.owners[shardKey{route.TypeOf(t.Name), route.ShardID(n)}]
+		o := checks(s.w).owners[shardKey{route.TypeOf(t.Name), route.ShardID(n)}]
 		if o == nil || len(o.hosting) == 0 {
 			continue
 		}

@@ -13,7 +13,7 @@ func (s *storm) calm() {
 	w := s.w
 	s.ending = true
 	w.net.heal()
-	w.check.core.links()
+	s.check.core.links()
 	w.net.Loss, w.net.Raw = 0, RawNetwork{}
 	if s.core && !s.resolves() {
 		s.healCore()
@@ -34,7 +34,7 @@ func (s *storm) calm() {
 	w.after(doomedBound, s.endDoomed)
 	right := func() bool { return s.pending == 0 && !s.leaving() && w.converged() }
 	if !w.until(calmBound, right) {
-		w.check.violate(nil, "calm", "not converged %v after the storm: %s", calmBound, w.whyNotConverged())
+		s.check.violate(nil, "calm", "not converged %v after the storm: %s", calmBound, w.whyNotConverged())
 		return
 	}
 	s.calmTook = w.now - began
@@ -74,7 +74,7 @@ func (s *storm) healCore() {
 	agreed := func() bool { return whyNotConverged(w, core) == "" }
 	s.bury(func(q *proc) bool { return q.alive && inside[q.idx] }, agreed)
 	if !w.until(coreBound, agreed) {
-		w.check.violate(nil, "core", "the core %v has not converged %v after it was healed: %s", inside, coreBound,
+		s.check.violate(nil, "core", "the core %v has not converged %v after it was healed: %s", inside, coreBound,
 			whyNotConverged(w, core))
 		return
 	}
@@ -105,7 +105,7 @@ func (s *storm) leaving() bool {
 // knew may be gone by now. And those who were admitted by such a one, and know nobody else.
 func (s *storm) endDoomed() {
 	for _, p := range s.w.running() {
-		if _, down := s.w.check.gone[p.id]; down && p.doomed {
+		if _, down := s.check.gone[p.id]; down && p.doomed {
 			s.endUntold(p)
 		}
 	}

@@ -125,14 +125,14 @@ func (s *storm) mistake() {
 		}
 		defer s.mistake()
 		list := s.victims()
-		if len(list) == 0 || !s.w.net.good() || slices.ContainsFunc(s.w.running(), func(p *proc) bool {
+		if len(list) == 0 || !good(s.w.net) || slices.ContainsFunc(s.w.running(), func(p *proc) bool {
 			return p.paused() || p.stuck()
 		}) {
 			return
 		}
 		p, on := list[rng.IntN(len(list))], list[rng.IntN(len(list))]
 		s.truce = s.w.now + truceTime
-		s.w.check.core.spoil()
+		s.check.core.spoil()
 		s.down(on, p.id)
 	})
 }
@@ -173,7 +173,7 @@ func (s *storm) apart(hosts []int, d time.Duration) {
 		if s.quiet() || s.w.now >= end {
 			if !s.quiet() {
 				s.w.net.heal()
-				s.w.check.core.links()
+				s.check.core.links()
 			}
 			return
 		}
@@ -184,7 +184,7 @@ func (s *storm) apart(hosts []int, d time.Duration) {
 				}
 			}
 		}
-		s.w.check.core.links()
+		s.check.core.links()
 		s.w.after(apartEvery, cut)
 	}
 	cut()
@@ -192,14 +192,6 @@ func (s *storm) apart(hosts []int, d time.Duration) {
 
 // apartEvery is how soon a cut that other faults have mended holds again.
 const apartEvery = 200 * time.Millisecond
-
-// role returns the role under which a process registers a type.
-func (t *entityType) role(p *proc) string {
-	if t.roleAt != nil {
-		return t.roleAt(p)
-	}
-	return t.Role
-}
 
 // firstSeed returns the contact points of a first seed that is started again: itself first, as its settings say.
 func (s *storm) firstSeed(order []int) []int {

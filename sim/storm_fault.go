@@ -26,7 +26,7 @@ func (s *storm) startHost(i int) {
 		order = s.firstSeed(order)
 	}
 	if p := w.hosts[i].proc; p != nil {
-		w.check.excuse(p.id)
+		s.check.excuse(p.id)
 	}
 	w.start(i, w.seeds(order))
 }
@@ -112,7 +112,7 @@ func (s *storm) setCuts(cut func(a, b int) bool, d time.Duration) {
 				}
 			}
 		}
-		s.w.check.core.links()
+		s.check.core.links()
 	}
 	set(true)
 	s.w.after(d, func() {
@@ -127,8 +127,8 @@ func (s *storm) slow() {
 	net := s.w.net
 	from, to := s.rng.IntN(len(net.slow)), s.rng.IntN(len(net.slow))
 	net.slow[from][to] = s.between(10*time.Millisecond, 700*time.Millisecond)
-	if !net.good() {
-		s.w.check.core.spoil()
+	if !good(net) {
+		s.check.core.spoil()
 	}
 	s.note("slow n%d->n%d by %v", from+1, to+1, net.slow[from][to])
 	s.w.after(s.between(time.Second, 20*time.Second), func() { net.slow[from][to] = 0 })
@@ -148,7 +148,7 @@ func (s *storm) pauseOne() {
 // down is the operator's word on a member, given to a node.
 func (s *storm) down(on *proc, id peer.ID) {
 	w := s.w
-	w.check.excuse(id)
+	s.check.excuse(id)
 	w.trace.note(w.now, on.idx, opFault, "operator downs "+w.name(id))
 	on.live(func() { on.do(membership.DownCommand{ID: id}) })
 }
@@ -220,8 +220,8 @@ func (s *storm) weather() {
 		net.Raw = s.raw()
 	}
 	s.note("weather: loss %v, raw %v", net.Loss, net.Raw)
-	if !net.good() {
-		s.w.check.core.spoil()
+	if !good(net) {
+		s.check.core.spoil()
 	}
 	s.w.after(s.between(time.Second, 15*time.Second), func() {
 		if !s.quiet() {

@@ -55,7 +55,7 @@ func (s *storm) send(r *region, id string, hops byte, most int) {
 	if s.load.IntN(40) == 0 {
 		size += s.load.IntN(3000)
 	}
-	payload, nth := p.w.check.book.write(p, r.id, id, size)
+	payload, nth := p.w.book.write(p, r.id, id, size)
 	payload[ledgerSize] = hops
 	var err error
 	if s.load.IntN(5) == 0 {
@@ -70,7 +70,7 @@ func (s *storm) send(r *region, id string, hops byte, most int) {
 
 // rejected: what is not accepted must be said with a reason that names a bound or an end.
 func (s *storm) rejected(p *proc, nth int, err error) {
-	book := &s.w.check.book
+	book := &s.w.book
 	book.entries[nth].fate = fateRejected
 	book.fates[fateRejected]++
 	var link *flow.LinkFullError
@@ -81,7 +81,7 @@ func (s *storm) rejected(p *proc, nth int, err error) {
 	if !errors.As(err, &link) && !errors.As(err, &park) && !errors.Is(err, route.ErrStopped) && !gone &&
 		!errors.Is(err, shard.ErrSettingsDiffer) &&
 		!(errors.Is(err, route.ErrSuspended) && p.held()) {
-		s.w.check.violate(p, "rejection", "a message was rejected without a good reason: %v", err)
+		s.check.violate(p, "rejection", "a message was rejected without a good reason: %v", err)
 	}
 }
 
@@ -101,12 +101,12 @@ type stormEntity struct {
 func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 	s, w := h.s, h.s.w
 	if h.busy || h.over || h.p != w.acting {
-		w.check.violate(h.p, "handler", "%s/%s: called again before it returned (%t), after its end (%t), or elsewhere (%t)",
+		s.check.violate(h.p, "handler", "%s/%s: called again before it returned (%t), after its end (%t), or elsewhere (%t)",
 			w.typeName(h.typ), h.id, h.busy, h.over, h.p != w.acting)
 	}
 	h.busy = true
 	defer func() { h.busy = false }()
-	w.check.write(h.p, h.typ, h.id, c.Fence)
+	s.check.write(h.p, h.typ, h.id, c.Fence)
 	switch {
 	case len(payload) > 0 && payload[0] == probeMark:
 		return c.Reply(payload)
@@ -117,7 +117,7 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 		h.owes = nil
 		return nil
 	case len(payload) <= ledgerSize || binary.LittleEndian.Uint32(payload) != ledgerMagic:
-		w.check.violate(h.p, "delivery", "%s got a message that nobody sent", h.id)
+		s.check.violate(h.p, "delivery", "%s got a message that nobody sent", h.id)
 		return nil
 	}
 	w.delivered(h.p, h.typ, h.id, payload)
@@ -166,7 +166,7 @@ func (s *storm) askFrom(p *proc, c *entity.Context, hops byte) {
 	if id == c.ID && r.typ.Name == c.Type() {
 		return
 	}
-	payload, nth := p.w.check.book.write(p, r.id, id, ledgerSize+1)
+	payload, nth := p.w.book.write(p, r.id, id, ledgerSize+1)
 	payload[ledgerSize] = hops
 	_, err := c.Ask(time.Duration(1+s.load.IntN(3))*time.Second, r.typ.Name, id, payload)
 	var link *flow.LinkFullError
@@ -181,9 +181,9 @@ func (s *storm) askFrom(p *proc, c *entity.Context, hops byte) {
 func (h *stormEntity) Stop(c *entity.Context) {
 	w := h.s.w
 	if h.busy || h.over || h.p != w.acting {
-		w.check.violate(h.p, "handler", "%s/%s stopped while busy (%t), twice (%t), or elsewhere (%t)", w.typeName(h.typ),
+		h.s.check.violate(h.p, "handler", "%s/%s stopped while busy (%t), twice (%t), or elsewhere (%t)", w.typeName(h.typ),
 			h.id, h.busy, h.over, h.p != w.acting)
 	}
 	h.over = true
-	w.check.write(h.p, h.typ, h.id, c.Fence)
+	h.s.check.write(h.p, h.typ, h.id, c.Fence)
 }

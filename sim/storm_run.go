@@ -44,6 +44,7 @@ type runResult struct {
 // storm is one run.
 type storm struct {
 	w      *world
+	check  *checker
 	rng    *rand.Rand // the schedule of faults
 	load   *rand.Rand // what is sent, and what handlers do
 	seed   uint64
@@ -80,8 +81,8 @@ func newStorm(seed uint64, without []string, text bool) *storm {
 	cfg.Courier.Messages = []int{0, 0, 64, 6}[s.rng.IntN(4)]
 	cfg.Drift = []int64{0, 0, 50, 500}[s.rng.IntN(4)]
 	s.drawMore(&cfg)
-	s.w = newWorld(n, seed, cfg)
-	s.w.check.calmMail = true
+	s.w, s.check = newChecked(n, seed, cfg)
+	s.check.calmMail = true
 	s.stormy = time.Duration(30+s.rng.IntN(40)) * time.Second
 	s.makeTypes(n)
 	s.mix, s.core = s.drawMix(), s.rng.IntN(3) == 0
@@ -173,15 +174,15 @@ func (s *storm) run() runResult {
 	s.calm()
 	res := runResult{hash: w.trace.sum(), records: w.trace.records, steps: w.steps, virtual: w.now, calm: s.calmTook,
 		core: s.coreTook, options: s.options(),
-		messages: len(w.check.book.entries) - w.check.book.fates[fateRejected], fates: w.check.book.fates,
-		fenced: w.check.Fenced, notTold: w.check.NotTold, faults: s.faults}
-	res.bases, res.obliged, res.rested = w.check.core.Bases, w.check.core.Tested, w.check.core.Progress
+		messages: len(w.book.entries) - w.book.fates[fateRejected], fates: w.book.fates,
+		fenced: s.check.Fenced, notTold: s.check.NotTold, faults: s.faults}
+	res.bases, res.obliged, res.rested = s.check.core.Bases, s.check.core.Tested, s.check.core.Progress
 	res.untold = w.untold()
 	res.crashed, _ = w.audit()
 	for _, p := range w.running() {
 		p.die(true)
 	}
-	res.violations, res.total = w.check.violations, w.check.total
+	res.violations, res.total = s.check.violations, s.check.total
 	if w.trace.text {
 		res.trace = w.trace.String()
 	}
@@ -191,8 +192,8 @@ func (s *storm) run() runResult {
 // watch looks once a second whether the cluster is well, and whether those who must have gone on.
 func (s *storm) watch() {
 	if s.resolves() {
-		s.w.check.core.watch(s.w.check)
-		s.w.check.core.look()
+		s.check.core.watch(s.check)
+		s.check.core.look()
 		s.w.after(time.Second, s.watch)
 	}
 }
@@ -230,7 +231,7 @@ func (s *storm) demandHomes(from []*proc, bound time.Duration) {
 		return n
 	}
 	if !w.until(bound+time.Second, func() bool { return waiting() == 0 }) {
-		w.check.violate(nil, "homes", "%d shards do not answer %v after the last fault, as: %.3q", waiting(), bound,
+		s.check.violate(nil, "homes", "%d shards do not answer %v after the last fault, as: %.3q", waiting(), bound,
 			d.missing)
 	}
 }
@@ -306,23 +307,23 @@ func (s *storm) hostable(typ route.TypeID, among []*proc) bool {
 // still for longer than any ask waits.
 func (s *storm) demandFates() {
 	w := s.w
-	seen, since := w.check.book.state(), w.now
+	seen, since := w.book.state(), w.now
 	for end := w.now + fatesBound; w.now < end; w.advance(time.Second) {
-		if now := w.check.book.state(); now != seen {
+		if now := w.book.state(); now != seen {
 			seen, since = now, w.now
 		}
 		if w.now-since >= quietTime && w.settled() {
 			break
 		}
 	}
-	if !w.until(quietTime, func() bool { return w.check.undelivered() == "" }) {
-		w.check.violate(nil, "courier", "%s have not come", w.check.undelivered())
+	if !w.until(quietTime, func() bool { return s.check.undelivered() == "" }) {
+		s.check.violate(nil, "courier", "%s have not come", s.check.undelivered())
 	}
 	if !w.settled() {
 		return // the audit names what is missing
 	}
 	w.until(node.ParkTimeFor(w.takeover())+time.Second, func() bool { return !s.parksInVain() })
 	for _, p := range w.running() {
-		w.check.idle(p)
+		p.idle()
 	}
 }

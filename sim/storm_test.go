@@ -64,14 +64,14 @@ func TestFatesWaitForWhatTheDeadSent(t *testing.T) {
 		rules []string
 	}{
 		{"all come out", func(*proc, route.TypeID) {}, nil},
-		{"a message is nowhere", func(p *proc, id route.TypeID) { p.w.check.book.write(p, id, "a", 20) }, []string{"lost"}},
+		{"a message is nowhere", func(p *proc, id route.TypeID) { p.w.book.write(p, id, "a", 20) }, []string{"lost"}},
 		{"the budget leaks", func(p *proc, _ route.TypeID) { p.parked.Take(59) }, []string{"bounds"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			typ := &entityType{Type: entity.Type{Name: "far", Shards: 1, Role: "nobody's", Mode: entity.Inline,
 				New: func(string, route.Fence) entity.Handler { return nil }}}
 			w := formed(t, 3, Config{Data: DataConfig{ParkWait: 20 * time.Second}}, typ)
-			s, book := &storm{w: w}, &w.check.book
+			s, book := &storm{w: w, check: checks(w)}, &w.book
 			p, dead := w.hosts[1].proc, w.hosts[2].proc
 			r := p.region(route.TypeOf("far"))
 			first, _ := book.write(dead, r.id, "a", 20)
@@ -87,7 +87,7 @@ func TestFatesWaitForWhatTheDeadSent(t *testing.T) {
 			require.Zero(t, w.untold(), "the dead holds nothing of others")
 			w.audit()
 			var rules []string
-			for _, v := range w.check.violations {
+			for _, v := range checks(w).violations {
 				rules = append(rules, v.Rule)
 			}
 			require.Equal(t, tc.rules, rules)

@@ -46,7 +46,7 @@ func (t *trial) run() {
 	s, w := t.s, t.s.w
 	s.still = true
 	w.net.heal()
-	w.check.core.links()
+	s.check.core.links()
 	w.net.Loss, w.net.Raw = min(w.net.Loss, goodLoss), RawNetwork{}
 	for i, h := range w.hosts {
 		if h.proc == nil || !h.proc.alive {
@@ -56,7 +56,7 @@ func (t *trial) run() {
 		}
 	}
 	s.note("a trial begins")
-	core := &w.check.core
+	core := &s.check.core
 	if !w.until(trialReady, func() bool { return s.pending == 0 && !s.leaving() && w.converged() }) {
 		return // whether it comes right is for the calm to say
 	}
@@ -137,7 +137,7 @@ func (t *trial) at(d time.Duration, what string, do func()) {
 
 // choose draws whom the faults meet: mostly as many as leave others who have to live without them.
 func (t *trial) choose() {
-	core, n := &t.s.w.check.core, len(t.s.w.hosts)
+	core, n := &t.s.check.core, len(t.s.w.hosts)
 	for range poolTries {
 		t.pool = t.rng.Perm(n)[:1+t.rng.IntN(max((n-1)/2, 1))]
 		var others []*proc
@@ -258,7 +258,7 @@ func (t *trial) rewire() {
 			net.cuts[a][b] = a != b && slices.ContainsFunc(t.cuts, func(c *cut) bool { return c.between(a, b) })
 		}
 	}
-	t.s.w.check.core.links()
+	t.s.check.core.links()
 }
 
 // stutter lets processes stand still again and again, mostly all that no other fault meets at once, as on one machine

@@ -45,7 +45,7 @@ func (p *proc) suspend(o *node.Suspend) {
 	}
 	p.gate.suspended = o.On
 	if o.On {
-		p.w.check.core.stops(p, o.Why)
+		p.w.check.stops(p, o.Why)
 		p.w.tell(p, "suspended: %s", o.Why)
 	} else {
 		p.w.tell(p, "goes on: %s", o.Why)

@@ -70,7 +70,7 @@ func cutOffAndDowned(t *testing.T, n, few int, unrest bool, fixed time.Duration)
 			}
 		}
 	}
-	for _, v := range c.w.check.violations {
+	for _, v := range checks(c.w).violations {
 		o.broken = append(o.broken, v.String())
 	}
 	for _, i := range there {
@@ -126,18 +126,18 @@ func TestOwnersOfAnEarlierCluster(t *testing.T) {
 	} {
 		w := formed(t, 2, Config{Records: true})
 		a, b := w.hosts[0].proc, w.hosts[1].proc
-		w.check.hosts(a, key, route.MakeFence(9, 9, 1))
+		checks(w).hosts(a, key, route.MakeFence(9, 9, 1))
 		if held {
 			a.suspend(&node.Suspend{On: true, Why: "it has stopped"})
 		}
-		w.check.hosts(b, key, route.MakeFence(10, 9, 1))
+		checks(w).hosts(b, key, route.MakeFence(10, 9, 1))
 		a.suspend(&node.Suspend{Why: "it goes on"})
-		w.check.delivers(a, key, &wire.Envelope{Term: 9, Epoch: 1})
+		checks(w).delivers(a, key, &wire.Envelope{Term: 9, Epoch: 1})
 		var rules []string
-		for _, v := range w.check.violations {
+		for _, v := range checks(w).violations {
 			rules = append(rules, v.Rule)
 		}
-		require.Equal(t, want, rules, "%v", w.check.violations)
+		require.Equal(t, want, rules, "%v", checks(w).violations)
 	}
 }
 
@@ -148,18 +148,18 @@ func TestLossIsDatedByItsOwnSide(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		w := formed(t, 2, Config{})
 		a, b := w.hosts[0].proc, w.hosts[1].proc
-		w.check.hosts(a, key, route.MakeFence(9, 1, 1))
+		checks(w).hosts(a, key, route.MakeFence(9, 1, 1))
 		a.die(true)
 		least := w.node().Takeover(1)
-		w.check.pairs.loses(b, a.id, w.now)
+		checks(w).pairs.loses(b, a.id, w.now)
 		w.now += least
 		if early {
 			w.now -= time.Second
 		}
-		w.check.gone[a.id] = w.now - time.Second // by the word of somebody else
-		w.check.hosts(b, key, route.MakeFence(9, 1, 2))
+		checks(w).gone[a.id] = w.now - time.Second // by the word of somebody else
+		checks(w).hosts(b, key, route.MakeFence(9, 1, 2))
 		rules := map[string]bool{}
-		for _, v := range w.check.violations {
+		for _, v := range checks(w).violations {
 			rules[v.Rule] = true
 		}
 		require.Equal(t, early, rules["takeover"])
@@ -173,8 +173,8 @@ func TestSendToTheRemoved(t *testing.T) {
 		w := formed(t, 2, Config{})
 		a, b := w.hosts[0].proc, w.hosts[1].proc
 		a.link(b.id, 0).conn.forgotten = removed
-		_, nth := w.check.book.write(a, route.TypeOf("t"), "e", ledgerSize)
-		(&storm{w: w}).rejected(a, nth, fmt.Errorf("to b: %w", route.ErrPeerLost))
-		require.Equal(t, removed, len(w.check.violations) == 0)
+		_, nth := w.book.write(a, route.TypeOf("t"), "e", ledgerSize)
+		(&storm{w: w, check: checks(w)}).rejected(a, nth, fmt.Errorf("to b: %w", route.ErrPeerLost))
+		require.Equal(t, removed, len(checks(w).violations) == 0)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 )
 
@@ -180,3 +181,6 @@ func bit(b bool) byte {
 	}
 	return 0
 }
+
+// fenceName prints term and epoch: the birth is the same everywhere.
+func fenceName(f route.Fence) string { return fmt.Sprintf("%d.%d", f.Term(), f.Epoch()) }

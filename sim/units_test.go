@@ -39,10 +39,13 @@ func TestQueueRunsByTimeThenByPlan(t *testing.T) {
 	}
 }
 
+// checks are the checkers of a world.
+func checks(w *world) *checker { return w.check.(*checker) }
+
 // formed returns a world of n nodes that are Up, with these types.
 func formed(t *testing.T, n int, cfg Config, types ...*entityType) *world {
 	t.Helper()
-	w := newWorld(n, 1, cfg)
+	w, _ := newChecked(n, 1, cfg)
 	for _, typ := range types {
 		typ.Type = typ.WithDefaults()
 		w.addType(typ)
@@ -88,7 +91,7 @@ func TestPipeKeepsOrder(t *testing.T) {
 	}
 	sent := w.hosts[1].proc.link(w.hosts[0].proc.id, 0).flow.Stats().Sent
 	require.Positive(t, sent, "the messages went over the network")
-	require.Empty(t, w.check.violations)
+	require.Empty(t, checks(w).violations)
 }
 
 type handlerFunc func(c *entity.Context, b []byte) error
@@ -136,7 +139,7 @@ func TestStaleFenceIsRefused(t *testing.T) {
 		require.Equal(t, before+1, a.dropped[route.NotOwner], "under %d.%d", e.Term, e.Epoch)
 	}
 	require.Equal(t, 1, got)
-	require.Empty(t, w.check.violations)
+	require.Empty(t, checks(w).violations)
 }
 
 // TestBlockingHandlersAsk: a handler that waits for another entity is put aside, also when that one lives in its own
@@ -226,22 +229,25 @@ func TestCheckersCryOut(t *testing.T) {
 		rule string
 		do   func(w *world, a, b *proc)
 	}{
-		{"two-owners", func(w *world, a, b *proc) { w.check.hosts(a, key, fence(9, 1)); w.check.hosts(b, key, fence(9, 2)) }},
+		{"two-owners", func(w *world, a, b *proc) {
+			checks(w).hosts(a, key, fence(9, 1))
+			checks(w).hosts(b, key, fence(9, 2))
+		}},
 		{"hosted-twice", func(w *world, a, _ *proc) {
-			w.check.hosts(a, key, fence(9, 1))
-			w.check.hosts(a, key, fence(9, 2))
+			checks(w).hosts(a, key, fence(9, 1))
+			checks(w).hosts(a, key, fence(9, 2))
 		}},
 		{"fence-order", func(w *world, a, b *proc) {
-			w.check.hosts(a, key, fence(9, 2))
-			w.check.stopped(a, key, true)
-			w.check.hosts(b, key, fence(9, 1))
+			checks(w).hosts(a, key, fence(9, 2))
+			checks(w).stopped(a, key, true)
+			checks(w).hosts(b, key, fence(9, 1))
 		}},
 		{"takeover", func(w *world, a, b *proc) {
-			w.check.hosts(a, key, fence(9, 1))
+			checks(w).hosts(a, key, fence(9, 1))
 			a.crash(true)
-			w.check.gone[a.id] = w.now
-			w.check.stopped(a, key, false)
-			w.check.hosts(b, key, fence(9, 2))
+			checks(w).gone[a.id] = w.now
+			checks(w).stopped(a, key, false)
+			checks(w).hosts(b, key, fence(9, 2))
 		}},
 		{"two-owners", func(w *world, a, b *proc) { // that one who is lost has downed everybody is no excuse
 			downed := func(p *proc, others ...*proc) *membership.View {
@@ -257,41 +263,41 @@ func TestCheckersCryOut(t *testing.T) {
 			}
 			sleeper := w.hosts[2].proc
 			for _, p := range []*proc{a, b, sleeper} {
-				w.check.excuse(p.id)
+				checks(w).excuse(p.id)
 			}
 			for _, p := range []*proc{a, b} {
 				p.view = downed(p, sleeper)
-				w.check.view(p, p.view)
+				checks(w).view(p, p.view)
 			}
 			sleeper.view = downed(sleeper, a, b)
-			w.check.view(sleeper, sleeper.view)
-			w.check.hosts(a, key, fence(9, 1))
-			w.check.hosts(b, key, fence(9, 2))
+			checks(w).view(sleeper, sleeper.view)
+			checks(w).hosts(a, key, fence(9, 1))
+			checks(w).hosts(b, key, fence(9, 2))
 		}},
 		{"allocation", func(w *world, a, b *proc) {
-			w.check.hosts(a, key, fence(9, 1))
-			w.check.allocated(b, &shard.Event{Type: id, Home: b.id, Fence: fence(9, 2)})
+			checks(w).hosts(a, key, fence(9, 1))
+			checks(w).allocated(b, &shard.Event{Type: id, Home: b.id, Fence: fence(9, 2)})
 		}},
 		{"two-coordinators", func(w *world, a, b *proc) {
-			w.check.ready(a, &shard.Event{Type: 7, Term: 1})
-			w.check.ready(b, &shard.Event{Type: 7, Term: 2})
+			checks(w).ready(a, &shard.Event{Type: 7, Term: 1})
+			checks(w).ready(b, &shard.Event{Type: 7, Term: 2})
 		}},
 		{"reports", func(w *world, a, _ *proc) {
-			w.check.shard(a, &shard.Event{Kind: shard.CoordinatorStarted, Type: 7})
-			w.check.shard(a, &shard.Event{Kind: shard.CoordinatorReady, Type: 7})
+			checks(w).shard(a, &shard.Event{Kind: shard.CoordinatorStarted, Type: 7})
+			checks(w).shard(a, &shard.Event{Kind: shard.CoordinatorReady, Type: 7})
 		}},
 		{"reports", func(w *world, a, b *proc) { // that another node holds b for down is no excuse
-			w.check.gone[b.id] = w.now
-			w.check.shard(a, &shard.Event{Kind: shard.CoordinatorStarted, Type: 7})
+			checks(w).gone[b.id] = w.now
+			checks(w).shard(a, &shard.Event{Kind: shard.CoordinatorStarted, Type: 7})
 			for i := range a.view.Members {
 				if m := &a.view.Members[i]; m.ID != b.id {
-					w.check.frame(a, m.ID, wire.KindRegister)
+					checks(w).frame(a, m.ID, wire.KindRegister)
 				}
 			}
-			w.check.shard(a, &shard.Event{Kind: shard.CoordinatorReady, Type: 7})
+			checks(w).shard(a, &shard.Event{Kind: shard.CoordinatorReady, Type: 7})
 		}},
 		{"knows-its-end", func(w *world, a, _ *proc) {
-			w.check.gone[a.id] = w.now
+			checks(w).gone[a.id] = w.now
 			a.view = view(a, func(v *membership.View) {
 				for i := range v.Members {
 					if v.Members[i].ID == a.id {
@@ -299,64 +305,64 @@ func TestCheckersCryOut(t *testing.T) {
 					}
 				}
 			})
-			w.check.hosts(a, key, fence(9, 1))
+			checks(w).hosts(a, key, fence(9, 1))
 		}},
 		{"fence-shared", func(w *world, a, b *proc) { // one who does not know that it is down
-			w.check.hosts(a, key, fence(9, 1))
-			w.check.gone[b.id] = w.now
-			w.check.hosts(b, key, fence(9, 1))
+			checks(w).hosts(a, key, fence(9, 1))
+			checks(w).gone[b.id] = w.now
+			checks(w).hosts(b, key, fence(9, 1))
 		}},
 		{"fence-shared", func(w *world, a, b *proc) {
-			w.check.write(a, id, "x", fence(9, 1))
-			w.check.write(b, id, "x", fence(9, 1))
+			checks(w).write(a, id, "x", fence(9, 1))
+			checks(w).write(b, id, "x", fence(9, 1))
 		}},
 		{"late-owner", func(w *world, a, b *proc) {
-			w.check.write(a, id, "x", fence(9, 2))
-			w.check.write(b, id, "x", fence(9, 1))
+			checks(w).write(a, id, "x", fence(9, 2))
+			checks(w).write(b, id, "x", fence(9, 1))
 		}},
 		{"up-number", func(w *world, a, _ *proc) {
-			w.check.view(a, view(a, func(v *membership.View) { v.Members[0].UpNumber = 77 }))
+			checks(w).view(a, view(a, func(v *membership.View) { v.Members[0].UpNumber = 77 }))
 		}},
 		{"up-number", func(w *world, a, _ *proc) { // the view of one who is down elsewhere
-			w.check.gone[a.id] = w.now
-			w.check.distinct(a, view(a, func(v *membership.View) { v.Members[0].UpNumber = v.Members[1].UpNumber }))
+			checks(w).gone[a.id] = w.now
+			checks(w).distinct(a, view(a, func(v *membership.View) { v.Members[0].UpNumber = v.Members[1].UpNumber }))
 		}},
 		{"status-back", func(w *world, a, _ *proc) {
-			w.check.view(a, view(a, func(v *membership.View) { v.Members[1].Status = membership.Joining }))
+			checks(w).view(a, view(a, func(v *membership.View) { v.Members[1].Status = membership.Joining }))
 		}},
 		{"view-order", func(w *world, a, _ *proc) {
-			w.check.view(a, view(a, func(v *membership.View) { v.Members[0], v.Members[1] = v.Members[1], v.Members[0] }))
+			checks(w).view(a, view(a, func(v *membership.View) { v.Members[0], v.Members[1] = v.Members[1], v.Members[0] }))
 		}},
 		{"removed-without-cause", func(w *world, a, _ *proc) {
-			w.check.view(a, view(a, func(v *membership.View) { v.Members = v.Members[:2] }))
+			checks(w).view(a, view(a, func(v *membership.View) { v.Members = v.Members[:2] }))
 		}},
 		{"removed-returns", func(w *world, a, _ *proc) {
 			all := a.view
-			w.check.view(a, view(a, func(v *membership.View) { v.Members = v.Members[:2] }))
-			w.check.view(a, all)
+			checks(w).view(a, view(a, func(v *membership.View) { v.Members = v.Members[:2] }))
+			checks(w).view(a, all)
 		}},
 		{"downed-without-cause", func(w *world, a, _ *proc) {
-			w.check.view(a, view(a, func(v *membership.View) { v.Members[1].Status = membership.Down }))
+			checks(w).view(a, view(a, func(v *membership.View) { v.Members[1].Status = membership.Down }))
 		}},
 		{"convergence", func(w *world, a, _ *proc) {
-			w.check.view(a, view(a, func(v *membership.View) {
+			checks(w).view(a, view(a, func(v *membership.View) {
 				v.Members = append(v.Members, membership.Member{ID: peer.ID{Addr: peer.MustAddr("10.0.0.9:1"), Inc: 1},
 					Status: membership.Up, UpNumber: 50})
 			}))
 		}},
 		{"agreement", func(w *world, a, _ *proc) {
-			w.check.view(a, view(a, func(v *membership.View) { v.Leader = a.id; v.Members[2].Roles = []string{"x"} }))
-			w.check.view(a, view(a, func(v *membership.View) { v.Leader = peer.ID{} }))
+			checks(w).view(a, view(a, func(v *membership.View) { v.Leader = a.id; v.Members[2].Roles = []string{"x"} }))
+			checks(w).view(a, view(a, func(v *membership.View) { v.Leader = peer.ID{} }))
 		}},
 		{"replay", func(w *world, a, _ *proc) {
-			w.check.replay(a, a.view, view(a, func(v *membership.View) { v.Members[1].Status = membership.Leaving }), nil)
+			checks(w).replay(a, a.view, view(a, func(v *membership.View) { v.Members[1].Status = membership.Leaving }), nil)
 		}},
 		{"replay", func(w *world, a, b *proc) {
 			m, _ := a.view.Member(b.id)
-			w.check.replay(a, a.view, nil, []membership.Event{{Kind: membership.UnreachableMember, Member: m}})
+			checks(w).replay(a, a.view, nil, []membership.Event{{Kind: membership.UnreachableMember, Member: m}})
 		}},
 		{"replay", func(w *world, a, _ *proc) {
-			w.check.replay(a, a.view, view(a, func(v *membership.View) { v.Leader = peer.ID{} }), nil)
+			checks(w).replay(a, a.view, view(a, func(v *membership.View) { v.Leader = peer.ID{} }), nil)
 		}},
 		{"two-survivors", func(w *world, a, b *proc) {
 			down := func(p, q *proc) *membership.View {
@@ -368,31 +374,31 @@ func TestCheckersCryOut(t *testing.T) {
 					}
 				})
 			}
-			w.check.sides(a, down(a, b))
-			w.check.sides(b, down(b, a))
+			checks(w).sides(a, down(a, b))
+			checks(w).sides(b, down(b, a))
 			w.advance(w.takeover())
 		}},
-		{"birth", func(w *world, a, _ *proc) { w.check.birth(a, view(a, func(v *membership.View) { v.Birth++ })) }},
-		{"birth", func(w *world, a, _ *proc) { w.check.birth(a, view(a, func(v *membership.View) { v.ClusterID++ })) }},
-		{"laws", func(w *world, a, _ *proc) { w.check.lawful(a, membership.ErrLaw) }},
+		{"birth", func(w *world, a, _ *proc) { checks(w).birth(a, view(a, func(v *membership.View) { v.Birth++ })) }},
+		{"birth", func(w *world, a, _ *proc) { checks(w).birth(a, view(a, func(v *membership.View) { v.ClusterID++ })) }},
+		{"laws", func(w *world, a, _ *proc) { checks(w).lawful(a, membership.ErrLaw) }},
 		{"duplicate", func(w *world, a, b *proc) {
-			payload, _ := w.check.book.write(a, id, "x", 0)
+			payload, _ := w.book.write(a, id, "x", 0)
 			w.delivered(b, id, "x", payload)
 			w.delivered(b, id, "x", payload)
 		}},
 		{"order", func(w *world, a, b *proc) {
-			first, _ := w.check.book.write(a, id, "x", 0)
-			second, _ := w.check.book.write(a, id, "x", 0)
+			first, _ := w.book.write(a, id, "x", 0)
+			second, _ := w.book.write(a, id, "x", 0)
 			w.delivered(b, id, "x", second)
 			w.delivered(b, id, "x", first)
 		}},
 		{"fate", func(w *world, a, b *proc) {
-			payload, _ := w.check.book.write(a, id, "x", 0)
+			payload, _ := w.book.write(a, id, "x", 0)
 			w.fate(payload, fateRefused, "")
 			w.delivered(b, id, "x", payload)
 		}},
 		{"lost", func(w *world, a, _ *proc) {
-			_, _ = w.check.book.write(a, id, "x", 0)
+			_, _ = w.book.write(a, id, "x", 0)
 			w.audit()
 		}},
 		{"frame", func(w *world, a, b *proc) {
@@ -401,10 +407,10 @@ func TestCheckersCryOut(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			w := formed(t, 3, Config{}, typ)
-			require.Empty(t, w.check.violations)
+			require.Empty(t, checks(w).violations)
 			c.do(w, w.hosts[0].proc, w.hosts[1].proc)
 			var rules []string
-			for _, v := range w.check.violations {
+			for _, v := range checks(w).violations {
 				rules = append(rules, v.Rule)
 			}
 			require.Contains(t, rules, c.rule)
@@ -423,12 +429,12 @@ func TestAWordOfFarewellEndsAReign(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := formed(t, 3, Config{})
 			a, b := w.hosts[0].proc, w.hosts[1].proc
-			w.check.ready(b, &shard.Event{Type: 7, Term: 2})
-			w.check.farewells[a.id] = c.farewell
-			w.check.ready(a, &shard.Event{Type: 7, Term: c.term})
-			require.Equal(t, c.breach, len(w.check.violations) > 0, "%v", w.check.violations)
+			checks(w).ready(b, &shard.Event{Type: 7, Term: 2})
+			checks(w).farewells[a.id] = c.farewell
+			checks(w).ready(a, &shard.Event{Type: 7, Term: c.term})
+			require.Equal(t, c.breach, len(checks(w).violations) > 0, "%v", checks(w).violations)
 			if !c.breach {
-				require.Equal(t, b, w.check.leads[7].p)
+				require.Equal(t, b, checks(w).leads[7].p)
 			}
 		})
 	}

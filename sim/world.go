@@ -60,7 +60,8 @@ type world struct {
 	steps    uint64
 	net      *network
 	trace    *trace
-	check    *checker
+	check    watcher
+	book     ledger // of user messages
 	hosts    []*host
 	procs    []*proc // every process that ever ran, in the order of their starts
 	hostRand *rand.Rand
@@ -75,6 +76,14 @@ type world struct {
 	forms    struct{ never, anew bool } // how processes are started now: JoinCommand.NeverForm and FormNew
 }
 
+// rolesOf returns the roles of a host's processes.
+func (c *Config) rolesOf(host int) []string {
+	if host < len(c.Roles) {
+		return c.Roles[host]
+	}
+	return nil
+}
+
 // host is a machine: an address at which one process runs at a time.
 type host struct {
 	addr   peer.Addr
@@ -85,7 +94,8 @@ type host struct {
 	record membership.Record
 }
 
-func newWorld(n int, seed uint64, cfg Config) *world {
+// newWorld returns a world of n hosts on which nothing runs yet, watched by what watch returns for it.
+func newWorld(n int, seed uint64, cfg Config, watch func(*world) watcher) *world {
 	cfg.Data = cfg.Data.withDefaults()
 	w := &world{
 		cfg:      cfg,
@@ -94,10 +104,7 @@ func newWorld(n int, seed uint64, cfg Config) *world {
 		hostRand: rand.New(rand.NewPCG(seed, purposeHosts)),
 		diskRand: rand.New(rand.NewPCG(seed, purposeDisk)),
 	}
-	w.check = newChecker(w)
-	if cfg.Records {
-		w.after(twinLook, w.check.twins)
-	}
+	w.check = watch(w)
 	for i := range n {
 		addr := peer.MustAddr(fmt.Sprintf("10.0.0.%d:%d", i+1, basePort))
 		w.hosts = append(w.hosts, &host{addr: addr})
@@ -189,6 +196,16 @@ func (w *world) keep(b []byte) []byte {
 	return w.arena[at:len(w.arena):len(w.arena)]
 }
 
+// process finds a process by its identity.
+func (w *world) process(id peer.ID) *proc {
+	for i := len(w.procs) - 1; i >= 0; i-- {
+		if w.procs[i].id == id {
+			return w.procs[i]
+		}
+	}
+	return nil
+}
+
 // running returns the processes that are alive and whose membership has not ended, in host order.
 func (w *world) running() []*proc {
 	var list []*proc
@@ -224,6 +241,14 @@ func (w *world) typeOf(id route.TypeID) *entityType {
 		}
 	}
 	return nil
+}
+
+// role returns the role under which a process registers a type.
+func (t *entityType) role(p *proc) string {
+	if t.roleAt != nil {
+		return t.roleAt(p)
+	}
+	return t.Role
 }
 
 func (w *world) typeName(id route.TypeID) string {
