@@ -156,7 +156,7 @@ func (c Config) driver() driver.Config {
 		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, TLS: c.TLS, Seeds: c.Seeds,
 		Directory: c.Directory, NeverForm: c.NeverForm, FormNew: c.FormNew,
 		Roles: c.Roles, AppVersion: c.AppVersion,
-		Logger: c.Logger, Membership: c.Membership, Resolver: c.Resolver, Lease: c.Lease, MinBirth: c.MinBirth,
+		Logger: c.Logger, Membership: c.Membership.machine(), Resolver: c.Resolver, Lease: c.Lease, MinBirth: c.MinBirth,
 		TakeoverTime: c.TakeoverTime,
 		JoinTimeout:  c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, Phases: c.Phases,
 		ProcessDeathIsProof: c.ProcessDeathIsProof, MaxPayload: c.MaxPayload, MaxMessage: c.MaxMessage,

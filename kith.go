@@ -92,8 +92,6 @@ type (
 	Member = membership.Member
 	// Status is where a member stands in its life.
 	Status = membership.Status
-	// Tuning is how gossip, failure detection and joining are paced.
-	Tuning = membership.Config
 	// Metadata is one key and its value of the small map that the cluster's state carries.
 	Metadata = membership.Metadata
 	// Cause says why a member was marked Down.

@@ -43,7 +43,7 @@ var matrix = map[string]string{
 	"scale":            "membership peer wire",
 	"proof":            "sbr membership peer",
 	"driver":           "node transport plane entity flow shard membership route peer wire ringbuf",
-	root:               "driver discovery membership shard entity crdt route peer",
+	root:               "driver discovery membership fd shard entity crdt route peer",
 	"admin":            root,
 	"examples":         root,
 	"latency":          root,
