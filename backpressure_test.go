@@ -161,7 +161,7 @@ func TestASlowPeerCostsItsOwnLinkOnly(t *testing.T) {
 		require.ErrorIs(t, err, kith.ErrLinkFull)
 		require.ErrorAs(t, err, &full)
 		require.Equal(t, nodes[1].ID(), full.Peer)
-		require.Equal(t, 64<<10, full.Bound)
+		require.Equal(t, 64<<10, full.Limit)
 		require.ErrorContains(t, err, "65536 bytes wait for "+nodes[1].ID().String())
 	}
 	// Once the window is used up, what is full stays so.

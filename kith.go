@@ -230,28 +230,28 @@ type (
 	// EndedError tells why a node ended.
 	EndedError = driver.EndedError
 	// Undelivered reports messages that were accepted here and refused by their receiver, or that waited too long.
-	Undelivered = driver.Undelivered
+	Undelivered = route.Undelivered
 	// Stats is a snapshot of a node's counters.
 	Stats = driver.Stats
 	// TypeStats is the part of Stats that concerns one type.
 	TypeStats = driver.TypeStats
 	// LinkFullError names the peer and the bound of what waits for it; it matches ErrLinkFull.
-	LinkFullError = driver.LinkFullError
+	LinkFullError = route.LinkFullError
 	// LinkBudgetError names the peer and Config.LinkBudget; it matches ErrLinkFull.
-	LinkBudgetError = driver.LinkBudgetError
+	LinkBudgetError = route.LinkBudgetError
 	// ParkFullError names the bound of what waits for the home of a shard; it matches ErrParkFull.
-	ParkFullError = driver.ParkFullError
+	ParkFullError = route.ParkFullError
 	// RefusedError names the node whose bound a message met, this one or another, and the bound; it matches the error of
 	// its reason: ErrMailboxFull and those that refine it, ErrTooLarge, ErrSuspended, ErrLinkFull.
-	RefusedError = driver.RefusedError
+	RefusedError = route.RefusedError
 	// PeerError names the node at which a message or an ask failed for a reason that comes from no bound; it matches the
 	// error of that reason: ErrPeerLost, ErrTimeout and others.
-	PeerError = driver.PeerError
+	PeerError = route.PeerError
 	// BulkFullError names the bound of large messages that wait, and the peer if it is one of a single peer; it matches
 	// ErrLinkFull.
-	BulkFullError = driver.BulkFullError
+	BulkFullError = route.BulkFullError
 	// AsksFullError names the bound of asks under way; it matches ErrAsksFull.
-	AsksFullError = driver.AsksFullError
+	AsksFullError = route.AsksFullError
 	// PeerStats is the part of Stats.Transport that concerns one peer: its links and its round trip.
 	PeerStats = driver.PeerStats
 	// LinkStats is the part of PeerStats that concerns one data connection.

@@ -74,7 +74,7 @@ func (s *storm) rejected(p *proc, nth int, err error) {
 	book.entries[nth].fate = fateRejected
 	book.fates[fateRejected]++
 	var link *flow.LinkFullError
-	var park *flow.ParkFullError
+	var park *route.ParkFullError
 	// The route leads to a member that was removed here: the next home is asked for.
 	gone := errors.Is(err, route.ErrPeerLost) &&
 		slices.ContainsFunc(p.links.list, func(c *conn) bool { return c.forgotten })
@@ -170,7 +170,7 @@ func (s *storm) askFrom(p *proc, c *entity.Context, hops byte) {
 	payload[ledgerSize] = hops
 	_, err := c.Ask(time.Duration(1+s.load.IntN(3))*time.Second, r.typ.Name, id, payload)
 	var link *flow.LinkFullError
-	var park *flow.ParkFullError
+	var park *route.ParkFullError
 	if errors.As(err, &link) || errors.As(err, &park) || errors.Is(err, route.ErrSuspended) ||
 		errors.Is(err, shard.ErrSettingsDiffer) {
 		s.rejected(p, nth, err)

@@ -72,7 +72,7 @@ type askStripe struct {
 
 // newAskTable returns a table of at most limit waiters, that times one of every so many; zero: none.
 func newAskTable(limit, every int) *askTable {
-	t := &askTable{full: &AsksFullError{limit}, every: every}
+	t := &askTable{full: &AsksFullError{Limit: limit}, every: every}
 	for i := range t.stripes {
 		s := &t.stripes[i]
 		s.limit = (limit + askStripes - 1 - i) / askStripes

@@ -62,8 +62,8 @@ type largeTable struct {
 
 func (t *largeTable) init(limit int) {
 	t.byKey, t.bytes.limit = map[uint64]*large{}, int64(limit)
-	t.full = &flow.BulkFullError{Bound: "large messages", Limit: maxLarge}
-	t.short = &flow.BulkFullError{Bound: "bytes of large messages", Limit: limit}
+	t.full = &route.BulkFullError{Bound: "large messages", Limit: maxLarge}
+	t.short = &route.BulkFullError{Bound: "bytes of large messages", Limit: limit}
 }
 
 // add takes a message in. Without a watch the payload is copied, within the budget.

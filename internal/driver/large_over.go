@@ -87,13 +87,14 @@ func (d *Driver) largeFailure(l *large, to peer.ID, end flow.BulkEnd, err error)
 	case end.Reason == route.OK:
 		return nil
 	case end.Reason == route.TooLarge && err != nil: // the node's wire version has none: a frame is the most
-		return fmt.Errorf("%w (%v)", &RefusedError{to, l.r.typ.Name, end.Reason, d.cfg.MaxPayload}, err)
+		return fmt.Errorf("%w (%v)", &RefusedError{Peer: to, Type: l.r.typ.Name, Reason: end.Reason,
+			Limit: d.cfg.MaxPayload}, err)
 	case boundUnit(end.Reason) != "":
-		return &RefusedError{to, l.r.typ.Name, end.Reason, end.Limit}
+		return &RefusedError{Peer: to, Type: l.r.typ.Name, Reason: end.Reason, Limit: end.Limit}
 	case err != nil:
-		return fmt.Errorf("%w (%w)", &PeerError{to, l.r.typ.Name, end.Reason}, err)
+		return fmt.Errorf("%w (%w)", &PeerError{Peer: to, Type: l.r.typ.Name, Reason: end.Reason}, err)
 	}
-	return &PeerError{to, l.r.typ.Name, end.Reason}
+	return &PeerError{Peer: to, Type: l.r.typ.Name, Reason: end.Reason}
 }
 
 // loseLarge fails the large messages whose envelope went to a node over a connection that broke.

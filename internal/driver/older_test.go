@@ -78,7 +78,8 @@ func TestLargeMessageToAnOlderNode(t *testing.T) {
 	err = <-watch.done
 	var told *RefusedError
 	require.ErrorAs(t, err, &told)
-	require.Equal(t, &RefusedError{old, l.r.typ.Name, route.TooLarge, p.a.cfg.MaxPayload}, told)
+	require.Equal(t, &RefusedError{Peer: old, Type: l.r.typ.Name, Reason: route.TooLarge,
+		Limit: p.a.cfg.MaxPayload}, told)
 	require.ErrorContains(t, err, "wire version")
 	require.NotErrorIs(t, err, route.ErrPeerLost)
 	require.Zero(t, p.a.large.count())

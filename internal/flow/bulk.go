@@ -4,10 +4,8 @@ package flow
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )
 
@@ -29,25 +27,6 @@ const (
 
 // ErrBulkProtocol is returned for what no honest peer says on a bulk connection. The connection is to be closed.
 var ErrBulkProtocol = errors.New("flow: broken bulk protocol")
-
-// BulkFullError says that too many large messages wait, by number or by bytes. errors.Is matches route.ErrLinkFull.
-type BulkFullError struct {
-	Bound string // "large messages" or "bytes of large messages"
-	Limit int
-	Peer  peer.ID // to whom they are to be sent; zero for a bound on those to all peers together
-}
-
-// Error names the bound and the peer.
-func (e *BulkFullError) Error() string {
-	to := ""
-	if e.Peer != (peer.ID{}) {
-		to = fmt.Sprintf(" to %v", e.Peer)
-	}
-	return fmt.Sprintf("%v: %d %s wait to be sent%s", route.ErrLinkFull, e.Limit, e.Bound, to)
-}
-
-// Unwrap returns route.ErrLinkFull.
-func (e *BulkFullError) Unwrap() error { return route.ErrLinkFull }
 
 // BulkEnd says how a large message ended: route.OK when it was taken, else why not.
 type BulkEnd struct {

@@ -99,10 +99,10 @@ func NewBulkSender(to peer.ID, chunk int, stall time.Duration) *BulkSender {
 		stall = DefaultBulkStall
 	}
 	return &BulkSender{chunk: min(chunk, wire.MaxBulkChunk), stall: stall,
-		full: &BulkFullError{"large messages", MaxBulkQueued, to}}
+		full: &route.BulkFullError{Bound: "large messages", Limit: MaxBulkQueued, Peer: to}}
 }
 
-// Add queues a transfer that is with no sender. A *BulkFullError when MaxBulkQueued wait.
+// Add queues a transfer that is with no sender. A *route.BulkFullError when MaxBulkQueued wait.
 func (s *BulkSender) Add(now time.Duration, x *BulkTransfer) error {
 	invariant.Check(x.state == bulkIdle && len(x.Payload) > 0 && len(x.Payload) <= wire.MaxBulkSize,
 		"flow: a bulk transfer is sent twice, or of no size")

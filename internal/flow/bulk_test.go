@@ -305,7 +305,7 @@ func TestBulkQueueIsBounded(t *testing.T) {
 	}
 	err := s.Add(0, &BulkTransfer{Payload: []byte{1}})
 	require.ErrorIs(t, err, route.ErrLinkFull)
-	require.Equal(t, &BulkFullError{"large messages", 1024, bulkPeer}, err)
+	require.Equal(t, &route.BulkFullError{Bound: "large messages", Limit: 1024, Peer: bulkPeer}, err)
 	require.EqualError(t, err, "kith: link full: 1024 large messages wait to be sent to h:1#5")
 }
 

@@ -4,7 +4,6 @@ package flow
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/kith-io/kith/ringbuf"
@@ -20,20 +19,6 @@ const (
 
 // ErrOpen is returned by Park when the slot is open: the message goes to its home, not into the queue.
 var ErrOpen = errors.New("flow: slot is open")
-
-// ParkFullError says which bound of a parking queue is reached. errors.Is matches route.ErrParkFull.
-type ParkFullError struct {
-	Bound string // "messages of the shard", "bytes of the shard" or "bytes of all shards"
-	Limit int
-}
-
-// Error names the bound.
-func (e *ParkFullError) Error() string {
-	return fmt.Sprintf("%v: %d %s", route.ErrParkFull, e.Limit, e.Bound)
-}
-
-// Unwrap returns route.ErrParkFull.
-func (e *ParkFullError) Unwrap() error { return route.ErrParkFull }
 
 // Parking is what the slots of one type have in common: bounds, time limit and the budget they share. It is immutable
 // and may be read by any number of slots at once; its errors are made once, so that refusing costs no allocation.
@@ -61,10 +46,10 @@ func NewParking(records, bytes int, wait time.Duration, budget Budget) *Parking 
 	if p.wait <= 0 {
 		p.wait = DefaultParkWait
 	}
-	p.fullRecords = &ParkFullError{"messages of the shard", p.records}
-	p.fullBytes = &ParkFullError{"bytes of the shard", p.bytes}
+	p.fullRecords = &route.ParkFullError{Bound: "messages of the shard", Limit: p.records}
+	p.fullBytes = &route.ParkFullError{Bound: "bytes of the shard", Limit: p.bytes}
 	if budget != nil {
-		p.fullBudget = &ParkFullError{"bytes of all shards", budget.Bound()}
+		p.fullBudget = &route.ParkFullError{Bound: "bytes of all shards", Limit: budget.Bound()}
 	}
 	return p
 }

@@ -97,7 +97,7 @@ func (s *Slot) Parked() (records, bytes int) {
 }
 
 // Park puts the message e to the entity id behind those that wait already; e.ID is ignored, and id and e.Payload are
-// copied. It returns ErrOpen when the slot is open, or a *ParkFullError; then nothing has changed but a counter.
+// copied. It returns ErrOpen when the slot is open, or a *route.ParkFullError; then nothing has changed but a counter.
 func (s *Slot) Park(now time.Duration, e *wire.Envelope, id string) error {
 	if s.state.Open() {
 		return ErrOpen

@@ -134,11 +134,11 @@ func TestSlotBoundsAreTypedAndChangeNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		records, bytes, pool int
 		fits                 int
-		want                 ParkFullError
+		want                 route.ParkFullError
 	}{
-		"records": {3, 1 << 20, 1 << 20, 3, ParkFullError{"messages of the shard", 3}},
-		"bytes":   {100, 4*cost - 1, 1 << 20, 3, ParkFullError{"bytes of the shard", 4*cost - 1}},
-		"budget":  {100, 1 << 20, 2*cost + 5, 2, ParkFullError{"bytes of all shards", 2*cost + 5}},
+		"records": {3, 1 << 20, 1 << 20, 3, route.ParkFullError{Bound: "messages of the shard", Limit: 3}},
+		"bytes":   {100, 4*cost - 1, 1 << 20, 3, route.ParkFullError{Bound: "bytes of the shard", Limit: 4*cost - 1}},
+		"budget":  {100, 1 << 20, 2*cost + 5, 2, route.ParkFullError{Bound: "bytes of all shards", Limit: 2*cost + 5}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pool := &Pool{Limit: c.pool}
@@ -149,7 +149,7 @@ func TestSlotBoundsAreTypedAndChangeNothing(t *testing.T) {
 			used := pool.Used()
 			err := s.Park(0, &e, "id")
 			require.ErrorIs(t, err, route.ErrParkFull)
-			var full *ParkFullError
+			var full *route.ParkFullError
 			require.ErrorAs(t, err, &full)
 			require.Equal(t, c.want, *full)
 			require.EqualError(t, err, fmt.Sprintf("kith: parking queue full: %d %s", c.want.Limit, c.want.Bound))

@@ -120,7 +120,7 @@ func TestBudgetOfAllLinks(t *testing.T) {
 	err := send(t, ta.Link(ids[slow-1]), 0, 0, 1000, nil)
 	require.ErrorAs(t, err, &poor)
 	require.Equal(t, ids[slow-1], poor.Peer)
-	require.Equal(t, budget, poor.Budget)
+	require.Equal(t, budget, poor.Limit)
 	require.ErrorContains(t, err, "budget of 8388608 bytes")
 	require.NotZero(t, ta.Stats().BuffersFull)
 	well := ta.Link(tb.Self())

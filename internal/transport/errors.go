@@ -25,12 +25,10 @@ var (
 	ErrBusy          = errors.New("transport: too many peers")
 )
 
-// FullError is returned by Reserve when a link is over its bound. It matches route.ErrLinkFull. One value per link is
-// made in advance, so that being full does not allocate.
+// FullError is returned by Reserve when a link is over its bound: the *route.LinkFullError that it unwraps to, with the
+// link. One value per link is made in advance, so that being full does not allocate.
 type FullError struct {
-	Peer  peer.ID
-	Bound int // bytes that the link may queue
-
+	route.LinkFullError
 	link *Link
 }
 
@@ -38,13 +36,8 @@ type FullError struct {
 // has made.
 func (e *FullError) Link() *Link { return e.link }
 
-// Error names the peer and the bound.
-func (e *FullError) Error() string {
-	return fmt.Sprintf("%v: %d bytes wait for %s", route.ErrLinkFull, e.Bound, e.Peer)
-}
-
-// Unwrap returns route.ErrLinkFull.
-func (e *FullError) Unwrap() error { return route.ErrLinkFull }
+// Unwrap returns the error that callers of the node know.
+func (e *FullError) Unwrap() error { return &e.LinkFullError }
 
 // VersionError is returned for mail of a kind that its peer does not know: the peer speaks an older wire version.
 type VersionError struct {
@@ -58,12 +51,10 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("transport: %s came with wire version %d, %s speaks %d", e.Kind, e.Needs, e.Peer, e.Speaks)
 }
 
-// BudgetError is returned by Reserve when a link would need a larger buffer and the budget of all links is used up. It
-// matches route.ErrLinkFull. One value per link is made in advance.
+// BudgetError is returned by Reserve when a link would need a larger buffer and the budget of all links is used up: the
+// *route.LinkBudgetError that it unwraps to, with the link. One value per link is made in advance.
 type BudgetError struct {
-	Peer   peer.ID
-	Budget int // bytes that the buffers of all links of this node may hold (Config.LinkBudget)
-
+	route.LinkBudgetError
 	link *Link
 }
 
@@ -71,13 +62,8 @@ type BudgetError struct {
 // has made.
 func (e *BudgetError) Link() *Link { return e.link }
 
-// Error names the peer and the budget.
-func (e *BudgetError) Error() string {
-	return fmt.Sprintf("%v: the budget of %d bytes for all links is used up, for %s", route.ErrLinkFull, e.Budget, e.Peer)
-}
-
-// Unwrap returns route.ErrLinkFull.
-func (e *BudgetError) Unwrap() error { return route.ErrLinkFull }
+// Unwrap returns the error that callers of the node know.
+func (e *BudgetError) Unwrap() error { return &e.LinkBudgetError }
 
 // Refusal is why an acceptor refused a hello. Numbers stand on the wire and are never reused.
 type Refusal uint8

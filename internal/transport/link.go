@@ -10,6 +10,7 @@ import (
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/ringbuf"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -44,8 +45,8 @@ type Link struct {
 func newLink(t *Transport, to peer.ID, number uint16, loop *Loop) *Link {
 	l := &Link{
 		queue: *flow.NewLinkWithin(t.cfg.bounds(t.buffers)),
-		full:  &FullError{Peer: to, Bound: t.cfg.LinkBuffer},
-		poor:  &BudgetError{Peer: to, Budget: t.cfg.LinkBudget},
+		full:  &FullError{LinkFullError: route.LinkFullError{Peer: to, Limit: t.cfg.LinkBuffer}},
+		poor:  &BudgetError{LinkBudgetError: route.LinkBudgetError{Peer: to, Limit: t.cfg.LinkBudget}},
 		limit: t.cfg.MaxFrame,
 		back:  splitter{lane: wire.LaneControl, limit: maxAnswerFrame},
 	}

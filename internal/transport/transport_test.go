@@ -589,7 +589,10 @@ func (f taskFunc) Run(*Loop) { f() }
 
 func TestErrorTexts(t *testing.T) {
 	id := peer.ID{Addr: peer.MustAddr("h:1"), Inc: 255}
-	require.ErrorContains(t, &FullError{Peer: id, Bound: 77}, "77 bytes wait for h:1#ff")
+	full := &FullError{LinkFullError: route.LinkFullError{Peer: id, Limit: 77}}
+	require.ErrorContains(t, full, "77 bytes wait for h:1#ff")
+	var told *route.LinkFullError
+	require.ErrorAs(t, error(full), &told)
 	require.EqualError(t, &RefusedError{Peer: id, Reason: RefusedBusy}, "transport: h:1#ff refused the connection: busy")
 	require.ErrorContains(t, &RefusedError{Peer: id, Reason: RefusedName, Key: "cluster name", Ours: "a", Theirs: "b"},
 		`cluster name differs: ours "a", theirs "b"`)

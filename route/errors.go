@@ -1,0 +1,169 @@
+// Typed errors of delivery: each says which bound is full and how much it holds, or at which node something failed, and
+// matches the error of its reason.
+
+package route
+
+import (
+	"fmt"
+
+	"github.com/kith-io/kith/peer"
+)
+
+// LinkFullError says that what waits to be sent to a peer has reached its bound, so many bytes. It matches ErrLinkFull.
+type LinkFullError struct {
+	Peer  peer.ID
+	Limit int // bytes that may wait for one data connection (Config.LinkBuffer)
+}
+
+// Error names the peer and the bound.
+func (e *LinkFullError) Error() string {
+	return fmt.Sprintf("%v: %d bytes wait for %s", ErrLinkFull, e.Limit, e.Peer)
+}
+
+// Unwrap returns ErrLinkFull.
+func (e *LinkFullError) Unwrap() error { return ErrLinkFull }
+
+// LinkBudgetError says that the buffers of all data connections together have reached their bound. It matches
+// ErrLinkFull.
+type LinkBudgetError struct {
+	Peer  peer.ID // to whom a message could not be sent
+	Limit int     // bytes that the buffers of this node may hold (Config.LinkBudget)
+}
+
+// Error names the peer and the budget.
+func (e *LinkBudgetError) Error() string {
+	return fmt.Sprintf("%v: the budget of %d bytes for all links is used up, for %s", ErrLinkFull, e.Limit, e.Peer)
+}
+
+// Unwrap returns ErrLinkFull.
+func (e *LinkBudgetError) Unwrap() error { return ErrLinkFull }
+
+// ParkFullError says that what waits for the home of a shard to become known has reached a bound. It matches
+// ErrParkFull.
+type ParkFullError struct {
+	Bound string // which: "messages of the shard", "bytes of the shard" or "bytes of all shards" (Config.ParkBytes)
+	Limit int
+}
+
+// Error names the bound.
+func (e *ParkFullError) Error() string {
+	return fmt.Sprintf("%v: %d %s", ErrParkFull, e.Limit, e.Bound)
+}
+
+// Unwrap returns ErrParkFull.
+func (e *ParkFullError) Unwrap() error { return ErrParkFull }
+
+// BulkFullError says that the large messages that wait to be sent have reached a bound. It matches ErrLinkFull.
+type BulkFullError struct {
+	Bound string // which: "large messages" or "bytes of large messages" (Config.BulkBudget)
+	Limit int
+	Peer  peer.ID // to whom they are to be sent; zero for a bound on those to all peers together
+}
+
+// Error names the bound and the peer.
+func (e *BulkFullError) Error() string {
+	to := ""
+	if e.Peer != (peer.ID{}) {
+		to = fmt.Sprintf(" to %v", e.Peer)
+	}
+	return fmt.Sprintf("%v: %d %s wait to be sent%s", ErrLinkFull, e.Limit, e.Bound, to)
+}
+
+// Unwrap returns ErrLinkFull.
+func (e *BulkFullError) Unwrap() error { return ErrLinkFull }
+
+// AsksFullError says that as many asks are under way on this node as may be. It matches ErrAsksFull.
+type AsksFullError struct {
+	Limit int // Config.MaxAsks
+}
+
+// Error names the bound.
+func (e *AsksFullError) Error() string {
+	return fmt.Sprintf("%v: %d on this node", ErrAsksFull, e.Limit)
+}
+
+// Unwrap returns ErrAsksFull.
+func (e *AsksFullError) Unwrap() error { return ErrAsksFull }
+
+// RefusedError says that a node, this one or another, did not take a message because a bound of it is reached. It
+// matches the error of its reason: ErrMailboxFull and the three that refine it, ErrTooLarge, ErrSuspended, ErrLinkFull.
+type RefusedError struct {
+	Peer   peer.ID // whose bound it is
+	Type   string  // of the entity; empty where the bound is not that of a type
+	Reason Reason  // which bound
+	Limit  int     // its value there, in Reason.Unit; zero when the peer did not tell: wire version 1
+}
+
+// Error names the peer, the type and the bound.
+func (e *RefusedError) Error() string {
+	about := ""
+	if e.Type != "" {
+		about = fmt.Sprintf(" of type %q", e.Type)
+	}
+	if e.Limit == 0 {
+		return fmt.Sprintf("%v:%s at %v", e.Reason.Err(), about, e.Peer)
+	}
+	return fmt.Sprintf("%v: %d %s%s at %v", e.Reason.Err(), e.Limit, e.Reason.Unit(), about, e.Peer)
+}
+
+// Unwrap returns the error of the reason.
+func (e *RefusedError) Unwrap() error { return e.Reason.Err() }
+
+// PeerError says at which node a message or an ask failed for a reason that comes from no bound: it was lost, or did
+// not answer in time. It matches the error of its reason.
+type PeerError struct {
+	Peer   peer.ID
+	Type   string // of the entity
+	Reason Reason
+}
+
+// Error names the reason, the type and the peer.
+func (e *PeerError) Error() string {
+	return fmt.Sprintf("%v: type %q at %v", e.Reason.Err(), e.Type, e.Peer)
+}
+
+// Unwrap returns the error of the reason.
+func (e *PeerError) Unwrap() error { return e.Reason.Err() }
+
+// boundUnits says what the limit of a reason counts; a reason that is not here comes from no bound.
+var boundUnits = [reasonCount]string{
+	MailboxFull: "bytes wait for the entity",
+	BudgetFull:  "bytes wait for all entities of the node",
+	TableFull:   "entities live in the shard",
+	QueueFull:   "bytes wait for an event loop or worker",
+	LinkFull:    "bytes of large messages wait",
+	TooLarge:    "bytes are the most",
+	Suspended:   "bytes wait for its word",
+}
+
+// Unit returns what the limit of a RefusedError with reason r counts, in words that follow the number; empty for a
+// reason that comes from no bound.
+func (r Reason) Unit() string {
+	if !r.Known() {
+		return ""
+	}
+	return boundUnits[r]
+}
+
+// Undelivered reports messages of Tell that were accepted here and not delivered. Err says why.
+type Undelivered struct {
+	Type    string // of their entities
+	Shard   ShardID
+	Reason  Reason
+	Peer    peer.ID  // the node that refused them or was lost, this one included; zero: they had not left for any
+	Limit   int      // the bound that is reached there, as RefusedError has it; zero without one, or when it is not known
+	Count   uint64   // messages since the last report of this kind
+	Samples []string // ids of at most four of them
+}
+
+// Err returns why, matching one of the errors of delivery: a *RefusedError, which names the node and the bound, when a
+// bound is reached there, else a *PeerError if it concerns a node.
+func (u *Undelivered) Err() error {
+	switch {
+	case u.Reason.Unit() != "" && u.Peer != peer.ID{}:
+		return &RefusedError{u.Peer, u.Type, u.Reason, u.Limit}
+	case u.Peer != peer.ID{}:
+		return &PeerError{u.Peer, u.Type, u.Reason}
+	}
+	return u.Reason.Err()
+}
