@@ -26,6 +26,7 @@ import (
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/shutdown"
 )
 
 // What an embedder declares and implements for a kind of entity (package entity).
@@ -220,7 +221,7 @@ const (
 	EndIsolated    = membership.EndIsolated
 	EndRejoin      = membership.EndRejoin
 	EndTwin        = membership.EndTwin
-	EndClosed      = driver.EndClosed
+	EndClosed      = shutdown.EndClosed
 )
 
 // What the driver shows (package driver).
@@ -228,7 +229,7 @@ type (
 	// Event is one change of membership, or the snapshot that a stream begins with.
 	Event = driver.Event
 	// EndedError tells why a node ended.
-	EndedError = driver.EndedError
+	EndedError = shutdown.EndedError
 	// Undelivered reports messages that were accepted here and refused by their receiver, or that waited too long.
 	Undelivered = route.Undelivered
 	// Stats is a snapshot of a node's counters.

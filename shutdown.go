@@ -5,54 +5,54 @@ package kith
 import (
 	"context"
 
-	"github.com/kith-io/kith/internal/driver"
+	"github.com/kith-io/kith/shutdown"
 )
 
-// What a coordinated shutdown is made of (package driver).
+// What a coordinated shutdown is made of (package shutdown).
 type (
 	// Phase is one phase of the shutdown; Config.Phases adds or changes some.
-	Phase = driver.Phase
+	Phase = shutdown.Phase
 	// ShutdownReason says why a node shuts down. Programs may give reasons of their own.
-	ShutdownReason = driver.ShutdownReason
+	ShutdownReason = shutdown.Reason
 )
 
 // The phases of every shutdown, in their order. docs/shutdown.md says what each is for.
 const (
-	PhaseBeforeServiceUnbind   = driver.PhaseBeforeServiceUnbind
-	PhaseServiceUnbind         = driver.PhaseServiceUnbind
-	PhaseServiceRequestsDone   = driver.PhaseServiceRequestsDone
-	PhaseServiceStop           = driver.PhaseServiceStop
-	PhaseBeforeClusterShutdown = driver.PhaseBeforeClusterShutdown
-	PhaseShardingShutdown      = driver.PhaseShardingShutdown
-	PhaseClusterLeave          = driver.PhaseClusterLeave
-	PhaseClusterExiting        = driver.PhaseClusterExiting
-	PhaseClusterExitingDone    = driver.PhaseClusterExitingDone
-	PhaseClusterShutdown       = driver.PhaseClusterShutdown
-	PhaseBeforeProcessEnd      = driver.PhaseBeforeProcessEnd
-	PhaseProcessEnd            = driver.PhaseProcessEnd
+	PhaseBeforeServiceUnbind   = shutdown.PhaseBeforeServiceUnbind
+	PhaseServiceUnbind         = shutdown.PhaseServiceUnbind
+	PhaseServiceRequestsDone   = shutdown.PhaseServiceRequestsDone
+	PhaseServiceStop           = shutdown.PhaseServiceStop
+	PhaseBeforeClusterShutdown = shutdown.PhaseBeforeClusterShutdown
+	PhaseShardingShutdown      = shutdown.PhaseShardingShutdown
+	PhaseClusterLeave          = shutdown.PhaseClusterLeave
+	PhaseClusterExiting        = shutdown.PhaseClusterExiting
+	PhaseClusterExitingDone    = shutdown.PhaseClusterExitingDone
+	PhaseClusterShutdown       = shutdown.PhaseClusterShutdown
+	PhaseBeforeProcessEnd      = shutdown.PhaseBeforeProcessEnd
+	PhaseProcessEnd            = shutdown.PhaseProcessEnd
 )
 
 // The reasons that a node gives by itself, and the ones that programs usually do.
 const (
-	ReasonLeft             = driver.ReasonLeft
-	ReasonSignal           = driver.ReasonSignal
-	ReasonDowned           = driver.ReasonDowned
-	ReasonRemoved          = driver.ReasonRemoved
-	ReasonIsolated         = driver.ReasonIsolated
-	ReasonJoinUnsuccessful = driver.ReasonJoinUnsuccessful
-	ReasonRejoin           = driver.ReasonRejoin
-	ReasonIncompatible     = driver.ReasonIncompatible
-	ReasonTwin             = driver.ReasonTwin
+	ReasonLeft             = shutdown.ReasonLeft
+	ReasonSignal           = shutdown.ReasonSignal
+	ReasonDowned           = shutdown.ReasonDowned
+	ReasonRemoved          = shutdown.ReasonRemoved
+	ReasonIsolated         = shutdown.ReasonIsolated
+	ReasonJoinUnsuccessful = shutdown.ReasonJoinUnsuccessful
+	ReasonRejoin           = shutdown.ReasonRejoin
+	ReasonIncompatible     = shutdown.ReasonIncompatible
+	ReasonTwin             = shutdown.ReasonTwin
 )
 
 // Errors of shutdowns; match with errors.Is.
 var (
-	ErrPhases       = driver.ErrPhases
-	ErrUnknownPhase = driver.ErrUnknownPhase
-	ErrPhasePassed  = driver.ErrPhasePassed
-	ErrPhaseFull    = driver.ErrPhaseFull
-	ErrPhaseTimeout = driver.ErrPhaseTimeout
-	ErrTaskPanic    = driver.ErrTaskPanic
+	ErrPhases       = shutdown.ErrPhases
+	ErrUnknownPhase = shutdown.ErrUnknownPhase
+	ErrPhasePassed  = shutdown.ErrPhasePassed
+	ErrPhaseFull    = shutdown.ErrPhaseFull
+	ErrPhaseTimeout = shutdown.ErrPhaseTimeout
+	ErrTaskPanic    = shutdown.ErrTaskPanic
 )
 
 // OnShutdown adds a task to a phase of the coordinated shutdown. Tasks of one phase run side by side, each with a

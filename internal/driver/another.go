@@ -10,6 +10,7 @@ import (
 
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/shutdown"
 )
 
 // JoinAnother runs the coordinated shutdown of a node that is alone in its cluster, so that its successor may join
@@ -17,7 +18,7 @@ import (
 func (d *Driver) JoinAnother(ctx context.Context) error {
 	err := d.call(ctx, membership.JoinAnotherCommand{})
 	if err == nil {
-		err = d.Shutdown(ctx, ReasonRejoin, "")
+		err = d.Shutdown(ctx, shutdown.ReasonRejoin, "")
 	}
 	if err != nil {
 		return fmt.Errorf("kith: join another cluster: %w", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/shutdown"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -81,7 +82,7 @@ type Config struct {
 	// ProcessDeathIsProof takes a connection that was reset and then refused as the confirmed end of a process.
 	ProcessDeathIsProof bool
 
-	Phases       []Phase // of the coordinated shutdown, beside or instead of the default ones
+	Phases       []shutdown.Phase // of the coordinated shutdown, beside or instead of the default ones
 	JoinTimeout  time.Duration
 	LeaveTimeout time.Duration
 	AskTimeout   time.Duration

@@ -13,6 +13,7 @@ import (
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/shutdown"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -44,8 +45,9 @@ type control struct {
 	forced                bool
 	removed               []removedPeer
 	settling              []settledAsk // parked asks to be answered when no lock is held
-	ended                 *EndedError
-	leasing               chan struct{} // closed when the last operation on the lease is over
+	ended                 *shutdown.EndedError
+	yielded               *membership.Record // what is remembered from now on, after EndTwin; else nil
+	leasing               chan struct{}      // closed when the last operation on the lease is over
 	counts                node.Counts
 }
 
@@ -210,12 +212,13 @@ func (d *Driver) perform() {
 		d.logShard(&e.ShardEvents[i])
 	}
 	if end := e.Ended; end != nil {
-		why := &EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason, Cause: end.Cause,
-			record: end.Record}
+		why := &shutdown.EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason, Cause: end.Cause}
 		if why.By == d.self {
 			why.By = peer.ID{}
 		}
-		d.end(why)
+		if d.end(why); d.control.ended == why {
+			d.control.yielded = end.Record
+		}
 	}
 	d.judge()
 	d.settleParked()
@@ -281,7 +284,8 @@ func (d *Driver) leaveFailed(err error) {
 	if errors.Is(err, membership.ErrEnded) {
 		return // its end has been told, or is being told
 	}
-	d.end(&EndedError{Kind: membership.EndLeft, At: time.Now(), Reason: fmt.Sprintf("before it was admitted (%v)", err)})
+	d.end(&shutdown.EndedError{Kind: membership.EndLeft, At: time.Now(),
+		Reason: fmt.Sprintf("before it was admitted (%v)", err)})
 }
 
 // housekeeping does what is due beside the node: drains, time limits of parked messages, forgetting, leaving by force.
@@ -343,7 +347,7 @@ func (d *Driver) askHomes() {
 }
 
 // end notes why the node ends; the control goroutine then shuts it down.
-func (d *Driver) end(why *EndedError) {
+func (d *Driver) end(why *shutdown.EndedError) {
 	if d.control.ended != nil {
 		return
 	}

@@ -22,50 +22,11 @@ import (
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/shutdown"
 )
-
-// EndClosed is how the membership of a node ends on which Close was called.
-const EndClosed membership.EndKind = 100
 
 // ErrTypeExists is returned by Register for a name that is registered on this node already.
 var ErrTypeExists = shard.ErrTypeExists
-
-// EndedError tells why a node ended. It matches route.ErrStopped.
-type EndedError struct {
-	Kind   membership.EndKind
-	By     peer.ID   // who said so; zero when this node did itself
-	At     time.Time // when it was learnt here
-	Reason string    // the evidence in words
-	Cause  membership.Cause
-
-	record *membership.Record // what is remembered from now on, after EndTwin
-}
-
-var endNames = map[membership.EndKind]string{
-	membership.EndLeft: "left", membership.EndDowned: "was marked down", membership.EndRemoved: "was removed",
-	membership.EndJoinRefused: "was refused", membership.EndJoinTimeout: "was not admitted in time",
-	membership.EndIsolated: "was cut off from the cluster", membership.EndRejoin: "left for another cluster",
-	membership.EndTwin: "ended as the younger of two clusters", EndClosed: "was closed",
-}
-
-// Error says what happened, who said so and why.
-func (e *EndedError) Error() string {
-	name := endNames[e.Kind]
-	if name == "" {
-		name = fmt.Sprintf("ended (%d)", e.Kind)
-	}
-	s := "kith: this node " + name
-	if e.Reason != "" {
-		s += ": " + e.Reason
-	}
-	if !e.By.IsZero() {
-		s += ", says " + e.By.String()
-	}
-	return s
-}
-
-// Unwrap returns route.ErrStopped.
-func (e *EndedError) Unwrap() error { return route.ErrStopped }
 
 // Driver is one running node. All methods are safe for concurrent use.
 type Driver struct {
@@ -114,7 +75,7 @@ type Driver struct {
 	tickerStop chan struct{}
 	threads    sync.WaitGroup // ticker and workers
 	done       chan struct{}
-	err        atomic.Pointer[EndedError]
+	err        atomic.Pointer[shutdown.EndedError]
 }
 
 // Start validates cfg, which has its defaults filled in, binds the listener and begins to join.
@@ -277,7 +238,7 @@ func (d *Driver) Ready(ctx context.Context) error {
 
 // Leave leaves gracefully and waits until that is done or ctx ends.
 func (d *Driver) Leave(ctx context.Context) error {
-	if err := d.Shutdown(ctx, ReasonLeft, ""); err != nil {
+	if err := d.Shutdown(ctx, shutdown.ReasonLeft, ""); err != nil {
 		return fmt.Errorf("kith: leave: %w", err)
 	}
 	if e := d.err.Load(); e != nil && e.Kind != membership.EndLeft {
@@ -288,7 +249,7 @@ func (d *Driver) Leave(ctx context.Context) error {
 
 // Close stops the node at once and waits until it has ended.
 func (d *Driver) Close() error {
-	d.inbox.post(func() { d.end(&EndedError{Kind: EndClosed, At: time.Now()}) })
+	d.inbox.post(func() { d.end(&shutdown.EndedError{Kind: shutdown.EndClosed, At: time.Now()}) })
 	<-d.done
 	return nil
 }

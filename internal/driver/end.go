@@ -50,7 +50,7 @@ func (d *Driver) shutdown() {
 	left := d.stopThreads()
 	d.tellRefusals() // the transport flushes what it has before it closes
 	d.wires.CloseBut(left)
-	d.recorder.finish(recordAfter(why, d.View(), d.cfg.node().RecordRole()))
+	d.recorder.finish(recordAfter(why, d.control.yielded, d.View(), d.cfg.node().RecordRole()))
 	d.failLarge()
 	// What loops and workers began after the first time.
 	d.asks.fail(nil, route.Stopped)

@@ -10,29 +10,14 @@ import (
 
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/shutdown"
 )
 
-// ShutdownReason says why a node shuts down. Users may give reasons of their own.
-type ShutdownReason string
-
-// The reasons that the node itself gives, and the ones that programs usually do.
-const (
-	ReasonLeft             ShutdownReason = "left"              // Leave was called
-	ReasonSignal           ShutdownReason = "signal"            // the process was told to end
-	ReasonDowned           ShutdownReason = "downed"            // marked Down: by an operator, a resolver, or a successor
-	ReasonRemoved          ShutdownReason = "removed"           // others had removed this incarnation
-	ReasonIsolated         ShutdownReason = "isolated"          // heard no member for too long
-	ReasonJoinUnsuccessful ShutdownReason = "join-unsuccessful" // not admitted in time
-	ReasonRejoin           ShutdownReason = "rejoin"            // goes over to another cluster
-	ReasonIncompatible     ShutdownReason = "incompatible"      // the cluster refused this node for good
-	ReasonTwin             ShutdownReason = "twin"              // its cluster was the younger of two of one name
-)
-
-var endReasons = map[membership.EndKind]ShutdownReason{
-	membership.EndLeft: ReasonLeft, membership.EndDowned: ReasonDowned, membership.EndRemoved: ReasonRemoved,
-	membership.EndJoinRefused: ReasonIncompatible, membership.EndJoinTimeout: ReasonJoinUnsuccessful,
-	membership.EndIsolated: ReasonIsolated, membership.EndRejoin: ReasonRejoin,
-	membership.EndTwin: ReasonTwin,
+var endReasons = map[membership.EndKind]shutdown.Reason{
+	membership.EndLeft: shutdown.ReasonLeft, membership.EndDowned: shutdown.ReasonDowned,
+	membership.EndRemoved: shutdown.ReasonRemoved, membership.EndTwin: shutdown.ReasonTwin,
+	membership.EndJoinRefused: shutdown.ReasonIncompatible, membership.EndJoinTimeout: shutdown.ReasonJoinUnsuccessful,
+	membership.EndIsolated: shutdown.ReasonIsolated, membership.EndRejoin: shutdown.ReasonRejoin,
 }
 
 // makePhases prepares the node's shutdown with its own tasks.
@@ -46,19 +31,19 @@ func (d *Driver) makePhases() error {
 		phase, name string
 		run         func(ctx context.Context) error
 	}{
-		{PhaseShardingShutdown, "give shards back", func(ctx context.Context) error {
+		{shutdown.PhaseShardingShutdown, "give shards back", func(ctx context.Context) error {
 			d.inbox.post(d.leave)
 			return d.await(ctx, membership.Leaving, membership.Exiting, membership.Down)
 		}},
-		{PhaseClusterLeave, "leave", func(ctx context.Context) error {
+		{shutdown.PhaseClusterLeave, "leave", func(ctx context.Context) error {
 			d.inbox.post(d.leaveNow)
 			return d.await(ctx, membership.Leaving, membership.Exiting, membership.Down)
 		}},
-		{PhaseClusterExiting, "wait for exiting", func(ctx context.Context) error {
+		{shutdown.PhaseClusterExiting, "wait for exiting", func(ctx context.Context) error {
 			return d.await(ctx, membership.Exiting, membership.Down)
 		}},
-		{PhaseClusterExitingDone, "wait for removal", func(ctx context.Context) error { return d.await(ctx) }},
-		{PhaseClusterShutdown, "end the node", d.endAnyway},
+		{shutdown.PhaseClusterExitingDone, "wait for removal", func(ctx context.Context) error { return d.await(ctx) }},
+		{shutdown.PhaseClusterShutdown, "end the node", d.endAnyway},
 	} {
 		if err := d.phases.add(t.phase, t.name, t.run); err != nil {
 			return err
@@ -87,7 +72,7 @@ func (d *Driver) endAnyway(ctx context.Context) error {
 	d.inbox.post(func() {
 		if d.control.ended == nil {
 			d.log.Warn("the cluster has not let this node go in time: it ends anyway", "node", d.self)
-			d.end(&EndedError{Kind: EndClosed, At: time.Now(), Reason: "it was not removed in time"})
+			d.end(&shutdown.EndedError{Kind: shutdown.EndClosed, At: time.Now(), Reason: "it was not removed in time"})
 		}
 	})
 	select {
@@ -120,7 +105,7 @@ func (d *Driver) OnShutdown(phase, name string, run func(ctx context.Context) er
 
 // Shutdown runs the coordinated shutdown from a phase on, the first one if from is empty, and waits until it is over or
 // ctx ends. It runs once: the first reason stands, every later call waits for the same run and returns its result.
-func (d *Driver) Shutdown(ctx context.Context, why ShutdownReason, from string) error {
+func (d *Driver) Shutdown(ctx context.Context, why shutdown.Reason, from string) error {
 	if err := d.phases.begin(why, from); err != nil {
 		return err
 	}
@@ -136,4 +121,4 @@ func (d *Driver) Shutdown(ctx context.Context, why ShutdownReason, from string) 
 func (d *Driver) ShutdownDone() <-chan struct{} { return d.phases.finish }
 
 // ShutdownReason returns why the coordinated shutdown runs or ran, empty before it has begun.
-func (d *Driver) ShutdownReason() ShutdownReason { return d.phases.reason() }
+func (d *Driver) ShutdownReason() shutdown.Reason { return d.phases.reason() }

@@ -12,63 +12,22 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/kith-io/kith/shutdown"
 )
-
-// The phases of every shutdown, in their order. What each is for stands in docs/shutdown.md.
-const (
-	PhaseBeforeServiceUnbind   = "before-service-unbind"
-	PhaseServiceUnbind         = "service-unbind"
-	PhaseServiceRequestsDone   = "service-requests-done"
-	PhaseServiceStop           = "service-stop"
-	PhaseBeforeClusterShutdown = "before-cluster-shutdown"
-	PhaseShardingShutdown      = "sharding-shutdown"
-	PhaseClusterLeave          = "cluster-leave"
-	PhaseClusterExiting        = "cluster-exiting"
-	PhaseClusterExitingDone    = "cluster-exiting-done"
-	PhaseClusterShutdown       = "cluster-shutdown"
-	PhaseBeforeProcessEnd      = "before-process-end"
-	PhaseProcessEnd            = "process-end"
-)
-
-// DefaultPhaseTimeout is the time limit of a phase that states none.
-const DefaultPhaseTimeout = 5 * time.Second
-
-// MaxPhases bounds the phases of a shutdown, MaxPhaseTasks the tasks of one phase.
-const (
-	MaxPhases     = 256
-	MaxPhaseTasks = 1024
-)
-
-// Errors of shutdown phases.
-var (
-	ErrPhases       = errors.New("kith: bad shutdown phases")
-	ErrUnknownPhase = errors.New("kith: unknown shutdown phase")
-	ErrPhasePassed  = errors.New("kith: shutdown phase has begun already")
-	ErrPhaseFull    = errors.New("kith: too many tasks in a shutdown phase")
-	ErrPhaseTimeout = errors.New("kith: shutdown phase ran out of time")
-	ErrTaskPanic    = errors.New("kith: shutdown task panicked")
-)
-
-// Phase is one phase of the shutdown. One with the name of a default phase changes it: what it leaves zero stays.
-type Phase struct {
-	Name    string
-	After   []string      // phases that must be over before this one begins
-	Timeout time.Duration // zero: the default phase's own, or DefaultPhaseTimeout
-	// Strict aborts the rest of the shutdown when a task of this phase fails or its time is over. Otherwise that is
-	// logged and the next phase begins.
-	Strict bool
-}
 
 // defaultPhases is the list in its order; LeaveTimeout bounds what waits for entities.
-func defaultPhases(leave time.Duration) []Phase {
-	const short = DefaultPhaseTimeout
-	list := []Phase{
-		{Name: PhaseBeforeServiceUnbind, Timeout: short}, {Name: PhaseServiceUnbind, Timeout: short},
-		{Name: PhaseServiceRequestsDone, Timeout: short}, {Name: PhaseServiceStop, Timeout: short},
-		{Name: PhaseBeforeClusterShutdown, Timeout: short}, {Name: PhaseShardingShutdown, Timeout: leave + time.Second},
-		{Name: PhaseClusterLeave, Timeout: short}, {Name: PhaseClusterExiting, Timeout: 2 * short},
-		{Name: PhaseClusterExitingDone, Timeout: 2 * short}, {Name: PhaseClusterShutdown, Timeout: 3 * short},
-		{Name: PhaseBeforeProcessEnd, Timeout: short}, {Name: PhaseProcessEnd, Timeout: 2 * short},
+func defaultPhases(leave time.Duration) []shutdown.Phase {
+	const short = shutdown.DefaultPhaseTimeout
+	list := []shutdown.Phase{
+		{Name: shutdown.PhaseBeforeServiceUnbind, Timeout: short}, {Name: shutdown.PhaseServiceUnbind, Timeout: short},
+		{Name: shutdown.PhaseServiceRequestsDone, Timeout: short}, {Name: shutdown.PhaseServiceStop, Timeout: short},
+		{Name: shutdown.PhaseBeforeClusterShutdown, Timeout: short},
+		{Name: shutdown.PhaseShardingShutdown, Timeout: leave + time.Second},
+		{Name: shutdown.PhaseClusterLeave, Timeout: short}, {Name: shutdown.PhaseClusterExiting, Timeout: 2 * short},
+		{Name: shutdown.PhaseClusterExitingDone, Timeout: 2 * short},
+		{Name: shutdown.PhaseClusterShutdown, Timeout: 3 * short},
+		{Name: shutdown.PhaseBeforeProcessEnd, Timeout: short}, {Name: shutdown.PhaseProcessEnd, Timeout: 2 * short},
 	}
 	for i := 1; i < len(list); i++ {
 		list[i].After = []string{list[i-1].Name}
@@ -77,9 +36,9 @@ func defaultPhases(leave time.Duration) []Phase {
 }
 
 // orderPhases merges own phases into the defaults and returns all in an order that keeps every After. Among phases
-// that may come next the one declared first comes first, defaults before own ones. Errors wrap ErrPhases: a name twice
-// or empty, an unknown phase in After, a cycle, a negative time, too many.
-func orderPhases(defaults, own []Phase) ([]Phase, error) {
+// that may come next the one declared first comes first, defaults before own ones. Errors wrap shutdown.ErrPhases: a
+// name twice or empty, an unknown phase in After, a cycle, a negative time, too many.
+func orderPhases(defaults, own []shutdown.Phase) ([]shutdown.Phase, error) {
 	all := slices.Clone(defaults)
 	at := map[string]int{}
 	for i := range all {
@@ -90,9 +49,9 @@ func orderPhases(defaults, own []Phase) ([]Phase, error) {
 		i, known := at[p.Name]
 		switch {
 		case p.Name == "" || p.Timeout < 0:
-			return nil, fmt.Errorf("%w: phase %q with time limit %v", ErrPhases, p.Name, p.Timeout)
+			return nil, fmt.Errorf("%w: phase %q with time limit %v", shutdown.ErrPhases, p.Name, p.Timeout)
 		case seen[p.Name]:
-			return nil, fmt.Errorf("%w: phase %q twice", ErrPhases, p.Name)
+			return nil, fmt.Errorf("%w: phase %q twice", shutdown.ErrPhases, p.Name)
 		case known:
 			all[i].After = append(slices.Clone(all[i].After), p.After...)
 			all[i].Strict = p.Strict
@@ -101,30 +60,30 @@ func orderPhases(defaults, own []Phase) ([]Phase, error) {
 			}
 		default:
 			if p.Timeout == 0 {
-				p.Timeout = DefaultPhaseTimeout
+				p.Timeout = shutdown.DefaultPhaseTimeout
 			}
 			at[p.Name] = len(all)
 			all = append(all, p)
 		}
 		seen[p.Name] = true
 	}
-	if len(all) > MaxPhases {
-		return nil, fmt.Errorf("%w: %d phases, at most %d", ErrPhases, len(all), MaxPhases)
+	if len(all) > shutdown.MaxPhases {
+		return nil, fmt.Errorf("%w: %d phases, at most %d", shutdown.ErrPhases, len(all), shutdown.MaxPhases)
 	}
 	for _, p := range all {
 		for _, a := range p.After {
 			if _, ok := at[a]; !ok {
-				return nil, fmt.Errorf("%w: phase %q comes after %q, which is unknown", ErrPhases, p.Name, a)
+				return nil, fmt.Errorf("%w: phase %q comes after %q, which is unknown", shutdown.ErrPhases, p.Name, a)
 			}
 		}
 	}
 	return sortPhases(all)
 }
 
-func sortPhases(all []Phase) ([]Phase, error) {
-	order, placed := make([]Phase, 0, len(all)), map[string]bool{}
+func sortPhases(all []shutdown.Phase) ([]shutdown.Phase, error) {
+	order, placed := make([]shutdown.Phase, 0, len(all)), map[string]bool{}
 	for len(order) < len(all) {
-		next := slices.IndexFunc(all, func(p Phase) bool {
+		next := slices.IndexFunc(all, func(p shutdown.Phase) bool {
 			return !placed[p.Name] && !slices.ContainsFunc(p.After, func(a string) bool { return !placed[a] })
 		})
 		if next < 0 {
@@ -134,7 +93,7 @@ func sortPhases(all []Phase) ([]Phase, error) {
 					left = append(left, p.Name)
 				}
 			}
-			return nil, fmt.Errorf("%w: a cycle among %v", ErrPhases, left)
+			return nil, fmt.Errorf("%w: a cycle among %v", shutdown.ErrPhases, left)
 		}
 		placed[all[next].Name] = true
 		order = append(order, all[next])
@@ -151,38 +110,38 @@ type phaseTask struct {
 // phases is one shutdown: its tasks, and its one run. All methods are safe for concurrent use.
 type phases struct {
 	log   *slog.Logger
-	order []Phase
+	order []shutdown.Phase
 
 	mu     sync.Mutex
 	tasks  map[string][]phaseTask
 	begun  int // phases that have begun, or been passed over
-	why    ShutdownReason
+	why    shutdown.Reason
 	ran    bool
 	err    error
 	finish chan struct{}
 }
 
-func newPhases(order []Phase, log *slog.Logger) *phases {
+func newPhases(order []shutdown.Phase, log *slog.Logger) *phases {
 	return &phases{log: log, order: order, tasks: map[string][]phaseTask{}, finish: make(chan struct{})}
 }
 
 func (s *phases) index(name string) int {
-	return slices.IndexFunc(s.order, func(p Phase) bool { return p.Name == name })
+	return slices.IndexFunc(s.order, func(p shutdown.Phase) bool { return p.Name == name })
 }
 
 // add registers a task for a phase that has not begun, also during the run.
 func (s *phases) add(phase, name string, run func(ctx context.Context) error) error {
 	i := s.index(phase)
 	if i < 0 {
-		return fmt.Errorf("%w: %q", ErrUnknownPhase, phase)
+		return fmt.Errorf("%w: %q", shutdown.ErrUnknownPhase, phase)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case i < s.begun:
-		return fmt.Errorf("%w: %q", ErrPhasePassed, phase)
-	case len(s.tasks[phase]) >= MaxPhaseTasks:
-		return fmt.Errorf("%w: %q has %d", ErrPhaseFull, phase, MaxPhaseTasks)
+		return fmt.Errorf("%w: %q", shutdown.ErrPhasePassed, phase)
+	case len(s.tasks[phase]) >= shutdown.MaxPhaseTasks:
+		return fmt.Errorf("%w: %q has %d", shutdown.ErrPhaseFull, phase, shutdown.MaxPhaseTasks)
 	}
 	s.tasks[phase] = append(s.tasks[phase], phaseTask{name, run})
 	return nil
@@ -190,11 +149,11 @@ func (s *phases) add(phase, name string, run func(ctx context.Context) error) er
 
 // begin starts the run at a phase, the first one if from is empty, on a goroutine of its own. Only the first call does:
 // its reason is the shutdown's, and later ones learn of it from finish.
-func (s *phases) begin(why ShutdownReason, from string) error {
+func (s *phases) begin(why shutdown.Reason, from string) error {
 	first := 0
 	if from != "" {
 		if first = s.index(from); first < 0 {
-			return fmt.Errorf("%w: %q", ErrUnknownPhase, from)
+			return fmt.Errorf("%w: %q", shutdown.ErrUnknownPhase, from)
 		}
 	}
 	s.mu.Lock()
@@ -208,7 +167,7 @@ func (s *phases) begin(why ShutdownReason, from string) error {
 }
 
 // reason returns why the shutdown runs or ran, empty before.
-func (s *phases) reason() ShutdownReason {
+func (s *phases) reason() shutdown.Reason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.why
@@ -234,7 +193,7 @@ func (s *phases) run(first int) {
 
 // phase runs the tasks of one phase side by side and waits for all of them, at most its time limit. Those that do not
 // return then are left behind, with a context that has ended.
-func (s *phases) phase(p *Phase, tasks []phaseTask) error {
+func (s *phases) phase(p *shutdown.Phase, tasks []phaseTask) error {
 	if len(tasks) == 0 {
 		return nil
 	}
@@ -270,7 +229,7 @@ func (s *phases) phase(p *Phase, tasks []phaseTask) error {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		errs = append(errs, fmt.Errorf("%w after %v: %v", ErrPhaseTimeout, p.Timeout, names))
+		errs = append(errs, fmt.Errorf("%w after %v: %v", shutdown.ErrPhaseTimeout, p.Timeout, names))
 		break
 	}
 	err := errors.Join(errs...)
@@ -286,7 +245,7 @@ func (s *phases) phase(p *Phase, tasks []phaseTask) error {
 func guarded(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("%w: %v\n%s", ErrTaskPanic, v, debug.Stack())
+			err = fmt.Errorf("%w: %v\n%s", shutdown.ErrTaskPanic, v, debug.Stack())
 		}
 	}()
 	return run(ctx)

@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/shutdown"
 )
 
-func names(list []Phase) (out []string) {
+func names(list []shutdown.Phase) (out []string) {
 	for _, p := range list {
 		out = append(out, p.Name)
 	}
@@ -29,34 +31,35 @@ func TestPhaseOrder(t *testing.T) {
 	order, err := orderPhases(defaults, nil)
 	require.NoError(t, err)
 	require.Equal(t, names(defaults), names(order))
-	require.Equal(t, PhaseBeforeServiceUnbind, order[0].Name)
-	require.Equal(t, PhaseProcessEnd, order[11].Name)
+	require.Equal(t, shutdown.PhaseBeforeServiceUnbind, order[0].Name)
+	require.Equal(t, shutdown.PhaseProcessEnd, order[11].Name)
 
-	order, err = orderPhases(defaults, []Phase{
-		{Name: "flush", After: []string{PhaseServiceStop}},
-		{Name: PhaseShardingShutdown, After: []string{"flush"}, Timeout: time.Minute, Strict: true},
+	order, err = orderPhases(defaults, []shutdown.Phase{
+		{Name: "flush", After: []string{shutdown.PhaseServiceStop}},
+		{Name: shutdown.PhaseShardingShutdown, After: []string{"flush"}, Timeout: time.Minute, Strict: true},
 	})
 	require.NoError(t, err)
 	at := func(name string) int { return slices.Index(names(order), name) }
-	require.Less(t, at(PhaseServiceStop), at("flush"))
-	require.Less(t, at("flush"), at(PhaseShardingShutdown))
-	require.Less(t, at(PhaseBeforeClusterShutdown), at(PhaseShardingShutdown), "its default dependency stays")
-	require.Equal(t, DefaultPhaseTimeout, order[at("flush")].Timeout)
-	require.Equal(t, time.Minute, order[at(PhaseShardingShutdown)].Timeout)
-	require.True(t, order[at(PhaseShardingShutdown)].Strict)
+	require.Less(t, at(shutdown.PhaseServiceStop), at("flush"))
+	require.Less(t, at("flush"), at(shutdown.PhaseShardingShutdown))
+	require.Less(t, at(shutdown.PhaseBeforeClusterShutdown), at(shutdown.PhaseShardingShutdown),
+		"its default dependency stays")
+	require.Equal(t, shutdown.DefaultPhaseTimeout, order[at("flush")].Timeout)
+	require.Equal(t, time.Minute, order[at(shutdown.PhaseShardingShutdown)].Timeout)
+	require.True(t, order[at(shutdown.PhaseShardingShutdown)].Strict)
 }
 
 func TestBadPhases(t *testing.T) {
-	for name, own := range map[string][]Phase{
+	for name, own := range map[string][]shutdown.Phase{
 		"a cycle of own ones":     {{Name: "a", After: []string{"b"}}, {Name: "b", After: []string{"a"}}},
 		"a cycle with itself":     {{Name: "a", After: []string{"a"}}},
-		"a cycle with defaults":   {{Name: PhaseServiceUnbind, After: []string{PhaseClusterLeave}}},
+		"a cycle with defaults":   {{Name: shutdown.PhaseServiceUnbind, After: []string{shutdown.PhaseClusterLeave}}},
 		"after an unknown one":    {{Name: "a", After: []string{"nowhere"}}},
 		"no name":                 {{}},
 		"twice":                   {{Name: "a"}, {Name: "a"}},
 		"a negative time":         {{Name: "a", Timeout: -1}},
-		"more than there may be":  make([]Phase, MaxPhases),
-		"a default phase, doubly": {{Name: PhaseProcessEnd}, {Name: PhaseProcessEnd}},
+		"more than there may be":  make([]shutdown.Phase, shutdown.MaxPhases),
+		"a default phase, doubly": {{Name: shutdown.PhaseProcessEnd}, {Name: shutdown.PhaseProcessEnd}},
 	} {
 		if name == "more than there may be" {
 			for i := range own {
@@ -64,7 +67,7 @@ func TestBadPhases(t *testing.T) {
 			}
 		}
 		_, err := orderPhases(defaultPhases(time.Second), own)
-		require.ErrorIs(t, err, ErrPhases, name)
+		require.ErrorIs(t, err, shutdown.ErrPhases, name)
 	}
 }
 
@@ -77,8 +80,8 @@ type runNotes struct {
 	ran   []string
 }
 
-func record(t *testing.T, edit func([]Phase)) *runNotes {
-	list := []Phase{{Name: "one", Timeout: 5 * time.Second},
+func record(t *testing.T, edit func([]shutdown.Phase)) *runNotes {
+	list := []shutdown.Phase{{Name: "one", Timeout: 5 * time.Second},
 		{Name: "two", After: []string{"one"}, Timeout: 5 * time.Second},
 		{Name: "three", After: []string{"two"}, Timeout: 5 * time.Second}}
 	if edit != nil {
@@ -137,15 +140,16 @@ func TestFailedPhase(t *testing.T) {
 			require.NoError(r.t, r.add("one", "bad", func(context.Context) error { time.Sleep(8 * time.Second); return nil }))
 			r.task("three", "late", 4*time.Second, nil)
 		}, nil, []string{"last at 6s", "late at 9s"}},
-		"strict failure":    {true, func(r *runNotes) { r.task("one", "bad", 0, broken) }, broken, []string{"bad at 0s"}},
-		"strict time limit": {true, func(r *runNotes) { r.task("one", "bad", time.Hour, nil) }, ErrPhaseTimeout, nil},
+		"strict failure": {true, func(r *runNotes) { r.task("one", "bad", 0, broken) }, broken, []string{"bad at 0s"}},
+		"strict time limit": {true, func(r *runNotes) { r.task("one", "bad", time.Hour, nil) }, shutdown.ErrPhaseTimeout,
+			nil},
 		"strict panic": {true, func(r *runNotes) {
 			require.NoError(r.t, r.add("one", "bad", func(context.Context) error { panic("no") }))
-		}, ErrTaskPanic, nil},
+		}, shutdown.ErrTaskPanic, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := record(t, func(list []Phase) { list[0].Strict = c.strict })
+				r := record(t, func(list []shutdown.Phase) { list[0].Strict = c.strict })
 				r.t = t
 				c.add(r)
 				r.task("three", "last", time.Second, nil)
@@ -169,14 +173,14 @@ func TestRunsOnce(t *testing.T) {
 		r.task("one", "passed over", 0, nil)
 		r.task("two", "run", time.Second, nil)
 		require.Empty(t, r.reason())
-		require.ErrorIs(t, r.begin("wrong", "nowhere"), ErrUnknownPhase)
+		require.ErrorIs(t, r.begin("wrong", "nowhere"), shutdown.ErrUnknownPhase)
 		require.Empty(t, r.reason())
 		require.NoError(t, r.begin("first", "two"))
 		require.NoError(t, r.begin("second", "one"))
 		<-r.finish
 		require.NoError(t, r.begin("third", ""))
 		synctest.Wait()
-		require.Equal(t, ShutdownReason("first"), r.reason())
+		require.Equal(t, shutdown.Reason("first"), r.reason())
 		require.Equal(t, []string{"run at 1s"}, r.ran)
 	})
 }
@@ -186,24 +190,24 @@ func TestTasksAddedDuringTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := record(t, nil)
 		require.NoError(t, r.add("two", "adder", func(context.Context) error {
-			require.ErrorIs(t, r.add("one", "late", nil), ErrPhasePassed)
-			require.ErrorIs(t, r.add("two", "late", nil), ErrPhasePassed)
+			require.ErrorIs(t, r.add("one", "late", nil), shutdown.ErrPhasePassed)
+			require.ErrorIs(t, r.add("two", "late", nil), shutdown.ErrPhasePassed)
 			r.task("three", "added", time.Second, nil)
 			return nil
 		}))
-		require.ErrorIs(t, r.add("nowhere", "lost", nil), ErrUnknownPhase)
+		require.ErrorIs(t, r.add("nowhere", "lost", nil), shutdown.ErrUnknownPhase)
 		require.NoError(t, r.begin("because", ""))
 		<-r.finish
 		require.Equal(t, []string{"added at 1s"}, r.ran)
-		require.ErrorIs(t, r.add("three", "late", nil), ErrPhasePassed)
+		require.ErrorIs(t, r.add("three", "late", nil), shutdown.ErrPhasePassed)
 	})
 }
 
 func TestTasksAreBounded(t *testing.T) {
 	r := record(t, nil)
-	for range MaxPhaseTasks {
+	for range shutdown.MaxPhaseTasks {
 		require.NoError(t, r.add("one", "many", nil))
 	}
-	require.ErrorIs(t, r.add("one", "many", nil), ErrPhaseFull)
+	require.ErrorIs(t, r.add("one", "many", nil), shutdown.ErrPhaseFull)
 	require.NoError(t, r.add("two", "other", nil))
 }

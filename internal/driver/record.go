@@ -18,6 +18,7 @@ import (
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/shutdown"
 )
 
 const (
@@ -285,13 +286,13 @@ func (r *recordKeeper) replace(rec membership.Record) error {
 	return syncDirectory(r.dir)
 }
 
-// recordAfter is what the end of a node makes of its record.
-func recordAfter(why *EndedError, last *membership.View, role string) func(membership.Record,
-	*membership.View) membership.Record {
+// recordAfter is what the end of a node makes of its record. yielded replaces it, unless nil.
+func recordAfter(why *shutdown.EndedError, yielded *membership.Record, last *membership.View,
+	role string) func(membership.Record, *membership.View) membership.Record {
 	return func(rec membership.Record, noted *membership.View) membership.Record {
 		switch {
-		case why.record != nil:
-			return *why.record
+		case yielded != nil:
+			return *yielded
 		case why.Kind == membership.EndRejoin:
 			return membership.Record{}
 		case why.Kind == membership.EndLeft && noted != nil:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/shutdown"
 )
 
 func recordConfig(dir string) Config {
@@ -31,18 +32,20 @@ func seen(up int) *membership.View {
 }
 
 // keepAll writes what a node in dir remembers that saw v and then ended.
-func keepAll(t *testing.T, dir string, v *membership.View, why *EndedError, last *membership.View) {
+func keepAll(t *testing.T, dir string, v *membership.View, why *shutdown.EndedError, last *membership.View,
+	yielded ...*membership.Record) {
 	t.Helper()
+	yielded = append(yielded, nil)
 	r, err := openRecord(recordConfig(dir))
 	require.NoError(t, err)
 	r.start("10.0.0.1:7355", func(membership.Record) {})
 	r.note(v)
-	r.finish(recordAfter(why, last, ""))
+	r.finish(recordAfter(why, yielded[0], last, ""))
 }
 
 func TestRecordOutlivesTheProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep", "one")
-	crash := &EndedError{Kind: EndClosed}
+	crash := &shutdown.EndedError{Kind: shutdown.EndClosed}
 	keepAll(t, dir, seen(3), crash, nil)
 	want := membership.Record{}.Next(seen(3), "")
 	require.Len(t, want.Others, 2)
@@ -62,7 +65,7 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 	keepAll(t, dir, seen(3), crash, nil)
 
 	// Who left remembers those who stay; the last one nothing.
-	left := &EndedError{Kind: membership.EndLeft}
+	left := &shutdown.EndedError{Kind: membership.EndLeft}
 	keepAll(t, dir, seen(3), left, seen(3))
 	require.Equal(t, want.Others, read().Others)
 	require.False(t, read().Counts)
@@ -71,9 +74,9 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 
 	// A twin that yields remembers the older cluster; who goes over to another one nothing.
 	older := membership.Record{ClusterID: 5, Birth: 6, Highest: 1 << 60, Others: want.Others[:1]}
-	keepAll(t, dir, seen(1), &EndedError{Kind: membership.EndTwin, record: &older}, seen(1))
+	keepAll(t, dir, seen(1), &shutdown.EndedError{Kind: membership.EndTwin}, seen(1), &older)
 	require.True(t, older.Equal(read()))
-	keepAll(t, dir, seen(1), &EndedError{Kind: membership.EndRejoin}, seen(1))
+	keepAll(t, dir, seen(1), &shutdown.EndedError{Kind: membership.EndRejoin}, seen(1))
 	require.Zero(t, read())
 
 	// Who was never admitted keeps what was there.
@@ -82,7 +85,7 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, want.Equal(r.known()))
 	r.start("10.0.0.1:7355", func(membership.Record) {})
-	r.finish(recordAfter(left, &membership.View{}, ""))
+	r.finish(recordAfter(left, nil, &membership.View{}, ""))
 	require.True(t, want.Equal(read()))
 	_, err = os.Stat(filepath.Join(dir, recordName+".new"))
 	require.ErrorIs(t, err, os.ErrNotExist)
@@ -91,7 +94,7 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 // JOIN-1: a file that is damaged in any byte, cut short, or of another cluster is an error that says what to do.
 func TestBadRecords(t *testing.T) {
 	dir := t.TempDir()
-	keepAll(t, dir, seen(3), &EndedError{Kind: EndClosed}, nil)
+	keepAll(t, dir, seen(3), &shutdown.EndedError{Kind: shutdown.EndClosed}, nil)
 	path := filepath.Join(dir, recordName)
 	good, err := os.ReadFile(path)
 	require.NoError(t, err)

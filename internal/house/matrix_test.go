@@ -38,12 +38,13 @@ var matrix = map[string]string{
 	"singleton":        "membership peer wire",
 	"shard":            "membership flow route peer wire",
 	"formation":        "peer",
+	"shutdown":         "membership route peer",
 	"node":             "membership sbr singleton shard crdt courier route peer wire",
 	"sim":              "node sbr membership courier shard plane entity flow formation route peer wire",
 	"scale":            "membership peer wire",
 	"proof":            "sbr membership peer",
-	"driver":           "node transport plane entity flow shard membership route peer wire ringbuf",
-	root:               "driver discovery membership fd shard entity crdt route peer",
+	"driver":           "node shutdown transport plane entity flow shard membership route peer wire ringbuf",
+	root:               "driver shutdown discovery membership fd shard entity crdt route peer",
 	"admin":            root,
 	"examples":         root,
 	"latency":          root,
@@ -55,6 +56,7 @@ var matrix = map[string]string{
 	"internal/door": "root latency wire", // what both doors share: child processes, last lines, statistics
 	// real processes under faults: the harness and the child that it starts
 	"internal/chaos": "root internal/door",
+	"internal/api":   "", // lists what packages export, for a test
 
 	"internal/house":   "",
 	"internal/planted": "",
@@ -64,11 +66,12 @@ var matrix = map[string]string{
 
 // floors in the order of ARCHITECTURE.md, ground first.
 var floors = []string{
-	"ringbuf wire discovery internal/invariant internal/house internal/planted internal/port internal/spent internal/pki",
+	"ringbuf wire discovery internal/invariant internal/house internal/planted internal/port internal/spent " +
+		"internal/pki internal/api",
 	"entity flow route peer",
 	"plane transport fd fd/fdtest gossip courier",
 	"membership crdt",
-	"shard sbr sbr/leasetest singleton formation",
+	"shard sbr sbr/leasetest singleton formation shutdown",
 	"node",
 	"driver sim scale proof",
 	root,
