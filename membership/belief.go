@@ -78,12 +78,6 @@ func (m *Machine) beliefAt(id peer.ID) belief {
 	return nobody
 }
 
-// hasAddr reports whether some incarnation at the address is a member, whatever its status.
-func (s *version) hasAddr(a peer.Addr) bool {
-	i, _ := slices.BinarySearchFunc(s.members, a, func(m Member, a peer.Addr) int { return m.ID.Addr.Compare(a) })
-	return i < len(s.members) && s.members[i].ID.Addr == a
-}
-
 // answers notes that from has answered a probe, which only who was dialled can do, when it is the successor of a
 // member.
 func (m *Machine) answers(from peer.ID) {
@@ -94,13 +88,6 @@ func (m *Machine) answers(from peer.ID) {
 		m.answered = slices.Delete(m.answered, 0, 1)
 	}
 	m.answered = append(m.answered, from)
-}
-
-// outlives reports whether this side, of two that have removed each other, is the one that lives: it has more Up
-// members, or as many and the lowest id. up and lowest are those of the other side.
-func (s *state) outlives(up uint32, lowest peer.ID) bool {
-	mine := s.upCount()
-	return mine > up || mine == up && s.lowestUp().Less(lowest)
 }
 
 // removedBy ends a node that learns that its incarnation was removed, from one who is believed. When its own side has

@@ -68,25 +68,6 @@ type blocked struct {
 	since time.Duration
 }
 
-// blockers counts who keeps self from convergence, by the rules of converged, and appends the positions of the first
-// limit of them in the members.
-func blockers(s *state, self peer.ID, limit int, into []int) (list []int, count int) {
-	first := !slices.ContainsFunc(s.members, func(m Member) bool { return m.Status.counts() })
-	for i := range s.members {
-		m := &s.members[i]
-		st := m.Status
-		silent := m.ID != self && st != Down && st != Exiting && s.unreachable.Has(m.ID)
-		unseen := (st.counts() || first && (st == Joining || st == WeaklyUp)) && !s.seen.Has(i)
-		if !silent && !unseen {
-			continue
-		}
-		if count++; count <= limit {
-			into = append(into, i)
-		}
-	}
-	return into, count
-}
-
 // followConvergence notes the beginning or end of a stretch without convergence.
 func (m *Machine) followConvergence(converged bool) {
 	b := &m.blockage
@@ -153,16 +134,6 @@ func (m *Machine) Convergence() Convergence {
 		c.Blockers = append(c.Blockers, x)
 	}
 	return c
-}
-
-// accusers returns who of those that are not Down holds id unreachable.
-func (s *state) accusers(id peer.ID) (out peer.Set) {
-	for _, r := range s.reach {
-		if _, ok := r.find(id); ok && s.status(r.observer) != Down {
-			out = append(out, r.observer)
-		}
-	}
-	return out
 }
 
 // tell gives out an event that no view leads to.

@@ -71,13 +71,5 @@ func (v *version) plausible(o *version) bool {
 	return true
 }
 
-// followable is plausible as the error that a peer's frame is answered with.
-func (m *Machine) followable(kind wire.Kind, o *version) error {
-	if o == m.st.version || m.st.plausible(o) {
-		return nil
-	}
-	return &wire.Error{Kind: kind, Offset: 0, Err: wire.ErrBadValue}
-}
-
 // consume takes n up-numbers that nobody gets; they end at the highest.
 func (s *version) consume(n uint32) { s.highestUp = min(s.highestUp+n, MaxUpNumber) }

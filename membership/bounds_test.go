@@ -97,12 +97,12 @@ func TestUpNumbersEnd(t *testing.T) {
 	s.add(Member{ID: ip(2), Status: Joining})
 	s.add(Member{ID: ip(3), Status: Joining})
 	d := s.draft()
-	require.True(t, d.promote(minimums{}, true, 0))
+	require.True(t, d.promote(true, 0))
 	require.Equal(t, []uint32{1, MaxUpNumber, 0}, []uint32{d.members[0].UpNumber, d.members[1].UpNumber,
 		d.members[2].UpNumber})
 	require.Equal(t, Joining, d.members[2].Status)
 	d.consume(7)
 	require.Equal(t, uint32(MaxUpNumber), d.highestUp)
 	d = s.draft()
-	require.False(t, d.promote(minimums{}, true, 3), "the skipped ones are beyond it")
+	require.False(t, d.promote(true, 3), "the skipped ones are beyond it")
 }

@@ -275,3 +275,37 @@ func put[S ~[]T, T any](r *wire.Reader, list S, limit, least int, compare func(x
 	check(r, len(out)+len(list) <= limit, true)
 	return append(out, list...)
 }
+
+// sound reports whether a version that was put together holds what a reader of the whole would have checked.
+func (v *version) sound() bool {
+	t, next := 0, 0
+	for i := range v.members {
+		m := &v.members[i]
+		must := m.Status.numbered()
+		if m.UpNumber > v.highestUp || must > 0 && m.UpNumber == 0 || must < 0 && m.UpNumber != 0 {
+			return false
+		}
+		for t < len(v.tombs) && v.tombs[t].id.Less(m.ID) {
+			t++
+		}
+		if t < len(v.tombs) && v.tombs[t].id == m.ID {
+			return false
+		}
+	}
+	for i := range v.clock {
+		if next = v.indexFrom(next, v.clock[i].ID); next < 0 {
+			return false
+		}
+	}
+	for i := range v.reach {
+		if !v.has(v.reach[i].observer) {
+			return false
+		}
+		for _, c := range v.reach[i].records {
+			if !v.has(c.subject) {
+				return false
+			}
+		}
+	}
+	return true
+}

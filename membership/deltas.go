@@ -11,61 +11,12 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// pastVersions is how many versions before the present one a node holds, for deltas from them.
-const pastVersions = 8
-
-// history holds the last versions of this node.
-type history struct {
-	past [pastVersions]*version // a ring
-	next int
-	base *version // what those who have not heard of the present change most probably hold; nil when unknown
-}
-
-// push remembers a version that gives way to another. untold says that its own push has not gone out yet.
-func (h *history) push(v *version, untold bool) {
-	if !untold {
-		h.base = v
-	}
-	h.past[h.next] = v
-	h.next = (h.next + 1) % pastVersions
-}
-
-func (h *history) find(d gossip.Digest) *version {
-	for _, v := range h.past {
-		if v != nil && v.digest == d {
-			return v
-		}
-	}
-	return nil
-}
-
-// delta is the way from one other version to the one that keeps it. No bytes: it is not worth its while.
-type delta struct {
-	from  gossip.Digest
-	bytes []byte
-}
-
 // held returns the version of that digest, if this node still has it.
 func (m *Machine) held(d gossip.Digest) *version {
 	if d == m.st.digest {
 		return m.st.version
 	}
 	return m.history.find(d)
-}
-
-// deltaFrom returns the way from base to the present version, nil when the whole state is shorter or there is none. The
-// last answer is kept with the version.
-func (m *Machine) deltaFrom(base *version) []byte {
-	v := m.st.version
-	if v.delta.from == base.digest {
-		return v.delta.bytes
-	}
-	v.delta = delta{from: base.digest}
-	b, ok := appendDelta(nil, base, v)
-	if ok && len(b) < 64+8*len(v.members) { // no packed form is shorter than its incarnations
-		v.delta.bytes = b
-	}
-	return v.delta.bytes
 }
 
 // deltaBody says what turns the version base into the version digest, and who has seen that.
@@ -98,7 +49,7 @@ func readDeltaBody(body []byte) (deltaBody, error) {
 // that is shorter.
 func (m *Machine) sendGossip(to peer.ID, base *version) {
 	if base != nil && base.digest != m.st.digest {
-		if changes := m.deltaFrom(base); changes != nil {
+		if changes := m.st.deltaFrom(base); changes != nil {
 			m.stats.DeltasSent++
 			d := deltaBody{m.toward(to), base.digest, m.st.digest, m.st.seen, changes}
 			m.post(to, wire.KindDelta, func(b []byte) []byte { return appendDeltaBody(b, d) })
@@ -124,7 +75,7 @@ func (m *Machine) onDelta(arrived time.Duration, from peer.ID, body []byte) erro
 			m.sendWant(from, m.st.digest)
 			return nil
 		}
-		if v, err = m.apply(base, &d); err != nil {
+		if v, err = m.store.apply(base, d.digest, d.changes); err != nil {
 			return err
 		}
 		if v == nil {
@@ -140,54 +91,6 @@ func (m *Machine) onDelta(arrived time.Duration, from peer.ID, body []byte) erro
 	if err := m.followable(wire.KindDelta, v); err != nil {
 		return err
 	}
-	m.take(from, &state{version: v, seen: d.seen})
+	m.take(from, v.seenBy(d.seen))
 	return nil
-}
-
-// apply returns what d makes of base, nil when that is not what it says.
-func (m *Machine) apply(base *version, d *deltaBody) (*version, error) {
-	pool := m.cfg.Intern
-	if v := pool.named(d.digest); v != nil {
-		return v, nil
-	}
-	v, err := m.work.readDelta(wire.KindDelta, base, d.changes)
-	if err != nil || v.digest != d.digest || !v.sound() {
-		return nil, err
-	}
-	pool.verify(v)
-	return pool.one(v), nil
-}
-
-// sound reports whether a version that was put together holds what a reader of the whole would have checked.
-func (v *version) sound() bool {
-	t, next := 0, 0
-	for i := range v.members {
-		m := &v.members[i]
-		must := m.Status.numbered()
-		if m.UpNumber > v.highestUp || must > 0 && m.UpNumber == 0 || must < 0 && m.UpNumber != 0 {
-			return false
-		}
-		for t < len(v.tombs) && v.tombs[t].id.Less(m.ID) {
-			t++
-		}
-		if t < len(v.tombs) && v.tombs[t].id == m.ID {
-			return false
-		}
-	}
-	for i := range v.clock {
-		if next = v.indexFrom(next, v.clock[i].ID); next < 0 {
-			return false
-		}
-	}
-	for i := range v.reach {
-		if !v.has(v.reach[i].observer) {
-			return false
-		}
-		for _, c := range v.reach[i].records {
-			if !v.has(c.subject) {
-				return false
-			}
-		}
-	}
-	return true
 }

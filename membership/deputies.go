@@ -6,24 +6,7 @@ import (
 	"slices"
 
 	"github.com/kith-io/kith/gossip"
-	"github.com/kith-io/kith/peer"
 )
-
-// deputies appends the positions of the n members after the leader in sorted order, going on at the front behind the
-// last, among those who count; the leader is none, and neither is anybody when nobody leads.
-func (s *state) deputies(leader peer.ID, n int, into []int) []int {
-	first := s.index(leader)
-	if first < 0 {
-		return into
-	}
-	for k := 1; k < len(s.members) && n > 0; k++ {
-		if i := (first + k) % len(s.members); s.members[i].Status.counts() {
-			into = append(into, i)
-			n--
-		}
-	}
-	return into
-}
 
 // extraTargets sends what a round sends to an unreachable member and to a deputy as well, each by chance. reached is
 // the position of the round's own target, -1 when there was none.

@@ -34,17 +34,8 @@ func (m *Machine) nextView() *View {
 	return v
 }
 
-// RoleLeader returns who leads among the members with role, as this node sees it; zero when nobody does. The empty
-// role is that of all members.
-func (v *View) RoleLeader(role string) peer.ID {
-	if v == nil {
-		return peer.ID{}
-	}
-	return leaderOf(v.Members, v.Unreachable, v.Self, role)
-}
-
-// roles returns all roles of the members, sorted, added to those in into.
-func (v *View) roles(into []string) []string {
+// rolesOf returns all roles of the members, sorted, added to those in into.
+func rolesOf(v *View, into []string) []string {
 	if v == nil {
 		return into
 	}
@@ -86,7 +77,7 @@ func diff(events []Event, old, next *View) []Event {
 	if sameSlice(old.Members, next.Members) && slices.Equal(old.Unreachable, next.Unreachable) {
 		return events // leaders follow from these
 	}
-	for _, role := range next.roles(old.roles(nil)) {
+	for _, role := range rolesOf(next, rolesOf(old, nil)) {
 		if l := next.RoleLeader(role); l != old.RoleLeader(role) {
 			events = append(events, Event{Kind: RoleLeaderChanged, Role: role, Leader: l})
 		}

@@ -102,9 +102,8 @@ func (m *Machine) duties() {
 	if converged(m.st, m.self, m.exited) {
 		m.unstuck()
 		if !m.st.allUp || len(m.st.tombs) > 0 {
-			least := m.cfg.minimums()
-			least.unnamed = !m.named()
-			next, removed = lead(m.st, m.self, m.exited, m.expiry(), least)
+			letIn := m.named() && m.cfg.minimums().met(m.st.members)
+			next, removed = lead(m.st, m.self, m.exited, m.expiry(), letIn)
 		}
 	} else {
 		next = m.weakenWhenStuck()

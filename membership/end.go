@@ -2,10 +2,7 @@
 
 package membership
 
-import (
-	"github.com/kith-io/kith/gossip"
-	"github.com/kith-io/kith/peer"
-)
+import "github.com/kith-io/kith/peer"
 
 // end is the end: no deadline, no further mail. The last view has this node removed, or Down.
 func (m *Machine) end(kind EndKind, by peer.ID, reason string) {
@@ -16,11 +13,6 @@ func (m *Machine) end(kind EndKind, by peer.ID, reason string) {
 	m.timers = [timerCount]timer{}
 	m.over = &Ended{Kind: kind, By: by, At: m.now, Reason: reason}
 	if m.st != nil && kind != EndDowned && m.st.has(m.self) {
-		d := m.st.draft()
-		d.remove(m.self)
-		d.clock = d.clock.Prune(func(id peer.ID) bool { return !d.has(id) })
-		d.reach = d.reach.only(d.has)
-		d.seen = gossip.NewSeen(len(d.members))
-		m.st = d.seal()
+		m.st = m.st.without(m.self)
 	}
 }

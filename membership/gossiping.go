@@ -98,7 +98,7 @@ func (m *Machine) spread(n int, base *version) int {
 
 // sendState sends the seen set and the version, which is packed once however often it is sent.
 func (m *Machine) sendState(to peer.ID, kind wire.Kind, tag uint64) {
-	s := stateBody{to.Inc, tag, m.st.digest, m.st.seen, m.coder.packOf(m.st.version)}
+	s := stateBody{to.Inc, tag, m.st.digest, m.st.seen, m.store.pack(m.st.version)}
 	m.post(to, kind, func(b []byte) []byte { return appendStateBody(b, s) })
 }
 
@@ -233,7 +233,7 @@ func (m *Machine) take(from peer.ID, remote *state) {
 		return
 	}
 	known := remote.hasSeen(m.self)
-	next, how := m.reconcile(remote)
+	next, how := m.store.newerOrMerged(m.st, remote, m.held)
 	switch how {
 	case isSame:
 		m.stats.Same++
@@ -269,21 +269,10 @@ func (m *Machine) take(from peer.ID, remote *state) {
 	}
 }
 
-func (s *state) upCount() uint32 {
-	n := uint32(0)
-	for i := range s.members {
-		if s.members[i].Status.Working() {
-			n++
-		}
+// followable is plausible as the error that a peer's frame is answered with.
+func (m *Machine) followable(kind wire.Kind, o *version) error {
+	if o == m.st.version || m.st.plausible(o) {
+		return nil
 	}
-	return n
-}
-
-func (s *state) lowestUp() peer.ID {
-	for i := range s.members {
-		if s.members[i].Status.Working() {
-			return s.members[i].ID
-		}
-	}
-	return peer.ID{}
+	return &wire.Error{Kind: kind, Offset: 0, Err: wire.ErrBadValue}
 }

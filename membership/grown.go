@@ -49,7 +49,7 @@ func (m *Machine) Begin(now time.Duration, g *Grown) error {
 	if m.phase != idle || !g.v.has(m.self) {
 		return fmt.Errorf("%w: %s cannot begin in it", ErrBadGrown, m.self)
 	}
-	s := &state{version: g.v, seen: gossip.NewSeen(len(g.v.members))}
+	s := g.v.seenBy(gossip.NewSeen(len(g.v.members)))
 	for i := range g.v.members {
 		s.seen.Add(i)
 	}

@@ -177,10 +177,5 @@ func (m *Machine) verdictOn(id peer.ID) (fd.Verdict, bool) {
 
 // seconded reports whether another observer that counts accuses id.
 func (m *Machine) seconded(id peer.ID) bool {
-	for _, r := range m.st.reach {
-		if _, ok := r.find(id); ok && r.observer != m.self && m.st.status(r.observer) != Down {
-			return true
-		}
-	}
-	return false
+	return m.st.accusedByAnother(id, m.self)
 }

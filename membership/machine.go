@@ -69,8 +69,7 @@ type Machine struct {
 	history history
 
 	entryAges []entryAge // of the clock; by Config.ClockEntries
-	work      *work
-	coder     *coder
+	store     *store
 
 	timers  [timerCount]timer
 	arena   peer.Arena
@@ -92,14 +91,8 @@ type Machine struct {
 // rng, which the machine owns from now on.
 func New(self peer.ID, cfg Config, rng *rand.Rand) *Machine {
 	cfg = cfg.WithDefaults()
-	m := &Machine{self: self, cfg: cfg, rng: rng, work: &work{}, coder: &coder{}, monitor: newMonitor(self, cfg)}
-	if p := cfg.Intern; p != nil {
-		invariant.Check(p.coder.above == 0 || p.coder.above == cfg.CompressAbove, "membership: one pool, two CompressAbove")
-		m.work, m.coder = &p.work, &p.coder
-		m.work.pool = p
-	}
-	m.coder.above = cfg.CompressAbove
-	return m
+	return &Machine{self: self, cfg: cfg, rng: rng, store: newStore(cfg.CompressAbove, cfg.Intern),
+		monitor: newMonitor(self, cfg)}
 }
 
 // Phi returns how suspicious the silence of id is at the last step, for display; 0 for one who is not watched here.
@@ -285,10 +278,10 @@ func (m *Machine) Drain(out *Effects) {
 func (m *Machine) install(s *state, push bool) {
 	if m.st != nil && m.st != s {
 		s.floor = m.st.floor
-		m.work.recycle(m.st)
+		m.store.recycle(m.st)
 		m.history.push(m.st.version, m.push || m.timers[timerPush].on)
 	}
-	s.version = m.cfg.Intern.one(s.version)
+	s.version = m.store.share(s.version)
 	s.floor = max(s.floor, s.clock.Of(m.self))
 	m.st, m.dirty, m.stale = s, true, true
 	m.refreshAges()
@@ -347,4 +340,18 @@ func (m *Machine) noticeSelf() {
 		}
 		m.end(EndRemoved, m.source, "the cluster has forgotten this incarnation")
 	}
+}
+
+// Laws demands of the states of three machines what every run must keep (MEM-4): the merge is commutative, associative
+// and idempotent, takes nobody back and loses nobody but through a tombstone; one clock names one content; who has seen
+// is a member. Machines without a state, of different clusters, or that have ended, are not compared: the last state of
+// an ended one, without itself, is for its last view and is never sent. It reads the machines only, and
+// costs several merges: for simulators and tests.
+func Laws(a, b, c *Machine) error {
+	for _, m := range [...]*Machine{a, b, c} {
+		if m.st == nil || m.phase == ended || m.st.cluster != a.st.cluster {
+			return nil
+		}
+	}
+	return laws(a.st, b.st, c.st)
 }

@@ -179,15 +179,13 @@ const (
 	isBumped                // the join says more than its clock does: it must become a change of this node
 )
 
-// reconcile decides between the local and a received state of the same cluster.
+// newerOrMerged decides between the local and a received state of one cluster: the newer of the two, or their join.
 //
 // Removal takes a node's entry out of the clock, so a clock can look concurrent that is only older; the join then
 // equals one side, contents and clock, and that side wins with its seen set. And a change by a node that was removed
 // before it spread leaves no trace in the clock: then the join equals a side in its clock but not in its contents. One
 // clock must never name two contents, so such a join is made a change of its own.
-func reconcile(local, remote *state) (*state, outcome) { return new(work).reconcile(local, remote) }
-
-func (w *work) reconcile(local, remote *state) (*state, outcome) {
+func (w *work) newerOrMerged(local, remote *state) (*state, outcome) {
 	switch remote.clock.Compare(local.clock) {
 	case gossip.Same:
 		if remote.digest == local.digest {

@@ -108,7 +108,7 @@ func joiner(a, b *state) func() *View {
 	m := New(a.members[0].ID, Config{}, rand.New(rand.NewPCG(1, 1)))
 	m.phase = member
 	return func() *View {
-		next, how := m.work.reconcile(a, b)
+		next, how := m.store.work.newerOrMerged(a, b)
 		if how != isMerged {
 			panic(how)
 		}

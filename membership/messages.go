@@ -4,8 +4,6 @@
 package membership
 
 import (
-	"bytes"
-
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -216,7 +214,7 @@ type stateBody struct {
 func appendStateBody(b []byte, s stateBody) []byte {
 	b = wire.AppendU64(wire.AppendU64(wire.AppendU64(b, s.to), s.tag), uint64(s.digest))
 	b = gossip.AppendSeen(wire.AppendUvarint(b, uint64(s.seen.Len())), s.seen)
-	return append(append(b, s.packed.flags), s.packed.bytes...)
+	return appendPacked(b, s.packed)
 }
 
 // readStateBody leaves the packed bytes as a view into body.
@@ -226,39 +224,25 @@ func readStateBody(kind wire.Kind, body []byte) (stateBody, error) {
 	if n := r.Count(0, MaxMembers); r.Err() == nil {
 		s.seen = gossip.ReadSeen(&r, n)
 	}
-	s.packed.flags = r.U8()
-	check(&r, s.packed.flags&^flagGzip == 0, true)
-	s.packed.bytes = r.Rest()
+	s.packed = readPacked(&r)
 	return s, r.Done()
 }
 
 // readState unpacks and reads the state in a body; the version that this node holds needs neither. The version keeps
 // the packed form that it came in.
 func (m *Machine) readState(kind wire.Kind, b *stateBody) (*state, error) {
-	v := m.cfg.Intern.packed(b.digest, b.packed)
-	if m.st != nil && b.digest == m.st.digest {
-		v = m.st.version
+	var held *version
+	if m.st != nil {
+		held = m.st.version
 	}
-	if v == nil {
-		plain, err := m.coder.unpack(kind, b.packed.flags, b.packed.bytes)
-		if err != nil {
-			return nil, err
-		}
-		if v, err = m.work.readCore(kind, plain); err != nil {
-			m.coder.raw = nil // it may be a bomb
-			return nil, err
-		}
-		if v.digest != b.digest {
-			return nil, &wire.Error{Kind: kind, Offset: 16, Err: wire.ErrBadValue}
-		}
-		v.packed = packed{b.packed.flags, bytes.Clone(b.packed.bytes)}
-		m.cfg.Intern.verify(v)
-		v = m.cfg.Intern.one(v)
+	v, err := m.store.read(kind, b.digest, b.packed, held)
+	if err != nil {
+		return nil, err
 	}
 	if b.seen.Len() != len(v.members) {
 		return nil, &wire.Error{Kind: kind, Offset: 24, Err: wire.ErrBadValue}
 	}
-	return &state{version: v, seen: b.seen}, nil
+	return v.seenBy(b.seen), nil
 }
 
 // PlainBody returns body with its state uncompressed, so that traces hash what was said and not how it was packed.
@@ -268,14 +252,13 @@ func PlainBody(kind wire.Kind, body []byte) []byte {
 		return body
 	}
 	s, err := readStateBody(kind, body)
-	if err != nil || s.packed.flags&flagGzip == 0 {
-		return body
-	}
-	var c coder
-	plain, err := c.unpack(kind, s.packed.flags, s.packed.bytes)
 	if err != nil {
 		return body
 	}
-	s.packed = packed{s.packed.flags &^ flagGzip, plain}
+	plain, ok := s.packed.plain(kind)
+	if !ok {
+		return body
+	}
+	s.packed = plain
 	return appendStateBody(nil, s)
 }

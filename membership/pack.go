@@ -112,3 +112,24 @@ func (c *coder) inflate(kind wire.Kind, packed []byte) ([]byte, error) {
 	}
 	return c.raw, nil
 }
+
+// appendPacked appends u8 flags and the bytes, which end a body.
+func appendPacked(b []byte, p packed) []byte { return append(append(b, p.flags), p.bytes...) }
+
+// readPacked reads the rest of a body as a packed version; its bytes are a view into the body.
+func readPacked(r *wire.Reader) packed {
+	p := packed{flags: r.U8()}
+	check(r, p.flags&^flagGzip == 0, true)
+	p.bytes = r.Rest()
+	return p
+}
+
+// plain returns the same version without gzip; ok is false when there is none around it, or it cannot be unpacked.
+func (p packed) plain(kind wire.Kind) (plain packed, ok bool) {
+	if p.flags&flagGzip == 0 {
+		return p, false
+	}
+	var c coder
+	b, err := c.unpack(kind, p.flags, p.bytes)
+	return packed{p.flags &^ flagGzip, b}, err == nil
+}

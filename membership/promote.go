@@ -6,8 +6,6 @@ package membership
 import (
 	"errors"
 	"time"
-
-	"github.com/kith-io/kith/peer"
 )
 
 // ErrNobodyUp is returned by a PrepareShutdownCommand while no member is Up.
@@ -31,7 +29,6 @@ type RoleMinimum struct {
 type minimums struct {
 	members int
 	roles   []RoleMinimum
-	unnamed bool // the record of this node does not name all who wait: none of them yet
 }
 
 func (n minimums) met(members []Member) bool {
@@ -43,7 +40,7 @@ func (n minimums) met(members []Member) bool {
 		}
 		return n
 	}
-	if n.unnamed || n.members > 1 && count("") < n.members {
+	if n.members > 1 && count("") < n.members {
 		return false
 	}
 	for _, r := range n.roles {
@@ -52,38 +49,6 @@ func (n minimums) met(members []Member) bool {
 		}
 	}
 	return true
-}
-
-// preparing reports whether the cluster prepares for a full shutdown. It is read off the state, so every node that has
-// the state knows it (Q18).
-func preparing(members []Member) bool {
-	for i := range members {
-		if st := members[i].Status; st == PreparingForShutdown || st == ReadyForShutdown {
-			return true
-		}
-	}
-	return false
-}
-
-// weaken returns the next version in which self, leading without convergence, has let in the joining members that it
-// can reach; nil when there are none.
-func weaken(s *state, self peer.ID, least minimums) *state {
-	if preparing(s.members) || !least.met(s.members) {
-		return nil
-	}
-	var d *state
-	for i := range s.members {
-		if m := &s.members[i]; m.Status == Joining && (m.ID == self || !s.unreachable.Has(m.ID)) {
-			if d == nil {
-				d = s.draft()
-			}
-			d.members[i].Status = WeaklyUp
-		}
-	}
-	if d == nil {
-		return nil
-	}
-	return d.commit(self)
 }
 
 // weakenWhenStuck lets joining members in when this node has led without convergence for Config.WeaklyUpAfter at a
@@ -99,7 +64,7 @@ func (m *Machine) weakenWhenStuck() *state {
 	case m.now < m.stuckUntil:
 		return nil
 	}
-	return weaken(m.st, m.self, m.cfg.minimums())
+	return weaken(m.st, m.self, m.cfg.minimums().met(m.st.members))
 }
 
 // unstuck ends the stretch: this node does not lead, or has converged.
@@ -118,17 +83,11 @@ func (m *Machine) prepareShutdown() error {
 	if preparing(m.st.members) {
 		return nil
 	}
-	d := m.st.draft()
-	any := false
-	for i := range d.members {
-		if d.members[i].Status == Up {
-			d.members[i].Status, any = PreparingForShutdown, true
-		}
-	}
-	if !any {
+	next := prepare(m.st, m.self)
+	if next == nil {
 		return ErrNobodyUp
 	}
-	m.install(d.commit(m.self), true)
+	m.install(next, true)
 	return nil
 }
 

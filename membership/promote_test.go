@@ -102,16 +102,16 @@ func previous(events []Event, first, second EventKind, id peer.ID) (out []Status
 // MEM-6: who is weakly up leaves through exiting like anybody.
 func TestWeaken(t *testing.T) {
 	s := stateOf([]string{"a up", "b joining", "c joining", "d up"}, "a", "a->c", "a->d")
-	next := weaken(s, nid("a"), minimums{})
+	next := weaken(s, nid("a"), true)
 	require.Equal(t, WeaklyUp, next.status(nid("b")))
 	require.Equal(t, Joining, next.status(nid("c")), "unreachable")
-	require.Nil(t, weaken(next, nid("a"), minimums{}), "once")
-	require.Nil(t, weaken(s, nid("a"), minimums{members: 5}))
-	require.Nil(t, weaken(stateOf([]string{"a preparing-for-shutdown", "b joining"}, "a"), nid("a"), minimums{}))
+	require.Nil(t, weaken(next, nid("a"), true), "once")
+	require.Nil(t, weaken(s, nid("a"), false))
+	require.Nil(t, weaken(stateOf([]string{"a preparing-for-shutdown", "b joining"}, "a"), nid("a"), true))
 	require.False(t, converged(stateOf([]string{"a up", "b weakly-up"}, "a", "a->b"), nid("a"), nil), "unreachable blocks")
 	require.True(t, converged(stateOf([]string{"a up", "b weakly-up"}, "a"), nid("a"), nil), "need not have seen")
 	require.False(t, converged(stateOf([]string{"a joining", "b weakly-up"}, "a"), nid("a"), nil), "while none is up")
-	next, _ = lead(stateOf([]string{"a up", "b weakly-up"}, "ab"), nid("a"), nil, never, minimums{})
+	next, _ = lead(stateOf([]string{"a up", "b weakly-up"}, "ab"), nid("a"), nil, never, true)
 	require.Equal(t, Member{ID: nid("b"), Status: Up, UpNumber: 101}, next.members[1])
 	require.Equal(t, nid("b"), stateOf([]string{"a joining", "b weakly-up"}, "").leader(nid("a")))
 	require.Equal(t, nid("b"), stateOf([]string{"a weakly-up", "b ready-for-shutdown"}, "").leader(nid("a")))
@@ -207,7 +207,7 @@ func TestFullShutdown(t *testing.T) {
 // MEM-7: who was admitted while the order to stop was under way stays Joining; who was made Up then prepares as well.
 func TestPreparingMeetsLateMembers(t *testing.T) {
 	s := stateOf([]string{"a preparing-for-shutdown", "b up", "c joining", "d weakly-up", "e leaving"}, "abcde")
-	next, _ := lead(s, nid("a"), nil, never, minimums{})
+	next, _ := lead(s, nid("a"), nil, never, true)
 	var got []Status
 	for _, m := range next.members {
 		got = append(got, m.Status)

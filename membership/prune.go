@@ -15,36 +15,12 @@ import (
 
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
-	"github.com/kith-io/kith/wire"
 )
 
 // entryAge is since when this node has known an entry of the clock as it is.
 type entryAge struct {
 	entry gossip.Entry
 	since time.Duration
-}
-
-// comparePrunings orders two versions by their last pruning; two of one number can come from two sides of a partition.
-func comparePrunings(a, b *version) int {
-	if a.prunes != b.prunes {
-		return cmp.Compare(a.prunes, b.prunes)
-	}
-	return cmp.Compare(a.pruned, b.pruned)
-}
-
-func appendPruned(b []byte, v *version) []byte {
-	b = wire.AppendUvarint(b, uint64(v.prunes))
-	if v.prunes > 0 {
-		b = wire.AppendU64(b, uint64(v.pruned))
-	}
-	return b
-}
-
-func readPruned(r *wire.Reader, v *version) {
-	if v.prunes = readU32(r); v.prunes > 0 {
-		v.pruned = gossip.Digest(r.U64())
-		check(r, v.pruned != 0 && v.prunes <= maxPrunes, true)
-	}
 }
 
 // refreshEntryAges brings the ages in line with the clock of a new state; only with the option.
@@ -88,42 +64,5 @@ func (m *Machine) pruneClock() *state {
 	if len(gone) == 0 {
 		return nil
 	}
-	d := m.st.draft()
-	d.prunes, d.pruned = m.st.prunes+1, m.st.digest
-	d.clock = d.clock.Prune(gone.Has)
-	return d.commit(m.self)
-}
-
-// unpruned returns older as it is to be compared with newer, whose clock was pruned more often: without the entries
-// that were pruned and have not changed since, if this node still holds the version from which they were.
-func (m *Machine) unpruned(older, newer *state) *state {
-	if older.prunes >= newer.prunes {
-		return older
-	}
-	from := m.held(newer.pruned)
-	if from == nil {
-		return older
-	}
-	clock := older.clock.Prune(func(id peer.ID) bool {
-		return newer.clock.Of(id) == 0 && older.clock.Of(id) == from.clock.Of(id)
-	})
-	if len(clock) == len(older.clock) {
-		return older
-	}
-	v := *older.version
-	v.clock, v.digest = clock, 0 // a digest of its own is not needed: it is compared and merged, never kept
-	return &state{version: &v, seen: older.seen, floor: older.floor}
-}
-
-// reconcile is work.reconcile with what this node knows of prunings.
-func (m *Machine) reconcile(remote *state) (*state, outcome) {
-	local, theirs := m.unpruned(m.st, remote), m.unpruned(remote, m.st)
-	next, how := m.work.reconcile(local, theirs)
-	switch next {
-	case local:
-		next = m.st
-	case theirs:
-		next = remote
-	}
-	return next, how
+	return m.st.pruneEntries(gone, m.self)
 }

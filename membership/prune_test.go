@@ -44,6 +44,11 @@ func prunedMachine(t *testing.T) (m *Machine, before *state) {
 	return m, &copied
 }
 
+// meets is what becomes of the state of m when it hears of remote.
+func meets(m *Machine, remote *state) (*state, outcome) {
+	return m.store.newerOrMerged(m.st, remote, m.held)
+}
+
 // The oldest go, no younger ones, and never the leader's own, which stands for all that was pruned.
 func TestPruneClock(t *testing.T) {
 	m, before := prunedMachine(t)
@@ -77,27 +82,27 @@ func TestPrunedVersionsMeet(t *testing.T) {
 		o.st = &state{version: st.version, seen: st.seen.Clone()}
 		return o
 	}
-	next, how := node(before).reconcile(after)
+	next, how := meets(node(before), after)
 	require.Equal(t, isNewer, how)
 	require.Same(t, after, next)
-	next, how = m.reconcile(before)
+	next, how = meets(m, before)
 	require.Equal(t, isOlder, how)
 	require.Same(t, after, next)
 
 	o := node(before)
 	o.install(o.st.draft().commit(ip(2)), false)
-	next, how = o.reconcile(after)
+	next, how = meets(o, after)
 	require.Equal(t, isMerged, how)
 	require.Zero(t, next.clock.Of(ip(3)))
 	require.Equal(t, before.clock.Of(ip(2))+1, next.clock.Of(ip(2)))
 	require.Equal(t, uint32(1), next.prunes)
-	again, how := m.reconcile(o.st)
+	again, how := meets(m, o.st)
 	require.Equal(t, isMerged, how)
 	require.Equal(t, next.digest, again.digest, "both sides come to the same")
 
 	d := before.draft()
 	stranger := node(d.commit(ip(2)))
-	next, how = stranger.reconcile(after)
+	next, how = meets(stranger, after)
 	require.Equal(t, isMerged, how)
 	require.Equal(t, before.clock.Of(ip(3)), next.clock.Of(ip(3)), "it comes back, and nothing is lost")
 }
@@ -109,7 +114,7 @@ func TestPrunedCountsGoOn(t *testing.T) {
 	require.NoError(t, o.Do(0, JoinCommand{}))
 	mailOf(o)
 	o.install(&state{version: before.version, seen: before.seen.Clone()}, false)
-	next, _ := o.reconcile(m.st)
+	next, _ := meets(o, m.st)
 	o.install(&state{version: next.version, seen: next.seen.Clone()}, false)
 	require.Zero(t, o.st.clock.Of(ip(3)))
 	changed := o.st.draft().commit(ip(3))

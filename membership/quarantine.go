@@ -71,26 +71,6 @@ func (m *Machine) quarantined() (mine, others int) {
 	return mine, others
 }
 
-// Quarantined returns the members that at least one observer that is not Down holds unreachable for good, sorted.
-func (v *View) Quarantined() peer.Set {
-	if v == nil {
-		return nil
-	}
-	var out peer.Set
-	for _, a := range v.Accusations {
-		if a.Quarantined && v.quarantineHolds(a) {
-			out.Add(a.Subject)
-		}
-	}
-	return out
-}
-
-// quarantineHolds reports whether an accusation counts: rows of Down observers do not.
-func (v *View) quarantineHolds(a Accusation) bool {
-	o, ok := v.Member(a.Observer)
-	return ok && o.Status != Down
-}
-
 // quarantineEvents appends an event for each member that is under quarantine and was not, by the first who says so.
 func quarantineEvents(events []Event, old, next *View) []Event {
 	if sameSlice(old.Accusations, next.Accusations) {
@@ -107,13 +87,4 @@ func quarantineEvents(events []Event, old, next *View) []Event {
 		}
 	}
 	return events
-}
-
-func (v *View) quarantinedBy(id peer.ID) peer.ID {
-	for _, a := range v.Accusations {
-		if a.Quarantined && a.Subject == id && v.quarantineHolds(a) {
-			return a.Observer
-		}
-	}
-	return peer.ID{}
 }

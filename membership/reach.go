@@ -210,11 +210,6 @@ func sameRows(x, y *row) (isX, isY bool) {
 	return same, same
 }
 
-// merge takes each observer's row from the side that has the higher version of it, then keeps what is about members.
-func (t reachability) merge(o reachability, member func(peer.ID) bool) reachability {
-	return union(t, o, compareRows, sameRows, joinRows).only(member)
-}
-
 // only returns the table without rows of, and records about, those who are no members; the table itself when it has
 // none.
 func (t reachability) only(member func(peer.ID) bool) reachability {
@@ -237,12 +232,7 @@ func (t reachability) only(member func(peer.ID) bool) reachability {
 	return out
 }
 
-// subjects returns those whom some observer that counts holds unreachable, sorted.
-func (t reachability) subjects(counts func(observer peer.ID) bool) peer.Set {
-	return t.subjectsInto(nil, counts)
-}
-
-// subjectsInto is subjects in the memory of into.
+// subjectsInto returns those whom some observer that counts holds unreachable, sorted, in the memory of into.
 func (t reachability) subjectsInto(into peer.Set, counts func(observer peer.ID) bool) peer.Set {
 	for _, r := range t {
 		if len(r.records) > 0 && counts(r.observer) {

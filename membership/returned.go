@@ -30,11 +30,6 @@ func (m *Machine) isolated() bool {
 	return true
 }
 
-// covers reports whether s had the member as one and has removed it, whether or not it remembers.
-func (s *version) covers(mb *Member) bool {
-	return mb.UpNumber != 0 && mb.UpNumber <= s.highestUp && !s.has(mb.ID)
-}
-
 // returned deals with a received state that has members whom this one has removed and forgotten: they get their
 // tombstones again, as a change of this node, so that all remember; and with one by which this node itself is removed
 // and forgotten: it ends, unless its side has done the same with the sender and is the larger one. It reports whether
@@ -52,7 +47,7 @@ func (m *Machine) returned(from peer.ID, remote *state) bool {
 			return true
 		}
 	}
-	if sameSlice(remote.members, m.st.members) {
+	if remote.sameMembers(m.st) {
 		return false
 	}
 	var d *state

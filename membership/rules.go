@@ -8,66 +8,6 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// converged reports whether self can prove that all who count have seen s (GOS-3). Nobody may be unreachable but
-// Down or Exiting members, self (a node never waits because others accuse it) and those in exited, who confirmed that
-// they are done leaving. While no member is Up or Leaving, joining ones must have seen it too, so that the first
-// up-number is given once. Up stands for the two states of a full shutdown as well.
-func converged(s *state, self peer.ID, exited peer.Set) bool {
-	for _, id := range s.unreachable {
-		if st := s.status(id); id != self && st != Down && st != Exiting && !exited.Has(id) {
-			return false
-		}
-	}
-	first := true
-	for i := range s.members {
-		if s.members[i].Status.counts() {
-			first = false
-			break
-		}
-	}
-	for i := s.waits; i < len(s.members); i++ {
-		m := &s.members[i]
-		switch wanted := m.Status.counts() || first && (m.Status == Joining || m.Status == WeaklyUp); {
-		case !wanted || s.seen.Has(i):
-			if i == s.waits {
-				s.waits++ // seen sets only grow: all questions about one version together look at each member once
-			}
-		case !exited.Has(m.ID):
-			return false
-		}
-	}
-	return true
-}
-
-// leaderOf returns the leader as self sees it among those with role: the first in address order that is Up or
-// Leaving (or in a full shutdown), else the first of the best other status (WeaklyUp, Joining, Exiting). Down members
-// never lead, unreachable ones neither, except that nobody takes itself for unreachable. Zero: none. There is no
-// election (MEM-5).
-func leaderOf(members []Member, unreachable peer.Set, self peer.ID, role string) peer.ID {
-	best, bestClass := peer.ID{}, 4
-	for i := range members {
-		m := &members[i]
-		class := 4
-		switch m.Status {
-		case Up, Leaving, PreparingForShutdown, ReadyForShutdown:
-			class = 0
-		case WeaklyUp:
-			class = 1
-		case Joining:
-			class = 2
-		case Exiting:
-			class = 3
-		}
-		if class >= bestClass || !m.HasRole(role) || m.ID != self && unreachable.Has(m.ID) {
-			continue
-		}
-		if best, bestClass = m.ID, class; class == 0 {
-			break // nobody behind it is better
-		}
-	}
-	return best
-}
-
 func (s *state) leader(self peer.ID) peer.ID { return leaderOf(s.members, s.unreachable, self, "") }
 
 // lead returns the next version after one pass of leader actions by self under convergence, and who was removed; nil
@@ -76,9 +16,9 @@ func (s *state) leader(self peer.ID) peer.ID { return leaderOf(s.members, s.unre
 // removed member that was never seen Up consumes an up-number, because a leader on the far side of a cut may have
 // given it one, and after a loss so does each one that has none; then joining members get theirs in address order, and
 // leaving ones become exiting. Tombstones for which expired says true are forgotten. While the cluster prepares for a
-// full shutdown nobody is let in, who is Up prepares too, and who prepares becomes ready; below the minimum numbers
-// nobody is let in either, nor before all joining members have seen this version.
-func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, least minimums) (next *state,
+// full shutdown nobody is let in, who is Up prepares too, and who prepares becomes ready; without letIn nobody is let
+// in either, nor before all joining members have seen this version.
+func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, letIn bool) (next *state,
 	removed []Member) {
 	d := s.draft()
 	for _, m := range s.members {
@@ -106,7 +46,7 @@ func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 		d.consume(skip)
 		skip = 0
 	}
-	changed := d.promote(least, s.seenByJoiners(removed), skip) || len(removed) > 0
+	changed := d.promote(letIn && s.seenByJoiners(removed), skip) || len(removed) > 0
 	if kept := keepTombs(d.tombs, expired); len(kept) < len(d.tombs) {
 		d.tombs, changed = kept, true
 	}
@@ -119,18 +59,6 @@ func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 // orphaned reports whether all who were ever up are Down, and who is left never came Up. Nobody of these may carry the
 // cluster on: others like them, out of reach, would do the same.
 func (s *state) orphaned() bool { return orphaned(s.members) }
-
-func orphaned(members []Member) bool {
-	lost := false
-	for i := range members {
-		m := &members[i]
-		if m.UpNumber != 0 && m.Status != Down {
-			return false
-		}
-		lost = lost || m.UpNumber != 0
-	}
-	return lost
-}
 
 // seenByJoiners reports whether all who have no up-number yet have seen s, besides those who are removed. Convergence
 // does not wait for them, but numbers must: what a leader gave just before it died may be known only to the joiner that
@@ -159,10 +87,10 @@ func (s *state) unheard() (n uint32) {
 }
 
 // promote moves every member one step on under convergence, and reports whether one moved. Up-numbers are given only
-// when numbers says so; the first of them, as many as skip says, to nobody.
-func (s *state) promote(least minimums, numbers bool, skip uint32) (changed bool) {
+// when letIn says so; the first of them, as many as skip says, to nobody.
+func (s *state) promote(letIn bool, skip uint32) (changed bool) {
 	stopping := preparing(s.members)
-	letIn := numbers && !stopping && least.met(s.members)
+	letIn = letIn && !stopping
 	for i := range s.members {
 		m := &s.members[i]
 		was := m.Status
@@ -217,4 +145,56 @@ func keepTombs(tombs []tombstone, expired func(peer.ID) bool) []tombstone {
 		}
 	}
 	return kept
+}
+
+// weaken returns the next version in which self, leading without convergence, has let in the joining members that it
+// can reach; nil when there are none.
+func weaken(s *state, self peer.ID, letIn bool) *state {
+	if !letIn || preparing(s.members) {
+		return nil
+	}
+	var d *state
+	for i := range s.members {
+		if m := &s.members[i]; m.Status == Joining && (m.ID == self || !s.unreachable.Has(m.ID)) {
+			if d == nil {
+				d = s.draft()
+			}
+			d.members[i].Status = WeaklyUp
+		}
+	}
+	if d == nil {
+		return nil
+	}
+	return d.commit(self)
+}
+
+// deputies appends the positions of the n members after the leader in sorted order, going on at the front behind the
+// last, among those who count; the leader is none, and neither is anybody when nobody leads.
+func (s *state) deputies(leader peer.ID, n int, into []int) []int {
+	first := s.index(leader)
+	if first < 0 {
+		return into
+	}
+	for k := 1; k < len(s.members) && n > 0; k++ {
+		if i := (first + k) % len(s.members); s.members[i].Status.counts() {
+			into = append(into, i)
+			n--
+		}
+	}
+	return into
+}
+
+// prepare returns the next version, in which all Up members prepare for a full shutdown; nil when nobody is Up.
+func prepare(s *state, self peer.ID) *state {
+	d := s.draft()
+	any := false
+	for i := range d.members {
+		if d.members[i].Status == Up {
+			d.members[i].Status, any = PreparingForShutdown, true
+		}
+	}
+	if !any {
+		return nil
+	}
+	return d.commit(self)
 }

@@ -37,9 +37,14 @@ func marks(t reachability, pairs ...string) reachability {
 	return t
 }
 
+// joined is the table of two, as a merge makes it.
+func joined(a, b reachability, member func(peer.ID) bool) reachability {
+	return union(a, b, compareRows, sameRows, joinRows).only(member)
+}
+
 func unreachableIn(t reachability) string {
 	out := ""
-	for _, id := range t.subjects(everybody) {
+	for _, id := range t.subjectsInto(nil, everybody) {
 		out += id.Addr.Host()
 	}
 	return out
@@ -78,19 +83,19 @@ func TestScenario5VersionsGoOn(t *testing.T) {
 func TestScenario6ReachabilityMerge(t *testing.T) {
 	r1 := marks(nil, "b->a", "c->d")
 	r2 := marks(r1, "b=>a", "d->e", "c->a")
-	for _, m := range []reachability{r1.merge(r2, everybody), r2.merge(r1, everybody)} {
+	for _, m := range []reachability{joined(r1, r2, everybody), joined(r2, r1, everybody)} {
 		require.False(t, m.accuses(nid("b"), nid("a")))
 		require.True(t, m.accuses(nid("c"), nid("a")))
 		require.True(t, m.accuses(nid("c"), nid("d")))
 		require.True(t, m.accuses(nid("d"), nid("e")))
 	}
-	m := r1.merge(r2, among("a", "b", "c", "e"))
+	m := joined(r1, r2, among("a", "b", "c", "e"))
 	require.False(t, m.accuses(nid("c"), nid("d")))
 	require.False(t, m.accuses(nid("d"), nid("e")))
 	require.Len(t, m, 2, "rows of b and c")
 
 	r2, r3 := marks(r1, "a->e"), marks(r1, "b=>a")
-	for _, m := range []reachability{r2.merge(r3, everybody), r3.merge(r2, everybody)} {
+	for _, m := range []reachability{joined(r2, r3, everybody), joined(r3, r2, everybody)} {
 		require.Equal(t, reachability{{nid("a"), 1, []record{{nid("e"), 1, unreachable}}},
 			{nid("b"), 2, []record{}}, {nid("c"), 1, []record{{nid("d"), 1, unreachable}}}}, m)
 	}
@@ -105,7 +110,7 @@ func TestScenario6ReachabilityMerge(t *testing.T) {
 	}
 	left, right := map[string]uint64{"a": 3, "b": 5, "c": 7}, map[string]uint64{"a": 6, "b": 2, "d": 1}
 	require.Equal(t, versions(map[string]uint64{"a": 6, "b": 5, "c": 7, "d": 1}),
-		versions(left).merge(versions(right), everybody))
+		joined(versions(left), versions(right), everybody))
 }
 
 // stateOf builds a state from "a up", "c leaving" and marks "b->a", seen by those named.
@@ -229,7 +234,7 @@ func TestLeaderActions(t *testing.T) {
 		"a->f")
 	s.highestUp = 7
 	s.members[s.index(nid("f"))].UpNumber = 0
-	next, removed := lead(s, nid("a"), peer.SetOf(nid("e")), never, minimums{})
+	next, removed := lead(s, nid("a"), peer.SetOf(nid("e")), never, true)
 	require.Len(t, removed, 2)
 	require.Equal(t, []tombstone{{id: nid("e"), last: Exiting}, {id: nid("f"), last: Down}}, next.tombs)
 	require.Equal(t, []Member{{ID: nid("a"), Status: Up, UpNumber: 1}, {ID: nid("b"), Status: Up, UpNumber: 11},
@@ -241,28 +246,28 @@ func TestLeaderActions(t *testing.T) {
 	require.Equal(t, gossip.After, next.clock.Compare(s.clock))
 
 	s.seen = stateOf([]string{"a up", "b joining", "c joining", "d leaving", "e exiting", "f down", "g down"}, "abd").seen
-	next, _ = lead(s, nid("a"), peer.SetOf(nid("e")), never, minimums{})
+	next, _ = lead(s, nid("a"), peer.SetOf(nid("e")), never, true)
 	require.Equal(t, []Status{Up, Joining, Joining, Exiting, Down},
 		[]Status{next.members[0].Status, next.members[1].Status, next.members[2].Status, next.members[3].Status,
 			next.members[4].Status}, "c has not seen it: nobody gets a number")
 	require.Equal(t, uint32(10), next.highestUp)
-	next, _ = lead(stateOf([]string{"a up", "b joining", "g down"}, "ab"), nid("a"), nil, never, minimums{})
+	next, _ = lead(stateOf([]string{"a up", "b joining", "g down"}, "ab"), nid("a"), nil, never, true)
 	require.Equal(t, uint32(102), next.members[1].UpNumber, "g, not removed yet, may have given one")
 	s = stateOf([]string{"a up", "b joining", "f down", "g down"}, "ab")
 	s.members[s.index(nid("f"))].UpNumber = 0
-	next, _ = lead(s, nid("a"), nil, never, minimums{})
+	next, _ = lead(s, nid("a"), nil, never, true)
 	require.Equal(t, uint32(103), next.members[1].UpNumber, "and one to f before it was downed (storm 40515)")
 
-	next, _ = lead(stateOf([]string{"a up", "g down"}, "ag"), nid("a"), nil, never, minimums{})
+	next, _ = lead(stateOf([]string{"a up", "g down"}, "ag"), nid("a"), nil, never, true)
 	require.Nil(t, next, "a Down member that is reachable and not replaced stays for now")
 	s = stateOf([]string{"a up", "g down"}, "ag")
 	s.add(Member{ID: peer.ID{Addr: nid("g").Addr, Inc: 99}, Status: Joining})
-	next, _ = lead(s, nid("a"), nil, never, minimums{})
+	next, _ = lead(s, nid("a"), nil, never, true)
 	require.Equal(t, []tombstone{{id: nid("g"), last: Down}}, next.tombs, "its successor proves it dead")
-	next, _ = lead(stateOf([]string{"a exiting", "b exiting"}, "ab"), nid("a"), peer.SetOf(nid("a")), never, minimums{})
+	next, _ = lead(stateOf([]string{"a exiting", "b exiting"}, "ab"), nid("a"), peer.SetOf(nid("a")), never, true)
 	require.Nil(t, next, "self goes last")
 	next, _ = lead(stateOf([]string{"a exiting", "b exiting"}, "ab"), nid("a"), peer.SetOf(nid("a"), nid("b")), never,
-		minimums{})
+		true)
 	require.Empty(t, next.members)
 }
 
@@ -370,26 +375,26 @@ func TestStateCodecLaw(t *testing.T) {
 	})
 }
 
-func TestReconcile(t *testing.T) {
+func TestNewerOrMerged(t *testing.T) {
 	base := stateOf([]string{"a up", "b up", "x up"}, "a").draft().commit(nid("x"))
 	later := base.draft()
 	later.setStatus(nid("b"), Leaving)
 	later.commit(nid("b"))
-	_, how := reconcile(base, base)
+	_, how := new(work).newerOrMerged(base, base)
 	require.Equal(t, isSame, how)
-	got, how := reconcile(base, later)
+	got, how := new(work).newerOrMerged(base, later)
 	require.Equal(t, isNewer, how)
 	require.Same(t, later, got)
-	got, how = reconcile(later, base)
+	got, how = new(work).newerOrMerged(later, base)
 	require.Equal(t, isOlder, how)
 	require.Same(t, later, got)
 
 	other := base.draft()
 	other.reach = other.reach.with(nid("a"), nid("x"), true)
 	other.commit(nid("a"))
-	got, how = reconcile(later, other)
+	got, how = new(work).newerOrMerged(later, other)
 	require.Equal(t, isMerged, how)
-	again, _ := reconcile(other, later)
+	again, _ := new(work).newerOrMerged(other, later)
 	require.Equal(t, got.digest, again.digest, "both sides reach the same version")
 
 	// x is removed: its entry leaves the clock, which makes the older state look concurrent. It is only older.
@@ -397,10 +402,10 @@ func TestReconcile(t *testing.T) {
 	removed.remove(nid("x"))
 	removed.commit(nid("a"))
 	require.Equal(t, gossip.Concurrent, base.clock.Compare(removed.clock))
-	got, how = reconcile(removed, base)
+	got, how = new(work).newerOrMerged(removed, base)
 	require.Equal(t, isOlder, how)
 	require.Same(t, removed, got)
-	got, how = reconcile(base, removed)
+	got, how = new(work).newerOrMerged(base, removed)
 	require.Equal(t, isNewer, how)
 	require.Same(t, removed, got)
 
@@ -409,7 +414,7 @@ func TestReconcile(t *testing.T) {
 	unseen := base.draft()
 	unseen.add(Member{ID: nid("j"), Status: Joining})
 	unseen.commit(nid("x"))
-	got, how = reconcile(removed, unseen)
+	got, how = new(work).newerOrMerged(removed, unseen)
 	require.Equal(t, isBumped, how)
 	require.True(t, got.has(nid("j")))
 	require.False(t, got.has(nid("x")))

@@ -250,3 +250,17 @@ func (s *version) entomb(t tombstone) {
 	at, _ := slices.BinarySearchFunc(s.tombs, t.id, func(t tombstone, id peer.ID) int { return t.id.Compare(id) })
 	s.tombs = slices.Insert(slices.Clone(s.tombs), at, t)
 }
+
+// without returns the state without one member, seen by nobody: the last one of a node whose membership is over. No
+// clock names it, so it is never sent.
+func (s *state) without(id peer.ID) *state {
+	d := s.draft()
+	d.remove(id)
+	d.clock = d.clock.Prune(func(id peer.ID) bool { return !d.has(id) })
+	d.reach = d.reach.only(d.has)
+	d.seen = gossip.NewSeen(len(d.members))
+	return d.seal()
+}
+
+// seenBy returns the state of a version and those of its members that have seen it, one bit each.
+func (v *version) seenBy(seen gossip.Seen) *state { return &state{version: v, seen: seen} }

@@ -115,3 +115,41 @@ func (v *View) Oldest(role string) (oldest Member, ok bool) {
 	}
 	return oldest, ok
 }
+
+// RoleLeader returns who leads among the members with role, as this node sees it; zero when nobody does. The empty
+// role is that of all members.
+func (v *View) RoleLeader(role string) peer.ID {
+	if v == nil {
+		return peer.ID{}
+	}
+	return leaderOf(v.Members, v.Unreachable, v.Self, role)
+}
+
+// Quarantined returns the members that at least one observer that is not Down holds unreachable for good, sorted.
+func (v *View) Quarantined() peer.Set {
+	if v == nil {
+		return nil
+	}
+	var out peer.Set
+	for _, a := range v.Accusations {
+		if a.Quarantined && v.quarantineHolds(a) {
+			out.Add(a.Subject)
+		}
+	}
+	return out
+}
+
+func (v *View) quarantinedBy(id peer.ID) peer.ID {
+	for _, a := range v.Accusations {
+		if a.Quarantined && a.Subject == id && v.quarantineHolds(a) {
+			return a.Observer
+		}
+	}
+	return peer.ID{}
+}
+
+// quarantineHolds reports whether an accusation counts: rows of Down observers do not.
+func (v *View) quarantineHolds(a Accusation) bool {
+	o, ok := v.Member(a.Observer)
+	return ok && o.Status != Down
+}

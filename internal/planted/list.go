@@ -46,7 +46,7 @@ var bugs = slices.Concat([]bug{
 	},
 	{
 		Name: "converged-beside-the-unreachable", Seeds: 60,
-		File: "membership/rules.go",
+		File: "membership/convergence.go",
 		Old:  "st := s.status(id); id != self && st != Down",
 		New:  "st := s.status(id); id != self && st == Leaving && st != Down",
 	},

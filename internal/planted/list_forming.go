@@ -18,8 +18,8 @@ var formingBugs = []bug{
 	{
 		Name: "up-before-it-is-written-down", Package: "./membership", Run: "TestNobodyIsUpBeforeItIsWrittenDown",
 		File: "membership/duties.go",
-		Old:  "\t\t\tleast.unnamed = !m.named()\n",
-		New:  "",
+		Old:  "letIn := m.named() && m.cfg.minimums().met(m.st.members)\n",
+		New:  "letIn := m.cfg.minimums().met(m.st.members)\n",
 	},
 	{
 		Name: "new-names-are-written-late", Package: "./membership", Run: "TestMemory",
