@@ -106,7 +106,7 @@ func colon(why string) string {
 
 // explain adds to the events of removed members what their tombstones say of their end, which this node may have
 // learnt together with the removal, and to quarantines of this node the reason that it was given.
-func (m *Machine) explain(events []Event) []Event {
+func (m *Machine) explain(events []Event) {
 	for i := range events {
 		switch e := &events[i]; e.Kind {
 		case MemberRemoved:
@@ -121,8 +121,6 @@ func (m *Machine) explain(events []Event) []Event {
 			}
 		}
 	}
-	m.whys = m.whys[:0]
-	return events
 }
 
 // why says how one ended whose last status is given.

@@ -77,9 +77,11 @@ type Machine struct {
 	over    *Ended
 	drained bool
 	stale   bool // state, seen set or phase changed since the last view was made
-	view    *View
-	events  []Event
-	told    []Event // without a view of their own, in order, for the next Drain
+	view    *View   // that was handed over last
+	shown   *View   // the next one, nil while nothing has changed
+	events  []Event // that lead from view to shown, so many as diffs says, and then those told
+	diffs   int
+	told    []Event // without a view of their own, in order, since the last Drain
 	scratch []int
 	targets []peer.ID
 	judged  []fd.Verdict
@@ -107,6 +109,13 @@ func (m *Machine) begin(now time.Duration, source peer.ID) {
 		m.arena.Reset()
 		m.mail = m.mail[:0]
 		m.over = nil
+		if m.shown != nil {
+			m.view, m.shown, m.whys = m.shown, nil, m.whys[:0]
+		}
+		m.told, m.diffs = m.told[:0], 0
+		if m.events = m.events[:0]; cap(m.events) > keptEvents {
+			m.events = nil
+		}
 	}
 }
 
@@ -114,6 +123,7 @@ func (m *Machine) begin(now time.Duration, source peer.ID) {
 func (m *Machine) Tick(now time.Duration) {
 	m.begin(now, m.self)
 	if m.isolated() {
+		m.show()
 		return
 	}
 	m.monitor.Tick(now)
@@ -134,6 +144,7 @@ func (m *Machine) Tick(now time.Duration) {
 func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
 	m.begin(now, from)
 	if m.phase == ended || from == m.self || m.isolated() {
+		m.show()
 		return nil
 	}
 	if m.phase == member && !m.st.has(from) {
@@ -193,6 +204,7 @@ func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kin
 func (m *Machine) Do(now time.Duration, cmd Command) error {
 	m.begin(now, m.self)
 	if m.phase == ended || m.isolated() {
+		m.show()
 		return ErrEnded
 	}
 	var err error
@@ -249,28 +261,33 @@ func (m *Machine) Next() (deadline time.Duration, ok bool) {
 // keptEvents is up to how many events the memory for them is kept; the first view of a large cluster has one a member.
 const keptEvents = 256
 
-// Drain moves the effects of the verbs since the last Drain into out. They are valid until the next verb.
+// Drain hands over the effects of the verbs since the last Drain. They are valid until the next verb.
 func (m *Machine) Drain(out *Effects) {
-	if m.drained {
-		*out = Effects{}
-		return
-	}
+	*out = m.Peek()
 	m.drained = true
-	events := m.events[:0]
-	*out = Effects{Mail: m.mail, Ended: m.over}
+}
+
+// Peek returns what the next Drain will hand over, for a composition that acts on it within the same step. It is valid
+// until the next verb and is not to be changed.
+func (m *Machine) Peek() Effects {
+	if m.drained {
+		return Effects{}
+	}
+	return Effects{Mail: m.mail, View: m.shown, Events: m.events, Ended: m.over}
+}
+
+// show ends a verb: when something has changed it makes the view that is to follow the last one handed over, and the
+// events that lead there.
+func (m *Machine) show() {
 	if m.stale {
-		m.stale = false
-		if next := m.nextView(); next != nil {
-			events = m.explain(diff(events, m.view, next))
-			m.view, out.View = next, next
+		m.stale, m.shown, m.events = false, m.nextView(), m.events[:0]
+		if m.shown != nil {
+			m.events = diff(m.events, m.view, m.shown)
+			m.explain(m.events)
 		}
+		m.diffs = len(m.events)
 	}
-	events = append(events, m.told...)
-	m.told = m.told[:0]
-	if m.events = nil; cap(events) <= keptEvents {
-		m.events = events
-	}
-	out.Events = events
+	m.events = append(m.events[:m.diffs], m.told...)
 }
 
 // install makes s the state of this node. push says that it is worth an eager push: a change of this node, or a
@@ -295,10 +312,16 @@ func (m *Machine) install(s *state, push bool) {
 // sawMore notes that the seen set grew.
 func (m *Machine) sawMore() { m.dirty, m.stale = true, true }
 
-// settle follows a verb: what this node's own record asks of it, then leader duties, until nothing changes. The
-// bound is never reached: each pass moves some member one step along its chain, and a pass of duties without a seen
-// set that is complete does nothing.
+// settle ends a verb: it acts on what the verb changed and shows what came of it.
 func (m *Machine) settle() {
+	m.follow()
+	m.show()
+}
+
+// follow acts on what a verb changed: what this node's own record asks of it, then leader duties, until nothing
+// changes. The bound is never reached: each pass moves some member one step along its chain, and a pass of duties
+// without a seen set that is complete does nothing.
+func (m *Machine) follow() {
 	for range 2 { // once more when a new ring brought a verdict
 		for range 8 {
 			if m.phase != member || !m.dirty {
