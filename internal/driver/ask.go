@@ -1,4 +1,4 @@
-// Asks: pooled waiters whose index and generation travel as the correlation, so that late answers find nobody.
+// Asks: package plane's tables of waiters, each under a lock of its own, and their states in atomic words.
 
 package driver
 
@@ -13,35 +13,27 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// Phases of a waiter. A generation counts its uses; whoever moves it from waiting to settled in one compare-and-swap
-// answers it, and nobody else touches it.
 const (
-	askFree    uint64 = 0
-	askWaiting uint64 = 1
-	askSettled uint64 = 2
+	askStripes = 8   // each with a lock of its own; a power of two
+	askChunk   = 256 // waiters made at a time
 
-	askPhaseBits = 2
-	askStripes   = 8   // each with a lock of its own; a power of two
-	askChunk     = 256 // waiters made at a time
+	wheelTick = plane.WheelTick
 )
 
 // askWaiter is one ask under way. Between begin and free it belongs to the asker; the fields below the line are
 // written by whoever settles it, before wake is signalled.
 type askWaiter struct {
-	state  atomic.Uint64          // generation (32 bits used) and phase
+	state  atomic.Uint64          // plane.AskState: whoever moves it from waiting to settled answers it
 	remote atomic.Pointer[remote] // the connection it was sent over; nil while it is parked, and for this node itself
 	dest   atomic.Pointer[routeEntry]
 	region *Region
 	shard  route.ShardID
-	index  uint32
 	wake   chan struct{} // capacity 1
 	fn     func(reply []byte, err error)
 
 	began time.Time // of an ask that is timed; zero: of one that is not
 
-	due        int64 // wheel tick; guarded by the stripe's lock, as are the links
-	prev, next *askWaiter
-	inWheel    bool
+	plane.Ask // guarded by the stripe's lock, but for the index, which never changes
 
 	// Written by the settler.
 	reply  []byte
@@ -61,10 +53,8 @@ type askTable struct {
 
 type askStripe struct {
 	mu     sync.Mutex
-	free   []*askWaiter
-	made   int
+	asks   plane.Asks
 	limit  int
-	wheel  askWheel
 	timed  sampler
 	chunks []atomic.Pointer[[askChunk]askWaiter]
 	_      [64]byte // stripes are taken by different threads
@@ -89,49 +79,51 @@ func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into [
 		n := (start + i) % askStripes
 		s := &t.stripes[n]
 		s.mu.Lock()
-		if len(s.free) == 0 && !s.grow(n) {
-			s.mu.Unlock()
-			continue
+		due := t.tick.Load() + plane.WheelTicks(d)
+		a := s.asks.Begin(due)
+		if a == nil {
+			if !s.grow(n) {
+				s.mu.Unlock()
+				continue
+			}
+			a = s.asks.Begin(due)
 		}
-		w := s.free[len(s.free)-1]
-		s.free = s.free[:len(s.free)-1]
+		w := s.at(a.Index())
 		w.region, w.shard, w.fn, w.reply = r, shard, fn, into[:0]
-		gen := w.state.Load() >> askPhaseBits
-		w.state.Store(gen<<askPhaseBits | askWaiting)
+		corr := w.Corr()
+		w.state.Store(uint64(plane.Waiting(corr)))
 		if t.every > 0 && s.timed.pick(t.every) {
 			w.began = time.Now()
 		}
-		w.due = t.tick.Load() + wheelTicks(d)
-		s.wheel.add(w)
 		s.mu.Unlock()
-		return w, gen<<32 | uint64(w.index) + 1, nil
+		return w, corr, nil
 	}
 	return nil, 0, t.full
 }
 
 func (s *askStripe) grow(stripe uint32) bool {
-	if s.made == s.limit {
+	made := s.asks.Made()
+	if made == s.limit {
 		return false
 	}
 	chunk := new([askChunk]askWaiter)
-	s.chunks[s.made/askChunk].Store(chunk)
-	for i := range chunk {
-		if s.made == s.limit {
-			break
-		}
+	s.chunks[made/askChunk].Store(chunk)
+	for i := range min(len(chunk), s.limit-made) {
 		w := &chunk[i]
-		w.index = uint32(s.made)*askStripes + stripe
 		w.wake = make(chan struct{}, 1)
-		s.free = append(s.free, w)
-		s.made++
+		s.asks.Add(&w.Ask, uint32(made+i)*askStripes+stripe)
 	}
 	return true
 }
 
 // find returns the waiter of a correlation, which may have been used again since.
 func (t *askTable) find(corr uint64) *askWaiter {
-	index := uint32(corr) - 1
-	s := &t.stripes[index%askStripes]
+	index := plane.AskIndex(corr)
+	return t.stripes[index%askStripes].at(index)
+}
+
+// at returns a waiter of this stripe by its index, nil when there is none.
+func (s *askStripe) at(index uint32) *askWaiter {
 	n := int(index / askStripes)
 	if n >= s.limit {
 		return nil
@@ -146,7 +138,7 @@ func (t *askTable) find(corr uint64) *askWaiter {
 // whether somebody was waiting.
 func (t *askTable) settle(corr uint64, reason route.Reason, payload []byte) bool {
 	w := t.find(corr)
-	if w == nil || !w.claim(corr>>32) {
+	if w == nil || !w.claim(corr) {
 		t.late.Add(1)
 		return false
 	}
@@ -166,7 +158,7 @@ func (t *askTable) answered(corr uint64, from peer.ID, reason route.Reason, payl
 // claimFrom is awaiting for the one whose answer is taken: it returns a waiter that nobody else answers any more.
 func (t *askTable) claimFrom(corr uint64, from peer.ID) *askWaiter {
 	w := t.awaiting(corr, from)
-	if w != nil && !w.claim(corr>>32) {
+	if w != nil && !w.claim(corr) {
 		t.late.Add(1)
 		return nil
 	}
@@ -177,13 +169,18 @@ func (t *askTable) claimFrom(corr uint64, from peer.ID) *askWaiter {
 // or for nobody's yet, is left waiting.
 func (t *askTable) awaiting(corr uint64, from peer.ID) *askWaiter {
 	w := t.find(corr)
-	if w != nil && w.state.Load() == corr>>32<<askPhaseBits|askWaiting {
-		if r := w.remote.Load(); r != nil && r.id == from {
+	if w != nil {
+		state := plane.AskState(w.state.Load()) // before whom it went to, which is the next ask's once this one is over
+		r := w.remote.Load()
+		asked := r != nil && r.id == from
+		switch state.Judge(corr, asked) {
+		case plane.Due:
 			return w
-		}
-		if w.state.Load() == corr>>32<<askPhaseBits|askWaiting { // else it was answered just now
-			t.foreign.Add(1)
-			return nil
+		case plane.Foreign:
+			if plane.AskState(w.state.Load()).Judge(corr, asked) == plane.Foreign { // else it was answered just now
+				t.foreign.Add(1)
+				return nil
+			}
 		}
 	}
 	t.late.Add(1)
@@ -206,12 +203,15 @@ func (t *askTable) settleWith(corr uint64, from peer.ID, reply []byte) bool {
 // waits reports whether somebody waits for the answer to an ask.
 func (t *askTable) waits(corr uint64) bool {
 	w := t.find(corr)
-	return w != nil && w.state.Load() == corr>>32<<askPhaseBits|askWaiting
+	return w != nil && plane.AskState(w.state.Load()) == plane.Waiting(corr)
 }
 
-// claim moves w from waiting in generation gen to settled; only one caller succeeds.
-func (w *askWaiter) claim(gen uint64) bool {
-	return w.state.CompareAndSwap(gen<<askPhaseBits|askWaiting, gen<<askPhaseBits|askSettled)
+// claim moves w from waiting for the answer to an ask to settled; only one caller succeeds.
+func (w *askWaiter) claim(corr uint64) bool { return w.claimAs(plane.Waiting(corr)) }
+
+// claimAs is claim by the state of a waiter that waits.
+func (w *askWaiter) claimAs(state plane.AskState) bool {
+	return w.state.CompareAndSwap(uint64(state), uint64(state.Settled()))
 }
 
 func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte) {
@@ -251,17 +251,15 @@ func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte) {
 
 // free gives w back; its correlation is void from here on.
 func (t *askTable) free(w *askWaiter) {
-	s := &t.stripes[w.index%askStripes]
+	s := &t.stripes[w.Index()%askStripes]
 	w.region, w.fn, w.reply, w.err = nil, nil, nil, nil
 	if !w.began.IsZero() {
 		w.began = time.Time{}
 	}
 	w.stays()
-	gen := (w.state.Load()>>askPhaseBits + 1) & (1<<32 - 1)
 	s.mu.Lock()
-	w.state.Store(gen<<askPhaseBits | askFree)
-	s.wheel.remove(w)
-	s.free = append(s.free, w)
+	w.state.Store(0)
+	s.asks.End(&w.Ask)
 	s.mu.Unlock()
 }
 
@@ -283,10 +281,10 @@ func (t *askTable) goes(corr uint64, e *routeEntry) {
 	if w == nil {
 		return
 	}
-	s := &t.stripes[w.index%askStripes]
+	s := &t.stripes[w.Index()%askStripes]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.state.Load()>>askPhaseBits == corr>>32 { // else it was given up
+	if w.Corr() == corr { // else it was given up
 		w.goes(e)
 	}
 }
@@ -298,7 +296,7 @@ func (t *askTable) advance(tick int64) {
 	for i := range t.stripes {
 		s := &t.stripes[i]
 		s.mu.Lock()
-		over = s.wheel.advance(tick, over[:0])
+		over = s.asks.Advance(tick, over[:0])
 		s.mu.Unlock()
 		for _, corr := range over {
 			t.settleQuietly(corr, route.TimedOut)
@@ -311,7 +309,7 @@ func (t *askTable) settleQuietly(corr uint64, reason route.Reason) { t.settleWhy
 
 // settleWhy is settleQuietly with an error that matches the reason and tells more; nil: that of the reason.
 func (t *askTable) settleWhy(corr uint64, reason route.Reason, why error) {
-	if w := t.find(corr); w != nil && w.claim(corr>>32) {
+	if w := t.find(corr); w != nil && w.claim(corr) {
 		w.err = why
 		t.finish(w, reason, nil)
 	}
@@ -320,7 +318,7 @@ func (t *askTable) settleWhy(corr uint64, reason route.Reason, why error) {
 // abandon gives back a waiter whose message was not accepted. It reports false when somebody has settled it meanwhile
 // and so has called its function.
 func (t *askTable) abandon(w *askWaiter, corr uint64, byFunc bool) bool {
-	if w.claim(corr >> 32) {
+	if w.claim(corr) {
 		t.free(w)
 		return true
 	}
@@ -353,11 +351,11 @@ func (t *askTable) fail(r *remote, reason route.Reason) {
 			for k := range chunk {
 				w := &chunk[k]
 				// The state first: an ask that begins between the two loads has another generation, and is not claimed.
-				state := w.state.Load()
-				if state&(1<<askPhaseBits-1) != askWaiting || r != nil && w.remote.Load() != r {
+				state := plane.AskState(w.state.Load())
+				if !state.Waits() || r != nil && w.remote.Load() != r {
 					continue
 				}
-				if w.claim(state >> askPhaseBits) {
+				if w.claimAs(state) {
 					t.finish(w, reason, nil)
 				}
 			}
@@ -371,7 +369,7 @@ func (t *askTable) underway() int {
 	for i := range t.stripes {
 		s := &t.stripes[i]
 		s.mu.Lock()
-		n += s.made - len(s.free)
+		n += s.asks.Underway()
 		s.mu.Unlock()
 	}
 	return n

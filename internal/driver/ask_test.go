@@ -88,9 +88,10 @@ func TestAskTableBound(t *testing.T) {
 // The wheel never fires early, and late by less than two of its ticks, also beyond one turn and when it was not driven
 // for a while.
 func TestWheelFiresInTime(t *testing.T) {
+	const wheelTurn = 512 // ticks
 	table := newAskTable(4096, 0)
-	limits := []time.Duration{-1, 0, 1, wheelTick, wheelTick + 1, 3 * wheelTick, wheelSlots * wheelTick,
-		(wheelSlots + 1) * wheelTick, 3*wheelSlots*wheelTick + 5}
+	limits := []time.Duration{-1, 0, 1, wheelTick, wheelTick + 1, 3 * wheelTick, wheelTurn * wheelTick,
+		(wheelTurn + 1) * wheelTick, 3*wheelTurn*wheelTick + 5}
 	table.advance(1000)
 	type fired struct{ at, due int64 }
 	var got []fired
@@ -103,7 +104,7 @@ func TestWheelFiresInTime(t *testing.T) {
 		})
 		require.NoError(t, err)
 	}
-	for tick = 1001; tick < 1000+4*wheelSlots; tick++ {
+	for tick = 1001; tick < 1000+4*wheelTurn; tick++ {
 		table.advance(tick)
 	}
 	require.Len(t, got, len(limits))

@@ -206,7 +206,7 @@ func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, er
 	select {
 	case <-w.wake:
 	case <-ctx.Done():
-		if w.claim(corr >> 32) {
+		if w.claim(corr) {
 			err = askCancelled(ctx, w.failure(route.TimedOut, nil))
 			r.d.asks.free(w)
 			return nil, err

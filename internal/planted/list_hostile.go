@@ -92,8 +92,8 @@ var hostileBugs = []bug{
 	{
 		Name: "whoever-guesses-the-number-answers", Package: "./internal/driver", Run: "TestRepliesOfOthersAreNotBelieved",
 		File: "internal/driver/ask.go",
-		Old:  "if r := w.remote.Load(); r != nil && r.id == from {",
-		New:  "if r := w.remote.Load(); r == nil || r.id != (peer.ID{}) {",
+		Old:  "asked := r != nil && r.id == from\n",
+		New:  "asked := r == nil || r.id != (peer.ID{})\n",
 	},
 	{
 		Name: "half-sent-frames-cost-nothing", Package: "./internal/transport", Run: "TestHalfSentFramesHoldTheBudgetAtMost",

@@ -1,0 +1,108 @@
+// Asks: waiters whose index and generation travel as the correlation, so that late answers find nobody.
+
+package plane
+
+// AskState is where a waiter stands: the generation of the ask that it is for, and how far that is. A rider whose asks
+// are answered on several goroutines keeps it in one atomic word: whoever moves it from Waiting to Settled, in one
+// compare-and-swap, answers the ask, and nobody else does. Zero: the waiter is free.
+type AskState uint64
+
+const (
+	askWaiting AskState = 1
+	askSettled AskState = 2
+
+	askPhaseBits = 2
+)
+
+// Waiting returns the state of the waiter of an ask that waits, by its correlation.
+func Waiting(corr uint64) AskState { return AskState(corr>>32<<askPhaseBits) | askWaiting }
+
+// Settled returns the state of a waiter that waited, once somebody answers it.
+func (s AskState) Settled() AskState { return s&^(1<<askPhaseBits-1) | askSettled }
+
+// Waits reports whether an ask waits.
+func (s AskState) Waits() bool { return s&(1<<askPhaseBits-1) == askWaiting }
+
+// Verdict says what a reply is to the waiter that it names.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Due     Verdict = iota // the ask waits for it
+	Late                   // nobody waits for it any more, or ever did: it is counted and dropped
+	Foreign                // the ask waits for another node's, or has gone to none yet, and goes on waiting: counted
+)
+
+// Judge judges a reply by its correlation. asked says whether it comes from the node that the ask went to: others may
+// guess the number.
+func (s AskState) Judge(corr uint64, asked bool) Verdict {
+	switch {
+	case s != Waiting(corr):
+		return Late
+	case !asked:
+		return Foreign
+	}
+	return Due
+}
+
+// AskIndex returns the index of the waiter that a correlation names, which may be that of none.
+func AskIndex(corr uint64) uint32 { return uint32(corr) - 1 }
+
+// Ask is what the table knows of one waiter. The rider's own record of it embeds this, and lives as long as the table.
+type Ask struct {
+	due        int64 // wheel tick
+	prev, next *Ask
+	index      uint32
+	generation uint32 // counts the uses
+	inWheel    bool
+}
+
+// Index returns the waiter's index.
+func (a *Ask) Index() uint32 { return a.index }
+
+// Corr returns the correlation of the waiter's present use; it is never zero, which means a tell.
+func (a *Ask) Corr() uint64 { return uint64(a.generation)<<32 | uint64(a.index+1) }
+
+// Asks hands out waiters, and knows whose time is over. The zero value has none. It belongs to one lock; what settles
+// an ask is the waiter's AskState alone.
+type Asks struct {
+	free  []*Ask
+	made  int
+	wheel askWheel
+}
+
+// Add adds a new waiter to the free ones. index is its own among all tables of a rider, and below 1<<32 - 1.
+func (t *Asks) Add(a *Ask, index uint32) {
+	a.index = index
+	t.free = append(t.free, a)
+	t.made++
+}
+
+// Made returns how many waiters there are.
+func (t *Asks) Made() int { return t.made }
+
+// Underway returns how many waiters are in use: those that wait, and those whose asker has not given them back.
+func (t *Asks) Underway() int { return t.made - len(t.free) }
+
+// Begin takes a free waiter whose time is over at the tick due, nil when there is none.
+func (t *Asks) Begin(due int64) *Ask {
+	if len(t.free) == 0 {
+		return nil
+	}
+	a := t.free[len(t.free)-1]
+	t.free = t.free[:len(t.free)-1]
+	a.due = due
+	t.wheel.add(a)
+	return a
+}
+
+// End gives a waiter back: its correlation is void from here on.
+func (t *Asks) End(a *Ask) {
+	a.generation++
+	t.wheel.remove(a)
+	t.free = append(t.free, a)
+}
+
+// Advance appends the correlations of the asks whose time is over at a tick to over and returns it; they may have been
+// answered. It tells each once. Ticks do not go back.
+func (t *Asks) Advance(tick int64, over []uint64) []uint64 { return t.wheel.advance(tick, over) }

@@ -1,0 +1,66 @@
+// The wheel of ask time limits: coarse ticks, one list per slot, no allocation.
+
+package plane
+
+import "time"
+
+// WheelTick is how coarse the time limits of asks are. Riders count ticks from the node's start.
+const WheelTick = 10 * time.Millisecond
+
+const wheelSlots = 512 // a power of two; later deadlines stay in their slot for more turns
+
+// WheelTicks returns after how many ticks a limit of d is certainly over, at least one.
+func WheelTicks(d time.Duration) int64 {
+	if d <= 0 {
+		return 1
+	}
+	return int64((d-1)/WheelTick) + 2
+}
+
+// askWheel holds waiters by deadline.
+type askWheel struct {
+	slots [wheelSlots]*Ask
+	done  int64 // last tick handled
+}
+
+func (h *askWheel) add(a *Ask) {
+	a.due = max(a.due, h.done+1)
+	head := &h.slots[a.due%wheelSlots]
+	a.prev, a.next, a.inWheel = nil, *head, true
+	if *head != nil {
+		(*head).prev = a
+	}
+	*head = a
+}
+
+func (h *askWheel) remove(a *Ask) {
+	if !a.inWheel {
+		return
+	}
+	if a.prev != nil {
+		a.prev.next = a.next
+	} else {
+		h.slots[a.due%wheelSlots] = a.next
+	}
+	if a.next != nil {
+		a.next.prev = a.prev
+	}
+	a.prev, a.next, a.inWheel = nil, nil, false
+}
+
+// advance takes out the waiters that are due at tick or before and appends their correlations to over.
+func (h *askWheel) advance(tick int64, over []uint64) []uint64 {
+	from := max(h.done+1, tick-wheelSlots+1)
+	for t := from; t <= tick; t++ {
+		for a := h.slots[t%wheelSlots]; a != nil; {
+			next := a.next
+			if a.due <= tick {
+				h.remove(a)
+				over = append(over, a.Corr())
+			}
+			a = next
+		}
+	}
+	h.done = max(h.done, tick)
+	return over
+}
