@@ -76,7 +76,7 @@ type Machine struct {
 	mail    []peer.Mail
 	over    *Ended
 	drained bool
-	stale   bool // state, seen set or phase changed since the last view was made
+	stale   bool    // state, seen set or phase changed since the last view was made
 	view    *View   // that was handed over last
 	shown   *View   // the next one, nil while nothing has changed
 	events  []Event // that lead from view to shown, so many as diffs says, and then those told
