@@ -232,10 +232,6 @@ type (
 	EndedError = shutdown.EndedError
 	// Undelivered reports messages that were accepted here and refused by their receiver, or that waited too long.
 	Undelivered = route.Undelivered
-	// Stats is a snapshot of a node's counters.
-	Stats = driver.Stats
-	// TypeStats is the part of Stats that concerns one type.
-	TypeStats = driver.TypeStats
 	// LinkFullError names the peer and the bound of what waits for it; it matches ErrLinkFull.
 	LinkFullError = route.LinkFullError
 	// LinkBudgetError names the peer and Config.LinkBudget; it matches ErrLinkFull.
@@ -253,25 +249,6 @@ type (
 	BulkFullError = route.BulkFullError
 	// AsksFullError names the bound of asks under way; it matches ErrAsksFull.
 	AsksFullError = route.AsksFullError
-	// PeerStats is the part of Stats.Transport that concerns one peer: its links and its round trip.
-	PeerStats = driver.PeerStats
-	// LinkStats is the part of PeerStats that concerns one data connection.
-	LinkStats = driver.LinkStats
-	// MemberStats is Stats.Members: what membership made of what it received.
-	MemberStats = driver.MemberStats
-	// ShardingStats is Stats.Sharding: letters of sharding that were not followed.
-	ShardingStats = driver.ShardingStats
-	// CourierStats is Stats.Courier: how control messages fare. Outstanding is what is not acknowledged yet, Full counts
-	// what found no room, GaveUp how often a reachable peer acknowledged nothing for too long.
-	CourierStats = driver.CourierStats
-	// Measure says what a duration given to Config.Latency is.
-	Measure = driver.Measure
-)
-
-// The measures of Config.Latency.
-const (
-	HandlerTime = driver.HandlerTime
-	AskTime     = driver.AskTime
 )
 
 // One error per delivery reason; match with errors.Is.

@@ -130,4 +130,4 @@ func (n *Node) Register(t Type) (*Region, error) {
 }
 
 // Stats returns the counters of this node. It is meant for people and exporters, not for a hot path.
-func (n *Node) Stats() Stats { return n.d.Stats() }
+func (n *Node) Stats() Stats { return Stats(n.d.Stats()) }

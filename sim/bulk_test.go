@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/stats"
 )
 
 // TestStormOfLargeMessages runs storms in which whatever is over 300 bytes goes in chunks of 256, with room for a few
 // at each node: no message is delivered twice, harmed, lost without a word, or out of the order of its sender; and the
 // same seed gives the same trace (SHD-9).
 func TestStormOfLargeMessages(t *testing.T) {
-	var sum flow.BulkSenderStats
+	var sum stats.BulkSent
 	for seed := uint64(1); seed <= 8; seed++ {
 		once := func() (runResult, *storm) {
 			s := newStorm(seed, nil, false)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/stats"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -71,7 +72,7 @@ type Machine struct {
 	inbox   []Delivery
 	lost    []GaveUp
 	drained bool
-	stats   Stats
+	stats   stats.Courier
 }
 
 // New returns a courier that knows nobody. rng spreads repetitions; it belongs to the machine from now on.

@@ -9,28 +9,18 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/stats"
 	"github.com/kith-io/kith/wire"
 )
 
-// Measure says what a duration given to Config.Latency is.
-type Measure uint8
+// Measure says what a duration given to Config.Latency is (package stats).
+type Measure = stats.Measure
 
 // The measures.
 const (
-	HandlerTime Measure = 1 // one message worked off where its entity lives: found, handled, answered
-	AskTime     Measure = 2 // from an ask of this node to its answer, on whichever node that was given
+	HandlerTime = stats.HandlerTime
+	AskTime     = stats.AskTime
 )
-
-// String names the measure.
-func (m Measure) String() string {
-	switch m {
-	case HandlerTime:
-		return "handler"
-	case AskTime:
-		return "ask"
-	}
-	return "measure-?"
-}
 
 // DefaultLatencyEvery and MaxLatencyEvery bound Config.LatencyEvery.
 const (

@@ -6,11 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/kith-io/kith/internal/node"
-	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/stats"
 )
 
 // counters are the node's rare ones.
@@ -47,79 +46,32 @@ func (c *regionCounters) refused(r route.Reason) {
 	}
 }
 
-// What the transport tells of each peer, in Stats.Transport.Links.
-type (
-	// PeerStats concerns one peer: its links and its round trip.
-	PeerStats = transport.PeerStats
-	// LinkStats concerns one data connection to a peer.
-	LinkStats = transport.LinkStats
-	// CourierStats concerns control messages; see docs/control-messages.md.
-	CourierStats = node.CourierStats
-	// MemberStats counts what membership made of what it received.
-	MemberStats = membership.Stats
-	// ShardingStats counts letters of sharding that were not followed.
-	ShardingStats = shard.Counters
-)
+// TypeStats is a snapshot of one type on this node (package stats).
+type TypeStats = stats.Type
 
-// Stats is a snapshot of a node's counters since its start.
+// Stats is a snapshot of a node's counters since its start; the root package documents its fields.
 type Stats struct {
 	Uptime         time.Duration
-	StepAge        time.Duration // how long ago the control goroutine last stepped
-	Handled        uint64        // messages that loops and workers gave to their hosts
+	StepAge        time.Duration
+	Handled        uint64
 	AsksUnderway   int
-	AsksLate       uint64 // answers that came when nobody waited any more
-	AsksForeign    uint64 // answers of nodes that were not asked: the asks go on waiting
-	BusyEntities   int64  // Blocking entities that have a goroutine
-	LargeUnderway  int    // large messages of this node that are not over
-	LargeBytes     int64  // copies of them, of Config.BulkBudget
-	MailboxBytes   int64  // that wait for Blocking entities, of Config.MailboxBudget
-	ControlDropped uint64 // control frames that found the inbox full
-	ControlLost    uint64 // control frames that could not be queued for their peer
-	Nonsense       uint64 // frames that peers sent and that made no sense
-	RepliesLost    uint64 // answers that found no room on the way to the asker
-	RefusalsUntold uint64 // refusals whose sender could not be told
-	Unregistered   uint64 // messages refused because their type is not registered here
-	Types          []TypeStats
-	Transport      transport.Stats
-	Courier        CourierStats
-	Members        MemberStats
-	Sharding       ShardingStats
-}
-
-// TypeStats is a snapshot of one type on this node. Counts are those since the node's start; what handlers did is up to
-// 0.1 s old, that of a Blocking entity up to the end of its run.
-type TypeStats struct {
-	Name          string
-	Shards        uint32
-	Hosted        int // shards that live here
-	Stopping      int // of them, being stopped
-	Known         int // shards whose home is known here
-	ParkedBytes   int64
-	ParkedLost    uint64            // parked messages that failed: no home in time, or the node ended
-	Refused       map[string]uint64 // messages to entities here that were refused, by reason
-	RefusedRemote uint64            // tells of this node that their receivers refused
-	Unsent        uint64            // messages that waited for a node when it was removed or refused us, or this one ended
-
-	Entities     uint64 // that live here, idle ones included
-	MailboxBytes uint64 // that wait for them, with entity.RecordOverhead for each message
-	Handled      uint64 // messages given to handlers
-	Failed       uint64 // of them, Receive returned an error
-	NoReply      uint64 // asks that were left without a reply
-	AnswersLost  uint64 // answers that the asker's side did not take
-	Abandoned    uint64 // accepted messages dropped because the shard was lost
-	Made         uint64 // instances that New made
-	Passivated   uint64 // instances that were let go because they were idle or asked for it
-	Stopped      uint64 // instances that were stopped, for whatever reason
-	Evicted      uint64 // idle entities that were let go because of Type.MaxActive
-	Crashes      uint64 // instances that a panic ended, or that New failed to make: restarts, when messages follow
-	Crashed      uint64 // entities that panicked within Type.RestartWindow, if the type counts panics
-	GivenUp      uint64 // entities given up after a panic, as Type.Restart and MaxRestarts say
-	Dropped      uint64 // accepted messages dropped with them
-
-	Timers                     uint64 // running
-	TimersFired, TimersDropped uint64 // dropped ones went with their instance or their shard
-
-	Panics, Slow uint64 // calls into handlers that panicked, that took too long
+	AsksLate       uint64
+	AsksForeign    uint64
+	BusyEntities   int64
+	LargeUnderway  int
+	LargeBytes     int64
+	MailboxBytes   int64
+	ControlDropped uint64
+	ControlLost    uint64
+	Nonsense       uint64
+	RepliesLost    uint64
+	RefusalsUntold uint64
+	Unregistered   uint64
+	Types          []stats.Type
+	Transport      stats.Transport
+	Courier        stats.Courier
+	Members        membership.Stats
+	Sharding       shard.Counters
 }
 
 // Stats gathers a snapshot.

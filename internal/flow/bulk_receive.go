@@ -10,6 +10,7 @@ import (
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/stats"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -28,7 +29,7 @@ type BulkReceiver struct {
 	last    uint32 // newest number
 	live    []*bulkIn
 	answers []byte
-	stats   BulkReceiverStats
+	stats   stats.BulkReceived
 }
 
 // bulkIn is one message at its receiver.
@@ -44,19 +45,6 @@ type bulkIn struct {
 
 func (m *bulkIn) size() int   { return int(m.begin.Size) }
 func (m *bulkIn) whole() bool { return m.got == m.size() }
-
-// BulkReceiverStats counts what became of messages.
-type BulkReceiverStats struct {
-	Bytes   uint64 // of payloads that arrived
-	Taken   uint64
-	Refused uint64
-	Aborted uint64 // by their senders
-	Broken  uint64 // their connection broke
-	Stalled uint64 // nothing came for too long
-
-	Slow      uint64 // less came than BulkLeastRate
-	Unclaimed uint64 // whole, and the envelope that stands for them did not come
-}
 
 // NewBulkReceiver returns the receiver of the connection that the rider calls conn, of the peer in whose share its
 // messages are, which takes messages of at most limit bytes, grants window bytes ahead and gives up a message of which
@@ -76,7 +64,7 @@ func NewBulkReceiver(from peer.ID, conn uint64, window, limit int, stall time.Du
 }
 
 // Stats returns the counters.
-func (r *BulkReceiver) Stats() BulkReceiverStats { return r.stats }
+func (r *BulkReceiver) Stats() stats.BulkReceived { return r.stats }
 
 // Underway returns how many messages have begun and are not over.
 func (r *BulkReceiver) Underway() int { return len(r.live) }

@@ -10,6 +10,7 @@ import (
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/stats"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -76,17 +77,7 @@ type BulkSender struct {
 	turn       int             // of live: who sends the next chunk
 	moved      time.Duration   // when anything moved on the link
 	full       error
-	stats      BulkSenderStats
-}
-
-// BulkSenderStats counts what became of transfers.
-type BulkSenderStats struct {
-	Bytes     uint64 // of payloads handed out
-	Taken     uint64 // by their receivers
-	Refused   uint64 // by their receivers
-	Lost      uint64 // their connection broke: taken or not, nobody knows
-	Cancelled uint64
-	Stalled   uint64 // nothing moved for too long
+	stats      stats.BulkSent
 }
 
 // NewBulkSender returns a sender to a peer, without a connection, whose frames carry at most chunk bytes, and which
@@ -125,7 +116,7 @@ func (s *BulkSender) Idle() bool { return len(s.queue)+len(s.live)+len(s.aborts)
 func (s *BulkSender) Underway() (queued, begun int) { return len(s.queue), len(s.live) }
 
 // Stats returns the counters.
-func (s *BulkSender) Stats() BulkSenderStats { return s.stats }
+func (s *BulkSender) Stats() stats.BulkSent { return s.stats }
 
 // Connected says that a connection of that generation stands: numbers start anew.
 func (s *BulkSender) Connected(now time.Duration, generation uint32) {

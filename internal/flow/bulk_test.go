@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/stats"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -128,8 +129,8 @@ func TestBulkGoesOverInChunksAndIsTaken(t *testing.T) {
 	require.Equal(t, []bulkHeard{{x, BulkHasEnded, BulkEnd{Reason: route.OK}}}, p.pump())
 	require.Equal(t, 1001, p.room.Used(), "the taker gives it back")
 	require.True(t, p.s.Idle())
-	require.Equal(t, BulkSenderStats{Bytes: 1001, Taken: 1}, p.s.Stats())
-	require.Equal(t, BulkReceiverStats{Bytes: 1001, Taken: 1}, p.r.Stats())
+	require.Equal(t, stats.BulkSent{Bytes: 1001, Taken: 1}, p.s.Stats())
+	require.Equal(t, stats.BulkReceived{Bytes: 1001, Taken: 1}, p.r.Stats())
 }
 
 func TestBulkReplyNeedsNoEnvelope(t *testing.T) {

@@ -23,15 +23,16 @@ var matrix = map[string]string{
 	"internal/pki":     "", // certificates for the doors, throw-away clusters and tests
 	"peer":             "wire",
 	"route":            "peer wire",
-	"flow":             "route peer wire ringbuf",
+	"stats":            "peer",
+	"flow":             "route peer stats wire ringbuf",
 	"entity":           "route peer ringbuf",
 	"gossip":           "peer wire",
 	"fd":               "peer",
 	"plane":            "flow route peer wire",
-	"courier":          "peer wire",
+	"courier":          "peer stats wire",
 	"sbr/leasetest":    "",   // the suite for leases; it may import testing
 	"fd/fdtest":        "fd", // the suite for detectors; it may import testing
-	"transport":        "flow route peer wire ringbuf",
+	"transport":        "flow route peer stats wire ringbuf",
 	"membership":       "gossip fd peer wire",
 	"crdt":             "gossip peer wire",
 	"sbr":              "membership peer",
@@ -39,12 +40,12 @@ var matrix = map[string]string{
 	"shard":            "membership flow route peer wire",
 	"formation":        "peer",
 	"shutdown":         "membership route peer",
-	"node":             "membership sbr singleton shard crdt courier route peer wire",
+	"node":             "membership sbr singleton shard crdt courier route peer stats wire",
 	"sim":              "node sbr membership courier shard plane entity flow formation route peer wire",
 	"scale":            "membership peer wire",
 	"proof":            "sbr membership peer",
-	"driver":           "node shutdown transport plane entity flow shard membership route peer wire ringbuf",
-	root:               "driver shutdown discovery membership fd shard entity crdt route peer",
+	"driver":           "node shutdown transport plane entity flow shard membership route peer stats wire ringbuf",
+	root:               "driver shutdown discovery membership fd shard entity crdt route peer stats",
 	"admin":            root,
 	"examples":         root,
 	"latency":          root,
@@ -66,9 +67,9 @@ var matrix = map[string]string{
 
 // floors in the order of ARCHITECTURE.md, ground first.
 var floors = []string{
-	"ringbuf wire discovery internal/invariant internal/house internal/planted internal/port internal/spent " +
-		"internal/pki internal/api",
-	"entity flow route peer",
+	root,
+	root,
+	"entity flow route peer stats",
 	"plane transport fd fd/fdtest gossip courier",
 	"membership crdt",
 	"shard sbr sbr/leasetest singleton formation shutdown",

@@ -11,6 +11,7 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/stats"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -19,7 +20,7 @@ type (
 	// CourierConfig is the pace and the bounds of the courier.
 	CourierConfig = courier.Config
 	// CourierStats are the counters of the courier.
-	CourierStats = courier.Stats
+	CourierStats = stats.Courier
 	// CourierFull says that a control message was not taken because too many to its peer are outstanding.
 	CourierFull = courier.FullError
 )

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/stats"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -37,7 +38,7 @@ type bulk struct {
 	room  flow.BulkRoom
 	conns map[uint64]*bulkConn // accepted, by number
 	last  uint64
-	past  flow.BulkReceiverStats // of those that are gone
+	past  stats.BulkReceived // of those that are gone
 }
 
 // Take implements flow.BulkHolder.
@@ -93,14 +94,14 @@ func (b *bulk) add(c *bulkConn) (number uint64) {
 }
 
 // remove forgets an accepted connection and keeps what it counted.
-func (b *bulk) remove(c *bulkConn, st flow.BulkReceiverStats) {
+func (b *bulk) remove(c *bulkConn, st stats.BulkReceived) {
 	b.mu.Lock()
 	delete(b.conns, c.id)
 	addReceived(&b.past, st)
 	b.mu.Unlock()
 }
 
-func addReceived(sum *flow.BulkReceiverStats, st flow.BulkReceiverStats) {
+func addReceived(sum *stats.BulkReceived, st stats.BulkReceived) {
 	sum.Bytes += st.Bytes
 	sum.Taken += st.Taken
 	sum.Refused += st.Refused
@@ -164,20 +165,9 @@ func (t *Transport) sweepBulk(remotes []*remote, now time.Time, late bool) {
 	}
 }
 
-// BulkStats counts large messages.
-type BulkStats struct {
-	In, Out  int // connections accepted and dialled that stand now
-	Queued   int // transfers of this node that have not begun
-	Begun    int // that have begun and are not over
-	Held     int // bytes of messages of others that are gathered, or wait for their entities and handlers
-	Waiting  int // messages of others that wait for room
-	Sent     flow.BulkSenderStats
-	Received flow.BulkReceiverStats
-}
-
 // bulkStats gathers a snapshot.
-func (t *Transport) bulkStats(remotes []*remote) BulkStats {
-	var s BulkStats
+func (t *Transport) bulkStats(remotes []*remote) stats.Bulk {
+	var s stats.Bulk
 	for _, r := range remotes {
 		if b := r.bulk.Load(); b != nil {
 			b.count(&s)

@@ -17,6 +17,7 @@ import (
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/stats"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -378,7 +379,7 @@ func (b *Bulk) kill(why error) {
 	}
 }
 
-func (b *Bulk) count(s *BulkStats) {
+func (b *Bulk) count(s *stats.Bulk) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	queued, begun := b.s.Underway()

@@ -12,11 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/stats"
 	"github.com/kith-io/kith/wire"
 )
 
 // linkTo returns what tr says of its data connection to a peer.
-func linkTo(t *testing.T, tr *Transport, id peer.ID) LinkStats {
+func linkTo(t *testing.T, tr *Transport, id peer.ID) stats.Link {
 	t.Helper()
 	for _, p := range tr.Stats().Links {
 		if p.Peer == id {
@@ -25,7 +26,7 @@ func linkTo(t *testing.T, tr *Transport, id peer.ID) LinkStats {
 		}
 	}
 	require.FailNow(t, "no such peer")
-	return LinkStats{}
+	return stats.Link{}
 }
 
 // A link to a peer that consumes nothing says how much waits, how much is in flight, and that it is full and stalled;

@@ -1,0 +1,59 @@
+// Types: what became of the messages and entities of one type, and what is measured of both.
+
+package stats
+
+// Type is a snapshot of one type on this node. Counts are those since the node's start; what handlers did is up to
+// 0.1 s old, that of a Blocking entity up to the end of its run.
+type Type struct {
+	Name          string
+	Shards        uint32
+	Hosted        int // shards that live here
+	Stopping      int // of them, being stopped
+	Known         int // shards whose home is known here
+	ParkedBytes   int64
+	ParkedLost    uint64            // parked messages that failed: no home in time, or the node ended
+	Refused       map[string]uint64 // messages to entities here that were refused, by reason
+	RefusedRemote uint64            // tells of this node that their receivers refused
+	Unsent        uint64            // messages that waited for a node when it was removed or refused us, or this one ended
+
+	Entities     uint64 // that live here, idle ones included
+	MailboxBytes uint64 // that wait for them, with entity.RecordOverhead for each message
+	Handled      uint64 // messages given to handlers
+	Failed       uint64 // of them, Receive returned an error
+	NoReply      uint64 // asks that were left without a reply
+	AnswersLost  uint64 // answers that the asker's side did not take
+	Abandoned    uint64 // accepted messages dropped because the shard was lost
+	Made         uint64 // instances that New made
+	Passivated   uint64 // instances that were let go because they were idle or asked for it
+	Stopped      uint64 // instances that were stopped, for whatever reason
+	Evicted      uint64 // idle entities that were let go because of Type.MaxActive
+	Crashes      uint64 // instances that a panic ended, or that New failed to make: restarts, when messages follow
+	Crashed      uint64 // entities that panicked within Type.RestartWindow, if the type counts panics
+	GivenUp      uint64 // entities given up after a panic, as Type.Restart and MaxRestarts say
+	Dropped      uint64 // accepted messages dropped with them
+
+	Timers                     uint64 // running
+	TimersFired, TimersDropped uint64 // dropped ones went with their instance or their shard
+
+	Panics, Slow uint64 // calls into handlers that panicked, that took too long
+}
+
+// Measure says what a duration given to Config.Latency is.
+type Measure uint8
+
+// The measures.
+const (
+	HandlerTime Measure = 1 // one message worked off where its entity lives: found, handled, answered
+	AskTime     Measure = 2 // from an ask of this node to its answer, on whichever node that was given
+)
+
+// String names the measure.
+func (m Measure) String() string {
+	switch m {
+	case HandlerTime:
+		return "handler"
+	case AskTime:
+		return "ask"
+	}
+	return "measure-?"
+}
