@@ -153,12 +153,12 @@ func (c Config) Validate() error { return c.driver().Validate() }
 // driver is c as the driver takes it.
 func (c Config) driver() driver.Config {
 	return driver.Config{
-		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, TLS: c.TLS, Seeds: c.Seeds,
+		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, TLS: c.TLS.driver(), Seeds: c.Seeds,
 		Directory: c.Directory, NeverForm: c.NeverForm, FormNew: c.FormNew,
 		Roles: c.Roles, AppVersion: c.AppVersion,
-		Logger: c.Logger, Membership: c.Membership.machine(), Resolver: c.Resolver, Lease: c.Lease, MinBirth: c.MinBirth,
-		TakeoverTime: c.TakeoverTime,
-		JoinTimeout:  c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, Phases: c.Phases,
+		Logger: c.Logger, Membership: c.Membership.machine(), Resolver: c.Resolver.machine(), Lease: c.Lease,
+		MinBirth: c.MinBirth, TakeoverTime: c.TakeoverTime, JoinTimeout: c.JoinTimeout,
+		LeaveTimeout: c.LeaveTimeout, Phases: c.Phases,
 		ProcessDeathIsProof: c.ProcessDeathIsProof, MaxPayload: c.MaxPayload, MaxMessage: c.MaxMessage,
 		BulkBudget: c.BulkBudget, LinkBuffer: c.LinkBuffer, LinkBudget: c.LinkBudget, PartialBudget: c.PartialBudget,
 		Window: c.Window, ParkBytes: c.ParkBytes, ParkTime: c.ParkTime, MailboxBudget: c.MailboxBudget,

@@ -18,8 +18,6 @@
 package kith
 
 import (
-	"crypto/x509"
-
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/driver"
 	"github.com/kith-io/kith/membership"
@@ -109,48 +107,8 @@ type (
 	Twin = membership.Twin
 	// RoleMinimum is how many members of a role must be there before joining members are let in.
 	RoleMinimum = membership.RoleMinimum
-	// EventKind says what an Event reports.
-	EventKind = membership.EventKind
 	// EndKind is why a node's membership is over.
 	EndKind = membership.EndKind
-)
-
-// The split brain resolver (package sbr).
-type (
-	// Resolver holds the settings of the resolver.
-	Resolver = driver.Resolver
-	// Strategy is the rule by which one side of a broken cluster is chosen to live.
-	Strategy = driver.Strategy
-	// Decision is one explained decision of the resolver.
-	Decision = driver.Decision
-	// Lease is a lock outside of the cluster, for the strategy LeaseMajority.
-	Lease = driver.Lease
-)
-
-// What protects the connections (package transport).
-type (
-	// TLS configures mutual TLS 1.3 between all nodes: a certificate, its key, the authorities that are believed.
-	TLS = driver.TLS
-	// Credentials are what TLS.Load returns.
-	Credentials = driver.Credentials
-)
-
-// ClusterURI is the URI among the subject alternative names of a certificate that makes it one of the nodes of the
-// cluster of that name.
-func ClusterURI(name string) string { return driver.ClusterURI(name) }
-
-// ParseCRLs reads certificate revocation lists, PEM or DER, for Credentials.CRLs: at most 64 of 4 MiB together.
-func ParseCRLs(text []byte) ([]*x509.RevocationList, error) { return driver.RevocationLists(text) }
-
-// The strategies of a Resolver. UnsafeAutoDown lets every side of a partition live on: it is unsafe, as its name says.
-const (
-	KeepMajority   = driver.KeepMajority
-	StaticQuorum   = driver.StaticQuorum
-	KeepOldest     = driver.KeepOldest
-	DownAll        = driver.DownAll
-	LeaseMajority  = driver.LeaseMajority
-	UnsafeAutoDown = driver.UnsafeAutoDown
-	ResolverOff    = driver.ResolverOff
 )
 
 // The states of a member.
@@ -165,36 +123,6 @@ const (
 	WeaklyUp             = membership.WeaklyUp
 	PreparingForShutdown = membership.PreparingForShutdown
 	ReadyForShutdown     = membership.ReadyForShutdown
-)
-
-// The kinds of Event. Snapshot is the first of every stream.
-const (
-	Snapshot          = driver.Snapshot
-	MemberRemoved     = membership.MemberRemoved
-	MemberJoined      = membership.MemberJoined
-	MemberUp          = membership.MemberUp
-	MemberLeft        = membership.MemberLeft
-	MemberExited      = membership.MemberExited
-	MemberDowned      = membership.MemberDowned
-	UnreachableMember = membership.UnreachableMember
-	ReachableMember   = membership.ReachableMember
-	LeaderChanged     = membership.LeaderChanged
-	RoleLeaderChanged = membership.RoleLeaderChanged
-	MemberWeaklyUp    = membership.MemberWeaklyUp
-
-	MemberPreparingForShutdown = membership.MemberPreparingForShutdown
-	MemberReadyForShutdown     = membership.MemberReadyForShutdown
-
-	MemberQuarantined = membership.MemberQuarantined
-	SelfIndicted      = membership.SelfIndicted
-
-	MetadataChanged     = membership.MetadataChanged
-	ConvergenceBlocked  = membership.ConvergenceBlocked
-	ConvergenceRestored = membership.ConvergenceRestored
-	TwinCluster         = membership.TwinCluster
-	SplitCluster        = membership.SplitCluster
-	SettingsDiffer      = membership.SettingsDiffer
-	FormingHeld         = membership.FormingHeld
 )
 
 // The causes of a Down (Member.Cause).
@@ -226,8 +154,6 @@ const (
 
 // What the driver shows (package driver).
 type (
-	// Event is one change of membership, or the snapshot that a stream begins with.
-	Event = driver.Event
 	// EndedError tells why a node ended.
 	EndedError = shutdown.EndedError
 	// Undelivered reports messages that were accepted here and refused by their receiver, or that waited too long.

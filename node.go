@@ -4,7 +4,6 @@ package kith
 
 import (
 	"context"
-	"iter"
 	"net"
 	"strconv"
 
@@ -47,11 +46,6 @@ func (n *Node) Addr() Addr { return n.d.Self().Addr }
 
 // View returns the current snapshot of membership: one atomic load, never nil, never to be changed.
 func (n *Node) View() *View { return n.d.View() }
-
-// Events yields the changes of membership, beginning with a Snapshot. Nothing after it is missed: a reader that falls
-// more than 1,024 events behind gets a fresh Snapshot with Missed set instead. It ends with ctx or with the node, and
-// occupies the goroutine that ranges over it.
-func (n *Node) Events(ctx context.Context) iter.Seq[Event] { return n.d.Events(ctx) }
 
 // Down marks the member at addr (host:port) as gone, which must be true: it is for operators who know that the process
 // is dead. Without an operator the resolver (Config.Resolver) decides.
@@ -101,15 +95,6 @@ func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
 func (n *Node) SetMetadata(ctx context.Context, key string, value []byte) error {
 	return n.d.SetMetadata(ctx, key, value)
 }
-
-// Decisions returns the newest decisions of the split brain resolver on this node, oldest first, at most 64: each with
-// its inputs, its rule and its outcome. String explains one in a sentence.
-func (n *Node) Decisions() []Decision { return n.d.Decisions() }
-
-// ReloadTLS loads the credentials anew (Config.TLS), by calling TLS.Load, or reading the files without waiting until a
-// change of them is noticed, which takes up to two seconds. An error says what is wrong with them and leaves the old
-// ones in use.
-func (n *Node) ReloadTLS() error { return n.d.ReloadTLS() }
 
 // Done is closed when the node has ended: left, downed, removed, refused, or closed.
 func (n *Node) Done() <-chan struct{} { return n.d.Done() }

@@ -17,9 +17,11 @@ import (
 // LinkCluster is the name of the cluster that certificates of both ends of a bare link must name.
 const LinkCluster = "bench"
 
-// linkConfig is the configuration of both ends; the bounds are the defaults, which a node's links have too.
+// linkConfig is the configuration of both ends; the bounds are the defaults, which a node's links have too. Of protect
+// it takes certificate, key and authorities, from files.
 func linkConfig(protect kith.TLS) transport.Config {
-	return transport.Config{TLS: protect, Listen: "127.0.0.1:0", Incarnation: uint64(sharedClock()) | 1, Name: LinkCluster,
+	files := transport.TLS{CertFile: protect.CertFile, KeyFile: protect.KeyFile, CAFile: protect.CAFile}
+	return transport.Config{TLS: files, Listen: "127.0.0.1:0", Incarnation: uint64(sharedClock()) | 1, Name: LinkCluster,
 		ClusterID: 1,
 		Birth:     1}
 }

@@ -12,38 +12,11 @@ import (
 	"github.com/kith-io/kith/membership"
 )
 
-// Lease is a lock outside of the cluster, in a store that both sides of a partition may reach: at most one owner has it
-// at any time. Calls come one at a time from one goroutine per call, and must return when ctx ends.
-//
-// Acquire returns true when owner has the lease from now on, or had it already; false when another one has it. An
-// error, or no answer before ctx ends, counts as refused, and is followed by Release. A lease may end by itself after a
-// time much longer than a resolver holds it (Resolver.LeaseHold), so that a crashed owner does not keep it for ever.
-//
-// Release gives it up; it returns nil also when owner does not have it, and must never take it from another owner. It
-// is repeated until it succeeds.
+// Lease is the lock of lease-majority; the root package documents its methods.
 type Lease interface {
 	Acquire(ctx context.Context, name, owner string) (bool, error)
 	Release(ctx context.Context, name, owner string) error
 }
-
-// The resolver's settings, for the root package.
-type (
-	// Resolver holds the settings of the resolver.
-	Resolver = node.Resolver
-	// Strategy is the rule by which a side is chosen to live.
-	Strategy = node.Strategy
-)
-
-// The strategies.
-const (
-	KeepMajority   = node.ResolverKeepMajority
-	StaticQuorum   = node.ResolverStaticQuorum
-	KeepOldest     = node.ResolverKeepOldest
-	DownAll        = node.ResolverDownAll
-	LeaseMajority  = node.ResolverLeaseMajority
-	UnsafeAutoDown = node.ResolverUnsafeAutoDown
-	ResolverOff    = node.ResolverOff
-)
 
 // Decision is one explained decision of the resolver, with the time of day at which it was made.
 type Decision struct {
@@ -89,7 +62,7 @@ func (c Config) resolverSettings() []membership.Setting {
 	r.Role, r.LeaseName = "", ""
 	list := []membership.Setting{{Key: "kith.resolver", Value: r.Settings()},
 		{Key: "kith.resolver-role", Value: c.Resolver.Role}}
-	if r.Strategy == LeaseMajority {
+	if r.Strategy == node.ResolverLeaseMajority {
 		list = append(list, membership.Setting{Key: "kith.resolver-lease", Value: c.leaseName()})
 	}
 	return list

@@ -38,7 +38,7 @@ func TestSettingsOfTheTakeover(t *testing.T) {
 		"detector": {Config{Membership: membership.Config{AcceptablePause: 5 * time.Second}}, "22s 27s 33s 40s 45s 1m2s",
 			"derived"},
 		"resolver": {Config{Resolver: node.Resolver{StableAfter: 4 * time.Second}}, "15s", "derived"},
-		"off":      {Config{Resolver: node.Resolver{Strategy: ResolverOff}}, "never", "derived"},
+		"off":      {Config{Resolver: node.Resolver{Strategy: node.ResolverOff}}, "never", "derived"},
 		"fixed":    {Config{TakeoverTime: time.Minute}, "20s 25s 31s 38s 43s 1m0s", "1m0s"},
 	} {
 		stops, takeover := get(c.cfg)
@@ -64,7 +64,7 @@ func TestOutgrownTakeoverTime(t *testing.T) {
 		"too short":   {Config{TakeoverTime: 20 * time.Second}, 1},
 		"long enough": {Config{TakeoverTime: 31 * time.Second}, 0},
 		"derived":     {Config{}, 0},
-		"off":         {Config{TakeoverTime: time.Second, Resolver: node.Resolver{Strategy: ResolverOff}}, 0},
+		"off":         {Config{TakeoverTime: time.Second, Resolver: node.Resolver{Strategy: node.ResolverOff}}, 0},
 	} {
 		var log bytes.Buffer
 		d := &Driver{cfg: c.cfg.WithDefaults(), log: slog.New(slog.NewTextHandler(&log, nil))}
@@ -105,7 +105,7 @@ func TestExitTimeoutStaysBelowTheTakeover(t *testing.T) {
 	with := func(exit time.Duration, r node.Resolver) Config {
 		return Config{Membership: membership.Config{ExitTimeout: exit}, Resolver: r}.WithDefaults()
 	}
-	off, quick := node.Resolver{Strategy: ResolverOff}, node.Resolver{StableAfter: time.Second}
+	off, quick := node.Resolver{Strategy: node.ResolverOff}, node.Resolver{StableAfter: time.Second}
 	require.NoError(t, with(18*time.Second, node.Resolver{}).Validate())
 	err := with(19*time.Second, node.Resolver{}).Validate()
 	require.ErrorIs(t, err, ErrBadConfig)

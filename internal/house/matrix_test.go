@@ -45,7 +45,7 @@ var matrix = map[string]string{
 	"scale":            "membership peer wire",
 	"proof":            "sbr membership peer",
 	"driver":           "node shutdown transport plane entity flow shard membership route peer stats wire ringbuf",
-	root:               "driver shutdown discovery membership fd shard entity crdt route peer stats",
+	root:               "driver shutdown sbr discovery membership fd shard entity crdt route peer stats",
 	"admin":            root,
 	"examples":         root,
 	"latency":          root,

@@ -1,0 +1,163 @@
+// Tests of the settings that other rooms take: each field reaches its machine, and what others set there is not offered
+// twice.
+
+package kith
+
+import (
+	"context"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/fd"
+)
+
+// notTuned are the fields of the machine that a Tuning has not: Config's own, what follows from the resolver and the
+// directory, and what only simulations set.
+var notTuned = strings.Fields(`Roles AppVersion MinBirth JoinTimeout
+	MayMiss StopsAfter Records RecordRole
+	Intern`)
+
+// filled returns a T in which no field is zero, and no two of a kind are equal.
+func filled[T any](t *testing.T) T {
+	var all T
+	v := reflect.ValueOf(&all).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Interface().(type) {
+		case bool:
+			f.SetBool(true)
+		case string:
+			f.SetString(v.Type().Field(i).Name)
+		case int, time.Duration:
+			f.SetInt(int64(1000 + i))
+		case float64:
+			f.SetFloat(float64(i) / 1000)
+		case Strategy:
+			f.Set(reflect.ValueOf(LeaseMajority))
+		case []Setting:
+			f.Set(reflect.ValueOf([]Setting{{Key: "a", Value: "b"}}))
+		case []RoleMinimum:
+			f.Set(reflect.ValueOf([]RoleMinimum{{Role: "a", Members: 2}}))
+		case fd.Factory:
+			f.Set(reflect.ValueOf(fd.Factory(fd.Deadline)))
+		default:
+			t.Fatalf("no value for field %s of %s", v.Type().Field(i).Name, f.Type())
+		}
+	}
+	return all
+}
+
+// reaches holds every field of own, of which none is zero, against the one of the same name in machine, and every field
+// of machine against own and the list of those that own leaves out.
+func reaches(t *testing.T, own, machine any, others []string) {
+	t.Helper()
+	from, to := reflect.ValueOf(own), reflect.ValueOf(machine)
+	for i := range from.NumField() {
+		name := from.Type().Field(i).Name
+		got := to.FieldByName(name)
+		require.True(t, got.IsValid(), "the machine has no field %s", name)
+		if got.Kind() == reflect.Func {
+			require.Equal(t, from.Field(i).Pointer(), got.Pointer(), name)
+			continue
+		}
+		require.Equal(t, from.Field(i).Interface(), got.Interface(), name)
+	}
+	for i := range to.NumField() {
+		name := to.Type().Field(i).Name
+		_, has := from.Type().FieldByName(name)
+		require.NotEqual(t, has, slices.Contains(others, name),
+			"field %s of the machine is either public or set by others, not both and not neither", name)
+		require.Equal(t, !has, to.Field(i).IsZero(), name)
+	}
+	for _, name := range others {
+		require.True(t, to.FieldByName(name).IsValid(), "the machine has no field %s any more", name)
+	}
+}
+
+// TestTuningReachesTheMachine: no field of Tuning is forgotten, and none of the machine's is public twice (CARD-2).
+func TestTuningReachesTheMachine(t *testing.T) {
+	all := filled[Tuning](t)
+	reaches(t, all, Config{Membership: all}.driver().Membership, notTuned)
+}
+
+// TestResolverReachesTheMachine: the same of the resolver's settings; what silence is borne follows from the detector
+// (MEM-10).
+func TestResolverReachesTheMachine(t *testing.T) {
+	all := filled[Resolver](t)
+	reaches(t, all, Config{Resolver: all}.driver().Resolver, []string{"Silence"})
+}
+
+// TestTLSReachesTheTransport: the files and the switch, and what Load returns (CARD-2).
+func TestTLSReachesTheTransport(t *testing.T) {
+	given := TLS{CertFile: "a", KeyFile: "b", CAFile: "c", CRLFile: "d", VerifyHost: true}
+	got := Config{TLS: given}.driver().TLS
+	require.Nil(t, got.Load)
+	require.Equal(t, given, TLS{CertFile: got.CertFile, KeyFile: got.KeyFile, CAFile: got.CAFile, CRLFile: got.CRLFile,
+		VerifyHost: got.VerifyHost})
+	require.Equal(t, reflect.TypeOf(given).NumField(), reflect.TypeOf(got).NumField())
+	made := Credentials{CAs: x509.NewCertPool(), CRLs: []*x509.RevocationList{{}}}
+	given = TLS{Load: func() (Credentials, error) { return made, io.ErrUnexpectedEOF }}
+	loaded, err := Config{TLS: given}.driver().TLS.Load()
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Equal(t, made, Credentials(loaded))
+}
+
+// TestTuningFaults: a Tuning tells its own faults, all at once, and Config tells them too.
+func TestTuningFaults(t *testing.T) {
+	require.NoError(t, Tuning{}.Validate())
+	bad := Tuning{Threshold: 99, PushFanout: 65, GossipInterval: time.Microsecond}
+	for _, name := range []string{"Threshold", "PushFanout", "GossipInterval"} {
+		require.ErrorContains(t, bad.Validate(), name)
+		require.ErrorContains(t, Config{Membership: bad}.Validate(), name)
+	}
+}
+
+// TestConfigReachesTheDriver: every field but those of types of their own, which the tests above hold (CARD-2).
+func TestConfigReachesTheDriver(t *testing.T) {
+	all := Config{Logger: slog.New(slog.DiscardHandler), Phases: []Phase{{Name: "a"}}, Lease: noLease{},
+		Undelivered: func(Undelivered) {}, Incident: func(Incident) {}, Latency: func(Measure, string, time.Duration) {}}
+	v := reflect.ValueOf(&all).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Interface().(type) {
+		case bool:
+			f.SetBool(true)
+		case string:
+			f.SetString(v.Type().Field(i).Name)
+		case int, time.Duration:
+			f.SetInt(int64(1000 + i))
+		case uint64:
+			f.SetUint(uint64(1000 + i))
+		case []string:
+			f.Set(reflect.ValueOf([]string{v.Type().Field(i).Name}))
+		}
+	}
+	made := reflect.ValueOf(all.driver())
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		got := made.FieldByName(name)
+		require.True(t, got.IsValid(), name)
+		switch f := v.Field(i); f.Interface().(type) {
+		case TLS, Tuning, Resolver:
+		default:
+			require.False(t, f.IsZero(), "no value for field %s", name)
+			if f.Kind() == reflect.Func {
+				require.Equal(t, f.Pointer(), got.Pointer(), name)
+			} else {
+				require.Equal(t, f.Interface(), got.Interface(), name)
+			}
+		}
+	}
+}
+
+// noLease is a lease that nobody gets.
+type noLease struct{}
+
+func (noLease) Acquire(context.Context, string, string) (bool, error) { return false, nil }
+func (noLease) Release(context.Context, string, string) error         { return nil }
