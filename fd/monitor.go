@@ -261,18 +261,6 @@ func (m *Monitor) Next() (deadline time.Duration, ok bool) {
 	return deadline, ok
 }
 
-// Watching reports whether id is probed.
-func (m *Monitor) Watching(id peer.ID) bool {
-	w := m.get(id)
-	return w != nil && w.target
-}
-
-// Listening reports whether probes of id are expected.
-func (m *Monitor) Listening(id peer.ID) bool {
-	w := m.get(id)
-	return w != nil && w.probes.heard()
-}
-
 // Phi returns the suspicion level of id at now, the worse of both directions, for display; 0 for one who is not
 // watched.
 func (m *Monitor) Phi(id peer.ID, now time.Duration) float64 {

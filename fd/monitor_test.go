@@ -168,7 +168,7 @@ func TestScenario15RandomOperations(t *testing.T) {
 		setRing(m, now, members, unreachable, nil)
 		ring := RingOf(members).Receivers(id("aa"), unreachable, 3)
 		for _, r := range ring {
-			require.True(t, m.Watching(r))
+			require.True(t, m.watching(r))
 		}
 		for _, w := range targets(m) {
 			require.NotEqual(t, id("aa"), w)
@@ -176,4 +176,16 @@ func TestScenario15RandomOperations(t *testing.T) {
 			require.True(t, ring.Has(w) || !m.Available(w, now))
 		}
 	}
+}
+
+// watching reports whether id is probed.
+func (m *Monitor) watching(id peer.ID) bool {
+	w := m.get(id)
+	return w != nil && w.target
+}
+
+// listening reports whether probes of id are expected.
+func (m *Monitor) listening(id peer.ID) bool {
+	w := m.get(id)
+	return w != nil && w.probes.heard()
 }

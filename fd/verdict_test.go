@@ -68,9 +68,9 @@ func TestSilentProbes(t *testing.T) {
 	setRing(m, 0, set("aa", "bb", "cc", "dd"), nil, nil)
 	require.Equal(t, set("bb"), targets(m))
 	m.Probed(id("zz"), time.Second)
-	require.False(t, m.Listening(id("zz")), "no member")
+	require.False(t, m.listening(id("zz")), "no member")
 	rhythm(m, 20*time.Second, set("bb"), set("dd"))
-	require.True(t, m.Listening(id("dd")) && !m.Watching(id("dd")))
+	require.True(t, m.listening(id("dd")) && !m.watching(id("dd")))
 	for now := 21 * time.Second; now < 40*time.Second; now += time.Second {
 		m.Heard(id("bb"), now)
 	}
@@ -80,7 +80,7 @@ func TestSilentProbes(t *testing.T) {
 	require.True(t, m.Available(id("dd"), 41*time.Second))
 	m.Parted(id("dd"), 41*time.Second)
 	require.True(t, m.Available(id("dd"), time.Hour), "it said that it will not probe any more")
-	require.False(t, m.Listening(id("dd")))
+	require.False(t, m.listening(id("dd")))
 
 	// Answers do not make up for probes, nor probes for answers.
 	for _, both := range []struct{ answers, probes peer.Set }{{set("bb"), nil}, {nil, set("bb")}} {
@@ -182,7 +182,7 @@ func TestFarewellsAndAccusers(t *testing.T) {
 	setRing(m, 5*time.Second, joined, nil, nil)
 	setRing(m, 5*time.Second, joined, nil, set("dd"))
 	require.Empty(t, m.Farewells(nil))
-	require.True(t, m.Watching(id("dd")))
+	require.True(t, m.watching(id("dd")))
 }
 
 // A link that was reset and then refused is silence at once, when no other link was lost with it.

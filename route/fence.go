@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-
-	"github.com/kith-io/kith/wire"
 )
 
 // FenceSize is the size of a Fence in bytes.
@@ -44,14 +42,3 @@ func (f Fence) Compare(g Fence) int { return bytes.Compare(f[:], g[:]) }
 
 // String prints birth.term.epoch.
 func (f Fence) String() string { return fmt.Sprintf("%x.%d.%d", f.Birth(), f.Term(), f.Epoch()) }
-
-// AppendFence appends the sixteen bytes of f.
-func AppendFence(b []byte, f Fence) []byte { return append(b, f[:]...) }
-
-// ReadFence reads what AppendFence wrote. Errors stay in r.
-func ReadFence(r *wire.Reader) Fence {
-	if v := r.Fixed(FenceSize); v != nil {
-		return Fence(v)
-	}
-	return Fence{}
-}

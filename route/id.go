@@ -48,14 +48,6 @@ func CheckID(id string) error {
 	return nil
 }
 
-// CheckIDBytes is CheckID for an id held as bytes.
-func CheckIDBytes(id []byte) error {
-	if uint(len(id)-1) >= MaxIDSize {
-		return badID(len(id))
-	}
-	return nil
-}
-
 func badID(n int) error {
 	return fmt.Errorf("%w: %d bytes, must be 1 to %d", ErrBadID, n, MaxIDSize)
 }

@@ -91,7 +91,6 @@ func TestTypeOfFrozen(t *testing.T) {
 func TestCheckID(t *testing.T) {
 	for n, ok := range map[int]bool{0: false, 1: true, wire.MaxIDSize: true, wire.MaxIDSize + 1: false, 1 << 20: false} {
 		err := CheckID(strings.Repeat("x", n))
-		require.Equal(t, err, CheckIDBytes(make([]byte, n)))
 		if ok {
 			require.NoError(t, err)
 			continue
@@ -129,32 +128,11 @@ func TestFenceOrder(t *testing.T) {
 	})
 }
 
-// TestFenceGolden holds bytes, text, round trip and truncation at every byte.
+// TestFenceGolden holds bytes and text.
 func TestFenceGolden(t *testing.T) {
 	f := MakeFence(0x0102030405060708, 0x090a0b0c, 0x0d0e0f10)
-	b := AppendFence(nil, f)
-	require.Equal(t, "0102030405060708090a0b0c0d0e0f10", hex.EncodeToString(b))
+	require.Equal(t, "0102030405060708090a0b0c0d0e0f10", hex.EncodeToString(f[:]))
 	require.Equal(t, "102030405060708.151653132.219025168", f.String())
-	r := wire.NewReader(wire.KindHomes, b)
-	require.Equal(t, f, ReadFence(&r))
-	require.NoError(t, r.Done())
-	for cut := range b {
-		r := wire.NewReader(wire.KindHomes, b[:cut:cut])
-		require.Equal(t, Fence{}, ReadFence(&r))
-		require.ErrorIs(t, r.Done(), wire.ErrTruncated)
-	}
-}
-
-// FuzzReadFence feeds garbage: no panic; what is accepted encodes to the same bytes.
-func FuzzReadFence(f *testing.F) {
-	f.Add(AppendFence(nil, MakeFence(1, 2, 3)))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		r := wire.NewReader(wire.KindHomes, b)
-		fence := ReadFence(&r)
-		if r.Done() == nil {
-			require.Equal(t, b, AppendFence(nil, fence))
-		}
-	})
 }
 
 // frozenReasons is what peers of other versions rely on. A row may be added, never changed.

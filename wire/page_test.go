@@ -32,6 +32,7 @@ func written() map[string][]byte {
 	kind, shard := uint32(route.TypeOf("a")), uint32(route.ShardOf("a", 10))
 	heartbeat := wire.AppendHeartbeat(nil, wire.Heartbeat{Seq: 9, Sent: 1e9})
 	ack, _ := wire.AnswerHeartbeat(nil, heartbeat, 1e6)
+	fence := route.MakeFence(0x0192a4b1c0000007, 3, 7)
 	return map[string][]byte{
 		"envelope": wire.AppendEnvelope(nil, &wire.Envelope{Flags: wire.FlagAsk, Type: kind, Shard: shard, Term: 3,
 			Epoch: 7, Corr: golden, ID: []byte("a"), Payload: []byte("hi")}),
@@ -57,7 +58,7 @@ func written() map[string][]byte {
 		"identity-v4":   id("127.0.0.1:7355"),
 		"identity-v6":   id("[fe80::1%eth0]:80"),
 		"identity-name": id("node-1:443"),
-		"fence":         route.AppendFence(nil, route.MakeFence(0x0192a4b1c0000007, 3, 7)),
+		"fence":         fence[:],
 	}
 }
 
