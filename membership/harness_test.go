@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/contract"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -84,7 +85,7 @@ func (w *world) do(a *actor, c Command) {
 
 func (w *world) drain(a *actor) {
 	var out Effects
-	a.m.Drain(&out)
+	contract.Drain(w.t, a.m, &out, "drained")
 	for _, mail := range out.Mail {
 		require.False(w.t, mail.To == a.id, "mail to itself: %s", mail.Kind)
 		w.sizes[mail.Kind] = max(w.sizes[mail.Kind], len(mail.Body))

@@ -268,14 +268,19 @@ func (m *Machine) Next() (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// Drain moves the effects of the verbs since the last Drain into out. They are valid until the next verb.
+// Drain hands over the effects of the verbs since the last Drain. They are valid until the next verb.
 func (m *Machine) Drain(out *Effects) {
-	if m.drained {
-		*out = Effects{}
-		return
-	}
+	*out = m.Peek()
 	m.drained = true
-	*out = m.out
+}
+
+// Peek returns what the next Drain will hand over, for a composition that acts on it within the same step. It is valid
+// until the next verb and is not to be changed.
+func (m *Machine) Peek() Effects {
+	if m.drained {
+		return Effects{}
+	}
+	return m.out
 }
 
 func (m *Machine) situation() Situation {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/contract"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 )
@@ -48,7 +49,7 @@ func (r *rig) see(members, accusations string, converged bool, contact string) {
 
 func (r *rig) drain() {
 	var e Effects
-	r.m.Drain(&e)
+	contract.Drain(r.t, r.m, &e, "drained")
 	if len(e.Down)+len(e.Lease)+len(e.Decisions)+len(e.Events) > 0 || e.Suspend != nil {
 		e.Down, e.Decisions = append([]membership.DownCommand(nil), e.Down...), append([]Decision(nil), e.Decisions...)
 		e.Lease, e.Events = append([]LeaseOp(nil), e.Lease...), append([]Event(nil), e.Events...)

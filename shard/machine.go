@@ -171,12 +171,16 @@ func (l *least) add(at time.Duration) {
 	}
 }
 
-// Drain moves the effects of the verbs since the last Drain into out. They are valid until the next verb.
+// Drain hands over the effects of the verbs since the last Drain. They are valid until the next verb.
 func (m *Machine) Drain(out *Effects) {
 	*out, m.out = m.out, Effects{Hosts: out.Hosts[:0], Routes: out.Routes[:0], Mail: out.Mail[:0],
 		Refused: out.Refused[:0], Events: out.Events[:0]}
 	m.drained = true
 }
+
+// Peek returns what the next Drain will hand over, for a composition that acts on it within the same step. It is valid
+// until the next verb and is not to be changed.
+func (m *Machine) Peek() Effects { return m.out }
 
 func (m *Machine) begin(now time.Duration) {
 	m.now = max(m.now, now, 1) // zero means "no deadline" everywhere in this room

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/contract"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -24,7 +25,7 @@ var orders = Settings{Name: "order", Shards: 30, Role: ""}
 
 type tester interface {
 	require.TestingT
-	Helper()
+	contract.Tester
 }
 
 // world holds the truth about members; each node sees versions of it in order, at its own pace.
@@ -215,7 +216,7 @@ func (n *testNode) collect() {
 	w := n.w
 	w.t.Helper()
 	var e Effects
-	n.m.Drain(&e)
+	contract.Drain(w.t, n.m, &e, "out", "drained")
 	for _, h := range e.Hosts {
 		n.order(h)
 	}

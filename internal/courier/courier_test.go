@@ -290,7 +290,7 @@ func TestTheRemoved(t *testing.T) {
 		id := peer.ID{Addr: ip(3).Addr, Inc: uint64(i + 1)}
 		b.standing[id] = Present
 		w.follow(b)
-		require.NoError(t, b.m.Post(w.now, peer.Mail{To: id, Kind: wire.KindHomes}))
+		require.NoError(t, b.m.Do(w.now, PostCommand{peer.Mail{To: id, Kind: wire.KindHomes}}))
 		w.drain(b)
 		delete(b.standing, id)
 		w.follow(b)
@@ -383,7 +383,7 @@ func TestGivingUp(t *testing.T) {
 		for _, g := range a.gaveUp {
 			require.Equal(t, 2, g.Alike, "each counts among the others")
 		}
-		a.m.Forgive()
+		require.NoError(t, a.m.Do(w.now, ForgiveCommand{}))
 		w.run(giveUpAfter-3*time.Second, never)
 		require.Len(t, a.gaveUp, 3)
 	})
@@ -448,7 +448,7 @@ func TestPeerWithoutParcels(t *testing.T) {
 		}
 		return true
 	}
-	a.m.Plain(w.now, b.id)
+	require.NoError(t, a.m.Do(w.now, PlainCommand{b.id}))
 	w.drain(a)
 	require.NoError(t, w.say(a, b, "1"))
 	require.True(t, w.run(time.Minute, w.quiet))
@@ -468,15 +468,14 @@ func TestNonsense(t *testing.T) {
 	require.True(t, w.run(time.Second, w.quiet))
 	before := *a.m.links[0]
 	ahead := Parcel{From: b.id.Inc, To: a.id.Inc, Seq: 1, Ack: 2, Kind: wire.KindHomes}
-	list, err := a.m.Handle(w.now, b.id, wire.KindParcel, AppendParcel(nil, &ahead))
-	require.ErrorIs(t, err, ErrNonsense)
-	require.Empty(t, list)
+	body := AppendParcel(nil, &ahead)
+	require.ErrorIs(t, a.m.Handle(w.now, w.now, b.id, wire.KindParcel, body), ErrNonsense)
+	require.Empty(t, a.m.Peek().Delivered)
 	far := receipt{from: b.id.Inc, to: a.id.Inc, ack: 1 << 40}
-	_, err = a.m.Handle(w.now, b.id, wire.KindReceipt, far.append(nil))
-	require.ErrorIs(t, err, ErrNonsense)
-	_, err = a.m.Handle(w.now, b.id, wire.KindHomes, nil)
-	require.ErrorIs(t, err, ErrBadKind)
-	require.ErrorIs(t, a.m.Post(w.now, peer.Mail{To: b.id, Kind: wire.KindStatus}), ErrBadKind)
+	require.ErrorIs(t, a.m.Handle(w.now, w.now, b.id, wire.KindReceipt, far.append(nil)), ErrNonsense)
+	require.ErrorIs(t, a.m.Handle(w.now, w.now, b.id, wire.KindHomes, nil), ErrBadKind)
+	require.ErrorIs(t, a.m.Do(w.now, PostCommand{peer.Mail{To: b.id, Kind: wire.KindStatus}}), ErrBadKind)
+	require.ErrorIs(t, a.m.Do(w.now, nil), ErrBadCommand)
 	require.Equal(t, before, *a.m.links[0])
 }
 
@@ -491,9 +490,9 @@ func FuzzHandle(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, parcel bool, body []byte, posted uint8) {
 		m := New(ip(1), Config{}, rand.New(rand.NewPCG(1, 1)))
-		m.Follow(1, Roster{Of: func(peer.ID) Standing { return Present }})
+		require.NoError(t, m.Do(1, FollowCommand{Roster{Of: func(peer.ID) Standing { return Present }}}))
 		for range posted % 8 {
-			require.NoError(t, m.Post(1, peer.Mail{To: ip(2), Kind: wire.KindHomes, Body: []byte("x")}))
+			require.NoError(t, m.Do(1, PostCommand{peer.Mail{To: ip(2), Kind: wire.KindHomes, Body: []byte("x")}}))
 		}
 		kind := wire.KindReceipt
 		if parcel {
@@ -501,14 +500,15 @@ func FuzzHandle(f *testing.F) {
 		}
 		held := spent.Bytes()
 		defer func() { spent.Within(t, held, 64*len(body)) }()
-		first, err := m.Handle(2, ip(2), kind, body)
-		require.False(t, err != nil && len(first) > 0)
-		n := len(first)
-		again, _ := m.Handle(3, ip(2), kind, body)
-		require.False(t, n > 0 && len(again) > 0, "delivered twice")
+		err := m.Handle(2, 2, ip(2), kind, body)
+		var out Effects
+		m.Drain(&out)
+		require.False(t, err != nil && len(out.Delivered) > 0)
+		n := len(out.Delivered)
+		_ = m.Handle(3, 3, ip(2), kind, body)
+		require.False(t, n > 0 && len(m.Peek().Delivered) > 0, "delivered twice")
 		s := m.Stats()
 		require.LessOrEqual(t, s.Outstanding, int(posted%8))
-		var out Effects
 		m.Drain(&out)
 	})
 }

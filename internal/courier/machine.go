@@ -1,4 +1,4 @@
-// Machine: all streams of one node, its verbs, and who is a member.
+// Machine: all streams of one node and its verbs.
 
 package courier
 
@@ -13,45 +13,6 @@ import (
 	"github.com/kith-io/kith/stats"
 	"github.com/kith-io/kith/wire"
 )
-
-// Standing is what the membership says of a peer.
-type Standing uint8
-
-// The standings of a peer.
-const (
-	Absent    Standing = iota // no member, or no member any more
-	Lost                      // Down: nothing is sent to it, what it says last is still taken
-	Condemned                 // given up: this node holds it quarantined
-	Doubted                   // a member that is unreachable, or not Up yet: mail waits, its silence does not count
-	Present                   // a member that is reachable and has come Up
-)
-
-// Roster is the present membership: the standing of a peer, which must not change while the Roster is in use, and for
-// how long, while it is Present, a peer may acknowledge nothing before it is given up. Zero: for ever.
-type Roster struct {
-	Of          func(id peer.ID) Standing
-	GiveUpAfter time.Duration
-}
-
-// GaveUp says that a peer acknowledged nothing for too long, and why in words. Alike is how many others have
-// acknowledged nothing for more than half as long: whoever is about to give up many is likelier at fault itself.
-type GaveUp struct {
-	ID     peer.ID
-	Reason string
-	Alike  int
-}
-
-// Delivery is one message, in the order of its sender. Body is valid as long as the frame that was handed to Handle.
-type Delivery struct {
-	Kind wire.Kind
-	Body []byte
-}
-
-// Effects is what one or more verbs ask the rider to do. Slices and bodies are valid until the next verb.
-type Effects struct {
-	Mail []peer.Mail
-	Full []*FullError // the first message to a peer that found no room, until there was room again
-}
 
 // Machine carries the control messages of one node. It is not safe for concurrent use.
 type Machine struct {
@@ -69,8 +30,6 @@ type Machine struct {
 
 	arena   peer.Arena
 	out     Effects
-	inbox   []Delivery
-	lost    []GaveUp
 	drained bool
 	stats   stats.Courier
 }
@@ -82,16 +41,32 @@ func New(self peer.ID, cfg Config, rng *rand.Rand) *Machine {
 
 func (m *Machine) begin(now time.Duration) {
 	m.now = max(m.now, now, 1) // zero means "no deadline" everywhere in this room
-	m.inbox = m.inbox[:0]
 	if m.drained {
 		m.drained = false
 		m.arena.Reset()
 	}
 }
 
-// Follow takes a new membership.
-func (m *Machine) Follow(now time.Duration, r Roster) {
+// Do carries out a command of the composition. Errors: ErrBadCommand, and those that the command names.
+func (m *Machine) Do(now time.Duration, cmd Command) error {
 	m.begin(now)
+	switch c := cmd.(type) {
+	case FollowCommand:
+		m.follow(c.Roster)
+	case PostCommand:
+		return m.post(c.Mail)
+	case PlainCommand:
+		m.plain(c.ID)
+	case ForgiveCommand:
+		m.forgive()
+	default:
+		return fmt.Errorf("%w: %T", ErrBadCommand, cmd)
+	}
+	return nil
+}
+
+// follow takes a new membership.
+func (m *Machine) follow(r Roster) {
 	m.roster = r
 	for _, l := range m.links {
 		m.count(l)
@@ -121,9 +96,8 @@ func (m *Machine) Follow(now time.Duration, r Roster) {
 	}
 }
 
-// Post takes a message for a member; its body is copied. A *FullError or ErrNoPeer means that it will not be sent.
-func (m *Machine) Post(now time.Duration, mail peer.Mail) error {
-	m.begin(now)
+// post takes a message for a member.
+func (m *Machine) post(mail peer.Mail) error {
 	if !Carries(mail.Kind) {
 		return fmt.Errorf("%w: %s", ErrBadKind, mail.Kind)
 	}
@@ -133,29 +107,27 @@ func (m *Machine) Post(now time.Duration, mail peer.Mail) error {
 		return fmt.Errorf("%w: %s to %s", ErrNoPeer, mail.Kind, mail.To)
 	}
 	if l.plain {
-		m.mail(l.id, mail.Kind, append(m.arena.Begin(), mail.Body...))
+		m.send(l.id, mail.Kind, append(m.arena.Begin(), mail.Body...))
 		return nil
 	}
 	return m.push(l, mail.Kind, mail.Body)
 }
 
-// Plain says that a peer does not know parcels: an earlier version of the protocol. What is outstanding goes to it
-// bare, once, and so does everything later.
-func (m *Machine) Plain(now time.Duration, id peer.ID) {
-	m.begin(now)
+// plain sends what is outstanding to a peer that does not know parcels.
+func (m *Machine) plain(id peer.ID) {
 	l := m.link(id)
 	if l == nil || l.closed || l.plain {
 		return
 	}
 	l.plain = true
 	for i := range l.sent {
-		m.mail(l.id, l.sent[i].kind, append(m.arena.Begin(), l.sent[i].body...))
+		m.send(l.id, l.sent[i].kind, append(m.arena.Begin(), l.sent[i].body...))
 	}
 	m.clear(l)
 }
 
-// Forgive begins every peer's silence anew: this node took the fault for its own.
-func (m *Machine) Forgive() {
+// forgive begins every peer's silence anew.
+func (m *Machine) forgive() {
 	for _, l := range m.links {
 		l.waited, l.since = 0, m.now
 	}
@@ -169,30 +141,25 @@ func (m *Machine) Bare(from peer.ID, kind wire.Kind) error {
 	return nil
 }
 
-// Handle takes a parcel or a receipt and returns the messages that are to be delivered now; they are valid until the
-// next verb. An error (a *wire.Error, ErrNonsense, ErrBadKind) means that the peer sent nonsense; nothing has changed.
-// Frames between other incarnations, and those of strangers, are ignored: a stranger that is about to be a member sends
-// again.
-func (m *Machine) Handle(now time.Duration, from peer.ID, kind wire.Kind, body []byte) ([]Delivery, error) {
+// Handle takes a parcel or a receipt. What is to be delivered stands in the effects. An error (a *wire.Error,
+// ErrNonsense, ErrBadKind) means that the peer sent nonsense; nothing has changed. Frames between other incarnations,
+// and those of strangers, are ignored: a stranger that is about to be a member sends again.
+func (m *Machine) Handle(now, _ time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
 	m.begin(now)
-	var err error
 	switch kind {
 	case wire.KindParcel:
-		err = m.onParcel(from, body)
+		return m.onParcel(from, body)
 	case wire.KindReceipt:
-		err = m.onReceipt(from, body)
-	default:
-		err = fmt.Errorf("%w: %s", ErrBadKind, kind)
+		return m.onReceipt(from, body)
 	}
-	return m.inbox, err
+	return fmt.Errorf("%w: %s", ErrBadKind, kind)
 }
 
-// Tick handles every deadline that has passed and returns who is to be given up; the list is valid until the next Tick.
-func (m *Machine) Tick(now time.Duration) []GaveUp {
+// Tick handles every deadline that has passed. Who is to be given up stands in the effects.
+func (m *Machine) Tick(now time.Duration) {
 	m.begin(now)
-	m.lost = m.lost[:0]
 	if m.due == 0 || m.now < m.due {
-		return nil
+		return
 	}
 	m.due = 0
 	for _, l := range m.links {
@@ -207,17 +174,21 @@ func (m *Machine) Tick(now time.Duration) []GaveUp {
 		m.dueAt(l.ackAt)
 		m.dueAt(l.at)
 	}
-	return m.lost
 }
 
 // Next returns the earliest deadline at which Tick has something to do; ok is false when there is none.
 func (m *Machine) Next() (deadline time.Duration, ok bool) { return m.due, m.due != 0 }
 
-// Drain moves the effects of the verbs since the last Drain into out. They are valid until the next verb.
+// Drain hands over the effects of the verbs since the last Drain. They are valid until the next verb.
 func (m *Machine) Drain(out *Effects) {
-	*out, m.out = m.out, Effects{Mail: out.Mail[:0], Full: out.Full[:0]}
+	*out, m.out = m.out, Effects{Mail: out.Mail[:0], Full: out.Full[:0], Delivered: out.Delivered[:0],
+		GaveUp: out.GaveUp[:0]}
 	m.drained = true
 }
+
+// Peek returns what the next Drain will hand over, for a composition that acts on it within the same step. It is valid
+// until the next verb and is not to be changed.
+func (m *Machine) Peek() Effects { return m.out }
 
 // UnderWay reports whether something that was posted to id at since or earlier is not acknowledged yet. Whoever repeats
 // a question by its own timer need not while this is so.
@@ -268,8 +239,8 @@ func (m *Machine) link(id peer.ID) *link {
 	return m.links[i]
 }
 
-// mail sends a frame whose body was appended to what the arena began.
-func (m *Machine) mail(to peer.ID, kind wire.Kind, body []byte) {
+// send sends a frame whose body was appended to what the arena began.
+func (m *Machine) send(to peer.ID, kind wire.Kind, body []byte) {
 	invariant.Check(!m.drained, "courier: mail outside a verb")
 	m.out.Mail = append(m.out.Mail, peer.Mail{To: to, Kind: kind, Body: m.arena.End(body)})
 }

@@ -66,7 +66,7 @@ func (m *Machine) onParcel(from peer.ID, body []byte) error {
 
 func (m *Machine) deliver(l *link, msg message) {
 	l.got = msg.seq
-	m.inbox = append(m.inbox, Delivery{Kind: msg.kind, Body: msg.body})
+	m.out.Delivered = append(m.out.Delivered, Delivery{Kind: msg.kind, Body: msg.body})
 	m.stats.Delivered++
 	m.owe(l, 1)
 }
@@ -109,7 +109,7 @@ func (m *Machine) acknowledge(l *link, gap bool) {
 		to.Inc = 0
 	}
 	c := receipt{from: m.self.Inc, to: l.id.Inc, ack: l.got, gap: gap || len(l.held) > 0, detour: l.byAddress}
-	m.mail(to, wire.KindReceipt, c.append(m.arena.Begin()))
+	m.send(to, wire.KindReceipt, c.append(m.arena.Begin()))
 	m.stats.Receipts++
 	l.ackAt, l.owed, l.byAddress = 0, 0, false
 }

@@ -97,7 +97,7 @@ func (m *Machine) transmit(l *link, seq uint64, detour bool) {
 		to.Inc = 0
 	}
 	p := Parcel{From: m.self.Inc, To: l.id.Inc, Seq: seq, Ack: l.got, Detour: detour, Kind: s.kind, Body: s.body}
-	m.mail(to, wire.KindParcel, AppendParcel(m.arena.Begin(), &p))
+	m.send(to, wire.KindParcel, AppendParcel(m.arena.Begin(), &p))
 	if !l.byAddress {
 		l.ackAt, l.owed = 0, 0
 	}
@@ -209,7 +209,7 @@ func (m *Machine) judge(l *link) {
 		}
 	}
 	first := &l.sent[0]
-	m.lost = append(m.lost, GaveUp{ID: l.id, Alike: alike, Reason: fmt.Sprintf(
+	m.out.GaveUp = append(m.out.GaveUp, GaveUp{ID: l.id, Alike: alike, Reason: fmt.Sprintf(
 		"%d control messages not acknowledged while it was reachable for %v, the first a %s sent %v ago and %d times since",
 		len(l.sent), l.waited.Round(time.Second), first.kind, (m.now - first.posted).Round(time.Second), l.tries)})
 	m.stats.GaveUp++

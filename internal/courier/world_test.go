@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/contract"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -76,21 +77,22 @@ func (w *net) start(id peer.ID, cfg Config) *post {
 
 // follow tells a post its own standing table.
 func (w *net) follow(p *post) {
-	p.m.Follow(w.now, Roster{Of: func(id peer.ID) Standing { return p.standing[id] }, GiveUpAfter: giveUpAfter})
+	of := func(id peer.ID) Standing { return p.standing[id] }
+	require.NoError(w.t, p.m.Do(w.now, FollowCommand{Roster{Of: of, GiveUpAfter: giveUpAfter}}))
 	w.drain(p)
 }
 
 // say posts a message.
 func (w *net) say(p, to *post, text string) error {
-	err := p.m.Post(w.now, peer.Mail{To: to.id, Kind: wire.KindHomes, Body: []byte(text)})
+	err := p.m.Do(w.now, PostCommand{peer.Mail{To: to.id, Kind: wire.KindHomes, Body: []byte(text)}})
 	w.drain(p)
 	return err
 }
 
 func (w *net) drain(p *post) {
 	var out Effects
-	p.m.Drain(&out)
-	p.full = append(p.full, out.Full...)
+	contract.Drain(w.t, p.m, &out, "out", "drained")
+	p.full, p.gaveUp = append(p.full, out.Full...), append(p.gaveUp, out.GaveUp...)
 	for _, mail := range out.Mail {
 		p.sent++
 		mail.Body = slices.Clone(mail.Body)
@@ -143,15 +145,14 @@ func (w *net) step() {
 		}
 	}
 	for _, p := range w.posts {
-		p.gaveUp = append(p.gaveUp, p.m.Tick(w.now)...)
+		p.m.Tick(w.now)
 		w.drain(p)
 	}
 }
 
 func (w *net) arrive(p *post, l letter) {
-	list, err := p.m.Handle(w.now, l.from, l.mail.Kind, l.mail.Body)
-	require.NoError(w.t, err)
-	for _, d := range list {
+	require.NoError(w.t, p.m.Handle(w.now, w.now, l.from, l.mail.Kind, l.mail.Body))
+	for _, d := range p.m.Peek().Delivered {
 		p.got[l.from] = append(p.got[l.from], string(d.Body))
 	}
 	w.drain(p)

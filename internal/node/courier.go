@@ -64,9 +64,9 @@ func (n *Node) Counts() Counts {
 // receive takes a parcel or a receipt. What it delivers goes to sharding in the same step; a letter that is nonsense is
 // refused there and counts as delivered, for it would not get better.
 func (n *Node) receive(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
-	list, err := n.courier.Handle(now, from, kind, body)
-	for _, d := range list {
-		n.received = append(n.received, Received{from, d.Kind, d.Body})
+	err := n.courier.Handle(now, arrived, from, kind, body)
+	for _, d := range n.courier.Peek().Delivered {
+		n.out.Received = append(n.out.Received, Received{from, d.Kind, d.Body})
 		if e := n.shards.Handle(now, arrived, from, d.Kind, d.Body); e != nil {
 			err = errors.Join(err, e)
 		}
@@ -75,13 +75,13 @@ func (n *Node) receive(now, arrived time.Duration, from peer.ID, kind wire.Kind,
 }
 
 // post sends mail, in a parcel if it is of a kind that travels so.
-func (n *Node) post(out *Effects, mail *peer.Mail) {
+func (n *Node) post(mail *peer.Mail) {
 	if !courier.Carries(mail.Kind) {
-		out.Mail = append(out.Mail, *mail)
+		n.out.Mail = append(n.out.Mail, *mail)
 		return
 	}
 	// What finds no room is told once and counted, and its machine says it again; to one who is gone there is no way.
-	_ = n.courier.Post(n.now, *mail)
+	_ = n.courier.Do(n.now, courier.PostCommand{Mail: *mail})
 }
 
 // giveUp turns silence into a quarantine. Whether it is recorded, or this node takes the fault for its own, membership
@@ -91,7 +91,7 @@ func (n *Node) giveUp(list []courier.GaveUp) {
 		before := n.members.Stats().SelfIndicted
 		_ = n.members.Do(n.now, membership.QuarantineCommand{ID: g.ID, Reason: g.Reason, Alike: g.Alike})
 		if n.members.Stats().SelfIndicted != before {
-			n.courier.Forgive()
+			_ = n.courier.Do(n.now, courier.ForgiveCommand{}) // never refused
 			return
 		}
 	}

@@ -1,4 +1,4 @@
-// Node: steps the machines in a fixed order, routes control frames by kind, gathers their effects.
+// Node: steps the machines in a fixed order and routes control frames by kind.
 
 package node
 
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/kith-io/kith/internal/courier"
@@ -49,26 +48,6 @@ type Suspend struct {
 	Why      string // in words, for people: the evidence
 }
 
-// Effects is what one step asks the rider to do, in this order: publish View, carry out Suspend, deliver Events, carry
-// out Hosts, then Routes, then send Mail. Everything is valid until the next verb.
-type Effects struct {
-	View        *membership.View
-	Suspend     *Suspend // nil: as before
-	Events      []membership.Event
-	Hosts       []shard.HostOrder
-	Routes      []shard.RouteChange
-	Mail        []peer.Mail
-	TypeRefused []shard.TypeRefused
-	ShardEvents []shard.Event
-	Ended       *membership.Ended
-
-	Decisions      []Decision      // of the resolver, explained
-	ResolverEvents []ResolverEvent // what else it has to tell
-	Lease          []LeaseOp       // of the resolver; each is answered with a LeaseResult
-	Received       []Received      // control messages that came in parcels, for whoever watches; nothing is to be done
-	Full           []*CourierFull  // control messages without room: the first to each peer, until there is room again
-}
-
 // Node is one cluster node as a value. It is not safe for concurrent use.
 type Node struct {
 	members *membership.Machine
@@ -76,23 +55,19 @@ type Node struct {
 	now     time.Duration
 	leaving bool
 	left    bool
-	ticked  bool // sharding's deadlines are to be looked at in the next Drain
 	proof   bool
-	me      membership.Effects
-	se      shard.Effects
 
 	resolver *sbr.Machine
-	re       sbr.Effects
 	seen     []peer.ID
-
-	more shard.Effects // of going on after a suspension
 
 	suspension suspension
 
 	courier  *courier.Machine
-	ce       courier.Effects
-	received []Received
 	patience func(members int) time.Duration
+
+	fed   *membership.View // the view that courier and sharding know
+	out   Effects
+	parts parts
 }
 
 // New returns a node that has not joined anything yet.
@@ -115,19 +90,26 @@ func New(cfg Config) *Node {
 // Laws demands of the states of three nodes what membership.Laws does. It reads them only.
 func Laws(a, b, c *Node) error { return membership.Laws(a.members, b.members, c.members) }
 
-// Tick handles every deadline that has passed. Those of sharding wait for the Drain of the same step: what this node
-// just made of the members, it must know before it takes up a coordination or gives a shard to one of them.
+// Tick handles every deadline that has passed. Those of sharding come last: what this node just made of the members, it
+// must know before it takes up a coordination or gives a shard to one of them.
 func (n *Node) Tick(now time.Duration) {
 	n.step(now)
-	n.giveUp(n.courier.Tick(now))
+	n.courier.Tick(now)
+	n.giveUp(n.courier.Peek().GaveUp)
 	n.members.Tick(now)
-	n.ticked = true
+	n.settle(true)
 }
 
 // Handle takes one control frame. An error means that the peer sent nonsense; nothing has changed, but that a parcel
 // whose content was nonsense has been delivered.
 func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
 	n.step(now)
+	err := n.handle(now, arrived, from, kind, body)
+	n.settle(false)
+	return err
+}
+
+func (n *Node) handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
 	switch kind.Room() {
 	case "membership":
 		if n.suspension.on && (kind == wire.KindJoinProbe || kind == wire.KindJoin || kind == wire.KindFormAsk) {
@@ -154,6 +136,12 @@ func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, 
 // a PlainCommand.
 func (n *Node) Do(now time.Duration, cmd any) error {
 	n.step(now)
+	err := n.do(now, cmd)
+	n.settle(false)
+	return err
+}
+
+func (n *Node) do(now time.Duration, cmd any) error {
 	switch c := cmd.(type) {
 	case LeaveCommand:
 		return n.leave(c)
@@ -161,8 +149,7 @@ func (n *Node) Do(now time.Duration, cmd any) error {
 		n.slept(c.For)
 		return nil
 	case PlainCommand:
-		n.courier.Plain(now, c.ID)
-		return nil
+		return n.courier.Do(now, courier.PlainCommand{ID: c.ID})
 	case membership.Command:
 		if l, ok := c.(membership.LinkLostCommand); ok && n.proof {
 			// Never refused.
@@ -213,94 +200,7 @@ func (n *Node) Next() (deadline time.Duration, ok bool) {
 	return deadline, ok
 }
 
-// Drain gathers the effects of the last verb. It runs the composition: a new view goes to the resolver and then to
-// sharding here, whose deadlines are handled afterwards; whom the resolver downs is downed in the same step, and a
-// region that has given everything back lets the member leave, whose own effects come out in the same Drain.
+// Drain hands over what the last verb wants done. It is valid until the next verb.
 func (n *Node) Drain(out *Effects) {
-	n.members.Drain(&n.me)
-	n.decide()
-	if s := n.re.Suspend; s != nil {
-		n.resolve(s.On, s.Why)
-	}
-	n.feed()
-	if n.ticked {
-		n.ticked = false
-		n.shards.Tick(n.now)
-	}
-	n.drainShards()
-	if n.se.Drained && !n.left {
-		n.left = true
-		n.merge(out, true)
-		keepBodies(out.Mail)
-		// A member that cannot leave (not admitted yet, or over) has ended or will: its own effects say so.
-		_ = n.members.Do(n.now, membership.LeaveCommand{})
-		n.members.Drain(&n.me)
-		n.feed()
-		n.drainShards()
-		n.merge(out, false)
-	} else {
-		n.merge(out, true)
-	}
-	out.Suspend, n.suspension.order = n.suspension.order, nil
-	n.courier.Drain(&n.ce)
-	out.Mail, out.Full = append(out.Mail, n.ce.Mail...), n.ce.Full
-	out.Received, n.received = append(out.Received, n.received...), n.received[:0]
-}
-
-// drainShards gathers what sharding wants done.
-func (n *Node) drainShards() {
-	n.shards.Drain(&n.se)
-	if !n.se.Confirmed {
-		return
-	}
-	keepBodies(n.se.Mail)
-	n.confirmed()
-	n.shards.Drain(&n.more)
-	n.se.Hosts = append(n.se.Hosts, n.more.Hosts...)
-	n.se.Routes = append(n.se.Routes, n.more.Routes...)
-	n.se.Mail = append(n.se.Mail, n.more.Mail...)
-	n.se.Refused = append(n.se.Refused, n.more.Refused...)
-	n.se.Events = append(n.se.Events, n.more.Events...)
-	n.se.Drained = n.se.Drained || n.more.Drained
-}
-
-func (n *Node) feed() {
-	if n.me.View != nil {
-		n.courier.Follow(n.now, n.roster(n.me.View))
-		// A view is never refused.
-		_ = n.shards.Do(n.now, shard.ViewCommand{View: n.me.View})
-		n.watch(n.me.View)
-	}
-}
-
-// keepBodies copies mail bodies out of the machines' arenas, which the next verb reuses. Only a leave and the end of a
-// suspension take this way.
-func keepBodies(mail []peer.Mail) {
-	for i := range mail {
-		mail[i].Body = slices.Clone(mail[i].Body)
-	}
-}
-
-func (n *Node) merge(out *Effects, fresh bool) {
-	if fresh {
-		*out = Effects{Events: out.Events[:0], Hosts: out.Hosts[:0], Routes: out.Routes[:0], Mail: out.Mail[:0],
-			Received: out.Received[:0], TypeRefused: out.TypeRefused[:0], ShardEvents: out.ShardEvents[:0],
-			Decisions:      n.re.Decisions,
-			ResolverEvents: n.re.Events, Lease: n.re.Lease}
-	}
-	if n.me.View != nil {
-		out.View = n.me.View
-	}
-	if n.me.Ended != nil {
-		out.Ended = n.me.Ended
-	}
-	out.Events = append(out.Events, n.me.Events...)
-	out.Mail = append(out.Mail, n.me.Mail...)
-	out.Hosts = append(out.Hosts, n.se.Hosts...)
-	out.Routes = append(out.Routes, n.se.Routes...)
-	for i := range n.se.Mail {
-		n.post(out, &n.se.Mail[i])
-	}
-	out.TypeRefused = append(out.TypeRefused, n.se.Refused...)
-	out.ShardEvents = append(out.ShardEvents, n.se.Events...)
+	*out, n.out = n.out, out.emptied()
 }

@@ -3,7 +3,6 @@
 package node
 
 import (
-	"slices"
 	"time"
 
 	"github.com/kith-io/kith/membership"
@@ -60,40 +59,19 @@ func (n *Node) decide() {
 		_ = n.resolver.Do(n.now, sbr.LateCommand{IDs: n.seen})
 		n.resolver.Tick(n.now)
 	}
-	n.resolver.Drain(&n.re)
-	if len(n.re.Down) == 0 {
+	down := n.resolver.Peek().Down
+	if len(down) == 0 {
 		return
 	}
-	before := n.me
-	before.Mail = slices.Clone(before.Mail)
-	keepBodies(before.Mail)
-	before.Events = slices.Clone(before.Events)
-	all := membership.DownAllCommand{Cause: n.re.Down[0].Cause}
-	for _, c := range n.re.Down {
+	n.gatherMembers()
+	n.out.keepBodies()
+	all := membership.DownAllCommand{Cause: down[0].Cause}
+	for _, c := range down {
 		all.IDs = append(all.IDs, c.ID)
 	}
 	// One change for one decision. Whoever is no member any more needs not be downed.
 	_ = n.members.Do(n.now, all)
-	n.members.Drain(&n.me)
-	n.me.Mail = append(before.Mail, n.me.Mail...)
-	n.me.Events = append(before.Events, n.me.Events...)
-	if n.me.View == nil {
-		n.me.View = before.View
-	}
-	if before.Ended != nil {
-		n.me.Ended = before.Ended
-	}
-	first := n.re
-	first.Decisions, first.Events = slices.Clone(first.Decisions), slices.Clone(first.Events)
-	first.Lease = slices.Clone(first.Lease)
 	n.show()
-	n.resolver.Drain(&n.re)
-	n.re.Decisions = append(first.Decisions, n.re.Decisions...)
-	n.re.Events = append(first.Events, n.re.Events...)
-	n.re.Lease = append(first.Lease, n.re.Lease...)
-	if n.re.Suspend == nil {
-		n.re.Suspend = first.Suspend
-	}
 }
 
 // bind tells the resolver, a few times in each heartbeat interval, who has not answered for too long. A node that was
@@ -112,9 +90,9 @@ func (n *Node) bind() {
 
 // show gives the resolver the newest view, and who of those it watches has seen the state of it.
 func (n *Node) show() {
-	if n.me.View != nil {
+	if v := n.fresh(); v != nil {
 		// Never refused.
-		_ = n.resolver.Do(n.now, sbr.ViewCommand{View: n.me.View})
+		_ = n.resolver.Do(n.now, sbr.ViewCommand{View: v})
 	}
 	if watched := n.resolver.Watched(); len(watched) > 0 {
 		n.seen = n.members.Seen(watched, n.seen[:0])

@@ -25,8 +25,7 @@ type suspension struct {
 	member   bool          // this node is a member and not Down in its own view
 	alone    bool          // and nobody else is
 	on       bool
-	resolver bool     // the resolver has not taken its order back
-	order    *Suspend // to be told with the next Drain
+	resolver bool // the resolver has not taken its order back
 }
 
 // GapLimit returns how old a node's last step may be before it suspends itself: half of the shortest takeover time that
@@ -34,8 +33,9 @@ type suspension struct {
 // it, for it may run before the control loop does.
 func (c Config) GapLimit() time.Duration { return c.Takeover(1) / 2 }
 
-// step opens every verb: it notices that this node has slept before anything else is done.
+// step begins every verb: it notices that this node has slept before anything else is done.
 func (n *Node) step(now time.Duration) {
+	n.out.keepBodies()
 	s := &n.suspension
 	gap := now - s.last
 	n.now, s.last = now, max(s.last, now)
@@ -82,7 +82,7 @@ func (n *Node) suspend(why string) {
 	s := &n.suspension
 	if !s.on {
 		s.on = true
-		s.order = &Suspend{On: true, Why: why}
+		n.out.Suspend = &Suspend{On: true, Why: why}
 	}
 	// Never refused.
 	_ = n.shards.Do(n.now, shard.SuspendCommand{On: true})
@@ -100,18 +100,18 @@ func (n *Node) resolve(on bool, why string) {
 		n.suspend(why)
 	}
 	if on {
-		s.order = &Suspend{On: true, Resolver: true, Why: why}
+		n.out.Suspend = &Suspend{On: true, Resolver: true, Why: why}
 	}
 }
 
-// confirmed takes the word of others that this node still owns what lives here.
+// confirmed goes on when others have said that this node still owns what lives here.
 func (n *Node) confirmed() {
 	s := &n.suspension
-	if !s.on || s.resolver {
+	if !n.shards.Peek().Confirmed || !s.on || s.resolver {
 		return
 	}
 	s.on = false
-	s.order = &Suspend{Why: "others have confirmed this incarnation"}
+	n.out.Suspend = &Suspend{Why: "others have confirmed this incarnation"}
 	_ = n.shards.Do(n.now, shard.SuspendCommand{})
 }
 

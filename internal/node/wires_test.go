@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/contract"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/shard"
@@ -58,7 +59,7 @@ func up(v *membership.View, n int) bool {
 // drain carries out the effects of a node's last verb.
 func (w *wires) drain(e *end) {
 	var out Effects
-	e.n.Drain(&out)
+	contract.Drain(w.t, e.n, &out, "out")
 	if out.View != nil {
 		e.view = out.View
 	}

@@ -240,9 +240,9 @@ var bugs = slices.Concat([]bug{
 	},
 	{
 		Name: "resolver-does-not-suspend", Package: "./sim", Run: "TestScripts/minority_suspends_before_rehome",
-		File: "internal/node/node.go",
-		Old:  "if s := n.re.Suspend; s != nil {",
-		New:  "if s := n.re.Suspend; s != nil && !s.On {",
+		File: "internal/node/settle.go",
+		Old:  "if s := n.resolver.Peek().Suspend; s != nil {",
+		New:  "if s := n.resolver.Peek().Suspend; s != nil && !s.On {",
 	},
 	{
 		Name: "takeover-time-does-not-follow-the-size", Package: "./sim", Run: "TestCutOffOwnersStopInTime",
