@@ -18,6 +18,7 @@
 package kith
 
 import (
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/driver"
 	"github.com/kith-io/kith/membership"
@@ -137,7 +138,7 @@ const (
 )
 
 // CompareVersions orders two application versions (Member.AppVersion), negative when a is the older one.
-func CompareVersions(a, b string) int { return membership.CompareVersions(a, b) }
+func CompareVersions(a, b string) int { return cluster.CompareVersions(a, b) }
 
 // The ways a membership ends.
 const (

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -42,7 +43,7 @@ func (m *Machine) onProbe(from peer.ID, body []byte) error {
 	}
 	if m.phase == member {
 		// One that is about to go keeps silent: "no cluster here" might let a first seed form a second one.
-		if m.st.status(m.self) != Exiting && !m.st.orphaned() {
+		if m.st.status(m.self) != cluster.Exiting && !m.st.orphaned() {
 			m.sendProbeAck(from, nonce, 0)
 		}
 		return nil
@@ -109,9 +110,9 @@ func (m *Machine) lostJoiners() (lost, most int) {
 	up := 0
 	for i := range m.st.members {
 		switch o := &m.st.members[i]; o.Status {
-		case Up:
+		case cluster.Up:
 			up++
-		case Joining, WeaklyUp:
+		case cluster.Joining, cluster.WeaklyUp:
 			if m.st.unreachable.Has(o.ID) {
 				lost++
 			}
@@ -126,24 +127,24 @@ func (m *Machine) refuses(j *joinBody) (refusal, string) {
 	switch own := m.st.status(m.self); {
 	case j.id.Addr == m.self.Addr:
 		return refuseTwin, fmt.Sprintf("the address %s is in use by the member asked", m.self.Addr)
-	case own == Exiting || own == Down:
+	case own == cluster.Exiting || own == cluster.Down:
 		return refuseBusy, fmt.Sprintf("the member asked is %s", own)
 	case m.rejoin:
 		return refuseBusy, "the member asked is about to join another cluster"
-	case st == Removed && preparing(m.st.members):
+	case st == cluster.Removed && cluster.Preparing(m.st.members):
 		return refuseStop, "the cluster prepares for a full shutdown"
-	case st == Down:
+	case st == cluster.Down:
 		return refuseDown, fmt.Sprintf("incarnation %s is down and never comes back", j.id)
-	case st == Removed && len(m.st.members) >= MaxMembers:
-		return refuseFull, fmt.Sprintf("the cluster has its greatest size, %d members", MaxMembers)
+	case st == cluster.Removed && len(m.st.members) >= cluster.MaxMembers:
+		return refuseFull, fmt.Sprintf("the cluster has its greatest size, %d members", cluster.MaxMembers)
 	}
 	if t, dead := m.st.tomb(j.id); dead {
 		return refuseRemoved, fmt.Sprintf("incarnation %s was removed when %s and never comes back", j.id, t.last)
 	}
-	if lost, most := m.lostJoiners(); st == Removed && lost >= most {
+	if lost, most := m.lostJoiners(); st == cluster.Removed && lost >= most {
 		return refuseBusy, fmt.Sprintf("%d members are joining that nobody hears", lost)
 	}
-	if text := differs(m.cfg.Settings, j.settings); st == Removed && m.disagree(text) {
+	if text := differs(m.cfg.Settings, j.settings); st == cluster.Removed && m.disagree(text) {
 		return refuseSetting, text
 	}
 	return 0, ""

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,9 +20,9 @@ func TestJoinsThatNeverComeAlive(t *testing.T) {
 		m := New(ip(1), Config{}, rand.New(rand.NewPCG(1, 1)))
 		v := version{cluster: 1, birth: 1, highestUp: 100}
 		for i := range c.up + c.lost + c.heard {
-			o := Member{ID: ip(i + 1), Status: Joining}
+			o := cluster.Member{ID: ip(i + 1), Status: cluster.Joining}
 			if i < c.up {
-				o.Status, o.UpNumber = Up, uint32(i+1)
+				o.Status, o.UpNumber = cluster.Up, uint32(i+1)
 			} else if i < c.up+c.lost {
 				v.reach = v.reach.with(ip(1), o.ID, true)
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -51,16 +52,16 @@ func (m *Machine) admitAll() {
 		case m.st.has(j.id):
 			m.welcome(j.id, j.nonce)
 		case m.refuse(waiting[i].contact, j):
-		case len(d.members) >= MaxMembers: // refused when it asks again
+		case len(d.members) >= cluster.MaxMembers: // refused when it asks again
 		case m.st.at(j.id.Addr) != waiting[i].old,
 			slices.ContainsFunc(admitted, func(o applicant) bool { return o.join.id.Addr == j.id.Addr }):
 		default:
 			for k := range d.members {
 				if o := d.members[k].ID; o.Addr == j.id.Addr {
-					d.setDown(o, j.id, CauseReplaced)
+					d.setDown(o, j.id, cluster.CauseReplaced)
 				}
 			}
-			d.add(Member{ID: j.id, Status: Joining, Roles: j.roles, AppVersion: j.version})
+			d.add(cluster.Member{ID: j.id, Status: cluster.Joining, Roles: j.roles, AppVersion: j.version})
 			admitted = append(admitted, waiting[i])
 		}
 	}

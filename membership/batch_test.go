@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -79,9 +80,9 @@ func TestWaitingJoinsAreJudgedAgain(t *testing.T) {
 		require.Empty(t, asks(t, m, time.Second, joinBody{nonce: uint64(n), id: ip(n)}))
 	}
 	d := m.st.draft()
-	d.add(Member{ID: peer.ID{Addr: addr(3), Inc: 99}, Status: Joining})
-	d.tombs = []tombstone{{id: ip(4), last: Exiting}}
-	d.add(Member{ID: ip(5), Status: Joining})
+	d.add(cluster.Member{ID: peer.ID{Addr: addr(3), Inc: 99}, Status: cluster.Joining})
+	d.tombs = []tombstone{{id: ip(4), last: cluster.Exiting}}
+	d.add(cluster.Member{ID: ip(5), Status: cluster.Joining})
 	m.install(d.commit(ip(2)), false)
 	m.Tick(time.Second + admitEvery)
 	require.Equal(t, map[peer.ID]wire.Kind{ip(4): wire.KindJoinRefused, ip(5): wire.KindWelcome, ip(6): wire.KindWelcome},

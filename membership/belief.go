@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -106,7 +107,7 @@ func (m *Machine) removedBy(from peer.ID, t tombstone, up uint32, lowest peer.ID
 			return
 		}
 	}
-	if own := m.st.status(m.self); t.last == Exiting && (own == Exiting || own == Leaving) {
+	if own := m.st.status(m.self); t.last == cluster.Exiting && (own == cluster.Exiting || own == cluster.Leaving) {
 		m.end(EndLeft, from, "left and was removed")
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -19,14 +20,15 @@ func successor(n int) peer.ID { return peer.ID{Addr: addr(n), Inc: 77} }
 
 // noteFor is a removed-note to asMember, of a side of up members, the lowest of them at that address.
 func noteFor(up uint32, lowest int) []byte {
-	return appendNote(nil, noteBody{envelope{1, 0x11}, tombstone{last: Down, cause: CauseResolver, by: ip(2)}, 1, up,
+	return appendNote(nil, noteBody{envelope{1, 0x11}, tombstone{last: cluster.Down, cause: cluster.CauseResolver,
+		by: ip(2)}, 1, up,
 		successor(lowest)})
 }
 
 // removedState is a state in which asMember was removed.
 func removedState() []byte {
 	s := sample().draft()
-	s.setDown(ip(1), ip(2), CauseResolver)
+	s.setDown(ip(1), ip(2), cluster.CauseResolver)
 	s.remove(ip(1))
 	return plainBody(1, 0x11, s.commit(ip(2)))
 }
@@ -75,7 +77,7 @@ func TestWhoIsBelieved(t *testing.T) {
 				return
 			}
 			require.Same(t, before, m.st)
-			if m.st.status(c.from) == Removed && c.from != ip(4) {
+			if m.st.status(c.from) == cluster.Removed && c.from != ip(4) {
 				require.Equal(t, uint64(1), m.Stats().Disbelieved)
 				require.Nil(t, endOf(t, m, c.from, wire.KindGossip, removedState()))
 				require.Equal(t, uint64(2), m.Stats().Disbelieved)
@@ -142,13 +144,13 @@ func TestOneSideEndsByRefusals(t *testing.T) {
 		_ = m.Do(0, JoinCommand{})
 		s := newState(version{cluster: 0x11, birth: 0x22, highestUp: 9})
 		for i := range up {
-			s.add(Member{ID: ip(first + i), Status: Up, UpNumber: uint32(i + 1)})
+			s.add(cluster.Member{ID: ip(first + i), Status: cluster.Up, UpNumber: uint32(i + 1)})
 		}
 		other := 1
 		if first == 1 {
 			other = 11
 		}
-		s.tombs = []tombstone{{ip(other), Down, CauseOperator, ip(first)}}
+		s.tombs = []tombstone{{ip(other), cluster.Down, cluster.CauseOperator, ip(first)}}
 		s.seen = gossip.NewSeen(up)
 		m.install(s.seal(), false)
 		return m

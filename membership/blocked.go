@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -26,7 +27,7 @@ const (
 
 // Blocker is a member without whom there is no convergence.
 type Blocker struct {
-	Member Member
+	Member cluster.Member
 	// Accusers are those who hold it unreachable, sorted; empty: it is reachable and has not confirmed this version.
 	Accusers peer.Set
 	// For is how long it has been in the way at a stretch, to the second.

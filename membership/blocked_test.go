@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -90,9 +91,9 @@ func TestConvergenceBlocked(t *testing.T) {
 func TestReasons(t *testing.T) {
 	w := newWorld(t, 1)
 	all := w.cluster(4)
-	w.do(all[1], DownCommand{ID: all[2].id, Cause: CauseResolver})
+	w.do(all[1], DownCommand{ID: all[2].id, Cause: cluster.CauseResolver})
 	w.until(time.Second, "ended", func() bool { return all[2].ended != nil })
-	require.Equal(t, CauseResolver, all[2].ended.Cause)
+	require.Equal(t, cluster.CauseResolver, all[2].ended.Cause)
 	require.Equal(t, all[1].id, all[2].ended.By)
 	require.Contains(t, all[2].ended.Reason, all[1].id.String())
 	w.until(20*time.Second, "removed", w.settled)
@@ -115,6 +116,6 @@ func TestReasons(t *testing.T) {
 		all[3].id: "it left",
 		all[1].id: "replaced by " + back.id.String(),
 	}, reasons)
-	require.Equal(t, "", why(Up, 0, peer.ID{}))
-	require.Equal(t, "downed", why(Down, CauseOperator, peer.ID{}))
+	require.Equal(t, "", why(cluster.Up, 0, peer.ID{}))
+	require.Equal(t, "downed", why(cluster.Down, cluster.CauseOperator, peer.ID{}))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/wire"
 )
@@ -93,14 +94,14 @@ func TestLeapsAreRefused(t *testing.T) {
 // Up-numbers end at the highest: those who would get the next are not let in, and those who go consume none beyond it.
 func TestUpNumbersEnd(t *testing.T) {
 	s := newState(version{cluster: 0x11, birth: 0x22, highestUp: MaxUpNumber - 1})
-	s.add(Member{ID: ip(1), Status: Up, UpNumber: 1})
-	s.add(Member{ID: ip(2), Status: Joining})
-	s.add(Member{ID: ip(3), Status: Joining})
+	s.add(cluster.Member{ID: ip(1), Status: cluster.Up, UpNumber: 1})
+	s.add(cluster.Member{ID: ip(2), Status: cluster.Joining})
+	s.add(cluster.Member{ID: ip(3), Status: cluster.Joining})
 	d := s.draft()
 	require.True(t, d.promote(true, 0))
 	require.Equal(t, []uint32{1, MaxUpNumber, 0}, []uint32{d.members[0].UpNumber, d.members[1].UpNumber,
 		d.members[2].UpNumber})
-	require.Equal(t, Joining, d.members[2].Status)
+	require.Equal(t, cluster.Joining, d.members[2].Status)
 	d.consume(7)
 	require.Equal(t, uint32(MaxUpNumber), d.highestUp)
 	d = s.draft()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -81,7 +82,7 @@ func TestDown(t *testing.T) {
 	require.Equal(t, EndDowned, all[1].ended.Kind)
 	require.Equal(t, all[0].id, all[1].ended.By)
 	self, ok := all[1].view.SelfMember()
-	require.True(t, ok && self.Status == Down)
+	require.True(t, ok && self.Status == cluster.Down)
 	w.until(15*time.Second, "removed", w.settled)
 
 	w.do(all[2], DownCommand{ID: all[2].id})
@@ -106,7 +107,7 @@ func TestCrashIsUnreachableUntilDowned(t *testing.T) {
 	w.run(10 * time.Second)
 	self, ok := late.view.SelfMember()
 	require.True(t, ok)
-	require.Equal(t, WeaklyUp, self.Status)
+	require.Equal(t, cluster.WeaklyUp, self.Status)
 	require.False(t, all[0].view.Converged)
 
 	w.do(all[1], DownCommand{ID: peer.ID{Addr: addr(3)}})

@@ -5,6 +5,7 @@ package membership
 import (
 	"bytes"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -174,8 +175,8 @@ func readU32(r *wire.Reader) uint32 {
 }
 
 func readMembers(r *wire.Reader, v *version, d *dictionary) {
-	n := r.Count(12, MaxMembers) // an address of one byte, an incarnation, three more columns
-	v.members = make([]Member, n)
+	n := r.Count(12, cluster.MaxMembers) // an address of one byte, an incarnation, three more columns
+	v.members = make([]cluster.Member, n)
 	var prev peer.Addr
 	for i := range v.members {
 		prev = peer.ReadAddrAfter(r, prev)
@@ -190,8 +191,8 @@ func readMembers(r *wire.Reader, v *version, d *dictionary) {
 			i == 0 || v.members[i-1].ID.Less(v.members[i].ID))
 	}
 	for i := range v.members {
-		s := Status(r.U8())
-		check(r, s <= lastStatus && s != Removed, true)
+		s := cluster.Status(r.U8())
+		check(r, s.Known() && s != cluster.Removed, true)
 		v.members[i].Status = s
 	}
 	up := int64(1)
@@ -202,7 +203,7 @@ func readMembers(r *wire.Reader, v *version, d *dictionary) {
 		if r.Err() != nil {
 			return
 		}
-		must := v.members[i].Status.numbered()
+		must := v.members[i].Status.Numbered()
 		check(r, (must <= 0 || up > 0) && (must >= 0 || up == 0), true)
 		v.members[i].UpNumber = uint32(up)
 		up++
@@ -221,7 +222,7 @@ func readMembers(r *wire.Reader, v *version, d *dictionary) {
 }
 
 func readTombs(r *wire.Reader, v *version, d *dictionary) {
-	n := r.Count(10, MaxTombstones)
+	n := r.Count(10, cluster.MaxTombstones)
 	v.tombs = make([]tombstone, n)
 	var prev peer.Addr
 	for i := range v.tombs {
@@ -240,8 +241,8 @@ func readTombs(r *wire.Reader, v *version, d *dictionary) {
 		}
 	}
 	for i := range v.tombs {
-		v.tombs[i].last = Status(r.U8())
-		check(r, v.tombs[i].last == Exiting || v.tombs[i].last == Down, true)
+		v.tombs[i].last = cluster.Status(r.U8())
+		check(r, v.tombs[i].last == cluster.Exiting || v.tombs[i].last == cluster.Down, true)
 	}
 	for i := range v.tombs {
 		v.tombs[i].cause, v.tombs[i].by = d.readVerdict(r, v.tombs[i].last)

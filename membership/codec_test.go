@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/internal/spent"
 	"github.com/kith-io/kith/peer"
@@ -25,10 +26,10 @@ func ip(n int) peer.ID { return peer.ID{Addr: addr(n), Inc: uint64(n)} }
 // sample is a state with everything in it.
 func sample() *state {
 	s := newState(version{cluster: 0x11, birth: 0x22, highestUp: 5})
-	s.add(Member{ID: ip(1), Status: Up, UpNumber: 1, Roles: []string{"db", "web"}})
-	s.add(Member{ID: ip(2), Status: Joining, Roles: []string{"web"}, AppVersion: "1.2"})
-	s.add(Member{ID: ip(3), Status: Down, UpNumber: 4, Cause: CauseResolver, By: ip(1)})
-	s.tombs = []tombstone{{id: ip(4), last: Exiting}, {ip(5), Down, CauseOperator, ip(7)}}
+	s.add(cluster.Member{ID: ip(1), Status: cluster.Up, UpNumber: 1, Roles: []string{"db", "web"}})
+	s.add(cluster.Member{ID: ip(2), Status: cluster.Joining, Roles: []string{"web"}, AppVersion: "1.2"})
+	s.add(cluster.Member{ID: ip(3), Status: cluster.Down, UpNumber: 4, Cause: cluster.CauseResolver, By: ip(1)})
+	s.tombs = []tombstone{{id: ip(4), last: cluster.Exiting}, {ip(5), cluster.Down, cluster.CauseOperator, ip(7)}}
 	s.reach = s.reach.with(ip(1), ip(3), true).with(ip(2), ip(3), true).with(ip(2), ip(3), false).quarantine(ip(2), ip(3))
 	s.meta, _ = s.meta.with("k", "v", ip(1))
 	s.clock = gossip.Clock{{ID: ip(1), N: 300}, {ID: ip(2), N: 1}}
@@ -89,9 +90,9 @@ func TestStateGoldenBytes(t *testing.T) {
 func nextSample() *state {
 	s := sample().draft()
 	s.highestUp = 6
-	s.setStatus(ip(1), Leaving)
+	s.setStatus(ip(1), cluster.Leaving)
 	s.remove(ip(3))
-	s.add(Member{ID: ip(9), Status: Joining, Roles: []string{"web"}, AppVersion: "1.3"})
+	s.add(cluster.Member{ID: ip(9), Status: cluster.Joining, Roles: []string{"web"}, AppVersion: "1.3"})
 	s.reach = s.reach.with(ip(2), ip(1), true)
 	s.meta, _ = s.meta.with("k", "w", ip(2))
 	return s.commit(ip(1))
@@ -104,13 +105,13 @@ func sampleDelta(to, cluster uint64) []byte {
 }
 
 // bodies returns one valid body of each kind for a machine of the given identity and cluster.
-func bodies(to, cluster uint64) map[wire.Kind][]byte {
-	e := envelope{to, cluster}
+func bodies(to, clusterID uint64) map[wire.Kind][]byte {
+	e := envelope{to, clusterID}
 	seen := gossip.NewSeen(3)
 	seen.Add(1)
 	return map[wire.Kind][]byte{
 		wire.KindJoinProbe:    wire.AppendU64(nil, 7),
-		wire.KindJoinProbeAck: appendProbeAck(nil, probeAckBody{to, 7, cluster, 9, 0, []Setting{{"k", "v"}}}),
+		wire.KindJoinProbeAck: appendProbeAck(nil, probeAckBody{to, 7, clusterID, 9, 0, []Setting{{"k", "v"}}}),
 		wire.KindJoinProbeNak: wire.AppendU64(wire.AppendU64(nil, to), 7),
 		wire.KindJoin:         appendJoin(nil, joinBody{7, 0, ip(9), []string{"a", "b"}, "1.0", []Setting{{"k", "v"}}}),
 		wire.KindWelcome:      plainBody(to, 7, sample()),
@@ -118,13 +119,14 @@ func bodies(to, cluster uint64) map[wire.Kind][]byte {
 		wire.KindStatus:       appendStatus(nil, statusBody{e, 3, 4}),
 		wire.KindVersion:      appendVersion(nil, versionBody{e, 3, false, gossip.Clock{{ID: ip(1), N: 300}}}),
 		wire.KindSeen:         appendSeenBody(nil, seenBody{e, 3, true, seen}),
-		wire.KindGossip:       plainBody(to, cluster, sample()),
+		wire.KindGossip:       plainBody(to, clusterID, sample()),
 		wire.KindExitDone:     appendEnvelope(nil, e),
-		wire.KindDelta:        sampleDelta(to, cluster),
+		wire.KindDelta:        sampleDelta(to, clusterID),
 		wire.KindFormAsk:      appendFormAsk(nil, formAskBody{7, 3, true, true}),
 		wire.KindFormAnswer: appendFormAnswer(nil, formAnswerBody{to, 7, 3, true,
-			Record{ClusterID: cluster, Birth: 9, Highest: 10, Counts: true, Others: []peer.Addr{addr(2), addr(3)}, More: 1}}),
-		wire.KindRemovedNote: appendNote(nil, noteBody{e, tombstone{last: Down, cause: CauseResolver, by: ip(2)}, 1500, 3,
+			Record{ClusterID: clusterID, Birth: 9, Highest: 10, Counts: true, Others: []peer.Addr{addr(2), addr(3)}, More: 1}}),
+		wire.KindRemovedNote: appendNote(nil, noteBody{e, tombstone{last: cluster.Down, cause: cluster.CauseResolver,
+			by: ip(2)}, 1500, 3,
 			ip(1)}),
 		wire.KindHeartbeat:    wire.AppendHeartbeat(nil, wire.Heartbeat{Seq: 1, Sent: 2}),
 		wire.KindHeartbeatAck: wire.AppendHeartbeatAck(nil, wire.HeartbeatAck{Seq: 1, Sent: 2, StepAge: 3}),
@@ -215,7 +217,7 @@ func TestHostileStates(t *testing.T) {
 	}{
 		"no cluster":             {func(s *state) { s.cluster = 0 }, wire.ErrBadValue},
 		"no birth":               {func(s *state) { s.birth = 0 }, wire.ErrBadValue},
-		"status beyond Down":     {func(s *state) { s.members[0].Status = Removed }, wire.ErrBadValue},
+		"status beyond Down":     {func(s *state) { s.members[0].Status = cluster.Removed }, wire.ErrBadValue},
 		"up-number too high":     {func(s *state) { s.members[0].UpNumber = 6 }, wire.ErrBadValue},
 		"Up without number":      {func(s *state) { s.members[0].UpNumber = 0 }, wire.ErrBadValue},
 		"Joining with number":    {func(s *state) { s.members[1].UpNumber = 2 }, wire.ErrBadValue},
@@ -223,7 +225,7 @@ func TestHostileStates(t *testing.T) {
 		"member twice":           {func(s *state) { s.members[1].ID = s.members[0].ID }, wire.ErrBadOrder},
 		"members unsorted":       {func(s *state) { s.members[0].ID, s.members[1].ID = ip(2), ip(1) }, wire.ErrBadOrder},
 		"tombstone of a member":  {func(s *state) { s.tombs[0].id = ip(1) }, wire.ErrBadValue},
-		"tombstone of Up":        {func(s *state) { s.tombs[0].last = Up }, wire.ErrBadValue},
+		"tombstone of Up":        {func(s *state) { s.tombs[0].last = cluster.Up }, wire.ErrBadValue},
 		"self-accusation":        {func(s *state) { s.reach[0].records[0].subject = ip(1) }, wire.ErrBadValue},
 		"record from the future": {func(s *state) { s.reach[0].records[0].since = 9 }, wire.ErrBadValue},
 		"row without version":    {func(s *state) { s.reach[1].version = 0 }, wire.ErrBadValue},
@@ -231,8 +233,8 @@ func TestHostileStates(t *testing.T) {
 		"empty clock entry":      {func(s *state) { s.clock[0].N = 0 }, wire.ErrBadValue},
 		"clock of a stranger":    {func(s *state) { s.clock[0].ID = ip(7) }, wire.ErrBadValue},
 		"status beyond Ready":    {func(s *state) { s.members[0].Status = 9 }, wire.ErrBadValue},
-		"WeaklyUp with number":   {func(s *state) { s.members[0].Status = WeaklyUp }, wire.ErrBadValue},
-		"Ready without number":   {func(s *state) { s.members[1].Status = ReadyForShutdown }, wire.ErrBadValue},
+		"WeaklyUp with number":   {func(s *state) { s.members[0].Status = cluster.WeaklyUp }, wire.ErrBadValue},
+		"Ready without number":   {func(s *state) { s.members[1].Status = cluster.ReadyForShutdown }, wire.ErrBadValue},
 		"unknown cause":          {func(s *state) { s.members[2].Cause = 7 }, wire.ErrBadValue},
 		"unknown record":         {func(s *state) { s.reach[0].records[0].kind = 2 }, wire.ErrBadValue},
 		"version too long":       {func(s *state) { s.members[1].AppVersion = strings.Repeat("1", 65) }, wire.ErrTooLarge},
@@ -278,7 +280,8 @@ func bigState(n int) *state {
 	for i := range n {
 		at := peer.MustAddr(fmt.Sprintf("10.1.%d.%d:7355", i/200, i%200+1))
 		id := peer.ID{Addr: at, Inc: uint64(i)*0x9e3779b97f4a7c15 | 1}
-		s.members = append(s.members, Member{ID: id, Status: Up, UpNumber: uint32(i + 1), Roles: []string{"worker"}})
+		s.members = append(s.members, cluster.Member{ID: id, Status: cluster.Up, UpNumber: uint32(i + 1),
+			Roles: []string{"worker"}})
 	}
 	s.seen = gossip.NewSeen(n)
 	return s.seal()
@@ -359,10 +362,10 @@ func crowd(n, tombs, clocks int) *state {
 	ups := rng.Perm(n + tombs)
 	for i, id := range ids {
 		if len(s.members)*(n+tombs) <= i*n && len(s.members) < n {
-			s.members = append(s.members, Member{ID: id, Status: Up, UpNumber: uint32(ups[i] + 1),
+			s.members = append(s.members, cluster.Member{ID: id, Status: cluster.Up, UpNumber: uint32(ups[i] + 1),
 				Roles: []string{"worker"}, AppVersion: "2.14.1"})
 		} else {
-			s.tombs = append(s.tombs, tombstone{id: id, last: Exiting})
+			s.tombs = append(s.tombs, tombstone{id: id, last: cluster.Exiting})
 		}
 	}
 	s.highestUp = uint32(n + tombs)
@@ -388,7 +391,7 @@ func TestStateSizes(t *testing.T) {
 // Ten thousand members with full clocks and ten thousand tombstones fit into one control frame, plain and packed; with
 // the longest host names they fit packed, as the names of one network share what is long about them.
 func TestLargestStateFits(t *testing.T) {
-	s := crowd(MaxMembers, MaxMembers, MaxMembers)
+	s := crowd(cluster.MaxMembers, cluster.MaxMembers, cluster.MaxMembers)
 	for i := range s.clock {
 		s.clock[i].N = 1 << 62
 	}
@@ -399,7 +402,7 @@ func TestLargestStateFits(t *testing.T) {
 	require.Less(t, len(c.packOf(s.version).bytes), wire.MaxControlFrame/16)
 	got, err := readState(wire.KindGossip, payload(s))
 	require.NoError(t, err)
-	require.Len(t, got.members, MaxMembers)
+	require.Len(t, got.members, cluster.MaxMembers)
 
 	suffix := strings.Repeat(".very-long-network-name", 10)
 	for i := range s.members {

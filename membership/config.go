@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/fd"
 )
 
@@ -243,7 +244,7 @@ func (c *Config) validateMember(fault func(format string, a ...any)) {
 		}
 	}
 	if c.AppVersion != "" {
-		if err := CheckVersion(c.AppVersion); err != nil {
+		if err := cluster.CheckVersion(c.AppVersion); err != nil {
 			fault("AppVersion: %w", err)
 		}
 	}

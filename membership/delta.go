@@ -5,6 +5,7 @@ package membership
 import (
 	"slices"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -106,12 +107,12 @@ func appendPositions(b []byte, at []int) []byte {
 	return b
 }
 
-func appendMemberDelta(b []byte, from, to []Member) ([]byte, bool) {
+func appendMemberDelta(b []byte, from, to []cluster.Member) ([]byte, bool) {
 	b, put := appendGone(b, from, to, compareMembers, equalMembers)
 	was := make([]int, 0, len(put)) // position in from, -1 for a new member
 	changed, next := 0, 0
 	for _, i := range put {
-		at, ok := slices.BinarySearchFunc(from, to[i].ID, func(m Member, id peer.ID) int { return m.ID.Compare(id) })
+		at, ok := slices.BinarySearchFunc(from, to[i].ID, func(m cluster.Member, id peer.ID) int { return m.ID.Compare(id) })
 		if !ok {
 			at = -1
 		} else if changed++; !slices.Equal(from[at].Roles, to[i].Roles) || from[at].AppVersion != to[i].AppVersion {
@@ -142,8 +143,8 @@ func appendMemberDelta(b []byte, from, to []Member) ([]byte, bool) {
 	return b, true
 }
 
-func appendVerdict(b []byte, s Status, cause Cause, by peer.ID) []byte {
-	if s != Down {
+func appendVerdict(b []byte, s cluster.Status, cause cluster.Cause, by peer.ID) []byte {
+	if s != cluster.Down {
 		return b
 	}
 	return peer.AppendID(append(b, byte(cause)), by)
@@ -156,9 +157,9 @@ func (w *work) readDelta(kind wire.Kind, from *version, b []byte) (*version, err
 	v := &version{cluster: from.cluster, birth: from.birth, highestUp: readUpNumber(&r)}
 	readPruned(&r, v)
 	v.members = readMemberDelta(&r, from.members)
-	v.tombs = patch(&r, from.tombs, MaxTombstones, peer.MinIDSize+1, compareTombs, func() (t tombstone) {
-		t.id, t.last = peer.ReadID(&r), Status(r.U8())
-		check(&r, !t.id.Addr.IsZero() && (t.last == Exiting || t.last == Down), true)
+	v.tombs = patch(&r, from.tombs, cluster.MaxTombstones, peer.MinIDSize+1, compareTombs, func() (t tombstone) {
+		t.id, t.last = peer.ReadID(&r), cluster.Status(r.U8())
+		check(&r, !t.id.Addr.IsZero() && (t.last == cluster.Exiting || t.last == cluster.Down), true)
 		t.cause, t.by = readVerdict(&r, t.last)
 		return t
 	})
@@ -180,15 +181,15 @@ func (w *work) readDelta(kind wire.Kind, from *version, b []byte) (*version, err
 	return v, nil
 }
 
-func readVerdict(r *wire.Reader, s Status) (cause Cause, by peer.ID) {
-	if s == Down {
-		cause, by = Cause(r.U8()), peer.ReadID(r)
-		check(r, cause <= lastCause, true)
+func readVerdict(r *wire.Reader, s cluster.Status) (cause cluster.Cause, by peer.ID) {
+	if s == cluster.Down {
+		cause, by = cluster.Cause(r.U8()), peer.ReadID(r)
+		check(r, cause.Known(), true)
 	}
 	return cause, by
 }
 
-func readMemberDelta(r *wire.Reader, from []Member) []Member {
+func readMemberDelta(r *wire.Reader, from []cluster.Member) []cluster.Member {
 	kept := without(r, from)
 	count := r.Count(3, len(from))
 	if count > 0 && sameSlice(kept, from) {
@@ -202,24 +203,26 @@ func readMemberDelta(r *wire.Reader, from []Member) []Member {
 			return nil
 		}
 		next += int(at) + 1
-		i, ok := slices.BinarySearchFunc(kept, from[next-1].ID, func(m Member, id peer.ID) int { return m.ID.Compare(id) })
+		i, ok := slices.BinarySearchFunc(kept, from[next-1].ID, func(o cluster.Member, id peer.ID) int {
+			return o.ID.Compare(id)
+		})
 		check(r, ok, true)
 		if r.Err() != nil {
 			return nil
 		}
 		m := &kept[i]
-		m.Status, m.UpNumber = Status(r.U8()), readUpNumber(r)
-		check(r, m.Status <= lastStatus && m.Status != Removed, true)
+		m.Status, m.UpNumber = cluster.Status(r.U8()), readUpNumber(r)
+		check(r, m.Status.Known() && m.Status != cluster.Removed, true)
 		m.Cause, m.By = readVerdict(r, m.Status)
 	}
-	return put(r, kept, MaxMembers, peer.MinIDSize+4, compareMembers, func() (m Member) {
-		m.ID, m.Status, m.UpNumber = peer.ReadID(r), Status(r.U8()), readUpNumber(r)
-		check(r, !m.ID.Addr.IsZero() && m.ID.Inc != 0 && m.Status <= lastStatus && m.Status != Removed, true)
+	return put(r, kept, cluster.MaxMembers, peer.MinIDSize+4, compareMembers, func() (m cluster.Member) {
+		m.ID, m.Status, m.UpNumber = peer.ReadID(r), cluster.Status(r.U8()), readUpNumber(r)
+		check(r, !m.ID.Addr.IsZero() && m.ID.Inc != 0 && m.Status.Known() && m.Status != cluster.Removed, true)
 		m.Cause, m.By = readVerdict(r, m.Status)
-		if roles := readStrings(r, MaxRoles, MaxRoleSize); len(roles) > 0 {
+		if roles := readStrings(r, cluster.MaxRoles, cluster.MaxRoleSize); len(roles) > 0 {
 			m.Roles = roles
 		}
-		m.AppVersion = r.String(MaxAppVersion)
+		m.AppVersion = r.String(cluster.MaxAppVersion)
 		return m
 	})
 }
@@ -281,7 +284,7 @@ func (v *version) sound() bool {
 	t, next := 0, 0
 	for i := range v.members {
 		m := &v.members[i]
-		must := m.Status.numbered()
+		must := m.Status.Numbered()
 		if m.UpNumber > v.highestUp || must > 0 && m.UpNumber == 0 || must < 0 && m.UpNumber != 0 {
 			return false
 		}

@@ -6,6 +6,7 @@ package membership
 import (
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -37,7 +38,7 @@ func appendDeltaBody(b []byte, d deltaBody) []byte {
 func readDeltaBody(body []byte) (deltaBody, error) {
 	r := wire.NewReader(wire.KindDelta, body)
 	d := deltaBody{envelope: readEnvelope(&r), base: gossip.Digest(r.U64()), digest: gossip.Digest(r.U64())}
-	if n := r.Count(0, MaxMembers); r.Err() == nil {
+	if n := r.Count(0, cluster.MaxMembers); r.Err() == nil {
 		d.seen = gossip.ReadSeen(&r, n)
 	}
 	check(&r, d.base != 0 && d.digest != 0 && d.base != d.digest, true)

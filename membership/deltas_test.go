@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/internal/spent"
 	"github.com/kith-io/kith/peer"
@@ -44,7 +45,7 @@ func TestDeltaEdges(t *testing.T) {
 	require.True(t, ok)
 	require.LessOrEqual(t, len(changes), 16)
 	d := s.draft()
-	d.members[7].Status = Leaving
+	d.members[7].Status = cluster.Leaving
 	d.commit(d.members[3].ID)
 	changes, ok = appendDelta(nil, s.version, d.version)
 	require.True(t, ok)
@@ -150,7 +151,7 @@ func TestDeltaAtTheSender(t *testing.T) {
 	s := crowd(200, 0, 200)
 	s.cluster, s.birth = 0x11, 0x22
 	s = s.draft()
-	s.add(Member{ID: ip(1), Status: Up, UpNumber: 1000})
+	s.add(cluster.Member{ID: ip(1), Status: cluster.Up, UpNumber: 1000})
 	s.highestUp = 1000
 	m.install(s.commit(ip(1)), false)
 	m.Drain(&Effects{})
@@ -158,7 +159,7 @@ func TestDeltaAtTheSender(t *testing.T) {
 	digests := []gossip.Digest{m.st.digest}
 	for i := range pastVersions + 2 {
 		d := m.st.draft()
-		d.members[30+i].Status = Leaving
+		d.members[30+i].Status = cluster.Leaving
 		m.install(d.commit(ip(1)), false)
 		digests = append(digests, m.st.digest)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -17,12 +18,12 @@ type profile struct {
 	version string
 }
 
-func (p *profile) compare(m *Member) int {
+func (p *profile) compare(m *cluster.Member) int {
 	return cmp.Or(slices.Compare(p.roles, m.Roles), strings.Compare(p.version, m.AppVersion))
 }
 
 // sameProfile is the quick look at two neighbours: most members have the profile of theirs.
-func sameProfile(a, b *Member) bool {
+func sameProfile(a, b *cluster.Member) bool {
 	return sameSlice(a.Roles, b.Roles) && a.AppVersion == b.AppVersion
 }
 
@@ -61,8 +62,8 @@ func (d *dictionary) gather(v *version) {
 }
 
 // profile returns where the profile of m stands, or would.
-func (d *dictionary) profile(m *Member) (int, bool) {
-	return slices.BinarySearchFunc(d.profiles, m, func(p profile, m *Member) int { return p.compare(m) })
+func (d *dictionary) profile(m *cluster.Member) (int, bool) {
+	return slices.BinarySearchFunc(d.profiles, m, func(p profile, m *cluster.Member) int { return p.compare(m) })
 }
 
 func (d *dictionary) append(b []byte) []byte {
@@ -92,8 +93,8 @@ func (d *dictionary) append(b []byte) []byte {
 }
 
 func readDictionary(r *wire.Reader) (d dictionary) {
-	d.roles = readStrings(r, maxDictionary, MaxRoleSize)
-	n := r.Count(2, MaxMembers)
+	d.roles = readStrings(r, maxDictionary, cluster.MaxRoleSize)
+	n := r.Count(2, cluster.MaxMembers)
 	d.profiles = make([]profile, 0, n)
 	for range n {
 		p := readProfile(r, d.roles)
@@ -102,7 +103,7 @@ func readDictionary(r *wire.Reader) (d dictionary) {
 		}
 		d.profiles = append(d.profiles, p)
 	}
-	n = r.Count(peer.MinIDSize, MaxMembers+MaxTombstones)
+	n = r.Count(peer.MinIDSize, cluster.MaxMembers+cluster.MaxTombstones)
 	d.deciders = make(peer.Set, n)
 	var prev peer.Addr
 	for i := range d.deciders {
@@ -120,7 +121,7 @@ func readDictionary(r *wire.Reader) (d dictionary) {
 }
 
 func readProfile(r *wire.Reader, roles []string) (p profile) {
-	count := r.Count(1, min(MaxRoles, len(roles)))
+	count := r.Count(1, min(cluster.MaxRoles, len(roles)))
 	last := -1
 	for range count {
 		i := r.Uvarint()
@@ -134,7 +135,7 @@ func readProfile(r *wire.Reader, roles []string) (p profile) {
 		last = int(i)
 		p.roles = append(p.roles, roles[i])
 	}
-	p.version = r.String(MaxAppVersion)
+	p.version = r.String(cluster.MaxAppVersion)
 	return p
 }
 
@@ -154,8 +155,8 @@ func readStrings(r *wire.Reader, limit, size int) []string {
 }
 
 // appendVerdict appends why a member is Down and who decided it; nothing for any other status.
-func (d *dictionary) appendVerdict(b []byte, status Status, cause Cause, by peer.ID) []byte {
-	if status != Down {
+func (d *dictionary) appendVerdict(b []byte, status cluster.Status, cause cluster.Cause, by peer.ID) []byte {
+	if status != cluster.Down {
 		return b
 	}
 	b = append(b, byte(cause))
@@ -166,13 +167,13 @@ func (d *dictionary) appendVerdict(b []byte, status Status, cause Cause, by peer
 	return wire.AppendUvarint(b, uint64(at)+1)
 }
 
-func (d *dictionary) readVerdict(r *wire.Reader, status Status) (cause Cause, by peer.ID) {
-	if status != Down {
+func (d *dictionary) readVerdict(r *wire.Reader, status cluster.Status) (cause cluster.Cause, by peer.ID) {
+	if status != cluster.Down {
 		return 0, by
 	}
-	cause = Cause(r.U8())
+	cause = cluster.Cause(r.U8())
 	i := r.Uvarint()
-	check(r, cause <= lastCause && i <= uint64(len(d.deciders)), true)
+	check(r, cause.Known() && i <= uint64(len(d.deciders)), true)
 	if r.Err() == nil && i > 0 {
 		by = d.deciders[i-1]
 	}

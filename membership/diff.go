@@ -6,11 +6,12 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 )
 
 // nextView returns the view of the current state, nil when it is as the last one.
-func (m *Machine) nextView() *View {
+func (m *Machine) nextView() *cluster.View {
 	if m.st == nil {
 		return nil
 	}
@@ -23,7 +24,7 @@ func (m *Machine) nextView() *View {
 		seq = last.Seq + 1
 	}
 	v := m.st.takeView()
-	*v = View{Self: m.self, Seq: seq, ClusterID: m.st.cluster, Birth: m.st.birth, Hash: uint64(m.st.digest),
+	*v = cluster.View{Self: m.self, Seq: seq, ClusterID: m.st.cluster, Birth: m.st.birth, Hash: uint64(m.st.digest),
 		Members: m.st.members, Metadata: m.st.live, Unreachable: m.st.unreachable, Accusations: m.st.accused,
 		Converged: now}
 	if v.Unreachable.Has(m.self) {
@@ -35,7 +36,7 @@ func (m *Machine) nextView() *View {
 }
 
 // rolesOf returns all roles of the members, sorted, added to those in into.
-func rolesOf(v *View, into []string) []string {
+func rolesOf(v *cluster.View, into []string) []string {
 	if v == nil {
 		return into
 	}
@@ -52,17 +53,17 @@ func rolesOf(v *View, into []string) []string {
 	return into
 }
 
-var statusEvents = [...]EventKind{Joining: MemberJoined, Up: MemberUp, Leaving: MemberLeft, Exiting: MemberExited,
-	Down: MemberDowned, WeaklyUp: MemberWeaklyUp, PreparingForShutdown: MemberPreparingForShutdown,
-	ReadyForShutdown: MemberReadyForShutdown}
+var statusEvents = [...]EventKind{cluster.Joining: MemberJoined, cluster.WeaklyUp: MemberWeaklyUp, cluster.Up: MemberUp,
+	cluster.Leaving: MemberLeft, cluster.Exiting: MemberExited, cluster.Down: MemberDowned,
+	cluster.PreparingForShutdown: MemberPreparingForShutdown, cluster.ReadyForShutdown: MemberReadyForShutdown}
 
 // diff appends the events from old (nil: nothing) to next: removed members, then members that are new or changed, by
 // their present status, then unreachable, reachable, leader, metadata, role leaders; each group in address order. A
 // removed member's event has status Removed and the last status known here; nothing is said of this node's
 // reachability.
-func diff(events []Event, old, next *View) []Event {
+func diff(events []Event, old, next *cluster.View) []Event {
 	if old == nil {
-		old = &View{Self: next.Self}
+		old = &cluster.View{Self: next.Self}
 	}
 	events = memberEvents(events, old.Members, next.Members)
 	events = reachEvents(events, UnreachableMember, next.Unreachable, old.Unreachable, next)
@@ -85,15 +86,15 @@ func diff(events []Event, old, next *View) []Event {
 	return events
 }
 
-func sameMetadata(a, b []Metadata) bool {
-	return sameSlice(a, b) || slices.EqualFunc(a, b, func(x, y Metadata) bool {
+func sameMetadata(a, b []cluster.Metadata) bool {
+	return sameSlice(a, b) || slices.EqualFunc(a, b, func(x, y cluster.Metadata) bool {
 		return x.Key == y.Key && bytes.Equal(x.Value, y.Value)
 	})
 }
 
 // memberEvents appends the events of members that went, then of those that came or changed. Both lists are sorted and
 // mostly equal: this runs for each change at each node, so equality is looked at before order.
-func memberEvents(events []Event, old, next []Member) []Event {
+func memberEvents(events []Event, old, next []cluster.Member) []Event {
 	if sameSlice(old, next) {
 		return events
 	}
@@ -103,7 +104,7 @@ func memberEvents(events []Event, old, next []Member) []Event {
 		for len(rest) > 0 && !sameID(&rest[0], is) && rest[0].ID.Less(is.ID) {
 			rest = rest[1:]
 		}
-		previous, number := Removed, is.UpNumber
+		previous, number := cluster.Removed, is.UpNumber
 		if len(rest) > 0 && sameID(&rest[0], is) {
 			previous, number = rest[0].Status, rest[0].UpNumber
 			rest = rest[1:]
@@ -119,17 +120,17 @@ func memberEvents(events []Event, old, next []Member) []Event {
 	return slices.Insert(events, at, removedEvents(old, next)...)
 }
 
-func sameID(a, b *Member) bool { return a.ID.Inc == b.ID.Inc && a.ID == b.ID }
+func sameID(a, b *cluster.Member) bool { return a.ID.Inc == b.ID.Inc && a.ID == b.ID }
 
 // removedEvents returns the events of those in old that are not in next.
-func removedEvents(old, next []Member) (events []Event) {
+func removedEvents(old, next []cluster.Member) (events []Event) {
 	for _, was := range old {
 		for len(next) > 0 && !sameID(&next[0], &was) && next[0].ID.Less(was.ID) {
 			next = next[1:]
 		}
 		if len(next) == 0 || !sameID(&next[0], &was) {
 			previous := was.Status
-			was.Status = Removed
+			was.Status = cluster.Removed
 			events = append(events, Event{Kind: MemberRemoved, Member: was, Previous: previous})
 		}
 	}
@@ -137,7 +138,7 @@ func removedEvents(old, next []Member) (events []Event) {
 }
 
 // reachEvents appends an event for each member in these and not in those.
-func reachEvents(events []Event, kind EventKind, these, those peer.Set, v *View) []Event {
+func reachEvents(events []Event, kind EventKind, these, those peer.Set, v *cluster.View) []Event {
 	for _, id := range these {
 		if m, ok := v.Member(id); ok && !those.Has(id) {
 			events = append(events, Event{Kind: kind, Member: m, Previous: m.Status})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -52,7 +53,7 @@ func (m *Machine) ageOf(id peer.ID) time.Duration {
 // fuller than half its bound, so that two halves can still unite.
 func (m *Machine) expiry() func(peer.ID) bool {
 	limit := m.cfg.TombstoneRetention
-	if n := len(m.ages) - MaxTombstones/2; n > 0 {
+	if n := len(m.ages) - cluster.MaxTombstones/2; n > 0 {
 		since := make([]time.Duration, 0, len(m.ages))
 		for _, a := range m.ages {
 			since = append(since, a.since)
@@ -98,7 +99,7 @@ func (m *Machine) duties() {
 		return
 	}
 	var next *state
-	var removed []Member
+	var removed []cluster.Member
 	if converged(m.st, m.self, m.exited) {
 		m.unstuck()
 		if !m.st.allUp || len(m.st.tombs) > 0 {
@@ -116,7 +117,7 @@ func (m *Machine) duties() {
 	}
 	m.install(next, true)
 	for _, r := range removed {
-		if r.Status == Exiting && r.ID != m.self {
+		if r.Status == cluster.Exiting && r.ID != m.self {
 			m.tellRemoved(r.ID)
 		}
 	}
@@ -131,21 +132,21 @@ func (m *Machine) leave() {
 	case pending:
 		m.join.leave = true
 	case member:
-		if st := m.st.status(m.self); st.canBecome(Leaving) {
+		if st := m.st.status(m.self); st.CanBecome(cluster.Leaving) {
 			d := m.st.draft()
-			d.setStatus(m.self, Leaving)
+			d.setStatus(m.self, cluster.Leaving)
 			m.install(d.commit(m.self), true)
 		}
 	}
 }
 
 // down marks a member Down and tells it at once.
-func (m *Machine) down(id peer.ID, cause Cause) error {
+func (m *Machine) down(id peer.ID, cause cluster.Cause) error {
 	if m.phase != member {
 		return ErrNotMember
 	}
 	if id.Inc == 0 {
-		i := slices.IndexFunc(m.st.members, func(o Member) bool { return o.ID.Addr == id.Addr })
+		i := slices.IndexFunc(m.st.members, func(o cluster.Member) bool { return o.ID.Addr == id.Addr })
 		if i < 0 {
 			return fmt.Errorf("%w: nobody at %s", ErrUnknownMember, id.Addr)
 		}
@@ -155,24 +156,24 @@ func (m *Machine) down(id peer.ID, cause Cause) error {
 			id = m.st.members[i].ID
 		}
 	}
-	if m.st.status(id) == Removed {
+	if m.st.status(id) == cluster.Removed {
 		return fmt.Errorf("%w: %s", ErrUnknownMember, id)
 	}
 	return m.downAll([]peer.ID{id}, cause)
 }
 
 // downAll marks those of ids Down that are members and not Down yet, in one change, and tells them.
-func (m *Machine) downAll(ids []peer.ID, cause Cause) error {
+func (m *Machine) downAll(ids []peer.ID, cause cluster.Cause) error {
 	if m.phase != member {
 		return ErrNotMember
 	}
-	if cause == CauseNone {
-		cause = CauseOperator
+	if cause == cluster.CauseNone {
+		cause = cluster.CauseOperator
 	}
 	d := m.st.draft()
 	var told []peer.ID
 	for _, id := range ids {
-		if st := m.st.status(id); st != Removed && st != Down {
+		if st := m.st.status(id); st != cluster.Removed && st != cluster.Down {
 			d.setDown(id, m.self, cause)
 			told = append(told, id)
 		}
@@ -216,15 +217,15 @@ func (m *Machine) startExit() {
 // sendExitDone tells the leader of the remaining members and the one who leads if that one goes as well.
 func (m *Machine) sendExitDone() {
 	m.in(timerExit, m.cfg.ProbeInterval)
-	rest := slices.DeleteFunc(slices.Clone(m.st.members), func(o Member) bool { return o.ID == m.self })
+	rest := slices.DeleteFunc(slices.Clone(m.st.members), func(o cluster.Member) bool { return o.ID == m.self })
 	for range 2 {
-		l := leaderOf(rest, m.st.unreachable, m.self, "")
+		l := cluster.Leader(rest, m.st.unreachable, m.self, "")
 		if l.IsZero() {
 			return
 		}
 		e := m.toward(l)
 		m.post(l, wire.KindExitDone, func(b []byte) []byte { return appendEnvelope(b, e) })
-		rest = slices.DeleteFunc(rest, func(o Member) bool { return o.ID == l })
+		rest = slices.DeleteFunc(rest, func(o cluster.Member) bool { return o.ID == l })
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -38,8 +39,8 @@ func (d metadata) with(key, value string, writer peer.ID) (metadata, error) {
 		out := slices.Clone(d)
 		out[i] = metaEntry{key, value, d[i].count + 1, writer}
 		return out, nil
-	case len(d) >= MaxMetadata:
-		return d, fmt.Errorf("%w: %d keys", ErrMetadataFull, len(d))
+	case len(d) >= cluster.MaxMetadata:
+		return d, fmt.Errorf("%w: %d keys", cluster.ErrMetadataFull, len(d))
 	}
 	return slices.Insert(slices.Clone(d), i, metaEntry{key, value, 1, writer}), nil
 }
@@ -51,7 +52,7 @@ func (d metadata) merge(o metadata) metadata {
 		return d
 	}
 	out := make(metadata, 0, max(len(d), len(o)))
-	for (len(d) > 0 || len(o) > 0) && len(out) < MaxMetadata {
+	for (len(d) > 0 || len(o) > 0) && len(out) < cluster.MaxMetadata {
 		order := -1
 		if len(d) == 0 {
 			order = 1
@@ -93,11 +94,11 @@ func (e metaEntry) compare(o metaEntry) int {
 }
 
 // live returns what a View shows.
-func (d metadata) live() []Metadata {
-	var out []Metadata
+func (d metadata) live() []cluster.Metadata {
+	var out []cluster.Metadata
 	for _, e := range d {
 		if e.value != "" {
-			out = append(out, Metadata{e.key, []byte(e.value)})
+			out = append(out, cluster.Metadata{Key: e.key, Value: []byte(e.value)})
 		}
 	}
 	return out
@@ -113,13 +114,13 @@ func appendMeta(b []byte, d metadata) []byte {
 }
 
 func readMeta(r *wire.Reader) metadata {
-	n := r.Count(4+peer.MinIDSize, MaxMetadata)
+	n := r.Count(4+peer.MinIDSize, cluster.MaxMetadata)
 	if n == 0 {
 		return nil
 	}
 	out := make(metadata, 0, n)
 	for range n {
-		e := metaEntry{r.String(MaxMetadataKey), r.String(MaxMetadataValue), readChanges(r), peer.ReadID(r)}
+		e := metaEntry{r.String(cluster.MaxMetadataKey), r.String(cluster.MaxMetadataValue), readChanges(r), peer.ReadID(r)}
 		check(r, e.key != "" && !e.writer.Addr.IsZero(), len(out) == 0 || out[len(out)-1].key < e.key)
 		if r.Err() != nil {
 			return nil

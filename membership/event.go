@@ -5,6 +5,7 @@ package membership
 import (
 	"fmt"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -67,9 +68,9 @@ func (k EventKind) String() string {
 // are set for leader events (Leader zero: none). Member.Cause and Member.By say who downed it, also when it is removed.
 type Event struct {
 	Kind     EventKind
-	Member   Member
-	Previous Status
-	Last     Status // for MemberRemoved: the status with which it went, Exiting or Down
+	Member   cluster.Member
+	Previous cluster.Status
+	Last     cluster.Status // for MemberRemoved: the status with which it went, Exiting or Down
 	Leader   peer.ID
 	Role     string
 
@@ -85,7 +86,7 @@ type Event struct {
 func (e Event) Reason() string {
 	switch e.Kind {
 	case MemberDowned:
-		return why(Down, e.Member.Cause, e.Member.By)
+		return why(cluster.Down, e.Member.Cause, e.Member.By)
 	case MemberRemoved:
 		return why(e.Last, e.Member.Cause, e.Member.By)
 	case MemberQuarantined:
@@ -124,13 +125,13 @@ func (m *Machine) explain(events []Event) {
 }
 
 // why says how one ended whose last status is given.
-func why(last Status, cause Cause, by peer.ID) string {
+func why(last cluster.Status, cause cluster.Cause, by peer.ID) string {
 	switch {
-	case last == Exiting:
+	case last == cluster.Exiting:
 		return "it left"
-	case last != Down:
+	case last != cluster.Down:
 		return ""
-	case cause == CauseReplaced:
+	case cause == cluster.CauseReplaced:
 		return fmt.Sprintf("replaced by %s", by)
 	case by.IsZero():
 		return "downed"

@@ -5,6 +5,7 @@ package membership
 import (
 	"slices"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -71,8 +72,8 @@ func readFormAnswer(body []byte) (formAnswerBody, error) {
 	a.may = flags&answerMay != 0
 	a.record = Record{ClusterID: r.U64(), Birth: r.U64(), Highest: r.U64(), Counts: flags&answerCounts != 0}
 	more := r.Uvarint()
-	check(&r, flags&^(answerMay|answerCounts|answerComing) == 0 && more <= MaxMembers, true)
-	a.record.More = int(min(more, MaxMembers))
+	check(&r, flags&^(answerMay|answerCounts|answerComing) == 0 && more <= cluster.MaxMembers, true)
+	a.record.More = int(min(more, cluster.MaxMembers))
 	n := r.Count(1, MaxRemembered)
 	for range n {
 		o := peer.ReadAddr(&r)

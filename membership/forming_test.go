@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -20,7 +21,7 @@ func TestOneNodeFormsACluster(t *testing.T) {
 	require.Equal(t, []EventKind{MemberUp, LeaderChanged, RoleLeaderChanged, RoleLeaderChanged}, kindsOf(a.events))
 	m, ok := a.view.SelfMember()
 	require.True(t, ok)
-	require.Equal(t, Member{ID: a.id, Status: Up, UpNumber: 1, Roles: []string{"a", "b"}}, m)
+	require.Equal(t, cluster.Member{ID: a.id, Status: cluster.Up, UpNumber: 1, Roles: []string{"a", "b"}}, m)
 	require.True(t, a.view.Converged)
 	require.Equal(t, uint64(1_750_000_000_000), a.view.Birth>>birthLowBits)
 	require.NotZero(t, a.view.ClusterID)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 )
 
@@ -21,16 +22,16 @@ type Grown struct{ v *version }
 
 // NewGrown makes the state of a cluster. Of each member its identity, roles and application version count; they become
 // Up in the given order. Both numbers must not be zero.
-func NewGrown(clusterID, birth uint64, members []Member) (*Grown, error) {
-	if clusterID == 0 || birth == 0 || len(members) == 0 || len(members) > MaxMembers {
+func NewGrown(clusterID, birth uint64, members []cluster.Member) (*Grown, error) {
+	if clusterID == 0 || birth == 0 || len(members) == 0 || len(members) > cluster.MaxMembers {
 		return nil, fmt.Errorf("%w: id %d, birth %d, %d members", ErrBadGrown, clusterID, birth, len(members))
 	}
 	s := newState(version{cluster: clusterID, birth: birth, highestUp: uint32(len(members))})
 	for i, m := range members {
-		s.members = append(s.members, Member{ID: m.ID, Status: Up, UpNumber: uint32(i + 1), Roles: slices.Clone(m.Roles),
-			AppVersion: m.AppVersion})
+		s.members = append(s.members, cluster.Member{ID: m.ID, Status: cluster.Up, UpNumber: uint32(i + 1),
+			Roles: slices.Clone(m.Roles), AppVersion: m.AppVersion})
 	}
-	slices.SortFunc(s.members, func(a, b Member) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(s.members, func(a, b cluster.Member) int { return a.ID.Compare(b.ID) })
 	for i := range s.members {
 		id := s.members[i].ID
 		if id.Addr.IsZero() || id.Inc == 0 || i > 0 && s.members[i-1].ID.Addr == id.Addr {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -15,10 +16,10 @@ import (
 // (GOS-3, GOS-4, JOIN-1).
 func TestGrownClusterLives(t *testing.T) {
 	w := newWorld(t, 5)
-	var members []Member
+	var members []cluster.Member
 	for n := range 6 {
 		a := w.start(n + 1)
-		members = append(members, Member{ID: a.id})
+		members = append(members, cluster.Member{ID: a.id})
 	}
 	g, err := NewGrown(7, 9, members)
 	require.NoError(t, err)
@@ -43,14 +44,14 @@ func TestGrownClusterLives(t *testing.T) {
 // What no cluster could be is refused, and so is a node that is no member or has begun to join.
 func TestGrownIsChecked(t *testing.T) {
 	id := func(n int, inc uint64) peer.ID { return peer.ID{Addr: addr(n), Inc: inc} }
-	ok := []Member{{ID: id(1, 5)}, {ID: id(2, 6)}}
+	ok := []cluster.Member{{ID: id(1, 5)}, {ID: id(2, 6)}}
 	for name, c := range map[string]struct {
 		cluster, birth uint64
-		members        []Member
+		members        []cluster.Member
 	}{
 		"no id": {0, 1, ok}, "no birth": {1, 0, ok}, "nobody": {1, 1, nil},
-		"no incarnation":    {1, 1, []Member{{ID: id(1, 0)}}},
-		"one address twice": {1, 1, []Member{{ID: id(1, 1)}, {ID: id(1, 2)}}},
+		"no incarnation":    {1, 1, []cluster.Member{{ID: id(1, 0)}}},
+		"one address twice": {1, 1, []cluster.Member{{ID: id(1, 1)}, {ID: id(1, 2)}}},
 	} {
 		_, err := NewGrown(c.cluster, c.birth, c.members)
 		require.ErrorIs(t, err, ErrBadGrown, name)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/contract"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -28,7 +29,7 @@ type actor struct {
 	id     peer.ID
 	m      *Machine
 	epoch  time.Duration // world time of its start
-	view   *View
+	view   *cluster.View
 	events []Event
 	ended  *Ended
 	dead   bool
@@ -231,7 +232,7 @@ func (w *world) settled() bool {
 			a.view.Hash != live[0].view.Hash || len(a.view.Unreachable) != 0 {
 			return false
 		}
-		if m, ok := a.view.SelfMember(); !ok || m.Status != Up {
+		if m, ok := a.view.SelfMember(); !ok || m.Status != cluster.Up {
 			return false
 		}
 	}
@@ -264,7 +265,7 @@ func kindsOf(events []Event) []EventKind {
 func requireSound(t require.TestingT, s *state) {
 	ups := map[uint32]peer.ID{}
 	for i, m := range s.members {
-		require.True(t, m.Status <= lastStatus && m.Status != Removed)
+		require.True(t, m.Status.Known() && m.Status != cluster.Removed)
 		require.LessOrEqual(t, m.UpNumber, s.highestUp)
 		if m.UpNumber != 0 {
 			require.NotContains(t, ups, m.UpNumber, "an up-number given twice")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/fd"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -155,7 +156,7 @@ func (m *Machine) judge() {
 		}
 	}
 	for _, v := range m.judged {
-		if st := m.st.status(v.ID); st == Removed || st == Down && !v.Available && m.st.replaced(v.ID) {
+		if st := m.st.status(v.ID); st == cluster.Removed || st == cluster.Down && !v.Available && m.st.replaced(v.ID) {
 			continue // a successor at its address removes it: no need to say that it is gone
 		}
 		reach = reach.with(m.self, v.ID, !v.Available)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 )
 
@@ -91,7 +92,7 @@ func TestPeopleStay(t *testing.T) {
 	var last people
 	ids, ring := s.everybody(&last)
 	later := s.draft()
-	later.members[3].Status = Leaving
+	later.members[3].Status = cluster.Leaving
 	later.commit(later.members[0].ID)
 	ids2, ring2 := later.everybody(&last)
 	require.True(t, sameSlice(ids, ids2) && sameSlice(ring, ring2))

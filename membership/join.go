@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -239,7 +240,7 @@ func (m *Machine) onWelcome(from peer.ID, body []byte) error {
 func (m *Machine) form() {
 	birth := m.join.wall<<birthLowBits | m.rng.Uint64N(1<<birthLowBits)
 	s := newState(version{cluster: m.nonce(), birth: max(birth, m.lowestBirth()+1)})
-	s.add(Member{ID: m.self, Status: Joining, Roles: m.cfg.Roles, AppVersion: m.cfg.AppVersion})
+	s.add(cluster.Member{ID: m.self, Status: cluster.Joining, Roles: m.cfg.Roles, AppVersion: m.cfg.AppVersion})
 	m.install(s.commit(m.self), true)
 	m.admitted()
 }

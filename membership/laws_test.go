@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
 )
@@ -20,9 +21,9 @@ func TestLawsCryOut(t *testing.T) {
 	fresh := func() (a, b, c *Machine) {
 		base := stateOf([]string{"a up", "b up", "x up"}, "a").draft().commit(nid("x"))
 		left, gone := base.draft(), base.draft()
-		left.setStatus(nid("b"), Leaving)
+		left.setStatus(nid("b"), cluster.Leaving)
 		left.commit(nid("b"))
-		gone.setStatus(nid("b"), Down)
+		gone.setStatus(nid("b"), cluster.Down)
 		gone.commit(nid("a"))
 		return holds(base), holds(left), holds(gone)
 	}
@@ -50,7 +51,7 @@ func TestLawsCryOut(t *testing.T) {
 
 	a, b, c = fresh()
 	a.st.members = append(a.st.members[:0:0], a.st.members...)
-	a.st.members[0].Status = Status(len(ranks) - 1)
+	a.st.members[0].Status = cluster.ReadyForShutdown
 	require.ErrorIs(t, Laws(a, b, c), ErrLaw, "a state that was changed after it was sealed")
 }
 
@@ -64,14 +65,14 @@ func TestDownAllIsOneChange(t *testing.T) {
 	w.run(20 * time.Second)
 	w.join(late, 1)
 	w.run(3 * time.Second)
-	require.Contains(t, []Status{Joining, WeaklyUp}, all[0].m.st.status(late.id))
+	require.Contains(t, []cluster.Status{cluster.Joining, cluster.WeaklyUp}, all[0].m.st.status(late.id))
 	highest := all[0].m.st.highestUp
 	w.do(all[0], DownAllCommand{IDs: []peer.ID{all[1].id, all[2].id, late.id, {Addr: addr(9), Inc: 9}, all[0].id},
-		Cause: CauseUnstable})
+		Cause: cluster.CauseUnstable})
 	st := all[0].m.st
 	for _, m := range st.members {
-		require.Equal(t, Down, m.Status)
-		require.Equal(t, CauseUnstable, m.Cause)
+		require.Equal(t, cluster.Down, m.Status)
+		require.Equal(t, cluster.CauseUnstable, m.Cause)
 	}
 	require.Len(t, st.members, 4, "nobody was removed on the way")
 	require.Equal(t, highest, st.highestUp)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -19,14 +20,14 @@ import (
 type witness struct {
 	seed    uint64
 	cluster uint64
-	numbers map[uint32]peer.ID            // up-number to whom it was given, ever
-	stood   map[*actor]map[peer.ID]Status // last status of each member in each node's view
+	numbers map[uint32]peer.ID                    // up-number to whom it was given, ever
+	stood   map[*actor]map[peer.ID]cluster.Status // last status of each member in each node's view
 	seqs    map[*actor]uint64
 	hashes  map[uint64]string // view hash to what it named
 }
 
 func newWitness(seed uint64) *witness {
-	return &witness{seed: seed, numbers: map[uint32]peer.ID{}, stood: map[*actor]map[peer.ID]Status{},
+	return &witness{seed: seed, numbers: map[uint32]peer.ID{}, stood: map[*actor]map[peer.ID]cluster.Status{},
 		seqs: map[*actor]uint64{}, hashes: map[uint64]string{}}
 }
 
@@ -41,7 +42,7 @@ func (x *witness) look(t *testing.T, w *world) {
 		}
 		require.Equal(t, x.cluster, a.view.ClusterID, "a second cluster, seed %d, at %v%s", x.seed, w.now, w.describe())
 		if x.stood[a] == nil {
-			x.stood[a] = map[peer.ID]Status{}
+			x.stood[a] = map[peer.ID]cluster.Status{}
 		}
 		was := x.stood[a]
 		for _, m := range a.view.Members {
@@ -58,7 +59,7 @@ func (x *witness) look(t *testing.T, w *world) {
 		}
 		for id := range was {
 			if _, ok := a.view.Member(id); !ok {
-				was[id] = Removed
+				was[id] = cluster.Removed
 			}
 		}
 		if a.ended == nil {
@@ -73,7 +74,7 @@ func (x *witness) look(t *testing.T, w *world) {
 
 // replay applies a node's events to nothing; the result must be its view.
 func replay(t *testing.T, a *actor) {
-	members := map[peer.ID]Member{}
+	members := map[peer.ID]cluster.Member{}
 	unreachable := map[peer.ID]bool{}
 	leader := peer.ID{}
 	for _, e := range a.events {

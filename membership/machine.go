@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/fd"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/internal/invariant"
@@ -76,10 +77,10 @@ type Machine struct {
 	mail    []peer.Mail
 	over    *Ended
 	drained bool
-	stale   bool    // state, seen set or phase changed since the last view was made
-	view    *View   // that was handed over last
-	shown   *View   // the next one, nil while nothing has changed
-	events  []Event // that lead from view to shown, so many as diffs says, and then those told
+	stale   bool          // state, seen set or phase changed since the last view was made
+	view    *cluster.View // that was handed over last
+	shown   *cluster.View // the next one, nil while nothing has changed
+	events  []Event       // that lead from view to shown, so many as diffs says, and then those told
 	diffs   int
 	told    []Event // without a view of their own, in order, since the last Drain
 	scratch []int
@@ -344,18 +345,18 @@ func (m *Machine) follow() {
 // noticeSelf acts on this node's own record.
 func (m *Machine) noticeSelf() {
 	switch m.st.status(m.self) {
-	case Down:
+	case cluster.Down:
 		m.spread(farewellFanout, nil)
 		own := m.st.members[m.st.index(m.self)]
 		by := own.By
 		if by.IsZero() {
 			by = m.source
 		}
-		m.end(EndDowned, by, why(Down, own.Cause, own.By))
+		m.end(EndDowned, by, why(cluster.Down, own.Cause, own.By))
 		m.over.Cause = own.Cause
-	case Exiting:
+	case cluster.Exiting:
 		m.startExit()
-	case Removed:
+	case cluster.Removed:
 		if _, own := m.st.tomb(m.self); own { // only its own leader actions put that into its state
 			kind, reason := m.leftAs()
 			m.end(kind, m.self, reason)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -39,8 +40,8 @@ func seenBy(a *actor) []int {
 	return out
 }
 
-func statuses(a *actor) []Status {
-	var out []Status
+func statuses(a *actor) []cluster.Status {
+	var out []cluster.Status
 	for _, m := range a.m.st.members {
 		out = append(out, m.Status)
 	}
@@ -53,12 +54,12 @@ func TestScenario23Transitions(t *testing.T) {
 	w := newWorld(t, 1)
 	first, second, third := w.start(1), w.start(2), w.start(3)
 	w.join(first)
-	require.Equal(t, []Status{Up}, statuses(first), "up at once")
+	require.Equal(t, []cluster.Status{cluster.Up}, statuses(first), "up at once")
 	w.join(second, 1)
 	w.deliver()
 	w.run(60 * time.Millisecond) // the leader's push of the promotion waits for the push interval
 	for _, a := range []*actor{first, second} {
-		require.Equal(t, []Status{Up, Up}, statuses(a))
+		require.Equal(t, []cluster.Status{cluster.Up, cluster.Up}, statuses(a))
 		require.Equal(t, []int{1, 2}, seenBy(a))
 	}
 	w.now += time.Second
@@ -66,7 +67,7 @@ func TestScenario23Transitions(t *testing.T) {
 	w.deliver()
 	w.run(60 * time.Millisecond) // the second push of the leader waits for the push interval
 	for _, a := range []*actor{first, second, third} {
-		require.Equal(t, []Status{Up, Up, Up}, statuses(a))
+		require.Equal(t, []cluster.Status{cluster.Up, cluster.Up, cluster.Up}, statuses(a))
 	}
 	require.Equal(t, []int{1, 2, 3}, seenBy(first), "the leader knows that all have seen it")
 	require.Equal(t, []uint32{1, 2, 3}, []uint32{first.m.st.members[0].UpNumber, first.m.st.members[1].UpNumber,
@@ -93,8 +94,8 @@ func TestScenario23Transitions(t *testing.T) {
 	require.NotNil(t, second.ended)
 	require.Equal(t, EndDowned, second.ended.Kind)
 	for _, a := range []*actor{first, third} {
-		require.Equal(t, []Status{Up, Up}, statuses(a))
-		require.Equal(t, []tombstone{{second.id, Down, CauseOperator, first.id}}, a.m.st.tombs)
+		require.Equal(t, []cluster.Status{cluster.Up, cluster.Up}, statuses(a))
+		require.Equal(t, []tombstone{{second.id, cluster.Down, cluster.CauseOperator, first.id}}, a.m.st.tombs)
 	}
 	require.Equal(t, []int{1, 2}, seenBy(first))
 }
@@ -232,7 +233,7 @@ func TestExchange(t *testing.T) {
 	seen := gossip.NewSeen(3)
 	seen.Add(1)
 	require.Equal(t, wire.KindSeen, answer(wire.KindSeen, appendSeenBody(nil, seenBody{e, m.st.digest, true, seen})))
-	require.Equal(t, Up, m.st.status(ip(2)), "the union is news, and the leader looks at its duties")
+	require.Equal(t, cluster.Up, m.st.status(ip(2)), "the union is news, and the leader looks at its duties")
 	require.Zero(t, answer(wire.KindSeen, appendSeenBody(nil, seenBody{e, m.st.digest, true, m.st.seen})))
 	require.Zero(t, answer(wire.KindSeen, appendSeenBody(nil, seenBody{e, 5, true, seen})), "of another version")
 }
@@ -300,8 +301,9 @@ func TestConfig(t *testing.T) {
 	require.Equal(t, 0.8, c.DifferentViewProbability)
 	require.Zero(t, c.JoinTimeout, "off by default")
 	err := Config{Roles: []string{""}, GossipInterval: -1, Threshold: 99, MaxSamples: 1, JoinTimeout: -1,
-		DifferentViewProbability: 2}.Validate()
-	for _, part := range []string{"role", "GossipInterval", "Threshold", "MaxSamples", "JoinTimeout", "DifferentView"} {
+		DifferentViewProbability: 2, AppVersion: "1..2"}.Validate()
+	for _, part := range []string{"role", "AppVersion", "GossipInterval", "Threshold", "MaxSamples", "JoinTimeout",
+		"DifferentView"} {
 		require.ErrorContains(t, err, part)
 	}
 }

@@ -2,7 +2,11 @@
 
 package membership
 
-import "time"
+import (
+	"time"
+
+	"github.com/kith-io/kith/cluster"
+)
 
 const (
 	recordSoon  = 50 * time.Millisecond // the least time between two writes
@@ -36,7 +40,7 @@ func (k *Memory) Kept() Record { return k.kept }
 func (k *Memory) Wanted() Record { return k.wanted }
 
 // Note takes a view.
-func (k *Memory) Note(v *View) { k.wanted = k.wanted.Next(v, k.role) }
+func (k *Memory) Note(v *cluster.View) { k.wanted = k.wanted.Next(v, k.role) }
 
 // Due reports whether there is a change to write, and from when on: Wanted is the record, Wrote ends the matter.
 func (k *Memory) Due() (at time.Duration, ok bool) {
@@ -77,7 +81,7 @@ func (m *Machine) named() bool {
 	for i := range m.st.members {
 		mb := &m.st.members[i]
 		switch {
-		case mb.Status.numbered() >= 0 || !mb.HasRole(m.cfg.RecordRole) || mb.ID.Addr == m.self.Addr:
+		case mb.Status.Numbered() >= 0 || !mb.HasRole(m.cfg.RecordRole) || mb.ID.Addr == m.self.Addr:
 		case m.recorded.ClusterID == m.st.cluster && m.recorded.Names(mb.ID.Addr):
 		case m.unnamed == 0:
 			m.unnamed = m.now + recordPatience

@@ -9,16 +9,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 )
 
 // knows is a view of node 1 in a cluster, with the others in the given statuses.
-func knows(own Status, others ...Status) *View {
-	v := &View{Self: ip(1), ClusterID: 7, Birth: 9}
-	v.Members = append(v.Members, Member{ID: ip(1), Status: own})
+func knows(own cluster.Status, others ...cluster.Status) *cluster.View {
+	v := &cluster.View{Self: ip(1), ClusterID: 7, Birth: 9}
+	v.Members = append(v.Members, cluster.Member{ID: ip(1), Status: own})
 	for i, s := range others {
-		m := Member{ID: ip(2 + i), Status: s}
-		if s.numbered() >= 0 {
+		m := cluster.Member{ID: ip(2 + i), Status: s}
+		if s.Numbered() >= 0 {
 			m.UpNumber = uint32(i + 1)
 		}
 		v.Members = append(v.Members, m)
@@ -30,7 +31,7 @@ func knows(own Status, others ...Status) *View {
 // and what could not be written is tried again a second later.
 func TestMemory(t *testing.T) {
 	k := NewMemory(Record{}, "")
-	due := func(want time.Duration, write bool, note ...*View) {
+	due := func(want time.Duration, write bool, note ...*cluster.View) {
 		t.Helper()
 		for _, v := range note {
 			k.Note(v)
@@ -40,18 +41,18 @@ func TestMemory(t *testing.T) {
 		require.Equal(t, want, at)
 	}
 	due(0, false)
-	due(0, true, knows(Joining)) // a cluster that it does not know
+	due(0, true, knows(cluster.Joining)) // a cluster that it does not know
 	k.Wrote(10*time.Second, k.Wanted(), true)
 	due(0, false)
-	due(11*time.Second, true, knows(Up))
-	due(10*time.Second+recordSoon, true, knows(Up, Joining))
+	due(11*time.Second, true, knows(cluster.Up))
+	due(10*time.Second+recordSoon, true, knows(cluster.Up, cluster.Joining))
 	k.Wrote(12*time.Second, k.Wanted(), false)
 	due(13*time.Second, true)
 	require.Zero(t, k.Kept().Others)
 	k.Wrote(13*time.Second, k.Wanted(), true)
 	require.Equal(t, addrs(2), k.Kept().Others)
-	due(14*time.Second, true, knows(Up, Up)) // it was known: only what it is has changed
-	due(14*time.Second, true, knows(Up, Down))
+	due(14*time.Second, true, knows(cluster.Up, cluster.Up)) // it was known: only what it is has changed
+	due(14*time.Second, true, knows(cluster.Up, cluster.Down))
 	k.Wrote(14*time.Second, k.Wanted(), true)
 	require.Empty(t, k.Kept().Others)
 	require.True(t, k.Kept().Counts)
@@ -118,14 +119,15 @@ func TestNobodyWaitsForADeadDisk(t *testing.T) {
 // Newcomers are asked as all others are, and do not raise how many may be missing; where all who ever were up are Down
 // nobody is let in any more, so nobody is remembered.
 func TestRecordOfNewcomers(t *testing.T) {
-	rec := Record{}.Next(knows(Up, Up, Joining, WeaklyUp), "")
+	rec := Record{}.Next(knows(cluster.Up, cluster.Up, cluster.Joining, cluster.WeaklyUp), "")
 	require.Equal(t, Record{ClusterID: 7, Birth: 9, Highest: 9, Counts: true, Others: addrs(2, 3, 4), Newcomers: 2}, rec)
-	require.Equal(t, rec.Others, Record{}.Next(knows(Joining, Up, Joining, Joining), "").Others)
-	require.True(t, Record{}.Next(knows(Joining, Down, Joining), "").Alone())
-	require.Equal(t, addrs(2), Record{}.Next(knows(Joining, Joining), "").Others, "nobody was up yet")
-	left := knows(Exiting, Exiting, Joining)
+	require.Equal(t, rec.Others, Record{}.Next(knows(cluster.Joining, cluster.Up, cluster.Joining, cluster.Joining),
+		"").Others)
+	require.True(t, Record{}.Next(knows(cluster.Joining, cluster.Down, cluster.Joining), "").Alone())
+	require.Equal(t, addrs(2), Record{}.Next(knows(cluster.Joining, cluster.Joining), "").Others, "nobody was up yet")
+	left := knows(cluster.Exiting, cluster.Exiting, cluster.Joining)
 	require.Equal(t, addrs(3), rec.Left(left, "").Others, "it will be let in")
-	require.True(t, rec.Left(knows(Exiting, ReadyForShutdown, Joining), "").Alone(), "it will not")
+	require.True(t, rec.Left(knows(cluster.Exiting, cluster.ReadyForShutdown, cluster.Joining), "").Alone(), "it will not")
 
 	m := New(ip(1), Config{MayMiss: minority}, nil)
 	for newcomers, want := range []bool{true, false} {

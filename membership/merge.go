@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
 )
@@ -26,7 +27,7 @@ func (w *work) recycle(s *state) { w.seen, s.seen = s.seen, gossip.Seen{} }
 type sealed struct {
 	state   state
 	version version
-	view    View
+	view    cluster.View
 }
 
 // mergeStates joins two versions of one cluster's state: tombstones unite and decide who is no member; members, rows
@@ -85,7 +86,7 @@ func (w *work) stateOf(v *version) *state {
 // mergeMembers joins two records of one incarnation: the status further along the chain, the higher up-number. The
 // number only grows, so a term once used as a coordinator is never undercut by the same member. Of two who downed it
 // at once one is named, everywhere the same.
-func mergeMembers(a, b Member) Member {
+func mergeMembers(a, b cluster.Member) cluster.Member {
 	order := cmp.Compare(a.Status.Rank(), b.Status.Rank())
 	if order < 0 || order == 0 && compareVerdicts(a.Cause, a.By, b.Cause, b.By) < 0 {
 		a.Status, a.Cause, a.By = b.Status, b.Cause, b.By
@@ -98,11 +99,11 @@ func mergeMembers(a, b Member) Member {
 	return a
 }
 
-func compareVerdicts(a Cause, aBy peer.ID, b Cause, bBy peer.ID) int {
+func compareVerdicts(a cluster.Cause, aBy peer.ID, b cluster.Cause, bBy peer.ID) int {
 	return cmp.Or(cmp.Compare(a, b), aBy.Compare(bBy))
 }
 
-func compareMembers(x, y *Member) int {
+func compareMembers(x, y *cluster.Member) int {
 	if x.ID == y.ID {
 		return 0
 	}
@@ -110,7 +111,7 @@ func compareMembers(x, y *Member) int {
 }
 
 // sameMembers says which of two records of one incarnation is their join. Most of the time they are equal.
-func sameMembers(x, y *Member) (isX, isY bool) {
+func sameMembers(x, y *cluster.Member) (isX, isY bool) {
 	if equalMembers(x, y) {
 		return true, true
 	}
@@ -119,7 +120,7 @@ func sameMembers(x, y *Member) (isX, isY bool) {
 }
 
 // equalMembers compares every field but the identity, which is known to be equal.
-func equalMembers(x, y *Member) bool {
+func equalMembers(x, y *cluster.Member) bool {
 	return x.Status == y.Status && x.UpNumber == y.UpNumber && x.AppVersion == y.AppVersion && x.Cause == y.Cause &&
 		x.By == y.By && (sameSlice(x.Roles, y.Roles) || slices.Equal(x.Roles, y.Roles))
 }
@@ -148,8 +149,8 @@ func mergeTombs(a, b tombstone) tombstone {
 }
 
 // bury returns the members without those who have a tombstone; the list itself when there are none.
-func bury(members []Member, tombs []tombstone) []Member {
-	var alive []Member
+func bury(members []cluster.Member, tombs []tombstone) []cluster.Member {
+	var alive []cluster.Member
 	t := 0
 	for i := range members {
 		for t < len(tombs) && tombs[t].id.Less(members[i].ID) {
@@ -157,7 +158,7 @@ func bury(members []Member, tombs []tombstone) []Member {
 		}
 		dead := t < len(tombs) && tombs[t].id == members[i].ID
 		if dead && alive == nil {
-			alive = append(make([]Member, 0, len(members)), members[:i]...)
+			alive = append(make([]cluster.Member, 0, len(members)), members[:i]...)
 		} else if !dead && alive != nil {
 			alive = append(alive, members[i])
 		}

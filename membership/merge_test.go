@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -26,7 +27,7 @@ func concurrent(n int) (a, b *state) {
 	side := func(offset int) *state {
 		s := base.draft()
 		for i := offset; i < n; i += 10 {
-			s.members[i].Status = Leaving
+			s.members[i].Status = cluster.Leaving
 		}
 		if offset == 0 {
 			s.reach = s.reach.with(s.members[1].ID, s.members[2].ID, true)
@@ -42,8 +43,8 @@ func concurrent(n int) (a, b *state) {
 }
 
 // mapMerge is the plain way to the same view: everything into maps by identity, then out of them in order.
-func mapMerge(a, b *state, self peer.ID, seq uint64) *View {
-	members := map[peer.ID]Member{}
+func mapMerge(a, b *state, self peer.ID, seq uint64) *cluster.View {
+	members := map[peer.ID]cluster.Member{}
 	tombs := map[peer.ID]tombstone{}
 	rows := map[peer.ID]row{}
 	clock := map[peer.ID]uint64{}
@@ -75,7 +76,7 @@ func mapMerge(a, b *state, self peer.ID, seq uint64) *View {
 			v.members = append(v.members, m)
 		}
 	}
-	slices.SortFunc(v.members, func(x, y Member) int { return x.ID.Compare(y.ID) })
+	slices.SortFunc(v.members, func(x, y cluster.Member) int { return x.ID.Compare(y.ID) })
 	for _, t := range tombs {
 		v.tombs = append(v.tombs, t)
 	}
@@ -96,7 +97,7 @@ func mapMerge(a, b *state, self peer.ID, seq uint64) *View {
 	s := newState(v)
 	s.seen = gossip.NewSeen(len(v.members))
 	s.seal()
-	view := &View{Self: self, Seq: seq, ClusterID: s.cluster, Birth: s.birth, Hash: uint64(s.digest),
+	view := &cluster.View{Self: self, Seq: seq, ClusterID: s.cluster, Birth: s.birth, Hash: uint64(s.digest),
 		Members: s.members, Unreachable: s.unreachable.Clone(), Accusations: s.reach.accusations(),
 		Converged: converged(s, self, nil)}
 	view.Leader = view.RoleLeader("")
@@ -104,10 +105,10 @@ func mapMerge(a, b *state, self peer.ID, seq uint64) *View {
 }
 
 // joiner returns a member that merges b into a and publishes, as a function.
-func joiner(a, b *state) func() *View {
+func joiner(a, b *state) func() *cluster.View {
 	m := New(a.members[0].ID, Config{}, rand.New(rand.NewPCG(1, 1)))
 	m.phase = member
-	return func() *View {
+	return func() *cluster.View {
 		next, how := m.store.work.newerOrMerged(a, b)
 		if how != isMerged {
 			panic(how)
@@ -144,9 +145,9 @@ func TestMergeShares(t *testing.T) {
 
 // Every field of a member makes a difference to the merge: a field that equalMembers forgets would be lost.
 func TestEqualMembersKnowsEveryField(t *testing.T) {
-	kind := reflect.TypeFor[Member]()
+	kind := reflect.TypeFor[cluster.Member]()
 	for i := range kind.NumField() {
-		var x, y Member
+		var x, y cluster.Member
 		f := reflect.ValueOf(&y).Elem().Field(i)
 		switch f.Interface().(type) {
 		case peer.ID: // the key, or who did something

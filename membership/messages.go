@@ -4,6 +4,7 @@
 package membership
 
 import (
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -51,7 +52,7 @@ func appendVersion(b []byte, v versionBody) []byte {
 
 func readVersion(body []byte) (versionBody, error) {
 	r := wire.NewReader(wire.KindVersion, body)
-	v := versionBody{readEnvelope(&r), gossip.Digest(r.U64()), r.Bool(), gossip.ReadClock(&r, MaxMembers)}
+	v := versionBody{readEnvelope(&r), gossip.Digest(r.U64()), r.Bool(), gossip.ReadClock(&r, cluster.MaxMembers)}
 	return v, r.Done()
 }
 
@@ -71,7 +72,7 @@ func appendSeenBody(b []byte, s seenBody) []byte {
 func readSeenBody(body []byte) (seenBody, error) {
 	r := wire.NewReader(wire.KindSeen, body)
 	s := seenBody{envelope: readEnvelope(&r), digest: gossip.Digest(r.U64()), reply: r.Bool()}
-	n := r.Count(0, MaxMembers)
+	n := r.Count(0, cluster.MaxMembers)
 	if r.Err() == nil {
 		s.seen = gossip.ReadSeen(&r, n)
 	}
@@ -104,9 +105,9 @@ func appendNote(b []byte, n noteBody) []byte {
 func readNote(body []byte) (noteBody, error) {
 	r := wire.NewReader(wire.KindRemovedNote, body)
 	n := noteBody{envelope: readEnvelope(&r)}
-	n.tomb.last, n.age, n.up, n.lowest = Status(r.U8()), r.U64(), r.U32(), peer.ReadID(&r)
-	n.tomb.cause, n.tomb.by = Cause(r.U8()), peer.ReadID(&r)
-	check(&r, (n.tomb.last == Exiting || n.tomb.last == Down) && n.tomb.cause <= lastCause, true)
+	n.tomb.last, n.age, n.up, n.lowest = cluster.Status(r.U8()), r.U64(), r.U32(), peer.ReadID(&r)
+	n.tomb.cause, n.tomb.by = cluster.Cause(r.U8()), peer.ReadID(&r)
+	check(&r, (n.tomb.last == cluster.Exiting || n.tomb.last == cluster.Down) && n.tomb.cause.Known(), true)
 	return n, r.Done()
 }
 
@@ -164,8 +165,8 @@ func readJoin(body []byte) (joinBody, error) {
 	r := wire.NewReader(wire.KindJoin, body)
 	j := joinBody{nonce: r.U64(), challenge: r.U64(), id: peer.ReadID(&r)}
 	check(&r, !j.id.Addr.IsZero() && j.id.Inc != 0, true)
-	j.roles = readStrings(&r, MaxRoles, MaxRoleSize)
-	j.version = r.String(MaxAppVersion)
+	j.roles = readStrings(&r, cluster.MaxRoles, cluster.MaxRoleSize)
+	j.version = r.String(cluster.MaxAppVersion)
 	j.settings = readSettings(&r)
 	return j, r.Done()
 }
@@ -221,7 +222,7 @@ func appendStateBody(b []byte, s stateBody) []byte {
 func readStateBody(kind wire.Kind, body []byte) (stateBody, error) {
 	r := wire.NewReader(kind, body)
 	s := stateBody{to: r.U64(), tag: r.U64(), digest: gossip.Digest(r.U64())}
-	if n := r.Count(0, MaxMembers); r.Err() == nil {
+	if n := r.Count(0, cluster.MaxMembers); r.Err() == nil {
 		s.seen = gossip.ReadSeen(&r, n)
 	}
 	s.packed = readPacked(&r)

@@ -5,6 +5,7 @@ package membership
 import (
 	"errors"
 	"fmt"
+	"github.com/kith-io/kith/cluster"
 )
 
 // SetMetadataCommand sets one key of the metadata that the cluster's state carries; an empty value deletes it. The last
@@ -21,10 +22,10 @@ func (m *Machine) setMetadata(c SetMetadataCommand) error {
 	switch {
 	case m.phase != member:
 		return ErrNotMember
-	case c.Key == "" || len(c.Key) > MaxMetadataKey:
-		return fmt.Errorf("%w: key of %d bytes, must have 1 to %d", ErrBadMetadata, len(c.Key), MaxMetadataKey)
-	case len(c.Value) > MaxMetadataValue:
-		return fmt.Errorf("%w: value of %d bytes, at most %d", ErrBadMetadata, len(c.Value), MaxMetadataValue)
+	case c.Key == "" || len(c.Key) > cluster.MaxMetadataKey:
+		return fmt.Errorf("%w: key of %d bytes, must have 1 to %d", ErrBadMetadata, len(c.Key), cluster.MaxMetadataKey)
+	case len(c.Value) > cluster.MaxMetadataValue:
+		return fmt.Errorf("%w: value of %d bytes, at most %d", ErrBadMetadata, len(c.Value), cluster.MaxMetadataValue)
 	}
 	next, err := m.st.withMetadata(c.Key, string(c.Value), m.self)
 	if next != nil {

@@ -37,16 +37,3 @@ func FuzzUnpack(f *testing.F) {
 		require.Equal(t, len(plain), len(back))
 	})
 }
-
-// FuzzAppVersion: any text is a version or an error, and the order of versions is one.
-func FuzzAppVersion(f *testing.F) {
-	for _, s := range []string{"1.2.3", "1.2.3-4", "1.2.3-4-gabc", "1.2-rc1", "main", "", "1.2.3.4", "1..2", "+",
-		"9999999999999999999"} {
-		f.Add(s, "1.2")
-	}
-	f.Fuzz(func(t *testing.T, a, b string) {
-		require.Zero(t, CompareVersions(a, a))
-		require.Equal(t, CompareVersions(a, b), -CompareVersions(b, a))
-		require.False(t, CheckVersion(a) == nil && len(a) > MaxAppVersion)
-	})
-}

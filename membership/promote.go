@@ -5,6 +5,7 @@ package membership
 
 import (
 	"errors"
+	"github.com/kith-io/kith/cluster"
 	"time"
 )
 
@@ -31,10 +32,10 @@ type minimums struct {
 	roles   []RoleMinimum
 }
 
-func (n minimums) met(members []Member) bool {
+func (n minimums) met(members []cluster.Member) bool {
 	count := func(role string) (n int) {
 		for i := range members {
-			if st := members[i].Status; st != Exiting && st != Down && members[i].HasRole(role) {
+			if st := members[i].Status; st != cluster.Exiting && st != cluster.Down && members[i].HasRole(role) {
 				n++
 			}
 		}
@@ -80,7 +81,7 @@ func (m *Machine) prepareShutdown() error {
 	if m.phase != member {
 		return ErrNotMember
 	}
-	if preparing(m.st.members) {
+	if cluster.Preparing(m.st.members) {
 		return nil
 	}
 	next := prepare(m.st, m.self)

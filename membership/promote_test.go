@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -71,26 +72,27 @@ func TestWeaklyUpAfter(t *testing.T) {
 		began := w.now
 		late := w.start(4)
 		w.join(late, 1)
-		status := func() Status {
+		status := func() cluster.Status {
 			m, _ := late.view.SelfMember()
 			return m.Status
 		}
 		w.run(6500*time.Millisecond - (w.now - began))
-		require.Equal(t, Joining, status())
+		require.Equal(t, cluster.Joining, status())
 		w.run(2 * time.Second)
 		if off {
-			require.Equal(t, Joining, status())
+			require.Equal(t, cluster.Joining, status())
 			continue
 		}
-		require.Equal(t, WeaklyUp, status())
+		require.Equal(t, cluster.WeaklyUp, status())
 		w.do(all[0], DownCommand{ID: all[2].id})
 		w.until(5*time.Second, "up when it converges", w.settled)
-		require.Equal(t, []Status{Joining, WeaklyUp}, previous(late.events, MemberWeaklyUp, MemberUp, late.id))
+		require.Equal(t, []cluster.Status{cluster.Joining, cluster.WeaklyUp}, previous(late.events, MemberWeaklyUp, MemberUp,
+			late.id))
 	}
 }
 
 // previous returns from which status the member became each of two kinds.
-func previous(events []Event, first, second EventKind, id peer.ID) (out []Status) {
+func previous(events []Event, first, second EventKind, id peer.ID) (out []cluster.Status) {
 	for _, e := range events {
 		if (e.Kind == first || e.Kind == second) && e.Member.ID == id {
 			out = append(out, e.Previous)
@@ -103,8 +105,8 @@ func previous(events []Event, first, second EventKind, id peer.ID) (out []Status
 func TestWeaken(t *testing.T) {
 	s := stateOf([]string{"a up", "b joining", "c joining", "d up"}, "a", "a->c", "a->d")
 	next := weaken(s, nid("a"), true)
-	require.Equal(t, WeaklyUp, next.status(nid("b")))
-	require.Equal(t, Joining, next.status(nid("c")), "unreachable")
+	require.Equal(t, cluster.WeaklyUp, next.status(nid("b")))
+	require.Equal(t, cluster.Joining, next.status(nid("c")), "unreachable")
 	require.Nil(t, weaken(next, nid("a"), true), "once")
 	require.Nil(t, weaken(s, nid("a"), false))
 	require.Nil(t, weaken(stateOf([]string{"a preparing-for-shutdown", "b joining"}, "a"), nid("a"), true))
@@ -112,7 +114,7 @@ func TestWeaken(t *testing.T) {
 	require.True(t, converged(stateOf([]string{"a up", "b weakly-up"}, "a"), nid("a"), nil), "need not have seen")
 	require.False(t, converged(stateOf([]string{"a joining", "b weakly-up"}, "a"), nid("a"), nil), "while none is up")
 	next, _ = lead(stateOf([]string{"a up", "b weakly-up"}, "ab"), nid("a"), nil, never, true)
-	require.Equal(t, Member{ID: nid("b"), Status: Up, UpNumber: 101}, next.members[1])
+	require.Equal(t, cluster.Member{ID: nid("b"), Status: cluster.Up, UpNumber: 101}, next.members[1])
 	require.Equal(t, nid("b"), stateOf([]string{"a joining", "b weakly-up"}, "").leader(nid("a")))
 	require.Equal(t, nid("b"), stateOf([]string{"a weakly-up", "b ready-for-shutdown"}, "").leader(nid("a")))
 }
@@ -208,11 +210,12 @@ func TestFullShutdown(t *testing.T) {
 func TestPreparingMeetsLateMembers(t *testing.T) {
 	s := stateOf([]string{"a preparing-for-shutdown", "b up", "c joining", "d weakly-up", "e leaving"}, "abcde")
 	next, _ := lead(s, nid("a"), nil, never, true)
-	var got []Status
+	var got []cluster.Status
 	for _, m := range next.members {
 		got = append(got, m.Status)
 	}
-	require.Equal(t, []Status{ReadyForShutdown, PreparingForShutdown, Joining, WeaklyUp, Exiting}, got)
+	require.Equal(t, []cluster.Status{cluster.ReadyForShutdown, cluster.PreparingForShutdown, cluster.Joining,
+		cluster.WeaklyUp, cluster.Exiting}, got)
 	w := newWorld(t, 1)
 	w.cfg.MinMembers = 2
 	a := w.start(1)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -20,7 +21,7 @@ func prunedMachine(t *testing.T) (m *Machine, before *state) {
 	for n := 2; n < 4; n++ {
 		d := m.st.draft()
 		d.highestUp++
-		d.add(Member{ID: ip(n), Status: Up, UpNumber: d.highestUp})
+		d.add(cluster.Member{ID: ip(n), Status: cluster.Up, UpNumber: d.highestUp})
 		for range n {
 			d.clock = d.clock.Bump(ip(n))
 		}

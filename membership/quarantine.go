@@ -5,6 +5,7 @@ package membership
 import (
 	"fmt"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -60,7 +61,7 @@ func (m *Machine) quarantine(c QuarantineCommand) error {
 func (m *Machine) quarantined() (mine, others int) {
 	for i := range m.st.members {
 		o := &m.st.members[i]
-		if o.ID == m.self || o.Status == Down {
+		if o.ID == m.self || o.Status == cluster.Down {
 			continue
 		}
 		others++
@@ -72,7 +73,7 @@ func (m *Machine) quarantined() (mine, others int) {
 }
 
 // quarantineEvents appends an event for each member that is under quarantine and was not, by the first who says so.
-func quarantineEvents(events []Event, old, next *View) []Event {
+func quarantineEvents(events []Event, old, next *cluster.View) []Event {
 	if sameSlice(old.Accusations, next.Accusations) {
 		return events
 	}
@@ -83,7 +84,7 @@ func quarantineEvents(events []Event, old, next *View) []Event {
 	was := old.Quarantined()
 	for _, id := range now {
 		if m, ok := next.Member(id); ok && !was.Has(id) && id != next.Self {
-			events = append(events, Event{Kind: MemberQuarantined, Member: m, Previous: m.Status, By: next.quarantinedBy(id)})
+			events = append(events, Event{Kind: MemberQuarantined, Member: m, Previous: m.Status, By: next.QuarantinedBy(id)})
 		}
 	}
 	return events

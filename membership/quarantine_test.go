@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -48,10 +49,10 @@ func TestScenario24Quarantine(t *testing.T) {
 	w.run(2 * time.Minute)
 	for _, a := range all {
 		m, ok := a.view.Member(two)
-		require.True(t, ok && m.Status == Up, "it is alive and heard, and is not downed by this")
+		require.True(t, ok && m.Status == cluster.Up, "it is alive and heard, and is not downed by this")
 		require.True(t, a.view.Quarantined().Has(two))
 		require.Equal(t, a != all[1], a.view.Unreachable.Has(two))
-		require.Equal(t, []Accusation{{all[2].id, two, true}}, a.view.Accusations)
+		require.Equal(t, []cluster.Accusation{{Observer: all[2].id, Subject: two, Quarantined: true}}, a.view.Accusations)
 	}
 	seq := all[2].view.Seq
 	w.do(all[2], QuarantineCommand{ID: two, Reason: "again"})
@@ -68,19 +69,19 @@ func TestScenario24Quarantine(t *testing.T) {
 
 // The quarantine of an observer that is Down counts nowhere, as all that it says.
 func TestQuarantineByDownObserver(t *testing.T) {
-	s := sampleOf(Up, Up, Up)
+	s := sampleOf(cluster.Up, cluster.Up, cluster.Up)
 	s.reach = s.reach.quarantine(ip(2), ip(3))
 	require.Equal(t, peer.Set{ip(3)}, s.draft().seal().unreachable)
-	s.members[1].Status = Down
+	s.members[1].Status = cluster.Down
 	require.Empty(t, s.draft().seal().unreachable)
-	v := &View{Self: ip(1), Members: s.members, Accusations: s.reach.accusations()}
+	v := &cluster.View{Self: ip(1), Members: s.members, Accusations: s.reach.accusations()}
 	require.Empty(t, v.Quarantined())
 }
 
-func sampleOf(statuses ...Status) *state {
+func sampleOf(statuses ...cluster.Status) *state {
 	s := newState(version{cluster: 0x11, birth: 1, highestUp: 10})
 	for i, st := range statuses {
-		s.add(Member{ID: ip(i + 1), Status: st, UpNumber: uint32(i + 1)})
+		s.add(cluster.Member{ID: ip(i + 1), Status: st, UpNumber: uint32(i + 1)})
 	}
 	return s
 }

@@ -5,6 +5,7 @@ package membership
 import (
 	"slices"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -249,7 +250,7 @@ func (t reachability) subjectsInto(into peer.Set, counts func(observer peer.ID) 
 }
 
 // accusations lists all records, sorted by observer then subject; nil when there are none.
-func (t reachability) accusations() []Accusation {
+func (t reachability) accusations() []cluster.Accusation {
 	n := 0
 	for _, r := range t {
 		n += len(r.records)
@@ -257,10 +258,10 @@ func (t reachability) accusations() []Accusation {
 	if n == 0 {
 		return nil
 	}
-	out := make([]Accusation, 0, n)
+	out := make([]cluster.Accusation, 0, n)
 	for _, r := range t {
 		for _, c := range r.records {
-			out = append(out, Accusation{r.observer, c.subject, c.kind == quarantined})
+			out = append(out, cluster.Accusation{Observer: r.observer, Subject: c.subject, Quarantined: c.kind == quarantined})
 		}
 	}
 	return out

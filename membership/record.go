@@ -5,6 +5,7 @@ package membership
 import (
 	"slices"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -43,18 +44,18 @@ func (r Record) Names(a peer.Addr) bool {
 // A view in which this node is Down or no member says nothing about who may carry the cluster on: r stays as it was.
 // Newcomers are remembered too, for who lets them in may die before it has written that down; but not where all who
 // ever were up are Down, for nobody is let in there any more.
-func (r Record) Next(v *View, role string) Record {
+func (r Record) Next(v *cluster.View, role string) Record {
 	self, ok := v.SelfMember()
-	if v.ClusterID == 0 || !ok || self.Status == Down {
+	if v.ClusterID == 0 || !ok || self.Status == cluster.Down {
 		return r
 	}
 	next := Record{ClusterID: v.ClusterID, Birth: v.Birth, Highest: max(r.Highest, v.Birth)}
-	lost := orphaned(v.Members)
+	lost := cluster.Orphaned(v.Members)
 	for i := range v.Members {
 		m := &v.Members[i]
-		comes := m.Status.numbered() < 0
+		comes := m.Status.Numbered() < 0
 		switch {
-		case !m.Status.counts() && (!comes || lost) || !m.HasRole(role):
+		case !m.Status.Counts() && (!comes || lost) || !m.HasRole(role):
 		case m.ID == v.Self:
 			next.Counts = !comes
 		case m.ID.Addr != v.Self.Addr:
@@ -66,16 +67,16 @@ func (r Record) Next(v *View, role string) Record {
 
 // Left returns the record of a node that has left gracefully, last being its last view: those who stay and are Up, or
 // come, carry the cluster on without it. Alone: nobody does, and there is nothing to remember.
-func (r Record) Left(last *View, role string) Record {
+func (r Record) Left(last *cluster.View, role string) Record {
 	next := Record{ClusterID: r.ClusterID, Birth: r.Birth, Highest: r.Highest}
 	if last.ClusterID != r.ClusterID {
 		return r
 	}
-	lets := !preparing(last.Members) && !orphaned(last.Members)
+	lets := !cluster.Preparing(last.Members) && !cluster.Orphaned(last.Members)
 	for i := range last.Members {
 		m := &last.Members[i]
-		comes := m.Status.numbered() < 0
-		if (m.Status == Up || comes && lets) && m.HasRole(role) && m.ID.Addr != last.Self.Addr {
+		comes := m.Status.Numbered() < 0
+		if (m.Status == cluster.Up || comes && lets) && m.HasRole(role) && m.ID.Addr != last.Self.Addr {
 			next.remember(m.ID.Addr, comes)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -367,33 +368,35 @@ func TestYoungerAndSmallerTwinYields(t *testing.T) {
 
 func TestRecordOfViews(t *testing.T) {
 	self := ip(1)
-	view := func(own Status, others ...Status) *View {
-		v := &View{Self: self, ClusterID: 7, Birth: 9}
-		if own != Removed {
-			v.Members = append(v.Members, Member{ID: self, Status: own})
+	view := func(own cluster.Status, others ...cluster.Status) *cluster.View {
+		v := &cluster.View{Self: self, ClusterID: 7, Birth: 9}
+		if own != cluster.Removed {
+			v.Members = append(v.Members, cluster.Member{ID: self, Status: own})
 		}
 		for i, s := range others {
-			v.Members = append(v.Members, Member{ID: ip(2 + i), Status: s})
+			v.Members = append(v.Members, cluster.Member{ID: ip(2 + i), Status: s})
 		}
 		return v
 	}
 	full := Record{ClusterID: 7, Birth: 9, Highest: 12, Counts: true, Others: addrs(2, 3)}
-	require.Equal(t, full, Record{Highest: 12}.Next(view(Up, Up, Leaving, Down, Exiting), ""))
-	require.Equal(t, full, full.Next(view(Down, Up), ""), "who is Down knows nothing of who goes on")
-	require.Equal(t, full, full.Next(&View{Self: self}, ""))
-	joining := Record{}.Next(view(Joining, Up), "")
+	require.Equal(t, full, Record{Highest: 12}.Next(view(cluster.Up, cluster.Up, cluster.Leaving, cluster.Down,
+		cluster.Exiting), ""))
+	require.Equal(t, full, full.Next(view(cluster.Down, cluster.Up), ""), "who is Down knows nothing of who goes on")
+	require.Equal(t, full, full.Next(&cluster.View{Self: self}, ""))
+	joining := Record{}.Next(view(cluster.Joining, cluster.Up), "")
 	require.Equal(t, Record{ClusterID: 7, Birth: 9, Highest: 9, Others: addrs(2)}, joining)
-	require.True(t, full.Next(view(Up), "store").Alone(), "nobody has the role")
+	require.True(t, full.Next(view(cluster.Up), "store").Alone(), "nobody has the role")
 
-	require.Equal(t, addrs(2), full.Left(view(Removed, Up, Leaving, Exiting), "").Others, "those who stay")
-	require.True(t, full.Left(view(Removed, Exiting, Leaving), "").Alone(), "all leave at once")
-	require.True(t, full.Left(view(Removed, ReadyForShutdown), "").Alone(), "a full shutdown")
-	require.False(t, full.Left(view(Removed, Up), "").Counts)
+	require.Equal(t, addrs(2), full.Left(view(cluster.Removed, cluster.Up, cluster.Leaving, cluster.Exiting), "").Others,
+		"those who stay")
+	require.True(t, full.Left(view(cluster.Removed, cluster.Exiting, cluster.Leaving), "").Alone(), "all leave at once")
+	require.True(t, full.Left(view(cluster.Removed, cluster.ReadyForShutdown), "").Alone(), "a full shutdown")
+	require.False(t, full.Left(view(cluster.Removed, cluster.Up), "").Counts)
 
-	large := view(Up)
+	large := view(cluster.Up)
 	for i := range MaxRemembered + 5 {
 		id := peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.1.%d.%d:7355", i/200, i%200+1)), Inc: 1}
-		large.Members = append(large.Members, Member{ID: id, Status: Up})
+		large.Members = append(large.Members, cluster.Member{ID: id, Status: cluster.Up})
 	}
 	r := Record{}.Next(large, "")
 	require.Len(t, r.Others, MaxRemembered)
@@ -415,7 +418,7 @@ func TestHostileFormAnswers(t *testing.T) {
 		"unsorted":              {func(r *Record) { r.Others[0], r.Others[1] = r.Others[1], r.Others[0] }, wire.ErrBadOrder},
 		"twice":                 {func(r *Record) { r.Others[0] = r.Others[1] }, wire.ErrBadOrder},
 		"no address":            {func(r *Record) { r.Others[0] = peer.Addr{} }, wire.ErrBadValue},
-		"too many more":         {func(r *Record) { r.More = MaxMembers + 1 }, wire.ErrBadValue},
+		"too many more":         {func(r *Record) { r.More = cluster.MaxMembers + 1 }, wire.ErrBadValue},
 		"too many":              {func(r *Record) { r.Others = make([]peer.Addr, MaxRemembered+1) }, wire.ErrTooLarge},
 	} {
 		rec := Record{ClusterID: 7, Birth: 8, Highest: 8, Counts: true, Others: addrs(2, 3)}

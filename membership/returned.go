@@ -10,6 +10,7 @@ package membership
 import (
 	"fmt"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -64,10 +65,10 @@ func (m *Machine) returned(from peer.ID, remote *state) bool {
 			if d == nil {
 				d = m.st.draft()
 			}
-			if len(d.tombs) >= MaxTombstones {
+			if len(d.tombs) >= cluster.MaxTombstones {
 				return true // no room to remember it: the whole state is left alone
 			}
-			d.entomb(tombstone{id: mb.ID, last: Down, cause: mb.Cause, by: mb.By})
+			d.entomb(tombstone{id: mb.ID, last: cluster.Down, cause: mb.Cause, by: mb.By})
 			m.stats.Returned++
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -56,7 +57,7 @@ func TestRemovedMembersDoNotReturn(t *testing.T) {
 
 	joined := side("d", "cde").st.draft() // a member that has joined since is none that returns
 	joined.highestUp++
-	joined.add(Member{ID: nid("x"), Status: Up, UpNumber: joined.highestUp})
+	joined.add(cluster.Member{ID: nid("x"), Status: cluster.Up, UpNumber: joined.highestUp})
 	m = side("c", "cde")
 	m.take(nid("d"), joined.commit(nid("d")))
 	require.True(t, m.st.has(nid("x")))
@@ -121,7 +122,7 @@ func TestIsolationComesBeforeAnythingElse(t *testing.T) {
 func TestRemovedJoinerDoesNotReturn(t *testing.T) {
 	m := side("c", "cde") // it has removed a, b and the joiner x, and forgotten them
 	d := side("a", "abcde").st.draft()
-	d.add(Member{ID: nid("x"), Status: Joining})
+	d.add(cluster.Member{ID: nid("x"), Status: cluster.Joining})
 	old := d.commit(nid("a"))
 	m.take(nid("a"), old)
 	require.False(t, m.st.has(nid("x")))
@@ -130,7 +131,7 @@ func TestRemovedJoinerDoesNotReturn(t *testing.T) {
 	require.Equal(t, uint64(3), m.stats.Returned)
 
 	d = side("d", "cde").st.draft()
-	d.add(Member{ID: nid("x"), Status: Joining})
+	d.add(cluster.Member{ID: nid("x"), Status: cluster.Joining})
 	m = side("c", "cde")
 	m.take(nid("d"), d.commit(nid("d")))
 	require.True(t, m.st.has(nid("x")))

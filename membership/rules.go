@@ -5,10 +5,13 @@ package membership
 import (
 	"slices"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 )
 
-func (s *state) leader(self peer.ID) peer.ID { return leaderOf(s.members, s.unreachable, self, "") }
+func (s *state) leader(self peer.ID) peer.ID {
+	return cluster.Leader(s.members, s.unreachable, self, "")
+}
 
 // lead returns the next version after one pass of leader actions by self under convergence, and who was removed; nil
 // when there is nothing to do. Removal comes first: Down members that are unreachable or whose address has a new
@@ -19,14 +22,14 @@ func (s *state) leader(self peer.ID) peer.ID { return leaderOf(s.members, s.unre
 // full shutdown nobody is let in, who is Up prepares too, and who prepares becomes ready; without letIn nobody is let
 // in either, nor before all joining members have seen this version.
 func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, letIn bool) (next *state,
-	removed []Member) {
+	removed []cluster.Member) {
 	d := s.draft()
 	for _, m := range s.members {
 		if m.ID != self && removable(s, m, exited) {
 			removed = append(removed, m)
 		}
 	}
-	if i := s.index(self); i >= 0 && s.members[i].Status == Exiting && exited.Has(self) &&
+	if i := s.index(self); i >= 0 && s.members[i].Status == cluster.Exiting && exited.Has(self) &&
 		len(removed) == len(s.members)-1 {
 		removed = append(removed, s.members[i])
 	}
@@ -36,10 +39,10 @@ func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 		if m.UpNumber == 0 {
 			d.consume(1)
 		}
-		lost = lost || m.Status == Down
+		lost = lost || m.Status == cluster.Down
 	}
 	skip := uint32(0) // those who are removed have consumed theirs
-	if slices.ContainsFunc(s.members, func(m Member) bool { return m.Status == Down }) {
+	if slices.ContainsFunc(s.members, func(m cluster.Member) bool { return m.Status == cluster.Down }) {
 		skip = d.unheard()
 	}
 	if lost {
@@ -56,18 +59,17 @@ func lead(s *state, self peer.ID, exited peer.Set, expired func(peer.ID) bool, l
 	return d.commit(self), removed
 }
 
-// orphaned reports whether all who were ever up are Down, and who is left never came Up. Nobody of these may carry the
-// cluster on: others like them, out of reach, would do the same.
-func (s *state) orphaned() bool { return orphaned(s.members) }
+// orphaned is cluster.Orphaned of the members.
+func (s *state) orphaned() bool { return cluster.Orphaned(s.members) }
 
 // seenByJoiners reports whether all who have no up-number yet have seen s, besides those who are removed. Convergence
 // does not wait for them, but numbers must: what a leader gave just before it died may be known only to the joiner that
 // it promoted, and whoever gives numbers on without hearing of it gives that one to somebody else.
-func (s *state) seenByJoiners(removed []Member) bool {
+func (s *state) seenByJoiners(removed []cluster.Member) bool {
 	for i := range s.members {
 		m := &s.members[i]
-		if m.Status.numbered() < 0 && !s.seen.Has(i) &&
-			!slices.ContainsFunc(removed, func(r Member) bool { return r.ID == m.ID }) {
+		if m.Status.Numbered() < 0 && !s.seen.Has(i) &&
+			!slices.ContainsFunc(removed, func(r cluster.Member) bool { return r.ID == m.ID }) {
 			return false
 		}
 	}
@@ -89,33 +91,33 @@ func (s *state) unheard() (n uint32) {
 // promote moves every member one step on under convergence, and reports whether one moved. Up-numbers are given only
 // when letIn says so; the first of them, as many as skip says, to nobody.
 func (s *state) promote(letIn bool, skip uint32) (changed bool) {
-	stopping := preparing(s.members)
+	stopping := cluster.Preparing(s.members)
 	letIn = letIn && !stopping
 	for i := range s.members {
 		m := &s.members[i]
 		was := m.Status
 		switch {
-		case was.numbered() < 0 && letIn && skip < MaxUpNumber-s.highestUp:
+		case was.Numbered() < 0 && letIn && skip < MaxUpNumber-s.highestUp:
 			s.highestUp += skip + 1
 			skip = 0
-			m.Status, m.UpNumber = Up, s.highestUp
-		case was == Up && stopping:
-			m.Status = PreparingForShutdown
-		case was == PreparingForShutdown:
-			m.Status = ReadyForShutdown
-		case was == Leaving:
-			m.Status = Exiting
+			m.Status, m.UpNumber = cluster.Up, s.highestUp
+		case was == cluster.Up && stopping:
+			m.Status = cluster.PreparingForShutdown
+		case was == cluster.PreparingForShutdown:
+			m.Status = cluster.ReadyForShutdown
+		case was == cluster.Leaving:
+			m.Status = cluster.Exiting
 		}
 		changed = changed || m.Status != was
 	}
 	return changed
 }
 
-func removable(s *state, m Member, exited peer.Set) bool {
+func removable(s *state, m cluster.Member, exited peer.Set) bool {
 	switch m.Status {
-	case Down:
+	case cluster.Down:
 		return s.unreachable.Has(m.ID) || s.replaced(m.ID)
-	case Exiting:
+	case cluster.Exiting:
 		return s.unreachable.Has(m.ID) || exited.Has(m.ID)
 	}
 	return false
@@ -130,7 +132,7 @@ func (s *state) replaced(id peer.ID) bool {
 // at returns the member at the address that is not Down, or zero.
 func (s *state) at(addr peer.Addr) peer.ID {
 	for i := range s.members {
-		if m := &s.members[i]; m.ID.Addr == addr && m.Status != Down {
+		if m := &s.members[i]; m.ID.Addr == addr && m.Status != cluster.Down {
 			return m.ID
 		}
 	}
@@ -150,16 +152,16 @@ func keepTombs(tombs []tombstone, expired func(peer.ID) bool) []tombstone {
 // weaken returns the next version in which self, leading without convergence, has let in the joining members that it
 // can reach; nil when there are none.
 func weaken(s *state, self peer.ID, letIn bool) *state {
-	if !letIn || preparing(s.members) {
+	if !letIn || cluster.Preparing(s.members) {
 		return nil
 	}
 	var d *state
 	for i := range s.members {
-		if m := &s.members[i]; m.Status == Joining && (m.ID == self || !s.unreachable.Has(m.ID)) {
+		if m := &s.members[i]; m.Status == cluster.Joining && (m.ID == self || !s.unreachable.Has(m.ID)) {
 			if d == nil {
 				d = s.draft()
 			}
-			d.members[i].Status = WeaklyUp
+			d.members[i].Status = cluster.WeaklyUp
 		}
 	}
 	if d == nil {
@@ -176,7 +178,7 @@ func (s *state) deputies(leader peer.ID, n int, into []int) []int {
 		return into
 	}
 	for k := 1; k < len(s.members) && n > 0; k++ {
-		if i := (first + k) % len(s.members); s.members[i].Status.counts() {
+		if i := (first + k) % len(s.members); s.members[i].Status.Counts() {
 			into = append(into, i)
 			n--
 		}
@@ -189,8 +191,8 @@ func prepare(s *state, self peer.ID) *state {
 	d := s.draft()
 	any := false
 	for i := range d.members {
-		if d.members[i].Status == Up {
-			d.members[i].Status, any = PreparingForShutdown, true
+		if d.members[i].Status == cluster.Up {
+			d.members[i].Status, any = cluster.PreparingForShutdown, true
 		}
 	}
 	if !any {

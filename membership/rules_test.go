@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
 )
@@ -117,10 +118,10 @@ func TestScenario6ReachabilityMerge(t *testing.T) {
 func stateOf(members []string, seen string, pairs ...string) *state {
 	s := newState(version{cluster: 1, birth: 1, highestUp: 100})
 	for _, m := range members {
-		for st := Joining; st <= lastStatus; st++ {
+		for st := cluster.Joining; st.Known(); st++ {
 			if m[2:] == st.String() {
-				member := Member{ID: nid(m[:1]), Status: st}
-				if st.numbered() >= 0 {
+				member := cluster.Member{ID: nid(m[:1]), Status: st}
+				if st.Numbered() >= 0 {
 					member.UpNumber = uint32(m[0]-'a') + 1
 				}
 				s.add(member)
@@ -236,10 +237,11 @@ func TestLeaderActions(t *testing.T) {
 	s.members[s.index(nid("f"))].UpNumber = 0
 	next, removed := lead(s, nid("a"), peer.SetOf(nid("e")), never, true)
 	require.Len(t, removed, 2)
-	require.Equal(t, []tombstone{{id: nid("e"), last: Exiting}, {id: nid("f"), last: Down}}, next.tombs)
-	require.Equal(t, []Member{{ID: nid("a"), Status: Up, UpNumber: 1}, {ID: nid("b"), Status: Up, UpNumber: 11},
-		{ID: nid("c"), Status: Up, UpNumber: 12}, {ID: nid("d"), Status: Exiting, UpNumber: 4},
-		{ID: nid("g"), Status: Down, UpNumber: 7}}, next.members)
+	require.Equal(t, []tombstone{{id: nid("e"), last: cluster.Exiting}, {id: nid("f"), last: cluster.Down}}, next.tombs)
+	require.Equal(t, []cluster.Member{{ID: nid("a"), Status: cluster.Up, UpNumber: 1},
+		{ID: nid("b"), Status: cluster.Up, UpNumber: 11},
+		{ID: nid("c"), Status: cluster.Up, UpNumber: 12}, {ID: nid("d"), Status: cluster.Exiting, UpNumber: 4},
+		{ID: nid("g"), Status: cluster.Down, UpNumber: 7}}, next.members)
 	require.Equal(t, uint32(12), next.highestUp, "one for f, two that a lost leader may have given to b and c")
 	require.Equal(t, 1, next.seen.Count())
 	require.True(t, next.hasSeen(nid("a")))
@@ -247,8 +249,8 @@ func TestLeaderActions(t *testing.T) {
 
 	s.seen = stateOf([]string{"a up", "b joining", "c joining", "d leaving", "e exiting", "f down", "g down"}, "abd").seen
 	next, _ = lead(s, nid("a"), peer.SetOf(nid("e")), never, true)
-	require.Equal(t, []Status{Up, Joining, Joining, Exiting, Down},
-		[]Status{next.members[0].Status, next.members[1].Status, next.members[2].Status, next.members[3].Status,
+	require.Equal(t, []cluster.Status{cluster.Up, cluster.Joining, cluster.Joining, cluster.Exiting, cluster.Down},
+		[]cluster.Status{next.members[0].Status, next.members[1].Status, next.members[2].Status, next.members[3].Status,
 			next.members[4].Status}, "c has not seen it: nobody gets a number")
 	require.Equal(t, uint32(10), next.highestUp)
 	next, _ = lead(stateOf([]string{"a up", "b joining", "g down"}, "ab"), nid("a"), nil, never, true)
@@ -261,9 +263,9 @@ func TestLeaderActions(t *testing.T) {
 	next, _ = lead(stateOf([]string{"a up", "g down"}, "ag"), nid("a"), nil, never, true)
 	require.Nil(t, next, "a Down member that is reachable and not replaced stays for now")
 	s = stateOf([]string{"a up", "g down"}, "ag")
-	s.add(Member{ID: peer.ID{Addr: nid("g").Addr, Inc: 99}, Status: Joining})
+	s.add(cluster.Member{ID: peer.ID{Addr: nid("g").Addr, Inc: 99}, Status: cluster.Joining})
 	next, _ = lead(s, nid("a"), nil, never, true)
-	require.Equal(t, []tombstone{{id: nid("g"), last: Down}}, next.tombs, "its successor proves it dead")
+	require.Equal(t, []tombstone{{id: nid("g"), last: cluster.Down}}, next.tombs, "its successor proves it dead")
 	next, _ = lead(stateOf([]string{"a exiting", "b exiting"}, "ab"), nid("a"), peer.SetOf(nid("a")), never, true)
 	require.Nil(t, next, "self goes last")
 	next, _ = lead(stateOf([]string{"a exiting", "b exiting"}, "ab"), nid("a"), peer.SetOf(nid("a"), nid("b")), never,
@@ -279,16 +281,17 @@ func anyState() *rapid.Generator[*state] {
 			s.pruned = gossip.Digest(rapid.IntRange(1, 2).Draw(t, "pruned"))
 		}
 		for _, n := range []string{"a", "b", "c", "d", "e"} {
-			switch st := Status(rapid.IntRange(0, int(lastStatus)+1).Draw(t, n)); st {
-			case lastStatus + 1:
-			case Removed:
-				tomb := tombstone{id: nid(n), last: rapid.SampledFrom([]Status{Exiting, Down}).Draw(t, "last")}
+			switch st := cluster.Status(rapid.IntRange(0, int(cluster.ReadyForShutdown)+1).Draw(t, n)); st {
+			case cluster.ReadyForShutdown + 1:
+			case cluster.Removed:
+				tomb := tombstone{id: nid(n), last: rapid.SampledFrom([]cluster.Status{cluster.Exiting, cluster.Down}).Draw(t,
+					"last")}
 				tomb.cause, tomb.by = anyVerdict(t, tomb.last)
 				s.tombs = append(s.tombs, tomb)
 			default:
-				m := Member{ID: nid(n), Status: st, Roles: []string{"r" + n}, AppVersion: "1." + n}
+				m := cluster.Member{ID: nid(n), Status: st, Roles: []string{"r" + n}, AppVersion: "1." + n}
 				m.Cause, m.By = anyVerdict(t, st)
-				if st.numbered() >= 0 {
+				if st.Numbered() >= 0 {
 					m.UpNumber = uint32(rapid.IntRange(1, 9).Draw(t, "number"))
 				}
 				s.members = append(s.members, m)
@@ -319,12 +322,12 @@ func anyState() *rapid.Generator[*state] {
 	})
 }
 
-func anyVerdict(t *rapid.T, st Status) (Cause, peer.ID) {
-	if st != Down {
-		return CauseNone, peer.ID{}
+func anyVerdict(t *rapid.T, st cluster.Status) (cluster.Cause, peer.ID) {
+	if st != cluster.Down {
+		return cluster.CauseNone, peer.ID{}
 	}
 	by := nid(rapid.SampledFrom([]string{"a", "b", "z"}).Draw(t, "by"))
-	return Cause(rapid.IntRange(1, int(lastCause)).Draw(t, "cause")), by
+	return cluster.Cause(rapid.IntRange(1, int(cluster.CauseQuarantine)).Draw(t, "cause")), by
 }
 
 // MEM-4: the merge is commutative, associative, idempotent and monotonic; clocks included.
@@ -378,7 +381,7 @@ func TestStateCodecLaw(t *testing.T) {
 func TestNewerOrMerged(t *testing.T) {
 	base := stateOf([]string{"a up", "b up", "x up"}, "a").draft().commit(nid("x"))
 	later := base.draft()
-	later.setStatus(nid("b"), Leaving)
+	later.setStatus(nid("b"), cluster.Leaving)
 	later.commit(nid("b"))
 	_, how := new(work).newerOrMerged(base, base)
 	require.Equal(t, isSame, how)
@@ -412,7 +415,7 @@ func TestNewerOrMerged(t *testing.T) {
 	// x made a change that the remover never saw: the clock of the join names the remover's version, its contents do
 	// not. It must become a change of its own, or one clock would name two states.
 	unseen := base.draft()
-	unseen.add(Member{ID: nid("j"), Status: Joining})
+	unseen.add(cluster.Member{ID: nid("j"), Status: cluster.Joining})
 	unseen.commit(nid("x"))
 	got, how = new(work).newerOrMerged(removed, unseen)
 	require.Equal(t, isBumped, how)
@@ -420,9 +423,9 @@ func TestNewerOrMerged(t *testing.T) {
 	require.False(t, got.has(nid("x")))
 }
 
-func viewOf(self string, members []string, pairs ...string) *View {
+func viewOf(self string, members []string, pairs ...string) *cluster.View {
 	s := stateOf(members, "", pairs...)
-	v := &View{Self: nid(self), Members: s.members, Unreachable: s.unreachable.Clone()}
+	v := &cluster.View{Self: nid(self), Members: s.members, Unreachable: s.unreachable.Clone()}
 	v.Unreachable.Remove(v.Self)
 	v.Leader = v.RoleLeader("")
 	return v
@@ -444,7 +447,7 @@ func names(events []Event) string {
 // Scenario 16: events are the difference of two views, in address order.
 func TestScenario16Events(t *testing.T) {
 	for _, c := range []struct {
-		old, next *View
+		old, next *cluster.View
 		want      string
 	}{
 		{viewOf("a", []string{"a up"}), viewOf("a", []string{"a up", "b up", "e joining"}),
@@ -472,8 +475,8 @@ func TestScenario16Events(t *testing.T) {
 	next.Members[1].ID.Inc = 99
 	events := diff(nil, old, next)
 	require.Equal(t, []EventKind{MemberRemoved, MemberUp}, kindsOf(events))
-	require.Equal(t, Removed, events[0].Member.Status)
-	require.Equal(t, Up, events[0].Previous)
+	require.Equal(t, cluster.Removed, events[0].Member.Status)
+	require.Equal(t, cluster.Up, events[0].Previous)
 	require.Equal(t, uint64(99), events[1].Member.ID.Inc)
 
 	old, next = viewOf("a", []string{"a up", "b up"}), viewOf("a", []string{"a up", "b up"})

@@ -5,6 +5,7 @@ package membership
 import (
 	"slices"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -35,13 +36,13 @@ func (s *state) outlives(up uint32, lowest peer.ID) bool {
 }
 
 // covers reports whether s had the member as one and has removed it, whether or not it remembers.
-func (s *version) covers(mb *Member) bool {
+func (s *version) covers(mb *cluster.Member) bool {
 	return mb.UpNumber != 0 && mb.UpNumber <= s.highestUp && !s.has(mb.ID)
 }
 
 // hasAddr reports whether some incarnation at the address is a member, whatever its status.
 func (s *version) hasAddr(a peer.Addr) bool {
-	i, _ := slices.BinarySearchFunc(s.members, a, func(m Member, a peer.Addr) int { return m.ID.Addr.Compare(a) })
+	i, _ := slices.BinarySearchFunc(s.members, a, func(m cluster.Member, a peer.Addr) int { return m.ID.Addr.Compare(a) })
 	return i < len(s.members) && s.members[i].ID.Addr == a
 }
 

@@ -5,6 +5,7 @@ package membership
 import (
 	"slices"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/fd"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/peer"
@@ -14,8 +15,8 @@ import (
 // why. It decides: whoever has one is no member, whatever another state says (MEM-1).
 type tombstone struct {
 	id    peer.ID
-	last  Status
-	cause Cause
+	last  cluster.Status
+	cause cluster.Cause
 	by    peer.ID
 }
 
@@ -28,7 +29,7 @@ type version struct {
 	highestUp uint32        // the highest up-number ever given or consumed
 	prunes    uint32        // how often the clock was pruned
 	pruned    gossip.Digest // the version from which it was pruned last
-	members   []Member
+	members   []cluster.Member
 	tombs     []tombstone
 	reach     reachability
 	meta      metadata
@@ -38,8 +39,8 @@ type version struct {
 	digest      gossip.Digest // of the canonical bytes
 	content     gossip.Digest // of those before the clock
 	unreachable peer.Set      // by observers that are not Down
-	accused     []Accusation
-	live        []Metadata // what a view shows of meta
+	accused     []cluster.Accusation
+	live        []cluster.Metadata // what a view shows of meta
 	anyDown     bool
 	allUp       bool // nothing to do for a leader but to forget tombstones
 
@@ -53,9 +54,9 @@ type version struct {
 type state struct {
 	*version
 	seen  gossip.Seen
-	spare *View  // room for the view of this state, allocated with it; nil when used
-	floor uint64 // this node's own changes, of which a pruned clock may not tell
-	waits int    // those before this position have seen it, or do not count
+	spare *cluster.View // room for the view of this state, allocated with it; nil when used
+	floor uint64        // this node's own changes, of which a pruned clock may not tell
+	waits int           // those before this position have seen it, or do not count
 }
 
 func newState(v version) *state {
@@ -65,7 +66,7 @@ func newState(v version) *state {
 }
 
 func (s *version) index(id peer.ID) int {
-	i, ok := slices.BinarySearchFunc(s.members, id, func(m Member, id peer.ID) int { return m.ID.Compare(id) })
+	i, ok := slices.BinarySearchFunc(s.members, id, func(m cluster.Member, id peer.ID) int { return m.ID.Compare(id) })
 	if !ok {
 		return -1
 	}
@@ -85,11 +86,11 @@ func (s *version) indexFrom(i int, id peer.ID) int {
 func (s *version) has(id peer.ID) bool { return s.index(id) >= 0 }
 
 // status returns where id stands; Removed for one who is no member.
-func (s *version) status(id peer.ID) Status {
+func (s *version) status(id peer.ID) cluster.Status {
 	if i := s.index(id); i >= 0 {
 		return s.members[i].Status
 	}
-	return Removed
+	return cluster.Removed
 }
 
 func (s *version) tomb(id peer.ID) (tombstone, bool) {
@@ -113,7 +114,7 @@ type people struct {
 // from when they are still right.
 func (s *version) everybody(last *people) (peer.Set, fd.Ring) {
 	if s.people.ids == nil {
-		same := slices.EqualFunc(s.members, last.ids, func(m Member, id peer.ID) bool { return m.ID == id })
+		same := slices.EqualFunc(s.members, last.ids, func(m cluster.Member, id peer.ID) bool { return m.ID == id })
 		if !same {
 			ids := make(peer.Set, len(s.members))
 			for i := range s.members {
@@ -143,8 +144,8 @@ func (v *version) sealIn(w *work, a, b *version) {
 	v.bytes, v.packed, v.accused, v.unreachable = nil, packed{}, nil, nil
 	v.anyDown, v.allUp = false, true
 	for i := range v.members {
-		v.anyDown = v.anyDown || v.members[i].Status == Down
-		v.allUp = v.allUp && v.members[i].Status == Up
+		v.anyDown = v.anyDown || v.members[i].Status == cluster.Down
+		v.allUp = v.allUp && v.members[i].Status == cluster.Up
 	}
 	v.live = nil
 	if a != nil && sameSlice(a.meta, v.meta) {
@@ -155,7 +156,7 @@ func (v *version) sealIn(w *work, a, b *version) {
 	if len(v.reach) == 0 {
 		return
 	}
-	w.ids = v.reach.subjectsInto(w.ids[:0], func(o peer.ID) bool { return v.status(o) != Down })
+	w.ids = v.reach.subjectsInto(w.ids[:0], func(o peer.ID) bool { return v.status(o) != cluster.Down })
 	for _, o := range [...]*version{a, b} {
 		if o == nil {
 			continue
@@ -186,10 +187,10 @@ func (v *version) canonical() []byte {
 func (v *version) sameContent(o *version) bool { return v.content == o.content }
 
 // takeView returns room for a view: what was allocated with the state, else new.
-func (s *state) takeView() *View {
+func (s *state) takeView() *cluster.View {
 	v := s.spare
 	if s.spare = nil; v == nil {
-		v = new(View)
+		v = new(cluster.View)
 	}
 	return v
 }
@@ -212,25 +213,25 @@ func (s *state) commit(by peer.ID) *state {
 	return s.seal()
 }
 
-func (s *version) add(m Member) {
-	i, ok := slices.BinarySearchFunc(s.members, m.ID, func(m Member, id peer.ID) int { return m.ID.Compare(id) })
+func (s *version) add(m cluster.Member) {
+	i, ok := slices.BinarySearchFunc(s.members, m.ID, func(m cluster.Member, id peer.ID) int { return m.ID.Compare(id) })
 	if !ok {
 		s.members = slices.Insert(s.members, i, m)
 	}
 }
 
 // setStatus moves a member one allowed step on; anything else changes nothing.
-func (s *version) setStatus(id peer.ID, to Status) {
-	if i := s.index(id); i >= 0 && s.members[i].Status.canBecome(to) {
+func (s *version) setStatus(id peer.ID, to cluster.Status) {
+	if i := s.index(id); i >= 0 && s.members[i].Status.CanBecome(to) {
 		s.members[i].Status = to
 	}
 }
 
 // setDown marks a member Down and notes who decided it and why. Who is Down stays as it is.
-func (s *version) setDown(id peer.ID, by peer.ID, cause Cause) {
-	if i := s.index(id); i >= 0 && s.members[i].Status.canBecome(Down) {
+func (s *version) setDown(id peer.ID, by peer.ID, cause cluster.Cause) {
+	if i := s.index(id); i >= 0 && s.members[i].Status.CanBecome(cluster.Down) {
 		m := &s.members[i]
-		m.Status, m.By, m.Cause = Down, by, cause
+		m.Status, m.By, m.Cause = cluster.Down, by, cause
 	}
 }
 

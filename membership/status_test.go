@@ -1,47 +1,24 @@
-// Tests of the states of a member, of application versions and of the metadata (MEM-2, MEM-12).
+// Tests of the steps of a member, of who downed one, and of the metadata (MEM-2, MEM-12).
 
 package membership
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/stretchr/testify/require"
 )
 
-// MEM-2, reference 1.4: which status may follow which in one step.
-func TestTransitions(t *testing.T) {
-	all := map[Status]string{
-		Joining:              "weakly-up up leaving down removed",
-		WeaklyUp:             "up leaving down removed",
-		Up:                   "leaving down removed preparing-for-shutdown",
-		Leaving:              "exiting down removed",
-		Exiting:              "down removed",
-		Down:                 "removed",
-		Removed:              "",
-		PreparingForShutdown: "leaving down removed ready-for-shutdown",
-		ReadyForShutdown:     "leaving down removed",
-	}
-	require.Len(t, all, int(lastStatus)+1)
-	for from, want := range all {
-		for to := Joining; to <= lastStatus; to++ {
-			allowed := strings.Contains(" "+want+" ", " "+to.String()+" ")
-			require.Equal(t, allowed, from.canBecome(to), "%s to %s", from, to)
-			if allowed {
-				require.Less(t, from.Rank(), to.Rank(), "%s to %s: the merge must not undo a step (Q4)", from, to)
-			}
-			s := newState(version{members: []Member{{ID: nid("a"), Status: from}}})
+// A state lets a member take the allowed steps and no others (MEM-2).
+func TestStepsOfAMember(t *testing.T) {
+	for from := cluster.Joining; from.Known(); from++ {
+		for to := cluster.Joining; to.Known(); to++ {
+			s := newState(version{members: []cluster.Member{{ID: nid("a"), Status: from}}})
 			s.setStatus(nid("a"), to)
-			require.Equal(t, allowed, from != s.members[0].Status, "%s to %s", from, to)
+			require.Equal(t, from.CanBecome(to), from != s.members[0].Status, "%s to %s", from, to)
 		}
-	}
-	require.Equal(t, "status-9", Status(9).String())
-	require.Equal(t, "cause-99", Cause(99).String())
-	for s := Joining; s <= lastStatus; s++ {
-		counts := strings.Fields("up leaving preparing-for-shutdown ready-for-shutdown")
-		require.Equal(t, slices.Contains(counts, s.String()), s.counts(), "%s", s)
 	}
 }
 
@@ -49,43 +26,16 @@ func TestTransitions(t *testing.T) {
 func TestWhoDowned(t *testing.T) {
 	s := stateOf([]string{"a up", "b up", "c up"}, "abc")
 	x, y := s.draft(), s.draft()
-	x.setDown(nid("c"), nid("a"), CauseOperator)
-	y.setDown(nid("c"), nid("b"), CauseResolver)
-	x.setDown(nid("c"), nid("b"), CauseLease)
+	x.setDown(nid("c"), nid("a"), cluster.CauseOperator)
+	y.setDown(nid("c"), nid("b"), cluster.CauseResolver)
+	x.setDown(nid("c"), nid("b"), cluster.CauseLease)
 	require.Equal(t, nid("a"), x.members[2].By, "the first verdict stays")
 	both := mergeStates(x.commit(nid("a")), y.commit(nid("b")))
-	require.Equal(t, CauseResolver, both.members[2].Cause)
+	require.Equal(t, cluster.CauseResolver, both.members[2].Cause)
 	require.Equal(t, nid("b"), both.members[2].By)
 	d := both.draft()
 	d.remove(nid("c"))
-	require.Equal(t, []tombstone{{nid("c"), Down, CauseResolver, nid("b")}}, d.tombs)
-}
-
-func TestCompareVersions(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{
-		{"1.2.3", "1.2.3", 0}, {"1.2", "1.2.0", 0}, {"1", "1.0.0", 0},
-		{"1.2.3", "1.2.4", -1}, {"1.2.9", "1.2.10", -1}, {"1.9", "1.10", -1}, {"2", "10", -1},
-		{"1.2.3-RC1", "1.2.3", -1}, {"1.2.3-RC1", "1.2.3-RC2", -1}, {"1.2.3-M1", "1.2.3-RC1", -1},
-		{"1.2.3+3-73475dce", "1.2.3+10-73475dce", -1}, {"1.2.3", "1.2.3+1-73475dce", -1},
-		{"1.2.3-14-gabc", "1.2.3-2-gabc", 1}, {"1.2.3-RC1", "1.2.3+1-abc", -1},
-		{"apple", "banana", -1}, {"banana", "1.0", -1}, {"", "0", -1}, {"", "", 0}, {"1.2.3.4", "0", -1},
-		{"1.x.3", "1.2.3.4", 1},
-	} {
-		require.Equal(t, c.want, CompareVersions(c.a, c.b), "%q and %q", c.a, c.b)
-		require.Equal(t, -c.want, CompareVersions(c.b, c.a), "%q and %q", c.b, c.a)
-	}
-	for _, bad := range []string{"", "1.2.3.4", "1.x", "1..2", strings.Repeat("1", 65), "1.-3"} {
-		require.Error(t, CheckVersion(bad), bad)
-		if bad != "" {
-			require.Error(t, Config{AppVersion: bad}.Validate(), bad)
-		}
-	}
-	for _, good := range []string{"1", "v1", "1.2.3-x.y.z", "1.2.3+5-abcd", "nightly"} {
-		require.NoError(t, Config{AppVersion: good}.Validate(), good)
-	}
+	require.Equal(t, []tombstone{{nid("c"), cluster.Down, cluster.CauseResolver, nid("b")}}, d.tombs)
 }
 
 // MEM-12: the last writer wins, deleted keys do not come back, everything is bounded.
@@ -121,13 +71,13 @@ func TestMetadata(t *testing.T) {
 		require.ErrorIs(t, all[0].m.Do(w.now, c), ErrBadMetadata)
 	}
 	var d metadata
-	for i := range MaxMetadata {
+	for i := range cluster.MaxMetadata {
 		d, _ = d.with(fmt.Sprintf("key%02d", i), "v", nid("a"))
 	}
 	_, err := d.with("more", "v", nid("a"))
-	require.ErrorIs(t, err, ErrMetadataFull)
+	require.ErrorIs(t, err, cluster.ErrMetadataFull)
 	other, _ := metadata(nil).with("a", "v", nid("b"))
-	require.Len(t, d.merge(other), MaxMetadata)
+	require.Len(t, d.merge(other), cluster.MaxMetadata)
 	require.Equal(t, d.merge(other), other.merge(d))
 	require.ErrorIs(t, New(nid("a"), Config{}, nil).Do(0, SetMetadataCommand{"k", nil}), ErrNotMember)
 }

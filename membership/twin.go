@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -150,7 +151,7 @@ func (m *Machine) yield() {
 	met := m.elders()
 	own := 0
 	for i := range m.st.members {
-		if m.st.members[i].Status != Down {
+		if m.st.members[i].Status != cluster.Down {
 			own++
 		}
 	}

@@ -33,7 +33,8 @@ var matrix = map[string]string{
 	"sbr/leasetest":    "",   // the suite for leases; it may import testing
 	"fd/fdtest":        "fd", // the suite for detectors; it may import testing
 	"transport":        "flow route peer stats wire ringbuf",
-	"membership":       "gossip fd peer wire",
+	"cluster":          "peer",
+	"membership":       "gossip fd peer wire cluster",
 	"crdt":             "gossip peer wire",
 	"sbr":              "membership peer",
 	"singleton":        "membership peer wire",
@@ -45,7 +46,7 @@ var matrix = map[string]string{
 	"scale":            "membership peer wire",
 	"proof":            "sbr membership peer",
 	"driver":           "node shutdown transport plane entity flow shard membership route peer stats wire ringbuf",
-	root:               "driver shutdown sbr discovery membership fd shard entity crdt route peer stats",
+	root:               "driver shutdown sbr discovery membership cluster fd shard entity crdt route peer stats",
 	"admin":            root,
 	"examples":         root,
 	"latency":          root,
@@ -68,9 +69,9 @@ var matrix = map[string]string{
 
 // floors in the order of ARCHITECTURE.md, ground first.
 var floors = []string{
-	"ringbuf wire discovery internal/invariant internal/house internal/planted internal/port internal/spent internal/pki " +
-		"internal/api",
-	"entity flow route peer stats",
+	"ringbuf wire discovery internal/invariant internal/house internal/planted internal/port internal/spent " +
+		"internal/pki internal/api",
+	"entity flow route peer cluster stats",
 	"plane transport fd fd/fdtest gossip courier internal/contract",
 	"membership crdt",
 	"shard sbr sbr/leasetest singleton formation shutdown",

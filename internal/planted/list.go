@@ -9,10 +9,10 @@ var bugs = slices.Concat([]bug{
 	{
 		Name: "up-number-reused", Seeds: 60,
 		File: "membership/rules.go",
-		Old:  "\t\t\ts.highestUp += skip + 1\n\t\t\tskip = 0\n\t\t\tm.Status, m.UpNumber = Up, s.highestUp",
+		Old:  "\t\t\ts.highestUp += skip + 1\n\t\t\tskip = 0\n\t\t\tm.Status, m.UpNumber = cluster.Up, s.highestUp",
 		New: "\t\t\ts.highestUp = 0\n\t\t\tfor _, o := range s.members {\n" +
 			"\t\t\t\ts.highestUp = max(s.highestUp, o.UpNumber)\n\t\t\t}\n" +
-			"\t\t\ts.highestUp++\n\t\t\tm.Status, m.UpNumber = Up, s.highestUp",
+			"\t\t\ts.highestUp++\n\t\t\tm.Status, m.UpNumber = cluster.Up, s.highestUp",
 	},
 	{
 		Name: "seen-set-not-reset-by-merge", Seeds: 60,
@@ -47,8 +47,8 @@ var bugs = slices.Concat([]bug{
 	{
 		Name: "converged-beside-the-unreachable", Seeds: 60,
 		File: "membership/convergence.go",
-		Old:  "st := s.status(id); id != self && st != Down",
-		New:  "st := s.status(id); id != self && st == Leaving && st != Down",
+		Old:  "st := s.status(id); id != self && st != cluster.Down",
+		New:  "st := s.status(id); id != self && st == cluster.Leaving && st != cluster.Down",
 	},
 	{
 		Name: "coordinator-does-not-wait-for-reports", Seeds: 60,

@@ -120,7 +120,7 @@ var formingBugs = []bug{
 	{
 		Name: "all-down-remembers-nobody", Package: "./membership", Run: "TestRecordOfViews",
 		File: "membership/record.go",
-		Old:  "if v.ClusterID == 0 || !ok || self.Status == Down {",
-		New:  "if v.ClusterID == 0 || !ok || self.Status == Removed {",
+		Old:  "if v.ClusterID == 0 || !ok || self.Status == cluster.Down {",
+		New:  "if v.ClusterID == 0 || !ok || self.Status == cluster.Removed {",
 	},
 }

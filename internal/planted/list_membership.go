@@ -59,7 +59,7 @@ var membershipBugs = []bug{
 	},
 	{
 		Name: "unreachable-leads", Package: "./membership", Run: "TestScenario9Leader",
-		File: "membership/leader.go",
+		File: "cluster/leader.go",
 		Old:  "if class >= bestClass || !m.HasRole(role) || m.ID != self && unreachable.Has(m.ID) {",
 		New:  "if class >= bestClass || !m.HasRole(role) {",
 	},

@@ -1,6 +1,6 @@
 // Version: how the versions of the application that members run compare, for rolling updates.
 
-package membership
+package cluster
 
 import (
 	"cmp"

@@ -1,6 +1,6 @@
 // Status of a member and the allowed transitions (MEM-2).
 
-package membership
+package cluster
 
 import "fmt"
 
@@ -28,6 +28,9 @@ const (
 var statusNames = [...]string{Joining: "joining", Up: "up", Leaving: "leaving", Exiting: "exiting", Down: "down",
 	Removed: "removed", WeaklyUp: "weakly-up", PreparingForShutdown: "preparing-for-shutdown",
 	ReadyForShutdown: "ready-for-shutdown"}
+
+// Known reports whether there is such a status.
+func (s Status) Known() bool { return s <= lastStatus }
 
 // String names the status as the reference does.
 func (s Status) String() string {
@@ -60,17 +63,17 @@ var transitions = [...]uint16{
 	Removed:              0,
 }
 
-// canBecome reports whether a member may go from s to that status in one step.
-func (s Status) canBecome(to Status) bool { return transitions[s]&(1<<to) != 0 }
+// CanBecome reports whether a member may go from s to that status in one step.
+func (s Status) CanBecome(to Status) bool { return transitions[s]&(1<<to) != 0 }
 
-// counts reports whether a member of this status takes part in convergence and may lead.
-func (s Status) counts() bool { return s.Working() || s == Leaving }
+// Counts reports whether a member of this status takes part in convergence and may lead.
+func (s Status) Counts() bool { return s.Working() || s == Leaving }
 
 // Working reports whether a member was confirmed and has not been asked to go: Up, or that in a full shutdown.
 func (s Status) Working() bool { return s == Up || s == PreparingForShutdown || s == ReadyForShutdown }
 
-// numbered reports whether a member of this status must have an up-number (1), must have none (-1), or may (0).
-func (s Status) numbered() int {
+// Numbered says whether a member of this status must have an up-number (1), must have none (-1), or may (0).
+func (s Status) Numbered() int {
 	switch {
 	case s.Working():
 		return 1
@@ -98,6 +101,9 @@ const (
 
 var causeNames = [...]string{CauseNone: "none", CauseOperator: "operator", CauseReplaced: "replaced",
 	CauseResolver: "resolver", CauseUnstable: "unstable", CauseLease: "lease", CauseQuarantine: "quarantine"}
+
+// Known reports whether there is such a cause.
+func (c Cause) Known() bool { return c <= lastCause }
 
 // String names the cause in one word.
 func (c Cause) String() string {

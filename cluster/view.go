@@ -1,6 +1,6 @@
 // View: the immutable snapshot of membership that everything else reads.
 
-package membership
+package cluster
 
 import (
 	"slices"
@@ -106,7 +106,7 @@ func (v *View) Oldest(role string) (oldest Member, ok bool) {
 		return oldest, false
 	}
 	for _, m := range v.Members {
-		if !m.Status.counts() || m.UpNumber == 0 || !m.HasRole(role) {
+		if !m.Status.Counts() || m.UpNumber == 0 || !m.HasRole(role) {
 			continue
 		}
 		if !ok || m.UpNumber < oldest.UpNumber {
@@ -122,7 +122,7 @@ func (v *View) RoleLeader(role string) peer.ID {
 	if v == nil {
 		return peer.ID{}
 	}
-	return leaderOf(v.Members, v.Unreachable, v.Self, role)
+	return Leader(v.Members, v.Unreachable, v.Self, role)
 }
 
 // Quarantined returns the members that at least one observer that is not Down holds unreachable for good, sorted.
@@ -139,7 +139,9 @@ func (v *View) Quarantined() peer.Set {
 	return out
 }
 
-func (v *View) quarantinedBy(id peer.ID) peer.ID {
+// QuarantinedBy returns the first observer, by address, that is not Down and holds id unreachable for good; zero when
+// none does.
+func (v *View) QuarantinedBy(id peer.ID) peer.ID {
 	for _, a := range v.Accusations {
 		if a.Quarantined && a.Subject == id && v.quarantineHolds(a) {
 			return a.Observer

@@ -1,6 +1,6 @@
 // Limits: what a state may hold at most.
 
-package membership
+package cluster
 
 // Bounds of the protocol: what a state may hold at most.
 const (

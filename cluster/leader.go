@@ -1,14 +1,14 @@
 // Leader: who leads, and what else is read off a list of members alone (MEM-5, MEM-7).
 
-package membership
+package cluster
 
 import "github.com/kith-io/kith/peer"
 
-// leaderOf returns the leader as self sees it among those with role: the first in address order that is Up or
+// Leader returns the leader as self sees it among those with role: the first in address order that is Up or
 // Leaving (or in a full shutdown), else the first of the best other status (WeaklyUp, Joining, Exiting). Down members
 // never lead, unreachable ones neither, except that nobody takes itself for unreachable. Zero: none. There is no
 // election (MEM-5).
-func leaderOf(members []Member, unreachable peer.Set, self peer.ID, role string) peer.ID {
+func Leader(members []Member, unreachable peer.Set, self peer.ID, role string) peer.ID {
 	best, bestClass := peer.ID{}, 4
 	for i := range members {
 		m := &members[i]
@@ -33,7 +33,9 @@ func leaderOf(members []Member, unreachable peer.Set, self peer.ID, role string)
 	return best
 }
 
-func orphaned(members []Member) bool {
+// Orphaned reports whether all who were ever up are Down, and who is left never came Up. Nobody of these may carry the
+// cluster on: others like them, out of reach, would do the same.
+func Orphaned(members []Member) bool {
 	lost := false
 	for i := range members {
 		m := &members[i]
@@ -45,9 +47,9 @@ func orphaned(members []Member) bool {
 	return lost
 }
 
-// preparing reports whether the cluster prepares for a full shutdown. It is read off the state, so every node that has
+// Preparing reports whether the cluster prepares for a full shutdown. It is read off the state, so every node that has
 // the state knows it (Q18).
-func preparing(members []Member) bool {
+func Preparing(members []Member) bool {
 	for i := range members {
 		if st := members[i].Status; st == PreparingForShutdown || st == ReadyForShutdown {
 			return true

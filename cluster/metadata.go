@@ -1,6 +1,6 @@
 // Metadata: the small map of the application's own as a view shows it, and its bounds (MEM-12).
 
-package membership
+package cluster
 
 import "errors"
 
