@@ -1,4 +1,4 @@
-// Large messages in the simulator: storms in which every fourth message is one, and the situations by name.
+// Large messages in the simulator: the situations by name.
 
 package sim
 
@@ -12,44 +12,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/route"
-	"github.com/kith-io/kith/stats"
 )
-
-// TestStormOfLargeMessages runs storms in which whatever is over 300 bytes goes in chunks of 256, with room for a few
-// at each node: no message is delivered twice, harmed, lost without a word, or out of the order of its sender; and the
-// same seed gives the same trace (SHD-9).
-func TestStormOfLargeMessages(t *testing.T) {
-	var sum stats.BulkSent
-	for seed := uint64(1); seed <= 8; seed++ {
-		once := func() (runResult, *storm) {
-			s := newStorm(seed, nil, false)
-			d := &s.w.cfg.Data
-			d.MaxPayload, d.BulkRoom, d.BulkChunk, d.BulkStall = 300, 6<<10, 256, 5*time.Second
-			return s.run(), s
-		}
-		r, s := once()
-		for _, v := range r.violations {
-			t.Errorf("seed %d: %s", seed, v)
-		}
-		for _, p := range s.w.procs {
-			for _, c := range p.bulk.links.list {
-				st := c.bulk.s.Stats()
-				sum.Taken += st.Taken
-				sum.Lost += st.Lost
-				sum.Refused += st.Refused
-				sum.Cancelled += st.Cancelled
-			}
-		}
-		if seed == 1 {
-			again, _ := once()
-			require.Equal(t, r.hash, again.hash)
-		}
-	}
-	t.Logf("%+v", sum)
-	require.Greater(t, sum.Taken, uint64(100), "a storm that takes few shows little")
-	require.Positive(t, sum.Lost)
-	require.Positive(t, sum.Cancelled)
-}
 
 // keeper is an entity that keeps what it got.
 type keeper struct{ got *[]string }

@@ -101,6 +101,14 @@ func newChecker(w *world) *checker {
 	return c
 }
 
+// Broken returns every broken promise that was kept, as lines; the first maxViolations are.
+func (c *checker) Broken() (lines []string) {
+	for _, v := range c.violations {
+		lines = append(lines, v.String())
+	}
+	return lines
+}
+
 func (c *checker) violate(p *proc, rule, format string, args ...any) {
 	c.total++
 	node := 0
@@ -108,7 +116,7 @@ func (c *checker) violate(p *proc, rule, format string, args ...any) {
 		node = p.idx + 1
 	}
 	v := Violation{At: c.w.now, Node: node, Rule: rule, Text: fmt.Sprintf(format, args...)}
-	c.w.trace.note(c.w.now, max(node-1, 0), opNote, "VIOLATION "+rule+": "+v.Text)
+	c.w.note(max(node-1, 0), "VIOLATION "+rule+": "+v.Text)
 	if len(c.violations) < maxViolations {
 		c.violations = append(c.violations, v)
 	}
@@ -117,7 +125,7 @@ func (c *checker) violate(p *proc, rule, format string, args ...any) {
 // refused is a machine's error from a verb. Commands may fail for good reasons; frames of honest peers may not.
 func (c *checker) refused(p *proc, err error) {
 	c.Nonsense++
-	c.w.trace.note(c.w.now, p.idx, opNote, "refused: "+err.Error())
+	c.w.note(p.idx, "refused: "+err.Error())
 }
 
 // view checks a newly published snapshot against everything known.

@@ -99,7 +99,7 @@ func (k *core) resumes(p *proc) {
 // ends is told of every process whose membership is over.
 func (k *core) ends(p *proc, e *membership.Ended) {
 	if e.Kind != membership.EndLeft {
-		k.goes(p, e.By, 0, "it has ended, "+endNames[e.Kind])
+		k.goes(p, e.By, 0, "it has ended, "+endName(e.Kind))
 	}
 }
 

@@ -123,6 +123,9 @@ func (c *checker) suspendedBefore(q *proc, name string) {
 	}
 }
 
+// millionths is what a clock drift is given in.
+const millionths = 1_000_000
+
 // cutOff reports whether a process can reach none of the others that run, or none of them it.
 func cutOff(w *world, p *proc) bool {
 	others := false
@@ -154,7 +157,7 @@ func (c *checker) tookOver(p *proc, o *ownership, f route.Fence, name string) {
 		// The host of the dead process has said so itself.
 	case !down:
 		c.violate(p, "takeover", "%s starts here though %s neither stopped it nor is down", name, c.w.name(o.p.id))
-	case c.w.now-since < least-least*time.Duration(c.w.cfg.Drift)/million:
+	case c.w.now-since < least-least*time.Duration(c.w.cfg.Drift)/millionths:
 		c.violate(p, "takeover", "%s starts here %v after %s was first seen down", name, c.w.now-since, c.w.name(o.p.id))
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 )
@@ -86,9 +85,7 @@ func (c *Cluster) close() {
 	if c.t.Failed() {
 		c.t.Logf("sim: seed %d; trace in %s", c.seed, c.writeTrace())
 	}
-	for _, p := range c.w.running() {
-		p.die(true)
-	}
+	c.w.end()
 }
 
 func (c *Cluster) writeTrace() string {
@@ -99,7 +96,7 @@ func (c *Cluster) writeTrace() string {
 		return r
 	}, c.t.Name())
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("kith-sim-%s-%d.txt", name, c.seed))
-	if err := os.WriteFile(path, []byte(c.w.trace.String()), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(c.w.text()), 0o600); err != nil {
 		return err.Error()
 	}
 	return path
@@ -136,7 +133,7 @@ func (c *Cluster) AwaitUp() {
 // Partition cuts the network between groups of nodes; within a group all goes on. A node in no group keeps every
 // connection. Connections that bear a cut for Network.Break are broken.
 func (c *Cluster) Partition(groups ...[]int) {
-	c.w.trace.note(c.w.now, 0, opFault, fmt.Sprintf("partition %v", groups))
+	c.w.fault(0, fmt.Sprintf("partition %v", groups))
 	for g, left := range groups {
 		for _, right := range groups[g+1:] {
 			for _, a := range left {
@@ -150,13 +147,13 @@ func (c *Cluster) Partition(groups ...[]int) {
 
 // CutOneWay lets nothing from a reach b; the other way goes on.
 func (c *Cluster) CutOneWay(a, b int) {
-	c.w.trace.note(c.w.now, a, opFault, fmt.Sprintf("cut n%d->n%d", a+1, b+1))
+	c.w.fault(a, fmt.Sprintf("cut n%d->n%d", a+1, b+1))
 	c.w.net.cuts[a][b] = true
 }
 
 // Heal ends all cuts.
 func (c *Cluster) Heal() {
-	c.w.trace.note(c.w.now, 0, opFault, "heal")
+	c.w.fault(0, "heal")
 	c.w.net.heal()
 }
 
@@ -181,7 +178,7 @@ func (c *Cluster) Restart(n int) {
 // Leave lets node n leave gracefully: its shards are stopped and given back, then it goes. Advance or Until lets it
 // happen; Running tells when it is over.
 func (c *Cluster) Leave(n int) {
-	c.w.trace.note(c.w.now, n, opFault, "leave")
+	c.w.fault(n, "leave")
 	c.w.leave(c.proc(n))
 }
 
@@ -190,7 +187,7 @@ func (c *Cluster) Leave(n int) {
 func (c *Cluster) Down(on, target int) error {
 	id := c.proc(target).id
 	c.w.check.excuse(id)
-	c.w.trace.note(c.w.now, on, opFault, fmt.Sprintf("down n%d", target+1))
+	c.w.fault(on, fmt.Sprintf("down n%d", target+1))
 	return c.proc(on).command(membership.DownCommand{ID: id})
 }
 
@@ -268,30 +265,4 @@ func (c *Cluster) proc(n int) *proc {
 		c.t.Fatalf("sim: node %d of %d", n, len(c.w.hosts))
 	}
 	return c.w.hosts[n].proc
-}
-
-// command gives a command to a process and returns its error.
-func (p *proc) command(cmd any) (err error) {
-	p.step(func(now time.Duration) error { err = p.node.Do(now, cmd); return nil })
-	return err
-}
-
-// leaveTimeout is how long a node gives its shards before it leaves without their confirmation.
-const leaveTimeout = 30 * time.Second
-
-// leave starts a graceful leave, and forces it when it takes too long, as the driver does.
-func (w *world) leave(p *proc) {
-	if !p.alive || p.leaving {
-		return
-	}
-	p.leaving = true
-	w.check.excuse(p.id)
-	w.check.touch(p)
-	p.live(func() {
-		p.do(node.LeaveCommand{})
-		p.later(leaveTimeout, func() {
-			p.forced = true
-			p.do(node.LeaveCommand{Force: true})
-		})
-	})
 }

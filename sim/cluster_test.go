@@ -125,21 +125,14 @@ func TestThousandShards(t *testing.T) {
 			require.NoError(t, c.Tell(1, "echo", id, nil))
 		}
 	}
-	homed := func() bool {
-		for i := range r.slots {
-			if !r.slots[i].State().Open() {
-				return false
-			}
-		}
-		return true
-	}
+	homed := func() bool { return r.homeless() == 0 }
 	require.True(t, c.Until(time.Second, homed), "after a second not all shards have a home")
 	t.Logf("1000 shards have homes after %v and %d packets", c.Now()-before, c.w.net.sent-sent)
 	require.Less(t, c.w.net.sent-sent, uint64(200))
 	for n := range 3 {
 		hosted := 0
-		for _, h := range c.proc(n).regions[0].shards {
-			if h != nil {
+		for i := range typ.Shards {
+			if c.proc(n).regions[0].lives(route.ShardID(i)) != nil {
 				hosted++
 			}
 		}

@@ -195,21 +195,3 @@ func TestTwoSurvivorsAtAnyTime(t *testing.T) {
 	require.Len(t, checks(w).violations, 1)
 	require.Equal(t, "two-survivors", checks(w).violations[0].Rule)
 }
-
-// TestStormsWithoutDraws: what is left out is not drawn, and leaves everything else of a seed as it was.
-func TestStormsWithoutDraws(t *testing.T) {
-	drawn := map[string]bool{}
-	for seed := uint64(1); seed <= 200; seed++ {
-		s := newStorm(seed, nil, false)
-		for _, what := range strings.Split(strings.TrimPrefix(s.drawn(), ", "), ", ") {
-			drawn[strings.Fields(what + " -")[0]] = true
-		}
-		require.Empty(t, newStorm(seed, StormDraws(), false).drawn())
-	}
-	for _, what := range []string{"a", "role", "at", "an", "first", "sleeps"} {
-		require.True(t, drawn[what], what)
-	}
-	s := newStorm(7, []string{OffTrials}, false)
-	require.Nil(t, s.trial)
-	require.Equal(t, newStorm(7, nil, false).mix, s.mix)
-}

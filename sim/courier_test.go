@@ -17,11 +17,6 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// silent is an entity that does nothing.
-func silent(string, route.Fence) entity.Handler {
-	return handlerFunc(func(*entity.Context, []byte) error { return nil })
-}
-
 // TestFullWindow: with a window of two messages and parcels that do not arrive for a while, most of what the
 // coordinator has to say finds no room. It is refused, counted, and said again when there is: every home is found, and
 // nobody is given up for it.

@@ -183,10 +183,9 @@ func TestStalledConnectionAccusesNobody(t *testing.T) {
 	c.Advance(20 * time.Second)
 	a, b := c.proc(0), c.proc(c.neighbour(0))
 	for range 5 {
-		conn := a.conns.get(b.id, 0, nil)
-		conn.fore.last = c.Now() + 6200*time.Millisecond
+		a.holdUp(b.id, false, c.Now()+6200*time.Millisecond)
 		c.Advance(15 * time.Second)
-		conn.back.last = c.Now() + 6200*time.Millisecond
+		a.holdUp(b.id, true, c.Now()+6200*time.Millisecond)
 		c.Advance(15 * time.Second)
 	}
 	require.Zero(t, c.falseAccusations())

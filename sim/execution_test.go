@@ -32,9 +32,8 @@ func slow(mailbox int) entity.Type {
 
 // hostStats are the figures of the shard that holds an entity, at its owner.
 func hostStats(c *Cluster, typ, id string) entity.Stats {
-	p := c.proc(c.Owner(typ, id))
-	r := p.region(route.TypeOf(typ))
-	return r.shards[route.ShardOf(id, r.typ.Shards)].shard.Stats()
+	r := c.proc(c.Owner(typ, id)).region(route.TypeOf(typ))
+	return r.lives(route.ShardOf(id, r.typ.Shards)).Stats()
 }
 
 // owned returns the owner of an entity, made by a first message, and another node that knows it.
@@ -65,8 +64,10 @@ func TestFullMailboxIsTold(t *testing.T) {
 	require.LessOrEqual(t, st.QueuedBytes, 4<<10)
 	refused := st.Refused[route.MailboxFull] - before
 	require.Equal(t, uint64(13), refused, "eight records of 512 bytes fit, one of them the first message's room")
-	require.Equal(t, refused, c.proc(1 - other).dropped[route.MailboxFull])
-	require.Positive(t, c.proc(other).told[route.MailboxFull], "the sender was told; how many, is tested on sockets")
+	own, _ := c.proc(1 - other).refusals(route.MailboxFull)
+	require.Equal(t, refused, own)
+	_, told := c.proc(other).refusals(route.MailboxFull)
+	require.Positive(t, told, "the sender was told; how many, is tested on sockets")
 	_, err := c.AskWithin(time.Second, other, "slow", "a", make([]byte, 480))
 	require.ErrorIs(t, err, route.ErrMailboxFull)
 	_, err = c.Ask(other, "echo", "b", []byte("still here"))
@@ -85,8 +86,9 @@ func TestFullBudgetIsSharedByAllEntities(t *testing.T) {
 		require.NoError(t, c.Tell(other, "slow", "a", make([]byte, 2000)))
 	}
 	c.Advance(time.Second)
-	require.Positive(t, c.proc(other).told[route.BudgetFull])
-	require.LessOrEqual(t, c.proc(owner).mailbox.Used(), 64<<10)
+	_, told := c.proc(other).refusals(route.BudgetFull)
+	require.Positive(t, told)
+	require.LessOrEqual(t, c.proc(owner).mailboxes(), 64<<10)
 	neighbour := ""
 	for i := 0; neighbour == ""; i++ {
 		if id := strconv.Itoa(i); c.Owner("slow", id) == owner && route.ShardOf(id, 4) == route.ShardOf("a", 4) {
@@ -96,7 +98,7 @@ func TestFullBudgetIsSharedByAllEntities(t *testing.T) {
 	_, err := c.AskWithin(time.Second, other, "slow", neighbour, make([]byte, 60<<10))
 	require.ErrorIs(t, err, route.ErrBudgetFull, "it has nothing in its mailbox, and no budget")
 	c.Advance(2 * time.Minute) // the asks of the first calls are over
-	require.True(t, c.Until(2*time.Hour, func() bool { return c.proc(owner).mailbox.Used() < 4<<10 }))
+	require.True(t, c.Until(2*time.Hour, func() bool { return c.proc(owner).mailboxes() < 4<<10 }))
 	_, err = c.AskWithin(time.Second, other, "slow", neighbour, make([]byte, 30<<10))
 	require.ErrorIs(t, err, route.ErrTimeout, "accepted: it waits in its handler")
 }

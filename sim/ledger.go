@@ -72,6 +72,11 @@ func (l *ledger) write(p *proc, typ route.TypeID, id string, size int) (payload 
 	return payload[:max(size, ledgerSize)], nth
 }
 
+// numbered reports whether a payload is one that write returned.
+func numbered(payload []byte) bool {
+	return len(payload) >= ledgerSize && binary.LittleEndian.Uint32(payload) == ledgerMagic
+}
+
 // bookState tells whether anything was written between two looks.
 type bookState struct {
 	entries int

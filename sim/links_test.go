@@ -51,8 +51,7 @@ func (l *linkLoad) send(t *testing.T) (refused int) {
 			var full *flow.LinkFullError
 			require.ErrorAs(t, err, &full)
 			require.Equal(t, 8<<10, full.Limit)
-			book.entries[nth].fate = fateRejected
-			book.fates[fateRejected]++
+			book.reject(nth)
 			refused++
 		}
 	}
@@ -112,7 +111,7 @@ func TestLinksUnderFaults(t *testing.T) {
 			t.Run("order across the slow path", func(t *testing.T) {
 				l.slowPath(t)
 				require.Zero(t, l.fates(fateInFlight))
-				require.Empty(t, checks(w).violations)
+				require.Empty(t, broken(w))
 			})
 			t.Run("resume after a stall", func(t *testing.T) {
 				l.to.pause(2 * time.Second)
@@ -122,7 +121,7 @@ func TestLinksUnderFaults(t *testing.T) {
 				w.advance(5 * time.Second)
 				require.True(t, w.settled())
 				require.Zero(t, l.fates(fateInFlight), "all of it has come")
-				require.Empty(t, checks(w).violations)
+				require.Empty(t, broken(w))
 			})
 			t.Run("connection loss with a full buffer", func(t *testing.T) {
 				for range 3 {
@@ -140,7 +139,7 @@ func TestLinksUnderFaults(t *testing.T) {
 					w.advance(2 * time.Second)
 				}
 				require.Positive(t, l.fates(fateInFlight), "what was on the way is lost, and written off")
-				require.Empty(t, checks(w).violations)
+				require.Empty(t, broken(w))
 			})
 			t.Run("credit lost with a control connection", func(t *testing.T) {
 				w.cfg.Data.OldCredit = true // since wire version 2 it does not travel there
@@ -168,7 +167,7 @@ func TestLinksUnderFaults(t *testing.T) {
 				w.advance(5 * time.Second)
 			})
 			w.audit()
-			require.Empty(t, checks(w).violations)
+			require.Empty(t, broken(w))
 		})
 	}
 }

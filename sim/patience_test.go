@@ -33,9 +33,7 @@ func aliveIn(w *world) (mask int) {
 	for _, p := range w.survivors() {
 		mask |= 1 << p.idx
 	}
-	for _, p := range w.running() {
-		p.die(true)
-	}
+	w.end()
 	return mask
 }
 

@@ -64,8 +64,6 @@ func survivorsOf(t *testing.T, c sbr.Config, state uint32, seed uint64) uint32 {
 	for _, v := range checks(w).violations {
 		t.Errorf("links %020b: %s", state, v)
 	}
-	for _, p := range w.running() {
-		p.die(true)
-	}
+	w.end()
 	return alive
 }

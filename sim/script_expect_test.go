@@ -129,9 +129,7 @@ func (s *script) swallow(args []string) {
 // break: every control connection breaks, with what is on it.
 func (s *script) breakAll([]string) {
 	for _, p := range s.w.running() {
-		for _, c := range p.conns.list {
-			c.broke("as the story tells")
-		}
+		p.breakControl("as the story tells")
 	}
 }
 

@@ -64,9 +64,7 @@ func (s *script) violations() []Violation {
 	if s.w == nil {
 		return nil
 	}
-	for _, p := range s.w.running() {
-		p.die(true)
-	}
+	s.w.end()
 	return checks(s.w).violations
 }
 
@@ -439,10 +437,7 @@ func (s *script) owners(args []string) {
 func (s *script) parked(args []string) {
 	total := 0
 	for _, r := range s.host(args[0]).regions {
-		for i := range r.slots {
-			n, _ := r.slots[i].Parked()
-			total += n
-		}
+		total += r.waiting()
 	}
 	s.printf("n%s parks %d", args[0], total)
 }

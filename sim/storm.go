@@ -203,7 +203,7 @@ func partOfTraces(seed uint64, without []string) string {
 	a, b := newStorm(seed, without, true), newStorm(seed, without, true)
 	a.run()
 	b.run()
-	x, y := a.w.trace.lines, b.w.trace.lines
+	x, y := a.w.traceLines(), b.w.traceLines()
 	at := 0
 	for at < len(x) && at < len(y) && x[at] == y[at] {
 		at++

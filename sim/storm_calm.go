@@ -20,7 +20,7 @@ func (s *storm) calm() {
 	}
 	began := w.now
 	w.net.heal()
-	w.trace.note(w.now, 0, opFault, "calm")
+	w.fault(0, "calm")
 	for _, h := range w.hosts {
 		if h.proc != nil {
 			h.proc.resume()

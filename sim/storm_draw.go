@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/kith-io/kith/internal/node"
 )
 
 // What a storm can be run without, so that seeds are what they were before it was drawn: see StormConfig.Without.
@@ -48,7 +50,7 @@ const shortRetention = time.Minute
 // drawMore draws what goes into the configuration.
 func (s *storm) drawMore(cfg *Config) {
 	n := len(cfg.Roles)
-	resolves := cfg.Resolver.Strategy != resolverOff.Strategy
+	resolves := cfg.Resolver.Strategy != node.ResolverOff
 	if rng, ok := s.draw(OffMinimum, 6); ok {
 		cfg.Membership.MinMembers = 2
 		if resolves { // there all hosts run in the end

@@ -83,7 +83,7 @@ func (s *storm) faultTick() {
 func (s *storm) quiet() bool { return s.ending || s.still }
 
 func (s *storm) note(format string, args ...any) {
-	s.w.trace.note(s.w.now, 0, opFault, fmt.Sprintf(format, args...))
+	s.w.fault(0, fmt.Sprintf(format, args...))
 }
 
 // partition cuts the hosts in two for a while.
@@ -149,7 +149,7 @@ func (s *storm) pauseOne() {
 func (s *storm) down(on *proc, id peer.ID) {
 	w := s.w
 	s.check.excuse(id)
-	w.trace.note(w.now, on.idx, opFault, "operator downs "+w.name(id))
+	w.fault(on.idx, "operator downs "+w.name(id))
 	on.live(func() { on.do(membership.DownCommand{ID: id}) })
 }
 
@@ -234,13 +234,7 @@ func (s *storm) weather() {
 func (s *storm) breakConnections() {
 	s.note("connections break")
 	for _, p := range s.w.running() {
-		for _, t := range [2]*connTable{&p.conns, &p.links} {
-			for _, c := range t.list {
-				if s.rng.IntN(3) == 0 {
-					c.broke("reset in between")
-				}
-			}
-		}
+		p.breakSome(func() bool { return s.rng.IntN(3) == 0 }, "reset in between")
 	}
 }
 

@@ -3,10 +3,8 @@
 package sim
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -70,14 +68,11 @@ func (s *storm) send(r *region, id string, hops byte, most int) {
 
 // rejected: what is not accepted must be said with a reason that names a bound or an end.
 func (s *storm) rejected(p *proc, nth int, err error) {
-	book := &s.w.book
-	book.entries[nth].fate = fateRejected
-	book.fates[fateRejected]++
+	s.w.book.reject(nth)
 	var link *flow.LinkFullError
 	var park *route.ParkFullError
 	// The route leads to a member that was removed here: the next home is asked for.
-	gone := errors.Is(err, route.ErrPeerLost) &&
-		slices.ContainsFunc(p.links.list, func(c *conn) bool { return c.forgotten })
+	gone := errors.Is(err, route.ErrPeerLost) && p.forgets()
 	if !errors.As(err, &link) && !errors.As(err, &park) && !errors.Is(err, route.ErrStopped) && !gone &&
 		!errors.Is(err, shard.ErrSettingsDiffer) &&
 		!(errors.Is(err, route.ErrSuspended) && p.held()) {
@@ -116,7 +111,7 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 		}
 		h.owes = nil
 		return nil
-	case len(payload) <= ledgerSize || binary.LittleEndian.Uint32(payload) != ledgerMagic:
+	case len(payload) <= ledgerSize || !numbered(payload):
 		s.check.violate(h.p, "delivery", "%s got a message that nobody sent", h.id)
 		return nil
 	}

@@ -155,5 +155,5 @@ func (s *storm) clockStep() {
 	h := s.rng.IntN(len(s.w.hosts))
 	d := s.between(-2*time.Hour, 2*time.Hour)
 	s.w.hosts[h].wall += d
-	s.w.trace.note(s.w.now, h, opFault, fmt.Sprintf("the wall clock jumps by %v", d))
+	s.w.fault(h, fmt.Sprintf("the wall clock jumps by %v", d))
 }

@@ -24,6 +24,14 @@ const (
 	spareNodes  = 2                 // nodes that no fault takes down
 )
 
+// The choices of a storm come from generators of its own, so that a change in what one draws does not shift the others.
+// The world's have the numbers 1, 2 and 5.
+const (
+	purposeSchedule uint64 = 3
+	purposeLoad     uint64 = 4
+	purposeDraws    uint64 = 100 // the first of those of its further draws
+)
+
 // runResult is what one run came to.
 type runResult struct {
 	hash, records, steps uint64
@@ -32,7 +40,7 @@ type runResult struct {
 	total                int
 	messages, crashed    int
 	untold               int // of the crashed, those whose sender lives
-	fates                [len(fateNames)]int
+	fates                tally
 	fenced, notTold      int
 	faults               int
 	bases                int // how often the cluster was well, see core
@@ -155,8 +163,8 @@ func (s *storm) makeTypes(n int) {
 		}
 		t.Type = t.WithDefaults()
 		s.types = append(s.types, t)
+		s.w.addType(t)
 	}
-	s.w.types = append(s.w.types, s.types...)
 }
 
 // run is the life of the storm.
@@ -172,20 +180,17 @@ func (s *storm) run() runResult {
 		s.trial.run()
 	}
 	s.calm()
-	res := runResult{hash: w.trace.sum(), records: w.trace.records, steps: w.steps, virtual: w.now, calm: s.calmTook,
+	hash, records := w.traced()
+	res := runResult{hash: hash, records: records, steps: w.steps, virtual: w.now, calm: s.calmTook,
 		core: s.coreTook, options: s.options(),
-		messages: len(w.book.entries) - w.book.fates[fateRejected], fates: w.book.fates,
+		messages: w.book.written() - w.book.fates[fateRejected], fates: w.book.fates,
 		fenced: s.check.Fenced, notTold: s.check.NotTold, faults: s.faults}
 	res.bases, res.obliged, res.rested = s.check.core.Bases, s.check.core.Tested, s.check.core.Progress
 	res.untold = w.untold()
 	res.crashed, _ = w.audit()
-	for _, p := range w.running() {
-		p.die(true)
-	}
+	w.end()
 	res.violations, res.total = s.check.violations, s.check.total
-	if w.trace.text {
-		res.trace = w.trace.String()
-	}
+	res.trace = w.text()
 	return res
 }
 
@@ -216,7 +221,7 @@ func (s *storm) demandHomes(from []*proc, bound time.Duration) {
 			}
 			a := &asked{r: r}
 			list = append(list, a)
-			for n := range r.slots {
+			for n := range r.typ.Shards {
 				a.open++
 				s.probe(r, route.ShardID(n), d, func() { a.open-- })
 			}
@@ -240,10 +245,8 @@ func (s *storm) demandHomes(from []*proc, bound time.Duration) {
 func (s *storm) parksInVain() bool {
 	for _, p := range s.w.running() {
 		for _, r := range p.regions {
-			for n := range r.slots {
-				if k, _ := r.slots[n].Parked(); k > 0 && !s.hostable(r.id, s.w.running()) {
-					return true
-				}
+			if r.waiting() > 0 && !s.hostable(r.id, s.w.running()) {
+				return true
 			}
 		}
 	}
@@ -295,7 +298,7 @@ func (s *storm) idIn(r *region, n route.ShardID) string {
 func (s *storm) hostable(typ route.TypeID, among []*proc) bool {
 	for _, p := range among {
 		r := p.region(typ)
-		if m, ok := p.view.SelfMember(); ok && r != nil && r.refused == nil && m.HasRole(r.decl.role(p)) {
+		if m, ok := p.view.SelfMember(); ok && r != nil && r.refused == nil && m.HasRole(r.role()) {
 			return true
 		}
 	}

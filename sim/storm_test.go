@@ -3,6 +3,8 @@
 package sim
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,18 +28,6 @@ func TestStorm(t *testing.T) {
 	}
 	require.Equal(t, 0, r.Violations)
 	require.Greater(t, r.Delivered, 100*seeds, "a storm that delivers little shows little")
-}
-
-// TestClocksDrift: a process finds the moment at which its own clock shows a time, fast or slow.
-func TestClocksDrift(t *testing.T) {
-	for _, drift := range []int64{0, 1, 500, -500, 100_000} {
-		p := &proc{w: &world{}, origin: -time.Hour, drift: drift}
-		for _, clock := range []time.Duration{time.Hour, time.Hour + 7, 2*time.Hour + 123_456_789, 30 * time.Hour} {
-			at := p.reaches(clock)
-			require.GreaterOrEqual(t, p.clockAt(at), clock)
-			require.Less(t, p.clockAt(at-3), clock)
-		}
-	}
 }
 
 // TestMixIsTheSeeds: the weights of the faults come from the seed, zero ones are never drawn, none is out of reach.
@@ -92,5 +82,44 @@ func TestFatesWaitForWhatTheDeadSent(t *testing.T) {
 			}
 			require.Equal(t, tc.rules, rules)
 		})
+	}
+}
+
+// TestSameSeedSameTrace: two runs of one seed are equal, two seeds are not.
+func TestSameSeedSameTrace(t *testing.T) {
+	a, b, c := newStorm(5, nil, false).run(), newStorm(5, nil, true).run(), newStorm(6, nil, false).run()
+	require.Equal(t, a.hash, b.hash, "text must not change a run")
+	require.Equal(t, a.records, b.records)
+	require.NotEqual(t, a.hash, c.hash)
+}
+
+// TestStormsWithoutDraws: what is left out is not drawn, and leaves everything else of a seed as it was.
+func TestStormsWithoutDraws(t *testing.T) {
+	drawn := map[string]bool{}
+	for seed := uint64(1); seed <= 200; seed++ {
+		s := newStorm(seed, nil, false)
+		for _, what := range strings.Split(strings.TrimPrefix(s.drawn(), ", "), ", ") {
+			drawn[strings.Fields(what + " -")[0]] = true
+		}
+		require.Empty(t, newStorm(seed, StormDraws(), false).drawn())
+	}
+	for _, what := range []string{"a", "role", "at", "an", "first", "sleeps"} {
+		require.True(t, drawn[what], what)
+	}
+	s := newStorm(7, []string{OffTrials}, false)
+	require.Nil(t, s.trial)
+	require.Equal(t, newStorm(7, nil, false).mix, s.mix)
+}
+
+// TestSendToTheRemoved: that the peer is lost is a good reason to reject a message where a member was removed, and
+// nowhere else.
+func TestSendToTheRemoved(t *testing.T) {
+	for _, removed := range []bool{true, false} {
+		w := formed(t, 2, Config{})
+		a, b := w.hosts[0].proc, w.hosts[1].proc
+		a.link(b.id, 0).conn.forgotten = removed
+		_, nth := w.book.write(a, route.TypeOf("t"), "e", ledgerSize)
+		(&storm{w: w, check: checks(w)}).rejected(a, nth, fmt.Errorf("to b: %w", route.ErrPeerLost))
+		require.Equal(t, removed, len(checks(w).violations) == 0)
 	}
 }

@@ -20,13 +20,10 @@ import (
 const (
 	purposeNetwork uint64 = iota + 1
 	purposeHosts
-	purposeSchedule
-	purposeLoad
+	_ // storms draw from 3 and 4, and from 100 on
+	_
 	purposeDisk
 )
-
-// purposeDraws is the first of those of a storm's further draws.
-const purposeDraws uint64 = 100
 
 // basePort is the port of every simulated node; the hosts are 10.0.0.1 and up.
 const basePort = 7355

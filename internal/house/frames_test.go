@@ -24,7 +24,6 @@ var byOffset = map[string]string{
 	"route/fence.go":            "a fence, which compares as bytes",
 	"sim/bulk.go":               "keys of large messages",
 	"sim/ledger.go":             "payloads of the simulator's own messages",
-	"sim/storm_load.go":         "payloads of the simulator's own messages",
 }
 
 var unboundRooms = strings.Fields(`wire bench cmd/node cmd/loadgen internal/chaos internal/hostile internal/door`)
