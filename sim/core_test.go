@@ -164,7 +164,7 @@ func TestAvailabilityCriesOut(t *testing.T) {
 			require.Empty(t, checks(w).violations)
 			if k.want != nil && k.want[0] == "progress" {
 				for _, p := range w.running() {
-					p.wakes++ // no deadline comes any more
+					p.feignDeaf() // no deadline comes any more
 				}
 			}
 			k.do(w, w.hosts[1].proc, w.hosts[4].proc)
@@ -188,9 +188,8 @@ func TestTwoSurvivorsAtAnyTime(t *testing.T) {
 	w.net.cuts[0][1], w.net.cuts[1][0] = true, true
 	w.advance(w.takeover() + 5*time.Second)
 	require.Empty(t, checks(w).violations)
-	a.naps++ // it goes on as if it had not slept
-	a.asleep, a.deferred, a.stepped = false, nil, a.clock()
-	a.gate.suspended, b.gate.suspended = false, false
+	a.feignAwake()
+	b.feignSuspended(false)
 	w.advance(sidesEvery)
 	require.Len(t, checks(w).violations, 1)
 	require.Equal(t, "two-survivors", checks(w).violations[0].Rule)

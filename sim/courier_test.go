@@ -28,24 +28,21 @@ func TestFullWindow(t *testing.T) {
 	w := formed(t, 3, Config{Courier: node.CourierConfig{Messages: 2}}, types...)
 	checks(w).calmMail = true
 	w.net.swallows = func(_, _ int, kind wire.Kind) bool { return kind == wire.KindParcel }
-	each := func(do func(r *region, n route.ShardID)) {
+	want := func() (missing int) {
 		for _, h := range w.hosts {
 			for _, r := range h.proc.regions {
-				for n := range r.slots {
-					do(r, route.ShardID(n))
-				}
+				missing += r.homeless()
+			}
+		}
+		return missing
+	}
+	for _, h := range w.hosts {
+		for _, r := range h.proc.regions {
+			for n := range r.typ.Shards {
+				h.proc.do(shard.WantCommand{Type: r.id, Shards: []route.ShardID{route.ShardID(n)}})
 			}
 		}
 	}
-	want := func() (missing int) {
-		each(func(r *region, n route.ShardID) {
-			if r.slots[n].Home().IsZero() {
-				missing++
-			}
-		})
-		return missing
-	}
-	each(func(r *region, n route.ShardID) { r.p.post(shard.WantCommand{Type: r.id, Shards: []route.ShardID{n}}) })
 	w.advance(5 * time.Second)
 	first := w.hosts[0].proc
 	require.Positive(t, first.node.Courier().Full)

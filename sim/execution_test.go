@@ -168,9 +168,10 @@ func TestMaxActiveOfANode(t *testing.T) {
 	}
 	for n := range 2 {
 		live := 0
-		for _, h := range c.proc(n).region(route.TypeOf("user")).shards {
-			if h != nil {
-				live += h.shard.Stats().Live
+		r := c.proc(n).region(route.TypeOf("user"))
+		for i := range r.typ.Shards {
+			if s := r.lives(route.ShardID(i)); s != nil {
+				live += s.Stats().Live
 			}
 		}
 		require.LessOrEqual(t, live, 64+16, "a shard's share is rounded, and as its shards come the share shrinks")

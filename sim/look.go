@@ -112,3 +112,12 @@ func (w *world) end() {
 		p.die(true)
 	}
 }
+
+// weather changes how good the network is from now on.
+func (w *world) weather(n Network) { w.net.Network = n.withDefaults() }
+
+// formAs says how processes are started from now on: JoinCommand's NeverForm and FormNew.
+func (w *world) formAs(never, anew bool) { w.forms.never, w.forms.anew = never, anew }
+
+// forget loses what the host keeps of its processes' membership, as when its disk is new.
+func (h *host) forget() { h.record = membership.Record{} }

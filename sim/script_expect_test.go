@@ -108,7 +108,7 @@ func (s *script) weather(args []string) {
 			require.Fail(s.t, "unknown weather "+a)
 		}
 	}
-	s.w.net.Network = n.withDefaults()
+	s.w.weather(n)
 }
 
 // swallow [from to kind...]: mail of these kinds from one node to the other ("-" is any node) is lost from now on,

@@ -140,7 +140,7 @@ func (s *script) command(f []string) {
 		"silent": s.silent, "frames-below": s.framesBelow, "join": s.join, "weather": s.weather, "swallow": s.swallow,
 		"break": s.breakAll, "supervise": s.supervise, "wall": s.wall,
 		"sleep":  func(a []string) { s.host(a[0]).sleep(s.duration(a[1])) },
-		"forget": func(a []string) { s.w.hosts[s.number(a[0])-1].record = membership.Record{} },
+		"forget": func(a []string) { s.w.hosts[s.number(a[0])-1].forget() },
 	}
 	do, ok := commands[verb]
 	require.True(s.t, ok, "unknown command %q", verb)
@@ -241,7 +241,7 @@ func (s *script) typ(args []string) {
 // start n... [seeds=1,2] [form-new] [never-form]
 func (s *script) start(args []string) {
 	order, hosts := s.seeds(), []int{}
-	s.w.forms.never, s.w.forms.anew = slices.Contains(args, "never-form"), slices.Contains(args, "form-new")
+	s.w.formAs(slices.Contains(args, "never-form"), slices.Contains(args, "form-new"))
 	for _, a := range args {
 		if a == "never-form" || a == "form-new" {
 			continue

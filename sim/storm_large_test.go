@@ -28,13 +28,11 @@ func TestStormOfLargeMessages(t *testing.T) {
 			t.Errorf("seed %d: %s", seed, v)
 		}
 		for _, p := range s.w.procs {
-			for _, c := range p.bulk.links.list {
-				st := c.bulk.s.Stats()
-				sum.Taken += st.Taken
-				sum.Lost += st.Lost
-				sum.Refused += st.Refused
-				sum.Cancelled += st.Cancelled
-			}
+			st := p.bulkStats()
+			sum.Taken += st.Taken
+			sum.Lost += st.Lost
+			sum.Refused += st.Refused
+			sum.Cancelled += st.Cancelled
 		}
 		if seed == 1 {
 			again, _ := once()

@@ -1,0 +1,44 @@
+// Feign: states into which tests of rules put a process, because no run would lead there in good time.
+
+package sim
+
+import (
+	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/peer"
+)
+
+// feignSuspended has the process hold user messages, or not, without an order of its node.
+func (p *proc) feignSuspended(on bool) { p.gate.suspended = on }
+
+// feignDeaf has no deadline of the node come any more.
+func (p *proc) feignDeaf() { p.wakes++ }
+
+// feignAwake has a paused process go on as if it had not slept.
+func (p *proc) feignAwake() {
+	p.naps++
+	p.asleep, p.deferred, p.stepped = false, nil, p.clock()
+	p.gate.suspended = false
+}
+
+// feignFrame has bytes come on a data connection from another process.
+func (p *proc) feignFrame(from *proc, b []byte) {
+	p.data(&conn{w: p.w, from: from, back: &pipe{closed: true}}, b)
+}
+
+// feignForgotten has the link to a peer lead to a member that was removed, or not.
+func (p *proc) feignForgotten(to peer.ID, forgotten bool) { p.link(to, 0).conn.forgotten = forgotten }
+
+// feignParked has n bytes count as parked that nothing gives back.
+func (p *proc) feignParked(n int) { p.parked.Take(n) }
+
+// bulkStats adds up the figures of what the process has sent as large messages.
+func (p *proc) bulkStats() (sum flow.BulkSenderStats) {
+	for _, c := range p.bulk.links.list {
+		st := c.bulk.s.Stats()
+		sum.Taken += st.Taken
+		sum.Lost += st.Lost
+		sum.Refused += st.Refused
+		sum.Cancelled += st.Cancelled
+	}
+	return sum
+}
