@@ -80,6 +80,7 @@ type checker struct {
 	Suspended int // owners that had suspended themselves when their shards were given to others
 }
 
+// newChecker returns the checkers of a world, its watcher from now on. It is called before anything runs there.
 func newChecker(w *world) *checker {
 	c := &checker{
 		w: w, twinSince: -1, ups: map[upKey]peer.ID{}, upOf: map[memberKey]uint32{}, knows: map[memberKey][]*proc{},
@@ -89,9 +90,10 @@ func newChecker(w *world) *checker {
 		owners: map[shardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{},
 		farewells: map[peer.ID]bool{},
 		store:     map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{}, births: map[uint64]uint64{},
-		checked: map[*proc]*membership.View{}, joined: map[*proc]bool{}, collects: map[seatKey]time.Duration{},
-		pairs:  newPairs(),
-		buried: map[reportKey]bool{}, streams: map[pairKey]*letters{},
+		checked: map[*proc]*membership.View{}, joined: map[*proc]bool{},
+		collects: map[seatKey]time.Duration{},
+		pairs:    newPairs(),
+		buried:   map[reportKey]bool{}, streams: map[pairKey]*letters{},
 		core: core{fed: -1, still: map[peer.ID]time.Duration{}, rows: map[peer.ID]time.Duration{},
 			back: map[membership.Accusation]bool{}},
 	}
@@ -109,6 +111,7 @@ func (c *checker) Broken() (lines []string) {
 	return lines
 }
 
+// violate notes a broken promise, at a process or, with nil, of the whole cluster, and says so in the trace.
 func (c *checker) violate(p *proc, rule, format string, args ...any) {
 	c.total++
 	node := 0

@@ -296,7 +296,8 @@ func (c *checker) allocated(p *proc, e *shard.Event) {
 	}
 	c.free(p, o, e, name)
 	if e.Fence.Compare(o.allocated) <= 0 {
-		c.violate(p, "fence-order", "%s given out under %s after %s", name, fenceName(e.Fence), fenceName(o.allocated))
+		c.violate(p, "fence-order", "%s given out under %s after %s", name, fenceName(e.Fence),
+			fenceName(o.allocated))
 	}
 	o.allocated = e.Fence
 }

@@ -145,8 +145,8 @@ func (c *checker) hostsLost(p *proc, key shardKey, o *ownership, f route.Fence) 
 	}
 	for _, h := range o.hosting {
 		if h.p != p && h.p.alive && !c.pairs.apart(p.id, h.p.id) {
-			c.violate(p, "two-owners", "%s starts here under %s while it lives at %s under %s, on one side", name, fenceName(f),
-				c.w.name(h.p.id), fenceName(h.fence))
+			c.violate(p, "two-owners", "%s starts here under %s while it lives at %s under %s, on one side", name,
+				fenceName(f), c.w.name(h.p.id), fenceName(h.fence))
 		}
 	}
 	mine := ownKey{p.id, key}

@@ -34,9 +34,20 @@ func (c *checker) decided(p *proc, d *node.Decision) {
 	c.core.decided(p, d)
 }
 
-func (c *checker) starts(p *proc)                    { c.core.starts(p) }
+// starts is told of a new process.
+func (c *checker) starts(p *proc) { c.core.starts(p) }
+
+// ends is told of a process whose membership is over.
 func (c *checker) ends(p *proc, e *membership.Ended) { c.core.ends(p, e) }
-func (c *checker) touch(p *proc)                     { c.core.touch(p) }
-func (c *checker) pauses(p *proc, d time.Duration)   { c.core.pauses(p, d) }
-func (c *checker) resumes(p *proc)                   { c.core.resumes(p) }
-func (c *checker) stops(p *proc, why string)         { c.core.stops(p, why) }
+
+// touch is told of a process that a fault has met.
+func (c *checker) touch(p *proc) { c.core.touch(p) }
+
+// pauses is told of a process that stands still for d.
+func (c *checker) pauses(p *proc, d time.Duration) { c.core.pauses(p, d) }
+
+// resumes is told of a process that goes on.
+func (c *checker) resumes(p *proc) { c.core.resumes(p) }
+
+// stops is told of a process that suspends itself, and why.
+func (c *checker) stops(p *proc, why string) { c.core.stops(p, why) }

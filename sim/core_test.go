@@ -135,7 +135,9 @@ func TestAvailabilityCriesOut(t *testing.T) {
 			a.pause(brief)
 			a.suspend(&node.Suspend{On: true, Why: "it overslept a decision"})
 		}},
-		"it is downed by its own":  {[]string{"obliged"}, func(w *world, a, _ *proc) { downs(w, w.hosts[0].proc, a) }},
+		"it is downed by its own": {[]string{"obliged"}, func(w *world, a, _ *proc) {
+			downs(w, w.hosts[0].proc, a)
+		}},
 		"it is downed by the lost": {nil, func(w *world, a, lost *proc) { downs(w, lost, a) }},
 		"it ends": {[]string{"obliged"}, func(w *world, a, _ *proc) {
 			checks(w).core.ends(a, &membership.Ended{Kind: membership.EndIsolated})

@@ -414,7 +414,8 @@ func (s *script) view(args []string) {
 		for _, id := range p.view.Unreachable {
 			bad = append(bad, s.w.name(id))
 		}
-		s.printf("%s sees %s; unreachable %v; converged %t", s.w.name(p.id), viewText(s.w, p.view), bad, p.view.Converged)
+		s.printf("%s sees %s; unreachable %v; converged %t", s.w.name(p.id), viewText(s.w, p.view), bad,
+			p.view.Converged)
 	}
 }
 

@@ -54,7 +54,9 @@ func TestFatesWaitForWhatTheDeadSent(t *testing.T) {
 		rules []string
 	}{
 		{"all come out", func(*proc, route.TypeID) {}, nil},
-		{"a message is nowhere", func(p *proc, id route.TypeID) { p.w.book.write(p, id, "a", 20) }, []string{"lost"}},
+		{"a message is nowhere", func(p *proc, id route.TypeID) {
+			p.w.book.write(p, id, "a", 20)
+		}, []string{"lost"}},
 		{"the budget leaks", func(p *proc, _ route.TypeID) { p.feignParked(59) }, []string{"bounds"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
