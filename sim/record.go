@@ -1,4 +1,4 @@
-// Record: what a host keeps of its process's membership for the next process there, and the rule against twins.
+// Record: what a host keeps of its process's membership for the next process there.
 
 package sim
 

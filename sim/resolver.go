@@ -1,5 +1,4 @@
-// Resolver: what a process does with the orders of its split brain resolver, the lease in the simulated world, and the
-// checker that no two sides survive.
+// Resolver: what a process does with the orders of its split brain resolver, and the lease in the simulated world.
 
 package sim
 
