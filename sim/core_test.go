@@ -166,7 +166,7 @@ func TestAvailabilityCriesOut(t *testing.T) {
 			require.Empty(t, checks(w).violations)
 			if k.want != nil && k.want[0] == "progress" {
 				for _, p := range w.running() {
-					p.feignDeaf() // no deadline comes any more
+					feignDeaf(p) // no deadline comes any more
 				}
 			}
 			k.do(w, w.hosts[1].proc, w.hosts[4].proc)
@@ -190,8 +190,8 @@ func TestTwoSurvivorsAtAnyTime(t *testing.T) {
 	w.net.cuts[0][1], w.net.cuts[1][0] = true, true
 	w.advance(w.takeover() + 5*time.Second)
 	require.Empty(t, checks(w).violations)
-	a.feignAwake()
-	b.feignSuspended(false)
+	feignAwake(a)
+	feignSuspended(b, false)
 	w.advance(sidesEvery)
 	require.Len(t, checks(w).violations, 1)
 	require.Equal(t, "two-survivors", checks(w).violations[0].Rule)

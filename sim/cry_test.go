@@ -207,7 +207,7 @@ func TestCheckersCryOut(t *testing.T) {
 			w.audit()
 		}},
 		{"frame", func(w *world, a, b *proc) {
-			a.feignFrame(b, []byte{9, 0, 0, 0, byte(wire.KindEnvelope), 0, 0, 0, 1})
+			feignFrame(a, b, []byte{9, 0, 0, 0, byte(wire.KindEnvelope), 0, 0, 0, 1})
 		}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

@@ -64,9 +64,9 @@ func TestFullMailboxIsTold(t *testing.T) {
 	require.LessOrEqual(t, st.QueuedBytes, 4<<10)
 	refused := st.Refused[route.MailboxFull] - before
 	require.Equal(t, uint64(13), refused, "eight records of 512 bytes fit, one of them the first message's room")
-	own, _ := c.proc(1 - other).refusals(route.MailboxFull)
+	own, _ := refusals(c.proc(1-other), route.MailboxFull)
 	require.Equal(t, refused, own)
-	_, told := c.proc(other).refusals(route.MailboxFull)
+	_, told := refusals(c.proc(other), route.MailboxFull)
 	require.Positive(t, told, "the sender was told; how many, is tested on sockets")
 	_, err := c.AskWithin(time.Second, other, "slow", "a", make([]byte, 480))
 	require.ErrorIs(t, err, route.ErrMailboxFull)
@@ -86,9 +86,9 @@ func TestFullBudgetIsSharedByAllEntities(t *testing.T) {
 		require.NoError(t, c.Tell(other, "slow", "a", make([]byte, 2000)))
 	}
 	c.Advance(time.Second)
-	_, told := c.proc(other).refusals(route.BudgetFull)
+	_, told := refusals(c.proc(other), route.BudgetFull)
 	require.Positive(t, told)
-	require.LessOrEqual(t, c.proc(owner).mailboxes(), 64<<10)
+	require.LessOrEqual(t, mailboxes(c.proc(owner)), 64<<10)
 	neighbour := ""
 	for i := 0; neighbour == ""; i++ {
 		if id := strconv.Itoa(i); c.Owner("slow", id) == owner && route.ShardOf(id, 4) == route.ShardOf("a", 4) {
@@ -98,7 +98,7 @@ func TestFullBudgetIsSharedByAllEntities(t *testing.T) {
 	_, err := c.AskWithin(time.Second, other, "slow", neighbour, make([]byte, 60<<10))
 	require.ErrorIs(t, err, route.ErrBudgetFull, "it has nothing in its mailbox, and no budget")
 	c.Advance(2 * time.Minute) // the asks of the first calls are over
-	require.True(t, c.Until(2*time.Hour, func() bool { return c.proc(owner).mailboxes() < 4<<10 }))
+	require.True(t, c.Until(2*time.Hour, func() bool { return mailboxes(c.proc(owner)) < 4<<10 }))
 	_, err = c.AskWithin(time.Second, other, "slow", neighbour, make([]byte, 30<<10))
 	require.ErrorIs(t, err, route.ErrTimeout, "accepted: it waits in its handler")
 }

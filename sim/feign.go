@@ -8,31 +8,31 @@ import (
 )
 
 // feignSuspended has the process hold user messages, or not, without an order of its node.
-func (p *proc) feignSuspended(on bool) { p.gate.suspended = on }
+func feignSuspended(p *proc, on bool) { p.gate.suspended = on }
 
 // feignDeaf has no deadline of the node come any more.
-func (p *proc) feignDeaf() { p.wakes++ }
+func feignDeaf(p *proc) { p.wakes++ }
 
 // feignAwake has a paused process go on as if it had not slept.
-func (p *proc) feignAwake() {
+func feignAwake(p *proc) {
 	p.naps++
 	p.asleep, p.deferred, p.stepped = false, nil, p.clock()
 	p.gate.suspended = false
 }
 
 // feignFrame has bytes come on a data connection from another process.
-func (p *proc) feignFrame(from *proc, b []byte) {
+func feignFrame(p, from *proc, b []byte) {
 	p.data(&conn{w: p.w, from: from, back: &pipe{closed: true}}, b)
 }
 
 // feignForgotten has the link to a peer lead to a member that was removed, or not.
-func (p *proc) feignForgotten(to peer.ID, forgotten bool) { p.link(to, 0).conn.forgotten = forgotten }
+func feignForgotten(p *proc, to peer.ID, forgotten bool) { p.link(to, 0).conn.forgotten = forgotten }
 
 // feignParked has n bytes count as parked that nothing gives back.
-func (p *proc) feignParked(n int) { p.parked.Take(n) }
+func feignParked(p *proc, n int) { p.parked.Take(n) }
 
 // bulkStats adds up the figures of what the process has sent as large messages.
-func (p *proc) bulkStats() (sum flow.BulkSenderStats) {
+func bulkStats(p *proc) (sum flow.BulkSenderStats) {
 	for _, c := range p.bulk.links.list {
 		st := c.bulk.s.Stats()
 		sum.Taken += st.Taken

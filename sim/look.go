@@ -80,10 +80,10 @@ func (p *proc) forgets() bool {
 
 // refusals returns how many messages the process has refused or given up for a reason, and of how many of its own
 // others have told it that.
-func (p *proc) refusals(why route.Reason) (own, told uint64) { return p.dropped[why], p.told[why] }
+func refusals(p *proc, why route.Reason) (own, told uint64) { return p.dropped[why], p.told[why] }
 
 // mailboxes returns how many bytes lie in mailboxes of the process.
-func (p *proc) mailboxes() int { return p.mailbox.Used() }
+func mailboxes(p *proc) int { return p.mailbox.Used() }
 
 // endName returns why a membership has ended, in words.
 func endName(k membership.EndKind) string { return endNames[k] }

@@ -49,7 +49,7 @@ func TestALostSideIsHeldToItsOwnRules(t *testing.T) {
 		do   func(w *world, a, b, c *proc)
 	}{
 		"an owner beside that of those who have lost it": {nil, func(w *world, a, b, c *proc) {
-			a.feignSuspended(true)
+			feignSuspended(a, true)
 			checks(w).hosts(a, key, fence(9, 1))
 			w.now += w.takeover()
 			checks(w).hosts(c, key, fence(10, 1))
@@ -57,7 +57,7 @@ func TestALostSideIsHeldToItsOwnRules(t *testing.T) {
 			require.False(t, checks(w).write(a, id, "x", fence(9, 1)))
 		}},
 		"an owner that handles messages beside it": {[]string{"late-handling"}, func(w *world, a, b, c *proc) {
-			a.feignSuspended(true)
+			feignSuspended(a, true)
 			checks(w).hosts(a, key, fence(9, 1))
 			w.now += w.takeover()
 			checks(w).delivers(a, key, envelope(9))
@@ -189,7 +189,7 @@ func TestASuspendedCoordinatorOfAnOldCluster(t *testing.T) {
 			v := *fresh.view
 			v.Birth += k.born
 			fresh.view = &v
-			old.feignSuspended(k.held)
+			feignSuspended(old, k.held)
 			checks(w).seat(old, &shard.Event{Type: 7, Term: 4})
 			checks(w).seat(fresh, &shard.Event{Type: 7, Term: 1})
 			checks(w).seat(old, &shard.Event{Type: 7, Term: 4})

@@ -24,7 +24,7 @@ func TestCoordinatorOfAClusterThatIsNoMore(t *testing.T) {
 			v := *younger.view
 			v.Birth++
 			younger.view = &v
-			older.feignSuspended(held)
+			feignSuspended(older, held)
 			list := []*proc{older, younger}
 			checks(w).seat(list[first], &shard.Event{Type: 7, Term: 2})
 			checks(w).seat(list[1-first], &shard.Event{Type: 7, Term: 1})

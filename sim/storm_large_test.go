@@ -28,7 +28,7 @@ func TestStormOfLargeMessages(t *testing.T) {
 			t.Errorf("seed %d: %s", seed, v)
 		}
 		for _, p := range s.w.procs {
-			st := p.bulkStats()
+			st := bulkStats(p)
 			sum.Taken += st.Taken
 			sum.Lost += st.Lost
 			sum.Refused += st.Refused

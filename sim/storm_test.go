@@ -57,7 +57,7 @@ func TestFatesWaitForWhatTheDeadSent(t *testing.T) {
 		{"a message is nowhere", func(p *proc, id route.TypeID) {
 			p.w.book.write(p, id, "a", 20)
 		}, []string{"lost"}},
-		{"the budget leaks", func(p *proc, _ route.TypeID) { p.feignParked(59) }, []string{"bounds"}},
+		{"the budget leaks", func(p *proc, _ route.TypeID) { feignParked(p, 59) }, []string{"bounds"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			typ := &entityType{Type: entity.Type{Name: "far", Shards: 1, Role: "nobody's", Mode: entity.Inline,
@@ -119,7 +119,7 @@ func TestSendToTheRemoved(t *testing.T) {
 	for _, removed := range []bool{true, false} {
 		w := formed(t, 2, Config{})
 		a, b := w.hosts[0].proc, w.hosts[1].proc
-		a.feignForgotten(b.id, removed)
+		feignForgotten(a, b.id, removed)
 		_, nth := w.book.write(a, route.TypeOf("t"), "e", ledgerSize)
 		(&storm{w: w, check: checks(w)}).rejected(a, nth, fmt.Errorf("to b: %w", route.ErrPeerLost))
 		require.Equal(t, removed, len(checks(w).violations) == 0)
