@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/wire"
 )
@@ -79,7 +80,7 @@ func (u *upcalls) LinkLost(kith.ID) {}
 func (u *upcalls) LinkSilent(kith.ID, wire.Lane, int, time.Duration) {}
 
 // PeerRefused does nothing: the link then returns the refusal.
-func (u *upcalls) PeerRefused(*transport.RefusedError) {}
+func (u *upcalls) PeerRefused(*hello.RefusedError) {}
 
 // LinkSink is the receiving end of a bare link.
 type LinkSink struct {

@@ -3,8 +3,8 @@
 package sim
 
 import (
-	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/stats"
 )
 
 // feignSuspended has the process hold user messages, or not, without an order of its node.
@@ -32,7 +32,7 @@ func feignForgotten(p *proc, to peer.ID, forgotten bool) { p.link(to, 0).conn.fo
 func feignParked(p *proc, n int) { p.parked.Take(n) }
 
 // bulkStats adds up the figures of what the process has sent as large messages.
-func bulkStats(p *proc) (sum flow.BulkSenderStats) {
+func bulkStats(p *proc) (sum stats.BulkSent) {
 	for _, c := range p.bulk.links.list {
 		st := c.bulk.s.Stats()
 		sum.Taken += st.Taken

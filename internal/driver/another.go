@@ -5,10 +5,8 @@ package driver
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
-	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/shutdown"
 )
@@ -39,17 +37,11 @@ func (d *Driver) Issued() uint64 {
 }
 
 // otherCluster hands a refusal for another cluster's sake to the membership, which knows whether it was at a seed.
-func (d *Driver) otherCluster(err *transport.RefusedError) {
-	id, birth, _ := strings.Cut(err.Theirs, "/")
+func (d *Driver) otherCluster(err *hello.RefusedError) {
 	c := membership.OtherClusterCommand{Addr: err.Peer.Addr}
-	var bad error
-	if c.ClusterID, bad = strconv.ParseUint(id, 16, 64); bad != nil {
+	var ok bool
+	if c.ClusterID, c.Birth, ok = err.Cluster(); !ok {
 		return
-	}
-	if birth != "" {
-		if c.Birth, bad = strconv.ParseUint(birth, 16, 64); bad != nil {
-			return
-		}
 	}
 	d.inbox.post(func() {
 		// A node that has ended meanwhile needs to know nothing.

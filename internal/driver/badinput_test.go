@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -198,7 +198,7 @@ var strangers uint64 = 1000
 
 func newStranger(to *Driver, lane wire.Lane) stranger {
 	strangers++
-	return stranger{magic: transport.Magic, version: wire.Version, lane: lane, window: 64 << 10,
+	return stranger{magic: hello.Magic, version: wire.Version, lane: lane, window: 64 << 10,
 		name: to.cfg.Name, from: peer.ID{Addr: peer.MustAddr("127.0.0.9:9"), Inc: strangers}, to: to.Self()}
 }
 
@@ -231,7 +231,7 @@ type attack struct {
 	log    string                // what the log says, if that is not rate-limited with others of its reason
 }
 
-func refusedFor(reason transport.Refusal) func(*Stats) uint64 {
+func refusedFor(reason hello.Refusal) func(*Stats) uint64 {
 	return func(s *Stats) uint64 { return s.Transport.Refused[reason.String()] }
 }
 
@@ -263,13 +263,13 @@ func attacks(to *Driver) []attack {
 	longID := slices.Clone(envelope)
 	binary.LittleEndian.PutUint16(longID[6:], 1000) // an id longer than the frame
 	list := []attack{
-		{"random garbage", nil, garbage, refusedFor(transport.RefusedMagic), true, "refused: magic"},
-		{"wrong magic", nil, wrong(func(s *stranger) { s.magic = "HTTP" }), refusedFor(transport.RefusedMagic), true, ""},
-		{"wrong wire version", nil, wrong(func(s *stranger) { s.version = 9 }), refusedFor(transport.RefusedVersion), true,
+		{"random garbage", nil, garbage, refusedFor(hello.RefusedMagic), true, "refused: magic"},
+		{"wrong magic", nil, wrong(func(s *stranger) { s.magic = "HTTP" }), refusedFor(hello.RefusedMagic), true, ""},
+		{"wrong wire version", nil, wrong(func(s *stranger) { s.version = 9 }), refusedFor(hello.RefusedVersion), true,
 			"refused: wire-version"},
-		{"another cluster name", nil, wrong(func(s *stranger) { s.name = "other" }), refusedFor(transport.RefusedName), true,
+		{"another cluster name", nil, wrong(func(s *stranger) { s.name = "other" }), refusedFor(hello.RefusedName), true,
 			"refused: cluster-name"},
-		{"over-long hello", nil, header(1<<31, wire.KindHello), refusedFor(transport.RefusedMagic), true, ""},
+		{"over-long hello", nil, header(1<<31, wire.KindHello), refusedFor(hello.RefusedMagic), true, ""},
 		{"half a hello, then silence", nil, good.hello()[:20], brokenHello, true, "connection fault: hello"},
 		{"silence", nil, nil, silence, true, ""},
 		{"unknown kind", onControlLane, wire.AppendFrame(nil, 99, 0, 0, nil), brokenFrames, true,

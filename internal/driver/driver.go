@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/membership"
@@ -146,7 +147,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	d.pool.d, d.pool.most = d, maxBusy
 	t, err := transport.New(transport.Config{
 		Listen: cfg.Listen, Advertise: cfg.Advertise, Incarnation: incarnation, Name: cfg.Name,
-		Settings:  []transport.Setting{{Key: "max-payload", Value: strconv.Itoa(cfg.MaxPayload)}},
+		Settings:  []hello.Setting{{Key: "max-payload", Value: strconv.Itoa(cfg.MaxPayload)}},
 		DataLoops: cfg.DataLoops, DataConnections: cfg.DataConnections, PollFor: cfg.PollFor, Window: cfg.Window,
 		LinkBuffer: cfg.LinkBuffer, LinkBudget: cfg.LinkBudget, MaxFrame: cfg.maxFrame(), PartialBudget: cfg.PartialBudget,
 		Bulk: d, MaxBulk: cfg.MaxMessage, BulkRoom: cfg.BulkBudget, BulkStall: cfg.bulkStall(),

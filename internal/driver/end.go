@@ -5,7 +5,7 @@ package driver
 import (
 	"time"
 
-	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 )
@@ -15,7 +15,7 @@ const handlerPatience = 5 * time.Second
 
 // refusedAsRemoved hands a refusal because this incarnation was removed to the membership, which knows whether to
 // believe it. Control goroutine.
-func (d *Driver) refusedAsRemoved(err *transport.RefusedError) {
+func (d *Driver) refusedAsRemoved(err *hello.RefusedError) {
 	if d.control.ended != nil {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -52,16 +52,16 @@ func (d *Driver) lost(c membership.LinkLostCommand) {
 
 // PeerRefused takes a refusal for good. Being refused as removed is the end of this incarnation, by those whom the
 // membership believes.
-func (d *Driver) PeerRefused(err *transport.RefusedError) {
+func (d *Driver) PeerRefused(err *hello.RefusedError) {
 	d.log.Error("peer refused this node", "peer", err.Peer, "reason", err.Reason, "differs", err.Key, "ours", err.Ours,
 		"theirs", err.Theirs)
-	if err.Reason == transport.RefusedIncarnation && err.Peer.Inc != 0 {
+	if err.Reason == hello.RefusedIncarnation && err.Peer.Inc != 0 {
 		d.lost(membership.LinkLostCommand{ID: err.Peer, Replaced: true})
 	}
-	if err.Reason == transport.RefusedCluster {
+	if err.Reason == hello.RefusedCluster {
 		d.otherCluster(err)
 	}
-	if err.Reason == transport.RefusedRemoved {
+	if err.Reason == hello.RefusedRemoved {
 		d.inbox.post(func() { d.refusedAsRemoved(err) })
 	}
 }

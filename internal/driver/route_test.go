@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -28,7 +29,7 @@ func (sink) Undelivered(peer.ID, []byte, error)                {}
 func (sink) LinkRoom(*transport.Link)                          {}
 func (sink) LinkLost(peer.ID)                                  {}
 func (sink) LinkSilent(peer.ID, wire.Lane, int, time.Duration) {}
-func (sink) PeerRefused(*transport.RefusedError)               {}
+func (sink) PeerRefused(*hello.RefusedError)                   {}
 
 // sinkRegion is a region all of whose shards lead to a sink.
 func sinkRegion(t testing.TB) (*Region, *transport.Link) {

@@ -32,7 +32,8 @@ var matrix = map[string]string{
 	"courier":          "peer stats wire",
 	"sbr/leasetest":    "",   // the suite for leases; it may import testing
 	"fd/fdtest":        "fd", // the suite for detectors; it may import testing
-	"transport":        "flow route peer stats wire ringbuf",
+	"hello":            "route peer wire",
+	"transport":        "flow route peer stats wire ringbuf hello",
 	"cluster":          "peer",
 	"membership":       "gossip fd peer wire cluster",
 	"crdt":             "gossip peer wire",
@@ -42,16 +43,16 @@ var matrix = map[string]string{
 	"formation":        "peer",
 	"shutdown":         "membership route peer",
 	"node":             "membership sbr singleton shard crdt courier route peer stats wire",
-	"sim":              "node sbr membership courier shard plane entity flow formation route peer wire",
+	"sim":              "node sbr membership courier shard hello plane entity flow formation route peer wire",
 	"scale":            "membership peer wire",
 	"proof":            "sbr membership peer",
-	"driver":           "node shutdown transport plane entity flow shard membership route peer stats wire ringbuf",
+	"driver":           "node shutdown transport hello plane entity flow shard membership route peer stats wire ringbuf",
 	root:               "driver shutdown sbr discovery membership cluster fd shard entity crdt route peer stats",
 	"admin":            root,
 	"examples":         root,
 	"latency":          root,
 	"bootstrap":        "root discovery formation",
-	"bench":            "root transport flow ringbuf wire",
+	"bench":            "root transport hello flow ringbuf wire",
 
 	"cmd/node":      "root latency admin bootstrap sim scale proof internal/door internal/chaos internal/pki",
 	"cmd/loadgen":   "root bench internal/door internal/pki internal/hostile",
@@ -72,7 +73,7 @@ var floors = []string{
 	"ringbuf wire discovery internal/invariant internal/house internal/planted internal/port internal/spent " +
 		"internal/pki internal/api",
 	"entity flow route peer cluster stats",
-	"plane transport fd fd/fdtest gossip courier internal/contract",
+	"plane transport fd fd/fdtest gossip courier internal/contract hello",
 	"membership crdt",
 	"shard sbr sbr/leasetest singleton formation shutdown",
 	"node",
@@ -83,7 +84,7 @@ var floors = []string{
 }
 
 // inside lists the rooms that no embedder imports: they lie under internal/ and go by their short names here.
-var inside = strings.Fields("driver transport plane flow courier node scale proof")
+var inside = strings.Fields("driver transport hello plane flow courier node scale proof")
 
 // short cuts internal/ off the folder of a room inside it.
 func short(dir string) string {

@@ -12,8 +12,8 @@ import (
 )
 
 // pure rooms are stepped: the same inputs give the same effects, in the simulator and on real sockets.
-var pure = strings.Fields(`wire peer route flow plane entity gossip fd courier cluster membership crdt shard sbr
-	singleton formation node`)
+var pure = strings.Fields(`wire peer route flow hello plane entity gossip fd courier cluster membership crdt
+	shard sbr singleton formation node`)
 
 // bannedImports bring threads, clocks, randomness, I/O or logs; a row covers the packages below it too.
 var bannedImports = strings.Fields("sync os net log math/rand crypto/rand hash/maphash context syscall runtime io/fs " +

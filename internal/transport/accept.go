@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -30,14 +31,14 @@ type inKey struct {
 }
 
 // MaxDataConnections bounds the connections that a peer may dial per lane, and so Config.DataConnections.
-const MaxDataConnections = 16
+const MaxDataConnections = hello.MaxConnections
 
 // acceptLoop takes connections until the listener is closed.
 func (t *Transport) acceptLoop() {
 	for {
 		nc, err := t.listener.Accept()
 		if err != nil {
-			if errors.Is(err, net.ErrClosed) || t.ctx.Err() != nil || t.acceptor().closing {
+			if errors.Is(err, net.ErrClosed) || t.ctx.Err() != nil || t.acceptor().Closing {
 				return
 			}
 			t.faults.warn("accept", "error", err)
@@ -147,7 +148,7 @@ func (t *Transport) handshake(g *guest) {
 	}
 	h, err := readHello(from, t.cfg.versions)
 	if err != nil {
-		if _, asked := err.(*RefusedError); !asked {
+		if _, asked := err.(*hello.RefusedError); !asked {
 			t.speechless(g, err)
 		}
 	} else if refusal := t.welcome(nc, g, h); refusal != nil {
@@ -155,11 +156,11 @@ func (t *Transport) handshake(g *guest) {
 	} else if t.trust == nil {
 		t.proved(g)
 	}
-	var refusal *RefusedError
+	var refusal *hello.RefusedError
 	if errors.As(err, &refusal) {
 		t.refuse(nc, h, refusal)
-		if refusal.Reason == RefusedTaken {
-			t.inquire(h.from)
+		if refusal.Reason == hello.RefusedTaken {
+			t.inquire(h.From)
 		}
 	}
 	if err != nil {
@@ -198,23 +199,19 @@ func (t *Transport) limit(nc net.Conn, d time.Duration) {
 }
 
 // readHello reads the first frame. A *RefusedError is to be answered; any other error is not worth an answer.
-func readHello(nc io.Reader, speaks wire.Versions) (*hello, error) {
-	kind, body, err := readFrame(nc, maxHelloFrame)
+func readHello(nc io.Reader, speaks wire.Versions) (*hello.Hello, error) {
+	kind, body, err := readFrame(nc, hello.MaxFrame)
 	switch {
 	case errors.Is(err, errSpeaksTLS):
-		return &hello{}, &RefusedError{Reason: RefusedTLS, Key: "TLS", Ours: "on", Theirs: "off"}
-	case errors.Is(err, ErrProtocol) || err == nil && kind != wire.KindHello:
-		return &hello{}, &RefusedError{Reason: RefusedMagic}
+		return &hello.Hello{}, &hello.RefusedError{Reason: hello.RefusedTLS, Key: "TLS", Ours: "on", Theirs: "off"}
+	case errors.Is(err, ErrProtocol):
+		return &hello.Hello{}, &hello.RefusedError{Reason: hello.RefusedMagic}
 	case err != nil:
-		return &hello{}, err
+		return &hello.Hello{}, err
 	}
-	h, err := parseHello(body, speaks)
-	if err != nil {
-		return &h, judgeBroken(&h, err, speaks)
-	}
-	if h.number >= MaxDataConnections {
-		return &h, &RefusedError{Reason: RefusedMalformed, Key: "connection number", Ours: fmt.Sprint(h.number),
-			Theirs: fmt.Sprintf("below %d", MaxDataConnections)}
+	h, refusal := hello.Hear(kind, body, speaks)
+	if refusal != nil {
+		return &h, refusal
 	}
 	return &h, nil
 }
@@ -238,12 +235,11 @@ func readFrame(nc io.Reader, limit int) (wire.Kind, []byte, error) {
 }
 
 // refuse answers with a refusal, so far as the peer takes it, and counts it.
-func (t *Transport) refuse(nc net.Conn, h *hello, e *RefusedError) {
-	t.fault("refused: "+e.Reason.String(), &t.count.refused[min(e.Reason, refusalCount-1)], "remote", nc.RemoteAddr(),
-		"peer", h.from, "differs", e.Key, "theirs", e.Ours, "ours", e.Theirs)
-	said := t.told(e)
-	said.Reason = e.Reason.spoken(h.versions)
-	_, _ = nc.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, appendRefusal(nil, said)))
+func (t *Transport) refuse(nc net.Conn, h *hello.Hello, e *hello.RefusedError) {
+	t.fault("refused: "+e.Reason.String(), &t.count.refused[min(e.Reason, hello.RefusalCount-1)],
+		"remote", nc.RemoteAddr(), "peer", h.From, "differs", e.Key, "theirs", e.Ours, "ours", e.Theirs)
+	said := e.Told(h.Versions, t.trust != nil, t.side())
+	_, _ = nc.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, hello.AppendRefusal(nil, said)))
 	if half, ok := nc.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
@@ -251,9 +247,9 @@ func (t *Transport) refuse(nc net.Conn, h *hello, e *RefusedError) {
 
 // welcome takes a connection whose hello parsed: it registers it, lets its predecessor finish, answers and enrols. An
 // error that is no refusal has been dealt with; nc is closed by the caller in any case but nil.
-func (t *Transport) welcome(nc net.Conn, g *guest, h *hello) error {
+func (t *Transport) welcome(nc net.Conn, g *guest, h *hello.Hello) error {
 	a := t.acceptor()
-	if refusal := a.judge(h); refusal != nil {
+	if refusal := a.Judge(h); refusal != nil {
 		return refusal
 	}
 	if refusal := t.isAt(nc, h); refusal != nil {
@@ -262,8 +258,8 @@ func (t *Transport) welcome(nc net.Conn, g *guest, h *hello) error {
 	t.mu.Lock()
 	t.door.proved(g) // without TLS that is all that is asked for
 	t.mu.Unlock()
-	attend(nc, h.lane)
-	if h.lane == wire.LaneBulk {
+	attend(nc, h.Lane)
+	if h.Lane == wire.LaneBulk {
 		return t.welcomeBulk(nc, h)
 	}
 	c, old, refusal := t.register(h, g.from, shownName(nc))
@@ -271,15 +267,13 @@ func (t *Transport) welcome(nc net.Conn, g *guest, h *hello) error {
 		return refusal
 	}
 	// A dialler that makes its connection anew ends the old one once it knows that it has been let in.
-	follows := old != nil && h.renews == old.generation
+	follows := old != nil && h.Renews == old.generation
 	if old != nil && !follows && !t.finish(old) {
 		t.restore(c, old)
-		return &RefusedError{Reason: RefusedBusy}
+		return &hello.RefusedError{Reason: hello.RefusedBusy}
 	}
 	t.limit(nc, t.cfg.HelloTimeout)
-	cluster := t.cluster.Load()
-	answer := ack{version: c.version, from: t.self, clusterID: cluster.id, birth: cluster.birth}
-	_, err := nc.Write(wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, appendAck(nil, &answer, h.versions)))
+	err := t.letIn(nc, h)
 	if err == nil && follows && !t.finish(old) {
 		t.restore(c, old)
 		return context.DeadlineExceeded
@@ -294,45 +288,54 @@ func (t *Transport) welcome(nc net.Conn, g *guest, h *hello) error {
 	return err
 }
 
+// letIn answers a hello that is let in.
+func (t *Transport) letIn(nc net.Conn, h *hello.Hello) error {
+	by := t.acceptor()
+	answer := by.Answer(h)
+	_, err := nc.Write(wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, hello.AppendAck(nil, &answer, h.Versions)))
+	return err
+}
+
 // register puts the connection of h into its peer's table, in place of an older one, which is returned.
-func (t *Transport) register(h *hello, from netip.Addr, name string) (c, old *InConn, refusal *RefusedError) {
-	r, err := t.lockedRemote(h.from)
+func (t *Transport) register(h *hello.Hello, from netip.Addr, name string) (c, old *InConn,
+	refusal *hello.RefusedError) {
+	r, err := t.lockedRemote(h.From)
 	if err != nil {
 		return nil, nil, unknownPeer(h, err)
 	}
 	defer t.mu.Unlock()
-	if refusal := r.admits(h, name); refusal != nil {
+	if refusal := r.bond.Admits(h, name, r.stands(), t.cfg.Now()); refusal != nil {
 		return nil, nil, refusal
 	}
-	key := inKey{h.lane, h.number}
+	key := inKey{h.Lane, h.Number}
 	old = r.in[key]
-	if old != nil && old.generation >= h.generation {
-		return nil, nil, &RefusedError{Reason: RefusedStale}
+	if old != nil && !h.Succeeds(old.generation) {
+		return nil, nil, &hello.RefusedError{Reason: hello.RefusedStale}
 	}
-	version, _ := h.versions.Common(t.cfg.versions)
+	version, _ := h.Versions.Common(t.cfg.versions)
 	c = &InConn{
-		t: t, from: r, version: version, lane: h.lane, number: h.number, generation: h.generation, clusterID: h.clusterID,
-		birth: h.birth, window: int(h.window), meter: flow.MakeMeter(int(h.window)), loop: t.ctl, gone: make(chan struct{}),
-		in: splitter{lane: h.lane, limit: wire.MaxControlFrame}, visitor: from,
+		t: t, from: r, version: version, lane: h.Lane, number: h.Number, generation: h.Generation, clusterID: h.ClusterID,
+		birth: h.Birth, window: int(h.Window), meter: flow.MakeMeter(int(h.Window)), loop: t.ctl, gone: make(chan struct{}),
+		in: splitter{lane: h.Lane, limit: wire.MaxControlFrame}, visitor: from,
 	}
 	c.in.of = c
-	if h.lane == wire.LaneData {
-		c.loop, c.in.limit = r.loop(h.number), t.cfg.MaxFrame
+	if h.Lane == wire.LaneData {
+		c.loop, c.in.limit = r.loop(h.Number), t.cfg.MaxFrame
 	}
 	r.in[key] = c
-	r.bind(h, name)
+	r.bond.Bind(h, name, t.trust != nil)
 	return c, old, nil
 }
 
 // unknownPeer is the refusal of a dialler that has no entry in the table of peers, and gets none because of err.
-func unknownPeer(h *hello, err error) *RefusedError {
+func unknownPeer(h *hello.Hello, err error) *hello.RefusedError {
 	switch {
 	case errors.Is(err, ErrForgotten):
-		return &RefusedError{Reason: RefusedRemoved, Key: "member", Ours: h.from.String(), Theirs: removedText}
+		return hello.Removed(h.From)
 	case errors.Is(err, ErrClosed):
-		return &RefusedError{Reason: RefusedGoingDown}
+		return &hello.RefusedError{Reason: hello.RefusedGoingDown}
 	}
-	return &RefusedError{Reason: RefusedBusy}
+	return &hello.RefusedError{Reason: hello.RefusedBusy}
 }
 
 // finish waits until old has been read to its end, or closes it after a while. It reports whether old is gone.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/ringbuf"
 	"github.com/kith-io/kith/route"
@@ -36,17 +37,17 @@ func crowd(t *testing.T, read bool) peer.Addr {
 				return
 			}
 			conns = append(conns, nc)
-			_, body, err := readFrame(nc, maxHelloFrame)
+			_, body, err := readFrame(nc, hello.MaxFrame)
 			if err != nil {
 				continue
 			}
-			h, err := parseHello(body, wire.Spoken())
+			h, err := hello.Parse(body, wire.Spoken())
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			_, _ = nc.Write(wire.AppendFrame(nil, wire.KindHelloAck, 0, 0,
-				appendAck(nil, &ack{version: wire.Version, from: peer.ID{Addr: addr, Inc: h.toInc}}, h.versions)))
+				hello.AppendAck(nil, &hello.Ack{Version: wire.Version, From: peer.ID{Addr: addr, Inc: h.ToInc}}, h.Versions)))
 			if read {
 				_, _, _ = readFrame(nc, 1<<20) // one frame: more is not sent
 			}

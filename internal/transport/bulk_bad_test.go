@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -21,11 +22,11 @@ func strangeBulk(t testing.TB, to *Transport, generation uint32) net.Conn {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = nc.Close() })
 	require.NoError(t, nc.SetDeadline(time.Now().Add(patience)))
-	h := hello{versions: wire.Spoken(), lane: wire.LaneBulk, generation: generation, name: "test",
-		from: peer.ID{Addr: peer.MustAddr("127.0.0.1:9"), Inc: 9}, to: to.Addr()}
-	_, err = nc.Write(wire.AppendFrame(nil, wire.KindHello, 0, 0, appendHello(nil, &h)))
+	h := hello.Hello{Versions: wire.Spoken(), Lane: wire.LaneBulk, Generation: generation, Name: "test",
+		From: peer.ID{Addr: peer.MustAddr("127.0.0.1:9"), Inc: 9}, To: to.Addr()}
+	_, err = nc.Write(wire.AppendFrame(nil, wire.KindHello, 0, 0, hello.Append(nil, &h)))
 	require.NoError(t, err)
-	kind, _, err := readFrame(nc, maxAnswerFrame)
+	kind, _, err := readFrame(nc, hello.MaxAnswer)
 	require.NoError(t, err)
 	require.Equal(t, wire.KindHelloAck, kind)
 	return nc
@@ -100,14 +101,14 @@ func TestBulkNewerConnectionReplacesOlder(t *testing.T) {
 	nc, err := net.Dial("tcp", b.Addr().String())
 	require.NoError(t, err)
 	defer nc.Close()
-	h := hello{versions: wire.Spoken(), lane: wire.LaneBulk, generation: 4, name: "test",
-		from: peer.ID{Addr: peer.MustAddr("127.0.0.1:9"), Inc: 9}, to: b.Addr()}
-	_, err = nc.Write(wire.AppendFrame(nil, wire.KindHello, 0, 0, appendHello(nil, &h)))
+	h := hello.Hello{Versions: wire.Spoken(), Lane: wire.LaneBulk, Generation: 4, Name: "test",
+		From: peer.ID{Addr: peer.MustAddr("127.0.0.1:9"), Inc: 9}, To: b.Addr()}
+	_, err = nc.Write(wire.AppendFrame(nil, wire.KindHello, 0, 0, hello.Append(nil, &h)))
 	require.NoError(t, err)
-	kind, body, err := readFrame(nc, maxAnswerFrame)
+	kind, body, err := readFrame(nc, hello.MaxAnswer)
 	require.NoError(t, err)
 	require.Equal(t, wire.KindHelloRefuse, kind)
-	refusal, err := parseRefusal(body)
+	refusal, err := hello.ParseRefusal(body)
 	require.NoError(t, err)
-	require.Equal(t, RefusedStale, refusal.Reason)
+	require.Equal(t, hello.RefusedStale, refusal.Reason)
 }

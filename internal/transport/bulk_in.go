@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -35,41 +36,37 @@ type bulkConn struct {
 
 // welcomeBulk takes a bulk connection whose hello was judged: in place of an older one, which ends with what it
 // carried.
-func (t *Transport) welcomeBulk(nc net.Conn, h *hello) error {
+func (t *Transport) welcomeBulk(nc net.Conn, h *hello.Hello) error {
 	if t.cfg.Bulk == nil {
-		return &RefusedError{Reason: RefusedSetting, Key: "large messages", Ours: "on", Theirs: "off"}
+		return &hello.RefusedError{Reason: hello.RefusedSetting, Key: "large messages", Ours: "on", Theirs: "off"}
 	}
-	owner := t.cfg.Share(h.from)
-	r, err := t.lockedRemote(h.from)
+	owner := t.cfg.Share(h.From)
+	r, err := t.lockedRemote(h.From)
 	if err != nil {
 		return unknownPeer(h, err)
 	}
-	if refusal := r.admits(h, shownName(nc)); refusal != nil {
+	if refusal := r.bond.Admits(h, shownName(nc), r.stands(), t.cfg.Now()); refusal != nil {
 		t.mu.Unlock()
 		return refusal
 	}
 	old := r.bulkIn
-	if old != nil && old.generation >= h.generation {
+	if old != nil && !h.Succeeds(old.generation) {
 		t.mu.Unlock()
-		return &RefusedError{Reason: RefusedStale}
+		return &hello.RefusedError{Reason: hello.RefusedStale}
 	}
-	c := &bulkConn{t: t, from: r, owner: owner, generation: h.generation, nc: nc, kick: make(chan struct{}, 1),
+	c := &bulkConn{t: t, from: r, owner: owner, generation: h.Generation, nc: nc, kick: make(chan struct{}, 1),
 		gone: make(chan struct{})}
 	c.id = t.bulk.add(c)
 	c.r = flow.NewBulkReceiver(owner, c.id, t.cfg.BulkWindow, t.cfg.MaxBulk, t.cfg.BulkStall, &t.bulk)
 	r.bulkIn = c
-	r.bind(h, shownName(nc))
+	r.bond.Bind(h, shownName(nc), t.trust != nil)
 	t.mu.Unlock()
 	if old != nil {
 		_ = old.nc.Close()
 		<-old.gone
 	}
-	version, _ := h.versions.Common(t.cfg.versions)
 	t.limit(nc, t.cfg.HelloTimeout)
-	cluster := t.cluster.Load()
-	answer := ack{version: version, from: t.self, clusterID: cluster.id, birth: cluster.birth}
-	_, err = nc.Write(wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, appendAck(nil, &answer, h.versions)))
-	if err == nil {
+	if err = t.letIn(nc, h); err == nil {
 		_ = nc.SetDeadline(time.Time{})
 		unbound(nc)
 		if t.spawn(c.serve) {

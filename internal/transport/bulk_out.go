@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/stats"
@@ -192,7 +193,7 @@ func (b *Bulk) pause() (generation uint32, ok bool) {
 func (b *Bulk) failed(err error) {
 	b.t.count.dialsFailed.Add(1)
 	b.t.cfg.Logger.Debug("dial failed", "peer", b.to, "lane", wire.LaneBulk, "error", err)
-	var refused *RefusedError
+	var refused *hello.RefusedError
 	var over []*flow.BulkTransfer
 	b.mu.Lock()
 	b.failures++
@@ -201,7 +202,7 @@ func (b *Bulk) failed(err error) {
 	}
 	b.mu.Unlock()
 	reason := route.PeerLost
-	if refused != nil && refused.Reason == RefusedVersion {
+	if refused != nil && refused.Reason == hello.RefusedVersion {
 		reason = route.TooLarge // the peer's version takes none
 	}
 	b.tell(over, reason, err)

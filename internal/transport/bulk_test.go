@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -335,16 +336,16 @@ func muteAcceptor(t testing.TB) (net.Listener, peer.ID) {
 			}
 			all.Go(func() {
 				defer nc.Close()
-				_, body, err := readFrame(nc, maxHelloFrame)
+				_, body, err := readFrame(nc, hello.MaxFrame)
 				if err != nil {
 					return
 				}
-				h, err := parseHello(body, wire.Spoken())
+				h, err := hello.Parse(body, wire.Spoken())
 				if err != nil {
 					return
 				}
-				answer := ack{version: wire.Version, from: id}
-				_, _ = nc.Write(wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, appendAck(nil, &answer, h.versions)))
+				answer := hello.Ack{Version: wire.Version, From: id}
+				_, _ = nc.Write(wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, hello.AppendAck(nil, &answer, h.Versions)))
 				<-ctx.Done()
 			})
 		}

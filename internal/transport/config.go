@@ -10,23 +10,21 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/ringbuf"
 	"github.com/kith-io/kith/wire"
 )
 
-// Setting is a value on which both ends of a connection must agree. A key that only one of them names is not compared.
-type Setting struct{ Key, Value string }
-
 // Config configures a Transport. Zero values mean the defaults named here.
 type Config struct {
-	Listen      string    // host:port to bind; port 0 takes a free one; default "127.0.0.1:0"
-	Advertise   string    // host or host:port that others dial; default: what was bound; needed with 0.0.0.0 and ::
-	Incarnation uint64    // of this process; drawn at random by the rider; not zero
-	Name        string    // cluster name, compared in the hello; 1 to 255 bytes
-	ClusterID   uint64    // zero: not known yet; see SetCluster
-	Birth       uint64    // zero: not known yet
-	Settings    []Setting // compared in the hello; at most MaxSettings
+	Listen      string          // host:port to bind; port 0 takes a free one; default "127.0.0.1:0"
+	Advertise   string          // host or host:port that others dial; default: what was bound; needed with 0.0.0.0 and ::
+	Incarnation uint64          // of this process; drawn at random by the rider; not zero
+	Name        string          // cluster name, compared in the hello; 1 to 255 bytes
+	ClusterID   uint64          // zero: not known yet; see SetCluster
+	Birth       uint64          // zero: not known yet
+	Settings    []hello.Setting // compared in the hello; at most hello.MaxSettings
 
 	DataLoops int // event loops for data; default max(1, GOMAXPROCS/2), at most 64
 	// DataConnections is how many data connections this node dials per peer, each with a window and a buffer of its own;
@@ -97,13 +95,6 @@ type Config struct {
 	since    func(wire.Kind) uint16
 }
 
-// MaxSettings is the most settings that a hello carries; MaxSettingSize the longest key or value, in bytes.
-const (
-	MaxSettings    = 64
-	MaxSettingSize = 255
-	maxNameSize    = 255
-)
-
 // Upcalls is how the transport reaches its rider. Calls come from event loops (which they must not block) unless said
 // otherwise, and never after Close has returned. Calls for one connection come in order.
 type Upcalls interface {
@@ -139,7 +130,7 @@ type Upcalls interface {
 	// LinkRoom says that a link whose Reserve had failed has room again: on the link's loop, no lock held.
 	LinkRoom(l *Link)
 	// PeerRefused reports a refusal for good, once per connection and outage: from a goroutine of its own.
-	PeerRefused(err *RefusedError)
+	PeerRefused(err *hello.RefusedError)
 }
 
 // def and defd give a default to what is zero.
@@ -240,11 +231,12 @@ func (c Config) validate() error {
 		}
 	}
 	fault(c.Incarnation == 0, "Incarnation is zero")
-	fault(c.Name == "" || len(c.Name) > maxNameSize, "Name has %d bytes, must have 1 to %d", len(c.Name), maxNameSize)
-	fault(len(c.Settings) > MaxSettings, "%d Settings, at most %d", len(c.Settings), MaxSettings)
+	fault(c.Name == "" || len(c.Name) > hello.MaxNameSize, "Name has %d bytes, must have 1 to %d", len(c.Name),
+		hello.MaxNameSize)
+	fault(len(c.Settings) > hello.MaxSettings, "%d Settings, at most %d", len(c.Settings), hello.MaxSettings)
 	for _, s := range c.Settings {
-		fault(s.Key == "" || len(s.Key) > MaxSettingSize || len(s.Value) > MaxSettingSize,
-			"setting %q: key must have 1 to %d bytes, value at most that", s.Key, MaxSettingSize)
+		fault(s.Key == "" || len(s.Key) > hello.MaxSettingSize || len(s.Value) > hello.MaxSettingSize,
+			"setting %q: key must have 1 to %d bytes, value at most that", s.Key, hello.MaxSettingSize)
 	}
 	between := func(name string, v, lo, hi int) {
 		fault(v < lo || v > hi, "%s is %d, must be %d to %d", name, v, lo, hi)

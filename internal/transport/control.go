@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/ringbuf"
 	"github.com/kith-io/kith/wire"
@@ -35,7 +36,7 @@ type control struct {
 func newControl(t *Transport, to peer.ID, number uint16) *control {
 	c := &control{limit: t.cfg.ControlBuffer}
 	c.queue.Limit = c.limit + 2*controlReserve
-	c.in = splitter{lane: wire.LaneControl, limit: maxAnswerFrame}
+	c.in = splitter{lane: wire.LaneControl, limit: hello.MaxAnswer}
 	c.lastSend = time.Now()
 	c.init(t, to, wire.LaneControl, number, t.ctl, c)
 	return c

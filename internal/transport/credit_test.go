@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/port"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -25,9 +26,9 @@ func dialRaw(t *testing.T, tr *Transport, from peer.ID, lane wire.Lane, generati
 	require.NoError(t, err)
 	t.Cleanup(func() { nc.Close() })
 	h := helloFrom(tr, from, lane, generation)
-	_, err = nc.Write(wire.AppendFrame(nil, wire.KindHello, 0, 0, appendHello(nil, &h)))
+	_, err = nc.Write(wire.AppendFrame(nil, wire.KindHello, 0, 0, hello.Append(nil, &h)))
 	require.NoError(t, err)
-	kind, _, err := readFrame(nc, maxAnswerFrame)
+	kind, _, err := readFrame(nc, hello.MaxAnswer)
 	require.NoError(t, err)
 	require.Equal(t, wire.KindHelloAck, kind)
 	return nc
@@ -40,7 +41,7 @@ func acceptRaw(t *testing.T, ln net.Listener, self peer.ID) net.Conn {
 	nc, err := ln.Accept()
 	require.NoError(t, err)
 	t.Cleanup(func() { nc.Close() })
-	_, body, err := readFrame(nc, maxHelloFrame)
+	_, body, err := readFrame(nc, hello.MaxFrame)
 	require.NoError(t, err)
 	_, err = nc.Write(ackTo(t, body, self))
 	require.NoError(t, err)
@@ -50,10 +51,10 @@ func acceptRaw(t *testing.T, ln net.Listener, self peer.ID) net.Conn {
 // ackTo is the frame with which self takes a connection whose hello has that body.
 func ackTo(t *testing.T, body []byte, self peer.ID) []byte {
 	t.Helper()
-	h, err := parseHello(body, wire.Spoken())
+	h, err := hello.Parse(body, wire.Spoken())
 	require.NoError(t, err)
-	a := ack{version: min(h.versions.Newest, wire.Version), from: self}
-	return wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, appendAck(nil, &a, h.versions))
+	a := hello.Ack{Version: min(h.Versions.Newest, wire.Version), From: self}
+	return wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, hello.AppendAck(nil, &a, h.Versions))
 }
 
 func readCredit(t *testing.T, nc net.Conn) wire.Credit {
@@ -72,7 +73,7 @@ func readCredit(t *testing.T, nc net.Conn) wire.Credit {
 func TestOldCreditIsNeverLost(t *testing.T) {
 	self := peer.ID{Addr: peer.MustAddr(port.Keep(t)), Inc: 9} // nobody listens at first
 	b := newRider()
-	tb := start(t, b, func(c *Config) { c.CreditEvery, c.versions = time.Millisecond, versionOne })
+	tb := start(t, b, func(c *Config) { c.CreditEvery, c.versions = time.Millisecond, hello.VersionOne })
 	data := dialRaw(t, tb, self, wire.LaneData, 7)
 	frame := wire.AppendEnvelope(nil, &wire.Envelope{ID: []byte("x"), Payload: make([]byte, 100)})
 	_, _ = data.Write(frame) // far below a quarter of the window

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/port"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -65,7 +66,7 @@ func TestReplacedProcessIsTold(t *testing.T) {
 	require.Equal(t, tb.Addr(), tc.Addr())
 	require.NoError(t, ta.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus}))
 	refused := want(t, ra.refused)
-	require.Equal(t, RefusedIncarnation, refused.Reason)
+	require.Equal(t, hello.RefusedIncarnation, refused.Reason)
 	require.Equal(t, tb.Self(), refused.Peer)
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/spent"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -279,9 +280,9 @@ func FuzzBulkConnection(f *testing.F) {
 	f.Add([]byte{bulkOpFrame, 20, 3, 1, 2, 3, bulkOpFrame, 19, 33})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		w := newBulkWorld(t, b)
-		h := hello{versions: wire.Spoken(), lane: wire.LaneBulk, generation: 1, name: "test", from: memPeer(0),
-			to: worldSelf.Addr, clusterID: 5, birth: 6}
-		w.s.input = wire.AppendFrame(nil, wire.KindHello, 0, 0, appendHello(nil, &h))
+		h := hello.Hello{Versions: wire.Spoken(), Lane: wire.LaneBulk, Generation: 1, Name: "test", From: memPeer(0),
+			To: worldSelf.Addr, ClusterID: 5, Birth: 6}
+		w.s.input = wire.AppendFrame(nil, wire.KindHello, 0, 0, hello.Append(nil, &h))
 		close(w.s.wrote)
 		w.s.wroteOnce.Do(func() {})
 		before := spent.Bytes()

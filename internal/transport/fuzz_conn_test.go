@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/spent"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -83,11 +84,11 @@ var goodFrames = func() (frames [][]byte) {
 		switch k {
 		case wire.KindHello:
 			h := exampleHello()
-			body = appendHello(nil, &h)
+			body = hello.Append(nil, &h)
 		case wire.KindHelloAck:
-			body = appendAck(nil, &ack{2, memPeer(0), 5, 6}, wire.Spoken())
+			body = hello.AppendAck(nil, &hello.Ack{Version: 2, From: memPeer(0), ClusterID: 5, Birth: 6}, wire.Spoken())
 		case wire.KindHelloRefuse:
-			body = appendRefusal(nil, &RefusedError{Reason: RefusedStale})
+			body = hello.AppendRefusal(nil, &hello.RefusedError{Reason: hello.RefusedStale})
 		case wire.KindEnvelope:
 			frames = append(frames, wire.AppendEnvelope(nil, &wire.Envelope{ID: []byte("a"), Payload: make([]byte, 900)}))
 			continue
@@ -186,34 +187,34 @@ func (p *player) say(op int) {
 // composed makes a hello that is right but for one thing.
 func (p *player) composed() []byte {
 	from, lane, number, generation, odd := p.u8(), p.u8()%4, p.u8(), p.u8(), p.u8()
-	h := hello{versions: wire.Spoken(), lane: wire.Lane(lane), number: uint16(number % 18),
-		generation: uint32(generation), window: worldWindow, name: "test", from: memPeer(from), to: worldSelf.Addr,
-		toInc: worldSelf.Inc, clusterID: 5, birth: 6}
+	h := hello.Hello{Versions: wire.Spoken(), Lane: wire.Lane(lane), Number: uint16(number % 18),
+		Generation: uint32(generation), Window: worldWindow, Name: "test", From: memPeer(from), To: worldSelf.Addr,
+		ToInc: worldSelf.Inc, ClusterID: 5, Birth: 6}
 	switch odd {
 	case 1:
-		h.versions = versionOne
+		h.Versions = hello.VersionOne
 	case 2:
-		h.name = "other"
+		h.Name = "other"
 	case 3:
-		h.toInc++
+		h.ToInc++
 	case 4:
-		h.clusterID++
+		h.ClusterID++
 	case 5:
-		h.window++
+		h.Window++
 	case 6:
-		h.from = worldSelf
+		h.From = worldSelf
 	case 7:
-		h.versions = wire.Versions{Newest: 9, Oldest: 8}
+		h.Versions = wire.Versions{Newest: 9, Oldest: 8}
 	}
 	p.makeWay(&h)
-	return wire.AppendFrame(nil, wire.KindHello, 0, 0, appendHello(nil, &h))
+	return wire.AppendFrame(nil, wire.KindHello, 0, 0, hello.Append(nil, &h))
 }
 
 // makeWay closes the connection that h would replace: a node waits a quarter of a second for that before it does so.
-func (p *player) makeWay(h *hello) {
+func (p *player) makeWay(h *hello.Hello) {
 	for _, c := range p.conns {
-		if in, ok := c.socket.(*InConn); ok && in.from.id == h.from && in.lane == h.lane && in.number == h.number &&
-			in.generation < h.generation {
+		if in, ok := c.socket.(*InConn); ok && in.from.id == h.From && in.lane == h.Lane && in.number == h.Number &&
+			in.generation < h.Generation {
 			c.hangUp()
 		}
 	}
@@ -255,15 +256,15 @@ func (p *player) dial() {
 	if u == nil || u.conn != nil || u.dead != nil {
 		return
 	}
-	a := ack{version: uint16(2 - which/8%2), from: to, clusterID: 5, birth: 6}
+	a := hello.Ack{Version: uint16(2 - which/8%2), From: to, ClusterID: 5, Birth: 6}
 	if which%8 == 1 {
-		a.from.Inc++
+		a.From.Inc++
 	}
 	if which%8 < 4 {
-		answer = wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, appendAck(nil, &a, wire.Spoken()))
+		answer = wire.AppendFrame(nil, wire.KindHelloAck, 0, 0, hello.AppendAck(nil, &a, wire.Spoken()))
 	} else if which%8 < 6 {
 		answer = wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0,
-			appendRefusal(nil, &RefusedError{Reason: Refusal(which / 8)}))
+			hello.AppendRefusal(nil, &hello.RefusedError{Reason: hello.Refusal(which / 8)}))
 	}
 	c := p.conn(answer)
 	p.current, p.last = c, answer
@@ -316,7 +317,7 @@ func saying(lane wire.Lane, ops ...byte) []byte {
 
 func addPrograms(f *testing.F) {
 	h := exampleHello()
-	first := wire.AppendFrame(nil, wire.KindHello, 0, 0, appendHello(nil, &h))
+	first := wire.AppendFrame(nil, wire.KindHello, 0, 0, hello.Append(nil, &h))
 	for _, cut := range []int{0, 4, 7, 8, 12, 30, len(first)} {
 		f.Add(append([]byte{opHello, byte(cut % 2), byte(cut)}, first[:cut]...))
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/panjf2000/gnet/v2"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -176,7 +177,7 @@ func (w *world) LinkLost(peer.ID)                                  {}
 func (w *world) LinkSilent(peer.ID, wire.Lane, int, time.Duration) {}
 func (w *world) Undelivered(_ peer.ID, frames []byte, _ error)     { w.unsent += len(frames) }
 func (w *world) LinkRoom(*Link)                                    {}
-func (w *world) PeerRefused(*RefusedError)                         { w.refused++ }
+func (w *world) PeerRefused(*hello.RefusedError)                   { w.refused++ }
 
 // consume gives credit back for the oldest n deliveries.
 func (w *world) consume(n int) {

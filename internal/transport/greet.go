@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -21,27 +22,13 @@ func (u *uplink) connect(oc *outConn) error {
 	known := u.version
 	u.mu.Unlock()
 	if known == 1 && u.to.Inc != 0 { // an incarnation never changes its version; who is at an address may
-		speak = versionOne
+		speak = hello.VersionOne
 	}
 	err := u.connectAs(oc, speak)
-	if speak != versionOne && u.onlyOne(err) {
-		err = u.connectAs(oc, versionOne)
+	if speak != hello.VersionOne && hello.OnlyOne(err, u.t.cfg.versions, u.lane) {
+		err = u.connectAs(oc, hello.VersionOne)
 	}
 	return err
-}
-
-// versionOne is what a node offers to a peer that speaks nothing else.
-var versionOne = wire.Versions{Newest: 1, Oldest: 1}
-
-// onlyOne reports whether err is the refusal of a peer that speaks version 1 and no other, in which the connection can
-// be had as well.
-func (u *uplink) onlyOne(err error) bool {
-	var refused *RefusedError
-	if !errors.As(err, &refused) || refused.Reason != RefusedVersion {
-		return false
-	}
-	theirs, ok := wire.ParseVersions(refused.Theirs)
-	return ok && theirs == versionOne && u.t.cfg.versions.Oldest == 1 && u.lane.Since() == 1
 }
 
 // connectAs is connect with a hello that offers the versions speak.
@@ -55,8 +42,8 @@ func (u *uplink) connectAs(oc *outConn, speak wire.Versions) error {
 }
 
 // adopt hands a connection whose hello was answered to its loop.
-func (u *uplink) adopt(oc *outConn, carrier net.Conn, a ack) error {
-	oc.real, oc.version = a.from, a.version
+func (u *uplink) adopt(oc *outConn, carrier net.Conn, a hello.Ack) error {
+	oc.real, oc.version = a.From, a.Version
 	if err := u.clear(errSilent); err != nil {
 		return err
 	}
@@ -85,20 +72,20 @@ type opening struct {
 
 // open dials, makes the connection secure if it is to be, and says hello. The connection that it returns is a blocking
 // one without a deadline; a TLS one ends that part of its life with bare.
-func (t *Transport) open(ctx context.Context, u opening) (net.Conn, ack, error) {
+func (t *Transport) open(ctx context.Context, u opening) (net.Conn, hello.Ack, error) {
 	nc, carrier, err := t.reach(ctx, &u)
 	if nc == nil {
-		return nil, ack{}, err
+		return nil, hello.Ack{}, err
 	}
 	stop := context.AfterFunc(ctx, func() { expire(nc) })
 	defer stop()
-	var a ack
+	var a hello.Ack
 	if err == nil {
 		a, err = t.agree(carrier, &u)
 	}
 	if err != nil {
 		_ = nc.Close()
-		return nil, ack{}, t.tlsFailed(carrier, u.to.Addr, err)
+		return nil, hello.Ack{}, t.tlsFailed(carrier, u.to.Addr, err)
 	}
 	stop()
 	_ = nc.SetDeadline(time.Time{})
@@ -192,7 +179,7 @@ func expire(nc net.Conn) {
 }
 
 // agree says hello, reads the answer, and judges who gave it.
-func (t *Transport) agree(carrier net.Conn, u *opening) (ack, error) {
+func (t *Transport) agree(carrier net.Conn, u *opening) (hello.Ack, error) {
 	a, err := t.greet(carrier, u)
 	if err == nil {
 		err = t.confirm(u.to, shownName(carrier))
@@ -201,37 +188,22 @@ func (t *Transport) agree(carrier net.Conn, u *opening) (ack, error) {
 }
 
 // greet says hello on nc and reads the answer.
-func (t *Transport) greet(nc net.Conn, u *opening) (ack, error) {
+func (t *Transport) greet(nc net.Conn, u *opening) (hello.Ack, error) {
 	h := t.helloTo(u.to, u.lane, u.number, u.generation)
-	h.versions, h.renews = u.speak, u.renews
+	h.Versions, h.Renews = u.speak, u.renews
 	frame, at := wire.BeginFrame(nil, wire.KindHello, 0, 0)
-	frame = appendHello(frame, &h)
+	frame = hello.Append(frame, &h)
 	wire.EndFrame(frame, at)
 	if _, err := nc.Write(frame); err != nil {
-		return ack{}, fmt.Errorf("hello to %s: %w", u.to, err)
+		return hello.Ack{}, fmt.Errorf("hello to %s: %w", u.to, err)
 	}
-	kind, body, err := readFrame(nc, maxAnswerFrame)
+	kind, body, err := readFrame(nc, hello.MaxAnswer)
 	if err != nil {
-		return ack{}, fmt.Errorf("answer of %s to the hello: %w", u.to, err)
+		return hello.Ack{}, fmt.Errorf("answer of %s to the hello: %w", u.to, err)
 	}
-	switch kind {
-	case wire.KindHelloAck:
-		a, err := parseAck(body, u.speak)
-		if err != nil {
-			return ack{}, fmt.Errorf("answer of %s to the hello: %w", u.to, err)
-		}
-		if u.to.Inc != 0 && a.from.Inc != u.to.Inc {
-			return ack{}, &RefusedError{Peer: u.to, Reason: RefusedIncarnation, Key: "incarnation at " + u.to.Addr.String(),
-				Ours: hexText(u.to.Inc), Theirs: hexText(a.from.Inc)}
-		}
-		return a, nil
-	case wire.KindHelloRefuse:
-		e, err := parseRefusal(body)
-		if err != nil {
-			return ack{}, fmt.Errorf("refusal by %s: %w", u.to, err)
-		}
-		e.Peer = u.to
-		return ack{}, e
+	a, err := h.Answer(kind, body)
+	if errors.Is(err, hello.ErrNoAnswer) {
+		err = fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
-	return ack{}, fmt.Errorf("answer of %s to the hello: %w: frame kind %s", u.to, ErrProtocol, kind)
+	return a, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -51,7 +52,7 @@ type rider struct {
 	ups     chan down
 	downs   chan down
 	rooms   chan *Link
-	refused chan *RefusedError
+	refused chan *hello.RefusedError
 	lost    chan peer.ID
 	unsent  chan unsent
 	silent  chan silent
@@ -61,7 +62,7 @@ type rider struct {
 
 func newRider() *rider {
 	return &rider{mails: make(chan mail, 4096), ups: make(chan down, 256), downs: make(chan down, 256),
-		rooms: make(chan *Link, 256), refused: make(chan *RefusedError, 256), unsent: make(chan unsent, 256),
+		rooms: make(chan *Link, 256), refused: make(chan *hello.RefusedError, 256), unsent: make(chan unsent, 256),
 		lost: make(chan peer.ID, 256), silent: make(chan silent, 256)}
 }
 
@@ -122,7 +123,7 @@ func (r *rider) LinkSilent(id peer.ID, lane wire.Lane, number int, since time.Du
 	}
 }
 
-func (r *rider) PeerRefused(err *RefusedError) { r.refused <- err }
+func (r *rider) PeerRefused(err *hello.RefusedError) { r.refused <- err }
 
 var nextInc uint64 = 100
 

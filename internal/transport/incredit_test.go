@@ -8,16 +8,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/wire"
 )
 
 // acceptData opens a data connection to the world's node; the hello is changed before.
-func acceptData(t *testing.T, change func(*hello)) (*player, *memConn, *InConn) {
+func acceptData(t *testing.T, change func(*hello.Hello)) (*player, *memConn, *InConn) {
 	p := &player{world: newWorld(t, nil)}
-	h := hello{versions: wire.Spoken(), lane: wire.LaneData, number: 3, generation: 7, window: worldWindow, name: "test",
-		from: memPeer(0), to: worldSelf.Addr, toInc: worldSelf.Inc, clusterID: 5, birth: 6}
+	h := hello.Hello{Versions: wire.Spoken(), Lane: wire.LaneData, Number: 3, Generation: 7,
+		Window: worldWindow, Name: "test",
+		From: memPeer(0), To: worldSelf.Addr, ToInc: worldSelf.Inc, ClusterID: 5, Birth: 6}
 	change(&h)
-	p.accept(wire.AppendFrame(nil, wire.KindHello, 0, 0, appendHello(nil, &h)), true)
+	p.accept(wire.AppendFrame(nil, wire.KindHello, 0, 0, hello.Append(nil, &h)), true)
 	in, ok := p.current.socket.(*InConn)
 	require.True(t, ok, "accepted")
 	p.current.listen()
@@ -27,7 +29,7 @@ func acceptData(t *testing.T, change func(*hello)) (*player, *memConn, *InConn) 
 // credits returns what the peer has heard since it was asked last.
 func credits(t *testing.T, c *memConn) (heard []wire.Credit) {
 	for rest := c.hear(); len(rest) > 0; {
-		frame, n, err := wire.Split(rest, wire.LaneControl, maxAnswerFrame)
+		frame, n, err := wire.Split(rest, wire.LaneControl, hello.MaxAnswer)
 		require.NoError(t, err)
 		require.NotZero(t, n)
 		require.Equal(t, wire.KindCredit, wire.ParseHeader(frame).Kind)
@@ -43,7 +45,7 @@ var hundred = wire.AppendEnvelope(nil, &wire.Envelope{ID: []byte("x"), Payload: 
 // A quarter of the window is told at the end of the pass in which it was consumed, what is less with the next sweep,
 // and nothing twice (CARD-3).
 func TestCreditComesBackOnTheConnection(t *testing.T) {
-	p, c, in := acceptData(t, func(*hello) {})
+	p, c, in := acceptData(t, func(*hello.Hello) {})
 	defer p.end()
 	for range 12 {
 		c.feed(hundred)
@@ -68,7 +70,7 @@ func TestCreditComesBackOnTheConnection(t *testing.T) {
 
 // Who does not read what comes back is told on the control connection, and holds nothing here.
 func TestCreditOfAPeerThatReadsNothing(t *testing.T) {
-	p, c, in := acceptData(t, func(*hello) {})
+	p, c, in := acceptData(t, func(*hello.Hello) {})
 	defer p.end()
 	c.stick()
 	for range 3 {
@@ -98,7 +100,7 @@ func TestCreditOfAPeerThatReadsNothing(t *testing.T) {
 
 // What is only stored is told on the control connection.
 func TestCreditForWhatIsStored(t *testing.T) {
-	p, c, in := acceptData(t, func(*hello) {})
+	p, c, in := acceptData(t, func(*hello.Hello) {})
 	defer p.end()
 	for range 12 {
 		c.feed(hundred)
@@ -113,7 +115,7 @@ func TestCreditForWhatIsStored(t *testing.T) {
 
 // A peer of version 1 looks for its credit on the control connection alone.
 func TestCreditForVersionOne(t *testing.T) {
-	p, c, in := acceptData(t, func(h *hello) { h.versions = versionOne })
+	p, c, in := acceptData(t, func(h *hello.Hello) { h.Versions = hello.VersionOne })
 	defer p.end()
 	for range 12 {
 		c.feed(hundred)

@@ -8,6 +8,7 @@ import (
 	"runtime"
 
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/ringbuf"
 	"github.com/kith-io/kith/route"
@@ -48,7 +49,7 @@ func newLink(t *Transport, to peer.ID, number uint16, loop *Loop) *Link {
 		full:  &FullError{LinkFullError: route.LinkFullError{Peer: to, Limit: t.cfg.LinkBuffer}},
 		poor:  &BudgetError{LinkBudgetError: route.LinkBudgetError{Peer: to, Limit: t.cfg.LinkBudget}},
 		limit: t.cfg.MaxFrame,
-		back:  splitter{lane: wire.LaneControl, limit: maxAnswerFrame},
+		back:  splitter{lane: wire.LaneControl, limit: hello.MaxAnswer},
 	}
 	l.full.link, l.poor.link = l, l
 	l.init(t, to, wire.LaneData, number, loop, l)

@@ -4,15 +4,12 @@
 package transport
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"crypto/x509"
 	"net"
 	"strings"
-	"time"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
-	"github.com/kith-io/kith/wire"
 )
 
 // nodeName is the name that a certificate gives to its node: the subject's common name; where there is none the first
@@ -47,54 +44,15 @@ func shownName(nc net.Conn) string {
 
 // isAt returns a refusal when the certificate of a dialler must name the host that it says it is at, and does not. It
 // is asked again as long as the connection stands.
-func (t *Transport) isAt(nc net.Conn, h *hello) *RefusedError {
+func (t *Transport) isAt(nc net.Conn, h *hello.Hello) *hello.RefusedError {
 	s, ok := nc.(*secure)
 	if !ok || !t.trust.cfg.VerifyHost {
 		return nil
 	}
-	s.host = h.from.Addr.Host()
+	s.host = h.From.Addr.Host()
 	if err := s.ConnectionState().PeerCertificates[0].VerifyHostname(s.host); err != nil {
-		return &RefusedError{Reason: RefusedHost, Key: "host of the certificate", Ours: s.host, Theirs: err.Error()}
-	}
-	return nil
-}
-
-// bond is who speaks for a peer's incarnation, as far as this node has seen. Under the transport's lock.
-type bond struct {
-	name  string        // in the certificate
-	named bool          // that is known,
-	sure  bool          // and from whoever answers at the peer's own address, not from a hello alone
-	token token         // of its connections; zero: a node that says none
-	until time.Duration // that holds when there is none of them any more
-}
-
-// bondFor is how long nobody else may come in the name of a node whose connections have broken: it will be back.
-const bondFor = time.Minute
-
-// tokenFor is what this node's hellos say to a peer; none to whoever is at an address.
-func (t *Transport) tokenFor(to peer.ID) (k token) {
-	if to.Inc == 0 {
-		return k
-	}
-	mac := hmac.New(sha256.New, t.secret[:])
-	_, _ = mac.Write(peer.AppendID(nil, to))
-	copy(k[:], mac.Sum(nil))
-	return k
-}
-
-// isContact reports whether a connection is one beside those that matter: a node dials it by the address alone, so it
-// cannot say its token there.
-func isContact(lane wire.Lane, number uint16) bool { return lane == wire.LaneControl && number != 0 }
-
-// admits returns why a hello, under a certificate of that name, may not speak for r, or nil. The transport's lock is
-// held.
-func (r *remote) admits(h *hello, name string) *RefusedError {
-	if r.t.trust != nil && r.bond.named && r.bond.name != name {
-		return &RefusedError{Reason: RefusedTaken, Key: "certificate of " + r.id.String(), Ours: name, Theirs: r.bond.name}
-	}
-	if !isContact(h.lane, h.number) && (r.stands() || r.t.cfg.Now() < r.bond.until) && r.bond.token != h.token {
-		return &RefusedError{Reason: RefusedTaken, Key: "node that says to be " + r.id.String(), Ours: "another",
-			Theirs: "connected"}
+		return &hello.RefusedError{Reason: hello.RefusedHost, Key: "host of the certificate", Ours: s.host,
+			Theirs: err.Error()}
 	}
 	return nil
 }
@@ -102,7 +60,7 @@ func (r *remote) admits(h *hello, name string) *RefusedError {
 // stands reports whether somebody speaks for r now. The transport's lock is held.
 func (r *remote) stands() bool {
 	for key := range r.in {
-		if !isContact(key.lane, key.number) {
+		if !hello.IsContact(key.lane, key.number) {
 			return true
 		}
 	}
@@ -112,17 +70,7 @@ func (r *remote) stands() bool {
 // left notes that a connection of r has ended. The transport's lock is held.
 func (r *remote) left() {
 	if !r.stands() {
-		r.bond.until = r.t.cfg.Now() + bondFor
-	}
-}
-
-// bind notes who speaks for r from now on: a hello that was let in. The transport's lock is held.
-func (r *remote) bind(h *hello, name string) {
-	if !isContact(h.lane, h.number) {
-		r.bond.token = h.token
-	}
-	if r.t.trust != nil && !r.bond.named {
-		r.bond.name, r.bond.named = name, true
+		r.bond.Left(r.t.cfg.Now())
 	}
 }
 
@@ -134,31 +82,28 @@ func (t *Transport) confirm(id peer.ID, name string) error {
 	}
 	t.mu.Lock()
 	r := t.remotes[id]
-	if r == nil || r.bond.sure && r.bond.name == name {
+	if r == nil {
 		t.mu.Unlock()
 		return nil
 	}
-	before := r.bond
-	if before.sure {
+	before, displaced, refused := r.bond.Confirm(id, name)
+	if refused != nil {
 		t.mu.Unlock()
 		t.count.tlsFailed[TLSName].Add(1)
-		return &RefusedError{Peer: id, Reason: RefusedTaken, Key: "certificate of " + id.String(), Ours: before.name,
-			Theirs: name}
+		return refused
 	}
 	var strangers []*InConn
 	var bulkIn *bulkConn
-	if before.named && before.name != name {
+	if displaced {
 		for _, c := range r.in {
 			strangers = append(strangers, c)
 		}
 		bulkIn, r.bulkIn = r.bulkIn, nil
 		clear(r.in)
-		r.bond = bond{}
 	}
-	r.bond.name, r.bond.named, r.bond.sure = name, true, true
 	t.mu.Unlock()
 	if len(strangers) > 0 || bulkIn != nil {
-		t.fault("connections in another node's name", &t.count.tlsRefused[TLSName], "peer", id, "certificate", before.name,
+		t.fault("connections in another node's name", &t.count.tlsRefused[TLSName], "peer", id, "certificate", before,
 			"at its address", name)
 	}
 	for _, c := range strangers {
@@ -174,7 +119,7 @@ func (t *Transport) confirm(id peer.ID, name string) error {
 func (t *Transport) inquire(id peer.ID) {
 	t.mu.Lock()
 	r := t.remotes[id]
-	known := r == nil || r.bond.sure
+	known := r == nil || r.bond.Sure()
 	t.mu.Unlock()
 	if known {
 		return

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/pki"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -69,17 +70,17 @@ func TestNameIsNotTaken(t *testing.T) {
 			require.NoError(t, send(t, th.Link(tb.Self()), 0, 0, 100, nil))
 			for _, lane := range []wire.Lane{wire.LaneControl, wire.LaneData} {
 				_, _, err := th.open(t.Context(), opening{to: tb.Self(), lane: lane, generation: 1 << 30, speak: wire.Spoken()})
-				var refused *RefusedError
+				var refused *hello.RefusedError
 				require.ErrorAs(t, err, &refused, lane)
-				require.Equal(t, RefusedTaken, refused.Reason)
+				require.Equal(t, hello.RefusedTaken, refused.Reason)
 				require.False(t, refused.Reason.ForGood())
 			}
 			if secure { // a connection that says no token, for it is dialled by the address alone: the name refuses it
 				_, _, err := th.open(t.Context(), opening{to: tb.Self(), lane: wire.LaneControl, number: 1, generation: 1 << 30,
 					speak: wire.Spoken()})
-				var refused *RefusedError
+				var refused *hello.RefusedError
 				require.ErrorAs(t, err, &refused)
-				require.Equal(t, RefusedTaken, refused.Reason)
+				require.Equal(t, hello.RefusedTaken, refused.Reason)
 			}
 			until(t, func() bool { return tb.Stats().Refused["taken"] >= 4 })
 			say()
@@ -126,9 +127,9 @@ func TestNameIsGivenBack(t *testing.T) {
 	require.NotZero(t, tb.Stats().TLSRefused["other-name"])
 	_, _, err := th.open(t.Context(), opening{to: tb.Self(), lane: wire.LaneControl, generation: 1 << 30,
 		speak: wire.Spoken()})
-	var refused *RefusedError
+	var refused *hello.RefusedError
 	require.ErrorAs(t, err, &refused)
-	require.Equal(t, RefusedTaken, refused.Reason)
+	require.Equal(t, hello.RefusedTaken, refused.Reason)
 }
 
 // Who answers at a peer's address under another certificate than before is not taken for it (SEC-2).
@@ -212,21 +213,15 @@ func TestHostIsCheckedAtBothEnds(t *testing.T) {
 		bad := start(t, a, called(t, ca, "n3", hosts...))
 		require.NoError(t, bad.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus}))
 		e := want(t, a.refused)
-		require.Equal(t, RefusedHost, e.Reason)
+		require.Equal(t, hello.RefusedHost, e.Reason)
 		require.Contains(t, e.Error(), "127.0.0.1")
 	}
 	require.EqualValues(t, 3, tb.Stats().Refused["host"])
 }
 
 // A dialler that does not know the newer reasons is told the nearest that it knows.
-func TestRefusalsAsOldDiallersKnowThem(t *testing.T) {
+func TestOldDiallersAreToldWhatTheyKnow(t *testing.T) {
 	old := wire.Versions{Newest: 2, Oldest: 1}
-	for r := Refusal(1); r < refusalCount; r++ {
-		require.Equal(t, r, r.spoken(wire.Spoken()))
-		said := r.spoken(old)
-		require.Less(t, said, RefusedTaken)
-		require.Equal(t, r.ForGood(), said.ForGood())
-	}
 	tb := start(t, newRider(), nil)
 	ta := start(t, newRider(), nil)
 	require.NoError(t, ta.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus}))
@@ -235,14 +230,14 @@ func TestRefusalsAsOldDiallersKnowThem(t *testing.T) {
 	require.NoError(t, err)
 	defer nc.Close()
 	h := helloFrom(tb, ta.Self(), wire.LaneControl, 1<<31)
-	h.versions = old
-	_, err = nc.Write(wire.AppendFrame(nil, wire.KindHello, 0, 0, appendHello(nil, &h)))
+	h.Versions = old
+	_, err = nc.Write(wire.AppendFrame(nil, wire.KindHello, 0, 0, hello.Append(nil, &h)))
 	require.NoError(t, err)
-	kind, body, err := readFrame(nc, maxAnswerFrame)
+	kind, body, err := readFrame(nc, hello.MaxAnswer)
 	require.NoError(t, err)
 	require.Equal(t, wire.KindHelloRefuse, kind)
-	e, err := parseRefusal(body)
+	e, err := hello.ParseRefusal(body)
 	require.NoError(t, err)
-	require.Equal(t, RefusedBusy, e.Reason)
+	require.Equal(t, hello.RefusedBusy, e.Reason)
 	require.EqualValues(t, 1, tb.Stats().Refused["taken"])
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/panjf2000/gnet/v2"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -40,7 +41,7 @@ func (oc *outConn) opened(c gnet.Conn) gnet.Action {
 		return gnet.Close
 	}
 	u.conn, u.real, u.version, u.upSince = oc, oc.real, oc.version, time.Now()
-	u.refusal, u.reported, u.verify, u.inquires = nil, RefusedNone, false, false
+	u.refusal, u.reported, u.verify, u.inquires = nil, hello.RefusedNone, false, false
 	u.unheard = false
 	u.connects++
 	healed, failures := u.warned, u.unreached

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -21,9 +22,9 @@ func half(t *testing.T, tr *Transport, from peer.ID, n int) net.Conn {
 	t.Cleanup(func() { _ = nc.Close() })
 	h := helloFrom(tr, from, wire.LaneControl, 1)
 	_ = nc.SetDeadline(time.Now().Add(patience))
-	_, err = nc.Write(wire.AppendFrame(nil, wire.KindHello, 0, 0, appendHello(nil, &h)))
+	_, err = nc.Write(wire.AppendFrame(nil, wire.KindHello, 0, 0, hello.Append(nil, &h)))
 	require.NoError(t, err)
-	kind, _, err := readFrame(nc, maxAnswerFrame)
+	kind, _, err := readFrame(nc, hello.MaxAnswer)
 	require.NoError(t, err)
 	require.Equal(t, wire.KindHelloAck, kind)
 	b := make([]byte, n)

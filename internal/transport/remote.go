@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -34,7 +35,7 @@ type remote struct {
 	// Under the transport's lock.
 	in        map[inKey]*InConn
 	bulkIn    *bulkConn
-	bond      bond
+	bond      hello.Bond
 	forgotten bool
 }
 
@@ -254,7 +255,7 @@ func (t *Transport) removeIn(c *InConn) {
 	}
 	if key := (inKey{c.lane, c.number}); r.in[key] == c {
 		delete(r.in, key)
-		if !isContact(c.lane, c.number) {
+		if !hello.IsContact(c.lane, c.number) {
 			r.left()
 		}
 	}

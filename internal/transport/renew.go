@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -166,7 +167,7 @@ func (u *uplink) renew(oc *outConn, creds *credentials, now time.Time) bool {
 	}
 	// A peer of an older version would wait for the old connection's end before it answers, and one that is believed no
 	// more is to get nothing more: there the connection breaks first.
-	if u.renewal != nil || oc.version >= tailSince && !u.renewing && believed {
+	if u.renewal != nil || oc.version >= hello.TailSince && !u.renewing && believed {
 		begun := u.follow(oc)
 		u.mu.Unlock()
 		return begun

@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -27,7 +28,7 @@ type renewal struct {
 	gone    chan struct{} // closed when it has broken
 	next    *outConn      // that follows; nil until it has been let in
 	carrier net.Conn      // of next
-	answer  ack
+	answer  hello.Ack
 }
 
 // follow begins a renewal, and reports whether it did: not while a silent connection is being replaced anyway. The
@@ -75,7 +76,7 @@ func (u *uplink) prepare(n *renewal) {
 	if err == nil {
 		err = u.drain(n)
 	}
-	var a ack
+	var a hello.Ack
 	next := &outConn{u: u, over: make(chan struct{})}
 	if err == nil {
 		u.mu.Lock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -106,11 +107,11 @@ func TestFollowingConnectionWaitsForItsTurn(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { nc.Close() })
 		h := helloFrom(tb, from, wire.LaneControl, generation)
-		h.renews = renews
-		_, err = nc.Write(wire.AppendFrame(nil, wire.KindHello, 0, 0, appendHello(nil, &h)))
+		h.Renews = renews
+		_, err = nc.Write(wire.AppendFrame(nil, wire.KindHello, 0, 0, hello.Append(nil, &h)))
 		require.NoError(t, err)
 		require.NoError(t, nc.SetReadDeadline(time.Now().Add(patience)))
-		kind, _, err := readFrame(nc, maxAnswerFrame)
+		kind, _, err := readFrame(nc, hello.MaxAnswer)
 		require.NoError(t, err)
 		require.Equal(t, wire.KindHelloAck, kind)
 		return nc

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -84,14 +85,14 @@ func (w *resets) over(nc net.Conn, side func(net.Conn, *tls.Config) *tls.Conn) l
 
 func (w *resets) hello(lane wire.Lane) []byte {
 	h := helloFrom(w.tr, w.strange, lane, 1)
-	return wire.AppendFrame(nil, wire.KindHello, 0, 0, appendHello(nil, &h))
+	return wire.AppendFrame(nil, wire.KindHello, 0, 0, hello.Append(nil, &h))
 }
 
 // stands opens a connection whose hello is through.
 func (w *resets) stands(lane wire.Lane) line {
 	l := w.connect()
 	w.say(l, w.hello(lane))
-	kind, _, err := readFrame(l, maxAnswerFrame)
+	kind, _, err := readFrame(l, hello.MaxAnswer)
 	require.NoError(w, err)
 	require.Equal(w, wire.KindHelloAck, kind)
 	return l
@@ -154,7 +155,7 @@ func (w *resets) accepts(lane wire.Lane) line {
 	require.NoError(w, err)
 	require.NoError(w, ln.Close())
 	l := w.over(nc, tls.Server)
-	_, body, err := readFrame(l, maxHelloFrame)
+	_, body, err := readFrame(l, hello.MaxFrame)
 	require.NoError(w, err)
 	w.say(l, ackTo(w.T, body, w.strange))
 	_, _, err = readFrame(l, wire.MaxFrameLimit)
@@ -202,7 +203,7 @@ var moments = []struct {
 		begin := wire.AppendBulkBegin(nil, &wire.BulkBegin{Number: 1, Size: 100_000})
 		w.say(l, wire.AppendFrame(nil, wire.KindBulkBegin, 0, 0, begin))
 		want(w, w.bulk.begun)
-		_, _, err := readFrame(l, maxAnswerFrame)
+		_, _, err := readFrame(l, hello.MaxAnswer)
 		require.NoError(w, err)
 		chunk := wire.AppendBulkChunk(nil, 1, make([]byte, 4000))
 		w.say(l, chunk[:2000])

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/kith-io/kith/internal/hello"
 )
 
 // Sizes of TLS, in bytes.
@@ -20,7 +22,7 @@ const (
 	maxPlain     = 16 << 10       // plaintext of one record
 	maxRecord    = maxPlain + 256 // what a header may claim; TLS refuses more
 	// helloBytes bounds the records of a hello, behind the handshake.
-	helloBytes = maxHelloFrame + 4<<10
+	helloBytes = hello.MaxFrame + 4<<10
 	// sealChunk is how much plaintext is sealed for one write: three records, measured best of 16 to 256 KiB
 	sealChunk = 48 << 10
 	// keepSealed is the largest buffer of sealed bytes that is pooled.

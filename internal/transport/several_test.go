@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -126,10 +127,10 @@ func TestTooManyDataConnections(t *testing.T) {
 		require.NoError(t, err)
 		defer nc.Close()
 		h := helloFrom(tb, peer.ID{Addr: peer.MustAddr("127.0.0.9:9"), Inc: 5}, wire.LaneData, 1)
-		h.number = number
-		_, err = nc.Write(wire.AppendFrame(nil, wire.KindHello, 0, 0, appendHello(nil, &h)))
+		h.Number = number
+		_, err = nc.Write(wire.AppendFrame(nil, wire.KindHello, 0, 0, hello.Append(nil, &h)))
 		require.NoError(t, err)
-		kind, body, err := readFrame(nc, maxAnswerFrame)
+		kind, body, err := readFrame(nc, hello.MaxAnswer)
 		require.NoError(t, err)
 		return kind, body
 	}
@@ -137,7 +138,7 @@ func TestTooManyDataConnections(t *testing.T) {
 	require.Equal(t, wire.KindHelloAck, kind)
 	kind, body := answer(MaxDataConnections)
 	require.Equal(t, wire.KindHelloRefuse, kind)
-	e, err := parseRefusal(body)
+	e, err := hello.ParseRefusal(body)
 	require.NoError(t, err)
 	require.Equal(t, "16", e.Ours)
 	require.Equal(t, "below 16", e.Theirs)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -285,7 +286,7 @@ func TestHeartbeatsBesideAStalledReceiver(t *testing.T) {
 // Control connections that break again and again while data flows lose nothing of the credit: between nodes of version
 // 1, what is in flight on them is repeated; since then it does not travel there. The sender never runs dry for good.
 func TestCreditOverBrokenControlConnections(t *testing.T) {
-	t.Run("version 1", func(t *testing.T) { creditWhileControlBreaks(t, versionOne) })
+	t.Run("version 1", func(t *testing.T) { creditWhileControlBreaks(t, hello.VersionOne) })
 	t.Run("now", func(t *testing.T) { creditWhileControlBreaks(t, wire.Spoken()) })
 }
 

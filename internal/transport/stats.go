@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/stats"
 )
 
@@ -50,7 +51,7 @@ type counters struct {
 	tlsFailed      [tlsReasons]atomic.Uint64
 	tlsRenewed     atomic.Uint64
 	tlsPutOff      atomic.Uint64
-	refused        [refusalCount]atomic.Uint64
+	refused        [hello.RefusalCount]atomic.Uint64
 }
 
 // Stats gathers a snapshot.
@@ -75,7 +76,7 @@ func (t *Transport) Stats() stats.Transport {
 	}
 	for r := range t.count.refused {
 		if n := t.count.refused[r].Load(); n > 0 {
-			s.Refused[Refusal(r).String()] = n
+			s.Refused[hello.Refusal(r).String()] = n
 		}
 	}
 	for why, name := range dropNames {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -50,8 +51,8 @@ func (t *Transport) accepted(g *guest) (net.Conn, error) {
 		t.fault("tls: "+e.Reason.String(), &t.count.tlsRefused[e.Reason], "remote", sock.RemoteAddr(), "error", e.Err)
 	}
 	if e.Reason == TLSPlain {
-		refusal := &RefusedError{Reason: RefusedTLS, Key: "TLS", Ours: "off", Theirs: "required"}
-		_, _ = sock.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, appendRefusal(nil, refusal)))
+		refusal := &hello.RefusedError{Reason: hello.RefusedTLS, Key: "TLS", Ours: "off", Theirs: "required"}
+		_, _ = sock.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, hello.AppendRefusal(nil, refusal)))
 	}
 	linger(sock)
 	return nil, e

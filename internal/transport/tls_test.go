@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/pki"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -300,7 +301,7 @@ func TestPlainMeetsTLS(t *testing.T) {
 	plain, secured := start(t, a, nil), start(t, b, member(t, ca))
 	require.NoError(t, plain.Send(peer.Mail{To: secured.Self(), Kind: wire.KindGossip}))
 	e := want(t, a.refused)
-	require.Equal(t, RefusedTLS, e.Reason)
+	require.Equal(t, hello.RefusedTLS, e.Reason)
 	require.ErrorContains(t, e, `ours "off", theirs "required"`)
 	require.EqualValues(t, 1, secured.Stats().TLSRefused["not-tls"])
 	require.NoError(t, secured.Send(peer.Mail{To: plain.Self(), Kind: wire.KindGossip}))
@@ -364,16 +365,16 @@ func TestHelloBehindTLS(t *testing.T) {
 		long, before := dial(), faults()+late()
 		head := binary.LittleEndian.AppendUint32(nil, 1<<20)
 		_, _ = long.Write(append(head, byte(wire.KindHello), 0, 0, 0))
-		kind, body, err := readFrame(long, maxAnswerFrame)
+		kind, body, err := readFrame(long, hello.MaxAnswer)
 		if err != nil {
 			require.False(t, isTimeout(err))
 			until(t, func() bool { return faults()+late() > before })
 			continue
 		}
 		require.Equal(t, wire.KindHelloRefuse, kind)
-		e, err := parseRefusal(body)
+		e, err := hello.ParseRefusal(body)
 		require.NoError(t, err)
-		require.Equal(t, RefusedMagic, e.Reason)
+		require.Equal(t, hello.RefusedMagic, e.Reason)
 		break
 	}
 	check()

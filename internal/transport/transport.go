@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -36,10 +37,10 @@ type Transport struct {
 	count    counters
 	buffers  *buffers
 	cluster  atomic.Pointer[clusterName]
-	standing atomic.Pointer[standing]
-	trust    *trust        // nil without TLS
-	secret   [32]byte      // of tokens
-	kick     chan struct{} // capacity 1: sweep thoroughly now
+	standing atomic.Pointer[hello.Standing] // told to the removed; nil: not known
+	trust    *trust                         // nil without TLS
+	secret   hello.Secret                   // of tokens
+	kick     chan struct{}                  // capacity 1: sweep thoroughly now
 	bulk     bulk
 	partials partials
 
@@ -181,6 +182,22 @@ func (t *Transport) SetCluster(id, birth uint64) {
 	}
 }
 
+// SetStanding has refusals of removed peers say how many working members this node's cluster has, and the address of
+// the lowest of them: where two sides removed each other, only one is to end.
+func (t *Transport) SetStanding(up uint32, lowest peer.Addr) {
+	if now := (hello.Standing{Up: up, Lowest: lowest}); t.side() != now {
+		t.standing.Store(&now)
+	}
+}
+
+// side returns what SetStanding was told last.
+func (t *Transport) side() (s hello.Standing) {
+	if last := t.standing.Load(); last != nil {
+		s = *last
+	}
+	return s
+}
+
 // dropStrangers closes what nodes of another cluster had opened before this node knew its own: they dial anew, and are
 // told by the refusal.
 func (t *Transport) dropStrangers(remotes []*remote, id uint64) {
@@ -219,24 +236,24 @@ func (t *Transport) Send(m peer.Mail) error {
 }
 
 // helloTo makes the hello of an uplink.
-func (t *Transport) helloTo(to peer.ID, lane wire.Lane, number uint16, generation uint32) hello {
+func (t *Transport) helloTo(to peer.ID, lane wire.Lane, number uint16, generation uint32) hello.Hello {
 	cluster := t.cluster.Load()
-	h := hello{
-		versions: t.cfg.versions, lane: lane, number: number, generation: generation, clusterID: cluster.id,
-		birth: cluster.birth, name: t.cfg.Name, from: t.self, to: to.Addr, toInc: to.Inc, settings: t.cfg.Settings,
-		token: t.tokenFor(to),
+	h := hello.Hello{
+		Versions: t.cfg.versions, Lane: lane, Number: number, Generation: generation, ClusterID: cluster.id,
+		Birth: cluster.birth, Name: t.cfg.Name, From: t.self, To: to.Addr, ToInc: to.Inc, Settings: t.cfg.Settings,
+		Token: t.secret.TokenFor(to),
 	}
 	if lane == wire.LaneData {
-		h.window = uint32(t.cfg.Window)
+		h.Window = uint32(t.cfg.Window)
 	}
 	return h
 }
 
 // acceptor returns what hellos are judged by now.
-func (t *Transport) acceptor() acceptor {
+func (t *Transport) acceptor() hello.Acceptor {
 	cluster := t.cluster.Load()
-	return acceptor{self: t.self, name: t.cfg.Name, clusterID: cluster.id, birth: cluster.birth, settings: t.cfg.Settings,
-		window: t.cfg.Window, closing: t.isClosing()}
+	return hello.Acceptor{Self: t.self, Name: t.cfg.Name, ClusterID: cluster.id, Birth: cluster.birth,
+		Speaks: t.cfg.versions, Settings: t.cfg.Settings, Window: t.cfg.Window, Closing: t.isClosing()}
 }
 
 // isClosing reports whether Close has begun. An uplink's lock may be held.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/port"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -253,9 +255,9 @@ func TestRestartAtTheSamePort(t *testing.T) {
 	require.NotEqual(t, tb.Self(), tb2.Self())
 	require.NoError(t, send(t, old, 0, 1, 8, nil)) // queued, then dropped with the refusal
 	refused := want(t, a.refused)
-	require.Equal(t, RefusedIncarnation, refused.Reason)
-	require.Equal(t, hexText(tb.Self().Inc), refused.Ours)
-	require.Equal(t, untold, refused.Theirs, "a stranger learns no incarnation (SEC-3)")
+	require.Equal(t, hello.RefusedIncarnation, refused.Reason)
+	require.Equal(t, strconv.FormatUint(tb.Self().Inc, 16), refused.Ours)
+	require.Equal(t, "another", refused.Theirs, "a stranger learns no incarnation (SEC-3)")
 	require.ErrorIs(t, send(t, old, 0, 2, 8, nil), refused)
 	require.NoError(t, send(t, ta.Link(tb2.Self()), 0, 0, 8, nil))
 	want(t, got)
@@ -337,13 +339,13 @@ func TestGenerationsDoNotOvertake(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { nc.Close() })
 		h := helloFrom(tb, from, wire.LaneData, generation)
-		_, err = nc.Write(wire.AppendFrame(nil, wire.KindHello, 0, 0, appendHello(nil, &h)))
+		_, err = nc.Write(wire.AppendFrame(nil, wire.KindHello, 0, 0, hello.Append(nil, &h)))
 		require.NoError(t, err)
 		return nc
 	}
 	answer := func(nc net.Conn) wire.Kind {
 		_ = nc.SetReadDeadline(time.Now().Add(patience))
-		kind, _, err := readFrame(nc, maxAnswerFrame)
+		kind, _, err := readFrame(nc, hello.MaxAnswer)
 		require.NoError(t, err)
 		return kind
 	}
@@ -404,7 +406,7 @@ func TestAdvertise(t *testing.T) {
 
 // All faults of a configuration are named at once.
 func TestConfigFaults(t *testing.T) {
-	_, err := New(Config{Window: 1, MaxFrame: 7, BackoffMin: time.Hour, HelloTimeout: -1, Settings: []Setting{{}}},
+	_, err := New(Config{Window: 1, MaxFrame: 7, BackoffMin: time.Hour, HelloTimeout: -1, Settings: []hello.Setting{{}}},
 		newRider())
 	for _, name := range []string{"Incarnation", "Name", "Window", "MaxFrame", "BackoffMin", "HelloTimeout", "setting"} {
 		require.ErrorContains(t, err, name)
@@ -426,12 +428,12 @@ func TestForget(t *testing.T) {
 	want(t, b.downs) // b's own control connection to a
 	want(t, a.downs)
 	want(t, a.downs) // both of a's connections were closed by b
-	var e *RefusedError
+	var e *hello.RefusedError
 	if err := ta.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus}); err != nil {
 		require.ErrorAs(t, err, &e) // the loss of the connection was looked into already
 	}
 	refused := want(t, a.refused)
-	require.Equal(t, RefusedRemoved, refused.Reason)
+	require.Equal(t, hello.RefusedRemoved, refused.Reason)
 	require.ErrorContains(t, refused, ta.Self().String())
 	require.ErrorAs(t, ta.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus}), &e)
 	until(t, func() bool { return tb.Stats().Peers == 0 })
@@ -444,7 +446,7 @@ func TestSetClusterPardons(t *testing.T) {
 	b := newRider()
 	tb := start(t, b, func(c *Config) { c.ClusterID, c.Birth = 2, 2 })
 	require.NoError(t, ta.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus}))
-	require.Equal(t, RefusedCluster, want(t, a.refused).Reason)
+	require.Equal(t, hello.RefusedCluster, want(t, a.refused).Reason)
 	require.Error(t, ta.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus}))
 	ta.SetCluster(2, 2)
 	require.NoError(t, ta.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus, Body: []byte("now")}))
@@ -593,12 +595,14 @@ func TestErrorTexts(t *testing.T) {
 	require.ErrorContains(t, full, "77 bytes wait for h:1#ff")
 	var told *route.LinkFullError
 	require.ErrorAs(t, error(full), &told)
-	require.EqualError(t, &RefusedError{Peer: id, Reason: RefusedBusy}, "transport: h:1#ff refused the connection: busy")
-	require.ErrorContains(t, &RefusedError{Peer: id, Reason: RefusedName, Key: "cluster name", Ours: "a", Theirs: "b"},
+	require.EqualError(t, &hello.RefusedError{Peer: id, Reason: hello.RefusedBusy},
+		"transport: h:1#ff refused the connection: busy")
+	other := &hello.RefusedError{Peer: id, Reason: hello.RefusedName, Key: "cluster name", Ours: "a", Theirs: "b"}
+	require.ErrorContains(t, other,
 		`cluster name differs: ours "a", theirs "b"`)
-	require.Equal(t, "refusal-99", Refusal(99).String())
+	require.Equal(t, "refusal-99", hello.Refusal(99).String())
 	require.True(t, errors.Is(ErrClosed, route.ErrStopped))
-	for r := Refusal(0); r < refusalCount; r++ {
+	for r := hello.Refusal(0); r < hello.RefusalCount; r++ {
 		require.NotContains(t, r.String(), "refusal-", fmt.Sprint(uint8(r)))
 	}
 }

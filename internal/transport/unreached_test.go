@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/port"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -167,7 +168,7 @@ func TestHeldFramesAreTold(t *testing.T) {
 	fill(tc, other.Self())
 	close(filled)
 	got = want(t, c.unsent)
-	var refused *RefusedError
+	var refused *hello.RefusedError
 	require.ErrorAs(t, got.err, &refused)
 	check(got, other.Self(), tc, "refused")
 	require.Empty(t, a.unsent)

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -51,9 +52,9 @@ type uplink struct {
 	scheduled  bool     // a flush is queued, or will come with a connection or with credit
 	dialing    bool
 	dead       error // forgotten or closed, for ever
-	refusal    *RefusedError
+	refusal    *hello.RefusedError
 	refusedAt  time.Time
-	reported   Refusal
+	reported   hello.Refusal
 	generation uint32
 	failures   int
 	notBefore  time.Time // of the next dial
@@ -105,7 +106,7 @@ func (u *uplink) blocked() error {
 // pardon forgets a refusal: what the hello says has changed.
 func (u *uplink) pardon() {
 	u.mu.Lock()
-	u.refusal, u.reported, u.notBefore = nil, RefusedNone, time.Time{}
+	u.refusal, u.reported, u.notBefore = nil, hello.RefusedNone, time.Time{}
 	u.mu.Unlock()
 }
 
@@ -189,7 +190,7 @@ func (u *uplink) gaveUp() {
 // failed notes an attempt that failed, and reports whether to try again. The back-off counts from when it began: a peer
 // that does not answer at all has cost it already.
 func (u *uplink) failed(begin time.Time, err error) (again bool) {
-	var refused *RefusedError
+	var refused *hello.RefusedError
 	var unsent []byte
 	warn := false
 	u.mu.Lock()

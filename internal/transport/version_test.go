@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -27,7 +28,7 @@ func spokenWith(t *testing.T, tr *Transport, id peer.ID) uint16 {
 // A build talks to its own and to earlier versions, on both lanes, whoever dials: the newest that both speak is
 // chosen. Others are refused with a reason that names both ranges (CARD-3).
 func TestBuildsOfDifferentVersions(t *testing.T) {
-	first, now := versionOne, wire.Spoken()
+	first, now := hello.VersionOne, wire.Spoken()
 	before, next := wire.Versions{Newest: 2, Oldest: 1}, wire.Versions{Newest: 4, Oldest: 2}
 	later := wire.Versions{Newest: 5, Oldest: 4}
 	for _, c := range []struct {
@@ -57,7 +58,7 @@ func TestBuildsOfDifferentVersions(t *testing.T) {
 			require.NoError(t, ta.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus, Body: []byte("hi")}))
 			if c.chosen == 0 {
 				e := want(t, a.refused)
-				require.Equal(t, RefusedVersion, e.Reason)
+				require.Equal(t, hello.RefusedVersion, e.Reason)
 				require.ErrorContains(t, e, c.text)
 				require.True(t, e.Reason.ForGood())
 				return
@@ -84,7 +85,7 @@ func TestNodeOfVersionOne(t *testing.T) {
 		nc, err := ln.Accept()
 		require.NoError(t, err)
 		t.Cleanup(func() { nc.Close() })
-		_, body, err := readFrame(nc, maxHelloFrame)
+		_, body, err := readFrame(nc, hello.MaxFrame)
 		require.NoError(t, err)
 		return nc, hex.EncodeToString(body[:6])
 	}
@@ -94,14 +95,14 @@ func TestNodeOfVersionOne(t *testing.T) {
 		_, err = nc.Write(wire.AppendFrame(nil, kind, 0, 0, body))
 		require.NoError(t, err)
 	}
-	nc, hello := accept()
-	require.Equal(t, "4b495448"+"0300", hello)
+	nc, words := accept()
+	require.Equal(t, "4b495448"+"0300", words)
 	answer(nc, wire.KindHelloRefuse, "02"+"0c"+hex.EncodeToString([]byte("wire version"))+"0133"+"0131")
 	nc.Close()
-	taken := hex.EncodeToString(appendAck(nil, &ack{from: old}, versionOne))
+	taken := hex.EncodeToString(hello.AppendAck(nil, &hello.Ack{From: old}, hello.VersionOne))
 	for range 2 {
-		nc, hello := accept()
-		require.Equal(t, "4b495448"+"0100", hello)
+		nc, words := accept()
+		require.Equal(t, "4b495448"+"0100", words)
 		answer(nc, wire.KindHelloAck, taken)
 		kind, body, err := readFrame(nc, 100)
 		require.NoError(t, err)
@@ -129,7 +130,7 @@ func TestPeerIsNotSentWhatItDoesNotKnow(t *testing.T) {
 		}
 	}
 	b := newRider()
-	tb := start(t, b, pretend(versionOne))
+	tb := start(t, b, pretend(hello.VersionOne))
 	ta := start(t, newRider(), pretend(wire.Spoken()))
 	mail := func(kind wire.Kind, body string) error {
 		return ta.Send(peer.Mail{To: tb.Self(), Kind: kind, Body: []byte(body)})
@@ -161,7 +162,9 @@ func TestPeerIsNotSentWhatItDoesNotKnow(t *testing.T) {
 
 	// The other way round: who says that it speaks version 1 and sends what came later breaks the protocol.
 	tc := start(t, newRider(), pretend(wire.Spoken()))
-	liar := start(t, newRider(), func(c *Config) { c.versions, c.since = versionOne, func(wire.Kind) uint16 { return 1 } })
+	liar := start(t, newRider(), func(c *Config) {
+		c.versions, c.since = hello.VersionOne, func(wire.Kind) uint16 { return 1 }
+	})
 	require.NoError(t, liar.Send(peer.Mail{To: tc.Self(), Kind: wire.KindDelta}))
 	until(t, func() bool { return tc.Stats().FaultsFrames == 1 })
 }

@@ -1,6 +1,6 @@
 // The hello on the page docs/wire.md under test: its bytes are what the codec writes.
 
-package transport
+package hello
 
 import (
 	"encoding/hex"
@@ -23,13 +23,13 @@ func pageHellos() map[string][]byte {
 	frame := func(k wire.Kind, body []byte) []byte { return wire.AppendFrame(nil, k, 0, 0, body) }
 	there := peer.ID{Addr: peer.MustAddr("127.0.0.1:7356"), Inc: 1}
 	return map[string][]byte{
-		"dialled": frame(wire.KindHello, appendHello(nil, &hello{
-			versions: wire.Spoken(), lane: wire.LaneData, generation: 3, window: 1 << 20, clusterID: 0x1122, birth: 0x3344,
-			name: "market", from: peer.ID{Addr: peer.MustAddr("127.0.0.1:7355"), Inc: 0x0102030405060708}, to: there.Addr,
-			settings: []Setting{{"s", "1"}}, token: token{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
+		"dialled": frame(wire.KindHello, Append(nil, &Hello{
+			Versions: wire.Spoken(), Lane: wire.LaneData, Generation: 3, Window: 1 << 20, ClusterID: 0x1122, Birth: 0x3344,
+			Name: "market", From: peer.ID{Addr: peer.MustAddr("127.0.0.1:7355"), Inc: 0x0102030405060708}, To: there.Addr,
+			Settings: []Setting{{"s", "1"}}, Token: Token{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
 		})),
-		"accepted": frame(wire.KindHelloAck, appendAck(nil, &ack{wire.Version, there, 0x1122, 0x3344}, wire.Spoken())),
-		"refused": frame(wire.KindHelloRefuse, appendRefusal(nil, &RefusedError{Reason: RefusedVersion,
+		"accepted": frame(wire.KindHelloAck, AppendAck(nil, &Ack{wire.Version, there, 0x1122, 0x3344}, wire.Spoken())),
+		"refused": frame(wire.KindHelloRefuse, AppendRefusal(nil, &RefusedError{Reason: RefusedVersion,
 			Key: "wire version", Ours: "1-3", Theirs: "4-5"})),
 	}
 }
@@ -41,7 +41,7 @@ func TestPageRefusals(t *testing.T) {
 	_, list, _ := strings.Cut(string(page), "\nThe reasons: ")
 	list, passing, _ := strings.Cut(list, ". ")
 	var want, again []string
-	for r := Refusal(1); r < refusalCount; r++ {
+	for r := Refusal(1); r < RefusalCount; r++ {
 		want = append(want, fmt.Sprintf("%d %s", r, r))
 		if !r.ForGood() {
 			again = append(again, strconv.Itoa(int(r)))
