@@ -25,7 +25,7 @@ const (
 	connIdle connState = iota
 	connDialing
 	connUp
-	connRefused // the host has another incarnation: this one will never answer again
+	connRefused // for good: this incarnation will never answer again
 )
 
 // conn is one connection as its dialler has it. Only its dialler writes on it; what goes back are answers to
@@ -128,8 +128,7 @@ func (c *conn) refused(idx int, replaced bool) {
 }
 
 // otherCluster tells the dialler of the other cluster that the refusal named.
-func (c *conn) otherCluster(idx int, dst *proc) {
-	told := membership.OtherClusterCommand{Addr: c.to.Addr, ClusterID: dst.view.ClusterID, Birth: dst.view.Birth}
+func (c *conn) otherCluster(idx int, told membership.OtherClusterCommand) {
 	c.w.queue.push(c.w.now+c.w.net.delay(idx, c.from.idx), func() {
 		c.from.live(func() { c.from.do(told) })
 	})
@@ -162,23 +161,9 @@ func (c *conn) hello(idx int) {
 		c.lost = false
 		c.fail()
 		return
-	case c.to.Inc != 0 && dst.id.Inc != c.to.Inc, !c.from.sameCluster(dst):
-		// The transport refuses a hello that means another incarnation or another cluster: what waits for it is void.
-		c.state = connRefused
-		w.net.dropped += uint64(len(c.waiting))
-		c.waiting = nil
-		if dst.id.Inc != c.to.Inc {
-			c.refused(idx, true)
-		}
-		if c.to.Inc == 0 {
-			c.otherCluster(idx, dst)
-			c.state = connDialing
-			c.fail()
-		} else if c.link != nil {
-			c.link.pump()
-		} else if c.bulk != nil {
-			c.bulk.pump()
-		}
+	}
+	if why := c.greet(dst); why != nil {
+		c.turnedAway(idx, why)
 		return
 	}
 	w.queue.push(w.now+w.net.delay(idx, c.from.idx), func() { c.up(dst) })

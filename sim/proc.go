@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -58,8 +59,9 @@ type proc struct {
 	doomed   bool // an operator will down it, whatever it does
 	outside  bool // and it runs, out of reach of the operator's side
 	memory   *membership.Memory
-	writes   bool          // a record is being written
-	saveAt   time.Duration // when the next one is looked at
+	writes   bool                  // a record is being written
+	saveAt   time.Duration         // when the next one is looked at
+	setUp    func(*hello.Acceptor) // otherwise than the other processes; nil: like them
 	dataPlane
 }
 
@@ -108,13 +110,6 @@ func (p *proc) resets() bool {
 }
 
 func (p *proc) stuck() bool { return p.busy }
-
-func (p *proc) sameCluster(o *proc) bool {
-	if p.view == nil || o.view == nil || p.view.ClusterID == 0 || o.view.ClusterID == 0 {
-		return true
-	}
-	return p.view.ClusterID == o.view.ClusterID
-}
 
 // later plans something that this process does at now + d: not when it is dead, late when it is paused.
 func (p *proc) later(d time.Duration, run func()) {

@@ -245,6 +245,8 @@ func FuzzParseAnswer(f *testing.F) {
 		}
 	})
 }
+
+// Each difference between a hello and its acceptor is refused for its own reason, naming both values (CARD-3).
 func TestJudge(t *testing.T) {
 	self := peer.ID{Addr: peer.MustAddr("10.0.0.9:1"), Inc: 9}
 	base := Acceptor{Self: self, Name: "market", ClusterID: 0x1122, Settings: []Setting{{"shards", "100"}, {"more", "x"}},

@@ -41,6 +41,24 @@ var hostileBugs = []bug{
 		New:  "\t// whoever",
 	},
 	{
+		Name: "a-joiner-is-of-another-cluster", Seeds: 60,
+		File: "internal/hello/judge.go",
+		Old:  "case h.ClusterID != 0 && a.ClusterID != 0 && h.ClusterID != a.ClusterID:",
+		New:  "case a.ClusterID != 0 && h.ClusterID != a.ClusterID:",
+	},
+	{
+		Name: "an-equal-window-is-too-large", Seeds: 60,
+		File: "internal/hello/judge.go",
+		Old:  "int64(h.Window) > int64(a.Window)",
+		New:  "int64(h.Window) >= int64(a.Window)",
+	},
+	{
+		Name: "a-hello-names-whom-it-was-told-of", Seeds: 60,
+		File: "internal/hello/judge.go",
+		Old:  "return Ack{Version: version, From: a.Self,",
+		New:  "return Ack{Version: version, From: peer.ID{Addr: h.To, Inc: h.ToInc},",
+	},
+	{
 		Name: "any-member-has-any-name", Package: "./internal/hello", Run: "TestBondLaw|TestBondIsConfirmed",
 		File: "internal/hello/bond.go",
 		Old:  "if b.named && b.name != name {",
