@@ -12,6 +12,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -21,7 +22,7 @@ const LinkCluster = "bench"
 // linkConfig is the configuration of both ends; the bounds are the defaults, which a node's links have too. Of protect
 // it takes certificate, key and authorities, from files.
 func linkConfig(protect kith.TLS) transport.Config {
-	files := transport.TLS{CertFile: protect.CertFile, KeyFile: protect.KeyFile, CAFile: protect.CAFile}
+	files := trust.TLS{CertFile: protect.CertFile, KeyFile: protect.KeyFile, CAFile: protect.CAFile}
 	return transport.Config{TLS: files, Listen: "127.0.0.1:0", Incarnation: uint64(sharedClock()) | 1, Name: LinkCluster,
 		ClusterID: 1,
 		Birth:     1}

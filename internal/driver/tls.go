@@ -1,4 +1,4 @@
-// TLS: the names that the transport's credentials have for the rooms above, and their reload.
+// TLS: the names that a node's credentials have for the rooms above, and their reload.
 
 package driver
 
@@ -6,22 +6,22 @@ import (
 	"crypto/x509"
 	"fmt"
 
-	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/internal/trust"
 )
 
-// What protects the connections (package transport).
+// What protects the connections (package trust).
 type (
 	// TLS configures mutual TLS 1.3; the zero value is none.
-	TLS = transport.TLS
+	TLS = trust.TLS
 	// Credentials are a certificate with its key, and the authorities that are believed.
-	Credentials = transport.Credentials
+	Credentials = trust.Credentials
 )
 
 // ClusterURI is the URI among the alternative names of a certificate that makes it one of the cluster's nodes.
-func ClusterURI(name string) string { return transport.ClusterURI(name) }
+func ClusterURI(name string) string { return trust.ClusterURI(name) }
 
 // RevocationLists reads revocation lists, PEM or DER, for Credentials.
-func RevocationLists(text []byte) ([]*x509.RevocationList, error) { return transport.ParseCRLs(text) }
+func RevocationLists(text []byte) ([]*x509.RevocationList, error) { return trust.ParseCRLs(text) }
 
 // ReloadTLS loads the credentials anew; an error leaves the old ones.
 func (d *Driver) ReloadTLS() error {

@@ -18,7 +18,7 @@ var decoderName = regexp.MustCompile(`^(Read|Parse|Decode|Unpack|Split|Answer|re
 
 // decoderRooms are the rooms that read what other nodes send.
 var decoderRooms = strings.Fields(`wire peer route flow entity gossip fd cluster membership shard sbr node courier
-	driver hello transport`)
+	driver hello trust transport`)
 
 // noDecoders read what no other node sent, or are reached in another package's target.
 var noDecoders = map[string]string{

@@ -33,7 +33,8 @@ var matrix = map[string]string{
 	"sbr/leasetest":    "",   // the suite for leases; it may import testing
 	"fd/fdtest":        "fd", // the suite for detectors; it may import testing
 	"hello":            "route peer wire",
-	"transport":        "flow route peer stats wire ringbuf hello",
+	"trust":            "hello route",
+	"transport":        "flow route peer stats wire ringbuf hello trust",
 	"cluster":          "peer",
 	"membership":       "gossip fd peer wire cluster",
 	"crdt":             "gossip peer wire",
@@ -46,13 +47,14 @@ var matrix = map[string]string{
 	"sim":              "node sbr membership courier shard hello plane entity flow formation route peer wire",
 	"scale":            "membership peer wire",
 	"proof":            "sbr membership peer",
-	"driver":           "node shutdown transport hello plane entity flow shard membership route peer stats wire ringbuf",
-	root:               "driver shutdown sbr discovery membership cluster fd shard entity crdt route peer stats",
-	"admin":            root,
-	"examples":         root,
-	"latency":          root,
-	"bootstrap":        "root discovery formation",
-	"bench":            "root transport hello flow ringbuf wire",
+	"driver": "node shutdown transport trust hello plane entity flow shard membership route peer stats wire " +
+		"ringbuf",
+	root:        "driver shutdown sbr discovery membership cluster fd shard entity crdt route peer stats",
+	"admin":     root,
+	"examples":  root,
+	"latency":   root,
+	"bootstrap": "root discovery formation",
+	"bench":     "root transport trust hello flow ringbuf wire",
 
 	"cmd/node":      "root latency admin bootstrap sim scale proof internal/door internal/chaos internal/pki",
 	"cmd/loadgen":   "root bench internal/door internal/pki internal/hostile",
@@ -73,7 +75,7 @@ var floors = []string{
 	"ringbuf wire discovery internal/invariant internal/house internal/planted internal/port internal/spent " +
 		"internal/pki internal/api",
 	"entity flow route peer cluster stats",
-	"plane transport fd fd/fdtest gossip courier internal/contract hello",
+	"plane transport fd fd/fdtest gossip courier internal/contract hello trust",
 	"membership crdt",
 	"shard sbr sbr/leasetest singleton formation shutdown",
 	"node",
@@ -84,7 +86,7 @@ var floors = []string{
 }
 
 // inside lists the rooms that no embedder imports: they lie under internal/ and go by their short names here.
-var inside = strings.Fields("driver transport hello plane flow courier node scale proof")
+var inside = strings.Fields("driver transport trust hello plane flow courier node scale proof")
 
 // short cuts internal/ off the folder of a room inside it.
 func short(dir string) string {

@@ -29,14 +29,14 @@ var hostileBugs = []bug{
 		New:  "\tif g.queue == nil || d.guests[g.nc] == g {\n\t\treturn",
 	},
 	{
-		Name: "every-certificate-is-an-authority", Package: "./internal/transport", Run: "TestTanglesAreNotFollowed",
-		File: "internal/transport/chain.go",
+		Name: "every-certificate-is-an-authority", Package: "./internal/trust", Run: "TestTanglesAreNotFollowed",
+		File: "internal/trust/chain.go",
 		Old:  "\t\t\tif err == nil {\n",
 		New:  "\t\t\tif err == nil || !added[i] {\n",
 	},
 	{
 		Name: "a-turn-is-held-while-waiting", Package: "./internal/transport", Run: "TestTurnsAreNotHeldByWaiting",
-		File: "internal/transport/tlsfeed.go",
+		File: "internal/trust/feed.go",
 		Old:  "\tf.turn.give() // whoever",
 		New:  "\t// whoever",
 	},

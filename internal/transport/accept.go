@@ -14,6 +14,7 @@ import (
 
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -262,7 +263,7 @@ func (t *Transport) welcome(nc net.Conn, g *guest, h *hello.Hello) error {
 	if h.Lane == wire.LaneBulk {
 		return t.welcomeBulk(nc, h)
 	}
-	c, old, refusal := t.register(h, g.from, shownName(nc))
+	c, old, refusal := t.register(h, g.from, trust.NameOf(nc))
 	if refusal != nil {
 		return refusal
 	}
@@ -380,7 +381,7 @@ func (t *Transport) enrol(nc net.Conn, c *InConn) error {
 	if !current {
 		return context.Canceled
 	}
-	nc, c.secure = bare(nc)
+	nc, c.secure = trust.Bare(nc)
 	if err := c.loop.enrol(nc, c); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -45,7 +46,7 @@ func (t *Transport) welcomeBulk(nc net.Conn, h *hello.Hello) error {
 	if err != nil {
 		return unknownPeer(h, err)
 	}
-	if refusal := r.bond.Admits(h, shownName(nc), r.stands(), t.cfg.Now()); refusal != nil {
+	if refusal := r.bond.Admits(h, trust.NameOf(nc), r.stands(), t.cfg.Now()); refusal != nil {
 		t.mu.Unlock()
 		return refusal
 	}
@@ -59,7 +60,7 @@ func (t *Transport) welcomeBulk(nc net.Conn, h *hello.Hello) error {
 	c.id = t.bulk.add(c)
 	c.r = flow.NewBulkReceiver(owner, c.id, t.cfg.BulkWindow, t.cfg.MaxBulk, t.cfg.BulkStall, &t.bulk)
 	r.bulkIn = c
-	r.bond.Bind(h, shownName(nc), t.trust != nil)
+	r.bond.Bind(h, trust.NameOf(nc), t.trust != nil)
 	t.mu.Unlock()
 	if old != nil {
 		_ = old.nc.Close()
@@ -68,7 +69,7 @@ func (t *Transport) welcomeBulk(nc net.Conn, h *hello.Hello) error {
 	t.limit(nc, t.cfg.HelloTimeout)
 	if err = t.letIn(nc, h); err == nil {
 		_ = nc.SetDeadline(time.Time{})
-		unbound(nc)
+		trust.Unbound(nc)
 		if t.spawn(c.serve) {
 			return nil
 		}
@@ -91,7 +92,8 @@ func (c *bulkConn) serve() {
 	_ = c.nc.Close()
 	close(ended)
 	<-written
-	if broken := (*wire.Error)(nil); errors.As(err, &broken) || errors.Is(err, flow.ErrBulkProtocol) || isForged(err) {
+	broken := (*wire.Error)(nil)
+	if errors.As(err, &broken) || errors.Is(err, flow.ErrBulkProtocol) || trust.IsForged(err) {
 		c.t.fault("protocol", &c.t.count.faultsProtocol, "peer", c.from.id, "lane", wire.LaneBulk, "error", err)
 	}
 	c.t.cfg.Logger.Debug("peer's connection closed", "peer", c.from.id, "lane", wire.LaneBulk, "error", err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/stats"
@@ -35,7 +36,7 @@ type Bulk struct {
 	dead       error // forgotten or closed, for ever
 	running    bool  // the goroutine
 	up         bool
-	secure     *secure // of the connection that stands, if it has TLS
+	secure     *trust.Conn // of the connection that stands, if it has TLS
 	generation uint32
 	failures   int
 
@@ -216,13 +217,13 @@ func (b *Bulk) tell(over []*flow.BulkTransfer, reason route.Reason, err error) {
 
 // carry serves one connection until it breaks or has had nothing to do for bulkIdle. next is one that follows it.
 func (b *Bulk) carry(nc net.Conn, generation uint32) (next net.Conn, err error) {
-	unbound(nc)
+	trust.Unbound(nc)
 	stop := context.AfterFunc(b.ctx, func() { _ = nc.Close() })
 	defer stop()
 	renewal := bulkRenewal{t: b.t}
-	renewal.secure, _ = nc.(*secure)
+	renewal.secure, _ = nc.(*trust.Conn)
 	if renewal.secure != nil {
-		renewal.secure.anew.Store(true)
+		renewal.secure.SetAnew(true)
 	}
 	b.mu.Lock()
 	dead := b.dead
@@ -306,7 +307,7 @@ func (b *Bulk) read(nc net.Conn) error {
 	for {
 		head := buf[:wire.HeaderSize]
 		if _, err := io.ReadFull(r, head); err != nil {
-			if isForged(err) {
+			if trust.IsForged(err) {
 				return b.fault(err)
 			}
 			return err

@@ -6,22 +6,23 @@ import (
 	"net"
 	"time"
 
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/wire"
 )
 
 // bulkRenewal says when a dialled bulk connection is to be made anew. It belongs to the goroutine that writes.
 type bulkRenewal struct {
 	t      *Transport
-	secure *secure   // nil without TLS
-	since  time.Time // when the rest began; zero: there is none
-	next   net.Conn  // that was let in to follow this one; nil: none
+	secure *trust.Conn // nil without TLS
+	since  time.Time   // when the rest began; zero: there is none
+	next   net.Conn    // that was let in to follow this one; nil: none
 }
 
 // follows dials the connection that follows one of which nothing is on its way, and reports whether this one is to end
 // now: a peer that is believed no more is dialled when it has. When the peer does not let it in the renewal is put off.
 func (r *bulkRenewal) follows(b *Bulk) bool {
-	creds := r.t.trust.current.Load()
-	if creds.judge(r.secure.peer, r.secure.host, r.t.trust.now()) != nil {
+	creds := r.t.trust.State()
+	if !r.secure.Believed(creds, r.t.trust.Now()) {
 		return true
 	}
 	b.mu.Lock()
@@ -33,8 +34,9 @@ func (r *bulkRenewal) follows(b *Bulk) bool {
 		r.next = nc
 		return true
 	}
-	r.since, r.secure.putOff = time.Time{}, time.Now().Add(renewAgain)
-	r.secure.anew.Store(false)
+	r.since = time.Time{}
+	r.secure.PutOff(time.Now().Add(renewAgain))
+	r.secure.SetAnew(false)
 	if b.ctx.Err() == nil {
 		r.t.fault("connection not made anew", &r.t.count.tlsPutOff, "peer", b.to, "lane", wire.LaneBulk, "error", err)
 	}
@@ -48,7 +50,7 @@ func (r *bulkRenewal) rests() bool {
 		return false
 	}
 	s, now := r.secure, time.Now()
-	if s.creds == r.t.trust.current.Load() && r.t.trust.now().Before(s.renewAt) || now.Before(s.putOff) {
+	if s.Fresh(r.t.trust.State(), r.t.trust.Now()) || s.IsPutOff(now) {
 		r.since = time.Time{}
 		return false
 	}
@@ -56,11 +58,12 @@ func (r *bulkRenewal) rests() bool {
 		r.since = now
 	}
 	if now.Sub(r.since) > r.t.cfg.renewWait {
-		r.since, s.putOff = time.Time{}, now.Add(renewLater)
-		s.anew.Store(false)
+		r.since = time.Time{}
+		s.PutOff(now.Add(renewLater))
+		s.SetAnew(false)
 		return false
 	}
-	s.anew.Store(true)
+	s.SetAnew(true)
 	return true
 }
 
@@ -73,9 +76,9 @@ func (r *bulkRenewal) patience() time.Duration {
 }
 
 // remind has the writer look at the newest credentials.
-func (b *Bulk) remind(creds *credentials) {
+func (b *Bulk) remind(creds *trust.State) {
 	b.mu.Lock()
-	older := b.secure != nil && b.secure.creds != creds
+	older := b.secure != nil && !b.secure.Under(creds)
 	b.mu.Unlock()
 	if older {
 		b.poke()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/route"
 )
 
@@ -47,20 +48,17 @@ func TestStreamOfLargeMessagesIsRenewed(t *testing.T) {
 	old, young := authority(t), authority(t)
 	sites := [2]*site{newSite(t, old), newSite(t, old)}
 	a, b := startBulk(t, sites[0].tls), startBulk(t, sites[1].tls)
-	under := func() *credentials {
+	under := func(creds *trust.State) bool {
 		x := a.Bulk(b.Self())
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		if x.secure == nil {
-			return nil
-		}
-		return x.secure.creds
+		return x.secure != nil && x.secure.Under(creds)
 	}
 	step := func(number uint64, change func(s *site)) {
 		for i, n := range []bulkNode{a, b} { // one after the other: the connection has the older certificate of the second
 			change(sites[i])
 			streamBulk(t, a, b, func() bool {
-				return n.trust.current.Load().number == number && under() == a.trust.current.Load()
+				return n.trust.State().Number() == number && under(a.trust.State())
 			})
 		}
 	}

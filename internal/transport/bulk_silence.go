@@ -6,6 +6,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/kith-io/kith/internal/trust"
 )
 
 // heed looks whether the connection is silent. Then the peer is dialled, and what it answers takes its place. The sweep
@@ -30,9 +32,7 @@ func (b *Bulk) heed(now time.Time, late bool) {
 
 // ask calls f with the descriptor of a connection's socket, unless it is closed.
 func ask(nc net.Conn, f func(fd int)) {
-	if s, ok := nc.(*secure); ok {
-		nc = s.feed.sock
-	}
+	nc = trust.Socket(nc)
 	if sock, ok := nc.(syscall.Conn); ok {
 		if raw, err := sock.SyscallConn(); err == nil {
 			_ = raw.Control(func(fd uintptr) { f(int(fd)) })

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/ringbuf"
 	"github.com/kith-io/kith/wire"
@@ -63,7 +64,7 @@ type Config struct {
 	CloseTimeout time.Duration // for flushing what is queued in Close; default 1 s
 
 	// TLS demands mutual TLS 1.3 of every connection; zero value: none.
-	TLS TLS
+	TLS trust.TLS
 
 	// Bulk takes large messages; nil: this node neither sends nor takes any.
 	Bulk       BulkUpcalls
@@ -216,6 +217,12 @@ func (c *Config) defaultFuncs() {
 
 // largestFrame is the most bytes that an accepted connection may hold of a frame that is not whole.
 func (c Config) largestFrame() int { return max(c.MaxFrame, wire.MaxControlFrame) }
+
+// trust is what the credentials are kept by.
+func (c Config) trust() trust.Config {
+	return trust.Config{TLS: c.TLS, Cluster: c.Name, Now: c.wall, Every: c.filesEvery, HandshakeBytes: c.HandshakeBytes,
+		Handshakes: c.Handshakes}
+}
 
 // bounds are those of every link.
 func (c Config) bounds(memory ringbuf.Source) flow.Bounds {

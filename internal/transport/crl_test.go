@@ -4,7 +4,6 @@ package transport
 
 import (
 	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -22,7 +21,7 @@ import (
 
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/pki"
-	"github.com/kith-io/kith/internal/spent"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -47,7 +46,6 @@ func (s *site) serial() *big.Int {
 	require.NoError(s.t, err)
 	return certs[0].SerialNumber
 }
-
 func derOf(t testing.TB, text []byte) []byte {
 	block, _ := pem.Decode(text)
 	require.NotNil(t, block)
@@ -64,7 +62,7 @@ func signed(t testing.TB, ca *pki.CA, list *x509.RevocationList) []byte {
 	list.ThisUpdate, list.NextUpdate, list.Number = time.Now(), time.Now().Add(time.Hour), big.NewInt(1)
 	der, err := x509.CreateRevocationList(rand.Reader, list, certs[0], key.(*ecdsa.PrivateKey))
 	require.NoError(t, err)
-	return pem.EncodeToMemory(&pem.Block{Type: crlBlock, Bytes: der})
+	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der})
 }
 
 // Lists that are no good are not taken: a node does not start with one, and one that runs keeps what it has, says why
@@ -79,7 +77,7 @@ func TestCRLsThatAreNoGood(t *testing.T) {
 		s.tls(c)
 		c.filesEvery = time.Hour
 	})
-	first := tr.trust.current.Load()
+	first := tr.trust.State()
 	require.Equal(t, 1, tr.Stats().TLSRevoked)
 	forged := append([]byte(nil), derOf(t, good)...)
 	forged[len(forged)-1] ^= 1
@@ -96,9 +94,9 @@ func TestCRLsThatAreNoGood(t *testing.T) {
 		"cut DER":     {derOf(t, good)[:40], "neither PEM nor DER"},
 		"tail":        {append(derOf(t, good), 1), "revocation list 2 is neither"},
 		"other DER":   {[]byte{0x30, 0}, "revocation list 1"},
-		"certificate": {pem.EncodeToMemory(&pem.Block{Type: crlBlock, Bytes: derOf(t, ca.Pair().Cert)}), "list 1"},
-		"too long":    {make([]byte, MaxCRLBytes+1), "more than 4194304 bytes"},
-		"too many":    {[]byte(strings.Repeat(string(good), MaxCRLs+1)), "more than 64"},
+		"certificate": {pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: derOf(t, ca.Pair().Cert)}), "list 1"},
+		"too long":    {make([]byte, trust.MaxCRLBytes+1), "more than 4194304 bytes"},
+		"too many":    {[]byte(strings.Repeat(string(good), trust.MaxCRLs+1)), "more than 64"},
 		"another CA":  {crl(t, other, n), "ECDSA verification failure"},
 		"stranger":    {crl(t, named(t, "stranger"), n), "nobody who is believed"},
 		"forged":      {forged, "verification failure"},
@@ -113,8 +111,8 @@ func TestCRLsThatAreNoGood(t *testing.T) {
 		s.revoke(bad.text)
 		require.ErrorContains(t, tr.ReloadTLS(), bad.want, name)
 		require.Equal(t, before+1, tr.Stats().TLSReloadsBad, name)
-		require.Same(t, first, tr.trust.current.Load(), name)
-		_, err := newTrust(Config{Name: "test", TLS: tr.cfg.TLS, wall: time.Now})
+		require.Same(t, first, tr.trust.State(), name)
+		_, err := trust.New(tr.cfg.trust())
 		require.ErrorContains(t, err, bad.want, name)
 	}
 	require.NoError(t, os.Remove(s.crl()))
@@ -138,103 +136,6 @@ func named(t testing.TB, name string) *pki.CA {
 	ca, err := pki.NewCA(name, time.Hour)
 	require.NoError(t, err)
 	return ca
-}
-
-// TestCRLFileNeedsTLS holds that a list alone, or beside Load, is a fault of the configuration.
-func TestCRLFileNeedsTLS(t *testing.T) {
-	require.ErrorContains(t, TLS{CRLFile: "x"}.Validate(), "CRLFile without certificates")
-	load := func() (Credentials, error) { return Credentials{}, nil }
-	require.ErrorContains(t, TLS{CRLFile: "x", Load: load}.Validate(), "exclude each other")
-	require.NoError(t, TLS{CertFile: "a", KeyFile: "b", CAFile: "c", CRLFile: "d"}.Validate())
-}
-
-// Lists that Load returns need the certificates of who signed them, and those must be believed.
-func TestCRLsFromMemory(t *testing.T) {
-	ca, other := authority(t), named(t, "other")
-	listOf := func(ca *pki.CA) []*x509.RevocationList {
-		lists, err := ParseCRLs(crl(t, ca, big.NewInt(7)))
-		require.NoError(t, err)
-		return lists
-	}
-	certOf := func(ca *pki.CA) []*x509.Certificate {
-		certs, err := pki.Certificates(ca.Pair().Cert)
-		require.NoError(t, err)
-		return certs
-	}
-	c := Credentials{Certificate: leaf(t, ca, nil), CAs: pool(t, ca), CRLs: listOf(ca), Issuers: certOf(ca)}
-	load := func() (Credentials, error) { return c, nil }
-	tr, err := newTrust(Config{Name: "test", TLS: TLS{Load: load}, wall: time.Now})
-	require.NoError(t, err)
-	require.Equal(t, 1, tr.current.Load().revoked.known())
-	require.Nil(t, tr.current.Load().CRLs, "what is known of them is kept, not they")
-	c.Issuers = nil
-	require.ErrorContains(t, tr.reload(), "nobody who is believed")
-	c.CRLs, c.Issuers = listOf(other), certOf(other)
-	require.ErrorContains(t, tr.reload(), "unknown authority", "nobody vouches for who signed it")
-	c.CRLs, c.Issuers = append(listOf(ca), listOf(ca)...), certOf(ca)
-	c.CRLs[0].Raw = make([]byte, MaxCRLBytes)
-	require.ErrorContains(t, tr.reload(), "more than")
-}
-
-// An authority below another one is revoked with all that it vouches for; a certificate that is believed by another
-// chain too is not.
-func TestChainsOfRevoked(t *testing.T) {
-	root, key := authority(t), &ecdsa.PrivateKey{}
-	*key = *newKey(t)
-	middle := below(t, root, key)
-	node := x509.Certificate{SerialNumber: big.NewInt(9), Subject: pkix.Name{CommonName: "node"}}
-	roots, err := pki.Certificates(root.Pair().Cert)
-	require.NoError(t, err)
-	r, err := newRevocations(&Credentials{CAs: pool(t, root), Issuers: roots,
-		CRLs: lists(t, crl(t, root, middle.SerialNumber))})
-	require.NoError(t, err)
-	long := []*x509.Certificate{&node, middle, roots[0]}
-	err = r.judge([][]*x509.Certificate{long})
-	require.ErrorContains(t, err, `certificate of "CN=middle", serial 4d, is revoked by "CN=test"`)
-	require.NoError(t, r.judge([][]*x509.Certificate{long, {&node, roots[0]}}), "the other chain has nobody revoked")
-	require.NoError(t, r.judge([][]*x509.Certificate{{&node, roots[0]}}))
-	require.NoError(t, (*revocations)(nil).judge([][]*x509.Certificate{long}))
-	// The lower authority's own list is taken by its word and that of who vouches for it.
-	template := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now(), NextUpdate: time.Now().Add(time.Hour),
-		RevokedCertificateEntries: []x509.RevocationListEntry{{SerialNumber: big.NewInt(9), RevocationTime: time.Now()}}}
-	der, err := x509.CreateRevocationList(rand.Reader, template, middle, key)
-	require.NoError(t, err)
-	c := &Credentials{CAs: pool(t, root), Issuers: append(roots, middle), CRLs: lists(t, der)}
-	r, err = newRevocations(c)
-	require.NoError(t, err)
-	require.ErrorContains(t, r.judge([][]*x509.Certificate{long}), `"CN=node", serial 9, is revoked by "CN=middle"`)
-	c.CAs = pool(t, authority(t))
-	_, err = newRevocations(c)
-	require.ErrorContains(t, err, "unknown authority")
-}
-
-func lists(t testing.TB, text []byte) []*x509.RevocationList {
-	l, err := ParseCRLs(text)
-	require.NoError(t, err)
-	return l
-}
-
-func newKey(t testing.TB) *ecdsa.PrivateKey {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	return key
-}
-
-// below makes an authority that another one vouches for.
-func below(t testing.TB, ca *pki.CA, key *ecdsa.PrivateKey) *x509.Certificate {
-	certs, err := pki.Certificates(ca.Pair().Cert)
-	require.NoError(t, err)
-	block, _ := pem.Decode(ca.Pair().Key)
-	by, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(77), Subject: pkix.Name{CommonName: "middle"},
-		NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
-	der, err := x509.CreateCertificate(rand.Reader, template, certs[0], key.Public(), by)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return cert
 }
 
 // Whose certificate is revoked is refused where it dials and where it is dialled, each counted at both ends, beside a
@@ -378,23 +279,4 @@ func TestOverdueCRL(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log.String(), "due to be replaced"))
 	good.revoke(crl(t, ca, bad.serial()))
 	until(t, func() bool { return ta.Stats().TLSStaleCRLs == 0 })
-}
-
-// FuzzParseCRLs: no panic, memory in proportion, and what is read was signed as it stands there.
-func FuzzParseCRLs(f *testing.F) {
-	ca := authority(f)
-	text := crl(f, ca, big.NewInt(7), big.NewInt(8))
-	f.Add(text)
-	f.Add(derOf(f, text))
-	f.Add(append(append([]byte(nil), text...), text...))
-	f.Add(ca.Pair().Cert)
-	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, text []byte) {
-		before := spent.Bytes()
-		lists, err := ParseCRLs(text)
-		spent.Within(t, before, 64*len(text))
-		if err == nil && (len(lists) == 0 || len(lists) > MaxCRLs) {
-			t.Fatalf("%d lists", len(lists))
-		}
-	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -47,7 +48,7 @@ func (u *uplink) adopt(oc *outConn, carrier net.Conn, a hello.Ack) error {
 	if err := u.clear(errSilent); err != nil {
 		return err
 	}
-	nc, secure := bare(carrier)
+	nc, secure := trust.Bare(carrier)
 	oc.secure = secure
 	if err := u.loop.enrol(nc, oc); err != nil {
 		return fmt.Errorf("enrol connection to %s: %w", u.to, err)
@@ -182,7 +183,7 @@ func expire(nc net.Conn) {
 func (t *Transport) agree(carrier net.Conn, u *opening) (hello.Ack, error) {
 	a, err := t.greet(carrier, u)
 	if err == nil {
-		err = t.confirm(u.to, shownName(carrier))
+		err = t.confirm(u.to, trust.NameOf(carrier))
 	}
 	return a, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/panjf2000/gnet/v2"
 
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -153,12 +154,12 @@ func (c *InConn) traffic(conn gnet.Conn) gnet.Action {
 	if c.secure == nil {
 		err = c.take(b)
 	} else {
-		err = c.secure.read(c.loop, b, c)
+		err = c.secure.Unseal(&c.loop.plain, b, (*inPlain)(c))
 	}
 	if err == nil {
 		err = c.answer()
 	}
-	if err == errEnded {
+	if err == trust.ErrEnded {
 		return gnet.Close
 	}
 	if err != nil {
@@ -167,6 +168,12 @@ func (c *InConn) traffic(conn gnet.Conn) gnet.Action {
 	}
 	return gnet.None
 }
+
+// inPlain is an InConn as the taker of its plaintext, which is of no concern to the rider.
+type inPlain InConn
+
+// Take takes plaintext.
+func (c *inPlain) Take(b []byte) error { return (*InConn)(c).take(b) }
 
 // take takes what came in, of any number of frames; the last may be cut.
 func (c *InConn) take(b []byte) error {
@@ -268,7 +275,7 @@ func (c *InConn) answer() error {
 	if c.writer != nil {
 		waiting := len(c.sending) + len(c.answers)
 		if c.secure != nil {
-			waiting += c.secure.unsaid()
+			waiting += c.secure.Unsaid()
 		}
 		if waiting > maxAckOutbound {
 			return fmt.Errorf("%w: probes without reading the answers", ErrProtocol)

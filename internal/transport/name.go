@@ -4,58 +4,12 @@
 package transport
 
 import (
-	"crypto/x509"
 	"net"
-	"strings"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 )
-
-// nodeName is the name that a certificate gives to its node: the subject's common name; where there is none the first
-// of its other names, URIs before hosts before addresses, that of a cluster aside. It may be empty.
-func nodeName(cert *x509.Certificate) string {
-	if cert.Subject.CommonName != "" {
-		return cert.Subject.CommonName
-	}
-	for _, u := range cert.URIs {
-		if s := u.String(); !strings.HasPrefix(s, ClusterURI("")) {
-			return s
-		}
-	}
-	switch {
-	case len(cert.DNSNames) > 0:
-		return cert.DNSNames[0]
-	case len(cert.IPAddresses) > 0:
-		return cert.IPAddresses[0].String()
-	}
-	return ""
-}
-
-// shownName is the name in the certificate that was shown on a connection; empty without TLS.
-func shownName(nc net.Conn) string {
-	if s, ok := nc.(*secure); ok {
-		if certs := s.ConnectionState().PeerCertificates; len(certs) > 0 {
-			return nodeName(certs[0])
-		}
-	}
-	return ""
-}
-
-// isAt returns a refusal when the certificate of a dialler must name the host that it says it is at, and does not. It
-// is asked again as long as the connection stands.
-func (t *Transport) isAt(nc net.Conn, h *hello.Hello) *hello.RefusedError {
-	s, ok := nc.(*secure)
-	if !ok || !t.trust.cfg.VerifyHost {
-		return nil
-	}
-	s.host = h.From.Addr.Host()
-	if err := s.ConnectionState().PeerCertificates[0].VerifyHostname(s.host); err != nil {
-		return &hello.RefusedError{Reason: hello.RefusedHost, Key: "host of the certificate", Ours: s.host,
-			Theirs: err.Error()}
-	}
-	return nil
-}
 
 // stands reports whether somebody speaks for r now. The transport's lock is held.
 func (r *remote) stands() bool {
@@ -89,7 +43,7 @@ func (t *Transport) confirm(id peer.ID, name string) error {
 	before, displaced, refused := r.bond.Confirm(id, name)
 	if refused != nil {
 		t.mu.Unlock()
-		t.count.tlsFailed[TLSName].Add(1)
+		t.count.tlsFailed[trust.TLSName].Add(1)
 		return refused
 	}
 	var strangers []*InConn
@@ -103,7 +57,7 @@ func (t *Transport) confirm(id peer.ID, name string) error {
 	}
 	t.mu.Unlock()
 	if len(strangers) > 0 || bulkIn != nil {
-		t.fault("connections in another node's name", &t.count.tlsRefused[TLSName], "peer", id, "certificate", before,
+		t.fault("connections in another node's name", &t.count.tlsRefused[trust.TLSName], "peer", id, "certificate", before,
 			"at its address", name)
 	}
 	for _, c := range strangers {
@@ -131,4 +85,19 @@ func (t *Transport) inquire(id peer.ID) {
 		c.inquires = true
 		c.ensure()
 	}
+}
+
+// isAt returns a refusal when the certificate of a dialler must name the host that it says it is at, and does not. It
+// is asked again as long as the connection stands.
+func (t *Transport) isAt(nc net.Conn, h *hello.Hello) *hello.RefusedError {
+	s, ok := nc.(*trust.Conn)
+	if !ok || !t.trust.VerifiesHosts() {
+		return nil
+	}
+	host := h.From.Addr.Host()
+	if err := s.DemandHost(host); err != nil {
+		return &hello.RefusedError{Reason: hello.RefusedHost, Key: "host of the certificate", Ours: host,
+			Theirs: err.Error()}
+	}
+	return nil
 }

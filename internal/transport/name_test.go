@@ -13,6 +13,7 @@ import (
 
 	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/pki"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -20,7 +21,7 @@ import (
 // called is member with a name of its own, and hosts.
 func called(t testing.TB, ca *pki.CA, name string, hosts ...string) func(*Config) {
 	cert := leaf(t, ca, func(r *pki.Request) { r.Name, r.Hosts = name, hosts })
-	return withTLS(Credentials{Certificate: cert, CAs: pool(t, ca)})
+	return withTLS(trust.Credentials{Certificate: cert, CAs: pool(t, ca)})
 }
 
 // thief runs a node that says it is another one, under generations that are far ahead.
@@ -166,33 +167,14 @@ func TestReloadKeepsTheName(t *testing.T) {
 		s.tls(c)
 		c.filesEvery = time.Hour
 	})
-	p, err := ca.Issue(pki.Request{Name: "other", URIs: []string{ClusterURI("test")}, Until: time.Now().Add(time.Minute)})
+	p, err := ca.Issue(pki.Request{Name: "other", URIs: []string{trust.ClusterURI("test")},
+		Until: time.Now().Add(time.Minute)})
 	require.NoError(t, err)
 	require.NoError(t, p.Write(s.dir, "node", true))
 	require.ErrorContains(t, tr.ReloadTLS(), `the certificate names node "other", this one is "node"`)
 	require.EqualValues(t, 1, tr.Stats().TLSReloadsBad)
 	s.prove(ca, time.Now().Add(time.Minute))
 	require.NoError(t, tr.ReloadTLS())
-}
-
-// What names a node in its certificate.
-func TestNodeName(t *testing.T) {
-	ca := authority(t)
-	for want, r := range map[string]pki.Request{
-		"n1":            {Name: "n1", URIs: []string{"spiffe://x/y"}, Hosts: []string{"h"}},
-		"spiffe://x/y":  {URIs: []string{ClusterURI("test"), "spiffe://x/y", "spiffe://x/z"}, Hosts: []string{"h"}},
-		"db.example":    {URIs: []string{ClusterURI("test")}, Hosts: []string{"10.0.0.1", "db.example", "other"}},
-		"10.0.0.1":      {URIs: []string{ClusterURI("test")}, Hosts: []string{"10.0.0.1", "10.0.0.2"}},
-		"":              {URIs: []string{ClusterURI("test")}},
-		"kith://node/1": {URIs: []string{"kith://node/1"}},
-	} {
-		r.Until = time.Now().Add(time.Minute)
-		p, err := ca.Issue(r)
-		require.NoError(t, err)
-		certs, err := pki.Certificates(p.Cert)
-		require.NoError(t, err)
-		require.Equal(t, want, nodeName(certs[0]))
-	}
 }
 
 // With VerifyHost an acceptor demands that a dialler's certificate names the host that the dialler says it is at, as a

@@ -10,6 +10,7 @@ import (
 	"github.com/panjf2000/gnet/v2"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -73,11 +74,11 @@ func (oc *outConn) traffic(c gnet.Conn) gnet.Action {
 	}
 	var err error
 	if oc.secure == nil {
-		err = oc.take(b)
+		err = oc.Take(b)
 	} else {
-		err = oc.secure.read(oc.u.loop, b, oc) // what TLS answers leaves with the next batch
+		err = oc.secure.Unseal(&oc.u.loop.plain, b, oc) // what TLS answers leaves with the next batch
 	}
-	if err == errEnded {
+	if err == trust.ErrEnded {
 		return gnet.Close
 	}
 	if err != nil {
@@ -108,8 +109,8 @@ func (oc *outConn) parks(now bool) {
 	oc.u.mu.Unlock()
 }
 
-// take takes what came back on the connection.
-func (oc *outConn) take(b []byte) error { return oc.u.q.frames(b) }
+// Take takes what came back on the connection.
+func (oc *outConn) Take(b []byte) error { return oc.u.q.frames(b) }
 
 func (oc *outConn) closed(err error) {
 	u := oc.u

@@ -5,17 +5,16 @@ package transport
 
 import (
 	"errors"
-	"math/rand/v2"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/wire"
 )
 
 const (
-	judgeEvery = time.Minute // the certificates of a standing connection are judged again at least that often
 	renewLater = time.Minute // so long
 	renewLeast = 8           // renewals begun in one sweep; a fifth of the peers when that is more
 )
@@ -29,24 +28,21 @@ func (t *Transport) upkeep(remotes []*remote) {
 		return
 	}
 	t.refreshTrust()
-	creds := t.trust.current.Load()
-	t.warnOfEnd(creds)
-	t.warnOfStale(creds)
-	t.trust.held.Range(func(key, _ any) bool {
-		s := key.(*secure)
-		if s.anew.Load() && s.creds != creds {
-			return true // its dialler is about to
+	creds, now := t.trust.State(), t.trust.Now()
+	t.trust.Warn(t.cfg.Logger)
+	t.trust.EachHeld(func(s *trust.Conn) {
+		if s.IsAnew() && !s.Under(creds) {
+			return // its dialler is about to
 		}
-		if err := s.doubt(creds, t.trust.now()); err != nil {
-			t.expelled("closed", &t.count.tlsRefused, s.feed.sock.RemoteAddr(), err)
-			_ = s.feed.sock.Close() // whoever reads or writes ends
+		if err := s.Doubt(creds, now); err != nil {
+			t.expelled("closed", &t.count.tlsRefused, s.RemoteAddr(), err)
+			_ = trust.Socket(s).Close() // whoever reads or writes ends
 		}
-		return true
 	})
 	room := max(renewLeast, len(remotes)/5)
 	for _, r := range remotes {
 		for _, c := range t.acceptedFrom(r) {
-			if err := c.secure.doubt(creds, t.trust.now()); err != nil {
+			if err := c.secure.Doubt(creds, now); err != nil {
 				t.expelled("refused", &t.count.tlsRefused, c.from.id, err)
 				c.loop.post(c)
 			}
@@ -61,43 +57,18 @@ func (t *Transport) upkeep(remotes []*remote) {
 			}
 			// Under older credentials it is made anew first, without loss: the peer may have a newer certificate by now,
 			// which this connection knows nothing of.
-			if s := oc.secure; s.creds == creds || u.stays(s) {
-				if err := s.doubt(creds, t.trust.now()); err != nil {
+			if s := oc.secure; s.Under(creds) || u.stays(s) {
+				if err := s.Doubt(creds, now); err != nil {
 					t.expelled("given up", &t.count.tlsFailed, r.id, err)
 					u.loop.post(&expulsion{oc, err})
 					return
 				}
 			}
-			if room > 0 && u.renew(oc, creds, t.trust.now()) {
+			if room > 0 && u.renew(oc, creds, now) {
 				room--
 			}
 		})
 	}
-}
-
-// doubt judges the peer again when the credentials are other ones, or once a minute. Only the sweep calls it.
-func (s *secure) doubt(creds *credentials, now time.Time) error {
-	if s.judged == creds && now.Sub(s.judgedAt) < judgeEvery {
-		return nil
-	}
-	s.judged, s.judgedAt = creds, now
-	return creds.judge(s.peer, s.host, now)
-}
-
-// keep notes what the upkeep of the connection needs: the peer's chain, and when to renew it, which is at two thirds of
-// what is left of the certificates of both ends, and a little earlier at random, so that not all connections do at
-// once.
-func (s *secure) keep(now time.Time) {
-	s.peer = s.ConnectionState().PeerCertificates
-	s.judged, s.judgedAt = s.creds, now
-	ends := s.creds.ends
-	for _, cert := range s.peer {
-		if cert.NotAfter.Before(ends) {
-			ends = cert.NotAfter
-		}
-	}
-	left := max(ends.Sub(now), 0)
-	s.renewAt = now.Add(left*2/3 - rand.N(left/20+1))
 }
 
 // acceptedFrom returns the connections accepted from a peer that stand.
@@ -113,8 +84,8 @@ func (t *Transport) acceptedFrom(r *remote) (conns []*InConn) {
 }
 
 // expelled counts and logs a connection that stood until now.
-func (t *Transport) expelled(what string, counts *[tlsReasons]atomic.Uint64, who any, err error) {
-	e := tlsError(err, false)
+func (t *Transport) expelled(what string, counts *[trust.TLSReasons]atomic.Uint64, who any, err error) {
+	e := trust.ErrorOf(err, false)
 	t.fault("tls: standing connection "+what+": "+e.Reason.String(), &counts[e.Reason], "peer", who, "error", e.Err)
 }
 
@@ -154,12 +125,12 @@ func (u *uplink) standing() *outConn {
 
 // renew has the connection made anew if it is time: the uplink sends no more, and closes it once nothing is on its way.
 // It returns false when there was nothing to begin.
-func (u *uplink) renew(oc *outConn, creds *credentials, now time.Time) bool {
+func (u *uplink) renew(oc *outConn, creds *trust.State, now time.Time) bool {
 	s := oc.secure
-	if s.creds == creds && now.Before(s.renewAt) || u.stays(s) {
+	if s.Fresh(creds, now) || u.stays(s) {
 		return false
 	}
-	believed := creds.judge(s.peer, s.host, now) == nil
+	believed := s.Believed(creds, now)
 	u.mu.Lock()
 	if u.conn != oc || u.dead != nil {
 		u.mu.Unlock()
@@ -178,7 +149,8 @@ func (u *uplink) renew(oc *outConn, creds *credentials, now time.Time) bool {
 	case begins:
 		u.renewing, u.renewSince, u.scheduled = true, time.Now(), true
 	case late && u.lane == wire.LaneData: // its receiver consumes too slowly: it goes on as it is for a while
-		u.renewing, s.putOff = false, time.Now().Add(renewLater)
+		u.renewing = false
+		s.PutOff(time.Now().Add(renewLater))
 	}
 	u.mu.Unlock()
 	switch {

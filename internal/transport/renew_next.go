@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -60,11 +61,11 @@ func (u *uplink) mayEnd() bool {
 }
 
 // stays reports whether the renewal of a connection was put off.
-func (u *uplink) stays(s *secure) bool {
+func (u *uplink) stays(s *trust.Conn) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := time.Now()
-	return now.Before(s.putOff) || now.Before(u.putOff)
+	return s.IsPutOff(now) || now.Before(u.putOff)
 }
 
 // prepare makes the connection that follows n.of: it comes in at the peer's door, then waits until nothing of the old

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/pki"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -47,7 +48,7 @@ func (s *site) believe(cas ...*pki.CA) {
 
 // prove replaces the node's own certificate and key.
 func (s *site) prove(ca *pki.CA, until time.Time) {
-	p, err := ca.Issue(pki.Request{Name: "node", URIs: []string{ClusterURI("test")}, Until: until})
+	p, err := ca.Issue(pki.Request{Name: "node", URIs: []string{trust.ClusterURI("test")}, Until: until})
 	require.NoError(s.t, err)
 	require.NoError(s.t, p.Write(s.dir, "node", true))
 }
@@ -55,7 +56,7 @@ func (s *site) prove(ca *pki.CA, until time.Time) {
 // tls configures a transport that sweeps often.
 func (s *site) tls(c *Config) {
 	cert, key := pki.Paths(s.dir, "node")
-	c.TLS = TLS{CertFile: cert, KeyFile: key, CAFile: filepath.Join(s.dir, "ca.crt")}
+	c.TLS = trust.TLS{CertFile: cert, KeyFile: key, CAFile: filepath.Join(s.dir, "ca.crt")}
 	if _, err := os.Stat(s.crl()); err == nil {
 		c.TLS.CRLFile = s.crl()
 	}
@@ -114,11 +115,11 @@ func TestRotationLosesNothing(t *testing.T) {
 	// newest reports whether every connection is under the newest credentials of its node, of a certain number.
 	newest := func(number uint64) bool {
 		for i, tr := range trs {
-			creds, standing := tr.trust.current.Load(), 0
+			creds, standing := tr.trust.State(), 0
 			r, err := tr.remote(trs[1-i].Self())
 			require.NoError(t, err)
 			r.uplinks(func(u *uplink) {
-				if oc := u.standing(); oc != nil && oc.secure.creds == creds && creds.number == number {
+				if oc := u.standing(); oc != nil && oc.secure.Under(creds) && creds.Number() == number {
 					standing++
 				}
 			})
@@ -241,7 +242,7 @@ func TestExpiryOfABulkConnection(t *testing.T) {
 	require.Equal(t, route.PeerLost, want(t, a.over).reason)
 	until(t, func() bool {
 		held := 0
-		a.trust.held.Range(func(any, any) bool { held++; return true })
+		a.trust.EachHeld(func(*trust.Conn) { held++ })
 		return held == 0
 	})
 }
@@ -283,7 +284,7 @@ func TestBadFilesAreNotTaken(t *testing.T) {
 		s.tls(c)
 		c.filesEvery = time.Hour
 	})
-	first := tr.trust.current.Load()
+	first := tr.trust.State()
 	cert, key := pki.Paths(s.dir, "node")
 	good, err := os.ReadFile(key)
 	require.NoError(t, err)
@@ -303,13 +304,13 @@ func TestBadFilesAreNotTaken(t *testing.T) {
 		spoil()
 		require.ErrorContains(t, tr.ReloadTLS(), want)
 		require.Equal(t, before+1, tr.Stats().TLSReloadsBad)
-		require.Same(t, first, tr.trust.current.Load())
+		require.Same(t, first, tr.trust.State())
 		s.believe(ca)
 		s.prove(ca, time.Now().Add(30*time.Minute))
 	}
 	require.NoError(t, tr.ReloadTLS())
 	require.EqualValues(t, 2, tr.Stats().TLSReloads)
-	require.NotSame(t, first, tr.trust.current.Load())
+	require.NotSame(t, first, tr.trust.State())
 	plain := start(t, newRider(), nil)
 	require.Error(t, plain.ReloadTLS())
 }

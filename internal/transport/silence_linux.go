@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kith-io/kith/internal/trust"
 )
 
 // acknowledgements asks the system about a connection; false when it does not say.
@@ -42,9 +44,7 @@ func boundSilence(nc net.Conn, d time.Duration) { setTCP(nc, unix.TCP_USER_TIMEO
 
 // setTCP sets an option as far as the system knows it.
 func setTCP(nc net.Conn, option int, d time.Duration) {
-	if s, isSecure := nc.(*secure); isSecure {
-		nc = s.feed.sock
-	}
+	nc = trust.Socket(nc)
 	sock, isTCP := nc.(*net.TCPConn)
 	if !isTCP {
 		return

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/stats"
 )
 
@@ -47,8 +48,8 @@ type counters struct {
 	withdrawn      atomic.Uint64
 	tooManyEach    atomic.Uint64
 	tooOften       atomic.Uint64
-	tlsRefused     [tlsReasons]atomic.Uint64
-	tlsFailed      [tlsReasons]atomic.Uint64
+	tlsRefused     [trust.TLSReasons]atomic.Uint64
+	tlsFailed      [trust.TLSReasons]atomic.Uint64
 	tlsRenewed     atomic.Uint64
 	tlsPutOff      atomic.Uint64
 	refused        [hello.RefusalCount]atomic.Uint64
@@ -69,10 +70,9 @@ func (t *Transport) Stats() stats.Transport {
 		TLSFailed: byTLSReason(&t.count.tlsFailed),
 	}
 	if t.trust != nil {
-		s.TLSReloads, s.TLSReloadsBad = t.trust.reloads.Load(), t.trust.failures.Load()
-		c := t.trust.current.Load()
-		s.TLSEnds, s.TLSRevoked = c.ends, c.revoked.known()
-		s.TLSStaleCRLs, _ = c.revoked.stale(t.trust.now())
+		s.TLSReloads, s.TLSReloadsBad = t.trust.Figures()
+		c := t.trust.State()
+		s.TLSEnds, s.TLSRevoked, s.TLSStaleCRLs = c.Ends(), c.Revoked(), c.Overdue(t.trust.Now())
 	}
 	for r := range t.count.refused {
 		if n := t.count.refused[r].Load(); n > 0 {
@@ -114,11 +114,11 @@ func (t *Transport) Stats() stats.Transport {
 	return s
 }
 
-func byTLSReason(counts *[tlsReasons]atomic.Uint64) map[string]uint64 {
+func byTLSReason(counts *[trust.TLSReasons]atomic.Uint64) map[string]uint64 {
 	by := map[string]uint64{}
 	for r := range counts {
 		if n := counts[r].Load(); n > 0 {
-			by[TLSReason(r).String()] = n
+			by[trust.TLSReason(r).String()] = n
 		}
 	}
 	return by

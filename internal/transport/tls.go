@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"time"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -31,17 +31,17 @@ func (t *Transport) accepted(g *guest) (net.Conn, error) {
 		return sock, nil
 	}
 	t.refreshTrust()
-	s := t.trust.accept(sock)
-	s.feed.heard = entry{t, g}.heard
-	var own *turn
+	s := t.trust.Accept(sock)
+	s.Hears(entry{t, g}.heard)
+	var own *trust.Turn
 	if !g.member {
-		own = &turn{places: t.trust.places}
+		own = t.trust.Turn()
 	}
-	err := s.shake(own)
+	err := s.Shake(own)
 	if err == nil {
 		return s, nil
 	}
-	e := tlsError(err, s.old)
+	e := s.Failed(err)
 	switch {
 	case t.ctx.Err() != nil || g.out.Load():
 	case !g.spoke.Load():
@@ -50,7 +50,7 @@ func (t *Transport) accepted(g *guest) (net.Conn, error) {
 	default:
 		t.fault("tls: "+e.Reason.String(), &t.count.tlsRefused[e.Reason], "remote", sock.RemoteAddr(), "error", e.Err)
 	}
-	if e.Reason == TLSPlain {
+	if e.Reason == trust.TLSPlain {
 		refusal := &hello.RefusedError{Reason: hello.RefusedTLS, Key: "TLS", Ours: "off", Theirs: "required"}
 		_, _ = sock.Write(wire.AppendFrame(nil, wire.KindHelloRefuse, 0, 0, hello.AppendRefusal(nil, refusal)))
 	}
@@ -73,18 +73,18 @@ func (t *Transport) dialled(sock net.Conn, to peer.Addr) (net.Conn, error) {
 		return sock, nil
 	}
 	t.refreshTrust()
-	s := t.trust.dial(sock, to.Host())
-	return s, s.shake(nil)
+	s := t.trust.Dial(sock, to.Host())
+	return s, s.Shake(nil)
 }
 
 // tlsFailed gives the failure of a dialled connection its reason, and counts it, when it is one of TLS: the handshake
 // is not through, or the acceptor refuses our certificate, which a dialler learns behind its own handshake.
 func (t *Transport) tlsFailed(carrier net.Conn, to peer.Addr, err error) error {
-	s, ok := carrier.(*secure)
-	if !ok || s.ConnectionState().HandshakeComplete && !isAlert(err) {
+	s, ok := carrier.(*trust.Conn)
+	if !ok || s.ConnectionState().HandshakeComplete && !trust.IsAlert(err) {
 		return err
 	}
-	e := tlsError(err, false)
+	e := trust.ErrorOf(err, false)
 	if !errors.Is(err, context.Canceled) {
 		t.count.tlsFailed[e.Reason].Add(1)
 	}
@@ -94,7 +94,7 @@ func (t *Transport) tlsFailed(carrier net.Conn, to peer.Addr, err error) error {
 // dialError is a TLSError with the address that was dialled.
 type dialError struct {
 	to  peer.Addr
-	err *TLSError
+	err *trust.TLSError
 }
 
 // Error names the address.
@@ -105,7 +105,7 @@ func (e *dialError) Unwrap() error { return e.err }
 
 // refreshTrust loads credentials that have changed.
 func (t *Transport) refreshTrust() {
-	changed, err := t.trust.refresh()
+	changed, err := t.trust.Refresh()
 	switch {
 	case err != nil:
 		t.faults.warn("tls credentials not reloaded", "error", err)
@@ -119,7 +119,7 @@ func (t *Transport) ReloadTLS() error {
 	if t.trust == nil {
 		return errNoTLS
 	}
-	err := t.trust.reload()
+	err := t.trust.Reload()
 	if err == nil {
 		t.renewed()
 	}
@@ -131,32 +131,12 @@ var errSpeaksTLS = fmt.Errorf("%w: a TLS handshake where a hello was due", ErrPr
 // errNoTLS refuses a reload of what there is not.
 var errNoTLS = errors.New("transport: TLS is not configured")
 
-// checkKeyFile warns of a private key that others can read.
-func (t *Transport) checkKeyFile() {
-	name := t.cfg.TLS.KeyFile
-	if info, err := os.Stat(name); name != "" && err == nil && info.Mode().Perm()&0o077 != 0 {
-		t.cfg.Logger.Warn("tls: others can read the private key", "file", name, "mode", info.Mode().Perm().String())
-	}
-}
-
-// warnOfEnd warns once an hour when the own certificate ends within a day, or within a tenth of its life if that is
-// less.
-func (t *Transport) warnOfEnd(c *credentials) {
-	life := c.ends.Sub(c.Certificate.Leaf.NotBefore)
-	left := c.ends.Sub(t.trust.now())
-	if left > min(24*time.Hour, life/10) || time.Since(t.trust.warned) < time.Hour {
-		return
-	}
-	t.trust.warned = time.Now()
-	t.cfg.Logger.Warn("tls: this node's certificate ends", "left", left.Round(time.Second), "at", c.ends)
-}
-
 // renewed is called when the credentials are other ones than before: connections that stand are looked at at once.
 func (t *Transport) renewed() {
-	c := t.trust.current.Load()
-	t.checkKeyFile()
-	t.cfg.Logger.Info("tls credentials loaded", "number", c.number, "subject", c.Certificate.Leaf.Subject.String(),
-		"expires", c.ends, "revoked", c.revoked.known())
+	c := t.trust.State()
+	t.trust.CheckKeyFile(t.cfg.Logger)
+	t.cfg.Logger.Info("tls credentials loaded", "number", c.Number(), "subject", c.Subject(),
+		"expires", c.Ends(), "revoked", c.Revoked())
 	select {
 	case t.kick <- struct{}{}:
 	default:

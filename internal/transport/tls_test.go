@@ -18,6 +18,7 @@ import (
 
 	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/pki"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -41,7 +42,7 @@ func pool(t testing.TB, cas ...*pki.CA) *x509.CertPool {
 
 // leaf issues a certificate of a node of the cluster "test", changed at will.
 func leaf(t testing.TB, ca *pki.CA, change func(*pki.Request)) tls.Certificate {
-	r := pki.Request{Name: "node", URIs: []string{ClusterURI("test")}, Until: time.Now().Add(30 * time.Minute)}
+	r := pki.Request{Name: "node", URIs: []string{trust.ClusterURI("test")}, Until: time.Now().Add(30 * time.Minute)}
 	if change != nil {
 		change(&r)
 	}
@@ -53,13 +54,13 @@ func leaf(t testing.TB, ca *pki.CA, change func(*pki.Request)) tls.Certificate {
 }
 
 // withTLS configures TLS from memory.
-func withTLS(c Credentials) func(*Config) {
-	return func(cfg *Config) { cfg.TLS = TLS{Load: func() (Credentials, error) { return c, nil }} }
+func withTLS(c trust.Credentials) func(*Config) {
+	return func(cfg *Config) { cfg.TLS = trust.TLS{Load: func() (trust.Credentials, error) { return c, nil }} }
 }
 
 // member returns what makes a transport a node that ca vouches for.
 func member(t testing.TB, ca *pki.CA) func(*Config) {
-	return withTLS(Credentials{Certificate: leaf(t, ca, nil), CAs: pool(t, ca)})
+	return withTLS(trust.Credentials{Certificate: leaf(t, ca, nil), CAs: pool(t, ca)})
 }
 
 // Both lanes, both directions, credit and answers to heartbeats, over TLS; every frame once and in order (CARD-3).
@@ -154,20 +155,20 @@ func badNodes(t *testing.T, ca *pki.CA) []badNode {
 	other := authority(t)
 	ago := func(r *pki.Request) { r.From, r.Until = time.Now().Add(-time.Hour), time.Now().Add(-time.Minute) }
 	return []badNode{
-		{"none", TLSNoCertificate, nil},
-		{"expired", TLSExpired, []tls.Certificate{leaf(t, ca, ago)}},
-		{"not valid yet", TLSExpired, []tls.Certificate{leaf(t, ca, func(r *pki.Request) {
+		{"none", trust.TLSNoCertificate, nil},
+		{"expired", trust.TLSExpired, []tls.Certificate{leaf(t, ca, ago)}},
+		{"not valid yet", trust.TLSExpired, []tls.Certificate{leaf(t, ca, func(r *pki.Request) {
 			r.From = time.Now().Add(10 * time.Minute)
 		})}},
-		{"another authority", TLSUnknownCA, []tls.Certificate{leaf(t, other, nil)}},
-		{"another cluster", TLSCluster, []tls.Certificate{leaf(t, ca, func(r *pki.Request) {
-			r.URIs = []string{ClusterURI("test2")}
+		{"another authority", trust.TLSUnknownCA, []tls.Certificate{leaf(t, other, nil)}},
+		{"another cluster", trust.TLSCluster, []tls.Certificate{leaf(t, ca, func(r *pki.Request) {
+			r.URIs = []string{trust.ClusterURI("test2")}
 		})}},
-		{"no cluster", TLSCluster, []tls.Certificate{leaf(t, ca, func(r *pki.Request) { r.URIs = nil })}},
-		{"no client usage", TLSUsage, []tls.Certificate{leaf(t, ca, func(r *pki.Request) {
+		{"no cluster", trust.TLSCluster, []tls.Certificate{leaf(t, ca, func(r *pki.Request) { r.URIs = nil })}},
+		{"no client usage", trust.TLSUsage, []tls.Certificate{leaf(t, ca, func(r *pki.Request) {
 			r.Usages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 		})}},
-		{"no server usage", TLSUsage, []tls.Certificate{leaf(t, ca, func(r *pki.Request) {
+		{"no server usage", trust.TLSUsage, []tls.Certificate{leaf(t, ca, func(r *pki.Request) {
 			r.Usages = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 		})}},
 	}
@@ -175,7 +176,7 @@ func badNodes(t *testing.T, ca *pki.CA) []badNode {
 
 type badNode struct {
 	name   string
-	reason TLSReason
+	reason trust.TLSReason
 	certs  []tls.Certificate
 }
 
@@ -196,7 +197,7 @@ func TestBadCertificatesOfDiallers(t *testing.T) {
 			if err == nil { // a dialler of TLS 1.3 learns it later
 				_, err = c.Read(make([]byte, 1))
 			}
-			require.True(t, isAlert(err), "%v", err)
+			require.True(t, trust.IsAlert(err), "%v", err)
 			until(t, func() bool { return tb.Stats().TLSRefused[bad.reason.String()] == before+1 })
 		})
 	}
@@ -239,7 +240,7 @@ func TestBadCertificatesOfAcceptors(t *testing.T) {
 			before := ta.Stats().TLSFailed[bad.reason.String()]
 			id := peer.ID{Addr: peer.MustAddr(ln.Addr().String()), Inc: uint64(i) + 1}
 			require.NoError(t, ta.Send(peer.Mail{To: id, Kind: wire.KindGossip}))
-			require.True(t, isAlert(want(t, got)))
+			require.True(t, trust.IsAlert(want(t, got)))
 			until(t, func() bool { return ta.Stats().TLSFailed[bad.reason.String()] > before })
 			ta.Forget(id)
 		})
@@ -252,7 +253,7 @@ func TestRefusedByPeer(t *testing.T) {
 	ours, theirs := authority(t), authority(t)
 	a, b := newRider(), newRider()
 	// a believes both authorities, so it gets as far as b, which believes one.
-	ta := start(t, a, withTLS(Credentials{Certificate: leaf(t, ours, nil), CAs: pool(t, ours, theirs)}))
+	ta := start(t, a, withTLS(trust.Credentials{Certificate: leaf(t, ours, nil), CAs: pool(t, ours, theirs)}))
 	tb := start(t, b, member(t, theirs))
 	require.NoError(t, ta.Send(peer.Mail{To: tb.Self(), Kind: wire.KindGossip}))
 	until(t, func() bool {
@@ -270,7 +271,7 @@ func TestVerifyHost(t *testing.T) {
 	ta := start(t, newRider(), strict)
 	nameless, b := newRider(), newRider()
 	tn := start(t, nameless, member(t, ca))
-	tb := start(t, b, withTLS(Credentials{
+	tb := start(t, b, withTLS(trust.Credentials{
 		Certificate: leaf(t, ca, func(r *pki.Request) { r.Hosts = []string{"127.0.0.1"} }), CAs: pool(t, ca)}))
 	require.NoError(t, ta.Send(peer.Mail{To: tb.Self(), Kind: wire.KindGossip}))
 	wantMail(t, b, wire.KindGossip)
@@ -289,7 +290,7 @@ func TestOldTLS(t *testing.T) {
 	require.NoError(t, nc.SetDeadline(time.Now().Add(patience)))
 	c := tls.Client(nc, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12,
 		Certificates: []tls.Certificate{leaf(t, ca, nil)}})
-	require.True(t, isAlert(c.Handshake()))
+	require.True(t, trust.IsAlert(c.Handshake()))
 	until(t, func() bool { return tb.Stats().TLSRefused["tls-version"] == 1 })
 }
 
@@ -352,7 +353,7 @@ func TestHelloBehindTLS(t *testing.T) {
 	}
 	// On a busy machine the handshake alone may take the time that there is for all of it: then another one tries.
 	faults := func() uint64 { return tb.Stats().FaultsHello }
-	late := func() uint64 { return tb.Stats().TLSRefused[TLSTimeout.String()] }
+	late := func() uint64 { return tb.Stats().TLSRefused[trust.TLSTimeout.String()] }
 	for before := faults(); faults() == before; {
 		silent, was := dial(), late()
 		if silent.Handshake() == nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -38,7 +39,7 @@ type Transport struct {
 	buffers  *buffers
 	cluster  atomic.Pointer[clusterName]
 	standing atomic.Pointer[hello.Standing] // told to the removed; nil: not known
-	trust    *trust                         // nil without TLS
+	trust    *trust.Store                   // nil without TLS
 	secret   hello.Secret                   // of tokens
 	kick     chan struct{}                  // capacity 1: sweep thoroughly now
 	bulk     bulk
@@ -71,11 +72,11 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	var tr *trust
+	var tr *trust.Store
 	if cfg.TLS.On() {
 		var err error
-		if tr, err = newTrust(cfg); err != nil {
-			return nil, err
+		if tr, err = trust.New(cfg.trust()); err != nil {
+			return nil, fmt.Errorf("transport: %w", err)
 		}
 	}
 	ln, err := net.Listen("tcp", cfg.Listen)
@@ -108,7 +109,7 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 		}
 	}
 	if tr != nil {
-		t.checkKeyFile()
+		tr.CheckKeyFile(cfg.Logger)
 	}
 	t.spawn(t.sweepLoop)
 	return t, nil

@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"github.com/panjf2000/gnet/v2"
+
+	"github.com/kith-io/kith/internal/trust"
 )
 
 // outlet is the writing side of one connection; it belongs to the connection's loop. Whoever writes ends its turn when
@@ -18,11 +20,11 @@ type outlet struct {
 	of     writing
 	calls  *atomic.Uint64 // system calls, nil: they are not counted; what a parked writer does never is
 	c      gnet.Conn
-	secure *secure // nil without TLS
-	parker *parked // made when the socket was full for the first time
-	writer *parked // the same while it has what the socket did not take, and so the writing side; nil: the loop writes
-	rest   []byte  // with TLS, of the batch that the writer is at: what is not sealed yet
-	broken error   // what a write met
+	secure *trust.Conn // nil without TLS
+	parker *parked     // made when the socket was full for the first time
+	writer *parked     // the same while it has what the socket did not take, and so the writing side; nil: the loop writes
+	rest   []byte      // with TLS, of the batch that the writer is at: what is not sealed yet
+	broken error       // what a write met
 }
 
 // writing is whose outlet it is.
@@ -69,8 +71,8 @@ func (o *outlet) write(on *Loop, b []byte) bool {
 // parked is kept for it.
 func (o *outlet) seal(on *Loop, b []byte) bool {
 	for len(b) > 0 {
-		n := min(len(b), sealChunk)
-		out, err := o.secure.seal(b[:n])
+		n := min(len(b), trust.SealChunk)
+		out, err := o.secure.Seal(b[:n])
 		if err != nil {
 			o.breaks(err)
 			return false
@@ -82,20 +84,20 @@ func (o *outlet) seal(on *Loop, b []byte) bool {
 			}
 			return false
 		}
-		o.secure.release()
+		o.secure.Release()
 	}
 	return true
 }
 
 // speak sends what TLS itself has to say, such as the answer to a change of keys. It returns as write does.
 func (o *outlet) speak(on *Loop) bool {
-	if o.secure == nil || o.secure.unsaid() == 0 {
+	if o.secure == nil || o.secure.Unsaid() == 0 {
 		return true
 	}
-	if !o.push(on, o.secure.detach()) {
+	if !o.push(on, o.secure.Detach()) {
 		return false
 	}
-	o.secure.release()
+	o.secure.Release()
 	return true
 }
 
@@ -168,7 +170,7 @@ func (o *outlet) through(on *Loop) {
 		return
 	}
 	if o.secure != nil {
-		o.secure.release()
+		o.secure.Release()
 		rest := o.rest
 		o.rest = nil
 		if !o.seal(on, rest) {
@@ -190,7 +192,7 @@ func (o *outlet) unpark() {
 		o.of.parks(false)
 	}
 	if o.secure != nil {
-		o.secure.release()
+		o.secure.Release()
 	}
 }
 

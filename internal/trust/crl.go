@@ -1,6 +1,6 @@
 // Revocation: lists of certificates that are believed no more, how they are read, whose word they are, who is on them.
 
-package transport
+package trust
 
 import (
 	"bytes"
@@ -250,15 +250,4 @@ func (r *revocations) known() int {
 		return 0
 	}
 	return r.count
-}
-
-// warnOfStale warns once an hour of a list that should have been replaced by a newer one. Who is on it is refused all
-// the same, and who is not on it is let in.
-func (t *Transport) warnOfStale(c *credentials) {
-	n, one := c.revoked.stale(t.trust.now())
-	if n == 0 || time.Since(t.trust.warnedStale) < time.Hour {
-		return
-	}
-	t.trust.warnedStale = time.Now()
-	t.cfg.Logger.Warn("tls: a revocation list was due to be replaced", "issuer", one.issuer, "due", one.due, "lists", n)
 }

@@ -1,6 +1,6 @@
 // TLSError: why a TLS handshake failed, as a reason that is counted and that callers branch on.
 
-package transport
+package trust
 
 import (
 	"crypto/tls"
@@ -36,17 +36,17 @@ const (
 	TLSRevoked                        // a certificate of the chain is on its authority's revocation list
 	TLSChain                          // the chain is longer than one may be
 	TLSName                           // the certificate names another node than the one that this incarnation is
-	tlsReasons
+	TLSReasons
 )
 
-var tlsReasonNames = [tlsReasons]string{
+var tlsReasonNames = [TLSReasons]string{
 	"other", "not-tls", "tls-version", "no-certificate", "expired", "unknown-ca", "usage", "other-cluster", "other-host",
 	"refused-by-peer", "timeout", "bytes", "closed", "revoked", "chain", "other-name",
 }
 
 // String names the reason as logs and counters do.
 func (r TLSReason) String() string {
-	if r < tlsReasons {
+	if r < TLSReasons {
 		return tlsReasonNames[r]
 	}
 	return fmt.Sprintf("tls-reason-%d", uint8(r))
@@ -67,8 +67,8 @@ func (e *TLSError) Unwrap() []error { return []error{e.Err, route.ErrPeerLost} }
 // errHandshakeBytes ends a handshake that sends more than one may.
 var errHandshakeBytes = errors.New("transport: too many bytes before the hello is through")
 
-// tlsError wraps err with its reason; old says that the other end offered no TLS 1.3.
-func tlsError(err error, old bool) *TLSError {
+// ErrorOf wraps err with its reason; old says that the other end offered no TLS 1.3.
+func ErrorOf(err error, old bool) *TLSError {
 	if given := (*TLSError)(nil); errors.As(err, &given) {
 		return given
 	}
@@ -101,7 +101,7 @@ func tlsReason(err error) TLSReason {
 		return TLSUnknownCA
 	case errors.As(err, &host):
 		return TLSHost
-	case isAlert(err):
+	case IsAlert(err):
 		return TLSRefusedByPeer
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
@@ -110,15 +110,15 @@ func tlsReason(err error) TLSReason {
 	return TLSOther
 }
 
-// isAlert reports whether err is an alert that the other end sent.
-func isAlert(err error) bool {
+// IsAlert reports whether err is an alert that the other end sent.
+func IsAlert(err error) bool {
 	op := (*net.OpError)(nil)
 	return errors.As(err, &op) && op.Op == "remote error"
 }
 
-// isForged reports whether err is TLS that made no sense, on a connection that stood: what came was not sealed by the
+// IsForged reports whether err is TLS that made no sense, on a connection that stood: what came was not sealed by the
 // other end.
-func isForged(err error) bool {
+func IsForged(err error) bool {
 	var header tls.RecordHeaderError
 	var op *net.OpError
 	return errors.As(err, &header) || errors.As(err, &op) && op.Op == "local error"

@@ -1,7 +1,7 @@
 // Secure: one TLS connection. Its handshake and hello run over the socket, in a goroutine; afterwards the same tls.Conn
 // runs on the loop, over memory: ciphertext that was read goes in, ciphertext to be written comes out.
 
-package transport
+package trust
 
 import (
 	"crypto/tls"
@@ -19,14 +19,16 @@ import (
 // Sizes of TLS, in bytes.
 const (
 	recordHeader = 5
-	maxPlain     = 16 << 10       // plaintext of one record
-	maxRecord    = maxPlain + 256 // what a header may claim; TLS refuses more
+	MaxPlain     = 16 << 10       // plaintext of one record
+	maxRecord    = MaxPlain + 256 // what a header may claim; TLS refuses more
 	// helloBytes bounds the records of a hello, behind the handshake.
 	helloBytes = hello.MaxFrame + 4<<10
-	// sealChunk is how much plaintext is sealed for one write: three records, measured best of 16 to 256 KiB
-	sealChunk = 48 << 10
+	// plainBuffer holds the plaintext of one read of a loop.
+	plainBuffer = 128<<10 + 2*maxRecord
+	// SealChunk is how much plaintext is sealed for one write: three records, measured best of 16 to 256 KiB
+	SealChunk = 48 << 10
 	// keepSealed is the largest buffer of sealed bytes that is pooled.
-	keepSealed = sealChunk + (sealChunk/maxPlain+2)*256
+	keepSealed = SealChunk + (SealChunk/MaxPlain+2)*256
 )
 
 // dryError is what a read from memory returns when there is no more: temporary, so tls.Conn keeps its state and goes on
@@ -44,22 +46,23 @@ func (dryError) Temporary() bool { return true }
 
 var errDry error = dryError{}
 
-// errEnded is a TLS connection that its peer closed in order.
-var errEnded = errors.New("transport: TLS connection closed by the peer")
+// ErrEnded is a TLS connection that its peer closed in order.
+var ErrEnded = errors.New("transport: TLS connection closed by the peer")
 
-// secure is a tls.Conn over a feed. After bare it belongs to its loop.
-type secure struct {
+// Conn is one TLS connection. One goroutine uses it until Bare or Unbound; after Bare it belongs to its loop, after
+// Unbound one goroutine may read while another one writes.
+type Conn struct {
 	*tls.Conn
-	feed  *tlsFeed
-	creds *credentials // that it was made with
-	trust *trust
+	feed  *feed
+	creds *State // that it was made with
+	trust *Store
 	host  string // that was dialled, if the certificate must name it
 	old   bool   // the dialler offered no TLS 1.3
 	late  bool   // plaintext of the hello's record may be left
 
 	// Of the upkeep, in the sweep.
 	peer     []*x509.Certificate // leaf first
-	judged   *credentials        // by which peer was judged last
+	judged   *State              // by which peer was judged last
 	judgedAt time.Time
 	renewAt  time.Time   // wall time
 	putOff   time.Time   // a renewal, until then
@@ -69,9 +72,9 @@ type secure struct {
 	pooled *[]byte
 }
 
-// accept makes the acceptor's end over nc; no byte has moved.
-func (t *trust) accept(nc net.Conn) *secure {
-	s := &secure{feed: newFeed(nc, t.handshakeBytes), creds: t.current.Load(), trust: t}
+// Accept makes the acceptor's end over nc, by the credentials of now; no byte has moved.
+func (t *Store) Accept(nc net.Conn) *Conn {
+	s := &Conn{feed: newFeed(nc, t.handshakeBytes), creds: t.current.Load(), trust: t}
 	cfg := s.config(t)
 	// The standard library would follow every path that a stranger's certificates can be made to form; our own check
 	// does not, gives the reason, and comes before any signature of the stranger's is looked at.
@@ -87,9 +90,9 @@ func (t *trust) accept(nc net.Conn) *secure {
 	return s
 }
 
-// dial makes the dialler's end over nc.
-func (t *trust) dial(nc net.Conn, host string) *secure {
-	s := &secure{feed: newFeed(nc, dialledMore*t.handshakeBytes), creds: t.current.Load(), trust: t}
+// Dial makes the dialler's end over nc.
+func (t *Store) Dial(nc net.Conn, host string) *Conn {
+	s := &Conn{feed: newFeed(nc, dialledMore*t.handshakeBytes), creds: t.current.Load(), trust: t}
 	if t.cfg.VerifyHost {
 		s.host = host
 	}
@@ -101,7 +104,7 @@ func (t *trust) dial(nc net.Conn, host string) *secure {
 	return s
 }
 
-func (s *secure) config(t *trust) *tls.Config {
+func (s *Conn) config(t *Store) *tls.Config {
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS13,
 		Certificates: []tls.Certificate{s.creds.Certificate},
@@ -115,8 +118,9 @@ func (s *secure) config(t *trust) *tls.Config {
 	}
 }
 
-// shake makes the handshake; what comes behind it may be a hello. own is the turn of an acceptor's end that needs one.
-func (s *secure) shake(own *turn) error {
+// Shake makes the handshake; what comes behind it may be a hello. own is the turn of an acceptor's end that needs one;
+// nil: it waits for nobody. Failed says why it went wrong.
+func (s *Conn) Shake(own *Turn) error {
 	s.feed.turn = own
 	own.take()
 	err := s.Handshake()
@@ -126,10 +130,10 @@ func (s *secure) shake(own *turn) error {
 	return err
 }
 
-// bare ends the part of a connection's life in which it reads and writes its socket itself, and returns that socket. Of
+// Bare ends the part of a connection's life in which it reads and writes its socket itself, and returns that socket. Of
 // a connection without TLS it is the connection.
-func bare(nc net.Conn) (net.Conn, *secure) {
-	s, ok := nc.(*secure)
+func Bare(nc net.Conn) (net.Conn, *Conn) {
+	s, ok := nc.(*Conn)
 	if !ok {
 		return nc, nil
 	}
@@ -139,74 +143,90 @@ func bare(nc net.Conn) (net.Conn, *secure) {
 	return sock, s
 }
 
-// unbound lets a connection that stays a blocking one, and never comes to a loop, read on behind its hello.
-func unbound(nc net.Conn) {
-	if s, ok := nc.(*secure); ok {
+// Socket returns the socket of a connection that has not come to a loop: of one without TLS, the connection.
+func Socket(nc net.Conn) net.Conn {
+	if s, ok := nc.(*Conn); ok {
+		return s.feed.sock
+	}
+	return nc
+}
+
+// Hears has f called when bytes have come from the socket, until the hello is through. It comes before Shake.
+func (s *Conn) Hears(f func()) { s.feed.heard = f }
+
+// Failed wraps the error of a handshake with its reason.
+func (s *Conn) Failed(err error) *TLSError { return ErrorOf(err, s.old) }
+
+// Unbound lets a connection that stays a blocking one, and never comes to a loop, read on behind its hello.
+func Unbound(nc net.Conn) {
+	if s, ok := nc.(*Conn); ok {
 		s.feed.free = true
 		s.keep(s.trust.now())
-		s.trust.hold(s)
+		s.trust.held.Store(s, nil)
 	}
 }
 
 // Close closes a connection that is not on a loop.
-func (s *secure) Close() error {
-	s.trust.release(s)
+func (s *Conn) Close() error {
+	s.trust.held.Delete(s)
 	return s.Conn.Close()
 }
 
-// taker takes the plaintext of a connection, valid during the call.
-type taker interface{ take(b []byte) error }
+// Taker takes the plaintext of a connection, valid during the call.
+type Taker interface{ Take(b []byte) error }
 
-// read takes ciphertext that came in, on the loop, and hands on the plaintext in as few pieces as there is room for.
-// errEnded: the peer has closed in order.
-func (s *secure) read(l *Loop, b []byte, to taker) error {
-	if l.plain == nil {
-		l.plain = make([]byte, readBuffer+2*maxRecord)
+// Unseal takes ciphertext that came in, on the loop, and hands on the plaintext in as few pieces as there is room for.
+// plain is where that gathers: one buffer per loop, made by its first TLS connection. ErrEnded: the peer has closed in
+// order.
+func (s *Conn) Unseal(plain *[]byte, b []byte, to Taker) error {
+	if *plain == nil {
+		*plain = make([]byte, plainBuffer)
 	}
+	room := *plain
 	n := 0
 	var err error
 	s.feed.in = b
 	for err == nil && (s.late || s.feed.next()) {
 		var m int
-		m, err = s.Read(l.plain[n:])
+		m, err = s.Read(room[n:])
 		n += m
 		if errors.Is(err, errDry) {
 			s.late, err = false, nil
 		}
-		if len(l.plain)-n < maxPlain && err == nil {
-			err = to.take(l.plain[:n])
+		if len(room)-n < MaxPlain && err == nil {
+			err = to.Take(room[:n])
 			n = 0
 		}
 	}
 	s.feed.in = nil
 	if n > 0 {
-		if bad := to.take(l.plain[:n]); bad != nil {
+		if bad := to.Take(room[:n]); bad != nil {
 			return bad
 		}
 	}
 	if err == io.EOF {
-		return errEnded
+		return ErrEnded
 	}
 	return err
 }
 
-// seal encrypts b, at most sealChunk bytes, behind what TLS itself had to say. The result is valid until release.
-func (s *secure) seal(b []byte) ([]byte, error) {
+// Seal encrypts b, at most SealChunk bytes, behind what TLS itself had to say. The result is valid until Release.
+func (s *Conn) Seal(b []byte) ([]byte, error) {
 	if _, err := s.Write(b); err != nil {
 		return nil, err
 	}
-	return s.detach(), nil
+	return s.Detach(), nil
 }
 
-// detach takes what has gathered to be written, for as long as until release: TLS may say more meanwhile.
-func (s *secure) detach() []byte {
+// Detach takes what has gathered to be written, for as long as until Release: TLS may say more meanwhile.
+func (s *Conn) Detach() []byte {
 	s.held, s.pooled = s.feed.out, s.feed.pooled
 	s.feed.out, s.feed.pooled = nil, nil
 	return s.held
 }
 
-// release gives the buffer of sealed bytes back.
-func (s *secure) release() {
+// Release gives the buffer of sealed bytes back.
+func (s *Conn) Release() {
 	if s.pooled != nil && cap(s.held) <= keepSealed {
 		*s.pooled = s.held[:0]
 		sealed.Put(s.pooled)
@@ -214,8 +234,8 @@ func (s *secure) release() {
 	s.held, s.pooled = nil, nil
 }
 
-// unsaid is how many bytes TLS itself has to say, such as the answer to a change of keys.
-func (s *secure) unsaid() int { return len(s.feed.out) }
+// Unsaid is how many bytes TLS itself has to say, such as the answer to a change of keys.
+func (s *Conn) Unsaid() int { return len(s.feed.out) }
 
 // sealed pools the buffers of sealed bytes.
 var sealed = sync.Pool{New: func() any {

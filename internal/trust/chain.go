@@ -1,6 +1,6 @@
 // Chains: what a stranger's certificates and handshake may cost before anything is proven.
 
-package transport
+package trust
 
 import (
 	"crypto/x509"
@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxChain is the most certificates that a peer may show: a leaf, its authorities, and one to spare.
-	maxChain = 5
+	// MaxChain is the most certificates that a peer may show: a leaf, its authorities, and one to spare.
+	MaxChain = 5
 	// dialledMore is by how much more a node that was dialled may say in its handshake: it names the authorities that it
 	// believes, by all the certificates of CAFile.
 	dialledMore = 4
@@ -18,7 +18,7 @@ const (
 // between returns those certificates behind a leaf that an authority we believe vouches for, step by step from the top.
 // So no signature is checked by a key that is not an authority's: what strangers sign each other's certificates with
 // costs nothing, however many paths lead through them.
-func (c *credentials) between(chain []*x509.Certificate, now time.Time) *x509.CertPool {
+func (c *State) between(chain []*x509.Certificate, now time.Time) *x509.CertPool {
 	pool := x509.NewCertPool()
 	added := make([]bool, len(chain))
 	at := now // one that has expired is an authority's nevertheless: what is wrong with it the leaf's judgement says
@@ -52,14 +52,14 @@ func (c *credentials) between(chain []*x509.Certificate, now time.Time) *x509.Ce
 	return pool
 }
 
-// turn is a handshake's right to be worked on, of which there are only so many at a time. A nil one is always there.
-type turn struct {
+// Turn is a handshake's right to be worked on, of which there are only so many at a time. A nil one is always there.
+type Turn struct {
 	places chan struct{}
 	held   bool
 }
 
 // take waits for a place.
-func (t *turn) take() {
+func (t *Turn) take() {
 	if t != nil && !t.held {
 		t.places <- struct{}{}
 		t.held = true
@@ -67,7 +67,7 @@ func (t *turn) take() {
 }
 
 // give gives it up.
-func (t *turn) give() {
+func (t *Turn) give() {
 	if t != nil && t.held {
 		<-t.places
 		t.held = false

@@ -1,18 +1,18 @@
 // tlsFeed: what lies under a tls.Conn: first a socket, then memory, cut into whole records.
 
-package transport
+package trust
 
 import (
 	"net"
 	"time"
 )
 
-// tlsFeed is the net.Conn under a tls.Conn: first the socket, of which it reads record by record, so that nothing
+// feed is the net.Conn under a tls.Conn: first the socket, of which it reads record by record, so that nothing
 // behind the hello's record is taken from it; then memory.
-type tlsFeed struct {
+type feed struct {
 	sock net.Conn // nil: memory
 
-	turn  *turn  // of the handshake; nil when it needs none
+	turn  *Turn  // of the handshake; nil when it needs none
 	heard func() // called when bytes have come from the socket, before the hello is through; may be nil
 
 	free bool               // the hello is through, and no loop takes over: no bound, no need to stop at a record's end
@@ -29,10 +29,10 @@ type tlsFeed struct {
 	pooled *[]byte // the pool's handle of out
 }
 
-func newFeed(nc net.Conn, most int) *tlsFeed { return &tlsFeed{sock: nc, left: most} }
+func newFeed(nc net.Conn, most int) *feed { return &feed{sock: nc, left: most} }
 
 // Read reads from the socket up to the end of a record, or from memory.
-func (f *tlsFeed) Read(p []byte) (int, error) {
+func (f *feed) Read(p []byte) (int, error) {
 	if f.sock == nil {
 		n := copy(p, f.rec)
 		if f.rec = f.rec[n:]; n == 0 {
@@ -68,7 +68,7 @@ func (f *tlsFeed) Read(p []byte) (int, error) {
 
 // next makes the next whole record readable. A record whose header claims more than there may be is readable as far as
 // it came: TLS refuses it by its header.
-func (f *tlsFeed) next() bool {
+func (f *feed) next() bool {
 	if len(f.rec) > 0 {
 		return true
 	}
@@ -86,7 +86,7 @@ func (f *tlsFeed) next() bool {
 }
 
 // straddle ends the record that an earlier read began.
-func (f *tlsFeed) straddle() bool {
+func (f *feed) straddle() bool {
 	for {
 		if n := recordSize(f.carry); n > 0 {
 			f.rec = f.carry[:n]
@@ -123,7 +123,7 @@ func recordSize(b []byte) int {
 }
 
 // Write writes to the socket, or gathers in memory.
-func (f *tlsFeed) Write(p []byte) (int, error) {
+func (f *feed) Write(p []byte) (int, error) {
 	if f.sock != nil {
 		return f.sock.Write(p)
 	}
@@ -136,7 +136,7 @@ func (f *tlsFeed) Write(p []byte) (int, error) {
 }
 
 // Close closes the socket; memory needs none.
-func (f *tlsFeed) Close() error {
+func (f *feed) Close() error {
 	if f.sock == nil {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (f *tlsFeed) Close() error {
 }
 
 // LocalAddr is the socket's; nil in memory.
-func (f *tlsFeed) LocalAddr() net.Addr {
+func (f *feed) LocalAddr() net.Addr {
 	if f.sock == nil {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (f *tlsFeed) LocalAddr() net.Addr {
 }
 
 // RemoteAddr is the socket's; nil in memory.
-func (f *tlsFeed) RemoteAddr() net.Addr {
+func (f *feed) RemoteAddr() net.Addr {
 	if f.sock == nil {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (f *tlsFeed) RemoteAddr() net.Addr {
 }
 
 // SetDeadline is the socket's; memory has none.
-func (f *tlsFeed) SetDeadline(at time.Time) error {
+func (f *feed) SetDeadline(at time.Time) error {
 	if f.sock == nil {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (f *tlsFeed) SetDeadline(at time.Time) error {
 }
 
 // SetReadDeadline is the socket's; memory has none.
-func (f *tlsFeed) SetReadDeadline(at time.Time) error {
+func (f *feed) SetReadDeadline(at time.Time) error {
 	if f.sock == nil {
 		return nil
 	}
@@ -176,7 +176,7 @@ func (f *tlsFeed) SetReadDeadline(at time.Time) error {
 }
 
 // SetWriteDeadline is the socket's; memory has none.
-func (f *tlsFeed) SetWriteDeadline(at time.Time) error {
+func (f *feed) SetWriteDeadline(at time.Time) error {
 	if f.sock == nil {
 		return nil
 	}

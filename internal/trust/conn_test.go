@@ -1,7 +1,7 @@
-// Tests of TLS over memory: what the standard library must go on doing for it, records cut anywhere, changed keys,
-// tickets, and what it allocates.
+// Tests of TLS over memory: what the standard library must go on doing for it, records cut anywhere, changed keys and
+// tickets.
 
-package transport
+package trust
 
 import (
 	"crypto/aes"
@@ -13,15 +13,11 @@ import (
 	"encoding/hex"
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/kith-io/kith/peer"
-	"github.com/kith-io/kith/wire"
 )
 
 // secrets collects a key log and finds a secret in it.
@@ -63,11 +59,9 @@ func newRecords(t testing.TB, secret []byte) *records {
 	require.NoError(t, err)
 	return &records{aead: aead, iv: expand(t, secret, "iv", 12), secret: secret}
 }
-
 func (r *records) next(t *testing.T) *records {
 	return newRecords(t, expand(t, r.secret, "traffic upd", 32))
 }
-
 func (r *records) nonce() []byte {
 	n := append([]byte(nil), r.iv...)
 	for i := range 8 {
@@ -76,13 +70,11 @@ func (r *records) nonce() []byte {
 	r.seq++
 	return n
 }
-
 func (r *records) seal(kind byte, data []byte) []byte {
 	n := len(data) + 1 + 16
 	head := []byte{23, 3, 3, byte(n >> 8), byte(n)}
 	return r.aead.Seal(head, r.nonce(), append(append([]byte(nil), data...), kind), head)
 }
-
 func (r *records) open(t *testing.T, record []byte) (kind byte, data []byte) {
 	plain, err := r.aead.Open(nil, r.nonce(), record[recordHeader:], record[:recordHeader])
 	require.NoError(t, err)
@@ -98,7 +90,7 @@ const (
 // meeting is a finished handshake: our end, over memory from now on, and the other end, whose socket records by hand
 // may be written to.
 type meeting struct {
-	ours  *secure
+	ours  *Conn
 	other *tls.Conn
 	sock  net.Conn
 	log   *secrets
@@ -107,8 +99,8 @@ type meeting struct {
 // meet makes one. Our end dials or accepts; the other one may hand out tickets.
 func meet(t testing.TB, dialler bool) *meeting {
 	ca := authority(t)
-	tr := &trust{uri: ClusterURI("test"), now: time.Now, handshakeBytes: 16 << 10}
-	tr.current.Store(&credentials{Credentials: Credentials{Certificate: leaf(t, ca, nil), CAs: pool(t, ca)}, uri: tr.uri})
+	tr := &Store{uri: ClusterURI("test"), now: time.Now, handshakeBytes: 16 << 10}
+	tr.current.Store(&State{Credentials: Credentials{Certificate: leaf(t, ca), CAs: pool(t, ca)}, uri: tr.uri})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer ln.Close()
@@ -118,26 +110,26 @@ func meet(t testing.TB, dialler bool) *meeting {
 	mine, err := ln.Accept()
 	require.NoError(t, err)
 	t.Cleanup(func() { m.sock.Close(); mine.Close() })
-	cfg := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{leaf(t, ca, nil)}, KeyLogWriter: m.log,
-		ClientAuth: tls.RequireAnyClientCert}
+	cfg := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{leaf(t, ca)},
+		KeyLogWriter: m.log, ClientAuth: tls.RequireAnyClientCert}
 	if dialler {
-		m.ours, m.other = tr.dial(mine, ""), tls.Server(m.sock, cfg)
+		m.ours, m.other = tr.Dial(mine, ""), tls.Server(m.sock, cfg)
 	} else {
-		m.ours, m.other = tr.accept(mine), tls.Client(m.sock, cfg)
+		m.ours, m.other = tr.Accept(mine), tls.Client(m.sock, cfg)
 	}
 	require.NoError(t, m.sock.SetDeadline(time.Now().Add(patience)))
 	require.NoError(t, mine.SetDeadline(time.Now().Add(patience)))
 	done := make(chan error, 1)
 	go func() { done <- m.other.Handshake() }()
-	require.NoError(t, m.ours.shake(nil))
-	require.NoError(t, want(t, done))
+	require.NoError(t, m.ours.Shake(nil))
+	require.NoError(t, <-done)
 	// The hello's frame is the last thing read from the socket.
 	go func() { _, _ = m.other.Write([]byte("hello")) }()
 	hello := make([]byte, 5)
 	_, err = io.ReadFull(m.ours, hello)
 	require.NoError(t, err)
 	require.Equal(t, "hello", string(hello))
-	sock, s := bare(m.ours)
+	sock, s := Bare(m.ours)
 	require.Equal(t, mine, sock)
 	require.Equal(t, m.ours, s)
 	require.EqualValues(t, tls.TLS_AES_128_GCM_SHA256, m.ours.ConnectionState().CipherSuite,
@@ -148,15 +140,15 @@ func meet(t testing.TB, dialler bool) *meeting {
 // gather takes plaintext.
 type gather struct{ got []byte }
 
-func (g *gather) take(b []byte) error {
+func (g *gather) Take(b []byte) error {
 	g.got = append(g.got, b...)
 	return nil
 }
 
 // written returns what our end wants to be written.
 func (m *meeting) written() []byte {
-	out := append([]byte(nil), m.ours.detach()...)
-	m.ours.release()
+	out := append([]byte(nil), m.ours.Detach()...)
+	m.ours.Release()
 	return out
 }
 
@@ -193,7 +185,7 @@ func TestDryReadKeepsState(t *testing.T) {
 
 // cases of a stream: plaintext of many sizes, in one record each.
 func chapters() (texts [][]byte) {
-	for i, n := range []int{1, 2, 100, maxPlain, 3, 5000, maxPlain, maxPlain, 7} {
+	for i, n := range []int{1, 2, 100, MaxPlain, 3, 5000, MaxPlain, MaxPlain, 7} {
 		texts = append(texts, []byte(strings.Repeat(string(rune('a'+i)), n)))
 	}
 	return texts
@@ -204,15 +196,15 @@ func TestSecureReadSplitAnywhere(t *testing.T) {
 	m := meet(t, false)
 	theirs := newRecords(t, m.log.get(t, "CLIENT_TRAFFIC_SECRET_0"))
 	theirs.seq = 1
-	l := &Loop{}
+	var room []byte
 	for cut := range 3 * 40 {
 		stream := theirs.seal(dataContent, []byte("abc"))
 		stream = append(stream, theirs.seal(dataContent, []byte(strings.Repeat("d", 30)))...)
 		stream = append(stream, theirs.seal(dataContent, []byte("ef"))...)
 		cut = min(cut, len(stream))
 		g := &gather{}
-		require.NoError(t, m.ours.read(l, stream[:cut], g))
-		require.NoError(t, m.ours.read(l, stream[cut:], g))
+		require.NoError(t, m.ours.Unseal(&room, stream[:cut], g))
+		require.NoError(t, m.ours.Unseal(&room, stream[cut:], g))
 		require.Equal(t, "abc"+strings.Repeat("d", 30)+"ef", string(g.got), "cut at %d", cut)
 	}
 	for size := 1; size < 40_000; size = size*3 + 1 {
@@ -222,7 +214,7 @@ func TestSecureReadSplitAnywhere(t *testing.T) {
 		}
 		g := &gather{}
 		for at := 0; at < len(stream); at += size {
-			require.NoError(t, m.ours.read(l, stream[at:min(at+size, len(stream))], g))
+			require.NoError(t, m.ours.Unseal(&room, stream[at:min(at+size, len(stream))], g))
 		}
 		require.Equal(t, plain, g.got, "in pieces of %d", size)
 	}
@@ -239,16 +231,16 @@ func TestKeyUpdateOnTheLoop(t *testing.T) {
 		}
 		theirs, ours := newRecords(t, m.log.get(t, theirLabel)), newRecords(t, m.log.get(t, ourLabel))
 		theirs.seq = 1 // the hello
-		l, g := &Loop{}, &gather{}
+		plain, g := []byte(nil), &gather{}
 		for round := range 3 {
 			stream := theirs.seal(dataContent, []byte("old"))
 			stream = append(stream, theirs.seal(handshakeContent, []byte{24, 0, 0, 1, 1})...)
 			theirs = theirs.next(t)
 			stream = append(stream, theirs.seal(dataContent, []byte("new"))...)
 			g.got = nil
-			require.NoError(t, m.ours.read(l, stream, g))
+			require.NoError(t, m.ours.Unseal(&plain, stream, g))
 			require.Equal(t, "oldnew", string(g.got))
-			sealedBytes, err := m.ours.seal([]byte("answer"))
+			sealedBytes, err := m.ours.Seal([]byte("answer"))
 			require.NoError(t, err)
 			first := recordSize(sealedBytes)
 			kind, data := ours.open(t, sealedBytes[:first])
@@ -258,7 +250,7 @@ func TestKeyUpdateOnTheLoop(t *testing.T) {
 			kind, data = ours.open(t, sealedBytes[first:])
 			require.EqualValues(t, dataContent, kind)
 			require.Equal(t, "answer", string(data))
-			m.ours.release()
+			m.ours.Release()
 		}
 	}
 }
@@ -270,15 +262,15 @@ func TestTicketsOnTheLoop(t *testing.T) {
 	theirs.seq = 1
 	ticket := []byte{4, 0, 0, 21, 0, 0, 1, 0, 1, 2, 3, 4, 1, 9, 0, 5, 'h', 'e', 'l', 'l', 'o', 0, 0}
 	ticket[3] = byte(len(ticket) - 4)
-	l, g := &Loop{}, &gather{}
+	plain, g := []byte(nil), &gather{}
 	for i := range 40 {
 		if i%10 == 9 { // more in a row than that are not believed
-			require.NoError(t, m.ours.read(l, theirs.seal(dataContent, []byte{'.'}), g))
+			require.NoError(t, m.ours.Unseal(&plain, theirs.seal(dataContent, []byte{'.'}), g))
 			continue
 		}
 		record := theirs.seal(handshakeContent, ticket)
-		require.NoError(t, m.ours.read(l, record[:9], g))
-		require.NoError(t, m.ours.read(l, record[9:], g))
+		require.NoError(t, m.ours.Unseal(&plain, record[:9], g))
+		require.NoError(t, m.ours.Unseal(&plain, record[9:], g))
 	}
 	require.Equal(t, "....", string(g.got))
 }
@@ -303,69 +295,20 @@ func TestBrokenRecords(t *testing.T) {
 			return b
 		}, "too many ignored records"},
 		"not TLS": {func(r *records) []byte { return []byte("\xff\xff\xff\xff\xff") }, "version"},
-		"closed":  {func(r *records) []byte { return r.seal(21, []byte{1, 0}) }, errEnded.Error()},
+		"closed":  {func(r *records) []byte { return r.seal(21, []byte{1, 0}) }, ErrEnded.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := meet(t, false)
 			theirs := newRecords(t, m.log.get(t, "CLIENT_TRAFFIC_SECRET_0"))
 			theirs.seq = 1
-			g := &gather{}
+			plain, g := []byte(nil), &gather{}
 			b := append(theirs.seal(dataContent, []byte("good")), c.stream(theirs)...)
-			require.ErrorContains(t, m.ours.read(&Loop{}, b, g), c.want)
+			require.ErrorContains(t, m.ours.Unseal(&plain, b, g), c.want)
 			require.Equal(t, "good", string(g.got), "what came before is delivered")
-			require.Error(t, m.ours.read(&Loop{}, theirs.seal(dataContent, []byte("more")), g))
+			require.Error(t, m.ours.Unseal(&plain, theirs.seal(dataContent, []byte("more")), g))
 			require.Equal(t, "good", string(g.got))
 		})
 	}
-}
-
-// Batches of frames over TLS allocate next to nothing: the standard library makes one small value for each record that
-// it reads, which holds more than a hundred frames; sending allocates nothing (CARD-4).
-func TestTLSAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
-	ca := authority(t)
-	a, b := newRider(), newRider()
-	got := make(chan int, 1<<16)
-	b.onData = func(c *InConn, fs []byte) {
-		n := 0
-		eachFrame(fs, func([]byte) { n++ })
-		c.Consumed(len(fs))
-		got <- n
-	}
-	ta, tb := start(t, a, member(t, ca)), start(t, b, member(t, ca))
-	link := ta.Link(tb.Self())
-	const batch = 1000
-	size := wire.SizeEnvelope(1, 64)
-	e := wire.Envelope{Payload: make([]byte, 64)}
-	one := func() {
-		link.Lock()
-		for range batch {
-			f, err := link.Reserve(size)
-			if err != nil {
-				panic(err)
-			}
-			wire.PutEnvelope(f, &e, "x")
-		}
-		wake := link.Commit()
-		link.Unlock()
-		if wake {
-			link.Wake(nil)
-		}
-		for n := 0; n < batch; {
-			n += <-got
-		}
-	}
-	for range 500 {
-		one()
-	}
-	runtime.GC()
-	perBatch := testing.AllocsPerRun(500, one)
-	require.LessOrEqual(t, perBatch, float64(batch*size/maxPlain+6), "of %d frames", batch)
-	t.Logf("%.0f allocations for %d frames, both ends", perBatch, batch)
-	m := peer.Mail{To: tb.Self(), Kind: wire.KindStatus, Body: make([]byte, 40)}
-	require.LessOrEqual(t, testing.AllocsPerRun(2000, func() { _ = ta.Send(m) }), 1.0, "mail")
 }
 
 // FuzzRecords feeds a finished handshake with anything, in pieces: an error or nothing, no panic, and no more memory
@@ -375,7 +318,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add([]byte{22, 3, 3, 0x40, 0}, uint8(1))
 	f.Add([]byte{21, 3, 3, 0, 2, 1, 0}, uint8(7))
 	f.Fuzz(func(t *testing.T, b []byte, piece uint8) {
-		fd := &tlsFeed{}
+		fd := &feed{}
 		size := int(piece)%64 + 1
 		var out []byte
 		buf := make([]byte, maxRecord+recordHeader)
@@ -399,24 +342,23 @@ func FuzzRecords(f *testing.F) {
 // Sealing and opening alone, without sockets: what TLS costs a byte.
 func BenchmarkSeal(b *testing.B) {
 	m := meet(b, false)
-	text := make([]byte, sealChunk)
-	b.SetBytes(sealChunk)
+	text := make([]byte, SealChunk)
+	b.SetBytes(SealChunk)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := m.ours.seal(text); err != nil {
+		if _, err := m.ours.Seal(text); err != nil {
 			b.Fatal(err)
 		}
-		m.ours.release()
+		m.ours.Release()
 	}
 }
-
 func BenchmarkOpen(b *testing.B) {
 	m := meet(b, false)
 	theirs := newRecords(b, m.log.get(b, "CLIENT_TRAFFIC_SECRET_0"))
 	theirs.seq = 1
-	text := make([]byte, maxPlain)
-	l, g := &Loop{}, nothing{}
-	b.SetBytes(4 * maxPlain)
+	text := make([]byte, MaxPlain)
+	plain, g := []byte(nil), nothing{}
+	b.SetBytes(4 * MaxPlain)
 	b.ReportAllocs()
 	for range b.N {
 		b.StopTimer()
@@ -425,7 +367,7 @@ func BenchmarkOpen(b *testing.B) {
 			stream = append(stream, theirs.seal(dataContent, text)...)
 		}
 		b.StartTimer()
-		if err := m.ours.read(l, stream, g); err != nil {
+		if err := m.ours.Unseal(&plain, stream, g); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -434,4 +376,4 @@ func BenchmarkOpen(b *testing.B) {
 // nothing takes plaintext and drops it.
 type nothing struct{}
 
-func (nothing) take([]byte) error { return nil }
+func (nothing) Take([]byte) error { return nil }

@@ -1,7 +1,7 @@
 // Trust: the certificate that this node proves itself with, the authorities that it believes, how a peer's certificate
 // is judged, and how all of it is renewed while the node runs.
 
-package transport
+package trust
 
 import (
 	"bytes"
@@ -73,8 +73,8 @@ func (c TLS) Validate() error {
 // ClusterURI is the URI among the subject alternative names of a certificate that makes it one of the cluster's nodes.
 func ClusterURI(name string) string { return "kith://cluster/" + url.PathEscape(name) }
 
-// trust holds the credentials of now.
-type trust struct {
+// Store holds the credentials of now. All methods are safe for concurrent use but Warn.
+type Store struct {
 	cfg TLS
 	uri string
 	now func() time.Time // of certificates: wall time
@@ -84,7 +84,7 @@ type trust struct {
 	handshakeBytes int           // of a handshake that a stranger may send
 	places         chan struct{} // of strangers' handshakes that are worked on at a time
 
-	current  atomic.Pointer[credentials]
+	current  atomic.Pointer[State]
 	reloads  atomic.Uint64 // that changed the credentials
 	failures atomic.Uint64 // reloads that failed: the old ones stay
 
@@ -94,11 +94,12 @@ type trust struct {
 	stamps []os.FileInfo
 	looked time.Time
 
-	held sync.Map // of *secure: connections that are on no loop and behind their hello
+	held sync.Map // of *Conn: connections that are on no loop and behind their hello
 }
 
-// credentials are immutable, and numbered in the order in which they were loaded.
-type credentials struct {
+// State is the credentials of one time, as they were loaded, and what follows from them. It is immutable, and States
+// are numbered in the order in which they were loaded.
+type State struct {
 	Credentials
 	uri     string
 	number  uint64
@@ -106,24 +107,60 @@ type credentials struct {
 	revoked *revocations
 }
 
-// newTrust loads the credentials.
-func newTrust(cfg Config) (*trust, error) {
-	t := &trust{cfg: cfg.TLS, uri: ClusterURI(cfg.Name), now: cfg.wall, every: cfg.filesEvery,
+// Config is what a Store is made of. There are no defaults: the caller fills in all of it.
+type Config struct {
+	TLS            TLS
+	Cluster        string           // name of the cluster that a certificate must carry
+	Now            func() time.Time // wall time, by which certificates are judged
+	Every          time.Duration    // how often the files are looked at for a change, at most
+	HandshakeBytes int              // of a handshake that a stranger may send; a node that was dialled, four times as many
+	Handshakes     int              // of strangers that are worked on at a time
+}
+
+// New loads the credentials. The error says what is wrong with them, or that other nodes would refuse this one.
+func New(cfg Config) (*Store, error) {
+	t := &Store{cfg: cfg.TLS, uri: ClusterURI(cfg.Cluster), now: cfg.Now, every: cfg.Every,
 		handshakeBytes: cfg.HandshakeBytes, places: make(chan struct{}, cfg.Handshakes)}
-	if err := t.reload(); err != nil {
-		return nil, fmt.Errorf("transport: %w", err)
+	if err := t.Reload(); err != nil {
+		return nil, err
 	}
 	return t, nil
 }
 
-// reload loads the credentials anew. Those that other nodes would refuse are not taken: the old ones stay.
-func (t *trust) reload() error {
+// Now is the wall time by which certificates are judged.
+func (t *Store) Now() time.Time { return t.now() }
+
+// State returns the credentials of now.
+func (t *Store) State() *State { return t.current.Load() }
+
+// VerifiesHosts reports whether certificates must name the host that their node is at.
+func (t *Store) VerifiesHosts() bool { return t.cfg.VerifyHost }
+
+// Figures counts the times that the credentials were loaded, the start included, and those that they could not be.
+func (t *Store) Figures() (loaded, failed uint64) { return t.reloads.Load(), t.failures.Load() }
+
+// Working returns how many handshakes of strangers are worked on now.
+func (t *Store) Working() int { return len(t.places) }
+
+// Turn returns the right of one stranger's handshake to be worked on; it is for Conn.Shake.
+func (t *Store) Turn() *Turn { return &Turn{places: t.places} }
+
+// EachHeld calls f with every connection that stays a blocking one and stands, in any order.
+func (t *Store) EachHeld(f func(*Conn)) {
+	t.held.Range(func(key, _ any) bool {
+		f(key.(*Conn))
+		return true
+	})
+}
+
+// Reload loads the credentials anew. Those that other nodes would refuse are not taken: the old ones stay.
+func (t *Store) Reload() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.reloadLocked(t.stat())
 }
 
-func (t *trust) reloadLocked(stamps []os.FileInfo) error {
+func (t *Store) reloadLocked(stamps []os.FileInfo) error {
 	t.looked = time.Now()
 	load := t.cfg.Load
 	if load == nil {
@@ -131,7 +168,7 @@ func (t *trust) reloadLocked(stamps []os.FileInfo) error {
 	}
 	c, err := load()
 	if err == nil {
-		next := &credentials{Credentials: c, uri: t.uri, number: t.reloads.Load() + 1}
+		next := &State{Credentials: c, uri: t.uri, number: t.reloads.Load() + 1}
 		if err = next.check(t.now()); err == nil {
 			err = next.follows(t.current.Load())
 		}
@@ -149,9 +186,9 @@ func (t *trust) reloadLocked(stamps []os.FileInfo) error {
 	return fmt.Errorf("TLS credentials: %w", err)
 }
 
-// refresh looks at the files, unless it did a moment ago, and loads them when they have changed. changed says that the
+// Refresh looks at the files, unless it did a moment ago, and loads them when they have changed. changed says that the
 // credentials are other ones; an error that the files are there and no good, which is tried again.
-func (t *trust) refresh() (changed bool, err error) {
+func (t *Store) Refresh() (changed bool, err error) {
 	if t.cfg.Load != nil {
 		return false, nil
 	}
@@ -170,7 +207,7 @@ func (t *trust) refresh() (changed bool, err error) {
 }
 
 // stat returns what tells a changed file; a file that is not there counts as unchanged until it is.
-func (t *trust) stat() []os.FileInfo {
+func (t *Store) stat() []os.FileInfo {
 	var stamps []os.FileInfo
 	for i, name := range []string{t.cfg.CertFile, t.cfg.KeyFile, t.cfg.CAFile, t.cfg.CRLFile} {
 		info, err := os.Stat(name)
@@ -225,7 +262,7 @@ func appendCert(certs []*x509.Certificate, der []byte) []*x509.Certificate {
 }
 
 // follows demands that the certificate names the same node as the one before it: peers know this one by it.
-func (c *credentials) follows(old *credentials) error {
+func (c *State) follows(old *State) error {
 	if old == nil || nodeName(c.Certificate.Leaf) == nodeName(old.Certificate.Leaf) {
 		return nil
 	}
@@ -234,17 +271,13 @@ func (c *credentials) follows(old *credentials) error {
 }
 
 // same reports whether other has the same certificates, believes the same authorities, and knows the same revocations.
-func (c *credentials) same(other *credentials) bool {
+func (c *State) same(other *State) bool {
 	return slices.EqualFunc(c.Certificate.Certificate, other.Certificate.Certificate, bytes.Equal) &&
 		c.CAs.Equal(other.CAs) && c.revoked.same(other.revoked)
 }
 
-// hold and release keep the connections that no loop and no table of links knows, so that they are judged again too.
-func (t *trust) hold(s *secure)    { t.held.Store(s, nil) }
-func (t *trust) release(s *secure) { t.held.Delete(s) }
-
 // check demands that another node with the same credentials would accept this one.
-func (c *credentials) check(now time.Time) error {
+func (c *State) check(now time.Time) error {
 	if len(c.Certificate.Certificate) == 0 || c.CAs == nil {
 		return errors.New("no certificate, or no authority")
 	}
@@ -269,12 +302,12 @@ func (c *credentials) check(now time.Time) error {
 }
 
 // judge decides whether a chain, leaf first, is one of a node of this cluster. host: also that it names it.
-func (c *credentials) judge(chain []*x509.Certificate, host string, now time.Time) error {
+func (c *State) judge(chain []*x509.Certificate, host string, now time.Time) error {
 	if len(chain) == 0 {
 		return &TLSError{TLSNoCertificate, errors.New("the peer gave no certificate")}
 	}
-	if len(chain) > maxChain {
-		return &TLSError{TLSChain, fmt.Errorf("the peer gave %d certificates, at most %d", len(chain), maxChain)}
+	if len(chain) > MaxChain {
+		return &TLSError{TLSChain, fmt.Errorf("the peer gave %d certificates, at most %d", len(chain), MaxChain)}
 	}
 	leaf, others := chain[0], c.between(chain[1:], now)
 	// A list of usages would mean any of them, and a node is both.

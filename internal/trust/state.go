@@ -1,0 +1,23 @@
+// What a State tells of the credentials that it was made of.
+
+package trust
+
+import "time"
+
+// Number returns how many times the credentials had changed when these were loaded, the start included.
+func (c *State) Number() uint64 { return c.number }
+
+// Subject returns whom this node's own certificate names.
+func (c *State) Subject() string { return c.Certificate.Leaf.Subject.String() }
+
+// Ends returns when this node's own certificate ends, in wall time.
+func (c *State) Ends() time.Time { return c.ends }
+
+// Revoked returns how many certificates are on the revocation lists.
+func (c *State) Revoked() int { return c.revoked.known() }
+
+// Overdue returns how many of those lists should have been replaced by now, a wall time.
+func (c *State) Overdue(now time.Time) int {
+	n, _ := c.revoked.stale(now)
+	return n
+}
