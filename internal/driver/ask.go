@@ -79,16 +79,11 @@ func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into [
 		n := (start + i) % askStripes
 		s := &t.stripes[n]
 		s.mu.Lock()
-		due := t.tick.Load() + plane.WheelTicks(d)
-		a := s.asks.Begin(due)
-		if a == nil {
-			if !s.grow(n) {
-				s.mu.Unlock()
-				continue
-			}
-			a = s.asks.Begin(due)
+		if s.asks.Full() && !s.grow(n) {
+			s.mu.Unlock()
+			continue
 		}
-		w := s.at(a.Index())
+		w := s.at(s.asks.Begin(t.tick.Load() + plane.WheelTicks(d)).Index())
 		w.region, w.shard, w.fn, w.reply = r, shard, fn, into[:0]
 		corr := w.Corr()
 		w.state.Store(uint64(plane.Waiting(corr)))

@@ -84,15 +84,15 @@ func (t *Asks) Made() int { return t.made }
 // Underway returns how many waiters are in use: those that wait, and those whose asker has not given them back.
 func (t *Asks) Underway() int { return t.made - len(t.free) }
 
-// Begin takes a free waiter whose time is over at the tick due, nil when there is none.
+// Full reports whether no waiter is free.
+func (t *Asks) Full() bool { return len(t.free) == 0 }
+
+// Begin takes a free waiter, of which there has to be one, for an ask whose time is over at the tick due.
 func (t *Asks) Begin(due int64) *Ask {
-	if len(t.free) == 0 {
-		return nil
-	}
-	a := t.free[len(t.free)-1]
-	t.free = t.free[:len(t.free)-1]
-	a.due = due
-	t.wheel.add(a)
+	n := len(t.free) - 1
+	a := t.free[n]
+	t.free = t.free[:n]
+	t.wheel.add(a, due)
 	return a
 }
 

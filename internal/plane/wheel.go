@@ -23,8 +23,8 @@ type askWheel struct {
 	done  int64 // last tick handled
 }
 
-func (h *askWheel) add(a *Ask) {
-	a.due = max(a.due, h.done+1)
+func (h *askWheel) add(a *Ask, due int64) {
+	a.due = max(due, h.done+1)
 	head := &h.slots[a.due%wheelSlots]
 	a.prev, a.next, a.inWheel = nil, *head, true
 	if *head != nil {
