@@ -35,7 +35,7 @@ func (p *proc) idle() {
 	if used := p.parked.Used(); used != 0 || parked > 0 {
 		p.w.check.violate(p, "bounds", "%d bytes still count as parked, %d messages are", used, parked)
 	}
-	if n := len(p.asks); n > 0 {
+	if n := p.asks.waiting(); n > 0 {
 		p.w.check.violate(p, "asks", "%d asks were neither answered nor failed", n)
 	}
 	for _, r := range p.regions {

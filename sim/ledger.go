@@ -72,6 +72,9 @@ func (l *ledger) write(p *proc, typ route.TypeID, id string, size int) (payload 
 	return payload[:max(size, ledgerSize)], nth
 }
 
+// numberOf returns the number of a numbered message.
+func numberOf(payload []byte) int { return int(binary.LittleEndian.Uint64(payload[4:])) }
+
 // numbered reports whether a payload is one that write returned.
 func numbered(payload []byte) bool {
 	return len(payload) >= ledgerSize && binary.LittleEndian.Uint32(payload) == ledgerMagic
@@ -99,7 +102,7 @@ func (l *ledger) find(payload []byte) (*entry, bool) {
 	if len(payload) < ledgerSize || binary.LittleEndian.Uint32(payload) != ledgerMagic {
 		return nil, false
 	}
-	nth := binary.LittleEndian.Uint64(payload[4:])
+	nth := uint64(numberOf(payload))
 	if nth >= uint64(len(l.entries)) {
 		return nil, false
 	}

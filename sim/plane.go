@@ -35,6 +35,7 @@ type DataConfig struct {
 	BulkRoom   int           // bytes of others' large messages held by a node; default 64 MiB
 	BulkChunk  int           // bytes of a large message in one frame; four of them may be on their way
 	BulkStall  time.Duration // a large message for which nothing moves for so long is given up
+	MaxAsks    int           // asks under way on a node; default 65,536
 }
 
 func (d DataConfig) withDefaults() DataConfig {
@@ -43,6 +44,9 @@ func (d DataConfig) withDefaults() DataConfig {
 	}
 	if d.Connections == 0 {
 		d.Connections = 1
+	}
+	if d.MaxAsks == 0 {
+		d.MaxAsks = 1 << 16
 	}
 	if d.MailboxBudget == 0 {
 		d.MailboxBudget = 64 << 20
@@ -80,9 +84,7 @@ type dataPlane struct {
 	regions   []*region
 	links     connTable
 	inbound   []*inbound
-	asks      map[uint64]*ask // looked up by correlation, never walked
-	askOrder  []uint64        // correlations in the order of asking
-	corr      uint64
+	asks      asks
 	parked    *flow.Pool
 	mailbox   *entity.Pool
 	sweeping  bool
@@ -107,7 +109,6 @@ func (p *proc) open() {
 	p.parked = &flow.Pool{Limit: p.w.cfg.Data.ParkTotal}
 	p.mailbox = p.w.newBudget()
 	p.bulk.room.Limit = p.w.cfg.Data.BulkRoom
-	p.asks = map[uint64]*ask{}
 	p.gate.limit = p.w.node().GapLimit()
 }
 

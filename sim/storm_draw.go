@@ -19,11 +19,12 @@ const (
 	OffMistakes    = "mistakes"    // an operator downs members that live
 	OffSupervisors = "supervisors" // a first seed that is started again comes first in its own list
 	OffNaps        = "naps"        // sleeps and cuts that outlast tombstones
+	OffBounds      = "bounds"      // few asks at a time
 )
 
 // StormDraws returns everything that a storm can be run without.
 func StormDraws() []string {
-	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps}
+	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -62,6 +63,9 @@ func (s *storm) drawMore(cfg *Config) {
 	s.oops, s.mistakes = s.draw(OffMistakes, 8)
 	if _, s.naps = s.draw(OffNaps, 24); s.naps {
 		cfg.Membership.TombstoneRetention = shortRetention
+	}
+	if rng, ok := s.draw(OffBounds, 2); ok {
+		cfg.Data.MaxAsks = 4 << rng.IntN(5)
 	}
 }
 

@@ -5,6 +5,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -57,12 +58,26 @@ func (s *storm) send(r *region, id string, hops byte, most int) {
 	payload[ledgerSize] = hops
 	var err error
 	if s.load.IntN(5) == 0 {
-		err = p.ask(time.Duration(1+s.load.IntN(8))*time.Second, r.typ.Name, id, payload, func([]byte, error) {})
+		told := false
+		err = p.ask(time.Duration(1+s.load.IntN(8))*time.Second, r.typ.Name, id, payload, func(b []byte, err error) {
+			if told {
+				s.check.violate(p, "asks", "an ask is told its end twice")
+			}
+			told = true
+			s.reply(p, nth, b, err)
+		})
 	} else {
 		_, err = r.send(id, payload, 0)
 	}
 	if err != nil {
 		s.rejected(p, nth, err)
+	}
+}
+
+// reply is the end of an ask: an answer is that to what was asked.
+func (s *storm) reply(p *proc, nth int, b []byte, err error) {
+	if err == nil && (len(b) != ledgerSize || numberOf(b) != nth) {
+		s.check.violate(p, "asks", "the answer to message %d is %x", nth, b)
 	}
 }
 
@@ -74,6 +89,7 @@ func (s *storm) rejected(p *proc, nth int, err error) {
 	// The route leads to a member that was removed here: the next home is asked for.
 	gone := errors.Is(err, route.ErrPeerLost) && p.forgets()
 	if !errors.As(err, &link) && !errors.As(err, &park) && !errors.Is(err, route.ErrStopped) && !gone &&
+		!errors.Is(err, route.ErrAsksFull) &&
 		!errors.Is(err, shard.ErrSettingsDiffer) &&
 		!(errors.Is(err, route.ErrSuspended) && p.held()) {
 		s.check.violate(p, "rejection", "a message was rejected without a good reason: %v", err)
@@ -89,7 +105,13 @@ type stormEntity struct {
 	id   string
 	busy bool
 	over bool
-	owes []entity.ReplyToken // asks that the next timer answers
+	owes []owed // asks that the next timer answers
+}
+
+// owed is an answer that its handler gives later.
+type owed struct {
+	token  entity.ReplyToken
+	answer []byte
 }
 
 // Receive implements entity.Handler.
@@ -107,7 +129,7 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 		return c.Reply(payload)
 	case len(payload) > 0 && payload[0] == timerMark:
 		for i := range h.owes {
-			_ = h.owes[i].Reply([]byte{timerMark})
+			_ = h.owes[i].token.Reply(h.owes[i].answer)
 		}
 		h.owes = nil
 		return nil
@@ -120,7 +142,7 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 	switch {
 	case !c.Asked():
 	case s.load.IntN(4) == 0 && c.After(time.Duration(s.load.IntN(4000))*time.Millisecond, []byte{timerMark}) == nil:
-		h.owes = append(h.owes, c.Detach())
+		h.owes = append(h.owes, owed{c.Detach(), slices.Clone(payload[:ledgerSize])})
 	case s.load.IntN(8) > 0:
 		_ = c.Reply(payload[:ledgerSize])
 	}
@@ -163,11 +185,12 @@ func (s *storm) askFrom(p *proc, c *entity.Context, hops byte) {
 	}
 	payload, nth := p.w.book.write(p, r.id, id, ledgerSize+1)
 	payload[ledgerSize] = hops
-	_, err := c.Ask(time.Duration(1+s.load.IntN(3))*time.Second, r.typ.Name, id, payload)
+	b, err := c.Ask(time.Duration(1+s.load.IntN(3))*time.Second, r.typ.Name, id, payload)
+	s.reply(p, nth, b, err)
 	var link *flow.LinkFullError
 	var park *route.ParkFullError
 	if errors.As(err, &link) || errors.As(err, &park) || errors.Is(err, route.ErrSuspended) ||
-		errors.Is(err, shard.ErrSettingsDiffer) {
+		errors.Is(err, route.ErrAsksFull) || errors.Is(err, shard.ErrSettingsDiffer) {
 		s.rejected(p, nth, err)
 	}
 }

@@ -1,4 +1,4 @@
-// Asks and the coroutines of Blocking handlers: a handler that asks is put aside until its answer comes.
+// The coroutines of Blocking handlers: a handler that asks is put aside until its answer comes.
 
 package sim
 
@@ -8,91 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/flow"
-	"github.com/kith-io/kith/internal/plane"
-	"github.com/kith-io/kith/peer"
-	"github.com/kith-io/kith/route"
-	"github.com/kith-io/kith/shard"
 )
-
-// ask is one question under way.
-type ask struct {
-	r     *region
-	shard route.ShardID
-	to    peer.ID     // zero while it is parked
-	fence route.Fence // of the route that it took
-	done  func(reply []byte, err error)
-}
-
-// ask sends a question; done is called once, with the answer or why there is none, never on the caller's stack.
-func (p *proc) ask(d time.Duration, typ, id string, payload []byte, done func([]byte, error)) error {
-	r := p.region(route.TypeOf(typ))
-	if r == nil {
-		return route.ErrNotRegistered
-	}
-	p.corr++
-	corr := p.corr
-	p.asks[corr] = &ask{r: r, shard: route.ShardOf(id, r.typ.Shards), done: done}
-	if _, err := r.send(id, payload, corr); err != nil {
-		delete(p.asks, corr)
-		return err
-	}
-	p.askOrder = append(p.askOrder, corr)
-	p.later(d, func() { p.answered(corr, route.TimedOut, nil) })
-	return nil
-}
-
-// goes notes whom a question goes to, before it is sent there.
-func (p *proc) goes(corr uint64, to peer.ID, f route.Fence) {
-	if a := p.asks[corr]; a != nil {
-		a.to, a.fence = to, f
-	}
-}
-
-// replied takes the answer of another process, which must be the one that was asked: numbers can be guessed.
-func (p *proc) replied(from peer.ID, corr uint64, why route.Reason, payload []byte) {
-	if a := p.asks[corr]; a != nil && a.to == from {
-		p.answered(corr, why, payload)
-	}
-}
-
-// answered ends a question; an answer that comes late finds nothing. One that says that the home was wrong has it asked
-// for again, unless the route leads elsewhere by now.
-func (p *proc) answered(corr uint64, why route.Reason, payload []byte) {
-	a := p.asks[corr]
-	if a == nil {
-		return
-	}
-	delete(p.asks, corr)
-	if plane.WrongHome(why) {
-		if s := &a.r.slots[a.shard]; s.State() == flow.Remote && s.Home() == a.to && s.Fence() == a.fence {
-			p.post(shard.RefusedCommand{Type: a.r.id, Shard: a.shard, Term: a.fence.Term(), Epoch: a.fence.Epoch()})
-		}
-	}
-	b := append([]byte(nil), payload...)
-	p.later(0, func() { a.done(b, route.ReplyError(why, b)) })
-}
-
-// failAsks ends the questions that pick names, in the order in which they were asked.
-func (p *proc) failAsks(pick func(*ask) bool, why route.Reason) {
-	keep := p.askOrder[:0]
-	for _, corr := range p.askOrder {
-		a := p.asks[corr]
-		switch {
-		case a == nil:
-		case pick(a):
-			p.answered(corr, why, nil)
-		default:
-			keep = append(keep, corr)
-		}
-	}
-	p.askOrder = keep
-}
-
-// lostPeer fails what was asked of a peer that is gone.
-func (p *proc) lostPeer(id peer.ID) {
-	p.failAsks(func(a *ask) bool { return a.to == id }, route.PeerLost)
-}
 
 // killed unwinds a handler whose process is no more.
 type killed struct{}

@@ -41,6 +41,36 @@ var planeBugs = []bug{
 		New:  "			merged[n-1].Count += e.Count\n",
 	},
 	{
+		Name: "waiter-used-again-under-the-same-number", Seeds: 60,
+		File: "internal/plane/ask.go",
+		Old:  "	a.generation++\n",
+		New:  "",
+	},
+	{
+		Name: "late-answer-taken", Seeds: 60,
+		File: "internal/plane/ask.go",
+		Old:  "	case s != Waiting(corr):\n		return Late\n",
+		New:  "	case s != Waiting(corr) && s != Waiting(corr).Settled():\n		return Late\n",
+	},
+	{
+		Name: "wheel-forgets-who-stood-behind-an-answered-ask", Seeds: 60,
+		File: "internal/plane/wheel.go",
+		Old:  "		h.slots[a.due%wheelSlots] = a.next\n",
+		New:  "		h.slots[a.due%wheelSlots] = nil\n",
+	},
+	{
+		Name: "ask-over-before-its-time", Seeds: 60,
+		File: "internal/plane/wheel.go",
+		Old:  "	return int64((d-1)/WheelTick) + 2\n",
+		New:  "	return int64(d / WheelTick)\n",
+	},
+	{
+		Name: "ask-of-a-later-turn-of-the-wheel-is-over-now", Seeds: 60,
+		File: "internal/plane/wheel.go",
+		Old:  "			if a.due <= tick {\n",
+		New:  "			if a.due%wheelSlots <= tick%wheelSlots {\n",
+	},
+	{
 		Name: "refusals-without-their-limit", Seeds: 60,
 		File: "internal/plane/refusals.go",
 		Old:  "		if limits {\n			b = wire.AppendUvarint(b, uint64(e.Limit))\n		}\n",
