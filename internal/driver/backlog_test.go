@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -40,7 +41,7 @@ func TestBeyondTheBacklogIsRefused(t *testing.T) {
 	env.ID = []byte("a")
 	frame := len(wire.AppendEnvelope(nil, &env))
 	wakeA, wakeB := s.sleep()
-	begun := keepMost - kept*frame - frame/2
+	begun := plane.KeepMost - kept*frame - frame/2
 	backlog(t, s.b, func(b *batch) { b.size = begun }) // as if others' connections had come and gone
 	added := func() (n int) {
 		backlog(t, s.b, func(b *batch) { n = b.size - begun })

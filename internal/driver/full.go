@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/route"
 )
 
@@ -52,7 +53,7 @@ func (d *Driver) limitOf(r *Region, reason route.Reason) int {
 	case route.TooLarge:
 		return d.cfg.MaxPayload
 	case route.Suspended:
-		return keepMost
+		return plane.KeepMost
 	}
 	return 0
 }

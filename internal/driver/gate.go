@@ -17,23 +17,23 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/route"
 )
 
 const (
-	gateOrdered uint32 = 1 // by the node
-	gateNoticed uint32 = 2 // a gap between two steps was seen and the node has not judged it yet
+	gateOrdered = uint32(plane.GateOrdered)
+	gateNoticed = uint32(plane.GateNoticed)
 
 	reportRunningAfter = time.Second // how long handlers have to return before they are reported
 	reportRunningMost  = 16
-	keepMost           = 64 << 20 // bytes that a loop keeps while the gate is closed; more is refused
 )
 
 // gate stands where handlers are called. bits and limit are read for every batch or message, hence a line of their own.
 type gate struct {
 	_     [64]byte
-	bits  atomic.Uint32
-	limit int64 // nanoseconds that the last step may be old
+	bits  atomic.Uint32 // plane.Gate
+	limit int64         // nanoseconds that the last step may be old
 	_     [48]byte
 
 	some    atomic.Bool // somebody waits
@@ -45,13 +45,14 @@ type gate struct {
 
 // held reports whether handlers may not be called at now.
 func (d *Driver) held(now time.Duration) bool {
-	return d.gate.bits.Load() != 0 || int64(now)-d.lastStep.Load() > d.gate.limit
+	return plane.Gate(d.gate.bits.Load()).Held(now-time.Duration(d.lastStep.Load()), time.Duration(d.gate.limit))
 }
 
 // notice is called with the time of a step of the control goroutine, before its stamp is renewed, and by the ticker.
 func (d *Driver) notice(now time.Duration) {
-	if int64(now)-d.lastStep.Load() > d.gate.limit {
-		d.gate.bits.Or(gateNoticed)
+	age := now - time.Duration(d.lastStep.Load())
+	if g := plane.Gate(0).Noticed(age, time.Duration(d.gate.limit)); g != 0 {
+		d.gate.bits.Or(uint32(g))
 	}
 }
 
@@ -75,12 +76,10 @@ func (d *Driver) suspend(o *node.Suspend) {
 // judge follows a verb of the node: it has seen the gap, if there was one, and says whether the gate is closed. It
 // comes last in a step, when shards that are not ours any more have been abandoned.
 func (d *Driver) judge() {
-	want := uint32(0)
-	if d.control.node.Suspended() {
-		want = gateOrdered
-	}
-	if d.gate.bits.Load() != want {
-		d.gate.bits.Store(want)
+	is := d.gate.bits.Load()
+	want := uint32(plane.Judged(d.control.node.Suspended(), d.sleeps.steps.Load() != 0))
+	if is != want {
+		d.gate.bits.CompareAndSwap(is, want) // else something was noticed just now, which the next step judges
 	}
 }
 
@@ -174,8 +173,8 @@ func (d *Driver) reportRunning() {
 
 // suspended is the error of a local send while the gate is closed.
 func (r *Region) suspended() error {
-	if r.d.stopping.Load() {
-		return r.d.ended()
+	if why := plane.Closed(r.d.stopping.Load()); why != route.Stopped {
+		return why.Err()
 	}
-	return route.ErrSuspended
+	return r.d.ended()
 }

@@ -42,10 +42,7 @@ func (d *Driver) hostOf(c *regionCache, env *wire.Envelope) (*host, route.Reason
 
 // abandonedWhy is why an abandoned host takes nothing: the node ends, or others own its shard.
 func (d *Driver) abandonedWhy() route.Reason {
-	if d.stopping.Load() {
-		return route.Stopped
-	}
-	return route.NotOwner
+	return plane.Abandoned(d.stopping.Load())
 }
 
 // refuse tells the sender of an envelope that it was not taken: an ask is answered, a tell is counted and reported.
@@ -178,17 +175,19 @@ func (p *pass) keep(c *transport.InConn, from *remote, frames []byte) {
 		f := frames[:n:n]
 		frames = frames[n:]
 		var env wire.Envelope
-		switch kind := wire.KindOf(f); {
-		case kind == wire.KindReply:
+		switch kind := wire.KindOf(f); plane.AtGate(kind, n, p.backlog.size, plane.KeepMost) {
+		case plane.GoesOn:
 			p.reply(c, f)
-		case kind != wire.KindEnvelope:
+		case plane.Unknown:
 			p.d.nonsense(c.From(), kind, errNotExpected)
-		case p.backlog.size+n <= keepMost:
+		case plane.Kept:
 			copy(p.backlog.room(c, from, n), f)
 			p.waits.Store(true)
 			continue
-		case wire.ParseEnvelope(f, &env) == nil:
-			// Only connections that came and went, each with credit of its own, reach this bound.
+		case plane.NoPlace:
+			if wire.ParseEnvelope(f, &env) != nil {
+				break
+			}
 			p.d.refuse(p.ahead.cache.region(p.d, &env), from, &env, route.Suspended)
 		}
 		consumed += n

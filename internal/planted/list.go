@@ -252,9 +252,9 @@ var bugs = slices.Concat([]bug{
 	},
 	{
 		Name: "data-plane-does-not-look-at-the-clock", Package: "./internal/driver", Run: "TestDataPlaneLooksAtTheClock",
-		File: "internal/driver/gate.go",
-		Old:  "return d.gate.bits.Load() != 0 || int64(now)-d.lastStep.Load() > d.gate.limit",
-		New:  "return d.gate.bits.Load() != 0",
+		File: "internal/plane/gate.go",
+		Old:  "return g != 0 || age > limit }",
+		New:  "return g != 0 }",
 	},
 }, membershipBugs, formingBugs, courierBugs, executionBugs, largeBugs, hostileBugs, chaosBugs, availableBugs, ownerBugs,
 	planeBugs)

@@ -145,9 +145,9 @@ var hostileBugs = []bug{
 	},
 	{
 		Name: "a-backlog-without-bound", Package: "./internal/driver", Run: "TestBeyondTheBacklogIsRefused",
-		File: "internal/driver/inbound.go",
-		Old:  "case p.backlog.size+n <= keepMost:",
-		New:  "case p.backlog.size >= 0:",
+		File: "internal/plane/gate.go",
+		Old:  "case size > most-kept:",
+		New:  "case size > most:",
 	},
 	{
 		Name: "beyond-the-backlog-is-dropped", Package: "./internal/driver", Run: "TestBeyondTheBacklogIsRefused",

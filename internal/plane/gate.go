@@ -1,0 +1,90 @@
+// The gate: what a suspended, stopping or stopped node does with what would reach a handler (MEM-10).
+
+package plane
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// KeepMost is how many bytes of others' envelopes a node keeps at most, for each of its loops, while its gate is
+// closed. Only connections that came and went, each with credit of its own, reach it.
+const KeepMost = 64 << 20
+
+// Gate says what closes the way to a node's handlers; zero: nothing does. A rider whose handlers run on several
+// goroutines keeps it in one atomic word.
+type Gate uint32
+
+// What closes a gate.
+const (
+	GateOrdered Gate = 1 << iota // the node's order
+	GateNoticed                  // a gap between two steps, or a sleep, that the node has not judged yet
+)
+
+// Held reports whether no handler may be called: the gate is closed, or the node's last step is older than limit, so
+// that an order may be about to come.
+func (g Gate) Held(age, limit time.Duration) bool { return g != 0 || age > limit }
+
+// Noticed returns the gate when the last step is found to be so old, before the node has stepped again.
+func (g Gate) Noticed(age, limit time.Duration) Gate {
+	if age > limit {
+		return g | GateNoticed
+	}
+	return g
+}
+
+// Judged returns the gate after a step, in which the node has seen the gap before it, if there was one. suspended is
+// what the node says, untold whether it has not been told yet of a sleep.
+func Judged(suspended, untold bool) (g Gate) {
+	if suspended {
+		g |= GateOrdered
+	}
+	if untold {
+		g |= GateNoticed
+	}
+	return g
+}
+
+// Treatment says what becomes of a frame of another node that meets a closed gate.
+type Treatment uint8
+
+// The treatments.
+const (
+	GoesOn  Treatment = iota // an answer to what was asked before: it reaches no handler
+	Kept                     // waits, in order, and its credit with it: its sender runs out of it
+	NoPlace                  // refused as Suspended: as much is kept as may be
+	Unknown                  // no frame of the data lane
+)
+
+// AtGate says what becomes of a frame of so many bytes that comes while the gate is closed, or while frames that came
+// before it are kept. kept is how many bytes are, most how many may be.
+func AtGate(kind wire.Kind, size, kept, most int) Treatment {
+	switch {
+	case kind == wire.KindReply:
+		return GoesOn
+	case kind != wire.KindEnvelope:
+		return Unknown
+	case size > most-kept:
+		return NoPlace
+	}
+	return Kept
+}
+
+// Closed is why a node whose gate is closed takes no message of its own callers. ended: it has stopped for good.
+func Closed(ended bool) route.Reason {
+	if ended {
+		return route.Stopped
+	}
+	return route.Suspended
+}
+
+// Abandoned is why a host takes nothing that its node has given up without stopping its entities in order: the node has
+// ended, or others own its shard.
+func Abandoned(ended bool) route.Reason {
+	if ended {
+		return route.Stopped
+	}
+	return route.NotOwner
+}
