@@ -91,16 +91,16 @@ func (r *region) sendLarge(id string, payload []byte, corr uint64) error {
 	if r.refused != nil {
 		return r.refused
 	}
-	open := s.State().Open()
-	if err := s.Hold(p.clock(), &e, id); err != nil {
+	next, err := plane.Hold(s, p.clock(), &e, id)
+	if err != nil {
 		return err
 	}
 	p.bulk.out = append(p.bulk.out, l)
-	if open {
-		p.later(0, func() { r.drain(l.shard) })
+	if next == plane.Flush {
+		p.drainSoon(flowSlot{r, l.shard})
+		return nil
 	}
-	r.want(l.shard)
-	p.sweep()
+	r.follow(l.shard, next)
 	return nil
 }
 
@@ -194,7 +194,7 @@ func (p *proc) endLarge(l *large, why route.Reason, f fate, words string) {
 			p.answered(l.corr, why, nil)
 		}
 	}
-	p.later(0, func() { l.r.drain(l.shard) })
+	p.drainSoon(flowSlot{l.r, l.shard})
 }
 
 // loseLarge ends the large messages whose envelope went to a peer whose data connection broke.

@@ -35,6 +35,9 @@ func (p *proc) link(to peer.ID, number int) *link {
 	c := p.links.get(to, number, func() *conn {
 		c := &conn{w: p.w, from: p, to: to, number: number}
 		c.link = &link{conn: c, flow: flow.NewLink(p.w.cfg.Data.LinkBuffer, p.w.cfg.Data.Window)}
+		if c.forgotten = p.forgotten[to]; c.forgotten {
+			c.state = connRefused
+		}
 		return c
 	})
 	return c.link

@@ -80,7 +80,7 @@ func (l *linkLoad) slowPath(t *testing.T) {
 	require.Zero(t, l.run(t, time.Second), "what parks is not refused")
 	met := false
 	for end := l.w.now + 5*time.Second; l.w.now < end; l.w.advance(time.Millisecond) {
-		if len(l.from.blocked) > 0 && !met {
+		if l.from.agenda.Stalls() > 0 && !met {
 			met = true
 			l.send(t) // behind what is being drained
 		}

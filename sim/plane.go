@@ -32,10 +32,13 @@ type DataConfig struct {
 	MailboxBudget int           // bytes in the mailboxes of a node; default 64 MiB
 	// MaxPayload is the longest payload that goes in one frame; a longer one is a large message. Default: what fits.
 	MaxPayload int
-	BulkRoom   int           // bytes of others' large messages held by a node; default 64 MiB
-	BulkChunk  int           // bytes of a large message in one frame; four of them may be on their way
-	BulkStall  time.Duration // a large message for which nothing moves for so long is given up
-	MaxAsks    int           // asks under way on a node; default 65,536
+	// AskTogether has homes asked for that are wanted at one moment in one command, as a node does that is busy; else each
+	// is asked for by itself.
+	AskTogether bool
+	BulkRoom    int           // bytes of others' large messages held by a node; default 64 MiB
+	BulkChunk   int           // bytes of a large message in one frame; four of them may be on their way
+	BulkStall   time.Duration // a large message for which nothing moves for so long is given up
+	MaxAsks     int           // asks under way on a node; default 65,536
 }
 
 func (d DataConfig) withDefaults() DataConfig {
@@ -87,8 +90,10 @@ type dataPlane struct {
 	asks      asks
 	parked    *flow.Pool
 	mailbox   *entity.Pool
-	sweeping  bool
-	blocked   []*flowSlot // draining slots that met a full link
+	agenda    plane.Agenda[flowSlot]
+	removed   plane.Removed
+	forgotten map[peer.ID]bool // members that were removed and are not talked to any more
+	looks     lookout
 	reports   []*refusedOf
 	reporting bool // a report is on its way
 	tasks     []*task
@@ -105,10 +110,13 @@ type flowSlot struct {
 	shard route.ShardID
 }
 
+func (s flowSlot) slot() *flow.Slot { return &s.r.slots[s.shard] }
+
 func (p *proc) open() {
 	p.parked = &flow.Pool{Limit: p.w.cfg.Data.ParkTotal}
 	p.mailbox = p.w.newBudget()
 	p.bulk.room.Limit = p.w.cfg.Data.BulkRoom
+	p.forgotten = map[peer.ID]bool{}
 	p.gate.limit = p.w.node().GapLimit()
 }
 
@@ -193,11 +201,11 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 	if r.refused != nil {
 		return peer.ID{}, r.refused
 	}
-	if err := s.Park(p.clock(), &e, id); err != nil {
+	next, err := plane.Park(s, p.clock(), &e, id)
+	if err != nil {
 		return peer.ID{}, err
 	}
-	r.want(n)
-	p.sweep()
+	r.follow(n, next)
 	p.bounds()
 	return peer.ID{}, nil
 }
@@ -215,13 +223,6 @@ func (p *proc) local(frame []byte) {
 	})
 }
 
-// want asks for the home of a shard when messages wait and nobody has asked yet.
-func (r *region) want(n route.ShardID) {
-	if r.slots[n].Want() {
-		r.p.post(shard.WantCommand{Type: r.id, Shards: []route.ShardID{n}})
-	}
-}
-
 // routed takes a change of a shard's route: parked messages go first, then the slot opens.
 func (p *proc) routed(c shard.RouteChange) {
 	r := p.region(c.Type)
@@ -229,20 +230,31 @@ func (p *proc) routed(c shard.RouteChange) {
 		p.w.check.violate(p, "route", "route of %s, which is not registered here", p.w.shardName(c.Type, c.Shard))
 		return
 	}
-	s := &r.slots[c.Shard]
+	home := plane.Home{At: c.Home, Fence: c.Fence}
 	switch c.State {
-	case shard.RouteUnknown:
-		s.Reset()
-		r.want(c.Shard)
 	case shard.RouteLocal:
-		if r.shards[c.Shard] == nil {
-			return // it has been given up within the same step, which the next change of its route says
-		}
-		s.Resolve(true, p.id, c.Fence)
-		r.drain(c.Shard)
+		h := r.shards[c.Shard]
+		home.At, home.Local = p.id, true
+		home.Gone = h == nil || h.shard.Fence() != c.Fence || h.shard.Stopping()
 	case shard.RouteRemote:
-		s.Resolve(false, c.Home, c.Fence)
-		r.drain(c.Shard)
+		home.Gone = p.forgotten[c.Home]
+	default:
+		home = plane.Home{}
+	}
+	next := plane.Move(&r.slots[c.Shard], home)
+	if next == plane.Forget {
+		r.rehome(c.Shard, c.Home, c.Fence)
+	}
+	r.follow(c.Shard, next)
+}
+
+// follow does what a verb on a slot has called for.
+func (r *region) follow(n route.ShardID, next plane.Next) {
+	switch next {
+	case plane.Flush:
+		r.drain(n)
+	case plane.LookUp:
+		r.p.want(flowSlot{r, n})
 	}
 }
 
@@ -256,7 +268,8 @@ func (r *region) drain(n route.ShardID) {
 	step := plane.Drain(s, func(e *wire.Envelope, frame []byte) plane.Step { return r.forward(n, e, frame) })
 	switch step {
 	case plane.NoRoom:
-		p.blocked = append(p.blocked, &flowSlot{r, n})
+		p.agenda.Stall(p.clock(), flowSlot{r, n})
+		p.attend()
 	case plane.NoHome:
 		r.rehome(n, home, f)
 	}
@@ -292,50 +305,13 @@ func (r *region) forward(n route.ShardID, e *wire.Envelope, frame []byte) plane.
 // own: this one may be carrying out what the node said.
 func (r *region) rehome(n route.ShardID, home peer.ID, f route.Fence) {
 	p := r.p
+	p.w.plane.Rehomed++
 	p.later(0, func() {
 		p.forgetHome(r.id, n, f)
-		if s := &r.slots[n]; s.State() == flow.Remote && s.Home() == home && s.Fence() == f {
-			s.Reset()
+		if p.alive {
+			r.follow(n, plane.Rehome(&r.slots[n], home, f.Term(), f.Epoch()))
+			p.watch(flowSlot{r, n})
 		}
-		r.want(n)
-		p.sweep()
-	})
-}
-
-// roomy goes on with slots whose drain met a full link.
-func (p *proc) roomy() {
-	list := p.blocked
-	p.blocked = nil
-	for _, b := range list {
-		b.r.drain(b.shard)
-	}
-}
-
-// sweep keeps a timer running while messages are parked, which fails those that waited too long.
-func (p *proc) sweep() {
-	if p.sweeping {
-		return
-	}
-	first, some := time.Duration(0), false
-	for _, r := range p.regions {
-		for i := range r.slots {
-			if d, ok := r.slots[i].Next(); ok && (!some || d < first) {
-				first, some = d, true
-			}
-		}
-	}
-	if !some {
-		return
-	}
-	p.sweeping = true
-	p.later(max(first-p.clock(), 0), func() {
-		p.sweeping = false
-		for _, r := range p.regions {
-			for i := range r.slots {
-				r.slots[i].Expire(p.clock(), func(frame []byte) { p.failed(frame, route.TimedOut, "parked too long") })
-			}
-		}
-		p.sweep()
 	})
 }
 
@@ -361,7 +337,7 @@ func (p *proc) failed(frame []byte, why route.Reason, words string) {
 	}
 }
 
-// viewChanged forgets peers that were removed: what waits for them is failed.
+// viewChanged notes members that were removed: what was asked of them fails.
 func (p *proc) viewChanged(old *membership.View) {
 	if old == nil {
 		return
@@ -371,25 +347,33 @@ func (p *proc) viewChanged(old *membership.View) {
 		if _, ok := p.view.Member(id); ok || id == p.id {
 			continue
 		}
-		for _, c := range p.links.list {
-			if c.to == id {
-				c.close()
-				c.state, c.forgotten = connRefused, true
-				c.link.flow.FailAll(func(frame []byte) { p.failed(frame, route.PeerLost, "peer removed") })
-			}
-		}
-		for _, c := range p.bulk.links.list {
-			if c.to == id {
-				c.close()
-				c.state = connRefused
-				c.bulk.pump()
-			}
-		}
-		for _, c := range p.conns.list {
-			if c.to == id {
-				c.waiting = nil
-			}
-		}
 		p.lostPeer(id)
+		p.removed.Add(p.clock(), id)
+		p.attend()
 	}
+}
+
+// forgetPeer drops everything about a member that was removed: what waits for it is failed.
+func (p *proc) forgetPeer(id peer.ID) {
+	p.forgotten[id] = true
+	for _, c := range p.links.list {
+		if c.to == id {
+			c.close()
+			c.state, c.forgotten = connRefused, true
+			c.link.flow.FailAll(func(frame []byte) { p.failed(frame, route.PeerLost, "peer removed") })
+		}
+	}
+	for _, c := range p.bulk.links.list {
+		if c.to == id {
+			c.close()
+			c.state, c.forgotten = connRefused, true
+			c.bulk.pump()
+		}
+	}
+	for _, c := range p.conns.list {
+		if c.to == id {
+			c.waiting = nil
+		}
+	}
+	p.lostPeer(id)
 }

@@ -151,6 +151,7 @@ func (p *proc) unstick() {
 	}
 	if p.alive {
 		p.plan()
+		p.turn()
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -105,8 +104,7 @@ func (p *proc) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 		if r == nil || int(e.Shard) >= len(r.slots) {
 			continue
 		}
-		s := &r.slots[e.Shard]
-		if s.State() == flow.Remote && e.Doubts(from, s.Home(), s.Fence().Term(), s.Fence().Epoch()) {
+		if s := &r.slots[e.Shard]; plane.Doubts(s, from, &e.RefusalKey) {
 			p.forgetHome(e.Type, e.Shard, s.Fence())
 		}
 	}

@@ -64,6 +64,8 @@ type StormResult struct {
 	CoreRuns int     `json:"core_runs"`            // seeds in which a core was healed first
 	CoreMax  float64 `json:"core_max_s,omitempty"` // the longest that such a core took
 
+	Plane PlaneCounts `json:"plane"` // what was met of the data plane beyond the fast path
+
 	Options string `json:"options,omitempty"` // what the seed decided, when there was only one
 
 	Failures []StormFailure `json:"failures,omitempty"`
@@ -157,6 +159,7 @@ func (s *StormResult) add(seed uint64, r seedResult, cfg *StormConfig, digest *x
 	s.Well += run.bases
 	s.Obliged += run.obliged
 	s.Survived += run.rested
+	s.Plane.add(&run.plane)
 	s.CalmMax = max(s.CalmMax, run.calm.Seconds())
 	if run.core > 0 {
 		s.CoreRuns++

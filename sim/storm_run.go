@@ -45,6 +45,7 @@ type runResult struct {
 	faults               int
 	bases                int // how often the cluster was well, see core
 	obliged, rested      int // how often a healthy core had to live on, and how often it came to rest by itself
+	plane                PlaneCounts
 	trace, options       string
 	calm, core           time.Duration // how long it took to come right, and a core before it
 }
@@ -132,7 +133,7 @@ func (s *storm) data() DataConfig {
 		ParkRecords: 16 << s.rng.IntN(6), ParkBytes: 8 << 10 << s.rng.IntN(5), ParkTotal: 64 << 10 << s.rng.IntN(5),
 		ParkWait: s.between(15*time.Second, time.Minute), LinkBuffer: 6 << 10 << s.rng.IntN(5),
 		Window: 1 << 10 << s.rng.IntN(7), MailboxBudget: 32 << 10 << s.rng.IntN(6), Connections: 1 + int(s.seed%3),
-		OldCredit: s.seed%4 == 0,
+		OldCredit: s.seed%4 == 0, AskTogether: s.seed%2 == 0,
 	}
 }
 
@@ -186,6 +187,7 @@ func (s *storm) run() runResult {
 		messages: w.book.written() - w.book.fates[fateRejected], fates: w.book.fates,
 		fenced: s.check.Fenced, notTold: s.check.NotTold, faults: s.faults}
 	res.bases, res.obliged, res.rested = s.check.core.Bases, s.check.core.Tested, s.check.core.Progress
+	res.plane = w.plane
 	res.untold = w.untold()
 	res.crashed, _ = w.audit()
 	w.end()

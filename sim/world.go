@@ -58,7 +58,8 @@ type world struct {
 	net      *network
 	trace    *trace
 	check    watcher
-	book     ledger // of user messages
+	plane    PlaneCounts // what was met of the data plane beyond the fast path
+	book     ledger      // of user messages
 	hosts    []*host
 	procs    []*proc // every process that ever ran, in the order of their starts
 	hostRand *rand.Rand

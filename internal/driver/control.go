@@ -5,10 +5,10 @@ package driver
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -19,9 +19,6 @@ import (
 
 const (
 	controlRest = 500 * time.Millisecond // longest sleep, so that the age of the last step tells a stuck node
-	stallRetry  = 5 * time.Millisecond   // pause before a drain that met a full link is tried again
-	parkScan    = 250 * time.Millisecond // how often parked messages are looked at for their time limit
-	forgetAfter = 2 * time.Second        // how long a removed member is still talked to, so that it hears of its end
 )
 
 // control is what only the control goroutine touches.
@@ -32,30 +29,19 @@ type control struct {
 	jobs    []func()
 
 	cluster               bool                  // the transport knows id and birth
-	stalled               []slotRef             // drains that met a full link
-	waiting               map[slotRef]struct{}  // slots in which messages may be parked
-	wanted                map[*Region][]wantRef // homes to be asked for in this turn
-	scanAt                time.Duration
-	retryAt               time.Duration
-	largeAt               time.Duration // when to look for large asks that were given up
-	suspendedAt, reportAt time.Duration // when the node suspended itself; when running handlers are to be reported
-	parksShortly          bool          // it was told that ParkTime is below the takeover time
-	outgrown              bool          // it was told that TakeoverTime is too short for so many members
-	leaveBy               time.Duration // when to leave without waiting for entities; zero: not leaving
+	agenda                plane.Agenda[slotRef] // what is to be done for slots
+	largeAt               time.Duration         // when to look for large asks that were given up
+	suspendedAt, reportAt time.Duration         // when the node suspended itself; when running handlers are to be reported
+	parksShortly          bool                  // it was told that ParkTime is below the takeover time
+	outgrown              bool                  // it was told that TakeoverTime is too short for so many members
+	leaveBy               time.Duration         // when to leave without waiting for entities; zero: not leaving
 	forced                bool
-	removed               []removedPeer
+	removed               plane.Removed
 	settling              []settledAsk // parked asks to be answered when no lock is held
 	ended                 *shutdown.EndedError
 	yielded               *membership.Record // what is remembered from now on, after EndTwin; else nil
 	leasing               chan struct{}      // closed when the last operation on the lease is over
 	counts                node.Counts
-}
-
-type wantRef = route.ShardID
-
-type removedPeer struct {
-	id peer.ID
-	at time.Duration
 }
 
 type settledAsk struct {
@@ -67,7 +53,6 @@ type settledAsk struct {
 // run is the control goroutine.
 func (d *Driver) run() {
 	c := &d.control
-	c.waiting, c.wanted = map[slotRef]struct{}{}, map[*Region][]wantRef{}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for c.ended == nil {
@@ -88,14 +73,11 @@ func (d *Driver) rest() time.Duration {
 	if deadline, ok := c.node.Next(); ok {
 		next = min(next, deadline)
 	}
-	if len(c.stalled) > 0 {
-		next = min(next, c.retryAt)
+	if at, ok := c.agenda.Next(); ok {
+		next = min(next, at)
 	}
-	if len(c.waiting) > 0 {
-		next = min(next, c.scanAt)
-	}
-	if len(c.removed) > 0 {
-		next = min(next, c.removed[0].at)
+	if at, ok := c.removed.Next(); ok {
+		next = min(next, at)
 	}
 	if c.reportAt != 0 {
 		next = min(next, c.reportAt)
@@ -167,7 +149,7 @@ func (d *Driver) handle(f *frame) {
 // last refusals are still on their way.
 func (d *Driver) sentTo(id peer.ID) bool {
 	_, member := d.View().Member(id)
-	return member || slices.ContainsFunc(d.control.removed, func(r removedPeer) bool { return r.id == id })
+	return member || d.control.removed.Has(id)
 }
 
 // command carries out a wish of this node.
@@ -242,7 +224,7 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 		}
 		if e.Kind == membership.MemberRemoved && e.Member.ID != d.self {
 			d.asks.lose(d.remotes.get(e.Member.ID), route.PeerLost)
-			c.removed = append(c.removed, removedPeer{e.Member.ID, d.now() + forgetAfter})
+			c.removed.Add(d.now(), e.Member.ID)
 		}
 	}
 	if len(events) > 0 {
@@ -294,23 +276,17 @@ func (d *Driver) housekeeping(now time.Duration) {
 	if c.reportAt != 0 && now >= c.reportAt {
 		d.reportRunning()
 	}
-	if len(c.stalled) > 0 && now >= c.retryAt {
-		d.retryDrains()
-	}
-	if len(c.stalled) == 0 && d.drains.Load() {
+	d.retryDrains(now)
+	if c.agenda.Stalls() == 0 && d.drains.Load() {
 		d.drains.Store(false)
 	}
-	if len(c.waiting) > 0 && now >= c.scanAt {
-		c.scanAt = now + parkScan
-		d.expireParked(now)
-	}
+	d.expireParked(now)
 	if now >= c.largeAt {
 		c.largeAt = now + controlRest
 		d.sweepLarge()
 	}
-	for len(c.removed) > 0 && c.removed[0].at <= now {
-		d.forget(c.removed[0].id)
-		c.removed = c.removed[1:]
+	for id, ok := c.removed.Due(now); ok; id, ok = c.removed.Due(now) {
+		d.forget(id)
 	}
 	if c.leaveBy != 0 && now >= c.leaveBy && !c.forced {
 		c.forced = true
@@ -332,18 +308,24 @@ func (d *Driver) forget(id peer.ID) {
 
 // askHomes asks for the homes that senders wanted in this turn, in one command for each type.
 func (d *Driver) askHomes() {
-	c := &d.control
-	if len(c.wanted) == 0 {
+	list := d.control.agenda.Wanted()
+	if len(list) == 0 {
 		return
 	}
 	for _, r := range d.regions.Load().list {
-		if shards := c.wanted[r]; len(shards) > 0 {
-			if err := d.command(shard.WantCommand{Type: r.id, Shards: shards}); err != nil {
-				d.log.Warn("homes not asked for", "type", r.typ.Name, "shards", len(shards), "error", err)
+		var shards []route.ShardID
+		for _, ref := range list {
+			if ref.r == r {
+				shards = append(shards, ref.shard)
 			}
 		}
+		if len(shards) == 0 {
+			continue
+		}
+		if err := d.command(shard.WantCommand{Type: r.id, Shards: shards}); err != nil {
+			d.log.Warn("homes not asked for", "type", r.typ.Name, "shards", len(shards), "error", err)
+		}
 	}
-	clear(c.wanted)
 }
 
 // end notes why the node ends; the control goroutine then shuts it down.

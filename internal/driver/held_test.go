@@ -31,13 +31,14 @@ func TestRoomWakesOnlyWhoDrains(t *testing.T) {
 	d.LinkRoom(nil)
 	_, jobs := d.inbox.take(nil, nil)
 	require.Empty(t, jobs)
-	d.control.retryAt = 1
+	d.control.agenda.Stall(0, slotRef{})
+	require.Empty(t, d.control.agenda.Stalled(0))
 	d.drains.Store(true)
 	d.LinkRoom(nil)
 	_, jobs = d.inbox.take(nil, nil)
 	require.Len(t, jobs, 1)
 	jobs[0]()
-	require.Zero(t, d.control.retryAt)
+	require.Len(t, d.control.agenda.Stalled(0), 1)
 }
 
 // What is remembered of callers is bounded, and what is not remembered is looked up.

@@ -274,6 +274,6 @@ func (d *Driver) Undelivered(id peer.ID, frames []byte, err error) {
 func (d *Driver) LinkRoom(l *transport.Link) {
 	d.room.ring(l)
 	if d.drains.Load() { // a link that is never idle for long tells of room thousands of times a second
-		d.inbox.post(func() { d.control.retryAt = 0 })
+		d.inbox.post(func() { d.control.agenda.Roomy() })
 	}
 }

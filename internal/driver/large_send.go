@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -87,16 +88,16 @@ func (r *Region) place(l *large, w *askWaiter) error {
 			s.mu.Unlock()
 			return err
 		}
-		err := s.slot.Hold(now, &env, l.id)
-		if err == nil && e != nil {
+		next, err := plane.Hold(&s.slot, now, &env, l.id)
+		if next == plane.Flush {
 			s.next = e
 			s.route.Store(nil)
 		}
-		want := err == nil && s.slot.Want()
 		s.mu.Unlock()
-		if want {
+		switch next {
+		case plane.LookUp:
 			r.d.inbox.post(func() { r.d.want(ref) })
-		} else if err == nil && e != nil {
+		case plane.Flush:
 			r.d.drainSlot(ref)
 		}
 		return err

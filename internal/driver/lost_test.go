@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/port"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -47,7 +48,8 @@ func TestWaitingForALostPeer(t *testing.T) {
 		onControl(p.a, func() {
 			to := p.a.remote(gone, 0)
 			e := &routeEntry{remote: to, link: to.link, term: right.term, epoch: right.epoch}
-			p.a.openRoute(slotRef{r, sh}, e, gone, route.MakeFence(1, right.term, right.epoch))
+			fence := route.MakeFence(1, right.term, right.epoch)
+			p.a.moveRoute(slotRef{r, sh}, e, plane.Home{At: gone, Fence: fence})
 		})
 	}
 	lead()
@@ -94,7 +96,8 @@ func TestWaitingWhenTheNodeEnds(t *testing.T) {
 	onControl(p.a, func() {
 		to := p.a.remote(gone, 0)
 		e := &routeEntry{remote: to, link: to.link, term: right.term, epoch: right.epoch}
-		p.a.openRoute(slotRef{r, r.Shard("a")}, e, gone, route.MakeFence(1, right.term, right.epoch))
+		fence := route.MakeFence(1, right.term, right.epoch)
+		p.a.moveRoute(slotRef{r, r.Shard("a")}, e, plane.Home{At: gone, Fence: fence})
 	})
 	for range 10 {
 		require.NoError(t, r.Tell("a", []byte("held")))
@@ -137,7 +140,7 @@ func TestHomeOnAForgottenPeer(t *testing.T) {
 			home("told")
 
 			// An open slot whose peer is forgotten: the ask fails at once, the next one arrives.
-			onControl(p.a, func() { p.a.openRoute(ref, dead(), gone, fence) })
+			onControl(p.a, func() { p.a.moveRoute(ref, dead(), plane.Home{At: gone, Fence: fence}) })
 			_, err = r.AskWithin(patience, "a", nil, nil)
 			require.ErrorIs(t, err, route.ErrPeerLost)
 			eventually(t, func() bool { e := ref.slot().route.Load(); return e == nil || e.remote == right.remote })
@@ -150,8 +153,8 @@ func TestHomeOnAForgottenPeer(t *testing.T) {
 				require.NoError(t, r.Tell("a", []byte(text)))
 			}
 			onControl(p.a, func() {
-				p.a.openRoute(ref, dead(), gone, fence)
-				require.Empty(t, p.a.control.stalled)
+				p.a.moveRoute(ref, dead(), plane.Home{At: gone, Fence: fence})
+				require.Zero(t, p.a.control.agenda.Stalls())
 			})
 			home("drained")
 			eventually(t, func() bool { return len(p.received()) == before+3 })

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 )
@@ -95,7 +96,7 @@ func (p *pair) mislead(r *Region, sh route.ShardID, fence route.Fence) {
 	onControl(p.a, func() {
 		remote := p.a.remote(p.b.self, 0)
 		e := &routeEntry{remote: remote, link: remote.link, term: fence.Term(), epoch: fence.Epoch()}
-		p.a.openRoute(slotRef{r, sh}, e, p.b.self, fence)
+		p.a.moveRoute(slotRef{r, sh}, e, plane.Home{At: p.b.self, Fence: fence})
 	})
 }
 
@@ -212,8 +213,8 @@ func TestDrainWaitsForRoom(t *testing.T) {
 	stalledOnce := false
 	onControl(p.a, func() {
 		again := &routeEntry{remote: right.remote, link: right.link, term: right.term, epoch: right.epoch}
-		p.a.openRoute(ref, again, p.b.self, f)
-		stalledOnce = len(p.a.control.stalled) > 0
+		p.a.moveRoute(ref, again, plane.Home{At: p.b.self, Fence: f})
+		stalledOnce = p.a.control.agenda.Stalls() > 0
 		require.True(t, p.a.drains.Load())
 	})
 	for i := parked; i < 2*parked; i++ {

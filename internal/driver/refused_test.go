@@ -22,8 +22,8 @@ func TestLeaversLastRefusalsAreBelieved(t *testing.T) {
 	go func() { _ = p.b.Leave(t.Context()) }()
 	eventually(t, func() (removed bool) {
 		onControl(p.a, func() {
-			for i := range p.a.control.removed {
-				removed, p.a.control.removed[i].at = true, never // however long the test takes
+			if removed = p.a.control.removed.Has(left); removed {
+				p.a.control.removed.Add(never-plane.ForgetAfter, left) // however long the test takes
 			}
 		})
 		return removed

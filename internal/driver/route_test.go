@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -50,7 +51,7 @@ func sinkRegion(t testing.TB) (*Region, *transport.Link) {
 		link = remote.link
 		for i := range r.slots {
 			e := &routeEntry{remote: remote, link: link, term: 1, epoch: 1}
-			d.openRoute(slotRef{r, route.ShardID(i)}, e, to.Self(), fence)
+			d.moveRoute(slotRef{r, route.ShardID(i)}, e, plane.Home{At: to.Self(), Fence: fence})
 		}
 	})
 	return r, link

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
@@ -16,19 +17,19 @@ import (
 )
 
 // want notes a home to be asked for.
-func (d *Driver) want(ref slotRef) {
-	c := &d.control
-	c.wanted[ref.r] = append(c.wanted[ref.r], ref.shard)
-	d.watch(ref)
-}
+func (d *Driver) want(ref slotRef) { d.control.agenda.Want(d.now(), ref) }
 
 // watch looks at the slot for parked messages whose time is over.
-func (d *Driver) watch(ref slotRef) {
-	c := &d.control
-	if len(c.waiting) == 0 {
-		c.scanAt = d.now() + parkScan
+func (d *Driver) watch(ref slotRef) { d.control.agenda.Watch(d.now(), ref) }
+
+// follow does what a verb on a slot has called for. The slot's lock is held.
+func (d *Driver) follow(ref slotRef, s *regionSlot, next plane.Next) {
+	switch next {
+	case plane.Flush:
+		d.drain(ref, s)
+	case plane.LookUp:
+		d.want(ref)
 	}
-	c.waiting[ref] = struct{}{}
 }
 
 // routeChanged carries out what the node says of one shard's home.
@@ -39,56 +40,49 @@ func (d *Driver) routeChanged(ch *shard.RouteChange) {
 	}
 	ref := slotRef{r, ch.Shard}
 	e := &routeEntry{term: ch.Fence.Term(), epoch: ch.Fence.Epoch()}
-	home := ch.Home
+	home := plane.Home{At: ch.Home, Fence: ch.Fence}
 	switch ch.State {
 	case shard.RouteLocal:
 		e.host = ref.host().Load()
-		home = d.self
-		if e.host == nil || e.host.fence != ch.Fence || e.host.closing {
-			return // it has been told to stop since
-		}
+		home.At, home.Local = d.self, true
+		home.Gone = e.host == nil || e.host.fence != ch.Fence || e.host.closing
 	case shard.RouteRemote:
 		e.remote = d.remote(ch.Home, ch.Shard)
 		e.link = e.remote.link
-		if isForgotten(e.link.Err()) {
-			// Late news of a member removed long ago, which the node itself may remember no more.
-			d.closeRoute(ref)
-			d.rehome(ref, e)
-			return
-		}
+		home.Gone = isForgotten(e.link.Err())
 	default:
-		d.closeRoute(ref)
-		return
+		home = plane.Home{}
 	}
-	d.openRoute(ref, e, home, ch.Fence)
+	d.moveRoute(ref, e, home)
 }
 
-// openRoute leads the slot to a home: parked messages first, then the fast path opens.
-func (d *Driver) openRoute(ref slotRef, e *routeEntry, home peer.ID, fence route.Fence) {
+// moveRoute leads the slot to a home, or to none: parked messages first, then the fast path opens.
+func (d *Driver) moveRoute(ref slotRef, e *routeEntry, home plane.Home) {
 	s := ref.slot()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.slot.Resolve(e.host != nil, home, fence) {
-		return // it leads there already
+	next := plane.Move(&s.slot, home)
+	switch {
+	case next == plane.Flush:
+		s.route.Store(nil)
+		s.next = e
+	case next == plane.Forget:
+		d.rehome(ref, e)
 	}
-	s.route.Store(nil)
-	s.next = e
-	d.drain(ref, s)
+	s.shut()
+	d.follow(ref, s, next)
+}
+
+// shut closes the fast path of a slot whose home is not known any more. The lock is held.
+func (s *regionSlot) shut() {
+	if s.slot.State() < flow.Local {
+		s.route.Store(nil)
+		s.next = nil
+	}
 }
 
 // closeRoute makes the home unknown: senders park, and ask for it again.
-func (d *Driver) closeRoute(ref slotRef) {
-	s := ref.slot()
-	s.mu.Lock()
-	s.route.Store(nil)
-	s.next = nil
-	s.slot.Reset()
-	want := s.slot.Want()
-	s.mu.Unlock()
-	if want {
-		d.want(ref)
-	}
-}
+func (d *Driver) closeRoute(ref slotRef) { d.moveRoute(ref, nil, plane.Home{}) }
 
 // drain sends parked messages to the slot's home until none is left, which opens the fast path, or the home has no
 // room. Senders keep parking meanwhile. The slot's lock is held.
@@ -98,24 +92,16 @@ func (d *Driver) drain(ref slotRef, s *regionSlot) {
 	send := func(env *wire.Envelope, f []byte) plane.Step { return d.forward(ref, e, env, f) }
 	switch plane.Drain(&s.slot, send) {
 	case plane.NoHome:
-		s.next = nil
+		s.shut()
 		d.rehome(ref, e)
 	case plane.NoRoom:
-		d.stall(ref)
+		d.control.agenda.Stall(d.now(), ref)
 	case plane.Sent:
 		invariant.Check(s.slot.State().Open(), "driver: a drained slot is not open")
 		s.route.Store(e)
 		d.room.ringAll()
 	case plane.Moving: // drainSlot goes on when it is there
 	}
-}
-
-// stall has the drain tried again.
-func (d *Driver) stall(ref slotRef) {
-	c := &d.control
-	c.stalled = append(c.stalled, ref)
-	c.retryAt = d.now() + stallRetry
-	d.watch(ref)
 }
 
 // forward sends one parked message, a whole envelope stamped with its fence.
@@ -166,11 +152,8 @@ func stepOf(err error) plane.Step {
 }
 
 // retryDrains goes on with drains that met a full link.
-func (d *Driver) retryDrains() {
-	c := &d.control
-	stalled := c.stalled
-	c.stalled = nil
-	for _, ref := range stalled {
+func (d *Driver) retryDrains(now time.Duration) {
+	for _, ref := range d.control.agenda.Stalled(now) {
 		s := ref.slot()
 		s.mu.Lock()
 		if s.next != nil && s.route.Load() == nil {
@@ -182,18 +165,15 @@ func (d *Driver) retryDrains() {
 
 // expireParked fails messages that waited too long for a home.
 func (d *Driver) expireParked(now time.Duration) {
-	c := &d.control
-	for ref := range c.waiting {
+	for _, ref := range d.control.agenda.Waiting(now) {
 		s := ref.slot()
 		s.mu.Lock()
-		s.slot.Expire(now, func(f []byte) { d.dropParked(ref, f, route.TimedOut) })
-		if n, _ := s.slot.Parked(); n == 0 {
-			delete(c.waiting, ref)
-			if s.next != nil && s.route.Load() == nil {
-				d.drain(ref, s)
-			}
-		}
+		next, watch := plane.Expire(&s.slot, now, func(f []byte) { d.dropParked(ref, f, route.TimedOut) })
+		d.follow(ref, s, next)
 		s.mu.Unlock()
+		if watch {
+			d.watch(ref)
+		}
 	}
 }
 
@@ -240,8 +220,19 @@ func (d *Driver) settleParked() {
 
 // doubt has the home asked for again because its receiver refused an ask. Any goroutine.
 func (d *Driver) doubt(ref slotRef, e *routeEntry) {
-	if ref.slot().route.Load() == e && e.doubted.CompareAndSwap(false, true) {
-		d.inbox.post(func() { d.forgetHome(ref, e.term, e.epoch) })
+	if ref.slot().route.Load() == e && e.remote != nil && e.doubted.CompareAndSwap(false, true) {
+		d.inbox.post(func() { d.doubted(ref, e) })
+	}
+}
+
+// doubted has the home asked for again that somebody refused, unless the slot leads elsewhere by now.
+func (d *Driver) doubted(ref slotRef, e *routeEntry) {
+	s := ref.slot()
+	s.mu.Lock()
+	leads := plane.Leads(&s.slot, e.remote.id, e.term, e.epoch)
+	s.mu.Unlock()
+	if leads {
+		d.forgetHome(ref, e.term, e.epoch)
 	}
 }
 
@@ -263,14 +254,10 @@ func (d *Driver) rehome(ref slotRef, e *routeEntry) {
 		d.forgetHome(ref, e.term, e.epoch)
 		s := ref.slot()
 		s.mu.Lock()
-		if s.route.CompareAndSwap(e, nil) {
-			s.slot.Reset()
-		}
-		want := s.slot.Want()
+		next := plane.Rehome(&s.slot, e.remote.id, e.term, e.epoch)
+		s.shut()
+		d.follow(ref, s, next)
 		s.mu.Unlock()
-		if want {
-			d.want(ref)
-		}
 		d.watch(ref)
 	})
 }
@@ -296,8 +283,11 @@ func (d *Driver) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 			continue
 		}
 		ref := slotRef{r, e.Shard}
-		now := ref.slot().route.Load()
-		if now != nil && now.remote != nil && e.Doubts(from, now.remote.id, now.term, now.epoch) {
+		s := ref.slot()
+		s.mu.Lock()
+		doubts := plane.Doubts(&s.slot, from, &e.RefusalKey)
+		s.mu.Unlock()
+		if doubts {
 			d.forgetHome(ref, e.Term, e.Epoch)
 		}
 		r.count.refusedThere.Add(e.Count)

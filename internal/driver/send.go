@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -105,11 +106,10 @@ func (r *Region) park(s *regionSlot, sh route.ShardID, id string, payload []byte
 		s.mu.Unlock()
 		return false, err
 	}
-	err = s.slot.Park(now, &env, id)
+	next, err := plane.Park(&s.slot, now, &env, id)
 	invariant.Check(!errors.Is(err, flow.ErrOpen), "driver: a slot is open and has no route")
-	want := err == nil && s.slot.Want()
 	s.mu.Unlock()
-	if want {
+	if next == plane.LookUp {
 		r.d.inbox.post(func() { r.d.want(slotRef{r, sh}) })
 	}
 	return false, err
