@@ -112,6 +112,12 @@ func (p *proc) overdue(a *ask, corr uint64) {
 	p.later(plane.WheelTick, func() { p.overdue(a, corr) }) // its clock goes slower than the world's
 }
 
+// waitsFor reports whether an ask is still under way.
+func (p *proc) waitsFor(corr uint64) bool {
+	a := p.asks.find(corr)
+	return a != nil && a.Corr() == corr && a.state == plane.Waiting(corr)
+}
+
 // goes notes whom a question goes to, before it is sent there. A tell has nobody who waits.
 func (p *proc) goes(corr uint64, to peer.ID, f route.Fence) {
 	if a := p.asks.find(corr); a != nil && a.Corr() == corr {

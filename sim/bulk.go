@@ -20,20 +20,17 @@ const largeKey = 1 << 63
 // bulkTick is how often stalled large messages are looked for, while there are any.
 const bulkTick = time.Second
 
-// large is one large message at its sender.
+// large is one large message at its sender: a plane.Large with its payload.
 type large struct {
-	key      uint64
-	r        *region
-	shard    route.ShardID
-	corr     uint64
-	payload  []byte
-	x        *flow.BulkTransfer // nil while it waits in its slot
-	link     *bulkLink
-	fence    route.Fence // under which x goes
-	ref      wire.BulkRef
-	whole    bool // its envelope may go
-	sent     bool // it has gone
-	refusals int  // times that its home was wrong
+	key     uint64
+	r       *region
+	shard   route.ShardID
+	corr    uint64
+	life    plane.Large
+	payload []byte
+	x       *flow.BulkTransfer // while it is moving, whole or sent
+	link    *bulkLink          // by which x goes
+	ref     wire.BulkRef       // once it is whole
 }
 
 // bulkLink is the sending side of the bulk connection to one peer.
@@ -65,6 +62,9 @@ func (p *proc) bulkLink(to peer.ID) *bulkLink {
 	return p.bulk.links.get(to, 0, func() *conn {
 		c := &conn{w: p.w, from: p, to: to}
 		c.bulk = &bulkLink{conn: c, s: flow.NewBulkSender(to, p.w.cfg.Data.BulkChunk, p.w.cfg.Data.BulkStall)}
+		if c.forgotten = p.forgotten[to]; c.forgotten {
+			c.state = connRefused
+		}
 		return c
 	}).bulk
 }
@@ -73,6 +73,10 @@ func (p *proc) bulkLink(to peer.ID) *bulkLink {
 func (r *region) sendLarge(id string, payload []byte, corr uint64) error {
 	p := r.p
 	l := &large{r: r, shard: route.ShardOf(id, r.typ.Shards), corr: corr, payload: slices.Clone(payload)}
+	if err := p.bulk.full(len(payload), p.w.cfg.Data.BulkRoom); err != nil {
+		return err
+	}
+	p.w.plane.Large++
 	p.bulk.last++
 	l.key = largeKey | p.bulk.last
 	s := &r.slots[l.shard]
@@ -104,6 +108,20 @@ func (r *region) sendLarge(id string, payload []byte, corr uint64) error {
 	return nil
 }
 
+// full returns why one more message of n bytes is not taken, nil when there is room.
+func (b *bulks) full(n, limit int) error {
+	for _, l := range b.out {
+		n += len(l.payload)
+	}
+	switch {
+	case n > limit:
+		return &route.BulkFullError{Bound: "bytes of large messages", Limit: limit}
+	case len(b.out) >= plane.MaxLarge:
+		return &route.BulkFullError{Bound: "large messages", Limit: plane.MaxLarge}
+	}
+	return nil
+}
+
 // largeOf returns the large message that an envelope of this process stands for, nil when it is over.
 func (p *proc) largeOf(payload []byte) *large {
 	if len(payload) != wire.BulkRefSize {
@@ -114,7 +132,8 @@ func (p *proc) largeOf(payload []byte) *large {
 		if key&largeKey != 0 && l.key == key {
 			return l
 		}
-		if ref, err := wire.ParseBulkRef(payload); err == nil && key&largeKey == 0 && l.sent && l.ref == ref {
+		if ref, err := wire.ParseBulkRef(payload); err == nil && key&largeKey == 0 && l.life.State() == flow.LargeSent &&
+			l.ref == ref {
 			return l
 		}
 	}
@@ -129,49 +148,60 @@ func (r *region) forwardLarge(n route.ShardID, e *wire.Envelope) plane.Step {
 	if l == nil {
 		return plane.Sent
 	}
-	if l.x != nil && (l.link.conn.to != s.Home() || l.fence != s.Fence()) {
-		l.link.s.Cancel(l.x)
-		l.link.pump()
-		l.x, l.whole = nil, false
+	step, recall := l.life.Forward(s.Home(), e.Term, e.Epoch)
+	if recall {
+		l.cancel()
 	}
-	switch {
-	case l.x == nil:
-		l.link, l.fence = p.bulkLink(s.Home()), s.Fence()
-		l.x = &flow.BulkTransfer{Payload: l.payload, Owner: l, Begin: wire.BulkBegin{Type: e.Type, Shard: e.Shard,
-			Term: e.Term, Epoch: e.Epoch, Corr: e.Corr}}
-		if l.link.s.Add(p.clock(), l.x) != nil {
-			l.x = nil
-			return plane.NoRoom
-		}
-		l.link.pump()
-		p.bulkTick()
+	switch step {
+	case plane.LargeSkip:
+		return plane.Sent
+	case plane.LargeAwait:
 		return plane.Moving
-	case !l.whole:
-		return plane.Moving
+	case plane.LargeRefer:
+		return r.refer(l, n, e)
 	}
+	link := p.bulkLink(s.Home())
+	if link.conn.forgotten {
+		return plane.NoHome
+	}
+	x := &flow.BulkTransfer{Payload: l.payload, Owner: l, Begin: wire.BulkBegin{Type: e.Type, Shard: e.Shard,
+		Term: e.Term, Epoch: e.Epoch, Corr: e.Corr}}
+	if link.s.Add(p.clock(), x) != nil {
+		return plane.NoRoom
+	}
+	l.life.Began(s.Home(), e.Term, e.Epoch)
+	l.x, l.link = x, link
+	p.later(0, link.pump)
+	p.bulkTick()
+	return plane.Moving
+}
+
+// refer sends the envelope that stands for a message which its home has whole.
+func (r *region) refer(l *large, n route.ShardID, e *wire.Envelope) plane.Step {
+	p, s := r.p, &r.slots[n]
 	out := *e
 	out.Payload = wire.AppendBulkRef(nil, l.ref)
 	data := p.linkOf(s.Home(), uint32(n))
+	if data.conn.forgotten {
+		return plane.NoHome
+	}
 	room, err := data.flow.Reserve(wire.SizeEnvelope(len(e.ID), len(out.Payload)))
 	if err != nil {
 		return plane.NoRoom
 	}
 	wire.PutEnvelope(room, &out, string(e.ID))
 	p.goes(l.corr, s.Home(), s.Fence())
-	l.sent = true
+	l.life.Referred()
 	data.wake()
 	return plane.Sent
 }
 
-// again reports whether a message whose transfer has ended waits for the next home; moved says that its shard lives
-// elsewhere by now.
-func (l *large) again(why route.Reason, moved bool) bool {
-	if !plane.Again(why, l.sent, moved, l.refusals) {
-		return false
+// cancel takes the payload back from where it is going.
+func (l *large) cancel() {
+	if l.x != nil && l.link.s.Cancel(l.x) {
+		l.link.pump()
 	}
-	l.refusals++
-	l.whole = false
-	return true
+	l.x, l.link = nil, nil
 }
 
 // endLarge ends a large message of this process; whoever waits for its place goes on.
@@ -181,9 +211,8 @@ func (p *proc) endLarge(l *large, why route.Reason, f fate, words string) {
 		return
 	}
 	p.bulk.out = slices.Delete(p.bulk.out, i, i+1)
-	if l.x != nil && l.link.s.Cancel(l.x) {
-		l.link.pump()
-	}
+	l.life.End()
+	l.cancel()
 	if why != route.OK {
 		p.dropped[why]++
 		if e, ok := p.w.book.find(l.payload); ok && e.fate == fateOpen {
@@ -197,12 +226,27 @@ func (p *proc) endLarge(l *large, why route.Reason, f fate, words string) {
 	p.drainSoon(flowSlot{l.r, l.shard})
 }
 
-// loseLarge ends the large messages whose envelope went to a peer whose data connection broke.
-func (p *proc) loseLarge(to peer.ID) {
+// loseLarge ends the large messages whose envelope went over a data connection that broke.
+func (p *proc) loseLarge(c *conn) {
 	for _, l := range slices.Clone(p.bulk.out) {
-		if l.sent && l.link.conn.to == to {
+		if l.life.LostWith(c.to) && int(uint32(l.shard)%uint32(p.w.cfg.Data.Connections)) == c.number {
 			p.endLarge(l, route.PeerLost, fateInFlight, "data connection broke")
 		}
+	}
+}
+
+// sweepLarge gives up large asks for whose answer nobody waits any more.
+func (p *proc) sweepLarge() {
+	for _, l := range slices.Clone(p.bulk.out) {
+		if l.corr == 0 || p.waitsFor(l.corr) {
+			continue
+		}
+		f := fateFailed
+		if l.life.State() == flow.LargeSent {
+			f = fateInFlight // its entity may have it
+		}
+		p.w.plane.LargeGivenUp++
+		p.endLarge(l, route.TimedOut, f, "nobody waits for the answer")
 	}
 }
 
@@ -246,22 +290,42 @@ func (b *bulkLink) disconnected() {
 }
 
 func (b *bulkLink) lost(over []*flow.BulkTransfer, words string) {
-	p := b.conn.from
 	for _, x := range over {
-		l := x.Owner.(*large)
-		if l.x != x {
-			continue
+		b.conn.from.transferOver(x, route.PeerLost, words)
+	}
+}
+
+// transferOver takes the end of a transfer: its message goes to the next home, or is over.
+func (p *proc) transferOver(x *flow.BulkTransfer, why route.Reason, words string) {
+	l := x.Owner.(*large)
+	if l.x != x {
+		return // it was recalled, or is over
+	}
+	at, term, epoch := l.life.Home()
+	sent := l.life.State() == flow.LargeSent
+	again := l.life.Ended(why, plane.Leads(&l.r.slots[l.shard], at, term, epoch))
+	l.x, l.link = nil, nil
+	if plane.WrongHome(why) {
+		l.r.nextHome(l.shard, at, term, epoch)
+	}
+	switch f := fateFailed; {
+	case again:
+		if plane.WrongHome(why) {
+			p.w.plane.LargeRefused++
+		} else {
+			p.w.plane.LargeMoved++
 		}
-		l.x = nil
-		s := &l.r.slots[l.shard]
-		if l.again(route.PeerLost, s.Home() != b.conn.to || s.Fence() != l.fence) {
-			continue // its shard lives elsewhere by now, and nobody has taken it
+		p.drainSoon(flowSlot{l.r, l.shard})
+	case why == route.PeerLost && sent:
+		p.endLarge(l, why, fateInFlight, words)
+	default:
+		if sent {
+			f = fateRefused
 		}
-		f := fateFailed
-		if l.sent {
-			f = fateInFlight
+		if why != route.OK {
+			p.w.plane.LargeFailed++
 		}
-		p.endLarge(l, route.PeerLost, f, words)
+		p.endLarge(l, why, f, words)
 	}
 }
 
@@ -275,22 +339,12 @@ func (b *bulkLink) answer(k packet) {
 	}
 	switch event {
 	case flow.BulkIsWhole:
-		l := x.Owner.(*large)
-		l.whole, l.ref = true, x.Ref()
-		l.r.drain(l.shard)
+		if l := x.Owner.(*large); l.x == x && l.life.Arrived() {
+			l.ref = x.Ref()
+			p.drainSoon(flowSlot{l.r, l.shard})
+		}
 	case flow.BulkHasEnded:
-		l, why := x.Owner.(*large), end.Reason
-		if l.x != x {
-			break
-		}
-		l.x = nil
-		if plane.WrongHome(why) {
-			p.forgetHome(l.r.id, l.shard, l.fence)
-		}
-		if l.again(why, false) {
-			break // it waits for the home that is right
-		}
-		p.endLarge(l, why, fateRefused, "large: "+why.String())
+		p.transferOver(x, end.Reason, "large: "+end.Reason.String())
 	}
 	b.pump()
 }
@@ -305,13 +359,11 @@ func (p *proc) bulkTick() {
 		p.bulk.ticking = false
 		for _, c := range p.bulk.links.list {
 			for _, x := range c.bulk.s.Tick(p.clock(), nil) {
-				if l := x.Owner.(*large); l.x == x {
-					l.x = nil
-					p.endLarge(l, route.TimedOut, fateFailed, "stalled")
-				}
+				p.transferOver(x, route.TimedOut, "stalled")
 			}
 			c.bulk.pump()
 		}
+		p.sweepLarge()
 		for _, in := range p.bulk.ins {
 			in.r.Tick(p.clock())
 			p.tellBulk(in)

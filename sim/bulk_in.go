@@ -8,6 +8,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -104,11 +105,12 @@ func (p *proc) judgeLarge(b *wire.BulkBegin) route.Reason {
 	if int(b.Shard) >= len(r.shards) {
 		return route.NotOwner
 	}
-	h, f := r.shards[b.Shard], r.slots[b.Shard].Fence()
-	if h == nil || !r.slots[b.Shard].IsLocal() || f.Term() != b.Term || f.Epoch() != b.Epoch {
+	h := r.shards[b.Shard]
+	if h == nil || h.silent {
 		return route.NotOwner
 	}
-	return route.OK
+	f := h.shard.Fence()
+	return plane.AcceptLarge(b, f.Term(), f.Epoch(), h.shard.Stopping())
 }
 
 // acceptLarge gives a large message to its host when the envelope comes that stands for it.
@@ -166,7 +168,7 @@ func (p *proc) refuseLarge(from peer.ID, e *wire.Envelope, why route.Reason) {
 	ref, err := wire.ParseBulkRef(e.Payload)
 	for _, in := range p.bulk.ins {
 		if err == nil && in.conn.from.id == from && in.gen == ref.Generation {
-			in.r.End(ref.Number, flow.BulkEnd{Reason: why})
+			in.r.End(ref.Number, flow.BulkEnd{Reason: why, Limit: p.limitOf(route.TypeID(e.Type), why)})
 			p.tellBulk(in)
 		}
 	}

@@ -238,7 +238,7 @@ func (c *conn) close() {
 	}
 	if c.link != nil {
 		c.link.disconnected()
-		c.from.loseLarge(c.to)
+		c.from.loseLarge(c)
 	}
 	if c.bulk != nil {
 		c.bulk.disconnected()

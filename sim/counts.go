@@ -4,11 +4,28 @@ package sim
 
 // PlaneCounts says how often a storm met what a node does with a message beyond the fast path.
 type PlaneCounts struct {
-	Rehomed int `json:"rehomed"` // dead ends: a route led to a member that is forgotten, and another home was asked for
-	Expired int `json:"expired"` // messages that waited too long for a home
+	Doubted   int `json:"doubted"`    // routes that were doubted because of refused tells
+	DeadEnds  int `json:"dead_ends"`  // messages and drains whose route led to a member that is forgotten
+	LateHomes int `json:"late_homes"` // homes told of such a member
+	Stalled   int `json:"stalled"`    // drains that met a full link
+	Expired   int `json:"expired"`    // messages that waited too long for a home
+
+	Large        int `json:"large"`         // large messages accepted
+	LargeRefused int `json:"large_refused"` // times that one went to the next home because its home was wrong,
+	LargeMoved   int `json:"large_moved"`   // or was lost and another node is the home
+	LargeFailed  int `json:"large_failed"`  // those whose transfer ended, and whose message with it
+	LargeGivenUp int `json:"large_givenup"` // asks for whose answer nobody waited any more
 }
 
 func (c *PlaneCounts) add(o *PlaneCounts) {
-	c.Rehomed += o.Rehomed
+	c.Doubted += o.Doubted
+	c.DeadEnds += o.DeadEnds
+	c.LateHomes += o.LateHomes
+	c.Stalled += o.Stalled
 	c.Expired += o.Expired
+	c.Large += o.Large
+	c.LargeRefused += o.LargeRefused
+	c.LargeMoved += o.LargeMoved
+	c.LargeFailed += o.LargeFailed
+	c.LargeGivenUp += o.LargeGivenUp
 }

@@ -3,7 +3,6 @@
 package sim
 
 import (
-	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/stats"
 )
 
@@ -24,9 +23,6 @@ func feignAwake(p *proc) {
 func feignFrame(p, from *proc, b []byte) {
 	p.data(&conn{w: p.w, from: from, back: &pipe{closed: true}}, b)
 }
-
-// feignForgotten has the link to a peer lead to a member that was removed, or not.
-func feignForgotten(p *proc, to peer.ID, forgotten bool) { p.link(to, 0).conn.forgotten = forgotten }
 
 // feignParked has n bytes count as parked that nothing gives back.
 func feignParked(p *proc, n int) { p.parked.Take(n) }

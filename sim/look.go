@@ -3,7 +3,6 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -71,11 +70,6 @@ func (r *region) lives(n route.ShardID) *entity.Shard {
 		return h.shard
 	}
 	return nil
-}
-
-// forgets reports whether the process holds a link to a member that was removed.
-func (p *proc) forgets() bool {
-	return slices.ContainsFunc(p.links.list, func(c *conn) bool { return c.forgotten })
 }
 
 // refusals returns how many messages the process has refused or given up for a reason, and of how many of its own

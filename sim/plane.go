@@ -185,8 +185,9 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 	case flow.Remote:
 		l := p.linkOf(s.Home(), uint32(n))
 		if l.conn.forgotten {
+			p.w.plane.DeadEnds++
 			r.rehome(n, s.Home(), s.Fence())
-			return peer.ID{}, fmt.Errorf("to %s: %w", p.w.name(s.Home()), route.ErrPeerLost)
+			return peer.ID{}, fmt.Errorf("to %s: %w", p.w.name(s.Home()), errDeadEnd)
 		}
 		room, err := l.flow.Reserve(wire.SizeEnvelope(len(id), len(payload)))
 		if err != nil {
@@ -209,6 +210,9 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 	p.bounds()
 	return peer.ID{}, nil
 }
+
+// errDeadEnd is the error of a send whose route leads to a member that was removed here: the next home is asked for.
+var errDeadEnd = fmt.Errorf("a member that was removed: %w", route.ErrPeerLost)
 
 // local delivers a frame on this node, after the caller has returned: never on its stack.
 func (p *proc) local(frame []byte) {
@@ -241,8 +245,12 @@ func (p *proc) routed(c shard.RouteChange) {
 	default:
 		home = plane.Home{}
 	}
+	if s := &r.slots[c.Shard]; c.State == shard.RouteUnknown && p.w.onUnknown != nil && !s.IsLocal() {
+		p.w.onUnknown(r, c.Shard)
+	}
 	next := plane.Move(&r.slots[c.Shard], home)
 	if next == plane.Forget {
+		p.w.plane.LateHomes++
 		r.rehome(c.Shard, c.Home, c.Fence)
 	}
 	r.follow(c.Shard, next)
@@ -268,9 +276,11 @@ func (r *region) drain(n route.ShardID) {
 	step := plane.Drain(s, func(e *wire.Envelope, frame []byte) plane.Step { return r.forward(n, e, frame) })
 	switch step {
 	case plane.NoRoom:
+		p.w.plane.Stalled++
 		p.agenda.Stall(p.clock(), flowSlot{r, n})
 		p.attend()
 	case plane.NoHome:
+		p.w.plane.DeadEnds++
 		r.rehome(n, home, f)
 	}
 }
@@ -278,8 +288,13 @@ func (r *region) drain(n route.ShardID) {
 // forward sends one message that was parked to the home of its shard.
 func (r *region) forward(n route.ShardID, e *wire.Envelope, frame []byte) plane.Step {
 	p, s := r.p, &r.slots[n]
-	if e.Flags&wire.FlagBulk != 0 && !s.IsLocal() {
-		return r.forwardLarge(n, e)
+	if e.Flags&wire.FlagBulk != 0 {
+		if !s.IsLocal() {
+			return r.forwardLarge(n, e)
+		}
+		if l := p.largeOf(e.Payload); l != nil && l.life.Recall() {
+			l.cancel() // its shard lives here now
+		}
 	}
 	if e.Flags&wire.FlagAsk != 0 {
 		p.goes(e.Corr, s.Home(), s.Fence())
@@ -301,18 +316,20 @@ func (r *region) forward(n route.ShardID, e *wire.Envelope, frame []byte) plane.
 	return plane.Sent
 }
 
-// rehome has the node forget a home that is gone for good, and asks again for what waits. It is done in a turn of its
-// own: this one may be carrying out what the node said.
+// rehome has the next home looked for when one is gone for good. It is done in a turn of its own: this one may be
+// carrying out what the node said.
 func (r *region) rehome(n route.ShardID, home peer.ID, f route.Fence) {
+	r.p.later(0, func() { r.nextHome(n, home, f.Term(), f.Epoch()) })
+}
+
+// nextHome has the node forget a home, closes the slot if it leads there still, and asks again for what waits.
+func (r *region) nextHome(n route.ShardID, at peer.ID, term, epoch uint32) {
 	p := r.p
-	p.w.plane.Rehomed++
-	p.later(0, func() {
-		p.forgetHome(r.id, n, f)
-		if p.alive {
-			r.follow(n, plane.Rehome(&r.slots[n], home, f.Term(), f.Epoch()))
-			p.watch(flowSlot{r, n})
-		}
-	})
+	p.forgetHome(r.id, n, route.MakeFence(0, term, epoch))
+	if p.alive {
+		r.follow(n, plane.Rehome(&r.slots[n], at, term, epoch))
+		p.watch(flowSlot{r, n})
+	}
 }
 
 // failed is a message that this process accepted and cannot deliver: counted, and an ask is answered.

@@ -105,7 +105,8 @@ func (p *proc) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 			continue
 		}
 		if s := &r.slots[e.Shard]; plane.Doubts(s, from, &e.RefusalKey) {
-			p.forgetHome(e.Type, e.Shard, s.Fence())
+			p.w.plane.Doubted++
+			r.nextHome(e.Shard, from, e.Term, e.Epoch)
 		}
 	}
 }

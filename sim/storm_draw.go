@@ -20,11 +20,14 @@ const (
 	OffSupervisors = "supervisors" // a first seed that is started again comes first in its own list
 	OffNaps        = "naps"        // sleeps and cuts that outlast tombstones
 	OffBounds      = "bounds"      // few asks at a time
+	OffLarge       = "large"       // messages that fit no frame
+	OffLateHomes   = "late-homes"  // homes that are told again when their members were removed
 )
 
 // StormDraws returns everything that a storm can be run without.
 func StormDraws() []string {
-	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds}
+	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
+		OffLateHomes}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -35,6 +38,7 @@ type draws struct {
 	mistakes bool
 	first    bool // a first seed that is started again comes first in its own list
 	naps     bool
+	large    bool
 	truce    time.Duration // until then no fault begins
 }
 
@@ -66,6 +70,9 @@ func (s *storm) drawMore(cfg *Config) {
 	}
 	if rng, ok := s.draw(OffBounds, 2); ok {
 		cfg.Data.MaxAsks = 4 << rng.IntN(5)
+	}
+	if rng, ok := s.draw(OffLarge, 2); ok {
+		s.drawLarge(&cfg.Data, rng)
 	}
 }
 
@@ -109,6 +116,9 @@ func (s *storm) drawRoles() {
 func (s *storm) planMore() {
 	if s.mistakes {
 		s.mistake()
+	}
+	if rng, ok := s.draw(OffLateHomes, 2); ok {
+		s.lateHomes(rng)
 	}
 	if rng, _ := s.draw(OffNaps, 1); s.naps {
 		s.stormy += shortRetention + 40*time.Second

@@ -86,10 +86,9 @@ func (s *storm) rejected(p *proc, nth int, err error) {
 	s.w.book.reject(nth)
 	var link *flow.LinkFullError
 	var park *route.ParkFullError
-	// The route leads to a member that was removed here: the next home is asked for.
-	gone := errors.Is(err, route.ErrPeerLost) && p.forgets()
-	if !errors.As(err, &link) && !errors.As(err, &park) && !errors.Is(err, route.ErrStopped) && !gone &&
-		!errors.Is(err, route.ErrAsksFull) &&
+	var bulk *route.BulkFullError
+	if !errors.As(err, &link) && !errors.As(err, &park) && !errors.As(err, &bulk) && !errors.Is(err, route.ErrStopped) &&
+		!errors.Is(err, errDeadEnd) && !errors.Is(err, route.ErrAsksFull) &&
 		!errors.Is(err, shard.ErrSettingsDiffer) &&
 		!(errors.Is(err, route.ErrSuspended) && p.held()) {
 		s.check.violate(p, "rejection", "a message was rejected without a good reason: %v", err)
@@ -189,8 +188,10 @@ func (s *storm) askFrom(p *proc, c *entity.Context, hops byte) {
 	s.reply(p, nth, b, err)
 	var link *flow.LinkFullError
 	var park *route.ParkFullError
-	if errors.As(err, &link) || errors.As(err, &park) || errors.Is(err, route.ErrSuspended) ||
-		errors.Is(err, route.ErrAsksFull) || errors.Is(err, shard.ErrSettingsDiffer) {
+	var bulk *route.BulkFullError
+	if errors.As(err, &link) || errors.As(err, &park) || errors.As(err, &bulk) || errors.Is(err, errDeadEnd) ||
+		errors.Is(err, route.ErrSuspended) || errors.Is(err, route.ErrAsksFull) ||
+		errors.Is(err, shard.ErrSettingsDiffer) {
 		s.rejected(p, nth, err)
 	}
 }

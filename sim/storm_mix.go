@@ -99,6 +99,7 @@ func (s *storm) drawn() (text string) {
 		}
 	}
 	add("a trial", s.trial != nil)
+	add("large messages", s.large)
 	add("role of "+s.mixed+" differs", s.mixed != "")
 	add(fmt.Sprintf("at least %d members", s.w.cfg.Membership.MinMembers), s.w.cfg.Membership.MinMembers > 0)
 	add("an operator's mistakes", s.mistakes)

@@ -51,27 +51,28 @@ type Config struct {
 
 // world is one simulated cluster. Nothing in it is safe for concurrent use.
 type world struct {
-	cfg      Config
-	now      time.Duration
-	queue    queue
-	steps    uint64
-	net      *network
-	trace    *trace
-	check    watcher
-	plane    PlaneCounts // what was met of the data plane beyond the fast path
-	book     ledger      // of user messages
-	hosts    []*host
-	procs    []*proc // every process that ever ran, in the order of their starts
-	hostRand *rand.Rand
-	diskRand *rand.Rand
-	onEvent  func(p *proc, line string) // scripts listen here
-	acting   *proc                      // whose handlers run now
-	onMember func(p *proc, e membership.Event)
-	onEnd    func(p *proc) // a process whose membership is over has stopped
-	types    []*entityType
-	arena    []byte
-	lease    leaseKeeper
-	forms    struct{ never, anew bool } // how processes are started now: JoinCommand.NeverForm and FormNew
+	cfg       Config
+	now       time.Duration
+	queue     queue
+	steps     uint64
+	net       *network
+	trace     *trace
+	check     watcher
+	plane     PlaneCounts // what was met of the data plane beyond the fast path
+	book      ledger      // of user messages
+	hosts     []*host
+	procs     []*proc // every process that ever ran, in the order of their starts
+	hostRand  *rand.Rand
+	diskRand  *rand.Rand
+	onEvent   func(p *proc, line string)   // scripts listen here
+	acting    *proc                        // whose handlers run now
+	onUnknown func(*region, route.ShardID) // the home of a shard elsewhere is about to become unknown
+	onMember  func(p *proc, e membership.Event)
+	onEnd     func(p *proc) // a process whose membership is over has stopped
+	types     []*entityType
+	arena     []byte
+	lease     leaseKeeper
+	forms     struct{ never, anew bool } // how processes are started now: JoinCommand.NeverForm and FormNew
 }
 
 // rolesOf returns the roles of a host's processes.

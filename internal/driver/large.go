@@ -9,17 +9,14 @@ import (
 	"sync"
 
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
-// maxLarge is how many large messages are under way, in either direction of an ask, at a time.
-const maxLarge = 4096
-
-// large is one message over MaxPayload that this node sends. An envelope with its key stands for it wherever messages
-// wait in order: in the slot of its shard, and in the queue of a host here. When it reaches the head of a slot that
-// leads to another node, its payload goes there first; then the envelope goes, with a reference instead of the key.
+// large is one message over MaxPayload that this node sends: a plane.Large with its payload. An envelope with its key
+// stands for it where messages wait, and goes with a reference instead of the key.
 type large struct {
 	key   uint64
 	r     *Region
@@ -28,27 +25,15 @@ type large struct {
 	corr  uint64
 	watch *largeWatch // of TellBulk, which lends the payload
 
-	mu       sync.Mutex // before that of the Bulk, behind that of the slot or host
-	state    largeState
-	payload  []byte
-	copied   bool               // it is a copy, which counts against the budget
-	x        *flow.BulkTransfer // of largeMoving, largeWhole and largeSent
-	ref      wire.BulkRef       // of largeWhole and largeSent
-	home     *routeEntry        // where x leads,
-	by       *transport.Bulk    // and by what
-	taken    bool               // an entity here has the payload, or is being given it: its release gives the bytes back
-	refusals int
+	mu      sync.Mutex // before that of the Bulk, behind that of the slot or host
+	life    plane.Large
+	payload []byte
+	copied  bool               // it is a copy, which counts against the budget
+	x       *flow.BulkTransfer // while it is moving, whole or sent
+	ref     wire.BulkRef       // once it is whole
+	by      *transport.Bulk    // by what x goes
+	taken   bool               // an entity here has the payload, or is being given it: its release gives the bytes back
 }
-
-type largeState uint8
-
-const (
-	largeWaits  largeState = 0 // for its turn in the slot, or in a host's queue
-	largeMoving largeState = 1 // its payload is on the way
-	largeWhole  largeState = 2 // the home has all of it
-	largeSent   largeState = 3 // the envelope has gone to the home
-	largeOver   largeState = 4
-)
 
 // largeTable holds the large messages under way.
 type largeTable struct {
@@ -62,7 +47,7 @@ type largeTable struct {
 
 func (t *largeTable) init(limit int) {
 	t.byKey, t.bytes.limit = map[uint64]*large{}, int64(limit)
-	t.full = &route.BulkFullError{Bound: "large messages", Limit: maxLarge}
+	t.full = &route.BulkFullError{Bound: "large messages", Limit: plane.MaxLarge}
 	t.short = &route.BulkFullError{Bound: "bytes of large messages", Limit: limit}
 }
 
@@ -77,7 +62,7 @@ func (t *largeTable) add(l *large, payload []byte) error {
 	l.payload, l.copied = payload, l.watch == nil
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.byKey) >= maxLarge {
+	if len(t.byKey) >= plane.MaxLarge {
 		if l.watch == nil {
 			t.bytes.Give(len(payload))
 		}
@@ -130,7 +115,7 @@ func (t *largeTable) remove(l *large) {
 // Nobody reads a lent payload any more when the transfer has been cancelled.
 func (d *Driver) close(l *large) (cancel func(), ok bool) {
 	l.mu.Lock()
-	if l.state == largeOver {
+	if !l.life.End() {
 		l.mu.Unlock()
 		return nil, false
 	}
@@ -138,7 +123,7 @@ func (d *Driver) close(l *large) (cancel func(), ok bool) {
 	if l.copied && !l.taken {
 		d.large.bytes.Give(len(l.payload))
 	}
-	l.state, l.payload, l.x, l.home, l.by = largeOver, nil, nil, nil, nil
+	l.payload, l.x, l.by = nil, nil, nil
 	l.mu.Unlock()
 	d.large.remove(l)
 	if x == nil {
@@ -199,7 +184,7 @@ func whyOf(reason route.Reason, err error) error {
 func (d *Driver) takeOwn(l *large) (payload []byte, reason route.Reason) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state == largeOver {
+	if l.life.State() == flow.LargeOver {
 		return nil, route.PeerLost
 	}
 	if d.copyOwn(l) != nil {
@@ -227,7 +212,7 @@ func (d *Driver) untakeOwn(l *large, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken = false
-	if l.state == largeOver {
+	if l.life.State() == flow.LargeOver {
 		d.large.bytes.Give(n)
 	}
 }
@@ -261,16 +246,16 @@ func (d *Driver) forwardLarge(e *routeEntry, env *wire.Envelope) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.state == largeOver:
-		return nil
-	case l.state != largeWaits && !sameHome(l.home, e):
-		l.recall()
+	step, recall := l.life.Forward(e.remote.id, e.term, e.epoch)
+	if recall {
+		l.cancel()
 	}
-	switch l.state {
-	case largeMoving:
+	switch step {
+	case plane.LargeSkip:
+		return nil
+	case plane.LargeAwait:
 		return errMoving
-	case largeWhole:
+	case plane.LargeRefer:
 		return d.sendRef(l, e, env)
 	}
 	x := &flow.BulkTransfer{Payload: l.payload, Owner: l, Begin: wire.BulkBegin{
@@ -279,7 +264,8 @@ func (d *Driver) forwardLarge(e *routeEntry, env *wire.Envelope) error {
 	if err := by.Send(x); err != nil {
 		return err
 	}
-	l.state, l.x, l.home, l.by = largeMoving, x, e, by
+	l.life.Began(e.remote.id, e.term, e.epoch)
+	l.x, l.by = x, by
 	return errMoving
 }
 
@@ -287,19 +273,19 @@ func (d *Driver) forwardLarge(e *routeEntry, env *wire.Envelope) error {
 func (d *Driver) keepLarge(env *wire.Envelope) {
 	if l := d.large.get(env); l != nil {
 		l.mu.Lock()
-		if l.state != largeOver {
-			l.recall()
+		if l.life.Recall() {
+			l.cancel()
 		}
 		l.mu.Unlock()
 	}
 }
 
-// recall takes the payload back from where it is going. l.mu is held.
-func (l *large) recall() {
+// cancel takes the payload back from where it is going. l.mu is held.
+func (l *large) cancel() {
 	if l.x != nil {
 		l.by.Cancel(l.x)
 	}
-	l.state, l.x, l.home, l.by = largeWaits, nil, nil, nil
+	l.x, l.by = nil, nil
 }
 
 // sendRef sends the envelope that stands for a message which its home has whole. l.mu is held.
@@ -323,10 +309,6 @@ func (d *Driver) sendRef(l *large, e *routeEntry, env *wire.Envelope) error {
 	if wake {
 		link.Wake(nil)
 	}
-	l.state = largeSent
+	l.life.Referred()
 	return nil
-}
-
-func sameHome(a, b *routeEntry) bool {
-	return a.remote == b.remote && a.term == b.term && a.epoch == b.epoch
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -32,8 +33,8 @@ func (d *Driver) BulkBegin(from peer.ID, b *wire.BulkBegin) flow.BulkEnd {
 	}
 	env := wire.Envelope{Type: b.Type, Shard: b.Shard, Term: b.Term, Epoch: b.Epoch}
 	h, reason := d.hostOf(&regionCache{}, &env)
-	if reason == route.OK && h.ending.Load() {
-		reason = route.ShardStopping
+	if reason == route.OK {
+		reason = plane.AcceptLarge(b, h.term, h.epoch, h.ending.Load())
 	}
 	return flow.BulkEnd{Reason: reason}
 }

@@ -27,9 +27,9 @@ func (d *Driver) BulkWhole(x *flow.BulkTransfer, ref wire.BulkRef) {
 		return
 	}
 	l.mu.Lock()
-	ok = l.x == x
+	ok = l.x == x && l.life.Arrived()
 	if ok {
-		l.state, l.ref = largeWhole, ref
+		l.ref = ref
 	}
 	l.mu.Unlock()
 	if ok {
@@ -52,27 +52,23 @@ func (d *Driver) BulkOver(x *flow.BulkTransfer, end flow.BulkEnd, err error) {
 	ref := slotRef{l.r, l.shard}
 	s := ref.slot()
 	s.mu.Lock()
-	next := s.next
-	s.mu.Unlock()
 	l.mu.Lock()
 	if l.x != x {
 		l.mu.Unlock()
+		s.mu.Unlock()
 		return // it was recalled, or is over
 	}
-	home, sent := l.home, l.state == largeSent
+	at, term, epoch := l.life.Home()
+	sent := l.life.State() == flow.LargeSent
+	again := l.life.Ended(reason, plane.Leads(&s.slot, at, term, epoch))
 	l.x = nil
-	// What was not sent has been taken by nobody. When the shard does not live there any more, it goes to the next home.
-	again := plane.Again(reason, sent, next == nil || !sameHome(next, home), l.refusals)
-	if again {
-		l.state, l.home = largeWaits, nil
-		l.refusals++
-	}
 	l.mu.Unlock()
+	s.mu.Unlock()
 	if plane.WrongHome(reason) {
-		d.inbox.post(func() { d.forgetHome(ref, home.term, home.epoch) })
+		d.inbox.post(func() { d.nextHome(ref, at, term, epoch) })
 	}
 	if !again {
-		d.endLarge(l, reason, d.largeFailure(l, home.remote.id, flow.BulkEnd{Reason: reason, Limit: end.Limit}, err),
+		d.endLarge(l, reason, d.largeFailure(l, at, flow.BulkEnd{Reason: reason, Limit: end.Limit}, err),
 			d.asks.settleWhy)
 	}
 	if !sent {
@@ -104,7 +100,7 @@ func (d *Driver) loseLarge(to *remote, err error) {
 	}
 	for _, l := range d.large.list() {
 		l.mu.Lock()
-		gone := l.state == largeSent && l.home.remote == to
+		gone := l.life.LostWith(to.id) && to.of(l.shard) == to
 		l.mu.Unlock()
 		if gone {
 			d.endLarge(l, route.PeerLost, err, d.asks.settleWhy)
@@ -120,7 +116,7 @@ func (d *Driver) unsentLarge(env *wire.Envelope, reason route.Reason, err error)
 	}
 	for _, l := range d.large.list() {
 		l.mu.Lock()
-		found := l.state == largeSent && l.ref == ref && l.id == string(env.ID) && uint32(l.r.id) == env.Type
+		found := l.life.State() == flow.LargeSent && l.ref == ref && l.id == string(env.ID) && uint32(l.r.id) == env.Type
 		l.mu.Unlock()
 		if found {
 			d.endLarge(l, reason, err, d.asks.settleWhy)

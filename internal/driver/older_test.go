@@ -65,11 +65,12 @@ func TestLargeMessageToAnOlderNode(t *testing.T) {
 	defer ln.Close()
 	old := peer.ID{Addr: peer.MustAddr(ln.Addr().String()), Inc: 5}
 	watch := &largeWatch{done: make(chan error, 1), moved: make(chan struct{}, 1)}
-	l := &large{r: p.at[entity.Blocking], id: "a", watch: watch, state: largeMoving}
+	l := &large{r: p.at[entity.Blocking], id: "a", watch: watch}
 	payload := make([]byte, p.a.cfg.MaxPayload+1)
 	require.NoError(t, p.a.large.add(l, payload))
 	x := &flow.BulkTransfer{Payload: payload, Owner: l}
-	l.x, l.by, l.home = x, p.a.wires.Bulk(old), &routeEntry{remote: p.a.remote(old, 0)}
+	l.x, l.by = x, p.a.wires.Bulk(old)
+	l.life.Began(old, 1, 1)
 	require.NoError(t, l.by.Send(x))
 	nc, err := ln.Accept()
 	require.NoError(t, err)

@@ -232,7 +232,7 @@ func (d *Driver) doubted(ref slotRef, e *routeEntry) {
 	leads := plane.Leads(&s.slot, e.remote.id, e.term, e.epoch)
 	s.mu.Unlock()
 	if leads {
-		d.forgetHome(ref, e.term, e.epoch)
+		d.nextHome(ref, e.remote.id, e.term, e.epoch)
 	}
 }
 
@@ -245,21 +245,23 @@ func (r *Region) deadEnd(sh route.ShardID, e *routeEntry, err error) {
 
 func isForgotten(err error) bool { return errors.Is(err, transport.ErrForgotten) }
 
-// rehome has the node forget a home on a peer that is forgotten, closes the slot if it is open to it, and asks again
-// for what waits. It is done in a turn of its own: this one may be carrying out what the node said. Any goroutine; a
-// slot's lock may be held.
+// rehome has the next home looked for when one is on a peer that is forgotten. It is done in a turn of its own: this
+// one may be carrying out what the node said. Any goroutine; a slot's lock may be held.
 func (d *Driver) rehome(ref slotRef, e *routeEntry) {
 	d.log.Debug("home on a removed member", "type", ref.r.typ.Name, "shard", ref.shard, "home", e.remote.id)
-	d.inbox.post(func() {
-		d.forgetHome(ref, e.term, e.epoch)
-		s := ref.slot()
-		s.mu.Lock()
-		next := plane.Rehome(&s.slot, e.remote.id, e.term, e.epoch)
-		s.shut()
-		d.follow(ref, s, next)
-		s.mu.Unlock()
-		d.watch(ref)
-	})
+	d.inbox.post(func() { d.nextHome(ref, e.remote.id, e.term, e.epoch) })
+}
+
+// nextHome has the node forget a home, closes the slot if it leads there still, and asks again for what waits.
+func (d *Driver) nextHome(ref slotRef, at peer.ID, term, epoch uint32) {
+	d.forgetHome(ref, term, epoch)
+	s := ref.slot()
+	s.mu.Lock()
+	next := plane.Rehome(&s.slot, at, term, epoch)
+	s.shut()
+	d.follow(ref, s, next)
+	s.mu.Unlock()
+	d.watch(ref)
 }
 
 func (d *Driver) forgetHome(ref slotRef, term, epoch uint32) {
@@ -288,7 +290,7 @@ func (d *Driver) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 		doubts := plane.Doubts(&s.slot, from, &e.RefusalKey)
 		s.mu.Unlock()
 		if doubts {
-			d.forgetHome(ref, e.Term, e.Epoch)
+			d.nextHome(ref, from, e.Term, e.Epoch)
 		}
 		r.count.refusedThere.Add(e.Count)
 		d.failed.addAll(r, e.Shard, cause{from, e.Reason, e.Limit}, e.Count, e.Samples)

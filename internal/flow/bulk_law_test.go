@@ -165,7 +165,7 @@ func (m *bulkModel) check(t *rapid.T) {
 		require.LessOrEqual(t, len(e.r.live), MaxBulkActive)
 		for _, in := range e.r.live {
 			require.LessOrEqual(t, len(in.buf), in.size())
-			if in.allowed > 0 && !in.taken {
+			if in.state == LargeMoving || in.state == LargeWhole {
 				used += in.size()
 			}
 			require.LessOrEqual(t, in.allowed-in.got, max(e.r.window, 1))

@@ -38,13 +38,12 @@ type bulkIn struct {
 	buf     []byte // from the first chunk on
 	got     int
 	allowed int // zero while it waits for room
-	taken   bool
+	state   LargeState
 	began   time.Duration // when it was admitted
 	since   time.Duration // when something of it came last
 }
 
-func (m *bulkIn) size() int   { return int(m.begin.Size) }
-func (m *bulkIn) whole() bool { return m.got == m.size() }
+func (m *bulkIn) size() int { return int(m.begin.Size) }
 
 // NewBulkReceiver returns the receiver of the connection that the rider calls conn, of the peer in whose share its
 // messages are, which takes messages of at most limit bytes, grants window bytes ahead and gives up a message of which
@@ -92,6 +91,7 @@ func (r *BulkReceiver) Begin(now time.Duration, b wire.BulkBegin, end BulkEnd) e
 	m := &bulkIn{begin: b, began: now, since: now}
 	r.live = append(r.live, m)
 	if r.room.Take(r.from, r.key(m), m.size()) {
+		m.state.Step(LargeBegins)
 		r.grant(m, r.window)
 	}
 	return nil
@@ -102,7 +102,7 @@ func (r *BulkReceiver) key(m *bulkIn) BulkKey { return BulkKey{r.conn, m.begin.N
 // Admitted says that the room has n bytes for a message that waited. If that is over, they are given back.
 func (r *BulkReceiver) Admitted(now time.Duration, number uint32, n int) {
 	m := r.find(number)
-	if m == nil || m.allowed > 0 {
+	if m == nil || !m.state.Step(LargeBegins) {
 		r.room.Give(r.from, n)
 		return
 	}
@@ -151,7 +151,7 @@ func (r *BulkReceiver) Chunk(number uint32, n int) ([]byte, error) {
 // Wants returns how many bytes of memory a message needs that was admitted and has none yet, zero if it needs none. A
 // rider with threads makes them outside of its lock and gives them to Provide; else Chunk makes them.
 func (r *BulkReceiver) Wants(number uint32) int {
-	if m := r.find(number); m != nil && m.allowed > 0 && m.buf == nil {
+	if m := r.find(number); m != nil && m.state == LargeMoving && m.buf == nil {
 		return m.size()
 	}
 	return 0
@@ -175,7 +175,8 @@ func (r *BulkReceiver) Filled(now time.Duration, number uint32, n int) (whole bo
 	m.got += n
 	m.since = now
 	switch {
-	case m.whole():
+	case m.got == m.size():
+		m.state.Step(LargeArrives)
 		if !m.begin.Reply {
 			r.answers = appendBulk(r.answers, wire.KindBulkWhole,
 				func(b []byte) []byte { return wire.AppendBulkNumber(b, number) })
@@ -197,10 +198,9 @@ func (r *BulkReceiver) IsReply(number uint32) bool {
 // on counting against the room until the caller gives its bytes back, and its sender hears nothing until End.
 func (r *BulkReceiver) Take(number uint32) (b wire.BulkBegin, payload []byte, ok bool) {
 	m := r.find(number)
-	if m == nil || !m.whole() || m.taken {
+	if m == nil || !m.state.Step(LargeGoes) {
 		return wire.BulkBegin{}, nil, false
 	}
-	m.taken = true
 	payload, m.buf = m.buf, nil
 	return m.begin, payload, true
 }
@@ -213,7 +213,7 @@ func (r *BulkReceiver) End(number uint32, end BulkEnd) bool {
 		return false
 	}
 	taken := end.Reason == route.OK
-	invariant.Check(!taken || m.taken, "flow: a large message ends well that nobody took")
+	invariant.Check(!taken || m.state == LargeSent, "flow: a large message ends well that nobody took")
 	if taken {
 		r.stats.Taken++
 	} else {
@@ -263,9 +263,9 @@ func (r *BulkReceiver) Tick(now time.Duration) {
 // overdue returns the counter of what a message is guilty of, nil when it may go on.
 func (r *BulkReceiver) overdue(now time.Duration, m *bulkIn) *uint64 {
 	switch {
-	case m.allowed == 0 || m.taken:
+	case m.state == LargeWaits || m.state == LargeSent:
 		return nil
-	case m.whole():
+	case m.state == LargeWhole:
 		if now-m.since >= bulkUnclaimed*r.stall {
 			return &r.stats.Unclaimed
 		}
@@ -281,13 +281,13 @@ func (r *BulkReceiver) overdue(now time.Duration, m *bulkIn) *uint64 {
 func (r *BulkReceiver) remove(m *bulkIn) {
 	r.live = slices.DeleteFunc(r.live, func(o *bulkIn) bool { return o == m })
 	m.buf = nil
-	switch {
-	case m.taken:
-	case m.allowed > 0:
-		r.room.Give(r.from, m.size())
-	default:
+	switch m.state {
+	case LargeWaits:
 		r.room.Drop(r.from, r.key(m))
+	case LargeMoving, LargeWhole:
+		r.room.Give(r.from, m.size())
 	}
+	m.state.Step(LargeEnds)
 }
 
 func (r *BulkReceiver) find(number uint32) *bulkIn {

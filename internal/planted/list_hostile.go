@@ -104,8 +104,8 @@ var hostileBugs = []bug{
 	{
 		Name: "room-of-a-broken-transfer-is-not-given-back", Package: "./internal/transport", Run: "FuzzBulkConnection",
 		File: "internal/flow/bulk_receive.go",
-		Old:  "\tcase m.allowed > 0:\n\t\tr.room.Give(r.from, m.size())",
-		New:  "\tcase m.whole():\n\t\tr.room.Give(r.from, m.size())",
+		Old:  "\tcase LargeMoving, LargeWhole:\n\t\tr.room.Give(r.from, m.size())",
+		New:  "\tcase LargeWhole:\n\t\tr.room.Give(r.from, m.size())",
 	},
 	{
 		Name: "whoever-guesses-the-number-answers", Package: "./internal/driver", Run: "TestRepliesOfOthersAreNotBelieved",

@@ -18,8 +18,8 @@ var largeBugs = []bug{
 	{
 		Name: "large-message-taken-twice", Package: "./internal/flow", Run: "TestBulk",
 		File: "internal/flow/bulk_receive.go",
-		Old:  "\tif m == nil || !m.whole() || m.taken {\n",
-		New:  "\tif m == nil || !m.whole() {\n",
+		Old:  "\tif m == nil || !m.state.Step(LargeGoes) {\n",
+		New:  "\tif m == nil || !m.state.Step(LargeGoes) && m.state != LargeSent {\n",
 	},
 	{
 		Name: "cancelled-message-is-not-aborted", Package: "./internal/flow", Run: "TestBulk",
