@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -61,7 +62,7 @@ func (l *link) wake() {
 func (l *link) pump() {
 	c := l.conn
 	if c.state == connRefused {
-		l.flow.FailAll(func(frame []byte) { c.from.failed(frame, route.PeerLost, "peer is gone for good") })
+		l.flow.FailAll(func(frame []byte) { c.from.failed(frame, plane.WhyUnsent(false), "peer is gone for good") })
 		return
 	}
 	if c.state == connIdle && l.pending() {

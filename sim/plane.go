@@ -335,22 +335,21 @@ func (r *region) nextHome(n route.ShardID, at peer.ID, term, epoch uint32) {
 // failed is a message that this process accepted and cannot deliver: counted, and an ask is answered.
 func (p *proc) failed(frame []byte, why route.Reason, words string) {
 	var e wire.Envelope
-	if err := wire.ParseEnvelope(frame, &e); err != nil {
-		if wire.ParseHeader(frame).Kind == wire.KindEnvelope {
-			p.w.check.violate(p, "frame", "a frame that was kept does not parse: %v", err)
-		}
-		return
-	}
-	if e.Flags&wire.FlagBulk != 0 {
+	switch plane.GiveUp(frame, &e) {
+	case plane.UnsentOther:
+		p.w.check.violate(p, "frame", "a frame that was kept is no message")
+	case plane.UnsentReply: // whoever asked has a time limit
+	case plane.UnsentLarge:
 		if l := p.largeOf(e.Payload); l != nil {
 			p.endLarge(l, why, fateFailed, words)
 		}
-		return
-	}
-	p.dropped[why]++
-	p.w.fate(e.Payload, fateFailed, words)
-	if e.Flags&wire.FlagAsk != 0 {
+	case plane.UnsentAsk:
+		p.dropped[why]++
+		p.w.fate(e.Payload, fateFailed, words)
 		p.answered(e.Corr, why, nil)
+	case plane.UnsentTell:
+		p.dropped[why]++
+		p.w.fate(e.Payload, fateFailed, words)
 	}
 }
 
@@ -377,7 +376,7 @@ func (p *proc) forgetPeer(id peer.ID) {
 		if c.to == id {
 			c.close()
 			c.state, c.forgotten = connRefused, true
-			c.link.flow.FailAll(func(frame []byte) { p.failed(frame, route.PeerLost, "peer removed") })
+			c.link.flow.FailAll(func(frame []byte) { p.failed(frame, plane.WhyUnsent(false), "peer removed") })
 		}
 	}
 	for _, c := range p.bulk.links.list {

@@ -237,21 +237,18 @@ func (d *Driver) Control(from peer.ID, kind wire.Kind, body []byte, arrived time
 // Undelivered fails what a link held and will never send: asks are answered, tells are reported. An upcall of the
 // transport, from a goroutine that may take its time.
 func (d *Driver) Undelivered(id peer.ID, frames []byte, err error) {
-	reason := route.PeerLost
-	if errors.Is(err, route.ErrStopped) {
-		reason = route.Stopped
-	}
+	reason := plane.WhyUnsent(errors.Is(err, route.ErrStopped))
 	regions := d.regions.Load()
 	var env wire.Envelope
 	for len(frames) > 0 {
 		n := wire.SizeOf(frames)
 		f := frames[:n:n]
 		frames = frames[n:]
-		if wire.KindOf(f) == wire.KindReply {
+		what := plane.GiveUp(f, &env)
+		if what == plane.UnsentReply {
 			d.count.repliesLost.Add(1)
-			continue
 		}
-		if wire.KindOf(f) != wire.KindEnvelope || wire.ParseEnvelope(f, &env) != nil {
+		if what < plane.UnsentLarge {
 			continue
 		}
 		r := regions.byID[route.TypeID(env.Type)]
@@ -259,11 +256,12 @@ func (d *Driver) Undelivered(id peer.ID, frames []byte, err error) {
 			continue // cannot be: a region has sent it
 		}
 		r.count.unsent.Add(1)
-		if env.Flags&wire.FlagBulk != 0 {
+		switch what {
+		case plane.UnsentLarge:
 			d.unsentLarge(&env, reason, err)
-		} else if env.Flags&wire.FlagAsk != 0 {
+		case plane.UnsentAsk:
 			d.asks.settleQuietly(env.Corr, reason)
-		} else {
+		default:
 			d.failed.add(r, route.ShardID(env.Shard), cause{peer: id, reason: reason}, 1, env.ID)
 		}
 	}

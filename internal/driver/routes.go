@@ -189,21 +189,19 @@ func (d *Driver) failParked(ref slotRef, reason route.Reason) {
 // dropParked notes one parked message that is not delivered. The slot's lock is held, so an ask is settled later.
 func (d *Driver) dropParked(ref slotRef, f []byte, reason route.Reason) {
 	var env wire.Envelope
-	if wire.ParseEnvelope(f, &env) != nil {
-		return
-	}
+	what := plane.GiveUp(f, &env)
+	invariant.Check(what >= plane.UnsentLarge, "driver: no envelope was parked")
 	ref.r.count.parkedLost.Add(1)
-	if env.Flags&wire.FlagBulk != 0 {
+	switch what {
+	case plane.UnsentLarge:
 		if l := d.large.get(&env); l != nil {
 			d.endLarge(l, reason, nil, d.settleSoon)
 		}
-		return
-	}
-	if env.Flags&wire.FlagAsk != 0 {
+	case plane.UnsentAsk:
 		d.control.settling = append(d.control.settling, settledAsk{env.Corr, reason, nil})
-		return
+	default:
+		d.failed.add(ref.r, ref.shard, cause{reason: reason}, 1, env.ID)
 	}
-	d.failed.add(ref.r, ref.shard, cause{reason: reason}, 1, env.ID)
 }
 
 // settleParked answers asks that were dropped while a slot's lock was held.
