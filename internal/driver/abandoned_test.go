@@ -26,15 +26,15 @@ func TestAbandonedShardStaysUntilItsHandlerReturns(t *testing.T) {
 	require.NoError(t, d.Ready(t.Context()))
 	require.NoError(t, r.Tell("a", nil))
 	<-running
-	h := r.hosts[0].Load()
-	order := shard.HostOrder{Type: r.id, Fence: h.fence, Stop: true, Abandon: true}
+	h := r.hosts.Host(0)
+	order := shard.HostOrder{Type: r.id, Fence: h.Fence(), Stop: true, Abandon: true}
 	onControl(d, func() { d.hostOrder(&order) })
 	onControl(d, func() {}) // what the order has posted is done
-	require.Same(t, h, r.hosts[0].Load())
-	again := shard.HostOrder{Type: r.id, Fence: route.MakeFence(h.fence.Birth(), h.fence.Term(), h.fence.Epoch()+1)}
+	require.Same(t, h, r.hosts.Host(0))
+	again := shard.HostOrder{Type: r.id, Fence: route.MakeFence(h.Fence().Birth(), h.Fence().Term(), h.Fence().Epoch()+1)}
 	onControl(d, func() { require.Panics(t, func() { d.hostOrder(&again) }, "two hosts of one shard") })
 	close(free)
-	eventually(t, func() bool { return r.hosts[0].Load() == nil })
+	eventually(t, func() bool { return r.hosts.Host(0) == nil })
 	onControl(d, func() { d.hostOrder(&again) })
-	require.NotNil(t, r.hosts[0].Load())
+	require.NotNil(t, r.hosts.Host(0))
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -55,7 +56,7 @@ type askStripe struct {
 	mu     sync.Mutex
 	asks   plane.Asks
 	limit  int
-	timed  sampler
+	timed  exec.Sampler
 	chunks []atomic.Pointer[[askChunk]askWaiter]
 	_      [64]byte // stripes are taken by different threads
 }
@@ -87,7 +88,7 @@ func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into [
 		w.region, w.shard, w.fn, w.reply = r, shard, fn, into[:0]
 		corr := w.Corr()
 		w.state.Store(uint64(plane.Waiting(corr)))
-		if t.every > 0 && s.timed.pick(t.every) {
+		if t.every > 0 && s.timed.Pick(t.every) {
 			w.began = time.Now()
 		}
 		s.mu.Unlock()

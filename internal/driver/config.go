@@ -14,6 +14,7 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -107,6 +108,7 @@ type Config struct {
 	helloTimeout time.Duration                      // for tests; zero: the transport's default
 	bootTime     func() (time.Duration, bool)       // for tests; nil: the system's
 	wallTime     func() (wall, monotonic time.Time) // for tests; nil: the system's
+	backlog      int                                // bytes that a loop keeps while the gate is closed
 
 	Undelivered func(Undelivered)
 	Incident    func(entity.Incident)
@@ -143,6 +145,7 @@ func (c Config) WithDefaults() Config {
 	orDefault(&c.Workers, runtime.GOMAXPROCS(0))
 	orDefault(&c.MaxAsks, DefaultMaxAsks)
 	orDefault(&c.LatencyEvery, DefaultLatencyEvery)
+	orDefault(&c.backlog, plane.KeepMost)
 	return c
 }
 

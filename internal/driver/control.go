@@ -69,7 +69,7 @@ func (d *Driver) run() {
 // rest is how long there is nothing to do.
 func (d *Driver) rest() time.Duration {
 	c := &d.control
-	next := d.now() + min(controlRest, time.Duration(d.gate.limit/8))
+	next := d.now() + min(controlRest, d.exec.Gate.Limit()/8)
 	if deadline, ok := c.node.Next(); ok {
 		next = min(next, deadline)
 	}
@@ -108,7 +108,7 @@ func (d *Driver) turn() {
 		}
 	}
 	now := d.step()
-	if deadline, ok := c.node.Next(); ok && deadline <= now || d.gate.bits.Load()&gateNoticed != 0 {
+	if deadline, ok := c.node.Next(); ok && deadline <= now || d.exec.Gate.Noticed() {
 		c.node.Tick(now)
 		d.perform()
 	}
@@ -119,9 +119,9 @@ func (d *Driver) turn() {
 // step notes that the control goroutine is alive and returns the time.
 func (d *Driver) step() time.Duration {
 	now := d.now()
-	d.notice(now)
+	d.exec.Gate.Notice(now)
 	d.tellSlept(now)
-	d.lastStep.Store(int64(now))
+	d.exec.Gate.Step(now)
 	return now
 }
 

@@ -10,12 +10,14 @@ import (
 	"iter"
 	"log/slog"
 	"net"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/transport"
@@ -28,6 +30,12 @@ import (
 
 // ErrTypeExists is returned by Register for a name that is registered on this node already.
 var ErrTypeExists = shard.ErrTypeExists
+
+// mustNotBlock are functions of this package below which user code holds up others: those of AskFunc, hooks.
+var mustNotBlock = func() []string {
+	here := reflect.TypeFor[Driver]().PkgPath()
+	return []string{here + ".(*askTable).finish", here + ".(*Driver).tick"}
+}()
 
 // Driver is one running node. All methods are safe for concurrent use.
 type Driver struct {
@@ -44,28 +52,19 @@ type Driver struct {
 	mail   budget // of mailboxes
 	origin selfOrigin
 
+	exec      exec.Exec
+	queueFull error // of a worker or loop
+
 	regions atomic.Pointer[regionTable]
 	remotes remoteTable
-	hosts   hostList
-	workers []*worker
-	passes  []*pass
-	pool    blockingPool
 	room    rooms
 	drains  atomic.Bool // a drain may wait for room in a link
 	failed  undeliveredTable
-	later   laterList
-
-	callsOut   atomic.Bool   // user code that must not block is called
-	callers    callers       // functions that wait for room or answers, as far as they were looked at
-	gateOpened time.Duration // when the gate was last found closed; the ticker's
-	count      counters
+	count   counters
 
 	parkTime atomic.Int64 // how long a message may wait for a home, when that is derived
-	coarse   atomic.Int64 // slewed clock of handlers, nanoseconds since start
-	lastStep atomic.Int64 // of the control goroutine, nanoseconds since start
 	counts   atomic.Pointer[node.Counts]
 	stopping atomic.Bool
-	gate     gate
 	phases   *phases
 	decided  atomic.Pointer[[]Decision]
 	sleeps   sleepWatch
@@ -112,7 +111,7 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 		Resolver:            cfg.Resolver,
 	}
 	d.control.node = node.New(nc)
-	d.gate.limit = int64(nc.GapLimit())
+	d.exec.Gate.Init(nc.GapLimit())
 	d.wires.Start()
 	d.startThreads()
 	join := membership.JoinCommand{Seeds: seeds, WallMillis: uint64(time.Now().UnixMilli()), Record: keeps.known(),
@@ -135,16 +134,19 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 		mail: budget{limit: int64(cfg.MailboxBudget)}, tickerStop: make(chan struct{}), done: make(chan struct{}),
 	}
 	d.sleeps.boot, d.sleeps.wall = cfg.bootTime, cfg.wallTime
-	d.sleeps.init(d.start)
+	d.exec.Clock.Init(d.start)
+	d.sleeps.init(d.start, &d.exec.Clock)
 	d.origin.d = d
 	d.large.init(cfg.BulkBudget)
-	d.callsOut.Store(cfg.Undelivered != nil || cfg.Incident != nil)
+	d.exec.Waits.Also = mustNotBlock
+	if cfg.Undelivered != nil || cfg.Incident != nil {
+		d.exec.Waits.CallingOut()
+	}
 	if err := d.makePhases(); err != nil {
 		return nil, 0, err
 	}
 	d.regions.Store(&regionTable{})
 	d.parkTime.Store(int64(node.ParkTimeFor(cfg.node().Takeover(1))))
-	d.pool.d, d.pool.most = d, maxBusy
 	t, err := transport.New(transport.Config{
 		Listen: cfg.Listen, Advertise: cfg.Advertise, Incarnation: incarnation, Name: cfg.Name,
 		Settings:  []hello.Setting{{Key: "max-payload", Value: strconv.Itoa(cfg.MaxPayload)}},
@@ -159,12 +161,8 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	d.wires = t
 	d.self = peer.ID{Addr: t.Addr(), Inc: incarnation}
 	d.events = newBroadcaster(&membership.View{Self: d.self})
-	for _, l := range t.Loops() {
-		d.passes = append(d.passes, newPass(d, l))
-	}
-	for range cfg.Workers {
-		d.workers = append(d.workers, newWorker(d))
-	}
+	d.queueFull = &RefusedError{Peer: d.self, Reason: route.QueueFull, Limit: cfg.localBuffer()}
+	d.execution()
 	return d, binary.LittleEndian.Uint64(random[8:]), nil
 }
 
@@ -179,21 +177,17 @@ func (d *Driver) warnInsecure() {
 }
 
 func (d *Driver) startThreads() {
-	d.lastStep.Store(int64(d.now()))
-	for _, w := range d.workers {
-		d.threads.Go(w.run)
-	}
+	d.exec.Gate.Step(d.now())
+	d.exec.Start(&d.threads)
 	d.threads.Go(d.tick)
 	go d.run()
 }
 
 // now is monotonic time since the node's start, with the sleeps of the machine that were noticed.
-func (d *Driver) now() time.Duration {
-	return time.Since(d.start) + time.Duration(d.sleeps.slept.Load())
-}
+func (d *Driver) now() time.Duration { return d.exec.Clock.Now() }
 
 // stepAge is how long ago the control goroutine last stepped.
-func (d *Driver) stepAge() time.Duration { return d.now() - time.Duration(d.lastStep.Load()) }
+func (d *Driver) stepAge() time.Duration { return d.exec.Gate.StepAge(d.now()) }
 
 // Self returns the identity of this node.
 func (d *Driver) Self() peer.ID { return d.self }

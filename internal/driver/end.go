@@ -30,9 +30,7 @@ func (d *Driver) shutdown() {
 	why := d.control.ended
 	d.log.Info("node ended", "node", d.self, "why", why.Error())
 	d.err.Store(why)
-	for _, h := range d.hosts.snapshot() {
-		h.abandoned.Store(true) // before loops no longer hold back what came while this node was suspended
-	}
+	d.exec.Abandon()
 	d.stopping.Store(true)
 	d.inbox.close()
 	for _, r := range d.regions.Load().list {
@@ -41,10 +39,8 @@ func (d *Driver) shutdown() {
 		}
 	}
 	d.settleParked()
-	for _, h := range d.hosts.snapshot() {
-		h.give(orderAbandon)
-	}
-	d.gate.release(true)
+	d.exec.DropAll()
+	d.exec.Gate.Release(true)
 	d.asks.fail(nil, route.Stopped)
 	d.room.ringAll()
 	left := d.stopThreads()
@@ -55,7 +51,7 @@ func (d *Driver) shutdown() {
 	// What loops and workers began after the first time.
 	d.asks.fail(nil, route.Stopped)
 	d.tellUndelivered()
-	d.tellLater()
+	d.exec.TellLater()
 	d.events.end()
 	close(d.done)
 }
@@ -77,9 +73,7 @@ func (d *Driver) closeForGood(ref slotRef) {
 // nobody takes it for proof.
 func (d *Driver) stopThreads() (left <-chan struct{}) {
 	close(d.tickerStop)
-	for _, w := range d.workers {
-		close(w.stop)
-	}
+	d.exec.StopWorkers()
 	joined, behind := make(chan struct{}), false
 	go func() {
 		d.threads.Wait()
@@ -93,10 +87,10 @@ func (d *Driver) stopThreads() (left <-chan struct{}) {
 		behind = true
 		d.log.Error("a handler does not return: its worker is left behind", "patience", handlerPatience)
 	}
-	if !d.pool.stop(handlerPatience) {
+	if !d.exec.StopEntities(handlerPatience) {
 		behind = true
 		d.log.Error("handlers do not return: their goroutines are left behind", "patience", handlerPatience,
-			"entities", d.pool.busy.Load())
+			"entities", d.exec.Busy())
 	}
 	if !behind || !d.cfg.ProcessDeathIsProof {
 		return nil
@@ -105,7 +99,7 @@ func (d *Driver) stopThreads() (left <-chan struct{}) {
 	returned := make(chan struct{})
 	go func() {
 		<-joined
-		for d.pool.busy.Load() > 0 {
+		for d.exec.Busy() > 0 {
 			time.Sleep(controlRest)
 		}
 		close(returned)

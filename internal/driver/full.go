@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/route"
 )
 
@@ -53,7 +52,7 @@ func (d *Driver) limitOf(r *Region, reason route.Reason) int {
 	case route.TooLarge:
 		return d.cfg.MaxPayload
 	case route.Suspended:
-		return plane.KeepMost
+		return d.cfg.backlog
 	}
 	return 0
 }
@@ -90,7 +89,7 @@ func (d *Driver) appendLimit(b []byte, r *Region, reason route.Reason) []byte {
 // parseLimit reads the limit that such a text begins with, zero when it has none.
 func parseLimit(text []byte) int {
 	digits := 0
-	for digits < len(text) && digits < 19 && text[digits] >= '0' && text[digits] <= '9' {
+	for digits < len(text) && digits < 18 && text[digits] >= '0' && text[digits] <= '9' {
 		digits++
 	}
 	if digits == 0 || digits == len(text) || text[digits] != ' ' {

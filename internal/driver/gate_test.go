@@ -15,6 +15,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/route"
 )
 
@@ -62,17 +63,17 @@ func (w *watched) Stop(*entity.Context) {
 	}
 }
 
-func newSleepers(t *testing.T) *sleepers {
+func newSleepers(t *testing.T, edit ...func(*Config)) *sleepers {
 	s := &sleepers{t: t, here: map[entity.Mode]*Region{}, there: map[entity.Mode]*Region{}, long: make(chan struct{}),
 		runs: make(chan struct{}), byMode: map[entity.Mode][]string{}}
-	s.pair = newPair(t, func(cfg *Config) {
+	s.pair = newPair(t, append(edit, func(cfg *Config) {
 		cfg.TakeoverTime, cfg.Resolver.Strategy = 4*time.Second, node.ResolverOff
 		cfg.Incident = func(i entity.Incident) {
 			s.lock.Lock()
 			defer s.lock.Unlock()
 			s.incidents = append(s.incidents, i)
 		}
-	})
+	})...)
 	for _, m := range []entity.Mode{entity.Blocking, entity.Worker, entity.Inline} {
 		typ := entity.Type{Name: "watched-" + m.String(), Role: "host", Shards: 4, Mode: m,
 			New: func(string, route.Fence) entity.Handler { return &watched{s, m} }}
@@ -90,6 +91,10 @@ func newSleepers(t *testing.T) *sleepers {
 	}
 	return s
 }
+
+type onLoop func()
+
+func (f onLoop) Run(*transport.Loop) { f() }
 
 // whenAwake does what a node refuses while it is suspended. One that the machine holds up for the takeover time's half
 // suspends itself, and goes on when the other has confirmed it.
@@ -121,10 +126,10 @@ func mute(t *testing.T, d *Driver) (release func(), ok bool) {
 	release = sync.OnceFunc(func() { close(end) })
 	t.Cleanup(release)
 	d.inbox.post(func() {
-		awake := !d.held(d.now())
+		awake := !d.exec.Gate.Held(d.now())
 		if awake {
 			// Not a stamp of now and then a newer one: who renews it may be held up by the machine as well.
-			d.lastStep.Store(int64(d.now() + time.Hour))
+			d.exec.Gate.Step(d.now() + time.Hour)
 		}
 		if blocked <- awake; awake {
 			<-end
@@ -138,26 +143,25 @@ func mute(t *testing.T, d *Driver) (release func(), ok bool) {
 func (s *sleepers) sleep() (wakeA, wakeB func()) {
 	for {
 		wakeB = stall(s.t, s.b)
-		eventually(s.t, func() bool { return s.b.held(s.b.now()) && s.b.gate.bits.Load() != 0 })
+		eventually(s.t, func() bool { return s.b.exec.Gate.Held(s.b.now()) && s.b.exec.Gate.Closed() })
 		speak, ok := mute(s.t, s.a)
 		if ok {
 			s.sleeps.Store(true)
 			return func() { s.sleeps.Store(false); speak() }, wakeB
 		}
 		wakeB() // the machine has held up both: they confirm each other
-		eventually(s.t, func() bool { return !s.a.held(s.a.now()) && !s.b.held(s.b.now()) })
+		eventually(s.t, func() bool { return !s.a.exec.Gate.Held(s.a.now()) && !s.b.exec.Gate.Held(s.b.now()) })
 	}
 }
 
 func (s *sleepers) send(n int) {
+	before := s.b.wires.Stats().Data.Frames
 	for i := range n {
 		for _, m := range []entity.Mode{entity.Blocking, entity.Worker, entity.Inline} {
 			require.NoError(s.t, s.there[m].Tell("a", fmt.Appendf(nil, "%03d", i)))
 		}
 	}
-	eventually(s.t, func() bool {
-		return slices.ContainsFunc(s.b.passes, func(p *pass) bool { return p.waits.Load() })
-	})
+	eventually(s.t, func() bool { return s.b.wires.Stats().Data.Frames >= before+uint64(3*n) }) // b's loop has them
 }
 
 func (s *sleepers) handled() (n int) {
@@ -196,7 +200,8 @@ func TestSleeperHandlesNothingUntilConfirmed(t *testing.T) {
 			return i.Kind == entity.Overrun && i.ID == "long"
 		})
 	})
-	require.True(t, regionRider{s.here[entity.Blocking]}.Suspended(), "the handler that runs can see it")
+	blocking := s.here[entity.Blocking]
+	require.True(t, blocking.hosts.Host(blocking.Shard("a")).Suspended(), "the handler that runs can see it")
 	require.Zero(t, s.handled())
 	finish()
 	wakeA()
@@ -219,9 +224,9 @@ func TestSleeperHandlesNothingUntilConfirmed(t *testing.T) {
 // holdLoops blocks b's data loops until the returned function is called.
 func (s *sleepers) holdLoops() (release func()) {
 	end := make(chan struct{})
-	for _, p := range s.b.passes {
+	for _, l := range s.b.wires.Loops() {
 		held := make(chan struct{})
-		require.NoError(s.t, p.loop.Execute(onLoop(func() { close(held); <-end })))
+		require.NoError(s.t, l.Execute(onLoop(func() { close(held); <-end })))
 		<-held
 	}
 	return func() { close(end) }
@@ -244,31 +249,14 @@ func TestClosedWhileSuspended(t *testing.T) {
 	closed := make(chan error)
 	go func() { closed <- s.b.Close() }()
 	eventually(t, s.b.stopping.Load)
-	for _, p := range s.b.passes { // loops look again in the middle of the end
+	s.b.exec.Resume() // loops look again in the middle of the end
+	for _, l := range s.b.wires.Loops() {
 		looked := make(chan struct{})
-		require.NoError(t, p.loop.Execute(onLoop(func() { p.Run(p.loop); close(looked) })))
+		require.NoError(t, l.Execute(onLoop(func() { close(looked) })))
 		<-looked
 	}
 	slot.mu.Unlock()
 	require.NoError(t, <-closed)
 	require.Zero(t, s.handled())
 	require.Zero(t, s.early.Load())
-}
-
-// TestDataPlaneLooksAtTheClock: between the wake-up and the first step nobody has raised a flag yet; the age of the
-// last step is enough. Looking costs no allocation.
-func TestDataPlaneLooksAtTheClock(t *testing.T) {
-	d := &Driver{}
-	d.gate.limit = int64(10 * time.Second)
-	d.lastStep.Store(int64(time.Minute))
-	require.False(t, d.held(time.Minute+10*time.Second))
-	require.True(t, d.held(time.Minute+10*time.Second+1))
-	require.Zero(t, d.gate.bits.Load())
-	d.notice(time.Minute + 10*time.Second)
-	require.Zero(t, d.gate.bits.Load())
-	d.notice(time.Minute + 11*time.Second)
-	require.NotZero(t, d.gate.bits.Load())
-	d.lastStep.Store(int64(2 * time.Minute))
-	require.True(t, d.held(2*time.Minute), "until the node has judged it")
-	require.Zero(t, testing.AllocsPerRun(100, func() { d.held(time.Minute) }))
 }

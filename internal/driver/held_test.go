@@ -14,11 +14,11 @@ import (
 // Whoever waits for room thousands of times a second allocates nothing for it (CARD-3, SHD-5).
 func TestWaitingForRoomAllocatesNothing(t *testing.T) {
 	d := &Driver{inbox: newInbox()}
-	d.callsOut.Store(true)
+	d.exec.Waits.CallingOut()
 	full := fmt.Errorf("sending: %w", &transport.FullError{})
 	var err error
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if err = d.mayWait(); err == nil && lineOf(full) == nil {
+		if err = d.exec.Waits.MayWait(); err == nil && lineOf(full) == nil {
 			d.LinkRoom(nil)
 		}
 	}))
@@ -39,13 +39,4 @@ func TestRoomWakesOnlyWhoDrains(t *testing.T) {
 	require.Len(t, jobs, 1)
 	jobs[0]()
 	require.Len(t, d.control.agenda.Stalled(0), 1)
-}
-
-// What is remembered of callers is bounded, and what is not remembered is looked up.
-func TestCallersAreBounded(t *testing.T) {
-	var c callers
-	for pc := range uintptr(2 * callersMost) {
-		require.False(t, c.mustNotBlock(pc+1))
-	}
-	require.Len(t, *c.known.Load(), callersMost)
 }

@@ -1,4 +1,5 @@
-// Inbound: what the transport's loops read is parsed in place and goes to its host, to its worker, or back as refused.
+// Inbound: what the transport's loops read goes to package exec, which asks here for what is the node's: the way back
+// to a sender, the table of asks, large messages, who is told of what was refused.
 
 package driver
 
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/peer"
@@ -15,44 +17,40 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// errNotExpected is the fault of a frame that no peer sends to this node.
-var errNotExpected = errors.New("driver: a frame of this kind is not expected")
-
-// hostOf returns the host that owns the envelope's shard under its fence, or the reason why it is refused.
-func (d *Driver) hostOf(c *regionCache, env *wire.Envelope) (*host, route.Reason) {
-	r := c.region(d, env)
-	if r == nil {
-		return nil, route.NotRegistered
+// execution is how handlers are run on this node. The transport has made its loops.
+func (d *Driver) execution() {
+	cfg := exec.Config{
+		Workers: d.cfg.Workers, Loops: d.wires.Loops(), MaxPayload: d.cfg.MaxPayload, LocalBuffer: d.cfg.localBuffer(),
+		Backlog: d.cfg.backlog, Mailboxes: &d.mail, Origin: &d.origin, LatencyEvery: d.cfg.LatencyEvery,
+		Incident: d.cfg.Incident, Logger: d.log,
 	}
-	if env.Shard >= r.shards {
-		return nil, route.NotOwner
+	if tell := d.cfg.Latency; tell != nil {
+		cfg.Latency = func(typ string, took time.Duration) { tell(HandlerTime, typ, took) }
 	}
-	h := r.hosts[env.Shard].Load()
-	if h == nil {
-		return nil, route.NotOwner
-	}
-	if why := plane.Accept(env, h.term, h.epoch, d.cfg.MaxPayload); why != route.OK {
-		return nil, why
-	}
-	if h.abandoned.Load() {
-		return nil, d.abandonedWhy()
-	}
-	return h, route.OK
+	d.exec.Init(cfg, exec.Needs{
+		Source: func(c *transport.InConn) *exec.Source {
+			return &d.neighbour(c.From()).conns[c.Link().Number()].source
+		},
+		Reply: d.reply, Nonsense: d.nonsense, Refused: d.refused, Large: d.takeLarge,
+		Stopped: func(h *exec.Host) { d.inbox.post(func() { d.hostStopped(h) }) },
+		Dropped: func(t *exec.Type, i entity.Incident) {
+			d.failed.add(d.regionOf(t), i.Shard, cause{peer: d.self, reason: route.Crashed}, uint64(i.Dropped), bytesOf(i.ID))
+		},
+	})
 }
 
-// abandonedWhy is why an abandoned host takes nothing: the node ends, or others own its shard.
-func (d *Driver) abandonedWhy() route.Reason {
-	return plane.Abandoned(d.stopping.Load())
+// regionOf returns the region of a type, nil for none.
+func (d *Driver) regionOf(t *exec.Type) *Region {
+	if t == nil {
+		return nil
+	}
+	return d.regions.Load().byID[t.ID()]
 }
 
-// refuse tells the sender of an envelope that it was not taken: an ask is answered, a tell is counted and reported.
-// r is nil when the type is not registered here.
-func (d *Driver) refuse(r *Region, from *remote, env *wire.Envelope, reason route.Reason) {
-	if r != nil {
-		r.count.refused(reason)
-	} else {
-		d.count.unregistered.Add(1)
-	}
+// refused tells the sender of an envelope that it was not taken: an ask is answered, a tell is reported. t is nil when
+// the type is not registered here.
+func (d *Driver) refused(t *exec.Type, source *exec.Source, env *wire.Envelope, reason route.Reason) {
+	r, from := d.regionOf(t), remoteOf(source)
 	switch {
 	case env.Flags&wire.FlagBulk != 0:
 		d.refuseLarge(r, from, env, reason)
@@ -70,160 +68,24 @@ func (d *Driver) refuse(r *Region, from *remote, env *wire.Envelope, reason rout
 	}
 }
 
-// envelope takes one envelope and reports whether somebody else will give its credit back. hash is zero when that of
-// the id is not known.
-func (p *pass) envelope(now time.Duration, c *transport.InConn, from *remote, f []byte, env *wire.Envelope,
-	hash uint64) bool {
-	r := p.ahead.cache.region(p.d, env)
-	if r != nil && r.typ.Mode == entity.Worker && env.Shard < r.shards {
-		s := &p.staged[int(env.Shard)%len(p.staged)]
-		s.buf = append(s.buf, f...)
-		return true
-	}
-	h, reason := p.d.hostOf(&p.ahead.cache, env)
-	if reason == route.OK {
-		if r.typ.Mode == entity.Inline {
-			return h.inline(now, c, from, f, env, hash)
-		}
-		h.mu.Lock()
-		reason = h.deliver(now, from, env, 0)
-		p.jobs = p.d.pool.collect(h, p.jobs)
-		h.note()
-		h.mu.Unlock()
-	}
-	if reason != route.OK {
-		p.d.refuse(r, from, env, reason)
-	}
-	return false
-}
-
-func (p *pass) reply(c *transport.InConn, f []byte) {
+// reply takes an answer to an ask of this node.
+func (d *Driver) reply(from peer.ID, f []byte) {
 	status, corr, payload, err := wire.ParseReply(f)
 	if err == nil && !route.Reason(status).Known() {
 		err = fmt.Errorf("%w: status %d", wire.ErrBadValue, status)
 	}
 	if err != nil {
-		p.d.nonsense(c.From(), wire.KindReply, err)
+		d.nonsense(from, wire.KindReply, err)
 		return
 	}
-	p.d.asks.answered(corr, c.From(), route.Reason(status), payload)
+	d.asks.answered(corr, from, route.Reason(status), payload)
 }
 
-// Run works off what came while the gate was closed, and what this node sent to Inline entities. It is a task of the
-// loop.
-func (p *pass) Run(*transport.Loop) {
-	now := p.d.now()
-	if p.d.held(now) && !p.d.stopping.Load() {
-		p.waits.Store(true)
-		return
-	}
-	p.count.enter(p.d)
-	defer p.count.leave()
-	p.catchUp(now)
-	for b := p.local.take(); b != nil; b = p.local.take() {
-		now := p.d.now()
-		n := 0
-		b.frames(func(_ *remote, f []byte) {
-			n++
-			if p.d.cfg.Latency != nil {
-				p.timeHere(now, f)
-				return
-			}
-			p.here(now, f)
-		})
-		for _, t := range b.orders {
-			p.order(now, t)
-		}
-		p.count.handled.Add(uint64(n))
-	}
-}
+// Data takes the whole frames of one read. It is an upcall of the transport, on the connection's loop.
+func (d *Driver) Data(c *transport.InConn, frames []byte) { d.exec.Data(c, frames) }
 
-// here gives a frame of this node to its Inline host.
-func (p *pass) here(now time.Duration, f []byte) {
-	var env wire.Envelope
-	if wire.ParseEnvelope(f, &env) != nil {
-		return
-	}
-	if (p.d.gate.bits.Load() != 0 || p.backlog.size > 0) && !p.d.stopping.Load() {
-		copy(p.backlog.room(nil, nil, len(f)), f)
-		p.waits.Store(true)
-		return
-	}
-	h, reason := p.d.hostOf(&p.ahead.cache, &env)
-	if reason != route.OK {
-		p.d.refuse(p.ahead.cache.region(p.d, &env), nil, &env, reason)
-		return
-	}
-	h.inline(now, nil, nil, f, &env, 0)
-}
-
-// order carries out an order for an Inline host, behind what is kept.
-func (p *pass) order(now time.Duration, t hostTask) {
-	if !p.backlog.empty() {
-		p.backlog.orders = append(p.backlog.orders, t)
-		return
-	}
-	t.h.inlineOrder(now, t.o)
-}
-
-// keep copies envelopes that came while the gate is closed; their credit is given back when they have been handled, so
-// senders run out of it. Answers to what was asked before are taken.
-func (p *pass) keep(c *transport.InConn, from *remote, frames []byte) {
-	consumed := 0
-	for len(frames) > 0 {
-		n := wire.SizeOf(frames)
-		f := frames[:n:n]
-		frames = frames[n:]
-		var env wire.Envelope
-		switch kind := wire.KindOf(f); plane.AtGate(kind, n, p.backlog.size, plane.KeepMost) {
-		case plane.GoesOn:
-			p.reply(c, f)
-		case plane.Unknown:
-			p.d.nonsense(c.From(), kind, errNotExpected)
-		case plane.Kept:
-			copy(p.backlog.room(c, from, n), f)
-			p.waits.Store(true)
-			continue
-		case plane.NoPlace:
-			if wire.ParseEnvelope(f, &env) != nil {
-				break
-			}
-			p.d.refuse(p.ahead.cache.region(p.d, &env), from, &env, route.Suspended)
-		}
-		consumed += n
-	}
-	if consumed > 0 {
-		c.Consumed(consumed)
-	}
-}
-
-// catchUp works off what was kept, in the order in which it came.
-func (p *pass) catchUp(now time.Duration) {
-	if p.backlog.empty() {
-		return
-	}
-	b := p.backlog
-	p.backlog = batch{}
-	for i := range b.chunks {
-		ch := &b.chunks[i]
-		if ch.conn != nil {
-			p.flush()
-			p.conn, p.from = ch.conn, ch.from
-			p.read(now, ch.conn, ch.from, ch.buf)
-			continue
-		}
-		for at := 0; at < len(ch.buf); {
-			n := wire.SizeOf(ch.buf[at:])
-			p.here(now, ch.buf[at:at+n:at+n])
-			at += n
-		}
-	}
-	p.flush()
-	p.conn, p.from = nil, nil
-	for _, t := range b.orders {
-		p.order(now, t)
-	}
-}
+// PassDone ends a read pass. It is an upcall of the transport, on the loop.
+func (d *Driver) PassDone(l *transport.Loop) { d.exec.PassDone(l) }
 
 // Control takes one control frame. It is an upcall of the transport, on the control loop.
 func (d *Driver) Control(from peer.ID, kind wire.Kind, body []byte, arrived time.Duration) {

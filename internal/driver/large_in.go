@@ -4,11 +4,9 @@ package driver
 
 import (
 	"fmt"
-	"time"
 
-	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/flow"
-	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -32,11 +30,7 @@ func (d *Driver) BulkBegin(from peer.ID, b *wire.BulkBegin) flow.BulkEnd {
 		return d.judgeReply(from, b)
 	}
 	env := wire.Envelope{Type: b.Type, Shard: b.Shard, Term: b.Term, Epoch: b.Epoch}
-	h, reason := d.hostOf(&regionCache{}, &env)
-	if reason == route.OK {
-		reason = plane.AcceptLarge(b, h.term, h.epoch, h.ending.Load())
-	}
-	return flow.BulkEnd{Reason: reason}
+	return flow.BulkEnd{Reason: d.exec.Judge(&env, b)}
 }
 
 // judgeReply judges a large reply. One that is too large for this node is its own to tell the asker.
@@ -57,77 +51,54 @@ func (d *Driver) BulkReply(from peer.ID, corr uint64, payload []byte) {
 	d.asks.settleWith(corr, from, payload)
 }
 
-// deliverLarge gives a large message to the shard, when its envelope has come: one of this node by its key, one of
-// another by reference. Whoever orders the host's messages calls it. What is not accepted is the caller's to refuse.
-func (h *host) deliverLarge(now time.Duration, from *remote, env *wire.Envelope) route.Reason {
-	m := entity.Message{Corr: env.Corr, ID: env.ID}
-	if from == nil {
-		return h.deliverOwn(now, &m, env)
+// takeLarge returns the large message for which an envelope stands that has come to its host: one of this node by its
+// key, one of another by reference.
+func (d *Driver) takeLarge(source *exec.Source, env *wire.Envelope) (exec.Large, route.Reason) {
+	if source == nil {
+		return d.takeOwnLarge(env)
 	}
-	d := h.r.d
-	if env.Flags&wire.FlagAsk != 0 {
-		m.From = from
-	}
+	from := source.ID
 	ref, err := wire.ParseBulkRef(env.Payload)
 	if err != nil {
-		d.nonsense(from.id, wire.KindEnvelope, err)
-		return route.BadPayload
+		d.nonsense(from, wire.KindEnvelope, err)
+		return exec.Large{}, route.BadPayload
 	}
-	payload, free, ok := d.wires.BulkTake(from.id, ref)
-	if !ok {
-		return route.PeerLost // its connection broke, or its sender gave it up: there is nobody to be told
+	payload, free, ok := d.wires.BulkTake(from, ref)
+	if !ok { // its connection broke, or its sender gave it up: there is nobody to be told
+		return exec.Large{}, route.PeerLost
 	}
-	reason := h.deliverLoan(now, &m, payload, free)
-	if reason == route.OK {
-		d.wires.BulkEnd(from.id, ref, flow.BulkEnd{})
-	} else {
-		free()
-	}
-	return reason
+	return exec.Large{Payload: payload, Release: free, Done: func(reason route.Reason) {
+		if reason == route.OK {
+			d.wires.BulkEnd(from, ref, flow.BulkEnd{})
+		} else {
+			free()
+		}
+	}}, route.OK
 }
 
-// deliverOwn gives a large message of this node to the shard.
-func (h *host) deliverOwn(now time.Duration, m *entity.Message, env *wire.Envelope) route.Reason {
-	d := h.r.d
-	if env.Flags&wire.FlagAsk != 0 {
-		m.From = &d.origin
-	}
+// takeOwnLarge returns a large message of this node.
+func (d *Driver) takeOwnLarge(env *wire.Envelope) (exec.Large, route.Reason) {
 	l := d.large.get(env)
 	if l == nil {
-		return route.PeerLost // it was given up
+		return exec.Large{}, route.PeerLost // it was given up
 	}
 	payload, reason := d.takeOwn(l)
 	if reason != route.OK {
-		return reason
+		return exec.Large{}, reason
 	}
 	n := len(payload)
-	reason = h.deliverLoan(now, m, payload, func() {
+	release := func() {
 		d.large.bytes.Give(n)
 		d.room.ringAll()
-	})
-	if reason != route.OK {
-		d.untakeOwn(l, n)
-		return reason
 	}
-	if cancel, ok := d.close(l); ok {
-		cancel()
-		d.toldLarge(l, route.OK, nil, d.asks.settleWhy)
-	}
-	return route.OK
-}
-
-// deliverLoan gives a payload to the shard that need not be copied. When it is accepted, free is called once nobody
-// needs it any more; else it is the caller's again.
-func (h *host) deliverLoan(now time.Duration, m *entity.Message, payload []byte, free func()) route.Reason {
-	m.Payload = payload
-	if h.r.typ.Mode == entity.Blocking {
-		m.Loan = &entity.Loan{Release: free}
-	}
-	reason := h.sh.Deliver(now, m)
-	if reason == route.OK && m.Loan == nil {
-		free()
-	}
-	return reason
+	return exec.Large{Payload: payload, Release: release, Done: func(reason route.Reason) {
+		if reason != route.OK {
+			d.untakeOwn(l, n)
+		} else if cancel, ok := d.close(l); ok {
+			cancel()
+			d.toldLarge(l, route.OK, nil, d.asks.settleWhy)
+		}
+	}}, route.OK
 }
 
 // refuseLarge tells the sender of a large message that it was not taken. r is nil when the type is not registered here.

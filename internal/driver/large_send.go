@@ -70,7 +70,7 @@ func (r *Region) place(l *large, w *askWaiter) error {
 			if err := r.d.copyOwn(l); err != nil { // not under the host's lock
 				return err
 			}
-			if stale, err := e.host.takeHere(s, e, &env, l.id); !stale {
+			if stale, err := r.sendHere(s, e, &env, l.id); !stale {
 				return err
 			}
 			continue

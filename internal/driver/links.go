@@ -37,7 +37,7 @@ func (d *Driver) LinkLost(id peer.ID) { d.lost(membership.LinkLostCommand{ID: id
 // LinkSilent passes on that a path is stuck, or is no more; the transport has logged it. The ticker tells it, which is
 // where hooks are called.
 func (d *Driver) LinkSilent(id peer.ID, lane wire.Lane, number int, since time.Duration) {
-	d.later.add(entity.Incident{Kind: entity.Silent, Took: since, Running: since > 0,
+	d.exec.ReportLater(entity.Incident{Kind: entity.Silent, Took: since, Running: since > 0,
 		Text: fmt.Sprintf("%s connection %d to %s", lane, number, id)})
 }
 

@@ -141,7 +141,7 @@ func TestStaleFenceIsRefused(t *testing.T) {
 				_, err = r.AskWithin(patience, "a", []byte("x"), nil)
 				require.ErrorIs(t, err, route.ErrNotOwner)
 			}
-			require.NotNil(t, p.b.regions.Load().byID[r.id].hosts[sh].Load(), "the owner does not notice")
+			require.NotNil(t, p.b.regions.Load().byID[r.id].hosts.Host(sh), "the owner does not notice")
 		})
 	}
 }

@@ -3,7 +3,9 @@
 package driver
 
 import (
+	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,7 +25,7 @@ func TestLeaversLastRefusalsAreBelieved(t *testing.T) {
 	eventually(t, func() (removed bool) {
 		onControl(p.a, func() {
 			if removed = p.a.control.removed.Has(left); removed {
-				p.a.control.removed.Add(never-plane.ForgetAfter, left) // however long the test takes
+				p.a.control.removed.Add(time.Duration(math.MaxInt64)-plane.ForgetAfter, left) // however long the test takes
 			}
 		})
 		return removed

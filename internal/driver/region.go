@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/route"
@@ -26,12 +27,9 @@ type Region struct {
 	parking *flow.Parking
 	parked  budget
 	slots   []regionSlot
-	hosts   []atomic.Pointer[host] // by shard; set while it lives here, its stop included. Dense: every message looks
-	refused atomic.Pointer[error]  // why the cluster does not have this type; routes stay unknown then
+	hosts   *exec.Type
+	refused atomic.Pointer[error] // why the cluster does not have this type; routes stay unknown then
 	count   regionCounters
-	past    past
-	living  atomic.Int32 // shards that live here, those that are being stopped included
-	told    incidentLimits
 
 	full [route.Reasons]error // this node's own bounds, by reason
 }
@@ -53,12 +51,13 @@ type slotRef struct {
 
 func (s slotRef) slot() *regionSlot { return &s.r.slots[s.shard] }
 
-func (s slotRef) host() *atomic.Pointer[host] { return &s.r.hosts[s.shard] }
+// host returns the host of the shard when it lives here, its stop included, else nil.
+func (s slotRef) host() *exec.Host { return s.r.hosts.Host(s.shard) }
 
 // routeEntry is an immutable home of a shard. Whoever appends compares it with the slot's under the lock that orders
 // the append: it is the generation of the route.
 type routeEntry struct {
-	host        *host           // the shard lives here
+	host        *exec.Host      // the shard lives here
 	remote      *remote         // or there,
 	link        *transport.Link // reached by this
 	term, epoch uint32
@@ -83,6 +82,16 @@ func (t *regionTable) with(r *Region) *regionTable {
 		n.byID[r.id], n.byName[r.typ.Name] = r, r
 	}
 	return n
+}
+
+// know publishes the table of registered types.
+func (d *Driver) know(t *regionTable) {
+	d.regions.Store(t)
+	hosts := make(map[route.TypeID]*exec.Type, len(t.list))
+	for _, r := range t.list {
+		hosts[r.id] = r.hosts
+	}
+	d.exec.SetTypes(hosts)
 }
 
 // Register makes a type known on this node.
@@ -116,7 +125,7 @@ func newRegion(d *Driver, t entity.Type) *Region {
 	}
 	r.full = d.fullHere(r)
 	r.slots = make([]regionSlot, t.Shards)
-	r.hosts = make([]atomic.Pointer[host], t.Shards)
+	r.hosts = d.exec.NewType(t, func(h *exec.Host) entity.Rider { return hostRider{h, r} })
 	for i := range r.slots {
 		r.slots[i].slot = flow.MakeSlot(r.parking)
 	}
@@ -130,15 +139,15 @@ func (d *Driver) register(r *Region) error {
 		if other.typ.Name != r.typ.Name {
 			return fmt.Errorf("%w: %q", shard.ErrHashCollision, other.typ.Name)
 		}
-		if other.refused.Load() == nil || other.living.Load() > 0 {
+		if other.refused.Load() == nil || other.hosts.Living() > 0 {
 			return ErrTypeExists
 		}
 	}
-	d.regions.Store(before.with(r))
+	d.know(before.with(r))
 	settings := shard.Settings{Name: r.typ.Name, Shards: r.typ.Shards, Role: r.typ.Role}
 	err := d.command(shard.RegisterCommand{Settings: settings})
 	if err != nil {
-		d.regions.Store(before)
+		d.know(before)
 	}
 	return err
 }
@@ -172,7 +181,7 @@ func (r *Region) check(id string, payload []byte) error {
 }
 
 func (r *Region) fit(id string, payload []byte) bool {
-	return r.d.gate.bits.Load() == 0 && uint(len(id)-1) < wire.MaxIDSize && len(payload) <= r.d.cfg.MaxPayload
+	return !r.d.exec.Gate.Closed() && uint(len(id)-1) < wire.MaxIDSize && len(payload) <= r.d.cfg.MaxPayload
 }
 
 // unfit is why check refuses.
@@ -183,7 +192,7 @@ func (r *Region) unfit(id string, size int) error {
 	if size > r.d.cfg.MaxPayload {
 		return errLarge
 	}
-	if r.d.gate.bits.Load() != 0 {
+	if r.d.exec.Gate.Closed() {
 		return r.suspended()
 	}
 	return nil // the gate has opened meanwhile

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/peer"
@@ -28,7 +29,16 @@ type neighbour struct {
 // came on the loop that owns its link.
 type remote struct {
 	*neighbour
-	link *transport.Link
+	link   *transport.Link
+	source exec.Source // of what came over it; its origin is the remote itself
+}
+
+// remoteOf returns the connection that a source is, nil for this node.
+func remoteOf(s *exec.Source) *remote {
+	if s == nil {
+		return nil
+	}
+	return s.Origin.(*remote)
 }
 
 // of returns the connection of a shard: always the same, so that its messages keep their order. Shards of one worker,
@@ -109,7 +119,9 @@ func (d *Driver) neighbour(id peer.ID) *neighbour {
 	}
 	n := &neighbour{d: d, id: id}
 	for _, l := range d.wires.Links(id) {
-		n.conns = append(n.conns, &remote{n, l})
+		r := &remote{neighbour: n, link: l}
+		r.source = exec.Source{ID: id, Origin: r}
+		n.conns = append(n.conns, r)
 	}
 	if n.conns[0].link.Err() == nil {
 		if t.byID == nil {

@@ -43,9 +43,9 @@ func (d *Driver) routeChanged(ch *shard.RouteChange) {
 	home := plane.Home{At: ch.Home, Fence: ch.Fence}
 	switch ch.State {
 	case shard.RouteLocal:
-		e.host = ref.host().Load()
+		e.host = ref.host()
 		home.At, home.Local = d.self, true
-		home.Gone = e.host == nil || e.host.fence != ch.Fence || e.host.closing
+		home.Gone = e.host == nil || e.host.Fence() != ch.Fence || e.host.Ending()
 	case shard.RouteRemote:
 		e.remote = d.remote(ch.Home, ch.Shard)
 		e.link = e.remote.link
@@ -116,8 +116,12 @@ func (d *Driver) forward(ref slotRef, e *routeEntry, env *wire.Envelope, f []byt
 		d.asks.goes(env.Corr, e)
 	}
 	if e.host != nil {
-		if !e.host.forwardHere(f, env) {
+		reason, ok := e.host.Forward(env, f)
+		if !ok {
 			return plane.NoRoom
+		}
+		if reason != route.OK {
+			d.dropParked(ref, f, reason) // the slot's lock is held: an ask is settled later
 		}
 		return plane.Sent
 	}

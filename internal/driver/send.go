@@ -47,7 +47,8 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter) erro
 			w.goes(e)
 		}
 		if e.host != nil {
-			if stale, err := e.host.sendHere(s, e, id, payload, corr); !stale {
+			env := r.envelope(sh, e, corr, payload)
+			if stale, err := r.sendHere(s, e, &env, id); !stale {
 				return err
 			}
 			continue
@@ -141,7 +142,7 @@ func (r *Region) insist(ctx context.Context, err error, try func() error) error 
 	if !isFull(err) {
 		return err
 	}
-	if err := r.d.mayWait(); err != nil {
+	if err := r.d.exec.Waits.MayWait(); err != nil {
 		return err
 	}
 	t := r.d.room.enter(lineOf(err))
@@ -192,7 +193,7 @@ func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, er
 	if ctx.Err() != nil {
 		return nil, askCancelled(ctx, route.ErrTimeout)
 	}
-	if err := r.d.mayWait(); err != nil {
+	if err := r.d.exec.Waits.MayWait(); err != nil {
 		return nil, err
 	}
 	w, corr, err := r.d.asks.begin(limit, r, r.Shard(id), nil, nil)
@@ -247,7 +248,7 @@ func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]
 
 // AskFunc is Ask whose answer calls f.
 func (r *Region) AskFunc(d time.Duration, id string, payload []byte, f func(reply []byte, err error)) error {
-	r.d.callingOut()
+	r.d.exec.Waits.CallingOut()
 	w, corr, err := r.d.asks.begin(d, r, r.Shard(id), nil, f)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/node"
 )
 
@@ -24,14 +25,13 @@ type sleepWatch struct {
 	wall  func() (wall, monotonic time.Time) // both read as one
 	start time.Time
 	base  time.Duration // boot less monotonic at the start
-	_     [64]byte
-	slept atomic.Int64 // what is added to the monotonic clock; read by the data plane, so it has a line of its own
-	_     [56]byte
-	ahead atomic.Int64 // of the wall clock over this node's time, at the last look
-	steps atomic.Int64 // of the wall clock that the node has not been told of
+	clock *exec.Clock   // to which sleeps are added
+	ahead atomic.Int64  // of the wall clock over this node's time, at the last look
+	steps atomic.Int64  // of the wall clock that the node has not been told of
 }
 
-func (s *sleepWatch) init(start time.Time) {
+func (s *sleepWatch) init(start time.Time, clock *exec.Clock) {
+	s.clock = clock
 	if s.boot == nil {
 		s.boot = bootTime
 	}
@@ -52,15 +52,15 @@ func (s *sleepWatch) init(start time.Time) {
 
 func (s *sleepWatch) aheadNow() time.Duration {
 	wall, monotonic := s.wall()
-	return wall.Sub(s.start.Round(0)) - monotonic.Sub(s.start) - time.Duration(s.slept.Load())
+	return wall.Sub(s.start.Round(0)) - monotonic.Sub(s.start) - s.clock.Slept()
 }
 
 // look compares the clocks and reports whether the wall clock has stepped by more than limit since the last look.
 func (s *sleepWatch) look(limit time.Duration) bool {
 	if boot, ok := s.boot(); ok { // first, so that whoever is held up here sees too little, never too much
-		grown := int64(boot - time.Since(s.start) - s.base)
-		for old := s.slept.Load(); grown-old >= int64(sleptLeast); old = s.slept.Load() {
-			s.slept.CompareAndSwap(old, grown)
+		grown := boot - time.Since(s.start) - s.base
+		for old := s.clock.Slept(); grown-old >= sleptLeast; old = s.clock.Slept() {
+			s.clock.SetSlept(old, grown)
 		}
 	}
 	now := int64(s.aheadNow())
@@ -75,8 +75,8 @@ func (s *sleepWatch) look(limit time.Duration) bool {
 // lookForSleep is called by the ticker and at each turn of the control goroutine: whichever runs first after a sleep
 // closes the gate.
 func (d *Driver) lookForSleep() {
-	if d.sleeps.look(time.Duration(d.gate.limit)) {
-		d.gate.bits.Or(gateNoticed)
+	if d.sleeps.look(d.exec.Gate.Limit()) {
+		d.exec.Gate.Gap()
 		d.inbox.post(func() {}) // the next step tells the node
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/node"
 )
 
@@ -28,19 +29,20 @@ var began = time.Now()
 
 func TestSleepWatch(t *testing.T) {
 	var c shifted
+	var clock exec.Clock
 	w := sleepWatch{boot: c.bootTime, wall: c.wallTime}
-	w.init(time.Now())
+	w.init(time.Now(), &clock)
 	const limit = 10 * time.Second
 	require.False(t, w.look(limit))
-	require.Zero(t, w.slept.Load())
+	require.Zero(t, clock.Slept())
 
 	// The machine slept for a minute: both clocks show it, and it is counted once, as time that has passed.
 	c.boot.Add(int64(time.Minute))
 	c.wall.Add(int64(time.Minute))
 	require.False(t, w.look(limit))
-	require.InDelta(t, time.Minute, time.Duration(w.slept.Load()), float64(time.Second))
+	require.InDelta(t, time.Minute, clock.Slept(), float64(time.Second))
 	require.False(t, w.look(limit))
-	require.InDelta(t, time.Minute, time.Duration(w.slept.Load()), float64(time.Second))
+	require.InDelta(t, time.Minute, clock.Slept(), float64(time.Second))
 
 	// A virtual machine stood still: only the wall clock shows it, when it has been set right.
 	c.wall.Add(int64(time.Minute))
@@ -56,11 +58,12 @@ func TestSleepWatch(t *testing.T) {
 	require.Zero(t, w.steps.Load())
 
 	// No clock that counts sleeps: the wall clock alone.
+	var still exec.Clock
 	w = sleepWatch{boot: func() (time.Duration, bool) { return 0, false }, wall: c.wallTime}
-	w.init(time.Now())
+	w.init(time.Now(), &still)
 	c.wall.Add(int64(time.Minute))
 	require.True(t, w.look(limit))
-	require.Zero(t, w.slept.Load())
+	require.Zero(t, still.Slept())
 }
 
 // MEM-10, SHD-9: a node whose machine slept stops handling messages until another node has confirmed it, whichever

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
@@ -20,30 +21,13 @@ type counters struct {
 	mailLost       atomic.Uint64
 	repliesLost    atomic.Uint64
 	refusalsUntold atomic.Uint64
-	unregistered   atomic.Uint64
-}
-
-// execCounters belong to one loop or worker.
-type execCounters struct {
-	handled atomic.Uint64
-	since   atomic.Int64 // when the batch in hand was begun, by the coarse clock, or a little later; zero: none
-	told    int64        // the since of the last stall that was reported; the ticker's
-	_       [40]byte
 }
 
 // regionCounters are a type's rare ones.
 type regionCounters struct {
-	refusedHere  [route.Reasons]atomic.Uint64
 	refusedThere atomic.Uint64
 	unsent       atomic.Uint64
 	parkedLost   atomic.Uint64
-	panics, slow atomic.Uint64
-}
-
-func (c *regionCounters) refused(r route.Reason) {
-	if int(r) < len(c.refusedHere) {
-		c.refusedHere[r].Add(1)
-	}
 }
 
 // TypeStats is a snapshot of one type on this node (package stats).
@@ -79,20 +63,14 @@ func (d *Driver) Stats() Stats {
 	s := Stats{
 		Uptime: d.now(), StepAge: d.stepAge(), AsksUnderway: d.asks.underway(), AsksLate: d.asks.late.Load(),
 		AsksForeign:  d.asks.foreign.Load(),
-		BusyEntities: d.pool.busy.Load(), MailboxBytes: d.mail.used.Load(), ControlDropped: d.inbox.dropped.Load(),
+		BusyEntities: d.exec.Busy(), MailboxBytes: d.mail.used.Load(), ControlDropped: d.inbox.dropped.Load(),
 		ControlLost: d.count.mailLost.Load(), Nonsense: d.count.nonsense.Load(),
 		RepliesLost: d.count.repliesLost.Load(), RefusalsUntold: d.count.refusalsUntold.Load(),
-		Unregistered: d.count.unregistered.Load(), Transport: d.wires.Stats(),
+		Unregistered: d.exec.Unregistered(), Handled: d.exec.Handled(), Transport: d.wires.Stats(),
 	}
 	s.LargeUnderway, s.LargeBytes = d.large.count(), d.large.bytes.used.Load()
 	if c := d.counts.Load(); c != nil {
 		s.Courier, s.Members, s.Sharding = c.Courier, c.Members, c.Sharding
-	}
-	for _, w := range d.workers {
-		s.Handled += w.count.handled.Load()
-	}
-	for _, p := range d.passes {
-		s.Handled += p.count.handled.Load()
 	}
 	for _, r := range d.regions.Load().list {
 		s.Types = append(s.Types, r.stats())
@@ -104,26 +82,29 @@ func (r *Region) stats() TypeStats {
 	t := TypeStats{
 		Name: r.typ.Name, Shards: r.shards, ParkedBytes: r.parked.used.Load(), ParkedLost: r.count.parkedLost.Load(),
 		Refused: map[string]uint64{}, RefusedRemote: r.count.refusedThere.Load(), Unsent: r.count.unsent.Load(),
-		Panics: r.count.panics.Load(), Slow: r.count.slow.Load(),
 	}
-	sum := r.figures()
-	sum.put(&t)
+	put(&t, r.hosts.Stats())
+	t.Hosted, t.Stopping = r.hosts.Hosted()
+	t.Panics, t.Slow = r.hosts.Incidents()
 	for i := range r.slots {
-		s := &r.slots[i]
-		if s.route.Load() != nil {
+		if r.slots[i].route.Load() != nil {
 			t.Known++
 		}
-		if h := r.hosts[i].Load(); h != nil {
-			t.Hosted++
-			if h.ending.Load() {
-				t.Stopping++
-			}
-		}
 	}
-	for reason := range r.count.refusedHere {
-		if n := r.count.refusedHere[reason].Load(); n > 0 {
-			t.Refused[route.Reason(reason).String()] = n
+	for reason := range route.Reason(route.Reasons) {
+		if n := r.hosts.Refused(reason); n > 0 {
+			t.Refused[reason.String()] = n
 		}
 	}
 	return t
+}
+
+// put fills in what the type's shards have counted.
+func put(t *TypeStats, st entity.Stats) {
+	t.Handled, t.Failed, t.NoReply, t.AnswersLost = st.Delivered, st.Failed, st.NoReply, st.AnswersLost
+	t.Made, t.Passivated, t.Stopped, t.Abandoned = st.Made, st.Passivated, st.Stopped, st.Abandoned
+	t.TimersFired, t.TimersDropped, t.Timers = st.TimersFired, st.TimersDropped, uint64(st.Timers)
+	t.Crashes, t.GivenUp, t.Dropped, t.Evicted = st.Crashes, st.GivenUp, st.Dropped, st.Evicted
+	t.Crashed = uint64(st.Crashed)
+	t.Entities, t.MailboxBytes = uint64(st.Live), uint64(st.QueuedBytes)
 }

@@ -45,10 +45,11 @@ var matrix = map[string]string{
 	"shutdown":         "membership route peer",
 	"node":             "membership sbr singleton shard crdt courier route peer stats wire",
 	"sim":              "node sbr membership courier shard hello plane entity flow formation route peer wire",
+	"exec":             "transport plane entity route peer wire",
 	"scale":            "membership peer wire",
 	"proof":            "sbr membership peer",
-	"driver": "node shutdown transport trust hello plane entity flow shard membership route peer stats wire " +
-		"ringbuf",
+	"driver": "node exec shutdown transport trust hello plane entity flow shard membership route peer stats " +
+		"wire ringbuf",
 	root:        "driver shutdown sbr discovery membership cluster fd shard entity crdt route peer stats",
 	"admin":     root,
 	"examples":  root,
@@ -78,7 +79,7 @@ var floors = []string{
 	"plane transport fd fd/fdtest gossip courier internal/contract hello trust",
 	"membership crdt",
 	"shard sbr sbr/leasetest singleton formation shutdown",
-	"node",
+	"node exec",
 	"driver sim scale proof",
 	root,
 	"admin bootstrap examples latency internal/hostile bench",
@@ -86,7 +87,7 @@ var floors = []string{
 }
 
 // inside lists the rooms that no embedder imports: they lie under internal/ and go by their short names here.
-var inside = strings.Fields("driver transport trust hello plane flow courier node scale proof")
+var inside = strings.Fields("driver exec transport trust hello plane flow courier node scale proof")
 
 // short cuts internal/ off the folder of a room inside it.
 func short(dir string) string {

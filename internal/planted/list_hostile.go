@@ -151,9 +151,9 @@ var hostileBugs = []bug{
 	},
 	{
 		Name: "beyond-the-backlog-is-dropped", Package: "./internal/driver", Run: "TestBeyondTheBacklogIsRefused",
-		File: "internal/driver/inbound.go",
-		Old:  "\t\t\tp.d.refuse(p.ahead.cache.region(p.d, &env), from, &env, route.Suspended)\n",
-		New:  "\t\t\tp.d.log.Debug(\"beyond the backlog\", \"peer\", from.id)\n",
+		File: "internal/exec/inbound.go",
+		Old:  "\t\t\tp.x.refuse(p.ahead.cache.typeOf(p.x, &env), from, &env, route.Suspended)\n",
+		New:  "\t\t\tp.x.cfg.Logger.Debug(\"beyond the backlog\", \"peer\", from.ID, \"reason\", route.Suspended)\n",
 	},
 	{
 		Name: "a-bomb-stays", Package: "./membership", Run: "FuzzUnpack",

@@ -1,40 +1,23 @@
 // Ahead: looks a few frames ahead, so that the memory that their entities need is on its way while others are handled,
 // and then calls the handlers of those that are as foreseen, one after the other.
 
-package driver
+package exec
 
 import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
 // aheadFrames is how many frames are looked at together: about as many waits for memory as a core keeps under way.
 const aheadFrames = 16
 
-// regionCache remembers the region of the last frame: most batches are of one type.
-type regionCache struct {
-	table *regionTable
-	last  *Region
-	id    uint32
-}
-
-// region returns the region of an envelope's type, nil when it is not registered here.
-func (c *regionCache) region(d *Driver, env *wire.Envelope) *Region {
-	t := d.regions.Load()
-	if c.table != t || c.id != env.Type || c.last == nil {
-		c.table, c.id, c.last = t, env.Type, t.byID[route.TypeID(env.Type)]
-	}
-	return c.last
-}
-
 // ahead is what one goroutine that runs handlers knows of the frames that come next.
 type ahead struct {
-	d     *Driver
+	x     *Exec
 	queue *execQueue  // whose shards this goroutine alone steps
-	cache regionCache // of the frame looked at last
+	cache typeCache   // of the frame looked at last
 	desk  entity.Desk // of these shards
 	n     int
 	next  [aheadFrames]foreseen
@@ -47,7 +30,7 @@ type foreseen struct {
 	bad   error // why it is no envelope though it is of that kind
 	env   wire.Envelope
 	hash  uint64 // of the id; zero: not known
-	h     *host
+	h     *Host
 	e     *entity.Entity // whose it is, of h; nil: not known
 }
 
@@ -84,13 +67,13 @@ func (a *ahead) envelope(x *foreseen) {
 	if x.bad = wire.ParseEnvelope(x.frame, &x.env); x.bad != nil {
 		return
 	}
-	r := a.cache.region(a.d, &x.env)
-	if r == nil || x.env.Shard >= r.shards {
+	t := a.cache.typeOf(a.x, &x.env)
+	if t == nil || x.env.Shard >= t.shards {
 		return
 	}
-	h := r.hosts[x.env.Shard].Load()
+	h := t.hosts[x.env.Shard].Load()
 	if h == nil || h.desk == nil || h.alone && h.queue != a.queue || h.term != x.env.Term || h.epoch != x.env.Epoch ||
-		len(x.env.Payload) > a.d.cfg.MaxPayload || x.env.Flags&wire.FlagBulk != 0 {
+		len(x.env.Payload) > a.x.cfg.MaxPayload || x.env.Flags&wire.FlagBulk != 0 {
 		return // hostOf says why, when its turn comes
 	}
 	x.h, x.hash = h, entity.HashID(x.env.ID)
@@ -98,8 +81,8 @@ func (a *ahead) envelope(x *foreseen) {
 
 // run calls the handlers of the frames from at on, up to end, as long as they are as foreseen and the gate is open. It
 // returns the first frame that it has not dealt with, which is at when that is the one.
-func (a *ahead) run(now time.Duration, from *remote, at, end int) (next int) {
-	d := a.d
+func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
+	ex := a.x
 	next = at
 	defer func() {
 		if v := recover(); v != nil {
@@ -109,10 +92,10 @@ func (a *ahead) run(now time.Duration, from *remote, at, end int) (next int) {
 			x.exit(now)
 		}
 	}()
-	for clock := d.coarse.Load(); next < end; {
+	for clock := ex.Clock.coarse.Load(); next < end; {
 		x := &a.next[next]
 		h, e := x.h, x.e
-		if h == nil || d.gate.bits.Load() != 0 || h.abandoned.Load() {
+		if h == nil || ex.Gate.Closed() || h.abandoned.Load() {
 			return next
 		}
 		if e == nil {
@@ -122,7 +105,7 @@ func (a *ahead) run(now time.Duration, from *remote, at, end int) (next int) {
 		}
 		var origin entity.Origin
 		if x.env.Flags&wire.FlagAsk != 0 {
-			origin = d.originOf(from)
+			origin = ex.originOf(from)
 		}
 		next++ // also when it panics
 		ok, quiet := h.sh.Hand(now, e, origin, x.env.Corr, x.env.Payload)
@@ -130,7 +113,7 @@ func (a *ahead) run(now time.Duration, from *remote, at, end int) (next int) {
 			x.exit(now)
 			return next - 1
 		}
-		if t := d.coarse.Load(); t != clock {
+		if t := ex.Clock.coarse.Load(); t != clock {
 			h.sh.Took(e, time.Duration(t-clock))
 			clock = t
 		}
@@ -146,7 +129,7 @@ func (a *ahead) run(now time.Duration, from *remote, at, end int) (next int) {
 
 // enter tries for the lock of an Inline host that several loops step, and looks up the frame's entity. Without both it
 // returns nil and has no lock; so it does for other hosts.
-func (h *host) enter(now time.Duration, x *foreseen) *entity.Entity {
+func (h *Host) enter(now time.Duration, x *foreseen) *entity.Entity {
 	if h.alone || !h.mu.TryLock() {
 		return nil
 	}
@@ -164,12 +147,4 @@ func (x *foreseen) exit(now time.Duration) {
 		x.h.mu.Unlock()
 		x.h.pickUp(now)
 	}
-}
-
-// originOf is where the answers to an ask go; nil stands for this node.
-func (d *Driver) originOf(from *remote) entity.Origin {
-	if from == nil {
-		return &d.origin
-	}
-	return from
 }

@@ -1,16 +1,13 @@
 // execQueue: bytes and orders for one goroutine that runs handlers: a worker, or an event loop for what comes from this
 // node. Gathering and working off alternate between two batches, as a link's buffers do.
 
-package driver
+package exec
 
 import (
 	"sync"
-	"time"
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/transport"
-	"github.com/kith-io/kith/peer"
-	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -24,13 +21,13 @@ const (
 // (nil).
 type chunk struct {
 	conn *transport.InConn
-	from *remote
+	from *Source
 	buf  []byte
 }
 
 // hostTask is an order for one host.
 type hostTask struct {
-	h *host
+	h *Host
 	o order
 }
 
@@ -72,7 +69,7 @@ func (b *batch) fresh(n int) []byte {
 }
 
 // room appends n bytes of an origin and returns them.
-func (b *batch) room(conn *transport.InConn, from *remote, n int) []byte {
+func (b *batch) room(conn *transport.InConn, from *Source, n int) []byte {
 	last := len(b.chunks) - 1
 	if last < 0 || b.chunks[last].conn != conn || b.chunks[last].from != from ||
 		n > cap(b.chunks[last].buf)-len(b.chunks[last].buf) {
@@ -87,13 +84,13 @@ func (b *batch) room(conn *transport.InConn, from *remote, n int) []byte {
 }
 
 // adopt takes a buffer with whole frames of an origin.
-func (b *batch) adopt(conn *transport.InConn, from *remote, frames []byte) {
+func (b *batch) adopt(conn *transport.InConn, from *Source, frames []byte) {
 	b.chunks = append(b.chunks, chunk{conn, from, frames})
 	b.size += len(frames)
 }
 
 // frames calls f for each frame of the batch, and gives the credit of each chunk back behind its last frame.
-func (b *batch) frames(f func(from *remote, frame []byte)) {
+func (b *batch) frames(f func(from *Source, frame []byte)) {
 	for i := range b.chunks {
 		c := &b.chunks[i]
 		for at := 0; at < len(c.buf); {
@@ -111,8 +108,7 @@ func (b *batch) frames(f func(from *remote, frame []byte)) {
 // node by limit.
 type execQueue struct {
 	limit int
-	wake  func() bool // has the goroutine call take until it returns nil; false when that was not possible
-	full  error
+	wake  func() bool  // has the goroutine call take until it returns nil; false when that was not possible
 	desk  *entity.Desk // of the goroutine, for the shards that it alone steps
 
 	mu    sync.Mutex
@@ -123,10 +119,7 @@ type execQueue struct {
 	out batch // being worked off; the goroutine's own
 }
 
-func (q *execQueue) init(self peer.ID, limit int, wake func() bool) {
-	q.limit, q.wake = limit, wake
-	q.full = &RefusedError{Peer: self, Reason: route.QueueFull, Limit: limit}
-}
+func (q *execQueue) init(limit int, wake func() bool) { q.limit, q.wake = limit, wake }
 
 // unlock gives up the lock after an append and wakes the goroutine if it sleeps.
 func (q *execQueue) unlock() {
@@ -140,22 +133,17 @@ func (q *execQueue) unlock() {
 	}
 }
 
-// appendHere takes a message of this node under the route e; stale means that the route has changed.
-func (q *execQueue) appendHere(s *regionSlot, e *routeEntry, env *wire.Envelope, id string) (stale bool, err error) {
+// appendHere takes a message of this node, and reports whether there was room. The lock is held, and is given up.
+func (q *execQueue) appendHere(env *wire.Envelope, id string) bool {
 	n := wire.EnvelopeSize + len(id) + len(env.Payload)
-	q.mu.Lock()
-	if s.route.Load() != e {
-		q.mu.Unlock()
-		return true, nil
-	}
 	if q.here > 0 && n > q.limit-q.here {
 		q.mu.Unlock()
-		return false, q.full
+		return false
 	}
 	q.here += n
 	wire.PutEnvelope(q.in.room(nil, nil, n), env, id)
 	q.unlock()
-	return false, nil
+	return true
 }
 
 // appendFrame takes a parked frame of this node, and reports whether there was room.
@@ -173,7 +161,7 @@ func (q *execQueue) appendFrame(f []byte) bool {
 
 // appendRead takes the frames that one read pass gathered for this queue, and returns the buffer for the next pass: it
 // keeps a long one, and copies a short one, which would hold much memory for few bytes.
-func (q *execQueue) appendRead(conn *transport.InConn, from *remote, frames []byte) (next []byte) {
+func (q *execQueue) appendRead(conn *transport.InConn, from *Source, frames []byte) (next []byte) {
 	q.mu.Lock()
 	if len(frames) >= adoptBytes && len(frames) >= cap(frames)/4 {
 		q.in.adopt(conn, from, frames)
@@ -187,7 +175,7 @@ func (q *execQueue) appendRead(conn *transport.InConn, from *remote, frames []by
 }
 
 // order takes an order for a host of this queue, behind all frames appended before.
-func (q *execQueue) order(h *host, o order) {
+func (q *execQueue) order(h *Host, o order) {
 	q.mu.Lock()
 	q.in.orders = append(q.in.orders, hostTask{h, o})
 	q.unlock()
@@ -215,123 +203,4 @@ func (q *execQueue) poke() {
 		return
 	}
 	q.unlock()
-}
-
-// worker runs the handlers of Worker types whose shards are its own, without locks.
-type worker struct {
-	d     *Driver
-	queue execQueue
-	bell  chan struct{} // capacity 1
-	stop  chan struct{}
-	count execCounters
-	ahead ahead
-	timed sampler
-}
-
-func newWorker(d *Driver) *worker {
-	w := &worker{d: d, bell: make(chan struct{}, 1), stop: make(chan struct{})}
-	w.queue.init(d.self, d.cfg.localBuffer(), func() bool {
-		select {
-		case w.bell <- struct{}{}:
-		default:
-		}
-		return true
-	})
-	w.ahead.d, w.ahead.queue, w.queue.desk = d, &w.queue, &w.ahead.desk
-	return w
-}
-
-// run is the worker's goroutine.
-func (w *worker) run() {
-	for {
-		over := false
-		select {
-		case <-w.bell:
-		case <-w.stop:
-			over = true
-		}
-		for b := w.queue.take(); b != nil; b = w.queue.take() {
-			w.work(b)
-		}
-		if over {
-			return
-		}
-	}
-}
-
-func (w *worker) work(b *batch) {
-	now := w.d.now()
-	if w.d.held(now) {
-		w.d.wait(nil)
-		now = w.d.now()
-	}
-	frames, timed := 0, w.d.cfg.Latency != nil
-	w.count.enter(w.d)
-	for i := range b.chunks {
-		c := &b.chunks[i]
-		for rest := c.buf; len(rest) > 0; {
-			rest = w.ahead.look(rest)
-			if frames%stallStep < w.ahead.n {
-				w.count.enter(w.d)
-			}
-			frames += w.ahead.n
-			w.frames(now, c.from, timed)
-		}
-		if c.conn != nil {
-			c.conn.Consumed(len(c.buf))
-		}
-	}
-	for _, t := range b.orders {
-		w.d.goOn(nil)
-		t.h.obey(now, t.o)
-	}
-	w.count.leave()
-	w.count.handled.Add(uint64(frames))
-}
-
-// frames works off what was looked at.
-func (w *worker) frames(now time.Duration, from *remote, timed bool) {
-	a := &w.ahead
-	for at := 0; at < a.n; at++ {
-		end := a.n
-		if timed {
-			end = min(end, at+w.timed.room())
-		}
-		to := a.run(now, from, at, end)
-		w.timed.pass(to - at)
-		if at = to; at == a.n {
-			return
-		}
-		w.d.goOn(nil)
-		if timed {
-			w.timeFrame(now, from, &a.next[at])
-		} else {
-			w.frame(now, from, &a.next[at])
-		}
-	}
-}
-
-// frame works off one.
-func (w *worker) frame(now time.Duration, from *remote, x *foreseen) {
-	if x.kind != wire.KindEnvelope || x.bad != nil {
-		w.nonsense(from, x)
-		return
-	}
-	h, reason := w.d.hostOf(&w.ahead.cache, &x.env)
-	if reason == route.OK {
-		reason = h.deliver(now, from, &x.env, x.hash)
-		h.settle()
-	}
-	if reason != route.OK {
-		w.d.refuse(w.ahead.cache.region(w.d, &x.env), from, &x.env, reason)
-	}
-}
-
-// nonsense notes a frame that a peer sent and that made no sense.
-func (w *worker) nonsense(from *remote, x *foreseen) {
-	if from == nil {
-		w.d.count.nonsense.Add(1) // cannot be: this node has made it
-		return
-	}
-	w.d.nonsense(from.id, x.kind, x.bad)
 }

@@ -1,6 +1,6 @@
 // The receiving side alone: what a data loop does with a read pass of envelopes.
 
-package driver
+package exec
 
 import (
 	"encoding/binary"
@@ -27,30 +27,23 @@ func (s *summing) Stop(*entity.Context) {}
 // BenchmarkInboundInline gives 64-byte messages for 1,000 entities over 100 shards to the loop's own code, without a
 // socket: parse, host, fence, entity, handler.
 func BenchmarkInboundInline(b *testing.B) {
-	d, err := Start(b.Context(), Config{}.WithDefaults())
-	require.NoError(b, err)
-	defer d.Close()
-	require.NoError(b, d.Ready(b.Context()))
-	r, err := d.Register(entity.Type{Name: "in", Shards: 100, Mode: entity.Inline,
+	x := newBare(b, entity.Type{Name: "in", Shards: 100, Mode: entity.Inline,
 		New: func(string, route.Fence) entity.Handler { return &summing{} }})
-	require.NoError(b, err)
 	var frames []byte
 	for i := range 1000 {
-		id := fmt.Sprintf("entity-%09d", i*7919%1000)
-		_, err := r.AskWithin(patience, id, make([]byte, 64), nil)
-		require.ErrorIs(b, err, route.ErrNoReply)
-		h := r.hosts[r.Shard(id)].Load()
-		env := wire.Envelope{Type: uint32(r.id), Shard: uint32(h.shard), Term: h.term, Epoch: h.epoch, ID: []byte(id),
-			Payload: make([]byte, 64)}
+		env := x.envelope(fmt.Sprintf("entity-%09d", i*7919%1000), make([]byte, 64))
 		frames = wire.AppendEnvelope(frames, &env)
 	}
-	p := d.passes[0]
-	from := d.remote(d.self, 0)
+	x.onLoop(b, 0, func() {
+		p := x.passes[0]
+		_, _, handled := p.frames(x.Clock.Now(), nil, x.other, frames) // the first message makes an entity
+		require.Equal(b, 1000, handled)
+	})
 	b.ReportAllocs()
-	now, left := d.now(), 0
+	p, now, left := x.passes[0], x.Clock.Now(), 0
 	for b.Loop() {
 		if left--; left < 0 {
-			_, _, left = p.frames(now, nil, from, frames)
+			_, _, left = p.frames(now, nil, x.other, frames)
 			left--
 		}
 	}

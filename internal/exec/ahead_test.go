@@ -1,6 +1,6 @@
 // Tests of messages in a row: what changes between two of them counts for the second.
 
-package driver
+package exec
 
 import (
 	"fmt"
@@ -10,70 +10,47 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
-// row is one node whose entities of a mode do what a test says.
+// row is execution whose entities of a mode do what a test says.
 type row struct {
-	d       *Driver
-	r       *Region
+	*bare
 	receive atomic.Pointer[func(c *entity.Context, payload []byte)]
 }
 
-type inRow struct{ *row }
-
-func (h inRow) Receive(c *entity.Context, payload []byte) error {
-	if f := h.receive.Load(); f != nil {
-		(*f)(c, payload)
-	}
-	return nil
-}
-
-func (h inRow) Stop(*entity.Context) {}
-
 // newRow returns one whose entities a, b and c are there already: the first message takes another way.
 func newRow(t *testing.T, mode entity.Mode) *row {
-	d, err := Start(t.Context(), Config{Workers: 1, DataLoops: 1}.WithDefaults())
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, d.Close()) })
-	require.NoError(t, d.Ready(t.Context()))
-	x := &row{d: d}
-	x.r, err = d.Register(entity.Type{Name: "row", Shards: 16, Mode: mode,
-		New: func(string, route.Fence) entity.Handler { return inRow{x} }})
-	require.NoError(t, err)
+	x := &row{}
+	made := make(chan struct{})
+	f := func(*entity.Context, []byte) { made <- struct{}{} }
+	x.receive.Store(&f)
+	x.bare = newBare(t, typeOf(mode, 16, func(c *entity.Context, payload []byte) error {
+		(*x.receive.Load())(c, payload)
+		return nil
+	}))
 	for _, id := range []string{"a", "b", "c"} {
-		_, err := x.r.AskWithin(patience, id, nil, nil)
-		require.ErrorIs(t, err, route.ErrNoReply)
+		require.Equal(t, route.OK, x.send(id, nil))
+		<-made
 	}
 	return x
 }
-
-// host returns where an entity lives.
-func (x *row) host(id string) *host { return x.r.hosts[x.r.Shard(id)].Load() }
 
 // read has a goroutine that calls handlers take messages with these payloads to the entities named, as one read.
 func (x *row) read(t *testing.T, messages ...[2]string) {
 	var frames []byte
 	for _, m := range messages {
-		h := x.host(m[0])
-		frames = wire.AppendEnvelope(frames, &wire.Envelope{Type: uint32(x.r.id), Shard: uint32(h.shard), Term: h.term,
-			Epoch: h.epoch, ID: []byte(m[0]), Payload: []byte(m[1])})
+		env := x.envelope(m[0], []byte(m[1]))
+		frames = wire.AppendEnvelope(frames, &env)
 	}
-	from := x.d.remote(x.d.self, 0)
-	if x.r.typ.Mode == entity.Worker {
-		w := x.d.workers[0]
-		w.queue.appendRead(nil, from, frames)
+	if x.typ.typ.Mode == entity.Worker {
+		x.workers[0].queue.appendRead(nil, x.other, frames)
 		return
 	}
-	p := x.d.passes[0]
-	require.NoError(t, p.loop.Execute(onLoop(func() { p.frames(x.d.now(), nil, from, frames) })))
+	p := x.passes[0]
+	require.NoError(t, p.loop.Execute(task(func() { p.frames(x.Clock.Now(), nil, x.other, frames) })))
 }
-
-type onLoop func()
-
-func (f onLoop) Run(*transport.Loop) { f() }
 
 // A gate that closes while a row of messages is worked off holds up the rest of the row, in its order (SHD-9).
 func TestGateClosesWithinARow(t *testing.T) {
@@ -83,21 +60,21 @@ func TestGateClosesWithinARow(t *testing.T) {
 			var early atomic.Int64
 			got := make(chan string, 64)
 			f := func(_ *entity.Context, payload []byte) {
-				if x.d.gate.bits.Load() != 0 {
+				if x.Gate.Closed() {
 					early.Add(1)
 				}
 				if string(payload) == "close" {
-					x.d.gate.bits.Or(gateOrdered) // until the node's next step
+					x.Gate.Order() // until the node's next step
 				}
 				got <- string(payload)
 			}
 			x.receive.Store(&f)
-			for i := range 3 { // the step may come at once
+			for i := range 3 {
 				n := fmt.Sprint(i)
 				x.read(t, [2]string{"a", "close"}, [2]string{"b", "b" + n}, [2]string{"a", "a" + n}, [2]string{"c", "c" + n})
 				for _, want := range []string{"close", "b" + n, "a" + n, "c" + n} {
 					require.Equal(t, want, <-got)
-					x.d.inbox.post(func() {}) // a step, which opens the gate
+					x.Gate.Judge(false, false) // as a step does
 				}
 			}
 			require.Zero(t, early.Load(), "handled while the gate was closed")
@@ -123,7 +100,7 @@ func TestShardIsLostWithinARow(t *testing.T) {
 			x.read(t, [2]string{"a", "lose"}, [2]string{"b", "b"}, [2]string{"a", "a"})
 			require.Equal(t, "lose", <-got)
 			require.Equal(t, "a", <-got, "b is refused")
-			require.EqualValues(t, 1, x.r.count.refusedHere[route.NotOwner].Load())
+			require.EqualValues(t, 1, x.typ.Refused(route.NotOwner))
 		})
 	}
 }

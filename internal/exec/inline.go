@@ -1,6 +1,6 @@
 // Inline: the shard's try-lock decides which loop runs its handlers; who loses leaves a copy, the holder looks again.
 
-package driver
+package exec
 
 import (
 	"sync"
@@ -23,37 +23,29 @@ type leftover struct {
 
 // inline gives one frame to an Inline host, now or by whoever is running it. It reports whether credit will be given
 // back by that other. With one data loop there is nobody to try against. hash is zero when that of the id is not known.
-func (h *host) inline(now time.Duration, c *transport.InConn, from *remote, f []byte, env *wire.Envelope,
+func (h *Host) inline(now time.Duration, c *transport.InConn, from *Source, f []byte, env *wire.Envelope,
 	hash uint64) bool {
 	if h.alone {
-		reason := h.deliver(now, from, env, hash)
-		h.settle()
-		if reason != route.OK {
-			h.r.d.refuse(h.r, from, env, reason)
-		}
+		h.take(now, from, env, hash, tellSender, nil)
 		return false
 	}
 	if !h.mu.TryLock() {
 		if !h.leave(c, from, f) {
-			h.r.d.refuse(h.r, from, env, route.QueueFull)
+			h.x.refuse(h.t, from, env, route.QueueFull)
 			return false
 		}
 		h.pickUp(now)
 		return true
 	}
 	h.workLeft(now) // what was left before comes first
-	reason := h.deliver(now, from, env, hash)
-	h.settle()
+	h.take(now, from, env, hash, tellSender, nil)
 	h.mu.Unlock()
 	h.pickUp(now)
-	if reason != route.OK {
-		h.r.d.refuse(h.r, from, env, reason)
-	}
 	return false
 }
 
 // inlineOrder carries out an order, now or by whoever is running the host.
-func (h *host) inlineOrder(now time.Duration, o order) {
+func (h *Host) inlineOrder(now time.Duration, o order) {
 	if h.alone {
 		h.obey(now, o)
 		return
@@ -67,7 +59,7 @@ func (h *host) inlineOrder(now time.Duration, o order) {
 }
 
 // leave copies a frame for the holder and reports whether there was room.
-func (h *host) leave(c *transport.InConn, from *remote, f []byte) bool {
+func (h *Host) leave(c *transport.InConn, from *Source, f []byte) bool {
 	l := &h.leftover
 	l.lmu.Lock()
 	defer l.lmu.Unlock()
@@ -80,7 +72,7 @@ func (h *host) leave(c *transport.InConn, from *remote, f []byte) bool {
 }
 
 // pickUp works off what was left while the lock was held, unless somebody else has the lock and so will.
-func (h *host) pickUp(now time.Duration) {
+func (h *Host) pickUp(now time.Duration) {
 	for h.leftover.some.Load() && h.mu.TryLock() {
 		h.workLeft(now)
 		h.mu.Unlock()
@@ -88,22 +80,18 @@ func (h *host) pickUp(now time.Duration) {
 }
 
 // workLeft works off what was left. The lock is held.
-func (h *host) workLeft(now time.Duration) {
+func (h *Host) workLeft(now time.Duration) {
 	l := &h.leftover
 	for l.some.Load() {
 		l.lmu.Lock()
 		l.left, l.spare = l.spare, l.left
 		l.some.Store(false)
 		l.lmu.Unlock()
-		l.spare.frames(func(from *remote, f []byte) {
+		l.spare.frames(func(from *Source, f []byte) {
 			var env wire.Envelope
-			if wire.ParseEnvelope(f, &env) != nil {
-				return
+			if wire.ParseEnvelope(f, &env) == nil {
+				h.take(now, from, &env, 0, tellSender, nil)
 			}
-			if reason := h.deliver(now, from, &env, 0); reason != route.OK {
-				h.r.d.refuse(h.r, from, &env, reason)
-			}
-			h.settle()
 		})
 		for _, t := range l.spare.orders {
 			h.obey(now, t.o)

@@ -1,6 +1,6 @@
 // blockingPool: goroutines for Blocking entities, each busy with one entity as long as that has messages.
 
-package driver
+package exec
 
 import (
 	"sync"
@@ -17,7 +17,7 @@ const (
 
 // job is one entity that is ready.
 type job struct {
-	h *host
+	h *Host
 	e *entity.Entity
 }
 
@@ -26,7 +26,7 @@ type job struct {
 // holds up nobody, while handlers that do not block are worked off by few goroutines, one behind the other. Runners
 // that found nothing to do are used again: a message to an idle entity allocates nothing.
 type blockingPool struct {
-	d    *Driver
+	x    *Exec
 	most int64 // entities that run or are queued at a time
 	busy atomic.Int64
 
@@ -34,7 +34,7 @@ type blockingPool struct {
 	jobs    jobQueue
 	called  bool // a runner is on its way to the queue
 	idle    []*runner
-	waiting []*host // with entities that found the bound reached
+	waiting []*Host // with entities that found the bound reached
 	some    atomic.Bool
 	over    bool
 }
@@ -42,7 +42,7 @@ type blockingPool struct {
 // runner is one goroutine and where it waits to be called: true for the queue, false for its end.
 type runner struct {
 	next  chan bool
-	timed sampler
+	timed Sampler
 }
 
 // jobQueue is first in, first out; blockingPool.most bounds it.
@@ -72,7 +72,7 @@ func (q *jobQueue) pop() (j job, ok bool) {
 }
 
 // run starts the entities of h that are ready, as far as the bound allows. The lock of the host is held.
-func (p *blockingPool) run(h *host) {
+func (p *blockingPool) run(h *Host) {
 	for h.sh.AnyReady() {
 		if p.busy.Add(1) > p.most {
 			p.busy.Add(-1)
@@ -85,7 +85,7 @@ func (p *blockingPool) run(h *host) {
 
 // collect is run for a caller that goes on to other hosts: it appends the entities to jobs, and the caller starts them
 // all later, with startAll. Until then nobody works on them, and so nobody fights over them with the caller.
-func (p *blockingPool) collect(h *host, jobs []job) []job {
+func (p *blockingPool) collect(h *Host, jobs []job) []job {
 	for h.sh.AnyReady() {
 		if p.busy.Load()+int64(len(jobs)) >= p.most {
 			p.wait(h)
@@ -97,7 +97,7 @@ func (p *blockingPool) collect(h *host, jobs []job) []job {
 }
 
 // wait notes a host with entities that found the bound reached.
-func (p *blockingPool) wait(h *host) {
+func (p *blockingPool) wait(h *Host) {
 	p.mu.Lock()
 	if !h.waits {
 		h.waits = true
@@ -202,22 +202,22 @@ func (p *blockingPool) work(r *runner) {
 }
 
 // serve runs e until nothing waits for it.
-func (p *blockingPool) serve(r *runner, h *host, e *entity.Entity) {
-	now := p.d.now()
+func (p *blockingPool) serve(r *runner, h *Host, e *entity.Entity) {
+	now := p.x.Clock.Now()
 	h.mu.Lock()
 	more := e.Begin(now)
 	h.mu.Unlock()
 	for more {
-		if p.d.held(now) {
-			p.d.wait(e)
+		if p.x.Gate.Held(now) {
+			p.x.Gate.wait(e)
 		}
-		if p.d.cfg.Latency != nil {
+		if p.x.cfg.Latency != nil {
 			r.timeWork(h, e)
 		}
-		for p.d.cfg.Latency == nil && !h.abandoned.Load() && e.Work() {
-			p.d.goOn(e)
+		for p.x.cfg.Latency == nil && !h.abandoned.Load() && e.Work() {
+			p.x.Gate.goOn(e)
 		}
-		now = p.d.now()
+		now = p.x.Clock.Now()
 		h.mu.Lock()
 		more = e.End(now) && e.Begin(now)
 		h.settle()

@@ -1,7 +1,7 @@
 // Figures: what is counted of each type. Shards count for themselves, on whatever steps them; a copy is published at
 // most every tenth of a second, so that readers load it without a lock and a message writes nothing that is shared.
 
-package driver
+package exec
 
 import (
 	"sync"
@@ -59,7 +59,7 @@ type published struct {
 
 // publish copies the shard's figures where readers find them, and returns when it is to be called again though nothing
 // changes. The caller steps the shard.
-func (h *host) publish(now time.Duration) (again time.Duration) {
+func (h *Host) publish(now time.Duration) (again time.Duration) {
 	h.showAt = now + publishEvery
 	st := h.sh.Stats()
 	t := tallyOf(&st)
@@ -74,14 +74,15 @@ func (h *host) publish(now time.Duration) (again time.Duration) {
 	return never
 }
 
-// put fills in the fields of t.
-func (v *tally) put(t *TypeStats) {
-	t.Handled, t.Failed, t.NoReply, t.AnswersLost = v[figHandled], v[figFailed], v[figNoReply], v[figAnswersLost]
-	t.Made, t.Passivated, t.Stopped, t.Abandoned = v[figMade], v[figPassivated], v[figStopped], v[figAbandoned]
-	t.TimersFired, t.TimersDropped, t.Timers = v[figTimersFired], v[figTimersDropped], v[figTimers]
-	t.Crashes, t.GivenUp, t.Dropped, t.Evicted = v[figCrashes], v[figGivenUp], v[figDropped], v[figEvicted]
-	t.Crashed = v[figCrashed]
-	t.Entities, t.MailboxBytes = v[figEntities], v[figMailboxBytes]
+// stats returns the tally with its names. What a shard does not publish stays zero.
+func (v *tally) stats() (st entity.Stats) {
+	st.Delivered, st.Failed, st.NoReply, st.AnswersLost = v[figHandled], v[figFailed], v[figNoReply], v[figAnswersLost]
+	st.Made, st.Passivated, st.Stopped, st.Abandoned = v[figMade], v[figPassivated], v[figStopped], v[figAbandoned]
+	st.TimersFired, st.TimersDropped, st.Timers = v[figTimersFired], v[figTimersDropped], int(v[figTimers])
+	st.Crashes, st.GivenUp, st.Dropped, st.Evicted = v[figCrashes], v[figGivenUp], v[figDropped], v[figEvicted]
+	st.Crashed = int(v[figCrashed])
+	st.Live, st.QueuedBytes = int(v[figEntities]), int(v[figMailboxBytes])
+	return st
 }
 
 // past holds the sums of a type's shards that are over.
@@ -91,7 +92,7 @@ type past struct {
 }
 
 // keep adds the figures of a shard that has ended.
-func (p *past) keep(h *host) {
+func (p *past) keep(h *Host) {
 	st := h.sh.Stats()
 	t := tallyOf(&st)
 	p.mu.Lock()
@@ -102,14 +103,15 @@ func (p *past) keep(h *host) {
 	}
 }
 
-// figures adds up what the type's shards have published, and what those that are over had counted. Its lock is
-// otherwise taken only when a shard ends.
-func (r *Region) figures() tally {
-	r.past.mu.Lock()
-	defer r.past.mu.Unlock()
-	sum := r.past.sum
-	for i := range r.hosts {
-		h := r.hosts[i].Load()
+// Stats adds up what the type's shards have published, up to a tenth of a second old, and what those that are over had
+// counted. Refused is not among it; see Refused.
+func (t *Type) Stats() entity.Stats {
+	// The lock is otherwise taken only when a shard ends.
+	t.past.mu.Lock()
+	defer t.past.mu.Unlock()
+	sum := t.past.sum
+	for i := range t.hosts {
+		h := t.hosts[i].Load()
 		if h == nil || h.shown.over {
 			continue
 		}
@@ -117,5 +119,5 @@ func (r *Region) figures() tally {
 			sum[f] += h.shown.value[f].Load()
 		}
 	}
-	return sum
+	return sum.stats()
 }

@@ -1,6 +1,6 @@
 // Tests of the queue between a read pass and a worker: frames keep their order and their origin, however they came.
 
-package driver
+package exec
 
 import (
 	"testing"
@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -17,16 +16,16 @@ import (
 func TestQueueKeepsFramesAndOrigins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q execQueue
-		q.init(peer.ID{}, 1<<20, func() bool { return true })
-		origins := []*remote{nil, {}, {}}
+		q.init(1<<20, func() bool { return true })
+		origins := []*Source{nil, {}, {}}
 		type entry struct {
-			from *remote
+			from *Source
 			n    uint32
 			size int
 		}
 		var want, got []entry
 		number := uint32(0)
-		frame := func(buf []byte, from *remote, size int) []byte {
+		frame := func(buf []byte, from *Source, size int) []byte {
 			number++
 			want = append(want, entry{from, number, size})
 			return wire.AppendFrame(buf, wire.KindEnvelope, 0, 0, append(wire.AppendU32(nil, number), make([]byte, size)...))
@@ -35,7 +34,7 @@ func TestQueueKeepsFramesAndOrigins(t *testing.T) {
 		take := func() {
 			for b := q.take(); b != nil; b = q.take() {
 				total := 0
-				b.frames(func(from *remote, f []byte) {
+				b.frames(func(from *Source, f []byte) {
 					r := wire.NewReader(wire.KindEnvelope, wire.Body(f))
 					got = append(got, entry{from, r.U32(), r.Len()})
 					total += len(f)

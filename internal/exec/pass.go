@@ -1,7 +1,7 @@
 // Pass: what one data loop does with what it reads: Inline handlers run, Blocking mailboxes fill, and frames for
 // workers are staged until the read pass ends.
 
-package driver
+package exec
 
 import (
 	"sync/atomic"
@@ -17,17 +17,18 @@ const maxPassConns = 4096
 
 // pass is what belongs to one data loop: it runs Inline handlers and Blocking appends, and stages frames for workers.
 type pass struct {
-	d      *Driver
+	x      *Exec
 	loop   *transport.Loop
 	local  execQueue // Inline: messages of this node, and orders
-	conns  map[*transport.InConn]*remote
+	conns  map[*transport.InConn]*Source
 	staged []stage           // by worker
 	conn   *transport.InConn // whose frames are staged
-	from   *remote
+	from   *Source
 	jobs   []job // Blocking entities that became ready in the messages at hand
 	ahead  ahead
+	single foreseen // of here
 	count  execCounters
-	timed  sampler
+	timed  Sampler
 
 	waits   atomic.Bool // something is to be done when the gate opens
 	backlog batch       // what came while it was closed
@@ -36,64 +37,35 @@ type pass struct {
 // stage gathers the frames of one read pass for one worker.
 type stage struct{ buf []byte }
 
-func newPass(d *Driver, l *transport.Loop) *pass {
-	p := &pass{d: d, loop: l, conns: map[*transport.InConn]*remote{}, staged: make([]stage, d.cfg.Workers)}
-	p.local.init(d.self, d.cfg.localBuffer(), func() bool { return l.Execute(p) == nil })
-	p.ahead.d, p.ahead.queue, p.local.desk = d, &p.local, &p.ahead.desk
+func newPass(x *Exec, l *transport.Loop) *pass {
+	p := &pass{x: x, loop: l, conns: map[*transport.InConn]*Source{}, staged: make([]stage, x.cfg.Workers)}
+	p.local.init(x.cfg.LocalBuffer, func() bool { return l.Execute(p) == nil })
+	p.ahead.x, p.ahead.queue, p.local.desk = x, &p.local, &p.ahead.desk
 	return p
 }
 
-// remote returns the way of answers to what a connection brings.
-func (p *pass) remote(c *transport.InConn) *remote {
+// source returns the way back to who writes on a connection.
+func (p *pass) source(c *transport.InConn) *Source {
 	if r := p.conns[c]; r != nil {
 		return r
 	}
 	if len(p.conns) >= maxPassConns {
 		clear(p.conns)
 	}
-	r := p.d.neighbour(c.From()).conns[c.Link().Number()]
+	r := p.x.needs.Source(c)
 	p.conns[c] = r
 	return r
-}
-
-// Data takes the whole frames of one read. It is an upcall of the transport, on the connection's loop.
-func (d *Driver) Data(c *transport.InConn, frames []byte) {
-	p := d.passes[c.Loop().Index()]
-	if p.conn != c {
-		p.flush()
-		p.conn, p.from = c, p.remote(c)
-	}
-	from, now := p.from, d.now()
-	if d.held(now) || !p.backlog.empty() {
-		p.keep(c, from, frames)
-		return
-	}
-	p.count.enter(d)
-	if d.cfg.Latency != nil {
-		p.timeRead(now, c, from, frames)
-	} else {
-		p.read(now, c, from, frames)
-	}
-	p.count.leave()
-}
-
-// PassDone ends a read pass: what it has gathered goes to those who work it off, and wakes them. It is an upcall of the
-// transport, on the loop.
-func (d *Driver) PassDone(l *transport.Loop) {
-	p := d.passes[l.Index()]
-	p.flush()
-	p.conn, p.from = nil, nil // a connection that is gone is not held
 }
 
 // flush gives what is staged to the workers, and starts the Blocking entities that became ready.
 func (p *pass) flush() {
 	for i := range p.staged {
 		if s := &p.staged[i]; len(s.buf) > 0 {
-			s.buf = p.d.workers[i].queue.appendRead(p.conn, p.from, s.buf)
+			s.buf = p.x.workers[i].queue.appendRead(p.conn, p.from, s.buf)
 		}
 	}
 	if len(p.jobs) > 0 {
-		p.d.pool.startAll(p.jobs)
+		p.x.pool.startAll(p.jobs)
 		clear(p.jobs)
 		p.jobs = p.jobs[:0]
 	}
@@ -101,7 +73,7 @@ func (p *pass) flush() {
 
 // read takes whole frames of the connection whose frames are staged, while the gate is open. What is left when it
 // closes is kept.
-func (p *pass) read(now time.Duration, c *transport.InConn, from *remote, frames []byte) {
+func (p *pass) read(now time.Duration, c *transport.InConn, from *Source, frames []byte) {
 	consumed, stored, handled := p.frames(now, c, from, frames)
 	if stored > 0 {
 		c.Stored(stored)
@@ -116,9 +88,9 @@ func (p *pass) read(now time.Duration, c *transport.InConn, from *remote, frames
 
 // frames takes whole frames and returns the bytes of those whose credit is to be given back now, apart from those that
 // lie in mailboxes, the bytes of these, and how many envelopes were handled.
-func (p *pass) frames(now time.Duration, c *transport.InConn, from *remote, frames []byte) (
+func (p *pass) frames(now time.Duration, c *transport.InConn, from *Source, frames []byte) (
 	consumed, stored, handled int) {
-	d, a := p.d, &p.ahead
+	e, a := p.x, &p.ahead
 	for len(frames) > 0 {
 		if frames = p.stage(frames); len(frames) == 0 {
 			break
@@ -139,15 +111,15 @@ func (p *pass) frames(now time.Duration, c *transport.InConn, from *remote, fram
 			at++
 			switch {
 			case x.kind == wire.KindReply:
-				p.reply(c, x.frame)
+				e.needs.Reply(c.From(), x.frame)
 			case x.kind != wire.KindEnvelope:
-				d.nonsense(c.From(), x.kind, errNotExpected)
-			case d.gate.bits.Load() != 0 || p.backlog.size > 0:
+				e.needs.Nonsense(c.From(), x.kind, errNotExpected)
+			case e.Gate.Closed() || p.backlog.size > 0:
 				p.keep(c, from, x.frame)
 				continue
 			case x.bad != nil:
-				d.nonsense(c.From(), wire.KindEnvelope, x.bad)
-			case p.envelope(now, c, from, x.frame, &x.env, x.hash):
+				e.needs.Nonsense(c.From(), wire.KindEnvelope, x.bad)
+			case p.envelope(now, c, from, x):
 				continue // credit is given back when it has been handled
 			case a.cache.last != nil && a.cache.last.typ.Mode == entity.Blocking:
 				handled++
@@ -165,9 +137,9 @@ func (p *pass) frames(now time.Duration, c *transport.InConn, from *remote, fram
 // stage copies frames for the workers that step their shards, as long as they are envelopes of the same type as the
 // last one, and returns the rest. The workers parse them.
 func (p *pass) stage(frames []byte) (rest []byte) {
-	d, cache := p.d, &p.ahead.cache
+	x, cache := p.x, &p.ahead.cache
 	r := cache.last
-	if r == nil || r.typ.Mode != entity.Worker || cache.table != d.regions.Load() || d.gate.bits.Load() != 0 ||
+	if r == nil || r.typ.Mode != entity.Worker || cache.table != x.types.Load() || x.Gate.Closed() ||
 		p.backlog.size > 0 {
 		return frames
 	}

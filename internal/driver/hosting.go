@@ -1,0 +1,108 @@
+// Hosting: what the node says of the shards that live here is carried out by package exec. Control goroutine.
+
+package driver
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/internal/exec"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+// hostOrder carries out what the node says of one hosted shard.
+func (d *Driver) hostOrder(o *shard.HostOrder) {
+	r := d.regions.Load().byID[o.Type]
+	if r == nil || uint32(o.Shard) >= r.shards {
+		return
+	}
+	ref := slotRef{r, o.Shard}
+	h := ref.host()
+	if !o.Stop {
+		if h == nil || h.Fence() != o.Fence {
+			r.hosts.Begin(o.Shard, o.Fence)
+		}
+		return
+	}
+	if h == nil || h.Fence() != o.Fence {
+		d.inbox.post(func() { d.tellStopped(ref, o.Fence) })
+		return
+	}
+	if !h.Ending() {
+		// Senders here park from now on; what they appended before is worked off.
+		d.closeRoute(ref)
+	}
+	if o.Abandon {
+		h.Abandon()
+	} else {
+		h.Stop()
+	}
+}
+
+// hostStopped takes a host away whose entities have stopped, and tells the node.
+func (d *Driver) hostStopped(h *exec.Host) {
+	h.Remove()
+	if r := d.regionOf(h.Type()); r != nil {
+		d.tellStopped(slotRef{r, h.Shard()}, h.Fence())
+	}
+}
+
+// tellStopped tells the node that no entity of a shard runs here any more under a fence.
+func (d *Driver) tellStopped(ref slotRef, f route.Fence) {
+	cmd := shard.StoppedCommand{Type: ref.r.id, Shard: ref.shard, Fence: f}
+	if err := d.command(cmd); err != nil {
+		d.log.Warn("stopped shard not reported", "type", ref.r.typ.Name, "shard", ref.shard, "error", err)
+	}
+}
+
+// sendHere takes a message of this node under the route e, which leads here. stale means that the route has changed.
+func (r *Region) sendHere(s *regionSlot, e *routeEntry, env *wire.Envelope, id string) (stale bool, err error) {
+	now := e.host.Lock()
+	if s.route.Load() != e {
+		e.host.Unlock()
+		return true, nil
+	}
+	switch reason := e.host.Send(now, env, id); reason {
+	case route.OK:
+		return false, nil
+	case route.QueueFull: // of a worker or loop: no bound of the type
+		return false, r.d.queueFull
+	default:
+		return false, r.errOf(reason)
+	}
+}
+
+// hostRider is what the handlers of one shard reach the world by.
+type hostRider struct {
+	*exec.Host
+	r *Region
+}
+
+func (x hostRider) region(typ string) (*Region, error) {
+	if typ == x.r.typ.Name {
+		return x.r, nil
+	}
+	if r := x.r.d.regions.Load().byName[typ]; r != nil {
+		return r, nil
+	}
+	return nil, route.ErrNotRegistered
+}
+
+// Tell sends as Region.Tell does.
+func (x hostRider) Tell(typ, id string, payload []byte) error {
+	r, err := x.region(typ)
+	if err != nil {
+		return err
+	}
+	return r.Tell(id, payload)
+}
+
+// Ask asks as Region.AskWithin does.
+func (x hostRider) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+	r, err := x.region(typ)
+	if err != nil {
+		return nil, err
+	}
+	return r.AskWithin(d, id, payload, nil)
+}

@@ -1,0 +1,89 @@
+// Calls: which calls into the handlers of a hosted shard are under way, and what those handlers see of their node.
+
+package exec
+
+import (
+	"sync"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+)
+
+// Report passes on what operators want to know. It is part of entity.Rider.
+func (h *Host) Report(i entity.Incident) { h.x.report(h.t, i) }
+
+// Suspended reports whether the node has suspended itself. It is part of entity.Rider.
+func (h *Host) Suspended() bool { return h.x.Gate.Closed() }
+
+// Now is the coarse clock. It is part of entity.Rider.
+func (h *Host) Now() time.Duration { return h.x.Clock.Coarse() }
+
+// Shards returns how many shards of the type live here, at least one. It is part of entity.Rider.
+func (h *Host) Shards() int { return max(1, int(h.t.living.Load())) }
+
+// Calling notes a call into a handler of a type that gives SlowAfter. It is part of entity.Rider.
+func (h *Host) Calling(e *entity.Entity) { h.calls.begin(e, h.Now()) }
+
+// Returned forgets it. It is part of entity.Rider.
+func (h *Host) Returned(e *entity.Entity) { h.calls.end(e) }
+
+// calls are those under way into one shard's handlers, of a type that gives SlowAfter. Each writes here twice, under a
+// lock that calls of this shard alone share.
+type calls struct {
+	mu   sync.Mutex
+	list map[*entity.Entity]underway
+}
+
+type underway struct {
+	since time.Duration // by the coarse clock
+	named bool
+}
+
+func (c *calls) begin(e *entity.Entity, now time.Duration) {
+	c.mu.Lock()
+	if c.list == nil {
+		c.list = map[*entity.Entity]underway{}
+	}
+	c.list[e] = underway{since: now}
+	c.mu.Unlock()
+}
+
+func (c *calls) end(e *entity.Entity) {
+	c.mu.Lock()
+	delete(c.list, e)
+	c.mu.Unlock()
+}
+
+// late adds the incidents of calls that have taken longer than limit and were not named yet.
+func (h *Host) late(now, limit time.Duration, found []entity.Incident) []entity.Incident {
+	h.calls.mu.Lock()
+	defer h.calls.mu.Unlock()
+	for e, c := range h.calls.list {
+		if took := now - c.since; took > limit && !c.named {
+			c.named = true
+			h.calls.list[e] = c
+			found = append(found, entity.Incident{Type: h.t.typ.Name, ID: e.ID(), Shard: h.shard, Mode: h.t.typ.Mode,
+				Kind: entity.Slow, Took: took, Running: true})
+		}
+	}
+	return found
+}
+
+// watchCalls names calls that still run after their type's limit. Ticker.
+func (x *Exec) watchCalls() {
+	now := x.Clock.Coarse()
+	for _, t := range *x.types.Load() {
+		if t.typ.SlowAfter <= 0 || t.living.Load() == 0 {
+			continue
+		}
+		var found []entity.Incident
+		for i := range t.hosts {
+			if h := t.hosts[i].Load(); h != nil {
+				found = h.late(now, t.typ.SlowAfter, found)
+			}
+		}
+		for _, i := range found {
+			x.report(t, i)
+		}
+	}
+}

@@ -1,0 +1,214 @@
+// Exec: the execution of handlers on one node, its start and its end, and what it needs of the node around it.
+
+package exec
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// Config says how handlers are run.
+type Config struct {
+	Workers     int
+	Loops       []*transport.Loop // the data loops, by their index
+	MaxPayload  int               // bytes of a message that came in a frame
+	LocalBuffer int               // bytes that wait for one worker or loop from this node itself, or for a try-lock
+	Backlog     int               // bytes that a loop keeps while the gate is closed; more is refused
+	Mailboxes   entity.Budget     // of all Blocking entities together
+	Origin      entity.Origin     // answers the asks of this node itself
+	// Latency is told how long one of LatencyEvery messages took to be worked off. Nil: nobody wants to know.
+	Latency      func(typ string, took time.Duration)
+	LatencyEvery int
+	Incident     func(entity.Incident) // the embedder's hook, nil for none
+	Logger       *slog.Logger
+}
+
+// Needs is what execution needs of its node beside clock and gate. All of it is safe for concurrent use, returns soon,
+// and is called from loops, workers and goroutines of entities.
+type Needs struct {
+	// Source returns the way back to who writes on a connection; it is remembered for the connection.
+	Source func(c *transport.InConn) *Source
+	// Reply takes an answer to an ask of this node: a whole frame, valid during the call.
+	Reply func(from peer.ID, f []byte)
+	// Nonsense counts a frame that a peer sent and that made no sense.
+	Nonsense func(from peer.ID, kind wire.Kind, err error)
+	// Refused tells the sender of a message that it was not taken; it has been counted here. t is nil when the type is
+	// not registered; from is nil for this node, whose callers learn of it by what Send returns when they still can. env
+	// is valid during the call.
+	Refused func(t *Type, from *Source, env *wire.Envelope, reason route.Reason)
+	// Large returns the large message for which an envelope stands, or why there is none to be had.
+	Large func(from *Source, env *wire.Envelope) (Large, route.Reason)
+	// Stopped says that the entities of a shard have stopped. A lock of the host may be held.
+	Stopped func(h *Host)
+	// Dropped says that an entity was given up, and i.Dropped tells with it. A lock of the host may be held.
+	Dropped func(t *Type, i entity.Incident)
+}
+
+// Large is a large message that came by another way than its envelope.
+type Large struct {
+	Payload []byte
+	Release func()             // called once when nobody needs the payload any more, if the shard has taken it
+	Done    func(route.Reason) // says what the shard said; it is called before Release when that was not route.OK
+}
+
+// Exec runs the handlers of one node's entities. Init comes first, then Start. Methods are safe for concurrent use
+// unless said otherwise.
+type Exec struct {
+	Clock Clock
+	Gate  Gate
+	Waits Waits // who must not wait
+
+	cfg       Config
+	needs     Needs
+	types     atomic.Pointer[map[route.TypeID]*Type]
+	hosts     hostList
+	workers   []*worker
+	passes    []*pass
+	pool      blockingPool
+	incidents incidents
+
+	unregistered atomic.Uint64
+	stopping     atomic.Bool
+	opened       time.Duration // when the gate was last found closed; the ticker's
+}
+
+// Init makes everything and starts nothing. Clock and Gate have been initialised.
+func (x *Exec) Init(cfg Config, needs Needs) {
+	x.cfg, x.needs = cfg, needs
+	x.Gate.clock = &x.Clock
+	x.types.Store(&map[route.TypeID]*Type{})
+	x.pool.x, x.pool.most = x, maxBusy
+	x.incidents.log, x.incidents.hook = cfg.Logger, cfg.Incident
+	for _, l := range cfg.Loops {
+		x.passes = append(x.passes, newPass(x, l))
+	}
+	for range cfg.Workers {
+		x.workers = append(x.workers, newWorker(x))
+	}
+}
+
+// Start starts the workers. They are among threads until StopWorkers.
+func (x *Exec) Start(threads *sync.WaitGroup) {
+	for _, w := range x.workers {
+		threads.Go(w.run)
+	}
+}
+
+// Abandon marks all hosts as lost: from now on no handler is called, whatever loops and workers still find, and what
+// comes is refused because the node ends.
+func (x *Exec) Abandon() {
+	for _, h := range x.hosts.snapshot() {
+		h.abandoned.Store(true) // before loops no longer hold back what came while this node was suspended
+	}
+	x.stopping.Store(true)
+}
+
+// DropAll has all hosts drop what they hold, after Abandon.
+func (x *Exec) DropAll() {
+	for _, h := range x.hosts.snapshot() {
+		h.give(orderAbandon)
+	}
+}
+
+// StopWorkers has the workers end when they have worked off what they hold.
+func (x *Exec) StopWorkers() {
+	for _, w := range x.workers {
+		close(w.stop)
+	}
+}
+
+// StopEntities ends the goroutines of Blocking entities and waits at most for patience for those that are busy. It
+// reports whether all have ended.
+func (x *Exec) StopEntities(patience time.Duration) bool { return x.pool.stop(patience) }
+
+// Tick does what is due: the gate opens for those who wait there, hosts are ticked, whoever could not be woken is. One
+// goroutine calls it, every few milliseconds, and Watch now and then.
+func (x *Exec) Tick(now time.Duration) {
+	x.Clock.Tick(now)
+	x.Gate.Notice(now)
+	if !x.Gate.Held(now) {
+		x.Resume()
+		x.hosts.tick(now) // a timer that fires into handlers waits for the gate too
+	}
+	x.pool.again()
+	for _, p := range x.passes {
+		p.local.poke()
+	}
+}
+
+// Resume has everybody look again who waits for the gate, loops with what they keep included.
+func (x *Exec) Resume() {
+	x.Gate.Release(false)
+	for _, p := range x.passes {
+		if p.waits.Load() && p.waits.CompareAndSwap(true, false) && p.loop.Execute(p) != nil {
+			p.waits.Store(true)
+		}
+	}
+}
+
+// Watch reports calls that take long and goroutines that stand still, and tells what was found under locks. It calls
+// the embedder's hook. The goroutine of Tick.
+func (x *Exec) Watch(now time.Duration) {
+	x.watchCalls()
+	x.watchStalls(now)
+	x.incidents.tellLater()
+}
+
+// ReportLater has an incident told by Watch or TellLater: it was found where no hook may be called.
+func (x *Exec) ReportLater(i entity.Incident) { x.incidents.later(i) }
+
+// TellLater tells what waits to be told. It calls the embedder's hook.
+func (x *Exec) TellLater() { x.incidents.tellLater() }
+
+// Data takes the whole frames of one read, on the loop of their connection. The credit of each is given back.
+func (x *Exec) Data(c *transport.InConn, frames []byte) {
+	p := x.passes[c.Loop().Index()]
+	if p.conn != c {
+		p.flush()
+		p.conn, p.from = c, p.source(c)
+	}
+	from, now := p.from, x.Clock.Now()
+	if x.Gate.Held(now) || !p.backlog.empty() {
+		p.keep(c, from, frames)
+		return
+	}
+	p.count.enter(x)
+	if x.cfg.Latency != nil {
+		p.timeRead(now, c, from, frames)
+	} else {
+		p.read(now, c, from, frames)
+	}
+	p.count.leave()
+}
+
+// PassDone ends a read pass on its loop: what it has gathered goes to those who work it off, and wakes them.
+func (x *Exec) PassDone(l *transport.Loop) {
+	p := x.passes[l.Index()]
+	p.flush()
+	p.conn, p.from = nil, nil // a connection that is gone is not held
+}
+
+// Handled counts the messages that loops and workers gave to their hosts.
+func (x *Exec) Handled() (n uint64) {
+	for _, w := range x.workers {
+		n += w.count.handled.Load()
+	}
+	for _, p := range x.passes {
+		n += p.count.handled.Load()
+	}
+	return n
+}
+
+// Busy counts the Blocking entities that have a goroutine.
+func (x *Exec) Busy() int64 { return x.pool.busy.Load() }
+
+// Unregistered counts the messages that were refused because their type is not registered here.
+func (x *Exec) Unregistered() uint64 { return x.unregistered.Load() }

@@ -1,0 +1,61 @@
+// Here: the way of this node's own messages to a host, the same for the three modes: lock, compare the route, send.
+
+package exec
+
+import (
+	"time"
+	"unsafe"
+
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// Lock locks what orders the messages of this node to the host. Under it a sender compares the route once more; then it
+// calls Send, or Unlock. It returns the time for Send, read before the lock was taken.
+func (h *Host) Lock() (now time.Duration) {
+	if h.queue != nil {
+		h.queue.mu.Lock()
+		return 0
+	}
+	now = h.x.Clock.Now()
+	h.mu.Lock()
+	return now
+}
+
+// Unlock gives the lock up; nothing was sent.
+func (h *Host) Unlock() {
+	if h.queue != nil {
+		h.queue.mu.Unlock()
+		return
+	}
+	h.mu.Unlock()
+}
+
+// Send takes a message of this node to the entity id, which it copies, and gives the lock up. What it returns is
+// route.OK, route.QueueFull for a worker or loop, or what the shard of a Blocking type says, which is counted. What a
+// worker or loop refuses later goes to Needs.Refused.
+func (h *Host) Send(now time.Duration, env *wire.Envelope, id string) route.Reason {
+	if h.queue != nil {
+		if !h.queue.appendHere(env, id) {
+			return route.QueueFull
+		}
+		return route.OK
+	}
+	env.ID = bytesOf(id)
+	return h.take(now, nil, env, 0, tellCaller, nil)
+}
+
+// Forward takes a message of this node that waited for the route: f is its whole frame, env what is in it. It is false
+// when there is no room just now. A reason other than route.OK is that of the shard of a Blocking type, and nobody was
+// told of it.
+func (h *Host) Forward(env *wire.Envelope, f []byte) (reason route.Reason, ok bool) {
+	if h.queue != nil {
+		return route.OK, h.queue.appendFrame(f)
+	}
+	now := h.x.Clock.Now()
+	h.mu.Lock()
+	return h.take(now, nil, env, 0, tellDrain, nil), true
+}
+
+// bytesOf views a string as bytes that are only read.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

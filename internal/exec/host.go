@@ -1,0 +1,230 @@
+// Hosts: the shards that live on this node, and what orders their messages in each of the three modes.
+
+package exec
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/route"
+)
+
+const never = time.Duration(math.MaxInt64)
+
+// Host is one shard that lives here. What steps sh depends on the mode: Blocking, whoever holds mu, shortly; Worker,
+// its worker's goroutine; Inline, whoever got mu by trying, on a loop.
+type Host struct {
+	// What every message touches comes first.
+	t           *Type
+	x           *Exec
+	sh          *entity.Shard
+	term, epoch uint32
+	alone       bool          // Worker, or Inline with one loop: one goroutine steps it, the queue's, mu is not needed
+	told        bool          // the end has been told to the control goroutine
+	waits       bool          // in blockingPool.waiting, whose lock guards it
+	abandoned   atomic.Bool   // lost already: no handler is called any more
+	due         atomic.Int64  // when Tick has something to do
+	showAt      time.Duration // when the figures are due to be published, by the coarse clock
+	mu          sync.Mutex
+
+	shard    route.ShardID
+	fence    route.Fence
+	queue    *execQueue // Worker and Inline: local messages and orders
+	desk     *entity.Desk
+	shown    published
+	calls    calls
+	leftover // Inline: what losers of the try left
+
+	ending  atomic.Bool // an order to stop or abandon was given
+	ticking atomic.Bool // a tick is on its way
+	at      int         // in hostList
+}
+
+// order is what the control goroutine or the ticker wants of a host.
+type order uint8
+
+const (
+	orderTick    order = 1
+	orderStop    order = 2
+	orderAbandon order = 3
+)
+
+// newHost returns the host of a shard that is to live here.
+func (x *Exec) newHost(t *Type, id route.ShardID, f route.Fence) *Host {
+	h := &Host{x: x, t: t, shard: id, fence: f, term: f.Term(), epoch: f.Epoch()}
+	if t.typ.Mode != entity.Blocking {
+		x.Waits.CallingOut()
+	}
+	switch t.typ.Mode {
+	case entity.Worker:
+		h.queue = &x.workers[int(id)%len(x.workers)].queue
+		h.alone = true
+	case entity.Inline:
+		h.queue = &x.passes[int(id)%len(x.passes)].local
+		h.alone = len(x.passes) == 1
+	}
+	h.due.Store(int64(never))
+	h.leftover.limit = x.cfg.LocalBuffer
+	h.sh = entity.NewShard(&t.typ, id, f, t.rider(h), x.cfg.Mailboxes)
+	switch {
+	case h.alone:
+		h.desk = h.queue.desk
+	case t.typ.Mode == entity.Inline:
+		h.desk = &entity.Desk{}
+	}
+	h.sh.Use(h.desk)
+	x.hosts.add(h)
+	t.living.Add(1)
+	return h
+}
+
+// Shard returns the number of the shard.
+func (h *Host) Shard() route.ShardID { return h.shard }
+
+// Fence returns the fence under which the shard lives here.
+func (h *Host) Fence() route.Fence { return h.fence }
+
+// Type returns the type of the shard's entities.
+func (h *Host) Type() *Type { return h.t }
+
+// Ending reports whether the shard was told to stop or was abandoned.
+func (h *Host) Ending() bool { return h.ending.Load() }
+
+// Stop has the shard's entities stopped; what came before is worked off. Needs.Stopped follows.
+func (h *Host) Stop() { h.give(orderStop) }
+
+// Abandon has the shard, which others own by now, call no handler any more. Needs.Stopped follows when those that run
+// have returned.
+func (h *Host) Abandon() { h.give(orderAbandon) }
+
+// Remove takes a host whose entities have stopped out of its place.
+func (h *Host) Remove() {
+	h.t.hosts[h.shard].CompareAndSwap(h, nil)
+	h.x.hosts.remove(h)
+}
+
+// give has an order carried out where the host's messages are ordered.
+func (h *Host) give(o order) {
+	if o != orderTick {
+		h.ending.Store(true)
+	}
+	if o == orderAbandon {
+		h.abandoned.Store(true)
+	}
+	if h.queue != nil {
+		h.queue.order(h, o)
+		return
+	}
+	now := h.x.Clock.Now()
+	h.mu.Lock()
+	h.obey(now, o)
+	h.mu.Unlock()
+}
+
+// obey carries out an order. Whoever orders the host's messages calls it.
+func (h *Host) obey(now time.Duration, o order) {
+	switch o {
+	case orderTick:
+		h.ticking.Store(false)
+		if !h.abandoned.Load() {
+			h.sh.Tick(now)
+		}
+	case orderStop:
+		if !h.abandoned.Load() {
+			h.sh.Stop(now)
+		}
+	case orderAbandon:
+		h.sh.Abandon()
+	}
+	h.settle()
+}
+
+// settled reports whether settle has nothing to do though a message was handled, given that it changed nothing of what
+// Next tells: the figures are to be published later, and that will happen by itself. at is the coarse clock.
+func (h *Host) settled(at int64) bool {
+	show := int64(h.showAt)
+	return at < show && h.due.Load() <= show
+}
+
+// settle follows every verb: entities that are ready run, the next tick is noted, the end is told.
+func (h *Host) settle() {
+	if h.t.typ.Mode == entity.Blocking {
+		h.x.pool.run(h)
+	}
+	h.note()
+}
+
+// note is settle but for the entities that are ready.
+func (h *Host) note() {
+	due, ok := h.sh.Next()
+	if !ok {
+		due = never
+	}
+	if now := h.x.Clock.Coarse(); now < h.showAt {
+		due = min(due, h.showAt)
+	} else {
+		due = min(due, h.publish(now))
+	}
+	if int64(due) != h.due.Load() {
+		h.due.Store(int64(due))
+	}
+	if h.sh.Stopping() && !h.told && h.sh.Stopped() {
+		h.told = true
+		h.t.living.Add(-1)
+		h.t.past.keep(h)
+		h.x.needs.Stopped(h)
+	}
+}
+
+// hostList holds the hosts for whoever looks at all of them: the ticker, statistics, the end.
+type hostList struct {
+	mu   sync.Mutex
+	list []*Host
+	due  []*Host // of tick, used again
+}
+
+func (l *hostList) add(h *Host) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h.at = len(l.list)
+	l.list = append(l.list, h)
+}
+
+func (l *hostList) remove(h *Host) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := len(l.list) - 1
+	if h.at > last || l.list[h.at] != h {
+		return
+	}
+	l.list[h.at] = l.list[last]
+	l.list[h.at].at = h.at
+	l.list[last] = nil
+	l.list = l.list[:last]
+}
+
+func (l *hostList) snapshot() []*Host {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]*Host(nil), l.list...)
+}
+
+// tick has the hosts ticked whose time has come.
+func (l *hostList) tick(now time.Duration) {
+	l.mu.Lock()
+	due := l.due[:0]
+	for _, h := range l.list {
+		if h.due.Load() <= int64(now) && h.ticking.CompareAndSwap(false, true) {
+			due = append(due, h)
+		}
+	}
+	l.mu.Unlock()
+	for _, h := range due {
+		h.give(orderTick)
+	}
+	clear(due)
+	l.due = due
+}

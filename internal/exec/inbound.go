@@ -1,0 +1,140 @@
+// Inbound: what a loop does with one envelope, with what comes while the gate is closed, and with messages of its own
+// node.
+
+package exec
+
+import (
+	"errors"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// errNotExpected is the fault of a frame that no peer sends to this node.
+var errNotExpected = errors.New("exec: a frame of this kind is not expected")
+
+// envelope takes one envelope and reports whether somebody else will give its credit back.
+func (p *pass) envelope(now time.Duration, c *transport.InConn, from *Source, x *foreseen) bool {
+	t := p.ahead.cache.typeOf(p.x, &x.env)
+	if t != nil && t.typ.Mode == entity.Worker && x.env.Shard < t.shards {
+		s := &p.staged[int(x.env.Shard)%len(p.staged)]
+		s.buf = append(s.buf, x.frame...)
+		return true
+	}
+	return p.x.arrive(now, &p.ahead.cache, c, from, x, p)
+}
+
+// Run works off what came while the gate was closed, and what this node sent to Inline entities. It is a task of the
+// loop.
+func (p *pass) Run(*transport.Loop) {
+	now := p.x.Clock.Now()
+	if p.x.Gate.Held(now) && !p.x.stopping.Load() {
+		p.waits.Store(true)
+		return
+	}
+	p.count.enter(p.x)
+	defer p.count.leave()
+	p.catchUp(now)
+	for b := p.local.take(); b != nil; b = p.local.take() {
+		now := p.x.Clock.Now()
+		n := 0
+		b.frames(func(_ *Source, f []byte) {
+			n++
+			if p.x.cfg.Latency != nil {
+				p.timeHere(now, f)
+				return
+			}
+			p.here(now, f)
+		})
+		for _, t := range b.orders {
+			p.order(now, t)
+		}
+		p.count.handled.Add(uint64(n))
+	}
+}
+
+// here gives a frame of this node to its Inline host.
+func (p *pass) here(now time.Duration, f []byte) {
+	x := &p.single
+	if x.frame = f; wire.ParseEnvelope(f, &x.env) != nil {
+		return
+	}
+	if (p.x.Gate.Closed() || p.backlog.size > 0) && !p.x.stopping.Load() {
+		copy(p.backlog.room(nil, nil, len(f)), f)
+		p.waits.Store(true)
+		return
+	}
+	p.x.arrive(now, &p.ahead.cache, nil, nil, x, p)
+}
+
+// order carries out an order for an Inline host, behind what is kept.
+func (p *pass) order(now time.Duration, t hostTask) {
+	if !p.backlog.empty() {
+		p.backlog.orders = append(p.backlog.orders, t)
+		return
+	}
+	t.h.inlineOrder(now, t.o)
+}
+
+// keep copies envelopes that came while the gate is closed; their credit is given back when they have been handled, so
+// senders run out of it. Answers to what was asked before are taken.
+func (p *pass) keep(c *transport.InConn, from *Source, frames []byte) {
+	consumed := 0
+	for len(frames) > 0 {
+		n := wire.SizeOf(frames)
+		f := frames[:n:n]
+		frames = frames[n:]
+		var env wire.Envelope
+		switch kind := wire.KindOf(f); plane.AtGate(kind, n, p.backlog.size, p.x.cfg.Backlog) {
+		case plane.GoesOn:
+			p.x.needs.Reply(c.From(), f)
+		case plane.Unknown:
+			p.x.needs.Nonsense(c.From(), kind, errNotExpected)
+		case plane.Kept:
+			copy(p.backlog.room(c, from, n), f)
+			p.waits.Store(true)
+			continue
+		case plane.NoPlace:
+			if wire.ParseEnvelope(f, &env) != nil {
+				break
+			}
+			p.x.refuse(p.ahead.cache.typeOf(p.x, &env), from, &env, route.Suspended)
+		}
+		consumed += n
+	}
+	if consumed > 0 {
+		c.Consumed(consumed)
+	}
+}
+
+// catchUp works off what was kept, in the order in which it came.
+func (p *pass) catchUp(now time.Duration) {
+	if p.backlog.empty() {
+		return
+	}
+	b := p.backlog
+	p.backlog = batch{}
+	for i := range b.chunks {
+		ch := &b.chunks[i]
+		if ch.conn != nil {
+			p.flush()
+			p.conn, p.from = ch.conn, ch.from
+			p.read(now, ch.conn, ch.from, ch.buf)
+			continue
+		}
+		for at := 0; at < len(ch.buf); {
+			n := wire.SizeOf(ch.buf[at:])
+			p.here(now, ch.buf[at:at+n:at+n])
+			at += n
+		}
+	}
+	p.flush()
+	p.conn, p.from = nil, nil
+	for _, t := range b.orders {
+		p.order(now, t)
+	}
+}

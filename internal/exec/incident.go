@@ -1,0 +1,147 @@
+// Incidents: what operators want to know about handlers, to the embedder's hook and the log, as many as they can read.
+
+package exec
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+)
+
+const (
+	maxIncidents = 16          // of one kind and type that are reported within incidentSpan; more are only counted
+	incidentSpan = time.Second // by the coarse clock
+	maxLater     = 1024        // incidents that wait to be told
+
+	reportRunningMost = 16 // handlers that are reported when they run though the node is suspended
+)
+
+// incidentLimits bounds how many incidents of a type are reported: a message that makes handlers panic may come a
+// million times a second.
+type incidentLimits struct {
+	mu    sync.Mutex
+	kinds [entity.Stalled + 1]struct {
+		began  time.Duration
+		told   int
+		missed uint64
+	}
+}
+
+// allow counts an incident and reports whether it is to be told, and how many were not before it.
+func (l *incidentLimits) allow(kind entity.IncidentKind, now time.Duration) (missed uint64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := &l.kinds[kind]
+	if now-k.began >= incidentSpan {
+		k.began, k.told = now, 0
+	}
+	if k.told == maxIncidents {
+		k.missed++
+		return 0, false
+	}
+	k.told++
+	missed, k.missed = k.missed, 0
+	return missed, true
+}
+
+// report counts an incident and passes it on, unless there were many like it a moment ago.
+func (x *Exec) report(t *Type, i entity.Incident) {
+	switch i.Kind {
+	case entity.Panicked:
+		t.panics.Add(1)
+	case entity.Slow:
+		if !i.Running { // else it is counted when it returns
+			t.slow.Add(1)
+		}
+	case entity.GaveUp:
+		if i.Dropped > 0 {
+			x.needs.Dropped(t, i)
+		}
+	}
+	var ok bool
+	if i.Missed, ok = t.told.allow(i.Kind, x.Clock.Coarse()); !ok {
+		return
+	}
+	if i.Kind == entity.GaveUp {
+		x.incidents.later(i) // this is called under the shard's lock, which the hook might want
+		return
+	}
+	x.incidents.tell(i)
+}
+
+// ReportRunning reports handlers of Blocking entities that were running when the node suspended itself, took ago, and
+// have not returned: nothing can stop them but themselves (Context.Suspended). It calls the embedder's hook.
+func (x *Exec) ReportRunning(took time.Duration) {
+	found := 0
+	for _, h := range x.hosts.snapshot() {
+		if h.t.typ.Mode != entity.Blocking {
+			continue
+		}
+		var ids []string
+		h.mu.Lock()
+		x.Gate.mu.Lock()
+		for e := range h.sh.Running {
+			if _, rests := x.Gate.resting[e]; !rests && found < reportRunningMost {
+				ids = append(ids, e.ID())
+				found++
+			}
+		}
+		x.Gate.mu.Unlock()
+		h.mu.Unlock()
+		for _, id := range ids {
+			x.report(h.t, entity.Incident{Type: h.t.typ.Name, ID: id, Shard: h.shard, Kind: entity.Overrun, Took: took})
+		}
+	}
+}
+
+// incidents is where they go: the log, the embedder's hook, and a list of those that were found under a lock.
+type incidents struct {
+	log  *slog.Logger
+	hook func(entity.Incident) // nil for none
+
+	mu   sync.Mutex
+	list []entity.Incident // that wait to be told
+}
+
+// tell logs an incident and calls the hook.
+func (n *incidents) tell(i entity.Incident) {
+	about := slog.Group("entity", "type", i.Type, "id", i.ID, "shard", i.Shard, "mode", i.Mode.String())
+	switch i.Kind {
+	case entity.Panicked:
+		n.log.Error("handler panicked", about, "panic", i.Text, "not_logged", i.Missed)
+	case entity.Slow:
+		n.log.Warn("handler is slow", about, "took", i.Took, "running", i.Running, "not_logged", i.Missed)
+	case entity.Overrun:
+		n.log.Error("handler still runs though the node is suspended", about, "suspended", i.Took)
+	case entity.GaveUp:
+		n.log.Error("entity was given up after a panic", about, "for", i.Took, "dropped", i.Dropped, "answered", i.Answered,
+			"not_logged", i.Missed)
+	case entity.Stalled:
+		n.log.Error("worker or event loop stands still", "mode", i.Mode.String(), "for", i.Took, "stack", i.Text)
+	}
+	if n.hook != nil {
+		n.hook(i)
+	}
+}
+
+// later has an incident told by the next tellLater. Beyond a bound it is dropped.
+func (n *incidents) later(i entity.Incident) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.list) < maxLater {
+		n.list = append(n.list, i)
+	}
+}
+
+// tellLater tells what later has noted.
+func (n *incidents) tellLater() {
+	n.mu.Lock()
+	list := n.list
+	n.list = nil
+	n.mu.Unlock()
+	for _, i := range list {
+		n.tell(i)
+	}
+}

@@ -1,0 +1,122 @@
+// Workers: goroutines that run the handlers of Worker types, each those of its own shards.
+
+package exec
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// worker runs the handlers of Worker types whose shards are its own, without locks.
+type worker struct {
+	x     *Exec
+	queue execQueue
+	bell  chan struct{} // capacity 1
+	stop  chan struct{}
+	count execCounters
+	ahead ahead
+	timed Sampler
+}
+
+func newWorker(x *Exec) *worker {
+	w := &worker{x: x, bell: make(chan struct{}, 1), stop: make(chan struct{})}
+	w.queue.init(x.cfg.LocalBuffer, func() bool {
+		select {
+		case w.bell <- struct{}{}:
+		default:
+		}
+		return true
+	})
+	w.ahead.x, w.ahead.queue, w.queue.desk = x, &w.queue, &w.ahead.desk
+	return w
+}
+
+// run is the worker's goroutine.
+func (w *worker) run() {
+	for {
+		over := false
+		select {
+		case <-w.bell:
+		case <-w.stop:
+			over = true
+		}
+		for b := w.queue.take(); b != nil; b = w.queue.take() {
+			w.work(b)
+		}
+		if over {
+			return
+		}
+	}
+}
+
+func (w *worker) work(b *batch) {
+	now := w.x.Clock.Now()
+	if w.x.Gate.Held(now) {
+		w.x.Gate.wait(nil)
+		now = w.x.Clock.Now()
+	}
+	frames, timed := 0, w.x.cfg.Latency != nil
+	w.count.enter(w.x)
+	for i := range b.chunks {
+		c := &b.chunks[i]
+		for rest := c.buf; len(rest) > 0; {
+			rest = w.ahead.look(rest)
+			if frames%stallStep < w.ahead.n {
+				w.count.enter(w.x)
+			}
+			frames += w.ahead.n
+			w.frames(now, c.from, timed)
+		}
+		if c.conn != nil {
+			c.conn.Consumed(len(c.buf))
+		}
+	}
+	for _, t := range b.orders {
+		w.x.Gate.goOn(nil)
+		t.h.obey(now, t.o)
+	}
+	w.count.leave()
+	w.count.handled.Add(uint64(frames))
+}
+
+// frames works off what was looked at.
+func (w *worker) frames(now time.Duration, from *Source, timed bool) {
+	a := &w.ahead
+	for at := 0; at < a.n; at++ {
+		end := a.n
+		if timed {
+			end = min(end, at+w.timed.room())
+		}
+		to := a.run(now, from, at, end)
+		w.timed.pass(to - at)
+		if at = to; at == a.n {
+			return
+		}
+		w.x.Gate.goOn(nil)
+		if timed {
+			w.timeFrame(now, from, &a.next[at])
+		} else {
+			w.frame(now, from, &a.next[at])
+		}
+	}
+}
+
+// frame works off one.
+func (w *worker) frame(now time.Duration, from *Source, x *foreseen) {
+	if x.kind != wire.KindEnvelope || x.bad != nil {
+		w.nonsense(from, x)
+		return
+	}
+	w.x.arrive(now, &w.ahead.cache, nil, from, x, nil)
+}
+
+// nonsense notes a frame that a peer sent and that made no sense.
+func (w *worker) nonsense(from *Source, x *foreseen) {
+	var id peer.ID
+	if from != nil { // nil cannot be: this node has made it
+		id = from.ID
+	}
+	w.x.needs.Nonsense(id, x.kind, x.bad)
+}
