@@ -134,13 +134,13 @@ func (d *Driver) handle(f *frame) {
 		if d.sentTo(f.from) {
 			d.refusedThere(f.from, f.kind, f.body)
 		} else {
-			d.nonsense(f.from, f.kind, errStranger)
+			d.nonsense.note(f.from, f.kind, errStranger)
 		}
 		return
 	}
 	err := d.control.node.Handle(now, min(f.arrived, now), f.from, f.kind, f.body)
 	if err != nil {
-		d.nonsense(f.from, f.kind, err)
+		d.nonsense.note(f.from, f.kind, err)
 	}
 	d.perform()
 }
@@ -191,7 +191,7 @@ func (d *Driver) perform() {
 		d.typeRefused(t)
 	}
 	for i := range e.ShardEvents {
-		d.logShard(&e.ShardEvents[i])
+		logShard(d.log, d.regions.Load(), &e.ShardEvents[i])
 	}
 	if end := e.Ended; end != nil {
 		why := &shutdown.EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason, Cause: end.Cause}
@@ -217,7 +217,7 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 	d.wires.SetStanding(stands(v))
 	for i := range events {
 		e := &events[i]
-		d.logEvent(e, v)
+		logEvent(d.log, e, v)
 		switch e.Kind {
 		case membership.MemberExited, membership.MemberDowned, membership.MemberRemoved:
 			d.wires.Leaving(e.Member.ID)

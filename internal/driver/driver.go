@@ -55,12 +55,14 @@ type Driver struct {
 	exec      exec.Exec
 	queueFull error // of a worker or loop
 
-	regions atomic.Pointer[regionTable]
-	remotes remoteTable
-	room    rooms
-	drains  atomic.Bool // a drain may wait for room in a link
-	failed  undeliveredTable
-	count   counters
+	regions  atomic.Pointer[regionTable]
+	remotes  remoteTable
+	room     rooms
+	drains   atomic.Bool // a drain may wait for room in a link
+	failed   undeliveredTable
+	bounds   bounds
+	nonsense badFrames
+	count    counters
 
 	parkTime atomic.Int64 // how long a message may wait for a home, when that is derived
 	counts   atomic.Pointer[node.Counts]
@@ -138,6 +140,8 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	d.sleeps.init(d.start, &d.exec.Clock)
 	d.origin.d = d
 	d.large.init(cfg.BulkBudget)
+	d.failed.log, d.failed.hook = d.log, cfg.Undelivered
+	d.nonsense.log, d.nonsense.clock = d.log, &d.exec.Clock
 	d.exec.Waits.Also = mustNotBlock
 	if cfg.Undelivered != nil || cfg.Incident != nil {
 		d.exec.Waits.CallingOut()
@@ -161,6 +165,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	d.wires = t
 	d.self = peer.ID{Addr: t.Addr(), Inc: incarnation}
 	d.events = newBroadcaster(&membership.View{Self: d.self})
+	d.bounds = bounds{d.self, &d.cfg}
 	d.queueFull = &RefusedError{Peer: d.self, Reason: route.QueueFull, Limit: cfg.localBuffer()}
 	d.execution()
 	return d, binary.LittleEndian.Uint64(random[8:]), nil

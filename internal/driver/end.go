@@ -50,7 +50,7 @@ func (d *Driver) shutdown() {
 	d.failLarge()
 	// What loops and workers began after the first time.
 	d.asks.fail(nil, route.Stopped)
-	d.tellUndelivered()
+	d.failed.tell()
 	d.exec.TellLater()
 	d.events.end()
 	close(d.done)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )
 
@@ -24,9 +25,15 @@ type (
 // boundUnit returns what the limit of a reason counts, empty for one that comes from no bound.
 func boundUnit(r route.Reason) string { return r.Unit() }
 
+// bounds says how large this node's own bounds are, and makes their errors. It is immutable.
+type bounds struct {
+	self peer.ID
+	cfg  *Config
+}
+
 // tooLarge is the error of a payload or a reply over this node's MaxMessage. r is nil for a reply.
-func (d *Driver) tooLarge(r *Region, size int) error {
-	e := &RefusedError{Peer: d.self, Reason: route.TooLarge, Limit: d.cfg.MaxMessage}
+func (b *bounds) tooLarge(r *Region, size int) error {
+	e := &RefusedError{Peer: b.self, Reason: route.TooLarge, Limit: b.cfg.MaxMessage}
 	if r != nil {
 		e.Type = r.typ.Name
 	}
@@ -35,34 +42,34 @@ func (d *Driver) tooLarge(r *Region, size int) error {
 
 // limitOf returns the bound of this node that a refusal is due to, zero when there is none. r is nil for a type that is
 // not known here.
-func (d *Driver) limitOf(r *Region, reason route.Reason) int {
+func (b *bounds) limitOf(r *Region, reason route.Reason) int {
 	switch reason {
 	case route.MailboxFull:
 		if r != nil {
 			return r.typ.MailboxBytes
 		}
 	case route.BudgetFull:
-		return d.cfg.MailboxBudget
+		return b.cfg.MailboxBudget
 	case route.TableFull:
 		return entity.MaxEntities
 	case route.QueueFull:
-		return d.cfg.localBuffer()
+		return b.cfg.localBuffer()
 	case route.LinkFull:
-		return d.cfg.BulkBudget
+		return b.cfg.BulkBudget
 	case route.TooLarge:
-		return d.cfg.MaxPayload
+		return b.cfg.MaxPayload
 	case route.Suspended:
-		return d.cfg.backlog
+		return b.cfg.backlog
 	}
 	return 0
 }
 
 // fullHere returns the errors of this node's own bounds for the entities of a type, made once.
-func (d *Driver) fullHere(r *Region) (all [route.Reasons]error) {
+func (b *bounds) fullHere(r *Region) (all [route.Reasons]error) {
 	for i := range all {
 		if reason := route.Reason(i); boundUnit(reason) != "" {
-			all[i] = &RefusedError{Peer: d.self, Type: r.typ.Name, Reason: reason,
-				Limit: d.limitOf(r, reason)}
+			all[i] = &RefusedError{Peer: b.self, Type: r.typ.Name, Reason: reason,
+				Limit: b.limitOf(r, reason)}
 		}
 	}
 	return all
@@ -77,13 +84,13 @@ func (r *Region) errOf(reason route.Reason) error {
 }
 
 // appendLimit appends the text of an answer that refuses an ask: the limit and what it counts. Nothing without one.
-func (d *Driver) appendLimit(b []byte, r *Region, reason route.Reason) []byte {
-	limit := d.limitOf(r, reason)
+func (b *bounds) appendLimit(text []byte, r *Region, reason route.Reason) []byte {
+	limit := b.limitOf(r, reason)
 	if limit == 0 {
-		return b
+		return text
 	}
-	b = strconv.AppendUint(b, uint64(limit), 10)
-	return append(append(b, ' '), boundUnit(reason)...)
+	text = strconv.AppendUint(text, uint64(limit), 10)
+	return append(append(text, ' '), boundUnit(reason)...)
 }
 
 // parseLimit reads the limit that such a text begins with, zero when it has none.

@@ -31,7 +31,7 @@ func (d *Driver) execution() {
 		Source: func(c *transport.InConn) *exec.Source {
 			return &d.neighbour(c.From()).conns[c.Link().Number()].source
 		},
-		Reply: d.reply, Nonsense: d.nonsense, Refused: d.refused, Large: d.takeLarge,
+		Reply: d.reply, Nonsense: d.nonsense.note, Refused: d.refused, Large: d.takeLarge,
 		Stopped: func(h *exec.Host) { d.inbox.post(func() { d.hostStopped(h) }) },
 		Dropped: func(t *exec.Type, i entity.Incident) {
 			d.failed.add(d.regionOf(t), i.Shard, cause{peer: d.self, reason: route.Crashed}, uint64(i.Dropped), bytesOf(i.ID))
@@ -58,11 +58,11 @@ func (d *Driver) refused(t *exec.Type, source *exec.Source, env *wire.Envelope, 
 		d.asks.settleQuietly(env.Corr, reason)
 	case env.Flags&wire.FlagAsk != 0:
 		var text [64]byte
-		if err := from.answer(env.Corr, reason, d.appendLimit(text[:0], r, reason)); err != nil {
+		if err := from.answer(env.Corr, reason, d.bounds.appendLimit(text[:0], r, reason)); err != nil {
 			d.log.Debug("refusal not answered", "peer", from.id, "reason", reason, "error", err)
 		}
 	case from == nil:
-		d.failed.add(r, route.ShardID(env.Shard), cause{d.self, reason, d.limitOf(r, reason)}, 1, env.ID)
+		d.failed.add(r, route.ShardID(env.Shard), cause{d.self, reason, d.bounds.limitOf(r, reason)}, 1, env.ID)
 	default:
 		from.refuse(plane.KeyOf(env, reason), env.ID)
 	}
@@ -75,7 +75,7 @@ func (d *Driver) reply(from peer.ID, f []byte) {
 		err = fmt.Errorf("%w: status %d", wire.ErrBadValue, status)
 	}
 	if err != nil {
-		d.nonsense(from, wire.KindReply, err)
+		d.nonsense.note(from, wire.KindReply, err)
 		return
 	}
 	d.asks.answered(corr, from, route.Reason(status), payload)

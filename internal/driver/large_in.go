@@ -40,7 +40,7 @@ func (d *Driver) judgeReply(from peer.ID, b *wire.BulkBegin) flow.BulkEnd {
 	case d.asks.awaiting(b.Corr, from) == nil:
 		return flow.BulkEnd{Reason: route.NoReply}
 	case int(b.Size) > most:
-		d.asks.settleWhy(b.Corr, route.TooLarge, fmt.Errorf("the reply: %w", d.tooLarge(nil, int(b.Size))))
+		d.asks.settleWhy(b.Corr, route.TooLarge, fmt.Errorf("the reply: %w", d.bounds.tooLarge(nil, int(b.Size))))
 		return flow.BulkEnd{Reason: route.TooLarge, Limit: most}
 	}
 	return flow.BulkEnd{}
@@ -60,7 +60,7 @@ func (d *Driver) takeLarge(source *exec.Source, env *wire.Envelope) (exec.Large,
 	from := source.ID
 	ref, err := wire.ParseBulkRef(env.Payload)
 	if err != nil {
-		d.nonsense(from, wire.KindEnvelope, err)
+		d.nonsense.note(from, wire.KindEnvelope, err)
 		return exec.Large{}, route.BadPayload
 	}
 	payload, free, ok := d.wires.BulkTake(from, ref)
@@ -114,6 +114,6 @@ func (d *Driver) refuseLarge(r *Region, from *remote, env *wire.Envelope, reason
 		return
 	}
 	if ref, err := wire.ParseBulkRef(env.Payload); err == nil {
-		d.wires.BulkEnd(from.id, ref, flow.BulkEnd{Reason: reason, Limit: d.limitOf(r, reason)})
+		d.wires.BulkEnd(from.id, ref, flow.BulkEnd{Reason: reason, Limit: d.bounds.limitOf(r, reason)})
 	}
 }

@@ -41,7 +41,7 @@ func (w *largeWatch) move(sent int) {
 // sendLarge is send for a payload over MaxPayload. It does not wait. Without a watch the payload is copied.
 func (r *Region) sendLarge(id string, payload []byte, corr uint64, w *askWaiter, watch *largeWatch) (*large, error) {
 	if len(payload) > r.d.cfg.MaxMessage {
-		return nil, r.d.tooLarge(r, len(payload))
+		return nil, r.d.bounds.tooLarge(r, len(payload))
 	}
 	l := &large{r: r, shard: r.Shard(id), id: id, corr: corr, watch: watch}
 	if err := r.d.large.add(l, payload); err != nil {

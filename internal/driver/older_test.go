@@ -140,15 +140,16 @@ func TestRefusalsOfAnOlderNode(t *testing.T) {
 // TestLimitsInAnswers holds the text of a refused ask, and that no other text is taken for a limit.
 func TestLimitsInAnswers(t *testing.T) {
 	d := &Driver{cfg: Config{}.WithDefaults()}
+	d.bounds.cfg = &d.cfg
 	r := newRegion(d, entity.Type{Name: "a", Shards: 1, MailboxBytes: 65536})
-	require.Equal(t, "65536 bytes wait for the entity", string(d.appendLimit(nil, r, route.MailboxFull)))
-	require.Empty(t, d.appendLimit(nil, r, route.NotOwner))
-	require.Empty(t, d.appendLimit(nil, nil, route.MailboxFull), "the type is not known")
+	require.Equal(t, "65536 bytes wait for the entity", string(d.bounds.appendLimit(nil, r, route.MailboxFull)))
+	require.Empty(t, d.bounds.appendLimit(nil, r, route.NotOwner))
+	require.Empty(t, d.bounds.appendLimit(nil, nil, route.MailboxFull), "the type is not known")
 	for i := range route.Reasons {
 		reason := route.Reason(i)
-		text := d.appendLimit(nil, r, reason)
+		text := d.bounds.appendLimit(nil, r, reason)
 		require.Equal(t, boundUnit(reason) == "", len(text) == 0, reason)
-		require.Equal(t, d.limitOf(r, reason), parseLimit(text), reason)
+		require.Equal(t, d.bounds.limitOf(r, reason), parseLimit(text), reason)
 		require.LessOrEqual(t, len(text), 64, "it is made in a room of that size")
 	}
 	for _, text := range []string{"", "x", " 1", "1", "-1 x", "12345678901234567890 x", "1x"} {

@@ -31,13 +31,13 @@ func TestLeaversLastRefusalsAreBelieved(t *testing.T) {
 		return removed
 	})
 	told := func(from peer.ID) (nonsense uint64) {
-		before := p.a.count.nonsense.Load()
+		before := p.a.nonsense.count.Load()
 		key := plane.RefusalKey{Type: r.id, Reason: route.NotOwner}
 		list := []*plane.Refusal{{RefusalKey: key, Count: 7, Samples: []string{"x"}}}
 		onControl(p.a, func() {
 			p.a.handle(&frame{from: from, kind: wire.KindRefusals, body: plane.AppendRefusals(nil, list, true)})
 		})
-		return p.a.count.nonsense.Load() - before
+		return p.a.nonsense.count.Load() - before
 	}
 	_, member := p.a.View().Member(left)
 	require.False(t, member)

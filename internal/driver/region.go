@@ -123,7 +123,7 @@ func newRegion(d *Driver, t entity.Type) *Region {
 	if d.cfg.ParkTime == 0 {
 		r.parking.Follow(func() time.Duration { return time.Duration(d.parkTime.Load()) })
 	}
-	r.full = d.fullHere(r)
+	r.full = d.bounds.fullHere(r)
 	r.slots = make([]regionSlot, t.Shards)
 	r.hosts = d.exec.NewType(t, func(h *exec.Host) entity.Rider { return hostRider{h, r} })
 	for i := range r.slots {

@@ -168,7 +168,7 @@ func (d *Driver) tellRefusals() {
 func (d *Driver) sendRefusals(to peer.ID, list []*plane.Refusal) error {
 	regions := d.regions.Load()
 	for _, e := range list {
-		e.Limit = d.limitOf(regions.byID[e.Type], e.Reason)
+		e.Limit = d.bounds.limitOf(regions.byID[e.Type], e.Reason)
 	}
 	err := d.wires.Send(peer.Mail{To: to, Kind: wire.KindRefusals, Body: plane.AppendRefusals(nil, list, true)})
 	if old := (*transport.VersionError)(nil); errors.As(err, &old) {
@@ -192,7 +192,7 @@ func (o *selfOrigin) Reply(corr uint64, reason route.Reason, payload []byte) err
 
 func (d *Driver) checkReply(payload []byte) error {
 	if len(payload) > d.cfg.MaxMessage {
-		return d.tooLarge(nil, len(payload))
+		return d.bounds.tooLarge(nil, len(payload))
 	}
 	return nil
 }

@@ -5,11 +5,14 @@ package driver
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -23,6 +26,9 @@ const maxUndelivered = 4096
 
 // undeliveredTable gathers reports for Config.Undelivered.
 type undeliveredTable struct {
+	log  *slog.Logger
+	hook func(Undelivered) // nil for none
+
 	mu      sync.Mutex
 	entries map[undeliveredKey]*Undelivered
 }
@@ -90,13 +96,13 @@ func (t *undeliveredTable) take() []*Undelivered {
 	return list
 }
 
-// tellUndelivered calls the hook and logs. Ticker, and the end of the node.
-func (d *Driver) tellUndelivered() {
-	for _, u := range d.failed.take() {
-		d.log.Warn("messages not delivered", "type", u.Type, "shard", u.Shard, "reason", u.Reason.String(),
+// tell calls the hook and logs. Ticker, and the end of the node.
+func (t *undeliveredTable) tell() {
+	for _, u := range t.take() {
+		t.log.Warn("messages not delivered", "type", u.Type, "shard", u.Shard, "reason", u.Reason.String(),
 			"error", u.Err(), "count", u.Count, "samples", u.Samples)
-		if d.cfg.Undelivered != nil {
-			d.cfg.Undelivered(*u)
+		if t.hook != nil {
+			t.hook(*u)
 		}
 	}
 }
@@ -104,31 +110,40 @@ func (d *Driver) tellUndelivered() {
 // nonsenseEvery is how often frames that make no sense are logged.
 const nonsenseEvery = time.Second
 
-// nonsense counts a frame that a peer sent and that made no sense, and logs it unless one was logged a moment ago: the
-// record says how many were not. Any goroutine.
-func (d *Driver) nonsense(from peer.ID, kind wire.Kind, err error) {
-	n := d.count.nonsense.Add(1)
-	now, last := int64(d.now()), d.count.toldAt.Load()
-	if last != 0 && now-last < int64(nonsenseEvery) || !d.count.toldAt.CompareAndSwap(last, now) {
+// badFrames counts frames that made no sense. Safe for concurrent use.
+type badFrames struct {
+	log    *slog.Logger
+	clock  *exec.Clock
+	count  atomic.Uint64
+	toldAt atomic.Int64  // when one was logged last; zero: never
+	toldN  atomic.Uint64 // its number
+}
+
+// note counts a frame that a peer sent, and logs it unless one was logged a moment ago: the record says how many were
+// not.
+func (c *badFrames) note(from peer.ID, kind wire.Kind, err error) {
+	n := c.count.Add(1)
+	now, last := int64(c.clock.Now()), c.toldAt.Load()
+	if last != 0 && now-last < int64(nonsenseEvery) || !c.toldAt.CompareAndSwap(last, now) {
 		return
 	}
-	skipped := max(0, int64(n-1-d.count.toldN.Swap(n)))
-	d.log.Warn("frame refused", "peer", from, "kind", kind, "error", err, "not_logged", skipped)
+	skipped := max(0, int64(n-1-c.toldN.Swap(n)))
+	c.log.Warn("frame refused", "peer", from, "kind", kind, "error", err, "not_logged", skipped)
 }
 
 // logEvent turns a change of membership into a record.
-func (d *Driver) logEvent(e *membership.Event, v *membership.View) {
+func logEvent(log *slog.Logger, e *membership.Event, v *membership.View) {
 	switch e.Kind {
 	case membership.LeaderChanged:
 		leader := "none"
 		if !e.Leader.IsZero() {
 			leader = e.Leader.String()
 		}
-		d.log.Info("leader changed", "leader", leader, "view", v.Seq)
+		log.Info("leader changed", "leader", leader, "view", v.Seq)
 	case membership.MetadataChanged:
-		d.log.Debug("metadata changed", "keys", len(v.Metadata), "view", v.Seq)
+		log.Debug("metadata changed", "keys", len(v.Metadata), "view", v.Seq)
 	case membership.RoleLeaderChanged:
-		d.log.Debug("role leader changed", "role", e.Role, "leader", e.Leader, "view", v.Seq)
+		log.Debug("role leader changed", "role", e.Role, "leader", e.Leader, "view", v.Seq)
 	case membership.UnreachableMember:
 		var by []string
 		for _, a := range v.Accusations {
@@ -136,33 +151,33 @@ func (d *Driver) logEvent(e *membership.Event, v *membership.View) {
 				by = append(by, a.Observer.String())
 			}
 		}
-		d.log.Warn("member unreachable", "member", e.Member.ID, "status", e.Member.Status, "by", by, "view", v.Seq)
+		log.Warn("member unreachable", "member", e.Member.ID, "status", e.Member.Status, "by", by, "view", v.Seq)
 	case membership.MemberQuarantined:
-		d.log.Warn("member quarantined", "member", e.Member.ID, "status", e.Member.Status, "reason", e.Reason(), "view",
+		log.Warn("member quarantined", "member", e.Member.ID, "status", e.Member.Status, "reason", e.Reason(), "view",
 			v.Seq)
 	case membership.SelfIndicted:
-		d.log.Error("this node gave up on most members and takes the fault for its own", "reason", e.Reason())
+		log.Error("this node gave up on most members and takes the fault for its own", "reason", e.Reason())
 	case membership.MemberDowned:
-		d.log.Warn("member downed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
+		log.Warn("member downed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
 	case membership.MemberRemoved:
-		d.log.Info("member removed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
+		log.Info("member removed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
 	case membership.TwinCluster:
-		d.log.Error("another cluster of this name lives", "at", e.Twin.Via, "cluster", e.Twin.ClusterID,
+		log.Error("another cluster of this name lives", "at", e.Twin.Via, "cluster", e.Twin.ClusterID,
 			"birth", e.Twin.Birth, "ours", v.ClusterID, "our_birth", v.Birth)
 	case membership.SplitCluster:
-		d.log.Error("two sides of this cluster live, which have removed each other: restart the nodes of one of them",
+		log.Error("two sides of this cluster live, which have removed each other: restart the nodes of one of them",
 			"met", e.By, "cluster", e.Twin.ClusterID, "birth", e.Twin.Birth, "detail", e.Detail)
 	case membership.FormingHeld:
-		d.log.Warn("no cluster is found, and this node forms none", "why", e.Detail)
+		log.Warn("no cluster is found, and this node forms none", "why", e.Detail)
 	case membership.SettingsDiffer:
-		d.log.Warn("a join was let through with other settings", "difference", e.Detail)
+		log.Warn("a join was let through with other settings", "difference", e.Detail)
 	case membership.ConvergenceBlocked:
-		d.log.Warn("no convergence: the leader cannot act", "for", e.Convergence.For, "members", e.Convergence.Blocking,
+		log.Warn("no convergence: the leader cannot act", "for", e.Convergence.For, "members", e.Convergence.Blocking,
 			"blockers", fmt.Sprint(e.Convergence.Blockers), "view", v.Seq)
 	case membership.ConvergenceRestored:
-		d.log.Info("convergence is back", "after", e.Convergence.For, "view", v.Seq)
+		log.Info("convergence is back", "after", e.Convergence.For, "view", v.Seq)
 	default:
-		d.log.Info("member changed", "event", e.Kind, "member", e.Member.ID, "status", e.Member.Status,
+		log.Info("member changed", "event", e.Kind, "member", e.Member.ID, "status", e.Member.Status,
 			"was", e.Previous, "view", v.Seq)
 	}
 }
@@ -174,19 +189,19 @@ var shardEventNames = map[shard.EventKind]string{
 }
 
 // logShard turns a fact about sharding into a record: few are about coordinators, many about single shards.
-func (d *Driver) logShard(e *shard.Event) {
+func logShard(log *slog.Logger, types *regionTable, e *shard.Event) {
 	name := shardEventNames[e.Kind]
 	if name == "" {
 		name = "sharding event"
 	}
 	typ := any(uint32(e.Type))
-	if r := d.regions.Load().byID[e.Type]; r != nil {
+	if r := types.byID[e.Type]; r != nil {
 		typ = r.typ.Name
 	}
 	switch e.Kind {
 	case shard.CoordinatorStarted, shard.CoordinatorReady, shard.CoordinatorStopped:
-		d.log.Info(name, "type", typ, "term", e.Term)
+		log.Info(name, "type", typ, "term", e.Term)
 	default:
-		d.log.Debug(name, "type", typ, "shard", e.Shard, "term", e.Term, "home", e.Home, "fence", e.Fence)
+		log.Debug(name, "type", typ, "shard", e.Shard, "term", e.Term, "home", e.Home, "fence", e.Fence)
 	}
 }

@@ -277,7 +277,7 @@ func (d *Driver) forgetHome(ref slotRef, term, epoch uint32) {
 func (d *Driver) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 	list, err := plane.ParseRefusals(kind, body)
 	if err != nil {
-		d.nonsense(from, kind, err)
+		d.nonsense.note(from, kind, err)
 		return
 	}
 	regions := d.regions.Load()

@@ -15,9 +15,6 @@ import (
 
 // counters are the node's rare ones.
 type counters struct {
-	nonsense       atomic.Uint64
-	toldAt         atomic.Int64  // when nonsense was logged last; zero: never
-	toldN          atomic.Uint64 // its number then
 	mailLost       atomic.Uint64
 	repliesLost    atomic.Uint64
 	refusalsUntold atomic.Uint64
@@ -64,7 +61,7 @@ func (d *Driver) Stats() Stats {
 		Uptime: d.now(), StepAge: d.stepAge(), AsksUnderway: d.asks.underway(), AsksLate: d.asks.late.Load(),
 		AsksForeign:  d.asks.foreign.Load(),
 		BusyEntities: d.exec.Busy(), MailboxBytes: d.mail.used.Load(), ControlDropped: d.inbox.dropped.Load(),
-		ControlLost: d.count.mailLost.Load(), Nonsense: d.count.nonsense.Load(),
+		ControlLost: d.count.mailLost.Load(), Nonsense: d.nonsense.count.Load(),
 		RepliesLost: d.count.repliesLost.Load(), RefusalsUntold: d.count.refusalsUntold.Load(),
 		Unregistered: d.exec.Unregistered(), Handled: d.exec.Handled(), Transport: d.wires.Stats(),
 	}

@@ -26,7 +26,7 @@ func (d *Driver) tick() {
 		d.exec.Tick(now)
 		if n%ticksOfTell == 0 {
 			d.tellRefusals()
-			d.tellUndelivered()
+			d.failed.tell()
 			d.exec.Watch(d.now())
 		}
 	}
