@@ -25,34 +25,36 @@ func (e Event) String() string { return driver.Event(e).String() }
 // EventKind says what an Event reports.
 type EventKind = membership.EventKind
 
-// The kinds of Event. Snapshot is the first of every stream.
+// The kinds of Event that come with a change of the View. Snapshot is the first of every stream.
 const (
 	Snapshot          EventKind = 0
-	MemberRemoved               = membership.MemberRemoved
 	MemberJoined                = membership.MemberJoined
+	MemberWeaklyUp              = membership.MemberWeaklyUp
 	MemberUp                    = membership.MemberUp
-	MemberLeft                  = membership.MemberLeft
-	MemberExited                = membership.MemberExited
-	MemberDowned                = membership.MemberDowned
-	UnreachableMember           = membership.UnreachableMember
-	ReachableMember             = membership.ReachableMember
+	MemberLeft                  = membership.MemberLeft        // became Leaving
+	MemberExited                = membership.MemberExited      // became Exiting
+	MemberDowned                = membership.MemberDowned      // Event.Reason says why
+	MemberRemoved               = membership.MemberRemoved     // is out of the cluster, gone or downed
+	UnreachableMember           = membership.UnreachableMember // some member does not hear it any more
+	ReachableMember             = membership.ReachableMember   // all hear it again
+	MemberQuarantined           = membership.MemberQuarantined // unreachable for good, as Event.By says
 	LeaderChanged               = membership.LeaderChanged
 	RoleLeaderChanged           = membership.RoleLeaderChanged
-	MemberWeaklyUp              = membership.MemberWeaklyUp
+	MetadataChanged             = membership.MetadataChanged // some key of View.Metadata was set or deleted
 
 	MemberPreparingForShutdown = membership.MemberPreparingForShutdown
 	MemberReadyForShutdown     = membership.MemberReadyForShutdown
+)
 
-	MemberQuarantined = membership.MemberQuarantined
-	SelfIndicted      = membership.SelfIndicted
-
-	MetadataChanged     = membership.MetadataChanged
-	ConvergenceBlocked  = membership.ConvergenceBlocked
-	ConvergenceRestored = membership.ConvergenceRestored
-	TwinCluster         = membership.TwinCluster
-	SplitCluster        = membership.SplitCluster
-	SettingsDiffer      = membership.SettingsDiffer
-	FormingHeld         = membership.FormingHeld
+// The kinds of Event that come without a change of the View.
+const (
+	ConvergenceBlocked  = membership.ConvergenceBlocked  // no convergence for 20 s, and again each 60 s
+	ConvergenceRestored = membership.ConvergenceRestored // there is convergence again
+	SelfIndicted        = membership.SelfIndicted        // this node gave up on most members, so the fault is its own
+	TwinCluster         = membership.TwinCluster         // a seed belongs to another cluster of this name: Event.Twin
+	SplitCluster        = membership.SplitCluster        // two sides of this cluster live and have removed each other
+	SettingsDiffer      = membership.SettingsDiffer      // a join was let through with other settings: Event.Detail
+	FormingHeld         = membership.FormingHeld         // this node remembers a cluster and forms none: Event.Detail
 )
 
 // Events yields the changes of membership, beginning with a Snapshot. Nothing after it is missed: a reader that falls

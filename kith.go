@@ -13,18 +13,20 @@
 // region to one entity; each failure that the sender's side can see is a typed error, each that only the receiver sees
 // is reported to Config.Undelivered (tells) or returned (asks).
 //
-// Many names here stand for types of the packages below; their fields and methods are documented there: go doc
-// github.com/kith-io/kith/entity.Type (also Handler, Context, Incident), driver.Stats, membership.View.
+// Some names here stand for types of other packages of this module, which also hold what belongs to them. `go doc
+// kith.View` names the package, `go doc github.com/kith-io/kith/membership.View` shows fields and methods. They are
+// entity (types, handlers and their contexts), membership (views, members, events), peer (addresses), route (fences,
+// delivery reasons and errors), sbr (decisions of the split brain resolver), shutdown and stats. Packages sbr/leasetest
+// and fd/fdtest test a lease and a failure detector of one's own, sim tests entities in a simulated cluster, latency
+// keeps histograms.
 package kith
 
 import (
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/driver"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
-	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/shutdown"
 )
 
@@ -44,24 +46,34 @@ type (
 	Restart = entity.Restart
 	// Incident is something that operators want to know about a handler: a panic, a slow call.
 	Incident = entity.Incident
+	// IncidentKind says what an Incident is about.
+	IncidentKind = entity.IncidentKind
 )
 
-// The execution modes and restart policies of a Type, and the kinds of Incident. Only Blocking handlers may block: a
-// Worker handler that blocks (in Region.Ask, TellWait, a lock, a system call) holds up every entity of its worker, an
-// Inline handler every connection of its event loop.
+// The execution modes of a Type. Only Blocking handlers may block: a Worker handler that blocks (in Region.Ask,
+// TellWait, a lock, a system call) holds up every entity of its worker, an Inline handler every connection of its event
+// loop.
 const (
-	Blocking      = entity.Blocking
-	Worker        = entity.Worker
-	Inline        = entity.Inline
-	RestartFresh  = entity.RestartFresh
-	RestartResume = entity.RestartResume
-	RestartStop   = entity.RestartStop
-	Panicked      = entity.Panicked
-	Slow          = entity.Slow
-	Overrun       = entity.Overrun
-	GaveUp        = entity.GaveUp
-	Stalled       = entity.Stalled
-	Silent        = entity.Silent
+	Blocking = entity.Blocking // on a goroutine that exists while the entity has messages
+	Worker   = entity.Worker   // on the worker that owns the shard
+	Inline   = entity.Inline   // on the event loop that read the message
+)
+
+// What becomes of an entity whose handler panicked (Type.Restart).
+const (
+	RestartFresh  = entity.RestartFresh  // the next message makes a new instance
+	RestartResume = entity.RestartResume // the instance is kept and goes on with the next message
+	RestartStop   = entity.RestartStop   // what waits for it is dropped and reported; then as RestartFresh
+)
+
+// The kinds of Incident.
+const (
+	Panicked = entity.Panicked // New, Receive or Stop panicked
+	Slow     = entity.Slow     // a call took longer than Type.SlowAfter
+	Overrun  = entity.Overrun  // a Blocking call did not return when the node suspended itself
+	GaveUp   = entity.GaveUp   // a panic stopped the entity: under RestartStop, or the last of more than Type.MaxRestarts
+	Stalled  = entity.Stalled  // a worker or event loop stands still for a second
+	Silent   = entity.Silent   // what is sent on a connection to another node is not acknowledged
 )
 
 // What names nodes, ownerships and delivery failures (packages peer and route).
@@ -112,114 +124,46 @@ type (
 	EndKind = membership.EndKind
 )
 
+// CompareVersions orders two application versions (Member.AppVersion), negative when a is the older one.
+func CompareVersions(a, b string) int { return membership.CompareVersions(a, b) }
+
 // The states of a member.
 const (
-	Joining = membership.Joining
-	Up      = membership.Up
-	Leaving = membership.Leaving
-	Exiting = membership.Exiting
-	Down    = membership.Down
-	Removed = membership.Removed
+	Joining = membership.Joining // admitted by some member, not yet confirmed by the leader
+	Up      = membership.Up      // confirmed by the leader: it hosts entities
+	Leaving = membership.Leaving // asked to leave
+	Exiting = membership.Exiting // all know that it leaves
+	Down    = membership.Down    // marked as gone, by an operator, a resolver or a new incarnation at its address
+	Removed = membership.Removed // out of the cluster for good; only in events
 
-	WeaklyUp             = membership.WeaklyUp
-	PreparingForShutdown = membership.PreparingForShutdown
-	ReadyForShutdown     = membership.ReadyForShutdown
+	WeaklyUp             = membership.WeaklyUp             // let in without convergence: it counts nowhere, hosts nothing
+	PreparingForShutdown = membership.PreparingForShutdown // was Up when the whole cluster was told to stop
+	ReadyForShutdown     = membership.ReadyForShutdown     // all know that it prepares
 )
 
 // The causes of a Down (Member.Cause).
 const (
-	CauseNone       = membership.CauseNone
-	CauseOperator   = membership.CauseOperator
-	CauseReplaced   = membership.CauseReplaced
-	CauseResolver   = membership.CauseResolver
-	CauseUnstable   = membership.CauseUnstable
-	CauseLease      = membership.CauseLease
-	CauseQuarantine = membership.CauseQuarantine
+	CauseNone       = membership.CauseNone       // not Down
+	CauseOperator   = membership.CauseOperator   // somebody said that it is gone (Node.Down)
+	CauseReplaced   = membership.CauseReplaced   // a new incarnation was admitted at its address
+	CauseResolver   = membership.CauseResolver   // the resolver found it on the losing side of a partition
+	CauseUnstable   = membership.CauseUnstable   // the resolver downed everybody: the cluster did not become stable
+	CauseLease      = membership.CauseLease      // the resolver could not get or keep the lease
+	CauseQuarantine = membership.CauseQuarantine // its state can no longer be trusted
 )
 
 // CompareVersions orders two application versions (Member.AppVersion), negative when a is the older one.
 func CompareVersions(a, b string) int { return cluster.CompareVersions(a, b) }
 
-// The ways a membership ends.
+// The ways a membership ends (EndedError.Kind).
 const (
-	EndLeft        = membership.EndLeft
-	EndDowned      = membership.EndDowned
-	EndRemoved     = membership.EndRemoved
-	EndJoinRefused = membership.EndJoinRefused
-	EndJoinTimeout = membership.EndJoinTimeout
-	EndIsolated    = membership.EndIsolated
-	EndRejoin      = membership.EndRejoin
-	EndTwin        = membership.EndTwin
-	EndClosed      = shutdown.EndClosed
-)
-
-// What the driver shows (package driver).
-type (
-	// EndedError tells why a node ended.
-	EndedError = shutdown.EndedError
-	// Undelivered reports messages that were accepted here and refused by their receiver, or that waited too long.
-	Undelivered = route.Undelivered
-	// LinkFullError names the peer and the bound of what waits for it; it matches ErrLinkFull.
-	LinkFullError = route.LinkFullError
-	// LinkBudgetError names the peer and Config.LinkBudget; it matches ErrLinkFull.
-	LinkBudgetError = route.LinkBudgetError
-	// ParkFullError names the bound of what waits for the home of a shard; it matches ErrParkFull.
-	ParkFullError = route.ParkFullError
-	// RefusedError names the node whose bound a message met, this one or another, and the bound; it matches the error of
-	// its reason: ErrMailboxFull and those that refine it, ErrTooLarge, ErrSuspended, ErrLinkFull.
-	RefusedError = route.RefusedError
-	// PeerError names the node at which a message or an ask failed for a reason that comes from no bound; it matches the
-	// error of that reason: ErrPeerLost, ErrTimeout and others.
-	PeerError = route.PeerError
-	// BulkFullError names the bound of large messages that wait, and the peer if it is one of a single peer; it matches
-	// ErrLinkFull.
-	BulkFullError = route.BulkFullError
-	// AsksFullError names the bound of asks under way; it matches ErrAsksFull.
-	AsksFullError = route.AsksFullError
-)
-
-// One error per delivery reason; match with errors.Is.
-var (
-	ErrNotOwner      = route.ErrNotOwner
-	ErrNotRegistered = route.ErrNotRegistered
-	ErrMailboxFull   = route.ErrMailboxFull
-	ErrHandler       = route.ErrHandler
-	ErrPanic         = route.ErrPanic
-	ErrTimeout       = route.ErrTimeout
-	ErrPeerLost      = route.ErrPeerLost
-	ErrLinkFull      = route.ErrLinkFull
-	ErrParkFull      = route.ErrParkFull
-	ErrStopped       = route.ErrStopped
-	ErrTooLarge      = route.ErrTooLarge
-	ErrBadID         = route.ErrBadID
-	ErrNoReply       = route.ErrNoReply
-	ErrBadPayload    = route.ErrBadPayload
-	ErrShardStopping = route.ErrShardStopping
-	ErrAsksFull      = route.ErrAsksFull
-	ErrCrashed       = route.ErrCrashed
-	ErrSuspended     = route.ErrSuspended
-	ErrBudgetFull    = route.ErrBudgetFull // matches ErrMailboxFull too, as do the next two
-	ErrTableFull     = route.ErrTableFull
-	ErrQueueFull     = route.ErrQueueFull
-)
-
-// Errors that a Context returns beside those of delivery.
-var (
-	ErrWouldBlock = entity.ErrWouldBlock
-	ErrNoAsk      = entity.ErrNoAsk
-	ErrReplied    = entity.ErrReplied
-	ErrTimersFull = entity.ErrTimersFull
-)
-
-// Errors of Register, Start and JoinCluster. ErrSettingsDiffer is what the methods of a Region return when other nodes
-// have its type with other settings.
-var (
-	ErrNotAlone       = membership.ErrNotAlone
-	ErrTypeExists     = driver.ErrTypeExists
-	ErrSettingsDiffer = shard.ErrSettingsDiffer
-	ErrTooManyTypes   = shard.ErrTooManyTypes
-	// ErrRecord is wrapped by errors of Start about Config.Directory.
-	ErrRecord = driver.ErrRecord
-
-	ErrBadConfig = driver.ErrBadConfig
+	EndLeft        = membership.EndLeft        // left gracefully and was removed
+	EndDowned      = membership.EndDowned      // this incarnation was marked Down
+	EndRemoved     = membership.EndRemoved     // learnt that this incarnation was removed
+	EndJoinRefused = membership.EndJoinRefused // a member refused the join for good
+	EndJoinTimeout = membership.EndJoinTimeout // not admitted within Config.JoinTimeout
+	EndIsolated    = membership.EndIsolated    // heard no member for half of Tuning.TombstoneRetention, or none is left
+	EndRejoin      = membership.EndRejoin      // left its cluster of one to join another (Node.JoinCluster)
+	EndTwin        = membership.EndTwin        // met the older and larger of two clusters of this name
+	EndClosed      = shutdown.EndClosed        // Close was called
 )

@@ -48,7 +48,7 @@ func (n *Node) Addr() Addr { return n.d.Self().Addr }
 func (n *Node) View() *View { return n.d.View() }
 
 // Down marks the member at addr (host:port) as gone, which must be true: it is for operators who know that the process
-// is dead. Without an operator the resolver (Config.Resolver) decides.
+// is dead. Without an operator the resolver (Config.Resolver) decides. Errors: ErrUnknownMember, ErrNotMember.
 func (n *Node) Down(ctx context.Context, addr string) error { return n.d.Down(ctx, addr) }
 
 // Convergence explains whether the cluster has converged as this node sees it; the leader lets nobody in, and removes
@@ -63,7 +63,7 @@ func (n *Node) Versions(ctx context.Context) ([]KnownVersion, error) { return n.
 // PrepareForFullShutdown tells the whole cluster that all of it will be stopped: Up members become
 // PreparingForShutdown and then ReadyForShutdown, which the events and the View show; joins are refused, nobody becomes
 // Up or WeaklyUp. Hosted entities stay where they are; members then leave or are stopped one by one. It cannot be taken
-// back. It returns when the order is given, not when all are ready.
+// back. It returns when the order is given, not when all are ready. Errors: ErrNobodyUp, ErrNotMember.
 func (n *Node) PrepareForFullShutdown(ctx context.Context) error {
 	return n.d.PrepareForFullShutdown(ctx)
 }
@@ -91,7 +91,8 @@ func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
 }
 
 // SetMetadata sets one key of the small map that the cluster's state carries to every member; nil deletes it. View
-// shows it; the last writer wins. Bounds: 64 keys for the life of the cluster, 64 bytes a key, 1 KiB a value.
+// shows it; the last writer wins. Bounds: 64 keys for the life of the cluster, 64 bytes a key, 1 KiB a value. Errors:
+// ErrBadMetadata, ErrMetadataFull, ErrNotMember.
 func (n *Node) SetMetadata(ctx context.Context, key string, value []byte) error {
 	return n.d.SetMetadata(ctx, key, value)
 }
@@ -103,9 +104,9 @@ func (n *Node) Done() <-chan struct{} { return n.d.Done() }
 func (n *Node) Err() error { return n.d.Err() }
 
 // Register makes a type known on this node: members with the type's role host its entities, every node that registered
-// it can send to them. Errors: faults of t, ErrTypeExists, ErrTooManyTypes, a collision of name hashes,
-// ErrSettingsDiffer. When this node has not heard of the cluster's settings yet, that they differ is found out later:
-// it is logged, and the Region then returns ErrSettingsDiffer. A type that was refused may be registered again.
+// it can send to them. Errors: faults of t, ErrTypeExists, ErrTooManyTypes, ErrHashCollision, ErrSettingsDiffer. When
+// this node has not heard of the cluster's settings yet, that they differ is found out later: it is logged, and the
+// Region then returns ErrSettingsDiffer. A type that was refused may be registered again.
 func (n *Node) Register(t Type) (*Region, error) {
 	r, err := n.d.Register(t)
 	if err != nil {

@@ -16,7 +16,7 @@ type (
 	ShutdownReason = shutdown.Reason
 )
 
-// The phases of every shutdown, in their order. docs/shutdown.md says what each is for.
+// The phases of every shutdown, in their order. Package shutdown says what each is for.
 const (
 	PhaseBeforeServiceUnbind   = shutdown.PhaseBeforeServiceUnbind
 	PhaseServiceUnbind         = shutdown.PhaseServiceUnbind

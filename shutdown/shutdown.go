@@ -1,4 +1,4 @@
-// Package shutdown says how and why a node ends: the phases of its coordinated shutdown (MEM-8), the reasons for one,
+// Package shutdown says how and why a node ends: the phases of its coordinated shutdown, the reasons for one,
 // and the error that a node leaves behind. What runs the phases is the node; docs/shutdown.md tells the whole story.
 package shutdown
 

@@ -1,0 +1,72 @@
+// Tests of the exported surface: it is the one in api.txt, and nobody is shown a type that cannot be looked up.
+
+package kith_test
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/api"
+)
+
+var update = flag.Bool("update", false, "rewrite api.txt")
+
+const module = "github.com/kith-io/kith"
+
+// notPromised are public packages that api.txt leaves out: what only the load generator needs lies in bench.
+var notPromised = []string{module + "/bench"}
+
+// stillHidden are types of internal packages that exported names lead to. The list may only shrink.
+var stillHidden = []string{
+	// bounds that the project's own scripts and storms draw
+	"sim.Config.Courier leads to " + module + "/internal/courier.Config",
+}
+
+// TestAPI holds what all public packages export against api.txt, and prints what a change adds and what it breaks
+// (CARD-2). `go test . -run TestAPI -update` rewrites the file.
+func TestAPI(t *testing.T) {
+	all, err := api.Public(".")
+	require.NoError(t, err)
+	var is []string
+	for _, p := range all {
+		if !slices.Contains(notPromised, p.Path()) {
+			name, _ := strings.CutPrefix(p.Path(), module+"/")
+			is = append(is, api.Lines(p, strings.TrimPrefix(name, "github.com/kith-io/"))...)
+		}
+	}
+	slices.Sort(is)
+	if *update {
+		require.NoError(t, os.WriteFile("api.txt", []byte(strings.Join(is, "\n")+"\n"), 0o644))
+	}
+	text, err := os.ReadFile("api.txt")
+	require.NoError(t, err)
+	was := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	require.True(t, slices.IsSorted(was), "api.txt is not sorted: -update writes it")
+	gone, added := api.Changed(was, is)
+	for _, line := range gone {
+		t.Errorf("breaks:  %s", line)
+	}
+	for _, line := range added {
+		t.Errorf("adds:    %s", line)
+	}
+	if len(gone)+len(added) > 0 {
+		t.Error("the exported surface is not the one in api.txt. If that is meant, and what it breaks is worth it: " +
+			"go test . -run TestAPI -update")
+	}
+}
+
+// TestAPIHidesNoType: whatever an exported name of a public package leads to can be looked up with go doc (CARD-2).
+func TestAPIHidesNoType(t *testing.T) {
+	all, err := api.Public(".")
+	require.NoError(t, err)
+	var found []string
+	for _, p := range all {
+		found = append(found, api.Hidden(p)...)
+	}
+	require.Equal(t, stillHidden, found)
+}

@@ -1,0 +1,91 @@
+// Errors: what a caller may match, as values and as types that name a bound or a node.
+
+package kith
+
+import (
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/driver"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/shutdown"
+)
+
+// One error for each reason why a message is not delivered, or an ask not answered; match with errors.Is. What is
+// returned wraps them, mostly with the peer, the bound or the id.
+var (
+	ErrNotOwner      = route.ErrNotOwner      // the receiver does not own the shard any more
+	ErrNotRegistered = route.ErrNotRegistered // the receiver has not registered the type
+	ErrMailboxFull   = route.ErrMailboxFull   // the entity's mailbox is full (Type.MailboxBytes)
+	ErrHandler       = route.ErrHandler       // Receive returned an error, whose text is wrapped
+	ErrPanic         = route.ErrPanic         // Receive panicked
+	ErrTimeout       = route.ErrTimeout       // no answer in time
+	ErrPeerLost      = route.ErrPeerLost      // the connection or the node was lost before an answer came
+	ErrLinkFull      = route.ErrLinkFull      // too much waits to be sent to the owner
+	ErrParkFull      = route.ErrParkFull      // too much waits for the home of the shard to become known
+	ErrStopped       = route.ErrStopped       // this node is stopping or has stopped
+	ErrTooLarge      = route.ErrTooLarge      // the payload is over a limit
+	ErrBadID         = route.ErrBadID         // the entity id is empty or longer than 1,024 bytes
+	ErrNoReply       = route.ErrNoReply       // Receive returned without a reply or a ReplyToken
+	ErrBadPayload    = route.ErrBadPayload    // a codec refused the payload
+	ErrShardStopping = route.ErrShardStopping // the shard is being stopped at its owner
+	ErrAsksFull      = route.ErrAsksFull      // too many asks are under way (Config.MaxAsks)
+	ErrCrashed       = route.ErrCrashed       // a panic ended the entity, and it is not made again yet
+	ErrSuspended     = route.ErrSuspended     // the node is cut off and has suspended itself
+	ErrBudgetFull    = route.ErrBudgetFull    // the node's mailboxes are full together; matches ErrMailboxFull too
+	ErrTableFull     = route.ErrTableFull     // the shard holds as many entities as it may; matches ErrMailboxFull too
+	ErrQueueFull     = route.ErrQueueFull     // too much waits for one worker or loop; matches ErrMailboxFull too
+)
+
+// Errors that a Context returns beside those of delivery.
+var (
+	ErrWouldBlock = entity.ErrWouldBlock // the call would block a handler that must not, or the entity would ask itself
+	ErrNoAsk      = entity.ErrNoAsk      // a message that is no ask is replied to
+	ErrReplied    = entity.ErrReplied    // the ask is answered already
+	ErrTimersFull = entity.ErrTimersFull // the entity has as many timers running as it may
+)
+
+// Errors of Register, Start and JoinCluster.
+var (
+	ErrBadConfig      = driver.ErrBadConfig     // wrapped by each fault that Config.Validate finds
+	ErrRecord         = driver.ErrRecord        // wrapped by errors of Start about Config.Directory
+	ErrNotAlone       = membership.ErrNotAlone  // JoinCluster on a node whose cluster has other members
+	ErrTypeExists     = shard.ErrTypeExists     // a type of that name is registered on this node
+	ErrTooManyTypes   = shard.ErrTooManyTypes   // as many types are registered as may be
+	ErrHashCollision  = shard.ErrHashCollision  // two types whose names have one hash: name one of them anew
+	ErrSettingsDiffer = shard.ErrSettingsDiffer // others have the type with other settings; methods of a Region too
+)
+
+// Errors of what a node is told to do to its cluster: Down, SetMetadata, PrepareForFullShutdown.
+var (
+	ErrNotMember     = membership.ErrNotMember     // this node is no member yet, or no more
+	ErrUnknownMember = membership.ErrUnknownMember // Down of an address at which no member is
+	ErrNobodyUp      = membership.ErrNobodyUp      // PrepareForFullShutdown while no member is Up
+	ErrBadMetadata   = membership.ErrBadMetadata   // a key or a value out of bounds
+	ErrMetadataFull  = membership.ErrMetadataFull  // as many keys are known as may be
+)
+
+// Typed errors (packages route and shutdown); match with errors.As. Each matches its plain error with errors.Is too.
+type (
+	// EndedError tells why a node ended.
+	EndedError = shutdown.EndedError
+	// Undelivered reports messages that were accepted here and refused by their receiver, or that waited too long.
+	Undelivered = route.Undelivered
+	// LinkFullError names the peer and the bound of what waits for it; it matches ErrLinkFull.
+	LinkFullError = route.LinkFullError
+	// LinkBudgetError names the peer and Config.LinkBudget; it matches ErrLinkFull.
+	LinkBudgetError = route.LinkBudgetError
+	// ParkFullError names the bound of what waits for the home of a shard; it matches ErrParkFull.
+	ParkFullError = route.ParkFullError
+	// RefusedError names the node whose bound a message met, this one or another, and the bound; it matches the error of
+	// its reason: ErrMailboxFull and those that refine it, ErrTooLarge, ErrSuspended, ErrLinkFull.
+	RefusedError = route.RefusedError
+	// PeerError names the node at which a message or an ask failed for a reason that comes from no bound; it matches the
+	// error of that reason: ErrPeerLost, ErrTimeout and others.
+	PeerError = route.PeerError
+	// BulkFullError names the bound of large messages that wait, and the peer if it is one of a single peer; it matches
+	// ErrLinkFull.
+	BulkFullError = route.BulkFullError
+	// AsksFullError names the bound of asks under way; it matches ErrAsksFull.
+	AsksFullError = route.AsksFullError
+)
