@@ -21,7 +21,7 @@ import (
 // said.
 func Public(dir string) ([]*types.Package, error) {
 	list := exec.Command("go", "list", "-export", "-deps", "-f",
-		"{{.ImportPath}} {{.Export}} {{.Name}} {{.DepOnly}}", "./...")
+		"{{.ImportPath}}\t{{.Export}}\t{{.Name}}\t{{.DepOnly}}\t{{.Dir}}", "./...")
 	list.Dir = dir
 	var complaint bytes.Buffer
 	list.Stderr = &complaint
@@ -31,11 +31,15 @@ func Public(dir string) ([]*types.Package, error) {
 	}
 	compiled, public := map[string]string{}, []string{}
 	for line := range strings.Lines(string(out)) {
-		path, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		file, rest, _ := strings.Cut(rest, " ")
-		compiled[path] = file
-		if rest != "main false" && strings.HasSuffix(rest, " false") && !internal(path) {
-			public = append(public, path)
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t") // path, compiled file, name, asked for or not, folder
+		compiled[f[0]] = f[1]
+		if f[2] == "main" || f[3] == "true" || internal(f[0]) {
+			continue
+		}
+		public = append(public, f[0])
+		// The go command keeps the results of tests, and asks only folders that they have read whether they still hold.
+		if _, err := os.ReadDir(f[4]); err != nil {
+			return nil, err
 		}
 	}
 	slices.Sort(public)
