@@ -125,7 +125,7 @@ type (
 )
 
 // CompareVersions orders two application versions (Member.AppVersion), negative when a is the older one.
-func CompareVersions(a, b string) int { return membership.CompareVersions(a, b) }
+func CompareVersions(a, b string) int { return cluster.CompareVersions(a, b) }
 
 // The states of a member.
 const (
@@ -151,9 +151,6 @@ const (
 	CauseLease      = membership.CauseLease      // the resolver could not get or keep the lease
 	CauseQuarantine = membership.CauseQuarantine // its state can no longer be trusted
 )
-
-// CompareVersions orders two application versions (Member.AppVersion), negative when a is the older one.
-func CompareVersions(a, b string) int { return cluster.CompareVersions(a, b) }
 
 // The ways a membership ends (EndedError.Kind).
 const (

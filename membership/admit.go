@@ -43,7 +43,7 @@ func (m *Machine) onProbe(from peer.ID, body []byte) error {
 	}
 	if m.phase == member {
 		// One that is about to go keeps silent: "no cluster here" might let a first seed form a second one.
-		if m.st.status(m.self) != cluster.Exiting && !m.st.orphaned() {
+		if m.st.Status(m.self) != cluster.Exiting && !m.st.Orphaned() {
 			m.sendProbeAck(from, nonce, 0)
 		}
 		return nil
@@ -63,7 +63,7 @@ func (m *Machine) onProbe(from peer.ID, body []byte) error {
 }
 
 func (m *Machine) sendProbeAck(to peer.ID, nonce, challenge uint64) {
-	a := probeAckBody{to.Inc, nonce, m.st.cluster, m.st.birth, challenge, m.cfg.Settings}
+	a := probeAckBody{to.Inc, nonce, m.st.Cluster, m.st.Birth, challenge, m.cfg.Settings}
 	m.post(to, wire.KindJoinProbeAck, func(b []byte) []byte { return appendProbeAck(b, a) })
 }
 
@@ -72,23 +72,23 @@ func (m *Machine) sendProbeAck(to peer.ID, nonce, challenge uint64) {
 // instead of the joiner.
 func (m *Machine) onJoin(from peer.ID, body []byte) error {
 	j, err := readJoin(body)
-	if err != nil || m.phase != member || m.st.orphaned() {
+	if err != nil || m.phase != member || m.st.Orphaned() {
 		return err
 	}
-	if j.id != from && !m.st.has(from) {
+	if j.id != from && !m.st.Has(from) {
 		return nil
 	}
 	if m.refuse(from, &j) {
 		return nil
 	}
-	if m.st.has(j.id) {
+	if m.st.Has(j.id) {
 		m.welcome(j.id, j.nonce)
 		return nil
 	}
-	if old := m.st.at(j.id.Addr); !old.IsZero() && !m.proven(&j) {
+	if old := m.st.At(j.id.Addr); !old.IsZero() && !m.proven(&j) {
 		return nil
 	}
-	leader := m.st.leader(m.self)
+	leader := m.st.Leader(m.self)
 	if j.id != from || j.challenge != 0 || leader == m.self || leader.IsZero() || len(m.forwards) >= maxForwards {
 		m.admit(from, &j)
 		return nil
@@ -108,12 +108,12 @@ func (m *Machine) onJoin(from peer.ID, body []byte) error {
 // of a resolver, with members that were never there.
 func (m *Machine) lostJoiners() (lost, most int) {
 	up := 0
-	for i := range m.st.members {
-		switch o := &m.st.members[i]; o.Status {
+	for i := range m.st.Members {
+		switch o := &m.st.Members[i]; o.Status {
 		case cluster.Up:
 			up++
 		case cluster.Joining, cluster.WeaklyUp:
-			if m.st.unreachable.Has(o.ID) {
+			if m.st.Unreachable.Has(o.ID) {
 				lost++
 			}
 		}
@@ -123,23 +123,23 @@ func (m *Machine) lostJoiners() (lost, most int) {
 
 // refuses returns why j cannot be admitted here, zero when it can.
 func (m *Machine) refuses(j *joinBody) (refusal, string) {
-	st := m.st.status(j.id)
-	switch own := m.st.status(m.self); {
+	st := m.st.Status(j.id)
+	switch own := m.st.Status(m.self); {
 	case j.id.Addr == m.self.Addr:
 		return refuseTwin, fmt.Sprintf("the address %s is in use by the member asked", m.self.Addr)
 	case own == cluster.Exiting || own == cluster.Down:
 		return refuseBusy, fmt.Sprintf("the member asked is %s", own)
 	case m.rejoin:
 		return refuseBusy, "the member asked is about to join another cluster"
-	case st == cluster.Removed && cluster.Preparing(m.st.members):
+	case st == cluster.Removed && cluster.Preparing(m.st.Members):
 		return refuseStop, "the cluster prepares for a full shutdown"
 	case st == cluster.Down:
 		return refuseDown, fmt.Sprintf("incarnation %s is down and never comes back", j.id)
-	case st == cluster.Removed && len(m.st.members) >= cluster.MaxMembers:
+	case st == cluster.Removed && len(m.st.Members) >= cluster.MaxMembers:
 		return refuseFull, fmt.Sprintf("the cluster has its greatest size, %d members", cluster.MaxMembers)
 	}
-	if t, dead := m.st.tomb(j.id); dead {
-		return refuseRemoved, fmt.Sprintf("incarnation %s was removed when %s and never comes back", j.id, t.last)
+	if t, dead := m.st.Tomb(j.id); dead {
+		return refuseRemoved, fmt.Sprintf("incarnation %s was removed when %s and never comes back", j.id, t.Last)
 	}
 	if lost, most := m.lostJoiners(); st == cluster.Removed && lost >= most {
 		return refuseBusy, fmt.Sprintf("%d members are joining that nobody hears", lost)
@@ -175,7 +175,7 @@ func (m *Machine) admitForwarded() {
 	var due []joinBody
 	for _, f := range m.forwards {
 		switch {
-		case m.st.has(f.join.id):
+		case m.st.Has(f.join.id):
 		case f.due > m.now:
 			waiting = append(waiting, f)
 		default:
@@ -183,11 +183,11 @@ func (m *Machine) admitForwarded() {
 		}
 	}
 	m.forwards = waiting
-	if m.st.orphaned() {
+	if m.st.Orphaned() {
 		due = nil
 	}
 	for i := range due {
-		if code, _ := m.refuses(&due[i]); code == 0 && m.st.at(due[i].id.Addr).IsZero() {
+		if code, _ := m.refuses(&due[i]); code == 0 && m.st.At(due[i].id.Addr).IsZero() {
 			m.admit(due[i].id, &due[i])
 		}
 	}

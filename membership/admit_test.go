@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/stretchr/testify/require"
 )
 
@@ -18,17 +19,17 @@ func TestJoinsThatNeverComeAlive(t *testing.T) {
 		busy            bool
 	}{{3, 15, 9, false}, {3, 16, 0, true}, {18, 17, 3, false}, {18, 18, 0, true}} {
 		m := New(ip(1), Config{}, rand.New(rand.NewPCG(1, 1)))
-		v := version{cluster: 1, birth: 1, highestUp: 100}
+		v := members.Version{Cluster: 1, Birth: 1, HighestUp: 100}
 		for i := range c.up + c.lost + c.heard {
 			o := cluster.Member{ID: ip(i + 1), Status: cluster.Joining}
 			if i < c.up {
 				o.Status, o.UpNumber = cluster.Up, uint32(i+1)
 			} else if i < c.up+c.lost {
-				v.reach = v.reach.with(ip(1), o.ID, true)
+				v.Reach = v.Reach.With(ip(1), o.ID, true)
 			}
-			v.add(o)
+			v.Add(o)
 		}
-		m.phase, m.st = member, newState(v).seal()
+		m.phase, m.st = member, members.NewState(v).Seal()
 		j := joinBody{id: ip(200)}
 		why, text := m.refuses(&j)
 		require.Equal(t, c.busy, why == refuseBusy, "%+v", c)

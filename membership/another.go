@@ -23,8 +23,8 @@ func (m *Machine) joinAnother() error {
 	switch {
 	case m.phase != member:
 		return ErrNotMember
-	case len(m.st.members) != 1:
-		return fmt.Errorf("%w (%d members)", ErrNotAlone, len(m.st.members))
+	case len(m.st.Members) != 1:
+		return fmt.Errorf("%w (%d members)", ErrNotAlone, len(m.st.Members))
 	}
 	m.rejoin = true
 	return nil

@@ -24,7 +24,7 @@ type applicant struct {
 
 // admit makes the joiner a joining member: at once, or together with others when this node admitted somebody just now.
 func (m *Machine) admit(contact peer.ID, j *joinBody) {
-	a := applicant{*j, contact, m.st.at(j.id.Addr)}
+	a := applicant{*j, contact, m.st.At(j.id.Addr)}
 	if i := slices.IndexFunc(m.waiting, func(o applicant) bool { return o.join.id == j.id }); i >= 0 {
 		m.waiting[i] = a
 	} else {
@@ -44,24 +44,24 @@ func (m *Machine) admitAll() {
 	m.stop(timerAdmit)
 	waiting := m.waiting
 	m.waiting = nil
-	d := m.st.draft()
+	d := m.st.Draft()
 	admitted := waiting[:0]
 	for i := range waiting {
 		j := &waiting[i].join
 		switch {
-		case m.st.has(j.id):
+		case m.st.Has(j.id):
 			m.welcome(j.id, j.nonce)
 		case m.refuse(waiting[i].contact, j):
-		case len(d.members) >= cluster.MaxMembers: // refused when it asks again
-		case m.st.at(j.id.Addr) != waiting[i].old,
+		case len(d.Members) >= cluster.MaxMembers: // refused when it asks again
+		case m.st.At(j.id.Addr) != waiting[i].old,
 			slices.ContainsFunc(admitted, func(o applicant) bool { return o.join.id.Addr == j.id.Addr }):
 		default:
-			for k := range d.members {
-				if o := d.members[k].ID; o.Addr == j.id.Addr {
-					d.setDown(o, j.id, cluster.CauseReplaced)
+			for k := range d.Members {
+				if o := d.Members[k].ID; o.Addr == j.id.Addr {
+					d.SetDown(o, j.id, cluster.CauseReplaced)
 				}
 			}
-			d.add(cluster.Member{ID: j.id, Status: cluster.Joining, Roles: j.roles, AppVersion: j.version})
+			d.Add(cluster.Member{ID: j.id, Status: cluster.Joining, Roles: j.roles, AppVersion: j.version})
 			admitted = append(admitted, waiting[i])
 		}
 	}
@@ -69,7 +69,7 @@ func (m *Machine) admitAll() {
 		return
 	}
 	m.admitAt = m.now + admitEvery
-	m.install(d.commit(m.self), true)
+	m.install(d.Commit(m.self), true)
 	for i := range admitted {
 		m.welcome(admitted[i].join.id, admitted[i].join.nonce)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -37,7 +38,7 @@ func TestJoinsAreBatched(t *testing.T) {
 	mailOf(m)
 	require.Equal(t, map[peer.ID]wire.Kind{ip(2): wire.KindWelcome},
 		asks(t, m, time.Second, joinBody{nonce: 2, id: ip(2)}))
-	before := m.st.clock.Of(ip(1))
+	before := m.st.Clock.Of(ip(1))
 	for n := 3; n < 203; n++ {
 		require.Empty(t, asks(t, m, time.Second+time.Duration(n)*time.Microsecond, joinBody{nonce: uint64(n), id: ip(n)}))
 	}
@@ -49,8 +50,8 @@ func TestJoinsAreBatched(t *testing.T) {
 	m.Tick(time.Second + admitEvery)
 	welcomed := answersOf(m)
 	require.Len(t, welcomed, 200)
-	require.Len(t, m.st.members, 202)
-	require.Equal(t, before+1, m.st.clock.Of(ip(1)))
+	require.Len(t, m.st.Members, 202)
+	require.Equal(t, before+1, m.st.Clock.Of(ip(1)))
 	require.Equal(t, wire.KindWelcome, asks(t, m, 2*time.Second, joinBody{nonce: 500, id: ip(203)})[ip(203)],
 		"alone again")
 }
@@ -66,7 +67,7 @@ func TestWaitingJoinsAreBounded(t *testing.T) {
 		asks(t, m, time.Second, joinBody{nonce: 3, id: id})
 		require.LessOrEqual(t, len(m.waiting), maxWaiting)
 	}
-	require.Len(t, m.st.members, 202, "of two incarnations at one address the first is in, the other asks again")
+	require.Len(t, m.st.Members, 202, "of two incarnations at one address the first is in, the other asks again")
 }
 
 // What changed while a join waited is looked at again: one whose address was taken must prove that it lives, one that
@@ -79,14 +80,14 @@ func TestWaitingJoinsAreJudgedAgain(t *testing.T) {
 	for n := 3; n < 7; n++ {
 		require.Empty(t, asks(t, m, time.Second, joinBody{nonce: uint64(n), id: ip(n)}))
 	}
-	d := m.st.draft()
-	d.add(cluster.Member{ID: peer.ID{Addr: addr(3), Inc: 99}, Status: cluster.Joining})
-	d.tombs = []tombstone{{id: ip(4), last: cluster.Exiting}}
-	d.add(cluster.Member{ID: ip(5), Status: cluster.Joining})
-	m.install(d.commit(ip(2)), false)
+	d := m.st.Draft()
+	d.Add(cluster.Member{ID: peer.ID{Addr: addr(3), Inc: 99}, Status: cluster.Joining})
+	d.Tombs = []members.Tombstone{{ID: ip(4), Last: cluster.Exiting}}
+	d.Add(cluster.Member{ID: ip(5), Status: cluster.Joining})
+	m.install(d.Commit(ip(2)), false)
 	m.Tick(time.Second + admitEvery)
 	require.Equal(t, map[peer.ID]wire.Kind{ip(4): wire.KindJoinRefused, ip(5): wire.KindWelcome, ip(6): wire.KindWelcome},
 		answersOf(m))
-	require.False(t, m.st.has(ip(3)))
+	require.False(t, m.st.Has(ip(3)))
 	require.Equal(t, wire.KindJoinProbeAck, asks(t, m, 2*time.Second, joinBody{nonce: 3, id: ip(3)})[ip(3)], "a challenge")
 }

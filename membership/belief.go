@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -40,13 +41,13 @@ const (
 // beliefIn judges a frame of from. Whoever says hello may name any address, so of those who are no members only one is
 // believed that has answered a probe of this node at a member's address: there this node has dialled itself.
 func (m *Machine) beliefIn(from peer.ID) belief {
-	if m.st.has(from) {
+	if m.st.Has(from) {
 		return believed
 	}
-	if _, dead := m.st.tomb(from); dead {
+	if _, dead := m.st.Tomb(from); dead {
 		return rival
 	}
-	if slices.Contains(m.answered, from) && m.st.hasAddr(from.Addr) {
+	if slices.Contains(m.answered, from) && m.st.HasAddr(from.Addr) {
 		return believed
 	}
 	return nobody
@@ -62,15 +63,15 @@ func (m *Machine) beliefAt(id peer.ID) belief {
 			return believed
 		}
 	case member:
-		_, dead := m.st.tomb(id)
+		_, dead := m.st.Tomb(id)
 		switch {
-		case m.st.has(id):
+		case m.st.Has(id):
 			return believed
 		case dead:
 			return rival
-		case m.st.hasAddr(id.Addr):
+		case m.st.HasAddr(id.Addr):
 			return believed
-		case slices.ContainsFunc(m.st.tombs, func(t tombstone) bool { return t.id.Addr == id.Addr }):
+		case slices.ContainsFunc(m.st.Tombs, func(t members.Tombstone) bool { return t.ID.Addr == id.Addr }):
 			return rival
 		case seed:
 			return believed
@@ -82,7 +83,7 @@ func (m *Machine) beliefAt(id peer.ID) belief {
 // answers notes that from has answered a probe, which only who was dialled can do, when it is the successor of a
 // member.
 func (m *Machine) answers(from peer.ID) {
-	if m.st.has(from) || !m.st.hasAddr(from.Addr) || slices.Contains(m.answered, from) {
+	if m.st.Has(from) || !m.st.HasAddr(from.Addr) || slices.Contains(m.answered, from) {
 		return
 	}
 	if len(m.answered) >= maxAnswered {
@@ -93,31 +94,31 @@ func (m *Machine) answers(from peer.ID) {
 
 // removedBy ends a node that learns that its incarnation was removed, from one who is believed. When its own side has
 // removed the teller in turn, only one of the two sides ends.
-func (m *Machine) removedBy(from peer.ID, t tombstone, up uint32, lowest peer.ID, ago time.Duration) {
+func (m *Machine) removedBy(from peer.ID, t members.Tombstone, up uint32, lowest peer.ID, ago time.Duration) {
 	switch m.beliefIn(from) {
 	case nobody:
 		m.stats.Disbelieved++
 		return
 	case rival:
 		news := m.split(from)
-		if m.st.outlives(up, lowest) {
+		if m.st.Outlives(up, lowest) {
 			if news {
 				m.tellRemoved(from) // which has it hear how this side stands
 			}
 			return
 		}
 	}
-	if own := m.st.status(m.self); t.last == cluster.Exiting && (own == cluster.Exiting || own == cluster.Leaving) {
+	if own := m.st.Status(m.self); t.Last == cluster.Exiting && (own == cluster.Exiting || own == cluster.Leaving) {
 		m.end(EndLeft, from, "left and was removed")
 		return
 	}
 	by := from
-	if !t.by.IsZero() {
-		by = t.by
+	if !t.By.IsZero() {
+		by = t.By
 	}
 	m.end(EndRemoved, by, fmt.Sprintf("%s says that %s was removed %v ago: %s", from, m.self, ago,
-		why(t.last, t.cause, t.by)))
-	m.over.Cause = t.cause
+		why(t.Last, t.Cause, t.By)))
+	m.over.Cause = t.Cause
 }
 
 // toldRemoved is removedBy for the answer to a hello. It names no status and no identity: of a rival that does not say
@@ -130,8 +131,8 @@ func (m *Machine) toldRemoved(c ToldRemovedCommand) {
 		return
 	case rival:
 		m.split(c.Peer)
-		if mine := m.st.upCount(); !c.Counted || mine > c.Up || mine == c.Up &&
-			m.st.lowestUp().Addr.Compare(c.Lowest) <= 0 {
+		if mine := m.st.UpCount(); !c.Counted || mine > c.Up || mine == c.Up &&
+			m.st.LowestUp().Addr.Compare(c.Lowest) <= 0 {
 			return
 		}
 	}

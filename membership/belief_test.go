@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -20,17 +21,17 @@ func successor(n int) peer.ID { return peer.ID{Addr: addr(n), Inc: 77} }
 
 // noteFor is a removed-note to asMember, of a side of up members, the lowest of them at that address.
 func noteFor(up uint32, lowest int) []byte {
-	return appendNote(nil, noteBody{envelope{1, 0x11}, tombstone{last: cluster.Down, cause: cluster.CauseResolver,
-		by: ip(2)}, 1, up,
+	return appendNote(nil, noteBody{envelope{1, 0x11}, members.Tombstone{Last: cluster.Down, Cause: cluster.CauseResolver,
+		By: ip(2)}, 1, up,
 		successor(lowest)})
 }
 
 // removedState is a state in which asMember was removed.
 func removedState() []byte {
-	s := sample().draft()
-	s.setDown(ip(1), ip(2), cluster.CauseResolver)
-	s.remove(ip(1))
-	return plainBody(1, 0x11, s.commit(ip(2)))
+	s := sample().Draft()
+	s.SetDown(ip(1), ip(2), cluster.CauseResolver)
+	s.Remove(ip(1))
+	return plainBody(1, 0x11, s.Commit(ip(2)))
 }
 
 // endOf handles a frame and returns how it ended the machine, nil if it did not.
@@ -77,7 +78,7 @@ func TestWhoIsBelieved(t *testing.T) {
 				return
 			}
 			require.Same(t, before, m.st)
-			if m.st.status(c.from) == cluster.Removed && c.from != ip(4) {
+			if m.st.Status(c.from) == cluster.Removed && c.from != ip(4) {
 				require.Equal(t, uint64(1), m.Stats().Disbelieved)
 				require.Nil(t, endOf(t, m, c.from, wire.KindGossip, removedState()))
 				require.Equal(t, uint64(2), m.Stats().Disbelieved)
@@ -142,27 +143,27 @@ func TestOneSideEndsByRefusals(t *testing.T) {
 	side := func(up int, first int) *Machine {
 		m := New(ip(first), Config{}, rand.New(rand.NewPCG(1, 1)))
 		_ = m.Do(0, JoinCommand{})
-		s := newState(version{cluster: 0x11, birth: 0x22, highestUp: 9})
+		s := members.NewState(members.Version{Cluster: 0x11, Birth: 0x22, HighestUp: 9})
 		for i := range up {
-			s.add(cluster.Member{ID: ip(first + i), Status: cluster.Up, UpNumber: uint32(i + 1)})
+			s.Add(cluster.Member{ID: ip(first + i), Status: cluster.Up, UpNumber: uint32(i + 1)})
 		}
 		other := 1
 		if first == 1 {
 			other = 11
 		}
-		s.tombs = []tombstone{{ip(other), cluster.Down, cluster.CauseOperator, ip(first)}}
-		s.seen = gossip.NewSeen(up)
-		m.install(s.seal(), false)
+		s.Tombs = []members.Tombstone{{ID: ip(other), Last: cluster.Down, Cause: cluster.CauseOperator, By: ip(first)}}
+		s.Seen = gossip.NewSeen(up)
+		m.install(s.Seal(), false)
 		return m
 	}
 	for _, c := range [][2]int{{3, 2}, {2, 3}, {2, 2}, {1, 1}} {
 		a, b := side(c[0], 1), side(c[1], 11)
 		tell := func(m, by *Machine) bool {
 			require.NoError(t, m.Do(time.Second, ToldRemovedCommand{Peer: peer.ID{Addr: by.self.Addr}, Counted: true,
-				Up: by.st.upCount(), Lowest: by.st.lowestUp().Addr}))
+				Up: by.st.UpCount(), Lowest: by.st.LowestUp().Addr}))
 			return m.phase == ended
 		}
-		up, low := a.st.upCount(), a.st.lowestUp()
+		up, low := a.st.UpCount(), a.st.LowestUp()
 		aEnds, bEnds := tell(a, b), false
 		require.NoError(t, b.Do(time.Second, ToldRemovedCommand{Peer: peer.ID{Addr: a.self.Addr}, Counted: true, Up: up,
 			Lowest: low.Addr}))
@@ -208,7 +209,7 @@ func TestTwoSidesOfOneClusterAreTold(t *testing.T) {
 	events, mail := told(ip(4), wire.KindRemovedNote, noteFor(0, 9))
 	require.Len(t, events, 1)
 	require.Equal(t, ip(4), events[0].By)
-	require.Equal(t, Twin{m.st.cluster, m.st.birth, ip(4).Addr}, *events[0].Twin)
+	require.Equal(t, Twin{m.st.Cluster, m.st.Birth, ip(4).Addr}, *events[0].Twin)
 	require.Contains(t, events[0].String(), ip(4).String())
 	require.Contains(t, events[0].String(), m.self.String())
 	require.Contains(t, mail, wire.KindRemovedNote, "the smaller side hears how this one stands")
@@ -223,12 +224,12 @@ func TestTwoSidesOfOneClusterAreTold(t *testing.T) {
 
 	// One that answers a probe as a member of this very cluster, and was removed here, is told so. That is no event yet.
 	ack := func(from peer.ID, cluster uint64) []wire.Kind {
-		body := appendProbeAck(nil, probeAckBody{m.self.Inc, m.join.nonce, cluster, m.st.birth, 0, nil})
+		body := appendProbeAck(nil, probeAckBody{m.self.Inc, m.join.nonce, cluster, m.st.Birth, 0, nil})
 		events, mail := told(from, wire.KindJoinProbeAck, body)
 		require.Empty(t, events)
 		return mail
 	}
-	require.Contains(t, ack(ip(4), m.st.cluster), wire.KindRemovedNote)
+	require.Contains(t, ack(ip(4), m.st.Cluster), wire.KindRemovedNote)
 	require.Empty(t, ack(ip(4), 99))
-	require.Empty(t, ack(ip(8), m.st.cluster))
+	require.Empty(t, ack(ip(8), m.st.Cluster))
 }

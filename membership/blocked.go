@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -90,10 +91,10 @@ func (m *Machine) watchConvergence() {
 	if !b.on {
 		return
 	}
-	m.scratch, _ = blockers(m.st, m.self, maxFollowed, m.scratch[:0])
+	m.scratch, _ = members.Blockers(m.st, m.self, maxFollowed, m.scratch[:0])
 	old, next := b.known, make([]blocked, 0, len(m.scratch))
 	for _, i := range m.scratch {
-		id := m.st.members[i].ID
+		id := m.st.Members[i].ID
 		for len(old) > 0 && old[0].id.Less(id) {
 			old = old[1:]
 		}
@@ -116,15 +117,15 @@ func (m *Machine) Convergence() Convergence {
 	if m.phase != member {
 		return Convergence{}
 	}
-	first, count := blockers(m.st, m.self, maxBlockers, nil)
+	first, count := members.Blockers(m.st, m.self, maxBlockers, nil)
 	c := Convergence{Converged: count == 0, Blocking: count}
 	if !c.Converged && m.blockage.on {
 		c.For = m.now - m.blockage.since
 	}
 	for _, i := range first {
-		x := Blocker{Member: m.st.members[i]}
-		if x.Member.ID != m.self && m.st.unreachable.Has(x.Member.ID) {
-			x.Accusers = m.st.accusers(x.Member.ID)
+		x := Blocker{Member: m.st.Members[i]}
+		if x.Member.ID != m.self && m.st.Unreachable.Has(x.Member.ID) {
+			x.Accusers = m.st.Accusers(x.Member.ID)
 		}
 		at, ok := slices.BinarySearchFunc(m.blockage.known, x.Member.ID, func(b blocked, id peer.ID) int {
 			return b.id.Compare(id)

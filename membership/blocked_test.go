@@ -12,36 +12,6 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// The blockers are exactly those for whom converged says no.
-func TestBlockersAgreeWithConverged(t *testing.T) {
-	for _, c := range []struct {
-		members []string
-		seen    string
-		marks   []string
-		want    string
-	}{
-		{[]string{"a up", "b up"}, "ab", nil, ""},
-		{[]string{"a up", "b up", "c up"}, "a", nil, "bc"},
-		{[]string{"a up", "b up", "c up"}, "ab", []string{"b->c"}, "c"},
-		{[]string{"a up", "b down", "c exiting"}, "a", []string{"a->b", "a->c"}, ""},
-		{[]string{"a up", "b joining"}, "a", []string{"a->b"}, "b"},
-		{[]string{"a up", "b joining", "c weakly-up"}, "a", nil, ""},
-		{[]string{"a joining", "b joining"}, "a", nil, "b"},
-		{[]string{"a up", "b up"}, "ab", []string{"b->a"}, ""},
-		{[]string{"a up", "b down", "c up"}, "ac", []string{"b->c"}, ""},
-	} {
-		s := stateOf(c.members, c.seen, c.marks...)
-		got := ""
-		list, count := blockers(s, nid("a"), maxFollowed, nil)
-		require.Len(t, list, count)
-		for _, i := range list {
-			got += s.members[i].ID.Addr.Host()
-		}
-		require.Equal(t, c.want, got, "%+v", c)
-		require.Equal(t, got == "", converged(s, nid("a"), nil), "%+v", c)
-	}
-}
-
 // A crashed member is named by every node after 20 s and again each 60 s, with its accusers and for how long, and the
 // end of it is told once.
 func TestConvergenceBlocked(t *testing.T) {

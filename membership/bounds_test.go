@@ -1,4 +1,4 @@
-// Tests of numbers at their highest values: refused by decoders, and where they leap; nothing wraps (SEC-5, MEM-4).
+// Tests of numbers that leap: what a machine does with a state, or a difference, that holds one (SEC-5, MEM-4).
 
 package membership
 
@@ -8,102 +8,77 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/wire"
 )
 
-// forgeries change one number of the sample that is counted on.
-var forgeries = map[string]struct {
-	top   uint64 // the highest that decodes
-	leap  uint64
-	forge func(s *state, n uint64)
-}{
-	"highest up-number": {MaxUpNumber, upLeap, func(s *state, n uint64) { s.highestUp = uint32(n) }},
-	"prunings":          {maxPrunes, upLeap, func(s *state, n uint64) { s.prunes, s.pruned = uint32(n), 7 }},
-	"clock":             {maxChanges, changeLeap, func(s *state, n uint64) { s.clock[0].N = n }},
-	"row": {maxChanges, changeLeap, func(s *state, n uint64) {
-		s.reach = slices.Clone(s.reach)
-		s.reach[0].records = []record{{subject: ip(3), since: n}}
-		s.reach[0].version = n
-	}},
-	"metadata": {maxChanges, changeLeap, func(s *state, n uint64) {
-		s.meta = slices.Clone(s.meta)
-		s.meta[0].count = n
-	}},
-}
-
 // forged is the sample with one more change of node 2, and a number in it that is made up.
-func forged(forge func(s *state, n uint64), n uint64) *state {
-	s := sample().draft()
-	s.clock = slices.Clone(s.clock)
-	s.clock[1].N++
+func forged(forge func(s *members.State, n uint64), n uint64) *members.State {
+	s := sample().Draft()
+	s.Clock = slices.Clone(s.Clock)
+	s.Clock[1].N++
 	forge(s, n)
-	s.seen = gossip.NewSeen(len(s.members))
-	return s.seal()
-}
-
-// No decoder takes a number so high that counting on from it could wrap.
-func TestHighestValuesAreRefused(t *testing.T) {
-	for name, c := range forgeries {
-		t.Run(name, func(t *testing.T) {
-			good, bad := forged(c.forge, c.top), forged(c.forge, c.top+1)
-			_, err := readState(wire.KindGossip, payload(good))
-			require.NoError(t, err)
-			_, err = readState(wire.KindGossip, payload(bad))
-			require.ErrorIs(t, err, wire.ErrBadValue)
-			from := sample().version
-			changes, ok := appendDelta(nil, from, bad.version)
-			require.True(t, ok)
-			_, err = new(work).readDelta(wire.KindDelta, from, changes)
-			require.ErrorIs(t, err, wire.ErrBadValue)
-		})
-	}
-	top := sample().draft()
-	top.birth = maxBirth + 1
-	_, err := readState(wire.KindGossip, payload(top.seal()))
-	require.ErrorIs(t, err, wire.ErrBadValue)
-	clock := gossip.Clock{{ID: ip(1), N: gossip.MaxChanges + 1}}
-	_, err = readVersion(appendVersion(nil, versionBody{envelope{1, 0x11}, 3, false, clock}))
-	require.ErrorIs(t, err, wire.ErrBadValue)
+	s.Seen = gossip.NewSeen(len(s.Members))
+	return s.Seal()
 }
 
 // A member takes no state in which a number leaps, whole or as a difference, and then changes nothing; one that is as
-// far ahead as a cluster can come is taken. So a made-up number cannot bring the next honest change to the end.
+// far ahead as a cluster can come is taken. So a made-up number cannot bring the next honest change to the end. Which
+// numbers there are: TestLeaps of package members.
 func TestLeapsAreRefused(t *testing.T) {
-	for name, c := range forgeries {
+	for name, c := range map[string]struct {
+		most  uint64 // as far ahead as a cluster can come
+		forge func(s *members.State, n uint64)
+	}{
+		"highest up-number": {5 + 1<<20, func(s *members.State, n uint64) { s.HighestUp = uint32(n) }},
+		"clock":             {300 + 1<<40, func(s *members.State, n uint64) { s.Clock[0].N = n }},
+	} {
 		t.Run(name, func(t *testing.T) {
-			was := map[string]uint64{"highest up-number": 5, "clock": 300, "row": 1, "metadata": 1}[name]
 			m := asMember()
 			before := m.st
-			bad := forged(c.forge, was+c.leap+1)
+			bad := forged(c.forge, c.most+1)
 			err := m.Handle(0, 0, ip(2), wire.KindGossip, plainBody(1, 0x11, bad))
 			require.ErrorIs(t, err, wire.ErrBadValue)
-			changes, ok := appendDelta(nil, before.version, bad.version)
-			require.True(t, ok)
-			err = m.Handle(0, 0, ip(2), wire.KindDelta, appendDeltaBody(nil, deltaBody{envelope{1, 0x11}, before.digest,
-				bad.digest, bad.seen, changes}))
+			changes := bad.DeltaFrom(before.Version)
+			require.NotNil(t, changes)
+			err = m.Handle(0, 0, ip(2), wire.KindDelta, appendDeltaBody(nil, deltaBody{envelope{1, 0x11}, before.Digest,
+				bad.Digest, bad.Seen, changes}))
 			require.ErrorIs(t, err, wire.ErrBadValue)
 			require.Same(t, before, m.st)
-			require.NoError(t, m.Handle(0, 0, ip(2), wire.KindGossip, plainBody(1, 0x11, forged(c.forge, was+c.leap))))
+			require.NoError(t, m.Handle(0, 0, ip(2), wire.KindGossip, plainBody(1, 0x11, forged(c.forge, c.most))))
 			require.NotSame(t, before, m.st)
 		})
 	}
 }
 
-// Up-numbers end at the highest: those who would get the next are not let in, and those who go consume none beyond it.
-func TestUpNumbersEnd(t *testing.T) {
-	s := newState(version{cluster: 0x11, birth: 0x22, highestUp: MaxUpNumber - 1})
-	s.add(cluster.Member{ID: ip(1), Status: cluster.Up, UpNumber: 1})
-	s.add(cluster.Member{ID: ip(2), Status: cluster.Joining})
-	s.add(cluster.Member{ID: ip(3), Status: cluster.Joining})
-	d := s.draft()
-	require.True(t, d.promote(true, 0))
-	require.Equal(t, []uint32{1, MaxUpNumber, 0}, []uint32{d.members[0].UpNumber, d.members[1].UpNumber,
-		d.members[2].UpNumber})
-	require.Equal(t, cluster.Joining, d.members[2].Status)
-	d.consume(7)
-	require.Equal(t, uint32(MaxUpNumber), d.highestUp)
-	d = s.draft()
-	require.False(t, d.promote(true, 3), "the skipped ones are beyond it")
+// A version that names a clock beyond what can be counted is refused (SEC-5).
+func TestHighestClockIsRefused(t *testing.T) {
+	clock := gossip.Clock{{ID: ip(1), N: gossip.MaxChanges + 1}}
+	_, err := readVersion(appendVersion(nil, versionBody{envelope{1, 0x11}, 3, false, clock}))
+	require.ErrorIs(t, err, wire.ErrBadValue)
+}
+
+// Seen sets over others than the members of a state are refused, and so is a state under another digest.
+func TestHostileBodiesOfStates(t *testing.T) {
+	s := sample()
+	m := asMember()
+	for name, seen := range map[string]gossip.Seen{"fewer": gossip.NewSeen(2), "more": gossip.NewSeen(9)} {
+		body := appendStateBody(nil, stateBody{1, 0x11, s.Digest, seen, packOf(s)})
+		require.ErrorIs(t, m.Handle(1, 1, ip(2), wire.KindGossip, body), wire.ErrBadValue, "a seen set over %s members", name)
+	}
+	m.st = m.st.Draft().Commit(ip(1))
+	lie := appendStateBody(nil, stateBody{1, 0x11, 5, s.Seen, packOf(s)})
+	require.ErrorIs(t, m.Handle(1, 1, ip(2), wire.KindGossip, lie), wire.ErrBadValue, "another digest than it says")
+}
+
+// What a trace hashes is what was said, and not how it was packed.
+func TestPlainBody(t *testing.T) {
+	s := crowd(300)
+	plain := plainBody(1, 2, s)
+	body := appendStateBody(nil, stateBody{1, 2, s.Digest, s.Seen, members.NewStore(1, nil).Pack(s.Version)})
+	require.Less(t, len(body), len(plain))
+	require.Equal(t, plain, PlainBody(wire.KindGossip, body))
+	require.Equal(t, []byte{1}, PlainBody(wire.KindGossip, []byte{1}))
+	require.Equal(t, body, PlainBody(wire.KindStatus, body))
 }

@@ -88,7 +88,7 @@ func TestDown(t *testing.T) {
 	w.do(all[2], DownCommand{ID: all[2].id})
 	require.Equal(t, EndDowned, all[2].ended.Kind)
 	w.until(15*time.Second, "removed", w.settled)
-	require.Equal(t, uint32(3), all[0].m.st.highestUp)
+	require.Equal(t, uint32(3), all[0].m.st.HighestUp)
 }
 
 func TestCrashIsUnreachableUntilDowned(t *testing.T) {
@@ -112,7 +112,7 @@ func TestCrashIsUnreachableUntilDowned(t *testing.T) {
 
 	w.do(all[1], DownCommand{ID: peer.ID{Addr: addr(3)}})
 	w.until(5*time.Second, "settled", w.settled)
-	require.Equal(t, uint32(5), late.m.st.highestUp, "the lost leader may have given 4")
+	require.Equal(t, uint32(5), late.m.st.HighestUp, "the lost leader may have given 4")
 }
 
 // Scenario 24, a pair cut among five nodes: each of the pair accuses the other, the others hold both unreachable;
@@ -175,11 +175,11 @@ func TestScenario25Restart(t *testing.T) {
 			require.True(t, ok)
 			require.Equal(t, []string{role}, m.Roles)
 			require.NotEqual(t, old.id.Inc, m.ID.Inc)
-			_, dead := all[i].m.st.tomb(old.id)
+			_, dead := all[i].m.st.Tomb(old.id)
 			require.True(t, dead)
 		}
 	}
-	require.Equal(t, uint32(3+9*2), all[0].m.st.highestUp,
+	require.Equal(t, uint32(3+9*2), all[0].m.st.HighestUp,
 		"each lost one may have given a number, each restarted one has one")
 }
 
@@ -278,10 +278,10 @@ func TestTombstonesAreForgotten(t *testing.T) {
 	all := w.cluster(3)
 	w.do(all[2], LeaveCommand{})
 	w.until(20*time.Second, "left", w.settled)
-	require.Len(t, all[0].m.st.tombs, 1)
+	require.Len(t, all[0].m.st.Tombs, 1)
 	w.run(70 * time.Second)
-	require.Empty(t, all[0].m.st.tombs)
-	require.Empty(t, all[1].m.st.tombs)
+	require.Empty(t, all[0].m.st.Tombs)
+	require.Empty(t, all[1].m.st.Tombs)
 	require.True(t, w.settled())
 }
 
@@ -353,6 +353,6 @@ func TestManyJoinAtOnce(t *testing.T) {
 	w := newWorld(t, 1)
 	all := w.cluster(40)
 	require.Less(t, w.now, 15*time.Second)
-	require.Equal(t, uint32(40), all[0].m.st.highestUp)
+	require.Equal(t, uint32(40), all[0].m.st.HighestUp)
 	t.Logf("40 nodes in %v, messages %v, largest %v", w.now, w.counts, w.sizes)
 }

@@ -8,16 +8,17 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
 // held returns the version of that digest, if this node still has it.
-func (m *Machine) held(d gossip.Digest) *version {
-	if d == m.st.digest {
-		return m.st.version
+func (m *Machine) held(d gossip.Digest) *members.Version {
+	if d == m.st.Digest {
+		return m.st.Version
 	}
-	return m.history.find(d)
+	return m.history.Find(d)
 }
 
 // deltaBody says what turns the version base into the version digest, and who has seen that.
@@ -48,17 +49,17 @@ func readDeltaBody(body []byte) (deltaBody, error) {
 
 // sendGossip sends what this node knows to one who holds base: the difference, or the whole state when base is nil or
 // that is shorter.
-func (m *Machine) sendGossip(to peer.ID, base *version) {
-	if base != nil && base.digest != m.st.digest {
-		if changes := m.st.deltaFrom(base); changes != nil {
+func (m *Machine) sendGossip(to peer.ID, base *members.Version) {
+	if base != nil && base.Digest != m.st.Digest {
+		if changes := m.st.DeltaFrom(base); changes != nil {
 			m.stats.DeltasSent++
-			d := deltaBody{m.toward(to), base.digest, m.st.digest, m.st.seen, changes}
+			d := deltaBody{m.toward(to), base.Digest, m.st.Digest, m.st.Seen, changes}
 			m.post(to, wire.KindDelta, func(b []byte) []byte { return appendDeltaBody(b, d) })
 			return
 		}
 	}
 	m.stats.StatesSent++
-	m.sendState(to, wire.KindGossip, m.st.cluster)
+	m.sendState(to, wire.KindGossip, m.st.Cluster)
 }
 
 // onDelta applies changes to exactly the version that they are for. Without it, or when they do not lead where they
@@ -73,10 +74,10 @@ func (m *Machine) onDelta(arrived time.Duration, from peer.ID, body []byte) erro
 		base := m.held(d.base)
 		if base == nil {
 			m.stats.DeltasWithoutBase++
-			m.sendWant(from, m.st.digest)
+			m.sendWant(from, m.st.Digest)
 			return nil
 		}
-		if v, err = m.store.apply(base, d.digest, d.changes); err != nil {
+		if v, err = m.store.Apply(base, d.digest, d.changes); err != nil {
 			return err
 		}
 		if v == nil {
@@ -86,12 +87,12 @@ func (m *Machine) onDelta(arrived time.Duration, from peer.ID, body []byte) erro
 		}
 		m.stats.DeltasApplied++
 	}
-	if d.seen.Len() != len(v.members) {
+	if d.seen.Len() != len(v.Members) {
 		return &wire.Error{Kind: wire.KindDelta, Offset: 32, Err: wire.ErrBadValue}
 	}
 	if err := m.followable(wire.KindDelta, v); err != nil {
 		return err
 	}
-	m.take(from, v.seenBy(d.seen))
+	m.take(from, v.SeenBy(d.seen))
 	return nil
 }

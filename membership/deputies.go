@@ -14,22 +14,22 @@ func (m *Machine) extraTargets(reached int) {
 	if m.cfg.Deputies <= 0 && !m.cfg.GossipToUnreachable {
 		return
 	}
-	self := m.st.index(m.self)
-	unreachable := len(m.st.unreachable)
-	if m.st.unreachable.Has(m.self) {
+	self := m.st.Index(m.self)
+	unreachable := len(m.st.Unreachable)
+	if m.st.Unreachable.Has(m.self) {
 		unreachable--
 	}
-	live := len(m.st.members) - 1 - unreachable
+	live := len(m.st.Members) - 1 - unreachable
 	if m.cfg.GossipToUnreachable && gossip.Chance(m.rng, gossip.ToUnreachable(unreachable, live)) {
-		k := gossip.Choose(m.rng, len(m.st.unreachable), 0, func(k int) bool { return m.st.unreachable[k] != m.self }, nil)
+		k := gossip.Choose(m.rng, len(m.st.Unreachable), 0, func(k int) bool { return m.st.Unreachable[k] != m.self }, nil)
 		if k >= 0 {
-			m.sendStatus(m.st.unreachable[k])
+			m.sendStatus(m.st.Unreachable[k])
 		}
 	}
-	m.scratch = m.st.deputies(m.st.leader(m.self), m.cfg.Deputies, m.scratch[:0])
+	m.scratch = m.st.Deputies(m.st.Leader(m.self), m.cfg.Deputies, m.scratch[:0])
 	p := gossip.ToDeputy(len(m.scratch), live, unreachable, slices.Contains(m.scratch, reached))
 	m.scratch = slices.DeleteFunc(m.scratch, func(i int) bool { return i == self || i == reached })
 	if len(m.scratch) > 0 && gossip.Chance(m.rng, p) {
-		m.sendStatus(m.st.members[m.scratch[m.rng.IntN(len(m.scratch))]].ID)
+		m.sendStatus(m.st.Members[m.scratch[m.rng.IntN(len(m.scratch))]].ID)
 	}
 }

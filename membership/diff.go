@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -15,17 +16,17 @@ func (m *Machine) nextView() *cluster.View {
 	if m.st == nil {
 		return nil
 	}
-	seq, now := uint64(1), m.phase == member && converged(m.st, m.self, nil)
+	seq, now := uint64(1), m.phase == member && members.Converged(m.st, m.self, nil)
 	m.followConvergence(now)
 	if last := m.view; last != nil {
-		if last.Hash == uint64(m.st.digest) && last.Converged == now {
+		if last.Hash == uint64(m.st.Digest) && last.Converged == now {
 			return nil
 		}
 		seq = last.Seq + 1
 	}
-	v := m.st.takeView()
-	*v = cluster.View{Self: m.self, Seq: seq, ClusterID: m.st.cluster, Birth: m.st.birth, Hash: uint64(m.st.digest),
-		Members: m.st.members, Metadata: m.st.live, Unreachable: m.st.unreachable, Accusations: m.st.accused,
+	v := m.st.TakeView()
+	*v = cluster.View{Self: m.self, Seq: seq, ClusterID: m.st.Cluster, Birth: m.st.Birth, Hash: uint64(m.st.Digest),
+		Members: m.st.Members, Metadata: m.st.Live, Unreachable: m.st.Unreachable, Accusations: m.st.Accused,
 		Converged: now}
 	if v.Unreachable.Has(m.self) {
 		v.Unreachable = v.Unreachable.Clone()
@@ -56,6 +57,11 @@ func rolesOf(v *cluster.View, into []string) []string {
 var statusEvents = [...]EventKind{cluster.Joining: MemberJoined, cluster.WeaklyUp: MemberWeaklyUp, cluster.Up: MemberUp,
 	cluster.Leaving: MemberLeft, cluster.Exiting: MemberExited, cluster.Down: MemberDowned,
 	cluster.PreparingForShutdown: MemberPreparingForShutdown, cluster.ReadyForShutdown: MemberReadyForShutdown}
+
+// sameSlice reports whether a and b are one and the same list.
+func sameSlice[S ~[]T, T any](a, b S) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
 
 // diff appends the events from old (nil: nothing) to next: removed members, then members that are new or changed, by
 // their present status, then unreachable, reachable, leader, metadata, role leaders; each group in address order. A

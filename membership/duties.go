@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -21,19 +22,19 @@ type age struct {
 // refreshAges brings the ages in line with the tombstones of a new state.
 func (m *Machine) refreshAges() {
 	old := m.ages
-	if len(m.st.tombs) == 0 && len(old) == 0 {
+	if len(m.st.Tombs) == 0 && len(old) == 0 {
 		return
 	}
-	if slices.EqualFunc(old, m.st.tombs, func(a age, t tombstone) bool { return a.id == t.id }) {
+	if slices.EqualFunc(old, m.st.Tombs, func(a age, t members.Tombstone) bool { return a.id == t.ID }) {
 		return
 	}
-	next := make([]age, 0, len(m.st.tombs))
-	for _, t := range m.st.tombs {
-		for len(old) > 0 && old[0].id.Less(t.id) {
+	next := make([]age, 0, len(m.st.Tombs))
+	for _, t := range m.st.Tombs {
+		for len(old) > 0 && old[0].id.Less(t.ID) {
 			old = old[1:]
 		}
-		a := age{t.id, m.now}
-		if len(old) > 0 && old[0].id == t.id {
+		a := age{t.ID, m.now}
+		if len(old) > 0 && old[0].id == t.ID {
 			a = old[0]
 		}
 		next = append(next, a)
@@ -80,7 +81,7 @@ const orphanFor = 3 * time.Second
 // one of them. It admits nobody any more, or those who join would keep that cluster, and this, alive for ever; it tells
 // the others like it, and ends.
 func (m *Machine) orphaned() bool {
-	switch is := m.st.orphaned(); {
+	switch is := m.st.Orphaned(); {
 	case is && !m.timers[timerOrphan].on:
 		m.in(timerOrphan, orphanFor)
 	case !is && m.timers[timerOrphan].on:
@@ -94,17 +95,17 @@ func (m *Machine) duties() {
 	if m.orphaned() {
 		return
 	}
-	if m.st.leader(m.self) != m.self {
+	if m.st.Leader(m.self) != m.self {
 		m.unstuck()
 		return
 	}
-	var next *state
+	var next *members.State
 	var removed []cluster.Member
-	if converged(m.st, m.self, m.exited) {
+	if members.Converged(m.st, m.self, m.exited) {
 		m.unstuck()
-		if !m.st.allUp || len(m.st.tombs) > 0 {
-			letIn := m.named() && m.cfg.minimums().met(m.st.members)
-			next, removed = lead(m.st, m.self, m.exited, m.expiry(), letIn)
+		if !m.st.AllUp || len(m.st.Tombs) > 0 {
+			letIn := m.named() && m.cfg.minimums().met(m.st.Members)
+			next, removed = members.Lead(m.st, m.self, m.exited, m.expiry(), letIn)
 		}
 	} else {
 		next = m.weakenWhenStuck()
@@ -132,10 +133,10 @@ func (m *Machine) leave() {
 	case pending:
 		m.join.leave = true
 	case member:
-		if st := m.st.status(m.self); st.CanBecome(cluster.Leaving) {
-			d := m.st.draft()
-			d.setStatus(m.self, cluster.Leaving)
-			m.install(d.commit(m.self), true)
+		if st := m.st.Status(m.self); st.CanBecome(cluster.Leaving) {
+			d := m.st.Draft()
+			d.SetStatus(m.self, cluster.Leaving)
+			m.install(d.Commit(m.self), true)
 		}
 	}
 }
@@ -146,17 +147,17 @@ func (m *Machine) down(id peer.ID, cause cluster.Cause) error {
 		return ErrNotMember
 	}
 	if id.Inc == 0 {
-		i := slices.IndexFunc(m.st.members, func(o cluster.Member) bool { return o.ID.Addr == id.Addr })
+		i := slices.IndexFunc(m.st.Members, func(o cluster.Member) bool { return o.ID.Addr == id.Addr })
 		if i < 0 {
 			return fmt.Errorf("%w: nobody at %s", ErrUnknownMember, id.Addr)
 		}
-		if at := m.st.at(id.Addr); !at.IsZero() {
+		if at := m.st.At(id.Addr); !at.IsZero() {
 			id = at
 		} else {
-			id = m.st.members[i].ID
+			id = m.st.Members[i].ID
 		}
 	}
-	if m.st.status(id) == cluster.Removed {
+	if m.st.Status(id) == cluster.Removed {
 		return fmt.Errorf("%w: %s", ErrUnknownMember, id)
 	}
 	return m.downAll([]peer.ID{id}, cause)
@@ -170,18 +171,18 @@ func (m *Machine) downAll(ids []peer.ID, cause cluster.Cause) error {
 	if cause == cluster.CauseNone {
 		cause = cluster.CauseOperator
 	}
-	d := m.st.draft()
+	d := m.st.Draft()
 	var told []peer.ID
 	for _, id := range ids {
-		if st := m.st.status(id); st != cluster.Removed && st != cluster.Down {
-			d.setDown(id, m.self, cause)
+		if st := m.st.Status(id); st != cluster.Removed && st != cluster.Down {
+			d.SetDown(id, m.self, cause)
 			told = append(told, id)
 		}
 	}
 	if len(told) == 0 {
 		return nil
 	}
-	m.install(d.commit(m.self), true)
+	m.install(d.Commit(m.self), true)
 	for _, id := range told {
 		if id != m.self {
 			m.sendGossip(id, nil)
@@ -194,7 +195,7 @@ func (m *Machine) downAll(ids []peer.ID, cause cluster.Cause) error {
 func (m *Machine) forgetExits() {
 	kept := m.exited[:0]
 	for _, id := range m.exited {
-		if m.st.has(id) {
+		if m.st.Has(id) {
 			kept = append(kept, id)
 		}
 	}
@@ -217,9 +218,9 @@ func (m *Machine) startExit() {
 // sendExitDone tells the leader of the remaining members and the one who leads if that one goes as well.
 func (m *Machine) sendExitDone() {
 	m.in(timerExit, m.cfg.ProbeInterval)
-	rest := slices.DeleteFunc(slices.Clone(m.st.members), func(o cluster.Member) bool { return o.ID == m.self })
+	rest := slices.DeleteFunc(slices.Clone(m.st.Members), func(o cluster.Member) bool { return o.ID == m.self })
 	for range 2 {
-		l := cluster.Leader(rest, m.st.unreachable, m.self, "")
+		l := cluster.Leader(rest, m.st.Unreachable, m.self, "")
 		if l.IsZero() {
 			return
 		}
@@ -234,7 +235,7 @@ func (m *Machine) onExitDone(from peer.ID, body []byte) error {
 	if err != nil || !m.addressed(e) || m.tellRemoved(from) {
 		return err
 	}
-	if m.st.has(from) && m.exited.Add(from) {
+	if m.st.Has(from) && m.exited.Add(from) {
 		m.dirty = true
 	}
 	return nil
@@ -242,11 +243,11 @@ func (m *Machine) onExitDone(from peer.ID, body []byte) error {
 
 // tellRemoved sends a note to a removed incarnation, and reports whether id is one.
 func (m *Machine) tellRemoved(id peer.ID) bool {
-	t, dead := m.st.tomb(id)
+	t, dead := m.st.Tomb(id)
 	if !dead {
 		return false
 	}
-	n := noteBody{m.toward(id), t, uint64(m.ageOf(id) / time.Millisecond), m.st.upCount(), m.st.lowestUp()}
+	n := noteBody{m.toward(id), t, uint64(m.ageOf(id) / time.Millisecond), m.st.UpCount(), m.st.LowestUp()}
 	m.post(id, wire.KindRemovedNote, func(b []byte) []byte { return appendNote(b, n) })
 	return true
 }

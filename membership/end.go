@@ -12,7 +12,7 @@ func (m *Machine) end(kind EndKind, by peer.ID, reason string) {
 	m.phase, m.stale = ended, true
 	m.timers = [timerCount]timer{}
 	m.over = &Ended{Kind: kind, By: by, At: m.now, Reason: reason}
-	if m.st != nil && kind != EndDowned && m.st.has(m.self) {
-		m.st = m.st.without(m.self)
+	if m.st != nil && kind != EndDowned && m.st.Has(m.self) {
+		m.st = m.st.Without(m.self)
 	}
 }

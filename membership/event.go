@@ -111,8 +111,8 @@ func (m *Machine) explain(events []Event) {
 	for i := range events {
 		switch e := &events[i]; e.Kind {
 		case MemberRemoved:
-			if t, ok := m.st.tomb(e.Member.ID); ok {
-				e.Last, e.Member.Cause, e.Member.By = t.last, t.cause, t.by
+			if t, ok := m.st.Tomb(e.Member.ID); ok {
+				e.Last, e.Member.Cause, e.Member.By = t.Last, t.Cause, t.By
 			}
 		case MemberQuarantined:
 			for _, w := range m.whys {

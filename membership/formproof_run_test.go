@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -277,8 +278,8 @@ func (p *prover) members(s *proofState, i uint8, visit func(proofStep, *proofSta
 	}
 	m := Machine{self: proofID(lead, s.nodes[lead].inc), now: 1, cfg: Config{Records: true},
 		recorded: p.records[s.nodes[lead].rec]}
-	m.st = newState(version{cluster: uint64(n.cluster)})
-	m.st.add(cluster.Member{ID: proofID(i, n.inc), Status: cluster.Joining})
+	m.st = members.NewState(members.Version{Cluster: uint64(n.cluster)})
+	m.st.Add(cluster.Member{ID: proofID(i, n.inc), Status: cluster.Joining})
 	if n.life == proofJoining && m.named() {
 		t = *s
 		t.nodes[i].life = proofUp

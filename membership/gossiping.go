@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -34,34 +35,34 @@ func (m *Machine) extraRound() {
 }
 
 func (m *Machine) speedUp() bool {
-	return gossip.SpeedUp(m.st.seen.Count(), len(m.st.members), m.st.anyDown)
+	return gossip.SpeedUp(m.st.Seen.Count(), len(m.st.Members), m.st.AnyDown)
 }
 
 // valid reports whether member i may be gossiped to: not this node, and not held unreachable by this node. What other
 // observers say does not matter, else a broken pair would cut both off.
 func (m *Machine) valid(i int) bool {
-	id := m.st.members[i].ID
-	return id != m.self && !m.st.reach.accuses(m.self, id)
+	id := m.st.Members[i].ID
+	return id != m.self && !m.st.Reach.Accuses(m.self, id)
 }
 
-func (m *Machine) unseen(i int) bool { return !m.st.seen.Has(i) }
+func (m *Machine) unseen(i int) bool { return !m.st.Seen.Has(i) }
 
 // round sends a status to one member, by preference to one outside the seen set.
 func (m *Machine) round() {
-	n := len(m.st.members)
+	n := len(m.st.Members)
 	prefer := 0
-	if !m.st.seen.Full() {
+	if !m.st.Seen.Full() {
 		prefer = gossip.DifferentView(n, gossip.PerMillion(m.cfg.DifferentViewProbability), m.cfg.ReduceDifferentViewAbove)
 	}
 	i := gossip.Choose(m.rng, n, prefer, m.valid, m.unseen)
 	if i >= 0 {
-		m.sendStatus(m.st.members[i].ID)
+		m.sendStatus(m.st.Members[i].ID)
 	}
 	m.extraTargets(i)
 }
 
 func (m *Machine) sendStatus(to peer.ID) {
-	s := statusBody{m.toward(to), m.st.digest, m.st.seen.Digest()}
+	s := statusBody{m.toward(to), m.st.Digest, m.st.Seen.Digest()}
 	m.post(to, wire.KindStatus, func(b []byte) []byte { return appendStatus(b, s) })
 }
 
@@ -78,37 +79,37 @@ func (m *Machine) eagerPush() {
 	}
 	m.push = false
 	m.stop(timerPush)
-	if m.spread(m.cfg.PushFanout, m.history.base) > 0 {
+	if m.spread(m.cfg.PushFanout, m.history.Base) > 0 {
 		m.pushAt = m.now + m.cfg.PushInterval
 	}
 }
 
 // spread sends the state to at most n members that have not seen it and may hold base, and returns to how many.
-func (m *Machine) spread(n int, base *version) int {
-	if m.st.seen.Full() {
+func (m *Machine) spread(n int, base *members.Version) int {
+	if m.st.Seen.Full() {
 		return 0
 	}
-	m.scratch = gossip.Sample(m.rng, len(m.st.members), n, func(i int) bool { return m.valid(i) && m.unseen(i) },
+	m.scratch = gossip.Sample(m.rng, len(m.st.Members), n, func(i int) bool { return m.valid(i) && m.unseen(i) },
 		m.scratch[:0])
 	for _, i := range m.scratch {
-		m.sendGossip(m.st.members[i].ID, base)
+		m.sendGossip(m.st.Members[i].ID, base)
 	}
 	return len(m.scratch)
 }
 
 // sendState sends the seen set and the version, which is packed once however often it is sent.
 func (m *Machine) sendState(to peer.ID, kind wire.Kind, tag uint64) {
-	s := stateBody{to.Inc, tag, m.st.digest, m.st.seen, m.store.pack(m.st.version)}
+	s := stateBody{to.Inc, tag, m.st.Digest, m.st.Seen, m.store.Pack(m.st.Version)}
 	m.post(to, kind, func(b []byte) []byte { return appendStateBody(b, s) })
 }
 
 func (m *Machine) sendSeen(to peer.ID, reply bool) {
-	s := seenBody{m.toward(to), m.st.digest, reply, m.st.seen}
+	s := seenBody{m.toward(to), m.st.Digest, reply, m.st.Seen}
 	m.post(to, wire.KindSeen, func(b []byte) []byte { return appendSeenBody(b, s) })
 }
 
 func (m *Machine) sendVersion(to peer.ID) {
-	v := versionBody{envelope: m.toward(to), digest: m.st.digest, clock: m.st.clock}
+	v := versionBody{envelope: m.toward(to), digest: m.st.Digest, clock: m.st.Clock}
 	m.post(to, wire.KindVersion, func(b []byte) []byte { return appendVersion(b, v) })
 }
 
@@ -123,7 +124,7 @@ func (m *Machine) addressed(e envelope) bool {
 	if m.phase != member {
 		return false
 	}
-	if e.to != m.self.Inc || e.cluster != m.st.cluster {
+	if e.to != m.self.Inc || e.cluster != m.st.Cluster {
 		m.stats.Misaddressed++
 		return false
 	}
@@ -146,7 +147,7 @@ func (m *Machine) hears(arrived time.Duration, from peer.ID, e envelope, holds g
 		return false
 	case m.tellRemoved(from):
 		return false
-	case m.st.reach.accuses(m.self, from) && !m.cfg.GossipToUnreachable:
+	case m.st.Reach.Accuses(m.self, from) && !m.cfg.GossipToUnreachable:
 		m.stats.FromUnreachable++
 		return false
 	}
@@ -159,7 +160,7 @@ func (m *Machine) onStatus(arrived time.Duration, from peer.ID, body []byte) err
 	if err != nil || !m.hears(arrived, from, s.envelope, s.digest) {
 		return err
 	}
-	switch gossip.JudgeStatus(m.st.digest, s.digest, m.st.seen.Digest(), s.seen) {
+	switch gossip.JudgeStatus(m.st.Digest, s.digest, m.st.Seen.Digest(), s.seen) {
 	case gossip.SendVersion:
 		m.sendVersion(from)
 	case gossip.SendSeen:
@@ -170,16 +171,16 @@ func (m *Machine) onStatus(arrived time.Duration, from peer.ID, body []byte) err
 
 func (m *Machine) onVersion(arrived time.Duration, from peer.ID, body []byte) error {
 	v, err := readVersion(body)
-	if err != nil || !m.hears(arrived, from, v.envelope, v.digest) || v.digest == m.st.digest {
+	if err != nil || !m.hears(arrived, from, v.envelope, v.digest) || v.digest == m.st.Digest {
 		return err
 	}
 	if v.want {
 		m.sendGossip(from, m.held(v.digest))
 		return nil
 	}
-	switch gossip.JudgeVersion(m.st.clock, v.clock) {
+	switch gossip.JudgeVersion(m.st.Clock, v.clock) {
 	case gossip.AskState:
-		m.sendWant(from, m.st.digest)
+		m.sendWant(from, m.st.Digest)
 	case gossip.SendState, gossip.Exchange: // a state that is not newer is answered with the receiver's
 		m.sendGossip(from, m.held(v.digest))
 	}
@@ -188,16 +189,16 @@ func (m *Machine) onVersion(arrived time.Duration, from peer.ID, body []byte) er
 
 func (m *Machine) onSeen(arrived time.Duration, from peer.ID, body []byte) error {
 	s, err := readSeenBody(body)
-	if err != nil || !m.hears(arrived, from, s.envelope, s.digest) || s.digest != m.st.digest {
+	if err != nil || !m.hears(arrived, from, s.envelope, s.digest) || s.digest != m.st.Digest {
 		return err
 	}
-	if s.seen.Len() != m.st.seen.Len() {
+	if s.seen.Len() != m.st.Seen.Len() {
 		return &wire.Error{Kind: wire.KindSeen, Offset: len(body), Err: wire.ErrBadValue}
 	}
-	if m.st.seen.Union(s.seen) {
+	if m.st.Seen.Union(s.seen) {
 		m.sawMore()
 	}
-	if s.reply && !s.seen.Covers(m.st.seen) {
+	if s.reply && !s.seen.Covers(m.st.Seen) {
 		m.sendSeen(from, false)
 	}
 	return nil
@@ -212,14 +213,14 @@ func (m *Machine) onGossip(arrived time.Duration, from peer.ID, body []byte) err
 	if err != nil {
 		return err
 	}
-	if remote.cluster != m.st.cluster || remote.birth != m.st.birth {
+	if remote.Cluster != m.st.Cluster || remote.Birth != m.st.Birth {
 		return &wire.Error{Kind: wire.KindGossip, Offset: 0, Err: wire.ErrBadValue}
 	}
-	if t, dead := remote.tomb(m.self); dead {
-		m.removedBy(from, t, remote.upCount(), remote.lowestUp(), 0)
+	if t, dead := remote.Tomb(m.self); dead {
+		m.removedBy(from, t, remote.UpCount(), remote.LowestUp(), 0)
 		return nil
 	}
-	if err := m.followable(wire.KindGossip, remote.version); err != nil {
+	if err := m.followable(wire.KindGossip, remote.Version); err != nil {
 		return err
 	}
 	m.take(from, remote)
@@ -228,50 +229,50 @@ func (m *Machine) onGossip(arrived time.Duration, from peer.ID, body []byte) err
 
 // take brings a received state together with the local one and answers: an older sender gets ours, after a merge the
 // sender gets the result, and one who did not know that we have seen its version is told.
-func (m *Machine) take(from peer.ID, remote *state) {
-	if remote.digest != m.st.digest && m.returned(from, remote) {
+func (m *Machine) take(from peer.ID, remote *members.State) {
+	if remote.Digest != m.st.Digest && m.returned(from, remote) {
 		return
 	}
-	known := remote.hasSeen(m.self)
-	next, how := m.store.newerOrMerged(m.st, remote, m.held)
+	known := remote.HasSeen(m.self)
+	next, how := m.store.NewerOrMerged(m.st, remote, m.held)
 	switch how {
-	case isSame:
+	case members.Same:
 		m.stats.Same++
-		if m.st.seen.Union(remote.seen) {
+		if m.st.Seen.Union(remote.Seen) {
 			m.sawMore()
 		}
-		if !known || !remote.seen.Covers(m.st.seen) {
+		if !known || !remote.Seen.Covers(m.st.Seen) {
 			m.sendSeen(from, false)
 		}
-	case isOlder:
+	case members.Older:
 		m.stats.Older++
-		m.sendGossip(from, remote.version)
-	case isNewer:
+		m.sendGossip(from, remote.Version)
+	case members.Newer:
 		m.stats.Newer++
-		next.seen.Add(next.index(m.self))
+		next.Seen.Add(next.Index(m.self))
 		m.install(next, true)
 		if !known {
 			m.sendSeen(from, false)
 		}
 		// The leader waits for everybody: tell it directly instead of leaving that to the epidemic.
-		if l := next.leader(m.self); l != m.self && l != from && !l.IsZero() && !next.reach.accuses(m.self, l) {
+		if l := next.Leader(m.self); l != m.self && l != from && !l.IsZero() && !next.Reach.Accuses(m.self, l) {
 			m.sendSeen(l, false)
 		}
-	case isMerged, isBumped:
+	case members.Merged, members.Bumped:
 		m.stats.Merged++
-		if how == isBumped {
-			next = next.draft().commit(m.self)
+		if how == members.Bumped {
+			next = next.Draft().Commit(m.self)
 		} else {
-			next.seen.Add(next.index(m.self))
+			next.Seen.Add(next.Index(m.self))
 		}
-		m.install(next, how == isBumped)
-		m.sendGossip(from, remote.version)
+		m.install(next, how == members.Bumped)
+		m.sendGossip(from, remote.Version)
 	}
 }
 
 // followable is plausible as the error that a peer's frame is answered with.
-func (m *Machine) followable(kind wire.Kind, o *version) error {
-	if o == m.st.version || m.st.plausible(o) {
+func (m *Machine) followable(kind wire.Kind, o *members.Version) error {
+	if o == m.st.Version || m.st.Plausible(o) {
 		return nil
 	}
 	return &wire.Error{Kind: kind, Offset: 0, Err: wire.ErrBadValue}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/contract"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -208,7 +209,7 @@ func (w *world) describe() string {
 	for _, a := range w.actors {
 		if a.view != nil {
 			out += fmt.Sprintf("\n%s dead=%v converged=%v %v accusations %v seen %d ended %v", a.id, a.dead, a.view.Converged,
-				a.view.Members, a.view.Accusations, a.m.st.seen.Count(), a.ended)
+				a.view.Members, a.view.Accusations, a.m.st.Seen.Count(), a.ended)
 		}
 	}
 	return out
@@ -262,29 +263,26 @@ func kindsOf(events []Event) []EventKind {
 }
 
 // requireSound checks the invariants of a state.
-func requireSound(t require.TestingT, s *state) {
+func requireSound(t require.TestingT, s *members.State) {
 	ups := map[uint32]peer.ID{}
-	for i, m := range s.members {
+	for i, m := range s.Members {
 		require.True(t, m.Status.Known() && m.Status != cluster.Removed)
-		require.LessOrEqual(t, m.UpNumber, s.highestUp)
+		require.LessOrEqual(t, m.UpNumber, s.HighestUp)
 		if m.UpNumber != 0 {
 			require.NotContains(t, ups, m.UpNumber, "an up-number given twice")
 			ups[m.UpNumber] = m.ID
 		}
 		if i > 0 {
-			require.True(t, s.members[i-1].ID.Less(m.ID))
+			require.True(t, s.Members[i-1].ID.Less(m.ID))
 		}
-		_, dead := s.tomb(m.ID)
+		_, dead := s.Tomb(m.ID)
 		require.False(t, dead)
 	}
-	require.Equal(t, len(s.members), s.seen.Len())
-	for _, e := range s.clock {
-		require.True(t, s.has(e.ID))
+	require.Equal(t, len(s.Members), s.Seen.Len())
+	for _, e := range s.Clock {
+		require.True(t, s.Has(e.ID))
 	}
-	for _, r := range s.reach {
-		require.True(t, s.has(r.observer))
-		for _, c := range r.records {
-			require.True(t, s.has(c.subject) && c.subject != r.observer)
-		}
+	for _, a := range s.Accused {
+		require.True(t, s.Has(a.Observer) && s.Has(a.Subject) && a.Subject != a.Observer)
 	}
 }

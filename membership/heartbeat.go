@@ -92,7 +92,7 @@ func (m *Machine) onHeartbeatAck(arrived time.Duration, from peer.ID, body []byt
 // linkLost takes evidence that a peer's process is gone. Only those who probe the peer weigh it: they are enough, and a
 // change by everybody who had a connection would be a storm. What it weighs is decided when its hold is over.
 func (m *Machine) linkLost(c LinkLostCommand) {
-	if m.phase == member && c.ID != m.self && m.st.has(c.ID) {
+	if m.phase == member && c.ID != m.self && m.st.Has(c.ID) {
 		m.stats.LinksLost++
 		m.monitor.Lost(c.ID, m.now, c.Replaced)
 	}
@@ -122,12 +122,12 @@ func (m *Machine) noticePause(now time.Duration) {
 // followRing tells the monitor when the state is another one: who is a neighbour, and whether a second observer now
 // agrees about a lost link.
 func (m *Machine) followRing() {
-	if m.ringFor == m.st.digest {
+	if m.ringFor == m.st.Digest {
 		return
 	}
-	m.ringFor = m.st.digest
-	members, ring := m.st.everybody(&m.people)
-	m.monitor.SetRing(m.now, members, ring, m.st.unreachable, m.st.reach.accusers(m.self))
+	m.ringFor = m.st.Digest
+	members, ring := m.st.Everybody(&m.people)
+	m.monitor.SetRing(m.now, members, ring, m.st.Unreachable, m.st.Reach.Accusers(m.self))
 	if m.monitor.Undecided() {
 		m.judge()
 	}
@@ -149,22 +149,22 @@ func (m *Machine) reap() {
 // whose subject is heard again. Whom it does not watch it does not accuse.
 func (m *Machine) judge() {
 	m.judged = m.monitor.Judge(m.now, m.seconded, m.judged[:0])
-	reach := m.st.reach
-	for _, id := range reach.accusedBy(m.self) {
+	reach := m.st.Reach
+	for _, id := range reach.AccusedBy(m.self) {
 		if _, watched := m.verdictOn(id); !watched {
-			reach = reach.with(m.self, id, false)
+			reach = reach.With(m.self, id, false)
 		}
 	}
 	for _, v := range m.judged {
-		if st := m.st.status(v.ID); st == cluster.Removed || st == cluster.Down && !v.Available && m.st.replaced(v.ID) {
+		if st := m.st.Status(v.ID); st == cluster.Removed || st == cluster.Down && !v.Available && m.st.Replaced(v.ID) {
 			continue // a successor at its address removes it: no need to say that it is gone
 		}
-		reach = reach.with(m.self, v.ID, !v.Available)
+		reach = reach.With(m.self, v.ID, !v.Available)
 	}
-	if reach.versionOf(m.self) != m.st.reach.versionOf(m.self) {
-		d := m.st.draft()
-		d.reach = reach
-		m.install(d.commit(m.self), true)
+	if reach.VersionOf(m.self) != m.st.Reach.VersionOf(m.self) {
+		d := m.st.Draft()
+		d.Reach = reach
+		m.install(d.Commit(m.self), true)
 	}
 }
 
@@ -178,5 +178,5 @@ func (m *Machine) verdictOn(id peer.ID) (fd.Verdict, bool) {
 
 // seconded reports whether another observer that counts accuses id.
 func (m *Machine) seconded(id peer.ID) bool {
-	return m.st.accusedByAnother(id, m.self)
+	return m.st.AccusedByAnother(id, m.self)
 }

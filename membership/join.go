@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -187,7 +188,7 @@ func (m *Machine) tooOld(from peer.ID, birth uint64) bool {
 
 func (m *Machine) onRefused(from peer.ID, body []byte) error {
 	f, err := readRefused(body)
-	if err == nil && m.phase == member && m.st.has(from) {
+	if err == nil && m.phase == member && m.st.Has(from) {
 		m.forwards = slices.DeleteFunc(m.forwards, func(w forward) bool {
 			return w.join.id.Inc == f.to && w.join.nonce == f.nonce
 		})
@@ -222,13 +223,13 @@ func (m *Machine) onWelcome(from peer.ID, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if !s.has(m.self) {
+	if !s.Has(m.self) {
 		return &wire.Error{Kind: wire.KindWelcome, Offset: len(body), Err: wire.ErrBadValue}
 	}
-	if m.tooOld(from, s.birth) {
+	if m.tooOld(from, s.Birth) {
 		return nil
 	}
-	s.seen.Add(s.index(m.self))
+	s.Seen.Add(s.Index(m.self))
 	m.install(s, true)
 	m.admitted()
 	m.sendSeen(from, false)
@@ -239,9 +240,9 @@ func (m *Machine) onWelcome(from peer.ID, body []byte) error {
 // somebody whom it heard remembers.
 func (m *Machine) form() {
 	birth := m.join.wall<<birthLowBits | m.rng.Uint64N(1<<birthLowBits)
-	s := newState(version{cluster: m.nonce(), birth: max(birth, m.lowestBirth()+1)})
-	s.add(cluster.Member{ID: m.self, Status: cluster.Joining, Roles: m.cfg.Roles, AppVersion: m.cfg.AppVersion})
-	m.install(s.commit(m.self), true)
+	s := members.NewState(members.Version{Cluster: m.nonce(), Birth: max(birth, m.lowestBirth()+1)})
+	s.Add(cluster.Member{ID: m.self, Status: cluster.Joining, Roles: m.cfg.Roles, AppVersion: m.cfg.AppVersion})
+	m.install(s.Commit(m.self), true)
 	m.admitted()
 }
 

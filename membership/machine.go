@@ -11,6 +11,7 @@ import (
 	"github.com/kith-io/kith/fd"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -34,12 +35,12 @@ type Machine struct {
 	now  time.Duration
 
 	phase   phase
-	st      *state // nil until admitted
+	st      *members.State // nil until admitted
 	source  peer.ID
 	dirty   bool // state, seen set or confirmed exits changed: duties are due
 	ringFor gossip.Digest
 	monitor *fd.Monitor
-	people  people // of the version before
+	people  members.Roster // of the version before
 	probes  uint64
 
 	join     joining
@@ -67,10 +68,10 @@ type Machine struct {
 	extra  int // extra rounds left in this interval
 
 	heard   []heardVersion // sorted; by Config.Overview
-	history history
+	history members.History
 
 	entryAges []entryAge // of the clock; by Config.ClockEntries
-	store     *store
+	store     *members.Store
 
 	timers  [timerCount]timer
 	arena   peer.Arena
@@ -94,7 +95,7 @@ type Machine struct {
 // rng, which the machine owns from now on.
 func New(self peer.ID, cfg Config, rng *rand.Rand) *Machine {
 	cfg = cfg.WithDefaults()
-	return &Machine{self: self, cfg: cfg, rng: rng, store: newStore(cfg.CompressAbove, cfg.Intern),
+	return &Machine{self: self, cfg: cfg, rng: rng, store: members.NewStore(cfg.CompressAbove, cfg.Intern),
 		monitor: newMonitor(self, cfg)}
 }
 
@@ -148,7 +149,7 @@ func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kin
 		m.show()
 		return nil
 	}
-	if m.phase == member && !m.st.has(from) {
+	if m.phase == member && !m.st.Has(from) {
 		m.stats.Strangers++
 	}
 	var err error
@@ -190,7 +191,7 @@ func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kin
 	default:
 		err = fmt.Errorf("%w: %s", ErrBadKind, kind)
 	}
-	if err == nil && m.phase == member && m.st.has(from) {
+	if err == nil && m.phase == member && m.st.Has(from) {
 		m.contact = now
 		if kind != wire.KindHeartbeat && kind != wire.KindHeartbeatAck {
 			m.monitor.Sign(from, arrived) // FD-5
@@ -293,14 +294,14 @@ func (m *Machine) show() {
 
 // install makes s the state of this node. push says that it is worth an eager push: a change of this node, or a
 // version met for the first time; never the result of a merge.
-func (m *Machine) install(s *state, push bool) {
+func (m *Machine) install(s *members.State, push bool) {
 	if m.st != nil && m.st != s {
-		s.floor = m.st.floor
-		m.store.recycle(m.st)
-		m.history.push(m.st.version, m.push || m.timers[timerPush].on)
+		s.Floor = m.st.Floor
+		m.store.Recycle(m.st)
+		m.history.Push(m.st.Version, m.push || m.timers[timerPush].on)
 	}
-	s.version = m.store.share(s.version)
-	s.floor = max(s.floor, s.clock.Of(m.self))
+	s.Version = m.store.Share(s.Version)
+	s.Floor = max(s.Floor, s.Clock.Of(m.self))
 	m.st, m.dirty, m.stale = s, true, true
 	m.refreshAges()
 	m.refreshEntryAges()
@@ -344,10 +345,10 @@ func (m *Machine) follow() {
 
 // noticeSelf acts on this node's own record.
 func (m *Machine) noticeSelf() {
-	switch m.st.status(m.self) {
+	switch m.st.Status(m.self) {
 	case cluster.Down:
 		m.spread(farewellFanout, nil)
-		own := m.st.members[m.st.index(m.self)]
+		own := m.st.Members[m.st.Index(m.self)]
 		by := own.By
 		if by.IsZero() {
 			by = m.source
@@ -357,7 +358,7 @@ func (m *Machine) noticeSelf() {
 	case cluster.Exiting:
 		m.startExit()
 	case cluster.Removed:
-		if _, own := m.st.tomb(m.self); own { // only its own leader actions put that into its state
+		if _, own := m.st.Tomb(m.self); own { // only its own leader actions put that into its state
 			kind, reason := m.leftAs()
 			m.end(kind, m.self, reason)
 			return
@@ -373,9 +374,9 @@ func (m *Machine) noticeSelf() {
 // costs several merges: for simulators and tests.
 func Laws(a, b, c *Machine) error {
 	for _, m := range [...]*Machine{a, b, c} {
-		if m.st == nil || m.phase == ended || m.st.cluster != a.st.cluster {
+		if m.st == nil || m.phase == ended || m.st.Cluster != a.st.Cluster {
 			return nil
 		}
 	}
-	return laws(a.st, b.st, c.st)
+	return members.Laws(a.st, b.st, c.st)
 }

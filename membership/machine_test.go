@@ -13,6 +13,7 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -32,8 +33,8 @@ func (w *world) deliver() {
 
 func seenBy(a *actor) []int {
 	var out []int
-	for i := range a.m.st.members {
-		if a.m.st.seen.Has(i) {
+	for i := range a.m.st.Members {
+		if a.m.st.Seen.Has(i) {
 			out = append(out, i+1)
 		}
 	}
@@ -42,7 +43,7 @@ func seenBy(a *actor) []int {
 
 func statuses(a *actor) []cluster.Status {
 	var out []cluster.Status
-	for _, m := range a.m.st.members {
+	for _, m := range a.m.st.Members {
 		out = append(out, m.Status)
 	}
 	return out
@@ -70,15 +71,15 @@ func TestScenario23Transitions(t *testing.T) {
 		require.Equal(t, []cluster.Status{cluster.Up, cluster.Up, cluster.Up}, statuses(a))
 	}
 	require.Equal(t, []int{1, 2, 3}, seenBy(first), "the leader knows that all have seen it")
-	require.Equal(t, []uint32{1, 2, 3}, []uint32{first.m.st.members[0].UpNumber, first.m.st.members[1].UpNumber,
-		first.m.st.members[2].UpNumber})
+	require.Equal(t, []uint32{1, 2, 3}, []uint32{first.m.st.Members[0].UpNumber, first.m.st.Members[1].UpNumber,
+		first.m.st.Members[2].UpNumber})
 
 	// third marks second unreachable: seen by third alone, and told to first only.
-	d := third.m.st.draft()
-	d.reach = d.reach.with(third.id, second.id, true)
+	d := third.m.st.Draft()
+	d.Reach = d.Reach.With(third.id, second.id, true)
 	w.now += time.Second
 	third.m.begin(w.now, third.id)
-	third.m.install(d.commit(third.id), true)
+	third.m.install(d.Commit(third.id), true)
 	require.Equal(t, []int{3}, seenBy(third))
 	third.m.settle()
 	w.drain(third)
@@ -95,7 +96,8 @@ func TestScenario23Transitions(t *testing.T) {
 	require.Equal(t, EndDowned, second.ended.Kind)
 	for _, a := range []*actor{first, third} {
 		require.Equal(t, []cluster.Status{cluster.Up, cluster.Up}, statuses(a))
-		require.Equal(t, []tombstone{{second.id, cluster.Down, cluster.CauseOperator, first.id}}, a.m.st.tombs)
+		require.Equal(t, []members.Tombstone{{ID: second.id, Last: cluster.Down, Cause: cluster.CauseOperator, By: first.id}},
+			a.m.st.Tombs)
 	}
 	require.Equal(t, []int{1, 2}, seenBy(first))
 }
@@ -143,7 +145,7 @@ func TestWhoAskedNeverForms(t *testing.T) {
 	w.cut = func(from, to peer.ID) bool { return from == other.id }
 	w.run(time.Minute)
 	require.Nil(t, first.view)
-	require.True(t, other.m.st.has(first.id))
+	require.True(t, other.m.st.Has(first.id))
 	w.cut = nil
 	w.until(20*time.Second, "admitted", w.settled)
 }
@@ -218,23 +220,23 @@ func TestExchange(t *testing.T) {
 	}
 	e := envelope{1, 0x11}
 	status := func(d, s gossip.Digest) []byte { return appendStatus(nil, statusBody{e, d, s}) }
-	require.Zero(t, answer(wire.KindStatus, status(m.st.digest, m.st.seen.Digest())))
-	require.Equal(t, wire.KindSeen, answer(wire.KindStatus, status(m.st.digest, 5)))
-	require.Equal(t, wire.KindVersion, answer(wire.KindStatus, status(5, m.st.seen.Digest())))
+	require.Zero(t, answer(wire.KindStatus, status(m.st.Digest, m.st.Seen.Digest())))
+	require.Equal(t, wire.KindSeen, answer(wire.KindStatus, status(m.st.Digest, 5)))
+	require.Equal(t, wire.KindVersion, answer(wire.KindStatus, status(5, m.st.Seen.Digest())))
 	version := func(c gossip.Clock, want bool) []byte { return appendVersion(nil, versionBody{e, 5, want, c}) }
 	require.Equal(t, wire.KindGossip, answer(wire.KindVersion, version(nil, true)), "asked for")
 	older, beside := gossip.Clock{{ID: ip(1), N: 2}}, gossip.Clock{{ID: ip(3), N: 2}}
 	require.Equal(t, wire.KindGossip, answer(wire.KindVersion, version(older, false)), "ours is newer")
 	require.Equal(t, wire.KindGossip, answer(wire.KindVersion, version(beside, false)), "concurrent")
-	newer := slices.Clone(m.st.clock)
+	newer := slices.Clone(m.st.Clock)
 	newer[0].N++
 	require.Equal(t, wire.KindVersion, answer(wire.KindVersion, version(newer, false)), "theirs is newer: ask")
 
 	seen := gossip.NewSeen(3)
 	seen.Add(1)
-	require.Equal(t, wire.KindSeen, answer(wire.KindSeen, appendSeenBody(nil, seenBody{e, m.st.digest, true, seen})))
-	require.Equal(t, cluster.Up, m.st.status(ip(2)), "the union is news, and the leader looks at its duties")
-	require.Zero(t, answer(wire.KindSeen, appendSeenBody(nil, seenBody{e, m.st.digest, true, m.st.seen})))
+	require.Equal(t, wire.KindSeen, answer(wire.KindSeen, appendSeenBody(nil, seenBody{e, m.st.Digest, true, seen})))
+	require.Equal(t, cluster.Up, m.st.Status(ip(2)), "the union is news, and the leader looks at its duties")
+	require.Zero(t, answer(wire.KindSeen, appendSeenBody(nil, seenBody{e, m.st.Digest, true, m.st.Seen})))
 	require.Zero(t, answer(wire.KindSeen, appendSeenBody(nil, seenBody{e, 5, true, seen})), "of another version")
 }
 
@@ -288,7 +290,7 @@ func TestStuckNodeIsUnreachable(t *testing.T) {
 		require.NoError(t, a.m.Handle(w.now, w.now, b.id, wire.KindHeartbeatAck, ack))
 		mailOf(a.m)
 	}
-	require.Equal(t, peer.SetOf(b.id), a.m.st.unreachable)
+	require.Equal(t, peer.SetOf(b.id), a.m.st.Unreachable)
 	require.Equal(t, uint64(20), a.m.Stats().LateAnswers)
 	require.Greater(t, a.m.Phi(b.id), 8.0)
 }

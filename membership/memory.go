@@ -78,11 +78,11 @@ func (m *Machine) named() bool {
 	if !m.cfg.Records || m.recorded.More > 0 {
 		return true // with more than a record holds no cluster is formed from it
 	}
-	for i := range m.st.members {
-		mb := &m.st.members[i]
+	for i := range m.st.Members {
+		mb := &m.st.Members[i]
 		switch {
 		case mb.Status.Numbered() >= 0 || !mb.HasRole(m.cfg.RecordRole) || mb.ID.Addr == m.self.Addr:
-		case m.recorded.ClusterID == m.st.cluster && m.recorded.Names(mb.ID.Addr):
+		case m.recorded.ClusterID == m.st.Cluster && m.recorded.Names(mb.ID.Addr):
 		case m.unnamed == 0:
 			m.unnamed = m.now + recordPatience
 			return false

@@ -6,11 +6,23 @@ package membership
 import (
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
 const maxReasonSize = 256 // bytes of a refusal's text
+
+// check fails r unless the value is in range and the order holds.
+func check(r *wire.Reader, value, order bool) {
+	switch {
+	case r.Err() != nil:
+	case !value:
+		r.Fail(wire.ErrBadValue)
+	case !order:
+		r.Fail(wire.ErrBadOrder)
+	}
+}
 
 // envelope opens every gossip message: for which incarnation it is, and of which cluster it speaks.
 type envelope struct{ to, cluster uint64 }
@@ -90,24 +102,24 @@ func readExitDone(body []byte) (envelope, error) {
 // cluster stands, for the case that both sides removed each other.
 type noteBody struct {
 	envelope
-	tomb   tombstone // of the incarnation told; its id does not travel
-	age    uint64    // milliseconds since the teller learnt of the removal
-	up     uint32    // Up members of the teller's view
+	tomb   members.Tombstone // of the incarnation told; its id does not travel
+	age    uint64            // milliseconds since the teller learnt of the removal
+	up     uint32            // Up members of the teller's view
 	lowest peer.ID
 }
 
 func appendNote(b []byte, n noteBody) []byte {
-	b = wire.AppendU64(append(appendEnvelope(b, n.envelope), byte(n.tomb.last)), n.age)
+	b = wire.AppendU64(append(appendEnvelope(b, n.envelope), byte(n.tomb.Last)), n.age)
 	b = peer.AppendID(wire.AppendU32(b, n.up), n.lowest)
-	return peer.AppendID(append(b, byte(n.tomb.cause)), n.tomb.by)
+	return peer.AppendID(append(b, byte(n.tomb.Cause)), n.tomb.By)
 }
 
 func readNote(body []byte) (noteBody, error) {
 	r := wire.NewReader(wire.KindRemovedNote, body)
 	n := noteBody{envelope: readEnvelope(&r)}
-	n.tomb.last, n.age, n.up, n.lowest = cluster.Status(r.U8()), r.U64(), r.U32(), peer.ReadID(&r)
-	n.tomb.cause, n.tomb.by = cluster.Cause(r.U8()), peer.ReadID(&r)
-	check(&r, (n.tomb.last == cluster.Exiting || n.tomb.last == cluster.Down) && n.tomb.cause.Known(), true)
+	n.tomb.Last, n.age, n.up, n.lowest = cluster.Status(r.U8()), r.U64(), r.U32(), peer.ReadID(&r)
+	n.tomb.Cause, n.tomb.By = cluster.Cause(r.U8()), peer.ReadID(&r)
+	check(&r, (n.tomb.Last == cluster.Exiting || n.tomb.Last == cluster.Down) && n.tomb.Cause.Known(), true)
 	return n, r.Done()
 }
 
@@ -165,7 +177,7 @@ func readJoin(body []byte) (joinBody, error) {
 	r := wire.NewReader(wire.KindJoin, body)
 	j := joinBody{nonce: r.U64(), challenge: r.U64(), id: peer.ReadID(&r)}
 	check(&r, !j.id.Addr.IsZero() && j.id.Inc != 0, true)
-	j.roles = readStrings(&r, cluster.MaxRoles, cluster.MaxRoleSize)
+	j.roles = members.ReadStrings(&r, cluster.MaxRoles, cluster.MaxRoleSize)
 	j.version = r.String(cluster.MaxAppVersion)
 	j.settings = readSettings(&r)
 	return j, r.Done()
@@ -209,13 +221,13 @@ type stateBody struct {
 	to, tag uint64
 	digest  gossip.Digest
 	seen    gossip.Seen
-	packed  packed
+	packed  members.Packed
 }
 
 func appendStateBody(b []byte, s stateBody) []byte {
 	b = wire.AppendU64(wire.AppendU64(wire.AppendU64(b, s.to), s.tag), uint64(s.digest))
 	b = gossip.AppendSeen(wire.AppendUvarint(b, uint64(s.seen.Len())), s.seen)
-	return appendPacked(b, s.packed)
+	return members.AppendPacked(b, s.packed)
 }
 
 // readStateBody leaves the packed bytes as a view into body.
@@ -225,25 +237,25 @@ func readStateBody(kind wire.Kind, body []byte) (stateBody, error) {
 	if n := r.Count(0, cluster.MaxMembers); r.Err() == nil {
 		s.seen = gossip.ReadSeen(&r, n)
 	}
-	s.packed = readPacked(&r)
+	s.packed = members.ReadPacked(&r)
 	return s, r.Done()
 }
 
 // readState unpacks and reads the state in a body; the version that this node holds needs neither. The version keeps
 // the packed form that it came in.
-func (m *Machine) readState(kind wire.Kind, b *stateBody) (*state, error) {
-	var held *version
+func (m *Machine) readState(kind wire.Kind, b *stateBody) (*members.State, error) {
+	var held *members.Version
 	if m.st != nil {
-		held = m.st.version
+		held = m.st.Version
 	}
-	v, err := m.store.read(kind, b.digest, b.packed, held)
+	v, err := m.store.Read(kind, b.digest, b.packed, held)
 	if err != nil {
 		return nil, err
 	}
-	if b.seen.Len() != len(v.members) {
+	if b.seen.Len() != len(v.Members) {
 		return nil, &wire.Error{Kind: kind, Offset: 24, Err: wire.ErrBadValue}
 	}
-	return v.seenBy(b.seen), nil
+	return v.SeenBy(b.seen), nil
 }
 
 // PlainBody returns body with its state uncompressed, so that traces hash what was said and not how it was packed.
@@ -256,7 +268,7 @@ func PlainBody(kind wire.Kind, body []byte) []byte {
 	if err != nil {
 		return body
 	}
-	plain, ok := s.packed.plain(kind)
+	plain, ok := s.packed.Plain(kind)
 	if !ok {
 		return body
 	}

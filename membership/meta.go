@@ -27,7 +27,7 @@ func (m *Machine) setMetadata(c SetMetadataCommand) error {
 	case len(c.Value) > cluster.MaxMetadataValue:
 		return fmt.Errorf("%w: value of %d bytes, at most %d", ErrBadMetadata, len(c.Value), cluster.MaxMetadataValue)
 	}
-	next, err := m.st.withMetadata(c.Key, string(c.Value), m.self)
+	next, err := m.st.WithMetadata(c.Key, string(c.Value), m.self)
 	if next != nil {
 		m.install(next, true)
 	}

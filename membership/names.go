@@ -2,7 +2,16 @@
 
 package membership
 
-import "github.com/kith-io/kith/cluster"
+import (
+	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/members"
+)
+
+// Intern is the pool of states that the machines of one simulation share; see Config.Intern.
+type Intern = members.Intern
+
+// ErrLaw is what Laws returns, wrapped with the law that is broken.
+var ErrLaw = members.ErrLaw
 
 // What a view holds.
 type (

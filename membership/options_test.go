@@ -13,21 +13,6 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// GOS-9: the deputies are those after the leader in sorted order, from the front again behind the last.
-func TestDeputiesFollowTheLeader(t *testing.T) {
-	s := stateOf([]string{"a up", "b up", "c down", "d leaving", "e joining", "f up"}, "a")
-	for _, c := range []struct {
-		leader string
-		n      int
-		want   []int
-	}{
-		{"a", 2, []int{1, 3}}, {"a", 9, []int{1, 3, 5}}, {"d", 2, []int{5, 0}}, {"f", 1, []int{0}}, {"a", 0, nil},
-		{"x", 3, nil},
-	} {
-		require.Equal(t, c.want, s.deputies(nid(c.leader), c.n, nil), "%+v", c)
-	}
-}
-
 // statusRounds counts to whom node a sends statuses during n rounds.
 func statusRounds(a *actor, w *world, n int) map[string]int {
 	sent := map[string]int{}
@@ -52,7 +37,7 @@ func TestExtraTargets(t *testing.T) {
 	lost := all[5]
 	w.crash(lost)
 	a := all[4]
-	w.until(20*time.Second, "unreachable", func() bool { return a.m.st.reach.accuses(a.id, lost.id) })
+	w.until(20*time.Second, "unreachable", func() bool { return a.m.st.Reach.Accuses(a.id, lost.id) })
 	total := func(sent map[string]int) (n int) {
 		for _, k := range sent {
 			n += k

@@ -29,7 +29,7 @@ type heardVersion struct {
 
 // heardOf notes which version a member holds, when Config.Overview wants that.
 func (m *Machine) heardOf(id peer.ID, d gossip.Digest) {
-	if !m.cfg.Overview || d == 0 || !m.st.has(id) {
+	if !m.cfg.Overview || d == 0 || !m.st.Has(id) {
 		return
 	}
 	i, ok := slices.BinarySearchFunc(m.heard, id, func(h heardVersion, id peer.ID) int { return h.id.Compare(id) })
@@ -37,8 +37,8 @@ func (m *Machine) heardOf(id peer.ID, d gossip.Digest) {
 		m.heard[i] = heardVersion{id, d, m.now}
 		return
 	}
-	if len(m.heard) >= len(m.st.members) { // some are of members that are gone
-		m.heard = slices.DeleteFunc(m.heard, func(h heardVersion) bool { return !m.st.has(h.id) })
+	if len(m.heard) >= len(m.st.Members) { // some are of members that are gone
+		m.heard = slices.DeleteFunc(m.heard, func(h heardVersion) bool { return !m.st.Has(h.id) })
 		i, _ = slices.BinarySearchFunc(m.heard, id, func(h heardVersion, id peer.ID) int { return h.id.Compare(id) })
 	}
 	m.heard = slices.Insert(m.heard, i, heardVersion{id, d, m.now})
@@ -51,15 +51,15 @@ func (m *Machine) Overview(into []KnownVersion) []KnownVersion {
 		return into
 	}
 	heard := m.heard
-	for i := range m.st.members {
-		id := m.st.members[i].ID
-		k := KnownVersion{ID: id, Current: m.st.seen.Has(i)}
+	for i := range m.st.Members {
+		id := m.st.Members[i].ID
+		k := KnownVersion{ID: id, Current: m.st.Seen.Has(i)}
 		for len(heard) > 0 && heard[0].id.Less(id) {
 			heard = heard[1:]
 		}
 		switch {
 		case id == m.self:
-			k.Version = uint64(m.st.digest)
+			k.Version = uint64(m.st.Digest)
 		case len(heard) > 0 && heard[0].id == id:
 			k.Version, k.Age = uint64(heard[0].digest), m.now-heard[0].at
 		}

@@ -6,6 +6,7 @@ package membership
 import (
 	"errors"
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/members"
 	"time"
 )
 
@@ -54,7 +55,7 @@ func (n minimums) met(members []cluster.Member) bool {
 
 // weakenWhenStuck lets joining members in when this node has led without convergence for Config.WeaklyUpAfter at a
 // stretch.
-func (m *Machine) weakenWhenStuck() *state {
+func (m *Machine) weakenWhenStuck() *members.State {
 	switch {
 	case m.cfg.WeaklyUpAfter < 0:
 		return nil
@@ -65,7 +66,7 @@ func (m *Machine) weakenWhenStuck() *state {
 	case m.now < m.stuckUntil:
 		return nil
 	}
-	return weaken(m.st, m.self, m.cfg.minimums().met(m.st.members))
+	return members.Weaken(m.st, m.self, m.cfg.minimums().met(m.st.Members))
 }
 
 // unstuck ends the stretch: this node does not lead, or has converged.
@@ -81,10 +82,10 @@ func (m *Machine) prepareShutdown() error {
 	if m.phase != member {
 		return ErrNotMember
 	}
-	if cluster.Preparing(m.st.members) {
+	if cluster.Preparing(m.st.Members) {
 		return nil
 	}
-	next := prepare(m.st, m.self)
+	next := members.Prepare(m.st, m.self)
 	if next == nil {
 		return ErrNobodyUp
 	}

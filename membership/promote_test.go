@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -101,24 +102,6 @@ func previous(events []Event, first, second EventKind, id peer.ID) (out []cluste
 	return out
 }
 
-// MEM-6: who is weakly up leaves through exiting like anybody.
-func TestWeaken(t *testing.T) {
-	s := stateOf([]string{"a up", "b joining", "c joining", "d up"}, "a", "a->c", "a->d")
-	next := weaken(s, nid("a"), true)
-	require.Equal(t, cluster.WeaklyUp, next.status(nid("b")))
-	require.Equal(t, cluster.Joining, next.status(nid("c")), "unreachable")
-	require.Nil(t, weaken(next, nid("a"), true), "once")
-	require.Nil(t, weaken(s, nid("a"), false))
-	require.Nil(t, weaken(stateOf([]string{"a preparing-for-shutdown", "b joining"}, "a"), nid("a"), true))
-	require.False(t, converged(stateOf([]string{"a up", "b weakly-up"}, "a", "a->b"), nid("a"), nil), "unreachable blocks")
-	require.True(t, converged(stateOf([]string{"a up", "b weakly-up"}, "a"), nid("a"), nil), "need not have seen")
-	require.False(t, converged(stateOf([]string{"a joining", "b weakly-up"}, "a"), nid("a"), nil), "while none is up")
-	next, _ = lead(stateOf([]string{"a up", "b weakly-up"}, "ab"), nid("a"), nil, never, true)
-	require.Equal(t, cluster.Member{ID: nid("b"), Status: cluster.Up, UpNumber: 101}, next.members[1])
-	require.Equal(t, nid("b"), stateOf([]string{"a joining", "b weakly-up"}, "").leader(nid("a")))
-	require.Equal(t, nid("b"), stateOf([]string{"a weakly-up", "b ready-for-shutdown"}, "").leader(nid("a")))
-}
-
 // Reference 4.6: nobody is let in below the minimum numbers; a single node can still leave.
 func TestMinimums(t *testing.T) {
 	for _, c := range []struct {
@@ -134,7 +117,7 @@ func TestMinimums(t *testing.T) {
 		{minimums{members: 2, roles: []RoleMinimum{{"x", 1}}}, []string{"a joining", "b joining"}, false},
 		{minimums{roles: []RoleMinimum{{"", 2}}}, []string{"a joining", "b joining"}, true},
 	} {
-		require.Equal(t, c.want, c.least.met(stateOf(c.members, "").members), "%+v", c)
+		require.Equal(t, c.want, c.least.met(stateOf(c.members, "").Members), "%+v", c)
 	}
 	w := newWorld(t, 1)
 	w.cfg.MinMembers, w.cfg.MinRoleMembers = 2, []RoleMinimum{{"db", 1}}
@@ -209,9 +192,9 @@ func TestFullShutdown(t *testing.T) {
 // MEM-7: who was admitted while the order to stop was under way stays Joining; who was made Up then prepares as well.
 func TestPreparingMeetsLateMembers(t *testing.T) {
 	s := stateOf([]string{"a preparing-for-shutdown", "b up", "c joining", "d weakly-up", "e leaving"}, "abcde")
-	next, _ := lead(s, nid("a"), nil, never, true)
+	next, _ := members.Lead(s, nid("a"), nil, never, true)
 	var got []cluster.Status
-	for _, m := range next.members {
+	for _, m := range next.Members {
 		got = append(got, m.Status)
 	}
 	require.Equal(t, []cluster.Status{cluster.ReadyForShutdown, cluster.PreparingForShutdown, cluster.Joining,

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -29,8 +30,8 @@ func (m *Machine) refreshEntryAges() {
 		return
 	}
 	old := m.entryAges
-	next := make([]entryAge, 0, len(m.st.clock))
-	for _, e := range m.st.clock {
+	next := make([]entryAge, 0, len(m.st.Clock))
+	for _, e := range m.st.Clock {
 		for len(old) > 0 && old[0].entry.ID.Less(e.ID) {
 			old = old[1:]
 		}
@@ -45,9 +46,9 @@ func (m *Machine) refreshEntryAges() {
 
 // pruneClock returns the version without the entries that are the oldest and too many, nil when there are none or not
 // every member has seen the present one.
-func (m *Machine) pruneClock() *state {
-	many := len(m.st.clock) - m.cfg.ClockEntries
-	if m.cfg.ClockEntries <= 0 || many <= 0 || !m.st.seen.Full() {
+func (m *Machine) pruneClock() *members.State {
+	many := len(m.st.Clock) - m.cfg.ClockEntries
+	if m.cfg.ClockEntries <= 0 || many <= 0 || !m.st.Seen.Full() {
 		return nil
 	}
 	var old []entryAge
@@ -64,5 +65,5 @@ func (m *Machine) pruneClock() *state {
 	if len(gone) == 0 {
 		return nil
 	}
-	return m.st.pruneEntries(gone, m.self)
+	return m.st.PruneEntries(gone, m.self)
 }

@@ -9,57 +9,56 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/peer"
-	"github.com/kith-io/kith/wire"
+	"github.com/kith-io/kith/internal/members"
 )
 
 // pruned is a machine that is the leader and has just pruned: of the entries of 1, 2 and 3 its own and one are left.
-func prunedMachine(t *testing.T) (m *Machine, before *state) {
+func prunedMachine(t *testing.T) (m *Machine, before *members.State) {
 	m = New(ip(1), Config{ClockEntries: 2, ClockEntryAge: time.Minute}, newWorld(t, 1).rng)
 	require.NoError(t, m.Do(0, JoinCommand{}))
 	mailOf(m)
 	for n := 2; n < 4; n++ {
-		d := m.st.draft()
-		d.highestUp++
-		d.add(cluster.Member{ID: ip(n), Status: cluster.Up, UpNumber: d.highestUp})
+		d := m.st.Draft()
+		d.HighestUp++
+		d.Add(cluster.Member{ID: ip(n), Status: cluster.Up, UpNumber: d.HighestUp})
 		for range n {
-			d.clock = d.clock.Bump(ip(n))
+			d.Clock = d.Clock.Bump(ip(n))
 		}
-		m.install(d.commit(ip(1)), false)
+		m.install(d.Commit(ip(1)), false)
 	}
 	m.now = 50 * time.Second
-	d := m.st.draft()
-	d.clock = d.clock.Bump(ip(2))
-	m.install(d.commit(ip(1)), false)
+	d := m.st.Draft()
+	d.Clock = d.Clock.Bump(ip(2))
+	m.install(d.Commit(ip(1)), false)
 	before = m.st
 	m.now = 70 * time.Second
 	require.Nil(t, m.pruneClock(), "not all have seen it")
-	for i := range m.st.members {
-		m.st.seen.Add(i)
+	for i := range m.st.Members {
+		m.st.Seen.Add(i)
 	}
 	next := m.pruneClock()
 	require.NotNil(t, next)
 	copied := *before
-	copied.seen = before.seen.Clone()
+	copied.Seen = before.Seen.Clone()
 	m.install(next, false)
 	return m, &copied
 }
 
 // meets is what becomes of the state of m when it hears of remote.
-func meets(m *Machine, remote *state) (*state, outcome) {
-	return m.store.newerOrMerged(m.st, remote, m.held)
+func meets(m *Machine, remote *members.State) (*members.State, members.Outcome) {
+	return m.store.NewerOrMerged(m.st, remote, m.held)
 }
 
 // The oldest go, no younger ones, and never the leader's own, which stands for all that was pruned.
 func TestPruneClock(t *testing.T) {
 	m, before := prunedMachine(t)
-	require.Equal(t, []uint64{4, 0}, []uint64{before.clock.Of(ip(3)) + 1, m.st.clock.Of(ip(3))})
-	require.Equal(t, before.clock.Of(ip(2)), m.st.clock.Of(ip(2)), "two are enough")
-	require.Equal(t, before.clock.Of(ip(1))+1, m.st.clock.Of(ip(1)))
-	require.Equal(t, before.digest, m.st.pruned)
-	require.Equal(t, uint32(1), m.st.prunes)
-	for i := range m.st.members {
-		m.st.seen.Add(i)
+	require.Equal(t, []uint64{4, 0}, []uint64{before.Clock.Of(ip(3)) + 1, m.st.Clock.Of(ip(3))})
+	require.Equal(t, before.Clock.Of(ip(2)), m.st.Clock.Of(ip(2)), "two are enough")
+	require.Equal(t, before.Clock.Of(ip(1))+1, m.st.Clock.Of(ip(1)))
+	require.Equal(t, before.Digest, m.st.Pruned)
+	require.Equal(t, uint32(1), m.st.Prunes)
+	for i := range m.st.Members {
+		m.st.Seen.Add(i)
 	}
 	require.Nil(t, m.pruneClock(), "short enough")
 	m.cfg.ClockEntries = 1
@@ -75,37 +74,37 @@ func TestPruneClock(t *testing.T) {
 func TestPrunedVersionsMeet(t *testing.T) {
 	m, before := prunedMachine(t)
 	after := m.st
-	node := func(st *state) *Machine {
+	node := func(st *members.State) *Machine {
 		o := New(ip(2), Config{}, newWorld(t, 2).rng)
 		require.NoError(t, o.Do(0, JoinCommand{}))
 		mailOf(o)
-		o.history = history{}
-		o.st = &state{version: st.version, seen: st.seen.Clone()}
+		o.history = members.History{}
+		o.st = &members.State{Version: st.Version, Seen: st.Seen.Clone()}
 		return o
 	}
 	next, how := meets(node(before), after)
-	require.Equal(t, isNewer, how)
+	require.Equal(t, members.Newer, how)
 	require.Same(t, after, next)
 	next, how = meets(m, before)
-	require.Equal(t, isOlder, how)
+	require.Equal(t, members.Older, how)
 	require.Same(t, after, next)
 
 	o := node(before)
-	o.install(o.st.draft().commit(ip(2)), false)
+	o.install(o.st.Draft().Commit(ip(2)), false)
 	next, how = meets(o, after)
-	require.Equal(t, isMerged, how)
-	require.Zero(t, next.clock.Of(ip(3)))
-	require.Equal(t, before.clock.Of(ip(2))+1, next.clock.Of(ip(2)))
-	require.Equal(t, uint32(1), next.prunes)
+	require.Equal(t, members.Merged, how)
+	require.Zero(t, next.Clock.Of(ip(3)))
+	require.Equal(t, before.Clock.Of(ip(2))+1, next.Clock.Of(ip(2)))
+	require.Equal(t, uint32(1), next.Prunes)
 	again, how := meets(m, o.st)
-	require.Equal(t, isMerged, how)
-	require.Equal(t, next.digest, again.digest, "both sides come to the same")
+	require.Equal(t, members.Merged, how)
+	require.Equal(t, next.Digest, again.Digest, "both sides come to the same")
 
-	d := before.draft()
-	stranger := node(d.commit(ip(2)))
+	d := before.Draft()
+	stranger := node(d.Commit(ip(2)))
 	next, how = meets(stranger, after)
-	require.Equal(t, isMerged, how)
-	require.Equal(t, before.clock.Of(ip(3)), next.clock.Of(ip(3)), "it comes back, and nothing is lost")
+	require.Equal(t, members.Merged, how)
+	require.Equal(t, before.Clock.Of(ip(3)), next.Clock.Of(ip(3)), "it comes back, and nothing is lost")
 }
 
 // A node whose entry was pruned goes on from its own count: its next change is never taken for an old one.
@@ -114,12 +113,12 @@ func TestPrunedCountsGoOn(t *testing.T) {
 	o := New(ip(3), Config{}, newWorld(t, 2).rng)
 	require.NoError(t, o.Do(0, JoinCommand{}))
 	mailOf(o)
-	o.install(&state{version: before.version, seen: before.seen.Clone()}, false)
+	o.install(&members.State{Version: before.Version, Seen: before.Seen.Clone()}, false)
 	next, _ := meets(o, m.st)
-	o.install(&state{version: next.version, seen: next.seen.Clone()}, false)
-	require.Zero(t, o.st.clock.Of(ip(3)))
-	changed := o.st.draft().commit(ip(3))
-	require.Equal(t, before.clock.Of(ip(3))+1, changed.clock.Of(ip(3)))
+	o.install(&members.State{Version: next.Version, Seen: next.Seen.Clone()}, false)
+	require.Zero(t, o.st.Clock.Of(ip(3)))
+	changed := o.st.Draft().Commit(ip(3))
+	require.Equal(t, before.Clock.Of(ip(3))+1, changed.Clock.Of(ip(3)))
 }
 
 // In a cluster that changes without end clocks stay short, and every change of a node whose entry went is known to all.
@@ -138,8 +137,8 @@ func TestClocksStayShort(t *testing.T) {
 			w.run(15 * time.Second)
 			w.until(20*time.Second, "settled", w.settled)
 			for _, a := range all {
-				require.LessOrEqual(t, len(a.m.st.clock), 4, "seed %d", seed)
-				require.Positive(t, a.m.st.prunes)
+				require.LessOrEqual(t, len(a.m.st.Clock), 4, "seed %d", seed)
+				require.Positive(t, a.m.st.Prunes)
 				for i := range all {
 					value, _ := a.view.MetadataValue(string(rune('a' + i)))
 					require.Equal(t, []byte{byte('0' + round)}, value, "seed %d: what %s knows", seed, a.id)
@@ -147,23 +146,4 @@ func TestClocksStayShort(t *testing.T) {
 			}
 		}
 	}
-}
-
-// The fields of a pruning travel, in states and in deltas, and a pruning of nothing is refused.
-func TestPruningTravels(t *testing.T) {
-	m, before := prunedMachine(t)
-	got, err := readState(wire.KindGossip, payload(m.st))
-	require.NoError(t, err)
-	require.Equal(t, m.st.pruned, got.pruned)
-	require.Equal(t, uint32(1), got.prunes)
-	changes, ok := appendDelta(nil, before.version, m.st.version)
-	require.True(t, ok)
-	v, err := new(work).readDelta(wire.KindDelta, before.version, changes)
-	require.NoError(t, err)
-	require.Equal(t, m.st.digest, v.digest)
-	m.st.pruned = 0
-	core, _ := appendCore(nil, m.st.version)
-	_, err = readState(wire.KindGossip, core)
-	require.ErrorIs(t, err, wire.ErrBadValue)
-	require.False(t, m.st.has(peer.ID{}))
 }

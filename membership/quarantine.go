@@ -37,35 +37,35 @@ func (m *Machine) quarantine(c QuarantineCommand) error {
 	if m.phase != member {
 		return ErrNotMember
 	}
-	i := m.st.index(c.ID)
+	i := m.st.Index(c.ID)
 	if i < 0 || c.ID == m.self {
 		return fmt.Errorf("%w: %s", ErrUnknownMember, c.ID)
 	}
-	if m.st.reach.quarantines(m.self, c.ID) {
+	if m.st.Reach.Quarantines(m.self, c.ID) {
 		return nil
 	}
 	reason := c.Reason[:min(len(c.Reason), maxWhy)]
 	if mine, others := m.quarantined(); (mine+1+max(c.Alike, 0))*2 > others {
 		m.stats.SelfIndicted++
-		m.tell(Event{Kind: SelfIndicted, Member: m.st.members[i], Previous: m.st.members[i].Status, By: m.self, Why: reason})
+		m.tell(Event{Kind: SelfIndicted, Member: m.st.Members[i], Previous: m.st.Members[i].Status, By: m.self, Why: reason})
 		return nil
 	}
 	m.whys = append(m.whys, whyQuarantined{c.ID, reason})
-	d := m.st.draft()
-	d.reach = d.reach.quarantine(m.self, c.ID)
-	m.install(d.commit(m.self), true)
+	d := m.st.Draft()
+	d.Reach = d.Reach.Quarantine(m.self, c.ID)
+	m.install(d.Commit(m.self), true)
 	return nil
 }
 
 // quarantined counts whom this node holds under quarantine, and all members but itself; Down ones are over already.
 func (m *Machine) quarantined() (mine, others int) {
-	for i := range m.st.members {
-		o := &m.st.members[i]
+	for i := range m.st.Members {
+		o := &m.st.Members[i]
 		if o.ID == m.self || o.Status == cluster.Down {
 			continue
 		}
 		others++
-		if m.st.reach.quarantines(m.self, o.ID) {
+		if m.st.Reach.Quarantines(m.self, o.ID) {
 			mine++
 		}
 	}

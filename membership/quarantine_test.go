@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/peer"
 )
 
 func eventOf(events []Event, kind EventKind) (Event, bool) {
@@ -67,32 +66,13 @@ func TestScenario24Quarantine(t *testing.T) {
 	}
 }
 
-// The quarantine of an observer that is Down counts nowhere, as all that it says.
-func TestQuarantineByDownObserver(t *testing.T) {
-	s := sampleOf(cluster.Up, cluster.Up, cluster.Up)
-	s.reach = s.reach.quarantine(ip(2), ip(3))
-	require.Equal(t, peer.Set{ip(3)}, s.draft().seal().unreachable)
-	s.members[1].Status = cluster.Down
-	require.Empty(t, s.draft().seal().unreachable)
-	v := &cluster.View{Self: ip(1), Members: s.members, Accusations: s.reach.accusations()}
-	require.Empty(t, v.Quarantined())
-}
-
-func sampleOf(statuses ...cluster.Status) *state {
-	s := newState(version{cluster: 0x11, birth: 1, highestUp: 10})
-	for i, st := range statuses {
-		s.add(cluster.Member{ID: ip(i + 1), Status: st, UpNumber: uint32(i + 1)})
-	}
-	return s
-}
-
 // An observer that gave up on more than half of the others takes the fault for its own: it says so and records nothing.
 // Of two nodes neither can quarantine the other.
 func TestSelfIndicted(t *testing.T) {
 	for _, c := range []struct{ nodes, allowed int }{{2, 0}, {3, 1}, {4, 1}, {5, 2}, {6, 2}} {
 		w := newWorld(t, uint64(c.nodes))
 		all := w.cluster(c.nodes)
-		before := all[0].m.st.digest
+		before := all[0].m.st.Digest
 		for i := 1; i < c.nodes; i++ {
 			w.do(all[0], QuarantineCommand{ID: all[i].id, Reason: "silence"})
 			require.Len(t, all[0].view.Quarantined(), min(i, c.allowed), "%d nodes", c.nodes)
@@ -102,7 +82,7 @@ func TestSelfIndicted(t *testing.T) {
 		require.Equal(t, all[c.allowed+1].id, e.Member.ID)
 		require.Contains(t, e.Reason(), "silence")
 		require.Equal(t, uint64(c.nodes-1-c.allowed), all[0].m.Stats().SelfIndicted)
-		require.Equal(t, c.allowed == 0, before == all[0].m.st.digest)
+		require.Equal(t, c.allowed == 0, before == all[0].m.st.Digest)
 	}
 }
 

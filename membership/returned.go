@@ -11,6 +11,7 @@ import (
 	"fmt"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -20,7 +21,7 @@ func (m *Machine) isolated() bool {
 	if m.phase != member {
 		return false
 	}
-	if len(m.st.members) == 1 {
+	if len(m.st.Members) == 1 {
 		m.contact = m.now // nobody could have removed it
 	}
 	silent := m.now - m.contact
@@ -35,45 +36,45 @@ func (m *Machine) isolated() bool {
 // tombstones again, as a change of this node, so that all remember; and with one by which this node itself is removed
 // and forgotten: it ends, unless its side has done the same with the sender and is the larger one. It reports whether
 // the state is done with.
-func (m *Machine) returned(from peer.ID, remote *state) bool {
-	own := &m.st.members[m.st.index(m.self)]
-	if _, told := remote.tomb(m.self); !told && remote.covers(own) {
-		i := remote.index(from)
-		mutual := i >= 0 && m.st.covers(&remote.members[i])
+func (m *Machine) returned(from peer.ID, remote *members.State) bool {
+	own := &m.st.Members[m.st.Index(m.self)]
+	if _, told := remote.Tomb(m.self); !told && remote.Covers(own) {
+		i := remote.Index(from)
+		mutual := i >= 0 && m.st.Covers(&remote.Members[i])
 		if mutual {
 			m.split(from)
 		}
-		if !mutual || !m.st.outlives(remote.upCount(), remote.lowestUp()) {
+		if !mutual || !m.st.Outlives(remote.UpCount(), remote.LowestUp()) {
 			m.end(EndRemoved, from, fmt.Sprintf("%s holds a state in which %s was removed and forgotten", from, m.self))
 			return true
 		}
 	}
-	if remote.sameMembers(m.st) {
+	if remote.SameMembers(m.st) {
 		return false
 	}
-	var d *state
+	var d *members.State
 	for _, joiners := range [...]bool{false, true} {
-		for i := range remote.members {
-			mb := &remote.members[i]
-			gone := m.st.covers(mb)
+		for i := range remote.Members {
+			mb := &remote.Members[i]
+			gone := m.st.Covers(mb)
 			if joiners { // who has no number was joining among the removed, and goes with them
-				gone = d != nil && mb.UpNumber == 0 && !m.st.has(mb.ID)
+				gone = d != nil && mb.UpNumber == 0 && !m.st.Has(mb.ID)
 			}
-			if _, dead := m.st.tomb(mb.ID); dead || !gone {
+			if _, dead := m.st.Tomb(mb.ID); dead || !gone {
 				continue
 			}
 			if d == nil {
-				d = m.st.draft()
+				d = m.st.Draft()
 			}
-			if len(d.tombs) >= cluster.MaxTombstones {
+			if len(d.Tombs) >= cluster.MaxTombstones {
 				return true // no room to remember it: the whole state is left alone
 			}
-			d.entomb(tombstone{id: mb.ID, last: cluster.Down, cause: mb.Cause, by: mb.By})
+			d.Entomb(members.Tombstone{ID: mb.ID, Last: cluster.Down, Cause: mb.Cause, By: mb.By})
 			m.stats.Returned++
 		}
 	}
 	if d != nil {
-		m.install(d.commit(m.self), true)
+		m.install(d.Commit(m.self), true)
 	}
 	return m.tellRemoved(from)
 }

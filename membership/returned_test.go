@@ -18,16 +18,16 @@ import (
 // them; a state of it has a change of its own.
 func side(self, kept string) *Machine {
 	base := stateOf([]string{"a up", "b up", "c up", "d up", "e up"}, "abcde")
-	d := base.draft()
-	for _, m := range base.members {
+	d := base.Draft()
+	for _, m := range base.Members {
 		if !containsID(kept, m.ID) {
-			d.remove(m.ID)
+			d.Remove(m.ID)
 		}
 	}
-	d.tombs = nil
+	d.Tombs = nil
 	m := New(nid(self), Config{}, rand.New(rand.NewPCG(1, 1)))
 	m.phase = member
-	m.install(d.commit(nid(self)), false)
+	m.install(d.Commit(nid(self)), false)
 	return m
 }
 
@@ -48,19 +48,19 @@ func TestRemovedMembersDoNotReturn(t *testing.T) {
 	require.Equal(t, member, m.phase)
 	require.Equal(t, uint64(2), m.stats.Returned)
 	for _, gone := range []string{"a", "b"} {
-		require.False(t, m.st.has(nid(gone)))
-		_, dead := m.st.tomb(nid(gone))
+		require.False(t, m.st.Has(nid(gone)))
+		_, dead := m.st.Tomb(nid(gone))
 		require.True(t, dead)
 	}
 	require.Equal(t, wire.KindRemovedNote, m.mail[len(m.mail)-1].Kind)
 	require.Equal(t, nid("a"), m.mail[len(m.mail)-1].To)
 
-	joined := side("d", "cde").st.draft() // a member that has joined since is none that returns
-	joined.highestUp++
-	joined.add(cluster.Member{ID: nid("x"), Status: cluster.Up, UpNumber: joined.highestUp})
+	joined := side("d", "cde").st.Draft() // a member that has joined since is none that returns
+	joined.HighestUp++
+	joined.Add(cluster.Member{ID: nid("x"), Status: cluster.Up, UpNumber: joined.HighestUp})
 	m = side("c", "cde")
-	m.take(nid("d"), joined.commit(nid("d")))
-	require.True(t, m.st.has(nid("x")))
+	m.take(nid("d"), joined.Commit(nid("d")))
+	require.True(t, m.st.Has(nid("x")))
 	require.Zero(t, m.stats.Returned)
 }
 
@@ -83,7 +83,7 @@ func TestForgottenMemberEnds(t *testing.T) {
 		}
 		for _, m := range []*Machine{l, r} {
 			if m.phase != ended {
-				require.Len(t, m.st.members, len(c.left)+len(c.right)-len(map[*Machine]string{l: c.right, r: c.left}[m]))
+				require.Len(t, m.st.Members, len(c.left)+len(c.right)-len(map[*Machine]string{l: c.right, r: c.left}[m]))
 			}
 		}
 	}
@@ -121,19 +121,19 @@ func TestIsolationComesBeforeAnythingElse(t *testing.T) {
 // is taken as ever (MEM-1).
 func TestRemovedJoinerDoesNotReturn(t *testing.T) {
 	m := side("c", "cde") // it has removed a, b and the joiner x, and forgotten them
-	d := side("a", "abcde").st.draft()
-	d.add(cluster.Member{ID: nid("x"), Status: cluster.Joining})
-	old := d.commit(nid("a"))
+	d := side("a", "abcde").st.Draft()
+	d.Add(cluster.Member{ID: nid("x"), Status: cluster.Joining})
+	old := d.Commit(nid("a"))
 	m.take(nid("a"), old)
-	require.False(t, m.st.has(nid("x")))
-	_, dead := m.st.tomb(nid("x"))
+	require.False(t, m.st.Has(nid("x")))
+	_, dead := m.st.Tomb(nid("x"))
 	require.True(t, dead)
 	require.Equal(t, uint64(3), m.stats.Returned)
 
-	d = side("d", "cde").st.draft()
-	d.add(cluster.Member{ID: nid("x"), Status: cluster.Joining})
+	d = side("d", "cde").st.Draft()
+	d.Add(cluster.Member{ID: nid("x"), Status: cluster.Joining})
 	m = side("c", "cde")
-	m.take(nid("d"), d.commit(nid("d")))
-	require.True(t, m.st.has(nid("x")))
+	m.take(nid("d"), d.Commit(nid("d")))
+	require.True(t, m.st.Has(nid("x")))
 	require.Zero(t, m.stats.Returned)
 }

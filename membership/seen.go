@@ -18,7 +18,7 @@ func (m *Machine) reconfirm() error {
 	if m.phase != member {
 		return ErrNotMember
 	}
-	m.install(m.st.draft().commit(m.self), true)
+	m.install(m.st.Draft().Commit(m.self), true)
 	return nil
 }
 
@@ -47,7 +47,7 @@ func (m *Machine) Seen(ids peer.Set, into []peer.ID) []peer.ID {
 		return into
 	}
 	for _, id := range ids {
-		if i := m.st.index(id); i >= 0 && m.st.seen.Has(i) {
+		if i := m.st.Index(id); i >= 0 && m.st.Seen.Has(i) {
 			into = append(into, id)
 		}
 	}

@@ -13,7 +13,7 @@ func (m *Machine) post(to peer.ID, kind wire.Kind, appendBody func(b []byte) []b
 	m.mail = append(m.mail, peer.Mail{To: to, Kind: kind, Body: body})
 }
 
-func (m *Machine) toward(to peer.ID) envelope { return envelope{to.Inc, m.st.cluster} }
+func (m *Machine) toward(to peer.ID) envelope { return envelope{to.Inc, m.st.Cluster} }
 
 // nonce draws a random number that is not zero.
 func (m *Machine) nonce() uint64 { return m.rng.Uint64() | 1 }

@@ -56,16 +56,16 @@ func (m *Machine) split(other peer.ID) bool {
 	}
 	m.splits = append(m.splits, met{other.Addr, m.now})
 	m.stats.Splits++
-	m.tell(Event{Kind: SplitCluster, By: other, Twin: &Twin{m.st.cluster, m.st.birth, other.Addr}, Detail: fmt.Sprintf(
+	m.tell(Event{Kind: SplitCluster, By: other, Twin: &Twin{m.st.Cluster, m.st.Birth, other.Addr}, Detail: fmt.Sprintf(
 		"%s lives on a side of this cluster, %016x, birth %d, that has removed the side of %s and was removed by it",
-		other, m.st.cluster, m.st.birth, m.self)})
+		other, m.st.Cluster, m.st.Birth, m.self)})
 	return true
 }
 
 // sameCluster deals with a node that says at an address without a member that it is one of this very cluster: when it
 // was removed here it is told so, and answers likewise when its side has removed this node.
 func (m *Machine) sameCluster(from peer.ID, cluster, birth uint64) {
-	if cluster == m.st.cluster && birth == m.st.birth {
+	if cluster == m.st.Cluster && birth == m.st.Birth {
 		m.tellRemoved(from)
 	}
 }
@@ -90,7 +90,7 @@ func (m *Machine) askSeed() {
 	}
 	for range list {
 		m.seedAt = (m.seedAt + 1) % len(list)
-		if a := list[m.seedAt].addr; m.st.at(a).IsZero() {
+		if a := list[m.seedAt].addr; m.st.At(a).IsZero() {
 			m.post(peer.ID{Addr: a}, wire.KindJoinProbe, func(b []byte) []byte { return wire.AppendU64(b, m.join.nonce) })
 			return
 		}
@@ -100,7 +100,7 @@ func (m *Machine) askSeed() {
 // otherCluster takes note that a node at addr, an address that this node asks, belongs to that cluster. met: this node
 // dialled it, and it showed what members must show.
 func (m *Machine) otherCluster(addr peer.Addr, cluster, birth uint64, met bool) {
-	if m.phase != member || cluster == 0 || cluster == m.st.cluster || m.join.contact(addr) == nil {
+	if m.phase != member || cluster == 0 || cluster == m.st.Cluster || m.join.contact(addr) == nil {
 		return
 	}
 	t := twin{Twin: Twin{cluster, birth, addr}, again: m.now + twinAgain, at: m.now, met: met}
@@ -117,7 +117,7 @@ func (m *Machine) otherCluster(addr peer.Addr, cluster, birth uint64, met bool) 
 		m.twins[i] = t
 	}
 	m.tell(Event{Kind: TwinCluster, Twin: &t.Twin, Detail: fmt.Sprintf("cluster %016x, birth %d, at %s; this is "+
-		"cluster %016x, birth %d", cluster, birth, addr, m.st.cluster, m.st.birth)})
+		"cluster %016x, birth %d", cluster, birth, addr, m.st.Cluster, m.st.Birth)})
 	m.yield()
 	if m.phase == member && m.cfg.SeedCheckInterval > 0 && len(m.elders()) > 0 {
 		m.in(timerSeedCheck, min(m.cfg.SeedCheckInterval, m.cfg.ProbeInterval))
@@ -129,7 +129,7 @@ func (m *Machine) elders() (list []peer.Addr) {
 	last := -1
 	for i := range m.twins {
 		t := &m.twins[i]
-		older := t.Birth != 0 && (t.Birth < m.st.birth || t.Birth == m.st.birth && t.ClusterID < m.st.cluster)
+		older := t.Birth != 0 && (t.Birth < m.st.Birth || t.Birth == m.st.Birth && t.ClusterID < m.st.Cluster)
 		if t.met && older && m.now-t.at <= twinFresh && (last < 0 || t.at > m.twins[last].at) {
 			last = i
 		}
@@ -150,8 +150,8 @@ func (m *Machine) elders() (list []peer.Addr) {
 func (m *Machine) yield() {
 	met := m.elders()
 	own := 0
-	for i := range m.st.members {
-		if m.st.members[i].Status != cluster.Down {
+	for i := range m.st.Members {
+		if m.st.Members[i].Status != cluster.Down {
 			own++
 		}
 	}
@@ -159,9 +159,9 @@ func (m *Machine) yield() {
 		return
 	}
 	i := slices.IndexFunc(m.twins, func(t twin) bool { return t.Via == met[0] })
-	older, birth := m.twins[i].ClusterID, m.st.birth
+	older, birth := m.twins[i].ClusterID, m.st.Birth
 	m.end(EndTwin, m.self, fmt.Sprintf("an older cluster of this name, %016x, birth %d, was met at %d addresses; this is "+
-		"cluster %016x, birth %d, of %d", older, m.twins[i].Birth, len(met), m.st.cluster, birth, own))
+		"cluster %016x, birth %d, of %d", older, m.twins[i].Birth, len(met), m.st.Cluster, birth, own))
 	m.over.Record = &Record{ClusterID: older, Birth: m.twins[i].Birth, Highest: birth,
 		Others: met[:min(len(met), MaxRemembered)]}
 }

@@ -17,8 +17,8 @@ import (
 var decoderName = regexp.MustCompile(`^(Read|Parse|Decode|Unpack|Split|Answer|read|parse|decode|unpack)([A-Z]|$)`)
 
 // decoderRooms are the rooms that read what other nodes send.
-var decoderRooms = strings.Fields(`wire peer route flow entity gossip fd cluster membership shard sbr node courier
-	driver hello trust transport`)
+var decoderRooms = strings.Fields(`wire peer route flow entity gossip fd cluster members membership shard sbr node
+	courier driver hello trust transport`)
 
 // noDecoders read what no other node sent, or are reached in another package's target.
 var noDecoders = map[string]string{

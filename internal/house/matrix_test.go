@@ -36,7 +36,8 @@ var matrix = map[string]string{
 	"trust":            "hello route",
 	"transport":        "flow route peer stats wire ringbuf hello trust",
 	"cluster":          "peer",
-	"membership":       "gossip fd peer wire cluster",
+	"members":          "cluster gossip fd peer wire",
+	"membership":       "gossip fd peer wire cluster members",
 	"crdt":             "gossip peer wire",
 	"sbr":              "membership peer",
 	"singleton":        "membership peer wire",
@@ -44,7 +45,7 @@ var matrix = map[string]string{
 	"formation":        "peer",
 	"shutdown":         "membership route peer",
 	"node":             "membership sbr singleton shard crdt courier route peer stats wire",
-	"sim":              "node sbr membership courier shard hello plane entity flow formation route peer wire",
+	"sim":              "node sbr membership members courier shard hello plane entity flow formation route peer wire",
 	"exec":             "transport plane entity route peer wire",
 	"scale":            "membership peer wire",
 	"proof":            "sbr membership peer",
@@ -77,7 +78,7 @@ var floors = []string{
 		"internal/pki internal/api",
 	"entity flow route peer cluster stats",
 	"plane transport fd fd/fdtest gossip courier internal/contract hello trust",
-	"membership crdt",
+	"membership crdt members",
 	"shard sbr sbr/leasetest singleton formation shutdown",
 	"node exec",
 	"driver sim scale proof",
@@ -87,7 +88,7 @@ var floors = []string{
 }
 
 // inside lists the rooms that no embedder imports: they lie under internal/ and go by their short names here.
-var inside = strings.Fields("driver exec transport trust hello plane flow courier node scale proof")
+var inside = strings.Fields("driver exec transport trust hello plane flow courier node members scale proof")
 
 // short cuts internal/ off the folder of a room inside it.
 func short(dir string) string {

@@ -12,7 +12,7 @@ import (
 )
 
 // pure rooms are stepped: the same inputs give the same effects, in the simulator and on real sockets.
-var pure = strings.Fields(`wire peer route flow hello plane entity gossip fd courier cluster membership crdt
+var pure = strings.Fields(`wire peer route flow hello plane entity gossip fd courier cluster members membership crdt
 	shard sbr singleton formation node`)
 
 // bannedImports bring threads, clocks, randomness, I/O or logs; a row covers the packages below it too.

@@ -8,47 +8,47 @@ import "slices"
 var bugs = slices.Concat([]bug{
 	{
 		Name: "up-number-reused", Seeds: 60,
-		File: "membership/rules.go",
-		Old:  "\t\t\ts.highestUp += skip + 1\n\t\t\tskip = 0\n\t\t\tm.Status, m.UpNumber = cluster.Up, s.highestUp",
-		New: "\t\t\ts.highestUp = 0\n\t\t\tfor _, o := range s.members {\n" +
-			"\t\t\t\ts.highestUp = max(s.highestUp, o.UpNumber)\n\t\t\t}\n" +
-			"\t\t\ts.highestUp++\n\t\t\tm.Status, m.UpNumber = cluster.Up, s.highestUp",
+		File: "internal/members/rules.go",
+		Old:  "\t\t\ts.HighestUp += skip + 1\n\t\t\tskip = 0\n\t\t\tm.Status, m.UpNumber = cluster.Up, s.HighestUp",
+		New: "\t\t\ts.HighestUp = 0\n\t\t\tfor _, o := range s.Members {\n" +
+			"\t\t\t\ts.HighestUp = max(s.HighestUp, o.UpNumber)\n\t\t\t}\n" +
+			"\t\t\ts.HighestUp++\n\t\t\tm.Status, m.UpNumber = cluster.Up, s.HighestUp",
 	},
 	{
 		Name: "seen-set-not-reset-by-merge", Seeds: 60,
-		File: "membership/merge.go",
+		File: "internal/members/merge.go",
 		Old:  "\ts.Reset(n)\n\treturn s\n",
 		New:  "\ts.Reset(n)\n\tfor i := range n {\n\t\ts.Add(i)\n\t}\n\treturn s\n",
 	},
 	{
 		Name: "seen-set-not-reset-by-change", Seeds: 60,
-		File: "membership/state.go",
-		Old:  "\ts.seen = gossip.NewSeen(len(s.members))\n\ts.seen.Add(s.index(by))\n",
-		New:  "\ts.seen = gossip.NewSeen(len(s.members))\n\tfor i := range s.members {\n\t\ts.seen.Add(i)\n\t}\n",
+		File: "internal/members/state.go",
+		Old:  "\ts.Seen = gossip.NewSeen(len(s.Members))\n\ts.Seen.Add(s.Index(by))\n",
+		New:  "\ts.Seen = gossip.NewSeen(len(s.Members))\n\tfor i := range s.Members {\n\t\ts.Seen.Add(i)\n\t}\n",
 	},
 	{
 		Name: "tombstone-ignored-by-merge", Seeds: 60,
-		File: "membership/merge.go",
-		Old:  "dead := t < len(tombs) && tombs[t].id == members[i].ID\n",
-		New:  "dead := t < len(tombs) && tombs[t].id == members[i].ID && members[i].Status == Down\n",
+		File: "internal/members/merge.go",
+		Old:  "dead := t < len(tombs) && tombs[t].ID == members[i].ID\n",
+		New:  "dead := t < len(tombs) && tombs[t].ID == members[i].ID && members[i].Status == cluster.Down\n",
 	},
 	{
 		Name: "no-tombstone-for-the-removed", Seeds: 60,
-		File: "membership/state.go",
-		Old:  "\ts.tombs = slices.Insert(slices.Clone(s.tombs), at, t)\n",
-		New:  "\tif t.last == Removed {\n\t\ts.tombs = slices.Insert(slices.Clone(s.tombs), at, t)\n\t}\n",
+		File: "internal/members/state.go",
+		Old:  "\ts.Tombs = slices.Insert(slices.Clone(s.Tombs), at, t)\n",
+		New:  "\tif t.Last == cluster.Removed {\n\t\ts.Tombs = slices.Insert(slices.Clone(s.Tombs), at, t)\n\t}\n",
 	},
 	{
 		Name: "status-goes-back", Seeds: 60,
-		File: "membership/merge.go",
-		Old:  "\tif order < 0 || order == 0 && compareVerdicts(a.Cause, a.By, b.Cause, b.By) < 0 {\n",
-		New:  "\tif order > 0 || order == 0 && compareVerdicts(a.Cause, a.By, b.Cause, b.By) < 0 {\n",
+		File: "internal/members/merge.go",
+		Old:  "\tif order < 0 || order == 0 && compareVerdicts(a.Cause, a.By, b.Cause, b.By) < 0 {\n\t\ta.Status",
+		New:  "\tif order > 0 || order == 0 && compareVerdicts(a.Cause, a.By, b.Cause, b.By) < 0 {\n\t\ta.Status",
 	},
 	{
 		Name: "converged-beside-the-unreachable", Seeds: 60,
-		File: "membership/convergence.go",
-		Old:  "st := s.status(id); id != self && st != cluster.Down",
-		New:  "st := s.status(id); id != self && st == cluster.Leaving && st != cluster.Down",
+		File: "internal/members/convergence.go",
+		Old:  "st := s.Status(id); id != self && st != cluster.Down",
+		New:  "st := s.Status(id); id != self && st == cluster.Leaving && st != cluster.Down",
 	},
 	{
 		Name: "coordinator-does-not-wait-for-reports", Seeds: 60,
@@ -162,8 +162,8 @@ var bugs = slices.Concat([]bug{
 	{
 		Name: "incarnation-readmitted-after-removal", Package: "./membership", Run: "TestRemovedIncarnationIsTold",
 		File: "membership/admit.go",
-		Old:  "\tif t, dead := m.st.tomb(j.id); dead {\n",
-		New:  "\tif t, dead := m.st.tomb(j.id); dead && t.last == Removed {\n",
+		Old:  "\tif t, dead := m.st.Tomb(j.id); dead {\n",
+		New:  "\tif t, dead := m.st.Tomb(j.id); dead && t.Last == cluster.Removed {\n",
 	},
 	{
 		Name: "mailbox-forgotten-after-a-run", Seeds: 60,
@@ -204,9 +204,9 @@ var bugs = slices.Concat([]bug{
 	},
 	{
 		Name: "quarantine-cleared-by-a-heartbeat", Package: "./membership", Run: "TestScenario24Quarantine",
-		File: "membership/reach.go",
-		Old:  "if t.accuses(observer, subject) == silent || t.quarantines(observer, subject) {",
-		New:  "if t.accuses(observer, subject) == silent {",
+		File: "internal/members/reach.go",
+		Old:  "if t.Accuses(observer, subject) == silent || t.Quarantines(observer, subject) {",
+		New:  "if t.Accuses(observer, subject) == silent {",
 	},
 	{
 		Name: "stalled-connection-is-silence", Package: "./sim", Run: "TestStalledConnectionAccusesNobody",

@@ -18,8 +18,8 @@ var formingBugs = []bug{
 	{
 		Name: "up-before-it-is-written-down", Package: "./membership", Run: "TestNobodyIsUpBeforeItIsWrittenDown",
 		File: "membership/duties.go",
-		Old:  "letIn := m.named() && m.cfg.minimums().met(m.st.members)\n",
-		New:  "letIn := m.cfg.minimums().met(m.st.members)\n",
+		Old:  "letIn := m.named() && m.cfg.minimums().met(m.st.Members)\n",
+		New:  "letIn := m.cfg.minimums().met(m.st.Members)\n",
 	},
 	{
 		Name: "new-names-are-written-late", Package: "./membership", Run: "TestMemory",
@@ -78,8 +78,8 @@ var formingBugs = []bug{
 	{
 		Name: "two-sides-of-one-cluster-untold", Package: "./sim", Run: "TestScripts/two_sides_of_one_cluster",
 		File: "membership/twin.go",
-		Old:  "\tif cluster == m.st.cluster && birth == m.st.birth {\n",
-		New:  "\tif cluster == 0 && birth == m.st.birth {\n",
+		Old:  "\tif cluster == m.st.Cluster && birth == m.st.Birth {\n",
+		New:  "\tif cluster == 0 && birth == m.st.Birth {\n",
 	},
 	{
 		Name: "missing-may-still-handle", Package: "./membership", Run: "TestMissingHaveStopped",
@@ -108,8 +108,8 @@ var formingBugs = []bug{
 	{
 		Name: "older-twin-yields", Package: "./membership", Run: "TestYoungerAndSmallerTwinYields",
 		File: "membership/twin.go",
-		Old:  "t.Birth < m.st.birth ||",
-		New:  "t.Birth > m.st.birth ||",
+		Old:  "t.Birth < m.st.Birth ||",
+		New:  "t.Birth > m.st.Birth ||",
 	},
 	{
 		Name: "strangers-make-a-twin-yield", Package: "./membership", Run: "TestYoungerAndSmallerTwinYields",

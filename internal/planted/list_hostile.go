@@ -156,8 +156,8 @@ var hostileBugs = []bug{
 		New:  "\t\t\tp.x.cfg.Logger.Debug(\"beyond the backlog\", \"peer\", from.ID, \"reason\", route.Suspended)\n",
 	},
 	{
-		Name: "a-bomb-stays", Package: "./membership", Run: "FuzzUnpack",
-		File: "membership/pack.go",
+		Name: "a-bomb-stays", Package: "./internal/members", Run: "FuzzUnpack",
+		File: "internal/members/pack.go",
 		Old:  "\t\tc.raw = nil\n\t}\n\treturn plain, err",
 		New:  "\t\tc.raw = c.raw[:0]\n\t}\n\treturn plain, err",
 	},

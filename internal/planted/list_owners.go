@@ -24,8 +24,8 @@ var ownerBugs = []bug{
 	{
 		Name: "removed-and-forgotten-returns", Package: "./sim", Run: "TestScripts/removed_side_returns",
 		File: "membership/gossiping.go",
-		Old:  "\tif remote.digest != m.st.digest && m.returned(from, remote) {\n",
-		New:  "\tif remote.digest == 0 && m.returned(from, remote) {\n",
+		Old:  "\tif remote.Digest != m.st.Digest && m.returned(from, remote) {\n",
+		New:  "\tif remote.Digest == 0 && m.returned(from, remote) {\n",
 	},
 	{
 		Name: "frames-before-isolation", Package: "./internal/node", Run: "TestRemovedIncarnationDoesNotReturn",

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -84,7 +85,7 @@ func (t *traffic) gossip() uint64 {
 }
 
 func newCrowd(seed uint64, cfg membership.Config, net Lines) *crowd {
-	cfg.Intern = membership.NewIntern()
+	cfg.Intern = members.NewIntern()
 	cfg.Roles, cfg.AppVersion = []string{"worker"}, "1.0.0"
 	return &crowd{byAddr: map[peer.Addr]int32{}, cfg: cfg, lines: newLines(net, seed),
 		rng: rand.New(rand.NewPCG(seed, drawsOfNodes))}

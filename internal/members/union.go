@@ -1,6 +1,6 @@
 // Union: joins two sorted lists and shares the memory of either where that is the result.
 
-package membership
+package members
 
 // sameSlice reports whether a and b are one and the same list.
 func sameSlice[S ~[]T, T any](a, b S) bool {

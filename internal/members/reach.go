@@ -1,6 +1,6 @@
 // Reachability: who holds whom unreachable, one row per observer, changed by that observer alone (FD-3).
 
-package membership
+package members
 
 import (
 	"slices"
@@ -32,10 +32,10 @@ type row struct {
 	records  []record // sorted by subject
 }
 
-// reachability is the table, sorted by observer. It is immutable: changes return a new table.
-type reachability []row
+// Reachability is the table, sorted by observer. It is immutable: changes return a new table.
+type Reachability []row
 
-func (t reachability) find(observer peer.ID) (int, bool) {
+func (t Reachability) find(observer peer.ID) (int, bool) {
 	return slices.BinarySearchFunc(t, observer, func(r row, id peer.ID) int { return r.observer.Compare(id) })
 }
 
@@ -43,16 +43,16 @@ func (r row) find(subject peer.ID) (int, bool) {
 	return slices.BinarySearchFunc(r.records, subject, func(c record, id peer.ID) int { return c.subject.Compare(id) })
 }
 
-// versionOf returns the version of observer's row, 0 without one.
-func (t reachability) versionOf(observer peer.ID) uint64 {
+// VersionOf returns the version of observer's row, 0 without one.
+func (t Reachability) VersionOf(observer peer.ID) uint64 {
 	if i, ok := t.find(observer); ok {
 		return t[i].version
 	}
 	return 0
 }
 
-// accuses reports whether observer holds subject unreachable.
-func (t reachability) accuses(observer, subject peer.ID) bool {
+// Accuses reports whether observer holds subject unreachable.
+func (t Reachability) Accuses(observer, subject peer.ID) bool {
 	i, ok := t.find(observer)
 	if ok {
 		_, ok = t[i].find(subject)
@@ -60,8 +60,8 @@ func (t reachability) accuses(observer, subject peer.ID) bool {
 	return ok
 }
 
-// accusedBy returns whom observer holds unreachable, sorted.
-func (t reachability) accusedBy(observer peer.ID) []peer.ID {
+// AccusedBy returns whom observer holds unreachable, sorted.
+func (t Reachability) AccusedBy(observer peer.ID) []peer.ID {
 	i, ok := t.find(observer)
 	if !ok || len(t[i].records) == 0 {
 		return nil
@@ -73,8 +73,8 @@ func (t reachability) accusedBy(observer peer.ID) []peer.ID {
 	return out
 }
 
-// accusers returns who holds subject unreachable, sorted.
-func (t reachability) accusers(subject peer.ID) (out peer.Set) {
+// Accusers returns who holds subject unreachable, sorted.
+func (t Reachability) Accusers(subject peer.ID) (out peer.Set) {
 	for _, r := range t {
 		if _, ok := r.find(subject); ok {
 			out = append(out, r.observer)
@@ -83,8 +83,8 @@ func (t reachability) accusers(subject peer.ID) (out peer.Set) {
 	return out
 }
 
-// quarantines reports whether observer holds subject quarantined.
-func (t reachability) quarantines(observer, subject peer.ID) bool {
+// Quarantines reports whether observer holds subject quarantined.
+func (t Reachability) Quarantines(observer, subject peer.ID) bool {
 	if i, ok := t.find(observer); ok {
 		if at, ok := t[i].find(subject); ok {
 			return t[i].records[at].kind == quarantined
@@ -93,25 +93,25 @@ func (t reachability) quarantines(observer, subject peer.ID) bool {
 	return false
 }
 
-// with returns the table after observer judged subject. The same verdict again changes nothing, and none changes a
+// With returns the table after observer judged subject. The same verdict again changes nothing, and none changes a
 // quarantine.
-func (t reachability) with(observer, subject peer.ID, silent bool) reachability {
-	if t.accuses(observer, subject) == silent || t.quarantines(observer, subject) {
+func (t Reachability) With(observer, subject peer.ID, silent bool) Reachability {
+	if t.Accuses(observer, subject) == silent || t.Quarantines(observer, subject) {
 		return t
 	}
 	return t.put(observer, subject, unreachable, silent)
 }
 
-// quarantine returns the table after observer put subject under quarantine.
-func (t reachability) quarantine(observer, subject peer.ID) reachability {
-	if t.quarantines(observer, subject) {
+// Quarantine returns the table after observer put subject under quarantine.
+func (t Reachability) Quarantine(observer, subject peer.ID) Reachability {
+	if t.Quarantines(observer, subject) {
 		return t
 	}
 	return t.put(observer, subject, quarantined, true)
 }
 
 // put makes a new version of observer's row, with or without a record about subject.
-func (t reachability) put(observer, subject peer.ID, kind recordKind, keep bool) reachability {
+func (t Reachability) put(observer, subject peer.ID, kind recordKind, keep bool) Reachability {
 	i, ok := t.find(observer)
 	if !ok {
 		return slices.Insert(slices.Clone(t), i, row{observer, 1, []record{{subject, 1, kind}}})
@@ -213,14 +213,14 @@ func sameRows(x, y *row) (isX, isY bool) {
 
 // only returns the table without rows of, and records about, those who are no members; the table itself when it has
 // none.
-func (t reachability) only(member func(peer.ID) bool) reachability {
+func (t Reachability) only(member func(peer.ID) bool) Reachability {
 	stranger := func(c record) bool { return !member(c.subject) }
 	if !slices.ContainsFunc(t, func(r row) bool {
 		return !member(r.observer) || slices.ContainsFunc(r.records, stranger)
 	}) {
 		return t
 	}
-	out := make(reachability, 0, len(t))
+	out := make(Reachability, 0, len(t))
 	for _, r := range t {
 		if !member(r.observer) {
 			continue
@@ -234,7 +234,7 @@ func (t reachability) only(member func(peer.ID) bool) reachability {
 }
 
 // subjectsInto returns those whom some observer that counts holds unreachable, sorted, in the memory of into.
-func (t reachability) subjectsInto(into peer.Set, counts func(observer peer.ID) bool) peer.Set {
+func (t Reachability) subjectsInto(into peer.Set, counts func(observer peer.ID) bool) peer.Set {
 	for _, r := range t {
 		if len(r.records) > 0 && counts(r.observer) {
 			for _, c := range r.records {
@@ -250,7 +250,7 @@ func (t reachability) subjectsInto(into peer.Set, counts func(observer peer.ID) 
 }
 
 // accusations lists all records, sorted by observer then subject; nil when there are none.
-func (t reachability) accusations() []cluster.Accusation {
+func (t Reachability) accusations() []cluster.Accusation {
 	n := 0
 	for _, r := range t {
 		n += len(r.records)

@@ -1,6 +1,6 @@
 // Dictionary: what many members of a state have in common, named once in its encoding (GOS-8).
 
-package membership
+package members
 
 import (
 	"cmp"
@@ -35,14 +35,14 @@ type dictionary struct {
 }
 
 // gather fills d, in the memory that it has.
-func (d *dictionary) gather(v *version) {
+func (d *dictionary) gather(v *Version) {
 	d.roles, d.profiles, d.deciders = d.roles[:0], d.profiles[:0], d.deciders[:0]
-	for i := range v.members {
-		m := &v.members[i]
+	for i := range v.Members {
+		m := &v.Members[i]
 		if !m.By.IsZero() {
 			d.deciders.Add(m.By)
 		}
-		if i > 0 && sameProfile(m, &v.members[i-1]) {
+		if i > 0 && sameProfile(m, &v.Members[i-1]) {
 			continue
 		}
 		if at, ok := d.profile(m); !ok {
@@ -54,8 +54,8 @@ func (d *dictionary) gather(v *version) {
 			}
 		}
 	}
-	for i := range v.tombs {
-		if by := v.tombs[i].by; !by.IsZero() {
+	for i := range v.Tombs {
+		if by := v.Tombs[i].By; !by.IsZero() {
 			d.deciders.Add(by)
 		}
 	}
@@ -93,7 +93,7 @@ func (d *dictionary) append(b []byte) []byte {
 }
 
 func readDictionary(r *wire.Reader) (d dictionary) {
-	d.roles = readStrings(r, maxDictionary, cluster.MaxRoleSize)
+	d.roles = ReadStrings(r, maxDictionary, cluster.MaxRoleSize)
 	n := r.Count(2, cluster.MaxMembers)
 	d.profiles = make([]profile, 0, n)
 	for range n {
@@ -139,8 +139,8 @@ func readProfile(r *wire.Reader, roles []string) (p profile) {
 	return p
 }
 
-// readStrings reads a sorted list of distinct strings, none empty or longer than size.
-func readStrings(r *wire.Reader, limit, size int) []string {
+// ReadStrings reads a sorted list of distinct strings, none empty or longer than size.
+func ReadStrings(r *wire.Reader, limit, size int) []string {
 	n := r.Count(2, limit)
 	list := make([]string, 0, n)
 	for range n {

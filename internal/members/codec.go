@@ -1,6 +1,6 @@
 // Codec of the core of a state: identities once each, everything else by position, one column after the other (GOS-8).
 
-package membership
+package members
 
 import (
 	"bytes"
@@ -33,88 +33,88 @@ const (
 // the list, as the distance to the next after the one before it in the same list: a full clock is all zeros. A
 // record's age is the row's version minus the one since which it stands. A verdict is u8 cause and the decider's
 // position plus one, zero for none. Columns of like values lie together because gzip finds them there.
-func appendCore(b []byte, v *version) ([]byte, int) { return new(work).appendCore(b, v) }
+func appendCore(b []byte, v *Version) ([]byte, int) { return new(work).appendCore(b, v) }
 
-func (w *work) appendCore(b []byte, v *version) ([]byte, int) {
+func (w *work) appendCore(b []byte, v *Version) ([]byte, int) {
 	at := len(b)
-	b = wire.AppendU64(wire.AppendU64(append(b, stateFormat), v.cluster), v.birth)
-	b = appendPruned(wire.AppendUvarint(b, uint64(v.highestUp)), v)
+	b = wire.AppendU64(wire.AppendU64(append(b, stateFormat), v.Cluster), v.Birth)
+	b = appendPruned(wire.AppendUvarint(b, uint64(v.HighestUp)), v)
 	d := &w.words
 	d.gather(v)
 	b = d.append(b)
 	b = appendMembers(b, v, d)
-	b = appendTombs(b, v.tombs, d)
-	b = wire.AppendUvarint(b, uint64(len(v.reach)))
+	b = appendTombs(b, v.Tombs, d)
+	b = wire.AppendUvarint(b, uint64(len(v.Reach)))
 	observer := 0
-	for i := range v.reach {
-		b, observer = v.appendRow(b, observer, &v.reach[i])
+	for i := range v.Reach {
+		b, observer = v.appendRow(b, observer, &v.Reach[i])
 	}
 	b = appendMeta(b, v.meta)
 	content := len(b) - at
-	b = wire.AppendUvarint(b, uint64(len(v.clock)))
+	b = wire.AppendUvarint(b, uint64(len(v.Clock)))
 	next := 0
-	for i := range v.clock {
-		b, next = v.appendMember(b, next, v.clock[i].ID)
+	for i := range v.Clock {
+		b, next = v.appendMember(b, next, v.Clock[i].ID)
 	}
-	for i := range v.clock {
-		b = wire.AppendUvarint(b, v.clock[i].N)
+	for i := range v.Clock {
+		b = wire.AppendUvarint(b, v.Clock[i].N)
 	}
 	return b, content
 }
 
-func appendMembers(b []byte, v *version, d *dictionary) []byte {
-	b = wire.AppendUvarint(b, uint64(len(v.members)))
+func appendMembers(b []byte, v *Version, d *dictionary) []byte {
+	b = wire.AppendUvarint(b, uint64(len(v.Members)))
 	var prev peer.Addr
-	for i := range v.members {
-		b = peer.AppendAddrAfter(b, prev, v.members[i].ID.Addr)
-		prev = v.members[i].ID.Addr
+	for i := range v.Members {
+		b = peer.AppendAddrAfter(b, prev, v.Members[i].ID.Addr)
+		prev = v.Members[i].ID.Addr
 	}
-	for i := range v.members {
-		b = wire.AppendU64(b, v.members[i].ID.Inc)
+	for i := range v.Members {
+		b = wire.AppendU64(b, v.Members[i].ID.Inc)
 	}
-	for i := range v.members {
-		b = append(b, byte(v.members[i].Status))
+	for i := range v.Members {
+		b = append(b, byte(v.Members[i].Status))
 	}
 	up := int64(1)
-	for i := range v.members {
-		n := int64(v.members[i].UpNumber)
+	for i := range v.Members {
+		n := int64(v.Members[i].UpNumber)
 		b = wire.AppendUvarint(b, uint64((n-up)<<1^(n-up)>>63))
 		up = n + 1
 	}
 	at := 0
-	for i := range v.members {
-		if i == 0 || !sameProfile(&v.members[i], &v.members[i-1]) {
-			at, _ = d.profile(&v.members[i])
+	for i := range v.Members {
+		if i == 0 || !sameProfile(&v.Members[i], &v.Members[i-1]) {
+			at, _ = d.profile(&v.Members[i])
 		}
 		b = wire.AppendUvarint(b, uint64(at))
 	}
-	for i := range v.members {
-		b = d.appendVerdict(b, v.members[i].Status, v.members[i].Cause, v.members[i].By)
+	for i := range v.Members {
+		b = d.appendVerdict(b, v.Members[i].Status, v.Members[i].Cause, v.Members[i].By)
 	}
 	return b
 }
 
-func appendTombs(b []byte, tombs []tombstone, d *dictionary) []byte {
+func appendTombs(b []byte, tombs []Tombstone, d *dictionary) []byte {
 	b = wire.AppendUvarint(b, uint64(len(tombs)))
 	var prev peer.Addr
 	for i := range tombs {
-		b = peer.AppendAddrAfter(b, prev, tombs[i].id.Addr)
-		prev = tombs[i].id.Addr
+		b = peer.AppendAddrAfter(b, prev, tombs[i].ID.Addr)
+		prev = tombs[i].ID.Addr
 	}
 	for i := range tombs {
-		b = wire.AppendU64(b, tombs[i].id.Inc)
+		b = wire.AppendU64(b, tombs[i].ID.Inc)
 	}
 	for i := range tombs {
-		b = append(b, byte(tombs[i].last))
+		b = append(b, byte(tombs[i].Last))
 	}
 	for i := range tombs {
-		b = d.appendVerdict(b, tombs[i].last, tombs[i].cause, tombs[i].by)
+		b = d.appendVerdict(b, tombs[i].Last, tombs[i].Cause, tombs[i].By)
 	}
 	return b
 }
 
-// appendRow appends one row of the reachability table; observer is as next in appendMember.
-func (v *version) appendRow(b []byte, observer int, r *row) ([]byte, int) {
+// appendRow appends one row of the Reachability table; observer is as next in appendMember.
+func (v *Version) appendRow(b []byte, observer int, r *row) ([]byte, int) {
 	b, observer = v.appendMember(b, observer, r.observer)
 	b = wire.AppendUvarint(wire.AppendUvarint(b, r.version), uint64(len(r.records)))
 	subject := 0
@@ -126,20 +126,20 @@ func (v *version) appendRow(b []byte, observer int, r *row) ([]byte, int) {
 }
 
 // appendMember appends the position of id as its distance from next, and returns the position after it.
-func (v *version) appendMember(b []byte, next int, id peer.ID) ([]byte, int) {
+func (v *Version) appendMember(b []byte, next int, id peer.ID) ([]byte, int) {
 	i := v.indexFrom(next, id)
 	return wire.AppendUvarint(b, uint64(i-next)), i + 1
 }
 
 // readCore reads a version and seals it. Every invariant is checked, and that these are the bytes in which this version
 // is always written: equal versions have equal bytes.
-func (w *work) readCore(kind wire.Kind, b []byte) (*version, error) {
+func (w *work) readCore(kind wire.Kind, b []byte) (*Version, error) {
 	r := wire.NewReader(kind, b)
 	if r.U8() != stateFormat {
 		r.Fail(wire.ErrBadWire)
 	}
-	v := &version{cluster: r.U64(), birth: r.U64(), highestUp: readUpNumber(&r)}
-	check(&r, v.cluster != 0 && v.birth != 0 && v.birth <= maxBirth, true)
+	v := &Version{Cluster: r.U64(), Birth: r.U64(), HighestUp: readUpNumber(&r)}
+	check(&r, v.Cluster != 0 && v.Birth != 0 && v.Birth <= maxBirth, true)
 	readPruned(&r, v)
 	d := readDictionary(&r)
 	readMembers(&r, v, &d)
@@ -174,98 +174,98 @@ func readU32(r *wire.Reader) uint32 {
 	return uint32(v)
 }
 
-func readMembers(r *wire.Reader, v *version, d *dictionary) {
+func readMembers(r *wire.Reader, v *Version, d *dictionary) {
 	n := r.Count(12, cluster.MaxMembers) // an address of one byte, an incarnation, three more columns
-	v.members = make([]cluster.Member, n)
+	v.Members = make([]cluster.Member, n)
 	var prev peer.Addr
-	for i := range v.members {
+	for i := range v.Members {
 		prev = peer.ReadAddrAfter(r, prev)
-		v.members[i].ID.Addr = prev
+		v.Members[i].ID.Addr = prev
 		if r.Err() != nil {
 			return
 		}
 	}
-	for i := range v.members {
-		v.members[i].ID.Inc = r.U64()
-		check(r, v.members[i].ID.Inc != 0 && !v.members[i].ID.Addr.IsZero(),
-			i == 0 || v.members[i-1].ID.Less(v.members[i].ID))
+	for i := range v.Members {
+		v.Members[i].ID.Inc = r.U64()
+		check(r, v.Members[i].ID.Inc != 0 && !v.Members[i].ID.Addr.IsZero(),
+			i == 0 || v.Members[i-1].ID.Less(v.Members[i].ID))
 	}
-	for i := range v.members {
+	for i := range v.Members {
 		s := cluster.Status(r.U8())
 		check(r, s.Known() && s != cluster.Removed, true)
-		v.members[i].Status = s
+		v.Members[i].Status = s
 	}
 	up := int64(1)
-	for i := range v.members {
+	for i := range v.Members {
 		z := r.Uvarint()
 		up += int64(z>>1) ^ -int64(z&1)
-		check(r, up >= 0 && up <= int64(v.highestUp), true)
+		check(r, up >= 0 && up <= int64(v.HighestUp), true)
 		if r.Err() != nil {
 			return
 		}
-		must := v.members[i].Status.Numbered()
+		must := v.Members[i].Status.Numbered()
 		check(r, (must <= 0 || up > 0) && (must >= 0 || up == 0), true)
-		v.members[i].UpNumber = uint32(up)
+		v.Members[i].UpNumber = uint32(up)
 		up++
 	}
-	for i := range v.members {
+	for i := range v.Members {
 		at := r.Uvarint()
 		check(r, at < uint64(len(d.profiles)), true)
 		if r.Err() != nil {
 			return
 		}
-		v.members[i].Roles, v.members[i].AppVersion = d.profiles[at].roles, d.profiles[at].version
+		v.Members[i].Roles, v.Members[i].AppVersion = d.profiles[at].roles, d.profiles[at].version
 	}
-	for i := range v.members {
-		v.members[i].Cause, v.members[i].By = d.readVerdict(r, v.members[i].Status)
+	for i := range v.Members {
+		v.Members[i].Cause, v.Members[i].By = d.readVerdict(r, v.Members[i].Status)
 	}
 }
 
-func readTombs(r *wire.Reader, v *version, d *dictionary) {
+func readTombs(r *wire.Reader, v *Version, d *dictionary) {
 	n := r.Count(10, cluster.MaxTombstones)
-	v.tombs = make([]tombstone, n)
+	v.Tombs = make([]Tombstone, n)
 	var prev peer.Addr
-	for i := range v.tombs {
+	for i := range v.Tombs {
 		prev = peer.ReadAddrAfter(r, prev)
-		v.tombs[i].id.Addr = prev
+		v.Tombs[i].ID.Addr = prev
 		if r.Err() != nil {
 			return
 		}
 	}
-	for i := range v.tombs {
-		v.tombs[i].id.Inc = r.U64()
-		id := v.tombs[i].id
-		check(r, !id.Addr.IsZero() && !v.has(id), i == 0 || v.tombs[i-1].id.Less(id))
+	for i := range v.Tombs {
+		v.Tombs[i].ID.Inc = r.U64()
+		id := v.Tombs[i].ID
+		check(r, !id.Addr.IsZero() && !v.Has(id), i == 0 || v.Tombs[i-1].ID.Less(id))
 		if r.Err() != nil {
 			return
 		}
 	}
-	for i := range v.tombs {
-		v.tombs[i].last = cluster.Status(r.U8())
-		check(r, v.tombs[i].last == cluster.Exiting || v.tombs[i].last == cluster.Down, true)
+	for i := range v.Tombs {
+		v.Tombs[i].Last = cluster.Status(r.U8())
+		check(r, v.Tombs[i].Last == cluster.Exiting || v.Tombs[i].Last == cluster.Down, true)
 	}
-	for i := range v.tombs {
-		v.tombs[i].cause, v.tombs[i].by = d.readVerdict(r, v.tombs[i].last)
+	for i := range v.Tombs {
+		v.Tombs[i].Cause, v.Tombs[i].By = d.readVerdict(r, v.Tombs[i].Last)
 	}
 }
 
-func readReach(r *wire.Reader, v *version) {
-	n := r.Count(3, len(v.members))
-	v.reach = make(reachability, 0, n)
+func readReach(r *wire.Reader, v *Version) {
+	n := r.Count(3, len(v.Members))
+	v.Reach = make(Reachability, 0, n)
 	observer := 0
 	for range n {
 		row := readRow(r, v, &observer)
 		if r.Err() != nil {
 			return
 		}
-		v.reach = append(v.reach, row)
+		v.Reach = append(v.Reach, row)
 	}
 }
 
 // readRow reads one row, of an observer at or after the given position, which it moves on.
-func readRow(r *wire.Reader, v *version, observer *int) row {
+func readRow(r *wire.Reader, v *Version, observer *int) row {
 	row := row{observer: readMember(r, v, observer), version: readChanges(r)}
-	count := r.Count(3, len(v.members))
+	count := r.Count(3, len(v.Members))
 	subject := 0
 	for range count {
 		c := record{subject: readMember(r, v, &subject)}
@@ -283,27 +283,27 @@ func readRow(r *wire.Reader, v *version, observer *int) row {
 	return row
 }
 
-func readClock(r *wire.Reader, v *version) {
-	v.clock = make(gossip.Clock, r.Count(2, len(v.members)))
+func readClock(r *wire.Reader, v *Version) {
+	v.Clock = make(gossip.Clock, r.Count(2, len(v.Members)))
 	next := 0
-	for i := range v.clock {
-		v.clock[i].ID = readMember(r, v, &next)
+	for i := range v.Clock {
+		v.Clock[i].ID = readMember(r, v, &next)
 		if r.Err() != nil {
 			return
 		}
 	}
-	for i := range v.clock {
-		v.clock[i].N = readChanges(r)
+	for i := range v.Clock {
+		v.Clock[i].N = readChanges(r)
 	}
 }
 
 // readMember reads a position in the list of members, at or after next, which it moves on.
-func readMember(r *wire.Reader, v *version, next *int) peer.ID {
+func readMember(r *wire.Reader, v *Version, next *int) peer.ID {
 	i := r.Uvarint()
-	check(r, i < uint64(len(v.members)-*next), true)
+	check(r, i < uint64(len(v.Members)-*next), true)
 	if r.Err() != nil {
 		return peer.ID{}
 	}
 	*next += int(i) + 1
-	return v.members[*next-1].ID
+	return v.Members[*next-1].ID
 }

@@ -1,6 +1,6 @@
 // Bounds on numbers of others that are counted on here: none may come near its end, or leap (SEC-5, MEM-4).
 
-package membership
+package members
 
 import (
 	"github.com/kith-io/kith/gossip"
@@ -36,26 +36,26 @@ func readChanges(r *wire.Reader) uint64 {
 	return v
 }
 
-// plausible reports whether a version of others may follow on what this node holds: no number leaps.
-func (v *version) plausible(o *version) bool {
-	if o.highestUp > v.highestUp+upLeap || o.prunes > v.prunes+upLeap {
+// Plausible reports whether a version of others may follow on what this node holds: no number leaps.
+func (v *Version) Plausible(o *Version) bool {
+	if o.HighestUp > v.HighestUp+upLeap || o.Prunes > v.Prunes+upLeap {
 		return false
 	}
 	i := 0
-	for _, e := range o.clock {
-		for i < len(v.clock) && v.clock[i].ID.Less(e.ID) {
+	for _, e := range o.Clock {
+		for i < len(v.Clock) && v.Clock[i].ID.Less(e.ID) {
 			i++
 		}
 		was := uint64(0)
-		if i < len(v.clock) && v.clock[i].ID == e.ID {
-			was = v.clock[i].N
+		if i < len(v.Clock) && v.Clock[i].ID == e.ID {
+			was = v.Clock[i].N
 		}
 		if e.N > was+changeLeap {
 			return false
 		}
 	}
-	for i := range o.reach {
-		if o.reach[i].version > v.reach.versionOf(o.reach[i].observer)+changeLeap {
+	for i := range o.Reach {
+		if o.Reach[i].version > v.Reach.VersionOf(o.Reach[i].observer)+changeLeap {
 			return false
 		}
 	}
@@ -72,4 +72,4 @@ func (v *version) plausible(o *version) bool {
 }
 
 // consume takes n up-numbers that nobody gets; they end at the highest.
-func (s *version) consume(n uint32) { s.highestUp = min(s.highestUp+n, MaxUpNumber) }
+func (s *Version) consume(n uint32) { s.HighestUp = min(s.HighestUp+n, MaxUpNumber) }

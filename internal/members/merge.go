@@ -1,6 +1,6 @@
 // Merge: the state as a CRDT, and what to do with a state that a peer sent (MEM-4, GOS-4).
 
-package membership
+package members
 
 import (
 	"cmp"
@@ -21,52 +21,52 @@ type work struct {
 }
 
 // recycle takes the seen set of a state that nobody uses any more.
-func (w *work) recycle(s *state) { w.seen, s.seen = s.seen, gossip.Seen{} }
+func (w *work) recycle(s *State) { w.seen, s.Seen = s.Seen, gossip.Seen{} }
 
 // sealed is a merged state with everything that belongs to it, in one allocation.
 type sealed struct {
-	state   state
-	version version
+	state   State
+	version Version
 	view    cluster.View
 }
 
 // mergeStates joins two versions of one cluster's state: tombstones unite and decide who is no member; members, rows
 // and clock entries join one by one. It is commutative, associative and idempotent, and the result is not older than
 // either (MEM-4). Nobody has seen the result. Lists that equal those of a or b are shared with them.
-func mergeStates(a, b *state) *state { return new(work).merge(a, b) }
+func mergeStates(a, b *State) *State { return new(work).merge(a, b) }
 
-func (w *work) merge(a, b *state) *state {
-	if known := w.pool.join(a.version, b.version); known != nil {
+func (w *work) merge(a, b *State) *State {
+	if known := w.pool.join(a.Version, b.Version); known != nil {
 		return w.stateOf(known)
 	}
-	last := a.version
-	if comparePrunings(last, b.version) < 0 {
-		last = b.version
+	last := a.Version
+	if comparePrunings(last, b.Version) < 0 {
+		last = b.Version
 	}
 	box := &sealed{}
 	v := &box.version
-	*v = version{cluster: a.cluster, birth: max(a.birth, b.birth), highestUp: max(a.highestUp, b.highestUp),
-		prunes: last.prunes, pruned: last.pruned}
-	v.tombs = union(a.tombs, b.tombs, compareTombs, sameTombs, mergeTombs)
-	v.members = union(a.members, b.members, compareMembers, sameMembers, mergeMembers)
-	v.reach = union(a.reach, b.reach, compareRows, sameRows, joinRows)
+	*v = Version{Cluster: a.Cluster, Birth: max(a.Birth, b.Birth), HighestUp: max(a.HighestUp, b.HighestUp),
+		Prunes: last.Prunes, Pruned: last.Pruned}
+	v.Tombs = union(a.Tombs, b.Tombs, compareTombs, sameTombs, mergeTombs)
+	v.Members = union(a.Members, b.Members, compareMembers, sameMembers, mergeMembers)
+	v.Reach = union(a.Reach, b.Reach, compareRows, sameRows, joinRows)
 	v.meta = a.meta.merge(b.meta)
-	v.clock = a.clock.Merge(b.clock)
-	if len(v.tombs) != len(a.tombs) || len(v.tombs) != len(b.tombs) { // else neither has one that the other lacks
-		if alive := bury(v.members, v.tombs); len(alive) < len(v.members) {
-			v.members = alive
-			v.reach = v.reach.only(v.has)
-			v.clock = v.clock.Prune(func(id peer.ID) bool { return !v.has(id) })
+	v.Clock = a.Clock.Merge(b.Clock)
+	if len(v.Tombs) != len(a.Tombs) || len(v.Tombs) != len(b.Tombs) { // else neither has one that the other lacks
+		if alive := bury(v.Members, v.Tombs); len(alive) < len(v.Members) {
+			v.Members = alive
+			v.Reach = v.Reach.only(v.Has)
+			v.Clock = v.Clock.Prune(func(id peer.ID) bool { return !v.Has(id) })
 		}
 	}
-	v.sealIn(w, a.version, b.version)
+	v.sealIn(w, a.Version, b.Version)
 	if w.pool != nil {
 		w.pool.verify(v)
 		known := w.pool.one(v)
-		w.pool.joined(a.version, b.version, known)
+		w.pool.joined(a.Version, b.Version, known)
 		return w.stateOf(known)
 	}
-	box.state = state{version: v, seen: w.takeSeen(len(v.members)), spare: &box.view}
+	box.state = State{Version: v, Seen: w.takeSeen(len(v.Members)), spare: &box.view}
 	return &box.state
 }
 
@@ -79,8 +79,8 @@ func (w *work) takeSeen(n int) gossip.Seen {
 }
 
 // stateOf returns a version that nobody has seen.
-func (w *work) stateOf(v *version) *state {
-	return &state{version: v, seen: w.takeSeen(len(v.members))}
+func (w *work) stateOf(v *Version) *State {
+	return &State{Version: v, Seen: w.takeSeen(len(v.Members))}
 }
 
 // mergeMembers joins two records of one incarnation: the status further along the chain, the higher up-number. The
@@ -125,14 +125,14 @@ func equalMembers(x, y *cluster.Member) bool {
 		x.By == y.By && (sameSlice(x.Roles, y.Roles) || slices.Equal(x.Roles, y.Roles))
 }
 
-func compareTombs(x, y *tombstone) int {
-	if x.id == y.id {
+func compareTombs(x, y *Tombstone) int {
+	if x.ID == y.ID {
 		return 0
 	}
-	return x.id.Compare(y.id)
+	return x.ID.Compare(y.ID)
 }
 
-func sameTombs(x, y *tombstone) (isX, isY bool) {
+func sameTombs(x, y *Tombstone) (isX, isY bool) {
 	if *x == *y {
 		return true, true
 	}
@@ -140,23 +140,23 @@ func sameTombs(x, y *tombstone) (isX, isY bool) {
 	return j == *x, j == *y
 }
 
-func mergeTombs(a, b tombstone) tombstone {
-	order := cmp.Compare(a.last.Rank(), b.last.Rank())
-	if order < 0 || order == 0 && compareVerdicts(a.cause, a.by, b.cause, b.by) < 0 {
+func mergeTombs(a, b Tombstone) Tombstone {
+	order := cmp.Compare(a.Last.Rank(), b.Last.Rank())
+	if order < 0 || order == 0 && compareVerdicts(a.Cause, a.By, b.Cause, b.By) < 0 {
 		return b
 	}
 	return a
 }
 
 // bury returns the members without those who have a tombstone; the list itself when there are none.
-func bury(members []cluster.Member, tombs []tombstone) []cluster.Member {
+func bury(members []cluster.Member, tombs []Tombstone) []cluster.Member {
 	var alive []cluster.Member
 	t := 0
 	for i := range members {
-		for t < len(tombs) && tombs[t].id.Less(members[i].ID) {
+		for t < len(tombs) && tombs[t].ID.Less(members[i].ID) {
 			t++
 		}
-		dead := t < len(tombs) && tombs[t].id == members[i].ID
+		dead := t < len(tombs) && tombs[t].ID == members[i].ID
 		if dead && alive == nil {
 			alive = append(make([]cluster.Member, 0, len(members)), members[:i]...)
 		} else if !dead && alive != nil {
@@ -169,15 +169,15 @@ func bury(members []cluster.Member, tombs []tombstone) []cluster.Member {
 	return alive
 }
 
-// outcome is how a received state stands to the local one.
-type outcome uint8
+// Outcome is how a received state stands to the local one.
+type Outcome uint8
 
 const (
-	isSame   outcome = iota // the same version: seen sets unite
-	isOlder                 // theirs is older: ours stays
-	isNewer                 // theirs is newer: it is taken
-	isMerged                // each had something: the join is taken
-	isBumped                // the join says more than its clock does: it must become a change of this node
+	Same   Outcome = iota // the same version: seen sets unite
+	Older                 // theirs is older: ours stays
+	Newer                 // theirs is newer: it is taken
+	Merged                // each had something: the join is taken
+	Bumped                // the join says more than its clock does: it must become a change of this node
 )
 
 // newerOrMerged decides between the local and a received state of one cluster: the newer of the two, or their join.
@@ -186,27 +186,27 @@ const (
 // equals one side, contents and clock, and that side wins with its seen set. And a change by a node that was removed
 // before it spread leaves no trace in the clock: then the join equals a side in its clock but not in its contents. One
 // clock must never name two contents, so such a join is made a change of its own.
-func (w *work) newerOrMerged(local, remote *state) (*state, outcome) {
-	switch remote.clock.Compare(local.clock) {
+func (w *work) newerOrMerged(local, remote *State) (*State, Outcome) {
+	switch remote.Clock.Compare(local.Clock) {
 	case gossip.Same:
-		if remote.digest == local.digest {
-			return local, isSame
+		if remote.Digest == local.Digest {
+			return local, Same
 		}
 	case gossip.Before:
-		return local, isOlder
+		return local, Older
 	case gossip.After:
-		return remote, isNewer
+		return remote, Newer
 	}
 	merged := w.merge(local, remote)
-	likeLocal := merged.clock.Compare(local.clock) == gossip.Same
-	likeRemote := merged.clock.Compare(remote.clock) == gossip.Same
+	likeLocal := merged.Clock.Compare(local.Clock) == gossip.Same
+	likeRemote := merged.Clock.Compare(remote.Clock) == gossip.Same
 	switch {
-	case likeLocal && merged.sameContent(local.version):
-		return local, isOlder
-	case likeRemote && merged.sameContent(remote.version):
-		return remote, isNewer
+	case likeLocal && merged.sameContent(local.Version):
+		return local, Older
+	case likeRemote && merged.sameContent(remote.Version):
+		return remote, Newer
 	case likeLocal || likeRemote:
-		return merged, isBumped
+		return merged, Bumped
 	}
-	return merged, isMerged
+	return merged, Merged
 }

@@ -1,6 +1,6 @@
 // Intern: versions by content, so that thousands of simulated nodes of one thread hold one of each (GOS-8).
 
-package membership
+package members
 
 import (
 	"bytes"
@@ -24,10 +24,10 @@ const (
 type Intern struct {
 	work     work
 	coder    coder
-	versions map[gossip.Digest]*version
+	versions map[gossip.Digest]*Version
 	order    []gossip.Digest // of versions, a ring
 	next     int
-	merges   map[[2]gossip.Digest]*version // by what was merged
+	merges   map[[2]gossip.Digest]*Version // by what was merged
 	merged   [][2]gossip.Digest            // of merges, a ring
 	nextPair int
 	hits     uint64
@@ -36,7 +36,7 @@ type Intern struct {
 
 // NewIntern returns an empty pool.
 func NewIntern() *Intern {
-	return &Intern{versions: map[gossip.Digest]*version{}, merges: map[[2]gossip.Digest]*version{}}
+	return &Intern{versions: map[gossip.Digest]*Version{}, merges: map[[2]gossip.Digest]*Version{}}
 }
 
 // Hits returns how many versions were found in the pool and how many were not.
@@ -44,27 +44,27 @@ func (p *Intern) Hits() (found, made uint64) { return p.hits, p.misses }
 
 // one returns the pool's version with the content of v, which is v itself when it is new to the pool. A nil pool has
 // none.
-func (p *Intern) one(v *version) *version {
+func (p *Intern) one(v *Version) *Version {
 	if p == nil {
 		return v
 	}
-	if known, ok := p.versions[v.digest]; ok {
+	if known, ok := p.versions[v.Digest]; ok {
 		return known
 	}
 	if len(p.order) < internVersions {
-		p.order = append(p.order, v.digest)
+		p.order = append(p.order, v.Digest)
 	} else {
 		delete(p.versions, p.order[p.next])
-		p.order[p.next] = v.digest
+		p.order[p.next] = v.Digest
 		p.next = (p.next + 1) % internVersions
 	}
-	p.versions[v.digest] = v
+	p.versions[v.Digest] = v
 	return v
 }
 
 // packed returns the version that a peer named by digest and sent packed, when the pool has it and the bytes are the
 // same; now and then nil, so that it is decoded and compared.
-func (p *Intern) packed(digest gossip.Digest, sent packed) *version {
+func (p *Intern) packed(digest gossip.Digest, sent Packed) *Version {
 	if p == nil {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (p *Intern) packed(digest gossip.Digest, sent packed) *version {
 }
 
 // named returns the version of that digest, likewise.
-func (p *Intern) named(digest gossip.Digest) *version {
+func (p *Intern) named(digest gossip.Digest) *Version {
 	if p == nil {
 		return nil
 	}
@@ -96,29 +96,29 @@ func (p *Intern) named(digest gossip.Digest) *version {
 }
 
 // verify compares a version that was decoded with the pool's of that name.
-func (p *Intern) verify(v *version) {
+func (p *Intern) verify(v *Version) {
 	if p == nil {
 		return
 	}
-	if known, ok := p.versions[v.digest]; ok && known != v {
+	if known, ok := p.versions[v.Digest]; ok && known != v {
 		invariant.Check(bytes.Equal(known.canonical(), v.canonical()), "membership: two versions under one digest")
 	}
 }
 
 // join returns what a and b were merged into, or nil.
-func (p *Intern) join(a, b *version) *version {
-	if p == nil || a.digest == 0 || b.digest == 0 {
+func (p *Intern) join(a, b *Version) *Version {
+	if p == nil || a.Digest == 0 || b.Digest == 0 {
 		return nil
 	}
-	return p.merges[[2]gossip.Digest{a.digest, b.digest}]
+	return p.merges[[2]gossip.Digest{a.Digest, b.Digest}]
 }
 
 // joined remembers what a and b were merged into.
-func (p *Intern) joined(a, b, v *version) {
-	if p == nil || a.digest == 0 || b.digest == 0 {
+func (p *Intern) joined(a, b, v *Version) {
+	if p == nil || a.Digest == 0 || b.Digest == 0 {
 		return
 	}
-	pair := [2]gossip.Digest{a.digest, b.digest}
+	pair := [2]gossip.Digest{a.Digest, b.Digest}
 	if len(p.merged) < internMerges {
 		p.merged = append(p.merged, pair)
 	} else {

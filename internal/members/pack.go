@@ -1,6 +1,6 @@
 // Pack: the gzip around a version, made once and kept with it (GOS-8).
 
-package membership
+package members
 
 import (
 	"bytes"
@@ -18,20 +18,20 @@ const (
 	flagGzip     = 1 << 0
 )
 
-// packed is a version as it travels: flags, and the bytes that they describe. Immutable.
-type packed struct {
+// Packed is a version as it travels: flags, and the bytes that they describe. Immutable.
+type Packed struct {
 	flags byte
 	bytes []byte
 }
 
 // packOf returns the packed form of v: what it came in, or what is made now and kept.
-func (c *coder) packOf(v *version) packed {
+func (c *coder) packOf(v *Version) Packed {
 	if v.packed.bytes == nil {
 		flags, b := c.pack(v.canonical())
 		if flags&flagGzip != 0 {
 			b = slices.Clone(b)
 		}
-		v.packed = packed{flags, b}
+		v.packed = Packed{flags, b}
 	}
 	return v.packed
 }
@@ -113,23 +113,23 @@ func (c *coder) inflate(kind wire.Kind, packed []byte) ([]byte, error) {
 	return c.raw, nil
 }
 
-// appendPacked appends u8 flags and the bytes, which end a body.
-func appendPacked(b []byte, p packed) []byte { return append(append(b, p.flags), p.bytes...) }
+// AppendPacked appends u8 flags and the bytes, which end a body.
+func AppendPacked(b []byte, p Packed) []byte { return append(append(b, p.flags), p.bytes...) }
 
-// readPacked reads the rest of a body as a packed version; its bytes are a view into the body.
-func readPacked(r *wire.Reader) packed {
-	p := packed{flags: r.U8()}
+// ReadPacked reads the rest of a body as a packed version; its bytes are a view into the body.
+func ReadPacked(r *wire.Reader) Packed {
+	p := Packed{flags: r.U8()}
 	check(r, p.flags&^flagGzip == 0, true)
 	p.bytes = r.Rest()
 	return p
 }
 
-// plain returns the same version without gzip; ok is false when there is none around it, or it cannot be unpacked.
-func (p packed) plain(kind wire.Kind) (plain packed, ok bool) {
+// Plain returns the same version without gzip; ok is false when there is none around it, or it cannot be unpacked.
+func (p Packed) Plain(kind wire.Kind) (plain Packed, ok bool) {
 	if p.flags&flagGzip == 0 {
 		return p, false
 	}
 	var c coder
 	b, err := c.unpack(kind, p.flags, p.bytes)
-	return packed{p.flags &^ flagGzip, b}, err == nil
+	return Packed{p.flags &^ flagGzip, b}, err == nil
 }

@@ -1,6 +1,6 @@
 // Delta: what makes one version out of another, for those who hold exactly that other one (GOS-4, GOS-8).
 
-package membership
+package members
 
 import (
 	"slices"
@@ -24,37 +24,37 @@ import (
 //	clock:   gone; put (count, then each: member in to, varint counter)
 //
 // A verdict is empty but for Down: u8 cause, id of the decider.
-func appendDelta(b []byte, from, to *version) ([]byte, bool) {
-	b = appendPruned(wire.AppendUvarint(b, uint64(to.highestUp)), to)
-	b, ok := appendMemberDelta(b, from.members, to.members)
+func appendDelta(b []byte, from, to *Version) ([]byte, bool) {
+	b = appendPruned(wire.AppendUvarint(b, uint64(to.HighestUp)), to)
+	b, ok := appendMemberDelta(b, from.Members, to.Members)
 	if !ok {
 		return b, false
 	}
-	b, put := appendGone(b, from.tombs, to.tombs, compareTombs, func(x, y *tombstone) bool { return *x == *y })
+	b, put := appendGone(b, from.Tombs, to.Tombs, compareTombs, func(x, y *Tombstone) bool { return *x == *y })
 	b = wire.AppendUvarint(b, uint64(len(put)))
 	for _, i := range put {
-		t := &to.tombs[i]
-		b = appendVerdict(append(peer.AppendID(b, t.id), byte(t.last)), t.last, t.cause, t.by)
+		t := &to.Tombs[i]
+		b = appendVerdict(append(peer.AppendID(b, t.ID), byte(t.Last)), t.Last, t.Cause, t.By)
 	}
-	b, put = appendGone(b, from.reach, to.reach, compareRows, func(x, y *row) bool {
+	b, put = appendGone(b, from.Reach, to.Reach, compareRows, func(x, y *row) bool {
 		return x.version == y.version && slices.Equal(x.records, y.records)
 	})
 	b = wire.AppendUvarint(b, uint64(len(put)))
 	next := 0
 	for _, i := range put {
-		b, next = to.appendRow(b, next, &to.reach[i])
+		b, next = to.appendRow(b, next, &to.Reach[i])
 	}
 	if slices.Equal(from.meta, to.meta) {
 		b = append(b, 0)
 	} else {
 		b = appendMeta(append(b, 1), to.meta)
 	}
-	b, put = appendGone(b, from.clock, to.clock, compareEntries, func(x, y *gossip.Entry) bool { return x.N == y.N })
+	b, put = appendGone(b, from.Clock, to.Clock, compareEntries, func(x, y *gossip.Entry) bool { return x.N == y.N })
 	b = wire.AppendUvarint(b, uint64(len(put)))
 	next = 0
 	for _, i := range put {
-		b, next = to.appendMember(b, next, to.clock[i].ID)
-		b = wire.AppendUvarint(b, to.clock[i].N)
+		b, next = to.appendMember(b, next, to.Clock[i].ID)
+		b = wire.AppendUvarint(b, to.Clock[i].N)
 	}
 	return b, true
 }
@@ -152,25 +152,25 @@ func appendVerdict(b []byte, s cluster.Status, cause cluster.Cause, by peer.ID) 
 
 // readDelta reads what appendDelta wrote and returns what it makes of from, sealed. It checks what must hold for the
 // reading; whether the result is a sound version is told by its digest alone, which the caller compares.
-func (w *work) readDelta(kind wire.Kind, from *version, b []byte) (*version, error) {
+func (w *work) readDelta(kind wire.Kind, from *Version, b []byte) (*Version, error) {
 	r := wire.NewReader(kind, b)
-	v := &version{cluster: from.cluster, birth: from.birth, highestUp: readUpNumber(&r)}
+	v := &Version{Cluster: from.Cluster, Birth: from.Birth, HighestUp: readUpNumber(&r)}
 	readPruned(&r, v)
-	v.members = readMemberDelta(&r, from.members)
-	v.tombs = patch(&r, from.tombs, cluster.MaxTombstones, peer.MinIDSize+1, compareTombs, func() (t tombstone) {
-		t.id, t.last = peer.ReadID(&r), cluster.Status(r.U8())
-		check(&r, !t.id.Addr.IsZero() && (t.last == cluster.Exiting || t.last == cluster.Down), true)
-		t.cause, t.by = readVerdict(&r, t.last)
+	v.Members = readMemberDelta(&r, from.Members)
+	v.Tombs = patch(&r, from.Tombs, cluster.MaxTombstones, peer.MinIDSize+1, compareTombs, func() (t Tombstone) {
+		t.ID, t.Last = peer.ReadID(&r), cluster.Status(r.U8())
+		check(&r, !t.ID.Addr.IsZero() && (t.Last == cluster.Exiting || t.Last == cluster.Down), true)
+		t.Cause, t.By = readVerdict(&r, t.Last)
 		return t
 	})
 	next := 0
-	v.reach = patch(&r, from.reach, len(v.members), 3, compareRows, func() row { return readRow(&r, v, &next) })
+	v.Reach = patch(&r, from.Reach, len(v.Members), 3, compareRows, func() row { return readRow(&r, v, &next) })
 	v.meta = from.meta
 	if r.Bool() {
 		v.meta = readMeta(&r)
 	}
 	next = 0
-	v.clock = patch(&r, from.clock, len(v.members), 2, compareEntries, func() gossip.Entry {
+	v.Clock = patch(&r, from.Clock, len(v.Members), 2, compareEntries, func() gossip.Entry {
 		e := gossip.Entry{ID: readMember(&r, v, &next), N: readChanges(&r)}
 		return e
 	})
@@ -219,7 +219,7 @@ func readMemberDelta(r *wire.Reader, from []cluster.Member) []cluster.Member {
 		m.ID, m.Status, m.UpNumber = peer.ReadID(r), cluster.Status(r.U8()), readUpNumber(r)
 		check(r, !m.ID.Addr.IsZero() && m.ID.Inc != 0 && m.Status.Known() && m.Status != cluster.Removed, true)
 		m.Cause, m.By = readVerdict(r, m.Status)
-		if roles := readStrings(r, cluster.MaxRoles, cluster.MaxRoleSize); len(roles) > 0 {
+		if roles := ReadStrings(r, cluster.MaxRoles, cluster.MaxRoleSize); len(roles) > 0 {
 			m.Roles = roles
 		}
 		m.AppVersion = r.String(cluster.MaxAppVersion)
@@ -280,32 +280,32 @@ func put[S ~[]T, T any](r *wire.Reader, list S, limit, least int, compare func(x
 }
 
 // sound reports whether a version that was put together holds what a reader of the whole would have checked.
-func (v *version) sound() bool {
+func (v *Version) sound() bool {
 	t, next := 0, 0
-	for i := range v.members {
-		m := &v.members[i]
+	for i := range v.Members {
+		m := &v.Members[i]
 		must := m.Status.Numbered()
-		if m.UpNumber > v.highestUp || must > 0 && m.UpNumber == 0 || must < 0 && m.UpNumber != 0 {
+		if m.UpNumber > v.HighestUp || must > 0 && m.UpNumber == 0 || must < 0 && m.UpNumber != 0 {
 			return false
 		}
-		for t < len(v.tombs) && v.tombs[t].id.Less(m.ID) {
+		for t < len(v.Tombs) && v.Tombs[t].ID.Less(m.ID) {
 			t++
 		}
-		if t < len(v.tombs) && v.tombs[t].id == m.ID {
+		if t < len(v.Tombs) && v.Tombs[t].ID == m.ID {
 			return false
 		}
 	}
-	for i := range v.clock {
-		if next = v.indexFrom(next, v.clock[i].ID); next < 0 {
+	for i := range v.Clock {
+		if next = v.indexFrom(next, v.Clock[i].ID); next < 0 {
 			return false
 		}
 	}
-	for i := range v.reach {
-		if !v.has(v.reach[i].observer) {
+	for i := range v.Reach {
+		if !v.Has(v.Reach[i].observer) {
 			return false
 		}
-		for _, c := range v.reach[i].records {
-			if !v.has(c.subject) {
+		for _, c := range v.Reach[i].records {
+			if !v.Has(c.subject) {
 				return false
 			}
 		}

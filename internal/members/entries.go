@@ -1,6 +1,6 @@
 // Entries: the keys of the metadata in a state; the later write of each wins (MEM-12).
 
-package membership
+package members
 
 import (
 	"cmp"
@@ -75,16 +75,16 @@ func (d metadata) merge(o metadata) metadata {
 	return out
 }
 
-// withMetadata returns the next version, in which by has set one key, or nil when that changes nothing. ErrMetadataFull
+// WithMetadata returns the next version, in which by has set one key, or nil when that changes nothing. ErrMetadataFull
 // for a new key when there is no place for it.
-func (s *state) withMetadata(key, value string, by peer.ID) (*state, error) {
+func (s *State) WithMetadata(key, value string, by peer.ID) (*State, error) {
 	next, err := s.meta.with(key, value, by)
 	if err != nil || len(next) == len(s.meta) && slices.Equal(next, s.meta) {
 		return nil, err
 	}
-	d := s.draft()
+	d := s.Draft()
 	d.meta = next
-	return d.commit(by), nil
+	return d.Commit(by), nil
 }
 
 // compare orders two writes of one key. Values differ under one count and writer only if that writer is faulty; then
