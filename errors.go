@@ -3,9 +3,9 @@
 package kith
 
 import (
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/driver"
-	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
@@ -63,7 +63,7 @@ var (
 	ErrUnknownMember = membership.ErrUnknownMember // Down of an address at which no member is
 	ErrNobodyUp      = membership.ErrNobodyUp      // PrepareForFullShutdown while no member is Up
 	ErrBadMetadata   = membership.ErrBadMetadata   // a key or a value out of bounds
-	ErrMetadataFull  = cluster.ErrMetadataFull  // as many keys are known as may be
+	ErrMetadataFull  = cluster.ErrMetadataFull     // as many keys are known as may be
 )
 
 // Typed errors (packages route and shutdown); match with errors.As. Each matches its plain error with errors.Is too.

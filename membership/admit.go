@@ -22,6 +22,19 @@ const (
 	leastLostJoiners = 16 // joining members that nobody hears, before newcomers are refused
 )
 
+// admission is how a member lets others in.
+type admission struct {
+	*core
+	forming *forming
+	joining *joining
+	leaving *leaving
+
+	forwards []forward
+	proofs   []challenge
+	waiting  []applicant
+	admitAt  time.Duration // earliest next admission
+}
+
 // forward is a join handed to the leader; this node admits the joiner itself when nothing came of it by due.
 type forward struct {
 	join joinBody
@@ -36,69 +49,69 @@ type challenge struct {
 	until time.Duration
 }
 
-func (m *Machine) onProbe(from peer.ID, body []byte) error {
+func (a *admission) onProbe(from peer.ID, body []byte) error {
 	nonce, err := readProbe(body)
 	if err != nil {
 		return err
 	}
-	if m.phase == member {
+	if a.phase == member {
 		// One that is about to go keeps silent: "no cluster here" might let a first seed form a second one.
-		if m.st.Status(m.self) != cluster.Exiting && !m.st.Orphaned() {
-			m.sendProbeAck(from, nonce, 0)
+		if a.st.Status(a.self) != cluster.Exiting && !a.st.Orphaned() {
+			a.sendProbeAck(from, nonce, 0)
 		}
 		return nil
 	}
-	m.join.probers = slices.DeleteFunc(m.join.probers, func(p prober) bool { return p.id.Addr == from.Addr })
-	if len(m.join.probers) < maxProbers {
-		m.join.probers = append(m.join.probers, prober{from, nonce})
+	a.joining.probers = slices.DeleteFunc(a.joining.probers, func(p prober) bool { return p.id.Addr == from.Addr })
+	if len(a.joining.probers) < maxProbers {
+		a.joining.probers = append(a.joining.probers, prober{from, nonce})
 	}
-	if m.join.remembers() && m.phase == probing {
-		m.formAnswer(from, nonce, 0)
+	if a.forming.remembers() && a.phase == probing {
+		a.forming.formAnswer(from, nonce, 0)
 		return nil
 	}
-	m.post(from, wire.KindJoinProbeNak, func(b []byte) []byte {
+	a.post(from, wire.KindJoinProbeNak, func(b []byte) []byte {
 		return wire.AppendU64(wire.AppendU64(b, from.Inc), nonce)
 	})
 	return nil
 }
 
-func (m *Machine) sendProbeAck(to peer.ID, nonce, challenge uint64) {
-	a := probeAckBody{to.Inc, nonce, m.st.Cluster, m.st.Birth, challenge, m.cfg.Settings}
-	m.post(to, wire.KindJoinProbeAck, func(b []byte) []byte { return appendProbeAck(b, a) })
+func (a *admission) sendProbeAck(to peer.ID, nonce, challenge uint64) {
+	ack := probeAckBody{to.Inc, nonce, a.st.Cluster, a.st.Birth, challenge, a.cfg.Settings}
+	a.post(to, wire.KindJoinProbeAck, func(b []byte) []byte { return appendProbeAck(b, ack) })
 }
 
 // onJoin admits a joiner. Asking again is harmless: a member is welcomed again. A new incarnation at the address of a
 // member downs that one and is admitted beside it. Members hand joins of others on, so the sender may be a member
 // instead of the joiner.
-func (m *Machine) onJoin(from peer.ID, body []byte) error {
+func (a *admission) onJoin(from peer.ID, body []byte) error {
 	j, err := readJoin(body)
-	if err != nil || m.phase != member || m.st.Orphaned() {
+	if err != nil || a.phase != member || a.st.Orphaned() {
 		return err
 	}
-	if j.id != from && !m.st.Has(from) {
+	if j.id != from && !a.st.Has(from) {
 		return nil
 	}
-	if m.refuse(from, &j) {
+	if a.refuse(from, &j) {
 		return nil
 	}
-	if m.st.Has(j.id) {
-		m.welcome(j.id, j.nonce)
+	if a.st.Has(j.id) {
+		a.welcome(j.id, j.nonce)
 		return nil
 	}
-	if old := m.st.At(j.id.Addr); !old.IsZero() && !m.proven(&j) {
+	if old := a.st.At(j.id.Addr); !old.IsZero() && !a.proven(&j) {
 		return nil
 	}
-	leader := m.st.Leader(m.self)
-	if j.id != from || j.challenge != 0 || leader == m.self || leader.IsZero() || len(m.forwards) >= maxForwards {
-		m.admit(from, &j)
+	leader := a.st.Leader(a.self)
+	if j.id != from || j.challenge != 0 || leader == a.self || leader.IsZero() || len(a.forwards) >= maxForwards {
+		a.admit(from, &j)
 		return nil
 	}
-	if !slices.ContainsFunc(m.forwards, func(f forward) bool { return f.join.id == j.id }) {
-		m.forwards = append(m.forwards, forward{j, m.now + forwardFor})
-		if !m.timers[timerForward].on {
-			m.in(timerForward, forwardFor)
+	if !slices.ContainsFunc(a.forwards, func(f forward) bool { return f.join.id == j.id }) {
+		a.forwards = append(a.forwards, forward{j, a.now + forwardFor})
+		if !a.timers[timerForward].on {
+			a.in(timerForward, forwardFor)
 		}
-		m.post(leader, wire.KindJoin, func(b []byte) []byte { return append(b, body...) })
+		a.post(leader, wire.KindJoin, func(b []byte) []byte { return append(b, body...) })
 	}
 	return nil
 }
@@ -106,14 +119,14 @@ func (m *Machine) onJoin(from peer.ID, body []byte) error {
 // lostJoiners returns how many members are joining, or weakly up, and unreachable, and how many of them keep further
 // newcomers out: a join is one frame, and whoever sends many and never comes alive fills the table, and the decisions
 // of a resolver, with members that were never there.
-func (m *Machine) lostJoiners() (lost, most int) {
+func (a *admission) lostJoiners() (lost, most int) {
 	up := 0
-	for i := range m.st.Members {
-		switch o := &m.st.Members[i]; o.Status {
+	for i := range a.st.Members {
+		switch o := &a.st.Members[i]; o.Status {
 		case cluster.Up:
 			up++
 		case cluster.Joining, cluster.WeaklyUp:
-			if m.st.Unreachable.Has(o.ID) {
+			if a.st.Unreachable.Has(o.ID) {
 				lost++
 			}
 		}
@@ -122,76 +135,76 @@ func (m *Machine) lostJoiners() (lost, most int) {
 }
 
 // refuses returns why j cannot be admitted here, zero when it can.
-func (m *Machine) refuses(j *joinBody) (refusal, string) {
-	st := m.st.Status(j.id)
-	switch own := m.st.Status(m.self); {
-	case j.id.Addr == m.self.Addr:
-		return refuseTwin, fmt.Sprintf("the address %s is in use by the member asked", m.self.Addr)
+func (a *admission) refuses(j *joinBody) (refusal, string) {
+	st := a.st.Status(j.id)
+	switch own := a.st.Status(a.self); {
+	case j.id.Addr == a.self.Addr:
+		return refuseTwin, fmt.Sprintf("the address %s is in use by the member asked", a.self.Addr)
 	case own == cluster.Exiting || own == cluster.Down:
 		return refuseBusy, fmt.Sprintf("the member asked is %s", own)
-	case m.rejoin:
+	case a.leaving.rejoin:
 		return refuseBusy, "the member asked is about to join another cluster"
-	case st == cluster.Removed && cluster.Preparing(m.st.Members):
+	case st == cluster.Removed && cluster.Preparing(a.st.Members):
 		return refuseStop, "the cluster prepares for a full shutdown"
 	case st == cluster.Down:
 		return refuseDown, fmt.Sprintf("incarnation %s is down and never comes back", j.id)
-	case st == cluster.Removed && len(m.st.Members) >= cluster.MaxMembers:
+	case st == cluster.Removed && len(a.st.Members) >= cluster.MaxMembers:
 		return refuseFull, fmt.Sprintf("the cluster has its greatest size, %d members", cluster.MaxMembers)
 	}
-	if t, dead := m.st.Tomb(j.id); dead {
+	if t, dead := a.st.Tomb(j.id); dead {
 		return refuseRemoved, fmt.Sprintf("incarnation %s was removed when %s and never comes back", j.id, t.Last)
 	}
-	if lost, most := m.lostJoiners(); st == cluster.Removed && lost >= most {
+	if lost, most := a.lostJoiners(); st == cluster.Removed && lost >= most {
 		return refuseBusy, fmt.Sprintf("%d members are joining that nobody hears", lost)
 	}
-	if text := differs(m.cfg.Settings, j.settings); st == cluster.Removed && m.disagree(text) {
+	if text := differs(a.cfg.Settings, j.settings); st == cluster.Removed && a.disagree(text) {
 		return refuseSetting, text
 	}
 	return 0, ""
 }
 
 // proven reports whether the joiner repeated a challenge of this node; if not it is challenged.
-func (m *Machine) proven(j *joinBody) bool {
-	m.proofs = slices.DeleteFunc(m.proofs, func(c challenge) bool { return c.until <= m.now })
-	i := slices.IndexFunc(m.proofs, func(c challenge) bool { return c.id == j.id })
-	if i >= 0 && m.proofs[i].value == j.challenge {
-		m.proofs = slices.DeleteFunc(m.proofs, func(c challenge) bool { return c.id.Addr == j.id.Addr })
+func (a *admission) proven(j *joinBody) bool {
+	a.proofs = slices.DeleteFunc(a.proofs, func(c challenge) bool { return c.until <= a.now })
+	i := slices.IndexFunc(a.proofs, func(c challenge) bool { return c.id == j.id })
+	if i >= 0 && a.proofs[i].value == j.challenge {
+		a.proofs = slices.DeleteFunc(a.proofs, func(c challenge) bool { return c.id.Addr == j.id.Addr })
 		return true
 	}
 	if i < 0 {
-		if len(m.proofs) >= maxChallenges {
-			m.proofs = slices.Delete(m.proofs, 0, 1)
+		if len(a.proofs) >= maxChallenges {
+			a.proofs = slices.Delete(a.proofs, 0, 1)
 		}
-		i = len(m.proofs)
-		m.proofs = append(m.proofs, challenge{j.id, m.nonce(), m.now + challengeFor})
+		i = len(a.proofs)
+		a.proofs = append(a.proofs, challenge{j.id, a.drawNonce(), a.now + challengeFor})
 	}
-	m.sendProbeAck(j.id, j.nonce, m.proofs[i].value)
+	a.sendProbeAck(j.id, j.nonce, a.proofs[i].value)
 	return false
 }
 
 // admitForwarded admits those whom the leader did not.
-func (m *Machine) admitForwarded() {
-	waiting := m.forwards[:0]
+func (a *admission) admitForwarded() {
+	waiting := a.forwards[:0]
 	var due []joinBody
-	for _, f := range m.forwards {
+	for _, f := range a.forwards {
 		switch {
-		case m.st.Has(f.join.id):
-		case f.due > m.now:
+		case a.st.Has(f.join.id):
+		case f.due > a.now:
 			waiting = append(waiting, f)
 		default:
 			due = append(due, f.join)
 		}
 	}
-	m.forwards = waiting
-	if m.st.Orphaned() {
+	a.forwards = waiting
+	if a.st.Orphaned() {
 		due = nil
 	}
 	for i := range due {
-		if code, _ := m.refuses(&due[i]); code == 0 && m.st.At(due[i].id.Addr).IsZero() {
-			m.admit(due[i].id, &due[i])
+		if code, _ := a.refuses(&due[i]); code == 0 && a.st.At(due[i].id.Addr).IsZero() {
+			a.admit(due[i].id, &due[i])
 		}
 	}
 	if len(waiting) > 0 {
-		m.timers[timerForward] = timer{waiting[0].due, true}
+		a.timers[timerForward] = timer{waiting[0].due, true}
 	}
 }

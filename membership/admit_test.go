@@ -31,7 +31,7 @@ func TestJoinsThatNeverComeAlive(t *testing.T) {
 		}
 		m.phase, m.st = member, members.NewState(v).Seal()
 		j := joinBody{id: ip(200)}
-		why, text := m.refuses(&j)
+		why, text := m.admission.refuses(&j)
 		require.Equal(t, c.busy, why == refuseBusy, "%+v", c)
 		if c.busy {
 			require.Contains(t, text, "nobody hears")

@@ -19,20 +19,20 @@ type JoinAnotherCommand struct{}
 
 func (JoinAnotherCommand) command() {}
 
-func (m *Machine) joinAnother() error {
+func (l *leaving) joinAnother() error {
 	switch {
-	case m.phase != member:
+	case l.phase != member:
 		return ErrNotMember
-	case len(m.st.Members) != 1:
-		return fmt.Errorf("%w (%d members)", ErrNotAlone, len(m.st.Members))
+	case len(l.st.Members) != 1:
+		return fmt.Errorf("%w (%d members)", ErrNotAlone, len(l.st.Members))
 	}
-	m.rejoin = true
+	l.rejoin = true
 	return nil
 }
 
 // leftAs is how the end of a leave is told.
-func (m *Machine) leftAs() (EndKind, string) {
-	if m.rejoin {
+func (l *leaving) leftAs() (EndKind, string) {
+	if l.rejoin {
 		return EndRejoin, "it joins another cluster"
 	}
 	return EndLeft, "left and was the last member"

@@ -23,37 +23,37 @@ type applicant struct {
 }
 
 // admit makes the joiner a joining member: at once, or together with others when this node admitted somebody just now.
-func (m *Machine) admit(contact peer.ID, j *joinBody) {
-	a := applicant{*j, contact, m.st.At(j.id.Addr)}
-	if i := slices.IndexFunc(m.waiting, func(o applicant) bool { return o.join.id == j.id }); i >= 0 {
-		m.waiting[i] = a
+func (a *admission) admit(contact peer.ID, j *joinBody) {
+	joiner := applicant{*j, contact, a.st.At(j.id.Addr)}
+	if i := slices.IndexFunc(a.waiting, func(o applicant) bool { return o.join.id == j.id }); i >= 0 {
+		a.waiting[i] = joiner
 	} else {
-		m.waiting = append(m.waiting, a)
+		a.waiting = append(a.waiting, joiner)
 	}
-	if m.now >= m.admitAt || len(m.waiting) > maxWaiting {
-		m.admitAll()
+	if a.now >= a.admitAt || len(a.waiting) > maxWaiting {
+		a.admitAll()
 		return
 	}
-	m.timers[timerAdmit] = timer{m.admitAt, true}
+	a.timers[timerAdmit] = timer{a.admitAt, true}
 }
 
 // admitAll admits all who wait, in one change with the downing of what was at their addresses, and welcomes them into
 // it. Of those for whom something has changed meanwhile, who are refused by now are told so, and the others ask again:
 // two at one address, or one whose address somebody else has taken.
-func (m *Machine) admitAll() {
-	m.stop(timerAdmit)
-	waiting := m.waiting
-	m.waiting = nil
-	d := m.st.Draft()
+func (a *admission) admitAll() {
+	a.stop(timerAdmit)
+	waiting := a.waiting
+	a.waiting = nil
+	d := a.st.Draft()
 	admitted := waiting[:0]
 	for i := range waiting {
 		j := &waiting[i].join
 		switch {
-		case m.st.Has(j.id):
-			m.welcome(j.id, j.nonce)
-		case m.refuse(waiting[i].contact, j):
+		case a.st.Has(j.id):
+			a.welcome(j.id, j.nonce)
+		case a.refuse(waiting[i].contact, j):
 		case len(d.Members) >= cluster.MaxMembers: // refused when it asks again
-		case m.st.At(j.id.Addr) != waiting[i].old,
+		case a.st.At(j.id.Addr) != waiting[i].old,
 			slices.ContainsFunc(admitted, func(o applicant) bool { return o.join.id.Addr == j.id.Addr }):
 		default:
 			for k := range d.Members {
@@ -68,27 +68,27 @@ func (m *Machine) admitAll() {
 	if len(admitted) == 0 {
 		return
 	}
-	m.admitAt = m.now + admitEvery
-	m.install(d.Commit(m.self), true)
+	a.admitAt = a.now + admitEvery
+	a.install(d.Commit(a.self), true)
 	for i := range admitted {
-		m.welcome(admitted[i].join.id, admitted[i].join.nonce)
+		a.welcome(admitted[i].join.id, admitted[i].join.nonce)
 	}
 }
 
 // refuse tells a joiner why it is refused, and reports whether it is. The contact that handed it on is told too, for it
 // must not admit it either.
-func (m *Machine) refuse(contact peer.ID, j *joinBody) bool {
-	code, reason := m.refuses(j)
+func (a *admission) refuse(contact peer.ID, j *joinBody) bool {
+	code, reason := a.refuses(j)
 	if code == 0 {
 		return false
 	}
-	m.stats.JoinsRefused++
+	a.stats.JoinsRefused++
 	f := refusedBody{j.id.Inc, j.nonce, code, reason}
-	m.post(j.id, wire.KindJoinRefused, func(b []byte) []byte { return appendRefused(b, f) })
+	a.post(j.id, wire.KindJoinRefused, func(b []byte) []byte { return appendRefused(b, f) })
 	if contact != j.id {
-		m.post(contact, wire.KindJoinRefused, func(b []byte) []byte { return appendRefused(b, f) })
+		a.post(contact, wire.KindJoinRefused, func(b []byte) []byte { return appendRefused(b, f) })
 	}
 	return true
 }
 
-func (m *Machine) welcome(to peer.ID, nonce uint64) { m.sendState(to, wire.KindWelcome, nonce) }
+func (a *admission) welcome(to peer.ID, nonce uint64) { a.sendState(to, wire.KindWelcome, nonce) }

@@ -65,7 +65,7 @@ func TestWaitingJoinsAreBounded(t *testing.T) {
 	for n := range maxWaiting + 1 {
 		id := peer.ID{Addr: addr(3 + n%200), Inc: uint64(1000 + n)}
 		asks(t, m, time.Second, joinBody{nonce: 3, id: id})
-		require.LessOrEqual(t, len(m.waiting), maxWaiting)
+		require.LessOrEqual(t, len(m.admission.waiting), maxWaiting)
 	}
 	require.Len(t, m.st.Members, 202, "of two incarnations at one address the first is in, the other asks again")
 }

@@ -29,6 +29,15 @@ type ToldRemovedCommand struct {
 
 func (ToldRemovedCommand) command() {}
 
+// beliefs is what a machine makes of those who say that somebody was removed: this node, or they themselves.
+type beliefs struct {
+	*core
+	joining *joining
+
+	answered []peer.ID // successors at the addresses of members that answered probes
+	splits   []met     // of the other side of this cluster
+}
+
 // belief is what the word of somebody is worth who says that this incarnation was removed.
 type belief uint8
 
@@ -40,14 +49,14 @@ const (
 
 // beliefIn judges a frame of from. Whoever says hello may name any address, so of those who are no members only one is
 // believed that has answered a probe of this node at a member's address: there this node has dialled itself.
-func (m *Machine) beliefIn(from peer.ID) belief {
-	if m.st.Has(from) {
+func (b *beliefs) beliefIn(from peer.ID) belief {
+	if b.st.Has(from) {
 		return believed
 	}
-	if _, dead := m.st.Tomb(from); dead {
+	if _, dead := b.st.Tomb(from); dead {
 		return rival
 	}
-	if slices.Contains(m.answered, from) && m.st.HasAddr(from.Addr) {
+	if slices.Contains(b.answered, from) && b.st.HasAddr(from.Addr) {
 		return believed
 	}
 	return nobody
@@ -55,23 +64,23 @@ func (m *Machine) beliefIn(from peer.ID) belief {
 
 // beliefAt judges the answer of one whom this node has dialled. A joiner believes those whom it asks to let it in; a
 // member believes the address of a member, and of a seed unless its side has removed somebody there.
-func (m *Machine) beliefAt(id peer.ID) belief {
-	seed := slices.Contains(m.join.seeds, id.Addr)
-	switch m.phase {
+func (b *beliefs) beliefAt(id peer.ID) belief {
+	seed := slices.Contains(b.joining.seeds, id.Addr)
+	switch b.phase {
 	case probing, pending:
-		if seed || id.Addr == m.join.target.Addr {
+		if seed || id.Addr == b.joining.target.Addr {
 			return believed
 		}
 	case member:
-		_, dead := m.st.Tomb(id)
+		_, dead := b.st.Tomb(id)
 		switch {
-		case m.st.Has(id):
+		case b.st.Has(id):
 			return believed
 		case dead:
 			return rival
-		case m.st.HasAddr(id.Addr):
+		case b.st.HasAddr(id.Addr):
 			return believed
-		case slices.ContainsFunc(m.st.Tombs, func(t members.Tombstone) bool { return t.ID.Addr == id.Addr }):
+		case slices.ContainsFunc(b.st.Tombs, func(t members.Tombstone) bool { return t.ID.Addr == id.Addr }):
 			return rival
 		case seed:
 			return believed
@@ -82,57 +91,57 @@ func (m *Machine) beliefAt(id peer.ID) belief {
 
 // answers notes that from has answered a probe, which only who was dialled can do, when it is the successor of a
 // member.
-func (m *Machine) answers(from peer.ID) {
-	if m.st.Has(from) || !m.st.HasAddr(from.Addr) || slices.Contains(m.answered, from) {
+func (b *beliefs) answers(from peer.ID) {
+	if b.st.Has(from) || !b.st.HasAddr(from.Addr) || slices.Contains(b.answered, from) {
 		return
 	}
-	if len(m.answered) >= maxAnswered {
-		m.answered = slices.Delete(m.answered, 0, 1)
+	if len(b.answered) >= maxAnswered {
+		b.answered = slices.Delete(b.answered, 0, 1)
 	}
-	m.answered = append(m.answered, from)
+	b.answered = append(b.answered, from)
 }
 
 // removedBy ends a node that learns that its incarnation was removed, from one who is believed. When its own side has
 // removed the teller in turn, only one of the two sides ends.
-func (m *Machine) removedBy(from peer.ID, t members.Tombstone, up uint32, lowest peer.ID, ago time.Duration) {
-	switch m.beliefIn(from) {
+func (b *beliefs) removedBy(from peer.ID, t members.Tombstone, up uint32, lowest peer.ID, ago time.Duration) {
+	switch b.beliefIn(from) {
 	case nobody:
-		m.stats.Disbelieved++
+		b.stats.Disbelieved++
 		return
 	case rival:
-		news := m.split(from)
-		if m.st.Outlives(up, lowest) {
+		news := b.split(from)
+		if b.st.Outlives(up, lowest) {
 			if news {
-				m.tellRemoved(from) // which has it hear how this side stands
+				b.tellRemoved(from) // which has it hear how this side stands
 			}
 			return
 		}
 	}
-	if own := m.st.Status(m.self); t.Last == cluster.Exiting && (own == cluster.Exiting || own == cluster.Leaving) {
-		m.end(EndLeft, from, "left and was removed")
+	if own := b.st.Status(b.self); t.Last == cluster.Exiting && (own == cluster.Exiting || own == cluster.Leaving) {
+		b.end(EndLeft, from, "left and was removed")
 		return
 	}
 	by := from
 	if !t.By.IsZero() {
 		by = t.By
 	}
-	m.end(EndRemoved, by, fmt.Sprintf("%s says that %s was removed %v ago: %s", from, m.self, ago,
+	b.end(EndRemoved, by, fmt.Sprintf("%s says that %s was removed %v ago: %s", from, b.self, ago,
 		why(t.Last, t.Cause, t.By)))
-	m.over.Cause = t.Cause
+	b.over.Cause = t.Cause
 }
 
 // toldRemoved is removedBy for the answer to a hello. It names no status and no identity: of a rival that does not say
 // how its side stands nothing follows, and on a tie the lower address lives. To a leaving node it is the last word of
 // its leave.
-func (m *Machine) toldRemoved(c ToldRemovedCommand) {
-	switch m.beliefAt(c.Peer) {
+func (b *beliefs) toldRemoved(c ToldRemovedCommand) {
+	switch b.beliefAt(c.Peer) {
 	case nobody:
-		m.stats.Disbelieved++
+		b.stats.Disbelieved++
 		return
 	case rival:
-		m.split(c.Peer)
-		if mine := m.st.UpCount(); !c.Counted || mine > c.Up || mine == c.Up &&
-			m.st.LowestUp().Addr.Compare(c.Lowest) <= 0 {
+		b.split(c.Peer)
+		if mine := b.st.UpCount(); !c.Counted || mine > c.Up || mine == c.Up &&
+			b.st.LowestUp().Addr.Compare(c.Lowest) <= 0 {
 			return
 		}
 	}
@@ -140,5 +149,5 @@ func (m *Machine) toldRemoved(c ToldRemovedCommand) {
 	if c.Leaving {
 		kind = EndLeft
 	}
-	m.end(kind, c.Peer, c.Reason)
+	b.end(kind, c.Peer, c.Reason)
 }

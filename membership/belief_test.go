@@ -111,7 +111,7 @@ func TestWhoseRefusalIsBelieved(t *testing.T) {
 		"a tie, of one address on both ends": {ToldRemovedCommand{Peer: at(4), Counted: true, Up: 1, Lowest: addr(1)}, false},
 	} {
 		m := asMember()
-		m.join.seeds = addrs(4, 6)
+		m.joining.seeds = addrs(4, 6)
 		require.NoError(t, m.Do(0, c.told), name)
 		var out Effects
 		m.Drain(&out)
@@ -177,11 +177,11 @@ func TestOneSideEndsByRefusals(t *testing.T) {
 func TestAnsweredIsBounded(t *testing.T) {
 	m := asMember()
 	for i := range 3 * maxAnswered {
-		m.answers(peer.ID{Addr: addr(2), Inc: uint64(1000 + i)})
-		m.answers(peer.ID{Addr: addr(8), Inc: uint64(1000 + i)})
+		m.beliefs.answers(peer.ID{Addr: addr(2), Inc: uint64(1000 + i)})
+		m.beliefs.answers(peer.ID{Addr: addr(8), Inc: uint64(1000 + i)})
 	}
-	require.Len(t, m.answered, maxAnswered)
-	require.Equal(t, nobody, m.beliefIn(peer.ID{Addr: addr(8), Inc: 1000 + 3*maxAnswered - 1}))
+	require.Len(t, m.beliefs.answered, maxAnswered)
+	require.Equal(t, nobody, m.beliefs.beliefIn(peer.ID{Addr: addr(8), Inc: 1000 + 3*maxAnswered - 1}))
 }
 
 // Two sides of one cluster that have removed each other tell of it when they meet, each once in ten minutes for an
@@ -224,7 +224,7 @@ func TestTwoSidesOfOneClusterAreTold(t *testing.T) {
 
 	// One that answers a probe as a member of this very cluster, and was removed here, is told so. That is no event yet.
 	ack := func(from peer.ID, cluster uint64) []wire.Kind {
-		body := appendProbeAck(nil, probeAckBody{m.self.Inc, m.join.nonce, cluster, m.st.Birth, 0, nil})
+		body := appendProbeAck(nil, probeAckBody{m.self.Inc, m.joining.nonce, cluster, m.st.Birth, 0, nil})
 		events, mail := told(from, wire.KindJoinProbeAck, body)
 		require.Empty(t, events)
 		return mail

@@ -56,13 +56,16 @@ type Convergence struct {
 	Blockers  []Blocker     // the first 64 of them by address; with the accusations and seen set of this node
 }
 
-// blockage follows a stretch without convergence.
-type blockage struct {
-	on    bool
-	since time.Duration
-	told  time.Duration // when to say so next
-	said  bool
-	known []blocked // who is in the way, sorted by id, at most maxFollowed
+// blocking follows a stretch without convergence, and says why there is none.
+type blocking struct {
+	*core
+
+	on      bool
+	since   time.Duration
+	tellAt  time.Duration // when to say so next
+	said    bool
+	known   []blocked // who is in the way, sorted by id, at most maxFollowed
+	scratch []int
 }
 
 type blocked struct {
@@ -71,72 +74,67 @@ type blocked struct {
 }
 
 // followConvergence notes the beginning or end of a stretch without convergence.
-func (m *Machine) followConvergence(converged bool) {
-	b := &m.blockage
+func (b *blocking) followConvergence(converged bool) {
 	switch {
-	case converged == !b.on || m.phase != member:
+	case converged == !b.on || b.phase != member:
 	case converged:
 		if b.said {
-			m.tell(Event{Kind: ConvergenceRestored, Convergence: &Convergence{Converged: true, For: m.now - b.since}})
+			b.tell(Event{Kind: ConvergenceRestored, Convergence: &Convergence{Converged: true, For: b.now - b.since}})
 		}
-		*b = blockage{known: b.known[:0]}
+		b.on, b.since, b.tellAt, b.said, b.known = false, 0, 0, false, b.known[:0]
 	default:
-		b.on, b.since, b.told, b.said = true, m.now, m.now+blockedAfter, false
+		b.on, b.since, b.tellAt, b.said = true, b.now, b.now+blockedAfter, false
 	}
 }
 
 // watchConvergence refreshes who is in the way, and says so when it lasts.
-func (m *Machine) watchConvergence() {
-	b := &m.blockage
+func (b *blocking) watchConvergence() {
 	if !b.on {
 		return
 	}
-	m.scratch, _ = members.Blockers(m.st, m.self, maxFollowed, m.scratch[:0])
-	old, next := b.known, make([]blocked, 0, len(m.scratch))
-	for _, i := range m.scratch {
-		id := m.st.Members[i].ID
+	b.scratch, _ = members.Blockers(b.st, b.self, maxFollowed, b.scratch[:0])
+	old, next := b.known, make([]blocked, 0, len(b.scratch))
+	for _, i := range b.scratch {
+		id := b.st.Members[i].ID
 		for len(old) > 0 && old[0].id.Less(id) {
 			old = old[1:]
 		}
-		since := m.now
+		since := b.now
 		if len(old) > 0 && old[0].id == id {
 			since = old[0].since
 		}
 		next = append(next, blocked{id, since})
 	}
 	b.known = next
-	if m.now >= b.told {
-		b.told, b.said = m.now+blockedAgain, true
-		c := m.Convergence()
-		m.tell(Event{Kind: ConvergenceBlocked, Convergence: &c})
+	if b.now >= b.tellAt {
+		b.tellAt, b.said = b.now+blockedAgain, true
+		c := b.convergence()
+		b.tell(Event{Kind: ConvergenceBlocked, Convergence: &c})
 	}
 }
 
-// Convergence explains the convergence of this node as of its last step. Before it is a member it is the zero value.
-func (m *Machine) Convergence() Convergence {
-	if m.phase != member {
+// convergence says who is in the way, and how long there has been none.
+func (b *blocking) convergence() Convergence {
+	if b.phase != member {
 		return Convergence{}
 	}
-	first, count := members.Blockers(m.st, m.self, maxBlockers, nil)
+	first, count := members.Blockers(b.st, b.self, maxBlockers, nil)
 	c := Convergence{Converged: count == 0, Blocking: count}
-	if !c.Converged && m.blockage.on {
-		c.For = m.now - m.blockage.since
+	if !c.Converged && b.on {
+		c.For = b.now - b.since
 	}
 	for _, i := range first {
-		x := Blocker{Member: m.st.Members[i]}
-		if x.Member.ID != m.self && m.st.Unreachable.Has(x.Member.ID) {
-			x.Accusers = m.st.Accusers(x.Member.ID)
+		x := Blocker{Member: b.st.Members[i]}
+		if x.Member.ID != b.self && b.st.Unreachable.Has(x.Member.ID) {
+			x.Accusers = b.st.Accusers(x.Member.ID)
 		}
-		at, ok := slices.BinarySearchFunc(m.blockage.known, x.Member.ID, func(b blocked, id peer.ID) int {
+		at, ok := slices.BinarySearchFunc(b.known, x.Member.ID, func(b blocked, id peer.ID) int {
 			return b.id.Compare(id)
 		})
 		if ok {
-			x.For = m.now - m.blockage.known[at].since
+			x.For = b.now - b.known[at].since
 		}
 		c.Blockers = append(c.Blockers, x)
 	}
 	return c
 }
-
-// tell gives out an event that no view leads to.
-func (m *Machine) tell(e Event) { m.told = append(m.told, e) }

@@ -100,7 +100,7 @@ func TestBadBodiesChangeNothing(t *testing.T) {
 			}
 			m := asMember()
 			if kind == wire.KindWelcome { // read by a joiner only
-				m.phase, m.join.nonce = pending, 7
+				m.phase, m.joining.nonce = pending, 7
 			}
 			if kind == wire.KindGossip || kind == wire.KindWelcome { // a version that it holds would not be unpacked at all
 				m.st = m.st.Draft().Commit(ip(1))

@@ -13,14 +13,6 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// held returns the version of that digest, if this node still has it.
-func (m *Machine) held(d gossip.Digest) *members.Version {
-	if d == m.st.Digest {
-		return m.st.Version
-	}
-	return m.history.Find(d)
-}
-
 // deltaBody says what turns the version base into the version digest, and who has seen that.
 type deltaBody struct {
 	envelope
@@ -49,50 +41,50 @@ func readDeltaBody(body []byte) (deltaBody, error) {
 
 // sendGossip sends what this node knows to one who holds base: the difference, or the whole state when base is nil or
 // that is shorter.
-func (m *Machine) sendGossip(to peer.ID, base *members.Version) {
-	if base != nil && base.Digest != m.st.Digest {
-		if changes := m.st.DeltaFrom(base); changes != nil {
-			m.stats.DeltasSent++
-			d := deltaBody{m.toward(to), base.Digest, m.st.Digest, m.st.Seen, changes}
-			m.post(to, wire.KindDelta, func(b []byte) []byte { return appendDeltaBody(b, d) })
+func (c *core) sendGossip(to peer.ID, base *members.Version) {
+	if base != nil && base.Digest != c.st.Digest {
+		if changes := c.st.DeltaFrom(base); changes != nil {
+			c.stats.DeltasSent++
+			d := deltaBody{c.toward(to), base.Digest, c.st.Digest, c.st.Seen, changes}
+			c.post(to, wire.KindDelta, func(b []byte) []byte { return appendDeltaBody(b, d) })
 			return
 		}
 	}
-	m.stats.StatesSent++
-	m.sendState(to, wire.KindGossip, m.st.Cluster)
+	c.stats.StatesSent++
+	c.sendState(to, wire.KindGossip, c.st.Cluster)
 }
 
 // onDelta applies changes to exactly the version that they are for. Without it, or when they do not lead where they
 // say, the state is asked for.
-func (m *Machine) onDelta(arrived time.Duration, from peer.ID, body []byte) error {
+func (x *exchange) onDelta(arrived time.Duration, from peer.ID, body []byte) error {
 	d, err := readDeltaBody(body)
-	if err != nil || !m.hears(arrived, from, d.envelope, d.digest) {
+	if err != nil || !x.hears(arrived, from, d.envelope, d.digest) {
 		return err
 	}
-	v := m.held(d.digest)
+	v := x.held(d.digest)
 	if v == nil {
-		base := m.held(d.base)
+		base := x.held(d.base)
 		if base == nil {
-			m.stats.DeltasWithoutBase++
-			m.sendWant(from, m.st.Digest)
+			x.stats.DeltasWithoutBase++
+			x.sendWant(from, x.st.Digest)
 			return nil
 		}
-		if v, err = m.store.Apply(base, d.digest, d.changes); err != nil {
+		if v, err = x.store.Apply(base, d.digest, d.changes); err != nil {
 			return err
 		}
 		if v == nil {
-			m.stats.DeltasWrong++
-			m.sendWant(from, 0) // nobody holds that: the whole state, not another delta
+			x.stats.DeltasWrong++
+			x.sendWant(from, 0) // nobody holds that: the whole state, not another delta
 			return nil
 		}
-		m.stats.DeltasApplied++
+		x.stats.DeltasApplied++
 	}
 	if d.seen.Len() != len(v.Members) {
 		return &wire.Error{Kind: wire.KindDelta, Offset: 32, Err: wire.ErrBadValue}
 	}
-	if err := m.followable(wire.KindDelta, v); err != nil {
+	if err := x.followable(wire.KindDelta, v); err != nil {
 		return err
 	}
-	m.take(from, v.SeenBy(d.seen))
+	x.take(from, v.SeenBy(d.seen))
 	return nil
 }

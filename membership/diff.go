@@ -17,7 +17,7 @@ func (m *Machine) nextView() *cluster.View {
 		return nil
 	}
 	seq, now := uint64(1), m.phase == member && members.Converged(m.st, m.self, nil)
-	m.followConvergence(now)
+	m.blocking.followConvergence(now)
 	if last := m.view; last != nil {
 		if last.Hash == uint64(m.st.Digest) && last.Converged == now {
 			return nil

@@ -13,64 +13,24 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// age is when this node first met a tombstone, on its own clock. Wall clocks of leaders are not compared.
-type age struct {
-	id    peer.ID
-	since time.Duration
-}
+// leading is what a machine does as the leader, and what it must know to do it.
+type leading struct {
+	*core
+	beliefs  *beliefs
+	blocking *blocking
 
-// refreshAges brings the ages in line with the tombstones of a new state.
-func (m *Machine) refreshAges() {
-	old := m.ages
-	if len(m.st.Tombs) == 0 && len(old) == 0 {
-		return
-	}
-	if slices.EqualFunc(old, m.st.Tombs, func(a age, t members.Tombstone) bool { return a.id == t.ID }) {
-		return
-	}
-	next := make([]age, 0, len(m.st.Tombs))
-	for _, t := range m.st.Tombs {
-		for len(old) > 0 && old[0].id.Less(t.ID) {
-			old = old[1:]
-		}
-		a := age{t.ID, m.now}
-		if len(old) > 0 && old[0].id == t.ID {
-			a = old[0]
-		}
-		next = append(next, a)
-	}
-	m.ages = next
-}
-
-func (m *Machine) ageOf(id peer.ID) time.Duration {
-	i, ok := slices.BinarySearchFunc(m.ages, id, func(a age, id peer.ID) int { return a.id.Compare(id) })
-	if !ok {
-		return 0
-	}
-	return m.now - m.ages[i].since
-}
-
-// expiry returns which tombstones may be forgotten: those past their retention, and the oldest of a table that is
-// fuller than half its bound, so that two halves can still unite.
-func (m *Machine) expiry() func(peer.ID) bool {
-	limit := m.cfg.TombstoneRetention
-	if n := len(m.ages) - cluster.MaxTombstones/2; n > 0 {
-		since := make([]time.Duration, 0, len(m.ages))
-		for _, a := range m.ages {
-			since = append(since, a.since)
-		}
-		slices.Sort(since)
-		limit = min(limit, m.now-since[n])
-	}
-	return func(id peer.ID) bool { return m.ageOf(id) > limit }
+	exited     peer.Set      // members that confirmed their exit
+	stuckUntil time.Duration // when leading without convergence lets members in weakly; 0: no such stretch
+	recorded   Record        // what the rider has written down
+	unnamed    time.Duration // when members are let in that it does not name; 0: none waits
 }
 
 // leaderTick looks at the duties again, which change with time only for tombstones, and at the node's own isolation.
-func (m *Machine) leaderTick() {
-	m.in(timerLeader, m.cfg.LeaderInterval)
-	m.dirty = true
-	if !m.isolated() {
-		m.watchConvergence()
+func (l *leading) leaderTick() {
+	l.in(timerLeader, l.cfg.LeaderInterval)
+	l.dirty = true
+	if !l.beliefs.isolated() {
+		l.blocking.watchConvergence()
 	}
 }
 
@@ -80,63 +40,46 @@ const orphanFor = 3 * time.Second
 // orphaned reports whether this node is what is left of a cluster whose members are all Down, without ever having been
 // one of them. It admits nobody any more, or those who join would keep that cluster, and this, alive for ever; it tells
 // the others like it, and ends.
-func (m *Machine) orphaned() bool {
-	switch is := m.st.Orphaned(); {
-	case is && !m.timers[timerOrphan].on:
-		m.in(timerOrphan, orphanFor)
-	case !is && m.timers[timerOrphan].on:
-		m.stop(timerOrphan) // somebody lives after all
+func (l *leading) orphaned() bool {
+	switch is := l.st.Orphaned(); {
+	case is && !l.timers[timerOrphan].on:
+		l.in(timerOrphan, orphanFor)
+	case !is && l.timers[timerOrphan].on:
+		l.stop(timerOrphan) // somebody lives after all
 	}
-	return m.timers[timerOrphan].on
+	return l.timers[timerOrphan].on
 }
 
 // duties acts as the leader, if this node is it: all of it under convergence, only weakly up without for long.
-func (m *Machine) duties() {
-	if m.orphaned() {
+func (l *leading) duties() {
+	if l.orphaned() {
 		return
 	}
-	if m.st.Leader(m.self) != m.self {
-		m.unstuck()
+	if l.st.Leader(l.self) != l.self {
+		l.unstuck()
 		return
 	}
 	var next *members.State
 	var removed []cluster.Member
-	if members.Converged(m.st, m.self, m.exited) {
-		m.unstuck()
-		if !m.st.AllUp || len(m.st.Tombs) > 0 {
-			letIn := m.named() && m.cfg.minimums().met(m.st.Members)
-			next, removed = members.Lead(m.st, m.self, m.exited, m.expiry(), letIn)
+	if members.Converged(l.st, l.self, l.exited) {
+		l.unstuck()
+		if !l.st.AllUp || len(l.st.Tombs) > 0 {
+			letIn := l.named() && l.cfg.minimums().met(l.st.Members)
+			next, removed = members.Lead(l.st, l.self, l.exited, l.ages.expiry(l.cfg.TombstoneRetention, l.now), letIn)
 		}
 	} else {
-		next = m.weakenWhenStuck()
+		next = l.weakenWhenStuck()
 	}
 	if next == nil {
-		if next = m.pruneClock(); next != nil {
-			m.install(next, true)
+		if next = l.pruneClock(); next != nil {
+			l.install(next, true)
 		}
 		return
 	}
-	m.install(next, true)
+	l.install(next, true)
 	for _, r := range removed {
-		if r.Status == cluster.Exiting && r.ID != m.self {
-			m.tellRemoved(r.ID)
-		}
-	}
-}
-
-// leave takes this node out: Leaving now, the rest follows from gossip. Before it is admitted it just ends, unless a
-// member may have admitted it already: then it leaves as soon as it knows.
-func (m *Machine) leave() {
-	switch m.phase {
-	case idle, probing:
-		m.end(EndLeft, m.self, "left before it was admitted")
-	case pending:
-		m.join.leave = true
-	case member:
-		if st := m.st.Status(m.self); st.CanBecome(cluster.Leaving) {
-			d := m.st.Draft()
-			d.SetStatus(m.self, cluster.Leaving)
-			m.install(d.Commit(m.self), true)
+		if r.Status == cluster.Exiting && r.ID != l.self {
+			l.beliefs.tellRemoved(r.ID)
 		}
 	}
 }
@@ -192,71 +135,43 @@ func (m *Machine) downAll(ids []peer.ID, cause cluster.Cause) error {
 }
 
 // forgetExits drops those who confirmed their exit and are members no more.
-func (m *Machine) forgetExits() {
-	kept := m.exited[:0]
-	for _, id := range m.exited {
-		if m.st.Has(id) {
+func (l *leading) forgetExits() {
+	kept := l.exited[:0]
+	for _, id := range l.exited {
+		if l.st.Has(id) {
 			kept = append(kept, id)
 		}
 	}
-	m.exited = kept
+	l.exited = kept
 }
 
-// startExit: this node knows that its leaving is known to all. What it hosted was given back before it left, so it
-// is done at once; it says so to who leads without it until it is told that it was removed.
-func (m *Machine) startExit() {
-	if m.exiting {
-		return
-	}
-	m.exiting = true
-	m.exited.Add(m.self)
-	m.dirty = true
-	m.in(timerExitEnd, m.cfg.ExitTimeout)
-	m.sendExitDone()
-}
-
-// sendExitDone tells the leader of the remaining members and the one who leads if that one goes as well.
-func (m *Machine) sendExitDone() {
-	m.in(timerExit, m.cfg.ProbeInterval)
-	rest := slices.DeleteFunc(slices.Clone(m.st.Members), func(o cluster.Member) bool { return o.ID == m.self })
-	for range 2 {
-		l := cluster.Leader(rest, m.st.Unreachable, m.self, "")
-		if l.IsZero() {
-			return
-		}
-		e := m.toward(l)
-		m.post(l, wire.KindExitDone, func(b []byte) []byte { return appendEnvelope(b, e) })
-		rest = slices.DeleteFunc(rest, func(o cluster.Member) bool { return o.ID == l })
-	}
-}
-
-func (m *Machine) onExitDone(from peer.ID, body []byte) error {
+func (l *leading) onExitDone(from peer.ID, body []byte) error {
 	e, err := readExitDone(body)
-	if err != nil || !m.addressed(e) || m.tellRemoved(from) {
+	if err != nil || !l.addressed(e) || l.beliefs.tellRemoved(from) {
 		return err
 	}
-	if m.st.Has(from) && m.exited.Add(from) {
-		m.dirty = true
+	if l.st.Has(from) && l.exited.Add(from) {
+		l.dirty = true
 	}
 	return nil
 }
 
 // tellRemoved sends a note to a removed incarnation, and reports whether id is one.
-func (m *Machine) tellRemoved(id peer.ID) bool {
-	t, dead := m.st.Tomb(id)
+func (b *beliefs) tellRemoved(id peer.ID) bool {
+	t, dead := b.st.Tomb(id)
 	if !dead {
 		return false
 	}
-	n := noteBody{m.toward(id), t, uint64(m.ageOf(id) / time.Millisecond), m.st.UpCount(), m.st.LowestUp()}
-	m.post(id, wire.KindRemovedNote, func(b []byte) []byte { return appendNote(b, n) })
+	n := noteBody{b.toward(id), t, uint64(b.ages.of(id, b.now) / time.Millisecond), b.st.UpCount(), b.st.LowestUp()}
+	b.post(id, wire.KindRemovedNote, func(b []byte) []byte { return appendNote(b, n) })
 	return true
 }
 
-func (m *Machine) onNote(from peer.ID, body []byte) error {
+func (b *beliefs) onNote(from peer.ID, body []byte) error {
 	n, err := readNote(body)
-	if err != nil || !m.addressed(n.envelope) {
+	if err != nil || !b.addressed(n.envelope) {
 		return err
 	}
-	m.removedBy(from, n.tomb, n.up, n.lowest, time.Duration(min(n.age, 1<<40))*time.Millisecond)
+	b.removedBy(from, n.tomb, n.up, n.lowest, time.Duration(min(n.age, 1<<40))*time.Millisecond)
 	return nil
 }

@@ -115,7 +115,7 @@ func (m *Machine) explain(events []Event) {
 				e.Last, e.Member.Cause, e.Member.By = t.Last, t.Cause, t.By
 			}
 		case MemberQuarantined:
-			for _, w := range m.whys {
+			for _, w := range m.watch.whys {
 				if w.id == e.Member.ID && e.By == m.self {
 					e.Why = w.reason
 				}

@@ -57,7 +57,7 @@ func (p *prover) next(s *proofState, visit func(proofStep, *proofState)) {
 			p.times(s, i, visit)
 			p.arrivals(s, i, visit)
 		case n.life == proofPending:
-			p.step(s, i, proofStep{"gives up asking", i, i, 0}, (*Machine).giveUp, visit)
+			p.step(s, i, proofStep{"gives up asking", i, i, 0}, func(m *Machine) { m.joining.giveUp() }, visit)
 			p.admitted(s, i, visit)
 		case n.member():
 			p.members(s, i, visit)
@@ -90,7 +90,7 @@ func (p *prover) hosts(s *proofState, i uint8, visit func(proofStep, *proofState
 	n.given[n.inc-1] = n.rec
 	m := New(proofID(i, n.inc), p.cfg, rand.New(rand.NewPCG(1, 1)))
 	m.begin(proofNow, m.self)
-	_ = m.startJoin(JoinCommand{Seeds: proofAddrs, WallMillis: 1, Record: p.records[n.rec]})
+	_ = m.joining.startJoin(JoinCommand{Seeds: proofAddrs, WallMillis: 1, Record: p.records[n.rec]})
 	p.keep(&t, i, m)
 	visit(proofStep{"starts", i, i, 0}, &t)
 }
@@ -162,14 +162,14 @@ func (s *proofState) lives(cluster uint8) bool {
 // times: a deadline of one who is in no cluster passes.
 func (p *prover) times(s *proofState, i uint8, visit func(proofStep, *proofState)) {
 	n := &s.nodes[i]
-	p.step(s, i, proofStep{"asks again", i, i, 0}, (*Machine).askAgain, visit)
+	p.step(s, i, proofStep{"asks again", i, i, 0}, func(m *Machine) { m.joining.askAgain() }, visit)
 	if !n.looked && i == 0 && !s.counted(i) {
-		p.step(s, i, proofStep{"has looked for long", i, i, 0}, (*Machine).seedTimeout, visit)
+		p.step(s, i, proofStep{"has looked for long", i, i, 0}, func(m *Machine) { m.forming.seedTimeout() }, visit)
 	}
 	if n.tries && n.attempt < p.attempts {
 		p.step(s, i, proofStep{"has tried for long", i, i, 0}, func(m *Machine) {
-			m.join.form.begun = 0
-			m.askAgain()
+			m.forming.begun = 0
+			m.joining.askAgain()
 		}, visit)
 	}
 }
@@ -230,14 +230,14 @@ func (p *prover) arrivals(s *proofState, i uint8, visit func(proofStep, *proofSt
 		case n.member():
 			p.hears(s, i, proofStep{"hears the member", i, j, 0}, id, wire.KindJoinProbeAck,
 				appendProbeAck(nil, probeAckBody{own, own, 1, 1, 0, nil}), visit)
-		case n.life == proofProbing && (&joining{first: first, form: forming{record: rec}}).remembers():
+		case n.life == proofProbing && formingAs(first, formState{record: rec}).remembers():
 			p.hears(s, i, proofStep{"hears the record of", i, j, 0}, id, wire.KindFormAnswer,
 				appendFormAnswer(nil, formAnswerBody{own, own, 0, false, rec}), visit)
 		case n.life == proofProbing:
 			p.hears(s, i, proofStep{"hears no of", i, j, 0}, id, wire.KindJoinProbeNak,
 				wire.AppendU64(wire.AppendU64(nil, own), own), visit)
-			if own := &s.nodes[i]; (&joining{first: i == 0, form: forming{asked: own.asked,
-				record: p.records[own.given[own.inc-1]]}}).agrees() { // it is asked what it remembers
+			if own := &s.nodes[i]; formingAs(i == 0, formState{asked: own.asked,
+				record: p.records[own.given[own.inc-1]]}).agrees() { // it is asked what it remembers
 				own := uint64(own.inc)
 				p.hears(s, i, proofStep{"hears of nothing remembered by", i, j, 0}, id, wire.KindFormAnswer,
 					appendFormAnswer(nil, formAnswerBody{own, own, 0, false, rec}), visit)
@@ -276,11 +276,11 @@ func (p *prover) members(s *proofState, i uint8, visit func(proofStep, *proofSta
 	for s.nodes[lead].life != proofUp || s.nodes[lead].cluster != n.cluster {
 		lead++
 	}
-	m := Machine{self: proofID(lead, s.nodes[lead].inc), now: 1, cfg: Config{Records: true},
-		recorded: p.records[s.nodes[lead].rec]}
+	m := Machine{core: core{self: proofID(lead, s.nodes[lead].inc), now: 1, cfg: Config{Records: true}}}
+	m.leading = leading{core: &m.core, recorded: p.records[s.nodes[lead].rec]}
 	m.st = members.NewState(members.Version{Cluster: uint64(n.cluster)})
 	m.st.Add(cluster.Member{ID: proofID(i, n.inc), Status: cluster.Joining})
-	if n.life == proofJoining && m.named() {
+	if n.life == proofJoining && m.leading.named() {
 		t = *s
 		t.nodes[i].life = proofUp
 		t.clusters[n.cluster].up |= 1 << i

@@ -127,6 +127,11 @@ func (p *prover) record(cluster, node, known, up uint8) uint8 {
 	return uint8(len(p.records) - 1)
 }
 
+// formingAs is what a node that may head the list of seeds knows of forming a cluster.
+func formingAs(first bool, s formState) *forming {
+	return &forming{joining: &joining{joinState: joinState{first: first}}, formState: s}
+}
+
 // load makes the machine that of a node.
 func (p *prover) load(s *proofState, node uint8) *Machine {
 	n := &s.nodes[node]
@@ -137,12 +142,11 @@ func (p *prover) load(s *proofState, node uint8) *Machine {
 	m.self, m.now, m.drained, m.over, m.timers = proofID(node, n.inc), proofNow, true, nil, [timerCount]timer{}
 	m.told = m.told[:0]
 	m.phase = probing
-	j := joining{first: node == 0, wall: 1, nonce: uint64(n.inc)}
+	j := joinState{first: node == 0, wall: 1, nonce: uint64(n.inc)}
 	if n.life == proofPending {
 		m.phase = pending
 	}
-	f := &j.form
-	*f = forming{record: p.records[n.given[n.inc-1]], asked: n.asked, told: n.told, looked: n.looked,
+	f := formState{record: p.records[n.given[n.inc-1]], asked: n.asked, othersRemember: n.told, looked: n.looked,
 		attempt: uint64(n.attempt), tries: n.tries, begun: proofNow, heldAt: 2 * proofNow, pledged: uint64(n.pledged)}
 	if n.pledgedTo != 0 {
 		f.pledgedTo = proofID(n.pledgedTo-1, n.pledgedInc)
@@ -158,17 +162,17 @@ func (p *prover) load(s *proofState, node uint8) *Machine {
 		}
 		f.contacts = append(f.contacts, at)
 	}
-	m.join = j
+	m.joining.joinState, m.forming.formState = j, f
 	return m
 }
 
 // keep takes the machine apart again, sends what it sent, and reports whether it formed a cluster.
 func (p *prover) keep(s *proofState, node uint8, m *Machine) (formed bool) {
-	n, f := &s.nodes[node], &m.join.form
+	n, f := &s.nodes[node], &m.forming
 	for i := range m.mail {
 		p.send(s, node, &m.mail[i])
 	}
-	n.asked, n.told, n.looked, n.tries = f.asked, f.told, f.looked, f.tries
+	n.asked, n.told, n.looked, n.tries = f.asked, f.othersRemember, f.looked, f.tries
 	n.attempt = uint8(f.attempt)
 	n.pledgedTo, n.pledgedInc, n.pledged = 0, 0, uint8(f.pledged)
 	if !f.pledgedTo.IsZero() {
@@ -183,7 +187,7 @@ func (p *prover) keep(s *proofState, node uint8, m *Machine) (formed bool) {
 	if m.phase == pending {
 		n.life = proofPending
 	}
-	switch j := &m.join; {
+	switch j := &m.forming; {
 	case m.phase == member:
 		return true
 	case !j.forms(): // all that it does is to pledge itself

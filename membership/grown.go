@@ -56,7 +56,7 @@ func (m *Machine) Begin(now time.Duration, g *Grown) error {
 		s.Seen.Add(i)
 	}
 	m.install(s, false)
-	m.admitted()
+	m.joining.admitted()
 	m.settle()
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/fd"
+	"github.com/kith-io/kith/gossip"
+	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -26,6 +28,20 @@ const (
 	secondProbe = 1 << 63
 )
 
+// watch is the failure detection of a machine: whom it probes, whom it hears, and what it says of them.
+type watch struct {
+	*core
+	beliefs *beliefs
+
+	monitor *fd.Monitor
+	probes  uint64         // how many rounds of probes it has sent
+	ringFor gossip.Digest  // the version that the monitor knows of
+	people  members.Roster // of the version before
+	targets []peer.ID
+	judged  []fd.Verdict
+	whys    []whyQuarantined
+}
+
 // newMonitor makes the monitor that cfg asks for; cfg has its defaults.
 func newMonitor(self peer.ID, cfg Config) *fd.Monitor {
 	return fd.NewMonitor(self, cfg.detectors(), cfg.Detector, cfg.HeartbeatExpectedAfter, cfg.MonitoredBy)
@@ -34,67 +50,67 @@ func newMonitor(self peer.ID, cfg Config) *fd.Monitor {
 // heartbeat probes every target, and tells those who were one that no more will come. A target that is late with its
 // answer is probed by its address alone as well, which goes over another connection: a packet that is lost again and
 // again holds up one connection for longer than the detector bears.
-func (m *Machine) heartbeat() {
-	m.in(timerHeartbeat, m.cfg.HeartbeatInterval)
-	m.probes++
-	m.targets = m.monitor.Targets(m.targets[:0])
-	m.beat(m.probes)
-	m.monitor.Sent(m.now)
-	m.targets = m.monitor.Doubted(m.now, m.targets[:0])
-	m.stats.SecondProbes += uint64(len(m.targets))
-	for i := range m.targets {
-		m.targets[i].Inc = 0
+func (w *watch) heartbeat() {
+	w.in(timerHeartbeat, w.cfg.HeartbeatInterval)
+	w.probes++
+	w.targets = w.monitor.Targets(w.targets[:0])
+	w.beat(w.probes)
+	w.monitor.Sent(w.now)
+	w.targets = w.monitor.Doubted(w.now, w.targets[:0])
+	w.stats.SecondProbes += uint64(len(w.targets))
+	for i := range w.targets {
+		w.targets[i].Inc = 0
 	}
-	m.beat(m.probes | secondProbe)
-	m.targets = m.monitor.Farewells(m.targets[:0])
-	m.beat(lastProbe)
+	w.beat(w.probes | secondProbe)
+	w.targets = w.monitor.Farewells(w.targets[:0])
+	w.beat(lastProbe)
 }
 
-func (m *Machine) beat(seq uint64) {
-	h := wire.Heartbeat{Seq: seq, Sent: uint64(m.now)}
-	for _, to := range m.targets {
-		m.post(to, wire.KindHeartbeat, func(b []byte) []byte { return wire.AppendHeartbeat(b, h) })
+func (w *watch) beat(seq uint64) {
+	h := wire.Heartbeat{Seq: seq, Sent: uint64(w.now)}
+	for _, to := range w.targets {
+		w.post(to, wire.KindHeartbeat, func(b []byte) []byte { return wire.AppendHeartbeat(b, h) })
 	}
 }
 
 // onHeartbeat needs no answer, the connection gave it. That it came says that the way from its sender is open. A
 // removed incarnation that still probes is told.
-func (m *Machine) onHeartbeat(arrived time.Duration, from peer.ID, body []byte) error {
+func (w *watch) onHeartbeat(arrived time.Duration, from peer.ID, body []byte) error {
 	h, err := wire.ParseHeartbeat(body)
-	if err != nil || m.phase != member || m.tellRemoved(from) {
+	if err != nil || w.phase != member || w.beliefs.tellRemoved(from) {
 		return err
 	}
 	switch {
 	case h.Seq == lastProbe:
-		m.monitor.Parted(from, arrived)
+		w.monitor.Parted(from, arrived)
 	case h.Seq&secondProbe != 0:
-		m.monitor.Sign(from, arrived)
+		w.monitor.Sign(from, arrived)
 	default:
-		m.monitor.Probed(from, arrived)
+		w.monitor.Probed(from, arrived)
 	}
 	return nil
 }
 
-func (m *Machine) onHeartbeatAck(arrived time.Duration, from peer.ID, body []byte) error {
+func (w *watch) onHeartbeatAck(arrived time.Duration, from peer.ID, body []byte) error {
 	a, err := wire.ParseHeartbeatAck(body)
-	if err != nil || m.phase != member {
+	if err != nil || w.phase != member {
 		return err
 	}
-	m.answers(from)
+	w.beliefs.answers(from)
 	if a.StepAge > uint64(maxStepAge) {
-		m.stats.LateAnswers++
+		w.stats.LateAnswers++
 		return nil
 	}
-	m.monitor.Heard(from, arrived)
+	w.monitor.Heard(from, arrived)
 	return nil
 }
 
 // linkLost takes evidence that a peer's process is gone. Only those who probe the peer weigh it: they are enough, and a
 // change by everybody who had a connection would be a storm. What it weighs is decided when its hold is over.
-func (m *Machine) linkLost(c LinkLostCommand) {
-	if m.phase == member && c.ID != m.self && m.st.Has(c.ID) {
-		m.stats.LinksLost++
-		m.monitor.Lost(c.ID, m.now, c.Replaced)
+func (w *watch) linkLost(c LinkLostCommand) {
+	if w.phase == member && c.ID != w.self && w.st.Has(c.ID) {
+		w.stats.LinksLost++
+		w.monitor.Lost(c.ID, w.now, c.Replaced)
 	}
 }
 
@@ -102,81 +118,81 @@ func (m *Machine) linkLost(c LinkLostCommand) {
 // than half a heartbeat interval beyond its least deadline. Its peers may have spoken and it did not listen, so that
 // time is taken out of their silence: a node that stood still accuses nobody before it has listened for as long as it
 // takes to call a peer silent.
-func (m *Machine) noticePause(now time.Duration) {
-	if m.phase != member {
+func (w *watch) noticePause(now time.Duration) {
+	if w.phase != member {
 		return
 	}
 	due := now
-	for _, t := range m.timers {
+	for _, t := range w.timers {
 		if t.on {
 			due = min(due, t.at)
 		}
 	}
-	if late := now - max(due, m.now); late > m.cfg.HeartbeatInterval/2 {
-		m.stats.LateSteps++
-		m.stats.LateTime += late
-		m.monitor.Forgive(now, late)
+	if late := now - max(due, w.now); late > w.cfg.HeartbeatInterval/2 {
+		w.stats.LateSteps++
+		w.stats.LateTime += late
+		w.monitor.Forgive(now, late)
 	}
 }
 
 // followRing tells the monitor when the state is another one: who is a neighbour, and whether a second observer now
 // agrees about a lost link.
-func (m *Machine) followRing() {
-	if m.ringFor == m.st.Digest {
+func (w *watch) followRing() {
+	if w.ringFor == w.st.Digest {
 		return
 	}
-	m.ringFor = m.st.Digest
-	members, ring := m.st.Everybody(&m.people)
-	m.monitor.SetRing(m.now, members, ring, m.st.Unreachable, m.st.Reach.Accusers(m.self))
-	if m.monitor.Undecided() {
-		m.judge()
+	w.ringFor = w.st.Digest
+	members, ring := w.st.Everybody(&w.people)
+	w.monitor.SetRing(w.now, members, ring, w.st.Unreachable, w.st.Reach.Accusers(w.self))
+	if w.monitor.Undecided() {
+		w.judge()
 	}
 }
 
 // nextVerdict returns when the silence of some peer becomes a verdict.
-func (m *Machine) nextVerdict() (at time.Duration, ok bool) {
-	at, ok = m.monitor.NextVerdict()
+func (w *watch) nextVerdict() (at time.Duration, ok bool) {
+	at, ok = w.monitor.NextVerdict()
 	return at + verdictBatch, ok
 }
 
 // reap looks at all verdicts once in a while: those that withdraw an accusation have no deadline.
-func (m *Machine) reap() {
-	m.in(timerReaper, m.cfg.ReaperInterval)
-	m.judge()
+func (w *watch) reap() {
+	w.in(timerReaper, w.cfg.ReaperInterval)
+	w.judge()
 }
 
 // judge writes this node's verdicts into its row, all in one change: members that went silent, and its own accusations
 // whose subject is heard again. Whom it does not watch it does not accuse.
-func (m *Machine) judge() {
-	m.judged = m.monitor.Judge(m.now, m.seconded, m.judged[:0])
-	reach := m.st.Reach
-	for _, id := range reach.AccusedBy(m.self) {
-		if _, watched := m.verdictOn(id); !watched {
-			reach = reach.With(m.self, id, false)
+func (w *watch) judge() {
+	w.judged = w.monitor.Judge(w.now, w.seconded, w.judged[:0])
+	reach := w.st.Reach
+	for _, id := range reach.AccusedBy(w.self) {
+		if _, watched := w.verdictOn(id); !watched {
+			reach = reach.With(w.self, id, false)
 		}
 	}
-	for _, v := range m.judged {
-		if st := m.st.Status(v.ID); st == cluster.Removed || st == cluster.Down && !v.Available && m.st.Replaced(v.ID) {
+	for _, v := range w.judged {
+		if st := w.st.Status(v.ID); st == cluster.Removed || st == cluster.Down && !v.Available && w.st.Replaced(v.ID) {
 			continue // a successor at its address removes it: no need to say that it is gone
 		}
-		reach = reach.With(m.self, v.ID, !v.Available)
+		reach = reach.With(w.self, v.ID, !v.Available)
 	}
-	if reach.VersionOf(m.self) != m.st.Reach.VersionOf(m.self) {
-		d := m.st.Draft()
+	if reach.VersionOf(w.self) != w.st.Reach.VersionOf(w.self) {
+		d := w.st.Draft()
 		d.Reach = reach
-		m.install(d.Commit(m.self), true)
+		w.install(d.Commit(w.self), true)
 	}
 }
 
-func (m *Machine) verdictOn(id peer.ID) (fd.Verdict, bool) {
-	i, ok := slices.BinarySearchFunc(m.judged, id, func(v fd.Verdict, id peer.ID) int { return v.ID.Compare(id) })
+func (w *watch) verdictOn(id peer.ID) (fd.Verdict, bool) {
+	i, ok := slices.BinarySearchFunc(w.judged, id, func(v fd.Verdict, id peer.ID) int { return v.ID.Compare(id) })
 	if !ok {
 		return fd.Verdict{}, false
 	}
-	return m.judged[i], true
+	return w.judged[i], true
 }
 
 // seconded reports whether another observer that counts accuses id.
-func (m *Machine) seconded(id peer.ID) bool {
-	return m.st.AccusedByAnother(id, m.self)
+func (w *watch) seconded(id peer.ID) bool {
+	return w.st.AccusedByAnother(id, w.self)
 }

@@ -21,11 +21,23 @@ const (
 	birthLowBits = 20 // random bits below the milliseconds of a birth
 )
 
-// joining is what a node knows while it is no member.
+// joining is how a node becomes a member.
 type joining struct {
+	*core
+	forming   *forming
+	admission *admission
+	beliefs   *beliefs
+	leading   *leading
+	leaving   *leaving
+	others    *others
+
+	joinState
+}
+
+// joinState is what a node knows while it is no member.
+type joinState struct {
 	seeds     []peer.Addr // all but this node, in the given order: the first of the contacts
 	first     bool        // this node heads the list: only it may form without a record
-	form      forming
 	wall      uint64
 	nonce     uint64  // of the whole join; echoed by every answer
 	target    peer.ID // the contact that was asked
@@ -40,231 +52,230 @@ type prober struct {
 	nonce uint64
 }
 
-func (m *Machine) startJoin(c JoinCommand) error {
-	if m.phase != idle {
+func (j *joining) startJoin(c JoinCommand) error {
+	if j.phase != idle {
 		return ErrJoining
 	}
 	if len(c.Seeds) > MaxSeeds {
 		return fmt.Errorf("%w: %d, at most %d", ErrTooManySeeds, len(c.Seeds), MaxSeeds)
 	}
-	j := &m.join
 	for _, a := range c.Seeds {
-		if a != m.self.Addr && !a.IsZero() && !slices.Contains(j.seeds, a) {
+		if a != j.self.Addr && !a.IsZero() && !slices.Contains(j.seeds, a) {
 			j.seeds = append(j.seeds, a)
 		}
 	}
-	j.first = len(c.Seeds) == 0 && !c.NeverForm || len(c.Seeds) > 0 && c.Seeds[0] == m.self.Addr
-	j.wall, j.nonce = c.WallMillis, m.nonce()
-	j.form = forming{record: c.Record, never: c.NeverForm, anew: c.FormNew && !c.NeverForm}
-	j.form.record.Others = slices.Clone(c.Record.Others)
-	m.recorded = j.form.record
-	m.meet(j.seeds...)
-	m.meet(c.Record.Others...)
-	if m.cfg.JoinTimeout > 0 {
-		m.in(timerJoinTimeout, m.cfg.JoinTimeout)
+	j.first = len(c.Seeds) == 0 && !c.NeverForm || len(c.Seeds) > 0 && c.Seeds[0] == j.self.Addr
+	j.wall, j.nonce = c.WallMillis, j.drawNonce()
+	j.forming.formState = formState{record: c.Record, never: c.NeverForm, anew: c.FormNew && !c.NeverForm}
+	j.forming.record.Others = slices.Clone(c.Record.Others)
+	j.leading.recorded = j.forming.record
+	j.forming.meet(j.seeds...)
+	j.forming.meet(c.Record.Others...)
+	if j.cfg.JoinTimeout > 0 {
+		j.in(timerJoinTimeout, j.cfg.JoinTimeout)
 	}
-	if len(j.seeds) == 0 && j.forms() && (j.form.anew || !j.remembers()) {
-		m.form()
+	if len(j.seeds) == 0 && j.forming.forms() && (j.forming.anew || !j.forming.remembers()) {
+		j.form()
 		return nil
 	}
-	m.probe()
-	m.askAgain()
+	j.probe()
+	j.askAgain()
 	return nil
 }
 
 // probe starts looking for a member, from scratch.
-func (m *Machine) probe() {
-	m.phase = probing
-	for i := range m.join.form.contacts {
-		m.join.form.contacts[i].nak = false
+func (j *joining) probe() {
+	j.phase = probing
+	for i := range j.forming.contacts {
+		j.forming.contacts[i].nak = false
 	}
-	m.join.target, m.join.challenge = peer.ID{}, 0
-	m.stop(timerGiveUp)
-	m.in(timerProbe, m.cfg.ProbeInterval)
-	if f := &m.join.form; m.join.first || f.anew || f.never || f.record.Known() {
-		m.in(timerSeed, m.cfg.SeedTimeout)
+	j.target, j.challenge = peer.ID{}, 0
+	j.stop(timerGiveUp)
+	j.in(timerProbe, j.cfg.ProbeInterval)
+	if f := j.forming; j.first || f.anew || f.never || f.record.Known() {
+		j.in(timerSeed, j.cfg.SeedTimeout)
 	}
 }
 
 // askAgain repeats what has not been answered. The first seed spares those who said that they have no cluster.
-func (m *Machine) askAgain() {
-	m.in(timerProbe, m.cfg.ProbeInterval)
-	if m.phase == pending {
-		m.sendJoin()
+func (j *joining) askAgain() {
+	j.in(timerProbe, j.cfg.ProbeInterval)
+	if j.phase == pending {
+		j.sendJoin()
 		return
 	}
-	m.askContacts()
-	if m.tryForming(); m.phase == probing {
-		m.tellHeld()
+	j.forming.askContacts()
+	if j.forming.tryForming(); j.phase == probing {
+		j.forming.tellHeld()
 	}
 }
 
-func (m *Machine) sendJoin() {
-	j := joinBody{m.join.nonce, m.join.challenge, m.self, m.cfg.Roles, m.cfg.AppVersion, m.cfg.Settings}
-	m.post(m.join.target, wire.KindJoin, func(b []byte) []byte { return appendJoin(b, j) })
+func (j *joining) sendJoin() {
+	body := joinBody{j.nonce, j.challenge, j.self, j.cfg.Roles, j.cfg.AppVersion, j.cfg.Settings}
+	j.post(j.target, wire.KindJoin, func(b []byte) []byte { return appendJoin(b, body) })
 }
 
 // joinTimeout ends a node that was not admitted in time, with the last reason it was given.
-func (m *Machine) joinTimeout() {
-	reason := fmt.Sprintf("not admitted within %v", m.cfg.JoinTimeout)
-	if m.join.refused != "" {
-		reason += ": " + m.join.refused
-	} else if text := m.heldBack(); text != "" {
+func (j *joining) joinTimeout() {
+	reason := fmt.Sprintf("not admitted within %v", j.cfg.JoinTimeout)
+	if j.refused != "" {
+		reason += ": " + j.refused
+	} else if text := j.forming.heldBack(); text != "" {
 		reason += ": " + text
 	}
-	m.end(EndJoinTimeout, m.self, reason)
+	j.end(EndJoinTimeout, j.self, reason)
 }
 
 // giveUp turns from a contact that did not answer back to all seeds.
-func (m *Machine) giveUp() {
-	if m.join.leave {
-		m.end(EndLeft, m.self, "left before it was admitted")
+func (j *joining) giveUp() {
+	if j.leave {
+		j.end(EndLeft, j.self, "left before it was admitted")
 		return
 	}
-	m.probe()
-	m.askAgain()
+	j.probe()
+	j.askAgain()
 }
 
-func (m *Machine) onProbeNak(from peer.ID, body []byte) error {
+func (j *joining) onProbeNak(from peer.ID, body []byte) error {
 	to, nonce, err := readProbeNak(body)
-	if err != nil || m.phase != probing || to != m.self.Inc || nonce != m.join.nonce || !m.join.forms() {
+	if err != nil || j.phase != probing || to != j.self.Inc || nonce != j.nonce || !j.forming.forms() {
 		return err
 	}
-	if c := m.join.contact(from.Addr); c != nil && !c.nak {
+	if c := j.forming.contact(from.Addr); c != nil && !c.nak {
 		c.nak = true
-		if m.join.agrees() {
-			m.formAsk(c.addr)
+		if j.forming.agrees() {
+			j.forming.formAsk(c.addr)
 		}
-		m.tryForming()
+		j.forming.tryForming()
 	}
 	return nil
 }
 
-func (m *Machine) onProbeAck(from peer.ID, body []byte) error {
+func (j *joining) onProbeAck(from peer.ID, body []byte) error {
 	a, err := readProbeAck(body)
-	if err != nil || a.to != m.self.Inc || a.nonce != m.join.nonce {
+	if err != nil || a.to != j.self.Inc || a.nonce != j.nonce {
 		return err
 	}
 	switch {
-	case m.phase == member:
-		m.otherCluster(from.Addr, a.cluster, a.birth, false)
-		m.sameCluster(from, a.cluster, a.birth)
+	case j.phase == member:
+		j.others.otherCluster(from.Addr, a.cluster, a.birth, false)
+		j.beliefs.sameCluster(from, a.cluster, a.birth)
 		return nil
-	case m.phase == probing:
-		if m.tooOld(from, a.birth) {
+	case j.phase == probing:
+		if j.tooOld(from, a.birth) {
 			return nil
 		}
-		if text := differs(a.settings, m.cfg.Settings); m.disagree(text) {
-			m.end(EndJoinRefused, from, text)
+		if text := differs(a.settings, j.cfg.Settings); j.disagree(text) {
+			j.end(EndJoinRefused, from, text)
 			return nil
 		}
 		// Whoever asked may have been admitted, though the welcome was lost: this incarnation must never belong to
 		// a second cluster of its own making.
-		if m.join.form.tries {
-			m.giveUpTrying() // it forms none any more, and must not hold back others
+		if j.forming.tries {
+			j.forming.giveUpTrying() // it forms none any more, and must not hold back others
 		}
-		m.join.form.asked = true
-		m.phase = pending
-		m.stop(timerSeed)
-		m.in(timerGiveUp, m.cfg.JoinRetryAfter)
-	case m.phase != pending || a.challenge == 0:
+		j.forming.asked = true
+		j.phase = pending
+		j.stop(timerSeed)
+		j.in(timerGiveUp, j.cfg.JoinRetryAfter)
+	case j.phase != pending || a.challenge == 0:
 		return nil
 	}
-	m.join.target, m.join.challenge = from, a.challenge
-	m.in(timerProbe, m.cfg.ProbeInterval)
-	m.sendJoin()
+	j.target, j.challenge = from, a.challenge
+	j.in(timerProbe, j.cfg.ProbeInterval)
+	j.sendJoin()
 	return nil
 }
 
 // tooOld ends the node when the cluster is older than one in which it issued fences: they would not be honoured.
-func (m *Machine) tooOld(from peer.ID, birth uint64) bool {
-	if birth >= m.cfg.MinBirth {
+func (j *joining) tooOld(from peer.ID, birth uint64) bool {
+	if birth >= j.cfg.MinBirth {
 		return false
 	}
-	m.end(EndJoinRefused, from, fmt.Sprintf("the cluster's birth %d is lower than %d, under which this node issued "+
-		"fences", birth, m.cfg.MinBirth))
+	j.end(EndJoinRefused, from, fmt.Sprintf("the cluster's birth %d is lower than %d, under which this node issued "+
+		"fences", birth, j.cfg.MinBirth))
 	return true
 }
 
-func (m *Machine) onRefused(from peer.ID, body []byte) error {
+func (j *joining) onRefused(from peer.ID, body []byte) error {
 	f, err := readRefused(body)
-	if err == nil && m.phase == member && m.st.Has(from) {
-		m.forwards = slices.DeleteFunc(m.forwards, func(w forward) bool {
+	if err == nil && j.phase == member && j.st.Has(from) {
+		j.admission.forwards = slices.DeleteFunc(j.admission.forwards, func(w forward) bool {
 			return w.join.id.Inc == f.to && w.join.nonce == f.nonce
 		})
 	}
-	if err != nil || m.phase != pending || f.to != m.self.Inc || f.nonce != m.join.nonce {
+	if err != nil || j.phase != pending || f.to != j.self.Inc || f.nonce != j.nonce {
 		return err
 	}
 	if f.code >= refuseForGood {
-		m.end(EndJoinRefused, from, f.reason)
+		j.end(EndJoinRefused, from, f.reason)
 		return nil
 	}
-	if m.join.leave {
-		m.end(EndLeft, m.self, "left before it was admitted")
+	if j.leave {
+		j.end(EndLeft, j.self, "left before it was admitted")
 		return nil
 	}
-	m.join.refused = f.reason
-	m.probe()
+	j.refused = f.reason
+	j.probe()
 	return nil
 }
 
 // onWelcome takes the state over; only while a join is pending, and only with its nonce.
-func (m *Machine) onWelcome(from peer.ID, body []byte) error {
+func (j *joining) onWelcome(from peer.ID, body []byte) error {
 	w, err := readStateBody(wire.KindWelcome, body)
 	if err != nil {
 		return err
 	}
-	if m.phase != pending || w.to != m.self.Inc || w.tag != m.join.nonce {
-		m.stats.StaleWelcome++
+	if j.phase != pending || w.to != j.self.Inc || w.tag != j.nonce {
+		j.stats.StaleWelcome++
 		return nil
 	}
-	s, err := m.readState(wire.KindWelcome, &w)
+	s, err := j.readState(wire.KindWelcome, &w)
 	if err != nil {
 		return err
 	}
-	if !s.Has(m.self) {
+	if !s.Has(j.self) {
 		return &wire.Error{Kind: wire.KindWelcome, Offset: len(body), Err: wire.ErrBadValue}
 	}
-	if m.tooOld(from, s.Birth) {
+	if j.tooOld(from, s.Birth) {
 		return nil
 	}
-	s.Seen.Add(s.Index(m.self))
-	m.install(s, true)
-	m.admitted()
-	m.sendSeen(from, false)
+	s.Seen.Add(s.Index(j.self))
+	j.install(s, true)
+	j.admitted()
+	j.sendSeen(from, false)
 	return nil
 }
 
 // form makes a cluster of one: a random id, and a birth above every one under which this node issued fences, or that
 // somebody whom it heard remembers.
-func (m *Machine) form() {
-	birth := m.join.wall<<birthLowBits | m.rng.Uint64N(1<<birthLowBits)
-	s := members.NewState(members.Version{Cluster: m.nonce(), Birth: max(birth, m.lowestBirth()+1)})
-	s.Add(cluster.Member{ID: m.self, Status: cluster.Joining, Roles: m.cfg.Roles, AppVersion: m.cfg.AppVersion})
-	m.install(s.Commit(m.self), true)
-	m.admitted()
+func (j *joining) form() {
+	birth := j.wall<<birthLowBits | j.rng.Uint64N(1<<birthLowBits)
+	s := members.NewState(members.Version{Cluster: j.drawNonce(), Birth: max(birth, j.forming.lowestBirth()+1)})
+	s.Add(cluster.Member{ID: j.self, Status: cluster.Joining, Roles: j.cfg.Roles, AppVersion: j.cfg.AppVersion})
+	j.install(s.Commit(j.self), true)
+	j.admitted()
 }
 
 // admitted starts a member's life, and tells those who probed too early.
-func (m *Machine) admitted() {
-	m.phase, m.stale = member, true
-	m.contact = m.now
+func (j *joining) admitted() {
+	j.phase, j.stale = member, true
+	j.contact = j.now
 	for _, i := range [...]int{timerProbe, timerSeed, timerGiveUp, timerJoinTimeout} {
-		m.stop(i)
+		j.stop(i)
 	}
-	m.in(timerHeartbeat, m.cfg.HeartbeatInterval)
-	m.in(timerReaper, m.cfg.ReaperInterval)
-	m.in(timerLeader, m.cfg.LeaderInterval)
-	m.in(timerGossip, m.cfg.GossipInterval)
-	if m.cfg.SeedCheckInterval > 0 {
-		m.in(timerSeedCheck, m.cfg.SeedCheckInterval)
+	j.in(timerHeartbeat, j.cfg.HeartbeatInterval)
+	j.in(timerReaper, j.cfg.ReaperInterval)
+	j.in(timerLeader, j.cfg.LeaderInterval)
+	j.in(timerGossip, j.cfg.GossipInterval)
+	if j.cfg.SeedCheckInterval > 0 {
+		j.in(timerSeedCheck, j.cfg.SeedCheckInterval)
 	}
-	for _, p := range m.join.probers {
-		m.sendProbeAck(p.id, p.nonce, 0)
+	for _, p := range j.probers {
+		j.admission.sendProbeAck(p.id, p.nonce, 0)
 	}
-	m.join.probers = nil
-	if m.join.leave {
-		m.leave()
+	j.probers = nil
+	if j.leave {
+		j.leaving.leave()
 	}
 }

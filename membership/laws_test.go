@@ -17,7 +17,7 @@ import (
 func TestLawsCryOut(t *testing.T) {
 	holds := func(s *members.State) *Machine {
 		s.Seen = gossip.NewSeen(len(s.Members))
-		return &Machine{st: s}
+		return &Machine{core: core{st: s}}
 	}
 	fresh := func() (a, b, c *Machine) {
 		base := stateOf([]string{"a up", "b up", "x up"}, "a").Draft().Commit(nid("x"))

@@ -8,103 +8,62 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/cluster"
-	"github.com/kith-io/kith/fd"
-	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
-// phase is where a machine stands between its birth and its end.
-type phase uint8
-
-const (
-	idle    phase = iota // nothing asked yet
-	probing              // looking for a member among the seeds
-	pending              // one was asked to admit us
-	member               // admitted
-	ended                // over
-)
-
-// Machine is the membership of one node. It is not safe for concurrent use.
+// Machine is the membership of one node: a core that all of it shares, and one part for each thing that it does. It is
+// not safe for concurrent use.
 type Machine struct {
-	self peer.ID
-	cfg  Config
-	rng  *rand.Rand
-	now  time.Duration
+	core
+	joining   joining
+	forming   forming
+	admission admission
+	exchange  exchange
+	watch     watch
+	beliefs   beliefs
+	leading   leading
+	leaving   leaving
+	others    others
+	blocking  blocking
 
-	phase   phase
-	st      *members.State // nil until admitted
-	source  peer.ID
-	dirty   bool // state, seen set or confirmed exits changed: duties are due
-	ringFor gossip.Digest
-	monitor *fd.Monitor
-	people  members.Roster // of the version before
-	probes  uint64
-
-	join     joining
-	forwards []forward
-	proofs   []challenge
-	waiting  []applicant
-	admitAt  time.Duration // earliest next admission
-	exited   peer.Set      // members that confirmed their exit
-	exiting  bool          // this node confirmed its own
-	ages     []age
-	contact  time.Duration // when a member was last heard
-	blockage blockage
-	twins    []twin        // by seed
-	splits   []met         // of the other side of this cluster
-	seedAt   int           // the seed that was asked last
-	rejoin   bool          // about to leave for another cluster
-	answered []peer.ID     // successors at the addresses of members that answered probes
-	recorded Record        // what the rider has written down
-	unnamed  time.Duration // when members are let in that it does not name; 0: none waits
-
-	stuckUntil time.Duration // when leading without convergence lets members in weakly; 0: no such stretch
-
-	pushAt time.Duration // earliest next eager push
-	push   bool
-	extra  int // extra rounds left in this interval
-
-	heard   []heardVersion // sorted; by Config.Overview
-	history members.History
-
-	entryAges []entryAge // of the clock; by Config.ClockEntries
-	store     *members.Store
-
-	timers  [timerCount]timer
-	arena   peer.Arena
-	mail    []peer.Mail
-	over    *Ended
-	drained bool
-	stale   bool          // state, seen set or phase changed since the last view was made
 	view    *cluster.View // that was handed over last
 	shown   *cluster.View // the next one, nil while nothing has changed
 	events  []Event       // that lead from view to shown, so many as diffs says, and then those told
 	diffs   int
-	told    []Event // without a view of their own, in order, since the last Drain
-	scratch []int
-	targets []peer.ID
-	judged  []fd.Verdict
-	whys    []whyQuarantined
-	stats   Stats
+	drained bool
 }
 
 // New returns a machine that has not joined anything yet. cfg is taken with its defaults; all randomness comes from
 // rng, which the machine owns from now on.
 func New(self peer.ID, cfg Config, rng *rand.Rand) *Machine {
 	cfg = cfg.WithDefaults()
-	return &Machine{self: self, cfg: cfg, rng: rng, store: members.NewStore(cfg.CompressAbove, cfg.Intern),
-		monitor: newMonitor(self, cfg)}
+	m := &Machine{core: core{self: self, cfg: cfg, rng: rng, store: members.NewStore(cfg.CompressAbove, cfg.Intern)}}
+	m.joining = joining{core: &m.core, forming: &m.forming, admission: &m.admission, beliefs: &m.beliefs,
+		leading: &m.leading, leaving: &m.leaving, others: &m.others}
+	m.forming = forming{core: &m.core, joining: &m.joining, admission: &m.admission}
+	m.admission = admission{core: &m.core, forming: &m.forming, joining: &m.joining, leaving: &m.leaving}
+	m.exchange = exchange{core: &m.core, beliefs: &m.beliefs, others: &m.others}
+	m.watch = watch{core: &m.core, beliefs: &m.beliefs, monitor: newMonitor(self, cfg)}
+	m.beliefs = beliefs{core: &m.core, joining: &m.joining}
+	m.leading = leading{core: &m.core, beliefs: &m.beliefs, blocking: &m.blocking}
+	m.leaving = leaving{core: &m.core, joining: &m.joining, leading: &m.leading}
+	m.others = others{core: &m.core, forming: &m.forming, joining: &m.joining}
+	m.blocking = blocking{core: &m.core}
+	return m
 }
 
 // Phi returns how suspicious the silence of id is at the last step, for display; 0 for one who is not watched here.
-func (m *Machine) Phi(id peer.ID) float64 { return m.monitor.Phi(id, m.now) }
+func (m *Machine) Phi(id peer.ID) float64 { return m.watch.monitor.Phi(id, m.now) }
+
+// Convergence explains the convergence of this node as of its last step. Before it is a member it is the zero value.
+func (m *Machine) Convergence() Convergence { return m.blocking.convergence() }
 
 func (m *Machine) begin(now time.Duration, source peer.ID) {
 	invariant.Check(now >= m.now, "membership: time goes back")
-	m.noticePause(now)
+	m.watch.noticePause(now)
 	m.now, m.source = now, source
 	if m.drained {
 		m.drained = false
@@ -112,7 +71,7 @@ func (m *Machine) begin(now time.Duration, source peer.ID) {
 		m.mail = m.mail[:0]
 		m.over = nil
 		if m.shown != nil {
-			m.view, m.shown, m.whys = m.shown, nil, m.whys[:0]
+			m.view, m.shown, m.watch.whys = m.shown, nil, m.watch.whys[:0]
 		}
 		m.told, m.diffs = m.told[:0], 0
 		if m.events = m.events[:0]; cap(m.events) > keptEvents {
@@ -124,19 +83,19 @@ func (m *Machine) begin(now time.Duration, source peer.ID) {
 // Tick handles every deadline that has passed.
 func (m *Machine) Tick(now time.Duration) {
 	m.begin(now, m.self)
-	if m.isolated() {
+	if m.beliefs.isolated() {
 		m.show()
 		return
 	}
-	m.monitor.Tick(now)
+	m.watch.monitor.Tick(now)
 	for i := range m.timers {
 		if t := &m.timers[i]; t.on && t.at <= now {
 			t.on = false
 			m.fire(i)
 		}
 	}
-	if at, ok := m.nextVerdict(); ok && at <= now {
-		m.judge()
+	if at, ok := m.watch.nextVerdict(); ok && at <= now {
+		m.watch.judge()
 	}
 	m.settle()
 }
@@ -145,7 +104,7 @@ func (m *Machine) Tick(now time.Duration) {
 // nonsense (a *wire.Error, or ErrBadKind); nothing has changed.
 func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
 	m.begin(now, from)
-	if m.phase == ended || from == m.self || m.isolated() {
+	if m.phase == ended || from == m.self || m.beliefs.isolated() {
 		m.show()
 		return nil
 	}
@@ -155,46 +114,46 @@ func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kin
 	var err error
 	switch kind {
 	case wire.KindHeartbeat:
-		err = m.onHeartbeat(arrived, from, body)
+		err = m.watch.onHeartbeat(arrived, from, body)
 	case wire.KindHeartbeatAck:
-		err = m.onHeartbeatAck(arrived, from, body)
+		err = m.watch.onHeartbeatAck(arrived, from, body)
 	case wire.KindJoinProbe:
-		err = m.onProbe(from, body)
+		err = m.admission.onProbe(from, body)
 	case wire.KindJoinProbeAck:
-		err = m.onProbeAck(from, body)
+		err = m.joining.onProbeAck(from, body)
 	case wire.KindJoinProbeNak:
-		err = m.onProbeNak(from, body)
+		err = m.joining.onProbeNak(from, body)
 	case wire.KindJoin:
-		err = m.onJoin(from, body)
+		err = m.admission.onJoin(from, body)
 	case wire.KindWelcome:
-		err = m.onWelcome(from, body)
+		err = m.joining.onWelcome(from, body)
 	case wire.KindJoinRefused:
-		err = m.onRefused(from, body)
+		err = m.joining.onRefused(from, body)
 	case wire.KindStatus:
-		err = m.onStatus(arrived, from, body)
+		err = m.exchange.onStatus(arrived, from, body)
 	case wire.KindVersion:
-		err = m.onVersion(arrived, from, body)
+		err = m.exchange.onVersion(arrived, from, body)
 	case wire.KindSeen:
-		err = m.onSeen(arrived, from, body)
+		err = m.exchange.onSeen(arrived, from, body)
 	case wire.KindGossip:
-		err = m.onGossip(arrived, from, body)
+		err = m.exchange.onGossip(arrived, from, body)
 	case wire.KindDelta:
-		err = m.onDelta(arrived, from, body)
+		err = m.exchange.onDelta(arrived, from, body)
 	case wire.KindExitDone:
-		err = m.onExitDone(from, body)
+		err = m.leading.onExitDone(from, body)
 	case wire.KindFormAsk:
-		err = m.onFormAsk(from, body)
+		err = m.forming.onFormAsk(from, body)
 	case wire.KindFormAnswer:
-		err = m.onFormAnswer(from, body)
+		err = m.forming.onFormAnswer(from, body)
 	case wire.KindRemovedNote:
-		err = m.onNote(from, body)
+		err = m.beliefs.onNote(from, body)
 	default:
 		err = fmt.Errorf("%w: %s", ErrBadKind, kind)
 	}
 	if err == nil && m.phase == member && m.st.Has(from) {
 		m.contact = now
 		if kind != wire.KindHeartbeat && kind != wire.KindHeartbeatAck {
-			m.monitor.Sign(from, arrived) // FD-5
+			m.watch.monitor.Sign(from, arrived) // FD-5
 		}
 	}
 	m.settle()
@@ -205,24 +164,24 @@ func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kin
 // ErrBadCommand; with any of them nothing has changed.
 func (m *Machine) Do(now time.Duration, cmd Command) error {
 	m.begin(now, m.self)
-	if m.phase == ended || m.isolated() {
+	if m.phase == ended || m.beliefs.isolated() {
 		m.show()
 		return ErrEnded
 	}
 	var err error
 	switch c := cmd.(type) {
 	case JoinCommand:
-		err = m.startJoin(c)
+		err = m.joining.startJoin(c)
 	case LeaveCommand:
-		m.leave()
+		m.leaving.leave()
 	case DownCommand:
 		err = m.down(c.ID, c.Cause)
 	case OtherClusterCommand:
-		m.otherCluster(c.Addr, c.ClusterID, c.Birth, true)
+		m.others.otherCluster(c.Addr, c.ClusterID, c.Birth, true)
 	case JoinAnotherCommand:
-		err = m.joinAnother()
+		err = m.leaving.joinAnother()
 	case ToldRemovedCommand:
-		m.toldRemoved(c)
+		m.beliefs.toldRemoved(c)
 	case PrepareShutdownCommand:
 		err = m.prepareShutdown()
 	case DownAllCommand:
@@ -230,11 +189,11 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 	case SetMetadataCommand:
 		err = m.setMetadata(c)
 	case LinkLostCommand:
-		m.linkLost(c)
+		m.watch.linkLost(c)
 	case QuarantineCommand:
-		err = m.quarantine(c)
+		err = m.watch.quarantine(c)
 	case RecordedCommand:
-		m.onRecorded(c.Record)
+		m.leading.onRecorded(c.Record)
 	case ReconfirmCommand:
 		err = m.reconfirm()
 	default:
@@ -247,8 +206,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 // Next returns the earliest deadline at which Tick has something to do; ok is false when there is none.
 func (m *Machine) Next() (deadline time.Duration, ok bool) {
 	if m.phase == member {
-		deadline, ok = m.monitor.Next()
-		if at, some := m.nextVerdict(); some && (!ok || at < deadline) {
+		deadline, ok = m.watch.monitor.Next()
+		if at, some := m.watch.nextVerdict(); some && (!ok || at < deadline) {
 			deadline, ok = at, true
 		}
 	}
@@ -292,28 +251,6 @@ func (m *Machine) show() {
 	m.events = append(m.events[:m.diffs], m.told...)
 }
 
-// install makes s the state of this node. push says that it is worth an eager push: a change of this node, or a
-// version met for the first time; never the result of a merge.
-func (m *Machine) install(s *members.State, push bool) {
-	if m.st != nil && m.st != s {
-		s.Floor = m.st.Floor
-		m.store.Recycle(m.st)
-		m.history.Push(m.st.Version, m.push || m.timers[timerPush].on)
-	}
-	s.Version = m.store.Share(s.Version)
-	s.Floor = max(s.Floor, s.Clock.Of(m.self))
-	m.st, m.dirty, m.stale = s, true, true
-	m.refreshAges()
-	m.refreshEntryAges()
-	m.push = push
-	if !push {
-		m.stop(timerPush)
-	}
-}
-
-// sawMore notes that the seen set grew.
-func (m *Machine) sawMore() { m.dirty, m.stale = true, true }
-
 // settle ends a verb: it acts on what the verb changed and shows what came of it.
 func (m *Machine) settle() {
 	m.follow()
@@ -330,24 +267,24 @@ func (m *Machine) follow() {
 				break
 			}
 			m.dirty = false
-			m.forgetExits()
+			m.leading.forgetExits()
 			if m.noticeSelf(); m.phase == member {
-				m.duties()
+				m.leading.duties()
 			}
 		}
 		if m.phase != member {
 			return
 		}
-		m.followRing()
+		m.watch.followRing()
 	}
-	m.eagerPush()
+	m.exchange.eagerPush()
 }
 
 // noticeSelf acts on this node's own record.
 func (m *Machine) noticeSelf() {
 	switch m.st.Status(m.self) {
 	case cluster.Down:
-		m.spread(farewellFanout, nil)
+		m.exchange.spread(farewellFanout, nil)
 		own := m.st.Members[m.st.Index(m.self)]
 		by := own.By
 		if by.IsZero() {
@@ -356,10 +293,10 @@ func (m *Machine) noticeSelf() {
 		m.end(EndDowned, by, why(cluster.Down, own.Cause, own.By))
 		m.over.Cause = own.Cause
 	case cluster.Exiting:
-		m.startExit()
+		m.leaving.startExit()
 	case cluster.Removed:
 		if _, own := m.st.Tomb(m.self); own { // only its own leader actions put that into its state
-			kind, reason := m.leftAs()
+			kind, reason := m.leaving.leftAs()
 			m.end(kind, m.self, reason)
 			return
 		}

@@ -118,18 +118,18 @@ func TestWelcomeNeedsAPendingJoin(t *testing.T) {
 	require.Nil(t, m.st)
 	require.NoError(t, m.Do(0, JoinCommand{Seeds: addrs(1, 3)}))
 	require.Len(t, mailOf(m), 2)
-	require.NoError(t, m.Handle(0, 0, ip(1), wire.KindWelcome, body(m.join.nonce)))
+	require.NoError(t, m.Handle(0, 0, ip(1), wire.KindWelcome, body(m.joining.nonce)))
 	require.Nil(t, m.st, "asked nobody yet")
-	ack := appendProbeAck(nil, probeAckBody{2, m.join.nonce, 0x11, 0x22, 0, nil})
+	ack := appendProbeAck(nil, probeAckBody{2, m.joining.nonce, 0x11, 0x22, 0, nil})
 	require.NoError(t, m.Handle(0, 0, ip(1), wire.KindJoinProbeAck, ack))
 	mail := mailOf(m)
 	require.Len(t, mail, 1)
 	require.Equal(t, wire.KindJoin, mail[0].Kind)
 	require.Equal(t, ip(1), mail[0].To)
-	require.NoError(t, m.Handle(0, 0, ip(1), wire.KindWelcome, body(m.join.nonce+2)))
+	require.NoError(t, m.Handle(0, 0, ip(1), wire.KindWelcome, body(m.joining.nonce+2)))
 	require.Nil(t, m.st, "another nonce")
 	require.Equal(t, uint64(3), m.Stats().StaleWelcome)
-	require.NoError(t, m.Handle(0, 0, ip(3), wire.KindWelcome, body(m.join.nonce)))
+	require.NoError(t, m.Handle(0, 0, ip(3), wire.KindWelcome, body(m.joining.nonce)))
 	require.Equal(t, member, m.phase, "any member may welcome")
 }
 
@@ -158,7 +158,7 @@ func TestSilentContactIsGivenUp(t *testing.T) {
 	w.until(5*time.Second, "two", w.settledOf(a, b))
 	w.join(c, 1, 2)
 	w.until(time.Second, "asked", func() bool { return c.m.phase == pending })
-	target := c.m.join.target
+	target := c.m.joining.target
 	w.cut = func(from, to peer.ID) bool { return from == target && to == c.id }
 	w.crash(w.find(target))
 	w.run(9 * time.Second)

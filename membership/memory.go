@@ -74,28 +74,28 @@ type RecordedCommand struct{ Record Record }
 func (RecordedCommand) command() {}
 
 // named reports whether the record of this node names all who wait to be let in, or they have waited for long enough.
-func (m *Machine) named() bool {
-	if !m.cfg.Records || m.recorded.More > 0 {
+func (l *leading) named() bool {
+	if !l.cfg.Records || l.recorded.More > 0 {
 		return true // with more than a record holds no cluster is formed from it
 	}
-	for i := range m.st.Members {
-		mb := &m.st.Members[i]
+	for i := range l.st.Members {
+		mb := &l.st.Members[i]
 		switch {
-		case mb.Status.Numbered() >= 0 || !mb.HasRole(m.cfg.RecordRole) || mb.ID.Addr == m.self.Addr:
-		case m.recorded.ClusterID == m.st.Cluster && m.recorded.Names(mb.ID.Addr):
-		case m.unnamed == 0:
-			m.unnamed = m.now + recordPatience
+		case mb.Status.Numbered() >= 0 || !mb.HasRole(l.cfg.RecordRole) || mb.ID.Addr == l.self.Addr:
+		case l.recorded.ClusterID == l.st.Cluster && l.recorded.Names(mb.ID.Addr):
+		case l.unnamed == 0:
+			l.unnamed = l.now + recordPatience
 			return false
 		default:
-			return m.now >= m.unnamed
+			return l.now >= l.unnamed
 		}
 	}
-	m.unnamed = 0
+	l.unnamed = 0
 	return true
 }
 
 // onRecorded takes note that a record is written: who waited for it may be let in.
-func (m *Machine) onRecorded(r Record) {
-	m.recorded = r
-	m.dirty = m.dirty || m.phase == member && m.unnamed != 0
+func (l *leading) onRecorded(r Record) {
+	l.recorded = r
+	l.dirty = l.dirty || l.phase == member && l.unnamed != 0
 }

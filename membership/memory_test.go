@@ -107,7 +107,7 @@ func TestNobodyWaitsForADeadDisk(t *testing.T) {
 
 	for name, change := range map[string]func(m *Machine){
 		"another role": func(m *Machine) { m.cfg.RecordRole = "store" },
-		"too many":     func(m *Machine) { m.recorded.More = 1 },
+		"too many":     func(m *Machine) { m.leading.recorded.More = 1 },
 	} {
 		w, a, _ := keeping(t)
 		change(a.m)
@@ -133,7 +133,7 @@ func TestRecordOfNewcomers(t *testing.T) {
 	for newcomers, want := range []bool{true, false} {
 		rec := Record{ClusterID: 7, Birth: 9, Counts: true, Others: addrs(2, 3, 4, 5), Newcomers: newcomers}
 		at := map[peer.Addr]bool{addr(2): true, addr(3): true, addr(4): true}
-		require.Equal(t, want, m.bears(rec, at, new([]peer.Addr)), "%d newcomers", newcomers)
+		require.Equal(t, want, m.forming.bears(rec, at, new([]peer.Addr)), "%d newcomers", newcomers)
 	}
 }
 

@@ -65,6 +65,6 @@ func TestIdleLeaderDraftsNothing(t *testing.T) {
 	m.phase = member
 	m.install(s, false)
 	require.True(t, members.Converged(m.st, m.self, nil))
-	require.Zero(t, testing.AllocsPerRun(10, m.duties))
+	require.Zero(t, testing.AllocsPerRun(10, m.leading.duties))
 	require.Same(t, s, m.st)
 }

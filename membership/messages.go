@@ -243,12 +243,12 @@ func readStateBody(kind wire.Kind, body []byte) (stateBody, error) {
 
 // readState unpacks and reads the state in a body; the version that this node holds needs neither. The version keeps
 // the packed form that it came in.
-func (m *Machine) readState(kind wire.Kind, b *stateBody) (*members.State, error) {
+func (c *core) readState(kind wire.Kind, b *stateBody) (*members.State, error) {
 	var held *members.Version
-	if m.st != nil {
-		held = m.st.Version
+	if c.st != nil {
+		held = c.st.Version
 	}
-	v, err := m.store.Read(kind, b.digest, b.packed, held)
+	v, err := c.store.Read(kind, b.digest, b.packed, held)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ func statusRounds(a *actor, w *world, n int) map[string]int {
 	sent := map[string]int{}
 	for range n {
 		a.m.begin(w.now, a.id)
-		a.m.round()
+		a.m.exchange.round()
 		for _, mail := range mailOf(a.m) {
 			if mail.Kind == wire.KindStatus {
 				sent[mail.To.String()]++
@@ -109,11 +109,11 @@ func TestOverview(t *testing.T) {
 	w.join(late, 1)
 	w.until(20*time.Second, "joined", w.settled)
 	w.run(time.Minute)
-	require.LessOrEqual(t, len(all[0].m.heard), 4)
+	require.LessOrEqual(t, len(all[0].m.exchange.heard), 4)
 	require.Empty(t, New(ip(1), Config{}, nil).Overview(nil))
 
 	off := asMember()
-	off.heardOf(ip(2), 7)
-	require.Empty(t, off.heard)
+	off.exchange.heardOf(ip(2), 7)
+	require.Empty(t, off.exchange.heard)
 	require.Zero(t, off.Overview(nil)[1].Version)
 }

@@ -28,20 +28,20 @@ type heardVersion struct {
 }
 
 // heardOf notes which version a member holds, when Config.Overview wants that.
-func (m *Machine) heardOf(id peer.ID, d gossip.Digest) {
-	if !m.cfg.Overview || d == 0 || !m.st.Has(id) {
+func (x *exchange) heardOf(id peer.ID, d gossip.Digest) {
+	if !x.cfg.Overview || d == 0 || !x.st.Has(id) {
 		return
 	}
-	i, ok := slices.BinarySearchFunc(m.heard, id, func(h heardVersion, id peer.ID) int { return h.id.Compare(id) })
+	i, ok := slices.BinarySearchFunc(x.heard, id, func(h heardVersion, id peer.ID) int { return h.id.Compare(id) })
 	if ok {
-		m.heard[i] = heardVersion{id, d, m.now}
+		x.heard[i] = heardVersion{id, d, x.now}
 		return
 	}
-	if len(m.heard) >= len(m.st.Members) { // some are of members that are gone
-		m.heard = slices.DeleteFunc(m.heard, func(h heardVersion) bool { return !m.st.Has(h.id) })
-		i, _ = slices.BinarySearchFunc(m.heard, id, func(h heardVersion, id peer.ID) int { return h.id.Compare(id) })
+	if len(x.heard) >= len(x.st.Members) { // some are of members that are gone
+		x.heard = slices.DeleteFunc(x.heard, func(h heardVersion) bool { return !x.st.Has(h.id) })
+		i, _ = slices.BinarySearchFunc(x.heard, id, func(h heardVersion, id peer.ID) int { return h.id.Compare(id) })
 	}
-	m.heard = slices.Insert(m.heard, i, heardVersion{id, d, m.now})
+	x.heard = slices.Insert(x.heard, i, heardVersion{id, d, x.now})
 }
 
 // Overview appends what is known of the version of each member, in address order, to into. Versions are known only with
@@ -50,7 +50,7 @@ func (m *Machine) Overview(into []KnownVersion) []KnownVersion {
 	if m.st == nil {
 		return into
 	}
-	heard := m.heard
+	heard := m.exchange.heard
 	for i := range m.st.Members {
 		id := m.st.Members[i].ID
 		k := KnownVersion{ID: id, Current: m.st.Seen.Has(i)}

@@ -55,25 +55,25 @@ func (n minimums) met(members []cluster.Member) bool {
 
 // weakenWhenStuck lets joining members in when this node has led without convergence for Config.WeaklyUpAfter at a
 // stretch.
-func (m *Machine) weakenWhenStuck() *members.State {
+func (l *leading) weakenWhenStuck() *members.State {
 	switch {
-	case m.cfg.WeaklyUpAfter < 0:
+	case l.cfg.WeaklyUpAfter < 0:
 		return nil
-	case m.stuckUntil == 0:
-		m.stuckUntil = m.now + m.cfg.WeaklyUpAfter
-		m.in(timerWeaklyUp, m.cfg.WeaklyUpAfter)
+	case l.stuckUntil == 0:
+		l.stuckUntil = l.now + l.cfg.WeaklyUpAfter
+		l.in(timerWeaklyUp, l.cfg.WeaklyUpAfter)
 		return nil
-	case m.now < m.stuckUntil:
+	case l.now < l.stuckUntil:
 		return nil
 	}
-	return members.Weaken(m.st, m.self, m.cfg.minimums().met(m.st.Members))
+	return members.Weaken(l.st, l.self, l.cfg.minimums().met(l.st.Members))
 }
 
 // unstuck ends the stretch: this node does not lead, or has converged.
-func (m *Machine) unstuck() {
-	if m.stuckUntil != 0 {
-		m.stuckUntil = 0
-		m.stop(timerWeaklyUp)
+func (l *leading) unstuck() {
+	if l.stuckUntil != 0 {
+		l.stuckUntil = 0
+		l.stop(timerWeaklyUp)
 	}
 }
 

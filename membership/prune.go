@@ -11,49 +11,21 @@ package membership
 import (
 	"cmp"
 	"slices"
-	"time"
 
-	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
 )
 
-// entryAge is since when this node has known an entry of the clock as it is.
-type entryAge struct {
-	entry gossip.Entry
-	since time.Duration
-}
-
-// refreshEntryAges brings the ages in line with the clock of a new state; only with the option.
-func (m *Machine) refreshEntryAges() {
-	if m.cfg.ClockEntries <= 0 {
-		return
-	}
-	old := m.entryAges
-	next := make([]entryAge, 0, len(m.st.Clock))
-	for _, e := range m.st.Clock {
-		for len(old) > 0 && old[0].entry.ID.Less(e.ID) {
-			old = old[1:]
-		}
-		a := entryAge{e, m.now}
-		if len(old) > 0 && old[0].entry == e {
-			a = old[0]
-		}
-		next = append(next, a)
-	}
-	m.entryAges = next
-}
-
 // pruneClock returns the version without the entries that are the oldest and too many, nil when there are none or not
 // every member has seen the present one.
-func (m *Machine) pruneClock() *members.State {
-	many := len(m.st.Clock) - m.cfg.ClockEntries
-	if m.cfg.ClockEntries <= 0 || many <= 0 || !m.st.Seen.Full() {
+func (l *leading) pruneClock() *members.State {
+	many := len(l.st.Clock) - l.cfg.ClockEntries
+	if l.cfg.ClockEntries <= 0 || many <= 0 || !l.st.Seen.Full() {
 		return nil
 	}
 	var old []entryAge
-	for _, a := range m.entryAges {
-		if a.entry.ID != m.self && m.now-a.since >= m.cfg.ClockEntryAge {
+	for _, a := range l.ages.entries {
+		if a.entry.ID != l.self && l.now-a.since >= l.cfg.ClockEntryAge {
 			old = append(old, a)
 		}
 	}
@@ -65,5 +37,5 @@ func (m *Machine) pruneClock() *members.State {
 	if len(gone) == 0 {
 		return nil
 	}
-	return m.st.PruneEntries(gone, m.self)
+	return l.st.PruneEntries(gone, l.self)
 }

@@ -32,11 +32,11 @@ func prunedMachine(t *testing.T) (m *Machine, before *members.State) {
 	m.install(d.Commit(ip(1)), false)
 	before = m.st
 	m.now = 70 * time.Second
-	require.Nil(t, m.pruneClock(), "not all have seen it")
+	require.Nil(t, m.leading.pruneClock(), "not all have seen it")
 	for i := range m.st.Members {
 		m.st.Seen.Add(i)
 	}
-	next := m.pruneClock()
+	next := m.leading.pruneClock()
 	require.NotNil(t, next)
 	copied := *before
 	copied.Seen = before.Seen.Clone()
@@ -60,13 +60,13 @@ func TestPruneClock(t *testing.T) {
 	for i := range m.st.Members {
 		m.st.Seen.Add(i)
 	}
-	require.Nil(t, m.pruneClock(), "short enough")
+	require.Nil(t, m.leading.pruneClock(), "short enough")
 	m.cfg.ClockEntries = 1
-	require.Nil(t, m.pruneClock(), "the other entry changed 20 s ago")
+	require.Nil(t, m.leading.pruneClock(), "the other entry changed 20 s ago")
 	m.now = 200 * time.Second
-	require.NotNil(t, m.pruneClock())
+	require.NotNil(t, m.leading.pruneClock())
 	m.cfg.ClockEntries = 0
-	require.Nil(t, m.pruneClock(), "off")
+	require.Nil(t, m.leading.pruneClock(), "off")
 }
 
 // Who holds the version that was pruned takes the pruned one for newer, and the other way round; who changed something

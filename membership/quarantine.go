@@ -33,39 +33,39 @@ type whyQuarantined struct {
 }
 
 // quarantine carries out a QuarantineCommand.
-func (m *Machine) quarantine(c QuarantineCommand) error {
-	if m.phase != member {
+func (w *watch) quarantine(c QuarantineCommand) error {
+	if w.phase != member {
 		return ErrNotMember
 	}
-	i := m.st.Index(c.ID)
-	if i < 0 || c.ID == m.self {
+	i := w.st.Index(c.ID)
+	if i < 0 || c.ID == w.self {
 		return fmt.Errorf("%w: %s", ErrUnknownMember, c.ID)
 	}
-	if m.st.Reach.Quarantines(m.self, c.ID) {
+	if w.st.Reach.Quarantines(w.self, c.ID) {
 		return nil
 	}
 	reason := c.Reason[:min(len(c.Reason), maxWhy)]
-	if mine, others := m.quarantined(); (mine+1+max(c.Alike, 0))*2 > others {
-		m.stats.SelfIndicted++
-		m.tell(Event{Kind: SelfIndicted, Member: m.st.Members[i], Previous: m.st.Members[i].Status, By: m.self, Why: reason})
+	if mine, others := w.quarantined(); (mine+1+max(c.Alike, 0))*2 > others {
+		w.stats.SelfIndicted++
+		w.tell(Event{Kind: SelfIndicted, Member: w.st.Members[i], Previous: w.st.Members[i].Status, By: w.self, Why: reason})
 		return nil
 	}
-	m.whys = append(m.whys, whyQuarantined{c.ID, reason})
-	d := m.st.Draft()
-	d.Reach = d.Reach.Quarantine(m.self, c.ID)
-	m.install(d.Commit(m.self), true)
+	w.whys = append(w.whys, whyQuarantined{c.ID, reason})
+	d := w.st.Draft()
+	d.Reach = d.Reach.Quarantine(w.self, c.ID)
+	w.install(d.Commit(w.self), true)
 	return nil
 }
 
 // quarantined counts whom this node holds under quarantine, and all members but itself; Down ones are over already.
-func (m *Machine) quarantined() (mine, others int) {
-	for i := range m.st.Members {
-		o := &m.st.Members[i]
-		if o.ID == m.self || o.Status == cluster.Down {
+func (w *watch) quarantined() (mine, others int) {
+	for i := range w.st.Members {
+		o := &w.st.Members[i]
+		if o.ID == w.self || o.Status == cluster.Down {
 			continue
 		}
 		others++
-		if m.st.Reach.Quarantines(m.self, o.ID) {
+		if w.st.Reach.Quarantines(w.self, o.ID) {
 			mine++
 		}
 	}

@@ -294,7 +294,7 @@ func TestWhoAskedHoldsNobodyBack(t *testing.T) {
 	m := New(ip(1), Config{}, rand.New(rand.NewPCG(1, 1)))
 	rec := Record{ClusterID: 7, Birth: 8, Highest: 8, Counts: true, Others: addrs(2)}
 	require.NoError(t, m.Do(0, JoinCommand{Seeds: addrs(1, 2), Record: rec}))
-	own, nonce := m.self.Inc, m.join.nonce
+	own, nonce := m.self.Inc, m.joining.nonce
 	hear := func(kind wire.Kind, body []byte) (out Effects) {
 		m.Drain(&Effects{})
 		require.NoError(t, m.Handle(1, 1, ip(2), kind, body))
@@ -302,7 +302,7 @@ func TestWhoAskedHoldsNobodyBack(t *testing.T) {
 		return out
 	}
 	hear(wire.KindFormAnswer, appendFormAnswer(nil, formAnswerBody{own, nonce, 0, true, Record{}}))
-	require.True(t, m.join.form.tries)
+	require.True(t, m.forming.tries)
 	out := hear(wire.KindJoinProbeAck, appendProbeAck(nil, probeAckBody{own, nonce, 7, 8, 0, nil}))
 	ask, err := readFormAsk(out.Mail[0].Body)
 	require.NoError(t, err)
@@ -358,7 +358,7 @@ func TestYoungerAndSmallerTwinYields(t *testing.T) {
 	w.until(10*time.Second, "formed", w.settled)
 	for n := 2; n <= 3; n++ {
 		w.counts[wire.KindJoinProbeAck] = 0
-		body := appendProbeAck(nil, probeAckBody{b.id.Inc, b.m.join.nonce, 77, b.view.Birth - 1, 0, nil})
+		body := appendProbeAck(nil, probeAckBody{b.id.Inc, b.m.joining.nonce, 77, b.view.Birth - 1, 0, nil})
 		require.NoError(t, b.m.Handle(w.now, w.now, ip(n), wire.KindJoinProbeAck, body))
 		w.drain(b)
 	}
@@ -451,7 +451,7 @@ func FuzzJoiner(f *testing.F) {
 		m := New(ip(1), Config{}, rand.New(rand.NewPCG(1, 1)))
 		_ = m.Do(0, JoinCommand{Seeds: addrs(1, 2, 3), Record: Record{ClusterID: 0x11, Birth: 9, Highest: 9, Counts: true,
 			Others: addrs(2, 3)}})
-		m.join.nonce = 7
+		m.joining.nonce = 7
 		for _, from := range []int{2, 9} {
 			_ = m.Handle(1, 1, ip(from), wire.Kind(kind), body)
 			m.Drain(&Effects{})
@@ -459,6 +459,6 @@ func FuzzJoiner(f *testing.F) {
 		m.Tick(10 * time.Second)
 		m.Drain(&Effects{})
 		require.Nil(t, m.st, "3 has said nothing")
-		require.LessOrEqual(t, len(m.join.form.contacts), maxContacts)
+		require.LessOrEqual(t, len(m.forming.contacts), maxContacts)
 	})
 }

@@ -17,18 +17,18 @@ import (
 
 // isolated ends a node that has heard no member for half the retention, before it looks at anything else: it might
 // outlive its own tombstone. What lies in its sockets is as old as its sleep.
-func (m *Machine) isolated() bool {
-	if m.phase != member {
+func (b *beliefs) isolated() bool {
+	if b.phase != member {
 		return false
 	}
-	if len(m.st.Members) == 1 {
-		m.contact = m.now // nobody could have removed it
+	if len(b.st.Members) == 1 {
+		b.contact = b.now // nobody could have removed it
 	}
-	silent := m.now - m.contact
-	if silent <= m.cfg.TombstoneRetention/2 {
+	silent := b.now - b.contact
+	if silent <= b.cfg.TombstoneRetention/2 {
 		return false
 	}
-	m.end(EndIsolated, m.self, fmt.Sprintf("no contact to any member for %v", silent))
+	b.end(EndIsolated, b.self, fmt.Sprintf("no contact to any member for %v", silent))
 	return true
 }
 
@@ -36,45 +36,45 @@ func (m *Machine) isolated() bool {
 // tombstones again, as a change of this node, so that all remember; and with one by which this node itself is removed
 // and forgotten: it ends, unless its side has done the same with the sender and is the larger one. It reports whether
 // the state is done with.
-func (m *Machine) returned(from peer.ID, remote *members.State) bool {
-	own := &m.st.Members[m.st.Index(m.self)]
-	if _, told := remote.Tomb(m.self); !told && remote.Covers(own) {
+func (b *beliefs) returned(from peer.ID, remote *members.State) bool {
+	own := &b.st.Members[b.st.Index(b.self)]
+	if _, told := remote.Tomb(b.self); !told && remote.Covers(own) {
 		i := remote.Index(from)
-		mutual := i >= 0 && m.st.Covers(&remote.Members[i])
+		mutual := i >= 0 && b.st.Covers(&remote.Members[i])
 		if mutual {
-			m.split(from)
+			b.split(from)
 		}
-		if !mutual || !m.st.Outlives(remote.UpCount(), remote.LowestUp()) {
-			m.end(EndRemoved, from, fmt.Sprintf("%s holds a state in which %s was removed and forgotten", from, m.self))
+		if !mutual || !b.st.Outlives(remote.UpCount(), remote.LowestUp()) {
+			b.end(EndRemoved, from, fmt.Sprintf("%s holds a state in which %s was removed and forgotten", from, b.self))
 			return true
 		}
 	}
-	if remote.SameMembers(m.st) {
+	if remote.SameMembers(b.st) {
 		return false
 	}
 	var d *members.State
 	for _, joiners := range [...]bool{false, true} {
 		for i := range remote.Members {
 			mb := &remote.Members[i]
-			gone := m.st.Covers(mb)
+			gone := b.st.Covers(mb)
 			if joiners { // who has no number was joining among the removed, and goes with them
-				gone = d != nil && mb.UpNumber == 0 && !m.st.Has(mb.ID)
+				gone = d != nil && mb.UpNumber == 0 && !b.st.Has(mb.ID)
 			}
-			if _, dead := m.st.Tomb(mb.ID); dead || !gone {
+			if _, dead := b.st.Tomb(mb.ID); dead || !gone {
 				continue
 			}
 			if d == nil {
-				d = m.st.Draft()
+				d = b.st.Draft()
 			}
 			if len(d.Tombs) >= cluster.MaxTombstones {
 				return true // no room to remember it: the whole state is left alone
 			}
 			d.Entomb(members.Tombstone{ID: mb.ID, Last: cluster.Down, Cause: mb.Cause, By: mb.By})
-			m.stats.Returned++
+			b.stats.Returned++
 		}
 	}
 	if d != nil {
-		m.install(d.Commit(m.self), true)
+		b.install(d.Commit(b.self), true)
 	}
-	return m.tellRemoved(from)
+	return b.tellRemoved(from)
 }

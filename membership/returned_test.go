@@ -44,7 +44,7 @@ func containsID(names string, id peer.ID) bool {
 // tombstone again, and is told; the others of the state that brought it are taken as ever.
 func TestRemovedMembersDoNotReturn(t *testing.T) {
 	m, old := side("c", "cde"), side("a", "abcde")
-	m.take(nid("a"), old.st)
+	m.exchange.take(nid("a"), old.st)
 	require.Equal(t, member, m.phase)
 	require.Equal(t, uint64(2), m.stats.Returned)
 	for _, gone := range []string{"a", "b"} {
@@ -59,7 +59,7 @@ func TestRemovedMembersDoNotReturn(t *testing.T) {
 	joined.HighestUp++
 	joined.Add(cluster.Member{ID: nid("x"), Status: cluster.Up, UpNumber: joined.HighestUp})
 	m = side("c", "cde")
-	m.take(nid("d"), joined.Commit(nid("d")))
+	m.exchange.take(nid("d"), joined.Commit(nid("d")))
 	require.True(t, m.st.Has(nid("x")))
 	require.Zero(t, m.stats.Returned)
 }
@@ -68,15 +68,15 @@ func TestRemovedMembersDoNotReturn(t *testing.T) {
 // removed there. Of two sides that have forgotten each other exactly one lives.
 func TestForgottenMemberEnds(t *testing.T) {
 	old := side("a", "abcde")
-	old.take(nid("c"), side("c", "cde").st)
+	old.exchange.take(nid("c"), side("c", "cde").st)
 	require.Equal(t, ended, old.phase)
 	require.Equal(t, EndRemoved, old.over.Kind)
 	for _, c := range []struct{ left, right string }{{"ab", "cde"}, {"abc", "de"}, {"ab", "de"}, {"ce", "bd"},
 		{"a", "e"}} {
 		l, r := side(c.left[:1], c.left), side(c.right[:1], c.right)
 		atLeft, atRight := l.st, r.st
-		l.take(r.self, atRight)
-		r.take(l.self, atLeft)
+		l.exchange.take(r.self, atRight)
+		r.exchange.take(l.self, atLeft)
 		require.NotEqual(t, l.phase == ended, r.phase == ended, "%s and %s", c.left, c.right)
 		if len(c.left) != len(c.right) {
 			require.Equal(t, len(c.left) < len(c.right), l.phase == ended, "the smaller side ends")
@@ -124,7 +124,7 @@ func TestRemovedJoinerDoesNotReturn(t *testing.T) {
 	d := side("a", "abcde").st.Draft()
 	d.Add(cluster.Member{ID: nid("x"), Status: cluster.Joining})
 	old := d.Commit(nid("a"))
-	m.take(nid("a"), old)
+	m.exchange.take(nid("a"), old)
 	require.False(t, m.st.Has(nid("x")))
 	_, dead := m.st.Tomb(nid("x"))
 	require.True(t, dead)
@@ -133,7 +133,7 @@ func TestRemovedJoinerDoesNotReturn(t *testing.T) {
 	d = side("d", "cde").st.Draft()
 	d.Add(cluster.Member{ID: nid("x"), Status: cluster.Joining})
 	m = side("c", "cde")
-	m.take(nid("d"), d.Commit(nid("d")))
+	m.exchange.take(nid("d"), d.Commit(nid("d")))
 	require.True(t, m.st.Has(nid("x")))
 	require.Zero(t, m.stats.Returned)
 }

@@ -28,7 +28,7 @@ func (m *Machine) Late(now time.Duration, into []peer.ID) []peer.ID {
 	if m.phase != member {
 		return into
 	}
-	return m.monitor.Late(now, into)
+	return m.watch.monitor.Late(now, into)
 }
 
 // Unheard appends the members that this node probes and whose last answer is older than d, whatever this node did
@@ -37,7 +37,7 @@ func (m *Machine) Unheard(now, d time.Duration, into []peer.ID) []peer.ID {
 	if m.phase != member {
 		return into
 	}
-	return m.monitor.Unheard(now, d, into)
+	return m.watch.monitor.Unheard(now, d, into)
 }
 
 // Seen appends to into those of ids that are known to have seen the state which the newest view shows, and returns it.

@@ -61,12 +61,12 @@ func differs(members, joiners []Setting) string {
 func clip(s string, n int) string { return s[:min(len(s), n)] }
 
 // disagree deals with settings that differ: reported, and true when this node insists on them.
-func (m *Machine) disagree(text string) (refuse bool) {
-	if text == "" || !m.cfg.LenientSettings {
+func (c *core) disagree(text string) (refuse bool) {
+	if text == "" || !c.cfg.LenientSettings {
 		return text != ""
 	}
-	m.stats.SettingsDiffer++
-	m.tell(Event{Kind: SettingsDiffer, Detail: text})
+	c.stats.SettingsDiffer++
+	c.tell(Event{Kind: SettingsDiffer, Detail: text})
 	return false
 }
 

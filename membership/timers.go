@@ -34,42 +34,38 @@ type timer struct {
 func (m *Machine) fire(i int) {
 	switch i {
 	case timerProbe:
-		m.askAgain()
+		m.joining.askAgain()
 	case timerSeed:
-		m.seedTimeout()
+		m.forming.seedTimeout()
 	case timerGiveUp:
-		m.giveUp()
+		m.joining.giveUp()
 	case timerJoinTimeout:
-		m.joinTimeout()
+		m.joining.joinTimeout()
 	case timerForward:
-		m.admitForwarded()
+		m.admission.admitForwarded()
 	case timerHeartbeat:
-		m.heartbeat()
+		m.watch.heartbeat()
 	case timerReaper:
-		m.reap()
+		m.watch.reap()
 	case timerLeader:
-		m.leaderTick()
+		m.leading.leaderTick()
 	case timerGossip:
-		m.gossipTick()
+		m.exchange.gossipTick()
 	case timerExtra:
-		m.extraRound()
+		m.exchange.extraRound()
 	case timerExit:
-		m.sendExitDone()
+		m.leaving.sendExitDone()
 	case timerOrphan:
 		m.end(EndIsolated, m.self, "all who had been up in the cluster that this node joined have been downed")
 	case timerExitEnd:
 		m.end(EndLeft, m.self, "no member confirmed the removal in time")
 	case timerSeedCheck:
-		m.askSeed()
+		m.others.askSeed()
 	case timerAdmit:
-		m.admitAll()
+		m.admission.admitAll()
 	case timerWeaklyUp:
 		m.dirty = true
 	case timerPush:
 		m.push = true
 	}
 }
-
-func (m *Machine) in(i int, d time.Duration) { m.timers[i] = timer{m.now + d, true} }
-
-func (m *Machine) stop(i int) { m.timers[i].on = false }

@@ -49,25 +49,35 @@ type met struct {
 // split tells that this side and that of other have removed each other and both live, under one cluster id and birth:
 // an operator has downed each on the other. It is a report and ends nobody, for whoever says hello may name any
 // identity. It reports whether this is news.
-func (m *Machine) split(other peer.ID) bool {
-	m.splits = slices.DeleteFunc(m.splits, func(o met) bool { return m.now-o.at >= splitAgain })
-	if len(m.splits) >= maxSplits || slices.ContainsFunc(m.splits, func(o met) bool { return o.addr == other.Addr }) {
+func (b *beliefs) split(other peer.ID) bool {
+	b.splits = slices.DeleteFunc(b.splits, func(o met) bool { return b.now-o.at >= splitAgain })
+	if len(b.splits) >= maxSplits || slices.ContainsFunc(b.splits, func(o met) bool { return o.addr == other.Addr }) {
 		return false
 	}
-	m.splits = append(m.splits, met{other.Addr, m.now})
-	m.stats.Splits++
-	m.tell(Event{Kind: SplitCluster, By: other, Twin: &Twin{m.st.Cluster, m.st.Birth, other.Addr}, Detail: fmt.Sprintf(
+	b.splits = append(b.splits, met{other.Addr, b.now})
+	b.stats.Splits++
+	b.tell(Event{Kind: SplitCluster, By: other, Twin: &Twin{b.st.Cluster, b.st.Birth, other.Addr}, Detail: fmt.Sprintf(
 		"%s lives on a side of this cluster, %016x, birth %d, that has removed the side of %s and was removed by it",
-		other, m.st.Cluster, m.st.Birth, m.self)})
+		other, b.st.Cluster, b.st.Birth, b.self)})
 	return true
 }
 
 // sameCluster deals with a node that says at an address without a member that it is one of this very cluster: when it
 // was removed here it is told so, and answers likewise when its side has removed this node.
-func (m *Machine) sameCluster(from peer.ID, cluster, birth uint64) {
-	if cluster == m.st.Cluster && birth == m.st.Birth {
-		m.tellRemoved(from)
+func (b *beliefs) sameCluster(from peer.ID, cluster, birth uint64) {
+	if cluster == b.st.Cluster && birth == b.st.Birth {
+		b.tellRemoved(from)
 	}
+}
+
+// others is what a machine knows of other clusters of its name.
+type others struct {
+	*core
+	forming *forming
+	joining *joining
+
+	twins  []twin // by seed
+	seedAt int    // the seed that was asked last
 }
 
 type twin struct {
@@ -79,19 +89,19 @@ type twin struct {
 
 // askSeed asks the next seed, or remembered address, that is no member which cluster it belongs to. One at a time: a
 // list of seeds that are gone must not cost a large cluster much.
-func (m *Machine) askSeed() {
-	list := m.join.form.contacts
-	if m.cfg.SeedCheckInterval < 0 || len(list) == 0 {
+func (o *others) askSeed() {
+	list := o.forming.contacts
+	if o.cfg.SeedCheckInterval < 0 || len(list) == 0 {
 		return
 	}
-	m.in(timerSeedCheck, m.cfg.SeedCheckInterval)
-	if len(m.elders()) > 0 {
-		m.in(timerSeedCheck, min(m.cfg.SeedCheckInterval, m.cfg.ProbeInterval))
+	o.in(timerSeedCheck, o.cfg.SeedCheckInterval)
+	if len(o.elders()) > 0 {
+		o.in(timerSeedCheck, min(o.cfg.SeedCheckInterval, o.cfg.ProbeInterval))
 	}
 	for range list {
-		m.seedAt = (m.seedAt + 1) % len(list)
-		if a := list[m.seedAt].addr; m.st.At(a).IsZero() {
-			m.post(peer.ID{Addr: a}, wire.KindJoinProbe, func(b []byte) []byte { return wire.AppendU64(b, m.join.nonce) })
+		o.seedAt = (o.seedAt + 1) % len(list)
+		if a := list[o.seedAt].addr; o.st.At(a).IsZero() {
+			o.post(peer.ID{Addr: a}, wire.KindJoinProbe, func(b []byte) []byte { return wire.AppendU64(b, o.joining.nonce) })
 			return
 		}
 	}
@@ -99,44 +109,44 @@ func (m *Machine) askSeed() {
 
 // otherCluster takes note that a node at addr, an address that this node asks, belongs to that cluster. met: this node
 // dialled it, and it showed what members must show.
-func (m *Machine) otherCluster(addr peer.Addr, cluster, birth uint64, met bool) {
-	if m.phase != member || cluster == 0 || cluster == m.st.Cluster || m.join.contact(addr) == nil {
+func (o *others) otherCluster(addr peer.Addr, cluster, birth uint64, met bool) {
+	if o.phase != member || cluster == 0 || cluster == o.st.Cluster || o.forming.contact(addr) == nil {
 		return
 	}
-	t := twin{Twin: Twin{cluster, birth, addr}, again: m.now + twinAgain, at: m.now, met: met}
-	i := slices.IndexFunc(m.twins, func(o twin) bool { return o.Via == addr })
+	t := twin{Twin: Twin{cluster, birth, addr}, again: o.now + twinAgain, at: o.now, met: met}
+	i := slices.IndexFunc(o.twins, func(o twin) bool { return o.Via == addr })
 	switch {
 	case i < 0:
-		m.twins = append(m.twins, t)
-	case m.twins[i].ClusterID == cluster && m.now < m.twins[i].again:
-		o := &m.twins[i]
-		o.at, o.met = m.now, o.met || met
-		m.yield()
+		o.twins = append(o.twins, t)
+	case o.twins[i].ClusterID == cluster && o.now < o.twins[i].again:
+		known := &o.twins[i]
+		known.at, known.met = o.now, known.met || met
+		o.yield()
 		return
 	default:
-		m.twins[i] = t
+		o.twins[i] = t
 	}
-	m.tell(Event{Kind: TwinCluster, Twin: &t.Twin, Detail: fmt.Sprintf("cluster %016x, birth %d, at %s; this is "+
-		"cluster %016x, birth %d", cluster, birth, addr, m.st.Cluster, m.st.Birth)})
-	m.yield()
-	if m.phase == member && m.cfg.SeedCheckInterval > 0 && len(m.elders()) > 0 {
-		m.in(timerSeedCheck, min(m.cfg.SeedCheckInterval, m.cfg.ProbeInterval))
+	o.tell(Event{Kind: TwinCluster, Twin: &t.Twin, Detail: fmt.Sprintf("cluster %016x, birth %d, at %s; this is "+
+		"cluster %016x, birth %d", cluster, birth, addr, o.st.Cluster, o.st.Birth)})
+	o.yield()
+	if o.phase == member && o.cfg.SeedCheckInterval > 0 && len(o.elders()) > 0 {
+		o.in(timerSeedCheck, min(o.cfg.SeedCheckInterval, o.cfg.ProbeInterval))
 	}
 }
 
 // elders returns the addresses at which this node has lately met the same older cluster, the one met last.
-func (m *Machine) elders() (list []peer.Addr) {
+func (o *others) elders() (list []peer.Addr) {
 	last := -1
-	for i := range m.twins {
-		t := &m.twins[i]
-		older := t.Birth != 0 && (t.Birth < m.st.Birth || t.Birth == m.st.Birth && t.ClusterID < m.st.Cluster)
-		if t.met && older && m.now-t.at <= twinFresh && (last < 0 || t.at > m.twins[last].at) {
+	for i := range o.twins {
+		t := &o.twins[i]
+		older := t.Birth != 0 && (t.Birth < o.st.Birth || t.Birth == o.st.Birth && t.ClusterID < o.st.Cluster)
+		if t.met && older && o.now-t.at <= twinFresh && (last < 0 || t.at > o.twins[last].at) {
 			last = i
 		}
 	}
-	for i := range m.twins {
-		t := &m.twins[i]
-		if last >= 0 && t.met && t.ClusterID == m.twins[last].ClusterID && m.now-t.at <= twinFresh {
+	for i := range o.twins {
+		t := &o.twins[i]
+		if last >= 0 && t.met && t.ClusterID == o.twins[last].ClusterID && o.now-t.at <= twinFresh {
 			list = append(list, t.Via)
 		}
 	}
@@ -147,21 +157,21 @@ func (m *Machine) elders() (list []peer.Addr) {
 // than its own has members. Only what this node dialled itself counts, at its seeds and at addresses that were
 // remembered, so no stranger can bring it about by asking. The older one never yields, and a younger one that is not
 // smaller waits for an operator.
-func (m *Machine) yield() {
-	met := m.elders()
+func (o *others) yield() {
+	met := o.elders()
 	own := 0
-	for i := range m.st.Members {
-		if m.st.Members[i].Status != cluster.Down {
+	for i := range o.st.Members {
+		if o.st.Members[i].Status != cluster.Down {
 			own++
 		}
 	}
 	if len(met) <= own {
 		return
 	}
-	i := slices.IndexFunc(m.twins, func(t twin) bool { return t.Via == met[0] })
-	older, birth := m.twins[i].ClusterID, m.st.Birth
-	m.end(EndTwin, m.self, fmt.Sprintf("an older cluster of this name, %016x, birth %d, was met at %d addresses; this is "+
-		"cluster %016x, birth %d, of %d", older, m.twins[i].Birth, len(met), m.st.Cluster, birth, own))
-	m.over.Record = &Record{ClusterID: older, Birth: m.twins[i].Birth, Highest: birth,
+	i := slices.IndexFunc(o.twins, func(t twin) bool { return t.Via == met[0] })
+	older, birth := o.twins[i].ClusterID, o.st.Birth
+	o.end(EndTwin, o.self, fmt.Sprintf("an older cluster of this name, %016x, birth %d, was met at %d addresses; this is "+
+		"cluster %016x, birth %d, of %d", older, o.twins[i].Birth, len(met), o.st.Cluster, birth, own))
+	o.over.Record = &Record{ClusterID: older, Birth: o.twins[i].Birth, Highest: birth,
 		Others: met[:min(len(met), MaxRemembered)]}
 }

@@ -162,8 +162,8 @@ var bugs = slices.Concat([]bug{
 	{
 		Name: "incarnation-readmitted-after-removal", Package: "./membership", Run: "TestRemovedIncarnationIsTold",
 		File: "membership/admit.go",
-		Old:  "\tif t, dead := m.st.Tomb(j.id); dead {\n",
-		New:  "\tif t, dead := m.st.Tomb(j.id); dead && t.Last == cluster.Removed {\n",
+		Old:  "\tif t, dead := a.st.Tomb(j.id); dead {\n",
+		New:  "\tif t, dead := a.st.Tomb(j.id); dead && t.Last == cluster.Removed {\n",
 	},
 	{
 		Name: "mailbox-forgotten-after-a-run", Seeds: 60,
@@ -187,7 +187,7 @@ var bugs = slices.Concat([]bug{
 	{
 		Name: "observer-that-stood-still-accuses", Package: "./sim", Run: "TestFrozenObserversAccuseNobody",
 		File: "membership/heartbeat.go",
-		Old:  "\t\tm.monitor.Forgive(now, late)\n",
+		Old:  "\t\tw.monitor.Forgive(now, late)\n",
 		New:  "",
 	},
 	{

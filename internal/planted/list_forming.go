@@ -6,20 +6,20 @@ var formingBugs = []bug{
 	{
 		Name: "record-not-heeded", Seeds: 100,
 		File: "membership/forming.go",
-		Old:  "\treturn r.Known() && !(r.Alone() && (j.first || !r.Counts))\n",
-		New:  "\treturn r.Known() && !j.first\n",
+		Old:  "\treturn r.Known() && !(r.Alone() && (f.joining.first || !r.Counts))\n",
+		New:  "\treturn r.Known() && !f.joining.first\n",
 	},
 	{
 		Name: "a-record-of-nobody-forms", Package: "./membership", Run: "TestRecordOfNobodyFormsNothing",
 		File: "membership/forming.go",
-		Old:  "\treturn r.Known() && !(r.Alone() && (j.first || !r.Counts))\n",
-		New:  "\treturn r.Known() && !(r.Alone() && j.first)\n",
+		Old:  "\treturn r.Known() && !(r.Alone() && (f.joining.first || !r.Counts))\n",
+		New:  "\treturn r.Known() && !(r.Alone() && f.joining.first)\n",
 	},
 	{
 		Name: "up-before-it-is-written-down", Package: "./membership", Run: "TestNobodyIsUpBeforeItIsWrittenDown",
 		File: "membership/duties.go",
-		Old:  "letIn := m.named() && m.cfg.minimums().met(m.st.Members)\n",
-		New:  "letIn := m.cfg.minimums().met(m.st.Members)\n",
+		Old:  "letIn := l.named() && l.cfg.minimums().met(l.st.Members)\n",
+		New:  "letIn := l.cfg.minimums().met(l.st.Members)\n",
 	},
 	{
 		Name: "new-names-are-written-late", Package: "./membership", Run: "TestMemory",
@@ -48,26 +48,26 @@ var formingBugs = []bug{
 	{
 		Name: "forgets-the-record-in-some-state", Package: "./membership", Run: "TestFormingProof",
 		File: "membership/forming.go",
-		Old:  "\treturn r.Known() && !(r.Alone() && (j.first || !r.Counts))\n",
-		New:  "\treturn r.Known() && !j.first\n",
+		Old:  "\treturn r.Known() && !(r.Alone() && (f.joining.first || !r.Counts))\n",
+		New:  "\treturn r.Known() && !f.joining.first\n",
 	},
 	{
 		Name: "forms-without-all-pledges", Package: "./membership", Run: "TestFormingProof",
 		File: "membership/forming.go",
-		Old:  "m.missing(func(c *contact) bool { return c.promised })",
-		New:  "m.missing(m.fresh)",
+		Old:  "f.missing(func(c *contact) bool { return c.promised })",
+		New:  "f.missing(f.fresh)",
 	},
 	{
 		Name: "up-before-it-is-written-in-some-state", Package: "./membership", Run: "TestFormingProof",
 		File: "membership/memory.go",
-		Old:  "if !m.cfg.Records || ",
-		New:  "if m.now >= 0 || ",
+		Old:  "if !l.cfg.Records || ",
+		New:  "if l.now >= 0 || ",
 	},
 	{
 		Name: "attempt-goes-on-after-a-cluster-was-asked", Package: "./membership", Run: "TestWhoAskedHoldsNobodyBack",
 		File: "membership/join.go",
-		Old:  "\t\tif m.join.form.tries {\n\t\t\tm.giveUpTrying() // it",
-		New:  "\t\tif m.join.form.tries && m.now < 0 {\n\t\t\tm.giveUpTrying() // it",
+		Old:  "\t\tif j.forming.tries {\n\t\t\tj.forming.giveUpTrying() // it",
+		New:  "\t\tif j.forming.tries && j.now < 0 {\n\t\t\tj.forming.giveUpTrying() // it",
 	},
 	{
 		Name: "removed-joiner-returns", Package: "./membership", Run: "TestRemovedJoinerDoesNotReturn",
@@ -78,13 +78,13 @@ var formingBugs = []bug{
 	{
 		Name: "two-sides-of-one-cluster-untold", Package: "./sim", Run: "TestScripts/two_sides_of_one_cluster",
 		File: "membership/twin.go",
-		Old:  "\tif cluster == m.st.Cluster && birth == m.st.Birth {\n",
-		New:  "\tif cluster == 0 && birth == m.st.Birth {\n",
+		Old:  "\tif cluster == b.st.Cluster && birth == b.st.Birth {\n",
+		New:  "\tif cluster == 0 && birth == b.st.Birth {\n",
 	},
 	{
 		Name: "missing-may-still-handle", Package: "./membership", Run: "TestMissingHaveStopped",
 		File: "membership/forming.go",
-		Old:  "\t\twait = m.stopped()\n",
+		Old:  "\t\twait = f.stopped()\n",
 		New:  "",
 	},
 	{
@@ -108,14 +108,14 @@ var formingBugs = []bug{
 	{
 		Name: "older-twin-yields", Package: "./membership", Run: "TestYoungerAndSmallerTwinYields",
 		File: "membership/twin.go",
-		Old:  "t.Birth < m.st.Birth ||",
-		New:  "t.Birth > m.st.Birth ||",
+		Old:  "t.Birth < o.st.Birth ||",
+		New:  "t.Birth > o.st.Birth ||",
 	},
 	{
 		Name: "strangers-make-a-twin-yield", Package: "./membership", Run: "TestYoungerAndSmallerTwinYields",
 		File: "membership/join.go",
-		Old:  "m.otherCluster(from.Addr, a.cluster, a.birth, false)",
-		New:  "m.otherCluster(from.Addr, a.cluster, a.birth, true)",
+		Old:  "j.others.otherCluster(from.Addr, a.cluster, a.birth, false)",
+		New:  "j.others.otherCluster(from.Addr, a.cluster, a.birth, true)",
 	},
 	{
 		Name: "all-down-remembers-nobody", Package: "./membership", Run: "TestRecordOfViews",

@@ -6,7 +6,7 @@ var membershipBugs = []bug{
 	{
 		Name: "anybody-is-believed-that-this-node-was-removed", Package: "./membership", Run: "TestWhoIsBelieved",
 		File: "membership/belief.go",
-		Old:  "\tcase nobody:\n\t\tm.stats.Disbelieved++\n\t\treturn\n\tcase rival:\n\t\tnews :=",
+		Old:  "\tcase nobody:\n\t\tb.stats.Disbelieved++\n\t\treturn\n\tcase rival:\n\t\tnews :=",
 		New:  "\tcase rival:\n\t\tnews :=",
 	},
 	{
@@ -18,14 +18,14 @@ var membershipBugs = []bug{
 	{
 		Name: "made-up-numbers-are-taken", Package: "./membership", Run: "TestLeapsAreRefused",
 		File: "membership/gossiping.go",
-		Old:  "\tif o == m.st.Version || m.st.Plausible(o) {\n",
-		New:  "\tif o == m.st.Version || o.Digest != 0 {\n",
+		Old:  "\tif o == c.st.Version || c.st.Plausible(o) {\n",
+		New:  "\tif o == c.st.Version || o.Digest != 0 {\n",
 	},
 	{
 		Name: "both-sides-end-by-refusals", Package: "./membership", Run: "TestOneSideEndsByRefusals",
 		File: "membership/belief.go",
-		Old:  "\t\tif mine := m.st.UpCount(); !c.Counted || mine > c.Up || mine == c.Up &&\n",
-		New:  "\t\tif mine := m.st.UpCount(); mine > c.Up+10 && mine == c.Up &&\n",
+		Old:  "\t\tif mine := b.st.UpCount(); !c.Counted || mine > c.Up || mine == c.Up &&\n",
+		New:  "\t\tif mine := b.st.UpCount(); mine > c.Up+10 && mine == c.Up &&\n",
 	},
 	{
 		Name: "two-who-downed-it-named-by-chance", Package: "./internal/members", Run: "TestMergeLaws|TestVerdict",
@@ -66,8 +66,8 @@ var membershipBugs = []bug{
 	{
 		Name: "minimum-of-members-ignored", Package: "./sim", Run: "TestScripts/min_members",
 		File: "membership/duties.go",
-		Old:  "letIn := m.named() && m.cfg.minimums().met(m.st.Members)\n",
-		New:  "letIn := m.named()\n",
+		Old:  "letIn := l.named() && l.cfg.minimums().met(l.st.Members)\n",
+		New:  "letIn := l.named()\n",
 	},
 	{
 		Name: "promoted-during-full-shutdown", Package: "./membership", Run: "TestPreparingMeetsLateMembers",
@@ -84,8 +84,8 @@ var membershipBugs = []bug{
 	{
 		Name: "delta-applied-to-another-base", Package: "./membership", Run: "Delta",
 		File: "membership/deltas.go",
-		Old:  "\t\tbase := m.held(d.base)\n",
-		New:  "\t\tbase := m.held(d.base)\n\t\tif base == nil {\n\t\t\tbase = m.st.version\n\t\t}\n",
+		Old:  "\t\tbase := x.held(d.base)\n",
+		New:  "\t\tbase := x.held(d.base)\n\t\tif base == nil {\n\t\t\tbase = x.st.Version\n\t\t}\n",
 	},
 	{
 		Name: "many-downed-in-many-changes", Package: "./membership", Run: "TestDownAllIsOneChange",

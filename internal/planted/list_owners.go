@@ -24,13 +24,13 @@ var ownerBugs = []bug{
 	{
 		Name: "removed-and-forgotten-returns", Package: "./sim", Run: "TestScripts/removed_side_returns",
 		File: "membership/gossiping.go",
-		Old:  "\tif remote.Digest != m.st.Digest && m.returned(from, remote) {\n",
-		New:  "\tif remote.Digest == 0 && m.returned(from, remote) {\n",
+		Old:  "\tif remote.Digest != x.st.Digest && x.beliefs.returned(from, remote) {\n",
+		New:  "\tif remote.Digest == 0 && x.beliefs.returned(from, remote) {\n",
 	},
 	{
 		Name: "frames-before-isolation", Package: "./internal/node", Run: "TestRemovedIncarnationDoesNotReturn",
 		File: "membership/machine.go",
-		Old:  "from == m.self || m.isolated() {\n",
+		Old:  "from == m.self || m.beliefs.isolated() {\n",
 		New:  "from == m.self {\n",
 	},
 	{

@@ -1,0 +1,65 @@
+// Leaving: how this node goes, until it is told that it was removed (MEM-8).
+
+package membership
+
+import (
+	"slices"
+
+	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/wire"
+)
+
+// leaving is the way of a node out of its cluster.
+type leaving struct {
+	*core
+	joining *joining
+	leading *leading
+
+	exiting bool // this node confirmed its own exit
+	rejoin  bool // about to leave for another cluster
+}
+
+// leave takes this node out: Leaving now, the rest follows from gossip. Before it is admitted it just ends, unless a
+// member may have admitted it already: then it leaves as soon as it knows.
+func (l *leaving) leave() {
+	switch l.phase {
+	case idle, probing:
+		l.end(EndLeft, l.self, "left before it was admitted")
+	case pending:
+		l.joining.leave = true
+	case member:
+		if st := l.st.Status(l.self); st.CanBecome(cluster.Leaving) {
+			d := l.st.Draft()
+			d.SetStatus(l.self, cluster.Leaving)
+			l.install(d.Commit(l.self), true)
+		}
+	}
+}
+
+// startExit: this node knows that its leaving is known to all. What it hosted was given back before it left, so it
+// is done at once; it says so to who leads without it until it is told that it was removed.
+func (l *leaving) startExit() {
+	if l.exiting {
+		return
+	}
+	l.exiting = true
+	l.leading.exited.Add(l.self)
+	l.dirty = true
+	l.in(timerExitEnd, l.cfg.ExitTimeout)
+	l.sendExitDone()
+}
+
+// sendExitDone tells the leader of the remaining members and the one who leads if that one goes as well.
+func (l *leaving) sendExitDone() {
+	l.in(timerExit, l.cfg.ProbeInterval)
+	rest := slices.DeleteFunc(slices.Clone(l.st.Members), func(o cluster.Member) bool { return o.ID == l.self })
+	for range 2 {
+		lead := cluster.Leader(rest, l.st.Unreachable, l.self, "")
+		if lead.IsZero() {
+			return
+		}
+		e := l.toward(lead)
+		l.post(lead, wire.KindExitDone, func(b []byte) []byte { return appendEnvelope(b, e) })
+		rest = slices.DeleteFunc(rest, func(o cluster.Member) bool { return o.ID == lead })
+	}
+}
