@@ -44,6 +44,11 @@ type Version struct {
 	AnyDown     bool                 // some member is Down
 	AllUp       bool                 // nothing to do for a leader but to forget tombstones
 
+	kept
+}
+
+// kept is what was made of a sealed version when it was wanted, and stays with it.
+type kept struct {
 	bytes  []byte // the canonical bytes, nil until they are wanted
 	packed Packed // the bytes that travel, empty until they are wanted
 	people Roster // empty until they are wanted
@@ -61,8 +66,7 @@ type State struct {
 
 // NewState returns a state of v, to be changed and sealed: what v derived is forgotten. The lists of v go over to it.
 func NewState(v Version) *State {
-	v.bytes, v.packed, v.people = nil, Packed{}, Roster{}
-	v.delta = delta{}
+	v.kept = kept{}
 	return &State{Version: &v}
 }
 
