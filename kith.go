@@ -14,8 +14,8 @@
 // is reported to Config.Undelivered (tells) or returned (asks).
 //
 // Some names here stand for types of other packages of this module, which also hold what belongs to them. `go doc
-// kith.View` names the package, `go doc github.com/kith-io/kith/membership.View` shows fields and methods. They are
-// entity (types, handlers and their contexts), membership (views, members, events), peer (addresses), route (fences,
+// kith.View` names the package, `go doc github.com/kith-io/kith/cluster.View` shows fields and methods. They are entity
+// (types, handlers and their contexts), cluster (views, members), membership (events), peer (addresses), route (fences,
 // delivery reasons and errors), sbr (decisions of the split brain resolver), shutdown and stats. Packages sbr/leasetest
 // and fd/fdtest test a lease and a failure detector of one's own, sim tests entities in a simulated cluster, latency
 // keeps histograms.
@@ -99,15 +99,15 @@ func ParseAddr(s string) (Addr, error) { return peer.ParseAddr(s) }
 // What membership shows (package membership).
 type (
 	// View is an immutable snapshot of membership.
-	View = membership.View
+	View = cluster.View
 	// Member is one member of a View.
-	Member = membership.Member
+	Member = cluster.Member
 	// Status is where a member stands in its life.
-	Status = membership.Status
+	Status = cluster.Status
 	// Metadata is one key and its value of the small map that the cluster's state carries.
-	Metadata = membership.Metadata
+	Metadata = cluster.Metadata
 	// Cause says why a member was marked Down.
-	Cause = membership.Cause
+	Cause = cluster.Cause
 	// Convergence says whether a node can prove that all members have seen its state, and if not, why.
 	Convergence = membership.Convergence
 	// KnownVersion is what a node knows of the version that a member has (Node.Versions).
@@ -129,27 +129,27 @@ func CompareVersions(a, b string) int { return cluster.CompareVersions(a, b) }
 
 // The states of a member.
 const (
-	Joining = membership.Joining // admitted by some member, not yet confirmed by the leader
-	Up      = membership.Up      // confirmed by the leader: it hosts entities
-	Leaving = membership.Leaving // asked to leave
-	Exiting = membership.Exiting // all know that it leaves
-	Down    = membership.Down    // marked as gone, by an operator, a resolver or a new incarnation at its address
-	Removed = membership.Removed // out of the cluster for good; only in events
+	Joining = cluster.Joining // admitted by some member, not yet confirmed by the leader
+	Up      = cluster.Up      // confirmed by the leader: it hosts entities
+	Leaving = cluster.Leaving // asked to leave
+	Exiting = cluster.Exiting // all know that it leaves
+	Down    = cluster.Down    // marked as gone, by an operator, a resolver or a new incarnation at its address
+	Removed = cluster.Removed // out of the cluster for good; only in events
 
-	WeaklyUp             = membership.WeaklyUp             // let in without convergence: it counts nowhere, hosts nothing
-	PreparingForShutdown = membership.PreparingForShutdown // was Up when the whole cluster was told to stop
-	ReadyForShutdown     = membership.ReadyForShutdown     // all know that it prepares
+	WeaklyUp             = cluster.WeaklyUp             // let in without convergence: it counts nowhere, hosts nothing
+	PreparingForShutdown = cluster.PreparingForShutdown // was Up when the whole cluster was told to stop
+	ReadyForShutdown     = cluster.ReadyForShutdown     // all know that it prepares
 )
 
 // The causes of a Down (Member.Cause).
 const (
-	CauseNone       = membership.CauseNone       // not Down
-	CauseOperator   = membership.CauseOperator   // somebody said that it is gone (Node.Down)
-	CauseReplaced   = membership.CauseReplaced   // a new incarnation was admitted at its address
-	CauseResolver   = membership.CauseResolver   // the resolver found it on the losing side of a partition
-	CauseUnstable   = membership.CauseUnstable   // the resolver downed everybody: the cluster did not become stable
-	CauseLease      = membership.CauseLease      // the resolver could not get or keep the lease
-	CauseQuarantine = membership.CauseQuarantine // its state can no longer be trusted
+	CauseNone       = cluster.CauseNone       // not Down
+	CauseOperator   = cluster.CauseOperator   // somebody said that it is gone (Node.Down)
+	CauseReplaced   = cluster.CauseReplaced   // a new incarnation was admitted at its address
+	CauseResolver   = cluster.CauseResolver   // the resolver found it on the losing side of a partition
+	CauseUnstable   = cluster.CauseUnstable   // the resolver downed everybody: the cluster did not become stable
+	CauseLease      = cluster.CauseLease      // the resolver could not get or keep the lease
+	CauseQuarantine = cluster.CauseQuarantine // its state can no longer be trusted
 )
 
 // The ways a membership ends (EndedError.Kind).
