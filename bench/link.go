@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/wire"
@@ -63,7 +64,7 @@ func (u *upcalls) LinkRoom(*transport.Link) {
 func (u *upcalls) Control(kith.ID, wire.Kind, []byte, time.Duration) {}
 
 // PassDone does nothing.
-func (u *upcalls) PassDone(*transport.Loop) {}
+func (u *upcalls) PassDone(*loop.Loop) {}
 
 // LinkUp does nothing.
 func (u *upcalls) LinkUp(kith.ID, wire.Lane, int) {}

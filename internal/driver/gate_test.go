@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/node"
-	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/route"
 )
 
@@ -94,7 +94,7 @@ func newSleepers(t *testing.T, edit ...func(*Config)) *sleepers {
 
 type onLoop func()
 
-func (f onLoop) Run(*transport.Loop) { f() }
+func (f onLoop) Run(*loop.Loop) { f() }
 
 // whenAwake does what a node refuses while it is suspended. One that the machine holds up for the takeover time's half
 // suspends itself, and goes on when the other has confirmed it.

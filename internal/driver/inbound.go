@@ -10,6 +10,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/exec"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/peer"
@@ -85,7 +86,7 @@ func (d *Driver) reply(from peer.ID, f []byte) {
 func (d *Driver) Data(c *transport.InConn, frames []byte) { d.exec.Data(c, frames) }
 
 // PassDone ends a read pass. It is an upcall of the transport, on the loop.
-func (d *Driver) PassDone(l *transport.Loop) { d.exec.PassDone(l) }
+func (d *Driver) PassDone(l *loop.Loop) { d.exec.PassDone(l) }
 
 // Control takes one control frame. It is an upcall of the transport, on the control loop.
 func (d *Driver) Control(from peer.ID, kind wire.Kind, body []byte, arrived time.Duration) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/peer"
@@ -23,7 +24,7 @@ type sink struct{}
 
 func (sink) Control(peer.ID, wire.Kind, []byte, time.Duration) {}
 func (sink) Data(c *transport.InConn, frames []byte)           { c.Consumed(len(frames)) }
-func (sink) PassDone(*transport.Loop)                          {}
+func (sink) PassDone(*loop.Loop)                               {}
 func (sink) LinkUp(peer.ID, wire.Lane, int)                    {}
 func (sink) LinkDown(peer.ID, wire.Lane, int, uint64, error)   {}
 func (sink) Undelivered(peer.ID, []byte, error)                {}

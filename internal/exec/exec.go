@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -18,12 +19,12 @@ import (
 // Config says how handlers are run.
 type Config struct {
 	Workers     int
-	Loops       []*transport.Loop // the data loops, by their index
-	MaxPayload  int               // bytes of a message that came in a frame
-	LocalBuffer int               // bytes that wait for one worker or loop from this node itself, or for a try-lock
-	Backlog     int               // bytes that a loop keeps while the gate is closed; more is refused
-	Mailboxes   entity.Budget     // of all Blocking entities together
-	Origin      entity.Origin     // answers the asks of this node itself
+	Loops       []*loop.Loop  // the data loops, by their index
+	MaxPayload  int           // bytes of a message that came in a frame
+	LocalBuffer int           // bytes that wait for one worker or loop from this node itself, or for a try-lock
+	Backlog     int           // bytes that a loop keeps while the gate is closed; more is refused
+	Mailboxes   entity.Budget // of all Blocking entities together
+	Origin      entity.Origin // answers the asks of this node itself
 	// Latency is told how long one of LatencyEvery messages took to be worked off. Nil: nobody wants to know.
 	Latency      func(typ string, took time.Duration)
 	LatencyEvery int
@@ -190,7 +191,7 @@ func (x *Exec) Data(c *transport.InConn, frames []byte) {
 }
 
 // PassDone ends a read pass on its loop: what it has gathered goes to those who work it off, and wakes them.
-func (x *Exec) PassDone(l *transport.Loop) {
+func (x *Exec) PassDone(l *loop.Loop) {
 	p := x.passes[l.Index()]
 	p.flush()
 	p.conn, p.from = nil, nil // a connection that is gone is not held

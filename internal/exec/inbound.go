@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/route"
@@ -30,7 +31,7 @@ func (p *pass) envelope(now time.Duration, c *transport.InConn, from *Source, x 
 
 // Run works off what came while the gate was closed, and what this node sent to Inline entities. It is a task of the
 // loop.
-func (p *pass) Run(*transport.Loop) {
+func (p *pass) Run(*loop.Loop) {
 	now := p.x.Clock.Now()
 	if p.x.Gate.Held(now) && !p.x.stopping.Load() {
 		p.waits.Store(true)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -28,7 +29,7 @@ type quiet struct{}
 
 func (quiet) Control(peer.ID, wire.Kind, []byte, time.Duration) {}
 func (quiet) Data(*transport.InConn, []byte)                    {}
-func (quiet) PassDone(*transport.Loop)                          {}
+func (quiet) PassDone(*loop.Loop)                               {}
 func (quiet) LinkUp(peer.ID, wire.Lane, int)                    {}
 func (quiet) LinkDown(peer.ID, wire.Lane, int, uint64, error)   {}
 func (quiet) Undelivered(peer.ID, []byte, error)                {}
@@ -80,7 +81,7 @@ func newBare(t testing.TB, typ entity.Type, edit ...func(*Config)) *bare {
 		other: &Source{ID: peer.ID{Inc: 7}, Origin: answers{make(chan route.Reason, 64)}}}
 	cfg := Config{Workers: 1, MaxPayload: 1 << 20, LocalBuffer: 4 << 20, Backlog: 64 << 20, LatencyEvery: 64,
 		Origin: answers{make(chan route.Reason, 64)}, Logger: slog.New(slog.DiscardHandler),
-		Loops: make([]*transport.Loop, 1)}
+		Loops: make([]*loop.Loop, 1)}
 	for _, f := range edit {
 		f(&cfg)
 	}
@@ -178,7 +179,7 @@ func (x *bare) onLoop(t testing.TB, loop int, f func()) {
 
 type task func()
 
-func (f task) Run(*transport.Loop) { f() }
+func (f task) Run(*loop.Loop) { f() }
 
 // handling is a handler of one function.
 type handling func(c *entity.Context, payload []byte) error

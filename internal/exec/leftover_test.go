@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
-	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -23,7 +23,7 @@ func TestLoserOfTheTryLockLeavesItsMessages(t *testing.T) {
 	x := newBare(t, typeOf(entity.Inline, 1, func(_ *entity.Context, payload []byte) error {
 		got = append(got, string(payload[:3]))
 		return nil
-	}), func(c *Config) { c.Loops, c.LocalBuffer = make([]*transport.Loop, 2), buffer })
+	}), func(c *Config) { c.Loops, c.LocalBuffer = make([]*loop.Loop, 2), buffer })
 	h := x.host("a")
 	h.mu.Lock() // as another loop does
 	var frames []byte

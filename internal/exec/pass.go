@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/wire"
 )
@@ -18,7 +19,7 @@ const maxPassConns = 4096
 // pass is what belongs to one data loop: it runs Inline handlers and Blocking appends, and stages frames for workers.
 type pass struct {
 	x      *Exec
-	loop   *transport.Loop
+	loop   *loop.Loop
 	local  execQueue // Inline: messages of this node, and orders
 	conns  map[*transport.InConn]*Source
 	staged []stage           // by worker
@@ -37,7 +38,7 @@ type pass struct {
 // stage gathers the frames of one read pass for one worker.
 type stage struct{ buf []byte }
 
-func newPass(x *Exec, l *transport.Loop) *pass {
+func newPass(x *Exec, l *loop.Loop) *pass {
 	p := &pass{x: x, loop: l, conns: map[*transport.InConn]*Source{}, staged: make([]stage, x.cfg.Workers)}
 	p.local.init(x.cfg.LocalBuffer, func() bool { return l.Execute(p) == nil })
 	p.ahead.x, p.ahead.queue, p.local.desk = x, &p.local, &p.ahead.desk

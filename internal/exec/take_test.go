@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -32,7 +33,7 @@ func TestRefusedHoweverItCame(t *testing.T) {
 func refusedOn(t *testing.T, mode entity.Mode, way string, flags uint8, left string) {
 	x := newBare(t, typeOf(mode, 1, func(*entity.Context, []byte) error { return nil }), func(c *Config) {
 		if way == left {
-			c.Loops = make([]*transport.Loop, 2)
+			c.Loops = make([]*loop.Loop, 2)
 		}
 	})
 	var done route.Reason

@@ -34,7 +34,8 @@ var matrix = map[string]string{
 	"fd/fdtest":        "fd", // the suite for detectors; it may import testing
 	"hello":            "route peer wire",
 	"trust":            "hello route",
-	"transport":        "flow route peer stats wire ringbuf hello trust",
+	"loop":             "route wire", // gnet's, as transport is
+	"transport":        "flow route peer stats wire ringbuf hello loop trust",
 	"cluster":          "peer",
 	"members":          "cluster gossip fd peer wire",
 	"membership":       "gossip fd peer wire cluster members",
@@ -46,17 +47,17 @@ var matrix = map[string]string{
 	"shutdown":         "membership route peer",
 	"node":             "membership sbr singleton shard crdt courier route peer stats wire",
 	"sim":              "node sbr membership members courier shard hello plane entity flow formation route peer wire",
-	"exec":             "transport plane entity route peer wire",
+	"exec":             "transport loop plane entity route peer wire",
 	"scale":            "membership peer wire",
 	"proof":            "sbr membership peer",
-	"driver": "node exec shutdown transport trust hello plane entity flow shard membership route peer stats " +
-		"wire ringbuf",
+	"driver": "node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
+		"stats wire ringbuf",
 	root:        "driver shutdown sbr discovery membership cluster fd shard entity crdt route peer stats",
 	"admin":     root,
 	"examples":  root,
 	"latency":   root,
 	"bootstrap": "root discovery formation",
-	"bench":     "root transport trust hello flow ringbuf wire",
+	"bench":     "root transport trust hello loop flow ringbuf wire",
 
 	"cmd/node":      "root latency admin bootstrap sim scale proof internal/door internal/chaos internal/pki",
 	"cmd/loadgen":   "root bench internal/door internal/pki internal/hostile",
@@ -77,7 +78,7 @@ var floors = []string{
 	"ringbuf wire discovery internal/invariant internal/house internal/planted internal/port internal/spent " +
 		"internal/pki internal/api",
 	"entity flow route peer cluster stats",
-	"plane transport fd fd/fdtest gossip courier internal/contract hello trust",
+	"plane transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",
 	"shard sbr sbr/leasetest singleton formation shutdown",
 	"node exec",
@@ -88,7 +89,7 @@ var floors = []string{
 }
 
 // inside lists the rooms that no embedder imports: they lie under internal/ and go by their short names here.
-var inside = strings.Fields("driver exec transport trust hello plane flow courier node members scale proof")
+var inside = strings.Fields("driver exec transport trust hello loop plane flow courier node members scale proof")
 
 // short cuts internal/ off the folder of a room inside it.
 func short(dir string) string {

@@ -357,7 +357,7 @@ func (t *Transport) finish(old *InConn) bool {
 		if time.Now().After(deadline) {
 			return false
 		}
-		old.loop.post(old)
+		old.loop.Post(old)
 		wait = finishRetry
 	}
 }
@@ -382,7 +382,7 @@ func (t *Transport) enrol(nc net.Conn, c *InConn) error {
 		return context.Canceled
 	}
 	nc, c.secure = trust.Bare(nc)
-	if err := c.loop.enrol(nc, c); err != nil {
+	if err := c.loop.Enrol(nc, (*inSocket)(c)); err != nil {
 		return err
 	}
 	if !c.wasOpened.Load() {
@@ -392,7 +392,7 @@ func (t *Transport) enrol(nc net.Conn, c *InConn) error {
 	forgotten := c.from.forgotten
 	t.mu.Unlock()
 	if forgotten {
-		c.loop.post(c)
+		c.loop.Post(c)
 	}
 	return nil
 }

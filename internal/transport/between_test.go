@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -25,7 +26,7 @@ func TestAnswersLeaveBetweenPieces(t *testing.T) {
 
 			var pieces, seen atomic.Int64
 			before, pass := int64(0), 0
-			b.onPass = func(*Loop) { before, pass = 0, pass+1 }
+			b.onPass = func(*loop.Loop) { before, pass = 0, pass+1 }
 			b.onData = func(c *InConn, frames []byte) {
 				switch {
 				case pass == 0: // hold the loop until more is there to be read

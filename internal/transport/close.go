@@ -26,9 +26,9 @@ func (t *Transport) CloseBut(last <-chan struct{}) {
 		t.cancel()
 		t.tasks.Wait()
 		t.killAll()
-		t.ctl.stop()
+		t.ctl.Stop()
 		for _, l := range t.loops {
-			l.stop()
+			l.Stop()
 		}
 	})
 }

@@ -3,6 +3,7 @@
 package transport
 
 import "time"
+import "github.com/kith-io/kith/internal/loop"
 
 // A sender that finds a link idle rings its loop. Where both run on one core, the kernel lets the loop go first: it
 // writes that one frame and sleeps, the sender appends the next one and rings again. Each message then costs two
@@ -14,7 +15,6 @@ const (
 	denseRuns = 8
 	denseGap  = 12 * time.Microsecond // what loop and sender need to take turns on one core, and a little more
 	denseSize = 1 << 10               // bytes
-	company   = 20 * time.Microsecond // the kernel may add the slack of its timers, which is 50 us unless it was changed
 )
 
 // density watches how close upon each other the runs of a link come, on its loop.
@@ -39,8 +39,8 @@ func (d *density) waits(now time.Duration, n int) bool {
 }
 
 // waits decides whether the link is written now or waits for company.
-func (l *Link) waits(on *Loop) bool {
-	if !on.mayRest() {
+func (l *Link) waits(on *loop.Loop) bool {
+	if !on.MayRest() {
 		return false
 	}
 	l.mu.Lock()
@@ -51,29 +51,6 @@ func (l *Link) waits(on *Loop) bool {
 		return false
 	}
 	l.lingers = true
-	on.company = append(on.company, l)
-	return true
-}
-
-// mayRest reports whether the loop can sleep for company and still hear of everything at once. One that polls need not:
-// nobody rings for it.
-func (l *Loop) mayRest() bool {
-	return canRest && !l.polled.polls() && len(l.polled.fds) > 0 && len(l.polled.fds) <= maxPolled
-}
-
-// rest sleeps while links wait for company, until something is to be read: a bell, if there is a task. It reports
-// whether there were such links; they are the next to be run. Meanwhile the loop does not count as busy.
-func (l *Loop) rest() bool {
-	if len(l.company) == 0 {
-		return false
-	}
-	restOver(l.polled.fds, company)
-	l.dirty = append(l.dirty, l.company...)
-	clear(l.company)
-	l.company = l.company[:0]
-	l.stats.rests.Add(1)
-	l.mu.Lock()
-	l.busy = true
-	l.mu.Unlock()
+	on.Await(l)
 	return true
 }

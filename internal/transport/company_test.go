@@ -4,7 +4,6 @@ package transport
 
 import (
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -113,33 +112,4 @@ func TestUrgentFrameEndsTheWait(t *testing.T) {
 	require.True(t, link.Commit())
 	link.Hurry()
 	require.False(t, link.Commit(), "the bell has been rung")
-}
-
-// A loop does not sleep for company when it has something to read, or more connections than it can look at, or when it
-// polls; and without such links not at all.
-func TestRest(t *testing.T) {
-	ours, theirs := sockets(t)
-	l := &Loop{}
-	require.False(t, l.mayRest(), "no bell to hear")
-	l.polled.add(ours)
-	require.True(t, l.mayRest())
-	require.False(t, l.rest())
-
-	first, second := &Link{}, &Link{}
-	l.company = append(l.company, first, second)
-	_, err := syscall.Write(theirs, []byte{1})
-	require.NoError(t, err)
-	require.True(t, l.rest())
-	require.Equal(t, []*Link{first, second}, l.dirty)
-	require.Empty(t, l.company)
-	require.True(t, l.busy)
-	require.EqualValues(t, 1, l.stats.rests.Load())
-
-	l.polled.every = time.Millisecond
-	require.False(t, l.mayRest())
-	l.polled.every = 0
-	for range maxPolled {
-		l.polled.add(ours)
-	}
-	require.False(t, l.mayRest())
 }

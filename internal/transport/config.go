@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/ringbuf"
@@ -96,6 +97,9 @@ type Config struct {
 	since    func(wire.Kind) uint16
 }
 
+// MaxPollFor is the longest Config.PollFor.
+const MaxPollFor = loop.MaxPollFor
+
 // Upcalls is how the transport reaches its rider. Calls come from event loops (which they must not block) unless said
 // otherwise, and never after Close has returned. Calls for one connection come in order.
 type Upcalls interface {
@@ -107,7 +111,7 @@ type Upcalls interface {
 	// pass began, then for the rest. The rider owes c.Consumed for every byte.
 	Data(c *InConn, frames []byte)
 	// PassDone ends a read pass in which Data was called, on that loop, before its dirty links are flushed.
-	PassDone(l *Loop)
+	PassDone(l *loop.Loop)
 	// LinkUp says that the connection to a peer stands, LinkDown that it broke: lost is how many bytes of data were
 	// sent and not consumed (on the data lane); number tells the connections of a lane apart. Frames that were not sent
 	// stay queued for the next connection, unless err matches ErrForgotten or ErrClosed. Connections to contact points

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/ringbuf"
 	"github.com/kith-io/kith/wire"
@@ -94,12 +95,12 @@ func (c *control) wakeAndUnlock() {
 	c.scheduled = true
 	c.mu.Unlock()
 	if wake {
-		c.loop.post(c)
+		c.loop.Post(c)
 	}
 }
 
 // Run writes out what is queued, on the control loop.
-func (c *control) Run(on *Loop) {
+func (c *control) Run(on *loop.Loop) {
 	for {
 		c.mu.Lock()
 		if c.conn == nil {

@@ -229,7 +229,7 @@ func TestStorm(t *testing.T) {
 		r.onData = func(c *InConn, fs []byte) {
 			eachFrame(fs, func(f []byte) { frames.Add(1) })
 			if binary.LittleEndian.Uint32(fs[12:])%97 == 0 {
-				c.loop.post(c)
+				c.loop.Post(c)
 			}
 			c.Consumed(len(fs))
 		}

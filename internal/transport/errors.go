@@ -18,7 +18,6 @@ var (
 	ErrControlFull = errors.New("transport: control queue full")
 	ErrSelf        = errors.New("transport: the peer is this node itself")
 	ErrFrameSize   = fmt.Errorf("transport: frame over the limit: %w", route.ErrTooLarge)
-	ErrLoopFull    = errors.New("transport: too many tasks queued to an event loop")
 	ErrProtocol    = errors.New("transport: peer broke the protocol")
 	// ErrNoIncarnation refuses a data link to an address whose incarnation is not known.
 	ErrNoIncarnation = fmt.Errorf("transport: data needs a peer's incarnation: %w", route.ErrPeerLost)

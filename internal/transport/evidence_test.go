@@ -51,7 +51,7 @@ func TestClosedConnectionIsVerified(t *testing.T) {
 	}
 	tb.mu.Unlock()
 	require.Len(t, conns, 1)
-	conns[0].loop.post(conns[0])
+	conns[0].loop.Post(conns[0])
 	want(t, ra.downs)
 	require.Equal(t, tb.Self(), want(t, ra.ups).id, "dialled again without mail")
 	require.Empty(t, ra.lost)

@@ -213,7 +213,7 @@ func (p *player) composed() []byte {
 // makeWay closes the connection that h would replace: a node waits a quarter of a second for that before it does so.
 func (p *player) makeWay(h *hello.Hello) {
 	for _, c := range p.conns {
-		if in, ok := c.socket.(*InConn); ok && in.from.id == h.From && in.lane == h.Lane && in.number == h.Number &&
+		if in := accepted(c.socket); in != nil && in.from.id == h.From && in.lane == h.Lane && in.number == h.Number &&
 			in.generation < h.Generation {
 			c.hangUp()
 		}

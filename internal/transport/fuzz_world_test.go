@@ -16,6 +16,7 @@ import (
 	"github.com/panjf2000/gnet/v2"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -75,32 +76,52 @@ func newWorld(t testing.TB, change func(*Config)) *world {
 	tr.buffers = newBuffers(cfg.LinkBudget, cfg.bounds(nil).Most())
 	tr.ctx, tr.cancel = context.WithCancel(context.Background())
 	tr.cluster.Store(&clusterName{cfg.ClusterID, cfg.Birth})
-	tr.ctl = &Loop{t: tr, lane: wire.LaneControl}
-	tr.loops = []*Loop{{t: tr, lane: wire.LaneData}}
-	for _, l := range w.allLoops(tr) {
-		l.bell.fd = -1 // nobody sleeps
-		l.enrol = func(nc net.Conn, s socket) error {
-			c := nc.(*memConn)
-			c.engine, c.socket = &engine{loop: l}, s
-			if _, action := c.engine.OnOpen(c); action == gnet.Close {
-				c.hangUp()
-			}
-			return nil
-		}
+	play := func(lane wire.Lane) (l *loop.Loop) { // one that has not started: nobody sleeps
+		l = loop.New(loop.Config{Lane: lane, PassDone: w.PassDone, Logger: cfg.Logger,
+			Enrol: func(nc net.Conn, s loop.Socket) error {
+				c := nc.(*memConn)
+				c.engine, c.socket = l.Handler(), s
+				if _, action := c.engine.OnOpen(c); action == gnet.Close {
+					c.hangUp()
+				}
+				return nil
+			}})
+		return l
 	}
+	tr.ctl, tr.loops = play(wire.LaneControl), []*loop.Loop{play(wire.LaneData)}
 	tr.ended = true // no goroutine: nothing is dialled but by the program
 	w.tr = tr
 	return w
 }
 
-func (w *world) allLoops(tr *Transport) []*Loop { return append([]*Loop{tr.ctl}, tr.loops...) }
+func (w *world) allLoops(tr *Transport) []*loop.Loop {
+	return append([]*loop.Loop{tr.ctl}, tr.loops...)
+}
 
 // settle runs what is queued to the loops.
 func (w *world) settle() {
 	for _, l := range w.allLoops(w.tr) {
-		l.begin()
-		l.end()
+		l.Handler().OnTraffic(idleConn{})
 	}
+}
+
+// idleConn is a connection that has brought nothing.
+type idleConn struct{ gnet.Conn }
+
+// Context is its socket.
+func (idleConn) Context() any { return idleSocket{} }
+
+// idleSocket does nothing.
+type idleSocket struct{}
+
+func (idleSocket) Opened(gnet.Conn) gnet.Action  { return gnet.None }
+func (idleSocket) Traffic(gnet.Conn) gnet.Action { return gnet.None }
+func (idleSocket) Closed(error)                  {}
+
+// accepted returns the accepted connection behind a socket, nil when it is another.
+func accepted(s loop.Socket) *InConn {
+	in, _ := s.(*inSocket)
+	return (*InConn)(in)
 }
 
 // end closes what is left and holds that nothing is held any more.
@@ -170,7 +191,7 @@ func (w *world) Data(c *InConn, frames []byte) {
 	}
 }
 
-func (w *world) PassDone(*Loop)                                    {}
+func (w *world) PassDone(*loop.Loop)                               {}
 func (w *world) LinkUp(peer.ID, wire.Lane, int)                    {}
 func (w *world) LinkDown(peer.ID, wire.Lane, int, uint64, error)   {}
 func (w *world) LinkLost(peer.ID)                                  {}
@@ -199,8 +220,8 @@ type memConn struct {
 	line      []int  // what is written goes in at the first end of this pair of sockets
 	filling   int    // bytes in it that nobody wrote
 	closed    bool
-	engine    *engine // of its loop, once it is on one
-	socket    socket
+	engine    gnet.EventHandler // of its loop, once it is on one
+	socket    loop.Socket
 	scratch   [memRead]byte
 	reading   []byte // what one pass reads
 	taken     int    // bytes given to the loop
@@ -368,8 +389,8 @@ func (c *memConn) feed(b []byte) {
 
 // check holds what a connection on a loop may keep.
 func (c *memConn) check() {
-	in, ok := c.socket.(*InConn)
-	if !ok {
+	in := accepted(c.socket)
+	if in == nil {
 		return
 	}
 	if cap(in.in.carry) > 4*c.taken+64 || len(in.in.carry) > in.in.limit {

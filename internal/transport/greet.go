@@ -50,7 +50,7 @@ func (u *uplink) adopt(oc *outConn, carrier net.Conn, a hello.Ack) error {
 	}
 	nc, secure := trust.Bare(carrier)
 	oc.secure = secure
-	if err := u.loop.enrol(nc, oc); err != nil {
+	if err := u.loop.Enrol(nc, oc); err != nil {
 		return fmt.Errorf("enrol connection to %s: %w", u.to, err)
 	}
 	if !oc.wasOpened.Load() {

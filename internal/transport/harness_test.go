@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -57,7 +58,7 @@ type rider struct {
 	unsent  chan unsent
 	silent  chan silent
 	onData  func(c *InConn, frames []byte)
-	onPass  func(l *Loop)
+	onPass  func(l *loop.Loop)
 }
 
 func newRider() *rider {
@@ -81,7 +82,7 @@ func (r *rider) Data(c *InConn, frames []byte) {
 	c.Consumed(len(frames))
 }
 
-func (r *rider) PassDone(l *Loop) {
+func (r *rider) PassDone(l *loop.Loop) {
 	if r.onPass != nil {
 		r.onPass(l)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/panjf2000/gnet/v2"
 
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -36,7 +37,7 @@ type InConn struct {
 	birth      uint64
 	window     int
 	version    uint16 // of the protocol
-	loop       *Loop
+	loop       *loop.Loop
 	visitor    netip.Addr // where it comes from
 
 	mu       sync.Mutex
@@ -81,7 +82,7 @@ func (c *InConn) Link() *Link {
 func (c *InConn) Number() int { return int(c.number) }
 
 // Loop returns the loop that reads the connection; the peer's link of the same number lives on it too.
-func (c *InConn) Loop() *Loop { return c.loop }
+func (c *InConn) Loop() *loop.Loop { return c.loop }
 
 // Generation numbers the peer's connections of this lane, growing.
 func (c *InConn) Generation() uint32 { return c.generation }
@@ -99,7 +100,7 @@ func (c *InConn) isGone() bool {
 }
 
 // Run closes the connection, on its loop: its successor has come, or the peer is forgotten.
-func (c *InConn) Run(*Loop) {
+func (c *InConn) Run(*loop.Loop) {
 	if c.c != nil {
 		c.hangUp()
 	}
@@ -149,12 +150,12 @@ func (c *InConn) traffic(conn gnet.Conn) gnet.Action {
 	if len(b) == 0 {
 		return gnet.None
 	}
-	c.loop.stats.read(len(b))
+	c.loop.Read(len(b))
 	var err error
 	if c.secure == nil {
 		err = c.take(b)
 	} else {
-		err = c.secure.Unseal(&c.loop.plain, b, (*inPlain)(c))
+		err = c.secure.Unseal(c.loop.Plain(), b, (*inSocket)(c))
 	}
 	if err == nil {
 		err = c.answer()
@@ -169,11 +170,20 @@ func (c *InConn) traffic(conn gnet.Conn) gnet.Action {
 	return gnet.None
 }
 
-// inPlain is an InConn as the taker of its plaintext, which is of no concern to the rider.
-type inPlain InConn
+// inSocket is an InConn as its loop and its TLS see it, which is of no concern to the rider.
+type inSocket InConn
+
+// Opened runs when the loop has taken the connection.
+func (c *inSocket) Opened(conn gnet.Conn) gnet.Action { return (*InConn)(c).opened(conn) }
+
+// Traffic runs when something was read.
+func (c *inSocket) Traffic(conn gnet.Conn) gnet.Action { return (*InConn)(c).traffic(conn) }
+
+// Closed runs once when the connection is gone.
+func (c *inSocket) Closed(err error) { (*InConn)(c).closed(err) }
 
 // Take takes plaintext.
-func (c *inPlain) Take(b []byte) error { return (*InConn)(c).take(b) }
+func (c *inSocket) Take(b []byte) error { return (*InConn)(c).take(b) }
 
 // take takes what came in, of any number of frames; the last may be cut.
 func (c *InConn) take(b []byte) error {
@@ -196,7 +206,7 @@ func (c *InConn) take(b []byte) error {
 		if n == 0 || len(rest) == 0 {
 			break
 		}
-		c.loop.between()
+		c.loop.Between()
 	}
 	if err == nil {
 		err = c.in.keep(rest)
@@ -206,14 +216,12 @@ func (c *InConn) take(b []byte) error {
 
 // deliver hands whole frames up.
 func (c *InConn) deliver(frames []byte, n int) error {
-	c.loop.stats.frames.Add(uint64(n))
-	c.loop.stats.batches.Add(1)
+	c.loop.Delivered(n)
 	if c.lane == wire.LaneData {
 		if err := c.withinWindow(len(frames)); err != nil {
 			return err
 		}
-		c.loop.passed = true
-		c.loop.passBytes += len(frames)
+		c.loop.Passes(len(frames))
 		c.t.up.Data(c, frames)
 		return nil
 	}
@@ -301,7 +309,7 @@ func (c *InConn) sent() {
 }
 
 // goOn writes what has gathered while a parked writer was at the answers before.
-func (c *InConn) goOn(*Loop) {
+func (c *InConn) goOn(*loop.Loop) {
 	c.sent()
 	_ = c.answer() // which refuses nothing while no writer is parked
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -73,14 +74,14 @@ func (c *InConn) tell() {
 		c.from.control().owe(c)
 		return
 	}
-	c.loop.post((*back)(c))
+	c.loop.Post((*back)(c))
 }
 
 // back is the task that tells the credit of a connection on it.
 type back InConn
 
 // Run tells it, on the loop. A sender that does not read what comes back is told on the control connection.
-func (b *back) Run(*Loop) {
+func (b *back) Run(*loop.Loop) {
 	c := (*InConn)(b)
 	switch {
 	case c.c == nil:

@@ -20,8 +20,8 @@ func acceptData(t *testing.T, change func(*hello.Hello)) (*player, *memConn, *In
 		From: memPeer(0), To: worldSelf.Addr, ToInc: worldSelf.Inc, ClusterID: 5, Birth: 6}
 	change(&h)
 	p.accept(wire.AppendFrame(nil, wire.KindHello, 0, 0, hello.Append(nil, &h)), true)
-	in, ok := p.current.socket.(*InConn)
-	require.True(t, ok, "accepted")
+	in := accepted(p.current.socket)
+	require.NotNil(t, in, "accepted")
 	p.current.listen()
 	return p, p.current, in
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/ringbuf"
 	"github.com/kith-io/kith/route"
@@ -43,7 +44,7 @@ type Link struct {
 	neverSent           uint64 // bytes
 }
 
-func newLink(t *Transport, to peer.ID, number uint16, loop *Loop) *Link {
+func newLink(t *Transport, to peer.ID, number uint16, loop *loop.Loop) *Link {
 	l := &Link{
 		queue: *flow.NewLinkWithin(t.cfg.bounds(t.buffers)),
 		full:  &FullError{LinkFullError: route.LinkFullError{Peer: to, Limit: t.cfg.LinkBuffer}},
@@ -63,7 +64,7 @@ func (l *Link) Peer() peer.ID { return l.to }
 func (l *Link) Number() int { return int(l.number) }
 
 // Loop returns the data loop that owns the link and the peer's incoming data connection of the same number.
-func (l *Link) Loop() *Loop { return l.loop }
+func (l *Link) Loop() *loop.Loop { return l.loop }
 
 // Lock takes the link's lock, which orders its frames. Whoever finds it taken lets others run once before it waits: the
 // lock is held for some tens of nanoseconds, and what a sync.Mutex does meanwhile, pausing the core and then putting
@@ -150,12 +151,12 @@ func (l *Link) Hurry() {
 
 // Wake has the link written out. on is the loop that the caller runs on, nil if none: on the link's own loop the link
 // leaves at the end of the read pass. No lock is held.
-func (l *Link) Wake(on *Loop) {
+func (l *Link) Wake(on *loop.Loop) {
 	if on == l.loop {
-		on.dirty = append(on.dirty, l)
+		on.AtEnd(l)
 		return
 	}
-	l.loop.post(l)
+	l.loop.Post(l)
 }
 
 // Pending returns the bytes that are queued and not sent. The lock is held.
@@ -172,9 +173,15 @@ func (l *Link) Err() error {
 // Up reports whether the connection stands. The lock is held.
 func (l *Link) Up() bool { return l.conn != nil }
 
+// Writes says that the link may be run in the middle of a read pass.
+func (l *Link) Writes() {}
+
+// turnBytes is how many bytes one link writes before others have their turn.
+const turnBytes = 1 << 20
+
 // Run writes out what has gathered, on the loop: as far as credit goes, at most turnBytes before other links have their
 // turn. Without a connection it has one made.
-func (l *Link) Run(on *Loop) {
+func (l *Link) Run(on *loop.Loop) {
 	if l.waits(on) {
 		return
 	}
@@ -183,7 +190,7 @@ func (l *Link) Run(on *Loop) {
 }
 
 // flush is Run of a link that does not wait for company.
-func (l *Link) flush(on *Loop) {
+func (l *Link) flush(on *loop.Loop) {
 	budget := turnBytes
 	for {
 		l.mu.Lock()
@@ -215,7 +222,7 @@ func (l *Link) flush(on *Loop) {
 			return
 		}
 		if budget -= len(b); budget <= 0 {
-			on.post(l)
+			on.Post(l)
 			return
 		}
 	}
@@ -269,7 +276,7 @@ func (l *Link) granted(c wire.Credit) error {
 	wake = wake || l.renewing && l.queue.Outstanding() == 0
 	l.mu.Unlock()
 	if wake {
-		l.loop.post(l)
+		l.loop.Post(l)
 	}
 	return err
 }
@@ -290,7 +297,7 @@ func (l *Link) sweep() {
 	l.starved = false
 	l.mu.Unlock()
 	if room {
-		l.loop.post(roomAgain{l})
+		l.loop.Post(roomAgain{l})
 	}
 }
 
@@ -298,7 +305,7 @@ func (l *Link) sweep() {
 type roomAgain struct{ l *Link }
 
 // Run tells it.
-func (r roomAgain) Run(*Loop) { r.l.t.up.LinkRoom(r.l) }
+func (r roomAgain) Run(*loop.Loop) { r.l.t.up.LinkRoom(r.l) }
 
 // release gives the buffers of a dead link back, on the loop, when nothing is written any more.
 func (l *Link) release() { l.queue.Trim() }

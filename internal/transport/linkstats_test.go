@@ -110,7 +110,7 @@ func TestLinkStatsOfBrokenLinks(t *testing.T) {
 	require.NoError(t, send(t, l, 1, 1, 100, nil))
 	size := uint64(wire.SizeEnvelope(1, 100))
 	until(t, func() bool { return linkTo(t, ta, tb.Self()).InFlight == int64(size) })
-	l.loop.post(hangUp{&l.uplink})
+	l.loop.Post(hangUp{&l.uplink})
 	want(t, a.downs)
 	require.NoError(t, send(t, l, 1, 2, 100, nil))
 	until(t, func() bool { return linkTo(t, ta, tb.Self()).Connects == 2 })

@@ -61,7 +61,7 @@ func (t *Transport) confirm(id peer.ID, name string) error {
 			"at its address", name)
 	}
 	for _, c := range strangers {
-		c.loop.post(c)
+		c.loop.Post(c)
 	}
 	if bulkIn != nil {
 		_ = bulkIn.nc.Close()

@@ -101,7 +101,7 @@ func breakAll(t *testing.T, tr *Transport, id peer.ID) {
 	require.NoError(t, err)
 	until(t, func() bool { return len(tr.acceptedFrom(r)) == 2 })
 	for _, c := range tr.acceptedFrom(r) {
-		c.loop.post(c)
+		c.loop.Post(c)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/panjf2000/gnet/v2"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -30,7 +31,7 @@ type outConn struct {
 	fault error // why we closed it ourselves
 }
 
-func (oc *outConn) opened(c gnet.Conn) gnet.Action {
+func (oc *outConn) Opened(c gnet.Conn) gnet.Action {
 	u := oc.u
 	oc.of, oc.calls, oc.c = oc, &u.writes, c
 	oc.wasOpened.Store(true)
@@ -67,7 +68,7 @@ func (oc *outConn) opened(c gnet.Conn) gnet.Action {
 	return gnet.None
 }
 
-func (oc *outConn) traffic(c gnet.Conn) gnet.Action {
+func (oc *outConn) Traffic(c gnet.Conn) gnet.Action {
 	b, _ := c.Next(-1)
 	if len(b) == 0 {
 		return gnet.None
@@ -76,7 +77,7 @@ func (oc *outConn) traffic(c gnet.Conn) gnet.Action {
 	if oc.secure == nil {
 		err = oc.Take(b)
 	} else {
-		err = oc.secure.Unseal(&oc.u.loop.plain, b, oc) // what TLS answers leaves with the next batch
+		err = oc.secure.Unseal(oc.u.loop.Plain(), b, oc) // what TLS answers leaves with the next batch
 	}
 	if err == trust.ErrEnded {
 		return gnet.Close
@@ -90,13 +91,13 @@ func (oc *outConn) traffic(c gnet.Conn) gnet.Action {
 }
 
 // write sends a batch of the uplink's queue, as outlet.write says: goOn runs the queue again.
-func (oc *outConn) write(on *Loop, b []byte) bool {
-	on.stats.wrote(len(b))
+func (oc *outConn) write(on *loop.Loop, b []byte) bool {
+	on.Wrote(len(b))
 	return oc.outlet.write(on, b)
 }
 
 // goOn runs the queue again.
-func (oc *outConn) goOn(on *Loop) { oc.u.q.Run(on) }
+func (oc *outConn) goOn(on *loop.Loop) { oc.u.q.Run(on) }
 
 // parks starts or stops the clock of the uplink that says how long its socket was full.
 func (oc *outConn) parks(now bool) {
@@ -112,7 +113,7 @@ func (oc *outConn) parks(now bool) {
 // Take takes what came back on the connection.
 func (oc *outConn) Take(b []byte) error { return oc.u.q.frames(b) }
 
-func (oc *outConn) closed(err error) {
+func (oc *outConn) Closed(err error) {
 	u := oc.u
 	oc.unpark()
 	u.mu.Lock()

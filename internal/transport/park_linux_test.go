@@ -3,107 +3,13 @@
 package transport
 
 import (
-	"os"
-	"syscall"
 	"testing"
-	"time"
 
-	"github.com/panjf2000/gnet/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
-
-// ownConn is what parking asks of a connection.
-type ownConn struct {
-	gnet.Conn
-	fd int
-}
-
-func (c *ownConn) Fd() int { return c.fd }
-
-// A loop parks until something is to be read, not while somebody wakes it by gnet's means, and no more once there is a
-// socket that it would not hear of (FD-4, CARD-3).
-func TestPark(t *testing.T) {
-	ours, theirs := sockets(t)
-	l := &Loop{lane: wire.LaneControl, busy: true}
-	l.openParking()
-	defer l.closeParking()
-	conn := &ownConn{fd: ours}
-	l.watch(conn)
-	parked := func() chan struct{} {
-		done := make(chan struct{})
-		go func() {
-			l.park()
-			close(done)
-		}()
-		return done
-	}
-	done := parked()
-	until(t, func() bool { return l.stats.parks.Load() == 1 })
-	select {
-	case <-done:
-		t.Fatal("there is nothing to read")
-	default:
-	}
-	_, err := syscall.Write(theirs, []byte{1})
-	require.NoError(t, err)
-	want(t, done)
-	want(t, parked()) // until it is read
-	_, err = syscall.Read(ours, make([]byte, 8))
-	require.NoError(t, err)
-	require.EqualValues(t, 2, l.stats.parks.Load())
-
-	l.hold()
-	require.Len(t, l.pending, 1, "so that a pass that is under way looks again")
-	l.pending[0].Run(l)
-	want(t, parked())
-	l.release()
-	l.depth = 1
-	want(t, parked()) // within another pass
-	l.depth = 0
-	require.EqualValues(t, 2, l.stats.parks.Load())
-
-	data := &Loop{lane: wire.LaneData, t: &Transport{ctl: l}}
-	data.openParking()
-	require.Nil(t, data.parking.nest, "it must wake fast")
-	data.listen()
-	require.Zero(t, data.listened, "nobody waits")
-	done = parked()
-	until(t, l.parking.in.Load)
-	data.listen() // nothing is to be read
-	l.parking.nest.call()
-	select {
-	case <-done:
-		t.Fatal("called for nothing")
-	default:
-	}
-	data.listened = time.Time{}
-	_, err = syscall.Write(theirs, []byte{1})
-	require.NoError(t, err)
-	want(t, done)
-	l.parking.in.Store(true) // as if Go's poller had not told it
-	data.listen()
-	called := make(chan error, 1)
-	go func() { called <- l.parking.nest.raw.Read(func(uintptr) bool { return false }) }()
-	require.ErrorIs(t, want(t, called), os.ErrDeadlineExceeded)
-	again := data.listened
-	data.listened = again.Add(time.Hour)
-	data.listen()
-	require.Equal(t, again.Add(time.Hour), data.listened, "it has listened already")
-	require.Zero(t, testing.AllocsPerRun(100, func() { data.listener.hears(l.parking.nest) }))
-	l.parking.in.Store(false)
-	_, err = syscall.Read(ours, make([]byte, 8))
-	require.NoError(t, err)
-
-	l.unwatch(conn)
-	require.False(t, l.parking.nest.any())
-	l.watch(&ownConn{fd: -1})
-	want(t, parked())
-	l.parking.nest.close()
-	require.False(t, data.listener.hears(l.parking.nest))
-}
 
 // The control loops of transports park, hear of what comes then, take connections then, and end then.
 func TestParkedTransports(t *testing.T) {

@@ -124,7 +124,7 @@ func (r *partials) drop(p *partial) {
 func (r *partials) end(p *partial, why string) {
 	r.drop(p)
 	p.in.t.faults.warn(why, "peer", p.in.from.id, "lane", p.in.lane, "bytes", p.n)
-	p.in.loop.post(p.in)
+	p.in.loop.Post(p.in)
 }
 
 // release gives back what a connection holds, if anything.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -87,7 +88,9 @@ func (r *remote) bulky() bool { return r.bulkIn != nil || r.bulk.Load() != nil }
 // loop returns the data loop of connection number, the same for both directions. Peers with fewer connections than
 // there are loops are spread over them; with at least as many, connection n lives on loop n whatever the peer, so that
 // a shard is read on one loop wherever its messages come from.
-func (r *remote) loop(number uint16) *Loop { return r.t.loops[(r.base+int(number))%len(r.t.loops)] }
+func (r *remote) loop(number uint16) *loop.Loop {
+	return r.t.loops[(r.base+int(number))%len(r.t.loops)]
+}
 
 // link returns a data link of the peer, nil when it has none of that number, or none yet.
 func (r *remote) link(number int) *Link {
@@ -208,7 +211,7 @@ func (t *Transport) Forget(id peer.ID) {
 		b.kill(ErrForgotten)
 	}
 	for _, c := range conns {
-		c.loop.post(c)
+		c.loop.Post(c)
 	}
 	for _, l := range r.made() {
 		l.kill(ErrForgotten)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/wire"
 )
@@ -44,7 +45,7 @@ func (t *Transport) upkeep(remotes []*remote) {
 		for _, c := range t.acceptedFrom(r) {
 			if err := c.secure.Doubt(creds, now); err != nil {
 				t.expelled("refused", &t.count.tlsRefused, c.from.id, err)
-				c.loop.post(c)
+				c.loop.Post(c)
 			}
 		}
 		if b := r.bulk.Load(); b != nil {
@@ -60,7 +61,7 @@ func (t *Transport) upkeep(remotes []*remote) {
 			if s := oc.secure; s.Under(creds) || u.stays(s) {
 				if err := s.Doubt(creds, now); err != nil {
 					t.expelled("given up", &t.count.tlsFailed, r.id, err)
-					u.loop.post(&expulsion{oc, err})
+					u.loop.Post(&expulsion{oc, err})
 					return
 				}
 			}
@@ -96,7 +97,7 @@ type expulsion struct {
 }
 
 // Run closes it, if it still stands.
-func (x *expulsion) Run(*Loop) {
+func (x *expulsion) Run(*loop.Loop) {
 	if x.oc.u.standing() == x.oc {
 		x.oc.replace(x.why)
 	}
@@ -155,9 +156,9 @@ func (u *uplink) renew(oc *outConn, creds *trust.State, now time.Time) bool {
 	u.mu.Unlock()
 	switch {
 	case late && u.lane == wire.LaneControl: // the peer does not close its half
-		u.loop.post(&expulsion{oc, errRenewed})
+		u.loop.Post(&expulsion{oc, errRenewed})
 	case begins || late:
-		u.loop.post(u.q)
+		u.loop.Post(u.q)
 	}
 	return begins
 }

@@ -110,7 +110,7 @@ func (u *uplink) prepare(n *renewal) {
 	if err != nil {
 		u.keepsOld(nc, carrier, err)
 	}
-	u.loop.post(u.q)
+	u.loop.Post(u.q)
 }
 
 // keepsOld ends a renewal that failed.
@@ -135,7 +135,7 @@ func (u *uplink) drain(n *renewal) error {
 		u.renewing, u.scheduled = true, true
 	}
 	u.mu.Unlock()
-	u.loop.post(u.q)
+	u.loop.Post(u.q)
 	// A peer gives who has come in at its door that long for the hello.
 	timer := time.NewTimer(min(u.t.cfg.renewWait, u.t.cfg.HelloTimeout/2))
 	defer timer.Stop()

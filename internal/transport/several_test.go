@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -98,7 +99,7 @@ func TestConnectionsFailForThemselves(t *testing.T) {
 	until(t, func() bool { return through.Load() == 1000 })
 	require.Error(t, send(t, links[1], 0, 0, 1000, nil))
 	c := want(t, held)
-	c.loop.post(c)
+	c.loop.Post(c)
 	d := want(t, a.downs)
 	require.Equal(t, 1, d.number)
 	require.Equal(t, wire.LaneData, d.lane)
@@ -149,7 +150,7 @@ func TestTooManyDataConnections(t *testing.T) {
 // Peers with fewer connections than this node has loops are spread over them.
 func TestPeersAreSpreadOverLoops(t *testing.T) {
 	ta := start(t, newRider(), func(c *Config) { c.DataLoops = 4; c.DataConnections = 2 })
-	load := map[*Loop]int{}
+	load := map[*loop.Loop]int{}
 	for port := range uint16(6) {
 		for _, l := range ta.Links(peer.ID{Addr: peer.MustAddr("127.0.0.9:9"), Inc: 5 + uint64(port)}) {
 			load[l.Loop()]++

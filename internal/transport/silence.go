@@ -229,7 +229,7 @@ func (u *uplink) clear(why error) error {
 	if old == nil {
 		return nil
 	}
-	u.loop.post(&expulsion{old, why})
+	u.loop.Post(&expulsion{old, why})
 	select {
 	case <-old.over:
 		return nil

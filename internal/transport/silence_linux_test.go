@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -33,7 +34,7 @@ func deaf(t testing.TB, fd int, drop bool) {
 }
 
 // onLoop runs f there and waits.
-func onLoop(t testing.TB, l *Loop, f func()) {
+func onLoop(t testing.TB, l *loop.Loop, f func()) {
 	t.Helper()
 	done := make(chan struct{})
 	require.NoError(t, l.Execute(taskFunc(func() {

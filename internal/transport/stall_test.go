@@ -309,7 +309,7 @@ func creditWhileControlBreaks(t *testing.T, versions wire.Versions) {
 		}
 		require.NoError(t, tb.Send(peer.Mail{To: ta.Self(), Kind: wire.KindStatus}))
 		for _, c := range ta.inFrom(nil, tb.Self(), wire.LaneControl) {
-			c.loop.post(c) // closes the control connection
+			c.loop.Post(c) // closes the control connection
 			killed++
 		}
 	}

@@ -7,27 +7,11 @@ import (
 	"sync/atomic"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/stats"
+	"github.com/kith-io/kith/wire"
 )
-
-// loopStats are written by one loop only (wakes: by whoever rings it).
-type loopStats struct {
-	_                                                                       [64]byte
-	bytesIn, bytesOut, frames, batches, reads, writes, wakes, rests, stalls atomic.Uint64
-	polls, pollsVain, parks                                                 atomic.Uint64
-	_                                                                       [64]byte
-}
-
-func (s *loopStats) read(n int) {
-	s.bytesIn.Add(uint64(n))
-	s.reads.Add(1)
-}
-
-func (s *loopStats) wrote(n int) {
-	s.bytesOut.Add(uint64(n))
-	s.writes.Add(1)
-}
 
 // counters are for events that are rare.
 type counters struct {
@@ -85,9 +69,9 @@ func (t *Transport) Stats() stats.Transport {
 			s.Dropped[name] = n
 		}
 	}
-	s.Control = laneStats(&t.count, int(t.ctl.lane), t.ctl)
+	s.Control = laneStats(&t.count, wire.LaneControl, t.ctl)
 	if len(t.loops) > 0 {
-		s.Data = laneStats(&t.count, int(t.loops[0].lane), t.loops...)
+		s.Data = laneStats(&t.count, wire.LaneData, t.loops...)
 	}
 	s.PartialBytes, s.PartialsFull, s.PartialsSlow = t.partials.figures()
 	out, refused := t.buffers.figures()
@@ -134,21 +118,22 @@ func addUnreached(s *stats.Transport, u *uplink) {
 	}
 }
 
-func laneStats(n *counters, lane int, loops ...*Loop) stats.Lane {
+func laneStats(n *counters, lane wire.Lane, loops ...*loop.Loop) stats.Lane {
 	s := stats.Lane{In: n.in[lane].Load(), Out: n.out[lane].Load()}
 	for _, l := range loops {
-		s.BytesIn += l.stats.bytesIn.Load()
-		s.BytesOut += l.stats.bytesOut.Load()
-		s.Frames += l.stats.frames.Load()
-		s.Batches += l.stats.batches.Load()
-		s.Reads += l.stats.reads.Load()
-		s.Writes += l.stats.writes.Load()
-		s.Wakes += l.stats.wakes.Load()
-		s.Rests += l.stats.rests.Load()
-		s.Polls += l.stats.polls.Load()
-		s.PollsVain += l.stats.pollsVain.Load()
-		s.Parks += l.stats.parks.Load()
-		s.Stalls += l.stats.stalls.Load()
+		n := l.Stats()
+		s.BytesIn += n.BytesIn
+		s.BytesOut += n.BytesOut
+		s.Frames += n.Frames
+		s.Batches += n.Batches
+		s.Reads += n.Reads
+		s.Writes += n.Writes
+		s.Wakes += n.Wakes
+		s.Rests += n.Rests
+		s.Polls += n.Polls
+		s.PollsVain += n.PollsVain
+		s.Parks += n.Parks
+		s.Stalls += n.Stalls
 	}
 	return s
 }

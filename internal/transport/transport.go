@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
@@ -32,8 +33,8 @@ type Transport struct {
 	up       Upcalls
 	self     peer.ID
 	listener net.Listener
-	ctl      *Loop
-	loops    []*Loop
+	ctl      *loop.Loop
+	loops    []*loop.Loop
 	faults   faults
 	count    counters
 	buffers  *buffers
@@ -98,12 +99,13 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 	t.buffers = newBuffers(cfg.LinkBudget, cfg.bounds(nil).Most())
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.cluster.Store(&clusterName{cfg.ClusterID, cfg.Birth})
-	t.ctl = &Loop{t: t, lane: wire.LaneControl}
+	t.ctl = loop.New(loop.Config{Lane: wire.LaneControl, Logger: cfg.Logger})
 	for i := range cfg.DataLoops {
-		t.loops = append(t.loops, &Loop{t: t, index: i, lane: wire.LaneData, polled: polled{every: cfg.PollFor}})
+		t.loops = append(t.loops, loop.New(loop.Config{Index: i, Lane: wire.LaneData, PollFor: cfg.PollFor, Control: t.ctl,
+			PassDone: up.PassDone, Logger: cfg.Logger}))
 	}
-	for _, l := range append([]*Loop{t.ctl}, t.loops...) {
-		if err := l.start(); err != nil {
+	for _, l := range append([]*loop.Loop{t.ctl}, t.loops...) {
+		if err := l.Start(); err != nil {
 			t.Close()
 			return nil, err
 		}
@@ -164,7 +166,7 @@ func (t *Transport) Self() peer.ID { return t.self }
 func (t *Transport) Addr() peer.Addr { return t.self.Addr }
 
 // Loops returns the data loops; the slice must not be changed.
-func (t *Transport) Loops() []*Loop { return t.loops }
+func (t *Transport) Loops() []*loop.Loop { return t.loops }
 
 // SetCluster tells later hellos which cluster this node belongs to, and lets peers that were refused be dialled again.
 func (t *Transport) SetCluster(id, birth uint64) {
@@ -213,7 +215,7 @@ func (t *Transport) dropStrangers(remotes []*remote, id uint64) {
 	}
 	t.mu.Unlock()
 	for _, c := range strangers {
-		c.loop.post(c)
+		c.loop.Post(c)
 	}
 }
 
@@ -332,8 +334,8 @@ func (t *Transport) untilQuiet(deadline time.Time, quiet func(u *uplink) bool) {
 	remotes, _ := t.snapshot(nil)
 	for {
 		busy := false
-		for _, l := range append([]*Loop{t.ctl}, t.loops...) {
-			busy = l.ask(remotes, quiet) || busy
+		for _, l := range append([]*loop.Loop{t.ctl}, t.loops...) {
+			busy = askLoop(l, remotes, quiet) || busy
 		}
 		if !busy || !time.Now().Before(deadline) {
 			return
@@ -350,7 +352,7 @@ type question struct {
 }
 
 // Run answers it.
-func (q *question) Run(on *Loop) {
+func (q *question) Run(on *loop.Loop) {
 	busy := false
 	for _, r := range q.remotes {
 		var ups []*uplink
@@ -374,9 +376,9 @@ func (q *question) Run(on *Loop) {
 	q.busy <- busy
 }
 
-func (l *Loop) ask(remotes []*remote, quiet func(u *uplink) bool) (busy bool) {
+func askLoop(l *loop.Loop, remotes []*remote, quiet func(u *uplink) bool) (busy bool) {
 	q := &question{remotes, quiet, make(chan bool, 1)}
-	if l.client == nil || l.Execute(q) != nil {
+	if !l.Running() || l.Execute(q) != nil {
 		return false
 	}
 	select {

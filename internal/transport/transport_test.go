@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/port"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -85,7 +86,7 @@ func TestLargeFrames(t *testing.T) {
 	}
 	ta, tb := start(t, newRider(), nil), start(t, b, nil)
 	link := ta.Link(tb.Self())
-	for _, n := range []int{33, 4096, 100_000, readBuffer, readBuffer + 1, 500_000, wire.DefaultMaxFrame, 33} {
+	for _, n := range []int{33, 4096, 100_000, loop.ReadBuffer, loop.ReadBuffer + 1, 500_000, wire.DefaultMaxFrame, 33} {
 		for send(t, link, 0, 0, n-33, nil) != nil {
 			runtime.Gosched()
 		}
@@ -129,7 +130,7 @@ func TestSendErrors(t *testing.T) {
 	require.ErrorIs(t, send(t, ta.Link(other), 0, 0, 1, nil), route.ErrPeerLost)
 	ta.Close()
 	require.ErrorIs(t, ta.Send(peer.Mail{To: other, Kind: wire.KindStatus}), route.ErrStopped)
-	require.ErrorIs(t, ta.Loops()[0].Execute(ta.Link(other)), ErrClosed)
+	require.ErrorIs(t, ta.Loops()[0].Execute(ta.Link(other)), loop.ErrClosed)
 }
 
 // The bound of the control queue is a typed error; a heartbeat still finds room.
@@ -298,7 +299,7 @@ func TestKilledMidStream(t *testing.T) {
 		if i%(frames/kills) == frames/kills/2 {
 			until(t, func() bool { return in.Load() != nil && !in.Load().isGone() })
 			c := in.Load()
-			c.loop.post(c) // closes the accepted side, with whatever is unread
+			c.loop.Post(c) // closes the accepted side, with whatever is unread
 			<-c.gone
 			killed++
 		}
@@ -509,7 +510,7 @@ func TestCorkedReplies(t *testing.T) {
 	tb := start(t, b, nil)
 	back := tb.Link(ta.Self())
 	var passes atomic.Int64
-	b.onPass = func(l *Loop) {
+	b.onPass = func(l *loop.Loop) {
 		require.Same(t, back.Loop(), l)
 		passes.Add(1)
 	}
@@ -551,7 +552,7 @@ type counterTask struct {
 	done  chan struct{}
 }
 
-func (c *counterTask) Run(on *Loop) {
+func (c *counterTask) Run(on *loop.Loop) {
 	if c.runs++; c.runs == c.limit {
 		close(c.done)
 		return
@@ -587,7 +588,7 @@ func TestLoopTasks(t *testing.T) {
 
 type taskFunc func()
 
-func (f taskFunc) Run(*Loop) { f() }
+func (f taskFunc) Run(*loop.Loop) { f() }
 
 func TestErrorTexts(t *testing.T) {
 	id := peer.ID{Addr: peer.MustAddr("h:1"), Inc: 255}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -25,7 +26,7 @@ const unreachedEvery = 30 * time.Second
 // laneQueue is what differs between the two kinds of uplink: their queues. Every method is called with the uplink's
 // lock held unless it says otherwise.
 type laneQueue interface {
-	Task                         // writes out what is queued; on the loop, without the lock
+	loop.Task                    // writes out what is queued; on the loop, without the lock
 	restart(generation uint32)   // a connection of that generation is about to carry the queue
 	broke() (lost uint64)        // the connection is gone; returns what was in flight
 	waiting() bool               // something is queued
@@ -43,7 +44,7 @@ type uplink struct {
 	to     peer.ID
 	lane   wire.Lane
 	number uint16
-	loop   *Loop
+	loop   *loop.Loop
 	q      laneQueue
 
 	conn       *outConn // nil unless up; used on the loop only
@@ -83,7 +84,7 @@ type uplink struct {
 	cancel     context.CancelFunc
 }
 
-func (u *uplink) init(t *Transport, to peer.ID, lane wire.Lane, number uint16, loop *Loop, q laneQueue) {
+func (u *uplink) init(t *Transport, to peer.ID, lane wire.Lane, number uint16, loop *loop.Loop, q laneQueue) {
 	u.t, u.to, u.lane, u.number, u.loop, u.q = t, to, lane, number, loop, q
 	u.real, u.hurry = to, make(chan struct{}, 1)
 	u.ctx, u.cancel = context.WithCancel(t.ctx)
@@ -203,7 +204,7 @@ func (u *uplink) failed(begin time.Time, err error) (again bool) {
 		u.refusal, u.refusedAt = refused, time.Now()
 		unsent = u.q.drop()
 		if u.conn != nil {
-			u.loop.post(&expulsion{u.conn, err})
+			u.loop.Post(&expulsion{u.conn, err})
 		}
 	} else {
 		refused = nil
@@ -294,7 +295,7 @@ func (u *uplink) kill(why error) {
 	unsent := u.q.drop()
 	u.mu.Unlock()
 	u.cancel()
-	u.loop.post(hangUp{u})
+	u.loop.Post(hangUp{u})
 	if len(unsent) == 0 {
 		return
 	}
@@ -309,7 +310,7 @@ func (u *uplink) kill(why error) {
 type hangUp struct{ u *uplink }
 
 // Run ends it.
-func (h hangUp) Run(*Loop) {
+func (h hangUp) Run(*loop.Loop) {
 	h.u.mu.Lock()
 	c := h.u.conn
 	h.u.mu.Unlock()

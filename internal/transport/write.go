@@ -10,6 +10,7 @@ import (
 
 	"github.com/panjf2000/gnet/v2"
 
+	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/trust"
 )
 
@@ -30,7 +31,7 @@ type outlet struct {
 // writing is whose outlet it is.
 type writing interface {
 	// goOn says that the socket has taken all of the batch that a parked writer had; on the loop.
-	goOn(on *Loop)
+	goOn(on *loop.Loop)
 	// parks says that the socket is full and a writer waits, or that this is over; on the loop.
 	parks(now bool)
 }
@@ -47,20 +48,20 @@ type parked struct {
 }
 
 // run is the goroutine.
-func (w *parked) run(on *Loop) {
+func (w *parked) run(on *loop.Loop) {
 	_, w.err = w.file.Write(w.data)
 	w.data = nil
 	w.done <- struct{}{}
-	on.post(w)
+	on.Post(w)
 }
 
 // Run goes on when the parked writer is through. It is a task of the loop.
-func (w *parked) Run(on *Loop) { w.o.through(on) }
+func (w *parked) Run(on *loop.Loop) { w.o.through(on) }
 
 // write sends b, on the loop. It returns true when the socket has taken it all. Otherwise the caller ends its turn: the
 // connection has been closed and closed has run; or a parked writer has the rest, b must stay as it is, and goOn is
 // called once the writer is through.
-func (o *outlet) write(on *Loop, b []byte) bool {
+func (o *outlet) write(on *loop.Loop, b []byte) bool {
 	if o.secure != nil {
 		return o.seal(on, b)
 	}
@@ -69,7 +70,7 @@ func (o *outlet) write(on *Loop, b []byte) bool {
 
 // seal encrypts b piece by piece and pushes each. It returns as write does; what is not sealed yet when a writer is
 // parked is kept for it.
-func (o *outlet) seal(on *Loop, b []byte) bool {
+func (o *outlet) seal(on *loop.Loop, b []byte) bool {
 	for len(b) > 0 {
 		n := min(len(b), trust.SealChunk)
 		out, err := o.secure.Seal(b[:n])
@@ -90,7 +91,7 @@ func (o *outlet) seal(on *Loop, b []byte) bool {
 }
 
 // speak sends what TLS itself has to say, such as the answer to a change of keys. It returns as write does.
-func (o *outlet) speak(on *Loop) bool {
+func (o *outlet) speak(on *loop.Loop) bool {
 	if o.secure == nil || o.secure.Unsaid() == 0 {
 		return true
 	}
@@ -103,7 +104,7 @@ func (o *outlet) speak(on *Loop) bool {
 
 // push gives b to the socket. gnet's own Write is not used: it hides a short write, keeps the rest without a bound, and
 // closes the connection from inside without saying so.
-func (o *outlet) push(on *Loop, b []byte) bool {
+func (o *outlet) push(on *loop.Loop, b []byte) bool {
 	for {
 		n, err := syscall.Write(o.c.Fd(), b)
 		if o.calls != nil {
@@ -125,8 +126,8 @@ func (o *outlet) push(on *Loop, b []byte) bool {
 }
 
 // park has a goroutine write b. It returns false, as push does.
-func (o *outlet) park(on *Loop, b []byte) bool {
-	on.stats.stalls.Add(1)
+func (o *outlet) park(on *loop.Loop, b []byte) bool {
+	on.Stalled()
 	if o.parker == nil {
 		file, err := ownFile(o.c.Fd())
 		if err != nil {
@@ -157,7 +158,7 @@ func ownFile(fd int) (*os.File, error) {
 }
 
 // through goes on after a parked writer.
-func (o *outlet) through(on *Loop) {
+func (o *outlet) through(on *loop.Loop) {
 	w := o.writer
 	if w == nil {
 		return // closed meanwhile

@@ -1,7 +1,7 @@
 // Bell: wakes an event loop from any goroutine by one byte on a socket pair. gnet's own Execute allocates a closure and
 // a queue node at each call; this does not.
 
-package transport
+package loop
 
 import (
 	"net"
@@ -38,7 +38,7 @@ func (b *bell) hang(l *Loop) error {
 	conn, err := net.FileConn(file)
 	_ = file.Close()
 	if err == nil {
-		_, err = l.client.EnrollContext(conn, socket(b))
+		_, err = l.client.EnrollContext(conn, Socket(b))
 	}
 	if err != nil {
 		_ = syscall.Close(pair[1])
@@ -59,10 +59,10 @@ func (b *bell) ring() {
 
 func (b *bell) close() { _ = syscall.Close(b.fd) }
 
-func (b *bell) opened(gnet.Conn) gnet.Action { return gnet.None }
+func (b *bell) Opened(gnet.Conn) gnet.Action { return gnet.None }
 
-// traffic takes the byte; the tasks run at the end of the pass.
-func (b *bell) traffic(c gnet.Conn) gnet.Action {
+// Traffic takes the byte; the tasks run at the end of the pass.
+func (b *bell) Traffic(c gnet.Conn) gnet.Action {
 	_, _ = c.Discard(-1)
 	b.loop.mu.Lock()
 	b.loop.woken = false
@@ -70,4 +70,4 @@ func (b *bell) traffic(c gnet.Conn) gnet.Action {
 	return gnet.None
 }
 
-func (b *bell) closed(error) {}
+func (b *bell) Closed(error) {}

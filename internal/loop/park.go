@@ -1,6 +1,6 @@
 // Parking: the control loop waits in Go's poller, so that it keeps no processor of Go from others while it sleeps.
 
-package transport
+package loop
 
 import (
 	"sync/atomic"
@@ -24,7 +24,7 @@ type parking struct {
 
 // openParking makes the control loop one that parks. Where that cannot be it sleeps as others do.
 func (l *Loop) openParking() {
-	if l.lane != wire.LaneControl {
+	if l.cfg.Lane != wire.LaneControl {
 		return
 	}
 	if n, err := newNest(); err == nil {
@@ -50,7 +50,10 @@ const listenEvery = 500 * time.Microsecond
 // listen has a data loop look at what the control loop waits for. While all processors are busy the runtime looks at
 // its poller every 10 ms only, and heartbeats would wait for that.
 func (l *Loop) listen() {
-	p := &l.t.ctl.parking
+	if l.cfg.Control == nil {
+		return
+	}
+	p := &l.cfg.Control.parking
 	if p.nest == nil || !p.in.Load() {
 		return
 	}

@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package transport
+package loop
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
 // How a loop sleeps, on Linux: for some microseconds over its sockets, or for good in Go's poller.
 
-package transport
+package loop
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
 // Polling: a data loop that has just worked looks for more for a while before it sleeps (opt-in, Config.PollFor).
 
-package transport
+package loop
 
 import (
 	"runtime"
