@@ -49,3 +49,23 @@ func (p *proc) idle() {
 		p.w.check.violate(p, "bounds", "%d bytes still count as waiting in mailboxes, nothing is", used)
 	}
 }
+
+// bounds: what is kept while the gate is closed stays within its bound.
+func (g *gate) bounds(p *proc) {
+	if most := p.w.cfg.Data.Keep; g.kept > most {
+		p.w.check.violate(p, "bounds", "%d bytes are kept at the gate, at most %d may be", g.kept, most)
+	}
+}
+
+// bounds: what a process sends to itself and what waits stays within its bound, but for one message.
+func (q *workQueue) bounds() {
+	n, last := 0, 0
+	for _, f := range q.frames {
+		if f.own {
+			n, last = n+len(f.frame), len(f.frame)
+		}
+	}
+	if most := q.p.w.cfg.Data.LocalBuffer; n > most && n > last {
+		q.p.w.check.violate(q.p, "bounds", "%d bytes of its own wait for a worker or loop, at most %d may", n, most)
+	}
+}

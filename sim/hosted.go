@@ -19,8 +19,9 @@ type hosted struct {
 	shard   *entity.Shard
 	planned time.Duration // tick that is planned, negative for none
 	nth     uint64
+	ticking bool // a tick is on its way
 	over    bool // stopped or abandoned
-	silent  bool // abandoned: no entity stopped in order
+	silent  bool // abandoned: no entity stopped in order, and no handler is called any more
 }
 
 func (w *world) newBudget() *entity.Pool { return &entity.Pool{Limit: w.cfg.Data.MailboxBudget} }
@@ -47,13 +48,27 @@ func (p *proc) host(o shard.HostOrder) {
 	case o.Abandon:
 		r.slots[o.Shard].Reset()
 		h.silent = true
-		h.step(func(time.Duration) { h.shard.Abandon() })
+		p.w.check.stopped(p, key, false)
+		h.order(func() { h.step(func(time.Duration) { h.shard.Abandon() }) })
 	default:
 		if s := &r.slots[o.Shard]; s.IsLocal() {
 			s.Reset()
 		}
-		p.pass(func() { h.step(h.shard.Stop) })
+		h.order(func() {
+			if !h.silent {
+				h.step(h.shard.Stop)
+			}
+		})
 	}
+}
+
+// order has an order carried out where the host's messages are ordered: behind those that wait for its worker or loop.
+func (h *hosted) order(run func()) {
+	if q := h.r.queueOf(h.shard.ID()); q != nil {
+		q.order(run)
+		return
+	}
+	run()
 }
 
 // step runs one verb of the shard and what follows from it.
@@ -84,7 +99,7 @@ func (h *hosted) settle() {
 		return
 	}
 	at, ok := h.shard.Next()
-	if !ok || h.planned >= 0 && h.planned <= at {
+	if !ok || h.ticking || h.planned >= 0 && h.planned <= at {
 		return
 	}
 	h.planned = at
@@ -92,36 +107,42 @@ func (h *hosted) settle() {
 	nth := h.nth
 	p.later(max(at-p.clock(), 0), func() {
 		if nth == h.nth && !h.over {
-			h.planned = -1
-			p.pass(func() {
-				if !h.over {
-					h.step(h.shard.Tick)
-				}
-			})
+			h.planned, h.ticking = -1, true
+			p.pass(func() { h.order(h.tick) })
 		}
 	})
 }
 
+func (h *hosted) tick() {
+	h.ticking = false
+	if !h.over && !h.silent {
+		h.step(h.shard.Tick)
+	}
+}
+
 // accept takes one envelope for an entity of this node, or refuses it.
-func (p *proc) accept(from peer.ID, frame []byte, e *wire.Envelope) {
+func (p *proc) accept(from peer.ID, e *wire.Envelope) {
+	if why := p.deliver(from, e); why != route.OK {
+		p.refuse(from, e, why)
+	}
+}
+
+// deliver gives one envelope to its host, or says why not.
+func (p *proc) deliver(from peer.ID, e *wire.Envelope) route.Reason {
 	r := p.region(route.TypeID(e.Type))
 	if r == nil {
-		p.refuse(from, e, route.NotRegistered)
-		return
+		return route.NotRegistered
 	}
-	if int(e.Shard) >= len(r.shards) {
-		p.refuse(from, e, route.NotOwner)
-		return
+	if int(e.Shard) >= len(r.shards) || r.shards[e.Shard] == nil {
+		return route.NotOwner
 	}
 	h := r.shards[e.Shard]
-	if h == nil {
-		p.refuse(from, e, route.NotOwner)
-		return
-	}
 	f := h.shard.Fence()
 	if why := plane.Accept(e, f.Term(), f.Epoch(), p.w.cfg.Data.MaxPayload); why != route.OK {
-		p.refuse(from, e, why)
-		return
+		return why
+	}
+	if h.silent {
+		return plane.Abandoned(p.ended != nil)
 	}
 	m := entity.Message{ID: e.ID, Payload: e.Payload, Parked: e.Flags&wire.FlagParked != 0}
 	if e.Flags&wire.FlagAsk != 0 {
@@ -129,19 +150,15 @@ func (p *proc) accept(from peer.ID, frame []byte, e *wire.Envelope) {
 	}
 	p.w.check.delivers(p, shardKey{r.id, h.shard.ID()}, e)
 	if e.Flags&wire.FlagBulk != 0 {
-		if why := p.acceptLarge(h, from, e, &m); why != route.OK {
-			p.refuse(from, e, why)
-		}
-		return
+		return p.acceptLarge(h, from, e, &m)
 	}
 	p.w.place(e.Payload, p)
 	why := route.OK
 	h.step(func(now time.Duration) { why = h.shard.Deliver(now, &m) })
-	if why != route.OK {
-		p.refuse(from, e, why)
-		return
+	if why == route.OK {
+		p.w.accepted(e.Payload)
 	}
-	p.w.accepted(e.Payload)
+	return why
 }
 
 // rider is what handlers reach of their process.
@@ -236,6 +253,9 @@ func (p *proc) shut(clean bool) {
 			for i := range r.slots {
 				r.slots[i].FailAll(fail)
 			}
+		}
+		for _, q := range append(p.workers, p.loop) {
+			q.fail(fail)
 		}
 		for _, c := range p.links.list {
 			c.link.flow.FailAll(fail)

@@ -72,6 +72,9 @@ func (l *ledger) write(p *proc, typ route.TypeID, id string, size int) (payload 
 	return payload[:max(size, ledgerSize)], nth
 }
 
+// open reports whether nothing is known yet of what became of a message.
+func (l *ledger) open(nth int) bool { return l.entries[nth].fate == fateOpen }
+
 // numberOf returns the number of a numbered message.
 func numberOf(payload []byte) int { return int(binary.LittleEndian.Uint64(payload[4:])) }
 

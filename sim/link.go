@@ -166,11 +166,9 @@ func (p *proc) data(c *conn, b []byte) {
 			return
 		}
 		b = b[n:]
-		if isEnvelope(frame) && (p.held() || len(p.gate.waiting) > 0) {
-			p.envelope(in, c.from.id, slices.Clone(frame))
+		if !p.arrives(in, c.from.id, frame) {
 			continue
 		}
-		p.frame(c.from.id, frame)
 		if total, due := in.meter.Consume(n); due {
 			p.grant(in, total)
 		}
@@ -219,8 +217,9 @@ func (p *proc) repeatCredit(c *conn) {
 	}
 }
 
-// frame takes one frame of the data lane.
-func (p *proc) frame(from peer.ID, frame []byte) {
+// frame takes one frame that came on a generation of a data connection, and reports whether its credit is to be given
+// back now.
+func (p *proc) frame(in *inbound, gen uint32, from peer.ID, frame []byte) (consumed bool) {
 	w := p.w
 	w.trace.begin(w.now, p.idx, opData)
 	w.trace.id(from)
@@ -231,19 +230,20 @@ func (p *proc) frame(from peer.ID, frame []byte) {
 		var e wire.Envelope
 		if err := wire.ParseEnvelope(frame, &e); err != nil {
 			w.check.violate(p, "frame", "envelope of %s: %v", w.name(from), err)
-			return
+			return true
 		}
 		if w.trace.text {
 			w.trace.line(w.now, p.idx, "< message from %s to %s/%s", w.name(from),
 				w.shardName(route.TypeID(e.Type), route.ShardID(e.Shard)), e.ID)
 		}
-		p.accept(from, frame, &e)
+		return p.envelope(in, gen, from, frame, &e)
 	case wire.KindReply:
 		status, corr, payload, err := wire.ParseReply(frame)
 		if err != nil {
 			w.check.violate(p, "frame", "reply of %s: %v", w.name(from), err)
-			return
+			return true
 		}
 		p.replied(from, corr, route.Reason(status), payload)
 	}
+	return true
 }

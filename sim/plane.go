@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -39,6 +40,10 @@ type DataConfig struct {
 	BulkChunk   int           // bytes of a large message in one frame; four of them may be on their way
 	BulkStall   time.Duration // a large message for which nothing moves for so long is given up
 	MaxAsks     int           // asks under way on a node; default 65,536
+	Keep        int           // bytes that a suspended node keeps of what others send; default plane.KeepMost
+	// LocalBuffer is how many bytes of a node's own wait for one worker or for its loop. Default: eight link buffers.
+	LocalBuffer int
+	WorkDelay   time.Duration // a worker, or the loop for what comes from its node, begins within this
 }
 
 func (d DataConfig) withDefaults() DataConfig {
@@ -50,6 +55,12 @@ func (d DataConfig) withDefaults() DataConfig {
 	}
 	if d.MaxAsks == 0 {
 		d.MaxAsks = 1 << 16
+	}
+	if d.Keep == 0 {
+		d.Keep = plane.KeepMost
+	}
+	if d.LocalBuffer == 0 {
+		d.LocalBuffer = 8 * cmp.Or(d.LinkBuffer, flow.DefaultLinkBuffer)
 	}
 	if d.MailboxBudget == 0 {
 		d.MailboxBudget = 64 << 20
@@ -96,6 +107,9 @@ type dataPlane struct {
 	looks     lookout
 	reports   []*refusedOf
 	reporting bool // a report is on its way
+	workers   []*workQueue
+	retrying  bool
+	loop      *workQueue // Inline: messages of the process itself, and orders
 	tasks     []*task
 	running   *task // the coroutine that runs now
 	gate      gate
@@ -117,6 +131,7 @@ func (p *proc) open() {
 	p.mailbox = p.w.newBudget()
 	p.bulk.room.Limit = p.w.cfg.Data.BulkRoom
 	p.forgotten = map[peer.ID]bool{}
+	p.openQueues()
 	p.gate.limit = p.w.node().GapLimit()
 }
 
@@ -157,7 +172,7 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 		return peer.ID{}, route.ErrStopped
 	}
 	if p.held() {
-		return peer.ID{}, route.ErrSuspended
+		return peer.ID{}, plane.Closed(false).Err()
 	}
 	if err := route.CheckID(id); err != nil {
 		return peer.ID{}, err
@@ -180,8 +195,7 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 		p.goes(corr, p.id, s.Fence())
 		frame := make([]byte, wire.SizeEnvelope(len(id), len(payload)))
 		wire.PutEnvelope(frame, &e, id)
-		p.local(frame)
-		return p.id, nil
+		return p.id, p.here(r, n, frame)
 	case flow.Remote:
 		l := p.linkOf(s.Home(), uint32(n))
 		if l.conn.forgotten {
@@ -213,19 +227,6 @@ func (r *region) send(id string, payload []byte, corr uint64) (to peer.ID, err e
 
 // errDeadEnd is the error of a send whose route leads to a member that was removed here: the next home is asked for.
 var errDeadEnd = fmt.Errorf("a member that was removed: %w", route.ErrPeerLost)
-
-// local delivers a frame on this node, after the caller has returned: never on its stack.
-func (p *proc) local(frame []byte) {
-	p.later(0, func() {
-		var e wire.Envelope
-		if err := wire.ParseEnvelope(frame, &e); err != nil {
-			p.w.check.violate(p, "frame", "a local frame does not parse: %v", err)
-			return
-		}
-		p.keeps(frame)
-		p.pass(func() { p.accept(p.id, frame, &e) })
-	})
-}
 
 // routed takes a change of a shard's route: parked messages go first, then the slot opens.
 func (p *proc) routed(c shard.RouteChange) {
@@ -300,8 +301,7 @@ func (r *region) forward(n route.ShardID, e *wire.Envelope, frame []byte) plane.
 		p.goes(e.Corr, s.Home(), s.Fence())
 	}
 	if s.IsLocal() {
-		p.local(slices.Clone(frame))
-		return plane.Sent
+		return r.forwardHere(n, e, slices.Clone(frame))
 	}
 	l := p.linkOf(s.Home(), uint32(n))
 	if l.conn.forgotten {

@@ -19,7 +19,7 @@ const (
 	OffMistakes    = "mistakes"    // an operator downs members that live
 	OffSupervisors = "supervisors" // a first seed that is started again comes first in its own list
 	OffNaps        = "naps"        // sleeps and cuts that outlast tombstones
-	OffBounds      = "bounds"      // few asks at a time
+	OffBounds      = "bounds"      // few asks, little that is kept or waits for workers, and these slow
 	OffLarge       = "large"       // messages that fit no frame
 	OffLateHomes   = "late-homes"  // homes that are told again when their members were removed
 )
@@ -70,6 +70,8 @@ func (s *storm) drawMore(cfg *Config) {
 	}
 	if rng, ok := s.draw(OffBounds, 2); ok {
 		cfg.Data.MaxAsks = 4 << rng.IntN(5)
+		cfg.Data.Keep, cfg.Data.LocalBuffer = 256<<rng.IntN(6), 512<<rng.IntN(5)
+		cfg.Data.WorkDelay = []time.Duration{0, 2 * time.Millisecond, 30 * time.Millisecond}[rng.IntN(3)]
 	}
 	if rng, ok := s.draw(OffLarge, 2); ok {
 		s.drawLarge(&cfg.Data, rng)

@@ -88,7 +88,8 @@ func (s *storm) rejected(p *proc, nth int, err error) {
 	var park *route.ParkFullError
 	var bulk *route.BulkFullError
 	if !errors.As(err, &link) && !errors.As(err, &park) && !errors.As(err, &bulk) && !errors.Is(err, route.ErrStopped) &&
-		!errors.Is(err, errDeadEnd) && !errors.Is(err, route.ErrAsksFull) &&
+		!errors.Is(err, errDeadEnd) && !errors.Is(err, route.ErrAsksFull) && !errors.Is(err, route.ErrMailboxFull) &&
+		!errors.Is(err, route.ErrCrashed) &&
 		!errors.Is(err, shard.ErrSettingsDiffer) &&
 		!(errors.Is(err, route.ErrSuspended) && p.held()) {
 		s.check.violate(p, "rejection", "a message was rejected without a good reason: %v", err)
@@ -189,8 +190,12 @@ func (s *storm) askFrom(p *proc, c *entity.Context, hops byte) {
 	var link *flow.LinkFullError
 	var park *route.ParkFullError
 	var bulk *route.BulkFullError
+	if !p.w.book.open(nth) { // it was accepted: this is its answer
+		return
+	}
 	if errors.As(err, &link) || errors.As(err, &park) || errors.As(err, &bulk) || errors.Is(err, errDeadEnd) ||
 		errors.Is(err, route.ErrSuspended) || errors.Is(err, route.ErrAsksFull) ||
+		errors.Is(err, route.ErrMailboxFull) || errors.Is(err, route.ErrCrashed) ||
 		errors.Is(err, shard.ErrSettingsDiffer) {
 		s.rejected(p, nth, err)
 	}

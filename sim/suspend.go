@@ -3,10 +3,13 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -14,24 +17,26 @@ import (
 type gate struct {
 	suspended bool
 	waiting   []func()
+	kept      int           // bytes of others' envelopes in waiting
 	limit     time.Duration // age of the control loop's last step above which the data plane handles nothing
 }
 
 // held reports whether user messages are not handled now: by the node's order, or because the control loop has not
 // stepped for so long that it is about to give one. A driver's data plane compares the same two.
 func (p *proc) held() bool {
-	if p.gate.suspended || p.unseen > p.gate.limit {
-		return true
+	age := p.clock() - p.stepped
+	if p.view == nil || len(p.view.Members) < 2 {
+		age = 0 // it has no deadlines, and need not step
 	}
-	return p.view != nil && len(p.view.Members) > 1 && p.clock()-p.stepped > p.gate.limit
+	return plane.Judged(p.gate.suspended, p.unseen > p.gate.limit).Held(age, p.gate.limit)
 }
 
 // hold keeps what would reach a handler for when the process goes on.
 func (p *proc) hold(run func()) { p.gate.waiting = append(p.gate.waiting, run) }
 
-// pass runs now, or when the process goes on.
+// pass runs now, or when the process goes on, behind what waits already.
 func (p *proc) pass(run func()) {
-	if p.held() {
+	if p.held() || len(p.gate.waiting) > 0 {
 		p.hold(run)
 		return
 	}
@@ -62,21 +67,44 @@ func (p *proc) goOn() {
 	}
 }
 
-// envelope takes one envelope of a data connection; it is consumed when it is handled, so that a suspended node's peers
-// run out of credit and their senders learn it.
-func (p *proc) envelope(in *inbound, from peer.ID, frame []byte) {
-	gen := in.gen
-	p.keeps(frame)
-	p.hold(func() {
-		p.frame(from, frame)
-		if in.gen != gen {
-			return // of a connection that is no more: its credit went with it
+// arrives takes a frame of a data connection and reports whether its credit is to be given back now. An envelope is
+// consumed when it is handled, so that a suspended node's peers run out of credit and their senders learn it.
+func (p *proc) arrives(in *inbound, from peer.ID, frame []byte) (consumed bool) {
+	if !p.held() && len(p.gate.waiting) == 0 {
+		return p.frame(in, in.gen, from, frame)
+	}
+	switch n := len(frame); plane.AtGate(wire.ParseHeader(frame).Kind, n, p.gate.kept, p.w.cfg.Data.Keep) {
+	case plane.Kept:
+		frame, gen := slices.Clone(frame), in.gen
+		p.keeps(frame)
+		p.gate.kept += n
+		p.gate.bounds(p)
+		p.hold(func() {
+			p.gate.kept -= n
+			if p.frame(in, gen, from, frame) {
+				p.consume(in, gen, n)
+			}
+		})
+		return false
+	case plane.NoPlace:
+		var e wire.Envelope
+		if wire.ParseEnvelope(frame, &e) == nil {
+			p.refuse(from, &e, route.Suspended)
 		}
-		if total, due := in.meter.Consume(len(frame)); due {
-			p.grant(in, total)
-		}
-		p.flushCredit(in)
-	})
+		return true
+	}
+	return p.frame(in, in.gen, from, frame)
+}
+
+// consume gives the credit of a frame back, unless its connection is no more: its credit went with it.
+func (p *proc) consume(in *inbound, gen uint32, n int) {
+	if in.gen != gen {
+		return
+	}
+	if total, due := in.meter.Consume(n); due {
+		p.grant(in, total)
+	}
+	p.flushCredit(in)
 }
 
 // keeps notes that this process has a message now: if it dies, the message dies with it.
@@ -86,5 +114,3 @@ func (p *proc) keeps(frame []byte) {
 		p.w.place(e.Payload, p)
 	}
 }
-
-func isEnvelope(frame []byte) bool { return wire.ParseHeader(frame).Kind == wire.KindEnvelope }

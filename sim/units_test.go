@@ -100,7 +100,7 @@ func TestStaleFenceIsRefused(t *testing.T) {
 	} {
 		e.Type, e.ID = uint32(route.TypeOf("t")), []byte("x")
 		before := a.dropped[route.NotOwner]
-		a.accept(b.id, wire.AppendEnvelope(nil, &e), &e)
+		a.accept(b.id, &e)
 		require.Equal(t, before+1, a.dropped[route.NotOwner], "under %d.%d", e.Term, e.Epoch)
 	}
 	require.Equal(t, 1, got)

@@ -23,6 +23,7 @@ const (
 	_ // storms draw from 3 and 4, and from 100 on
 	_
 	purposeDisk
+	purposeWork
 )
 
 // basePort is the port of every simulated node; the hosts are 10.0.0.1 and up.
@@ -64,6 +65,7 @@ type world struct {
 	procs     []*proc // every process that ever ran, in the order of their starts
 	hostRand  *rand.Rand
 	diskRand  *rand.Rand
+	workRand  *rand.Rand
 	onEvent   func(p *proc, line string)   // scripts listen here
 	acting    *proc                        // whose handlers run now
 	onUnknown func(*region, route.ShardID) // the home of a shard elsewhere is about to become unknown
@@ -102,6 +104,7 @@ func newWorld(n int, seed uint64, cfg Config, watch func(*world) watcher) *world
 		trace:    newTrace(cfg.Text),
 		hostRand: rand.New(rand.NewPCG(seed, purposeHosts)),
 		diskRand: rand.New(rand.NewPCG(seed, purposeDisk)),
+		workRand: rand.New(rand.NewPCG(seed, purposeWork)),
 	}
 	w.check = watch(w)
 	for i := range n {

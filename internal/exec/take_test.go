@@ -9,7 +9,6 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/loop"
-	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )

@@ -251,7 +251,7 @@ var bugs = slices.Concat([]bug{
 		New:  "\treturn m.cfg.TakeoverFor(1)\n",
 	},
 	{
-		Name: "data-plane-does-not-look-at-the-clock", Package: "./internal/exec", Run: "TestDataPlaneLooksAtTheClock",
+		Name: "data-plane-does-not-look-at-the-clock", Seeds: 60,
 		File: "internal/plane/gate.go",
 		Old:  "return g != 0 || age > limit }",
 		New:  "return g != 0 }",

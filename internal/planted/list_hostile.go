@@ -144,7 +144,7 @@ var hostileBugs = []bug{
 		New:  "if now-m.since >= 1000*bulkUnclaimed*r.stall {",
 	},
 	{
-		Name: "a-backlog-without-bound", Package: "./internal/driver", Run: "TestBeyondTheBacklogIsRefused",
+		Name: "a-backlog-without-bound", Seeds: 60,
 		File: "internal/plane/gate.go",
 		Old:  "case size > most-kept:",
 		New:  "case size > most:",

@@ -71,6 +71,12 @@ var planeBugs = []bug{
 		New:  "			if a.due%wheelSlots <= tick%wheelSlots {\n",
 	},
 	{
+		Name: "sleep-that-the-node-was-not-told-of-opens-the-gate", Package: "./internal/plane", Run: "TestGate",
+		File: "internal/plane/gate.go",
+		Old:  "	if untold {\n",
+		New:  "	if untold && suspended {\n",
+	},
+	{
 		Name: "refusals-without-their-limit", Seeds: 60,
 		File: "internal/plane/refusals.go",
 		Old:  "		if limits {\n			b = wire.AppendUvarint(b, uint64(e.Limit))\n		}\n",
