@@ -135,6 +135,7 @@ func (p *proc) replied(from peer.ID, corr uint64, why route.Reason, payload []by
 	}
 	switch a.state.Judge(corr, a.to == from) {
 	case plane.Due:
+		p.w.check.refusal(p, a.r.id, from, why, payload)
 		p.answered(corr, why, payload)
 	case plane.Late:
 		p.asks.late++

@@ -235,6 +235,9 @@ func (o origin) Reply(corr uint64, why route.Reason, payload []byte) error {
 		p.later(0, func() { p.answered(corr, why, b) })
 		return nil
 	}
+	if p.w.cfg.Data.OldCredit {
+		why = why.Spoken(1)
+	}
 	l := p.linkOf(o.to, uint32(corr)) // an answer may take any
 	room, err := l.flow.Reserve(wire.ReplySize + len(payload))
 	if err != nil {

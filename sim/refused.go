@@ -26,15 +26,20 @@ type refusedOf struct {
 
 // refuse counts a message that is not delivered and lets its sender know: an ask is answered, a tell is reported.
 func (p *proc) refuse(from peer.ID, e *wire.Envelope, why route.Reason) {
-	if e.Flags&wire.FlagBulk != 0 {
+	hearer := plane.HearerOf(e.Flags)
+	if hearer == plane.HearsTransfer {
 		p.refuseLarge(from, e, why)
 		return
 	}
 	p.dropped[why]++
 	p.w.fate(e.Payload, fateRefused, why.String())
+	p.w.check.refuses(from, e)
 	switch {
-	case e.Flags&wire.FlagAsk != 0:
-		_ = (origin{p, from}).Reply(e.Corr, why, nil)
+	case hearer == plane.HearsAnswer && from == p.id:
+		p.answered(e.Corr, why, nil)
+	case hearer == plane.HearsAnswer:
+		limit := p.limitOf(route.TypeID(e.Type), why)
+		_ = (origin{p, from}).Reply(e.Corr, why, plane.AppendLimit(nil, limit, why))
 	case from != p.id:
 		p.gather(from, plane.KeyOf(e, why), e.ID)
 	}
@@ -72,21 +77,13 @@ func (p *proc) report() {
 
 // limitOf returns the bound that a refusal is due to, zero when there is none.
 func (p *proc) limitOf(typ route.TypeID, why route.Reason) int {
-	switch why {
-	case route.MailboxFull:
-		if r := p.region(typ); r != nil {
-			return r.typ.MailboxBytes
-		}
-	case route.BudgetFull:
-		return p.w.cfg.Data.MailboxBudget
-	case route.TableFull:
-		return entity.MaxEntities
-	case route.LinkFull:
-		return p.w.cfg.Data.BulkRoom
-	case route.TooLarge:
-		return p.w.cfg.Data.MaxPayload
+	d := p.w.cfg.Data
+	b := plane.Bounds{Budget: d.MailboxBudget, Entities: entity.MaxEntities, Queue: d.LocalBuffer, Large: d.BulkRoom,
+		Payload: d.MaxPayload, Kept: d.Keep}
+	if r := p.region(typ); r != nil {
+		b.Mailbox = r.typ.MailboxBytes
 	}
-	return 0
+	return b.Limit(why)
 }
 
 // refusedThere takes a peer's word on what it refused of this process's.
@@ -97,6 +94,7 @@ func (p *proc) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 		return
 	}
 	for _, e := range list {
+		p.w.check.told(p, e.Count)
 		if e.Reason.Known() {
 			p.told[e.Reason] += e.Count
 		}

@@ -22,6 +22,11 @@ type shardKey struct {
 // watcher is told of everything that happens in a world, at the moment at which it happens. It may look at all nodes
 // and changes nothing: a world runs the same under every watcher. What it is given is valid until it returns.
 type watcher interface {
+	// refuses is told of every message that a process does not take, told of a process that hears of n such tells, and
+	// refusal of one whose ask was answered so, with the words of the answer.
+	refuses(from peer.ID, e *wire.Envelope)
+	told(p *proc, n uint64)
+	refusal(p *proc, typ route.TypeID, from peer.ID, why route.Reason, text []byte)
 	// violate notes a rule that the world itself has found broken, at a process or, with nil, in the whole cluster.
 	violate(p *proc, rule, format string, args ...any)
 	// refused is told of a verb of a node that returned an error.

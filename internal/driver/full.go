@@ -5,9 +5,9 @@ package driver
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )
@@ -43,25 +43,12 @@ func (b *bounds) tooLarge(r *Region, size int) error {
 // limitOf returns the bound of this node that a refusal is due to, zero when there is none. r is nil for a type that is
 // not known here.
 func (b *bounds) limitOf(r *Region, reason route.Reason) int {
-	switch reason {
-	case route.MailboxFull:
-		if r != nil {
-			return r.typ.MailboxBytes
-		}
-	case route.BudgetFull:
-		return b.cfg.MailboxBudget
-	case route.TableFull:
-		return entity.MaxEntities
-	case route.QueueFull:
-		return b.cfg.localBuffer()
-	case route.LinkFull:
-		return b.cfg.BulkBudget
-	case route.TooLarge:
-		return b.cfg.MaxPayload
-	case route.Suspended:
-		return b.cfg.backlog
+	all := plane.Bounds{Budget: b.cfg.MailboxBudget, Entities: entity.MaxEntities, Queue: b.cfg.localBuffer(),
+		Large: b.cfg.BulkBudget, Payload: b.cfg.MaxPayload, Kept: b.cfg.backlog}
+	if r != nil {
+		all.Mailbox = r.typ.MailboxBytes
 	}
-	return 0
+	return all.Limit(reason)
 }
 
 // fullHere returns the errors of this node's own bounds for the entities of a type, made once.
@@ -83,47 +70,22 @@ func (r *Region) errOf(reason route.Reason) error {
 	return reason.Err()
 }
 
-// appendLimit appends the text of an answer that refuses an ask: the limit and what it counts. Nothing without one.
+// appendLimit appends the text of an answer that refuses an ask. r is nil for a type that is not known here.
 func (b *bounds) appendLimit(text []byte, r *Region, reason route.Reason) []byte {
-	limit := b.limitOf(r, reason)
-	if limit == 0 {
-		return text
-	}
-	text = strconv.AppendUint(text, uint64(limit), 10)
-	return append(append(text, ' '), boundUnit(reason)...)
-}
-
-// parseLimit reads the limit that such a text begins with, zero when it has none.
-func parseLimit(text []byte) int {
-	digits := 0
-	for digits < len(text) && digits < 18 && text[digits] >= '0' && text[digits] <= '9' {
-		digits++
-	}
-	if digits == 0 || digits == len(text) || text[digits] != ' ' {
-		return 0
-	}
-	limit := 0
-	for _, c := range text[:digits] {
-		limit = limit*10 + int(c-'0')
-	}
-	return limit
+	return plane.AppendLimit(text, b.limitOf(r, reason), reason)
 }
 
 // failure returns the error of an answer other than success: it names the node, and the bound if one caused it.
 func (w *askWaiter) failure(reason route.Reason, text []byte) error {
 	e := w.dest.Load()
-	there, bound := e != nil && e.remote != nil, boundUnit(reason) != ""
-	limit := 0
-	if bound {
-		limit = parseLimit(text)
-	}
-	switch {
-	case !there && bound:
+	blame, limit := plane.BlameFor(reason, e != nil && e.remote != nil, text)
+	switch blame {
+	case plane.BlameHere:
 		return w.region.errOf(reason)
-	case !there, limit == 0 && len(text) > 0: // a handler's error, or a bound that is not this peer's
-		return route.ReplyError(reason, text)
-	case bound:
+	case plane.BlameThat:
 		return &RefusedError{Peer: e.remote.id, Type: w.region.typ.Name, Reason: reason, Limit: limit}
+	case plane.BlamePeer:
+		return &PeerError{Peer: e.remote.id, Type: w.region.typ.Name, Reason: reason}
 	}
-	return &PeerError{Peer: e.remote.id, Type: w.region.typ.Name, Reason: reason}
+	return route.ReplyError(reason, text)
 }

@@ -52,12 +52,12 @@ func (d *Driver) regionOf(t *exec.Type) *Region {
 // the type is not registered here.
 func (d *Driver) refused(t *exec.Type, source *exec.Source, env *wire.Envelope, reason route.Reason) {
 	r, from := d.regionOf(t), remoteOf(source)
-	switch {
-	case env.Flags&wire.FlagBulk != 0:
+	switch hearer := plane.HearerOf(env.Flags); {
+	case hearer == plane.HearsTransfer:
 		d.refuseLarge(r, from, env, reason)
-	case env.Flags&wire.FlagAsk != 0 && from == nil:
+	case hearer == plane.HearsAnswer && from == nil:
 		d.asks.settleQuietly(env.Corr, reason)
-	case env.Flags&wire.FlagAsk != 0:
+	case hearer == plane.HearsAnswer:
 		var text [64]byte
 		if err := from.answer(env.Corr, reason, d.bounds.appendLimit(text[:0], r, reason)); err != nil {
 			d.log.Debug("refusal not answered", "peer", from.id, "reason", reason, "error", err)

@@ -149,10 +149,10 @@ func TestLimitsInAnswers(t *testing.T) {
 		reason := route.Reason(i)
 		text := d.bounds.appendLimit(nil, r, reason)
 		require.Equal(t, boundUnit(reason) == "", len(text) == 0, reason)
-		require.Equal(t, d.bounds.limitOf(r, reason), parseLimit(text), reason)
+		require.Equal(t, d.bounds.limitOf(r, reason), plane.ParseLimit(text), reason)
 		require.LessOrEqual(t, len(text), 64, "it is made in a room of that size")
 	}
 	for _, text := range []string{"", "x", " 1", "1", "-1 x", "12345678901234567890 x", "1x"} {
-		require.Zero(t, parseLimit([]byte(text)), text)
+		require.Zero(t, plane.ParseLimit([]byte(text)), text)
 	}
 }

@@ -32,10 +32,10 @@ func GiveUp(frame []byte, e *wire.Envelope) Unsent {
 	if wire.ParseEnvelope(frame, e) != nil {
 		return UnsentOther
 	}
-	switch {
-	case e.Flags&wire.FlagBulk != 0:
+	switch HearerOf(e.Flags) {
+	case HearsTransfer:
 		return UnsentLarge
-	case e.Flags&wire.FlagAsk != 0:
+	case HearsAnswer:
 		return UnsentAsk
 	}
 	return UnsentTell

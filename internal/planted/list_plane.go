@@ -77,6 +77,18 @@ var planeBugs = []bug{
 		New:  "	if untold && suspended {\n",
 	},
 	{
+		Name: "refused-ask-is-reported", Seeds: 60,
+		File: "internal/plane/bound.go",
+		Old:  "	case flags&wire.FlagAsk != 0:\n",
+		New:  "	case flags&wire.FlagAsk != 0 && flags&wire.FlagParked != 0:\n",
+	},
+	{
+		Name: "limit-of-a-refused-ask-misread", Seeds: 60,
+		File: "internal/plane/bound.go",
+		Old:  "		limit = limit*10 + int(c-'0')\n",
+		New:  "		limit = limit*10 + int(c)\n",
+	},
+	{
 		Name: "refusals-without-their-limit", Seeds: 60,
 		File: "internal/plane/refusals.go",
 		Old:  "		if limits {\n			b = wire.AppendUvarint(b, uint64(e.Limit))\n		}\n",

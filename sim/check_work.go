@@ -1,0 +1,49 @@
+// Checks of what is said of messages that were not taken.
+
+package sim
+
+import (
+	"slices"
+
+	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// refuses notes a tell that is refused: it may be reported to its sender once. An ask is answered, and that is all.
+func (c *checker) refuses(from peer.ID, e *wire.Envelope) {
+	if e.Flags&(wire.FlagAsk|wire.FlagBulk) != 0 {
+		return
+	}
+	if c.tells == nil {
+		c.tells = map[peer.ID]uint64{}
+	}
+	c.tells[from]++
+}
+
+// told: a process is told of no more refused messages than tells of it were refused.
+func (c *checker) told(p *proc, n uint64) {
+	if c.tells[p.id] < n {
+		c.violate(p, "refusals", "%d messages are said to be refused, %d were", n, c.tells[p.id])
+		return
+	}
+	c.tells[p.id] -= n
+}
+
+// refusal: an ask that met a bound of another process is told that bound.
+func (c *checker) refusal(p *proc, typ route.TypeID, from peer.ID, why route.Reason, text []byte) {
+	switch why {
+	case route.MailboxFull, route.BudgetFull, route.QueueFull, route.Suspended:
+	default:
+		return // others may be a handler's answer
+	}
+	if c.w.cfg.Data.OldCredit {
+		return // an earlier version has no words for some
+	}
+	at := slices.IndexFunc(c.w.procs, func(o *proc) bool { return o.id == from })
+	blame, limit := plane.BlameFor(why, true, text)
+	if want := c.w.procs[at].limitOf(typ, why); blame != plane.BlameThat || limit != want {
+		c.violate(p, "refusals", "an ask was refused as %v by a bound of %d, the bound is %d", why, limit, want)
+	}
+}
