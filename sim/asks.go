@@ -17,7 +17,6 @@ import (
 type asks struct {
 	table plane.Asks
 	all   []*ask // by index
-	late  uint64 // answers that found nobody
 }
 
 // ask is one question under way. The process uses it again, under another generation, when it is over.
@@ -82,6 +81,7 @@ func (p *proc) ask(d time.Duration, typ, id string, payload []byte, done func([]
 	most := p.w.cfg.Data.MaxAsks
 	a := p.asks.begin(p.wheelTick()+plane.WheelTicks(d), most)
 	if a == nil {
+		p.w.check.tried.asksFull++
 		return fmt.Errorf("%w: %d on this node", route.ErrAsksFull, most)
 	}
 	a.r, a.shard, a.over, a.done = r, route.ShardOf(id, r.typ.Shards), p.clock()+d, done
@@ -130,7 +130,7 @@ func (p *proc) goes(corr uint64, to peer.ID, f route.Fence) {
 func (p *proc) replied(from peer.ID, corr uint64, why route.Reason, payload []byte) {
 	a := p.asks.find(corr)
 	if a == nil {
-		p.asks.late++
+		p.w.check.tried.lateAnswers++
 		return
 	}
 	switch a.state.Judge(corr, a.to == from) {
@@ -138,7 +138,7 @@ func (p *proc) replied(from peer.ID, corr uint64, why route.Reason, payload []by
 		p.w.check.refusal(p, a.r.id, from, why, payload)
 		p.answered(corr, why, payload)
 	case plane.Late:
-		p.asks.late++
+		p.w.check.tried.lateAnswers++
 	case plane.Foreign:
 		p.w.check.violate(p, "asks", "%s answers what %s was asked", p.w.name(from), p.w.name(a.to))
 	}
@@ -149,14 +149,14 @@ func (p *proc) replied(from peer.ID, corr uint64, why route.Reason, payload []by
 func (p *proc) answered(corr uint64, why route.Reason, payload []byte) {
 	a := p.asks.find(corr)
 	if a == nil || a.state.Judge(corr, true) != plane.Due {
-		p.asks.late++
+		p.w.check.tried.lateAnswers++
 		return
 	}
 	a.state = a.state.Settled()
-	if plane.WrongHome(why) {
-		if s := &a.r.slots[a.shard]; s.State() == flow.Remote && s.Home() == a.to && s.Fence() == a.fence {
-			p.post(shard.RefusedCommand{Type: a.r.id, Shard: a.shard, Term: a.fence.Term(), Epoch: a.fence.Epoch()})
-		}
+	told := plane.RefusalKey{Term: a.fence.Term(), Epoch: a.fence.Epoch(), Reason: why}
+	s := &a.r.slots[a.shard]
+	if s.State() == flow.Remote && told.Doubts(a.to, s.Home(), s.Fence().Term(), s.Fence().Epoch()) {
+		p.post(shard.RefusedCommand{Type: a.r.id, Shard: a.shard, Term: told.Term, Epoch: told.Epoch})
 	}
 	b := append([]byte(nil), payload...)
 	p.later(0, func() {

@@ -54,6 +54,9 @@ func (p *proc) host(o shard.HostOrder) {
 		if s := &r.slots[o.Shard]; s.IsLocal() {
 			s.Reset()
 		}
+		if q := r.queueOf(o.Shard); q != nil && len(q.frames) > 0 {
+			p.w.check.tried.stopsBehind++
+		}
 		h.order(func() {
 			if !h.silent {
 				h.step(h.shard.Stop)
@@ -142,6 +145,7 @@ func (p *proc) deliver(from peer.ID, e *wire.Envelope) route.Reason {
 		return why
 	}
 	if h.silent {
+		p.w.check.tried.afterAbandon++
 		return plane.Abandoned(p.ended != nil)
 	}
 	m := entity.Message{ID: e.ID, Payload: e.Payload, Parked: e.Flags&wire.FlagParked != 0}

@@ -71,7 +71,7 @@ func (s *storm) drawMore(cfg *Config) {
 	if rng, ok := s.draw(OffBounds, 2); ok {
 		cfg.Data.MaxAsks = 4 << rng.IntN(5)
 		cfg.Data.Keep, cfg.Data.LocalBuffer = 256<<rng.IntN(6), 512<<rng.IntN(5)
-		cfg.Data.WorkDelay = []time.Duration{0, 2 * time.Millisecond, 30 * time.Millisecond}[rng.IntN(3)]
+		cfg.Data.WorkDelay = []time.Duration{0, 5 * time.Millisecond, 300 * time.Millisecond}[rng.IntN(3)]
 	}
 	if rng, ok := s.draw(OffLarge, 2); ok {
 		s.drawLarge(&cfg.Data, rng)
