@@ -81,7 +81,7 @@ func (p *proc) ask(d time.Duration, typ, id string, payload []byte, done func([]
 	most := p.w.cfg.Data.MaxAsks
 	a := p.asks.begin(p.wheelTick()+plane.WheelTicks(d), most)
 	if a == nil {
-		p.w.check.tried.asksFull++
+		p.w.plane.AsksFull++
 		return fmt.Errorf("%w: %d on this node", route.ErrAsksFull, most)
 	}
 	a.r, a.shard, a.over, a.done = r, route.ShardOf(id, r.typ.Shards), p.clock()+d, done
@@ -130,7 +130,7 @@ func (p *proc) goes(corr uint64, to peer.ID, f route.Fence) {
 func (p *proc) replied(from peer.ID, corr uint64, why route.Reason, payload []byte) {
 	a := p.asks.find(corr)
 	if a == nil {
-		p.w.check.tried.lateAnswers++
+		p.w.plane.LateAnswers++
 		return
 	}
 	switch a.state.Judge(corr, a.to == from) {
@@ -138,7 +138,7 @@ func (p *proc) replied(from peer.ID, corr uint64, why route.Reason, payload []by
 		p.w.check.refusal(p, a.r.id, from, why, payload)
 		p.answered(corr, why, payload)
 	case plane.Late:
-		p.w.check.tried.lateAnswers++
+		p.w.plane.LateAnswers++
 	case plane.Foreign:
 		p.w.check.violate(p, "asks", "%s answers what %s was asked", p.w.name(from), p.w.name(a.to))
 	}
@@ -149,7 +149,7 @@ func (p *proc) replied(from peer.ID, corr uint64, why route.Reason, payload []by
 func (p *proc) answered(corr uint64, why route.Reason, payload []byte) {
 	a := p.asks.find(corr)
 	if a == nil || a.state.Judge(corr, true) != plane.Due {
-		p.w.check.tried.lateAnswers++
+		p.w.plane.LateAnswers++
 		return
 	}
 	a.state = a.state.Settled()

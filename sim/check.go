@@ -42,7 +42,6 @@ type changeKey struct {
 // checker holds the history that the rules speak of. Its maps are only looked up, never walked.
 type checker struct {
 	tells map[peer.ID]uint64 // of a process, those that were refused and not told yet
-	tried tried
 
 	w          *world
 	violations []Violation

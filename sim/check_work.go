@@ -11,15 +11,6 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// tried counts what a run has come across, so that a test can tell whether storms do.
-type tried struct {
-	lateAnswers, asksFull int // of asks
-	kept, noPlace         int // of envelopes that met a closed gate
-	queueFull             int // of a process's own messages, for a worker or its loop
-	stopsBehind           int // stop orders that waited behind messages for a worker or loop
-	afterAbandon          int // messages for a host that its node had given up
-}
-
 // refuses notes a tell that is refused: it may be reported to its sender once. An ask is answered, and that is all.
 func (c *checker) refuses(from peer.ID, e *wire.Envelope) {
 	if e.Flags&(wire.FlagAsk|wire.FlagBulk) != 0 {

@@ -15,6 +15,14 @@ type PlaneCounts struct {
 	LargeMoved   int `json:"large_moved"`   // or was lost and another node is the home
 	LargeFailed  int `json:"large_failed"`  // those whose transfer ended, and whose message with it
 	LargeGivenUp int `json:"large_givenup"` // asks for whose answer nobody waited any more
+
+	LateAnswers  int `json:"late_answers"`  // answers of asks that nobody waited for any more
+	AsksFull     int `json:"asks_full"`     // asks that found as many under way as may be
+	Kept         int `json:"kept"`          // envelopes that a closed gate kept,
+	NoPlace      int `json:"no_place"`      // or refused because it kept enough
+	QueueFull    int `json:"queue_full"`    // messages of a process itself that found its worker or loop full
+	StopsBehind  int `json:"stops_behind"`  // stop orders that waited behind messages for a worker or loop
+	AfterAbandon int `json:"after_abandon"` // messages for a host that its node had given up
 }
 
 func (c *PlaneCounts) add(o *PlaneCounts) {
@@ -28,4 +36,11 @@ func (c *PlaneCounts) add(o *PlaneCounts) {
 	c.LargeMoved += o.LargeMoved
 	c.LargeFailed += o.LargeFailed
 	c.LargeGivenUp += o.LargeGivenUp
+	c.LateAnswers += o.LateAnswers
+	c.AsksFull += o.AsksFull
+	c.Kept += o.Kept
+	c.NoPlace += o.NoPlace
+	c.QueueFull += o.QueueFull
+	c.StopsBehind += o.StopsBehind
+	c.AfterAbandon += o.AfterAbandon
 }

@@ -55,7 +55,7 @@ func (p *proc) host(o shard.HostOrder) {
 			s.Reset()
 		}
 		if q := r.queueOf(o.Shard); q != nil && len(q.frames) > 0 {
-			p.w.check.tried.stopsBehind++
+			p.w.plane.StopsBehind++
 		}
 		h.order(func() {
 			if !h.silent {
@@ -145,7 +145,7 @@ func (p *proc) deliver(from peer.ID, e *wire.Envelope) route.Reason {
 		return why
 	}
 	if h.silent {
-		p.w.check.tried.afterAbandon++
+		p.w.plane.AfterAbandon++
 		return plane.Abandoned(p.ended != nil)
 	}
 	m := entity.Message{ID: e.ID, Payload: e.Payload, Parked: e.Flags&wire.FlagParked != 0}

@@ -76,7 +76,7 @@ func (p *proc) arrives(in *inbound, from peer.ID, frame []byte) (consumed bool) 
 	switch n := len(frame); plane.AtGate(wire.ParseHeader(frame).Kind, n, p.gate.kept, p.w.cfg.Data.Keep) {
 	case plane.Kept:
 		frame, gen := slices.Clone(frame), in.gen
-		p.w.check.tried.kept++
+		p.w.plane.Kept++
 		p.keeps(frame)
 		p.gate.kept += n
 		p.gate.bounds(p)
@@ -89,7 +89,7 @@ func (p *proc) arrives(in *inbound, from peer.ID, frame []byte) (consumed bool) 
 		return false
 	case plane.NoPlace:
 		var e wire.Envelope
-		p.w.check.tried.noPlace++
+		p.w.plane.NoPlace++
 		if wire.ParseEnvelope(frame, &e) == nil {
 			p.refuse(from, &e, route.Suspended)
 		}

@@ -60,7 +60,7 @@ func (r *region) queueOf(n route.ShardID) *workQueue {
 // own takes a frame of the process itself, or returns an error when as much waits as may.
 func (q *workQueue) own(frame []byte) error {
 	if most := q.p.w.cfg.Data.LocalBuffer; q.here > 0 && len(frame) > most-q.here {
-		q.p.w.check.tried.queueFull++
+		q.p.w.plane.QueueFull++
 		return fmt.Errorf("%w: %d bytes", route.ErrQueueFull, most)
 	}
 	q.here += len(frame)

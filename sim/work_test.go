@@ -11,24 +11,17 @@ import (
 // Storms come across what a node does with messages beyond the fast path: late answers, full tables of asks, what a
 // closed gate keeps and refuses, full queues, and stop orders behind what waits (SHD-5, MEM-10).
 func TestStormsTryWhatIsRefusedAndKept(t *testing.T) {
-	var all tried
+	var all PlaneCounts
 	for seed := uint64(1); seed <= 30; seed++ {
-		s := newStorm(seed, nil, false)
-		require.Zero(t, s.run().total, "seed %d", seed)
-		one := s.w.check.tried
-		all.lateAnswers += one.lateAnswers
-		all.asksFull += one.asksFull
-		all.kept += one.kept
-		all.noPlace += one.noPlace
-		all.queueFull += one.queueFull
-		all.stopsBehind += one.stopsBehind
-		all.afterAbandon += one.afterAbandon
+		r := newStorm(seed, nil, false).run()
+		require.Zero(t, r.total, "seed %d", seed)
+		all.add(&r.plane)
 	}
 	t.Logf("%+v", all)
-	require.Positive(t, all.lateAnswers)
-	require.Positive(t, all.asksFull)
-	require.Positive(t, all.kept)
-	require.Positive(t, all.noPlace)
-	require.Positive(t, all.queueFull)
-	require.Positive(t, all.stopsBehind)
+	require.Positive(t, all.LateAnswers)
+	require.Positive(t, all.AsksFull)
+	require.Positive(t, all.Kept)
+	require.Positive(t, all.NoPlace)
+	require.Positive(t, all.QueueFull)
+	require.Positive(t, all.StopsBehind)
 }
