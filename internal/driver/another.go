@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/shutdown"
 )
@@ -34,17 +33,4 @@ func (d *Driver) Issued() uint64 {
 		return 0
 	}
 	return d.View().Birth
-}
-
-// otherCluster hands a refusal for another cluster's sake to the membership, which knows whether it was at a seed.
-func (d *Driver) otherCluster(err *hello.RefusedError) {
-	c := membership.OtherClusterCommand{Addr: err.Peer.Addr}
-	var ok bool
-	if c.ClusterID, c.Birth, ok = err.Cluster(); !ok {
-		return
-	}
-	d.inbox.post(func() {
-		// A node that has ended meanwhile needs to know nothing.
-		_ = d.command(c)
-	})
 }

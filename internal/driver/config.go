@@ -105,10 +105,9 @@ type Config struct {
 	Workers         int
 	MaxAsks         int
 
-	helloTimeout time.Duration                      // for tests; zero: the transport's default
-	bootTime     func() (time.Duration, bool)       // for tests; nil: the system's
-	wallTime     func() (wall, monotonic time.Time) // for tests; nil: the system's
-	backlog      int                                // bytes that a loop keeps while the gate is closed
+	helloTimeout time.Duration // for tests; zero: the transport's default
+	clocks       clocks        // for tests; zero: the system's
+	backlog      int           // bytes that a loop keeps while the gate is closed
 
 	Undelivered func(Undelivered)
 	Incident    func(entity.Incident)

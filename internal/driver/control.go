@@ -4,7 +4,6 @@ package driver
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/kith-io/kith/internal/node"
@@ -12,7 +11,6 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
-	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/shutdown"
 	"github.com/kith-io/kith/wire"
 )
@@ -28,26 +26,13 @@ type control struct {
 	frames  []frame
 	jobs    []func()
 
-	cluster               bool                  // the transport knows id and birth
-	agenda                plane.Agenda[slotRef] // what is to be done for slots
-	largeAt               time.Duration         // when to look for large asks that were given up
-	suspendedAt, reportAt time.Duration         // when the node suspended itself; when running handlers are to be reported
-	parksShortly          bool                  // it was told that ParkTime is below the takeover time
-	outgrown              bool                  // it was told that TakeoverTime is too short for so many members
-	leaveBy               time.Duration         // when to leave without waiting for entities; zero: not leaving
-	forced                bool
+	cluster               bool          // the transport knows id and birth
+	largeAt               time.Duration // when to look for large asks that were given up
+	suspendedAt, reportAt time.Duration // when the node suspended itself; when running handlers are to be reported
 	removed               plane.Removed
-	settling              []settledAsk // parked asks to be answered when no lock is held
 	ended                 *shutdown.EndedError
 	yielded               *membership.Record // what is remembered from now on, after EndTwin; else nil
-	leasing               chan struct{}      // closed when the last operation on the lease is over
 	counts                node.Counts
-}
-
-type settledAsk struct {
-	corr   uint64
-	reason route.Reason
-	why    error // which matches the reason and tells more; nil: nothing
 }
 
 // run is the control goroutine.
@@ -73,17 +58,15 @@ func (d *Driver) rest() time.Duration {
 	if deadline, ok := c.node.Next(); ok {
 		next = min(next, deadline)
 	}
-	if at, ok := c.agenda.Next(); ok {
-		next = min(next, at)
-	}
+	next = d.dispatch.next(next)
 	if at, ok := c.removed.Next(); ok {
 		next = min(next, at)
 	}
 	if c.reportAt != 0 {
 		next = min(next, c.reportAt)
 	}
-	if c.leaveBy != 0 && !c.forced {
-		next = min(next, c.leaveBy)
+	if by, ok := d.leaving.due(); ok {
+		next = min(next, by)
 	}
 	return max(0, next-d.now())
 }
@@ -170,8 +153,8 @@ func (d *Driver) perform() {
 			v = d.View()
 		}
 		d.publish(v, e.Events)
-		d.outgrown(v)
-		d.followTakeover(c.node.Takeover())
+		d.takeover.outgrow(v)
+		d.takeover.follow(c.node.Takeover())
 	}
 	d.suspend(e.Suspend)
 	for i := range e.Hosts {
@@ -202,7 +185,8 @@ func (d *Driver) perform() {
 			d.control.yielded = end.Record
 		}
 	}
-	d.judge()
+	// It has seen the gap, if there was one. This comes when shards that are not ours any more have been abandoned.
+	d.exec.Gate.Judge(c.node.Suspended(), d.sleeps.steps.Load() != 0)
 	d.settleParked()
 	d.noteCounts()
 }
@@ -223,7 +207,7 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 			d.wires.Leaving(e.Member.ID)
 		}
 		if e.Kind == membership.MemberRemoved && e.Member.ID != d.self {
-			d.asks.lose(d.remotes.get(e.Member.ID), route.PeerLost)
+			d.asks.lose(d.links.get(e.Member.ID), route.PeerLost)
 			c.removed.Add(d.now(), e.Member.ID)
 		}
 	}
@@ -250,81 +234,29 @@ func stands(v *membership.View) (up uint32, lowest peer.Addr) {
 	return up, lowest
 }
 
-// leave begins a graceful leave.
-func (d *Driver) leave() {
-	c := &d.control
-	if c.leaveBy == 0 {
-		c.leaveBy = d.now() + d.cfg.LeaveTimeout
-	}
-	if err := d.command(node.LeaveCommand{}); err != nil {
-		d.leaveFailed(err)
-	}
-}
-
-// leaveFailed ends a node that cannot leave because it never was a member.
-func (d *Driver) leaveFailed(err error) {
-	if errors.Is(err, membership.ErrEnded) {
-		return // its end has been told, or is being told
-	}
-	d.end(&shutdown.EndedError{Kind: membership.EndLeft, At: time.Now(),
-		Reason: fmt.Sprintf("before it was admitted (%v)", err)})
-}
-
 // housekeeping does what is due beside the node: drains, time limits of parked messages, forgetting, leaving by force.
 func (d *Driver) housekeeping(now time.Duration) {
 	c := &d.control
 	if c.reportAt != 0 && now >= c.reportAt {
 		d.reportRunning()
 	}
-	d.retryDrains(now)
-	if c.agenda.Stalls() == 0 && d.drains.Load() {
-		d.drains.Store(false)
-	}
-	d.expireParked(now)
+	d.dispatch.due(now)
 	if now >= c.largeAt {
 		c.largeAt = now + controlRest
-		d.sweepLarge()
+		d.large.sweep()
 	}
 	for id, ok := c.removed.Due(now); ok; id, ok = c.removed.Due(now) {
 		d.forget(id)
 	}
-	if c.leaveBy != 0 && now >= c.leaveBy && !c.forced {
-		c.forced = true
-		d.log.Warn("entities did not stop in time: leaving anyway", "timeout", d.cfg.LeaveTimeout)
-		if err := d.command(node.LeaveCommand{Force: true}); err != nil {
-			d.leaveFailed(err)
-		}
-	}
+	d.leaving.overdue(now)
 	d.settleParked()
 }
 
 // forget drops everything about a removed incarnation.
 func (d *Driver) forget(id peer.ID) {
 	d.wires.Forget(id)
-	if r := d.remotes.drop(id); r != nil {
+	if r := d.links.drop(id); r != nil {
 		d.asks.lose(r, route.PeerLost)
-	}
-}
-
-// askHomes asks for the homes that senders wanted in this turn, in one command for each type.
-func (d *Driver) askHomes() {
-	list := d.control.agenda.Wanted()
-	if len(list) == 0 {
-		return
-	}
-	for _, r := range d.regions.Load().list {
-		var shards []route.ShardID
-		for _, ref := range list {
-			if ref.r == r {
-				shards = append(shards, ref.shard)
-			}
-		}
-		if len(shards) == 0 {
-			continue
-		}
-		if err := d.command(shard.WantCommand{Type: r.id, Shards: shards}); err != nil {
-			d.log.Warn("homes not asked for", "type", r.typ.Name, "shards", len(shards), "error", err)
-		}
 	}
 }
 

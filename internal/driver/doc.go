@@ -1,8 +1,10 @@
 // Package driver rides one stepped node in real time on real sockets: the control goroutine, the route tables, the
-// executors of the three modes, the table of asks, the stream of events.
+// table of asks, the stream of events. Handlers are run by package exec, which it hands messages to.
 //
 // One goroutine steps the node and carries out what it says; it alone changes routes. Messages never pass through it:
-// senders follow the routes that it publishes (send.go), receivers work on the transport's loops (inbound.go). What
-// holds state between the two is flow (parking, links) and entity (the host of a shard); this package puts the locks,
-// goroutines and clocks around them.
+// senders follow the routes that it publishes (send.go), receivers work on the transport's loops (upcalls.go).
+//
+// Driver is what ties the parts together; each part owns its state: dispatch the routes and what waits for them, links
+// the other nodes, largeTable the large messages, leaving the end, resolver the lease, takeover what follows from the
+// takeover time, askTable the asks, broadcaster the view and its readers, recordKeeper the file.
 package driver

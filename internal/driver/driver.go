@@ -39,6 +39,11 @@ var mustNotBlock = func() []string {
 
 // Driver is one running node. All methods are safe for concurrent use.
 type Driver struct {
+	leaving  // its end: Shutdown, OnShutdown, ShutdownDone, ShutdownReason
+	resolver // Decisions
+	dispatch // the routes of messages
+	links    // other nodes
+
 	cfg   Config
 	log   *slog.Logger
 	start time.Time
@@ -56,19 +61,15 @@ type Driver struct {
 	queueFull error // of a worker or loop
 
 	regions  atomic.Pointer[regionTable]
-	remotes  remoteTable
 	room     rooms
-	drains   atomic.Bool // a drain may wait for room in a link
 	failed   undeliveredTable
 	bounds   bounds
 	nonsense badFrames
 	count    counters
 
-	parkTime atomic.Int64 // how long a message may wait for a home, when that is derived
+	takeover takeover
 	counts   atomic.Pointer[node.Counts]
 	stopping atomic.Bool
-	phases   *phases
-	decided  atomic.Pointer[[]Decision]
 	sleeps   sleepWatch
 	recorder *recordKeeper // nil without a directory
 
@@ -118,7 +119,9 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	d.startThreads()
 	join := membership.JoinCommand{Seeds: seeds, WallMillis: uint64(time.Now().UnixMilli()), Record: keeps.known(),
 		NeverForm: cfg.NeverForm, FormNew: cfg.FormNew}
-	keeps.start(d.self.Addr.String(), d.recorded)
+	keeps.start(d.self.Addr.String(), func(rec membership.Record) {
+		d.inbox.post(func() { _ = d.command(membership.RecordedCommand{Record: rec}) })
+	})
 	d.inbox.post(func() { d.command(join) })
 	return d, nil
 }
@@ -135,36 +138,43 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 		cfg: cfg, log: cfg.Logger, start: time.Now(), inbox: newInbox(), asks: newAskTable(cfg.MaxAsks, cfg.askSampling()),
 		mail: budget{limit: int64(cfg.MailboxBudget)}, tickerStop: make(chan struct{}), done: make(chan struct{}),
 	}
-	d.sleeps.boot, d.sleeps.wall = cfg.bootTime, cfg.wallTime
+	d.sleeps.clocks = cfg.clocks
 	d.exec.Clock.Init(d.start)
 	d.sleeps.init(d.start, &d.exec.Clock)
 	d.origin.d = d
-	d.large.init(cfg.BulkBudget)
+	d.large.init(d)
+	d.dispatch.init(d)
+	d.links.init(d)
 	d.failed.log, d.failed.hook = d.log, cfg.Undelivered
 	d.nonsense.log, d.nonsense.clock = d.log, &d.exec.Clock
 	d.exec.Waits.Also = mustNotBlock
 	if cfg.Undelivered != nil || cfg.Incident != nil {
 		d.exec.Waits.CallingOut()
 	}
-	if err := d.makePhases(); err != nil {
+	d.leaving = leaving{log: d.log, timeout: cfg.LeaveTimeout, inbox: d.inbox, over: d.done, now: d.now,
+		command: d.command, end: d.end}
+	if err := d.makePhases(cfg.Phases); err != nil {
 		return nil, 0, err
 	}
 	d.regions.Store(&regionTable{})
-	d.parkTime.Store(int64(node.ParkTimeFor(cfg.node().Takeover(1))))
+	d.takeover.init(&d.cfg, d.log)
 	t, err := transport.New(transport.Config{
 		Listen: cfg.Listen, Advertise: cfg.Advertise, Incarnation: incarnation, Name: cfg.Name,
 		Settings:  []hello.Setting{{Key: "max-payload", Value: strconv.Itoa(cfg.MaxPayload)}},
 		DataLoops: cfg.DataLoops, DataConnections: cfg.DataConnections, PollFor: cfg.PollFor, Window: cfg.Window,
 		LinkBuffer: cfg.LinkBuffer, LinkBudget: cfg.LinkBudget, MaxFrame: cfg.maxFrame(), PartialBudget: cfg.PartialBudget,
-		Bulk: d, MaxBulk: cfg.MaxMessage, BulkRoom: cfg.BulkBudget, BulkStall: cfg.bulkStall(),
+		Bulk: &d.large, MaxBulk: cfg.MaxMessage, BulkRoom: cfg.BulkBudget, BulkStall: cfg.bulkStall(),
 		HelloTimeout: cfg.helloTimeout, TLS: cfg.TLS, Now: d.now, StepAge: d.stepAge, Share: d.share, Logger: cfg.Logger,
-	}, d)
+	}, &d.links)
 	if err != nil {
 		return nil, 0, fmt.Errorf("kith: start: %w", err)
 	}
-	d.wires = t
+	d.wires, d.large.wires, d.links.wires = t, t, t
 	d.self = peer.ID{Addr: t.Addr(), Inc: incarnation}
 	d.events = newBroadcaster(&membership.View{Self: d.self})
+	d.leaving.events = d.events
+	d.resolver.init(d)
+	d.dispatch.self = d.self
 	d.bounds = bounds{d.self, &d.cfg}
 	d.queueFull = &RefusedError{Peer: d.self, Reason: route.QueueFull, Limit: cfg.localBuffer()}
 	d.execution()

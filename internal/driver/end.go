@@ -19,7 +19,7 @@ func (d *Driver) refusedAsRemoved(err *hello.RefusedError) {
 	if d.control.ended != nil {
 		return
 	}
-	c := membership.ToldRemovedCommand{Peer: err.Peer, Leaving: d.control.leaveBy != 0, Reason: err.Error()}
+	c := membership.ToldRemovedCommand{Peer: err.Peer, Leaving: d.leaving.by != 0, Reason: err.Error()}
 	c.Up, c.Lowest, c.Counted = err.Standing()
 	// A node that has ended meanwhile needs to know nothing.
 	_ = d.command(c)
@@ -47,24 +47,13 @@ func (d *Driver) shutdown() {
 	d.tellRefusals() // the transport flushes what it has before it closes
 	d.wires.CloseBut(left)
 	d.recorder.finish(recordAfter(why, d.control.yielded, d.View(), d.cfg.node().RecordRole()))
-	d.failLarge()
+	d.large.fail()
 	// What loops and workers began after the first time.
 	d.asks.fail(nil, route.Stopped)
 	d.failed.tell()
 	d.exec.TellLater()
 	d.events.end()
 	close(d.done)
-}
-
-// closeForGood makes senders of a shard get ErrStopped, and fails what is parked for it.
-func (d *Driver) closeForGood(ref slotRef) {
-	s := ref.slot()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.route.Store(nil)
-	s.next = nil
-	s.slot.Reset()
-	s.slot.FailAll(func(f []byte) { d.dropParked(ref, f, route.Stopped) })
 }
 
 // stopThreads ends ticker, workers and the goroutines of entities. Handlers that do not return are left behind. As long

@@ -11,9 +11,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-const (
-	reportRunningAfter = time.Second // how long handlers have to return before they are reported
-)
+const reportRunningAfter = time.Second // how long handlers have to return before they are reported
 
 // suspend carries out the node's order to stop.
 func (d *Driver) suspend(o *node.Suspend) {
@@ -30,12 +28,6 @@ func (d *Driver) suspend(o *node.Suspend) {
 	c.suspendedAt = d.now()
 	c.reportAt = c.suspendedAt + reportRunningAfter
 	d.log.Warn("suspended: no message is handled until others confirm this node", "node", d.self, "why", o.Why)
-}
-
-// judge follows a verb of the node: it has seen the gap, if there was one, and says whether the gate is closed. It
-// comes last in a step, when shards that are not ours any more have been abandoned.
-func (d *Driver) judge() {
-	d.exec.Gate.Judge(d.control.node.Suspended(), d.sleeps.steps.Load() != 0)
 }
 
 // reportRunning tells of handlers that were running when the node suspended itself and have not returned.

@@ -4,13 +4,11 @@
 package driver
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/exec"
-	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/peer"
@@ -32,7 +30,7 @@ func (d *Driver) execution() {
 		Source: func(c *transport.InConn) *exec.Source {
 			return &d.neighbour(c.From()).conns[c.Link().Number()].source
 		},
-		Reply: d.reply, Nonsense: d.nonsense.note, Refused: d.refused, Large: d.takeLarge,
+		Reply: d.reply, Nonsense: d.nonsense.note, Refused: d.refused, Large: d.large.take,
 		Stopped: func(h *exec.Host) { d.inbox.post(func() { d.hostStopped(h) }) },
 		Dropped: func(t *exec.Type, i entity.Incident) {
 			d.failed.add(d.regionOf(t), i.Shard, cause{peer: d.self, reason: route.Crashed}, uint64(i.Dropped), bytesOf(i.ID))
@@ -54,7 +52,7 @@ func (d *Driver) refused(t *exec.Type, source *exec.Source, env *wire.Envelope, 
 	r, from := d.regionOf(t), remoteOf(source)
 	switch hearer := plane.HearerOf(env.Flags); {
 	case hearer == plane.HearsTransfer:
-		d.refuseLarge(r, from, env, reason)
+		d.large.refuse(r, from, env, reason)
 	case hearer == plane.HearsAnswer && from == nil:
 		d.asks.settleQuietly(env.Corr, reason)
 	case hearer == plane.HearsAnswer:
@@ -80,61 +78,4 @@ func (d *Driver) reply(from peer.ID, f []byte) {
 		return
 	}
 	d.asks.answered(corr, from, route.Reason(status), payload)
-}
-
-// Data takes the whole frames of one read. It is an upcall of the transport, on the connection's loop.
-func (d *Driver) Data(c *transport.InConn, frames []byte) { d.exec.Data(c, frames) }
-
-// PassDone ends a read pass. It is an upcall of the transport, on the loop.
-func (d *Driver) PassDone(l *loop.Loop) { d.exec.PassDone(l) }
-
-// Control takes one control frame. It is an upcall of the transport, on the control loop.
-func (d *Driver) Control(from peer.ID, kind wire.Kind, body []byte, arrived time.Duration) {
-	who := from
-	if _, known := d.View().Member(from); !known {
-		who = peer.ID{}
-	}
-	d.inbox.frame(who, from, kind, arrived, body)
-}
-
-// Undelivered fails what a link held and will never send: asks are answered, tells are reported. An upcall of the
-// transport, from a goroutine that may take its time.
-func (d *Driver) Undelivered(id peer.ID, frames []byte, err error) {
-	reason := plane.WhyUnsent(errors.Is(err, route.ErrStopped))
-	regions := d.regions.Load()
-	var env wire.Envelope
-	for len(frames) > 0 {
-		n := wire.SizeOf(frames)
-		f := frames[:n:n]
-		frames = frames[n:]
-		what := plane.GiveUp(f, &env)
-		if what == plane.UnsentReply {
-			d.count.repliesLost.Add(1)
-		}
-		if what < plane.UnsentLarge {
-			continue
-		}
-		r := regions.byID[route.TypeID(env.Type)]
-		if r == nil {
-			continue // cannot be: a region has sent it
-		}
-		r.count.unsent.Add(1)
-		switch what {
-		case plane.UnsentLarge:
-			d.unsentLarge(&env, reason, err)
-		case plane.UnsentAsk:
-			d.asks.settleQuietly(env.Corr, reason)
-		default:
-			d.failed.add(r, route.ShardID(env.Shard), cause{peer: id, reason: reason}, 1, env.ID)
-		}
-	}
-	d.log.Debug("link dropped what it held", "peer", id, "error", err)
-}
-
-// LinkRoom goes on with drains and callers that met a full link.
-func (d *Driver) LinkRoom(l *transport.Link) {
-	d.room.ring(l)
-	if d.drains.Load() { // a link that is never idle for long tells of room thousands of times a second
-		d.inbox.post(func() { d.control.agenda.Roomy() })
-	}
 }

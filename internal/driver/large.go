@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
+	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
@@ -35,7 +37,8 @@ type large struct {
 	taken   bool               // an entity here has the payload, or is being given it: its release gives the bytes back
 }
 
-// largeTable holds the large messages under way.
+// largeTable holds the large messages under way and brings each to its end. Methods may be called by any goroutine
+// unless said otherwise.
 type largeTable struct {
 	mu    sync.Mutex
 	byKey map[uint64]*large
@@ -43,9 +46,27 @@ type largeTable struct {
 	full  error
 	bytes budget
 	short error // bytes are used up
+
+	cfg      *Config
+	wires    *transport.Transport
+	inbox    *inbox
+	routes   *dispatch
+	exec     *exec.Exec
+	asks     *askTable
+	room     *rooms
+	links    *links
+	failed   *undeliveredTable
+	bounds   *bounds
+	nonsense *badFrames
+	counts   *counters
+	stopping *atomic.Bool // the node has ended
 }
 
-func (t *largeTable) init(limit int) {
+func (t *largeTable) init(d *Driver) {
+	t.cfg, t.inbox, t.routes, t.exec, t.asks, t.room = &d.cfg, d.inbox, &d.dispatch, &d.exec, d.asks, &d.room
+	t.links, t.failed, t.bounds, t.nonsense = &d.links, &d.failed, &d.bounds, &d.nonsense
+	t.counts, t.stopping = &d.count, &d.stopping
+	limit := d.cfg.BulkBudget
 	t.byKey, t.bytes.limit = map[uint64]*large{}, int64(limit)
 	t.full = &route.BulkFullError{Bound: "large messages", Limit: plane.MaxLarge}
 	t.short = &route.BulkFullError{Bound: "bytes of large messages", Limit: limit}
@@ -113,7 +134,7 @@ func (t *largeTable) remove(l *large) {
 
 // close makes l over and returns the transfer that is to be cancelled, if any; ok is false when it was over already.
 // Nobody reads a lent payload any more when the transfer has been cancelled.
-func (d *Driver) close(l *large) (cancel func(), ok bool) {
+func (t *largeTable) close(l *large) (cancel func(), ok bool) {
 	l.mu.Lock()
 	if !l.life.End() {
 		l.mu.Unlock()
@@ -121,11 +142,11 @@ func (d *Driver) close(l *large) (cancel func(), ok bool) {
 	}
 	x, by := l.x, l.by
 	if l.copied && !l.taken {
-		d.large.bytes.Give(len(l.payload))
+		t.bytes.Give(len(l.payload))
 	}
 	l.payload, l.x, l.by = nil, nil, nil
 	l.mu.Unlock()
-	d.large.remove(l)
+	t.remove(l)
 	if x == nil {
 		return func() {}, true
 	}
@@ -135,21 +156,21 @@ func (d *Driver) close(l *large) (cancel func(), ok bool) {
 // settler fails an ask, now or when no lock is held, with an error that matches the reason; nil: that of the reason.
 type settler func(corr uint64, reason route.Reason, why error)
 
-// endLarge ends a message: whoever waits for it is told, its bytes are free. It reports whether it was under way. An
+// end ends a message: whoever waits for it is told, its bytes are free. It reports whether it was under way. An
 // ask is settled by settle, so that this may be called under the lock of a slot or host.
-func (d *Driver) endLarge(l *large, reason route.Reason, err error, settle settler) bool {
-	cancel, ok := d.close(l)
+func (t *largeTable) end(l *large, reason route.Reason, err error, settle settler) bool {
+	cancel, ok := t.close(l)
 	if !ok {
 		return false
 	}
 	cancel()
-	d.toldLarge(l, reason, err, settle)
+	t.told(l, reason, err, settle)
 	return true
 }
 
-// toldLarge tells whoever waits for a message that is over.
-func (d *Driver) toldLarge(l *large, reason route.Reason, err error, settle settler) {
-	d.room.ringAll()
+// told tells whoever waits for a message that is over.
+func (t *largeTable) told(l *large, reason route.Reason, err error, settle settler) {
+	t.room.ringAll()
 	switch {
 	case l.watch != nil:
 		l.watch.done <- whyOf(reason, err)
@@ -164,7 +185,7 @@ func (d *Driver) toldLarge(l *large, reason route.Reason, err error, settle sett
 		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 			why.peer, why.limit = refused.Peer, refused.Limit
 		}
-		d.failed.add(l.r, l.shard, why, 1, bytesOf(l.id))
+		t.failed.add(l.r, l.shard, why, 1, bytesOf(l.id))
 	}
 }
 
@@ -181,13 +202,13 @@ func whyOf(reason route.Reason, err error) error {
 }
 
 // takeOwn returns the payload of a message of this node for an entity here.
-func (d *Driver) takeOwn(l *large) (payload []byte, reason route.Reason) {
+func (t *largeTable) takeOwn(l *large) (payload []byte, reason route.Reason) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.life.State() == flow.LargeOver {
 		return nil, route.PeerLost
 	}
-	if d.copyOwn(l) != nil {
+	if t.copyOwn(l) != nil {
 		return nil, route.LinkFull
 	}
 	l.taken = true
@@ -196,51 +217,32 @@ func (d *Driver) takeOwn(l *large) (payload []byte, reason route.Reason) {
 
 // copyOwn makes a copy of a payload that was lent: an entity here may keep it longer. l.mu is held, or nobody else
 // knows l.
-func (d *Driver) copyOwn(l *large) error {
+func (t *largeTable) copyOwn(l *large) error {
 	if l.copied {
 		return nil
 	}
-	if !d.large.bytes.Take(len(l.payload)) {
-		return d.large.short
+	if !t.bytes.Take(len(l.payload)) {
+		return t.short
 	}
 	l.payload, l.copied = slices.Clone(l.payload), true
 	return nil
 }
 
 // untakeOwn undoes takeOwn: the entity did not take n bytes.
-func (d *Driver) untakeOwn(l *large, n int) {
+func (t *largeTable) untakeOwn(l *large, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken = false
 	if l.life.State() == flow.LargeOver {
-		d.large.bytes.Give(n)
+		t.bytes.Give(n)
 	}
 }
 
-// settleSoon has an ask answered when no lock is held. Control goroutine.
-func (d *Driver) settleSoon(corr uint64, reason route.Reason, why error) {
-	d.control.settling = append(d.control.settling, settledAsk{corr, reason, why})
-}
-
-// drainSlot goes on with a slot at whose head a large message stood. Any goroutine.
-func (d *Driver) drainSlot(ref slotRef) {
-	d.inbox.post(func() {
-		s := ref.slot()
-		s.mu.Lock()
-		if s.next != nil && s.route.Load() == nil {
-			d.drain(ref, s)
-		}
-		s.mu.Unlock()
-		d.watch(ref)
-		d.settleParked()
-	})
-}
-
-// forwardLarge sends a large message whose envelope has come to the head of its slot. nil: the envelope has gone, or
+// forward sends a large message whose envelope has come to the head of its slot. nil: the envelope has gone, or
 // the message is over, and what is behind it may follow. errMoving: the payload is on its way. Any other error: there
 // is no room just now, or the link is dead. The slot's lock is held.
-func (d *Driver) forwardLarge(e *routeEntry, env *wire.Envelope) error {
-	l := d.large.get(env)
+func (t *largeTable) forward(e *routeEntry, env *wire.Envelope) error {
+	l := t.get(env)
 	if l == nil {
 		return nil
 	}
@@ -256,11 +258,11 @@ func (d *Driver) forwardLarge(e *routeEntry, env *wire.Envelope) error {
 	case plane.LargeAwait:
 		return errMoving
 	case plane.LargeRefer:
-		return d.sendRef(l, e, env)
+		return t.sendRef(l, e, env)
 	}
 	x := &flow.BulkTransfer{Payload: l.payload, Owner: l, Begin: wire.BulkBegin{
 		Type: env.Type, Shard: env.Shard, Term: e.term, Epoch: e.epoch, Corr: env.Corr}}
-	by := d.wires.Bulk(e.remote.id)
+	by := t.wires.Bulk(e.remote.id)
 	if err := by.Send(x); err != nil {
 		return err
 	}
@@ -269,9 +271,9 @@ func (d *Driver) forwardLarge(e *routeEntry, env *wire.Envelope) error {
 	return errMoving
 }
 
-// keepLarge calls a payload back whose shard lives here now.
-func (d *Driver) keepLarge(env *wire.Envelope) {
-	if l := d.large.get(env); l != nil {
+// keep calls a payload back whose shard lives here now.
+func (t *largeTable) keep(env *wire.Envelope) {
+	if l := t.get(env); l != nil {
 		l.mu.Lock()
 		if l.life.Recall() {
 			l.cancel()
@@ -289,11 +291,11 @@ func (l *large) cancel() {
 }
 
 // sendRef sends the envelope that stands for a message which its home has whole. l.mu is held.
-func (d *Driver) sendRef(l *large, e *routeEntry, env *wire.Envelope) error {
+func (t *largeTable) sendRef(l *large, e *routeEntry, env *wire.Envelope) error {
 	out := *env
 	out.Payload = wire.AppendBulkRef(nil, l.ref)
 	if l.corr != 0 {
-		d.asks.goes(l.corr, e)
+		t.asks.goes(l.corr, e)
 	}
 	link := e.link
 	link.Lock()

@@ -12,108 +12,100 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// share names whose share of the transport's rooms a peer uses: its own as a member, one for all who are none.
-func (d *Driver) share(from peer.ID) peer.ID {
-	if _, known := d.View().Member(from); known {
-		return from
-	}
-	return peer.ID{}
-}
-
 // BulkBegin judges a large message before its payload comes: the shard lives here under that fence, or somebody waits
 // for that reply. An upcall of the transport.
-func (d *Driver) BulkBegin(from peer.ID, b *wire.BulkBegin) flow.BulkEnd {
-	if d.stopping.Load() {
+func (t *largeTable) BulkBegin(from peer.ID, b *wire.BulkBegin) flow.BulkEnd {
+	if t.stopping.Load() {
 		return flow.BulkEnd{Reason: route.Stopped}
 	}
 	if b.Reply {
-		return d.judgeReply(from, b)
+		return t.judgeReply(from, b)
 	}
 	env := wire.Envelope{Type: b.Type, Shard: b.Shard, Term: b.Term, Epoch: b.Epoch}
-	return flow.BulkEnd{Reason: d.exec.Judge(&env, b)}
+	return flow.BulkEnd{Reason: t.exec.Judge(&env, b)}
 }
 
 // judgeReply judges a large reply. One that is too large for this node is its own to tell the asker.
-func (d *Driver) judgeReply(from peer.ID, b *wire.BulkBegin) flow.BulkEnd {
-	most := d.cfg.MaxMessage
+func (t *largeTable) judgeReply(from peer.ID, b *wire.BulkBegin) flow.BulkEnd {
+	most := t.cfg.MaxMessage
 	switch {
-	case d.asks.awaiting(b.Corr, from) == nil:
+	case t.asks.awaiting(b.Corr, from) == nil:
 		return flow.BulkEnd{Reason: route.NoReply}
 	case int(b.Size) > most:
-		d.asks.settleWhy(b.Corr, route.TooLarge, fmt.Errorf("the reply: %w", d.bounds.tooLarge(nil, int(b.Size))))
+		t.asks.settleWhy(b.Corr, route.TooLarge, fmt.Errorf("the reply: %w", t.bounds.tooLarge(nil, int(b.Size))))
 		return flow.BulkEnd{Reason: route.TooLarge, Limit: most}
 	}
 	return flow.BulkEnd{}
 }
 
 // BulkReply answers an ask. An upcall of the transport.
-func (d *Driver) BulkReply(from peer.ID, corr uint64, payload []byte) {
-	d.asks.settleWith(corr, from, payload)
+func (t *largeTable) BulkReply(from peer.ID, corr uint64, payload []byte) {
+	t.asks.settleWith(corr, from, payload)
 }
 
-// takeLarge returns the large message for which an envelope stands that has come to its host: one of this node by its
+// take returns the large message for which an envelope stands that has come to its host: one of this node by its
 // key, one of another by reference.
-func (d *Driver) takeLarge(source *exec.Source, env *wire.Envelope) (exec.Large, route.Reason) {
+func (t *largeTable) take(source *exec.Source, env *wire.Envelope) (exec.Large, route.Reason) {
 	if source == nil {
-		return d.takeOwnLarge(env)
+		return t.takeHere(env)
 	}
 	from := source.ID
 	ref, err := wire.ParseBulkRef(env.Payload)
 	if err != nil {
-		d.nonsense.note(from, wire.KindEnvelope, err)
+		t.nonsense.note(from, wire.KindEnvelope, err)
 		return exec.Large{}, route.BadPayload
 	}
-	payload, free, ok := d.wires.BulkTake(from, ref)
+	payload, free, ok := t.wires.BulkTake(from, ref)
 	if !ok { // its connection broke, or its sender gave it up: there is nobody to be told
 		return exec.Large{}, route.PeerLost
 	}
 	return exec.Large{Payload: payload, Release: free, Done: func(reason route.Reason) {
 		if reason == route.OK {
-			d.wires.BulkEnd(from, ref, flow.BulkEnd{})
+			t.wires.BulkEnd(from, ref, flow.BulkEnd{})
 		} else {
 			free()
 		}
 	}}, route.OK
 }
 
-// takeOwnLarge returns a large message of this node.
-func (d *Driver) takeOwnLarge(env *wire.Envelope) (exec.Large, route.Reason) {
-	l := d.large.get(env)
+// takeHere returns a large message of this node.
+func (t *largeTable) takeHere(env *wire.Envelope) (exec.Large, route.Reason) {
+	l := t.get(env)
 	if l == nil {
 		return exec.Large{}, route.PeerLost // it was given up
 	}
-	payload, reason := d.takeOwn(l)
+	payload, reason := t.takeOwn(l)
 	if reason != route.OK {
 		return exec.Large{}, reason
 	}
 	n := len(payload)
 	release := func() {
-		d.large.bytes.Give(n)
-		d.room.ringAll()
+		t.bytes.Give(n)
+		t.room.ringAll()
 	}
 	return exec.Large{Payload: payload, Release: release, Done: func(reason route.Reason) {
 		if reason != route.OK {
-			d.untakeOwn(l, n)
-		} else if cancel, ok := d.close(l); ok {
+			t.untakeOwn(l, n)
+		} else if cancel, ok := t.close(l); ok {
 			cancel()
-			d.toldLarge(l, route.OK, nil, d.asks.settleWhy)
+			t.told(l, route.OK, nil, t.asks.settleWhy)
 		}
 	}}, route.OK
 }
 
-// refuseLarge tells the sender of a large message that it was not taken. r is nil when the type is not registered here.
-func (d *Driver) refuseLarge(r *Region, from *remote, env *wire.Envelope, reason route.Reason) {
+// refuse tells the sender of a large message that it was not taken. r is nil when the type is not registered here.
+func (t *largeTable) refuse(r *Region, from *remote, env *wire.Envelope, reason route.Reason) {
 	if from == nil {
-		if l := d.large.get(env); l != nil {
+		if l := t.get(env); l != nil {
 			var err error
 			if boundUnit(reason) != "" {
 				err = l.r.errOf(reason)
 			}
-			d.endLarge(l, reason, err, d.asks.settleWhy)
+			t.end(l, reason, err, t.asks.settleWhy)
 		}
 		return
 	}
 	if ref, err := wire.ParseBulkRef(env.Payload); err == nil {
-		d.wires.BulkEnd(from.id, ref, flow.BulkEnd{Reason: reason, Limit: d.bounds.limitOf(r, reason)})
+		t.wires.BulkEnd(from.id, ref, flow.BulkEnd{Reason: reason, Limit: t.bounds.limitOf(r, reason)})
 	}
 }

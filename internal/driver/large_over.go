@@ -14,14 +14,14 @@ import (
 )
 
 // BulkMoved tells the sender's watch. An upcall of the transport.
-func (d *Driver) BulkMoved(x *flow.BulkTransfer, sent int) {
+func (t *largeTable) BulkMoved(x *flow.BulkTransfer, sent int) {
 	if l, ok := x.Owner.(*large); ok && l.watch != nil {
 		l.watch.move(sent)
 	}
 }
 
 // BulkWhole lets the envelope go. An upcall of the transport.
-func (d *Driver) BulkWhole(x *flow.BulkTransfer, ref wire.BulkRef) {
+func (t *largeTable) BulkWhole(x *flow.BulkTransfer, ref wire.BulkRef) {
 	l, ok := x.Owner.(*large)
 	if !ok {
 		return
@@ -33,20 +33,20 @@ func (d *Driver) BulkWhole(x *flow.BulkTransfer, ref wire.BulkRef) {
 	}
 	l.mu.Unlock()
 	if ok {
-		d.BulkMoved(x, len(x.Payload))
-		d.drainSlot(slotRef{l.r, l.shard})
+		t.BulkMoved(x, len(x.Payload))
+		t.routes.drainSlot(slotRef{l.r, l.shard})
 	}
 }
 
 // BulkOver ends a large message or a large reply. An upcall of the transport.
-func (d *Driver) BulkOver(x *flow.BulkTransfer, end flow.BulkEnd, err error) {
+func (t *largeTable) BulkOver(x *flow.BulkTransfer, end flow.BulkEnd, err error) {
 	reason := end.Reason
 	l, ok := x.Owner.(*large)
 	if !ok {
-		d.replyOver(x, reason)
+		t.replyOver(x, reason)
 		return
 	}
-	if reason == route.PeerLost && d.stopping.Load() {
+	if reason == route.PeerLost && t.stopping.Load() {
 		reason = route.Stopped
 	}
 	ref := slotRef{l.r, l.shard}
@@ -65,26 +65,26 @@ func (d *Driver) BulkOver(x *flow.BulkTransfer, end flow.BulkEnd, err error) {
 	l.mu.Unlock()
 	s.mu.Unlock()
 	if plane.WrongHome(reason) {
-		d.inbox.post(func() { d.nextHome(ref, at, term, epoch) })
+		t.inbox.post(func() { t.routes.nextHome(ref, at, term, epoch) })
 	}
 	if !again {
-		d.endLarge(l, reason, d.largeFailure(l, at, flow.BulkEnd{Reason: reason, Limit: end.Limit}, err),
-			d.asks.settleWhy)
+		t.end(l, reason, t.failure(l, at, flow.BulkEnd{Reason: reason, Limit: end.Limit}, err),
+			t.asks.settleWhy)
 	}
 	if !sent {
-		d.drainSlot(ref)
+		t.routes.drainSlot(ref)
 	}
 }
 
-// largeFailure returns the error of a large message that a node did not take: it names the node, and the bound if one
+// failure returns the error of a large message that a node did not take: it names the node, and the bound if one
 // caused it.
-func (d *Driver) largeFailure(l *large, to peer.ID, end flow.BulkEnd, err error) error {
+func (t *largeTable) failure(l *large, to peer.ID, end flow.BulkEnd, err error) error {
 	switch {
 	case end.Reason == route.OK:
 		return nil
 	case end.Reason == route.TooLarge && err != nil: // the node's wire version has none: a frame is the most
 		return fmt.Errorf("%w (%v)", &RefusedError{Peer: to, Type: l.r.typ.Name, Reason: end.Reason,
-			Limit: d.cfg.MaxPayload}, err)
+			Limit: t.cfg.MaxPayload}, err)
 	case boundUnit(end.Reason) != "":
 		return &RefusedError{Peer: to, Type: l.r.typ.Name, Reason: end.Reason, Limit: end.Limit}
 	case err != nil:
@@ -93,51 +93,51 @@ func (d *Driver) largeFailure(l *large, to peer.ID, end flow.BulkEnd, err error)
 	return &PeerError{Peer: to, Type: l.r.typ.Name, Reason: end.Reason}
 }
 
-// loseLarge fails the large messages whose envelope went to a node over a connection that broke.
-func (d *Driver) loseLarge(to *remote, err error) {
+// lose fails the large messages whose envelope went to a node over a connection that broke.
+func (t *largeTable) lose(to *remote, err error) {
 	if to == nil {
 		return
 	}
-	for _, l := range d.large.list() {
+	for _, l := range t.list() {
 		l.mu.Lock()
 		gone := l.life.LostWith(to.id) && to.of(l.shard) == to
 		l.mu.Unlock()
 		if gone {
-			d.endLarge(l, route.PeerLost, err, d.asks.settleWhy)
+			t.end(l, route.PeerLost, err, t.asks.settleWhy)
 		}
 	}
 }
 
-// unsentLarge fails the large message whose envelope a link held and will never send.
-func (d *Driver) unsentLarge(env *wire.Envelope, reason route.Reason, err error) {
+// unsent fails the large message whose envelope a link held and will never send.
+func (t *largeTable) unsent(env *wire.Envelope, reason route.Reason, err error) {
 	ref, bad := wire.ParseBulkRef(env.Payload)
 	if bad != nil {
 		return
 	}
-	for _, l := range d.large.list() {
+	for _, l := range t.list() {
 		l.mu.Lock()
 		found := l.life.State() == flow.LargeSent && l.ref == ref && l.id == string(env.ID) && uint32(l.r.id) == env.Type
 		l.mu.Unlock()
 		if found {
-			d.endLarge(l, reason, err, d.asks.settleWhy)
+			t.end(l, reason, err, t.asks.settleWhy)
 		}
 	}
 }
 
-// sweepLarge gives up large asks for whose answer nobody waits any more. Control goroutine.
-func (d *Driver) sweepLarge() {
-	for _, l := range d.large.list() {
-		if l.corr != 0 && !d.asks.waits(l.corr) {
-			if d.endLarge(l, route.TimedOut, nil, d.asks.settleWhy) {
-				d.drainSlot(slotRef{l.r, l.shard})
+// sweep gives up large asks for whose answer nobody waits any more. Control goroutine.
+func (t *largeTable) sweep() {
+	for _, l := range t.list() {
+		if l.corr != 0 && !t.asks.waits(l.corr) {
+			if t.end(l, route.TimedOut, nil, t.asks.settleWhy) {
+				t.routes.drainSlot(slotRef{l.r, l.shard})
 			}
 		}
 	}
 }
 
-// failLarge fails all that is left, at the node's end.
-func (d *Driver) failLarge() {
-	for _, l := range d.large.list() {
-		d.endLarge(l, route.Stopped, transport.ErrClosed, d.asks.settleWhy)
+// fail fails all that is left, at the node's end.
+func (t *largeTable) fail() {
+	for _, l := range t.list() {
+		t.end(l, route.Stopped, transport.ErrClosed, t.asks.settleWhy)
 	}
 }

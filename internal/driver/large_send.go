@@ -48,7 +48,7 @@ func (r *Region) sendLarge(id string, payload []byte, corr uint64, w *askWaiter,
 		return nil, err
 	}
 	if err := r.place(l, w); err != nil {
-		r.d.close(l)
+		r.d.large.close(l)
 		return nil, err
 	}
 	return l, nil
@@ -67,7 +67,7 @@ func (r *Region) place(l *large, w *askWaiter) error {
 			if w != nil {
 				w.goes(e)
 			}
-			if err := r.d.copyOwn(l); err != nil { // not under the host's lock
+			if err := r.d.large.copyOwn(l); err != nil { // not under the host's lock
 				return err
 			}
 			if stale, err := r.sendHere(s, e, &env, l.id); !stale {
@@ -142,7 +142,7 @@ func (r *Region) TellBulk(ctx context.Context, id string, payload []byte, progre
 				progress(sent, len(payload))
 			}
 		case <-ctx.Done():
-			cancel, ok := r.d.close(l)
+			cancel, ok := r.d.large.close(l)
 			if !ok {
 				return <-w.done
 			}
@@ -164,14 +164,14 @@ type largeReply struct {
 func (r *remote) replyLarge(corr uint64, payload []byte) error {
 	d := r.d
 	if !d.large.bytes.Take(len(payload)) {
-		d.count.repliesLost.Add(1)
+		d.counts.repliesLost.Add(1)
 		return d.large.short
 	}
 	x := &flow.BulkTransfer{Begin: wire.BulkBegin{Reply: true, Corr: corr}, Payload: slices.Clone(payload),
 		Owner: &largeReply{r.id, len(payload)}}
 	if err := d.wires.Bulk(r.id).Send(x); err != nil {
 		d.large.bytes.Give(len(payload))
-		d.count.repliesLost.Add(1)
+		d.counts.repliesLost.Add(1)
 		return err
 	}
 	return nil
@@ -179,18 +179,18 @@ func (r *remote) replyLarge(corr uint64, payload []byte) error {
 
 // replyOver ends a large reply. An asker who may still wait is told why there is none: by its own node, if that takes
 // none so large.
-func (d *Driver) replyOver(x *flow.BulkTransfer, reason route.Reason) {
+func (t *largeTable) replyOver(x *flow.BulkTransfer, reason route.Reason) {
 	reply, ok := x.Owner.(*largeReply)
 	if !ok {
 		return
 	}
-	d.large.bytes.Give(reply.size)
-	d.room.ringAll()
+	t.bytes.Give(reply.size)
+	t.room.ringAll()
 	if reason == route.OK || reason == route.NoReply { // NoReply: nobody waits for it
 		return
 	}
-	d.count.repliesLost.Add(1)
-	if to := d.remotes.get(reply.to); to != nil && reason != route.TooLarge {
+	t.counts.repliesLost.Add(1)
+	if to := t.links.get(reply.to); to != nil && reason != route.TooLarge {
 		_ = to.conns[0].answer(x.Begin.Corr, reason, []byte("the reply, by the asker's node"))
 	}
 }

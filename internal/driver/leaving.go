@@ -4,7 +4,9 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -20,32 +22,49 @@ var endReasons = map[membership.EndKind]shutdown.Reason{
 	membership.EndIsolated: shutdown.ReasonIsolated, membership.EndRejoin: shutdown.ReasonRejoin,
 }
 
+// leaving is the end of a node that is not sudden: its phases, and its leave from the cluster. What has no lock of its
+// own belongs to the control goroutine.
+type leaving struct {
+	phases *phases
+	by     time.Duration // when to leave without waiting for entities; zero: not leaving
+	forced bool
+
+	log     *slog.Logger
+	timeout time.Duration
+	inbox   *inbox
+	events  *broadcaster
+	over    <-chan struct{} // closed when the node has ended
+	now     func() time.Duration
+	command func(any) error            // has the node carry out a wish; control goroutine
+	end     func(*shutdown.EndedError) // ends the node unless it has been ended; control goroutine
+}
+
 // makePhases prepares the node's shutdown with its own tasks.
-func (d *Driver) makePhases() error {
-	order, err := orderPhases(defaultPhases(d.cfg.LeaveTimeout), d.cfg.Phases)
+func (l *leaving) makePhases(own []shutdown.Phase) error {
+	order, err := orderPhases(defaultPhases(l.timeout), own)
 	if err != nil {
 		return err
 	}
-	d.phases = newPhases(order, d.log)
+	l.phases = newPhases(order, l.log)
 	for _, t := range []struct {
 		phase, name string
 		run         func(ctx context.Context) error
 	}{
 		{shutdown.PhaseShardingShutdown, "give shards back", func(ctx context.Context) error {
-			d.inbox.post(d.leave)
-			return d.await(ctx, membership.Leaving, membership.Exiting, membership.Down)
+			l.inbox.post(l.leave)
+			return l.await(ctx, membership.Leaving, membership.Exiting, membership.Down)
 		}},
 		{shutdown.PhaseClusterLeave, "leave", func(ctx context.Context) error {
-			d.inbox.post(d.leaveNow)
-			return d.await(ctx, membership.Leaving, membership.Exiting, membership.Down)
+			l.inbox.post(l.leaveNow)
+			return l.await(ctx, membership.Leaving, membership.Exiting, membership.Down)
 		}},
 		{shutdown.PhaseClusterExiting, "wait for exiting", func(ctx context.Context) error {
-			return d.await(ctx, membership.Exiting, membership.Down)
+			return l.await(ctx, membership.Exiting, membership.Down)
 		}},
-		{shutdown.PhaseClusterExitingDone, "wait for removal", func(ctx context.Context) error { return d.await(ctx) }},
-		{shutdown.PhaseClusterShutdown, "end the node", d.endAnyway},
+		{shutdown.PhaseClusterExitingDone, "wait for removal", func(ctx context.Context) error { return l.await(ctx) }},
+		{shutdown.PhaseClusterShutdown, "end the node", l.endAnyway},
 	} {
-		if err := d.phases.add(t.phase, t.name, t.run); err != nil {
+		if err := l.phases.add(t.phase, t.name, t.run); err != nil {
 			return err
 		}
 	}
@@ -53,14 +72,14 @@ func (d *Driver) makePhases() error {
 }
 
 // await waits until this node has one of these statuses in its own view, or has ended.
-func (d *Driver) await(ctx context.Context, status ...membership.Status) error {
-	for ev := range d.Events(ctx) {
+func (l *leaving) await(ctx context.Context, status ...membership.Status) error {
+	for ev := range l.events.stream(ctx) {
 		if m, ok := ev.View.SelfMember(); ok && slices.Contains(status, m.Status) {
 			return nil
 		}
 	}
 	select {
-	case <-d.done:
+	case <-l.over:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -68,15 +87,13 @@ func (d *Driver) await(ctx context.Context, status ...membership.Status) error {
 }
 
 // endAnyway is the last of the node's own tasks: one that could not leave in time ends without having been removed.
-func (d *Driver) endAnyway(ctx context.Context) error {
-	d.inbox.post(func() {
-		if d.control.ended == nil {
-			d.log.Warn("the cluster has not let this node go in time: it ends anyway", "node", d.self)
-			d.end(&shutdown.EndedError{Kind: shutdown.EndClosed, At: time.Now(), Reason: "it was not removed in time"})
-		}
+func (l *leaving) endAnyway(ctx context.Context) error {
+	l.inbox.post(func() { // a node that has ended runs nothing that is posted
+		l.log.Warn("the cluster has not let this node go in time: it ends anyway", "node", l.events.view.Load().Self)
+		l.end(&shutdown.EndedError{Kind: shutdown.EndClosed, At: time.Now(), Reason: "it was not removed in time"})
 	})
 	select {
-	case <-d.done:
+	case <-l.over:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -84,41 +101,76 @@ func (d *Driver) endAnyway(ctx context.Context) error {
 }
 
 // leaveNow leaves without waiting for what is hosted here, unless that has been begun. Control goroutine.
-func (d *Driver) leaveNow() {
-	c := &d.control
-	if c.forced {
+func (l *leaving) leaveNow() {
+	if l.forced {
 		return
 	}
-	if m, ok := d.View().SelfMember(); ok && m.Status.Rank() >= membership.Leaving.Rank() {
+	if m, ok := l.events.view.Load().SelfMember(); ok && m.Status.Rank() >= membership.Leaving.Rank() {
 		return // it is on its way
 	}
-	c.forced, c.leaveBy = true, d.now()
-	if err := d.command(node.LeaveCommand{Force: true}); err != nil {
-		d.leaveFailed(err)
+	l.by = l.now()
+	l.force()
+}
+
+// leave begins a graceful leave. Control goroutine.
+func (l *leaving) leave() {
+	if l.by == 0 {
+		l.by = l.now() + l.timeout
+	}
+	if err := l.command(node.LeaveCommand{}); err != nil {
+		l.failed(err)
 	}
 }
 
+// due returns when to leave without waiting for entities any more; false when there is no such time.
+func (l *leaving) due() (time.Duration, bool) { return l.by, l.by != 0 && !l.forced }
+
+// overdue leaves when that time has come. Control goroutine.
+func (l *leaving) overdue(now time.Duration) {
+	if by, ok := l.due(); ok && now >= by {
+		l.log.Warn("entities did not stop in time: leaving anyway", "timeout", l.timeout)
+		l.force()
+	}
+}
+
+// force leaves without waiting for what is hosted here.
+func (l *leaving) force() {
+	l.forced = true
+	if err := l.command(node.LeaveCommand{Force: true}); err != nil {
+		l.failed(err)
+	}
+}
+
+// failed ends a node that cannot leave because it never was a member.
+func (l *leaving) failed(err error) {
+	if errors.Is(err, membership.ErrEnded) {
+		return // its end has been told, or is being told
+	}
+	l.end(&shutdown.EndedError{Kind: membership.EndLeft, At: time.Now(),
+		Reason: fmt.Sprintf("before it was admitted (%v)", err)})
+}
+
 // OnShutdown adds a task to a phase of the shutdown; see the face.
-func (d *Driver) OnShutdown(phase, name string, run func(ctx context.Context) error) error {
-	return d.phases.add(phase, name, run)
+func (l *leaving) OnShutdown(phase, name string, run func(ctx context.Context) error) error {
+	return l.phases.add(phase, name, run)
 }
 
 // Shutdown runs the coordinated shutdown from a phase on, the first one if from is empty, and waits until it is over or
 // ctx ends. It runs once: the first reason stands, every later call waits for the same run and returns its result.
-func (d *Driver) Shutdown(ctx context.Context, why shutdown.Reason, from string) error {
-	if err := d.phases.begin(why, from); err != nil {
+func (l *leaving) Shutdown(ctx context.Context, why shutdown.Reason, from string) error {
+	if err := l.phases.begin(why, from); err != nil {
 		return err
 	}
 	select {
-	case <-d.phases.finish:
-		return d.phases.err
+	case <-l.phases.finish:
+		return l.phases.err
 	case <-ctx.Done():
 		return fmt.Errorf("kith: shutdown goes on: %w", ctx.Err())
 	}
 }
 
 // ShutdownDone is closed when the coordinated shutdown has run.
-func (d *Driver) ShutdownDone() <-chan struct{} { return d.phases.finish }
+func (l *leaving) ShutdownDone() <-chan struct{} { return l.phases.finish }
 
 // ShutdownReason returns why the coordinated shutdown runs or ran, empty before it has begun.
-func (d *Driver) ShutdownReason() shutdown.Reason { return d.phases.reason() }
+func (l *leaving) ShutdownReason() shutdown.Reason { return l.phases.reason() }

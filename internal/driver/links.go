@@ -15,53 +15,74 @@ import (
 )
 
 // LinkUp notes a connection.
-func (d *Driver) LinkUp(id peer.ID, lane wire.Lane, number int) {
-	d.log.Debug("connected", "peer", id, "lane", lane, "number", number)
+func (t *links) LinkUp(id peer.ID, lane wire.Lane, number int) {
+	t.log.Debug("connected", "peer", id, "lane", lane, "number", number)
 }
 
 // LinkDown fails the asks that went over a broken connection.
-func (d *Driver) LinkDown(id peer.ID, lane wire.Lane, number int, lost uint64, err error) {
-	d.log.Debug("disconnected", "peer", id, "lane", lane, "number", number, "lost", lost, "error", err)
+func (t *links) LinkDown(id peer.ID, lane wire.Lane, number int, lost uint64, err error) {
+	t.log.Debug("disconnected", "peer", id, "lane", lane, "number", number, "lost", lost, "error", err)
 	if lane != wire.LaneData {
 		return
 	}
-	if n := d.remotes.get(id); n != nil && number < len(n.conns) {
-		d.asks.fail(n.conns[number], route.PeerLost)
-		d.loseLarge(n.conns[number], err)
+	if n := t.get(id); n != nil && number < len(n.conns) {
+		t.asks.fail(n.conns[number], route.PeerLost)
+		t.large.lose(n.conns[number], err)
 	}
 }
 
 // LinkLost takes evidence that a peer's process is gone. An upcall of the transport, from a goroutine of its own.
-func (d *Driver) LinkLost(id peer.ID) { d.lost(membership.LinkLostCommand{ID: id}) }
+func (t *links) LinkLost(id peer.ID) { t.lost(membership.LinkLostCommand{ID: id}) }
 
 // LinkSilent passes on that a path is stuck, or is no more; the transport has logged it. The ticker tells it, which is
 // where hooks are called.
-func (d *Driver) LinkSilent(id peer.ID, lane wire.Lane, number int, since time.Duration) {
-	d.exec.ReportLater(entity.Incident{Kind: entity.Silent, Took: since, Running: since > 0,
+func (t *links) LinkSilent(id peer.ID, lane wire.Lane, number int, since time.Duration) {
+	t.exec.ReportLater(entity.Incident{Kind: entity.Silent, Took: since, Running: since > 0,
 		Text: fmt.Sprintf("%s connection %d to %s", lane, number, id)})
 }
 
-func (d *Driver) lost(c membership.LinkLostCommand) {
-	d.log.Debug("connection lost and refused", "peer", c.ID, "replaced", c.Replaced)
-	d.inbox.post(func() {
-		if err := d.command(c); err != nil {
-			d.log.Debug("evidence not taken", "peer", c.ID, "error", err)
+func (t *links) lost(c membership.LinkLostCommand) {
+	t.log.Debug("connection lost and refused", "peer", c.ID, "replaced", c.Replaced)
+	t.inbox.post(func() {
+		if err := t.command(c); err != nil {
+			t.log.Debug("evidence not taken", "peer", c.ID, "error", err)
 		}
 	})
 }
 
 // PeerRefused takes a refusal for good. Being refused as removed is the end of this incarnation, by those whom the
 // membership believes.
-func (d *Driver) PeerRefused(err *hello.RefusedError) {
-	d.log.Error("peer refused this node", "peer", err.Peer, "reason", err.Reason, "differs", err.Key, "ours", err.Ours,
+func (t *links) PeerRefused(err *hello.RefusedError) {
+	t.log.Error("peer refused this node", "peer", err.Peer, "reason", err.Reason, "differs", err.Key, "ours", err.Ours,
 		"theirs", err.Theirs)
 	if err.Reason == hello.RefusedIncarnation && err.Peer.Inc != 0 {
-		d.lost(membership.LinkLostCommand{ID: err.Peer, Replaced: true})
+		t.lost(membership.LinkLostCommand{ID: err.Peer, Replaced: true})
 	}
 	if err.Reason == hello.RefusedCluster {
-		d.otherCluster(err)
+		t.otherCluster(err)
 	}
 	if err.Reason == hello.RefusedRemoved {
-		d.inbox.post(func() { d.refusedAsRemoved(err) })
+		t.inbox.post(func() { t.removed(err) })
 	}
+}
+
+// otherCluster hands a refusal for another cluster's sake to the membership, which knows whether it was at a seed.
+func (t *links) otherCluster(err *hello.RefusedError) {
+	c := membership.OtherClusterCommand{Addr: err.Peer.Addr}
+	var ok bool
+	if c.ClusterID, c.Birth, ok = err.Cluster(); !ok {
+		return
+	}
+	t.inbox.post(func() {
+		// A node that has ended meanwhile needs to know nothing.
+		_ = t.command(c)
+	})
+}
+
+// share names whose share of the transport's rooms a peer uses: its own as a member, one for all who are none.
+func (t *links) share(from peer.ID) peer.ID {
+	if _, known := t.view().Member(from); known {
+		return from
+	}
+	return peer.ID{}
 }

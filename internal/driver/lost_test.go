@@ -82,7 +82,7 @@ func TestWaitingForALostPeer(t *testing.T) {
 		return err == nil
 	})
 	require.Same(t, right.remote, opened(t, r, sh).remote)
-	require.Nil(t, p.a.remotes.get(gone))
+	require.Nil(t, p.a.links.get(gone))
 }
 
 // What waits for a peer when this node ends is told as stopped.
@@ -154,12 +154,12 @@ func TestHomeOnAForgottenPeer(t *testing.T) {
 			}
 			onControl(p.a, func() {
 				p.a.moveRoute(ref, dead(), plane.Home{At: gone, Fence: fence})
-				require.Zero(t, p.a.control.agenda.Stalls())
+				require.Zero(t, p.a.dispatch.control.agenda.Stalls())
 			})
 			home("drained")
 			eventually(t, func() bool { return len(p.received()) == before+3 })
 			require.Equal(t, []string{"1", "2", "3"}, p.received()[before:])
-			require.Nil(t, p.a.remotes.get(gone), "nothing is kept of the dead")
+			require.Nil(t, p.a.links.get(gone), "nothing is kept of the dead")
 			count, _ := p.undelivered(r.typ.Name, sh)
 			require.Empty(t, count)
 		})

@@ -214,7 +214,7 @@ func TestDrainWaitsForRoom(t *testing.T) {
 	onControl(p.a, func() {
 		again := &routeEntry{remote: right.remote, link: right.link, term: right.term, epoch: right.epoch}
 		p.a.moveRoute(ref, again, plane.Home{At: p.b.self, Fence: f})
-		stalledOnce = p.a.control.agenda.Stalls() > 0
+		stalledOnce = p.a.dispatch.control.agenda.Stalls() > 0
 		require.True(t, p.a.drains.Load())
 	})
 	for i := parked; i < 2*parked; i++ {

@@ -168,11 +168,6 @@ func (r *recordKeeper) start(node string, written func(membership.Record)) {
 	}
 }
 
-// recorded tells the node that a record is written. The keeper's goroutine.
-func (d *Driver) recorded(rec membership.Record) {
-	d.inbox.post(func() { _ = d.command(membership.RecordedCommand{Record: rec}) })
-}
-
 // note hands a view on. Control goroutine; it never waits.
 func (r *recordKeeper) note(v *membership.View) {
 	if r == nil || v.ClusterID == 0 {

@@ -121,7 +121,7 @@ func newRegion(d *Driver, t entity.Type) *Region {
 	r.parked.limit = int64(d.cfg.ParkBytes)
 	r.parking = flow.NewParking(0, d.cfg.ParkBytes, d.cfg.ParkTime, &r.parked)
 	if d.cfg.ParkTime == 0 {
-		r.parking.Follow(func() time.Duration { return time.Duration(d.parkTime.Load()) })
+		r.parking.Follow(func() time.Duration { return d.takeover.parkTime() })
 	}
 	r.full = d.bounds.fullHere(r)
 	r.slots = make([]regionSlot, t.Shards)

@@ -4,13 +4,16 @@ package driver
 
 import (
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/kith-io/kith/internal/exec"
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -18,11 +21,11 @@ import (
 
 // neighbour is another node: its data connections, and what is refused of it until it is told.
 type neighbour struct {
-	d        *Driver
+	d        *links
 	id       peer.ID
 	conns    []*remote // by number of the connection
 	refusals refusals
-	listed   atomic.Bool // stands in remoteTable.telling
+	listed   atomic.Bool // stands in links.telling
 }
 
 // remote is one data connection to another node. It is the Origin of asks that are best answered over it: their frames
@@ -47,7 +50,7 @@ func (n *neighbour) of(shard route.ShardID) *remote { return n.conns[int(shard)%
 
 // Reply answers an ask over the link to the asker.
 func (r *remote) Reply(corr uint64, reason route.Reason, payload []byte) error {
-	if err := r.d.checkReply(payload); err != nil {
+	if err := r.d.bounds.checkReply(payload); err != nil {
 		return err
 	}
 	if len(payload) > r.d.cfg.MaxPayload {
@@ -63,7 +66,7 @@ func (r *remote) answer(corr uint64, reason route.Reason, payload []byte) error 
 	b, err := l.Reserve(wire.ReplySize + len(payload))
 	if err != nil {
 		l.Unlock()
-		r.d.count.repliesLost.Add(1)
+		r.d.counts.repliesLost.Add(1)
 		return err
 	}
 	if reason != route.OK {
@@ -83,26 +86,51 @@ func (r *remote) answer(corr uint64, reason route.Reason, payload []byte) error 
 // refuse notes a tell of this peer that was refused, so that it is told.
 func (n *neighbour) refuse(k plane.RefusalKey, id []byte) {
 	if !n.refusals.add(k, id) {
-		n.d.count.refusalsUntold.Add(1)
+		n.d.counts.refusalsUntold.Add(1)
 		return
 	}
 	if n.listed.CompareAndSwap(false, true) {
-		t := &n.d.remotes
+		t := n.d
 		t.mu.Lock()
 		t.telling = append(t.telling, n)
 		t.mu.Unlock()
 	}
 }
 
-// remoteTable holds the other nodes by identity. There are as many as members, and those removed a moment ago.
-type remoteTable struct {
+// links holds the other nodes by identity, and takes what the transport tells of connections to them. There are as many
+// as members, and those removed a moment ago. Methods are safe for concurrent use.
+type links struct {
 	mu      sync.Mutex
 	byID    map[peer.ID]*neighbour
 	telling []*neighbour // those with refusals to be told
+
+	log     *slog.Logger
+	cfg     *Config
+	wires   *transport.Transport
+	exec    *exec.Exec
+	inbox   *inbox
+	asks    *askTable
+	large   *largeTable
+	routes  *dispatch
+	room    *rooms
+	failed  *undeliveredTable
+	bounds  *bounds
+	counts  *counters
+	regions *atomic.Pointer[regionTable]
+	view    func() *membership.View
+	command func(any) error           // has the node carry out a wish; control goroutine
+	removed func(*hello.RefusedError) // takes being refused as removed; control goroutine
+}
+
+func (t *links) init(d *Driver) {
+	t.log, t.cfg, t.exec, t.inbox, t.asks = d.log, &d.cfg, &d.exec, d.inbox, d.asks
+	t.large, t.routes = &d.large, &d.dispatch
+	t.room, t.failed, t.bounds, t.counts, t.regions = &d.room, &d.failed, &d.bounds, &d.count, &d.regions
+	t.view, t.command, t.removed = d.View, d.command, d.refusedAsRemoved
 }
 
 // get returns the node id, nil when it has no entry.
-func (t *remoteTable) get(id peer.ID) *neighbour {
+func (t *links) get(id peer.ID) *neighbour {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.byID[id]
@@ -110,15 +138,14 @@ func (t *remoteTable) get(id peer.ID) *neighbour {
 
 // neighbour returns the node id and makes its entry if there is none. One that is forgotten gets dead links, and no
 // place in the table: nothing would take it out again.
-func (d *Driver) neighbour(id peer.ID) *neighbour {
-	t := &d.remotes
+func (t *links) neighbour(id peer.ID) *neighbour {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := t.byID[id]; n != nil {
 		return n
 	}
-	n := &neighbour{d: d, id: id}
-	for _, l := range d.wires.Links(id) {
+	n := &neighbour{d: t, id: id}
+	for _, l := range t.wires.Links(id) {
 		r := &remote{neighbour: n, link: l}
 		r.source = exec.Source{ID: id, Origin: r}
 		n.conns = append(n.conns, r)
@@ -133,9 +160,9 @@ func (d *Driver) neighbour(id peer.ID) *neighbour {
 }
 
 // remote returns the connection to the node id over which messages of a shard go.
-func (d *Driver) remote(id peer.ID, shard route.ShardID) *remote { return d.neighbour(id).of(shard) }
+func (t *links) remote(id peer.ID, shard route.ShardID) *remote { return t.neighbour(id).of(shard) }
 
-func (t *remoteTable) drop(id peer.ID) *neighbour {
+func (t *links) drop(id peer.ID) *neighbour {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.byID[id]
@@ -144,8 +171,7 @@ func (t *remoteTable) drop(id peer.ID) *neighbour {
 }
 
 // tellRefusals sends what was refused to the senders of it.
-func (d *Driver) tellRefusals() {
-	t := &d.remotes
+func (t *links) tellRefusals() {
 	t.mu.Lock()
 	telling := t.telling
 	t.telling = nil
@@ -157,23 +183,23 @@ func (d *Driver) tellRefusals() {
 		if len(list) == 0 {
 			continue
 		}
-		if err := d.sendRefusals(r.id, list); err != nil {
-			d.count.refusalsUntold.Add(1)
-			d.log.Debug("refusals not told", "peer", r.id, "error", err)
+		if err := t.sendRefusals(r.id, list); err != nil {
+			t.counts.refusalsUntold.Add(1)
+			t.log.Debug("refusals not told", "peer", r.id, "error", err)
 		}
 	}
 }
 
 // sendRefusals tells a peer what was refused of it; one of wire version 1 without limits, and with its reasons.
-func (d *Driver) sendRefusals(to peer.ID, list []*plane.Refusal) error {
-	regions := d.regions.Load()
+func (t *links) sendRefusals(to peer.ID, list []*plane.Refusal) error {
+	regions := t.regions.Load()
 	for _, e := range list {
-		e.Limit = d.bounds.limitOf(regions.byID[e.Type], e.Reason)
+		e.Limit = t.bounds.limitOf(regions.byID[e.Type], e.Reason)
 	}
-	err := d.wires.Send(peer.Mail{To: to, Kind: wire.KindRefusals, Body: plane.AppendRefusals(nil, list, true)})
+	err := t.wires.Send(peer.Mail{To: to, Kind: wire.KindRefusals, Body: plane.AppendRefusals(nil, list, true)})
 	if old := (*transport.VersionError)(nil); errors.As(err, &old) {
 		list = plane.SpokenRefusals(list, old.Speaks)
-		err = d.wires.Send(peer.Mail{To: to, Kind: wire.KindRefused, Body: plane.AppendRefusals(nil, list, false)})
+		err = t.wires.Send(peer.Mail{To: to, Kind: wire.KindRefused, Body: plane.AppendRefusals(nil, list, false)})
 	}
 	return err
 }
@@ -183,16 +209,17 @@ type selfOrigin struct{ d *Driver }
 
 // Reply settles the ask. That nobody waits any more is no error, as it is none for an answer over a link.
 func (o *selfOrigin) Reply(corr uint64, reason route.Reason, payload []byte) error {
-	if err := o.d.checkReply(payload); err != nil {
+	if err := o.d.bounds.checkReply(payload); err != nil {
 		return err
 	}
 	o.d.asks.settle(corr, reason, payload)
 	return nil
 }
 
-func (d *Driver) checkReply(payload []byte) error {
-	if len(payload) > d.cfg.MaxMessage {
-		return d.bounds.tooLarge(nil, len(payload))
+// checkReply judges a reply before it goes to the asker.
+func (b *bounds) checkReply(payload []byte) error {
+	if len(payload) > b.cfg.MaxMessage {
+		return b.tooLarge(nil, len(payload))
 	}
 	return nil
 }

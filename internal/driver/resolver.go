@@ -4,8 +4,10 @@ package driver
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/kith-io/kith/internal/node"
@@ -27,31 +29,51 @@ type Decision struct {
 // maxDecisions is how many decisions readers are shown.
 const maxDecisions = 64
 
+// resolver is what is heard of the node's resolver: its decisions for readers and the log, and the lease that it asks
+// for.
+type resolver struct {
+	decided atomic.Pointer[[]Decision]
+	leasing chan struct{} // closed when the last operation on the lease is over; the control goroutine's
+
+	log         *slog.Logger
+	start       time.Time
+	now         func() time.Duration
+	lease       Lease
+	name, owner string // of the lease
+	result      func(node.LeaseResult)
+}
+
+func (r *resolver) init(d *Driver) {
+	r.log, r.start, r.now, r.lease = d.log, d.start, d.now, d.cfg.Lease
+	r.name, r.owner = d.cfg.leaseName(), d.self.String()
+	r.result = func(l node.LeaseResult) { d.inbox.post(func() { _ = d.command(l) }) }
+}
+
 // Decisions returns the newest decisions of the resolver, oldest first.
-func (d *Driver) Decisions() []Decision {
-	if p := d.decided.Load(); p != nil {
+func (r *resolver) Decisions() []Decision {
+	if p := r.decided.Load(); p != nil {
 		return slices.Clone(*p)
 	}
 	return nil
 }
 
 // resolved logs what the resolver decided and tells, and carries out what it wants of its lease. Control goroutine.
-func (d *Driver) resolved(e *node.Effects) {
+func (r *resolver) resolved(e *node.Effects) {
 	for _, v := range e.Decisions {
-		list := d.Decisions()
+		list := r.Decisions()
 		if len(list) == maxDecisions {
 			list = list[1:]
 		}
-		list = append(list, Decision{Decision: v, Time: d.start.Add(v.At)})
-		d.decided.Store(&list)
-		d.log.Warn("resolver decided", "decision", v.String(), "lives", v.Lives, "leader", v.Leader, "down", len(v.Down),
+		list = append(list, Decision{Decision: v, Time: r.start.Add(v.At)})
+		r.decided.Store(&list)
+		r.log.Warn("resolver decided", "decision", v.String(), "lives", v.Lives, "leader", v.Leader, "down", len(v.Down),
 			"stable_after", v.StableAfter)
 	}
 	for _, ev := range e.ResolverEvents {
-		d.log.Warn("resolver", "event", ev.Text)
+		r.log.Warn("resolver", "event", ev.Text)
 	}
 	for _, op := range e.Lease {
-		d.leaseOp(op)
+		r.leaseOp(op)
 	}
 }
 
@@ -78,13 +100,12 @@ func (c Config) leaseName() string {
 
 // leaseOp runs one operation in a goroutine of its own, behind the one before it, until its deadline at most, and
 // brings the answer back.
-func (d *Driver) leaseOp(op node.LeaseOp) {
-	before, done := d.control.leasing, make(chan struct{})
-	d.control.leasing = done
-	name, owner := d.cfg.leaseName(), d.self.String()
+func (r *resolver) leaseOp(op node.LeaseOp) {
+	before, done := r.leasing, make(chan struct{})
+	r.leasing = done
 	go func() {
 		defer close(done)
-		ctx, cancel := context.WithTimeout(context.Background(), op.Deadline-d.now())
+		ctx, cancel := context.WithTimeout(context.Background(), op.Deadline-r.now())
 		defer cancel()
 		if before != nil {
 			select {
@@ -95,43 +116,15 @@ func (d *Driver) leaseOp(op node.LeaseOp) {
 		var ok bool
 		var err error
 		if op.Release {
-			err = d.cfg.Lease.Release(ctx, name, owner)
+			err = r.lease.Release(ctx, r.name, r.owner)
 			ok = err == nil
 		} else {
-			ok, err = d.cfg.Lease.Acquire(ctx, name, owner)
+			ok, err = r.lease.Acquire(ctx, r.name, r.owner)
 			ok = ok && err == nil
 		}
 		if err != nil {
-			d.log.Warn("lease", "name", name, "release", op.Release, "error", err)
+			r.log.Warn("lease", "name", r.name, "release", op.Release, "error", err)
 		}
-		d.inbox.post(func() { _ = d.command(node.LeaseResult{Op: op.Op, OK: ok}) })
+		r.result(node.LeaseResult{Op: op.Op, OK: ok})
 	}()
-}
-
-// followTakeover keeps the time that messages may wait for a home above the takeover time, or warns once that a fixed
-// one is below it. Control goroutine.
-func (d *Driver) followTakeover(takeover time.Duration) {
-	need := node.ParkTimeFor(takeover)
-	d.parkTime.Store(int64(need))
-	c := &d.control
-	if c.parksShortly || d.cfg.ParkTime == 0 || d.cfg.ParkTime >= takeover {
-		return
-	}
-	c.parksShortly = true
-	d.log.Warn("ParkTime is below the takeover time: what is sent to an entity whose node was lost fails before that "+
-		"entity can live elsewhere", "park_time", d.cfg.ParkTime, "takeover_time", takeover, "needed", need)
-}
-
-// outgrown warns once when the cluster has become too large for a takeover time that was fixed. Control goroutine.
-func (d *Driver) outgrown(v *membership.View) {
-	c := &d.control
-	if c.outgrown || d.cfg.TakeoverTime == 0 || d.cfg.Resolver.Strategy == node.ResolverOff {
-		return
-	}
-	up := v.CountUp()
-	if need := d.cfg.node().DerivedTakeover(up); need > d.cfg.TakeoverTime {
-		c.outgrown = true
-		d.log.Warn("TakeoverTime is too short for this cluster: a node that is cut off may go on while its shards live "+
-			"elsewhere", "takeover_time", d.cfg.TakeoverTime, "needed", need, "members", up)
-	}
 }

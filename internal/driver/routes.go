@@ -17,13 +17,13 @@ import (
 )
 
 // want notes a home to be asked for.
-func (d *Driver) want(ref slotRef) { d.control.agenda.Want(d.now(), ref) }
+func (d *dispatch) want(ref slotRef) { d.control.agenda.Want(d.now(), ref) }
 
 // watch looks at the slot for parked messages whose time is over.
-func (d *Driver) watch(ref slotRef) { d.control.agenda.Watch(d.now(), ref) }
+func (d *dispatch) watch(ref slotRef) { d.control.agenda.Watch(d.now(), ref) }
 
 // follow does what a verb on a slot has called for. The slot's lock is held.
-func (d *Driver) follow(ref slotRef, s *regionSlot, next plane.Next) {
+func (d *dispatch) follow(ref slotRef, s *regionSlot, next plane.Next) {
 	switch next {
 	case plane.Flush:
 		d.drain(ref, s)
@@ -33,7 +33,7 @@ func (d *Driver) follow(ref slotRef, s *regionSlot, next plane.Next) {
 }
 
 // routeChanged carries out what the node says of one shard's home.
-func (d *Driver) routeChanged(ch *shard.RouteChange) {
+func (d *dispatch) routeChanged(ch *shard.RouteChange) {
 	r := d.regions.Load().byID[ch.Type]
 	if r == nil || uint32(ch.Shard) >= r.shards {
 		return
@@ -47,7 +47,7 @@ func (d *Driver) routeChanged(ch *shard.RouteChange) {
 		home.At, home.Local = d.self, true
 		home.Gone = e.host == nil || e.host.Fence() != ch.Fence || e.host.Ending()
 	case shard.RouteRemote:
-		e.remote = d.remote(ch.Home, ch.Shard)
+		e.remote = d.links.remote(ch.Home, ch.Shard)
 		e.link = e.remote.link
 		home.Gone = isForgotten(e.link.Err())
 	default:
@@ -57,7 +57,7 @@ func (d *Driver) routeChanged(ch *shard.RouteChange) {
 }
 
 // moveRoute leads the slot to a home, or to none: parked messages first, then the fast path opens.
-func (d *Driver) moveRoute(ref slotRef, e *routeEntry, home plane.Home) {
+func (d *dispatch) moveRoute(ref slotRef, e *routeEntry, home plane.Home) {
 	s := ref.slot()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,11 +82,11 @@ func (s *regionSlot) shut() {
 }
 
 // closeRoute makes the home unknown: senders park, and ask for it again.
-func (d *Driver) closeRoute(ref slotRef) { d.moveRoute(ref, nil, plane.Home{}) }
+func (d *dispatch) closeRoute(ref slotRef) { d.moveRoute(ref, nil, plane.Home{}) }
 
 // drain sends parked messages to the slot's home until none is left, which opens the fast path, or the home has no
 // room. Senders keep parking meanwhile. The slot's lock is held.
-func (d *Driver) drain(ref slotRef, s *regionSlot) {
+func (d *dispatch) drain(ref slotRef, s *regionSlot) {
 	d.drains.Store(true) // before anything can find a link full: what room there is from then on is told
 	e := s.next
 	send := func(env *wire.Envelope, f []byte) plane.Step { return d.forward(ref, e, env, f) }
@@ -105,12 +105,12 @@ func (d *Driver) drain(ref slotRef, s *regionSlot) {
 }
 
 // forward sends one parked message, a whole envelope stamped with its fence.
-func (d *Driver) forward(ref slotRef, e *routeEntry, env *wire.Envelope, f []byte) plane.Step {
+func (d *dispatch) forward(ref slotRef, e *routeEntry, env *wire.Envelope, f []byte) plane.Step {
 	if env.Flags&wire.FlagBulk != 0 {
 		if e.host == nil {
-			return stepOf(d.forwardLarge(e, env))
+			return stepOf(d.large.forward(e, env))
 		}
-		d.keepLarge(env)
+		d.large.keep(env)
 	}
 	if env.Flags&wire.FlagAsk != 0 {
 		d.asks.goes(env.Corr, e)
@@ -156,7 +156,7 @@ func stepOf(err error) plane.Step {
 }
 
 // retryDrains goes on with drains that met a full link.
-func (d *Driver) retryDrains(now time.Duration) {
+func (d *dispatch) retryDrains(now time.Duration) {
 	for _, ref := range d.control.agenda.Stalled(now) {
 		s := ref.slot()
 		s.mu.Lock()
@@ -168,7 +168,7 @@ func (d *Driver) retryDrains(now time.Duration) {
 }
 
 // expireParked fails messages that waited too long for a home.
-func (d *Driver) expireParked(now time.Duration) {
+func (d *dispatch) expireParked(now time.Duration) {
 	for _, ref := range d.control.agenda.Waiting(now) {
 		s := ref.slot()
 		s.mu.Lock()
@@ -182,7 +182,7 @@ func (d *Driver) expireParked(now time.Duration) {
 }
 
 // failParked fails everything that waits in a slot.
-func (d *Driver) failParked(ref slotRef, reason route.Reason) {
+func (d *dispatch) failParked(ref slotRef, reason route.Reason) {
 	s := ref.slot()
 	s.mu.Lock()
 	s.slot.FailAll(func(f []byte) { d.dropParked(ref, f, reason) })
@@ -191,7 +191,7 @@ func (d *Driver) failParked(ref slotRef, reason route.Reason) {
 }
 
 // dropParked notes one parked message that is not delivered. The slot's lock is held, so an ask is settled later.
-func (d *Driver) dropParked(ref slotRef, f []byte, reason route.Reason) {
+func (d *dispatch) dropParked(ref slotRef, f []byte, reason route.Reason) {
 	var env wire.Envelope
 	what := plane.GiveUp(f, &env)
 	invariant.Check(what >= plane.UnsentLarge, "driver: no envelope was parked")
@@ -199,7 +199,7 @@ func (d *Driver) dropParked(ref slotRef, f []byte, reason route.Reason) {
 	switch what {
 	case plane.UnsentLarge:
 		if l := d.large.get(&env); l != nil {
-			d.endLarge(l, reason, nil, d.settleSoon)
+			d.large.end(l, reason, nil, d.settleSoon)
 		}
 	case plane.UnsentAsk:
 		d.control.settling = append(d.control.settling, settledAsk{env.Corr, reason, nil})
@@ -209,7 +209,7 @@ func (d *Driver) dropParked(ref slotRef, f []byte, reason route.Reason) {
 }
 
 // settleParked answers asks that were dropped while a slot's lock was held.
-func (d *Driver) settleParked() {
+func (d *dispatch) settleParked() {
 	c := &d.control
 	for len(c.settling) > 0 {
 		list := c.settling
@@ -221,14 +221,14 @@ func (d *Driver) settleParked() {
 }
 
 // doubt has the home asked for again because its receiver refused an ask. Any goroutine.
-func (d *Driver) doubt(ref slotRef, e *routeEntry) {
+func (d *dispatch) doubt(ref slotRef, e *routeEntry) {
 	if ref.slot().route.Load() == e && e.remote != nil && e.doubted.CompareAndSwap(false, true) {
 		d.inbox.post(func() { d.doubted(ref, e) })
 	}
 }
 
 // doubted has the home asked for again that somebody refused, unless the slot leads elsewhere by now.
-func (d *Driver) doubted(ref slotRef, e *routeEntry) {
+func (d *dispatch) doubted(ref slotRef, e *routeEntry) {
 	s := ref.slot()
 	s.mu.Lock()
 	leads := plane.Leads(&s.slot, e.remote.id, e.term, e.epoch)
@@ -249,13 +249,13 @@ func isForgotten(err error) bool { return errors.Is(err, transport.ErrForgotten)
 
 // rehome has the next home looked for when one is on a peer that is forgotten. It is done in a turn of its own: this
 // one may be carrying out what the node said. Any goroutine; a slot's lock may be held.
-func (d *Driver) rehome(ref slotRef, e *routeEntry) {
+func (d *dispatch) rehome(ref slotRef, e *routeEntry) {
 	d.log.Debug("home on a removed member", "type", ref.r.typ.Name, "shard", ref.shard, "home", e.remote.id)
 	d.inbox.post(func() { d.nextHome(ref, e.remote.id, e.term, e.epoch) })
 }
 
 // nextHome has the node forget a home, closes the slot if it leads there still, and asks again for what waits.
-func (d *Driver) nextHome(ref slotRef, at peer.ID, term, epoch uint32) {
+func (d *dispatch) nextHome(ref slotRef, at peer.ID, term, epoch uint32) {
 	d.forgetHome(ref, term, epoch)
 	s := ref.slot()
 	s.mu.Lock()
@@ -266,7 +266,7 @@ func (d *Driver) nextHome(ref slotRef, at peer.ID, term, epoch uint32) {
 	d.watch(ref)
 }
 
-func (d *Driver) forgetHome(ref slotRef, term, epoch uint32) {
+func (d *dispatch) forgetHome(ref slotRef, term, epoch uint32) {
 	cmd := shard.RefusedCommand{Type: ref.r.id, Shard: ref.shard, Term: term, Epoch: epoch}
 	if err := d.command(cmd); err != nil {
 		d.log.Warn("refused route not forgotten", "type", ref.r.typ.Name, "shard", ref.shard, "error", err)
@@ -274,7 +274,7 @@ func (d *Driver) forgetHome(ref slotRef, term, epoch uint32) {
 }
 
 // refusedThere takes a peer's word on what it refused of this node's.
-func (d *Driver) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
+func (d *dispatch) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 	list, err := plane.ParseRefusals(kind, body)
 	if err != nil {
 		d.nonsense.note(from, kind, err)

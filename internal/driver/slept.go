@@ -19,10 +19,15 @@ import (
 // sleptLeast is the shortest sleep that is looked at; two clocks are never read at one moment.
 const sleptLeast = 100 * time.Millisecond
 
+// clocks are those that the monotonic clock is compared with.
+type clocks struct {
+	boot func() (time.Duration, bool)       // time that counts the machine's sleeps; false: there is no such clock
+	wall func() (wall, monotonic time.Time) // both read as one
+}
+
 // sleepWatch compares the monotonic clock with two others. look may be called by several goroutines.
 type sleepWatch struct {
-	boot  func() (time.Duration, bool)       // time that counts the machine's sleeps; false: there is no such clock
-	wall  func() (wall, monotonic time.Time) // both read as one
+	clocks
 	start time.Time
 	base  time.Duration // boot less monotonic at the start
 	clock *exec.Clock   // to which sleeps are added

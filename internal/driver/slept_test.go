@@ -30,7 +30,7 @@ var began = time.Now()
 func TestSleepWatch(t *testing.T) {
 	var c shifted
 	var clock exec.Clock
-	w := sleepWatch{boot: c.bootTime, wall: c.wallTime}
+	w := sleepWatch{clocks: clocks{boot: c.bootTime, wall: c.wallTime}}
 	w.init(time.Now(), &clock)
 	const limit = 10 * time.Second
 	require.False(t, w.look(limit))
@@ -59,7 +59,7 @@ func TestSleepWatch(t *testing.T) {
 
 	// No clock that counts sleeps: the wall clock alone.
 	var still exec.Clock
-	w = sleepWatch{boot: func() (time.Duration, bool) { return 0, false }, wall: c.wallTime}
+	w = sleepWatch{clocks: clocks{boot: func() (time.Duration, bool) { return 0, false }, wall: c.wallTime}}
 	w.init(time.Now(), &still)
 	c.wall.Add(int64(time.Minute))
 	require.True(t, w.look(limit))
@@ -81,7 +81,7 @@ func TestSleepThatTheClockDoesNotShow(t *testing.T) {
 			p := newPair(t, func(cfg *Config) {
 				cfg.TakeoverTime, cfg.Resolver.Strategy = 20*time.Second, node.ResolverOff
 				if len(cfg.Roles) > 0 {
-					cfg.bootTime, cfg.wallTime = c.bootTime, c.wallTime
+					cfg.clocks = clocks{c.bootTime, c.wallTime}
 				}
 			})
 			suspended := func() (at time.Duration, now bool) {

@@ -67,11 +67,12 @@ func TestOutgrownTakeoverTime(t *testing.T) {
 		"off":         {Config{TakeoverTime: time.Second, Resolver: node.Resolver{Strategy: node.ResolverOff}}, 0},
 	} {
 		var log bytes.Buffer
-		d := &Driver{cfg: c.cfg.WithDefaults(), log: slog.New(slog.NewTextHandler(&log, nil))}
-		d.outgrown(view(5))
+		cfg := c.cfg.WithDefaults()
+		w := takeover{cfg: &cfg, log: slog.New(slog.NewTextHandler(&log, nil))}
+		w.outgrow(view(5))
 		require.Empty(t, log.String(), name)
-		d.outgrown(view(20))
-		d.outgrown(view(20))
+		w.outgrow(view(20))
+		w.outgrow(view(20))
 		require.Equal(t, c.warns, strings.Count(log.String(), "needed=31s members=20"), name)
 	}
 }
@@ -79,23 +80,23 @@ func TestOutgrownTakeoverTime(t *testing.T) {
 // TestParkTimeFollowsTheTakeover: what waits for a home may wait for longer than the takeover time of the members that
 // there are; one warning when a fixed time is shorter (SHD-4, MEM-10).
 func TestParkTimeFollowsTheTakeover(t *testing.T) {
-	of := func(c Config) (*Driver, *bytes.Buffer) {
-		log := &bytes.Buffer{}
-		return &Driver{cfg: c.WithDefaults(), log: slog.New(slog.NewTextHandler(log, nil))}, log
+	of := func(c Config) (*takeover, *bytes.Buffer) {
+		log, cfg := &bytes.Buffer{}, c.WithDefaults()
+		return &takeover{cfg: &cfg, log: slog.New(slog.NewTextHandler(log, nil))}, log
 	}
-	d, log := of(Config{})
+	w, log := of(Config{})
 	for _, members := range []int{1, 5, 11, 101, 5} {
-		takeover := d.cfg.node().Takeover(members)
-		d.followTakeover(takeover)
-		require.Greater(t, time.Duration(d.parkTime.Load()), takeover+5*time.Second)
-		require.GreaterOrEqual(t, time.Duration(d.parkTime.Load()), 30*time.Second)
+		takeover := w.cfg.node().Takeover(members)
+		w.follow(takeover)
+		require.Greater(t, w.parkTime(), takeover+5*time.Second)
+		require.GreaterOrEqual(t, w.parkTime(), 30*time.Second)
 	}
 	require.Empty(t, log.String())
-	d, log = of(Config{ParkTime: 30 * time.Second})
-	d.followTakeover(d.cfg.node().Takeover(10))
+	w, log = of(Config{ParkTime: 30 * time.Second})
+	w.follow(w.cfg.node().Takeover(10))
 	require.Empty(t, log.String())
-	d.followTakeover(d.cfg.node().Takeover(20))
-	d.followTakeover(d.cfg.node().Takeover(20))
+	w.follow(w.cfg.node().Takeover(20))
+	w.follow(w.cfg.node().Takeover(20))
 	require.Equal(t, 1, strings.Count(log.String(), "park_time=30s takeover_time=31s"))
 }
 

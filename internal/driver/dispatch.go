@@ -1,0 +1,128 @@
+// Dispatch: which messages wait for a route, and for what. The control goroutine moves them on (routes.go).
+
+package driver
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+)
+
+// dispatch leads messages of this node to the shards' homes: it changes routes, drains what waited for them, and asks
+// for homes. Its methods belong to the control goroutine unless said otherwise.
+type dispatch struct {
+	control routeControl
+	drains  atomic.Bool // a drain may wait for room in a link; any goroutine reads it
+
+	log      *slog.Logger
+	self     peer.ID
+	inbox    *inbox
+	asks     *askTable
+	large    *largeTable
+	room     *rooms
+	failed   *undeliveredTable
+	nonsense *badFrames
+	regions  *atomic.Pointer[regionTable]
+	now      func() time.Duration
+	command  func(any) error // has the node carry out a wish
+	links    *links
+}
+
+// routeControl is what only the control goroutine touches of the routes.
+type routeControl struct {
+	agenda   plane.Agenda[slotRef] // what is to be done for slots
+	settling []settledAsk          // parked asks to be answered when no lock is held
+}
+
+type settledAsk struct {
+	corr   uint64
+	reason route.Reason
+	why    error // which matches the reason and tells more; nil: nothing
+}
+
+func (d *dispatch) init(n *Driver) {
+	d.log, d.self, d.inbox, d.asks, d.large, d.room = n.log, n.self, n.inbox, n.asks, &n.large, &n.room
+	d.failed, d.nonsense, d.regions = &n.failed, &n.nonsense, &n.regions
+	d.now, d.command, d.links = n.now, n.command, &n.links
+}
+
+// next returns when something is due here, at the latest.
+func (d *dispatch) next(latest time.Duration) time.Duration {
+	if at, ok := d.control.agenda.Next(); ok {
+		latest = min(latest, at)
+	}
+	return latest
+}
+
+// due does what is due at now.
+func (d *dispatch) due(now time.Duration) {
+	d.retryDrains(now)
+	if d.control.agenda.Stalls() == 0 && d.drains.Load() {
+		d.drains.Store(false)
+	}
+	d.expireParked(now)
+}
+
+// roomAgain has drains go on that met a full link. Any goroutine.
+func (d *dispatch) roomAgain() {
+	if d.drains.Load() { // a link that is never idle for long tells of room thousands of times a second
+		d.inbox.post(func() { d.control.agenda.Roomy() })
+	}
+}
+
+// askHomes asks for the homes that senders wanted in this turn, in one command for each type.
+func (d *dispatch) askHomes() {
+	list := d.control.agenda.Wanted()
+	if len(list) == 0 {
+		return
+	}
+	for _, r := range d.regions.Load().list {
+		var shards []route.ShardID
+		for _, ref := range list {
+			if ref.r == r {
+				shards = append(shards, ref.shard)
+			}
+		}
+		if len(shards) == 0 {
+			continue
+		}
+		if err := d.command(shard.WantCommand{Type: r.id, Shards: shards}); err != nil {
+			d.log.Warn("homes not asked for", "type", r.typ.Name, "shards", len(shards), "error", err)
+		}
+	}
+}
+
+// closeForGood makes senders of a shard get ErrStopped, and fails what is parked for it.
+func (d *dispatch) closeForGood(ref slotRef) {
+	s := ref.slot()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.route.Store(nil)
+	s.next = nil
+	s.slot.Reset()
+	s.slot.FailAll(func(f []byte) { d.dropParked(ref, f, route.Stopped) })
+}
+
+// settleSoon has an ask answered when no lock is held. Control goroutine.
+func (d *dispatch) settleSoon(corr uint64, reason route.Reason, why error) {
+	d.control.settling = append(d.control.settling, settledAsk{corr, reason, why})
+}
+
+// drainSlot goes on with a slot at whose head a large message stood. Any goroutine.
+func (d *dispatch) drainSlot(ref slotRef) {
+	d.inbox.post(func() {
+		s := ref.slot()
+		s.mu.Lock()
+		if s.next != nil && s.route.Load() == nil {
+			d.drain(ref, s)
+		}
+		s.mu.Unlock()
+		d.watch(ref)
+		d.settleParked()
+	})
+}

@@ -1,0 +1,70 @@
+// Upcalls: frames that the transport has read, and what a link never sent.
+
+package driver
+
+import (
+	"errors"
+	"time"
+
+	"github.com/kith-io/kith/internal/loop"
+	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// Data takes the whole frames of one read. It is an upcall of the transport, on the connection's loop.
+func (t *links) Data(c *transport.InConn, frames []byte) { t.exec.Data(c, frames) }
+
+// PassDone ends a read pass. It is an upcall of the transport, on the loop.
+func (t *links) PassDone(l *loop.Loop) { t.exec.PassDone(l) }
+
+// Control takes one control frame. It is an upcall of the transport, on the control loop.
+func (t *links) Control(from peer.ID, kind wire.Kind, body []byte, arrived time.Duration) {
+	who := from
+	if _, known := t.view().Member(from); !known {
+		who = peer.ID{}
+	}
+	t.inbox.frame(who, from, kind, arrived, body)
+}
+
+// Undelivered fails what a link held and will never send: asks are answered, tells are reported. An upcall of the
+// transport, from a goroutine that may take its time.
+func (t *links) Undelivered(id peer.ID, frames []byte, err error) {
+	reason := plane.WhyUnsent(errors.Is(err, route.ErrStopped))
+	regions := t.regions.Load()
+	var env wire.Envelope
+	for len(frames) > 0 {
+		n := wire.SizeOf(frames)
+		f := frames[:n:n]
+		frames = frames[n:]
+		what := plane.GiveUp(f, &env)
+		if what == plane.UnsentReply {
+			t.counts.repliesLost.Add(1)
+		}
+		if what < plane.UnsentLarge {
+			continue
+		}
+		r := regions.byID[route.TypeID(env.Type)]
+		if r == nil {
+			continue // cannot be: a region has sent it
+		}
+		r.count.unsent.Add(1)
+		switch what {
+		case plane.UnsentLarge:
+			t.large.unsent(&env, reason, err)
+		case plane.UnsentAsk:
+			t.asks.settleQuietly(env.Corr, reason)
+		default:
+			t.failed.add(r, route.ShardID(env.Shard), cause{peer: id, reason: reason}, 1, env.ID)
+		}
+	}
+	t.log.Debug("link dropped what it held", "peer", id, "error", err)
+}
+
+// LinkRoom goes on with drains and callers that met a full link.
+func (t *links) LinkRoom(l *transport.Link) {
+	t.room.ring(l)
+	t.routes.roomAgain()
+}
