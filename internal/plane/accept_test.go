@@ -40,9 +40,8 @@ func TestDoubts(t *testing.T) {
 // A large message goes to the next home while nobody can have taken it, and no more than eight times.
 func TestAgain(t *testing.T) {
 	for why := range route.Reason(route.Reasons) {
-		require.Equal(t, WrongHome(why), Again(why, false, false, 0), why)
-		require.Equal(t, WrongHome(why) || why == route.PeerLost, Again(why, false, true, MaxLargeRefusals-1), why)
-		require.False(t, Again(why, true, true, 0), "%v: its envelope has gone", why)
-		require.False(t, Again(why, false, true, MaxLargeRefusals), why)
+		require.Equal(t, WrongHome(why), Again(why, false, 0), why)
+		require.Equal(t, WrongHome(why) || why == route.PeerLost, Again(why, true, MaxLargeRefusals-1), why)
+		require.False(t, Again(why, true, MaxLargeRefusals), why)
 	}
 }

@@ -92,7 +92,7 @@ func (l *Large) Recall() bool {
 // Ended takes the end of its transfer, and reports whether it waits for the next home; else it is over for that reason,
 // and the rider says End. leads says that its slot leads where the transfer went.
 func (l *Large) Ended(why route.Reason, leads bool) (again bool) {
-	if !Again(why, l.state == flow.LargeSent, !leads, l.refusals) || !l.Recall() {
+	if !Again(why, !leads, l.refusals) || !l.Recall() { // what was sent may have been taken, and does not come back
 		return false
 	}
 	l.refusals++
@@ -105,11 +105,11 @@ func (l *Large) LostWith(at peer.ID) bool { return l.state == flow.LargeSent && 
 // End makes it over and reports whether it was not already.
 func (l *Large) End() bool { return l.state.Step(flow.LargeEnds) }
 
-// Again reports whether a large message whose transfer has ended for a reason goes to the next home: nobody has taken
-// it, since its envelope was not sent, and the home is wrong, or was lost while the route leads elsewhere by now
-// (moved). before is how often that was so already.
-func Again(why route.Reason, sent, moved bool, before int) bool {
-	return !sent && before < MaxLargeRefusals && (WrongHome(why) || why == route.PeerLost && moved)
+// Again reports whether a large message that nobody can have taken, and whose transfer has ended for a reason, goes to
+// the next home: its home is wrong, or was lost while the route leads elsewhere by now (moved). before is how often
+// that was so already.
+func Again(why route.Reason, moved bool, before int) bool {
+	return before < MaxLargeRefusals && (WrongHome(why) || why == route.PeerLost && moved)
 }
 
 // AcceptLarge judges a large message before its payload comes, for a shard that lives here under term and epoch: what
