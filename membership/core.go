@@ -23,8 +23,8 @@ const (
 	ended                // over
 )
 
-// core is the middle of a machine. A part reads it and changes it through its verbs alone; what only one part needs is
-// that part's own.
+// core is the middle of a machine, which all parts share: they change the state through install, speak through post and
+// tell, and are woken by in. What only one part needs is that part's own.
 type core struct {
 	self peer.ID
 	cfg  Config
@@ -59,7 +59,7 @@ func (c *core) post(to peer.ID, kind wire.Kind, appendBody func(b []byte) []byte
 
 func (c *core) toward(to peer.ID) envelope { return envelope{to.Inc, c.st.Cluster} }
 
-// nonce draws a random number that is not zero.
+// drawNonce draws a random number that is not zero.
 func (c *core) drawNonce() uint64 { return c.rng.Uint64() | 1 }
 
 // tell gives out an event that no view leads to.

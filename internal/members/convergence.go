@@ -40,7 +40,7 @@ func Converged(s *State, self peer.ID, exited peer.Set) bool {
 	return true
 }
 
-// Blockers counts who keeps self from convergence, by the rules of converged, and appends the positions of the first
+// Blockers counts who keeps self from convergence, by the rules of Converged, and appends the positions of the first
 // limit of them in the members.
 func Blockers(s *State, self peer.ID, limit int, into []int) (list []int, count int) {
 	first := !slices.ContainsFunc(s.Members, func(m cluster.Member) bool { return m.Status.Counts() })

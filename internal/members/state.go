@@ -22,7 +22,7 @@ type Tombstone struct {
 
 // Version is one version of what is gossiped. It is immutable once sealed, so it may be shared. Invariants: members and
 // tombstones are sorted and disjoint; observers, subjects and clock entries are members; no member is Removed; no
-// up-number exceeds highestUp.
+// up-number exceeds HighestUp.
 type Version struct {
 	Cluster   uint64           // random id of the cluster
 	Birth     uint64           // of the cluster, the first eight bytes of every fence
@@ -35,7 +35,7 @@ type Version struct {
 	meta      metadata
 	Clock     gossip.Clock // how many changes of each member it holds
 
-	// Derived by seal.
+	// Derived by Seal.
 	Digest      gossip.Digest        // of the canonical bytes
 	content     gossip.Digest        // of those before the clock
 	Unreachable peer.Set             // by observers that are not Down
@@ -204,7 +204,7 @@ func (s *State) TakeView() *cluster.View {
 	return v
 }
 
-// Draft is a state being changed by this node; seal ends it.
+// Draft is a state being changed by this node; Commit or Seal ends it.
 func (s *State) Draft() *State {
 	d := NewState(Version{Cluster: s.Cluster, Birth: s.Birth, HighestUp: s.HighestUp, Prunes: s.Prunes,
 		Pruned: s.Pruned, Members: slices.Clone(s.Members), Tombs: s.Tombs, Reach: s.Reach, meta: s.meta,
