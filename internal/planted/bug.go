@@ -10,13 +10,22 @@ import (
 	"strings"
 )
 
-// bug is one planted mutation. It is planted by replacing Old, which stands exactly once in File, by New; it has to be
-// caught either by the storm (Seeds) or by the tests that match Run in Package.
+// bug is one planted mutation. It has to be caught either by the storm (Seeds) or by the tests that match Run in
+// Package.
+//
+// In names the declaration that it is planted in, wherever that stands in its package, as
+// "internal/courier.Machine.Tick". What happens there is one of three: Old, which occurs exactly once in it, becomes
+// New, compared token by token, so that white space and comments do not matter; Drop takes away the only statement
+// that calls a function; Without takes away the only operand of an "and" or "or" that is written so. An entry without
+// In replaces the text Old, which stands exactly once in File: for what lies outside of any declaration.
 type bug struct {
-	Name string // short and unique: letters, digits and hyphens
-	File string // relative to the module's root, with slashes
-	Old  string // source text that occurs exactly once in File; whole lines keep the list readable
-	New  string // what stands there instead; it must compile
+	Name    string // short and unique: letters, digits and hyphens
+	In      string // a folder, a dot and a name, or type and method
+	Drop    string // the called function as it is written: "m.repeat"
+	Without string // the operand as it is written: "l.standing == Present"
+	File    string // relative to the module's root, with slashes
+	Old     string // with File: whole lines keep the list readable
+	New     string // what stands there instead; it must compile
 
 	// Seeds is how many storm seeds, from First on (1 if zero), may be used to find it. Zero when a test has to.
 	Seeds int
@@ -34,9 +43,13 @@ func (b *bug) check() error {
 	switch {
 	case !namePattern.MatchString(b.Name):
 		return fmt.Errorf("bug %q: the name must be lower case words with hyphens", b.Name)
-	case !filepath.IsLocal(filepath.FromSlash(b.File)):
+	case b.In == "" && !filepath.IsLocal(filepath.FromSlash(b.File)):
 		return fmt.Errorf("bug %s: file %q is not inside the module", b.Name, b.File)
-	case b.Old == "" || b.Old == b.New:
+	case b.In != "" && b.File != "":
+		return fmt.Errorf("bug %s: has File and In: one of them", b.Name)
+	case b.ways() > 1 || b.In == "" && b.Drop+b.Without != "":
+		return fmt.Errorf("bug %s: one of Old, Drop and Without, the last two with In", b.Name)
+	case b.ways() == 0 || b.Old != "" && b.Old == b.New:
 		return fmt.Errorf("bug %s: nothing would change", b.Name)
 	case b.Seeds < 0 || b.Seeds == 0 && (b.Package == "" || b.Run == ""):
 		return fmt.Errorf("bug %s: needs Seeds, or Package and Run", b.Name)
@@ -64,8 +77,45 @@ func checkAll(list []bug) error {
 	return nil
 }
 
-// mutate returns the text of the bug's file with the bug in it.
-func (b *bug) mutate(root string) ([]byte, error) {
+// ways counts what the bug says is to happen.
+func (b *bug) ways() (n int) {
+	for _, way := range []string{b.Old, b.Drop, b.Without} {
+		if way != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// mutate returns the file that the bug is planted in, relative to the root, and its text with the bug.
+func (b *bug) mutate(root string) (file string, text []byte, err error) {
+	if b.In == "" {
+		text, err = b.replace(root)
+		return b.File, text, err
+	}
+	p, err := find(root, b.In)
+	if err != nil {
+		return "", nil, fmt.Errorf("bug %s: %w", b.Name, err)
+	}
+	var found []span
+	with := []string{b.New}
+	switch {
+	case b.Drop != "":
+		found = p.drops(b.Drop)
+	case b.Without != "":
+		found, with = p.operands(b.Without)
+	default:
+		found = p.where(b.Old)
+	}
+	if len(found) != 1 {
+		return "", nil, fmt.Errorf("bug %s: what it changes stands %d times in %s, must stand exactly once: %s",
+			b.Name, len(found), b.In, b.Old+b.Drop+b.Without)
+	}
+	return p.file, p.replace(found[0], with[0]), nil
+}
+
+// replace is mutate for an entry that names a file.
+func (b *bug) replace(root string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(b.File)))
 	if err != nil {
 		return nil, fmt.Errorf("bug %s: %w", b.Name, err)

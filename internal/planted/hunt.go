@@ -89,11 +89,11 @@ func (h *hunter) quiet(c catch, err error) error {
 
 // plant writes the mutated file and the overlay that puts it in place of the real one, and returns the overlay's path.
 func (h *hunter) plant(b *bug) (string, error) {
-	text, err := b.mutate(h.root)
+	file, text, err := b.mutate(h.root)
 	if err != nil {
 		return "", err
 	}
-	real := filepath.Join(h.root, filepath.FromSlash(b.File))
+	real := filepath.Join(h.root, filepath.FromSlash(file))
 	mutated := filepath.Join(h.scratch, b.Name+"-"+filepath.Base(real))
 	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{real: mutated}})
 	if err != nil {

@@ -2,6 +2,10 @@
 // storm or a test catches each. A net that catches nothing when there is something to catch is no net.
 //
 //	go run ./internal/planted [-only NAME,...] [-limit 10m]
+//	go run ./internal/planted -convert internal/planted/list.go
+//
+// The second form only rewrites entries of a list that replace text of a file: those whose bug can be said by the name
+// of a declaration and a pattern of syntax are said so.
 //
 // Nothing in the tree is changed: mutated files are put in place by go build -overlay. Progress goes to standard error;
 // the last line on standard output is `planted {json}`. Exit code 1 when a bug got away, 2 when the check itself cannot
@@ -41,11 +45,17 @@ type summary struct {
 func main() {
 	only := flag.String("only", "", "plant only the bugs of these names, separated by commas")
 	limit := flag.Duration("limit", 10*time.Minute, "longest time of one build or run")
+	rewrite := flag.String("convert", "", "only rewrite the entries of this list so that they name declarations")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	root, err := moduleRoot(ctx)
-	if err == nil {
+	if err == nil && *rewrite != "" {
+		var converted, entries int
+		if converted, entries, err = convertFile(root, *rewrite, bugs); err == nil {
+			fmt.Printf("%s: %d of %d entries name a declaration now\n", *rewrite, converted, entries)
+		}
+	} else if err == nil {
 		list := pick(bugs, *only)
 		var s summary
 		if s, err = checkNets(ctx, root, list, *limit, os.Stderr); err == nil {
@@ -101,7 +111,7 @@ func checkNets(ctx context.Context, root string, list []bug, limit time.Duration
 	}
 	// All entries first: a list that has rotted should say so at once, not after half an hour.
 	for i := range list {
-		if _, err := list[i].mutate(root); err != nil {
+		if _, _, err := list[i].mutate(root); err != nil {
 			return s, err
 		}
 	}

@@ -106,7 +106,7 @@ func TestRealListIsWhole(t *testing.T) {
 	require.GreaterOrEqual(t, len(bugs), 30)
 	require.NoError(t, checkAll(bugs))
 	for i := range bugs {
-		_, err := bugs[i].mutate(filepath.Join("..", ".."))
+		_, _, err := bugs[i].mutate(filepath.Join("..", ".."))
 		require.NoError(t, err)
 	}
 }
