@@ -6,53 +6,53 @@ package main
 var availableBugs = []bug{
 	{
 		Name: "majority-downs-everybody", Seeds: 60,
-		File: "sbr/decide.go",
-		Old:  "\tfirst := majority(v, v.count(onlyReachable), v.count(onlyUnreachable), v.lowest(plain))\n",
-		New: "\tfirst := majority(v, v.count(onlyReachable), v.count(onlyUnreachable), v.lowest(plain))\n" +
-			"\tfirst.outcome = DownEverybody\n",
+		In:  "sbr.survey.keepMajority",
+		Old: "first := majority(v, v.count(onlyReachable), v.count(onlyUnreachable), v.lowest(plain))",
+		New: "first := majority(v, v.count(onlyReachable), v.count(onlyUnreachable), v.lowest(plain))\n" +
+			"\tfirst.outcome = DownEverybody",
 	},
 	{
 		Name: "oldest-never-lives", Seeds: 60,
-		File: "sbr/decide.go",
-		Old:  "\tif !v.away(oldest) {\n",
-		New:  "\tif v.away(oldest) {\n",
+		In:  "sbr.survey.oldestSide",
+		Old: "if !v.away(oldest) {",
+		New: "if v.away(oldest) {",
 	},
 	{
 		Name: "quorum-of-all", Seeds: 60,
-		File: "sbr/decide.go",
-		Old:  "\tcase r >= quorum:\n",
-		New:  "\tcase r >= quorum && u == 0:\n",
+		In:  "sbr.survey.staticQuorum",
+		Old: "case r >= quorum:",
+		New: "case r >= quorum && u == 0:",
 	},
 	{
 		Name: "nobody-carries-it-out", Seeds: 60,
-		File: "sbr/act.go",
-		Old:  "\tif !carryOut {\n\t\treturn\n",
-		New:  "\tif !carryOut || d.Lives && d.Lost != nil {\n\t\treturn\n",
+		In:  "sbr.Machine.act",
+		Old: "if !carryOut {",
+		New: "if !carryOut || d.Lives && d.Lost != nil {",
 	},
 	{
 		Name: "patience-without-end", Package: "./sbr", Run: "TestLossesInARow|TestBackForGood",
-		File: "sbr/machine.go",
-		Old:  "m.now >= m.decideAt() && !m.waits()",
-		New:  "m.now >= m.decideAt()+time.Hour && !m.waits()",
+		In:  "sbr.Machine.Tick",
+		Old: "m.now >= m.decideAt() && !m.waits()",
+		New: "m.now >= m.decideAt()+time.Hour && !m.waits()",
 	},
 	{
 		Name: "indirect-counts-as-lost", Package: "./sim", Run: "TestScripts/indirectly_connected",
-		File: "sbr/decide.go",
-		Old:  "\tdefault:\n\t\td.Down = v.goers(d.Outcome)\n\t}\n",
-		New: "\tdefault:\n\t\td.Down = v.goers(d.Outcome)\n\t\tif len(d.Indirect) > 0 {\n" +
-			"\t\t\td.Down = v.goers(DownEverybody)\n\t\t}\n\t}\n",
+		In:  "sbr.Config.Decide",
+		Old: "d.Down = v.goers(d.Outcome)",
+		New: "d.Down = v.goers(d.Outcome)\n\t\tif len(d.Indirect) > 0 {\n\t\t\td.Down = " +
+			"v.goers(DownEverybody)\n\t\t}",
 	},
 	{
 		Name: "sleeper-decides-when-it-wakes", Package: "./sbr", Run: "TestOverslept|TestSleptInTheOpen",
-		File: "sbr/patience.go",
-		Old:  "m.now > m.due()+lateBy {",
-		New:  "m.now > m.due()+lateBy+time.Hour {",
+		In:  "sbr.Machine.overslept",
+		Old: "m.now > m.due()+lateBy {",
+		New: "m.now > m.due()+lateBy+time.Hour {",
 	},
 	{
 		Name: "indirect-without-a-doubt", Package: "./sim", Run: "TestScripts/indirect_brief_return",
-		File: "sbr/doubt.go",
-		Old:  "\tif !m.cfg.indirectly() {\n",
-		New:  "\tif m.cfg.indirectly() {\n",
+		In:  "sbr.Machine.hangs",
+		Old: "if !m.cfg.indirectly() {",
+		New: "if m.cfg.indirectly() {",
 	},
 	{
 		Name: "six-watch-like-many", Package: "./sbr", Run: "TestSixWatchEachOther",
@@ -62,8 +62,7 @@ var availableBugs = []bug{
 	},
 	{
 		Name: "a-verdict-is-a-sign-of-life", Package: "./sbr", Run: "TestAVerdictIsNoSignOfLife",
-		File: "sbr/patience.go",
-		Old:  " && !m.accuses(id) {",
-		New:  " {",
+		In:      "sbr.Machine.keepLate",
+		Without: "!m.accuses(id)",
 	},
 }
