@@ -51,6 +51,9 @@ type world struct {
 	cfg    Config
 }
 
+// A machine keeps the contract of all machines.
+var _ contract.Machine[Command, Effects] = (*Machine)(nil)
+
 func newWorld(t *testing.T, seed uint64) *world {
 	return &world{t: t, rng: rand.New(rand.NewPCG(seed, 9)), sizes: map[wire.Kind]int{}, counts: map[wire.Kind]int{}}
 }

@@ -47,6 +47,9 @@ func (r *rig) see(members, accusations string, converged bool, contact string) {
 	r.drain()
 }
 
+// A resolver keeps the contract of all machines; it gets no frames.
+var _ contract.Stepped[Command, Effects] = (*Machine)(nil)
+
 func (r *rig) drain() {
 	var e Effects
 	contract.Drain(r.t, r.m, &e, "drained")

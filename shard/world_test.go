@@ -23,6 +23,9 @@ const testBirth = 7_000_000
 
 var orders = Settings{Name: "order", Shards: 30, Role: ""}
 
+// A machine keeps the contract of all machines.
+var _ contract.Machine[Command, Effects] = (*Machine)(nil)
+
 type tester interface {
 	require.TestingT
 	contract.Tester

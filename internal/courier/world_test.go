@@ -23,6 +23,9 @@ func ip(n int) peer.ID {
 	return peer.ID{Addr: peer.MustAddr("10.0.0." + strconv.Itoa(n) + ":7355"), Inc: uint64(100 + n)}
 }
 
+// A machine keeps the contract of all machines.
+var _ contract.Machine[Command, Effects] = (*Machine)(nil)
+
 // letter is a frame on its way.
 type letter struct {
 	at   time.Duration

@@ -28,6 +28,9 @@ type end struct {
 	onRoute func(shard.RouteChange)
 }
 
+// A machine keeps the contract of all machines.
+var _ contract.Machine[any, Effects] = (*Node)(nil)
+
 type wires struct {
 	t     *testing.T
 	now   time.Duration

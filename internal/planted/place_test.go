@@ -119,3 +119,13 @@ func TestConvert(t *testing.T) {
 	require.Contains(t, string(after), "In:  \"a/x.box.fill\",\n\t\tOld: \"return true\",\n\t\tNew: \"return false\",\n")
 	require.Contains(t, string(after), "Old:  \"package x\\n\",\n")
 }
+
+// TestEntriesNameDeclarations holds that no entry replaces text of a file where it could name a declaration.
+func TestEntriesNameDeclarations(t *testing.T) {
+	for i := range bugs {
+		if b := &bugs[i]; b.File != "" {
+			_, could := byName(filepath.Join("..", ".."), b)
+			require.False(t, could, "%s: run go run ./internal/planted -convert on its list", b.Name)
+		}
+	}
+}
