@@ -116,8 +116,7 @@ var bugs = slices.Concat([]bug{
 		New: "c.records[s] = record{home: p, fence: f, phase: starting}\n\tc.confirm(s)",
 	},
 	{
-		// A home that is forgotten while parked messages drain to it has become rare in storms.
-		Name: "parked-message-lost", Package: "./internal/flow", Run: "TestSlot",
+		Name: "parked-message-lost", Seeds: 60,
 		In:  "internal/flow.Slot.Reset",
 		Old: "s.local, s.home, s.fence = false, peer.ID{}, route.Fence{}",
 		New: "s.local, s.home, s.fence, s.queue = false, peer.ID{}, route.Fence{}, nil",

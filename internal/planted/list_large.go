@@ -4,7 +4,7 @@ package main
 
 var largeBugs = []bug{
 	{
-		Name: "slot-stays-open-beside-a-large-message", Package: "./sim", Run: "TestStormOfLargeMessages",
+		Name: "slot-stays-open-beside-a-large-message", Seeds: 60,
 		In:  "internal/flow.Slot.Hold",
 		Old: "if s.state.Open() {\n\t\ts.set(Draining)\n\t}",
 		New: "",
