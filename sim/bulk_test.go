@@ -12,6 +12,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/sim/setup"
 )
 
 // keeper is an entity that keeps what it got.
@@ -29,7 +30,7 @@ func (k *keeper) Stop(*entity.Context) {}
 
 func keepers(t *testing.T, mode entity.Mode) (*Cluster, *[]string) {
 	got := &[]string{}
-	c := New(t, 3, 7, With(func(cfg *Config) {
+	c := New(t, 3, 7, With(func(cfg *setup.Config) {
 		cfg.Data.MaxPayload, cfg.Data.BulkChunk, cfg.Data.BulkStall = 1000, 500, 5*time.Second
 	}))
 	c.Register(entity.Type{Name: "keeper", Shards: 6, Mode: mode,

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/check"
+	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 )
@@ -42,8 +44,8 @@ func With(edit func(*Config)) Option { return edit }
 // the file that holds the trace.
 type Cluster struct {
 	t      TB
-	w      *world
-	check  *checker
+	w      *world.World
+	check  *check.Checker
 	seed   uint64
 	events [][]membership.Event
 }
@@ -58,12 +60,12 @@ func New(t TB, n int, seed uint64, options ...Option) *Cluster {
 	for _, o := range options {
 		o(&cfg)
 	}
-	w, check := newChecked(n, seed, cfg)
+	w, check := check.NewWorld(n, seed, cfg)
 	c := &Cluster{t: t, w: w, check: check, seed: seed, events: make([][]membership.Event, n)}
-	c.w.onMember = func(p *proc, e membership.Event) { c.events[p.idx] = append(c.events[p.idx], e) }
+	c.w.OnMember = func(p *world.Process, e membership.Event) { c.events[p.Index] = append(c.events[p.Index], e) }
 	t.Cleanup(c.close)
 	for i := range n {
-		c.w.start(i, c.w.seeds(c.seedOrder()))
+		c.w.Start(i, c.w.Seeds(c.seedOrder()))
 	}
 	return c
 }
@@ -71,7 +73,7 @@ func New(t TB, n int, seed uint64, options ...Option) *Cluster {
 // seedOrder is the list of contact points that every node is given: the first three.
 func (c *Cluster) seedOrder() []int {
 	var order []int
-	for i := range min(3, len(c.w.hosts)) {
+	for i := range min(3, len(c.w.Hosts)) {
 		order = append(order, i)
 	}
 	return order
@@ -79,13 +81,13 @@ func (c *Cluster) seedOrder() []int {
 
 func (c *Cluster) close() {
 	c.t.Helper()
-	for _, v := range c.check.violations {
+	for _, v := range c.check.Violations {
 		c.t.Errorf("sim: broken promise at %s", v)
 	}
 	if c.t.Failed() {
 		c.t.Logf("sim: seed %d; trace in %s", c.seed, c.writeTrace())
 	}
-	c.w.end()
+	c.w.End()
 }
 
 func (c *Cluster) writeTrace() string {
@@ -96,7 +98,7 @@ func (c *Cluster) writeTrace() string {
 		return r
 	}, c.t.Name())
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("kith-sim-%s-%d.txt", name, c.seed))
-	if err := os.WriteFile(path, []byte(c.w.text()), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(c.w.Text()), 0o600); err != nil {
 		return err.Error()
 	}
 	return path
@@ -109,36 +111,36 @@ func (c *Cluster) Register(t entity.Type) {
 	if err := t.Validate(); err != nil {
 		c.t.Fatalf("sim: %v", err)
 	}
-	c.w.addType(&entityType{Type: t})
+	c.w.AddType(&world.EntityType{Type: t})
 }
 
 // Now returns the virtual time since the cluster was made.
-func (c *Cluster) Now() time.Duration { return c.w.now }
+func (c *Cluster) Now() time.Duration { return c.w.Now }
 
 // Advance lets d of virtual time pass.
-func (c *Cluster) Advance(d time.Duration) { c.w.advance(d) }
+func (c *Cluster) Advance(d time.Duration) { c.w.Advance(d) }
 
 // Until lets time pass until done reports true, at most d, and returns whether it did.
-func (c *Cluster) Until(d time.Duration, done func() bool) bool { return c.w.until(d, done) }
+func (c *Cluster) Until(d time.Duration, done func() bool) bool { return c.w.Until(d, done) }
 
 // AwaitUp waits until all running nodes are Up, reachable, and agree on it. It fails the test after two minutes of
 // virtual time.
 func (c *Cluster) AwaitUp() {
 	c.t.Helper()
-	if !c.w.until(patience, c.w.converged) {
-		c.t.Fatalf("sim: not converged after %v: %s", patience, c.w.whyNotConverged())
+	if !c.w.Until(patience, c.w.Converged) {
+		c.t.Fatalf("sim: not converged after %v: %s", patience, c.w.WhyNotConverged())
 	}
 }
 
 // Partition cuts the network between groups of nodes; within a group all goes on. A node in no group keeps every
 // connection. Connections that bear a cut for Network.Break are broken.
 func (c *Cluster) Partition(groups ...[]int) {
-	c.w.fault(0, fmt.Sprintf("partition %v", groups))
+	c.w.Fault(0, fmt.Sprintf("partition %v", groups))
 	for g, left := range groups {
 		for _, right := range groups[g+1:] {
 			for _, a := range left {
 				for _, b := range right {
-					c.w.net.cuts[a][b], c.w.net.cuts[b][a] = true, true
+					c.w.Net.Cuts[a][b], c.w.Net.Cuts[b][a] = true, true
 				}
 			}
 		}
@@ -147,69 +149,69 @@ func (c *Cluster) Partition(groups ...[]int) {
 
 // CutOneWay lets nothing from a reach b; the other way goes on.
 func (c *Cluster) CutOneWay(a, b int) {
-	c.w.fault(a, fmt.Sprintf("cut n%d->n%d", a+1, b+1))
-	c.w.net.cuts[a][b] = true
+	c.w.Fault(a, fmt.Sprintf("cut n%d->n%d", a+1, b+1))
+	c.w.Net.Cuts[a][b] = true
 }
 
 // Heal ends all cuts.
 func (c *Cluster) Heal() {
-	c.w.fault(0, "heal")
-	c.w.net.heal()
+	c.w.Fault(0, "heal")
+	c.w.Net.Heal()
 }
 
 // Pause stops the process of node n for d, as a stopped container: its clock goes on, it does nothing, and when it goes
 // on, everything that came meanwhile happens at once.
-func (c *Cluster) Pause(n int, d time.Duration) { c.proc(n).pause(d) }
+func (c *Cluster) Pause(n int, d time.Duration) { c.proc(n).Pause(d) }
 
 // Crash kills the process of node n; the host answers its peers with resets. What was in flight is lost.
-func (c *Cluster) Crash(n int) { c.proc(n).crash(true) }
+func (c *Cluster) Crash(n int) { c.proc(n).Crash(true) }
 
 // PowerOff ends node n with its host: its peers hear nothing any more.
-func (c *Cluster) PowerOff(n int) { c.proc(n).crash(false) }
+func (c *Cluster) PowerOff(n int) { c.proc(n).Crash(false) }
 
 // Restart starts a new process at the address of node n, after killing the old one if it still runs.
 func (c *Cluster) Restart(n int) {
 	p := c.proc(n)
-	p.crash(true)
-	c.w.check.excuse(p.id)
-	c.w.start(n, c.w.seeds(c.seedOrder()))
+	p.Crash(true)
+	c.w.Watcher.Excuse(p.ID)
+	c.w.Start(n, c.w.Seeds(c.seedOrder()))
 }
 
 // Leave lets node n leave gracefully: its shards are stopped and given back, then it goes. Advance or Until lets it
 // happen; Running tells when it is over.
 func (c *Cluster) Leave(n int) {
-	c.w.fault(n, "leave")
-	c.w.leave(c.proc(n))
+	c.w.Fault(n, "leave")
+	c.w.Leave(c.proc(n))
 }
 
 // Down lets node on mark node target as down, as an operator does. Nobody takes that back: only do it to a node that is
 // gone for good, or as a test of what fences are for.
 func (c *Cluster) Down(on, target int) error {
-	id := c.proc(target).id
-	c.w.check.excuse(id)
-	c.w.fault(on, fmt.Sprintf("down n%d", target+1))
-	return c.proc(on).command(membership.DownCommand{ID: id})
+	id := c.proc(target).ID
+	c.w.Watcher.Excuse(id)
+	c.w.Fault(on, fmt.Sprintf("down n%d", target+1))
+	return c.proc(on).Command(membership.DownCommand{ID: id})
 }
 
 // Running reports whether the process of node n lives.
-func (c *Cluster) Running(n int) bool { return c.proc(n).alive }
+func (c *Cluster) Running(n int) bool { return c.proc(n).Alive }
 
 // Ended returns why the membership of node n's latest process ended, nil while it has not.
-func (c *Cluster) Ended(n int) *membership.Ended { return c.proc(n).ended }
+func (c *Cluster) Ended(n int) *membership.Ended { return c.proc(n).Ended }
 
 // View returns the newest membership snapshot of node n, nil before the first.
-func (c *Cluster) View(n int) *membership.View { return c.proc(n).view }
+func (c *Cluster) View(n int) *membership.View { return c.proc(n).View }
 
 // Events returns all membership events that node n has seen, over all its processes.
 func (c *Cluster) Events(n int) []membership.Event { return c.events[n] }
 
 // Tell sends a message from node on, as Region.Tell does: accepted, or a typed error. Time does not pass.
 func (c *Cluster) Tell(on int, typ, id string, payload []byte) error {
-	r := c.proc(on).region(route.TypeOf(typ))
+	r := c.proc(on).Region(route.TypeOf(typ))
 	if r == nil {
 		return fmt.Errorf("%w: %s", route.ErrNotRegistered, typ)
 	}
-	_, err := r.send(id, payload, 0)
+	_, err := r.Send(id, payload, 0)
 	return err
 }
 
@@ -221,11 +223,11 @@ func (c *Cluster) Ask(on int, typ, id string, payload []byte) ([]byte, error) {
 // AskWithin is Ask with a time limit, after which it returns route.ErrTimeout.
 func (c *Cluster) AskWithin(d time.Duration, on int, typ, id string, payload []byte) (reply []byte, err error) {
 	over := false
-	sent := c.proc(on).ask(d, typ, id, payload, func(b []byte, e error) { reply, err, over = b, e, true })
+	sent := c.proc(on).Ask(d, typ, id, payload, func(b []byte, e error) { reply, err, over = b, e, true })
 	if sent != nil {
 		return nil, sent
 	}
-	if !c.w.until(d+time.Second, func() bool { return over }) {
+	if !c.w.Until(d+time.Second, func() bool { return over }) {
 		return nil, fmt.Errorf("%w: node %d does not run", route.ErrTimeout, on)
 	}
 	return reply, err
@@ -234,35 +236,35 @@ func (c *Cluster) AskWithin(d time.Duration, on int, typ, id string, payload []b
 // Owner returns the node on which the entity lives, -1 when it lives nowhere. An owner that does not know yet that it
 // was marked down is not counted.
 func (c *Cluster) Owner(typ, id string) int {
-	t := c.w.typeOf(route.TypeOf(typ))
+	t := c.w.TypeOf(route.TypeOf(typ))
 	if t == nil {
 		c.t.Fatalf("sim: type %q is not registered", typ)
 	}
-	o := c.check.owners[shardKey{route.TypeOf(typ), route.ShardOf(id, t.Shards)}]
-	if o == nil || len(o.hosting) == 0 {
+	o := c.check.Owners[world.ShardKey{Type: route.TypeOf(typ), Shard: route.ShardOf(id, t.Shards)}]
+	if o == nil || len(o.Hosting) == 0 {
 		return -1
 	}
-	return o.hosting[len(o.hosting)-1].p.idx
+	return o.Hosting[len(o.Hosting)-1].Process.Index
 }
 
 // AtMostOne fails the test if an entity of the type lives on two nodes now. Owners that nobody has told yet that they
 // are down do not count here: their writes are what fences refuse.
 func (c *Cluster) AtMostOne(typ string) {
 	c.t.Helper()
-	t := c.w.typeOf(route.TypeOf(typ))
+	t := c.w.TypeOf(route.TypeOf(typ))
 	if t == nil {
 		c.t.Fatalf("sim: type %q is not registered", typ)
 	}
-	if twice, notTold := c.check.atMostOne(route.TypeOf(typ), t.Shards); twice > 0 {
+	if twice, notTold := c.check.AtMostOne(route.TypeOf(typ), t.Shards); twice > 0 {
 		c.t.Errorf("sim: %d shards of %q live on two nodes (%d more on nodes that do not know they are down)", twice, typ,
 			notTold)
 	}
 }
 
-func (c *Cluster) proc(n int) *proc {
+func (c *Cluster) proc(n int) *world.Process {
 	c.t.Helper()
-	if n < 0 || n >= len(c.w.hosts) {
-		c.t.Fatalf("sim: node %d of %d", n, len(c.w.hosts))
+	if n < 0 || n >= len(c.w.Hosts) {
+		c.t.Fatalf("sim: node %d of %d", n, len(c.w.Hosts))
 	}
-	return c.w.hosts[n].proc
+	return c.w.Hosts[n].Process
 }

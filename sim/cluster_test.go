@@ -41,7 +41,7 @@ func TestBrokenPromiseFailsTheTest(t *testing.T) {
 	fake := &fakeTB{}
 	c := New(fake, 2, 4711)
 	c.AwaitUp()
-	checks(c.w).violate(c.proc(1), "two-owners", "for the sake of this test")
+	checks(c.w).Violate(c.proc(1), "two-owners", "for the sake of this test")
 	for _, do := range fake.cleanups {
 		do()
 	}
@@ -115,8 +115,8 @@ func TestThousandShards(t *testing.T) {
 	c := New(t, 3, 1)
 	c.Register(typ)
 	c.AwaitUp()
-	before, sent := c.Now(), c.w.net.sent
-	r := c.proc(1).region(route.TypeOf("echo"))
+	before, sent := c.Now(), c.w.Net.Sent
+	r := c.proc(1).Region(route.TypeOf("echo"))
 	asked := map[route.ShardID]bool{}
 	for i := 0; len(asked) < 1000; i++ {
 		id := fmt.Sprintf("e%d", i)
@@ -125,14 +125,14 @@ func TestThousandShards(t *testing.T) {
 			require.NoError(t, c.Tell(1, "echo", id, nil))
 		}
 	}
-	homed := func() bool { return r.homeless() == 0 }
+	homed := func() bool { return r.Homeless() == 0 }
 	require.True(t, c.Until(time.Second, homed), "after a second not all shards have a home")
-	t.Logf("1000 shards have homes after %v and %d packets", c.Now()-before, c.w.net.sent-sent)
-	require.Less(t, c.w.net.sent-sent, uint64(200))
+	t.Logf("1000 shards have homes after %v and %d packets", c.Now()-before, c.w.Net.Sent-sent)
+	require.Less(t, c.w.Net.Sent-sent, uint64(200))
 	for n := range 3 {
 		hosted := 0
 		for i := range typ.Shards {
-			if c.proc(n).regions[0].lives(route.ShardID(i)) != nil {
+			if c.proc(n).Regions[0].Lives(route.ShardID(i)) != nil {
 				hosted++
 			}
 		}

@@ -12,14 +12,15 @@ import (
 	"github.com/kith-io/kith/fd"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/sim/setup"
 )
 
 // accused returns the pairs of hosts, accuser first, that stand in the view of node n.
 func (c *Cluster) accused(n int) map[[2]int]bool {
 	out := map[[2]int]bool{}
 	for _, a := range c.View(n).Accusations {
-		from, _ := c.w.indexOf(a.Observer.Addr)
-		to, _ := c.w.indexOf(a.Subject.Addr)
+		from, _ := c.w.IndexOf(a.Observer.Addr)
+		to, _ := c.w.IndexOf(a.Subject.Addr)
 		out[[2]int{from, to}] = true
 	}
 	return out
@@ -31,12 +32,12 @@ func (c *Cluster) neighbour(n int) int {
 	for _, m := range c.View(n).Members {
 		nodes.Add(m.ID)
 	}
-	to, _ := c.w.indexOf(fd.RingOf(nodes).Receivers(c.View(n).Self, nil, 1)[0].Addr)
+	to, _ := c.w.IndexOf(fd.RingOf(nodes).Receivers(c.View(n).Self, nil, 1)[0].Addr)
 	return to
 }
 
 func pace(monitored int, reaper time.Duration) Option {
-	return With(func(cfg *Config) {
+	return With(func(cfg *setup.Config) {
 		cfg.Membership.MonitoredBy, cfg.Membership.ReaperInterval = monitored, reaper
 	})
 }
@@ -96,7 +97,7 @@ func TestOneWayCutIsFoundByBothEnds(t *testing.T) {
 func (c *Cluster) falseAccusations(frozen ...int) (n int) {
 	excused := map[peer.Addr]bool{}
 	for _, f := range frozen {
-		excused[c.w.hosts[f].addr] = true
+		excused[c.w.Hosts[f].Addr] = true
 	}
 	for _, events := range c.events {
 		for _, e := range events {
@@ -133,7 +134,7 @@ func TestStutteringObserverAccusesNobody(t *testing.T) {
 	c := New(t, 6, 3, pace(5, 100*time.Millisecond))
 	c.AwaitUp()
 	for range 20 {
-		c.w.hosts[2].proc.stick(3500 * time.Millisecond)
+		c.w.Hosts[2].Process.Stick(3500 * time.Millisecond)
 		c.Advance(5 * time.Second)
 	}
 	require.Zero(t, c.falseAccusations(2))
@@ -143,7 +144,7 @@ func TestStutteringObserverAccusesNobody(t *testing.T) {
 // stops probing says so, and nobody is accused for it.
 func TestMovingRingAccusesNobody(t *testing.T) {
 	for seed := range uint64(3) {
-		c := New(t, 16, seed, pace(1, time.Second), With(func(cfg *Config) {
+		c := New(t, 16, seed, pace(1, time.Second), With(func(cfg *setup.Config) {
 			cfg.Membership.GossipInterval, cfg.Membership.PushFanout = 3*time.Second, 1
 		}))
 		c.AwaitUp()
@@ -154,7 +155,7 @@ func TestMovingRingAccusesNobody(t *testing.T) {
 		}
 		c.Advance(20 * time.Second)
 		for n := 6; n < 16; n++ {
-			c.w.start(n, c.w.seeds(c.seedOrder()))
+			c.w.Start(n, c.w.Seeds(c.seedOrder()))
 			c.Advance(8 * time.Second)
 		}
 		c.Advance(time.Minute)
@@ -165,7 +166,7 @@ func TestMovingRingAccusesNobody(t *testing.T) {
 // FD-1: the detector is pluggable. With the fixed deadline of 4 s, silence is found within 4 s and a little, from the
 // first second on.
 func TestDeadlineDetectorInACluster(t *testing.T) {
-	c := New(t, 5, 1, With(func(cfg *Config) { cfg.Membership.Detector = fd.Deadline }))
+	c := New(t, 5, 1, With(func(cfg *setup.Config) { cfg.Membership.Detector = fd.Deadline }))
 	c.AwaitUp()
 	c.Advance(1500 * time.Millisecond)
 	c.PowerOff(4)
@@ -183,9 +184,9 @@ func TestStalledConnectionAccusesNobody(t *testing.T) {
 	c.Advance(20 * time.Second)
 	a, b := c.proc(0), c.proc(c.neighbour(0))
 	for range 5 {
-		a.holdUp(b.id, false, c.Now()+6200*time.Millisecond)
+		a.HoldUp(b.ID, false, c.Now()+6200*time.Millisecond)
 		c.Advance(15 * time.Second)
-		a.holdUp(b.id, true, c.Now()+6200*time.Millisecond)
+		a.HoldUp(b.ID, true, c.Now()+6200*time.Millisecond)
 		c.Advance(15 * time.Second)
 	}
 	require.Zero(t, c.falseAccusations())

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/sim/setup"
 )
 
 // void takes asks and never answers: who asks it waits.
@@ -32,8 +34,8 @@ func slow(mailbox int) entity.Type {
 
 // hostStats are the figures of the shard that holds an entity, at its owner.
 func hostStats(c *Cluster, typ, id string) entity.Stats {
-	r := c.proc(c.Owner(typ, id)).region(route.TypeOf(typ))
-	return r.lives(route.ShardOf(id, r.typ.Shards)).Stats()
+	r := c.proc(c.Owner(typ, id)).Region(route.TypeOf(typ))
+	return r.Lives(route.ShardOf(id, r.Type.Shards)).Stats()
 }
 
 // owned returns the owner of an entity, made by a first message, and another node that knows it.
@@ -64,9 +66,9 @@ func TestFullMailboxIsTold(t *testing.T) {
 	require.LessOrEqual(t, st.QueuedBytes, 4<<10)
 	refused := st.Refused[route.MailboxFull] - before
 	require.Equal(t, uint64(13), refused, "eight records of 512 bytes fit, one of them the first message's room")
-	own, _ := refusals(c.proc(1-other), route.MailboxFull)
+	own, _ := world.Refusals(c.proc(1-other), route.MailboxFull)
 	require.Equal(t, refused, own)
-	_, told := refusals(c.proc(other), route.MailboxFull)
+	_, told := world.Refusals(c.proc(other), route.MailboxFull)
 	require.Positive(t, told, "the sender was told; how many, is tested on sockets")
 	_, err := c.AskWithin(time.Second, other, "slow", "a", make([]byte, 480))
 	require.ErrorIs(t, err, route.ErrMailboxFull)
@@ -77,7 +79,7 @@ func TestFullMailboxIsTold(t *testing.T) {
 // All mailboxes of a node share one budget: when it is used up, an entity with an empty mailbox is refused too, and
 // gets room again when others have worked theirs off.
 func TestFullBudgetIsSharedByAllEntities(t *testing.T) {
-	c := New(t, 2, 12, With(func(cfg *Config) { cfg.Data.MailboxBudget = 64 << 10 }))
+	c := New(t, 2, 12, With(func(cfg *setup.Config) { cfg.Data.MailboxBudget = 64 << 10 }))
 	c.Register(void())
 	c.Register(slow(1 << 20))
 	c.AwaitUp()
@@ -86,9 +88,9 @@ func TestFullBudgetIsSharedByAllEntities(t *testing.T) {
 		require.NoError(t, c.Tell(other, "slow", "a", make([]byte, 2000)))
 	}
 	c.Advance(time.Second)
-	_, told := refusals(c.proc(other), route.BudgetFull)
+	_, told := world.Refusals(c.proc(other), route.BudgetFull)
 	require.Positive(t, told)
-	require.LessOrEqual(t, mailboxes(c.proc(owner)), 64<<10)
+	require.LessOrEqual(t, world.Mailboxes(c.proc(owner)), 64<<10)
 	neighbour := ""
 	for i := 0; neighbour == ""; i++ {
 		if id := strconv.Itoa(i); c.Owner("slow", id) == owner && route.ShardOf(id, 4) == route.ShardOf("a", 4) {
@@ -98,7 +100,7 @@ func TestFullBudgetIsSharedByAllEntities(t *testing.T) {
 	_, err := c.AskWithin(time.Second, other, "slow", neighbour, make([]byte, 60<<10))
 	require.ErrorIs(t, err, route.ErrBudgetFull, "it has nothing in its mailbox, and no budget")
 	c.Advance(2 * time.Minute) // the asks of the first calls are over
-	require.True(t, c.Until(2*time.Hour, func() bool { return mailboxes(c.proc(owner)) < 4<<10 }))
+	require.True(t, c.Until(2*time.Hour, func() bool { return world.Mailboxes(c.proc(owner)) < 4<<10 }))
 	_, err = c.AskWithin(time.Second, other, "slow", neighbour, make([]byte, 30<<10))
 	require.ErrorIs(t, err, route.ErrTimeout, "accepted: it waits in its handler")
 }
@@ -168,9 +170,9 @@ func TestMaxActiveOfANode(t *testing.T) {
 	}
 	for n := range 2 {
 		live := 0
-		r := c.proc(n).region(route.TypeOf("user"))
-		for i := range r.typ.Shards {
-			if s := r.lives(route.ShardID(i)); s != nil {
+		r := c.proc(n).Region(route.TypeOf("user"))
+		for i := range r.Type.Shards {
+			if s := r.Lives(route.ShardID(i)); s != nil {
 				live += s.Stats().Live
 			}
 		}

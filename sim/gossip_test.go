@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/sim/setup"
 )
 
 // GOS-9: with deputies and rounds to unreachable members a partition heals, no member is lost, and nobody is accused
 // who was not cut off.
 func TestDeputiesHealAPartition(t *testing.T) {
 	for seed := range uint64(5) {
-		c := New(t, 6, seed, With(func(cfg *Config) {
+		c := New(t, 6, seed, With(func(cfg *setup.Config) {
 			cfg.Membership.Deputies, cfg.Membership.GossipToUnreachable, cfg.Membership.Overview = 2, true, true
 		}))
 		c.AwaitUp()
@@ -36,7 +38,7 @@ func TestDeputiesHealAPartition(t *testing.T) {
 // GOS-2: with a clock that is pruned at once, through a partition, a crash and a leave, the members agree in the end.
 func TestPrunedClocksAgree(t *testing.T) {
 	for seed := range uint64(5) {
-		c := New(t, 7, seed, With(func(cfg *Config) {
+		c := New(t, 7, seed, With(func(cfg *setup.Config) {
 			cfg.Membership.ClockEntries, cfg.Membership.ClockEntryAge = 1, time.Second
 		}))
 		c.AwaitUp()

@@ -13,38 +13,41 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/kith-io/kith/internal/check"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/proof"
+	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/sim/setup"
 )
 
 // calmWorld forms a cluster of n nodes at default settings and lets it run for a while.
-func calmWorld(t require.TestingT, n int, seed uint64, r node.Resolver) *world {
-	w, _ := newChecked(n, seed, Config{Resolver: r})
+func calmWorld(t require.TestingT, n int, seed uint64, r node.Resolver) *world.World {
+	w, _ := check.NewWorld(n, seed, setup.Config{Resolver: r})
 	for i := range n {
-		w.start(i, w.seeds([]int{0}))
-		require.True(t, w.until(patience, w.converged))
+		w.Start(i, w.Seeds([]int{0}))
+		require.True(t, w.Until(patience, w.Converged))
 	}
-	w.advance(20 * time.Second)
+	w.Advance(20 * time.Second)
 	return w
 }
 
 // aliveIn returns the survivors as a bit mask, and ends all processes.
-func aliveIn(w *world) (mask int) {
-	for _, p := range w.survivors() {
-		mask |= 1 << p.idx
+func aliveIn(w *world.World) (mask int) {
+	for _, p := range w.Survivors() {
+		mask |= 1 << p.Index
 	}
-	w.end()
+	w.End()
 	return mask
 }
 
 // oneSide reports whether a path of links that work leads from each of mask to each other, through mask.
-func oneSide(w *world, mask int) bool {
+func oneSide(w *world.World, mask int) bool {
 	in := mask & -mask
 	for last := 0; in != last; {
 		last = in
-		for a := range w.hosts {
-			for b := range w.hosts {
-				if in>>a&1 == 1 && mask>>b&1 == 1 && a != b && !w.net.cuts[a][b] && !w.net.cuts[b][a] {
+		for a := range w.Hosts {
+			for b := range w.Hosts {
+				if in>>a&1 == 1 && mask>>b&1 == 1 && a != b && !w.Net.Cuts[a][b] && !w.Net.Cuts[b][a] {
 					in |= 1 << b
 				}
 			}
@@ -63,33 +66,33 @@ func TestCutsAndCrashesLaw(t *testing.T) {
 		w := calmWorld(t, n, rapid.Uint64().Draw(t, "seed"), r)
 		crashed, cut := 0, false
 		for range rapid.IntRange(1, 4).Draw(t, "faults") {
-			w.advance(time.Duration(rapid.IntRange(0, 14_000).Draw(t, "after")) * time.Millisecond)
+			w.Advance(time.Duration(rapid.IntRange(0, 14_000).Draw(t, "after")) * time.Millisecond)
 			a, side := rapid.IntRange(0, n-1).Draw(t, "node"), rapid.IntRange(0, 1<<n-1).Draw(t, "side")
 			switch rapid.IntRange(0, 3).Draw(t, "fault") {
 			case 0: // one loses some of the others
 				cut = true
 				for b := range n {
 					if b != a && side>>b&1 == 1 {
-						w.net.cuts[a][b], w.net.cuts[b][a] = true, true
+						w.Net.Cuts[a][b], w.Net.Cuts[b][a] = true, true
 					}
 				}
 			case 1: // in two
 				cut = true
 				for b := range n {
 					for c := range n {
-						w.net.cuts[b][c] = w.net.cuts[b][c] || side>>b&1 != side>>c&1
+						w.Net.Cuts[b][c] = w.Net.Cuts[b][c] || side>>b&1 != side>>c&1
 					}
 				}
 			default:
-				if p := w.hosts[a].proc; p.alive && 2*(bits.OnesCount(uint(crashed))+1) < n {
+				if p := w.Hosts[a].Process; p.Alive && 2*(bits.OnesCount(uint(crashed))+1) < n {
 					crashed |= 1 << a
-					p.crash(false)
+					p.Crash(false)
 				}
 			}
 		}
-		w.advance(70 * time.Second)
+		w.Advance(70 * time.Second)
 		one := func(mask int) bool { return oneSide(w, mask) }
-		for _, v := range checks(w).violations {
+		for _, v := range checks(w).Violations {
 			require.Fail(t, v.String())
 		}
 		alive := aliveIn(w)
@@ -104,11 +107,11 @@ func TestCutsAndCrashesLaw(t *testing.T) {
 func TestTwoCrashes(t *testing.T) {
 	for apart := time.Duration(0); apart < 14*time.Second; apart += 250 * time.Millisecond {
 		w := calmWorld(t, 5, uint64(apart), node.Resolver{})
-		w.hosts[4].proc.crash(false)
-		w.advance(apart)
-		w.hosts[3].proc.crash(false)
-		w.advance(40 * time.Second)
-		require.Empty(t, checks(w).violations)
+		w.Hosts[4].Process.Crash(false)
+		w.Advance(apart)
+		w.Hosts[3].Process.Crash(false)
+		w.Advance(40 * time.Second)
+		require.Empty(t, checks(w).Violations)
 		require.Equal(t, 0b00111, aliveIn(w), "%v apart", apart)
 	}
 }
@@ -124,23 +127,23 @@ func TestNoisyPauses(t *testing.T) {
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(uint64(seed), 99))
 		w := calmWorld(t, 5, uint64(seed), node.Resolver{})
-		w.hosts[2].proc.pause(time.Duration(10_500+rng.IntN(3500)) * time.Millisecond)
+		w.Hosts[2].Process.Pause(time.Duration(10_500+rng.IntN(3500)) * time.Millisecond)
 		story := ""
-		for end := w.now + 16*time.Second; w.now < end; {
-			w.advance(time.Duration(200+rng.IntN(3000)) * time.Millisecond)
+		for end := w.Now + 16*time.Second; w.Now < end; {
+			w.Advance(time.Duration(200+rng.IntN(3000)) * time.Millisecond)
 			d := time.Duration(300+rng.IntN(3300)) * time.Millisecond
 			who := []int{0, 1, 3, 4}
 			if rng.IntN(3) == 0 {
 				who = who[:1+rng.IntN(4)]
 			}
 			for _, i := range who {
-				w.hosts[i].proc.pause(d)
+				w.Hosts[i].Process.Pause(d)
 			}
-			story += fmt.Sprintf(" %v: %v for %v", w.now, who, d)
-			w.advance(d)
+			story += fmt.Sprintf(" %v: %v for %v", w.Now, who, d)
+			w.Advance(d)
 		}
-		w.advance(25 * time.Second)
-		require.Empty(t, checks(w).violations)
+		w.Advance(25 * time.Second)
+		require.Empty(t, checks(w).Violations)
 		require.Equal(t, 0b11011, aliveIn(w)&^0b00100, "seed %d:%s", seed, story)
 	}
 }
@@ -155,12 +158,12 @@ func TestSleepersEndNobody(t *testing.T) {
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(uint64(seed), 7))
 		w := calmWorld(t, 5, uint64(seed), node.Resolver{})
-		w.hosts[4].proc.crash(false)
-		w.advance(time.Duration(rng.IntN(11_500)) * time.Millisecond)
+		w.Hosts[4].Process.Crash(false)
+		w.Advance(time.Duration(rng.IntN(11_500)) * time.Millisecond)
 		who, d := rng.IntN(4), time.Duration(500+rng.IntN(12_000))*time.Millisecond
-		w.hosts[who].proc.pause(d)
-		w.advance(60 * time.Second)
-		require.Empty(t, checks(w).violations)
+		w.Hosts[who].Process.Pause(d)
+		w.Advance(60 * time.Second)
+		require.Empty(t, checks(w).Violations)
 		require.Equal(t, 0b1111&^(1<<who), aliveIn(w)&^(1<<who), "seed %d: n%d slept for %v", seed, who+1, d)
 	}
 }
@@ -169,20 +172,20 @@ func TestSleepersEndNobody(t *testing.T) {
 // listens anew each time and accuses nobody. It stops all the same before its shards live elsewhere.
 func TestNapsOfAnOwner(t *testing.T) {
 	w := calmWorld(t, 5, 1, node.Resolver{})
-	p := w.hosts[4].proc
+	p := w.Hosts[4].Process
 	for i := range 4 {
-		w.net.cuts[4][i], w.net.cuts[i][4] = true, true
+		w.Net.Cuts[4][i], w.Net.Cuts[i][4] = true, true
 	}
-	cut, last := w.now, w.now
+	cut, last := w.Now, w.Now
 	for range 4 {
-		p.pause(9 * time.Second)
+		p.Pause(9 * time.Second)
 		for range 96 {
-			w.advance(100 * time.Millisecond)
-			if p.alive && !p.paused() && !p.held() {
-				last = w.now
+			w.Advance(100 * time.Millisecond)
+			if p.Alive && !p.Paused() && !p.Held() {
+				last = w.Now
 			}
 		}
 	}
-	require.Less(t, last-cut, w.takeover())
+	require.Less(t, last-cut, w.Takeover())
 	aliveIn(w)
 }

@@ -9,9 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/check"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/proof"
 	"github.com/kith-io/kith/sbr"
+	"github.com/kith-io/kith/sim/setup"
 )
 
 // TestRandomLinks breaks links at random between five formed nodes and compares who lives 40 s later, for each
@@ -37,33 +39,33 @@ func TestRandomLinks(t *testing.T) {
 
 // survivorsOf runs five nodes, gives them the proof's order of ages and its roles, and breaks their links.
 func survivorsOf(t *testing.T, c sbr.Config, state uint32, seed uint64) uint32 {
-	cfg := Config{Resolver: node.Resolver(c), Roles: make([][]string, 5)}
+	cfg := setup.Config{Resolver: node.Resolver(c), Roles: make([][]string, 5)}
 	for i := range cfg.Roles {
 		cfg.Roles[i] = proof.Roles(i)
 	}
-	w, _ := newChecked(5, seed, cfg)
-	w.start(2, w.seeds([]int{2})) // the oldest
-	require.True(t, w.until(patience, w.converged))
+	w, _ := check.NewWorld(5, seed, cfg)
+	w.Start(2, w.Seeds([]int{2})) // the oldest
+	require.True(t, w.Until(patience, w.Converged))
 	for _, i := range []int{3, 4, 0, 1} {
-		w.start(i, w.seeds([]int{2}))
-		require.True(t, w.until(patience, w.converged))
+		w.Start(i, w.Seeds([]int{2}))
+		require.True(t, w.Until(patience, w.Converged))
 	}
-	w.advance(20 * time.Second)
+	w.Advance(20 * time.Second)
 	bit := 0
 	for a := range 5 {
 		for b := a + 1; b < 5; b++ {
-			w.net.cuts[a][b], w.net.cuts[b][a] = state>>bit&1 == 0, state>>(bit+1)&1 == 0
+			w.Net.Cuts[a][b], w.Net.Cuts[b][a] = state>>bit&1 == 0, state>>(bit+1)&1 == 0
 			bit += 2
 		}
 	}
-	w.advance(40 * time.Second)
+	w.Advance(40 * time.Second)
 	var alive uint32
-	for _, p := range w.survivors() {
-		alive |= 1 << p.idx
+	for _, p := range w.Survivors() {
+		alive |= 1 << p.Index
 	}
-	for _, v := range checks(w).violations {
+	for _, v := range checks(w).Violations {
 		t.Errorf("links %020b: %s", state, v)
 	}
-	w.end()
+	w.End()
 	return alive
 }

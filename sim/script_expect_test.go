@@ -14,8 +14,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/sim/setup"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -35,7 +37,7 @@ type demand struct {
 //	unreachable=3   leader=1   members=4   converged=true   oldest=1   ended=2 (the process)
 func (s *script) expect(args []string) {
 	d, limit := s.demand(args[1:]), s.duration(args[0])
-	if s.w.until(limit, func() bool { return s.missing(d) == "" }) {
+	if s.w.Until(limit, func() bool { return s.missing(d) == "" }) {
 		s.printf("within %s: yes", args[0])
 		return
 	}
@@ -45,12 +47,12 @@ func (s *script) expect(args []string) {
 func (s *script) always(args []string) {
 	d, length := s.demand(args[1:]), s.duration(args[0])
 	broken := ""
-	s.w.until(length, func() bool {
+	s.w.Until(length, func() bool {
 		broken = s.missing(d)
 		return broken != ""
 	})
 	if broken != "" {
-		s.t.Errorf("always %s: after all %s at %v", strings.Join(args, " "), broken, s.w.now)
+		s.t.Errorf("always %s: after all %s at %v", strings.Join(args, " "), broken, s.w.Now)
 		return
 	}
 	s.printf("for %s: yes", args[0])
@@ -58,20 +60,20 @@ func (s *script) always(args []string) {
 
 // silent d: for so long no node sees a single event of the membership.
 func (s *script) silent(args []string) {
-	tell := s.w.onMember
-	s.w.onMember = func(p *proc, e membership.Event) {
-		s.t.Errorf("silent %s: %s saw %s at %v", args[0], s.w.name(p.id), s.w.eventText(&e), s.w.now)
+	tell := s.w.OnMember
+	s.w.OnMember = func(p *world.Process, e membership.Event) {
+		s.t.Errorf("silent %s: %s saw %s at %v", args[0], s.w.Name(p.ID), s.w.EventText(&e), s.w.Now)
 	}
-	s.w.advance(s.duration(args[0]))
-	s.w.onMember = tell
+	s.w.Advance(s.duration(args[0]))
+	s.w.OnMember = tell
 	s.printf("for %s: silence", args[0])
 }
 
 // frames-below n: no frame of the membership was larger so far.
 func (s *script) framesBelow(args []string) {
 	most := s.number(args[0])
-	if s.w.net.largest >= most {
-		s.t.Errorf("a frame of %d bytes, all should be below %d", s.w.net.largest, most)
+	if s.w.Net.Largest >= most {
+		s.t.Errorf("a frame of %d bytes, all should be below %d", s.w.Net.Largest, most)
 		return
 	}
 	s.printf("frames below %d bytes: yes", most)
@@ -81,16 +83,16 @@ func (s *script) framesBelow(args []string) {
 func (s *script) join(args []string) {
 	var seeds []peer.Addr
 	for _, a := range args[1:] {
-		seeds = append(seeds, s.w.hosts[s.number(a)-1].addr)
+		seeds = append(seeds, s.w.Hosts[s.number(a)-1].Addr)
 	}
-	if err := s.host(args[0]).command(membership.JoinCommand{Seeds: seeds, WallMillis: wallBase}); err != nil {
+	if err := s.host(args[0]).Command(membership.JoinCommand{Seeds: seeds, WallMillis: world.WallBase}); err != nil {
 		s.printf("error: %v", err)
 	}
 }
 
 // weather loss=0.2 raw=0.1 spread=200ms delay=5ms: how good the network is from now on; what is left out is good.
 func (s *script) weather(args []string) {
-	n := Network{Break: s.w.net.Break}
+	n := setup.Network{Break: s.w.Net.Break}
 	for _, a := range args {
 		key, value, _ := strings.Cut(a, "=")
 		switch key {
@@ -108,19 +110,19 @@ func (s *script) weather(args []string) {
 			require.Fail(s.t, "unknown weather "+a)
 		}
 	}
-	s.w.weather(n)
+	s.w.Weather(n)
 }
 
 // swallow [from to kind...]: mail of these kinds from one node to the other ("-" is any node) is lost from now on,
 // beside what is lost already, though the connections stand. Without arguments it comes through again.
 func (s *script) swallow(args []string) {
 	if len(args) == 0 {
-		s.w.net.swallows = nil
+		s.w.Net.Swallows = nil
 		return
 	}
-	before := s.w.net.swallows
+	before := s.w.Net.Swallows
 	is := func(a string, i int) bool { return a == "-" || s.number(a)-1 == i }
-	s.w.net.swallows = func(from, to int, kind wire.Kind) bool {
+	s.w.Net.Swallows = func(from, to int, kind wire.Kind) bool {
 		return is(args[0], from) && is(args[1], to) && slices.Contains(args[2:], kind.String()) ||
 			before != nil && before(from, to, kind)
 	}
@@ -128,8 +130,8 @@ func (s *script) swallow(args []string) {
 
 // break: every control connection breaks, with what is on it.
 func (s *script) breakAll([]string) {
-	for _, p := range s.w.running() {
-		p.breakControl("as the story tells")
+	for _, p := range s.w.Running() {
+		p.BreakControl("as the story tells")
 	}
 }
 
@@ -183,30 +185,30 @@ func (s *script) hostList(a string) []int {
 func (s *script) missing(d demand) string {
 	on := d.on
 	if on == nil {
-		for _, p := range s.w.running() {
-			on = append(on, p.idx)
+		for _, p := range s.w.Running() {
+			on = append(on, p.Index)
 		}
 	}
 	for _, w := range d.wishes {
 		if w.key == "ended" {
 			for _, i := range s.hostList(w.value) {
-				if s.w.hosts[i].proc.alive {
+				if s.w.Hosts[i].Process.Alive {
 					return fmt.Sprintf("n%d lives", i+1)
 				}
 			}
 			continue
 		}
 		for _, i := range on {
-			p := s.w.hosts[i].proc
-			if p == nil || !p.alive {
+			p := s.w.Hosts[i].Process
+			if p == nil || !p.Alive {
 				return fmt.Sprintf("n%d does not run", i+1)
 			}
-			v := p.view
+			v := p.View
 			if v == nil {
 				v = &membership.View{}
 			}
 			if got := s.seen(v, w.key); got != s.wanted(w) {
-				return fmt.Sprintf("%s sees %s %s, not %s", s.w.name(p.id), w.key, got, w.value)
+				return fmt.Sprintf("%s sees %s %s, not %s", s.w.Name(p.ID), w.key, got, w.value)
 			}
 		}
 	}
@@ -221,8 +223,8 @@ func (s *script) wanted(w wish) string {
 	}
 	var names []string
 	for _, i := range s.hostList(w.value) {
-		if p := s.w.hosts[i].proc; p != nil {
-			names = append(names, s.w.name(p.id))
+		if p := s.w.Hosts[i].Process; p != nil {
+			names = append(names, s.w.Name(p.ID))
 		}
 	}
 	slices.Sort(names)
@@ -238,21 +240,21 @@ func (s *script) seen(v *membership.View, key string) string {
 		return fmt.Sprint(v.Converged)
 	case "leader":
 		if !v.Leader.IsZero() {
-			names = append(names, s.w.name(v.Leader))
+			names = append(names, s.w.Name(v.Leader))
 		}
 	case "oldest":
 		if m, ok := v.Oldest(""); ok {
-			names = append(names, s.w.name(m.ID))
+			names = append(names, s.w.Name(m.ID))
 		}
 	case "unreachable":
 		for _, id := range v.Unreachable {
-			names = append(names, s.w.name(id))
+			names = append(names, s.w.Name(id))
 		}
 	default:
 		st, _ := statusNamed(key)
 		for i := range v.Members {
 			if v.Members[i].Status == st {
-				names = append(names, s.w.name(v.Members[i].ID))
+				names = append(names, s.w.Name(v.Members[i].ID))
 			}
 		}
 	}

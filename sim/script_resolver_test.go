@@ -42,8 +42,8 @@ func (s *script) resolver(r *node.Resolver, value string) {
 // survivors: who lives and was not stopped.
 func (s *script) survivors([]string) {
 	var names []string
-	for _, p := range s.w.survivors() {
-		names = append(names, s.w.name(p.id))
+	for _, p := range s.w.Survivors() {
+		names = append(names, s.w.Name(p.ID))
 	}
 	s.printf("alive: %v", names)
 }
@@ -51,11 +51,11 @@ func (s *script) survivors([]string) {
 // nolease n...: these hosts reach no lease.
 func (s *script) noLease(args []string) {
 	for _, a := range args {
-		s.w.lease.away = append(s.w.lease.away, s.number(a)-1)
+		s.w.Lease.Away = append(s.w.Lease.Away, s.number(a)-1)
 	}
 }
 
 // lease: who has it, and how often it was taken.
 func (s *script) leaseOwner([]string) {
-	s.printf("the lease is with %s, taken %d times", s.w.name(s.w.lease.owner), s.w.lease.taken)
+	s.printf("the lease is with %s, taken %d times", s.w.Name(s.w.Lease.Owner), s.w.Lease.Taken)
 }

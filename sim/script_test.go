@@ -18,10 +18,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/check"
 	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/sim/setup"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected traces in testdata")
@@ -52,7 +55,7 @@ func TestScripts(t *testing.T) {
 // script plays one story.
 type script struct {
 	t      *testing.T
-	w      *world
+	w      *world.World
 	out    strings.Builder
 	quiet  []string
 	events []told
@@ -60,12 +63,12 @@ type script struct {
 	answer int
 }
 
-func (s *script) violations() []Violation {
+func (s *script) violations() []check.Violation {
 	if s.w == nil {
 		return nil
 	}
-	s.w.end()
-	return checks(s.w).violations
+	s.w.End()
+	return checks(s.w).Violations
 }
 
 // play runs every block of the story and returns it with the traces that came.
@@ -115,8 +118,8 @@ func (s *script) flush() {
 	s.events = s.events[:0]
 }
 
-func (s *script) tellOf(p *proc, format string, args ...any) {
-	s.events = append(s.events, told{p.idx, s.w.name(p.id) + ": " + fmt.Sprintf(format, args...)})
+func (s *script) tellOf(p *world.Process, format string, args ...any) {
+	s.events = append(s.events, told{p.Index, s.w.Name(p.ID) + ": " + fmt.Sprintf(format, args...)})
 }
 
 func (s *script) printf(format string, args ...any) { fmt.Fprintf(&s.out, format+"\n", args...) }
@@ -139,8 +142,8 @@ func (s *script) command(f []string) {
 		"survivors": s.survivors, "nolease": s.noLease, "lease": s.leaseOwner, "expect": s.expect, "always": s.always,
 		"silent": s.silent, "frames-below": s.framesBelow, "join": s.join, "weather": s.weather, "swallow": s.swallow,
 		"break": s.breakAll, "supervise": s.supervise, "wall": s.wall,
-		"sleep":  func(a []string) { s.host(a[0]).sleep(s.duration(a[1])) },
-		"forget": func(a []string) { s.w.hosts[s.number(a[0])-1].forget() },
+		"sleep":  func(a []string) { s.host(a[0]).Sleep(s.duration(a[1])) },
+		"forget": func(a []string) { s.w.Hosts[s.number(a[0])-1].Forget() },
 	}
 	do, ok := commands[verb]
 	require.True(s.t, ok, "unknown command %q", verb)
@@ -150,7 +153,7 @@ func (s *script) command(f []string) {
 
 // cluster n [seed=1] [takeover=20s] [roles=1:store,2:store]
 func (s *script) cluster(args []string) {
-	cfg := Config{Text: true, Resolver: resolverOff}
+	cfg := setup.Config{Text: true, Resolver: world.ResolverOff}
 	n, seed := s.number(args[0]), uint64(1)
 	for _, a := range args[1:] {
 		key, value, _ := strings.Cut(a, "=")
@@ -180,9 +183,9 @@ func (s *script) cluster(args []string) {
 			require.True(s.t, s.setting(&cfg.Membership, key, value), "unknown setting %q", a)
 		}
 	}
-	s.w, _ = newChecked(n, seed, cfg)
+	s.w, _ = check.NewWorld(n, seed, cfg)
 	s.quiet = []string{"convergence-"}
-	s.w.onEvent = func(p *proc, line string) {
+	s.w.OnEvent = func(p *world.Process, line string) {
 		for _, word := range s.quiet {
 			if word == "all" || strings.HasPrefix(line, word) {
 				return
@@ -200,7 +203,7 @@ func (s *script) show(args []string) {
 // prepare n: node n prepares the whole cluster for its end.
 func (s *script) prepare(args []string) {
 	p := s.host(args[0])
-	p.live(func() { p.do(membership.PrepareShutdownCommand{}) })
+	p.Live(func() { p.Do(membership.PrepareShutdownCommand{}) })
 }
 
 // hide word...: lines that begin with one of the words are left out; "all" leaves out every line about a node.
@@ -213,19 +216,19 @@ func (s *script) hide(args []string) {
 // type name shards mode [role] [not=2,3] [other=3:store]: host 3 registers it with another role.
 func (s *script) typ(args []string) {
 	modes := map[string]entity.Mode{"blocking": entity.Blocking, "worker": entity.Worker, "inline": entity.Inline}
-	t := &entityType{Type: entity.Type{Name: args[0], Shards: uint32(s.number(args[1])), Mode: modes[args[2]],
-		New: func(id string, f route.Fence) entity.Handler { return &scriptEntity{s, s.w.acting} }}}
+	t := &world.EntityType{Type: entity.Type{Name: args[0], Shards: uint32(s.number(args[1])), Mode: modes[args[2]],
+		New: func(id string, f route.Fence) entity.Handler { return &scriptEntity{s, s.w.Acting} }}}
 	for _, a := range args[3:] {
 		if not, ok := strings.CutPrefix(a, "not="); ok {
 			for h := range strings.SplitSeq(not, ",") {
-				t.absent = append(t.absent, s.number(h)-1)
+				t.Absent = append(t.Absent, s.number(h)-1)
 			}
 			continue
 		}
 		if other, ok := strings.CutPrefix(a, "other="); ok {
 			host, role, _ := strings.Cut(other, ":")
-			t.roleAt = func(p *proc) string {
-				if p.idx == s.number(host)-1 {
+			t.RoleAt = func(p *world.Process) string {
+				if p.Index == s.number(host)-1 {
 					return role
 				}
 				return t.Role
@@ -235,13 +238,13 @@ func (s *script) typ(args []string) {
 		t.Role = a
 	}
 	t.Type = t.WithDefaults()
-	s.w.addType(t)
+	s.w.AddType(t)
 }
 
 // start n... [seeds=1,2] [form-new] [never-form]
 func (s *script) start(args []string) {
 	order, hosts := s.seeds(), []int{}
-	s.w.formAs(slices.Contains(args, "never-form"), slices.Contains(args, "form-new"))
+	s.w.FormAs(slices.Contains(args, "never-form"), slices.Contains(args, "form-new"))
 	for _, a := range args {
 		if a == "never-form" || a == "form-new" {
 			continue
@@ -256,45 +259,45 @@ func (s *script) start(args []string) {
 		hosts = append(hosts, s.number(a)-1)
 	}
 	for _, h := range hosts {
-		if old := s.w.hosts[h].proc; old != nil {
-			checks(s.w).excuse(old.id)
+		if old := s.w.Hosts[h].Process; old != nil {
+			checks(s.w).Excuse(old.ID)
 		}
-		s.w.start(h, s.w.seeds(order))
+		s.w.Start(h, s.w.Seeds(order))
 	}
 }
 
-func (s *script) seeds() []int { return []int{0, 1, 2}[:min(3, len(s.w.hosts))] }
+func (s *script) seeds() []int { return []int{0, 1, 2}[:min(3, len(s.w.Hosts))] }
 
 // form [n...]: starts these nodes, or all, and waits until they are Up, without a word.
 func (s *script) form(args []string) {
-	tell := s.w.onEvent
-	s.w.onEvent = nil
+	tell := s.w.OnEvent
+	s.w.OnEvent = nil
 	if len(args) > 0 {
 		s.start(args)
 	}
-	for i := 0; len(args) == 0 && i < len(s.w.hosts); i++ {
-		s.w.start(i, s.w.seeds(s.seeds()))
+	for i := 0; len(args) == 0 && i < len(s.w.Hosts); i++ {
+		s.w.Start(i, s.w.Seeds(s.seeds()))
 	}
 	s.await(nil)
-	s.w.onEvent = tell
+	s.w.OnEvent = tell
 }
 
 // await up: at most two minutes until all running nodes agree on being Up.
 func (s *script) await([]string) {
-	if !s.w.until(patience, s.w.converged) {
-		s.printf("not converged: %s", s.w.whyNotConverged())
+	if !s.w.Until(patience, s.w.Converged) {
+		s.printf("not converged: %s", s.w.WhyNotConverged())
 	}
 }
 
-func (s *script) run(args []string) { s.w.advance(s.duration(args[0])) }
+func (s *script) run(args []string) { s.w.Advance(s.duration(args[0])) }
 
 // clock [below]: the virtual time, or only whether it is below a bound.
 func (s *script) clock(args []string) {
 	if len(args) == 1 {
-		s.printf("before %s: %t", args[0], s.w.now < s.duration(args[0]))
+		s.printf("before %s: %t", args[0], s.w.Now < s.duration(args[0]))
 		return
 	}
-	s.printf("%v", s.w.now.Round(time.Millisecond))
+	s.printf("%v", s.w.Now.Round(time.Millisecond))
 }
 
 // partition 1,2 3
@@ -310,33 +313,33 @@ func (s *script) partition(args []string) {
 
 // cut 1 2: nothing from 1 reaches 2.
 func (s *script) cut(args []string) {
-	s.w.net.cuts[s.number(args[0])-1][s.number(args[1])-1] = true
+	s.w.Net.Cuts[s.number(args[0])-1][s.number(args[1])-1] = true
 }
 
-func (s *script) heal([]string) { s.w.net.heal() }
+func (s *script) heal([]string) { s.w.Net.Heal() }
 
-func (s *script) pause(args []string) { s.host(args[0]).pause(s.duration(args[1])) }
+func (s *script) pause(args []string) { s.host(args[0]).Pause(s.duration(args[1])) }
 
-func (s *script) stick(args []string) { s.host(args[0]).stick(s.duration(args[1])) }
+func (s *script) stick(args []string) { s.host(args[0]).Stick(s.duration(args[1])) }
 
 func (s *script) crash(args []string) {
 	for _, a := range args {
-		s.host(a).crash(true)
+		s.host(a).Crash(true)
 	}
 }
 
 func (s *script) powerOff(args []string) {
 	for _, a := range args {
-		s.host(a).crash(false)
+		s.host(a).Crash(false)
 	}
 }
 
 // down on target...
 func (s *script) down(args []string) {
 	for _, a := range args[1:] {
-		id := s.host(a).id
-		checks(s.w).excuse(id)
-		if err := s.host(args[0]).command(membership.DownCommand{ID: id}); err != nil {
+		id := s.host(a).ID
+		checks(s.w).Excuse(id)
+		if err := s.host(args[0]).Command(membership.DownCommand{ID: id}); err != nil {
 			s.printf("error: %v", err)
 		}
 	}
@@ -344,8 +347,8 @@ func (s *script) down(args []string) {
 
 // quarantine on target: the first gives up on the second.
 func (s *script) quarantine(args []string) {
-	id := s.host(args[1]).id
-	if err := s.host(args[0]).command(membership.QuarantineCommand{ID: id, Reason: "not acknowledged"}); err != nil {
+	id := s.host(args[1]).ID
+	if err := s.host(args[0]).Command(membership.QuarantineCommand{ID: id, Reason: "not acknowledged"}); err != nil {
 		s.printf("error: %v", err)
 	}
 }
@@ -353,34 +356,34 @@ func (s *script) quarantine(args []string) {
 // supervise d: what ends by itself without having left is started again after d.
 func (s *script) supervise(args []string) {
 	d := s.duration(args[0])
-	s.w.onEnd = func(p *proc) {
-		if p.ended.Kind != membership.EndLeft {
-			s.w.after(d, func() { s.start([]string{strconv.Itoa(p.idx + 1)}) })
+	s.w.OnEnd = func(p *world.Process) {
+		if p.Ended.Kind != membership.EndLeft {
+			s.w.After(d, func() { s.start([]string{strconv.Itoa(p.Index + 1)}) })
 		}
 	}
 }
 
 // wall n d: the wall clock of a host steps, and there was no sleep.
-func (s *script) wall(args []string) { s.host(args[0]).do(node.SleptCommand{For: s.duration(args[1])}) }
+func (s *script) wall(args []string) { s.host(args[0]).Do(node.SleptCommand{For: s.duration(args[1])}) }
 
 // restart n [seeds=...]
 func (s *script) restart(args []string) {
 	p := s.host(args[0])
-	p.crash(true)
+	p.Crash(true)
 	s.start(args)
 }
 
 func (s *script) leave(args []string) {
 	for _, a := range args {
-		s.w.leave(s.host(a))
+		s.w.Leave(s.host(a))
 	}
 }
 
 // tell on type/id text: the handler prints what it gets.
 func (s *script) tell(args []string) {
 	typ, id, _ := strings.Cut(args[1], "/")
-	r := s.host(args[0]).region(route.TypeOf(typ))
-	if _, err := r.send(id, []byte(strings.Join(args[2:], " ")), 0); err != nil {
+	r := s.host(args[0]).Region(route.TypeOf(typ))
+	if _, err := r.Send(id, []byte(strings.Join(args[2:], " ")), 0); err != nil {
 		s.printf("error: %v", err)
 	}
 }
@@ -391,7 +394,7 @@ func (s *script) ask(args []string) {
 	s.answer++
 	nth := s.answer
 	p := s.host(args[0])
-	err := p.ask(patience, typ, id, []byte(strings.Join(args[2:], " ")), func(b []byte, err error) {
+	err := p.Ask(patience, typ, id, []byte(strings.Join(args[2:], " ")), func(b []byte, err error) {
 		if err != nil {
 			s.tellOf(p, "answer %d: error: %v", nth, err)
 			return
@@ -406,45 +409,45 @@ func (s *script) ask(args []string) {
 func (s *script) view(args []string) {
 	for _, a := range args {
 		p := s.host(a)
-		if p.view == nil {
+		if p.View == nil {
 			s.printf("n%s has no view", a)
 			continue
 		}
 		var bad []string
-		for _, id := range p.view.Unreachable {
-			bad = append(bad, s.w.name(id))
+		for _, id := range p.View.Unreachable {
+			bad = append(bad, s.w.Name(id))
 		}
-		s.printf("%s sees %s; unreachable %v; converged %t", s.w.name(p.id), viewText(s.w, p.view), bad,
-			p.view.Converged)
+		s.printf("%s sees %s; unreachable %v; converged %t", s.w.Name(p.ID), check.ViewText(s.w, p.View), bad,
+			p.View.Converged)
 	}
 }
 
 func (s *script) owners(args []string) {
-	t := s.w.typeOf(route.TypeOf(args[0]))
+	t := s.w.TypeOf(route.TypeOf(args[0]))
 	for n := range t.Shards {
-		o := checks(s.w).owners[shardKey{route.TypeOf(t.Name), route.ShardID(n)}]
-		if o == nil || len(o.hosting) == 0 {
+		o := checks(s.w).Owners[world.ShardKey{Type: route.TypeOf(t.Name), Shard: route.ShardID(n)}]
+		if o == nil || len(o.Hosting) == 0 {
 			continue
 		}
 		var where []string
-		for _, h := range o.hosting {
-			where = append(where, s.w.name(h.p.id))
+		for _, h := range o.Hosting {
+			where = append(where, s.w.Name(h.Process.ID))
 		}
-		s.printf("%s/%d at %s under %s", t.Name, n, strings.Join(where, " and "), fenceName(o.fence))
+		s.printf("%s/%d at %s under %s", t.Name, n, strings.Join(where, " and "), world.FenceName(o.Fence))
 	}
 }
 
 // parked n: how many messages wait on a node.
 func (s *script) parked(args []string) {
 	total := 0
-	for _, r := range s.host(args[0]).regions {
-		total += r.waiting()
+	for _, r := range s.host(args[0]).Regions {
+		total += r.Waiting()
 	}
 	s.printf("n%s parks %d", args[0], total)
 }
 
-func (s *script) host(a string) *proc {
-	p := s.w.hosts[s.number(a)-1].proc
+func (s *script) host(a string) *world.Process {
+	p := s.w.Hosts[s.number(a)-1].Process
 	require.NotNil(s.t, p, "node %s was not started", a)
 	return p
 }
@@ -464,11 +467,11 @@ func (s *script) duration(a string) time.Duration {
 // scriptEntity prints what it gets and answers with it.
 type scriptEntity struct {
 	s *script
-	p *proc
+	p *world.Process
 }
 
 func (e *scriptEntity) Receive(c *entity.Context, payload []byte) error {
-	e.s.tellOf(e.p, "%s/%s got %q under %s", c.Type(), c.ID, payload, fenceName(c.Fence))
+	e.s.tellOf(e.p, "%s/%s got %q under %s", c.Type(), c.ID, payload, world.FenceName(c.Fence))
 	if !c.Asked() {
 		return nil
 	}
@@ -479,5 +482,5 @@ func (e *scriptEntity) Receive(c *entity.Context, payload []byte) error {
 }
 
 func (e *scriptEntity) Stop(c *entity.Context) {
-	e.s.tellOf(e.p, "%s/%s stops under %s", c.Type(), c.ID, fenceName(c.Fence))
+	e.s.tellOf(e.p, "%s/%s stops under %s", c.Type(), c.ID, world.FenceName(c.Fence))
 }

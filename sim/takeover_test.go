@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/sim/setup"
 )
 
 // outcome is what has become of a cut: what the checkers found, and how long after it the last of those that were cut
@@ -25,7 +26,7 @@ type outcome struct {
 // be waited for. Nobody tells them. With unrest the cut-off side loses one of its own and finds it again, again and
 // again, so that its picture never stands still and it stops at the latest possible moment.
 func cutOffAndDowned(t *testing.T, n, few int, unrest bool, fixed time.Duration) (o outcome) {
-	c := New(&fakeTB{}, n, uint64(n), With(func(cfg *Config) {
+	c := New(&fakeTB{}, n, uint64(n), With(func(cfg *setup.Config) {
 		cfg.Text = false
 		cfg.Shard = shard.Config{TakeoverTime: fixed}
 	}))
@@ -63,19 +64,19 @@ func cutOffAndDowned(t *testing.T, n, few int, unrest bool, fixed time.Duration)
 		}
 		c.Advance(100 * time.Millisecond)
 		for _, i := range there {
-			if p := c.proc(i); p.alive && !p.held() {
+			if p := c.proc(i); p.Alive && !p.Held() {
 				o.last = c.Now() - cut
 			}
 		}
 	}
-	for _, v := range checks(c.w).violations {
+	for _, v := range checks(c.w).Violations {
 		o.broken = append(o.broken, v.String())
 	}
 	for _, i := range there {
 		require.NotNil(t, c.Ended(i), "node %d has stopped for good", i)
 		require.Less(t, c.Owner("echo", fmt.Sprint("e", i)), n-few)
 	}
-	c.w.end()
+	c.w.End()
 	return o
 }
 

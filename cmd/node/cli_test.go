@@ -12,8 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/check"
 	"github.com/kith-io/kith/internal/door"
-	"github.com/kith-io/kith/sim"
+	"github.com/kith-io/kith/internal/storm"
 )
 
 // TestMain lets the test binary be the node program, as its own children need.
@@ -154,10 +155,10 @@ func TestVerdict(t *testing.T) {
 func TestStormLineAndExitCode(t *testing.T) {
 	var out bytes.Buffer
 	e := &env{stdout: &out}
-	require.NoError(t, (&stormCmd{JSON: true}).report(e, sim.StormResult{Seeds: 3, First: 1}))
+	require.NoError(t, (&stormCmd{JSON: true}).report(e, storm.Result{Seeds: 3, First: 1}))
 	require.Equal(t, 1, strings.Count(out.String(), "\n"), "nothing but the last line")
-	broken := sim.StormResult{Seeds: 3, First: 1, Violations: 1, TraceHash: "00",
-		Failures: []sim.StormFailure{{Seed: 2, Replay: "replay it", Violations: []sim.Violation{{Rule: "one-owner"}}}}}
+	broken := storm.Result{Seeds: 3, First: 1, Violations: 1, TraceHash: "00",
+		Failures: []storm.Failure{{Seed: 2, Replay: "replay it", Violations: []check.Violation{{Rule: "one-owner"}}}}}
 	out.Reset()
 	require.ErrorIs(t, (&stormCmd{}).report(e, broken), errViolations)
 	require.Contains(t, out.String(), "replay it")

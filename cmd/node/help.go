@@ -9,7 +9,7 @@ import (
 
 	"github.com/kith-io/kith/internal/chaos"
 	"github.com/kith-io/kith/internal/scale"
-	"github.com/kith-io/kith/sim"
+	"github.com/kith-io/kith/internal/storm"
 )
 
 // kindNames lists the faults of chaos.
@@ -52,7 +52,7 @@ var texts = kong.Vars{
 	"demoshards_help": "Shards of the demo entities, 1 to 1048576; the same on all nodes.",
 	"old_help":        "The program of another build of this command, which every second process runs (see make upgrade).",
 	"workers_help":    "Seeds run at a time; 0: one per processor.",
-	"without_help": "Leave out what seeds draw beyond their mix: " + strings.Join(sim.StormDraws(), ", ") +
+	"without_help": "Leave out what seeds draw beyond their mix: " + strings.Join(storm.Draws(), ", ") +
 		". Without all of it they are what they were before it was drawn.",
 	"parts_help": "What to measure, with commas in between: " + strings.Join(scale.Parts(), ", ") +
 		" (docs/reliability.md says what each is). None: all of them; above 3000 nodes quiet, one and crash.",

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/door"
-	"github.com/kith-io/kith/sim"
+	"github.com/kith-io/kith/internal/storm"
 )
 
 // stormCmd is the flags of node storm.
@@ -41,8 +41,8 @@ func (c *stormCmd) Validate() error {
 		errs = append(errs, errors.New("--first is too large for so many seeds"))
 	}
 	for _, what := range c.Without {
-		if !slices.Contains(sim.StormDraws(), what) {
-			errs = append(errs, fmt.Errorf("--without: %q is none of %s", what, strings.Join(sim.StormDraws(), ", ")))
+		if !slices.Contains(storm.Draws(), what) {
+			errs = append(errs, fmt.Errorf("--without: %q is none of %s", what, strings.Join(storm.Draws(), ", ")))
 		}
 	}
 	return errors.Join(errs...)
@@ -65,9 +65,9 @@ func (c *stormCmd) Run(e *env) error {
 	progress := door.NewProgress(e.stderr, c.Progress)
 	begin := time.Now()
 	shown := begin
-	result := sim.Storm(sim.StormConfig{Seeds: c.Seeds, First: c.First, Workers: c.Workers, TraceDir: c.TraceDir,
+	result := storm.Run(storm.Config{Seeds: c.Seeds, First: c.First, Workers: c.Workers, TraceDir: c.TraceDir,
 		Without: c.Without,
-		Progress: func(p sim.StormProgress) {
+		Progress: func(p storm.Progress) {
 			if time.Since(shown) < stormEvery && p.Done < p.Seeds {
 				return
 			}
@@ -79,7 +79,7 @@ func (c *stormCmd) Run(e *env) error {
 }
 
 // report prints what people want to read, then the last line, and returns an error for violations.
-func (c *stormCmd) report(e *env, r sim.StormResult) error {
+func (c *stormCmd) report(e *env, r storm.Result) error {
 	if !c.JSON {
 		t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(t, "seeds\t%d to %d, each twice\n", r.First, r.First+uint64(r.Seeds)-1)

@@ -22,8 +22,8 @@ var byOffset = map[string]string{
 	"peer/column.go":            "columns of a packed state",
 	"ringbuf/queue.go":          "lengths of its records",
 	"route/fence.go":            "a fence, which compares as bytes",
-	"sim/bulk.go":               "keys of large messages",
-	"sim/ledger.go":             "payloads of the simulator's own messages",
+	"internal/world/bulk.go":    "keys of large messages",
+	"internal/world/ledger.go":  "payloads of the simulator's own messages",
 }
 
 var unboundRooms = strings.Fields(`wire bench cmd/node cmd/loadgen internal/chaos internal/hostile internal/door`)

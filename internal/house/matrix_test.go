@@ -46,7 +46,11 @@ var matrix = map[string]string{
 	"formation":        "peer",
 	"shutdown":         "membership route peer",
 	"node":             "membership sbr singleton shard crdt courier route peer stats wire",
-	"sim":              "node sbr membership members courier shard hello plane entity flow formation route peer wire",
+	"sim/setup":        "node membership shard plane flow wire",
+	"world":            "sim/setup node sbr membership members courier shard hello plane entity flow formation route peer wire stats",
+	"check":            "sim/setup world node sbr membership courier shard plane route peer wire",
+	"storm":            "sim/setup world check node membership shard plane entity flow route peer wire",
+	"sim":              "sim/setup world check membership entity route",
 	"exec":             "transport loop plane entity route peer wire",
 	"scale":            "membership peer wire",
 	"proof":            "sbr membership peer",
@@ -59,7 +63,7 @@ var matrix = map[string]string{
 	"bootstrap": "root discovery formation",
 	"bench":     "root transport trust hello loop flow ringbuf wire",
 
-	"cmd/node":      "root latency admin bootstrap sim scale proof internal/door internal/chaos internal/pki",
+	"cmd/node":      "root latency admin bootstrap storm scale proof internal/door internal/chaos internal/pki",
 	"cmd/loadgen":   "root bench internal/door internal/pki internal/hostile",
 	"internal/door": "root latency wire", // what both doors share: child processes, last lines, statistics
 	// real processes under faults: the harness and the child that it starts
@@ -82,14 +86,15 @@ var floors = []string{
 	"membership crdt members",
 	"shard sbr sbr/leasetest singleton formation shutdown",
 	"node exec",
-	"driver sim scale proof",
+	"driver sim/setup world check storm sim scale proof",
 	root,
 	"admin bootstrap examples latency internal/hostile bench",
 	"internal/door internal/chaos cmd/node cmd/loadgen",
 }
 
 // inside lists the rooms that no embedder imports: they lie under internal/ and go by their short names here.
-var inside = strings.Fields("driver exec transport trust hello loop plane flow courier node members scale proof")
+var inside = strings.Fields("driver exec transport trust hello loop plane flow courier node members scale proof " +
+	"world check storm")
 
 // short cuts internal/ off the folder of a room inside it.
 func short(dir string) string {

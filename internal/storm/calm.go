@@ -1,0 +1,179 @@
+// The end of a storm: first a core that is healed alone must make progress, then everything must come right.
+
+package storm
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/sim/setup"
+)
+
+// calm ends all faults, lets an operator down what is dead, and demands that everything comes right.
+func (s *storm) calm() {
+	w := s.w
+	s.ending = true
+	w.Net.Heal()
+	s.check.Core.Links()
+	w.Net.Loss, w.Net.Raw = 0, setup.RawNetwork{}
+	if s.core && !s.resolves() {
+		s.healCore()
+	}
+	began := w.Now
+	w.Net.Heal()
+	w.Fault(0, "calm")
+	for _, h := range w.Hosts {
+		if h.Process != nil {
+			h.Process.Resume()
+		}
+	}
+	if s.resolves() {
+		s.repair()
+	} else {
+		s.bury(func(q *world.Process) bool { return q.Alive }, func() bool { return w.Converged() })
+	}
+	w.After(doomedBound, s.endDoomed)
+	right := func() bool { return s.pending == 0 && !s.leaving() && w.Converged() }
+	if !w.Until(calmBound, right) {
+		s.check.Violate(nil, "calm", "not converged %v after the storm: %s", calmBound, w.WhyNotConverged())
+		return
+	}
+	s.calmTook = w.Now - began
+	s.demandHomes(w.Running(), w.Takeover()+homesBound)
+	s.demandFates()
+}
+
+// healCore heals a majority of the nodes that are up, among themselves alone; an operator who sees only them downs all
+// others. Whatever is still wrong outside, the core must agree on itself within coreBound.
+func (s *storm) healCore() {
+	w := s.w
+	list := s.up()
+	s.rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	list = list[:min(len(list), len(list)/2+1)]
+	inside := make([]bool, len(w.Hosts))
+	for _, p := range list {
+		inside[p.Index] = true
+	}
+	s.note("the core %v is healed", inside)
+	var core []*world.Process
+	for _, h := range w.Hosts {
+		switch p := h.Process; {
+		case p == nil:
+		case inside[p.Index]:
+			core = append(core, p)
+			p.Resume()
+		default:
+			p.Doomed, p.Outside = true, true
+		}
+	}
+	for a := range w.Net.Cuts {
+		for b := range w.Net.Cuts[a] {
+			w.Net.Cuts[a][b] = inside[a] != inside[b]
+		}
+	}
+	began := w.Now
+	agreed := func() bool { return world.WhyNotConverged(w, core) == "" }
+	s.bury(func(q *world.Process) bool { return q.Alive && inside[q.Index] }, agreed)
+	if !w.Until(coreBound, agreed) {
+		s.check.Violate(nil, "core", "the core %v has not converged %v after it was healed: %s", inside, coreBound,
+			world.WhyNotConverged(w, core))
+		return
+	}
+	s.coreTook = w.Now - began
+}
+
+// up returns the running processes that hold themselves for Up and are to stay.
+func (s *storm) up() []*world.Process {
+	var up []*world.Process
+	for _, p := range s.w.Running() {
+		if m, ok := p.View.SelfMember(); ok && m.Status == membership.Up && !p.Leaving && !p.Doomed {
+			up = append(up, p)
+		}
+	}
+	return up
+}
+
+func (s *storm) leaving() bool {
+	for _, p := range s.w.Running() {
+		if p.Leaving {
+			return true
+		}
+	}
+	return false
+}
+
+// endDoomed kills processes that were downed while they stood still and have found nobody who could tell them: all who
+// knew may be gone by now. And those who were admitted by such a one, and know nobody else.
+func (s *storm) endDoomed() {
+	for _, p := range s.w.Running() {
+		if _, down := s.check.Gone[p.ID]; down && p.Doomed {
+			s.endUntold(p)
+		}
+	}
+	for _, p := range s.w.Running() {
+		if s.stranded(p) {
+			s.endUntold(p)
+		}
+	}
+}
+
+// endUntold kills a process. A supervisor starts it again: it may have been the one that the others joined.
+func (s *storm) endUntold(p *world.Process) {
+	s.untold++
+	p.Crash(true)
+	if s.resolves() {
+		s.restartIn(p.Index, s.between(500*time.Millisecond, 8*time.Second))
+	}
+}
+
+// stranded reports whether a process is alone, with members that all are gone, while others run who do not list it.
+func (s *storm) stranded(p *world.Process) bool {
+	for _, q := range s.w.Running() {
+		if q == p {
+			continue
+		}
+		_, known := p.View.Member(q.ID)
+		_, knows := q.View.Member(p.ID)
+		if known || knows {
+			return false
+		}
+	}
+	return p.View != nil && len(p.View.Members) > 1
+}
+
+// bury is the operator who looks every two seconds and downs the members whose process does not belong, until all is
+// right, or somebody else takes over.
+func (s *storm) bury(belongs func(q *world.Process) bool, right func() bool) {
+	s.shift++
+	s.buryAs(s.shift, belongs, right)
+}
+
+func (s *storm) buryAs(shift int, belongs func(q *world.Process) bool, right func() bool) {
+	w := s.w
+	again := false
+	for _, p := range w.Running() {
+		if p.View == nil || p.Leaving || p.Doomed || !belongs(p) {
+			continue
+		}
+		if self, ok := p.View.SelfMember(); !ok || self.Status == membership.Down {
+			continue
+		}
+		for _, m := range p.View.Members {
+			if q := w.ProcessOf(m.ID); q == nil || !belongs(q) {
+				again = true
+				if m.Status != membership.Down {
+					s.down(p, m.ID)
+				}
+			}
+		}
+		break
+	}
+	if again || !right() {
+		w.After(2*time.Second, func() {
+			if shift == s.shift {
+				s.buryAs(shift, belongs, right)
+			}
+		})
+	}
+}

@@ -1,0 +1,223 @@
+// More that a seed draws, each part by choices of its own, so that a storm without it is what it was before: roles that
+// differ, a minimum of members, mistakes of an operator, first seeds that come back as such, sleeps past tombstones.
+
+package storm
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/internal/check"
+	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/sim/setup"
+)
+
+// What a storm can be run without, so that seeds are what they were before it was drawn: see StormConfig.Without.
+const (
+	OffTrials      = "trials"      // aimed faults at a cluster that is well
+	OffRoles       = "roles"       // a type whose role differs between nodes
+	OffMinimum     = "minimum"     // a minimum of members
+	OffMistakes    = "mistakes"    // an operator downs members that live
+	OffSupervisors = "supervisors" // a first seed that is started again comes first in its own list
+	OffNaps        = "naps"        // sleeps and cuts that outlast tombstones
+	OffBounds      = "bounds"      // few asks, little that is kept or waits for workers, and these slow
+	OffLarge       = "large"       // messages that fit no frame
+	OffLateHomes   = "late-homes"  // homes that are told again when their members were removed
+)
+
+// Draws returns everything that a storm can be run without.
+func Draws() []string {
+	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
+		OffLateHomes}
+}
+
+// draws are the choices of a seed beyond its mix.
+type draws struct {
+	without  []string
+	oops     *rand.Rand // when and about whom an operator makes mistakes
+	mixed    string     // the type whose role differs
+	mistakes bool
+	first    bool // a first seed that is started again comes first in its own list
+	naps     bool
+	large    bool
+	truce    time.Duration // until then no fault begins
+}
+
+// draw returns a generator for one kind, and whether one in so many seeds has it.
+func (s *storm) draw(what string, oneIn int) (*rand.Rand, bool) {
+	at := slices.Index(Draws(), what)
+	rng := rand.New(rand.NewPCG(s.seed, purposeDraws+uint64(at)))
+	return rng, rng.IntN(oneIn) == 0 && !slices.Contains(s.without, what)
+}
+
+// shortRetention is how long tombstones are kept where storms outlast it.
+const shortRetention = time.Minute
+
+// drawMore draws what goes into the configuration.
+func (s *storm) drawMore(cfg *setup.Config) {
+	n := len(cfg.Roles)
+	resolves := cfg.Resolver.Strategy != node.ResolverOff
+	if rng, ok := s.draw(OffMinimum, 6); ok {
+		cfg.Membership.MinMembers = 2
+		if resolves { // there all hosts run in the end
+			cfg.Membership.MinMembers += rng.IntN(n - 1)
+		}
+	}
+	_, s.first = s.draw(OffSupervisors, 6)
+	s.first = s.first && resolves
+	s.oops, s.mistakes = s.draw(OffMistakes, 8)
+	if _, s.naps = s.draw(OffNaps, 24); s.naps {
+		cfg.Membership.TombstoneRetention = shortRetention
+	}
+	if rng, ok := s.draw(OffBounds, 2); ok {
+		cfg.Data.MaxAsks = 4 << rng.IntN(5)
+		cfg.Data.Keep, cfg.Data.LocalBuffer = 256<<rng.IntN(6), 512<<rng.IntN(5)
+		cfg.Data.WorkDelay = []time.Duration{0, 5 * time.Millisecond, 300 * time.Millisecond}[rng.IntN(3)]
+	}
+	if rng, ok := s.draw(OffLarge, 2); ok {
+		s.drawLarge(&cfg.Data, rng)
+	}
+}
+
+// drawRoles lets the role of one type differ: between hosts, or between the processes before and after a deploy that
+// has a new one. Who is refused by others that registered the type before may not use it; what nobody ever may have is
+// two owners.
+func (s *storm) drawRoles() {
+	rng, ok := s.draw(OffRoles, 8)
+	if !ok {
+		return
+	}
+	t := s.types[rng.IntN(len(s.types))]
+	other := "store"
+	if t.Role == other {
+		other = ""
+	}
+	s.mixed = t.Name
+	if rng.IntN(2) == 0 {
+		deploy := time.Duration(rng.Int64N(int64(s.stormy)))
+		t.RoleAt = func(p *world.Process) string {
+			if p.Began >= deploy {
+				return other
+			}
+			return t.Role
+		}
+		return
+	}
+	differs := make([]bool, len(s.w.Hosts))
+	for i := range differs {
+		differs[i] = rng.IntN(2) == 0
+	}
+	t.RoleAt = func(p *world.Process) string {
+		if differs[p.Index] {
+			return other
+		}
+		return t.Role
+	}
+}
+
+// planMore plans what the draws add to the faults.
+func (s *storm) planMore() {
+	if s.mistakes {
+		s.mistake()
+	}
+	if rng, ok := s.draw(OffLateHomes, 2); ok {
+		s.lateHomes(rng)
+	}
+	if rng, _ := s.draw(OffNaps, 1); s.naps {
+		s.stormy += shortRetention + 40*time.Second
+		s.w.After(between(rng, 8*time.Second, 20*time.Second), func() { s.nap(rng) })
+	}
+}
+
+func between(rng *rand.Rand, lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(rng.Int64N(int64(hi-lo)+1))
+}
+
+// mistake lets an operator down a member that lives, runs and hears all others, and plans the next time. It is told at
+// once, and no fault begins before it must have heard of it: what comes of an order about a member behind a cut nobody
+// has promised.
+func (s *storm) mistake() {
+	rng := s.oops
+	s.w.After(between(rng, 5*time.Second, 25*time.Second), func() {
+		if s.quiet() {
+			return
+		}
+		defer s.mistake()
+		list := s.victims()
+		if len(list) == 0 || !check.Good(s.w.Net) || slices.ContainsFunc(s.w.Running(), func(p *world.Process) bool {
+			return p.Paused() || p.Stuck()
+		}) {
+			return
+		}
+		p, on := list[rng.IntN(len(list))], list[rng.IntN(len(list))]
+		s.truce = s.w.Now + truceTime
+		s.check.Core.Spoil()
+		s.down(on, p.ID)
+	})
+}
+
+// truceTime is how long a member that an operator downs may take to hear of it.
+const truceTime = 3 * time.Second
+
+// nap lets one or two processes sleep, or be cut off, for longer than tombstones are kept. Without a resolver an
+// operator downs them meanwhile.
+func (s *storm) nap(rng *rand.Rand) {
+	list := s.victims()
+	d := between(rng, shortRetention+2*time.Second, shortRetention+20*time.Second)
+	rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	asleep := rng.IntN(2) == 0
+	var hosts []int
+	for i, p := range list {
+		if i == 2 || i == 1 && rng.IntN(2) == 0 {
+			break
+		}
+		p.Doomed, p.Outside = true, true
+		hosts = append(hosts, p.Index)
+		if asleep {
+			p.Pause(d)
+		}
+		s.laterDown(p, between(rng, 5*time.Second, 9*time.Second))
+	}
+	s.note("nap of %v for %v, asleep %t", hosts, d, asleep)
+	if !asleep {
+		s.apart(hosts, d)
+	}
+}
+
+// apart cuts hosts off from the others, and keeps it so whatever other cuts come and go.
+func (s *storm) apart(hosts []int, d time.Duration) {
+	end := s.w.Now + d
+	var cut func()
+	cut = func() {
+		if s.quiet() || s.w.Now >= end {
+			if !s.quiet() {
+				s.w.Net.Heal()
+				s.check.Core.Links()
+			}
+			return
+		}
+		for a := range s.w.Hosts {
+			for b := range s.w.Hosts {
+				if slices.Contains(hosts, a) != slices.Contains(hosts, b) {
+					s.w.Net.Cuts[a][b] = true
+				}
+			}
+		}
+		s.check.Core.Links()
+		s.w.After(apartEvery, cut)
+	}
+	cut()
+}
+
+// apartEvery is how soon a cut that other faults have mended holds again.
+const apartEvery = 200 * time.Millisecond
+
+// firstSeed returns the contact points of a first seed that is started again: itself first, as its settings say.
+func (s *storm) firstSeed(order []int) []int {
+	if s.first {
+		return order
+	}
+	return append(order[1:], 0)
+}

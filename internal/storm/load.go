@@ -1,0 +1,214 @@
+// The load of a storm: numbered messages to entities of every mode, whose handlers do what handlers may do.
+
+package storm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+)
+
+// probeMark is the first byte of a message of the calm: answered, not in the ledger. timerMark is one of After's.
+const (
+	probeMark = 1
+	timerMark = 2
+)
+
+// loadIDs is how many entities of a type get messages.
+const loadIDs = 24
+
+// loadTick sends a few messages from a host and comes back.
+func (s *storm) loadTick(i int) {
+	if s.ending {
+		return
+	}
+	w := s.w
+	if p := w.Hosts[i].Process; p != nil && p.Alive && !p.Paused() && len(p.Regions) > 0 {
+		r := p.Regions[s.load.IntN(len(p.Regions))]
+		id := fmt.Sprintf("e%d", s.load.IntN(loadIDs))
+		burst, size := 1+s.load.IntN(4), 60
+		if s.load.IntN(30) == 0 {
+			burst, size = 40, 60+s.load.IntN(800) // fills links, parking queues and mailboxes
+		}
+		for range burst {
+			s.send(r, id, 0, size)
+		}
+	}
+	pause := time.Duration(20+s.load.IntN(500)) * time.Millisecond
+	if s.still || s.naps {
+		pause *= 3 // long and quiet
+	}
+	w.After(pause, func() { s.loadTick(i) })
+}
+
+// send writes one message of at most so many bytes, seldom more, into the ledger and sends it, now and then as an ask.
+func (s *storm) send(r *world.Region, id string, hops byte, most int) {
+	p := r.Process
+	size := world.LedgerSize + 1 + s.load.IntN(most)
+	if s.load.IntN(40) == 0 {
+		size += s.load.IntN(3000)
+	}
+	payload, nth := p.World.Book.Write(p, r.ID, id, size)
+	payload[world.LedgerSize] = hops
+	var err error
+	if s.load.IntN(5) == 0 {
+		told := false
+		err = p.Ask(time.Duration(1+s.load.IntN(8))*time.Second, r.Type.Name, id, payload, func(b []byte, err error) {
+			if told {
+				s.check.Violate(p, "asks", "an ask is told its end twice")
+			}
+			told = true
+			s.reply(p, nth, b, err)
+		})
+	} else {
+		_, err = r.Send(id, payload, 0)
+	}
+	if err != nil {
+		s.rejected(p, nth, err)
+	}
+}
+
+// reply is the end of an ask: an answer is that to what was asked.
+func (s *storm) reply(p *world.Process, nth int, b []byte, err error) {
+	if err == nil && (len(b) != world.LedgerSize || world.NumberOf(b) != nth) {
+		s.check.Violate(p, "asks", "the answer to message %d is %x", nth, b)
+	}
+}
+
+// rejected: what is not accepted must be said with a reason that names a bound or an end.
+func (s *storm) rejected(p *world.Process, nth int, err error) {
+	s.w.Book.Reject(nth)
+	var link *flow.LinkFullError
+	var park *route.ParkFullError
+	var bulk *route.BulkFullError
+	if !errors.As(err, &link) && !errors.As(err, &park) && !errors.As(err, &bulk) && !errors.Is(err, route.ErrStopped) &&
+		!errors.Is(err, world.ErrDeadEnd) && !errors.Is(err, route.ErrAsksFull) && !errors.Is(err, route.ErrMailboxFull) &&
+		!errors.Is(err, route.ErrCrashed) &&
+		!errors.Is(err, shard.ErrSettingsDiffer) &&
+		!(errors.Is(err, route.ErrSuspended) && p.Held()) {
+		s.check.Violate(p, "rejection", "a message was rejected without a good reason: %v", err)
+	}
+}
+
+// stormEntity is the handler of all types. It writes to the store under its fence and to the ledger, and then does
+// something that handlers may do.
+type stormEntity struct {
+	s    *storm
+	p    *world.Process
+	typ  route.TypeID
+	id   string
+	busy bool
+	over bool
+	owes []owed // asks that the next timer answers
+}
+
+// owed is an answer that its handler gives later.
+type owed struct {
+	token  entity.ReplyToken
+	answer []byte
+}
+
+// Receive implements entity.Handler.
+func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
+	s, w := h.s, h.s.w
+	if h.busy || h.over || h.p != w.Acting {
+		s.check.Violate(h.p, "handler", "%s/%s: called again before it returned (%t), after its end (%t), or elsewhere (%t)",
+			w.TypeName(h.typ), h.id, h.busy, h.over, h.p != w.Acting)
+	}
+	h.busy = true
+	defer func() { h.busy = false }()
+	s.check.Write(h.p, h.typ, h.id, c.Fence)
+	switch {
+	case len(payload) > 0 && payload[0] == probeMark:
+		return c.Reply(payload)
+	case len(payload) > 0 && payload[0] == timerMark:
+		for i := range h.owes {
+			_ = h.owes[i].token.Reply(h.owes[i].answer)
+		}
+		h.owes = nil
+		return nil
+	case len(payload) <= world.LedgerSize || !world.Numbered(payload):
+		s.check.Violate(h.p, "delivery", "%s got a message that nobody sent", h.id)
+		return nil
+	}
+	w.Delivered(h.p, h.typ, h.id, payload)
+	hops := payload[world.LedgerSize]
+	switch {
+	case !c.Asked():
+	case s.load.IntN(4) == 0 && c.After(time.Duration(s.load.IntN(4000))*time.Millisecond, []byte{timerMark}) == nil:
+		h.owes = append(h.owes, owed{c.Detach(), slices.Clone(payload[:world.LedgerSize])})
+	case s.load.IntN(8) > 0:
+		_ = c.Reply(payload[:world.LedgerSize])
+	}
+	return h.act(c, hops)
+}
+
+// act is the random part.
+func (h *stormEntity) act(c *entity.Context, hops byte) error {
+	s := h.s
+	switch s.load.IntN(24) {
+	case 0:
+		return errors.New("as the dice fell")
+	case 1:
+		if s.load.IntN(4) == 0 {
+			panic("as the dice fell")
+		}
+	case 2:
+		c.Passivate()
+	case 3:
+		_ = c.After(time.Duration(s.load.IntN(2000))*time.Millisecond, []byte{timerMark})
+	case 4, 5:
+		if hops < 2 {
+			r := h.p.Regions[s.load.IntN(len(h.p.Regions))]
+			s.send(r, fmt.Sprintf("e%d", s.load.IntN(loadIDs)), hops+1, 60)
+		}
+	case 6, 7, 8, 9:
+		if c.Type() == entity.Blocking.String() && hops < 2 {
+			s.askFrom(h.p, c, hops+1)
+		}
+	}
+	return nil
+}
+
+// askFrom is a Blocking handler that waits for another entity's answer.
+func (s *storm) askFrom(p *world.Process, c *entity.Context, hops byte) {
+	r := p.Regions[s.load.IntN(len(p.Regions))]
+	id := fmt.Sprintf("e%d", s.load.IntN(loadIDs))
+	if id == c.ID && r.Type.Name == c.Type() {
+		return
+	}
+	payload, nth := p.World.Book.Write(p, r.ID, id, world.LedgerSize+1)
+	payload[world.LedgerSize] = hops
+	b, err := c.Ask(time.Duration(1+s.load.IntN(3))*time.Second, r.Type.Name, id, payload)
+	s.reply(p, nth, b, err)
+	var link *flow.LinkFullError
+	var park *route.ParkFullError
+	var bulk *route.BulkFullError
+	if !p.World.Book.Open(nth) { // it was accepted: this is its answer
+		return
+	}
+	if errors.As(err, &link) || errors.As(err, &park) || errors.As(err, &bulk) || errors.Is(err, world.ErrDeadEnd) ||
+		errors.Is(err, route.ErrSuspended) || errors.Is(err, route.ErrAsksFull) ||
+		errors.Is(err, route.ErrMailboxFull) || errors.Is(err, route.ErrCrashed) ||
+		errors.Is(err, shard.ErrSettingsDiffer) {
+		s.rejected(p, nth, err)
+	}
+}
+
+// Stop implements entity.Handler.
+func (h *stormEntity) Stop(c *entity.Context) {
+	w := h.s.w
+	if h.busy || h.over || h.p != w.Acting {
+		h.s.check.Violate(h.p, "handler", "%s/%s stopped while busy (%t), twice (%t), or elsewhere (%t)", w.TypeName(h.typ),
+			h.id, h.busy, h.over, h.p != w.Acting)
+	}
+	h.over = true
+	h.s.check.Write(h.p, h.typ, h.id, c.Fence)
+}

@@ -1,0 +1,107 @@
+// Storms with a resolver: which strategy a seed draws, and the supervisor that starts again what ended by itself.
+
+package storm
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/sim/setup"
+)
+
+// detectionBound is how long a silent member may go unnoticed by those who watch it.
+const detectionBound = 7 * time.Second
+
+// drawResolver draws a strategy, none in every fourth seed, and with it a takeover time that is long enough: whoever is
+// cut off must have decided that it is before others take over what it owns.
+func (s *storm) drawResolver(cfg *setup.Config) {
+	r := node.Resolver{Strategy: node.ResolverOff}
+	switch s.rng.IntN(8) {
+	case 0, 1:
+	case 2, 3:
+		r.Strategy = node.ResolverKeepMajority
+		if s.rng.IntN(2) == 0 {
+			r.Role = "store"
+		}
+	case 4:
+		r.Strategy, r.QuorumSize = node.ResolverStaticQuorum, len(cfg.Roles)/2+1
+	case 5:
+		r.Strategy, r.KeepAlone = node.ResolverKeepOldest, s.rng.IntN(2) == 0
+	case 6:
+		r.Strategy = node.ResolverDownAll
+	case 7:
+		r.Strategy = node.ResolverLeaseMajority
+	}
+	if r.Strategy != node.ResolverOff {
+		r.StableAfter = time.Duration(3+s.rng.IntN(5)) * time.Second
+		cfg.Shard.TakeoverTime = detectionBound + r.StableAfter*7/4 + 2*time.Second
+	}
+	cfg.Resolver = r
+	cfg.Records = r.Strategy != node.ResolverOff // a supervisor restarts first seeds too
+}
+
+// resolves reports whether the seed has a resolver; then no operator downs what died.
+func (s *storm) resolves() bool { return s.w.Config.Resolver.Strategy != node.ResolverOff }
+
+func (s *storm) resolverText() string {
+	r := s.w.Config.Resolver
+	if !s.resolves() {
+		return "no resolver"
+	}
+	text := fmt.Sprintf("%s after %v", r.Strategy, r.StableAfter)
+	if r.Role != "" {
+		text += " of " + r.Role
+	}
+	return text
+}
+
+// ended is told of every process whose membership is over: a supervisor starts it again, unless it left.
+func (s *storm) ended(p *world.Process) {
+	if !s.resolves() || s.deserted || p.Ended.Kind == membership.EndLeft {
+		return
+	}
+	s.restartIn(p.Index, s.between(500*time.Millisecond, 8*time.Second))
+}
+
+// restartIn starts a process at a host after d, also when the faults are over by then.
+func (s *storm) restartIn(host int, d time.Duration) {
+	s.pending++
+	s.w.After(d, func() {
+		s.pending--
+		s.startHost(host)
+	})
+}
+
+// repair starts a process at every host that has none: the calm of a storm with a resolver begins with working hosts,
+// and nobody else helps. Whoever may form a cluster is started again as long as there is none.
+func (s *storm) repair() {
+	s.repairAll()
+	s.w.After(repairLook, s.reform)
+}
+
+func (s *storm) repairAll() {
+	for i, h := range s.w.Hosts {
+		if h.Process == nil || !h.Process.Alive {
+			s.restartIn(i, s.between(0, time.Second))
+		}
+	}
+}
+
+// repairLook is how often the supervisor looks whether there is a cluster at all.
+const repairLook = 8 * time.Second
+
+func (s *storm) reform() {
+	if least := s.w.Config.Membership.MinMembers; s.pending == 0 && !s.leaving() && len(s.w.Running()) < least {
+		s.repairAll() // who left in the meantime has a successor, else the others wait for so many members for ever
+	}
+	if !s.formed() {
+		if p := s.w.Hosts[0].Process; p != nil && p.Alive {
+			p.Crash(true)
+		}
+		s.startHost(0)
+	}
+	s.w.After(repairLook, s.reform)
+}

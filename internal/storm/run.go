@@ -1,0 +1,337 @@
+// One run of a storm: a random cluster, a random load, random faults, then calm, in which everything must come right.
+
+package storm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/check"
+	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/sim/setup"
+)
+
+// Bounds within which a cluster that is left alone must come right.
+const (
+	calmBound   = 45 * time.Second  // all running nodes agree
+	coreBound   = 30 * time.Second  // a healed core agrees, whatever goes on outside
+	homesBound  = time.Minute       // beyond the takeover time, every shard answers
+	doomedBound = 20 * time.Second  // an operator who downs a stopped process ends it in the end
+	fatesBound  = 100 * time.Second // every message has a fate; longer than one may be parked behind a late one
+	quietTime   = 10 * time.Second  // longer than any ask waits
+	spareNodes  = 2                 // nodes that no fault takes down
+)
+
+// The choices of a storm come from generators of its own, so that a change in what one draws does not shift the others.
+// The world's have the numbers 1, 2 and 5.
+const (
+	purposeSchedule uint64 = 3
+	purposeLoad     uint64 = 4
+	purposeDraws    uint64 = 100 // the first of those of its further draws
+)
+
+// runResult is what one run came to.
+type runResult struct {
+	hash, records, steps uint64
+	virtual              time.Duration
+	violations           []check.Violation
+	total                int
+	messages, crashed    int
+	untold               int // of the crashed, those whose sender lives
+	fates                world.Tally
+	fenced, notTold      int
+	faults               int
+	bases                int // how often the cluster was well, see core
+	obliged, rested      int // how often a healthy core had to live on, and how often it came to rest by itself
+	plane                world.PlaneCounts
+	trace, options       string
+	calm, core           time.Duration // how long it took to come right, and a core before it
+}
+
+// storm is one run.
+type storm struct {
+	w      *world.World
+	check  *check.Checker
+	rng    *rand.Rand // the schedule of faults
+	load   *rand.Rand // what is sent, and what handlers do
+	seed   uint64
+	types  []*world.EntityType
+	faults int
+	untold int  // downed processes that nobody told
+	ending bool // no more load
+	stormy time.Duration
+	mix    mix
+	core   bool // a core is healed first
+
+	trial    *trial // nil: none
+	still    bool   // no random faults: it is on
+	deserted bool   // no supervisor starts anything
+	draws
+
+	shift              int  // of the operator who buries
+	pending            int  // processes that are to be started
+	rolling            bool // a rolling replacement goes on
+	calmTook, coreTook time.Duration
+}
+
+func newStorm(seed uint64, without []string, text bool) *storm {
+	s := &storm{seed: seed, draws: draws{without: without}, rng: rand.New(rand.NewPCG(seed, purposeSchedule)),
+		load: rand.New(rand.NewPCG(seed, purposeLoad))}
+	n := s.size()
+	cfg := setup.Config{Network: s.network(), Data: s.data(), Text: text}
+	cfg.Shard = shard.Config{TakeoverTime: time.Duration(5+s.rng.IntN(8)) * time.Second}
+	for range n {
+		cfg.Roles = append(cfg.Roles, s.roles())
+	}
+	cfg.Roles[0] = []string{"store"}
+	s.drawResolver(&cfg)
+	cfg.Courier.Messages = []int{0, 0, 64, 6}[s.rng.IntN(4)]
+	cfg.Drift = []int64{0, 0, 50, 500}[s.rng.IntN(4)]
+	s.drawMore(&cfg)
+	s.w, s.check = check.NewWorld(n, seed, cfg)
+	s.check.CalmMail = true
+	s.stormy = time.Duration(30+s.rng.IntN(40)) * time.Second
+	s.makeTypes(n)
+	s.mix, s.core = s.drawMix(), s.rng.IntN(3) == 0
+	s.drawTrial()
+	s.drawRoles()
+	return s
+}
+
+func (s *storm) roles() []string {
+	if s.rng.IntN(2) == 0 {
+		return []string{"store"}
+	}
+	return nil
+}
+
+func (s *storm) network() setup.Network {
+	n := setup.Network{Delay: s.between(100*time.Microsecond, 5*time.Millisecond),
+		Jitter: s.between(time.Millisecond, 10*time.Millisecond),
+		Break:  s.between(3*time.Second, 15*time.Second)}
+	switch s.rng.IntN(8) {
+	case 0, 1, 2:
+		n.Loss = float64(s.rng.IntN(40)) / 1000
+	case 3:
+		n.Loss = float64(s.rng.IntN(201)) / 1000
+	}
+	if s.rng.IntN(3) == 0 {
+		n.Raw = s.raw()
+	}
+	return n
+}
+
+func (s *storm) raw() setup.RawNetwork {
+	return setup.RawNetwork{Loss: float64(1+s.rng.IntN(80)) / 1000, Duplicate: float64(s.rng.IntN(80)) / 1000,
+		Spread: s.between(10*time.Millisecond, 300*time.Millisecond)}
+}
+
+func (s *storm) data() setup.DataConfig {
+	return setup.DataConfig{
+		ParkRecords: 16 << s.rng.IntN(6), ParkBytes: 8 << 10 << s.rng.IntN(5), ParkTotal: 64 << 10 << s.rng.IntN(5),
+		ParkWait: s.between(15*time.Second, time.Minute), LinkBuffer: 6 << 10 << s.rng.IntN(5),
+		Window: 1 << 10 << s.rng.IntN(7), MailboxBudget: 32 << 10 << s.rng.IntN(6), Connections: 1 + int(s.seed%3),
+		OldCredit: s.seed%4 == 0, AskTogether: s.seed%2 == 0,
+	}
+}
+
+// between draws a duration from lo to hi.
+func (s *storm) between(lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(s.rng.Int64N(int64(hi-lo)+1))
+}
+
+// makeTypes declares one type of each mode; some nodes do not register some of them.
+func (s *storm) makeTypes(n int) {
+	for mode := entity.Blocking; mode <= entity.Inline; mode++ {
+		t := &world.EntityType{Type: entity.Type{Name: mode.String(), Mode: mode, Shards: 2 + uint32(s.rng.IntN(14)),
+			MailboxBytes: 1 << 10 << s.rng.IntN(5), Restart: entity.Restart(s.rng.IntN(2))}}
+		if s.rng.IntN(3) == 0 {
+			t.Role = "store"
+		}
+		if s.rng.IntN(2) == 0 {
+			t.IdleAfter = s.between(time.Second, 10*time.Second)
+		}
+		for i := 1; i < n; i++ {
+			if s.rng.IntN(8) == 0 {
+				t.Absent = append(t.Absent, i)
+			}
+		}
+		typ := route.TypeOf(t.Name)
+		t.New = func(id string, f route.Fence) entity.Handler {
+			return &stormEntity{s: s, typ: typ, id: id, p: s.w.Acting}
+		}
+		t.Type = t.WithDefaults()
+		s.types = append(s.types, t)
+		s.w.AddType(t)
+	}
+}
+
+// run is the life of the storm.
+func (s *storm) run() runResult {
+	w := s.w
+	w.OnEnd = s.ended
+	s.startTimes()
+	w.After(s.between(0, 8*time.Second), s.faultTick)
+	s.watch()
+	s.planMore()
+	w.Advance(s.stormy)
+	if s.trial != nil {
+		s.trial.run()
+	}
+	s.calm()
+	hash, records := w.Traced()
+	res := runResult{hash: hash, records: records, steps: w.Steps, virtual: w.Now, calm: s.calmTook,
+		core: s.coreTook, options: s.options(),
+		messages: w.Book.Written() - w.Book.Fates[world.FateRejected], fates: w.Book.Fates,
+		fenced: s.check.Fenced, notTold: s.check.NotTold, faults: s.faults}
+	res.bases, res.obliged, res.rested = s.check.Core.Bases, s.check.Core.Tested, s.check.Core.Progress
+	res.plane = w.Plane
+	res.untold = w.Untold()
+	res.crashed, _ = w.Audit()
+	w.End()
+	res.violations, res.total = s.check.Violations, s.check.Total
+	res.trace = w.Text()
+	return res
+}
+
+// watch looks once a second whether the cluster is well, and whether those who must have gone on.
+func (s *storm) watch() {
+	if s.resolves() {
+		s.check.Core.Watch(s.check)
+		s.check.Core.Look()
+		s.w.After(time.Second, s.watch)
+	}
+}
+
+// demandHomes asks one entity of every shard from each of these processes: all must answer within a bound, as long as
+// the asking process lives and may use the type. Where roles differ, who is refused may hear of it only now.
+func (s *storm) demandHomes(from []*world.Process, bound time.Duration) {
+	w := s.w
+	type asked struct {
+		r    *world.Region
+		open int
+	}
+	var list []*asked
+	d := &survey{end: w.Now + bound}
+	defer func() { d.over = true }()
+	for _, p := range from {
+		for _, r := range p.Regions {
+			if r.Refused != nil || !s.hostable(r.ID, from) {
+				continue
+			}
+			a := &asked{r: r}
+			list = append(list, a)
+			for n := range r.Type.Shards {
+				a.open++
+				s.probe(r, route.ShardID(n), d, func() { a.open-- })
+			}
+		}
+	}
+	waiting := func() (n int) {
+		for _, a := range list {
+			if a.r.Process.Alive && a.r.Refused == nil && s.hostable(a.r.ID, from) {
+				n += a.open
+			}
+		}
+		return n
+	}
+	if !w.Until(bound+time.Second, func() bool { return waiting() == 0 }) {
+		s.check.Violate(nil, "homes", "%d shards do not answer %v after the last fault, as: %.3q", waiting(), bound,
+			d.missing)
+	}
+}
+
+// parksInVain reports whether something waits for a home that no running node may be.
+func (s *storm) parksInVain() bool {
+	for _, p := range s.w.Running() {
+		for _, r := range p.Regions {
+			if r.Waiting() > 0 && !s.hostable(r.ID, s.w.Running()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// survey is what the probes of one demand for homes share.
+type survey struct {
+	end     time.Duration
+	over    bool
+	missing []string // who has not answered, and why
+}
+
+// probe asks a shard until it answers, or its type is refused, or the demand is over.
+func (s *storm) probe(r *world.Region, n route.ShardID, d *survey, done func()) {
+	p := r.Process
+	id := s.idIn(r, n)
+	again := func(err error) {
+		switch {
+		case r.Refused != nil || d.over:
+		case p.World.Now >= d.end:
+			d.missing = append(d.missing, fmt.Sprintf("%s from n%d: %v", p.World.ShardName(r.ID, n), p.Index+1, err))
+		default:
+			p.Later(500*time.Millisecond, func() { s.probe(r, n, d, done) })
+		}
+	}
+	err := p.Ask(5*time.Second, r.Type.Name, id, []byte{probeMark}, func(b []byte, err error) {
+		if err != nil {
+			again(err)
+			return
+		}
+		done()
+	})
+	if err != nil {
+		again(err)
+	}
+}
+
+// idIn returns an entity id of a shard.
+func (s *storm) idIn(r *world.Region, n route.ShardID) string {
+	for i := 0; ; i++ {
+		if id := fmt.Sprintf("e%d", i); route.ShardOf(id, r.Type.Shards) == n {
+			return id
+		}
+	}
+}
+
+// hostable reports whether some node of these may host the type.
+func (s *storm) hostable(typ route.TypeID, among []*world.Process) bool {
+	for _, p := range among {
+		r := p.Region(typ)
+		if m, ok := p.View.SelfMember(); ok && r != nil && r.Refused == nil && m.HasRole(r.Role()) {
+			return true
+		}
+	}
+	return false
+}
+
+// demandFates waits until every message has a fate, and then demands that no process holds anything. What a process
+// wrote before it died may reach a handler long after it, and the handler may send again; so the ledger must have stood
+// still for longer than any ask waits.
+func (s *storm) demandFates() {
+	w := s.w
+	seen, since := w.Book.State(), w.Now
+	for end := w.Now + fatesBound; w.Now < end; w.Advance(time.Second) {
+		if now := w.Book.State(); now != seen {
+			seen, since = now, w.Now
+		}
+		if w.Now-since >= quietTime && w.Settled() {
+			break
+		}
+	}
+	if !w.Until(quietTime, func() bool { return s.check.Undelivered() == "" }) {
+		s.check.Violate(nil, "courier", "%s have not come", s.check.Undelivered())
+	}
+	if !w.Settled() {
+		return // the audit names what is missing
+	}
+	w.Until(node.ParkTimeFor(w.Takeover())+time.Second, func() bool { return !s.parksInVain() })
+	for _, p := range w.Running() {
+		p.Idle()
+	}
+}

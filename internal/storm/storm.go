@@ -1,0 +1,226 @@
+// Storm: many random clusters under random faults, each run twice, every promise checked at every step.
+
+package storm
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/kith-io/kith/internal/check"
+	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/wire"
+)
+
+// Config says how many seeds a storm runs, and where it starts.
+type Config struct {
+	Seeds    int      // how many, at least 1
+	First    uint64   // the first seed; the others follow
+	Workers  int      // seeds run at a time; zero means one per processor
+	Without  []string // what seeds do not draw, of what StormDraws names
+	TraceDir string   // where the trace of a failing seed is written; empty means the temporary directory
+	// Progress, when it is set, is called after each seed, in seed order, from one goroutine at a time.
+	Progress func(Progress)
+}
+
+// Progress is how far a storm has come.
+type Progress struct {
+	Done, Seeds, Violations int
+	Seed                    uint64
+}
+
+// Result is what a storm found. Its JSON is the last line of `make storm`.
+type Result struct {
+	Seeds        int     `json:"seeds"`
+	First        uint64  `json:"first"`
+	Steps        uint64  `json:"steps"`         // events of the first run of each seed
+	ClusterHours float64 `json:"cluster_hours"` // virtual time of the first run of each seed
+	Violations   int     `json:"violations"`
+	TraceHash    string  `json:"trace_hash"` // over the traces of all seeds, in seed order
+	WallSeconds  float64 `json:"wall_seconds"`
+
+	Messages  int `json:"messages"`  // accepted from senders
+	Delivered int `json:"delivered"` // of them, given to a handler
+	Refused   int `json:"refused"`   // refused by their receiver, counted and told to the sender
+	Failed    int `json:"failed"`    // given up by their sender: parked too long, peer removed, node stopped
+	InFlight  int `json:"in_flight"` // lost with a connection
+	Crashed   int `json:"crashed"`   // lost with the process that held them
+	Untold    int `json:"untold"`    // of these, sent by processes that live on and have heard nothing of it
+	Late      int `json:"late"`      // delivered by owners whom nobody had told that they are down
+	Fenced    int `json:"fenced"`    // writes of such owners that the store refused
+	NotTold   int `json:"not_told"`  // times that such an owner lived on beside its successor
+	Faults    int `json:"faults"`
+	Well      int `json:"well"`     // how often a cluster was well, from when on a core of it may be obliged to live
+	Obliged   int `json:"obliged"`  // of these, how often a healthy core had to outlive others
+	Survived  int `json:"survived"` // of these, how often it was left alone, and had come to rest by itself
+
+	// Bound95 is the number of violations per cluster-hour that a storm without any rules out at 95 %: 3 / hours.
+	Bound95  float64 `json:"violations_per_hour_95,omitempty"`
+	CalmMax  float64 `json:"calm_max_s"`           // the longest that a cluster took to come right when faults ended
+	CoreRuns int     `json:"core_runs"`            // seeds in which a core was healed first
+	CoreMax  float64 `json:"core_max_s,omitempty"` // the longest that such a core took
+
+	Plane world.PlaneCounts `json:"plane"` // what was met of the data plane beyond the fast path
+
+	Options string `json:"options,omitempty"` // what the seed decided, when there was only one
+
+	Failures []Failure `json:"failures,omitempty"`
+}
+
+// Failure is one seed that broke a promise.
+type Failure struct {
+	Seed       uint64            `json:"seed"`
+	Options    string            `json:"options"` // what the seed decided
+	Violations []check.Violation `json:"violations"`
+	Replay     string            `json:"replay"` // the command that runs it again
+	Trace      string            `json:"trace"`  // the file with its trace
+}
+
+// maxFailures bounds how many failing seeds of a storm are kept with their traces.
+const maxFailures = 10
+
+// seedResult is what the two runs of one seed came to.
+type seedResult struct {
+	run        runResult
+	violations []check.Violation
+	trace      string
+}
+
+// Run runs the seeds, in parallel, and combines what they found in seed order: the result depends on the seeds alone
+// but for the wall time.
+func Run(cfg Config) Result {
+	began := time.Now()
+	workers := cfg.Workers
+	if workers < 1 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	results := make([]chan seedResult, cfg.Seeds)
+	for i := range results {
+		results[i] = make(chan seedResult, 1)
+	}
+	var next sync.Mutex
+	at := 0
+	for range min(workers, cfg.Seeds) {
+		go func() {
+			for {
+				next.Lock()
+				i := at
+				at++
+				next.Unlock()
+				if i >= cfg.Seeds {
+					return
+				}
+				results[i] <- runSeed(cfg.First+uint64(i), cfg.Without)
+			}
+		}()
+	}
+	out := Result{Seeds: cfg.Seeds, First: cfg.First}
+	digest := xxhash.New()
+	for i := range results {
+		seed := cfg.First + uint64(i)
+		r := <-results[i]
+		if cfg.Seeds == 1 {
+			out.Options = r.run.options
+		}
+		out.add(seed, r, &cfg, digest)
+		if cfg.Progress != nil {
+			cfg.Progress(Progress{Done: i + 1, Seeds: cfg.Seeds, Violations: out.Violations, Seed: seed})
+		}
+	}
+	out.TraceHash = fmt.Sprintf("%016x", digest.Sum64())
+	if out.Violations == 0 && out.ClusterHours > 0 {
+		out.Bound95 = 3 / out.ClusterHours
+	}
+	out.WallSeconds = time.Since(began).Seconds()
+	return out
+}
+
+// add takes the result of the next seed.
+func (s *Result) add(seed uint64, r seedResult, cfg *Config, digest *xxhash.Digest) {
+	run := &r.run
+	_, _ = digest.Write(wire.AppendU64(nil, run.hash))
+	s.Steps += run.steps
+	s.ClusterHours += run.virtual.Hours()
+	s.Messages += run.messages
+	s.Delivered += run.fates[world.FateDelivered]
+	s.Refused += run.fates[world.FateRefused]
+	s.Failed += run.fates[world.FateFailed]
+	s.InFlight += run.fates[world.FateInFlight]
+	s.Crashed += run.crashed
+	s.Untold += run.untold
+	s.Late += run.fates[world.FateLate]
+	s.Fenced += run.fenced
+	s.NotTold += run.notTold
+	s.Faults += run.faults
+	s.Well += run.bases
+	s.Obliged += run.obliged
+	s.Survived += run.rested
+	s.Plane.Add(&run.plane)
+	s.CalmMax = max(s.CalmMax, run.calm.Seconds())
+	if run.core > 0 {
+		s.CoreRuns++
+		s.CoreMax = max(s.CoreMax, run.core.Seconds())
+	}
+	s.Violations += max(run.total, len(r.violations))
+	if len(r.violations) == 0 || len(s.Failures) >= maxFailures {
+		return
+	}
+	dir, replay := cfg.TraceDir, fmt.Sprintf("make storm SEEDS=1 FIRST=%d", seed)
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	if len(cfg.Without) > 0 {
+		replay += " ARGS=--without=" + strings.Join(cfg.Without, ",")
+	}
+	path := filepath.Join(dir, fmt.Sprintf("kith-storm-%d.txt", seed))
+	if err := os.WriteFile(path, []byte(r.trace), 0o600); err != nil {
+		path = err.Error()
+	}
+	s.Failures = append(s.Failures, Failure{Seed: seed, Options: run.options, Violations: r.violations, Trace: path,
+		Replay: replay})
+}
+
+// runSeed runs one seed twice and compares; a seed that fails runs once more with a trace that people can read.
+func runSeed(seed uint64, without []string) seedResult {
+	first, second := newStorm(seed, without, false).run(), newStorm(seed, without, false).run()
+	r := seedResult{run: first, violations: first.violations}
+	if first.hash != second.hash || first.records != second.records {
+		r.violations = append(r.violations, check.Violation{Rule: "determinism", Text: fmt.Sprintf(
+			"two runs of seed %d differ: %d records %016x, %d records %016x", seed, first.records, first.hash,
+			second.records, second.hash)})
+		r.trace = partOfTraces(seed, without)
+		return r
+	}
+	if len(r.violations) > 0 {
+		r.trace = newStorm(seed, without, true).run().trace
+	}
+	return r
+}
+
+// partOfTraces runs a seed twice with text and returns the second trace from a little before the first difference.
+func partOfTraces(seed uint64, without []string) string {
+	a, b := newStorm(seed, without, true), newStorm(seed, without, true)
+	a.run()
+	b.run()
+	x, y := a.w.TraceLines(), b.w.TraceLines()
+	at := 0
+	for at < len(x) && at < len(y) && x[at] == y[at] {
+		at++
+	}
+	from := max(0, at-200)
+	out := "first run:\n"
+	for _, l := range x[from:min(at+20, len(x))] {
+		out += l + "\n"
+	}
+	out += "second run:\n"
+	for _, l := range y[from:min(at+20, len(y))] {
+		out += l + "\n"
+	}
+	return out
+}

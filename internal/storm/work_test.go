@@ -1,0 +1,29 @@
+// Tests of what waits for a process's handlers: that storms come across all of it, and the order of a stop.
+
+package storm
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/world"
+)
+
+// Storms come across what a node does with messages beyond the fast path: late answers, full tables of asks, what a
+// closed gate keeps and refuses, full queues, and stop orders behind what waits (SHD-5, MEM-10).
+func TestStormsTryWhatIsRefusedAndKept(t *testing.T) {
+	var all world.PlaneCounts
+	for seed := uint64(1); seed <= 30; seed++ {
+		r := newStorm(seed, nil, false).run()
+		require.Zero(t, r.total, "seed %d", seed)
+		all.Add(&r.plane)
+	}
+	t.Logf("%+v", all)
+	require.Positive(t, all.LateAnswers)
+	require.Positive(t, all.AsksFull)
+	require.Positive(t, all.Kept)
+	require.Positive(t, all.NoPlace)
+	require.Positive(t, all.QueueFull)
+	require.Positive(t, all.StopsBehind)
+}

@@ -1,0 +1,47 @@
+// Counts: how often a storm met what the data plane does beyond the fast path.
+
+package world
+
+// PlaneCounts says how often a storm met what a node does with a message beyond the fast path.
+type PlaneCounts struct {
+	Doubted   int `json:"doubted"`    // routes that were doubted because of refused tells
+	DeadEnds  int `json:"dead_ends"`  // messages and drains whose route led to a member that is forgotten
+	LateHomes int `json:"late_homes"` // homes told of such a member
+	Stalled   int `json:"stalled"`    // drains that met a full link
+	Expired   int `json:"expired"`    // messages that waited too long for a home
+
+	Large        int `json:"large"`         // large messages accepted
+	LargeRefused int `json:"large_refused"` // times that one went to the next home because its home was wrong,
+	LargeMoved   int `json:"large_moved"`   // or was lost and another node is the home
+	LargeFailed  int `json:"large_failed"`  // those whose transfer ended, and whose message with it
+	LargeGivenUp int `json:"large_givenup"` // asks for whose answer nobody waited any more
+
+	LateAnswers  int `json:"late_answers"`  // answers of asks that nobody waited for any more
+	AsksFull     int `json:"asks_full"`     // asks that found as many under way as may be
+	Kept         int `json:"kept"`          // envelopes that a closed gate kept,
+	NoPlace      int `json:"no_place"`      // or refused because it kept enough
+	QueueFull    int `json:"queue_full"`    // messages of a process itself that found its worker or loop full
+	StopsBehind  int `json:"stops_behind"`  // stop orders that waited behind messages for a worker or loop
+	AfterAbandon int `json:"after_abandon"` // messages for a host that its node had given up
+}
+
+// Add adds another count.
+func (c *PlaneCounts) Add(o *PlaneCounts) {
+	c.Doubted += o.Doubted
+	c.DeadEnds += o.DeadEnds
+	c.LateHomes += o.LateHomes
+	c.Stalled += o.Stalled
+	c.Expired += o.Expired
+	c.Large += o.Large
+	c.LargeRefused += o.LargeRefused
+	c.LargeMoved += o.LargeMoved
+	c.LargeFailed += o.LargeFailed
+	c.LargeGivenUp += o.LargeGivenUp
+	c.LateAnswers += o.LateAnswers
+	c.AsksFull += o.AsksFull
+	c.Kept += o.Kept
+	c.NoPlace += o.NoPlace
+	c.QueueFull += o.QueueFull
+	c.StopsBehind += o.StopsBehind
+	c.AfterAbandon += o.AfterAbandon
+}

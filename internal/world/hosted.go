@@ -1,0 +1,273 @@
+// Shards that live on a process: entity.Shard ridden bare, Blocking handlers as coroutines.
+
+package world
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+// hosted is one shard that lives here.
+type hosted struct {
+	r       *Region
+	shard   *entity.Shard
+	planned time.Duration // tick that is planned, negative for none
+	nth     uint64
+	ticking bool // a tick is on its way
+	over    bool // stopped or abandoned
+	silent  bool // abandoned: no entity stopped in order, and no handler is called any more
+}
+
+func (w *World) newBudget() *entity.Pool { return &entity.Pool{Limit: w.Config.Data.MailboxBudget} }
+
+// host carries out one order: make a shard live here, or stop it.
+func (p *Process) host(o shard.HostOrder) {
+	r := p.Region(o.Type)
+	if r == nil || int(o.Shard) >= len(r.shards) {
+		p.World.Watcher.Violate(p, "host", "order for %s, which is not registered here", p.World.ShardName(o.Type, o.Shard))
+		return
+	}
+	key := ShardKey{o.Type, o.Shard}
+	h := r.shards[o.Shard]
+	switch {
+	case !o.Stop && h == nil:
+		p.World.Watcher.Hosts(p, key, o.Fence)
+		r.shards[o.Shard] = &hosted{r: r, planned: -1,
+			shard: entity.NewShard(r.Type, o.Shard, o.Fence, rider{p, r}, p.mailbox)}
+	case !o.Stop:
+		p.World.Watcher.Hosts(p, key, o.Fence)
+	case h == nil:
+		// Stopped already, and the confirmation got lost: confirm again.
+		p.post(shard.StoppedCommand{Type: o.Type, Shard: o.Shard, Fence: o.Fence})
+	case o.Abandon:
+		r.Slots[o.Shard].Reset()
+		h.silent = true
+		p.World.Watcher.Stopped(p, key, false)
+		h.order(func() { h.step(func(time.Duration) { h.shard.Abandon() }) })
+	default:
+		if s := &r.Slots[o.Shard]; s.IsLocal() {
+			s.Reset()
+		}
+		if q := r.queueOf(o.Shard); q != nil && len(q.frames) > 0 {
+			p.World.Plane.StopsBehind++
+		}
+		h.order(func() {
+			if !h.silent {
+				h.step(h.shard.Stop)
+			}
+		})
+	}
+}
+
+// order has an order carried out where the host's messages are ordered: behind those that wait for its worker or loop.
+func (h *hosted) order(run func()) {
+	if q := h.r.queueOf(h.shard.ID()); q != nil {
+		q.order(run)
+		return
+	}
+	run()
+}
+
+// step runs one verb of the shard and what follows from it.
+func (h *hosted) step(verb func(now time.Duration)) {
+	w := h.r.Process.World
+	before := w.Acting
+	w.Acting = h.r.Process
+	verb(h.r.Process.clock())
+	w.Acting = before
+	h.settle()
+}
+
+// settle starts coroutines for entities that became ready, plans the next tick, and confirms a stop that is over.
+func (h *hosted) settle() {
+	p := h.r.Process
+	if !p.Alive || h.over {
+		return
+	}
+	for e := h.shard.Ready(); e != nil; e = h.shard.Ready() {
+		p.spawn(h, e)
+	}
+	if h.shard.Stopped() {
+		h.over = true
+		n := h.shard.ID()
+		h.r.shards[n] = nil
+		p.World.Watcher.Stopped(p, ShardKey{h.r.ID, n}, !h.silent)
+		p.post(shard.StoppedCommand{Type: h.r.ID, Shard: n, Fence: h.shard.Fence()})
+		return
+	}
+	at, ok := h.shard.Next()
+	if !ok || h.ticking || h.planned >= 0 && h.planned <= at {
+		return
+	}
+	h.planned = at
+	h.nth++
+	nth := h.nth
+	p.Later(max(at-p.clock(), 0), func() {
+		if nth == h.nth && !h.over {
+			h.planned, h.ticking = -1, true
+			p.pass(func() { h.order(h.tick) })
+		}
+	})
+}
+
+func (h *hosted) tick() {
+	h.ticking = false
+	if !h.over && !h.silent {
+		h.step(h.shard.Tick)
+	}
+}
+
+// accept takes one envelope for an entity of this node, or refuses it.
+func (p *Process) accept(from peer.ID, e *wire.Envelope) {
+	if why := p.deliver(from, e); why != route.OK {
+		p.refuse(from, e, why)
+	}
+}
+
+// deliver gives one envelope to its host, or says why not.
+func (p *Process) deliver(from peer.ID, e *wire.Envelope) route.Reason {
+	r := p.Region(route.TypeID(e.Type))
+	if r == nil {
+		return route.NotRegistered
+	}
+	if int(e.Shard) >= len(r.shards) || r.shards[e.Shard] == nil {
+		return route.NotOwner
+	}
+	h := r.shards[e.Shard]
+	f := h.shard.Fence()
+	if why := plane.Accept(e, f.Term(), f.Epoch(), p.World.Config.Data.MaxPayload); why != route.OK {
+		return why
+	}
+	if h.silent {
+		p.World.Plane.AfterAbandon++
+		return plane.Abandoned(p.Ended != nil)
+	}
+	m := entity.Message{ID: e.ID, Payload: e.Payload, Parked: e.Flags&wire.FlagParked != 0}
+	if e.Flags&wire.FlagAsk != 0 {
+		m.From, m.Corr = origin{p, from}, e.Corr
+	}
+	p.World.Watcher.Delivers(p, ShardKey{r.ID, h.shard.ID()}, e)
+	if e.Flags&wire.FlagBulk != 0 {
+		return p.acceptLarge(h, from, e, &m)
+	}
+	p.World.place(e.Payload, p)
+	why := route.OK
+	h.step(func(now time.Duration) { why = h.shard.Deliver(now, &m) })
+	if why == route.OK {
+		p.World.accepted(e.Payload)
+	}
+	return why
+}
+
+// rider is what handlers reach of their process.
+type rider struct {
+	p *Process
+	r *Region // of the handlers' own type
+}
+
+// Tell implements entity.Rider.
+func (r rider) Tell(typ, id string, payload []byte) error {
+	reg := r.p.Region(route.TypeOf(typ))
+	if reg == nil {
+		return route.ErrNotRegistered
+	}
+	_, err := reg.Send(id, payload, 0)
+	return err
+}
+
+// Ask implements entity.Rider: the handler's coroutine is put aside until the answer comes.
+func (r rider) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+	return r.p.askInside(d, typ, id, payload)
+}
+
+// Report implements entity.Rider.
+func (r rider) Report(i entity.Incident) {
+	switch {
+	case !r.p.Alive:
+	case i.Kind == entity.Panicked:
+		r.p.World.trace.note(r.p.World.Now, r.p.Index, opNote, "handler of "+i.Type+"/"+i.ID+" panicked")
+	case i.Kind == entity.GaveUp:
+		r.p.dropped[route.Crashed] += uint64(i.Dropped + i.Answered)
+		r.p.World.trace.note(r.p.World.Now, r.p.Index, opNote, "gave up "+i.Type+"/"+i.ID)
+	}
+}
+
+// Shards implements entity.Rider.
+func (r rider) Shards() int {
+	n := 0
+	for _, h := range r.r.shards {
+		if h != nil {
+			n++
+		}
+	}
+	return max(n, 1)
+}
+
+// Calling and Returned implement entity.Rider. A handler that does not return stops the one thread there is; slow calls
+// are reported when they have returned.
+func (rider) Calling(*entity.Entity) {}
+
+// Returned implements entity.Rider.
+func (rider) Returned(*entity.Entity) {}
+
+// Suspended implements entity.Rider.
+func (r rider) Suspended() bool { return r.p.Held() }
+
+// Now implements entity.Rider.
+func (r rider) Now() time.Duration { return r.p.clock() }
+
+// origin is where an ask came from, as its receiver answers it.
+type origin struct {
+	p  *Process // the receiver
+	to peer.ID
+}
+
+// Reply implements entity.Origin.
+func (o origin) Reply(corr uint64, why route.Reason, payload []byte) error {
+	p := o.p
+	if !p.Alive {
+		return route.ErrStopped
+	}
+	if o.to == p.ID {
+		b := append([]byte(nil), payload...)
+		p.Later(0, func() { p.answered(corr, why, b) })
+		return nil
+	}
+	if p.World.Config.Data.OldCredit {
+		why = why.Spoken(1)
+	}
+	l := p.linkOf(o.to, uint32(corr)) // an answer may take any
+	room, err := l.flow.Reserve(wire.ReplySize + len(payload))
+	if err != nil {
+		return err
+	}
+	wire.PutReply(room, uint16(why), corr, payload)
+	l.wake()
+	return nil
+}
+
+// shut is the end of a process's data plane. What it accepted and did not deliver is over, and said to be.
+func (p *Process) shut(clean bool) {
+	if clean {
+		fail := func(frame []byte) { p.failed(frame, route.Stopped, "node stopped") }
+		for _, r := range p.Regions {
+			for i := range r.Slots {
+				r.Slots[i].FailAll(fail)
+			}
+		}
+		for _, q := range append(p.workers, p.loop) {
+			q.fail(fail)
+		}
+		for _, c := range p.links.list {
+			c.link.flow.FailAll(fail)
+		}
+	}
+	p.failAsks(func(*ask) bool { return true }, route.Stopped)
+	p.killTasks()
+}

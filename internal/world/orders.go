@@ -1,0 +1,35 @@
+// Orders: what an operator, or the process itself, tells a node in so many words.
+
+package world
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/internal/node"
+)
+
+// Command gives a command to a process and returns its error.
+func (p *Process) Command(cmd any) (err error) {
+	p.step(func(now time.Duration) error { err = p.Node.Do(now, cmd); return nil })
+	return err
+}
+
+// leaveTimeout is how long a node gives its shards before it leaves without their confirmation.
+const leaveTimeout = 30 * time.Second
+
+// Leave starts a graceful leave, and forces it when it takes too long, as the driver does.
+func (w *World) Leave(p *Process) {
+	if !p.Alive || p.Leaving {
+		return
+	}
+	p.Leaving = true
+	w.Watcher.Excuse(p.ID)
+	w.Watcher.Touch(p)
+	p.Live(func() {
+		p.Do(node.LeaveCommand{})
+		p.Later(leaveTimeout, func() {
+			p.forced = true
+			p.Do(node.LeaveCommand{Force: true})
+		})
+	})
+}

@@ -1,0 +1,341 @@
+// The data plane of one process: regions with their route slots, parking, links. It rides package flow bare: the same
+// values that the driver puts under locks.
+
+package world
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+// EntityType is a registered type, and the hosts that do not register it.
+type EntityType struct {
+	entity.Type
+	Absent []int
+	RoleAt func(*Process) string // nil: all processes register it with the same role
+}
+
+// Region is one type on one process.
+type Region struct {
+	Process *Process
+	Type    *entity.Type
+	ID      route.TypeID
+	Slots   []flow.Slot
+	shards  []*hosted // nil where the shard does not live here
+
+	decl    *EntityType
+	Refused error // why the cluster does not have this type: others have registered it with other settings
+}
+
+// dataPlane is what a process has beside its node.
+type dataPlane struct {
+	Regions   []*Region
+	links     connTable
+	inbound   []*inbound
+	asks      asks
+	parked    *flow.Pool
+	mailbox   *entity.Pool
+	agenda    plane.Agenda[flowSlot]
+	removed   plane.Removed
+	forgotten map[peer.ID]bool // members that were removed and are not talked to any more
+	looks     lookout
+	reports   []*refusedOf
+	reporting bool // a report is on its way
+	workers   []*workQueue
+	retrying  bool
+	loop      *workQueue // Inline: messages of the process itself, and orders
+	tasks     []*task
+	running   *task // the coroutine that runs now
+	gate      gate
+	bulk      bulks
+	dropped   [32]uint64 // messages by reason that were not delivered, as this process counts them
+	told      [32]uint64 // reports of refusals by reason, that came from others
+}
+
+// flowSlot names a slot of a region.
+type flowSlot struct {
+	r     *Region
+	shard route.ShardID
+}
+
+func (s flowSlot) slot() *flow.Slot { return &s.r.Slots[s.shard] }
+
+func (p *Process) open() {
+	p.parked = &flow.Pool{Limit: p.World.Config.Data.ParkTotal}
+	p.mailbox = p.World.newBudget()
+	p.bulk.room.Limit = p.World.Config.Data.BulkRoom
+	p.forgotten = map[peer.ID]bool{}
+	p.openQueues()
+	p.gate.limit = p.World.Node().GapLimit()
+}
+
+// register makes a type known to the process.
+func (p *Process) register(t *EntityType) {
+	if slices.Contains(t.Absent, p.Index) {
+		return
+	}
+	d := p.World.Config.Data
+	park := flow.NewParking(d.ParkRecords, d.ParkBytes, d.ParkWait, p.parked)
+	if d.ParkWait == 0 {
+		park.Follow(func() time.Duration { return node.ParkTimeFor(p.Node.Takeover()) })
+	}
+	r := &Region{Process: p, Type: &t.Type, ID: route.TypeOf(t.Name), Slots: make([]flow.Slot, t.Shards),
+		shards: make([]*hosted, t.Shards)}
+	for i := range r.Slots {
+		r.Slots[i] = flow.MakeSlot(park)
+	}
+	r.decl = t
+	p.Regions = append(p.Regions, r)
+	slices.SortFunc(p.Regions, func(a, b *Region) int { return int(int64(a.ID) - int64(b.ID)) })
+	p.Do(shard.RegisterCommand{Settings: shard.Settings{Name: t.Name, Shards: t.Shards, Role: t.role(p)}})
+}
+
+// Region returns the type on the process, nil when it has not registered it.
+func (p *Process) Region(id route.TypeID) *Region {
+	for _, r := range p.Regions {
+		if r.ID == id {
+			return r
+		}
+	}
+	return nil
+}
+
+// Send takes one message, as Region.Tell and Ask do: to its home, or into the parking queue. corr is zero for a tell.
+func (r *Region) Send(id string, payload []byte, corr uint64) (to peer.ID, err error) {
+	p := r.Process
+	if !p.Alive || p.Ended != nil {
+		return peer.ID{}, route.ErrStopped
+	}
+	if p.Held() {
+		return peer.ID{}, plane.Closed(false).Err()
+	}
+	if err := route.CheckID(id); err != nil {
+		return peer.ID{}, err
+	}
+	if len(payload) > p.World.Config.Data.BulkRoom {
+		return peer.ID{}, route.ErrTooLarge
+	}
+	if len(payload) > p.World.Config.Data.MaxPayload {
+		return peer.ID{}, r.sendLarge(id, payload, corr)
+	}
+	n := route.ShardOf(id, r.Type.Shards)
+	s := &r.Slots[n]
+	e := wire.Envelope{Type: uint32(r.ID), Shard: uint32(n), Corr: corr, Payload: payload}
+	if corr != 0 {
+		e.Flags = wire.FlagAsk
+	}
+	e.Term, e.Epoch = s.Fence().Term(), s.Fence().Epoch()
+	switch s.State() {
+	case flow.Local:
+		p.goes(corr, p.ID, s.Fence())
+		frame := make([]byte, wire.SizeEnvelope(len(id), len(payload)))
+		wire.PutEnvelope(frame, &e, id)
+		return p.ID, p.here(r, n, frame)
+	case flow.Remote:
+		l := p.linkOf(s.Home(), uint32(n))
+		if l.conn.forgotten {
+			p.World.Plane.DeadEnds++
+			r.rehome(n, s.Home(), s.Fence())
+			return peer.ID{}, fmt.Errorf("to %s: %w", p.World.Name(s.Home()), ErrDeadEnd)
+		}
+		room, err := l.flow.Reserve(wire.SizeEnvelope(len(id), len(payload)))
+		if err != nil {
+			return peer.ID{}, fmt.Errorf("to %s: %w", p.World.Name(s.Home()), err)
+		}
+		wire.PutEnvelope(room, &e, id)
+		p.goes(corr, s.Home(), s.Fence())
+		l.wake()
+		l.bounds()
+		return s.Home(), nil
+	}
+	if r.Refused != nil {
+		return peer.ID{}, r.Refused
+	}
+	next, err := plane.Park(s, p.clock(), &e, id)
+	if err != nil {
+		return peer.ID{}, err
+	}
+	r.follow(n, next)
+	p.bounds()
+	return peer.ID{}, nil
+}
+
+// ErrDeadEnd is the error of a send whose route leads to a member that was removed here: the next home is asked for.
+var ErrDeadEnd = fmt.Errorf("a member that was removed: %w", route.ErrPeerLost)
+
+// Routed takes a change of a shard's route: parked messages go first, then the slot opens.
+func (p *Process) Routed(c shard.RouteChange) {
+	r := p.Region(c.Type)
+	if r == nil || int(c.Shard) >= len(r.Slots) {
+		p.World.Watcher.Violate(p, "route", "route of %s, which is not registered here", p.World.ShardName(c.Type, c.Shard))
+		return
+	}
+	home := plane.Home{At: c.Home, Fence: c.Fence}
+	switch c.State {
+	case shard.RouteLocal:
+		h := r.shards[c.Shard]
+		home.At, home.Local = p.ID, true
+		home.Gone = h == nil || h.shard.Fence() != c.Fence || h.shard.Stopping()
+	case shard.RouteRemote:
+		home.Gone = p.forgotten[c.Home]
+	default:
+		home = plane.Home{}
+	}
+	if s := &r.Slots[c.Shard]; c.State == shard.RouteUnknown && p.World.OnUnknown != nil && !s.IsLocal() {
+		p.World.OnUnknown(r, c.Shard)
+	}
+	next := plane.Move(&r.Slots[c.Shard], home)
+	if next == plane.Forget {
+		p.World.Plane.LateHomes++
+		r.rehome(c.Shard, c.Home, c.Fence)
+	}
+	r.follow(c.Shard, next)
+}
+
+// follow does what a verb on a slot has called for.
+func (r *Region) follow(n route.ShardID, next plane.Next) {
+	switch next {
+	case plane.Flush:
+		r.drain(n)
+	case plane.LookUp:
+		r.Process.want(flowSlot{r, n})
+	}
+}
+
+// drain sends what was parked, in order. A full link leaves the slot draining until there is room.
+func (r *Region) drain(n route.ShardID) {
+	p, s := r.Process, &r.Slots[n]
+	if s.State() != flow.Draining {
+		return
+	}
+	home, f := s.Home(), s.Fence()
+	step := plane.Drain(s, func(e *wire.Envelope, frame []byte) plane.Step { return r.forward(n, e, frame) })
+	switch step {
+	case plane.NoRoom:
+		p.World.Plane.Stalled++
+		p.agenda.Stall(p.clock(), flowSlot{r, n})
+		p.attend()
+	case plane.NoHome:
+		p.World.Plane.DeadEnds++
+		r.rehome(n, home, f)
+	}
+}
+
+// forward sends one message that was parked to the home of its shard.
+func (r *Region) forward(n route.ShardID, e *wire.Envelope, frame []byte) plane.Step {
+	p, s := r.Process, &r.Slots[n]
+	if e.Flags&wire.FlagBulk != 0 {
+		if !s.IsLocal() {
+			return r.forwardLarge(n, e)
+		}
+		if l := p.largeOf(e.Payload); l != nil && l.life.Recall() {
+			l.cancel() // its shard lives here now
+		}
+	}
+	if e.Flags&wire.FlagAsk != 0 {
+		p.goes(e.Corr, s.Home(), s.Fence())
+	}
+	if s.IsLocal() {
+		return r.forwardHere(n, e, slices.Clone(frame))
+	}
+	l := p.linkOf(s.Home(), uint32(n))
+	if l.conn.forgotten {
+		return plane.NoHome
+	}
+	room, err := l.flow.Reserve(len(frame))
+	if err != nil {
+		return plane.NoRoom
+	}
+	copy(room, frame)
+	l.wake()
+	return plane.Sent
+}
+
+// rehome has the next home looked for when one is gone for good. It is done in a turn of its own: this one may be
+// carrying out what the node said.
+func (r *Region) rehome(n route.ShardID, home peer.ID, f route.Fence) {
+	r.Process.Later(0, func() { r.nextHome(n, home, f.Term(), f.Epoch()) })
+}
+
+// nextHome has the node forget a home, closes the slot if it leads there still, and asks again for what waits.
+func (r *Region) nextHome(n route.ShardID, at peer.ID, term, epoch uint32) {
+	p := r.Process
+	p.forgetHome(r.ID, n, route.MakeFence(0, term, epoch))
+	if p.Alive {
+		r.follow(n, plane.Rehome(&r.Slots[n], at, term, epoch))
+		p.watch(flowSlot{r, n})
+	}
+}
+
+// failed is a message that this process accepted and cannot deliver: counted, and an ask is answered.
+func (p *Process) failed(frame []byte, why route.Reason, words string) {
+	var e wire.Envelope
+	switch plane.GiveUp(frame, &e) {
+	case plane.UnsentOther:
+		p.World.Watcher.Violate(p, "frame", "a frame that was kept is no message")
+	case plane.UnsentReply: // whoever asked has a time limit
+	case plane.UnsentLarge:
+		if l := p.largeOf(e.Payload); l != nil {
+			p.endLarge(l, why, FateFailed, words)
+		}
+	case plane.UnsentAsk:
+		p.dropped[why]++
+		p.World.Fate(e.Payload, FateFailed, words)
+		p.answered(e.Corr, why, nil)
+	case plane.UnsentTell:
+		p.dropped[why]++
+		p.World.Fate(e.Payload, FateFailed, words)
+	}
+}
+
+// viewChanged notes members that were removed: what was asked of them fails.
+func (p *Process) viewChanged(old *membership.View) {
+	if old == nil {
+		return
+	}
+	for i := range old.Members {
+		id := old.Members[i].ID
+		if _, ok := p.View.Member(id); ok || id == p.ID {
+			continue
+		}
+		p.lostPeer(id)
+		p.removed.Add(p.clock(), id)
+		p.attend()
+	}
+}
+
+// forgetPeer drops everything about a member that was removed: what waits for it is failed.
+func (p *Process) forgetPeer(id peer.ID) {
+	p.forgotten[id] = true
+	for _, c := range p.links.list {
+		if c.to == id {
+			c.close()
+			c.state, c.forgotten = connRefused, true
+			c.link.flow.FailAll(func(frame []byte) { p.failed(frame, plane.WhyUnsent(false), "peer removed") })
+		}
+	}
+	for _, c := range p.bulk.links.list {
+		if c.to == id {
+			c.close()
+			c.state, c.forgotten = connRefused, true
+			c.bulk.pump()
+		}
+	}
+	for _, c := range p.conns.list {
+		if c.to == id {
+			c.waiting = nil
+		}
+	}
+	p.lostPeer(id)
+}

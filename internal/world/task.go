@@ -1,0 +1,113 @@
+// The coroutines of Blocking handlers: a handler that asks is put aside until its answer comes.
+
+package world
+
+import (
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+)
+
+// killed unwinds a handler whose process is no more.
+type killed struct{}
+
+// task is the coroutine that runs one busy Blocking entity.
+type task struct {
+	p     *Process
+	next  func() (struct{}, bool)
+	stop  func()
+	yield func(struct{}) bool
+	over  bool
+}
+
+// spawn runs an entity that has messages, on a coroutine of its own.
+func (p *Process) spawn(h *hosted, e *entity.Entity) {
+	t := &task{p: p}
+	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
+		t.yield = yield
+		t.work(h, e)
+	})
+	p.tasks = append(p.tasks, t)
+	p.Later(0, func() { p.pass(t.resume) })
+}
+
+func (t *task) work(h *hosted, e *entity.Entity) {
+	p := t.p
+	for ok := e.Begin(p.clock()); ok; {
+		for e.Work() && p.Alive && !h.silent {
+			for p.Held() {
+				p.hold(t.resume)
+				if !t.yield(struct{}{}) {
+					return
+				}
+			}
+		}
+		if !p.Alive {
+			return
+		}
+		ok = e.End(p.clock()) && e.Begin(p.clock())
+	}
+	t.over = true
+	h.settle()
+}
+
+// resume goes on with the coroutine until it waits or ends.
+func (t *task) resume() {
+	if t.over || !t.p.Alive {
+		return
+	}
+	w := t.p.World
+	before, acting := t.p.running, w.Acting
+	t.p.running, w.Acting = t, t.p
+	t.next()
+	t.p.running, w.Acting = before, acting
+	if t.over {
+		t.p.forget(t)
+	}
+}
+
+func (p *Process) forget(t *task) {
+	for i, o := range p.tasks {
+		if o == t {
+			p.tasks = append(p.tasks[:i], p.tasks[i+1:]...)
+			return
+		}
+	}
+}
+
+// killTasks unwinds every handler that is waiting: its process is gone.
+func (p *Process) killTasks() {
+	list := p.tasks
+	p.tasks = nil
+	for _, t := range list {
+		if t != p.running {
+			t.stop()
+		}
+	}
+}
+
+// askInside is an ask by a Blocking handler.
+func (p *Process) askInside(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+	t := p.running
+	if t == nil {
+		return nil, fmt.Errorf("%w: not in a handler", entity.ErrWouldBlock)
+	}
+	var reply []byte
+	var failed error
+	done := false
+	err := p.Ask(d, typ, id, payload, func(b []byte, err error) {
+		reply, failed, done = b, err, true
+		t.resume()
+	})
+	if err != nil {
+		return nil, err
+	}
+	for !done {
+		if !t.yield(struct{}{}) {
+			panic(killed{})
+		}
+	}
+	return reply, failed
+}

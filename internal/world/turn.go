@@ -1,0 +1,114 @@
+// Turns: what a process's control loop does for its slots, and for members that were removed, when it is due.
+
+package world
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+)
+
+// lookout is the next turn that is planned.
+type lookout struct {
+	planned bool
+	at      time.Duration
+	nth     uint64
+}
+
+// attend makes sure that a turn comes when something is due.
+func (p *Process) attend() {
+	at, ok := p.agenda.Next()
+	if due, some := p.removed.Next(); some && (!ok || due < at) {
+		at, ok = due, true
+	}
+	l := &p.looks
+	if !ok || l.planned && l.at <= at {
+		return
+	}
+	l.planned, l.at = true, at
+	l.nth++
+	nth := l.nth
+	p.Later(max(at-p.clock(), 0), func() {
+		if nth == l.nth {
+			l.planned = false
+			p.turn()
+		}
+	})
+}
+
+// turn does what is due. A stuck control loop does it when it goes on.
+func (p *Process) turn() {
+	if p.Stuck() {
+		return
+	}
+	p.askHomes()
+	now := p.clock()
+	for _, k := range p.agenda.Stalled(now) {
+		k.r.drain(k.shard)
+	}
+	for _, k := range p.agenda.Waiting(now) {
+		next, watch := plane.Expire(k.slot(), now, func(frame []byte) {
+			p.World.Plane.Expired++
+			p.failed(frame, route.TimedOut, "parked too long")
+		})
+		k.r.follow(k.shard, next)
+		if watch {
+			p.watch(k)
+		}
+	}
+	for id, ok := p.removed.Due(now); ok && p.Alive; id, ok = p.removed.Due(now) {
+		p.forgetPeer(id)
+	}
+	if p.Alive {
+		p.attend()
+	}
+}
+
+// want has the home of a slot's shard asked for.
+func (p *Process) want(k flowSlot) {
+	if !p.World.Config.Data.AskTogether {
+		p.post(shard.WantCommand{Type: k.r.ID, Shards: []route.ShardID{k.shard}})
+		p.watch(k)
+		return
+	}
+	p.agenda.Want(p.clock(), k)
+	p.attend()
+}
+
+// askHomes asks for the homes that senders wanted, in one command for each type.
+func (p *Process) askHomes() {
+	list := p.agenda.Wanted()
+	for _, r := range p.Regions {
+		var shards []route.ShardID
+		for _, k := range list {
+			if k.r == r {
+				shards = append(shards, k.shard)
+			}
+		}
+		if len(shards) > 0 && p.Alive {
+			p.Do(shard.WantCommand{Type: r.ID, Shards: shards})
+		}
+	}
+}
+
+// watch looks after the time limits of what waits in a slot.
+func (p *Process) watch(k flowSlot) {
+	p.agenda.Watch(p.clock(), k)
+	p.attend()
+}
+
+// drainSoon goes on with a slot at whose head a large message stood, after the present step.
+func (p *Process) drainSoon(k flowSlot) {
+	p.Later(0, func() {
+		k.r.drain(k.shard)
+		p.watch(k)
+	})
+}
+
+// roomy goes on with slots whose drain met a full link.
+func (p *Process) roomy() {
+	p.agenda.Roomy()
+	p.attend()
+}

@@ -1,0 +1,4 @@
+// Package setup holds what a simulated cluster is made of: its network, its bounds, the settings of its nodes.
+//
+// Tests write sim.Config, sim.Network and so on, which are these types. The zero value of every field is its default.
+package setup
