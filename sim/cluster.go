@@ -240,11 +240,11 @@ func (c *Cluster) Owner(typ, id string) int {
 	if t == nil {
 		c.t.Fatalf("sim: type %q is not registered", typ)
 	}
-	o := c.check.Owners[world.ShardKey{Type: route.TypeOf(typ), Shard: route.ShardOf(id, t.Shards)}]
-	if o == nil || len(o.Hosting) == 0 {
+	homes, _ := c.check.Homes(world.ShardKey{Type: route.TypeOf(typ), Shard: route.ShardOf(id, t.Shards)})
+	if len(homes) == 0 {
 		return -1
 	}
-	return o.Hosting[len(o.Hosting)-1].Process.Index
+	return homes[len(homes)-1].Index
 }
 
 // AtMostOne fails the test if an entity of the type lives on two nodes now. Owners that nobody has told yet that they

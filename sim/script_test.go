@@ -425,15 +425,15 @@ func (s *script) view(args []string) {
 func (s *script) owners(args []string) {
 	t := s.w.TypeOf(route.TypeOf(args[0]))
 	for n := range t.Shards {
-		o := checks(s.w).Owners[world.ShardKey{Type: route.TypeOf(t.Name), Shard: route.ShardID(n)}]
-		if o == nil || len(o.Hosting) == 0 {
+		homes, fence := checks(s.w).Homes(world.ShardKey{Type: route.TypeOf(t.Name), Shard: route.ShardID(n)})
+		if len(homes) == 0 {
 			continue
 		}
 		var where []string
-		for _, h := range o.Hosting {
-			where = append(where, s.w.Name(h.Process.ID))
+		for _, p := range homes {
+			where = append(where, s.w.Name(p.ID))
 		}
-		s.printf("%s/%d at %s under %s", t.Name, n, strings.Join(where, " and "), world.FenceName(o.Fence))
+		s.printf("%s/%d at %s under %s", t.Name, n, strings.Join(where, " and "), world.FenceName(fence))
 	}
 }
 

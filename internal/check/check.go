@@ -59,10 +59,10 @@ type Checker struct {
 	changed   map[changeKey]bool            // leader's steps seen so far
 	known     []peer.ID                     // everybody who was ever in a view, in the order of appearance
 	unsure    map[reportKey]bool            // a process, and whom its first view lacked
-	Gone      map[peer.ID]time.Duration     // since when it is lost for somebody: see loses
+	gone      map[peer.ID]time.Duration     // since when it is lost for somebody: see loses
 	pairs     pairs                         // and for whom
 	excused   map[peer.ID]bool              // an operator or a restart downed it, or it leaves
-	Owners    map[world.ShardKey]*Ownership // by shard, the latest owner
+	owners    map[world.ShardKey]*ownership // by shard, the latest owner
 	leads     map[route32]*coordinatorSeat  // by type, who is ready to allocate
 	heard     map[reportKey]time.Duration
 	farewells map[peer.ID]bool
@@ -88,9 +88,9 @@ func New(w *world.World) *Checker {
 	c := &Checker{
 		w: w, twinSince: -1, ups: map[upKey]peer.ID{}, upOf: map[memberKey]uint32{}, knows: map[memberKey][]*world.Process{},
 		claimed: map[peer.ID]claim{}, shown: map[reportKey]uint32{}, agreed: map[uint64]string{},
-		changed: map[changeKey]bool{}, Gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
+		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
 		unsure: map[reportKey]bool{},
-		Owners: map[world.ShardKey]*Ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{},
+		owners: map[world.ShardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{},
 		farewells: map[peer.ID]bool{},
 		store:     map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{}, births: map[uint64]uint64{},
 		checked: map[*world.Process]*membership.View{}, joined: map[*world.Process]bool{},
@@ -144,7 +144,7 @@ func (c *Checker) View(p *world.Process, v *membership.View) {
 		removed = map[peer.ID]bool{}
 		c.views[p.ID] = removed
 	}
-	_, lost := c.Gone[p.ID]
+	_, lost := c.gone[p.ID]
 	for i := range v.Members {
 		m := &v.Members[i]
 		if i > 0 && !v.Members[i-1].ID.Less(m.ID) {

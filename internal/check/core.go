@@ -42,15 +42,15 @@ const askedAgain = 3 * time.Second
 type Core struct {
 	c     *Checker
 	on    bool // the storm tells of its faults: see watch
-	Set   bool
+	set   bool
 	fed   time.Duration                  // since when nothing has disturbed a cluster that is well; negative: it is not
-	Procs []*world.Process               // its members
+	procs []*world.Process               // its members
 	sound []bool                         // by host: its process is one of these, and untouched
 	naps  []bool                         // by host: it has stood still, so briefly that it counts as untouched
 	twins [][]bool                       // by two hosts
 	news  []*world.Process               // processes that were started since
 	moved time.Duration                  // when something was disturbed last
-	Dirty bool                           // something was, since the cluster was taken for well
+	dirty bool                           // something was, since the cluster was taken for well
 	still map[peer.ID]time.Duration      // by process, when its picture changed last
 	rows  map[peer.ID]time.Duration      // by process, when one more began or ceased to accuse somebody who lives
 	back  map[membership.Accusation]bool // taken back, though others still accuse the subject
@@ -67,7 +67,7 @@ type Core struct {
 func (k *Core) Watch(c *Checker) { k.c, k.on = c, true }
 
 // stirs notes a disturbance of any kind.
-func (k *Core) stirs() { k.moved, k.fed, k.asked, k.Dirty = k.c.w.Now, -1, false, true }
+func (k *Core) stirs() { k.moved, k.fed, k.asked, k.dirty = k.c.w.Now, -1, false, true }
 
 // touch notes that a fault has met a process.
 func (k *Core) touch(p *world.Process) {
@@ -75,7 +75,7 @@ func (k *Core) touch(p *world.Process) {
 		return
 	}
 	k.stirs()
-	if k.Set && slices.Contains(k.Procs, p) {
+	if k.set && slices.Contains(k.procs, p) {
 		k.sound[p.Index] = false
 	}
 }
@@ -85,14 +85,14 @@ func (k *Core) pauses(p *world.Process, d time.Duration) {
 	switch {
 	case d > Brief:
 		k.touch(p)
-	case k.on && k.Set:
+	case k.on && k.set:
 		k.naps[p.Index] = true
 	}
 }
 
 // resumes notes that one goes on that was stopped: one of a pause that nobody may hold against it stirs nothing.
 func (k *Core) resumes(p *world.Process) {
-	if k.on && !(k.Set && slices.Contains(k.Procs, p) && k.sound[p.Index]) {
+	if k.on && !(k.set && slices.Contains(k.procs, p) && k.sound[p.Index]) {
 		k.stirs()
 	}
 }
@@ -111,7 +111,7 @@ func (k *Core) starts(p *world.Process) {
 	}
 	k.news = append(k.news, p)
 	heard := func(q *world.Process) bool { return k.sound[q.Index] && open(k.c.w.Net, p.Index, q.Index) }
-	if !k.Set || slices.ContainsFunc(k.Procs, heard) {
+	if !k.set || slices.ContainsFunc(k.procs, heard) {
 		k.stirs()
 	}
 }
@@ -119,7 +119,7 @@ func (k *Core) starts(p *world.Process) {
 // Spoil ends what is demanded until the cluster is well again.
 func (k *Core) Spoil() {
 	if k.on {
-		k.Set = false
+		k.set = false
 		k.stirs()
 	}
 }
@@ -130,7 +130,7 @@ func (k *Core) Links() {
 		return
 	}
 	k.stirs()
-	if !k.Set {
+	if !k.set {
 		return
 	}
 	net, n := k.c.w.Net, len(k.c.w.Hosts)
@@ -173,7 +173,7 @@ func (k *Core) Look() {
 	if k.fed < 0 {
 		k.fed = w.Now
 	}
-	if w.Now-k.fed >= Steady && (k.Dirty || !k.Set) {
+	if w.Now-k.fed >= Steady && (k.dirty || !k.set) {
 		k.take()
 	}
 }
@@ -181,12 +181,12 @@ func (k *Core) Look() {
 // take begins anew with the cluster as it is.
 func (k *Core) take() {
 	w := k.c.w
-	if k.Set && k.tested && len(w.Running()) < len(k.Procs) {
+	if k.set && k.tested && len(w.Running()) < len(k.procs) {
 		k.Progress++
 	}
-	k.Set, k.Procs, k.news, k.tested, k.asked = true, w.Running(), nil, false, true
+	k.set, k.procs, k.news, k.tested, k.asked = true, w.Running(), nil, false, true
 	k.Bases++
-	k.Dirty = false
+	k.dirty = false
 	clear(k.back)
 	clear(k.rows)
 	n := len(w.Hosts)
@@ -197,7 +197,7 @@ func (k *Core) take() {
 			k.twins[i][j] = true
 		}
 	}
-	for _, p := range k.Procs {
+	for _, p := range k.procs {
 		k.sound[p.Index] = true
 	}
 }
@@ -237,28 +237,39 @@ func open(n *world.Net, a, b int) bool { return !n.Cuts[a][b] && !n.Cuts[b][a] }
 
 // Obliged returns the healthy processes that have to live, nil when nobody has to.
 func (k *Core) Obliged() []*world.Process {
-	if !k.on || !k.Set {
+	if !k.on || !k.set {
 		return nil
 	}
-	for _, p := range k.Procs {
+	for _, p := range k.procs {
 		var group []*world.Process
-		for _, q := range k.Procs {
+		for _, q := range k.procs {
 			if k.sound[q.Index] && k.twins[p.Index][q.Index] {
 				group = append(group, q)
 			}
 		}
-		if k.sound[p.Index] && k.MustLive(group) {
+		if k.sound[p.Index] && k.mustLive(group) {
 			return group
 		}
 	}
 	return nil
 }
 
-// MustLive reports whether the strategy obliges a group to live, whoever of the others counts: those who have come
+// Settled reports whether the cluster is taken for well, and nothing has disturbed it since.
+func (k *Core) Settled() bool { return k.set && !k.dirty }
+
+// LivesWithout reports whether the strategy obliges the others of a cluster that is well to live when nobody can count
+// on these hosts.
+func (k *Core) LivesWithout(hosts []int) bool {
+	return k.mustLive(slices.DeleteFunc(slices.Clone(k.procs), func(p *world.Process) bool {
+		return slices.Contains(hosts, p.Index)
+	}))
+}
+
+// mustLive reports whether the strategy obliges a group to live, whoever of the others counts: those who have come
 // since do in the worst case.
-func (k *Core) MustLive(group []*world.Process) bool {
+func (k *Core) mustLive(group []*world.Process) bool {
 	r := &k.c.w.Config.Resolver
-	others := slices.Concat(k.Procs, k.news)
+	others := slices.Concat(k.procs, k.news)
 	votes, total := k.voters(group), k.voters(others)
 	switch r.Strategy {
 	case sbr.KeepMajority:
@@ -292,7 +303,7 @@ func (k *Core) voters(list []*world.Process) (votes []*world.Process) {
 // oldest returns the oldest of the cluster that was well.
 func (k *Core) oldest() (first *world.Process) {
 	least := uint32(0)
-	for _, p := range k.Procs {
+	for _, p := range k.procs {
 		if m, ok := p.View.Member(p.ID); ok && (first == nil || m.UpNumber < least) {
 			first, least = p, m.UpNumber
 		}
@@ -306,7 +317,7 @@ func (k *Core) goes(p *world.Process, by peer.ID, cause membership.Cause, what s
 	if !slices.Contains(group, p) {
 		return
 	}
-	k.Set = false
+	k.set = false
 	own := slices.ContainsFunc(group, func(q *world.Process) bool { return q.ID == by })
 	if cause == membership.CauseUnstable && own && k.c.w.Now-k.still[by] < k.standsStill() {
 		return
@@ -321,7 +332,7 @@ func (k *Core) goes(p *world.Process, by peer.ID, cause membership.Cause, what s
 
 // downed is told of whom a resolver has downed in the view of p. What those say who are lost themselves is the past.
 func (k *Core) downed(p *world.Process, m *membership.Member) {
-	if !k.Set || !resolverDown(m) || !slices.Contains(k.Obliged(), p) {
+	if !k.set || !resolverDown(m) || !slices.Contains(k.Obliged(), p) {
 		return
 	}
 	k.fell = k.c.w.Now
@@ -345,7 +356,7 @@ func (k *Core) rests() {
 	if len(group) == 0 {
 		return
 	}
-	if !k.tested && slices.ContainsFunc(k.Procs, func(p *world.Process) bool { return !slices.Contains(group, p) }) {
+	if !k.tested && slices.ContainsFunc(k.procs, func(p *world.Process) bool { return !slices.Contains(group, p) }) {
 		k.tested = true
 		k.Tested++
 	}

@@ -52,7 +52,7 @@ func TestCheckersCryOut(t *testing.T) {
 		{"takeover", func(w *world.World, a, b *world.Process) {
 			checks(w).Hosts(a, key, fence(9, 1))
 			a.Crash(true)
-			checks(w).Gone[a.ID] = w.Now
+			checks(w).gone[a.ID] = w.Now
 			checks(w).Stopped(a, key, false)
 			checks(w).Hosts(b, key, fence(9, 2))
 		}},
@@ -94,7 +94,7 @@ func TestCheckersCryOut(t *testing.T) {
 			checks(w).Shard(a, &shard.Event{Kind: shard.CoordinatorReady, Type: 7})
 		}},
 		{"reports", func(w *world.World, a, b *world.Process) { // that another node holds b for down is no excuse
-			checks(w).Gone[b.ID] = w.Now
+			checks(w).gone[b.ID] = w.Now
 			checks(w).Shard(a, &shard.Event{Kind: shard.CoordinatorStarted, Type: 7})
 			for i := range a.View.Members {
 				if m := &a.View.Members[i]; m.ID != b.ID {
@@ -104,7 +104,7 @@ func TestCheckersCryOut(t *testing.T) {
 			checks(w).Shard(a, &shard.Event{Kind: shard.CoordinatorReady, Type: 7})
 		}},
 		{"knows-its-end", func(w *world.World, a, _ *world.Process) {
-			checks(w).Gone[a.ID] = w.Now
+			checks(w).gone[a.ID] = w.Now
 			a.View = view(a, func(v *membership.View) {
 				for i := range v.Members {
 					if v.Members[i].ID == a.ID {
@@ -116,7 +116,7 @@ func TestCheckersCryOut(t *testing.T) {
 		}},
 		{"fence-shared", func(w *world.World, a, b *world.Process) { // one who does not know that it is down
 			checks(w).Hosts(a, key, fence(9, 1))
-			checks(w).Gone[b.ID] = w.Now
+			checks(w).gone[b.ID] = w.Now
 			checks(w).Hosts(b, key, fence(9, 1))
 		}},
 		{"fence-shared", func(w *world.World, a, b *world.Process) {
@@ -131,7 +131,7 @@ func TestCheckersCryOut(t *testing.T) {
 			checks(w).View(a, view(a, func(v *membership.View) { v.Members[0].UpNumber = 77 }))
 		}},
 		{"up-number", func(w *world.World, a, _ *world.Process) { // the view of one who is down elsewhere
-			checks(w).Gone[a.ID] = w.Now
+			checks(w).gone[a.ID] = w.Now
 			checks(w).distinct(a, view(a, func(v *membership.View) { v.Members[0].UpNumber = v.Members[1].UpNumber }))
 		}},
 		{"status-back", func(w *world.World, a, _ *world.Process) {

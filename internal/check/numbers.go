@@ -47,7 +47,7 @@ func (c *Checker) number(p *world.Process, v *membership.View, m *membership.Mem
 		}
 		return
 	}
-	if _, gone := c.Gone[p.ID]; gone {
+	if _, gone := c.gone[p.ID]; gone {
 		return // what a leader that is Down elsewhere still gives, others have skipped; who hears of it is checked
 	}
 	before := reportKey{p.ID, m.ID}
@@ -93,7 +93,7 @@ func (c *Checker) unique(p *world.Process, v *membership.View, m *membership.Mem
 // whom such a one lets in takes over what it says, and the others have skipped the number and given another one.
 func (c *Checker) saidByTheLost(p *world.Process, m *membership.Member) bool {
 	return slices.ContainsFunc(c.w.Processes, func(q *world.Process) bool {
-		if _, lost := c.Gone[q.ID]; !lost || q == p || q.View == nil {
+		if _, lost := c.gone[q.ID]; !lost || q == p || q.View == nil {
 			return false
 		}
 		_, ours := q.View.Member(p.ID)

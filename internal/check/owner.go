@@ -29,13 +29,13 @@ type storeRow struct {
 	owner peer.ID
 }
 
-// Ownership is the latest owner of a shard and the highest fence ever given out for it.
-type Ownership struct {
+// ownership is the latest owner of a shard and the highest fence ever given out for it.
+type ownership struct {
 	p         *world.Process
-	Fence     route.Fence
+	fence     route.Fence
 	allocated route.Fence
 	confirmed bool     // it stopped every entity and said so
-	Hosting   []SeatIn // who has it live, the dead and the stopped left out
+	hosting   []seatIn // who has it live, the dead and the stopped left out
 }
 
 // seatKey is the seat of a type's coordinator at one process.
@@ -49,11 +49,11 @@ type coordinatorSeat struct {
 	term uint32
 }
 
-func (c *Checker) owner(key world.ShardKey) *Ownership {
-	o := c.Owners[key]
+func (c *Checker) owner(key world.ShardKey) *ownership {
+	o := c.owners[key]
 	if o == nil {
-		o = &Ownership{}
-		c.Owners[key] = o
+		o = &ownership{}
+		c.owners[key] = o
 	}
 	return o
 }
@@ -69,9 +69,9 @@ func (c *Checker) Hosts(p *world.Process, key world.ShardKey, f route.Fence) {
 		c.hostsLost(p, key, o, f)
 		return
 	}
-	for _, h := range o.Hosting {
+	for _, h := range o.hosting {
 		q := h.Process
-		_, down := c.Gone[q.ID]
+		_, down := c.gone[q.ID]
 		switch {
 		case q == p:
 			c.Violate(p, "hosted-twice", "%s is started here again", name)
@@ -86,21 +86,21 @@ func (c *Checker) Hosts(p *world.Process, key world.ShardKey, f route.Fence) {
 				c.w.Name(q.ID), world.FenceName(h.fence))
 		}
 	}
-	if f.IsZero() || f.Compare(o.Fence) <= 0 {
-		c.Violate(p, "fence-order", "%s starts under %s after %s", name, world.FenceName(f), world.FenceName(o.Fence))
+	if f.IsZero() || f.Compare(o.fence) <= 0 {
+		c.Violate(p, "fence-order", "%s starts under %s after %s", name, world.FenceName(f), world.FenceName(o.fence))
 	}
 	if o.p != nil && o.p != p && !o.confirmed {
 		c.tookOver(p, o, f, name)
 	}
-	o.p, o.Fence, o.confirmed = p, f, false
-	o.Hosting = append(o.Hosting, SeatIn{p, f})
+	o.p, o.fence, o.confirmed = p, f, false
+	o.hosting = append(o.hosting, seatIn{p, f})
 	c.pairs.hosted[ownKey{p.ID, key}] = f
 }
 
 // excusedBy reports whether a process is Down somewhere and may not know it: most rules of ownership do not bind it
 // then, for nothing but fences can. One whose own view shows that it is Down has been told.
 func (c *Checker) excusedBy(p *world.Process, what string) bool {
-	if _, down := c.Gone[p.ID]; !down {
+	if _, down := c.gone[p.ID]; !down {
 		return false
 	}
 	if p.View != nil {
@@ -143,14 +143,14 @@ func cutOff(w *world.World, p *world.Process) bool {
 }
 
 // tookOver: a shard whose owner did not confirm its stop gets another owner only when the takeover time has passed.
-func (c *Checker) tookOver(p *world.Process, o *Ownership, f route.Fence, name string) {
+func (c *Checker) tookOver(p *world.Process, o *ownership, f route.Fence, name string) {
 	since, down := c.pairs.goneFor(p.ID, o.p.ID)
-	if _, known := c.Gone[o.p.ID]; !known {
+	if _, known := c.gone[o.p.ID]; !known {
 		down = false
 	}
 	least := c.w.Node().Takeover(1) // whether it is long enough for this cluster is for suspendedBefore to say
 	switch {
-	case f.Birth() != o.Fence.Birth() && (!o.p.Alive || c.w.Config.Records && o.p.Held()):
+	case f.Birth() != o.fence.Birth() && (!o.p.Alive || c.w.Config.Records && o.p.Held()):
 		// A cluster that was formed anew has lost nobody of the old one, so no time counts from that. Who forms it waits for
 		// the takeover time by its records; that the owner has stopped is what this time is for. Should it go on, delivers
 		// finds that the shard lives elsewhere.
@@ -166,9 +166,9 @@ func (c *Checker) tookOver(p *world.Process, o *Ownership, f route.Fence, name s
 // Stopped is a process in which a shard lives no more; confirmed when every entity was stopped in order.
 func (c *Checker) Stopped(p *world.Process, key world.ShardKey, confirmed bool) {
 	o := c.owner(key)
-	for i, h := range o.Hosting {
+	for i, h := range o.hosting {
 		if h.Process == p {
-			o.Hosting = append(o.Hosting[:i], o.Hosting[i+1:]...)
+			o.hosting = append(o.hosting[:i], o.hosting[i+1:]...)
 			break
 		}
 	}
@@ -233,7 +233,7 @@ func (c *Checker) ready(p *world.Process, e *shard.Event) {
 func (c *Checker) seat(p *world.Process, e *shard.Event) {
 	seat := c.leads[e.Type]
 	if seat != nil && seat.p != p && seat.p.Alive {
-		switch _, down := c.Gone[seat.p.ID]; {
+		switch _, down := c.gone[seat.p.ID]; {
 		case down && c.pairs.apart(p.ID, seat.p.ID), c.farewells[seat.p.ID]:
 		case bygone(seat.p, p):
 		case bygone(p, seat.p):
@@ -263,20 +263,20 @@ func (c *Checker) Delivers(p *world.Process, key world.ShardKey, e *wire.Envelop
 		}
 		return
 	}
-	if o.p != p || o.Fence.Term() != e.Term || o.Fence.Epoch() != e.Epoch {
+	if o.p != p || o.fence.Term() != e.Term || o.fence.Epoch() != e.Epoch {
 		c.Violate(p, "delivery-fence", "a message for %s under %d.%d is delivered, the shard lives at %s under %s",
-			c.w.ShardName(key.Type, key.Shard), e.Term, e.Epoch, c.w.NameOf(o.p), world.FenceName(o.Fence))
+			c.w.ShardName(key.Type, key.Shard), e.Term, e.Epoch, c.w.NameOf(o.p), world.FenceName(o.fence))
 	}
 }
 
 // lateHandling: one that is Down somewhere and has not heard of it handles nothing any more once its shard lives under
 // a higher fence with another that runs. Without a resolver nothing stops one whom an operator downed while it ran.
-func (c *Checker) lateHandling(p *world.Process, key world.ShardKey, o *Ownership) {
+func (c *Checker) lateHandling(p *world.Process, key world.ShardKey, o *ownership) {
 	own := o.livesIn(p)
 	if own == nil || !c.w.Resolves() || p.Outside {
 		return
 	}
-	for _, h := range o.Hosting {
+	for _, h := range o.hosting {
 		if h.Process != p && h.Process.Alive && h.fence.Compare(own.fence) > 0 {
 			c.Violate(p, "late-handling", "a message for %s is handled under %s while it lives at %s under %s",
 				c.w.ShardName(key.Type, key.Shard), world.FenceName(own.fence), c.w.NameOf(h.Process), world.FenceName(h.fence))
@@ -304,14 +304,14 @@ func (c *Checker) allocated(p *world.Process, e *shard.Event) {
 }
 
 // free: a shard that is given out lives at nobody who is on the side of the coordinator p.
-func (c *Checker) free(p *world.Process, o *Ownership, e *shard.Event, name string) {
-	for _, h := range o.Hosting {
+func (c *Checker) free(p *world.Process, o *ownership, e *shard.Event, name string) {
+	for _, h := range o.hosting {
 		q := h.Process
 		if q.ID == e.Home && h.fence == e.Fence {
 			continue // the coordinator's own node has started it within the same step
 		}
-		_, down := c.Gone[q.ID]
-		_, lost := c.Gone[p.ID]
+		_, down := c.gone[q.ID]
+		_, lost := c.gone[p.ID]
 		if f := e.Fence; f.Birth() != h.fence.Birth() && q.Held() {
 			continue // of a cluster that is no more
 		}
@@ -328,7 +328,7 @@ func (c *Checker) Write(p *world.Process, typ route.TypeID, id string, f route.F
 	switch f.Compare(row.fence) {
 	case -1:
 		c.Fenced++
-		if _, down := c.Gone[p.ID]; !down || !c.pairs.apart(p.ID, row.owner) {
+		if _, down := c.gone[p.ID]; !down || !c.pairs.apart(p.ID, row.owner) {
 			c.Violate(p, "late-owner", "%s/%s writes under %s, the store has %s", c.w.TypeName(typ), id, world.FenceName(f),
 				world.FenceName(row.fence))
 		}
@@ -346,16 +346,29 @@ func (c *Checker) Write(p *world.Process, typ route.TypeID, id string, f route.F
 // Excuse notes that a process is or will be down for a good reason.
 func (c *Checker) Excuse(id peer.ID) { c.excused[id] = true }
 
+// Homes returns where a shard lives now, the latest last, and the fence of its latest owner; those who do not
+// know yet that they are down are among them. The list is the caller's.
+func (c *Checker) Homes(key world.ShardKey) (homes []*world.Process, f route.Fence) {
+	o := c.owners[key]
+	if o == nil {
+		return nil, f
+	}
+	for _, h := range o.hosting {
+		homes = append(homes, h.Process)
+	}
+	return homes, o.fence
+}
+
 // AtMostOne lists shards of a type that live at two nodes, those that know nothing of their end counted apart.
 func (c *Checker) AtMostOne(typ route.TypeID, shards uint32) (twice, notTold int) {
 	for s := range shards {
-		o := c.Owners[world.ShardKey{Type: typ, Shard: route.ShardID(s)}]
+		o := c.owners[world.ShardKey{Type: typ, Shard: route.ShardID(s)}]
 		if o == nil {
 			continue
 		}
 		live := 0
-		for _, h := range o.Hosting {
-			if _, down := c.Gone[h.Process.ID]; down {
+		for _, h := range o.hosting {
+			if _, down := c.gone[h.Process.ID]; down {
 				notTold++
 			} else {
 				live++

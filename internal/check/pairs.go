@@ -96,16 +96,16 @@ func (r *pairs) apart(p, q peer.ID) bool {
 // word of one who is lost itself counts against nobody whom the side that has lost it holds for a member: when two
 // sides down each other, the one that did so first excuses nobody of its own.
 func (c *Checker) loses(p *world.Process, id peer.ID, lost bool) {
-	if _, known := c.Gone[id]; known || lost && c.held(p, id) {
+	if _, known := c.gone[id]; known || lost && c.held(p, id) {
 		return
 	}
-	c.Gone[id] = c.w.Now
+	c.gone[id] = c.w.Now
 }
 
 // held reports whether one who runs and is not lost holds a member in its view, and not p.
 func (c *Checker) held(p *world.Process, id peer.ID) bool {
 	for _, q := range c.w.Running() {
-		if _, lost := c.Gone[q.ID]; lost || q == p || q.View == nil {
+		if _, lost := c.gone[q.ID]; lost || q == p || q.View == nil {
 			continue
 		}
 		m, member := q.View.Member(id)
@@ -117,17 +117,17 @@ func (c *Checker) held(p *world.Process, id peer.ID) bool {
 	return false
 }
 
-// SeatIn is a process in which a shard lives, and its fence there.
-type SeatIn struct {
+// seatIn is a process in which a shard lives, and its fence there.
+type seatIn struct {
 	Process *world.Process
 	fence   route.Fence
 }
 
 // livesIn returns where a shard lives in a process.
-func (o *Ownership) livesIn(p *world.Process) *SeatIn {
-	for i := range o.Hosting {
-		if o.Hosting[i].Process == p {
-			return &o.Hosting[i]
+func (o *ownership) livesIn(p *world.Process) *seatIn {
+	for i := range o.hosting {
+		if o.hosting[i].Process == p {
+			return &o.hosting[i]
 		}
 	}
 	return nil
@@ -135,16 +135,16 @@ func (o *Ownership) livesIn(p *world.Process) *SeatIn {
 
 // hostsLost is a process that is lost for somebody, does not know it, and makes a shard live: nothing but fences can
 // hold it against those who have lost it. Among its own it is alone with the shard, and its fences grow.
-func (c *Checker) hostsLost(p *world.Process, key world.ShardKey, o *Ownership, f route.Fence) {
+func (c *Checker) hostsLost(p *world.Process, key world.ShardKey, o *ownership, f route.Fence) {
 	name := c.w.ShardName(key.Type, key.Shard)
 	c.NotTold++
-	if f.IsZero() || f == o.Fence && o.p != p {
+	if f.IsZero() || f == o.fence && o.p != p {
 		c.Violate(p, "fence-shared", "%s starts here under %s, as at %s", name, world.FenceName(f), c.w.NameOf(o.p))
 	}
 	if o.livesIn(p) != nil {
 		c.Violate(p, "hosted-twice", "%s is started here again", name)
 	}
-	for _, h := range o.Hosting {
+	for _, h := range o.hosting {
 		if h.Process != p && h.Process.Alive && !c.pairs.apart(p.ID, h.Process.ID) {
 			c.Violate(p, "two-owners", "%s starts here under %s while it lives at %s under %s, on one side", name,
 				world.FenceName(f), c.w.Name(h.Process.ID), world.FenceName(h.fence))
@@ -155,7 +155,7 @@ func (c *Checker) hostsLost(p *world.Process, key world.ShardKey, o *Ownership, 
 		c.Violate(p, "fence-order", "%s starts under %s here after %s", name, world.FenceName(f), world.FenceName(last))
 	}
 	c.pairs.hosted[mine] = f
-	o.Hosting = append(o.Hosting, SeatIn{p, f})
+	o.hosting = append(o.hosting, seatIn{p, f})
 }
 
 // ownKey is a shard at one process.

@@ -81,7 +81,7 @@ func (k *Core) standsStill() time.Duration { return k.c.w.Config.Membership.Sile
 // stops is told of every process that suspends itself. It may for a while when its picture has just changed, when it
 // may be indirectly connected, and when somebody has slept: others wait for it. That it goes on is for progress to say.
 func (k *Core) stops(p *world.Process, why string) {
-	if watched := k.on && k.Set && !slices.Contains(k.naps, true); !watched {
+	if watched := k.on && k.set && !slices.Contains(k.naps, true); !watched {
 		return
 	}
 	age, rows := k.c.w.Now-k.still[p.ID], k.c.w.Now-k.rows[p.ID]

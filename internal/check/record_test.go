@@ -80,7 +80,7 @@ func TestLossIsDatedByItsOwnSide(t *testing.T) {
 		if early {
 			w.Now -= time.Second
 		}
-		checks(w).Gone[a.ID] = w.Now - time.Second // by the word of somebody else
+		checks(w).gone[a.ID] = w.Now - time.Second // by the word of somebody else
 		checks(w).Hosts(b, key, route.MakeFence(9, 1, 2))
 		rules := map[string]bool{}
 		for _, v := range checks(w).Violations {

@@ -24,7 +24,7 @@ func NewWorld(n int, seed uint64, cfg setup.Config) (*world.World, *Checker) {
 
 // Lost reports whether a process is down for somebody.
 func (c *Checker) Lost(id peer.ID) bool {
-	_, lost := c.Gone[id]
+	_, lost := c.gone[id]
 	return lost
 }
 

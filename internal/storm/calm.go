@@ -107,7 +107,7 @@ func (s *storm) leaving() bool {
 // knew may be gone by now. And those who were admitted by such a one, and know nobody else.
 func (s *storm) endDoomed() {
 	for _, p := range s.w.Running() {
-		if _, down := s.check.Gone[p.ID]; down && p.Doomed {
+		if p.Doomed && s.check.Lost(p.ID) {
 			s.endUntold(p)
 		}
 	}

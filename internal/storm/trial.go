@@ -11,7 +11,6 @@ import (
 
 	"github.com/kith-io/kith/internal/check"
 	"github.com/kith-io/kith/internal/node"
-	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/sim/setup"
 )
 
@@ -67,7 +66,7 @@ func (t *trial) run() {
 		p.Doomed = false // all hold it for a member, as it holds them
 	}
 	w.Advance(check.Steady + t.between(2*time.Second, 4*time.Second))
-	if !core.Set || core.Dirty {
+	if !core.Settled() {
 		return
 	}
 	s.deserted = !t.aid
@@ -143,13 +142,7 @@ func (t *trial) choose() {
 	core, n := &t.s.check.Core, len(t.s.w.Hosts)
 	for range poolTries {
 		t.pool = t.rng.Perm(n)[:1+t.rng.IntN(max((n-1)/2, 1))]
-		var others []*world.Process
-		for _, p := range core.Procs {
-			if !slices.Contains(t.pool, p.Index) {
-				others = append(others, p)
-			}
-		}
-		if core.MustLive(others) {
+		if core.LivesWithout(t.pool) {
 			break
 		}
 	}
