@@ -54,7 +54,7 @@ func AppendLimit(b []byte, limit int, why route.Reason) []byte {
 // peer's, and often a handler's.
 func ParseLimit(text []byte) int {
 	digits := 0
-	for digits < len(text) && digits < 19 && text[digits] >= '0' && text[digits] <= '9' {
+	for digits < len(text) && digits < 18 && text[digits] >= '0' && text[digits] <= '9' {
 		digits++
 	}
 	if digits == 0 || digits == len(text) || text[digits] != ' ' {
