@@ -29,28 +29,53 @@ type held struct {
 	at           token.Pos
 }
 
-// routine is what is known of one function: which locks it takes, itself or in what it calls, which of them it leaves
-// locked, and which of its caller's it unlocks.
+// routine is what is known of one function: which locks it takes, itself or in what it calls, and for each which ones
+// of its caller are always unlocked by then; which it leaves locked; which of its caller's it unlocks, on some way and
+// on every way.
 type routine struct {
-	takes, leaves, releases lockSet
+	takes                   map[string]lockSet
+	leaves, releases, frees lockSet
+}
+
+func (r *routine) equal(o *routine) bool {
+	return maps.EqualFunc(r.takes, o.takes, maps.Equal) && maps.Equal(r.leaves, o.leaves) &&
+		maps.Equal(r.releases, o.releases) && maps.Equal(r.frees, o.frees)
+}
+
+// takesAfter notes that a lock is taken when others of the caller have been unlocked.
+func (r *routine) takesAfter(name string, gone lockSet) {
+	if was, ok := r.takes[name]; ok {
+		gone = both(was, gone)
+	}
+	r.takes[name] = maps.Clone(gone)
+}
+
+// both returns what is in two sets.
+func both(a, b lockSet) lockSet {
+	c := maps.Clone(a)
+	maps.DeleteFunc(c, func(name string, _ bool) bool { return !b[name] })
+	return c
 }
 
 // locking follows the functions of a set of packages.
 type locking struct {
 	names    map[types.Object]string // of locks
-	routines map[string]*routine     // as of the last walk
-	next     map[string]*routine     // of this one
-	bodies   []body
-	methods  map[string]map[string]string // by type: its methods, by name, as routines are named
-	embeds   map[string][]string          // by type: those of its package that it embeds
+	routines map[string]*routine
+	bodies   []*body
+	methods  map[string]map[string]*types.Func // by type: its methods, by name, with those of what it embeds
+	behinds  map[string][]string               // by method of an interface: the routines that may stand behind it
+	values   map[string][]string               // by field or parameter: the functions, fields and parameters given to it
+	kept     map[*ast.FuncLit]string           // functions made on the spot for a field: the names of their routines
 	edges    map[[2]string]token.Pos
 }
 
-// body is one function with the types of its package.
+// body is one function with the types of its package, and what the last walk through it has shown.
 type body struct {
-	name string
-	code *ast.BlockStmt
-	info *types.Info
+	name  string
+	code  *ast.BlockStmt
+	info  *types.Info
+	asked map[string]bool // routines that it depends on
+	edges map[[2]string]token.Pos
 }
 
 func isMutex(t types.Type) bool {
@@ -90,10 +115,6 @@ func (l *locking) add(folder string, files []*source, info *types.Info) {
 						l.names[o] = strings.Join(append([]string{folder}, append(slices.Clone(around), c.Name)...), ".")
 					}
 				case *ast.Field: // an embedded one
-					if id, ok := c.Type.(*ast.Ident); ok && len(c.Names) == 0 && len(around) == 1 {
-						of := folder + "." + around[0]
-						l.embeds[of] = append(l.embeds[of], folder+"."+id.Name)
-					}
 					if t := info.Types[c.Type].Type; len(c.Names) == 0 && t != nil && isMutex(t) {
 						l.names[embedded(info, c)] = strings.Join(append([]string{folder},
 							append(slices.Clone(around), "Mutex")...), ".")
@@ -103,19 +124,23 @@ func (l *locking) add(folder string, files []*source, info *types.Info) {
 			})
 		}
 		walk(s.file)
+		for _, o := range info.Defs { // into a map: no order
+			if t, ok := o.(*types.TypeName); ok && !types.IsInterface(t.Type()) {
+				has := map[string]*types.Func{}
+				for m := range types.NewMethodSet(types.NewPointer(t.Type())).Methods() {
+					has[m.Obj().Name()] = m.Obj().(*types.Func)
+				}
+				l.methods[t.Type().String()] = has
+			}
+		}
 		for _, decl := range s.file.Decls {
 			if d, ok := decl.(*ast.FuncDecl); ok && d.Body != nil {
 				o, ok := info.Defs[d.Name].(*types.Func)
 				if !ok {
 					continue
 				}
-				l.bodies = append(l.bodies, body{o.FullName(), d.Body, info})
-				if of := folder + "." + receiver(d); d.Recv != nil {
-					if l.methods[of] == nil {
-						l.methods[of] = map[string]string{}
-					}
-					l.methods[of][d.Name.Name] = o.FullName()
-				}
+				l.bodies = append(l.bodies, &body{name: o.FullName(), code: d.Body, info: info})
+				l.handed(d.Body, o, info)
 			}
 		}
 	}
@@ -131,44 +156,65 @@ func embedded(info *types.Info, f *ast.Field) types.Object {
 	return nil
 }
 
-// follow walks all functions, each time with what the time before has shown, until nothing changes.
+// follow walks all functions, and again those that depend on one of which more is known now, until nothing changes.
 func (l *locking) follow() {
-	for range 3 { // deep enough for what embeds what embeds
-		for of, list := range l.embeds { // adds to a map: no order
-			for _, inner := range list {
-				if l.methods[of] == nil {
-					l.methods[of] = map[string]string{}
-				}
-				for name, full := range l.methods[inner] { // adds to a map: no order
-					if l.methods[of][name] == "" {
-						l.methods[of][name] = full
+	changed := map[string]bool{}
+	for round := range 60 {
+		last := changed
+		changed = map[string]bool{}
+		for _, b := range l.bodies {
+			stale := round == 0
+			for name := range b.asked { // any of them: no order
+				stale = stale || last[name] || changed[name]
+			}
+			if stale && l.walk(b) {
+				changed[b.name] = true
+			}
+		}
+		if len(changed) == 0 {
+			for _, b := range l.bodies {
+				for key, at := range b.edges { // the first in the text counts: no order
+					if was := l.edges[key]; was == token.NoPos || at < was {
+						l.edges[key] = at
 					}
 				}
 			}
-		}
-	}
-	for range 40 {
-		l.next, l.edges = map[string]*routine{}, map[[2]string]token.Pos{}
-		for _, b := range l.bodies {
-			me := newRoutine()
-			l.next[b.name] = me
-			w := walker{l: l, info: b.info, me: me, held: lockSet{}, deferred: lockSet{}}
-			w.statement(b.code)
-			if !w.over {
-				w.leave()
-			}
-			if slices.ContainsFunc(unlocked, func(name string) bool { return strings.HasSuffix(b.name, name) }) {
-				me.leaves = lockSet{}
-			}
-		}
-		same := maps.EqualFunc(l.routines, l.next, func(a, b *routine) bool {
-			return maps.Equal(a.takes, b.takes) && maps.Equal(a.leaves, b.leaves) && maps.Equal(a.releases, b.releases)
-		})
-		if l.routines = l.next; same {
 			return
 		}
 	}
 	panic("house: the search for locks comes to no end")
+}
+
+// walk goes through one function and reports whether something new came out.
+func (l *locking) walk(b *body) bool {
+	b.asked, b.edges = map[string]bool{}, map[[2]string]token.Pos{}
+	w := newWalker(l, b, b.info)
+	for end, which := range either { // at most one: no order
+		if strings.HasSuffix(b.name, end) {
+			w.either = which[:]
+		}
+	}
+	w.statement(b.code)
+	if !w.over {
+		w.leave()
+	}
+	w.me.frees = w.freed
+	if w.freed == nil { // it never returns
+		w.me.frees = lockSet{}
+	}
+	if listed(unlocked, b.name) {
+		w.me.leaves = lockSet{}
+	}
+	if listed(keeps, b.name) {
+		w.me.releases = lockSet{}
+	}
+	was := l.routines[b.name]
+	l.routines[b.name] = w.me
+	return was == nil || !was.equal(w.me)
+}
+
+func listed(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
 // unlocked lists functions that hold nothing when they return, though their text does not show it.
@@ -176,16 +222,40 @@ var unlocked = []string{
 	".ahead).run", // host.enter has the lock only when it returns an entity, and foreseen.exit gives it up
 }
 
-func newRoutine() *routine { return &routine{takes: lockSet{}, leaves: lockSet{}, releases: lockSet{}} }
+// either lists functions that are called under the one of two locks that Host.Lock has taken. A condition at their
+// beginning tells which: the first lock is held when it is true.
+var either = map[string][2]string{
+	".Host).Send":   {"internal/exec.execQueue.mu", "internal/exec.Host.mu"},
+	".Host).Unlock": {"internal/exec.execQueue.mu", "internal/exec.Host.mu"},
+}
+
+// keeps lists functions that unlock nothing of their caller's, though their text does not show it.
+var keeps = []string{
+	".Host).workLeft", // the host is Inline, and take unlocks those of Blocking entities
+}
+
+func newRoutine() *routine {
+	return &routine{takes: map[string]lockSet{}, leaves: lockSet{}, releases: lockSet{}, frees: lockSet{}}
+}
 
 // walker goes through one function in the order of its text.
 type walker struct {
 	l        *locking
+	in       *body
 	info     *types.Info
 	me       *routine
-	held     lockSet
-	deferred lockSet // unlocked when the function returns
-	over     bool    // what follows is not reached from here
+	held     lockSet                  // false: what was called has unlocked it on some way
+	gone     lockSet                  // of the caller, unlocked by now
+	freed    lockSet                  // of the caller, unlocked wherever the function returned so far; nil: it did not
+	deferred lockSet                  // unlocked when the function returns
+	left     map[types.Object]lockSet // by error: what the call that gave it leaves locked when it is nil
+	over     bool                     // what follows is not reached from here
+	either   []string                 // as in the list of that name; nil after the first condition
+}
+
+func newWalker(l *locking, b *body, info *types.Info) *walker {
+	return &walker{l: l, in: b, info: info, me: newRoutine(), held: lockSet{}, gone: lockSet{}, deferred: lockSet{},
+		left: map[types.Object]lockSet{}}
 }
 
 func (w *walker) statement(n ast.Node) {
@@ -202,10 +272,12 @@ func (w *walker) statement(n ast.Node) {
 		tried := w.tried(n.Cond)
 		w.expression(n.Cond)
 		var other ast.Stmt = &ast.EmptyStmt{}
+		which := w.either
+		w.either = nil
 		if n.Else != nil {
 			other = n.Else
 		}
-		w.branches([]ast.Stmt{n.Body, other}, tried)
+		w.branches([]ast.Stmt{n.Body, other}, tried, which...)
 	case *ast.ForStmt:
 		w.statement(n.Init)
 		w.expression(n.Cond)
@@ -242,6 +314,9 @@ func (w *walker) statement(n ast.Node) {
 		w.over = true
 	case *ast.BranchStmt:
 		w.over = w.over || n.Tok != token.FALLTHROUGH
+	case *ast.AssignStmt:
+		w.expression(n)
+		w.failing(n)
 	default:
 		w.expression(n)
 	}
@@ -249,9 +324,31 @@ func (w *walker) statement(n ast.Node) {
 
 // leave notes what is held where the function returns.
 func (w *walker) leave() {
-	for name := range w.held { // into a set: no order
-		if !w.deferred[name] {
+	for name, surely := range w.held { // into a set: no order
+		if surely && !w.deferred[name] {
 			w.me.leaves[name] = true
+		}
+	}
+	if w.freed == nil {
+		w.freed = maps.Clone(w.gone)
+	}
+	w.freed = both(w.freed, w.gone)
+}
+
+// failing remembers which error tells whether a call has left its locks locked.
+func (w *walker) failing(n *ast.AssignStmt) {
+	id, ok := n.Lhs[len(n.Lhs)-1].(*ast.Ident)
+	if !ok {
+		return
+	}
+	o := cmp.Or(w.info.Defs[id], w.info.Uses[id])
+	if o == nil || o.Type().String() != "error" {
+		return
+	}
+	delete(w.left, o)
+	if c, ok := n.Rhs[0].(*ast.CallExpr); ok && len(n.Rhs) == 1 {
+		if r := w.callee(c); r != nil {
+			w.left[o] = r.leaves
 		}
 	}
 }
@@ -281,11 +378,16 @@ func (w *walker) clauses(body *ast.BlockStmt) {
 }
 
 // branches walks ways of which one is taken. Afterwards is held what any of them holds that goes on. only names locks
-// that are held on the first way alone, with a "!" on the others alone.
-func (w *walker) branches(ways []ast.Stmt, only []string) {
+// that are held on the first way alone, with a "!" on the others alone. either names two of the caller's: the first is
+// not held on the other ways, the second not on the first.
+func (w *walker) branches(ways []ast.Stmt, only []string, either ...string) {
 	before, after, open := maps.Clone(w.held), lockSet{}, false
+	gone, all := maps.Clone(w.gone), lockSet(nil)
 	for i, way := range ways {
-		w.held, w.over = maps.Clone(before), false
+		w.held, w.gone, w.over = maps.Clone(before), maps.Clone(gone), false
+		if len(either) == 2 {
+			w.gone[either[1-min(i, 1)]] = true
+		}
 		for _, name := range only {
 			if bare, not := strings.CutPrefix(name, "!"); not == (i == 0) {
 				delete(w.held, bare)
@@ -295,12 +397,17 @@ func (w *walker) branches(ways []ast.Stmt, only []string) {
 		}
 		w.statement(way)
 		if !w.over {
-			open = true
-			maps.Copy(after, w.held)
+			if !open {
+				all = w.gone
+			}
+			open, all = true, both(all, w.gone)
+			for name, surely := range w.held { // into a set: no order
+				after[name] = after[name] || surely
+			}
 		}
 	}
-	if w.held, w.over = after, !open; !open {
-		w.held = before
+	if w.held, w.gone, w.over = after, all, !open; !open {
+		w.held, w.gone = before, gone
 	}
 }
 
@@ -316,6 +423,11 @@ func (w *walker) tried(cond ast.Expr) (names []string) {
 	case *ast.BinaryExpr:
 		if c.Op == token.LAND || c.Op == token.LOR {
 			names = append(w.tried(c.X), w.tried(c.Y)...)
+		}
+		if id, ok := c.X.(*ast.Ident); ok && (c.Op == token.EQL || c.Op == token.NEQ) {
+			for _, name := range sortedKeys(w.left[w.info.Uses[id]]) {
+				names = append(names, strings.TrimPrefix("!"+name, map[token.Token]string{token.EQL: "!"}[c.Op]))
+			}
 		}
 	case *ast.ParenExpr:
 		return w.tried(c.X)
@@ -345,39 +457,227 @@ func (w *walker) callee(c *ast.CallExpr) *routine {
 	}
 	f, ok := origin(w.info.Uses[id]).(*types.Func)
 	if !ok {
-		return nil
+		return w.given(c.Fun)
 	}
-	if r := w.l.routines[f.FullName()]; r != nil {
-		return r
-	}
-	return w.l.behind(f)
+	return w.function(f)
 }
 
-// users are interfaces that embedders implement: what they do is not followed.
-var users = strings.Fields("entity.Handler")
+// function returns what is known of a function or method, nil for one of another module.
+func (w *walker) function(f *types.Func) *routine {
+	if f.Pkg() == nil || !strings.HasPrefix(f.Pkg().Path(), module) {
+		return nil
+	}
+	if recv := f.Signature().Recv(); recv != nil {
+		if face, ok := recv.Type().Underlying().(*types.Interface); ok {
+			return w.together(w.l.behind(f, recv.Type(), face))
+		}
+	}
+	w.in.asked[f.FullName()] = true
+	return w.l.routines[f.FullName()]
+}
 
-// behind returns what the methods together may do that stand behind one of an interface of this module: those of all
-// types that have every method of it, by name.
-func (l *locking) behind(f *types.Func) *routine {
-	recv := f.Signature().Recv()
-	if recv == nil || f.Pkg() == nil || !strings.HasPrefix(f.Pkg().Path(), module) {
-		return nil
+// users are types of what embedders give: their methods and fields are not followed.
+var users = strings.Fields("entity.Handler entity.Type kith.Config kith.Region exec.incidents")
+
+// behind names the routines that stand behind a method of an interface of this module: those of all types that have
+// every method of it, by name and shape.
+func (l *locking) behind(f *types.Func, recv types.Type, face *types.Interface) []string {
+	of := recv.String() + "." + f.Name()
+	if list, known := l.behinds[of]; known || slices.Contains(users, path.Base(recv.String())) {
+		return list
 	}
-	face, ok := recv.Type().Underlying().(*types.Interface)
-	if !ok || slices.Contains(users, path.Base(recv.Type().String())) {
-		return nil
-	}
-	all := newRoutine()
-	for _, has := range l.methods { // sets: no order
+	list := []string{}
+	for _, has := range l.methods { // sorted below: no order
 		whole := true
 		for m := range face.Methods() {
-			whole = whole && has[m.Name()] != ""
+			is := has[m.Name()]
+			whole = whole && is != nil && alike(is, m)
 		}
-		if r := l.routines[has[f.Name()]]; whole && r != nil {
-			maps.Copy(all.takes, r.takes)
+		if whole {
+			list = append(list, origin(has[f.Name()]).(*types.Func).FullName())
+		}
+	}
+	slices.Sort(list)
+	l.behinds[of] = list
+	return list
+}
+
+// alike reports whether two methods take and return the same, as far as one can say without knowing type arguments.
+func alike(a, b *types.Func) bool {
+	x, y := a.Signature(), b.Signature()
+	if x.RecvTypeParams().Len() > 0 || y.RecvTypeParams().Len() > 0 {
+		return true
+	}
+	same := func(x, y *types.Tuple) bool {
+		ok := x.Len() == y.Len()
+		for i := 0; ok && i < x.Len(); i++ {
+			ok = x.At(i).Type().String() == y.At(i).Type().String()
+		}
+		return ok
+	}
+	return same(x.Params(), y.Params()) && same(x.Results(), y.Results())
+}
+
+// together returns what one of several routines may do. What each may unlock of its caller's is not known.
+func (w *walker) together(names []string) *routine {
+	all := newRoutine()
+	for _, name := range names {
+		w.in.asked[name] = true
+		if r := w.l.routines[name]; r != nil {
+			for taken := range r.takes { // into a set: no order
+				all.takes[taken] = lockSet{}
+			}
 		}
 	}
 	return all
+}
+
+// given returns what is known of the functions that are kept in the field that a call names, nil when it is none.
+func (w *walker) given(fun ast.Expr) *routine {
+	f, ok := fun.(*ast.SelectorExpr)
+	if !ok {
+		return nil
+	}
+	from := fieldOf(f, w.info)
+	if from == "" {
+		return nil
+	}
+	var names []string
+	seen, open := map[string]bool{}, []string{from}
+	for len(open) > 0 {
+		at := open[0]
+		if open = open[1:]; seen[at] {
+			continue
+		}
+		seen[at] = true
+		if strings.Contains(at, "#") {
+			open = append(open, w.l.values[at]...)
+		} else {
+			names = append(names, at)
+		}
+	}
+	return w.together(names)
+}
+
+// fieldOf names the field of a struct of this module that a selector stands for: the type, a "#" and the field. It is
+// empty for others and for those of users.
+func fieldOf(f *ast.SelectorExpr, info *types.Info) string {
+	sel := info.Selections[f]
+	if sel == nil || sel.Kind() != types.FieldVal {
+		return ""
+	}
+	t := sel.Recv()
+	for _, i := range sel.Index()[:len(sel.Index())-1] {
+		t = structOf(t).Field(i).Type()
+	}
+	return fieldName(t, f.Sel.Name)
+}
+
+func structOf(t types.Type) *types.Struct {
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	s, _ := t.Underlying().(*types.Struct)
+	return s
+}
+
+func fieldName(t types.Type, field string) string {
+	if p, ok := t.(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	n, ok := t.(*types.Named)
+	if !ok || n.Obj().Pkg() == nil || !strings.HasPrefix(n.Obj().Pkg().Path(), module) {
+		return ""
+	}
+	of := n.Obj().Pkg().Path() + "." + n.Obj().Name()
+	if slices.Contains(users, path.Base(of)) {
+		return ""
+	}
+	return of + "#" + field
+}
+
+// handed notes which functions are given to fields and parameters in a function.
+func (l *locking) handed(code *ast.BlockStmt, in *types.Func, info *types.Info) {
+	give := func(to string, v ast.Expr) {
+		if from := l.value(v, in, info); to != "" && from != "" {
+			l.values[to] = append(l.values[to], from)
+			if lit, ok := v.(*ast.FuncLit); ok && l.kept[lit] == "" {
+				l.bodies = append(l.bodies, &body{name: from, code: lit.Body, info: info})
+				l.kept[lit] = from
+			}
+		}
+	}
+	ast.Inspect(code, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CompositeLit:
+			t := info.Types[n].Type
+			for i, v := range n.Elts {
+				if pair, ok := v.(*ast.KeyValueExpr); ok {
+					if id, ok := pair.Key.(*ast.Ident); ok && t != nil && structOf(t) != nil {
+						give(fieldName(t, id.Name), pair.Value)
+					}
+				} else if s := structOf(t); s != nil && i < s.NumFields() {
+					give(fieldName(t, s.Field(i).Name()), v)
+				}
+			}
+		case *ast.AssignStmt:
+			for i, to := range n.Lhs {
+				if f, ok := to.(*ast.SelectorExpr); ok && len(n.Rhs) == len(n.Lhs) {
+					give(fieldOf(f, info), n.Rhs[i])
+				}
+			}
+		case *ast.CallExpr:
+			var id *ast.Ident
+			switch f := n.Fun.(type) {
+			case *ast.Ident:
+				id = f
+			case *ast.SelectorExpr:
+				id = f.Sel
+			}
+			f, ok := origin(info.Uses[id]).(*types.Func)
+			if !ok || f.Pkg() == nil || !strings.HasPrefix(f.Pkg().Path(), module) {
+				return true
+			}
+			for i, v := range n.Args {
+				if i < f.Signature().Params().Len() {
+					give(fmt.Sprintf("%s#%d", f.FullName(), i), v)
+				}
+			}
+		}
+		return true
+	})
+}
+
+// value names what a function value is: a function, a field or a parameter. It is empty for anything else.
+func (l *locking) value(v ast.Expr, in *types.Func, info *types.Info) string {
+	if t := info.Types[v].Type; t == nil {
+		return ""
+	} else if _, ok := t.Underlying().(*types.Signature); !ok {
+		return ""
+	}
+	var id *ast.Ident
+	switch v := v.(type) {
+	case *ast.FuncLit:
+		return cmp.Or(l.kept[v], fmt.Sprintf("%s@%d", in.FullName(), v.Pos()))
+	case *ast.SelectorExpr:
+		if field := fieldOf(v, info); field != "" {
+			return field
+		}
+		id = v.Sel
+	case *ast.Ident:
+		id = v
+	}
+	switch o := origin(info.Uses[id]).(type) {
+	case *types.Func:
+		return o.FullName()
+	case *types.Var:
+		for i := range in.Signature().Params().Len() {
+			if in.Signature().Params().At(i) == o {
+				return fmt.Sprintf("%s#%d", in.FullName(), i)
+			}
+		}
+	}
+	return ""
 }
 
 // lock returns the lock and the method when a call is one of a mutex.
@@ -428,7 +728,9 @@ func (w *walker) expression(n ast.Node) {
 	ast.Inspect(n, func(c ast.Node) bool {
 		switch c := c.(type) {
 		case *ast.FuncLit:
-			w.literal(c)
+			if w.l.kept[c] == "" {
+				w.literal(c)
+			}
 			return false
 		case *ast.CallExpr:
 			if lit, ok := c.Fun.(*ast.FuncLit); ok {
@@ -437,11 +739,14 @@ func (w *walker) expression(n ast.Node) {
 				w.expression(c.Fun)
 			}
 			for _, arg := range c.Args {
-				if lit, ok := arg.(*ast.FuncLit); ok && slices.Contains(laters, called(c)) {
+				later := slices.Contains(laters, called(c))
+				if lit, ok := arg.(*ast.FuncLit); ok && later {
 					w.apart(lit)
-					continue
+				} else if ok {
+					w.literal(lit)
+				} else if w.expression(arg); !later {
+					w.passed(arg)
 				}
-				w.expression(arg)
 			}
 			w.call(c)
 			return false
@@ -451,7 +756,21 @@ func (w *walker) expression(n ast.Node) {
 }
 
 // laters are the functions that keep what they are given for another goroutine, or for later.
-var laters = strings.Fields("post spawn AfterFunc")
+var laters = strings.Fields("post spawn AfterFunc Go")
+
+// passed counts a function that is given by its name as called here.
+func (w *walker) passed(arg ast.Expr) {
+	var id *ast.Ident
+	switch a := arg.(type) {
+	case *ast.Ident:
+		id = a
+	case *ast.SelectorExpr:
+		id = a.Sel
+	}
+	if f, ok := origin(w.info.Uses[id]).(*types.Func); ok {
+		w.reach(w.function(f), arg.Pos())
+	}
+}
 
 // called returns the name of the function that a call names.
 func called(c *ast.CallExpr) string {
@@ -466,13 +785,13 @@ func called(c *ast.CallExpr) string {
 
 // apart walks a function that runs when nothing of this one is held.
 func (w *walker) apart(f *ast.FuncLit) {
-	inner := walker{l: w.l, info: w.info, me: newRoutine(), held: lockSet{}, deferred: lockSet{}}
-	inner.statement(f.Body)
+	newWalker(w.l, w.in, w.info).statement(f.Body)
 }
 
 // literal walks a function that is made here as if it were called here.
 func (w *walker) literal(f *ast.FuncLit) {
-	inner := walker{l: w.l, info: w.info, me: w.me, held: maps.Clone(w.held), deferred: maps.Clone(w.held)}
+	inner := newWalker(w.l, w.in, w.info)
+	inner.me, inner.held, inner.gone, inner.deferred = w.me, maps.Clone(w.held), maps.Clone(w.gone), maps.Clone(w.held)
 	inner.statement(f.Body)
 }
 
@@ -494,6 +813,9 @@ func (w *walker) later(call *ast.CallExpr) {
 	}
 	if lit, ok := call.Fun.(*ast.FuncLit); ok {
 		ast.Inspect(lit.Body, func(n ast.Node) bool {
+			if _, ok := n.(*ast.IfStmt); ok {
+				return false // not always
+			}
 			if c, ok := n.(*ast.CallExpr); ok {
 				if name, verb := w.lock(c); name != "" && strings.HasSuffix(verb, "nlock") {
 					w.deferred[name] = true
@@ -515,13 +837,14 @@ func (w *walker) call(c *ast.CallExpr) {
 	if name, verb := w.lock(c); name != "" {
 		switch {
 		case strings.HasSuffix(verb, "nlock"):
-			if !w.held[name] {
-				w.me.releases[name] = true
+			if _, mine := w.held[name]; !mine {
+				w.me.releases[name], w.gone[name] = true, true
 			}
 			delete(w.held, name)
 		default:
 			w.take(name, c.Pos(), !strings.HasPrefix(verb, "Try"))
 			w.held[name] = true
+			delete(w.gone, name)
 		}
 		return
 	}
@@ -529,18 +852,42 @@ func (w *walker) call(c *ast.CallExpr) {
 	if r == nil {
 		return
 	}
-	outside := maps.Clone(w.held)
+	w.reach(r, c.Pos())
 	for name := range r.releases { // out of a set: no order
-		delete(outside, name)
-		delete(w.held, name)
-	}
-	for name := range r.takes { // into a set: no order
-		w.me.takes[name] = true
-		for outer := range outside { // into a map: no order
-			w.l.edge(outer, name, c.Pos())
+		_, mine := w.held[name]
+		switch {
+		case mine && r.frees[name]:
+			delete(w.held, name)
+		case mine:
+			w.held[name] = false
+		default:
+			w.me.releases[name] = true
+			if r.frees[name] {
+				w.gone[name] = true
+			}
 		}
 	}
-	maps.Copy(w.held, r.leaves)
+	for name := range r.leaves { // into a set: no order
+		w.held[name] = true
+		delete(w.gone, name)
+	}
+}
+
+// reach notes what a routine takes that is called here.
+func (w *walker) reach(r *routine, at token.Pos) {
+	if r == nil {
+		return
+	}
+	for name, gone := range r.takes { // into a set: no order
+		before := maps.Clone(w.gone)
+		maps.Copy(before, gone)
+		w.me.takesAfter(name, before)
+		for outer := range w.held { // into a map: no order
+			if !gone[outer] {
+				w.edge(outer, name, at)
+			}
+		}
+	}
 }
 
 // take notes that a lock is taken here. Trying waits for nobody, so it may stand in any order.
@@ -548,15 +895,15 @@ func (w *walker) take(name string, at token.Pos, waits bool) {
 	if !waits {
 		return
 	}
-	w.me.takes[name] = true
+	w.me.takesAfter(name, w.gone)
 	for outer := range w.held { // into a map: no order
-		w.l.edge(outer, name, at)
+		w.edge(outer, name, at)
 	}
 }
 
-func (l *locking) edge(outer, inner string, at token.Pos) {
-	if key := [2]string{outer, inner}; l.edges[key] == token.NoPos {
-		l.edges[key] = at
+func (w *walker) edge(outer, inner string, at token.Pos) {
+	if key := [2]string{outer, inner}; w.in.edges[key] == token.NoPos {
+		w.in.edges[key] = at
 	}
 }
 
@@ -753,6 +1100,10 @@ func TestLocks(t *testing.T) {
 	l.follow()
 	names := slices.Sorted(maps.Values(l.names))
 	require.Greater(t, len(names), 40, "the search finds next to nothing")
+	for _, end := range slices.Concat(unlocked, keeps, sortedKeys(either)) {
+		require.True(t, slices.ContainsFunc(l.bodies, func(b *body) bool { return strings.HasSuffix(b.name, end) }),
+			"%s is listed and there is no such function", end)
+	}
 	text, err := os.ReadFile(lockTable)
 	require.NoError(t, err)
 	if *update {
@@ -771,7 +1122,13 @@ func TestLocksRule(t *testing.T) {
 		"type c struct { sync.Mutex }\ntype face interface { take() }\n" +
 		"func (y *b) take() { y.mu.RLock(); y.mu.RUnlock() }\n" +
 		"func (x *a) lock() { x.mu.Lock() }\nfunc (x *a) unlock() { x.mu.Unlock() }\nfunc post(f func()) {}\n" +
-		"func do(f func()) { f() }\n"
+		"func do(f func()) { f() }\n" +
+		"func (x *a) pass() { x.unlock() }\nfunc (x *a) maybe(ok bool) { if ok { x.unlock() } }\n" +
+		"func (x *a) late(y *b) { y.take(); x.mu.Unlock() }\nfunc (x *a) early(y *b) { x.unlock(); y.take() }\n" +
+		"func (x *a) try() (err error) {\nx.mu.Lock()\ndefer func() { if err != nil { x.mu.Unlock() } }()\n" +
+		"return nil\n}\n" +
+		"type keeper struct { call func() }\nfunc keep(k *keeper, f func()) { k.call = f }\n" +
+		"type wide interface { take(); more() }\ntype rider struct { *b }\nfunc (rider) more() {}\n"
 	from := exports(t, "sync")
 	order := func(body string) (found []string) {
 		s, err := parse("x/x.go", []byte(head+"func f(x *a, y *b, z *c, i face, ok bool) {\n"+body+"\n}\n"))
@@ -791,6 +1148,12 @@ func TestLocksRule(t *testing.T) {
 		"if ok { x.mu.Lock() }; y.take()", "x.mu.Lock(); i.take()", "x.mu.Lock(); do(func() { y.take() })",
 		"if !x.mu.TryLock() { return }; y.take()", "for ok { x.lock(); y.take(); x.unlock() }",
 		"switch { case ok: x.lock() }; y.take()", "x.lock(); defer x.unlock(); y.take()",
+		"k := &keeper{call: y.take}; x.lock(); k.call()", "k := &keeper{y.take}; x.lock(); k.call()",
+		"k := &keeper{}; k.call = func() { y.take() }; x.lock(); k.call()",
+		"k := &keeper{}; keep(k, y.take); x.lock(); k.call()", "x.lock(); do(y.take)",
+		"x.lock(); x.maybe(ok); y.take()", "x.lock(); x.late(y)", "if x.try() == nil { y.take() }",
+		"if err := x.try(); err == nil { y.take() }", "err := x.try(); if err != nil { return }; y.take()",
+		"x.lock(); wide.take(rider{y})",
 	} {
 		require.Equal(t, ab, order(body), body)
 	}
@@ -799,7 +1162,9 @@ func TestLocksRule(t *testing.T) {
 		"x.mu.Lock(); x.mu.Unlock(); y.take()", "x.lock(); x.unlock(); y.take()", "x.mu.Lock(); go y.take()",
 		"x.mu.Lock(); go func() { y.take() }()", "x.mu.Lock(); post(func() { y.take() })",
 		"if x.mu.TryLock() { x.mu.Unlock(); return }; y.take()", "if ok { x.mu.Lock(); return }; y.take()",
-		"x.mu.Lock(); y.mu.TryLock()",
+		"x.mu.Lock(); y.mu.TryLock()", "x.lock(); x.pass(); y.take()", "x.lock(); x.early(y)",
+		"k := &keeper{call: y.take}; k.call(); x.lock()", "x.lock(); _ = &keeper{call: func() { y.take() }}",
+		"if err := x.try(); err != nil { y.take() }", "x.lock(); post(y.take)",
 	} {
 		require.Empty(t, order(body), body)
 	}
@@ -823,5 +1188,6 @@ func TestLocksRule(t *testing.T) {
 
 func newLocking() *locking {
 	return &locking{names: map[types.Object]string{}, routines: map[string]*routine{}, edges: map[[2]string]token.Pos{},
-		methods: map[string]map[string]string{}, embeds: map[string][]string{}}
+		methods: map[string]map[string]*types.Func{}, behinds: map[string][]string{},
+		values: map[string][]string{}, kept: map[*ast.FuncLit]string{}}
 }

@@ -82,7 +82,7 @@ func exports(t *testing.T, packages ...string) types.Importer {
 // typed type-checks the files of one package as far as it goes: what does not compile fails elsewhere.
 func typed(name string, files []*source, from types.Importer) *types.Info {
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{},
-		Uses: map[*ast.Ident]types.Object{}}
+		Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}
 	parsed := make([]*ast.File, len(files))
 	for i, s := range files {
 		parsed[i] = s.file
