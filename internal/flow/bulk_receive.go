@@ -68,6 +68,19 @@ func (r *BulkReceiver) Stats() stats.BulkReceived { return r.stats }
 // Underway returns how many messages have begun and are not over.
 func (r *BulkReceiver) Underway() int { return len(r.live) }
 
+// Claims returns how many bytes of the room its messages hold, and how many messages wait for some.
+func (r *BulkReceiver) Claims() (held, waiting int) {
+	for _, m := range r.live {
+		switch m.state {
+		case LargeWaits:
+			waiting++
+		case LargeMoving, LargeWhole:
+			held += m.size()
+		}
+	}
+	return held, waiting
+}
+
 // Begin takes the begin of a message. end is what the rider says to it: any reason but route.OK refuses it. An error
 // means that the sender breaks the protocol; nothing has changed then.
 func (r *BulkReceiver) Begin(now time.Duration, b wire.BulkBegin, end BulkEnd) error {

@@ -105,7 +105,7 @@ var executionBugs = []bug{
 		New: "if false {",
 	},
 	{
-		Name: "an-expired-question-stays-asked", Package: "./internal/flow", Run: "TestSlotAsksAnewWhenNobodyWaits",
+		Name: "an-expired-question-stays-asked", Seeds: 60,
 		In:  "internal/flow.Slot.pop",
 		Old: "if s.state == Asking {",
 		New: "if false {",

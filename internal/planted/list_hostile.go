@@ -100,7 +100,7 @@ var hostileBugs = []bug{
 		New: "_ = c.write(c.loop, c.sending)",
 	},
 	{
-		Name: "room-of-a-broken-transfer-is-not-given-back", Package: "./internal/transport", Run: "FuzzBulkConnection",
+		Name: "room-of-a-broken-transfer-is-not-given-back", Seeds: 60,
 		In:  "internal/flow.BulkReceiver.remove",
 		Old: "case LargeMoving, LargeWhole:",
 		New: "case LargeWhole:",
@@ -124,18 +124,20 @@ var hostileBugs = []bug{
 		New: "if p.looks++; p.n < 0 {",
 	},
 	{
-		Name: "a-peer-takes-all-the-room", Package: "./internal/flow", Run: "TestBulkShares",
+		Name: "a-peer-takes-all-the-room", Seeds: 60,
 		In:  "internal/flow.BulkRoom.next",
 		Old: "case p.passed == r.pass || p.held > 0 && p.held+w.n > share:",
 		New: "case p.passed == r.pass || share == 0:",
 	},
 	{
+		// Those others are late, and no promise is broken.
 		Name: "who-waits-for-its-share-holds-up-others", Package: "./internal/flow", Run: "TestBulkShares",
 		In:  "internal/flow.BulkRoom.next",
 		Old: "p.passed = r.pass",
 		New: "return -1",
 	},
 	{
+		// An honest sender that sends no envelope ends the transfer.
 		Name: "a-large-message-that-nobody-claims-stays", Package: "./internal/flow", Run: "TestBulkRoomHasAPrice",
 		In:  "internal/flow.BulkReceiver.overdue",
 		Old: "if now-m.since >= bulkUnclaimed*r.stall {",

@@ -23,8 +23,7 @@ var planeBugs = []bug{
 		New: "LargeSent:   {-1, -1, -1, int8(LargeWaits),",
 	},
 	{
-		// It is refused there, late, and its sender is told: no promise is broken.
-		Name: "large-message-keeps-its-payload-at-the-old-home", Package: "./internal/plane", Run: "TestLargeForward",
+		Name: "large-message-keeps-its-payload-at-the-old-home", Seeds: 60,
 		In:  "internal/plane.Large.Forward",
 		Old: "if l.at != at || l.term != term || l.epoch != epoch {",
 		New: "if l.at == (peer.ID{}) {",
@@ -59,14 +58,13 @@ var planeBugs = []bug{
 		Drop: "clear",
 	},
 	{
-		Name: "large-message-lost-with-a-home-that-is-left", Package: "./internal/plane", Run: "TestAgain",
+		Name: "large-message-lost-with-a-home-that-is-left", Seeds: 60,
 		In:  "internal/plane.Again",
 		Old: "(WrongHome(why) || why == route.PeerLost && moved)",
 		New: "why == route.PeerLost && moved",
 	},
 	{
-		// The node's own next answer heals it in storms, where shards are asked for often.
-		Name: "wrong-home-goes-on", Package: "./internal/plane", Run: "TestDoubts",
+		Name: "wrong-home-goes-on", Seeds: 60,
 		In:  "internal/plane.WrongHome",
 		Old: "return why == route.NotOwner || why == route.NotRegistered || why == route.ShardStopping",
 		New: "return why == route.NotRegistered",

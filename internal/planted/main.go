@@ -2,10 +2,12 @@
 // storm or a test catches each. A net that catches nothing when there is something to catch is no net.
 //
 //	go run ./internal/planted [-only NAME,...] [-limit 10m]
+//	go run ./internal/planted -list [-only NAME,...]
 //	go run ./internal/planted -convert internal/planted/list.go
 //
-// The second form only rewrites entries of a list that replace text of a file: those whose bug can be said by the name
-// of a declaration and a pattern of syntax are said so.
+// The second form only prints the list: name, place, and whether a storm or which test has to catch it. The third one
+// only rewrites entries of a list that replace text of a file: those whose bug can be said by the name of a declaration
+// and a pattern of syntax are said so.
 //
 // Nothing in the tree is changed: mutated files are put in place by go build -overlay. Progress goes to standard error;
 // the last line on standard output is `planted {json}`. Exit code 1 when a bug got away, 2 when the check itself cannot
@@ -46,6 +48,7 @@ func main() {
 	only := flag.String("only", "", "plant only the bugs of these names, separated by commas")
 	limit := flag.Duration("limit", 10*time.Minute, "longest time of one build or run")
 	rewrite := flag.String("convert", "", "only rewrite the entries of this list so that they name declarations")
+	table := flag.Bool("list", false, "only print the list: name, place, and what has to catch it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -55,6 +58,8 @@ func main() {
 		if converted, entries, err = convertFile(root, *rewrite, bugs); err == nil {
 			fmt.Printf("%s: %d of %d entries name a declaration now\n", *rewrite, converted, entries)
 		}
+	} else if err == nil && *table {
+		err = printList(os.Stdout, root, pick(bugs, *only))
 	} else if err == nil {
 		list := pick(bugs, *only)
 		var s summary

@@ -110,3 +110,34 @@ func TestRealListIsWhole(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+// TestSlowPathIsForStorms holds that storms catch at least half of what is planted into the data plane beyond the fast
+// path, and that what counts for it is there: a package or file that is renamed does not drop out of the count.
+func TestSlowPathIsForStorms(t *testing.T) {
+	root := filepath.Join("..", "..")
+	storms, all, err := slowShare(root, bugs)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, all, 40)
+	require.GreaterOrEqual(t, 2*storms, all, "%d of %d are for storms", storms, all)
+	for _, room := range slowRooms {
+		require.DirExists(t, filepath.Join(root, filepath.FromSlash(room)))
+	}
+	for _, file := range slowFiles {
+		require.FileExists(t, filepath.Join(root, "internal", "driver", file))
+	}
+	require.True(t, slow("internal/plane/drain.go"))
+	require.True(t, slow("internal/driver/ask.go"))
+	require.False(t, slow("internal/driver/tls.go"))
+	require.False(t, slow("shard/host.go"))
+}
+
+// TestPrintList holds what the list says of each entry.
+func TestPrintList(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, printList(&out, filepath.Join("testdata", "tiny"), []bug{always, tested}))
+	require.Regexp(t, `(?m)^always-wrong +lib/lib.go +storm$`, out.String())
+	require.Regexp(t, `(?m)^tested +lib/lib.go +test ./lib TestAdd$`, out.String())
+	require.Regexp(t, `slow path of the data plane: 0 bugs, 0 of them for storms\n$`, out.String())
+	gone := bug{Name: "gone", File: "lib/gone.go", Old: "a", New: "b", Seeds: 1}
+	require.ErrorContains(t, printList(&out, filepath.Join("testdata", "tiny"), []bug{gone}), "no such file")
+}

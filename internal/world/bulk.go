@@ -30,6 +30,7 @@ type large struct {
 	payload []byte
 	x       *flow.BulkTransfer // while it is moving, whole or sent
 	link    *bulkLink          // by which x goes
+	tries   int                // homes to which it has begun to go
 	ref     wire.BulkRef       // once it is whole
 }
 
@@ -45,6 +46,7 @@ type bulkIn struct {
 	gen  uint32
 	id   uint64
 	r    *flow.BulkReceiver
+	idle int // ticks in a row at which nothing was on the way here and something under way
 }
 
 // bulks is what a process has of large messages, both ways.
@@ -52,6 +54,7 @@ type bulks struct {
 	links   connTable
 	ins     []*bulkIn
 	room    flow.BulkRoom
+	lent    int      // bytes of room that messages hold which were taken
 	out     []*large // under way, oldest first
 	last    uint64
 	lastIn  uint64
@@ -170,6 +173,7 @@ func (r *Region) forwardLarge(n route.ShardID, e *wire.Envelope) plane.Step {
 		return plane.NoRoom
 	}
 	l.life.Began(s.Home(), e.Term, e.Epoch)
+	l.tries++
 	l.x, l.link = x, link
 	p.Later(0, link.pump)
 	p.bulkTick()
@@ -179,6 +183,7 @@ func (r *Region) forwardLarge(n route.ShardID, e *wire.Envelope) plane.Step {
 // refer sends the envelope that stands for a message which its home has whole.
 func (r *Region) refer(l *large, n route.ShardID, e *wire.Envelope) plane.Step {
 	p, s := r.Process, &r.Slots[n]
+	l.follows(s)
 	out := *e
 	out.Payload = wire.AppendBulkRef(nil, l.ref)
 	data := p.linkOf(s.Home(), uint32(n))
@@ -305,6 +310,9 @@ func (p *Process) transferOver(x *flow.BulkTransfer, why route.Reason, words str
 	sent := l.life.State() == flow.LargeSent
 	again := l.life.Ended(why, plane.Leads(&l.r.Slots[l.shard], at, term, epoch))
 	l.x, l.link = nil, nil
+	if !again && !sent {
+		l.fails(why)
+	}
 	if plane.WrongHome(why) {
 		l.r.nextHome(l.shard, at, term, epoch)
 	}
@@ -366,6 +374,7 @@ func (p *Process) bulkTick() {
 		p.sweepLarge()
 		for _, in := range p.bulk.ins {
 			in.r.Tick(p.clock())
+			in.ends(p)
 			p.tellBulk(in)
 		}
 		p.turns()

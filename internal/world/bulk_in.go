@@ -1,4 +1,5 @@
-// Large messages that other processes send, gathered under the bound that all of them share, and given to their hosts.
+// Large messages that other processes send, gathered under the bound that all of them share, and given to their hosts;
+// and the rules of large messages both ways.
 
 package world
 
@@ -22,7 +23,9 @@ func (p *Process) bulkFrame(c *conn, k packet) {
 	case wire.KindBulkBegin:
 		var b wire.BulkBegin
 		if b, err = wire.ParseBulkBegin(k.body); err == nil {
+			before := p.bulk.room.Held(c.from.ID)
 			err = in.r.Begin(p.clock(), b, flow.BulkEnd{Reason: p.judgeLarge(&b)})
+			p.bulk.share(p, c.from.ID, before)
 		}
 		p.bulkTick()
 	case wire.KindBulkAbort:
@@ -85,6 +88,7 @@ func (p *Process) tellBulk(in *bulkIn) {
 // turns admits the large messages whose turn has come, and checks that room is never exceeded.
 func (p *Process) turns() {
 	for from, k, n, ok := p.bulk.room.Turn(); ok; from, k, n, ok = p.bulk.room.Turn() {
+		p.bulk.share(p, from, p.bulk.room.Held(from)-n)
 		i := slices.IndexFunc(p.bulk.ins, func(in *bulkIn) bool { return in.id == k.Conn })
 		if i < 0 {
 			p.bulk.room.Give(from, n)
@@ -93,9 +97,7 @@ func (p *Process) turns() {
 		p.bulk.ins[i].r.Admitted(p.clock(), k.Number, n)
 		p.tellBulk(p.bulk.ins[i])
 	}
-	if used := p.bulk.room.Used(); used < 0 || used > p.bulk.room.Limit {
-		p.World.Watcher.Violate(p, "bulk", "%d bytes of room are used, of %d", used, p.bulk.room.Limit)
-	}
+	p.bulk.bounds(p)
 }
 
 func (p *Process) judgeLarge(b *wire.BulkBegin) route.Reason {
@@ -138,7 +140,12 @@ func (p *Process) acceptLarge(h *hosted, from peer.ID, e *wire.Envelope, m *enti
 			return route.PeerLost
 		}
 		m.Payload = payload
-		free = func() { p.bulk.room.Give(from, len(payload)); p.Later(0, p.turns) }
+		p.bulk.lent += len(payload)
+		free = func() {
+			p.bulk.lent -= len(payload)
+			p.bulk.room.Give(from, len(payload))
+			p.Later(0, p.turns)
+		}
 		done = func() { in.r.End(ref.Number, flow.BulkEnd{}); p.tellBulk(in) }
 	}
 	if h.r.Type.Mode == entity.Blocking {
@@ -174,4 +181,61 @@ func (p *Process) refuseLarge(from peer.ID, e *wire.Envelope, why route.Reason) 
 		}
 	}
 	p.turns()
+}
+
+// bounds: the room of large messages is never exceeded, and what is claimed of it, and who waits for some, is what its
+// receivers say and what was taken and is not given back.
+func (b *bulks) bounds(p *Process) {
+	used, held, waiting := b.room.Used(), b.lent, 0
+	for _, in := range b.ins {
+		n, w := in.r.Claims()
+		held, waiting = held+n, waiting+w
+	}
+	if used < 0 || used > b.room.Limit || used != held {
+		p.World.Watcher.Violate(p, "bulk", "%d bytes of room are used, of %d, for %d bytes of messages", used, b.room.Limit,
+			held)
+	}
+	if n := b.room.Waiting(); n != waiting {
+		p.World.Watcher.Violate(p, "bulk", "%d messages wait for room, %d are under way that do", n, waiting)
+	}
+}
+
+// share: a peer that held room before has no more than its share with what it got now.
+func (b *bulks) share(p *Process, from peer.ID, before int) {
+	r := &b.room
+	if n := r.Held(from); before > 0 && n > before && n > r.Share() {
+		p.World.Watcher.Violate(p, "bulk", "%s holds %d bytes of room, its share is %d", p.World.Name(from), n, r.Share())
+	}
+}
+
+// ends: a message is under way at its receiver only while its sender knows it, or its end is on the way.
+func (in *bulkIn) ends(p *Process) {
+	c := in.conn
+	if c.state != connUp || c.gen != in.gen || !c.bulk.s.Idle() || c.fore.head < len(c.fore.flight) ||
+		in.r.Underway() == 0 {
+		in.idle = 0
+		return
+	}
+	if in.idle++; in.idle == 3 {
+		p.World.Watcher.Violate(p, "bulk", "%d large messages of %s are under way for ever", in.r.Underway(),
+			p.World.Name(c.from.ID))
+	}
+}
+
+// follows: the payload of a large message is where its envelope goes.
+func (l *large) follows(s *flow.Slot) {
+	at, term, epoch := l.life.Home()
+	if f := s.Fence(); at != s.Home() || term != f.Term() || epoch != f.Epoch() {
+		p := l.r.Process
+		p.World.Watcher.Violate(p, "bulk", "an envelope goes to %s, its payload is at %s under %d.%d",
+			p.World.Name(s.Home()), p.World.Name(at), term, epoch)
+	}
+}
+
+// fails: a large message that nobody can have taken does not fail because its home was wrong, but the last of so many.
+func (l *large) fails(why route.Reason) {
+	wrong := why == route.NotOwner || why == route.NotRegistered || why == route.ShardStopping
+	if p := l.r.Process; wrong && l.tries <= plane.MaxLargeRefusals {
+		p.World.Watcher.Violate(p, "bulk", "a large message failed as %v at home %d", why, l.tries)
+	}
 }

@@ -22,7 +22,7 @@ type PlaneCounts struct {
 	NoPlace      int `json:"no_place"`      // or refused because it kept enough
 	QueueFull    int `json:"queue_full"`    // messages of a process itself that found its worker or loop full
 	StopsBehind  int `json:"stops_behind"`  // stop orders that waited behind messages for a worker or loop
-	AfterAbandon int `json:"after_abandon"` // messages for a host that its node had given up
+	AfterAbandon int `json:"after_abandon"` // messages for a host that its node had given up; no storm has one
 }
 
 // Add adds another count.

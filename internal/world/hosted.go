@@ -152,6 +152,7 @@ func (p *Process) deliver(from peer.ID, e *wire.Envelope) route.Reason {
 	if e.Flags&wire.FlagAsk != 0 {
 		m.From, m.Corr = origin{p, from}, e.Corr
 	}
+	p.gate.oversleeps(p)
 	p.World.Watcher.Delivers(p, ShardKey{r.ID, h.shard.ID()}, e)
 	if e.Flags&wire.FlagBulk != 0 {
 		return p.acceptLarge(h, from, e, &m)

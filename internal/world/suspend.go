@@ -58,6 +58,14 @@ func (p *Process) Suspend(o *node.Suspend) {
 	p.World.trace.note(p.World.Now, p.Index, opNote, "suspend: "+o.Why)
 }
 
+// oversleeps: who was asleep for too long, unseen by its clock, handles nothing before its control loop is told.
+func (g *gate) oversleeps(p *Process) {
+	if p.unseen > g.limit {
+		p.World.Watcher.Violate(p, "suspended-before", "it handles messages, and its loop knows nothing of %v of sleep",
+			p.unseen)
+	}
+}
+
 // goOn does what has waited, once nothing holds it any more.
 func (p *Process) goOn() {
 	for len(p.gate.waiting) > 0 && p.Alive && !p.Held() {

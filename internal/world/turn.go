@@ -5,6 +5,7 @@ package world
 import (
 	"time"
 
+	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
@@ -54,6 +55,7 @@ func (p *Process) turn() {
 			p.failed(frame, route.TimedOut, "parked too long")
 		})
 		k.r.follow(k.shard, next)
+		k.asked(p)
 		if watch {
 			p.watch(k)
 		}
@@ -63,6 +65,15 @@ func (p *Process) turn() {
 	}
 	if p.Alive {
 		p.attend()
+	}
+}
+
+// asked: a home is asked for only while somebody waits for it; the next who does asks anew.
+func (k flowSlot) asked(p *Process) {
+	s := k.slot()
+	if n, _ := s.Parked(); n == 0 && s.State() == flow.Asking {
+		p.World.Watcher.Violate(p, "bounds", "nobody waits for the home of %s, and it counts as asked for",
+			p.World.ShardName(k.r.ID, k.shard))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/sim/setup"
 	"github.com/kith-io/kith/wire"
 )
@@ -105,6 +106,32 @@ func TestStaleFenceIsRefused(t *testing.T) {
 		require.Equal(t, before+1, a.dropped[route.NotOwner], "under %d.%d", e.Term, e.Epoch)
 	}
 	require.Equal(t, 1, got)
+	require.Empty(t, broken(w))
+}
+
+// TestGivenUpHostTakesNothing: what waits for the worker of a shard that the node gives up reaches no handler and is
+// refused, as others own the shard by now. Storms do not get there: a node that is downed ends in the same step, and
+// one that is suspended and lives on loses no shard (SHD-9, MEM-10).
+func TestGivenUpHostTakesNothing(t *testing.T) {
+	got := 0
+	typ := &EntityType{Type: entity.Type{Name: "t", Shards: 1, Mode: entity.Worker,
+		New: func(string, route.Fence) entity.Handler {
+			return handlerFunc(func(*entity.Context, []byte) error { got++; return nil })
+		}}}
+	w := formed(t, 1, setup.Config{Data: setup.DataConfig{WorkDelay: time.Second}}, typ)
+	p := w.Hosts[0].Process
+	r := p.Region(route.TypeOf("t"))
+	_, err := r.Send("x", nil, 0)
+	require.NoError(t, err)
+	w.Advance(5 * time.Second)
+	require.Equal(t, 1, got)
+	_, err = r.Send("x", nil, 0)
+	require.NoError(t, err)
+	p.host(shard.HostOrder{Type: r.ID, Fence: r.Slots[0].Fence(), Stop: true, Abandon: true})
+	w.Advance(5 * time.Second)
+	require.Equal(t, 1, got)
+	require.Equal(t, 1, w.Plane.AfterAbandon)
+	require.Equal(t, uint64(1), p.dropped[route.NotOwner])
 	require.Empty(t, broken(w))
 }
 
