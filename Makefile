@@ -85,7 +85,7 @@ test-peers: ## vet and test the peers' benchmark, a module of its own; needs its
 check: ## formatting, vet and the rules of the house, in seconds
 	@unformatted="$$("$$($(GO) env GOROOT)/bin/gofmt" -l .)"; if [ -n "$$unformatted" ]; then echo "not gofmt clean:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
-	$(GO) test -count=1 ./internal/house
+	$(GO) test -count=1 ./internal/rules
 
 build: ## build bin/node and bin/loadgen
 	@mkdir -p $(BIN)

@@ -91,7 +91,7 @@ func besiege(t *testing.T, secure bool) *besieged {
 	view := b.nodes[0].View()
 	b.target.Node, b.target.Member = b.nodes[0].ID(), b.nodes[2].ID()
 	b.target.Cluster, b.target.Type = view.ClusterID, hostile.TypeOf("echo")
-	eventually(t, func() bool { return b.nodes[0].Stats().Courier.Delivered > 0 }, "the third node has sent a letter")
+	eventually(t, func() bool { return b.nodes[0].Stats().Courier.Delivered > 0 }, "the third node has sent a message")
 	b.talk(t, regions)
 	b.goroutines, b.heap = size()
 	return b
@@ -244,7 +244,7 @@ func (b *besieged) finish(t *testing.T) {
 		require.Equal(t, 3, n.View().CountUp())
 	}
 	require.Equal(t, b.lost, lost, "bytes in flight on a connection that broke")
-	require.Zero(t, b.nodes[1].Stats().Nonsense)
+	require.Zero(t, b.nodes[1].Stats().InvalidFrames)
 }
 
 // A hostile client at the port, of every kind, beside a healthy pair (issue 4, "Bad input"; CARD-3, CARD-4, SEC-3,
@@ -253,7 +253,7 @@ func TestHostileClients(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		t.Run(map[bool]string{false: "plain", true: "tls"}[secure], func(t *testing.T) {
 			b := besiege(t, secure)
-			b.throw(t, b.target.Strangers())
+			b.throw(t, b.target.NonMembers())
 			b.calm(t, "strangers")
 			if secure {
 				list, err := b.target.Uncertified(b.ca, b.stolen)

@@ -54,7 +54,7 @@ func TestTimingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Nonsense is refused before anything starts.
+// InvalidFrames is refused before anything starts.
 func TestLatencyEveryHasBounds(t *testing.T) {
 	for _, every := range []int{-1, 1<<20 + 1} {
 		require.ErrorContains(t, kith.Config{LatencyEvery: every}.Validate(), "LatencyEvery")

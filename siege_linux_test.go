@@ -158,7 +158,7 @@ func TestSiege(t *testing.T) {
 	for _, n := range b.nodes {
 		eventually(t, func() bool {
 			s := n.Stats().Transport
-			return s.Pending >= 200 && s.TooMany > 0
+			return s.Pending >= 200 && s.OverLimit > 0
 		}, "the door is full: %d", n.Stats().Transport.Pending)
 	}
 	b.converse(t, regions)

@@ -12,27 +12,27 @@ import (
 
 // Stats is a snapshot of a node's counters since its start (Node.Stats). It is the caller's.
 type Stats struct {
-	Uptime         time.Duration   // since the start of the node
-	StepAge        time.Duration   // how long ago the control goroutine last stepped
-	Handled        uint64          // messages that loops and workers gave to their hosts
-	AsksUnderway   int             // asks of this node that wait for their answers
-	AsksLate       uint64          // answers that came when nobody waited any more
-	AsksForeign    uint64          // answers of nodes that were not asked: the asks go on waiting
-	BusyEntities   int64           // Blocking entities that have a goroutine
-	LargeUnderway  int             // large messages of this node that are not over
-	LargeBytes     int64           // copies of them, of Config.BulkBudget
-	MailboxBytes   int64           // that wait for Blocking entities, of Config.MailboxBudget
-	ControlDropped uint64          // control frames that found the inbox full
-	ControlLost    uint64          // control frames that could not be queued for their peer
-	Nonsense       uint64          // frames that peers sent and that made no sense
-	RepliesLost    uint64          // answers that found no room on the way to the asker
-	RefusalsUntold uint64          // refusals whose sender could not be told
-	Unregistered   uint64          // messages refused because their type is not registered here
-	Types          []TypeStats     // in the order of their registration
-	Transport      stats.Transport // connections, links, large messages
-	Courier        CourierStats    // control messages
-	Members        MemberStats     // what membership made of what it received
-	Sharding       ShardingStats   // control messages of sharding that were not followed
+	Uptime             time.Duration   // since the start of the node
+	StepAge            time.Duration   // how long ago the control goroutine last stepped
+	Handled            uint64          // messages that loops and workers gave to their hosts
+	AsksUnderway       int             // asks of this node that wait for their answers
+	AsksLate           uint64          // answers that came when nobody waited any more
+	AsksForeign        uint64          // answers of nodes that were not asked: the asks go on waiting
+	BusyEntities       int64           // Blocking entities that have a goroutine
+	LargeUnderway      int             // large messages of this node that are not over
+	LargeBytes         int64           // copies of them, of Config.BulkBudget
+	MailboxBytes       int64           // that wait for Blocking entities, of Config.MailboxBudget
+	ControlDropped     uint64          // control frames that found the inbox full
+	ControlLost        uint64          // control frames that could not be queued for their peer
+	InvalidFrames      uint64          // frames that peers sent and that made no sense
+	RepliesLost        uint64          // answers that found no room on the way to the asker
+	UnreportedRefusals uint64          // refusals whose sender could not be told
+	Unregistered       uint64          // messages refused because their type is not registered here
+	Types              []TypeStats     // in the order of their registration
+	Transport          stats.Transport // connections, links, large messages
+	Courier            CourierStats    // control messages
+	Members            MemberStats     // what membership made of what it received
+	Sharding           ShardingStats   // control messages of sharding that were not followed
 }
 
 // The parts of Stats (packages stats, membership and shard), and what is measured for Config.Latency.

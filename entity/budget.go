@@ -4,8 +4,8 @@ package entity
 
 // Budget bounds the bytes that wait in all mailboxes and timers of a node. A shard claims from it in blocks of at least
 // budgetBlock bytes and keeps what it claimed until its mailboxes are empty, so that a busy shard seldom touches it. A
-// rider with threads makes it safe for concurrent use: shards have locks of their own, and Context.After claims without
-// any. Pool is the plain one.
+// runtime with threads makes it safe for concurrent use: shards have locks of their own, and Context.After claims
+// without any. Pool is the plain one.
 type Budget interface {
 	// Take claims n bytes and reports whether the bound allowed it; if not, nothing changed.
 	Take(n int) bool

@@ -144,7 +144,7 @@ func (c *Context) report(i Incident) {
 
 func (s *Shard) report(e *Entity, i Incident) {
 	i.Type, i.ID, i.Shard, i.Mode = s.typ.Name, e.id, s.id, s.typ.Mode
-	s.rider.Report(i)
+	s.runtime.Report(i)
 }
 
 // errorText returns the bounded text of an error. Error is user code too and may panic.

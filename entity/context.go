@@ -75,7 +75,7 @@ func (c *Context) Tell(typ, id string, payload []byte) error {
 	if typ == "" {
 		typ = c.s.typ.Name
 	}
-	return c.s.rider.Tell(typ, id, payload)
+	return c.s.runtime.Tell(typ, id, payload)
 }
 
 // Ask sends a message to the entity id of type typ, or of this entity's own type when typ is empty, and waits at most d
@@ -91,7 +91,7 @@ func (c *Context) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, 
 	if id == c.ID && typ == c.s.typ.Name {
 		return nil, fmt.Errorf("%w: entity %q asks itself", ErrWouldBlock, id)
 	}
-	return c.s.rider.Ask(d, typ, id, payload)
+	return c.s.runtime.Ask(d, typ, id, payload)
 }
 
 // Reply answers the ask with b, which is copied. ErrNoAsk when the message is a tell, ErrReplied when it was answered
@@ -138,7 +138,7 @@ func (c *Context) After(d time.Duration, b []byte) error {
 	}
 	c.timerRoom--
 	c.timerData = append(c.timerData, b...)
-	c.timers = append(c.timers, timerWish{c.s.rider.Now() + max(d, 0), len(c.timerData)})
+	c.timers = append(c.timers, timerWish{c.s.runtime.Now() + max(d, 0), len(c.timerData)})
 	return nil
 }
 
@@ -154,7 +154,7 @@ func (c *Context) CancelTimers() {
 // Suspended reports whether this node has suspended itself while the handler runs, because it may own its entities no
 // longer. A handler that works for long should look, and write to no store that does not check Fence when it is true.
 // Once the node has, Tell and Ask return route.ErrSuspended.
-func (c *Context) Suspended() bool { return c.s.rider.Suspended() }
+func (c *Context) Suspended() bool { return c.s.runtime.Suspended() }
 
 // open readies c for a message from an origin, nil for a tell.
 func (c *Context) open(from Origin, corr uint64) {

@@ -141,7 +141,7 @@ const evictLook = 16
 // from where the last look ended, the one goes that has been idle for the longest. That comes near to the longest idle
 // of all, and costs a message to an entity that is there nothing.
 func (s *Shard) evict() {
-	most := max(1, s.typ.MaxActive/max(1, s.rider.Shards()))
+	most := max(1, s.typ.MaxActive/max(1, s.runtime.Shards()))
 	for n := 0; n < 2 && len(s.table.dense)+1-s.halting > most; n++ {
 		var victim *Entity
 		for range min(evictLook, len(s.table.dense)) {

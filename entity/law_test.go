@@ -284,7 +284,7 @@ func (m *hostModel) end(t *rapid.T, abandon bool) {
 	}
 	for i := len(m.runs) - 1; abandon && i >= 0; i-- {
 		if r := m.runs[i]; r.e.act != nil && r.e.act.phase == begun {
-			r.more = false // the rider ends runs as soon as their call returns
+			r.more = false // the runtime ends runs as soon as their call returns
 		}
 	}
 	m.finish(t)
@@ -399,7 +399,7 @@ func (h *countingHandler) Receive(c *Context, payload []byte) error {
 
 func (h *countingHandler) Stop(*Context) { h.stopped = true }
 
-// lockedPool is a budget as a rider with threads brings it.
+// lockedPool is a budget as a runtime with threads brings it.
 type lockedPool struct {
 	mu sync.Mutex
 	*Pool

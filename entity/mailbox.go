@@ -71,9 +71,9 @@ type activity struct {
 type runPhase uint8
 
 const (
-	ready   runPhase = 0 // waits for Begin, in the list of those that are ready or with the rider
+	ready   runPhase = 0 // waits for Begin, in the list of those that are ready or with the runtime
 	begun   runPhase = 1 // between Begin and End
-	resting runPhase = 2 // End said again; the rider begins the next run
+	resting runPhase = 2 // End said again; the runtime begins the next run
 	held    runPhase = 3 // waits for the end of a rest after a panic
 )
 
@@ -183,7 +183,7 @@ func (s *Shard) deactivate(e *Entity) {
 }
 
 // Spare reports whether the shard keeps memory for busy entities that a Tick lets go once none has been busy for a
-// second. Next says nothing of it: a rider that cares for memory ticks such a shard now and then.
+// second. Next says nothing of it: a runtime that cares for memory ticks such a shard now and then.
 func (s *Shard) Spare() bool { return len(s.acts) > keepQuiet || len(s.batches) > keepQuiet }
 
 // trim lets go what a shard kept for busy entities, once none has been for a while: a node has many shards, and most of

@@ -1,4 +1,4 @@
-// The rig of this package's tests: a rider on virtual time, origins that record answers, handlers made of functions.
+// The rig of this package's tests: a runtime on virtual time, origins that record answers, handlers made of functions.
 
 package entity
 
@@ -36,7 +36,7 @@ func (o *origin) Reply(corr uint64, reason route.Reason, payload []byte) error {
 	return nil
 }
 
-// fake is a rider, and the maker of handlers.
+// fake is a runtime, and the maker of handlers.
 type fake struct {
 	suspended bool
 	shards    int
@@ -105,7 +105,7 @@ func (f *fake) newHandler(id string, fence route.Fence) Handler {
 	return &handler{f, id}
 }
 
-// rig is a shard with its rider.
+// rig is a shard with its runtime.
 type rig struct {
 	*Shard
 	f    *fake
@@ -164,7 +164,7 @@ func (r *rig) runAll() {
 	}
 }
 
-// tickTo goes to a time by the deadlines in between, as a rider does.
+// tickTo goes to a time by the deadlines in between, as a runtime does.
 func (r *rig) tickTo(now time.Duration) {
 	for range 100_000 {
 		at, ok := r.Next()

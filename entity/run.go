@@ -10,7 +10,7 @@ import (
 )
 
 // Begin starts a run of an entity that Ready returned or whose End said again. It reports whether there is work; if not
-// the rider forgets the entity. The shard's lock is held.
+// the runtime forgets the entity. The shard's lock is held.
 func (e *Entity) Begin(now time.Duration) bool {
 	a := e.act
 	if a == nil {
@@ -41,8 +41,8 @@ func (e *Entity) Begin(now time.Duration) bool {
 }
 
 // Work calls the handler once, for the next message of the run or to stop it, and reports whether the run has more. The
-// rider calls it without the shard's lock until it returns false, or ends the run earlier: what is left comes first in
-// the next one. User code may block here.
+// runtime calls it without the shard's lock until it returns false, or ends the run earlier: what is left comes first
+// in the next one. User code may block here.
 func (e *Entity) Work() (more bool) {
 	if e.act.ctx.s.watch {
 		return e.watched()
@@ -76,19 +76,19 @@ func (e *Entity) work() (more bool) {
 func (e *Entity) watched() (more bool) {
 	c := &e.act.ctx
 	s := c.s
-	s.rider.Calling(e)
-	began := s.rider.Now()
+	s.runtime.Calling(e)
+	began := s.runtime.Now()
 	more = e.work()
-	if took := s.rider.Now() - began; took > s.slow {
+	if took := s.runtime.Now() - began; took > s.slow {
 		c.slow(took)
 	}
-	s.rider.Returned(e)
+	s.runtime.Returned(e)
 	return more
 }
 
-// End ends the run and reports whether the entity must be run again: the rider calls Begin for it, now or after others
-// had their turn. If not, the entity is idle or gone and the rider forgets it. The shard's lock is held. Other entities
-// may have become ready.
+// End ends the run and reports whether the entity must be run again: the runtime calls Begin for it, now or after
+// others had their turn. If not, the entity is idle or gone and the runtime forgets it. The shard's lock is held. Other
+// entities may have become ready.
 func (e *Entity) End(now time.Duration) (again bool) {
 	a := e.act
 	invariant.Check(a != nil && a.phase == begun, "entity: the end of a run that did not begin")

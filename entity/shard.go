@@ -1,4 +1,4 @@
-// Shard: the host of one shard's entities, stepped by its rider.
+// Shard: the host of one shard's entities, stepped by its runtime.
 
 package entity
 
@@ -12,7 +12,7 @@ import (
 // by one goroutine at a time, under the lock or on the worker that orders the shard's messages.
 //
 // Worker and Inline handlers are called inside Deliver, Tick and Stop. Blocking handlers never are: these verbs copy
-// messages into mailboxes and make entities ready, Ready hands them out, and the rider runs each on a goroutine (or a
+// messages into mailboxes and make entities ready, Ready hands them out, and the runtime runs each on a goroutine (or a
 // coroutine) of its own that lives as long as the entity has work:
 //
 //	lock; ok := e.Begin(now); unlock           // takes a batch of messages
@@ -24,18 +24,18 @@ import (
 // with Ready asked again after every verb and every End. One entity has one call at a time, in the order of Deliver.
 type Shard struct {
 	// What every message touches comes first: a shard is cold when its message comes, and each line of memory counts.
-	table  table
-	now    time.Duration
-	phase  shardPhase
-	inCall bool // a Worker or Inline handler is being called
-	watch  bool // the rider is told of each call
-	id     route.ShardID
-	desk   *Desk
-	typ    *Type
-	fence  route.Fence
-	stats  Stats
-	rider  Rider
-	slow   time.Duration // a call that takes longer is reported
+	table     table
+	now       time.Duration
+	phase     shardPhase
+	inCall    bool // a Worker or Inline handler is being called
+	watch     bool // the runtime is told of each call
+	id        route.ShardID
+	callFrame *CallFrame
+	typ       *Type
+	fence     route.Fence
+	stats     Stats
+	runtime   Runtime
+	slow      time.Duration // a call that takes longer is reported
 
 	timers  timerHeap
 	crashes map[*Entity]*crash // records of entities that panicked lately; looked up, never walked
@@ -107,18 +107,18 @@ type Stats struct {
 
 // NewShard returns the empty host of shard id of type t, owned under fence f. t has its defaults filled in and is not
 // changed while the shard lives. budget bounds its mailboxes together with those of other shards, nil for no bound.
-func NewShard(t *Type, id route.ShardID, f route.Fence, r Rider, budget Budget) *Shard {
+func NewShard(t *Type, id route.ShardID, f route.Fence, r Runtime, budget Budget) *Shard {
 	if budget == nil {
 		budget = unbounded{}
 	}
-	s := &Shard{table: newTable(), typ: t, id: id, fence: f, rider: r, lease: lease{budget: budget}, cursor: -1}
+	s := &Shard{table: newTable(), typ: t, id: id, fence: f, runtime: r, lease: lease{budget: budget}, cursor: -1}
 	s.slow, s.watch = t.slowAfter()
 	return s
 }
 
-// Use gives the shard the desk of the goroutine that steps it, before its first message. A shard that is given none
-// makes its own.
-func (s *Shard) Use(d *Desk) { s.desk = d }
+// Use gives the shard the call frame of the goroutine that steps it, before its first message. A shard that is given
+// none makes its own.
+func (s *Shard) Use(d *CallFrame) { s.callFrame = d }
 
 // ID returns the shard's number.
 func (s *Shard) ID() route.ShardID { return s.id }
@@ -249,24 +249,24 @@ func (s *Shard) halt(e *Entity) {
 }
 
 func (s *Shard) enter(e *Entity) (began time.Duration, c *Context) {
-	if s.desk == nil {
-		s.desk = &Desk{}
+	if s.callFrame == nil {
+		s.callFrame = &CallFrame{}
 	}
-	c = s.sit(e)
+	c = s.beginCall(e)
 	if s.watch {
-		s.rider.Calling(e)
+		s.runtime.Calling(e)
 	}
-	return s.rider.Now(), c
+	return s.runtime.Now(), c
 }
 
 func (s *Shard) leave(c *Context, began time.Duration) {
-	if took := s.rider.Now() - began; took > s.slow {
+	if took := s.runtime.Now() - began; took > s.slow {
 		c.slow(took)
 	}
 	if s.watch {
-		s.rider.Returned(c.e)
+		s.runtime.Returned(c.e)
 	}
-	s.rise(c)
+	s.endCall(c)
 }
 
 // AnyReady reports whether Ready would return an entity.

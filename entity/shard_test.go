@@ -336,7 +336,7 @@ func TestStopOfManyEntitiesIsBoundedAtATime(t *testing.T) {
 		r.deliver("17", "last words", nil, 0) // busy in Blocking
 		r.Stop(r.f.now)
 		if r.Type().Mode == Blocking {
-			// A rider may hold many at once, but no more than this.
+			// A runtime may hold many at once, but no more than this.
 			var held []*Entity
 			for e := r.Ready(); e != nil; e = r.Ready() {
 				held = append(held, e)

@@ -136,7 +136,7 @@ func (s *Shard) Stopping() bool { return s.phase != serving }
 func (s *Shard) Stopped() bool { return s.phase != serving && len(s.table.dense) == 0 }
 
 // Abandon ends the shard without calling any handler, because it is lost already: messages that wait are counted, asks
-// among them answered with Stopped. Only runs of Blocking entities that are under way go on until their rider calls
+// among them answered with Stopped. Only runs of Blocking entities that are under way go on until their runtime calls
 // End, which it may do as soon as the call that is being made returns; Stopped tells when the last one is over.
 func (s *Shard) Abandon() {
 	if s.phase == abandoned {

@@ -14,8 +14,8 @@ import (
 // MaxEntities is the most entities that one shard holds.
 const MaxEntities = 1 << indexBits
 
-// Entity is one entity of a shard as its rider sees it: something that has messages and must be run, by Begin, Work and
-// End. Only Blocking shards hand entities out. Idle ones hold nothing but this record and the user's handler.
+// Entity is one entity of a shard as its runtime sees it: something that has messages and must be run, by Begin, Work
+// and End. Only Blocking shards hand entities out. Idle ones hold nothing but this record and the user's handler.
 //
 // There may be millions: the record is one line of memory, 64 bytes.
 type Entity struct {

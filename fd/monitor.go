@@ -9,8 +9,8 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// farewells is how often a peer is told that no further probe will come: the mail may be lost.
-const farewells = 3
+// leaveNotices is how often a peer is told that no further probe will come: the mail may be lost.
+const leaveNotices = 3
 
 // Monitor holds the peers between which and this node probes travel, by identity: a new incarnation starts afresh. Make
 // it with NewMonitor.
@@ -30,17 +30,17 @@ type Monitor struct {
 	valid  bool
 }
 
-// watch is one peer. It is kept while one of the two directions is, or a farewell is owed.
+// watch is one peer. It is kept while one of the two directions is, or a leave notice is owed.
 type watch struct {
-	id       peer.ID
-	answers  line          // its answers to our probes, while it is a target
-	probes   line          // its probes, and other signs of life; nothing heard while it does not probe us
-	target   bool          // we probe it
-	wanted   bool          // by our part of the ring, or because it accuses us; false: watched until it answers
-	due      time.Duration // when an unanswered peer counts as heard once
-	waiting  bool          // due is set
-	farewell int           // last probes still to be sent
-	broken   evidence
+	id          peer.ID
+	answers     line          // its answers to our probes, while it is a target
+	probes      line          // its probes, and other signs of life; nothing heard while it does not probe us
+	target      bool          // we probe it
+	wanted      bool          // by our part of the ring, or because it accuses us; false: watched until it answers
+	due         time.Duration // when an unanswered peer counts as heard once
+	waiting     bool          // due is set
+	leaveNotice int           // last probes still to be sent
+	broken      evidence
 }
 
 // NewMonitor returns a monitor of self that watches n neighbours with detectors that f makes. A peer that never
@@ -88,7 +88,7 @@ func (m *Monitor) SetRing(now time.Duration, members peer.Set, ring Ring, unreac
 		if w.wanted = wanted.Has(w.id); !w.wanted && w.target && w.answering(now) {
 			w.release()
 		}
-		if w.target || w.wanted || w.probes.heard() || w.farewell > 0 {
+		if w.target || w.wanted || w.probes.heard() || w.leaveNotice > 0 {
 			kept = append(kept, w)
 		}
 	}
@@ -96,7 +96,7 @@ func (m *Monitor) SetRing(now time.Duration, members peer.Set, ring Ring, unreac
 	m.watched = kept
 	for _, id := range wanted {
 		w := m.make(id)
-		w.target, w.wanted, w.farewell = true, true, 0
+		w.target, w.wanted, w.leaveNotice = true, true, 0
 	}
 }
 
@@ -106,7 +106,7 @@ func (w *watch) answering(now time.Duration) bool { return w.answers.available(n
 // release ends the probing of a peer, which will be told.
 func (w *watch) release() {
 	w.target, w.wanted, w.waiting, w.answers, w.broken = false, false, false, line{}, evidence{}
-	w.farewell = farewells
+	w.leaveNotice = leaveNotices
 }
 
 // Targets appends everybody who gets a heartbeat, sorted, to into.
@@ -156,12 +156,12 @@ func (m *Monitor) Unheard(now, d time.Duration, into []peer.ID) []peer.ID {
 	return into
 }
 
-// Farewells appends those who are to be told now, with a last probe, that no more will come, sorted, to into. Each is
-// named a few times in all.
-func (m *Monitor) Farewells(into []peer.ID) []peer.ID {
+// LeaveNotices appends those who are to be told now, with a last probe, that no more will come, sorted, to into. Each
+// is named a few times in all.
+func (m *Monitor) LeaveNotices(into []peer.ID) []peer.ID {
 	for i := range m.watched {
-		if w := &m.watched[i]; w.farewell > 0 {
-			w.farewell--
+		if w := &m.watched[i]; w.leaveNotice > 0 {
+			w.leaveNotice--
 			into = append(into, w.id)
 		}
 	}

@@ -157,7 +157,7 @@ func TestForgiven(t *testing.T) {
 }
 
 // A neighbour that is none any more is told so, a few times; who accuses us is probed until it does not.
-func TestFarewellsAndAccusers(t *testing.T) {
+func TestLeaveNoticesAndAccusers(t *testing.T) {
 	m := monitor(1)
 	all := set("aa", "bb", "cc", "dd")
 	setRing(m, 0, all, nil, nil)
@@ -166,13 +166,13 @@ func TestFarewellsAndAccusers(t *testing.T) {
 	require.Equal(t, set("bb", "dd"), targets(m))
 	setRing(m, 3*time.Second, all, nil, nil)
 	require.Equal(t, set("bb"), targets(m))
-	require.Equal(t, []peer.ID{id("dd")}, m.Farewells(nil))
+	require.Equal(t, []peer.ID{id("dd")}, m.LeaveNotices(nil))
 	joined := set("aa", "ab", "bb", "cc", "dd")
 	setRing(m, 4*time.Second, joined, nil, nil)
-	require.Equal(t, []peer.ID{id("bb"), id("dd")}, m.Farewells(nil))
-	require.Equal(t, []peer.ID{id("bb"), id("dd")}, m.Farewells(nil))
-	require.Equal(t, []peer.ID{id("bb")}, m.Farewells(nil))
-	require.Empty(t, m.Farewells(nil))
+	require.Equal(t, []peer.ID{id("bb"), id("dd")}, m.LeaveNotices(nil))
+	require.Equal(t, []peer.ID{id("bb"), id("dd")}, m.LeaveNotices(nil))
+	require.Equal(t, []peer.ID{id("bb")}, m.LeaveNotices(nil))
+	require.Empty(t, m.LeaveNotices(nil))
 	require.NotEmpty(t, m.watched)
 	setRing(m, 4*time.Second, joined, nil, nil)
 	require.Len(t, m.watched, 1, "nothing is kept of those who were told")
@@ -181,7 +181,7 @@ func TestFarewellsAndAccusers(t *testing.T) {
 	setRing(m, 5*time.Second, joined, nil, set("dd"))
 	setRing(m, 5*time.Second, joined, nil, nil)
 	setRing(m, 5*time.Second, joined, nil, set("dd"))
-	require.Empty(t, m.Farewells(nil))
+	require.Empty(t, m.LeaveNotices(nil))
 	require.True(t, m.watching(id("dd")))
 }
 

@@ -13,7 +13,7 @@ var ErrNotAlone = errors.New("membership: not alone in its cluster: let each mem
 
 // JoinAnotherCommand announces that this node will join another cluster. Two clusters are never merged, and an
 // incarnation belongs to one cluster for ever; so this one ends, by a LeaveCommand that follows, with EndRejoin, and
-// the rider starts the next one. Until then nobody is admitted here. Only a node that is alone in its cluster may.
+// the runtime starts the next one. Until then nobody is admitted here. Only a node that is alone in its cluster may.
 // Errors: ErrNotMember, ErrNotAlone.
 type JoinAnotherCommand struct{}
 

@@ -24,7 +24,7 @@ var (
 	// ErrBadCommand is returned for a command of another kind.
 	ErrBadCommand = errors.New("membership: unknown command")
 	// ErrBadKind is returned by Handle for a frame kind that membership does not own.
-	ErrBadKind = errors.New("membership: frame kind of another room")
+	ErrBadKind = errors.New("membership: frame kind of another package")
 )
 
 // Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand, DownAllCommand, SetMetadataCommand,
@@ -81,7 +81,7 @@ func (LeaveCommand) command()    {}
 func (DownCommand) command()     {}
 func (DownAllCommand) command()  {}
 
-// Effects is what one or more verbs ask the rider to do. Drain fills it; slices and bodies are valid until the next
+// Effects is what one or more verbs ask the runtime to do. Drain fills it; slices and bodies are valid until the next
 // verb.
 type Effects struct {
 	Mail   []peer.Mail

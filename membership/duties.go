@@ -21,7 +21,7 @@ type leading struct {
 
 	exited     peer.Set      // members that confirmed their exit
 	stuckUntil time.Duration // when leading without convergence lets members in weakly; 0: no such stretch
-	recorded   Record        // what the rider has written down
+	recorded   Record        // what the runtime has written down
 	unnamed    time.Duration // when members are let in that it does not name; 0: none waits
 }
 

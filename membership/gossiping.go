@@ -12,8 +12,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// farewellFanout is how many members hear of this node's end from itself.
-const farewellFanout = 5
+// leaveNoticeFanout is how many members hear of this node's end from itself.
+const leaveNoticeFanout = 5
 
 // exchange is the gossip of a machine: the rounds, and what follows when two states differ.
 type exchange struct {

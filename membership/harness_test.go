@@ -18,7 +18,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-type letter struct {
+type mailItem struct {
 	at       time.Duration
 	seq      int
 	from, to peer.ID
@@ -41,7 +41,7 @@ type world struct {
 	rng    *rand.Rand
 	now    time.Duration
 	seq    int
-	queue  []letter
+	queue  []mailItem
 	actors []*actor
 	inc    uint64
 	cut    func(from, to peer.ID) bool // true: lost
@@ -132,7 +132,7 @@ func (w *world) post(from, to peer.ID, kind wire.Kind, body []byte) {
 			delay = time.Duration(w.rng.IntN(3000)) * time.Millisecond
 		}
 		w.seq++
-		w.queue = append(w.queue, letter{w.now + delay, w.seq, from, to, kind, slices.Clone(body)})
+		w.queue = append(w.queue, mailItem{w.now + delay, w.seq, from, to, kind, slices.Clone(body)})
 	}
 }
 

@@ -62,7 +62,7 @@ func (w *watch) heartbeat() {
 		w.targets[i].Inc = 0
 	}
 	w.beat(w.probes | secondProbe)
-	w.targets = w.monitor.Farewells(w.targets[:0])
+	w.targets = w.monitor.LeaveNotices(w.targets[:0])
 	w.beat(lastProbe)
 }
 

@@ -109,7 +109,7 @@ func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kin
 		return nil
 	}
 	if m.phase == member && !m.st.Has(from) {
-		m.stats.Strangers++
+		m.stats.NonMembers++
 	}
 	var err error
 	switch kind {
@@ -284,7 +284,7 @@ func (m *Machine) follow() {
 func (m *Machine) noticeSelf() {
 	switch m.st.Status(m.self) {
 	case cluster.Down:
-		m.exchange.spread(farewellFanout, nil)
+		m.exchange.spread(leaveNoticeFanout, nil)
 		own := m.st.Members[m.st.Index(m.self)]
 		by := own.By
 		if by.IsZero() {

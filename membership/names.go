@@ -1,4 +1,4 @@
-// Names: what package cluster has to say of a cluster, under the names by which the rooms above know it.
+// Names: what package cluster has to say of a cluster, under the names by which the packages above know it.
 
 package membership
 

@@ -13,7 +13,7 @@ import (
 const MaxRemembered = 1024
 
 // Record is what a node remembers of the cluster that it was a member of last: who else could carry it on. It is a
-// value: the rider keeps it where it outlives the process, and hands it to the next incarnation with the JoinCommand.
+// value: the runtime keeps it where it outlives the process, and hands it to the next incarnation with the JoinCommand.
 // The zero Record remembers nothing.
 type Record struct {
 	ClusterID, Birth uint64

@@ -12,7 +12,7 @@ type Stats struct {
 	DeltasWithoutBase          uint64 // differences to a version that this node does not hold: the state was asked for
 	DeltasWrong                uint64 // differences that did not lead where they said: likewise
 	Returned                   uint64 // members of received states that were removed here and forgotten
-	Strangers                  uint64 // frames of nodes that are no members (yet): joiners too
+	NonMembers                 uint64 // frames of nodes that are no members (yet): joiners too
 	Misaddressed               uint64 // gossip for another incarnation or cluster, ignored
 	Expired                    uint64 // gossip older than its time to live, dropped
 	FromUnreachable            uint64 // gossip of one whom this node holds unreachable, ignored

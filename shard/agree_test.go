@@ -263,7 +263,7 @@ func TestOwnerRefusesAnotherReign(t *testing.T) {
 	require.Equal(t, uint32(1), owner.m.types[everywhere.ID()].promise.term)
 	require.Len(t, w.queue, 1)
 	require.Equal(t, wire.KindRegisterNak, w.queue[0].kind)
-	l, err := readLetter(w.queue[0].kind, w.queue[0].body)
+	l, err := readMessage(w.queue[0].kind, w.queue[0].body)
 	require.NoError(t, err)
 	require.Equal(t, nak{head: at(3), Reason: nakSettings, Have: everywhere, Got: inStore}, l)
 }

@@ -128,7 +128,7 @@ func TestChaos(t *testing.T) {
 }
 
 // Members fall before others join, and then the elders leave, one after the other, before those who came late have been
-// members for a takeover time: what the late ones know of the losses they know from farewells and reports alone. A
+// members for a takeover time: what the late ones know of the losses they know from leave notices and reports alone. A
 // shard of a lost owner must not get another before the takeover time, and the checker sees to that.
 func TestChaosOfEarlyLeavers(t *testing.T) {
 	s := Settings{Name: "early", Shards: 12, Role: "r"}

@@ -12,18 +12,18 @@ import (
 const (
 	maxEntries = 1 << 14 // shards in one mail: under 250 kB
 	maxPeers   = 1 << 14 // members in one list of a report
-	maxTold    = 1 << 8  // members in a farewell, losses and roll together: every member gets one within a verb
+	maxTold    = 1 << 8  // members in a leave notice, losses and roll together: every member gets one within a verb
 	maxAge     = 1 << 40 // milliseconds in the age of a removal
 )
 
-// letter is the content of one mail. Mail to this node itself stays a letter and is never encoded, so a letter must not
-// share memory with the state of the machine.
-type letter interface {
+// message is the content of one mail. Mail to this node itself stays a message and is never encoded, so a message must
+// not share memory with the state of the machine.
+type message interface {
 	kind() wire.Kind
 	append(b []byte) []byte
 }
 
-// head opens every letter about a type: the cluster's birth, the type, and the coordinator's term as the sender knows
+// head opens every message about a type: the cluster's birth, the type, and the coordinator's term as the sender knows
 // it.
 type head struct {
 	Birth uint64
@@ -43,10 +43,10 @@ func readHead(r *wire.Reader) head {
 	return h
 }
 
-// readLetter decodes the body of a frame. The letter shares no memory with it.
-func readLetter(k wire.Kind, body []byte) (letter, error) {
+// readMessage decodes the body of a frame. The message shares no memory with it.
+func readMessage(k wire.Kind, body []byte) (message, error) {
 	r := wire.NewReader(k, body)
-	var l letter
+	var l message
 	switch k {
 	case wire.KindRegister:
 		l = readRegister(&r)
@@ -63,8 +63,8 @@ func readLetter(k wire.Kind, body []byte) (letter, error) {
 	case wire.KindHostShards, wire.KindShardsStarted, wire.KindStopShards, wire.KindShardsStopped, wire.KindHomesGone,
 		wire.KindHomesGoneAck:
 		l = readOwnership(k, &r)
-	case wire.KindFarewell, wire.KindFarewellAck:
-		l = readFarewell(k, &r)
+	case wire.KindLeaveNotice, wire.KindLeaveNoticeAck:
+		l = readLeaveNotice(k, &r)
 	case wire.KindConfirmOwner:
 		l = readConfirmOwner(&r)
 	case wire.KindConfirmAck:
@@ -78,7 +78,7 @@ func readLetter(k wire.Kind, body []byte) (letter, error) {
 	return l, nil
 }
 
-// signal is a letter that is only its head: RegisterAck, DrainRegion, DrainDone.
+// signal is a message that is only its head: RegisterAck, DrainRegion, DrainDone.
 type signal struct {
 	Kind wire.Kind
 	head
@@ -87,31 +87,31 @@ type signal struct {
 func (s signal) kind() wire.Kind        { return s.Kind }
 func (s signal) append(b []byte) []byte { return s.head.append(b) }
 
-// farewell says that its sender hosts nothing of any type and never will again (Farewell), or that this was heard
-// (FarewellAck). A Farewell tells what its sender remembers of lost members: a young receiver may have nobody else who
-// does. It is empty if the sender does not know all of it either, or too much for maxTold.
-type farewell struct {
+// leave notice says that its sender hosts nothing of any type and never will again (LeaveNotice), or that this was
+// heard (FarewellAck). A LeaveNotice tells what its sender remembers of lost members: a young receiver may have nobody
+// else who does. It is empty if the sender does not know all of it either, or too much for maxTold.
+type leaveNotice struct {
 	Kind  wire.Kind
 	Birth uint64
-	Past  past // only of a Farewell
+	Past  past // only of a LeaveNotice
 }
 
-func (f farewell) kind() wire.Kind { return f.Kind }
+func (f leaveNotice) kind() wire.Kind { return f.Kind }
 
-func (f farewell) append(b []byte) []byte {
+func (f leaveNotice) append(b []byte) []byte {
 	b = wire.AppendU64(b, f.Birth)
-	if f.Kind == wire.KindFarewell {
+	if f.Kind == wire.KindLeaveNotice {
 		b = appendPast(b, f.Past)
 	}
 	return b
 }
 
-func readFarewell(k wire.Kind, r *wire.Reader) letter {
-	f := farewell{Kind: k, Birth: r.U64()}
+func readLeaveNotice(k wire.Kind, r *wire.Reader) message {
+	f := leaveNotice{Kind: k, Birth: r.U64()}
 	if r.Err() == nil && f.Birth == 0 {
 		r.Fail(wire.ErrBadValue)
 	}
-	if k == wire.KindFarewell {
+	if k == wire.KindLeaveNotice {
 		f.Past = readPast(r, maxTold)
 		if r.Err() == nil && len(f.Past.Lost)+len(f.Past.Roll) > maxTold {
 			r.Fail(wire.ErrTooLarge)
@@ -136,7 +136,7 @@ type held struct {
 func (o ownership) kind() wire.Kind        { return o.Kind }
 func (o ownership) append(b []byte) []byte { return appendHeld(o.head.append(b), o.Entries) }
 
-func readOwnership(k wire.Kind, r *wire.Reader) letter {
+func readOwnership(k wire.Kind, r *wire.Reader) message {
 	o := ownership{Kind: k, head: readHead(r)}
 	o.Entries = readHeld(r, o.Birth)
 	return o
@@ -218,7 +218,7 @@ func (a ask) append(b []byte) []byte {
 	return b
 }
 
-func readAsk(r *wire.Reader) letter {
+func readAsk(r *wire.Reader) message {
 	a := ask{head: readHead(r)}
 	n := r.Count(1, maxEntries)
 	a.Shards = make([]route.ShardID, 0, n)
@@ -259,7 +259,7 @@ func (h homes) append(b []byte) []byte {
 	return b
 }
 
-func readHomes(r *wire.Reader) letter {
+func readHomes(r *wire.Reader) message {
 	h := homes{head: readHead(r), Peers: readPeers(r, maxPeers)}
 	n := r.Count(4, maxEntries)
 	h.Entries = make([]home, 0, n)

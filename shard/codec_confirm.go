@@ -1,4 +1,4 @@
-// The letters by which a suspended node is confirmed: the question and its answer.
+// The messages by which a suspended node is confirmed: the question and its answer.
 
 package shard
 
@@ -21,7 +21,7 @@ func (c confirmOwner) append(b []byte) []byte {
 	return appendHeld(wire.AppendU64(c.head.append(b), c.Nonce), c.Entries)
 }
 
-func readConfirmOwner(r *wire.Reader) letter {
+func readConfirmOwner(r *wire.Reader) message {
 	c := confirmOwner{head: readLooseHead(r), Nonce: r.U64()}
 	c.Entries = readHeld(r, c.Birth)
 	if r.Err() == nil && (c.Nonce == 0 || (c.Term == 0) != (len(c.Entries) == 0)) {
@@ -50,7 +50,7 @@ func (c ownerConfirmed) append(b []byte) []byte {
 	return appendHeld(b, c.Lost)
 }
 
-func readOwnerConfirmed(r *wire.Reader) letter {
+func readOwnerConfirmed(r *wire.Reader) message {
 	c := ownerConfirmed{head: readLooseHead(r), Nonce: r.U64(), Firm: r.Bool()}
 	c.First = readShard(r, 0)
 	c.Last = readShard(r, c.First)

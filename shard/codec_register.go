@@ -1,4 +1,4 @@
-// The letters by which a region registers and reports, and those that ask for it or refuse it.
+// The messages by which a region registers and reports, and those that ask for it or refuse it.
 
 package shard
 
@@ -71,7 +71,7 @@ func (g register) append(b []byte) []byte {
 	return b
 }
 
-func readRegister(r *wire.Reader) letter {
+func readRegister(r *wire.Reader) message {
 	g := register{head: readHead(r)}
 	flags := r.U8()
 	if r.Err() == nil && flags > flagAll {
@@ -160,7 +160,7 @@ func (w reportWanted) append(b []byte) []byte {
 	return wire.AppendBool(b, w.WantPast)
 }
 
-func readReportWanted(r *wire.Reader) letter {
+func readReportWanted(r *wire.Reader) message {
 	w := reportWanted{head: readHead(r)}
 	w.Settings = readSettings(r, w.Type)
 	w.Floor, w.WantPast = readU32(r), r.Bool()
@@ -194,7 +194,7 @@ func (n nak) append(b []byte) []byte {
 	return appendSettings(appendSettings(b, n.Have), n.Got)
 }
 
-func readNak(r *wire.Reader) letter {
+func readNak(r *wire.Reader) message {
 	n := nak{head: readHead(r), Reason: r.U8()}
 	switch n.Reason {
 	case nakTerm:

@@ -21,14 +21,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// samples holds one letter of every kind and shape.
-func samples() map[string]letter {
+// samples holds one message of every kind and shape.
+func samples() map[string]message {
 	a := peer.ID{Addr: peer.MustAddr("10.0.0.1:7000"), Inc: 11}
 	b := peer.ID{Addr: peer.MustAddr("[fd00::2]:7000"), Inc: 12}
 	c := peer.ID{Addr: peer.MustAddr("node-c:7000"), Inc: 13}
 	other := Settings{Name: orders.Name, Shards: 31, Role: "r"}
 	list := []held{{0, fence(1, 2)}, {1, fence(2, 300)}, {29, fence(1, 70_000)}}
-	m := map[string]letter{
+	m := map[string]message{
 		"register": register{head: at(3), Settings: orders, Hosts: true, Knows: true},
 		"report": register{head: at(3), Settings: orders, Hosts: true, Knows: true, Report: true, Floor: 9, Mask: 1,
 			Owned: list},
@@ -41,14 +41,14 @@ func samples() map[string]letter {
 		"ask-homes":     ask{at(3), []route.ShardID{0, 2, 29}},
 		"homes": homes{head: at(3), Peers: peer.SetOf(a, b), Entries: []home{{list[0], 1}, {list[1], 0},
 			{list[2], 1}}},
-		"farewell": farewell{wire.KindFarewell, testBirth, past{Lost: []loss{}, Roll: peer.Set{}}},
-		"farewell-past": farewell{wire.KindFarewell, testBirth, past{Whole: true, Roll: peer.SetOf(a, b),
+		"leave-notice": leaveNotice{wire.KindLeaveNotice, testBirth, past{Lost: []loss{}, Roll: peer.Set{}}},
+		"leave-notice-past": leaveNotice{wire.KindLeaveNotice, testBirth, past{Whole: true, Roll: peer.SetOf(a, b),
 			Lost: []loss{{a, 19_999 * time.Millisecond, false}, {c, 0, true}}}},
 		"confirm-owner":    confirmOwner{head: at(3), Nonce: 77, Entries: list},
 		"confirm-member":   confirmOwner{head: head{Birth: testBirth}, Nonce: 77, Entries: []held{}},
 		"owner-confirmed":  ownerConfirmed{head: at(3), Nonce: 77, Firm: true, Last: 29, Lost: list[1:2]},
 		"member-confirmed": ownerConfirmed{head: head{Birth: testBirth}, Nonce: 77, Lost: []held{}},
-		"farewell-ack":     farewell{Kind: wire.KindFarewellAck, Birth: testBirth},
+		"leave-notice-ack": leaveNotice{Kind: wire.KindLeaveNoticeAck, Birth: testBirth},
 	}
 	for _, k := range []wire.Kind{wire.KindRegisterAck, wire.KindDrainRegion, wire.KindDrainDone} {
 		m[k.String()] = signal{k, at(3)}
@@ -74,15 +74,15 @@ func TestCodecRoundTripAndTruncation(t *testing.T) {
 	for name, l := range samples() {
 		kinds[l.kind()] = true
 		body := l.append(nil)
-		got, err := readLetter(l.kind(), body)
+		got, err := readMessage(l.kind(), body)
 		require.NoError(t, err, name)
 		require.Equal(t, l, got, name)
 		for n := range body {
-			_, err := readLetter(l.kind(), body[:n])
+			_, err := readMessage(l.kind(), body[:n])
 			var we *wire.Error
 			require.ErrorAs(t, err, &we, "%s cut at %d", name, n)
 		}
-		_, err = readLetter(l.kind(), append(body, 0))
+		_, err = readMessage(l.kind(), append(body, 0))
 		require.ErrorIs(t, err, wire.ErrTrailing, name)
 	}
 	for k := range 256 {
@@ -109,7 +109,7 @@ func TestCodecGolden(t *testing.T) {
 func TestCodecRefusesBadValues(t *testing.T) {
 	zero := func(h head, f func(*head)) head { f(&h); return h }
 	for name, c := range map[string]struct {
-		l    letter
+		l    message
 		want error
 	}{
 		"question without a nonce": {confirmOwner{head: at(1), Entries: []held{{1, fence(1, 1)}}}, wire.ErrBadValue},
@@ -138,25 +138,26 @@ func TestCodecRefusesBadValues(t *testing.T) {
 			Owned: []held{{30, fence(1, 1)}}}, wire.ErrBadValue},
 		"owned beyond mask": {register{head: at(1), Settings: orders, Report: true, Floor: 1, Mask: 2,
 			Owned: []held{{3, fence(1, 1)}}}, wire.ErrBadValue},
-		"nak of nothing":   {nak{head: at(1), Reason: nakSettings, Have: orders, Got: orders}, wire.ErrBadValue},
-		"nak of no one":    {nak{head: at(1), Reason: nakTerm}, wire.ErrBadValue},
-		"question of zero": {reportWanted{head: at(1), Settings: orders}, wire.ErrBadValue},
-		"farewell of none": {farewell{Kind: wire.KindFarewell}, wire.ErrBadValue},
-		"farewell with losses out of order": {farewell{wire.KindFarewell, testBirth, past{Lost: append(losses(1, 0),
+		"nak of nothing":       {nak{head: at(1), Reason: nakSettings, Have: orders, Got: orders}, wire.ErrBadValue},
+		"nak of no one":        {nak{head: at(1), Reason: nakTerm}, wire.ErrBadValue},
+		"question of zero":     {reportWanted{head: at(1), Settings: orders}, wire.ErrBadValue},
+		"leave notice of none": {leaveNotice{Kind: wire.KindLeaveNotice}, wire.ErrBadValue},
+		"leave notice with losses out of order": {leaveNotice{wire.KindLeaveNotice, testBirth, past{Lost: append(losses(1, 0),
 			losses(1, 0)...)}}, wire.ErrBadOrder},
-		"farewell with an age beyond all": {farewell{wire.KindFarewell, testBirth, past{Lost: losses(1, 1<<62)}},
+		"leave notice with an age beyond all": {leaveNotice{wire.KindLeaveNotice, testBirth, past{Lost: losses(1, 1<<62)}},
 			wire.ErrBadValue},
-		"farewell with too long a list": {farewell{wire.KindFarewell, testBirth, past{Lost: losses(maxTold+1,
+		"leave notice with too long a list": {leaveNotice{wire.KindLeaveNotice, testBirth, past{Lost: losses(maxTold+1,
 			0)}}, wire.ErrTooLarge},
-		"farewell with too much in two lists": {farewell{wire.KindFarewell, testBirth, past{Lost: losses(maxTold, 0),
-			Roll: peer.SetOf(losses(1, 0)[0].ID)}}, wire.ErrTooLarge},
+		"leave notice with too much in two lists": {leaveNotice{wire.KindLeaveNotice, testBirth,
+			past{Lost: losses(maxTold, 0),
+				Roll: peer.SetOf(losses(1, 0)[0].ID)}}, wire.ErrTooLarge},
 	} {
-		_, err := readLetter(c.l.kind(), c.l.append(nil))
+		_, err := readMessage(c.l.kind(), c.l.append(nil))
 		require.ErrorIs(t, err, c.want, name)
 	}
-	_, err := readLetter(wire.KindGossip, nil)
+	_, err := readMessage(wire.KindGossip, nil)
 	require.ErrorIs(t, err, wire.ErrBadKind)
-	_, err = readLetter(wire.KindRegister, append(at(1).append(nil), 0xff))
+	_, err = readMessage(wire.KindRegister, append(at(1).append(nil), 0xff))
 	require.ErrorIs(t, err, wire.ErrBadValue)
 }
 
@@ -164,8 +165,8 @@ func TestCodecRefusesBadValues(t *testing.T) {
 func TestCodecAllocationIsBounded(t *testing.T) {
 	for _, k := range []wire.Kind{wire.KindHostShards, wire.KindAskHomes, wire.KindHomes} {
 		body := wire.AppendUvarint(at(1).append(nil), maxEntries)
-		require.Less(t, testing.AllocsPerRun(20, func() { _, _ = readLetter(k, body) }), 8.0)
-		_, err := readLetter(k, body)
+		require.Less(t, testing.AllocsPerRun(20, func() { _, _ = readMessage(k, body) }), 8.0)
+		_, err := readMessage(k, body)
 		require.ErrorIs(t, err, wire.ErrTruncated)
 	}
 	big := ownership{wire.KindHostShards, at(1), make([]held, maxEntries)}
@@ -175,10 +176,10 @@ func TestCodecAllocationIsBounded(t *testing.T) {
 	require.Less(t, len(big.append(nil)), wire.MaxControlFrame/8)
 
 	body := wire.AppendUvarint(wire.AppendBool(wire.AppendU64(nil, testBirth), true), maxTold)
-	require.Less(t, testing.AllocsPerRun(20, func() { _, _ = readLetter(wire.KindFarewell, body) }), 8.0)
-	_, err := readLetter(wire.KindFarewell, body)
+	require.Less(t, testing.AllocsPerRun(20, func() { _, _ = readMessage(wire.KindLeaveNotice, body) }), 8.0)
+	_, err := readMessage(wire.KindLeaveNotice, body)
 	require.ErrorIs(t, err, wire.ErrTruncated)
-	most := farewell{wire.KindFarewell, testBirth, past{Whole: true, Lost: losses(maxTold, DefaultTakeoverTime)}}
+	most := leaveNotice{wire.KindLeaveNotice, testBirth, past{Whole: true, Lost: losses(maxTold, DefaultTakeoverTime)}}
 	require.Less(t, len(most.append(nil)), 1<<13)
 }
 
@@ -189,12 +190,12 @@ func FuzzLetter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, k uint8, body []byte) {
 		before := spent.Bytes()
 		defer func() { spent.Within(t, before, 64*len(body)) }()
-		l, err := readLetter(wire.Kind(k), body)
+		l, err := readMessage(wire.Kind(k), body)
 		if err != nil {
 			require.True(t, strings.HasPrefix(err.Error(), "wire: "))
 			return
 		}
-		again, err := readLetter(l.kind(), l.append(nil))
+		again, err := readMessage(l.kind(), l.append(nil))
 		require.NoError(t, err)
 		require.Equal(t, l, again)
 	})

@@ -2,8 +2,8 @@
 //
 // It waits for every member of its view, whatever its status, and for every member that it remembers as lost; not for
 // those of the role alone, because a member may have registered the type with another role. Each is settled by one of:
-// a complete report of this reign; a farewell; removal, and the takeover time since this node first saw the loss. A
-// node that joined too lately to know of every loss, and was not told by a farewell, asks everyone for what they
+// a complete report of this reign; a leave notice; removal, and the takeover time since this node first saw the loss. A
+// node that joined too lately to know of every loss, and was not told by a leave notice, asks everyone for what they
 // remember; if nobody can tell, it waits for the takeover time since its up-number (memory.go).
 //
 // Why no order of events gives two live owners: an owner X of shard s got it from some coordinator C. Either X is in
@@ -31,7 +31,7 @@ func (c *coordinator) collect() {
 	if c.t.coord != c {
 		return
 	}
-	if !c.ready && c.settled() {
+	if !c.ready && c.collected() {
 		c.ready = true
 		c.m.event(Event{Kind: CoordinatorReady, Type: c.t.id, Term: c.term, Home: c.m.self})
 		c.refuseOthers()
@@ -109,8 +109,8 @@ func (c *coordinator) early() bool {
 	return false
 }
 
-// settled reports whether every member that may own something has been accounted for.
-func (c *coordinator) settled() bool {
+// collected reports whether every member that may own something has been accounted for.
+func (c *coordinator) collected() bool {
 	if !c.m.past.whole(c.m.now) || c.early() {
 		return false
 	}
@@ -130,11 +130,11 @@ func (c *coordinator) missing() peer.Set {
 }
 
 // unaccounted yields the members, of the view and of the memory of losses, that have neither reported in full nor said
-// farewell. One that is Down comes twice.
+// leave notice. One that is Down comes twice.
 func (c *coordinator) unaccounted(yield func(peer.ID) bool) {
 	accounted := func(id peer.ID) bool {
 		i, ok := c.find(id)
-		return c.m.past.farewells.Has(id) || (ok && c.clients[i].full())
+		return c.m.past.leaveNotices.Has(id) || (ok && c.clients[i].full())
 	}
 	for _, mb := range c.m.view.Members {
 		if !accounted(mb.ID) && !yield(mb.ID) {
@@ -168,10 +168,10 @@ func (c *coordinator) onRegister(from peer.ID, g register) {
 	if g.Knows && (p.full() || !mb.HasRole(c.settings.Role) || c.ready && (!p.hosts || c.early())) {
 		c.m.post(from, signal{Kind: wire.KindRegisterAck, head: c.m.head(c.t.id, c.term)})
 	}
-	c.settle()
+	c.review()
 }
 
-// reconcile deals with settings that differ from this reign's and reports whether the letter may be used at all. The
+// reconcile deals with settings that differ from this reign's and reports whether the message may be used at all. The
 // coordinator's settings stand, except against an owner's while nothing is owned under this coordinator's: owners hold
 // the truth, so it begins a new reign under theirs, and refuses its own region if need be.
 func (c *coordinator) reconcile(p *client, g register, reports bool) bool {
@@ -195,7 +195,7 @@ func (c *coordinator) reconcile(p *client, g register, reports bool) bool {
 	if c.ready || c.owned > 0 {
 		c.refuseOthers()
 	}
-	c.settle() // asks: nobody's settings are refused before it is known whose are owned under
+	c.review() // asks: nobody's settings are refused before it is known whose are owned under
 	return false
 }
 
@@ -300,7 +300,7 @@ func (c *coordinator) loads() []load {
 	for _, p := range c.clients {
 		mb, ok := c.m.view.Member(p.id)
 		if ok && mb.Status.Working() && p.hosts && p.full() && !p.drains && c.m.view.Reachable(p.id) &&
-			!c.m.past.farewells.Has(p.id) {
+			!c.m.past.leaveNotices.Has(p.id) {
 			list = append(list, load{owner: p, id: p.id, shards: p.owns})
 		}
 	}

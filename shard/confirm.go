@@ -58,7 +58,7 @@ type answered struct {
 	typ   route.TypeID
 	term  uint32
 	by    peer.ID
-	upTo  route.ShardID // of the letter: its first and last shard
+	upTo  route.ShardID // of the message: its first and last shard
 	first route.ShardID
 }
 
@@ -66,7 +66,7 @@ type answered struct {
 func (m *Machine) hold(on bool) {
 	if !on {
 		m.confirm = confirmation{}
-		m.settleAll()
+		m.reviewAll()
 		return
 	}
 	m.confirm = confirmation{held: true, nonce: m.rng.Uint64() | 1}
@@ -145,13 +145,13 @@ func (m *Machine) askForTerms(to peer.ID) {
 	}
 }
 
-// unanswered lists the shards that live here, cut into letters, without the letters that the present coordinator has
+// unanswered lists the shards that live here, cut into messages, without the messages that the present coordinator has
 // answered.
-func (m *Machine) unanswered(t *typ) (letters [][]held) {
+func (m *Machine) unanswered(t *typ) (messages [][]held) {
 	var list []held
 	flush := func() {
 		if len(list) > 0 && !m.answeredBy(t, list[0].Shard, list[len(list)-1].Shard) {
-			letters = append(letters, list)
+			messages = append(messages, list)
 		}
 		list = nil
 	}
@@ -163,7 +163,7 @@ func (m *Machine) unanswered(t *typ) (letters [][]held) {
 		}
 	}
 	flush()
-	return letters
+	return messages
 }
 
 func (m *Machine) answeredBy(t *typ, first, last route.ShardID) bool {

@@ -179,13 +179,13 @@ func TestNothingStartsWhileSuspended(t *testing.T) {
 	require.NotEmpty(t, n.hosted, "and are repeated")
 }
 
-// TestConfirmationNonsense: letters that cannot be true change nothing.
+// TestConfirmationNonsense: messages that cannot be true change nothing.
 func TestConfirmationNonsense(t *testing.T) {
 	w := owning(t, 2)
 	a, b := w.nodes[0], w.nodes[1]
 	for name, c := range map[string]struct {
 		to, from *testNode
-		l        letter
+		l        message
 	}{
 		"a shard too many, asked": {a, b, confirmOwner{at(1), 1, []held{{30, fence(1, 9)}}}},
 		"a shard too many, told":  {b, a, ownerConfirmed{head: at(1), Nonce: 1, Last: 30}},

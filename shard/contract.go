@@ -60,8 +60,8 @@ type LeaveCommand struct{}
 // Effects.Confirmed. Repeating it with On starts the question anew.
 type SuspendCommand struct{ On bool }
 
-// DeathCommand says that the process of ID is gone for certain: whatever it owned is free at once, as after a farewell,
-// without the takeover time. Whoever gives it vouches for that.
+// DeathCommand says that the process of ID is gone for certain: whatever it owned is free at once, as after a leave
+// notice, without the takeover time. Whoever gives it vouches for that.
 type DeathCommand struct{ ID peer.ID }
 
 func (ViewCommand) command()     {}
@@ -92,7 +92,7 @@ type RouteChange struct {
 	Fence route.Fence
 }
 
-// HostOrder tells the rider to make a shard live here under Fence, or (Stop) to stop its entities and answer with
+// HostOrder tells the runtime to make a shard live here under Fence, or (Stop) to stop its entities and answer with
 // StoppedCommand. Abandon, with Stop, means that the shard is lost already (this node was downed, or others own it): no
 // handler is called any more. It is answered too, when the handlers that were running have returned.
 type HostOrder struct {
@@ -103,9 +103,9 @@ type HostOrder struct {
 	Abandon bool
 }
 
-// Effects is what one or more verbs ask the rider to do. The rider carries out Hosts, then Routes, each in order, and
-// only then sends Mail: a ShardsStarted in Mail speaks of shards that Hosts has started. Slices and bodies are valid
-// until the next verb.
+// Effects is what one or more verbs ask the runtime to do. The runtime carries out Hosts, then Routes, each in order,
+// and only then sends Mail: a ShardsStarted in Mail speaks of shards that Hosts has started. Slices and bodies are
+// valid until the next verb.
 type Effects struct {
 	Hosts   []HostOrder
 	Routes  []RouteChange

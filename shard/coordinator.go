@@ -4,8 +4,8 @@
 // nothing before each has answered, promising by its answer to refuse every fence below the floor of this reign, or is
 // known to own nothing (collect.go). From then on this node alone decides, because every order that another coordinator
 // may still have under way is refused wherever it arrives. A shard is in one place at a time: it is given to another
-// owner only when the last one confirmed its stop, refused to start it, said farewell, or was removed and the takeover
-// time has passed. No time limit alone ever frees it.
+// owner only when the last one confirmed its stop, refused to start it, sent its leave notice, or was removed and the
+// takeover time has passed. No time limit alone ever frees it.
 
 package shard
 
@@ -162,7 +162,7 @@ func (m *Machine) reign(t *typ, s Settings, term uint32) {
 	t.coord = c
 	m.event(Event{Kind: CoordinatorStarted, Type: t.id, Term: term, Home: m.self})
 	c.meet()
-	c.settle()
+	c.review()
 }
 
 func (m *Machine) endCoordinator(t *typ) {
@@ -221,10 +221,10 @@ func (c *coordinator) onView() {
 	})
 }
 
-// settle looks again at everything that may have come due: reports, orphans, shards that wait for an owner.
-func (c *coordinator) settle() {
+// review looks again at everything that may have come due: reports, orphans, shards that wait for an owner.
+func (c *coordinator) review() {
 	for _, p := range c.clients {
-		if p.owns > 0 && (c.m.past.farewells.Has(p.id) || (!c.m.live(p.id) && !c.m.owes(p.id))) {
+		if p.owns > 0 && (c.m.past.leaveNotices.Has(p.id) || (!c.m.live(p.id) && !c.m.owes(p.id))) {
 			c.releaseAll(p)
 		}
 	}

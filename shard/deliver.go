@@ -10,19 +10,19 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// admits reports whether mail may be looked at: this node is a member, the sender is one (a farewell is taken from a
-// lost one too: it only frees), and both speak of the same cluster.
-func (m *Machine) admits(from peer.ID, l letter) bool {
+// admits reports whether mail may be looked at: this node is a member, the sender is one (a leave notice is taken from
+// a lost one too: it only frees), and both speak of the same cluster.
+func (m *Machine) admits(from peer.ID, l message) bool {
 	if m.view == nil || m.over || from == m.self {
 		return false
 	}
-	if f, ok := l.(farewell); ok {
+	if f, ok := l.(leaveNotice); ok {
 		return f.Birth == m.view.Birth && (m.live(from) || m.past.lost(from) != nil)
 	}
 	return headOf(l).Birth == m.view.Birth && m.live(from)
 }
 
-func headOf(l letter) head {
+func headOf(l message) head {
 	switch l := l.(type) {
 	case register:
 		return l.head
@@ -46,7 +46,7 @@ func headOf(l letter) head {
 	return head{}
 }
 
-// fromCoordinator reports whether letters of this kind are sent by coordinators.
+// fromCoordinator reports whether messages of this kind are sent by coordinators.
 func fromCoordinator(k wire.Kind) bool {
 	switch k {
 	case wire.KindReportWanted, wire.KindRegisterAck, wire.KindHomes, wire.KindHostShards, wire.KindStopShards,
@@ -57,7 +57,7 @@ func fromCoordinator(k wire.Kind) bool {
 }
 
 // check returns ErrNonsense for mail that cannot be true. It changes nothing.
-func (m *Machine) check(from peer.ID, l letter) error {
+func (m *Machine) check(from peer.ID, l message) error {
 	h, k := headOf(l), l.kind()
 	switch l := l.(type) {
 	case confirmOwner:
@@ -100,8 +100,8 @@ func (m *Machine) check(from peer.ID, l letter) error {
 	return nil
 }
 
-// last returns the highest shard that a letter names; lists are rising. Reports check theirs against their settings.
-func last(l letter) route.ShardID {
+// last returns the highest shard that a message names; lists are rising. Reports check theirs against their settings.
+func last(l message) route.ShardID {
 	switch l := l.(type) {
 	case ownership:
 		if n := len(l.Entries); n > 0 {
@@ -123,11 +123,11 @@ func last(l letter) route.ShardID {
 	return 0
 }
 
-// deliver hands a letter to the region or the coordinator of its type.
-func (m *Machine) deliver(from peer.ID, l letter) {
+// deliver hands a message to the region or the coordinator of its type.
+func (m *Machine) deliver(from peer.ID, l message) {
 	switch l := l.(type) {
-	case farewell:
-		m.onFarewell(from, l)
+	case leaveNotice:
+		m.onLeaveNotice(from, l)
 		return
 	case confirmOwner:
 		m.onConfirmOwner(from, l)
@@ -170,8 +170,8 @@ func (m *Machine) deliver(from peer.ID, l letter) {
 	}
 }
 
-// toRegion takes a coordinator's letter if its term is not lower than the promised one.
-func (m *Machine) toRegion(from peer.ID, h head, l letter) {
+// toRegion takes a coordinator's message if its term is not lower than the promised one.
+func (m *Machine) toRegion(from peer.ID, h head, l message) {
 	if w, ok := l.(reportWanted); ok {
 		if t := m.typ(h.Type); t == nil {
 			m.reportNothing(from, w)
@@ -225,7 +225,7 @@ func (m *Machine) answerUnregistered(from peer.ID, o ownership) {
 	m.post(from, ownership{Kind: k, head: o.head, Entries: o.Entries})
 }
 
-// hears reports whether a coordinator's letter may be listened to under the promise given; if not it is answered with
+// hears reports whether a coordinator's message may be listened to under the promise given; if not it is answered with
 // the higher term. Two incarnations never share a term, so the second of an equal one is only counted.
 func (m *Machine) hears(t *typ, from peer.ID, h head) bool {
 	switch {
@@ -277,7 +277,7 @@ func (m *Machine) onNak(n nak) {
 	m.onSettingsNak(t, n)
 }
 
-// coordinatorFor returns this node's coordinator of the type if a region's letter is meant for its term. A region that
+// coordinatorFor returns this node's coordinator of the type if a region's message is meant for its term. A region that
 // follows a lower term than this node has promised is told the higher one.
 func (m *Machine) coordinatorFor(from peer.ID, h head) *coordinator {
 	t := m.types[h.Type]

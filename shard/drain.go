@@ -1,11 +1,11 @@
-// Leaving: a node gives back what it hosts, and says farewell.
+// Leaving: a node gives back what it hosts, and sends its leave notice.
 //
 // The coordinators are asked to take the shards back; they order each to be stopped and find new homes on demand. A
 // region whose coordinator does not act within the patience stops its shards itself: that is always an owner's right,
 // and its successor as owner comes only after a confirmation or a report. When nothing lives here any more the node
-// says farewell to every member: it hosts nothing and never will again. That is what lets a successor of a coordinator
-// that has left start without waiting for the takeover time: the leaver itself is accounted for by it, and a successor
-// that joined lately learns from it of losses before its time (memory.go).
+// sends its leave notice to every member: it hosts nothing and never will again. That is what lets a successor of a
+// coordinator that has left start without waiting for the takeover time: the leaver itself is accounted for by it, and
+// a successor that joined lately learns from it of losses before its time (memory.go).
 
 package shard
 
@@ -23,7 +23,7 @@ type leave struct {
 	begun, done bool
 	patience    time.Duration // what lives here then is stopped without an order
 	patienceUp  bool
-	unheard     peer.Set // members that have not acknowledged the farewell
+	unheard     peer.Set // members that have not acknowledged the leave notice
 	retry       timer
 }
 
@@ -97,15 +97,15 @@ func (m *Machine) checkLeave() {
 		}
 	}
 	l.retry.start(m)
-	m.sayFarewell(-1)
+	m.sendLeaveNotice(-1)
 }
 
-// sayFarewell tells each time what is remembered then: an earlier letter's word would cost its receiver waiting. Those
-// to whom the one of since is still under way are left out; a negative since leaves out nobody.
-func (m *Machine) sayFarewell(since time.Duration) {
+// sendLeaveNotice tells each time what is remembered then: an earlier message's word would cost its receiver waiting.
+// Those to whom the one of since is still under way are left out; a negative since leaves out nobody.
+func (m *Machine) sendLeaveNotice(since time.Duration) {
 	for _, id := range m.leave.unheard {
 		if m.live(id) && !m.underWay(id, since) {
-			m.post(id, farewell{Kind: wire.KindFarewell, Birth: m.view.Birth, Past: m.tell(id, maxTold)})
+			m.post(id, leaveNotice{Kind: wire.KindLeaveNotice, Birth: m.view.Birth, Past: m.tell(id, maxTold)})
 		}
 	}
 }
@@ -131,11 +131,12 @@ func (m *Machine) tickLeave() {
 		if len(l.unheard) == 0 {
 			l.retry.stop()
 		}
-		m.sayFarewell(since)
+		m.sendLeaveNotice(since)
 	}
 }
 
-// died takes proof that a member's process is gone, which counts as its farewell. A stranger's is nothing to this node.
+// died takes proof that a member's process is gone, which counts as its leave notice. A stranger's is nothing to this
+// node.
 func (m *Machine) died(id peer.ID) {
 	if m.view == nil || m.over || id == m.self {
 		return
@@ -143,21 +144,21 @@ func (m *Machine) died(id peer.ID) {
 	if _, in := m.view.Member(id); !in && m.past.lost(id) == nil {
 		return
 	}
-	m.past.farewells.Add(id)
-	m.settleAll()
+	m.past.leaveNotices.Add(id)
+	m.reviewAll()
 }
 
-// onFarewell remembers that a member hosts nothing and never will again, or that one has heard this of us.
-func (m *Machine) onFarewell(from peer.ID, f farewell) {
-	if f.Kind == wire.KindFarewellAck {
+// onLeaveNotice remembers that a member hosts nothing and never will again, or that one has heard this of us.
+func (m *Machine) onLeaveNotice(from peer.ID, f leaveNotice) {
+	if f.Kind == wire.KindLeaveNoticeAck {
 		m.leave.unheard.Remove(from)
 		if len(m.leave.unheard) == 0 {
 			m.leave.retry.stop()
 		}
 		return
 	}
-	m.past.farewells.Add(from)
-	m.post(from, farewell{Kind: wire.KindFarewellAck, Birth: f.Birth})
+	m.past.leaveNotices.Add(from)
+	m.post(from, leaveNotice{Kind: wire.KindLeaveNoticeAck, Birth: f.Birth})
 	m.learn(f.Past)
-	m.settleAll()
+	m.reviewAll()
 }

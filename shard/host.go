@@ -44,7 +44,7 @@ func (m *Machine) reportNothing(to peer.ID, w reportWanted) {
 	m.post(to, l)
 }
 
-// report sends what lives here, packed so that each letter is complete for the parts of the shard space that its mask
+// report sends what lives here, packed so that each message is complete for the parts of the shard space that its mask
 // names. Parts may be answered at different times: under the promise a set of owned shards only shrinks.
 func (m *Machine) report(t *typ, to peer.ID, w reportWanted) {
 	l := register{head: m.head(t.id, w.Term), Settings: w.Settings, Report: true, Floor: w.Floor}
@@ -117,7 +117,7 @@ func (m *Machine) onHost(t *typ, from peer.ID, l ownership) {
 		case e.Fence.Compare(t.promise.floor) < 0, s.living != notHere && e.Fence != s.fence:
 			m.refuse(t.id, l.Term, from, e.Shard, e.Fence)
 		case s.living == stopping, s.ending:
-			// The answer follows when the rider has stopped it; of what was given up the order is repeated until then.
+			// The answer follows when the runtime has stopped it; of what was given up the order is repeated until then.
 		case e.Fence.Compare(s.ended) <= 0, !hosts:
 			s.ended = maxFence(s.ended, e.Fence)
 			g.stopped = append(g.stopped, e)
@@ -163,7 +163,7 @@ func (m *Machine) onStop(t *typ, from peer.ID, l ownership) {
 	}
 }
 
-// stop tells the rider to stop a shard that lives here. From now on messages for it are parked.
+// stop tells the runtime to stop a shard that lives here. From now on messages for it are parked.
 func (m *Machine) stop(t *typ, s route.ShardID) {
 	e := &t.region.slots[s]
 	if e.living != here {
@@ -174,7 +174,7 @@ func (m *Machine) stop(t *typ, s route.ShardID) {
 	m.forget(t, s)
 }
 
-// stopped takes the rider's word that a shard has stopped. Repetitions and shards that were abandoned are ignored.
+// stopped takes the runtime's word that a shard has stopped. Repetitions and shards that were abandoned are ignored.
 func (m *Machine) stopped(c StoppedCommand) error {
 	t := m.types[c.Type]
 	if t == nil || t.region == nil || uint32(c.Shard) >= t.region.settings.Shards {
@@ -194,7 +194,7 @@ func (m *Machine) stopped(c StoppedCommand) error {
 	return nil
 }
 
-// abandon gives everything up: this incarnation was downed or removed. The rider stops without waiting.
+// abandon gives everything up: this incarnation was downed or removed. The runtime stops without waiting.
 func (m *Machine) abandon() {
 	m.over = true
 	for _, id := range m.order {
@@ -220,7 +220,7 @@ func (m *Machine) abandon() {
 }
 
 // abandonShard orders a shard's end. One whose start was ordered in this step does not begin to live: the view that the
-// rider is shown before it carries the orders out says already that this node is Down.
+// runtime is shown before it carries the orders out says already that this node is Down.
 func (m *Machine) abandonShard(o HostOrder) {
 	starts := func(h HostOrder) bool { return !h.Stop && h.Type == o.Type && h.Shard == o.Shard }
 	if slices.ContainsFunc(m.out.Hosts, starts) {

@@ -19,7 +19,7 @@ import (
 // count, an order under another fence than its term, a term that is not the sender's up-number.
 var ErrNonsense = errors.New("shard: mail that cannot be true")
 
-// Machine is the sharding machine of one node. It is a value stepped by its rider and not safe for concurrent use.
+// Machine is the sharding machine of one node. It is a value stepped by its runtime and not safe for concurrent use.
 type Machine struct {
 	self    peer.ID
 	cfg     Config
@@ -33,7 +33,7 @@ type Machine struct {
 	types   map[route.TypeID]*typ
 	order   []route.TypeID // the keys of types, rising
 
-	local   []letter // mail of this node to itself
+	local   []message // mail of this node to itself
 	out     Effects
 	arena   peer.Arena
 	drained bool // the effects were taken: the arena may be used anew
@@ -73,7 +73,7 @@ func New(self peer.ID, cfg Config, rng *rand.Rand) *Machine {
 func (m *Machine) Tick(now time.Duration) {
 	m.begin(now)
 	if m.past.age(m.now) {
-		m.settleAll()
+		m.reviewAll()
 	}
 	for _, id := range m.order {
 		t := m.types[id]
@@ -93,7 +93,7 @@ func (m *Machine) Tick(now time.Duration) {
 // of a member that is Down, or of another cluster is ignored: views differ for a moment, and what matters is repeated.
 func (m *Machine) Handle(now, _ time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
 	m.begin(now)
-	l, err := readLetter(kind, body)
+	l, err := readMessage(kind, body)
 	if err != nil {
 		return err
 	}
@@ -184,14 +184,14 @@ func (m *Machine) Peek() Effects { return m.out }
 
 func (m *Machine) begin(now time.Duration) {
 	m.now = max(m.now, now, 1) // zero means "no deadline" everywhere in this room
-	m.past.crowd.pass(m.now)
+	m.past.population.pass(m.now)
 	if m.drained {
 		m.arena.Reset()
 		m.drained = false
 	}
 }
 
-// end delivers the mail of this node to itself and sends what has gathered, until nothing is left. Every letter is
+// end delivers the mail of this node to itself and sends what has gathered, until nothing is left. Every message is
 // answered by fewer steps than it took to ask, so this ends.
 func (m *Machine) end() {
 	for {
@@ -216,8 +216,8 @@ func (m *Machine) end() {
 	}
 }
 
-// post sends a letter. Mail to this node itself takes the same way without being encoded.
-func (m *Machine) post(to peer.ID, l letter) {
+// post sends a message. Mail to this node itself takes the same way without being encoded.
+func (m *Machine) post(to peer.ID, l message) {
 	if to == m.self {
 		m.local = append(m.local, l)
 		return
@@ -282,7 +282,7 @@ func (m *Machine) onView(v *membership.View) {
 		return // not admitted yet
 	}
 	m.view = v
-	m.past.crowd.note(old, v)
+	m.past.population.note(old, v)
 	lost := m.past.note(m.now, m.takeover(), m.blindTakeover(), old, v)
 	for _, id := range m.order {
 		t := m.types[id]
@@ -294,14 +294,14 @@ func (m *Machine) onView(v *membership.View) {
 			m.regionView(t, lost)
 		}
 	}
-	m.settleAll()
+	m.reviewAll()
 }
 
-// settleAll lets every coordinator look again at what it waits for.
-func (m *Machine) settleAll() {
+// reviewAll lets every coordinator look again at what it waits for.
+func (m *Machine) reviewAll() {
 	for _, id := range m.order {
 		if c := m.types[id].coord; c != nil {
-			c.settle()
+			c.review()
 		}
 	}
 }

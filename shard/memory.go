@@ -6,9 +6,9 @@
 // before its up-number: until the takeover time has passed since then it is blind, unless it formed the cluster itself
 // or a member that is not blind told it (past in codec_register.go). A blind node's coordinator allocates nothing.
 //
-// What a member remembers comes in a report, to a blind coordinator that asked, and in a farewell, unasked: the leaver
-// may be the only one that is whole, and gone before its successor can ask. Why either may be believed, however late,
-// often or out of order it comes, and whatever has become of the teller:
+// What a member remembers comes in a report, to a blind coordinator that asked, and in a leave notice, unasked: the
+// leaver may be the only one that is whole, and gone before its successor can ask. Why either may be believed, however
+// late, often or out of order it comes, and whatever has become of the teller:
 //
 // Call a member with an up-number that is Up or Leaving a voter. The leader gives up-numbers and removes only in a
 // state that every voter has seen (internal/members/rules.go), so a voter has had everyone who may own something in a
@@ -20,9 +20,9 @@
 //   - or unknown to V: then it got its up-number in a later step. R has its own in every state after V, so that step
 //     waited for R, and R has had X in a view: there is no such X.
 //
-// A receiver that is still joining is told nothing. Lateness costs waiting, never safety: ages in an old letter are too
-// low, so what it tells of is waited for longer, and who left since is taken for lost. A repeated letter teaches
-// nothing more. Each sending of a farewell tells what is remembered then. Names that did not fit into the memory of
+// A receiver that is still joining is told nothing. Lateness costs waiting, never safety: ages in an old message are
+// too low, so what it tells of is waited for longer, and who left since is taken for lost. A repeated message teaches
+// nothing more. Each sending of a leave notice tells what is remembered then. Names that did not fit into the memory of
 // this node itself are brought back by nobody: that blindness is only waited out.
 
 package shard
@@ -40,14 +40,14 @@ const maxLost = 4096
 
 // memory holds the losses, sorted by identity, and the members that confirmed to host nothing ever again.
 type memory struct {
-	seen        bool   // a view with this node in it has come
-	sure        bool   // it formed the cluster, or was told: nothing before its up-number is missing
-	number      uint32 // highest up-number in the views in which this node was a voter
-	losses      []lostMember
-	farewells   peer.Set
-	crowd       crowd
-	blindUntil  time.Duration // losses before the up-number may be missing
-	forgotUntil time.Duration // losses that did not fit are missing
+	seen         bool   // a view with this node in it has come
+	sure         bool   // it formed the cluster, or was told: nothing before its up-number is missing
+	number       uint32 // highest up-number in the views in which this node was a voter
+	losses       []lostMember
+	leaveNotices peer.Set
+	population   population
+	blindUntil   time.Duration // losses before the up-number may be missing
+	forgotUntil  time.Duration // losses that did not fit are missing
 }
 
 type lostMember struct {
@@ -129,7 +129,7 @@ func (p *memory) age(now time.Duration) (changed bool) {
 	p.losses = slices.DeleteFunc(p.losses, func(l lostMember) bool {
 		old := l.removed && now >= l.until
 		if old {
-			p.farewells.Remove(l.id)
+			p.leaveNotices.Remove(l.id)
 		}
 		return old
 	})
@@ -159,7 +159,7 @@ func (p *memory) whole(now time.Duration) bool { return now >= p.blindUntil && n
 
 // owes reports whether a member that this node no longer hears may still be hosting.
 func (m *Machine) owes(id peer.ID) bool {
-	if m.past.farewells.Has(id) {
+	if m.past.leaveNotices.Has(id) {
 		return false
 	}
 	if _, in := m.view.Member(id); in || m.past.lost(id) != nil {
@@ -179,7 +179,7 @@ func (m *Machine) tell(to peer.ID, limit int) past {
 	p := past{Whole: true}
 	for _, l := range m.past.losses {
 		age := (m.now - l.since).Truncate(time.Millisecond)
-		p.Lost = append(p.Lost, loss{ID: l.id, Age: age, Settled: m.past.farewells.Has(l.id)})
+		p.Lost = append(p.Lost, loss{ID: l.id, Age: age, Settled: m.past.leaveNotices.Has(l.id)})
 	}
 	for _, mb := range m.view.Members {
 		if mb.Status != membership.Down {
@@ -204,7 +204,7 @@ func (m *Machine) learn(p past) {
 		_, in := m.view.Member(l.ID)
 		known := m.past.lost(l.ID) != nil
 		if l.Settled && (in || known) {
-			m.past.farewells.Add(l.ID)
+			m.past.leaveNotices.Add(l.ID)
 		}
 		since := m.now - min(l.Age, m.now-1)
 		if in || known || l.Settled || m.now >= since+takeover {
@@ -217,7 +217,7 @@ func (m *Machine) learn(p past) {
 			m.past.add(lostMember{id: id, since: m.now, removed: true, learnt: true}, takeover)
 		}
 	}
-	m.settleAll()
+	m.reviewAll()
 }
 
 // learnCrowd counts those who are named and are no members here as gone lately. So nobody who was a member when the
@@ -229,12 +229,12 @@ func (m *Machine) learnCrowd(p past) {
 	}
 	for _, l := range p.Lost {
 		if unknown(l.ID) {
-			m.past.crowd.left()
+			m.past.population.left()
 		}
 	}
 	for _, id := range p.Roll {
 		if unknown(id) {
-			m.past.crowd.left()
+			m.past.population.left()
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Outbox: what a coordinator sends gathers during a verb and leaves in a few letters per member; what is not answered
+// Outbox: what a coordinator sends gathers during a verb and leaves in a few messages per member; what is not answered
 // is repeated by one timer per member.
 
 package shard
@@ -103,7 +103,7 @@ func (c *coordinator) sendGone(p *client, shards []route.ShardID) {
 	}
 }
 
-// sendHomes discloses homes in rising order, in as many letters as it takes. It sorts the list that it is given.
+// sendHomes discloses homes in rising order, in as many messages as it takes. It sorts the list that it is given.
 func (c *coordinator) sendHomes(p *client, shards []route.ShardID) {
 	slices.Sort(shards)
 	shards = slices.Compact(shards)

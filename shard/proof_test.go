@@ -133,7 +133,7 @@ func TestOlderMemberThatAppearsEndsNoReign(t *testing.T) {
 	require.Equal(t, next.id, w.nodes[2].stats(orders).Coordinator)
 }
 
-// TestGivenUpShardEndsBeforeItLivesAgain: a Blocking handler cannot be interrupted. Until the rider says that it has
+// TestGivenUpShardEndsBeforeItLivesAgain: a Blocking handler cannot be interrupted. Until the runtime says that it has
 // returned, the shard does not start here again, though it was given to this node; then the repeated order is obeyed.
 func TestGivenUpShardEndsBeforeItLivesAgain(t *testing.T) {
 	w := owning(t, 2)

@@ -41,7 +41,7 @@ type region struct {
 type slot struct {
 	state  RouteState
 	living living
-	ending bool // given up, and a handler may still run: nothing starts here before the rider says that it ended
+	ending bool // given up, and a handler may still run: nothing starts here before the runtime says that it ended
 	home   *peer.ID
 	fence  route.Fence
 	ended  route.Fence // no order or home under this fence or a lower one is taken any more
@@ -53,7 +53,7 @@ type living uint8
 const (
 	notHere  living = 0
 	here     living = 1
-	stopping living = 2 // the rider was told to stop it and has not confirmed yet
+	stopping living = 2 // the runtime was told to stop it and has not confirmed yet
 )
 
 // timer is a deadline that doubles its pause each time it is set again. Zero is none. set is when it was set last.
@@ -339,7 +339,8 @@ func (m *Machine) answer(t *typ, k wire.Kind, list []held) []held {
 	return nil
 }
 
-// postHeld sends a list in rising order, in as many letters as it takes. The list belongs to the letters from then on.
+// postHeld sends a list in rising order, in as many messages as it takes. The list belongs to the messages from then
+// on.
 func (m *Machine) postHeld(to peer.ID, k wire.Kind, h head, list []held) {
 	list = rising(list)
 	for len(list) > maxEntries {

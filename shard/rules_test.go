@@ -16,8 +16,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// inject hands a letter to a node as if from another.
-func (w *world) inject(from, to *testNode, l letter) error {
+// inject hands a message to a node as if from another.
+func (w *world) inject(from, to *testNode, l message) error {
 	err := to.m.Handle(w.now, w.now, from.id, l.kind(), l.append(nil))
 	to.collect()
 	return err
@@ -280,7 +280,7 @@ func TestGracefulLeave(t *testing.T) {
 			w.agree(orders, all(orders)...)
 			reign := w.nodes[1].stats(orders).Reign
 			if leaver == 0 {
-				require.True(t, reign.Ready, "the farewell spares the takeover time")
+				require.True(t, reign.Ready, "the leave notice spares the takeover time")
 			}
 		})
 	}
@@ -354,7 +354,7 @@ func TestDownedNodeAbandons(t *testing.T) {
 }
 
 // A shard whose start was ordered in the step in which the node learns that it is Down never begins to live (SHD-9).
-// Its route does not lead here, and the rider has nothing to stop.
+// Its route does not lead here, and the runtime has nothing to stop.
 func TestDownedNodeStartsNothing(t *testing.T) {
 	w := startWorld(t, 2)
 	w.registerAll(orders)
@@ -481,7 +481,7 @@ func TestTwoReportedOwners(t *testing.T) {
 	}
 	require.True(t, sc.ready)
 	require.Equal(t, w.nodes[1].id, sc.records[4].home.id)
-	i := slices.IndexFunc(w.queue, func(p parcel) bool { return p.kind == wire.KindStopShards })
+	i := slices.IndexFunc(w.queue, func(p segment) bool { return p.kind == wire.KindStopShards })
 	require.GreaterOrEqual(t, i, 0)
 	require.Equal(t, w.nodes[2].id, w.queue[i].to)
 	require.Len(t, sc.strays, 1)
@@ -490,7 +490,7 @@ func TestTwoReportedOwners(t *testing.T) {
 	require.Equal(t, alive, sc.records[4].phase)
 }
 
-// The report of an owner of many shards travels in parts, each within the bounds of a letter.
+// The report of an owner of many shards travels in parts, each within the bounds of a message.
 func TestLargeReport(t *testing.T) {
 	s := Settings{Name: "large", Shards: 40_000}
 	w := startWorld(t, 2)

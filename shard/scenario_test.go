@@ -116,7 +116,7 @@ func TestThousandShardsInOneBatch(t *testing.T) {
 	require.Equal(t, 0, w.nodes[2].stats(s).Wanted)
 }
 
-// Questions within BatchDelay share a letter (SHD-1).
+// Questions within BatchDelay share a message (SHD-1).
 func TestQuestionsAreBatched(t *testing.T) {
 	w := startWorld(t, 2)
 	w.registerAll(orders)

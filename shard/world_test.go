@@ -37,11 +37,11 @@ type world struct {
 	rng      *rand.Rand
 	now      time.Duration
 	nodes    []*testNode
-	queue    []parcel
+	queue    []segment
 	versions [][]membership.Member // published states, oldest first
 	nextUp   uint32
 	highest  map[string]route.Fence // per type and shard, the highest fence hosted under
-	slowStop bool                   // riders confirm stops only when told to
+	slowStop bool                   // runtimes confirm stops only when told to
 	mails    map[wire.Kind]int
 }
 
@@ -67,7 +67,7 @@ type testNode struct {
 	cut       map[peer.ID]bool // mail to these is lost
 }
 
-type parcel struct {
+type segment struct {
 	from, to peer.ID
 	kind     wire.Kind
 	body     []byte
@@ -235,7 +235,7 @@ func (n *testNode) collect() {
 		if n.deaf {
 			continue
 		}
-		w.queue = append(w.queue, parcel{n.id, ml.To, ml.Kind, slices.Clone(ml.Body)})
+		w.queue = append(w.queue, segment{n.id, ml.To, ml.Kind, slices.Clone(ml.Body)})
 	}
 	n.refused = append(n.refused, e.Refused...)
 	n.events = append(n.events, e.Events...)
@@ -309,7 +309,7 @@ func (n *testNode) silence() {
 	n.until = n.w.now + DefaultTakeoverTime
 }
 
-// deliver takes parcel i out of the queue and hands it over.
+// deliver takes segment i out of the queue and hands it over.
 func (w *world) deliver(i int) {
 	w.t.Helper()
 	p := w.queue[i]
@@ -317,7 +317,7 @@ func (w *world) deliver(i int) {
 	w.hand(p)
 }
 
-func (w *world) hand(p parcel) {
+func (w *world) hand(p segment) {
 	w.t.Helper()
 	to, from := w.node(p.to), w.node(p.from)
 	if to.dead || to.deaf || to.left || from.cut[p.to] {

@@ -50,28 +50,28 @@ const (
 	KindFormAnswer   Kind = 47 // what it remembers, and whom it has pledged itself to; since version 3
 
 	// Sharding.
-	KindRegister      Kind = 64 // region to coordinator: type settings, owned shards with fences (its report)
-	KindRegisterAck   Kind = 65 // coordinator to region: term accepted, known homes
-	KindRegisterNak   Kind = 66 // refused: a higher term is known, or settings differ (both values)
-	KindAskHomes      Kind = 67 // region to coordinator: homes wanted of these shards
-	KindHomes         Kind = 68 // coordinator to region: homes with fences
-	KindHostShards    Kind = 69 // coordinator to owner: host these shards under these fences
-	KindShardsStarted Kind = 70 // owner to coordinator: they live here
-	KindDrainRegion   Kind = 71 // region to coordinator: I leave, take my shards back
-	KindStopShards    Kind = 72 // coordinator to owner: stop these shards
-	KindShardsStopped Kind = 73 // owner to coordinator: these shards and all their entities have stopped
-	KindHomesGone     Kind = 74 // coordinator to regions told: these homes no longer hold
-	KindHomesGoneAck  Kind = 75 // region to coordinator: forgotten
-	KindReportWanted  Kind = 76 // new coordinator to role members: report what you own under this type
-	KindDrainDone     Kind = 77 // coordinator to region: nothing of yours is left
-	KindFarewell      Kind = 78 // leaver to all: I host nothing of any type and never will again
-	KindFarewellAck   Kind = 79 // heard
-	KindConfirmOwner  Kind = 80 // suspended node to coordinators and members: am I a member still, and owner of these
-	KindConfirmAck    Kind = 81 // you are a member, and own these shards but for some
+	KindRegister       Kind = 64 // region to coordinator: type settings, owned shards with fences (its report)
+	KindRegisterAck    Kind = 65 // coordinator to region: term accepted, known homes
+	KindRegisterNak    Kind = 66 // refused: a higher term is known, or settings differ (both values)
+	KindAskHomes       Kind = 67 // region to coordinator: homes wanted of these shards
+	KindHomes          Kind = 68 // coordinator to region: homes with fences
+	KindHostShards     Kind = 69 // coordinator to owner: host these shards under these fences
+	KindShardsStarted  Kind = 70 // owner to coordinator: they live here
+	KindDrainRegion    Kind = 71 // region to coordinator: I leave, take my shards back
+	KindStopShards     Kind = 72 // coordinator to owner: stop these shards
+	KindShardsStopped  Kind = 73 // owner to coordinator: these shards and all their entities have stopped
+	KindHomesGone      Kind = 74 // coordinator to regions told: these homes no longer hold
+	KindHomesGoneAck   Kind = 75 // region to coordinator: forgotten
+	KindReportWanted   Kind = 76 // new coordinator to role members: report what you own under this type
+	KindDrainDone      Kind = 77 // coordinator to region: nothing of yours is left
+	KindLeaveNotice    Kind = 78 // leaver to all: I host nothing of any type and never will again
+	KindLeaveNoticeAck Kind = 79 // heard
+	KindConfirmOwner   Kind = 80 // suspended node to coordinators and members: am I a member still, and owner of these
+	KindConfirmAck     Kind = 81 // you are a member, and own these shards but for some
 
 	// Courier: what carries the letters of sharding between two incarnations.
-	KindParcel  Kind = 96 // one numbered message, with an acknowledgement
-	KindReceipt Kind = 97 // an acknowledgement alone
+	KindSegment    Kind = 96 // one numbered message, with an acknowledgement
+	KindSegmentAck Kind = 97 // an acknowledgement alone
 )
 
 // Lane is the connection a frame travels on.
@@ -110,58 +110,58 @@ type kindInfo struct {
 }
 
 var kinds = [256]kindInfo{
-	KindHello:         {"hello", LaneControl, maxHello},
-	KindHelloAck:      {"hello-ack", LaneControl, maxHello},
-	KindHelloRefuse:   {"hello-refuse", LaneControl, maxHello},
-	KindHeartbeat:     {"heartbeat", LaneControl, 16},
-	KindHeartbeatAck:  {"heartbeat-ack", LaneControl, 24},
-	KindCredit:        {"credit", LaneControl, 14},
-	KindRefused:       {"refused", LaneControl, maxAny},
-	KindRefusals:      {"refusals", LaneControl, maxAny},
-	KindEnvelope:      {"envelope", LaneData, maxAny},
-	KindReply:         {"reply", LaneData, maxAny},
-	KindMarker:        {"marker", LaneData, 16},
-	KindBulkBegin:     {"bulk-begin", LaneBulk, 33},
-	KindBulkChunk:     {"bulk-chunk", LaneBulk, 4 + MaxBulkChunk},
-	KindBulkAbort:     {"bulk-abort", LaneBulk, 4},
-	KindBulkGrant:     {"bulk-grant", LaneBulk, 8},
-	KindBulkWhole:     {"bulk-whole", LaneBulk, 4},
-	KindBulkOver:      {"bulk-over", LaneBulk, 14},
-	KindJoinProbe:     {"join-probe", LaneControl, maxAny},
-	KindJoinProbeAck:  {"join-probe-ack", LaneControl, maxAny},
-	KindJoinProbeNak:  {"join-probe-nak", LaneControl, maxAny},
-	KindJoin:          {"join", LaneControl, maxAny},
-	KindWelcome:       {"welcome", LaneControl, maxAny},
-	KindJoinRefused:   {"join-refused", LaneControl, maxAny},
-	KindStatus:        {"status", LaneControl, maxAny},
-	KindVersion:       {"version", LaneControl, maxAny},
-	KindSeen:          {"seen", LaneControl, maxAny},
-	KindGossip:        {"gossip", LaneControl, maxAny},
-	KindExitDone:      {"exit-done", LaneControl, maxAny},
-	KindRemovedNote:   {"removed-note", LaneControl, maxAny},
-	KindDelta:         {"delta", LaneControl, maxAny},
-	KindFormAsk:       {"form-ask", LaneControl, 17},
-	KindFormAnswer:    {"form-answer", LaneControl, maxAny},
-	KindRegister:      {"register", LaneControl, maxAny},
-	KindRegisterAck:   {"register-ack", LaneControl, maxAny},
-	KindRegisterNak:   {"register-nak", LaneControl, maxAny},
-	KindAskHomes:      {"ask-homes", LaneControl, maxAny},
-	KindHomes:         {"homes", LaneControl, maxAny},
-	KindHostShards:    {"host-shards", LaneControl, maxAny},
-	KindShardsStarted: {"shards-started", LaneControl, maxAny},
-	KindDrainRegion:   {"drain-region", LaneControl, maxAny},
-	KindStopShards:    {"stop-shards", LaneControl, maxAny},
-	KindShardsStopped: {"shards-stopped", LaneControl, maxAny},
-	KindHomesGone:     {"homes-gone", LaneControl, maxAny},
-	KindHomesGoneAck:  {"homes-gone-ack", LaneControl, maxAny},
-	KindReportWanted:  {"report-wanted", LaneControl, maxAny},
-	KindDrainDone:     {"drain-done", LaneControl, maxAny},
-	KindFarewell:      {"farewell", LaneControl, maxAny},
-	KindFarewellAck:   {"farewell-ack", LaneControl, maxAny},
-	KindConfirmOwner:  {"confirm-owner", LaneControl, maxAny},
-	KindConfirmAck:    {"owner-confirmed", LaneControl, maxAny},
-	KindParcel:        {"parcel", LaneControl, maxAny},
-	KindReceipt:       {"receipt", LaneControl, 25},
+	KindHello:          {"hello", LaneControl, maxHello},
+	KindHelloAck:       {"hello-ack", LaneControl, maxHello},
+	KindHelloRefuse:    {"hello-refuse", LaneControl, maxHello},
+	KindHeartbeat:      {"heartbeat", LaneControl, 16},
+	KindHeartbeatAck:   {"heartbeat-ack", LaneControl, 24},
+	KindCredit:         {"credit", LaneControl, 14},
+	KindRefused:        {"refused", LaneControl, maxAny},
+	KindRefusals:       {"refusals", LaneControl, maxAny},
+	KindEnvelope:       {"envelope", LaneData, maxAny},
+	KindReply:          {"reply", LaneData, maxAny},
+	KindMarker:         {"marker", LaneData, 16},
+	KindBulkBegin:      {"bulk-begin", LaneBulk, 33},
+	KindBulkChunk:      {"bulk-chunk", LaneBulk, 4 + MaxBulkChunk},
+	KindBulkAbort:      {"bulk-abort", LaneBulk, 4},
+	KindBulkGrant:      {"bulk-grant", LaneBulk, 8},
+	KindBulkWhole:      {"bulk-whole", LaneBulk, 4},
+	KindBulkOver:       {"bulk-over", LaneBulk, 14},
+	KindJoinProbe:      {"join-probe", LaneControl, maxAny},
+	KindJoinProbeAck:   {"join-probe-ack", LaneControl, maxAny},
+	KindJoinProbeNak:   {"join-probe-nak", LaneControl, maxAny},
+	KindJoin:           {"join", LaneControl, maxAny},
+	KindWelcome:        {"welcome", LaneControl, maxAny},
+	KindJoinRefused:    {"join-refused", LaneControl, maxAny},
+	KindStatus:         {"status", LaneControl, maxAny},
+	KindVersion:        {"version", LaneControl, maxAny},
+	KindSeen:           {"seen", LaneControl, maxAny},
+	KindGossip:         {"gossip", LaneControl, maxAny},
+	KindExitDone:       {"exit-done", LaneControl, maxAny},
+	KindRemovedNote:    {"removed-note", LaneControl, maxAny},
+	KindDelta:          {"delta", LaneControl, maxAny},
+	KindFormAsk:        {"form-ask", LaneControl, 17},
+	KindFormAnswer:     {"form-answer", LaneControl, maxAny},
+	KindRegister:       {"register", LaneControl, maxAny},
+	KindRegisterAck:    {"register-ack", LaneControl, maxAny},
+	KindRegisterNak:    {"register-nak", LaneControl, maxAny},
+	KindAskHomes:       {"ask-homes", LaneControl, maxAny},
+	KindHomes:          {"homes", LaneControl, maxAny},
+	KindHostShards:     {"host-shards", LaneControl, maxAny},
+	KindShardsStarted:  {"shards-started", LaneControl, maxAny},
+	KindDrainRegion:    {"drain-region", LaneControl, maxAny},
+	KindStopShards:     {"stop-shards", LaneControl, maxAny},
+	KindShardsStopped:  {"shards-stopped", LaneControl, maxAny},
+	KindHomesGone:      {"homes-gone", LaneControl, maxAny},
+	KindHomesGoneAck:   {"homes-gone-ack", LaneControl, maxAny},
+	KindReportWanted:   {"report-wanted", LaneControl, maxAny},
+	KindDrainDone:      {"drain-done", LaneControl, maxAny},
+	KindLeaveNotice:    {"leave-notice", LaneControl, maxAny},
+	KindLeaveNoticeAck: {"leave-notice-ack", LaneControl, maxAny},
+	KindConfirmOwner:   {"confirm-owner", LaneControl, maxAny},
+	KindConfirmAck:     {"owner-confirmed", LaneControl, maxAny},
+	KindSegment:        {"segment", LaneControl, maxAny},
+	KindSegmentAck:     {"segment-ack", LaneControl, 25},
 }
 
 // Known reports whether k stands in the table.

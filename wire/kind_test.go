@@ -21,8 +21,8 @@ var frozenKinds = map[Kind]string{
 	64: "register", 65: "register-ack", 66: "register-nak", 67: "ask-homes", 68: "homes", 69: "host-shards",
 	70: "shards-started", 71: "drain-region", 72: "stop-shards", 73: "shards-stopped", 74: "homes-gone",
 	75: "homes-gone-ack", 76: "report-wanted", 77: "drain-done",
-	78: "farewell", 79: "farewell-ack", 80: "confirm-owner", 81: "owner-confirmed",
-	96: "parcel", 97: "receipt",
+	78: "leave-notice", 79: "leave-notice-ack", 80: "confirm-owner", 81: "owner-confirmed",
+	96: "segment", 97: "segment-ack",
 }
 
 // TestKindsFrozen holds numbers, names, rooms and lanes.

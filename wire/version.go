@@ -59,7 +59,7 @@ func ParseVersions(s string) (v Versions, ok bool) {
 // kindSince holds the kinds that came after version 1. A peer that speaks an older version is never sent them.
 var kindSince = [256]uint8{
 	KindBulkBegin: 2, KindBulkChunk: 2, KindBulkAbort: 2, KindBulkGrant: 2, KindBulkWhole: 2, KindBulkOver: 2,
-	KindParcel: 2, KindReceipt: 2, KindRefusals: 2,
+	KindSegment: 2, KindSegmentAck: 2, KindRefusals: 2,
 	KindFormAsk: 3, KindFormAnswer: 3,
 }
 

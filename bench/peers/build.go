@@ -82,8 +82,8 @@ func (r *run) build(ctx context.Context) error {
 	return nil
 }
 
-// buildErlang compiles the two modules in erlang/. Its nodes find each other without Erlang's daemon of names, so nothing
-// stays behind.
+// buildErlang compiles the two modules in erlang/. Its nodes find each other without Erlang's daemon of names, so
+// nothing stays behind.
 func buildErlang(ctx context.Context, r *run) (starter, error) {
 	const install = "Debian and Ubuntu: erlang-base"
 	erl, err := need("erl", install)

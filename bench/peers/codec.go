@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // timed is what the codecs' program answers for one codec and direction.
@@ -26,7 +26,7 @@ func (r *run) buildCodec(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("build %s: %w", codecs, err)
 	}
-	r.codec, err = door.Start(door.Options{Name: codecs, Path: start.path})
+	r.codec, err = cli.Start(cli.Options{Name: codecs, Path: start.path})
 	return err
 }
 
@@ -36,7 +36,7 @@ func (r *run) codecs(ctx context.Context, title string, out round) error {
 		return nil
 	}
 	var all []timed
-	if err := r.codec.Call(ctx, codecs, door.None{}, &all); err != nil {
+	if err := r.codec.Call(ctx, codecs, cli.None{}, &all); err != nil {
 		return err
 	}
 	for _, t := range all {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // The exit codes.
@@ -89,9 +89,9 @@ func execute(args []string, stdout io.Writer, stderr *os.File) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends this process, and with it its children
-	r := &run{cli: c, progress: door.NewProgress(stderr, !c.Quiet), notes: stderr, pairs: map[string]*pair{}}
+	r := &run{cli: c, progress: cli.NewProgress(stderr, !c.Quiet), notes: stderr, pairs: map[string]*pair{}}
 	if c.Quiet {
-		r.progress = &door.Progress{}
+		r.progress = &cli.Progress{}
 	}
 	report, err := r.run(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func execute(args []string, stdout io.Writer, stderr *os.File) int {
 		return exitFailed
 	}
 	report.table(stderr, !c.Quiet)
-	if err := door.Line(stdout, "peers", report); err != nil {
+	if err := cli.Line(stdout, "peers", report); err != nil {
 		fmt.Fprintln(stderr, "peers:", err)
 		return exitFailed
 	}

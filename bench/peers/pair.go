@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/bench/peers/rig"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // Time limits.
@@ -20,7 +20,7 @@ const (
 
 // pair is running processes.
 type pair struct {
-	receiver, sender *door.Child
+	receiver, sender *cli.Child
 	version          string
 }
 
@@ -34,17 +34,17 @@ func startPair(ctx context.Context, name string, s starter, cpus [2][]int) (_ *p
 			p.kill()
 		}
 	}()
-	options := door.Options{Name: name + " receiver", Path: s.path, Args: s.args, Env: s.env, CPUs: cpus[1]}
-	if p.receiver, err = door.Start(options); err != nil {
+	options := cli.Options{Name: name + " receiver", Path: s.path, Args: s.args, Env: s.env, CPUs: cpus[1]}
+	if p.receiver, err = cli.Start(options); err != nil {
 		return nil, err
 	}
 	var at rig.Served
-	if err := p.receiver.Call(ctx, "serve", door.None{}, &at); err != nil {
+	if err := p.receiver.Call(ctx, "serve", cli.None{}, &at); err != nil {
 		return nil, err
 	}
 	p.version = at.Version
 	options.Name, options.CPUs = name+" sender", cpus[0]
-	if p.sender, err = door.Start(options); err != nil {
+	if p.sender, err = cli.Start(options); err != nil {
 		return nil, err
 	}
 	return p, p.sender.Call(ctx, "dial", rig.DialArgs{Addr: at.Addr}, nil)
@@ -52,7 +52,7 @@ func startPair(ctx context.Context, name string, s starter, cpus [2][]int) (_ *p
 
 // end closes both halves; what does not end by itself is killed.
 func (p *pair) end() {
-	for _, c := range []*door.Child{p.sender, p.receiver} {
+	for _, c := range []*cli.Child{p.sender, p.receiver} {
 		if c != nil {
 			_ = c.Close(closeGrace)
 		}
@@ -60,7 +60,7 @@ func (p *pair) end() {
 }
 
 func (p *pair) kill() {
-	for _, c := range []*door.Child{p.sender, p.receiver} {
+	for _, c := range []*cli.Child{p.sender, p.receiver} {
 		if c != nil {
 			c.Kill()
 		}
@@ -73,8 +73,8 @@ type usage struct{ sender, receiver rig.Usage }
 func (p *pair) usage(ctx context.Context) (u usage, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	if err = p.sender.Call(ctx, "usage", door.None{}, &u.sender); err == nil {
-		err = p.receiver.Call(ctx, "usage", door.None{}, &u.receiver)
+	if err = p.sender.Call(ctx, "usage", cli.None{}, &u.sender); err == nil {
+		err = p.receiver.Call(ctx, "usage", cli.None{}, &u.receiver)
 	}
 	return u, err
 }
@@ -102,9 +102,9 @@ func (p *pair) measure(ctx context.Context, l rig.Load, d time.Duration) (measur
 	limited, cancel := context.WithTimeout(ctx, d+d/2+callLimit)
 	defer cancel()
 	go func() { done <- p.sender.Call(limited, "load", l, &m.result) }()
-	door.Pause(ctx, d/4)
+	cli.Pause(ctx, d/4)
 	before, errBefore := p.usage(ctx)
-	door.Pause(ctx, d)
+	cli.Pause(ctx, d)
 	after, errAfter := p.usage(ctx)
 	for _, err := range []error{<-done, errBefore, errAfter} {
 		if err != nil {
@@ -143,7 +143,7 @@ const drainLimit = 2 * time.Second
 
 // drain waits until the receiver has counted up to want and returns how many it has not.
 func (p *pair) drain(ctx context.Context, want uint64) (uint64, error) {
-	for last, since := uint64(0), time.Now(); ; door.Pause(ctx, 10*time.Millisecond) {
+	for last, since := uint64(0), time.Now(); ; cli.Pause(ctx, 10*time.Millisecond) {
 		u, err := p.usage(ctx)
 		switch n := u.receiver.Count; {
 		case err != nil:

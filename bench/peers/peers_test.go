@@ -1,5 +1,5 @@
-// Tests of the command line, the report, and a short run of ours beside raw TCP with real processes. Nothing here judges
-// a time. They need no network once the modules of this folder are in the module cache.
+// Tests of the command line, the report, and a short run of ours beside raw TCP with real processes. Nothing here
+// judges a time. They need no network once the modules of this folder are in the module cache.
 
 package main
 
@@ -19,7 +19,7 @@ import (
 
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/bench/peers/rig"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // built is where the programs of all tests are: linking them takes longer than running them.
@@ -76,7 +76,7 @@ func lastRows(t *testing.T, out string) map[rowWork]map[string]any {
 		Rounds int
 		Rows   []map[string]any
 	}
-	require.NoError(t, door.ParseLine([]byte(out), "peers", &got))
+	require.NoError(t, cli.ParseLine([]byte(out), "peers", &got))
 	rows := map[rowWork]map[string]any{}
 	for _, r := range got.Rows {
 		key := rowWork{r["peer"].(string), r["work"].(string)}
@@ -91,7 +91,7 @@ func TestRunOfOursBesideRaw(t *testing.T) {
 	code, out, errs := program(t, "--rounds=1", "--duration=300ms", "--only=codec", "--out="+built)
 	require.Equal(t, exitOK, code, errs)
 	rows := lastRows(t, out)
-	places := door.Placements()
+	places := cli.Placements()
 	places[""] = [2][]int{} // where the kernel puts them
 	for _, s := range systems[:2] {
 		for _, row := range s.rows {
@@ -168,7 +168,7 @@ func TestOursMustBeThere(t *testing.T) {
 func TestInterruptedRunLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &run{cli: cli{Rounds: 100, Duration: time.Minute, Works: []string{"tell_64"}, Only: []string{codecs}, Dir: ".",
-		Out: built}, progress: &door.Progress{}, notes: &bytes.Buffer{}, pairs: map[string]*pair{}}
+		Out: built}, progress: &cli.Progress{}, notes: &bytes.Buffer{}, pairs: map[string]*pair{}}
 	require.NoError(t, r.prepare())
 	require.NoError(t, r.build(ctx))
 	cells, err := r.start(ctx)
@@ -179,7 +179,7 @@ func TestInterruptedRunLeavesNothing(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	r.end()
 	for _, p := range r.pairs {
-		for _, c := range []*door.Child{p.receiver, p.sender} {
+		for _, c := range []*cli.Child{p.receiver, p.sender} {
 			select {
 			case <-c.Done():
 			default:

@@ -11,19 +11,19 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/bench/peers/rig"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // run is a running measurement.
 type run struct {
 	cli
-	progress *door.Progress
+	progress *cli.Progress
 	notes    io.Writer
 
 	dir, out string
 	built    []builtSystem
 	pairs    map[string]*pair // by system and placement
-	codec    *door.Child
+	codec    *cli.Child
 	done     []round
 }
 
@@ -111,7 +111,7 @@ func (r *run) run(ctx context.Context) (*report, error) {
 // start starts the pairs that the wanted works need, warms them, and returns the works in the order of a round. A peer
 // that fails here is named and left out.
 func (r *run) start(ctx context.Context) ([]cell, error) {
-	places := door.Placements()
+	places := cli.Placements()
 	places[""] = [2][]int{} // where the kernel puts them
 	var cells []cell
 	for _, w := range works {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/bench"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // benchCmd is the flags of loadgen bench.
@@ -55,7 +55,7 @@ func (c *benchCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends this process, and with it its children
-	r := &rounds{progress: door.NewProgress(e.stderr, c.Progress), unit: time.Second, only: c.Only}
+	r := &rounds{progress: cli.NewProgress(e.stderr, c.Progress), unit: time.Second, only: c.Only}
 	n := c.Rounds
 	if c.Quick {
 		n, r.unit = 1, 100*time.Millisecond
@@ -98,12 +98,12 @@ func (c *benchCmd) Run(e *env) error {
 	r.table(e)
 	out := bench.Medians(r.done)
 	out["rounds"], out["wall_seconds"] = float64(n), time.Since(begin).Seconds()
-	return door.Line(e.stdout, "bench", out)
+	return cli.Line(e.stdout, "bench", out)
 }
 
 // rounds is a running bench.
 type rounds struct {
-	progress *door.Progress
+	progress *cli.Progress
 	unit     time.Duration // of one measure
 	only     string
 	done     []bench.Figures
@@ -134,7 +134,7 @@ func (r *rounds) form(ctx context.Context, e *env) error {
 		}
 	}
 	r.pinned, r.polls = map[string]*crew{}, map[string]*crew{}
-	for place, cpus := range door.Placements() {
+	for place, cpus := range cli.Placements() {
 		suffix := "_" + place
 		asks := r.wanted("ask1"+suffix) || r.wanted("large"+suffix)
 		if !asks && (suffix != apart || !slices.ContainsFunc(namesApart, r.wanted)) {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/bench"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // Time limits.
@@ -40,8 +40,8 @@ type crewArgs struct {
 
 // crew is running processes. Against running nodes there is the sender alone.
 type crew struct {
-	sender    *door.Child
-	receivers []*door.Child
+	sender    *cli.Child
+	receivers []*cli.Child
 	counted   uint64 // by the entities of running nodes, when they were last asked
 }
 
@@ -98,8 +98,8 @@ func (c *crew) explain(err error, limit time.Duration) error {
 }
 
 // all returns the processes, the sender first.
-func (c *crew) all() []*door.Child {
-	var all []*door.Child
+func (c *crew) all() []*cli.Child {
+	var all []*cli.Child
 	if c.sender != nil {
 		all = append(all, c.sender)
 	}
@@ -107,7 +107,7 @@ func (c *crew) all() []*door.Child {
 }
 
 // first is the receiver that baselines run against.
-func (c *crew) first() *door.Child { return c.receivers[0] }
+func (c *crew) first() *cli.Child { return c.receivers[0] }
 
 // flush makes all entities of a mode known to the sender, and what it sent to them counted.
 func (c *crew) flush(ctx context.Context, exec string, entities int) error {
@@ -156,13 +156,13 @@ const lateRefusals = time.Second
 // targets reports whether the receivers are running nodes, of which only the answers are known.
 func (c *crew) targets() bool { return len(c.receivers) == 0 }
 
-// settled waits until what was sent since before has been worked off, and returns how things stand then: everything has
-// reached a handler or came back as refused, or it is lost.
-func (c *crew) settled(ctx context.Context, exec string, entities int, before usages, sent uint64) (usages, error) {
+// quiesced waits until what was sent since before has been worked off, and returns how things stand then: everything
+// has reached a handler or came back as refused, or it is lost.
+func (c *crew) quiesced(ctx context.Context, exec string, entities int, before usages, sent uint64) (usages, error) {
 	if err := c.flush(ctx, exec, entities); err != nil {
 		return usages{}, err
 	}
-	for end := time.Now().Add(lateRefusals); ; door.Pause(ctx, 10*time.Millisecond) {
+	for end := time.Now().Add(lateRefusals); ; cli.Pause(ctx, 10*time.Millisecond) {
 		u, err := c.usage(ctx, exec)
 		if err != nil || u.count-before.count+u.refused-before.refused >= sent || time.Now().After(end) {
 			return u, err
@@ -175,7 +175,7 @@ func (c *crew) leave(ctx context.Context) error {
 	var errs []error
 	for _, p := range c.all() {
 		one, cancel := context.WithTimeout(ctx, leaveLimit)
-		errs = append(errs, p.Call(one, "leave", door.None{}, nil))
+		errs = append(errs, p.Call(one, "leave", cli.None{}, nil))
 		cancel()
 	}
 	closed := make(chan error)
@@ -194,7 +194,7 @@ func (c *crew) end() {
 	if c.targets() && c.sender != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
 		defer cancel()
-		_ = c.sender.Call(ctx, "leave", door.None{}, nil)
+		_ = c.sender.Call(ctx, "leave", cli.None{}, nil)
 	}
 	c.kill()
 }

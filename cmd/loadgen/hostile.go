@@ -11,7 +11,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/hostile"
 )
 
@@ -30,7 +30,7 @@ const (
 // and another one over TLS, beside strangers with certificates that are dear to look at.
 func (r *rounds) hostile(ctx context.Context, e *env, f bench.Figures) error {
 	err := r.besieged(ctx, e, f, "hostile", tlsFiles{}, func(t *hostile.Target) ([]hostile.Attack, error) {
-		list := append(t.Strangers(), t.Insiders()...)
+		list := append(t.NonMembers(), t.Insiders()...)
 		return slices.DeleteFunc(list, func(a hostile.Attack) bool { return a.Slow }), nil
 	})
 	if err != nil {
@@ -57,7 +57,7 @@ func (r *rounds) besieged(ctx context.Context, e *env, f bench.Figures, name str
 		return err
 	}
 	var at targetReply
-	if err := c.first().Call(ctx, "target", door.None{}, &at); err != nil {
+	if err := c.first().Call(ctx, "target", cli.None{}, &at); err != nil {
 		return err
 	}
 	addr, err := kith.ParseAddr(at.Addr)
@@ -108,7 +108,7 @@ func (r *rounds) victim(ctx context.Context, c *crew, f bench.Figures, name stri
 		var share [2]float64
 		err := siege.pair(target, turn, func(i int) error {
 			before, err := c.usage(ctx, "inline")
-			door.Pause(ctx, r.unit)
+			cli.Pause(ctx, r.unit)
 			after, errAfter := c.usage(ctx, "inline")
 			share[i] = float64(after.receivers.CPU-before.receivers.CPU) / float64(after.receivers.At-before.receivers.At)
 			return errors.Join(err, errAfter)
@@ -134,7 +134,7 @@ type hostileLeg struct {
 
 // measure runs one turn: one-way messages to inline entities, as fast as they go, and heartbeats meanwhile.
 func (l *hostileLeg) measure(ctx context.Context, r *rounds, c *crew) error {
-	if err := c.sender.Call(ctx, "beats", door.None{}, nil); err != nil { // those before do not count
+	if err := c.sender.Call(ctx, "beats", cli.None{}, nil); err != nil { // those before do not count
 		return err
 	}
 	load := bench.Load{Mode: bench.Tell, Size: bench.PayloadBytes, Entities: benchEntities, Senders: 1}
@@ -147,7 +147,7 @@ func (l *hostileLeg) measure(ctx context.Context, r *rounds, c *crew) error {
 	}
 	l.rates = append(l.rates, bench.Figures{"rate": rate})
 	var raw []byte
-	if err := c.sender.Call(ctx, "beats", door.None{}, &raw); err != nil {
+	if err := c.sender.Call(ctx, "beats", cli.None{}, &raw); err != nil {
 		return err
 	}
 	trips, err := bench.DecodeLatency(raw)

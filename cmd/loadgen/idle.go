@@ -12,7 +12,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // idleCmd is the flags of loadgen idle.
@@ -62,7 +62,7 @@ func (c *idleCmd) Run(e *env) error {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, c.Limit)
 	defer cancel()
-	progress := door.NewProgress(e.stderr, c.Progress)
+	progress := cli.NewProgress(e.stderr, c.Progress)
 	holder, err := e.startWorker("holder", nil)
 	if err != nil {
 		return err
@@ -82,14 +82,14 @@ func (c *idleCmd) Run(e *env) error {
 		progress.Printf("%d entities", end)
 	}
 	took := time.Since(began)
-	if err := holder.Call(ctx, "held", door.None{}, &full); err != nil {
+	if err := holder.Call(ctx, "held", cli.None{}, &full); err != nil {
 		return err
 	}
 	progress.Printf("%d idle entities: %v", c.Entities, full)
 	if err := holder.Close(closeGrace); err != nil {
 		return err
 	}
-	return door.Line(e.stdout, "idle", c.line(empty, full, took))
+	return cli.Line(e.stdout, "idle", c.line(empty, full, took))
 }
 
 func (c *idleCmd) line(empty, full bench.Held, took time.Duration) idleLine {
@@ -129,8 +129,8 @@ func (w *worker) hold(ctx context.Context, a holdArgs) (bench.Held, error) {
 }
 
 // fill makes entities and waits until they are idle.
-func (w *worker) fill(ctx context.Context, a fillArgs) (door.None, error) {
-	return door.None{}, w.idle.Fill(ctx, w.node, w.filled, a.First, a.End)
+func (w *worker) fill(ctx context.Context, a fillArgs) (cli.None, error) {
+	return cli.None{}, w.idle.Fill(ctx, w.node, w.filled, a.First, a.End)
 }
 
 // restTime is how long entities have been idle when their memory is looked at: shards let go what they kept for busy
@@ -138,7 +138,7 @@ func (w *worker) fill(ctx context.Context, a fillArgs) (door.None, error) {
 const restTime = 2 * time.Second
 
 // held tells what the process holds when its entities have rested.
-func (w *worker) held(ctx context.Context, _ door.None) (bench.Held, error) {
-	door.Pause(ctx, restTime)
+func (w *worker) held(ctx context.Context, _ cli.None) (bench.Held, error) {
+	cli.Pause(ctx, restTime)
 	return bench.Hold(), ctx.Err()
 }

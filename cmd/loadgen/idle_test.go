@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 func TestIdleHoldsEntitiesOfEachMode(t *testing.T) {
@@ -17,7 +17,7 @@ func TestIdleHoldsEntitiesOfEachMode(t *testing.T) {
 			code, out, errs := program(t, "idle", "--entities=2000", "--shards=10", "--exec="+exec, "--progress")
 			require.Equal(t, exitOK, code, errs)
 			var l idleLine
-			require.NoError(t, door.ParseLine([]byte(out), "idle", &l))
+			require.NoError(t, cli.ParseLine([]byte(out), "idle", &l))
 			require.Equal(t, 2000, l.Entities)
 			require.Equal(t, exec, l.Exec)
 			require.Positive(t, l.HeapPerEntity)

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/bench"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // TestMain lets the test binary be the program, as its own children need.
@@ -108,7 +108,7 @@ func TestFlagsThatAgree(t *testing.T) {
 	for _, args := range []string{"", "--inline", "--inline --exec=inline", "--mode=tell", "--exec=worker --inline=false",
 		"--mode=ask", "--mode=ask --callback --inflight=2 --timeout=1s", "--timeout=1s --mode=ask --exec=blocking"} {
 		t.Run(args, func(t *testing.T) {
-			parser, err := kong.New(&cli{}, texts)
+			parser, err := kong.New(&commands{}, texts)
 			require.NoError(t, err)
 			_, err = parser.Parse(append([]string{"run"}, strings.Fields(args)...))
 			require.NoError(t, err)
@@ -163,7 +163,7 @@ func TestRun(t *testing.T) {
 			require.Equal(t, exitOK, code, errs)
 			require.Equal(t, 1, strings.Count(out, "\n"), "nothing but the last line")
 			var l loadLine
-			require.NoError(t, door.ParseLine([]byte(out), "load", &l))
+			require.NoError(t, cli.ParseLine([]byte(out), "load", &l))
 			require.Positive(t, l.Sent)
 			require.Equal(t, l.Sent, l.Delivered+l.Refused)
 			require.Zero(t, l.Lost+l.Failed)
@@ -181,7 +181,7 @@ func TestRunForPeopleWithProfiles(t *testing.T) {
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, out, "CPU ns")
 	var m map[string]any
-	require.NoError(t, door.ParseLine([]byte(out), "load", &m))
+	require.NoError(t, cli.ParseLine([]byte(out), "load", &m))
 	require.NotContains(t, m, "p50_us", "what was not measured is absent, never zero")
 	for _, side := range []string{"sender", "receiver"} {
 		for _, kind := range []string{"cpu.pprof", "heap.pprof", "mutex.pprof", "block.pprof", "trace"} {
@@ -213,7 +213,7 @@ func TestRunEndsOnInterrupt(t *testing.T) {
 	}
 	require.NoError(t, cmd.Wait())
 	var l loadLine
-	require.NoError(t, door.ParseLine(out.Bytes(), "load", &l))
+	require.NoError(t, cli.ParseLine(out.Bytes(), "load", &l))
 	require.Less(t, l.Seconds, 50.0)
 	require.Positive(t, l.Sent)
 	require.Equal(t, l.Sent, l.Delivered)
@@ -224,14 +224,14 @@ func TestBenchGivesAllFigures(t *testing.T) {
 	code, out, errs := program(t, "bench", "--quick", "--progress")
 	require.Equal(t, exitOK, code, errs)
 	var m map[string]float64
-	require.NoError(t, door.ParseLine([]byte(out), "bench", &m))
+	require.NoError(t, cli.ParseLine([]byte(out), "bench", &m))
 	want := strings.Fields(`bulk_gbps frame_bytes encode_ns decode_ns hash_ns route_ns route_allocs link_rate_1
 		link_of_bulk_1 link_rate_64 link_of_bulk_64 tell_rate_inline tell_rate_worker tell_rate_blocking
 		tell_of_bulk_inline tell_of_bulk_worker tell_allocs_sender tell_allocs_receiver ask_allocs ask256_rate
 		ask256_cb_rate stalled_mb tls_link_rate_1 tls_of_plain tls_tell_rate_inline tls_tell_of_plain tls_tell_allocs_sender
 		tls_tell_allocs_receiver hostile_rate_ratio hostile_hb_p99_ratio hostile_attacks_per_second hostile_cpu_share
 		hostile_chains_rate_ratio hostile_chains_attacks_per_second hostile_victim_us hostile_chains_victim_us`)
-	for place := range door.Placements() {
+	for place := range cli.Placements() {
 		suffix := "_" + place
 		for _, name := range strings.Fields(`raw1_p50_us raw1_p99_us ask1_inline_p50_us ask1_inline_p99_us
 			ask1_worker_p50_us ask1_poll_p50_us ask1_over_raw ask1_p99_over_raw ask1_poll_over_raw
@@ -239,7 +239,7 @@ func TestBenchGivesAllFigures(t *testing.T) {
 			want = append(want, name+suffix)
 		}
 	}
-	if _, ok := door.Placements()["p2"]; ok {
+	if _, ok := cli.Placements()["p2"]; ok {
 		want = append(want, strings.Fields(`bulk_gbps_p2 tell_rate_inline_p2 tell_of_bulk_inline_p2 tell_rate_worker_p2
 			tell_of_bulk_worker_p2 tell_allocs_sender_p2 tell_allocs_receiver_p2 ask256_rate_p2 ask256_cb_rate_p2`)...)
 		require.InDelta(t, m["tell_rate_inline_p2"]*80/(m["bulk_gbps_p2"]*1e9), m["tell_of_bulk_inline_p2"], 0.001)
@@ -255,7 +255,7 @@ func TestBenchOnly(t *testing.T) {
 	code, out, errs := program(t, "bench", "--quick", "--only=micro")
 	require.Equal(t, exitOK, code, errs)
 	var m map[string]float64
-	require.NoError(t, door.ParseLine([]byte(out), "bench", &m))
+	require.NoError(t, cli.ParseLine([]byte(out), "bench", &m))
 	require.Contains(t, m, "encode_ns")
 	require.NotContains(t, m, "tell_rate_inline")
 }

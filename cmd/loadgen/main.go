@@ -10,7 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // The exit codes.
@@ -24,8 +24,8 @@ const description = `Load generator for kith: spawns processes with real nodes a
 
 Exit codes: 0 done; 1 an error, or messages that were neither delivered nor refused; 2 wrong command line.`
 
-// cli is the command line. The field names are the names of the flags.
-type cli struct {
+// commands is the command line. The field names are the names of the flags.
+type commands struct {
 	Run    runCmd    `cmd:"" help:"Run one workload and report rates and latencies."`
 	Bench  benchCmd  `cmd:"" help:"Measure everything in interleaved rounds beside raw TCP, and report medians."`
 	Serve  serveCmd  `cmd:"" help:"Run a node that hosts the entities of run --target, until SIGINT or SIGTERM."`
@@ -48,10 +48,10 @@ func main() {
 
 // execute parses args, runs the command and returns the exit code.
 func execute(args []string, e *env) int {
-	var c cli
+	var c commands
 	exited := false
-	e.stdout = door.Clean(e.stdout)
-	stderr := door.Clean(e.stderr)
+	e.stdout = cli.Clean(e.stdout)
+	stderr := cli.Clean(e.stderr)
 	parser, err := kong.New(&c, kong.Name("loadgen"), kong.Description(description), texts,
 		kong.Writers(e.stdout, stderr), kong.Exit(func(int) { exited = true }))
 	if err != nil { // the tags above are wrong
@@ -63,7 +63,7 @@ func execute(args []string, e *env) int {
 		return exitOK
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "loadgen: %v\n%s\n", err, door.Hint("loadgen", err))
+		fmt.Fprintf(stderr, "loadgen: %v\n%s\n", err, cli.Hint("loadgen", err))
 		return exitUsage
 	}
 	if err := ctx.Run(e); err != nil {
@@ -78,6 +78,6 @@ func execute(args []string, e *env) int {
 }
 
 // startWorker starts this program again as a process of a measurement, on the given cores or on all.
-func (e *env) startWorker(name string, cpus []int) (*door.Child, error) {
-	return door.Start(door.Options{Name: name, Args: append(e.selfArgs, "worker"), Env: e.selfEnv, CPUs: cpus})
+func (e *env) startWorker(name string, cpus []int) (*cli.Child, error) {
+	return cli.Start(cli.Options{Name: name, Args: append(e.selfArgs, "worker"), Env: e.selfEnv, CPUs: cpus})
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/bench"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // measure is one thing that is measured in every round; it adds its figures to f.
@@ -53,7 +53,7 @@ func (r *rounds) round(ctx context.Context, title string) (bench.Figures, error)
 func (r *rounds) measures() []measure {
 	all := []measure{
 		{"bulk", func(ctx context.Context, f bench.Figures) error { return r.bulk(ctx, f, r.free, "") }},
-		{"micro", func(ctx context.Context, f bench.Figures) error { return r.figures(ctx, f, "micro", door.None{}) }},
+		{"micro", func(ctx context.Context, f bench.Figures) error { return r.figures(ctx, f, "micro", cli.None{}) }},
 		{"route", func(ctx context.Context, f bench.Figures) error {
 			return r.figures(ctx, f, "route", execArgs{"inline"})
 		}},
@@ -119,7 +119,7 @@ func (r *rounds) bulk(ctx context.Context, f bench.Figures, c *crew, suffix stri
 		return err
 	}
 	var got bulkReply
-	if err := c.first().Call(ctx, "bulked", door.None{}, &got); err != nil {
+	if err := c.first().Call(ctx, "bulked", cli.None{}, &got); err != nil {
 		return err
 	}
 	f.Set("bulk_gbps"+suffix, float64(got.Bytes)/got.Took.Seconds()/1e9)
@@ -136,7 +136,7 @@ func (r *rounds) link(ctx context.Context, f bench.Figures, producers int, c *cr
 	if err := c.first().Call(ctx, "link-listen", linkListenArgs{protect}, &at); err != nil {
 		return err
 	}
-	rate, _, _, err := r.steady(ctx, c, "link-count", door.None{}, func(ctx context.Context, d time.Duration) error {
+	rate, _, _, err := r.steady(ctx, c, "link-count", cli.None{}, func(ctx context.Context, d time.Duration) error {
 		return c.sender.Call(ctx, "link-send", linkArgs{at.Addr, at.Inc, producers, d, protect}, nil)
 	})
 	f.Set(name, rate)
@@ -172,9 +172,9 @@ func (r *rounds) steady(ctx context.Context, c *crew, countOp string, args any,
 	load func(context.Context, time.Duration) error) (rate float64, before, after usages, err error) {
 	done := make(chan error, 1)
 	go func() { done <- load(ctx, r.unit+r.unit/2) }()
-	door.Pause(ctx, r.unit/4)
+	cli.Pause(ctx, r.unit/4)
 	if before, err = r.look(ctx, c, countOp, args); err == nil {
-		door.Pause(ctx, r.unit)
+		cli.Pause(ctx, r.unit)
 		after, err = r.look(ctx, c, countOp, args)
 	}
 	if failed := <-done; failed != nil {
@@ -213,7 +213,7 @@ func (r *rounds) tell(ctx context.Context, f bench.Figures, c *crew, exec, suffi
 	if rate > 0 {
 		f.Set("tell_rate_"+exec+suffix, rate)
 	}
-	end, err := c.settled(ctx, exec, benchEntities, begin, sent.Sent)
+	end, err := c.quiesced(ctx, exec, benchEntities, begin, sent.Sent)
 	if err != nil {
 		return err
 	}
@@ -343,7 +343,7 @@ func (r *rounds) stalled(ctx context.Context, e *env, f bench.Figures) error {
 		return err
 	}
 	var before, after uint64
-	if err := c.sender.Call(ctx, "heap", door.None{}, &before); err != nil {
+	if err := c.sender.Call(ctx, "heap", cli.None{}, &before); err != nil {
 		return err
 	}
 	if err := c.first().Process().Signal(syscall.SIGSTOP); err != nil {
@@ -354,7 +354,7 @@ func (r *rounds) stalled(ctx context.Context, e *env, f bench.Figures) error {
 	if err := c.sender.Call(ctx, "load", loadArgs{Exec: "worker", Load: l}, &sent); err != nil {
 		return err
 	}
-	if err := c.sender.Call(ctx, "heap", door.None{}, &after); err != nil {
+	if err := c.sender.Call(ctx, "heap", cli.None{}, &after); err != nil {
 		return err
 	}
 	f.Set("stalled_mb", max(0, float64(after)-float64(before))/1e6)

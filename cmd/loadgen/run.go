@@ -16,7 +16,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // runCmd is the flags of loadgen run.
@@ -149,7 +149,7 @@ func (c *runCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends this process, and with it its children
-	progress := door.NewProgress(e.stderr, c.Progress)
+	progress := cli.NewProgress(e.stderr, c.Progress)
 	protect := c.files()
 	if c.TLS {
 		certs, err := newCerts()
@@ -184,7 +184,7 @@ func (c *runCmd) Run(e *env) error {
 	if !c.JSON {
 		line.print(e.stdout)
 	}
-	if err := door.Line(e.stdout, "load", line); err != nil {
+	if err := cli.Line(e.stdout, "load", line); err != nil {
 		return err
 	}
 	if line.Lost > 0 {
@@ -197,16 +197,16 @@ func (c *runCmd) Run(e *env) error {
 }
 
 // looks are what the processes had used before a load, right at its end, and when all that it sent was settled.
-type looks struct{ before, ended, settled usages }
+type looks struct{ before, ended, quiesced usages }
 
 // measure warms up, then runs the load that counts.
-func (c *runCmd) measure(ctx context.Context, crew *crew, progress *door.Progress) (*loadLine, error) {
+func (c *runCmd) measure(ctx context.Context, crew *crew, progress *cli.Progress) (*loadLine, error) {
 	exec := c.exec()
 	var warm loadReply
 	if err := crew.sender.Call(ctx, "load", loadArgs{Exec: exec, Load: c.load(c.warm())}, &warm); err != nil {
 		return nil, err
 	}
-	if _, err := crew.settled(ctx, exec, c.Entities, usages{}, warm.Sent); err != nil {
+	if _, err := crew.quiesced(ctx, exec, c.Entities, usages{}, warm.Sent); err != nil {
 		return nil, err
 	}
 	for _, r := range crew.receivers { // ages of the warm-up do not count
@@ -231,7 +231,7 @@ func (c *runCmd) measure(ctx context.Context, crew *crew, progress *door.Progres
 	if at.ended, err = crew.usage(ctx, exec); err != nil { // to settle asks every entity, which is not the load's
 		return nil, err
 	}
-	if at.settled, err = crew.settled(ctx, exec, c.Entities, at.before, r.Sent); err != nil {
+	if at.quiesced, err = crew.quiesced(ctx, exec, c.Entities, at.before, r.Sent); err != nil {
 		return nil, err
 	}
 	if err := c.profile(ctx, crew, "profiled"); err != nil {
@@ -244,12 +244,12 @@ func (c *runCmd) profile(ctx context.Context, crew *crew, op string) error {
 	if c.Profile == "" {
 		return nil
 	}
-	profiled := map[string]*door.Child{"sender": crew.sender}
+	profiled := map[string]*cli.Child{"sender": crew.sender}
 	if !crew.targets() {
 		profiled["receiver"] = crew.first()
 	}
 	for name, p := range profiled {
-		var args any = door.None{}
+		var args any = cli.None{}
 		if op == "profile" {
 			args = profileArgs{c.Profile, name}
 		}
@@ -262,7 +262,7 @@ func (c *runCmd) profile(ctx context.Context, crew *crew, op string) error {
 
 // watch runs the load and shows what reaches the handlers each second. A signal ends the load early, and what it did
 // until then is reported.
-func (c *runCmd) watch(sig context.Context, crew *crew, progress *door.Progress, before usages) (loadReply, error) {
+func (c *runCmd) watch(sig context.Context, crew *crew, progress *cli.Progress, before usages) (loadReply, error) {
 	var r loadReply
 	ctx := context.WithoutCancel(sig)
 	done := make(chan error, 1)
@@ -274,7 +274,7 @@ func (c *runCmd) watch(sig context.Context, crew *crew, progress *door.Progress,
 		case err := <-done:
 			return r, err
 		case <-sig.Done():
-			if err := crew.sender.Call(ctx, "stop", door.None{}, nil); err != nil {
+			if err := crew.sender.Call(ctx, "stop", cli.None{}, nil); err != nil {
 				return r, err
 			}
 			return r, <-done
@@ -297,7 +297,7 @@ func (c *runCmd) line(ctx context.Context, crew *crew, r loadReply, at looks) (*
 	l := &loadLine{Mode: c.Mode, Exec: c.exec(), TLS: c.TLS, Nodes: c.receivers() + 1, Size: c.Size, Entities: c.Entities,
 		Senders:    c.Senders,
 		RateWanted: c.Rate, Seconds: r.Took.Seconds(), Sent: r.Sent, Failed: r.Failed,
-		Delivered: at.settled.count - at.before.count, Refused: at.settled.refused - at.before.refused}
+		Delivered: at.quiesced.count - at.before.count, Refused: at.quiesced.refused - at.before.refused}
 	if c.Mode == "ask" {
 		l.Inflight = c.Inflight
 	}

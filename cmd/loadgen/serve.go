@@ -11,7 +11,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // protectFlags say how a node that others reach is protected.
@@ -32,7 +32,7 @@ type serveCmd struct {
 	Shards  uint32   `default:"100" help:"Shards of each type, 1 to 1048576; the same at all nodes and senders."`
 	protectFlags
 	PollFor time.Duration `default:"0s" help:"${poll_help}"`
-	door.StatsFlags
+	cli.StatsFlags
 }
 
 // Validate is called by the parser: all faults at once, before anything starts.
@@ -58,7 +58,7 @@ func (c *serveCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	w := &worker{env: e, sinks: map[string]*bench.Sink{}, regions: map[string]*kith.Region{}}
-	w.report, w.timed = door.NewReporter(e.stderr), c.LatencyEvery
+	w.report, w.timed = cli.NewReporter(e.stderr), c.LatencyEvery
 	at, err := w.start(ctx, startArgs{Name: c.Cluster, Listen: c.Listen, Seeds: c.Seeds, Host: true, Shards: c.Shards,
 		TLS: c.files(), Insecure: c.Insecure, Poll: c.PollFor})
 	if w.node != nil {
@@ -71,7 +71,7 @@ func (c *serveCmd) Run(e *env) error {
 	if err := w.node.Ready(ctx); err != nil {
 		return err
 	}
-	if err := door.Line(e.stdout, "serving", serving{at.Addr, c.Cluster}); err != nil {
+	if err := cli.Line(e.stdout, "serving", serving{at.Addr, c.Cluster}); err != nil {
 		return err
 	}
 	select {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/port"
 )
 
@@ -42,7 +42,7 @@ func served(t *testing.T, stderr io.Writer, args ...string) (addr string, end fu
 	line := bufio.NewScanner(pipe)
 	require.True(t, line.Scan())
 	var at serving
-	require.NoError(t, door.ParseLine(line.Bytes(), "serving", &at))
+	require.NoError(t, cli.ParseLine(line.Bytes(), "serving", &at))
 	require.Equal(t, "shop", at.Cluster)
 	return at.Addr, func() {
 		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
@@ -61,7 +61,7 @@ func TestRunningNodesAreTargets(t *testing.T) {
 			"--cluster=shop --target="+first), strings.Fields(args)...)...)
 		require.Equal(t, exitOK, code, errs)
 		var l loadLine
-		require.NoError(t, door.ParseLine([]byte(out), "load", &l))
+		require.NoError(t, cli.ParseLine([]byte(out), "load", &l))
 		require.Positive(t, l.Sent)
 		require.Equal(t, l.Sent, l.Delivered+l.Refused, args)
 		require.Zero(t, l.Lost+l.Failed)

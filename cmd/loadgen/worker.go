@@ -15,7 +15,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bench"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // workerCmd has no flags: everything comes by calls.
@@ -30,17 +30,17 @@ var execs = map[string]kith.Mode{"inline": kith.Inline, "worker": kith.Worker, "
 // Run answers calls until the parent is gone; then the process ends, whatever is under way.
 func (*workerCmd) Run(e *env) error {
 	w := &worker{env: e, sinks: map[string]*bench.Sink{}, regions: map[string]*kith.Region{}}
-	err := door.Serve(e.stdin, e.stdout, door.Ops{
-		"start": door.Op(w.start), "await": door.Op(w.await), "flush": door.Op(w.flush), "load": door.Op(w.load),
-		"stop":  door.Op(w.stop),
-		"usage": door.Op(w.usage), "ages": door.Op(w.ages), "leave": door.Op(w.leave),
-		"heap":  door.Op(w.heap),
-		"micro": door.Op(w.micro), "route": door.Op(w.route),
-		"listen": door.Op(w.listen), "bulk": door.Op(w.bulk), "bulked": door.Op(w.bulked), "ping": door.Op(w.ping),
-		"link-listen": door.Op(w.linkListen), "link-send": door.Op(w.linkSend), "link-count": door.Op(w.linkCount),
-		"hold": door.Op(w.hold), "fill": door.Op(w.fill), "held": door.Op(w.held),
-		"target": door.Op(w.target), "beats": door.Op(w.beats),
-		"profile": door.Op(w.profile), "profiled": door.Op(w.profiled),
+	err := cli.Serve(e.stdin, e.stdout, cli.Ops{
+		"start": cli.Op(w.start), "await": cli.Op(w.await), "flush": cli.Op(w.flush), "load": cli.Op(w.load),
+		"stop":  cli.Op(w.stop),
+		"usage": cli.Op(w.usage), "ages": cli.Op(w.ages), "leave": cli.Op(w.leave),
+		"heap":  cli.Op(w.heap),
+		"micro": cli.Op(w.micro), "route": cli.Op(w.route),
+		"listen": cli.Op(w.listen), "bulk": cli.Op(w.bulk), "bulked": cli.Op(w.bulked), "ping": cli.Op(w.ping),
+		"link-listen": cli.Op(w.linkListen), "link-send": cli.Op(w.linkSend), "link-count": cli.Op(w.linkCount),
+		"hold": cli.Op(w.hold), "fill": cli.Op(w.fill), "held": cli.Op(w.held),
+		"target": cli.Op(w.target), "beats": cli.Op(w.beats),
+		"profile": cli.Op(w.profile), "profiled": cli.Op(w.profiled),
 	})
 	if w.node != nil {
 		_ = w.node.Close()
@@ -56,9 +56,9 @@ type worker struct {
 	regions map[string]*kith.Region
 	idle    *bench.Idle // of loadgen idle, and their region
 	filled  *kith.Region
-	report  *door.Reporter // of loadgen serve
-	timed   int            // one of so many calls is timed for it
-	refused atomic.Uint64  // tells that were accepted and came back as undelivered
+	report  *cli.Reporter // of loadgen serve
+	timed   int           // one of so many calls is timed for it
+	refused atomic.Uint64 // tells that were accepted and came back as undelivered
 
 	mu        sync.Mutex
 	stopLoad  context.CancelFunc // of the last load
@@ -114,17 +114,17 @@ func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
 type awaitArgs struct{ Up int }
 
 // await waits until this node sees that many members Up.
-func (w *worker) await(ctx context.Context, a awaitArgs) (door.None, error) {
+func (w *worker) await(ctx context.Context, a awaitArgs) (cli.None, error) {
 	for w.node.View().CountUp() < a.Up {
 		select {
 		case <-ctx.Done():
-			return door.None{}, ctx.Err()
+			return cli.None{}, ctx.Err()
 		case <-w.node.Done():
-			return door.None{}, w.node.Err()
+			return cli.None{}, w.node.Err()
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	return door.None{}, nil
+	return cli.None{}, nil
 }
 
 type (
@@ -230,13 +230,13 @@ func (w *worker) beside(ctx context.Context, exec string) (end func() (bench.Lar
 }
 
 // stop ends the load under way, if there is one, before its time.
-func (w *worker) stop(context.Context, door.None) (door.None, error) {
+func (w *worker) stop(context.Context, cli.None) (cli.None, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopLoad != nil {
 		w.stopLoad()
 	}
-	return door.None{}, nil
+	return cli.None{}, nil
 }
 
 // usageReply is what the process used so far and how many messages of a mode reached its handlers.
@@ -265,16 +265,16 @@ func (w *worker) ages(_ context.Context, a execArgs) ([]byte, error) {
 	return s.Ages().Encode()
 }
 
-func (w *worker) heap(context.Context, door.None) (uint64, error) { return bench.LiveHeap(), nil }
+func (w *worker) heap(context.Context, cli.None) (uint64, error) { return bench.LiveHeap(), nil }
 
-func (w *worker) leave(ctx context.Context, _ door.None) (door.None, error) {
+func (w *worker) leave(ctx context.Context, _ cli.None) (cli.None, error) {
 	if w.node == nil {
-		return door.None{}, nil
+		return cli.None{}, nil
 	}
-	return door.None{}, w.node.Leave(ctx)
+	return cli.None{}, w.node.Leave(ctx)
 }
 
-func (w *worker) micro(context.Context, door.None) (bench.Figures, error) {
+func (w *worker) micro(context.Context, cli.None) (bench.Figures, error) {
 	return bench.Micro(w.regions["worker"]), nil
 }
 
@@ -291,26 +291,26 @@ type (
 	addrReply   struct{ Addr string }
 )
 
-func (w *worker) profile(_ context.Context, a profileArgs) (door.None, error) {
+func (w *worker) profile(_ context.Context, a profileArgs) (cli.None, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.profiling != nil {
-		return door.None{}, errors.New("a profile is being recorded already")
+		return cli.None{}, errors.New("a profile is being recorded already")
 	}
 	var err error
 	w.profiling, err = bench.StartProfile(a.Dir, a.Prefix)
-	return door.None{}, err
+	return cli.None{}, err
 }
 
-func (w *worker) profiled(context.Context, door.None) (door.None, error) {
+func (w *worker) profiled(context.Context, cli.None) (cli.None, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.profiling == nil {
-		return door.None{}, errors.New("no profile is being recorded")
+		return cli.None{}, errors.New("no profile is being recorded")
 	}
 	err := w.profiling.Stop()
 	w.profiling = nil
-	return door.None{}, err
+	return cli.None{}, err
 }
 
 // dialLoopback connects to another worker.

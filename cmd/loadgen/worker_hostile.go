@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/bench"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // targetReply is what one must know of a node to say a hello that it takes.
@@ -16,7 +16,7 @@ type targetReply struct {
 	Inc, Cluster uint64
 }
 
-func (w *worker) target(context.Context, door.None) (targetReply, error) {
+func (w *worker) target(context.Context, cli.None) (targetReply, error) {
 	id := w.node.ID()
 	return targetReply{id.Addr.String(), id.Inc, w.node.View().ClusterID}, nil
 }
@@ -25,7 +25,7 @@ func (w *worker) target(context.Context, door.None) (targetReply, error) {
 const beatsEvery = 2 * time.Millisecond
 
 // beats returns the round trips of heartbeats since the last call, as an encoded histogram; the first call begins.
-func (w *worker) beats(context.Context, door.None) ([]byte, error) {
+func (w *worker) beats(context.Context, cli.None) ([]byte, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.trips == nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/bench"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // listenArgs says what is done with the one connection that is accepted: "bulk" reads it to its end, "pong" answers.
@@ -56,16 +56,16 @@ type timedArgs struct {
 	Duration time.Duration
 }
 
-func (w *worker) bulk(ctx context.Context, a timedArgs) (door.None, error) {
+func (w *worker) bulk(ctx context.Context, a timedArgs) (cli.None, error) {
 	c, err := dialLoopback(ctx, a.Addr)
 	if err != nil {
-		return door.None{}, err
+		return cli.None{}, err
 	}
-	return door.None{}, bench.BulkSend(c, a.Duration)
+	return cli.None{}, bench.BulkSend(c, a.Duration)
 }
 
 // bulked waits for the end of the bulk connection that listen accepted.
-func (w *worker) bulked(ctx context.Context, _ door.None) (bulkReply, error) {
+func (w *worker) bulked(ctx context.Context, _ cli.None) (bulkReply, error) {
 	w.mu.Lock()
 	got := w.received
 	w.mu.Unlock()
@@ -136,7 +136,7 @@ func (w *worker) linkSend(ctx context.Context, a linkArgs) (sentReply, error) {
 }
 
 // linkCount returns how many frames have come over the bare link.
-func (w *worker) linkCount(context.Context, door.None) (usageReply, error) {
+func (w *worker) linkCount(context.Context, cli.None) (usageReply, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.links == nil {

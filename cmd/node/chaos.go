@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/chaos"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // chaosCmd is the flags of node chaos.
@@ -76,13 +76,13 @@ func (c *chaosCmd) Run(e *env) error {
 	r, err := chaos.Run(ctx, chaos.Config{Nodes: c.Nodes, Seed: c.Seed, Rounds: c.Rounds, Net: c.Net, Kinds: kinds,
 		For: time.Duration(c.Minutes * float64(time.Minute)), Dir: filepath.Join(c.Out, fmt.Sprintf("chaos-%d", c.Seed)),
 		Load:     chaos.Load{Entities: c.Entities, Shards: chaosShards, Tells: c.Tells, Asks: c.Asks},
-		Child:    door.Options{Args: append(e.selfArgs, "chaos-child"), Env: e.selfEnv},
-		Progress: door.NewProgress(e.stderr, c.Progress)})
+		Child:    cli.Options{Args: append(e.selfArgs, "chaos-child"), Env: e.selfEnv},
+		Progress: cli.NewProgress(e.stderr, c.Progress)})
 	if r == nil {
 		return err
 	}
 	r.Table(e.stdout)
-	return errors.Join(err, door.Line(e.stdout, "chaos", r))
+	return errors.Join(err, cli.Line(e.stdout, "chaos", r))
 }
 
 // chaosChildCmd is a node process of chaos: everything comes by calls.

@@ -14,7 +14,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // childCmd has no flags: everything comes by calls.
@@ -23,10 +23,10 @@ type childCmd struct{}
 // Run answers calls until the parent is gone; then the process ends, however its node stands.
 func (*childCmd) Run(e *env) error {
 	c := &childNode{e: e, ledger: newLedger()}
-	err := door.Serve(e.stdin, e.stdout, door.Ops{
-		"start": door.Op(c.start), "ready": door.Op(c.ready), "status": door.Op(c.status), "send": door.Op(c.send),
-		"stop": door.Op(c.stop), "report": door.Op(c.report), "address": door.Op(c.address),
-		"lookout": door.Op(c.lookOut), "noticed": door.Op(c.noticed), "leave": door.Op(c.leave),
+	err := cli.Serve(e.stdin, e.stdout, cli.Ops{
+		"start": cli.Op(c.start), "ready": cli.Op(c.ready), "status": cli.Op(c.status), "send": cli.Op(c.send),
+		"stop": cli.Op(c.stop), "report": cli.Op(c.report), "address": cli.Op(c.address),
+		"lookout": cli.Op(c.lookOut), "noticed": cli.Op(c.noticed), "leave": cli.Op(c.leave),
 	})
 	if c.node != nil {
 		_ = c.node.Close()
@@ -76,8 +76,8 @@ func (c *childNode) start(ctx context.Context, a startArgs) (startReply, error) 
 	return startReply{node.Addr().String()}, nil
 }
 
-func (c *childNode) ready(ctx context.Context, _ door.None) (door.None, error) {
-	return door.None{}, c.node.Ready(ctx)
+func (c *childNode) ready(ctx context.Context, _ cli.None) (cli.None, error) {
+	return cli.None{}, c.node.Ready(ctx)
 }
 
 // status is what the parent shows each second.
@@ -89,7 +89,7 @@ type status struct {
 	Refused         uint64
 }
 
-func (c *childNode) status(context.Context, door.None) (status, error) {
+func (c *childNode) status(context.Context, cli.None) (status, error) {
 	if err := c.node.Err(); err != nil {
 		return status{}, err
 	}
@@ -113,11 +113,11 @@ func (c *childNode) hosted() int {
 	return n
 }
 
-func (c *childNode) leave(ctx context.Context, _ door.None) (door.None, error) {
-	return door.None{}, c.node.Leave(ctx)
+func (c *childNode) leave(ctx context.Context, _ cli.None) (cli.None, error) {
+	return cli.None{}, c.node.Leave(ctx)
 }
 
-func (c *childNode) report(context.Context, door.None) (report, error) { return c.ledger.report(), nil }
+func (c *childNode) report(context.Context, cli.None) (report, error) { return c.ledger.report(), nil }
 
 // sendArgs says which senders this process runs. Rate is messages per second of each; zero is as fast as accepted.
 type sendArgs struct {
@@ -126,7 +126,7 @@ type sendArgs struct {
 	Rate     float64
 }
 
-func (c *childNode) send(_ context.Context, a sendArgs) (door.None, error) {
+func (c *childNode) send(_ context.Context, a sendArgs) (cli.None, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &senders{region: c.region, args: a, ids: make([]string, a.Entities), cancel: cancel, counts: sentCounts{},
 		latency: newLatency()}
@@ -137,11 +137,11 @@ func (c *childNode) send(_ context.Context, a sendArgs) (door.None, error) {
 	defer c.mu.Unlock()
 	if c.senders != nil {
 		cancel()
-		return door.None{}, errors.New("senders are running already")
+		return cli.None{}, errors.New("senders are running already")
 	}
 	c.senders = s
 	s.start(ctx)
-	return door.None{}, nil
+	return cli.None{}, nil
 }
 
 // stopReply is what the senders did: messages accepted, asks answered and failed, and their latencies as an encoded
@@ -154,7 +154,7 @@ type stopReply struct {
 	Latency   []byte
 }
 
-func (c *childNode) stop(context.Context, door.None) (stopReply, error) {
+func (c *childNode) stop(context.Context, cli.None) (stopReply, error) {
 	c.mu.Lock()
 	s := c.senders
 	c.mu.Unlock()
@@ -211,14 +211,14 @@ func (s *senders) tell(ctx context.Context, sender uint32) {
 	for ctx.Err() == nil {
 		if s.args.Rate > 0 {
 			due := begin.Add(time.Duration(float64(n) / s.args.Rate * float64(time.Second)))
-			if wait := time.Until(due); wait > time.Millisecond && !door.Pause(ctx, wait) {
+			if wait := time.Until(due); wait > time.Millisecond && !cli.Pause(ctx, wait) {
 				break
 			}
 		}
 		i := r.IntN(len(s.ids))
 		putTell(&buf, sender, seqs[i]+1)
 		if err := s.region.TellWait(ctx, s.ids[i], buf[:]); err != nil {
-			if ctx.Err() == nil && !door.Pause(ctx, 10*time.Millisecond) { // not accepted: the same number again
+			if ctx.Err() == nil && !cli.Pause(ctx, 10*time.Millisecond) { // not accepted: the same number again
 				break
 			}
 			continue
@@ -241,7 +241,7 @@ func (s *senders) tell(ctx context.Context, sender uint32) {
 func (s *senders) ask(ctx context.Context) {
 	r := rand.New(rand.NewPCG(uint64(s.args.Senders[0]), 1))
 	var into [8]byte
-	for door.Pause(ctx, askEvery) {
+	for cli.Pause(ctx, askEvery) {
 		begin := time.Now()
 		_, err := s.region.AskWithin(5*time.Second, s.ids[r.IntN(len(s.ids))], nil, into[:0])
 		took := time.Since(begin)

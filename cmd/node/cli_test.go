@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/check"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/storm"
 )
 
@@ -164,7 +164,7 @@ func TestStormLineAndExitCode(t *testing.T) {
 	require.Contains(t, out.String(), "replay it")
 	require.Contains(t, out.String(), "one-owner")
 	var m map[string]any
-	require.NoError(t, door.ParseLine(out.Bytes(), "storm", &m))
+	require.NoError(t, cli.ParseLine(out.Bytes(), "storm", &m))
 	for _, name := range []string{"seeds", "steps", "cluster_hours", "violations", "trace_hash", "wall_seconds"} {
 		require.Contains(t, m, name)
 	}
@@ -175,7 +175,7 @@ func TestScaleLine(t *testing.T) {
 	code, out, errs := program(t, "scale", "--nodes=5", "--parts=one,quiet,crash", "--crashes=2")
 	require.Equal(t, exitOK, code, errs)
 	var m map[string]any
-	require.NoError(t, door.ParseLine([]byte(out), "scale", &m))
+	require.NoError(t, cli.ParseLine([]byte(out), "scale", &m))
 	for _, field := range strings.Fields("n bulk_join_s join_one_s crash_first_p99_s crash_all_p99_s state_bytes " +
 		"status_bytes gossip_bytes_per_node_s wall_seconds rss_mb") {
 		require.Contains(t, m, field)
@@ -188,7 +188,7 @@ func TestResolverProofLine(t *testing.T) {
 	code, out, errs := program(t, "resolver-proof", "--nodes=3")
 	require.Equal(t, exitOK, code, errs)
 	var m map[string]any
-	require.NoError(t, door.ParseLine([]byte(out), "resolver", &m))
+	require.NoError(t, cli.ParseLine([]byte(out), "resolver", &m))
 	for name, want := range map[string]float64{"nodes": 3, "states": 64, "strategies": 7, "double_survivors": 0,
 		"all_down_unexpected": 0} {
 		require.InDelta(t, want, m[name], 0, name)

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // devCmd is the flags of node dev.
@@ -88,7 +88,7 @@ var (
 func (c *devCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	d := &dev{cmd: c, progress: door.NewProgress(e.stderr, c.Progress)}
+	d := &dev{cmd: c, progress: cli.NewProgress(e.stderr, c.Progress)}
 	d.sum.Nodes, d.sum.Shards = c.Nodes, c.Shards
 	defer d.forget()
 	defer d.kill()
@@ -101,11 +101,11 @@ func (c *devCmd) Run(e *env) error {
 		}
 	}
 	stop() // what follows ends by itself; a second Ctrl-C ends this process, and with it its children
-	if err := d.settle(context.Background()); err != nil {
+	if err := d.awaitShards(context.Background()); err != nil {
 		return err
 	}
 	left := d.leave(context.Background())
-	if err := door.Line(e.stdout, "summary", d.sum); err != nil {
+	if err := cli.Line(e.stdout, "summary", d.sum); err != nil {
 		return err
 	}
 	return errors.Join(left, d.verdict())
@@ -123,8 +123,8 @@ func (d *dev) verdict() error {
 // dev is a running local cluster.
 type dev struct {
 	cmd      *devCmd
-	progress *door.Progress
-	nodes    []*door.Child
+	progress *cli.Progress
+	nodes    []*cli.Child
 	sum      summary
 	foreign  uint64
 	certs    string    // folder of the certificates; empty without TLS
@@ -180,10 +180,10 @@ func (d *dev) form(ctx context.Context, e *env) error {
 		if ready == d.cmd.Nodes {
 			d.sum.FormSeconds = seconds(begin)
 			d.progress.Printf("%d nodes up after %.1f s", ready, d.sum.FormSeconds)
-			door.Pause(limited, registerTime)
+			cli.Pause(limited, registerTime)
 			return nil
 		}
-		door.Pause(limited, 50*time.Millisecond)
+		cli.Pause(limited, 50*time.Millisecond)
 	}
 }
 
@@ -198,11 +198,11 @@ func (d *dev) early(ctx context.Context, err error) error {
 // status asks all nodes.
 func (d *dev) status(ctx context.Context) ([]status, error) {
 	all := make([]status, len(d.nodes))
-	return all, d.each(func(i int, node *door.Child) error { return node.Call(ctx, "status", door.None{}, &all[i]) })
+	return all, d.each(func(i int, node *cli.Child) error { return node.Call(ctx, "status", cli.None{}, &all[i]) })
 }
 
 // each calls f for all nodes side by side and joins the errors.
-func (d *dev) each(f func(i int, node *door.Child) error) error {
+func (d *dev) each(f func(i int, node *cli.Child) error) error {
 	errs := make([]error, len(d.nodes))
 	done := make(chan struct{})
 	for i, node := range d.nodes {
@@ -226,7 +226,7 @@ func (d *dev) send(ctx context.Context, _ *env) error {
 		a.Rate = d.cmd.Rate / float64(d.cmd.Senders)
 	}
 	d.began = time.Now()
-	return d.each(func(i int, node *door.Child) error { return node.Call(ctx, "send", args[i], nil) })
+	return d.each(func(i int, node *cli.Child) error { return node.Call(ctx, "send", args[i], nil) })
 }
 
 // watch shows progress each second until the time is over or the context ends.
@@ -235,7 +235,7 @@ func (d *dev) watch(ctx context.Context, _ *env) error {
 	if d.cmd.Duration > 0 {
 		over = time.After(d.cmd.Duration)
 	}
-	died := make(chan *door.Child, len(d.nodes))
+	died := make(chan *cli.Child, len(d.nodes))
 	for _, node := range d.nodes {
 		go func() { <-node.Done(); died <- node }()
 	}
@@ -262,11 +262,11 @@ func (d *dev) watch(ctx context.Context, _ *env) error {
 	}
 }
 
-func orGone(node *door.Child) error {
+func orGone(node *cli.Child) error {
 	if err := node.Err(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: %w", node.Name(), door.ErrChildGone)
+	return fmt.Errorf("%s: %w", node.Name(), cli.ErrChildGone)
 }
 
 // show writes one progress line and returns how many messages have been sent.

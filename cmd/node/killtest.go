@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // killCmd is the flags of node kill-test.
@@ -59,7 +59,7 @@ const settleTime = 2 * time.Second
 func (c *killCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	progress := door.NewProgress(e.stderr, c.Progress)
+	progress := cli.NewProgress(e.stderr, c.Progress)
 	out := killResult{Nodes: c.Nodes, Rounds: c.Rounds}
 	began := time.Now()
 	for round := range c.Rounds {
@@ -74,27 +74,27 @@ func (c *killCmd) Run(e *env) error {
 	first := slices.Sorted(slices.Values(out.First))
 	out.FirstP50, out.AllP50, out.AllMax = first[len(first)/2], all[len(all)/2], all[len(all)-1]
 	out.WallSeconds = seconds(began)
-	return door.Line(e.stdout, "kill", out)
+	return cli.Line(e.stdout, "kill", out)
 }
 
 // round forms a cluster and kills its victim-th process, which is never the first, the seed of the others.
 func (c *killCmd) round(ctx context.Context, e *env, victim int) (first, all float64, err error) {
-	d := &dev{cmd: &devCmd{Nodes: c.Nodes, Shards: 1, Verbose: c.Verbose}, progress: door.NewProgress(e.stderr, false)}
+	d := &dev{cmd: &devCmd{Nodes: c.Nodes, Shards: 1, Verbose: c.Verbose}, progress: cli.NewProgress(e.stderr, false)}
 	defer d.kill()
 	if err := d.form(ctx, e); err != nil {
 		return 0, 0, err
 	}
-	door.Pause(ctx, settleTime)
+	cli.Pause(ctx, settleTime)
 	limited, cancel := context.WithTimeout(ctx, killLimit)
 	defer cancel()
 	dead := d.nodes[victim]
 	others := slices.Delete(slices.Clone(d.nodes), victim, victim+1)
 	var self startReply
-	if err := dead.Call(limited, "address", door.None{}, &self); err != nil {
+	if err := dead.Call(limited, "address", cli.None{}, &self); err != nil {
 		return 0, 0, err
 	}
 	each := (&dev{nodes: others}).each
-	err = each(func(_ int, n *door.Child) error { return n.Call(limited, "lookout", self, nil) })
+	err = each(func(_ int, n *cli.Child) error { return n.Call(limited, "lookout", self, nil) })
 	if err != nil {
 		return 0, 0, err
 	}
@@ -103,7 +103,7 @@ func (c *killCmd) round(ctx context.Context, e *env, victim int) (first, all flo
 		return 0, 0, fmt.Errorf("kill: %w", err)
 	}
 	noticed := make([]noticedReply, len(others))
-	err = each(func(i int, n *door.Child) error { return n.Call(limited, "noticed", door.None{}, &noticed[i]) })
+	err = each(func(i int, n *cli.Child) error { return n.Call(limited, "noticed", cli.None{}, &noticed[i]) })
 	if err != nil {
 		return 0, 0, err
 	}
@@ -150,13 +150,13 @@ func (l *lookout) start(node *kith.Node, addr string) error {
 	return <-ready
 }
 
-func (c *childNode) lookOut(_ context.Context, a startReply) (door.None, error) {
+func (c *childNode) lookOut(_ context.Context, a startReply) (cli.None, error) {
 	err := errors.New("there is a lookout already")
 	c.lookout.once.Do(func() { err = c.lookout.start(c.node, a.Addr) })
-	return door.None{}, err
+	return cli.None{}, err
 }
 
-func (c *childNode) noticed(ctx context.Context, _ door.None) (noticedReply, error) {
+func (c *childNode) noticed(ctx context.Context, _ cli.None) (noticedReply, error) {
 	select {
 	case <-c.lookout.seen:
 		return noticedReply{c.lookout.at.UnixNano()}, nil
@@ -165,6 +165,6 @@ func (c *childNode) noticed(ctx context.Context, _ door.None) (noticedReply, err
 	}
 }
 
-func (c *childNode) address(context.Context, door.None) (startReply, error) {
+func (c *childNode) address(context.Context, cli.None) (startReply, error) {
 	return startReply{c.node.Addr().String()}, nil
 }

@@ -187,13 +187,13 @@ func compare(sent sentCounts, reports ...report) tally {
 	for sender, entities := range sent {
 		for id, n := range entities {
 			t.Sent += n
-			t.settle(merged[id][sender], n)
+			t.match(merged[id][sender], n)
 			delete(merged[id], sender)
 		}
 	}
 	for _, senders := range merged { // what is left has no sender
 		for _, runs := range senders {
-			t.settle(runs, 0)
+			t.match(runs, 0)
 		}
 	}
 	t.Delivered -= min(givenUp, t.Delivered)
@@ -201,8 +201,8 @@ func compare(sent sentCounts, reports ...report) tally {
 	return t
 }
 
-// settle holds the runs of one pair, of all nodes, against the n messages that were sent.
-func (t *tally) settle(runs []run, n uint64) {
+// match holds the runs of one pair, of all nodes, against the n messages that were sent.
+func (t *tally) match(runs []run, n uint64) {
 	slices.SortFunc(runs, func(a, b run) int {
 		if a.Lo < b.Lo {
 			return -1

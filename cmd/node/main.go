@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // The exit codes.
@@ -27,8 +27,8 @@ const description = `kith: gossip membership, failure detection and sharded enti
 Exit codes: 0 done, or left gracefully; 1 an error, a lost or reordered message, a violation; 2 wrong command line;
 3 the cluster ended the node (downed, removed, isolated); 4 it was not admitted in time; 5 the cluster refused it.`
 
-// cli is the command line. The field names are the names of the flags.
-type cli struct {
+// commands is the command line. The field names are the names of the flags.
+type commands struct {
 	Run   runCmd   `cmd:"" help:"Run one node until SIGINT or SIGTERM, then leave the cluster gracefully."`
 	Dev   devCmd   `cmd:"" help:"Run a local cluster of real processes with demo entities, and count every message."`
 	Storm stormCmd `cmd:"" help:"Run random simulated clusters under random faults, and check every step."`
@@ -66,10 +66,10 @@ func main() {
 
 // execute parses args, runs the command and returns the exit code.
 func execute(args []string, e *env) int {
-	var c cli
+	var c commands
 	exited := false
-	e.stdout = door.Clean(e.stdout)
-	stderr := door.Clean(e.stderr)
+	e.stdout = cli.Clean(e.stdout)
+	stderr := cli.Clean(e.stderr)
 	parser, err := kong.New(&c, kong.Name("node"), kong.Description(description),
 		texts,
 		kong.Writers(e.stdout, stderr), kong.Exit(func(int) { exited = true }))
@@ -82,7 +82,7 @@ func execute(args []string, e *env) int {
 		return exitOK
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "node: %v\n%s\n", err, door.Hint("node", err))
+		fmt.Fprintf(stderr, "node: %v\n%s\n", err, cli.Hint("node", err))
 		return exitUsage
 	}
 	switch err := ctx.Run(e); {
@@ -98,7 +98,7 @@ func execute(args []string, e *env) int {
 }
 
 // startChild starts this program again as a node process, or another build of it.
-func (e *env) startChild(name, build string, stderr io.Writer) (*door.Child, error) {
-	return door.Start(door.Options{Name: name, Path: build, Args: append(e.selfArgs, "child"), Env: e.selfEnv,
+func (e *env) startChild(name, build string, stderr io.Writer) (*cli.Child, error) {
+	return cli.Start(cli.Options{Name: name, Path: build, Args: append(e.selfArgs, "child"), Env: e.selfEnv,
 		Stderr: stderr})
 }

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/proof"
 )
 
@@ -45,7 +45,7 @@ func (c *proofCmd) Run(e *env) error {
 			fmt.Fprintln(e.stdout, f)
 		}
 	}
-	if err := door.Line(e.stdout, "resolver", r); err != nil {
+	if err := cli.Line(e.stdout, "resolver", r); err != nil {
 		return err
 	}
 	if n := r.DoubleSurvivors + r.AllDownUnexpected; n > 0 {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/pki"
 )
 
@@ -57,7 +57,7 @@ func authorityIn(e *env, dir string) (*pki.CA, error) {
 	}
 	_, key := pki.Paths(dir, pki.CAName)
 	if mode, exposed := pki.Exposed(key); exposed {
-		fmt.Fprintf(door.Clean(e.stderr), "warning: others can read %s (%s): whoever has it makes members\n", key, mode)
+		fmt.Fprintf(cli.Clean(e.stderr), "warning: others can read %s (%s): whoever has it makes members\n", key, mode)
 	}
 	ca, err := pki.ParseCA(pair)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/pki"
 )
 
@@ -51,7 +51,7 @@ type runCmd struct {
 
 	PollFor time.Duration `default:"0s" help:"${poll_help}"`
 
-	door.StatsFlags
+	cli.StatsFlags
 
 	Demo       bool   `help:"${demo_help}"`
 	DemoShards uint32 `default:"100" help:"${demoshards_help}"`
@@ -92,9 +92,9 @@ func (c *runCmd) logger(e *env) *slog.Logger {
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // the parser checked it
 	o := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(door.Clean(e.stderr), o))
+		return slog.New(slog.NewJSONHandler(cli.Clean(e.stderr), o))
 	}
-	return slog.New(slog.NewTextHandler(door.Clean(e.stderr), o))
+	return slog.New(slog.NewTextHandler(cli.Clean(e.stderr), o))
 }
 
 // ended is the exit of a node whose membership ended by itself: its shutdown is waited for, and each reason has its
@@ -136,7 +136,7 @@ func (c *runCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	log := c.logger(e)
-	report := door.NewReporter(e.stderr)
+	report := cli.NewReporter(e.stderr)
 	cfg := c.config(log)
 	report.Times(&cfg, c.LatencyEvery)
 	c.warnOfKeys(log)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/scale"
 )
 
@@ -64,7 +64,7 @@ func (c *scaleCmd) Run(e *env) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	progress := door.NewProgress(e.stderr, c.Progress)
+	progress := cli.NewProgress(e.stderr, c.Progress)
 	shown := time.Time{}
 	result, err := scale.Run(scale.Config{Nodes: c.Nodes, Seed: c.Seed, Parts: c.Parts, Crashes: c.Crashes,
 		Hours: c.Hours, Rounds: c.Rounds, Build: c.Build,
@@ -77,5 +77,5 @@ func (c *scaleCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return door.Line(e.stdout, "scale", result)
+	return cli.Line(e.stdout, "scale", result)
 }

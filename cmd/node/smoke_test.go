@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/port"
 )
 
@@ -84,7 +84,7 @@ func rest(s *bufio.Scanner) string {
 func requireClean(t *testing.T, stdout []byte, nodes int) summary {
 	t.Helper()
 	var s summary
-	require.NoError(t, door.ParseLine(stdout, "summary", &s))
+	require.NoError(t, cli.ParseLine(stdout, "summary", &s))
 	require.Equal(t, nodes, s.Nodes)
 	require.Equal(t, nodes, s.Up)
 	require.Positive(t, s.Sent)
@@ -253,7 +253,7 @@ func TestKillTestWithProcesses(t *testing.T) {
 	code, out, errs := program(t, "kill-test", "--nodes=3", "--rounds=1")
 	require.Equal(t, exitOK, code, errs)
 	var r killResult
-	require.NoError(t, door.ParseLine([]byte(out), "kill", &r))
+	require.NoError(t, cli.ParseLine([]byte(out), "kill", &r))
 	require.Len(t, r.All, 1)
 	require.Positive(t, r.FirstP50, "before the signal nobody can have noticed")
 	require.GreaterOrEqual(t, r.AllMax, r.FirstP50)

@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/storm"
 )
 
@@ -62,7 +62,7 @@ func (c *stormCmd) Run(e *env) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(stormGC)
 	}
-	progress := door.NewProgress(e.stderr, c.Progress)
+	progress := cli.NewProgress(e.stderr, c.Progress)
 	begin := time.Now()
 	shown := begin
 	result := storm.Run(storm.Config{Seeds: c.Seeds, First: c.First, Workers: c.Workers, TraceDir: c.TraceDir,
@@ -105,7 +105,7 @@ func (c *stormCmd) report(e *env, r storm.Result) error {
 			}
 		}
 	}
-	if err := door.Line(e.stdout, "storm", r); err != nil {
+	if err := cli.Line(e.stdout, "storm", r); err != nil {
 		return err
 	}
 	if r.Violations > 0 {

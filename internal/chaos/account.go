@@ -74,9 +74,9 @@ type groupKey struct {
 	shard  uint32
 }
 
-// settle sets what was reported against what is missing. A report says how many of a shard, not which: it is taken for
-// those first that nothing else explains.
-func settle(missing []message, reported map[groupKey]int) (lost []message, taken int) {
+// matchReported sets what was reported against what is missing. A report says how many of a shard, not which: it is
+// taken for those first that nothing else explains.
+func matchReported(missing []message, reported map[groupKey]int) (lost []message, taken int) {
 	missing = slices.Clone(missing)
 	slices.SortStableFunc(missing, func(a, b message) int { return cmp.Compare(a.why, b.why) })
 	left := map[groupKey]int{}

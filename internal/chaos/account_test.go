@@ -65,7 +65,7 @@ func TestExplain(t *testing.T) {
 func TestReportsAreSetAgainstWhatIsMissing(t *testing.T) {
 	missing := []message{{sender: 1, shard: 3, why: 0}, {sender: 1, shard: 3, why: -1}, {sender: 1, shard: 4, why: -1},
 		{sender: 2, shard: 3, why: 0}}
-	lost, taken := settle(missing, map[groupKey]int{{1, 0, 3}: 1, {2, 0, 3}: 5})
+	lost, taken := matchReported(missing, map[groupKey]int{{1, 0, 3}: 1, {2, 0, 3}: 5})
 	require.Equal(t, 2, taken)
 	require.Equal(t, []message{{sender: 1, shard: 4, why: -1}, {sender: 1, shard: 3, why: 0}}, lost)
 }

@@ -199,8 +199,8 @@ func (b *book) pausedFrom(process uint32, at time.Duration) (over func(until tim
 	}
 }
 
-// settle makes the account of the whole run.
-func (b *book) settle(rounds []past) (t sums) {
+// total makes the account of the whole run.
+func (b *book) total(rounds []past) (t sums) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var missing []message
@@ -232,7 +232,7 @@ func (b *book) settle(rounds []past) (t sums) {
 			}
 		}
 	}
-	lost, taken := settle(missing, reported)
+	lost, taken := matchReported(missing, reported)
 	t.Reported += taken
 	t.Over = reports - taken
 	for _, m := range lost {

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // carrier is a network whose ways can be made to fail.
@@ -16,7 +16,7 @@ type carrier interface {
 	// place says where the node of a slot listens and under which address the others reach it. Called before each start.
 	place(slot int) (listen, advertise string, err error)
 	// wrap has a process started in the network of its slot.
-	wrap(slot int, o *door.Options)
+	wrap(slot int, o *cli.Options)
 	// apply has every way do what l says from now on.
 	apply(l links) error
 	// can reports whether this carrier can carry out faults of a kind.

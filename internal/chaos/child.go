@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // The exit codes of a child.
@@ -57,8 +57,8 @@ type child struct {
 // Child answers calls until the parent has gone. It ends the process when the node's membership ends.
 func Child(stdin io.Reader, stdout, stderr io.Writer) error {
 	c := &child{stderr: stderr}
-	err := door.Serve(stdin, stdout, door.Ops{"start": door.Op(c.start), "status": door.Op(c.status),
-		"leave": door.Op(c.leave), "quiet": door.Op(c.quiet)})
+	err := cli.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
+		"leave": cli.Op(c.leave), "quiet": cli.Op(c.quiet)})
 	if c.node != nil {
 		_ = c.node.Close()
 	}
@@ -130,18 +130,18 @@ func (c *child) end() {
 const leaveTime = 15 * time.Second
 
 // leave begins to leave; the process ends when that is over.
-func (c *child) leave(context.Context, door.None) (door.None, error) {
+func (c *child) leave(context.Context, cli.None) (cli.None, error) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*leaveTime)
 		defer cancel()
 		_ = c.node.Leave(ctx)
 	}()
-	return door.None{}, nil
+	return cli.None{}, nil
 }
 
-func (c *child) quiet(context.Context, door.None) (door.None, error) {
+func (c *child) quiet(context.Context, cli.None) (cli.None, error) {
 	c.load.stop()
-	return door.None{}, nil
+	return cli.None{}, nil
 }
 
 // seen is one member in the view of another.
@@ -166,7 +166,7 @@ type status struct {
 	Late    time.Duration // the longest that the process stood still since the last call
 }
 
-func (c *child) status(context.Context, door.None) (status, error) {
+func (c *child) status(context.Context, cli.None) (status, error) {
 	if c.node == nil {
 		return status{}, errors.New("not started")
 	}

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // Config says what is run.
@@ -24,8 +24,8 @@ type Config struct {
 	Net      string        // one of Nets
 	Dir      string        // of timeline, logs and journals; made anew
 	Load     Load
-	Child    door.Options // how a child is started: Path, Args, Env
-	Progress *door.Progress
+	Child    cli.Options // how a child is started: Path, Args, Env
+	Progress *cli.Progress
 }
 
 // ErrViolation is returned when something was found; the result says what.
@@ -166,7 +166,7 @@ func (h *harness) live(ctx context.Context) error {
 	rounds := NewRounds(h.cfg.Seed, h.cfg.Nodes, h.cfg.Kinds...)
 	for n := 0; ctx.Err() == nil && h.clock.now() < h.cfg.For && (h.cfg.Rounds == 0 || n < h.cfg.Rounds); n++ {
 		r := rounds.Next()
-		if !door.Pause(ctx, r.Steady) {
+		if !cli.Pause(ctx, r.Steady) {
 			return nil
 		}
 		if err := h.round(ctx, r); err != nil {
@@ -181,11 +181,11 @@ func (h *harness) calm(ctx context.Context) {
 	for _, s := range h.slots {
 		if l := s.current(); l != nil {
 			limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-			_ = l.child.Call(limited, "quiet", door.None{}, nil)
+			_ = l.child.Call(limited, "quiet", cli.None{}, nil)
 			cancel()
 		}
 	}
-	door.Pause(ctx, askTime+time.Second)
+	cli.Pause(ctx, askTime+time.Second)
 }
 
 // nextSender numbers processes.

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // namespaces is the carrier.
@@ -157,7 +157,7 @@ func (n *namespaces) place(slot int) (listen, advertise string, err error) {
 }
 
 // wrap has ip enter the namespace and become the process.
-func (n *namespaces) wrap(slot int, o *door.Options) {
+func (n *namespaces) wrap(slot int, o *cli.Options) {
 	self := o.Path
 	if self == "" {
 		self, _ = os.Executable() // it is running

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // proxies is the carrier: one proxy stands before each node.
@@ -68,8 +68,8 @@ func newProxies(nodes int, seed uint64) (*proxies, error) {
 func (p *proxies) about() string {
 	return "proxy: loopback, a proxy before each node (a lost packet comes later, as on TCP)"
 }
-func (p *proxies) can(Kind) bool           { return true }
-func (p *proxies) wrap(int, *door.Options) {}
+func (p *proxies) can(Kind) bool          { return true }
+func (p *proxies) wrap(int, *cli.Options) {}
 
 // place finds a port for the node itself. Somebody else may take it before the node does: its start fails then, and
 // the next has another one.

@@ -74,7 +74,7 @@ func (h *harness) result() *Result {
 	h.tell(h.book.read(h.clock.now(), true))
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t, v := h.book.settle(h.rounds), h.book.rule.verdict
+	t, v := h.book.total(h.rounds), h.book.rule.verdict
 	r := &Result{Seed: h.cfg.Seed, Nodes: h.cfg.Nodes, Net: kindOf(h.net), Rounds: len(h.rounds),
 		Accepted: t.Accepted, Handled: t.Handled, Reported: t.Reported, Lost: t.Lost, Unexplained: t.Unexplained,
 		Double: v.Double, Back: v.Back, Twice: v.Twice, Reordered: v.Reordered, Overrun: v.Overrun, Over: t.Over,

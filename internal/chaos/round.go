@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // round lets the faults of a round come and waits until all is well.
@@ -108,7 +108,7 @@ func (h *harness) anew(ctx context.Context, p *past) error {
 
 // strike lets one fault come, last and end.
 func (h *harness) strike(ctx context.Context, f Fault) {
-	if !door.Pause(ctx, f.At) {
+	if !cli.Pause(ctx, f.At) {
 		return
 	}
 	hit := &struck{f, h.watcher.victims(f)}
@@ -131,7 +131,7 @@ func (h *harness) strike(ctx context.Context, f Fault) {
 		h.flap(ctx, hit)
 	default:
 		h.inNet(hit, true)
-		door.Pause(ctx, f.For)
+		cli.Pause(ctx, f.For)
 		h.inNet(hit, false)
 	}
 	h.line.printf("fault over: %s", f.Kind)
@@ -159,7 +159,7 @@ func (h *harness) kill(ctx context.Context, hit *struck) {
 			lost := &struck{hit.Fault, []int{s}}
 			h.inNet(lost, true)
 			busy.Go(func() {
-				door.Pause(ctx, hit.Rest)
+				cli.Pause(ctx, hit.Rest)
 				h.inNet(lost, false)
 			})
 		}
@@ -174,7 +174,7 @@ func (h *harness) oneByOne(ctx context.Context, hit *struck, f func(s int, l *li
 	defer busy.Wait()
 	for i, s := range hit.who {
 		if i > 0 {
-			door.Pause(ctx, hit.Stagger)
+			cli.Pause(ctx, hit.Stagger)
 		}
 		if l := h.slots[s].current(); l != nil {
 			f(s, l, &busy)
@@ -196,7 +196,7 @@ func (h *harness) pause(ctx context.Context, hit *struck) {
 		over := h.book.pausedFrom(l.sender, h.clock.now())
 		h.line.notef("%s stopped", name(s))
 		busy.Go(func() {
-			door.Pause(ctx, hit.For)
+			cli.Pause(ctx, hit.For)
 			over(h.clock.now())
 			l.signal(syscall.SIGCONT)
 			h.line.notef("%s goes on", name(s))
@@ -214,9 +214,9 @@ func (h *harness) starve(ctx context.Context, hit *struck) {
 		l := h.slots[s].current()
 		for l != nil && h.clock.now() < until && ctx.Err() == nil && l.running() {
 			l.signal(syscall.SIGSTOP)
-			door.Pause(ctx, hit.Period-hit.Period/share)
+			cli.Pause(ctx, hit.Period-hit.Period/share)
 			l.signal(syscall.SIGCONT)
-			door.Pause(ctx, hit.Period/share)
+			cli.Pause(ctx, hit.Period/share)
 		}
 	}
 }
@@ -226,7 +226,7 @@ func (h *harness) flap(ctx context.Context, hit *struck) {
 	until := h.clock.now() + hit.For
 	for on := true; h.clock.now() < until && ctx.Err() == nil; on = !on {
 		h.inNet(hit, on)
-		door.Pause(ctx, hit.Period)
+		cli.Pause(ctx, hit.Period)
 	}
 	h.inNet(hit, false)
 }
@@ -259,7 +259,7 @@ func (h *harness) leaveInTurn(ctx context.Context, hit *struck) {
 		h.slots[s].setRest(hit.Rest)
 		h.line.notef("%s is told to leave", name(s))
 		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-		err := l.child.Call(limited, "leave", door.None{}, nil)
+		err := l.child.Call(limited, "leave", cli.None{}, nil)
 		cancel()
 		if err != nil {
 			h.line.notef("%s: leave: %v", name(s), err)

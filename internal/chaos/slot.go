@@ -15,14 +15,14 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // life is one process of a slot.
 type life struct {
 	slot   int
 	sender uint32
-	child  *door.Child
+	child  *cli.Child
 	log    *logFile
 	began  time.Duration
 
@@ -133,7 +133,7 @@ func (s *slot) supervise(ctx context.Context) {
 		if lived > restSoon {
 			back = restLeast
 		}
-		door.Pause(ctx, max(rest, back))
+		cli.Pause(ctx, max(rest, back))
 		back = min(2*back, restMost)
 	}
 }
@@ -154,7 +154,7 @@ func (s *slot) start(ctx context.Context) (*life, error) {
 	o := s.h.cfg.Child
 	o.Name, o.Stderr = name(s.number), l.log
 	s.h.net.wrap(s.number, &o)
-	if l.child, err = door.Start(o); err != nil {
+	if l.child, err = cli.Start(o); err != nil {
 		return nil, err
 	}
 	var r startReply
@@ -244,7 +244,7 @@ func (l *life) ask(ctx context.Context, c clock, gone func()) {
 		limited, cancel := context.WithTimeout(ctx, statusTime)
 		defer cancel()
 		var s status
-		err := l.child.Call(limited, "status", door.None{}, &s)
+		err := l.child.Call(limited, "status", cli.None{}, &s)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.asked = false; err == nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 const childEnv = "KITH_CHAOS_CHILD"
@@ -51,7 +51,7 @@ func TestSmoke(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "chaos")
 	r, err := Run(t.Context(), Config{Nodes: nodes, Seed: seedOf(nodes, kinds...), For: time.Hour, Rounds: 2, Kinds: kinds,
 		Net: "proxy", Dir: dir, Load: Load{Entities: 4, Shards: 6, Tells: 30, Asks: 30},
-		Child: door.Options{Env: []string{childEnv + "=1"}}, Progress: &door.Progress{}})
+		Child: cli.Options{Env: []string{childEnv + "=1"}}, Progress: &cli.Progress{}})
 	timeline, _ := os.ReadFile(filepath.Join(dir, "timeline.txt"))
 	if err != nil && !errors.Is(err, ErrViolation) {
 		require.NoError(t, err, string(timeline))

@@ -15,14 +15,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // timeline is written as it happens, and shown as progress.
 type timeline struct {
 	clock    clock
 	path     string
-	progress *door.Progress
+	progress *cli.Progress
 
 	mu    sync.Mutex
 	f     *os.File
@@ -35,7 +35,7 @@ type timed struct {
 	text string
 }
 
-func newTimeline(path string, c clock, p *door.Progress) (*timeline, error) {
+func newTimeline(path string, c clock, p *cli.Progress) (*timeline, error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("timeline: %w", err)

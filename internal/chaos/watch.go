@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // watcher looks at all processes a few times a second.
@@ -39,7 +39,7 @@ func (w *watcher) run(ctx context.Context) {
 	w.views, w.known = map[int]string{}, map[uint64]bool{}
 	var busy sync.WaitGroup
 	defer busy.Wait()
-	for before := w.h.clock.now(); door.Pause(ctx, watchEvery); before = w.h.clock.now() {
+	for before := w.h.clock.now(); cli.Pause(ctx, watchEvery); before = w.h.clock.now() {
 		if late := w.h.clock.now() - before - watchEvery; late > stallLimit {
 			w.h.stalled("the harness", late)
 		}
@@ -209,7 +209,7 @@ func (w *watcher) agreed(t time.Duration) (why string, ok bool) {
 // await waits for a condition, and says why it does not hold when the bound is over.
 func (w *watcher) await(ctx context.Context, bound time.Duration, is func() (string, bool)) (why string, ok bool) {
 	for until := w.h.clock.now() + bound; ; {
-		if why, ok = is(); ok || w.h.clock.now() > until || !door.Pause(ctx, watchEvery/2) {
+		if why, ok = is(); ok || w.h.clock.now() > until || !cli.Pause(ctx, watchEvery/2) {
 			return why, ok
 		}
 	}

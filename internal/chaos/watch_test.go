@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // told returns a harness of three nodes that have just told a healthy status.
 func told(t *testing.T) *harness {
-	line, err := newTimeline(filepath.Join(t.TempDir(), "t"), newClock(machineTime()-time.Minute), &door.Progress{})
+	line, err := newTimeline(filepath.Join(t.TempDir(), "t"), newClock(machineTime()-time.Minute), &cli.Progress{})
 	require.NoError(t, err)
 	h := &harness{cfg: Config{Nodes: 3, Load: Load{Entities: 1}}, clock: line.clock, line: line,
 		seeds: []string{"a:1", "b:1", "c:1"}}
@@ -144,7 +144,7 @@ func TestBookSettles(t *testing.T) {
 	lives[1].end = 9 * time.Second
 	require.Empty(t, b.read(time.Hour, true), "the call that the end cut short is known now")
 	rounds := []past{{faults: []struck{died(1)}, from: 15 * time.Second, until: 30 * time.Second}}
-	got := b.settle(rounds)
+	got := b.total(rounds)
 	require.Equal(t, sums{Accepted: 7, Handled: 3, Reported: 2, Lost: 2, Unexplained: 1, Over: 2}, got)
 	require.Equal(t, 1, rounds[0].accepted)
 	require.Equal(t, 1, rounds[0].lost)

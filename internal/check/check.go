@@ -49,38 +49,38 @@ type Checker struct {
 	Total      int
 	twinSince  time.Duration // since when two clusters have lived; negative: there are none
 
-	ups       map[upKey]peer.ID
-	upOf      map[memberKey]uint32
-	knows     map[memberKey][]*world.Process // who has shown that number
-	claimed   map[peer.ID]claim
-	numbers   []uint32                      // of the view that is being checked
-	shown     map[reportKey]uint32          // by process and member, the number that it has in the process's views
-	agreed    map[uint64]string             // what converged nodes with one hash agree on
-	changed   map[changeKey]bool            // leader's steps seen so far
-	known     []peer.ID                     // everybody who was ever in a view, in the order of appearance
-	unsure    map[reportKey]bool            // a process, and whom its first view lacked
-	gone      map[peer.ID]time.Duration     // since when it is lost for somebody: see loses
-	pairs     pairs                         // and for whom
-	excused   map[peer.ID]bool              // an operator or a restart downed it, or it leaves
-	owners    map[world.ShardKey]*ownership // by shard, the latest owner
-	leads     map[route32]*coordinatorSeat  // by type, who is ready to allocate
-	heard     map[reportKey]time.Duration
-	farewells map[peer.ID]bool
-	store     map[storeKey]storeRow
-	streams   map[pairKey]*letters                // control messages
-	CalmMail  bool                                // nobody has a reason to give up a peer
-	buried    map[reportKey]bool                  // a process, and whom it holds for downed by a resolver
-	views     map[peer.ID]map[peer.ID]bool        // by process, whom it has seen removed
-	checked   map[*world.Process]*membership.View // the last view of each
-	joined    map[*world.Process]bool             // who has shown a view in a cluster
-	collects  map[seatKey]time.Duration           // since when a coordinator collects reports
-	births    map[uint64]uint64                   // by cluster
-	viewed    int                                 // views so far
-	NotTold   int                                 // owners that lived on beside a new one, untold that they are down
-	Fenced    int                                 // writes of late owners that the store refused
-	Nonsense  int                                 // frames that a machine called nonsense
-	Core      Core
-	Suspended int // owners that had suspended themselves when their shards were given to others
+	ups           map[upKey]peer.ID
+	upOf          map[memberKey]uint32
+	knows         map[memberKey][]*world.Process // who has shown that number
+	claimed       map[peer.ID]claim
+	numbers       []uint32                      // of the view that is being checked
+	shown         map[reportKey]uint32          // by process and member, the number that it has in the process's views
+	agreed        map[uint64]string             // what converged nodes with one hash agree on
+	changed       map[changeKey]bool            // leader's steps seen so far
+	known         []peer.ID                     // everybody who was ever in a view, in the order of appearance
+	unsure        map[reportKey]bool            // a process, and whom its first view lacked
+	gone          map[peer.ID]time.Duration     // since when it is lost for somebody: see loses
+	pairs         pairs                         // and for whom
+	excused       map[peer.ID]bool              // an operator or a restart downed it, or it leaves
+	owners        map[world.ShardKey]*ownership // by shard, the latest owner
+	leads         map[route32]*coordinatorSeat  // by type, who is ready to allocate
+	heard         map[reportKey]time.Duration
+	leaveNotices  map[peer.ID]bool
+	store         map[storeKey]storeRow
+	streams       map[pairKey]*sentMessages           // control messages
+	CalmMail      bool                                // nobody has a reason to give up a peer
+	buried        map[reportKey]bool                  // a process, and whom it holds for downed by a resolver
+	views         map[peer.ID]map[peer.ID]bool        // by process, whom it has seen removed
+	checked       map[*world.Process]*membership.View // the last view of each
+	joined        map[*world.Process]bool             // who has shown a view in a cluster
+	collects      map[seatKey]time.Duration           // since when a coordinator collects reports
+	births        map[uint64]uint64                   // by cluster
+	viewed        int                                 // views so far
+	NotTold       int                                 // owners that lived on beside a new one, untold that they are down
+	Fenced        int                                 // writes of late owners that the store refused
+	InvalidFrames int                                 // frames that a machine called nonsense
+	Core          Core
+	Suspended     int // owners that had suspended themselves when their shards were given to others
 }
 
 // New returns the checkers of a world, its watcher from now on. It is called before anything runs there.
@@ -91,12 +91,12 @@ func New(w *world.World) *Checker {
 		changed: map[changeKey]bool{}, gone: map[peer.ID]time.Duration{}, excused: map[peer.ID]bool{},
 		unsure: map[reportKey]bool{},
 		owners: map[world.ShardKey]*ownership{}, leads: map[route32]*coordinatorSeat{}, heard: map[reportKey]time.Duration{},
-		farewells: map[peer.ID]bool{},
-		store:     map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{}, births: map[uint64]uint64{},
+		leaveNotices: map[peer.ID]bool{},
+		store:        map[storeKey]storeRow{}, views: map[peer.ID]map[peer.ID]bool{}, births: map[uint64]uint64{},
 		checked: map[*world.Process]*membership.View{}, joined: map[*world.Process]bool{},
 		collects: map[seatKey]time.Duration{},
 		pairs:    newPairs(),
-		buried:   map[reportKey]bool{}, streams: map[pairKey]*letters{},
+		buried:   map[reportKey]bool{}, streams: map[pairKey]*sentMessages{},
 		Core: Core{fed: -1, still: map[peer.ID]time.Duration{}, rows: map[peer.ID]time.Duration{},
 			back: map[membership.Accusation]bool{}},
 	}
@@ -130,7 +130,7 @@ func (c *Checker) Violate(p *world.Process, rule, format string, args ...any) {
 
 // Refused is a machine's error from a verb. Commands may fail for good reasons; frames of honest peers may not.
 func (c *Checker) Refused(p *world.Process, err error) {
-	c.Nonsense++
+	c.InvalidFrames++
 	c.w.Note(p.Index, "refused: "+err.Error())
 }
 
@@ -338,9 +338,9 @@ func (c *Checker) Frame(p *world.Process, from peer.ID, kind wire.Kind) {
 	switch kind {
 	case wire.KindRegister:
 		c.heard[reportKey{p.ID, from}] = c.w.Now
-	case wire.KindFarewell:
+	case wire.KindLeaveNotice:
 		// It hosts nothing and never will again, and whoever has heard it may tell others.
-		c.farewells[from] = true
+		c.leaveNotices[from] = true
 	}
 }
 

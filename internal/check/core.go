@@ -254,7 +254,7 @@ func (k *Core) Obliged() []*world.Process {
 	return nil
 }
 
-// Settled reports whether the cluster is taken for well, and nothing has disturbed it since.
+// Quiet reports whether the cluster is taken for well, and nothing has disturbed it since.
 func (k *Core) Settled() bool { return k.set && !k.dirty }
 
 // LivesWithout reports whether the strategy obliges the others of a cluster that is well to live when nobody can count

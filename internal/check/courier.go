@@ -19,24 +19,25 @@ import (
 // pairKey is one direction between two incarnations.
 type pairKey struct{ from, to peer.ID }
 
-// letters is what was sent on it, as digests in the order of their first sending, and how much of it was delivered.
-type letters struct {
+// sentMessages is what was sent on it, as digests in the order of their first sending, and how much of it was
+// delivered.
+type sentMessages struct {
 	sent []uint64
 	got  int
 }
 
 // stream returns the stream of two incarnations, made on first use.
-func (c *Checker) stream(from, to peer.ID) *letters {
+func (c *Checker) stream(from, to peer.ID) *sentMessages {
 	k := pairKey{from, to}
 	s := c.streams[k]
 	if s == nil {
-		s = &letters{}
+		s = &sentMessages{}
 		c.streams[k] = s
 	}
 	return s
 }
 
-func letterHash(kind wire.Kind, body []byte) uint64 {
+func messageHash(kind wire.Kind, body []byte) uint64 {
 	d := xxhash.New()
 	_, _ = d.Write([]byte{byte(kind)})
 	_, _ = d.Write(body)
@@ -45,16 +46,16 @@ func letterHash(kind wire.Kind, body []byte) uint64 {
 
 // Posted sees all mail as it leaves.
 func (c *Checker) Posted(p *world.Process, m *peer.Mail) {
-	if m.Kind != wire.KindParcel {
+	if m.Kind != wire.KindSegment {
 		return
 	}
-	l, err := courier.ParseParcel(m.Body)
+	l, err := courier.ParseSegment(m.Body)
 	if err != nil || l.From != p.ID.Inc {
-		c.Violate(p, "courier", "a parcel that nobody can read: %v", err)
+		c.Violate(p, "courier", "a segment that nobody can read: %v", err)
 		return
 	}
 	s := c.stream(p.ID, peer.ID{Addr: m.To.Addr, Inc: l.To})
-	sum := letterHash(l.Kind, l.Body)
+	sum := messageHash(l.Kind, l.Body)
 	switch at := l.Seq - 1; {
 	case at == uint64(len(s.sent)):
 		s.sent = append(s.sent, sum)
@@ -65,11 +66,11 @@ func (c *Checker) Posted(p *world.Process, m *peer.Mail) {
 	}
 }
 
-// Received sees each control message that came in a parcel.
+// Received sees each control message that came in a segment.
 func (c *Checker) Received(p *world.Process, r *node.Received) {
 	c.Frame(p, r.From, r.Kind)
 	s := c.stream(r.From, p.ID)
-	sum := letterHash(r.Kind, r.Body)
+	sum := messageHash(r.Kind, r.Body)
 	if s.got >= len(s.sent) || s.sent[s.got] != sum {
 		c.Violate(p, "courier", "%s of %s is not the next message, number %d of %d", r.Kind, c.w.Name(r.From), s.got+1,
 			len(s.sent))

@@ -19,7 +19,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// TestFullWindow: with a window of two messages and parcels that do not arrive for a while, most of what the
+// TestFullWindow: with a window of two messages and segments that do not arrive for a while, most of what the
 // coordinator has to say finds no room. It is refused, counted, and said again when there is: every home is found, and
 // nobody is given up for it.
 func TestFullWindow(t *testing.T) {
@@ -29,7 +29,7 @@ func TestFullWindow(t *testing.T) {
 	}
 	w := formed(t, 3, setup.Config{Courier: node.CourierConfig{Messages: 2}}, types...)
 	checks(w).CalmMail = true
-	w.Net.Swallows = func(_, _ int, kind wire.Kind) bool { return kind == wire.KindParcel }
+	w.Net.Swallows = func(_, _ int, kind wire.Kind) bool { return kind == wire.KindSegment }
 	want := func() (missing int) {
 		for _, h := range w.Hosts {
 			for _, r := range h.Process.Regions {
@@ -60,14 +60,14 @@ func TestCourierCheckerCriesOut(t *testing.T) {
 	w := formed(t, 2, setup.Config{})
 	a, b := w.Hosts[0].Process, w.Hosts[1].Process
 	post := func(seq uint64, body string) {
-		p := courier.Parcel{From: a.ID.Inc, To: b.ID.Inc, Seq: seq, Kind: wire.KindHomes, Body: []byte(body)}
-		checks(w).Posted(a, &peer.Mail{To: b.ID, Kind: wire.KindParcel, Body: courier.AppendParcel(nil, &p)})
+		p := courier.Segment{From: a.ID.Inc, To: b.ID.Inc, Seq: seq, Kind: wire.KindHomes, Body: []byte(body)}
+		checks(w).Posted(a, &peer.Mail{To: b.ID, Kind: wire.KindSegment, Body: courier.AppendSegment(nil, &p)})
 	}
 	hear := func(body string) {
 		checks(w).Received(b, &node.Received{From: a.ID, Kind: wire.KindHomes, Body: []byte(body)})
 	}
 	begin := func() {
-		checks(w).Violations, checks(w).streams = nil, map[pairKey]*letters{}
+		checks(w).Violations, checks(w).streams = nil, map[pairKey]*sentMessages{}
 		post(1, "one")
 		post(2, "two")
 		post(1, "one")
@@ -81,7 +81,7 @@ func TestCourierCheckerCriesOut(t *testing.T) {
 		"never sent":        func() { hear("two"); hear("three") },
 		"another message":   func() { post(2, "zwei") },
 		"a number left out": func() { post(4, "four") },
-		"no parcel":         func() { checks(w).Posted(a, &peer.Mail{To: b.ID, Kind: wire.KindParcel, Body: []byte{1}}) },
+		"no segment":        func() { checks(w).Posted(a, &peer.Mail{To: b.ID, Kind: wire.KindSegment, Body: []byte{1}}) },
 	} {
 		begin()
 		broken()

@@ -229,19 +229,19 @@ func TestCheckersCryOut(t *testing.T) {
 	}
 }
 
-// TestAWordOfFarewellEndsAReign: a leaver whose farewell is known may become ready in a lower term than a coordinator
-// that it has not heard of, and takes no seat; in a higher term, or without its farewell, it may not.
-func TestAWordOfFarewellEndsAReign(t *testing.T) {
+// TestALeaveNoticeEndsAReign: a leaver whose leave notice is known may become ready in a lower term than a coordinator
+// that it has not heard of, and takes no seat; in a higher term, or without its leave notice, it may not.
+func TestALeaveNoticeEndsAReign(t *testing.T) {
 	for name, c := range map[string]struct {
-		farewell bool
-		term     uint32
-		breach   bool
-	}{"late": {true, 1, false}, "no farewell": {false, 1, true}, "higher": {true, 3, true}} {
+		leaveNotice bool
+		term        uint32
+		breach      bool
+	}{"late": {true, 1, false}, "no leave notice": {false, 1, true}, "higher": {true, 3, true}} {
 		t.Run(name, func(t *testing.T) {
 			w := formed(t, 3, setup.Config{})
 			a, b := w.Hosts[0].Process, w.Hosts[1].Process
 			checks(w).ready(b, &shard.Event{Type: 7, Term: 2})
-			checks(w).farewells[a.ID] = c.farewell
+			checks(w).leaveNotices[a.ID] = c.leaveNotice
 			checks(w).ready(a, &shard.Event{Type: 7, Term: c.term})
 			require.Equal(t, c.breach, len(checks(w).Violations) > 0, "%v", checks(w).Violations)
 			if !c.breach {

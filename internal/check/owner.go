@@ -62,8 +62,8 @@ func (c *Checker) owner(key world.ShardKey) *ownership {
 func (c *Checker) Hosts(p *world.Process, key world.ShardKey, f route.Fence) {
 	o := c.owner(key)
 	name := c.w.ShardName(key.Type, key.Shard)
-	if c.farewells[p.ID] {
-		c.Violate(p, "farewell", "%s starts here after this node said that it hosts nothing ever again", name)
+	if c.leaveNotices[p.ID] {
+		c.Violate(p, "leave-notice", "%s starts here after this node said that it hosts nothing ever again", name)
 	}
 	if c.excusedBy(p, name+" starts here") {
 		c.hostsLost(p, key, o, f)
@@ -217,7 +217,7 @@ func (c *Checker) ready(p *world.Process, e *shard.Event) {
 		if m.ID == p.ID {
 			continue
 		}
-		if m.Status == membership.Down || c.farewells[m.ID] {
+		if m.Status == membership.Down || c.leaveNotices[m.ID] {
 			continue // what others hold of it is no excuse: this view has to
 		}
 		if at, ok := c.heard[reportKey{p.ID, m.ID}]; !ok || at < since {
@@ -227,18 +227,18 @@ func (c *Checker) ready(p *world.Process, e *shard.Event) {
 	}
 }
 
-// seat: who is ready takes the seat of a type's coordinator, and nobody else sits there. A leaver that said farewell
-// may not know yet that it is the oldest no more, however far its reign had come by then: the one of the higher term
-// has promises of all others to refuse it, and it hosts nothing itself.
+// seat: who is ready takes the seat of a type's coordinator, and nobody else sits there. A leaver that sent its leave
+// notice may not know yet that it is the oldest no more, however far its reign had come by then: the one of the higher
+// term has promises of all others to refuse it, and it hosts nothing itself.
 func (c *Checker) seat(p *world.Process, e *shard.Event) {
 	seat := c.leads[e.Type]
 	if seat != nil && seat.p != p && seat.p.Alive {
 		switch _, down := c.gone[seat.p.ID]; {
-		case down && c.pairs.apart(p.ID, seat.p.ID), c.farewells[seat.p.ID]:
+		case down && c.pairs.apart(p.ID, seat.p.ID), c.leaveNotices[seat.p.ID]:
 		case bygone(seat.p, p):
 		case bygone(p, seat.p):
 			return
-		case c.farewells[p.ID] && e.Term < seat.term:
+		case c.leaveNotices[p.ID] && e.Term < seat.term:
 			return
 		default:
 			c.Violate(p, "two-coordinators", "ready for %s in term %d beside %s in term %d", c.w.TypeName(e.Type),
@@ -286,7 +286,7 @@ func (c *Checker) lateHandling(p *world.Process, key world.ShardKey, o *ownershi
 
 // allocated: a shard that lives somewhere is not given out, and every fence is above the one before.
 func (c *Checker) allocated(p *world.Process, e *shard.Event) {
-	if c.farewells[p.ID] {
+	if c.leaveNotices[p.ID] {
 		return // nobody takes its orders any more, see hosts
 	}
 	o := c.owner(world.ShardKey{Type: e.Type, Shard: e.Shard})

@@ -174,7 +174,7 @@ type rival struct {
 // rival: a coordinator that is lost for somebody is the only one of those whom nobody of its side has lost.
 func (c *Checker) rival(p *world.Process, e *shard.Event) {
 	beside := func(q *world.Process, term uint32) {
-		if q != p && q.Alive && !c.farewells[q.ID] && !c.farewells[p.ID] && !c.pairs.apart(p.ID, q.ID) {
+		if q != p && q.Alive && !c.leaveNotices[q.ID] && !c.leaveNotices[p.ID] && !c.pairs.apart(p.ID, q.ID) {
 			c.Violate(p, "two-coordinators", "ready for %s in term %d beside %s in term %d, on one side",
 				c.w.TypeName(e.Type), e.Term, c.w.Name(q.ID), term)
 		}

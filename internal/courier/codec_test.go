@@ -15,17 +15,17 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// samples are parcels of which the page docs/control-messages.md shows the first.
-func samples() []Parcel {
-	return []Parcel{
+// samples are segments of which the page docs/control-messages.md shows the first.
+func samples() []Segment {
+	return []Segment{
 		{From: 0x0102030405060708, To: 0x1112131415161718, Seq: 7, Ack: 4, Kind: wire.KindDrainDone, Body: []byte("ab")},
-		{From: 102, To: 101, Seq: 1, Detour: true, Kind: wire.KindFarewell, Body: []byte{}},
+		{From: 102, To: 101, Seq: 1, Detour: true, Kind: wire.KindLeaveNotice, Body: []byte{}},
 		{From: 102, To: 101, Seq: 2, Ack: 3, Kind: wire.KindRegister, Body: []byte{1, 2, 3}},
 	}
 }
 
-func receipts() []receipt {
-	return []receipt{
+func acks() []segmentAck {
+	return []segmentAck{
 		{from: 0x0102030405060708, to: 0x1112131415161718, ack: 4, gap: true},
 		{from: 102, to: 101, ack: 3, detour: true},
 		{from: 102, to: 101},
@@ -34,22 +34,22 @@ func receipts() []receipt {
 
 func TestGoldenBytes(t *testing.T) {
 	const pair = "0807060504030201" + "1817161514131211"
-	p, c := samples()[0], receipts()[0]
+	p, c := samples()[0], acks()[0]
 	require.Equal(t, pair+"0700000000000000"+"0400000000000000"+"00"+"4d"+"6162",
-		hex.EncodeToString(AppendParcel(nil, &p)))
+		hex.EncodeToString(AppendSegment(nil, &p)))
 	require.Equal(t, pair+"0400000000000000"+"02", hex.EncodeToString(c.append(nil)))
-	require.Equal(t, parcelHead+2, len(AppendParcel(nil, &p)))
-	require.Equal(t, receiptSize, len(c.append(nil)))
-	require.Equal(t, receiptSize, wire.KindReceipt.MaxBody())
+	require.Equal(t, segmentHead+2, len(AppendSegment(nil, &p)))
+	require.Equal(t, ackSize, len(c.append(nil)))
+	require.Equal(t, ackSize, wire.KindSegmentAck.MaxBody())
 }
 
 // The page docs/control-messages.md shows the first sample of each frame, byte by byte.
 func TestPageBytes(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "control-messages.md"))
 	require.NoError(t, err)
-	p, c := samples()[0], receipts()[0]
-	want := map[string][]byte{"parcel": AppendParcel(nil, &p), "receipt": c.append(nil)}
-	blocks := regexp.MustCompile("(?s)```golden ([a-z]+)\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	p, c := samples()[0], acks()[0]
+	want := map[string][]byte{"segment": AppendSegment(nil, &p), "segment-ack": c.append(nil)}
+	blocks := regexp.MustCompile("(?s)```golden ([a-z-]+)\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	require.Len(t, blocks, len(want))
 	for _, block := range blocks {
 		var digits string
@@ -63,57 +63,57 @@ func TestPageBytes(t *testing.T) {
 
 func TestRoundTripAndTruncation(t *testing.T) {
 	for _, p := range samples() {
-		b := AppendParcel(nil, &p)
-		got, err := ParseParcel(b)
+		b := AppendSegment(nil, &p)
+		got, err := ParseSegment(b)
 		require.NoError(t, err)
 		require.Equal(t, p, got)
-		for n := range parcelHead {
-			_, err := ParseParcel(b[:n])
+		for n := range segmentHead {
+			_, err := ParseSegment(b[:n])
 			var we *wire.Error
 			require.ErrorAs(t, err, &we, "cut at %d", n)
 		}
 	}
-	for _, c := range receipts() {
+	for _, c := range acks() {
 		b := c.append(nil)
-		got, err := parseReceipt(b)
+		got, err := parseAck(b)
 		require.NoError(t, err)
 		require.Equal(t, c, got)
 		for n := range b {
-			_, err := parseReceipt(b[:n])
+			_, err := parseAck(b[:n])
 			require.ErrorIs(t, err, wire.ErrTruncated, "cut at %d", n)
 		}
-		_, err = parseReceipt(append(b, 0))
+		_, err = parseAck(append(b, 0))
 		require.ErrorIs(t, err, wire.ErrTrailing)
 	}
 }
 
 func TestBadValues(t *testing.T) {
-	for name, change := range map[string]func(p *Parcel){
-		"no sender":            func(p *Parcel) { p.From = 0 },
-		"nobody meant":         func(p *Parcel) { p.To = 0 },
-		"no number":            func(p *Parcel) { p.Seq = 0 },
-		"a kind of gossip":     func(p *Parcel) { p.Kind = wire.KindGossip },
-		"a heartbeat":          func(p *Parcel) { p.Kind = wire.KindHeartbeat },
-		"a question of now":    func(p *Parcel) { p.Kind = wire.KindConfirmOwner },
-		"a parcel in a parcel": func(p *Parcel) { p.Kind = wire.KindParcel },
-		"no kind at all":       func(p *Parcel) { p.Kind = 95 },
+	for name, change := range map[string]func(p *Segment){
+		"no sender":              func(p *Segment) { p.From = 0 },
+		"nobody meant":           func(p *Segment) { p.To = 0 },
+		"no number":              func(p *Segment) { p.Seq = 0 },
+		"a kind of gossip":       func(p *Segment) { p.Kind = wire.KindGossip },
+		"a heartbeat":            func(p *Segment) { p.Kind = wire.KindHeartbeat },
+		"a question of now":      func(p *Segment) { p.Kind = wire.KindConfirmOwner },
+		"a segment in a segment": func(p *Segment) { p.Kind = wire.KindSegment },
+		"no kind at all":         func(p *Segment) { p.Kind = 95 },
 	} {
 		p := samples()[0]
 		change(&p)
-		_, err := ParseParcel(AppendParcel(nil, &p))
+		_, err := ParseSegment(AppendSegment(nil, &p))
 		require.ErrorIs(t, err, wire.ErrBadValue, name)
 	}
-	p, c := samples()[0], receipts()[0]
-	b := AppendParcel(nil, &p)
+	p, c := samples()[0], acks()[0]
+	b := AppendSegment(nil, &p)
 	b[32] = flagGap
-	_, err := ParseParcel(b)
+	_, err := ParseSegment(b)
 	require.ErrorIs(t, err, wire.ErrBadValue)
 	b = c.append(nil)
 	b[24] = 4
-	_, err = parseReceipt(b)
+	_, err = parseAck(b)
 	require.ErrorIs(t, err, wire.ErrBadValue)
 	c.to = 0
-	_, err = parseReceipt(c.append(nil))
+	_, err = parseAck(c.append(nil))
 	require.ErrorIs(t, err, wire.ErrBadValue)
 }
 
@@ -125,41 +125,41 @@ func TestCarries(t *testing.T) {
 		require.Equal(t, want, Carries(k), k)
 	}
 	require.True(t, Carries(wire.KindHostShards))
-	require.True(t, Carries(wire.KindFarewell))
+	require.True(t, Carries(wire.KindLeaveNotice))
 }
 
 // Decoding allocates nothing: bodies are views.
 func TestDecodingAllocatesNothing(t *testing.T) {
-	p := Parcel{From: 1, To: 2, Seq: 3, Kind: wire.KindHomes, Body: make([]byte, 1<<20)}
-	b, c := AppendParcel(nil, &p), receipts()[0]
+	p := Segment{From: 1, To: 2, Seq: 3, Kind: wire.KindHomes, Body: make([]byte, 1<<20)}
+	b, c := AppendSegment(nil, &p), acks()[0]
 	r := c.append(nil)
 	require.Zero(t, testing.AllocsPerRun(20, func() {
-		if _, err := ParseParcel(b); err != nil {
+		if _, err := ParseSegment(b); err != nil {
 			panic(err)
 		}
-		if _, err := parseReceipt(r); err != nil {
+		if _, err := parseAck(r); err != nil {
 			panic(err)
 		}
 	}))
 }
 
-func FuzzParcel(f *testing.F) {
+func FuzzSegment(f *testing.F) {
 	for _, p := range samples() {
-		f.Add(AppendParcel(nil, &p))
+		f.Add(AppendSegment(nil, &p))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if p, err := ParseParcel(b); err == nil {
-			require.Equal(t, b, AppendParcel(nil, &p))
+		if p, err := ParseSegment(b); err == nil {
+			require.Equal(t, b, AppendSegment(nil, &p))
 		}
 	})
 }
 
-func FuzzReceipt(f *testing.F) {
-	for _, c := range receipts() {
+func FuzzSegmentAck(f *testing.F) {
+	for _, c := range acks() {
 		f.Add(c.append(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if c, err := parseReceipt(b); err == nil {
+		if c, err := parseAck(b); err == nil {
 			require.Equal(t, b, c.append(nil))
 		}
 	})

@@ -70,10 +70,10 @@ var (
 	// ErrNoPeer is returned for a message to one that is no member, is Down, or was given up.
 	ErrNoPeer = errors.New("courier: no such peer, or it was given up")
 	// ErrNonsense is wrapped by errors of Handle for frames that are well-formed and cannot be true: an acknowledgement of
-	// what was never sent, a bare letter from one that sends parcels.
+	// what was never sent, a bare message from one that sends segments.
 	ErrNonsense = errors.New("courier: frame that cannot be true")
 	// ErrBadKind is returned for a kind that no courier handles or carries.
-	ErrBadKind = errors.New("courier: frame kind of another room")
+	ErrBadKind = errors.New("courier: frame kind of another package")
 )
 
 // FullError says that a message was not taken: so many messages and bytes to the peer are outstanding, and the bound

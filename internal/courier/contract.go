@@ -56,7 +56,7 @@ type FollowCommand struct{ Roster Roster }
 // mean that it will not be sent.
 type PostCommand struct{ Mail peer.Mail }
 
-// PlainCommand says that a peer does not know parcels: an earlier version of the protocol. What is outstanding goes to
+// PlainCommand says that a peer does not know segments: an earlier version of the protocol. What is outstanding goes to
 // it bare, once, and so does everything later.
 type PlainCommand struct{ ID peer.ID }
 
@@ -69,7 +69,7 @@ func (PlainCommand) command()   {}
 func (ForgiveCommand) command() {}
 
 // Effects is what one or more verbs ask for. The composition carries out Delivered and GaveUp itself, within the step;
-// Mail and Full are for the rider. Slices and bodies are valid until the next verb.
+// Mail and Full are for the runtime. Slices and bodies are valid until the next verb.
 type Effects struct {
 	Mail      []peer.Mail
 	Full      []*FullError // the first message to a peer that found no room, until there was room again

@@ -60,7 +60,8 @@ func TestOnceAndInOrder(t *testing.T) {
 	})
 }
 
-// A message that goes through costs one parcel and one receipt; an answer within the delay takes the receipt along.
+// A message that goes through costs one segment and one acknowledgement; an answer within the delay takes the
+// acknowledgement along.
 func TestCostWhenAllIsWell(t *testing.T) {
 	w := newNet(t, 1, 2, Config{})
 	a, b := w.posts[0], w.posts[1]
@@ -71,15 +72,15 @@ func TestCostWhenAllIsWell(t *testing.T) {
 	w.run(2*time.Millisecond, never)
 	require.NoError(t, w.say(b, a, "hosted"))
 	require.True(t, w.run(time.Minute, w.quiet))
-	require.Equal(t, []int{3, 2}, []int{a.sent, b.sent}, "the parcel back was the receipt")
+	require.Equal(t, []int{3, 2}, []int{a.sent, b.sent}, "the segment back was the acknowledgement")
 	require.Zero(t, a.m.Stats().Resent+b.m.Stats().Resent)
 	w.run(time.Hour, never)
 	require.Equal(t, []int{3, 2}, []int{a.sent, b.sent}, "nothing is sent when nothing is outstanding")
 }
 
-// Receipts that are lost on their way cost repetitions, never a second delivery, and what is acknowledged at last
+// Acks that are lost on their way cost repetitions, never a second delivery, and what is acknowledged at last
 // counts for everything before it.
-func TestLostReceipts(t *testing.T) {
+func TestLostAcknowledgements(t *testing.T) {
 	w := newNet(t, 1, 2, Config{})
 	a, b := w.posts[0], w.posts[1]
 	w.lose = func(from peer.ID, _ *peer.Mail) bool { return from == b.id }
@@ -129,8 +130,8 @@ func TestMissingOneIsAskedFor(t *testing.T) {
 	require.Equal(t, uint64(2), b.m.Stats().OutOfOrder)
 }
 
-// A connection that stands still without breaking holds nothing up: repetitions and their receipts take the address
-// alone now and then, which is another one.
+// A connection that stands still without breaking holds nothing up: repetitions and their acknowledgements take the
+// address alone now and then, which is another one.
 func TestStalledConnection(t *testing.T) {
 	w := newNet(t, 1, 2, Config{})
 	a, b := w.posts[0], w.posts[1]
@@ -240,7 +241,7 @@ func TestRestartBeginsAfresh(t *testing.T) {
 	w.follow(c)
 	require.NotEmpty(t, late)
 	for _, m := range late {
-		w.arrive(c, letter{from: a.id, mail: m})
+		w.arrive(c, wireItem{from: a.id, mail: m})
 	}
 	require.Equal(t, uint64(len(late)), c.m.Stats().Stale)
 	require.Empty(t, c.got)
@@ -282,9 +283,9 @@ func TestTheRemoved(t *testing.T) {
 	w.wires = nil
 	w.follow(b)
 	require.Zero(t, b.m.Stats().Outstanding)
-	require.NoError(t, w.say(a, b, "farewell"))
+	require.NoError(t, w.say(a, b, "leave-notice"))
 	require.True(t, w.run(time.Second, func() bool { return a.m.Stats().Outstanding == 0 }))
-	require.Equal(t, []string{"0", "farewell"}, b.got[a.id])
+	require.Equal(t, []string{"0", "leave-notice"}, b.got[a.id])
 	require.ErrorIs(t, w.say(b, a, "heard"), ErrNoPeer)
 	for i := range maxGone {
 		id := peer.ID{Addr: ip(3).Addr, Inc: uint64(i + 1)}
@@ -363,7 +364,7 @@ func TestGivingUp(t *testing.T) {
 		require.NoError(t, w.say(a, b, "0"))
 		w.run(giveUpAfter-2*time.Second, never)
 		w.lose = func(from peer.ID, m *peer.Mail) bool {
-			p, err := ParseParcel(m.Body)
+			p, err := ParseSegment(m.Body)
 			return from == a.id && err == nil && p.Seq == 2
 		}
 		require.NoError(t, w.say(a, b, "1"))
@@ -435,8 +436,8 @@ func TestReachableAgain(t *testing.T) {
 	require.False(t, a.m.UnderWay(b.id, w.now))
 }
 
-// A peer of an earlier version gets letters bare, and may send them so; one that sends parcels may not.
-func TestPeerWithoutParcels(t *testing.T) {
+// A peer of an earlier version gets messages bare, and may send them so; one that sends segments may not.
+func TestPeerWithoutSegments(t *testing.T) {
 	w := newNet(t, 1, 2, Config{})
 	a, b := w.posts[0], w.posts[1]
 	w.lose = func(peer.ID, *peer.Mail) bool { return true }
@@ -455,24 +456,24 @@ func TestPeerWithoutParcels(t *testing.T) {
 	require.Equal(t, numbers(2), bare, "nothing of it is repeated")
 	require.NoError(t, a.m.Bare(b.id, wire.KindHomes))
 	w.lose = nil
-	require.NoError(t, w.say(b, a, "parcel"))
+	require.NoError(t, w.say(b, a, "segment"))
 	w.run(10*time.Millisecond, never)
 	require.ErrorIs(t, a.m.Bare(b.id, wire.KindHomes), ErrNonsense)
 }
 
-// Nonsense is refused and changes nothing.
-func TestNonsense(t *testing.T) {
+// InvalidFrames is refused and changes nothing.
+func TestInvalidFrames(t *testing.T) {
 	w := newNet(t, 1, 2, Config{})
 	a, b := w.posts[0], w.posts[1]
 	require.NoError(t, w.say(a, b, "0"))
 	require.True(t, w.run(time.Second, w.quiet))
 	before := *a.m.links[0]
-	ahead := Parcel{From: b.id.Inc, To: a.id.Inc, Seq: 1, Ack: 2, Kind: wire.KindHomes}
-	body := AppendParcel(nil, &ahead)
-	require.ErrorIs(t, a.m.Handle(w.now, w.now, b.id, wire.KindParcel, body), ErrNonsense)
+	ahead := Segment{From: b.id.Inc, To: a.id.Inc, Seq: 1, Ack: 2, Kind: wire.KindHomes}
+	body := AppendSegment(nil, &ahead)
+	require.ErrorIs(t, a.m.Handle(w.now, w.now, b.id, wire.KindSegment, body), ErrNonsense)
 	require.Empty(t, a.m.Peek().Delivered)
-	far := receipt{from: b.id.Inc, to: a.id.Inc, ack: 1 << 40}
-	require.ErrorIs(t, a.m.Handle(w.now, w.now, b.id, wire.KindReceipt, far.append(nil)), ErrNonsense)
+	far := segmentAck{from: b.id.Inc, to: a.id.Inc, ack: 1 << 40}
+	require.ErrorIs(t, a.m.Handle(w.now, w.now, b.id, wire.KindSegmentAck, far.append(nil)), ErrNonsense)
 	require.ErrorIs(t, a.m.Handle(w.now, w.now, b.id, wire.KindHomes, nil), ErrBadKind)
 	require.ErrorIs(t, a.m.Do(w.now, PostCommand{peer.Mail{To: b.id, Kind: wire.KindStatus}}), ErrBadKind)
 	require.ErrorIs(t, a.m.Do(w.now, nil), ErrBadCommand)
@@ -483,20 +484,20 @@ func TestNonsense(t *testing.T) {
 // twice.
 func FuzzHandle(f *testing.F) {
 	for _, p := range samples() {
-		f.Add(true, AppendParcel(nil, &p), uint8(3))
+		f.Add(true, AppendSegment(nil, &p), uint8(3))
 	}
-	for _, c := range receipts() {
+	for _, c := range acks() {
 		f.Add(false, c.append(nil), uint8(1))
 	}
-	f.Fuzz(func(t *testing.T, parcel bool, body []byte, posted uint8) {
+	f.Fuzz(func(t *testing.T, segment bool, body []byte, posted uint8) {
 		m := New(ip(1), Config{}, rand.New(rand.NewPCG(1, 1)))
 		require.NoError(t, m.Do(1, FollowCommand{Roster{Of: func(peer.ID) Standing { return Present }}}))
 		for range posted % 8 {
 			require.NoError(t, m.Do(1, PostCommand{peer.Mail{To: ip(2), Kind: wire.KindHomes, Body: []byte("x")}}))
 		}
-		kind := wire.KindReceipt
-		if parcel {
-			kind = wire.KindParcel
+		kind := wire.KindSegmentAck
+		if segment {
+			kind = wire.KindSegment
 		}
 		held := spent.Bytes()
 		defer func() { spent.Within(t, held, 64*len(body)) }()

@@ -113,7 +113,7 @@ func (m *Machine) post(mail peer.Mail) error {
 	return m.push(l, mail.Kind, mail.Body)
 }
 
-// plain sends what is outstanding to a peer that does not know parcels.
+// plain sends what is outstanding to a peer that does not know segments.
 func (m *Machine) plain(id peer.ID) {
 	l := m.link(id)
 	if l == nil || l.closed || l.plain {
@@ -133,23 +133,23 @@ func (m *Machine) forgive() {
 	}
 }
 
-// Bare says whether a letter that came without a parcel may be taken: only from one that never sent a parcel.
+// Bare says whether a message that came without a segment may be taken: only from one that never sent a segment.
 func (m *Machine) Bare(from peer.ID, kind wire.Kind) error {
 	if i, ok := m.find(from); ok && (m.links[i].got > 0 || len(m.links[i].held) > 0) {
-		return fmt.Errorf("%w: %s of %s came without a parcel", ErrNonsense, kind, from)
+		return fmt.Errorf("%w: %s of %s came without a segment", ErrNonsense, kind, from)
 	}
 	return nil
 }
 
-// Handle takes a parcel or a receipt. What is to be delivered stands in the effects. An error (a *wire.Error,
+// Handle takes a segment or an acknowledgement. What is to be delivered stands in the effects. An error (a *wire.Error,
 // ErrNonsense, ErrBadKind) means that the peer sent nonsense; nothing has changed. Frames between other incarnations,
 // and those of strangers, are ignored: a stranger that is about to be a member sends again.
 func (m *Machine) Handle(now, _ time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
 	m.begin(now)
 	switch kind {
-	case wire.KindParcel:
-		return m.onParcel(from, body)
-	case wire.KindReceipt:
+	case wire.KindSegment:
+		return m.onSegment(from, body)
+	case wire.KindSegmentAck:
 		return m.onReceipt(from, body)
 	}
 	return fmt.Errorf("%w: %s", ErrBadKind, kind)

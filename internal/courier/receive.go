@@ -19,7 +19,7 @@ func (m *Machine) pairing(id peer.ID, from, to uint64) *link {
 	}
 	l := m.link(id)
 	if l == nil {
-		m.stats.Strangers++
+		m.stats.NonMembers++
 	}
 	return l
 }
@@ -32,8 +32,8 @@ func (l *link) believable(kind wire.Kind, ack uint64) error {
 	return nil
 }
 
-func (m *Machine) onParcel(from peer.ID, body []byte) error {
-	p, err := ParseParcel(body)
+func (m *Machine) onSegment(from peer.ID, body []byte) error {
+	p, err := ParseSegment(body)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (m *Machine) onParcel(from peer.ID, body []byte) error {
 	if l == nil {
 		return nil
 	}
-	if err := l.believable(wire.KindParcel, p.Ack); err != nil {
+	if err := l.believable(wire.KindSegment, p.Ack); err != nil {
 		return err
 	}
 	m.acknowledged(l, p.Ack)
@@ -72,7 +72,7 @@ func (m *Machine) deliver(l *link, msg message) {
 }
 
 // hold keeps a message that came before one that is missing. What finds no room comes again.
-func (m *Machine) hold(l *link, p *Parcel) {
+func (m *Machine) hold(l *link, p *Segment) {
 	i, twice := slices.BinarySearchFunc(l.held, p.Seq, func(h message, seq uint64) int { return cmp.Compare(h.seq, seq) })
 	switch {
 	case twice:
@@ -102,22 +102,22 @@ func (m *Machine) owe(l *link, n int) {
 	}
 }
 
-// acknowledge sends a receipt.
+// acknowledge sends an acknowledgement.
 func (m *Machine) acknowledge(l *link, gap bool) {
 	to := l.id
 	if l.byAddress {
 		to.Inc = 0
 	}
-	c := receipt{from: m.self.Inc, to: l.id.Inc, ack: l.got, gap: gap || len(l.held) > 0, detour: l.byAddress}
-	m.send(to, wire.KindReceipt, c.append(m.arena.Begin()))
-	m.stats.Receipts++
+	c := segmentAck{from: m.self.Inc, to: l.id.Inc, ack: l.got, gap: gap || len(l.held) > 0, detour: l.byAddress}
+	m.send(to, wire.KindSegmentAck, c.append(m.arena.Begin()))
+	m.stats.Acks++
 	l.ackAt, l.owed, l.byAddress = 0, 0, false
 }
 
 // onReceipt takes an acknowledgement. One that acknowledges nothing new and says that later messages have come asks for
 // the first one at once.
 func (m *Machine) onReceipt(from peer.ID, body []byte) error {
-	c, err := parseReceipt(body)
+	c, err := parseAck(body)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (m *Machine) onReceipt(from peer.ID, body []byte) error {
 	if l == nil {
 		return nil
 	}
-	if err := l.believable(wire.KindReceipt, c.ack); err != nil {
+	if err := l.believable(wire.KindSegmentAck, c.ack); err != nil {
 		return err
 	}
 	if !m.acknowledged(l, c.ack) && c.gap && len(l.sent) > 0 && m.now-l.hurried >= 2*m.cfg.AckDelay {

@@ -16,7 +16,7 @@ type link struct {
 	id       peer.ID
 	standing Standing
 	closed   bool // nothing is sent to it any more, for ever
-	plain    bool // it takes letters without parcels only
+	plain    bool // it takes messages without segments only
 
 	sent  []message // not acknowledged, by number; the first has the number base
 	base  uint64
@@ -96,8 +96,8 @@ func (m *Machine) transmit(l *link, seq uint64, detour bool) {
 	if detour {
 		to.Inc = 0
 	}
-	p := Parcel{From: m.self.Inc, To: l.id.Inc, Seq: seq, Ack: l.got, Detour: detour, Kind: s.kind, Body: s.body}
-	m.send(to, wire.KindParcel, AppendParcel(m.arena.Begin(), &p))
+	p := Segment{From: m.self.Inc, To: l.id.Inc, Seq: seq, Ack: l.got, Detour: detour, Kind: s.kind, Body: s.body}
+	m.send(to, wire.KindSegment, AppendSegment(m.arena.Begin(), &p))
 	if !l.byAddress {
 		l.ackAt, l.owed = 0, 0
 	}

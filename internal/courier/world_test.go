@@ -26,8 +26,8 @@ func ip(n int) peer.ID {
 // A machine keeps the contract of all machines.
 var _ contract.Machine[Command, Effects] = (*Machine)(nil)
 
-// letter is a frame on its way.
-type letter struct {
+// wireItem is a frame on its way.
+type wireItem struct {
 	at   time.Duration
 	from peer.ID
 	mail peer.Mail
@@ -50,7 +50,7 @@ type net struct {
 	now   time.Duration
 	rng   *rand.Rand
 	posts []*post
-	wires []letter
+	wires []wireItem
 	lose  func(from peer.ID, m *peer.Mail) bool // nil: nothing is lost
 	twice float64
 	delay func() time.Duration
@@ -103,7 +103,7 @@ func (w *net) drain(p *post) {
 			continue
 		}
 		for range 1 + w.again() {
-			w.wires = append(w.wires, letter{w.now + w.delay(), p.id, mail})
+			w.wires = append(w.wires, wireItem{w.now + w.delay(), p.id, mail})
 		}
 	}
 }
@@ -137,7 +137,7 @@ func (w *net) run(limit time.Duration, done func() bool) bool {
 }
 
 func (w *net) step() {
-	slices.SortStableFunc(w.wires, func(a, b letter) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(w.wires, func(a, b wireItem) int { return cmp.Compare(a.at, b.at) })
 	for len(w.wires) > 0 && w.wires[0].at <= w.now {
 		l := w.wires[0]
 		w.wires = w.wires[1:]
@@ -153,7 +153,7 @@ func (w *net) step() {
 	}
 }
 
-func (w *net) arrive(p *post, l letter) {
+func (w *net) arrive(p *post, l wireItem) {
 	require.NoError(w.t, p.m.Handle(w.now, w.now, l.from, l.mail.Kind, l.mail.Body))
 	for _, d := range p.m.Peek().Delivered {
 		p.got[l.from] = append(p.got[l.from], string(d.Body))

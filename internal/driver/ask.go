@@ -130,9 +130,9 @@ func (s *askStripe) at(index uint32) *askWaiter {
 	return nil
 }
 
-// settle answers an ask: the payload, valid during the call, is the reply or the text of the failure. It reports
+// conclude answers an ask: the payload, valid during the call, is the reply or the text of the failure. It reports
 // whether somebody was waiting.
-func (t *askTable) settle(corr uint64, reason route.Reason, payload []byte) bool {
+func (t *askTable) conclude(corr uint64, reason route.Reason, payload []byte) bool {
 	w := t.find(corr)
 	if w == nil || !w.claim(corr) {
 		t.late.Add(1)
@@ -183,8 +183,8 @@ func (t *askTable) awaiting(corr uint64, from peer.ID) *askWaiter {
 	return nil
 }
 
-// settleWith answers an ask with a reply of that node that becomes the asker's own.
-func (t *askTable) settleWith(corr uint64, from peer.ID, reply []byte) bool {
+// concludeWith answers an ask with a reply of that node that becomes the asker's own.
+func (t *askTable) concludeWith(corr uint64, from peer.ID, reply []byte) bool {
 	w := t.claimFrom(corr, from)
 	if w == nil {
 		return false
@@ -295,16 +295,16 @@ func (t *askTable) advance(tick int64) {
 		over = s.asks.Advance(tick, over[:0])
 		s.mu.Unlock()
 		for _, corr := range over {
-			t.settleQuietly(corr, route.TimedOut)
+			t.failIfWaiting(corr, route.TimedOut)
 		}
 	}
 }
 
-// settleQuietly fails an ask unless it has been answered meanwhile.
-func (t *askTable) settleQuietly(corr uint64, reason route.Reason) { t.settleWhy(corr, reason, nil) }
+// failIfWaiting fails an ask unless it has been answered meanwhile.
+func (t *askTable) failIfWaiting(corr uint64, reason route.Reason) { t.failWith(corr, reason, nil) }
 
-// settleWhy is settleQuietly with an error that matches the reason and tells more; nil: that of the reason.
-func (t *askTable) settleWhy(corr uint64, reason route.Reason, why error) {
+// failWith is settleQuietly with an error that matches the reason and tells more; nil: that of the reason.
+func (t *askTable) failWith(corr uint64, reason route.Reason, why error) {
 	if w := t.find(corr); w != nil && w.claim(corr) {
 		w.err = why
 		t.finish(w, reason, nil)
@@ -327,7 +327,7 @@ func (t *askTable) abandon(w *askWaiter, corr uint64, byFunc bool) bool {
 }
 
 // lose fails every ask that was sent to n, if any.
-func (t *askTable) lose(n *neighbour, reason route.Reason) {
+func (t *askTable) lose(n *remoteNode, reason route.Reason) {
 	if n == nil {
 		return
 	}

@@ -20,7 +20,7 @@ import (
 func TestRepliesOfOthersAreNotBelieved(t *testing.T) {
 	table := newAskTable(8, 0)
 	at := func(inc uint64) *remote {
-		return &remote{neighbour: &neighbour{id: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: inc}}}
+		return &remote{remoteNode: &remoteNode{id: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: inc}}}
 	}
 	asked, next, other := at(1), at(2), at(3)
 	w, corr, err := table.begin(time.Second, &Region{}, 0, nil, nil)
@@ -28,7 +28,7 @@ func TestRepliesOfOthersAreNotBelieved(t *testing.T) {
 	require.False(t, table.answered(corr, asked.id, route.OK, []byte("too early")), "it waits for a home")
 	w.goes(&routeEntry{remote: asked})
 	require.False(t, table.answered(corr, other.id, route.OK, []byte("forged")))
-	require.False(t, table.settleWith(corr, other.id, []byte("forged")))
+	require.False(t, table.concludeWith(corr, other.id, []byte("forged")))
 	table.goes(corr, &routeEntry{remote: next})
 	require.False(t, table.answered(corr, asked.id, route.OK, []byte("no more")))
 	require.Nil(t, table.awaiting(corr, asked.id))
@@ -38,7 +38,7 @@ func TestRepliesOfOthersAreNotBelieved(t *testing.T) {
 	require.Equal(t, "true", string(w.reply))
 	require.False(t, table.answered(corr, next.id, route.OK, []byte("again")))
 	table.free(w)
-	require.False(t, table.settleWith(corr, next.id, []byte("late")))
+	require.False(t, table.concludeWith(corr, next.id, []byte("late")))
 	require.EqualValues(t, 2, table.late.Load())
 	require.EqualValues(t, 5, table.foreign.Load())
 	require.Zero(t, table.underway())
@@ -54,16 +54,16 @@ func TestLateReplyFailsGeneration(t *testing.T) {
 		require.NotZero(t, corr, "zero means a tell")
 		require.False(t, seen[corr], "a correlation came twice within %d asks", i)
 		seen[corr] = true
-		require.True(t, table.settle(corr, route.OK, []byte("first")))
-		require.False(t, table.settle(corr, route.OK, []byte("second")), "answered twice")
+		require.True(t, table.conclude(corr, route.OK, []byte("first")))
+		require.False(t, table.conclude(corr, route.OK, []byte("second")), "answered twice")
 		<-w.wake
 		require.Equal(t, "first", string(w.reply))
 		table.free(w)
-		require.False(t, table.settle(corr, route.OK, []byte("late")))
+		require.False(t, table.conclude(corr, route.OK, []byte("late")))
 	}
 	require.EqualValues(t, 2000, table.late.Load())
-	require.False(t, table.settle(0, route.OK, nil))
-	require.False(t, table.settle(1<<63|99999, route.OK, nil))
+	require.False(t, table.conclude(0, route.OK, nil))
+	require.False(t, table.conclude(1<<63|99999, route.OK, nil))
 	require.Zero(t, table.underway())
 }
 
@@ -122,7 +122,7 @@ func TestWheelFiresInTime(t *testing.T) {
 
 func TestLostPeerFailsItsAsksOnly(t *testing.T) {
 	table := newAskTable(1000, 0)
-	gone, there := &remote{neighbour: &neighbour{}}, &remote{neighbour: &neighbour{}}
+	gone, there := &remote{remoteNode: &remoteNode{}}, &remote{remoteNode: &remoteNode{}}
 	var lost, others atomic.Int64
 	for i := range 600 {
 		to, count := gone, &lost
@@ -152,7 +152,7 @@ func TestLostPeerFailsItsAsksOnly(t *testing.T) {
 // Replies, time limits and lost peers race for the same asks: each is settled once, and never with another's reply.
 func TestAskIsSettledOnce(t *testing.T) {
 	table := newAskTable(64, 0)
-	peer := &remote{neighbour: &neighbour{}}
+	peer := &remote{remoteNode: &remoteNode{}}
 	stop := make(chan struct{})
 	var racers, askers sync.WaitGroup
 	corrs := make(chan uint64, 1024)
@@ -181,7 +181,7 @@ func TestAskIsSettledOnce(t *testing.T) {
 	for range 2 {
 		racers.Go(func() {
 			for corr := range corrs {
-				table.settle(corr, route.OK, []byte{byte(corr), byte(corr >> 32)})
+				table.conclude(corr, route.OK, []byte{byte(corr), byte(corr >> 32)})
 			}
 		})
 	}
@@ -215,7 +215,7 @@ func TestAskAllocatesNothing(t *testing.T) {
 	reply := []byte("reply")
 	ask := func() {
 		w, corr, _ := table.begin(time.Second, nil, 0, into, nil)
-		table.settle(corr, route.OK, reply)
+		table.conclude(corr, route.OK, reply)
 		<-w.wake
 		table.free(w)
 	}

@@ -238,7 +238,7 @@ func refusedFor(reason hello.Refusal) func(*Stats) uint64 {
 func brokenHello(s *Stats) uint64  { return s.Transport.FaultsHello }
 func silence(s *Stats) uint64      { return s.Transport.SaidNothing }
 func brokenFrames(s *Stats) uint64 { return s.Transport.FaultsFrames }
-func nonsense(s *Stats) uint64     { return s.Nonsense }
+func nonsense(s *Stats) uint64     { return s.InvalidFrames }
 func unregistered(s *Stats) uint64 { return s.Unregistered }
 func onControlLane(*stranger)      {}
 func onDataLane(s *stranger)       { s.lane = wire.LaneData }
@@ -369,6 +369,6 @@ func TestStrangersHurtNobody(t *testing.T) {
 		return !strings.Contains(string(stacks), ".handshake(") && !strings.Contains(string(stacks), ".dialLoop(")
 	})
 	h.finish(t, cancel)
-	require.Zero(t, h.nodes[0].Stats().Nonsense)
+	require.Zero(t, h.nodes[0].Stats().InvalidFrames)
 	require.Zero(t, h.nodes[0].Stats().Transport.LostBytes+victim.Stats().Transport.LostBytes)
 }

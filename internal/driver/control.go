@@ -187,7 +187,7 @@ func (d *Driver) perform() {
 	}
 	// It has seen the gap, if there was one. This comes when shards that are not ours any more have been abandoned.
 	d.exec.Gate.Judge(c.node.Suspended(), d.sleeps.steps.Load() != 0)
-	d.settleParked()
+	d.failDropped()
 	d.noteCounts()
 }
 
@@ -249,7 +249,7 @@ func (d *Driver) housekeeping(now time.Duration) {
 		d.forget(id)
 	}
 	d.leaving.overdue(now)
-	d.settleParked()
+	d.failDropped()
 }
 
 // forget drops everything about a removed incarnation.

@@ -100,7 +100,7 @@ func TestControlMessagesSurviveCutConnections(t *testing.T) {
 	})
 	require.Positive(t, p.a.Stats().Courier.Posted)
 	require.Zero(t, p.a.Stats().Courier.GaveUp+p.b.Stats().Courier.GaveUp)
-	require.Zero(t, p.a.Stats().Nonsense+p.b.Stats().Nonsense)
+	require.Zero(t, p.a.Stats().InvalidFrames+p.b.Stats().InvalidFrames)
 }
 
 // idOf returns an entity id of a shard.

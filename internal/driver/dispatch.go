@@ -24,7 +24,7 @@ type dispatch struct {
 	inbox    *inbox
 	asks     *askTable
 	large    *largeTable
-	room     *rooms
+	room     *waitLine
 	failed   *undeliveredTable
 	nonsense *badFrames
 	regions  *atomic.Pointer[regionTable]
@@ -35,11 +35,11 @@ type dispatch struct {
 
 // routeControl is what only the control goroutine touches of the routes.
 type routeControl struct {
-	agenda   plane.Agenda[slotRef] // what is to be done for slots
-	settling []settledAsk          // parked asks to be answered when no lock is held
+	agenda  plane.Agenda[slotRef] // what is to be done for slots
+	failing []failedAsk           // parked asks to be answered when no lock is held
 }
 
-type settledAsk struct {
+type failedAsk struct {
 	corr   uint64
 	reason route.Reason
 	why    error // which matches the reason and tells more; nil: nothing
@@ -108,9 +108,9 @@ func (d *dispatch) closeForGood(ref slotRef) {
 	s.slot.FailAll(func(f []byte) { d.dropParked(ref, f, route.Stopped) })
 }
 
-// settleSoon has an ask answered when no lock is held. Control goroutine.
-func (d *dispatch) settleSoon(corr uint64, reason route.Reason, why error) {
-	d.control.settling = append(d.control.settling, settledAsk{corr, reason, why})
+// failSoon has an ask answered when no lock is held. Control goroutine.
+func (d *dispatch) failSoon(corr uint64, reason route.Reason, why error) {
+	d.control.failing = append(d.control.failing, failedAsk{corr, reason, why})
 }
 
 // drainSlot goes on with a slot at whose head a large message stood. Any goroutine.
@@ -123,6 +123,6 @@ func (d *dispatch) drainSlot(ref slotRef) {
 		}
 		s.mu.Unlock()
 		d.watch(ref)
-		d.settleParked()
+		d.failDropped()
 	})
 }

@@ -61,7 +61,7 @@ type Driver struct {
 	queueFull error // of a worker or loop
 
 	regions  atomic.Pointer[regionTable]
-	room     rooms
+	room     waitLine
 	failed   undeliveredTable
 	bounds   bounds
 	nonsense badFrames

@@ -38,7 +38,7 @@ func (d *Driver) shutdown() {
 			d.closeForGood(slotRef{r, route.ShardID(i)})
 		}
 	}
-	d.settleParked()
+	d.failDropped()
 	d.exec.DropAll()
 	d.exec.Gate.Release(true)
 	d.asks.fail(nil, route.Stopped)

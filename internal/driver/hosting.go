@@ -73,13 +73,13 @@ func (r *Region) sendHere(s *regionSlot, e *routeEntry, env *wire.Envelope, id s
 	}
 }
 
-// hostRider is what the handlers of one shard reach the world by.
-type hostRider struct {
+// hostRuntime is what the handlers of one shard reach the world by.
+type hostRuntime struct {
 	*exec.Host
 	r *Region
 }
 
-func (x hostRider) region(typ string) (*Region, error) {
+func (x hostRuntime) region(typ string) (*Region, error) {
 	if typ == x.r.typ.Name {
 		return x.r, nil
 	}
@@ -90,7 +90,7 @@ func (x hostRider) region(typ string) (*Region, error) {
 }
 
 // Tell sends as Region.Tell does.
-func (x hostRider) Tell(typ, id string, payload []byte) error {
+func (x hostRuntime) Tell(typ, id string, payload []byte) error {
 	r, err := x.region(typ)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (x hostRider) Tell(typ, id string, payload []byte) error {
 }
 
 // Ask asks as Region.AskWithin does.
-func (x hostRider) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+func (x hostRuntime) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
 	r, err := x.region(typ)
 	if err != nil {
 		return nil, err

@@ -28,9 +28,9 @@ func (d *Driver) execution() {
 	}
 	d.exec.Init(cfg, exec.Needs{
 		Source: func(c *transport.InConn) *exec.Source {
-			return &d.neighbour(c.From()).conns[c.Link().Number()].source
+			return &d.remoteNode(c.From()).conns[c.Link().Number()].source
 		},
-		Reply: d.reply, Nonsense: d.nonsense.note, Refused: d.refused, Large: d.large.take,
+		Reply: d.reply, InvalidFrames: d.nonsense.note, Refused: d.refused, Large: d.large.take,
 		Stopped: func(h *exec.Host) { d.inbox.post(func() { d.hostStopped(h) }) },
 		Dropped: func(t *exec.Type, i entity.Incident) {
 			d.failed.add(d.regionOf(t), i.Shard, cause{peer: d.self, reason: route.Crashed}, uint64(i.Dropped), bytesOf(i.ID))
@@ -54,7 +54,7 @@ func (d *Driver) refused(t *exec.Type, source *exec.Source, env *wire.Envelope, 
 	case hearer == plane.HearsTransfer:
 		d.large.refuse(r, from, env, reason)
 	case hearer == plane.HearsAnswer && from == nil:
-		d.asks.settleQuietly(env.Corr, reason)
+		d.asks.failIfWaiting(env.Corr, reason)
 	case hearer == plane.HearsAnswer:
 		var text [64]byte
 		if err := from.answer(env.Corr, reason, d.bounds.appendLimit(text[:0], r, reason)); err != nil {

@@ -43,7 +43,7 @@ type inbox struct {
 	jobs   []func()
 	closed bool
 
-	room []byte // of the next small bodies
+	block []byte // of the next small bodies
 
 	wake    chan struct{} // capacity 1
 	dropped atomic.Uint64 // frames
@@ -108,23 +108,23 @@ func (b *inbox) begin(who peer.ID) *lineup {
 	return l
 }
 
-// Bodies up to inboxSmall bytes, which heartbeats, statuses and receipts have, share rooms of inboxRoom.
+// Bodies up to inboxSmall bytes, which heartbeats, statuses and acknowledgements have, share blocks of inboxBlock.
 const (
 	inboxSmall = 128
-	inboxRoom  = 4 << 10
+	inboxBlock = 4 << 10
 )
 
-// keep copies a body. A room is never used again: who handles a frame may hold its body. The lock is held.
+// keep copies a body. A block is never used again: who handles a frame may hold its body. The lock is held.
 func (b *inbox) keep(body []byte) []byte {
 	n := len(body)
 	if n > inboxSmall {
 		return append([]byte(nil), body...)
 	}
-	if n > cap(b.room)-len(b.room) {
-		b.room = make([]byte, 0, inboxRoom)
+	if n > cap(b.block)-len(b.block) {
+		b.block = make([]byte, 0, inboxBlock)
 	}
-	b.room = append(b.room, body...)
-	return b.room[len(b.room)-n : len(b.room) : len(b.room)]
+	b.block = append(b.block, body...)
+	return b.block[len(b.block)-n : len(b.block) : len(b.block)]
 }
 
 // post hands f to the control goroutine and reports whether it will run.

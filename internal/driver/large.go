@@ -53,7 +53,7 @@ type largeTable struct {
 	routes   *dispatch
 	exec     *exec.Exec
 	asks     *askTable
-	room     *rooms
+	room     *waitLine
 	links    *links
 	failed   *undeliveredTable
 	bounds   *bounds
@@ -153,23 +153,23 @@ func (t *largeTable) close(l *large) (cancel func(), ok bool) {
 	return func() { by.Cancel(x) }, true
 }
 
-// settler fails an ask, now or when no lock is held, with an error that matches the reason; nil: that of the reason.
-type settler func(corr uint64, reason route.Reason, why error)
+// failer fails an ask, now or when no lock is held, with an error that matches the reason; nil: that of the reason.
+type failer func(corr uint64, reason route.Reason, why error)
 
 // end ends a message: whoever waits for it is told, its bytes are free. It reports whether it was under way. An
 // ask is settled by settle, so that this may be called under the lock of a slot or host.
-func (t *largeTable) end(l *large, reason route.Reason, err error, settle settler) bool {
+func (t *largeTable) end(l *large, reason route.Reason, err error, answer failer) bool {
 	cancel, ok := t.close(l)
 	if !ok {
 		return false
 	}
 	cancel()
-	t.told(l, reason, err, settle)
+	t.told(l, reason, err, answer)
 	return true
 }
 
 // told tells whoever waits for a message that is over.
-func (t *largeTable) told(l *large, reason route.Reason, err error, settle settler) {
+func (t *largeTable) told(l *large, reason route.Reason, err error, answer failer) {
 	t.room.ringAll()
 	switch {
 	case l.watch != nil:
@@ -179,7 +179,7 @@ func (t *largeTable) told(l *large, reason route.Reason, err error, settle settl
 		if err != nil {
 			err = whyOf(reason, err)
 		}
-		settle(l.corr, reason, err)
+		answer(l.corr, reason, err)
 	default:
 		why := cause{reason: reason}
 		if refused := (*RefusedError)(nil); errors.As(err, &refused) {

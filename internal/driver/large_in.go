@@ -32,7 +32,7 @@ func (t *largeTable) judgeReply(from peer.ID, b *wire.BulkBegin) flow.BulkEnd {
 	case t.asks.awaiting(b.Corr, from) == nil:
 		return flow.BulkEnd{Reason: route.NoReply}
 	case int(b.Size) > most:
-		t.asks.settleWhy(b.Corr, route.TooLarge, fmt.Errorf("the reply: %w", t.bounds.tooLarge(nil, int(b.Size))))
+		t.asks.failWith(b.Corr, route.TooLarge, fmt.Errorf("the reply: %w", t.bounds.tooLarge(nil, int(b.Size))))
 		return flow.BulkEnd{Reason: route.TooLarge, Limit: most}
 	}
 	return flow.BulkEnd{}
@@ -40,7 +40,7 @@ func (t *largeTable) judgeReply(from peer.ID, b *wire.BulkBegin) flow.BulkEnd {
 
 // BulkReply answers an ask. An upcall of the transport.
 func (t *largeTable) BulkReply(from peer.ID, corr uint64, payload []byte) {
-	t.asks.settleWith(corr, from, payload)
+	t.asks.concludeWith(corr, from, payload)
 }
 
 // take returns the large message for which an envelope stands that has come to its host: one of this node by its
@@ -88,7 +88,7 @@ func (t *largeTable) takeHere(env *wire.Envelope) (exec.Large, route.Reason) {
 			t.untakeOwn(l, n)
 		} else if cancel, ok := t.close(l); ok {
 			cancel()
-			t.told(l, route.OK, nil, t.asks.settleWhy)
+			t.told(l, route.OK, nil, t.asks.failWith)
 		}
 	}}, route.OK
 }
@@ -101,7 +101,7 @@ func (t *largeTable) refuse(r *Region, from *remote, env *wire.Envelope, reason 
 			if boundUnit(reason) != "" {
 				err = l.r.errOf(reason)
 			}
-			t.end(l, reason, err, t.asks.settleWhy)
+			t.end(l, reason, err, t.asks.failWith)
 		}
 		return
 	}

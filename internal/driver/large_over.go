@@ -69,7 +69,7 @@ func (t *largeTable) BulkOver(x *flow.BulkTransfer, end flow.BulkEnd, err error)
 	}
 	if !again {
 		t.end(l, reason, t.failure(l, at, flow.BulkEnd{Reason: reason, Limit: end.Limit}, err),
-			t.asks.settleWhy)
+			t.asks.failWith)
 	}
 	if !sent {
 		t.routes.drainSlot(ref)
@@ -103,7 +103,7 @@ func (t *largeTable) lose(to *remote, err error) {
 		gone := l.life.LostWith(to.id) && to.of(l.shard) == to
 		l.mu.Unlock()
 		if gone {
-			t.end(l, route.PeerLost, err, t.asks.settleWhy)
+			t.end(l, route.PeerLost, err, t.asks.failWith)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func (t *largeTable) unsent(env *wire.Envelope, reason route.Reason, err error) 
 		found := l.life.State() == flow.LargeSent && l.ref == ref && l.id == string(env.ID) && uint32(l.r.id) == env.Type
 		l.mu.Unlock()
 		if found {
-			t.end(l, reason, err, t.asks.settleWhy)
+			t.end(l, reason, err, t.asks.failWith)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func (t *largeTable) unsent(env *wire.Envelope, reason route.Reason, err error) 
 func (t *largeTable) sweep() {
 	for _, l := range t.list() {
 		if l.corr != 0 && !t.asks.waits(l.corr) {
-			if t.end(l, route.TimedOut, nil, t.asks.settleWhy) {
+			if t.end(l, route.TimedOut, nil, t.asks.failWith) {
 				t.routes.drainSlot(slotRef{l.r, l.shard})
 			}
 		}
@@ -138,6 +138,6 @@ func (t *largeTable) sweep() {
 // fail fails all that is left, at the node's end.
 func (t *largeTable) fail() {
 	for _, l := range t.list() {
-		t.end(l, route.Stopped, transport.ErrClosed, t.asks.settleWhy)
+		t.end(l, route.Stopped, transport.ErrClosed, t.asks.failWith)
 	}
 }

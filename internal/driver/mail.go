@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// sendMail hands one piece of control mail to the transport. A peer that does not know parcels gets what was in them
+// sendMail hands one piece of control mail to the transport. A peer that does not know segments gets what was in them
 // bare, from the next turn on. Control goroutine.
 func (d *Driver) sendMail(m peer.Mail) {
 	err := d.wires.Send(m)
@@ -21,7 +21,7 @@ func (d *Driver) sendMail(m peer.Mail) {
 	d.count.mailLost.Add(1)
 	d.log.Debug("control mail not sent", "peer", m.To, "kind", m.Kind, "error", err)
 	var old *transport.VersionError
-	if m.Kind == wire.KindParcel && m.To.Inc != 0 && errors.As(err, &old) {
+	if m.Kind == wire.KindSegment && m.To.Inc != 0 && errors.As(err, &old) {
 		d.inbox.post(func() {
 			// Never refused.
 			_ = d.command(node.PlainCommand{ID: m.To})

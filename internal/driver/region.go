@@ -125,7 +125,7 @@ func newRegion(d *Driver, t entity.Type) *Region {
 	}
 	r.full = d.bounds.fullHere(r)
 	r.slots = make([]regionSlot, t.Shards)
-	r.hosts = d.exec.NewType(t, func(h *exec.Host) entity.Rider { return hostRider{h, r} })
+	r.hosts = d.exec.NewType(t, func(h *exec.Host) entity.Runtime { return hostRuntime{h, r} })
 	for i := range r.slots {
 		r.slots[i].slot = flow.MakeSlot(r.parking)
 	}

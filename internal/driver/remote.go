@@ -19,8 +19,8 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// neighbour is another node: its data connections, and what is refused of it until it is told.
-type neighbour struct {
+// remoteNode is another node: its data connections, and what is refused of it until it is told.
+type remoteNode struct {
 	d        *links
 	id       peer.ID
 	conns    []*remote // by number of the connection
@@ -31,7 +31,7 @@ type neighbour struct {
 // remote is one data connection to another node. It is the Origin of asks that are best answered over it: their frames
 // came on the loop that owns its link.
 type remote struct {
-	*neighbour
+	*remoteNode
 	link   *transport.Link
 	source exec.Source // of what came over it; its origin is the remote itself
 }
@@ -46,7 +46,7 @@ func remoteOf(s *exec.Source) *remote {
 
 // of returns the connection of a shard: always the same, so that its messages keep their order. Shards of one worker,
 // of which there are as many as the number of workers says, are spread over all connections too.
-func (n *neighbour) of(shard route.ShardID) *remote { return n.conns[int(shard)%len(n.conns)] }
+func (n *remoteNode) of(shard route.ShardID) *remote { return n.conns[int(shard)%len(n.conns)] }
 
 // Reply answers an ask over the link to the asker.
 func (r *remote) Reply(corr uint64, reason route.Reason, payload []byte) error {
@@ -84,7 +84,7 @@ func (r *remote) answer(corr uint64, reason route.Reason, payload []byte) error 
 }
 
 // refuse notes a tell of this peer that was refused, so that it is told.
-func (n *neighbour) refuse(k plane.RefusalKey, id []byte) {
+func (n *remoteNode) refuse(k plane.RefusalKey, id []byte) {
 	if !n.refusals.add(k, id) {
 		n.d.counts.refusalsUntold.Add(1)
 		return
@@ -101,8 +101,8 @@ func (n *neighbour) refuse(k plane.RefusalKey, id []byte) {
 // as members, and those removed a moment ago. Methods are safe for concurrent use.
 type links struct {
 	mu      sync.Mutex
-	byID    map[peer.ID]*neighbour
-	telling []*neighbour // those with refusals to be told
+	byID    map[peer.ID]*remoteNode
+	telling []*remoteNode // those with refusals to be told
 
 	log     *slog.Logger
 	cfg     *Config
@@ -112,7 +112,7 @@ type links struct {
 	asks    *askTable
 	large   *largeTable
 	routes  *dispatch
-	room    *rooms
+	room    *waitLine
 	failed  *undeliveredTable
 	bounds  *bounds
 	counts  *counters
@@ -130,29 +130,29 @@ func (t *links) init(d *Driver) {
 }
 
 // get returns the node id, nil when it has no entry.
-func (t *links) get(id peer.ID) *neighbour {
+func (t *links) get(id peer.ID) *remoteNode {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.byID[id]
 }
 
-// neighbour returns the node id and makes its entry if there is none. One that is forgotten gets dead links, and no
+// remoteNode returns the node id and makes its entry if there is none. One that is forgotten gets dead links, and no
 // place in the table: nothing would take it out again.
-func (t *links) neighbour(id peer.ID) *neighbour {
+func (t *links) remoteNode(id peer.ID) *remoteNode {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := t.byID[id]; n != nil {
 		return n
 	}
-	n := &neighbour{d: t, id: id}
+	n := &remoteNode{d: t, id: id}
 	for _, l := range t.wires.Links(id) {
-		r := &remote{neighbour: n, link: l}
+		r := &remote{remoteNode: n, link: l}
 		r.source = exec.Source{ID: id, Origin: r}
 		n.conns = append(n.conns, r)
 	}
 	if n.conns[0].link.Err() == nil {
 		if t.byID == nil {
-			t.byID = map[peer.ID]*neighbour{}
+			t.byID = map[peer.ID]*remoteNode{}
 		}
 		t.byID[id] = n
 	}
@@ -160,9 +160,9 @@ func (t *links) neighbour(id peer.ID) *neighbour {
 }
 
 // remote returns the connection to the node id over which messages of a shard go.
-func (t *links) remote(id peer.ID, shard route.ShardID) *remote { return t.neighbour(id).of(shard) }
+func (t *links) remote(id peer.ID, shard route.ShardID) *remote { return t.remoteNode(id).of(shard) }
 
-func (t *links) drop(id peer.ID) *neighbour {
+func (t *links) drop(id peer.ID) *remoteNode {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.byID[id]
@@ -176,7 +176,7 @@ func (t *links) tellRefusals() {
 	telling := t.telling
 	t.telling = nil
 	t.mu.Unlock()
-	slices.SortFunc(telling, func(a, b *neighbour) int { return a.id.Compare(b.id) })
+	slices.SortFunc(telling, func(a, b *remoteNode) int { return a.id.Compare(b.id) })
 	for _, r := range telling {
 		r.listed.Store(false)
 		list := r.refusals.take()
@@ -212,7 +212,7 @@ func (o *selfOrigin) Reply(corr uint64, reason route.Reason, payload []byte) err
 	if err := o.d.bounds.checkReply(payload); err != nil {
 		return err
 	}
-	o.d.asks.settle(corr, reason, payload)
+	o.d.asks.conclude(corr, reason, payload)
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 const keepTurns = 64
 
 // rooms holds the lines. Ringing costs one load when nobody waits.
-type rooms struct {
+type waitLine struct {
 	waiting atomic.Int32
 	mu      sync.Mutex
 	lines   map[*transport.Link]*line
@@ -50,7 +50,7 @@ func lineOf(err error) *transport.Link {
 }
 
 // enter puts a caller at the end of a line. Rings that come from now on reach it.
-func (r *rooms) enter(at *transport.Link) *turn {
+func (r *waitLine) enter(at *transport.Link) *turn {
 	r.waiting.Add(1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *rooms) enter(at *transport.Link) *turn {
 }
 
 // move takes a caller to the end of another line, because it is something else that is full now.
-func (r *rooms) move(t *turn, at *transport.Link) {
+func (r *waitLine) move(t *turn, at *transport.Link) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.quit(t)
@@ -73,7 +73,7 @@ func (r *rooms) move(t *turn, at *transport.Link) {
 }
 
 // leave ends a turn. Whoever is first then is woken, since a ring may have been meant for it, or has left room.
-func (r *rooms) leave(t *turn) {
+func (r *waitLine) leave(t *turn) {
 	t.timer.Stop()
 	r.mu.Lock()
 	r.quit(t)
@@ -91,7 +91,7 @@ func (r *rooms) leave(t *turn) {
 }
 
 // ring wakes the first that waits for a link.
-func (r *rooms) ring(at *transport.Link) {
+func (r *waitLine) ring(at *transport.Link) {
 	if r.waiting.Load() == 0 {
 		return
 	}
@@ -101,7 +101,7 @@ func (r *rooms) ring(at *transport.Link) {
 }
 
 // ringAll wakes everybody.
-func (r *rooms) ringAll() {
+func (r *waitLine) ringAll() {
 	if r.waiting.Load() == 0 {
 		return
 	}
@@ -114,7 +114,7 @@ func (r *rooms) ringAll() {
 	}
 }
 
-func (r *rooms) call(l *line) {
+func (r *waitLine) call(l *line) {
 	if l != nil {
 		l.first.call()
 	}
@@ -127,7 +127,7 @@ func (t *turn) call() {
 	}
 }
 
-func (r *rooms) join(t *turn, at *transport.Link) {
+func (r *waitLine) join(t *turn, at *transport.Link) {
 	l := r.lines[at]
 	if l == nil {
 		if r.lines == nil {
@@ -147,7 +147,7 @@ func (r *rooms) join(t *turn, at *transport.Link) {
 	l.last = t
 }
 
-func (r *rooms) quit(t *turn) {
+func (r *waitLine) quit(t *turn) {
 	l := r.lines[t.at]
 	if t.prev == nil {
 		l.first = t.next

@@ -22,7 +22,7 @@ func (t *turn) called() bool {
 
 // A link that has room calls one caller, and who got room calls the next: the others sleep on (SHD-5).
 func TestRoomCallsOneByOne(t *testing.T) {
-	var r rooms
+	var r waitLine
 	a, b := new(transport.Link), new(transport.Link)
 	r.ring(a) // nobody waits
 	first, second, third := r.enter(a), r.enter(a), r.enter(a)

@@ -19,7 +19,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// sink is the rider of a transport that takes everything and looks at nothing.
+// sink is the runtime of a transport that takes everything and looks at nothing.
 type sink struct{}
 
 func (sink) Control(peer.ID, wire.Kind, []byte, time.Duration) {}

@@ -187,7 +187,7 @@ func (d *dispatch) failParked(ref slotRef, reason route.Reason) {
 	s.mu.Lock()
 	s.slot.FailAll(func(f []byte) { d.dropParked(ref, f, reason) })
 	s.mu.Unlock()
-	d.settleParked()
+	d.failDropped()
 }
 
 // dropParked notes one parked message that is not delivered. The slot's lock is held, so an ask is settled later.
@@ -199,23 +199,23 @@ func (d *dispatch) dropParked(ref slotRef, f []byte, reason route.Reason) {
 	switch what {
 	case plane.UnsentLarge:
 		if l := d.large.get(&env); l != nil {
-			d.large.end(l, reason, nil, d.settleSoon)
+			d.large.end(l, reason, nil, d.failSoon)
 		}
 	case plane.UnsentAsk:
-		d.control.settling = append(d.control.settling, settledAsk{env.Corr, reason, nil})
+		d.control.failing = append(d.control.failing, failedAsk{env.Corr, reason, nil})
 	default:
 		d.failed.add(ref.r, ref.shard, cause{reason: reason}, 1, env.ID)
 	}
 }
 
-// settleParked answers asks that were dropped while a slot's lock was held.
-func (d *dispatch) settleParked() {
+// failDropped answers asks that were dropped while a slot's lock was held.
+func (d *dispatch) failDropped() {
 	c := &d.control
-	for len(c.settling) > 0 {
-		list := c.settling
-		c.settling = nil
+	for len(c.failing) > 0 {
+		list := c.failing
+		c.failing = nil
 		for _, a := range list {
-			d.asks.settleWhy(a.corr, a.reason, a.why)
+			d.asks.failWith(a.corr, a.reason, a.why)
 		}
 	}
 }

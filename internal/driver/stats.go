@@ -32,27 +32,27 @@ type TypeStats = stats.Type
 
 // Stats is a snapshot of a node's counters since its start; the root package documents its fields.
 type Stats struct {
-	Uptime         time.Duration
-	StepAge        time.Duration
-	Handled        uint64
-	AsksUnderway   int
-	AsksLate       uint64
-	AsksForeign    uint64
-	BusyEntities   int64
-	LargeUnderway  int
-	LargeBytes     int64
-	MailboxBytes   int64
-	ControlDropped uint64
-	ControlLost    uint64
-	Nonsense       uint64
-	RepliesLost    uint64
-	RefusalsUntold uint64
-	Unregistered   uint64
-	Types          []stats.Type
-	Transport      stats.Transport
-	Courier        stats.Courier
-	Members        membership.Stats
-	Sharding       shard.Counters
+	Uptime             time.Duration
+	StepAge            time.Duration
+	Handled            uint64
+	AsksUnderway       int
+	AsksLate           uint64
+	AsksForeign        uint64
+	BusyEntities       int64
+	LargeUnderway      int
+	LargeBytes         int64
+	MailboxBytes       int64
+	ControlDropped     uint64
+	ControlLost        uint64
+	InvalidFrames      uint64
+	RepliesLost        uint64
+	UnreportedRefusals uint64
+	Unregistered       uint64
+	Types              []stats.Type
+	Transport          stats.Transport
+	Courier            stats.Courier
+	Members            membership.Stats
+	Sharding           shard.Counters
 }
 
 // Stats gathers a snapshot.
@@ -61,8 +61,8 @@ func (d *Driver) Stats() Stats {
 		Uptime: d.now(), StepAge: d.stepAge(), AsksUnderway: d.asks.underway(), AsksLate: d.asks.late.Load(),
 		AsksForeign:  d.asks.foreign.Load(),
 		BusyEntities: d.exec.Busy(), MailboxBytes: d.mail.used.Load(), ControlDropped: d.inbox.dropped.Load(),
-		ControlLost: d.count.mailLost.Load(), Nonsense: d.nonsense.count.Load(),
-		RepliesLost: d.count.repliesLost.Load(), RefusalsUntold: d.count.refusalsUntold.Load(),
+		ControlLost: d.count.mailLost.Load(), InvalidFrames: d.nonsense.count.Load(),
+		RepliesLost: d.count.repliesLost.Load(), UnreportedRefusals: d.count.refusalsUntold.Load(),
 		Unregistered: d.exec.Unregistered(), Handled: d.exec.Handled(), Transport: d.wires.Stats(),
 	}
 	s.LargeUnderway, s.LargeBytes = d.large.count(), d.large.bytes.used.Load()

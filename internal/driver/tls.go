@@ -1,4 +1,4 @@
-// TLS: the names that a node's credentials have for the rooms above, and their reload.
+// TLS: the names that a node's credentials have for the packages above, and their reload.
 
 package driver
 

@@ -55,7 +55,7 @@ func (t *links) Undelivered(id peer.ID, frames []byte, err error) {
 		case plane.UnsentLarge:
 			t.large.unsent(&env, reason, err)
 		case plane.UnsentAsk:
-			t.asks.settleQuietly(env.Corr, reason)
+			t.asks.failIfWaiting(env.Corr, reason)
 		default:
 			t.failed.add(r, route.ShardID(env.Shard), cause{peer: id, reason: reason}, 1, env.ID)
 		}

@@ -15,12 +15,12 @@ const aheadFrames = 16
 
 // ahead is what one goroutine that runs handlers knows of the frames that come next.
 type ahead struct {
-	x     *Exec
-	queue *execQueue  // whose shards this goroutine alone steps
-	cache typeCache   // of the frame looked at last
-	desk  entity.Desk // of these shards
-	n     int
-	next  [aheadFrames]foreseen
+	x         *Exec
+	queue     *execQueue       // whose shards this goroutine alone steps
+	cache     typeCache        // of the frame looked at last
+	callFrame entity.CallFrame // of these shards
+	n         int
+	next      [aheadFrames]foreseen
 }
 
 // foreseen is one frame that was looked at.
@@ -72,7 +72,7 @@ func (a *ahead) envelope(x *foreseen) {
 		return
 	}
 	h := t.hosts[x.env.Shard].Load()
-	if h == nil || h.desk == nil || h.alone && h.queue != a.queue || h.term != x.env.Term || h.epoch != x.env.Epoch ||
+	if h == nil || h.callFrame == nil || h.alone && h.queue != a.queue || h.term != x.env.Term || h.epoch != x.env.Epoch ||
 		len(x.env.Payload) > a.x.cfg.MaxPayload || x.env.Flags&wire.FlagBulk != 0 {
 		return // hostOf says why, when its turn comes
 	}
@@ -87,8 +87,8 @@ func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 	defer func() {
 		if v := recover(); v != nil {
 			x := &a.next[next-1]
-			x.h.desk.Recovered(v)
-			x.h.settle()
+			x.h.callFrame.Recovered(v)
+			x.h.follow()
 			x.exit(now)
 		}
 	}()
@@ -108,7 +108,7 @@ func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 			origin = ex.originOf(from)
 		}
 		next++ // also when it panics
-		ok, quiet := h.sh.Hand(now, e, origin, x.env.Corr, x.env.Payload)
+		ok, quiet := h.sh.Dispatch(now, e, origin, x.env.Corr, x.env.Payload)
 		if !ok {
 			x.exit(now)
 			return next - 1
@@ -117,8 +117,8 @@ func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 			h.sh.Took(e, time.Duration(t-clock))
 			clock = t
 		}
-		if !quiet || !h.settled(clock) {
-			h.settle()
+		if !quiet || !h.upToDate(clock) {
+			h.follow()
 		}
 		if x.e == nil {
 			x.exit(now)

@@ -123,7 +123,7 @@ func (p *blockingPool) again() {
 	p.mu.Unlock()
 	for _, h := range waiting {
 		h.mu.Lock()
-		h.settle()
+		h.follow()
 		h.mu.Unlock()
 	}
 }
@@ -220,7 +220,7 @@ func (p *blockingPool) serve(r *runner, h *Host, e *entity.Entity) {
 		now = p.x.Clock.Now()
 		h.mu.Lock()
 		more = e.End(now) && e.Begin(now)
-		h.settle()
+		h.follow()
 		h.mu.Unlock()
 	}
 }

@@ -9,22 +9,22 @@ import (
 	"github.com/kith-io/kith/entity"
 )
 
-// Report passes on what operators want to know. It is part of entity.Rider.
+// Report passes on what operators want to know. It is part of entity.Runtime.
 func (h *Host) Report(i entity.Incident) { h.x.report(h.t, i) }
 
-// Suspended reports whether the node has suspended itself. It is part of entity.Rider.
+// Suspended reports whether the node has suspended itself. It is part of entity.Runtime.
 func (h *Host) Suspended() bool { return h.x.Gate.Closed() }
 
-// Now is the coarse clock. It is part of entity.Rider.
+// Now is the coarse clock. It is part of entity.Runtime.
 func (h *Host) Now() time.Duration { return h.x.Clock.Coarse() }
 
-// Shards returns how many shards of the type live here, at least one. It is part of entity.Rider.
+// Shards returns how many shards of the type live here, at least one. It is part of entity.Runtime.
 func (h *Host) Shards() int { return max(1, int(h.t.living.Load())) }
 
-// Calling notes a call into a handler of a type that gives SlowAfter. It is part of entity.Rider.
+// Calling notes a call into a handler of a type that gives SlowAfter. It is part of entity.Runtime.
 func (h *Host) Calling(e *entity.Entity) { h.calls.begin(e, h.Now()) }
 
-// Returned forgets it. It is part of entity.Rider.
+// Returned forgets it. It is part of entity.Runtime.
 func (h *Host) Returned(e *entity.Entity) { h.calls.end(e) }
 
 // calls are those under way into one shard's handlers, of a type that gives SlowAfter. Each writes here twice, under a

@@ -39,8 +39,8 @@ type Needs struct {
 	Source func(c *transport.InConn) *Source
 	// Reply takes an answer to an ask of this node: a whole frame, valid during the call.
 	Reply func(from peer.ID, f []byte)
-	// Nonsense counts a frame that a peer sent and that made no sense.
-	Nonsense func(from peer.ID, kind wire.Kind, err error)
+	// InvalidFrames counts a frame that a peer sent and that made no sense.
+	InvalidFrames func(from peer.ID, kind wire.Kind, err error)
 	// Refused tells the sender of a message that it was not taken; it has been counted here. t is nil when the type is
 	// not registered; from is nil for this node, whose callers learn of it by what Send returns when they still can. env
 	// is valid during the call.

@@ -30,13 +30,13 @@ type Host struct {
 	showAt      time.Duration // when the figures are due to be published, by the coarse clock
 	mu          sync.Mutex
 
-	shard    route.ShardID
-	fence    route.Fence
-	queue    *execQueue // Worker and Inline: local messages and orders
-	desk     *entity.Desk
-	shown    published
-	calls    calls
-	leftover // Inline: what losers of the try left
+	shard     route.ShardID
+	fence     route.Fence
+	queue     *execQueue // Worker and Inline: local messages and orders
+	callFrame *entity.CallFrame
+	shown     published
+	calls     calls
+	leftover  // Inline: what losers of the try left
 
 	ending  atomic.Bool // an order to stop or abandon was given
 	ticking atomic.Bool // a tick is on its way
@@ -71,11 +71,11 @@ func (x *Exec) newHost(t *Type, id route.ShardID, f route.Fence) *Host {
 	h.sh = entity.NewShard(&t.typ, id, f, t.rider(h), x.cfg.Mailboxes)
 	switch {
 	case h.alone:
-		h.desk = h.queue.desk
+		h.callFrame = h.queue.callFrame
 	case t.typ.Mode == entity.Inline:
-		h.desk = &entity.Desk{}
+		h.callFrame = &entity.CallFrame{}
 	}
-	h.sh.Use(h.desk)
+	h.sh.Use(h.callFrame)
 	x.hosts.add(h)
 	t.living.Add(1)
 	return h
@@ -139,25 +139,25 @@ func (h *Host) obey(now time.Duration, o order) {
 	case orderAbandon:
 		h.sh.Abandon()
 	}
-	h.settle()
+	h.follow()
 }
 
-// settled reports whether settle has nothing to do though a message was handled, given that it changed nothing of what
+// upToDate reports whether follow has nothing to do though a message was handled, given that it changed nothing of what
 // Next tells: the figures are to be published later, and that will happen by itself. at is the coarse clock.
-func (h *Host) settled(at int64) bool {
+func (h *Host) upToDate(at int64) bool {
 	show := int64(h.showAt)
 	return at < show && h.due.Load() <= show
 }
 
-// settle follows every verb: entities that are ready run, the next tick is noted, the end is told.
-func (h *Host) settle() {
+// follow comes after every verb: entities that are ready run, the next tick is noted, the end is told.
+func (h *Host) follow() {
 	if h.t.typ.Mode == entity.Blocking {
 		h.x.pool.run(h)
 	}
 	h.note()
 }
 
-// note is settle but for the entities that are ready.
+// note is follow but for the entities that are ready.
 func (h *Host) note() {
 	due, ok := h.sh.Next()
 	if !ok {

@@ -94,7 +94,7 @@ func (p *pass) keep(c *transport.InConn, from *Source, frames []byte) {
 		case plane.GoesOn:
 			p.x.needs.Reply(c.From(), f)
 		case plane.Unknown:
-			p.x.needs.Nonsense(c.From(), kind, errNotExpected)
+			p.x.needs.InvalidFrames(c.From(), kind, errNotExpected)
 		case plane.Kept:
 			copy(p.backlog.room(c, from, n), f)
 			p.waits.Store(true)

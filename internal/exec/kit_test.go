@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
 
 const patience = 30 * time.Second
 
-// quiet is the rider of a transport that only lends its loops.
+// quiet is the runtime of a transport that only lends its loops.
 type quiet struct{}
 
 func (quiet) Control(peer.ID, wire.Kind, []byte, time.Duration) {}
@@ -91,13 +91,13 @@ func newBare(t testing.TB, typ entity.Type, edit ...func(*Config)) *bare {
 	x.Clock.Init(time.Now())
 	x.Gate.Init(time.Hour)
 	x.Init(cfg, Needs{
-		Refused:  x.note,
-		Nonsense: func(peer.ID, wire.Kind, error) {},
-		Large:    func(*Source, *wire.Envelope) (Large, route.Reason) { return x.large, route.OK },
-		Stopped:  (*Host).Remove,
-		Dropped:  func(*Type, entity.Incident) {},
+		Refused:       x.note,
+		InvalidFrames: func(peer.ID, wire.Kind, error) {},
+		Large:         func(*Source, *wire.Envelope) (Large, route.Reason) { return x.large, route.OK },
+		Stopped:       (*Host).Remove,
+		Dropped:       func(*Type, entity.Incident) {},
 	})
-	x.typ = x.NewType(typ.WithDefaults(), func(h *Host) entity.Rider { return alone{h} })
+	x.typ = x.NewType(typ.WithDefaults(), func(h *Host) entity.Runtime { return alone{h} })
 	x.SetTypes(map[route.TypeID]*Type{x.typ.ID(): x.typ})
 	for i := range x.typ.shards {
 		x.typ.Begin(route.ShardID(i), x.fence)

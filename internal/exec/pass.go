@@ -41,7 +41,7 @@ type stage struct{ buf []byte }
 func newPass(x *Exec, l *loop.Loop) *pass {
 	p := &pass{x: x, loop: l, conns: map[*transport.InConn]*Source{}, staged: make([]stage, x.cfg.Workers)}
 	p.local.init(x.cfg.LocalBuffer, func() bool { return l.Execute(p) == nil })
-	p.ahead.x, p.ahead.queue, p.local.desk = x, &p.local, &p.ahead.desk
+	p.ahead.x, p.ahead.queue, p.local.callFrame = x, &p.local, &p.ahead.callFrame
 	return p
 }
 
@@ -114,12 +114,12 @@ func (p *pass) frames(now time.Duration, c *transport.InConn, from *Source, fram
 			case x.kind == wire.KindReply:
 				e.needs.Reply(c.From(), x.frame)
 			case x.kind != wire.KindEnvelope:
-				e.needs.Nonsense(c.From(), x.kind, errNotExpected)
+				e.needs.InvalidFrames(c.From(), x.kind, errNotExpected)
 			case e.Gate.Closed() || p.backlog.size > 0:
 				p.keep(c, from, x.frame)
 				continue
 			case x.bad != nil:
-				e.needs.Nonsense(c.From(), wire.KindEnvelope, x.bad)
+				e.needs.InvalidFrames(c.From(), wire.KindEnvelope, x.bad)
 			case p.envelope(now, c, from, x):
 				continue // credit is given back when it has been handled
 			case a.cache.last != nil && a.cache.last.typ.Mode == entity.Blocking:

@@ -107,9 +107,9 @@ func (b *batch) frames(f func(from *Source, frame []byte)) {
 // execQueue gathers for one goroutine. What comes over connections is bounded by their credit, what comes from this
 // node by limit.
 type execQueue struct {
-	limit int
-	wake  func() bool  // has the goroutine call take until it returns nil; false when that was not possible
-	desk  *entity.Desk // of the goroutine, for the shards that it alone steps
+	limit     int
+	wake      func() bool       // has the goroutine call take until it returns nil; false when that was not possible
+	callFrame *entity.CallFrame // of the goroutine, for the shards that it alone steps
 
 	mu    sync.Mutex
 	in    batch

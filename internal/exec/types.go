@@ -18,7 +18,7 @@ type Type struct {
 	typ    entity.Type
 	id     route.TypeID
 	shards uint32
-	rider  func(*Host) entity.Rider
+	rider  func(*Host) entity.Runtime
 	hosts  []atomic.Pointer[Host] // by shard; set while it lives here, its stop included. Dense: every message looks
 	living atomic.Int32           // shards that live here, those that are being stopped included
 	past   past
@@ -28,9 +28,9 @@ type Type struct {
 	panics, slow atomic.Uint64
 }
 
-// NewType returns a type, whose defaults are filled in. rider returns what the handlers of a host reach the world by:
-// Host has all of entity.Rider but Tell and Ask.
-func (x *Exec) NewType(t entity.Type, rider func(*Host) entity.Rider) *Type {
+// NewType returns a type, whose defaults are filled in. runtime returns what the handlers of a host reach the world by:
+// Host has all of entity.Runtime but Tell and Ask.
+func (x *Exec) NewType(t entity.Type, rider func(*Host) entity.Runtime) *Type {
 	return &Type{x: x, typ: t, id: route.TypeOf(t.Name), shards: t.Shards, rider: rider,
 		hosts: make([]atomic.Pointer[Host], t.Shards)}
 }

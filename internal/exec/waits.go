@@ -18,7 +18,7 @@ const lookDepth = 128 // calls up to which a stack is looked at
 // mustNotBlock are the functions below which user code holds up others: the calls of Worker and Inline handlers.
 var mustNotBlock = func() []string {
 	host := reflect.TypeFor[entity.Shard]().PkgPath()
-	return []string{host + ".(*Shard).handle", host + ".(*Shard).Hand", host + ".(*Shard).halt"}
+	return []string{host + ".(*Shard).handle", host + ".(*Shard).Dispatch", host + ".(*Shard).halt"}
 }()
 
 // Waits knows which goroutines must not wait. Methods are safe for concurrent use once Also is set.

@@ -29,7 +29,7 @@ func newWorker(x *Exec) *worker {
 		}
 		return true
 	})
-	w.ahead.x, w.ahead.queue, w.queue.desk = x, &w.queue, &w.ahead.desk
+	w.ahead.x, w.ahead.queue, w.queue.callFrame = x, &w.queue, &w.ahead.callFrame
 	return w
 }
 
@@ -118,5 +118,5 @@ func (w *worker) nonsense(from *Source, x *foreseen) {
 	if from != nil { // nil cannot be: this node has made it
 		id = from.ID
 	}
-	w.x.needs.Nonsense(id, x.kind, x.bad)
+	w.x.needs.InvalidFrames(id, x.kind, x.bad)
 }

@@ -2,7 +2,7 @@
 
 package flow
 
-// Budget bounds the bytes that all slots of a type, or of a node, may park together. A rider with threads makes Take
+// Budget bounds the bytes that all slots of a type, or of a node, may park together. A runtime with threads makes Take
 // and Give safe for concurrent use, because slots have locks of their own; Pool is the plain one.
 type Budget interface {
 	// Take claims n bytes and reports whether the bound allowed it; if not, nothing changed.

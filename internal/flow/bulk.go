@@ -34,7 +34,7 @@ type BulkEnd struct {
 	Limit  int // of the receiver's bound that the reason names; zero without one
 }
 
-// BulkKey names a large message at its receiver: the connection as the rider numbers them, and the number on it.
+// BulkKey names a large message at its receiver: the connection as the runtime numbers them, and the number on it.
 type BulkKey struct {
 	Conn   uint64
 	Number uint32

@@ -41,8 +41,8 @@ type bulkEnd struct {
 type bulkSent struct {
 	x     *BulkTransfer
 	fill  byte
-	taken int          // by the receiving rider
-	told  int          // times that the sending rider was told the end
+	taken int          // by the receiving runtime
+	told  int          // times that the sending runtime was told the end
 	why   route.Reason // what it was told
 }
 

@@ -45,7 +45,7 @@ type bulkIn struct {
 
 func (m *bulkIn) size() int { return int(m.begin.Size) }
 
-// NewBulkReceiver returns the receiver of the connection that the rider calls conn, of the peer in whose share its
+// NewBulkReceiver returns the receiver of the connection that the runtime calls conn, of the peer in whose share its
 // messages are, which takes messages of at most limit bytes, grants window bytes ahead and gives up a message of which
 // nothing came for so long as stall, one that falls behind BulkLeastRate, and one that nobody claims for twice as long.
 // Numbers that are not positive mean the defaults, for limit wire.MaxBulkSize.
@@ -81,7 +81,7 @@ func (r *BulkReceiver) Claims() (held, waiting int) {
 	return held, waiting
 }
 
-// Begin takes the begin of a message. end is what the rider says to it: any reason but route.OK refuses it. An error
+// Begin takes the begin of a message. end is what the runtime says to it: any reason but route.OK refuses it. An error
 // means that the sender breaks the protocol; nothing has changed then.
 func (r *BulkReceiver) Begin(now time.Duration, b wire.BulkBegin, end BulkEnd) error {
 	switch {
@@ -162,7 +162,7 @@ func (r *BulkReceiver) Chunk(number uint32, n int) ([]byte, error) {
 }
 
 // Wants returns how many bytes of memory a message needs that was admitted and has none yet, zero if it needs none. A
-// rider with threads makes them outside of its lock and gives them to Provide; else Chunk makes them.
+// runtime with threads makes them outside of its lock and gives them to Provide; else Chunk makes them.
 func (r *BulkReceiver) Wants(number uint32) int {
 	if m := r.find(number); m != nil && m.state == LargeMoving && m.buf == nil {
 		return m.size()
@@ -178,7 +178,7 @@ func (r *BulkReceiver) Provide(number uint32, buf []byte) {
 }
 
 // Filled says that n bytes have been read where Chunk pointed, and reports whether the message is whole with them. The
-// sender of a message is told so; a reply is the rider's to Take at once.
+// sender of a message is told so; a reply is the runtime's to Take at once.
 func (r *BulkReceiver) Filled(now time.Duration, number uint32, n int) (whole bool) {
 	r.stats.Bytes += uint64(n)
 	m := r.find(number)

@@ -9,7 +9,7 @@ import (
 	"github.com/kith-io/kith/peer"
 )
 
-// BulkHolder is what receivers claim room from, all of a node from one. A rider with threads makes it safe for
+// BulkHolder is what receivers claim room from, all of a node from one. A runtime with threads makes it safe for
 // concurrent use; BulkRoom is the plain one.
 type BulkHolder interface {
 	// Take claims n bytes for a message of a peer and reports whether it has them now. If not, it waits for its turn.

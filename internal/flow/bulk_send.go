@@ -14,12 +14,12 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// BulkTransfer is one large message at its sender. The rider fills in Begin, but for its number, and Payload, which is
-// read until the transfer is over, and not changed.
+// BulkTransfer is one large message at its sender. The runtime fills in Begin, but for its number, and Payload, which
+// is read until the transfer is over, and not changed.
 type BulkTransfer struct {
 	Begin   wire.BulkBegin
 	Payload []byte
-	Owner   any // the rider's own
+	Owner   any // the runtime's own
 
 	generation uint32
 	state      bulkState
@@ -48,7 +48,7 @@ func (x *BulkTransfer) Sent() int { return x.sent }
 // Whole reports whether the receiver has all of it and waits for the envelope that stands for it.
 func (x *BulkTransfer) Whole() bool { return x.state == bulkWhole }
 
-// BulkEvent is what an answer of the receiver means to the rider.
+// BulkEvent is what an answer of the receiver means to the runtime.
 type BulkEvent uint8
 
 // The events of a transfer.

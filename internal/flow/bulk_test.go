@@ -24,7 +24,7 @@ type bulkPair struct {
 	s    *BulkSender
 	r    *BulkReceiver
 	room *BulkRoom
-	why  BulkEnd // what the receiver's rider says to a begin
+	why  BulkEnd // what the receiver's runtime says to a begin
 }
 
 func newBulkPair(t require.TestingT, window, limit, room int) *bulkPair {
@@ -224,7 +224,7 @@ func TestBulkCancelBeforeDuringAndBehind(t *testing.T) {
 	}
 	require.Equal(t, 1000, p.room.Used())
 	require.True(t, p.s.Cancel(x))
-	require.Empty(t, p.pump(), "late grants for it are nothing to the rider")
+	require.Empty(t, p.pump(), "late grants for it are nothing to the runtime")
 	require.Zero(t, p.room.Used())
 	require.Zero(t, p.r.Underway())
 	x = p.send(100, 1)

@@ -3,6 +3,6 @@
 // BulkReceiver, both sides of a bulk connection, and BulkRoom, what a node holds for such senders.
 //
 // Nothing here locks, waits or reads a clock: whoever owns a value calls it under the lock that orders its messages.
-// Two riders do: the driver with real connections and the simulator with virtual ones, so that there is one
+// Two runtimes do: the driver with real connections and the simulator with virtual ones, so that there is one
 // implementation of parking and of credit.
 package flow

@@ -20,7 +20,7 @@ type State uint8
 // The states of a slot. Only Local and Remote are open; in the others messages park.
 const (
 	Unknown  State = 0 // nobody asked for the home yet
-	Asking   State = 1 // Want told the rider to ask for the home, and messages wait for it
+	Asking   State = 1 // Want told the runtime to ask for the home, and messages wait for it
 	Local    State = 2 // the shard lives on this node
 	Remote   State = 3 // it lives at Home
 	Draining State = 4 // the home is known, but parked messages go first
@@ -106,8 +106,8 @@ func (s *Slot) Park(now time.Duration, e *wire.Envelope, id string) error {
 }
 
 // Hold is Park for an envelope that stands for a large message, also when the slot is open: from here on it drains, and
-// what comes later parks until the large message is through or has failed, so that none overtakes it. The rider changes
-// its fast path under the same lock.
+// what comes later parks until the large message is through or has failed, so that none overtakes it. The runtime
+// changes its fast path under the same lock.
 func (s *Slot) Hold(now time.Duration, e *wire.Envelope, id string) error {
 	if err := s.put(now, e, id); err != nil {
 		return err
@@ -149,7 +149,8 @@ func (s *Slot) put(now time.Duration, e *wire.Envelope, id string) error {
 	return nil
 }
 
-// Want reports, once, that messages wait for a home that nobody asked for: the slot is Asking then, and the rider asks.
+// Want reports, once, that messages wait for a home that nobody asked for: the slot is Asking then, and the runtime
+// asks.
 func (s *Slot) Want() bool {
 	if s.state != Unknown || s.queue == nil {
 		return false
@@ -166,13 +167,13 @@ func (s *Slot) Resolve(local bool, home peer.ID, f route.Fence) bool {
 	}
 	s.local, s.home, s.fence = local, home, f
 	s.set(Draining)
-	s.Settle()
+	s.OpenIfDrained()
 	return true
 }
 
 // PeekParked returns the oldest waiting message while the slot drains: a whole envelope frame, stamped with the slot's
-// fence and FlagParked. The view is valid until the next call of PopParked, Park, Expire or FailAll. The rider sends it
-// and calls PopParked, or leaves it when the link is full and comes back when there is room.
+// fence and FlagParked. The view is valid until the next call of PopParked, Park, Expire or FailAll. The runtime sends
+// it and calls PopParked, or leaves it when the link is full and comes back when there is room.
 func (s *Slot) PeekParked() (frame []byte, ok bool) {
 	if s.state != Draining || s.queue == nil {
 		return nil, false
@@ -190,8 +191,8 @@ func (s *Slot) PopParked() {
 	}
 }
 
-// Settle opens a draining slot in which nothing waits any more, and reports whether it did.
-func (s *Slot) Settle() bool {
+// OpenIfDrained opens a draining slot in which nothing waits any more, and reports whether it did.
+func (s *Slot) OpenIfDrained() bool {
 	if s.state != Draining || s.queue != nil {
 		return false
 	}
@@ -263,7 +264,7 @@ func (s *Slot) failOne(fail func(frame []byte)) {
 }
 
 // pop drops the oldest message and gives its bytes back. When nobody waits any more for a home that was asked for, the
-// next message asks anew: so the rider hears of it, and looks after its time limit.
+// next message asks anew: so the runtime hears of it, and looks after its time limit.
 func (s *Slot) pop() {
 	s.busy = false
 	s.park.give(len(s.queue.Peek()) + ringbuf.RecordOverhead)

@@ -58,11 +58,11 @@ func TestSlotParksUntilResolvedThenDrainsInOrderThenOpens(t *testing.T) {
 	require.Equal(t, Draining, s.State())
 	require.False(t, s.IsLocal())
 	parkOne(t, &s, 0, "c", "3") // behind the others, not past them
-	require.False(t, s.Settle())
+	require.False(t, s.OpenIfDrained())
 	require.Equal(t, []string{"1", "2", "3"}, drain(t, &s))
-	require.True(t, s.Settle())
+	require.True(t, s.OpenIfDrained())
 	require.Equal(t, Remote, s.State())
-	require.False(t, s.Settle())
+	require.False(t, s.OpenIfDrained())
 	e := wire.Envelope{}
 	require.ErrorIs(t, s.Park(0, &e, "d"), ErrOpen)
 	require.Zero(t, pool.Used())
@@ -368,7 +368,7 @@ func TestSlotLaws(t *testing.T) {
 			},
 			"settle": func(t *rapid.T) {
 				settles := m.resolved && !m.settled && len(m.waiting) == 0
-				require.Equal(t, settles, m.slot.Settle())
+				require.Equal(t, settles, m.slot.OpenIfDrained())
 				m.settled = m.settled || settles
 			},
 			"forget": func(t *rapid.T) {

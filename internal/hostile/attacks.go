@@ -66,8 +66,8 @@ func Garbage(n int) []byte {
 	return b
 }
 
-// Strangers are the attacks of those whose hello is never taken.
-func (t *Target) Strangers() (list []Attack) {
+// NonMembers are the attacks of those whose hello is never taken.
+func (t *Target) NonMembers() (list []Attack) {
 	add := func(name, counts string, b []byte) {
 		list = append(list, Attack{Name: name, Counts: counts, Closes: true, Bytes: b})
 	}

@@ -27,11 +27,11 @@ func Count(s *kith.Stats, name string) uint64 {
 	case "too-many-each":
 		return s.Transport.TooManyEach
 	case "too-often":
-		return s.Transport.TooOften
+		return s.Transport.OverRate
 	case "control-dropped":
 		return s.ControlDropped
 	case "nonsense":
-		return s.Nonsense
+		return s.InvalidFrames
 	case "unregistered":
 		return s.Unregistered
 	case "partials-full":
@@ -51,13 +51,13 @@ func Count(s *kith.Stats, name string) uint64 {
 		return n
 	case "bulk-refused":
 		return s.Transport.Bulk.Received.Refused
-	case "parcels-of-strangers":
-		return s.Courier.Strangers
-	case "parcels-stale":
+	case "segments-of-strangers":
+		return s.Courier.NonMembers
+	case "segments-stale":
 		return s.Courier.Stale
-	case "parcels-again":
+	case "segments-again":
 		return s.Courier.Duplicates
-	case "parcels-ahead":
+	case "segments-ahead":
 		return s.Courier.OutOfOrder
 	}
 	return countMembers(s, name)
@@ -67,7 +67,7 @@ func Count(s *kith.Stats, name string) uint64 {
 func countMembers(s *kith.Stats, name string) uint64 {
 	switch name {
 	case "strangers":
-		return s.Members.Strangers
+		return s.Members.NonMembers
 	case "misaddressed":
 		return s.Members.Misaddressed
 	case "stale-welcome":

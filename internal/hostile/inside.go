@@ -236,13 +236,13 @@ func (t *Target) Replays(same, older []byte) []Attack {
 
 // numbered repeats control messages and says them out of order.
 func (t *Target) numbered() (list []Attack) {
-	parcel := func(from, to, seq, ack uint64) []byte {
-		return frame(wire.KindParcel, courier.AppendParcel(nil, &courier.Parcel{From: from, To: to, Seq: seq, Ack: ack,
+	segment := func(from, to, seq, ack uint64) []byte {
+		return frame(wire.KindSegment, courier.AppendSegment(nil, &courier.Segment{From: from, To: to, Seq: seq, Ack: ack,
 			Kind: wire.KindHomes}))
 	}
-	receipt := func(from, to, ack uint64) []byte {
+	acknowledgement := func(from, to, ack uint64) []byte {
 		b := wire.AppendU64(wire.AppendU64(wire.AppendU64(nil, from), to), ack)
-		return frame(wire.KindReceipt, append(b, 0))
+		return frame(wire.KindSegmentAck, append(b, 0))
 	}
 	// The node may not have noticed yet that the connection before has ended: each is a newer one.
 	nobody, generation := Stranger(), uint32(0)
@@ -250,10 +250,10 @@ func (t *Target) numbered() (list []Attack) {
 		generation++
 		list = append(list, inside(name, counts, false, Hello{From: nobody, Generation: generation}, b))
 	}
-	add("a parcel of a stranger", "parcels-of-strangers", parcel(nobody.Inc, t.Node.Inc, 1, 0))
-	add("a receipt of a stranger", "parcels-of-strangers", receipt(nobody.Inc, t.Node.Inc, 1))
-	add("a parcel for another incarnation", "parcels-stale", parcel(nobody.Inc, t.Node.Inc-1, 1, 0))
-	add("a parcel in another's name", "parcels-stale", parcel(nobody.Inc+1, t.Node.Inc, 1, 0))
+	add("a segment of a stranger", "segments-of-strangers", segment(nobody.Inc, t.Node.Inc, 1, 0))
+	add("an acknowledgement of a stranger", "segments-of-strangers", acknowledgement(nobody.Inc, t.Node.Inc, 1))
+	add("a segment for another incarnation", "segments-stale", segment(nobody.Inc, t.Node.Inc-1, 1, 0))
+	add("a segment in another's name", "segments-stale", segment(nobody.Inc+1, t.Node.Inc, 1, 0))
 	if t.Member.IsZero() {
 		return list
 	}
@@ -261,10 +261,10 @@ func (t *Target) numbered() (list []Attack) {
 		generation++
 		list = append(list, inside(name, counts, false, Hello{From: t.Member, Number: 7, Generation: generation}, b))
 	}
-	add("a parcel again", "parcels-again", parcel(t.Member.Inc, t.Node.Inc, 1, 0))
-	add("a parcel from far ahead", "parcels-ahead", parcel(t.Member.Inc, t.Node.Inc, 1<<40, 0))
-	add("a parcel that acknowledges the future", "nonsense", parcel(t.Member.Inc, t.Node.Inc, 1, 1<<50))
-	add("a receipt of the future", "nonsense", receipt(t.Member.Inc, t.Node.Inc, 1<<50))
+	add("a segment again", "segments-again", segment(t.Member.Inc, t.Node.Inc, 1, 0))
+	add("a segment from far ahead", "segments-ahead", segment(t.Member.Inc, t.Node.Inc, 1<<40, 0))
+	add("a segment that acknowledges the future", "nonsense", segment(t.Member.Inc, t.Node.Inc, 1, 1<<50))
+	add("an acknowledgement of the future", "nonsense", acknowledgement(t.Member.Inc, t.Node.Inc, 1<<50))
 	return list
 }
 

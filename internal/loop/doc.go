@@ -1,4 +1,4 @@
-// Package loop is one event loop: a gnet engine of its own, with a queue of tasks and a bell that wakes it without
+// Package loop is one event loop: a gnet engine of its own, with a queue of tasks and a wake-up that wakes it without
 // allocating.
 //
 // Whoever has connections enrols them as Sockets, which the loop opens, tells of what was read, and closes. Tasks come

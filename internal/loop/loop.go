@@ -65,37 +65,37 @@ type Config struct {
 type Loop struct {
 	cfg    Config
 	client *gnet.Client
-	bell   bell
+	waker  waker
 
 	mu      sync.Mutex
 	pending []Task
 	busy    bool // a pass is running and will look at pending before it ends
 	woken   bool // a ring is on its way
 	closed  bool
-	ringing atomic.Int32 // goroutines about to ring; the bell is closed when none is
+	waking  atomic.Int32 // goroutines about to ring; the waker is closed when none is
 
 	// Owned by the loop's goroutine.
-	depth   int
-	running []Task
-	dirty   []Task
-	company []Task // that wait for more to gather
-	passed  bool   // Data was called in this pass
+	depth      int
+	running    []Task
+	dirty      []Task
+	coalescing []Task // that wait for more to gather
+	passed     bool   // Data was called in this pass
 
 	passBytes int // delivered by Data in this pass
 
 	plain []byte // plaintext of one read; made by the first TLS connection
 
-	polled   polled
-	parking  parking
-	listener listener
-	listened time.Time // when a data loop last listened for the control loop
+	polled     polled
+	pollerWait pollerWait
+	listener   listener
+	listened   time.Time // when a data loop last listened for the control loop
 
 	stats counts
 }
 
 // New returns a loop that has not started: what is queued to it waits.
 func New(cfg Config) *Loop {
-	return &Loop{cfg: cfg, bell: bell{fd: -1}, polled: polled{every: cfg.PollFor}}
+	return &Loop{cfg: cfg, waker: waker{fd: -1}, polled: polled{every: cfg.PollFor}}
 }
 
 // Index numbers the data loops from 0.
@@ -135,12 +135,12 @@ func (l *Loop) queue(t Task, bound int) error {
 	ring := !l.busy && !l.woken
 	if ring {
 		l.woken = true
-		l.ringing.Add(1)
+		l.waking.Add(1)
 	}
 	l.mu.Unlock()
 	if ring {
-		l.bell.ring()
-		l.ringing.Add(-1)
+		l.waker.wake()
+		l.waking.Add(-1)
 		l.stats.wakes.Add(1)
 	}
 	return nil
@@ -231,30 +231,30 @@ func (l *Loop) takeTasks(enough bool) bool {
 	}
 	l.mu.Unlock()
 	if ring {
-		l.bell.ring() // on the loop itself, which closes the bell only after it has ended
+		l.waker.wake() // on the loop itself, which closes the waker only after it has ended
 	}
 	return false
 }
 
 // Start runs the loop. An error says that the system did not let it; the loop is of no use then.
 func (l *Loop) Start() error {
-	l.openParking()
+	l.openPollerWait()
 	client, err := gnet.NewClient(l.Handler(),
 		gnet.WithNumEventLoop(1), gnet.WithReadBufferCap(ReadBuffer), gnet.WithTCPNoDelay(gnet.TCPNoDelay),
 		gnet.WithLogger(gnetLogger{l.cfg.Logger}))
 	if err != nil {
-		l.closeParking()
+		l.closePollerWait()
 		return fmt.Errorf("transport: event loop: %w", err)
 	}
 	l.client = client
 	if err := client.Start(); err != nil {
-		l.closeParking()
+		l.closePollerWait()
 		l.client = nil
 		return fmt.Errorf("transport: event loop: %w", err)
 	}
-	if err := l.bell.hang(l); err != nil {
+	if err := l.waker.enrol(l); err != nil {
 		_ = client.Stop()
-		l.closeParking()
+		l.closePollerWait()
 		l.client = nil
 		return fmt.Errorf("transport: wake-up of event loop: %w", err)
 	}
@@ -282,15 +282,15 @@ func (l *Loop) Stop() {
 	if !started {
 		return
 	}
-	l.unpark()
+	l.endPollerWait()
 	if err := l.client.Stop(); err != nil {
 		l.cfg.Logger.Warn("event loop ended with an error", "loop", l.cfg.Index, "lane", l.cfg.Lane, "error", err)
 	}
-	for l.ringing.Load() != 0 {
+	for l.waking.Load() != 0 {
 		runtime.Gosched()
 	}
-	l.bell.close()
-	l.closeParking()
+	l.waker.close()
+	l.closePollerWait()
 }
 
 // Socket is the state behind one enrolled connection. All methods run on the loop; Opened and Traffic close the
@@ -329,7 +329,7 @@ func (e *engine) OnTraffic(c gnet.Conn) gnet.Action {
 	if e.loop.cfg.Lane == wire.LaneData {
 		e.loop.listen()
 	} else if action == gnet.None {
-		e.loop.park()
+		e.loop.waitInPoller()
 	}
 	return action
 }

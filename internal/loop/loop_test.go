@@ -82,7 +82,7 @@ func TestLoopRuns(t *testing.T) {
 			require.NoError(t, l.Execute(taskFunc(func() { ran <- len(l.polled.fds) })))
 			return want(t, ran)
 		}
-		require.Equal(t, 2, watched(), "the bell and the connection")
+		require.Equal(t, 2, watched(), "the waker and the connection")
 		require.NoError(t, theirs.Close())
 		want(t, e.closed)
 		require.Equal(t, 1, watched())

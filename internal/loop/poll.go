@@ -72,8 +72,8 @@ func (p *polled) remove(fd int) {
 
 // poll waits for tasks without sleeping, for as long as polling goes on, and reports whether some have come. It ends
 // early when something is to be read: gnet does that next, without having slept. Other goroutines run in between.
-// While it waits the loop counts as busy, so whoever queues a task rings no bell. A loop that has polled in vain leaves
-// out the next chances.
+// While it waits the loop counts as busy, so whoever queues a task rings no wake-up. A loop that has polled in vain
+// leaves out the next chances.
 func (l *Loop) poll() (tasks bool) {
 	p := &l.polled
 	if !p.chance() {
@@ -92,7 +92,7 @@ func (l *Loop) poll() (tasks bool) {
 		}
 		if now.After(until) {
 			p.learn(false, looks, 0)
-			l.stats.pollsVain.Add(1)
+			l.stats.emptyPolls.Add(1)
 			return false
 		}
 		last = now

@@ -30,7 +30,7 @@ func TestPoll(t *testing.T) {
 	l.pending = nil
 	done := make(chan bool)
 	go func() { done <- l.poll() }()
-	require.NoError(t, l.queue(task, 1)) // it would ring a bell that is not there if the loop did not count as busy
+	require.NoError(t, l.queue(task, 1)) // it would ring a wake-up that is not there if the loop did not count as busy
 	require.True(t, want(t, done))
 	l.pending = nil
 	go func() { done <- l.poll() }()
@@ -43,7 +43,7 @@ func TestPoll(t *testing.T) {
 	l.polled.every = time.Millisecond
 	require.False(t, l.poll(), "its time is over")
 	require.EqualValues(t, 5, l.stats.polls.Load())
-	require.EqualValues(t, 1, l.stats.pollsVain.Load())
+	require.EqualValues(t, 1, l.stats.emptyPolls.Load())
 	require.Equal(t, 1, l.polled.vain)
 	l.polled.every = time.Hour
 	l.polled.fds = make([]unix.PollFd, maxPolled+1)

@@ -20,8 +20,8 @@ func restOver(fds []unix.PollFd, d time.Duration) {
 	_, _ = unix.Ppoll(fds, &pause, nil) // after an error what waits is done at once
 }
 
-// nest is a set of sockets that a goroutine waits for in Go's poller: an epoll set within the one of the runtime.
-type nest struct {
+// pollSet is a set of sockets that a goroutine waits for in Go's poller: an epoll set within the one of the runtime.
+type pollSet struct {
 	fd    int
 	file  *os.File // the same; closes it
 	raw   syscall.RawConn
@@ -29,8 +29,8 @@ type nest struct {
 	first [1]unix.EpollEvent
 }
 
-// newNest returns an empty one, which is closed in the end.
-func newNest() (*nest, error) {
+// newPollSet returns an empty one, which is closed in the end.
+func newPollSet() (*pollSet, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -39,7 +39,7 @@ func newNest() (*nest, error) {
 		_ = unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	n := &nest{fd: fd, file: os.NewFile(uintptr(fd), "event loop")}
+	n := &pollSet{fd: fd, file: os.NewFile(uintptr(fd), "event loop")}
 	n.ready = func(uintptr) bool { return n.any() }
 	if n.raw, err = n.file.SyscallConn(); err != nil {
 		n.close()
@@ -48,21 +48,21 @@ func newNest() (*nest, error) {
 	return n, nil
 }
 
-func (n *nest) add(fd int) error {
+func (n *pollSet) add(fd int) error {
 	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(n.fd, unix.EPOLL_CTL_ADD, fd, &event))
 }
 
-func (n *nest) remove(fd int) { _ = unix.EpollCtl(n.fd, unix.EPOLL_CTL_DEL, fd, nil) }
+func (n *pollSet) remove(fd int) { _ = unix.EpollCtl(n.fd, unix.EPOLL_CTL_DEL, fd, nil) }
 
 // any reports whether something is to be read, also after an error: then waiting is no use.
-func (n *nest) any() bool {
+func (n *pollSet) any() bool {
 	got, err := unix.EpollWait(n.fd, n.first[:], 0)
 	return got > 0 || err != nil && !errors.Is(err, unix.EINTR)
 }
 
 // wait returns when something is to be read from one of the sockets.
-func (n *nest) wait() {
+func (n *pollSet) wait() {
 	for errors.Is(n.raw.Read(n.ready), os.ErrDeadlineExceeded) { // called; after another error gnet sleeps
 		_ = n.file.SetReadDeadline(time.Time{})
 		if n.any() {
@@ -72,9 +72,9 @@ func (n *nest) wait() {
 }
 
 // call ends a wait. Any goroutine.
-func (n *nest) call() { _ = n.file.SetReadDeadline(time.Unix(1, 0)) }
+func (n *pollSet) call() { _ = n.file.SetReadDeadline(time.Unix(1, 0)) }
 
-// listener is what another loop needs to look at a nest.
+// listener is what another loop needs to look at a poll set.
 type listener struct {
 	events [1]unix.EpollEvent
 	got    int
@@ -83,7 +83,7 @@ type listener struct {
 
 // hears reports whether something is to be read from one of the sockets of n, which its own loop may be closing: the
 // descriptor is held meanwhile, so that it is no other file's.
-func (l *listener) hears(n *nest) bool {
+func (l *listener) hears(n *pollSet) bool {
 	if l.look == nil {
 		l.look = func(fd uintptr) { l.got, _ = unix.EpollWait(int(fd), l.events[:], 0) }
 	}
@@ -91,4 +91,4 @@ func (l *listener) hears(n *nest) bool {
 	return n.raw.Control(l.look) == nil && l.got > 0
 }
 
-func (n *nest) close() { _ = n.file.Close() }
+func (n *pollSet) close() { _ = n.file.Close() }

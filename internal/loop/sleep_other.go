@@ -15,16 +15,16 @@ const canRest = false
 
 func restOver([]unix.PollFd, time.Duration) {}
 
-type nest struct{}
+type pollSet struct{}
 
-func newNest() (*nest, error) { return nil, errors.ErrUnsupported }
+func newPollSet() (*pollSet, error) { return nil, errors.ErrUnsupported }
 
-func (n *nest) add(int) error { return nil }
-func (n *nest) remove(int)    {}
-func (n *nest) wait()         {}
-func (n *nest) close()        {}
-func (n *nest) call()         {}
+func (n *pollSet) add(int) error { return nil }
+func (n *pollSet) remove(int)    {}
+func (n *pollSet) wait()         {}
+func (n *pollSet) close()        {}
+func (n *pollSet) call()         {}
 
 type listener struct{}
 
-func (l *listener) hears(*nest) bool { return false }
+func (l *listener) hears(*pollSet) bool { return false }

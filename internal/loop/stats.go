@@ -8,7 +8,7 @@ import "sync/atomic"
 type counts struct {
 	_                                                                       [64]byte
 	bytesIn, bytesOut, frames, batches, reads, writes, wakes, rests, stalls atomic.Uint64
-	polls, pollsVain, parks                                                 atomic.Uint64
+	polls, emptyPolls, pollerWaits                                          atomic.Uint64
 	_                                                                       [64]byte
 }
 
@@ -18,9 +18,9 @@ type Stats struct {
 	Frames, Batches   uint64 // delivered, and the calls that they came in
 	Reads, Writes     uint64 // of sockets
 	Wakes             uint64 // times that it was woken
-	Rests             uint64 // times that it slept so that more could gather
-	Polls, PollsVain  uint64 // times that it polled before it slept, and of them until the time was over
-	Parks             uint64 // times that it waited in Go's poller
+	CoalescingWaits   uint64 // times that it slept so that more could gather
+	Polls, EmptyPolls uint64 // times that it polled before it slept, and of them until the time was over
+	PollerWaits       uint64 // times that it waited in Go's poller
 	Stalls            uint64 // writes that a socket did not take whole
 }
 
@@ -29,8 +29,9 @@ func (l *Loop) Stats() Stats {
 	s := &l.stats
 	return Stats{BytesIn: s.bytesIn.Load(), BytesOut: s.bytesOut.Load(), Frames: s.frames.Load(),
 		Batches: s.batches.Load(), Reads: s.reads.Load(), Writes: s.writes.Load(), Wakes: s.wakes.Load(),
-		Rests: s.rests.Load(), Polls: s.polls.Load(), PollsVain: s.pollsVain.Load(), Parks: s.parks.Load(),
-		Stalls: s.stalls.Load()}
+		CoalescingWaits: s.rests.Load(), Polls: s.polls.Load(), EmptyPolls: s.emptyPolls.Load(),
+		PollerWaits: s.pollerWaits.Load(),
+		Stalls:      s.stalls.Load()}
 }
 
 // Read counts a read of n bytes. On the loop, as all that follows.
@@ -54,7 +55,7 @@ func (l *Loop) Delivered(frames int) {
 	l.stats.batches.Add(1)
 }
 
-// Passes notes that n bytes are handed up in this pass, of whose end the rider is told.
+// Passes notes that n bytes are handed up in this pass, of whose end the runtime is told.
 func (l *Loop) Passes(n int) {
 	l.passed = true
 	l.passBytes += n

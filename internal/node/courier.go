@@ -15,7 +15,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// What riders need to know of the courier: its bounds, its counters, and mail that found no room.
+// What runtimes need to know of the courier: its bounds, its counters, and mail that found no room.
 type (
 	// CourierConfig is the pace and the bounds of the courier.
 	CourierConfig = courier.Config
@@ -25,10 +25,11 @@ type (
 	CourierFull = courier.FullError
 )
 
-// PlainCommand says that a peer does not know parcels, as one of wire version 1: it gets its letters bare from now on.
+// PlainCommand says that a peer does not know segments, as one of wire version 1: it gets its messages bare from now
+// on.
 type PlainCommand struct{ ID peer.ID }
 
-// Received is one control message that came in a parcel and was given to its machine in this step.
+// Received is one control message that came in a segment and was given to its machine in this step.
 type Received struct {
 	From peer.ID
 	Kind wire.Kind
@@ -61,8 +62,8 @@ func (n *Node) Counts() Counts {
 	return Counts{n.courier.Stats(), n.members.Stats(), n.shards.Counters()}
 }
 
-// receive takes a parcel or a receipt. What it delivers goes to sharding in the same step; a letter that is nonsense is
-// refused there and counts as delivered, for it would not get better.
+// receive takes a segment or an acknowledgement. What it delivers goes to sharding in the same step; a message that is
+// nonsense is refused there and counts as delivered, for it would not get better.
 func (n *Node) receive(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
 	err := n.courier.Handle(now, arrived, from, kind, body)
 	for _, d := range n.courier.Peek().Delivered {
@@ -74,7 +75,7 @@ func (n *Node) receive(now, arrived time.Duration, from peer.ID, kind wire.Kind,
 	return err
 }
 
-// post sends mail, in a parcel if it is of a kind that travels so.
+// post sends mail, in a segment if it is of a kind that travels so.
 func (n *Node) post(mail *peer.Mail) {
 	if !courier.Carries(mail.Kind) {
 		n.out.Mail = append(n.out.Mail, *mail)

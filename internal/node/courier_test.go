@@ -1,4 +1,4 @@
-// Control messages between nodes: in parcels between nodes that know them, bare to and from one that does not (FD-4).
+// Control messages between nodes: in segments between nodes that know them, bare to and from one that does not (FD-4).
 
 package node
 
@@ -30,8 +30,8 @@ func homes(w *wires) bool {
 	return all(known[0]) && all(known[1])
 }
 
-// Whatever sharding says to another node is in parcels; nothing of it goes bare.
-func TestShardingSpeaksInParcels(t *testing.T) {
+// Whatever sharding says to another node is in segments; nothing of it goes bare.
+func TestShardingSpeaksInSegments(t *testing.T) {
 	a, b, w := pair(t)
 	w.tap = func(m peer.Mail) bool {
 		require.False(t, courier.Carries(m.Kind), "%s went bare", m.Kind)
@@ -50,7 +50,7 @@ func TestShardingSpeaksInParcels(t *testing.T) {
 	w.run(5*time.Second, func() bool { return false })
 }
 
-// A node of wire version 1 knows no parcels: its transport's word is enough for the other one to speak bare, and what
+// A node of wire version 1 knows no segments: its transport's word is enough for the other one to speak bare, and what
 // it says itself is taken (CARD-3).
 func TestPeerOfVersionOne(t *testing.T) {
 	_, b, w := pair(t)
@@ -70,8 +70,8 @@ func TestPeerOfVersionOne(t *testing.T) {
 	require.Zero(t, b.Courier().Delivered)
 }
 
-// Who has sent a parcel and then speaks bare breaks the protocol.
-func TestBareLetterBesideParcels(t *testing.T) {
+// Who has sent a segment and then speaks bare breaks the protocol.
+func TestBareMessageBesideSegments(t *testing.T) {
 	a, b, w := pair(t)
 	require.True(t, homes(w))
 	require.Positive(t, a.Courier().Delivered)
@@ -79,19 +79,19 @@ func TestBareLetterBesideParcels(t *testing.T) {
 	require.False(t, b.Suspended())
 }
 
-// A letter in a parcel that is nonsense is refused by its machine, and does not come again.
-func TestNonsenseInAParcel(t *testing.T) {
+// A message in a segment that is nonsense is refused by its machine, and does not come again.
+func TestInvalidMessageInASegment(t *testing.T) {
 	a, _, w := pair(t)
 	require.True(t, homes(w))
 	w.run(time.Second, func() bool { return false })
 	to := w.nodes[0].id
 	before := a.Courier().Delivered
-	p := courier.Parcel{From: w.nodes[1].id.Inc, To: to.Inc, Seq: before + 1, Kind: wire.KindDrainDone, Body: []byte{1}}
-	body := courier.AppendParcel(nil, &p)
+	p := courier.Segment{From: w.nodes[1].id.Inc, To: to.Inc, Seq: before + 1, Kind: wire.KindDrainDone, Body: []byte{1}}
+	body := courier.AppendSegment(nil, &p)
 	var wrong *wire.Error
-	require.ErrorAs(t, a.Handle(w.now, w.now, w.nodes[1].id, wire.KindParcel, body), &wrong)
+	require.ErrorAs(t, a.Handle(w.now, w.now, w.nodes[1].id, wire.KindSegment, body), &wrong)
 	require.Equal(t, wire.KindDrainDone, wrong.Kind)
-	require.NoError(t, a.Handle(w.now, w.now, w.nodes[1].id, wire.KindParcel, body))
+	require.NoError(t, a.Handle(w.now, w.now, w.nodes[1].id, wire.KindSegment, body))
 	require.Equal(t, before+1, a.Courier().Delivered)
 }
 

@@ -100,7 +100,7 @@ func (n *Node) Tick(now time.Duration) {
 	n.settle(true)
 }
 
-// Handle takes one control frame. An error means that the peer sent nonsense; nothing has changed, but that a parcel
+// Handle takes one control frame. An error means that the peer sent nonsense; nothing has changed, but that a segment
 // whose content was nonsense has been delivered.
 func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
 	n.step(now)

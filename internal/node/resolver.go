@@ -9,7 +9,7 @@ import (
 	"github.com/kith-io/kith/sbr"
 )
 
-// What riders need to know of the resolver: its settings, what it decides and tells, and what it wants of its lease.
+// What runtimes need to know of the resolver: its settings, what it decides and tells, and what it wants of its lease.
 type (
 	// Resolver is the configuration of the split brain resolver.
 	Resolver = sbr.Config

@@ -13,9 +13,9 @@ import (
 	"github.com/kith-io/kith/shard"
 )
 
-// Effects is what one step asks the rider to do, in this order: publish View, carry out Suspend, deliver Events, carry
-// out Hosts, then Routes, then send Mail. Everything is valid until the next verb. Each machine's part is appended in
-// the order membership, resolver, sharding, courier.
+// Effects is what one step asks the runtime to do, in this order: publish View, carry out Suspend, deliver Events,
+// carry out Hosts, then Routes, then send Mail. Everything is valid until the next verb. Each machine's part is
+// appended in the order membership, resolver, sharding, courier.
 type Effects struct {
 	View        *membership.View
 	Suspend     *Suspend // nil: as before
@@ -30,7 +30,7 @@ type Effects struct {
 	Decisions      []Decision      // of the resolver, explained
 	ResolverEvents []ResolverEvent // what else it has to tell
 	Lease          []LeaseOp       // of the resolver; each is answered with a LeaseResult
-	Received       []Received      // control messages that came in parcels, for whoever watches; nothing is to be done
+	Received       []Received      // control messages that came in segments, for whoever watches; nothing is to be done
 	Full           []*CourierFull  // control messages without room: the first to each peer, until there is room again
 }
 
@@ -42,7 +42,7 @@ func (e *Effects) emptied() Effects {
 }
 
 // keepBodies copies bodies out of the machines' arenas, which their next verb reuses. Only a decision to down somebody,
-// a leave, and a rider that calls two verbs before one Drain take this way.
+// a leave, and a runtime that calls two verbs before one Drain take this way.
 func (e *Effects) keepBodies() {
 	for i := range e.Mail {
 		e.Mail[i].Body = slices.Clone(e.Mail[i].Body)
@@ -108,7 +108,7 @@ func (n *Node) feed() {
 	n.watch(v)
 }
 
-// gather appends what the machines want done; the courier, which takes the letters of sharding, follows.
+// gather appends what the machines want done; the courier, which takes the control messages of sharding, follows.
 func (n *Node) gather() {
 	n.gatherMembers()
 	p, out := &n.parts, &n.out

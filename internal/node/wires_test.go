@@ -92,7 +92,7 @@ func (w *wires) drain(e *end) {
 	}
 }
 
-// run lets time pass until done, at most limit, a millisecond for each letter.
+// run lets time pass until done, at most limit, a millisecond for each message.
 func (w *wires) run(limit time.Duration, done func() bool) {
 	w.t.Helper()
 	stop := w.now + limit

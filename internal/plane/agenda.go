@@ -1,4 +1,4 @@
-// Agenda: which slots the rider comes back to, and when.
+// Agenda: which slots the runtime comes back to, and when.
 
 package plane
 
@@ -11,9 +11,9 @@ const (
 	ScanParked = 250 * time.Millisecond
 )
 
-// Agenda holds what the rider has to do for slots that are not open: ask for their homes at the end of a turn, try the
-// drains again that met a full link, and look after time limits. K names a slot. Lists keep the order in which slots
-// came, and name none twice, so an agenda is bounded by the slots there are. The zero value is empty.
+// Agenda holds what the runtime has to do for slots that are not open: ask for their homes at the end of a turn, try
+// the drains again that met a full link, and look after time limits. K names a slot. Lists keep the order in which
+// slots came, and name none twice, so an agenda is bounded by the slots there are. The zero value is empty.
 type Agenda[K comparable] struct {
 	wanted           []K
 	stalled, waiting agendaList[K]

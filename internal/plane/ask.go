@@ -2,8 +2,8 @@
 
 package plane
 
-// AskState is where a waiter stands: the generation of the ask that it is for, and how far that is. A rider whose asks
-// are answered on several goroutines keeps it in one atomic word: whoever moves it from Waiting to Settled, in one
+// AskState is where a waiter stands: the generation of the ask that it is for, and how far that is. A runtime whose
+// asks are answered on several goroutines keeps it in one atomic word: whoever moves it from Waiting to Settled, in one
 // compare-and-swap, answers the ask, and nobody else does. Zero: the waiter is free.
 type AskState uint64
 
@@ -48,7 +48,8 @@ func (s AskState) Judge(corr uint64, asked bool) Verdict {
 // AskIndex returns the index of the waiter that a correlation names, which may be that of none.
 func AskIndex(corr uint64) uint32 { return uint32(corr) - 1 }
 
-// Ask is what the table knows of one waiter. The rider's own record of it embeds this, and lives as long as the table.
+// Ask is what the table knows of one waiter. The runtime's own record of it embeds this, and lives as long as the
+// table.
 type Ask struct {
 	due        int64 // wheel tick
 	prev, next *Ask
@@ -71,7 +72,7 @@ type Asks struct {
 	wheel askWheel
 }
 
-// Add adds a new waiter to the free ones. index is its own among all tables of a rider, and below 1<<32 - 1.
+// Add adds a new waiter to the free ones. index is its own among all tables of a runtime, and below 1<<32 - 1.
 func (t *Asks) Add(a *Ask, index uint32) {
 	a.index = index
 	t.free = append(t.free, a)

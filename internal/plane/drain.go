@@ -24,14 +24,14 @@ const (
 // both are valid during the call.
 //
 // It returns Sent when the slot is open, else the step of the message that it stopped at, which stays at the head:
-// after Moving the rider comes back when the payload is there, after NoRoom when there is room. After NoHome the slot
-// does not know its home any more, and the rider has the node asked for another.
+// after Moving the runtime comes back when the payload is there, after NoRoom when there is room. After NoHome the slot
+// does not know its home any more, and the runtime has the node asked for another.
 func Drain(s *flow.Slot, send func(e *wire.Envelope, frame []byte) Step) Step {
 	var e wire.Envelope
 	for {
 		frame, waits := s.PeekParked()
 		if !waits {
-			s.Settle()
+			s.OpenIfDrained()
 			return Sent
 		}
 		err := wire.ParseEnvelope(frame, &e)

@@ -13,7 +13,7 @@ import (
 // closed. Only connections that came and went, each with credit of its own, reach it.
 const KeepMost = 64 << 20
 
-// Gate says what closes the way to a node's handlers; zero: nothing does. A rider whose handlers run on several
+// Gate says what closes the way to a node's handlers; zero: nothing does. A runtime whose handlers run on several
 // goroutines keeps it in one atomic word.
 type Gate uint32
 

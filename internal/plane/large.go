@@ -34,7 +34,7 @@ func (l *Large) State() flow.LargeState { return l.state }
 // Home returns where its payload goes or went, and the fence of that route; zero while it waits.
 func (l *Large) Home() (at peer.ID, term, epoch uint32) { return l.at, l.term, l.epoch }
 
-// LargeStep is what the rider does with a large message whose envelope is at the head of a slot.
+// LargeStep is what the runtime does with a large message whose envelope is at the head of a slot.
 type LargeStep uint8
 
 // The steps of a large message at the head of a slot.
@@ -90,7 +90,7 @@ func (l *Large) Recall() bool {
 }
 
 // Ended takes the end of its transfer, and reports whether it waits for the next home; else it is over for that reason,
-// and the rider says End. leads says that its slot leads where the transfer went.
+// and the runtime says End. leads says that its slot leads where the transfer went.
 func (l *Large) Ended(why route.Reason, leads bool) (again bool) {
 	if !Again(why, !leads, l.refusals) || !l.Recall() { // what was sent may have been taken, and does not come back
 		return false

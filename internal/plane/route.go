@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// Next is what the rider does after a verb on a slot.
+// Next is what the runtime does after a verb on a slot.
 type Next uint8
 
 // The ways to go on.
@@ -85,7 +85,7 @@ func Park(s *flow.Slot, now time.Duration, e *wire.Envelope, id string) (Next, e
 }
 
 // Hold has the envelope of a large message wait in its place, in an open slot too: that is closed from here on, so the
-// rider closes its fast path under the same lock, and goes on with Flush. Errors are those of flow.Slot.Hold.
+// runtime closes its fast path under the same lock, and goes on with Flush. Errors are those of flow.Slot.Hold.
 func Hold(s *flow.Slot, now time.Duration, e *wire.Envelope, id string) (Next, error) {
 	open := s.State().Open()
 	if err := s.Hold(now, e, id); err != nil {
@@ -98,7 +98,7 @@ func Hold(s *flow.Slot, now time.Duration, e *wire.Envelope, id string) (Next, e
 }
 
 // Expire fails what has waited too long in a slot, as flow.Slot.Expire does. watch says that something waits on, so
-// that the rider looks again; when the last is gone that a drain had stopped at, the slot may open: Flush.
+// that the runtime looks again; when the last is gone that a drain had stopped at, the slot may open: Flush.
 func Expire(s *flow.Slot, now time.Duration, fail func(frame []byte)) (next Next, watch bool) {
 	s.Expire(now, fail)
 	if n, _ := s.Parked(); n > 0 {

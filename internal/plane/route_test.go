@@ -38,7 +38,7 @@ func slotIn(t require.TestingT, st flow.State, n int) *flow.Slot {
 	return &s
 }
 
-// What the node says of a home, against every state of the slot: what the rider does, and what the slot knows then.
+// What the node says of a home, against every state of the slot: what the runtime does, and what the slot knows then.
 func TestMove(t *testing.T) {
 	f := route.MakeFence(9, 5, 6)
 	for _, c := range []struct {
@@ -152,7 +152,7 @@ func TestExpire(t *testing.T) {
 }
 
 // However homes come, go and are doubted, what waits is sent once, in order, or runs out of time; and a slot in which
-// something waits is asked for, leads somewhere, or the rider has been told to forget its home.
+// something waits is asked for, leads somewhere, or the runtime has been told to forget its home.
 func TestRouteLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slot := flow.MakeSlot(flow.NewParking(0, 1<<16, time.Minute, nil))

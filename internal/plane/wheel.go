@@ -4,7 +4,7 @@ package plane
 
 import "time"
 
-// WheelTick is how coarse the time limits of asks are. Riders count ticks from the node's start.
+// WheelTick is how coarse the time limits of asks are. Runtimes count ticks from the node's start.
 const WheelTick = 10 * time.Millisecond
 
 const wheelSlots = 512 // a power of two; later deadlines stay in their slot for more turns

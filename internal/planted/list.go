@@ -51,7 +51,7 @@ var bugs = slices.Concat([]bug{
 	},
 	{
 		Name: "coordinator-does-not-wait-for-reports", Seeds: 60,
-		In:  "shard.coordinator.settled",
+		In:  "shard.coordinator.collected",
 		Old: "for range c.unaccounted {\n\t\treturn false\n\t}",
 		New: "",
 	},
@@ -61,8 +61,8 @@ var bugs = slices.Concat([]bug{
 		Without: "now >= l.until",
 	},
 	{
-		Name: "farewell-tells-nothing", Package: "./shard", Run: "Farewell|FreshCluster",
-		In:  "shard.Machine.sayFarewell",
+		Name: "leave-notice-tells-nothing", Package: "./shard", Run: "LeaveNotice|FreshCluster",
+		In:  "shard.Machine.sendLeaveNotice",
 		Old: "Birth: m.view.Birth, Past: m.tell(id, maxTold)})",
 		New: "Birth: m.view.Birth})",
 	},
@@ -80,7 +80,7 @@ var bugs = slices.Concat([]bug{
 	},
 	{
 		Name: "lost-owner-not-remembered", Seeds: 60,
-		In:  "shard.coordinator.settle",
+		In:  "shard.coordinator.review",
 		Old: "(!c.m.live(p.id) && !c.m.owes(p.id))",
 		New: "!c.m.live(p.id)",
 	},
@@ -123,7 +123,7 @@ var bugs = slices.Concat([]bug{
 	},
 	{
 		Name: "later-message-overtakes-the-parked", Seeds: 60,
-		In:      "internal/flow.Slot.Settle",
+		In:      "internal/flow.Slot.OpenIfDrained",
 		Without: "s.queue != nil",
 	},
 	{
@@ -236,7 +236,7 @@ var bugs = slices.Concat([]bug{
 	{
 		Name: "takeover-time-does-not-follow-the-size", Package: "./sim", Run: "TestCutOffOwnersStopInTime",
 		In:  "shard.Machine.takeover",
-		Old: "return m.cfg.TakeoverFor(max(m.past.crowd.members(), 1))",
+		Old: "return m.cfg.TakeoverFor(max(m.past.population.members(), 1))",
 		New: "return m.cfg.TakeoverFor(1)",
 	},
 	{

@@ -18,14 +18,14 @@ var courierBugs = []bug{
 	},
 	{
 		Name: "control-message-taken-twice", Seeds: 60,
-		In:  "internal/courier.Machine.onParcel",
+		In:  "internal/courier.Machine.onSegment",
 		Old: "case p.Seq <= l.got:\n\t\tm.stats.Duplicates++\n\t\tm.owe(l, 0)\n\tcase p.Seq == l.got+1:",
 		New: "case p.Seq < l.got:\n\t\tm.stats.Duplicates++\n\t\tm.owe(l, 0)\n\tcase p.Seq == l.got+1 || " +
 			"p.Seq == l.got:",
 	},
 	{
 		Name: "control-message-taken-out-of-order", Seeds: 60,
-		In:  "internal/courier.Machine.onParcel",
+		In:  "internal/courier.Machine.onSegment",
 		Old: "case p.Seq == l.got+1:",
 		New: "case p.Seq > l.got:",
 	},

@@ -1,4 +1,4 @@
-// The list of planted bugs of the room entity: rests after panics, limits, eviction.
+// The list of planted bugs of package entity: rests after panics, limits, eviction.
 
 package main
 
@@ -27,8 +27,8 @@ var executionBugs = []bug{
 	},
 	{
 		Name: "panic-in-a-row-leaves-the-call-open", Package: "./internal/exec", Run: "TestPanicWithinARow",
-		In:   "entity.Desk.Recovered",
-		Drop: "c.s.rise",
+		In:   "entity.CallFrame.Recovered",
+		Drop: "c.s.endCall",
 	},
 	{
 		Name: "fence-not-checked-in-a-row", Package: "./internal/driver", Run: "TestStaleFenceIsRefused",
@@ -48,7 +48,7 @@ var executionBugs = []bug{
 	},
 	{
 		Name: "who-leaves-the-line-calls-nobody", Package: "./internal/driver", Run: "TestRoomCallsOneByOne",
-		In:   "internal/driver.rooms.leave",
+		In:   "internal/driver.waitLine.leave",
 		Drop: "r.call",
 	},
 	{
@@ -65,13 +65,14 @@ var executionBugs = []bug{
 		New: "",
 	},
 	{
-		Name: "company-for-ever", Package: "./internal/loop", Run: "TestRest",
+		Name: "coalescing-for-ever", Package: "./internal/loop", Run: "TestRest",
 		In:  "internal/loop.Loop.rest",
-		Old: "l.dirty = append(l.dirty, l.company...)",
+		Old: "l.dirty = append(l.dirty, l.coalescing...)",
 		New: "",
 	},
 	{
-		Name: "an-ask-waits-for-company", Package: "./internal/transport", Run: "TestUrgentFrameEndsTheWait|TestCompany",
+		Name:    "an-ask-waits-for-more-frames",
+		Package: "./internal/transport", Run: "TestUrgentFrameEndsTheWait|TestCoalescing",
 		In:  "internal/transport.Link.Hurry",
 		Old: "if l.lingers {\n\t\tl.lingers, l.scheduled = false, false",
 		New: "if false {",
@@ -88,8 +89,8 @@ var executionBugs = []bug{
 		Without: "gap < robbed",
 	},
 	{
-		Name: "parks-beside-who-wakes-it-otherwise", Package: "./internal/loop", Run: "TestPark$",
-		In:      "internal/loop.Loop.park",
+		Name: "parks-beside-who-wakes-it-otherwise", Package: "./internal/loop", Run: "TestPollerWait$",
+		In:      "internal/loop.Loop.waitInPoller",
 		Without: "p.held.Load() == 0",
 	},
 	{
@@ -99,9 +100,9 @@ var executionBugs = []bug{
 		New: "_ = h // before",
 	},
 	{
-		Name: "busy-loops-do-not-listen", Package: "./internal/loop", Run: "TestPark$",
+		Name: "busy-loops-do-not-listen", Package: "./internal/loop", Run: "TestPollerWait$",
 		In:  "internal/loop.Loop.listen",
-		Old: "if l.listener.hears(p.nest) {",
+		Old: "if l.listener.hears(p.pollSet) {",
 		New: "if false {",
 	},
 	{

@@ -17,16 +17,17 @@ var hostileBugs = []bug{
 		New: "} else if t.trust != nil {",
 	},
 	{
-		Name: "a-full-door-turns-newcomers-away", Package: "./internal/transport", Run: "TestDoorLaw|TestDoorIsNotLocked",
+		Name:    "a-full-door-turns-newcomers-away",
+		Package: "./internal/transport", Run: "TestAdmissionLaw|TestAdmissionIsNotLocked",
 		In:  "internal/transport.oldest",
-		Old: "now-g.since >= doorGrace {",
+		Old: "now-g.since >= admissionGrace {",
 		New: "now-g.since >= time.Hour {",
 	},
 	{
-		Name: "who-has-proven-itself-is-put-out", Package: "./internal/transport", Run: "TestDoorLaw",
-		In:  "internal/transport.door.proved",
+		Name: "who-has-proven-itself-is-put-out", Package: "./internal/transport", Run: "TestAdmissionLaw",
+		In:  "internal/transport.admission.proved",
 		Old: "if g.queue == nil {",
-		New: "if g.queue == nil || d.guests[g.nc] == g {",
+		New: "if g.queue == nil || d.pending[g.nc] == g {",
 	},
 	{
 		Name: "every-certificate-is-an-authority", Package: "./internal/trust", Run: "TestTanglesAreNotFollowed",
@@ -69,7 +70,7 @@ var hostileBugs = []bug{
 		New: "&& b.token != h.Token && h.Generation < 1<<30 {",
 	},
 	{
-		Name: "a-renewal-breaks-before-it-makes", Package: "./internal/transport", Run: "TestRenewalAtALockedDoor",
+		Name: "a-renewal-breaks-before-it-makes", Package: "./internal/transport", Run: "TestRenewalWhileManyArePending",
 		In:  "internal/transport.uplink.renew",
 		Old: "oc.version >= hello.TailSince && !u.renewing && believed {",
 		New: "oc.version > hello.TailSince && !u.renewing && believed {",
@@ -93,7 +94,7 @@ var hostileBugs = []bug{
 		New: "if waiting > 1<<30 {",
 	},
 	{
-		Name:    "answers-change-under-a-parked-writer",
+		Name:    "answers-change-under-a-blocked-writer",
 		Package: "./internal/transport", Run: "TestCreditOfAPeerThatReadsNothing",
 		In:  "internal/transport.InConn.answer",
 		Old: "if !c.write(c.loop, c.sending) {\n\t\t\treturn nil\n\t\t}",
@@ -112,7 +113,8 @@ var hostileBugs = []bug{
 		New: "asked := r == nil || r.id != (peer.ID{})",
 	},
 	{
-		Name: "half-sent-frames-cost-nothing", Package: "./internal/transport", Run: "TestHalfSentFramesHoldTheBudgetAtMost",
+		Name:    "half-sent-frames-cost-nothing",
+		Package: "./internal/transport", Run: "TestHalfSentFramesHoldTheBudgetAtMost",
 		In:  "internal/transport.splitter.fit",
 		Old: "if need > keepCarry {",
 		New: "if need > 1<<30 {",

@@ -1,4 +1,4 @@
-// The memory of what is on its way in a crowd: small bodies by size class, equal large ones once.
+// The memory of what is on its way in a swarm: small bodies by size class, equal large ones once.
 
 package scale
 
@@ -29,7 +29,7 @@ type tail struct {
 	refs  int
 }
 
-// bodies keeps the memory of letters, so that a long run allocates little.
+// bodies keeps the memory of messages, so that a long run allocates little.
 type bodies struct {
 	free   [32][][]byte // by size class
 	tails  map[uint64]*tail

@@ -19,13 +19,13 @@ const builtQuiet = 30 * time.Second
 
 // build makes a converged cluster; its nodes begin spread over a second, so that their timers do not beat as one.
 func (r *scaleRun) build() error {
-	c := newCrowd(r.cfg.Seed, membership.Config{}, Lines{})
+	c := newSwarm(r.cfg.Seed, membership.Config{}, Lines{})
 	r.c = c
 	n := r.room()
 	var members []membership.Member
 	for i := range n {
 		c.place()
-		members = append(members, membership.Member{ID: peer.ID{Addr: crowdAddr(i), Inc: c.rng.Uint64() | 1},
+		members = append(members, membership.Member{ID: peer.ID{Addr: swarmAddr(i), Inc: c.rng.Uint64() | 1},
 			Roles: c.cfg.Roles, AppVersion: c.cfg.AppVersion})
 	}
 	g, err := membership.NewGrown(c.rng.Uint64()|1, wallBase<<20, members)
@@ -49,7 +49,7 @@ func (r *scaleRun) build() error {
 	if c.full != n {
 		return fmt.Errorf("%w: built %d nodes, but only %d see all Up", ErrRun, n, c.full)
 	}
-	return r.settle()
+	return r.awaitQuiet()
 }
 
 // room returns how many nodes are built, so that those who join later still find a place in the largest cluster.
@@ -67,16 +67,16 @@ func (r *scaleRun) room() int {
 }
 
 // place makes room for the node of the next index.
-func (c *crowd) place() int {
+func (c *swarm) place() int {
 	i := len(c.nodes)
 	c.nodes = append(c.nodes, nil)
-	c.byAddr[crowdAddr(i)] = int32(i)
+	c.byAddr[swarmAddr(i)] = int32(i)
 	return i
 }
 
 // begin puts a new process at the address of index i.
-func (c *crowd) begin(i int, id peer.ID) *soul {
-	s := &soul{id: id, origin: c.now, stepped: c.now, wake: -1, alive: true}
+func (c *swarm) begin(i int, id peer.ID) *swarmNode {
+	s := &swarmNode{id: id, origin: c.now, stepped: c.now, wake: -1, alive: true}
 	s.m = membership.New(id, c.cfg, rand.New(rand.NewPCG(c.rng.Uint64(), uint64(i))))
 	c.nodes[i] = s
 	return s

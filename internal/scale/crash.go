@@ -56,7 +56,7 @@ func (r *scaleRun) deaths(word string, die func(i int)) (first, all []time.Durat
 	}
 	n = min(n, r.c.want/2)
 	for k := range n {
-		if err := r.settle(); err != nil {
+		if err := r.awaitQuiet(); err != nil {
 			return nil, nil, 0, err
 		}
 		r.c.advance(time.Duration(r.c.rng.Int64N(int64(time.Second))))

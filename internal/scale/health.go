@@ -56,7 +56,7 @@ func (e *episodes) event(_ int, ev *membership.Event) {
 }
 
 // grown returns a converged cluster of n nodes on perfect lines.
-func grown(n int, seed uint64) (*crowd, error) {
+func grown(n int, seed uint64) (*swarm, error) {
 	r := &scaleRun{cfg: Config{Nodes: n, Seed: seed}}
 	if err := r.bulkJoin(); err != nil {
 		return nil, err

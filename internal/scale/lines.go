@@ -1,4 +1,4 @@
-// Lines: the plain network of a crowd.
+// Lines: the plain network of a swarm.
 
 package scale
 
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Lines says how good the network of a crowd is. The zero value is lossless links of one millisecond.
+// Lines says how good the network of a swarm is. The zero value is lossless links of one millisecond.
 type Lines struct {
 	Delay time.Duration // one way; zero means 1 ms
 	Loss  float64       // chance from 0 to 1 that a packet is lost

@@ -21,7 +21,7 @@ const (
 func (r *scaleRun) seeds() []peer.Addr {
 	var list []peer.Addr
 	for i := range min(scaleSeeds, r.cfg.Nodes) {
-		list = append(list, crowdAddr(i))
+		list = append(list, swarmAddr(i))
 	}
 	return list
 }
@@ -56,17 +56,17 @@ func (r *scaleRun) launch(n, want int) (time.Duration, error) {
 }
 
 func (r *scaleRun) bulkJoin() error {
-	r.c = newCrowd(r.cfg.Seed, membership.Config{}, Lines{})
+	r.c = newSwarm(r.cfg.Seed, membership.Config{}, Lines{})
 	took, err := r.launch(r.cfg.Nodes, r.cfg.Nodes)
 	if err == nil {
 		r.out.BulkJoinS = seconds(took)
-		err = r.settle()
+		err = r.awaitQuiet()
 	}
 	return err
 }
 
-// settle runs until the cluster is converged everywhere.
-func (r *scaleRun) settle() error {
+// awaitQuiet runs until the cluster is converged everywhere.
+func (r *scaleRun) awaitQuiet() error {
 	c := r.c
 	ok := c.until(scaleLimit, func() bool {
 		if c.steps%1024 != 0 {
@@ -86,7 +86,7 @@ func (r *scaleRun) settle() error {
 }
 
 func (r *scaleRun) joinMore(n int) (time.Duration, error) {
-	if err := r.settle(); err != nil {
+	if err := r.awaitQuiet(); err != nil {
 		return 0, err
 	}
 	r.c.sent.largest[wire.KindWelcome] = 0
@@ -113,7 +113,7 @@ func (r *scaleRun) joinTwenty() error {
 
 // quiet measures what the converged state costs.
 func (r *scaleRun) quiet() error {
-	if err := r.settle(); err != nil {
+	if err := r.awaitQuiet(); err != nil {
 		return err
 	}
 	span := time.Minute

@@ -1,4 +1,4 @@
-// The queue of a crowd: a heap of small values, because a day of a hundred nodes is hundreds of millions of events.
+// The queue of a swarm: a heap of small values, because a day of a hundred nodes is hundreds of millions of events.
 
 package scale
 

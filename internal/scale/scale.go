@@ -125,7 +125,7 @@ func Run(cfg Config) (Result, error) {
 type scaleRun struct {
 	cfg Config
 	out Result
-	c   *crowd
+	c   *swarm
 }
 
 // parts returns what is to be measured.

@@ -52,10 +52,10 @@ type swimNode struct {
 	views  []swimView
 	order  []int // of probing, shuffled anew each time it is through
 	target int32 // of this period, -1 once it answered
-	held   []swimLetter
+	held   []swimMessage
 }
 
-type swimLetter struct {
+type swimMessage struct {
 	kind     uint8
 	from, to int32
 	who      int32 // whom a helper is asked to probe, or whose answer it is
@@ -73,15 +73,15 @@ const (
 )
 
 type swim struct {
-	now     time.Duration
-	queue   moments
-	letters []swimLetter
-	free    []int32
-	nodes   []*swimNode
-	rng     *rand.Rand
-	digits  int
-	still   map[int]bool
-	out     SwimResult
+	now          time.Duration
+	queue        moments
+	sentMessages []swimMessage
+	free         []int32
+	nodes        []*swimNode
+	rng          *rand.Rand
+	digits       int
+	still        map[int]bool
+	out          SwimResult
 }
 
 func newSwim(n int, seed uint64) *swim {
@@ -95,20 +95,20 @@ func newSwim(n int, seed uint64) *swim {
 			node.views[k].about = int32(k)
 		}
 		s.nodes = append(s.nodes, node)
-		s.post(time.Duration(s.rng.Int64N(int64(swimPeriod))), swimLetter{kind: swimStart, to: int32(i)})
+		s.post(time.Duration(s.rng.Int64N(int64(swimPeriod))), swimMessage{kind: swimStart, to: int32(i)})
 	}
 	return s
 }
 
-func (s *swim) post(d time.Duration, l swimLetter) {
+func (s *swim) post(d time.Duration, l swimMessage) {
 	var slot int32
 	if n := len(s.free); n > 0 {
 		slot, s.free = s.free[n-1], s.free[:n-1]
 	} else {
-		slot = int32(len(s.letters))
-		s.letters = append(s.letters, swimLetter{})
+		slot = int32(len(s.sentMessages))
+		s.sentMessages = append(s.sentMessages, swimMessage{})
 	}
-	s.letters[slot] = l
+	s.sentMessages[slot] = l
 	s.queue.push(s.now+d, l.to, slot)
 }
 
@@ -117,8 +117,8 @@ func (s *swim) advance(d time.Duration) {
 	for len(s.queue.heap) > 0 && s.queue.heap[0].at <= end {
 		m := s.queue.pop()
 		s.now = m.at
-		l := s.letters[m.slot]
-		s.letters[m.slot] = swimLetter{}
+		l := s.sentMessages[m.slot]
+		s.sentMessages[m.slot] = swimMessage{}
 		s.free = append(s.free, m.slot)
 		if n := s.nodes[l.to]; n.frozen {
 			n.held = append(n.held, l)
@@ -129,13 +129,13 @@ func (s *swim) advance(d time.Duration) {
 	s.now = end
 }
 
-// thaw lets a node go on: first its timers, then what had arrived, as in a crowd.
+// thaw lets a node go on: first its timers, then what had arrived, as in a swarm.
 func (s *swim) thaw(i int) {
 	n := s.nodes[i]
 	n.frozen = false
 	held := n.held
 	n.held = nil
-	slices.SortStableFunc(held, func(a, b swimLetter) int {
+	slices.SortStableFunc(held, func(a, b swimMessage) int {
 		return min(int(b.kind), int(swimStart)) - min(int(a.kind), int(swimStart))
 	})
 	for _, l := range held {
@@ -143,7 +143,7 @@ func (s *swim) thaw(i int) {
 	}
 }
 
-func (s *swim) send(from, to int32, l swimLetter) {
+func (s *swim) send(from, to int32, l swimMessage) {
 	n := s.nodes[from]
 	l.from, l.to = from, to
 	for left := swimSpread * s.digits; left > 0 && len(l.rumours) < swimRumours; left-- {
@@ -159,7 +159,7 @@ func (s *swim) send(from, to int32, l swimLetter) {
 	s.post(time.Millisecond, l)
 }
 
-func (s *swim) handle(n *swimNode, l swimLetter) {
+func (s *swim) handle(n *swimNode, l swimMessage) {
 	me := l.to
 	for _, r := range l.rumours {
 		s.hear(n, me, r)
@@ -173,16 +173,16 @@ func (s *swim) handle(n *swimNode, l swimLetter) {
 		}
 		for range swimHelpers {
 			if h := int32(s.rng.IntN(len(s.nodes))); h != me && h != n.target && n.views[h].state != swimDead {
-				s.send(me, h, swimLetter{kind: swimAsk, who: n.target})
+				s.send(me, h, swimMessage{kind: swimAsk, who: n.target})
 			}
 		}
 	case swimAsk:
-		s.send(me, l.who, swimLetter{kind: swimPing, client: l.from})
+		s.send(me, l.who, swimMessage{kind: swimPing, client: l.from})
 	case swimPing:
-		s.send(me, l.from, swimLetter{kind: swimAck, who: me, client: l.client})
+		s.send(me, l.from, swimMessage{kind: swimAck, who: me, client: l.client})
 	case swimAck:
 		if l.client >= 0 && l.client != me {
-			s.send(me, l.client, swimLetter{kind: swimAck, who: l.who, client: -1})
+			s.send(me, l.client, swimMessage{kind: swimAck, who: l.who, client: -1})
 		} else if n.target == l.who {
 			n.target = -1
 		}
@@ -213,12 +213,12 @@ func (s *swim) period(n *swimNode, me int32) {
 		t := int32(n.order[0])
 		if n.order = n.order[1:]; t != me && n.views[t].state != swimDead {
 			n.target = t
-			s.send(me, t, swimLetter{kind: swimPing, client: -1})
+			s.send(me, t, swimMessage{kind: swimPing, client: -1})
 			break
 		}
 	}
-	s.post(swimTimeout, swimLetter{kind: swimDirect, to: me})
-	s.post(swimPeriod, swimLetter{kind: swimStart, to: me})
+	s.post(swimTimeout, swimMessage{kind: swimDirect, to: me})
+	s.post(swimPeriod, swimMessage{kind: swimStart, to: me})
 }
 
 // hear takes a rumour that says more than what the node holds; one that speaks ill of itself it refutes.

@@ -320,14 +320,14 @@ func (s *storm) demandFates() {
 		if now := w.Book.State(); now != seen {
 			seen, since = now, w.Now
 		}
-		if w.Now-since >= quietTime && w.Settled() {
+		if w.Now-since >= quietTime && w.Quiet() {
 			break
 		}
 	}
 	if !w.Until(quietTime, func() bool { return s.check.Undelivered() == "" }) {
 		s.check.Violate(nil, "courier", "%s have not come", s.check.Undelivered())
 	}
-	if !w.Settled() {
+	if !w.Quiet() {
 		return // the audit names what is missing
 	}
 	w.Until(node.ParkTimeFor(w.Takeover())+time.Second, func() bool { return !s.parksInVain() })

@@ -64,14 +64,14 @@ func (t *Transport) acceptLoop() {
 
 // admit takes nc in among the connections that have not said hello, if need be in the place of another one, which it
 // closes; nil: there is no room.
-func (t *Transport) admit(nc net.Conn) *guest {
+func (t *Transport) admit(nc net.Conn) *pendingConn {
 	from, now := visitor(source(nc)), t.cfg.Now()
-	var g, goes *guest
-	var why crush
+	var g, goes *pendingConn
+	var why pressure
 	t.mu.Lock()
 	closing, often := t.closing, !t.visits.come(now, from)
 	if !closing && !often {
-		g, goes, why = t.door.come(now, nc, from)
+		g, goes, why = t.admission.come(now, nc, from)
 	}
 	t.mu.Unlock()
 	whose := nc
@@ -100,21 +100,21 @@ func source(nc net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// proved notes that the hello of a guest is through, or its certificate is that of a member: it is no stranger's visit,
-// and where it comes from a member is.
-func (t *Transport) proved(g *guest) {
+// proved notes that the hello of a pending connection is through, or its certificate is that of a member: it is no
+// stranger's visit, and where it comes from a member is.
+func (t *Transport) proved(g *pendingConn) {
 	now := t.cfg.Now()
 	t.mu.Lock()
 	t.visits.proved(now, g.from)
-	t.door.proved(g)
-	t.door.remember(now, g.from)
+	t.admission.proved(g)
+	t.admission.remember(now, g.from)
 	t.mu.Unlock()
 }
 
-// dismiss ends a guest's time at the door.
-func (t *Transport) dismiss(g *guest) {
+// dismiss ends the time of a pending connection.
+func (t *Transport) dismiss(g *pendingConn) {
 	t.mu.Lock()
-	t.door.leave(g)
+	t.admission.leave(g)
 	t.mu.Unlock()
 }
 
@@ -128,12 +128,12 @@ func (t *Transport) Expect(ids []peer.ID) {
 		}
 	}
 	t.mu.Lock()
-	t.door.members = at
+	t.admission.members = at
 	t.mu.Unlock()
 }
 
 // handshake reads the hello of an accepted connection, judges it, answers, and enrols the connection.
-func (t *Transport) handshake(g *guest) {
+func (t *Transport) handshake(g *pendingConn) {
 	defer t.dismiss(g)
 	t.limit(g.nc, t.cfg.FirstByteTimeout)
 	nc, err := t.accepted(g)
@@ -170,7 +170,7 @@ func (t *Transport) handshake(g *guest) {
 }
 
 // speechless counts a connection that ended without a whole hello, unless that was our doing.
-func (t *Transport) speechless(g *guest, err error) {
+func (t *Transport) speechless(g *pendingConn, err error) {
 	switch {
 	case t.ctx.Err() != nil || g.out.Load():
 	case !g.spoke.Load():
@@ -182,7 +182,7 @@ func (t *Transport) speechless(g *guest, err error) {
 
 // mute counts a connection that ended before its first byte. Who gives up what it has just opened breaks no rule: one
 // that was dialled beside a silent connection, which then went on, is closed so.
-func (t *Transport) mute(g *guest, err error) {
+func (t *Transport) mute(g *pendingConn, err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		t.fault("silence", &t.count.saidNothing, "remote", g.nc.RemoteAddr())
 		return
@@ -248,7 +248,7 @@ func (t *Transport) refuse(nc net.Conn, h *hello.Hello, e *hello.RefusedError) {
 
 // welcome takes a connection whose hello parsed: it registers it, lets its predecessor finish, answers and enrols. An
 // error that is no refusal has been dealt with; nc is closed by the caller in any case but nil.
-func (t *Transport) welcome(nc net.Conn, g *guest, h *hello.Hello) error {
+func (t *Transport) welcome(nc net.Conn, g *pendingConn, h *hello.Hello) error {
 	a := t.acceptor()
 	if refusal := a.Judge(h); refusal != nil {
 		return refusal
@@ -257,7 +257,7 @@ func (t *Transport) welcome(nc net.Conn, g *guest, h *hello.Hello) error {
 		return refusal
 	}
 	t.mu.Lock()
-	t.door.proved(g) // without TLS that is all that is asked for
+	t.admission.proved(g) // without TLS that is all that is asked for
 	t.mu.Unlock()
 	attend(nc, h.Lane)
 	if h.Lane == wire.LaneBulk {

@@ -16,12 +16,12 @@ import (
 // bulkIdle is how long a bulk connection stands that carries nothing.
 const bulkIdle = 30 * time.Second
 
-// BulkUpcalls is how bulk connections reach the rider. Calls come from goroutines of the transport, no lock held, never
-// after Close has returned. They may take locks for a moment and must not wait.
+// BulkUpcalls is how bulk connections reach the runtime. Calls come from goroutines of the transport, no lock held,
+// never after Close has returned. They may take locks for a moment and must not wait.
 type BulkUpcalls interface {
 	// BulkBegin judges a message or a reply that a peer wants to send: any reason but route.OK refuses it.
 	BulkBegin(from peer.ID, b *wire.BulkBegin) flow.BulkEnd
-	// BulkReply hands over a whole reply. The payload belongs to the rider.
+	// BulkReply hands over a whole reply. The payload belongs to the runtime.
 	BulkReply(from peer.ID, corr uint64, payload []byte)
 	// BulkMoved says how much of a transfer has been sent, each time that its receiver wants more.
 	BulkMoved(x *flow.BulkTransfer, sent int)

@@ -80,7 +80,7 @@ func (r *bulkRider) BulkOver(x *flow.BulkTransfer, end flow.BulkEnd, err error) 
 	r.over <- bulkOver{x, end.Reason, end.Limit, err}
 }
 
-// bulkNode is a transport with its two riders.
+// bulkNode is a transport with its two runtimes.
 type bulkNode struct {
 	*Transport
 	*bulkRider

@@ -24,7 +24,7 @@ func tangle(t testing.TB, n int) tls.Certificate {
 	return chain
 }
 
-// Strangers with long chains are refused for it, whatever size they have, at a port and by a dialler (SEC-1).
+// NonMembers with long chains are refused for it, whatever size they have, at a port and by a dialler (SEC-1).
 func TestLongChainsAreRefused(t *testing.T) {
 	ca := authority(t)
 	tb, check := healthy(t, ca)
@@ -73,7 +73,7 @@ func TestLongChainsAreRefused(t *testing.T) {
 	}
 }
 
-// Strangers who stop in the middle of a handshake hold no turn: with one turn for all of them, somebody who goes on
+// NonMembers who stop in the middle of a handshake hold no turn: with one turn for all of them, somebody who goes on
 // comes in beside them.
 func TestTurnsAreNotHeldByWaiting(t *testing.T) {
 	ca := authority(t)

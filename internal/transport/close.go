@@ -14,7 +14,7 @@ func (t *Transport) CloseBut(last <-chan struct{}) {
 	t.closeOnce.Do(func() {
 		t.mu.Lock()
 		t.closing = true
-		for nc := range t.door.guests {
+		for nc := range t.admission.pending {
 			_ = nc.SetDeadline(time.Unix(1, 0))
 		}
 		t.mu.Unlock()

@@ -1,4 +1,4 @@
-// Config and Upcalls: what the rider gives to the transport.
+// Config and Upcalls: what the runtime gives to the transport.
 
 package transport
 
@@ -22,7 +22,7 @@ import (
 type Config struct {
 	Listen      string          // host:port to bind; port 0 takes a free one; default "127.0.0.1:0"
 	Advertise   string          // host or host:port that others dial; default: what was bound; needed with 0.0.0.0 and ::
-	Incarnation uint64          // of this process; drawn at random by the rider; not zero
+	Incarnation uint64          // of this process; drawn at random by the runtime; not zero
 	Name        string          // cluster name, compared in the hello; 1 to 255 bytes
 	ClusterID   uint64          // zero: not known yet; see SetCluster
 	Birth       uint64          // zero: not known yet
@@ -100,7 +100,7 @@ type Config struct {
 // MaxPollFor is the longest Config.PollFor.
 const MaxPollFor = loop.MaxPollFor
 
-// Upcalls is how the transport reaches its rider. Calls come from event loops (which they must not block) unless said
+// Upcalls is how the transport reaches its runtime. Calls come from event loops (which they must not block) unless said
 // otherwise, and never after Close has returned. Calls for one connection come in order.
 type Upcalls interface {
 	// Control delivers one control frame of any kind but hello and credit: on the control loop; body is valid during
@@ -108,7 +108,7 @@ type Upcalls interface {
 	Control(from peer.ID, kind wire.Kind, body []byte, arrived time.Duration)
 	// Data delivers whole data frames, in order, whose headers have been checked (kind, lane, size): on the data loop
 	// c.Loop(); frames is valid during the call. One read pass calls it at most twice: for a frame that an earlier
-	// pass began, then for the rest. The rider owes c.Consumed for every byte.
+	// pass began, then for the rest. The runtime owes c.Consumed for every byte.
 	Data(c *InConn, frames []byte)
 	// PassDone ends a read pass in which Data was called, on that loop, before its dirty links are flushed.
 	PassDone(l *loop.Loop)
@@ -128,7 +128,7 @@ type Upcalls interface {
 	LinkSilent(id peer.ID, lane wire.Lane, number int, since time.Duration)
 	// Undelivered returns the frames that a link held and will never send, whole and in order, because of err: the peer
 	// was forgotten (ErrForgotten), refused us for good (*RefusedError), or the transport closes (ErrClosed). They are a
-	// copy that the rider may keep, at most LinkBuffer, a frame and a little. Called once per drop, from a goroutine of
+	// copy that the runtime may keep, at most LinkBuffer, a frame and a little. Called once per drop, from a goroutine of
 	// its own or that of Close, no lock held. What was sent and not consumed is not among them: nobody knows its fate;
 	// LinkDown counts it.
 	Undelivered(id peer.ID, frames []byte, err error)

@@ -117,7 +117,7 @@ func (c *control) Run(on *loop.Loop) {
 		}
 		if conn := c.conn; c.renewing {
 			c.mu.Unlock()
-			conn.farewell()
+			conn.leaveNotice()
 			return // the peer closes, and the next connection carries what waits
 		}
 		c.appendCredit()

@@ -166,7 +166,7 @@ func TestControlReaderStalls(t *testing.T) {
 	r, err := ta.remote(self)
 	require.NoError(t, err)
 	c := r.control()
-	until(t, func() bool { // the socket takes no more, a writer is parked with a batch, and the queue is full
+	until(t, func() bool { // the socket takes no more, a writer is blocked with a batch, and the queue is full
 		for ta.Send(m) == nil {
 			sent++
 		}
@@ -222,7 +222,7 @@ func TestIdleContactIsDropped(t *testing.T) {
 func TestStorm(t *testing.T) {
 	const nodes = 3
 	var trs [nodes]*Transport
-	var riders [nodes]*rider
+	var runtimes [nodes]*rider
 	var frames atomic.Int64
 	for i := range nodes {
 		r := newRider()
@@ -233,7 +233,7 @@ func TestStorm(t *testing.T) {
 			}
 			c.Consumed(len(fs))
 		}
-		riders[i] = r
+		runtimes[i] = r
 		trs[i] = start(t, r, func(c *Config) { c.Window, c.DataLoops, c.CreditEvery = 32<<10, 2, time.Millisecond })
 	}
 	stop := make(chan struct{})

@@ -171,9 +171,9 @@ func TestRevocationEndsStandingConnections(t *testing.T) {
 	ca := authority(t)
 	var sites [3]*site
 	var nodes [3]bulkNode
-	riders := [3]*rider{newRider(), newRider(), newRider()}
+	runtimes := [3]*rider{newRider(), newRider(), newRider()}
 	var next atomic.Uint32
-	for i, r := range riders {
+	for i, r := range runtimes {
 		sites[i] = newSite(t, ca)
 		sites[i].revoke(crl(t, ca))
 		r.onData = func(c *InConn, fs []byte) {
@@ -244,8 +244,8 @@ func TestRevocationEndsStandingConnections(t *testing.T) {
 	close(stop)
 	n := want(t, sent)
 	until(t, func() bool { return next.Load() == n })
-	for len(riders[0].downs) > 0 {
-		require.Equal(t, out.Self(), want(t, riders[0].downs).id)
+	for len(runtimes[0].downs) > 0 {
+		require.Equal(t, out.Self(), want(t, runtimes[0].downs).id)
 	}
 }
 

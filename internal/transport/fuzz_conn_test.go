@@ -308,7 +308,7 @@ func (p *player) send() {
 	}
 }
 
-var goodMail = []wire.Kind{wire.KindHeartbeat, wire.KindGossip, wire.KindParcel, wire.KindRefused}
+var goodMail = []wire.Kind{wire.KindHeartbeat, wire.KindGossip, wire.KindSegment, wire.KindRefused}
 
 // saying is a program that opens a connection of a lane and then does what ops say.
 func saying(lane wire.Lane, ops ...byte) []byte {

@@ -69,7 +69,7 @@ func newWorld(t testing.TB, change func(*Config)) *world {
 	if err := cfg.validate(); err != nil {
 		t.Fatal(err)
 	}
-	tr := &Transport{cfg: cfg, up: w, self: worldSelf, door: newDoor(cfg.MaxPending, cfg.MaxPendingEach),
+	tr := &Transport{cfg: cfg, up: w, self: worldSelf, admission: newAdmission(cfg.MaxPending, cfg.MaxPendingEach),
 		kick: make(chan struct{}, 1), remotes: map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{},
 		faults: faults{log: cfg.Logger}}
 	tr.bulk.room.Limit, tr.visits.rate, tr.partials.limit = cfg.BulkRoom, cfg.MaxVisits, cfg.PartialBudget
@@ -139,7 +139,7 @@ func (w *world) end() {
 	if held, _, _ := w.tr.partials.figures(); held != 0 {
 		w.t.Fatalf("%d bytes are held of frames of closed connections", held)
 	}
-	if n := len(w.tr.door.guests) + len(w.tr.door.there); n > 0 {
+	if n := len(w.tr.admission.pending) + len(w.tr.admission.there); n > 0 {
 		w.t.Fatal("a hello is under way for ever")
 	}
 	for _, l := range []wire.Lane{wire.LaneControl, wire.LaneData} {

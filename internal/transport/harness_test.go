@@ -230,7 +230,7 @@ func eachFrame(frames []byte, f func(frame []byte)) {
 	}
 }
 
-// isParked reports whether a parked writer has the connection of u.
+// isParked reports whether a blocked writer has the connection of u.
 func isParked(t testing.TB, u *uplink) bool {
 	t.Helper()
 	answer := make(chan bool, 1)

@@ -129,7 +129,7 @@ func TestTooManySilentConnections(t *testing.T) {
 		}()
 	}
 	want(t, closed)
-	require.EqualValues(t, 1, tb.Stats().TooMany)
+	require.EqualValues(t, 1, tb.Stats().OverLimit)
 	require.Equal(t, 2, tb.Stats().Pending)
 	tb.Close() // does not wait for the hello deadline
 	want(t, closed)

@@ -25,8 +25,8 @@ const maxAckOutbound = 64 << 10
 // the core's first cache.
 const takeAtOnce = 8 << 10
 
-// InConn is an accepted connection of a peer. The rider sees those of the data lane. Its exported methods are safe for
-// concurrent use and stay valid after the connection is gone.
+// InConn is an accepted connection of a peer. The runtime sees those of the data lane. Its exported methods are safe
+// for concurrent use and stay valid after the connection is gone.
 type InConn struct {
 	t          *Transport
 	from       *remote
@@ -55,7 +55,7 @@ type InConn struct {
 	outlet  // its c is nil once the connection is closed
 	in      splitter
 	answers []byte // that gather
-	sending []byte // that a parked writer may be at; else kept for the next ones
+	sending []byte // that a blocked writer may be at; else kept for the next ones
 
 	wasOpened atomic.Bool
 	gone      chan struct{} // closed when the connection is over
@@ -123,7 +123,7 @@ func (c *InConn) closed(err error) {
 	if c.c == nil {
 		return
 	}
-	c.unpark()
+	c.endPollerWait()
 	c.mu.Lock()
 	c.stands = false
 	c.mu.Unlock()
@@ -170,7 +170,7 @@ func (c *InConn) traffic(conn gnet.Conn) gnet.Action {
 	return gnet.None
 }
 
-// inSocket is an InConn as its loop and its TLS see it, which is of no concern to the rider.
+// inSocket is an InConn as its loop and its TLS see it, which is of no concern to the runtime.
 type inSocket InConn
 
 // Opened runs when the loop has taken the connection.
@@ -274,7 +274,7 @@ func (c *InConn) heartbeat(body []byte, arrived time.Duration) error {
 	return nil
 }
 
-// answer writes the answers of one pass, and what TLS has to say. While a parked writer is at those before, they wait;
+// answer writes the answers of one pass, and what TLS has to say. While a blocked writer is at those before, they wait;
 // an error says that they wait for a peer that reads none. The connection may be closed when it returns nil.
 func (c *InConn) answer() error {
 	if c.c == nil {
@@ -308,11 +308,11 @@ func (c *InConn) sent() {
 	}
 }
 
-// goOn writes what has gathered while a parked writer was at the answers before.
+// goOn writes what has gathered while a blocked writer was at the answers before.
 func (c *InConn) goOn(*loop.Loop) {
 	c.sent()
-	_ = c.answer() // which refuses nothing while no writer is parked
+	_ = c.answer() // which refuses nothing while no writer is blocked
 }
 
-// parks is of interest for what this node sends of its own accord.
-func (c *InConn) parks(bool) {}
+// blocked is of interest for what this node sends of its own accord.
+func (c *InConn) blocked(bool) {}

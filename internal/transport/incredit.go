@@ -94,7 +94,7 @@ func (b *back) Run(*loop.Loop) {
 		return
 	}
 	c.answers = appendCredit(c.answers, c)
-	_ = c.answer() // which refuses nothing while no writer is parked
+	_ = c.answer() // which refuses nothing while no writer is blocked
 }
 
 // appendCredit appends the frame that tells the credit of c.

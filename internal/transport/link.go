@@ -35,7 +35,7 @@ type Link struct {
 	limit   int      // largest frame
 	back    splitter // of the credit that comes back on the connection; the loop's own
 	density density  // of its runs; the loop's own
-	lingers bool     // waits for company
+	lingers bool     // waits for more frames
 	urgent  bool     // something waits that does not
 	idle    bool     // no flush since the last sweep
 	starved bool     // poor was returned since the last sweep
@@ -189,7 +189,7 @@ func (l *Link) Run(on *loop.Loop) {
 	l.density.ended = l.t.cfg.Now()
 }
 
-// flush is Run of a link that does not wait for company.
+// flush is Run of a link that does not wait for more frames.
 func (l *Link) flush(on *loop.Loop) {
 	budget := turnBytes
 	for {
@@ -209,7 +209,7 @@ func (l *Link) flush(on *loop.Loop) {
 		}
 		b := l.queue.Take()
 		if b == nil {
-			room := l.settle()
+			room := l.endFlush()
 			l.mu.Unlock()
 			if room {
 				l.t.up.LinkRoom(l)
@@ -228,9 +228,9 @@ func (l *Link) flush(on *loop.Loop) {
 	}
 }
 
-// settle ends a flush that has nothing more to take: the link is idle, waits for credit (whose arrival flushes it), or
-// needs a connection. It reports whether a link that was full has room again. The lock is held.
-func (l *Link) settle() (room bool) {
+// endFlush ends a flush that has nothing more to take: the link is idle, waits for credit (whose arrival flushes it),
+// or needs a connection. It reports whether a link that was full has room again. The lock is held.
+func (l *Link) endFlush() (room bool) {
 	l.idle = false
 	l.scheduled = l.queue.Pending() > 0
 	if !l.scheduled && l.t.buffers.tight.Load() {
@@ -324,7 +324,7 @@ func (l *Link) broke() uint64 {
 	return uint64(l.queue.Broken())
 }
 
-// drop returns a copy: the buffers are the link's own, and the rider is told without the lock.
+// drop returns a copy: the buffers are the link's own, and the runtime is told without the lock.
 func (l *Link) drop() (unsent []byte) {
 	n := l.queue.Pending()
 	if n == 0 {

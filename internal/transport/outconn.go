@@ -99,8 +99,8 @@ func (oc *outConn) write(on *loop.Loop, b []byte) bool {
 // goOn runs the queue again.
 func (oc *outConn) goOn(on *loop.Loop) { oc.u.q.Run(on) }
 
-// parks starts or stops the clock of the uplink that says how long its socket was full.
-func (oc *outConn) parks(now bool) {
+// blocked starts or stops the clock of the uplink that says how long its socket was full.
+func (oc *outConn) blocked(now bool) {
 	change := (*stopwatch).stop
 	if now {
 		change = (*stopwatch).start
@@ -115,7 +115,7 @@ func (oc *outConn) Take(b []byte) error { return oc.u.q.frames(b) }
 
 func (oc *outConn) Closed(err error) {
 	u := oc.u
-	oc.unpark()
+	oc.endPollerWait()
 	u.mu.Lock()
 	was := u.conn != nil
 	u.conn = nil

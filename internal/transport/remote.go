@@ -254,7 +254,7 @@ func (t *Transport) removeIn(c *InConn) {
 	defer t.mu.Unlock()
 	r := c.from
 	if c.wasOpened.Load() {
-		t.door.remember(t.cfg.Now(), c.visitor) // it will come again
+		t.admission.remember(t.cfg.Now(), c.visitor) // it will come again
 	}
 	if key := (inKey{c.lane, c.number}); r.in[key] == c {
 		delete(r.in, key)
@@ -294,7 +294,7 @@ func (t *Transport) snapshot(remotes []*remote) (all []*remote, pending int) {
 	for _, r := range t.remotes {
 		remotes = append(remotes, r)
 	}
-	return remotes, len(t.door.guests)
+	return remotes, len(t.admission.pending)
 }
 
 // sweeping is what a sweep looks at, kept for the next one: a node that is idle allocates nothing for it.

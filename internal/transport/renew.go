@@ -109,8 +109,8 @@ func (oc *outConn) replace(why error) {
 	oc.hangUp()
 }
 
-// farewell closes the writing half, so that the peer reads all that was written before it closes the other one.
-func (oc *outConn) farewell() {
+// leave notice closes the writing half, so that the peer reads all that was written before it closes the other one.
+func (oc *outConn) leaveNotice() {
 	if oc.fault == nil {
 		oc.fault = errRenewed
 		_ = syscall.Shutdown(oc.c.Fd(), syscall.SHUT_WR)
@@ -164,7 +164,7 @@ func (u *uplink) renew(oc *outConn, creds *trust.State, now time.Time) bool {
 }
 
 // renewed notes, with the lock held, that a connection was closed to be made anew, and that it is dialled at once
-// though nothing may wait: the rider is told of neither unless that fails.
+// though nothing may wait: the runtime is told of neither unless that fails.
 func (u *uplink) renewed() {
 	u.renewing = false
 	u.failures, u.notBefore = 0, time.Time{}

@@ -17,7 +17,7 @@ import (
 
 // A certificate is renewed while the peer's door lets nobody in: the connections that stand go on, and are made anew
 // once it does, and then nothing has been lost, nor has the rider been told of anything (SEC-1).
-func TestRenewalAtALockedDoor(t *testing.T) {
+func TestRenewalWhileManyArePending(t *testing.T) {
 	ca := authority(t)
 	a, b := newRider(), newRider()
 	var got atomic.Uint32
@@ -43,12 +43,12 @@ func TestRenewalAtALockedDoor(t *testing.T) {
 	until(t, func() bool { return got.Load() == 1 && tb.Stats().Control.In == 1 && tb.Stats().Data.In == 1 })
 	lock := func(most int) {
 		tb.mu.Lock()
-		tb.door.most = most
+		tb.admission.most = most
 		tb.mu.Unlock()
 	}
 	lock(0)
 	site.prove(ca, time.Now().Add(20*time.Minute))
-	until(t, func() bool { return ta.Stats().TLSPutOff == 2 && tb.Stats().TooMany >= 2 })
+	until(t, func() bool { return ta.Stats().TLSPutOff == 2 && tb.Stats().OverLimit >= 2 })
 	for n := range uint32(100) {
 		require.NoError(t, send(t, link, 0, n+1, 100, nil))
 		say()
@@ -132,14 +132,14 @@ func TestFollowingConnectionWaitsForItsTurn(t *testing.T) {
 }
 
 // Large messages go on while the peer's door lets nobody in, though their connection is to be made anew.
-func TestRenewalOfABulkConnectionAtALockedDoor(t *testing.T) {
+func TestRenewalOfABulkConnectionWhileManyArePending(t *testing.T) {
 	ca := authority(t)
 	s := newSite(t, ca)
 	a, b := startBulk(t, s.tls), startBulk(t, newSite(t, ca).tls)
 	streamBulk(t, a, b, func() bool { return true })
 	lock := func(most int) {
 		b.Transport.mu.Lock()
-		b.door.most = most
+		b.admission.most = most
 		b.Transport.mu.Unlock()
 	}
 	lock(0)

@@ -78,10 +78,10 @@ func (s *site) revoke(text []byte) {
 func TestRotationLosesNothing(t *testing.T) {
 	old, young := authority(t), authority(t)
 	sites := []*site{newSite(t, old), newSite(t, old)}
-	riders := []*rider{newRider(), newRider()}
+	runtimes := []*rider{newRider(), newRider()}
 	var got [2]atomic.Uint32
 	var trs [2]*Transport
-	for i, r := range riders {
+	for i, r := range runtimes {
 		r.onData = func(c *InConn, fs []byte) {
 			eachFrame(fs, func(f []byte) {
 				var e wire.Envelope
@@ -147,11 +147,11 @@ func TestRotationLosesNothing(t *testing.T) {
 	until(t, func() bool { return got[0].Load()+got[1].Load() == a+b })
 	for i, tr := range trs {
 		s := tr.Stats()
-		require.Empty(t, riders[i].downs)
-		require.Empty(t, riders[i].lost)
+		require.Empty(t, runtimes[i].downs)
+		require.Empty(t, runtimes[i].lost)
 		require.Zero(t, s.LostBytes+s.DroppedBytes)
 		require.GreaterOrEqual(t, s.TLSRenewed, uint64(6), "two connections, three times")
-		require.Len(t, riders[i].ups, 2, "told once of each")
+		require.Len(t, runtimes[i].ups, 2, "told once of each")
 	}
 	// Whom the old authority vouches for is a stranger now.
 	stranger := start(t, newRider(), member(t, old))
@@ -328,7 +328,7 @@ func TestTLSWarnings(t *testing.T) {
 			s.tls(c)
 			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		})
-		require.True(t, tr.Stats().TLSEnds.Equal(ends.Truncate(time.Second)))
+		require.True(t, tr.Stats().CertificateExpiry.Equal(ends.Truncate(time.Second)))
 		until(t, func() bool { return strings.Contains(log.String(), told) })
 		tr.Close()
 		return log.String()

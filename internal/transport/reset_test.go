@@ -113,7 +113,7 @@ func (w *resets) holding(l line, b []byte) {
 	w.goOn <- struct{}{}
 }
 
-// parked opens a connection whose answers a parked writer has.
+// parked opens a connection whose answers a blocked writer has.
 func (w *resets) parked() line {
 	l := w.stands(wire.LaneControl)
 	require.NoError(w, l.sock.SetReadBuffer(4096))

@@ -1,4 +1,4 @@
-// Tests of a socket that takes no more: order across the parked writer, resuming, closing and losing the connection
+// Tests of a socket that takes no more: order across the blocked writer, resuming, closing and losing the connection
 // with full buffers, and what beside it must not feel it. "Order per sender across the slow path, resume after a stall,
 // close during a flush, connection loss with a full buffer, credit lost with a control connection each have tests, in
 // the simulator and on sockets": here are those on sockets, in sim/links_test.go the others.
@@ -51,7 +51,7 @@ func (s *stalled) accept(t *testing.T) {
 	require.NoError(t, s.nc.SetDeadline(time.Now().Add(patience)))
 }
 
-// fill sends frames numbered from seq until the socket is full, a writer is parked, and the link refuses more. It
+// fill sends frames numbered from seq until the socket is full, a writer is blocked, and the link refuses more. It
 // returns the number after the last one taken.
 func (s *stalled) fill(t *testing.T, seq uint32) uint32 {
 	until(t, func() bool {
@@ -101,9 +101,9 @@ func TestResumeAfterAStall(t *testing.T) {
 	require.Equal(t, next, s.read(t))
 }
 
-// Many senders against a peer that reads in fits and starts: the parked writer and the loop take turns, and each
+// Many senders against a peer that reads in fits and starts: the blocked writer and the loop take turns, and each
 // sender's frames come in order, all of them (SHD-9).
-func TestOrderAcrossTheParkedWriter(t *testing.T) {
+func TestOrderAcrossTheBlockedWriter(t *testing.T) {
 	const senders, each = 8, 4000
 	s := stall(t, 128<<10)
 	require.Zero(t, s.read(t))
@@ -134,8 +134,8 @@ func TestOrderAcrossTheParkedWriter(t *testing.T) {
 	require.NotZero(t, s.tr.Stats().Data.Stalls)
 }
 
-// The connection breaks while a writer is parked and the link is full: what was sent is reported lost, what waited goes
-// first on the next connection, whole and in order (SHD-9).
+// The connection breaks while a writer is blocked and the link is full: what was sent is reported lost, what waited
+// goes first on the next connection, whole and in order (SHD-9).
 func TestConnectionLostWithAFullBuffer(t *testing.T) {
 	s := stall(t, 256<<10)
 	next := s.fill(t, 1)
@@ -176,7 +176,7 @@ func TestForgetWhileParked(t *testing.T) {
 	require.Less(t, uint64(n), d.lost, "the writer has let go of its batch")
 }
 
-// Credit that comes while a writer is parked waits for it: nothing overtakes the rest of the batch.
+// Credit that comes while a writer is blocked waits for it: nothing overtakes the rest of the batch.
 func TestCreditWhileParked(t *testing.T) {
 	const window, frame = 8 << 20, 33 + 1000
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -205,7 +205,7 @@ func TestCreditWhileParked(t *testing.T) {
 		return s.link.queue.Credit() > 0
 	})
 	require.True(t, isParked(t, &s.link.uplink)) // asked on the loop, behind the flush that the credit has asked for
-	require.EqualValues(t, 1, s.tr.Stats().Data.Stalls, "nothing was written beside the parked writer")
+	require.EqualValues(t, 1, s.tr.Stats().Data.Stalls, "nothing was written beside the blocked writer")
 	for got := range seq {
 		require.Equal(t, got, s.read(t))
 	}

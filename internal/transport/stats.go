@@ -46,7 +46,7 @@ func (t *Transport) Stats() stats.Transport {
 		LostBytes: t.count.lost.Load(), Silences: t.count.silences.Load(), Replaced: t.count.replaced.Load(),
 		Dropped: map[string]uint64{}, DialsFailed: t.count.dialsFailed.Load(),
 		FaultsHello: t.count.faultsHello.Load(), FaultsFrames: t.count.faultsProtocol.Load(),
-		TooMany: t.count.tooMany.Load(), TooManyEach: t.count.tooManyEach.Load(), TooOften: t.count.tooOften.Load(),
+		OverLimit: t.count.tooMany.Load(), TooManyEach: t.count.tooManyEach.Load(), OverRate: t.count.tooOften.Load(),
 		PutOut: t.count.putOut.Load(), SaidNothing: t.count.saidNothing.Load(), Withdrawn: t.count.withdrawn.Load(),
 		Refused:    map[string]uint64{},
 		TLSRefused: byTLSReason(&t.count.tlsRefused), TLSRenewed: t.count.tlsRenewed.Load(),
@@ -56,7 +56,7 @@ func (t *Transport) Stats() stats.Transport {
 	if t.trust != nil {
 		s.TLSReloads, s.TLSReloadsBad = t.trust.Figures()
 		c := t.trust.State()
-		s.TLSEnds, s.TLSRevoked, s.TLSStaleCRLs = c.Ends(), c.Revoked(), c.Overdue(t.trust.Now())
+		s.CertificateExpiry, s.TLSRevoked, s.TLSStaleCRLs = c.Ends(), c.Revoked(), c.Overdue(t.trust.Now())
 	}
 	for r := range t.count.refused {
 		if n := t.count.refused[r].Load(); n > 0 {
@@ -111,7 +111,7 @@ func byTLSReason(counts *[trust.TLSReasons]atomic.Uint64) map[string]uint64 {
 // addUnreached counts an uplink, whose lock is held, that does not get through.
 func addUnreached(s *stats.Transport, u *uplink) {
 	if u.unreached > 0 && u.dead == nil {
-		s.Unreached++
+		s.FailedDials++
 	}
 	if u.silence.on {
 		s.Silent++
@@ -129,10 +129,10 @@ func laneStats(n *counters, lane wire.Lane, loops ...*loop.Loop) stats.Lane {
 		s.Reads += n.Reads
 		s.Writes += n.Writes
 		s.Wakes += n.Wakes
-		s.Rests += n.Rests
+		s.CoalescingWaits += n.CoalescingWaits
 		s.Polls += n.Polls
-		s.PollsVain += n.PollsVain
-		s.Parks += n.Parks
+		s.EmptyPolls += n.EmptyPolls
+		s.PollerWaits += n.PollerWaits
 		s.Stalls += n.Stalls
 	}
 	return s

@@ -17,15 +17,15 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// Bounds of a farewell: what is read from a stranger who was refused, so that the refusal arrives before the reset that
-// unread bytes cause.
+// Bounds of a leave notice: what is read from a stranger who was refused, so that the refusal arrives before the reset
+// that unread bytes cause.
 const (
 	lingerTime  = 500 * time.Millisecond
 	lingerBytes = 96 << 10
 )
 
 // accepted makes the TLS handshake of an accepted connection, if there is to be one. After an error it is closed.
-func (t *Transport) accepted(g *guest) (net.Conn, error) {
+func (t *Transport) accepted(g *pendingConn) (net.Conn, error) {
 	sock := g.nc
 	if t.trust == nil {
 		return sock, nil

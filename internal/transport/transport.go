@@ -54,7 +54,7 @@ type Transport struct {
 	closing        bool       // nothing new is taken; what is queued is flushed
 	ended          bool       // no goroutine is started any more
 	started        bool
-	door           door
+	admission      admission
 	visits         visits
 	remotes        map[peer.ID]*remote
 	nextLoop       int
@@ -91,7 +91,7 @@ func New(cfg Config, up Upcalls) (*Transport, error) {
 	}
 	t := &Transport{
 		cfg: cfg, up: up, self: peer.ID{Addr: addr, Inc: cfg.Incarnation}, listener: ln, trust: tr,
-		door: newDoor(cfg.MaxPending, cfg.MaxPendingEach), kick: make(chan struct{}, 1),
+		admission: newAdmission(cfg.MaxPending, cfg.MaxPendingEach), kick: make(chan struct{}, 1),
 		remotes: map[peer.ID]*remote{}, forgotten: map[peer.ID]struct{}{}, faults: faults{log: cfg.Logger},
 	}
 	_, _ = rand.Read(t.secret[:]) // never fails

@@ -68,7 +68,7 @@ func TestUnreachableIsLogged(t *testing.T) {
 	for _, want := range []string{"level=WARN", "peer=" + addr.String() + " ", "lane=control", "refused", "failures=1"} {
 		require.Contains(t, line, want)
 	}
-	require.Equal(t, 1, ta.Stats().Unreached)
+	require.Equal(t, 1, ta.Stats().FailedDials)
 
 	r, err := ta.remote(to)
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestUnreachableIsLogged(t *testing.T) {
 		return len(rec.lines("peer reached at last")) == 1
 	})
 	require.Contains(t, rec.lines("peer reached at last")[0], "level=INFO")
-	require.Zero(t, ta.Stats().Unreached)
+	require.Zero(t, ta.Stats().FailedDials)
 }
 
 // An uplink that flaps is logged at the pace of one that fails all the time; a connection that lasted starts anew.

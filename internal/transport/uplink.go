@@ -68,11 +68,11 @@ type uplink struct {
 	renewSince time.Time
 	putOff     time.Time // a renewal, until then
 	renewal    *renewal  // makes the connection that follows; nil: none, or it is to break first
-	hushed     bool      // it was closed for that, and the rider was not told
+	hushed     bool      // it was closed for that, and the runtime was not told
 	warnedAt   time.Time // when last; zero: log the next failure at once
 	upSince    time.Time
 	connects   uint64        // times that a connection stood
-	writes     atomic.Uint64 // system calls of the loop; what a parked writer does is not counted
+	writes     atomic.Uint64 // system calls of the loop; what a blocked writer does is not counted
 	fullSocket stopwatch
 	silence    silence       // of the connection that stands
 	silentFor  stopwatch     // of all that stood
@@ -283,8 +283,8 @@ func (u *uplink) named() any {
 	return u.to
 }
 
-// kill ends the uplink for ever: what is queued is dropped, which the rider is told, and the connection closed.
-// LinkDown is called when there was a connection. Any goroutine; no lock of the rider's that its upcalls take.
+// kill ends the uplink for ever: what is queued is dropped, which the runtime is told, and the connection closed.
+// LinkDown is called when there was a connection. Any goroutine; no lock of the runtime's that its upcalls take.
 func (u *uplink) kill(why error) {
 	u.mu.Lock()
 	if u.dead != nil {

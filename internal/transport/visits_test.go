@@ -95,7 +95,7 @@ func TestTooOften(t *testing.T) {
 			}
 		}
 	}()
-	until(t, func() bool { return tb.Stats().TooOften > 10 })
+	until(t, func() bool { return tb.Stats().OverRate > 10 })
 	ta := start(t, newRider(), nil)
 	for got := false; !got; { // what cannot be dialled at once is lost: the rider says it again, as its rider does
 		require.NoError(t, ta.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus}))
@@ -125,7 +125,7 @@ func TestVisitsOfMembersAreGivenBack(t *testing.T) {
 			return len(tb.visits.debt) == 0
 		})
 	}
-	require.Zero(t, tb.Stats().TooOften)
+	require.Zero(t, tb.Stats().OverRate)
 }
 
 // A node that closes says goodbye, and does not come to its peers' doors once more to see whether they are there.

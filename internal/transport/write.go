@@ -18,28 +18,28 @@ import (
 // that returns false, and looks at the connection anew: a write that meets the end of the connection closes it from
 // inside, and all that closing does has been done by then.
 type outlet struct {
-	of     writing
-	calls  *atomic.Uint64 // system calls, nil: they are not counted; what a parked writer does never is
-	c      gnet.Conn
-	secure *trust.Conn // nil without TLS
-	parker *parked     // made when the socket was full for the first time
-	writer *parked     // the same while it has what the socket did not take, and so the writing side; nil: the loop writes
-	rest   []byte      // with TLS, of the batch that the writer is at: what is not sealed yet
-	broken error       // what a write met
+	of          writing
+	calls       *atomic.Uint64 // system calls, nil: they are not counted; what a blocked writer does never is
+	c           gnet.Conn
+	secure      *trust.Conn    // nil without TLS
+	spareWriter *blockedWriter // made when the socket was full for the first time
+	writer      *blockedWriter // the same while it has the writing side; nil: the loop writes
+	rest        []byte         // with TLS, of the batch that the writer is at: what is not sealed yet
+	broken      error          // what a write met
 }
 
 // writing is whose outlet it is.
 type writing interface {
-	// goOn says that the socket has taken all of the batch that a parked writer had; on the loop.
+	// goOn says that the socket has taken all of the batch that a blocked writer had; on the loop.
 	goOn(on *loop.Loop)
-	// parks says that the socket is full and a writer waits, or that this is over; on the loop.
-	parks(now bool)
+	// blocked says that the socket is full and a writer waits, or that this is over; on the loop.
+	blocked(now bool)
 }
 
-// parked waits in Go's own poller, in a goroutine, until a socket takes the rest of a batch. It owns the writing side
-// of its connection meanwhile: the loop writes nothing, and leaves the batch as it is, until it has been told. The
+// blockedWriter waits in Go's own poller, in a goroutine, until a socket takes the rest of a batch. It owns the writing
+// side of its connection meanwhile: the loop writes nothing, and leaves the batch as it is, until it has been told. The
 // goroutine is there only while the socket is full; the descriptor, from the first time on, as long as the connection.
-type parked struct {
+type blockedWriter struct {
 	o    *outlet
 	file *os.File // the socket by a descriptor of its own
 	data []byte
@@ -48,18 +48,18 @@ type parked struct {
 }
 
 // run is the goroutine.
-func (w *parked) run(on *loop.Loop) {
+func (w *blockedWriter) run(on *loop.Loop) {
 	_, w.err = w.file.Write(w.data)
 	w.data = nil
 	w.done <- struct{}{}
 	on.Post(w)
 }
 
-// Run goes on when the parked writer is through. It is a task of the loop.
-func (w *parked) Run(on *loop.Loop) { w.o.through(on) }
+// Run goes on when the blocked writer is through. It is a task of the loop.
+func (w *blockedWriter) Run(on *loop.Loop) { w.o.through(on) }
 
 // write sends b, on the loop. It returns true when the socket has taken it all. Otherwise the caller ends its turn: the
-// connection has been closed and closed has run; or a parked writer has the rest, b must stay as it is, and goOn is
+// connection has been closed and closed has run; or a blocked writer has the rest, b must stay as it is, and goOn is
 // called once the writer is through.
 func (o *outlet) write(on *loop.Loop, b []byte) bool {
 	if o.secure != nil {
@@ -69,7 +69,7 @@ func (o *outlet) write(on *loop.Loop, b []byte) bool {
 }
 
 // seal encrypts b piece by piece and pushes each. It returns as write does; what is not sealed yet when a writer is
-// parked is kept for it.
+// A writer is kept for it.
 func (o *outlet) seal(on *loop.Loop, b []byte) bool {
 	for len(b) > 0 {
 		n := min(len(b), trust.SealChunk)
@@ -115,9 +115,9 @@ func (o *outlet) push(on *loop.Loop, b []byte) bool {
 		case err == nil && n == len(b):
 			return true
 		case err == nil:
-			return o.park(on, b[n:])
+			return o.handOver(on, b[n:])
 		case err == syscall.EAGAIN:
-			return o.park(on, b)
+			return o.handOver(on, b)
 		default:
 			o.breaks(os.NewSyscallError("write", err))
 			return false
@@ -125,20 +125,20 @@ func (o *outlet) push(on *loop.Loop, b []byte) bool {
 	}
 }
 
-// park has a goroutine write b. It returns false, as push does.
-func (o *outlet) park(on *loop.Loop, b []byte) bool {
+// handOver has a goroutine write b. It returns false, as push does.
+func (o *outlet) handOver(on *loop.Loop, b []byte) bool {
 	on.Stalled()
-	if o.parker == nil {
+	if o.spareWriter == nil {
 		file, err := ownFile(o.c.Fd())
 		if err != nil {
 			o.breaks(err)
 			return false
 		}
-		o.parker = &parked{o: o, file: file, done: make(chan struct{}, 1)}
+		o.spareWriter = &blockedWriter{o: o, file: file, done: make(chan struct{}, 1)}
 	}
-	o.writer = o.parker
+	o.writer = o.spareWriter
 	o.writer.data = b
-	o.of.parks(true)
+	o.of.blocked(true)
 	go o.writer.run(on)
 	return false
 }
@@ -157,7 +157,7 @@ func ownFile(fd int) (*os.File, error) {
 	return os.NewFile(uintptr(own), "socket"), nil // the socket does not block, so the file does not either
 }
 
-// through goes on after a parked writer.
+// through goes on after a blocked writer.
 func (o *outlet) through(on *loop.Loop) {
 	w := o.writer
 	if w == nil {
@@ -165,7 +165,7 @@ func (o *outlet) through(on *loop.Loop) {
 	}
 	<-w.done // told before this was posted
 	o.writer = nil
-	o.of.parks(false)
+	o.of.blocked(false)
 	if w.err != nil {
 		o.breaks(w.err)
 		return
@@ -181,16 +181,16 @@ func (o *outlet) through(on *loop.Loop) {
 	o.of.goOn(on)
 }
 
-// unpark ends a parked writer and waits until it has let go of its batch, which is at once: it is woken, and its system
-// calls do not block.
-func (o *outlet) unpark() {
-	if o.parker != nil {
-		_ = o.parker.file.Close()
+// endPollerWait ends a blocked writer and waits until it has let go of its batch, which is at once: it is woken, and
+// its system calls do not block.
+func (o *outlet) endPollerWait() {
+	if o.spareWriter != nil {
+		_ = o.spareWriter.file.Close()
 	}
 	if w := o.writer; w != nil {
 		<-w.done
 		o.writer, o.rest = nil, nil
-		o.of.parks(false)
+		o.of.blocked(false)
 	}
 	if o.secure != nil {
 		o.secure.Release()

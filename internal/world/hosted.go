@@ -39,7 +39,7 @@ func (p *Process) host(o shard.HostOrder) {
 	case !o.Stop && h == nil:
 		p.World.Watcher.Hosts(p, key, o.Fence)
 		r.shards[o.Shard] = &hosted{r: r, planned: -1,
-			shard: entity.NewShard(r.Type, o.Shard, o.Fence, rider{p, r}, p.mailbox)}
+			shard: entity.NewShard(r.Type, o.Shard, o.Fence, shardRuntime{p, r}, p.mailbox)}
 	case !o.Stop:
 		p.World.Watcher.Hosts(p, key, o.Fence)
 	case h == nil:
@@ -81,11 +81,11 @@ func (h *hosted) step(verb func(now time.Duration)) {
 	w.Acting = h.r.Process
 	verb(h.r.Process.clock())
 	w.Acting = before
-	h.settle()
+	h.follow()
 }
 
-// settle starts coroutines for entities that became ready, plans the next tick, and confirms a stop that is over.
-func (h *hosted) settle() {
+// follow starts coroutines for entities that became ready, plans the next tick, and confirms a stop that is over.
+func (h *hosted) follow() {
 	p := h.r.Process
 	if !p.Alive || h.over {
 		return
@@ -166,14 +166,14 @@ func (p *Process) deliver(from peer.ID, e *wire.Envelope) route.Reason {
 	return why
 }
 
-// rider is what handlers reach of their process.
-type rider struct {
+// shardRuntime is what handlers reach of their process.
+type shardRuntime struct {
 	p *Process
 	r *Region // of the handlers' own type
 }
 
-// Tell implements entity.Rider.
-func (r rider) Tell(typ, id string, payload []byte) error {
+// Tell implements entity.Runtime.
+func (r shardRuntime) Tell(typ, id string, payload []byte) error {
 	reg := r.p.Region(route.TypeOf(typ))
 	if reg == nil {
 		return route.ErrNotRegistered
@@ -182,13 +182,13 @@ func (r rider) Tell(typ, id string, payload []byte) error {
 	return err
 }
 
-// Ask implements entity.Rider: the handler's coroutine is put aside until the answer comes.
-func (r rider) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+// Ask implements entity.Runtime: the handler's coroutine is put aside until the answer comes.
+func (r shardRuntime) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
 	return r.p.askInside(d, typ, id, payload)
 }
 
-// Report implements entity.Rider.
-func (r rider) Report(i entity.Incident) {
+// Report implements entity.Runtime.
+func (r shardRuntime) Report(i entity.Incident) {
 	switch {
 	case !r.p.Alive:
 	case i.Kind == entity.Panicked:
@@ -199,8 +199,8 @@ func (r rider) Report(i entity.Incident) {
 	}
 }
 
-// Shards implements entity.Rider.
-func (r rider) Shards() int {
+// Shards implements entity.Runtime.
+func (r shardRuntime) Shards() int {
 	n := 0
 	for _, h := range r.r.shards {
 		if h != nil {
@@ -210,18 +210,18 @@ func (r rider) Shards() int {
 	return max(n, 1)
 }
 
-// Calling and Returned implement entity.Rider. A handler that does not return stops the one thread there is; slow calls
-// are reported when they have returned.
-func (rider) Calling(*entity.Entity) {}
+// Calling and Returned implement entity.Runtime. A handler that does not return stops the one thread there is; slow
+// calls are reported when they have returned.
+func (shardRuntime) Calling(*entity.Entity) {}
 
-// Returned implements entity.Rider.
-func (rider) Returned(*entity.Entity) {}
+// Returned implements entity.Runtime.
+func (shardRuntime) Returned(*entity.Entity) {}
 
-// Suspended implements entity.Rider.
-func (r rider) Suspended() bool { return r.p.Held() }
+// Suspended implements entity.Runtime.
+func (r shardRuntime) Suspended() bool { return r.p.Held() }
 
-// Now implements entity.Rider.
-func (r rider) Now() time.Duration { return r.p.clock() }
+// Now implements entity.Runtime.
+func (r shardRuntime) Now() time.Duration { return r.p.clock() }
 
 // origin is where an ask came from, as its receiver answers it.
 type origin struct {

@@ -93,8 +93,8 @@ type BookState struct {
 // State tells two looks apart between which something was written.
 func (l *Ledger) State() BookState { return BookState{len(l.entries), l.Fates} }
 
-// Settled reports whether no message is under way that a running process has or sent.
-func (w *World) Settled() bool {
+// Quiet reports whether no message is under way that a running process has or sent.
+func (w *World) Quiet() bool {
 	for i := range w.Book.entries {
 		if e := &w.Book.entries[i]; e.fate == fateOpen && e.where.Alive {
 			return false

@@ -87,7 +87,7 @@ func (l *linkLoad) slowPath(t *testing.T) {
 		}
 	}
 	require.True(t, met, "a drain met a full link")
-	require.True(t, l.w.Settled())
+	require.True(t, l.w.Quiet())
 }
 
 // Whatever happens to connections and their ends, each entity sees a sender's messages in order and no message twice,
@@ -120,7 +120,7 @@ func TestLinksUnderFaults(t *testing.T) {
 				require.Positive(t, l.run(t, time.Second), "full links refuse")
 				require.Equal(t, before, l.fates(FateDelivered))
 				w.Advance(5 * time.Second)
-				require.True(t, w.Settled())
+				require.True(t, w.Quiet())
 				require.Zero(t, l.fates(FateInFlight), "all of it has come")
 				require.Empty(t, broken(w))
 			})
@@ -157,7 +157,7 @@ func TestLinksUnderFaults(t *testing.T) {
 					}
 				}
 				w.Advance(5 * time.Second)
-				require.True(t, w.Settled(), "no link waits for credit that was lost")
+				require.True(t, w.Quiet(), "no link waits for credit that was lost")
 				require.Zero(t, l.run(t, time.Second), "nothing is full any more")
 			})
 			t.Run("close during a flush", func(t *testing.T) {

@@ -50,7 +50,7 @@ func (t *task) work(h *hosted, e *entity.Entity) {
 		ok = e.End(p.clock()) && e.Begin(p.clock())
 	}
 	t.over = true
-	h.settle()
+	h.follow()
 }
 
 // resume goes on with the coroutine until it waits or ends.

@@ -92,8 +92,8 @@ func (t *trace) frame(at time.Duration, to int, from peer.ID, kind wire.Kind, bo
 	t.end()
 	if t.text {
 		what := kind.String()
-		if p, err := courier.ParseParcel(body); kind == wire.KindParcel && err == nil {
-			what = fmt.Sprintf("parcel %d (%s)", p.Seq, p.Kind)
+		if p, err := courier.ParseSegment(body); kind == wire.KindSegment && err == nil {
+			what = fmt.Sprintf("segment %d (%s)", p.Seq, p.Kind)
 		}
 		t.line(at, to, "< %s from %s, %d bytes %016x", what, from, len(plain), xxhash.Sum64(plain))
 	}

@@ -31,7 +31,7 @@ type Watcher interface {
 	Violate(p *Process, rule, format string, args ...any)
 	// Refused is told of a verb of a node that returned an error.
 	Refused(p *Process, err error)
-	// Frame is told of every control frame that reaches the control loop, received of what came in a parcel.
+	// Frame is told of every control frame that reaches the control loop, received of what came in a segment.
 	Frame(p *Process, from peer.ID, kind wire.Kind)
 	Received(p *Process, r *node.Received)
 	// Posted is told of all mail before it leaves.

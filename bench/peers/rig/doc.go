@@ -1,7 +1,7 @@
-// Package rig is what the programs of the peers share: each is one half of a pair of processes that answers the runner's
-// calls on stdin, as receiver or as sender.
+// Package rig is what the programs of the peers share: each is one half of a pair of processes that answers the
+// runner's calls on stdin, as receiver or as sender.
 //
-// The calls are lines of JSON (see internal/door), so that programs in other languages answer the same ones:
+// The calls are lines of JSON (see internal/cli), so that programs in other languages answer the same ones:
 //
 //	serve {}               -> {"Addr","Version"}        be the receiver: 1,000 entities
 //	dial  {"Addr"}         -> {}                        be the sender to that receiver

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/kith-io/kith/bench"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // Program has the parts of one peer.
@@ -40,8 +40,8 @@ type Sender interface {
 // Main answers the runner's calls until it is gone, and ends the process.
 func Main(p *Program) {
 	s := &server{program: p}
-	err := door.Serve(os.Stdin, os.Stdout, door.Ops{
-		"serve": door.Op(s.serve), "dial": door.Op(s.dial), "load": door.Op(s.load), "usage": door.Op(s.usage),
+	err := cli.Serve(os.Stdin, os.Stdout, cli.Ops{
+		"serve": cli.Op(s.serve), "dial": cli.Op(s.dial), "load": cli.Op(s.load), "usage": cli.Op(s.usage),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -57,7 +57,7 @@ type server struct {
 	window  *window
 }
 
-func (s *server) serve(ctx context.Context, _ door.None) (Served, error) {
+func (s *server) serve(ctx context.Context, _ cli.None) (Served, error) {
 	s.in = newInbound()
 	addr, err := s.program.Serve(context.WithoutCancel(ctx), s.in)
 	if err != nil || s.program.Window == nil {
@@ -67,16 +67,16 @@ func (s *server) serve(ctx context.Context, _ door.None) (Served, error) {
 	return Served{addr + " " + credit, Version(s.program.Module)}, err
 }
 
-func (s *server) dial(ctx context.Context, a DialArgs) (door.None, error) {
+func (s *server) dial(ctx context.Context, a DialArgs) (cli.None, error) {
 	addr, credit, found := strings.Cut(a.Addr, " ")
 	var err error
 	if found {
 		if s.window, err = dialWindow(ctx, credit); err != nil {
-			return door.None{}, err
+			return cli.None{}, err
 		}
 	}
 	s.sender, err = s.program.Dial(context.WithoutCancel(ctx), addr)
-	return door.None{}, err
+	return cli.None{}, err
 }
 
 func (s *server) load(ctx context.Context, l Load) (Result, error) {
@@ -93,7 +93,7 @@ func (s *server) load(ctx context.Context, l Load) (Result, error) {
 	return s.sender.Load(ctx, l)
 }
 
-func (s *server) usage(context.Context, door.None) (Usage, error) {
+func (s *server) usage(context.Context, cli.None) (Usage, error) {
 	now := bench.Now()
 	u := Usage{At: int64(now.At), CPU: int64(now.CPU), Mallocs: &now.Mallocs}
 	switch {

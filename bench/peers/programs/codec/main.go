@@ -12,7 +12,7 @@ import (
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/bench/peers/pb"
 	"github.com/kith-io/kith/bench/peers/rig"
-	"github.com/kith-io/kith/internal/door"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // timed is one codec in one direction.
@@ -24,14 +24,14 @@ type timed struct {
 }
 
 func main() {
-	if err := door.Serve(os.Stdin, os.Stdout, door.Ops{"codec": door.Op(measure)}); err != nil {
+	if err := cli.Serve(os.Stdin, os.Stdout, cli.Ops{"codec": cli.Op(measure)}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // measure times every codec, encoding first.
-func measure(context.Context, door.None) ([]timed, error) {
+func measure(context.Context, cli.None) ([]timed, error) {
 	before := bench.Now()
 	f := bench.Codec()
 	const atLeast = 1e6 // messages that the figures above are taken over: what little is allocated around them vanishes

@@ -1,0 +1,92 @@
+// Hand: the short way of a message to an entity that was looked up ahead, for runtimes that handle many in a row.
+
+package entity
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/internal/invariant"
+)
+
+// CallFrame is what calls into Worker and Inline handlers need once for each goroutine: the Context of the call that is
+// being made. All shards that one goroutine steps may share one; the zero value is ready.
+type CallFrame struct {
+	ctx    Context
+	inside bool // the handler of a Hand runs
+}
+
+// beginCall readies the call frame's context for a call for e.
+func (s *Shard) beginCall(e *Entity) *Context {
+	invariant.Check(!s.inCall, "entity: a shard is stepped from inside its own handler")
+	s.inCall = true
+	c := &s.callFrame.ctx
+	c.s, c.tally, c.Fence, c.Shard = s, &s.stats.Tally, s.fence, s.id
+	c.ID, c.e = e.id, e
+	return c
+}
+
+// endCall ends it.
+func (s *Shard) endCall(c *Context) {
+	c.from = nil
+	s.inCall = false
+}
+
+// Foresee looks up whose message one with that hash of its id will probably be. Who has several messages before it asks
+// for all of them first and then whether each Is that entity: the waits for memory of one are spent on the others. It
+// changes nothing and promises nothing; nil is as good an answer as any. Whoever may call Deliver may call it.
+func (s *Shard) Foresee(hash uint64) *Entity { return s.table.likely(hash) }
+
+// Dispatch is Deliver of a message to the entity e of this shard, which Foresee named and which Is the receiver. ok is
+// false, and nothing has happened, when that is not enough to deliver it: Deliver does then. quiet means that nothing
+// has changed of what Next tells. The shard is Worker or Inline and has a CallFrame by Use; the caller looks at the
+// runtime's Now before and behind it and calls Took.
+//
+// A panic of the handler comes through, so that one guard serves for many messages: whoever called defers
+//
+//	func() {
+//		if v := recover(); v != nil {
+//			callFrame.Recovered(v)
+//		}
+//	}()
+//
+// and goes on with the next message.
+func (s *Shard) Dispatch(now time.Duration, e *Entity, from Origin, corr uint64, payload []byte) (ok, quiet bool) {
+	if s.phase != serving || s.watch || e.h == nil { // who rests after a panic has no instance, nor who is gone
+		return false, false
+	}
+	s.advance(now)
+	d := s.callFrame
+	c := s.beginCall(e)
+	c.timerRoom = MaxTimers - e.running()
+	c.open(from, corr)
+	c.tally.Delivered++
+	d.inside = true
+	err := e.h.Receive(c, payload)
+	d.inside = false
+	if err != nil || c.from != nil || c.passivate {
+		c.outcome(err, nil)
+	}
+	s.endCall(c)
+	return true, s.handled(c, e)
+}
+
+// Recovered takes what recover returned in the goroutine whose Hand has panicked, inside the deferred function. What
+// does not come from a handler is panicked with again.
+func (d *CallFrame) Recovered(v any) {
+	c := &d.ctx
+	if !d.inside {
+		panic(v)
+	}
+	d.inside = false
+	c.outcome(nil, c.panicked(v))
+	c.s.endCall(c)
+	c.s.handled(c, c.e)
+}
+
+// Took says how long a Hand took, when the runtime's clock has moved meanwhile. e is its entity, gone or not.
+func (s *Shard) Took(e *Entity, took time.Duration) {
+	if took > s.slow {
+		s.stats.Slow++
+		s.report(e, Incident{Kind: Slow, Took: took})
+	}
+}

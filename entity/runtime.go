@@ -1,0 +1,127 @@
+// Runtime and Origin: the two small interfaces by which a stepped shard reaches the world.
+
+package entity
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/route"
+)
+
+// Origin is where a message came from and where its answer goes. The driver's links and its table of asks implement
+// it, and so does the simulator. Reply is safe for concurrent use, never blocks, copies payload, and returns an error
+// when there is no room or the asker is gone. It never calls back into a shard, for a shard calls it under its lock
+// too. An ask may be answered twice (a ReplyToken used again, a panic after Detach): the asker takes the first answer.
+type Origin interface {
+	Reply(corr uint64, reason route.Reason, payload []byte) error
+}
+
+// Runtime is what a shard and its Contexts need of whoever drives them. Its methods are called while a handler runs: by
+// Worker and Inline handlers on the goroutine that steps the shard, by Blocking ones without any lock of the shard
+// held.
+type Runtime interface {
+	// Tell sends a message to an entity of the named type, as Region.Tell does. It never runs the receiver's handler on
+	// the caller's stack.
+	Tell(typ, id string, payload []byte) error
+	// Ask asks and waits at most d. Only Blocking handlers may call it.
+	Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error)
+	// Report takes what operators want to know: a panic, a slow handler. A GaveUp is reported by whoever steps the
+	// shard: it must not lead back into the shard before Report returns.
+	Report(Incident)
+	// Shards returns on how many shards of the type this node's Type.MaxActive is divided, at least 1. It is called
+	// when an entity of a type with such a bound is made.
+	Shards() int
+	// Calling and Returned enclose each call into the handlers of a type that gives SlowAfter, so that the runtime can
+	// name a call that does not return. Like handlers, calls of several Blocking entities run at once.
+	Calling(e *Entity)
+	Returned(e *Entity)
+	// Suspended reports whether this node has suspended itself: handlers that are running should come to an end, no
+	// other is called. It is safe for concurrent use.
+	Suspended() bool
+	// Now is monotonic time since the node's start. It is called twice for every Worker and Inline message that Deliver
+	// takes, to find slow handlers (around Hand the runtime looks itself), and may be called from several goroutines at
+	// once: make it cheap. A value that is refreshed every few milliseconds will do; timers count from it, so it must not
+	// run ahead of the now given to the shard.
+	Now() time.Duration
+}
+
+// Incident is something that operators want to know about a handler.
+type Incident struct {
+	Type, ID string
+	Shard    route.ShardID
+	Mode     Mode
+	Kind     IncidentKind
+	// Took is how long the call took or, while it Running, has taken so far, for Slow; how long the node is suspended, for
+	// Overrun; how long the entity is given up, for GaveUp: zero when the next message may make it again.
+	Took    time.Duration
+	Running bool // the slow call has not returned
+	// Dropped is how many tells waited and were dropped, Answered how many asks that waited were answered with
+	// route.ErrCrashed, for GaveUp.
+	Dropped, Answered int
+	Text              string // the panic value and its stack, for Panicked; at most MaxIncidentText bytes
+	// Missed is how many incidents of this kind and type were only counted since the one before this: when many come,
+	// a runtime reports a part of them.
+	Missed uint64
+}
+
+// IncidentKind says what happened.
+type IncidentKind uint8
+
+// The kinds of incident.
+const (
+	Panicked IncidentKind = 1 // New, Receive or Stop panicked
+	Slow     IncidentKind = 2 // a call took longer than the type's SlowAfter
+	Overrun  IncidentKind = 3 // a Blocking call did not return when the node suspended itself
+	GaveUp   IncidentKind = 4 // a panic stopped the entity: under RestartStop, or the last of more than MaxRestarts
+	Stalled  IncidentKind = 5 // a worker or event loop (Mode tells) stands still for a second; Text is its stack
+	// Silent: a connection to another node (Text names it) hears nothing: what was sent on it is not acknowledged by the
+	// system there, for Took while it is Running; it is being made anew. Told once more when that is over.
+	Silent IncidentKind = 6
+)
+
+// String names the kind.
+func (k IncidentKind) String() string {
+	switch k {
+	case Panicked:
+		return "panicked"
+	case Slow:
+		return "slow"
+	case Overrun:
+		return "overrun"
+	case GaveUp:
+		return "gave-up"
+	case Stalled:
+		return "stalled"
+	case Silent:
+		return "silent"
+	}
+	return fmt.Sprintf("incident-%d", uint8(k))
+}
+
+// SlowAfter is how long a Worker or Inline call may take before it is reported, unless the type says otherwise.
+const SlowAfter = 10 * time.Millisecond
+
+// MaxIncidentText is the most bytes of an Incident's text.
+const MaxIncidentText = 8 << 10
+
+// Message is one message to one entity as the host takes it. ID and Payload are views that the host copies when it
+// keeps them. From is nil for a tell.
+type Message struct {
+	From    Origin
+	Corr    uint64
+	Hash    uint64 // HashID of ID, when the caller has it already; zero: it does not
+	Parked  bool   // was parked or transferred: never refused for a full mailbox
+	ID      []byte
+	Payload []byte
+	// Loan, if not nil, gives Payload to a Blocking entity without a copy. Other modes do not look at it.
+	Loan *Loan
+}
+
+// Loan is a payload that the host keeps as it is until its entity has handled it or it is dropped, instead of copying
+// it. It counts against the bound of whoever gives it, not against mailbox and budget, and so is not refused for them.
+type Loan struct {
+	// Release is called once, if Deliver accepted the message, when the payload is not needed any more. It may be called
+	// under the shard's lock.
+	Release func()
+}

@@ -1,0 +1,189 @@
+// The import matrix: which of our own packages a package may import.
+
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// root is the name of the module's root package in the matrix.
+const root = "root"
+
+// matrix is ARCHITECTURE.md's table of layers. Imports point down only. A package that does not exist yet keeps its
+// row, so that it is bound from its first line; internal/invariant is open to all.
+var matrix = map[string]string{
+	"wire": "", "ringbuf": "", "discovery": "", "internal/invariant": "",
+	// clients that break the rules; it speaks of the counters of a node
+	"internal/hostile": "root courier route peer wire internal/pki",
+	"internal/pki":     "", // certificates for commands, throw-away clusters and tests
+	"peer":             "wire",
+	"route":            "peer wire",
+	"stats":            "peer",
+	"flow":             "route peer stats wire ringbuf",
+	"entity":           "route peer ringbuf",
+	"gossip":           "peer wire",
+	"fd":               "peer",
+	"plane":            "flow route peer wire",
+	"courier":          "peer stats wire",
+	"sbr/leasetest":    "",   // the suite for leases; it may import testing
+	"fd/fdtest":        "fd", // the suite for detectors; it may import testing
+	"hello":            "route peer wire",
+	"trust":            "hello route",
+	"loop":             "route wire", // gnet's, as transport is
+	"transport":        "flow route peer stats wire ringbuf hello loop trust",
+	"cluster":          "peer",
+	"members":          "cluster gossip fd peer wire",
+	"membership":       "gossip fd peer wire cluster members",
+	"crdt":             "gossip peer wire",
+	"sbr":              "membership peer",
+	"singleton":        "membership peer wire",
+	"shard":            "membership flow route peer wire",
+	"formation":        "peer",
+	"shutdown":         "membership route peer",
+	"node":             "membership sbr singleton shard crdt courier route peer stats wire",
+	"sim/setup":        "node membership shard plane flow wire",
+	"world": "sim/setup node sbr membership members courier shard hello plane entity flow formation route peer wire " +
+		"stats",
+	"check": "sim/setup world node sbr membership courier shard plane route peer wire",
+	"storm": "sim/setup world check node membership shard plane entity flow route peer wire",
+	"sim":   "sim/setup world check membership entity route",
+	"exec":  "transport loop plane entity route peer wire",
+	"scale": "membership members peer wire",
+	"proof": "sbr membership peer",
+	"driver": "node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
+		"stats wire ringbuf",
+	root:        "driver shutdown sbr discovery membership cluster fd shard entity crdt route peer stats",
+	"admin":     root,
+	"examples":  root,
+	"latency":   root,
+	"bootstrap": "root discovery formation",
+	"bench":     "root transport trust hello loop flow ringbuf wire",
+
+	"cmd/node":     "root latency admin bootstrap storm scale proof internal/cli internal/chaos internal/pki",
+	"cmd/loadgen":  "root bench internal/cli internal/pki internal/hostile",
+	"internal/cli": "root latency wire", // what both commands share: child processes, last lines, statistics
+	// real processes under faults: the harness and the child that it starts
+	"internal/chaos": "root internal/cli",
+	"internal/api":   "", // lists what packages export, for a test
+
+	"internal/rules":    "",
+	"internal/planted":  "",
+	"internal/spent":    "", // what tests allocate
+	"internal/port":     "", // ports for tests; it may import testing
+	"internal/contract": "peer wire",
+}
+
+// layers in the order of ARCHITECTURE.md, ground first.
+var layers = []string{
+	"ringbuf wire discovery internal/invariant internal/rules internal/planted internal/port internal/spent " +
+		"internal/pki internal/api",
+	"entity flow route peer cluster stats",
+	"plane transport fd fd/fdtest gossip courier internal/contract hello trust loop",
+	"membership crdt members",
+	"shard sbr sbr/leasetest singleton formation shutdown",
+	"node exec",
+	"driver sim/setup world check storm sim scale proof",
+	root,
+	"admin bootstrap examples latency internal/hostile bench",
+	"internal/cli internal/chaos cmd/node cmd/loadgen",
+}
+
+// inside lists the packages that no embedder imports: they lie under internal/ and go by their short names here.
+var inside = strings.Fields("driver exec transport trust hello loop plane flow courier node members scale proof " +
+	"world check storm")
+
+// short cuts internal/ off the folder of a package inside it.
+func short(dir string) string {
+	rest, found := strings.CutPrefix(dir, "internal/")
+	if first, _, _ := strings.Cut(rest, "/"); found && slices.Contains(inside, first) {
+		return rest
+	}
+	return dir
+}
+
+// packageOf returns the longest row of the matrix that covers a folder, or the folder itself. Of a package inside it
+// returns the short name.
+func packageOf(dir string) string {
+	if dir == "." {
+		return root
+	}
+	dir = short(dir)
+	for at := dir; at != ""; {
+		if _, ok := matrix[at]; ok {
+			return at
+		}
+		cut := strings.LastIndexByte(at, '/')
+		at = at[:max(cut, 0)]
+	}
+	return dir
+}
+
+// imports judges the own imports of one file. Tests may look upwards: an outside test of a package may run it in the
+// simulator.
+func imports(s *source) []finding {
+	if s.tests {
+		return nil
+	}
+	allowed, known := matrix[s.pkgName]
+	if !known {
+		return []finding{s.at(s.file.Package, "package %q has no row in the import matrix", s.pkgName)}
+	}
+	var found []finding
+	for _, spec := range s.file.Imports {
+		target := importPath(spec)
+		if target != module && !strings.HasPrefix(target, module+"/") {
+			continue
+		}
+		pkgName := root
+		if target != module {
+			pkgName = packageOf(strings.TrimPrefix(target, module+"/"))
+		}
+		if pkgName != s.pkgName && pkgName != "internal/invariant" && !slices.Contains(strings.Fields(allowed), pkgName) {
+			found = append(found, s.at(spec.Pos(), "%s may not import %s (allowed: %s)", s.pkgName, pkgName, allowed))
+		}
+	}
+	return found
+}
+
+// TestImportMatrix holds every import of the module against the matrix (CARD-2).
+func TestImportMatrix(t *testing.T) { judge(t, imports) }
+
+// TestMatrixPointsDown proves that the matrix itself has no cycle: every allowed import lies on a lower layer, or on
+// the same layer without a way back (CARD-2).
+func TestMatrixPointsDown(t *testing.T) {
+	layer := map[string]int{}
+	for i, pkgNames := range layers {
+		for _, pkgName := range strings.Fields(pkgNames) {
+			require.NotContains(t, layer, pkgName)
+			layer[pkgName] = i
+		}
+	}
+	for pkgName, allowed := range matrix {
+		require.Contains(t, layer, pkgName)
+		for _, below := range strings.Fields(allowed) {
+			require.Contains(t, matrix, below, "row of %s", pkgName)
+			require.LessOrEqual(t, layer[below], layer[pkgName], "%s imports %s", pkgName, below)
+		}
+	}
+	for pkgName := range matrix {
+		require.NoError(t, walk(pkgName, nil))
+	}
+}
+
+// walk follows every allowed import and returns an error when it comes back to where it was.
+func walk(pkgName string, path []string) error {
+	if slices.Contains(path, pkgName) {
+		return fmt.Errorf("cycle: %v", append(path, pkgName))
+	}
+	for _, below := range strings.Fields(matrix[pkgName]) {
+		if err := walk(below, append(slices.Clone(path), pkgName)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+// The takeover time by the number of members there have been lately.
+
+package shard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+)
+
+// numberedView is a view of the members with these up-numbers; zero is one that joins.
+func numberedView(numbers ...uint32) *membership.View {
+	v := &membership.View{}
+	for i, n := range numbers {
+		m := membership.Member{ID: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: uint64(i + 1)}, Status: membership.Up,
+			UpNumber: n}
+		if n == 0 {
+			m.Status = membership.Joining
+		}
+		v.Members = append(v.Members, m)
+	}
+	return v
+}
+
+// TestPopulationDecays: who was removed counts for ten minutes, at most eleven; who never came Up does not count
+// (MEM-10).
+func TestPopulationDecays(t *testing.T) {
+	for _, start := range []time.Duration{0, 1, time.Minute - 1, 90 * time.Second, 100 * time.Hour} {
+		var c population
+		c.pass(start)
+		all := numberedView(1, 2, 3, 9, 0)
+		c.note(nil, all)
+		require.Equal(t, 4, c.members())
+		require.Equal(t, uint32(9), c.highest)
+		few := &membership.View{Members: all.Members[:1]}
+		c.note(all, few)
+		require.Equal(t, 4, c.members())
+		c.pass(start + 10*time.Minute - 1)
+		require.Equal(t, 4, c.members(), "removed %v after the start", start)
+		c.note(few, few)
+		require.Equal(t, 4, c.members(), "it counts once")
+		c.pass(start + 11*time.Minute)
+		require.Equal(t, 1, c.members())
+		require.Equal(t, uint32(9), c.highest)
+		c.left()
+		c.pass(start + time.Hour)
+		require.Equal(t, 1, c.members())
+	}
+}
+
+// TestTakeoverIsFixedAtTheLoss: it goes by the members there were then, whoever comes or goes afterwards.
+func TestTakeoverIsFixedAtTheLoss(t *testing.T) {
+	by := func(members int) time.Duration { return time.Duration(members) * 10 * time.Second }
+	m := New(peer.ID{}, Config{TakeoverFor: by}, nil)
+	m.begin(time.Second)
+	all := numberedView(1, 2, 3, 4)
+	m.past.population.note(nil, all)
+	require.Equal(t, 40*time.Second, m.takeover())
+	require.Equal(t, 40*time.Second, m.blindTakeover())
+	few := &membership.View{Members: all.Members[:1]}
+	m.past.population.note(all, few)
+	m.past.note(m.now, m.takeover(), m.blindTakeover(), all, few)
+	require.Len(t, m.past.losses, 3)
+	require.Equal(t, 40*time.Second, m.takeover(), "the removed count on")
+	m.past.population = population{present: 1}
+	require.Equal(t, 10*time.Second, m.takeover())
+	m.past.age(41*time.Second - 1)
+	require.Len(t, m.past.losses, 3)
+	require.Equal(t, 41*time.Second, m.past.next())
+	m.past.age(41 * time.Second)
+	require.Empty(t, m.past.losses)
+}
+
+// TestBlindTakeover: one that came late does not know how many there were, but never more than up-numbers.
+func TestBlindTakeover(t *testing.T) {
+	by := func(members int) time.Duration { return time.Duration(members) * 10 * time.Second }
+	m := New(peer.ID{}, Config{TakeoverFor: by}, nil)
+	m.begin(time.Second)
+	v := numberedView(0, 7)
+	m.past.population.note(nil, v)
+	m.past.note(m.now, m.takeover(), m.blindTakeover(), nil, v)
+	require.Equal(t, 71*time.Second, m.past.blindUntil)
+
+	m.view = v
+	gone := func(inc uint64) peer.ID { return peer.ID{Addr: peer.MustAddr("10.0.0.2:1"), Inc: inc} }
+	m.learn(past{Whole: true, Lost: []loss{{ID: gone(1), Age: 0}, {ID: gone(2), Age: 0, Settled: true}},
+		Roll: peer.SetOf(v.Members[1].ID)})
+	require.Zero(t, m.past.blindUntil)
+	require.Equal(t, 30*time.Second, m.takeover(), "those it is told of count")
+	require.Equal(t, 31*time.Second, m.past.losses[0].until)
+}
