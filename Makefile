@@ -82,7 +82,7 @@ bench-peers: ## measure other messaging systems beside kith in one run; ARGS="--
 test-peers: ## vet and test the peers' benchmark, a module of its own; needs its modules, from the network or the cache
 	@cd bench/peers && $(GO) vet ./... && $(GO) test ./...
 
-check: ## formatting, vet and the rules of the house, in seconds
+check: ## formatting, vet and the code rules, in seconds
 	@unformatted="$$("$$($(GO) env GOROOT)/bin/gofmt" -l .)"; if [ -n "$$unformatted" ]; then echo "not gofmt clean:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) test -count=1 ./internal/rules

@@ -182,7 +182,7 @@ func (l *locking) follow() {
 			return
 		}
 	}
-	panic("house: the search for locks comes to no end")
+	panic("rules: the search for locks comes to no end")
 }
 
 // walk goes through one function and reports whether something new came out.
