@@ -2,8 +2,8 @@
 // old one on have said that they are in none, and have pledged themselves to it (JOIN-1).
 //
 // A first seed that remembers nobody forms alone, as long as nobody whom it hears remembers others: who does answers a
-// probe with what it remembers. Everybody else
-// forms by its record: each record that it has heard of, its own first, must be accounted for. An address is accounted
+// probe with what it remembers. Otherwise it forms as everybody else does, by records: each that it has heard of, its
+// own first, must be accounted for. An address is accounted
 // for when the process there says that it is in no cluster, and pledges itself to this attempt; as many may be missing
 // as the resolver's rule bears (Config.MayMiss). A node pledges itself to one attempt at a time and lets go only when
 // the one it pledged itself to says that it has given that attempt up, or has a successor at its address. No clock is
@@ -84,8 +84,11 @@ func (f *forming) forms() bool {
 	return !f.never && !f.asked && (f.joining.first || f.anew || f.remembers())
 }
 
-// agrees reports whether it forms one only by agreement with others.
-func (f *forming) agrees() bool { return f.remembers() && f.forms() && !f.anew }
+// agrees reports whether it forms one only by agreement with others: by what it remembers, or, as the first seed, by
+// what those remember whom it hears. Of these some may form none: who has asked to be admitted, for one.
+func (f *forming) agrees() bool {
+	return (f.remembers() || f.othersRemember) && f.forms() && !f.anew
+}
 
 // contact returns what is known of an address that this node asks, nil for another one.
 func (f *forming) contact(a peer.Addr) *contact {

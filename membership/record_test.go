@@ -193,6 +193,24 @@ func TestFirstSeedWithoutRecordHearsOthersRemember(t *testing.T) {
 	require.Len(t, r.clusters(), 1)
 }
 
+// Who has asked a cluster to admit it forms none any more. When that cluster is dead and nobody else remembers
+// anything, the first seed forms the next by agreement over what that one remembers (JOIN-1). Found by storm seed 2464.
+func TestFirstSeedFormsByWhatOthersRemember(t *testing.T) {
+	r := newRemembering(t, 1, 5)
+	r.crashAll()
+	r.kept = map[int]Record{2: r.kept[2]}
+	r.begin(2).m.forming.asked = true
+	r.begin(1)
+	r.run(time.Minute)
+	require.Empty(t, r.clusters(), "3, 4 and 5 may live on")
+	r.begin(3)
+	r.begin(4)
+	r.begin(5)
+	r.until(2*time.Minute, "settled", r.settled)
+	require.Len(t, r.clusters(), 1)
+	require.Greater(t, r.now[1].view.Birth, r.kept[2].Highest)
+}
+
 // A record of a cluster in which nobody could carry it on, as of one who joined members that had all been downed, makes
 // nobody a first seed: of several such nodes that do not hear each other, only the first seed forms a cluster (JOIN-1).
 func TestRecordOfNobodyFormsNothing(t *testing.T) {
