@@ -36,6 +36,10 @@ var (
 	ErrBudgetFull    = route.ErrBudgetFull    // the node's mailboxes are full together; matches ErrMailboxFull too
 	ErrTableFull     = route.ErrTableFull     // the shard holds as many entities as it may; matches ErrMailboxFull too
 	ErrQueueFull     = route.ErrQueueFull     // too much waits for one worker or loop; matches ErrMailboxFull too
+	ErrExpired       = route.ErrExpired       // the ask's time was over before it was handled; matches ErrTimeout too
+	ErrNoHost        = route.ErrNoHost        // no member of the cluster hosts the type
+	ErrAbandoned     = route.ErrAbandoned     // its owner ended, or lost the shard, before its turn; matches ErrStopped
+	ErrLostInFlight  = route.ErrLostInFlight  // lost on the way or with its owner, handled or not; matches ErrPeerLost
 )
 
 // Errors that a Context returns beside those of delivery.

@@ -35,7 +35,11 @@ const (
 	BudgetFull    Reason = 19 // the node's budget for all mailboxes is used up; since wire version 2
 	TableFull     Reason = 20 // the shard holds as many entities as it may; since wire version 2
 	QueueFull     Reason = 21 // too much waits for whoever runs the shard's handlers; since wire version 2
-	reasonCount          = 22
+	Expired       Reason = 22 // the asker's time was over before the ask was handled; since wire version 4
+	NoHost        Reason = 23 // no member of the cluster hosts the type; since wire version 4
+	Abandoned     Reason = 24 // it waited at its owner, which ended or lost the shard; since wire version 4
+	LostInFlight  Reason = 25 // its connection broke or its owner was lost: handled or not; since wire version 4
+	reasonCount          = 26
 )
 
 // One error per reason; match with errors.Is. What is returned wraps them with the peer, the bound or the id.
@@ -62,6 +66,11 @@ var (
 	ErrBudgetFull = fmt.Errorf("%w: budget of the node", ErrMailboxFull)
 	ErrTableFull  = fmt.Errorf("%w: too many entities in the shard", ErrMailboxFull)
 	ErrQueueFull  = fmt.Errorf("%w: queue of an event loop or worker", ErrMailboxFull)
+	ErrNoHost     = errors.New("kith: no member hosts the type")
+	// ErrExpired matches ErrTimeout too, ErrAbandoned ErrStopped, ErrLostInFlight ErrPeerLost.
+	ErrExpired      = fmt.Errorf("%w: expired before it was handled", ErrTimeout)
+	ErrAbandoned    = fmt.Errorf("%w: abandoned before it was handled", ErrStopped)
+	ErrLostInFlight = fmt.Errorf("%w: lost in flight, handled or not", ErrPeerLost)
 )
 
 var reasonErrs = [reasonCount]error{
@@ -70,6 +79,7 @@ var reasonErrs = [reasonCount]error{
 	Stopped: ErrStopped, TooLarge: ErrTooLarge, BadID: ErrBadID, NoReply: ErrNoReply, Suspended: ErrSuspended,
 	BadPayload: ErrBadPayload, ShardStopping: ErrShardStopping, AsksFull: ErrAsksFull, Crashed: ErrCrashed,
 	BudgetFull: ErrBudgetFull, TableFull: ErrTableFull, QueueFull: ErrQueueFull,
+	Expired: ErrExpired, NoHost: ErrNoHost, Abandoned: ErrAbandoned, LostInFlight: ErrLostInFlight,
 }
 
 var reasonNames = [reasonCount]string{
@@ -78,7 +88,8 @@ var reasonNames = [reasonCount]string{
 	LinkFull: "link-full", ParkFull: "park-full", Stopped: "stopped", TooLarge: "too-large", BadID: "bad-id",
 	NoReply: "no-reply", Suspended: "suspended", BadPayload: "bad-payload", ShardStopping: "shard-stopping",
 	AsksFull: "asks-full", Crashed: "crashed", BudgetFull: "budget-full", TableFull: "table-full",
-	QueueFull: "queue-full",
+	QueueFull: "queue-full", Expired: "expired", NoHost: "no-host", Abandoned: "abandoned",
+	LostInFlight: "lost-in-flight",
 }
 
 // Reasons is how many reasons there are, OK included: the size of a table by reason.
@@ -88,7 +99,18 @@ const Reasons = int(reasonCount)
 // there. Version zero, not known yet, counts as ours: peers of another one are rare, and an answer that they do not
 // understand runs into its asker's time limit.
 func (r Reason) Spoken(version uint16) Reason {
-	if version != 1 {
+	if version == 0 || version >= 4 {
+		return r
+	}
+	switch r {
+	case Expired, NoHost:
+		return TimedOut
+	case Abandoned:
+		return Stopped
+	case LostInFlight:
+		return PeerLost
+	}
+	if version > 1 {
 		return r
 	}
 	switch r {

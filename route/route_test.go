@@ -166,7 +166,10 @@ func TestReasonsFrozen(t *testing.T) {
 		require.Equal(t, r, ReasonOf(fmt.Errorf("sending to 10.0.0.1:80: %w", r.Err())))
 	}
 	for r := range Reason(reasonCount) {
-		require.Equal(t, r, r.Spoken(2))
+		require.Equal(t, r, r.Spoken(4))
+		require.Equal(t, r.Spoken(3), r.Spoken(2))
+		require.Less(t, int(r.Spoken(3)), 22, "version 3 knew 22 reasons")
+		require.Equal(t, r < Expired, r.Spoken(3) == r)
 		old := r.Spoken(1)
 		require.Less(t, int(old), 18, "version 1 knew 18 reasons")
 		require.Equal(t, r == OK, old == OK)

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// A node speaks its own version and the two before, so that a cluster can be upgraded node by node. What changed from
+// A node speaks its own version and those before, so that a cluster can be upgraded node by node. What changed from
 // one version to the next stands in docs/wire.md.
 const (
-	Version       = 3 // of this build
+	Version       = 4 // of this build
 	OldestVersion = 1 // that this build still speaks
 )
 
