@@ -3,11 +3,11 @@
 //
 // A first seed that remembers nobody forms alone, as long as nobody whom it hears remembers others: who does answers a
 // probe with what it remembers. Otherwise it forms as everybody else does, by records: each that it has heard of, its
-// own first, must be accounted for. An address is accounted
-// for when the process there says that it is in no cluster, and pledges itself to this attempt; as many may be missing
-// as the resolver's rule bears (Config.MayMiss). A node pledges itself to one attempt at a time and lets go only when
-// the one it pledged itself to says that it has given that attempt up, or has a successor at its address. No clock is
-// needed for that: of two attempts that share a voter, at most one succeeds.
+// own first, must be accounted for. An address is accounted for when the process there says that it is in no cluster,
+// and pledges itself to this attempt; as many may be missing as the resolver's rule bears (Config.MayMiss). A node
+// pledges itself to one attempt at a time and lets go only when the one it pledged itself to says that it has given
+// that attempt up, or has a successor at its address. No clock is needed for that: of two attempts that share a voter,
+// at most one succeeds.
 
 package membership
 

@@ -5,8 +5,6 @@ package world
 import (
 	"fmt"
 	"time"
-
-	"github.com/kith-io/kith/internal/node"
 )
 
 // Pause stops the process for d: its clock goes on, it does nothing, then everything happens at once.
@@ -47,7 +45,7 @@ func (p *Process) Resume() {
 		p.unseen = p.World.Now - p.dozed
 		p.dozed = 0
 		p.origin += p.unseen
-		p.Do(node.SleptCommand{For: p.unseen})
+		noticeSleep(p)
 	}
 	list := p.deferred
 	p.deferred = nil

@@ -152,6 +152,7 @@ func (p *Process) unstick() {
 		}
 	}
 	if p.Alive {
+		noticeSleep(p)
 		p.plan()
 		p.turn()
 	}
@@ -192,9 +193,6 @@ func (p *Process) put(j job) {
 func (p *Process) take(j job) {
 	w := p.World
 	if j.cmd != nil {
-		if _, slept := j.cmd.(node.SleptCommand); slept {
-			p.unseen = 0
-		}
 		p.step(func(now time.Duration) error { return p.Node.Do(now, j.cmd) })
 		return
 	}
@@ -206,6 +204,7 @@ func (p *Process) take(j job) {
 // step runs one verb, performs its effects and plans the next tick.
 func (p *Process) step(verb func(now time.Duration) error) {
 	now := p.clock()
+	tellSlept(p, now)
 	if err := verb(now); err != nil {
 		p.World.Watcher.Refused(p, err)
 	}
@@ -216,6 +215,24 @@ func (p *Process) step(verb func(now time.Duration) error) {
 		p.plan()
 		p.goOn()
 	}
+}
+
+// noticeSleep has the control loop step for what it has slept, at once or when it is no longer stuck.
+func noticeSleep(p *Process) {
+	if p.unseen > 0 && !p.Stuck() {
+		p.step(func(time.Duration) error { return nil })
+	}
+}
+
+// tellSlept tells the node of a sleep before anything else of a step: what waited in front of a stuck control loop came
+// before the sleep or during it, and nothing may be hosted on its word before the sleep is judged.
+func tellSlept(p *Process, now time.Duration) {
+	if p.unseen == 0 {
+		return
+	}
+	by := p.unseen
+	p.unseen = 0
+	_ = p.Node.Do(now, node.SleptCommand{For: by}) // never refused; its effects come out with those of the verb
 }
 
 // plan makes sure that a tick comes at the next deadline. A tick that is planned too early only looks again.
