@@ -96,6 +96,9 @@ type (
 // form, so equal addresses compare equal.
 func ParseAddr(s string) (Addr, error) { return peer.ParseAddr(s) }
 
+// ParseFence reads a fence from its 32 hexadecimal digits, or from birth.term.epoch as String prints it.
+func ParseFence(s string) (Fence, error) { return route.ParseFence(s) }
+
 // What membership shows (package membership).
 type (
 	// View is an immutable snapshot of membership.

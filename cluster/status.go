@@ -2,7 +2,7 @@
 
 package cluster
 
-import "fmt"
+import "github.com/kith-io/kith/internal/enum"
 
 // Status is where a member stands in its life. Numbers stand on the wire.
 type Status uint8
@@ -33,12 +33,13 @@ var statusNames = [...]string{Joining: "joining", Up: "up", Leaving: "leaving", 
 func (s Status) Known() bool { return s <= lastStatus }
 
 // String names the status as the reference does.
-func (s Status) String() string {
-	if s <= lastStatus {
-		return statusNames[s]
-	}
-	return fmt.Sprintf("status-%d", uint8(s))
-}
+func (s Status) String() string { return enum.Name(statusNames[:], s, "status") }
+
+// MarshalText gives the name.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (s *Status) UnmarshalText(text []byte) error { return enum.Parse(s, text) }
 
 // ranks places each status on the chain along which a member only moves forward, so that any two records of it join
 // into the later one. Ready stands before Leaving: a member that is ready may still leave or be downed, and neither is
@@ -106,9 +107,10 @@ var causeNames = [...]string{CauseNone: "none", CauseOperator: "operator", Cause
 func (c Cause) Known() bool { return c <= lastCause }
 
 // String names the cause in one word.
-func (c Cause) String() string {
-	if c <= lastCause {
-		return causeNames[c]
-	}
-	return fmt.Sprintf("cause-%d", uint8(c))
-}
+func (c Cause) String() string { return enum.Name(causeNames[:], c, "cause") }
+
+// MarshalText gives the name.
+func (c Cause) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (c *Cause) UnmarshalText(text []byte) error { return enum.Parse(c, text) }

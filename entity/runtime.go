@@ -3,9 +3,9 @@
 package entity
 
 import (
-	"fmt"
 	"time"
 
+	"github.com/kith-io/kith/internal/enum"
 	"github.com/kith-io/kith/route"
 )
 
@@ -80,24 +80,17 @@ const (
 	Silent IncidentKind = 6
 )
 
+var incidentNames = []string{Panicked: "panicked", Slow: "slow", Overrun: "overrun", GaveUp: "gave-up",
+	Stalled: "stalled", Silent: "silent"}
+
 // String names the kind.
-func (k IncidentKind) String() string {
-	switch k {
-	case Panicked:
-		return "panicked"
-	case Slow:
-		return "slow"
-	case Overrun:
-		return "overrun"
-	case GaveUp:
-		return "gave-up"
-	case Stalled:
-		return "stalled"
-	case Silent:
-		return "silent"
-	}
-	return fmt.Sprintf("incident-%d", uint8(k))
-}
+func (k IncidentKind) String() string { return enum.Name(incidentNames, k, "incident") }
+
+// MarshalText gives the name.
+func (k IncidentKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (k *IncidentKind) UnmarshalText(text []byte) error { return enum.Parse(k, text) }
 
 // SlowAfter is how long a Worker or Inline call may take before it is reported, unless the type says otherwise.
 const SlowAfter = 10 * time.Millisecond

@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/kith-io/kith/internal/enum"
 	"github.com/kith-io/kith/route"
 )
 
@@ -24,18 +25,16 @@ const (
 	Inline Mode = 2
 )
 
+var modeNames = []string{Blocking: "blocking", Worker: "worker", Inline: "inline"}
+
 // String names the mode.
-func (m Mode) String() string {
-	switch m {
-	case Blocking:
-		return "blocking"
-	case Worker:
-		return "worker"
-	case Inline:
-		return "inline"
-	}
-	return fmt.Sprintf("mode-%d", uint8(m))
-}
+func (m Mode) String() string { return enum.Name(modeNames, m, "mode") }
+
+// MarshalText gives the name.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (m *Mode) UnmarshalText(text []byte) error { return enum.Parse(m, text) }
 
 // Restart is what becomes of an entity whose handler panicked.
 type Restart uint8
@@ -51,6 +50,17 @@ const (
 	// route.ErrCrashed. The next message makes a new instance, after the type's back-off.
 	RestartStop Restart = 2
 )
+
+var restartNames = []string{RestartFresh: "fresh", RestartResume: "resume", RestartStop: "stop"}
+
+// String names the policy.
+func (r Restart) String() string { return enum.Name(restartNames, r, "restart") }
+
+// MarshalText gives the name.
+func (r Restart) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (r *Restart) UnmarshalText(text []byte) error { return enum.Parse(r, text) }
 
 // Defaults and bounds of a Type.
 const (

@@ -5,6 +5,7 @@ package gossip
 import (
 	"slices"
 
+	"github.com/kith-io/kith/internal/enum"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
@@ -21,7 +22,15 @@ const (
 )
 
 // String names the order.
-func (o Order) String() string { return [...]string{"same", "before", "after", "concurrent"}[o&3] }
+func (o Order) String() string { return enum.Name(orderNames, o, "order") }
+
+// MarshalText gives the name.
+func (o Order) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (o *Order) UnmarshalText(text []byte) error { return enum.Parse(o, text) }
+
+var orderNames = []string{Same: "same", Before: "before", After: "after", Concurrent: "concurrent"}
 
 // Entry counts the changes made by one node.
 type Entry struct {

@@ -2,6 +2,8 @@
 
 package gossip
 
+import "github.com/kith-io/kith/internal/enum"
+
 // Verdict is the answer to a peer's status or version.
 type Verdict uint8
 
@@ -14,6 +16,18 @@ const (
 	AskState    Verdict = 4 // theirs is newer: ask for it
 	Exchange    Verdict = 5 // concurrent, or equal clocks over different contents: send ours, ask for theirs
 )
+
+var verdictNames = []string{Nothing: "nothing", SendSeen: "send-seen", SendVersion: "send-version",
+	SendState: "send-state", AskState: "ask-state", Exchange: "exchange"}
+
+// String names the verdict.
+func (v Verdict) String() string { return enum.Name(verdictNames, v, "verdict") }
+
+// MarshalText gives the name.
+func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (v *Verdict) UnmarshalText(text []byte) error { return enum.Parse(v, text) }
 
 // JudgeStatus compares digests of version and seen set.
 func JudgeStatus(mine, theirs, mySeen, theirSeen Digest) Verdict {

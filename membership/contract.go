@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/kith-io/kith/internal/enum"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -103,7 +104,21 @@ const (
 	EndRejoin      EndKind = 7  // left its cluster of one to join another (JoinAnotherCommand)
 	EndIsolated    EndKind = 6  // alone for half of Config.TombstoneRetention, or nobody is left who was Up
 	EndTwin        EndKind = 10 // met the older and larger of two clusters of this name, so its own ends
+
+	EndClosed EndKind = 100 // the runtime was told to end it at once; no machine says so
 )
+
+var endNames = []string{EndLeft: "left", EndDowned: "downed", EndRemoved: "removed", EndJoinRefused: "join-refused",
+	EndJoinTimeout: "join-timeout", EndRejoin: "rejoin", EndIsolated: "isolated", EndTwin: "twin", EndClosed: "closed"}
+
+// String names the end.
+func (k EndKind) String() string { return enum.Name(endNames, k, "end") }
+
+// MarshalText gives the name.
+func (k EndKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (k *EndKind) UnmarshalText(text []byte) error { return enum.Parse(k, text) }
 
 // Ended tells how a node's membership ended: kind, who decided or said so, when (on this node's clock), and the
 // evidence in words.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/internal/enum"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -57,12 +58,13 @@ var eventNames = [...]string{1: "member-removed", "member-joined", "member-up", 
 func (k EventKind) OfView() bool { return k < ConvergenceBlocked }
 
 // String names the kind as logs do.
-func (k EventKind) String() string {
-	if int(k) < len(eventNames) && eventNames[k] != "" {
-		return eventNames[k]
-	}
-	return fmt.Sprintf("event-%d", uint8(k))
-}
+func (k EventKind) String() string { return enum.Name(eventNames[:], k, "event") }
+
+// MarshalText gives the name.
+func (k EventKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (k *EventKind) UnmarshalText(text []byte) error { return enum.Parse(k, text) }
 
 // Event is one change. Member is set for member events, Previous is its status before as known here; Leader and Role
 // are set for leader events (Leader zero: none). Member.Cause and Member.By say who downed it, also when it is removed.

@@ -6,6 +6,8 @@ package route
 import (
 	"errors"
 	"fmt"
+
+	"github.com/kith-io/kith/internal/enum"
 )
 
 // Reason is why an envelope or an ask failed, as replies and refusals carry it. Zero is success.
@@ -126,12 +128,13 @@ func (r Reason) Spoken(version uint16) Reason {
 func (r Reason) Known() bool { return r < reasonCount }
 
 // String names the reason as logs and counters do.
-func (r Reason) String() string {
-	if r.Known() {
-		return reasonNames[r]
-	}
-	return fmt.Sprintf("reason-%d", uint16(r))
-}
+func (r Reason) String() string { return enum.Name(reasonNames[:], r, "reason") }
+
+// MarshalText gives the name.
+func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (r *Reason) UnmarshalText(text []byte) error { return enum.Parse(r, text) }
 
 // Err returns the sentinel of r, nil for OK. The text of a HandlerFailed answer is wrapped by ReplyError.
 func (r Reason) Err() error {

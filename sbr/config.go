@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/kith-io/kith/internal/enum"
 )
 
 // Strategy is the rule by which one side of a broken cluster is chosen to live.
@@ -34,12 +36,7 @@ var strategyNames = [...]string{KeepMajority: "keep-majority", StaticQuorum: "st
 	DownAll: "down-all", LeaseMajority: "lease-majority", UnsafeAutoDown: "unsafe-auto-down", Off: "off"}
 
 // String names the strategy as settings do.
-func (s Strategy) String() string {
-	if int(s) < len(strategyNames) {
-		return strategyNames[s]
-	}
-	return fmt.Sprintf("strategy-%d", uint8(s))
-}
+func (s Strategy) String() string { return enum.Name(strategyNames[:], s, "strategy") }
 
 // ParseStrategy returns the strategy of that name.
 func ParseStrategy(name string) (Strategy, error) {
@@ -54,12 +51,12 @@ func ParseStrategy(name string) (Strategy, error) {
 // MarshalText gives the name.
 func (s Strategy) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText takes a name.
+// UnmarshalText takes a name, as String gives it. The error names those that there are.
 func (s *Strategy) UnmarshalText(text []byte) error {
-	got, err := ParseStrategy(string(text))
-	if err == nil {
-		*s = got
+	if enum.Parse(s, text) == nil {
+		return nil
 	}
+	_, err := ParseStrategy(string(text))
 	return err
 }
 

@@ -3,6 +3,7 @@
 package sbr
 
 import (
+	"github.com/kith-io/kith/internal/enum"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 )
@@ -17,6 +18,18 @@ const (
 	DownEverybody                  // no side may be sure: all go
 	AskLease                       // our side lives if it gets the lease
 )
+
+var outcomeNames = []string{DownUnreachable: "down-unreachable", DownReachable: "down-reachable",
+	DownEverybody: "down-everybody", AskLease: "ask-lease"}
+
+// String names the outcome.
+func (o Outcome) String() string { return enum.Name(outcomeNames, o, "outcome") }
+
+// MarshalText gives the name.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (o *Outcome) UnmarshalText(text []byte) error { return enum.Parse(o, text) }
 
 // verdict is the outcome of a strategy and why.
 type verdict struct {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kith-io/kith/internal/enum"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 )
@@ -50,6 +51,18 @@ const (
 	LeaseAcquired                   // this side has it
 	LeaseRefused                    // another side has it, or it did not answer
 )
+
+var leaseWords = []string{LeaseNone: "none", LeasePending: "pending", LeaseAcquired: "acquired",
+	LeaseRefused: "refused"}
+
+// String names the state.
+func (s LeaseState) String() string { return enum.Name(leaseWords, s, "lease") }
+
+// MarshalText gives the name.
+func (s LeaseState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (s *LeaseState) UnmarshalText(text []byte) error { return enum.Parse(s, text) }
 
 var leaseNames = [...]string{LeaseNone: "", LeasePending: "; the lease is being asked for",
 	LeaseAcquired: "; we have the lease", LeaseRefused: "; we did not get the lease"}

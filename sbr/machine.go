@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kith-io/kith/internal/enum"
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -80,6 +81,17 @@ const (
 	QuorumExceeded                      // static-quorum: more members than the quorum is made for
 	LeaseChanged                        // the lease was acquired, refused or released
 )
+
+var eventNames = []string{Unstable: "unstable", QuorumExceeded: "quorum-exceeded", LeaseChanged: "lease-changed"}
+
+// String names the kind.
+func (k EventKind) String() string { return enum.Name(eventNames, k, "event") }
+
+// MarshalText gives the name.
+func (k EventKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (k *EventKind) UnmarshalText(text []byte) error { return enum.Parse(k, text) }
 
 // Machine is the resolver of one node. It is not safe for concurrent use.
 type Machine struct {

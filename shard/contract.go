@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"github.com/kith-io/kith/internal/enum"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -83,6 +84,17 @@ const (
 	RouteRemote  RouteState = 2 // lives at Home under Fence
 )
 
+var routeNames = []string{RouteUnknown: "unknown", RouteLocal: "local", RouteRemote: "remote"}
+
+// String names the state.
+func (s RouteState) String() string { return enum.Name(routeNames, s, "route") }
+
+// MarshalText gives the name.
+func (s RouteState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (s *RouteState) UnmarshalText(text []byte) error { return enum.Parse(s, text) }
+
 // RouteChange tells the data plane that a shard's route is now this.
 type RouteChange struct {
 	Type  route.TypeID
@@ -135,6 +147,19 @@ const (
 	ShardReleased      EventKind = 5 // Shard has no home
 	StaleRefused       EventKind = 6 // an order or report of a lower term or fence was refused
 )
+
+var eventNames = []string{CoordinatorStarted: "coordinator-started", CoordinatorReady: "coordinator-ready",
+	CoordinatorStopped: "coordinator-stopped", ShardAllocated: "shard-allocated", ShardReleased: "shard-released",
+	StaleRefused: "stale-refused"}
+
+// String names the kind.
+func (k EventKind) String() string { return enum.Name(eventNames, k, "event") }
+
+// MarshalText gives the name.
+func (k EventKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (k *EventKind) UnmarshalText(text []byte) error { return enum.Parse(k, text) }
 
 // Event is one fact about sharding, for logs, checkers and people.
 type Event struct {

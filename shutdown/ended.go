@@ -12,7 +12,7 @@ import (
 )
 
 // EndClosed is how the membership of a node ends on which Close was called. The other kinds are package membership's.
-const EndClosed membership.EndKind = 100
+const EndClosed = membership.EndClosed
 
 // EndedError tells why a node ended. It matches route.ErrStopped.
 type EndedError struct {

@@ -2,6 +2,8 @@
 
 package stats
 
+import "github.com/kith-io/kith/internal/enum"
+
 // Type is a snapshot of one type on this node. Counts are those since the node's start; what handlers did is up to
 // 0.1 s old, that of a Blocking entity up to the end of its run.
 type Type struct {
@@ -47,13 +49,13 @@ const (
 	AskTime     Measure = 2 // from an ask of this node to its answer, on whichever node that was given
 )
 
+var measureNames = []string{HandlerTime: "handler", AskTime: "ask"}
+
 // String names the measure.
-func (m Measure) String() string {
-	switch m {
-	case HandlerTime:
-		return "handler"
-	case AskTime:
-		return "ask"
-	}
-	return "measure-?"
-}
+func (m Measure) String() string { return enum.Name(measureNames, m, "measure") }
+
+// MarshalText gives the name.
+func (m Measure) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (m *Measure) UnmarshalText(text []byte) error { return enum.Parse(m, text) }

@@ -20,7 +20,7 @@ func TestBoundsChecks(t *testing.T) {
 	out, err := exec.Command("go", "build", "-gcflags=-d=ssa/check_bce", ".").CombinedOutput()
 	require.NoError(t, err, string(out))
 	found := map[string]int{}
-	for _, m := range regexp.MustCompile(`(\w+\.go):(\d+):\d+: Found Is`).FindAllStringSubmatch(string(out), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\./(\w+\.go):(\d+):\d+: Found Is`).FindAllStringSubmatch(string(out), -1) {
 		line, err := strconv.Atoi(m[2])
 		require.NoError(t, err)
 		found[functionAt(t, m[1], line)]++

@@ -2,7 +2,11 @@
 
 package wire
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/kith-io/kith/internal/enum"
+)
 
 // Kind names what a frame carries. Its number stands on the wire and in recorded traces.
 type Kind uint8
@@ -84,16 +88,16 @@ const (
 	LaneBulk    Lane = 2 // large messages in chunks, and the answers to them
 )
 
+var laneNames = []string{LaneControl: "control", LaneData: "data", LaneBulk: "bulk"}
+
 // String names the lane.
-func (l Lane) String() string {
-	switch l {
-	case LaneData:
-		return "data"
-	case LaneBulk:
-		return "bulk"
-	}
-	return "control"
-}
+func (l Lane) String() string { return enum.Name(laneNames, l, "lane") }
+
+// MarshalText gives the name.
+func (l Lane) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (l *Lane) UnmarshalText(text []byte) error { return enum.Parse(l, text) }
 
 // Largest bodies in bytes, for kinds whose size does not depend on the cluster.
 const (
@@ -198,3 +202,9 @@ func (k Kind) String() string {
 	}
 	return fmt.Sprintf("kind-%d", uint8(k))
 }
+
+// MarshalText gives the name.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (k *Kind) UnmarshalText(text []byte) error { return enum.Parse(k, text) }
