@@ -84,7 +84,8 @@ func (c *stormCmd) report(e *env, r storm.Result) error {
 		t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(t, "seeds\t%d to %d, each twice\n", r.First, r.First+uint64(r.Seeds)-1)
 		fmt.Fprintf(t, "virtual time\t%.1f cluster-hours, %d steps, %d faults\n", r.ClusterHours, r.Steps, r.Faults)
-		fmt.Fprintf(t, "messages\t%d accepted, %d delivered\n", r.Messages, r.Delivered)
+		fmt.Fprintf(t, "messages\t%d accepted, %d handled, %d reported, lost %v, difference %d %v\n", r.Accepted, r.Handled,
+			r.Reported, r.Lost, r.Difference, r.Lacking)
 		fmt.Fprintf(t, "availability\t%d times well; %d times a core had to outlive others, %d times it came to rest\n",
 			r.Well, r.Obliged, r.Survived)
 		fmt.Fprintf(t, "violations\t%d\n", r.Violations)

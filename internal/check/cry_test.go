@@ -205,7 +205,7 @@ func TestCheckersCryOut(t *testing.T) {
 		}},
 		{"fate", func(w *world.World, a, b *world.Process) {
 			payload, _ := w.Book.Write(a, id, "x", 0)
-			w.Fate(payload, world.FateRefused, "")
+			w.Fate(payload, world.FateRefused, route.OK, "")
 			w.Delivered(b, id, "x", payload)
 		}},
 		{"lost", func(w *world.World, a, _ *world.Process) {

@@ -36,6 +36,7 @@ type ownership struct {
 	allocated route.Fence
 	confirmed bool     // it stopped every entity and said so
 	hosting   []seatIn // who has it live, the dead and the stopped left out
+	moves     int      // how often another process has become its owner
 }
 
 // seatKey is the seat of a type's coordinator at one process.
@@ -91,6 +92,9 @@ func (c *Checker) Hosts(p *world.Process, key world.ShardKey, f route.Fence) {
 	}
 	if o.p != nil && o.p != p && !o.confirmed {
 		c.tookOver(p, o, f, name)
+	}
+	if o.p != nil && o.p != p {
+		o.moves++
 	}
 	o.p, o.fence, o.confirmed = p, f, false
 	o.hosting = append(o.hosting, seatIn{p, f})
@@ -341,6 +345,14 @@ func (c *Checker) Write(p *world.Process, typ route.TypeID, id string, f route.F
 	}
 	c.store[key] = storeRow{f, p.ID}
 	return true
+}
+
+// Moves returns how often a shard has come from one owner to another.
+func Moves(c *Checker) (n int) {
+	for _, o := range c.owners { // in any order: it is a sum
+		n += o.moves
+	}
+	return n
 }
 
 // Excuse notes that a process is or will be down for a good reason.

@@ -65,6 +65,7 @@ func (s *storm) send(r *world.Region, id string, hops byte, most int) {
 				s.check.Violate(p, "asks", "an ask is told its end twice")
 			}
 			told = true
+			p.World.Book.Answered(nth)
 			s.reply(p, nth, b, err)
 		})
 	} else {
@@ -191,6 +192,7 @@ func (s *storm) askFrom(p *world.Process, c *entity.Context, hops byte) {
 	var link *flow.LinkFullError
 	var park *route.ParkFullError
 	var bulk *route.BulkFullError
+	p.World.Book.Answered(nth)
 	if !p.World.Book.Open(nth) { // it was accepted: this is its answer
 		return
 	}

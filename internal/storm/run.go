@@ -41,7 +41,7 @@ type runResult struct {
 	virtual              time.Duration
 	violations           []check.Violation
 	total                int
-	messages, crashed    int
+	crashed              int
 	untold               int // of the crashed, those whose sender lives
 	fates                world.Tally
 	fenced, notTold      int
@@ -49,6 +49,8 @@ type runResult struct {
 	bases                int // how often the cluster was well, see core
 	obliged, rested      int // how often a healthy core had to live on, and how often it came to rest by itself
 	plane                world.PlaneCounts
+	accounts             *check.Accounts
+	moves                int // of shards, from owner to owner
 	trace, options       string
 	calm, core           time.Duration // how long it took to come right, and a core before it
 }
@@ -187,12 +189,13 @@ func (s *storm) run() runResult {
 	hash, records := w.Traced()
 	res := runResult{hash: hash, records: records, steps: w.Steps, virtual: w.Now, calm: s.calmTook,
 		core: s.coreTook, options: s.options(),
-		messages: w.Book.Written() - w.Book.Fates[world.FateRejected], fates: w.Book.Fates,
+		fates:  w.Book.Fates,
 		fenced: s.check.Fenced, notTold: s.check.NotTold, faults: s.faults}
 	res.bases, res.obliged, res.rested = s.check.Core.Bases, s.check.Core.Tested, s.check.Core.Progress
 	res.plane = w.Plane
 	res.untold = w.Untold()
 	res.crashed, _ = w.Audit()
+	res.accounts, res.moves = check.Account(w), check.Moves(s.check)
 	w.End()
 	res.violations, res.total = s.check.Violations, s.check.Total
 	res.trace = w.Text()

@@ -45,7 +45,6 @@ type Result struct {
 	TraceHash    string  `json:"trace_hash"` // over the traces of all seeds, in seed order
 	WallSeconds  float64 `json:"wall_seconds"`
 
-	Messages  int `json:"messages"`  // accepted from senders
 	Delivered int `json:"delivered"` // of them, given to a handler
 	Refused   int `json:"refused"`   // refused by their receiver, counted and told to the sender
 	Failed    int `json:"failed"`    // given up by their sender: parked too long, peer removed, node stopped
@@ -67,6 +66,8 @@ type Result struct {
 	CoreMax  float64 `json:"core_max_s,omitempty"` // the longest that such a core took
 
 	Plane world.PlaneCounts `json:"plane"` // what was met of the data plane beyond the fast path
+
+	Account
 
 	Options string `json:"options,omitempty"` // what the seed decided, when there was only one
 
@@ -147,7 +148,6 @@ func (s *Result) add(seed uint64, r seedResult, cfg *Config, digest *xxhash.Dige
 	_, _ = digest.Write(wire.AppendU64(nil, run.hash))
 	s.Steps += run.steps
 	s.ClusterHours += run.virtual.Hours()
-	s.Messages += run.messages
 	s.Delivered += run.fates[world.FateDelivered]
 	s.Refused += run.fates[world.FateRefused]
 	s.Failed += run.fates[world.FateFailed]
@@ -162,6 +162,7 @@ func (s *Result) add(seed uint64, r seedResult, cfg *Config, digest *xxhash.Dige
 	s.Obliged += run.obliged
 	s.Survived += run.rested
 	s.Plane.Add(&run.plane)
+	s.Account.add(run.accounts, run.moves)
 	s.CalmMax = max(s.CalmMax, run.calm.Seconds())
 	if run.core > 0 {
 		s.CoreRuns++

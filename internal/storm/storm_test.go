@@ -71,7 +71,7 @@ func TestFatesWaitForWhatTheDeadSent(t *testing.T) {
 			first, _ := book.Write(dead, r.ID, "a", 20)
 			dead.Crash(true)
 			w.After(4*time.Second, func() { // it arrives, and its handler sends another
-				w.Fate(first, world.FateDelivered, "")
+				w.Fate(first, world.FateDelivered, route.OK, "")
 				second, _ := book.Write(p, r.ID, "b", 20)
 				_, err := r.Send("b", second, 0)
 				require.NoError(t, err)

@@ -80,6 +80,7 @@ func (r *Region) sendLarge(id string, payload []byte, corr uint64) error {
 		return err
 	}
 	p.World.Plane.Large++
+	p.World.Book.sends(payload, l.shard, corr != 0, true)
 	p.bulk.last++
 	l.key = largeKey | p.bulk.last
 	s := &r.Slots[l.shard]
@@ -220,12 +221,16 @@ func (p *Process) endLarge(l *large, why route.Reason, f Fate, words string) {
 	l.cancel()
 	if why != route.OK {
 		p.dropped[why]++
-		if e, ok := p.World.Book.find(l.payload); ok && e.fate == fateOpen {
-			p.World.Fate(l.payload, f, words)
+		if e, ok := p.World.Book.find(l.payload); ok {
+			if e.fate == fateOpen {
+				p.World.Fate(l.payload, f, why, words)
+			}
 			e.unsure = f == FateInFlight
 		}
 		if l.corr != 0 {
 			p.answered(l.corr, why, nil)
+		} else {
+			p.World.Book.undelivered(p, l.r.ID, l.shard, why, 1)
 		}
 	}
 	p.drainSoon(flowSlot{l.r, l.shard})

@@ -3,6 +3,7 @@
 package world
 
 import (
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/stats"
 )
 
@@ -37,4 +38,33 @@ func BulkStats(p *Process) (sum stats.BulkSent) {
 		sum.Cancelled += st.Cancelled
 	}
 	return sum
+}
+
+// FeignUndelivered has the process tell its embedder of n messages to a shard.
+func FeignUndelivered(p *Process, typ route.TypeID, shard route.ShardID, why route.Reason, n uint64) {
+	p.World.Book.undelivered(p, typ, shard, why, n)
+}
+
+// FeignRefused has the process at refuse a message.
+func FeignRefused(at *Process, payload []byte, why route.Reason) {
+	at.World.Fate(payload, FateRefused, why, why.String())
+	at.World.place(payload, at)
+}
+
+// FeignLost has the connection break over which a message goes. told says that its sender hears of it.
+func FeignLost(w *World, payload []byte, told bool) {
+	why := route.OK
+	if told {
+		why = route.PeerLost
+	}
+	w.Fate(payload, FateInFlight, why, "")
+	if e, ok := w.Book.find(payload); ok {
+		e.unsure = told
+	}
+}
+
+// FeignPlace puts a message into a mailbox of a process.
+func FeignPlace(w *World, payload []byte, p *Process) {
+	w.place(payload, p)
+	w.accepted(payload)
 }

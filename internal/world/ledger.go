@@ -39,9 +39,14 @@ type entry struct {
 	sender *Process
 	where  *Process // the process that has it, or sent it into the network last
 	typ    route.TypeID
+	shard  route.ShardID
 	id     string
 	seq    uint64 // per sender and entity
 	fate   Fate
+	why    route.Reason // of what was refused or failed
+	ask    bool
+	large  bool
+	told   bool // an ask whose asker was told its end
 	hosted bool // lies in a mailbox of where, which promised to deliver it
 	unsure bool // lost in flight for all that its sender knows, who was told so: its receiver may have it
 }
@@ -58,6 +63,7 @@ type Ledger struct {
 	sent    map[streamKey]uint64
 	last    map[streamKey]uint64 // highest sequence delivered
 	Fates   [len(fateNames)]int
+	reports map[Report]uint64
 }
 
 // Write makes an entry and the payload that carries it, padded to size.
@@ -128,8 +134,8 @@ func (w *World) place(payload []byte, p *Process) {
 	}
 }
 
-// Fate settles a message that will not be delivered.
-func (w *World) Fate(payload []byte, f Fate, words string) {
+// Fate settles a message that will not be delivered, for a reason where there is one.
+func (w *World) Fate(payload []byte, f Fate, why route.Reason, words string) {
 	e, ok := w.Book.find(payload)
 	if !ok {
 		return
@@ -139,13 +145,13 @@ func (w *World) Fate(payload []byte, f Fate, words string) {
 			fateNames[e.fate], fateNames[f], words)
 		return
 	}
-	e.fate = f
+	e.fate, e.why = f, why
 	w.Book.Fates[f]++
 }
 
 // lostInFlight writes off the frames of a broken connection.
 func (w *World) lostInFlight(b []byte) {
-	w.eachEnvelope(b, func(e *wire.Envelope) { w.Fate(e.Payload, FateInFlight, "connection broke") })
+	w.eachEnvelope(b, func(e *wire.Envelope) { w.Fate(e.Payload, FateInFlight, route.OK, "connection broke") })
 }
 
 // placeAll notes that a process's host has taken these frames.

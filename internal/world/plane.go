@@ -130,6 +130,7 @@ func (r *Region) Send(id string, payload []byte, corr uint64) (to peer.ID, err e
 		return peer.ID{}, r.sendLarge(id, payload, corr)
 	}
 	n := route.ShardOf(id, r.Type.Shards)
+	p.World.Book.sends(payload, n, corr != 0, false)
 	s := &r.Slots[n]
 	e := wire.Envelope{Type: uint32(r.ID), Shard: uint32(n), Corr: corr, Payload: payload}
 	if corr != 0 {
@@ -291,11 +292,12 @@ func (p *Process) failed(frame []byte, why route.Reason, words string) {
 		}
 	case plane.UnsentAsk:
 		p.dropped[why]++
-		p.World.Fate(e.Payload, FateFailed, words)
+		p.World.Fate(e.Payload, FateFailed, why, words)
 		p.answered(e.Corr, why, nil)
 	case plane.UnsentTell:
 		p.dropped[why]++
-		p.World.Fate(e.Payload, FateFailed, words)
+		p.World.Fate(e.Payload, FateFailed, why, words)
+		p.World.Book.undeliveredTell(p, &e, why)
 	}
 }
 

@@ -32,7 +32,8 @@ func (p *Process) refuse(from peer.ID, e *wire.Envelope, why route.Reason) {
 		return
 	}
 	p.dropped[why]++
-	p.World.Fate(e.Payload, FateRefused, why.String())
+	p.World.Fate(e.Payload, FateRefused, why, why.String())
+	p.World.place(e.Payload, p)
 	p.World.Watcher.Refuses(from, e)
 	switch {
 	case hearer == plane.HearsAnswer && from == p.ID:
@@ -40,7 +41,9 @@ func (p *Process) refuse(from peer.ID, e *wire.Envelope, why route.Reason) {
 	case hearer == plane.HearsAnswer:
 		limit := p.LimitOf(route.TypeID(e.Type), why)
 		_ = (origin{p, from}).Reply(e.Corr, why, plane.AppendLimit(nil, limit, why))
-	case from != p.ID:
+	case from == p.ID:
+		p.World.Book.undeliveredTell(p, e, why)
+	default:
 		p.gather(from, plane.KeyOf(e, why), e.ID)
 	}
 }
@@ -102,6 +105,7 @@ func (p *Process) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 		if r == nil || int(e.Shard) >= len(r.Slots) {
 			continue
 		}
+		p.World.Book.undelivered(p, e.Type, e.Shard, e.Reason, e.Count)
 		if s := &r.Slots[e.Shard]; plane.Doubts(s, from, &e.RefusalKey) {
 			p.World.Plane.Doubted++
 			r.nextHome(e.Shard, from, e.Term, e.Epoch)

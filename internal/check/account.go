@@ -1,0 +1,270 @@
+// The law of accounts: every accepted message is handled, or its sender is told that it was not, or it is lost for a
+// reason that has a name. Told by count: of a shard and a reason, never which message.
+
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/route"
+)
+
+// Cause is why nobody was told of a message that was not handled. Docs name them: docs/reliability.md.
+type Cause string
+
+// The causes that the docs name: nobody is left to tell, or to be told.
+const (
+	SenderEnded    Cause = "sender-ended"    // the process that sent it has ended, or was killed
+	ReceiverKilled Cause = "receiver-killed" // it lay at a process that was killed
+	ReceiverEnded  Cause = "receiver-ended"  // it lay at a process that the cluster ended
+	RefuserEnded   Cause = "refuser-ended"   // who refused it ended before it had told so
+)
+
+// The causes that are none: each such message counts in the difference.
+const (
+	InFlight   Cause = "in-flight"   // its connection broke
+	Untold     Cause = "untold"      // who refused it lives
+	LeftBehind Cause = "left-behind" // it lay at a process that left
+	Nowhere    Cause = "nowhere"     // two that live, and neither has it
+	AskOpen    Cause = "ask-open"    // an asker that lives waits for ever
+	TooOften   Cause = "too-often"   // more are said to be undelivered than are
+)
+
+// named are the causes that explain a loss.
+var named = []Cause{SenderEnded, ReceiverKilled, ReceiverEnded, RefuserEnded}
+
+// Accounts is the sum over all messages of a run.
+type Accounts struct {
+	Accepted, Handled, Reported int
+	Lost                        map[Cause]int // by a named cause
+	Open                        map[Cause]int // the difference, by its cause
+	Twice                       int           // handled, though their senders were told that they may be lost
+}
+
+// Difference is what the equation lacks: accepted less handled, reported and lost for a named reason. What is said to
+// be undelivered and is not counts too.
+func (a *Accounts) Difference() (n int) {
+	for _, k := range a.Open { // in any order: it is a sum
+		n += k
+	}
+	return n
+}
+
+// Add adds the sums of another run.
+func (a *Accounts) Add(o *Accounts) {
+	a.Accepted, a.Handled, a.Reported = a.Accepted+o.Accepted, a.Handled+o.Handled, a.Reported+o.Reported
+	a.Twice += o.Twice
+	add := func(to *map[Cause]int, from map[Cause]int) {
+		for c, n := range from { // in any order: they are sums
+			if *to == nil {
+				*to = map[Cause]int{}
+			}
+			(*to)[c] += n
+		}
+	}
+	add(&a.Lost, o.Lost)
+	add(&a.Open, o.Open)
+}
+
+// group is the messages of a process to a shard that nobody has handled, and what the process was told of them.
+type group struct {
+	world.Report         // its reason is zero
+	settled      []*loss // refused, or given up by their sender
+	adrift       []*loss // others
+	maybe        int     // handled, though told to be perhaps lost
+}
+
+// loss is one message that nobody has handled.
+type loss struct {
+	why   route.Reason
+	cause Cause // why nobody was told, if nobody was
+}
+
+// Account makes the sums of a world. All messages have a fate or a process that has them: nothing is under way.
+func Account(w *world.World) *Accounts {
+	b := &books{w: w, sums: Accounts{Lost: map[Cause]int{}, Open: map[Cause]int{}}, groups: map[world.Report]*group{}}
+	w.Book.Accounts(b.enter)
+	for _, g := range b.list {
+		b.settle(g, w.Book.Reports())
+	}
+	b.surplus(w.Book.Reports())
+	return &b.sums
+}
+
+// books is an account that is being made.
+type books struct {
+	w      *world.World
+	sums   Accounts
+	groups map[world.Report]*group
+	list   []*group // in the order of their first messages
+	taken  int      // reports that a message was found for
+}
+
+// enter takes one message.
+func (b *books) enter(a *world.Account) {
+	b.sums.Accepted++
+	handled := a.Fate == world.FateDelivered || a.Fate == world.FateLate
+	if handled {
+		b.sums.Handled++
+	}
+	switch {
+	case handled && (!a.Maybe || a.Ask):
+	case handled:
+		b.group(a).maybe++
+	case a.Ask && a.Told:
+		b.sums.Reported++
+	case a.Ask:
+		b.lose(asked(a))
+	case a.Fate == world.FateRefused || a.Fate == world.FateFailed || a.Fate == world.FateInFlight && a.Why != route.OK:
+		g := b.group(a)
+		g.settled = append(g.settled, &loss{b.spoken(a.Why), untold(a)})
+	default:
+		g := b.group(a)
+		g.adrift = append(g.adrift, &loss{cause: adrift(a)})
+	}
+}
+
+func (b *books) group(a *world.Account) *group {
+	key := world.Report{Sender: a.Sender, Type: a.Type, Shard: a.Shard}
+	g := b.groups[key]
+	if g == nil {
+		g = &group{Report: key}
+		b.groups[key] = g
+		b.list = append(b.list, g)
+	}
+	return g
+}
+
+// spoken returns a reason as it is told where nodes speak an earlier version.
+func (b *books) spoken(why route.Reason) route.Reason {
+	if b.w.Config.Data.OldCredit {
+		return why.Spoken(1)
+	}
+	return why
+}
+
+// asked is why an ask has no end.
+func asked(a *world.Account) Cause {
+	if !a.Sender.Alive {
+		return SenderEnded
+	}
+	return AskOpen
+}
+
+// untold is why the sender of a message that was refused, or given up, was not told.
+func untold(a *world.Account) Cause {
+	switch {
+	case !a.Sender.Alive:
+		return SenderEnded
+	case a.Fate == world.FateRefused && !a.At.Alive:
+		return RefuserEnded
+	}
+	return Untold
+}
+
+// adrift is why a message is lost of whose end nobody knows.
+func adrift(a *world.Account) Cause {
+	switch {
+	case !a.Sender.Alive:
+		return SenderEnded
+	case a.Fate == world.FateInFlight:
+		return InFlight
+	case a.At.Alive:
+		return Nowhere
+	case a.At.Ended == nil:
+		return ReceiverKilled
+	case a.At.Ended.Kind == membership.EndLeft:
+		return LeftBehind
+	}
+	return ReceiverEnded
+}
+
+func (b *books) lose(c Cause) {
+	if slices.Contains(named, c) {
+		b.sums.Lost[c]++
+	} else {
+		b.sums.Open[c]++
+	}
+}
+
+// settle holds what a process was told of a shard against what has become of its messages there. What was refused or
+// given up is told with its very reason; what else is missing may be told as lost. Those that nothing explains are
+// taken first for what was told.
+func (b *books) settle(g *group, reports map[world.Report]uint64) {
+	told := map[route.Reason]int{}
+	for why := route.Reason(0); int(why) < maxReason; why++ {
+		k := g.Report
+		k.Why = why
+		if n := int(reports[k]); n > 0 {
+			told[b.spoken(why)] += n
+			b.taken += n
+		}
+	}
+	loose := b.match(g, told)
+	twice := min(loose+told[route.PeerLost], g.maybe)
+	b.sums.Twice += twice
+	over := loose - twice
+	for why, n := range told { // in any order: it is a sum
+		if why != abandoned && why != lostInFlight {
+			over += n
+		}
+	}
+	if over > 0 {
+		b.sums.Open[TooOften] += over
+	}
+}
+
+// match finds messages for what was told, takes that off, and loses the others. It returns how often the process was
+// told of a message whose end nobody knew, and none is missing.
+func (b *books) match(g *group, told map[route.Reason]int) (loose int) {
+	excused := func(a, b *loss) int { return cmp.Compare(rank(a.cause), rank(b.cause)) }
+	slices.SortStableFunc(g.settled, excused)
+	slices.SortStableFunc(g.adrift, excused)
+	for _, l := range g.settled {
+		if told[l.why] > 0 {
+			told[l.why]--
+			b.sums.Reported++
+			continue
+		}
+		b.lose(l.cause)
+	}
+	loose = told[abandoned] + told[lostInFlight]
+	for _, l := range g.adrift {
+		if loose > 0 {
+			loose--
+			b.sums.Reported++
+			continue
+		}
+		b.lose(l.cause)
+	}
+	return loose
+}
+
+// The reasons for which a node tells of messages whose end it does not know, and the highest number of a reason.
+const (
+	abandoned    route.Reason = 24
+	lostInFlight route.Reason = 25
+	maxReason                 = 32
+)
+
+// rank puts what nothing explains first.
+func rank(c Cause) int {
+	if slices.Contains(named, c) {
+		return 1
+	}
+	return 0
+}
+
+// surplus counts what was told of shards to which no message is missing.
+func (b *books) surplus(reports map[world.Report]uint64) {
+	all := 0
+	for _, n := range reports { // in any order: it is a sum
+		all += int(n)
+	}
+	if all > b.taken {
+		b.sums.Open[TooOften] += all - b.taken
+	}
+}
