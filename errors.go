@@ -74,6 +74,9 @@ var (
 type (
 	// EndedError tells why a node ended.
 	EndedError = shutdown.EndedError
+	// NotReadyError tells what a node waits for that was not Up when the context of Ready ended: settings that differ,
+	// with both values, seeds that do not answer, certificates, more members and others. It matches the context's error.
+	NotReadyError = membership.NotReadyError
 	// Undelivered reports messages that were accepted here and refused by their receiver, or that waited too long.
 	Undelivered = route.Undelivered
 	// LinkFullError names the peer and the bound of what waits for it; it matches ErrLinkFull.

@@ -55,6 +55,7 @@ const (
 	SplitCluster        = membership.SplitCluster        // two sides of this cluster live and have removed each other
 	SettingsDiffer      = membership.SettingsDiffer      // a join was let through with other settings: Event.Detail
 	FormingHeld         = membership.FormingHeld         // this node remembers a cluster and forms none: Event.Detail
+	NotUpYet            = membership.NotUpYet            // this node waits to be let in, for 10 s or longer: Event.Waiting
 )
 
 // Events yields the changes of membership, beginning with a Snapshot. Nothing after it is missed: a reader that falls

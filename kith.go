@@ -123,6 +123,10 @@ type (
 	Twin = membership.Twin
 	// RoleMinimum is how many members of a role must be there before joining members are let in.
 	RoleMinimum = membership.RoleMinimum
+	// Waiting says what a node waits for before it is Up: in NotReadyError, Health and the event NotUpYet.
+	Waiting = membership.Waiting
+	// WaitKind is what it waits for.
+	WaitKind = membership.WaitKind
 	// EndKind is why a node's membership is over.
 	EndKind = membership.EndKind
 )
@@ -142,6 +146,19 @@ const (
 	WeaklyUp             = cluster.WeaklyUp             // let in without convergence: it counts nowhere, hosts nothing
 	PreparingForShutdown = cluster.PreparingForShutdown // was Up when the whole cluster was told to stop
 	ReadyForShutdown     = cluster.ReadyForShutdown     // all know that it prepares
+)
+
+// What a node that is not Up yet may wait for (Waiting.For).
+const (
+	WaitNothing     = membership.WaitNothing     // it is Up, on its way out, or over
+	WaitSeeds       = membership.WaitSeeds       // no seed has answered
+	WaitSettings    = membership.WaitSettings    // a seed refuses this node: a setting that must agree differs
+	WaitCertificate = membership.WaitCertificate // a certificate is not believed, here or there
+	WaitCluster     = membership.WaitCluster     // the nodes that answer are in no cluster, and this one forms none
+	WaitAdmission   = membership.WaitAdmission   // a member was asked to admit this node
+	WaitMembers     = membership.WaitMembers     // more members are to come (Tuning.MinMembers, MinRoleMembers)
+	WaitConvergence = membership.WaitConvergence // the leader lets nobody in before all have seen one state
+	WaitLeader      = membership.WaitLeader      // the leader has not let this node in yet
 )
 
 // The causes of a Down (Member.Cause).

@@ -26,7 +26,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	return &Node{d, cfg}, nil
 }
 
-// Ready waits until this node is Up. It returns the EndedError of a node that ended before, or ctx's error.
+// Ready waits until this node is Up. It returns the EndedError of a node that ended before; when ctx ends first, a
+// *NotReadyError that says what the node waits for, such as seeds that do not answer or settings that differ.
 func (n *Node) Ready(ctx context.Context) error { return n.d.Ready(ctx) }
 
 // Leave leaves the cluster gracefully, by a coordinated shutdown for ReasonLeft: hosted shards are stopped and given

@@ -84,6 +84,9 @@ func (u *upcalls) LinkSilent(kith.ID, wire.Lane, int, time.Duration) {}
 // PeerRefused does nothing: the link then returns the refusal.
 func (u *upcalls) PeerRefused(*hello.RefusedError) {}
 
+// Unreached is told of contact points, of which there are none here.
+func (u *upcalls) Unreached(addr kith.Addr, err error) {}
+
 // LinkSink is the receiving end of a bare link.
 type LinkSink struct {
 	t  *transport.Transport

@@ -30,7 +30,7 @@ var (
 
 // Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand, DownAllCommand, SetMetadataCommand,
 // PrepareShutdownCommand, LinkLostCommand, OtherClusterCommand, JoinAnotherCommand, ToldRemovedCommand,
-// ReconfirmCommand.
+// ReconfirmCommand, UnreachedCommand.
 type Command interface{ command() }
 
 // JoinCommand starts the join: contact all seeds and be admitted by the first that answers. The first seed forms the

@@ -46,13 +46,15 @@ const (
 	FormingHeld EventKind = 40 // no cluster is found, and this node forms none for what is remembered; see Detail
 
 	SplitCluster EventKind = 41 // By lives on another side of this cluster: the two have removed each other; see Twin
+
+	NotUpYet EventKind = 42 // after 10 s, and again each 60 s, until this node is Up; Waiting says what it waits for
 )
 
 var eventNames = [...]string{1: "member-removed", "member-joined", "member-up", "member-left", "member-exited",
 	"member-downed", "unreachable-member", "reachable-member", "leader-changed", "role-leader-changed",
 	"member-weakly-up", "member-preparing-for-shutdown", "member-ready-for-shutdown", "metadata-changed",
 	"member-quarantined", 32: "convergence-blocked", "convergence-restored", "self-indicted", "twin-cluster",
-	"settings-differ", 40: "forming-held", "split-cluster"}
+	"settings-differ", 40: "forming-held", "split-cluster", "not-up-yet"}
 
 // OfView reports whether the kind tells a difference between two views. Others come without a new view.
 func (k EventKind) OfView() bool { return k < ConvergenceBlocked }
@@ -80,7 +82,8 @@ type Event struct {
 	By          peer.ID      // for MemberQuarantined the observer; for SplitCluster who was met, maybe by address alone
 	Why         string       // for MemberQuarantined, on the observer itself, and SelfIndicted: the reason given
 	Twin        *Twin        // for TwinCluster; for SplitCluster this cluster itself, and where it was met
-	Detail      string       // of TwinCluster, SplitCluster, SettingsDiffer and FormingHeld, in words
+	Detail      string       // of TwinCluster, SplitCluster, SettingsDiffer, FormingHeld and NotUpYet, in words
+	Waiting     *Waiting     // for NotUpYet
 }
 
 // Reason says why a member was downed, removed or quarantined, or why this node indicted itself; empty for every other
@@ -152,7 +155,7 @@ func (e Event) String() string {
 		return fmt.Sprintf("%s %s", e.Kind, e.Leader)
 	case ConvergenceBlocked:
 		return fmt.Sprintf("%s for %v by %v", e.Kind, e.Convergence.For, e.Convergence.Blockers)
-	case TwinCluster, SplitCluster, SettingsDiffer, FormingHeld:
+	case TwinCluster, SplitCluster, SettingsDiffer, FormingHeld, NotUpYet:
 		return fmt.Sprintf("%s: %s", e.Kind, e.Detail)
 	case ConvergenceRestored:
 		return fmt.Sprintf("%s after %v", e.Kind, e.Convergence.For)

@@ -39,6 +39,9 @@ type contact struct {
 	record   Record
 	may      bool // it might form a cluster itself
 	promised bool // it has pledged itself to the attempt that goes on
+
+	spoke     bool      // it has answered, whatever it said
+	unreached unreached // why it could not be asked since
 }
 
 // forming is how nodes that are in no cluster come to have one.

@@ -74,6 +74,7 @@ func (j *joining) startJoin(c JoinCommand) error {
 	if j.cfg.JoinTimeout > 0 {
 		j.in(timerJoinTimeout, j.cfg.JoinTimeout)
 	}
+	j.in(timerWaiting, waitingAfter)
 	if len(j.seeds) == 0 && j.forming.forms() && (j.forming.anew || !j.forming.remembers()) {
 		j.form()
 		return nil
@@ -115,13 +116,13 @@ func (j *joining) sendJoin() {
 	j.post(j.target, wire.KindJoin, func(b []byte) []byte { return appendJoin(b, body) })
 }
 
-// joinTimeout ends a node that was not admitted in time, with the last reason it was given.
-func (j *joining) joinTimeout() {
+// joinTimeout ends a node that was not admitted in time, with the last reason it was given, or what it waited for.
+func (j *joining) joinTimeout(waiting Waiting) {
 	reason := fmt.Sprintf("not admitted within %v", j.cfg.JoinTimeout)
 	if j.refused != "" {
 		reason += ": " + j.refused
-	} else if text := j.forming.heldBack(); text != "" {
-		reason += ": " + text
+	} else if waiting.Detail != "" {
+		reason += ": " + waiting.Detail
 	}
 	j.end(EndJoinTimeout, j.self, reason)
 }

@@ -90,9 +90,11 @@ func replay(t *testing.T, a *actor) {
 			delete(unreachable, e.Member.ID)
 		case LeaderChanged:
 			leader = e.Leader
-		case RoleLeaderChanged, MetadataChanged, ConvergenceBlocked, ConvergenceRestored:
+		case RoleLeaderChanged, MetadataChanged:
 		default:
-			members[e.Member.ID] = e.Member
+			if e.Kind.OfView() {
+				members[e.Member.ID] = e.Member
+			}
 		}
 	}
 	require.Len(t, members, len(a.view.Members))

@@ -111,6 +111,9 @@ func (m *Machine) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kin
 	if m.phase == member && !m.st.Has(from) {
 		m.stats.NonMembers++
 	}
+	if m.phase == probing {
+		m.forming.heard(from.Addr)
+	}
 	var err error
 	switch kind {
 	case wire.KindHeartbeat:
@@ -196,6 +199,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		m.leading.onRecorded(c.Record)
 	case ReconfirmCommand:
 		err = m.reconfirm()
+	case UnreachedCommand:
+		m.forming.noteUnreached(c)
 	default:
 		err = fmt.Errorf("%w: %T", ErrBadCommand, cmd)
 	}

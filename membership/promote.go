@@ -34,23 +34,25 @@ type minimums struct {
 }
 
 func (n minimums) met(members []cluster.Member) bool {
-	count := func(role string) (n int) {
-		for i := range members {
-			if st := members[i].Status; st != cluster.Exiting && st != cluster.Down && members[i].HasRole(role) {
-				n++
-			}
-		}
-		return n
-	}
-	if n.members > 1 && count("") < n.members {
+	if n.members > 1 && presentIn(members, "") < n.members {
 		return false
 	}
 	for _, r := range n.roles {
-		if count(r.Role) < r.Members {
+		if presentIn(members, r.Role) < r.Members {
 			return false
 		}
 	}
 	return true
+}
+
+// presentIn counts the members with a role (all: "") that are there and not on their way out.
+func presentIn(members []cluster.Member, role string) (n int) {
+	for i := range members {
+		if st := members[i].Status; st != cluster.Exiting && st != cluster.Down && members[i].HasRole(role) {
+			n++
+		}
+	}
+	return n
 }
 
 // weakenWhenStuck lets joining members in when this node has led without convergence for Config.WeaklyUpAfter at a

@@ -23,6 +23,7 @@ const (
 	timerWeaklyUp // this node has led without convergence for long
 	timerAdmit    // joins wait to be admitted together
 	timerOrphan   // what is left of a cluster without members has let others know
+	timerWaiting  // this node is not Up yet: it says what it waits for
 	timerCount
 )
 
@@ -40,7 +41,7 @@ func (m *Machine) fire(i int) {
 	case timerGiveUp:
 		m.joining.giveUp()
 	case timerJoinTimeout:
-		m.joining.joinTimeout()
+		m.joining.joinTimeout(m.Waiting())
 	case timerForward:
 		m.admission.admitForwarded()
 	case timerHeartbeat:
@@ -67,5 +68,7 @@ func (m *Machine) fire(i int) {
 		m.dirty = true
 	case timerPush:
 		m.push = true
+	case timerWaiting:
+		m.tellWaiting()
 	}
 }

@@ -240,10 +240,30 @@ func (d *Driver) Ready(ctx context.Context) error {
 	default:
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("kith: not up yet: %w", err)
+		return notReady(d, err)
 	}
 	<-d.done // the stream ends a moment before the node has
 	return d.Err()
+}
+
+// notReadyPatience is how long the control goroutine has to say what this node waits for.
+const notReadyPatience = time.Second
+
+// notReady is the error of a Ready whose time is over: it says what the node waits for.
+func notReady(d *Driver, why error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), notReadyPatience)
+	defer cancel()
+	w, err := asked(ctx, d, func(n *node.Node) membership.Waiting { return n.Waiting() })
+	switch {
+	case d.Err() != nil:
+		return d.Err()
+	case err != nil:
+		w.Detail = "the control goroutine does not answer"
+	case w.For == membership.WaitNothing:
+		w.Detail = "it is on its way in or out at this moment"
+	}
+	d.log.Warn("gave up waiting until this node is up", "node", d.self, "waits_for", w.For, "why", w.Detail, "error", why)
+	return &membership.NotReadyError{Waiting: w, Err: why}
 }
 
 // Leave leaves gracefully and waits until that is done or ctx ends.

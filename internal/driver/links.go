@@ -3,11 +3,14 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -64,6 +67,39 @@ func (t *links) PeerRefused(err *hello.RefusedError) {
 	if err.Reason == hello.RefusedRemoved {
 		t.inbox.post(func() { t.removed(err) })
 	}
+}
+
+// Unreached tells the membership why a contact point could not be asked for a cluster. An upcall of the transport, from
+// a goroutine of its own.
+func (t *links) Unreached(addr peer.Addr, err error) {
+	c := unreachedBy(addr, err)
+	t.inbox.post(func() {
+		// A node that has ended meanwhile needs to know nothing.
+		_ = t.command(c)
+	})
+}
+
+// unreachedBy says in the membership's terms why an attempt failed.
+func unreachedBy(addr peer.Addr, err error) membership.UnreachedCommand {
+	var secure *trust.TLSError
+	var refused *hello.RefusedError
+	var system *net.OpError
+	c := membership.UnreachedCommand{Addr: addr, Kind: membership.WaitSeeds, Why: err.Error()}
+	switch {
+	case errors.As(err, &refused):
+		if refused.Differs() {
+			c.Kind, c.Setting, c.Ours, c.Theirs = membership.WaitSettings, refused.Key, refused.Ours, refused.Theirs
+		} else if refused.Reason == hello.RefusedHost {
+			c.Kind = membership.WaitCertificate
+		}
+	case errors.As(err, &secure) && secure.Reason == trust.TLSPlain:
+		c.Kind, c.Setting, c.Ours, c.Theirs = membership.WaitSettings, "tls", "on", "off"
+	case errors.As(err, &secure) && secure.Reason.Certificate():
+		c.Kind = membership.WaitCertificate
+	case errors.As(err, &system):
+		c.Why = system.Err.Error()
+	}
+	return c
 }
 
 // otherCluster hands a refusal for another cluster's sake to the membership, which knows whether it was at a seed.

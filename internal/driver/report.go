@@ -169,6 +169,8 @@ func logEvent(log *slog.Logger, e *membership.Event, v *membership.View) {
 			"met", e.By, "cluster", e.Twin.ClusterID, "birth", e.Twin.Birth, "detail", e.Detail)
 	case membership.FormingHeld:
 		log.Warn("no cluster is found, and this node forms none", "why", e.Detail)
+	case membership.NotUpYet:
+		log.Warn("this node is not up yet", "waits_for", e.Waiting.For, "why", e.Detail)
 	case membership.SettingsDiffer:
 		log.Warn("a join was let through with other settings", "difference", e.Detail)
 	case membership.ConvergenceBlocked:

@@ -32,6 +32,7 @@ func (sink) LinkRoom(*transport.Link)                          {}
 func (sink) LinkLost(peer.ID)                                  {}
 func (sink) LinkSilent(peer.ID, wire.Lane, int, time.Duration) {}
 func (sink) PeerRefused(*hello.RefusedError)                   {}
+func (sink) Unreached(peer.Addr, error)                        {}
 
 // sinkRegion is a region all of whose shards lead to a sink.
 func sinkRegion(t testing.TB) (*Region, *transport.Link) {

@@ -37,6 +37,7 @@ func (quiet) LinkRoom(*transport.Link)                          {}
 func (quiet) LinkLost(peer.ID)                                  {}
 func (quiet) LinkSilent(peer.ID, wire.Lane, int, time.Duration) {}
 func (quiet) PeerRefused(*hello.RefusedError)                   {}
+func (quiet) Unreached(peer.Addr, error)                        {}
 
 // refusal is one call of Needs.Refused.
 type refusal struct {

@@ -78,6 +78,15 @@ type RefusedError struct {
 	Theirs string // the acceptor's value
 }
 
+// Differs reports whether the two nodes are set up differently: Key names in what, Ours and Theirs the values.
+func (e *RefusedError) Differs() bool {
+	switch e.Reason {
+	case RefusedVersion, RefusedName, RefusedSetting, RefusedTLS:
+		return e.Key != ""
+	}
+	return false
+}
+
 // Unwrap returns route.ErrPeerLost: a message to a peer that refuses us does not arrive.
 func (e *RefusedError) Unwrap() error { return route.ErrPeerLost }
 

@@ -179,6 +179,9 @@ func (n *Node) leave(c LeaveCommand) error {
 // Convergence explains the convergence of this node as of its last step.
 func (n *Node) Convergence() membership.Convergence { return n.members.Convergence() }
 
+// Waiting says what this node waits for before it is Up, as of its last step.
+func (n *Node) Waiting() membership.Waiting { return n.members.Waiting() }
+
 // Versions says which version each member is known to have, in address order; the slice belongs to the caller.
 func (n *Node) Versions() []membership.KnownVersion { return n.members.Overview(nil) }
 

@@ -134,6 +134,9 @@ type Upcalls interface {
 	Undelivered(id peer.ID, frames []byte, err error)
 	// LinkRoom says that a link whose Reserve had failed has room again: on the link's loop, no lock held.
 	LinkRoom(l *Link)
+	// Unreached tells that an attempt to reach a contact point (incarnation zero) failed, and why: a *hello.RefusedError,
+	// a *trust.TLSError, or what the system says. Attempts come at the pace of the back-off. From a goroutine of its own.
+	Unreached(addr peer.Addr, err error)
 	// PeerRefused reports a refusal for good, once per connection and outage: from a goroutine of its own.
 	PeerRefused(err *hello.RefusedError)
 }

@@ -124,6 +124,7 @@ func (r *rider) LinkSilent(id peer.ID, lane wire.Lane, number int, since time.Du
 	}
 }
 
+func (r *rider) Unreached(peer.Addr, error)          {}
 func (r *rider) PeerRefused(err *hello.RefusedError) { r.refused <- err }
 
 var nextInc uint64 = 100

@@ -228,7 +228,7 @@ func (u *uplink) failed(begin time.Time, err error) (again bool) {
 		u.gaveUp()
 	}
 	u.mu.Unlock()
-	u.t.count.dialsFailed.Add(1)
+	u.unreach(err)
 	switch {
 	case tell:
 		u.t.cfg.Logger.Warn("connection refused for good", "peer", u.to, "lane", u.lane, "error", err)
@@ -249,6 +249,14 @@ func (u *uplink) failed(begin time.Time, err error) (again bool) {
 		u.t.up.Undelivered(u.to, unsent, err)
 	}
 	return again
+}
+
+// unreach counts an attempt that failed, and tells of it at a contact point.
+func (u *uplink) unreach(err error) {
+	u.t.count.dialsFailed.Add(1)
+	if u.to.Inc == 0 && u.lane == wire.LaneControl {
+		u.t.up.Unreached(u.to.Addr, err)
+	}
 }
 
 // verifyTries bounds how often one loss is verified.

@@ -44,6 +44,16 @@ var tlsReasonNames = [TLSReasons]string{
 	"refused-by-peer", "timeout", "bytes", "closed", "revoked", "chain", "other-name",
 }
 
+// Certificate reports whether a certificate was at fault: the other end's, or this node's in the other end's eyes.
+func (r TLSReason) Certificate() bool {
+	switch r {
+	case TLSNoCertificate, TLSExpired, TLSUnknownCA, TLSUsage, TLSCluster, TLSHost, TLSRefusedByPeer, TLSRevoked, TLSChain,
+		TLSName:
+		return true
+	}
+	return false
+}
+
 // String names the reason as logs and counters do.
 func (r TLSReason) String() string {
 	if r < TLSReasons {

@@ -76,6 +76,14 @@ func (c *conn) greet(dst *Process) *hello.RefusedError {
 
 // turnedAway is the arrival of a refusal. What waits for a connection that is refused for good is void.
 func (c *conn) turnedAway(idx int, why *hello.RefusedError) {
+	if c.to.Inc == 0 && c.control() && why.Differs() {
+		c.w.queue.push(c.w.Now, func() {
+			c.from.Live(func() {
+				c.from.Do(membership.UnreachedCommand{Addr: c.to.Addr, Kind: membership.WaitSettings, Why: why.Error(),
+					Setting: why.Key, Ours: why.Ours, Theirs: why.Theirs})
+			})
+		})
+	}
 	if !why.Reason.ForGood() {
 		c.fail()
 		return

@@ -68,6 +68,8 @@ func (w *World) EventText(e *membership.Event) string {
 		return fmt.Sprintf("%s at %s", e.Kind, w.Name(peer.ID{Addr: e.Twin.Via}))
 	case membership.SplitCluster:
 		return fmt.Sprintf("%s with %s", e.Kind, w.Name(e.By))
+	case membership.NotUpYet:
+		return fmt.Sprintf("%s: %s", e.Kind, e.Waiting.For)
 	case membership.SettingsDiffer, membership.FormingHeld:
 		return fmt.Sprintf("%s: %s", e.Kind, e.Detail)
 	case membership.MetadataChanged, membership.ConvergenceRestored:
