@@ -4,9 +4,12 @@ package main
 import (
 	"context"
 	"log"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strconv"
+	"syscall"
+	"time"
 
 	"github.com/kith-io/kith"
 )
@@ -27,19 +30,29 @@ func (b *book) Receive(c *kith.Context, order []byte) error {
 
 func (b *book) Stop(c *kith.Context) {} // the shard moves or the node leaves: write b to a store, under c.Fence
 
+var patience = 40 * time.Second // how long to look for a cluster, and how long leaving it may take
+
 func main() {
-	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
-	node, err := kith.Start(ctx, kith.Config{Name: "market", Seeds: os.Args[1:]}) // on a free loopback port
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	cfg := kith.Config{Name: "market", Seeds: os.Args[1:], JoinTimeout: patience, Logger: slog.Default()}
+	node, err := kith.Start(ctx, cfg) // on a free loopback port
 	check(err)
 	books, err := node.Register(kith.Type{Name: "book", New: func(string, kith.Fence) kith.Handler { return &book{} }})
 	check(err)
-	check(node.Ready(ctx))
+	check(node.Ready(ctx))                            // its error names what it waits for, such as a dead seed
 	check(books.Tell("EURUSD", []byte("5")))          // accepted or an error, never blocks
 	bid, err := books.Ask(ctx, "EURUSD", []byte("2")) // wherever EURUSD lives
 	check(err)
 	log.Printf("bid %s, I am %s", bid, node.Addr())
-	<-ctx.Done()
-	check(node.Leave(context.Background())) // gives its shards back first
+	select {
+	case <-ctx.Done(): // told to go: it gives its shards back first, but not for ever
+		bounded, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		check(node.Leave(bounded))
+	case <-node.Done(): // cut off and ended, or downed: whoever started this process starts it again
+		check(node.Err())
+	}
 }
 
 func check(err error) {
