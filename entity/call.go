@@ -96,12 +96,14 @@ func (c *Context) noInstance(why any) {
 	c.tally.Crashes++
 	c.answer(route.HandlerPanic, c.panicked(why))
 	c.crashed = c.s.typ.minds()
-	c.renewed = c.renewed || c.crashed
+	if c.crashed {
+		c.touched, c.renewed = true, true
+	}
 }
 
 // halt runs Stop and ends the instance.
 func (c *Context) halt() {
-	c.from, c.halting = nil, true
+	c.from, c.halting, c.fired = nil, true, false
 	func() {
 		defer func() {
 			if v := recover(); v != nil {
@@ -117,8 +119,8 @@ func (c *Context) halt() {
 
 // endInstance forgets the handler and the timers that it set.
 func (c *Context) endInstance() {
-	c.e.h, c.renewed = nil, true
-	c.forgetTimers()
+	c.e.h = nil
+	c.renew()
 }
 
 // panicked counts and reports a panic, and returns what an asker is told of it.

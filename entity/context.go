@@ -18,11 +18,11 @@ var (
 	ErrNoAsk = errors.New("kith: nobody asked")
 	// ErrReplied is returned by the second answer to one ask.
 	ErrReplied = errors.New("kith: already answered")
-	// ErrTimersFull is returned by After when the entity has MaxTimers running.
+	// ErrTimersFull is returned by After and SetTimer when the entity has MaxTimers running.
 	ErrTimersFull = errors.New("kith: too many timers of one entity")
 )
 
-// MaxTimers is how many timers one entity may have running.
+// MaxTimers is how many timers one entity may have: those that run, and those whose messages wait in its mailbox.
 const MaxTimers = 32
 
 // MaxErrorText is the most bytes of an error's text that reach an asker.
@@ -49,18 +49,10 @@ type Context struct {
 	detached  bool
 	passivate bool
 	halting   bool // Stop is being called
-	renewed   bool // the instance that was there when the call or run began is gone
 	closing   bool // the shard was being stopped when the run began
 	crashed   bool // a panic has ended the instance, and the type's restart policy has more to say
 
-	timerRoom int // timers that may still be asked for
-	timers    []timerWish
-	timerData []byte // their payloads, one behind the other
-}
-
-type timerWish struct {
-	at  time.Duration
-	end int // of its payload in timerData
+	wishes
 }
 
 // Type returns the name of the entity's type.
@@ -121,63 +113,19 @@ func (c *Context) Detach() ReplyToken {
 // Passivate lets the entity go when this call returns: Stop is called, and the next message makes a fresh instance.
 func (c *Context) Passivate() { c.passivate = true }
 
-// After delivers a copy of b to this entity, as a message that nobody asked, once d has passed and not before the calls
-// that wait already are done. Timers go when the entity goes. ErrTimersFull when MaxTimers run, route.ErrTooLarge for
-// more bytes than a mailbox holds, route.ErrBudgetFull when the node's budget is used up, route.ErrShardStopping from
-// Stop and in the last calls of a shard that is being stopped.
-func (c *Context) After(d time.Duration, b []byte) error {
-	switch {
-	case c.halting || c.closing:
-		return route.ErrShardStopping
-	case c.timerRoom <= 0:
-		return fmt.Errorf("%w: %d", ErrTimersFull, MaxTimers)
-	case len(b) > c.s.typ.MailboxBytes:
-		return fmt.Errorf("%w: timer of %d bytes, at most %d", route.ErrTooLarge, len(b), c.s.typ.MailboxBytes)
-	case !c.s.lease.budget.Take(len(b) + RecordOverhead):
-		return fmt.Errorf("%w: no budget for a timer of %d bytes", route.ErrBudgetFull, len(b))
-	}
-	c.timerRoom--
-	c.timerData = append(c.timerData, b...)
-	c.timers = append(c.timers, timerWish{c.s.runtime.Now() + max(d, 0), len(c.timerData)})
-	return nil
-}
-
-// CancelTimers stops all timers of this entity, those that were asked for in this call included, and those that are due
-// and wait in its mailbox.
-func (c *Context) CancelTimers() {
-	c.e.instance++ // a message of a timer is delivered only to the instance that set it
-	c.renewed = true
-	c.forgetTimers()
-	c.timerRoom = MaxTimers
-}
-
 // Suspended reports whether this node has suspended itself while the handler runs, because it may own its entities no
 // longer. A handler that works for long should look, and write to no store that does not check Fence when it is true.
 // Once the node has, Tell and Ask return route.ErrSuspended.
 func (c *Context) Suspended() bool { return c.s.runtime.Suspended() }
 
+// Now returns the time of day, as time.Now does; under package sim it is virtual. Clocks of nodes differ, and are set:
+// it orders nothing between nodes.
+func (c *Context) Now() time.Time { return c.s.runtime.Wall() }
+
 // open readies c for a message from an origin, nil for a tell.
 func (c *Context) open(from Origin, corr uint64) {
 	c.from, c.corr, c.failed = from, corr, nil
-	c.answered, c.detached, c.passivate, c.halting = false, false, false, false
-}
-
-// forgetTimers drops the timers that were asked for in this call or run.
-func (c *Context) forgetTimers() {
-	for i := range c.timers {
-		c.s.lease.budget.Give(len(c.wishData(i)) + RecordOverhead)
-	}
-	c.timerRoom += len(c.timers)
-	c.tally.TimersDropped += uint64(len(c.timers))
-	c.timers, c.timerData = c.timers[:0], c.timerData[:0]
-}
-
-func (c *Context) wishData(i int) []byte {
-	at := 0
-	if i > 0 {
-		at = c.timers[i-1].end
-	}
-	return c.timerData[at:c.timers[i].end]
+	c.answered, c.detached, c.passivate, c.halting, c.fired = false, false, false, false, false
 }
 
 // ReplyToken answers an ask after its Receive has returned. It is used once; copies of one token count as one as far as

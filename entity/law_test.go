@@ -391,8 +391,15 @@ func (h *countingHandler) Receive(c *Context, payload []byte) error {
 	h.n++
 	if string(payload) == "timer" {
 		h.timers++
-	} else if h.n%7 == 0 {
+		return nil
+	}
+	switch {
+	case h.n%7 == 0:
 		_ = c.After(time.Duration(h.n), []byte("timer"))
+	case h.n%5 == 0:
+		_ = c.SetTimer("named", time.Duration(h.n), []byte("timer"))
+	case h.n%11 == 0:
+		c.CancelTimer("named")
 	}
 	return nil
 }

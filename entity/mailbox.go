@@ -24,7 +24,7 @@ const (
 
 // record is one message in a batch.
 type record struct {
-	from     Origin
+	from     Origin // for a timer's message the *timer
 	corr     uint64
 	end      uint32 // of its payload in the batch's buffer
 	instance uint32 // for a timer's message the instance that set it, else 0
@@ -36,6 +36,7 @@ type batch struct {
 	records []record
 	buf     []byte
 	counted int // bytes counted against mailbox and budget
+	timers  int // how many records are timers' messages
 	loan    *Loan
 }
 
@@ -130,6 +131,9 @@ func (s *Shard) put(e *Entity, r record, payload []byte, force bool) route.Reaso
 	r.end = uint32(len(b.buf))
 	b.records = append(b.records, r)
 	b.counted += n
+	if r.instance != 0 {
+		b.timers++
+	}
 	a.bytes += n
 	return route.OK
 }
@@ -212,6 +216,14 @@ func (s *Shard) finish(a *activity, b *batch) {
 	if b.loan != nil {
 		b.loan.Release()
 		b.loan, b.buf = nil, nil
+	}
+	if b.timers > 0 {
+		b.timers = 0
+		for i := range b.records {
+			if r := &b.records[i]; r.instance != 0 {
+				s.timers.settle(r.from.(*timer))
+			}
+		}
 	}
 	clear(b.records)
 	b.next, b.records, b.buf, b.counted = nil, b.records[:0], b.buf[:0], 0

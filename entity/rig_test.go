@@ -76,6 +76,11 @@ func (f *fake) Calling(e *Entity)  { f.log = append(f.log, "calling "+e.ID()) }
 func (f *fake) Returned(e *Entity) { f.log = append(f.log, "returned "+e.ID()) }
 func (f *fake) Now() time.Duration { return f.now }
 
+// Slewed lags as after a stall, by a constant: nothing but the length of calls may depend on it.
+func (f *fake) Slewed() time.Duration { return f.now - time.Hour }
+
+func (f *fake) Wall() time.Time { return time.Unix(1_000_000_000, 0).UTC().Add(f.now) }
+
 // handler calls the fake's functions.
 type handler struct {
 	f  *fake

@@ -62,10 +62,12 @@ func (e *Entity) work() (more bool) {
 	}
 	r, payload := &a.now.records[a.pos], a.now.payload(a.pos)
 	a.pos++
-	if r.instance != 0 && (r.instance != e.instance || e.h == nil) {
-		a.tally.TimersDropped++ // set by an instance that is gone
+	if r.instance != 0 && !c.openTimer(r) {
+		a.tally.TimersDropped++
 	} else {
-		c.open(r.from, r.corr)
+		if r.instance == 0 {
+			c.open(r.from, r.corr)
+		}
 		c.receive(payload)
 		c.from = nil
 	}
@@ -77,9 +79,9 @@ func (e *Entity) watched() (more bool) {
 	c := &e.act.ctx
 	s := c.s
 	s.runtime.Calling(e)
-	began := s.runtime.Now()
+	began := s.runtime.Slewed()
 	more = e.work()
-	if took := s.runtime.Now() - began; took > s.slow {
+	if took := s.runtime.Slewed() - began; took > s.slow {
 		c.slow(took)
 	}
 	s.runtime.Returned(e)
@@ -100,7 +102,7 @@ func (e *Entity) End(now time.Duration) (again bool) {
 		s.finish(a, a.now)
 		a.now = nil
 	}
-	s.setTimers(&a.ctx, e)
+	s.carryOut(&a.ctx, e)
 	s.stats.Tally.add(&a.tally)
 	a.tally = Tally{}
 	if a.ctx.crashed {
@@ -192,7 +194,7 @@ func (s *Shard) discardBatch(a *activity, b *batch, from int, why route.Reason) 
 
 // remove forgets an entity that has no instance any more, or whose instance is not asked.
 func (s *Shard) remove(e *Entity) {
-	s.dropTimers(e)
+	s.dropTimers(e, true)
 	if e.act != nil {
 		s.deactivate(e)
 	}

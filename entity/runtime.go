@@ -39,11 +39,18 @@ type Runtime interface {
 	// Suspended reports whether this node has suspended itself: handlers that are running should come to an end, no
 	// other is called. It is safe for concurrent use.
 	Suspended() bool
-	// Now is monotonic time since the node's start. It is called twice for every Worker and Inline message that Deliver
-	// takes, to find slow handlers (around Hand the runtime looks itself), and may be called from several goroutines at
-	// once: make it cheap. A value that is refreshed every few milliseconds will do; timers count from it, so it must not
-	// run ahead of the now given to the shard.
+	// Now is monotonic time since the node's start, the clock of the now that the shard is given: at least as much as any
+	// that was given before it was called. Timers count from it, so it must never lag. It is called once for
+	// each timer that is set, and may be called from several goroutines at once.
 	Now() time.Duration
+	// Slewed is a clock by which calls are timed. It is called twice for every Worker and Inline message that Deliver
+	// takes, to find slow handlers (around Hand the runtime looks itself), and may be called from several goroutines at
+	// once: make it cheap. A value that is refreshed every few milliseconds will do. After the process stood still it lags
+	// and catches up by small steps, so that no call looks slow for it: nothing else may be measured with it.
+	Slewed() time.Duration
+	// Wall is what handlers see as the time of day: time.Now, virtual in a simulation. It may be called from several
+	// goroutines at once.
+	Wall() time.Time
 }
 
 // Incident is something that operators want to know about a handler.

@@ -163,7 +163,7 @@ func (s *Shard) Deliver(now time.Duration, m *Message) route.Reason {
 		}
 		return route.OK
 	}
-	s.handle(e, m.From, m.Corr, m.Payload)
+	s.handle(e, m.From, m.Corr, m.Payload, nil)
 	return route.OK
 }
 
@@ -186,7 +186,7 @@ func (s *Shard) deliverNew(m *Message) route.Reason {
 		s.sweepAt, s.cursor = s.now+s.typ.IdleAfter, -1
 	}
 	if s.typ.Mode != Blocking {
-		s.handle(e, m.From, m.Corr, m.Payload)
+		s.handle(e, m.From, m.Corr, m.Payload, nil)
 		return route.OK
 	}
 	if why := s.accept(e, m); why != route.OK {
@@ -208,11 +208,14 @@ func (s *Shard) count(r route.Reason) route.Reason {
 	return r
 }
 
-// handle calls a Worker or Inline handler for one message.
-func (s *Shard) handle(e *Entity, from Origin, corr uint64, payload []byte) {
+// handle calls a Worker or Inline handler for one message, which is that of t if it is not nil.
+func (s *Shard) handle(e *Entity, from Origin, corr uint64, payload []byte, t *timer) {
 	began, c := s.enter(e)
 	c.timerRoom = MaxTimers - e.running()
 	c.open(from, corr)
+	if t != nil {
+		c.fired, c.timerName = true, t.name
+	}
 	c.receive(payload)
 	s.leave(c, began)
 	s.handled(c, e)
@@ -223,9 +226,9 @@ func (s *Shard) handle(e *Entity, from Origin, corr uint64, payload []byte) {
 func (s *Shard) handled(c *Context, e *Entity) (quiet bool) {
 	e.used = s.now
 	quiet = true
-	if c.renewed || len(c.timers) > 0 {
+	if c.touched {
 		quiet = false
-		s.setTimers(c, e)
+		s.carryOut(c, e)
 		if c.crashed {
 			s.crash(e, c)
 		}
@@ -243,7 +246,7 @@ func (s *Shard) halt(e *Entity) {
 		began, c := s.enter(e)
 		c.halt()
 		s.leave(c, began)
-		c.renewed = false
+		c.touched, c.renewed, c.cancelled = false, false, false
 	}
 	s.remove(e)
 }
@@ -256,11 +259,11 @@ func (s *Shard) enter(e *Entity) (began time.Duration, c *Context) {
 	if s.watch {
 		s.runtime.Calling(e)
 	}
-	return s.runtime.Now(), c
+	return s.runtime.Slewed(), c
 }
 
 func (s *Shard) leave(c *Context, began time.Duration) {
-	if took := s.runtime.Now() - began; took > s.slow {
+	if took := s.runtime.Slewed() - began; took > s.slow {
 		c.slow(took)
 	}
 	if s.watch {

@@ -2,19 +2,39 @@
 
 package entity
 
-import "time"
+import (
+	"time"
 
-// timer is one running timer. It stands in the shard's heap and in its entity's list.
+	"github.com/kith-io/kith/route"
+)
+
+// timer is one timer that was set. While it runs it stands in the shard's heap and in its entity's list. That of a
+// Blocking entity stays in the list when it is due, until its message has been handled or dropped: a run reads the list
+// without the shard's lock, so while one goes on timers leave the heap but not the list.
 type timer struct {
 	at         time.Duration
 	seq        uint64 // orders timers of one instant by when they were set
 	e          *Entity
 	next, prev *timer // in the entity's list
-	pos        int    // in the heap
-	instance   uint32 // of the entity, that set it
+	name       string // of its entity's choice; empty: none
 	payload    []byte
 	crash      *crash // not a timer of the entity but the next look at this record
+	pos        int32  // in the heap, or one of those below
+	instance   uint32 // of the entity, that set it
+	done       bool   // its message was handled, or it was cancelled; written by the entity's calls and runs alone
 }
+
+// Where a timer is that is not in the heap.
+const (
+	inMailbox = -1 // due: a record refers to it
+	nowhere   = -2
+)
+
+// Reply makes a timer fit where a record says who asked. Nobody did, and it is never called.
+func (*timer) Reply(uint64, route.Reason, []byte) error { return ErrNoAsk }
+
+// counted is what a timer that is in no mailbox takes of the budget.
+func (t *timer) counted() int { return len(t.name) + len(t.payload) + RecordOverhead }
 
 const (
 	keepTimers     = 64       // spare timers that a shard keeps
@@ -34,7 +54,7 @@ func (h *timerHeap) less(a, b *timer) bool {
 }
 
 // set starts a timer of e; payload is copied.
-func (h *timerHeap) set(e *Entity, at time.Duration, payload []byte) {
+func (h *timerHeap) set(e *Entity, at time.Duration, name string, payload []byte) {
 	var t *timer
 	if n := len(h.spare); n > 0 {
 		t = h.spare[n-1]
@@ -43,7 +63,7 @@ func (h *timerHeap) set(e *Entity, at time.Duration, payload []byte) {
 		t = &timer{}
 	}
 	h.seq++
-	t.at, t.seq, t.e, t.instance = at, h.seq, e, e.instance
+	t.at, t.seq, t.e, t.instance, t.name, t.done = at, h.seq, e, e.instance, name, false
 	t.payload = append(t.payload[:0], payload...)
 	t.next, t.prev = e.timers, nil
 	if t.next != nil {
@@ -55,27 +75,30 @@ func (h *timerHeap) set(e *Entity, at time.Duration, payload []byte) {
 }
 
 func (h *timerHeap) push(t *timer) {
-	t.pos = len(h.heap)
+	t.pos = int32(len(h.heap))
 	h.heap = append(h.heap, t)
-	h.up(t.pos)
+	h.up(int(t.pos))
 }
 
-// pull removes t from the heap alone.
+// pull removes t from the heap alone, if it is there.
 func (h *timerHeap) pull(t *timer) {
+	if t.pos < 0 {
+		return
+	}
 	last := len(h.heap) - 1
-	i := t.pos
+	i := int(t.pos)
 	h.swap(i, last)
 	h.heap[last] = nil
 	h.heap = h.heap[:last]
+	t.pos = nowhere
 	if i < last {
 		h.up(i)
 		h.down(i)
 	}
 }
 
-// take removes t from the heap and from its entity's list. The caller gives it to free when it is done with it.
-func (h *timerHeap) take(t *timer) {
-	h.pull(t)
+// unlink removes t from its entity's list.
+func (t *timer) unlink() {
 	if t.prev != nil {
 		t.prev.next = t.next
 	} else {
@@ -88,8 +111,23 @@ func (h *timerHeap) take(t *timer) {
 	t.next, t.prev, t.e = nil, nil, nil
 }
 
+// take removes t from the heap and from its entity's list. The caller gives it to free when it is done with it.
+func (h *timerHeap) take(t *timer) {
+	h.pull(t)
+	t.unlink()
+}
+
+// settle frees the timer of a record that is done with, or dropped.
+func (h *timerHeap) settle(t *timer) {
+	if t.e != nil {
+		t.unlink()
+	}
+	h.free(t)
+}
+
 // free keeps t for the next set.
 func (h *timerHeap) free(t *timer) {
+	t.name = ""
 	if len(h.spare) < keepTimers && cap(t.payload) <= keepTimerBytes {
 		h.spare = append(h.spare, t)
 	}
@@ -97,7 +135,7 @@ func (h *timerHeap) free(t *timer) {
 
 func (h *timerHeap) swap(i, j int) {
 	h.heap[i], h.heap[j] = h.heap[j], h.heap[i]
-	h.heap[i].pos, h.heap[j].pos = i, j
+	h.heap[i].pos, h.heap[j].pos = int32(i), int32(j)
 }
 
 func (h *timerHeap) up(i int) {
@@ -127,29 +165,6 @@ func (h *timerHeap) down(i int) {
 	}
 }
 
-// setTimers starts the timers that were wished for during a call or a run of e, and stops those of an instance that is
-// gone.
-func (s *Shard) setTimers(c *Context, e *Entity) {
-	if c.renewed {
-		c.renewed = false
-		s.dropTimers(e)
-	}
-	if len(c.timers) == 0 {
-		return
-	}
-	if s.phase != serving {
-		c.forgetTimers()
-		return
-	}
-	for i := range c.timers {
-		s.timers.set(e, c.timers[i].at, c.wishData(i))
-	}
-	c.timers, c.timerData = c.timers[:0], c.timerData[:0]
-	if cap(c.timerData) > keepWishBytes {
-		c.timerData = nil
-	}
-}
-
 // dropAll stops all timers of a shard that is not served any more, and ends all rests.
 func (s *Shard) dropAll() {
 	for n := len(s.timers.heap); n > 0; n = len(s.timers.heap) {
@@ -161,18 +176,34 @@ func (s *Shard) dropAll() {
 	}
 }
 
-// dropTimers stops all timers of e.
-func (s *Shard) dropTimers(e *Entity) {
-	for t := e.timers; t != nil; t = e.timers {
-		s.dropTimer(t)
+// dropTimers stops the timers of e, which is not in a run: all of them, or those that were cancelled. Messages of those
+// that are due stay in the mailbox.
+func (s *Shard) dropTimers(e *Entity, all bool) {
+	for t := e.timers; t != nil; {
+		next := t.next
+		switch {
+		case !all && !t.done:
+		case t.pos >= 0:
+			s.dropTimer(t)
+		case t.pos == inMailbox:
+			t.unlink() // the record frees it
+		default:
+			t.unlink()
+			s.timers.free(t)
+		}
+		t = next
 	}
 }
 
+// dropTimer stops a timer that runs. While its entity is in a run it stays in the list, which the run's end clears.
 func (s *Shard) dropTimer(t *timer) {
-	s.timers.take(t)
-	s.lease.budget.Give(len(t.payload) + RecordOverhead)
-	s.timers.free(t)
+	s.timers.pull(t)
+	s.lease.budget.Give(t.counted())
 	s.stats.TimersDropped++
+	if a := t.e.act; a == nil || a.phase != begun {
+		t.unlink()
+		s.timers.free(t)
+	}
 }
 
 // fire delivers the timers that are due, as many as one Tick may.
@@ -184,14 +215,16 @@ func (s *Shard) fire() {
 			continue
 		}
 		e := t.e
-		s.timers.take(t)
-		s.lease.budget.Give(len(t.payload) + RecordOverhead)
+		s.lease.budget.Give(t.counted())
 		s.stats.TimersFired++
 		if s.typ.Mode == Blocking {
-			s.put(e, record{instance: t.instance}, t.payload, true)
-		} else {
-			s.handle(e, nil, 0, t.payload)
+			s.timers.pull(t)
+			t.pos = inMailbox
+			s.put(e, record{from: t, instance: t.instance}, t.payload, true)
+			continue
 		}
+		s.timers.take(t)
+		s.handle(e, nil, 0, t.payload, t)
 		s.timers.free(t)
 	}
 }

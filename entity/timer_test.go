@@ -210,7 +210,7 @@ func TestTimerHeapLaws(t *testing.T) {
 					require.Same(t, model[0], h.heap[0])
 				}
 				for i, x := range h.heap {
-					require.Equal(t, i, x.pos)
+					require.EqualValues(t, i, x.pos)
 				}
 				listed := 0
 				for _, e := range es {
@@ -229,7 +229,7 @@ func TestTimerHeapLaws(t *testing.T) {
 				if e.running() >= MaxTimers {
 					t.Skip("full")
 				}
-				h.set(e, time.Duration(rapid.IntRange(0, 9).Draw(t, "at")), nil)
+				h.set(e, time.Duration(rapid.IntRange(0, 9).Draw(t, "at")), "", nil)
 				i := slices.IndexFunc(h.heap, func(x *timer) bool { return x.seq == h.seq })
 				model = append(model, h.heap[i])
 			},

@@ -2,10 +2,14 @@
 
 package driver
 
-import "time"
+import (
+	"time"
+
+	"github.com/kith-io/kith/internal/plane"
+)
 
 const (
-	tickEvery   = 5 * time.Millisecond
+	tickEvery   = plane.ClockTick
 	tellEvery   = 50 * time.Millisecond
 	ticksOfTell = int64(tellEvery / tickEvery)
 )

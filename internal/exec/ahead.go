@@ -92,7 +92,7 @@ func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 			x.exit(now)
 		}
 	}()
-	for clock := ex.Clock.coarse.Load(); next < end; {
+	for clock := ex.Clock.slewed.Load(); next < end; {
 		x := &a.next[next]
 		h, e := x.h, x.e
 		if h == nil || ex.Gate.Closed() || h.abandoned.Load() {
@@ -113,7 +113,7 @@ func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 			x.exit(now)
 			return next - 1
 		}
-		if t := ex.Clock.coarse.Load(); t != clock {
+		if t := ex.Clock.slewed.Load(); t != clock {
 			h.sh.Took(e, time.Duration(t-clock))
 			clock = t
 		}

@@ -15,14 +15,20 @@ func (h *Host) Report(i entity.Incident) { h.x.report(h.t, i) }
 // Suspended reports whether the node has suspended itself. It is part of entity.Runtime.
 func (h *Host) Suspended() bool { return h.x.Gate.Closed() }
 
-// Now is the coarse clock. It is part of entity.Runtime.
-func (h *Host) Now() time.Duration { return h.x.Clock.Coarse() }
+// Now is the node's exact time. It is part of entity.Runtime.
+func (h *Host) Now() time.Duration { return h.x.Clock.Now() }
+
+// Slewed is the clock by which calls are timed. It is part of entity.Runtime.
+func (h *Host) Slewed() time.Duration { return h.x.Clock.Slewed() }
+
+// Wall is the time of day. It is part of entity.Runtime.
+func (h *Host) Wall() time.Time { return time.Now() }
 
 // Shards returns how many shards of the type live here, at least one. It is part of entity.Runtime.
 func (h *Host) Shards() int { return max(1, int(h.t.living.Load())) }
 
 // Calling notes a call into a handler of a type that gives SlowAfter. It is part of entity.Runtime.
-func (h *Host) Calling(e *entity.Entity) { h.calls.begin(e, h.Now()) }
+func (h *Host) Calling(e *entity.Entity) { h.calls.begin(e, h.Slewed()) }
 
 // Returned forgets it. It is part of entity.Runtime.
 func (h *Host) Returned(e *entity.Entity) { h.calls.end(e) }
@@ -35,7 +41,7 @@ type calls struct {
 }
 
 type underway struct {
-	since time.Duration // by the coarse clock
+	since time.Duration // by the slewed clock
 	named bool
 }
 
@@ -71,7 +77,7 @@ func (h *Host) late(now, limit time.Duration, found []entity.Incident) []entity.
 
 // watchCalls names calls that still run after their type's limit. Ticker.
 func (x *Exec) watchCalls() {
-	now := x.Clock.Coarse()
+	now := x.Clock.Slewed()
 	for _, t := range *x.types.Load() {
 		if t.typ.SlowAfter <= 0 || t.living.Load() == 0 {
 			continue

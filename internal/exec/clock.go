@@ -1,13 +1,14 @@
-// Clock: the time of one node, in two kinds: exact, and coarse but one load.
+// Clock: the time of one node, in three kinds: exact; as the ticker saw it last, which is one load; and slewed, by
+// which calls are timed.
 
 package exec
 
 import (
 	"sync/atomic"
 	"time"
-)
 
-const coarseStep = 8 * time.Millisecond // most that the coarse clock moves in one step: below entity.SlowAfter
+	"github.com/kith-io/kith/internal/plane"
+)
 
 // Clock is monotonic time since a node's start. Init comes first; then methods are safe for concurrent use.
 type Clock struct {
@@ -15,7 +16,8 @@ type Clock struct {
 	_      [64]byte
 	slept  atomic.Int64 // what is added to the monotonic clock; read by the data plane, so it has a line of its own
 	_      [56]byte
-	coarse atomic.Int64 // slewed clock of handlers, nanoseconds since start
+	slewed atomic.Int64 // nanoseconds since start, as plane.Slew moves it
+	ticked atomic.Int64 // the now of the last Tick
 }
 
 // Init begins the node's time at start, which has a monotonic reading.
@@ -30,11 +32,15 @@ func (c *Clock) Slept() time.Duration { return time.Duration(c.slept.Load()) }
 // SetSlept makes slept the sum of the sleeps, unless another goroutine has changed it from old meanwhile.
 func (c *Clock) SetSlept(old, slept time.Duration) { c.slept.CompareAndSwap(int64(old), int64(slept)) }
 
-// Coarse is the time at the last Tick. It moves by small steps, so that a step between two looks does not make a call
-// look slow.
-func (c *Clock) Coarse() time.Duration { return time.Duration(c.coarse.Load()) }
+// Slewed is a clock that moves by small steps, so that a stall of the process between two looks does not make a call
+// look slow. It lags after one, by as much as the stall was long: deadlines are not for it.
+func (c *Clock) Slewed() time.Duration { return time.Duration(c.slewed.Load()) }
 
-// Tick moves the coarse clock towards now. One goroutine calls it.
+// Ticked is what Now was at the last Tick: old by some milliseconds, or by a stall, and never ahead.
+func (c *Clock) Ticked() time.Duration { return time.Duration(c.ticked.Load()) }
+
+// Tick moves the other clocks to now, or towards it. One goroutine calls it.
 func (c *Clock) Tick(now time.Duration) {
-	c.coarse.Store(min(int64(now), c.coarse.Load()+int64(coarseStep)))
+	c.ticked.Store(int64(now))
+	c.slewed.Store(int64(plane.Slew(time.Duration(c.slewed.Load()), now)))
 }

@@ -27,7 +27,7 @@ type Host struct {
 	waits       bool          // in blockingPool.waiting, whose lock guards it
 	abandoned   atomic.Bool   // lost already: no handler is called any more
 	due         atomic.Int64  // when Tick has something to do
-	showAt      time.Duration // when the figures are due to be published, by the coarse clock
+	showAt      time.Duration // when the figures are due to be published
 	mu          sync.Mutex
 
 	shard     route.ShardID
@@ -143,7 +143,8 @@ func (h *Host) obey(now time.Duration, o order) {
 }
 
 // upToDate reports whether follow has nothing to do though a message was handled, given that it changed nothing of what
-// Next tells: the figures are to be published later, and that will happen by itself. at is the coarse clock.
+// Next tells: the figures are to be published later, and that will happen by itself. at is the slewed clock, which is
+// never ahead.
 func (h *Host) upToDate(at int64) bool {
 	show := int64(h.showAt)
 	return at < show && h.due.Load() <= show
@@ -163,7 +164,7 @@ func (h *Host) note() {
 	if !ok {
 		due = never
 	}
-	if now := h.x.Clock.Coarse(); now < h.showAt {
+	if now := h.x.Clock.Ticked(); now < h.showAt {
 		due = min(due, h.showAt)
 	} else {
 		due = min(due, h.publish(now))

@@ -12,7 +12,7 @@ import (
 
 const (
 	maxIncidents = 16          // of one kind and type that are reported within incidentSpan; more are only counted
-	incidentSpan = time.Second // by the coarse clock
+	incidentSpan = time.Second // by the slewed clock
 	maxLater     = 1024        // incidents that wait to be told
 
 	reportRunningMost = 16 // handlers that are reported when they run though the node is suspended
@@ -61,7 +61,7 @@ func (x *Exec) report(t *Type, i entity.Incident) {
 		}
 	}
 	var ok bool
-	if i.Missed, ok = t.told.allow(i.Kind, x.Clock.Coarse()); !ok {
+	if i.Missed, ok = t.told.allow(i.Kind, x.Clock.Slewed()); !ok {
 		return
 	}
 	if i.Kind == entity.GaveUp {

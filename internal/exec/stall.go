@@ -23,13 +23,13 @@ const (
 // execCounters belong to one loop or worker.
 type execCounters struct {
 	handled atomic.Uint64
-	since   atomic.Int64 // when the batch in hand was begun, by the coarse clock, or a little later; zero: none
+	since   atomic.Int64 // when the batch in hand was begun, by the slewed clock, or a little later; zero: none
 	told    int64        // the since of the last stall that was reported; the ticker's
 	_       [40]byte
 }
 
 // enter notes that a worker or loop begins to call handlers, or goes on.
-func (c *execCounters) enter(x *Exec) { c.since.Store(x.Clock.coarse.Load() | 1) }
+func (c *execCounters) enter(x *Exec) { c.since.Store(x.Clock.slewed.Load() | 1) }
 
 // leave notes that it does not any more.
 func (c *execCounters) leave() { c.since.Store(0) }
@@ -48,7 +48,7 @@ func (c *execCounters) stalled(now, opened time.Duration) (time.Duration, bool) 
 
 // watchStalls reports workers and loops that stand still. Ticker.
 func (x *Exec) watchStalls(at time.Duration) {
-	now := x.Clock.Coarse()
+	now := x.Clock.Slewed()
 	if x.Gate.Held(at) {
 		x.opened = now
 		return

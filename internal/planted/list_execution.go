@@ -15,6 +15,16 @@ var executionBugs = []bug{
 		New: "s.typ.Mode != Blocking",
 	},
 	{
+		Name: "cancelled-timer-that-is-due-comes", Package: "./entity", Run: "TestTimerThatIsDueIsCancelled",
+		In:      "entity.Context.openTimer",
+		Without: "t.done",
+	},
+	{
+		Name: "run-forgets-what-it-cancelled", Package: "./entity", Run: "TestTimerLaws",
+		In:      "entity.Shard.carryOut",
+		Without: "c.cancelled",
+	},
+	{
 		Name: "run-goes-on-behind-a-panic", Package: "./entity", Run: "TestRestartStopDropsWhatWaits",
 		In:      "entity.Entity.work",
 		Without: "!c.crashed",

@@ -26,6 +26,9 @@ var openImports = strings.Fields("net/netip math/rand/v2 runtime/debug")
 // timeNames are the only names of package time that a pure package may use: durations are numbers.
 var timeNames = strings.Fields("Duration Nanosecond Microsecond Millisecond Second Minute Hour ParseDuration")
 
+// timeValues are those that one pure package may use beyond them: values that a runtime hands to user code.
+var timeValues = map[string]string{"entity": "Time"}
+
 // randNames are the only names of math/rand/v2 that a pure package may use: everything else there draws from the global
 // source.
 var randNames = strings.Fields("Rand Source PCG ChaCha8 Zipf New NewPCG NewChaCha8 NewZipf")
@@ -82,7 +85,7 @@ func impureNode(s *source, n ast.Node) string {
 		name := n.Sel.Name
 		switch s.pkg(n.X) {
 		case "time":
-			if !slices.Contains(timeNames, name) {
+			if !slices.Contains(timeNames, name) && timeValues[s.pkgName] != name {
 				return "time." + name
 			}
 		case "math/rand/v2":

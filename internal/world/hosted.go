@@ -223,6 +223,15 @@ func (r shardRuntime) Suspended() bool { return r.p.Held() }
 // Now implements entity.Runtime.
 func (r shardRuntime) Now() time.Duration { return r.p.clock() }
 
+// Slewed implements entity.Runtime.
+func (r shardRuntime) Slewed() time.Duration { return r.p.slewed.to(r.p.clock()) }
+
+// Wall implements entity.Runtime.
+func (r shardRuntime) Wall() time.Time {
+	w := r.p.World
+	return time.UnixMilli(WallBase).UTC().Add(w.Now + w.Hosts[r.p.Index].Wall + r.p.skew)
+}
+
 // origin is where an ask came from, as its receiver answers it.
 type origin struct {
 	p  *Process // the receiver

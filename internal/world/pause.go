@@ -13,6 +13,7 @@ func (p *Process) Pause(d time.Duration) {
 		return
 	}
 	p.World.trace.note(p.World.Now, p.Index, opFault, fmt.Sprintf("pause %v", d))
+	p.slewed.to(p.clock())
 	p.Asleep = true
 	p.World.Watcher.Pauses(p, d)
 	p.naps++
@@ -45,8 +46,9 @@ func (p *Process) Resume() {
 		p.unseen = p.World.Now - p.dozed
 		p.dozed = 0
 		p.origin += p.unseen
-		noticeSleep(p)
 	}
+	p.slewed.resume(p.clock())
+	noticeSleep(p)
 	list := p.deferred
 	p.deferred = nil
 	for _, run := range list {

@@ -28,12 +28,11 @@ type job struct {
 
 // Process is a process. Its clock starts at a random origin, so that no node can make sense of another's times.
 type Process struct {
-	World  *World
-	Index  int
-	ID     peer.ID
-	Node   *node.Node
-	origin time.Duration
-	drift  int64 // millionths by which its clock runs fast
+	World *World
+	Index int
+	ID    peer.ID
+	Node  *node.Node
+	clocks
 	eff    node.Effects
 	View   *membership.View
 	Ended  *membership.Ended
@@ -71,11 +70,12 @@ func (w *World) Start(idx int, seeds []peer.Addr) *Process {
 	p := &Process{
 		World: w, Index: idx, Alive: true, Began: w.Now, wake: -1,
 		ID:     peer.ID{Addr: h.Addr, Inc: w.hostRand.Uint64() | 1},
-		origin: w.Now - time.Duration(w.hostRand.Int64N(int64(time.Hour))),
+		clocks: clocks{origin: w.Now - time.Duration(w.hostRand.Int64N(int64(time.Hour)))},
 	}
 	if d := w.Config.Drift; d > 0 {
 		p.drift = w.hostRand.Int64N(2*d+1) - d
 	}
+	p.slewed.begin(p.clock())
 	mc := w.Config.Membership
 	if mc.MinBirth = h.birth; w.Config.Records {
 		mc.MinBirth = 0 // a record says what the birth of a new cluster must exceed, and hinders no join
@@ -92,6 +92,7 @@ func (w *World) Start(idx int, seeds []peer.Addr) *Process {
 	p.open()
 	w.Watcher.Starts(p)
 	skew := w.hostRand.Uint64N(10_000)
+	p.skew = time.Duration(skew) * time.Millisecond
 	wall := WallBase + uint64((w.Now+h.Wall)/time.Millisecond) + skew
 	join := membership.JoinCommand{Seeds: seeds, WallMillis: wall, Record: h.recall(w)}
 	join.NeverForm, join.FormNew = w.forms.never, w.forms.anew
@@ -102,6 +103,9 @@ func (w *World) Start(idx int, seeds []peer.Addr) *Process {
 	}
 	return p
 }
+
+// clock is the process's own monotonic time.
+func (p *Process) clock() time.Duration { return p.clockAt(p.World.Now) }
 
 // Paused reports whether the process stands still.
 func (p *Process) Paused() bool { return p.Asleep }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/sim/setup"
@@ -198,11 +199,45 @@ func TestCrashUnwindsWaitingHandlers(t *testing.T) {
 // TestClocksDrift: a process finds the moment at which its own clock shows a time, fast or slow.
 func TestClocksDrift(t *testing.T) {
 	for _, drift := range []int64{0, 1, 500, -500, 100_000} {
-		p := &Process{World: &World{}, origin: -time.Hour, drift: drift}
+		p := &Process{World: &World{}, clocks: clocks{origin: -time.Hour, drift: drift}}
 		for _, clock := range []time.Duration{time.Hour, time.Hour + 7, 2*time.Hour + 123_456_789, 30 * time.Hour} {
 			at := p.reaches(clock)
 			require.GreaterOrEqual(t, p.clockAt(at), clock)
 			require.Less(t, p.clockAt(at-3), clock)
 		}
 	}
+}
+
+// ACC-4: a process's slewed clock does what a driver's ticks do to its own: it keeps up while the process runs, lags by
+// the whole of a pause after it, and catches up by steps below which no call looks slow.
+func TestSlewedClockOfAProcess(t *testing.T) {
+	var s slewing
+	now, pause := time.Hour, 4*time.Second
+	s.begin(now)
+	shows := now // as ticks move it, one by one
+	look := func() {
+		t.Helper()
+		require.Equal(t, shows, s.to(now))
+	}
+	tick := func() {
+		now += plane.ClockTick
+		shows = plane.Slew(shows, now)
+	}
+	for range 10 {
+		tick()
+	}
+	look()
+	now += pause
+	shows = plane.Slew(shows, now)
+	s.resume(now)
+	look()
+	require.Greater(t, now-shows, pause-plane.SlewStep-plane.ClockTick)
+	for i := range 2000 {
+		tick()
+		if i%7 == 0 {
+			look()
+		}
+	}
+	require.Equal(t, now, shows, "it has caught up")
+	look()
 }
