@@ -37,6 +37,7 @@ var (
 	ErrTableFull     = route.ErrTableFull     // the shard holds as many entities as it may; matches ErrMailboxFull too
 	ErrQueueFull     = route.ErrQueueFull     // too much waits for one worker or loop; matches ErrMailboxFull too
 	ErrExpired       = route.ErrExpired       // the ask's time was over before it was handled; matches ErrTimeout too
+	ErrNewFailed     = route.ErrNewFailed     // Type.New or Open made no handler: nothing was handled
 	ErrNoHost        = route.ErrNoHost        // no member of the cluster hosts the type
 	ErrAbandoned     = route.ErrAbandoned     // its owner ended, or lost the shard, before its turn; matches ErrStopped
 	ErrLostInFlight  = route.ErrLostInFlight  // lost on the way or with its owner, handled or not; matches ErrPeerLost

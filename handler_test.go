@@ -31,7 +31,9 @@ func (a *actor) Stop(c *kith.Context) {
 
 func register(t *testing.T, n *kith.Node, typ kith.Type, a actor) *kith.Region {
 	t.Helper()
-	typ.New = func(string, kith.Fence) kith.Handler { return &a }
+	if typ.Open == nil {
+		typ.New = func(string, kith.Fence) kith.Handler { return &a }
+	}
 	if typ.Shards == 0 {
 		typ.Shards = 8
 	}

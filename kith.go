@@ -68,12 +68,14 @@ const (
 
 // The kinds of Incident.
 const (
-	Panicked = entity.Panicked // New, Receive or Stop panicked
+	Panicked = entity.Panicked // New, Open, Receive or Stop panicked
 	Slow     = entity.Slow     // a call took longer than Type.SlowAfter
 	Overrun  = entity.Overrun  // a Blocking call did not return when the node suspended itself
 	GaveUp   = entity.GaveUp   // a panic stopped the entity: under RestartStop, or the last of more than Type.MaxRestarts
 	Stalled  = entity.Stalled  // a worker or event loop stands still for a second
 	Silent   = entity.Silent   // what is sent on a connection to another node is not acknowledged
+
+	NewFailed = entity.NewFailed // Type.Open returned an error, or no handler came of it or of New
 )
 
 // What names nodes, ownerships and delivery failures (packages peer and route).

@@ -4,8 +4,10 @@
 package kith_test
 
 import (
+	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -121,6 +123,41 @@ func TestDroppedMessagesAreReported(t *testing.T) {
 		})
 	}, "the operator is told")
 	eventually(t, func() bool { return owner.Stats().Types[0].Dropped == 3 }, "counted")
+}
+
+// An entity that cannot be made is no silence: who asks gets an error that says that nothing was executed, with the
+// text of Open; tells were accepted, so they are reported where their entity would live; the operator is told.
+func TestOpenThatFailsIsTold(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode.String(), func(t *testing.T) {
+			var down atomic.Bool
+			down.Store(true)
+			far, owner, seen, here, there := owned(t, kith.Type{Mode: mode, Open: func(c *kith.Context) (kith.Handler, error) {
+				if down.Load() {
+					return nil, errors.New("no store for " + c.ID)
+				}
+				return &actor{receive: func(c *kith.Context, b []byte) error { return c.Reply(b) }}, nil
+			}}, actor{})
+			ctx := within(t)
+			_, err := far.Ask(ctx, "a", nil)
+			require.ErrorIs(t, err, kith.ErrNewFailed)
+			require.ErrorContains(t, err, "no store for a")
+			require.NotErrorIs(t, err, kith.ErrPanic)
+			for range 3 {
+				require.NoError(t, far.Tell("a", nil))
+			}
+			eventually(t, func() bool { return there.of(kith.ErrNewFailed) == 3 }, "reported at the owner")
+			require.Zero(t, here.of(kith.ErrNewFailed))
+			eventually(t, func() bool { return owner.Stats().Types[0].NotMade == 4 }, "counted")
+			require.Zero(t, owner.Stats().Types[0].Handled)
+			require.True(t, seen.some(func(i kith.Incident) bool {
+				return i.Kind == kith.NewFailed && i.ID == "a" && i.Mode == mode && i.Text == "no store for a"
+			}))
+			down.Store(false)
+			_, err = far.Ask(ctx, "a", nil)
+			require.NoError(t, err, "the next message tries again")
+		})
+	}
 }
 
 // "One over its time is named": the entity of a call that takes longer than its type's SlowAfter is named while it

@@ -1,4 +1,4 @@
-// Calls into user code: New, Receive and Stop, each guarded against panics, and the answers that asks are owed.
+// Calls into user code: New, Open, Receive and Stop, each guarded against panics, and the answers that asks are owed.
 
 package entity
 
@@ -14,10 +14,10 @@ import (
 // receive gives one message to the entity, making an instance if there is none, and sees to it that an ask is answered
 // or detached. The context has been opened.
 func (c *Context) receive(payload []byte) {
-	c.tally.Delivered++
-	if c.e.h == nil && !c.makeInstance() {
+	if c.e.h == nil && !c.makeInstance(payload) {
 		return
 	}
+	c.tally.Delivered++
 	c.outcome(c.call(payload))
 }
 
@@ -71,34 +71,53 @@ func (c *Context) call(payload []byte) (err error, text []byte) {
 	return c.e.h.Receive(c, payload), nil
 }
 
-// makeInstance runs New. If that fails the ask is answered, and the next message tries again.
-func (c *Context) makeInstance() (ok bool) {
-	defer func() {
-		if v := recover(); v != nil {
-			ok = false
-			c.noInstance(v)
-		}
-	}()
-	h := c.s.typ.New(c.e.id, c.s.fence)
+// makeInstance runs New or Open. If that fails the message is over, and the next one tries again.
+func (c *Context) makeInstance(payload []byte) bool {
+	c.e.instance++ // timers that Open sets are the new one's
+	h, failed := c.newHandler()
 	if h == nil {
-		c.noInstance("New returned no handler")
+		c.noInstance(failed, payload)
 		return false
 	}
 	c.e.h = h
-	c.e.instance++
 	c.tally.Made++
 	return true
 }
 
-// noInstance notes that New has failed.
-func (c *Context) noInstance(why any) {
-	c.e.h = nil
-	c.tally.Crashes++
-	c.answer(route.HandlerPanic, c.panicked(why))
-	c.crashed = c.s.typ.minds()
-	if c.crashed {
-		c.touched, c.renewed = true, true
+// newHandler returns what New or Open makes, or nil and why that is nothing. The ask is kept out of Open's hands.
+func (c *Context) newHandler() (h Handler, failed []byte) {
+	from := c.from
+	c.from = nil
+	defer func() {
+		c.from, c.passivate = from, false
+		if v := recover(); v != nil {
+			h, failed = nil, c.panicked(v)
+		}
+	}()
+	if c.s.typ.Open == nil {
+		h = c.s.typ.New(c.e.id, c.s.fence)
+		failed = []byte("New returned no handler")
+	} else if made, err := c.s.typ.Open(c); err != nil {
+		failed = errorText(err)
+	} else {
+		h, failed = made, []byte("Open returned no handler")
 	}
+	if h == nil {
+		c.report(Incident{Kind: NewFailed, Text: string(failed)})
+	}
+	return h, failed
+}
+
+// noInstance ends the message for which no instance could be made.
+func (c *Context) noInstance(text, payload []byte) {
+	ask := c.from != nil
+	c.e.h = nil
+	c.renew()
+	c.tally.Crashes++
+	c.tally.NotMade++
+	c.answer(route.NewFailed, text)
+	c.s.runtime.Unhandled(c.e, route.NewFailed, ask, payload)
+	c.crashed = c.s.typ.minds()
 }
 
 // halt runs Stop and ends the instance.

@@ -5,6 +5,8 @@ package entity
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -231,27 +233,110 @@ func TestPanickedEntityLeavesNothingBehind(t *testing.T) {
 	})
 }
 
+// A message for which no handler comes of New or Open is over, and no handler has seen it: an ask is told why by an
+// error of its own, a tell is given back to whoever reports it. The next message tries again.
 func TestNewThatFailsIsTriedAgain(t *testing.T) {
-	everyMode(t, func(t *testing.T, r *rig, _ func(...func(*Type)) *rig) {
-		fail := "panic"
-		r.f.make = func(id string) Handler {
-			switch fail {
-			case "panic":
-				panic("no state")
-			case "nil":
-				return nil
+	for _, opens := range []bool{false, true} {
+		everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
+			fail, made := "", 0
+			r := again(func(typ *Type) {
+				if opens {
+					f := typ.New
+					typ.New, typ.Open = nil, func(c *Context) (Handler, error) {
+						require.False(t, c.Asked())
+						require.ErrorIs(t, c.Reply(nil), ErrNoAsk)
+						c.Passivate()
+						require.NoError(t, c.After(time.Second, []byte("set by Open")))
+						if fail == "error" {
+							return &handler{}, errors.New("no store")
+						}
+						return f(c.ID, c.Fence), nil
+					}
+				}
+			})
+			r.f.make = func(id string) Handler {
+				switch fail {
+				case "panic":
+					panic("no state")
+				case "nil":
+					return nil
+				}
+				made++
+				return &handler{r.f, id}
 			}
-			return &handler{r.f, id}
+			var lost []string
+			r.f.unhandled = func(id string, why route.Reason, ask bool, payload string) {
+				lost = append(lost, fmt.Sprintf("%s %v %t %s", id, why, ask, payload))
+			}
+			fails := map[string]string{"panic": "no state", "nil": "New returned no handler"}
+			if opens {
+				fails["nil"], fails["error"] = "Open returned no handler", "no store"
+			}
+			for _, fail = range slices.Sorted(maps.Keys(fails)) {
+				r.f.incidents, lost = nil, nil
+				require.Equal(t, answer{42, route.NewFailed, fails[fail]}, r.ask("a", "1"))
+				require.Equal(t, route.OK, r.tell("a", "2"))
+				require.Equal(t, []string{"a new-failed true 1", "a new-failed false 2"}, lost)
+				require.Len(t, r.f.incidents, 2)
+				want := Incident{Type: "book", ID: "a", Shard: 7, Mode: r.Type().Mode, Kind: NewFailed, Text: fails[fail]}
+				if fail == "panic" {
+					require.Equal(t, Panicked, r.f.incidents[0].Kind)
+				} else {
+					require.Equal(t, want, r.f.incidents[0])
+				}
+				require.Zero(t, r.Stats().Live)
+				require.Zero(t, r.pool.Used(), "a timer of an Open that failed is none")
+			}
+			st := r.Stats()
+			require.Equal(t, uint64(2*len(fails)), st.NotMade)
+			require.Equal(t, st.NotMade, st.Crashes)
+			require.Zero(t, st.Delivered)
+			fail = ""
+			r.f.receive = func(c *Context, p []byte) error { return c.Reply(p) }
+			require.Equal(t, answer{42, route.OK, "3"}, r.ask("a", "3"))
+			require.Equal(t, 1, made)
+			require.Equal(t, 1, r.Stats().Live, "Passivate in Open is nothing: the message came after it")
+			r.takeLog()
+			r.f.now += time.Second
+			r.Tick(r.f.now)
+			r.runAll()
+			require.Equal(t, opens, slices.Equal([]string{"a got set by Open"}, r.takeLog()))
+		})
+	}
+}
+
+// What could not be made rests as what has panicked does, and what waits for it is handled when it can be made again.
+func TestFailedOpenRests(t *testing.T) {
+	fail := true
+	r := newRig(t, Blocking, func(typ *Type) {
+		typ.RestartBackoff, typ.MaxRestarts, typ.RestartWindow = time.Second, 2, time.Minute
+		f := typ.New
+		typ.New, typ.Open = nil, func(c *Context) (Handler, error) {
+			if fail {
+				return nil, errors.New("no store")
+			}
+			return f(c.ID, c.Fence), nil
 		}
-		require.Equal(t, answer{42, route.HandlerPanic, "no state"}, r.ask("a", "1"))
-		fail = "nil"
-		require.Equal(t, answer{42, route.HandlerPanic, "New returned no handler"}, r.ask("a", "2"))
-		require.Len(t, r.f.incidents, 2)
-		require.Zero(t, r.Stats().Live)
-		fail = ""
-		r.f.receive = func(c *Context, p []byte) error { return c.Reply(p) }
-		require.Equal(t, answer{42, route.OK, "3"}, r.ask("a", "3"))
 	})
+	r.tell("a", "1")
+	r.tell("a", "2")
+	require.Equal(t, uint64(1), r.Stats().NotMade)
+	fail = false
+	r.tickTo(time.Second - 1)
+	require.Empty(t, r.takeLog())
+	r.tickTo(time.Second)
+	require.Equal(t, []string{"a new", "a got 2"}, r.takeLog())
+
+	fail = true
+	for range 3 {
+		r.deliver("b", "1", nil, 0)
+	}
+	r.runAll()
+	r.tickTo(10 * time.Second)
+	last := r.f.incidents[len(r.f.incidents)-1]
+	require.Equal(t, GaveUp, last.Kind, "three times within the window")
+	require.Equal(t, uint64(4), r.Stats().NotMade)
+	require.Equal(t, route.Crashed, r.tell("b", "2"))
 }
 
 func TestPanicInStopStillStops(t *testing.T) {

@@ -3,6 +3,7 @@
 package entity
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,7 +33,9 @@ type hostModel struct {
 	timers   int // messages from timers
 	panicked map[string]time.Duration
 	dropped  int
+	unmade   int
 	gaveUp   int
+	failed   error // of the Open that is under way
 }
 
 type modelRun struct {
@@ -55,15 +58,23 @@ func newHostModel(t *rapid.T, mode Mode) *hostModel {
 			typ.MaxRestarts = rapid.IntRange(0, 2).Draw(t, "restarts")
 		}
 		typ.MaxActive = rapid.IntRange(0, 3).Draw(t, "active")
+		if rapid.Bool().Draw(t, "opens") {
+			typ.New, typ.Open = nil, m.open
+		}
 	})
-	m.f.report = m.incident
+	m.f.report, m.f.unhandled = m.incident, m.unhandled
 	m.pool.Limit = rapid.IntRange(0, 20_000).Draw(t, "budget")
 	m.f.make = func(id string) Handler {
 		require.False(t, m.alive[id], "at most one live instance of an entity")
 		if rapid.IntRange(0, 19).Draw(t, "new fails") == 0 {
-			// The message that wanted it is accounted for by whoever called New: it is the oldest accepted one.
-			m.took(id, -1)
 			m.panicAt(id)
+			switch rapid.IntRange(0, 2).Draw(t, "how") {
+			case 0:
+				return nil
+			case 1:
+				m.failed = errors.New("no store")
+				return nil
+			}
 			panic("new")
 		}
 		if at, panicked := m.panicked[id]; panicked && !m.Stopping() {
@@ -73,6 +84,28 @@ func newHostModel(t *rapid.T, mode Mode) *hostModel {
 		return &modelHandler{m, t, id}
 	}
 	return m
+}
+
+// open is Type.Open.
+func (m *hostModel) open(c *Context) (Handler, error) {
+	require.False(m.t, c.Asked())
+	require.ErrorIs(m.t, c.Reply(nil), ErrNoAsk, "the ask is the handler's")
+	_ = c.After(0, []byte("timer")) // set only if there is an instance
+	h, err := m.f.make(c.ID), m.failed
+	m.failed = nil
+	return h, err
+}
+
+// unhandled accounts for a message for which New or Open made nothing: the oldest accepted one.
+func (m *hostModel) unhandled(id string, why route.Reason, ask bool, payload string) {
+	require.Equal(m.t, route.NewFailed, why)
+	text, _, _ := strings.Cut(payload, " ")
+	number, err := strconv.Atoi(text)
+	require.NoError(m.t, err)
+	require.Equal(m.t, ask, m.answers[uint64(number)] == 1, "an ask has been answered")
+	m.took(id, number)
+	m.handled--
+	m.unmade++
 }
 
 // panicAt notes a panic of the policy's concern.
@@ -230,7 +263,7 @@ func (m *hostModel) check(t *rapid.T) {
 		waiting += len(w)
 	}
 	st := m.Stats()
-	require.Equal(t, m.total, m.handled+waiting+m.dropped)
+	require.Equal(t, m.total, m.handled+waiting+m.dropped+m.unmade)
 	require.GreaterOrEqual(t, m.pool.Used(), st.QueuedBytes)
 	if m.pool.Used() > m.pool.Limit {
 		require.Equal(t, Blocking, m.Type().Mode, "only parked messages and timers that fired exceed the budget")
@@ -293,8 +326,10 @@ func (m *hostModel) end(t *rapid.T, abandon bool) {
 	require.Zero(t, st.Live)
 	require.Zero(t, st.QueuedBytes)
 	require.Zero(t, m.pool.Used())
-	require.Equal(t, uint64(m.total-m.handled-m.dropped), st.Abandoned, "what was not handled was abandoned, and counted")
-	require.Equal(t, []uint64{uint64(m.dropped), uint64(m.gaveUp)}, []uint64{st.Dropped, st.GivenUp})
+	require.Equal(t, uint64(m.total-m.handled-m.dropped-m.unmade), st.Abandoned,
+		"what was not handled was abandoned, and counted")
+	require.Equal(t, []uint64{uint64(m.dropped), uint64(m.gaveUp), uint64(m.unmade)},
+		[]uint64{st.Dropped, st.GivenUp, st.NotMade})
 	require.Zero(t, st.Crashed, "no record outlives its shard")
 	if !abandon {
 		require.Zero(t, st.Abandoned)

@@ -50,6 +50,8 @@ type fake struct {
 	stop    func(c *Context)
 	make    func(id string) Handler
 	report  func(Incident)
+
+	unhandled func(id string, why route.Reason, ask bool, payload string)
 }
 
 func (f *fake) Tell(typ, id string, payload []byte) error {
@@ -68,6 +70,12 @@ func (f *fake) Report(i Incident) {
 	f.incidents = append(f.incidents, i)
 	if f.report != nil {
 		f.report(i)
+	}
+}
+
+func (f *fake) Unhandled(e *Entity, why route.Reason, ask bool, payload []byte) {
+	if f.unhandled != nil {
+		f.unhandled(e.ID(), why, ask, string(payload))
 	}
 }
 

@@ -29,6 +29,10 @@ type Runtime interface {
 	// Report takes what operators want to know: a panic, a slow handler. A GaveUp is reported by whoever steps the
 	// shard: it must not lead back into the shard before Report returns.
 	Report(Incident)
+	// Unhandled takes an accepted message, no timer's, that ends without a handler having got it, because of why:
+	// route.NewFailed. An ask has been answered. It may be called under the shard's lock and must not lead back into the
+	// shard before it returns; payload is valid until then.
+	Unhandled(e *Entity, why route.Reason, ask bool, payload []byte)
 	// Shards returns on how many shards of the type this node's Type.MaxActive is divided, at least 1. It is called
 	// when an entity of a type with such a bound is made.
 	Shards() int
@@ -66,7 +70,7 @@ type Incident struct {
 	// Dropped is how many tells waited and were dropped, Answered how many asks that waited were answered with
 	// route.ErrCrashed, for GaveUp.
 	Dropped, Answered int
-	Text              string // the panic value and its stack, for Panicked; at most MaxIncidentText bytes
+	Text              string // for Panicked the value and its stack, for NewFailed the error; MaxIncidentText bytes
 	// Missed is how many incidents of this kind and type were only counted since the one before this: when many come,
 	// a runtime reports a part of them.
 	Missed uint64
@@ -77,18 +81,20 @@ type IncidentKind uint8
 
 // The kinds of incident.
 const (
-	Panicked IncidentKind = 1 // New, Receive or Stop panicked
+	Panicked IncidentKind = 1 // New, Open, Receive or Stop panicked
 	Slow     IncidentKind = 2 // a call took longer than the type's SlowAfter
 	Overrun  IncidentKind = 3 // a Blocking call did not return when the node suspended itself
-	GaveUp   IncidentKind = 4 // a panic stopped the entity: under RestartStop, or the last of more than MaxRestarts
+	GaveUp   IncidentKind = 4 // a panic or failed New stopped it: under RestartStop, or the last of more than MaxRestarts
 	Stalled  IncidentKind = 5 // a worker or event loop (Mode tells) stands still for a second; Text is its stack
 	// Silent: a connection to another node (Text names it) hears nothing: what was sent on it is not acknowledged by the
 	// system there, for Took while it is Running; it is being made anew. Told once more when that is over.
 	Silent IncidentKind = 6
+	// NewFailed: Type.Open returned an error (Text), or no handler came of it or of New. A panic in them is a Panicked.
+	NewFailed IncidentKind = 7
 )
 
 var incidentNames = []string{Panicked: "panicked", Slow: "slow", Overrun: "overrun", GaveUp: "gave-up",
-	Stalled: "stalled", Silent: "silent"}
+	Stalled: "stalled", Silent: "silent", NewFailed: "new-failed"}
 
 // String names the kind.
 func (k IncidentKind) String() string { return enum.Name(incidentNames, k, "incident") }

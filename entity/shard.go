@@ -63,10 +63,11 @@ const (
 
 // Tally counts what came of calls into handlers.
 type Tally struct {
-	Delivered     uint64 // messages given to a handler, the failed ones included; also those whose New failed
+	Delivered     uint64 // messages given to a handler, the failed ones included
+	NotMade       uint64 // messages dropped because New or Open made no handler for them; asks among them were answered
 	Failed        uint64 // of them, Receive returned an error
-	Panics        uint64 // New, Receive or Stop panicked
-	Crashes       uint64 // instances that a panic ended, or that New failed to make
+	Panics        uint64 // New, Open, Receive or Stop panicked
+	Crashes       uint64 // instances that a panic ended, or that New or Open failed to make
 	NoReply       uint64 // asks left without a reply
 	AnswersLost   uint64 // answers that the origin did not take
 	Made          uint64 // instances made
@@ -78,6 +79,7 @@ type Tally struct {
 
 func (t *Tally) add(o *Tally) {
 	t.Delivered += o.Delivered
+	t.NotMade += o.NotMade
 	t.Failed += o.Failed
 	t.Panics += o.Panics
 	t.Crashes += o.Crashes

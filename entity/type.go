@@ -95,8 +95,8 @@ type Handler interface {
 	Stop(c *Context)
 }
 
-// Type declares a kind of entity. The zero value of every field but Name and New is a good default. Name, Shards and
-// Role must agree on all nodes; the others may differ.
+// Type declares a kind of entity. The zero value of every field but Name and New, or Open, is a good default. Name,
+// Shards and Role must agree on all nodes; the others may differ.
 type Type struct {
 	// Name names the type in the whole cluster: 1 to 255 bytes.
 	Name string
@@ -109,6 +109,12 @@ type Type struct {
 	// New makes the entity when its first message comes. id is the type's own copy and may be kept; f is the fence of
 	// the ownership under which it lives, to be given to every store that it writes to.
 	New func(id string, f route.Fence) Handler
+	// Open takes the place of New for entities that may fail to be made, as one that reads its state from a store: set one
+	// of the two. An error, and a panic in either, ends the message that wanted the entity: an ask gets
+	// route.ErrNewFailed with the text, a tell is dropped, counted and reported, and no handler has seen either. Then it
+	// goes on as after a panic: by Restart, RestartBackoff and MaxRestarts. c has all but the ask: the message is for
+	// the handler to answer. Open blocks only where a handler of the type's Mode may.
+	Open func(c *Context) (Handler, error)
 	// MailboxBytes bounds what waits for one Blocking entity, RecordOverhead of each message included; zero means
 	// 256 KiB, at least 1 KiB. A single message may exceed it when nothing else waits.
 	MailboxBytes int
@@ -168,8 +174,11 @@ func (t Type) Validate() error {
 	if t.Mode > Inline {
 		fault("Mode is %d, must be Blocking, Worker or Inline", t.Mode)
 	}
-	if t.New == nil {
-		fault("New is nil")
+	if t.New == nil && t.Open == nil {
+		fault("New is nil, and so is Open")
+	}
+	if t.New != nil && t.Open != nil {
+		fault("New and Open are both set, must be one of them")
 	}
 	if t.MailboxBytes < MinMailboxBytes {
 		fault("MailboxBytes is %d, must be at least %d", t.MailboxBytes, MinMailboxBytes)

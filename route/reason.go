@@ -41,7 +41,8 @@ const (
 	NoHost        Reason = 23 // no member of the cluster hosts the type; since wire version 4
 	Abandoned     Reason = 24 // it waited at its owner, which ended or lost the shard; since wire version 4
 	LostInFlight  Reason = 25 // its connection broke or its owner was lost: handled or not; since wire version 4
-	reasonCount          = 26
+	NewFailed     Reason = 26 // New or Open made no handler, so nothing was handled; since wire version 4
+	reasonCount          = 27
 )
 
 // One error per reason; match with errors.Is. What is returned wraps them with the peer, the bound or the id.
@@ -69,6 +70,7 @@ var (
 	ErrTableFull  = fmt.Errorf("%w: too many entities in the shard", ErrMailboxFull)
 	ErrQueueFull  = fmt.Errorf("%w: queue of an event loop or worker", ErrMailboxFull)
 	ErrNoHost     = errors.New("kith: no member hosts the type")
+	ErrNewFailed  = errors.New("kith: entity could not be made")
 	// ErrExpired matches ErrTimeout too, ErrAbandoned ErrStopped, ErrLostInFlight ErrPeerLost.
 	ErrExpired      = fmt.Errorf("%w: expired before it was handled", ErrTimeout)
 	ErrAbandoned    = fmt.Errorf("%w: abandoned before it was handled", ErrStopped)
@@ -82,6 +84,7 @@ var reasonErrs = [reasonCount]error{
 	BadPayload: ErrBadPayload, ShardStopping: ErrShardStopping, AsksFull: ErrAsksFull, Crashed: ErrCrashed,
 	BudgetFull: ErrBudgetFull, TableFull: ErrTableFull, QueueFull: ErrQueueFull,
 	Expired: ErrExpired, NoHost: ErrNoHost, Abandoned: ErrAbandoned, LostInFlight: ErrLostInFlight,
+	NewFailed: ErrNewFailed,
 }
 
 var reasonNames = [reasonCount]string{
@@ -91,7 +94,7 @@ var reasonNames = [reasonCount]string{
 	NoReply: "no-reply", Suspended: "suspended", BadPayload: "bad-payload", ShardStopping: "shard-stopping",
 	AsksFull: "asks-full", Crashed: "crashed", BudgetFull: "budget-full", TableFull: "table-full",
 	QueueFull: "queue-full", Expired: "expired", NoHost: "no-host", Abandoned: "abandoned",
-	LostInFlight: "lost-in-flight",
+	LostInFlight: "lost-in-flight", NewFailed: "new-failed",
 }
 
 // Reasons is how many reasons there are, OK included: the size of a table by reason.
@@ -111,6 +114,8 @@ func (r Reason) Spoken(version uint16) Reason {
 		return Stopped
 	case LostInFlight:
 		return PeerLost
+	case NewFailed:
+		return HandlerPanic
 	}
 	if version > 1 {
 		return r

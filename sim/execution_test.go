@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -180,4 +181,50 @@ func TestMaxActiveOfANode(t *testing.T) {
 		require.Greater(t, live, 30)
 	}
 	require.Equal(t, 600, made)
+}
+
+// While the store is away no entity can be made: asks are told so and were certainly not executed, tells are counted
+// where they ended. An entity that rests after that keeps what waits, and works it off when the store is back.
+func TestOpenThatFails(t *testing.T) {
+	for mode := entity.Blocking; mode <= entity.Inline; mode++ {
+		t.Run(mode.String(), func(t *testing.T) {
+			down, handled := true, 0
+			c := New(t, 3, 12)
+			c.Register(entity.Type{Name: "shelf", Mode: mode, RestartBackoff: 5 * time.Second,
+				Open: func(ctx *entity.Context) (entity.Handler, error) {
+					if down {
+						return nil, errors.New("no store for " + ctx.ID)
+					}
+					return handlerFunc(func(c *entity.Context, b []byte) error {
+						handled++
+						if c.Asked() {
+							return c.Reply(b)
+						}
+						return nil
+					}), nil
+				}})
+			c.AwaitUp()
+			_, err := c.Ask(0, "shelf", "a", nil)
+			require.ErrorIs(t, err, route.ErrNewFailed)
+			require.ErrorContains(t, err, "no store for a")
+			require.NoError(t, c.Tell(1, "shelf", "b", nil))
+			require.True(t, c.Until(patience, func() bool { return c.Owner("shelf", "b") >= 0 }))
+			c.Advance(time.Second)
+			own, _ := world.Refusals(c.proc(c.Owner("shelf", "b")), route.NewFailed)
+			require.Positive(t, own)
+			require.Zero(t, handled)
+			for range 4 {
+				require.NoError(t, c.Tell(2, "shelf", "b", nil), "or refused there, and told")
+			}
+			down = false
+			c.Advance(20 * time.Second)
+			if mode == entity.Blocking {
+				require.Equal(t, 4, handled, "what waits while the entity rests is worked off")
+			} else {
+				require.Zero(t, handled, "nothing waits for others: it was refused")
+			}
+			_, err = c.Ask(0, "shelf", "a", nil)
+			require.NoError(t, err)
+		})
+	}
 }

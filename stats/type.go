@@ -21,6 +21,7 @@ type Type struct {
 	Entities     uint64 // that live here, idle ones included
 	MailboxBytes uint64 // that wait for them, with entity.RecordOverhead for each message
 	Handled      uint64 // messages given to handlers
+	NotMade      uint64 // messages for which New or Open made no handler: asks were answered, tells reported
 	Failed       uint64 // of them, Receive returned an error
 	NoReply      uint64 // asks that were left without a reply
 	AnswersLost  uint64 // answers that the asker's side did not take

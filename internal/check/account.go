@@ -114,7 +114,7 @@ func (b *books) enter(a *world.Account) {
 	case handled && (!a.Maybe || a.Ask):
 	case handled:
 		b.group(a).maybe++
-	case a.Ask && a.Told:
+	case a.Told:
 		b.sums.Reported++
 	case a.Ask:
 		b.lose(asked(a))

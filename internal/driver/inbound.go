@@ -35,6 +35,9 @@ func (d *Driver) execution() {
 		Dropped: func(t *exec.Type, i entity.Incident) {
 			d.failed.add(d.regionOf(t), i.Shard, cause{peer: d.self, reason: route.Crashed}, uint64(i.Dropped), bytesOf(i.ID))
 		},
+		Unhandled: func(t *exec.Type, shard route.ShardID, id string, why route.Reason) {
+			d.failed.add(d.regionOf(t), shard, cause{peer: d.self, reason: why}, 1, bytesOf(id))
+		},
 	})
 }
 

@@ -99,6 +99,7 @@ func (r *Region) stats() TypeStats {
 // put fills in what the type's shards have counted.
 func put(t *TypeStats, st entity.Stats) {
 	t.Handled, t.Failed, t.NoReply, t.AnswersLost = st.Delivered, st.Failed, st.NoReply, st.AnswersLost
+	t.NotMade = st.NotMade
 	t.Made, t.Passivated, t.Stopped, t.Abandoned = st.Made, st.Passivated, st.Stopped, st.Abandoned
 	t.TimersFired, t.TimersDropped, t.Timers = st.TimersFired, st.TimersDropped, uint64(st.Timers)
 	t.Crashes, t.GivenUp, t.Dropped, t.Evicted = st.Crashes, st.GivenUp, st.Dropped, st.Evicted

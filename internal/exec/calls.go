@@ -7,10 +7,18 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/route"
 )
 
 // Report passes on what operators want to know. It is part of entity.Runtime.
 func (h *Host) Report(i entity.Incident) { h.x.report(h.t, i) }
+
+// Unhandled passes on what ends without a handler. It is part of entity.Runtime.
+func (h *Host) Unhandled(e *entity.Entity, why route.Reason, ask bool, _ []byte) {
+	if !ask {
+		h.x.needs.Unhandled(h.t, h.shard, e.ID(), why)
+	}
+}
 
 // Suspended reports whether the node has suspended itself. It is part of entity.Runtime.
 func (h *Host) Suspended() bool { return h.x.Gate.Closed() }

@@ -51,6 +51,8 @@ type Needs struct {
 	Stopped func(h *Host)
 	// Dropped says that an entity was given up, and i.Dropped tells with it. A lock of the host may be held.
 	Dropped func(t *Type, i entity.Incident)
+	// Unhandled says that an accepted tell has ended without a handler having got it. A lock of the host may be held.
+	Unhandled func(t *Type, shard route.ShardID, id string, why route.Reason)
 }
 
 // Large is a large message that came by another way than its envelope.

@@ -17,6 +17,7 @@ const publishEvery = 100 * time.Millisecond
 // The figures of a type. Those from figEntities on are states, which end with their shard.
 const (
 	figHandled = iota
+	figNotMade
 	figFailed
 	figNoReply
 	figAnswersLost
@@ -42,8 +43,9 @@ type tally [figures]uint64
 
 func tallyOf(st *entity.Stats) tally {
 	return tally{
-		figHandled: st.Delivered, figFailed: st.Failed, figNoReply: st.NoReply, figAnswersLost: st.AnswersLost,
-		figMade: st.Made, figPassivated: st.Passivated, figStopped: st.Stopped, figAbandoned: st.Abandoned,
+		figHandled: st.Delivered, figNotMade: st.NotMade, figFailed: st.Failed, figNoReply: st.NoReply,
+		figAnswersLost: st.AnswersLost,
+		figMade:        st.Made, figPassivated: st.Passivated, figStopped: st.Stopped, figAbandoned: st.Abandoned,
 		figCrashes: st.Crashes, figGivenUp: st.GivenUp, figDropped: st.Dropped, figEvicted: st.Evicted,
 		figTimersFired: st.TimersFired, figTimersDropped: st.TimersDropped,
 		figEntities: uint64(st.Live), figCrashed: uint64(st.Crashed), figTimers: uint64(st.Timers),
@@ -80,7 +82,7 @@ func (v *tally) stats() (st entity.Stats) {
 	st.Made, st.Passivated, st.Stopped, st.Abandoned = v[figMade], v[figPassivated], v[figStopped], v[figAbandoned]
 	st.TimersFired, st.TimersDropped, st.Timers = v[figTimersFired], v[figTimersDropped], int(v[figTimers])
 	st.Crashes, st.GivenUp, st.Dropped, st.Evicted = v[figCrashes], v[figGivenUp], v[figDropped], v[figEvicted]
-	st.Crashed = int(v[figCrashed])
+	st.NotMade, st.Crashed = v[figNotMade], int(v[figCrashed])
 	st.Live, st.QueuedBytes = int(v[figEntities]), int(v[figMailboxBytes])
 	return st
 }

@@ -22,7 +22,7 @@ const (
 // million times a second.
 type incidentLimits struct {
 	mu    sync.Mutex
-	kinds [entity.Stalled + 1]struct {
+	kinds [entity.NewFailed + 1]struct {
 		began  time.Duration
 		told   int
 		missed uint64
@@ -118,6 +118,8 @@ func (n *incidents) tell(i entity.Incident) {
 	case entity.GaveUp:
 		n.log.Error("entity was given up after a panic", about, "for", i.Took, "dropped", i.Dropped, "answered", i.Answered,
 			"not_logged", i.Missed)
+	case entity.NewFailed:
+		n.log.Error("entity could not be made", about, "error", i.Text, "not_logged", i.Missed)
 	case entity.Stalled:
 		n.log.Error("worker or event loop stands still", "mode", i.Mode.String(), "for", i.Took, "stack", i.Text)
 	}

@@ -30,6 +30,11 @@ var executionBugs = []bug{
 		Without: "!c.crashed",
 	},
 	{
+		Name: "tell-without-an-entity-is-forgotten", Package: "./entity", Run: "TestHostLaws",
+		In:   "entity.Context.noInstance",
+		Drop: "c.s.runtime.Unhandled",
+	},
+	{
 		Name: "latest-used-is-evicted", Package: "./entity", Run: "TestMaxActive",
 		In:  "entity.Shard.evict",
 		Old: "e.used < victim.used",

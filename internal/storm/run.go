@@ -3,6 +3,7 @@
 package storm
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -164,8 +165,11 @@ func (s *storm) makeTypes(n int) {
 			}
 		}
 		typ := route.TypeOf(t.Name)
-		t.New = func(id string, f route.Fence) entity.Handler {
-			return &stormEntity{s: s, typ: typ, id: id, p: s.w.Acting}
+		t.Open = func(c *entity.Context) (entity.Handler, error) {
+			if !s.ending && s.load.IntN(60) == 0 {
+				return nil, errors.New("as the dice fell")
+			}
+			return &stormEntity{s: s, typ: typ, id: c.ID, p: s.w.Acting}, nil
 		}
 		t.Type = t.WithDefaults()
 		s.types = append(s.types, t)

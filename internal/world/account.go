@@ -18,7 +18,7 @@ type Account struct {
 	Why    route.Reason // of what was refused or failed, or lost in flight by the word of its sender
 	Ask    bool
 	Large  bool
-	Told   bool // an ask whose asker was told its end
+	Told   bool // an ask whose asker was told its end, or a tell of whose end the embedder of At was told
 	Hosted bool // a host of At had taken it
 	Maybe  bool // its sender was told of its loss, and did not know whether its receiver had it
 }
@@ -50,6 +50,13 @@ func (l *Ledger) Reports() map[Report]uint64 { return l.reports }
 
 // Answered notes that the asker of a message was told its end.
 func (l *Ledger) Answered(nth int) { l.entries[nth].told = true }
+
+// toldHere notes that the embedder of the process that has a tell was told its end.
+func (l *Ledger) toldHere(payload []byte) {
+	if e, ok := l.find(payload); ok {
+		e.told = true
+	}
+}
 
 // sends notes how a message is sent.
 func (l *Ledger) sends(payload []byte, n route.ShardID, ask, large bool) {

@@ -193,9 +193,20 @@ func (r shardRuntime) Report(i entity.Incident) {
 	case !r.p.Alive:
 	case i.Kind == entity.Panicked:
 		r.p.World.trace.note(r.p.World.Now, r.p.Index, opNote, "handler of "+i.Type+"/"+i.ID+" panicked")
+	case i.Kind == entity.NewFailed:
+		r.p.World.trace.note(r.p.World.Now, r.p.Index, opNote, "no "+i.Type+"/"+i.ID+": "+i.Text)
 	case i.Kind == entity.GaveUp:
 		r.p.dropped[route.Crashed] += uint64(i.Dropped + i.Answered)
 		r.p.World.trace.note(r.p.World.Now, r.p.Index, opNote, "gave up "+i.Type+"/"+i.ID)
+	}
+}
+
+// Unhandled implements entity.Runtime.
+func (r shardRuntime) Unhandled(_ *entity.Entity, why route.Reason, ask bool, payload []byte) {
+	r.p.dropped[why]++
+	r.p.World.Fate(payload, FateRefused, why, why.String())
+	if !ask {
+		r.p.World.Book.toldHere(payload) // this node's embedder is told of it, as Config.Undelivered would
 	}
 }
 

@@ -46,7 +46,7 @@ type entry struct {
 	why    route.Reason // of what was refused or failed
 	ask    bool
 	large  bool
-	told   bool // an ask whose asker was told its end
+	told   bool // an ask whose asker was told its end, or a tell of which its owner's embedder was told
 	hosted bool // lies in a mailbox of where, which promised to deliver it
 	unsure bool // lost in flight for all that its sender knows, who was told so: its receiver may have it
 }
