@@ -17,7 +17,7 @@ SEED     ?=
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm resolver-proof forming-proof storm-arm64 upgrade scale kill-test chaos planted fuzz bench bench-e2e bench-peers test-peers idle-entities check build clean
+.PHONY: help run test race storm accounts resolver-proof forming-proof storm-arm64 upgrade scale kill-test chaos planted fuzz bench bench-e2e bench-peers test-peers idle-entities check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ race: ## run all tests under the race detector, with the costly invariant walks 
 
 storm: build ## simulate SEEDS=500 hostile clusters from seed FIRST=1; a violation prints the seed that replays it
 	@$(BIN)/node storm --seeds=$(SEEDS) --first=$(FIRST) $(ARGS)
+
+accounts: build ## storms of heavy traffic and of every way to end, SEEDS=500 from FIRST=1: where every accepted message went
+	@$(BIN)/node accounts --seeds=$(SEEDS) --first=$(FIRST) $(ARGS)
 
 scale: build ## measure a simulated membership of N=1000 nodes; ARGS=--parts=join,crash picks what
 	@$(BIN)/node scale --nodes=$(N) $(ARGS)

@@ -29,15 +29,16 @@ Exit codes: 0 done, or left gracefully; 1 an error, a lost or reordered message,
 
 // commands is the command line. The field names are the names of the flags.
 type commands struct {
-	Run   runCmd   `cmd:"" help:"Run one node until SIGINT or SIGTERM, then leave the cluster gracefully."`
-	Dev   devCmd   `cmd:"" help:"Run a local cluster of real processes with demo entities, and count every message."`
-	Storm stormCmd `cmd:"" help:"Run random simulated clusters under random faults, and check every step."`
-	Scale scaleCmd `cmd:"" help:"Measure a large simulated membership: joins, crashes, sizes, bytes, false suspicions."`
-	Proof proofCmd `cmd:"" name:"resolver-proof" help:"Prove that no state of the links lets two sides live."`
-	Kill  killCmd  `cmd:"" name:"kill-test" help:"Kill one of several node processes; measure when the others say so."`
-	Chaos chaosCmd `cmd:"" help:"Run real node processes under faults that a seed draws, and check what they do."`
-	Cert  certCmd  `cmd:"" help:"Make a certificate authority and certificates of nodes, revoke or show them."`
-	Child childCmd `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
+	Run      runCmd      `cmd:"" help:"Run one node until SIGINT or SIGTERM, then leave the cluster gracefully."`
+	Dev      devCmd      `cmd:"" help:"Run a local cluster of real processes with demo entities, and count every message."`
+	Accounts accountsCmd `cmd:"" help:"Run storms of heavy traffic, and account for every accepted message."`
+	Storm    stormCmd    `cmd:"" help:"Run random simulated clusters under random faults, and check every step."`
+	Scale    scaleCmd    `cmd:"" help:"Measure a large simulated membership: joins, crashes, sizes, bytes, suspicions."`
+	Proof    proofCmd    `cmd:"" name:"resolver-proof" help:"Prove that no state of the links lets two sides live."`
+	Kill     killCmd     `cmd:"" name:"kill-test" help:"Kill one of several node processes; measure when others say so."`
+	Chaos    chaosCmd    `cmd:"" help:"Run real node processes under faults that a seed draws, and check what they do."`
+	Cert     certCmd     `cmd:"" help:"Make a certificate authority and certificates of nodes, revoke or show them."`
+	Child    childCmd    `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
 
 	ChaosChild chaosChildCmd `cmd:"" hidden:"" help:"Be a node process of chaos: answer calls on stdin."`
 }

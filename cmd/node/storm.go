@@ -58,15 +58,18 @@ const stormGC = 1000
 const stormEvery = time.Second
 
 // Run runs the storm; a violation makes it fail.
-func (c *stormCmd) Run(e *env) error {
+func (c *stormCmd) Run(e *env) error { return c.report(e, c.storms(e, false)) }
+
+// storms runs the seeds, heavy storms or not, and shows how far they are.
+func (c *stormCmd) storms(e *env, heavy bool) storm.Result {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(stormGC)
 	}
 	progress := cli.NewProgress(e.stderr, c.Progress)
 	begin := time.Now()
 	shown := begin
-	result := storm.Run(storm.Config{Seeds: c.Seeds, First: c.First, Workers: c.Workers, TraceDir: c.TraceDir,
-		Without: c.Without,
+	return storm.Run(storm.Config{Seeds: c.Seeds, First: c.First, Workers: c.Workers, TraceDir: c.TraceDir,
+		Without: c.Without, Heavy: heavy,
 		Progress: func(p storm.Progress) {
 			if time.Since(shown) < stormEvery && p.Done < p.Seeds {
 				return
@@ -75,7 +78,6 @@ func (c *stormCmd) Run(e *env) error {
 			progress.Printf("%d of %d seeds  %.1f /s  %d violations", p.Done, p.Seeds,
 				float64(p.Done)/time.Since(begin).Seconds(), p.Violations)
 		}})
-	return c.report(e, result)
 }
 
 // report prints what people want to read, then the last line, and returns an error for violations.
@@ -98,13 +100,7 @@ func (c *stormCmd) report(e *env, r storm.Result) error {
 			fmt.Fprintf(t, "options\t%s\n", r.Options)
 		}
 		_ = t.Flush()
-		for _, f := range r.Failures {
-			fmt.Fprintf(e.stdout, "seed %d: %d violations, trace %s, replay: %s\n", f.Seed, len(f.Violations), f.Trace, f.Replay)
-			fmt.Fprintf(e.stdout, "  %s\n", f.Options)
-			for _, v := range f.Violations {
-				fmt.Fprintf(e.stdout, "  %v\n", v)
-			}
-		}
+		tellFailures(e, r.Failures)
 	}
 	if err := cli.Line(e.stdout, "storm", r); err != nil {
 		return err
@@ -113,4 +109,15 @@ func (c *stormCmd) report(e *env, r storm.Result) error {
 		return fmt.Errorf("%w: %d violations in %d seeds", errViolations, r.Violations, r.Seeds)
 	}
 	return nil
+}
+
+// tellFailures prints the seeds that broke a promise, for people.
+func tellFailures(e *env, list []storm.Failure) {
+	for _, f := range list {
+		fmt.Fprintf(e.stdout, "seed %d: %d violations, trace %s, replay: %s\n", f.Seed, len(f.Violations), f.Trace, f.Replay)
+		fmt.Fprintf(e.stdout, "  %s\n", f.Options)
+		for _, v := range f.Violations {
+			fmt.Fprintf(e.stdout, "  %v\n", v)
+		}
+	}
 }

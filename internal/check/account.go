@@ -79,18 +79,20 @@ type group struct {
 
 // loss is one message that nobody has handled.
 type loss struct {
-	why   route.Reason
-	cause Cause // why nobody was told, if nobody was
+	at    *world.Process
+	why   route.Reason // zero: nobody knows its end
+	cause Cause        // why nobody was told, if nobody was
 }
 
 // Account makes the sums of a world. All messages have a fate or a process that has them: nothing is under way.
 func Account(w *world.World) *Accounts {
-	b := &books{w: w, sums: Accounts{Lost: map[Cause]int{}, Open: map[Cause]int{}}, groups: map[world.Report]*group{}}
+	b := &books{w: w, sums: Accounts{Lost: map[Cause]int{}, Open: map[Cause]int{}}, groups: map[world.Report]*group{},
+		spare: map[world.Report]int{}}
 	w.Book.Accounts(b.enter)
 	for _, g := range b.list {
 		b.settle(g, w.Book.Reports())
 	}
-	b.surplus(w.Book.Reports())
+	b.rest(w.Book.Reports())
 	return &b.sums
 }
 
@@ -100,7 +102,14 @@ type books struct {
 	sums   Accounts
 	groups map[world.Report]*group
 	list   []*group // in the order of their first messages
-	taken  int      // reports that a message was found for
+	left   []missing
+	spare  map[world.Report]int // what was told, and no message of the process it was told to explains it
+}
+
+// missing is a message of which its own sender was not told.
+type missing struct {
+	*loss
+	*group
 }
 
 // enter takes one message.
@@ -120,10 +129,10 @@ func (b *books) enter(a *world.Account) {
 		b.lose(asked(a))
 	case a.Fate == world.FateRefused || a.Fate == world.FateFailed || a.Fate == world.FateInFlight && a.Why != route.OK:
 		g := b.group(a)
-		g.settled = append(g.settled, &loss{b.spoken(a.Why), untold(a)})
+		g.settled = append(g.settled, &loss{a.At, b.spoken(a.Why), untold(a)})
 	default:
 		g := b.group(a)
-		g.adrift = append(g.adrift, &loss{cause: adrift(a)})
+		g.adrift = append(g.adrift, &loss{at: a.At, cause: adrift(a)})
 	}
 }
 
@@ -195,29 +204,31 @@ func (b *books) lose(c Cause) {
 // taken first for what was told.
 func (b *books) settle(g *group, reports map[world.Report]uint64) {
 	told := map[route.Reason]int{}
-	for why := route.Reason(0); int(why) < maxReason; why++ {
+	for why := route.Reason(0); int(why) < route.Reasons; why++ {
 		k := g.Report
 		k.Why = why
 		if n := int(reports[k]); n > 0 {
 			told[b.spoken(why)] += n
-			b.taken += n
 		}
 	}
 	loose := b.match(g, told)
 	twice := min(loose+told[route.PeerLost], g.maybe)
 	b.sums.Twice += twice
-	over := loose - twice
-	for why, n := range told { // in any order: it is a sum
-		if why != abandoned && why != lostInFlight {
-			over += n
-		}
+	for why := range told { // in any order: each for itself, but for what is taken of three
+		k := g.Report
+		k.Why = why
+		b.spare[k] = told[why]
 	}
-	if over > 0 {
-		b.sums.Open[TooOften] += over
+	for _, why := range []route.Reason{route.PeerLost, route.LostInFlight, route.Abandoned} {
+		k := g.Report
+		k.Why = why
+		n := min(twice, b.spare[k])
+		b.spare[k] -= n
+		twice -= n
 	}
 }
 
-// match finds messages for what was told, takes that off, and loses the others. It returns how often the process was
+// match finds messages for what was told, takes that off, and keeps the others. It returns how often the process was
 // told of a message whose end nobody knew, and none is missing.
 func (b *books) match(g *group, told map[route.Reason]int) (loose int) {
 	excused := func(a, b *loss) int { return cmp.Compare(rank(a.cause), rank(b.cause)) }
@@ -229,26 +240,22 @@ func (b *books) match(g *group, told map[route.Reason]int) (loose int) {
 			b.sums.Reported++
 			continue
 		}
-		b.lose(l.cause)
+		b.left = append(b.left, missing{l, g})
 	}
-	loose = told[abandoned] + told[lostInFlight]
 	for _, l := range g.adrift {
-		if loose > 0 {
-			loose--
+		switch {
+		case told[route.LostInFlight] > 0:
+			told[route.LostInFlight]--
 			b.sums.Reported++
-			continue
+		case told[route.Abandoned] > 0:
+			told[route.Abandoned]--
+			b.sums.Reported++
+		default:
+			b.left = append(b.left, missing{l, g})
 		}
-		b.lose(l.cause)
 	}
-	return loose
+	return told[route.LostInFlight] + told[route.Abandoned]
 }
-
-// The reasons for which a node tells of messages whose end it does not know, and the highest number of a reason.
-const (
-	abandoned    route.Reason = 24
-	lostInFlight route.Reason = 25
-	maxReason                 = 32
-)
 
 // rank puts what nothing explains first.
 func rank(c Cause) int {
@@ -258,13 +265,38 @@ func rank(c Cause) int {
 	return 0
 }
 
-// surplus counts what was told of shards to which no message is missing.
-func (b *books) surplus(reports map[world.Report]uint64) {
-	all := 0
-	for _, n := range reports { // in any order: it is a sum
-		all += int(n)
+// rest looks for the messages of which their own senders were not told: a process where they lay may have told its own
+// embedder that it dropped them. What is left then is lost, and what was told beyond that is too much.
+func (b *books) rest(reports map[world.Report]uint64) {
+	for k, n := range reports { // in any order: each for itself
+		if b.groups[world.Report{Sender: k.Sender, Type: k.Type, Shard: k.Shard}] == nil {
+			b.spare[k] = int(n)
+		}
 	}
-	if all > b.taken {
-		b.sums.Open[TooOften] += all - b.taken
+	slices.SortStableFunc(b.left, func(a, b missing) int { return cmp.Compare(rank(a.cause), rank(b.cause)) })
+	for _, m := range b.left {
+		if !b.toldThere(m) {
+			b.lose(m.cause)
+		}
 	}
+	over := 0
+	for _, n := range b.spare { // in any order: it is a sum
+		over += n
+	}
+	if over > 0 {
+		b.sums.Open[TooOften] += over
+	}
+}
+
+// toldThere finds a report of the process at which a message lay.
+func (b *books) toldThere(m missing) bool {
+	for _, why := range []route.Reason{route.Crashed, route.Abandoned} {
+		k := world.Report{Sender: m.at, Type: m.Type, Shard: m.Shard, Why: b.spoken(why)}
+		if b.spare[k] > 0 && (m.why == route.OK || m.why == k.Why) {
+			b.spare[k]--
+			b.sums.Reported++
+			return true
+		}
+	}
+	return false
 }

@@ -57,20 +57,28 @@ func TestAccount(t *testing.T) {
 		{"there, and told", func(w *world.World, a, b *world.Process, m []byte) {
 			world.FeignPlace(w, m, b)
 			b.Crash(true)
-			world.FeignUndelivered(a, id, 0, lostInFlight, 1)
+			world.FeignUndelivered(a, id, 0, route.LostInFlight, 1)
 		}, Accounts{Reported: 1}},
 		{"on a connection that broke", func(w *world.World, _, _ *world.Process, m []byte) {
 			world.FeignLost(w, m, false)
 		}, Accounts{Open: sums{InFlight: 1}}},
 		{"there, and told", func(w *world.World, a, _ *world.Process, m []byte) {
 			world.FeignLost(w, m, false)
-			world.FeignUndelivered(a, id, 0, lostInFlight, 1)
+			world.FeignUndelivered(a, id, 0, route.LostInFlight, 1)
 		}, Accounts{Reported: 1}},
 		{"told as perhaps lost, and handled", func(w *world.World, a, b *world.Process, m []byte) {
 			world.FeignLost(w, m, true)
 			world.FeignUndelivered(a, id, 0, route.PeerLost, 1)
 			w.Delivered(b, id, "x", m)
 		}, Accounts{Handled: 1, Twice: 1}},
+		{"dropped where it lay, and told there", func(_ *world.World, _, b *world.Process, m []byte) {
+			world.FeignRefused(b, m, route.Crashed)
+			world.FeignUndelivered(b, id, 0, route.Crashed, 1)
+		}, Accounts{Reported: 1}},
+		{"dropped where it lay, and told elsewhere", func(w *world.World, _, b *world.Process, m []byte) {
+			world.FeignRefused(b, m, route.Crashed)
+			world.FeignUndelivered(w.Hosts[2].Process, id, 0, route.Crashed, 1)
+		}, Accounts{Open: sums{Untold: 1, TooOften: 1}}},
 		{"nowhere", func(*world.World, *world.Process, *world.Process, []byte) {}, Accounts{Open: sums{Nowhere: 1}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

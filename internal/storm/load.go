@@ -33,19 +33,36 @@ func (s *storm) loadTick(i int) {
 	if p := w.Hosts[i].Process; p != nil && p.Alive && !p.Paused() && len(p.Regions) > 0 {
 		r := p.Regions[s.load.IntN(len(p.Regions))]
 		id := fmt.Sprintf("e%d", s.load.IntN(loadIDs))
-		burst, size := 1+s.load.IntN(4), 60
-		if s.load.IntN(30) == 0 {
-			burst, size = 40, 60+s.load.IntN(800) // fills links, parking queues and mailboxes
-		}
+		burst, size := s.burst()
 		for range burst {
 			s.send(r, id, 0, size)
 		}
+	}
+	w.After(s.rest(), func() { s.loadTick(i) })
+}
+
+// burst draws how many messages a host sends at once, and how long they are at most.
+func (s *storm) burst() (n, most int) {
+	if s.heavy != nil {
+		return s.heavy.burst()
+	}
+	n, most = 1+s.load.IntN(4), 60
+	if s.load.IntN(30) == 0 {
+		n, most = 40, 60+s.load.IntN(800) // fills links, parking queues and mailboxes
+	}
+	return n, most
+}
+
+// rest draws how long a host sends nothing then.
+func (s *storm) rest() time.Duration {
+	if s.heavy != nil {
+		return s.heavy.rest()
 	}
 	pause := time.Duration(20+s.load.IntN(500)) * time.Millisecond
 	if s.still || s.naps {
 		pause *= 3 // long and quiet
 	}
-	w.After(pause, func() { s.loadTick(i) })
+	return pause
 }
 
 // send writes one message of at most so many bytes, seldom more, into the ledger and sends it, now and then as an ask.
@@ -140,6 +157,9 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 		return nil
 	}
 	w.Delivered(h.p, h.typ, h.id, payload)
+	if c.Type() == entity.Blocking.String() {
+		s.heavy.dawdles(h.p)
+	}
 	hops := payload[world.LedgerSize]
 	switch {
 	case !c.Asked():

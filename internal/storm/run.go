@@ -75,6 +75,7 @@ type storm struct {
 	still    bool   // no random faults: it is on
 	deserted bool   // no supervisor starts anything
 	draws
+	heavy *heavy // in storms for the account
 
 	shift              int  // of the operator who buries
 	pending            int  // processes that are to be started
@@ -83,6 +84,10 @@ type storm struct {
 }
 
 func newStorm(seed uint64, without []string, text bool) *storm {
+	return makeStorm(seed, without, text, false)
+}
+
+func makeStorm(seed uint64, without []string, text, heavy bool) *storm {
 	s := &storm{seed: seed, draws: draws{without: without}, rng: rand.New(rand.NewPCG(seed, purposeSchedule)),
 		load: rand.New(rand.NewPCG(seed, purposeLoad))}
 	n := s.size()
@@ -96,6 +101,9 @@ func newStorm(seed uint64, without []string, text bool) *storm {
 	cfg.Courier.Messages = []int{0, 0, 64, 6}[s.rng.IntN(4)]
 	cfg.Drift = []int64{0, 0, 50, 500}[s.rng.IntN(4)]
 	s.drawMore(&cfg)
+	if heavy {
+		s.drawHeavy(&cfg)
+	}
 	s.w, s.check = check.NewWorld(n, seed, cfg)
 	s.check.CalmMail = true
 	s.stormy = time.Duration(30+s.rng.IntN(40)) * time.Second
@@ -185,6 +193,9 @@ func (s *storm) run() runResult {
 	w.After(s.between(0, 8*time.Second), s.faultTick)
 	s.watch()
 	s.planMore()
+	if s.heavy != nil {
+		s.heavy.plan()
+	}
 	w.Advance(s.stormy)
 	if s.trial != nil {
 		s.trial.run()

@@ -24,6 +24,7 @@ type Config struct {
 	First    uint64   // the first seed; the others follow
 	Workers  int      // seeds run at a time; zero means one per processor
 	Without  []string // what seeds do not draw, of what StormDraws names
+	Heavy    bool     // storms for the account: see heavy
 	TraceDir string   // where the trace of a failing seed is written; empty means the temporary directory
 	// Progress, when it is set, is called after each seed, in seed order, from one goroutine at a time.
 	Progress func(Progress)
@@ -117,7 +118,7 @@ func Run(cfg Config) Result {
 				if i >= cfg.Seeds {
 					return
 				}
-				results[i] <- runSeed(cfg.First+uint64(i), cfg.Without)
+				results[i] <- runSeed(cfg.First+uint64(i), &cfg)
 			}
 		}()
 	}
@@ -172,14 +173,18 @@ func (s *Result) add(seed uint64, r seedResult, cfg *Config, digest *xxhash.Dige
 	if len(r.violations) == 0 || len(s.Failures) >= maxFailures {
 		return
 	}
-	dir, replay := cfg.TraceDir, fmt.Sprintf("make storm SEEDS=1 FIRST=%d", seed)
+	verb := "storm"
+	if cfg.Heavy {
+		verb = "accounts"
+	}
+	dir, replay := cfg.TraceDir, fmt.Sprintf("make %s SEEDS=1 FIRST=%d", verb, seed)
 	if dir == "" {
 		dir = os.TempDir()
 	}
 	if len(cfg.Without) > 0 {
 		replay += " ARGS=--without=" + strings.Join(cfg.Without, ",")
 	}
-	path := filepath.Join(dir, fmt.Sprintf("kith-storm-%d.txt", seed))
+	path := filepath.Join(dir, fmt.Sprintf("kith-%s-%d.txt", verb, seed))
 	if err := os.WriteFile(path, []byte(r.trace), 0o600); err != nil {
 		path = err.Error()
 	}
@@ -188,25 +193,25 @@ func (s *Result) add(seed uint64, r seedResult, cfg *Config, digest *xxhash.Dige
 }
 
 // runSeed runs one seed twice and compares; a seed that fails runs once more with a trace that people can read.
-func runSeed(seed uint64, without []string) seedResult {
-	first, second := newStorm(seed, without, false).run(), newStorm(seed, without, false).run()
+func runSeed(seed uint64, cfg *Config) seedResult {
+	run := func(text bool) *storm { return makeStorm(seed, cfg.Without, text, cfg.Heavy) }
+	first, second := run(false).run(), run(false).run()
 	r := seedResult{run: first, violations: first.violations}
 	if first.hash != second.hash || first.records != second.records {
 		r.violations = append(r.violations, check.Violation{Rule: "determinism", Text: fmt.Sprintf(
 			"two runs of seed %d differ: %d records %016x, %d records %016x", seed, first.records, first.hash,
 			second.records, second.hash)})
-		r.trace = partOfTraces(seed, without)
+		r.trace = partOfTraces(run(true), run(true))
 		return r
 	}
 	if len(r.violations) > 0 {
-		r.trace = newStorm(seed, without, true).run().trace
+		r.trace = run(true).run().trace
 	}
 	return r
 }
 
-// partOfTraces runs a seed twice with text and returns the second trace from a little before the first difference.
-func partOfTraces(seed uint64, without []string) string {
-	a, b := newStorm(seed, without, true), newStorm(seed, without, true)
+// partOfTraces runs two storms of a seed with text and returns both traces from a little before their difference.
+func partOfTraces(a, b *storm) string {
 	a.run()
 	b.run()
 	x, y := a.w.TraceLines(), b.w.TraceLines()

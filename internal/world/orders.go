@@ -14,9 +14,6 @@ func (p *Process) Command(cmd any) (err error) {
 	return err
 }
 
-// leaveTimeout is how long a node gives its shards before it leaves without their confirmation.
-const leaveTimeout = 30 * time.Second
-
 // Leave starts a graceful leave, and forces it when it takes too long, as the driver does.
 func (w *World) Leave(p *Process) {
 	if !p.Alive || p.Leaving {
@@ -27,9 +24,19 @@ func (w *World) Leave(p *Process) {
 	w.Watcher.Touch(p)
 	p.Live(func() {
 		p.Do(node.LeaveCommand{})
-		p.Later(leaveTimeout, func() {
+		p.Later(w.Config.LeaveTimeout, func() {
 			p.forced = true
 			p.Do(node.LeaveCommand{Force: true})
 		})
 	})
+}
+
+// Close ends the process without a leave, as an embedder's Close does: what it has written is still on the wire.
+func (p *Process) Close() {
+	if !p.Alive {
+		return
+	}
+	p.World.trace.note(p.World.Now, p.Index, opFault, "close")
+	p.World.Watcher.Touch(p)
+	p.Die(true)
 }

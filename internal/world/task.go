@@ -88,6 +88,23 @@ func (p *Process) killTasks() {
 	}
 }
 
+// Dawdle has the Blocking handler that runs now take d before it goes on; of any other it does nothing.
+func (p *Process) Dawdle(d time.Duration) {
+	t, done := p.running, false
+	if t == nil {
+		return
+	}
+	p.Later(d, func() {
+		done = true
+		t.resume()
+	})
+	for !done {
+		if !t.yield(struct{}{}) {
+			panic(killed{})
+		}
+	}
+}
+
 // askInside is an ask by a Blocking handler.
 func (p *Process) askInside(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
 	t := p.running

@@ -3,6 +3,7 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -28,6 +29,9 @@ const (
 
 // basePort is the port of every simulated node; the hosts are 10.0.0.1 and up.
 const basePort = 7355
+
+// leaveTimeout is the default of Config.LeaveTimeout.
+const leaveTimeout = 30 * time.Second
 
 // WallBase is the wall clock, in milliseconds since 1970, at which every simulated world begins.
 const WallBase = 1_800_000_000_000
@@ -72,6 +76,7 @@ type Host struct {
 // New returns a world of n hosts on which nothing runs yet, watched by what watch returns for it.
 func New(n int, seed uint64, cfg setup.Config, watch func(*World) Watcher) *World {
 	cfg.Data = cfg.Data.WithDefaults()
+	cfg.LeaveTimeout = cmp.Or(cfg.LeaveTimeout, leaveTimeout)
 	w := &World{
 		Config:   cfg,
 		Net:      newNetwork(n, cfg.Network, seed),

@@ -30,6 +30,8 @@ type Config struct {
 	// formed then. Without it a first seed that is restarted while it is cut off forms one.
 	Records bool
 	Text    bool // keep a trace that people can read
+	// LeaveTimeout is how long a node gives its shards before it leaves without their confirmation; default 30 s.
+	LeaveTimeout time.Duration
 }
 
 // RolesOf returns the roles of a host's processes.

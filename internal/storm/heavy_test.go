@@ -1,0 +1,35 @@
+// Storms for the account: what they meet, and that what is lacking in the equation is named.
+
+package storm
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/check"
+)
+
+// TestAccounts: storms of heavy traffic break no rule and meet every end that a message may have; what is accepted is
+// handled, reported, or lost for a reason that has a name, but for what is counted apart.
+func TestAccounts(t *testing.T) {
+	seeds := 12
+	if testing.Short() {
+		seeds = 3
+	}
+	r := Run(Config{Seeds: seeds, First: 1, Heavy: true, TraceDir: t.TempDir()})
+	for _, f := range r.Failures {
+		for _, v := range f.Violations {
+			t.Errorf("seed %d: %s (%s)", f.Seed, v, f.Replay)
+		}
+	}
+	lost := 0
+	for _, n := range r.Lost {
+		lost += n
+	}
+	require.Equal(t, r.Accepted, r.Handled+r.Reported+lost+r.Difference-r.Lacking[check.TooOften])
+	require.Positive(t, r.Lost[check.SenderEnded])
+	require.True(t, testing.Short() || r.Lost[check.ReceiverKilled] > 0)
+	require.Greater(t, r.Reported, 100*seeds)
+	require.Positive(t, r.Moves)
+}
