@@ -39,6 +39,7 @@ func (s *Shard) crash(e *Entity, c *Context) {
 	}
 	rest, gaveUp := time.Duration(0), s.typ.Restart == RestartStop
 	if s.phase == serving && s.typ.remembers() {
+		s.advance(s.runtime.Now()) // the now of the verb may be as old as the call was long
 		r := s.record(e)
 		rest = s.typ.rest(r.panics)
 		if s.typ.MaxRestarts > 0 && r.panics > s.typ.MaxRestarts {

@@ -258,3 +258,18 @@ func TestWatchedCalls(t *testing.T) {
 		require.Equal(t, uint64(1), r.Stats().Slow)
 	})
 }
+
+// A rest begins when the handler has panicked, not when the batch was begun in which it did.
+func TestRestBeginsWithThePanic(t *testing.T) {
+	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
+		r := again(func(typ *Type) { typ.RestartBackoff = time.Second })
+		r.f.receive = func(*Context, []byte) error {
+			r.f.now += time.Minute // while the verb goes on
+			panic("late")
+		}
+		r.tell("a", "1")
+		at, ok := r.Next()
+		require.True(t, ok)
+		require.Equal(t, time.Minute+time.Second, at)
+	})
+}

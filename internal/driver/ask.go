@@ -45,7 +45,8 @@ type askWaiter struct {
 // askTable holds all waiters of a node.
 type askTable struct {
 	stripes [askStripes]askStripe
-	tick    atomic.Int64  // wheel ticks since start
+	tick    atomic.Int64  // wheel ticks since start, as the ticker last said
+	at      func() int64  // the tick that it is now: exact, for the ticker may have stood still
 	late    atomic.Uint64 // answers that found nobody
 	foreign atomic.Uint64 // answers of nodes that were not asked
 	full    *AsksFullError
@@ -64,6 +65,7 @@ type askStripe struct {
 // newAskTable returns a table of at most limit waiters, that times one of every so many; zero: none.
 func newAskTable(limit, every int) *askTable {
 	t := &askTable{full: &AsksFullError{Limit: limit}, every: every}
+	t.at = t.tick.Load
 	for i := range t.stripes {
 		s := &t.stripes[i]
 		s.limit = (limit + askStripes - 1 - i) / askStripes
@@ -75,7 +77,7 @@ func newAskTable(limit, every int) *askTable {
 // begin takes a waiter whose time is over after d, or returns an *AsksFullError.
 func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into []byte,
 	fn func([]byte, error)) (*askWaiter, uint64, error) {
-	start := rand.Uint32()
+	start, due := rand.Uint32(), t.at()+plane.WheelTicks(d)
 	for i := range uint32(askStripes) {
 		n := (start + i) % askStripes
 		s := &t.stripes[n]
@@ -84,7 +86,7 @@ func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into [
 			s.mu.Unlock()
 			continue
 		}
-		w := s.at(s.asks.Begin(t.tick.Load() + plane.WheelTicks(d)).Index())
+		w := s.at(s.asks.Begin(due).Index())
 		w.region, w.shard, w.fn, w.reply = r, shard, fn, into[:0]
 		corr := w.Corr()
 		w.state.Store(uint64(plane.Waiting(corr)))

@@ -222,3 +222,21 @@ func TestAskAllocatesNothing(t *testing.T) {
 	ask()
 	require.Zero(t, testing.AllocsPerRun(200, ask))
 }
+
+// ACC-4: after a stall the table's tick is old until the ticker runs. An ask that begins before that has all its time.
+func TestAskAfterAStallIsNotEarly(t *testing.T) {
+	table := newAskTable(8, 0)
+	stall := int64(4 * time.Second / wheelTick)
+	now := stall
+	table.at = func() int64 { return now }
+	w, corr, err := table.begin(time.Second, &Region{}, 0, nil, nil)
+	require.NoError(t, err)
+	for ; now < stall+int64(time.Second/wheelTick)+1; now++ {
+		table.advance(now)
+		require.True(t, table.waits(corr), "over after %d ticks", now-stall)
+	}
+	table.advance(now + 1)
+	require.False(t, table.waits(corr))
+	<-w.wake
+	require.Error(t, w.err)
+}

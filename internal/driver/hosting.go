@@ -89,6 +89,9 @@ func (x hostRuntime) region(typ string) (*Region, error) {
 	return nil, route.ErrNotRegistered
 }
 
+// Now is the exact time of the node, from which timers count.
+func (x hostRuntime) Now() time.Duration { return exactly(x.r.d) }
+
 // Tell sends as Region.Tell does.
 func (x hostRuntime) Tell(typ, id string, payload []byte) error {
 	r, err := x.region(typ)

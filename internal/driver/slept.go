@@ -77,8 +77,23 @@ func (s *sleepWatch) look(limit time.Duration) bool {
 	return true
 }
 
-// lookForSleep is called by the ticker and at each turn of the control goroutine: whichever runs first after a sleep
-// closes the gate.
+// doubtful reports whether the wall clock has moved otherwise than the node's time since the last look, as it has when
+// the machine slept. It reads one clock.
+func (s *sleepWatch) doubtful() bool {
+	by := s.aheadNow() - time.Duration(s.ahead.Load())
+	return by >= sleptLeast || by <= -sleptLeast
+}
+
+// exactly is the time for what must not be early: also when the machine woke a moment ago, and nobody has looked since.
+func exactly(d *Driver) time.Duration {
+	if d.sleeps.doubtful() {
+		d.lookForSleep()
+	}
+	return d.now()
+}
+
+// lookForSleep is called by the ticker, at each turn of the control goroutine, and by who sets a timer: whichever runs
+// first after a sleep closes the gate.
 func (d *Driver) lookForSleep() {
 	if d.sleeps.look(d.exec.Gate.Limit()) {
 		d.exec.Gate.Gap()

@@ -94,3 +94,21 @@ func TestSleepThatTheClockDoesNotShow(t *testing.T) {
 		})
 	}
 }
+
+// ACC-4: a timer, or an ask, that is set when the machine has just woken, and nobody has noticed the sleep, counts from
+// the time that it is: what is noticed later makes it no earlier.
+func TestSleepThatNobodyNoticedYet(t *testing.T) {
+	var c shifted
+	d := &Driver{start: time.Now(), inbox: newInbox()}
+	d.exec.Clock.Init(d.start)
+	d.exec.Gate.Init(time.Hour)
+	d.sleeps.clocks = clocks{c.bootTime, c.wallTime}
+	d.sleeps.init(d.start, &d.exec.Clock)
+	require.Less(t, exactly(d), time.Minute)
+	c.boot.Add(int64(time.Minute))
+	c.wall.Add(int64(time.Minute))
+	set := exactly(d)
+	require.GreaterOrEqual(t, set, time.Minute-time.Second)
+	d.lookForSleep()
+	require.Less(t, d.now()-set, 30*time.Second, "that was the sleep")
+}

@@ -115,7 +115,7 @@ func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 		}
 		if t := ex.Clock.slewed.Load(); t != clock {
 			h.sh.Took(e, time.Duration(t-clock))
-			clock = t
+			clock, now = t, ex.Clock.Fresh(now)
 		}
 		if !quiet || !h.upToDate(clock) {
 			h.follow()

@@ -39,6 +39,15 @@ func (c *Clock) Slewed() time.Duration { return time.Duration(c.slewed.Load()) }
 // Ticked is what Now was at the last Tick: old by some milliseconds, or by a stall, and never ahead.
 func (c *Clock) Ticked() time.Duration { return time.Duration(c.ticked.Load()) }
 
+// Fresh returns now, or what Now is by now when a tick has passed since: a batch of messages is handled under one now,
+// and may take long.
+func (c *Clock) Fresh(now time.Duration) time.Duration {
+	if c.ticked.Load() > int64(now) {
+		return c.Now()
+	}
+	return now
+}
+
 // Tick moves the other clocks to now, or towards it. One goroutine calls it.
 func (c *Clock) Tick(now time.Duration) {
 	c.ticked.Store(int64(now))

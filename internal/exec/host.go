@@ -126,6 +126,7 @@ func (h *Host) give(o order) {
 
 // obey carries out an order. Whoever orders the host's messages calls it.
 func (h *Host) obey(now time.Duration, o order) {
+	now = h.x.Clock.Fresh(now)
 	switch o {
 	case orderTick:
 		h.ticking.Store(false)

@@ -116,6 +116,7 @@ func (x *Exec) refuse(t *Type, from *Source, env *wire.Envelope, reason route.Re
 
 // deliver gives one message to the shard.
 func (h *Host) deliver(now time.Duration, from *Source, env *wire.Envelope, hash uint64) route.Reason {
+	now = h.x.Clock.Fresh(now)
 	if env.Flags&wire.FlagBulk != 0 {
 		return h.deliverLarge(now, from, env)
 	}

@@ -3,6 +3,7 @@
 package exec
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -54,5 +55,48 @@ func TestClocksAfterAStall(t *testing.T) {
 		c.Tick(now + time.Second)
 		require.Less(t, c.Slewed()-before, entity.SlowAfter, "no call looks slow")
 		require.Less(t, c.Slewed(), c.Ticked())
+	}
+}
+
+// idler notes its end.
+type idler struct {
+	handling
+	stopped chan<- string
+}
+
+func (h *idler) Stop(c *entity.Context) { h.stopped <- c.ID }
+
+// An entity is idle from its last message on, not from when the batch of that message was begun, however long the other
+// calls of that batch took.
+func TestIdleAfterALongBatch(t *testing.T) {
+	const idle = 10 * time.Minute
+	for _, mode := range []entity.Mode{entity.Worker, entity.Inline} {
+		t.Run(mode.String(), func(t *testing.T) {
+			var x *bare
+			entered, leave, stopped := make(chan struct{}), make(chan struct{}), make(chan string, 8)
+			does := func(_ *entity.Context, what []byte) error {
+				switch string(what) {
+				case "wait":
+					close(entered)
+					<-leave
+				case "take long":
+					x.Clock.SetSlept(0, 2*idle)
+					for x.Clock.Ticked() < 2*idle {
+						runtime.Gosched()
+					}
+				}
+				return nil
+			}
+			x = newBare(t, entity.Type{Name: "bare", Shards: 1, Mode: mode, IdleAfter: idle,
+				New: func(string, route.Fence) entity.Handler { return &idler{does, stopped} }})
+			require.Equal(t, route.OK, x.send("before", []byte("wait")))
+			<-entered
+			for _, id := range []string{"long", "after", "behind"} { // one batch
+				require.Equal(t, route.OK, x.send(id, []byte(map[bool]string{true: "take long"}[id == "long"])))
+			}
+			close(leave)
+			require.ElementsMatch(t, []string{"long", "before"}, []string{<-stopped, <-stopped},
+				"those that were idle, and no other")
+		})
 	}
 }

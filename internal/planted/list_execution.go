@@ -20,6 +20,12 @@ var executionBugs = []bug{
 		Without: "t.done",
 	},
 	{
+		Name: "asks-count-from-the-last-tick", Package: "./internal/driver", Run: "TestAskAfterAStallIsNotEarly",
+		In:  "internal/driver.askTable.begin",
+		Old: "t.at()",
+		New: "t.tick.Load()",
+	},
+	{
 		Name: "run-forgets-what-it-cancelled", Package: "./entity", Run: "TestTimerLaws",
 		In:      "entity.Shard.carryOut",
 		Without: "c.cancelled",
