@@ -10,10 +10,15 @@ const (
 	FlagParked uint8 = 1 << 1 // was parked before it was sent: never refused for a full mailbox
 	FlagBulk   uint8 = 1 << 2 // the payload is a BulkRef: the message itself has come over the bulk connection
 
-	flagsKnown = FlagAsk | FlagParked | FlagBulk
+	FlagLimit   uint8 = 1 << 4 // behind the id stands how long an ask is waited for; since version 4
+	FlagHeaders uint8 = 1 << 5 // behind that stand headers, of which the sender's application knows; since version 4
+
+	flagsPlain = FlagAsk | FlagParked | FlagBulk // nothing stands between id and payload
+	flagsKnown = flagsPlain | FlagLimit | FlagHeaders
 )
 
-// Envelope is one message to one entity. ID and Payload are views into the frame.
+// Envelope is one message to one entity. ID, Payload and Headers are views into the frame. Limit means something with
+// FlagLimit alone, and Headers with FlagHeaders: who reads a frame without these flags leaves both as they were.
 //
 //	offset 0  u32 size, u8 kind, u8 flags, u16 length of the id      (frame header)
 //	       8  u32 type    hash of the type's name
@@ -21,21 +26,47 @@ const (
 //	      16  u32 term    short fence: with the connection's cluster birth it is the fence
 //	      20  u32 epoch
 //	      24  u64 correlation: zero for a tell
-//	      32  id, then payload to the end
+//	      32  id, then with FlagLimit a u32, with FlagHeaders a u16 and as many bytes, then payload to the end
 type Envelope struct {
 	Flags       uint8
 	Type, Shard uint32
 	Term, Epoch uint32
 	Corr        uint64
 	ID, Payload []byte
+	Limit       uint32 // milliseconds: see Depart
+	Headers     []byte // at most MaxHeaders
 }
 
-// SizeEnvelope returns the bytes of an envelope frame.
+// MaxHeaders is the most bytes of headers of one message.
+const MaxHeaders = 4 << 10
+
+// MaxMore is the most bytes that Envelope.More returns.
+const MaxMore = limitSize + headersSize + MaxHeaders
+
+// More returns how many bytes stand between the id and the payload: none without FlagLimit and FlagHeaders.
+func (e *Envelope) More() int {
+	n := 0
+	if e.Flags&FlagLimit != 0 {
+		n = limitSize
+	}
+	if e.Flags&FlagHeaders != 0 {
+		n += headersSize + len(e.Headers)
+	}
+	return n
+}
+
+const (
+	limitSize   = 4 // bytes of a limit
+	headersSize = 2 // bytes of the length of headers
+)
+
+// SizeEnvelope returns the bytes of an envelope frame with nothing between id and payload; with it, Envelope.More come
+// on top.
 func SizeEnvelope(idLen, payloadLen int) int { return EnvelopeSize + idLen + payloadLen }
 
-// PutEnvelope writes an envelope frame into b, which has exactly SizeEnvelope bytes. The id is given as a string so
-// that callers need not convert; e.ID is ignored. The caller has checked that the id is not empty and not longer than
-// MaxIDSize.
+// PutEnvelope writes an envelope frame into b, which has exactly SizeEnvelope and e.More bytes. The id is given as a
+// string so that callers need not convert; e.ID is ignored. The caller has checked that the id is not empty and not
+// longer than MaxIDSize, and that headers are not longer than MaxHeaders.
 func PutEnvelope(b []byte, e *Envelope, id string) {
 	_ = b[31]
 	binary.LittleEndian.PutUint32(b, uint32(len(b)))
@@ -47,13 +78,33 @@ func PutEnvelope(b []byte, e *Envelope, id string) {
 	binary.LittleEndian.PutUint32(b[20:], e.Epoch)
 	binary.LittleEndian.PutUint64(b[24:], e.Corr)
 	body := b[32:]
-	copy(body[copy(body, id):], e.Payload)
+	rest := body[copy(body, id):]
+	if e.Flags&^flagsPlain != 0 {
+		rest = e.putMore(rest)
+	}
+	copy(rest, e.Payload)
+}
+
+// putMore writes what stands between id and payload, and returns the room behind it.
+//
+//go:noinline
+func (e *Envelope) putMore(b []byte) []byte {
+	if e.Flags&FlagLimit != 0 {
+		binary.LittleEndian.PutUint32(b, e.Limit)
+		b = b[limitSize:]
+	}
+	if e.Flags&FlagHeaders != 0 {
+		binary.LittleEndian.PutUint16(b, uint16(len(e.Headers)))
+		b = b[headersSize:]
+		b = b[copy(b, e.Headers):]
+	}
+	return b
 }
 
 // AppendEnvelope appends an envelope frame.
 func AppendEnvelope(dst []byte, e *Envelope) []byte {
 	var h [EnvelopeSize]byte // of fixed size, so that nothing is checked
-	binary.LittleEndian.PutUint32(h[:], uint32(SizeEnvelope(len(e.ID), len(e.Payload))))
+	binary.LittleEndian.PutUint32(h[:], uint32(SizeEnvelope(len(e.ID), len(e.Payload))+e.More()))
 	h[4], h[5] = byte(KindEnvelope), e.Flags
 	binary.LittleEndian.PutUint16(h[6:], uint16(len(e.ID)))
 	binary.LittleEndian.PutUint32(h[8:], e.Type)
@@ -61,7 +112,14 @@ func AppendEnvelope(dst []byte, e *Envelope) []byte {
 	binary.LittleEndian.PutUint32(h[16:], e.Term)
 	binary.LittleEndian.PutUint32(h[20:], e.Epoch)
 	binary.LittleEndian.PutUint64(h[24:], e.Corr)
-	return append(append(append(dst, h[:]...), e.ID...), e.Payload...)
+	dst = append(append(dst, h[:]...), e.ID...)
+	if e.Flags&FlagLimit != 0 {
+		dst = AppendU32(dst, e.Limit)
+	}
+	if e.Flags&FlagHeaders != 0 {
+		dst = append(AppendU16(dst, uint16(len(e.Headers))), e.Headers...)
+	}
+	return append(dst, e.Payload...)
 }
 
 // ParseEnvelope reads a whole envelope frame, as Split returned it, into e, whose ID and Payload then point into the
@@ -73,8 +131,8 @@ func ParseEnvelope(f []byte, e *Envelope) error {
 	h := (*[EnvelopeSize]byte)(f) // of fixed size, so that nothing is checked below
 	n := int(binary.LittleEndian.Uint16(h[6:]))
 	end := EnvelopeSize + n
-	if uint(n-1) >= MaxIDSize || end > len(f) || h[5]&^flagsKnown != 0 {
-		return envelopeError(f, n)
+	if uint(n-1) >= MaxIDSize || end > len(f) || h[5]&^flagsPlain != 0 {
+		return parseMore(f, n, e)
 	}
 	e.Flags = h[5]
 	e.Type = binary.LittleEndian.Uint32(h[8:])
@@ -83,6 +141,42 @@ func ParseEnvelope(f []byte, e *Envelope) error {
 	e.Epoch = binary.LittleEndian.Uint32(h[20:])
 	e.Corr = binary.LittleEndian.Uint64(h[24:])
 	e.ID, e.Payload = f[EnvelopeSize:end:end], f[end:]
+	return nil
+}
+
+// parseMore is ParseEnvelope for a frame that has something between the id of n bytes and the payload, or is refused.
+func parseMore(f []byte, n int, e *Envelope) error {
+	if uint(n-1) >= MaxIDSize || EnvelopeSize+n > len(f) || f[5]&^flagsKnown != 0 {
+		return envelopeError(f, n)
+	}
+	got := Envelope{Flags: f[5], Limit: e.Limit, Headers: e.Headers}
+	got.ID, got.Payload = f[EnvelopeSize:EnvelopeSize+n:EnvelopeSize+n], f[EnvelopeSize+n:]
+	if got.Flags&FlagLimit != 0 {
+		if len(got.Payload) < limitSize {
+			return &Error{KindEnvelope, len(f), ErrTruncated}
+		}
+		got.Limit, got.Payload = binary.LittleEndian.Uint32(got.Payload), got.Payload[limitSize:]
+	}
+	if got.Flags&FlagHeaders != 0 {
+		if len(got.Payload) < headersSize {
+			return &Error{KindEnvelope, len(f), ErrTruncated}
+		}
+		at, size := len(f)-len(got.Payload), int(binary.LittleEndian.Uint16(got.Payload))
+		got.Payload = got.Payload[headersSize:]
+		switch {
+		case size > MaxHeaders:
+			return &Error{KindEnvelope, at, ErrTooLarge}
+		case size > len(got.Payload):
+			return &Error{KindEnvelope, len(f), ErrTruncated}
+		}
+		got.Headers, got.Payload = got.Payload[:size:size], got.Payload[size:]
+	}
+	got.Type = binary.LittleEndian.Uint32(f[8:])
+	got.Shard = binary.LittleEndian.Uint32(f[12:])
+	got.Term = binary.LittleEndian.Uint32(f[16:])
+	got.Epoch = binary.LittleEndian.Uint32(f[20:])
+	got.Corr = binary.LittleEndian.Uint64(f[24:])
+	*e = got
 	return nil
 }
 

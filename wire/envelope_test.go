@@ -12,7 +12,7 @@ import (
 )
 
 func put(e *Envelope, id string) []byte {
-	b := make([]byte, SizeEnvelope(len(id), len(e.Payload)))
+	b := make([]byte, SizeEnvelope(len(id), len(e.Payload))+e.More())
 	PutEnvelope(b, e, id)
 	return b
 }
@@ -33,7 +33,9 @@ func TestEnvelopeRoundTrip(t *testing.T) {
 			Term: rapid.Uint32().Draw(t, "term"), Epoch: rapid.Uint32().Draw(t, "epoch"),
 			Corr: rapid.Uint64().Draw(t, "corr"), ID: id,
 			Payload: rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "payload"),
+			Limit:   rapid.Uint32().Draw(t, "limit"), Headers: rapid.SliceOfN(rapid.Byte(), 0, 99).Draw(t, "headers"),
 		}
+		want.Flags &= flagsKnown
 		b := put(&want, string(id))
 		require.Equal(t, b, AppendEnvelope([]byte("x"), &want)[1:])
 		frame, n, err := Split(append(b, 1, 2, 3), LaneData, DefaultMaxFrame)
@@ -42,7 +44,14 @@ func TestEnvelopeRoundTrip(t *testing.T) {
 		var got Envelope
 		require.NoError(t, ParseEnvelope(frame, &got))
 		require.True(t, bytes.Equal(want.Payload, got.Payload))
-		got.Payload = want.Payload
+		if want.Flags&FlagLimit == 0 {
+			want.Limit = 0
+		}
+		if want.Flags&FlagHeaders == 0 {
+			want.Headers = nil
+		}
+		require.True(t, bytes.Equal(want.Headers, got.Headers))
+		got.Payload, got.Headers = want.Payload, want.Headers
 		require.Equal(t, want, got)
 	})
 }
@@ -57,6 +66,26 @@ func TestEnvelopeTruncatedAtEveryByte(t *testing.T) {
 		require.Equal(t, &Error{KindEnvelope, cut, ErrTruncated}, err)
 		require.Equal(t, Envelope{Shard: 77}, e)
 	}
+	more := put(&Envelope{Flags: FlagAsk | FlagLimit | FlagHeaders, Headers: []byte("trace"), Limit: 9}, "entity")
+	require.Len(t, more, EnvelopeSize+len("entity")+4+2+len("trace"))
+	for cut := range more {
+		e := Envelope{Shard: 77}
+		err := ParseEnvelope(more[:cut:cut], &e)
+		require.Equal(t, &Error{KindEnvelope, cut, ErrTruncated}, err)
+		require.Equal(t, Envelope{Shard: 77}, e)
+	}
+}
+
+// Headers have a bound, and neither they nor the id reach into what is behind them.
+func TestEnvelopeBoundsHeaders(t *testing.T) {
+	var e Envelope
+	most := put(&Envelope{Flags: FlagHeaders, Headers: make([]byte, MaxHeaders), Payload: []byte("pay")}, "e")
+	require.NoError(t, ParseEnvelope(most, &e))
+	require.Len(t, e.Headers, MaxHeaders)
+	require.Equal(t, MaxHeaders, cap(e.Headers))
+	require.Equal(t, "pay", string(e.Payload))
+	over := put(&Envelope{Flags: FlagHeaders, Headers: make([]byte, MaxHeaders+1)}, "e")
+	require.Equal(t, &Error{KindEnvelope, EnvelopeSize + 1, ErrTooLarge}, ParseEnvelope(over, &Envelope{}))
 }
 
 // TestEnvelopeRefuses holds the bounds of the id and the flags.
@@ -194,6 +223,7 @@ func TestAddressOf(t *testing.T) {
 func FuzzEnvelope(f *testing.F) {
 	f.Add(put(&Envelope{Flags: FlagAsk, Corr: 1, Payload: []byte("pay")}, "entity"))
 	f.Add(put(&Envelope{}, "e"))
+	f.Add(put(&Envelope{Flags: FlagAsk | FlagLimit | FlagHeaders, Limit: 7, Headers: []byte("h")}, "e"))
 	f.Add(make([]byte, EnvelopeSize))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		frame, n, err := Split(b, LaneData, 1<<16)
@@ -207,6 +237,14 @@ func FuzzEnvelope(f *testing.F) {
 		require.True(t, ok)
 		require.Equal(t, e.Type, typ)
 		require.Equal(t, e.Shard, shard)
+		Arrive(frame, 5)
+		require.NoError(t, ParseEnvelope(frame, &e))
+		require.NoError(t, ParseEnvelope(Depart(frame, 5, Version), &e))
+		old := Depart(frame, 5, 3)
+		require.Len(t, old, len(frame)-e.More())
+		var plain Envelope
+		require.NoError(t, ParseEnvelope(old, &plain))
+		require.Equal(t, e.Payload, plain.Payload)
 	})
 }
 

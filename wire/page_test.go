@@ -36,6 +36,9 @@ func written() map[string][]byte {
 	return map[string][]byte{
 		"envelope": wire.AppendEnvelope(nil, &wire.Envelope{Flags: wire.FlagAsk, Type: kind, Shard: shard, Term: 3,
 			Epoch: 7, Corr: golden, ID: []byte("a"), Payload: []byte("hi")}),
+		"envelope-more": wire.AppendEnvelope(nil, &wire.Envelope{Flags: wire.FlagAsk | wire.FlagLimit | wire.FlagHeaders,
+			Type: kind, Shard: shard, Term: 3, Epoch: 7, Corr: golden, ID: []byte("a"), Payload: []byte("hi"), Limit: 1500,
+			Headers: []byte("t=1")}),
 		"reply":         reply(route.OK, "ok"),
 		"reply-refused": reply(route.NotOwner, ""),
 		"marker": frame(wire.KindMarker, wire.AppendMarker(nil, wire.Marker{Type: kind, Shard: shard, Term: 3,

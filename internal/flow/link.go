@@ -85,12 +85,17 @@ type Link struct {
 	taken            int   // bytes of the last swap that Take has handed out
 	peak             int   // most bytes of one swap since the last Trim or Fit
 
-	window         int64
-	sent, consumed int64 // running totals of this connection
-	generation     uint32
-	up             bool
-	refused        bool // a Reserve was refused and Roomy has not told yet
-	stats          LinkStats
+	window           int64
+	sent, consumed   int64 // running totals of this connection
+	generation       uint32
+	up               bool
+	refused          bool // a Reserve was refused and Roomy has not told yet
+	timed, restTimed bool // Ready has something to do with what q gathers, with the rest
+	stats            LinkStats
+
+	// Ready is given what Take is about to hand out, whole frames, when Timed was said of one that was gathered with
+	// them. It may change them in place and returns what is left of them; it is set before the first Take.
+	Ready func(frames []byte) []byte
 }
 
 // LinkStats counts what a link did over all its connections.
@@ -145,6 +150,9 @@ func (l *Link) Reserve(n int) ([]byte, error) {
 	}
 	return room, err
 }
+
+// Timed says that the frame which was reserved last has something that Ready is to change: a limit, or headers.
+func (l *Link) Timed() { l.timed = true }
 
 // mark remembers that a frame begins at an offset of what is gathered.
 func (l *Link) mark(at int) {
@@ -214,6 +222,10 @@ func (l *Link) Take() []byte {
 	out := l.rest[:n:n]
 	l.rest = l.rest[n:]
 	l.taken += n
+	if l.restTimed && l.Ready != nil {
+		out = l.Ready(out)
+		n = len(out)
+	}
 	l.sent += int64(n)
 	l.stats.Sent += uint64(n)
 	l.stats.Takes++
@@ -226,6 +238,7 @@ func (l *Link) swap() {
 	l.rest = l.q.Swap()
 	l.marks, l.restMarks = l.restMarks[:0], l.marks
 	l.nextMark, l.taken = 0, 0
+	l.timed, l.restTimed = false, l.timed
 	l.peak = max(l.peak, len(l.rest))
 }
 

@@ -66,7 +66,7 @@ type SlotStats struct {
 	Parked  uint64 // accepted into the queue
 	Refused uint64 // found a bound reached
 	Drained uint64 // popped on their way to the home
-	Expired uint64 // waited too long
+	Expired uint64 // waited too long, or nobody wanted them any more
 	Failed  uint64 // failed by FailAll
 }
 
@@ -123,7 +123,7 @@ func (s *Slot) Hold(now time.Duration, e *wire.Envelope, id string) error {
 func (s *Slot) Busy() { s.busy = s.state == Draining && s.queue != nil }
 
 func (s *Slot) put(now time.Duration, e *wire.Envelope, id string) error {
-	size := wire.SizeEnvelope(len(id), len(e.Payload))
+	size := wire.SizeEnvelope(len(id), len(e.Payload)) + e.More()
 	records, bytes := s.Parked()
 	err := error(nil)
 	switch {
@@ -188,6 +188,14 @@ func (s *Slot) PopParked() {
 	if s.state == Draining && s.queue != nil {
 		s.pop()
 		s.stats.Drained++
+	}
+}
+
+// DropParked drops the message that PeekParked returned, and that nobody wants any more.
+func (s *Slot) DropParked() {
+	if s.state == Draining && s.queue != nil {
+		s.pop()
+		s.stats.Expired++
 	}
 }
 

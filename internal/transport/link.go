@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/hello"
@@ -53,6 +54,7 @@ func newLink(t *Transport, to peer.ID, number uint16, loop *loop.Loop) *Link {
 		back:  splitter{lane: wire.LaneControl, limit: hello.MaxAnswer},
 	}
 	l.full.link, l.poor.link = l, l
+	l.queue.Ready = l.ready
 	l.init(t, to, wire.LaneData, number, loop, l)
 	return l
 }
@@ -147,6 +149,14 @@ func (l *Link) Hurry() {
 	if l.lingers {
 		l.lingers, l.scheduled = false, false // so that Commit has the loop woken
 	}
+}
+
+// Timed says, before Commit, that the frame has a limit or headers. The lock is held.
+func (l *Link) Timed() { l.queue.Timed() }
+
+// ready has limits of frames that are about to be sent say what is left. The lock is held.
+func (l *Link) ready(frames []byte) []byte {
+	return wire.Depart(frames, uint32(l.t.cfg.Now()/time.Millisecond), l.version)
 }
 
 // Wake has the link written out. on is the loop that the caller runs on, nil if none: on the link's own loop the link
