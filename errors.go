@@ -95,6 +95,8 @@ type (
 	// BulkFullError names the bound of large messages that wait, and the peer if it is one of a single peer; it matches
 	// ErrLinkFull.
 	BulkFullError = route.BulkFullError
+	// HeadersError says that a message was given more headers than may be; it matches ErrTooLarge.
+	HeadersError = route.HeadersError
 	// AsksFullError names the bound of asks under way; it matches ErrAsksFull.
 	AsksFullError = route.AsksFullError
 )

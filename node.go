@@ -113,7 +113,7 @@ func (n *Node) Register(t Type) (*Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Region{r}, nil
+	return &Region{r: r}, nil
 }
 
 // Stats returns the counters of this node. It is meant for people and exporters, not for a hot path.

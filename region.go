@@ -11,7 +11,23 @@ import (
 
 // Region sends to the entities of one type, wherever they live. All methods are safe for concurrent use; messages from
 // one goroutine to one entity keep their order.
-type Region struct{ r *driver.Region }
+type Region struct {
+	r    *driver.Region
+	with *driver.Headers // nil: none
+}
+
+// With returns the region for messages that go with headers: bytes beside the payload that mean something to the
+// application alone, such as a trace or a tenant, at most 4 KiB of them. They reach the handler (Context.Headers)
+// wherever it is, also of messages that wait and of large ones; they go with no answer, and no further by themselves. A
+// node of an older version (before wire version 4) gets the message without them. They are copied when a message is
+// sent, and must not change meanwhile. A message with more is refused with *HeadersError, which matches ErrTooLarge.
+// With costs nothing but its result; none, nil or empty, is the region without.
+func (r *Region) With(headers []byte) *Region {
+	if len(headers) == 0 {
+		return &Region{r: r.r}
+	}
+	return &Region{r.r, &driver.Headers{B: headers}}
+}
 
 // Type returns the declaration of the region's type, defaults filled in.
 func (r *Region) Type() Type { return r.r.Type() }
@@ -23,12 +39,12 @@ func (r *Region) Shard(id string) ShardID { return r.r.Shard(id) }
 // (ErrLinkFull, ErrParkFull, ErrMailboxFull, ErrBadID, ErrTooLarge, ErrPeerLost, ErrStopped). What is accepted may
 // still be lost with its receiver; Config.Undelivered says what it tells of that. Known remote homes cost no
 // allocation.
-func (r *Region) Tell(id string, payload []byte) error { return r.r.Tell(id, payload) }
+func (r *Region) Tell(id string, payload []byte) error { return r.r.TellWith(r.with, id, payload) }
 
 // TellWait is Tell that waits for room until ctx ends: it may block, as Ask does, and when it would it looks, as Ask
 // does, and returns ErrWouldBlock instead.
 func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error {
-	return r.r.TellWait(ctx, id, payload)
+	return r.r.TellWaitWith(ctx, r.with, id, payload)
 }
 
 // TellBulk is TellWait for a payload that may be large (over Config.MaxPayload, up to Config.MaxMessage): it does not
@@ -41,7 +57,7 @@ func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error 
 // Tell, TellWait and the asks take large payloads too. They copy them, within Config.BulkBudget (an error that wraps
 // ErrLinkFull above it), and do not wait for them to be sent.
 func (r *Region) TellBulk(ctx context.Context, id string, payload []byte, progress func(sent, total int)) error {
-	return r.r.TellBulk(ctx, id, payload, progress)
+	return r.r.TellBulkWith(ctx, r.with, id, payload, progress)
 }
 
 // Ask sends payload and waits for the reply, which belongs to the caller. It fails fast when there is no room. Beside
@@ -53,19 +69,19 @@ func (r *Region) TellBulk(ctx context.Context, id string, payload []byte, progre
 // returns ErrWouldBlock there, in functions of AskFunc and in hooks. Such code uses AskFunc; Blocking handlers use
 // Context.Ask, which also refuses an entity's ask to itself.
 func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, error) {
-	return r.r.Ask(ctx, id, payload)
+	return r.r.AskWith(ctx, r.with, id, payload)
 }
 
 // AskWithin is Ask with a time limit instead of a context. The reply is appended to into[:0] and returned; nothing is
 // allocated when it fits. The limit is coarse: up to 20 ms late. Like Ask it blocks, but it does not look where it is
 // called: a Worker or Inline handler that calls it is only reported, as Slow or Stalled.
 func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]byte, error) {
-	return r.r.AskWithin(d, id, payload, into)
+	return r.r.AskWithinWith(d, r.with, id, payload, into)
 }
 
 // AskFunc is Ask without a waiting goroutine: f is called exactly once, unless AskFunc itself returns an error and f
 // is not called. f runs on the event loop or worker that got the answer: it must not block, and reply is valid only
 // during the call.
 func (r *Region) AskFunc(d time.Duration, id string, payload []byte, f func(reply []byte, err error)) error {
-	return r.r.AskFunc(d, id, payload, f)
+	return r.r.AskFuncWith(d, r.with, id, payload, f)
 }

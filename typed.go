@@ -25,6 +25,11 @@ func Typed[Q, R any](r *Region, ask Codec[Q], reply Codec[R]) *TypedRegion[Q, R]
 // Region returns the untyped region.
 func (t *TypedRegion[Q, R]) Region() *Region { return t.region }
 
+// With is Region.With: the typed region for messages that go with headers.
+func (t *TypedRegion[Q, R]) With(headers []byte) *TypedRegion[Q, R] {
+	return &TypedRegion[Q, R]{t.region.With(headers), t.ask, t.reply}
+}
+
 func (t *TypedRegion[Q, R]) encode(m *Q) (*bytebufferpool.ByteBuffer, error) {
 	buf := bytebufferpool.Get()
 	b, err := t.ask.Append(buf.B[:0], m)

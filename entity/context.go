@@ -45,6 +45,9 @@ type Context struct {
 	corr   uint64
 	failed error // of the last Reply that did not go out
 
+	limit   time.Duration // from when on nobody waits for the answer, on the runtime's clock; zero: not known
+	headers []byte        // what came with the message
+
 	answered  bool // a reply went out
 	detached  bool
 	passivate bool
@@ -61,19 +64,35 @@ func (c *Context) Type() string { return c.s.typ.Name }
 // Asked reports whether the message is an ask, whose sender waits for Reply.
 func (c *Context) Asked() bool { return c.from != nil }
 
+// Headers returns what the sender has given with the message, apart from its payload, empty when it gave nothing. It is
+// a view that is valid during the call. A message of a timer has none, nor has a call of Stop. Headers go no further by
+// themselves: a handler that wants them to gives them to TellWith or AskWith.
+func (c *Context) Headers() []byte { return c.headers }
+
 // Tell sends a message to the entity id of type typ, or of this entity's own type when typ is empty. Accepted or a
 // typed error, as Region.Tell says; it never blocks and never runs the receiver before it returns.
 func (c *Context) Tell(typ, id string, payload []byte) error {
+	return c.TellWith(nil, typ, id, payload)
+}
+
+// TellWith is Tell with headers, of which it keeps no part; nil: none. More than 4 KiB are refused with
+// *route.HeadersError.
+func (c *Context) TellWith(headers []byte, typ, id string, payload []byte) error {
 	if typ == "" {
 		typ = c.s.typ.Name
 	}
-	return c.s.runtime.Tell(typ, id, payload)
+	return c.s.runtime.Tell(headers, typ, id, payload)
 }
 
 // Ask sends a message to the entity id of type typ, or of this entity's own type when typ is empty, and waits at most d
 // for the answer, which belongs to the caller. Only Blocking handlers may ask: others get ErrWouldBlock, and so does an
 // entity that asks itself, because it has one call at a time.
 func (c *Context) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+	return c.AskWith(nil, d, typ, id, payload)
+}
+
+// AskWith is Ask with headers, as TellWith has them.
+func (c *Context) AskWith(headers []byte, d time.Duration, typ, id string, payload []byte) ([]byte, error) {
 	if typ == "" {
 		typ = c.s.typ.Name
 	}
@@ -83,7 +102,7 @@ func (c *Context) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, 
 	if id == c.ID && typ == c.s.typ.Name {
 		return nil, fmt.Errorf("%w: entity %q asks itself", ErrWouldBlock, id)
 	}
-	return c.s.runtime.Ask(d, typ, id, payload)
+	return c.s.runtime.Ask(headers, d, typ, id, payload)
 }
 
 // Reply answers the ask with b, which is copied. ErrNoAsk when the message is a tell, ErrReplied when it was answered
@@ -125,6 +144,7 @@ func (c *Context) Now() time.Time { return c.s.runtime.Wall() }
 // open readies c for a message from an origin, nil for a tell.
 func (c *Context) open(from Origin, corr uint64) {
 	c.from, c.corr, c.failed = from, corr, nil
+	c.limit, c.headers = 0, nil
 	c.answered, c.detached, c.passivate, c.halting, c.fired = false, false, false, false, false
 }
 

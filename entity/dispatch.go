@@ -13,6 +13,16 @@ import (
 type CallFrame struct {
 	ctx    Context
 	inside bool // the handler of a Hand runs
+
+	more    bool // With has said something of the message that is next
+	limit   time.Duration
+	headers []byte
+}
+
+// With gives the next Dispatch what only some messages have, as Message has it: the limit, and headers, which are a
+// view.
+func (d *CallFrame) With(limit time.Duration, headers []byte) {
+	d.more, d.limit, d.headers = true, limit, headers
 }
 
 // beginCall readies the call frame's context for a call for e.
@@ -51,14 +61,18 @@ func (s *Shard) Foresee(hash uint64) *Entity { return s.table.likely(hash) }
 //
 // and goes on with the next message.
 func (s *Shard) Dispatch(now time.Duration, e *Entity, from Origin, corr uint64, payload []byte) (ok, quiet bool) {
+	d := s.callFrame
 	if s.phase != serving || s.watch || e.h == nil { // who rests after a panic has no instance, nor who is gone
+		d.more = false
 		return false, false
 	}
 	s.advance(now)
-	d := s.callFrame
 	c := s.beginCall(e)
 	c.timerRoom = MaxTimers - e.running()
 	c.open(from, corr)
+	if d.more {
+		d.more, c.limit, c.headers = false, d.limit, d.headers
+	}
 	c.tally.Delivered++
 	d.inside = true
 	err := e.h.Receive(c, payload)

@@ -24,10 +24,39 @@ const (
 
 // record is one message in a batch.
 type record struct {
-	from     Origin // for a timer's message the *timer
-	corr     uint64
-	end      uint32 // of its payload in the batch's buffer
-	instance uint32 // for a timer's message the instance that set it, else 0
+	from Origin // for a timer's message the *timer
+	corr uint64
+	end  uint32 // of its payload in the batch's buffer; headed
+	mark uint32 // for a timer's message the instance that set it; for an ask its limit, see markOf; else 0
+}
+
+// headed in record.end says that headers stand behind the payload, and behind them their length, two bytes; of a
+// payload that is lent they stand in batch.headers.
+const headed = 1 << 31
+
+// markOf returns the mark of an ask: its limit in milliseconds, modulo 1<<32, rounded up; zero without one.
+func markOf(limit time.Duration) uint32 {
+	if limit == 0 {
+		return 0
+	}
+	return max(1, uint32((limit+time.Millisecond-1)/time.Millisecond))
+}
+
+// limitOf returns the limit whose mark it is, as seen at now, which is less than 24 days off.
+func limitOf(mark uint32, now time.Duration) time.Duration {
+	if mark == 0 {
+		return 0
+	}
+	ms := now / time.Millisecond
+	return max(1, (ms+time.Duration(int32(mark-uint32(ms))))*time.Millisecond)
+}
+
+// instance returns the instance that set the timer whose message r is, zero for another message.
+func (r *record) instance() uint32 {
+	if _, is := r.from.(*timer); !is {
+		return 0
+	}
+	return r.mark
 }
 
 // batch is what one run works off: its bytes return to the bounds when all of it is done.
@@ -38,20 +67,33 @@ type batch struct {
 	counted int // bytes counted against mailbox and budget
 	timers  int // how many records are timers' messages
 	loan    *Loan
+	headers []byte // of the loan
 }
 
 func (b *batch) full() bool {
 	return len(b.buf) >= batchBytes || len(b.records) >= batchRecords || b.loan != nil
 }
 
-// payload returns the payload of record i.
-func (b *batch) payload(i int) []byte {
-	at := uint32(0)
+// message returns the payload and the headers of record i.
+func (b *batch) message(i int) (payload, headers []byte) {
+	at, end := uint32(0), b.records[i].end
 	if i > 0 {
-		at = b.records[i-1].end
+		at = b.records[i-1].end &^ headed
 	}
-	return b.buf[at:b.records[i].end:b.records[i].end]
+	if end&headed == 0 {
+		return b.buf[at:end:end], nil
+	}
+	end &^= headed
+	if b.loan != nil {
+		return b.buf[at:end:end], b.headers[:len(b.headers):len(b.headers)]
+	}
+	size := uint32(b.buf[end-1])<<8 | uint32(b.buf[end-2])
+	end -= headerLength
+	split := end - size
+	return b.buf[at:split:split], b.buf[split:end:end]
 }
+
+const headerLength = 2 // bytes of the length of headers
 
 // activity is what an entity holds beyond its record while it has messages or is to be stopped. Fields of the first
 // group belong to the shard's lock, those of the second to the run.
@@ -67,6 +109,7 @@ type activity struct {
 	pos   int    // first record of it that is not done
 	ctx   Context
 	tally Tally
+	began time.Duration // when the run did
 }
 
 type runPhase uint8
@@ -81,8 +124,11 @@ const (
 // accept takes a message into the mailbox of e, or returns which bound left no room.
 func (s *Shard) accept(e *Entity, m *Message) route.Reason {
 	r := record{from: m.From, corr: m.Corr}
+	if m.From != nil {
+		r.mark = markOf(m.Limit)
+	}
 	if m.Loan == nil {
-		return s.put(e, r, m.Payload, m.Parked)
+		return s.put(e, r, m.Payload, m.Headers, m.Parked)
 	}
 	s.lease.take(RecordOverhead, true)
 	a := e.act
@@ -92,6 +138,10 @@ func (s *Shard) accept(e *Entity, m *Message) route.Reason {
 	b := s.newBatch()
 	a.append(b)
 	r.end = uint32(len(m.Payload))
+	if m.Headers != nil {
+		r.end |= headed
+		b.headers = append(b.headers[:0], m.Headers...)
+	}
 	b.loan, b.buf, b.records = m.Loan, m.Payload[:len(m.Payload):len(m.Payload)], append(b.records, r)
 	b.counted += RecordOverhead
 	a.bytes += RecordOverhead
@@ -109,8 +159,11 @@ func (a *activity) append(b *batch) {
 
 // put copies a message to the mailbox of e, and makes e ready if it was idle, or returns which bound left no room; with
 // force there always is.
-func (s *Shard) put(e *Entity, r record, payload []byte, force bool) route.Reason {
+func (s *Shard) put(e *Entity, r record, payload, headers []byte, force bool) route.Reason {
 	n := len(payload) + RecordOverhead
+	if headers != nil {
+		n += len(headers) + headerLength
+	}
 	a := e.act
 	// One message may exceed the mailbox when nothing waits, else a large one could never be delivered.
 	if a != nil && a.bytes > 0 && n > s.typ.MailboxBytes-a.bytes && !force {
@@ -129,9 +182,13 @@ func (s *Shard) put(e *Entity, r record, payload []byte, force bool) route.Reaso
 	}
 	b.buf = append(b.buf, payload...)
 	r.end = uint32(len(b.buf))
+	if headers != nil {
+		b.buf = append(append(b.buf, headers...), byte(len(headers)), byte(len(headers)>>8))
+		r.end = uint32(len(b.buf)) | headed
+	}
 	b.records = append(b.records, r)
 	b.counted += n
-	if r.instance != 0 {
+	if r.instance() != 0 {
 		b.timers++
 	}
 	a.bytes += n
@@ -215,12 +272,12 @@ func (s *Shard) finish(a *activity, b *batch) {
 	s.lease.give(b.counted)
 	if b.loan != nil {
 		b.loan.Release()
-		b.loan, b.buf = nil, nil
+		b.loan, b.buf, b.headers = nil, nil, b.headers[:0]
 	}
 	if b.timers > 0 {
 		b.timers = 0
 		for i := range b.records {
-			if r := &b.records[i]; r.instance != 0 {
+			if r := &b.records[i]; r.instance() != 0 {
 				s.timers.settle(r.from.(*timer))
 			}
 		}

@@ -54,13 +54,13 @@ type fake struct {
 	unhandled func(id string, why route.Reason, ask bool, payload string)
 }
 
-func (f *fake) Tell(typ, id string, payload []byte) error {
-	f.told = append(f.told, fmt.Sprintf("%s/%s:%s", typ, id, payload))
+func (f *fake) Tell(headers []byte, typ, id string, payload []byte) error {
+	f.told = append(f.told, fmt.Sprintf("%s/%s:%s%s", typ, id, headers, payload))
 	return nil
 }
 
-func (f *fake) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
-	f.asked = append(f.asked, fmt.Sprintf("%s/%s:%s within %v", typ, id, payload, d))
+func (f *fake) Ask(headers []byte, d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+	f.asked = append(f.asked, fmt.Sprintf("%s/%s:%s%s within %v", typ, id, headers, payload, d))
 	return []byte("answer"), nil
 }
 

@@ -34,7 +34,7 @@ func (e *Entity) Begin(now time.Duration) bool {
 	if a.halt && s.phase == serving {
 		s.stats.Passivated++
 	}
-	a.phase = begun
+	a.phase, a.began = begun, s.now
 	a.ctx.timerRoom = MaxTimers - e.running()
 	a.ctx.closing = s.phase != serving
 	return true
@@ -60,18 +60,39 @@ func (e *Entity) work() (more bool) {
 		}
 		return false
 	}
-	r, payload := &a.now.records[a.pos], a.now.payload(a.pos)
+	r := &a.now.records[a.pos]
+	payload, headers := a.now.message(a.pos)
 	a.pos++
-	if r.instance != 0 && !c.openTimer(r) {
+	switch timers, limit := r.instance() != 0, a.limit(r); {
+	case timers && !c.openTimer(r):
 		a.tally.TimersDropped++
-	} else {
-		if r.instance == 0 {
+	case limit < 0:
+		a.tally.Expired++
+		if r.from.Reply(r.corr, route.Expired, nil) != nil {
+			a.tally.AnswersLost++
+		}
+	default:
+		if !timers {
 			c.open(r.from, r.corr)
+			c.limit, c.headers = limit, headers
 		}
 		c.receive(payload)
 		c.from = nil
 	}
 	return a.pos < len(a.now.records) && !c.crashed
+}
+
+// limit returns the limit of a message that is next, zero when there is none, below zero when it is over. The run may
+// have waited: what its begin has seen of the time counts too.
+func (a *activity) limit(r *record) time.Duration {
+	if r.from == nil || r.mark == 0 || r.instance() != 0 {
+		return 0
+	}
+	now := max(a.began, a.ctx.s.runtime.Now())
+	if l := limitOf(r.mark, now); l > now {
+		return l
+	}
+	return -1
 }
 
 // watched is Work for a type whose calls are timed.
@@ -175,7 +196,7 @@ func (s *Shard) discardAll(a *activity, why route.Reason) (tells, asks int) {
 func (s *Shard) discardBatch(a *activity, b *batch, from int, why route.Reason) (tells, asks int) {
 	for i := from; i < len(b.records); i++ {
 		r := &b.records[i]
-		if r.instance != 0 {
+		if r.instance() != 0 {
 			s.stats.TimersDropped++
 			continue
 		}

@@ -21,11 +21,11 @@ type Origin interface {
 // Worker and Inline handlers on the goroutine that steps the shard, by Blocking ones without any lock of the shard
 // held.
 type Runtime interface {
-	// Tell sends a message to an entity of the named type, as Region.Tell does. It never runs the receiver's handler on
-	// the caller's stack.
-	Tell(typ, id string, payload []byte) error
+	// Tell sends a message to an entity of the named type, as Region.Tell does, with headers or nil. It never runs the
+	// receiver's handler on the caller's stack.
+	Tell(headers []byte, typ, id string, payload []byte) error
 	// Ask asks and waits at most d. Only Blocking handlers may call it.
-	Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error)
+	Ask(headers []byte, d time.Duration, typ, id string, payload []byte) ([]byte, error)
 	// Report takes what operators want to know: a panic, a slow handler. A GaveUp is reported by whoever steps the
 	// shard: it must not lead back into the shard before Report returns.
 	Report(Incident)
@@ -120,6 +120,11 @@ type Message struct {
 	Parked  bool   // was parked or transferred: never refused for a full mailbox
 	ID      []byte
 	Payload []byte
+	// Limit is the moment, on the clock of Runtime.Now, from which on nobody waits for the answer to an ask: no handler
+	// is called for it any more. Zero: none is known.
+	Limit time.Duration
+	// Headers are what the sender has given with the message, at most 4 KiB; nil: nothing.
+	Headers []byte
 	// Loan, if not nil, gives Payload to a Blocking entity without a copy. Other modes do not look at it.
 	Loan *Loan
 }

@@ -75,6 +75,7 @@ type Tally struct {
 	Stopped       uint64 // instances stopped, for whatever reason
 	Slow          uint64 // calls longer than SlowAfter
 	TimersDropped uint64 // timers that went with their instance or with the shard
+	Expired       uint64 // asks that lay in a mailbox until nobody waited any more: no handler was called
 }
 
 func (t *Tally) add(o *Tally) {
@@ -90,6 +91,7 @@ func (t *Tally) add(o *Tally) {
 	t.Stopped += o.Stopped
 	t.Slow += o.Slow
 	t.TimersDropped += o.TimersDropped
+	t.Expired += o.Expired
 }
 
 // Stats is what a shard counts. Blocking calls are counted when their run ends.
@@ -142,11 +144,14 @@ func (s *Shard) Stats() Stats {
 // Deliver takes one message. route.OK means that it was accepted: a Worker or Inline handler has handled it, or it lies
 // in its entity's mailbox, and an ask will be answered. Any other reason means that it was refused and counted, and
 // that the caller answers it if it is an ask: MailboxFull, BudgetFull, TableFull, ShardStopping, Stopped, Crashed,
-// BadID. Everything in m is a view that is copied where it is kept.
+// BadID, Expired. Everything in m is a view that is copied where it is kept.
 func (s *Shard) Deliver(now time.Duration, m *Message) route.Reason {
 	s.advance(now)
 	if s.phase != serving {
 		return s.refuse()
+	}
+	if m.Limit != 0 && m.Limit <= now && m.From != nil {
+		return s.count(route.Expired)
 	}
 	h := m.Hash
 	if h == 0 {
@@ -165,7 +170,7 @@ func (s *Shard) Deliver(now time.Duration, m *Message) route.Reason {
 		}
 		return route.OK
 	}
-	s.handle(e, m.From, m.Corr, m.Payload, nil)
+	s.handle(e, m, nil)
 	return route.OK
 }
 
@@ -188,7 +193,7 @@ func (s *Shard) deliverNew(m *Message) route.Reason {
 		s.sweepAt, s.cursor = s.now+s.typ.IdleAfter, -1
 	}
 	if s.typ.Mode != Blocking {
-		s.handle(e, m.From, m.Corr, m.Payload, nil)
+		s.handle(e, m, nil)
 		return route.OK
 	}
 	if why := s.accept(e, m); why != route.OK {
@@ -211,14 +216,15 @@ func (s *Shard) count(r route.Reason) route.Reason {
 }
 
 // handle calls a Worker or Inline handler for one message, which is that of t if it is not nil.
-func (s *Shard) handle(e *Entity, from Origin, corr uint64, payload []byte, t *timer) {
+func (s *Shard) handle(e *Entity, m *Message, t *timer) {
 	began, c := s.enter(e)
 	c.timerRoom = MaxTimers - e.running()
-	c.open(from, corr)
+	c.open(m.From, m.Corr)
+	c.limit, c.headers = m.Limit, m.Headers
 	if t != nil {
 		c.fired, c.timerName = true, t.name
 	}
-	c.receive(payload)
+	c.receive(m.Payload)
 	s.leave(c, began)
 	s.handled(c, e)
 }

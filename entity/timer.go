@@ -220,11 +220,11 @@ func (s *Shard) fire() {
 		if s.typ.Mode == Blocking {
 			s.timers.pull(t)
 			t.pos = inMailbox
-			s.put(e, record{from: t, instance: t.instance}, t.payload, true)
+			s.put(e, record{from: t, mark: t.instance}, t.payload, nil, true)
 			continue
 		}
 		s.timers.take(t)
-		s.handle(e, nil, 0, t.payload, t)
+		s.handle(e, &Message{Payload: t.payload}, t)
 		s.timers.free(t)
 	}
 }

@@ -95,7 +95,7 @@ func (c *Context) Timer() (name string, ok bool) {
 // cancelled, or set by an instance that is gone.
 func (c *Context) openTimer(r *record) bool {
 	t := r.from.(*timer)
-	if t.done || r.instance != c.e.instance || c.e.h == nil {
+	if t.done || r.instance() != c.e.instance || c.e.h == nil {
 		return false
 	}
 	c.open(nil, 0)

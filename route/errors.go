@@ -85,6 +85,17 @@ func (e *AsksFullError) Error() string {
 // Unwrap returns ErrAsksFull.
 func (e *AsksFullError) Unwrap() error { return ErrAsksFull }
 
+// HeadersError says that more headers were given with a message than may be. It matches ErrTooLarge.
+type HeadersError struct{ Size, Limit int } // bytes
+
+// Error names both.
+func (e *HeadersError) Error() string {
+	return fmt.Sprintf("%v: %d bytes of headers, at most %d", ErrTooLarge, e.Size, e.Limit)
+}
+
+// Unwrap returns ErrTooLarge.
+func (e *HeadersError) Unwrap() error { return ErrTooLarge }
+
 // RefusedError says that a node, this one or another, did not take a message because a bound of it is reached. It
 // matches the error of its reason: ErrMailboxFull and the three that refine it, ErrTooLarge, ErrSuspended, ErrLinkFull.
 type RefusedError struct {

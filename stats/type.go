@@ -25,6 +25,7 @@ type Type struct {
 	Failed       uint64 // of them, Receive returned an error
 	NoReply      uint64 // asks that were left without a reply
 	AnswersLost  uint64 // answers that the asker's side did not take
+	Expired      uint64 // asks for whose answer nobody waited any more when their turn came here: no handler was called
 	Abandoned    uint64 // accepted messages dropped because the shard was lost
 	Made         uint64 // instances that New made
 	Passivated   uint64 // instances that were let go because they were idle or asked for it

@@ -29,10 +29,12 @@ type askWaiter struct {
 	dest   atomic.Pointer[routeEntry]
 	region *Region
 	shard  route.ShardID
+	limit  uint32        // from when on its envelope says that nobody waits; limited
 	wake   chan struct{} // capacity 1
 	fn     func(reply []byte, err error)
 
-	began time.Time // of an ask that is timed; zero: of one that is not
+	limited bool      // else its time is so long that its envelope says nothing
+	began   time.Time // of an ask that is timed; zero: of one that is not
 
 	plane.Ask // guarded by the stripe's lock, but for the index, which never changes
 
@@ -88,6 +90,7 @@ func (t *askTable) begin(d time.Duration, r *Region, shard route.ShardID, into [
 		}
 		w := s.at(s.asks.Begin(due).Index())
 		w.region, w.shard, w.fn, w.reply = r, shard, fn, into[:0]
+		w.limit, w.limited = plane.LimitOf(w.Due(), d)
 		corr := w.Corr()
 		w.state.Store(uint64(plane.Waiting(corr)))
 		if t.every > 0 && s.timed.Pick(t.every) {
@@ -261,10 +264,12 @@ func (t *askTable) free(w *askWaiter) {
 	s.mu.Unlock()
 }
 
-// goes notes whom an ask of one's own goes to, before it is sent there.
-func (w *askWaiter) goes(e *routeEntry) {
-	w.dest.Store(e)
+// goes notes whom an ask goes to, before it is sent there, and reports whether anybody waits for it still: else it must
+// not be sent, because who gives up and finds that it went nowhere says that it was not executed.
+func (w *askWaiter) goes(corr uint64, e *routeEntry) bool {
 	w.remote.Store(e.remote)
+	w.dest.Store(e)
+	return plane.AskState(w.state.Load()) == plane.Waiting(corr)
 }
 
 // stays notes that an ask of one's own goes nowhere yet.
@@ -273,18 +278,16 @@ func (w *askWaiter) stays() {
 	w.remote.Store(nil)
 }
 
-// goes notes whom a parked ask goes to, before it is sent there, unless its waiter has given up meanwhile.
-func (t *askTable) goes(corr uint64, e *routeEntry) {
+// goes notes whom a parked ask goes to, before it is sent there, and reports whether anybody waits for it still.
+func (t *askTable) goes(corr uint64, e *routeEntry) bool {
 	w := t.find(corr)
 	if w == nil {
-		return
+		return false
 	}
 	s := &t.stripes[w.Index()%askStripes]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.Corr() == corr { // else it was given up
-		w.goes(e)
-	}
+	return w.Corr() == corr && w.goes(corr, e) // else it was given up
 }
 
 // advance moves the wheels to tick and fails what is over.

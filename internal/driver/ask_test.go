@@ -26,7 +26,7 @@ func TestRepliesOfOthersAreNotBelieved(t *testing.T) {
 	w, corr, err := table.begin(time.Second, &Region{}, 0, nil, nil)
 	require.NoError(t, err)
 	require.False(t, table.answered(corr, asked.id, route.OK, []byte("too early")), "it waits for a home")
-	w.goes(&routeEntry{remote: asked})
+	w.goes(corr, &routeEntry{remote: asked})
 	require.False(t, table.answered(corr, other.id, route.OK, []byte("forged")))
 	require.False(t, table.concludeWith(corr, other.id, []byte("forged")))
 	table.goes(corr, &routeEntry{remote: next})
@@ -137,7 +137,7 @@ func TestLostPeerFailsItsAsksOnly(t *testing.T) {
 		if i%3 == 0 {
 			table.goes(corr, &routeEntry{remote: to}) // parked before
 		} else {
-			w.goes(&routeEntry{remote: to})
+			w.goes(corr, &routeEntry{remote: to})
 		}
 	}
 	table.lose(nil, route.PeerLost)
@@ -192,7 +192,7 @@ func TestAskIsSettledOnce(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				w.goes(&routeEntry{remote: peer})
+				w.goes(corr, &routeEntry{remote: peer})
 				corrs <- corr
 				<-w.wake
 				if w.err == nil && (w.reply[0] != byte(corr) || w.reply[1] != byte(corr>>32)) {

@@ -150,7 +150,7 @@ func (c Config) WithDefaults() Config {
 
 // maxFrame is the longest data frame that MaxPayload needs.
 func (c Config) maxFrame() int {
-	return max(c.MaxPayload+wire.EnvelopeSize+wire.MaxIDSize, wire.MinFrameLimit)
+	return max(c.MaxPayload+wire.EnvelopeSize+wire.MaxIDSize+wire.MaxMore, wire.MinFrameLimit)
 }
 
 // largestFrame is the longest frame of any connection.

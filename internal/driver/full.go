@@ -78,6 +78,9 @@ func (b *bounds) appendLimit(text []byte, r *Region, reason route.Reason) []byte
 // failure returns the error of an answer other than success: it names the node, and the bound if one caused it.
 func (w *askWaiter) failure(reason route.Reason, text []byte) error {
 	e := w.dest.Load()
+	if reason == route.TimedOut {
+		reason = plane.Unanswered(e != nil)
+	}
 	blame, limit := plane.BlameFor(reason, e != nil && e.remote != nil, text)
 	switch blame {
 	case plane.BlameHere:

@@ -92,20 +92,28 @@ func (x hostRuntime) region(typ string) (*Region, error) {
 // Now is the exact time of the node, from which timers count.
 func (x hostRuntime) Now() time.Duration { return exactly(x.r.d) }
 
+// headersOf returns headers, nil for none.
+func headersOf(b []byte) *Headers {
+	if len(b) == 0 {
+		return nil
+	}
+	return &Headers{b}
+}
+
 // Tell sends as Region.Tell does.
-func (x hostRuntime) Tell(typ, id string, payload []byte) error {
+func (x hostRuntime) Tell(headers []byte, typ, id string, payload []byte) error {
 	r, err := x.region(typ)
 	if err != nil {
 		return err
 	}
-	return r.Tell(id, payload)
+	return r.send(id, payload, 0, nil, headersOf(headers))
 }
 
 // Ask asks as Region.AskWithin does.
-func (x hostRuntime) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+func (x hostRuntime) Ask(headers []byte, d time.Duration, typ, id string, payload []byte) ([]byte, error) {
 	r, err := x.region(typ)
 	if err != nil {
 		return nil, err
 	}
-	return r.AskWithin(d, id, payload, nil)
+	return r.AskWithinWith(d, headersOf(headers), id, payload, nil)
 }

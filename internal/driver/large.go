@@ -294,18 +294,21 @@ func (l *large) cancel() {
 func (t *largeTable) sendRef(l *large, e *routeEntry, env *wire.Envelope) error {
 	out := *env
 	out.Payload = wire.AppendBulkRef(nil, l.ref)
-	if l.corr != 0 {
-		t.asks.goes(l.corr, e)
+	if l.corr != 0 && !t.asks.goes(l.corr, e) {
+		return nil // nobody waits for it any more: sweep ends it
 	}
 	link := e.link
 	link.Lock()
-	b, err := link.Reserve(wire.EnvelopeSize + len(l.id) + len(out.Payload))
+	b, err := link.Reserve(wire.EnvelopeSize + len(l.id) + len(out.Payload) + out.More())
 	if err != nil {
 		link.Unlock()
 		return err
 	}
 	wire.PutEnvelope(b, &out, l.id)
 	link.Hurry()
+	if out.More() > 0 {
+		link.Timed()
+	}
 	wake := link.Commit()
 	link.Unlock()
 	if wake {

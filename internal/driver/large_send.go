@@ -39,7 +39,8 @@ func (w *largeWatch) move(sent int) {
 }
 
 // sendLarge is send for a payload over MaxPayload. It does not wait. Without a watch the payload is copied.
-func (r *Region) sendLarge(id string, payload []byte, corr uint64, w *askWaiter, watch *largeWatch) (*large, error) {
+func (r *Region) sendLarge(id string, payload []byte, corr uint64, w *askWaiter, watch *largeWatch,
+	h *Headers) (*large, error) {
 	if len(payload) > r.d.cfg.MaxMessage {
 		return nil, r.d.bounds.tooLarge(r, len(payload))
 	}
@@ -47,7 +48,7 @@ func (r *Region) sendLarge(id string, payload []byte, corr uint64, w *askWaiter,
 	if err := r.d.large.add(l, payload); err != nil {
 		return nil, err
 	}
-	if err := r.place(l, w); err != nil {
+	if err := r.place(l, w, h); err != nil {
 		r.d.large.close(l)
 		return nil, err
 	}
@@ -56,16 +57,16 @@ func (r *Region) sendLarge(id string, payload []byte, corr uint64, w *askWaiter,
 
 // place puts the envelope that stands for l in its place among the messages to its shard: into the host's queue when
 // the shard lives here, else into the slot, where all that is sent later stays behind it.
-func (r *Region) place(l *large, w *askWaiter) error {
+func (r *Region) place(l *large, w *askWaiter, h *Headers) error {
 	ref := slotRef{r, l.shard}
 	s := ref.slot()
 	for {
 		e := s.route.Load()
-		env := r.envelope(l.shard, e, l.corr, wire.AppendU64(nil, l.key))
+		env := r.envelope(l.shard, e, l.corr, wire.AppendU64(nil, l.key), w, h)
 		env.Flags |= wire.FlagBulk
 		if e != nil && e.host != nil {
-			if w != nil {
-				w.goes(e)
+			if w != nil && !w.goes(l.corr, e) {
+				return nil // sweep ends it
 			}
 			if err := r.d.large.copyOwn(l); err != nil { // not under the host's lock
 				return err
@@ -107,18 +108,24 @@ func (r *Region) place(l *large, w *askWaiter) error {
 // TellBulk sends a payload that may be large, which it does not copy, and waits until the receiver's host has taken it
 // or ctx ends.
 func (r *Region) TellBulk(ctx context.Context, id string, payload []byte, progress func(sent, total int)) error {
+	return r.TellBulkWith(ctx, nil, id, payload, progress)
+}
+
+// TellBulkWith is TellBulk with headers.
+func (r *Region) TellBulkWith(ctx context.Context, h *Headers, id string, payload []byte,
+	progress func(sent, total int)) error {
 	if progress == nil {
 		progress = func(int, int) {}
 	}
 	w := &largeWatch{done: make(chan error, 1), moved: make(chan struct{}, 1)}
 	var l *large
 	try := func() (err error) {
-		if err = r.check(id, payload); err == errLarge {
-			l, err = r.sendLarge(id, payload, 0, nil, w)
+		if err = r.check(id, payload, h); err == errLarge {
+			l, err = r.sendLarge(id, payload, 0, nil, w, h)
 			return err
 		}
 		if err == nil {
-			err = r.Tell(id, payload)
+			err = r.send(id, payload, 0, nil, h)
 		}
 		return err
 	}

@@ -99,7 +99,7 @@ func TestRefusalsOfAnOlderNode(t *testing.T) {
 
 	w, corr, err := p.a.asks.begin(patience, r, 0, nil, nil)
 	require.NoError(t, err)
-	w.goes(&routeEntry{remote: p.a.remote(old, 0)})
+	w.goes(corr, &routeEntry{remote: p.a.remote(old, 0)})
 	require.True(t, p.a.asks.conclude(corr, route.MailboxFull, nil))
 	<-w.wake
 	require.Equal(t, want, w.err)

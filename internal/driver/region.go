@@ -173,7 +173,10 @@ func (r *Region) Type() entity.Type { return r.typ }
 func (r *Region) Shard(id string) route.ShardID { return route.ShardOf(id, r.shards) }
 
 // check judges what a caller gives; errLarge when it is in order but for a payload that fits no frame.
-func (r *Region) check(id string, payload []byte) error {
+func (r *Region) check(id string, payload []byte, h *Headers) error {
+	if err := h.check(); err != nil {
+		return err
+	}
 	if r.fit(id, payload) {
 		return nil
 	}

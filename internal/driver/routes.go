@@ -112,8 +112,9 @@ func (d *dispatch) forward(ref slotRef, e *routeEntry, env *wire.Envelope, f []b
 		}
 		d.large.keep(env)
 	}
-	if env.Flags&wire.FlagAsk != 0 {
-		d.asks.goes(env.Corr, e)
+	if env.Flags&wire.FlagAsk != 0 && !d.asks.goes(env.Corr, e) {
+		d.dropParked(ref, f, route.Expired)
+		return plane.Stale
 	}
 	if e.host != nil {
 		reason, ok := e.host.Forward(env, f)
@@ -134,6 +135,9 @@ func (d *dispatch) forward(ref slotRef, e *routeEntry, env *wire.Envelope, f []b
 	}
 	copy(b, f)
 	l.Hurry()
+	if env.More() > 0 {
+		l.Timed()
+	}
 	wake := l.Commit()
 	l.Unlock()
 	if wake {
@@ -238,11 +242,13 @@ func (d *dispatch) doubted(ref slotRef, e *routeEntry) {
 	}
 }
 
-// deadEnd has the home asked for again when a send met the dead link of a forgotten peer. Any goroutine.
-func (r *Region) deadEnd(sh route.ShardID, e *routeEntry, err error) {
+// deadEnd returns err, and has the home asked for again when a send met with it the dead link of a forgotten peer. Any
+// goroutine.
+func (r *Region) deadEnd(sh route.ShardID, e *routeEntry, err error) error {
 	if isForgotten(err) && e.doubted.CompareAndSwap(false, true) {
 		r.d.rehome(slotRef{r, sh}, e)
 	}
+	return err
 }
 
 func isForgotten(err error) bool { return errors.Is(err, transport.ErrForgotten) }

@@ -17,16 +17,18 @@ import (
 )
 
 // Tell sends payload to the entity id: accepted or a typed error, without blocking.
-func (r *Region) Tell(id string, payload []byte) error { return r.send(id, payload, 0, nil) }
+func (r *Region) Tell(id string, payload []byte) error { return r.send(id, payload, 0, nil, nil) }
+
+// TellWith is Tell with headers.
+func (r *Region) TellWith(h *Headers, id string, payload []byte) error {
+	return r.send(id, payload, 0, nil, h)
+}
 
 // send takes the fast path while the home is known: hash, one atomic load, one append under the link's lock, where the
 // route is compared again.
-func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter) error {
-	if !r.fit(id, payload) {
-		if err := r.check(id, payload); err == errLarge {
-			_, err = r.sendLarge(id, payload, corr, w, nil)
-			return err
-		} else if err != nil {
+func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter, h *Headers) error {
+	if h != nil || !r.fit(id, payload) {
+		if over, err := r.unusual(id, payload, corr, w, h); over {
 			return err
 		}
 	}
@@ -35,19 +37,16 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter) erro
 	for {
 		e := s.route.Load()
 		if e == nil {
-			if w != nil {
-				w.stays()
-			}
-			if again, err := r.park(s, sh, id, payload, corr); !again {
+			if again, err := r.park(s, sh, id, payload, corr, w, h); !again {
 				return err
 			}
 			continue
 		}
-		if w != nil {
-			w.goes(e)
+		if w != nil && !w.goes(corr, e) {
+			return nil // its time is over already, and somebody has said so
 		}
 		if e.host != nil {
-			env := r.envelope(sh, e, corr, payload)
+			env := r.envelope(sh, e, corr, payload, w, h)
 			if stale, err := r.sendHere(s, e, &env, id); !stale {
 				return err
 			}
@@ -59,18 +58,24 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter) erro
 			l.Unlock()
 			continue
 		}
-		b, err := l.Reserve(wire.EnvelopeSize + len(id) + len(payload))
+		var env wire.Envelope // field by field: a literal is built elsewhere and copied, and the copy waits for its stores
+		size := wire.EnvelopeSize + len(id) + len(payload)
+		if w != nil || h != nil {
+			size += more(&env, w, h)
+		}
+		b, err := l.Reserve(size)
 		if err != nil {
 			l.Unlock()
-			r.deadEnd(sh, e, err)
-			return err
+			return r.deadEnd(sh, e, err)
 		}
-		var env wire.Envelope // field by field: a literal is built elsewhere and copied, and the copy waits for its stores
 		env.Type, env.Shard, env.Term, env.Epoch = uint32(r.id), uint32(sh), e.term, e.epoch
 		env.Corr, env.Payload = corr, payload
 		if corr != 0 {
-			env.Flags = wire.FlagAsk
+			env.Flags |= wire.FlagAsk
 			l.Hurry()
+		}
+		if env.Flags&(wire.FlagLimit|wire.FlagHeaders) != 0 {
+			l.Timed()
 		}
 		wire.PutEnvelope(b, &env, id)
 		wake := l.Commit()
@@ -82,8 +87,19 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter) erro
 	}
 }
 
+// unusual is send for what may not fit a frame, or has headers. over means that there is nothing left to do.
+func (r *Region) unusual(id string, payload []byte, corr uint64, w *askWaiter, h *Headers) (over bool, err error) {
+	err = r.check(id, payload, h)
+	if err == errLarge {
+		_, err = r.sendLarge(id, payload, corr, w, nil, h)
+		return true, err
+	}
+	return err != nil, err
+}
+
 // envelope is the header of a message to a shard under a route; e may be nil for one that is parked.
-func (r *Region) envelope(sh route.ShardID, e *routeEntry, corr uint64, payload []byte) wire.Envelope {
+func (r *Region) envelope(sh route.ShardID, e *routeEntry, corr uint64, payload []byte, w *askWaiter,
+	h *Headers) wire.Envelope {
 	env := wire.Envelope{Type: uint32(r.id), Shard: uint32(sh), Corr: corr, Payload: payload}
 	if e != nil {
 		env.Term, env.Epoch = e.term, e.epoch
@@ -91,12 +107,17 @@ func (r *Region) envelope(sh route.ShardID, e *routeEntry, corr uint64, payload 
 	if corr != 0 {
 		env.Flags = wire.FlagAsk
 	}
+	more(&env, w, h)
 	return env
 }
 
 // park is the slow path: it keeps the message until the home is known. again means that it has become known.
-func (r *Region) park(s *regionSlot, sh route.ShardID, id string, payload []byte, corr uint64) (again bool, err error) {
-	env := r.envelope(sh, nil, corr, payload)
+func (r *Region) park(s *regionSlot, sh route.ShardID, id string, payload []byte, corr uint64, w *askWaiter,
+	h *Headers) (again bool, err error) {
+	if w != nil {
+		w.stays()
+	}
+	env := r.envelope(sh, nil, corr, payload, w, h)
 	now := r.d.now()
 	s.mu.Lock()
 	if s.route.Load() != nil {
@@ -130,8 +151,13 @@ func (r *Region) closed() error {
 
 // TellWait is Tell that waits for room: in the link, the parking queue, or a local mailbox.
 func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error {
-	if err := r.send(id, payload, 0, nil); err != nil {
-		return r.insist(ctx, err, func() error { return r.Tell(id, payload) })
+	return r.TellWaitWith(ctx, nil, id, payload)
+}
+
+// TellWaitWith is TellWait with headers.
+func (r *Region) TellWaitWith(ctx context.Context, h *Headers, id string, payload []byte) error {
+	if err := r.send(id, payload, 0, nil, h); err != nil {
+		return r.insist(ctx, err, func() error { return r.send(id, payload, 0, nil, h) })
 	}
 	return nil
 }
@@ -184,6 +210,11 @@ func isFull(err error) bool {
 
 // Ask sends payload and waits for the reply until ctx ends.
 func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, error) {
+	return r.AskWith(ctx, nil, id, payload)
+}
+
+// AskWith is Ask with headers.
+func (r *Region) AskWith(ctx context.Context, h *Headers, id string, payload []byte) ([]byte, error) {
 	limit := r.d.cfg.AskTimeout
 	deadline, byContext := ctx.Deadline()
 	if byContext {
@@ -200,7 +231,7 @@ func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	if err := r.send(id, payload, corr, w); err != nil {
+	if err := r.send(id, payload, corr, w, h); err != nil {
 		r.d.asks.abandon(w, corr, false)
 		return nil, err
 	}
@@ -232,11 +263,16 @@ func askCancelled(ctx context.Context, timeout error) error {
 
 // AskWithin is Ask with a time limit; the reply is appended to into[:0].
 func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]byte, error) {
+	return r.AskWithinWith(d, nil, id, payload, into)
+}
+
+// AskWithinWith is AskWithin with headers.
+func (r *Region) AskWithinWith(d time.Duration, h *Headers, id string, payload, into []byte) ([]byte, error) {
 	w, corr, err := r.d.asks.begin(d, r, r.Shard(id), into, nil)
 	if err != nil {
 		return into[:0], err
 	}
-	if err := r.send(id, payload, corr, w); err != nil {
+	if err := r.send(id, payload, corr, w, h); err != nil {
 		r.d.asks.abandon(w, corr, false)
 		return into[:0], err
 	}
@@ -248,12 +284,18 @@ func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]
 
 // AskFunc is Ask whose answer calls f.
 func (r *Region) AskFunc(d time.Duration, id string, payload []byte, f func(reply []byte, err error)) error {
+	return r.AskFuncWith(d, nil, id, payload, f)
+}
+
+// AskFuncWith is AskFunc with headers.
+func (r *Region) AskFuncWith(d time.Duration, h *Headers, id string, payload []byte,
+	f func(reply []byte, err error)) error {
 	r.d.exec.Waits.CallingOut()
 	w, corr, err := r.d.asks.begin(d, r, r.Shard(id), nil, f)
 	if err != nil {
 		return err
 	}
-	if err := r.send(id, payload, corr, w); err != nil && r.d.asks.abandon(w, corr, true) {
+	if err := r.send(id, payload, corr, w, h); err != nil && r.d.asks.abandon(w, corr, true) {
 		return err
 	}
 	return nil

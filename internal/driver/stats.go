@@ -81,6 +81,7 @@ func (r *Region) stats() TypeStats {
 		Refused: map[string]uint64{}, RefusedRemote: r.count.refusedThere.Load(), Unsent: r.count.unsent.Load(),
 	}
 	put(&t, r.hosts.Stats())
+	t.Expired += r.hosts.Refused(route.Expired)
 	t.Hosted, t.Stopping = r.hosts.Hosted()
 	t.Panics, t.Slow = r.hosts.Incidents()
 	for i := range r.slots {
@@ -103,6 +104,7 @@ func put(t *TypeStats, st entity.Stats) {
 	t.Made, t.Passivated, t.Stopped, t.Abandoned = st.Made, st.Passivated, st.Stopped, st.Abandoned
 	t.TimersFired, t.TimersDropped, t.Timers = st.TimersFired, st.TimersDropped, uint64(st.Timers)
 	t.Crashes, t.GivenUp, t.Dropped, t.Evicted = st.Crashes, st.GivenUp, st.Dropped, st.Evicted
+	t.Expired = st.Expired
 	t.Crashed = uint64(st.Crashed)
 	t.Entities, t.MailboxBytes = uint64(st.Live), uint64(st.QueuedBytes)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -19,6 +20,8 @@ type ahead struct {
 	queue     *execQueue       // whose shards this goroutine alone steps
 	cache     typeCache        // of the frame looked at last
 	callFrame entity.CallFrame // of these shards
+	fresh     bool             // frames come from the wire: their limits are not moments of this node's clock yet
+	arrived   uint32           // if so, when they came
 	n         int
 	next      [aheadFrames]foreseen
 }
@@ -64,6 +67,9 @@ func (a *ahead) look(frames []byte) (rest []byte) {
 
 // envelope looks at an envelope. Those of shards that another goroutine steps are left to it.
 func (a *ahead) envelope(x *foreseen) {
+	if a.fresh && x.frame[5]&wire.FlagLimit != 0 {
+		wire.Arrive(x.frame, a.arrived)
+	}
 	if x.bad = wire.ParseEnvelope(x.frame, &x.env); x.bad != nil {
 		return
 	}
@@ -98,6 +104,10 @@ func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 		if h == nil || ex.Gate.Closed() || h.abandoned.Load() {
 			return next
 		}
+		more := x.env.Flags&(wire.FlagLimit|wire.FlagHeaders) != 0
+		if more && x.env.Flags&wire.FlagLimit != 0 && plane.Over(x.env.Limit, max(now, ex.Clock.Ticked())) {
+			return next // the long way says so
+		}
 		if e == nil {
 			if e = h.enter(now, x); e == nil {
 				return next
@@ -106,6 +116,9 @@ func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 		var origin entity.Origin
 		if x.env.Flags&wire.FlagAsk != 0 {
 			origin = ex.originOf(from)
+		}
+		if more {
+			h.with(now, x)
 		}
 		next++ // also when it panics
 		ok, quiet := h.sh.Dispatch(now, e, origin, x.env.Corr, x.env.Payload)
@@ -125,6 +138,13 @@ func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 		}
 	}
 	return next
+}
+
+// with has the next call know what only some envelopes have.
+func (h *Host) with(now time.Duration, x *foreseen) {
+	var m entity.Message
+	h.x.more(now, &x.env, &m)
+	h.callFrame.With(m.Limit, m.Headers)
 }
 
 // enter tries for the lock of an Inline host that several loops step, and looks up the frame's entity. Without both it

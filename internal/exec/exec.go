@@ -10,6 +10,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/loop"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -180,15 +181,18 @@ func (x *Exec) Data(c *transport.InConn, frames []byte) {
 	}
 	from, now := p.from, x.Clock.Now()
 	if x.Gate.Held(now) || !p.backlog.empty() {
+		wire.ArriveAll(frames, plane.MomentAfter(now))
 		p.keep(c, from, frames)
 		return
 	}
 	p.count.enter(x)
+	p.ahead.fresh, p.ahead.arrived = true, plane.MomentAfter(now)
 	if x.cfg.Latency != nil {
 		p.timeRead(now, c, from, frames)
 	} else {
 		p.read(now, c, from, frames)
 	}
+	p.ahead.fresh = false
 	p.count.leave()
 }
 

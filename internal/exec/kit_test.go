@@ -71,9 +71,9 @@ func (a answers) Reply(_ uint64, reason route.Reason, _ []byte) error {
 // alone is what handlers reach: nobody.
 type alone struct{ *Host }
 
-func (alone) Tell(string, string, []byte) error { return route.ErrNotRegistered }
+func (alone) Tell([]byte, string, string, []byte) error { return route.ErrNotRegistered }
 
-func (alone) Ask(time.Duration, string, string, []byte) ([]byte, error) {
+func (alone) Ask([]byte, time.Duration, string, string, []byte) ([]byte, error) {
 	return nil, route.ErrNotRegistered
 }
 

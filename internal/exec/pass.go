@@ -155,6 +155,9 @@ func (p *pass) stage(frames []byte) (rest []byte) {
 			p.staged[to].buf = append(p.staged[to].buf, frames[begin:at]...)
 			begin, to = at, w
 		}
+		if p.ahead.fresh && frames[at+5]&wire.FlagLimit != 0 {
+			wire.Arrive(frames[at:at+size], p.ahead.arrived)
+		}
 		at += size
 	}
 	p.staged[to].buf = append(p.staged[to].buf, frames[begin:at]...)

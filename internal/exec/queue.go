@@ -135,7 +135,7 @@ func (q *execQueue) unlock() {
 
 // appendHere takes a message of this node, and reports whether there was room. The lock is held, and is given up.
 func (q *execQueue) appendHere(env *wire.Envelope, id string) bool {
-	n := wire.EnvelopeSize + len(id) + len(env.Payload)
+	n := wire.EnvelopeSize + len(id) + len(env.Payload) + env.More()
 	if q.here > 0 && n > q.limit-q.here {
 		q.mu.Unlock()
 		return false

@@ -126,7 +126,22 @@ func (h *Host) deliver(now time.Duration, from *Source, env *wire.Envelope, hash
 	if env.Flags&wire.FlagAsk != 0 {
 		m.From = h.x.originOf(from)
 	}
+	if env.Flags&(wire.FlagLimit|wire.FlagHeaders) != 0 {
+		now = h.x.more(now, env, &m)
+	}
 	return h.sh.Deliver(now, &m)
+}
+
+// more gives m what only some envelopes have, and returns the time: that of the batch may have passed long ago.
+func (x *Exec) more(now time.Duration, env *wire.Envelope, m *entity.Message) time.Duration {
+	if env.Flags&wire.FlagLimit != 0 {
+		now = max(now, x.Clock.Ticked())
+		m.Limit = plane.LimitAt(env.Limit, now)
+	}
+	if env.Flags&wire.FlagHeaders != 0 {
+		m.Headers = env.Headers
+	}
+	return now
 }
 
 // deliverLarge gives the message to the shard for which an envelope stands. A Blocking entity need not copy it.
@@ -140,6 +155,7 @@ func (h *Host) deliverLarge(now time.Duration, from *Source, env *wire.Envelope)
 	if env.Flags&wire.FlagAsk != 0 {
 		m.From = h.x.originOf(from)
 	}
+	now = h.x.more(now, env, &m)
 	if h.t.typ.Mode == entity.Blocking {
 		m.Loan = &entity.Loan{Release: large.Release}
 	}

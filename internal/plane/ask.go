@@ -64,6 +64,9 @@ func (a *Ask) Index() uint32 { return a.index }
 // Corr returns the correlation of the waiter's present use; it is never zero, which means a tell.
 func (a *Ask) Corr() uint64 { return uint64(a.generation)<<32 | uint64(a.index+1) }
 
+// Due returns the tick of the wheel at which its time is over.
+func (a *Ask) Due() int64 { return a.due }
+
 // Asks hands out waiters, and knows whose time is over. The zero value has none. It belongs to one lock; what settles
 // an ask is the waiter's AskState alone.
 type Asks struct {

@@ -17,6 +17,7 @@ const (
 	Moving             // it is a large message whose payload is on the way to the home: what is behind it waits
 	NoRoom             // the home has no room for it just now
 	NoHome             // the home is gone for good
+	Stale              // it is an ask for whose answer nobody waits any more: it goes nowhere, and is counted
 )
 
 // Drain sends on what waits in a slot whose home is known, the oldest first, until send does not take one more, and
@@ -39,6 +40,8 @@ func Drain(s *flow.Slot, send func(e *wire.Envelope, frame []byte) Step) Step {
 		switch step := send(&e, frame); step {
 		case Sent:
 			s.PopParked()
+		case Stale:
+			s.DropParked()
 		case Moving:
 			s.Busy()
 			return step

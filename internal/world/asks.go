@@ -11,6 +11,7 @@ import (
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
 )
 
 // asks are the questions of a process.
@@ -22,13 +23,15 @@ type asks struct {
 // ask is one question under way. The process uses it again, under another generation, when it is over.
 type ask struct {
 	plane.Ask
-	state plane.AskState
-	r     *Region
-	shard route.ShardID
-	to    peer.ID       // zero while it is parked
-	fence route.Fence   // of the route that it took
-	over  time.Duration // when its time is over
-	done  func(reply []byte, err error)
+	state   plane.AskState
+	r       *Region
+	shard   route.ShardID
+	to      peer.ID       // zero while it is parked
+	fence   route.Fence   // of the route that it took
+	over    time.Duration // when its time is over
+	limit   uint32        // from when on its envelope says that nobody waits; limited
+	limited bool          // else its time is so long that its envelope says nothing
+	done    func(reply []byte, err error)
 }
 
 // find returns the waiter of a correlation, which may have been used again since, or nil.
@@ -74,6 +77,12 @@ func (p *Process) wheelTick() int64 { return int64(p.clock() / plane.WheelTick) 
 
 // Ask sends a question; done is called once, with the answer or why there is none, never on the caller's stack.
 func (p *Process) Ask(d time.Duration, typ, id string, payload []byte, done func([]byte, error)) error {
+	return p.AskWith(nil, d, typ, id, payload, done)
+}
+
+// AskWith is Ask with headers.
+func (p *Process) AskWith(headers []byte, d time.Duration, typ, id string, payload []byte,
+	done func([]byte, error)) error {
 	r := p.Region(route.TypeOf(typ))
 	if r == nil {
 		return route.ErrNotRegistered
@@ -85,8 +94,10 @@ func (p *Process) Ask(d time.Duration, typ, id string, payload []byte, done func
 		return fmt.Errorf("%w: %d on this node", route.ErrAsksFull, most)
 	}
 	a.r, a.shard, a.over, a.done = r, route.ShardOf(id, r.Type.Shards), p.clock()+d, done
+	a.limit, a.limited = plane.LimitOf(a.Due(), d)
 	corr := a.Corr()
-	if _, err := r.Send(id, payload, corr); err != nil && a.state == plane.Waiting(corr) {
+	p.World.asked(p, payload, corr, d)
+	if _, err := r.SendWith(headers, id, payload, corr); err != nil && a.state == plane.Waiting(corr) {
 		p.asks.end(a)
 		return err
 	}
@@ -100,7 +111,7 @@ func (p *Process) overdue(a *ask, corr uint64) {
 		if o := p.asks.find(c); o.state == plane.Waiting(c) && o.over > p.clock() {
 			p.World.Watcher.Violate(p, "asks", "an ask is over %v before its time", o.over-p.clock())
 		}
-		p.answered(c, route.TimedOut, nil)
+		p.answered(c, plane.Unanswered(p.asks.find(c).to != peer.ID{}), nil)
 	}
 	if a.state != plane.Waiting(corr) {
 		return
@@ -110,6 +121,18 @@ func (p *Process) overdue(a *ask, corr uint64) {
 		return
 	}
 	p.Later(plane.WheelTick, func() { p.overdue(a, corr) }) // its clock goes slower than the world's
+}
+
+// more gives an envelope the limit of the ask that it is, and headers.
+func (p *Process) more(e *wire.Envelope, headers []byte) {
+	if a := p.asks.find(e.Corr); a != nil && a.Corr() == e.Corr && a.limited {
+		e.Flags |= wire.FlagLimit
+		e.Limit = a.limit
+	}
+	if len(headers) > 0 {
+		e.Flags |= wire.FlagHeaders
+		e.Headers = headers
+	}
 }
 
 // waitsFor reports whether an ask is still under way.

@@ -73,7 +73,7 @@ func (p *Process) bulkLink(to peer.ID) *bulkLink {
 }
 
 // sendLarge is send for a payload over DataConfig.MaxPayload.
-func (r *Region) sendLarge(id string, payload []byte, corr uint64) error {
+func (r *Region) sendLarge(headers []byte, id string, payload []byte, corr uint64) error {
 	p := r.Process
 	l := &large{r: r, shard: route.ShardOf(id, r.Type.Shards), corr: corr, payload: slices.Clone(payload)}
 	if err := p.bulk.full(len(payload), p.World.Config.Data.BulkRoom); err != nil {
@@ -89,9 +89,11 @@ func (r *Region) sendLarge(id string, payload []byte, corr uint64) error {
 	if corr != 0 {
 		e.Flags |= wire.FlagAsk
 	}
+	p.more(&e, headers)
 	if s.State() == flow.Local {
-		frame := make([]byte, wire.SizeEnvelope(len(id), len(e.Payload)))
+		frame := make([]byte, wire.SizeEnvelope(len(id), len(e.Payload))+e.More())
 		wire.PutEnvelope(frame, &e, id)
+		p.goes(corr, p.ID, s.Fence())
 		p.bulk.out = append(p.bulk.out, l)
 		p.local(frame)
 		return nil
@@ -191,11 +193,15 @@ func (r *Region) refer(l *large, n route.ShardID, e *wire.Envelope) plane.Step {
 	if data.conn.forgotten {
 		return plane.NoHome
 	}
-	room, err := data.flow.Reserve(wire.SizeEnvelope(len(e.ID), len(out.Payload)))
+	if l.corr != 0 && !p.waitsFor(l.corr) {
+		return plane.Sent // sweepLarge ends it
+	}
+	room, err := data.flow.Reserve(wire.SizeEnvelope(len(e.ID), len(out.Payload)) + out.More())
 	if err != nil {
 		return plane.NoRoom
 	}
 	wire.PutEnvelope(room, &out, string(e.ID))
+	data.flow.Timed()
 	p.goes(l.corr, s.Home(), s.Fence())
 	l.life.Referred()
 	data.wake()

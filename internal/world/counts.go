@@ -17,6 +17,7 @@ type PlaneCounts struct {
 	LargeGivenUp int `json:"large_givenup"` // asks for whose answer nobody waited any more
 
 	LateAnswers  int `json:"late_answers"`  // answers of asks that nobody waited for any more
+	ExpiredAsks  int `json:"expired_asks"`  // asks that were dropped because nobody waited for them any more
 	AsksFull     int `json:"asks_full"`     // asks that found as many under way as may be
 	Kept         int `json:"kept"`          // envelopes that a closed gate kept,
 	NoPlace      int `json:"no_place"`      // or refused because it kept enough
@@ -38,6 +39,7 @@ func (c *PlaneCounts) Add(o *PlaneCounts) {
 	c.LargeFailed += o.LargeFailed
 	c.LargeGivenUp += o.LargeGivenUp
 	c.LateAnswers += o.LateAnswers
+	c.ExpiredAsks += o.ExpiredAsks
 	c.AsksFull += o.AsksFull
 	c.Kept += o.Kept
 	c.NoPlace += o.NoPlace

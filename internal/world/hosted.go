@@ -152,6 +152,12 @@ func (p *Process) deliver(from peer.ID, e *wire.Envelope) route.Reason {
 	if e.Flags&wire.FlagAsk != 0 {
 		m.From, m.Corr = origin{p, from}, e.Corr
 	}
+	if e.Flags&wire.FlagLimit != 0 {
+		m.Limit = plane.LimitAt(e.Limit, p.clock())
+	}
+	if e.Flags&wire.FlagHeaders != 0 {
+		m.Headers = e.Headers
+	}
 	p.gate.oversleeps(p)
 	p.World.Watcher.Delivers(p, ShardKey{r.ID, h.shard.ID()}, e)
 	if e.Flags&wire.FlagBulk != 0 {
@@ -173,18 +179,18 @@ type shardRuntime struct {
 }
 
 // Tell implements entity.Runtime.
-func (r shardRuntime) Tell(typ, id string, payload []byte) error {
+func (r shardRuntime) Tell(headers []byte, typ, id string, payload []byte) error {
 	reg := r.p.Region(route.TypeOf(typ))
 	if reg == nil {
 		return route.ErrNotRegistered
 	}
-	_, err := reg.Send(id, payload, 0)
+	_, err := reg.SendWith(headers, id, payload, 0)
 	return err
 }
 
 // Ask implements entity.Runtime: the handler's coroutine is put aside until the answer comes.
-func (r shardRuntime) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
-	return r.p.askInside(d, typ, id, payload)
+func (r shardRuntime) Ask(headers []byte, d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+	return r.p.askInside(headers, d, typ, id, payload)
 }
 
 // Report implements entity.Runtime.
@@ -254,6 +260,9 @@ func (o origin) Reply(corr uint64, why route.Reason, payload []byte) error {
 	p := o.p
 	if !p.Alive {
 		return route.ErrStopped
+	}
+	if why == route.Expired {
+		p.World.expired(p, o.to, corr)
 	}
 	if o.to == p.ID {
 		b := append([]byte(nil), payload...)

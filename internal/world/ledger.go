@@ -49,6 +49,8 @@ type entry struct {
 	told   bool // an ask whose asker was told its end, or a tell of which its owner's embedder was told
 	hosted bool // lies in a mailbox of where, which promised to deliver it
 	unsure bool // lost in flight for all that its sender knows, who was told so: its receiver may have it
+
+	limitOf // of an ask
 }
 
 type streamKey struct {
@@ -61,6 +63,7 @@ type streamKey struct {
 type Ledger struct {
 	entries []entry
 	sent    map[streamKey]uint64
+	asks    map[askKey]int       // of processes, by correlation
 	last    map[streamKey]uint64 // highest sequence delivered
 	Fates   [len(fateNames)]int
 	reports map[Report]uint64
@@ -195,6 +198,7 @@ func (w *World) Delivered(p *Process, typ route.TypeID, id string, payload []byt
 		w.Watcher.Violate(p, "duplicate", "%s was %s and is delivered again", name, fateNames[e.fate])
 		return
 	}
+	w.inTime(p, e, name)
 	if w.Watcher.Lost(p.ID) {
 		e.fate = FateLate
 		w.Book.Fates[FateLate]++

@@ -36,12 +36,23 @@ func (p *Process) link(to peer.ID, number int) *link {
 	c := p.links.get(to, number, func() *conn {
 		c := &conn{w: p.World, from: p, to: to, number: number}
 		c.link = &link{conn: c, flow: flow.NewLink(p.World.Config.Data.LinkBuffer, p.World.Config.Data.Window)}
+		c.link.flow.Ready = func(frames []byte) []byte {
+			return wire.Depart(frames, plane.Moment(p.clock()), p.World.version())
+		}
 		if c.forgotten = p.forgotten[to]; c.forgotten {
 			c.state = connRefused
 		}
 		return c
 	})
 	return c.link
+}
+
+// version is the wire version that all processes speak.
+func (w *World) version() uint16 {
+	if w.Config.Data.OldCredit {
+		return 1
+	}
+	return wire.Version
 }
 
 func (l *link) pending() bool { return l.flow.Pending() > 0 }
@@ -74,6 +85,7 @@ func (l *link) pump() {
 	}
 	for b := l.flow.Take(); b != nil; b = l.flow.Take() {
 		l.count(b)
+		c.w.departed(b)
 		c.fore.send(wire.KindEnvelope, c.w.keep(b))
 	}
 	l.flow.Trim()
@@ -166,6 +178,8 @@ func (p *Process) data(c *conn, b []byte) {
 			return
 		}
 		b = b[n:]
+		wire.Arrive(frame, plane.MomentAfter(p.clock()))
+		p.World.arrived(frame)
 		if !p.arrives(in, c.from.ID, frame) {
 			continue
 		}

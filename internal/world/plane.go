@@ -113,6 +113,11 @@ func (p *Process) Region(id route.TypeID) *Region {
 
 // Send takes one message, as Region.Tell and Ask do: to its home, or into the parking queue. corr is zero for a tell.
 func (r *Region) Send(id string, payload []byte, corr uint64) (to peer.ID, err error) {
+	return r.SendWith(nil, id, payload, corr)
+}
+
+// SendWith is Send with headers.
+func (r *Region) SendWith(headers []byte, id string, payload []byte, corr uint64) (to peer.ID, err error) {
 	p := r.Process
 	if !p.Alive || p.Ended != nil {
 		return peer.ID{}, route.ErrStopped
@@ -127,20 +132,20 @@ func (r *Region) Send(id string, payload []byte, corr uint64) (to peer.ID, err e
 		return peer.ID{}, route.ErrTooLarge
 	}
 	if len(payload) > p.World.Config.Data.MaxPayload {
-		return peer.ID{}, r.sendLarge(id, payload, corr)
+		return peer.ID{}, r.sendLarge(headers, id, payload, corr)
 	}
 	n := route.ShardOf(id, r.Type.Shards)
-	p.World.Book.sends(payload, n, corr != 0, false)
 	s := &r.Slots[n]
+	p.World.Book.sends(payload, n, corr != 0, false)
 	e := wire.Envelope{Type: uint32(r.ID), Shard: uint32(n), Corr: corr, Payload: payload}
 	if corr != 0 {
 		e.Flags = wire.FlagAsk
 	}
-	e.Term, e.Epoch = s.Fence().Term(), s.Fence().Epoch()
-	switch s.State() {
+	p.more(&e, headers)
+	switch e.Term, e.Epoch = s.Fence().Term(), s.Fence().Epoch(); s.State() {
 	case flow.Local:
 		p.goes(corr, p.ID, s.Fence())
-		frame := make([]byte, wire.SizeEnvelope(len(id), len(payload)))
+		frame := make([]byte, wire.SizeEnvelope(len(id), len(payload))+e.More())
 		wire.PutEnvelope(frame, &e, id)
 		return p.ID, p.here(r, n, frame)
 	case flow.Remote:
@@ -150,11 +155,12 @@ func (r *Region) Send(id string, payload []byte, corr uint64) (to peer.ID, err e
 			r.rehome(n, s.Home(), s.Fence())
 			return peer.ID{}, fmt.Errorf("to %s: %w", p.World.Name(s.Home()), ErrDeadEnd)
 		}
-		room, err := l.flow.Reserve(wire.SizeEnvelope(len(id), len(payload)))
+		room, err := l.flow.Reserve(wire.SizeEnvelope(len(id), len(payload)) + e.More())
 		if err != nil {
 			return peer.ID{}, fmt.Errorf("to %s: %w", p.World.Name(s.Home()), err)
 		}
 		wire.PutEnvelope(room, &e, id)
+		l.flow.Timed()
 		p.goes(corr, s.Home(), s.Fence())
 		l.wake()
 		l.bounds()
@@ -245,6 +251,11 @@ func (r *Region) forward(n route.ShardID, e *wire.Envelope, frame []byte) plane.
 		}
 	}
 	if e.Flags&wire.FlagAsk != 0 {
+		if !p.waitsFor(e.Corr) {
+			p.World.expires(p, e.Payload)
+			p.failed(frame, route.Expired, "nobody waits for the answer")
+			return plane.Stale
+		}
 		p.goes(e.Corr, s.Home(), s.Fence())
 	}
 	if s.IsLocal() {
@@ -259,6 +270,7 @@ func (r *Region) forward(n route.ShardID, e *wire.Envelope, frame []byte) plane.
 		return plane.NoRoom
 	}
 	copy(room, frame)
+	l.flow.Timed()
 	l.wake()
 	return plane.Sent
 }

@@ -31,6 +31,9 @@ func (p *Process) refuse(from peer.ID, e *wire.Envelope, why route.Reason) {
 		p.refuseLarge(from, e, why)
 		return
 	}
+	if why == route.Expired {
+		p.World.expires(p, e.Payload)
+	}
 	p.dropped[why]++
 	p.World.Fate(e.Payload, FateRefused, why, why.String())
 	p.World.place(e.Payload, p)

@@ -106,7 +106,7 @@ func (p *Process) Dawdle(d time.Duration) {
 }
 
 // askInside is an ask by a Blocking handler.
-func (p *Process) askInside(d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+func (p *Process) askInside(headers []byte, d time.Duration, typ, id string, payload []byte) ([]byte, error) {
 	t := p.running
 	if t == nil {
 		return nil, fmt.Errorf("%w: not in a handler", entity.ErrWouldBlock)
@@ -114,7 +114,7 @@ func (p *Process) askInside(d time.Duration, typ, id string, payload []byte) ([]
 	var reply []byte
 	var failed error
 	done := false
-	err := p.Ask(d, typ, id, payload, func(b []byte, err error) {
+	err := p.AskWith(headers, d, typ, id, payload, func(b []byte, err error) {
 		reply, failed, done = b, err, true
 		t.resume()
 	})
