@@ -129,9 +129,11 @@ type Config struct {
 	// Undelivered is told of messages that Tell accepted and that were not delivered: refused by their receiver, parked
 	// too long, or never sent because their receiver was removed from the cluster or refuses this node (ErrPeerLost) or
 	// because this node ended (ErrStopped). A message that waited here for an entity which was given up after a panic is
-	// told here, where it waited (ErrCrashed). What was on its way when a connection broke is not among them: nobody knows
-	// whether it was handled, and only its bytes are counted, in Stats().Transport.LostBytes. It is called from one
-	// goroutine, aggregated, and must not block.
+	// told here, where it waited (ErrCrashed). Each message is counted once, in the report of its type, shard, node and
+	// reason; when more of these fail at once than are kept apart, in one whose Shard is NoShard. What a node refused
+	// reaches this one as long as both are members, however often connections break. What was on its way when a
+	// connection broke is not among them: nobody knows whether it was handled, and only its bytes are counted, in
+	// Stats().Transport.LostBytes. It is called from one goroutine, aggregated, and must not block.
 	Undelivered func(Undelivered)
 	// Incident is told of handlers that panicked or took too long, of entities that were given up, and of workers and
 	// event loops that stand still: of each kind and type sixteen a second, all are counted. It is also told of paths to

@@ -94,6 +94,9 @@ type (
 	Codec[M any] = route.Codec[M]
 )
 
+// NoShard stands for the shard of messages that are counted together: of several shards, or nobody knows which.
+const NoShard = route.NoShard
+
 // ParseAddr reads host:port: an IP address (IPv6 in brackets) or a name, and a port that is not zero. Each host has one
 // form, so equal addresses compare equal.
 func ParseAddr(s string) (Addr, error) { return peer.ParseAddr(s) }

@@ -26,7 +26,7 @@ type Stats struct {
 	ControlLost        uint64          // control frames that could not be queued for their peer
 	InvalidFrames      uint64          // frames that peers sent and that made no sense
 	RepliesLost        uint64          // answers that found no room on the way to the asker
-	UnreportedRefusals uint64          // refusals whose sender could not be told
+	UnreportedRefusals uint64          // refused messages whose sender was not told, or may not have been
 	Unregistered       uint64          // messages refused because their type is not registered here
 	Types              []TypeStats     // in the order of their registration
 	Transport          stats.Transport // connections, links, large messages

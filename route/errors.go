@@ -156,15 +156,16 @@ func (r Reason) Unit() string {
 	return boundUnits[r]
 }
 
-// Undelivered reports messages of Tell that were accepted here and not delivered. Err says why.
+// Undelivered reports messages of Tell that were accepted here and not delivered. Err says why. No count is ever left
+// out: when messages fail in more shards at once than are kept apart, the rest comes in reports whose Shard is NoShard.
 type Undelivered struct {
-	Type    string // of their entities
-	Shard   ShardID
-	Reason  Reason
+	Type    string   // of their entities; empty when they are of several types, or it is not known
+	Shard   ShardID  // NoShard when they are of several shards, or it is not known
+	Reason  Reason   // LostInFlight: they left, and whether they were handled nobody knows
 	Peer    peer.ID  // the node that refused them or was lost, this one included; zero: they had not left for any
 	Limit   int      // the bound that is reached there, as RefusedError has it; zero without one, or when it is not known
 	Count   uint64   // messages since the last report of this kind
-	Samples []string // ids of at most four of them
+	Samples []string // ids of at most four of them; none when they are not known
 }
 
 // Err returns why, matching one of the errors of delivery: a *RefusedError, which names the node and the bound, when a

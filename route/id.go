@@ -25,6 +25,9 @@ func TypeOf(name string) TypeID { return TypeID(xxhash.Sum64String(name)) }
 // ShardID numbers a shard of a type, from 0 to its number of shards less one.
 type ShardID uint32
 
+// NoShard stands for the shard of what is counted without one: it comes from several shards, or nobody knows which.
+const NoShard ShardID = 1<<32 - 1
+
 // ShardOf returns the shard of an entity id among n shards (1 to MaxShards): the high half of xxhash64(id) with seed
 // zero, times n, shifted down, so that no division is needed and every shard gets the same part of the hash's range.
 func ShardOf(id string, n uint32) ShardID { return shardOfHash(xxhash.Sum64String(id), n) }

@@ -42,7 +42,7 @@ type changeKey struct {
 
 // Checker holds the history that the rules speak of. Its maps are only looked up, never walked.
 type Checker struct {
-	tells map[peer.ID]uint64 // of a process, those that were refused and not told yet
+	tells map[pairKey]uint64 // by whom they were refused and whose they are: those that were not told yet
 
 	w          *world.World
 	Violations []Violation

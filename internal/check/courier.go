@@ -83,14 +83,10 @@ func (c *Checker) Received(p *world.Process, r *node.Received) {
 // come; "" when there is none.
 func (c *Checker) Undelivered() string {
 	running := c.w.Running()
-	holds := func(p, q *world.Process) bool {
-		m, ok := p.View.Member(q.ID)
-		return ok && m.Status != membership.Down
-	}
 	for _, p := range running {
 		for _, q := range running {
 			s := c.streams[pairKey{p.ID, q.ID}]
-			if s != nil && s.got < len(s.sent) && holds(p, q) && holds(q, p) {
+			if s != nil && s.got < len(s.sent) && c.members(p, q) && c.members(q, p) {
 				return fmt.Sprintf("%d of %d control messages of %s to %s", len(s.sent)-s.got, len(s.sent), c.w.Name(p.ID),
 					c.w.Name(q.ID))
 			}

@@ -3,33 +3,67 @@
 package check
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
 // Refuses notes a tell that is refused: it may be reported to its sender once. An ask is answered, and that is all.
-func (c *Checker) Refuses(from peer.ID, e *wire.Envelope) {
-	if e.Flags&(wire.FlagAsk|wire.FlagBulk) != 0 {
+func (c *Checker) Refuses(p *world.Process, from peer.ID, e *wire.Envelope) {
+	if e.Flags&(wire.FlagAsk|wire.FlagBulk) != 0 || from == p.ID {
 		return
 	}
 	if c.tells == nil {
-		c.tells = map[peer.ID]uint64{}
+		c.tells = map[pairKey]uint64{}
 	}
-	c.tells[from]++
+	c.tells[pairKey{p.ID, from}]++
 }
 
 // Told: a process is told of no more refused messages than tells of it were refused.
-func (c *Checker) Told(p *world.Process, n uint64) {
-	if c.tells[p.ID] < n {
-		c.Violate(p, "refusals", "%d messages are said to be refused, %d were", n, c.tells[p.ID])
+func (c *Checker) Told(p *world.Process, by peer.ID, n uint64) {
+	k := pairKey{by, p.ID}
+	if c.tells[k] < n {
+		c.Violate(p, "refusals", "%d messages are said to be refused by %s, %d were", n, c.w.Name(by), c.tells[k])
 		return
 	}
-	c.tells[p.ID] -= n
+	c.tells[k] -= n
+}
+
+// Untold: only of one that is no member any more is it given up to tell, or that cannot be heard again.
+func (c *Checker) Untold(p *world.Process, to peer.ID, n uint64) {
+	if m, ok := p.View.Member(to); ok && m.Status != membership.Down && c.CalmMail {
+		c.Violate(p, "refusals", "%d refused messages of %s, a member, are not told", n, c.w.Name(to))
+	}
+	delete(c.tells, pairKey{p.ID, to}) // some of them may have been told
+}
+
+// Unreported names refused messages between two processes that run and hold each other for members, and that were not
+// told; "" when there are none.
+func (c *Checker) Unreported() string {
+	if c.w.Config.Data.OldCredit {
+		return "" // an earlier version tells once, and hopes
+	}
+	running := c.w.Running()
+	for _, p := range running {
+		for _, q := range running {
+			if n := c.tells[pairKey{p.ID, q.ID}]; n > 0 && c.members(p, q) && c.members(q, p) {
+				return fmt.Sprintf("%d tells of %s, refused by %s,", n, c.w.Name(q.ID), c.w.Name(p.ID))
+			}
+		}
+	}
+	return ""
+}
+
+// members reports whether q is a member to p that is not Down.
+func (c *Checker) members(p, q *world.Process) bool {
+	m, ok := p.View.Member(q.ID)
+	return ok && m.Status != membership.Down
 }
 
 // Refusal: an ask that met a bound of another process is told that bound.

@@ -42,10 +42,18 @@ type segmentAck struct {
 }
 
 // Carries reports whether messages of kind k travel in segments: everything that orders ownership and hand-over, so all
-// of sharding but the questions of a suspended node, whose answers count for nothing unless they are fresh.
+// of sharding but the questions of a suspended node, whose answers count for nothing unless they are fresh. So do
+// notices.
 func Carries(k wire.Kind) bool {
-	return k.Room() == "shard" && k != wire.KindConfirmOwner && k != wire.KindConfirmAck
+	return k.Room() == "shard" && k != wire.KindConfirmOwner && k != wire.KindConfirmAck || Notice(k)
 }
+
+// Notice reports whether messages of kind k are told by one runtime to another, past the machines: what was refused.
+// Towards a peer whose wire version is below NoticeSince they travel bare.
+func Notice(k wire.Kind) bool { return k == wire.KindRefusals }
+
+// NoticeSince is the wire version since which notices travel in segments.
+const NoticeSince = 4
 
 func bit(on bool, flag uint8) uint8 {
 	if on {

@@ -117,11 +117,11 @@ func TestBadValues(t *testing.T) {
 	require.ErrorIs(t, err, wire.ErrBadValue)
 }
 
-// Everything of sharding is carried but the question of a suspended node and its answer; nothing else is.
+// Everything of sharding is carried but the question of a suspended node and its answer, and notices; nothing else is.
 func TestCarries(t *testing.T) {
 	for n := range 256 {
 		k := wire.Kind(n)
-		want := k.Room() == "shard" && k != wire.KindConfirmOwner && k != wire.KindConfirmAck
+		want := k.Room() == "shard" && k != wire.KindConfirmOwner && k != wire.KindConfirmAck || k == wire.KindRefusals
 		require.Equal(t, want, Carries(k), k)
 	}
 	require.True(t, Carries(wire.KindHostShards))

@@ -53,8 +53,12 @@ type Command interface{ command() }
 type FollowCommand struct{ Roster Roster }
 
 // PostCommand sends a message to a member; its body is copied. Errors: ErrBadKind, and a *FullError or ErrNoPeer, which
-// mean that it will not be sent.
-type PostCommand struct{ Mail peer.Mail }
+// mean that it will not be sent. A message that can wait finds room in a quarter of the window only, and nobody else is
+// told when it does not: whoever posts it keeps it and tries again.
+type PostCommand struct {
+	Mail    peer.Mail
+	CanWait bool
+}
 
 // PlainCommand says that a peer does not know segments: an earlier version of the protocol. What is outstanding goes to
 // it bare, once, and so does everything later.
@@ -75,4 +79,5 @@ type Effects struct {
 	Full      []*FullError // the first message to a peer that found no room, until there was room again
 	Delivered []Delivery   // messages to take now, in this order
 	GaveUp    []GaveUp     // peers to give up
+	Closed    []peer.Mail  // notices that are not acknowledged and never will be, by whom they are for
 }

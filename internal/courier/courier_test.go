@@ -271,6 +271,31 @@ func TestStrangerIsHeardWhenItIsKnown(t *testing.T) {
 	require.Equal(t, numbers(2), b.got[a.id])
 }
 
+// Notices leave three quarters of the window to what cannot wait. One that is not acknowledged when its peer is gone
+// for good is handed back, once (SHD-4).
+func TestNoticesCanWait(t *testing.T) {
+	w := newNet(t, 1, 2, Config{Messages: 8})
+	a, b := w.posts[0], w.posts[1]
+	w.lose = func(peer.ID, *peer.Mail) bool { return true }
+	notice := func(text string) error {
+		return a.m.Do(w.now, PostCommand{peer.Mail{To: b.id, Kind: wire.KindRefusals, Body: []byte(text)}, true})
+	}
+	require.NoError(t, notice("first"))
+	require.NoError(t, w.say(a, b, "order"))
+	var full *FullError
+	require.ErrorAs(t, notice("second"), &full)
+	require.Zero(t, a.m.Stats().Full, "whoever posts it keeps it")
+	require.NoError(t, w.say(a, b, "order"))
+	a.standing[b.id] = Lost
+	require.NoError(t, a.m.Do(w.now, FollowCommand{Roster{Of: func(peer.ID) Standing { return Lost }}}))
+	require.ErrorIs(t, notice("third"), ErrNoPeer)
+	var out Effects
+	a.m.Drain(&out)
+	require.Equal(t, []peer.Mail{{To: b.id, Kind: wire.KindRefusals, Body: []byte("first")}}, out.Closed)
+	a.m.Drain(&out)
+	require.Empty(t, out.Closed)
+}
+
 // The last word of a member that was removed is still taken, once; nothing is sent to it. Its numbers are forgotten
 // when many others have gone after it, and then it is a stranger.
 func TestTheRemoved(t *testing.T) {
@@ -291,7 +316,7 @@ func TestTheRemoved(t *testing.T) {
 		id := peer.ID{Addr: ip(3).Addr, Inc: uint64(i + 1)}
 		b.standing[id] = Present
 		w.follow(b)
-		require.NoError(t, b.m.Do(w.now, PostCommand{peer.Mail{To: id, Kind: wire.KindHomes}}))
+		require.NoError(t, b.m.Do(w.now, PostCommand{Mail: peer.Mail{To: id, Kind: wire.KindHomes}}))
 		w.drain(b)
 		delete(b.standing, id)
 		w.follow(b)
@@ -475,7 +500,7 @@ func TestInvalidFrames(t *testing.T) {
 	far := segmentAck{from: b.id.Inc, to: a.id.Inc, ack: 1 << 40}
 	require.ErrorIs(t, a.m.Handle(w.now, w.now, b.id, wire.KindSegmentAck, far.append(nil)), ErrNonsense)
 	require.ErrorIs(t, a.m.Handle(w.now, w.now, b.id, wire.KindHomes, nil), ErrBadKind)
-	require.ErrorIs(t, a.m.Do(w.now, PostCommand{peer.Mail{To: b.id, Kind: wire.KindStatus}}), ErrBadKind)
+	require.ErrorIs(t, a.m.Do(w.now, PostCommand{Mail: peer.Mail{To: b.id, Kind: wire.KindStatus}}), ErrBadKind)
 	require.ErrorIs(t, a.m.Do(w.now, nil), ErrBadCommand)
 	require.Equal(t, before, *a.m.links[0])
 }
@@ -493,7 +518,7 @@ func FuzzHandle(f *testing.F) {
 		m := New(ip(1), Config{}, rand.New(rand.NewPCG(1, 1)))
 		require.NoError(t, m.Do(1, FollowCommand{Roster{Of: func(peer.ID) Standing { return Present }}}))
 		for range posted % 8 {
-			require.NoError(t, m.Do(1, PostCommand{peer.Mail{To: ip(2), Kind: wire.KindHomes, Body: []byte("x")}}))
+			require.NoError(t, m.Do(1, PostCommand{Mail: peer.Mail{To: ip(2), Kind: wire.KindHomes, Body: []byte("x")}}))
 		}
 		kind := wire.KindSegmentAck
 		if segment {

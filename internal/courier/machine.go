@@ -54,7 +54,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 	case FollowCommand:
 		m.follow(c.Roster)
 	case PostCommand:
-		return m.post(c.Mail)
+		return m.post(c.Mail, c.CanWait)
 	case PlainCommand:
 		m.plain(c.ID)
 	case ForgiveCommand:
@@ -97,7 +97,7 @@ func (m *Machine) follow(r Roster) {
 }
 
 // post takes a message for a member.
-func (m *Machine) post(mail peer.Mail) error {
+func (m *Machine) post(mail peer.Mail, canWait bool) error {
 	if !Carries(mail.Kind) {
 		return fmt.Errorf("%w: %s", ErrBadKind, mail.Kind)
 	}
@@ -109,6 +109,11 @@ func (m *Machine) post(mail peer.Mail) error {
 	if l.plain {
 		m.send(l.id, mail.Kind, append(m.arena.Begin(), mail.Body...))
 		return nil
+	}
+	if canWait && (len(l.sent) >= m.cfg.Messages/4 || len(l.sent) > 0 && l.bytes+len(mail.Body) > m.cfg.Bytes/4 ||
+		m.bytes+len(mail.Body) > m.cfg.TotalBytes/2) {
+		return &FullError{Peer: l.id, Kind: mail.Kind, Messages: len(l.sent), Bytes: l.bytes,
+			Bound: "a quarter of the window for what can wait"}
 	}
 	return m.push(l, mail.Kind, mail.Body)
 }
@@ -182,7 +187,7 @@ func (m *Machine) Next() (deadline time.Duration, ok bool) { return m.due, m.due
 // Drain hands over the effects of the verbs since the last Drain. They are valid until the next verb.
 func (m *Machine) Drain(out *Effects) {
 	*out, m.out = m.out, Effects{Mail: out.Mail[:0], Full: out.Full[:0], Delivered: out.Delivered[:0],
-		GaveUp: out.GaveUp[:0]}
+		GaveUp: out.GaveUp[:0], Closed: out.Closed[:0]}
 	m.drained = true
 }
 

@@ -176,6 +176,11 @@ func (m *Machine) clear(l *link) {
 // close ends the stream to a peer for ever: what is outstanding will not be sent.
 func (m *Machine) close(l *link) {
 	m.stats.Dropped += uint64(len(l.sent))
+	for i := range l.sent {
+		if s := &l.sent[i]; Notice(s.kind) {
+			m.out.Closed = append(m.out.Closed, peer.Mail{To: l.id, Kind: s.kind, Body: s.body})
+		}
+	}
 	m.clear(l)
 	l.closed = true
 }

@@ -87,7 +87,7 @@ func (w *net) follow(p *post) {
 
 // say posts a message.
 func (w *net) say(p, to *post, text string) error {
-	err := p.m.Do(w.now, PostCommand{peer.Mail{To: to.id, Kind: wire.KindHomes, Body: []byte(text)}})
+	err := p.m.Do(w.now, PostCommand{Mail: peer.Mail{To: to.id, Kind: wire.KindHomes, Body: []byte(text)}})
 	w.drain(p)
 	return err
 }

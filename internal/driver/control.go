@@ -4,6 +4,7 @@ package driver
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/internal/node"
@@ -33,6 +34,7 @@ type control struct {
 	ended                 *shutdown.EndedError
 	yielded               *membership.Record // what is remembered from now on, after EndTwin; else nil
 	counts                node.Counts
+	notices               []node.Received // that have not been heeded
 }
 
 // run is the control goroutine.
@@ -95,8 +97,21 @@ func (d *Driver) turn() {
 		c.node.Tick(now)
 		d.perform()
 	}
+	d.heed()
 	d.askHomes()
 	d.housekeeping(now)
+}
+
+// heed takes what other nodes told this one, behind the step in which it came: it may call for another.
+func (d *Driver) heed() {
+	c := &d.control
+	for len(c.notices) > 0 {
+		list := c.notices
+		c.notices = nil
+		for i := range list {
+			d.refusals(list[i].From, list[i].Kind, list[i].Body)
+		}
+	}
 }
 
 // step notes that the control goroutine is alive and returns the time.
@@ -114,11 +129,7 @@ var errStranger = errors.New("driver: refused by a node that is no member")
 func (d *Driver) handle(f *frame) {
 	now := d.step()
 	if f.kind == wire.KindRefused || f.kind == wire.KindRefusals {
-		if d.sentTo(f.from) {
-			d.refusedThere(f.from, f.kind, f.body)
-		} else {
-			d.nonsense.note(f.from, f.kind, errStranger)
-		}
+		d.refusals(f.from, f.kind, f.body)
 		return
 	}
 	err := d.control.node.Handle(now, min(f.arrived, now), f.from, f.kind, f.body)
@@ -126,6 +137,15 @@ func (d *Driver) handle(f *frame) {
 		d.nonsense.note(f.from, f.kind, err)
 	}
 	d.perform()
+}
+
+// refusals takes what a node says that it refused.
+func (d *Driver) refusals(from peer.ID, kind wire.Kind, body []byte) {
+	if d.sentTo(from) {
+		d.refusedThere(from, kind, body)
+	} else {
+		d.nonsense.note(from, kind, errStranger)
+	}
 }
 
 // sentTo reports whether messages may have gone to a node: to a member, or to one that was removed a moment ago, whose
@@ -165,6 +185,13 @@ func (d *Driver) perform() {
 	}
 	for i := range e.Mail {
 		d.sendMail(e.Mail[i])
+	}
+	for _, n := range e.Notices {
+		n.Body = slices.Clone(n.Body)
+		c.notices = append(c.notices, n)
+	}
+	for i := range e.Untold {
+		d.noticeLost(&e.Untold[i])
 	}
 	for _, full := range e.Full {
 		d.log.Warn("control messages to a peer find no room", "peer", full.Peer, "kind", full.Kind,

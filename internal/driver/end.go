@@ -44,7 +44,8 @@ func (d *Driver) shutdown() {
 	d.asks.fail(nil, route.Stopped)
 	d.room.ringAll()
 	left := d.stopThreads()
-	d.tellRefusals() // the transport flushes what it has before it closes
+	d.heed()
+	d.tellRefusals(true) // the transport flushes what it has before it closes
 	d.wires.CloseBut(left)
 	d.recorder.finish(recordAfter(why, d.control.yielded, d.View(), d.cfg.node().RecordRole()))
 	d.large.fail()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/exec"
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/peer"
@@ -28,7 +29,9 @@ func (d *Driver) execution() {
 	}
 	d.exec.Init(cfg, exec.Needs{
 		Source: func(c *transport.InConn) *exec.Source {
-			return &d.remoteNode(c.From()).conns[c.Link().Number()].source
+			n := d.remoteNode(c.From())
+			n.notices.Store(c.Version() >= node.NoticeSince)
+			return &n.conns[c.Link().Number()].source
 		},
 		Reply: d.reply, InvalidFrames: d.nonsense.note, Refused: d.refused, Large: d.large.take,
 		Stopped: func(h *exec.Host) { d.inbox.post(func() { d.hostStopped(h) }) },

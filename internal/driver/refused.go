@@ -15,11 +15,18 @@ type refusals struct {
 	list plane.Refusals
 }
 
-// add counts one refused tell and reports whether there was room to tell its sender.
-func (rs *refusals) add(k plane.RefusalKey, id []byte) bool {
+// add counts one refused tell.
+func (rs *refusals) add(k plane.RefusalKey, id []byte) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	return rs.list.Add(k, id)
+	rs.list.Add(k, id)
+}
+
+// giveBack takes what could not be told yet.
+func (rs *refusals) giveBack(list []*plane.Refusal) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.list.Return(list)
 }
 
 // take returns what was gathered, sorted, and starts anew.

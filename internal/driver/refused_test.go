@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/internal/port"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -44,4 +45,56 @@ func TestLeaversLastRefusalsAreBelieved(t *testing.T) {
 	require.EqualValues(t, 1, told(peer.ID{Addr: left.Addr, Inc: left.Inc + 1}))
 	require.Zero(t, told(left))
 	require.EqualValues(t, 7, r.count.refusedThere.Load())
+}
+
+// Connections are cut again and again while refusals are on their way: each refused message is told to its sender, once
+// (SHD-4).
+func TestRefusalsSurviveCutConnections(t *testing.T) {
+	var cutters []*cutter
+	p := newPair(t, func(cfg *Config) {
+		cfg.Listen = port.Keep(t)
+		cutters = append(cutters, newCutter(t, cfg.Listen))
+		cfg.Advertise = cutters[len(cutters)-1].ln.Addr().String()
+	})
+	r := p.at[entity.Worker]
+	_, err := r.AskWithin(patience, "a", []byte("x"), nil)
+	require.NoError(t, err)
+	from := p.b.remoteNode(p.a.Self())
+	const rounds, shards = 30, plane.MaxRefusals + 100
+	for range rounds {
+		for i := range shards {
+			from.refuse(plane.RefusalKey{Type: r.id, Shard: route.ShardID(i), Reason: route.MailboxFull}, []byte("a"))
+		}
+		posted := p.b.Stats().Courier.Posted
+		eventually(t, func() bool { return p.b.Stats().Courier.Posted > posted })
+		for _, c := range cutters {
+			c.cut()
+		}
+	}
+	told := func() (n uint64) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, u := range p.failed {
+			n += u.Count
+		}
+		return n
+	}
+	eventually(t, func() bool { return told() >= rounds*shards })
+	eventually(t, func() bool { return p.b.Stats().Courier.Outstanding == 0 })
+	require.EqualValues(t, rounds*shards, told(), "each once")
+	require.Zero(t, p.b.Stats().UnreportedRefusals)
+}
+
+// What cannot be told because its sender is no member any more is counted where it was refused (SHD-4).
+func TestUntoldRefusalsAreCounted(t *testing.T) {
+	p := newPair(t)
+	gone := p.b.remoteNode(peer.ID{Addr: p.a.Self().Addr, Inc: p.a.Self().Inc + 1})
+	gone.notices.Store(true)
+	onControl(p.b, func() {
+		p.b.links.drop(gone.id)
+		for i := range 2 * plane.MaxRefusals {
+			gone.refuse(plane.RefusalKey{Shard: route.ShardID(i), Reason: route.MailboxFull}, []byte("a"))
+		}
+	})
+	eventually(t, func() bool { return p.b.Stats().UnreportedRefusals == 2*plane.MaxRefusals })
 }

@@ -5,12 +5,14 @@ package driver
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/membership"
@@ -26,6 +28,7 @@ type remoteNode struct {
 	conns    []*remote // by number of the connection
 	refusals refusals
 	listed   atomic.Bool // stands in links.telling
+	notices  atomic.Bool // it speaks a wire version in which refusals travel in segments
 }
 
 // remote is one data connection to another node. It is the Origin of asks that are best answered over it: their frames
@@ -85,10 +88,12 @@ func (r *remote) answer(corr uint64, reason route.Reason, payload []byte) error 
 
 // refuse notes a tell of this peer that was refused, so that it is told.
 func (n *remoteNode) refuse(k plane.RefusalKey, id []byte) {
-	if !n.refusals.add(k, id) {
-		n.d.counts.refusalsUntold.Add(1)
-		return
-	}
+	n.refusals.add(k, id)
+	n.list()
+}
+
+// list has the node told what is gathered for it.
+func (n *remoteNode) list() {
 	if n.listed.CompareAndSwap(false, true) {
 		t := n.d
 		t.mu.Lock()
@@ -170,36 +175,82 @@ func (t *links) drop(id peer.ID) *remoteNode {
 	return n
 }
 
-// tellRefusals sends what was refused to the senders of it.
-func (t *links) tellRefusals() {
+// tellRefusals has the senders of what was refused told of it. The ticker; at the end of the node, over is set, and the
+// control goroutine, when nothing can be sent twice any more.
+func (t *links) tellRefusals(over bool) {
 	t.mu.Lock()
 	telling := t.telling
 	t.telling = nil
+	if over { // also those for whom a job of the control goroutine is never run
+		telling = slices.AppendSeq(telling, maps.Values(t.byID))
+	}
 	t.mu.Unlock()
 	slices.SortFunc(telling, func(a, b *remoteNode) int { return a.id.Compare(b.id) })
-	for _, r := range telling {
-		r.listed.Store(false)
-		list := r.refusals.take()
-		if len(list) == 0 {
+	for _, n := range telling {
+		if n.notices.Load() && !over && t.inbox.post(func() { t.tellSurely(n) }) {
 			continue
 		}
-		if err := t.sendRefusals(r.id, list); err != nil {
-			t.counts.refusalsUntold.Add(1)
-			t.log.Debug("refusals not told", "peer", r.id, "error", err)
+		n.listed.Store(false)
+		for list := range slices.Chunk(t.takeRefusals(n), plane.MaxRefusals) {
+			if err := t.sendRefusals(n, list); err != nil {
+				t.untold(n.id, list, err)
+			}
 		}
 	}
 }
 
-// sendRefusals tells a peer what was refused of it; one of wire version 1 without limits, and with its reasons.
-func (t *links) sendRefusals(to peer.ID, list []*plane.Refusal) error {
-	regions := t.regions.Load()
+// tellSurely hands what was refused of a node to the courier, which sends it until it has arrived. What finds no room
+// there stays gathered, as does what is for one that is no member yet. Control goroutine.
+func (t *links) tellSurely(n *remoteNode) {
+	n.listed.Store(false)
+	for list := range slices.Chunk(t.takeRefusals(n), plane.MaxRefusals) {
+		err := t.command(node.NoticeCommand{Mail: peer.Mail{To: n.id, Kind: wire.KindRefusals,
+			Body: plane.AppendRefusals(nil, list, true)}})
+		_, member := t.view().Member(n.id)
+		switch {
+		case err == nil:
+		case node.NoticeAgain(err, member, t.get(n.id) == n):
+			n.refusals.giveBack(list)
+			n.list()
+		default:
+			t.untold(n.id, list, err)
+		}
+	}
+}
+
+// takeRefusals returns what was refused of a node, with the bounds of this one.
+func (t *links) takeRefusals(n *remoteNode) []*plane.Refusal {
+	list, regions := n.refusals.take(), t.regions.Load()
 	for _, e := range list {
 		e.Limit = t.bounds.limitOf(regions.byID[e.Type], e.Reason)
 	}
-	err := t.wires.Send(peer.Mail{To: to, Kind: wire.KindRefusals, Body: plane.AppendRefusals(nil, list, true)})
+	return list
+}
+
+// untold counts refused messages whose sender is not told, or may not have been.
+func (t *links) untold(to peer.ID, list []*plane.Refusal, why error) {
+	n := plane.Counted(list)
+	t.counts.refusalsUntold.Add(n)
+	t.log.Debug("refusals not told", "peer", to, "messages", n, "error", why)
+}
+
+// noticeLost counts what was in a notice that may not have arrived. Control goroutine.
+func (t *links) noticeLost(m *peer.Mail) {
+	if list, err := plane.ParseRefusals(m.Kind, m.Body); err == nil { // else it is not ours
+		t.untold(m.To, list, node.ErrNoPeer)
+	}
+}
+
+// sendRefusals tells a peer what was refused of it, once: one of an early wire version in its words, and without limits
+// one of version 1.
+func (t *links) sendRefusals(n *remoteNode, list []*plane.Refusal) error {
+	if !n.notices.Load() {
+		list = plane.SpokenRefusals(list, node.NoticeSince-1)
+	}
+	err := t.wires.Send(peer.Mail{To: n.id, Kind: wire.KindRefusals, Body: plane.AppendRefusals(nil, list, true)})
 	if old := (*transport.VersionError)(nil); errors.As(err, &old) {
 		list = plane.SpokenRefusals(list, old.Speaks)
-		err = t.wires.Send(peer.Mail{To: to, Kind: wire.KindRefused, Body: plane.AppendRefusals(nil, list, false)})
+		err = t.wires.Send(peer.Mail{To: n.id, Kind: wire.KindRefused, Body: plane.AppendRefusals(nil, list, false)})
 	}
 	return err
 }

@@ -21,10 +21,12 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// maxUndelivered bounds the kinds of report kept between two tellings; what is over it is counted in regions only.
+// maxUndelivered bounds the kinds of report kept by shard between two tellings, and then those kept by type.
 const maxUndelivered = 4096
 
-// undeliveredTable gathers reports for Config.Undelivered.
+// undeliveredTable gathers reports for Config.Undelivered. It loses no count: what finds no entry of its own is counted
+// without its shard, and beyond maxUndelivered of these without its peer and limit, of which there are no more than
+// types and reasons.
 type undeliveredTable struct {
 	log  *slog.Logger
 	hook func(Undelivered) // nil for none
@@ -34,7 +36,7 @@ type undeliveredTable struct {
 }
 
 type undeliveredKey struct {
-	r     *Region
+	r     *Region // nil: not known
 	shard route.ShardID
 	why   cause
 }
@@ -51,29 +53,41 @@ func (t *undeliveredTable) add(r *Region, shard route.ShardID, why cause, n uint
 }
 
 func (t *undeliveredTable) addAll(r *Region, shard route.ShardID, why cause, n uint64, ids []string) {
-	if r == nil || n == 0 {
+	if n == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	k := undeliveredKey{r, shard, why}
-	e := t.entries[k]
-	if e == nil {
-		if len(t.entries) >= maxUndelivered {
-			return
-		}
-		if t.entries == nil {
-			t.entries = map[undeliveredKey]*Undelivered{}
-		}
-		e = &Undelivered{Type: r.typ.Name, Shard: shard, Reason: why.reason, Peer: why.peer, Limit: why.limit}
-		t.entries[k] = e
-	}
+	e := t.entry(undeliveredKey{r, shard, why})
 	e.Count += n
 	for _, id := range ids {
 		if len(e.Samples) < plane.MaxRefusedSamples {
 			e.Samples = append(e.Samples, id)
 		}
 	}
+}
+
+// entry returns the entry that counts for k: its own while there is room. The lock is held.
+func (t *undeliveredTable) entry(k undeliveredKey) *Undelivered {
+	for _, key := range [...]undeliveredKey{k, {k.r, route.NoShard, k.why},
+		{k.r, route.NoShard, cause{reason: k.why.reason}}} {
+		if e := t.entries[key]; e != nil {
+			return e
+		}
+		k = key
+		if most := maxUndelivered; len(t.entries) < most || key.shard == route.NoShard && len(t.entries) < 2*most {
+			break
+		}
+	}
+	if t.entries == nil {
+		t.entries = map[undeliveredKey]*Undelivered{}
+	}
+	e := &Undelivered{Shard: k.shard, Reason: k.why.reason, Peer: k.why.peer, Limit: k.why.limit}
+	if k.r != nil {
+		e.Type = k.r.typ.Name
+	}
+	t.entries[k] = e
+	return e
 }
 
 func (t *undeliveredTable) take() []*Undelivered {
@@ -88,10 +102,8 @@ func (t *undeliveredTable) take() []*Undelivered {
 		if c := strings.Compare(a.Type, b.Type); c != 0 {
 			return c
 		}
-		if a.Shard != b.Shard {
-			return int(a.Shard) - int(b.Shard)
-		}
-		return cmp.Or(cmp.Compare(a.Reason, b.Reason), a.Peer.Compare(b.Peer), cmp.Compare(a.Limit, b.Limit))
+		return cmp.Or(cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Reason, b.Reason), a.Peer.Compare(b.Peer),
+			cmp.Compare(a.Limit, b.Limit))
 	})
 	return list
 }
@@ -99,7 +111,11 @@ func (t *undeliveredTable) take() []*Undelivered {
 // tell calls the hook and logs. Ticker, and the end of the node.
 func (t *undeliveredTable) tell() {
 	for _, u := range t.take() {
-		t.log.Warn("messages not delivered", "type", u.Type, "shard", u.Shard, "reason", u.Reason.String(),
+		shard := any(u.Shard)
+		if u.Shard == route.NoShard {
+			shard = "several"
+		}
+		t.log.Warn("messages not delivered", "type", u.Type, "shard", shard, "reason", u.Reason.String(),
 			"error", u.Err(), "count", u.Count, "samples", u.Samples)
 		if t.hook != nil {
 			t.hook(*u)

@@ -288,8 +288,9 @@ func (d *dispatch) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 	}
 	regions := d.regions.Load()
 	for _, e := range list {
-		r := regions.byID[e.Type]
+		r, why := regions.byID[e.Type], cause{from, e.Reason, e.Limit}
 		if r == nil || uint32(e.Shard) >= r.shards {
+			d.failed.addAll(r, route.NoShard, why, e.Count, e.Samples)
 			continue
 		}
 		ref := slotRef{r, e.Shard}
@@ -301,6 +302,6 @@ func (d *dispatch) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 			d.nextHome(ref, from, e.Term, e.Epoch)
 		}
 		r.count.refusedThere.Add(e.Count)
-		d.failed.addAll(r, e.Shard, cause{from, e.Reason, e.Limit}, e.Count, e.Samples)
+		d.failed.addAll(r, e.Shard, why, e.Count, e.Samples)
 	}
 }

@@ -29,7 +29,7 @@ func (d *Driver) tick() {
 		d.asks.advance(int64(now / wheelTick))
 		d.exec.Tick(now)
 		if n%ticksOfTell == 0 {
-			d.tellRefusals()
+			d.tellRefusals(false)
 			d.failed.tell()
 			d.exec.Watch(d.now())
 		}

@@ -36,6 +36,25 @@ type Received struct {
 	Body []byte
 }
 
+// NoticeCommand sends a notice to a member: what one runtime tells another, which must arrive once, in the order of its
+// sender. Its body is copied. Do returns ErrNoRoom when it has to be tried again, ErrNoPeer when it never will be sent.
+type NoticeCommand struct{ Mail peer.Mail }
+
+// Errors of a NoticeCommand; match them with errors.Is.
+var (
+	ErrNoRoom = courier.ErrFull
+	ErrNoPeer = courier.ErrNoPeer
+)
+
+// NoticeAgain reports whether a notice that Do did not take is to be posted again: it found no room, or is for one
+// whose messages are taken here (known) and that is no member yet.
+func NoticeAgain(err error, member, known bool) bool {
+	return errors.Is(err, ErrNoRoom) || err != nil && !member && known
+}
+
+// NoticeSince is the wire version since which notices travel in segments.
+const NoticeSince = courier.NoticeSince
+
 // leastPatience is how long a peer may be silent in any case: a network that is cut again and again, each time for less
 // than a detector bears, and repetitions that miss the times in between, have to be over.
 const leastPatience = 30 * time.Second
@@ -68,6 +87,10 @@ func (n *Node) receive(now, arrived time.Duration, from peer.ID, kind wire.Kind,
 	err := n.courier.Handle(now, arrived, from, kind, body)
 	for _, d := range n.courier.Peek().Delivered {
 		n.out.Received = append(n.out.Received, Received{from, d.Kind, d.Body})
+		if courier.Notice(d.Kind) {
+			n.out.Notices = append(n.out.Notices, Received{from, d.Kind, d.Body})
+			continue
+		}
 		if e := n.shards.Handle(now, arrived, from, d.Kind, d.Body); e != nil {
 			err = errors.Join(err, e)
 		}

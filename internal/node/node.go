@@ -132,8 +132,8 @@ func (n *Node) handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, 
 	return fmt.Errorf("%w: %s", ErrNotMine, kind)
 }
 
-// Do carries out a local wish: a membership.Command, a shard.Command, a LeaseResult, a LeaveCommand, a SleptCommand or
-// a PlainCommand.
+// Do carries out a local wish: a membership.Command, a shard.Command, a LeaseResult, a LeaveCommand, a SleptCommand, a
+// PlainCommand or a NoticeCommand.
 func (n *Node) Do(now time.Duration, cmd any) error {
 	n.step(now)
 	err := n.do(now, cmd)
@@ -150,6 +150,8 @@ func (n *Node) do(now time.Duration, cmd any) error {
 		return nil
 	case PlainCommand:
 		return n.courier.Do(now, courier.PlainCommand{ID: c.ID})
+	case NoticeCommand:
+		return n.courier.Do(now, courier.PostCommand{Mail: c.Mail, CanWait: true})
 	case membership.Command:
 		if l, ok := c.(membership.LinkLostCommand); ok && n.proof {
 			// Never refused.

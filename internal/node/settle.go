@@ -32,13 +32,16 @@ type Effects struct {
 	Lease          []LeaseOp       // of the resolver; each is answered with a LeaseResult
 	Received       []Received      // control messages that came in segments, for whoever watches; nothing is to be done
 	Full           []*CourierFull  // control messages without room: the first to each peer, until there is room again
+	Notices        []Received      // what other runtimes tell this one, in their order
+	Untold         []peer.Mail     // notices to others that may not have come there, and will not be sent again
 }
 
 // emptied returns effects without content that use the memory of e.
 func (e *Effects) emptied() Effects {
 	return Effects{Events: e.Events[:0], Hosts: e.Hosts[:0], Routes: e.Routes[:0], Mail: e.Mail[:0],
 		TypeRefused: e.TypeRefused[:0], ShardEvents: e.ShardEvents[:0], Decisions: e.Decisions[:0],
-		ResolverEvents: e.ResolverEvents[:0], Lease: e.Lease[:0], Received: e.Received[:0], Full: e.Full[:0]}
+		ResolverEvents: e.ResolverEvents[:0], Lease: e.Lease[:0], Received: e.Received[:0], Full: e.Full[:0],
+		Notices: e.Notices[:0], Untold: e.Untold[:0]}
 }
 
 // keepBodies copies bodies out of the machines' arenas, which their next verb reuses. Only a decision to down somebody,
@@ -49,6 +52,9 @@ func (e *Effects) keepBodies() {
 	}
 	for i := range e.Received {
 		e.Received[i].Body = slices.Clone(e.Received[i].Body)
+	}
+	for i := range e.Notices {
+		e.Notices[i].Body = slices.Clone(e.Notices[i].Body)
 	}
 }
 
@@ -85,6 +91,7 @@ func (n *Node) settle(ticked bool) {
 	n.gather()
 	n.courier.Drain(&n.parts.courier)
 	n.out.Mail, n.out.Full = append(n.out.Mail, n.parts.courier.Mail...), append(n.out.Full, n.parts.courier.Full...)
+	n.out.Untold = append(n.out.Untold, n.parts.courier.Closed...)
 }
 
 // fresh returns the newest view that has not been handed over, nil when there is none.

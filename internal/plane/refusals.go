@@ -14,7 +14,7 @@ import (
 
 // Bounds of one refusal frame.
 const (
-	MaxRefusals       = 1024 // entries of one frame, and kept per sender between two
+	MaxRefusals       = 1024 // entries of one frame, and kept by shard and fence per sender between two
 	MaxRefusedSamples = 4    // ids of one entry
 	minRefusalSize    = 4 + 4 + 4 + 4 + 2 + 1 + 1
 )
@@ -46,29 +46,52 @@ func compareRefusals(a, b *Refusal) int {
 		cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Reason, b.Reason))
 }
 
-// Refusals gathers what is refused of one sender until it is told. The zero value is empty.
+// Refusals gathers what is refused of one sender until it is told. It loses no count: what finds no entry of its own
+// is counted by type and reason, with route.NoShard for its shard, and beyond as many of these by the reason alone, of
+// type zero. So it holds at most 2 * MaxRefusals entries and one for each reason. The zero value is empty.
 type Refusals struct {
 	entries map[RefusalKey]*Refusal
 }
 
-// Add counts one refused message, whose id it copies, and reports whether there was room to tell its sender.
-func (rs *Refusals) Add(k RefusalKey, id []byte) bool {
-	e := rs.entries[k]
-	if e == nil {
-		if len(rs.entries) >= MaxRefusals {
-			return false
-		}
-		e = &Refusal{RefusalKey: k}
-		if rs.entries == nil {
-			rs.entries = map[RefusalKey]*Refusal{}
-		}
-		rs.entries[k] = e
-	}
+// Add counts one refused message, whose id it copies.
+func (rs *Refusals) Add(k RefusalKey, id []byte) {
+	e := rs.entry(k)
 	e.Count++
 	if len(e.Samples) < MaxRefusedSamples {
 		e.Samples = append(e.Samples, string(id))
 	}
-	return true
+}
+
+// Return takes back what Take handed over and what could not be told yet.
+func (rs *Refusals) Return(list []*Refusal) {
+	for _, r := range list {
+		e := rs.entry(r.RefusalKey)
+		e.Count += r.Count
+		room := MaxRefusedSamples - len(e.Samples)
+		e.Samples = append(e.Samples, r.Samples[:min(room, len(r.Samples))]...)
+	}
+}
+
+// entry returns the entry that counts for k: its own while there is room.
+func (rs *Refusals) entry(k RefusalKey) *Refusal {
+	merged := RefusalKey{Type: k.Type, Shard: route.NoShard, Reason: k.Reason}
+	for _, tier := range [...]struct {
+		key  RefusalKey
+		most int
+	}{{k, MaxRefusals}, {merged, 2 * MaxRefusals}, {RefusalKey{Shard: route.NoShard, Reason: k.Reason}, math.MaxInt}} {
+		if e := rs.entries[tier.key]; e != nil {
+			return e
+		}
+		if k = tier.key; len(rs.entries) < tier.most {
+			break
+		}
+	}
+	if rs.entries == nil {
+		rs.entries = map[RefusalKey]*Refusal{}
+	}
+	e := &Refusal{RefusalKey: k}
+	rs.entries[k] = e
+	return e
 }
 
 // Empty reports whether nothing is gathered.
@@ -88,13 +111,25 @@ func (rs *Refusals) Take() []*Refusal {
 	return list
 }
 
-// SpokenRefusals returns a list with the reasons that a peer of that wire version knows: entries that are the same to
-// it are one. The list itself stays as it is.
+// Counted returns how many messages a list tells of.
+func Counted(list []*Refusal) (n uint64) {
+	for _, e := range list {
+		n += e.Count
+	}
+	return n
+}
+
+// SpokenRefusals returns a list as a peer of that wire version, below 4, knows it: its reasons, and no entry without a
+// shard, so that these go to shard zero under no fence. Entries that are the same to it are one. The list itself stays
+// as it is.
 func SpokenRefusals(list []*Refusal, version uint16) []*Refusal {
 	spoken := make([]*Refusal, 0, len(list))
 	for _, e := range list {
 		one := *e
 		one.Reason = e.Reason.Spoken(version)
+		if one.Shard == route.NoShard {
+			one.Shard = 0
+		}
 		spoken = append(spoken, &one)
 	}
 	slices.SortStableFunc(spoken, compareRefusals)
@@ -113,8 +148,8 @@ func SpokenRefusals(list []*Refusal, version uint16) []*Refusal {
 // of wire version 1 are sent instead:
 //
 //	uvarint  number of entries, at most 1024, in ascending order
-//	each:    u32 type, u32 shard, u32 term, u32 epoch, u16 reason, uvarint limit (of the bound that is reached, zero
-//	         without one; not in KindRefused), uvarint count (at least 1),
+//	each:    u32 type, u32 shard (all ones: of several), u32 term, u32 epoch, u16 reason, uvarint limit (of the bound
+//	         that is reached, zero without one; not in KindRefused), uvarint count (at least 1),
 //	         u8 number of samples (at most 4), each an id (uvarint length, bytes)
 func AppendRefusals(b []byte, list []*Refusal, limits bool) []byte {
 	b = wire.AppendUvarint(b, uint64(len(list)))

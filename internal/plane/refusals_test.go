@@ -124,18 +124,46 @@ func FuzzRefusals(f *testing.F) {
 	})
 }
 
+// What is kept is bounded, and no count is lost: of shards beyond the bound those of one type and reason are one entry,
+// and of types beyond the bound those of one reason (SHD-4).
 func TestRefusalsAreBounded(t *testing.T) {
 	var rs Refusals
 	for i := range 10 * MaxRefusals {
-		rs.Add(RefusalKey{Shard: route.ShardID(i), Reason: route.NotOwner}, []byte("id"))
+		rs.Add(RefusalKey{1, route.ShardID(i), 2, 3, route.NotOwner}, []byte("id"))
 	}
 	for i := range 10 {
-		require.True(t, rs.Add(RefusalKey{Shard: 7, Reason: route.NotOwner}, fmt.Appendf(nil, "x%d", i)))
+		rs.Add(RefusalKey{1, 7, 2, 3, route.NotOwner}, fmt.Appendf(nil, "x%d", i))
+	}
+	for i := range 10 * MaxRefusals {
+		rs.Add(RefusalKey{route.TypeID(2 + i), 1, 2, 3, route.Reason(1 + i%4)}, []byte("id"))
 	}
 	list := rs.Take()
-	require.Len(t, list, MaxRefusals)
-	require.EqualValues(t, 11, list[7].Count)
-	require.Equal(t, []string{"id", "x0", "x1", "x2"}, list[7].Samples)
-	require.Less(t, len(AppendRefusals(nil, list, true)), wire.MaxControlFrame)
+	require.Equal(t, 2*MaxRefusals+4, len(list))
+	require.EqualValues(t, 20*MaxRefusals+10, Counted(list))
+	require.Equal(t, RefusalKey{Shard: route.NoShard, Reason: 1}, list[0].RefusalKey)
+	require.EqualValues(t, 11, list[4+7].Count)
+	require.Equal(t, []string{"id", "x0", "x1", "x2"}, list[4+7].Samples)
+	rest := list[4+MaxRefusals]
+	require.Equal(t, RefusalKey{Type: 1, Shard: route.NoShard, Reason: route.NotOwner}, rest.RefusalKey)
+	require.EqualValues(t, 9*MaxRefusals, rest.Count)
+	require.Less(t, len(AppendRefusals(nil, list[:MaxRefusals], true)), wire.MaxControlFrame)
 	require.Empty(t, rs.Take())
+
+	rs.Return(list)
+	rs.Return(list)
+	again := rs.Take()
+	require.LessOrEqual(t, len(again), len(list))
+	require.Equal(t, 2*Counted(list), Counted(again))
+	require.Len(t, again[4+7].Samples, MaxRefusedSamples)
+}
+
+// A peer of an earlier version has no word for an entry without a shard: its count goes to the first one, under no
+// fence, so that no route is doubted for it.
+func TestRefusalsWithoutAShardAreSpoken(t *testing.T) {
+	list := []*Refusal{{RefusalKey{1, 5, 2, 3, route.NotOwner}, 0, 2, nil},
+		{RefusalKey{1, route.NoShard, 0, 0, route.NotOwner}, 0, 40, nil}}
+	spoken := SpokenRefusals(list, 3)
+	require.Equal(t, RefusalKey{Type: 1, Reason: route.NotOwner}, spoken[0].RefusalKey)
+	require.EqualValues(t, 42, Counted(spoken))
+	require.Equal(t, route.NoShard, list[1].Shard, "the list itself is as it was")
 }

@@ -85,4 +85,28 @@ var courierBugs = []bug{
 		In:   "sbr.look",
 		Drop: "v.condemn",
 	},
+	{
+		Name: "refusals-without-room-are-dropped", Package: "./internal/plane", Run: "TestRefusalsAreBounded",
+		In:  "internal/plane.Refusals.Return",
+		Old: "e.Count += r.Count",
+		New: "e.Count++",
+	},
+	{
+		Name: "refusals-are-told-bare", Package: "./internal/driver", Run: "TestRefusalsSurviveCutConnections",
+		In:  "internal/driver.links.tellRefusals",
+		Old: "if n.notices.Load() && !over && t.inbox.post(",
+		New: "if n.notices.Load() && over && t.inbox.post(",
+	},
+	{
+		Name: "notices-are-read-twice", Seeds: 60,
+		In:  "internal/node.Node.receive",
+		Old: "n.out.Notices = append(n.out.Notices, Received{from, d.Kind, d.Body})",
+		New: "n.out.Notices = append(n.out.Notices, Received{from, d.Kind, d.Body}, Received{from, d.Kind, d.Body})",
+	},
+	{
+		Name: "notices-without-room-are-forgotten", Seeds: 120,
+		In:  "internal/world.Process.tellSurely",
+		Old: "p.gathered(to).Return(list)",
+		New: "_ = list",
+	},
 }

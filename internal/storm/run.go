@@ -342,6 +342,9 @@ func (s *storm) demandFates() {
 			break
 		}
 	}
+	if !w.Until(quietTime, func() bool { return s.check.Unreported() == "" }) {
+		s.check.Violate(nil, "refusals", "%s are not told", s.check.Unreported())
+	}
 	if !w.Until(quietTime, func() bool { return s.check.Undelivered() == "" }) {
 		s.check.Violate(nil, "courier", "%s have not come", s.check.Undelivered())
 	}

@@ -84,6 +84,9 @@ func (c *InConn) Number() int { return int(c.number) }
 // Loop returns the loop that reads the connection; the peer's link of the same number lives on it too.
 func (c *InConn) Loop() *loop.Loop { return c.loop }
 
+// Version returns the wire version that the hello chose.
+func (c *InConn) Version() uint16 { return c.version }
+
 // Generation numbers the peer's connections of this lane, growing.
 func (c *InConn) Generation() uint32 { return c.generation }
 

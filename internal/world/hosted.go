@@ -297,6 +297,7 @@ func (p *Process) shut(clean bool) {
 		for _, c := range p.links.list {
 			c.link.flow.FailAll(fail)
 		}
+		p.lastReport()
 	}
 	p.failAsks(func(*ask) bool { return true }, route.Stopped)
 	p.killTasks()

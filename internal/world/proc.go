@@ -308,6 +308,7 @@ func (p *Process) perform(e *node.Effects) {
 		w.trace.route(w, p, &e.Routes[i])
 		p.Routed(e.Routes[i])
 	}
+	p.heed(e)
 	for i := range e.TypeRefused {
 		p.typeRefused(e.TypeRefused[i])
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -37,7 +38,7 @@ func (p *Process) refuse(from peer.ID, e *wire.Envelope, why route.Reason) {
 	p.dropped[why]++
 	p.World.Fate(e.Payload, FateRefused, why, why.String())
 	p.World.place(e.Payload, p)
-	p.World.Watcher.Refuses(from, e)
+	p.World.Watcher.Refuses(p, from, e)
 	switch {
 	case hearer == plane.HearsAnswer && from == p.ID:
 		p.answered(e.Corr, why, nil)
@@ -51,17 +52,20 @@ func (p *Process) refuse(from peer.ID, e *wire.Envelope, why route.Reason) {
 	}
 }
 
-func (p *Process) gather(from peer.ID, k plane.RefusalKey, id []byte) {
+func (p *Process) gather(from peer.ID, k plane.RefusalKey, id []byte) { p.gathered(from).Add(k, id) }
+
+// gathered returns what is gathered for a sender, who will be told of it soon.
+func (p *Process) gathered(from peer.ID) *plane.Refusals {
 	i := slices.IndexFunc(p.reports, func(r *refusedOf) bool { return r.to == from })
 	if i < 0 {
 		p.reports = append(p.reports, &refusedOf{to: from})
 		i = len(p.reports) - 1
 	}
-	p.reports[i].list.Add(k, id)
-	if len(p.reports) == 1 && !p.reporting {
+	if !p.reporting {
 		p.reporting = true
 		p.Later(reportFlush, p.report)
 	}
+	return &p.reports[i].list
 }
 
 // report tells senders what was refused since the last report; one of wire version 1 in its words.
@@ -73,12 +77,70 @@ func (p *Process) report() {
 		for _, e := range refused {
 			e.Limit = p.LimitOf(e.Type, e.Reason)
 		}
-		if p.World.Config.Data.OldCredit {
-			p.mail(r.to, wire.KindRefused, plane.AppendRefusals(nil, plane.SpokenRefusals(refused, 1), false))
-			continue
+		for part := range slices.Chunk(refused, plane.MaxRefusals) {
+			if p.World.Config.Data.OldCredit {
+				p.mail(r.to, wire.KindRefused, plane.AppendRefusals(nil, plane.SpokenRefusals(part, 1), false))
+				continue
+			}
+			p.tellSurely(r.to, part)
 		}
-		p.mail(r.to, wire.KindRefusals, plane.AppendRefusals(nil, refused, true))
 	}
+}
+
+// lastReport tells what is left when the process ends: once, for nothing of it can be sent again.
+func (p *Process) lastReport() {
+	list := p.reports
+	p.reports = nil
+	for _, r := range list {
+		for part := range slices.Chunk(r.list.Take(), plane.MaxRefusals) {
+			p.mail(r.to, wire.KindRefusals, plane.AppendRefusals(nil, part, true))
+		}
+	}
+}
+
+// tellSurely hands what was refused of a process to the courier. What finds no room there stays gathered, as does what
+// is for one that is no member yet.
+func (p *Process) tellSurely(to peer.ID, list []*plane.Refusal) {
+	err := node.ErrNoRoom
+	if !p.Stuck() {
+		body := plane.AppendRefusals(nil, list, true)
+		p.step(func(now time.Duration) error {
+			err = p.Node.Do(now, node.NoticeCommand{Mail: peer.Mail{To: to, Kind: wire.KindRefusals, Body: body}})
+			return nil
+		})
+	}
+	if err == nil || !p.Alive {
+		return
+	}
+	if _, member := p.View.Member(to); node.NoticeAgain(err, member, !p.forgotten[to]) {
+		p.gathered(to).Return(list)
+		return
+	}
+	p.untold(to, list)
+}
+
+// heed takes what others told the process, behind the step in which it came: it may call for another.
+func (p *Process) heed(e *node.Effects) {
+	for _, n := range e.Notices {
+		body := slices.Clone(n.Body)
+		p.Later(0, func() { p.refusedThere(n.From, n.Kind, body) })
+	}
+	for i := range e.Untold {
+		p.noticeLost(&e.Untold[i])
+	}
+}
+
+// noticeLost counts what was in a notice that may not have arrived.
+func (p *Process) noticeLost(m *peer.Mail) {
+	if list, err := plane.ParseRefusals(m.Kind, m.Body); err == nil {
+		p.untold(m.To, list)
+	}
+}
+
+func (p *Process) untold(to peer.ID, list []*plane.Refusal) {
+	n := plane.Counted(list)
+	p.World.Plane.Untold += n
+	p.World.Watcher.Untold(p, to, n)
 }
 
 // LimitOf returns the bound that a refusal is due to, zero when there is none.
@@ -100,7 +162,8 @@ func (p *Process) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 		return
 	}
 	for _, e := range list {
-		p.World.Watcher.Told(p, e.Count)
+		p.World.Plane.Told += e.Count
+		p.World.Watcher.Told(p, from, e.Count)
 		if e.Reason.Known() {
 			p.told[e.Reason] += e.Count
 		}

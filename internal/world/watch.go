@@ -22,10 +22,12 @@ type ShardKey struct {
 // Watcher is told of everything that happens in a world, at the moment at which it happens. It may look at all nodes
 // and changes nothing: a world runs the same under every watcher. What it is given is valid until it returns.
 type Watcher interface {
-	// Refuses is told of every message that a process does not take, told of a process that hears of n such tells, and
-	// refusal of one whose ask was answered so, with the words of the answer.
-	Refuses(from peer.ID, e *wire.Envelope)
-	Told(p *Process, n uint64)
+	// Refuses is told of every message of from that a process does not take, told of a process that hears of n such tells
+	// of its own from by, untold of n whose sender may not have heard and never will, and refusal of one whose ask was
+	// answered so, with the words of the answer.
+	Refuses(p *Process, from peer.ID, e *wire.Envelope)
+	Told(p *Process, by peer.ID, n uint64)
+	Untold(p *Process, to peer.ID, n uint64)
 	Refusal(p *Process, typ route.TypeID, from peer.ID, why route.Reason, text []byte)
 	// Violate notes a rule that the world itself has found broken, at a process or, with nil, in the whole cluster.
 	Violate(p *Process, rule, format string, args ...any)
