@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -35,11 +36,27 @@ type message struct {
 	shard  uint32
 	at     time.Duration
 	why    int // index of the round that explains it, -1 without one
+	owners []uint32
+	cause  cause
 }
+
+// cause is why nobody was told of a message that was not handled: a fact that the supervisor knows.
+type cause string
+
+// The causes. A loss without one is not explained, and neither is one by faults that all sides have lived through.
+const (
+	senderEnded   cause = "sender-ended"   // the process that sent it ended soon after
+	receiverEnded cause = "receiver-ended" // a process that owned its entity then ended soon after
+	onTheWay      cause = "on-the-way"     // all sides live, and a fault touched them or the way between
+)
+
+// endTime is how soon a process ends at the latest that takes a message with it: one may be parked for so long.
+const endTime = 90 * time.Second
 
 // sums is the account of a run.
 type sums struct {
 	Accepted, Handled, Reported, Lost, Unexplained int
+	By                                             map[cause]int
 	Over                                           int // reported, but nothing of the kind is missing
 }
 
@@ -67,32 +84,56 @@ func explain(rounds []past, from int, owners []int, at time.Duration) int {
 	return -1
 }
 
-// groupKey is how Config.Undelivered tells of messages: by type and shard, of one sender.
+// groupKey is how Config.Undelivered tells of messages: by type and shard, in one process. there is whether they were
+// dropped there, from whatever sender.
 type groupKey struct {
 	sender uint32
 	typ    uint8
 	shard  uint32
+	there  bool
+}
+
+// noShard is the shard of a report that tells of several.
+const noShard = math.MaxUint32
+
+// keys are the reports that may tell of a message, the likeliest first: those of its sender, of its shard or of
+// several, and those of the processes that owned its entity.
+func (m *message) keys() []groupKey {
+	all := []groupKey{{m.sender, m.typ, m.shard, false}, {m.sender, m.typ, m.shard, true},
+		{m.sender, m.typ, noShard, false}, {m.sender, m.typ, noShard, true}}
+	for _, p := range m.owners {
+		if p != m.sender {
+			all = append(all, groupKey{p, m.typ, m.shard, true})
+		}
+	}
+	return all
 }
 
 // matchReported sets what was reported against what is missing. A report says how many of a shard, not which: it is
 // taken for those first that nothing else explains.
 func matchReported(missing []message, reported map[groupKey]int) (lost []message, taken int) {
 	missing = slices.Clone(missing)
-	slices.SortStableFunc(missing, func(a, b message) int { return cmp.Compare(a.why, b.why) })
+	slices.SortStableFunc(missing, func(a, b message) int { return cmp.Compare(a.rank(), b.rank()) })
 	left := map[groupKey]int{}
 	for k, n := range reported {
 		left[k] = n
 	}
 	for _, m := range missing {
-		k := groupKey{m.sender, m.typ, m.shard}
-		if left[k] > 0 {
-			left[k]--
-			taken++
+		keys := m.keys()
+		i := slices.IndexFunc(keys, func(k groupKey) bool { return left[k] > 0 })
+		if i < 0 {
+			lost = append(lost, m)
 			continue
 		}
-		lost = append(lost, m)
+		left[keys[i]]--
+		taken++
 	}
 	return lost, taken
+}
+
+// rank puts what nothing explains first, and then what all sides have lived through.
+func (m *message) rank() int {
+	return slices.Index([]cause{"", onTheWay, receiverEnded, senderEnded}, m.cause)
 }
 
 // longest returns the longest time between two answers of a series that touches from until, the time until the first

@@ -62,10 +62,41 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// Reports are counts: of a sender and shard, of several shards, or of the process where the messages lay. They are
+// taken for those first that nothing explains, then for those that all sides have lived through.
 func TestReportsAreSetAgainstWhatIsMissing(t *testing.T) {
-	missing := []message{{sender: 1, shard: 3, why: 0}, {sender: 1, shard: 3, why: -1}, {sender: 1, shard: 4, why: -1},
-		{sender: 2, shard: 3, why: 0}}
-	lost, taken := matchReported(missing, map[groupKey]int{{1, 0, 3}: 1, {2, 0, 3}: 5})
-	require.Equal(t, 2, taken)
-	require.Equal(t, []message{{sender: 1, shard: 4, why: -1}, {sender: 1, shard: 3, why: 0}}, lost)
+	missing := []message{{sender: 1, shard: 3, cause: senderEnded}, {sender: 1, shard: 3}, {sender: 1, shard: 4},
+		{sender: 2, shard: 3, cause: onTheWay}, {sender: 1, shard: 5, cause: receiverEnded, owners: []uint32{7}},
+		{sender: 1, shard: 6, owners: []uint32{7}}}
+	lost, taken := matchReported(missing, map[groupKey]int{{1, 0, 3, false}: 1, {2, 0, noShard, false}: 5,
+		{7, 0, 5, true}: 1, {7, 0, 6, false}: 1})
+	require.Equal(t, 3, taken)
+	require.Equal(t, []message{missing[2], missing[5], missing[0]}, lost)
+}
+
+// What takes a message is the end of its sender, or of its owner, soon after; the end of the run is neither.
+func TestCauses(t *testing.T) {
+	ended := func(at float64, over bool) *volume {
+		return &volume{life: &life{end: seconds(at)[0], over: over}}
+	}
+	b := &book{volumes: map[uint32]*volume{1: ended(0, false), 2: ended(50, true), 3: ended(50, false)}}
+	for _, c := range []struct {
+		sender uint32
+		owners []uint32
+		at     float64
+		want   cause
+	}{
+		{2, []uint32{1}, 40, senderEnded},
+		{1, []uint32{1, 2}, 40, receiverEnded},
+		{1, []uint32{2}, 51, receiverEnded},
+		{1, []uint32{2}, 54, onTheWay},
+		{3, []uint32{1}, 40, onTheWay},
+		{1, []uint32{3}, 40, onTheWay},
+		{1, nil, 40, onTheWay},
+	} {
+		m := &message{sender: c.sender, owners: c.owners, at: seconds(c.at)[0]}
+		require.Equal(t, c.want, b.cause(b.volumes[c.sender].life, m), c)
+	}
+	late := ended(50, true)
+	require.False(t, late.life.endedAfter(-endTime))
 }

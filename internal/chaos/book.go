@@ -212,7 +212,7 @@ func (b *book) total(rounds []past) (t sums) {
 			accepted, failed := s.accepted(), s.fate == fateFailed
 			switch {
 			case s.fate == fateReported:
-				reported[groupKey{sender, s.typ, s.shard}] += int(s.count)
+				reported[groupKey{sender, s.typ, s.shard, s.ask}] += int(s.count)
 				reports += int(s.count)
 				continue
 			case !accepted && !failed:
@@ -236,21 +236,32 @@ func (b *book) total(rounds []past) (t sums) {
 	t.Reported += taken
 	t.Over = reports - taken
 	for _, m := range lost {
-		t.Lost++
-		r := within(rounds, m.at)
-		if m.why < 0 {
-			t.Unexplained++
-		} else {
-			r = m.why
-		}
-		if r >= 0 {
-			rounds[r].lost++
-			if m.why < 0 {
-				rounds[r].unexplains++
-			}
-		}
+		t.lose(rounds, &m)
 	}
 	return t
+}
+
+// lose counts a message of which nobody was told.
+func (t *sums) lose(rounds []past, m *message) {
+	t.Lost++
+	if m.cause == "" {
+		t.Unexplained++
+	} else {
+		if t.By == nil {
+			t.By = map[cause]int{}
+		}
+		t.By[m.cause]++
+	}
+	r := m.why
+	if r < 0 {
+		r = within(rounds, m.at)
+	}
+	if r >= 0 {
+		rounds[r].lost++
+		if m.cause == "" {
+			rounds[r].unexplains++
+		}
+	}
 }
 
 // within returns the round in which a moment lies, -1 when it is in none.
@@ -266,16 +277,33 @@ func within(rounds []past, at time.Duration) int {
 // message describes a message that is missing.
 func (b *book) message(rounds []past, v *volume, s *sent) message {
 	var owners []int
-	for _, p := range b.rule.owners(s.target, s.from) {
+	processes := b.rule.owners(s.target, s.from)
+	for _, p := range processes {
 		if o := b.volumes[p]; o != nil {
 			owners = append(owners, o.life.slot)
 		}
 	}
 	typ, _ := b.load.typeOf(int(s.target))
-	m := message{sender: v.life.sender, target: s.target, typ: uint8(typ), at: s.from,
+	m := message{sender: v.life.sender, target: s.target, typ: uint8(typ), at: s.from, owners: processes,
 		why: explain(rounds, v.life.slot, owners, s.from)}
+	if m.why >= 0 {
+		m.cause = b.cause(v.life, &m)
+	}
 	if int(s.target) < len(v.life.shards) {
 		m.shard = v.life.shards[s.target]
 	}
 	return m
+}
+
+// cause returns what took a message that a fault explains: the end of a process, or only the way.
+func (b *book) cause(sender *life, m *message) cause {
+	if sender.endedAfter(m.at) {
+		return senderEnded
+	}
+	for _, p := range m.owners {
+		if o := b.volumes[p]; o != nil && o.life.endedAfter(m.at-marginBefore) {
+			return receiverEnded
+		}
+	}
+	return onTheWay
 }

@@ -19,7 +19,7 @@ import (
 
 // The exit codes of a child.
 const (
-	codeLeft   = 0 // it left, or its parent has gone
+	codeLeft   = 0 // it left, or closed its node, or its parent has gone
 	codeFailed = 1 // it did not start
 	codeEnded  = 3 // its cluster ended it: downed, removed, isolated
 	codeNever  = 4 // it was not admitted in time
@@ -52,13 +52,14 @@ type child struct {
 	node   *kith.Node
 	load   *load
 	late   atomic.Int64 // the longest that this process stood still lately, in nanoseconds
+	closes atomic.Bool  // its node was closed
 }
 
 // Child answers calls until the parent has gone. It ends the process when the node's membership ends.
 func Child(stdin io.Reader, stdout, stderr io.Writer) error {
 	c := &child{stderr: stderr}
 	err := cli.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
-		"leave": cli.Op(c.leave), "quiet": cli.Op(c.quiet)})
+		"leave": cli.Op(c.leave), "close": cli.Op(c.shut), "quiet": cli.Op(c.quiet)})
 	if c.node != nil {
 		_ = c.node.Close()
 	}
@@ -114,12 +115,14 @@ func (c *child) watch() {
 // end ends the process with the membership of its node: a supervisor starts it again.
 func (c *child) end() {
 	<-c.node.Done()
-	<-c.node.ShutdownDone()
+	if !c.closes.Load() { // Close is no shutdown
+		<-c.node.ShutdownDone()
+	}
 	code := codeEnded
-	switch c.node.ShutdownReason() {
-	case kith.ReasonLeft, kith.ReasonSignal:
+	switch reason := c.node.ShutdownReason(); {
+	case c.closes.Load() || reason == kith.ReasonLeft || reason == kith.ReasonSignal:
 		code = codeLeft
-	case kith.ReasonJoinUnsuccessful:
+	case reason == kith.ReasonJoinUnsuccessful:
 		code = codeNever
 	}
 	c.logger().Warn("process ends", "event", "process-ends", "code", code, "reason", fmt.Sprint(c.node.Err()))
@@ -129,13 +132,24 @@ func (c *child) end() {
 // leaveTime bounds how long entities may take to stop when a node leaves.
 const leaveTime = 15 * time.Second
 
+// leaveArgs says how long each Blocking call takes while the node leaves.
+type leaveArgs struct{ Slow time.Duration }
+
 // leave begins to leave; the process ends when that is over.
-func (c *child) leave(context.Context, cli.None) (cli.None, error) {
+func (c *child) leave(_ context.Context, a leaveArgs) (cli.None, error) {
+	c.load.slowBy.Store(int64(a.Slow))
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*leaveTime)
 		defer cancel()
 		_ = c.node.Leave(ctx)
 	}()
+	return cli.None{}, nil
+}
+
+// shut closes the node without leaving; the process ends when that is over.
+func (c *child) shut(context.Context, cli.None) (cli.None, error) {
+	c.closes.Store(true)
+	go func() { _ = c.node.Close() }()
 	return cli.None{}, nil
 }
 

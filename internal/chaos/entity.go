@@ -2,7 +2,11 @@
 
 package chaos
 
-import "github.com/kith-io/kith"
+import (
+	"time"
+
+	"github.com/kith-io/kith"
+)
 
 // entity is one entity of the load.
 type entity struct {
@@ -32,6 +36,7 @@ func (e *entity) Receive(c *kith.Context, payload []byte) error {
 	e.l.handled.note(n, h.record())
 	h.step = stepDone
 	if e.mode == kith.Blocking {
+		time.Sleep(time.Duration(e.l.slowBy.Load()))
 		if err = e.l.fast.write(e.target, e.high, e.low); err != nil {
 			h.step = stepFenced
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kith-io/kith"
@@ -43,6 +44,7 @@ type load struct {
 	ctx     context.Context
 	stop    context.CancelFunc
 	senders sync.WaitGroup
+	slowBy  atomic.Int64 // how long each Blocking call takes, in nanoseconds
 }
 
 // pendingWrite is a write of a handler that does not wait for it, and the note that its answer completes.
@@ -174,6 +176,9 @@ func (l *load) undelivered(u kith.Undelivered) {
 		return
 	}
 	s := sent{fate: fateReported, reason: uint16(u.Reason), count: u.Count, shard: uint32(u.Shard), from: l.c.clock.now()}
+	for _, there := range []error{kith.ErrAbandoned, kith.ErrCrashed, kith.ErrNewFailed} {
+		s.ask = s.ask || errors.Is(u.Err(), there)
+	}
 	for typ, r := range l.regions {
 		if r.Type().Name == u.Type {
 			s.typ = uint8(typ)

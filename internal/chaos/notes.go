@@ -25,7 +25,7 @@ const (
 // sent is one note of a sender.
 type sent struct {
 	fate   fate
-	ask    bool
+	ask    bool          // fateReported: they had come to this process, and were dropped there
 	target uint16        // which entity
 	reason uint16        // of what was refused, failed or reported
 	typ    uint8         // fateReported: the type,

@@ -13,29 +13,30 @@ import (
 
 // Result is the last line of a run. What was not measured is absent.
 type Result struct {
-	Seed        uint64 `json:"seed"`
-	Nodes       int    `json:"nodes"`
-	Net         string `json:"net"`
-	Rounds      int    `json:"rounds"`
-	Faults      int    `json:"faults"`
-	Accepted    int    `json:"accepted"` // tells and asks
-	Handled     int    `json:"handled"`
-	Reported    int    `json:"reported"` // to their sender, and not handled
-	Lost        int    `json:"lost"`
-	Unexplained int    `json:"lost_unexplained"`
-	Double      int    `json:"double_handled"`
-	Back        int    `json:"fences_back"`
-	Panics      int    `json:"panics"`
-	Twins       int    `json:"twins"`
-	Downed      int    `json:"healthy_downed"`
-	Unwell      int    `json:"not_well"`      // rounds that did not come right within the bound
-	Twice       int    `json:"handled_twice"` // messages
-	Reordered   int    `json:"reordered"`
-	Overrun     int    `json:"overrun"` // handlings in hand when their process was stopped, over after somebody else's
-	Over        int    `json:"reported_too"`
-	Writes      uint64 `json:"store_writes"`
-	Refused     uint64 `json:"store_refused"`
-	Excused     int    `json:"downed_excused"` // ended while the machine stood still
+	Seed        uint64        `json:"seed"`
+	Nodes       int           `json:"nodes"`
+	Net         string        `json:"net"`
+	Rounds      int           `json:"rounds"`
+	Faults      int           `json:"faults"`
+	Accepted    int           `json:"accepted"` // tells and asks
+	Handled     int           `json:"handled"`
+	Reported    int           `json:"reported"` // to their sender, and not handled
+	Lost        int           `json:"lost"`
+	LostBy      map[cause]int `json:"lost_by"` // what took those that a fault explains
+	Unexplained int           `json:"lost_unexplained"`
+	Double      int           `json:"double_handled"`
+	Back        int           `json:"fences_back"`
+	Panics      int           `json:"panics"`
+	Twins       int           `json:"twins"`
+	Downed      int           `json:"healthy_downed"`
+	Unwell      int           `json:"not_well"`      // rounds that did not come right within the bound
+	Twice       int           `json:"handled_twice"` // messages
+	Reordered   int           `json:"reordered"`
+	Overrun     int           `json:"overrun"` // handlings in hand when their process was stopped, over after others'
+	Over        int           `json:"reported_too"`
+	Writes      uint64        `json:"store_writes"`
+	Refused     uint64        `json:"store_refused"`
+	Excused     int           `json:"downed_excused"` // ended while the machine stood still
 
 	GapP50   *float64 `json:"gap_p50_s,omitempty"` // of the rounds: the longest time without an answer in each
 	GapMax   *float64 `json:"gap_max_s,omitempty"`
@@ -76,8 +77,9 @@ func (h *harness) result() *Result {
 	defer h.mu.Unlock()
 	t, v := h.book.total(h.rounds), h.book.rule.verdict
 	r := &Result{Seed: h.cfg.Seed, Nodes: h.cfg.Nodes, Net: kindOf(h.net), Rounds: len(h.rounds),
-		Accepted: t.Accepted, Handled: t.Handled, Reported: t.Reported, Lost: t.Lost, Unexplained: t.Unexplained,
-		Double: v.Double, Back: v.Back, Twice: v.Twice, Reordered: v.Reordered, Overrun: v.Overrun, Over: t.Over,
+		Accepted: t.Accepted, Handled: t.Handled, Reported: t.Reported, Lost: t.Lost, LostBy: t.By,
+		Unexplained: t.Unexplained, Double: v.Double, Back: v.Back,
+		Twice: v.Twice, Reordered: v.Reordered, Overrun: v.Overrun, Over: t.Over,
 		Panics: h.found.panics, Twins: h.found.twins, Downed: h.found.downed, Unwell: h.found.unwell,
 		Excused: h.found.excused, Exits: h.found.exits, WallTime: *inSeconds(h.clock.now())}
 	r.Writes, r.Refused = h.store.counts()

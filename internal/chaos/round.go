@@ -125,8 +125,10 @@ func (h *harness) strike(ctx context.Context, f Fault) {
 		h.pause(ctx, hit)
 	case Starve:
 		h.starve(ctx, hit)
-	case Leave, Rolling:
-		h.leaveInTurn(ctx, hit)
+	case Leave, Rolling, LeaveLate:
+		h.leaveInTurn(ctx, hit, "leave", leaveArgs{Slow: hit.Extra})
+	case Close:
+		h.leaveInTurn(ctx, hit, "close", cli.None{})
 	case Flap:
 		h.flap(ctx, hit)
 	default:
@@ -249,20 +251,20 @@ func (h *harness) inNet(hit *struck, on bool) {
 	}
 }
 
-// leaveInTurn has processes leave, each after the one before has come back.
-func (h *harness) leaveInTurn(ctx context.Context, hit *struck) {
+// leaveInTurn has processes leave or close by a call, each after the one before has come back.
+func (h *harness) leaveInTurn(ctx context.Context, hit *struck, call string, args any) {
 	for _, s := range hit.who {
 		l := h.slots[s].current()
 		if l == nil || ctx.Err() != nil {
 			continue
 		}
 		h.slots[s].setRest(hit.Rest)
-		h.line.notef("%s is told to leave", name(s))
+		h.line.notef("%s is told to %s", name(s), call)
 		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-		err := l.child.Call(limited, "leave", cli.None{}, nil)
+		err := l.child.Call(limited, call, args, nil)
 		cancel()
 		if err != nil {
-			h.line.notef("%s: leave: %v", name(s), err)
+			h.line.notef("%s: %s: %v", name(s), call, err)
 		}
 		limited, cancel = context.WithTimeout(ctx, 2*wellBound)
 		select {

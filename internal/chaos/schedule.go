@@ -29,11 +29,13 @@ const (
 	Delay      Kind = "delay"       // everything takes Extra longer, everywhere
 	Leave      Kind = "leave"       // one leaves gracefully and is started again
 	Rolling    Kind = "rolling"     // each in turn leaves and is started again
+	LeaveLate  Kind = "leave-late"  // one leaves, and its handlers take so long that the leave is over its limit
+	Close      Kind = "close"       // one closes its node without leaving
 )
 
 // Kinds are all kinds, in a fixed order.
 var Kinds = []Kind{Kill, KillAll, Pause, Starve, Cut, CutOneWay, CutPartial, Flap, DataCut, ControlCut, Reset, Loss,
-	Delay, Leave, Rolling}
+	Delay, Leave, Rolling, LeaveLate, Close}
 
 // Role says who the first victim of a fault is: known only when the fault comes.
 type Role string
@@ -169,6 +171,8 @@ func (r *Rounds) fault(rng *rand.Rand, k Kind) Fault {
 		f.For, f.PerMille, f.Victims = between(rng, 8000, 25000), []int{10, 50, 200}[rng.IntN(3)], 0
 	case Delay:
 		f.For, f.Extra, f.Victims = between(rng, 8000, 20000), between(rng, 5, 150), 0
+	case LeaveLate:
+		f.Extra = between(rng, 1000, 20000)
 	case Rolling:
 		f.Victims = r.nodes
 	}

@@ -31,6 +31,7 @@ type life struct {
 	at     time.Duration // of last
 	asked  bool          // a status call is under way
 	end    time.Duration // when the process was seen ended; zero: it runs
+	over   bool          // it ended before the run did
 	shards []uint32
 }
 
@@ -190,7 +191,7 @@ func (s *slot) await(ctx context.Context, l *life) {
 		l.child.Kill()
 	}
 	l.mu.Lock()
-	l.end = s.h.clock.now()
+	l.end, l.over = s.h.clock.now(), ctx.Err() == nil
 	l.mu.Unlock()
 	_ = l.log.f.Close()
 	if ctx.Err() == nil {
@@ -217,6 +218,14 @@ func (l *life) running() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.end == 0
+}
+
+// endedAfter reports whether the process has ended after a moment, so soon that it may have taken with it what was sent
+// then. The end of the run is no such end.
+func (l *life) endedAfter(at time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.over && l.end >= at && l.end < at+endTime
 }
 
 // told returns the last status and when it came; ok is false before the first.

@@ -50,7 +50,7 @@ func obliged(faults []struck, nodes int) []int {
 	gone := 0
 	for slot := range nodes {
 		if !slices.Contains(live, slot) && slices.ContainsFunc(faults, func(f struck) bool {
-			return f.Kind != Rolling && f.Kind != Leave && !f.harmless() && f.touched(slot)
+			return f.Kind != Rolling && f.Kind != Leave && f.Kind != LeaveLate && !f.harmless() && f.touched(slot)
 		}) {
 			gone++
 		}

@@ -145,7 +145,8 @@ func TestBookSettles(t *testing.T) {
 	require.Empty(t, b.read(time.Hour, true), "the call that the end cut short is known now")
 	rounds := []past{{faults: []struck{died(1)}, from: 15 * time.Second, until: 30 * time.Second}}
 	got := b.total(rounds)
-	require.Equal(t, sums{Accepted: 7, Handled: 3, Reported: 2, Lost: 2, Unexplained: 1, Over: 2}, got)
+	require.Equal(t, sums{Accepted: 7, Handled: 3, Reported: 2, Lost: 2, Unexplained: 1, Over: 2,
+		By: map[cause]int{onTheWay: 1}}, got)
 	require.Equal(t, 1, rounds[0].accepted)
 	require.Equal(t, 1, rounds[0].lost)
 	b.close()

@@ -290,7 +290,7 @@ func (b *books) rest(reports map[world.Report]uint64) {
 
 // toldThere finds a report of the process at which a message lay.
 func (b *books) toldThere(m missing) bool {
-	for _, why := range []route.Reason{route.Crashed, route.Abandoned} {
+	for _, why := range []route.Reason{route.Crashed, route.NewFailed, route.Abandoned} {
 		k := world.Report{Sender: m.at, Type: m.Type, Shard: m.Shard, Why: b.spoken(why)}
 		if b.spare[k] > 0 && (m.why == route.OK || m.why == k.Why) {
 			b.spare[k]--
