@@ -55,6 +55,8 @@ const (
 	SplitCluster        = membership.SplitCluster        // two sides of this cluster live and have removed each other
 	SettingsDiffer      = membership.SettingsDiffer      // a join was let through with other settings: Event.Detail
 	FormingHeld         = membership.FormingHeld         // this node remembers a cluster and forms none: Event.Detail
+	NodeSuspended       = membership.NodeSuspended       // this node handles no message any more: Event.Detail says why
+	NodeResumed         = membership.NodeResumed         // this node handles messages again, after Event.For
 	NotUpYet            = membership.NotUpYet            // this node waits to be let in, for 10 s or longer: Event.Waiting
 )
 

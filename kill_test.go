@@ -27,8 +27,12 @@ const beChild = "KITH_TEST_CHILD"
 // ends with its input.
 func child(spec string) {
 	role, seed, _ := strings.Cut(spec, " ")
-	if role == "keep" {
+	switch role {
+	case "keep":
 		keeper(seed)
+		return
+	case "watch":
+		watcher(seed)
 		return
 	}
 	var handled atomic.Int64

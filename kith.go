@@ -132,6 +132,8 @@ type (
 	Waiting = membership.Waiting
 	// WaitKind is what it waits for.
 	WaitKind = membership.WaitKind
+	// NodeState is where a node stands between its start and its end (Node.Health).
+	NodeState = membership.NodeState
 	// EndKind is why a node's membership is over.
 	EndKind = membership.EndKind
 )
@@ -164,6 +166,16 @@ const (
 	WaitMembers     = membership.WaitMembers     // more members are to come (Tuning.MinMembers, MinRoleMembers)
 	WaitConvergence = membership.WaitConvergence // the leader lets nobody in before all have seen one state
 	WaitLeader      = membership.WaitLeader      // the leader has not let this node in yet
+)
+
+// The states of a node (Health.State). Only one that is ready handles messages.
+const (
+	StateStarting  = membership.StateStarting  // it looks for a cluster, or has asked to be admitted
+	StateWaiting   = membership.StateWaiting   // it is a member, and has not been let in yet
+	StateReady     = membership.StateReady     // it is Up
+	StateSuspended = membership.StateSuspended // it handles no message until others have confirmed it
+	StateLeaving   = membership.StateLeaving   // it leaves, or its coordinated shutdown runs
+	StateEnded     = membership.StateEnded     // it is over
 )
 
 // The causes of a Down (Member.Cause).

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/kith-io/kith/internal/driver"
 )
@@ -29,6 +30,21 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 // Ready waits until this node is Up. It returns the EndedError of a node that ended before; when ctx ends first, a
 // *NotReadyError that says what the node waits for, such as seeds that do not answer or settings that differ.
 func (n *Node) Ready(ctx context.Context) error { return n.d.Ready(ctx) }
+
+// Health says where a node stands between its start and its end (Node.Health).
+type Health struct {
+	State   NodeState
+	Since   time.Time // when it came there
+	Reason  string    // in words; empty in StateReady
+	Waiting Waiting   // what it waits for, in StateStarting and StateWaiting
+}
+
+// Ready reports whether the node handles messages and may be sent new work, as a readiness probe asks.
+func (h Health) Ready() bool { return h.State == StateReady }
+
+// Health says where this node stands now, and why. It waits for nobody: also a node whose control goroutine is stuck
+// has an answer, StateSuspended. NodeSuspended and NodeResumed are the events of it, Stats().Suspension counts.
+func (n *Node) Health() Health { return Health(n.d.Health()) }
 
 // Leave leaves the cluster gracefully, by a coordinated shutdown for ReasonLeft: hosted shards are stopped and given
 // back, then the member leaves; it returns nil when it is removed, everything here is closed and the phases behind are

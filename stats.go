@@ -13,6 +13,7 @@ import (
 // Stats is a snapshot of a node's counters since its start (Node.Stats). It is the caller's.
 type Stats struct {
 	Uptime             time.Duration   // since the start of the node
+	Suspension         SuspensionStats // the times in which no message was handled here
 	StepAge            time.Duration   // how long ago the control goroutine last stepped
 	Handled            uint64          // messages that loops and workers gave to their hosts
 	AsksUnderway       int             // asks of this node that wait for their answers
@@ -41,6 +42,8 @@ type (
 	TypeStats = stats.Type
 	// TransportStats concerns connections.
 	TransportStats = stats.Transport
+	// SuspensionStats concerns suspensions.
+	SuspensionStats = stats.Suspension
 	// PeerStats concerns one peer: its links and its round trip.
 	PeerStats = stats.Peer
 	// LinkStats concerns one data connection to a peer.

@@ -4,6 +4,7 @@ package membership
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/enum"
@@ -48,13 +49,16 @@ const (
 	SplitCluster EventKind = 41 // By lives on another side of this cluster: the two have removed each other; see Twin
 
 	NotUpYet EventKind = 42 // after 10 s, and again each 60 s, until this node is Up; Waiting says what it waits for
+
+	NodeSuspended EventKind = 43 // this node handles no message any more, or has one more reason to; Detail says why
+	NodeResumed   EventKind = 44 // this node handles messages again, after For; Detail says why
 )
 
 var eventNames = [...]string{1: "member-removed", "member-joined", "member-up", "member-left", "member-exited",
 	"member-downed", "unreachable-member", "reachable-member", "leader-changed", "role-leader-changed",
 	"member-weakly-up", "member-preparing-for-shutdown", "member-ready-for-shutdown", "metadata-changed",
 	"member-quarantined", 32: "convergence-blocked", "convergence-restored", "self-indicted", "twin-cluster",
-	"settings-differ", 40: "forming-held", "split-cluster", "not-up-yet"}
+	"settings-differ", 40: "forming-held", "split-cluster", "not-up-yet", "node-suspended", "node-resumed"}
 
 // OfView reports whether the kind tells a difference between two views. Others come without a new view.
 func (k EventKind) OfView() bool { return k < ConvergenceBlocked }
@@ -82,8 +86,10 @@ type Event struct {
 	By          peer.ID      // for MemberQuarantined the observer; for SplitCluster who was met, maybe by address alone
 	Why         string       // for MemberQuarantined, on the observer itself, and SelfIndicted: the reason given
 	Twin        *Twin        // for TwinCluster; for SplitCluster this cluster itself, and where it was met
-	Detail      string       // of TwinCluster, SplitCluster, SettingsDiffer, FormingHeld and NotUpYet, in words
+	Detail      string       // in words, of the kinds from TwinCluster on
 	Waiting     *Waiting     // for NotUpYet
+
+	For time.Duration // for NodeResumed: how long no message was handled
 }
 
 // Reason says why a member was downed, removed or quarantined, or why this node indicted itself; empty for every other
@@ -155,8 +161,10 @@ func (e Event) String() string {
 		return fmt.Sprintf("%s %s", e.Kind, e.Leader)
 	case ConvergenceBlocked:
 		return fmt.Sprintf("%s for %v by %v", e.Kind, e.Convergence.For, e.Convergence.Blockers)
-	case TwinCluster, SplitCluster, SettingsDiffer, FormingHeld, NotUpYet:
+	case TwinCluster, SplitCluster, SettingsDiffer, FormingHeld, NotUpYet, NodeSuspended:
 		return fmt.Sprintf("%s: %s", e.Kind, e.Detail)
+	case NodeResumed:
+		return fmt.Sprintf("%s after %v: %s", e.Kind, e.For, e.Detail)
 	case ConvergenceRestored:
 		return fmt.Sprintf("%s after %v", e.Kind, e.Convergence.For)
 	case RoleLeaderChanged:

@@ -199,6 +199,15 @@ func (c *Cluster) Running(n int) bool { return c.proc(n).Alive }
 // Ended returns why the membership of node n's latest process ended, nil while it has not.
 func (c *Cluster) Ended(n int) *membership.Ended { return c.proc(n).Ended }
 
+// Health says where node n stands, as Node.Health does; Since is on the node's own clock.
+func (c *Cluster) Health(n int) membership.Health { return c.proc(n).Node.Health() }
+
+// Suspensions counts the times in which the latest process of node n handled no message, as Stats().Suspension does.
+func (c *Cluster) Suspensions(n int) (count uint64, total time.Duration) {
+	s := c.proc(n).Node.Counts().Suspensions
+	return s.Count, s.Total
+}
+
 // View returns the newest membership snapshot of node n, nil before the first.
 func (c *Cluster) View(n int) *membership.View { return c.proc(n).View }
 

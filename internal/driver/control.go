@@ -216,6 +216,17 @@ func (d *Driver) perform() {
 	d.exec.Gate.Judge(c.node.Suspended(), d.sleeps.steps.Load() != 0)
 	d.failDropped()
 	d.noteCounts()
+	d.health.note(d.now(), c.node)
+	for i := range e.Events {
+		if ofGate(e.Events[i]) {
+			d.events.publish(d.View(), e.Events[i:i+1])
+		}
+	}
+}
+
+// ofGate reports whether an event says that the gate was closed or opened.
+func ofGate(e membership.Event) bool {
+	return e.Kind == membership.NodeSuspended || e.Kind == membership.NodeResumed
 }
 
 // publish makes a view current and has the transport follow it.
@@ -246,7 +257,7 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 		d.wires.Expect(ids)
 	}
 	d.recorder.note(v)
-	d.events.publish(v, events)
+	d.events.publish(v, slices.DeleteFunc(slices.Clone(events), ofGate)) // those of the gate come when it is as they say
 }
 
 // stands is how many working members a view has, and the address of the lowest: what those hear who come as removed.

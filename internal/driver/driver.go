@@ -41,6 +41,7 @@ var mustNotBlock = func() []string {
 type Driver struct {
 	leaving  // its end: Shutdown, OnShutdown, ShutdownDone, ShutdownReason
 	resolver // Decisions
+	health   // Health
 	dispatch // the routes of messages
 	links    // other nodes
 
@@ -156,6 +157,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	if err := d.makePhases(cfg.Phases); err != nil {
 		return nil, 0, err
 	}
+	d.health.init(d)
 	d.regions.Store(&regionTable{})
 	d.takeover.init(&d.cfg, d.log)
 	t, err := transport.New(transport.Config{

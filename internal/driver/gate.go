@@ -20,14 +20,12 @@ func (d *Driver) suspend(o *node.Suspend) {
 	}
 	c := &d.control
 	if !o.On {
-		d.log.Info("handling messages again", "node", d.self, "why", o.Why, "suspended", d.now()-c.suspendedAt)
 		c.reportAt = 0
 		return
 	}
 	d.exec.Gate.Order()
 	c.suspendedAt = d.now()
 	c.reportAt = c.suspendedAt + reportRunningAfter
-	d.log.Warn("suspended: no message is handled until others confirm this node", "node", d.self, "why", o.Why)
 }
 
 // reportRunning tells of handlers that were running when the node suspended itself and have not returned.

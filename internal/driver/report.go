@@ -185,6 +185,10 @@ func logEvent(log *slog.Logger, e *membership.Event, v *membership.View) {
 			"met", e.By, "cluster", e.Twin.ClusterID, "birth", e.Twin.Birth, "detail", e.Detail)
 	case membership.FormingHeld:
 		log.Warn("no cluster is found, and this node forms none", "why", e.Detail)
+	case membership.NodeSuspended:
+		log.Warn("suspended: no message is handled until others confirm this node", "node", v.Self, "why", e.Detail)
+	case membership.NodeResumed:
+		log.Info("handling messages again", "node", v.Self, "why", e.Detail, "suspended", e.For)
 	case membership.NotUpYet:
 		log.Warn("this node is not up yet", "waits_for", e.Waiting.For, "why", e.Detail)
 	case membership.SettingsDiffer:

@@ -33,6 +33,7 @@ type TypeStats = stats.Type
 // Stats is a snapshot of a node's counters since its start; the root package documents its fields.
 type Stats struct {
 	Uptime             time.Duration
+	Suspension         stats.Suspension
 	StepAge            time.Duration
 	Handled            uint64
 	AsksUnderway       int
@@ -68,6 +69,7 @@ func (d *Driver) Stats() Stats {
 	s.LargeUnderway, s.LargeBytes = d.large.count(), d.large.bytes.used.Load()
 	if c := d.counts.Load(); c != nil {
 		s.Courier, s.Members, s.Sharding = c.Courier, c.Members, c.Sharding
+		s.Suspension = d.health.suspension(c.Suspensions)
 	}
 	for _, r := range d.regions.Load().list {
 		s.Types = append(s.Types, r.stats())

@@ -71,14 +71,15 @@ func (n *Node) Courier() CourierStats { return n.courier.Stats() }
 
 // Counts are totals of the node's machines, as of the last step.
 type Counts struct {
-	Courier  CourierStats
-	Members  membership.Stats
-	Sharding shard.Counters
+	Courier     CourierStats
+	Members     membership.Stats
+	Sharding    shard.Counters
+	Suspensions Suspensions
 }
 
 // Counts returns the counters of the node's machines.
 func (n *Node) Counts() Counts {
-	return Counts{n.courier.Stats(), n.members.Stats(), n.shards.Counters()}
+	return Counts{n.courier.Stats(), n.members.Stats(), n.shards.Counters(), n.suspension.told}
 }
 
 // receive takes a segment or an acknowledgement. What it delivers goes to sharding in the same step; a message that is

@@ -61,6 +61,7 @@ type Node struct {
 	seen     []peer.ID
 
 	suspension suspension
+	health     health
 
 	courier  *courier.Machine
 	patience func(members int) time.Duration

@@ -92,6 +92,7 @@ func (n *Node) settle(ticked bool) {
 	n.courier.Drain(&n.parts.courier)
 	n.out.Mail, n.out.Full = append(n.out.Mail, n.parts.courier.Mail...), append(n.out.Full, n.parts.courier.Full...)
 	n.out.Untold = append(n.out.Untold, n.parts.courier.Closed...)
+	n.standing()
 }
 
 // fresh returns the newest view that has not been handed over, nil when there is none.
@@ -141,7 +142,7 @@ func (n *Node) gatherMembers() {
 		out.View = p.View
 	}
 	if p.Ended != nil {
-		out.Ended = p.Ended
+		out.Ended, n.health.ended = p.Ended, p.Ended
 	}
 	out.Events = append(out.Events, p.Events...)
 	out.Mail = append(out.Mail, p.Mail...)

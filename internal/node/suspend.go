@@ -26,6 +26,7 @@ type suspension struct {
 	alone    bool          // and nobody else is
 	on       bool
 	resolver bool // the resolver has not taken its order back
+	told     Suspensions
 }
 
 // GapLimit returns how old a node's last step may be before it suspends itself: half of the shortest takeover time that
@@ -83,6 +84,7 @@ func (n *Node) suspend(why string) {
 	if !s.on {
 		s.on = true
 		n.out.Suspend = &Suspend{On: true, Why: why}
+		n.out.Events = append(n.out.Events, s.tell(n.now, why))
 	}
 	// Never refused.
 	_ = n.shards.Do(n.now, shard.SuspendCommand{On: true})
@@ -95,14 +97,28 @@ func (n *Node) resolve(on bool, why string) {
 	if on == s.resolver {
 		return
 	}
+	if on {
+		why = "stopped by the resolver: " + why
+	} else {
+		why = "the resolver has taken its order back, and others have not confirmed this node yet: " + why
+	}
 	s.resolver = on
+	was := s.on
 	if on || s.on {
 		n.suspend(why)
 	}
+	if was {
+		s.told.Why = why
+	}
 	if on {
+		if was {
+			n.out.Events = append(n.out.Events, s.tell(n.now, why))
+		}
 		n.out.Suspend = &Suspend{On: true, Resolver: true, Why: why}
 	}
 }
+
+const confirmedWhy = "others have confirmed this incarnation"
 
 // confirmed goes on when others have said that this node still owns what lives here.
 func (n *Node) confirmed() {
@@ -111,7 +127,8 @@ func (n *Node) confirmed() {
 		return
 	}
 	s.on = false
-	n.out.Suspend = &Suspend{Why: "others have confirmed this incarnation"}
+	n.out.Suspend = &Suspend{Why: confirmedWhy}
+	n.out.Events = append(n.out.Events, s.over(n.now, confirmedWhy))
 	_ = n.shards.Do(n.now, shard.SuspendCommand{})
 }
 
@@ -120,6 +137,7 @@ func (n *Node) watch(v *membership.View) {
 	self, ok := v.SelfMember()
 	n.suspension.member = ok && self.Status != membership.Down
 	n.suspension.alone = len(v.Members) == 1
+	n.health.self, n.health.known = self.Status, ok
 }
 
 // late reports whether somebody whom this node watches is late with a sign of life, as of this step.

@@ -94,7 +94,7 @@ func TestResolverHoldsUntilItLetsGo(t *testing.T) {
 	b.resolve(true, "this side has lost")
 	w.drain(w.nodes[1])
 	require.Len(t, w.nodes[1].orders, 1)
-	require.Equal(t, "this side has lost", w.nodes[1].orders[0].Why)
+	require.Equal(t, "stopped by the resolver: this side has lost", w.nodes[1].orders[0].Why)
 	w.run(10*time.Second, func() bool { return false })
 	require.True(t, b.Suspended())
 	b.resolve(false, "")

@@ -22,6 +22,7 @@ type end struct {
 	n      *Node
 	view   *membership.View
 	orders []Suspend
+	told   []membership.Event // of the gate
 	asleep bool
 	queue  []peer.Mail // To is the sender
 
@@ -69,6 +70,7 @@ func (w *wires) drain(e *end) {
 	if out.Suspend != nil {
 		e.orders = append(e.orders, *out.Suspend)
 	}
+	e.told = append(e.told, ofGate(out.Events)...)
 	for _, r := range out.Routes {
 		if e.onRoute != nil {
 			e.onRoute(r)

@@ -4,6 +4,17 @@ package main
 
 var membershipBugs = []bug{
 	{
+		Name: "suspended-node-says-it-is-ready", Seeds: 60,
+		In:  "internal/node.Node.stands",
+		Old: "case n.suspension.on:",
+		New: "case n.suspension.on && n.suspension.resolver:",
+	},
+	{
+		Name: "a-seed-that-answered-is-still-refusing", Package: "./membership", Run: "TestWaitsForWhatAnOperatorMends",
+		In:   "membership.Machine.Handle",
+		Drop: "m.forming.heard",
+	},
+	{
 		Name: "anybody-is-believed-that-this-node-was-removed", Package: "./membership", Run: "TestWhoIsBelieved",
 		In:  "membership.beliefs.removedBy",
 		Old: "case nobody:\n\t\tb.stats.Disbelieved++\n\t\treturn",

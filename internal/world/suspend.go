@@ -8,6 +8,7 @@ import (
 
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -58,6 +59,13 @@ func (p *Process) Suspend(o *node.Suspend) {
 	p.World.trace.note(p.World.Now, p.Index, opNote, "suspend: "+o.Why)
 }
 
+// judgeHealth: a node says that it is suspended exactly while it handles nothing.
+func judgeHealth(p *Process) {
+	if s := p.Node.State(); p.Alive && (s == membership.StateSuspended) != p.gate.suspended {
+		p.World.Watcher.Violate(p, "health", "the node is %s, its gate closed: %t", s, p.gate.suspended)
+	}
+}
+
 // oversleeps: who was asleep for too long, unseen by its clock, handles nothing before its control loop is told.
 func (g *gate) oversleeps(p *Process) {
 	if p.unseen > g.limit {
@@ -68,6 +76,7 @@ func (g *gate) oversleeps(p *Process) {
 
 // goOn does what has waited, once nothing holds it any more.
 func (p *Process) goOn() {
+	judgeHealth(p)
 	for len(p.gate.waiting) > 0 && p.Alive && !p.Held() {
 		run := p.gate.waiting[0]
 		p.gate.waiting = p.gate.waiting[1:]

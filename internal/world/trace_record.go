@@ -70,6 +70,8 @@ func (w *World) EventText(e *membership.Event) string {
 		return fmt.Sprintf("%s with %s", e.Kind, w.Name(e.By))
 	case membership.NotUpYet:
 		return fmt.Sprintf("%s: %s", e.Kind, e.Waiting.For)
+	case membership.NodeSuspended, membership.NodeResumed:
+		return e.Kind.String() // the order itself stands beside it, with its reason
 	case membership.SettingsDiffer, membership.FormingHeld:
 		return fmt.Sprintf("%s: %s", e.Kind, e.Detail)
 	case membership.MetadataChanged, membership.ConvergenceRestored:

@@ -1,0 +1,84 @@
+// Health: where the node stands, for health checks that must have an answer even when the control goroutine is stuck.
+
+package driver
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/internal/exec"
+	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/shutdown"
+	"github.com/kith-io/kith/stats"
+)
+
+// Health says where a node stands, since when and why; the root package documents it.
+type Health struct {
+	State   membership.NodeState
+	Since   time.Time
+	Reason  string
+	Waiting membership.Waiting
+}
+
+// health is what the control goroutine last said of its node, and what outweighs that.
+type health struct {
+	said atomic.Pointer[membership.Health]
+	look time.Duration // when to look again what a node waits for; the control goroutine's
+
+	start  time.Time
+	gate   *exec.Gate
+	clock  func() time.Duration
+	ending *phases
+	ended  *atomic.Pointer[shutdown.EndedError]
+}
+
+func (h *health) init(d *Driver) {
+	h.start, h.gate, h.clock, h.ending, h.ended = d.start, &d.exec.Gate, d.now, d.phases, &d.err
+	h.said.Store(&membership.Health{Reason: "it is being started"})
+}
+
+// note keeps what the node says, when that is news. What a node waits for is looked at twice a second. Control
+// goroutine.
+func (h *health) note(now time.Duration, n *node.Node) {
+	said := h.said.Load()
+	waits := said.State == membership.StateStarting || said.State == membership.StateWaiting
+	same := n.State() == said.State && n.State() != membership.StateSuspended
+	if same && !(waits && now >= h.look) {
+		return
+	}
+	next := n.Health()
+	if next.State == said.State && next.Reason == said.Reason {
+		return
+	}
+	h.look = now + controlRest
+	h.said.Store(&next)
+}
+
+// Health says where the node stands. Any goroutine; it waits for nobody.
+func (h *health) Health() Health {
+	said, now := h.said.Load(), h.clock()
+	out := Health{said.State, h.start.Add(said.Since), said.Reason, said.Waiting}
+	if why := h.ended.Load(); why != nil {
+		return Health{State: membership.StateEnded, Since: why.At, Reason: why.Error()}
+	}
+	if why := h.ending.reason(); why != "" && out.State < membership.StateSuspended {
+		out.State, out.Reason = membership.StateLeaving, "its shutdown runs: "+string(why)
+	}
+	if age := h.gate.StepAge(now); h.gate.Held(now) && out.State != membership.StateSuspended {
+		return Health{State: membership.StateSuspended, Since: h.start.Add(now - age), Reason: fmt.Sprintf(
+			"the control goroutine has not stepped for %v: nothing is handled until it has", age.Round(time.Millisecond))}
+	}
+	return out
+}
+
+// suspension is the node's account as statistics have it.
+func (h *health) suspension(s node.Suspensions) stats.Suspension {
+	out := stats.Suspension{Now: s.On, Reason: s.Why, Count: s.Count, Total: s.Total}
+	if s.On {
+		out.Since = h.start.Add(s.Since)
+		out.Total += h.clock() - s.Since
+	}
+	return out
+}

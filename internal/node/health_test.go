@@ -1,0 +1,88 @@
+// Tests of what a node says of its own standing, and of its suspensions.
+
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/membership"
+)
+
+// ofGate returns the events of a drain that tell of a suspension.
+func ofGate(events []membership.Event) (list []membership.Event) {
+	for _, e := range events {
+		if e.Kind == membership.NodeSuspended || e.Kind == membership.NodeResumed {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// TestHealthFromStartToEnd: each state has its reason, and begins when it begins (MEM-10).
+func TestHealthFromStartToEnd(t *testing.T) {
+	n := New(Config{Self: id("10.0.0.9"), Seed: 1})
+	require.Equal(t, membership.StateStarting, n.State())
+	_, b, w := pair(t)
+	require.Equal(t, membership.StateReady, b.State())
+	require.Empty(t, b.Health().Reason)
+	e := &Effects{}
+	gap := b.suspension.limit + time.Millisecond
+	asleep := w.now
+	w.now += gap
+	b.Tick(w.now)
+	b.Drain(e)
+	list := ofGate(e.Events)
+	require.Len(t, list, 1)
+	require.Equal(t, membership.NodeSuspended, list[0].Kind)
+	h := b.Health()
+	require.Equal(t, membership.Health{State: membership.StateSuspended, Since: asleep + gap, Reason: list[0].Detail}, h)
+	require.Contains(t, h.Reason, "the control loop did not step for")
+	require.Equal(t, Suspensions{On: true, Since: asleep + gap, Why: h.Reason, Count: 1}, b.Counts().Suspensions)
+
+	b.resolve(true, "the resolver's reason")
+	b.resolve(true, "again")
+	b.settle(false)
+	b.Drain(e)
+	list = ofGate(e.Events)
+	require.Len(t, list, 1, "a second reason is told once")
+	require.Equal(t, "stopped by the resolver: the resolver's reason", list[0].Detail)
+	require.Equal(t, list[0].Detail, b.Health().Reason)
+	require.EqualValues(t, 1, b.Counts().Suspensions.Count, "one suspension with two reasons")
+	b.resolve(false, "back")
+	require.Contains(t, b.Health().Reason, "back")
+}
+
+// TestHealthOnTheWayOut: a node that leaves, and one that was downed, say so.
+func TestHealthOnTheWayOut(t *testing.T) {
+	a, b, w := pair(t)
+	require.NoError(t, a.Do(w.now, LeaveCommand{}))
+	require.Equal(t, membership.StateLeaving, a.State())
+	require.NotEmpty(t, a.Health().Reason)
+	require.NoError(t, b.Do(w.now, membership.DownCommand{ID: id("10.0.0.2")}))
+	require.Equal(t, membership.StateEnded, b.State())
+	require.Contains(t, b.Health().Reason, "downed")
+}
+
+// TestSuspensionsAreCounted: what is over is added up, and told with how long it took (MEM-10).
+func TestSuspensionsAreCounted(t *testing.T) {
+	_, b, w := pair(t)
+	total := time.Duration(0)
+	for i := range 3 {
+		w.nodes[1].asleep = true
+		w.run(11*time.Second, func() bool { return false })
+		w.nodes[1].asleep = false
+		before := len(w.nodes[1].told)
+		w.run(5*time.Second, func() bool { return len(w.nodes[1].told) == before+2 })
+		end := w.nodes[1].told[before+1]
+		require.Equal(t, membership.NodeResumed, end.Kind)
+		require.Equal(t, confirmedWhy, end.Detail)
+		require.Positive(t, end.For)
+		total += end.For
+		s := b.Counts().Suspensions
+		require.Equal(t, Suspensions{Why: s.Why, Count: uint64(i + 1), Total: total}, s)
+		require.Equal(t, membership.StateReady, b.State())
+	}
+}
