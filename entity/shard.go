@@ -103,10 +103,11 @@ type Stats struct {
 	GivenUp     uint64                // entities given up after a panic, as Restart and MaxRestarts say
 	Evicted     uint64                // idle entities stopped because of MaxActive
 	TimersFired uint64
-	Live        int // entities
-	Crashed     int // of them, those that panicked within the type's RestartWindow, if it counts panics
-	Timers      int // running
-	QueuedBytes int // in mailboxes, RecordOverhead of each message included
+	Late        Lateness // of these
+	Live        int      // entities
+	Crashed     int      // of them, those that panicked within the type's RestartWindow, if it counts panics
+	Timers      int      // running
+	QueuedBytes int      // in mailboxes, RecordOverhead of each message included
 }
 
 // NewShard returns the empty host of shard id of type t, owned under fence f. t has its defaults filled in and is not
@@ -137,7 +138,7 @@ func (s *Shard) Fence() route.Fence { return s.fence }
 func (s *Shard) Stats() Stats {
 	st := s.stats
 	st.Live, st.Crashed, st.QueuedBytes = len(s.table.dense), len(s.crashes), s.lease.used
-	st.Timers = len(s.timers.heap) - st.Crashed
+	st.Timers, st.Late = len(s.timers.heap)-st.Crashed, s.timers.late
 	return st
 }
 

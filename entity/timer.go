@@ -47,6 +47,7 @@ type timerHeap struct {
 	heap  []*timer
 	spare []*timer
 	seq   uint64
+	late  Lateness // of those that have fired
 }
 
 func (h *timerHeap) less(a, b *timer) bool {
@@ -217,6 +218,7 @@ func (s *Shard) fire() {
 		e := t.e
 		s.lease.budget.Give(t.counted())
 		s.stats.TimersFired++
+		s.timers.late.Add(s.now - t.at)
 		if s.typ.Mode == Blocking {
 			s.timers.pull(t)
 			t.pos = inMailbox

@@ -105,6 +105,8 @@ func put(t *TypeStats, st entity.Stats) {
 	t.NotMade = st.NotMade
 	t.Made, t.Passivated, t.Stopped, t.Abandoned = st.Made, st.Passivated, st.Stopped, st.Abandoned
 	t.TimersFired, t.TimersDropped, t.Timers = st.TimersFired, st.TimersDropped, uint64(st.Timers)
+	t.TimersLateP50, t.TimersLateP99 = st.Late.Quantile(0.5), st.Late.Quantile(0.99)
+	t.TimersLateMax = st.Late.Max
 	t.Crashes, t.GivenUp, t.Dropped, t.Evicted = st.Crashes, st.GivenUp, st.Dropped, st.Evicted
 	t.Expired = st.Expired
 	t.Crashed = uint64(st.Crashed)

@@ -32,26 +32,39 @@ const (
 	figTimersFired
 	figTimersDropped
 	figExpired
-	figEntities
-	figCrashed
-	figTimers
-	figMailboxBytes
-	figures
+	figTimersLate    // the first of the classes of entity.Lateness
+	figTimersLateMax = figTimersLate + entity.LateClasses
+	figEntities      = figTimersLateMax + 1
+	figCrashed       = figEntities + 1
+	figTimers        = figEntities + 2
+	figMailboxBytes  = figEntities + 3
+	figures          = figEntities + 4
 )
 
 // tally is one value of each figure.
 type tally [figures]uint64
 
 func tallyOf(st *entity.Stats) tally {
-	return tally{
+	t := tally{
 		figHandled: st.Delivered, figNotMade: st.NotMade, figFailed: st.Failed, figNoReply: st.NoReply,
 		figAnswersLost: st.AnswersLost,
 		figMade:        st.Made, figPassivated: st.Passivated, figStopped: st.Stopped, figAbandoned: st.Abandoned,
 		figCrashes: st.Crashes, figGivenUp: st.GivenUp, figDropped: st.Dropped, figEvicted: st.Evicted,
 		figTimersFired: st.TimersFired, figTimersDropped: st.TimersDropped, figExpired: st.Expired,
 		figEntities: uint64(st.Live), figCrashed: uint64(st.Crashed), figTimers: uint64(st.Timers),
-		figMailboxBytes: uint64(st.QueuedBytes),
+		figMailboxBytes: uint64(st.QueuedBytes), figTimersLateMax: uint64(st.Late.Max),
 	}
+	copy(t[figTimersLate:], st.Late.Counts[:])
+	return t
+}
+
+// add adds one figure of a shard to those of others.
+func (v *tally) add(figure int, n uint64) {
+	if figure == figTimersLateMax {
+		v[figure] = max(v[figure], n)
+		return
+	}
+	v[figure] += n
 }
 
 // published is what one host last told.
@@ -85,6 +98,8 @@ func (v *tally) stats() (st entity.Stats) {
 	st.Expired = v[figExpired]
 	st.Crashes, st.GivenUp, st.Dropped, st.Evicted = v[figCrashes], v[figGivenUp], v[figDropped], v[figEvicted]
 	st.NotMade, st.Crashed = v[figNotMade], int(v[figCrashed])
+	st.Late.Max = time.Duration(v[figTimersLateMax])
+	copy(st.Late.Counts[:], v[figTimersLate:])
 	st.Live, st.QueuedBytes = int(v[figEntities]), int(v[figMailboxBytes])
 	return st
 }
@@ -103,7 +118,7 @@ func (p *past) keep(h *Host) {
 	defer p.mu.Unlock()
 	h.shown.over = true
 	for i := range figEntities {
-		p.sum[i] += t[i]
+		p.sum.add(i, t[i])
 	}
 }
 
@@ -120,7 +135,7 @@ func (t *Type) Stats() entity.Stats {
 			continue
 		}
 		for f := range sum {
-			sum[f] += h.shown.value[f].Load()
+			sum.add(f, h.shown.value[f].Load())
 		}
 	}
 	return sum.stats()

@@ -20,6 +20,12 @@ var executionBugs = []bug{
 		Without: "t.done",
 	},
 	{
+		Name: "timers-count-from-the-slewed-clock", Seeds: 20,
+		In:  "entity.Context.SetTimer",
+		Old: "c.s.runtime.Now()",
+		New: "c.s.runtime.Slewed()",
+	},
+	{
 		Name: "asks-count-from-the-last-tick", Package: "./internal/driver", Run: "TestAskAfterAStallIsNotEarly",
 		In:  "internal/driver.askTable.begin",
 		Old: "t.at()",

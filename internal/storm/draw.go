@@ -25,12 +25,13 @@ const (
 	OffBounds      = "bounds"      // few asks, little that is kept or waits for workers, and these slow
 	OffLarge       = "large"       // messages that fit no frame
 	OffLateHomes   = "late-homes"  // homes that are told again when their members were removed
+	OffTimers      = "timers"      // named timers, set anew and cancelled
 )
 
 // Draws returns everything that a storm can be run without.
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
-		OffLateHomes}
+		OffLateHomes, OffTimers}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -75,6 +76,9 @@ func (s *storm) drawMore(cfg *setup.Config) {
 		cfg.Data.MaxAsks = 4 << rng.IntN(5)
 		cfg.Data.Keep, cfg.Data.LocalBuffer = 256<<rng.IntN(6), 512<<rng.IntN(5)
 		cfg.Data.WorkDelay = []time.Duration{0, 5 * time.Millisecond, 300 * time.Millisecond}[rng.IntN(3)]
+	}
+	if rng, ok := s.draw(OffTimers, 2); ok {
+		s.timers.more = rng
 	}
 	if rng, ok := s.draw(OffLarge, 2); ok {
 		s.drawLarge(&cfg.Data, rng)

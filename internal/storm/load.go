@@ -15,11 +15,8 @@ import (
 	"github.com/kith-io/kith/shard"
 )
 
-// probeMark is the first byte of a message of the calm: answered, not in the ledger. timerMark is one of After's.
-const (
-	probeMark = 1
-	timerMark = 2
-)
+// probeMark is the first byte of a message of the calm: answered, not in the ledger.
+const probeMark = 1
 
 // loadIDs is how many entities of a type get messages.
 const loadIDs = 24
@@ -125,6 +122,7 @@ type stormEntity struct {
 	busy bool
 	over bool
 	owes []owed // asks that the next timer answers
+	own  ownTimers
 }
 
 // owed is an answer that its handler gives later.
@@ -151,6 +149,7 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 			_ = h.owes[i].token.Reply(h.owes[i].answer)
 		}
 		h.owes = nil
+		h.own.came(&s.timers, h.p, c, payload)
 		return nil
 	case len(payload) <= world.LedgerSize || !world.Numbered(payload):
 		s.check.Violate(h.p, "delivery", "%s got a message that nobody sent", h.id)
@@ -161,9 +160,10 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 		s.heavy.dawdles(h.p)
 	}
 	hops := payload[world.LedgerSize]
+	h.own.play(&s.timers, h.p, c)
 	switch {
 	case !c.Asked():
-	case s.load.IntN(4) == 0 && c.After(time.Duration(s.load.IntN(4000))*time.Millisecond, []byte{timerMark}) == nil:
+	case s.load.IntN(4) == 0 && h.own.set(&s.timers, h.p, c, "", time.Duration(s.load.IntN(4000))*time.Millisecond):
 		h.owes = append(h.owes, owed{c.Detach(), slices.Clone(payload[:world.LedgerSize])})
 	case s.load.IntN(8) > 0:
 		_ = c.Reply(payload[:world.LedgerSize])
@@ -184,7 +184,7 @@ func (h *stormEntity) act(c *entity.Context, hops byte) error {
 	case 2:
 		c.Passivate()
 	case 3:
-		_ = c.After(time.Duration(s.load.IntN(2000))*time.Millisecond, []byte{timerMark})
+		h.own.set(&s.timers, h.p, c, "", time.Duration(s.load.IntN(2000))*time.Millisecond)
 	case 4, 5:
 		if hops < 2 {
 			r := h.p.Regions[s.load.IntN(len(h.p.Regions))]

@@ -47,6 +47,7 @@ type runResult struct {
 	fates                world.Tally
 	fenced, notTold      int
 	faults               int
+	timers               timers
 	bases                int // how often the cluster was well, see core
 	obliged, rested      int // how often a healthy core had to live on, and how often it came to rest by itself
 	plane                world.PlaneCounts
@@ -74,6 +75,7 @@ type storm struct {
 	trial    *trial // nil: none
 	still    bool   // no random faults: it is on
 	deserted bool   // no supervisor starts anything
+	timers   timers
 	draws
 	heavy *heavy // in storms for the account
 
@@ -207,7 +209,7 @@ func (s *storm) run() runResult {
 		fates:  w.Book.Fates,
 		fenced: s.check.Fenced, notTold: s.check.NotTold, faults: s.faults}
 	res.bases, res.obliged, res.rested = s.check.Core.Bases, s.check.Core.Tested, s.check.Core.Progress
-	res.plane = w.Plane
+	res.plane, res.timers = w.Plane, s.timers
 	res.untold = w.Untold()
 	res.crashed, _ = w.Audit()
 	res.accounts, res.moves = check.Account(w), check.Moves(s.check)

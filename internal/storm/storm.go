@@ -56,9 +56,11 @@ type Result struct {
 	Fenced    int `json:"fenced"`    // writes of such owners that the store refused
 	NotTold   int `json:"not_told"`  // times that such an owner lived on beside its successor
 	Faults    int `json:"faults"`
-	Well      int `json:"well"`     // how often a cluster was well, from when on a core of it may be obliged to live
-	Obliged   int `json:"obliged"`  // of these, how often a healthy core had to outlive others
-	Survived  int `json:"survived"` // of these, how often it was left alone, and had come to rest by itself
+	Timers    int `json:"timers"`       // that came
+	Early     int `json:"timers_early"` // of them, before their time
+	Well      int `json:"well"`         // how often a cluster was well, from when on a core of it may be obliged to live
+	Obliged   int `json:"obliged"`      // of these, how often a healthy core had to outlive others
+	Survived  int `json:"survived"`     // of these, how often it was left alone, and had come to rest by itself
 
 	// Bound95 is the number of violations per cluster-hour that a storm without any rules out at 95 %: 3 / hours.
 	Bound95  float64 `json:"violations_per_hour_95,omitempty"`
@@ -157,6 +159,8 @@ func (s *Result) add(seed uint64, r seedResult, cfg *Config, digest *xxhash.Dige
 	s.Untold += run.untold
 	s.Late += run.fates[world.FateLate]
 	s.Fenced += run.fenced
+	s.Timers += run.timers.fired
+	s.Early += run.timers.check.Early
 	s.NotTold += run.notTold
 	s.Faults += run.faults
 	s.Well += run.bases
