@@ -5,6 +5,7 @@ package check
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/kith-io/kith/internal/world"
@@ -21,6 +22,7 @@ const (
 	ReceiverKilled Cause = "receiver-killed" // it lay at a process that was killed
 	ReceiverEnded  Cause = "receiver-ended"  // it lay at a process that the cluster ended
 	RefuserEnded   Cause = "refuser-ended"   // who refused it ended before it had told so
+	Earlier        Cause = "earlier-version" // who refused it speaks an earlier version, and tells once
 )
 
 // The causes that are none: each such message counts in the difference.
@@ -34,14 +36,24 @@ const (
 )
 
 // named are the causes that explain a loss.
-var named = []Cause{SenderEnded, ReceiverKilled, ReceiverEnded, RefuserEnded}
+var named = []Cause{SenderEnded, ReceiverKilled, ReceiverEnded, RefuserEnded, Earlier}
+
+// lawless are the causes of a difference, in the order in which they are told; known are those of them that are no
+// violation yet.
+var (
+	lawless = []Cause{InFlight, Untold, LeftBehind, Nowhere, AskOpen, TooOften}
+	known   = []Cause{InFlight, LeftBehind}
+)
 
 // Accounts is the sum over all messages of a run.
 type Accounts struct {
 	Accepted, Handled, Reported int
-	Lost                        map[Cause]int // by a named cause
-	Open                        map[Cause]int // the difference, by its cause
-	Twice                       int           // handled, though their senders were told that they may be lost
+	Lost                        map[Cause]int  // by a named cause
+	Open                        map[Cause]int  // the difference, by its cause
+	Twice                       int            // handled, though their senders were told that they may be lost
+	Forms                       map[string]int // accepted, by form and mode: "large tell blocking"
+
+	samples map[Cause]string // of the difference, one of each cause
 }
 
 // Difference is what the equation lacks: accepted less handled, reported and lost for a named reason. What is said to
@@ -67,6 +79,21 @@ func (a *Accounts) Add(o *Accounts) {
 	}
 	add(&a.Lost, o.Lost)
 	add(&a.Open, o.Open)
+	for form, n := range o.Forms { // in any order: they are sums
+		if a.Forms == nil {
+			a.Forms = map[string]int{}
+		}
+		a.Forms[form] += n
+	}
+}
+
+// Law notes a violation for each cause of a difference that is not known.
+func (a *Accounts) Law(c *Checker) {
+	for _, cause := range lawless {
+		if n := a.Open[cause]; n > 0 && !slices.Contains(known, cause) {
+			c.Violate(nil, "accounts", "%d of %d messages are %s: %s", n, a.Accepted, cause, a.samples[cause])
+		}
+	}
 }
 
 // group is the messages of a process to a shard that nobody has handled, and what the process was told of them.
@@ -86,7 +113,8 @@ type loss struct {
 
 // Account makes the sums of a world. All messages have a fate or a process that has them: nothing is under way.
 func Account(w *world.World) *Accounts {
-	b := &books{w: w, sums: Accounts{Lost: map[Cause]int{}, Open: map[Cause]int{}}, groups: map[world.Report]*group{},
+	b := &books{w: w, sums: Accounts{Lost: map[Cause]int{}, Open: map[Cause]int{}, Forms: map[string]int{},
+		samples: map[Cause]string{}}, groups: map[world.Report]*group{},
 		spare: map[world.Report]int{}}
 	w.Book.Accounts(b.enter)
 	for _, g := range b.list {
@@ -115,6 +143,7 @@ type missing struct {
 // enter takes one message.
 func (b *books) enter(a *world.Account) {
 	b.sums.Accepted++
+	b.sums.Forms[form(a)+" "+b.w.TypeOf(a.Type).Mode.String()]++
 	handled := a.Fate == world.FateDelivered || a.Fate == world.FateLate
 	if handled {
 		b.sums.Handled++
@@ -126,10 +155,10 @@ func (b *books) enter(a *world.Account) {
 	case a.Told:
 		b.sums.Reported++
 	case a.Ask:
-		b.lose(asked(a))
+		b.lose(&loss{at: a.At, cause: asked(a)}, world.Report{Sender: a.Sender, Type: a.Type, Shard: a.Shard})
 	case a.Fate == world.FateRefused || a.Fate == world.FateFailed || a.Fate == world.FateInFlight && a.Why != route.OK:
 		g := b.group(a)
-		g.settled = append(g.settled, &loss{a.At, b.spoken(a.Why), untold(a)})
+		g.settled = append(g.settled, &loss{a.At, b.spoken(a.Why), b.untold(a)})
 	default:
 		g := b.group(a)
 		g.adrift = append(g.adrift, &loss{at: a.At, cause: adrift(a)})
@@ -164,12 +193,14 @@ func asked(a *world.Account) Cause {
 }
 
 // untold is why the sender of a message that was refused, or given up, was not told.
-func untold(a *world.Account) Cause {
+func (b *books) untold(a *world.Account) Cause {
 	switch {
 	case !a.Sender.Alive:
 		return SenderEnded
 	case a.Fate == world.FateRefused && !a.At.Alive:
 		return RefuserEnded
+	case a.Fate == world.FateRefused && a.At != a.Sender && b.w.Config.Data.OldCredit:
+		return Earlier
 	}
 	return Untold
 }
@@ -191,11 +222,28 @@ func adrift(a *world.Account) Cause {
 	return ReceiverEnded
 }
 
-func (b *books) lose(c Cause) {
-	if slices.Contains(named, c) {
-		b.sums.Lost[c]++
-	} else {
-		b.sums.Open[c]++
+// form is how a message was sent.
+func form(a *world.Account) string {
+	name := "tell"
+	if a.Ask {
+		name = "ask"
+	}
+	if a.Large {
+		name = "large " + name
+	}
+	return name
+}
+
+// lose counts a message of which nobody was told.
+func (b *books) lose(l *loss, of world.Report) {
+	if slices.Contains(named, l.cause) {
+		b.sums.Lost[l.cause]++
+		return
+	}
+	b.sums.Open[l.cause]++
+	if b.sums.samples[l.cause] == "" {
+		b.sums.samples[l.cause] = fmt.Sprintf("one of %s to %s, last at %s (%s)", b.w.Name(of.Sender.ID),
+			b.w.ShardName(of.Type, of.Shard), b.w.Name(l.at.ID), l.why)
 	}
 }
 
@@ -276,12 +324,18 @@ func (b *books) rest(reports map[world.Report]uint64) {
 	slices.SortStableFunc(b.left, func(a, b missing) int { return cmp.Compare(rank(a.cause), rank(b.cause)) })
 	for _, m := range b.left {
 		if !b.toldThere(m) {
-			b.lose(m.cause)
+			b.lose(m.loss, m.Report)
 		}
 	}
 	over := 0
-	for _, n := range b.spare { // in any order: it is a sum
-		over += n
+	for k, n := range b.spare { // in any order: it is a sum, and the least of the texts
+		if over += n; n == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%d to %s are told as %s to %s", n, b.w.ShardName(k.Type, k.Shard), k.Why, b.w.Name(k.Sender.ID))
+		if old := b.sums.samples[TooOften]; old == "" || text < old {
+			b.sums.samples[TooOften] = text
+		}
 	}
 	if over > 0 {
 		b.sums.Open[TooOften] += over

@@ -3,6 +3,8 @@
 package check
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -105,6 +107,22 @@ func sumsOf(m map[Cause]int) map[Cause]int {
 	return m
 }
 
+// TestLaw: a difference is a violation that names a message, but for what is known.
+func TestLaw(t *testing.T) {
+	w := formed(t, 3, setup.Config{}, &world.EntityType{Type: entity.Type{Name: "far", Shards: 2, New: silent}})
+	id := route.TypeOf("far")
+	m, _ := w.Book.Write(w.Hosts[0].Process, id, "x", 0)
+	w.Delivered(w.Hosts[1].Process, id, "x", m)
+	Account(w).Law(checks(w))
+	require.Empty(t, checks(w).Violations)
+	world.FeignUndelivered(w.Hosts[0].Process, id, 1, route.MailboxFull, 2)
+	_, _ = w.Book.Write(w.Hosts[0].Process, id, "x", 0)
+	Account(w).Law(checks(w))
+	require.Len(t, checks(w).Violations, 2)
+	require.Contains(t, checks(w).Violations[0].Text, "1 of 2 messages are nowhere: one of n1 to far/0, last at n1")
+	require.Contains(t, checks(w).Violations[1].Text, "2 to far/1 are told as mailbox-full to n1")
+}
+
 // TestAccountsAdd: sums of runs add up, and the difference is what no name explains.
 func TestAccountsAdd(t *testing.T) {
 	var all Accounts
@@ -115,4 +133,29 @@ func TestAccountsAdd(t *testing.T) {
 	require.Equal(t, Accounts{Accepted: 8, Handled: 2, Reported: 2, Lost: map[Cause]int{SenderEnded: 2},
 		Open: map[Cause]int{InFlight: 2}}, all)
 	require.Equal(t, 2, all.Difference())
+}
+
+// TestCausesAreDocumented: the docs have a row for every reason for which a message may be lost, and for no other, and
+// name what a difference may be.
+func TestCausesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/reliability.md")
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(text), "\n## Where every message goes\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	_, table, found := strings.Cut(section, "| reason | what happened |\n|---|---|\n")
+	require.True(t, found)
+	var rows []Cause
+	for line := range strings.Lines(table) {
+		cell, is := strings.CutPrefix(line, "| `")
+		if !is {
+			break
+		}
+		name, _, _ := strings.Cut(cell, "`")
+		rows = append(rows, Cause(name))
+	}
+	require.ElementsMatch(t, named, rows)
+	for _, c := range lawless {
+		require.Contains(t, section, "`"+string(c)+"`")
+	}
 }

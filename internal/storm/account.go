@@ -13,13 +13,14 @@ type Account struct {
 	Difference int                 `json:"difference"`           // accepted less all of these
 	Lacking    map[check.Cause]int `json:"lacking,omitempty"`    // the difference, by what is known of it
 	Twice      int                 `json:"handled_and_reported"` // told to be perhaps lost, and handled
+	Forms      map[string]int      `json:"forms"`                // accepted, by form and mode
 	Moves      int                 `json:"moves"`                // of shards, from owner to owner
 }
 
 func (a *Account) add(o *check.Accounts, moves int) {
 	sum := check.Accounts{Accepted: a.Accepted, Handled: a.Handled, Reported: a.Reported, Lost: a.Lost, Open: a.Lacking,
-		Twice: a.Twice}
+		Twice: a.Twice, Forms: a.Forms}
 	sum.Add(o)
 	*a = Account{Accepted: sum.Accepted, Handled: sum.Handled, Reported: sum.Reported, Lost: sum.Lost,
-		Difference: sum.Difference(), Lacking: sum.Open, Twice: sum.Twice, Moves: a.Moves + moves}
+		Difference: sum.Difference(), Lacking: sum.Open, Twice: sum.Twice, Forms: sum.Forms, Moves: a.Moves + moves}
 }

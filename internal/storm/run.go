@@ -213,6 +213,7 @@ func (s *storm) run() runResult {
 	res.untold = w.Untold()
 	res.crashed, _ = w.Audit()
 	res.accounts, res.moves = check.Account(w), check.Moves(s.check)
+	res.accounts.Law(s.check)
 	w.End()
 	res.violations, res.total = s.check.Violations, s.check.Total
 	res.trace = w.Text()
