@@ -107,7 +107,7 @@ type Config struct {
 	// nothing may move; zero means 30 s there.
 	ParkTime time.Duration
 	// MailboxBudget bounds what waits in the mailboxes of all Blocking entities of this node, in bytes; zero means
-	// 256 MiB.
+	// 256 MiB. Messages of TellWait that are under way when it is used up are taken beyond it (docs/execution.md).
 	MailboxBudget int
 	// DataLoops is how many event loops carry messages; zero means half of GOMAXPROCS, at least one.
 	DataLoops int

@@ -99,6 +99,14 @@ func tellAll(t testing.TB, r *kith.Region, n int, payload []byte) {
 	}
 }
 
+func tellWaitAll(t testing.TB, r *kith.Region, n int, payload []byte) {
+	for range n {
+		if err := r.TellWait(context.Background(), "a", payload); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Both nodes together, heartbeats and gossip included, allocate next to nothing while 100,000 messages pass.
 // Pins CARD-3 (SHD-5).
 func TestTellAllocatesNothing(t *testing.T) {
@@ -108,17 +116,21 @@ func TestTellAllocatesNothing(t *testing.T) {
 	payload := make([]byte, 64)
 	const messages = 100_000
 	for _, mode := range []kith.Mode{kith.Worker, kith.Inline, kith.Blocking} {
-		for _, where := range []string{"remote", "local"} {
+		for _, where := range []string{"remote", "local", "waiting"} {
 			t.Run(mode.String()+"/"+where, func(t *testing.T) {
 				remote, local, n := counterPair(t, mode)
 				r := remote
 				if where == "local" {
 					r = local
 				}
+				send := tellAll
+				if where == "waiting" {
+					send = tellWaitAll
+				}
 				run := func() {
 					from := n.Load()
 					for sent := int64(0); sent < messages; sent += 1000 {
-						tellAll(t, r, 1000, payload)
+						send(t, r, 1000, payload)
 						spin(t, func() bool { return n.Load()-from >= sent })
 					}
 					spin(t, func() bool { return n.Load()-from == messages })

@@ -41,8 +41,11 @@ func (r *Region) Shard(id string) ShardID { return r.r.Shard(id) }
 // allocation.
 func (r *Region) Tell(id string, payload []byte) error { return r.r.TellWith(r.with, id, payload) }
 
-// TellWait is Tell that waits for room until ctx ends: it may block, as Ask does, and when it would it looks, as Ask
-// does, and returns ErrWouldBlock instead.
+// TellWait is Tell that waits for room until ctx ends: on the way, in the mailbox of a Blocking entity wherever that
+// lives, and in its node's budget. What it has accepted is not refused for a full mailbox (but by nodes of wire version
+// 3 and earlier); a slow entity holds up those who wait for it and no others. When ctx ends first the error matches
+// that of the bound (ErrLinkFull, ErrParkFull, ErrMailboxFull with a *RefusedError that names node and bound) and the
+// context's. It may block, as Ask does, and when it would it looks, as Ask does, and returns ErrWouldBlock instead.
 func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error {
 	return r.r.TellWaitWith(ctx, r.with, id, payload)
 }

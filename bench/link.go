@@ -52,6 +52,9 @@ func (u *upcalls) Data(c *transport.InConn, frames []byte) {
 	c.Consumed(all)
 }
 
+// MailboxRoom has nobody to wake: nothing here waits for mailboxes.
+func (u *upcalls) MailboxRoom(*transport.Link, wire.Full) {}
+
 // LinkRoom wakes a producer; who finds room wakes the next, as callers of a node do.
 func (u *upcalls) LinkRoom(*transport.Link) {
 	select {

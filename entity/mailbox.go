@@ -102,8 +102,12 @@ type activity struct {
 	bytes      int     // counted, the batch being worked off included
 	next       *Entity // in the list of entities that are ready
 	phase      runPhase
-	halt       bool // stop the instance when no message waits
-	paced      bool // counts in Shard.halting
+	halt       bool     // stop the instance when no message waits
+	paced      bool     // counts in Shard.halting
+	pressed    []Sender // were told that the mailbox is full
+	forced     int      // bytes taken beyond MailboxBytes since the first of them was
+	allowed    int      // most that these may come to
+	allowing   int      // senders that it comes from
 
 	now   *batch // being worked off
 	pos   int    // first record of it that is not done
@@ -127,7 +131,11 @@ func (s *Shard) accept(e *Entity, m *Message) route.Reason {
 	if m.From != nil {
 		r.mark = markOf(m.Limit)
 	}
-	if m.Loan == nil {
+	switch {
+	case m.Loan != nil:
+	case m.Sender != nil:
+		return e.press(s, r, m)
+	default:
 		return s.put(e, r, m.Payload, m.Headers, m.Parked)
 	}
 	s.lease.take(RecordOverhead, true)
@@ -157,13 +165,19 @@ func (a *activity) append(b *batch) {
 	a.tail = b
 }
 
-// put copies a message to the mailbox of e, and makes e ready if it was idle, or returns which bound left no room; with
-// force there always is.
-func (s *Shard) put(e *Entity, r record, payload, headers []byte, force bool) route.Reason {
+// counted is what a message that waits counts, in bytes.
+func counted(payload, headers []byte) int {
 	n := len(payload) + RecordOverhead
 	if headers != nil {
 		n += len(headers) + headerLength
 	}
+	return n
+}
+
+// put copies a message to the mailbox of e, and makes e ready if it was idle, or returns which bound left no room; with
+// force there always is.
+func (s *Shard) put(e *Entity, r record, payload, headers []byte, force bool) route.Reason {
+	n := counted(payload, headers)
 	a := e.act
 	// One message may exceed the mailbox when nothing waits, else a large one could never be delivered.
 	if a != nil && a.bytes > 0 && n > s.typ.MailboxBytes-a.bytes && !force {
@@ -270,6 +284,9 @@ func (s *Shard) newBatch() *batch {
 func (s *Shard) finish(a *activity, b *batch) {
 	a.bytes -= b.counted
 	s.lease.give(b.counted)
+	if len(a.pressed) > 0 && a.bytes <= s.typ.MailboxBytes/2 {
+		a.relieve()
+	}
 	if b.loan != nil {
 		b.loan.Release()
 		b.loan, b.buf, b.headers = nil, nil, b.headers[:0]

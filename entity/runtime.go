@@ -125,6 +125,9 @@ type Message struct {
 	Limit time.Duration
 	// Headers are what the sender has given with the message, at most 4 KiB; nil: nothing.
 	Headers []byte
+	// Sender, if not nil, is told when the mailbox is full, and until when; the message is taken all the same. Modes other
+	// than Blocking do not look at it, nor does a message with a Loan, which no mailbox refuses.
+	Sender Sender
 	// Loan, if not nil, gives Payload to a Blocking entity without a copy. Other modes do not look at it.
 	Loan *Loan
 }

@@ -116,7 +116,8 @@ type Type struct {
 	// the handler to answer. Open blocks only where a handler of the type's Mode may.
 	Open func(c *Context) (Handler, error)
 	// MailboxBytes bounds what waits for one Blocking entity, RecordOverhead of each message included; zero means
-	// 256 KiB, at least 1 KiB. A single message may exceed it when nothing else waits.
+	// 256 KiB, at least 1 KiB. A single message may exceed it when nothing else waits, and so may messages of TellWait
+	// that were under way when it was reached: of each data connection its window, what its link gathers, and two frames.
 	MailboxBytes int
 	// IdleAfter stops an entity that had no message for so long, at most a quarter later; its timers do not keep it
 	// alive, their messages do. Zero means never.

@@ -106,6 +106,10 @@ func (d *Double) Trim() {
 	}
 }
 
+// Gathered returns the bytes gathered since the last Swap, to be changed in place: a view that is void after the next
+// call of any method.
+func (d *Double) Gathered() []byte { return d.side }
+
 // Held returns the memory of both buffers in bytes.
 func (d *Double) Held() int {
 	held := cap(d.side) + cap(d.out)

@@ -9,11 +9,12 @@ const (
 	FlagAsk    uint8 = 1 << 0 // Corr holds a correlation; an answer is wanted
 	FlagParked uint8 = 1 << 1 // was parked before it was sent: never refused for a full mailbox
 	FlagBulk   uint8 = 1 << 2 // the payload is a BulkRef: the message itself has come over the bulk connection
+	FlagWait   uint8 = 1 << 3 // its sender waits for room: taken though the mailbox is full, which it is told; version 4
 
 	FlagLimit   uint8 = 1 << 4 // behind the id stands how long an ask is waited for; since version 4
 	FlagHeaders uint8 = 1 << 5 // behind that stand headers, of which the sender's application knows; since version 4
 
-	flagsPlain = FlagAsk | FlagParked | FlagBulk // nothing stands between id and payload
+	flagsPlain = FlagAsk | FlagParked | FlagBulk | FlagWait // nothing stands between id and payload
 	flagsKnown = flagsPlain | FlagLimit | FlagHeaders
 )
 
@@ -187,6 +188,13 @@ func StampParked(frame []byte, term, epoch uint32) {
 	frame[5] |= FlagParked
 	binary.LittleEndian.PutUint32(frame[16:], term)
 	binary.LittleEndian.PutUint32(frame[20:], epoch)
+}
+
+// Unflag takes flags off a whole frame if it is an envelope.
+func Unflag(frame []byte, flags uint8) {
+	if frame[4] == byte(KindEnvelope) {
+		frame[5] &^= flags
+	}
 }
 
 // AddressOf returns the type and the shard of an envelope frame and looks at nothing else: whoever it is handed on to

@@ -99,7 +99,7 @@ func TestEnvelopeRefuses(t *testing.T) {
 	require.Equal(t, &Error{KindEnvelope, 6, ErrTooSmall}, ParseEnvelope(change(6, 0), &e))
 	require.Equal(t, &Error{KindEnvelope, 6, ErrTooLarge}, ParseEnvelope(change(7, 5), &e))
 	require.Equal(t, &Error{KindEnvelope, 5, ErrBadValue}, ParseEnvelope(change(5, 1<<7), &e))
-	require.Equal(t, &Error{KindEnvelope, 5, ErrBadValue}, ParseEnvelope(change(5, 1<<3), &e))
+	require.Equal(t, &Error{KindEnvelope, 5, ErrBadValue}, ParseEnvelope(change(5, 1<<6), &e))
 	require.Zero(t, e)
 	longest := strings.Repeat("x", MaxIDSize)
 	require.NoError(t, ParseEnvelope(put(&Envelope{}, longest), &e))
@@ -151,6 +151,11 @@ var fixed = []struct {
 		uint32(9)},
 	{KindBulkAbort, AppendBulkNumber(nil, 9), func(b []byte) (any, error) { return ParseBulkNumber(KindBulkAbort, b) },
 		uint32(9)},
+	{KindFull, AppendFull(nil, Full{1, 2, 3, 4}, 5), func(b []byte) (any, error) {
+		f, limit, err := ParseFull(b)
+		return [2]any{f, limit}, err
+	}, [2]any{Full{1, 2, 3, 4}, uint64(5)}},
+	{KindRoom, AppendRoom(nil, Full{1, 2, 3, 4}), func(b []byte) (any, error) { return ParseRoom(b) }, Full{1, 2, 3, 4}},
 }
 
 // TestFixedBodies reads each back, cuts it at every byte and appends one byte too many.
@@ -271,6 +276,12 @@ func FuzzFixed(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if v, err := ParseCredit(b); err == nil {
 			require.Equal(t, b, AppendCredit(nil, v))
+		}
+		if v, limit, err := ParseFull(b); err == nil {
+			require.Equal(t, b, AppendFull(nil, v, limit))
+		}
+		if v, err := ParseRoom(b); err == nil {
+			require.Equal(t, b, AppendRoom(nil, v))
 		}
 		if v, err := ParseMarker(b); err == nil {
 			require.Equal(t, b, AppendMarker(nil, v))

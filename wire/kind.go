@@ -14,14 +14,16 @@ type Kind uint8
 // The frame kinds, in ranges by the room that owns their meaning.
 const (
 	// Connection (transport).
-	KindHello        Kind = 1 // first frame of every connection, both lanes
-	KindHelloAck     Kind = 2 // the acceptor's answer: accepted
-	KindHelloRefuse  Kind = 3 // the acceptor's answer: refused, with reason and both values
-	KindHeartbeat    Kind = 4 // probe; answered by the receiver's loop on the same connection
-	KindHeartbeatAck Kind = 5 // answer, with the age of the answering node's last control step
-	KindCredit       Kind = 6 // running total of bytes consumed on one data connection
-	KindRefused      Kind = 7 // envelopes refused, aggregated: type, shard, fence, reason, count, sample ids
-	KindRefusals     Kind = 8 // the same with the limit of the bound that is reached; since version 2
+	KindHello        Kind = 1  // first frame of every connection, both lanes
+	KindHelloAck     Kind = 2  // the acceptor's answer: accepted
+	KindHelloRefuse  Kind = 3  // the acceptor's answer: refused, with reason and both values
+	KindHeartbeat    Kind = 4  // probe; answered by the receiver's loop on the same connection
+	KindHeartbeatAck Kind = 5  // answer, with the age of the answering node's last control step
+	KindCredit       Kind = 6  // running total of bytes consumed on one data connection
+	KindRefused      Kind = 7  // envelopes refused, aggregated: type, shard, fence, reason, count, sample ids
+	KindRefusals     Kind = 8  // the same with the limit of the bound that is reached; since version 2
+	KindFull         Kind = 9  // back on a data connection: an entity that its sender waits for is full; since version 4
+	KindRoom         Kind = 10 // back on it: there is room again; since version 4
 
 	// Data plane (driver, flow, entity).
 	KindEnvelope Kind = 16 // one message to one entity
@@ -122,6 +124,8 @@ var kinds = [256]kindInfo{
 	KindCredit:         {"credit", LaneControl, 14},
 	KindRefused:        {"refused", LaneControl, maxAny},
 	KindRefusals:       {"refusals", LaneControl, maxAny},
+	KindFull:           {"mailbox-full", LaneControl, 26},
+	KindRoom:           {"has-room", LaneControl, 18},
 	KindEnvelope:       {"envelope", LaneData, maxAny},
 	KindReply:          {"reply", LaneData, maxAny},
 	KindMarker:         {"marker", LaneData, 16},

@@ -69,6 +69,8 @@ func TestFixedBodiesMatchTheirBound(t *testing.T) {
 		KindHeartbeat:    AppendHeartbeat(nil, Heartbeat{}),
 		KindHeartbeatAck: AppendHeartbeatAck(nil, HeartbeatAck{}),
 		KindCredit:       AppendCredit(nil, Credit{}),
+		KindFull:         AppendFull(nil, Full{}, 0),
+		KindRoom:         AppendRoom(nil, Full{}),
 		KindMarker:       AppendMarker(nil, Marker{}),
 		KindBulkBegin:    AppendBulkBegin(nil, &BulkBegin{}),
 		KindBulkGrant:    AppendBulkGrant(nil, BulkGrant{}),

@@ -61,6 +61,7 @@ var kindSince = [256]uint8{
 	KindBulkBegin: 2, KindBulkChunk: 2, KindBulkAbort: 2, KindBulkGrant: 2, KindBulkWhole: 2, KindBulkOver: 2,
 	KindSegment: 2, KindSegmentAck: 2, KindRefusals: 2,
 	KindFormAsk: 3, KindFormAnswer: 3,
+	KindFull: 4, KindRoom: 4,
 }
 
 // Since returns the version in which k came, zero when k is not known.

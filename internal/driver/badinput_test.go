@@ -293,7 +293,8 @@ func attacks(to *Driver) []attack {
 		body := bytes.Repeat([]byte{0xff}, min(61, k.MaxBody()))
 		a := attack{name: "body of " + k.String(), hello: onControlLane, count: nonsense}
 		switch k {
-		case wire.KindHello, wire.KindHelloAck, wire.KindHelloRefuse, wire.KindHeartbeatAck, wire.KindCredit:
+		case wire.KindHello, wire.KindHelloAck, wire.KindHelloRefuse, wire.KindHeartbeatAck, wire.KindCredit,
+			wire.KindFull, wire.KindRoom:
 			a.count, a.closes = brokenFrames, true
 		case wire.KindHeartbeat:
 			a.count, a.closes, body = brokenFrames, true, body[:15]

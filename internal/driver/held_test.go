@@ -20,7 +20,7 @@ func TestWaitingForRoomAllocatesNothing(t *testing.T) {
 	full := fmt.Errorf("sending: %w", &transport.FullError{})
 	var err error
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if err = d.exec.Waits.MayWait(); err == nil && lineOf(full) == nil {
+		if err = d.exec.Waits.MayWait(); err == nil && lineOf(full) == (lineKey{}) {
 			d.LinkRoom(nil)
 		}
 	}))

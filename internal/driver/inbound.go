@@ -21,7 +21,8 @@ import (
 func (d *Driver) execution() {
 	cfg := exec.Config{
 		Workers: d.cfg.Workers, Loops: d.wires.Loops(), MaxPayload: d.cfg.MaxPayload, LocalBuffer: d.cfg.localBuffer(),
-		Backlog: d.cfg.backlog, Mailboxes: &d.mail, Origin: &d.origin, LatencyEvery: d.cfg.LatencyEvery,
+		Backlog: d.cfg.backlog, Mailboxes: &d.mail, MailboxBudget: d.cfg.MailboxBudget,
+		MailboxUsed: func() int { return int(d.mail.used.Load()) }, Origin: &d.origin, LatencyEvery: d.cfg.LatencyEvery,
 		Incident: d.cfg.Incident, Logger: d.log,
 	}
 	if tell := d.cfg.Latency; tell != nil {

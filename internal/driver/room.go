@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/wire"
 )
 
 // keepTurns is how many turns are kept for later.
@@ -19,38 +20,47 @@ const keepTurns = 64
 type waitLine struct {
 	waiting atomic.Int32
 	mu      sync.Mutex
-	lines   map[*transport.Link]*line
+	lines   map[lineKey]*line
 	spare   []*turn
 	empty   *line // spare
 }
 
-// line is who waits for one link, or, under nil, for anything else.
+// lineKey is what a line waits for: room in a link, or at an entity or a node that the link leads to; zero: anything
+// else.
+type lineKey struct {
+	link *transport.Link
+	full wire.Full // zero: the link
+}
+
+// line is who waits for one thing.
 type line struct{ first, last *turn }
 
 // turn is one caller's place in a line.
 type turn struct {
 	bell       chan struct{} // capacity 1
 	timer      *time.Timer
-	at         *transport.Link
+	at         lineKey
 	prev, next *turn
 }
 
-// lineOf returns whose line waits for what err says is full; nil is that of all that is no link. A sender that is never
-// held up for long asks thousands of times a second, so it does without errors.As, which allocates.
-func lineOf(err error) *transport.Link {
+// lineOf returns whose line waits for what err says is full; zero is that of all that nobody rings for. A sender that
+// is never held up for long asks thousands of times a second, so it does without errors.As, which allocates.
+func lineOf(err error) lineKey {
 	for ; err != nil; err = errors.Unwrap(err) {
 		switch e := err.(type) {
 		case *transport.FullError:
-			return e.Link()
+			return lineKey{link: e.Link()}
+		case *fullThereError:
+			return e.at
 		case *transport.BudgetError:
-			return e.Link()
+			return lineKey{link: e.Link()}
 		}
 	}
-	return nil
+	return lineKey{}
 }
 
 // enter puts a caller at the end of a line. Rings that come from now on reach it.
-func (r *waitLine) enter(at *transport.Link) *turn {
+func (r *waitLine) enter(at lineKey) *turn {
 	r.waiting.Add(1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,11 +74,13 @@ func (r *waitLine) enter(at *transport.Link) *turn {
 	return t
 }
 
-// move takes a caller to the end of another line, because it is something else that is full now.
-func (r *waitLine) move(t *turn, at *transport.Link) {
+// move takes a caller to the end of another line, because it is something else that is full now. The room that it was
+// woken for is left to the next in line.
+func (r *waitLine) move(t *turn, at lineKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.quit(t)
+	r.call(r.lines[t.at])
 	r.join(t, at)
 }
 
@@ -83,21 +95,35 @@ func (r *waitLine) leave(t *turn) {
 		case <-t.bell: // nobody rings it any more
 		default:
 		}
-		t.at, t.prev, t.next = nil, nil, nil
+		t.at, t.prev, t.next = lineKey{}, nil, nil
 		r.spare = append(r.spare, t)
 	}
 	r.mu.Unlock()
 	r.waiting.Add(-1)
 }
 
-// ring wakes the first that waits for a link.
-func (r *waitLine) ring(at *transport.Link) {
+// ring wakes the first in a line.
+func (r *waitLine) ring(at lineKey) {
 	if r.waiting.Load() == 0 {
 		return
 	}
 	r.mu.Lock()
 	r.call(r.lines[at])
 	r.mu.Unlock()
+}
+
+// ringBehind wakes the first of each line that waits for something behind a link: its connection is over.
+func (r *waitLine) ringBehind(link *transport.Link) {
+	if r.waiting.Load() == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for at, l := range r.lines {
+		if at.link == link && at.full != (wire.Full{}) {
+			r.call(l)
+		}
+	}
 }
 
 // ringAll wakes everybody.
@@ -127,11 +153,11 @@ func (t *turn) call() {
 	}
 }
 
-func (r *waitLine) join(t *turn, at *transport.Link) {
+func (r *waitLine) join(t *turn, at lineKey) {
 	l := r.lines[at]
 	if l == nil {
 		if r.lines == nil {
-			r.lines = map[*transport.Link]*line{}
+			r.lines = map[lineKey]*line{}
 		}
 		if l, r.empty = r.empty, nil; l == nil {
 			l = &line{}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/wire"
 )
 
 // called reports whether a turn was called since it looked last.
@@ -23,10 +24,10 @@ func (t *turn) called() bool {
 // A link that has room calls one caller, and who got room calls the next: the others sleep on (SHD-5).
 func TestRoomCallsOneByOne(t *testing.T) {
 	var r waitLine
-	a, b := new(transport.Link), new(transport.Link)
+	a, b, none := lineKey{link: new(transport.Link)}, lineKey{link: new(transport.Link)}, lineKey{}
 	r.ring(a) // nobody waits
 	first, second, third := r.enter(a), r.enter(a), r.enter(a)
-	other, mailbox := r.enter(b), r.enter(nil)
+	other, mailbox := r.enter(b), r.enter(none)
 
 	r.ring(a)
 	require.True(t, first.called())
@@ -56,7 +57,7 @@ func TestRoomCallsOneByOne(t *testing.T) {
 	require.False(t, fourth.called())
 	r.leave(other)
 	require.True(t, fourth.called())
-	r.ring(nil)
+	r.ring(none)
 	require.True(t, mailbox.called())
 	r.leave(mailbox)
 	r.leave(fourth)
@@ -65,6 +66,25 @@ func TestRoomCallsOneByOne(t *testing.T) {
 }
 
 func TestLineOf(t *testing.T) {
-	require.Nil(t, lineOf(nil))
-	require.Nil(t, lineOf(&transport.FullError{}), "made by no link")
+	require.Zero(t, lineOf(nil))
+	require.Zero(t, lineOf(&transport.FullError{}), "made by no link")
+}
+
+// Who waits for an entity is called when that has room, and whoever goes to another line leaves the room to the next;
+// the end of a connection calls the first of each line behind it (SHD-4).
+func TestRoomBehindALink(t *testing.T) {
+	var r waitLine
+	link := new(transport.Link)
+	e, f := lineKey{link, wire.Full{Hash: 1}}, lineKey{link, wire.Full{Hash: 2}}
+	first, second, other, itself := r.enter(e), r.enter(e), r.enter(f), r.enter(lineKey{link: link})
+	elsewhere := r.enter(lineKey{new(transport.Link), e.full})
+	r.ring(e)
+	require.True(t, first.called())
+	require.False(t, second.called() || other.called() || itself.called())
+	r.move(first, f)
+	require.True(t, second.called())
+	r.ringBehind(link)
+	require.True(t, second.called())
+	require.True(t, other.called())
+	require.False(t, first.called() || itself.called() || elsewhere.called())
 }

@@ -28,6 +28,7 @@ func (sink) PassDone(*loop.Loop)                               {}
 func (sink) LinkUp(peer.ID, wire.Lane, int)                    {}
 func (sink) LinkDown(peer.ID, wire.Lane, int, uint64, error)   {}
 func (sink) Undelivered(peer.ID, []byte, error)                {}
+func (sink) MailboxRoom(*transport.Link, wire.Full)            {}
 func (sink) LinkRoom(*transport.Link)                          {}
 func (sink) LinkLost(peer.ID)                                  {}
 func (sink) LinkSilent(peer.ID, wire.Lane, int, time.Duration) {}

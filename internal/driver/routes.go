@@ -134,6 +134,9 @@ func (d *dispatch) forward(ref slotRef, e *routeEntry, env *wire.Envelope, f []b
 		return stepOf(err)
 	}
 	copy(b, f)
+	if !l.Waits() {
+		wire.Unflag(b, wire.FlagWait)
+	}
 	l.Hurry()
 	if env.More() > 0 {
 		l.Timed()

@@ -37,7 +37,7 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter, h *H
 	for {
 		e := s.route.Load()
 		if e == nil {
-			if again, err := r.park(s, sh, id, payload, corr, w, h); !again {
+			if again, err := r.park(s, sh, id, payload, corr, w, h, 0); !again {
 				return err
 			}
 			continue
@@ -113,11 +113,12 @@ func (r *Region) envelope(sh route.ShardID, e *routeEntry, corr uint64, payload 
 
 // park is the slow path: it keeps the message until the home is known. again means that it has become known.
 func (r *Region) park(s *regionSlot, sh route.ShardID, id string, payload []byte, corr uint64, w *askWaiter,
-	h *Headers) (again bool, err error) {
+	h *Headers, flags uint8) (again bool, err error) {
 	if w != nil {
 		w.stays()
 	}
 	env := r.envelope(sh, nil, corr, payload, w, h)
+	env.Flags |= flags
 	now := r.d.now()
 	s.mu.Lock()
 	if s.route.Load() != nil {
@@ -147,65 +148,6 @@ func (r *Region) closed() error {
 		return r.d.ended()
 	}
 	return nil
-}
-
-// TellWait is Tell that waits for room: in the link, the parking queue, or a local mailbox.
-func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error {
-	return r.TellWaitWith(ctx, nil, id, payload)
-}
-
-// TellWaitWith is TellWait with headers.
-func (r *Region) TellWaitWith(ctx context.Context, h *Headers, id string, payload []byte) error {
-	if err := r.send(id, payload, 0, nil, h); err != nil {
-		return r.insist(ctx, err, func() error { return r.send(id, payload, 0, nil, h) })
-	}
-	return nil
-}
-
-// insist repeats an attempt that has ended with err, if that was because there was no room, until there is some or ctx
-// ends.
-func (r *Region) insist(ctx context.Context, err error, try func() error) error {
-	if !isFull(err) {
-		return err
-	}
-	if err := r.d.exec.Waits.MayWait(); err != nil {
-		return err
-	}
-	t := r.d.room.enter(lineOf(err))
-	defer r.d.room.leave(t)
-	pause := waitFirst
-	for {
-		if err = try(); !isFull(err) {
-			return err
-		}
-		if at := lineOf(err); at != t.at {
-			r.d.room.move(t, at)
-			continue // what became of room meanwhile was rung elsewhere
-		}
-		if t.at != nil {
-			pause = waitMost // a link rings
-		}
-		t.timer.Reset(pause)
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w (waited until %w)", err, ctx.Err())
-		case <-t.bell:
-			pause = waitFirst
-		case <-t.timer.C:
-			pause = min(2*pause, waitMost)
-		}
-	}
-}
-
-// Pauses of a TellWait whose room nobody rings for: that of a local mailbox or of the parking budget.
-const (
-	waitFirst = time.Millisecond
-	waitMost  = 20 * time.Millisecond
-)
-
-func isFull(err error) bool {
-	return err != nil &&
-		(errors.Is(err, route.ErrLinkFull) || errors.Is(err, route.ErrParkFull) || errors.Is(err, route.ErrMailboxFull))
 }
 
 // Ask sends payload and waits for the reply until ctx ends.

@@ -65,6 +65,15 @@ func (t *links) Undelivered(id peer.ID, frames []byte, err error) {
 
 // LinkRoom goes on with drains and callers that met a full link.
 func (t *links) LinkRoom(l *transport.Link) {
-	t.room.ring(l)
+	t.room.ring(lineKey{link: l})
 	t.routes.roomAgain()
+}
+
+// MailboxRoom goes on with callers that wait for room at an entity or a node. It is an upcall of the transport.
+func (t *links) MailboxRoom(l *transport.Link, f wire.Full) {
+	if f == (wire.Full{}) {
+		t.room.ringBehind(l)
+		return
+	}
+	t.room.ring(lineKey{l, f})
 }

@@ -19,13 +19,15 @@ import (
 
 // Config says how handlers are run.
 type Config struct {
-	Workers     int
-	Loops       []*loop.Loop  // the data loops, by their index
-	MaxPayload  int           // bytes of a message that came in a frame
-	LocalBuffer int           // bytes that wait for one worker or loop from this node itself, or for a try-lock
-	Backlog     int           // bytes that a loop keeps while the gate is closed; more is refused
-	Mailboxes   entity.Budget // of all Blocking entities together
-	Origin      entity.Origin // answers the asks of this node itself
+	Workers       int
+	Loops         []*loop.Loop  // the data loops, by their index
+	MaxPayload    int           // bytes of a message that came in a frame
+	LocalBuffer   int           // bytes that wait for one worker or loop from this node itself, or for a try-lock
+	Backlog       int           // bytes that a loop keeps while the gate is closed; more is refused
+	Mailboxes     entity.Budget // of all Blocking entities together
+	MailboxUsed   func() int    // bytes of it that are out
+	MailboxBudget int           // its bound
+	Origin        entity.Origin // answers the asks of this node itself
 	// Latency is told how long one of LatencyEvery messages took to be worked off. Nil: nobody wants to know.
 	Latency      func(typ string, took time.Duration)
 	LatencyEvery int
@@ -78,6 +80,7 @@ type Exec struct {
 	passes    []*pass
 	pool      blockingPool
 	incidents incidents
+	strained  strained
 
 	unregistered atomic.Uint64
 	stopping     atomic.Bool
@@ -143,6 +146,7 @@ func (x *Exec) Tick(now time.Duration) {
 		x.hosts.tick(now) // a timer that fires into handlers waits for the gate too
 	}
 	x.pool.again()
+	x.relieve()
 	for _, p := range x.passes {
 		p.local.poke()
 	}

@@ -30,7 +30,7 @@ func (h *Host) inline(now time.Duration, c *transport.InConn, from *Source, f []
 		return false
 	}
 	if !h.mu.TryLock() {
-		if !h.leave(c, from, f) {
+		if !h.leave(c, from, f, env.Flags&wire.FlagWait != 0) {
 			h.x.refuse(h.t, from, env, route.QueueFull)
 			return false
 		}
@@ -58,12 +58,13 @@ func (h *Host) inlineOrder(now time.Duration, o order) {
 	h.pickUp(now)
 }
 
-// leave copies a frame for the holder and reports whether there was room.
-func (h *Host) leave(c *transport.InConn, from *Source, f []byte) bool {
+// leave copies a frame for the holder and reports whether there was room. There is for one whose sender waits: as much
+// as its credit lets it send, which is given back when it has been handled.
+func (h *Host) leave(c *transport.InConn, from *Source, f []byte, waits bool) bool {
 	l := &h.leftover
 	l.lmu.Lock()
 	defer l.lmu.Unlock()
-	if l.left.size+len(f) > l.limit {
+	if l.left.size+len(f) > l.limit && !waits {
 		return false
 	}
 	copy(l.left.room(c, from, len(f)), f)

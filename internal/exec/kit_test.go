@@ -33,6 +33,7 @@ func (quiet) PassDone(*loop.Loop)                               {}
 func (quiet) LinkUp(peer.ID, wire.Lane, int)                    {}
 func (quiet) LinkDown(peer.ID, wire.Lane, int, uint64, error)   {}
 func (quiet) Undelivered(peer.ID, []byte, error)                {}
+func (quiet) MailboxRoom(*transport.Link, wire.Full)            {}
 func (quiet) LinkRoom(*transport.Link)                          {}
 func (quiet) LinkLost(peer.ID)                                  {}
 func (quiet) LinkSilent(peer.ID, wire.Lane, int, time.Duration) {}

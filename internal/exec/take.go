@@ -80,7 +80,13 @@ func (x *Exec) arrive(now time.Duration, cache *typeCache, c *transport.InConn, 
 // known. What became ready is left to p, if it is not nil, until its pass ends.
 func (h *Host) take(now time.Duration, from *Source, env *wire.Envelope, hash uint64, who told,
 	p *pass) route.Reason {
-	reason := h.deliver(now, from, env, hash)
+	reason, sender := route.OK, entity.Sender(nil)
+	if env.Flags&wire.FlagWait != 0 && p != nil && from != nil && h.t.typ.Mode == entity.Blocking {
+		sender, reason = h.x.senderOf(env, p.conn.Waiting())
+	}
+	if reason == route.OK {
+		reason = h.deliver(now, from, env, hash, sender)
+	}
 	if h.t.typ.Mode == entity.Blocking {
 		if p != nil {
 			p.jobs = h.x.pool.collect(h, p.jobs)
@@ -114,15 +120,16 @@ func (x *Exec) refuse(t *Type, from *Source, env *wire.Envelope, reason route.Re
 	x.needs.Refused(t, from, &kept, reason)
 }
 
-// deliver gives one message to the shard.
-func (h *Host) deliver(now time.Duration, from *Source, env *wire.Envelope, hash uint64) route.Reason {
+// deliver gives one message to the shard. sender, if not nil, waits for room.
+func (h *Host) deliver(now time.Duration, from *Source, env *wire.Envelope, hash uint64,
+	sender entity.Sender) route.Reason {
 	now = h.x.Clock.Fresh(now)
 	if env.Flags&wire.FlagBulk != 0 {
 		return h.deliverLarge(now, from, env)
 	}
 	var m entity.Message // field by field: a literal is built elsewhere and copied, and the copy waits for its stores
 	m.Hash, m.Corr, m.Parked = hash, env.Corr, env.Flags&wire.FlagParked != 0
-	m.ID, m.Payload = env.ID, env.Payload
+	m.ID, m.Payload, m.Sender = env.ID, env.Payload, sender
 	if env.Flags&wire.FlagAsk != 0 {
 		m.From = h.x.originOf(from)
 	}

@@ -333,6 +333,18 @@ func (l *Link) FailAll(fail func(frame []byte)) int {
 	return frames
 }
 
+// Unflag takes flags off all envelopes that wait: the next connection's receiver does not know them. Nothing that Take
+// handed out is being written.
+func (l *Link) Unflag(flags uint8) {
+	for _, b := range [...][]byte{l.rest, l.q.Gathered()} {
+		for len(b) > 0 {
+			n := frameSize(b)
+			wire.Unflag(b[:n], flags)
+			b = b[n:]
+		}
+	}
+}
+
 // Held returns the memory of the buffers in bytes, at most twice Bounds.Most.
 func (l *Link) Held() int { return l.q.Held() }
 

@@ -40,7 +40,8 @@ func (t *Target) onControl() (list []Attack) {
 		}
 		body := bytes.Repeat([]byte{0xff}, min(61, k.MaxBody()))
 		switch k {
-		case wire.KindHello, wire.KindHelloAck, wire.KindHelloRefuse, wire.KindHeartbeatAck, wire.KindCredit:
+		case wire.KindHello, wire.KindHelloAck, wire.KindHelloRefuse, wire.KindHeartbeatAck, wire.KindCredit,
+			wire.KindFull, wire.KindRoom:
 			add("uncalled for: "+k.String(), "frames", true, frame(k, body))
 		case wire.KindHeartbeat:
 			add("a heartbeat that is cut", "frames", true, frame(k, body[:15]))

@@ -316,8 +316,8 @@ func (t *Transport) register(h *hello.Hello, from netip.Addr, name string) (c, o
 	version, _ := h.Versions.Common(t.cfg.versions)
 	c = &InConn{
 		t: t, from: r, version: version, lane: h.Lane, number: h.Number, generation: h.Generation, clusterID: h.ClusterID,
-		birth: h.Birth, window: int(h.Window), meter: flow.MakeMeter(int(h.Window)), loop: t.ctl, gone: make(chan struct{}),
-		in: splitter{lane: h.Lane, limit: wire.MaxControlFrame}, visitor: from,
+		birth: h.Birth, window: int(h.Window), backTalk: backTalk{meter: flow.MakeMeter(int(h.Window))}, loop: t.ctl,
+		gone: make(chan struct{}), in: splitter{lane: h.Lane, limit: wire.MaxControlFrame}, visitor: from,
 	}
 	c.in.of = c
 	if h.Lane == wire.LaneData {

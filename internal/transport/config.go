@@ -137,6 +137,9 @@ type Upcalls interface {
 	// Unreached tells that an attempt to reach a contact point (incarnation zero) failed, and why: a *hello.RefusedError,
 	// a *trust.TLSError, or what the system says. Attempts come at the pace of the back-off. From a goroutine of its own.
 	Unreached(addr peer.Addr, err error)
+	// MailboxRoom says that something has room again of which a link's Full said that it has none; zero: all of it, as
+	// the connection is over. On the link's loop, no lock held.
+	MailboxRoom(l *Link, f wire.Full)
 	// PeerRefused reports a refusal for good, once per connection and outage: from a goroutine of its own.
 	PeerRefused(err *hello.RefusedError)
 }

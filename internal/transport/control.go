@@ -146,7 +146,7 @@ func (c *control) appendCredit() {
 		if err != nil {
 			break
 		}
-		appendCredit(b[:0], in)
+		appendCredit(b[:0], in, in.toldElsewhere())
 		in.owed = false
 		done++
 	}

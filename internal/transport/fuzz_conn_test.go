@@ -92,6 +92,10 @@ var goodFrames = func() (frames [][]byte) {
 		case wire.KindEnvelope:
 			frames = append(frames, wire.AppendEnvelope(nil, &wire.Envelope{ID: []byte("a"), Payload: make([]byte, 900)}))
 			continue
+		case wire.KindFull:
+			body = wire.AppendFull(nil, wire.Full{Reason: 19}, 1)
+		case wire.KindRoom:
+			body = wire.AppendRoom(nil, wire.Full{Reason: 19})
 		case wire.KindCredit:
 			body = wire.AppendCredit(nil, wire.Credit{Generation: 1, Consumed: 1})
 		}
@@ -256,7 +260,7 @@ func (p *player) dial() {
 	if u == nil || u.conn != nil || u.dead != nil {
 		return
 	}
-	a := hello.Ack{Version: uint16(2 - which/8%2), From: to, ClusterID: 5, Birth: 6}
+	a := hello.Ack{Version: [2]uint16{wire.Version, 1}[which/8%2], From: to, ClusterID: 5, Birth: 6}
 	if which%8 == 1 {
 		a.From.Inc++
 	}

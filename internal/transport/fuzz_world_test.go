@@ -197,6 +197,7 @@ func (w *world) LinkDown(peer.ID, wire.Lane, int, uint64, error)   {}
 func (w *world) LinkLost(peer.ID)                                  {}
 func (w *world) LinkSilent(peer.ID, wire.Lane, int, time.Duration) {}
 func (w *world) Undelivered(_ peer.ID, frames []byte, _ error)     { w.unsent += len(frames) }
+func (w *world) MailboxRoom(*Link, wire.Full)                      {}
 func (w *world) LinkRoom(*Link)                                    {}
 func (w *world) Unreached(peer.Addr, error)                        {}
 func (w *world) PeerRefused(*hello.RefusedError)                   { w.refused++ }

@@ -57,14 +57,17 @@ type rider struct {
 	lost    chan peer.ID
 	unsent  chan unsent
 	silent  chan silent
-	onData  func(c *InConn, frames []byte)
-	onPass  func(l *loop.Loop)
+
+	mailboxes chan wire.Full
+	onData    func(c *InConn, frames []byte)
+	onPass    func(l *loop.Loop)
 }
 
 func newRider() *rider {
 	return &rider{mails: make(chan mail, 4096), ups: make(chan down, 256), downs: make(chan down, 256),
 		rooms: make(chan *Link, 256), refused: make(chan *hello.RefusedError, 256), unsent: make(chan unsent, 256),
-		lost: make(chan peer.ID, 256), silent: make(chan silent, 256)}
+		lost: make(chan peer.ID, 256), silent: make(chan silent, 256),
+		mailboxes: make(chan wire.Full, 256)}
 }
 
 func (r *rider) Control(from peer.ID, kind wire.Kind, body []byte, _ time.Duration) {
@@ -98,6 +101,13 @@ func (r *rider) LinkUp(id peer.ID, lane wire.Lane, number int) {
 func (r *rider) LinkDown(id peer.ID, lane wire.Lane, number int, lost uint64, err error) {
 	select {
 	case r.downs <- down{id, lane, number, lost, err}:
+	default:
+	}
+}
+
+func (r *rider) MailboxRoom(_ *Link, f wire.Full) {
+	select {
+	case r.mailboxes <- f:
 	default:
 	}
 }

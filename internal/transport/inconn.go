@@ -11,7 +11,6 @@ import (
 
 	"github.com/panjf2000/gnet/v2"
 
-	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/peer"
@@ -40,12 +39,10 @@ type InConn struct {
 	loop       *loop.Loop
 	visitor    netip.Addr // where it comes from
 
-	mu       sync.Mutex
-	meter    flow.Meter
+	mu sync.Mutex
+	backTalk
 	received uint64 // bytes delivered
-	telling  bool   // it is being told
 	stands   bool   // its socket may be asked
-	said     bool   // credit was written since all was acknowledged
 	silence  silence
 	mute     atomic.Bool // that is: credit goes another way
 
@@ -257,7 +254,7 @@ func (c *InConn) mail(frame []byte, arrived time.Duration) error {
 			return link.granted(credit)
 		}
 		return fmt.Errorf("%w: credit for data connection %d, which does not exist", ErrProtocol, credit.Lane)
-	case wire.KindHello, wire.KindHelloAck, wire.KindHelloRefuse, wire.KindHeartbeatAck:
+	case wire.KindHello, wire.KindHelloAck, wire.KindHelloRefuse, wire.KindHeartbeatAck, wire.KindFull, wire.KindRoom:
 		return fmt.Errorf("%w: %s on an accepted connection", ErrProtocol, kind)
 	}
 	c.t.up.Control(c.from.id, kind, body, arrived)
@@ -314,6 +311,9 @@ func (c *InConn) sent() {
 // goOn writes what has gathered while a blocked writer was at the answers before.
 func (c *InConn) goOn(*loop.Loop) {
 	c.sent()
+	if c.presses() {
+		c.answers = c.appendBack(c.answers)
+	}
 	_ = c.answer() // which refuses nothing while no writer is blocked
 }
 

@@ -24,9 +24,14 @@ func (c *InConn) Consumed(n int) {
 // Stored is Consumed for frames that wait in this node to be worked off by others: it goes on the control connection,
 // which takes longer. To hurry the sender would only fill mailboxes, and take the processor from those who empty them.
 func (c *InConn) Stored(n int) {
-	if c.consume(n) {
-		c.from.control().owe(c)
+	if !c.consume(n) {
+		return
 	}
+	if c.presses() {
+		c.tell() // behind what is said of full mailboxes
+		return
+	}
+	c.from.control().owe(c)
 }
 
 // consume counts n bytes and reports whether the caller is to have the total told.
@@ -44,9 +49,30 @@ func (c *InConn) consume(n int) (tell bool) {
 // told returns the running total that is being written to the peer now.
 func (c *InConn) told() uint64 {
 	c.mu.Lock()
-	total, _ := c.meter.Flush()
-	c.telling, c.said = false, true
+	defer c.mu.Unlock()
+	return c.tellingNow()
+}
+
+// toldElsewhere is told for the control connection. While something is full that its sender waits for, what was told
+// before is all that may go there: the rest comes behind that on the connection itself.
+func (c *InConn) toldElsewhere() uint64 {
+	c.mu.Lock()
+	pressing, total := c.pressing.Any(), c.backTalk.told
+	if !pressing {
+		total = c.tellingNow()
+	}
+	c.telling = pressing
 	c.mu.Unlock()
+	if pressing {
+		c.loop.Post((*back)(c))
+	}
+	return total
+}
+
+// tellingNow is told. The lock is held.
+func (c *InConn) tellingNow() uint64 {
+	total, _ := c.meter.Flush()
+	c.telling, c.said, c.backTalk.told = false, true, total
 	return total
 }
 
@@ -70,7 +96,7 @@ func (c *InConn) flushCredit() {
 
 // tell has the total told, on the connection if its sender looks for it there.
 func (c *InConn) tell() {
-	if c.version < creditBack || c.mute.Load() {
+	if c.version < creditBack || c.mute.Load() && !c.presses() {
 		c.from.control().owe(c)
 		return
 	}
@@ -86,6 +112,8 @@ func (b *back) Run(*loop.Loop) {
 	switch {
 	case c.c == nil:
 		return
+	case c.writer != nil && c.presses():
+		return // goOn says it
 	case c.writer != nil:
 		c.mu.Lock()
 		c.telling = false
@@ -93,14 +121,23 @@ func (b *back) Run(*loop.Loop) {
 		c.from.control().owe(c)
 		return
 	}
-	c.answers = appendCredit(c.answers, c)
+	c.answers = c.appendBack(c.answers)
 	_ = c.answer() // which refuses nothing while no writer is blocked
 }
 
+// appendBack appends what is said on the connection itself: what is full, and behind it the credit.
+func (c *InConn) appendBack(dst []byte) []byte {
+	c.mu.Lock()
+	c.speaking = false
+	dst = c.pressing.Append(dst)
+	c.mu.Unlock()
+	return appendCredit(dst, c, c.told())
+}
+
 // appendCredit appends the frame that tells the credit of c.
-func appendCredit(dst []byte, c *InConn) []byte {
+func appendCredit(dst []byte, c *InConn, total uint64) []byte {
 	dst, at := wire.BeginFrame(dst, wire.KindCredit, 0, 0)
-	dst = wire.AppendCredit(dst, wire.Credit{Lane: c.number, Generation: c.generation, Consumed: c.told()})
+	dst = wire.AppendCredit(dst, wire.Credit{Lane: c.number, Generation: c.generation, Consumed: total})
 	wire.EndFrame(dst, at)
 	return dst
 }

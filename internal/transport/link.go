@@ -31,6 +31,7 @@ import (
 type Link struct {
 	uplink
 	queue   flow.Link
+	pressed flow.Pressed // at the peer
 	full    *FullError
 	poor    *BudgetError
 	limit   int      // largest frame
@@ -259,13 +260,17 @@ func (l *Link) endFlush() (room bool) {
 	return true
 }
 
-// frames takes what came back on the connection: credit for it, nothing else. The loop.
+// frames takes what came back on the connection: credit for it, and what is full at the peer. The loop.
 func (l *Link) frames(b []byte) error {
 	if l.version < creditBack {
 		return noFrames(l.lane, len(b))
 	}
 	return l.back.each(b, func(frame []byte) error {
-		if kind := wire.ParseHeader(frame).Kind; kind != wire.KindCredit {
+		switch kind := wire.ParseHeader(frame).Kind; kind {
+		case wire.KindFull, wire.KindRoom:
+			return l.heard(kind, wire.Body(frame))
+		case wire.KindCredit:
+		default:
 			return fmt.Errorf("%w: %s came back on a data connection", ErrProtocol, kind)
 		}
 		credit, err := wire.ParseCredit(wire.Body(frame))
@@ -322,6 +327,10 @@ func (l *Link) release() { l.queue.Trim() }
 
 func (l *Link) restart(generation uint32) {
 	l.queue.Reconnected(generation)
+	l.forgetFull()
+	if !l.Waits() {
+		l.queue.Unflag(wire.FlagWait)
+	}
 	l.back.carry = nil
 }
 
@@ -331,6 +340,7 @@ func (l *Link) unanswered() bool { return l.queue.Outstanding() > 0 }
 
 func (l *Link) broke() uint64 {
 	l.stalledFor.stop(l.t.cfg.Now)
+	l.forgetFull()
 	return uint64(l.queue.Broken())
 }
 

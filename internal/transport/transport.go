@@ -226,7 +226,8 @@ func (t *Transport) dropStrangers(remotes []*remote, id uint64) {
 func (t *Transport) Send(m peer.Mail) error {
 	switch {
 	case !m.Kind.Known() || m.Kind.Lane() != wire.LaneControl, m.Kind == wire.KindHello, m.Kind == wire.KindHelloAck,
-		m.Kind == wire.KindHelloRefuse, m.Kind == wire.KindHeartbeatAck, m.Kind == wire.KindCredit:
+		m.Kind == wire.KindHelloRefuse, m.Kind == wire.KindHeartbeatAck, m.Kind == wire.KindCredit, m.Kind == wire.KindFull,
+		m.Kind == wire.KindRoom:
 		return fmt.Errorf("%w: %s is no control mail", ErrProtocol, m.Kind)
 	case len(m.Body)+wire.HeaderSize > min(wire.MaxControlFrame, t.cfg.ControlBuffer):
 		return fmt.Errorf("%w: %s of %d bytes to %s", ErrFrameSize, m.Kind, len(m.Body), m.To)
