@@ -307,10 +307,12 @@ func TestParking(t *testing.T) {
 	require.NoError(t, r.Tell("a", nil))
 	asked := make(chan error, 1)
 	require.NoError(t, r.AskFunc(patience, "a", nil, func(_ []byte, err error) { asked <- err }))
-	require.NoError(t, nodes[0].Close())
-	require.ErrorIs(t, <-asked, kith.ErrStopped)
+	all := &kith.AbandonedError{}
+	require.ErrorAs(t, nodes[0].Close(), &all)
+	require.Equal(t, []kith.AbandonedType{{Type: "orphan", Tells: 1, Asks: 2}}, all.Types)
+	require.ErrorIs(t, <-asked, kith.ErrAbandoned)
 	require.ErrorIs(t, r.Tell("a", nil), kith.ErrStopped)
-	require.EqualValues(t, 1, rep.of(kith.ErrStopped), "the end is reported for what is parked")
+	require.EqualValues(t, 1, rep.of(kith.ErrAbandoned), "the end is reported for what is parked")
 }
 
 // The bounds of this node's own entities are named in the same way: of the mailbox of a Blocking entity, and of the

@@ -39,7 +39,7 @@ var (
 	ErrExpired       = route.ErrExpired       // the ask's time was over before it was handled; matches ErrTimeout too
 	ErrNewFailed     = route.ErrNewFailed     // Type.New or Open made no handler: nothing was handled
 	ErrNoHost        = route.ErrNoHost        // no member of the cluster hosts the type
-	ErrAbandoned     = route.ErrAbandoned     // its owner ended, or lost the shard, before its turn; matches ErrStopped
+	ErrAbandoned     = route.ErrAbandoned     // it waited on a node that ended, or lost the shard; matches ErrStopped
 	ErrLostInFlight  = route.ErrLostInFlight  // lost on the way or with its owner, handled or not; matches ErrPeerLost
 )
 
@@ -89,6 +89,11 @@ type (
 	// RefusedError names the node whose bound a message met, this one or another, and the bound; it matches the error of
 	// its reason: ErrMailboxFull and those that refine it, ErrTooLarge, ErrSuspended, ErrLinkFull.
 	RefusedError = route.RefusedError
+	// AbandonedError is what Leave, Shutdown and Close return when the node ended with messages that it had accepted and
+	// nobody will handle: so many tells and asks of each type. It matches ErrAbandoned.
+	AbandonedError = route.AbandonedError
+	// AbandonedType counts those of one type.
+	AbandonedType = route.AbandonedType
 	// PeerError names the node at which a message or an ask failed for a reason that comes from no bound; it matches the
 	// error of that reason: ErrPeerLost, ErrTimeout and others.
 	PeerError = route.PeerError

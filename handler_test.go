@@ -231,7 +231,11 @@ func TestCloseWaitsForRunningHandler(t *testing.T) {
 	go func() { closed <- n.Close() }()
 	eventually(t, func() bool { return errors.Is(r.Tell("b", nil), kith.ErrStopped) }, "the end begins")
 	close(release)
-	require.NoError(t, <-closed)
+	all := &kith.AbandonedError{}
+	if err := <-closed; err != nil { // what was told before the end began
+		require.ErrorAs(t, err, &all)
+	}
+	require.Zero(t, all.Handlers)
 	<-done
 }
 

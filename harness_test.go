@@ -90,8 +90,16 @@ func start(t *testing.T, l *testLog, cfg kith.Config) *kith.Node {
 	}
 	n, err := kith.Start(context.Background(), cfg)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, n.Close()) })
+	t.Cleanup(func() { closes(t, n) })
 	return n
+}
+
+// closes closes a node, which may abandon what its test has left.
+func closes(t *testing.T, n *kith.Node) {
+	t.Helper()
+	if err := n.Close(); err != nil {
+		require.ErrorIs(t, err, kith.ErrAbandoned)
+	}
 }
 
 // cluster starts n nodes, registers what prepare does, and waits until all see all of them Up.

@@ -47,12 +47,18 @@ func (h Health) Ready() bool { return h.State == StateReady }
 func (n *Node) Health() Health { return Health(n.d.Health()) }
 
 // Leave leaves the cluster gracefully, by a coordinated shutdown for ReasonLeft: hosted shards are stopped and given
-// back, then the member leaves; it returns nil when it is removed, everything here is closed and the phases behind are
-// over. When ctx ends first the leave goes on and ctx's error returns.
+// back, then the member leaves; it returns when it is removed, everything here is closed and the phases behind are
+// over. What waited here and was not handled within Config.LeaveTimeout, or never can be, is abandoned: each tell is
+// told to Config.Undelivered, each asker gets ErrAbandoned, and Leave returns an *AbandonedError that counts them. When
+// ctx ends first the leave goes on and ctx's error returns. It ends whatever handlers, hooks and tasks do: the phases'
+// time limits together, at most (docs/shutdown.md).
 func (n *Node) Leave(ctx context.Context) error { return n.d.Leave(ctx) }
 
 // Close stops the node at once, as a crash would look to the others, and waits until its goroutines have ended.
-// Handlers that are running are waited for, for a bounded time. It is idempotent and safe after Leave.
+// Handlers that are running are waited for, five seconds at most, hooks likewise. What waited here is abandoned: each
+// tell is told to Config.Undelivered, each asker gets ErrAbandoned, senders on other nodes are told of what they had
+// sent; an *AbandonedError counts what this node had accepted, and handlers that have not returned. Nil: there was
+// nothing of that. Close is idempotent and safe after Leave.
 func (n *Node) Close() error { return n.d.Close() }
 
 // ID returns the identity of this node: advertised address and incarnation.
@@ -114,7 +120,8 @@ func (n *Node) SetMetadata(ctx context.Context, key string, value []byte) error 
 	return n.d.SetMetadata(ctx, key, value)
 }
 
-// Done is closed when the node has ended: left, downed, removed, refused, or closed.
+// Done is closed when the node has ended: left, downed, removed, refused, or closed. A handler or hook that never
+// returns puts it off for seconds, not for ever. Close then returns what the end has abandoned.
 func (n *Node) Done() <-chan struct{} { return n.d.Done() }
 
 // Err returns why the node ended as *EndedError, nil while it runs.

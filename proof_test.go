@@ -49,7 +49,9 @@ func TestClosedNodeIsNotDeadWhileAHandlerRuns(t *testing.T) {
 	}
 	require.NoError(t, regions[0].Tell(id, []byte("block")))
 	<-running
-	require.NoError(t, nodes[1].Close())
+	all := &kith.AbandonedError{}
+	require.ErrorAs(t, nodes[1].Close(), &all)
+	require.Equal(t, 1, all.Handlers)
 	addr := nodes[1].Addr().String()
 	conn, err := net.DialTimeout("tcp", addr, 10*time.Second)
 	require.NoError(t, err, "the port is not given back")

@@ -57,7 +57,9 @@ func (s *Shard) crash(e *Entity, c *Context) {
 	}
 	tells, asks := 0, 0
 	if e.act != nil {
-		tells, asks = s.discardAll(e.act, route.Crashed)
+		tells, asks = s.discardNow(e.act, route.Crashed)
+		t, q := s.discardWaiting(e.act, route.Crashed)
+		tells, asks = tells+t, asks+q
 	}
 	s.stats.GivenUp++
 	s.stats.Dropped += uint64(tells + asks)

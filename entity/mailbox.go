@@ -108,6 +108,7 @@ type activity struct {
 	forced     int      // bytes taken beyond MailboxBytes since the first of them was
 	allowed    int      // most that these may come to
 	allowing   int      // senders that it comes from
+	told       bool     // what the run has not begun was given up though the run has not ended (Shard.LeaveBehind)
 
 	now   *batch // being worked off
 	pos   int    // first record of it that is not done

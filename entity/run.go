@@ -171,21 +171,33 @@ func (s *Shard) Running(yield func(*Entity) bool) {
 // discard drops what waits for e without calling anything, answers the asks among it, and removes e.
 func (s *Shard) discard(e *Entity) {
 	if a := e.act; a != nil {
-		tells, asks := s.discardAll(a, route.Stopped)
-		s.stats.Abandoned += uint64(tells + asks)
+		s.discardNow(a, route.Abandoned)
+		s.discardWaiting(a, route.Abandoned)
 	}
 	s.remove(e)
 }
 
-// discardAll drops what waits in a, answers the asks among it with the reason, and returns how many there were.
-func (s *Shard) discardAll(a *activity, why route.Reason) (tells, asks int) {
-	if a.now != nil {
-		tells, asks = s.discardBatch(a, a.now, a.pos, why)
-		a.now = nil
+// discardNow drops what is left of the batch in hand, as discardWaiting does the others.
+func (s *Shard) discardNow(a *activity, why route.Reason) (tells, asks int) {
+	if a.now == nil {
+		return 0, 0
 	}
+	if a.told {
+		a.pos = len(a.now.records)
+	}
+	tells, asks = s.discardBatch(a, a.now, a.pos, why)
+	s.finish(a, a.now)
+	a.now = nil
+	return tells, asks
+}
+
+// discardWaiting drops what waits in a behind the batch in hand, answers the asks among it with the reason, and returns
+// how many there were.
+func (s *Shard) discardWaiting(a *activity, why route.Reason) (tells, asks int) {
 	for b := a.head; b != nil; {
 		next := b.next
 		t, q := s.discardBatch(a, b, 0, why)
+		s.finish(a, b)
 		tells, asks = tells+t, asks+q
 		b = next
 	}
@@ -202,14 +214,18 @@ func (s *Shard) discardBatch(a *activity, b *batch, from int, why route.Reason) 
 		}
 		if r.from == nil {
 			tells++
-			continue
+		} else {
+			asks++
+			if r.from.Reply(r.corr, why, nil) != nil {
+				s.stats.AnswersLost++
+			}
 		}
-		asks++
-		if r.from.Reply(r.corr, why, nil) != nil {
-			s.stats.AnswersLost++
+		if why == route.Abandoned {
+			s.stats.Abandoned++
+			payload, _ := b.message(i)
+			s.runtime.Unhandled(a.ctx.e, why, r.from != nil, payload)
 		}
 	}
-	s.finish(a, b)
 	return tells, asks
 }
 

@@ -389,7 +389,7 @@ func TestAbandonCallsNothingAndAnswersWhatWaits(t *testing.T) {
 		r.tickTo(time.Minute)
 		require.Empty(t, r.takeLog())
 		if r.Type().Mode == Blocking {
-			require.Equal(t, []answer{{1, route.Stopped, ""}}, o.answers)
+			require.Equal(t, []answer{{1, route.Abandoned, ""}}, o.answers)
 			require.Equal(t, uint64(2), r.Stats().Abandoned)
 		}
 	})
@@ -411,7 +411,7 @@ func TestAbandonWhileAHandlerRuns(t *testing.T) {
 	require.False(t, b.Begin(0), "what had not begun never does")
 	require.False(t, e.End(0))
 	require.True(t, r.Stopped())
-	require.Equal(t, []answer{{4, route.Stopped, ""}, {2, route.Stopped, ""}, {3, route.Stopped, ""}}, o.answers)
+	require.Equal(t, []answer{{4, route.Abandoned, ""}, {3, route.Abandoned, ""}, {2, route.Abandoned, ""}}, o.answers)
 	require.Equal(t, uint64(3), r.Stats().Abandoned)
 	require.Zero(t, r.pool.Used())
 }

@@ -2,7 +2,11 @@
 
 package entity
 
-import "time"
+import (
+	"time"
+
+	"github.com/kith-io/kith/route"
+)
 
 const (
 	lookAtOnce  = 1024 // entities that one Tick looks at for idleness
@@ -135,9 +139,10 @@ func (s *Shard) Stopping() bool { return s.phase != serving }
 // Stopped reports whether the end that Stop or Abandon began has come: no entity is left and no handler is running.
 func (s *Shard) Stopped() bool { return s.phase != serving && len(s.table.dense) == 0 }
 
-// Abandon ends the shard without calling any handler, because it is lost already: messages that wait are counted, asks
-// among them answered with Stopped. Only runs of Blocking entities that are under way go on until their runtime calls
-// End, which it may do as soon as the call that is being made returns; Stopped tells when the last one is over.
+// Abandon ends the shard without calling any handler, because it is lost already: messages that wait are counted and
+// given to Runtime.Unhandled, asks among them answered with Abandoned. Only runs of Blocking entities that are under
+// way go on until their runtime calls End, which it may do as soon as the call that is being made returns; Stopped
+// tells when the last one is over.
 func (s *Shard) Abandon() {
 	if s.phase == abandoned {
 		return
@@ -146,8 +151,35 @@ func (s *Shard) Abandon() {
 	s.dropAll()
 	s.readyHead, s.readyTail = nil, nil
 	for i := len(s.table.dense) - 1; i >= 0; i-- {
-		if e := s.table.dense[i]; e.act == nil || e.act.phase != begun {
+		e := s.table.dense[i]
+		if e.act == nil || e.act.phase != begun {
 			s.discard(e)
+			continue
+		}
+		s.discardWaiting(e.act, route.Abandoned) // a handler that never returns does not keep it from being told
+	}
+}
+
+// LeaveBehind gives up the runs of Blocking entities of an abandoned shard whose calls do not return: what they had
+// taken and not begun is abandoned too, and their End drops it without a word. It returns how many there are. The
+// runtime calls it when it has waited for them long enough after Abandon: a run calls no handler any more by then, but
+// for the one that has not returned.
+//
+// Nothing but that call orders what the run wrote before it, its place in the batch, against this look at it; there is
+// no later write. So the race detector is kept from looking at it.
+//
+//go:norace
+func (s *Shard) LeaveBehind() (runs int) {
+	for _, e := range s.table.dense {
+		a := e.act
+		if s.phase != abandoned || a == nil || a.phase != begun {
+			continue
+		}
+		runs++
+		if a.now != nil && !a.told {
+			a.told = true
+			s.discardBatch(a, a.now, a.pos, route.Abandoned)
 		}
 	}
+	return runs
 }

@@ -179,3 +179,51 @@ func (u *Undelivered) Err() error {
 	}
 	return u.Reason.Err()
 }
+
+// AbandonedError says that a node ended with messages that it had accepted and nobody will handle, and names their
+// types. It matches ErrAbandoned. Each tell among them was told to Config.Undelivered of that node, each asker by its
+// answer.
+type AbandonedError struct {
+	Types    []AbandonedType // those of which there were some, in the order of their registration
+	Handlers int             // handlers that had not returned when the node ended: workers, loops and Blocking entities
+}
+
+// AbandonedType counts the messages of one type.
+type AbandonedType struct {
+	Type        string
+	Tells, Asks uint64
+}
+
+// Total counts the messages of all types.
+func (e *AbandonedError) Total() (n uint64) {
+	for _, t := range e.Types {
+		n += t.Tells + t.Asks
+	}
+	return n
+}
+
+// Error counts them by type.
+func (e *AbandonedError) Error() string {
+	s := fmt.Sprintf("%v: %s", ErrAbandoned, counted(e.Total(), "message"))
+	for i, t := range e.Types {
+		sep := ","
+		if i == 0 {
+			sep = ":"
+		}
+		s += fmt.Sprintf("%s %s %s and %s", sep, t.Type, counted(t.Tells, "tell"), counted(t.Asks, "ask"))
+	}
+	if e.Handlers > 0 {
+		s += "; not returned: " + counted(uint64(e.Handlers), "handler")
+	}
+	return s
+}
+
+func counted(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Unwrap returns ErrAbandoned.
+func (e *AbandonedError) Unwrap() error { return ErrAbandoned }

@@ -39,7 +39,7 @@ const (
 	QueueFull     Reason = 21 // too much waits for whoever runs the shard's handlers; since wire version 2
 	Expired       Reason = 22 // the asker's time was over before the ask was handled; since wire version 4
 	NoHost        Reason = 23 // no member of the cluster hosts the type; since wire version 4
-	Abandoned     Reason = 24 // it waited at its owner, which ended or lost the shard; since wire version 4
+	Abandoned     Reason = 24 // it waited on a node that ended, or lost the shard; since wire version 4
 	LostInFlight  Reason = 25 // its connection broke or its owner was lost: handled or not; since wire version 4
 	NewFailed     Reason = 26 // New or Open made no handler, so nothing was handled; since wire version 4
 	reasonCount          = 27

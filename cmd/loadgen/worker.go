@@ -271,7 +271,11 @@ func (w *worker) leave(ctx context.Context, _ cli.None) (cli.None, error) {
 	if w.node == nil {
 		return cli.None{}, nil
 	}
-	return cli.None{}, w.node.Leave(ctx)
+	err := w.node.Leave(ctx)
+	if errors.Is(err, kith.ErrAbandoned) { // Undelivered has told of it
+		err = nil
+	}
+	return cli.None{}, err
 }
 
 func (w *worker) micro(context.Context, cli.None) (bench.Figures, error) {

@@ -234,7 +234,7 @@ func (t *askTable) finish(w *askWaiter, reason route.Reason, payload []byte) {
 		switch reason {
 		case route.OK:
 			fn(payload, nil)
-		case route.Stopped, route.Crashed:
+		case route.Stopped, route.Crashed, route.Abandoned:
 			// A shard answers so, for what it drops, under its lock, which user code must not run under.
 			go fn(nil, failed)
 		default:

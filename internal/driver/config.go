@@ -108,6 +108,7 @@ type Config struct {
 	helloTimeout time.Duration // for tests; zero: the transport's default
 	clocks       clocks        // for tests; zero: the system's
 	backlog      int           // bytes that a loop keeps while the gate is closed
+	patience     time.Duration // how long the end waits for handlers
 
 	Undelivered func(Undelivered)
 	Incident    func(entity.Incident)
@@ -145,6 +146,7 @@ func (c Config) WithDefaults() Config {
 	orDefault(&c.MaxAsks, DefaultMaxAsks)
 	orDefault(&c.LatencyEvery, DefaultLatencyEvery)
 	orDefault(&c.backlog, plane.KeepMost)
+	orDefault(&c.patience, handlerPatience)
 	return c
 }
 

@@ -97,7 +97,7 @@ func (d *dispatch) askHomes() {
 	}
 }
 
-// closeForGood makes senders of a shard get ErrStopped, and fails what is parked for it.
+// closeForGood makes senders of a shard get ErrStopped, and gives up what is parked for it.
 func (d *dispatch) closeForGood(ref slotRef) {
 	s := ref.slot()
 	s.mu.Lock()
@@ -105,7 +105,7 @@ func (d *dispatch) closeForGood(ref slotRef) {
 	s.route.Store(nil)
 	s.next = nil
 	s.slot.Reset()
-	s.slot.FailAll(func(f []byte) { d.dropParked(ref, f, route.Stopped) })
+	s.slot.FailAll(func(f []byte) { d.dropParked(ref, f, route.Abandoned) })
 }
 
 // failSoon has an ask answered when no lock is held. Control goroutine.

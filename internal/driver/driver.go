@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -153,7 +154,8 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 		d.exec.Waits.CallingOut()
 	}
 	d.leaving = leaving{log: d.log, timeout: cfg.LeaveTimeout, inbox: d.inbox, over: d.done, now: d.now,
-		command: d.command, end: d.end}
+		command: d.command, end: d.end,
+		sums: func() map[*Region]abandonedCount { return d.regions.Load().abandoned() }}
 	if err := d.makePhases(cfg.Phases); err != nil {
 		return nil, 0, err
 	}
@@ -270,20 +272,20 @@ func notReady(d *Driver, why error) error {
 
 // Leave leaves gracefully and waits until that is done or ctx ends.
 func (d *Driver) Leave(ctx context.Context) error {
-	if err := d.Shutdown(ctx, shutdown.ReasonLeft, ""); err != nil {
+	if err := d.shutDown(ctx, shutdown.ReasonLeft, ""); err != nil {
 		return fmt.Errorf("kith: leave: %w", err)
 	}
 	if e := d.err.Load(); e != nil && e.Kind != membership.EndLeft {
-		return e
+		return errors.Join(e, d.gaveUp())
 	}
-	return nil
+	return d.gaveUp()
 }
 
-// Close stops the node at once and waits until it has ended.
+// Close stops the node at once and waits until it has ended. It returns what was abandoned.
 func (d *Driver) Close() error {
 	d.inbox.post(func() { d.end(&shutdown.EndedError{Kind: shutdown.EndClosed, At: time.Now()}) })
 	<-d.done
-	return nil
+	return d.abandoned
 }
 
 // Down marks the member at addr as gone.

@@ -7,10 +7,11 @@ import (
 
 	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )
 
-// handlerPatience is how long the end waits for handlers that are running.
+// handlerPatience is how long the end waits for handlers that are running, and again for hooks.
 const handlerPatience = 5 * time.Second
 
 // refusedAsRemoved hands a refusal because this incarnation was removed to the membership, which knows whether to
@@ -25,11 +26,13 @@ func (d *Driver) refusedAsRemoved(err *hello.RefusedError) {
 	_ = d.command(c)
 }
 
-// shutdown ends everything. It is the last thing that the control goroutine does.
+// shutdown ends everything. It is the last thing that the control goroutine does. What was accepted here and is not
+// over is abandoned: told to whom it concerns, and counted.
 func (d *Driver) shutdown() {
 	why := d.control.ended
 	d.log.Info("node ended", "node", d.self, "why", why.Error())
 	d.err.Store(why)
+	d.mark()
 	d.exec.Abandon()
 	d.stopping.Store(true)
 	d.inbox.close()
@@ -43,7 +46,8 @@ func (d *Driver) shutdown() {
 	d.exec.Gate.Release(true)
 	d.asks.fail(nil, route.Stopped)
 	d.room.ringAll()
-	left := d.stopThreads()
+	d.tellRefusals(true) // handlers may take their time; senders need not wait for them
+	behind, left := d.stopThreads()
 	d.heed()
 	d.tellRefusals(true) // the transport flushes what it has before it closes
 	d.wires.CloseBut(left)
@@ -51,48 +55,113 @@ func (d *Driver) shutdown() {
 	d.large.fail()
 	// What loops and workers began after the first time.
 	d.asks.fail(nil, route.Stopped)
-	d.failed.tell()
-	d.exec.TellLater()
+	if d.abandoned = d.regions.Load().abandonedSince(d.before, behind); d.abandoned != nil {
+		d.log.Warn("messages were abandoned with this node", "error", d.abandoned)
+	}
+	d.tellLast()
 	d.events.end()
 	close(d.done)
 }
 
-// stopThreads ends ticker, workers and the goroutines of entities. Handlers that do not return are left behind. As long
-// as one runs this process is not done with what it owns, and others must not take the port that nobody has for proof
-// that it is dead (ProcessDeathIsProof): left is closed when the last has returned. Nil: nothing was left behind, or
-// nobody takes it for proof.
-func (d *Driver) stopThreads() (left <-chan struct{}) {
+// stopThreads ends ticker, workers and the goroutines of entities. Handlers that do not return are left behind, so many
+// are returned. As long as one runs this process is not done with what it owns, and others must not take the port that
+// nobody has for proof that it is dead (ProcessDeathIsProof): left is closed when the last has returned. Nil: nothing
+// was left behind, or nobody takes it for proof.
+func (d *Driver) stopThreads() (behind int, left <-chan struct{}) {
 	close(d.tickerStop)
 	d.exec.StopWorkers()
-	joined, behind := make(chan struct{}), false
+	joined := make(chan struct{})
 	go func() {
 		d.threads.Wait()
 		close(joined)
 	}()
-	patience := time.NewTimer(handlerPatience)
+	began := time.Now()
+	patience := time.NewTimer(d.cfg.patience)
 	defer patience.Stop()
 	select {
 	case <-joined:
 	case <-patience.C:
-		behind = true
-		d.log.Error("a handler does not return: its worker is left behind", "patience", handlerPatience)
+		d.log.Error("a worker or a hook does not return: it is left behind", "patience", d.cfg.patience)
 	}
-	if !d.exec.StopEntities(handlerPatience) {
-		behind = true
-		d.log.Error("handlers do not return: their goroutines are left behind", "patience", handlerPatience,
+	if !d.exec.StopEntities(max(0, d.cfg.patience-time.Since(began))) {
+		d.log.Error("handlers do not return: their goroutines are left behind", "patience", d.cfg.patience,
 			"entities", d.exec.Busy())
 	}
-	if !behind || !d.cfg.ProcessDeathIsProof {
-		return nil
+	behind, stopped := d.exec.Settle(max(d.cfg.patience/4, d.cfg.patience-time.Since(began)))
+	if behind > 0 {
+		d.log.Error("handlers do not return: the node ends without them", "handlers", behind)
+	}
+	if behind == 0 && d.exec.Busy() == 0 || !d.cfg.ProcessDeathIsProof {
+		return behind, nil
 	}
 	d.log.Warn("the port stays taken until the last handler has returned", "node", d.self)
 	returned := make(chan struct{})
 	go func() {
 		<-joined
+		<-stopped
 		for d.exec.Busy() > 0 {
 			time.Sleep(controlRest)
 		}
 		close(returned)
 	}()
-	return returned
+	return behind, returned
+}
+
+// tellLast calls the embedder's hooks for the last time. One that does not return is left behind.
+func (d *Driver) tellLast() {
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		d.failed.tell()
+		d.exec.TellLater()
+	}()
+	patience := time.NewTimer(d.cfg.patience)
+	defer patience.Stop()
+	select {
+	case <-told:
+	case <-patience.C:
+		d.log.Error("a hook does not return: the node ends without it", "patience", d.cfg.patience)
+	}
+}
+
+// abandonedCount is how many messages of a type were abandoned.
+type abandonedCount struct{ tells, asks uint64 }
+
+// abandoned returns what was abandoned of each type so far.
+func (t *regionTable) abandoned() map[*Region]abandonedCount {
+	sums := map[*Region]abandonedCount{}
+	for _, r := range t.list {
+		sums[r] = abandonedCount{r.count.abandonedTells.Load(), r.count.abandonedAsks.Load()}
+	}
+	return sums
+}
+
+// abandonedSince returns what was abandoned since then, with how many handlers were left behind; nil for nothing.
+func (t *regionTable) abandonedSince(before map[*Region]abandonedCount, behind int) error {
+	e := &route.AbandonedError{Handlers: behind}
+	now := t.abandoned()
+	for _, r := range t.list {
+		n := abandonedCount{now[r].tells - before[r].tells, now[r].asks - before[r].asks}
+		if n != (abandonedCount{}) {
+			e.Types = append(e.Types, route.AbandonedType{Type: r.typ.Name, Tells: n.tells, Asks: n.asks})
+		}
+	}
+	if len(e.Types) == 0 && behind == 0 {
+		return nil
+	}
+	return e
+}
+
+// abandon counts a message that waits here and goes unhandled because this node ends, or its shard was lost, and
+// reports it unless its asker is told. at is where it would have gone.
+func (d *dispatch) abandon(r *Region, shard route.ShardID, at peer.ID, id []byte, ask bool) {
+	if r == nil {
+		return
+	}
+	if ask {
+		r.count.abandonedAsks.Add(1)
+		return
+	}
+	r.count.abandonedTells.Add(1)
+	d.failed.add(r, shard, cause{peer: at, reason: route.Abandoned}, 1, id)
 }

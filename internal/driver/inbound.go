@@ -39,10 +39,18 @@ func (d *Driver) execution() {
 		Dropped: func(t *exec.Type, i entity.Incident) {
 			d.failed.add(d.regionOf(t), i.Shard, cause{peer: d.self, reason: route.Crashed}, uint64(i.Dropped), bytesOf(i.ID))
 		},
-		Unhandled: func(t *exec.Type, shard route.ShardID, id string, why route.Reason) {
-			d.failed.add(d.regionOf(t), shard, cause{peer: d.self, reason: why}, 1, bytesOf(id))
-		},
+		Unhandled: d.unhandled,
 	})
+}
+
+// unhandled counts and tells what has ended at a shard here without a handler having got it; an asker has been told.
+func (d *Driver) unhandled(t *exec.Type, shard route.ShardID, id string, why route.Reason, ask bool) {
+	switch r := d.regionOf(t); {
+	case why == route.Abandoned:
+		d.abandon(r, shard, d.self, bytesOf(id), ask)
+	case !ask:
+		d.failed.add(r, shard, cause{peer: d.self, reason: why}, 1, bytesOf(id))
+	}
 }
 
 // regionOf returns the region of a type, nil for none.
@@ -61,12 +69,17 @@ func (d *Driver) refused(t *exec.Type, source *exec.Source, env *wire.Envelope, 
 	case hearer == plane.HearsTransfer:
 		d.large.refuse(r, from, env, reason)
 	case hearer == plane.HearsAnswer && from == nil:
+		if reason == route.Abandoned {
+			d.abandon(r, route.ShardID(env.Shard), d.self, env.ID, true)
+		}
 		d.asks.failIfWaiting(env.Corr, reason)
 	case hearer == plane.HearsAnswer:
 		var text [64]byte
 		if err := from.answer(env.Corr, reason, d.bounds.appendLimit(text[:0], r, reason)); err != nil {
 			d.log.Debug("refusal not answered", "peer", from.id, "reason", reason, "error", err)
 		}
+	case from == nil && reason == route.Abandoned:
+		d.abandon(r, route.ShardID(env.Shard), d.self, env.ID, false)
 	case from == nil:
 		d.failed.add(r, route.ShardID(env.Shard), cause{d.self, reason, d.bounds.limitOf(r, reason)}, 1, env.ID)
 	default:

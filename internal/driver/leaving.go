@@ -29,6 +29,10 @@ type leaving struct {
 	by     time.Duration // when to leave without waiting for entities; zero: not leaving
 	forced bool
 
+	sums      func() map[*Region]abandonedCount // what was abandoned so far
+	before    map[*Region]abandonedCount        // that, when it began to leave, or ended without
+	abandoned error                             // what the end gave up; written before over is closed
+
 	log     *slog.Logger
 	timeout time.Duration
 	inbox   *inbox
@@ -108,17 +112,26 @@ func (l *leaving) leaveNow() {
 	if m, ok := l.events.view.Load().SelfMember(); ok && m.Status.Rank() >= membership.Leaving.Rank() {
 		return // it is on its way
 	}
+	l.mark()
 	l.by = l.now()
 	l.force()
 }
 
 // leave begins a graceful leave. Control goroutine.
 func (l *leaving) leave() {
+	l.mark()
 	if l.by == 0 {
 		l.by = l.now() + l.timeout
 	}
 	if err := l.command(node.LeaveCommand{}); err != nil {
 		l.failed(err)
+	}
+}
+
+// mark notes what was abandoned before the end begins; the first time counts. Control goroutine.
+func (l *leaving) mark() {
+	if l.before == nil {
+		l.before = l.sums()
 	}
 }
 
@@ -156,8 +169,26 @@ func (l *leaving) OnShutdown(phase, name string, run func(ctx context.Context) e
 }
 
 // Shutdown runs the coordinated shutdown from a phase on, the first one if from is empty, and waits until it is over or
-// ctx ends. It runs once: the first reason stands, every later call waits for the same run and returns its result.
+// ctx ends. It runs once: the first reason stands, every later call waits for the same run and returns its result, or
+// what the end of the node abandoned.
 func (l *leaving) Shutdown(ctx context.Context, why shutdown.Reason, from string) error {
+	if err := l.shutDown(ctx, why, from); err != nil {
+		return err
+	}
+	return l.gaveUp()
+}
+
+// gaveUp returns what the end of the node has given up, nil for nothing, or if it has not ended.
+func (l *leaving) gaveUp() error {
+	select {
+	case <-l.over:
+		return l.abandoned
+	default:
+		return nil
+	}
+}
+
+func (l *leaving) shutDown(ctx context.Context, why shutdown.Reason, from string) error {
 	if err := l.phases.begin(why, from); err != nil {
 		return err
 	}

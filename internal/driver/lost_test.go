@@ -85,7 +85,7 @@ func TestWaitingForALostPeer(t *testing.T) {
 	require.Nil(t, p.a.links.get(gone))
 }
 
-// What waits for a peer when this node ends is told as stopped.
+// What waits for a peer when this node ends is told as abandoned.
 func TestWaitingWhenTheNodeEnds(t *testing.T) {
 	p := newPair(t)
 	r := p.at[entity.Inline]
@@ -102,9 +102,11 @@ func TestWaitingWhenTheNodeEnds(t *testing.T) {
 	for range 10 {
 		require.NoError(t, r.Tell("a", []byte("held")))
 	}
-	require.NoError(t, p.a.Close())
+	all := &route.AbandonedError{}
+	require.ErrorAs(t, p.a.Close(), &all)
+	require.Equal(t, []route.AbandonedType{{Type: r.typ.Name, Tells: 10}}, all.Types)
 	count, _ := p.undelivered(r.typ.Name, r.Shard("a"))
-	require.Equal(t, map[route.Reason]uint64{route.Stopped: 10}, count)
+	require.Equal(t, map[route.Reason]uint64{route.Abandoned: 10}, count)
 }
 
 // Late news of a home on a member removed long ago opens no route: the home is asked for again, and what is parked goes

@@ -59,7 +59,7 @@ func newPair(t *testing.T, edit ...func(*Config)) *pair {
 		}
 		d, err := Start(t.Context(), cfg.WithDefaults())
 		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, d.Close()) })
+		t.Cleanup(func() { closes(t, d) })
 		return d
 	}
 	p.a = begin(Config{})
@@ -76,6 +76,13 @@ func newPair(t *testing.T, edit ...func(*Config)) *pair {
 	require.NoError(t, p.a.Ready(t.Context()))
 	require.NoError(t, p.b.Ready(t.Context()))
 	return p
+}
+
+// closes closes a node, which may abandon what its test has left.
+func closes(t *testing.T, d *Driver) {
+	if err := d.Close(); err != nil {
+		require.ErrorIs(t, err, route.ErrAbandoned)
+	}
 }
 
 func (p *pair) note(payload []byte) {

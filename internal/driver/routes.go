@@ -202,7 +202,11 @@ func (d *dispatch) dropParked(ref slotRef, f []byte, reason route.Reason) {
 	var env wire.Envelope
 	what := plane.GiveUp(f, &env)
 	invariant.Check(what >= plane.UnsentLarge, "driver: no envelope was parked")
-	ref.r.count.parkedLost.Add(1)
+	if reason == route.Abandoned && what != plane.UnsentLarge {
+		d.abandon(ref.r, ref.shard, peer.ID{}, env.ID, what == plane.UnsentAsk)
+	} else {
+		ref.r.count.parkedLost.Add(1)
+	}
 	switch what {
 	case plane.UnsentLarge:
 		if l := d.large.get(&env); l != nil {
@@ -211,7 +215,9 @@ func (d *dispatch) dropParked(ref slotRef, f []byte, reason route.Reason) {
 	case plane.UnsentAsk:
 		d.control.failing = append(d.control.failing, failedAsk{env.Corr, reason, nil})
 	default:
-		d.failed.add(ref.r, ref.shard, cause{reason: reason}, 1, env.ID)
+		if reason != route.Abandoned {
+			d.failed.add(ref.r, ref.shard, cause{reason: reason}, 1, env.ID)
+		}
 	}
 }
 

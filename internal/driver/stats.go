@@ -25,6 +25,8 @@ type regionCounters struct {
 	refusedThere atomic.Uint64
 	unsent       atomic.Uint64
 	parkedLost   atomic.Uint64
+
+	abandonedTells, abandonedAsks atomic.Uint64
 }
 
 // TypeStats is a snapshot of one type on this node (package stats).
@@ -84,6 +86,7 @@ func (r *Region) stats() TypeStats {
 	}
 	put(&t, r.hosts.Stats())
 	t.Expired += r.hosts.Refused(route.Expired)
+	t.Abandoned = r.count.abandonedTells.Load() + r.count.abandonedAsks.Load()
 	t.Hosted, t.Stopping = r.hosts.Hosted()
 	t.Panics, t.Slow = r.hosts.Incidents()
 	for i := range r.slots {
@@ -103,7 +106,7 @@ func (r *Region) stats() TypeStats {
 func put(t *TypeStats, st entity.Stats) {
 	t.Handled, t.Failed, t.NoReply, t.AnswersLost = st.Delivered, st.Failed, st.NoReply, st.AnswersLost
 	t.NotMade = st.NotMade
-	t.Made, t.Passivated, t.Stopped, t.Abandoned = st.Made, st.Passivated, st.Stopped, st.Abandoned
+	t.Made, t.Passivated, t.Stopped = st.Made, st.Passivated, st.Stopped
 	t.TimersFired, t.TimersDropped, t.Timers = st.TimersFired, st.TimersDropped, uint64(st.Timers)
 	t.TimersLateP50, t.TimersLateP99 = st.Late.Quantile(0.5), st.Late.Quantile(0.99)
 	t.TimersLateMax = st.Late.Max

@@ -50,14 +50,20 @@ func (t *links) Undelivered(id peer.ID, frames []byte, err error) {
 		if r == nil {
 			continue // cannot be: a region has sent it
 		}
-		r.count.unsent.Add(1)
+		if reason == route.Abandoned && what != plane.UnsentLarge {
+			t.routes.abandon(r, route.ShardID(env.Shard), id, env.ID, what == plane.UnsentAsk)
+		} else {
+			r.count.unsent.Add(1)
+		}
 		switch what {
 		case plane.UnsentLarge:
 			t.large.unsent(&env, reason, err)
 		case plane.UnsentAsk:
 			t.asks.failIfWaiting(env.Corr, reason)
-		default:
-			t.failed.add(r, route.ShardID(env.Shard), cause{peer: id, reason: reason}, 1, env.ID)
+		case plane.UnsentTell:
+			if reason != route.Abandoned {
+				t.failed.add(r, route.ShardID(env.Shard), cause{peer: id, reason: reason}, 1, env.ID)
+			}
 		}
 	}
 	t.log.Debug("link dropped what it held", "peer", id, "error", err)

@@ -23,6 +23,7 @@ type ahead struct {
 	fresh     bool             // frames come from the wire: their limits are not moments of this node's clock yet
 	arrived   uint32           // if so, when they came
 	n         int
+	at        int // how many of them were begun, for those of a worker
 	next      [aheadFrames]foreseen
 }
 
@@ -121,6 +122,7 @@ func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 			h.with(now, x)
 		}
 		next++ // also when it panics
+		a.at = next
 		ok, quiet := h.sh.Dispatch(now, e, origin, x.env.Corr, x.env.Payload)
 		if !ok {
 			x.exit(now)

@@ -15,9 +15,7 @@ func (h *Host) Report(i entity.Incident) { h.x.report(h.t, i) }
 
 // Unhandled passes on what ends without a handler. It is part of entity.Runtime.
 func (h *Host) Unhandled(e *entity.Entity, why route.Reason, ask bool, _ []byte) {
-	if !ask {
-		h.x.needs.Unhandled(h.t, h.shard, e.ID(), why)
-	}
+	h.x.needs.Unhandled(h.t, h.shard, e.ID(), why, ask)
 }
 
 // Suspended reports whether the node has suspended itself. It is part of entity.Runtime.

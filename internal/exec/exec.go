@@ -54,8 +54,9 @@ type Needs struct {
 	Stopped func(h *Host)
 	// Dropped says that an entity was given up, and i.Dropped tells with it. A lock of the host may be held.
 	Dropped func(t *Type, i entity.Incident)
-	// Unhandled says that an accepted tell has ended without a handler having got it. A lock of the host may be held.
-	Unhandled func(t *Type, shard route.ShardID, id string, why route.Reason)
+	// Unhandled says that an accepted message has ended without a handler having got it; an asker has been told. A lock of
+	// the host may be held.
+	Unhandled func(t *Type, shard route.ShardID, id string, why route.Reason, ask bool)
 }
 
 // Large is a large message that came by another way than its envelope.
@@ -84,6 +85,8 @@ type Exec struct {
 
 	unregistered atomic.Uint64
 	stopping     atomic.Bool
+	ended        atomic.Bool   // before stopping: what is refused from here on is abandoned
+	settled      atomic.Bool   // all of this node's own that was left has been told (Settle)
 	opened       time.Duration // when the gate was last found closed; the ticker's
 }
 
@@ -108,33 +111,6 @@ func (x *Exec) Start(threads *sync.WaitGroup) {
 		threads.Go(w.run)
 	}
 }
-
-// Abandon marks all hosts as lost: from now on no handler is called, whatever loops and workers still find, and what
-// comes is refused because the node ends.
-func (x *Exec) Abandon() {
-	for _, h := range x.hosts.snapshot() {
-		h.abandoned.Store(true) // before loops no longer hold back what came while this node was suspended
-	}
-	x.stopping.Store(true)
-}
-
-// DropAll has all hosts drop what they hold, after Abandon.
-func (x *Exec) DropAll() {
-	for _, h := range x.hosts.snapshot() {
-		h.give(orderAbandon)
-	}
-}
-
-// StopWorkers has the workers end when they have worked off what they hold.
-func (x *Exec) StopWorkers() {
-	for _, w := range x.workers {
-		close(w.stop)
-	}
-}
-
-// StopEntities ends the goroutines of Blocking entities and waits at most for patience for those that are busy. It
-// reports whether all have ended.
-func (x *Exec) StopEntities(patience time.Duration) bool { return x.pool.stop(patience) }
 
 // Tick does what is due: the gate opens for those who wait there, hosts are ticked, whoever could not be woken is. One
 // goroutine calls it, every few milliseconds, and Watch now and then.

@@ -50,6 +50,9 @@ func (g *Gate) Held(now time.Duration) bool {
 	return plane.Gate(g.bits.Load()).Held(g.StepAge(now), time.Duration(g.limit))
 }
 
+// End closes the gate for good: what others send from here on is left as it is, unconsumed.
+func (g *Gate) End() { g.bits.Or(uint32(plane.GateEnded)) }
+
 // Step notes a step of the control goroutine. Notice comes before.
 func (g *Gate) Step(now time.Duration) { g.stepped.Store(int64(now)) }
 

@@ -84,13 +84,15 @@ func (p *pass) order(now time.Duration, t hostTask) {
 // keep copies envelopes that came while the gate is closed; their credit is given back when they have been handled, so
 // senders run out of it. Answers to what was asked before are taken.
 func (p *pass) keep(c *transport.InConn, from *Source, frames []byte) {
-	consumed := 0
+	consumed, gate := 0, plane.Gate(p.x.Gate.bits.Load())
 	for len(frames) > 0 {
 		n := wire.SizeOf(frames)
 		f := frames[:n:n]
 		frames = frames[n:]
 		var env wire.Envelope
-		switch kind := wire.KindOf(f); plane.AtGate(kind, n, p.backlog.size, p.x.cfg.Backlog) {
+		switch kind := wire.KindOf(f); gate.AtGate(kind, n, p.backlog.size, p.x.cfg.Backlog) {
+		case plane.Left:
+			continue
 		case plane.GoesOn:
 			p.x.needs.Reply(c.From(), f)
 		case plane.Unknown:

@@ -38,7 +38,12 @@ type batch struct {
 	size   int // bytes of all frames
 	spare  [][]byte
 	kept   int // bytes of spare
+	at     place
 }
+
+// place is how far its goroutine is with a batch: the chunk in hand, and the end of what it has begun of that. Nobody
+// else looks at it while the goroutine runs.
+type place struct{ chunk, end int }
 
 func (b *batch) empty() bool { return len(b.chunks) == 0 && len(b.orders) == 0 }
 
@@ -51,7 +56,7 @@ func (b *batch) reset() {
 	}
 	clear(b.chunks)
 	clear(b.orders)
-	b.chunks, b.orders, b.size = b.chunks[:0], b.orders[:0], 0
+	b.chunks, b.orders, b.size, b.at = b.chunks[:0], b.orders[:0], 0, place{}
 }
 
 // fresh returns an empty buffer that has room for n bytes.
@@ -95,6 +100,7 @@ func (b *batch) frames(f func(from *Source, frame []byte)) {
 		c := &b.chunks[i]
 		for at := 0; at < len(c.buf); {
 			n := wire.SizeOf(c.buf[at:])
+			b.at = place{i, at + n}
 			f(c.from, c.buf[at:at+n:at+n])
 			at += n
 		}

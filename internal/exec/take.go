@@ -45,13 +45,16 @@ func (x *Exec) hostOf(c *typeCache, env *wire.Envelope) (*Host, route.Reason) {
 }
 
 // abandonedWhy is why an abandoned host takes nothing: the node ends, or others own its shard.
-func (x *Exec) abandonedWhy() route.Reason { return plane.Abandoned(x.stopping.Load()) }
+func (x *Exec) abandonedWhy() route.Reason { return plane.Abandoned(x.ended.Load()) }
 
 // Judge says whether the large message b would be taken, for which env stands without a payload: route.OK, or why not.
 func (x *Exec) Judge(env *wire.Envelope, b *wire.BulkBegin) route.Reason {
 	h, reason := x.hostOf(&typeCache{}, env)
 	if reason == route.OK {
 		reason = plane.AcceptLarge(b, h.term, h.epoch, h.ending.Load())
+	}
+	if reason == route.Abandoned { // it has not come yet, so nothing is: and a node of an earlier version knows no other
+		reason = route.Stopped
 	}
 	return reason
 }
@@ -110,7 +113,14 @@ func (h *Host) take(now time.Duration, from *Source, env *wire.Envelope, hash ui
 }
 
 // refuse counts an envelope that is not taken, and tells its sender. t is nil when the type is not registered here.
+// Whoever returns late from a handler finds that what stood behind it has been told.
 func (x *Exec) refuse(t *Type, from *Source, env *wire.Envelope, reason route.Reason) {
+	if from != nil || !x.settled.Load() {
+		x.refuseNow(t, from, env, reason)
+	}
+}
+
+func (x *Exec) refuseNow(t *Type, from *Source, env *wire.Envelope, reason route.Reason) {
 	if t != nil {
 		t.countRefused(reason)
 	} else {

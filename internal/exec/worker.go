@@ -15,13 +15,14 @@ type worker struct {
 	queue execQueue
 	bell  chan struct{} // capacity 1
 	stop  chan struct{}
+	ended chan struct{} // closed when run has returned
 	count execCounters
 	ahead ahead
 	timed Sampler
 }
 
 func newWorker(x *Exec) *worker {
-	w := &worker{x: x, bell: make(chan struct{}, 1), stop: make(chan struct{})}
+	w := &worker{x: x, bell: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{})}
 	w.queue.init(x.cfg.LocalBuffer, func() bool {
 		select {
 		case w.bell <- struct{}{}:
@@ -35,6 +36,7 @@ func newWorker(x *Exec) *worker {
 
 // run is the worker's goroutine.
 func (w *worker) run() {
+	defer close(w.ended)
 	for {
 		over := false
 		select {
@@ -62,7 +64,9 @@ func (w *worker) work(b *batch) {
 	for i := range b.chunks {
 		c := &b.chunks[i]
 		for rest := c.buf; len(rest) > 0; {
+			w.ahead.at = 0
 			rest = w.ahead.look(rest)
+			b.at = place{i, len(c.buf) - len(rest)}
 			if frames%stallStep < w.ahead.n {
 				w.count.enter(w.x)
 			}
@@ -91,6 +95,7 @@ func (w *worker) frames(now time.Duration, from *Source, timed bool) {
 		}
 		to := a.run(now, from, at, end)
 		w.timed.pass(to - at)
+		a.at = min(to+1, a.n)
 		if at = to; at == a.n {
 			return
 		}

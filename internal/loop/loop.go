@@ -275,13 +275,42 @@ func (l *Loop) Enrol(nc net.Conn, s Socket) error {
 // Stop ends the loop and closes its connections; it does nothing to one that has not started. Nothing may be enrolled
 // into it any more, and it must not be called on a loop.
 func (l *Loop) Stop() {
+	if l.close() {
+		l.stop()
+	}
+}
+
+// StopWithin is Stop that waits at most for patience, and reports whether the loop has ended. One that stands in an
+// upcall does when that returns.
+func (l *Loop) StopWithin(patience time.Duration) bool {
+	if !l.close() {
+		return true
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.stop()
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// close has the loop take nothing any more, and reports whether it is to be stopped.
+func (l *Loop) close() bool {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	started := l.client != nil && !l.closed
 	l.closed = true
-	l.mu.Unlock()
-	if !started {
-		return
-	}
+	return started
+}
+
+func (l *Loop) stop() {
 	l.endPollerWait()
 	if err := l.client.Stop(); err != nil {
 		l.cfg.Logger.Warn("event loop ended with an error", "loop", l.cfg.Index, "lane", l.cfg.Lane, "error", err)

@@ -21,6 +21,7 @@ type Gate uint32
 const (
 	GateOrdered Gate = 1 << iota // the node's order
 	GateNoticed                  // a gap between two steps, or a sleep, that the node has not judged yet
+	GateEnded                    // the node has ended, and has told its last refusals
 )
 
 // Held reports whether no handler may be called: the gate is closed, or the node's last step is older than limit, so
@@ -56,12 +57,15 @@ const (
 	Kept                     // waits, in order, and its credit with it: its sender runs out of it
 	NoPlace                  // refused as Suspended: as much is kept as may be
 	Unknown                  // no frame of the data lane
+	Left                     // nobody looks at it, and its credit stays away: its sender knows it as lost in flight
 )
 
 // AtGate says what becomes of a frame of so many bytes that comes while the gate is closed, or while frames that came
 // before it are kept. kept is how many bytes are, most how many may be.
-func AtGate(kind wire.Kind, size, kept, most int) Treatment {
+func (g Gate) AtGate(kind wire.Kind, size, kept, most int) Treatment {
 	switch {
+	case g&GateEnded != 0:
+		return Left
 	case kind == wire.KindReply:
 		return GoesOn
 	case kind != wire.KindEnvelope:
@@ -81,10 +85,10 @@ func Closed(ended bool) route.Reason {
 }
 
 // Abandoned is why a host takes nothing that its node has given up without stopping its entities in order: the node has
-// ended, or others own its shard.
+// ended, and what has come to it goes unhandled, or others own its shard.
 func Abandoned(ended bool) route.Reason {
 	if ended {
-		return route.Stopped
+		return route.Abandoned
 	}
 	return route.NotOwner
 }

@@ -16,7 +16,7 @@ import (
 // step in which the node sees the gap opens the gate again (MEM-10).
 func TestGate(t *testing.T) {
 	const limit = time.Second
-	for _, g := range []Gate{0, GateOrdered, GateNoticed, GateOrdered | GateNoticed} {
+	for _, g := range []Gate{0, GateOrdered, GateNoticed, GateOrdered | GateNoticed, GateEnded} {
 		require.Equal(t, g != 0, g.Held(limit, limit), g)
 		require.True(t, g.Held(limit+1, limit), g)
 		require.Equal(t, g, g.Noticed(limit, limit))
@@ -43,7 +43,10 @@ func TestAtGate(t *testing.T) {
 			case wire.KindReply:
 				want = GoesOn
 			}
-			require.Equal(t, want, AtGate(kind, 10, c.kept, 100), "%v, %d kept", kind, c.kept)
+			for _, g := range []Gate{0, GateOrdered, GateNoticed} {
+				require.Equal(t, want, g.AtGate(kind, 10, c.kept, 100), "%v, %d kept", kind, c.kept)
+				require.Equal(t, Left, (g|GateEnded).AtGate(kind, 10, c.kept, 100), "its sender is to know it as lost")
+			}
 		}
 	}
 }
@@ -53,6 +56,6 @@ func TestClosedAndAbandoned(t *testing.T) {
 	require.Equal(t, route.Suspended, Closed(false))
 	require.Equal(t, route.Stopped, Closed(true))
 	require.Equal(t, route.NotOwner, Abandoned(false))
-	require.Equal(t, route.Stopped, Abandoned(true))
+	require.Equal(t, route.Abandoned, Abandoned(true))
 	require.True(t, WrongHome(Abandoned(false)), "its sender asks for the home again")
 }

@@ -41,10 +41,11 @@ func GiveUp(frame []byte, e *wire.Envelope) Unsent {
 	return UnsentTell
 }
 
-// WhyUnsent is the reason for what a link gives up: its peer is gone for good, or this node stops.
-func WhyUnsent(stopping bool) route.Reason {
-	if stopping {
-		return route.Stopped
+// WhyUnsent is the reason for what a link gives up: its peer is gone for good, or this node ends, and what it has
+// accepted goes unhandled.
+func WhyUnsent(ended bool) route.Reason {
+	if ended {
+		return route.Abandoned
 	}
 	return route.PeerLost
 }

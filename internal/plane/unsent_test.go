@@ -36,6 +36,6 @@ func TestGiveUp(t *testing.T) {
 			require.Equal(t, "a", string(e.ID))
 		}
 	}
-	require.Equal(t, route.Stopped, WhyUnsent(true))
+	require.Equal(t, route.Abandoned, WhyUnsent(true))
 	require.Equal(t, route.PeerLost, WhyUnsent(false))
 }

@@ -147,7 +147,7 @@ var hostileBugs = []bug{
 	},
 	{
 		Name: "a-backlog-without-bound", Seeds: 60,
-		In:  "internal/plane.AtGate",
+		In:  "internal/plane.Gate.AtGate",
 		Old: "case size > most-kept:",
 		New: "case size > most:",
 	},

@@ -129,4 +129,25 @@ var planeBugs = []bug{
 		Old: "if limits {\n\t\t\tb = wire.AppendUvarint(b, uint64(e.Limit))\n\t\t}",
 		New: "",
 	},
+	{
+		Name: "abandoned-without-a-word", Seeds: 60,
+		In:   "entity.Shard.discardBatch",
+		Drop: "s.runtime.Unhandled",
+	},
+	{
+		Name: "what-waits-behind-a-handler-is-forgotten", Package: "./entity", Run: "TestHostLaws",
+		In:   "entity.Shard.LeaveBehind",
+		Drop: "s.discardBatch",
+	},
+	{
+		Name: "last-refusals-are-not-flushed", Package: "./internal/driver", Run: "TestClosedOwnerTellsItsSenders",
+		In:  "internal/driver.Driver.shutdown",
+		Old: "d.heed()\n\td.tellRefusals(true)",
+		New: "d.heed()",
+	},
+	{
+		Name: "the-second-parked-message-waits-for-ever", Package: "./internal/plane", Run: "TestParkTimeHoldsForEachMessage",
+		In:   "internal/flow.Slot.pop",
+		Drop: "s.set",
+	},
 }

@@ -2,10 +2,15 @@
 
 package transport
 
-import "time"
+import (
+	"time"
+
+	"github.com/kith-io/kith/internal/loop"
+)
 
 // Close stops accepting and dialling, flushes what connected peers take within CloseTimeout, and closes everything.
-// Upcalls have ended, and no goroutine is left, when it returns. Later calls wait for the first.
+// Upcalls have ended, and no goroutine is left, when it returns; but an upcall that does not return is left behind with
+// its loop, after CloseTimeout. Later calls wait for the first.
 func (t *Transport) Close() { t.CloseBut(nil) }
 
 // CloseBut is Close, but keeps the port bound until last is closed, nil for at once: nobody is answered there any more,
@@ -19,18 +24,55 @@ func (t *Transport) CloseBut(last <-chan struct{}) {
 		}
 		t.mu.Unlock()
 		t.closeListener(last)
+		flushCredit(t)
 		t.flushAll(time.Now().Add(t.cfg.CloseTimeout))
 		t.mu.Lock()
 		t.ended = true
 		t.mu.Unlock()
 		t.cancel()
-		t.tasks.Wait()
+		await(t.cfg.CloseTimeout, t.tasks.Wait)
 		t.killAll()
-		t.ctl.Stop()
-		for _, l := range t.loops {
-			l.Stop()
-		}
+		stopLoops(t)
 	})
+}
+
+// await waits for f, at most for patience.
+func await(patience time.Duration, f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// stopLoops ends all loops side by side.
+func stopLoops(t *Transport) {
+	loops := append([]*loop.Loop{t.ctl}, t.loops...)
+	ended := make(chan bool, len(loops))
+	for _, l := range loops {
+		go func() { ended <- l.StopWithin(t.cfg.CloseTimeout) }()
+	}
+	for range loops {
+		if !<-ended {
+			t.cfg.Logger.Error("an event loop does not return from what it was given to do: it is left behind")
+		}
+	}
+}
+
+// flushCredit has told what was consumed: a sender counts the rest as lost.
+func flushCredit(t *Transport) {
+	remotes, _ := t.snapshot(nil)
+	for _, r := range remotes {
+		for _, c := range t.dataFrom(nil, r.id) {
+			c.flushCredit()
+		}
+	}
 }
 
 // closeListener ends the accepting, and gives the port back when last is closed.

@@ -27,6 +27,11 @@ type PlaneCounts struct {
 	QueueFull    int `json:"queue_full"`    // messages of a process itself that found its worker or loop full
 	StopsBehind  int `json:"stops_behind"`  // stop orders that waited behind messages for a worker or loop
 	AfterAbandon int `json:"after_abandon"` // messages for a host that its node had given up; no storm has one
+
+	Abandoned       int `json:"abandoned"`        // messages in mailboxes of processes that ended, or lost the shard,
+	AbandonedQueued int `json:"abandoned_queued"` // own ones before workers and loops of those that ended,
+	AbandonedParked int `json:"abandoned_parked"` // and parked ones
+	LeftBehind      int `json:"left_behind"`      // handlers that waited for an answer when their node ended
 }
 
 // Add adds another count.
@@ -51,4 +56,8 @@ func (c *PlaneCounts) Add(o *PlaneCounts) {
 	c.QueueFull += o.QueueFull
 	c.StopsBehind += o.StopsBehind
 	c.AfterAbandon += o.AfterAbandon
+	c.Abandoned += o.Abandoned
+	c.AbandonedQueued += o.AbandonedQueued
+	c.AbandonedParked += o.AbandonedParked
+	c.LeftBehind += o.LeftBehind
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
@@ -209,6 +210,12 @@ func (r shardRuntime) Report(i entity.Incident) {
 
 // Unhandled implements entity.Runtime.
 func (r shardRuntime) Unhandled(_ *entity.Entity, why route.Reason, ask bool, payload []byte) {
+	if why == route.Abandoned {
+		r.p.World.Plane.Abandoned++
+		if e := r.p.Ended; e != nil && e.Kind == membership.EndLeft && !r.p.forced {
+			r.p.World.Watcher.Violate(r.p, "lost", "a message lay in a mailbox of a node that left gracefully")
+		}
+	}
 	r.p.dropped[why]++
 	r.p.World.Fate(payload, FateRefused, why, why.String())
 	if !ask {
@@ -280,25 +287,4 @@ func (o origin) Reply(corr uint64, why route.Reason, payload []byte) error {
 	wire.PutReply(room, uint16(why), corr, payload)
 	l.wake()
 	return nil
-}
-
-// shut is the end of a process's data plane. What it accepted and did not deliver is over, and said to be.
-func (p *Process) shut(clean bool) {
-	if clean {
-		fail := func(frame []byte) { p.failed(frame, route.Stopped, "node stopped") }
-		for _, r := range p.Regions {
-			for i := range r.Slots {
-				r.Slots[i].FailAll(fail)
-			}
-		}
-		for _, q := range append(p.workers, p.loop) {
-			q.fail(fail)
-		}
-		for _, c := range p.links.list {
-			c.link.flow.FailAll(fail)
-		}
-		p.lastReport()
-	}
-	p.failAsks(func(*ask) bool { return true }, route.Stopped)
-	p.killTasks()
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -230,10 +229,10 @@ func (w *World) Audit() (crashed, lost int) {
 		e := &w.Book.entries[i]
 		switch {
 		case e.fate != fateOpen:
-		case e.hosted && e.where.Ended != nil && e.where.Ended.Kind == membership.EndLeft && !e.where.forced:
+		case e.hosted && e.where.Ended != nil:
 			lost++
-			w.Watcher.Violate(e.where, "lost", "message %d of %s to %s/%s lay in a mailbox of a node that left gracefully",
-				e.seq, w.Name(e.sender.ID), w.TypeName(e.typ), e.id)
+			w.Watcher.Violate(e.where, "lost", "message %d of %s to %s/%s lay in a mailbox of a node that ended by itself, and "+
+				"nobody was told", e.seq, w.Name(e.sender.ID), w.TypeName(e.typ), e.id)
 		case !e.where.Alive:
 			crashed++
 		default:

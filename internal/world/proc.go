@@ -12,8 +12,6 @@ import (
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
-	"github.com/kith-io/kith/route"
-	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -359,9 +357,12 @@ func (p *Process) Crash(reset bool) {
 
 // Die ends the process: clean as by its own end, otherwise as by a kill. It may be called once.
 func (p *Process) Die(clean bool) {
+	if clean {
+		p.abandon()
+	}
 	p.Alive, p.closed = false, clean
 	p.deferred, p.inbox = nil, nil
-	p.shut(clean)
+	p.shut()
 	p.World.Watcher.Died(p)
 	for _, c := range p.conns.list {
 		c.waiting = nil
@@ -385,16 +386,4 @@ func (p *Process) Die(clean bool) {
 		}
 	}
 	p.accepted = nil
-}
-
-// typeRefused notes that the cluster has a type with other settings. What is parked fails, and all later sends.
-func (p *Process) typeRefused(r shard.TypeRefused) {
-	if reg := p.Region(r.Type); reg != nil {
-		reg.Refused = r.Err
-		for i := range reg.Slots {
-			reg.Slots[i].FailAll(func(frame []byte) { p.failed(frame, route.NotRegistered, "type refused") })
-		}
-	}
-	p.World.trace.note(p.World.Now, p.Index, opNote, fmt.Sprintf("type refused: %v", r.Err))
-	p.World.tell(p, "type refused: %v", r.Err)
 }

@@ -4,6 +4,7 @@
 package world
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -182,4 +183,16 @@ func (p *Process) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 // forgetHome has the node ask for the home of a shard again.
 func (p *Process) forgetHome(typ route.TypeID, n route.ShardID, f route.Fence) {
 	p.Do(shard.RefusedCommand{Type: typ, Shard: n, Term: f.Term(), Epoch: f.Epoch()})
+}
+
+// typeRefused notes that the cluster has a type with other settings. What is parked fails, and all later sends.
+func (p *Process) typeRefused(r shard.TypeRefused) {
+	if reg := p.Region(r.Type); reg != nil {
+		reg.Refused = r.Err
+		for i := range reg.Slots {
+			reg.Slots[i].FailAll(func(frame []byte) { p.failed(frame, route.NotRegistered, "type refused") })
+		}
+	}
+	p.World.trace.note(p.World.Now, p.Index, opNote, fmt.Sprintf("type refused: %v", r.Err))
+	p.World.tell(p, "type refused: %v", r.Err)
 }

@@ -90,7 +90,7 @@ func (p *Process) arrives(in *inbound, from peer.ID, frame []byte) (consumed boo
 	if !p.Held() && len(p.gate.waiting) == 0 {
 		return p.frame(in, in.gen, from, frame)
 	}
-	switch n := len(frame); plane.AtGate(wire.ParseHeader(frame).Kind, n, p.gate.kept, p.World.Config.Data.Keep) {
+	switch n := len(frame); plane.Gate(0).AtGate(wire.ParseHeader(frame).Kind, n, p.gate.kept, p.World.Config.Data.Keep) {
 	case plane.Kept:
 		frame, gen := slices.Clone(frame), in.gen
 		p.World.Plane.Kept++

@@ -187,13 +187,3 @@ func (p *Process) envelope(in *inbound, gen uint32, from peer.ID, frame []byte, 
 	r.queueOf(route.ShardID(e.Shard)).put(waitingFrame{from: from, frame: slices.Clone(frame), done: done})
 	return false
 }
-
-// fail gives the process's own messages that wait to f, in order, and forgets the rest.
-func (q *workQueue) fail(f func(frame []byte)) {
-	for _, w := range q.frames {
-		if w.from == q.p.ID {
-			f(w.frame)
-		}
-	}
-	q.frames, q.orders = nil, nil
-}

@@ -1,0 +1,201 @@
+// The end of execution: no handler is called any more, and what was accepted is told, also what stands behind a handler
+// that does not return.
+
+package exec
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/internal/loop"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// Abandon marks all hosts as lost: from now on no handler is called, whatever loops and workers still find, and what
+// comes is refused because the node ends.
+func (x *Exec) Abandon() {
+	x.ended.Store(true)
+	for _, h := range x.hosts.snapshot() {
+		h.abandoned.Store(true) // before loops no longer hold back what came while this node was suspended
+	}
+	x.stopping.Store(true)
+}
+
+// DropAll has all hosts drop what they hold, after Abandon.
+func (x *Exec) DropAll() {
+	for _, h := range x.hosts.snapshot() {
+		h.give(orderAbandon)
+	}
+}
+
+// StopWorkers has the workers end when they have worked off what they hold.
+func (x *Exec) StopWorkers() {
+	for _, w := range x.workers {
+		close(w.stop)
+	}
+}
+
+// StopEntities ends the goroutines of Blocking entities and waits at most for patience for those that are busy. It
+// reports whether all have ended.
+func (x *Exec) StopEntities(patience time.Duration) bool { return x.pool.stop(patience) }
+
+// passEnd has a loop work off what this node sent to it, behind everything that it has begun.
+type passEnd struct {
+	p    *pass
+	done chan struct{}
+}
+
+// Run works it off, on the loop.
+func (e passEnd) Run(l *loop.Loop) {
+	e.p.Run(l)
+	close(e.done)
+}
+
+// Settle has what is left told as abandoned, after DropAll and StopWorkers, and waits at most for patience for
+// loops to do so. Who has not returned from a handler by then is left behind: workers, loops and Blocking entities, so
+// many are returned, and what stands behind them here is told for them. stopped is closed when no loop is left behind.
+// From here on what others send is not taken: they get no credit for it, and know it as lost. So when it returns all
+// refusals have been given to Needs.Refused, but those of a loop that is left behind.
+func (x *Exec) Settle(patience time.Duration) (behind int, stopped <-chan struct{}) {
+	x.Gate.End()
+	ends := make([]passEnd, len(x.passes))
+	for i, p := range x.passes {
+		ends[i] = passEnd{p, make(chan struct{})}
+		if p.loop.Execute(ends[i]) != nil {
+			close(ends[i].done) // the loop has not begun, or has ended
+		}
+	}
+	over := make(chan struct{})
+	timer := time.AfterFunc(patience, func() { close(over) })
+	defer timer.Stop()
+	stuck := make([]bool, len(x.passes))
+	for i := range x.passes {
+		select {
+		case <-ends[i].done:
+		case <-over:
+			select {
+			case <-ends[i].done:
+			default:
+				stuck[i] = true
+			}
+		}
+	}
+	x.settled.Store(true)
+	for i, p := range x.passes {
+		if stuck[i] {
+			behind++
+			x.abandonOwn(p.backlog.own())
+			x.giveUp(&p.local, nil)
+		}
+	}
+	for _, w := range x.workers {
+		select {
+		case <-w.ended:
+		default:
+			behind++
+			x.giveUp(&w.queue, &w.ahead)
+		}
+	}
+	for _, h := range x.hosts.snapshot() {
+		behind += h.leaveBehind()
+	}
+	all := make(chan struct{})
+	go func() {
+		defer close(all)
+		for i := range ends {
+			<-ends[i].done
+		}
+	}()
+	return behind, all
+}
+
+// leaveBehind gives up what stands behind handlers of the host that do not return.
+func (h *Host) leaveBehind() (behind int) {
+	if h.queue != nil {
+		l := &h.leftover
+		l.lmu.Lock()
+		own := l.left.takeOwn()
+		l.lmu.Unlock()
+		h.x.abandonOwn(own)
+		return 0
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	behind = h.sh.LeaveBehind()
+	h.publish(h.x.Clock.Ticked())
+	return behind
+}
+
+// giveUp tells what a goroutine that does not return from a handler has before it of this node's own messages: what
+// others sent is not given back as credit, so they know it as lost. a is the worker's, nil for a loop.
+func (x *Exec) giveUp(q *execQueue, a *ahead) {
+	q.mu.Lock()
+	own := q.in.takeOwn()
+	hand := q.inHand(a)
+	q.mu.Unlock()
+	x.abandonOwn(hand)
+	x.abandonOwn(own)
+}
+
+// abandonOwn refuses whole frames of this node itself.
+func (x *Exec) abandonOwn(runs [][]byte) {
+	var cache typeCache
+	for _, buf := range runs {
+		for len(buf) > 0 {
+			n := wire.SizeOf(buf)
+			var env wire.Envelope
+			if wire.ParseEnvelope(buf[:n:n], &env) == nil {
+				x.refuseNow(cache.typeOf(x, &env), nil, &env, route.Abandoned)
+			}
+			buf = buf[n:]
+		}
+	}
+}
+
+// inHand returns this node's own frames that a goroutine has taken and not begun, whose handler does not return. What
+// it wrote before it called that handler, its place, is not ordered against this by anything but the time that has
+// passed; it writes no more while it is there. So the race detector is kept from looking. q.mu is held.
+//
+//go:norace
+func (q *execQueue) inHand(a *ahead) (runs [][]byte) {
+	b := &q.out
+	for i := b.at.chunk; i < len(b.chunks); i++ {
+		c := &b.chunks[i]
+		from := 0
+		if i == b.at.chunk {
+			from = b.at.end
+			if a != nil && c.conn == nil {
+				for n := a.at; n < a.n; n++ { // of the frames that were looked at together
+					runs = append(runs, a.next[n].frame)
+				}
+			}
+		}
+		if c.conn == nil {
+			runs = append(runs, c.buf[from:])
+		}
+	}
+	return runs
+}
+
+// own returns the frames of this node itself in a batch of a loop that stands in a handler.
+//
+//go:norace
+func (b *batch) own() (runs [][]byte) {
+	for i := range b.chunks {
+		if b.chunks[i].conn == nil {
+			runs = append(runs, b.chunks[i].buf)
+		}
+	}
+	return runs
+}
+
+// takeOwn takes the frames of this node itself out of the batch.
+func (b *batch) takeOwn() (runs [][]byte) {
+	for i := range b.chunks {
+		if c := &b.chunks[i]; c.conn == nil {
+			runs = append(runs, c.buf)
+			c.buf = nil
+		}
+	}
+	return runs
+}

@@ -1,0 +1,70 @@
+// The end of a process's data plane: what it has accepted and not handled is abandoned, and said to be.
+
+package world
+
+import (
+	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// abandon gives up what a process holds that ends by itself, while it can still say so: what waits in mailboxes, before
+// workers and loop, in slots and links; and tells what it has refused of others. What its gate keeps of others it
+// leaves as it is: they get no credit for it, and know it as lost.
+func (p *Process) abandon() {
+	fail := func(frame []byte) { p.failed(frame, plane.WhyUnsent(true), "its node ended") }
+	for _, r := range p.Regions {
+		for i := range r.Slots {
+			p.World.Plane.AbandonedParked += r.Slots[i].FailAll(fail)
+		}
+		for _, h := range r.shards {
+			if h != nil {
+				h.silent = true
+				h.abandon()
+			}
+		}
+	}
+	for _, q := range append(p.workers, p.loop) {
+		q.abandon(fail)
+	}
+	for _, c := range p.links.list {
+		c.link.flow.FailAll(fail)
+	}
+	p.lastReport()
+}
+
+// abandon drops what the host holds. Handlers that wait for an answer never get one: what stands behind them goes too.
+func (h *hosted) abandon() {
+	w := h.r.Process.World
+	before := w.Acting
+	w.Acting = h.r.Process
+	h.shard.Abandon()
+	w.Plane.LeftBehind += h.shard.LeaveBehind()
+	w.Acting = before
+}
+
+// abandon gives the process's own messages that wait to fail, in order, and refuses those of others.
+func (q *workQueue) abandon(fail func(frame []byte)) {
+	frames := q.frames
+	q.frames, q.orders = nil, nil
+	for _, f := range frames {
+		if f.from == q.p.ID {
+			fail(f.frame)
+			q.p.World.Plane.AbandonedQueued++
+			continue
+		}
+		var e wire.Envelope
+		if err := wire.ParseEnvelope(f.frame, &e); err != nil {
+			q.p.World.Watcher.Violate(q.p, "frame", "a frame that waited does not parse: %v", err)
+			continue
+		}
+		q.p.refuse(f.from, &e, plane.Abandoned(true))
+		f.done()
+	}
+}
+
+// shut ends what a process has under way.
+func (p *Process) shut() {
+	p.failAsks(func(*ask) bool { return true }, route.Stopped)
+	p.killTasks()
+}
