@@ -17,7 +17,7 @@ SEED     ?=
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm accounts resolver-proof forming-proof storm-arm64 upgrade scale kill-test chaos planted fuzz bench bench-e2e bench-peers test-peers idle-entities check build clean
+.PHONY: help run test race storm accounts resolver-proof forming-proof storm-arm64 upgrade scale timers kill-test chaos planted fuzz bench bench-e2e bench-peers test-peers idle-entities check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,11 @@ accounts: build ## storms of heavy traffic and of every way to end, SEEDS=500 fr
 
 scale: build ## measure a simulated membership of N=1000 nodes; ARGS=--parts=join,crash picks what
 	@$(BIN)/node scale --nodes=$(N) $(ARGS)
+
+timers: build ## set N=1000000 timers, left alone, under real stalls, and simulated: none may be early; ARGS=--over=60s
+	@$(BIN)/node timers --timers=$(or $(filter-out 1000,$(N)),1000000) --no-stalls $(ARGS)
+	@$(BIN)/node timers --timers=$(or $(filter-out 1000,$(N)),1000000) $(ARGS)
+	@$(BIN)/node timers --timers=$(or $(filter-out 1000,$(N)),1000000) --simulated
 
 storm-arm64: ## the same storm on arm64 under user-mode emulation must leave the same traces; SEEDS=500 FIRST=1
 	@GO="$(GO)" .ci/storm-arm64 $(SEEDS) $(FIRST)

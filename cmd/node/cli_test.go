@@ -171,6 +171,21 @@ func TestStormLineAndExitCode(t *testing.T) {
 }
 
 // TestScaleLine: the last line has the promised fields of what was measured and no others (a small cluster).
+// ACC-4: the command sets timers, simulated and real ones, and none is early.
+func TestTimersLine(t *testing.T) {
+	for _, how := range []string{"--simulated", "--no-stalls"} {
+		code, out, errs := program(t, "timers", "--timers=1000", "--over=1s", how)
+		require.Equal(t, exitOK, code, errs)
+		var r timersResult
+		require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(out, "timers ")), &r))
+		require.Zero(t, r.Early)
+		require.GreaterOrEqual(t, r.Timers, 1000)
+		require.Equal(t, how == "--simulated", r.Simulated)
+	}
+	code, _, _ := program(t, "timers", "--timers=1")
+	require.Equal(t, exitUsage, code)
+}
+
 func TestScaleLine(t *testing.T) {
 	code, out, errs := program(t, "scale", "--nodes=5", "--parts=one,quiet,crash", "--crashes=2")
 	require.Equal(t, exitOK, code, errs)

@@ -26,7 +26,8 @@ const strategies = "keep-majority,static-quorum,keep-oldest,down-all,unsafe-auto
 
 // texts are the variables of the tags.
 var texts = kong.Vars{
-	"strategies": strategies,
+	"stalls_help": stallsHelp,
+	"strategies":  strategies,
 	"listen_help": "Address to listen on, host:port; port 0 takes a free one. One that is not loopback needs the three " +
 		"--tls flags, or --insecure.",
 	"seeds_help": "Contact points, host:port, in the same order on all nodes, this one among them or not. The first of " +

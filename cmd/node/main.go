@@ -34,6 +34,7 @@ type commands struct {
 	Accounts accountsCmd `cmd:"" help:"Run storms of heavy traffic, and account for every accepted message."`
 	Storm    stormCmd    `cmd:"" help:"Run random simulated clusters under random faults, and check every step."`
 	Scale    scaleCmd    `cmd:"" help:"Measure a large simulated membership: joins, crashes, sizes, bytes, suspicions."`
+	Timers   timersCmd   `cmd:"" help:"Set very many timers on nodes that stand still; count the early, measure the late."`
 	Proof    proofCmd    `cmd:"" name:"resolver-proof" help:"Prove that no state of the links lets two sides live."`
 	Kill     killCmd     `cmd:"" name:"kill-test" help:"Kill one of several node processes; measure when others say so."`
 	Chaos    chaosCmd    `cmd:"" help:"Run real node processes under faults that a seed draws, and check what they do."`

@@ -20,7 +20,7 @@ var executionBugs = []bug{
 		Without: "t.done",
 	},
 	{
-		Name: "timers-count-from-the-slewed-clock", Seeds: 20,
+		Name: "timers-count-from-the-slewed-clock", Seeds: 5,
 		In:  "entity.Context.SetTimer",
 		Old: "c.s.runtime.Now()",
 		New: "c.s.runtime.Slewed()",
