@@ -30,6 +30,8 @@ type bug struct {
 	// Seeds is how many storm seeds, from First on (1 if zero), may be used to find it. Zero when a test has to.
 	Seeds int
 	First uint64
+	// Accounts has them be seeds of `node accounts`, whose storms look closer at where messages go.
+	Accounts bool
 
 	// Package and Run name the tests that have to fail when Seeds is zero, as in go test -run Run Package.
 	Package string
@@ -53,10 +55,20 @@ func (b *bug) check() error {
 		return fmt.Errorf("bug %s: nothing would change", b.Name)
 	case b.Seeds < 0 || b.Seeds == 0 && (b.Package == "" || b.Run == ""):
 		return fmt.Errorf("bug %s: needs Seeds, or Package and Run", b.Name)
+	case b.Accounts && b.Seeds == 0:
+		return fmt.Errorf("bug %s: Accounts is of Seeds", b.Name)
 	case b.Seeds > 0 && b.Package+b.Run != "":
 		return fmt.Errorf("bug %s: has Seeds and a test: one of them", b.Name)
 	}
 	return nil
+}
+
+// verb is the verb of the node command whose seeds have to find it.
+func (b *bug) verb() string {
+	if b.Accounts {
+		return "accounts"
+	}
+	return "storm"
 }
 
 // checkAll returns the first thing that is wrong with a list.

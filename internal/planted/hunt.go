@@ -42,7 +42,7 @@ func (h *hunter) hunt(ctx context.Context, b *bug) (catch, error) {
 		if err != nil {
 			return catch{}, err
 		}
-		return h.storm(ctx, node, b.First, b.Seeds)
+		return h.storm(ctx, node, b.verb(), b.First, b.Seeds)
 	}
 	return h.test(ctx, b.Package, b.Run, overlay)
 }
@@ -53,12 +53,17 @@ func (h *hunter) baseline(ctx context.Context, list []bug) error {
 	if err != nil {
 		return err
 	}
-	seeds := map[uint64]int{}
+	type storms struct {
+		verb  string
+		first uint64
+	}
+	seeds := map[storms]int{}
 	done := map[string]bool{}
 	for i := range list {
 		b := &list[i]
 		if b.Seeds > 0 {
-			seeds[max(b.First, 1)] = max(seeds[max(b.First, 1)], b.Seeds)
+			of := storms{b.verb(), max(b.First, 1)}
+			seeds[of] = max(seeds[of], b.Seeds)
 			continue
 		}
 		if key := b.Package + " " + b.Run; !done[key] {
@@ -68,9 +73,9 @@ func (h *hunter) baseline(ctx context.Context, list []bug) error {
 			}
 		}
 	}
-	for first, n := range seeds {
-		if err := h.quiet(h.storm(ctx, node, first, n)); err != nil {
-			return fmt.Errorf("storm of %d seeds from %d: %w", n, first, err)
+	for of, n := range seeds {
+		if err := h.quiet(h.storm(ctx, node, of.verb, of.first, n)); err != nil {
+			return fmt.Errorf("%s of %d seeds from %d: %w", of.verb, n, of.first, err)
 		}
 	}
 	return nil
@@ -118,16 +123,16 @@ const passed = "nothing was seen"
 
 // storm runs the simulator's swarm. A bug is caught when it exits non-zero and its last line counts a violation: a
 // crash of the simulator itself, or a hang, proves nothing.
-func (h *hunter) storm(ctx context.Context, node string, first uint64, seeds int) (catch, error) {
-	out, err := h.run(ctx, node, "storm", "--seeds", strconv.Itoa(seeds), "--first", strconv.FormatUint(max(first, 1), 10))
-	r := reportOf(out)
+func (h *hunter) storm(ctx context.Context, node, verb string, first uint64, seeds int) (catch, error) {
+	out, err := h.run(ctx, node, verb, "--seeds", strconv.Itoa(seeds), "--first", strconv.FormatUint(max(first, 1), 10))
+	r := reportOf(out, verb)
 	switch {
 	case err == nil && r != nil && *r.Violations == 0:
 		return catch{Why: passed}, nil
 	case err == nil:
 		return catch{Why: "the storm exits zero and does not say that it saw nothing"}, nil
 	case r != nil && *r.Violations > 0:
-		return catch{By: "storm", Seed: r.seed()}, nil
+		return catch{By: verb, Seed: r.seed()}, nil
 	}
 	return catch{Why: fmt.Sprintf("the storm failed without a violation: %v\n%s", err, tail(out))}, nil
 }
@@ -175,11 +180,11 @@ type report struct {
 	} `json:"failures"`
 }
 
-// reportOf reads the storm's last line; nil when there is none that counts violations.
-func reportOf(out []byte) *report {
+// reportOf reads the last line of a verb; nil when there is none that counts violations.
+func reportOf(out []byte, verb string) *report {
 	var last *report
 	for line := range strings.Lines(string(out)) {
-		text, is := strings.CutPrefix(line, "storm {")
+		text, is := strings.CutPrefix(line, verb+" {")
 		r := new(report)
 		if is && json.Unmarshal([]byte("{"+text), r) == nil && r.Violations != nil {
 			last = r

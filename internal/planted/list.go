@@ -244,5 +244,6 @@ var bugs = slices.Concat([]bug{
 		In:      "internal/plane.Gate.Held",
 		Without: "age > limit",
 	},
-}, membershipBugs, formingBugs, courierBugs, executionBugs, largeBugs, hostileBugs, chaosBugs, availableBugs, ownerBugs,
+}, membershipBugs, formingBugs, courierBugs, accountBugs, executionBugs, largeBugs, hostileBugs, chaosBugs,
+	availableBugs, ownerBugs,
 	planeBugs)

@@ -91,12 +91,12 @@ func TestNoisyNet(t *testing.T) {
 
 // TestReadsTheLastLine holds how the storm's answer is read.
 func TestReadsTheLastLine(t *testing.T) {
-	r := reportOf([]byte("seeds 1 to 5\nstorm {\"violations\":2,\"failures\":[{\"seed\":42},{\"seed\":43}]}\n"))
+	r := reportOf([]byte("seeds 1 to 5\nstorm {\"violations\":2,\"failures\":[{\"seed\":42},{\"seed\":43}]}\n"), "storm")
 	require.Equal(t, 2, *r.Violations)
 	require.Equal(t, uint64(42), r.seed())
-	require.Zero(t, reportOf([]byte("storm {\"violations\":0}")).seed())
+	require.Zero(t, reportOf([]byte("storm {\"violations\":0}"), "storm").seed())
 	for _, text := range []string{"", "storm {}", "storm {\"violations\":", "a storm {\"violations\":2}"} {
-		require.Nil(t, reportOf([]byte(text)), text)
+		require.Nil(t, reportOf([]byte(text), "storm"), text)
 	}
 }
 

@@ -1,0 +1,13 @@
+// Planted bugs of the account: messages that end without a word, or with the wrong one.
+
+package main
+
+var accountBugs = []bug{
+	{
+		Name: "refusals-of-one-shard-are-of-one-reason", Seeds: 60, Accounts: true,
+		In:  "internal/plane.Refusals.entry",
+		Old: "if e := rs.entries[tier.key]; e != nil {\n\t\t\treturn e\n\t\t}",
+		New: "if e := rs.entries[tier.key]; e != nil {\n\t\t\treturn e\n\t\t}\n\t\tfor key, e := range rs.entries {\n" +
+			"\t\t\tif key.Reason = tier.key.Reason; key == tier.key {\n\t\t\t\treturn e\n\t\t\t}\n\t\t}",
+	},
+}
