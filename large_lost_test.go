@@ -25,10 +25,10 @@ func TestLargeMessageMovesWithItsShard(t *testing.T) {
 		try := fmt.Sprint("entity", i)
 		require.NoError(t, c.region.TellWait(within(t), try, noise(10, 1)))
 		eventually(t, func() bool { return len(c.seen.of(try)) == 1 }, "the first")
-		before := c.nodes[2].Stats().Handled
+		before := c.nodes[2].Stats().Envelopes
 		require.NoError(t, c.region.TellWait(within(t), try, noise(10, 2)))
 		eventually(t, func() bool { return len(c.seen.of(try)) == 2 }, "the second")
-		if c.nodes[2].Stats().Handled > before {
+		if c.nodes[2].Stats().Envelopes > before {
 			id = try
 		}
 	}

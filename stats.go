@@ -15,7 +15,7 @@ type Stats struct {
 	Uptime             time.Duration   // since the start of the node
 	Suspension         SuspensionStats // the times in which no message was handled here
 	StepAge            time.Duration   // how long ago the control goroutine last stepped
-	Handled            uint64          // messages that loops and workers gave to their hosts
+	Envelopes          uint64          // that loops and workers took, also to refuse them; Types has what handlers got
 	AsksUnderway       int             // asks of this node that wait for their answers
 	AsksLate           uint64          // answers that came when nobody waited any more
 	AsksForeign        uint64          // answers of nodes that were not asked: the asks go on waiting

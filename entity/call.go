@@ -18,6 +18,9 @@ func (c *Context) receive(payload []byte) {
 		return
 	}
 	c.tally.Delivered++
+	if c.fired {
+		c.tally.TimersHandled++
+	}
 	c.outcome(c.call(payload))
 }
 

@@ -362,6 +362,7 @@ func (m *hostModel) end(t *rapid.T, abandon bool) {
 		require.Equal(t, 1, n, "ask %d", corr)
 	}
 	require.Equal(t, uint64(m.handled+m.timers), st.Delivered, "handlers saw what was counted")
+	require.Equal(t, uint64(m.timers), st.TimersHandled)
 }
 
 // TestBlockingShardUnderThreads rides a shard as the driver does, with a lock and goroutines, so that the race detector

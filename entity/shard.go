@@ -75,6 +75,7 @@ type Tally struct {
 	Stopped       uint64 // instances stopped, for whatever reason
 	Slow          uint64 // calls longer than SlowAfter
 	TimersDropped uint64 // timers that went with their instance or with the shard
+	TimersHandled uint64 // of Delivered, messages of timers
 	Expired       uint64 // asks that lay in a mailbox until nobody waited any more: no handler was called
 }
 
@@ -91,6 +92,7 @@ func (t *Tally) add(o *Tally) {
 	t.Stopped += o.Stopped
 	t.Slow += o.Slow
 	t.TimersDropped += o.TimersDropped
+	t.TimersHandled += o.TimersHandled
 	t.Expired += o.Expired
 }
 

@@ -17,20 +17,20 @@ type Type struct {
 	Stopping      int // of them, being stopped
 	Known         int // shards whose home is known here
 	ParkedBytes   int64
-	ParkedLost    uint64            // parked messages that failed: no home in time, or the node ended
-	Refused       map[string]uint64 // messages to entities here that were refused, by reason
+	ParkedLost    uint64            // parked messages that failed: no home in time, or the type was refused
+	Refused       map[string]uint64 // messages to entities here that were refused, by reason; own callers' too
 	RefusedRemote uint64            // tells of this node that their receivers refused
-	Unsent        uint64            // messages that waited for a node when it was removed or refused us, or this one ended
+	Unsent        uint64            // messages that waited for a node when it was removed or refused us
 
 	Entities     uint64 // that live here, idle ones included
 	MailboxBytes uint64 // that wait for them, with entity.RecordOverhead for each message
-	Handled      uint64 // messages given to handlers
+	Handled      uint64 // messages given to handlers; those of timers are no messages here, nor in Abandoned and Dropped
 	NotMade      uint64 // messages for which New or Open made no handler: asks were answered, tells reported
 	Failed       uint64 // of them, Receive returned an error
 	NoReply      uint64 // asks that were left without a reply
 	AnswersLost  uint64 // answers that the asker's side did not take
 	Expired      uint64 // asks for whose answer nobody waited any more when their turn came here: no handler was called
-	Abandoned    uint64 // accepted messages dropped because the shard was lost
+	Abandoned    uint64 // that this node had accepted and dropped: it ended, or the shard was lost (docs/shutdown.md)
 	Made         uint64 // instances that New made
 	Passivated   uint64 // instances that were let go because they were idle or asked for it
 	Stopped      uint64 // instances that were stopped, for whatever reason

@@ -37,7 +37,7 @@ type Stats struct {
 	Uptime             time.Duration
 	Suspension         stats.Suspension
 	StepAge            time.Duration
-	Handled            uint64
+	Envelopes          uint64
 	AsksUnderway       int
 	AsksLate           uint64
 	AsksForeign        uint64
@@ -66,7 +66,7 @@ func (d *Driver) Stats() Stats {
 		BusyEntities: d.exec.Busy(), MailboxBytes: d.mail.used.Load(), ControlDropped: d.inbox.dropped.Load(),
 		ControlLost: d.count.mailLost.Load(), InvalidFrames: d.nonsense.count.Load(),
 		RepliesLost: d.count.repliesLost.Load(), UnreportedRefusals: d.count.refusalsUntold.Load(),
-		Unregistered: d.exec.Unregistered(), Handled: d.exec.Handled(), Transport: d.wires.Stats(),
+		Unregistered: d.exec.Unregistered(), Envelopes: d.exec.Handled(), Transport: d.wires.Stats(),
 	}
 	s.LargeUnderway, s.LargeBytes = d.large.count(), d.large.bytes.used.Load()
 	if c := d.counts.Load(); c != nil {
@@ -104,7 +104,8 @@ func (r *Region) stats() TypeStats {
 
 // put fills in what the type's shards have counted.
 func put(t *TypeStats, st entity.Stats) {
-	t.Handled, t.Failed, t.NoReply, t.AnswersLost = st.Delivered, st.Failed, st.NoReply, st.AnswersLost
+	t.Handled = st.Delivered - min(st.Delivered, st.TimersHandled) // one may be newer than the other
+	t.Failed, t.NoReply, t.AnswersLost = st.Failed, st.NoReply, st.AnswersLost
 	t.NotMade = st.NotMade
 	t.Made, t.Passivated, t.Stopped = st.Made, st.Passivated, st.Stopped
 	t.TimersFired, t.TimersDropped, t.Timers = st.TimersFired, st.TimersDropped, uint64(st.Timers)

@@ -31,6 +31,7 @@ const (
 	figEvicted
 	figTimersFired
 	figTimersDropped
+	figTimersHandled
 	figExpired
 	figTimersLate    // the first of the classes of entity.Lateness
 	figTimersLateMax = figTimersLate + entity.LateClasses
@@ -50,7 +51,8 @@ func tallyOf(st *entity.Stats) tally {
 		figAnswersLost: st.AnswersLost,
 		figMade:        st.Made, figPassivated: st.Passivated, figStopped: st.Stopped, figAbandoned: st.Abandoned,
 		figCrashes: st.Crashes, figGivenUp: st.GivenUp, figDropped: st.Dropped, figEvicted: st.Evicted,
-		figTimersFired: st.TimersFired, figTimersDropped: st.TimersDropped, figExpired: st.Expired,
+		figTimersFired: st.TimersFired, figTimersDropped: st.TimersDropped,
+		figTimersHandled: st.TimersHandled, figExpired: st.Expired,
 		figEntities: uint64(st.Live), figCrashed: uint64(st.Crashed), figTimers: uint64(st.Timers),
 		figMailboxBytes: uint64(st.QueuedBytes), figTimersLateMax: uint64(st.Late.Max),
 	}
@@ -95,7 +97,7 @@ func (v *tally) stats() (st entity.Stats) {
 	st.Delivered, st.Failed, st.NoReply, st.AnswersLost = v[figHandled], v[figFailed], v[figNoReply], v[figAnswersLost]
 	st.Made, st.Passivated, st.Stopped, st.Abandoned = v[figMade], v[figPassivated], v[figStopped], v[figAbandoned]
 	st.TimersFired, st.TimersDropped, st.Timers = v[figTimersFired], v[figTimersDropped], int(v[figTimers])
-	st.Expired = v[figExpired]
+	st.Expired, st.TimersHandled = v[figExpired], v[figTimersHandled]
 	st.Crashes, st.GivenUp, st.Dropped, st.Evicted = v[figCrashes], v[figGivenUp], v[figDropped], v[figEvicted]
 	st.NotMade, st.Crashed = v[figNotMade], int(v[figCrashed])
 	st.Late.Max = time.Duration(v[figTimersLateMax])

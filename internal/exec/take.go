@@ -121,9 +121,11 @@ func (x *Exec) refuse(t *Type, from *Source, env *wire.Envelope, reason route.Re
 }
 
 func (x *Exec) refuseNow(t *Type, from *Source, env *wire.Envelope, reason route.Reason) {
-	if t != nil {
+	switch {
+	case from == nil && reason == route.Abandoned: // it had been accepted: that is another count
+	case t != nil:
 		t.countRefused(reason)
-	} else {
+	default:
 		x.unregistered.Add(1)
 	}
 	kept := *env // so that nobody's envelope has to be on the heap because of those that are refused
