@@ -3,6 +3,8 @@
 package kith
 
 import (
+	"errors"
+
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/driver"
@@ -42,6 +44,14 @@ var (
 	ErrAbandoned     = route.ErrAbandoned     // it waited on a node that ended, or lost the shard; matches ErrStopped
 	ErrLostInFlight  = route.ErrLostInFlight  // lost on the way or with its owner, handled or not; matches ErrPeerLost
 )
+
+// MayHaveRun reports whether a handler may have been called for a message, by the error that a form of sending
+// returned: false means that none was and none will be, so that the message can be sent again without being handled
+// twice. It is true for nil and for every error that it knows nothing of. docs/errors.md says it of each error. An
+// error must not be joined to that of another message; wrapping it is fine.
+func MayHaveRun(err error) bool {
+	return route.MayHaveRun(err) && !errors.Is(err, ErrWouldBlock) && !errors.Is(err, ErrSettingsDiffer)
+}
 
 // Errors that a Context returns beside those of delivery.
 var (

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/valyala/bytebufferpool"
+
+	"github.com/kith-io/kith/route"
 )
 
 // TypedRegion sends values of type Q and gets replies of type R.
@@ -111,7 +113,7 @@ func (t *TypedRegion[Q, R]) AskFunc(d time.Duration, id string, m *Q, f func(r R
 
 func (t *TypedRegion[Q, R]) parse(b []byte, r *R) error {
 	if err := t.reply.ParseInto(b, r); err != nil {
-		return fmt.Errorf("%w: %w", ErrBadPayload, err)
+		return route.Ran(fmt.Errorf("%w: %w", ErrBadPayload, err)) // the reply
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func (c *Context) outcome(err error, text []byte) {
 		c.answer(route.HandlerFailed, errorText(err))
 	case c.from != nil && !c.answered && !c.detached:
 		if c.failed != nil {
-			c.answer(route.ReasonOf(c.failed), nil)
+			c.answer(route.ReasonOf(c.failed), errorText(fmt.Errorf("the reply: %w", c.failed)))
 		} else {
 			c.tally.NoReply++
 			c.answer(route.NoReply, nil)

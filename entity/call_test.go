@@ -126,7 +126,8 @@ func TestReplyThatNeverWentOutIsAnsweredWithItsReason(t *testing.T) {
 		}
 		require.Equal(t, route.OK, r.deliver("a", "q", o, 1))
 		r.runAll()
-		require.Equal(t, []answer{{1, route.TooLarge, ""}}, o.answers)
+		require.Equal(t, []answer{{1, route.TooLarge, "the reply: kith: payload too large: 9 bytes"}},
+			o.answers, "not the question")
 		require.Zero(t, r.Stats().NoReply)
 		// And when not even that goes out it is counted.
 		r.f.receive = func(*Context, []byte) error { return errTest }

@@ -81,6 +81,10 @@ func (w *askWaiter) failure(reason route.Reason, text []byte) error {
 	if reason == route.TimedOut {
 		reason = plane.Unanswered(e != nil)
 	}
+	return plane.Ran(reason, e != nil, text, w.blame(e, reason, text))
+}
+
+func (w *askWaiter) blame(e *routeEntry, reason route.Reason, text []byte) error {
 	blame, limit := plane.BlameFor(reason, e != nil && e.remote != nil, text)
 	switch blame {
 	case plane.BlameHere:

@@ -32,7 +32,8 @@ func (t *largeTable) judgeReply(from peer.ID, b *wire.BulkBegin) flow.BulkEnd {
 	case t.asks.awaiting(b.Corr, from) == nil:
 		return flow.BulkEnd{Reason: route.NoReply}
 	case int(b.Size) > most:
-		t.asks.failWith(b.Corr, route.TooLarge, fmt.Errorf("the reply: %w", t.bounds.tooLarge(nil, int(b.Size))))
+		over := fmt.Errorf("the reply: %w", t.bounds.tooLarge(nil, int(b.Size)))
+		t.asks.failWith(b.Corr, route.TooLarge, route.Ran(over))
 		return flow.BulkEnd{Reason: route.TooLarge, Limit: most}
 	}
 	return flow.BulkEnd{}

@@ -17,7 +17,9 @@ import (
 )
 
 // Tell sends payload to the entity id: accepted or a typed error, without blocking.
-func (r *Region) Tell(id string, payload []byte) error { return r.send(id, payload, 0, nil, nil) }
+func (r *Region) Tell(id string, payload []byte) error {
+	return route.NotRun(r.send(id, payload, 0, nil, nil))
+}
 
 // TellWith is Tell with headers.
 func (r *Region) TellWith(h *Headers, id string, payload []byte) error {
@@ -164,10 +166,10 @@ func (r *Region) AskWith(ctx context.Context, h *Headers, id string, payload []b
 		limit = time.Until(deadline) + 2*wheelTick
 	}
 	if ctx.Err() != nil {
-		return nil, askCancelled(ctx, route.ErrTimeout)
+		return nil, route.NotRun(askCancelled(ctx, route.ErrTimeout))
 	}
 	if err := r.d.exec.Waits.MayWait(); err != nil {
-		return nil, err
+		return nil, route.NotRun(err)
 	}
 	w, corr, err := r.d.asks.begin(limit, r, r.Shard(id), nil, nil)
 	if err != nil {
@@ -175,13 +177,16 @@ func (r *Region) AskWith(ctx context.Context, h *Headers, id string, payload []b
 	}
 	if err := r.send(id, payload, corr, w, h); err != nil {
 		r.d.asks.abandon(w, corr, false)
-		return nil, err
+		return nil, route.NotRun(err)
 	}
 	select {
 	case <-w.wake:
 	case <-ctx.Done():
 		if w.claim(corr) {
-			err = askCancelled(ctx, w.failure(route.TimedOut, nil))
+			failed := w.failure(route.TimedOut, nil)
+			if err = askCancelled(ctx, failed); !route.MayHaveRun(failed) {
+				err = route.NotRun(err)
+			}
 			r.d.asks.free(w)
 			return nil, err
 		}
@@ -216,7 +221,7 @@ func (r *Region) AskWithinWith(d time.Duration, h *Headers, id string, payload, 
 	}
 	if err := r.send(id, payload, corr, w, h); err != nil {
 		r.d.asks.abandon(w, corr, false)
-		return into[:0], err
+		return into[:0], route.NotRun(err)
 	}
 	<-w.wake
 	reply, err := w.reply, w.err
@@ -238,7 +243,7 @@ func (r *Region) AskFuncWith(d time.Duration, h *Headers, id string, payload []b
 		return err
 	}
 	if err := r.send(id, payload, corr, w, h); err != nil && r.d.asks.abandon(w, corr, true) {
-		return err
+		return route.NotRun(err)
 	}
 	return nil
 }

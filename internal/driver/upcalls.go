@@ -59,7 +59,8 @@ func (t *links) Undelivered(id peer.ID, frames []byte, err error) {
 		case plane.UnsentLarge:
 			t.large.unsent(&env, reason, err)
 		case plane.UnsentAsk:
-			t.asks.failIfWaiting(env.Corr, reason)
+			// It was not sent: what a link hands out does not come back.
+			t.asks.failWith(env.Corr, reason, route.NotRun(&PeerError{Peer: id, Type: r.typ.Name, Reason: reason}))
 		case plane.UnsentTell:
 			if reason != route.Abandoned {
 				t.failed.add(r, route.ShardID(env.Shard), cause{peer: id, reason: reason}, 1, env.ID)

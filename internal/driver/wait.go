@@ -22,7 +22,7 @@ func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error 
 // TellWaitWith is TellWait with headers.
 func (r *Region) TellWaitWith(ctx context.Context, h *Headers, id string, payload []byte) error {
 	if err := r.tellWait(h, id, payload); err != nil {
-		return r.insist(ctx, err, func() error { return r.tellWait(h, id, payload) })
+		return route.NotRun(r.insist(ctx, err, func() error { return r.tellWait(h, id, payload) }))
 	}
 	return nil
 }

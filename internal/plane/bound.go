@@ -86,14 +86,29 @@ func BlameFor(why route.Reason, there bool, text []byte) (blame Blame, limit int
 		limit = ParseLimit(text)
 	}
 	switch {
+	case limit == 0 && len(text) > 0: // a handler's error, or a bound that its answer met
+		return BlameText, 0
 	case !there && bound:
 		return BlameHere, 0
-	case !there, limit == 0 && len(text) > 0: // a handler's error, or a bound that is not that peer's
+	case !there:
 		return BlameText, 0
 	case bound:
 		return BlameThat, limit
 	}
 	return BlamePeer, 0
+}
+
+// Ran returns err, the error of an ask that was answered with a reason and a text, so that route.MayHaveRun knows what
+// the node does: nothing was handled of an ask that went nowhere; and where the text is not that of a refusal, the
+// handler's answer met the bound. went says whether it went to a shard, here or on another node.
+func Ran(why route.Reason, went bool, text []byte, err error) error {
+	switch {
+	case !went:
+		return route.NotRun(err)
+	case why != route.NewFailed && len(text) > 0 && ParseLimit(text) == 0:
+		return route.Ran(err)
+	}
+	return err
 }
 
 // Hearer says who hears that a message is not delivered.

@@ -72,7 +72,7 @@ func TestBlameFor(t *testing.T) {
 			{true, "", BlamePeer, 0}, {true, "words", BlameText, 0}, {true, "7 bytes", BlameText, 0},
 		} {
 			switch {
-			case bound && !c.there:
+			case bound && !c.there && c.text != "words":
 				c.want = BlameHere
 			case bound && c.text == "":
 				c.want = BlameThat // a node of wire version 1 tells no limit
@@ -83,6 +83,19 @@ func TestBlameFor(t *testing.T) {
 			require.Equal(t, c.want, blame, "%v %+v", why, c)
 			require.Equal(t, c.limit, limit, "%v %+v", why, c)
 		}
+	}
+}
+
+// No handler was called for an ask that went nowhere, whatever its error; one whose answer met a bound was handled, and
+// says so by words of its own.
+func TestRan(t *testing.T) {
+	for why := route.OK + 1; why < route.Reason(route.Reasons); why++ {
+		require.False(t, route.MayHaveRun(Ran(why, false, nil, why.Err())), why)
+		require.Equal(t, route.MayHaveRun(why.Err()), route.MayHaveRun(Ran(why, true, nil, why.Err())), why)
+		require.Equal(t, route.MayHaveRun(why.Err()), route.MayHaveRun(Ran(why, true, []byte("7 bytes"), why.Err())), why)
+		said := Ran(why, true, []byte("the reply: no room"), why.Err())
+		require.Equal(t, why != route.NewFailed, route.MayHaveRun(said), why)
+		require.ErrorIs(t, said, why.Err())
 	}
 }
 

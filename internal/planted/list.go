@@ -246,4 +246,4 @@ var bugs = slices.Concat([]bug{
 	},
 }, membershipBugs, formingBugs, courierBugs, accountBugs, executionBugs, largeBugs, hostileBugs, chaosBugs,
 	availableBugs, ownerBugs,
-	planeBugs)
+	planeBugs, askBugs)

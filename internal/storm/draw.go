@@ -26,12 +26,13 @@ const (
 	OffLarge       = "large"       // messages that fit no frame
 	OffLateHomes   = "late-homes"  // homes that are told again when their members were removed
 	OffTimers      = "timers"      // named timers, set anew and cancelled
+	OffLimits      = "limits"      // asks that nobody waits for long, and headers
 )
 
 // Draws returns everything that a storm can be run without.
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
-		OffLateHomes, OffTimers}
+		OffLateHomes, OffTimers, OffLimits}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -43,6 +44,7 @@ type draws struct {
 	first    bool // a first seed that is started again comes first in its own list
 	naps     bool
 	large    bool
+	brief    *rand.Rand    // which asks are waited for shortly, and have headers; nil: none
 	truce    time.Duration // until then no fault begins
 }
 
@@ -79,6 +81,9 @@ func (s *storm) drawMore(cfg *setup.Config) {
 	}
 	if rng, ok := s.draw(OffTimers, 2); ok {
 		s.timers.more = rng
+	}
+	if rng, ok := s.draw(OffLimits, 2); ok {
+		s.brief = rng
 	}
 	if rng, ok := s.draw(OffLarge, 2); ok {
 		s.drawLarge(&cfg.Data, rng)

@@ -3,6 +3,7 @@
 package storm
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -74,7 +75,8 @@ func (s *storm) send(r *world.Region, id string, hops byte, most int) {
 	var err error
 	if s.load.IntN(5) == 0 {
 		told := false
-		err = p.Ask(time.Duration(1+s.load.IntN(8))*time.Second, r.Type.Name, id, payload, func(b []byte, err error) {
+		d, headers := s.limit(time.Duration(1+s.load.IntN(8))*time.Second, payload)
+		err = p.AskWith(headers, d, r.Type.Name, id, payload, func(b []byte, err error) {
 			if told {
 				s.check.Violate(p, "asks", "an ask is told its end twice")
 			}
@@ -90,8 +92,18 @@ func (s *storm) send(r *world.Region, id string, hops byte, most int) {
 	}
 }
 
-// reply is the end of an ask: an answer is that to what was asked.
+// limit returns how long an ask is waited for, and its headers: d and none, or little and the number of the message.
+func (s *storm) limit(d time.Duration, payload []byte) (time.Duration, []byte) {
+	if s.brief == nil || s.brief.IntN(3) == 0 {
+		return d, nil
+	}
+	return time.Duration(1+s.brief.IntN(700)) * time.Millisecond, payload[:world.LedgerSize]
+}
+
+// reply is the end of an ask: an answer is that to what was asked, and an error which says that it was not executed is
+// right.
 func (s *storm) reply(p *world.Process, nth int, b []byte, err error) {
+	s.w.Denied(p, nth, err)
 	if err == nil && (len(b) != world.LedgerSize || world.NumberOf(b) != nth) {
 		s.check.Violate(p, "asks", "the answer to message %d is %x", nth, b)
 	}
@@ -100,6 +112,7 @@ func (s *storm) reply(p *world.Process, nth int, b []byte, err error) {
 // rejected: what is not accepted must be said with a reason that names a bound or an end.
 func (s *storm) rejected(p *world.Process, nth int, err error) {
 	s.w.Book.Reject(nth)
+	s.w.Denied(p, nth, err)
 	var link *flow.LinkFullError
 	var park *route.ParkFullError
 	var bulk *route.BulkFullError
@@ -156,6 +169,9 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 		return nil
 	}
 	w.Delivered(h.p, h.typ, h.id, payload)
+	if got := c.Headers(); len(got) > 0 && !bytes.Equal(got, payload[:world.LedgerSize]) {
+		s.check.Violate(h.p, "headers", "%s got the headers of another message: %x", h.id, got)
+	}
 	if c.Type() == entity.Blocking.String() {
 		s.heavy.dawdles(h.p)
 	}
@@ -207,7 +223,8 @@ func (s *storm) askFrom(p *world.Process, c *entity.Context, hops byte) {
 	}
 	payload, nth := p.World.Book.Write(p, r.ID, id, world.LedgerSize+1)
 	payload[world.LedgerSize] = hops
-	b, err := c.Ask(time.Duration(1+s.load.IntN(3))*time.Second, r.Type.Name, id, payload)
+	d, headers := s.limit(time.Duration(1+s.load.IntN(3))*time.Second, payload)
+	b, err := c.AskWith(headers, d, r.Type.Name, id, payload)
 	s.reply(p, nth, b, err)
 	var link *flow.LinkFullError
 	var park *route.ParkFullError

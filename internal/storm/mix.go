@@ -100,6 +100,7 @@ func (s *storm) drawn() (text string) {
 	}
 	add("a trial", s.trial != nil)
 	add("large messages", s.large)
+	add("brief asks", s.brief != nil)
 	add("role of "+s.mixed+" differs", s.mixed != "")
 	add(fmt.Sprintf("at least %d members", s.w.Config.Membership.MinMembers), s.w.Config.Membership.MinMembers > 0)
 	add("an operator's mistakes", s.mistakes)

@@ -182,6 +182,7 @@ func (p *Process) answered(corr uint64, why route.Reason, payload []byte) {
 		p.post(shard.RefusedCommand{Type: a.r.ID, Shard: a.shard, Term: told.Term, Epoch: told.Epoch})
 	}
 	b := append([]byte(nil), payload...)
+	went := a.to != peer.ID{}
 	p.Later(0, func() {
 		done := a.done
 		if a.state != plane.Waiting(corr).Settled() {
@@ -189,7 +190,7 @@ func (p *Process) answered(corr uint64, why route.Reason, payload []byte) {
 			return
 		}
 		p.asks.end(a)
-		done(b, route.ReplyError(why, b))
+		done(b, plane.Ran(why, went, b, route.ReplyError(why, b)))
 	})
 }
 

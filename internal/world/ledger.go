@@ -49,6 +49,8 @@ type entry struct {
 	hosted bool // lies in a mailbox of where, which promised to deliver it
 	unsure bool // lost in flight for all that its sender knows, who was told so: its receiver may have it
 
+	denied bool // its sender was told that no handler was called for it, or will be
+
 	limitOf // of an ask
 }
 
@@ -183,6 +185,9 @@ func (w *World) Delivered(p *Process, typ route.TypeID, id string, payload []byt
 		return
 	}
 	name := fmt.Sprintf("message %d of %s to %s/%s", e.seq, w.Name(e.sender.ID), w.TypeName(typ), id)
+	if e.denied {
+		w.Watcher.Violate(p, "executed", "%s is handled, and its sender was told that it never would be", name)
+	}
 	switch {
 	case e.typ != typ || e.id != id:
 		w.Watcher.Violate(p, "delivery", "%s came to %s", name, id)

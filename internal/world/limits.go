@@ -82,6 +82,20 @@ func (w *World) expires(p *Process, payload []byte) {
 	}
 }
 
+// Denied notes that the sender of a message has got an error. If that says that no handler was called for it, none was,
+// and none will be.
+func (w *World) Denied(p *Process, nth int, err error) {
+	if err == nil || route.MayHaveRun(err) {
+		return
+	}
+	e := &w.Book.entries[nth]
+	e.denied = true
+	if e.fate == FateDelivered || e.fate == FateLate {
+		w.Watcher.Violate(p, "executed", "message %d of %s to %s was handled, and its sender is told that it was not: %v",
+			e.seq, w.Name(e.sender.ID), e.id, err)
+	}
+}
+
 // expired settles an ask that lay in a mailbox for too long.
 func (w *World) expired(p *Process, asker peer.ID, corr uint64) {
 	nth, ok := w.Book.asks[askKey{asker, corr}]
