@@ -5,6 +5,7 @@ package world
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -65,6 +66,7 @@ type Ledger struct {
 	entries []entry
 	sent    map[streamKey]uint64
 	asks    map[askKey]int       // of processes, by correlation
+	unseen  time.Duration        // sum of the sleeps that no clock has shown: nobody can count them
 	last    map[streamKey]uint64 // highest sequence delivered
 	Fates   [len(fateNames)]int
 	reports map[Report]uint64

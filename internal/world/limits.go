@@ -25,6 +25,7 @@ type limitOf struct {
 	slack time.Duration // how much later a handler may begin, beside the time on the way: clocks and ticks are coarse
 	left  time.Duration // when it last left a process
 	way   time.Duration // how long it was on its way
+	slept time.Duration // Ledger.unseen when it was asked
 }
 
 // asked notes that a message is an ask, and how long its asker waits.
@@ -33,7 +34,7 @@ func (w *World) asked(p *Process, payload []byte, corr uint64, d time.Duration) 
 	if !ok {
 		return
 	}
-	e.corr = corr
+	e.corr, e.slept = corr, w.Book.unseen
 	e.over, e.slack = p.reaches(p.clock()+d), 3*plane.WheelTick+d/128
 	if w.Book.asks == nil {
 		w.Book.asks = map[askKey]int{}
@@ -64,7 +65,7 @@ func (w *World) inTime(p *Process, e *entry, name string) {
 	if e.over == 0 || e.large || w.version() < wire.Version {
 		return
 	}
-	if late := w.Now - e.over - e.way; late > e.slack {
+	if late := w.Now - e.over - e.way - (w.Book.unseen - e.slept); late > e.slack {
 		w.Watcher.Violate(p, "limits", "%s is handled %v after its asker has given up", name, late)
 	}
 }

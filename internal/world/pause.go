@@ -46,6 +46,7 @@ func (p *Process) Resume() {
 		p.unseen = p.World.Now - p.dozed
 		p.dozed = 0
 		p.origin += p.unseen
+		p.World.Book.unseen += p.unseen
 	}
 	p.slewed.resume(p.clock())
 	noticeSleep(p)
