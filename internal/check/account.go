@@ -23,11 +23,11 @@ const (
 	ReceiverEnded  Cause = "receiver-ended"  // it lay at a process that the cluster ended
 	RefuserEnded   Cause = "refuser-ended"   // who refused it ended before it had told so
 	Earlier        Cause = "earlier-version" // who refused it speaks an earlier version, and tells once
+	InFlight       Cause = "in-flight"       // its connection broke: neither side knows
 )
 
 // The causes that are none: each such message counts in the difference.
 const (
-	InFlight   Cause = "in-flight"   // its connection broke
 	Untold     Cause = "untold"      // who refused it lives
 	LeftBehind Cause = "left-behind" // it lay at a process that left
 	Nowhere    Cause = "nowhere"     // two that live, and neither has it
@@ -36,21 +36,17 @@ const (
 )
 
 // named are the causes that explain a loss.
-var named = []Cause{SenderEnded, ReceiverKilled, ReceiverEnded, RefuserEnded, Earlier}
+var named = []Cause{SenderEnded, ReceiverKilled, ReceiverEnded, RefuserEnded, Earlier, InFlight}
 
-// lawless are the causes of a difference, in the order in which they are told; known are those of them that are no
-// violation yet.
-var (
-	lawless = []Cause{InFlight, Untold, LeftBehind, Nowhere, AskOpen, TooOften}
-	known   = []Cause{InFlight, LeftBehind}
-)
+// lawless are the causes of a difference, in the order in which they are told.
+var lawless = []Cause{Untold, LeftBehind, Nowhere, AskOpen, TooOften}
 
 // Accounts is the sum over all messages of a run.
 type Accounts struct {
 	Accepted, Handled, Reported int
 	Lost                        map[Cause]int  // by a named cause
 	Open                        map[Cause]int  // the difference, by its cause
-	Twice                       int            // handled, though their senders were told that they may be lost
+	Twice                       int            // told to be perhaps lost, and handled, or told again where they lay
 	Forms                       map[string]int // accepted, by form and mode: "large tell blocking"
 
 	samples map[Cause]string // of the difference, one of each cause
@@ -87,10 +83,10 @@ func (a *Accounts) Add(o *Accounts) {
 	}
 }
 
-// Law notes a violation for each cause of a difference that is not known.
+// Law notes a violation for each cause of a difference.
 func (a *Accounts) Law(c *Checker) {
 	for _, cause := range lawless {
-		if n := a.Open[cause]; n > 0 && !slices.Contains(known, cause) {
+		if n := a.Open[cause]; n > 0 {
 			c.Violate(nil, "accounts", "%d of %d messages are %s: %s", n, a.Accepted, cause, a.samples[cause])
 		}
 	}
@@ -154,6 +150,9 @@ func (b *books) enter(a *world.Account) {
 		b.group(a).maybe++
 	case a.Told:
 		b.sums.Reported++
+		if a.Maybe && !a.Ask {
+			b.group(a).maybe++ // its sender was told, and its receiver dropped it and told as well
+		}
 	case a.Ask:
 		b.lose(&loss{at: a.At, cause: asked(a)}, world.Report{Sender: a.Sender, Type: a.Type, Shard: a.Shard})
 	case a.Fate == world.FateRefused || a.Fate == world.FateFailed || a.Fate == world.FateInFlight && a.Why != route.OK:

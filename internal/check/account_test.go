@@ -63,7 +63,7 @@ func TestAccount(t *testing.T) {
 		}, Accounts{Reported: 1}},
 		{"on a connection that broke", func(w *world.World, _, _ *world.Process, m []byte) {
 			world.FeignLost(w, m, false)
-		}, Accounts{Open: sums{InFlight: 1}}},
+		}, Accounts{Lost: sums{InFlight: 1}}},
 		{"there, and told", func(w *world.World, a, _ *world.Process, m []byte) {
 			world.FeignLost(w, m, false)
 			world.FeignUndelivered(a, id, 0, route.LostInFlight, 1)
@@ -107,7 +107,7 @@ func sumsOf(m map[Cause]int) map[Cause]int {
 	return m
 }
 
-// TestLaw: a difference is a violation that names a message, but for what is known.
+// TestLaw: a difference is a violation that names a message.
 func TestLaw(t *testing.T) {
 	w := formed(t, 3, setup.Config{}, &world.EntityType{Type: entity.Type{Name: "far", Shards: 2, New: silent}})
 	id := route.TypeOf("far")
@@ -127,11 +127,11 @@ func TestLaw(t *testing.T) {
 func TestAccountsAdd(t *testing.T) {
 	var all Accounts
 	one := Accounts{Accepted: 4, Handled: 1, Reported: 1, Lost: map[Cause]int{SenderEnded: 1},
-		Open: map[Cause]int{InFlight: 1}}
+		Open: map[Cause]int{Untold: 1}}
 	all.Add(&one)
 	all.Add(&one)
 	require.Equal(t, Accounts{Accepted: 8, Handled: 2, Reported: 2, Lost: map[Cause]int{SenderEnded: 2},
-		Open: map[Cause]int{InFlight: 2}}, all)
+		Open: map[Cause]int{Untold: 2}}, all)
 	require.Equal(t, 2, all.Difference())
 }
 

@@ -12,7 +12,7 @@ type Account struct {
 	Lost       map[check.Cause]int `json:"lost"`                 // by the reason that the docs name
 	Difference int                 `json:"difference"`           // accepted less all of these
 	Lacking    map[check.Cause]int `json:"lacking,omitempty"`    // the difference, by what is known of it
-	Twice      int                 `json:"handled_and_reported"` // told to be perhaps lost, and handled
+	Twice      int                 `json:"handled_and_reported"` // told to be perhaps lost, and known elsewhere
 	Forms      map[string]int      `json:"forms"`                // accepted, by form and mode
 	Moves      int                 `json:"moves"`                // of shards, from owner to owner
 }

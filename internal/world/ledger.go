@@ -146,6 +146,9 @@ func (w *World) Fate(payload []byte, f Fate, why route.Reason, words string) {
 	if !ok {
 		return
 	}
+	if e.fate == FateInFlight && e.unsure && f == FateRefused {
+		return // its sender did not know: its receiver had it, and has dropped it
+	}
 	if e.fate != fateOpen {
 		w.Watcher.Violate(e.where, "fate", "message %d of %s to %s was %s, is %s now (%s)", e.seq, w.Name(e.sender.ID), e.id,
 			fateNames[e.fate], fateNames[f], words)
