@@ -44,6 +44,8 @@ type (
 	Mode = entity.Mode
 	// Restart is what becomes of an entity whose handler panicked.
 	Restart = entity.Restart
+	// StopReason is why Handler.Stop is called (Context.StopReason).
+	StopReason = entity.StopReason
 	// Incident is something that operators want to know about a handler: a panic, a slow call.
 	Incident = entity.Incident
 	// IncidentKind says what an Incident is about.
@@ -64,6 +66,16 @@ const (
 	RestartFresh  = entity.RestartFresh  // the next message makes a new instance
 	RestartResume = entity.RestartResume // the instance is kept and goes on with the next message
 	RestartStop   = entity.RestartStop   // what waits for it is dropped and reported; then as RestartFresh
+)
+
+// Why Handler.Stop is called (Context.StopReason). A node that ends without a leave calls no Stop.
+const (
+	NotStopping    = entity.NotStopping    // Stop is not being called
+	StopPassivated = entity.StopPassivated // the handler called Context.Passivate
+	StopIdle       = entity.StopIdle       // it had no message for Type.IdleAfter
+	StopEvicted    = entity.StopEvicted    // it was idle, and the node holds more than Type.MaxActive
+	StopMoved      = entity.StopMoved      // another node is to host the shard
+	StopLeaving    = entity.StopLeaving    // the node leaves the cluster
 )
 
 // The kinds of Incident.

@@ -73,6 +73,7 @@ func spelled[V enumeration, P readBack[V]](top int) func(*testing.T) {
 // enumerations are all that the public packages export.
 var enumerations = map[string]func(*testing.T){
 	"entity.Mode": spelled[kith.Mode](256), "entity.Restart": spelled[kith.Restart](256),
+	"entity.StopReason":   spelled[kith.StopReason](256),
 	"entity.IncidentKind": spelled[kith.IncidentKind](256), "route.Reason": spelled[kith.Reason](500),
 	"cluster.Status": spelled[kith.Status](256), "cluster.Cause": spelled[kith.Cause](256),
 	"membership.EndKind": spelled[kith.EndKind](256), "membership.EventKind": spelled[kith.EventKind](256),

@@ -48,7 +48,7 @@ func (c *Context) outcome(err error, text []byte) {
 	}
 	if c.passivate {
 		c.tally.Passivated++
-		c.halt()
+		c.halt(StopPassivated)
 	}
 }
 
@@ -124,8 +124,9 @@ func (c *Context) noInstance(text, payload []byte) {
 }
 
 // halt runs Stop and ends the instance.
-func (c *Context) halt() {
-	c.from, c.halting, c.fired = nil, true, false
+func (c *Context) halt(why StopReason) {
+	c.from, c.halting, c.fired, c.why = nil, true, false, why
+	c.limit, c.headers = 0, nil // what it stops for is not the last message
 	func() {
 		defer func() {
 			if v := recover(); v != nil {

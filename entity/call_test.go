@@ -344,7 +344,7 @@ func TestPanicInStopStillStops(t *testing.T) {
 	everyMode(t, func(t *testing.T, r *rig, _ func(...func(*Type)) *rig) {
 		r.f.stop = func(*Context) { panic("in stop") }
 		r.tell("a", "1")
-		r.Stop(r.f.now)
+		r.Stop(r.f.now, StopMoved)
 		r.runAll()
 		require.True(t, r.Stopped())
 		require.Equal(t, uint64(1), r.Stats().Panics)

@@ -3,6 +3,7 @@
 package entity
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -51,9 +52,10 @@ type Context struct {
 	answered  bool // a reply went out
 	detached  bool
 	passivate bool
-	halting   bool // Stop is being called
-	closing   bool // the shard was being stopped when the run began
-	crashed   bool // a panic has ended the instance, and the type's restart policy has more to say
+	halting   bool       // Stop is being called
+	why       StopReason // of the last Stop
+	closing   bool       // the shard was being stopped when the run began
+	crashed   bool       // a panic has ended the instance, and the type's restart policy has more to say
 
 	wishes
 }
@@ -131,6 +133,30 @@ func (c *Context) Detach() ReplyToken {
 
 // Passivate lets the entity go when this call returns: Stop is called, and the next message makes a fresh instance.
 func (c *Context) Passivate() { c.passivate = true }
+
+// StopReason says why Stop is called, NotStopping in every other call. How long Stop has is said by the deadline of
+// Context.
+func (c *Context) StopReason() StopReason {
+	if !c.halting {
+		return NotStopping
+	}
+	return c.why
+}
+
+// Context returns a context that ends when the handler should come to an end, for calls that take one. It carries the
+// cause (context.Cause):
+//   - route.ErrSuspended: the node has suspended itself, as Suspended says;
+//   - route.ErrShardStopping: the entity's shard is being stopped. Calls that work off what waited then, and Stop, get
+//     a context of their own, whose deadline is how long they have: none while only this shard moves, the time limit of
+//     the leave (Config.LeaveTimeout) when the node leaves;
+//   - route.ErrStopped: the node has ended, or it has lost the shard: what the handler does is done for nothing;
+//   - route.ErrTimeout: the deadline has passed. That of an ask is the moment from which on its asker waits no more,
+//     where that is known.
+//
+// It does not end when the call returns, so what the handler has begun may go on with it. Making it costs nothing
+// but for an ask with a time limit, and nothing at all when Context is not called. In package sim it ends on virtual
+// time. A handler that is running is never interrupted: whoever waits for something else must look at it.
+func (c *Context) Context() context.Context { return c.s.runtime.Context(c.limit) }
 
 // Suspended reports whether this node has suspended itself while the handler runs, because it may own its entities no
 // longer. A handler that works for long should look, and write to no store that does not check Fence when it is true.

@@ -160,10 +160,10 @@ func (s *Shard) evict() {
 		case victim == nil || s.typ.Mode == Blocking && s.halting >= haltingMost:
 			return // all that were looked at are busy
 		case s.typ.Mode == Blocking:
-			s.haltLater(victim)
+			s.haltLater(victim, StopEvicted)
 		default:
 			s.stats.Passivated++
-			s.halt(victim)
+			s.halt(victim, StopEvicted)
 		}
 		s.stats.Evicted++
 	}

@@ -150,7 +150,7 @@ func TestStopEndsRests(t *testing.T) {
 	r.tell("a", "1")
 	r.tell("b", "bad")
 	r.takeLog()
-	r.Stop(r.f.now)
+	r.Stop(r.f.now, StopMoved)
 	r.runAll()
 	require.Equal(t, []string{"a new", "a got 1", "a stop"}, r.takeLog())
 	require.True(t, r.Stopped())

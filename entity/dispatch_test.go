@@ -150,7 +150,7 @@ func TestHandLeavesItToDeliver(t *testing.T) {
 	require.False(t, ok, "the old record stays gone")
 
 	e = r.Foresee(HashID([]byte("a")))
-	r.Stop(0)
+	r.Stop(0, StopMoved)
 	ok, _ = r.Dispatch(0, e, nil, 0, []byte("plain"))
 	require.False(t, ok, "the shard is being stopped")
 }

@@ -312,7 +312,7 @@ func TestHostLaws(t *testing.T) {
 					},
 					"stop": func(t *rapid.T) {
 						if rapid.IntRange(0, 19).Draw(t, "rarely") == 0 {
-							m.Stop(m.f.now)
+							m.Stop(m.f.now, StopMoved)
 						}
 					},
 				})
@@ -327,7 +327,7 @@ func (m *hostModel) end(t *rapid.T, abandon bool) {
 	if abandon {
 		m.Abandon()
 	} else {
-		m.Stop(m.f.now)
+		m.Stop(m.f.now, StopMoved)
 	}
 	for i := len(m.runs) - 1; abandon && i >= 0; i-- {
 		if r := m.runs[i]; r.e.act != nil && r.e.act.phase == begun {
@@ -421,7 +421,7 @@ func TestBlockingShardUnderThreads(t *testing.T) {
 	sending.Wait()
 	runs.Wait()
 	mu.Lock()
-	r.Stop(time.Hour)
+	r.Stop(time.Hour, StopMoved)
 	run()
 	mu.Unlock()
 	runs.Wait()

@@ -175,7 +175,7 @@ func TestHeadersGoOnByTheHandlersWord(t *testing.T) {
 	ok, _ = r.Dispatch(0, e, nil, 0, []byte("2"))
 	require.True(t, ok)
 	d.With(time.Hour, []byte("trace-"))
-	r.Stop(0)
+	r.Stop(0, StopMoved)
 	ok, _ = r.Dispatch(0, e, nil, 0, []byte("3"))
 	require.False(t, ok)
 	require.False(t, d.more)
@@ -211,3 +211,26 @@ type quick struct{}
 func (quick) Receive(c *Context, p []byte) error       { return c.Reply(p) }
 func (quick) Stop(*Context)                            {}
 func (quick) Reply(uint64, route.Reason, []byte) error { return nil }
+
+// The context of an ask has its limit, that of what follows has not: neither a tell nor Stop.
+func TestContextHasTheLimit(t *testing.T) {
+	everyMode(t, func(t *testing.T, r *rig, _ func(...func(*Type)) *rig) {
+		var limits []any
+		r.f.receive = func(c *Context, p []byte) error {
+			limits = append(limits, c.Context().Value(limitKey{}))
+			if c.Asked() {
+				c.Passivate()
+				return c.Reply(p)
+			}
+			return nil
+		}
+		r.f.stop = func(c *Context) { limits = append(limits, c.Context().Value(limitKey{}), len(c.Headers())) }
+		m := Message{From: &origin{}, Corr: 1, ID: []byte("a"), Limit: 3 * time.Second, Headers: []byte("h")}
+		require.Equal(t, route.OK, r.Deliver(0, &m))
+		r.runAll()
+		r.tell("a", "1")
+		require.Len(t, limits, 4)
+		require.InDelta(t, 3*time.Second, limits[0], float64(2*time.Millisecond), "a mailbox keeps it coarsely")
+		require.Equal(t, []any{time.Duration(0), 0, time.Duration(0)}, limits[1:])
+	})
+}

@@ -102,13 +102,14 @@ type activity struct {
 	bytes      int     // counted, the batch being worked off included
 	next       *Entity // in the list of entities that are ready
 	phase      runPhase
-	halt       bool     // stop the instance when no message waits
-	paced      bool     // counts in Shard.halting
-	pressed    []Sender // were told that the mailbox is full
-	forced     int      // bytes taken beyond MailboxBytes since the first of them was
-	allowed    int      // most that these may come to
-	allowing   int      // senders that it comes from
-	told       bool     // what the run has not begun was given up though the run has not ended (Shard.LeaveBehind)
+	halt       bool       // stop the instance when no message waits
+	paced      bool       // counts in Shard.halting
+	pressed    []Sender   // were told that the mailbox is full
+	forced     int        // bytes taken beyond MailboxBytes since the first of them was
+	allowed    int        // most that these may come to
+	allowing   int        // senders that it comes from
+	told       bool       // what the run has not begun was given up though the run has not ended (Shard.LeaveBehind)
+	why        StopReason // of halt
 
 	now   *batch // being worked off
 	pos   int    // first record of it that is not done

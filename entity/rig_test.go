@@ -3,6 +3,7 @@
 package entity
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -65,6 +66,12 @@ func (f *fake) Ask(headers []byte, d time.Duration, typ, id string, payload []by
 }
 
 func (f *fake) Suspended() bool { return f.suspended }
+
+func (f *fake) Context(limit time.Duration) context.Context {
+	return context.WithValue(context.Background(), limitKey{}, limit)
+}
+
+type limitKey struct{}
 
 func (f *fake) Report(i Incident) {
 	f.incidents = append(f.incidents, i)

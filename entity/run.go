@@ -37,6 +37,9 @@ func (e *Entity) Begin(now time.Duration) bool {
 	a.phase, a.began = begun, s.now
 	a.ctx.timerRoom = MaxTimers - e.running()
 	a.ctx.closing = s.phase != serving
+	if a.ctx.closing {
+		a.why = s.why // also of one that was to go because it was idle
+	}
 	return true
 }
 
@@ -56,7 +59,7 @@ func (e *Entity) work() (more bool) {
 	if a.now == nil {
 		a.halt = false
 		if e.h != nil {
-			c.halt()
+			c.halt(a.why)
 		}
 		return false
 	}
@@ -152,7 +155,7 @@ func (e *Entity) End(now time.Duration) (again bool) {
 	case a.halt:
 		return true
 	case s.phase == stopping:
-		a.halt = true
+		a.halt, a.why = true, s.why
 		return true
 	}
 	s.deactivate(e)

@@ -3,6 +3,7 @@
 package entity
 
 import (
+	"context"
 	"time"
 
 	"github.com/kith-io/kith/internal/enum"
@@ -44,6 +45,9 @@ type Runtime interface {
 	// Suspended reports whether this node has suspended itself: handlers that are running should come to an end, no
 	// other is called. It is safe for concurrent use.
 	Suspended() bool
+	// Context returns what a handler is given as its context.Context: it ends with a suspension of the node, a stop of the
+	// shard and its loss, and, unless limit is zero, at limit on the clock of Now. It is safe for concurrent use.
+	Context(limit time.Duration) context.Context
 	// Now is monotonic time since the node's start, the clock of the now that the shard is given: at least as much as any
 	// that was given before it was called. Timers count from it, so it must never lag. It is called once for
 	// each timer that is set, and may be called from several goroutines at once.

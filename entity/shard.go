@@ -27,8 +27,9 @@ type Shard struct {
 	table     table
 	now       time.Duration
 	phase     shardPhase
-	inCall    bool // a Worker or Inline handler is being called
-	watch     bool // the runtime is told of each call
+	why       StopReason // of stopping
+	inCall    bool       // a Worker or Inline handler is being called
+	watch     bool       // the runtime is told of each call
 	id        route.ShardID
 	callFrame *CallFrame
 	typ       *Type
@@ -252,10 +253,10 @@ func (s *Shard) handled(c *Context, e *Entity) (quiet bool) {
 }
 
 // halt stops a Worker or Inline entity and removes it.
-func (s *Shard) halt(e *Entity) {
+func (s *Shard) halt(e *Entity, why StopReason) {
 	if e.h != nil { // else it rested after a panic
 		began, c := s.enter(e)
-		c.halt()
+		c.halt(why)
 		s.leave(c, began)
 		c.touched, c.renewed, c.cancelled = false, false, false
 	}

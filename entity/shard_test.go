@@ -296,7 +296,7 @@ func TestStopWorksOffWhatWaitsAndStopsEveryEntity(t *testing.T) {
 			require.True(t, begun.Begin(0))
 			require.True(t, begun.Work())
 			defer func() { require.Equal(t, uint64(2), r.Stats().TimersDropped) }()
-			r.Stop(r.f.now)
+			r.Stop(r.f.now, StopMoved)
 			require.True(t, begun.End(0))
 			r.f.receive = func(c *Context, p []byte) error {
 				require.ErrorIs(t, c.After(time.Second, nil), route.ErrShardStopping)
@@ -307,8 +307,8 @@ func TestStopWorksOffWhatWaitsAndStopsEveryEntity(t *testing.T) {
 				}
 			}
 		}
-		r.Stop(r.f.now)
-		r.Stop(r.f.now)
+		r.Stop(r.f.now, StopMoved)
+		r.Stop(r.f.now, StopMoved)
 		require.True(t, r.Stopping())
 		require.Equal(t, r.Type().Mode != Blocking, r.Stopped())
 		require.Equal(t, route.ShardStopping, r.deliver("busy", "late", o, 9))
@@ -334,7 +334,7 @@ func TestStopOfManyEntitiesIsBoundedAtATime(t *testing.T) {
 			r.tell(fmt.Sprint(i), "x")
 		}
 		r.deliver("17", "last words", nil, 0) // busy in Blocking
-		r.Stop(r.f.now)
+		r.Stop(r.f.now, StopMoved)
 		if r.Type().Mode == Blocking {
 			// A runtime may hold many at once, but no more than this.
 			var held []*Entity
@@ -361,7 +361,7 @@ func TestStopOfManyEntitiesIsBoundedAtATime(t *testing.T) {
 func TestStopOfAnEmptyShardIsDoneAtOnce(t *testing.T) {
 	everyMode(t, func(t *testing.T, r *rig, _ func(...func(*Type)) *rig) {
 		require.False(t, r.Stopped())
-		r.Stop(0)
+		r.Stop(0, StopMoved)
 		require.True(t, r.Stopped())
 	})
 }
@@ -385,7 +385,7 @@ func TestAbandonCallsNothingAndAnswersWhatWaits(t *testing.T) {
 		require.Zero(t, r.Stats().Timers)
 		require.Zero(t, r.pool.Used())
 		require.Equal(t, route.Stopped, r.deliver("busy", "3", nil, 0))
-		r.Stop(0)
+		r.Stop(0, StopMoved)
 		r.tickTo(time.Minute)
 		require.Empty(t, r.takeLog())
 		if r.Type().Mode == Blocking {
@@ -431,4 +431,56 @@ func TestShardSaysWhatItIs(t *testing.T) {
 	require.Equal(t, []any{route.ShardID(7), testFence, "book"}, []any{r.ID(), r.Fence(), r.Type().Name})
 	s := NewShard(r.Type(), 1, testFence, r.f, nil)
 	require.Equal(t, route.OK, s.Deliver(0, &Message{ID: []byte("x")}), "no budget is no bound")
+}
+
+// Stop is told why, in every mode, and no other call is.
+func TestStopKnowsItsReason(t *testing.T) {
+	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
+		var why []StopReason
+		fresh := func(change func(*Type)) *rig {
+			r := again(change)
+			why = nil
+			r.f.receive = func(c *Context, p []byte) error {
+				require.Equal(t, NotStopping, c.StopReason())
+				if string(p) == "go" {
+					c.Passivate()
+				}
+				return nil
+			}
+			r.f.stop = func(c *Context) { why = append(why, c.StopReason()) }
+			return r
+		}
+		r := fresh(func(typ *Type) { typ.IdleAfter, typ.MaxActive = time.Second, 2 })
+		r.tell("a", "go")
+		require.Equal(t, []StopReason{StopPassivated}, why)
+		r.tell("b", "1")
+		r.tickTo(10 * time.Second)
+		require.Equal(t, []StopReason{StopPassivated, StopIdle}, why)
+		for _, id := range []string{"c", "d", "e"} {
+			r.tell(id, "1")
+		}
+		require.Equal(t, []StopReason{StopPassivated, StopIdle, StopEvicted}, why)
+		for _, reason := range []StopReason{StopMoved, StopLeaving} {
+			r = fresh(func(*Type) {})
+			r.tell("a", "1")
+			r.deliver("b", "1", nil, 0)
+			r.Stop(r.f.now, reason)
+			r.Stop(r.f.now, StopMoved) // repeated
+			r.runAll()
+			require.Equal(t, []StopReason{reason, reason}, why)
+		}
+	})
+}
+
+// An entity that was to be stopped for idleness, and whose shard is stopped before that, is told of the shard's stop.
+func TestStopOfTheShardComesFirst(t *testing.T) {
+	r := newRig(t, Blocking, func(typ *Type) { typ.IdleAfter = time.Second })
+	var why []StopReason
+	r.f.stop = func(c *Context) { why = append(why, c.StopReason()) }
+	r.tell("a", "1")
+	r.f.now = 10 * time.Second
+	r.Tick(r.f.now) // ready to be stopped, and not begun
+	r.Stop(r.f.now, StopLeaving)
+	r.runAll()
+	require.Equal(t, []StopReason{StopLeaving}, why)
 }

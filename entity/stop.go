@@ -65,12 +65,12 @@ func (s *Shard) sweep() {
 			s.sweepTo = min(s.sweepTo, idle)
 		case s.typ.Mode != Blocking:
 			s.stats.Passivated++
-			s.halt(e)
+			s.halt(e, StopIdle)
 		case s.halting >= haltingMost:
 			s.sweepAt = s.now + lookAgain
 			return
 		default:
-			s.haltLater(e)
+			s.haltLater(e, StopIdle)
 		}
 		s.cursor--
 	}
@@ -81,9 +81,9 @@ func (s *Shard) sweep() {
 }
 
 // haltLater makes an idle Blocking entity ready to be stopped.
-func (s *Shard) haltLater(e *Entity) {
+func (s *Shard) haltLater(e *Entity, why StopReason) {
 	a := s.activate(e)
-	a.halt, a.paced = true, true
+	a.halt, a.paced, a.why = true, true, why
 	s.halting++
 }
 
@@ -95,15 +95,15 @@ func (s *Shard) unpace(a *activity) {
 	}
 }
 
-// Stop begins the end of the shard: nothing new is accepted, running timers are dropped, what waits is worked off, then
-// every entity's Stop is called. Tick and the runs of Blocking entities carry it on until Stopped. Repeating it is
-// harmless.
-func (s *Shard) Stop(now time.Duration) {
+// Stop begins the end of the shard, StopMoved or StopLeaving: nothing new is accepted, running timers are dropped, what
+// waits is worked off, then every entity's Stop is called. Tick and the runs of Blocking entities carry it on until
+// Stopped. Repeating it is harmless.
+func (s *Shard) Stop(now time.Duration, why StopReason) {
 	s.advance(now)
 	if s.phase != serving {
 		return
 	}
-	s.phase = stopping
+	s.phase, s.why = stopping, why
 	s.dropAll()
 	s.cursor = len(s.table.dense) - 1
 	s.pace()
@@ -117,7 +117,7 @@ func (s *Shard) pace() {
 	}
 	if s.typ.Mode != Blocking {
 		for n := 0; n < stopAtOnce && len(s.table.dense) > 0; n++ {
-			s.halt(s.table.dense[len(s.table.dense)-1])
+			s.halt(s.table.dense[len(s.table.dense)-1], s.why)
 		}
 		return
 	}
@@ -127,7 +127,7 @@ func (s *Shard) pace() {
 			return
 		}
 		if e := s.table.dense[s.cursor]; e.act == nil {
-			s.haltLater(e)
+			s.haltLater(e, s.why)
 		}
 		s.cursor--
 	}

@@ -143,7 +143,7 @@ func TestStopSetsNoTimers(t *testing.T) {
 		var err error
 		r.f.stop = func(c *Context) { err = c.After(time.Second, nil) }
 		r.tell("a", "1")
-		r.Stop(r.f.now)
+		r.Stop(r.f.now, StopMoved)
 		r.runAll()
 		require.ErrorIs(t, err, route.ErrShardStopping)
 		require.True(t, r.Stopped())

@@ -62,6 +62,32 @@ func (r Restart) MarshalText() ([]byte, error) { return []byte(r.String()), nil 
 // UnmarshalText takes a name, as String gives it.
 func (r *Restart) UnmarshalText(text []byte) error { return enum.Parse(r, text) }
 
+// StopReason is why Handler.Stop is called.
+type StopReason uint8
+
+// The reasons of a stop. A node that ends without a leave (Close, a Down), and one that has lost a shard already, calls
+// no Stop.
+const (
+	NotStopping    StopReason = 0 // Stop is not being called
+	StopPassivated StopReason = 1 // the handler called Context.Passivate
+	StopIdle       StopReason = 2 // it had no message for Type.IdleAfter
+	StopEvicted    StopReason = 3 // it was idle, and the node holds more than Type.MaxActive
+	StopMoved      StopReason = 4 // another node is to host the shard
+	StopLeaving    StopReason = 5 // the node leaves the cluster
+)
+
+var stopNames = []string{NotStopping: "not-stopping", StopPassivated: "passivated", StopIdle: "idle",
+	StopEvicted: "evicted", StopMoved: "moved", StopLeaving: "leaving"}
+
+// String names the reason.
+func (r StopReason) String() string { return enum.Name(stopNames, r, "stop") }
+
+// MarshalText gives the name.
+func (r StopReason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (r *StopReason) UnmarshalText(text []byte) error { return enum.Parse(r, text) }
+
 // Defaults and bounds of a Type.
 const (
 	DefaultShards       = 1000
@@ -92,6 +118,7 @@ type Handler interface {
 	Receive(c *Context, payload []byte) error
 	// Stop is called once before the entity goes: hand-off, passivation or shutdown. It flushes under c.Fence. It is not
 	// called for an instance that a panic ended, nor when the shard is lost already.
+	// c.StopReason says why, c.Context how long it has.
 	Stop(c *Context)
 }
 

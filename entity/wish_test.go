@@ -125,7 +125,7 @@ func TestTimersDuringARun(t *testing.T) {
 	require.False(t, e.Work())
 	r.f.now = 2 * time.Second
 	r.Tick(r.f.now) // x and y are due, and were cancelled by the run
-	r.Stop(r.f.now)
+	r.Stop(r.f.now, StopMoved)
 	require.Zero(t, r.Stats().Timers, "z was dropped")
 	for ok := e.End(r.f.now); ok; ok = e.End(r.f.now) {
 		ok = e.Begin(r.f.now)
@@ -177,7 +177,7 @@ func TestNamedTimersHaveBounds(t *testing.T) {
 		require.Equal(t, route.OK, r.Deliver(r.f.now, &m))
 		r.runAll()
 		require.Equal(t, MaxTimers-3, r.Stats().Timers)
-		r.Stop(r.f.now)
+		r.Stop(r.f.now, StopMoved)
 		r.runAll()
 		require.Zero(t, r.pool.Used())
 	})

@@ -113,6 +113,7 @@ type HostOrder struct {
 	Fence   route.Fence
 	Stop    bool
 	Abandon bool
+	Leaving bool // with Stop: because this node leaves; else another node is to host the shard
 }
 
 // Effects is what one or more verbs ask the runtime to do. The runtime carries out Hosts, then Routes, each in order,

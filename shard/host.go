@@ -170,7 +170,7 @@ func (m *Machine) stop(t *typ, s route.ShardID) {
 		return
 	}
 	e.living = stopping
-	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: s, Fence: e.fence, Stop: true})
+	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: s, Fence: e.fence, Stop: true, Leaving: m.leave.begun})
 	m.forget(t, s)
 }
 

@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -182,6 +183,13 @@ func TestSleeperHandlesNothingUntilConfirmed(t *testing.T) {
 	t.Cleanup(finish)
 	require.NoError(t, s.there[entity.Blocking].Tell("long", nil))
 	<-s.runs
+	contexts := func() (list []context.Context) {
+		for _, r := range s.here {
+			list = append(list, r.hosts.Host(r.Shard("a")).Context(0))
+		}
+		return list
+	}
+	given := contexts()
 	wakeA, wakeB := s.sleep()
 	s.send(20)
 	require.Zero(t, s.handled(), "the data plane runs before the control goroutine does")
@@ -202,6 +210,9 @@ func TestSleeperHandlesNothingUntilConfirmed(t *testing.T) {
 	})
 	blocking := s.here[entity.Blocking]
 	require.True(t, blocking.hosts.Host(blocking.Shard("a")).Suspended(), "the handler that runs can see it")
+	for _, ctx := range append(contexts(), given...) {
+		require.ErrorIs(t, context.Cause(ctx), route.ErrSuspended, "its context has ended, and so has a new one")
+	}
 	require.Zero(t, s.handled())
 	finish()
 	wakeA()
@@ -219,6 +230,14 @@ func TestSleeperHandlesNothingUntilConfirmed(t *testing.T) {
 	require.Zero(t, s.early.Load(), "a handler was called while the node was held")
 	whenAwake(t, func() error { return s.here[entity.Worker].Tell("a", []byte("after")) })
 	eventually(t, func() bool { return s.handled() == 3*20+2 })
+	whenAwake(t, func() error {
+		for _, ctx := range contexts() {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+		return nil
+	})
 }
 
 // holdLoops blocks b's data loops until the returned function is called.

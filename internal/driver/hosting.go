@@ -5,6 +5,7 @@ package driver
 import (
 	"time"
 
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
@@ -36,7 +37,11 @@ func (d *Driver) hostOrder(o *shard.HostOrder) {
 	if o.Abandon {
 		h.Abandon()
 	} else {
-		h.Stop()
+		why, by := entity.StopMoved, time.Duration(0)
+		if o.Leaving {
+			why, by = entity.StopLeaving, d.leaving.by
+		}
+		h.Stop(why, by)
 	}
 }
 

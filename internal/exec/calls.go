@@ -3,6 +3,7 @@
 package exec
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -20,6 +21,18 @@ func (h *Host) Unhandled(e *entity.Entity, why route.Reason, ask bool, _ []byte)
 
 // Suspended reports whether the node has suspended itself. It is part of entity.Runtime.
 func (h *Host) Suspended() bool { return h.x.Gate.Closed() }
+
+// Context returns what a handler is given as its context. It is part of entity.Runtime.
+func (h *Host) Context(limit time.Duration) context.Context {
+	return h.life.Context(h.x.Clock.Now(), limit, h.x.Gate.Closed, inTime)
+}
+
+// inTime is a lifetime.Limiter.
+func inTime(parent context.Context, d time.Duration, cause error) context.Context {
+	ctx, end := context.WithTimeoutCause(parent, d, cause)
+	_ = end // its time, or its parent's end, frees what it holds
+	return ctx
+}
 
 // Now is the node's exact time. It is part of entity.Runtime.
 func (h *Host) Now() time.Duration { return h.x.Clock.Now() }

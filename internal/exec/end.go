@@ -16,7 +16,7 @@ import (
 func (x *Exec) Abandon() {
 	x.ended.Store(true)
 	for _, h := range x.hosts.snapshot() {
-		h.abandoned.Store(true) // before loops no longer hold back what came while this node was suspended
+		h.lose() // before loops no longer hold back what came while this node was suspended
 	}
 	x.stopping.Store(true)
 }

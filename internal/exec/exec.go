@@ -93,7 +93,7 @@ type Exec struct {
 // Init makes everything and starts nothing. Clock and Gate have been initialised.
 func (x *Exec) Init(cfg Config, needs Needs) {
 	x.cfg, x.needs = cfg, needs
-	x.Gate.clock = &x.Clock
+	x.Gate.clock, x.Gate.closes = &x.Clock, x.suspend
 	x.types.Store(&map[route.TypeID]*Type{})
 	x.pool.x, x.pool.most = x, maxBusy
 	x.incidents.log, x.incidents.hook = cfg.Logger, cfg.Incident
@@ -109,6 +109,13 @@ func (x *Exec) Init(cfg Config, needs Needs) {
 func (x *Exec) Start(threads *sync.WaitGroup) {
 	for _, w := range x.workers {
 		threads.Go(w.run)
+	}
+}
+
+// suspend tells handlers that run that the gate has closed.
+func (x *Exec) suspend() {
+	for _, h := range x.hosts.snapshot() {
+		h.life.Suspend()
 	}
 }
 

@@ -28,6 +28,7 @@ type Gate struct {
 	_     [48]byte
 
 	clock   *Clock
+	closes  func()       // is told when the gate, which was open, has been closed; nil: nobody is
 	stepped atomic.Int64 // when the control goroutine last stepped, nanoseconds since the node's start
 	some    atomic.Bool  // somebody waits
 	mu      sync.Mutex
@@ -63,18 +64,25 @@ func (g *Gate) StepAge(now time.Duration) time.Duration { return now - time.Dura
 // goroutine, before its stamp is renewed, and by the ticker.
 func (g *Gate) Notice(now time.Duration) {
 	if n := plane.Gate(0).Noticed(g.StepAge(now), time.Duration(g.limit)); n != 0 {
-		g.bits.Or(uint32(n))
+		g.shut(n)
+	}
+}
+
+// shut closes the gate.
+func (g *Gate) shut(why plane.Gate) {
+	if was := g.bits.Or(uint32(why)); was == 0 && g.closes != nil {
+		g.closes()
 	}
 }
 
 // Gap closes the gate until the node has judged a gap that somebody noticed.
-func (g *Gate) Gap() { g.bits.Or(uint32(plane.GateNoticed)) }
+func (g *Gate) Gap() { g.shut(plane.GateNoticed) }
 
 // Noticed reports whether there is a gap to be judged.
 func (g *Gate) Noticed() bool { return plane.Gate(g.bits.Load())&plane.GateNoticed != 0 }
 
 // Order closes the gate as the node says.
-func (g *Gate) Order() { g.bits.Or(uint32(plane.GateOrdered)) }
+func (g *Gate) Order() { g.shut(plane.GateOrdered) }
 
 // Judge follows a verb of the node: it has seen the gap, if there was one, and says whether the gate is closed. untold
 // is whether the node has not been told yet of a sleep.

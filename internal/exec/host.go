@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/lifetime"
 	"github.com/kith-io/kith/route"
 )
 
@@ -38,9 +39,11 @@ type Host struct {
 	calls     calls
 	leftover  // Inline: what losers of the try left
 
-	ending  atomic.Bool // an order to stop or abandon was given
-	ticking atomic.Bool // a tick is on its way
-	at      int         // in hostList
+	life    lifetime.Shard    // of the handlers' contexts
+	why     entity.StopReason // of orderStop; written before it is given
+	ending  atomic.Bool       // an order to stop or abandon was given
+	ticking atomic.Bool       // a tick is on its way
+	at      int               // in hostList
 }
 
 // order is what the control goroutine or the ticker wants of a host.
@@ -93,8 +96,13 @@ func (h *Host) Type() *Type { return h.t }
 // Ending reports whether the shard was told to stop or was abandoned.
 func (h *Host) Ending() bool { return h.ending.Load() }
 
-// Stop has the shard's entities stopped; what came before is worked off. Needs.Stopped follows.
-func (h *Host) Stop() { h.give(orderStop) }
+// Stop has the shard's entities stopped; what came before is worked off. by is when that must be over, zero when nobody
+// knows. Needs.Stopped follows. It is called once.
+func (h *Host) Stop(why entity.StopReason, by time.Duration) {
+	h.why = why
+	h.life.Stop(by)
+	h.give(orderStop)
+}
 
 // Abandon has the shard, which others own by now, call no handler any more. Needs.Stopped follows when those that run
 // have returned.
@@ -112,7 +120,7 @@ func (h *Host) give(o order) {
 		h.ending.Store(true)
 	}
 	if o == orderAbandon {
-		h.abandoned.Store(true)
+		h.lose()
 	}
 	if h.queue != nil {
 		h.queue.order(h, o)
@@ -122,6 +130,12 @@ func (h *Host) give(o order) {
 	h.mu.Lock()
 	h.obey(now, o)
 	h.mu.Unlock()
+}
+
+// lose marks the host's shard as lost: no handler is called any more, and those that run are told.
+func (h *Host) lose() {
+	h.abandoned.Store(true)
+	h.life.Lose()
 }
 
 // obey carries out an order. Whoever orders the host's messages calls it.
@@ -135,7 +149,7 @@ func (h *Host) obey(now time.Duration, o order) {
 		}
 	case orderStop:
 		if !h.abandoned.Load() {
-			h.sh.Stop(now)
+			h.sh.Stop(now, h.why)
 		}
 	case orderAbandon:
 		h.sh.Abandon()

@@ -39,7 +39,7 @@ func refusedOn(t *testing.T, mode entity.Mode, way string, flags uint8, left str
 	x.large = Large{Payload: []byte("large"), Release: func() { t.Error("released though it was not taken") },
 		Done: func(r route.Reason) { done = r }}
 	h := x.host("a")
-	h.sh.Stop(0) // the shard alone: its host stays in its place until the message comes
+	h.sh.Stop(0, entity.StopMoved) // the shard alone: its host stays in its place until the message comes
 	env := x.envelope("a", []byte("x"))
 	env.Flags = flags
 	frame := wire.AppendEnvelope(nil, &env)

@@ -42,6 +42,12 @@ var executionBugs = []bug{
 		Without: "!c.crashed",
 	},
 	{
+		Name: "suspension-leaves-contexts-alone", Package: "./internal/driver",
+		Run:  "TestSleeperHandlesNothingUntilConfirmed",
+		In:   "internal/exec.Exec.suspend",
+		Drop: "h.life.Suspend",
+	},
+	{
 		Name: "tell-without-an-entity-is-forgotten", Package: "./entity", Run: "TestHostLaws",
 		In:   "entity.Context.noInstance",
 		Drop: "c.s.runtime.Unhandled",

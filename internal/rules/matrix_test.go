@@ -29,6 +29,7 @@ var matrix = map[string]string{
 	"gossip":           "peer wire",
 	"fd":               "peer",
 	"plane":            "flow route peer wire",
+	"lifetime":         "route",
 	"courier":          "peer stats wire",
 	"sbr/leasetest":    "",   // the suite for leases; it may import testing
 	"fd/fdtest":        "fd", // the suite for detectors; it may import testing
@@ -47,12 +48,12 @@ var matrix = map[string]string{
 	"shutdown":         "membership route peer",
 	"node":             "membership sbr singleton shard crdt courier route peer stats wire",
 	"sim/setup":        "node membership shard plane flow wire",
-	"world": "sim/setup node sbr membership members courier shard hello plane entity flow formation route peer wire " +
-		"stats",
+	"world": "sim/setup node sbr membership members courier shard hello plane lifetime entity flow formation route peer " +
+		"wire stats",
 	"check": "sim/setup world node sbr membership courier shard plane route peer wire",
 	"storm": "sim/setup world check node membership shard plane entity flow route peer wire",
 	"sim":   "sim/setup world check membership entity route",
-	"exec":  "transport loop plane entity route peer wire",
+	"exec":  "transport loop plane lifetime entity route peer wire",
 	"scale": "membership members peer wire",
 	"proof": "sbr membership peer",
 	"driver": "node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
@@ -83,7 +84,7 @@ var layers = []string{
 	"ringbuf wire discovery internal/invariant internal/enum internal/rules internal/planted internal/port " +
 		"internal/spent internal/pki internal/api",
 	"entity flow route peer cluster stats",
-	"plane transport fd fd/fdtest gossip courier internal/contract hello trust loop",
+	"plane lifetime transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",
 	"shard sbr sbr/leasetest singleton formation shutdown",
 	"node exec",
@@ -95,7 +96,7 @@ var layers = []string{
 
 // inside lists the packages that no embedder imports: they lie under internal/ and go by their short names here.
 var inside = strings.Fields("driver exec transport trust hello loop plane flow courier node members scale proof " +
-	"world check storm")
+	"world check storm lifetime")
 
 // short cuts internal/ off the folder of a package inside it.
 func short(dir string) string {

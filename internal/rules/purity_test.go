@@ -21,7 +21,7 @@ var bannedImports = strings.Fields("sync os net log math/rand crypto/rand hash/m
 
 // openImports are exceptions from bannedImports: values, a source that is passed in, and the stack of a handler's panic
 // as text for people.
-var openImports = strings.Fields("net/netip math/rand/v2 runtime/debug")
+var openImports = strings.Fields("net/netip math/rand/v2 runtime/debug context")
 
 // timeNames are the only names of package time that a pure package may use: durations are numbers.
 var timeNames = strings.Fields("Duration Nanosecond Microsecond Millisecond Second Minute Hour ParseDuration")
@@ -32,6 +32,10 @@ var timeValues = map[string]string{"entity": "Time"}
 // randNames are the only names of math/rand/v2 that a pure package may use: everything else there draws from the global
 // source.
 var randNames = strings.Fields("Rand Source PCG ChaCha8 Zipf New NewPCG NewChaCha8 NewZipf")
+
+// contextNames are the only names of package context that a pure package may use: the type of what a handler is given.
+// Who makes contexts and ends them is the runtime.
+var contextNames = []string{"Context"}
 
 // mathNames give results that differ between architectures, so nothing may be decided by them; display.go may.
 var mathNames = strings.Fields("Exp Exp2 Expm1 Log Log2 Log10 Log1p Pow")
@@ -91,6 +95,10 @@ func impureNode(s *source, n ast.Node) string {
 		case "math/rand/v2":
 			if !slices.Contains(randNames, name) {
 				return "rand." + name
+			}
+		case "context":
+			if !slices.Contains(contextNames, name) {
+				return "context." + name
 			}
 		case "math":
 			if slices.Contains(mathNames, name) && path.Base(s.path) != "display.go" {

@@ -69,7 +69,7 @@ func TestPurityRule(t *testing.T) {
 		"http":             `import _ "net/http"`,
 		"log":              `import _ "log"`,
 		"slog":             `import _ "log/slog"`,
-		"context":          `import _ "context"`,
+		"context":          `import "context"; var c = context.Background()`,
 		"old rand":         `import "math/rand"; var n = rand.New(nil)`,
 		"crypto rand":      `import _ "crypto/rand"`,
 		"maphash":          `import _ "hash/maphash"`,
@@ -95,6 +95,7 @@ func TestPurityRule(t *testing.T) {
 	}
 	fine := map[string]string{
 		"duration":    `import "time"; const d time.Duration = 3 * time.Second`,
+		"context":     `import "context"; func f(c context.Context) {}`,
 		"netip":       `import "net/netip"; var a netip.Addr`,
 		"passed rand": `import "math/rand/v2"; func f(r *rand.Rand) int { return r.IntN(3) }`,
 		"sqrt":        `import "math"; var n = math.Sqrt(2)`,

@@ -4,6 +4,7 @@ package storm
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -134,7 +135,8 @@ type stormEntity struct {
 	id   string
 	busy bool
 	over bool
-	owes []owed // asks that the next timer answers
+	owes []owed          // asks that the next timer answers
+	kept context.Context // of the last call
 	own  ownTimers
 }
 
@@ -153,6 +155,7 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 	}
 	h.busy = true
 	defer func() { h.busy = false }()
+	h.lives(c, entity.NotStopping)
 	s.check.Write(h.p, h.typ, h.id, c.Fence)
 	switch {
 	case len(payload) > 0 && payload[0] == probeMark:
@@ -185,6 +188,25 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 		_ = c.Reply(payload[:world.LedgerSize])
 	}
 	return h.act(c, hops)
+}
+
+// lives: who is called is no entity of a suspended node, nor of a shard that is lost, and its context says so. Only the
+// time of a stop may be over.
+func (h *stormEntity) lives(c *entity.Context, why entity.StopReason) {
+	ctx := c.Context()
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, route.ErrTimeout) {
+		h.s.check.Violate(h.p, "context", "%s/%s is called with a context that has ended: %v", h.s.w.TypeName(h.typ), h.id,
+			cause)
+	}
+	if _, limited := ctx.Deadline(); !limited {
+		if h.kept != nil && h.kept != ctx && h.kept.Err() == nil {
+			h.s.check.Violate(h.p, "context", "%s/%s has two contexts that live", h.s.w.TypeName(h.typ), h.id)
+		}
+		h.kept = ctx
+	}
+	if (c.StopReason() == entity.NotStopping) != (why == entity.NotStopping) {
+		h.s.check.Violate(h.p, "handler", "%s/%s: the reason of its stop is %v", h.s.w.TypeName(h.typ), h.id, c.StopReason())
+	}
 }
 
 // act is the random part.
@@ -248,6 +270,7 @@ func (h *stormEntity) Stop(c *entity.Context) {
 		h.s.check.Violate(h.p, "handler", "%s/%s stopped while busy (%t), twice (%t), or elsewhere (%t)", w.TypeName(h.typ),
 			h.id, h.busy, h.over, h.p != w.Acting)
 	}
+	h.lives(c, entity.StopMoved)
 	h.over = true
 	h.s.check.Write(h.p, h.typ, h.id, c.Fence)
 }

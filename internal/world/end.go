@@ -66,5 +66,6 @@ func (q *workQueue) abandon(fail func(frame []byte)) {
 // shut ends what a process has under way.
 func (p *Process) shut() {
 	p.failAsks(func(*ask) bool { return true }, route.Stopped)
+	eachHosted(p, func(h *hosted) { h.life.Lose() })
 	p.killTasks()
 }

@@ -3,9 +3,11 @@
 package world
 
 import (
+	"context"
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/lifetime"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -18,6 +20,7 @@ import (
 type hosted struct {
 	r       *Region
 	shard   *entity.Shard
+	life    lifetime.Shard
 	planned time.Duration // tick that is planned, negative for none
 	nth     uint64
 	ticking bool // a tick is on its way
@@ -39,8 +42,9 @@ func (p *Process) host(o shard.HostOrder) {
 	switch {
 	case !o.Stop && h == nil:
 		p.World.Watcher.Hosts(p, key, o.Fence)
-		r.shards[o.Shard] = &hosted{r: r, planned: -1,
-			shard: entity.NewShard(r.Type, o.Shard, o.Fence, shardRuntime{p, r}, p.mailbox)}
+		h = &hosted{r: r, planned: -1}
+		h.shard = entity.NewShard(r.Type, o.Shard, o.Fence, shardRuntime{p, r, h}, p.mailbox)
+		r.shards[o.Shard] = h
 	case !o.Stop:
 		p.World.Watcher.Hosts(p, key, o.Fence)
 	case h == nil:
@@ -49,6 +53,7 @@ func (p *Process) host(o shard.HostOrder) {
 	case o.Abandon:
 		r.Slots[o.Shard].Reset()
 		h.silent = true
+		h.life.Lose()
 		p.World.Watcher.Stopped(p, key, false)
 		h.order(func() { h.step(func(time.Duration) { h.shard.Abandon() }) })
 	default:
@@ -58,9 +63,14 @@ func (p *Process) host(o shard.HostOrder) {
 		if q := r.queueOf(o.Shard); q != nil && len(q.frames) > 0 {
 			p.World.Plane.StopsBehind++
 		}
+		why, by := entity.StopMoved, time.Duration(0)
+		if o.Leaving {
+			why, by = entity.StopLeaving, p.leaveBy
+		}
+		h.life.Stop(by)
 		h.order(func() {
 			if !h.silent {
-				h.step(h.shard.Stop)
+				h.step(func(now time.Duration) { h.shard.Stop(now, why) })
 			}
 		})
 	}
@@ -177,6 +187,12 @@ func (p *Process) deliver(from peer.ID, e *wire.Envelope) route.Reason {
 type shardRuntime struct {
 	p *Process
 	r *Region // of the handlers' own type
+	h *hosted
+}
+
+// Context implements entity.Runtime.
+func (r shardRuntime) Context(limit time.Duration) context.Context {
+	return r.h.life.Context(r.p.clock(), limit, r.p.Held, r.inTime)
 }
 
 // Tell implements entity.Runtime.

@@ -19,7 +19,7 @@ func (w *World) Leave(p *Process) {
 	if !p.Alive || p.Leaving {
 		return
 	}
-	p.Leaving = true
+	p.Leaving, p.leaveBy = true, p.clock()+leaveTimeout
 	w.Watcher.Excuse(p.ID)
 	w.Watcher.Touch(p)
 	p.Live(func() {

@@ -40,6 +40,7 @@ type Region struct {
 
 // dataPlane is what a process has beside its node.
 type dataPlane struct {
+	leaveBy   time.Duration // when a leave is forced, on its clock
 	Regions   []*Region
 	links     connTable
 	inbound   []*inbound

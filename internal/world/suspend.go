@@ -52,6 +52,7 @@ func (p *Process) Suspend(o *node.Suspend) {
 	p.gate.suspended = o.On
 	if o.On {
 		p.World.Watcher.Stops(p, o.Why)
+		eachHosted(p, func(h *hosted) { h.life.Suspend() })
 		p.World.tell(p, "suspended: %s", o.Why)
 	} else {
 		p.World.tell(p, "goes on: %s", o.Why)

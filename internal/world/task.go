@@ -36,13 +36,11 @@ func (p *Process) spawn(h *hosted, e *entity.Entity) {
 func (t *task) work(h *hosted, e *entity.Entity) {
 	p := t.p
 	for ok := e.Begin(p.clock()); ok; {
-		for e.Work() && p.Alive && !h.silent {
-			for p.Held() {
-				p.hold(t.resume)
-				if !t.yield(struct{}{}) {
-					return
-				}
+		for more := true; more; {
+			if !t.opens() { // whoever waited for an answer may have come back suspended
+				return
 			}
+			more = p.Alive && !h.silent && e.Work()
 		}
 		if !p.Alive {
 			return
@@ -51,6 +49,17 @@ func (t *task) work(h *hosted, e *entity.Entity) {
 	}
 	t.over = true
 	h.follow()
+}
+
+// opens waits at the gate, and reports whether the coroutine goes on: not when its process is no more.
+func (t *task) opens() bool {
+	for t.p.Held() {
+		t.p.hold(t.resume)
+		if !t.yield(struct{}{}) {
+			return false
+		}
+	}
+	return true
 }
 
 // resume goes on with the coroutine until it waits or ends.
