@@ -219,7 +219,7 @@ func (n *ending) ended(t *testing.T) {
 	}
 }
 
-// Hooks and shutdown tasks that never return keep a node from ending no longer than their bound.
+// Hooks and shutdown tasks that never return keep a node from ending no longer than their bound (MEM-8).
 func TestEndDoesNotWaitForHooks(t *testing.T) {
 	free := make(chan struct{})
 	defer close(free)
@@ -309,4 +309,50 @@ func TestParkTimeHoldsForEachMessage(t *testing.T) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	require.Equal(t, map[route.Reason]uint64{route.TimedOut: 6}, n.reasons)
+}
+
+// What waits before a worker of a node that ends is refused when its handler has returned at last, and its sender is
+// told of each (SHD-4).
+func TestLastRefusalsAreTold(t *testing.T) {
+	p := newPair(t, func(c *Config) { c.TakeoverTime, c.Workers = time.Hour, 1 })
+	running, free := make(chan struct{}), make(chan struct{})
+	typ := entity.Type{Name: "held", Role: "host", Shards: 1, Mode: entity.Worker,
+		New: func(string, route.Fence) entity.Handler {
+			return &plain{func(payload []byte) {
+				p.note(payload)
+				close(running)
+				<-free
+			}}
+		}}
+	_, err := p.b.Register(typ)
+	require.NoError(t, err)
+	r, err := p.a.Register(typ)
+	require.NoError(t, err)
+	_, err = r.AskWithin(patience, "a", nil, nil)
+	require.NoError(t, err)
+	require.NoError(t, r.Tell("a", []byte("runs")))
+	<-running
+	const count = 50
+	received := func() (n uint64) {
+		for _, from := range p.b.Stats().Transport.Links {
+			for _, in := range from.In {
+				n += in.Received
+			}
+		}
+		return n
+	}
+	before := received()
+	for range count {
+		require.NoError(t, r.Tell("a", []byte("waits")))
+	}
+	eventually(t, func() bool { return received()-before >= count*uint64(wire.SizeEnvelope(1, 5)) })
+	closed := make(chan error, 1)
+	go func() { closed <- p.b.Close() }()
+	<-p.b.tickerStop // the end has told what was refused so far
+	close(free)
+	require.NoError(t, <-closed, "nothing of its own")
+	eventually(t, func() bool {
+		told, _ := p.undelivered("held", 0)
+		return told[route.Abandoned] == count
+	})
 }

@@ -140,7 +140,7 @@ var planeBugs = []bug{
 		Drop: "s.discardBatch",
 	},
 	{
-		Name: "last-refusals-are-not-flushed", Package: "./internal/driver", Run: "TestClosedOwnerTellsItsSenders",
+		Name: "last-refusals-are-not-flushed", Package: "./internal/driver", Run: "TestLastRefusalsAreTold",
 		In:  "internal/driver.Driver.shutdown",
 		Old: "d.heed()\n\td.tellRefusals(true)",
 		New: "d.heed()",
