@@ -111,3 +111,26 @@ func TestHealthOfANode(t *testing.T) {
 	require.True(t, strings.Contains(h.Reason, "left"), h.Reason)
 	require.False(t, h.Since.IsZero())
 }
+
+// A process that is killed and started again at its address is news for those who live, and no error (MEM-9).
+func TestRestartInPlaceIsNoError(t *testing.T) {
+	log := newRecords()
+	nodes := cluster(t, 2, func(i int, cfg *kith.Config) {
+		if i == 0 {
+			cfg.Logger = slog.New(log)
+		}
+	}, nil)
+	addr := nodes[1].Addr()
+	for range 3 {
+		old, _ := nodes[0].View().Member(nodes[1].ID())
+		require.NoError(t, nodes[1].Close())
+		nodes[1] = start(t, logger(t), kith.Config{Listen: addr.String(), Seeds: []string{nodes[0].Addr().String()}})
+		awaitView(t, nodes[0], func(v *kith.View) bool {
+			_, still := v.Member(old.ID)
+			return !still && v.CountUp() == 2
+		})
+	}
+	for _, rec := range *log.list.Load() {
+		require.Less(t, rec.Level, slog.LevelError, rec.Message)
+	}
+}

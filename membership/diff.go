@@ -32,6 +32,13 @@ func (m *Machine) nextView() *cluster.View {
 		v.Unreachable = v.Unreachable.Clone()
 		v.Unreachable.Remove(m.self)
 	}
+	if m.view != nil && m.phase == ended {
+		// It accuses nobody any more, which makes nobody reachable that it has lost.
+		v.Unreachable = slices.DeleteFunc(m.view.Unreachable.Clone(), func(id peer.ID) bool {
+			_, in := v.Member(id)
+			return !in
+		})
+	}
 	v.Leader = v.RoleLeader("")
 	return v
 }

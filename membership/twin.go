@@ -127,11 +127,22 @@ func (o *others) otherCluster(addr peer.Addr, cluster, birth uint64, met bool) {
 		o.twins[i] = t
 	}
 	o.tell(Event{Kind: TwinCluster, Twin: &t.Twin, Detail: fmt.Sprintf("cluster %016x, birth %d, at %s; this is "+
-		"cluster %016x, birth %d", cluster, birth, addr, o.st.Cluster, o.st.Birth)})
+		"cluster %016x, birth %d", cluster, birth, addr, o.st.Cluster, o.st.Birth) + o.lower(birth)})
 	o.yield()
 	if o.phase == member && o.cfg.SeedCheckInterval > 0 && len(o.elders()) > 0 {
 		o.in(timerSeedCheck, min(o.cfg.SeedCheckInterval, o.cfg.ProbeInterval))
 	}
+}
+
+// lower says whose writes a store refuses that checks fences and has seen those of both clusters.
+func (o *others) lower(birth uint64) string {
+	switch {
+	case birth == 0 || birth == o.st.Birth:
+		return ""
+	case birth < o.st.Birth:
+		return ": that is the older one, and stores that check fences refuse its writes once they have seen this one's"
+	}
+	return ": this is the older one, and stores that check fences refuse its writes once they have seen the other's"
 }
 
 // elders returns the addresses at which this node has lately met the same older cluster, the one met last.

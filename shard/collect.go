@@ -20,6 +20,8 @@
 package shard
 
 import (
+	"slices"
+
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -322,4 +324,24 @@ func (c *coordinator) allocate(s route.ShardID, loads []load) {
 	p.open++
 	p.outHost = append(p.outHost, s)
 	c.m.event(Event{Kind: ShardAllocated, Type: c.t.id, Shard: s, Term: c.term, Home: p.id, Fence: f})
+}
+
+// tellWaits tells of each lost member whose shards, or what it may have had, must wait for its takeover time: once in a
+// reign.
+func tellWaits(c *coordinator) {
+	c.said = slices.DeleteFunc(c.said, func(id peer.ID) bool { return c.m.past.lost(id) == nil })
+	for _, l := range c.m.past.losses {
+		if c.said.Has(l.id) || c.m.past.leaveNotices.Has(l.id) || l.until <= c.m.now {
+			continue
+		}
+		shards, reported := 0, false
+		if i, known := c.find(l.id); known {
+			shards, reported = c.clients[i].owns, c.clients[i].full()
+		}
+		if shards == 0 && (c.ready || reported) {
+			continue
+		}
+		c.said.Add(l.id)
+		c.m.event(Event{Kind: ShardsWait, Type: c.t.id, Term: c.term, Home: l.id, Shards: shards, Until: l.until})
+	}
 }

@@ -3,6 +3,8 @@
 package shard
 
 import (
+	"time"
+
 	"github.com/kith-io/kith/internal/enum"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -147,11 +149,12 @@ const (
 	ShardAllocated     EventKind = 4 // Shard was given to Home under Fence
 	ShardReleased      EventKind = 5 // Shard has no home
 	StaleRefused       EventKind = 6 // an order or report of a lower term or fence was refused
+	ShardsWait         EventKind = 7 // Shards of Home, which was lost, or whatever it had, live nowhere before Until
 )
 
 var eventNames = []string{CoordinatorStarted: "coordinator-started", CoordinatorReady: "coordinator-ready",
 	CoordinatorStopped: "coordinator-stopped", ShardAllocated: "shard-allocated", ShardReleased: "shard-released",
-	StaleRefused: "stale-refused"}
+	StaleRefused: "stale-refused", ShardsWait: "shards-wait"}
 
 // String names the kind.
 func (k EventKind) String() string { return enum.Name(eventNames, k, "event") }
@@ -170,4 +173,10 @@ type Event struct {
 	Term  uint32
 	Home  peer.ID
 	Fence route.Fence
+
+	// Of ShardsWait: how many shards the lost member has, zero when this reign has not heard that from it, so that no
+	// shard without a home gets one before; and when its takeover time is over, on this node's clock. It must have been
+	// removed by then, too.
+	Shards int
+	Until  time.Duration
 }

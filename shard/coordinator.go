@@ -32,6 +32,7 @@ type coordinator struct {
 	clients  []*client // one for each member heard or waited for, by identity
 	pending  bitmap    // wanted by someone and not to be told yet
 	strays   []stray
+	said     peer.Set // lost members of which it was told that their shards wait
 }
 
 // phase is where a shard stands with its home.
@@ -229,6 +230,7 @@ func (c *coordinator) review() {
 		}
 	}
 	c.strays = slices.DeleteFunc(c.strays, func(s stray) bool { return !c.m.owes(s.owner.id) })
+	tellWaits(c)
 	c.collect()
 	c.serve()
 }

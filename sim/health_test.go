@@ -69,3 +69,23 @@ func TestLosingSideTellsOfItsSuspension(t *testing.T) {
 		require.NotEmpty(t, c.Health(n).Reason)
 	}
 }
+
+// A node that is downed with its side does not say of those it had lost that they are reachable again (MEM-3).
+func TestDownedNodeTakesNothingBack(t *testing.T) {
+	c := New(t, 5, 3)
+	c.Register(echo())
+	c.AwaitUp()
+	c.Partition([]int{0, 1}, []int{2, 3, 4})
+	require.True(t, c.Until(time.Minute, func() bool { return !c.Running(0) && !c.Running(1) }))
+	for n := range 2 {
+		lost := 0
+		for _, e := range c.Events(n) {
+			require.NotEqual(t, membership.ReachableMember, e.Kind, "node %d: %s", n, e)
+			if e.Kind == membership.UnreachableMember {
+				lost++
+			}
+		}
+		require.Equal(t, 3, lost)
+		require.Len(t, c.View(n).Unreachable, 3)
+	}
+}

@@ -201,7 +201,7 @@ func (d *Driver) perform() {
 		d.typeRefused(t)
 	}
 	for i := range e.ShardEvents {
-		logShard(d.log, d.regions.Load(), &e.ShardEvents[i])
+		logShard(d.log, d.start, d.regions.Load(), &e.ShardEvents[i])
 	}
 	if end := e.Ended; end != nil {
 		why := &shutdown.EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason, Cause: end.Cause}

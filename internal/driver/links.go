@@ -56,8 +56,7 @@ func (t *links) lost(c membership.LinkLostCommand) {
 // PeerRefused takes a refusal for good. Being refused as removed is the end of this incarnation, by those whom the
 // membership believes.
 func (t *links) PeerRefused(err *hello.RefusedError) {
-	t.log.Error("peer refused this node", "peer", err.Peer, "reason", err.Reason, "differs", err.Key, "ours", err.Ours,
-		"theirs", err.Theirs)
+	logRefusal(t.log, err)
 	if err.Reason == hello.RefusedIncarnation && err.Peer.Inc != 0 {
 		t.lost(membership.LinkLostCommand{ID: err.Peer, Replaced: true})
 	}

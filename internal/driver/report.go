@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/kith-io/kith/internal/exec"
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -178,11 +180,12 @@ func logEvent(log *slog.Logger, e *membership.Event, v *membership.View) {
 	case membership.MemberRemoved:
 		log.Info("member removed", "member", e.Member.ID, "was", e.Previous, "why", e.Reason(), "view", v.Seq)
 	case membership.TwinCluster:
-		log.Error("another cluster of this name lives", "at", e.Twin.Via, "cluster", e.Twin.ClusterID,
-			"birth", e.Twin.Birth, "ours", v.ClusterID, "our_birth", v.Birth)
+		log.Error("another cluster of this name lives: end the nodes of one of them", "at", e.Twin.Via, "cluster",
+			clusterName(e.Twin.ClusterID), "birth", e.Twin.Birth, "ours", clusterName(v.ClusterID), "our_birth", v.Birth,
+			"why", e.Detail)
 	case membership.SplitCluster:
 		log.Error("two sides of this cluster live, which have removed each other: restart the nodes of one of them",
-			"met", e.By, "cluster", e.Twin.ClusterID, "birth", e.Twin.Birth, "detail", e.Detail)
+			"met", e.By, "cluster", clusterName(e.Twin.ClusterID), "birth", e.Twin.Birth, "why", e.Detail)
 	case membership.FormingHeld:
 		log.Warn("no cluster is found, and this node forms none", "why", e.Detail)
 	case membership.NodeSuspended:
@@ -199,8 +202,30 @@ func logEvent(log *slog.Logger, e *membership.Event, v *membership.View) {
 	case membership.ConvergenceRestored:
 		log.Info("convergence is back", "after", e.Convergence.For, "view", v.Seq)
 	default:
-		log.Info("member changed", "event", e.Kind, "member", e.Member.ID, "status", e.Member.Status,
-			"was", e.Previous, "view", v.Seq)
+		about := []any{"event", e.Kind, "member", e.Member.ID, "status", e.Member.Status, "view", v.Seq}
+		if e.Previous != membership.Removed { // it was no member before
+			about = append(about, "was", e.Previous)
+		}
+		log.Info("member changed", about...)
+	}
+}
+
+// clusterName writes the id of a cluster as all records and events do.
+func clusterName(id uint64) string { return fmt.Sprintf("%016x", id) }
+
+// logRefusal tells that a peer refuses this node. Another incarnation at the address of a member is what a restart
+// looks like from here; all else wants an operator.
+func logRefusal(log *slog.Logger, err *hello.RefusedError) {
+	switch id, birth, ok := err.Cluster(); {
+	case err.Reason == hello.RefusedIncarnation:
+		log.Info("another process answers at the address of a member", "member", err.Peer, "theirs", err.Theirs)
+	case ok:
+		ours, _ := strconv.ParseUint(err.Ours, 16, 64)
+		log.Error("peer refused this node", "peer", err.Peer, "reason", err.Reason, "differs", err.Key,
+			"ours", clusterName(ours), "theirs", clusterName(id), "their_birth", birth)
+	default:
+		log.Error("peer refused this node", "peer", err.Peer, "reason", err.Reason, "differs", err.Key, "ours", err.Ours,
+			"theirs", err.Theirs)
 	}
 }
 
@@ -210,8 +235,9 @@ var shardEventNames = map[shard.EventKind]string{
 	shard.ShardReleased: "shard released", shard.StaleRefused: "stale order refused",
 }
 
-// logShard turns a fact about sharding into a record: few are about coordinators, many about single shards.
-func logShard(log *slog.Logger, types *regionTable, e *shard.Event) {
+// logShard turns a fact about sharding into a record: few are about coordinators and waits, many about single shards.
+// start is when the clock of the events began.
+func logShard(log *slog.Logger, start time.Time, types *regionTable, e *shard.Event) {
 	name := shardEventNames[e.Kind]
 	if name == "" {
 		name = "sharding event"
@@ -223,6 +249,13 @@ func logShard(log *slog.Logger, types *regionTable, e *shard.Event) {
 	switch e.Kind {
 	case shard.CoordinatorStarted, shard.CoordinatorReady, shard.CoordinatorStopped:
 		log.Info(name, "type", typ, "term", e.Term)
+	case shard.ShardsWait:
+		shards, why := any(e.Shards), "it may still serve them where nobody hears it: they live nowhere until then"
+		if e.Shards == 0 {
+			shards, why = "unknown", "nobody knows yet what it owned: no shard without a home gets one until then"
+		}
+		log.Warn("shards of a lost member wait", "type", typ, "member", e.Home, "shards", shards,
+			"until", start.Add(e.Until), "why", why)
 	default:
 		log.Debug(name, "type", typ, "shard", e.Shard, "term", e.Term, "home", e.Home, "fence", e.Fence)
 	}

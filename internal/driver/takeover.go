@@ -38,8 +38,8 @@ func (t *takeover) follow(takeover time.Duration) {
 		return
 	}
 	t.short = true
-	t.log.Warn("ParkTime is below the takeover time: what is sent to an entity whose node was lost fails before that "+
-		"entity can live elsewhere", "park_time", t.cfg.ParkTime, "takeover_time", takeover, "needed", need)
+	t.log.Warn("ParkTime is below the takeover time: messages for a lost entity fail before it can live elsewhere",
+		"park_time", t.cfg.ParkTime, "takeover_time", takeover, "needed", need)
 }
 
 // outgrow warns once when the cluster has become too large for a takeover time that was fixed. Control goroutine.
@@ -50,7 +50,7 @@ func (t *takeover) outgrow(v *membership.View) {
 	up := v.CountUp()
 	if need := t.cfg.node().DerivedTakeover(up); need > t.cfg.TakeoverTime {
 		t.outgrown = true
-		t.log.Warn("TakeoverTime is too short for this cluster: a node that is cut off may go on while its shards live "+
-			"elsewhere", "takeover_time", t.cfg.TakeoverTime, "needed", need, "members", up)
+		t.log.Warn("TakeoverTime is too short for this cluster: a cut-off node may go on while its shards live elsewhere",
+			"takeover_time", t.cfg.TakeoverTime, "needed", need, "members", up)
 	}
 }

@@ -4,6 +4,17 @@ package main
 
 var membershipBugs = []bug{
 	{
+		Name: "downed-node-finds-its-losses-reachable", Package: "./sim", Run: "TestDownedNodeTakesNothingBack",
+		In:  "membership.Machine.nextView",
+		Old: "m.view != nil && m.phase == ended",
+		New: "m.view != nil && m.phase == idle",
+	},
+	{
+		Name: "shards-that-wait-are-not-told", Package: "./sim", Run: "TestScripts/coordinator_crash",
+		In:   "shard.coordinator.review",
+		Drop: "tellWaits",
+	},
+	{
 		Name: "suspended-node-says-it-is-ready", Seeds: 60,
 		In:  "internal/node.Node.stands",
 		Old: "case n.suspension.on:",

@@ -231,7 +231,7 @@ func (u *uplink) failed(begin time.Time, err error) (again bool) {
 	u.unreach(err)
 	switch {
 	case tell:
-		u.t.cfg.Logger.Warn("connection refused for good", "peer", u.to, "lane", u.lane, "error", err)
+		u.t.cfg.Logger.Debug("connection refused for good", "peer", u.to, "lane", u.lane, "error", err)
 		u.t.up.PeerRefused(refused)
 	case warn:
 		u.t.cfg.Logger.Warn("peer cannot be reached, trying on", "peer", u.named(), "lane", u.lane, "error", err,

@@ -158,6 +158,8 @@ func (t *trace) shard(w *World, p *Process, e *shard.Event) {
 		fmt.Fprintf(&b, " %s, term %d", w.TypeName(e.Type), e.Term)
 	case shard.ShardAllocated:
 		fmt.Fprintf(&b, " %s to %s under %s", w.ShardName(e.Type, e.Shard), w.Name(e.Home), FenceName(e.Fence))
+	case shard.ShardsWait:
+		fmt.Fprintf(&b, "%d shards of %s wait for %s", e.Shards, w.TypeName(e.Type), w.Name(e.Home))
 	case shard.ShardReleased:
 		fmt.Fprintf(&b, " %s", w.ShardName(e.Type, e.Shard))
 	default:
