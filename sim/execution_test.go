@@ -228,3 +228,36 @@ func TestOpenThatFails(t *testing.T) {
 		})
 	}
 }
+
+// ACC-4: what a test of entities sees of time: Context.Now is virtual, and a timer that is set right after a stall is
+// not early.
+func TestTimersOfAStalledNode(t *testing.T) {
+	const wait = time.Second
+	for _, mode := range []entity.Mode{entity.Blocking, entity.Worker, entity.Inline} {
+		t.Run(mode.String(), func(t *testing.T) {
+			c := New(t, 1, 7)
+			var set, came time.Time
+			c.Register(entity.Type{Name: "timed", Shards: 4, Mode: mode, New: func(string, route.Fence) entity.Handler {
+				return handlerFunc(func(x *entity.Context, _ []byte) error {
+					if name, ok := x.Timer(); ok {
+						require.Equal(t, "wait", name)
+						came = x.Now()
+						return nil
+					}
+					set = x.Now()
+					return x.SetTimer("wait", wait, nil)
+				})
+			}})
+			c.AwaitUp()
+			for _, stall := range []time.Duration{0, 4 * time.Second} {
+				set, came = time.Time{}, time.Time{}
+				c.Pause(0, stall)
+				c.Advance(stall + time.Millisecond)
+				require.NoError(t, c.Tell(0, "timed", "a", nil))
+				require.True(t, c.Until(patience, func() bool { return !set.IsZero() && !came.IsZero() }))
+				require.GreaterOrEqual(t, came.Sub(set), wait)
+				require.Less(t, came.Sub(set), 2*wait, "virtual time, and nothing else to do")
+			}
+		})
+	}
+}

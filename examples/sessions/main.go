@@ -22,10 +22,10 @@ type session struct {
 	words int
 }
 
-// Receive gets a word from the user, or "expire" from the session's own timer.
+// Receive gets a word from the user, or the message of the session's own timer.
 func (s *session) Receive(c *kith.Context, word []byte) error {
-	switch {
-	case !c.Asked() && string(word) == "expire":
+	switch _, timer := c.Timer(); {
+	case timer:
 		fmt.Fprintf(s.out, "%s was silent and goes\n", c.ID)
 		c.Passivate() // Stop comes next; a later word makes a fresh session
 		return nil
@@ -33,8 +33,7 @@ func (s *session) Receive(c *kith.Context, word []byte) error {
 		panic("a bug that this word meets")
 	}
 	s.words++
-	c.CancelTimers() // the silence is over
-	if err := c.After(silence, []byte("expire")); err != nil {
+	if err := c.SetTimer("silence", silence, nil); err != nil { // it begins anew with each word
 		return err
 	}
 	return c.Reply(fmt.Appendf(nil, "word %d", s.words))
