@@ -22,7 +22,8 @@ type Result struct {
 	Handled     int           `json:"handled"`
 	Reported    int           `json:"reported"` // to their sender, and not handled
 	Lost        int           `json:"lost"`
-	LostBy      map[cause]int `json:"lost_by"` // what took those that a fault explains
+	LostBy      map[cause]int `json:"lost_by"`    // what took those that a fault explains
+	Difference  int           `json:"difference"` // lost, and no process ended that it came from or went to
 	Unexplained int           `json:"lost_unexplained"`
 	Double      int           `json:"double_handled"`
 	Back        int           `json:"fences_back"`
@@ -78,6 +79,7 @@ func (h *harness) result() *Result {
 	t, v := h.book.total(h.rounds), h.book.rule.verdict
 	r := &Result{Seed: h.cfg.Seed, Nodes: h.cfg.Nodes, Net: kindOf(h.net), Rounds: len(h.rounds),
 		Accepted: t.Accepted, Handled: t.Handled, Reported: t.Reported, Lost: t.Lost, LostBy: t.By,
+		Difference:  t.Unexplained + t.By[onTheWay],
 		Unexplained: t.Unexplained, Double: v.Double, Back: v.Back,
 		Twice: v.Twice, Reordered: v.Reordered, Overrun: v.Overrun, Over: t.Over,
 		Panics: h.found.panics, Twins: h.found.twins, Downed: h.found.downed, Unwell: h.found.unwell,
