@@ -85,7 +85,7 @@ func (r *Region) place(l *large, w *askWaiter, h *Headers) error {
 			s.mu.Unlock()
 			continue
 		}
-		if err := r.closed(); err != nil {
+		if err := r.closedTo(l.corr != 0); err != nil {
 			s.mu.Unlock()
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -127,7 +128,7 @@ func (r *Region) park(s *regionSlot, sh route.ShardID, id string, payload []byte
 		s.mu.Unlock()
 		return true, nil
 	}
-	if err := r.closed(); err != nil {
+	if err := r.closedTo(corr != 0); err != nil {
 		s.mu.Unlock()
 		return false, err
 	}
@@ -138,6 +139,14 @@ func (r *Region) park(s *regionSlot, sh route.ShardID, id string, payload []byte
 		r.d.inbox.post(func() { r.d.want(slotRef{r, sh}) })
 	}
 	return false, err
+}
+
+// closedTo is closed for a message that is an ask or not: no ask waits for a home where no member may host the type.
+func (r *Region) closedTo(ask bool) error {
+	if ask && shard.NoHost(r.d.View(), r.typ.Role) {
+		return route.ErrNoHost
+	}
+	return r.closed()
 }
 
 // closed returns why nothing may wait for a shard any more. It is asked under the slot's lock: whoever fails what waits

@@ -119,7 +119,7 @@ func (s *storm) rejected(p *world.Process, nth int, err error) {
 	var bulk *route.BulkFullError
 	if !errors.As(err, &link) && !errors.As(err, &park) && !errors.As(err, &bulk) && !errors.Is(err, route.ErrStopped) &&
 		!errors.Is(err, world.ErrDeadEnd) && !errors.Is(err, route.ErrAsksFull) && !errors.Is(err, route.ErrMailboxFull) &&
-		!errors.Is(err, route.ErrCrashed) &&
+		!errors.Is(err, route.ErrCrashed) && !errors.Is(err, route.ErrNoHost) &&
 		!errors.Is(err, shard.ErrSettingsDiffer) &&
 		!(errors.Is(err, route.ErrSuspended) && p.Held()) {
 		s.check.Violate(p, "rejection", "a message was rejected without a good reason: %v", err)
@@ -257,7 +257,7 @@ func (s *storm) askFrom(p *world.Process, c *entity.Context, hops byte) {
 	}
 	if errors.As(err, &link) || errors.As(err, &park) || errors.As(err, &bulk) || errors.Is(err, world.ErrDeadEnd) ||
 		errors.Is(err, route.ErrSuspended) || errors.Is(err, route.ErrAsksFull) ||
-		errors.Is(err, route.ErrMailboxFull) || errors.Is(err, route.ErrCrashed) ||
+		errors.Is(err, route.ErrMailboxFull) || errors.Is(err, route.ErrCrashed) || errors.Is(err, route.ErrNoHost) ||
 		errors.Is(err, shard.ErrSettingsDiffer) {
 		s.rejected(p, nth, err)
 	}

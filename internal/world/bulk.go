@@ -98,8 +98,8 @@ func (r *Region) sendLarge(headers []byte, id string, payload []byte, corr uint6
 		p.local(frame)
 		return nil
 	}
-	if r.Refused != nil {
-		return r.Refused
+	if err := r.closedTo(corr != 0); err != nil {
+		return err
 	}
 	next, err := plane.Hold(s, p.clock(), &e, id)
 	if err != nil {

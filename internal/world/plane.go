@@ -167,8 +167,8 @@ func (r *Region) SendWith(headers []byte, id string, payload []byte, corr uint64
 		l.bounds()
 		return s.Home(), nil
 	}
-	if r.Refused != nil {
-		return peer.ID{}, r.Refused
+	if err := r.closedTo(corr != 0); err != nil {
+		return peer.ID{}, err
 	}
 	next, err := plane.Park(s, p.clock(), &e, id)
 	if err != nil {
@@ -177,6 +177,15 @@ func (r *Region) SendWith(headers []byte, id string, payload []byte, corr uint64
 	r.follow(n, next)
 	p.bounds()
 	return peer.ID{}, nil
+}
+
+// closedTo returns why a message may not wait for a home: others have the type with other settings, or it is an ask and
+// no member may host the type.
+func (r *Region) closedTo(ask bool) error {
+	if ask && shard.NoHost(r.Process.View, r.decl.role(r.Process)) {
+		return route.ErrNoHost
+	}
+	return r.Refused
 }
 
 // ErrDeadEnd is the error of a send whose route leads to a member that was removed here: the next home is asked for.
