@@ -88,7 +88,7 @@ func Codec() Figures {
 		for at, whole := 0, 0; n > 0; n-- {
 			if at == whole {
 				var err error
-				if whole, _, err = wire.SplitAll(batch, wire.LaneData, wire.DefaultMaxFrame); err != nil {
+				if whole, _, _, err = wire.SplitAll(batch, wire.LaneData, wire.DefaultMaxFrame); err != nil {
 					panic(err) // the batch was encoded above
 				}
 				at = 0

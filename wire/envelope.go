@@ -197,6 +197,11 @@ func Unflag(frame []byte, flags uint8) {
 	}
 }
 
+// IsTell reports whether a frame of at least HeaderSize bytes is the envelope of a tell that carries its payload.
+func IsTell(f []byte) bool {
+	return f[4] == byte(KindEnvelope) && f[5]&(FlagAsk|FlagBulk) == 0
+}
+
 // AddressOf returns the type and the shard of an envelope frame and looks at nothing else: whoever it is handed on to
 // parses it. ok is false for a frame of another kind, and for one that is too short.
 func AddressOf(f []byte) (typ, shard uint32, ok bool) {

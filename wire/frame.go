@@ -76,22 +76,25 @@ func Split(b []byte, lane Lane, limit int) (frame []byte, n int, err error) {
 	return b[:size:size], int(size), nil
 }
 
-// SplitAll returns how many bytes of b are whole frames and how many frames they are, as repeated Split would find. An
-// error is that of the first frame behind them.
-func SplitAll(b []byte, lane Lane, limit int) (n, frames int, err error) {
+// SplitAll returns how many bytes of b are whole frames, how many frames they are, as repeated Split would find, and
+// how many of them are tells, as IsTell says. An error is that of the first frame behind them.
+func SplitAll(b []byte, lane Lane, limit int) (n, frames, tells int, err error) {
 	for last := len(b) - HeaderSize; n <= last; frames++ {
 		// By index: each begin depends on the size before it, and a slice would make that chain longer.
 		size, k := uint32(b[n])|uint32(b[n+1])<<8|uint32(b[n+2])<<16|uint32(b[n+3])<<24, Kind(b[n+4])
 		info := &kinds[k]
 		if uint64(size) > uint64(limit) || size-HeaderSize > info.most || info.lane != lane || info.most == 0 {
-			return n, frames, splitError(size, k, lane, limit)
+			return n, frames, tells, splitError(size, k, lane, limit)
 		}
 		if int(size) > len(b)-n {
 			break
 		}
+		if k == KindEnvelope && b[n+5]&(FlagAsk|FlagBulk) == 0 {
+			tells++
+		}
 		n += int(size)
 	}
-	return n, frames, nil
+	return n, frames, tells, nil
 }
 
 func splitError(size uint32, k Kind, lane Lane, limit int) error {

@@ -154,16 +154,21 @@ func TestSplitAtTheLimit(t *testing.T) {
 
 // sameAsAll holds that SplitAll finds what repeated Split finds.
 func sameAsAll(t *testing.T, b []byte, lane Lane) {
-	n, frames, err := 0, 0, error(nil)
+	n, frames, tells, err := 0, 0, 0, error(nil)
 	for {
+		var frame []byte
 		var size int
-		if _, size, err = Split(b[n:], lane, 4096); err != nil || size == 0 {
+		if frame, size, err = Split(b[n:], lane, 4096); err != nil || size == 0 {
 			break
+		}
+		if IsTell(frame) {
+			tells++
 		}
 		n += size
 		frames++
 	}
-	n2, frames2, err2 := SplitAll(b, lane, 4096)
+	n2, frames2, tells2, err2 := SplitAll(b, lane, 4096)
+	require.Equal(t, tells, tells2)
 	require.Equal(t, n, n2)
 	require.Equal(t, frames, frames2)
 	require.Equal(t, err, err2)
@@ -172,7 +177,7 @@ func sameAsAll(t *testing.T, b []byte, lane Lane) {
 func TestSplitAll(t *testing.T) {
 	var b []byte
 	for size := range 20 {
-		b = AppendEnvelope(b, &Envelope{ID: []byte("id"), Payload: make([]byte, size)})
+		b = AppendEnvelope(b, &Envelope{Flags: uint8(size % 8), ID: []byte("id"), Payload: make([]byte, size)})
 	}
 	for end := range len(b) + 1 {
 		sameAsAll(t, b[:end], LaneData)

@@ -38,6 +38,8 @@ const (
 	KindBulkWhole Kind = 23 // all of it is there
 	KindBulkOver  Kind = 24 // it was taken, or why not
 
+	KindTaken Kind = 25 // how many tells were taken of data connections that are over; since version 4, in segments
+
 	// Membership.
 	KindJoinProbe    Kind = 32 // asks a contact whether it is in a cluster (InitJoin)
 	KindJoinProbeAck Kind = 33 // it is: cluster id, birth
@@ -135,6 +137,7 @@ var kinds = [256]kindInfo{
 	KindBulkGrant:      {"bulk-grant", LaneBulk, 8},
 	KindBulkWhole:      {"bulk-whole", LaneBulk, 4},
 	KindBulkOver:       {"bulk-over", LaneBulk, 14},
+	KindTaken:          {"taken", LaneControl, maxAny},
 	KindJoinProbe:      {"join-probe", LaneControl, maxAny},
 	KindJoinProbeAck:   {"join-probe-ack", LaneControl, maxAny},
 	KindJoinProbeNak:   {"join-probe-nak", LaneControl, maxAny},

@@ -62,6 +62,7 @@ var kindSince = [256]uint8{
 	KindSegment: 2, KindSegmentAck: 2, KindRefusals: 2,
 	KindFormAsk: 3, KindFormAnswer: 3,
 	KindFull: 4, KindRoom: 4,
+	KindTaken: 4,
 }
 
 // Since returns the version in which k came, zero when k is not known.

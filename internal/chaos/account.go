@@ -93,14 +93,19 @@ type groupKey struct {
 	there  bool
 }
 
-// noShard is the shard of a report that tells of several.
-const noShard = math.MaxUint32
+// noShard is the shard of a report that tells of several, noType the type of one that tells of several types: what was
+// lost in flight.
+const (
+	noShard = math.MaxUint32
+	noType  = math.MaxUint8
+)
 
 // keys are the reports that may tell of a message, the likeliest first: those of its sender, of its shard or of
 // several, and those of the processes that owned its entity.
 func (m *message) keys() []groupKey {
 	all := []groupKey{{m.sender, m.typ, m.shard, false}, {m.sender, m.typ, m.shard, true},
-		{m.sender, m.typ, noShard, false}, {m.sender, m.typ, noShard, true}}
+		{m.sender, m.typ, noShard, false}, {m.sender, m.typ, noShard, true},
+		{m.sender, noType, noShard, false}}
 	for _, p := range m.owners {
 		if p != m.sender {
 			all = append(all, groupKey{p, m.typ, m.shard, true})

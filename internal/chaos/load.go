@@ -179,6 +179,9 @@ func (l *load) undelivered(u kith.Undelivered) {
 	for _, there := range []error{kith.ErrAbandoned, kith.ErrCrashed, kith.ErrNewFailed} {
 		s.ask = s.ask || errors.Is(u.Err(), there)
 	}
+	if u.Type == "" {
+		s.typ = noType
+	}
 	for typ, r := range l.regions {
 		if r.Type().Name == u.Type {
 			s.typ = uint8(typ)

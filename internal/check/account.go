@@ -6,6 +6,7 @@ package check
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/kith-io/kith/internal/world"
@@ -22,12 +23,12 @@ const (
 	ReceiverKilled Cause = "receiver-killed" // it lay at a process that was killed
 	ReceiverEnded  Cause = "receiver-ended"  // it lay at a process that the cluster ended
 	RefuserEnded   Cause = "refuser-ended"   // who refused it ended before it had told so
-	Earlier        Cause = "earlier-version" // who refused it speaks an earlier version, and tells once
-	InFlight       Cause = "in-flight"       // its connection broke: neither side knows
+	Earlier        Cause = "earlier-version" // its sender or receiver speaks an earlier version, and tells once, or not
 )
 
 // The causes that are none: each such message counts in the difference.
 const (
+	InFlight   Cause = "in-flight"   // its connection broke, and both live
 	Untold     Cause = "untold"      // who refused it lives
 	LeftBehind Cause = "left-behind" // it lay at a process that left
 	Nowhere    Cause = "nowhere"     // two that live, and neither has it
@@ -36,10 +37,10 @@ const (
 )
 
 // named are the causes that explain a loss.
-var named = []Cause{SenderEnded, ReceiverKilled, ReceiverEnded, RefuserEnded, Earlier, InFlight}
+var named = []Cause{SenderEnded, ReceiverKilled, ReceiverEnded, RefuserEnded, Earlier}
 
 // lawless are the causes of a difference, in the order in which they are told.
-var lawless = []Cause{Untold, LeftBehind, Nowhere, AskOpen, TooOften}
+var lawless = []Cause{InFlight, Untold, LeftBehind, Nowhere, AskOpen, TooOften}
 
 // Accounts is the sum over all messages of a run.
 type Accounts struct {
@@ -111,7 +112,7 @@ type loss struct {
 func Account(w *world.World) *Accounts {
 	b := &books{w: w, sums: Accounts{Lost: map[Cause]int{}, Open: map[Cause]int{}, Forms: map[string]int{},
 		samples: map[Cause]string{}}, groups: map[world.Report]*group{},
-		spare: map[world.Report]int{}}
+		spare: map[world.Report]int{}, lost: maps.Clone(w.Book.Unknown())}
 	w.Book.Accounts(b.enter)
 	for _, g := range b.list {
 		b.settle(g, w.Book.Reports())
@@ -127,7 +128,8 @@ type books struct {
 	groups map[world.Report]*group
 	list   []*group // in the order of their first messages
 	left   []missing
-	spare  map[world.Report]int // what was told, and no message of the process it was told to explains it
+	lost   map[*world.Process]uint64 // tells that a process was told to be perhaps lost, and that no message explains
+	spare  map[world.Report]int      // what was told, and no message of the process it was told to explains it
 }
 
 // missing is a message of which its own sender was not told.
@@ -209,6 +211,8 @@ func adrift(a *world.Account) Cause {
 	switch {
 	case !a.Sender.Alive:
 		return SenderEnded
+	case a.Fate == world.FateInFlight && a.Sender.World.Config.Data.OldCredit:
+		return Earlier
 	case a.Fate == world.FateInFlight:
 		return InFlight
 	case a.At.Alive:
@@ -322,9 +326,12 @@ func (b *books) rest(reports map[world.Report]uint64) {
 	}
 	slices.SortStableFunc(b.left, func(a, b missing) int { return cmp.Compare(rank(a.cause), rank(b.cause)) })
 	for _, m := range b.left {
-		if !b.toldThere(m) {
+		if !b.toldThere(m) && !b.toldLost(m) {
 			b.lose(m.loss, m.Report)
 		}
+	}
+	for _, n := range b.lost { // in any order: it is a sum
+		b.sums.Twice += int(n)
 	}
 	over := 0
 	for k, n := range b.spare { // in any order: it is a sum, and the least of the texts
@@ -339,6 +346,23 @@ func (b *books) rest(reports map[world.Report]uint64) {
 	if over > 0 {
 		b.sums.Open[TooOften] += over
 	}
+}
+
+// toldLost finds a report of the sender of a message that was on its way, or at a process that is gone: it does not
+// name a shard. First those that are exact, since the receiver has said what it took; then those of which nobody knows
+// whether they were handled: what is left of them was.
+func (b *books) toldLost(m missing) bool {
+	k := world.Report{Sender: m.Sender, Shard: route.NoShard, Why: route.LostInFlight}
+	switch {
+	case m.why == route.OK && b.spare[k] > 0:
+		b.spare[k]--
+	case b.lost[m.Sender] > 0 && m.cause != Untold:
+		b.lost[m.Sender]--
+	default:
+		return false
+	}
+	b.sums.Reported++
+	return true
 }
 
 // toldThere finds a report of the process at which a message lay.

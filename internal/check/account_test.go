@@ -63,7 +63,7 @@ func TestAccount(t *testing.T) {
 		}, Accounts{Reported: 1}},
 		{"on a connection that broke", func(w *world.World, _, _ *world.Process, m []byte) {
 			world.FeignLost(w, m, false)
-		}, Accounts{Lost: sums{InFlight: 1}}},
+		}, Accounts{Open: sums{InFlight: 1}}},
 		{"there, and told", func(w *world.World, a, _ *world.Process, m []byte) {
 			world.FeignLost(w, m, false)
 			world.FeignUndelivered(a, id, 0, route.LostInFlight, 1)

@@ -48,9 +48,10 @@ func Carries(k wire.Kind) bool {
 	return k.Room() == "shard" && k != wire.KindConfirmOwner && k != wire.KindConfirmAck || Notice(k)
 }
 
-// Notice reports whether messages of kind k are told by one runtime to another, past the machines: what was refused.
+// Notice reports whether messages of kind k are told by one runtime to another, past the machines: what was
+// refused, and what was taken of connections that are over.
 // Towards a peer whose wire version is below NoticeSince they travel bare.
-func Notice(k wire.Kind) bool { return k == wire.KindRefusals }
+func Notice(k wire.Kind) bool { return k == wire.KindRefusals || k == wire.KindTaken }
 
 // NoticeSince is the wire version since which notices travel in segments.
 const NoticeSince = 4

@@ -121,7 +121,8 @@ func TestBadValues(t *testing.T) {
 func TestCarries(t *testing.T) {
 	for n := range 256 {
 		k := wire.Kind(n)
-		want := k.Room() == "shard" && k != wire.KindConfirmOwner && k != wire.KindConfirmAck || k == wire.KindRefusals
+		want := k.Room() == "shard" && k != wire.KindConfirmOwner && k != wire.KindConfirmAck ||
+			k == wire.KindRefusals || k == wire.KindTaken
 		require.Equal(t, want, Carries(k), k)
 	}
 	require.True(t, Carries(wire.KindHostShards))

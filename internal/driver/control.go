@@ -109,7 +109,7 @@ func (d *Driver) heed() {
 		list := c.notices
 		c.notices = nil
 		for i := range list {
-			d.refusals(list[i].From, list[i].Kind, list[i].Body)
+			d.heedOne(list[i].From, list[i].Kind, list[i].Body)
 		}
 	}
 }
@@ -295,6 +295,7 @@ func (d *Driver) forget(id peer.ID) {
 	d.wires.Forget(id)
 	if r := d.links.drop(id); r != nil {
 		d.asks.lose(r, route.PeerLost)
+		r.lost()
 	}
 }
 

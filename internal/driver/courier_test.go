@@ -21,6 +21,33 @@ type cutter struct {
 	wait  sync.WaitGroup
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
+	stuck chan struct{} // nil, or what bytes wait for
+}
+
+// freeze lets nothing through any more until the test ends, and breaks nothing.
+func (c *cutter) freeze(t *testing.T) {
+	stuck := make(chan struct{})
+	c.mu.Lock()
+	c.stuck = stuck
+	c.mu.Unlock()
+	t.Cleanup(func() { close(stuck) })
+}
+
+// Write waits while the way is frozen.
+func (w way) Write(b []byte) (int, error) {
+	w.c.mu.Lock()
+	stuck := w.c.stuck
+	w.c.mu.Unlock()
+	if stuck != nil {
+		<-stuck
+	}
+	return w.to.Write(b)
+}
+
+// way is one direction of a connection through a cutter.
+type way struct {
+	c  *cutter
+	to net.Conn
 }
 
 func newCutter(t *testing.T, to string) *cutter {
@@ -60,7 +87,7 @@ func (c *cutter) pipe(from, to net.Conn) {
 	c.mu.Lock()
 	c.conns[from] = struct{}{}
 	c.mu.Unlock()
-	_, _ = io.Copy(to, from)
+	_, _ = io.Copy(way{c, to}, from)
 	_, _ = from.Close(), to.Close()
 	c.mu.Lock()
 	delete(c.conns, from)

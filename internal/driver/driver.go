@@ -167,7 +167,8 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 		Settings:  []hello.Setting{{Key: "max-payload", Value: strconv.Itoa(cfg.MaxPayload)}},
 		DataLoops: cfg.DataLoops, DataConnections: cfg.DataConnections, PollFor: cfg.PollFor, Window: cfg.Window,
 		LinkBuffer: cfg.LinkBuffer, LinkBudget: cfg.LinkBudget, MaxFrame: cfg.maxFrame(), PartialBudget: cfg.PartialBudget,
-		Bulk: &d.large, MaxBulk: cfg.MaxMessage, BulkRoom: cfg.BulkBudget, BulkStall: cfg.bulkStall(),
+		Flights: flights{&d.links}, Bulk: &d.large, MaxBulk: cfg.MaxMessage, BulkRoom: cfg.BulkBudget,
+		BulkStall:    cfg.bulkStall(),
 		HelloTimeout: cfg.helloTimeout, TLS: cfg.TLS, Now: d.now, StepAge: d.stepAge, Share: d.share, Logger: cfg.Logger,
 	}, &d.links)
 	if err != nil {

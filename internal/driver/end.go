@@ -50,6 +50,9 @@ func (d *Driver) shutdown() {
 	behind, left := d.stopThreads()
 	d.heed()
 	d.tellRefusals(true) // the transport flushes what it has before it closes
+	for _, n := range d.all() {
+		n.lost()
+	}
 	d.wires.CloseBut(left)
 	d.recorder.finish(recordAfter(why, d.control.yielded, d.View(), d.cfg.node().RecordRole()))
 	d.large.fail()

@@ -5,14 +5,38 @@ package driver
 import (
 	"sync"
 
+	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/route"
 )
 
 // refusals gathers what is refused of one sender until it is told. Safe for concurrent use.
 type refusals struct {
-	mu   sync.Mutex
-	list plane.Refusals
+	mu      sync.Mutex
+	list    plane.Refusals
+	words   flow.Words   // of connections from it that are over
+	flights flow.Flights // of connections to it that are over
+}
+
+// settled runs f with what is not known of the tells sent to the node, and returns how many of them are lost.
+func (rs *refusals) settled(f func(*flow.Flights) uint64) (lost uint64) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return f(&rs.flights)
+}
+
+// say notes what was taken of connections that are over, until it is said.
+func (rs *refusals) say(t ...flow.Taken) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.words.Add(t...)
+}
+
+// takeWords returns that.
+func (rs *refusals) takeWords() []flow.Taken {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return rs.words.Take()
 }
 
 // add counts one refused tell.

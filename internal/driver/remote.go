@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kith-io/kith/internal/exec"
+	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/plane"
@@ -167,6 +168,13 @@ func (t *links) remoteNode(id peer.ID) *remoteNode {
 // remote returns the connection to the node id over which messages of a shard go.
 func (t *links) remote(id peer.ID, shard route.ShardID) *remote { return t.remoteNode(id).of(shard) }
 
+// all returns the nodes that have an entry, in any order.
+func (t *links) all() []*remoteNode {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Values(t.byID))
+}
+
 func (t *links) drop(id peer.ID) *remoteNode {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -204,18 +212,29 @@ func (t *links) tellRefusals(over bool) {
 func (t *links) tellSurely(n *remoteNode) {
 	n.listed.Store(false)
 	for list := range slices.Chunk(t.takeRefusals(n), plane.MaxRefusals) {
-		err := t.command(node.NoticeCommand{Mail: peer.Mail{To: n.id, Kind: wire.KindRefusals,
-			Body: plane.AppendRefusals(nil, list, true)}})
-		_, member := t.view().Member(n.id)
+		again, err := t.notice(n, wire.KindRefusals, plane.AppendRefusals(nil, list, true))
 		switch {
-		case err == nil:
-		case node.NoticeAgain(err, member, t.get(n.id) == n):
+		case again:
 			n.refusals.giveBack(list)
-			n.list()
-		default:
+		case err != nil:
 			t.untold(n.id, list, err)
 		}
 	}
+	if words := n.refusals.takeWords(); len(words) > 0 {
+		if again, _ := t.notice(n, wire.KindTaken, flow.AppendTaken(nil, words)); again {
+			n.refusals.say(words...)
+		}
+	}
+}
+
+// notice posts a notice to a node, or has the node listed again: what was in it is to be kept then.
+func (t *links) notice(n *remoteNode, kind wire.Kind, body []byte) (again bool, err error) {
+	err = t.command(node.NoticeCommand{Mail: peer.Mail{To: n.id, Kind: kind, Body: body}})
+	_, member := t.view().Member(n.id)
+	if again = node.NoticeAgain(err, member, t.get(n.id) == n); again {
+		n.list()
+	}
+	return again, err
 }
 
 // takeRefusals returns what was refused of a node, with the bounds of this one.

@@ -137,6 +137,7 @@ func (d *dispatch) forward(ref slotRef, e *routeEntry, env *wire.Envelope, f []b
 	if !l.Waits() {
 		wire.Unflag(b, wire.FlagWait)
 	}
+	l.Count(b)
 	l.Hurry()
 	if env.More() > 0 {
 		l.Timed()

@@ -80,7 +80,7 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter, h *H
 		if env.Flags&(wire.FlagLimit|wire.FlagHeaders) != 0 {
 			l.Timed()
 		}
-		wire.PutEnvelope(b, &env, id)
+		l.Put(b, &env, id)
 		wake := l.Commit()
 		l.Unlock()
 		if wake {

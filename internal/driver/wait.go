@@ -76,7 +76,7 @@ func (r *Region) tellWait(h *Headers, id string, payload []byte) error {
 		if env.Flags&wire.FlagHeaders != 0 {
 			l.Timed()
 		}
-		wire.PutEnvelope(b, &env, id)
+		l.Put(b, &env, id)
 		wake := l.Commit()
 		l.Unlock()
 		if wake {

@@ -92,6 +92,7 @@ type Link struct {
 	refused          bool // a Reserve was refused and Roomy has not told yet
 	timed, restTimed bool // Ready has something to do with what q gathers, with the rest
 	stats            LinkStats
+	tally            tally
 
 	// Ready is given what Take is about to hand out, whole frames, when Timed was said of one that was gathered with
 	// them. It may change them in place and returns what is left of them; it is set before the first Take.
@@ -151,6 +152,26 @@ func (l *Link) Reserve(n int) ([]byte, error) {
 	return room, err
 }
 
+// Put writes an envelope into the room that was reserved last.
+func (l *Link) Put(room []byte, e *wire.Envelope, id string) {
+	wire.PutEnvelope(room, e, id)
+	if e.Flags&(wire.FlagAsk|wire.FlagBulk) == 0 {
+		l.tally.gathered++
+	}
+}
+
+// Count says that the room that was reserved last holds this frame: Put says so itself, and what is no tell need not be
+// said.
+func (l *Link) Count(frame []byte) {
+	if wire.IsTell(frame) {
+		l.tally.gathered++
+	}
+}
+
+// Flown returns how many tells were sent on this connection, and of how many of these its credit does not show that
+// they were consumed: some more than those of the bytes outstanding, for it is known at some frames only.
+func (l *Link) Flown() (sent, unknown uint64) { return l.tally.sent, l.tally.sent - l.tally.known }
+
 // Timed says that the frame which was reserved last has something that Ready is to change: a limit, or headers.
 func (l *Link) Timed() { l.timed = true }
 
@@ -158,6 +179,7 @@ func (l *Link) Timed() { l.timed = true }
 func (l *Link) mark(at int) {
 	if at > 0 {
 		l.marks = append(l.marks, at)
+		l.tally.mark()
 	}
 	l.nextMark = at + markEvery
 }
@@ -215,9 +237,9 @@ func (l *Link) Take() []byte {
 		}
 		l.swap()
 	}
-	n := len(l.rest)
+	n, tells := len(l.rest), l.tally.rest
 	if int64(n) > credit {
-		n = l.cut(int(credit))
+		n, tells = l.cut(int(credit))
 	}
 	out := l.rest[:n:n]
 	l.rest = l.rest[n:]
@@ -227,6 +249,7 @@ func (l *Link) Take() []byte {
 		n = len(out)
 	}
 	l.sent += int64(n)
+	l.tally.take(tells, l.sent, max(markEvery, l.window/64))
 	l.stats.Sent += uint64(n)
 	l.stats.Takes++
 	l.stats.Sizes[sizeClass(n)]++
@@ -237,21 +260,27 @@ func (l *Link) Take() []byte {
 func (l *Link) swap() {
 	l.rest = l.q.Swap()
 	l.marks, l.restMarks = l.restMarks[:0], l.marks
+	l.tally.swap()
 	l.nextMark, l.taken = 0, 0
 	l.timed, l.restTimed = false, l.timed
 	l.peak = max(l.peak, len(l.rest))
 }
 
-// cut returns the end of the first frame of the rest that ends at or behind credit, so that the last one overshoots.
-func (l *Link) cut(credit int) int {
-	n := 0
-	if i, _ := slices.BinarySearch(l.restMarks, l.taken+credit+1); i > 0 {
-		n = max(l.restMarks[i-1]-l.taken, 0)
+// cut returns the end of the first frame of the rest that ends at or behind credit, so that the last one overshoots,
+// and how many tells of the last swap stand before it.
+func (l *Link) cut(credit int) (n, tells int) {
+	tells = l.tally.taken
+	if i, _ := slices.BinarySearch(l.restMarks, l.taken+credit+1); i > 0 && l.restMarks[i-1] > l.taken {
+		n, tells = l.restMarks[i-1]-l.taken, l.tally.restMarks[i-1]
 	}
 	for n < credit {
-		n += frameSize(l.rest[n:])
+		size := frameSize(l.rest[n:])
+		if wire.IsTell(l.rest[n:]) {
+			tells++
+		}
+		n += size
 	}
-	return n
+	return n, tells
 }
 
 // frameSize returns the size of the frame that b begins with. Frames come from Reserve, so a bad size is our own fault.
@@ -279,6 +308,7 @@ func (l *Link) Granted(generation uint32, consumed uint64) (wake bool, err error
 	}
 	waited := l.Credit() <= 0
 	l.consumed = int64(consumed)
+	l.tally.consume(l.consumed)
 	return waited && l.up && l.Credit() > 0 && l.Pending() > 0, nil
 }
 
@@ -287,6 +317,7 @@ func (l *Link) Granted(generation uint32, consumed uint64) (wake bool, err error
 func (l *Link) Broken() (lost int64) {
 	lost = l.Outstanding()
 	l.consumed = l.sent
+	l.tally.consume(l.consumed)
 	l.stats.Lost += uint64(lost)
 	l.up = false
 	return lost
@@ -298,6 +329,7 @@ func (l *Link) Reconnected(generation uint32) (lost int64) {
 	invariant.Check(generation > l.generation, "flow: a link's generation does not grow")
 	lost = l.Broken()
 	l.sent, l.consumed = 0, 0
+	l.tally.begin()
 	l.generation, l.up = generation, true
 	return lost
 }

@@ -92,6 +92,35 @@ var courierBugs = []bug{
 		New: "e.Count++",
 	},
 	{
+		Name: "half-a-batch-counts-as-sent-whole", Package: "./internal/flow", Run: "TestLinkCountsTells",
+		In:  "internal/flow.Link.cut",
+		Old: "tells++",
+		New: "tells += 2",
+	},
+	{
+		Name: "tells-of-a-late-credit-count-as-taken", Package: "./internal/flow", Run: "TestLinkCountsTells",
+		In:  "internal/flow.tally.consume",
+		Old: "t.flights[n].bytes <= bytes",
+		New: "bytes > 0",
+	},
+	{
+		Name: "word-of-the-receiver-comes-first", Package: "./internal/flow", Run: "TestFlightsInAnyOrder",
+		In:  "internal/flow.Flights.Over",
+		Old: "lost = c.less(f.taken[i].Tells)",
+		New: "lost = 0",
+	},
+	{
+		Name: "parked-tells-are-not-counted", Seeds: 60,
+		In:   "internal/world.Region.forward",
+		Drop: "l.flow.Count",
+	},
+	{
+		Name: "a-lost-peer-tells-of-nothing", Package: "./internal/driver", Run: "TestTellsToACutOffNodeAreTold",
+		In:  "internal/flow.Flights.End",
+		Old: "unknown += f.flown[i].Unknown",
+		New: "unknown += 0 * f.flown[i].Unknown",
+	},
+	{
 		Name: "refusals-are-told-bare", Package: "./internal/driver", Run: "TestRefusalsSurviveCutConnections",
 		In:  "internal/driver.links.tellRefusals",
 		Old: "if n.notices.Load() && !over && t.inbox.post(",
@@ -105,8 +134,7 @@ var courierBugs = []bug{
 	},
 	{
 		Name: "notices-without-room-are-forgotten", Seeds: 120,
-		In:  "internal/world.Process.tellSurely",
-		Old: "p.gathered(to).Return(list)",
-		New: "_ = list",
+		In:   "internal/world.Process.tellSurely",
+		Drop: "p.gathered(to).list.Return",
 	},
 }

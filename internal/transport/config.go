@@ -67,6 +67,9 @@ type Config struct {
 	// TLS demands mutual TLS 1.3 of every connection; zero value: none.
 	TLS trust.TLS
 
+	// Flights is told of data connections that are over; nil: nobody wants to know.
+	Flights FlightUpcalls
+
 	// Bulk takes large messages; nil: this node neither sends nor takes any.
 	Bulk       BulkUpcalls
 	MaxBulk    int           // largest message that is taken, bytes; default 64 MiB, at most wire.MaxBulkSize
@@ -99,6 +102,15 @@ type Config struct {
 
 // MaxPollFor is the longest Config.PollFor.
 const MaxPollFor = loop.MaxPollFor
+
+// FlightUpcalls is told what is known of the tells on a data connection that is over, by wire version 4. Calls come
+// from event loops and must not block.
+type FlightUpcalls interface {
+	// Flown says what was sent to a peer, before Upcalls.LinkDown, unless all of it was consumed.
+	Flown(to peer.ID, c flow.Flown)
+	// Taken says what was delivered here of a peer's: nothing of that connection will be any more.
+	Taken(from peer.ID, c flow.Taken)
+}
 
 // Upcalls is how the transport reaches its runtime. Calls come from event loops (which they must not block) unless said
 // otherwise, and never after Close has returned. Calls for one connection come in order.

@@ -42,6 +42,7 @@ type InConn struct {
 	mu sync.Mutex
 	backTalk
 	received uint64 // bytes delivered
+	tells    uint64 // among them, in envelopes of their own
 	stands   bool   // its socket may be asked
 	silence  silence
 	mute     atomic.Bool // that is: credit goes another way
@@ -140,6 +141,7 @@ func (c *InConn) closed(err error) {
 // over takes the connection out of the tables and lets a successor begin.
 func (c *InConn) over() {
 	c.goneOnce.Do(func() {
+		c.tellTaken()
 		c.t.removeIn(c)
 		close(c.gone)
 	})
@@ -189,15 +191,19 @@ func (c *inSocket) Take(b []byte) error { return (*InConn)(c).take(b) }
 func (c *InConn) take(b []byte) error {
 	frame, rest, err := c.in.straddle(b)
 	if frame != nil {
-		err = c.deliver(frame, 1)
+		tells := 0
+		if wire.IsTell(frame) {
+			tells = 1
+		}
+		err = c.deliver(frame, 1, tells)
 	}
 	for err == nil && len(rest) > 0 {
-		n, frames, bad := c.in.whole(rest[:min(len(rest), takeAtOnce)])
+		n, frames, tells, bad := c.in.whole(rest[:min(len(rest), takeAtOnce)])
 		if n == 0 && bad == nil && len(rest) > takeAtOnce { // a frame longer than that
-			n, frames, bad = c.in.whole(rest)
+			n, frames, tells, bad = c.in.whole(rest)
 		}
 		if n > 0 {
-			err = c.deliver(rest[:n:n], frames)
+			err = c.deliver(rest[:n:n], frames, tells)
 		}
 		if err == nil {
 			err = bad
@@ -214,11 +220,11 @@ func (c *InConn) take(b []byte) error {
 	return err
 }
 
-// deliver hands whole frames up.
-func (c *InConn) deliver(frames []byte, n int) error {
+// deliver hands whole frames up, tells of which are tells.
+func (c *InConn) deliver(frames []byte, n, tells int) error {
 	c.loop.Delivered(n)
 	if c.lane == wire.LaneData {
-		if err := c.withinWindow(len(frames)); err != nil {
+		if err := c.withinWindow(len(frames), tells); err != nil {
 			return err
 		}
 		c.loop.Passes(len(frames))

@@ -5,6 +5,7 @@ package transport
 import (
 	"fmt"
 
+	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/wire"
@@ -143,13 +144,25 @@ func appendCredit(dst []byte, c *InConn, total uint64) []byte {
 }
 
 // withinWindow checks that the sender keeps to its credit, so that what this node holds for it is bounded.
-func (c *InConn) withinWindow(n int) error {
+func (c *InConn) withinWindow(n, tells int) error {
 	c.mu.Lock()
 	c.received += uint64(n)
+	c.tells += uint64(tells)
 	open := c.received - c.meter.Total()
 	c.mu.Unlock()
 	if open > uint64(c.window)+uint64(c.t.cfg.MaxFrame) {
 		return fmt.Errorf("%w: %d bytes not consumed, the window is %d", ErrProtocol, open, c.window)
 	}
 	return nil
+}
+
+// tellTaken says how many tells came on a data connection that is over, if its sender wants to know.
+func (c *InConn) tellTaken() {
+	if c.lane != wire.LaneData || c.version < flow.TakenSince || c.from.id.Inc == 0 || c.t.cfg.Flights == nil {
+		return
+	}
+	c.mu.Lock()
+	taken := flow.Taken{Number: c.number, Generation: c.generation, Tells: c.tells}
+	c.mu.Unlock()
+	c.t.cfg.Flights.Taken(c.from.id, taken)
 }

@@ -143,6 +143,13 @@ func (l *Link) Commit() (wake bool) {
 	return true
 }
 
+// Put writes an envelope into the room that was reserved last. The lock is held.
+func (l *Link) Put(room []byte, e *wire.Envelope, id string) { l.queue.Put(room, e, id) }
+
+// Count says that the room that was reserved last holds this frame, which Put did not write, so that tells are counted
+// that are lost with their connection. The lock is held.
+func (l *Link) Count(frame []byte) { l.queue.Count(frame) }
+
 // Hurry says, before Commit, that somebody waits for the frame, as for an ask or an answer: it does not wait for
 // others. The lock is held.
 func (l *Link) Hurry() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/panjf2000/gnet/v2"
 
+	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/trust"
@@ -124,6 +125,7 @@ func (oc *outConn) Closed(err error) {
 		return
 	}
 	defer close(oc.over)
+	flown := u.flown()
 	lost := u.q.broke()
 	if u.yields && oc.fault == nil {
 		oc.fault = errSilent
@@ -155,6 +157,9 @@ func (oc *outConn) Closed(err error) {
 		u.ensure()
 	}
 	u.mu.Unlock()
+	if flown.Unknown > 0 {
+		u.t.cfg.Flights.Flown(oc.real, flown)
+	}
 	u.t.count.out[u.lane].Add(-1)
 	u.t.count.lost.Add(lost)
 	u.t.cfg.Logger.Debug("connection lost", "peer", oc.real, "lane", u.lane, "lost_bytes", lost, "error", why)
@@ -164,6 +169,17 @@ func (oc *outConn) Closed(err error) {
 	if u.to.Inc != 0 && !renewed {
 		u.t.up.LinkDown(oc.real, u.lane, int(u.number), lost, why)
 	}
+}
+
+// flown returns what is not known of the tells on the connection that is over. The lock is held.
+func (u *uplink) flown() (c flow.Flown) {
+	l, data := u.q.(*Link)
+	if !data || u.version < flow.TakenSince || u.t.cfg.Flights == nil {
+		return c
+	}
+	c.Number, c.Generation = u.number, l.queue.Generation()
+	c.Sent, c.Unknown = l.queue.Flown()
+	return c
 }
 
 func (oc *outConn) why(err error) error {

@@ -98,9 +98,9 @@ func (s *splitter) straddle(b []byte) (frame, rest []byte, err error) {
 	return frame, b, nil
 }
 
-// whole returns how many bytes of b are whole frames and how many frames they are. An error stands at the first byte
-// behind them.
-func (s *splitter) whole(b []byte) (n, frames int, err error) {
+// whole returns how many bytes of b are whole frames, how many frames they are, and how many of these are tells. An
+// error stands at the first byte behind them.
+func (s *splitter) whole(b []byte) (n, frames, tells int, err error) {
 	return wire.SplitAll(b, s.lane, s.limit)
 }
 

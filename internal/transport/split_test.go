@@ -18,7 +18,7 @@ func feed(s *splitter, b []byte) (out []byte, err error) {
 	if err != nil || len(rest) == 0 {
 		return out, err
 	}
-	n, _, err := s.whole(rest)
+	n, _, _, err := s.whole(rest)
 	out = append(out, rest[:n]...)
 	if err == nil {
 		err = s.keep(rest[n:])

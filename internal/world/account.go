@@ -73,6 +73,18 @@ func (l *Ledger) undelivered(p *Process, typ route.TypeID, n route.ShardID, why 
 	l.reports[Report{p, typ, n, why}] += count
 }
 
+// unsure has the embedder of a process told of tells of which nobody knows whether they were handled: their receiver is
+// gone.
+func (l *Ledger) unsure(p *Process, count uint64) {
+	if l.unknown == nil {
+		l.unknown = map[*Process]uint64{}
+	}
+	l.unknown[p] += count
+}
+
+// Unknown returns of how many messages each process was told so. The map belongs to the ledger.
+func (l *Ledger) Unknown() map[*Process]uint64 { return l.unknown }
+
 // undeliveredTell is undelivered for one tell.
 func (l *Ledger) undeliveredTell(p *Process, e *wire.Envelope, why route.Reason) {
 	l.undelivered(p, route.TypeID(e.Type), route.ShardID(e.Shard), why, 1)

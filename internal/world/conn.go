@@ -237,7 +237,7 @@ func (c *conn) close() {
 		p.flight = nil
 	}
 	if c.link != nil {
-		c.link.disconnected()
+		c.link.over()
 		c.from.loseLarge(c)
 	}
 	if c.bulk != nil {

@@ -10,8 +10,9 @@ type PlaneCounts struct {
 	Stalled   int `json:"stalled"`    // drains that met a full link
 	Expired   int `json:"expired"`    // messages that waited too long for a home
 
-	Told   uint64 `json:"told"`   // refused tells of which their senders heard,
-	Untold uint64 `json:"untold"` // and those of which they may not have: they were no members any more
+	Told     uint64 `json:"told"`           // refused tells of which their senders heard,
+	InFlight uint64 `json:"told_in_flight"` // tells that their senders took for lost
+	Untold   uint64 `json:"untold"`         // and those of which they may not have: they were no members any more
 
 	Large        int `json:"large"`         // large messages accepted
 	LargeRefused int `json:"large_refused"` // times that one went to the next home because its home was wrong,
@@ -43,6 +44,7 @@ func (c *PlaneCounts) Add(o *PlaneCounts) {
 	c.Expired += o.Expired
 	c.Told += o.Told
 	c.Untold += o.Untold
+	c.InFlight += o.InFlight
 	c.Large += o.Large
 	c.LargeRefused += o.LargeRefused
 	c.LargeMoved += o.LargeMoved

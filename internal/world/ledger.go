@@ -70,6 +70,7 @@ type Ledger struct {
 	last    map[streamKey]uint64 // highest sequence delivered
 	Fates   [len(fateNames)]int
 	reports map[Report]uint64
+	unknown map[*Process]uint64
 }
 
 // Write makes an entry and the payload that carries it, padded to size.

@@ -117,8 +117,6 @@ func (l *link) connected() {
 	l.pump()
 }
 
-func (l *link) disconnected() { l.flow.Broken() }
-
 // credit is a peer's word on how much of a data connection it has consumed.
 func (p *Process) credit(from peer.ID, body []byte) {
 	k, err := wire.ParseCredit(body)
@@ -147,6 +145,7 @@ type inbound struct {
 	number   int
 	gen      uint32
 	meter    flow.Meter
+	tells    uint64 // that came on it
 	flushing bool
 }
 
@@ -163,7 +162,7 @@ func (p *Process) reader(c *conn) *inbound {
 	in := p.inbound[i]
 	in.conn = c
 	if in.gen != c.gen {
-		in.gen, in.meter = c.gen, flow.MakeMeter(p.World.Config.Data.Window)
+		in.gen, in.meter, in.tells = c.gen, flow.MakeMeter(p.World.Config.Data.Window), 0
 	}
 	return in
 }
@@ -178,6 +177,9 @@ func (p *Process) data(c *conn, b []byte) {
 			return
 		}
 		b = b[n:]
+		if wire.IsTell(frame) {
+			in.tells++
+		}
 		wire.Arrive(frame, plane.MomentAfter(p.clock()))
 		p.World.arrived(frame)
 		if !p.arrives(in, c.from.ID, frame) {

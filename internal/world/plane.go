@@ -52,6 +52,7 @@ type dataPlane struct {
 	forgotten map[peer.ID]bool // members that were removed and are not talked to any more
 	looks     lookout
 	reports   []*refusedOf
+	flights   map[peer.ID]*flow.Flights
 	reporting bool // a report is on its way
 	workers   []*workQueue
 	retrying  bool
@@ -77,6 +78,7 @@ func (p *Process) open() {
 	p.mailbox = p.World.newBudget()
 	p.bulk.room.Limit = p.World.Config.Data.BulkRoom
 	p.forgotten = map[peer.ID]bool{}
+	p.flights = map[peer.ID]*flow.Flights{}
 	p.openQueues()
 	p.gate.limit = p.World.Node().GapLimit()
 }
@@ -160,7 +162,7 @@ func (r *Region) SendWith(headers []byte, id string, payload []byte, corr uint64
 		if err != nil {
 			return peer.ID{}, fmt.Errorf("to %s: %w", p.World.Name(s.Home()), err)
 		}
-		wire.PutEnvelope(room, &e, id)
+		l.flow.Put(room, &e, id)
 		l.flow.Timed()
 		p.goes(corr, s.Home(), s.Fence())
 		l.wake()
@@ -280,6 +282,7 @@ func (r *Region) forward(n route.ShardID, e *wire.Envelope, frame []byte) plane.
 		return plane.NoRoom
 	}
 	copy(room, frame)
+	l.flow.Count(room)
 	l.flow.Timed()
 	l.wake()
 	return plane.Sent
@@ -345,6 +348,7 @@ func (p *Process) forgetPeer(id peer.ID) {
 	for _, c := range p.links.list {
 		if c.to == id {
 			c.close()
+			p.lostInFlight(p.flightsTo(id).End(), true)
 			c.state, c.forgotten = connRefused, true
 			c.link.flow.FailAll(func(frame []byte) { p.failed(frame, plane.WhyUnsent(false), "peer removed") })
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
@@ -24,6 +25,8 @@ const reportFlush = 50 * time.Millisecond
 type refusedOf struct {
 	to   peer.ID
 	list plane.Refusals
+
+	words flow.Words // of its connections that are over
 }
 
 // refuse counts a message that is not delivered and lets its sender know: an ask is answered, a tell is reported.
@@ -53,10 +56,12 @@ func (p *Process) refuse(from peer.ID, e *wire.Envelope, why route.Reason) {
 	}
 }
 
-func (p *Process) gather(from peer.ID, k plane.RefusalKey, id []byte) { p.gathered(from).Add(k, id) }
+func (p *Process) gather(from peer.ID, k plane.RefusalKey, id []byte) {
+	p.gathered(from).list.Add(k, id)
+}
 
 // gathered returns what is gathered for a sender, who will be told of it soon.
-func (p *Process) gathered(from peer.ID) *plane.Refusals {
+func (p *Process) gathered(from peer.ID) *refusedOf {
 	i := slices.IndexFunc(p.reports, func(r *refusedOf) bool { return r.to == from })
 	if i < 0 {
 		p.reports = append(p.reports, &refusedOf{to: from})
@@ -66,7 +71,7 @@ func (p *Process) gathered(from peer.ID) *plane.Refusals {
 		p.reporting = true
 		p.Later(reportFlush, p.report)
 	}
-	return &p.reports[i].list
+	return p.reports[i]
 }
 
 // report tells senders what was refused since the last report; one of wire version 1 in its words.
@@ -85,6 +90,11 @@ func (p *Process) report() {
 			}
 			p.tellSurely(r.to, part)
 		}
+		if words := r.words.Take(); len(words) > 0 {
+			if again, _ := p.notice(r.to, wire.KindTaken, flow.AppendTaken(nil, words)); again {
+				p.gathered(r.to).words.Add(words...)
+			}
+		}
 	}
 }
 
@@ -102,29 +112,42 @@ func (p *Process) lastReport() {
 // tellSurely hands what was refused of a process to the courier. What finds no room there stays gathered, as does what
 // is for one that is no member yet.
 func (p *Process) tellSurely(to peer.ID, list []*plane.Refusal) {
-	err := node.ErrNoRoom
+	again, err := p.notice(to, wire.KindRefusals, plane.AppendRefusals(nil, list, true))
+	switch {
+	case again:
+		p.gathered(to).list.Return(list)
+	case err != nil:
+		p.untold(to, list)
+	}
+}
+
+// notice posts a notice to a process. again says that what was in it is to be kept.
+func (p *Process) notice(to peer.ID, kind wire.Kind, body []byte) (again bool, err error) {
+	err = node.ErrNoRoom
 	if !p.Stuck() {
-		body := plane.AppendRefusals(nil, list, true)
 		p.step(func(now time.Duration) error {
-			err = p.Node.Do(now, node.NoticeCommand{Mail: peer.Mail{To: to, Kind: wire.KindRefusals, Body: body}})
+			err = p.Node.Do(now, node.NoticeCommand{Mail: peer.Mail{To: to, Kind: kind, Body: body}})
 			return nil
 		})
 	}
 	if err == nil || !p.Alive {
-		return
+		return false, nil
 	}
-	if _, member := p.View.Member(to); node.NoticeAgain(err, member, !p.forgotten[to]) {
-		p.gathered(to).Return(list)
-		return
-	}
-	p.untold(to, list)
+	_, member := p.View.Member(to)
+	return node.NoticeAgain(err, member, !p.forgotten[to]), err
 }
 
 // heed takes what others told the process, behind the step in which it came: it may call for another.
 func (p *Process) heed(e *node.Effects) {
 	for _, n := range e.Notices {
 		body := slices.Clone(n.Body)
-		p.Later(0, func() { p.refusedThere(n.From, n.Kind, body) })
+		p.Later(0, func() {
+			if n.Kind == wire.KindTaken {
+				p.took(n.From, body)
+			} else {
+				p.refusedThere(n.From, n.Kind, body)
+			}
+		})
 	}
 	for i := range e.Untold {
 		p.noticeLost(&e.Untold[i])
