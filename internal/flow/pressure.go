@@ -95,6 +95,20 @@ func (p *Pressing) Any() bool { return len(p.at) > 0 }
 // Waiting reports whether Append may have something to say.
 func (p *Pressing) Waiting() bool { return len(p.changed) > 0 }
 
+// Agrees reports whether a sender that has heard everything knows what is so.
+func (p *Pressing) Agrees(sender *Pressed) bool {
+	full := 0
+	for f, e := range p.at { // in any order: it is counted
+		if e.full {
+			full++
+			if _, known := sender.at[f]; !known {
+				return false
+			}
+		}
+	}
+	return full == len(sender.at)
+}
+
 // Append appends the frames that tell the sender what it does not know, in the order in which it came about.
 func (p *Pressing) Append(dst []byte) []byte {
 	for _, f := range p.changed {

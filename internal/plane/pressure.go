@@ -2,8 +2,8 @@
 
 package plane
 
-// mostStrained is how many senders' worth of messages are taken beyond the budget of all mailboxes.
-const mostStrained = 64
+// MostStrained is how many senders' worth of messages are taken beyond the budget of all mailboxes.
+const MostStrained = 64
 
 // Strain says what becomes of a message whose sender waits for room.
 type Strain uint8
@@ -21,7 +21,7 @@ func BudgetStrain(used, size, limit, allowance int) Strain {
 	switch over := used + size - limit; {
 	case over <= 0:
 		return Easy
-	case over <= mostStrained*allowance:
+	case over <= MostStrained*allowance:
 		return Strains
 	}
 	return Refuses

@@ -11,8 +11,8 @@ import (
 func TestBudgetStrain(t *testing.T) {
 	require.Equal(t, Easy, BudgetStrain(90, 10, 100, 5))
 	require.Equal(t, Strains, BudgetStrain(91, 10, 100, 5))
-	require.Equal(t, Strains, BudgetStrain(100, mostStrained*5, 100, 5))
-	require.Equal(t, Refuses, BudgetStrain(101, mostStrained*5, 100, 5))
+	require.Equal(t, Strains, BudgetStrain(100, MostStrained*5, 100, 5))
+	require.Equal(t, Refuses, BudgetStrain(101, MostStrained*5, 100, 5))
 	require.True(t, BudgetHasRoom(0, 0), "nothing is ever strained for a budget that is never used")
 	require.True(t, BudgetHasRoom(87, 100))
 	require.False(t, BudgetHasRoom(89, 100))

@@ -150,4 +150,22 @@ var planeBugs = []bug{
 		In:   "internal/flow.Slot.pop",
 		Drop: "s.set",
 	},
+	{
+		Name: "has-room-is-never-said", Seeds: 10,
+		In:  "entity.activity.relieve",
+		Old: "to.Room(t, s.id, hash)",
+		New: "_, _, _ = to, t, hash",
+	},
+	{
+		Name: "full-outlives-its-connection", Seeds: 60,
+		In:  "internal/flow.Pressed.Clear",
+		Old: "p.at = nil",
+		New: "",
+	},
+	{
+		Name: "full-is-never-said", Seeds: 10,
+		In:  "internal/flow.Pressing.Append",
+		Old: "e.full && !e.said",
+		New: "at > 0",
+	},
 }

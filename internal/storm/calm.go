@@ -41,6 +41,7 @@ func (s *storm) calm() {
 	}
 	s.calmTook = w.Now - began
 	s.demandHomes(w.Running(), w.Takeover()+homesBound)
+	s.demandRoom()
 	s.demandFates()
 }
 

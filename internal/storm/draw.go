@@ -27,12 +27,13 @@ const (
 	OffLateHomes   = "late-homes"  // homes that are told again when their members were removed
 	OffTimers      = "timers"      // named timers, set anew and cancelled
 	OffLimits      = "limits"      // asks that nobody waits for long, and headers
+	OffWaits       = "waits"       // senders that wait for room at slow entities
 )
 
 // Draws returns everything that a storm can be run without.
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
-		OffLateHomes, OffTimers, OffLimits}
+		OffLateHomes, OffTimers, OffLimits, OffWaits}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -44,6 +45,7 @@ type draws struct {
 	first    bool // a first seed that is started again comes first in its own list
 	naps     bool
 	large    bool
+	waits    *waits
 	brief    *rand.Rand    // which asks are waited for shortly, and have headers; nil: none
 	truce    time.Duration // until then no fault begins
 }
@@ -85,6 +87,7 @@ func (s *storm) drawMore(cfg *setup.Config) {
 	if rng, ok := s.draw(OffLimits, 2); ok {
 		s.brief = rng
 	}
+	s.drawWaits()
 	if rng, ok := s.draw(OffLarge, 2); ok {
 		s.drawLarge(&cfg.Data, rng)
 	}
@@ -134,6 +137,7 @@ func (s *storm) planMore() {
 	if rng, ok := s.draw(OffLateHomes, 2); ok {
 		s.lateHomes(rng)
 	}
+	s.waits.start()
 	if rng, _ := s.draw(OffNaps, 1); s.naps {
 		s.stormy += shortRetention + 40*time.Second
 		s.w.After(between(rng, 8*time.Second, 20*time.Second), func() { s.nap(rng) })

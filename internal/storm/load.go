@@ -177,6 +177,7 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 	}
 	if c.Type() == entity.Blocking.String() {
 		s.heavy.dawdles(h.p)
+		s.waits.dawdles(h.p, h.id)
 	}
 	hops := payload[world.LedgerSize]
 	h.own.play(&s.timers, h.p, c)

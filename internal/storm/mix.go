@@ -106,6 +106,7 @@ func (s *storm) drawn() (text string) {
 	add("an operator's mistakes", s.mistakes)
 	add("first seeds come back as such", s.first)
 	add("sleeps past tombstones", s.naps)
+	add("senders that wait", s.waits != nil)
 	add("named timers", s.timers.more != nil)
 	return text
 }

@@ -282,6 +282,8 @@ func (c *conn) read(p *pipe, src, dst *Process, k packet) {
 			}
 		})
 		dst.control(src.ID, k.kind, k.body)
+	case k.kind == wire.KindFull || k.kind == wire.KindRoom:
+		dst.heedsFull(c, k)
 	case k.kind == wire.KindCredit:
 		dst.credit(src.ID, k.body)
 	case k.kind == wire.KindRefused || k.kind == wire.KindRefusals:

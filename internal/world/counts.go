@@ -23,6 +23,8 @@ type PlaneCounts struct {
 	LateAnswers  int `json:"late_answers"`  // answers of asks that nobody waited for any more
 	ExpiredAsks  int `json:"expired_asks"`  // asks that were dropped because nobody waited for them any more
 	AsksFull     int `json:"asks_full"`     // asks that found as many under way as may be
+	Waited       int `json:"waited"`        // attempts that met an entity which was known to be full at another node,
+	Forced       int `json:"forced"`        // and times that a receiver told so
 	Kept         int `json:"kept"`          // envelopes that a closed gate kept,
 	NoPlace      int `json:"no_place"`      // or refused because it kept enough
 	QueueFull    int `json:"queue_full"`    // messages of a process itself that found its worker or loop full
@@ -40,6 +42,8 @@ func (c *PlaneCounts) Add(o *PlaneCounts) {
 	c.Doubted += o.Doubted
 	c.DeadEnds += o.DeadEnds
 	c.LateHomes += o.LateHomes
+	c.Waited += o.Waited
+	c.Forced += o.Forced
 	c.Stalled += o.Stalled
 	c.Expired += o.Expired
 	c.Told += o.Told

@@ -13,6 +13,7 @@ import (
 func (l *link) over() {
 	c, p := l.conn, l.conn.from
 	sent, unknown := l.flow.Flown()
+	l.forgetFull()
 	l.flow.Broken()
 	if c.w.Config.Data.OldCredit {
 		return // an earlier version says nothing of what it took

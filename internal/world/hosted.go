@@ -101,6 +101,7 @@ func (h *hosted) follow() {
 	if !p.Alive || h.over {
 		return
 	}
+	p.relieve()
 	for e := h.shard.Ready(); e != nil; e = h.shard.Ready() {
 		p.spawn(h, e)
 	}
@@ -136,13 +137,18 @@ func (h *hosted) tick() {
 
 // accept takes one envelope for an entity of this node, or refuses it.
 func (p *Process) accept(from peer.ID, e *wire.Envelope) {
-	if why := p.deliver(from, e); why != route.OK {
+	p.acceptOf(from, e, nil)
+}
+
+// acceptOf is accept of an envelope whose sender waits for room, if b is not nil.
+func (p *Process) acceptOf(from peer.ID, e *wire.Envelope, b *backTalk) {
+	if why := p.deliver(from, e, b); why != route.OK {
 		p.refuse(from, e, why)
 	}
 }
 
 // deliver gives one envelope to its host, or says why not.
-func (p *Process) deliver(from peer.ID, e *wire.Envelope) route.Reason {
+func (p *Process) deliver(from peer.ID, e *wire.Envelope, b *backTalk) route.Reason {
 	r := p.Region(route.TypeID(e.Type))
 	if r == nil {
 		return route.NotRegistered
@@ -168,6 +174,13 @@ func (p *Process) deliver(from peer.ID, e *wire.Envelope) route.Reason {
 	}
 	if e.Flags&wire.FlagHeaders != 0 {
 		m.Headers = e.Headers
+	}
+	if b != nil && r.Type.Mode == entity.Blocking && e.Flags&wire.FlagBulk == 0 {
+		if why := p.strains(e, b); why != route.OK {
+			return why
+		}
+		m.Sender = b
+		defer p.strainBound(m.Parked)
 	}
 	p.gate.oversleeps(p)
 	p.World.Watcher.Delivers(p, ShardKey{r.ID, h.shard.ID()}, e)

@@ -19,11 +19,12 @@ const (
 
 // link is the data link to one peer.
 type link struct {
-	conn  *conn
-	flow  *flow.Link
-	awake bool
-	owed  int // bytes sent on this connection and not said to be consumed
-	heard uint64
+	conn    *conn
+	flow    *flow.Link
+	pressed flow.Pressed // at the peer
+	awake   bool
+	owed    int // bytes sent on this connection and not said to be consumed
+	heard   uint64
 }
 
 // linkOf returns the data link to a peer over which a shard's messages go.
@@ -113,6 +114,7 @@ func (l *link) count(b []byte) {
 
 func (l *link) connected() {
 	l.owed, l.heard = 0, 0
+	l.forgetFull()
 	l.flow.Reconnected(l.conn.gen)
 	l.pump()
 }
@@ -147,6 +149,7 @@ type inbound struct {
 	meter    flow.Meter
 	tells    uint64 // that came on it
 	flushing bool
+	back     *backTalk // of this generation, once something was full
 }
 
 func (in *inbound) credit(total uint64) wire.Credit {

@@ -61,6 +61,9 @@ type dataPlane struct {
 	running   *task // the coroutine that runs now
 	gate      gate
 	bulk      bulks
+	waiting   []*waiter
+	trying    bool // all who wait will try again
+	strained  []*backTalk
 	dropped   [32]uint64 // messages by reason that were not delivered, as this process counts them
 	told      [32]uint64 // reports of refusals by reason, that came from others
 }
@@ -121,6 +124,11 @@ func (r *Region) Send(id string, payload []byte, corr uint64) (to peer.ID, err e
 
 // SendWith is Send with headers.
 func (r *Region) SendWith(headers []byte, id string, payload []byte, corr uint64) (to peer.ID, err error) {
+	return r.send(headers, id, payload, corr, 0)
+}
+
+// send is SendWith for an envelope that has flags.
+func (r *Region) send(headers []byte, id string, payload []byte, corr uint64, flags uint8) (to peer.ID, err error) {
 	p := r.Process
 	if !p.Alive || p.Ended != nil {
 		return peer.ID{}, route.ErrStopped
@@ -140,9 +148,9 @@ func (r *Region) SendWith(headers []byte, id string, payload []byte, corr uint64
 	n := route.ShardOf(id, r.Type.Shards)
 	s := &r.Slots[n]
 	p.World.Book.sends(payload, n, corr != 0, false)
-	e := wire.Envelope{Type: uint32(r.ID), Shard: uint32(n), Corr: corr, Payload: payload}
+	e := wire.Envelope{Type: uint32(r.ID), Shard: uint32(n), Flags: flags, Corr: corr, Payload: payload}
 	if corr != 0 {
-		e.Flags = wire.FlagAsk
+		e.Flags |= wire.FlagAsk
 	}
 	p.more(&e, headers)
 	switch e.Term, e.Epoch = s.Fence().Term(), s.Fence().Epoch(); s.State() {
@@ -152,22 +160,7 @@ func (r *Region) SendWith(headers []byte, id string, payload []byte, corr uint64
 		wire.PutEnvelope(frame, &e, id)
 		return p.ID, p.here(r, n, frame)
 	case flow.Remote:
-		l := p.linkOf(s.Home(), uint32(n))
-		if l.conn.forgotten {
-			p.World.Plane.DeadEnds++
-			r.rehome(n, s.Home(), s.Fence())
-			return peer.ID{}, fmt.Errorf("to %s: %w", p.World.Name(s.Home()), ErrDeadEnd)
-		}
-		room, err := l.flow.Reserve(wire.SizeEnvelope(len(id), len(payload)) + e.More())
-		if err != nil {
-			return peer.ID{}, fmt.Errorf("to %s: %w", p.World.Name(s.Home()), err)
-		}
-		l.flow.Put(room, &e, id)
-		l.flow.Timed()
-		p.goes(corr, s.Home(), s.Fence())
-		l.wake()
-		l.bounds()
-		return s.Home(), nil
+		return r.sendThere(n, &e, id)
 	}
 	if err := r.closedTo(corr != 0); err != nil {
 		return peer.ID{}, err
@@ -188,6 +181,32 @@ func (r *Region) closedTo(ask bool) error {
 		return route.ErrNoHost
 	}
 	return r.Refused
+}
+
+// sendThere is send to an entity of another process.
+func (r *Region) sendThere(n route.ShardID, e *wire.Envelope, id string) (to peer.ID, err error) {
+	p, s := r.Process, &r.Slots[n]
+	l := p.linkOf(s.Home(), uint32(n))
+	if l.conn.forgotten {
+		p.World.Plane.DeadEnds++
+		r.rehome(n, s.Home(), s.Fence())
+		return peer.ID{}, fmt.Errorf("to %s: %w", p.World.Name(s.Home()), ErrDeadEnd)
+	}
+	if e.Flags&wire.FlagWait != 0 {
+		if err := l.fullThere(r, n, id); err != nil {
+			return peer.ID{}, err
+		}
+	}
+	room, err := l.flow.Reserve(wire.SizeEnvelope(len(id), len(e.Payload)) + e.More())
+	if err != nil {
+		return peer.ID{}, fmt.Errorf("to %s: %w", p.World.Name(s.Home()), err)
+	}
+	l.flow.Put(room, e, id)
+	l.flow.Timed()
+	p.goes(e.Corr, s.Home(), s.Fence())
+	l.wake()
+	l.bounds()
+	return s.Home(), nil
 }
 
 // ErrDeadEnd is the error of a send whose route leads to a member that was removed here: the next home is asked for.
@@ -214,6 +233,7 @@ func (p *Process) Routed(c shard.RouteChange) {
 	if s := &r.Slots[c.Shard]; c.State == shard.RouteUnknown && p.World.OnUnknown != nil && !s.IsLocal() {
 		p.World.OnUnknown(r, c.Shard)
 	}
+	p.wakeWaiting()
 	next := plane.Move(&r.Slots[c.Shard], home)
 	if next == plane.Forget {
 		p.World.Plane.LateHomes++

@@ -39,6 +39,7 @@ func (p *Process) refuse(from peer.ID, e *wire.Envelope, why route.Reason) {
 	if why == route.Expired {
 		p.World.expires(p, e.Payload)
 	}
+	p.overPressure(e, why)
 	p.dropped[why]++
 	p.World.Fate(e.Payload, FateRefused, why, why.String())
 	p.World.place(e.Payload, p)

@@ -130,7 +130,7 @@ func (p *Process) here(r *Region, n route.ShardID, frame []byte) error {
 		return nil
 	}
 	p.keeps(frame)
-	return p.deliver(p.ID, &e).Err()
+	return p.deliver(p.ID, &e, nil).Err()
 }
 
 // forwardHere is here for a message that was parked: one that the host does not take is refused.
@@ -180,7 +180,11 @@ func (p *Process) local(frame []byte) {
 func (p *Process) envelope(in *inbound, gen uint32, from peer.ID, frame []byte, e *wire.Envelope) (consumed bool) {
 	r := p.Region(route.TypeID(e.Type))
 	if r == nil || r.Type.Mode != entity.Worker || int(e.Shard) >= len(r.shards) {
-		p.accept(from, e)
+		var b *backTalk
+		if e.Flags&wire.FlagWait != 0 {
+			b = in.backTo(gen)
+		}
+		p.acceptOf(from, e, b)
 		return true
 	}
 	done := func() { p.consume(in, gen, len(frame)) }

@@ -1,0 +1,126 @@
+// Senders that wait: every host sends more to a few slow Blocking entities than they can take, by TellWait. What that
+// has accepted no mailbox refuses, and nobody waits for an entity that has room.
+
+package storm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/world"
+)
+
+const (
+	waitIDs     = 3  // slow entities of a type
+	mostWaiting = 10 // callers that wait on one host
+)
+
+// waits is what a storm with senders that wait draws; nil in others.
+type waits struct {
+	s       *storm
+	rng     *rand.Rand
+	slow    int           // one call of a slow entity in so many takes its time,
+	longest time.Duration // up to this
+	most    int           // bytes of a message
+}
+
+// drawWaits draws them.
+func (s *storm) drawWaits() {
+	rng, ok := s.draw(OffWaits, 2)
+	if !ok {
+		return
+	}
+	s.waits = &waits{s: s, rng: rng, slow: 1 + rng.IntN(8), longest: between(rng, 20*time.Millisecond, 3*time.Second),
+		most: 64 << rng.IntN(5)}
+}
+
+// start has all hosts send.
+func (x *waits) start() {
+	if x == nil {
+		return
+	}
+	for i := range x.s.w.Hosts {
+		x.s.w.After(between(x.rng, 0, 3*time.Second), func() { x.tick(i) })
+	}
+	x.look()
+}
+
+// look holds both ends to what they promise, four times a second.
+func (x *waits) look() {
+	x.s.w.CheckPressure()
+	x.s.w.After(250*time.Millisecond, x.look)
+}
+
+// tick has a host send a burst to one slow entity, unless many wait there already.
+func (x *waits) tick(i int) {
+	s := x.s
+	if s.ending {
+		return
+	}
+	if p := s.w.Hosts[i].Process; p != nil && p.Alive && !p.Paused() {
+		if r := x.region(p); r != nil {
+			id := fmt.Sprintf("e%d", x.rng.IntN(waitIDs))
+			for range 1 + x.rng.IntN(20) {
+				if n, _ := p.Waiting(); n >= mostWaiting {
+					break
+				}
+				size := world.LedgerSize + 1 + x.rng.IntN(x.most)
+				size = min(size, s.w.Config.Data.MaxPayload) // no mailbox refuses larger ones
+				r.TellWait(id, func() error { return x.send(r, id, size) })
+			}
+		}
+	}
+	if p := s.w.Hosts[i].Process; p != nil && p.Alive && !s.quiet() && x.rng.IntN(12) == 0 {
+		p.BreakSome(func() bool { return x.rng.IntN(4) == 0 }, "reset under those who wait")
+	}
+	s.w.After(between(x.rng, 20*time.Millisecond, 600*time.Millisecond), func() { x.tick(i) })
+}
+
+// region returns the Blocking type on a process.
+func (x *waits) region(p *world.Process) *world.Region {
+	for _, r := range p.Regions {
+		if r.Type.Mode == entity.Blocking {
+			return r
+		}
+	}
+	return nil
+}
+
+// send is one attempt: each has an entry of its own, so that those who wait need not keep their turns.
+func (x *waits) send(r *world.Region, id string, size int) error {
+	p := r.Process
+	payload, nth := p.World.Book.Write(p, r.ID, id, size)
+	payload[world.LedgerSize] = 2 // handlers send nothing on
+	err := r.SendWait(id, payload)
+	if err != nil {
+		x.s.rejected(p, nth, err)
+	}
+	return err
+}
+
+// dawdles has the handler of a slow entity take its time.
+func (x *waits) dawdles(p *world.Process, id string) {
+	if x != nil && !x.s.quiet() && len(id) == 2 && id[1] < '0'+waitIDs && x.rng.IntN(x.slow) == 0 {
+		p.Dawdle(between(x.rng, time.Millisecond, x.longest))
+	}
+}
+
+// demandRoom demands that whoever waits for room gets it, now that all is well and no handler dawdles.
+func (s *storm) demandRoom() {
+	var who *world.Process
+	var why error
+	waiting := func() (n int) {
+		for _, p := range s.w.Running() {
+			if m, first := p.Waiting(); m > 0 {
+				who, why = p, first
+				n += m
+			}
+		}
+		return n
+	}
+	if !s.w.Until(fatesBound, func() bool { return waiting() == 0 }) {
+		s.check.Violate(who, "liveness", "%d callers wait for room though there is some: %v", waiting(), why)
+	}
+}
