@@ -35,10 +35,13 @@ func (e *Entity) press(s *Shard, r record, m *Message) route.Reason {
 	if over && waits > 0 {
 		a := e.act
 		e.tellFull(s, m)
-		if !m.Parked && n > a.allowed-a.forced {
+		switch { // what was parked is taken in any case, and takes no room from what comes behind it
+		case m.Parked:
+		case n > a.allowed-a.forced:
 			return route.MailboxFull
+		default:
+			a.forced += n
 		}
-		a.forced += n
 	}
 	why := s.put(e, r, m.Payload, m.Headers, true)
 	if over && waits == 0 {

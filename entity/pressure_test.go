@@ -66,6 +66,8 @@ func TestSenderIsToldOfAFullMailbox(t *testing.T) {
 	require.True(t, a.full[hash])
 	require.Equal(t, MinMailboxBytes, a.limit)
 	require.Equal(t, route.MailboxFull, r.deliver("a", "", nil, 0), "who does not wait is refused as ever")
+	parked := Message{ID: []byte("a"), Payload: make([]byte, 4096), Sender: a, Parked: true}
+	require.Equal(t, route.OK, r.Deliver(r.f.now, &parked), "what was parked is not counted")
 	require.Equal(t, route.OK, r.press("a", 256, a), "on the way already")
 	require.Equal(t, route.MailboxFull, r.press("a", 256, a), "that it may not have sent")
 	require.Equal(t, route.OK, r.press("a", 256, b))
