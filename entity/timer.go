@@ -3,6 +3,8 @@
 package entity
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/route"
@@ -228,5 +230,23 @@ func (s *Shard) fire() {
 		s.timers.take(t)
 		s.handle(e, &Message{Payload: t.payload}, t)
 		s.timers.free(t)
+	}
+}
+
+// Timers yields the timers of e that run, the next to fire first: name, when it fires on the clock of Runtime.Now, and
+// payload, a view that is valid until yield returns. It is for tests of handlers; the shard's lock is held, and no run
+// of e goes on.
+func (e *Entity) Timers(yield func(name string, at time.Duration, payload []byte) bool) {
+	var all []*timer
+	for t := e.timers; t != nil; t = t.next {
+		if t.pos >= 0 && !t.done && t.instance == e.instance {
+			all = append(all, t)
+		}
+	}
+	slices.SortFunc(all, func(a, b *timer) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq)) })
+	for _, t := range all {
+		if !yield(t.name, t.at, t.payload) {
+			return
+		}
 	}
 }

@@ -52,7 +52,7 @@ var matrix = map[string]string{
 		"wire stats",
 	"check": "sim/setup world node sbr membership courier shard plane route peer wire",
 	"storm": "sim/setup world check node membership shard plane entity flow route peer wire",
-	"sim":   "sim/setup world check membership entity route",
+	"sim":   "sim/setup world check membership lifetime entity route",
 	"exec":  "transport loop plane lifetime entity route peer wire",
 	"scale": "membership members peer wire",
 	"proof": "sbr membership peer",

@@ -5,36 +5,15 @@ package world
 import (
 	"context"
 	"time"
+
+	"github.com/kith-io/kith/internal/lifetime"
 )
-
-// deadline is a context that ends with its parent and at a moment of its process's clock.
-type deadline struct {
-	context.Context
-	at    time.Time
-	cause error
-}
-
-// Deadline is virtual, as entity.Context.Now is.
-func (d *deadline) Deadline() (time.Time, bool) { return d.at, true }
-
-// Err tells the deadline from other ends.
-func (d *deadline) Err() error {
-	err := d.Context.Err()
-	if err != nil && context.Cause(d.Context) == d.cause {
-		return context.DeadlineExceeded
-	}
-	return err
-}
 
 // inTime is a lifetime.Limiter.
 func (r shardRuntime) inTime(parent context.Context, d time.Duration, cause error) context.Context {
-	ctx, end := context.WithCancelCause(parent)
-	at := r.Wall().Add(d)
-	if before, ok := parent.Deadline(); ok && before.Before(at) {
-		at = before
-	}
-	endAt(r.p, r.p.clock()+d, func() { end(cause) })
-	return &deadline{ctx, at, cause}
+	ctx, end := lifetime.At(parent, r.Wall().Add(d), cause)
+	endAt(r.p, r.p.clock()+d, end)
+	return ctx
 }
 
 // endAt runs end when the clock of the process has come to at, unless the process is no more by then.
