@@ -99,6 +99,18 @@ func gates(t *testing.T, mode kith.Mode, prepare func(cfg *kith.Config)) (
 	return r, open, l, rep
 }
 
+// tellOn is Tell that waits for room on the way, and not at the entity.
+func tellOn(t *testing.T, r *kith.Region, id string, payload []byte) {
+	eventually(t, func() bool {
+		err := r.Tell(id, payload)
+		if errors.Is(err, kith.ErrLinkFull) || errors.Is(err, kith.ErrParkFull) {
+			return false
+		}
+		require.NoError(t, err)
+		return true
+	}, "room on the way")
+}
+
 func message(seq uint64, size int) []byte { return append(numbered(0, seq), make([]byte, size-16)...) }
 
 // An entity on a worker that does not come back fills the credit window and then the link: Tell says so, TellWait
@@ -212,7 +224,7 @@ func TestFullMailbox(t *testing.T) {
 	sent := uint64(0)
 	eventually(t, func() bool {
 		// The first ones may be parked, and what was parked is never refused.
-		require.NoError(t, r.TellWait(within(t), "slow", message(sent, 4000)))
+		tellOn(t, r, "slow", message(sent, 4000))
 		sent++
 		return rep.of(kith.ErrMailboxFull) > 0
 	}, "a report")
@@ -245,7 +257,7 @@ func TestRefusalsNameTheirBound(t *testing.T) {
 			want.Peer, want.Type = rep.host, "gate"
 			seq := uint64(0)
 			eventually(t, func() bool {
-				require.NoError(t, r.TellWait(within(t), fmt.Sprint("slow", seq%c.entities), message(seq, 4000)))
+				tellOn(t, r, fmt.Sprint("slow", seq%c.entities), message(seq, 4000))
 				seq++
 				return rep.of(kith.ErrMailboxFull) > 0
 			}, "a report")
