@@ -286,13 +286,18 @@ func TestRefusalsNameTheirBound(t *testing.T) {
 	}
 }
 
-// Nobody hosts the type: messages wait within bounds, and fail when their time is over.
+// Nobody hosts the type, though a member might: messages wait within bounds, and fail when their time is over.
 func TestParking(t *testing.T) {
 	rep := &reports{}
-	nodes := cluster(t, 1, func(_ int, cfg *kith.Config) {
-		cfg.MaxPayload, cfg.ParkBytes, cfg.ParkTime, cfg.Undelivered = 2000, 20_000, time.Second, rep.take
+	nodes := cluster(t, 2, func(i int, cfg *kith.Config) {
+		cfg.MaxPayload = 2000
+		if i == 1 {
+			cfg.Roles = []string{"host"} // and never registers the type
+			return
+		}
+		cfg.ParkBytes, cfg.ParkTime, cfg.Undelivered = 20_000, time.Second, rep.take
 	}, nil)
-	r, err := nodes[0].Register(kith.Type{Name: "orphan", Role: "nobody", Shards: 4,
+	r, err := nodes[0].Register(kith.Type{Name: "orphan", Role: "host", Shards: 4,
 		New: func(string, kith.Fence) kith.Handler { return &echo{} }})
 	require.NoError(t, err)
 	accepted := uint64(0)

@@ -123,7 +123,7 @@ func TestTargetsThatAreNone(t *testing.T) {
 			crewArgs{shards: 10, cluster: cluster, targets: []string{target}, limit: time.Second})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "not all up within 1s")
-		why := map[string]string{"shop": "connection refused", "other": "cluster name differs"}[cluster]
+		why := map[string]string{"shop": "connection refused", "other": `differs="cluster name"`}[cluster]
 		require.ErrorContains(t, err, why)
 	}
 	code, out, errs := program(t, "run", "--duration=200ms", "--shards=11", "--cluster=shop", "--target="+first)

@@ -129,7 +129,7 @@ var executionBugs = []bug{
 	{
 		Name: "the-end-handles-what-was-held-back", Package: "./internal/driver", Run: "TestClosedWhileSuspended",
 		In:  "internal/exec.Exec.Abandon",
-		Old: "h.abandoned.Store(true) // before",
+		Old: "h.lose() // before",
 		New: "_ = h // before",
 	},
 	{
