@@ -4,7 +4,6 @@ package kith_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -15,34 +14,18 @@ type order struct{ Qty int64 }
 
 type quote struct{ Bid int64 }
 
-// jsonCodec is a codec of any value. Codecs of a hot path are written by hand.
-type jsonCodec[M any] struct{}
-
-func (jsonCodec[M]) Append(dst []byte, m *M) ([]byte, error) {
-	b, err := json.Marshal(m)
-	return append(dst, b...), err
-}
-
-func (jsonCodec[M]) ParseInto(b []byte, m *M) error { return json.Unmarshal(b, m) }
-
 type orderBook struct{ bid int64 }
 
-func (b *orderBook) Receive(c *kith.Context, payload []byte) error {
-	var o order
-	if err := json.Unmarshal(payload, &o); err != nil {
-		return err
-	}
+func (b *orderBook) Receive(_ *kith.Context, o *order) (quote, error) {
 	b.bid += o.Qty
-	reply, err := json.Marshal(quote{b.bid})
-	if err != nil || !c.Asked() {
-		return err
-	}
-	return c.Reply(reply)
+	return quote{b.bid}, nil
 }
 
 func (b *orderBook) Stop(*kith.Context) {}
 
-// Typed puts values over a region of bytes.
+func openBook(*kith.Context) (kith.TypedHandler[order, quote], error) { return &orderBook{}, nil }
+
+// Typed puts values over a region of bytes, TypedType under its handlers.
 func ExampleTyped() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -52,13 +35,13 @@ func ExampleTyped() {
 		return
 	}
 	defer node.Close()
-	region, err := node.Register(kith.Type{Name: "book", Mode: kith.Worker,
-		New: func(string, kith.Fence) kith.Handler { return &orderBook{} }})
+	region, err := node.Register(kith.TypedType(kith.Type{Name: "book", Mode: kith.Worker},
+		kith.JSON[order](), kith.JSON[quote](), openBook))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	books := kith.Typed[order, quote](region, jsonCodec[order]{}, jsonCodec[quote]{})
+	books := kith.Typed(region, kith.JSON[order](), kith.JSON[quote]())
 	if err := books.Tell("EURUSD", &order{Qty: 5}); err != nil {
 		fmt.Println(err)
 	}

@@ -37,7 +37,7 @@ func (c *Context) outcome(err error, text []byte) {
 		}
 	case err != nil:
 		c.tally.Failed++
-		c.answer(route.HandlerFailed, errorText(err))
+		c.answer(failure(err), errorText(err))
 	case c.from != nil && !c.answered && !c.detached:
 		if c.failed != nil {
 			c.answer(route.ReasonOf(c.failed), errorText(fmt.Errorf("the reply: %w", c.failed)))
@@ -184,4 +184,22 @@ func errorText(err error) (text []byte) {
 	}
 	s := err.Error()
 	return []byte(s[:min(len(s), MaxErrorText)])
+}
+
+// BadPayload returns an error by which Receive says that it could not read a message and has done nothing with it: an
+// asker gets route.ErrBadPayload with the text of err, and so knows that it was not executed. err must not be nil. An
+// error that wraps it is an error like any other.
+func BadPayload(err error) error { return &badPayload{err} }
+
+type badPayload struct{ error }
+
+// Unwrap returns what it is, and why.
+func (b *badPayload) Unwrap() []error { return []error{route.ErrBadPayload, b.error} }
+
+// failure is why an ask failed whose Receive returned err.
+func failure(err error) route.Reason {
+	if _, ok := err.(*badPayload); ok { // wrapped it may be about another message
+		return route.BadPayload
+	}
+	return route.HandlerFailed
 }

@@ -426,3 +426,19 @@ func (h replyHandler) Receive(c *Context, _ []byte) error {
 }
 
 func (replyHandler) Stop(*Context) {}
+
+// TestBadPayload: a message that Receive could not read was not executed, as its asker knows; an error that wraps that
+// of another message says nothing of this one.
+func TestBadPayload(t *testing.T) {
+	everyMode(t, func(t *testing.T, r *rig, _ func(...func(*Type)) *rig) {
+		var err error
+		r.f.receive = func(*Context, []byte) error { return err }
+		err = BadPayload(errTest)
+		require.ErrorIs(t, err, route.ErrBadPayload)
+		require.ErrorIs(t, err, errTest)
+		require.Equal(t, answer{42, route.BadPayload, "test error"}, r.ask("a", "?"))
+		err = fmt.Errorf("of another: %w", err)
+		require.Equal(t, answer{42, route.HandlerFailed, "of another: test error"}, r.ask("a", "?"))
+		require.Equal(t, uint64(2), r.Stats().Failed)
+	})
+}

@@ -100,12 +100,13 @@ func BlameFor(why route.Reason, there bool, text []byte) (blame Blame, limit int
 
 // Ran returns err, the error of an ask that was answered with a reason and a text, so that route.MayHaveRun knows what
 // the node does: nothing was handled of an ask that went nowhere; and where the text is not that of a refusal, the
-// handler's answer met the bound. went says whether it went to a shard, here or on another node.
+// handler's answer met the bound, unless there was no handler or its codec refused the message. went says whether it
+// went to a shard, here or on another node.
 func Ran(why route.Reason, went bool, text []byte, err error) error {
 	switch {
 	case !went:
 		return route.NotRun(err)
-	case why != route.NewFailed && len(text) > 0 && ParseLimit(text) == 0:
+	case why != route.NewFailed && why != route.BadPayload && len(text) > 0 && ParseLimit(text) == 0:
 		return route.Ran(err)
 	}
 	return err

@@ -40,6 +40,12 @@ var askBugs = []bug{
 		New: "return err",
 	},
 	{
+		Name: "payload-that-the-handlers-codec-refused-was-executed", Package: "./entity", Run: "TestBadPayload",
+		In:  "entity.failure",
+		Old: "return route.BadPayload",
+		New: "return route.HandlerFailed",
+	},
+	{
 		Name: "headers-of-a-message-stay-for-the-next", Package: "./entity", Run: "TestHeadersGoOnByTheHandlersWord",
 		In:  "entity.Context.open",
 		Old: "c.limit, c.headers = 0, nil",
