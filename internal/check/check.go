@@ -42,7 +42,7 @@ type changeKey struct {
 
 // Checker holds the history that the rules speak of. Its maps are only looked up, never walked.
 type Checker struct {
-	tells map[pairKey]uint64 // by whom they were refused and whose they are: those that were not told yet
+	tells refusals
 
 	w          *world.World
 	Violations []Violation
@@ -96,7 +96,7 @@ func New(w *world.World) *Checker {
 		checked: map[*world.Process]*membership.View{}, joined: map[*world.Process]bool{},
 		collects: map[seatKey]time.Duration{},
 		pairs:    newPairs(),
-		buried:   map[reportKey]bool{}, streams: map[pairKey]*sentMessages{},
+		buried:   map[reportKey]bool{}, streams: map[pairKey]*sentMessages{}, tells: refusals{},
 		Core: Core{fed: -1, still: map[peer.ID]time.Duration{}, rows: map[peer.ID]time.Duration{},
 			back: map[membership.Accusation]bool{}},
 	}

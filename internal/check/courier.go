@@ -16,9 +16,6 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// pairKey is one direction between two incarnations.
-type pairKey struct{ from, to peer.ID }
-
 // sentMessages is what was sent on it, as digests in the order of their first sending, and how much of it was
 // delivered.
 type sentMessages struct {

@@ -19,28 +19,27 @@ func (c *Checker) Refuses(p *world.Process, from peer.ID, e *wire.Envelope) {
 	if e.Flags&(wire.FlagAsk|wire.FlagBulk) != 0 || from == p.ID {
 		return
 	}
-	if c.tells == nil {
-		c.tells = map[pairKey]uint64{}
-	}
-	c.tells[pairKey{p.ID, from}]++
+	c.tells.of(p.ID, from).refused++
 }
 
 // Told: a process is told of no more refused messages than tells of it were refused.
 func (c *Checker) Told(p *world.Process, by peer.ID, n uint64) {
-	k := pairKey{by, p.ID}
-	if c.tells[k] < n {
-		c.Violate(p, "refusals", "%d messages are said to be refused by %s, %d were", n, c.w.Name(by), c.tells[k])
-		return
+	r := c.tells.of(by, p.ID)
+	if r.told += n; r.told > r.refused {
+		c.Violate(p, "refusals", "%s refused %d messages and is said to have refused %d", c.w.Name(by), r.refused, r.told)
 	}
-	c.tells[k] -= n
 }
 
-// Untold: only of one that is no member any more is it given up to tell, or that cannot be heard again.
+// Untold: only of one that is no member any more is it given up to tell, or that cannot be heard again; and of no more
+// than were refused.
 func (c *Checker) Untold(p *world.Process, to peer.ID, n uint64) {
 	if m, ok := p.View.Member(to); ok && m.Status != membership.Down && c.CalmMail {
 		c.Violate(p, "refusals", "%d refused messages of %s, a member, are not told", n, c.w.Name(to))
 	}
-	delete(c.tells, pairKey{p.ID, to}) // some of them may have been told
+	r := c.tells.of(p.ID, to)
+	if r.untold += n; r.untold > r.refused {
+		c.Violate(p, "refusals", "of %d refused messages of %s, %d are given up", r.refused, c.w.Name(to), r.untold)
+	}
 }
 
 // Unreported names refused messages between two processes that run and hold each other for members, and that were not
@@ -52,7 +51,7 @@ func (c *Checker) Unreported() string {
 	running := c.w.Running()
 	for _, p := range running {
 		for _, q := range running {
-			if n := c.tells[pairKey{p.ID, q.ID}]; n > 0 && c.members(p, q) && c.members(q, p) {
+			if n := c.tells.of(p.ID, q.ID).missing(); n > 0 && c.members(p, q) && c.members(q, p) {
 				return fmt.Sprintf("%d tells of %s, refused by %s,", n, c.w.Name(q.ID), c.w.Name(p.ID))
 			}
 		}

@@ -127,6 +127,12 @@ var courierBugs = []bug{
 		New: "if n.notices.Load() && over && t.inbox.post(",
 	},
 	{
+		Name: "what-was-given-up-may-be-told-twice", Package: "./internal/check", Run: "TestRefusalCheckerCriesOut",
+		In:  "internal/check.Checker.Told",
+		Old: "r.told > r.refused {",
+		New: "r.told > r.refused+r.untold {",
+	},
+	{
 		Name: "notices-are-read-twice", Seeds: 60,
 		In:  "internal/node.Node.receive",
 		Old: "n.out.Notices = append(n.out.Notices, Received{from, d.Kind, d.Body})",
