@@ -17,7 +17,7 @@ SEED     ?=
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm accounts resolver-proof forming-proof storm-arm64 upgrade scale timers kill-test chaos planted fuzz bench bench-e2e bench-peers test-peers idle-entities check build clean
+.PHONY: help run test race storm accounts resolver-proof forming-proof storm-arm64 upgrade scale timers kill-test chaos planted fuzz bench bench-e2e bench-peers test-peers test-protobuf idle-entities check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ bench-peers: ## measure other messaging systems beside kith in one run; ARGS="--
 
 test-peers: ## vet and test the peers' benchmark, a module of its own; needs its modules, from the network or the cache
 	@cd bench/peers && $(GO) vet ./... && $(GO) test ./...
+
+test-protobuf: ## vet and test the protobuf codec, a module of its own; needs its modules, from the network or the cache
+	@cd codec/protobuf && $(GO) vet ./... && $(GO) test ./...
 
 check: ## formatting, vet and the code rules, in seconds
 	@unformatted="$$("$$($(GO) env GOROOT)/bin/gofmt" -l .)"; if [ -n "$$unformatted" ]; then echo "not gofmt clean:"; echo "$$unformatted"; exit 1; fi

@@ -1,0 +1,60 @@
+// Tests of the codec: there and back, what is refused, and a typed handler with it.
+
+package protobuf_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/codec/protobuf"
+	"github.com/kith-io/kith/sim"
+)
+
+var (
+	text = protobuf.Codec[wrapperspb.StringValue]()
+	span = protobuf.Codec[durationpb.Duration]()
+)
+
+// What was encoded is read back, behind what was there, and replaces what the value held.
+func TestCodec(t *testing.T) {
+	b, err := span.Append([]byte("head"), &durationpb.Duration{Seconds: 7})
+	require.NoError(t, err)
+	require.Equal(t, "head", string(b[:4]))
+	got := durationpb.Duration{Nanos: 9}
+	require.NoError(t, span.ParseInto(b[4:], &got))
+	require.Equal(t, int64(7), got.GetSeconds())
+	require.Zero(t, got.GetNanos())
+	_, err = text.Append(nil, &wrapperspb.StringValue{Value: "\xff"})
+	require.Error(t, err, "no UTF-8")
+	require.Error(t, span.ParseInto([]byte{0xff}, &got))
+}
+
+// lengths answers with a duration of as many seconds as the text has bytes.
+type lengths struct{}
+
+func (lengths) Receive(_ *kith.Context, m *wrapperspb.StringValue) (durationpb.Duration, error) {
+	return durationpb.Duration{Seconds: int64(len(m.GetValue()))}, nil
+}
+
+func (lengths) Stop(*kith.Context) {}
+
+func TestTypedHandler(t *testing.T) {
+	c := sim.New(t, 3, 1)
+	c.Register(kith.TypedType(kith.Type{Name: "lengths", Shards: 8}, text, span,
+		func(*kith.Context) (kith.TypedHandler[wrapperspb.StringValue, durationpb.Duration], error) {
+			return lengths{}, nil
+		}))
+	c.AwaitUp()
+	asked := sim.Typed(c, "lengths", text, span)
+	for n, word := range []string{"", "four", "a"} {
+		got, err := asked.Ask(n, "a", &wrapperspb.StringValue{Value: word})
+		require.NoError(t, err)
+		require.Equal(t, int64(len(word)), got.GetSeconds())
+	}
+	_, err := sim.Typed(c, "lengths", kith.JSON[int](), span).Ask(0, "a", new(int))
+	require.ErrorIs(t, err, kith.ErrBadPayload)
+}
