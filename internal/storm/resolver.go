@@ -94,8 +94,8 @@ func (s *storm) repairAll() {
 const repairLook = 8 * time.Second
 
 func (s *storm) reform() {
-	if least := s.w.Config.Membership.MinMembers; s.pending == 0 && !s.leaving() && len(s.w.Running()) < least {
-		s.repairAll() // who left in the meantime has a successor, else the others wait for so many members for ever
+	if s.pending == 0 && !s.leaving() && tooFew(s.w, s.formed()) {
+		s.repairAll() // who left in the meantime has a successor, else the others wait for ever
 	}
 	if !s.formed() {
 		if p := s.w.Hosts[0].Process; p != nil && p.Alive {
@@ -104,4 +104,12 @@ func (s *storm) reform() {
 		s.startHost(0)
 	}
 	s.w.After(repairLook, s.reform)
+}
+
+// tooFew reports whether those who run wait for others: for so many members, or, where nobody may be missing when a
+// cluster is formed anew, for one whom they remember and of whom they did not hear that it left.
+func tooFew(w *world.World, formed bool) bool {
+	running, rule := len(w.Running()), node.Config{Resolver: w.Config.Resolver}
+	return running < w.Config.Membership.MinMembers ||
+		!formed && running < len(w.Hosts) && rule.MayMiss(len(w.Hosts)) == 0
 }
