@@ -11,12 +11,9 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// receive gives one message to the entity, making an instance if there is none, and sees to it that an ask is answered
-// or detached. The context has been opened.
+// receive gives one message to the entity, which has an instance, and sees to it that an ask is answered or detached.
+// The context has been opened.
 func (c *Context) receive(payload []byte) {
-	if c.e.h == nil && !c.makeInstance(payload) {
-		return
-	}
 	c.tally.Delivered++
 	if c.fired {
 		c.tally.TimersHandled++
@@ -46,10 +43,15 @@ func (c *Context) outcome(err error, text []byte) {
 			c.answer(route.NoReply, nil)
 		}
 	}
-	if c.passivate {
-		c.tally.Passivated++
-		c.halt(StopPassivated)
+	if !c.passivate {
+		return
 	}
+	c.tally.Passivated++
+	if c.s.typ.Mode == Blocking {
+		c.e.act.step = parting // a call of its own: the node may have suspended itself during this one
+		return
+	}
+	c.halt(StopPassivated)
 }
 
 // answer answers the ask unless it was answered before. A detached ask is answered too: this is an error or a panic,

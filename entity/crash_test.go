@@ -3,6 +3,7 @@
 package entity
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -250,7 +251,11 @@ func TestWatchedCalls(t *testing.T) {
 			return nil
 		}
 		r.tell("a", "quick")
-		require.Equal(t, []string{"calling a", "a new", "a got quick", "returned a"}, r.takeLog())
+		want := []string{"calling a", "a new", "a got quick", "returned a"}
+		if r.Type().Mode == Blocking { // where each is a call of its own
+			want = slices.Insert(want, 2, "returned a", "calling a")
+		}
+		require.Equal(t, want, r.takeLog())
 		require.Empty(t, r.f.incidents)
 		r.tell("a", "slow")
 		require.Equal(t, []Incident{{Type: "book", ID: "a", Shard: 7, Mode: r.Type().Mode, Kind: Slow,

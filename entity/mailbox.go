@@ -112,11 +112,21 @@ type activity struct {
 	why        StopReason // of halt
 
 	now   *batch // being worked off
-	pos   int    // first record of it that is not done
+	pos   int    // first record of it that is not done or begun
+	step  runStep
 	ctx   Context
 	tally Tally
 	began time.Duration // when the run did
 }
+
+// runStep is where a run is with the message before activity.pos.
+type runStep uint8
+
+const (
+	between runStep = 0 // done with it
+	made    runStep = 1 // the instance was made for it; its handler is called next
+	parting runStep = 2 // its handler wished to passivate; Stop is called next
+)
 
 type runPhase uint8
 

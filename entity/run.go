@@ -30,7 +30,7 @@ func (e *Entity) Begin(now time.Duration) bool {
 		a.halt = false
 		s.unpace(a)
 	}
-	invariant.Check(a.now != nil || a.halt, "entity: an entity with nothing to do is ready")
+	invariant.Check(a.now != nil || a.halt || a.step == parting, "entity: an entity with nothing to do is ready")
 	if a.halt && s.phase == serving {
 		s.stats.Passivated++
 	}
@@ -43,9 +43,10 @@ func (e *Entity) Begin(now time.Duration) bool {
 	return true
 }
 
-// Work calls the handler once, for the next message of the run or to stop it, and reports whether the run has more. The
-// runtime calls it without the shard's lock until it returns false, or ends the run earlier: what is left comes first
-// in the next one. User code may block here.
+// Work makes one call into user code: it makes the instance for the next message of the run, handles the message, or
+// stops the instance. It reports whether the run has more. The runtime calls it without the shard's lock until it
+// returns false, or ends the run earlier: what is left comes first in the next one. User code may block here, so the
+// runtime looks before each call whether a handler may still be called: a node may have suspended itself meanwhile.
 func (e *Entity) Work() (more bool) {
 	if e.act.ctx.s.watch {
 		return e.watched()
@@ -56,16 +57,23 @@ func (e *Entity) Work() (more bool) {
 func (e *Entity) work() (more bool) {
 	a := e.act
 	c := &a.ctx
-	if a.now == nil {
+	step := a.step
+	a.step = between
+	switch {
+	case step == parting:
+		c.halt(StopPassivated)
+		return a.more()
+	case a.now == nil:
 		a.halt = false
 		if e.h != nil {
 			c.halt(a.why)
 		}
 		return false
+	case step == between:
+		a.pos++
 	}
-	r := &a.now.records[a.pos]
-	payload, headers := a.now.message(a.pos)
-	a.pos++
+	r := &a.now.records[a.pos-1]
+	payload, headers := a.now.message(a.pos - 1)
 	switch timers, limit := r.instance() != 0, a.limit(r); {
 	case timers && !c.openTimer(r):
 		a.tally.TimersDropped++
@@ -79,10 +87,19 @@ func (e *Entity) work() (more bool) {
 			c.open(r.from, r.corr)
 			c.limit, c.headers = limit, headers
 		}
-		c.receive(payload)
+		if e.h != nil {
+			c.receive(payload)
+		} else if c.makeInstance(payload) {
+			a.step = made
+		}
 		c.from = nil
 	}
-	return a.pos < len(a.now.records) && !c.crashed
+	return a.more() && !c.crashed
+}
+
+// more reports whether the run has a call to make, that of an idle entity's stop left aside.
+func (a *activity) more() bool {
+	return a.step != between || a.now != nil && a.pos < len(a.now.records)
 }
 
 // limit returns the limit of a message that is next, zero when there is none, below zero when it is over. The run may
@@ -122,7 +139,7 @@ func (e *Entity) End(now time.Duration) (again bool) {
 	s.advance(now)
 	e.used = s.now
 	a.phase = resting
-	if a.now != nil && a.pos == len(a.now.records) {
+	if a.now != nil && a.pos == len(a.now.records) && a.step != made {
 		s.finish(a, a.now)
 		a.now = nil
 	}
@@ -143,7 +160,7 @@ func (e *Entity) End(now time.Duration) (again bool) {
 			a.phase = held
 		}
 		return false
-	case a.now != nil || a.head != nil:
+	case a.now != nil || a.head != nil || a.step == parting:
 		return true
 	case e.h == nil && e.place&hurt != 0:
 		s.deactivate(e) // its record is kept
@@ -185,13 +202,17 @@ func (s *Shard) discardNow(a *activity, why route.Reason) (tells, asks int) {
 	if a.now == nil {
 		return 0, 0
 	}
+	if a.step == made { // LeaveBehind, if it came before, has taken it for the call that had not returned
+		tells, asks = s.discardBatch(a, a.now, a.pos-1, a.pos, why)
+		a.step = between
+	}
 	if a.told {
 		a.pos = len(a.now.records)
 	}
-	tells, asks = s.discardBatch(a, a.now, a.pos, why)
+	t, q := s.discardBatch(a, a.now, a.pos, len(a.now.records), why)
 	s.finish(a, a.now)
 	a.now = nil
-	return tells, asks
+	return tells + t, asks + q
 }
 
 // discardWaiting drops what waits in a behind the batch in hand, answers the asks among it with the reason, and returns
@@ -199,7 +220,7 @@ func (s *Shard) discardNow(a *activity, why route.Reason) (tells, asks int) {
 func (s *Shard) discardWaiting(a *activity, why route.Reason) (tells, asks int) {
 	for b := a.head; b != nil; {
 		next := b.next
-		t, q := s.discardBatch(a, b, 0, why)
+		t, q := s.discardBatch(a, b, 0, len(b.records), why)
 		s.finish(a, b)
 		tells, asks = tells+t, asks+q
 		b = next
@@ -208,8 +229,8 @@ func (s *Shard) discardWaiting(a *activity, why route.Reason) (tells, asks int) 
 	return tells, asks
 }
 
-func (s *Shard) discardBatch(a *activity, b *batch, from int, why route.Reason) (tells, asks int) {
-	for i := from; i < len(b.records); i++ {
+func (s *Shard) discardBatch(a *activity, b *batch, from, to int, why route.Reason) (tells, asks int) {
+	for i := from; i < to; i++ {
 		r := &b.records[i]
 		if r.instance() != 0 {
 			s.stats.TimersDropped++

@@ -17,7 +17,7 @@ import (
 //
 //	lock; ok := e.Begin(now); unlock           // takes a batch of messages
 //	for ok {
-//	    for e.Work() {}                        // calls the handler, message by message, without the lock
+//	    for e.Work() {}                        // one call into user code each, without the lock
 //	    lock; ok = e.End(now) && e.Begin(now); unlock
 //	}
 //
@@ -228,7 +228,9 @@ func (s *Shard) handle(e *Entity, m *Message, t *timer) {
 	if t != nil {
 		c.fired, c.timerName = true, t.name
 	}
-	c.receive(m.Payload)
+	if c.e.h != nil || c.makeInstance(m.Payload) {
+		c.receive(m.Payload)
+	}
 	s.leave(c, began)
 	s.handled(c, e)
 }

@@ -123,6 +123,7 @@ func TestEntityCannotBeRunTwiceAtOnce(t *testing.T) {
 	e := r.Ready()
 	require.True(t, e.Begin(0))
 	require.Panics(t, func() { e.Begin(0) })
+	require.True(t, e.Work(), "the instance is made")
 	require.False(t, e.Work())
 	require.False(t, e.End(0))
 	require.Panics(t, func() { e.End(0) })
@@ -269,6 +270,7 @@ func TestMessagesDuringAnIdleStopReachAFreshInstance(t *testing.T) {
 	require.False(t, e.Work())
 	require.True(t, e.End(r.f.now))
 	require.True(t, e.Begin(r.f.now))
+	require.True(t, e.Work())
 	require.False(t, e.Work())
 	require.False(t, e.End(r.f.now))
 	require.Equal(t, []string{"a new", "a got 1", "a stop", "a new", "a got 2"}, r.takeLog())
@@ -294,6 +296,7 @@ func TestStopWorksOffWhatWaitsAndStopsEveryEntity(t *testing.T) {
 		if r.Type().Mode == Blocking {
 			begun := r.Ready() // the run that is under way when Stop comes still sets timers, in vain
 			require.True(t, begun.Begin(0))
+			require.True(t, begun.Work(), "New")
 			require.True(t, begun.Work())
 			defer func() { require.Equal(t, uint64(2), r.Stats().TimersDropped) }()
 			r.Stop(r.f.now, StopMoved)
@@ -402,6 +405,7 @@ func TestAbandonWhileAHandlerRuns(t *testing.T) {
 	r.deliver("a", "2", o, 2)
 	e := r.Ready()
 	require.True(t, e.Begin(0))
+	require.True(t, e.Work(), "New")
 	require.True(t, e.Work())
 	r.deliver("a", "3", o, 3)
 	r.deliver("b", "1", o, 4)

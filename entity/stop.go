@@ -177,8 +177,12 @@ func (s *Shard) LeaveBehind() (runs int) {
 		}
 		runs++
 		if a.now != nil && !a.told {
+			from := a.pos
+			if a.step == made { // New has returned; nobody calls the handler any more
+				from, a.step = from-1, between
+			}
 			a.told = true
-			s.discardBatch(a, a.now, a.pos, route.Abandoned)
+			s.discardBatch(a, a.now, from, len(a.now.records), route.Abandoned)
 		}
 	}
 	return runs

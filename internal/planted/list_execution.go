@@ -48,6 +48,12 @@ var executionBugs = []bug{
 		Drop: "h.life.Suspend",
 	},
 	{
+		Name: "passivation-passes-the-gate", Package: "./internal/exec", Run: "TestGateBeforeTheStopOfAPassivation",
+		In:  "entity.Context.outcome",
+		Old: "c.s.typ.Mode == Blocking",
+		New: "false",
+	},
+	{
 		Name: "tell-without-an-entity-is-forgotten", Package: "./entity", Run: "TestHostLaws",
 		In:   "entity.Context.noInstance",
 		Drop: "c.s.runtime.Unhandled",

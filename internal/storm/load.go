@@ -221,9 +221,7 @@ func (h *stormEntity) act(c *entity.Context, hops byte) error {
 			panic("as the dice fell")
 		}
 	case 2:
-		if !c.Suspended() { // else Stop would be called while its node is suspended, as the end of this very call
-			c.Passivate()
-		}
+		c.Passivate()
 	case 3:
 		h.own.set(&s.timers, h.p, c, "", time.Duration(s.load.IntN(2000))*time.Millisecond)
 	case 4, 5:
