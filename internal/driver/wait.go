@@ -64,16 +64,20 @@ func (r *Region) tellWait(h *Headers, id string, payload []byte) error {
 				return err
 			}
 		}
-		env := r.envelope(sh, e, 0, payload, nil, h)
-		if l.Waits() {
-			env.Flags |= wire.FlagWait
+		env, size := wire.Envelope{}, wire.EnvelopeSize+len(id)+len(payload) // field by field, as send does
+		if h != nil {
+			size += more(&env, nil, h)
 		}
-		b, err := l.Reserve(wire.EnvelopeSize + len(id) + len(payload) + env.More())
+		b, err := l.Reserve(size)
 		if err != nil {
 			l.Unlock()
 			return r.deadEnd(sh, e, err)
 		}
-		if env.Flags&wire.FlagHeaders != 0 {
+		env.Type, env.Shard, env.Term, env.Epoch, env.Payload = uint32(r.id), uint32(sh), e.term, e.epoch, payload
+		if l.Waits() {
+			env.Flags |= wire.FlagWait
+		}
+		if h != nil {
 			l.Timed()
 		}
 		l.Put(b, &env, id)
