@@ -48,7 +48,7 @@ func TestStatsLine(t *testing.T) {
 	require.Len(t, l.Types, 1)
 	require.InDelta(t, asks/2., l.Types[0].HandledPerSecond, 0.01)
 	require.EqualValues(t, asks, l.Types[0].Ask.Samples)
-	require.EqualValues(t, asks, l.Types[0].Handler.Samples)
+	require.EqualValues(t, asks+1, l.Types[0].Handler.Samples, "each ask, and the entity's New, which is a call too")
 	require.GreaterOrEqual(t, l.Types[0].Ask.P50, l.Types[0].Handler.Min)
 	l = r.line(r.last.Add(time.Second))
 	require.Zero(t, l.Types[0].HandledPerSecond)

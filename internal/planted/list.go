@@ -167,9 +167,9 @@ var bugs = slices.Concat([]bug{
 	{
 		Name: "stopped-before-its-mailbox-is-empty", Seeds: 60,
 		In:  "entity.Entity.End",
-		Old: "case a.now != nil || a.head != nil:",
+		Old: "case a.now != nil || a.head != nil || a.step == parting:",
 		New: "case s.phase == stopping:\n\t\ts.remove(e)\n\t\ts.pace()\n\t\treturn false\n\tcase a.now != " +
-			"nil || a.head != nil:",
+			"nil || a.head != nil || a.step == parting:",
 	},
 	{
 		Name: "gossip-is-taken-for-an-answer", Package: "./fd", Run: "TestSignsOfLife",
