@@ -107,7 +107,9 @@ func (x *waits) dawdles(p *world.Process, id string) {
 	}
 }
 
-// demandRoom demands that whoever waits for room gets it, now that all is well and no handler dawdles.
+// demandRoom demands that whoever waits for room gets it, now that all is well and no handler dawdles. Where no
+// running node may host the type, the parking queue has room only when what is in it has waited too long: so as many as
+// it holds get on in each bound, and somebody must.
 func (s *storm) demandRoom() {
 	var who *world.Process
 	var why error
@@ -120,7 +122,13 @@ func (s *storm) demandRoom() {
 		}
 		return n
 	}
-	if !s.w.Until(fatesBound, func() bool { return waiting() == 0 }) {
-		s.check.Violate(who, "liveness", "%d callers wait for room though there is some: %v", waiting(), why)
+	before := waiting()
+	for !s.w.Until(fatesBound, func() bool { return waiting() == 0 }) {
+		n := waiting()
+		if n >= before || s.hostable(s.waits.region(who).ID, s.w.Running()) {
+			s.check.Violate(who, "liveness", "%d callers wait for room though there is some: %v", n, why)
+			return
+		}
+		before = n
 	}
 }
