@@ -108,15 +108,16 @@ func (t *largeTable) lose(to *remote, err error) {
 	}
 }
 
-// unsent fails the large message whose envelope a link held and will never send.
-func (t *largeTable) unsent(env *wire.Envelope, reason route.Reason, err error) {
+// unsent fails the large message whose envelope the link to a node held and will never send. References are of that
+// node's connection: to others the same may stand for other messages.
+func (t *largeTable) unsent(to peer.ID, env *wire.Envelope, reason route.Reason, err error) {
 	ref, bad := wire.ParseBulkRef(env.Payload)
 	if bad != nil {
 		return
 	}
 	for _, l := range t.list() {
 		l.mu.Lock()
-		found := l.life.State() == flow.LargeSent && l.ref == ref && l.id == string(env.ID) && uint32(l.r.id) == env.Type
+		found := l.life.LostWith(to) && l.ref == ref && l.id == string(env.ID) && uint32(l.r.id) == env.Type
 		l.mu.Unlock()
 		if found {
 			t.end(l, reason, err, t.asks.failWith)

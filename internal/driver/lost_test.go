@@ -13,6 +13,7 @@ import (
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
 )
 
 // nowhere returns a node that is not there: dials to it are refused.
@@ -172,4 +173,32 @@ func (p *pair) received() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.got...)
+}
+
+// A link that gives up the envelope of a large message ends that one, and none to another node for which the same
+// reference stands there: that is handled (SHD-10).
+func TestUnsentEnvelopeOfALargeMessage(t *testing.T) {
+	p := newPair(t)
+	r := p.at[entity.Worker]
+	ref := wire.BulkRef{Generation: 1, Number: 1}
+	begin := func(to peer.ID) *large {
+		l := &large{r: r, id: "a", ref: ref, watch: &largeWatch{done: make(chan error, 1), moved: make(chan struct{}, 1)}}
+		require.NoError(t, p.a.large.add(l, []byte("large")))
+		l.life.Began(to, 1, 1)
+		require.True(t, l.life.Arrived())
+		l.life.Referred()
+		return l
+	}
+	gone := nowhere(t, 5)
+	there, unsent := begin(p.b.self), begin(gone)
+	frame := make([]byte, wire.SizeEnvelope(1, wire.BulkRefSize))
+	wire.PutEnvelope(frame, &wire.Envelope{Type: uint32(r.id), Flags: wire.FlagBulk,
+		Payload: wire.AppendBulkRef(nil, ref)}, "a")
+	for range 2 { // the second stands for one that is over
+		p.a.links.Undelivered(gone, frame, route.ErrPeerLost)
+	}
+	require.ErrorIs(t, <-unsent.watch.done, route.ErrPeerLost)
+	require.Empty(t, there.watch.done)
+	require.Equal(t, 1, p.a.large.count())
+	require.True(t, p.a.large.end(there, route.OK, nil, nil))
 }

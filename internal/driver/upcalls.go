@@ -57,7 +57,7 @@ func (t *links) Undelivered(id peer.ID, frames []byte, err error) {
 		}
 		switch what {
 		case plane.UnsentLarge:
-			t.large.unsent(&env, reason, err)
+			t.large.unsent(id, &env, reason, err)
 		case plane.UnsentAsk:
 			// It was not sent: what a link hands out does not come back.
 			t.asks.failWith(env.Corr, reason, route.NotRun(&PeerError{Peer: id, Type: r.typ.Name, Reason: reason}))

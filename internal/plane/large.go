@@ -99,7 +99,8 @@ func (l *Large) Ended(why route.Reason, leads bool) (again bool) {
 	return true
 }
 
-// LostWith reports whether a message is over because the connection to that node broke over which its envelope went.
+// LostWith reports whether a message is over because the connection to that node broke over which its envelope went, or
+// the link gives it up that held it.
 func (l *Large) LostWith(at peer.ID) bool { return l.state == flow.LargeSent && l.at == at }
 
 // End makes it over and reports whether it was not already.

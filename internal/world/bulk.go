@@ -128,8 +128,9 @@ func (b *bulks) full(n, limit int) error {
 	return nil
 }
 
-// largeOf returns the large message that an envelope of this process stands for, nil when it is over.
-func (p *Process) largeOf(payload []byte) *large {
+// largeOf returns the large message that an envelope of this process stands for, nil when it is over. to
+// is where the link leads that held it, zero for what no link held: to others its reference may stand for other ones.
+func (p *Process) largeOf(to peer.ID, payload []byte) *large {
 	if len(payload) != wire.BulkRefSize {
 		return nil
 	}
@@ -138,8 +139,7 @@ func (p *Process) largeOf(payload []byte) *large {
 		if key&largeKey != 0 && l.key == key {
 			return l
 		}
-		if ref, err := wire.ParseBulkRef(payload); err == nil && key&largeKey == 0 && l.life.State() == flow.LargeSent &&
-			l.ref == ref {
+		if ref, err := wire.ParseBulkRef(payload); err == nil && key&largeKey == 0 && l.life.LostWith(to) && l.ref == ref {
 			return l
 		}
 	}
@@ -150,7 +150,7 @@ func (p *Process) largeOf(payload []byte) *large {
 // payload, then the envelope.
 func (r *Region) forwardLarge(n route.ShardID, e *wire.Envelope) plane.Step {
 	p, s := r.Process, &r.Slots[n]
-	l := p.largeOf(e.Payload)
+	l := p.largeOf(peer.ID{}, e.Payload)
 	if l == nil {
 		return plane.Sent
 	}

@@ -120,7 +120,7 @@ func (p *Process) judgeLarge(b *wire.BulkBegin) route.Reason {
 func (p *Process) acceptLarge(h *hosted, from peer.ID, e *wire.Envelope, m *entity.Message) route.Reason {
 	var free, done func()
 	if from == p.ID {
-		l := p.largeOf(e.Payload)
+		l := p.largeOf(peer.ID{}, e.Payload)
 		if l == nil {
 			return route.PeerLost
 		}
@@ -168,7 +168,7 @@ func (p *Process) acceptLarge(h *hosted, from peer.ID, e *wire.Envelope, m *enti
 func (p *Process) refuseLarge(from peer.ID, e *wire.Envelope, why route.Reason) {
 	p.dropped[why]++
 	if from == p.ID {
-		if l := p.largeOf(e.Payload); l != nil {
+		if l := p.largeOf(peer.ID{}, e.Payload); l != nil {
 			p.endLarge(l, why, FateRefused, why.String())
 		}
 		return

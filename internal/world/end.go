@@ -4,6 +4,7 @@ package world
 
 import (
 	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -12,7 +13,8 @@ import (
 // workers and loop, in slots and links; and tells what it has refused of others. What its gate keeps of others it
 // leaves as it is: they get no credit for it, and know it as lost.
 func (p *Process) abandon() {
-	fail := func(frame []byte) { p.failed(frame, plane.WhyUnsent(true), "its node ended") }
+	failTo := func(to peer.ID, frame []byte) { p.failed(to, frame, plane.WhyUnsent(true), "its node ended") }
+	fail := func(frame []byte) { failTo(peer.ID{}, frame) }
 	for _, r := range p.Regions {
 		for i := range r.Slots {
 			p.World.Plane.AbandonedParked += r.Slots[i].FailAll(fail)
@@ -28,7 +30,7 @@ func (p *Process) abandon() {
 		q.abandon(fail)
 	}
 	for _, c := range p.links.list {
-		c.link.flow.FailAll(fail)
+		c.link.flow.FailAll(func(frame []byte) { failTo(c.to, frame) })
 	}
 	p.lastReport()
 }

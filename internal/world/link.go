@@ -74,7 +74,7 @@ func (l *link) wake() {
 func (l *link) pump() {
 	c := l.conn
 	if c.state == connRefused {
-		l.flow.FailAll(func(frame []byte) { c.from.failed(frame, plane.WhyUnsent(false), "peer is gone for good") })
+		l.flow.FailAll(func(frame []byte) { c.from.failed(c.to, frame, plane.WhyUnsent(false), "peer is gone for good") })
 		return
 	}
 	if c.state == connIdle && l.pending() {

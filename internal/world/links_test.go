@@ -15,6 +15,7 @@ import (
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/sim/setup"
+	"github.com/kith-io/kith/wire"
 )
 
 // linkLoad is a sender and a receiver, with a ledger of what the one sends to entities of the other.
@@ -171,4 +172,34 @@ func TestLinksUnderFaults(t *testing.T) {
 			require.Empty(t, broken(w))
 		})
 	}
+}
+
+// TestUnsentEnvelopeOfALargeMessage: a link that gives up the envelope of a large message ends that one, and none to
+// another process for which the same reference stands there (SHD-10).
+func TestUnsentEnvelopeOfALargeMessage(t *testing.T) {
+	typ := &EntityType{Type: entity.Type{Name: "big", Shards: 1, Mode: entity.Inline,
+		New: func(string, route.Fence) entity.Handler {
+			return handlerFunc(func(*entity.Context, []byte) error { return nil })
+		}}}
+	w := formed(t, 3, setup.Config{}, typ)
+	p := w.Hosts[0].Process
+	ref := wire.BulkRef{Generation: 1, Number: 1}
+	begin := func(to *Process) *large {
+		l := &large{r: p.Region(route.TypeOf("big")), ref: ref}
+		l.life.Began(to.ID, 1, 1)
+		require.True(t, l.life.Arrived())
+		l.life.Referred()
+		p.bulk.out = append(p.bulk.out, l)
+		return l
+	}
+	gone := w.Hosts[2].Process
+	there, unsent := begin(w.Hosts[1].Process), begin(gone)
+	frame := make([]byte, wire.SizeEnvelope(1, wire.BulkRefSize))
+	wire.PutEnvelope(frame, &wire.Envelope{Type: uint32(there.r.ID), Flags: wire.FlagBulk,
+		Payload: wire.AppendBulkRef(nil, ref)}, "a")
+	for range 2 { // the second stands for one that is over
+		p.failed(gone.ID, frame, route.PeerLost, "test")
+	}
+	require.False(t, unsent.life.End())
+	require.Equal(t, []*large{there}, p.bulk.out)
 }

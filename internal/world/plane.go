@@ -278,14 +278,14 @@ func (r *Region) forward(n route.ShardID, e *wire.Envelope, frame []byte) plane.
 		if !s.IsLocal() {
 			return r.forwardLarge(n, e)
 		}
-		if l := p.largeOf(e.Payload); l != nil && l.life.Recall() {
+		if l := p.largeOf(peer.ID{}, e.Payload); l != nil && l.life.Recall() {
 			l.cancel() // its shard lives here now
 		}
 	}
 	if e.Flags&wire.FlagAsk != 0 {
 		if !p.waitsFor(e.Corr) {
 			p.World.expires(p, e.Payload)
-			p.failed(frame, route.Expired, "nobody waits for the answer")
+			p.failed(peer.ID{}, frame, route.Expired, "nobody waits for the answer")
 			return plane.Stale
 		}
 		p.goes(e.Corr, s.Home(), s.Fence())
@@ -325,14 +325,15 @@ func (r *Region) nextHome(n route.ShardID, at peer.ID, term, epoch uint32) {
 }
 
 // failed is a message that this process accepted and cannot deliver: counted, and an ask is answered.
-func (p *Process) failed(frame []byte, why route.Reason, words string) {
+// to is where the link leads that held it, zero for what no link held.
+func (p *Process) failed(to peer.ID, frame []byte, why route.Reason, words string) {
 	var e wire.Envelope
 	switch plane.GiveUp(frame, &e) {
 	case plane.UnsentOther:
 		p.World.Watcher.Violate(p, "frame", "a frame that was kept is no message")
 	case plane.UnsentReply: // whoever asked has a time limit
 	case plane.UnsentLarge:
-		if l := p.largeOf(e.Payload); l != nil {
+		if l := p.largeOf(to, e.Payload); l != nil {
 			p.endLarge(l, why, FateFailed, words)
 		}
 	case plane.UnsentAsk:
@@ -370,7 +371,7 @@ func (p *Process) forgetPeer(id peer.ID) {
 			c.close()
 			p.lostInFlight(p.flightsTo(id).End(), true)
 			c.state, c.forgotten = connRefused, true
-			c.link.flow.FailAll(func(frame []byte) { p.failed(frame, plane.WhyUnsent(false), "peer removed") })
+			c.link.flow.FailAll(func(frame []byte) { p.failed(id, frame, plane.WhyUnsent(false), "peer removed") })
 		}
 	}
 	for _, c := range p.bulk.links.list {

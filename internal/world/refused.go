@@ -214,7 +214,7 @@ func (p *Process) typeRefused(r shard.TypeRefused) {
 	if reg := p.Region(r.Type); reg != nil {
 		reg.Refused = r.Err
 		for i := range reg.Slots {
-			reg.Slots[i].FailAll(func(frame []byte) { p.failed(frame, route.NotRegistered, "type refused") })
+			reg.Slots[i].FailAll(func(frame []byte) { p.failed(peer.ID{}, frame, route.NotRegistered, "type refused") })
 		}
 	}
 	p.World.trace.note(p.World.Now, p.Index, opNote, fmt.Sprintf("type refused: %v", r.Err))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 )
@@ -52,7 +53,7 @@ func (p *Process) turn() {
 	for _, k := range p.agenda.Waiting(now) {
 		next, watch := plane.Expire(k.slot(), now, func(frame []byte) {
 			p.World.Plane.Expired++
-			p.failed(frame, route.TimedOut, "parked too long")
+			p.failed(peer.ID{}, frame, route.TimedOut, "parked too long")
 		})
 		k.r.follow(k.shard, next)
 		k.asked(p)
