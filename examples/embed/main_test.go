@@ -69,10 +69,10 @@ func (c *child) up(t *testing.T) (bid, addr string) {
 }
 
 // ends waits for the end of the process, which nobody but the program itself may bring about, and returns its exit
-// code and what it said last.
+// code and what it said until then: the node's own last line may come before or behind the program's.
 func (c *child) ends(t *testing.T) (code int, last string) {
 	for c.out.Scan() {
-		last = c.out.Text()
+		last += c.out.Text() + "\n"
 	}
 	var exit *exec.ExitError
 	if err := c.cmd.Wait(); err != nil {
