@@ -128,8 +128,9 @@ var errStranger = errors.New("driver: refused by a node that is no member")
 
 func (d *Driver) handle(f *frame) {
 	now := d.step()
-	if f.kind == wire.KindRefused || f.kind == wire.KindRefusals {
-		d.refusals(f.from, f.kind, f.body)
+	switch f.kind {
+	case wire.KindRefused, wire.KindRefusals, wire.KindTaken:
+		d.heedOne(f.from, f.kind, f.body)
 		return
 	}
 	err := d.control.node.Handle(now, min(f.arrived, now), f.from, f.kind, f.body)

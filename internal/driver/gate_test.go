@@ -17,6 +17,7 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/port"
 	"github.com/kith-io/kith/route"
 )
 
@@ -278,4 +279,33 @@ func TestClosedWhileSuspended(t *testing.T) {
 	require.ErrorIs(t, <-closed, route.ErrAbandoned, "what waited on the node itself")
 	require.Zero(t, s.handled())
 	require.Zero(t, s.early.Load())
+}
+
+// What a closed gate keeps counts as taken when its connection breaks: its sender writes nothing off. So a node that
+// ends then refuses it, and its sender is told of each, once (SHD-4).
+func TestKeptWhenItsConnectionBreaks(t *testing.T) {
+	var cutters []*cutter
+	s := newSleepers(t, func(cfg *Config) {
+		cfg.Listen = port.Keep(t)
+		cutters = append(cutters, newCutter(t, cfg.Listen))
+		cfg.Advertise = cutters[len(cutters)-1].ln.Addr().String()
+	})
+	const n = 20
+	e := opened(t, s.there[entity.Worker], s.there[entity.Worker].Shard("a"))
+	wakeA, wakeB := s.sleep()
+	s.send(n)
+	cutters[1].cut() // what b says goes through the other one
+	b := s.b.remoteNode(s.a.self)
+	eventually(t, func() bool { return b.listed.Load() }) // it has something to say of a connection that is over
+	closed := make(chan error, 1)
+	go func() { closed <- s.b.Close() }()
+	wakeB()
+	require.NoError(t, <-closed)
+	wakeA()
+	require.NoError(t, s.a.Down(t.Context(), s.b.self.Addr.String()))
+	eventually(t, func() bool { return isForgotten(e.link.Err()) })
+	_, told := s.account()
+	require.Positive(t, told[route.Abandoned])
+	require.EqualValues(t, 3*n, told[route.Abandoned]+told[route.LostInFlight], "%v", told)
+	require.Zero(t, s.handled())
 }

@@ -204,6 +204,12 @@ func (t *links) tellRefusals(over bool) {
 				t.untold(n.id, list, err)
 			}
 		}
+		if !over {
+			continue
+		}
+		if words := n.refusals.takeWords(); len(words) > 0 { // else it takes what is refused for lost as well
+			_ = t.wires.Send(peer.Mail{To: n.id, Kind: wire.KindTaken, Body: flow.AppendTaken(nil, words)})
+		}
 	}
 }
 

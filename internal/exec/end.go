@@ -4,6 +4,7 @@
 package exec
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/internal/loop"
@@ -84,7 +85,7 @@ func (x *Exec) Settle(patience time.Duration) (behind int, stopped <-chan struct
 	for i, p := range x.passes {
 		if stuck[i] {
 			behind++
-			x.abandonOwn(p.backlog.own())
+			x.abandonRuns(p.backlog.rest())
 			x.giveUp(&p.local, nil)
 		}
 	}
@@ -114,9 +115,9 @@ func (h *Host) leaveBehind() (behind int) {
 	if h.queue != nil {
 		l := &h.leftover
 		l.lmu.Lock()
-		own := l.left.takeOwn()
+		left := l.left.takeRest()
 		l.lmu.Unlock()
-		h.x.abandonOwn(own)
+		h.x.abandonRuns(left)
 		return 0
 	}
 	h.mu.Lock()
@@ -126,76 +127,66 @@ func (h *Host) leaveBehind() (behind int) {
 	return behind
 }
 
-// giveUp tells what a goroutine that does not return from a handler has before it of this node's own messages: what
-// others sent is not given back as credit, so they know it as lost. a is the worker's, nil for a loop.
+// giveUp tells what a goroutine that does not return from a handler has before it. a is the worker's, nil for a loop.
 func (x *Exec) giveUp(q *execQueue, a *ahead) {
 	q.mu.Lock()
-	own := q.in.takeOwn()
+	in := q.in.takeRest()
 	hand := q.inHand(a)
 	q.mu.Unlock()
-	x.abandonOwn(hand)
-	x.abandonOwn(own)
+	x.abandonRuns(hand)
+	x.abandonRuns(in)
 }
 
-// abandonOwn refuses whole frames of this node itself.
-func (x *Exec) abandonOwn(runs [][]byte) {
+// abandonRuns refuses whole frames of this node itself, and leaves those of others.
+func (x *Exec) abandonRuns(runs []chunk) {
 	var cache typeCache
-	for _, buf := range runs {
-		for len(buf) > 0 {
+	for _, c := range runs {
+		for buf := c.buf; len(buf) > 0; {
 			n := wire.SizeOf(buf)
+			f := buf[:n:n]
+			buf = buf[n:]
 			var env wire.Envelope
-			if wire.ParseEnvelope(buf[:n:n], &env) == nil {
+			if c.conn != nil {
+				x.leave(&cache, c.conn, c.from, f)
+			} else if wire.ParseEnvelope(f, &env) == nil {
 				x.refuseNow(cache.typeOf(x, &env), nil, &env, route.Abandoned)
 			}
-			buf = buf[n:]
 		}
 	}
 }
 
-// inHand returns this node's own frames that a goroutine has taken and not begun, whose handler does not return. What
-// it wrote before it called that handler, its place, is not ordered against this by anything but the time that has
-// passed; it writes no more while it is there. So the race detector is kept from looking. q.mu is held.
+// inHand returns the frames that a goroutine has taken and not begun, whose handler does not return. What it wrote
+// before it called that handler, its place, is not ordered against this by anything but the time that has passed; it
+// writes no more while it is there. So the race detector is kept from looking. q.mu is held.
 //
 //go:norace
-func (q *execQueue) inHand(a *ahead) (runs [][]byte) {
+func (q *execQueue) inHand(a *ahead) (runs []chunk) {
 	b := &q.out
 	for i := b.at.chunk; i < len(b.chunks); i++ {
-		c := &b.chunks[i]
-		from := 0
+		c := b.chunks[i]
 		if i == b.at.chunk {
-			from = b.at.end
-			if a != nil && c.conn == nil {
+			if a != nil {
 				for n := a.at; n < a.n; n++ { // of the frames that were looked at together
-					runs = append(runs, a.next[n].frame)
+					runs = append(runs, chunk{c.conn, c.from, a.next[n].frame})
 				}
 			}
+			c.buf = c.buf[b.at.end:]
 		}
-		if c.conn == nil {
-			runs = append(runs, c.buf[from:])
-		}
+		runs = append(runs, c)
 	}
 	return runs
 }
 
-// own returns the frames of this node itself in a batch of a loop that stands in a handler.
+// rest returns the frames in a batch of a loop that stands in a handler.
 //
 //go:norace
-func (b *batch) own() (runs [][]byte) {
-	for i := range b.chunks {
-		if b.chunks[i].conn == nil {
-			runs = append(runs, b.chunks[i].buf)
-		}
-	}
-	return runs
-}
+func (b *batch) rest() []chunk { return slices.Clone(b.chunks) }
 
-// takeOwn takes the frames of this node itself out of the batch.
-func (b *batch) takeOwn() (runs [][]byte) {
+// takeRest takes the frames out of the batch.
+func (b *batch) takeRest() []chunk {
+	runs := slices.Clone(b.chunks)
 	for i := range b.chunks {
-		if c := &b.chunks[i]; c.conn == nil {
-			runs = append(runs, c.buf)
-			c.buf = nil
-		}
+		b.chunks[i].buf = nil
 	}
 	return runs
 }

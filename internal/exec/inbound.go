@@ -92,6 +92,7 @@ func (p *pass) keep(c *transport.InConn, from *Source, frames []byte) {
 		var env wire.Envelope
 		switch kind := wire.KindOf(f); gate.AtGate(kind, n, p.backlog.size, p.x.cfg.Backlog) {
 		case plane.Left:
+			p.x.leave(&p.ahead.cache, c, from, f)
 			continue
 		case plane.GoesOn:
 			p.x.needs.Reply(c.From(), f)

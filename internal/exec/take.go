@@ -115,7 +115,7 @@ func (h *Host) take(now time.Duration, from *Source, env *wire.Envelope, hash ui
 // refuse counts an envelope that is not taken, and tells its sender. t is nil when the type is not registered here.
 // Whoever returns late from a handler finds that what stood behind it has been told.
 func (x *Exec) refuse(t *Type, from *Source, env *wire.Envelope, reason route.Reason) {
-	if from != nil || !x.settled.Load() {
+	if !x.settled.Load() {
 		x.refuseNow(t, from, env, reason)
 	}
 }
@@ -130,6 +130,18 @@ func (x *Exec) refuseNow(t *Type, from *Source, env *wire.Envelope, reason route
 	}
 	kept := *env // so that nobody's envelope has to be on the heap because of those that are refused
 	x.needs.Refused(t, from, &kept, reason)
+}
+
+// leave leaves a frame of another node as it is. Its sender knows it as lost with the connection, or with this node; if
+// the connection is over already, and the frame was taken then, it is refused.
+func (x *Exec) leave(cache *typeCache, c *transport.InConn, from *Source, frame []byte) {
+	if !wire.IsTell(frame) || c.Leave(1) {
+		return
+	}
+	var env wire.Envelope
+	if wire.ParseEnvelope(frame, &env) == nil {
+		x.refuseNow(cache.typeOf(x, &env), from, &env, route.Abandoned)
+	}
 }
 
 // deliver gives one message to the shard. sender, if not nil, waits for room.

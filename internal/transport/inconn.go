@@ -43,7 +43,7 @@ type InConn struct {
 	backTalk
 	received uint64 // bytes delivered
 	tells    uint64 // among them, in envelopes of their own
-	stands   bool   // its socket may be asked
+	stands   bool   // it is not over: its socket may be asked
 	silence  silence
 	mute     atomic.Bool // that is: credit goes another way
 

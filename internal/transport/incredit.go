@@ -166,3 +166,17 @@ func (c *InConn) tellTaken() {
 	c.mu.Unlock()
 	c.t.cfg.Flights.Taken(c.from.id, taken)
 }
+
+// Leave says that this node will not work off so many tells that Data delivered on c, and has given no credit back for
+// them. It reports whether their sender will know them as lost in flight. If not, the connection is over and its sender
+// is told that they were taken: they have to be refused.
+func (c *InConn) Leave(tells int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.stands {
+		return false
+	}
+	invariant.Check(uint64(tells) <= c.tells, "transport: more tells left than were delivered")
+	c.tells -= uint64(tells)
+	return true
+}

@@ -288,6 +288,8 @@ func (c *conn) read(p *pipe, src, dst *Process, k packet) {
 		dst.credit(src.ID, k.body)
 	case k.kind == wire.KindRefused || k.kind == wire.KindRefusals:
 		dst.refusedThere(src.ID, k.kind, k.body)
+	case k.kind == wire.KindTaken:
+		dst.took(src.ID, k.body)
 	default:
 		dst.control(src.ID, k.kind, k.body)
 	}

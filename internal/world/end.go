@@ -11,7 +11,7 @@ import (
 
 // abandon gives up what a process holds that ends by itself, while it can still say so: what waits in mailboxes, before
 // workers and loop, in slots and links; and tells what it has refused of others. What its gate keeps of others it
-// leaves as it is: they get no credit for it, and know it as lost.
+// leaves as it is: they get no credit for it, and know it as lost, unless their connection is over.
 func (p *Process) abandon() {
 	failTo := func(to peer.ID, frame []byte) { p.failed(to, frame, plane.WhyUnsent(true), "its node ended") }
 	fail := func(frame []byte) { failTo(peer.ID{}, frame) }
@@ -32,7 +32,22 @@ func (p *Process) abandon() {
 	for _, c := range p.links.list {
 		c.link.flow.FailAll(func(frame []byte) { failTo(c.to, frame) })
 	}
+	leaveKept(p)
 	p.lastReport()
+}
+
+// leaveKept refuses the tells at the gate whose connection is over: their sender is told that they were taken.
+func leaveKept(p *Process) {
+	for i := range p.gate.waiting {
+		h := &p.gate.waiting[i]
+		var e wire.Envelope
+		if h.frame == nil || !wire.IsTell(h.frame) || h.in.gen == h.gen && !h.in.settled {
+			continue
+		}
+		if wire.ParseEnvelope(h.frame, &e) == nil { // as it did when it came
+			p.refuse(h.in.from, &e, plane.Abandoned(true))
+		}
+	}
 }
 
 // abandon drops what the host holds. Handlers that wait for an answer never get one: what stands behind them goes too.

@@ -23,7 +23,9 @@ func (l *link) over() {
 		p.lostInFlight(p.flightsTo(c.to).Over(flown), false)
 	}
 	if there := c.peer; there.Alive {
-		taken := flow.Taken{Number: uint16(c.number), Generation: c.gen, Tells: there.reader(c).tells}
+		in := there.reader(c)
+		in.settled = true
+		taken := flow.Taken{Number: uint16(c.number), Generation: c.gen, Tells: in.tells}
 		there.Later(0, func() { there.gathered(p.ID).words.Add(taken) })
 	}
 }

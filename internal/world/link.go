@@ -148,6 +148,7 @@ type inbound struct {
 	gen      uint32
 	meter    flow.Meter
 	tells    uint64 // that came on it
+	settled  bool   // it is over: what was taken on it is told
 	flushing bool
 	back     *backTalk // of this generation, once something was full
 }
@@ -165,7 +166,7 @@ func (p *Process) reader(c *conn) *inbound {
 	in := p.inbound[i]
 	in.conn = c
 	if in.gen != c.gen {
-		in.gen, in.meter, in.tells = c.gen, flow.MakeMeter(p.World.Config.Data.Window), 0
+		in.gen, in.meter, in.tells, in.settled = c.gen, flow.MakeMeter(p.World.Config.Data.Window), 0, false
 	}
 	return in
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/sim/setup"
@@ -172,6 +173,44 @@ func TestLinksUnderFaults(t *testing.T) {
 			require.Empty(t, broken(w))
 		})
 	}
+}
+
+// What a closed gate keeps counts as taken when its connection breaks: its sender writes nothing off. So a process that
+// ends then tells what becomes of it, and of what came on a connection that lives nothing, which its sender knows as
+// lost with the process: each is told once (SHD-4).
+func TestKeptWhenItsConnectionBreaks(t *testing.T) {
+	l := startLinkLoad(t, 1)
+	w := l.w
+	l.to.Stick(time.Minute)
+	w.Advance(20 * time.Second)
+	require.True(t, l.to.Held())
+	require.Zero(t, l.send(t))
+	w.Advance(100 * time.Millisecond)
+	kept := 0
+	for i := range l.to.gate.waiting {
+		if l.to.gate.waiting[i].frame != nil {
+			kept++
+		}
+	}
+	require.Positive(t, kept)
+	for _, c := range l.from.links.list {
+		c.broke("while the gate is closed")
+	}
+	w.Advance(time.Second)
+	require.Zero(t, l.send(t))
+	w.Advance(100 * time.Millisecond)
+	l.to.Die(true)
+	w.Advance(time.Second) // what it says at its end has come
+	require.NoError(t, l.from.Command(membership.DownCommand{ID: l.to.ID}))
+	w.Advance(time.Minute)
+	told := map[route.Reason]uint64{}
+	for r, n := range w.Book.Reports() {
+		told[r.Why] += n
+	}
+	require.EqualValues(t, kept, told[route.Abandoned])
+	require.Zero(t, told[route.LostInFlight], "of those that counted as taken")
+	require.Positive(t, w.Book.unknown[l.from], "of those that came on a connection that lives")
+	require.EqualValues(t, 2*32, told[route.Abandoned]+told[route.PeerLost]+w.Book.unknown[l.from])
 }
 
 // TestUnsentEnvelopeOfALargeMessage: a link that gives up the envelope of a large message ends that one, and none to

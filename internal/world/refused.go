@@ -107,6 +107,9 @@ func (p *Process) lastReport() {
 		for part := range slices.Chunk(r.list.Take(), plane.MaxRefusals) {
 			p.mail(r.to, wire.KindRefusals, plane.AppendRefusals(nil, part, true))
 		}
+		if words := r.words.Take(); len(words) > 0 { // else it takes what is refused for lost as well
+			p.mail(r.to, wire.KindTaken, flow.AppendTaken(nil, words))
+		}
 	}
 }
 

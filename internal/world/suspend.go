@@ -17,9 +17,19 @@ import (
 // gate is whether a process handles user messages, and what waits until it does.
 type gate struct {
 	suspended bool
-	waiting   []func()
+	waiting   []held
 	kept      int           // bytes of others' envelopes in waiting
 	limit     time.Duration // age of the control loop's last step above which the data plane handles nothing
+}
+
+// held is what waits at a gate.
+type held struct {
+	run func()
+
+	// Of an envelope of another process: it, and the generation of the connection on which it came.
+	frame []byte
+	in    *inbound
+	gen   uint32
 }
 
 // Held reports whether user messages are not handled now: by the node's order, or because the control loop has not
@@ -33,7 +43,7 @@ func (p *Process) Held() bool {
 }
 
 // hold keeps what would reach a handler for when the process goes on.
-func (p *Process) hold(run func()) { p.gate.waiting = append(p.gate.waiting, run) }
+func (p *Process) hold(run func()) { p.gate.waiting = append(p.gate.waiting, held{run: run}) }
 
 // pass runs now, or when the process goes on, behind what waits already.
 func (p *Process) pass(run func()) {
@@ -79,9 +89,9 @@ func (g *gate) oversleeps(p *Process) {
 func (p *Process) goOn() {
 	judgeHealth(p)
 	for len(p.gate.waiting) > 0 && p.Alive && !p.Held() {
-		run := p.gate.waiting[0]
+		next := p.gate.waiting[0]
 		p.gate.waiting = p.gate.waiting[1:]
-		run()
+		next.run()
 	}
 }
 
@@ -98,12 +108,12 @@ func (p *Process) arrives(in *inbound, from peer.ID, frame []byte) (consumed boo
 		p.keeps(frame)
 		p.gate.kept += n
 		p.gate.bounds(p)
-		p.hold(func() {
+		p.gate.waiting = append(p.gate.waiting, held{frame: frame, in: in, gen: gen, run: func() {
 			p.gate.kept -= n
 			if p.frame(in, gen, from, frame) {
 				p.consume(in, gen, n)
 			}
-		})
+		}})
 		return false
 	case plane.NoPlace:
 		var e wire.Envelope
