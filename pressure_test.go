@@ -124,9 +124,19 @@ func TestTellWaitWaitsAtTheEntity(t *testing.T) {
 	p.all.await(t, 4*others*rounds)
 	require.LessOrEqual(t, p.nodes[0].Stats().MailboxBytes, hardBound(5, 17<<10))
 	require.GreaterOrEqual(t, p.nodes[0].Stats().MailboxBytes, int64(pressedMailbox), "senders wait because of it")
+	eventually(t, func() bool {
+		s := p.nodes[0].Stats().Types[0].Pressure
+		return s == kith.PressureStats{Waits: s.Waits, Waiting: 1, Filled: 1, Full: 1} && s.Waits > 0
+	}, "one waits here, for one full mailbox")
 	p.letGo()
 	p.slow.await(t, 5*count)
 	done.Wait()
+	for i, n := range p.nodes {
+		require.Zero(t, n.Stats().Types[0].Pressure.Waiting)
+		require.Positive(t, n.Stats().Types[0].Pressure.Waits)
+		eventually(t, func() bool { s := n.Stats().Types[0].Pressure; return s.Full == 0 && (s.Filled > 0) == (i == 0) },
+			"room, and who had none is known where it is")
+	}
 	require.Empty(t, p.rep.count, "nothing was reported, for whatever reason")
 }
 

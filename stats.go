@@ -40,6 +40,8 @@ type Stats struct {
 type (
 	// TypeStats concerns one type on this node.
 	TypeStats = stats.Type
+	// PressureStats concerns senders that wait for room, and the mailboxes of a type that have none.
+	PressureStats = stats.Pressure
 	// TransportStats concerns connections.
 	TransportStats = stats.Transport
 	// SuspensionStats concerns suspensions.

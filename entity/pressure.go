@@ -3,14 +3,19 @@
 
 package entity
 
-import "github.com/kith-io/kith/route"
+import (
+	"slices"
+
+	"github.com/kith-io/kith/route"
+)
 
 // mostPressed is how many senders may send beyond the bound of one mailbox at once; the messages of others do not
 // count for more room.
 const mostPressed = 64
 
 // Sender is the connection by which messages come whose senders wait for room (Message.Sender). Its methods are called
-// under the shard's lock, do not block, and do not call back into a shard. Senders are compared.
+// under the shard's lock, do not block, and do not call back into a shard. Senders are compared. Of a sender on the
+// entity's own node (Message.Here) only Room is called, once for all who wait there.
 type Sender interface {
 	// Full says that the mailbox of the entity with that hash of its id holds its bound, limit bytes. It returns how many
 	// bytes may have been sent already before this is heard, all of which are taken, at least one; zero when it had been
@@ -32,6 +37,13 @@ func (e *Entity) press(s *Shard, r record, m *Message) route.Reason {
 		waits = e.act.bytes
 	}
 	over := n > s.typ.MailboxBytes-waits
+	if m.Here && !m.Parked {
+		if waits > 0 && (over || len(e.act.pressed) > 0) {
+			e.pressedHere(s, m.Sender)
+			return route.MailboxFull
+		}
+		return s.put(e, r, m.Payload, m.Headers, false)
+	}
 	if over && waits > 0 {
 		a := e.act
 		e.tellFull(s, m)
@@ -61,14 +73,31 @@ func (e *Entity) tellFull(s *Shard, m *Message) {
 		return
 	}
 	a := e.act
-	if len(a.pressed) >= mostPressed {
-		a.pressed = stillThere(a.pressed)
-	}
-	a.pressed = append(a.pressed, m.Sender)
+	e.pressedBy(s, m.Sender)
 	if a.allowing < mostPressed {
 		a.allowing++
 		a.allowed += allowance
 	}
+}
+
+// pressedHere notes a sender of this node, once.
+func (e *Entity) pressedHere(s *Shard, sender Sender) {
+	if !slices.Contains(e.act.pressed, sender) {
+		e.pressedBy(s, sender)
+	}
+}
+
+// pressedBy notes who is to be told when the mailbox of e has room.
+func (e *Entity) pressedBy(s *Shard, sender Sender) {
+	a := e.act
+	if len(a.pressed) == 0 {
+		s.stats.Filled++
+		s.stats.Full++
+	}
+	if len(a.pressed) >= mostPressed {
+		a.pressed = stillThere(a.pressed)
+	}
+	a.pressed = append(a.pressed, sender)
 }
 
 // stillThere keeps those that are not gone.
@@ -90,6 +119,7 @@ func (a *activity) relieve() {
 	for _, to := range a.pressed {
 		to.Room(t, s.id, hash)
 	}
+	s.stats.Full--
 	clear(a.pressed)
 	a.pressed, a.forced, a.allowed, a.allowing = a.pressed[:0], 0, 0, 0
 }

@@ -65,6 +65,7 @@ func TestSenderIsToldOfAFullMailbox(t *testing.T) {
 	require.Equal(t, route.OK, r.press("a", 256, a))
 	require.True(t, a.full[hash])
 	require.Equal(t, MinMailboxBytes, a.limit)
+	require.Equal(t, []int{1, 1}, []int{int(r.Stats().Filled), r.Stats().Full})
 	require.Equal(t, route.MailboxFull, r.deliver("a", "", nil, 0), "who does not wait is refused as ever")
 	parked := Message{ID: []byte("a"), Payload: make([]byte, 4096), Sender: a, Parked: true}
 	require.Equal(t, route.OK, r.Deliver(r.f.now, &parked), "what was parked is not counted")
@@ -79,11 +80,67 @@ func TestSenderIsToldOfAFullMailbox(t *testing.T) {
 	require.Empty(t, a.full)
 	require.Empty(t, b.full)
 	require.Zero(t, r.Stats().QueuedBytes)
+	require.Equal(t, []int{1, 0}, []int{int(r.Stats().Filled), r.Stats().Full}, "one mailbox, however many were told")
 	for range 6 {
 		require.Equal(t, route.OK, r.press("a", 256, a), "as before")
 	}
 	r.Abandon()
 	require.Empty(t, a.full, "who waits for what is dropped waits no more")
+}
+
+// own is the entity's own node as a Sender.
+type own struct{ rings int }
+
+func (*own) Full(route.TypeID, route.ShardID, uint64, int) int { panic("nothing of it is under way") }
+
+func (o *own) Room(route.TypeID, route.ShardID, uint64) { o.rings++ }
+
+func (*own) Gone() bool { return false }
+
+// A message of the entity's own node whose sender waits is refused by a full mailbox, and takes no room that others
+// wait for: it goes on when they do, with one ring for all of its node (SHD-4).
+func TestSenderHereWaitsWithTheOthers(t *testing.T) {
+	r := newRig(t, Blocking, func(typ *Type) { typ.MailboxBytes = MinMailboxBytes })
+	here, there := &own{}, newPresser(t, 1000)
+	press := func(size int) route.Reason {
+		return r.Deliver(r.f.now, &Message{ID: []byte("a"), Payload: make([]byte, size-RecordOverhead), Sender: here,
+			Here: true})
+	}
+	require.Equal(t, route.OK, press(3*MinMailboxBytes), "one message is taken in any case")
+	r.runAll()
+	require.Equal(t, route.OK, press(MinMailboxBytes/2))
+	require.Equal(t, route.OK, press(MinMailboxBytes/2))
+	e := r.Ready()
+	require.True(t, e.Begin(r.f.now), "both are one batch")
+	for range 3 {
+		require.Equal(t, route.MailboxFull, press(RecordOverhead))
+	}
+	require.Equal(t, route.OK, r.press("a", MinMailboxBytes/2, there), "what is under way is taken")
+	require.Equal(t, route.OK, r.press("a", 100, there))
+	require.Equal(t, route.MailboxFull, press(RecordOverhead))
+	require.Len(t, e.act.pressed, 2)
+	require.Zero(t, here.rings)
+	for e.Work() {
+		continue
+	}
+	require.True(t, e.End(r.f.now), "more waits: of those that were under way")
+	require.Zero(t, here.rings, "more than half")
+	require.Equal(t, route.MailboxFull, press(RecordOverhead), "there is room, but others wait for it")
+	require.Equal(t, 1, r.Stats().Full)
+	require.True(t, e.Begin(r.f.now))
+	for e.Work() {
+		continue
+	}
+	require.False(t, e.End(r.f.now))
+	require.Equal(t, 1, here.rings)
+	require.Empty(t, there.full)
+	require.Equal(t, route.OK, press(RecordOverhead))
+	parked := Message{ID: []byte("a"), Payload: make([]byte, 3*MinMailboxBytes), Sender: there, Parked: true}
+	require.Equal(t, route.OK, r.Deliver(r.f.now, &parked))
+	require.Equal(t, route.MailboxFull, press(RecordOverhead))
+	r.Abandon()
+	require.Equal(t, 2, here.rings, "who waits for what is dropped waits no more")
+	require.Zero(t, r.Stats().Full)
 }
 
 // One large message into an empty mailbox is over the bound: its sender is told.
@@ -170,10 +227,12 @@ func TestPressureLaw(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
+				full := 0
 				for _, e := range r.table.dense {
 					waits := 0
 					if e.act != nil {
 						waits = e.act.bytes
+						full += min(1, len(e.act.pressed))
 					}
 					for _, s := range senders {
 						if s.full[HashID([]byte(e.id))] {
@@ -182,6 +241,7 @@ func TestPressureLaw(t *testing.T) {
 					}
 					require.LessOrEqual(t, waits, MinMailboxBytes+3*allowance)
 				}
+				require.Equal(t, full, r.Stats().Full)
 			},
 		})
 	})

@@ -133,6 +133,9 @@ type Message struct {
 	// Sender, if not nil, is told when the mailbox is full, and until when; the message is taken all the same. Modes other
 	// than Blocking do not look at it, nor does a message with a Loan, which no mailbox refuses.
 	Sender Sender
+	// Here says that Sender is on this node: nothing of it is under way when it is told, so it is refused with MailboxFull
+	// then, and told of room, rather than taken beyond the bound. It does not take the room that others wait for.
+	Here bool
 	// Loan, if not nil, gives Payload to a Blocking entity without a copy. Other modes do not look at it.
 	Loan *Loan
 }

@@ -111,6 +111,8 @@ type Stats struct {
 	Crashed     int      // of them, those that panicked within the type's RestartWindow, if it counts panics
 	Timers      int      // running
 	QueuedBytes int      // in mailboxes, RecordOverhead of each message included
+	Filled      uint64   // times that a mailbox became full for senders that wait
+	Full        int      // mailboxes for which they wait now
 }
 
 // NewShard returns the empty host of shard id of type t, owned under fence f. t has its defaults filled in and is not

@@ -40,13 +40,28 @@ type Type struct {
 	GivenUp      uint64 // entities given up after a panic, as Type.Restart and MaxRestarts say
 	Dropped      uint64 // accepted messages dropped with them
 
+	TypeTimers
+	Pressure Pressure // who waits for room
+
+	Panics, Slow uint64 // calls into handlers that panicked, that took too long
+}
+
+// TypeTimers is the part of Type that concerns timers.
+type TypeTimers struct {
 	Timers                     uint64 // running
 	TimersFired, TimersDropped uint64 // dropped ones were cancelled, or went with their instance or their shard
 	// How late the fired ones came, none early: at most so late were half of them, 99 of 100, and all. The first two are
 	// bounds of classes of 1, 2, 5, 10 ms and so on. A Blocking entity's timer has come when it is in the mailbox.
 	TimersLateP50, TimersLateP99, TimersLateMax time.Duration
+}
 
-	Panics, Slow uint64 // calls into handlers that panicked, that took too long
+// Pressure is the part of Type that concerns back-pressure: Waits and Waiting count senders on this node, the others
+// mailboxes here, up to 0.1 s old. Messages that Tell had refused for a full mailbox are in Type.Refused.
+type Pressure struct {
+	Waits   uint64 // calls that found no room, wherever, and waited: of TellWait, and of large messages for their budget
+	Waiting int    // of them, those that wait now
+	Filled  uint64 // times that a mailbox became full for senders that wait; they go on when half of it is free
+	Full    int    // mailboxes for which they wait now
 }
 
 // Measure says what a duration given to Config.Latency is.

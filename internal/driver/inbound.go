@@ -35,6 +35,7 @@ func (d *Driver) execution() {
 			return &n.conns[c.Link().Number()].source
 		},
 		Reply: d.reply, InvalidFrames: d.nonsense.note, Refused: d.refused, Large: d.large.take,
+		Room:    d.room.ringHere,
 		Stopped: func(h *exec.Host) { d.inbox.post(func() { d.hostStopped(h) }) },
 		Dropped: func(t *exec.Type, i entity.Incident) {
 			d.failed.add(d.regionOf(t), i.Shard, cause{peer: d.self, reason: route.Crashed}, uint64(i.Dropped), bytesOf(i.ID))

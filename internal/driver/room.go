@@ -28,8 +28,8 @@ type waitLine struct {
 // lineKey is what a line waits for: room in a link, or at an entity or a node that the link leads to; zero: anything
 // else.
 type lineKey struct {
-	link *transport.Link
-	full wire.Full // zero: the link
+	link *transport.Link // nil: an entity of this node
+	full wire.Full       // zero: the link
 }
 
 // line is who waits for one thing.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/wire"
 )
@@ -87,4 +88,14 @@ func TestRoomBehindALink(t *testing.T) {
 	require.True(t, second.called())
 	require.True(t, other.called())
 	require.False(t, first.called() || itself.called() || elsewhere.called())
+}
+
+// Who waits for an entity of this node is called when that has room, and nobody else (SHD-4).
+func TestRoomAtAnEntityHere(t *testing.T) {
+	var r waitLine
+	at := lineKey{full: flow.FullEntity(1, 2, 3)}
+	mine, other, none := r.enter(at), r.enter(lineKey{full: flow.FullEntity(1, 2, 4)}), r.enter(lineKey{})
+	r.ringHere(1, 2, 3)
+	require.True(t, mine.called())
+	require.False(t, other.called() || none.called())
 }

@@ -25,6 +25,8 @@ type regionCounters struct {
 	refusedThere atomic.Uint64
 	unsent       atomic.Uint64
 	parkedLost   atomic.Uint64
+	waits        atomic.Uint64 // calls of TellWait that found no room
+	waiting      atomic.Int64  // of them, those that wait now
 
 	abandonedTells, abandonedAsks atomic.Uint64
 }
@@ -85,6 +87,7 @@ func (r *Region) stats() TypeStats {
 		Refused: map[string]uint64{}, RefusedRemote: r.count.refusedThere.Load(), Unsent: r.count.unsent.Load(),
 	}
 	put(&t, r.hosts.Stats())
+	t.Pressure.Waits, t.Pressure.Waiting = r.count.waits.Load(), int(r.count.waiting.Load())
 	t.Expired += r.hosts.Refused(route.Expired)
 	t.Abandoned = r.count.abandonedTells.Load() + r.count.abandonedAsks.Load()
 	t.Hosted, t.Stopping = r.hosts.Hosted()
@@ -114,5 +117,6 @@ func put(t *TypeStats, st entity.Stats) {
 	t.Crashes, t.GivenUp, t.Dropped, t.Evicted = st.Crashes, st.GivenUp, st.Dropped, st.Evicted
 	t.Expired = st.Expired
 	t.Crashed = uint64(st.Crashed)
+	t.Pressure.Filled, t.Pressure.Full = st.Filled, st.Full
 	t.Entities, t.MailboxBytes = uint64(st.Live), uint64(st.QueuedBytes)
 }

@@ -46,8 +46,7 @@ func (r *Region) tellWait(h *Headers, id string, payload []byte) error {
 			continue
 		}
 		if e.host != nil {
-			env := r.envelope(sh, e, 0, payload, nil, h)
-			if stale, err := r.sendHere(s, e, &env, id); !stale {
+			if stale, err := r.tellWaitHere(slotRef{r, sh}, e, id, payload, h); !stale {
 				return err
 			}
 			continue
@@ -90,7 +89,8 @@ func (r *Region) tellWait(h *Headers, id string, payload []byte) error {
 	}
 }
 
-// fullThereError says that an entity, or its node, has no room; it names the line in which to wait for some.
+// fullThereError says that an entity, here or there, or its node, has no room; it names the line in which to wait for
+// some.
 type fullThereError struct {
 	route.RefusedError
 	at lineKey
@@ -110,6 +110,29 @@ func (r *Region) fullThere(sh route.ShardID, e *routeEntry, id string) error {
 		Peer: e.remote.id, Type: r.typ.Name, Reason: route.Reason(f.Reason), Limit: limit}}
 }
 
+// tellWaitHere is tellWait to an entity of this node, as sendHere is send. If the mailbox is full its error names the
+// line in which to wait.
+func (r *Region) tellWaitHere(ref slotRef, e *routeEntry, id string, payload []byte, h *Headers) (stale bool,
+	err error) {
+	env := r.envelope(ref.shard, e, 0, payload, nil, h)
+	if r.typ.Mode != entity.Blocking {
+		return r.sendHere(ref.slot(), e, &env, id)
+	}
+	env.Flags |= wire.FlagWait
+	stale, err = r.sendHere(ref.slot(), e, &env, id)
+	if err == nil || err != r.full[route.MailboxFull] {
+		return stale, err
+	}
+	f := flow.FullEntity(r.id, ref.shard, entity.HashID(bytesOf(id)))
+	return false, &fullThereError{at: lineKey{full: f}, RefusedError: route.RefusedError{
+		Peer: r.d.self, Type: r.typ.Name, Reason: route.MailboxFull, Limit: r.typ.MailboxBytes}}
+}
+
+// ringHere wakes the first who waits for room at an entity of this node.
+func (r *waitLine) ringHere(t route.TypeID, n route.ShardID, hash uint64) {
+	r.ring(lineKey{full: flow.FullEntity(t, n, hash)})
+}
+
 // insist repeats an attempt that has ended with err, if that was because there was no room, until there is some or ctx
 // ends.
 func (r *Region) insist(ctx context.Context, err error, try func() error) error {
@@ -119,6 +142,9 @@ func (r *Region) insist(ctx context.Context, err error, try func() error) error 
 	if err := r.d.exec.Waits.MayWait(); err != nil {
 		return err
 	}
+	r.count.waits.Add(1)
+	r.count.waiting.Add(1)
+	defer r.count.waiting.Add(-1)
 	t := r.d.room.enter(lineOf(err))
 	defer r.d.room.leave(t)
 	pause := waitFirst
@@ -145,7 +171,8 @@ func (r *Region) insist(ctx context.Context, err error, try func() error) error 
 	}
 }
 
-// Pauses of a TellWait whose room nobody rings for: that of a local mailbox or of the parking budget.
+// Pauses of a TellWait whose room nobody rings for: that of a budget of this node, of all its mailboxes or of what is
+// parked, or of a queue to a worker or loop of it.
 const (
 	waitFirst = time.Millisecond
 	waitMost  = 20 * time.Millisecond

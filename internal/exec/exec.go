@@ -50,6 +50,9 @@ type Needs struct {
 	Refused func(t *Type, from *Source, env *wire.Envelope, reason route.Reason)
 	// Large returns the large message for which an envelope stands, or why there is none to be had.
 	Large func(from *Source, env *wire.Envelope) (Large, route.Reason)
+	// Room says that the mailbox of an entity, by the hash of its id, has room again: Send has refused a message to it
+	// whose sender waits for room. A lock of the host is held.
+	Room func(t route.TypeID, shard route.ShardID, hash uint64)
 	// Stopped says that the entities of a shard have stopped. A lock of the host may be held.
 	Stopped func(h *Host)
 	// Dropped says that an entity was given up, and i.Dropped tells with it. A lock of the host may be held.

@@ -33,13 +33,15 @@ const (
 	figTimersDropped
 	figTimersHandled
 	figExpired
+	figFilled
 	figTimersLate    // the first of the classes of entity.Lateness
 	figTimersLateMax = figTimersLate + entity.LateClasses
 	figEntities      = figTimersLateMax + 1
 	figCrashed       = figEntities + 1
 	figTimers        = figEntities + 2
 	figMailboxBytes  = figEntities + 3
-	figures          = figEntities + 4
+	figFull          = figEntities + 4
+	figures          = figEntities + 5
 )
 
 // tally is one value of each figure.
@@ -52,7 +54,7 @@ func tallyOf(st *entity.Stats) tally {
 		figMade:        st.Made, figPassivated: st.Passivated, figStopped: st.Stopped, figAbandoned: st.Abandoned,
 		figCrashes: st.Crashes, figGivenUp: st.GivenUp, figDropped: st.Dropped, figEvicted: st.Evicted,
 		figTimersFired: st.TimersFired, figTimersDropped: st.TimersDropped,
-		figTimersHandled: st.TimersHandled, figExpired: st.Expired,
+		figTimersHandled: st.TimersHandled, figExpired: st.Expired, figFilled: st.Filled, figFull: uint64(st.Full),
 		figEntities: uint64(st.Live), figCrashed: uint64(st.Crashed), figTimers: uint64(st.Timers),
 		figMailboxBytes: uint64(st.QueuedBytes), figTimersLateMax: uint64(st.Late.Max),
 	}
@@ -98,6 +100,7 @@ func (v *tally) stats() (st entity.Stats) {
 	st.Made, st.Passivated, st.Stopped, st.Abandoned = v[figMade], v[figPassivated], v[figStopped], v[figAbandoned]
 	st.TimersFired, st.TimersDropped, st.Timers = v[figTimersFired], v[figTimersDropped], int(v[figTimers])
 	st.Expired, st.TimersHandled = v[figExpired], v[figTimersHandled]
+	st.Filled, st.Full = v[figFilled], int(v[figFull])
 	st.Crashes, st.GivenUp, st.Dropped, st.Evicted = v[figCrashes], v[figGivenUp], v[figDropped], v[figEvicted]
 	st.NotMade, st.Crashed = v[figNotMade], int(v[figCrashed])
 	st.Late.Max = time.Duration(v[figTimersLateMax])

@@ -96,6 +96,7 @@ func newBare(t testing.TB, typ entity.Type, edit ...func(*Config)) *bare {
 		Refused:       x.note,
 		InvalidFrames: func(peer.ID, wire.Kind, error) {},
 		Large:         func(*Source, *wire.Envelope) (Large, route.Reason) { return x.large, route.OK },
+		Room:          func(route.TypeID, route.ShardID, uint64) {},
 		Stopped:       (*Host).Remove,
 		Dropped:       func(*Type, entity.Incident) {},
 		Unhandled:     func(*Type, route.ShardID, string, route.Reason, bool) {},

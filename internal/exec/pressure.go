@@ -14,6 +14,18 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
+// here is this node as the sender of messages to its own Blocking entities that waits for room. It is an entity.Sender.
+type here Exec
+
+// Full is not called: who sends here learns by the reason that Send returns.
+func (*here) Full(route.TypeID, route.ShardID, uint64, int) (allowance int) { return 0 }
+
+// Room passes on that an entity has room again.
+func (x *here) Room(t route.TypeID, n route.ShardID, hash uint64) { x.needs.Room(t, n, hash) }
+
+// Gone is false: nothing breaks between a node and itself.
+func (*here) Gone() bool { return false }
+
 // strained holds the connections whose senders were told that the budget of all mailboxes is used up.
 type strained struct {
 	some  atomic.Bool

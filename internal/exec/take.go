@@ -84,8 +84,13 @@ func (x *Exec) arrive(now time.Duration, cache *typeCache, c *transport.InConn, 
 func (h *Host) take(now time.Duration, from *Source, env *wire.Envelope, hash uint64, who told,
 	p *pass) route.Reason {
 	reason, sender := route.OK, entity.Sender(nil)
-	if env.Flags&wire.FlagWait != 0 && p != nil && from != nil && h.t.typ.Mode == entity.Blocking {
-		sender, reason = h.x.senderOf(env, p.conn.Waiting())
+	if env.Flags&wire.FlagWait != 0 && h.t.typ.Mode == entity.Blocking {
+		switch {
+		case who == tellCaller:
+			sender = (*here)(h.x)
+		case p != nil && from != nil:
+			sender, reason = h.x.senderOf(env, p.conn.Waiting())
+		}
 	}
 	if reason == route.OK {
 		reason = h.deliver(now, from, env, hash, sender)
@@ -154,6 +159,9 @@ func (h *Host) deliver(now time.Duration, from *Source, env *wire.Envelope, hash
 	var m entity.Message // field by field: a literal is built elsewhere and copied, and the copy waits for its stores
 	m.Hash, m.Corr, m.Parked = hash, env.Corr, env.Flags&wire.FlagParked != 0
 	m.ID, m.Payload, m.Sender = env.ID, env.Payload, sender
+	if sender != nil {
+		m.Here = from == nil
+	}
 	if env.Flags&wire.FlagAsk != 0 {
 		m.From = h.x.originOf(from)
 	}

@@ -74,3 +74,29 @@ func refusedOn(t *testing.T, mode entity.Mode, way string, flags uint8, left str
 		require.Equal(t, route.ShardStopping, done)
 	}
 }
+
+// A message of this node that waits for room is refused by a full mailbox, and told of room once when half is free,
+// whatever comes meanwhile; one that does not wait is never told (SHD-4).
+func TestRoomHereIsTold(t *testing.T) {
+	rooms, open := make(chan uint64, 16), make(chan struct{})
+	typ := typeOf(entity.Blocking, 1, func(*entity.Context, []byte) error { <-open; return nil })
+	typ.MailboxBytes = entity.MinMailboxBytes
+	x := newBare(t, typ)
+	x.needs.Room = func(_ route.TypeID, _ route.ShardID, hash uint64) { rooms <- hash }
+	send := func(id string, flags uint8) route.Reason {
+		h, env := x.host(id), x.envelope(id, make([]byte, 100))
+		env.Flags = flags
+		return h.Send(h.Lock(), &env, id)
+	}
+	for _, id := range []string{"tells", "waits"} {
+		eventually(t, func() bool { return send(id, 0) == route.MailboxFull })
+	}
+	for range 3 {
+		require.Equal(t, route.MailboxFull, send("waits", wire.FlagWait))
+	}
+	close(open)
+	require.Equal(t, entity.HashID([]byte("waits")), <-rooms)
+	eventually(t, func() bool { return x.typ.Stats().QueuedBytes == 0 && x.typ.Stats().Filled == 1 })
+	require.Empty(t, rooms)
+	require.Equal(t, route.OK, send("waits", wire.FlagWait))
+}

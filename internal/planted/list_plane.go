@@ -157,6 +157,12 @@ var planeBugs = []bug{
 		New: "_, _, _ = to, t, hash",
 	},
 	{
+		Name: "room-of-others-is-taken-here", Package: "./entity", Run: "TestSenderHereWaitsWithTheOthers",
+		In:  "entity.Entity.press",
+		Old: "over || len(e.act.pressed) > 0",
+		New: "over",
+	},
+	{
 		Name: "full-outlives-its-connection", Seeds: 60,
 		In:  "internal/flow.Pressed.Clear",
 		Old: "p.at = nil",

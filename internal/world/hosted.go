@@ -175,6 +175,9 @@ func (p *Process) deliver(from peer.ID, e *wire.Envelope, b *backTalk) route.Rea
 	if e.Flags&wire.FlagHeaders != 0 {
 		m.Headers = e.Headers
 	}
+	if waitsHere := e.Flags&wire.FlagWait != 0 && e.Flags&wire.FlagParked == 0; from == p.ID && waitsHere {
+		m.Sender, m.Here = (*here)(p), true
+	}
 	if b != nil && r.Type.Mode == entity.Blocking && e.Flags&wire.FlagBulk == 0 {
 		if why := p.strains(e, b); why != route.OK {
 			return why

@@ -64,6 +64,18 @@ func (b *backTalk) say() {
 	}
 }
 
+// here is a process as the sender of messages to its own entities that waits for room. It is an entity.Sender.
+type here Process
+
+// Full implements entity.Sender: who sends here learns by the reason.
+func (*here) Full(route.TypeID, route.ShardID, uint64, int) (allowance int) { return 0 }
+
+// Room implements entity.Sender.
+func (p *here) Room(route.TypeID, route.ShardID, uint64) { (*Process)(p).wakeWaiting() }
+
+// Gone implements entity.Sender.
+func (*here) Gone() bool { return false }
+
 // allowance is how many bytes a sender may still send before it hears what is said to it.
 func (w *World) allowance() int {
 	d := w.Config.Data
