@@ -177,7 +177,7 @@ func (p *linkRun) produce(ctx context.Context, id string) {
 			waited = true
 			continue
 		}
-		wire.PutEnvelope(b, &p.env, id)
+		wire.PutPlainEnvelope(b, &p.env, id)
 		wake := p.link.Commit()
 		p.link.Unlock()
 		if wake {

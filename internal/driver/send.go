@@ -12,6 +12,7 @@ import (
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
@@ -73,14 +74,12 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter, h *H
 		}
 		env.Type, env.Shard, env.Term, env.Epoch = uint32(r.id), uint32(sh), e.term, e.epoch
 		env.Corr, env.Payload = corr, payload
-		if corr != 0 {
-			env.Flags |= wire.FlagAsk
-			l.Hurry()
+		if corr == 0 && h == nil {
+			wire.PutPlainEnvelope(b, &env, id) // inlined
+			l.Count(b)
+		} else {
+			putOther(l, b, &env, id)
 		}
-		if env.Flags&(wire.FlagLimit|wire.FlagHeaders) != 0 {
-			l.Timed()
-		}
-		l.Put(b, &env, id)
 		wake := l.Commit()
 		l.Unlock()
 		if wake {
@@ -88,6 +87,20 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter, h *H
 		}
 		return nil
 	}
+}
+
+// putOther writes what is not a plain tell: an ask, or a message with headers. The link's lock is held.
+//
+//go:noinline
+func putOther(l *transport.Link, b []byte, env *wire.Envelope, id string) {
+	if env.Corr != 0 {
+		env.Flags |= wire.FlagAsk
+		l.Hurry()
+	}
+	if env.Flags&(wire.FlagLimit|wire.FlagHeaders) != 0 {
+		l.Timed()
+	}
+	l.Put(b, env, id)
 }
 
 // unusual is send for what may not fit a frame, or has headers. over means that there is nothing left to do.

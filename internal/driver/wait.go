@@ -57,11 +57,9 @@ func (r *Region) tellWait(h *Headers, id string, payload []byte) error {
 			l.Unlock()
 			continue
 		}
-		if l.Pressed() {
-			if err := r.fullThere(sh, e, id); err != nil {
-				l.Unlock()
-				return err
-			}
+		if err := r.pressed(e, id); err != nil {
+			l.Unlock()
+			return err
 		}
 		env, size := wire.Envelope{}, wire.EnvelopeSize+len(id)+len(payload) // field by field, as send does
 		if h != nil {
@@ -76,10 +74,12 @@ func (r *Region) tellWait(h *Headers, id string, payload []byte) error {
 		if l.Waits() {
 			env.Flags |= wire.FlagWait
 		}
-		if h != nil {
-			l.Timed()
+		if h == nil {
+			wire.PutPlainEnvelope(b, &env, id)
+			l.Count(b)
+		} else {
+			putOther(l, b, &env, id)
 		}
-		l.Put(b, &env, id)
 		wake := l.Commit()
 		l.Unlock()
 		if wake {
@@ -99,10 +99,18 @@ type fullThereError struct {
 // Unwrap returns what callers see of it.
 func (e *fullThereError) Unwrap() error { return &e.RefusedError }
 
+// pressed is fullThere, small enough to be inlined where nothing is full.
+func (r *Region) pressed(e *routeEntry, id string) (err error) {
+	if e.link.Pressed() {
+		err = r.fullThere(e, id)
+	}
+	return err
+}
+
 // fullThere returns why there is no room for an entity at its node, as far as that has said so. The link's lock is
 // held.
-func (r *Region) fullThere(sh route.ShardID, e *routeEntry, id string) error {
-	f, limit, full := e.link.Full(flow.FullEntity(r.id, sh, entity.HashID(bytesOf(id))))
+func (r *Region) fullThere(e *routeEntry, id string) error {
+	f, limit, full := e.link.Full(flow.FullEntity(r.id, r.Shard(id), entity.HashID(bytesOf(id))))
 	if !full {
 		return nil
 	}
