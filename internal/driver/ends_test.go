@@ -193,20 +193,25 @@ func TestEndDoesNotWaitForEver(t *testing.T) {
 	for _, mode := range allModes {
 		t.Run("stop "+mode.String(), func(t *testing.T) {
 			t.Parallel()
-			free := make(chan struct{})
+			stopping, free := make(chan struct{}), make(chan struct{})
 			var first atomic.Bool
 			n := newEnding(t, mode, func() {}, func() {
 				if first.CompareAndSwap(false, true) {
+					close(stopping)
 					<-free
 				}
-			})
+			}, func(c *Config) { c.LeaveTimeout = time.Hour })
 			defer func() {
 				close(free)
 				n.ended(t)
 			}()
 			n.send(t, 10)
 			eventually(t, func() bool { return n.handled.Load() == 20 })
-			n.settled(t, n.Leave(context.Background()), 1)
+			left := make(chan error, 1)
+			go func() { left <- n.Leave(context.Background()) }()
+			<-stopping
+			_ = n.Close()
+			n.settled(t, <-left, 1)
 		})
 	}
 }
