@@ -56,8 +56,9 @@ var executionBugs = []bug{
 	},
 	{
 		Name: "tell-without-an-entity-is-forgotten", Package: "./entity", Run: "TestHostLaws",
-		In:   "entity.Context.noInstance",
-		Drop: "c.s.runtime.Unhandled",
+		In:  "entity.Context.noInstance",
+		Old: "c.s.runtime.Unhandled(c.e, route.NewFailed, ask, payload)",
+		New: "_, _ = ask, payload",
 	},
 	{
 		Name: "latest-used-is-evicted", Package: "./entity", Run: "TestMaxActive",
