@@ -115,7 +115,7 @@ var courierBugs = []bug{
 		Drop: "l.flow.Count",
 	},
 	{
-		Name: "a-lost-peer-tells-of-nothing", Package: "./internal/driver", Run: "TestTellsToACutOffNodeAreTold",
+		Name: "a-lost-peer-tells-of-nothing", Package: "./internal/flow", Run: "TestFlights",
 		In:  "internal/flow.Flights.End",
 		Old: "unknown += f.flown[i].Unknown",
 		New: "unknown += 0 * f.flown[i].Unknown",

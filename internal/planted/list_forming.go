@@ -4,7 +4,7 @@ package main
 
 var formingBugs = []bug{
 	{
-		Name: "record-not-heeded", Seeds: 100,
+		Name: "record-not-heeded", Package: "./membership", Run: "TestFirstSeedThatRemembersFormsNoSecondCluster",
 		In:  "membership.forming.remembers",
 		Old: "return r.Known() && !(r.Alone() && (f.joining.first || !r.Counts))",
 		New: "return r.Known() && !f.joining.first",

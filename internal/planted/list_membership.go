@@ -196,7 +196,7 @@ var membershipBugs = []bug{
 		New: "rows = max(rows, m.contactAt)",
 	},
 	{
-		Name: "joiners-lead-themselves", Package: "./sbr", Run: "TestTransitionLaw",
+		Name: "joiners-lead-themselves", Package: "./sbr", Run: "TestJoinersWithoutALeader",
 		In:  "sbr.survey.joiners",
 		Old: "return withJoining",
 		New: "return plain",
