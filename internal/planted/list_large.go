@@ -10,7 +10,7 @@ var largeBugs = []bug{
 		New: "",
 	},
 	{
-		Name: "room-of-a-waiting-message-is-lost", Seeds: 60,
+		Name: "room-of-a-waiting-message-is-lost", Seeds: 20, Accounts: true,
 		In:  "internal/flow.BulkReceiver.remove",
 		Old: "r.room.Drop(r.from, r.key(m))",
 		New: "_ = m",

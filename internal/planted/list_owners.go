@@ -48,7 +48,7 @@ var ownerBugs = []bug{
 		Name: "older-member-ends-a-reign", Package: "./shard", Run: "TestOlderMemberThatAppearsEndsNoReign",
 		In:  "shard.coordinator.onView",
 		Old: "if !c.m.inOffice() {",
-		New: "if !c.m.presides(c.settings.Role, c.term) {",
+		New: "if next, ok := c.m.view.Oldest(c.settings.Role); !ok || next.ID != c.m.self {",
 	},
 	{
 		Name: "given-up-shard-starts-beside-its-handler", Package: "./shard", Run: "TestGivenUpShardEndsBeforeItLivesAgain",
