@@ -17,7 +17,7 @@ SEED     ?=
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm accounts resolver-proof forming-proof storm-arm64 upgrade scale timers kill-test chaos planted fuzz bench bench-e2e bench-peers test-peers test-protobuf idle-entities check build clean
+.PHONY: help run test race storm accounts resolver-proof forming-proof storm-arm64 upgrade scale timers kill-test chaos planted fuzz bench bench-e2e bench-peers test-peers test-protobuf idle-entities pressure check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ bench-e2e: build ## measure two real processes against raw TCP and bulk loopback
 idle-entities: N = 1000000
 idle-entities: build ## hold N=1000000 idle entities in one node process and report its memory; ARGS=--exec=worker
 	@$(BIN)/loadgen idle --entities=$(N) $(ARGS)
+
+pressure: build ## measure what one slow entity among 1,000 behind TellWait costs the others; ARGS="--slow=50ms --rounds=5"
+	@$(BIN)/loadgen pressure $(ARGS)
 
 bench-peers: ## measure other messaging systems beside kith in one run; ARGS="--rounds=3 --only=nats,grpc"
 	@mkdir -p $(BIN)/peers

@@ -26,6 +26,7 @@ const (
 type crewArgs struct {
 	name      string
 	receivers int
+	more      int // senders beside the first
 	shards    uint32
 	tls       tlsFiles      // zero: none
 	cpus      [2][]int      // of the sender and of the receivers; empty: all
@@ -41,6 +42,7 @@ type crewArgs struct {
 // crew is running processes. Against running nodes there is the sender alone.
 type crew struct {
 	sender    *cli.Child
+	more      []*cli.Child // senders beside it
 	receivers []*cli.Child
 	counted   uint64 // by the entities of running nodes, when they were last asked
 }
@@ -73,21 +75,42 @@ func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
 			seeds = []string{at.Addr}
 		}
 	}
-	if c.sender, err = e.startWorker(a.name+"sender", a.cpus[0]); err != nil {
-		return nil, err
-	}
 	start := startArgs{Name: a.cluster, Seeds: seeds, Shards: a.shards, TLS: a.tls,
 		Poll: a.poll, Listen: a.listen, Insecure: a.insecure, Beat: a.beat}
-	if err := c.sender.Call(ctx, "start", start, nil); err != nil {
+	if err := c.startSenders(ctx, e, &a, start); err != nil {
 		return nil, err
 	}
 	for _, p := range c.all() {
-		if err := p.Call(ctx, "await", awaitArgs{Up: max(a.receivers+1, 2)}, nil); err != nil {
+		if err := p.Call(ctx, "await", awaitArgs{Up: max(a.receivers+1+a.more, 2)}, nil); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
 }
+
+// startSenders starts the sender, and those beside it.
+func (c *crew) startSenders(ctx context.Context, e *env, a *crewArgs, start startArgs) (err error) {
+	if c.sender, err = e.startWorker(a.name+"sender", a.cpus[0]); err != nil {
+		return err
+	}
+	if err := c.sender.Call(ctx, "start", start, nil); err != nil {
+		return err
+	}
+	for i := range a.more {
+		s, err := e.startWorker(fmt.Sprintf("%ssender%d", a.name, i+2), a.cpus[0])
+		if err != nil {
+			return err
+		}
+		c.more = append(c.more, s)
+		if err := s.Call(ctx, "start", start, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// senders returns the processes that send.
+func (c *crew) senders() []*cli.Child { return append([]*cli.Child{c.sender}, c.more...) }
 
 // explain says why a cluster did not come about in time: what its sender had to say of it.
 func (c *crew) explain(err error, limit time.Duration) error {
@@ -97,11 +120,11 @@ func (c *crew) explain(err error, limit time.Duration) error {
 	return fmt.Errorf("the nodes were not all up within %v: %w%s", limit, err, c.sender.Said())
 }
 
-// all returns the processes, the sender first.
+// all returns the processes, the senders first.
 func (c *crew) all() []*cli.Child {
 	var all []*cli.Child
 	if c.sender != nil {
-		all = append(all, c.sender)
+		all = c.senders()
 	}
 	return append(all, c.receivers...)
 }

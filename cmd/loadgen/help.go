@@ -24,5 +24,7 @@ var texts = kong.Vars{
 	"timeout_help": "With --mode=ask: time limit of one ask.",
 	"only_help": "Only measures that have this in their names: micro, route, link, tls, tell, ask, large, stalled, " +
 		"hostile; the baseline bulk always runs.",
-	"limit_help": "Give up when it takes longer, with code 1.",
+	"tellers_help": "Goroutines of each that send to the others, 1 to 64; one more sends to the slow one.",
+	"press_help":   "How long the slow entity takes for one message, 1us to 1s.",
+	"limit_help":   "Give up when it takes longer, with code 1.",
 }

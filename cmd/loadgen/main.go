@@ -5,19 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/kith-io/kith/internal/cli"
-)
-
-// The exit codes.
-const (
-	exitOK     = 0
-	exitFailed = 1 // an error, or messages that were neither delivered nor refused
-	exitUsage  = 2 // the command line is wrong; nothing was started
 )
 
 const description = `Load generator for kith: spawns processes with real nodes and measures between them.
@@ -26,20 +18,12 @@ Exit codes: 0 done; 1 an error, or messages that were neither delivered nor refu
 
 // commands is the command line. The field names are the names of the flags.
 type commands struct {
-	Run    runCmd    `cmd:"" help:"Run one workload and report rates and latencies."`
-	Bench  benchCmd  `cmd:"" help:"Measure everything in interleaved rounds beside raw TCP, and report medians."`
-	Serve  serveCmd  `cmd:"" help:"Run a node that hosts the entities of run --target, until SIGINT or SIGTERM."`
-	Idle   idleCmd   `cmd:"" help:"Hold many idle entities in one node process and report its memory."`
-	Worker workerCmd `cmd:"" hidden:"" help:"Be a process of a measurement: answer calls on stdin."`
-}
-
-// env is what a command has of the world.
-type env struct {
-	stdin    io.Reader
-	stdout   io.Writer
-	stderr   *os.File
-	selfArgs []string // what to put before the arguments of a child process; tests need it
-	selfEnv  []string
+	Run      runCmd      `cmd:"" help:"Run one workload and report rates and latencies."`
+	Bench    benchCmd    `cmd:"" help:"Measure everything in interleaved rounds beside raw TCP, and report medians."`
+	Serve    serveCmd    `cmd:"" help:"Run a node that hosts the entities of run --target, until SIGINT or SIGTERM."`
+	Idle     idleCmd     `cmd:"" help:"Hold many idle entities in one node process and report its memory."`
+	Pressure pressureCmd `cmd:"" help:"Measure what one slow entity behind TellWait costs the others of its node."`
+	Worker   workerCmd   `cmd:"" hidden:"" help:"Be a process of a measurement: answer calls on stdin."`
 }
 
 func main() {
@@ -75,9 +59,4 @@ func execute(args []string, e *env) int {
 		return exitFailed
 	}
 	return exitOK
-}
-
-// startWorker starts this program again as a process of a measurement, on the given cores or on all.
-func (e *env) startWorker(name string, cpus []int) (*cli.Child, error) {
-	return cli.Start(cli.Options{Name: name, Args: append(e.selfArgs, "worker"), Env: e.selfEnv, CPUs: cpus})
 }

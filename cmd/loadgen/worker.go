@@ -41,6 +41,10 @@ func (*workerCmd) Run(e *env) error {
 		"hold": cli.Op(w.hold), "fill": cli.Op(w.fill), "held": cli.Op(w.held),
 		"target": cli.Op(w.target), "beats": cli.Op(w.beats),
 		"profile": cli.Op(w.profile), "profiled": cli.Op(w.profiled),
+		"press-join": cli.Op(w.press.join), "press-know": cli.Op(w.press.know), "press-slow": cli.Op(w.press.slow),
+		"press":       cli.Op(w.press.load),
+		"press-watch": cli.Op(w.press.watch), "press-look": cli.Op(w.press.look), "press-peak": cli.Op(w.press.peak),
+		"press-cost": cli.Op(w.press.cost),
 	})
 	if w.node != nil {
 		_ = w.node.Close()
@@ -56,6 +60,7 @@ type worker struct {
 	regions map[string]*kith.Region
 	idle    *bench.Idle // of loadgen idle, and their region
 	filled  *kith.Region
+	press   pressing      // of loadgen pressure
 	report  *cli.Reporter // of loadgen serve
 	timed   int           // one of so many calls is timed for it
 	refused atomic.Uint64 // tells that were accepted and came back as undelivered
@@ -89,7 +94,7 @@ func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
 	cfg := kith.Config{TLS: a.TLS.config(), Name: cmp.Or(a.Name, clusterName), Listen: cmp.Or(a.Listen, "127.0.0.1:0"),
 		Insecure: a.Insecure, Seeds: a.Seeds, PollFor: a.Poll,
 		Logger:      slog.New(slog.NewTextHandler(w.env.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Undelivered: func(u kith.Undelivered) { w.refused.Add(u.Count) }}
+		Undelivered: func(u kith.Undelivered) { w.refused.Add(u.Count); w.press.reported(u) }}
 	cfg.Membership.HeartbeatInterval = a.Beat
 	if a.Host {
 		cfg.Roles = []string{sinkRole}
@@ -101,13 +106,14 @@ func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
 	if err != nil {
 		return startReply{}, err
 	}
-	w.node = node
+	w.node, w.press.node = node, node
 	for name, mode := range execs {
 		w.sinks[name] = bench.NewSink()
 		if w.regions[name], err = node.Register(w.sinks[name].Type("sink-"+name, a.Shards, mode, sinkRole)); err != nil {
 			return startReply{}, err
 		}
 	}
+	w.press.beside = w.regions["inline"]
 	return startReply{node.Addr().String()}, nil
 }
 
