@@ -255,7 +255,7 @@ func (s *Shard) discardBatch(a *activity, b *batch, from, to int, why route.Reas
 
 // remove forgets an entity that has no instance any more, or whose instance is not asked.
 func (s *Shard) remove(e *Entity) {
-	s.dropTimers(e, true)
+	s.dropTimers(e, true, true)
 	if e.act != nil {
 		s.deactivate(e)
 	}

@@ -180,12 +180,12 @@ func (s *Shard) dropAll() {
 }
 
 // dropTimers stops the timers of e, which is not in a run: all of them, or those that were cancelled. Messages of those
-// that are due stay in the mailbox.
-func (s *Shard) dropTimers(e *Entity, all bool) {
+// that are due stay in the mailbox; while their instance lives (gone is false) it may still cancel them.
+func (s *Shard) dropTimers(e *Entity, all, gone bool) {
 	for t := e.timers; t != nil; {
 		next := t.next
 		switch {
-		case !all && !t.done:
+		case !t.done && (!all || t.pos == inMailbox && !gone):
 		case t.pos >= 0:
 			s.dropTimer(t)
 		case t.pos == inMailbox:

@@ -168,7 +168,7 @@ func (c *Context) wishData(i int) []byte {
 func (s *Shard) carryOut(c *Context, e *Entity) {
 	c.touched = false
 	if all := c.renewed || s.phase != serving; all || c.cancelled {
-		s.dropTimers(e, all)
+		s.dropTimers(e, all, c.renewed)
 	}
 	c.renewed, c.cancelled = false, false
 	if s.phase != serving {

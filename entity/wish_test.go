@@ -113,6 +113,31 @@ func TestTimerThatIsDueIsCancelled(t *testing.T) {
 	require.Equal(t, uint64(2), r.Stats().TimersDropped)
 }
 
+// A timer is due and its message waits when its shard begins to stop. What waits is worked off, run by run, and a
+// handler that cancels the timer meanwhile is heeded (ACC-4).
+func TestTimerThatIsDueIsCancelledWhileItsShardStops(t *testing.T) {
+	r := newRig(t, Blocking)
+	done := orders(r)
+	r.tell("a", "set x 1s one; set y 1s two; set z 1h three")
+	r.takeLog()
+	r.deliver("a", "first", nil, 0)
+	e := r.Ready()
+	require.True(t, e.Begin(r.f.now))
+	r.deliver("a", "cancel x; cancel z", nil, 0) // in a run of its own
+	r.f.now = time.Second
+	r.Tick(r.f.now)
+	r.Stop(r.f.now, StopMoved)
+	for ok := true; ok; ok = e.End(r.f.now) && e.Begin(r.f.now) {
+		for e.Work() {
+		}
+	}
+	require.Equal(t, []bool{true, false}, *done, "z went with the stop")
+	require.Equal(t, []string{"a got first", "a got cancel x; cancel z", "a got two", "a stop"}, r.takeLog())
+	require.True(t, r.Stopped())
+	require.Zero(t, r.pool.Used())
+	require.Equal(t, uint64(2), r.Stats().TimersDropped)
+}
+
 // Timers fire while their entity is in a run, and the shard stops meanwhile: what the run has cancelled stays so.
 func TestTimersDuringARun(t *testing.T) {
 	r := newRig(t, Blocking)
