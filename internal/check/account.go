@@ -219,6 +219,8 @@ func adrift(a *world.Account) Cause {
 		return Nowhere
 	case a.At.Ended == nil:
 		return ReceiverKilled
+	case a.At.Ended.Kind == membership.EndLeft && !a.Hosted && a.At != a.Sender && a.Sender.World.Config.Data.OldCredit:
+		return Earlier // kept by a closed gate: it went with its connection
 	case a.At.Ended.Kind == membership.EndLeft:
 		return LeftBehind
 	}

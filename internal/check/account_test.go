@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/sim/setup"
 )
@@ -20,6 +21,14 @@ import (
 func TestAccount(t *testing.T) {
 	id := route.TypeOf("far")
 	type sums = map[Cause]int
+	left := func(p *world.Process) {
+		p.Crash(true)
+		p.Ended = &membership.Ended{Kind: membership.EndLeft}
+	}
+	kept := func(w *world.World, _, b *world.Process, m []byte) {
+		world.FeignKept(w, m, b)
+		left(b)
+	}
 	for _, tc := range []struct {
 		name string
 		do   func(w *world.World, a, b *world.Process, m []byte)
@@ -81,10 +90,17 @@ func TestAccount(t *testing.T) {
 			world.FeignRefused(b, m, route.Crashed)
 			world.FeignUndelivered(w.Hosts[2].Process, id, 0, route.Crashed, 1)
 		}, Accounts{Open: sums{Untold: 1, TooOften: 1}}},
+		{"kept by the gate of one that left", kept, Accounts{Open: sums{LeftBehind: 1}}},
+		{"old: kept by the gate of one that left", kept, Accounts{Lost: sums{Earlier: 1}}},
+		{"old: in a mailbox of one that left", func(w *world.World, _, b *world.Process, m []byte) {
+			world.FeignPlace(w, m, b)
+			left(b)
+		}, Accounts{Open: sums{LeftBehind: 1}}},
 		{"nowhere", func(*world.World, *world.Process, *world.Process, []byte) {}, Accounts{Open: sums{Nowhere: 1}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := formed(t, 3, setup.Config{}, &world.EntityType{Type: entity.Type{Name: "far", Shards: 2, New: silent}})
+			cfg := setup.Config{Data: setup.DataConfig{OldCredit: strings.HasPrefix(tc.name, "old: ")}}
+			w := formed(t, 3, cfg, &world.EntityType{Type: entity.Type{Name: "far", Shards: 2, New: silent}})
 			a, b := w.Hosts[0].Process, w.Hosts[1].Process
 			m, _ := w.Book.Write(a, id, "x", 0)
 			tc.do(w, a, b, m)

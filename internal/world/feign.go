@@ -63,6 +63,9 @@ func FeignLost(w *World, payload []byte, told bool) {
 	}
 }
 
+// FeignKept has the gate of a process keep a message.
+func FeignKept(w *World, payload []byte, p *Process) { w.place(payload, p) }
+
 // FeignPlace puts a message into a mailbox of a process.
 func FeignPlace(w *World, payload []byte, p *Process) {
 	w.place(payload, p)
