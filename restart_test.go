@@ -125,6 +125,58 @@ func TestDroppedMessagesAreReported(t *testing.T) {
 	eventually(t, func() bool { return owner.Stats().Types[0].Dropped == 3 }, "counted")
 }
 
+// Whatever the restart policy does with those that panic, each message is accounted for: its handler was called, or it
+// was dropped where it waited, or refused and its sender told; asks end once. Pins SHD-4.
+func TestEachMessageOfEntitiesThatPanic(t *testing.T) {
+	for name, typ := range map[string]kith.Type{
+		"stop":       {Restart: kith.RestartStop},
+		"stop, rest": {Restart: kith.RestartStop, RestartBackoff: 5 * time.Millisecond, RestartWindow: 10 * time.Millisecond},
+		"rest":       {RestartBackoff: 5 * time.Millisecond, RestartWindow: 10 * time.Millisecond},
+		"given up":   {MaxRestarts: 1, RestartWindow: 10 * time.Millisecond},
+	} {
+		for _, mode := range modes {
+			t.Run(name+"/"+mode.String(), func(t *testing.T) {
+				var called, turn, answered atomic.Int64
+				typ.Mode = mode
+				far, owner, _, here, there := owned(t, typ, actor{receive: func(c *kith.Context, _ []byte) error {
+					called.Add(1)
+					if turn.Add(1)%7 == 0 {
+						panic("as it was its turn")
+					}
+					if c.Asked() {
+						return c.Reply(nil)
+					}
+					return nil
+				}})
+				accepted, asked, refused := int64(0), int64(0), atomic.Int64{}
+				for i := range 1500 {
+					id := string(rune('a' + i%3))
+					if far.Tell(id, nil) == nil {
+						accepted++
+					}
+					if i%5 == 0 && far.AskFunc(patience, id, nil, func(_ []byte, err error) {
+						if errors.Is(err, kith.ErrCrashed) {
+							refused.Add(1) // that was its end: no handler was called
+						}
+						answered.Add(1)
+					}) == nil {
+						asked++
+					}
+				}
+				eventually(t, func() bool { return answered.Load() == asked }, "all asks end")
+				told := func() int64 { return int64(here.of(kith.ErrCrashed) + there.of(kith.ErrCrashed)) }
+				done := func() int64 { return called.Load() + refused.Load() + told() }
+				eventually(t, func() bool { return done() >= accepted+asked }, "all are handled or told")
+				require.Equal(t, accepted+asked, done())
+				require.Equal(t, asked, answered.Load(), "none ends twice")
+				require.True(t, told() > 0 || name == "stop" && mode != kith.Blocking || name == "rest" && mode == kith.Blocking,
+					"whom nothing waits for, and who is made anew at once, or takes messages while it rests, drops nothing")
+				require.NotZero(t, owner.Stats().Types[0].Panics)
+			})
+		}
+	}
+}
+
 // An entity that cannot be made is no silence: who asks gets an error that says that nothing was executed, with the
 // text of Open; tells were accepted, so they are reported where their entity would live; the operator is told.
 func TestOpenThatFailsIsTold(t *testing.T) {

@@ -3,6 +3,7 @@
 package entity
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -123,16 +124,22 @@ func TestEntityThatPanicsTooOftenIsGivenUp(t *testing.T) {
 func TestRestartStopDropsWhatWaits(t *testing.T) {
 	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
 		r := crashing(again(func(typ *Type) { typ.Restart = RestartStop }))
+		var gone []string
+		r.f.unhandled = func(id string, why route.Reason, ask bool, payload string) {
+			gone = append(gone, fmt.Sprint(id, " ", why, " ", ask, " ", payload))
+		}
 		o := &origin{}
 		require.Equal(t, route.OK, r.deliver("a", "bad", o, 1))
 		if r.Type().Mode == Blocking {
 			require.Equal(t, route.OK, r.deliver("a", "2", o, 2))
+			require.Equal(t, route.OK, r.deliver("a", "3", nil, 0))
 		}
 		r.runAll()
 		require.Equal(t, answer{1, route.HandlerPanic, "ouch"}, o.answers[0])
 		if r.Type().Mode == Blocking {
 			require.Equal(t, []answer{{2, route.Crashed, ""}}, o.answers[1:])
-			require.Equal(t, uint64(1), r.Stats().Dropped)
+			require.Equal(t, uint64(2), r.Stats().Dropped)
+			require.Equal(t, []string{"a crashed true 2", "a crashed false 3"}, gone, "each is named")
 		}
 		require.Equal(t, GaveUp, r.f.incidents[1].Kind)
 		require.Zero(t, r.f.incidents[1].Took)

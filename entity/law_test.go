@@ -33,6 +33,7 @@ type hostModel struct {
 	timers   int // messages from timers
 	panicked map[string]time.Duration
 	dropped  int
+	going    int // of those that come to be dropped, with the entity that is being given up
 	unmade   int
 	gaveUp   int
 	failed   error // of the Open that is under way
@@ -98,18 +99,24 @@ func (m *hostModel) open(c *Context) (Handler, error) {
 	return h, err
 }
 
-// unhandled accounts for a message for which New or Open made nothing: the oldest accepted one; or for one that the end
-// of its shard drops, once.
+// unhandled accounts for a message for which New or Open made nothing: the oldest accepted one; or for one that goes
+// with its entity or its shard, once.
 func (m *hostModel) unhandled(id string, why route.Reason, ask bool, payload string) {
 	text, _, _ := strings.Cut(payload, " ")
 	number, err := strconv.Atoi(text)
 	require.NoError(m.t, err)
 	require.Equal(m.t, ask, m.answers[uint64(number)] == 1, "an ask has been answered")
-	if why == route.Abandoned {
+	if why != route.NewFailed {
 		at := slices.Index(m.accepted[id], number)
 		require.GreaterOrEqual(m.t, at, 0, "message %d was not accepted, or is over", number)
 		m.accepted[id] = slices.Delete(slices.Clone(m.accepted[id]), at, at+1)
+	}
+	switch why {
+	case route.Abandoned:
 		m.given++
+		return
+	case route.Crashed:
+		m.going++
 		return
 	}
 	require.Equal(m.t, route.NewFailed, why)
@@ -132,9 +139,10 @@ func (m *hostModel) incident(i Incident) {
 		return
 	}
 	m.gaveUp++
-	require.Len(m.t, m.accepted[i.ID], i.Dropped+i.Answered, "all that waits goes, and is told")
-	m.dropped += i.Dropped + i.Answered
-	m.accepted[i.ID] = nil
+	require.Empty(m.t, m.accepted[i.ID], "all that waits goes, and is told")
+	require.Equal(m.t, m.going, i.Dropped+i.Answered)
+	m.dropped += m.going
+	m.going = 0
 }
 
 // took accounts for the oldest message accepted for id; number is the one that the handler sees, -1 if it sees none.

@@ -246,9 +246,9 @@ func (s *Shard) discardBatch(a *activity, b *batch, from, to int, why route.Reas
 		}
 		if why == route.Abandoned {
 			s.stats.Abandoned++
-			payload, _ := b.message(i)
-			s.runtime.Unhandled(a.ctx.e, why, r.from != nil, payload)
 		}
+		payload, _ := b.message(i)
+		s.runtime.Unhandled(a.ctx.e, why, r.from != nil, payload)
 	}
 	return tells, asks
 }

@@ -31,9 +31,9 @@ type Runtime interface {
 	// shard: it must not lead back into the shard before Report returns.
 	Report(Incident)
 	// Unhandled takes an accepted message, no timer's, that ends without a handler having got it, because of why:
-	// route.NewFailed, or route.Abandoned when the shard was abandoned before its turn came. An ask has been answered. It
-	// may be called under the shard's lock and must not lead back into the shard before it returns; payload is valid until
-	// then.
+	// route.NewFailed, route.Crashed when its entity was given up, or route.Abandoned when the shard was abandoned before
+	// its turn came. An ask has been answered. It may be called under the shard's lock and must not lead back into the
+	// shard before it returns; payload is valid until then.
 	Unhandled(e *Entity, why route.Reason, ask bool, payload []byte)
 	// Shards returns on how many shards of the type this node's Type.MaxActive is divided, at least 1. It is called
 	// when an entity of a type with such a bound is made.

@@ -488,3 +488,45 @@ func TestStopOfTheShardComesFirst(t *testing.T) {
 	r.runAll()
 	require.Equal(t, []StopReason{StopLeaving}, why)
 }
+
+// A Worker or Inline entity that wishes to go within a call that takes long is stopped behind that call, as its own
+// wish, without a limit: whatever became due meanwhile, idleness, a timer or the stop of the shard, comes later and
+// finds it gone. What comes then makes it again, and each message is handled once (SHD-12).
+func TestPassivationOfALongCall(t *testing.T) {
+	for _, mode := range []Mode{Worker, Inline} {
+		t.Run(mode.String(), func(t *testing.T) {
+			r := newRig(t, mode, func(typ *Type) { typ.IdleAfter = time.Second })
+			var stops []string
+			r.f.receive = func(c *Context, p []byte) error {
+				if string(p) == "long" {
+					require.NoError(t, c.After(time.Second, []byte("timer")))
+					c.Passivate()
+					r.f.now += time.Minute
+				}
+				return nil
+			}
+			r.f.stop = func(c *Context) {
+				_, asked := c.Timer()
+				stops = append(stops, fmt.Sprint(c.StopReason(), c.Asked(), asked, c.Context().Value(limitKey{}), c.Headers()))
+			}
+			m := Message{ID: []byte("a"), Payload: []byte("long"), From: &origin{}, Corr: 1, Limit: time.Second,
+				Headers: []byte("h")}
+			require.Equal(t, route.OK, r.Deliver(r.f.now, &m))
+			own := fmt.Sprint(StopPassivated, false, false, time.Duration(0), []byte(nil))
+			require.Equal(t, []string{own}, stops)
+			require.Equal(t, []string{"a new", "a got long", "a stop"}, r.takeLog())
+			r.Tick(r.f.now)
+			require.Empty(t, r.takeLog(), "neither its timer nor idleness finds it")
+			require.Equal(t, route.OK, r.tell("a", "behind"))
+			r.Stop(r.f.now, StopMoved)
+			r.runAll()
+			require.Equal(t, []string{"a new", "a got behind", "a stop"}, r.takeLog())
+			moved := fmt.Sprint(StopMoved, false, false, time.Duration(0), []byte(nil))
+			require.Equal(t, []string{own, moved}, stops)
+			st := r.Stats()
+			require.Equal(t, [4]uint64{2, 2, 1, 2}, [4]uint64{st.Delivered, st.Made, st.Passivated, st.Stopped})
+			require.Positive(t, st.Slow)
+			require.Equal(t, uint64(1), st.TimersDropped)
+		})
+	}
+}

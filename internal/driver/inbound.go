@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/plane"
@@ -35,11 +34,8 @@ func (d *Driver) execution() {
 			return &n.conns[c.Link().Number()].source
 		},
 		Reply: d.reply, InvalidFrames: d.nonsense.note, Refused: d.refused, Large: d.large.take,
-		Room:    d.room.ringHere,
-		Stopped: func(h *exec.Host) { d.inbox.post(func() { d.hostStopped(h) }) },
-		Dropped: func(t *exec.Type, i entity.Incident) {
-			d.failed.add(d.regionOf(t), i.Shard, cause{peer: d.self, reason: route.Crashed}, uint64(i.Dropped), bytesOf(i.ID))
-		},
+		Room:      d.room.ringHere,
+		Stopped:   func(h *exec.Host) { d.inbox.post(func() { d.hostStopped(h) }) },
 		Unhandled: d.unhandled,
 	})
 }

@@ -55,8 +55,6 @@ type Needs struct {
 	Room func(t route.TypeID, shard route.ShardID, hash uint64)
 	// Stopped says that the entities of a shard have stopped. A lock of the host may be held.
 	Stopped func(h *Host)
-	// Dropped says that an entity was given up, and i.Dropped tells with it. A lock of the host may be held.
-	Dropped func(t *Type, i entity.Incident)
 	// Unhandled says that an accepted message has ended without a handler having got it; an asker has been told. A lock of
 	// the host may be held.
 	Unhandled func(t *Type, shard route.ShardID, id string, why route.Reason, ask bool)

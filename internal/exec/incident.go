@@ -55,10 +55,6 @@ func (x *Exec) report(t *Type, i entity.Incident) {
 		if !i.Running { // else it is counted when it returns
 			t.slow.Add(1)
 		}
-	case entity.GaveUp:
-		if i.Dropped > 0 {
-			x.needs.Dropped(t, i)
-		}
 	}
 	var ok bool
 	if i.Missed, ok = t.told.allow(i.Kind, x.Clock.Slewed()); !ok {

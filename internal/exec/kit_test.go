@@ -98,7 +98,6 @@ func newBare(t testing.TB, typ entity.Type, edit ...func(*Config)) *bare {
 		Large:         func(*Source, *wire.Envelope) (Large, route.Reason) { return x.large, route.OK },
 		Room:          func(route.TypeID, route.ShardID, uint64) {},
 		Stopped:       (*Host).Remove,
-		Dropped:       func(*Type, entity.Incident) {},
 		Unhandled:     func(*Type, route.ShardID, string, route.Reason, bool) {},
 	})
 	x.typ = x.NewType(typ.WithDefaults(), func(h *Host) entity.Runtime { return alone{h} })

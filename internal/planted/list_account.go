@@ -10,4 +10,10 @@ var accountBugs = []bug{
 		New: "if e := rs.entries[tier.key]; e != nil {\n\t\t\treturn e\n\t\t}\n\t\tfor key, e := range rs.entries {\n" +
 			"\t\t\tif key.Reason = tier.key.Reason; key == tier.key {\n\t\t\t\treturn e\n\t\t\t}\n\t\t}",
 	},
+	{
+		Name: "what-goes-with-an-entity-is-forgotten", Seeds: 60,
+		In:  "entity.Shard.discardBatch",
+		Old: "s.runtime.Unhandled(a.ctx.e, why, r.from != nil, payload)",
+		New: "if why == route.Abandoned {\n\t\t\ts.runtime.Unhandled(a.ctx.e, why, r.from != nil, payload)\n\t\t}",
+	},
 }

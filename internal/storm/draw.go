@@ -1,5 +1,6 @@
 // More that a seed draws, each part by choices of its own, so that a storm without it is what it was before: roles that
-// differ, a minimum of members, mistakes of an operator, first seeds that come back as such, sleeps past tombstones.
+// differ, a minimum of members, mistakes of an operator, first seeds that come back as such, sleeps past tombstones,
+// policies for entities that panic.
 
 package storm
 
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/check"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/world"
@@ -28,12 +30,13 @@ const (
 	OffTimers      = "timers"      // named timers, set anew and cancelled
 	OffLimits      = "limits"      // asks that nobody waits for long, and headers
 	OffWaits       = "waits"       // senders that wait for room at slow entities
+	OffCrashes     = "crashes"     // entities that rest, stop or are given up after panics
 )
 
 // Draws returns everything that a storm can be run without.
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
-		OffLateHomes, OffTimers, OffLimits, OffWaits}
+		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -46,6 +49,7 @@ type draws struct {
 	naps     bool
 	large    bool
 	waits    *waits
+	crashes  *crashes
 	brief    *rand.Rand    // which asks are waited for shortly, and have headers; nil: none
 	truce    time.Duration // until then no fault begins
 }
@@ -126,6 +130,45 @@ func (s *storm) drawRoles() {
 			return other
 		}
 		return t.Role
+	}
+}
+
+// crashes is what a storm draws of the restart policy; nil in storms whose types make an entity anew at once.
+type crashes struct {
+	rng   *rand.Rand
+	oneIn int // messages: so many lead to a panic
+}
+
+// drawCrashes draws a policy for each type: who panics is dropped with what waits for it, rests, or is given up for a
+// while. Windows are short, so that whoever was given up is back before a storm demands answers.
+func drawCrashes(s *storm) {
+	rng, ok := s.draw(OffCrashes, 2)
+	if !ok {
+		return
+	}
+	s.crashes = &crashes{rng: rng, oneIn: 8 << rng.IntN(4)}
+	for _, t := range s.types {
+		t.RestartWindow = between(rng, 500*time.Millisecond, 8*time.Second)
+		switch rng.IntN(5) {
+		case 0:
+			t.Restart = entity.RestartStop
+		case 1:
+			t.Restart, t.RestartBackoff = entity.RestartStop, between(rng, time.Millisecond, t.RestartWindow)
+		case 2:
+			t.Restart, t.RestartBackoff = entity.RestartFresh, between(rng, time.Millisecond, t.RestartWindow)
+		case 3:
+			t.Restart, t.MaxRestarts = entity.RestartFresh, 1+rng.IntN(3)
+		default:
+			t.Restart, t.MaxRestarts = entity.RestartFresh, 1+rng.IntN(3)
+			t.RestartBackoff = between(rng, time.Millisecond, t.RestartWindow/2)
+		}
+	}
+}
+
+// panics has a handler panic now and then, until all is to come right.
+func (x *crashes) panics(s *storm) {
+	if x != nil && !s.quiet() && x.rng.IntN(x.oneIn) == 0 {
+		panic("as the dice fell")
 	}
 }
 

@@ -213,6 +213,7 @@ func (h *stormEntity) lives(c *entity.Context, why entity.StopReason) {
 // act is the random part.
 func (h *stormEntity) act(c *entity.Context, hops byte) error {
 	s := h.s
+	s.crashes.panics(s)
 	switch s.load.IntN(24) {
 	case 0:
 		return errors.New("as the dice fell")

@@ -108,6 +108,7 @@ func (s *storm) drawn() (text string) {
 	add("sleeps past tombstones", s.naps)
 	add("senders that wait", s.waits != nil)
 	add("named timers", s.timers.more != nil)
+	add("crash policies", s.crashes != nil)
 	return text
 }
 

@@ -110,6 +110,7 @@ func makeStorm(seed uint64, without []string, text, heavy bool) *storm {
 	s.check.CalmMail = true
 	s.stormy = time.Duration(30+s.rng.IntN(40)) * time.Second
 	s.makeTypes(n)
+	drawCrashes(s)
 	s.mix, s.core = s.drawMix(), s.rng.IntN(3) == 0
 	s.drawTrial()
 	s.drawRoles()

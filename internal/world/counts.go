@@ -31,10 +31,23 @@ type PlaneCounts struct {
 	StopsBehind  int `json:"stops_behind"`  // stop orders that waited behind messages for a worker or loop
 	AfterAbandon int `json:"after_abandon"` // messages for a host that its node had given up; no storm has one
 
+	EndCounts
+	CrashCounts
+}
+
+// EndCounts says what processes that ended, or lost a shard, left unhandled.
+type EndCounts struct {
 	Abandoned       int `json:"abandoned"`        // messages in mailboxes of processes that ended, or lost the shard,
 	AbandonedQueued int `json:"abandoned_queued"` // own ones before workers and loops of those that ended,
 	AbandonedParked int `json:"abandoned_parked"` // and parked ones
 	LeftBehind      int `json:"left_behind"`      // handlers that waited for an answer when their node ended
+}
+
+// CrashCounts says what entities that panicked left unhandled.
+type CrashCounts struct {
+	GaveUp      int `json:"gave_up"`      // entities that were given up after a panic,
+	GaveUpWith  int `json:"gave_up_with"` // and messages that waited for them
+	CrashedThen int `json:"crashed_then"` // messages that were refused because their entity rested or was given up
 }
 
 // Add adds another count.
@@ -66,4 +79,7 @@ func (c *PlaneCounts) Add(o *PlaneCounts) {
 	c.AbandonedQueued += o.AbandonedQueued
 	c.AbandonedParked += o.AbandonedParked
 	c.LeftBehind += o.LeftBehind
+	c.GaveUp += o.GaveUp
+	c.GaveUpWith += o.GaveUpWith
+	c.CrashedThen += o.CrashedThen
 }

@@ -193,8 +193,11 @@ func (p *Process) deliver(from peer.ID, e *wire.Envelope, b *backTalk) route.Rea
 	p.World.place(e.Payload, p)
 	why := route.OK
 	h.step(func(now time.Duration) { why = h.shard.Deliver(now, &m) })
-	if why == route.OK {
+	switch why {
+	case route.OK:
 		p.World.accepted(e.Payload)
+	case route.Crashed:
+		p.World.Plane.CrashedThen++
 	}
 	return why
 }
@@ -235,7 +238,7 @@ func (r shardRuntime) Report(i entity.Incident) {
 	case i.Kind == entity.NewFailed:
 		r.p.World.trace.note(r.p.World.Now, r.p.Index, opNote, "no "+i.Type+"/"+i.ID+": "+i.Text)
 	case i.Kind == entity.GaveUp:
-		r.p.dropped[route.Crashed] += uint64(i.Dropped + i.Answered)
+		r.p.World.Plane.GaveUp++
 		r.p.World.trace.note(r.p.World.Now, r.p.Index, opNote, "gave up "+i.Type+"/"+i.ID)
 	}
 }
@@ -247,6 +250,9 @@ func (r shardRuntime) Unhandled(_ *entity.Entity, why route.Reason, ask bool, pa
 		if e := r.p.Ended; e != nil && e.Kind == membership.EndLeft && !r.p.forced {
 			r.p.World.Watcher.Violate(r.p, "lost", "a message lay in a mailbox of a node that left gracefully")
 		}
+	}
+	if why == route.Crashed {
+		r.p.World.Plane.GaveUpWith++
 	}
 	r.p.dropped[why]++
 	r.p.World.Fate(payload, FateRefused, why, why.String())
