@@ -17,7 +17,7 @@ SEED     ?=
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm accounts resolver-proof forming-proof storm-arm64 upgrade scale timers kill-test chaos planted fuzz bench bench-e2e bench-peers test-peers test-protobuf idle-entities pressure check build clean
+.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos planted fuzz bench bench-e2e bench-peers test-peers test-protobuf idle-entities pressure check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ upgrade: ## a cluster half of which is built from the commit OLD, with numbered 
 
 resolver-proof: build ## decide all 2^20 states of the directed links of five nodes under every strategy of the resolver
 	@$(BIN)/node resolver-proof $(ARGS)
+
+model: build ## try every order of events in a small cluster whose shards move; ARGS="--break=drop-at-ack" shows a rule
+	@$(BIN)/node model $(ARGS)
 
 forming-proof: ## try the agreement on who forms a cluster exhaustively, with bounds beyond those of make test; STATES=1000000
 	@$(GO) test -count=1 -timeout 60m -run TestFormingProof -v ./membership -forming-states=$(STATES) $(ARGS)

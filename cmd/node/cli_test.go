@@ -213,6 +213,31 @@ func TestResolverProofLine(t *testing.T) {
 	require.Equal(t, exitUsage, code)
 }
 
+// TestModelLine: the last line has the promised fields; a broken rule is an error with its steps (SHD-7).
+func TestModelLine(t *testing.T) {
+	code, out, errs := program(t, "model", "--small", "--run=plain/", "--progress")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, errs, "4 of 4 runs")
+	var m map[string]any
+	require.NoError(t, cli.ParseLine([]byte(out), "model", &m))
+	for name, want := range map[string]float64{"runs": 4, "complete": 4, "violations": 0, "broken_rules_found": 0} {
+		require.InDelta(t, want, m[name], 0, name)
+	}
+	for _, field := range strings.Fields("states transitions depth wall_seconds") {
+		require.Contains(t, m, field)
+	}
+	code, out, _ = program(t, "model", "--break=worked-off")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, out, "sends the stop call to its entities\n     LOST: ")
+	code, out, _ = program(t, "model", "--list")
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, "rule worked-off\n")
+	for _, wrong := range []string{"--run=nothing", "--break=nothing", "--workers=0", "--states=0"} {
+		code, _, _ = program(t, "model", wrong)
+		require.Equal(t, exitUsage, code, wrong)
+	}
+}
+
 func TestPollForReachesTheConfiguration(t *testing.T) {
 	c := runCmd{PollFor: time.Microsecond}
 	require.Equal(t, time.Microsecond, c.config(nil).PollFor)

@@ -4,22 +4,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/kith-io/kith/internal/cli"
-)
-
-// The exit codes.
-const (
-	exitOK          = 0 // did what was asked; a node left gracefully
-	exitFailed      = 1 // an error, a lost or reordered message, a violation
-	exitUsage       = 2 // the command line is wrong; nothing was started
-	exitEnded       = 3 // run: the cluster ended this node (downed, removed, isolated, twin)
-	exitNotAdmitted = 4 // run: not admitted in time
-	exitRefused     = 5 // run: the cluster refused this node for good
 )
 
 const description = `kith: gossip membership, failure detection and sharded entities.
@@ -36,6 +25,7 @@ type commands struct {
 	Scale    scaleCmd    `cmd:"" help:"Measure a large simulated membership: joins, crashes, sizes, bytes, suspicions."`
 	Timers   timersCmd   `cmd:"" help:"Set very many timers on nodes that stand still; count the early, measure the late."`
 	Proof    proofCmd    `cmd:"" name:"resolver-proof" help:"Prove that no state of the links lets two sides live."`
+	Model    modelCmd    `cmd:"" help:"Try every order of events in a small cluster whose shards move."`
 	Kill     killCmd     `cmd:"" name:"kill-test" help:"Kill one of several node processes; measure when others say so."`
 	Chaos    chaosCmd    `cmd:"" help:"Run real node processes under faults that a seed draws, and check what they do."`
 	Cert     certCmd     `cmd:"" help:"Make a certificate authority and certificates of nodes, revoke or show them."`
@@ -43,24 +33,6 @@ type commands struct {
 
 	ChaosChild chaosChildCmd `cmd:"" hidden:"" help:"Be a node process of chaos: answer calls on stdin."`
 }
-
-// env is what a command has of the world.
-type env struct {
-	stdin    io.Reader
-	stdout   io.Writer
-	stderr   *os.File
-	selfArgs []string // what to put before the arguments of a child process; tests need it
-	selfEnv  []string
-}
-
-// exitError carries an exit code of its own.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string { return e.err.Error() }
-func (e *exitError) Unwrap() error { return e.err }
 
 func main() {
 	os.Exit(execute(os.Args[1:], &env{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}))
@@ -97,10 +69,4 @@ func execute(args []string, e *env) int {
 		}
 		return exitFailed
 	}
-}
-
-// startChild starts this program again as a node process, or another build of it.
-func (e *env) startChild(name, build string, stderr io.Writer) (*cli.Child, error) {
-	return cli.Start(cli.Options{Name: name, Path: build, Args: append(e.selfArgs, "child"), Env: e.selfEnv,
-		Stderr: stderr})
 }

@@ -1,0 +1,254 @@
+// The coordinator: reports, homes, moves, and what it makes of confirmations.
+
+package model
+
+// coordinator is what coordinators do in a step.
+type coordinator struct{ owner }
+
+// hosts returns the nodes that may host and coordinate, and that report.
+func (c *Config) hosts() set {
+	if c.Proxy {
+		return everybody.minus(2)
+	}
+	return everybody
+}
+
+// takeOffice begins the reign of a node: it asks everybody what they own.
+func (s coordinator) takeOffice(j int) {
+	n := &s.w.nodes[j]
+	wants := n.office
+	n.office = office{phase: collects, term: n.up}
+	for shard := range s.c.Shards {
+		r := &n.office.of[shard]
+		r.target, r.wants = none, wants.of[shard].wants
+		if s.c.keeps(toldAll) {
+			r.told = everybody &^ n.knows
+		}
+		if !s.c.keeps(toldProxies) {
+			r.told &= s.c.hosts()
+		}
+	}
+	for k := range nodes {
+		if s.c.hosts().has(k) && !n.knows.has(k) {
+			s.post(j, k, letter{kind: reportWanted, term: n.up})
+		}
+	}
+}
+
+// hearReport is what a member says of a shard. The last one of a member makes it count.
+func (s coordinator) hearReport(j, from int, l letter) {
+	o := &s.w.nodes[j].office
+	r := &o.of[l.shard]
+	switch l.state {
+	case live:
+		r.state, r.home, r.fence = alive, uint8(from), l.fence
+	case draining: // nobody does that who keeps given-up-moves
+		r.state, r.home, r.fence = inMove, uint8(from), l.fence
+	case stopping, handing:
+		r.state, r.home, r.fence = ending, uint8(from), l.fence
+	}
+	if l.at != nobodyHas && l.move >= r.left { // of two, what the later owner has left counts
+		if l.move > r.left {
+			r.keepers = 0
+		}
+		r.left, r.keepers = l.move, r.keepers.and(from)
+		if l.at == newOwnerHas {
+			r.target = uint8(from)
+		}
+	}
+	if l.shard == s.c.Shards-1 {
+		o.reported = o.reported.and(from)
+	}
+	s.collect(j)
+}
+
+// collect ends the time in which nothing is allocated: all have reported, or are removed and the takeover time is over.
+func (s coordinator) collect(j int) {
+	n := &s.w.nodes[j]
+	missing := s.c.hosts() &^ (n.office.reported | n.over)
+	if n.office.phase == collects && (missing == 0 || !s.c.keeps(allReports)) {
+		n.office.phase = reigns
+	}
+	for shard := range int(s.c.Shards) {
+		s.serve(j, shard)
+	}
+}
+
+// hearAsk is a home that is wanted.
+func (s coordinator) hearAsk(j, from int, l letter) {
+	r := &s.w.nodes[j].office.of[l.shard]
+	r.wants = r.wants.and(from)
+	s.serve(j, int(l.shard))
+}
+
+// disclosed reports whether a home is told.
+func (s coordinator) disclosed(n *node, r *record) bool {
+	if n.knows.has(int(r.home)) {
+		return false
+	}
+	return r.state == alive || r.state == starting && !s.c.keeps(startedFirst) ||
+		r.state == ending && !s.c.keeps(movingNotDisclosed)
+}
+
+// serve discloses and allocates.
+func (s coordinator) serve(j, shard int) {
+	n := &s.w.nodes[j]
+	r := &n.office.of[shard]
+	if n.office.phase == outOfOffice || n.gated {
+		return
+	}
+	s.disclose(j, shard)
+	r.keepers &^= n.knows
+	due := r.wants|r.keepers != 0 || r.target != none
+	if !s.c.keeps(homeForTransfer) {
+		due = r.wants != 0
+	}
+	if n.office.phase != reigns || r.state != free || !due {
+		return
+	}
+	n.office.epoch++
+	r.left = max(r.left, r.fence) // of the last owner
+	r.state, r.home, r.fence, r.move = starting, s.nextHome(j, r), n.office.term<<4|n.office.epoch, 0
+	r.told = 0
+	s.orderHost(j, shard)
+	s.disclose(j, shard)
+}
+
+// orderHost sends the order to host, which names the fence of the instance before.
+func (s coordinator) orderHost(j, shard int) {
+	o := &s.w.nodes[j].office
+	r := &o.of[shard]
+	s.post(j, int(r.home), letter{kind: hostShard, shard: uint8(shard), term: o.term, fence: r.fence, move: r.left})
+}
+
+// disclose tells a home to those who want it.
+func (s coordinator) disclose(j, shard int) {
+	n := &s.w.nodes[j]
+	r := &n.office.of[shard]
+	if !s.disclosed(n, r) {
+		return
+	}
+	for k := range nodes {
+		if r.wants.has(k) {
+			r.wants, r.told = r.wants.minus(k), r.told.and(k)
+			s.post(j, k, letter{kind: homeIs, shard: uint8(shard), term: n.office.term, at: r.home, fence: r.fence})
+		}
+	}
+}
+
+// nextHome returns who gets a shard: the target of its move, or who holds what is left of it, or the coordinator.
+func (s coordinator) nextHome(j int, r *record) uint8 {
+	n := &s.w.nodes[j]
+	if r.target != none && !n.knows.has(int(r.target)) {
+		return r.target
+	}
+	to := uint8(j)
+	for k := range nodes {
+		if r.keepers.has(k) {
+			to = uint8(k)
+		}
+	}
+	return to
+}
+
+// move begins a move. The home is told to nobody any more; who was told of it parks and marks.
+func (s coordinator) move(j, shard, target int) {
+	n := &s.w.nodes[j]
+	o := &n.office
+	r := &o.of[shard]
+	o.moves++
+	r.state, r.move, r.target = inMove, o.term<<4|o.moves, uint8(target)
+	list := r.told.minus(int(r.home)) &^ n.knows
+	for k := range nodes {
+		if list.has(k) {
+			s.post(j, k, letter{kind: moveShard, shard: uint8(shard), term: o.term, move: r.move, at: r.home, fence: r.fence})
+		}
+	}
+	s.post(j, int(r.home), letter{kind: moveOwner, shard: uint8(shard), term: o.term, move: r.move, fence: r.fence,
+		who: list, at: r.target})
+}
+
+// callOff asks the owner to give up a move; only its confirmation lets the regions go on.
+func (s coordinator) callOff(j, shard int) {
+	o := &s.w.nodes[j].office
+	r := &o.of[shard]
+	r.aborting = true
+	s.post(j, int(r.home), letter{kind: abortWanted, shard: uint8(shard), term: o.term, move: r.move})
+	if !s.c.keeps(confirmedAbort) {
+		s.unparkAll(j, shard, r.move)
+	}
+}
+
+// unparkAll tells the regions that the home stays.
+func (s coordinator) unparkAll(j, shard int, move uint8) {
+	o := &s.w.nodes[j].office
+	r := &o.of[shard]
+	for k := range nodes {
+		if r.told.has(k) && k != int(r.home) {
+			s.post(j, k, letter{kind: unpark, shard: uint8(shard), term: o.term, move: move, at: r.home, fence: r.fence})
+		}
+	}
+}
+
+// hearAborted is the owner's word that it has given up a move.
+func (s coordinator) hearAborted(j int, l letter) {
+	r := &s.w.nodes[j].office.of[l.shard]
+	if r.state == inMove && r.move == l.move {
+		r.state, r.aborting, r.move, r.target = alive, false, 0, none
+		if s.c.keeps(confirmedAbort) {
+			s.unparkAll(j, int(l.shard), l.move)
+		}
+		s.serve(j, int(l.shard))
+	}
+}
+
+// hearStopped is an owner's word that it has stopped, and who has what is left.
+func (s coordinator) hearStopped(j, from int, l letter) {
+	r := &s.w.nodes[j].office.of[l.shard]
+	if r.state == free || int(r.home) != from || r.fence != l.fence {
+		return
+	}
+	r.state, r.aborting, r.move = free, false, 0
+	switch l.state {
+	case ownerHas:
+		r.keepers, r.target = r.keepers.and(from), uint8(from)
+	case newOwnerHas:
+		r.keepers, r.target = r.keepers.and(int(l.at)), l.at
+	case bothHave:
+		r.keepers, r.target = r.keepers.and(int(l.at)).and(from), l.at
+	}
+	s.serve(j, int(l.shard))
+}
+
+// hearStarted is a new owner's confirmation: only now is the home told.
+func (s coordinator) hearStarted(j, from int, l letter) {
+	o := &s.w.nodes[j].office
+	r := &o.of[l.shard]
+	if r.state != starting || r.fence != l.fence {
+		return
+	}
+	r.state, r.target, r.left = alive, none, 0
+	for k := range nodes {
+		if r.keepers.has(k) && k != from {
+			s.post(j, k, letter{kind: confirmed, shard: l.shard, term: o.term, fence: l.fence})
+		}
+	}
+	r.keepers = 0
+	s.serve(j, int(l.shard))
+}
+
+// lost frees the shards of a member whose takeover time is over.
+func (s coordinator) lost(j, x int) {
+	o := &s.w.nodes[j].office
+	for shard := range s.c.Shards {
+		r := &o.of[shard]
+		r.told, r.wants = r.told.minus(x), r.wants.minus(x)
+		if r.state != free && int(r.home) == x {
+			r.state, r.aborting, r.move = free, false, 0
+		}
+		if r.target == uint8(x) {
+			r.target = none
+		}
+	}
+	s.collect(j)
+}
