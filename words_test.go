@@ -20,6 +20,7 @@ import (
 	"github.com/kith-io/kith/internal/api"
 	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/shard/strategy"
 	"github.com/kith-io/kith/stats"
 	"github.com/kith-io/kith/wire"
 )
@@ -83,8 +84,8 @@ var enumerations = map[string]func(*testing.T){
 	"sbr.LeaseState": spelled[sbr.LeaseState](256), "sbr.EventKind": spelled[sbr.EventKind](256),
 	"shard.RouteState": spelled[shard.RouteState](256), "shard.EventKind": spelled[shard.EventKind](256),
 	"stats.Measure": spelled[stats.Measure](256), "gossip.Order": spelled[gossip.Order](256),
-	"gossip.Verdict": spelled[gossip.Verdict](256),
-	"wire.Kind":      spelled[wire.Kind](256), "wire.Lane": spelled[wire.Lane](256),
+	"gossip.Verdict": spelled[gossip.Verdict](256), "strategy.Fault": spelled[strategy.Fault](256),
+	"wire.Kind": spelled[wire.Kind](256), "wire.Lane": spelled[wire.Lane](256),
 }
 
 // TestAPIEnumerationsAreWords: every exported kind of number of which there are constants is marshalled as a word, and

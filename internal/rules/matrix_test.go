@@ -43,7 +43,8 @@ var matrix = map[string]string{
 	"crdt":             "gossip peer wire",
 	"sbr":              "membership peer",
 	"singleton":        "membership peer wire",
-	"shard":            "membership flow route peer wire",
+	"shard":            "shard/strategy membership flow route peer wire",
+	"shard/strategy":   "cluster route peer wire",
 	"formation":        "peer",
 	"shutdown":         "membership route peer",
 	"node":             "membership sbr singleton shard crdt courier route peer stats wire",
@@ -78,6 +79,8 @@ var matrix = map[string]string{
 	"internal/spent":    "", // what tests allocate
 	"internal/port":     "", // ports for tests; it may import testing
 	"internal/contract": "peer wire",
+
+	"shard/strategytest": "shard/strategy cluster route peer", // the suite for strategies; it may read the clock
 }
 
 // layers in the order of ARCHITECTURE.md, ground first.
@@ -87,7 +90,7 @@ var layers = []string{
 	"entity flow route peer cluster stats",
 	"plane lifetime transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",
-	"shard sbr sbr/leasetest singleton formation shutdown",
+	"shard shard/strategy shard/strategytest sbr sbr/leasetest singleton formation shutdown",
 	"node exec",
 	"driver sim/setup world check storm sim scale proof model",
 	root,

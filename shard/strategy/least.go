@@ -1,0 +1,146 @@
+// LeastShards: as many shards everywhere, the default (SHD-6).
+
+package strategy
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+)
+
+// Limits of one round of LeastShards where none are given.
+const (
+	DefaultAbsolute = 20 // shards
+	DefaultPercent  = 10 // of all shards
+)
+
+// LeastShards gives a shard to the region with the fewest among those of the newest version of the application, and
+// moves shards until the regions are at most one apart, a round at a time: the next one begins when the moves of the
+// last have ended. The zero value is ready. It keeps nothing and may be copied.
+type LeastShards struct {
+	Absolute int // moves of one round at most; 0 means DefaultAbsolute
+	Percent  int // the same as a part of all shards, at least one; 0 means DefaultPercent
+}
+
+// Allocate returns the most suitable region.
+func (l LeastShards) Allocate(v *View, _ route.ShardID) (peer.ID, error) {
+	var c versions
+	var best *Region
+	for i := range v.Regions {
+		if r := &v.Regions[i]; best == nil || c.suits(r, best) < 0 {
+			best = r
+		}
+	}
+	if best == nil || !best.Eligible() {
+		return peer.ID{}, ErrNoRegion
+	}
+	return best.ID, nil
+}
+
+// limit returns how many of n shards one round may move.
+func (l LeastShards) limit(n int) int {
+	return max(1, min(n*cmp.Or(l.Percent, DefaultPercent)/100, cmp.Or(l.Absolute, DefaultAbsolute)))
+}
+
+// Rebalance is the newer algorithm of the reference: first whatever a region has above the optimum, the mean rounded
+// up; then, while regions lack two or more to it, one shard from each that has the optimum. The oldest shards of a
+// region go first, each to the region that is the most suitable by then.
+func (l LeastShards) Rebalance(v *View) ([]Move, error) {
+	if len(v.Moving) > 0 || v.Holds() != 0 {
+		return nil, nil
+	}
+	regions := eligible(v)
+	total := 0
+	for _, r := range regions {
+		total += len(r.Shards)
+	}
+	if total == 0 {
+		return nil, nil
+	}
+	var c versions
+	slices.SortFunc(regions, c.suits)
+	optimal := (total + len(regions) - 1) / len(regions)
+	limit := min(l.limit(total), v.Room())
+	moves := above(regions, optimal, limit)
+	if len(moves) == 0 {
+		moves = level(regions, optimal, limit)
+	}
+	place(regions, moves)
+	return moves, nil
+}
+
+// eligible returns the regions that may be chosen; they are the view's own.
+func eligible(v *View) (regions []*Region) {
+	for i := range v.Regions {
+		if r := &v.Regions[i]; r.Eligible() {
+			regions = append(regions, r)
+		}
+	}
+	return regions
+}
+
+// above names what regions have above the optimum.
+func above(regions []*Region, optimal, limit int) (moves []Move) {
+	for _, r := range regions {
+		for i := 0; i < len(r.Shards)-optimal && len(moves) < limit; i++ {
+			moves = append(moves, Move{Shard: r.Shards[i], From: r.ID})
+		}
+	}
+	return moves
+}
+
+// level names one shard of each region that has the optimum, as many as others lack beyond one.
+func level(regions []*Region, optimal, limit int) (moves []Move) {
+	below := 0
+	for _, r := range regions {
+		below += max(0, optimal-1-len(r.Shards))
+	}
+	for _, r := range regions {
+		if len(r.Shards) >= optimal && len(moves) < min(below, limit) {
+			moves = append(moves, Move{Shard: r.Shards[0], From: r.ID})
+		}
+	}
+	return moves
+}
+
+// place completes moves with where they go. The versions are equal, or nothing would move; so the fewest shards decide.
+// No move ends where it began: while one has no target, some region has fewer shards than what its source keeps.
+func place(regions []*Region, moves []Move) {
+	if len(moves) == 0 {
+		return
+	}
+	left := make(fill, len(regions))
+	at := map[peer.ID]int{}
+	for i, r := range regions {
+		left[i], at[r.ID] = filled{r.ID, len(r.Shards)}, i
+	}
+	for _, m := range moves {
+		left[at[m.From]].shards--
+	}
+	heap.Init(left)
+	for i := range moves {
+		moves[i].To = left[0].id
+		left[0].shards++
+		heap.Fix(left, 0)
+	}
+}
+
+// filled is a region and how many shards it has, with those that are on their way to it.
+type filled struct {
+	id     peer.ID
+	shards int
+}
+
+// fill is a heap of regions, the one with the fewest shards first.
+type fill []filled
+
+func (f fill) Len() int      { return len(f) }
+func (f fill) Swap(i, j int) { f[i], f[j] = f[j], f[i] }
+func (f fill) Push(any)      {} // it never grows
+func (f fill) Pop() any      { return nil }
+func (f fill) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(f[i].shards, f[j].shards), f[i].id.Compare(f[j].id)) < 0
+}
