@@ -58,6 +58,20 @@ func apply(t require.TestingT, v *View, moves []Move) {
 	require.NoError(t, v.Validate())
 }
 
+// settle repeats rounds until nothing moves any more and returns the moves.
+func settle(t *testing.T, s Strategy, v *View) (moves []Move) {
+	for round := 0; ; round++ {
+		require.Less(t, round, 5000, "it does not end")
+		next, err := s.Rebalance(v)
+		require.NoError(t, err)
+		if len(next) == 0 {
+			return moves
+		}
+		apply(t, v, next)
+		moves = append(moves, next...)
+	}
+}
+
 // F-A1 and F-A2 of the reference: limits 1,000 and 1.0, regions A, B, C on addresses that rise (SHD-6).
 func TestLeastShardsScenarios(t *testing.T) {
 	free := LeastShards{Absolute: 1000, Percent: 100}
