@@ -10,6 +10,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -57,7 +58,7 @@ func (r *Region) tellWait(h *Headers, id string, payload []byte) error {
 			l.Unlock()
 			continue
 		}
-		if err := r.pressed(e, id); err != nil {
+		if err := r.pressed(l.Pressed(sh), l, id); err != nil {
 			l.Unlock()
 			return err
 		}
@@ -99,23 +100,23 @@ type fullThereError struct {
 // Unwrap returns what callers see of it.
 func (e *fullThereError) Unwrap() error { return &e.RefusedError }
 
-// pressed is fullThere, small enough to be inlined where nothing is full.
-func (r *Region) pressed(e *routeEntry, id string) (err error) {
-	if e.link.Pressed() {
-		err = r.fullThere(e, id)
+// pressed is fullThere if something may be full, small enough to be inlined.
+func (r *Region) pressed(may bool, l *transport.Link, id string) error {
+	if may {
+		return r.fullThere(l, id)
 	}
-	return err
+	return nil
 }
 
 // fullThere returns why there is no room for an entity at its node, as far as that has said so. The link's lock is
 // held.
-func (r *Region) fullThere(e *routeEntry, id string) error {
-	f, limit, full := e.link.Full(flow.FullEntity(r.id, r.Shard(id), entity.HashID(bytesOf(id))))
+func (r *Region) fullThere(l *transport.Link, id string) error {
+	f, limit, full := l.Full(flow.FullEntity(r.id, r.Shard(id), entity.HashID(bytesOf(id))))
 	if !full {
 		return nil
 	}
-	return &fullThereError{at: lineKey{e.link, f}, RefusedError: route.RefusedError{
-		Peer: e.remote.id, Type: r.typ.Name, Reason: route.Reason(f.Reason), Limit: limit}}
+	return &fullThereError{at: lineKey{l, f}, RefusedError: route.RefusedError{
+		Peer: l.Peer(), Type: r.typ.Name, Reason: route.Reason(f.Reason), Limit: limit}}
 }
 
 // tellWaitHere is tellWait to an entity of this node, as sendHere is send. If the mailbox is full its error names the

@@ -133,10 +133,39 @@ func (p *Pressing) Append(dst []byte) []byte {
 
 // Pressed is the sender's end: what its receiver says is full. It is over with the connection. The zero value knows of
 // nothing. It is not safe for concurrent use.
-type Pressed struct{ at map[wire.Full]int }
+type Pressed struct {
+	at   map[wire.Full]int
+	some [64]uint16 // what is full that concerns the shards of a number modulo 64; the whole node concerns all
+}
 
-// Any reports whether something is full.
-func (p *Pressed) Any() bool { return len(p.at) > 0 }
+// May reports whether an entity of a shard may be full, in a few instructions: who sends to others than those that are
+// full pays for nothing more, but for one shard in 64.
+func (p *Pressed) May(n route.ShardID) bool { return p.some[n%64] != 0 }
+
+// put notes that something is full or, which was, has room.
+func (p *Pressed) put(f wire.Full, limit int, full bool) {
+	_, was := p.at[f]
+	if full {
+		if p.at == nil {
+			p.at = map[wire.Full]int{}
+		}
+		p.at[f] = limit
+	} else {
+		delete(p.at, f)
+	}
+	if was == full {
+		return
+	}
+	for n := range p.some {
+		switch {
+		case f.Reason == uint16(route.MailboxFull) && n != int(f.Shard%64):
+		case full:
+			p.some[n]++
+		default:
+			p.some[n]--
+		}
+	}
+}
 
 // Take takes the body of a KindFull or KindRoom frame. room says that something which was full has room now. Errors
 // are *wire.Error and ErrBadPressure; nothing has changed then.
@@ -145,8 +174,9 @@ func (p *Pressed) Take(kind wire.Kind, body []byte) (f wire.Full, room bool, err
 		if f, err = wire.ParseRoom(body); err != nil || !honest(f) {
 			return f, false, orBad(err)
 		}
-		_, room = p.at[f]
-		delete(p.at, f)
+		if _, room = p.at[f]; room {
+			p.put(f, 0, false)
+		}
 		return f, room, nil
 	}
 	f, limit, err := wire.ParseFull(body)
@@ -156,10 +186,7 @@ func (p *Pressed) Take(kind wire.Kind, body []byte) (f wire.Full, room bool, err
 	if _, known := p.at[f]; !known && len(p.at) >= MaxPressed+2 {
 		return f, false, ErrBadPressure
 	}
-	if p.at == nil {
-		p.at = map[wire.Full]int{}
-	}
-	p.at[f] = int(limit)
+	p.put(f, int(limit), true)
 	return f, false, nil
 }
 
@@ -188,6 +215,6 @@ func (p *Pressed) Find(entity wire.Full) (f wire.Full, limit int, full bool) {
 // Clear forgets everything, because the connection is over, and reports whether there was something.
 func (p *Pressed) Clear() bool {
 	some := len(p.at) > 0
-	p.at = nil
+	*p = Pressed{}
 	return some
 }

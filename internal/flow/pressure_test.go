@@ -40,7 +40,7 @@ func TestPressureLaw(t *testing.T) {
 		}
 		draw := func() wire.Full {
 			if n := rapid.Uint64Range(0, 6).Draw(t, "which"); n > 0 {
-				return FullEntity(1, 2, n)
+				return FullEntity(1, route.ShardID(2+n%2*64), n)
 			}
 			return FullBudget
 		}
@@ -75,9 +75,12 @@ func TestPressureLaw(t *testing.T) {
 					require.NoError(t, err)
 				})
 				require.Len(t, caught.at, len(full))
+				require.Equal(t, len(full) > 0, caught.some != [64]uint16{})
+				require.Equal(t, full[FullBudget], caught.May(63), "no shard in which an entity is full")
 				for f := range full {
 					_, limit, is := caught.Find(f)
 					require.True(t, is)
+					require.True(t, caught.May(route.ShardID(f.Shard)))
 					require.Equal(t, 7, limit)
 				}
 			},
@@ -162,7 +165,7 @@ func TestPressureRefusesNonsense(t *testing.T) {
 		_, _, err = p.Take(wire.KindFull, body[:cut])
 		require.ErrorIs(t, err, wire.ErrTruncated)
 	}
-	require.False(t, p.Any())
+	require.False(t, p.May(0))
 	_, room, err := p.Take(wire.KindRoom, wire.AppendRoom(nil, FullBudget))
 	require.NoError(t, err, "of what broke with the connection before")
 	require.False(t, room)
@@ -180,7 +183,10 @@ func FuzzPressed(f *testing.F) {
 			kind = wire.KindFull
 		}
 		_, _, err := p.Take(kind, body)
-		require.Equal(t, err == nil && full, p.Any())
+		f, _, _ := wire.ParseFull(body)
+		require.Equal(t, err == nil && full, len(p.at) > 0)
+		require.Equal(t, err == nil && full, p.some != [64]uint16{})
+		require.True(t, len(p.at) == 0 || p.May(route.ShardID(f.Shard)))
 	})
 }
 

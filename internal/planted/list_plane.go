@@ -166,8 +166,14 @@ var planeBugs = []bug{
 	{
 		Name: "full-outlives-its-connection", Seeds: 60,
 		In:  "internal/flow.Pressed.Clear",
-		Old: "p.at = nil",
+		Old: "*p = Pressed{}",
 		New: "",
+	},
+	{
+		Name: "shard-of-a-full-entity-is-another-one", Package: "./internal/flow", Run: "TestPressureLaw",
+		In:  "internal/flow.Pressed.put",
+		Old: "f.Shard%64",
+		New: "f.Shard%63",
 	},
 	{
 		Name: "full-is-never-said", Seeds: 10,

@@ -101,8 +101,8 @@ func (l *Link) Full(entity wire.Full) (f wire.Full, limit int, full bool) {
 	return l.pressed.Find(entity)
 }
 
-// Pressed reports whether something is full at the peer. The lock is held.
-func (l *Link) Pressed() bool { return l.pressed.Any() }
+// Pressed reports whether an entity of a shard may be full at the peer: then Full says it. The lock is held.
+func (l *Link) Pressed(n route.ShardID) bool { return l.pressed.May(n) }
 
 // heard takes what the peer says of its mailboxes. The link's loop.
 func (l *Link) heard(kind wire.Kind, body []byte) error {

@@ -146,6 +146,9 @@ func (e *FullThereError) Unwrap() error { return e.Reason.Err() }
 
 // fullThere returns why there is no room for an entity at its node, as far as that has said so.
 func (l *link) fullThere(r *Region, n route.ShardID, id string) error {
+	if !l.pressed.May(n) {
+		return nil
+	}
 	f, _, full := l.pressed.Find(flow.FullEntity(r.ID, n, entity.HashID([]byte(id))))
 	if !full {
 		return nil
