@@ -4,6 +4,7 @@ package kith_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,4 +42,45 @@ func TestNobodyHosts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "re: now", string(got))
 	l.await(t, 1)
+}
+
+// A member that has the role and has not registered the type may register it at any moment, so nothing is certain: an
+// ask waits, and when its time is over it was not executed, and is told so. One that is waited for is answered as soon
+// as the type is registered there. Pins SHD-4.
+func TestRoleWithoutTheType(t *testing.T) {
+	l := newLedger()
+	var near *kith.Region
+	typ := func(node *kith.Node) kith.Type {
+		typ := echoType("late", kith.Worker, l, func() *kith.Node { return node })
+		typ.Role = "host"
+		return typ
+	}
+	nodes := cluster(t, 2, func(i int, cfg *kith.Config) {
+		if i == 1 {
+			cfg.Roles = []string{"host"}
+		}
+	}, func(i int, node *kith.Node) {
+		if i == 0 {
+			var err error
+			near, err = node.Register(typ(node))
+			require.NoError(t, err)
+		}
+	})
+	for _, size := range []int{1, 2 << 20} {
+		_, err := near.AskWithin(50*time.Millisecond, "a", make([]byte, size), nil)
+		require.ErrorIs(t, err, kith.ErrTimeout)
+		require.ErrorIs(t, err, kith.ErrExpired)
+		require.NotErrorIs(t, err, kith.ErrNoHost)
+		require.False(t, kith.MayHaveRun(err))
+	}
+	answer := make(chan string, 1)
+	require.NoError(t, near.AskFunc(patience, "a", []byte("waits"), func(b []byte, err error) {
+		if err != nil {
+			b = []byte(err.Error())
+		}
+		answer <- string(b)
+	}))
+	_, err := nodes[1].Register(typ(nodes[1]))
+	require.NoError(t, err)
+	require.Equal(t, "re: waits", <-answer)
 }
