@@ -73,7 +73,7 @@ var hostileBugs = []bug{
 		Name: "a-renewal-breaks-before-it-makes", Package: "./internal/transport", Run: "TestRenewalWhileManyArePending",
 		In:  "internal/transport.uplink.renew",
 		Old: "oc.version >= hello.TailSince && !u.renewing && believed {",
-		New: "oc.version > hello.TailSince && !u.renewing && believed {",
+		New: "oc.version < hello.TailSince && !u.renewing && believed {",
 	},
 	{
 		Name: "a-broken-frame-is-not-counted", Package: "./internal/transport", Run: "FuzzConnection",
