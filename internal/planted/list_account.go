@@ -16,4 +16,17 @@ var accountBugs = []bug{
 		Old: "s.runtime.Unhandled(a.ctx.e, why, r.from != nil, payload)",
 		New: "if why == route.Abandoned {\n\t\t\ts.runtime.Unhandled(a.ctx.e, why, r.from != nil, payload)\n\t\t}",
 	},
+	{
+		Name: "kept-of-a-broken-connection-is-told-to-nobody", Package: "./internal/world",
+		Run:  "TestKeptWhenItsConnectionBreaks",
+		In:   "internal/world.Process.abandon",
+		Drop: "leaveKept",
+	},
+	{
+		Name: "what-an-ended-gate-keeps-is-told-to-nobody", Package: "./internal/driver",
+		Run: "TestKeptWhenItsConnectionBreaks",
+		In:  "internal/exec.Exec.leave",
+		Old: "if !wire.IsTell(frame) || c.Leave(1) {",
+		New: "if !wire.IsTell(frame) || c.Leave(1) || true {",
+	},
 }

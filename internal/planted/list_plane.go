@@ -133,7 +133,8 @@ var planeBugs = []bug{
 		Name: "abandoned-without-a-word", Seeds: 60,
 		In:  "entity.Shard.discardBatch",
 		Old: "s.runtime.Unhandled(a.ctx.e, why, r.from != nil, payload)",
-		New: "if _ = payload; why != route.Abandoned {\n\t\t\ts.runtime.Unhandled(a.ctx.e, why, r.from != nil, payload)\n\t\t}",
+		New: "if _ = payload; why != route.Abandoned {\n" +
+			"\t\t\ts.runtime.Unhandled(a.ctx.e, why, r.from != nil, payload)\n\t\t}",
 	},
 	{
 		Name: "what-waits-behind-a-handler-is-forgotten", Package: "./entity", Run: "TestHostLaws",
