@@ -20,11 +20,11 @@ const MaxWeight = 100
 // DefaultTolerance is how many percent a region may be off the mean by LoadAware where nothing is given.
 const DefaultTolerance = 10
 
-// LoadAware moves the fewest shards that make the load of all regions even. It begins when a region is more than
-// Tolerance percent above or below the mean, and brings that one to within half of it: so noise of less than the other
-// half moves nothing. A shard that alone has more than the mean is left a region of its own, and the others share the
-// rest evenly. While moves are under way, and until every figure has been measured after the last of them ended
-// (View.Since, View.Moved), nothing moves, and nothing without figures. It keeps nothing and may be copied.
+// LoadAware makes the load of all regions even by few moves of heavy shards. It begins when a region is more than
+// Tolerance percent above or below the mean, and brings that one to within three quarters of it: noise of less than
+// the last quarter moves nothing then. A shard that alone has more than the mean is left a region of its own, and the
+// others share the rest evenly. While moves are under way, and until every figure has been measured after the last of
+// them ended (View.Since, View.Moved), nothing moves, and nothing without figures. It keeps nothing and may be copied.
 //
 // A shard without a home goes to the region with the least load among those of the newest version; shards that were not
 // measured count as the mean of those that were. Without figures it is the region with the fewest shards.
@@ -130,7 +130,7 @@ type site struct {
 	load   uint64
 	target uint64
 	shards []weight // those that may move, the lightest first
-	active bool     // was beyond the tolerance, and is not within half of it yet
+	active bool     // was beyond the tolerance, and is not well within it yet
 }
 
 // weight is a shard in a plan.

@@ -15,7 +15,8 @@ import (
 
 // Strategy decides where the shards of one type live. It is used by one node at a time and from one goroutine; it may
 // keep what it has worked out, but must answer the same question in the same way, must change nothing in the view, and
-// must return soon: it runs in a step of the coordinator's node. Put Check around one of your own.
+// must return soon: it runs in a step of the coordinator's node. Put Check around one of your own, and run it through
+// strategytest.Run.
 type Strategy interface {
 	// Allocate returns the region that a shard without a home is given to, or ErrNoRegion when the shard is to wait. The
 	// view lists no shards and no loads by shard: see Region.Shards.
