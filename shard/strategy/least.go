@@ -29,12 +29,13 @@ type LeastShards struct {
 func (l LeastShards) Allocate(v *View, _ route.ShardID) (peer.ID, error) {
 	var c versions
 	var best *Region
-	for i := range v.Regions {
-		if r := &v.Regions[i]; best == nil || c.suits(r, best) < 0 {
+	for i := range v.Regions { // sorted: of equals the first is the most suitable
+		r := &v.Regions[i]
+		if r.Eligible() && (best == nil || cmp.Or(c.compare(best.AppVersion, r.AppVersion), r.Count-best.Count) < 0) {
 			best = r
 		}
 	}
-	if best == nil || !best.Eligible() {
+	if best == nil {
 		return peer.ID{}, ErrNoRegion
 	}
 	return best.ID, nil

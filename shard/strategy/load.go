@@ -186,18 +186,21 @@ func (a LoadAware) plan(v *View) *plan {
 // takes both out of the mean.
 func (p *plan) aim() {
 	total, left := uint64(0), uint64(len(p.sites))
-	var heaviest []weight
 	for _, st := range p.sites {
 		total += st.load
-		heaviest = append(heaviest, st.shards...)
 	}
-	slices.SortFunc(heaviest, func(x, y weight) int { return y.compare(x) })
-	for _, h := range heaviest {
-		if left < 2 || h.load*left <= total {
+	for taken := make([]int, len(p.sites)); left > 1; left-- {
+		hot, at := uint64(0), 0 // the heaviest shard that is not taken out yet
+		for i, st := range p.sites {
+			if n := len(st.shards) - taken[i]; n > 0 && st.shards[n-1].load > hot {
+				hot, at = st.shards[n-1].load, i
+			}
+		}
+		if hot*left <= total {
 			break
 		}
-		total -= h.load
-		left--
+		total -= hot
+		taken[at]++
 	}
 	if left > 0 {
 		p.mean = total / left

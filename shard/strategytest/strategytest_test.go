@@ -205,3 +205,22 @@ func TestPanicsAreFound(t *testing.T) {
 		require.Regexp(t, "(?m)^"+l.name+": .*panicked", found.String())
 	}
 }
+
+// BenchmarkLarge is what the law about time does: 100,000 homes at 100 regions, a region that comes, ten rounds.
+func BenchmarkLarge(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		fresh func() strategy.Strategy
+	}{
+		{"LeastShards", func() strategy.Strategy { return strategy.LeastShards{} }},
+		{"ConsistentHash", func() strategy.Strategy { return &strategy.ConsistentHash{} }},
+		{"External", func() strategy.Strategy { return strategy.NewExternal(MaxShards) }},
+		{"LoadAware", func() strategy.Strategy { return strategy.LoadAware{} }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			for range b.N {
+				require.NoError(b, large(c.fresh))
+			}
+		})
+	}
+}
