@@ -43,41 +43,6 @@ func readHead(r *wire.Reader) head {
 	return h
 }
 
-// readMessage decodes the body of a frame. The message shares no memory with it.
-func readMessage(k wire.Kind, body []byte) (message, error) {
-	r := wire.NewReader(k, body)
-	var l message
-	switch k {
-	case wire.KindRegister:
-		l = readRegister(&r)
-	case wire.KindReportWanted:
-		l = readReportWanted(&r)
-	case wire.KindRegisterAck, wire.KindDrainRegion, wire.KindDrainDone:
-		l = signal{Kind: k, head: readHead(&r)}
-	case wire.KindRegisterNak:
-		l = readNak(&r)
-	case wire.KindAskHomes:
-		l = readAsk(&r)
-	case wire.KindHomes:
-		l = readHomes(&r)
-	case wire.KindHostShards, wire.KindShardsStarted, wire.KindStopShards, wire.KindShardsStopped, wire.KindHomesGone,
-		wire.KindHomesGoneAck:
-		l = readOwnership(k, &r)
-	case wire.KindLeaveNotice, wire.KindLeaveNoticeAck:
-		l = readLeaveNotice(k, &r)
-	case wire.KindConfirmOwner:
-		l = readConfirmOwner(&r)
-	case wire.KindConfirmAck:
-		l = readOwnerConfirmed(&r)
-	default:
-		r.Fail(wire.ErrBadKind)
-	}
-	if err := r.Done(); err != nil {
-		return nil, err
-	}
-	return l, nil
-}
-
 // signal is a message that is only its head: RegisterAck, DrainRegion, DrainDone.
 type signal struct {
 	Kind wire.Kind
@@ -208,34 +173,40 @@ type ask struct {
 
 func (ask) kind() wire.Kind { return wire.KindAskHomes }
 
-func (a ask) append(b []byte) []byte {
-	b = wire.AppendUvarint(a.head.append(b), uint64(len(a.Shards)))
+func (a ask) append(b []byte) []byte { return appendShards(a.head.append(b), a.Shards) }
+
+func readAsk(r *wire.Reader) message { return ask{head: readHead(r), Shards: readShards(r)} }
+
+func appendShards(b []byte, list []route.ShardID) []byte {
+	b = wire.AppendUvarint(b, uint64(len(list)))
 	next := route.ShardID(0)
-	for _, s := range a.Shards {
+	for _, s := range list {
 		b = wire.AppendUvarint(b, uint64(s-next))
 		next = s + 1
 	}
 	return b
 }
 
-func readAsk(r *wire.Reader) message {
-	a := ask{head: readHead(r)}
+func readShards(r *wire.Reader) []route.ShardID {
 	n := r.Count(1, maxEntries)
-	a.Shards = make([]route.ShardID, 0, n)
+	list := make([]route.ShardID, 0, n)
 	next := route.ShardID(0)
 	for range n {
 		s := readShard(r, next)
 		if r.Err() != nil {
 			break
 		}
-		a.Shards, next = append(a.Shards, s), s+1
+		list, next = append(list, s), s+1
 	}
-	return a
+	return list
 }
 
-// homes tells where shards live: rising shards, each with the index of its home in Peers, which is sorted.
+// homes tells where shards live: rising shards, each with the index of its home in Peers, which is sorted. Since is the
+// sequence of the newest move that had begun by then, zero if there was none yet or the receiver knows of no moves: a
+// home under the fence that moved holds again if Since is not lower than the number of the move.
 type homes struct {
 	head
+	Since   uint32
 	Peers   peer.Set
 	Entries []home
 }
@@ -245,10 +216,19 @@ type home struct {
 	At uint32 // index in Peers
 }
 
-func (homes) kind() wire.Kind { return wire.KindHomes }
+func (h homes) kind() wire.Kind {
+	if h.Since > 0 {
+		return wire.KindHomesSince
+	}
+	return wire.KindHomes
+}
 
 func (h homes) append(b []byte) []byte {
-	b = appendPeers(h.head.append(b), h.Peers)
+	b = h.head.append(b)
+	if h.Since > 0 {
+		b = wire.AppendUvarint(b, uint64(h.Since))
+	}
+	b = appendPeers(b, h.Peers)
 	b = wire.AppendUvarint(b, uint64(len(h.Entries)))
 	next := route.ShardID(0)
 	for _, e := range h.Entries {
@@ -259,25 +239,36 @@ func (h homes) append(b []byte) []byte {
 	return b
 }
 
-func readHomes(r *wire.Reader) message {
-	h := homes{head: readHead(r), Peers: readPeers(r, maxPeers)}
+func readHomes(k wire.Kind, r *wire.Reader) message {
+	h := homes{head: readHead(r)}
+	if k == wire.KindHomesSince {
+		if h.Since = readU32(r); r.Err() == nil && h.Since == 0 {
+			r.Fail(wire.ErrBadValue)
+		}
+	}
+	h.Peers = readPeers(r, maxPeers)
 	n := r.Count(4, maxEntries)
 	h.Entries = make([]home, 0, n)
 	next := route.ShardID(0)
 	for range n {
-		var e home
-		e.Shard = readShard(r, next)
-		e.Fence = readShort(r, h.Birth)
-		e.At = readU32(r)
-		if r.Err() == nil && int64(e.At) >= int64(len(h.Peers)) {
-			r.Fail(wire.ErrBadValue)
-		}
+		e := readHome(r, h.head, next, len(h.Peers))
 		if r.Err() != nil {
 			break
 		}
 		h.Entries, next = append(h.Entries, e), e.Shard+1
 	}
 	return h
+}
+
+// readHome reads a shard with its fence and the index of one of so many members.
+func readHome(r *wire.Reader, of head, next route.ShardID, members int) (e home) {
+	e.Shard = readShard(r, next)
+	e.Fence = readShort(r, of.Birth)
+	e.At = readU32(r)
+	if r.Err() == nil && int64(e.At) >= int64(members) {
+		r.Fail(wire.ErrBadValue)
+	}
+	return e
 }
 
 func appendPeers(b []byte, ids peer.Set) []byte {

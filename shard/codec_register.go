@@ -3,6 +3,8 @@
 package shard
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/peer"
@@ -23,6 +25,10 @@ type register struct {
 	Owned    []held
 	HasPast  bool
 	Past     past // what the sender remembers of lost members
+
+	// Of a report to a coordinator that knows moves.
+	Stopping []route.ShardID // of Owned: the stop call has gone out, nobody is to be told of them
+	Kept     []held          // transfers that wait here for the next owner, under the fence of the last one
 }
 
 // past is a node's memory of members lost within the takeover time, and whom it holds to be members now.
@@ -48,14 +54,15 @@ const (
 	flagKnows  = 1 << 1
 	flagReport = 1 << 2
 	flagPast   = 1 << 3
-	flagAll    = 1<<4 - 1
+	flagMoves  = 1 << 4 // since version 5
+	flagAll    = 1<<5 - 1
 )
 
 func (register) kind() wire.Kind { return wire.KindRegister }
 
 func (g register) append(b []byte) []byte {
 	var flags uint8
-	for i, on := range []bool{g.Hosts, g.Knows, g.Report, g.HasPast} {
+	for i, on := range []bool{g.Hosts, g.Knows, g.Report, g.HasPast, g.moves()} {
 		if on {
 			flags |= 1 << i
 		}
@@ -68,8 +75,14 @@ func (g register) append(b []byte) []byte {
 	if g.HasPast {
 		b = appendPast(b, g.Past)
 	}
+	if g.moves() {
+		b = appendHeld(appendShards(b, g.Stopping), g.Kept)
+	}
 	return b
 }
+
+// moves reports whether there is something to say of moves.
+func (g register) moves() bool { return len(g.Stopping)+len(g.Kept) > 0 }
 
 func readRegister(r *wire.Reader) message {
 	g := register{head: readHead(r)}
@@ -95,7 +108,38 @@ func readRegister(r *wire.Reader) message {
 	if g.HasPast {
 		g.Past = readPast(r, maxPeers)
 	}
+	if flags&flagMoves != 0 {
+		readMoves(r, &g)
+	}
 	return g
+}
+
+// readMoves reads what a report says of moves: only of shards that its mask covers, and something.
+func readMoves(r *wire.Reader, g *register) {
+	if list := readShards(r); len(list) > 0 {
+		g.Stopping = list
+	}
+	if list := readHeld(r, g.Birth); len(list) > 0 {
+		g.Kept = list
+	}
+	covered := func(s route.ShardID) bool {
+		return uint32(s) < g.Settings.Shards && g.Mask&(1<<(s>>partShift)) != 0
+	}
+	if r.Err() == nil && (!g.Report || !g.moves()) {
+		r.Fail(wire.ErrBadValue)
+	}
+	for _, s := range g.Stopping {
+		if _, owned := slices.BinarySearchFunc(g.Owned, s, func(h held, s route.ShardID) int {
+			return cmp.Compare(h.Shard, s)
+		}); !owned {
+			r.Fail(wire.ErrBadValue)
+		}
+	}
+	for _, h := range g.Kept {
+		if !covered(h.Shard) {
+			r.Fail(wire.ErrBadValue)
+		}
+	}
 }
 
 func appendSettings(b []byte, s Settings) []byte {

@@ -53,6 +53,16 @@ func samples() map[string]message {
 	for _, k := range []wire.Kind{wire.KindRegisterAck, wire.KindDrainRegion, wire.KindDrainDone} {
 		m[k.String()] = signal{k, at(3)}
 	}
+	m["report-moves"] = register{head: at(3), Settings: orders, Hosts: true, Knows: true, Report: true, Floor: 9, Mask: 1,
+		Owned: list, Stopping: []route.ShardID{1, 29}, Kept: []held{{7, fence(2, 5)}}}
+	m["homes-since"] = homes{head: at(3), Since: 300, Peers: peer.SetOf(a), Entries: []home{{list[0], 0}}}
+	m["move-shard"] = moveShard{head: at(3), held: list[1], Seq: 300, Target: c, Told: peer.SetOf(a, b)}
+	m["transfer"] = transfer{head: at(3), held: list[1], Seq: 300, Total: 70_000, At: 69_997, Bytes: []byte("abc")}
+	m["transfer-ack"] = transferAck{head: at(3), held: list[1], Seq: 300, Have: 65_536}
+	m["transfer-refused"] = transferAck{head: at(3), held: list[1], Seq: 300, Refused: true}
+	for _, k := range []wire.Kind{wire.KindMoveShards, wire.KindMoveAborted, wire.KindShardsMoved} {
+		m[k.String()] = placement{k, at(3), peer.SetOf(a, b), []placed{{home{list[0], 1}, 7}, {home{list[2], 0}, 300}}}
+	}
 	for _, k := range []wire.Kind{wire.KindHostShards, wire.KindShardsStarted, wire.KindStopShards, wire.KindShardsStopped,
 		wire.KindHomesGone, wire.KindHomesGoneAck} {
 		m[k.String()] = ownership{k, at(3), list}

@@ -221,18 +221,24 @@ func (c *coordinator) believe(p *client, g register) {
 	}
 	for _, e := range g.Owned {
 		if fresh&(1<<(e.Shard>>partShift)) != 0 {
-			c.adopt(p, e)
+			_, stops := slices.BinarySearch(g.Stopping, e.Shard)
+			c.adopt(p, e, stops)
+		}
+	}
+	for _, e := range g.Kept {
+		if fresh&(1<<(e.Shard>>partShift)) != 0 {
+			c.moves.inherit(e.Shard, heir{id: p.id, keeps: true, fence: e.Fence})
 		}
 	}
 	if p.drains {
-		c.halt(p)
+		c.moves.drain(p)
 		c.checkDrained(p)
 	}
 }
 
 // adopt records a reported ownership. Of two for one shard, which no run of this protocol gives, the higher fence
 // stands and the other owner is ordered to stop.
-func (c *coordinator) adopt(p *client, e held) {
+func (c *coordinator) adopt(p *client, e held, stops bool) {
 	r := &c.records[e.Shard]
 	if r.phase != free {
 		if r.home == p && r.fence == e.Fence {
@@ -249,6 +255,10 @@ func (c *coordinator) adopt(p *client, e held) {
 	*r = record{home: p, fence: e.Fence, phase: alive, inherited: true}
 	p.owns++
 	c.owned++
+	if stops { // the stop call has gone out: nobody is told of it
+		c.haltShard(e.Shard)
+		return
+	}
 	c.confirm(e.Shard)
 }
 
@@ -281,6 +291,7 @@ func (c *coordinator) serve() {
 	if !c.ready || c.t.coord != c || c.m.confirm.held {
 		return
 	}
+	c.moves.serve()
 	var loads []load
 	for s := range c.pending.all {
 		if c.records[s].phase != free {
@@ -299,31 +310,24 @@ func (c *coordinator) serve() {
 // began: new entities still find a home), reachable, not giving back.
 func (c *coordinator) loads() []load {
 	var list []load
+	coming := map[peer.ID]int{}
+	for _, n := range c.moves.under { // counts only: the order does not show
+		coming[n.to]++
+	}
 	for _, p := range c.clients {
 		mb, ok := c.m.view.Member(p.id)
 		if ok && mb.Status.Working() && p.hosts && p.full() && !p.drains && c.m.view.Reachable(p.id) &&
 			!c.m.past.leaveNotices.Has(p.id) {
-			list = append(list, load{owner: p, id: p.id, shards: p.owns})
+			list = append(list, load{owner: p, id: p.id, shards: p.owns + coming[p.id]})
 		}
 	}
 	return list
 }
 
 func (c *coordinator) allocate(s route.ShardID, loads []load) {
-	if c.t.epoch == 1<<32-1 {
-		return // four thousand million ownerships in one term: the next coordinator continues
-	}
 	l := mostSuitable(loads)
 	l.shards++
-	c.t.epoch++
-	f := route.MakeFence(c.m.view.Birth, c.term, c.t.epoch)
-	p := l.owner
-	c.records[s] = record{home: p, fence: f, phase: starting}
-	c.owned++
-	p.owns++
-	p.open++
-	p.outHost = append(p.outHost, s)
-	c.m.event(Event{Kind: ShardAllocated, Type: c.t.id, Shard: s, Term: c.term, Home: p.id, Fence: f})
+	c.moves.give(s, l.owner)
 }
 
 // tellWaits tells of each lost member whose shards, or what it may have had, must wait for its takeover time: once in a

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )
@@ -19,6 +20,10 @@ const (
 	DefaultBatchDelay    = 2 * time.Millisecond
 	DefaultDrainPatience = 5 * time.Second
 	DefaultMaxTypes      = 4096
+	DefaultMarkTime      = 3 * time.Second
+	DefaultDrainTime     = 2 * time.Second
+	DefaultMaxMoves      = 64
+	DefaultMaxHandOver   = 16 << 20
 )
 
 // Config is the configuration of a Machine. The zero value means the defaults. TakeoverTime and what TakeoverFor
@@ -37,7 +42,15 @@ type Config struct {
 	UnderWay func(to peer.ID, since time.Duration) bool
 	// Late, when it is set, reports whether somebody whom this node watches is late with a sign of life: then its word
 	// does not wake a suspended node.
-	Late func() bool
+	Late      func() bool
+	MarkTime  time.Duration // a move is given up when somebody has not marked by then
+	DrainTime time.Duration // a shard that moves is stopped after this, though its mailboxes are not empty
+	MaxMoves  int           // of one type, under way at once
+	// MaxHandOver bounds, in bytes, what one shard hands over, and four times as much what waits here for shards to come.
+	// What is larger stays, and the shard with it.
+	MaxHandOver int
+	// Moves reports whether a peer is known to understand moves; nil: none is. While one member does not, none begins.
+	Moves func(peer.ID) bool
 	// MaxTypes bounds the types that this node keeps a promise for, registered here or not: every member is asked about
 	// every type of the cluster, so it is the cluster's bound, and Register returns ErrTooManyTypes above it.
 	MaxTypes int
@@ -52,6 +65,17 @@ var (
 	ErrUnknownType    = errors.New("shard: type not registered")
 	ErrTooManyTypes   = errors.New("shard: too many types")
 	ErrBadCommand     = errors.New("shard: unknown command")
+
+	// Of MoveCommand.
+	ErrNotCoordinator = errors.New("shard: this node does not coordinate the type, or is not ready to")
+	ErrNoHome         = errors.New("shard: it lives nowhere, or its home is not settled")
+	ErrMoves          = errors.New("shard: it moves already")
+	ErrUnknownNode    = errors.New("shard: no such member")
+	ErrAtHome         = errors.New("shard: it lives there")
+	ErrIneligible     = errors.New("shard: this member may not be given shards")
+	ErrTooManyMoves   = errors.New("shard: too many moves under way")
+	ErrUnstable       = errors.New("shard: a member is down or unreachable, or this node suspended")
+	ErrOldPeer        = errors.New("shard: a member speaks a version without moves")
 )
 
 // Validate returns all faults of c joined, or nil. Zero fields are valid.
@@ -61,7 +85,8 @@ func (c Config) Validate() error {
 		name string
 		d    time.Duration
 	}{{"RetryInterval", c.RetryInterval}, {"RetryMax", c.RetryMax}, {"TakeoverTime", c.TakeoverTime},
-		{"BatchDelay", c.BatchDelay}, {"DrainPatience", c.DrainPatience}} {
+		{"BatchDelay", c.BatchDelay}, {"DrainPatience", c.DrainPatience}, {"MarkTime", c.MarkTime},
+		{"DrainTime", c.DrainTime}} {
 		if f.d < 0 {
 			errs = append(errs, fmt.Errorf("shard: %s is negative: %v", f.name, f.d))
 		}
@@ -69,8 +94,13 @@ func (c Config) Validate() error {
 	if full := c.withDefaults(); full.RetryMax < full.RetryInterval {
 		errs = append(errs, fmt.Errorf("shard: RetryMax %v is below RetryInterval %v", full.RetryMax, full.RetryInterval))
 	}
-	if c.MaxTypes < 0 {
-		errs = append(errs, fmt.Errorf("shard: MaxTypes is negative: %d", c.MaxTypes))
+	for _, f := range []struct {
+		name string
+		n    int
+	}{{"MaxTypes", c.MaxTypes}, {"MaxMoves", c.MaxMoves}, {"MaxHandOver", c.MaxHandOver}} {
+		if f.n < 0 {
+			errs = append(errs, fmt.Errorf("shard: %s is negative: %d", f.name, f.n))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -86,9 +116,17 @@ func (c Config) withDefaults() Config {
 	set(&c.TakeoverTime, DefaultTakeoverTime)
 	set(&c.BatchDelay, DefaultBatchDelay)
 	set(&c.DrainPatience, DefaultDrainPatience)
-	if c.MaxTypes == 0 {
-		c.MaxTypes = DefaultMaxTypes
+	set(&c.MarkTime, DefaultMarkTime)
+	set(&c.DrainTime, DefaultDrainTime)
+	number := func(n *int, v int) {
+		if *n == 0 {
+			*n = v
+		}
 	}
+	number(&c.MaxTypes, DefaultMaxTypes)
+	number(&c.MaxMoves, DefaultMaxMoves)
+	number(&c.MaxHandOver, DefaultMaxHandOver)
+	c.MaxHandOver = min(c.MaxHandOver, maxTransfer)
 	return c
 }
 
@@ -108,3 +146,22 @@ func (s Settings) Validate() error {
 
 // MaxRole is the longest role name, in bytes.
 const MaxRole = 255
+
+// NoHost reports whether no member of a view may host a type of that role: this node is up, and of all members that are
+// not Down none has the role, joining ones included. One that joins later may. Before a node is up it knows too little
+// to say so.
+func NoHost(v *membership.View, role string) bool {
+	if role == "" || v == nil {
+		return false
+	}
+	self, ok := v.SelfMember()
+	if !ok || self.UpNumber == 0 || !self.Status.Counts() {
+		return false
+	}
+	for i := range v.Members {
+		if m := &v.Members[i]; m.Status != membership.Down && m.HasRole(role) {
+			return false
+		}
+	}
+	return true
+}

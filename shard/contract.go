@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/kith-io/kith/internal/enum"
@@ -22,7 +23,8 @@ type Settings struct {
 func (s Settings) ID() route.TypeID { return route.TypeOf(s.Name) }
 
 // Command is an input from the node itself: one of ViewCommand, RegisterCommand, WantCommand, StoppedCommand,
-// RefusedCommand, LeaveCommand, SuspendCommand, DeathCommand.
+// RefusedCommand, LeaveCommand, SuspendCommand, DeathCommand, MoveCommand, MarkedCommand, MarkAgainCommand,
+// HandOverCommand.
 type Command interface{ command() }
 
 // ViewCommand brings a new membership snapshot. The composition sends it whenever membership published one.
@@ -67,14 +69,53 @@ type SuspendCommand struct{ On bool }
 // notice, without the takeover time. Whoever gives it vouches for that.
 type DeathCommand struct{ ID peer.ID }
 
-func (ViewCommand) command()     {}
-func (RegisterCommand) command() {}
-func (WantCommand) command()     {}
-func (StoppedCommand) command()  {}
-func (RefusedCommand) command()  {}
-func (LeaveCommand) command()    {}
-func (DeathCommand) command()    {}
-func (SuspendCommand) command()  {}
+// Number is that of a move: the term of the coordinator that began it, and which of its moves it is. Zero is none.
+type Number struct{ Term, Seq uint32 }
+
+// Compare orders numbers as the moves began.
+func (n Number) Compare(o Number) int {
+	return cmp.Or(cmp.Compare(n.Term, o.Term), cmp.Compare(n.Seq, o.Seq))
+}
+
+// MoveCommand moves a shard to another member, given to the coordinator of its type. What it loses is nothing: see
+// docs/sharding.md. It returns when the move has begun. Errors: ErrNotCoordinator, ErrUnknownType, ErrBadCommand,
+// ErrNoHome, ErrMoves, ErrUnknownNode, ErrAtHome, ErrIneligible, ErrTooManyMoves, ErrUnstable, ErrOldPeer.
+type MoveCommand struct {
+	Type  route.TypeID
+	Shard route.ShardID
+	To    peer.ID
+}
+
+// MarkedCommand says that the marker of a move has come from a member, and that all has been worked into mailboxes that
+// came before it on its connection.
+type MarkedCommand struct {
+	Type   route.TypeID
+	Shard  route.ShardID
+	Number Number
+	From   peer.ID
+}
+
+// MarkAgainCommand says that a data connection to a member broke: markers that were written to it may be lost.
+type MarkAgainCommand struct{ To peer.ID }
+
+// HandOverCommand is the StoppedCommand of a shard that moves, with what was not worked off, in whatever form the
+// runtime of the next owner reads it. Left belongs to the machine from here on.
+type HandOverCommand struct {
+	StoppedCommand
+	Left []byte
+}
+
+func (ViewCommand) command()      {}
+func (MoveCommand) command()      {}
+func (MarkedCommand) command()    {}
+func (MarkAgainCommand) command() {}
+func (RegisterCommand) command()  {}
+func (WantCommand) command()      {}
+func (StoppedCommand) command()   {}
+func (RefusedCommand) command()   {}
+func (LeaveCommand) command()     {}
+func (DeathCommand) command()     {}
+func (SuspendCommand) command()   {}
 
 // RouteState is what a region knows of a shard's home.
 type RouteState uint8
@@ -84,9 +125,11 @@ const (
 	RouteUnknown RouteState = 0 // park, and ask for the home
 	RouteLocal   RouteState = 1 // lives here under Fence
 	RouteRemote  RouteState = 2 // lives at Home under Fence
+	RouteMoving  RouteState = 3 // leaves Home, where it lives under Fence: park
 )
 
-var routeNames = []string{RouteUnknown: "unknown", RouteLocal: "local", RouteRemote: "remote"}
+var routeNames = []string{RouteUnknown: "unknown", RouteLocal: "local", RouteRemote: "remote",
+	RouteMoving: "moving"}
 
 // String names the state.
 func (s RouteState) String() string { return enum.Name(routeNames, s, "route") }
@@ -116,14 +159,40 @@ type HostOrder struct {
 	Stop    bool
 	Abandon bool
 	Leaving bool // with Stop: because this node leaves; else another node is to host the shard
+
+	// Moves, with Stop: nobody sends to the shard under this fence any more. Its mailboxes are worked off first, within
+	// Config.DrainTime, and the answer is a HandOverCommand if something is left then.
+	Moves bool
+	// Left, without Stop, is what the last owner did not work off, as it was handed over there; it comes before everything
+	// else. It belongs to the runtime.
+	Left []byte
 }
 
-// Effects is what one or more verbs ask the runtime to do. The runtime carries out Hosts, then Routes, each in order,
-// and only then sends Mail: a ShardsStarted in Mail speaks of shards that Hosts has started. Slices and bodies are
-// valid until the next verb.
+// Mark asks for the marker of a move on the data connection that a shard uses to a member, behind everything that was
+// sent there. Its route was closed before.
+type Mark struct {
+	Type   route.TypeID
+	Shard  route.ShardID
+	Number Number
+	To     peer.ID
+}
+
+// Untaken is what an owner handed over to this node, and what no instance will handle any more: another owner began
+// without it. Left belongs to the runtime.
+type Untaken struct {
+	Type  route.TypeID
+	Shard route.ShardID
+	Left  []byte
+}
+
+// Effects is what one or more verbs ask the runtime to do. The runtime carries out Hosts, then Routes, then Marks, each
+// in order, and only then sends Mail: a ShardsStarted in Mail speaks of shards that Hosts has started. Slices and
+// bodies are valid until the next verb.
 type Effects struct {
 	Hosts   []HostOrder
 	Routes  []RouteChange
+	Marks   []Mark
+	Untaken []Untaken
 	Mail    []peer.Mail
 	Refused []TypeRefused // registrations that the coordinator refused
 	Drained bool          // LeaveCommand is done; set once
@@ -150,11 +219,20 @@ const (
 	ShardReleased      EventKind = 5 // Shard has no home
 	StaleRefused       EventKind = 6 // an order or report of a lower term or fence was refused
 	ShardsWait         EventKind = 7 // Shards of Home, which was lost, or whatever it had, live nowhere before Until
+
+	// Of moves: by the coordinator, but MoveMarked and MoveHandedOver, which its owner tells. Home is the owner that
+	// Shard leaves, To the one that it is to get, Number that of the move.
+	MoveBegan      EventKind = 8
+	MoveMarked     EventKind = 9  // nobody sends to the owner any more: it works off what it has, and stops
+	MoveHandedOver EventKind = 10 // To has what was not worked off
+	MoveDone       EventKind = 11 // it lives at To
+	MoveAborted    EventKind = 12 // it stays at Home: somebody did not mark in time
 )
 
 var eventNames = []string{CoordinatorStarted: "coordinator-started", CoordinatorReady: "coordinator-ready",
 	CoordinatorStopped: "coordinator-stopped", ShardAllocated: "shard-allocated", ShardReleased: "shard-released",
-	StaleRefused: "stale-refused", ShardsWait: "shards-wait"}
+	StaleRefused: "stale-refused", ShardsWait: "shards-wait", MoveBegan: "move-began", MoveMarked: "move-marked",
+	MoveHandedOver: "move-handed-over", MoveDone: "move-done", MoveAborted: "move-aborted"}
 
 // String names the kind.
 func (k EventKind) String() string { return enum.Name(eventNames, k, "event") }
@@ -179,4 +257,8 @@ type Event struct {
 	// removed by then, too.
 	Shards int
 	Until  time.Duration
+
+	// Of moves.
+	To     peer.ID
+	Number Number
 }

@@ -32,6 +32,7 @@ type coordinator struct {
 	clients  []*client // one for each member heard or waited for, by identity
 	pending  bitmap    // wanted by someone and not to be told yet
 	strays   []stray
+	moves    *moves
 	said     peer.Set // lost members of which it was told that their shards wait
 }
 
@@ -44,6 +45,7 @@ const (
 	alive    phase = 2 // confirmed by its home, or reported by it
 	halting  phase = 3 // ordered to stop, not confirmed
 	orphan   phase = 4 // its home is lost; nobody gets it until the home cannot be serving any more
+	moving   phase = 5 // ordered to be handed over, neither given up nor stopped
 )
 
 // record is one shard. A zero home is none.
@@ -61,16 +63,16 @@ type client struct {
 	hosts  bool   // may be given shards, as it says
 	drains bool   // gives back its shards, or refused one
 	owns   int    // records whose home it is
-	open   int    // of these starting or halting: an answer is due
+	open   int    // of these starting, halting or moving: an answer is due
 	told   bitmap // homes disclosed to it in this reign
 	wants  bitmap // homes it waits for
 	gone   map[route.ShardID]route.Fence
 	knows  bool     // has registered the type under this reign's settings
 	other  Settings // under which it has registered the type, while this reign is not ready; zero when they are the same
 
-	outHost, outStop, outHomes, outGone []route.ShardID
-	asked                               bool // a report is due
-	retry                               timer
+	outHost, outStop, outHomes, outGone, outMove []route.ShardID
+	asked                                        bool // a report is due
+	retry                                        timer
 }
 
 func (p *client) full() bool { return p.mask == ^uint64(0) }
@@ -160,6 +162,7 @@ func counts(mb membership.Member) bool {
 func (m *Machine) reign(t *typ, s Settings, term uint32) {
 	t.epoch++
 	c := &coordinator{m: m, t: t, settings: s, term: term, floor: t.epoch, records: make([]record, s.Shards)}
+	c.moves = newMoves(c)
 	t.coord = c
 	m.event(Event{Kind: CoordinatorStarted, Type: t.id, Term: term, Home: m.self})
 	c.meet()
@@ -211,7 +214,7 @@ func (c *coordinator) onView() {
 			continue
 		}
 		p.gone, p.told, p.wants, p.outGone, p.outHomes = nil, nil, nil, nil, nil
-		p.outHost, p.outStop, p.asked = nil, nil, false
+		p.outHost, p.outStop, p.outMove, p.asked = nil, nil, nil, false
 		p.retry.stop()
 		if p.owns > 0 {
 			c.orphans(p)
@@ -235,31 +238,24 @@ func (c *coordinator) review() {
 	c.serve()
 }
 
-// onDrain stops giving shards to a region and takes back those it has.
+// onDrain stops giving shards to a region and moves away those it has.
 func (c *coordinator) onDrain(from peer.ID) {
 	p := c.client(from)
 	p.drains = true
-	c.halt(p)
+	c.moves.drain(p)
 	c.checkDrained(p)
 }
 
-// halt orders a client to stop every shard it has. Regions told of them park from now on.
-func (c *coordinator) halt(p *client) {
-	if p.owns == 0 {
-		return
+// haltShard orders the home of a shard to stop it. Regions told of it park from now on.
+func (c *coordinator) haltShard(s route.ShardID) {
+	r := &c.records[s]
+	p := r.home
+	if r.phase == alive {
+		p.open++
+		c.tellGone(s, r)
 	}
-	for i := range c.records {
-		r, s := &c.records[i], route.ShardID(i)
-		if r.home != p || (r.phase != alive && r.phase != starting) {
-			continue
-		}
-		if r.phase == alive {
-			p.open++
-			c.tellGone(s, r)
-		}
-		r.phase = halting
-		p.outStop = append(p.outStop, s)
-	}
+	r.phase = halting
+	p.outStop = append(p.outStop, s)
 }
 
 func (c *coordinator) checkDrained(p *client) {
@@ -283,6 +279,7 @@ func (c *coordinator) onStarted(from peer.ID, list []held) {
 // confirm makes a shard's home known to all that wait for it.
 func (c *coordinator) confirm(s route.ShardID) {
 	c.records[s].phase = alive
+	c.moves.confirmed(s)
 	c.pending.clear(s)
 	for _, p := range c.clients {
 		if p.wants.clear(s) {
@@ -305,10 +302,12 @@ func (c *coordinator) onStopped(from peer.ID, list []held) {
 		if r.phase != free && r.home == p && r.fence == e.Fence {
 			p.drains = p.drains || r.phase == starting
 			p.retry.wait = c.m.cfg.RetryInterval
+			c.moves.released(e.Shard, r, true)
 			c.release(e.Shard)
 		}
 		c.strays = slices.DeleteFunc(c.strays, func(s stray) bool { return s.owner == p && s.held == e })
 	}
+	c.moves.onward()
 	c.checkDrained(p)
 	c.serve()
 }
@@ -337,8 +336,9 @@ func (c *coordinator) releaseAll(p *client) {
 func (c *coordinator) release(s route.ShardID) {
 	r := &c.records[s]
 	p := r.home
+	c.moves.released(s, r, false)
 	c.tellGone(s, r)
-	if r.phase == starting || r.phase == halting {
+	if r.phase == starting || r.phase == halting || r.phase == moving {
 		p.open--
 	}
 	p.owns--

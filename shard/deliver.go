@@ -10,6 +10,49 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
+// readMessage decodes the body of a frame. The message shares no memory with it.
+func readMessage(k wire.Kind, body []byte) (message, error) {
+	r := wire.NewReader(k, body)
+	var l message
+	switch k {
+	case wire.KindRegister:
+		l = readRegister(&r)
+	case wire.KindReportWanted:
+		l = readReportWanted(&r)
+	case wire.KindRegisterAck, wire.KindDrainRegion, wire.KindDrainDone:
+		l = signal{Kind: k, head: readHead(&r)}
+	case wire.KindRegisterNak:
+		l = readNak(&r)
+	case wire.KindAskHomes:
+		l = readAsk(&r)
+	case wire.KindHomes, wire.KindHomesSince:
+		l = readHomes(k, &r)
+	case wire.KindMoveShards, wire.KindMoveAborted, wire.KindShardsMoved:
+		l = readPlacement(k, &r)
+	case wire.KindMoveShard:
+		l = readMoveShard(&r)
+	case wire.KindTransfer:
+		l = readTransfer(&r)
+	case wire.KindTransferAck:
+		l = readTransferAck(&r)
+	case wire.KindHostShards, wire.KindShardsStarted, wire.KindStopShards, wire.KindShardsStopped, wire.KindHomesGone,
+		wire.KindHomesGoneAck:
+		l = readOwnership(k, &r)
+	case wire.KindLeaveNotice, wire.KindLeaveNoticeAck:
+		l = readLeaveNotice(k, &r)
+	case wire.KindConfirmOwner:
+		l = readConfirmOwner(&r)
+	case wire.KindConfirmAck:
+		l = readOwnerConfirmed(&r)
+	default:
+		r.Fail(wire.ErrBadKind)
+	}
+	if err := r.Done(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
 // admits reports whether mail may be looked at: this node is a member, the sender is one (a leave notice is taken from
 // a lost one too: it only frees), and both speak of the same cluster.
 func (m *Machine) admits(from peer.ID, l message) bool {
@@ -38,6 +81,14 @@ func headOf(l message) head {
 		return l.head
 	case homes:
 		return l.head
+	case placement:
+		return l.head
+	case moveShard:
+		return l.head
+	case transfer:
+		return l.head
+	case transferAck:
+		return l.head
 	case confirmOwner:
 		return l.head
 	case ownerConfirmed:
@@ -50,7 +101,7 @@ func headOf(l message) head {
 func fromCoordinator(k wire.Kind) bool {
 	switch k {
 	case wire.KindReportWanted, wire.KindRegisterAck, wire.KindHomes, wire.KindHostShards, wire.KindStopShards,
-		wire.KindHomesGone, wire.KindDrainDone:
+		wire.KindHomesGone, wire.KindDrainDone, wire.KindMoveShards, wire.KindMoveShard, wire.KindHomesSince:
 		return true
 	}
 	return false
@@ -119,6 +170,16 @@ func last(l message) route.ShardID {
 		if n := len(l.Entries); n > 0 {
 			return l.Entries[n-1].Shard
 		}
+	case placement:
+		if n := len(l.Entries); n > 0 {
+			return l.Entries[n-1].Shard
+		}
+	case moveShard:
+		return l.Shard
+	case transfer:
+		return l.Shard
+	case transferAck:
+		return l.Shard
 	}
 	return 0
 }
@@ -145,8 +206,12 @@ func (m *Machine) deliver(from peer.ID, l message) {
 		m.toRegion(from, h, l)
 		return
 	}
-	if g, ok := l.(register); ok {
-		m.onRegister(from, g)
+	switch l := l.(type) {
+	case register:
+		m.onRegister(from, l)
+		return
+	case transfer, transferAck:
+		betweenOwners(m, from, h, l)
 		return
 	}
 	c := m.coordinatorFor(from, h)
@@ -158,6 +223,12 @@ func (m *Machine) deliver(from peer.ID, l message) {
 		c.onAsk(from, l)
 	case signal:
 		c.onDrain(from)
+	case placement:
+		if l.Kind == wire.KindMoveAborted {
+			c.moves.aborted(from, l.Entries)
+		} else {
+			c.moves.moved(from, l)
+		}
 	case ownership:
 		switch l.Kind {
 		case wire.KindShardsStarted:
@@ -184,6 +255,10 @@ func (m *Machine) toRegion(from peer.ID, h head, l message) {
 	if t != nil && !m.hears(t, from, h) {
 		return
 	}
+	if p, ok := l.(placement); ok && t != nil && t.region != nil {
+		t.region.hand.park(p) // one that is refused may have sent before
+		return
+	}
 	if o, ok := l.(ownership); ok && (t == nil || t.region.idle()) {
 		m.answerUnregistered(from, o)
 		return
@@ -202,6 +277,8 @@ func (m *Machine) toRegion(from peer.ID, h head, l message) {
 		if h.Term >= t.region.term { // a lower one is that of a coordinator replaced already
 			m.onHomes(t, l)
 		}
+	case moveShard:
+		t.region.hand.begin(from, l)
 	case ownership:
 		switch l.Kind {
 		case wire.KindHostShards:
@@ -212,6 +289,23 @@ func (m *Machine) toRegion(from peer.ID, h head, l message) {
 			m.onStop(t, from, l)
 		case wire.KindHomesGone:
 			m.onGone(t, from, l)
+		}
+	}
+}
+
+// betweenOwners takes what the last owner of a shard and the next one say to each other.
+func betweenOwners(m *Machine, from peer.ID, h head, l message) {
+	t := m.types[h.Type]
+	switch l := l.(type) {
+	case transfer:
+		if t == nil || t.region.idle() || int(l.Shard) >= len(t.region.slots) {
+			m.post(from, transferAck{head: l.head, held: l.held, Seq: l.Seq, Refused: true})
+			return
+		}
+		t.region.hand.onPart(from, l)
+	case transferAck:
+		if t != nil && t.region != nil && int(l.Shard) < len(t.region.slots) {
+			t.region.hand.onAck(from, l)
 		}
 	}
 }
@@ -253,8 +347,10 @@ func (m *Machine) raise(t *typ, term uint32, to peer.ID, floor uint32) {
 	}
 	if term > t.promise.term {
 		t.promise = promise{term: term, to: to, floor: f}
+		stayAll(t)
 	} else if f.Compare(t.promise.floor) > 0 {
 		t.promise.floor = f
+		stayAll(t)
 	}
 	if t.coord != nil && t.coord.term < term {
 		m.endCoordinator(t)

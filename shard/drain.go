@@ -23,6 +23,7 @@ type leave struct {
 	begun, done bool
 	patience    time.Duration // what lives here then is stopped without an order
 	patienceUp  bool
+	left        int      // shards that lived here when it was looked at last
 	unheard     peer.Set // members that have not acknowledged the leave notice
 	retry       timer
 }
@@ -76,18 +77,33 @@ func (m *Machine) checkLeave() {
 	if !l.begun || l.done {
 		return
 	}
+	hosted := 0
+	for _, id := range m.order {
+		if g := m.types[id].region; g != nil {
+			hosted += g.hosted
+		}
+	}
+	if hosted < l.left && !l.patienceUp { // it gets on
+		l.patience = m.now + m.cfg.DrainPatience
+	}
+	l.left = hosted
 	for _, id := range m.order {
 		g := m.types[id].region
 		if g == nil {
 			continue
 		}
 		waiting := g.drain.at != 0 && !g.drainDone && !l.patienceUp
-		if g.hosted > 0 || waiting {
+		if g.hosted > 0 || waiting || len(g.hand.kept) > 0 && !l.patienceUp {
 			return
 		}
 	}
 	l.done = true
 	m.out.Drained = true
+	for _, id := range m.order {
+		if t := m.types[id]; t.region != nil {
+			t.region.hand.dropAll()
+		}
+	}
 	if m.view == nil || m.over {
 		return
 	}

@@ -64,9 +64,13 @@ func (m *Machine) report(t *typ, to peer.ID, w reportWanted) {
 		if len(l.Owned)+len(owned) > maxEntries {
 			l.Mask = parts(first, part)
 			m.post(to, l)
-			l.Owned, l.HasPast, l.Past, first = nil, false, past{}, part
+			l.Owned, l.Stopping, l.Kept = nil, nil, nil
+			l.HasPast, l.Past, first = false, past{}, part
 		}
 		l.Owned = append(l.Owned, owned...)
+		if speaksMoves(m, to) {
+			l.Stopping, l.Kept = g.halting(owned, l.Stopping), g.hand.keptOf(part, l.Kept)
+		}
 	}
 	l.Mask = parts(first, 64)
 	m.post(to, l)
@@ -118,7 +122,7 @@ func (m *Machine) onHost(t *typ, from peer.ID, l ownership) {
 			m.refuse(t.id, l.Term, from, e.Shard, e.Fence)
 		case s.living == stopping, s.ending:
 			// The answer follows when the runtime has stopped it; of what was given up the order is repeated until then.
-		case e.Fence.Compare(s.ended) <= 0, !hosts:
+		case e.Fence.Compare(s.ended) <= 0, !hosts && (m.leave.done || !g.hand.keeps(e)):
 			s.ended = maxFence(s.ended, e.Fence)
 			g.stopped = append(g.stopped, e)
 		default:
@@ -133,7 +137,8 @@ func (m *Machine) host(t *typ, e held) {
 	s.state, s.living, s.home, s.fence = RouteLocal, here, nil, e.Fence
 	t.region.hosted++
 	t.region.unwant(e.Shard)
-	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: e.Shard, Fence: e.Fence})
+	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: e.Shard, Fence: e.Fence,
+		Left: t.region.hand.take(e)})
 	m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: e.Shard, State: RouteLocal, Home: m.self,
 		Fence: e.Fence})
 }
@@ -152,11 +157,13 @@ func (m *Machine) onStop(t *typ, from peer.ID, l ownership) {
 		default:
 			if s.living == notHere {
 				s.ended = maxFence(s.ended, e.Fence)
-				if s.state == RouteRemote && s.fence.Compare(s.ended) <= 0 {
+				if s.home != nil && s.fence.Compare(s.ended) <= 0 {
 					m.forget(t, e.Shard)
 				}
 			}
-			if s.living == notHere || s.fence.Compare(e.Fence) > 0 {
+			if f, is := g.hand.gave[e.Shard]; is && f.held == e {
+				t.region.hand.tellMoved(f)
+			} else if s.living == notHere || s.fence.Compare(e.Fence) > 0 {
 				g.stopped = append(g.stopped, e)
 			}
 		}
@@ -170,6 +177,7 @@ func (m *Machine) stop(t *typ, s route.ShardID) {
 		return
 	}
 	e.living = stopping
+	t.region.hand.forget(s)
 	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: s, Fence: e.fence, Stop: true, Leaving: m.leave.begun})
 	m.forget(t, s)
 }
@@ -189,8 +197,7 @@ func (m *Machine) stopped(c StoppedCommand) error {
 		return nil
 	}
 	t.region.stopped = append(t.region.stopped, held{c.Shard, e.fence})
-	t.region.hosted--
-	e.living, e.ended, e.fence = notHere, maxFence(e.ended, e.fence), route.Fence{}
+	t.region.hand.ended(c.Shard)
 	return nil
 }
 
@@ -214,7 +221,9 @@ func (m *Machine) abandon() {
 			}
 			m.forget(t, route.ShardID(i))
 		}
-		*g = region{settings: g.settings, refused: g.refused, slots: g.slots, homes: map[peer.ID]*peer.ID{}}
+		g.hand.dropAll()
+		*g = region{settings: g.settings, refused: g.refused, slots: g.slots, homes: map[peer.ID]*peer.ID{},
+			hand: newHanding(m, t)}
 	}
 	m.local = nil
 }

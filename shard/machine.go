@@ -4,7 +4,7 @@ package shard
 
 import (
 	"errors"
-	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -12,7 +12,6 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
-	"github.com/kith-io/kith/wire"
 )
 
 // ErrNonsense is wrapped by errors of Handle for mail that is well-formed and cannot be true: a shard beyond the type's
@@ -48,6 +47,7 @@ type typ struct {
 	id      route.TypeID
 	promise promise
 	epoch   uint32        // last epoch given here as coordinator; kept when another takes over
+	moves   uint32        // last sequence of a move begun here; kept likewise
 	region  *region       // nil while the type is not registered here
 	coord   *coordinator  // nil while another node coordinates
 	rest    time.Duration // no reign begins before: the last one was contradicted
@@ -69,150 +69,12 @@ func New(self peer.ID, cfg Config, rng *rand.Rand) *Machine {
 	return &Machine{self: self, cfg: cfg.withDefaults(), rng: rng, types: map[route.TypeID]*typ{}, drained: true}
 }
 
-// Tick handles every deadline that has passed.
-func (m *Machine) Tick(now time.Duration) {
-	m.begin(now)
-	if m.past.age(m.now) {
-		m.reviewAll()
-	}
-	for _, id := range m.order {
-		t := m.types[id]
-		if t.region != nil {
-			m.tickRegion(t)
-		}
-		if t.coord != nil {
-			t.coord.tick()
-		}
-	}
-	m.tickLeave()
-	m.tickConfirm()
-	m.end()
-}
-
-// Handle takes one control frame. An error means that the peer sent nonsense; nothing has changed. Mail of a stranger,
-// of a member that is Down, or of another cluster is ignored: views differ for a moment, and what matters is repeated.
-func (m *Machine) Handle(now, _ time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
-	m.begin(now)
-	l, err := readMessage(kind, body)
-	if err != nil {
-		return err
-	}
-	if !m.admits(from, l) {
-		if q, ok := l.(confirmOwner); ok && m.view == nil && q.Term == 0 {
-			m.answerUnadmitted(from, q)
-			return nil
-		}
-		m.ignored++
-		return nil
-	}
-	if err := m.check(from, l); err != nil {
-		return err
-	}
-	m.deliver(from, l)
-	m.end()
-	return nil
-}
-
-// Do carries out a command of the node itself.
-func (m *Machine) Do(now time.Duration, cmd Command) error {
-	m.begin(now)
-	var err error
-	switch c := cmd.(type) {
-	case ViewCommand:
-		m.onView(c.View)
-	case RegisterCommand:
-		err = m.register(c.Settings)
-	case WantCommand:
-		err = m.want(c)
-	case StoppedCommand:
-		err = m.stopped(c)
-	case RefusedCommand:
-		err = m.refused(c)
-	case LeaveCommand:
-		m.beginLeave()
-	case DeathCommand:
-		m.died(c.ID)
-	case SuspendCommand:
-		m.hold(c.On)
-	default:
-		return fmt.Errorf("%w: %T", ErrBadCommand, cmd)
-	}
-	m.end()
-	return err
-}
-
-// Next returns the earliest deadline at which Tick has something to do.
-func (m *Machine) Next() (deadline time.Duration, ok bool) {
-	if m.over {
-		return 0, false
-	}
-	var d least
-	d.add(m.past.next())
-	d.add(m.leave.next(m))
-	d.add(m.confirm.retry.at)
-	for _, id := range m.order {
-		t := m.types[id]
-		if t.region != nil {
-			d.add(t.region.next())
-		}
-		if t.coord != nil {
-			d.add(t.coord.next())
-		}
-	}
-	return d.at, d.at != 0
-}
-
 // least finds the earliest of several deadlines, where zero is none.
 type least struct{ at time.Duration }
 
 func (l *least) add(at time.Duration) {
 	if at != 0 && (l.at == 0 || at < l.at) {
 		l.at = at
-	}
-}
-
-// Drain hands over the effects of the verbs since the last Drain. They are valid until the next verb.
-func (m *Machine) Drain(out *Effects) {
-	*out, m.out = m.out, Effects{Hosts: out.Hosts[:0], Routes: out.Routes[:0], Mail: out.Mail[:0],
-		Refused: out.Refused[:0], Events: out.Events[:0]}
-	m.drained = true
-}
-
-// Peek returns what the next Drain will hand over, for a composition that acts on it within the same step. It is valid
-// until the next verb and is not to be changed.
-func (m *Machine) Peek() Effects { return m.out }
-
-func (m *Machine) begin(now time.Duration) {
-	m.now = max(m.now, now, 1) // zero means "no deadline" everywhere in this room
-	m.past.population.pass(m.now)
-	if m.drained {
-		m.arena.Reset()
-		m.drained = false
-	}
-}
-
-// end delivers the mail of this node to itself and sends what has gathered, until nothing is left. Every message is
-// answered by fewer steps than it took to ask, so this ends.
-func (m *Machine) end() {
-	for {
-		for i := 0; i < len(m.local); i++ {
-			m.deliver(m.self, m.local[i])
-		}
-		m.local = m.local[:0]
-		for _, id := range m.order {
-			t := m.types[id]
-			if t.coord != nil {
-				t.coord.flush()
-			}
-			if t.region != nil {
-				m.flushRegion(t)
-			}
-		}
-		m.checkLeave()
-		m.checkConfirm()
-		if len(m.local) == 0 {
-			return
-		}
 	}
 }
 
@@ -266,37 +128,6 @@ func (m *Machine) head(id route.TypeID, term uint32) head {
 	return head{Birth: m.view.Birth, Type: id, Term: term}
 }
 
-// onView takes a new membership snapshot: losses are remembered first, then coordinators and regions follow.
-func (m *Machine) onView(v *membership.View) {
-	if v == nil || m.over || (m.view != nil && v.Seq < m.view.Seq) {
-		return
-	}
-	old := m.view
-	self, member := v.SelfMember()
-	switch {
-	case member && self.Status == membership.Down, !member && old != nil:
-		m.view = v
-		m.abandon()
-		return
-	case !member || v.Birth == 0:
-		return // not admitted yet
-	}
-	m.view = v
-	m.past.population.note(old, v)
-	lost := m.past.note(m.now, m.takeover(), m.blindTakeover(), old, v)
-	for _, id := range m.order {
-		t := m.types[id]
-		t.promise.note(m.now, v)
-		if t.coord != nil {
-			t.coord.onView()
-		}
-		if t.region != nil {
-			m.regionView(t, lost)
-		}
-	}
-	m.reviewAll()
-}
-
 // reviewAll lets every coordinator look again at what it waits for.
 func (m *Machine) reviewAll() {
 	for _, id := range m.order {
@@ -304,4 +135,53 @@ func (m *Machine) reviewAll() {
 			c.review()
 		}
 	}
+}
+
+// bitmap is a set of shard ids. The zero value is empty; it grows with the largest id set.
+type bitmap []uint64
+
+func (b bitmap) has(s route.ShardID) bool {
+	w := int(s >> 6)
+	return w < len(b) && b[w]&(1<<(s&63)) != 0
+}
+
+// set adds s and reports whether it was new.
+func (b *bitmap) set(s route.ShardID) bool {
+	w := int(s >> 6)
+	if w >= len(*b) {
+		grown := make(bitmap, w+1)
+		copy(grown, *b)
+		*b = grown
+	}
+	was := (*b)[w]&(1<<(s&63)) != 0
+	(*b)[w] |= 1 << (s & 63)
+	return !was
+}
+
+// clear removes s and reports whether it was there.
+func (b bitmap) clear(s route.ShardID) bool {
+	if !b.has(s) {
+		return false
+	}
+	b[s>>6] &^= 1 << (s & 63)
+	return true
+}
+
+// all yields the members in rising order. Members may be removed while it runs.
+func (b bitmap) all(yield func(route.ShardID) bool) {
+	for w := range b {
+		for v := b[w]; v != 0; v &= v - 1 {
+			if !yield(route.ShardID(w<<6 + bits.TrailingZeros64(v))) {
+				return
+			}
+		}
+	}
+}
+
+func (b bitmap) count() int {
+	n := 0
+	for _, v := range b {
+		n += bits.OnesCount64(v)
+	}
+	return n
 }

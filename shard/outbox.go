@@ -19,9 +19,10 @@ func (c *coordinator) flush() {
 		c.sendHomes(p, p.outHomes)
 		c.sendOrders(p, wire.KindStopShards, p.outStop)
 		c.sendOrders(p, wire.KindHostShards, p.outHost)
-		if len(p.outGone)+len(p.outStop)+len(p.outHost) > 0 {
+		if len(p.outGone)+len(p.outStop)+len(p.outHost)+len(p.outMove) > 0 {
 			p.retry.start(c.m)
 		}
+		c.moves.flush(p)
 		p.outGone, p.outHomes, p.outStop, p.outHost = p.outGone[:0], p.outHomes[:0], p.outStop[:0], p.outHost[:0]
 	}
 }
@@ -72,6 +73,7 @@ func (c *coordinator) repeat(p *client) {
 	}
 	c.sendOrders(p, wire.KindStopShards, stop)
 	c.sendOrders(p, wire.KindHostShards, host)
+	c.moves.repeat(p)
 }
 
 // sendOrders sends orders that still hold: a shard that was given and taken within one verb is not given.
@@ -110,6 +112,9 @@ func (c *coordinator) sendHomes(p *client, shards []route.ShardID) {
 	for len(shards) > 0 {
 		n := min(len(shards), maxEntries)
 		l := homes{head: c.m.head(c.t.id, c.term)}
+		if speaksMoves(c.m, p.id) {
+			l.Since = c.t.moves
+		}
 		for _, s := range shards[:n] {
 			if r := &c.records[s]; r.phase == alive {
 				l.Peers = append(l.Peers, r.home.id)

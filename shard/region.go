@@ -32,12 +32,13 @@ type region struct {
 	batchAt time.Duration // earliest next question for unsent ones
 
 	started, stopped []held // answers to the coordinator that gather during a verb
+	hand             *handing
 	drain            timer
 	drainDone        bool
 }
 
-// slot is what a region knows of one shard. While it lives here fence is its fence; otherwise, if state is
-// RouteRemote, that of its home.
+// slot is what a region knows of one shard. While it lives here fence is its fence; otherwise, if state is RouteRemote
+// or RouteMoving, that of its home.
 type slot struct {
 	state  RouteState
 	living living
@@ -45,6 +46,7 @@ type slot struct {
 	home   *peer.ID
 	fence  route.Fence
 	ended  route.Fence // no order or home under this fence or a lower one is taken any more
+	moved  Number      // of the last move of the shard, or the newest one that the home told last takes account of
 }
 
 // living says whether a shard lives on this node.
@@ -93,6 +95,7 @@ func (g *region) next() time.Duration {
 	d.add(g.retry.at)
 	d.add(g.asking.at)
 	d.add(g.drain.at)
+	d.add(g.hand.next())
 	if g.unasked > 0 && g.joined {
 		d.add(g.batchAt)
 	}
@@ -120,7 +123,7 @@ func (m *Machine) register(s Settings) error {
 	if t = m.typ(s.ID()); t == nil {
 		return fmt.Errorf("%w: %d", ErrTooManyTypes, len(m.types))
 	}
-	g := &region{settings: s, slots: make([]slot, s.Shards), homes: map[peer.ID]*peer.ID{}}
+	g := &region{settings: s, slots: make([]slot, s.Shards), homes: map[peer.ID]*peer.ID{}, hand: newHanding(m, t)}
 	if t.region != nil {
 		g.outlive(t.region)
 	}
@@ -137,6 +140,9 @@ func (g *region) outlive(old *region) {
 	}
 	for i := range g.slots {
 		g.slots[i].ended = ended
+		if i < len(old.slots) {
+			g.slots[i].moved = old.slots[i].moved
+		}
 		g.slots[i].ending = i < len(old.slots) && old.slots[i].ending
 	}
 }
@@ -155,6 +161,7 @@ func (m *Machine) refuseType(t *typ, have Settings) {
 	g.refused = settingsDiffer(have, g.settings)
 	g.retry.stop()
 	g.asking.stop()
+	g.hand.dropAll()
 	g.wanted, g.unsent, g.wants, g.unasked, g.joined = nil, nil, 0, 0, false
 	m.out.Refused = append(m.out.Refused, TypeRefused{Type: t.id, Err: g.refused})
 }
@@ -268,7 +275,7 @@ func (m *Machine) want(c WantCommand) error {
 		}
 	}
 	for _, s := range c.Shards {
-		if g.slots[s].state == RouteUnknown && g.wanted.set(s) {
+		if st := g.slots[s].state; (st == RouteUnknown || st == RouteMoving) && g.wanted.set(s) {
 			g.wants++
 			if g.unsent.set(s) {
 				g.unasked++

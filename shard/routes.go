@@ -16,7 +16,7 @@ func (m *Machine) regionView(t *typ, lost bool) {
 	g := t.region
 	if lost {
 		for s := range g.slots {
-			if e := &g.slots[s]; e.state == RouteRemote && m.gone(*e.home) {
+			if e := &g.slots[s]; e.home != nil && m.gone(*e.home) {
 				m.forget(t, route.ShardID(s))
 			}
 		}
@@ -78,22 +78,23 @@ func (m *Machine) onHomes(t *typ, l homes) {
 	if g.refused != nil {
 		return
 	}
+	since := Number{l.Term, l.Since}
 	for _, e := range l.Entries {
 		at, s := l.Peers[e.At], &g.slots[e.Shard]
+		g.hand.elsewhere(e.Shard, e.Fence)
 		if s.living != notHere || at == m.self || !m.met(at) || m.gone(at) || e.Fence.Compare(s.ended) <= 0 ||
-			(s.state == RouteRemote && e.Fence.Compare(s.fence) < 0) {
+			(s.state == RouteRemote || s.state == RouteMoving) && e.Fence.Compare(s.fence) < 0 ||
+			s.state == RouteMoving && e.Fence == s.fence && since.Compare(s.moved) < 0 {
 			continue
 		}
 		g.unwant(e.Shard)
+		if since.Compare(s.moved) > 0 {
+			s.moved = since
+		}
 		if s.state == RouteRemote && s.fence == e.Fence {
 			continue
 		}
-		id := g.homes[at]
-		if id == nil {
-			id = &at
-			g.homes[at] = id
-		}
-		s.state, s.home, s.fence = RouteRemote, id, e.Fence
+		s.state, s.home, s.fence = RouteRemote, g.homeAt(at), e.Fence
 		m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: e.Shard, State: RouteRemote, Home: at,
 			Fence: e.Fence})
 	}
@@ -105,7 +106,7 @@ func (m *Machine) onGone(t *typ, from peer.ID, l ownership) {
 		s := &t.region.slots[e.Shard]
 		if s.living == notHere {
 			s.ended = maxFence(s.ended, e.Fence)
-			if s.state == RouteRemote && s.fence.Compare(e.Fence) <= 0 {
+			if s.home != nil && s.fence.Compare(e.Fence) <= 0 {
 				m.forget(t, e.Shard)
 			}
 		}
@@ -118,4 +119,14 @@ func maxFence(a, b route.Fence) route.Fence {
 		return b
 	}
 	return a
+}
+
+// homeAt returns the region's one copy of an identity.
+func (g *region) homeAt(at peer.ID) *peer.ID {
+	id := g.homes[at]
+	if id == nil {
+		id = &at
+		g.homes[at] = id
+	}
+	return id
 }

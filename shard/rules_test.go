@@ -253,7 +253,7 @@ func TestGracefulLeave(t *testing.T) {
 			require.Len(t, n.stops, mine)
 			for _, o := range w.nodes {
 				for _, s := range n.stops {
-					require.Equal(t, RouteUnknown, o.route(orders, s.Shard).State, "messages are parked meanwhile")
+					require.Equal(t, RouteMoving, o.route(orders, s.Shard).State, "messages are parked meanwhile")
 				}
 			}
 			w.slowStop = false

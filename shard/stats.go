@@ -38,6 +38,7 @@ type Reign struct {
 	Nodes     []NodeShards // shards per owner, lost owners included
 	Waiting   int          // shards that are wanted and have no confirmed home
 	Orphans   int          // shards whose owner is lost and may still be serving
+	Moves     int          // under way
 	Unacked   int          // disclosed homes that do not hold any more and whose hearers have not confirmed that
 	Misplaced int          // shards that one round of rebalancing would move
 }
@@ -83,8 +84,10 @@ func (g *region) routes(self peer.ID) []NodeShards {
 		switch e := &g.slots[i]; e.state {
 		case RouteUnknown:
 			continue
-		case RouteRemote:
-			id = *e.home
+		case RouteRemote, RouteMoving:
+			if e.home != nil {
+				id = *e.home
+			}
 		}
 		at, ok := slices.BinarySearchFunc(list, id, func(n NodeShards, id peer.ID) int { return n.Node.Compare(id) })
 		if !ok {
@@ -96,7 +99,7 @@ func (g *region) routes(self peer.ID) []NodeShards {
 }
 
 func (c *coordinator) stats() *Reign {
-	r := &Reign{Term: c.term, Ready: c.ready, Waiting: c.pending.count()}
+	r := &Reign{Term: c.term, Ready: c.ready, Waiting: c.pending.count(), Moves: len(c.moves.under)}
 	if !c.ready {
 		r.Missing = c.missing()
 	}

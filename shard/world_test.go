@@ -43,6 +43,7 @@ type world struct {
 	highest  map[string]route.Fence // per type and shard, the highest fence hosted under
 	slowStop bool                   // runtimes confirm stops only when told to
 	mails    map[wire.Kind]int
+	traffic  *traffic // nil: no messages of users
 }
 
 type testNode struct {
@@ -109,7 +110,7 @@ func (w *world) join(roles ...string) *testNode {
 		ending: map[string]bool{}}
 	i := len(w.nodes) + 1
 	n.id = peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:7000", i)), Inc: uint64(1000 + i)}
-	n.m = New(n.id, Config{}, rand.New(rand.NewPCG(uint64(i), 9)))
+	n.m = New(n.id, Config{Moves: func(peer.ID) bool { return true }}, rand.New(rand.NewPCG(uint64(i), 9)))
 	w.nodes = append(w.nodes, n)
 	status := membership.Joining
 	w.commit(append(w.state(), membership.Member{ID: n.id, Status: status, Roles: roles}))
@@ -229,6 +230,17 @@ func (n *testNode) collect() {
 			require.Equal(w.t, r.Fence, n.hosted[key(r.Type, r.Shard)], "a local route without a hosted shard")
 		}
 	}
+	if w.traffic != nil {
+		w.traffic.collect(n, &e)
+	}
+	for _, k := range e.Marks {
+		if w.traffic != nil {
+			break
+		}
+		body := wire.AppendMarker(nil, wire.Marker{Type: uint32(k.Type), Shard: uint32(k.Shard), Term: k.Number.Term,
+			Seq: k.Number.Seq})
+		w.queue = append(w.queue, segment{n.id, k.To, wire.KindMarker, body})
+	}
 	for _, ml := range e.Mail {
 		require.NotEqual(w.t, n.id, ml.To, "mail to itself")
 		w.mails[ml.Kind]++
@@ -248,6 +260,9 @@ func (n *testNode) collect() {
 	}
 	if d, ok := n.m.Next(); ok {
 		require.Positive(w.t, d)
+	}
+	if w.traffic != nil {
+		w.traffic.flush(n)
 	}
 }
 
@@ -292,6 +307,10 @@ func (n *testNode) confirm() {
 			return
 		}
 		delete(n.hosted, key(s.Type, s.Shard))
+		if w := n.w; w.traffic != nil {
+			w.traffic.stopped(n, s)
+			continue
+		}
 		n.do(s)
 	}
 }
@@ -321,6 +340,12 @@ func (w *world) hand(p segment) {
 	w.t.Helper()
 	to, from := w.node(p.to), w.node(p.from)
 	if to.dead || to.deaf || to.left || from.cut[p.to] {
+		return
+	}
+	if p.kind == wire.KindMarker {
+		k, err := wire.ParseMarker(p.body)
+		require.NoError(w.t, err)
+		to.do(MarkedCommand{route.TypeID(k.Type), route.ShardID(k.Shard), Number{k.Term, k.Seq}, p.from})
 		return
 	}
 	require.NoError(w.t, to.m.Handle(w.now, w.now, p.from, p.kind, p.body))

@@ -28,7 +28,7 @@ const (
 	// Data plane (driver, flow, entity).
 	KindEnvelope Kind = 16 // one message to one entity
 	KindReply    Kind = 17 // the answer to an ask, or the reason why there is none (aux = status)
-	KindMarker   Kind = 18 // behind the last envelope of a shard before a move; reserved for hand-off
+	KindMarker   Kind = 18 // behind the last envelope of a shard before a move; sent since version 5
 
 	// Large messages, on the bulk connection. The last three go back on it.
 	KindBulkBegin Kind = 19 // a large message: number, size, whom it is for
@@ -76,6 +76,13 @@ const (
 	KindLeaveNoticeAck Kind = 79 // heard
 	KindConfirmOwner   Kind = 80 // suspended node to coordinators and members: am I a member still, and owner of these
 	KindConfirmAck     Kind = 81 // you are a member, and own these shards but for some
+	KindMoveShards     Kind = 82 // coordinator to regions told: these shards move, park and mark; since version 5
+	KindMoveShard      Kind = 83 // coordinator to owner: this shard moves, and who marks; since version 5
+	KindMoveAborted    Kind = 84 // owner to coordinator: these moves are given up; since version 5
+	KindShardsMoved    Kind = 85 // owner to coordinator: stopped, and who has what was not worked off; since version 5
+	KindHomesSince     Kind = 86 // homes, and the newest move that they take account of; since version 5
+	KindTransfer       Kind = 87 // owner to the next one: a part of what was not worked off; since version 5
+	KindTransferAck    Kind = 88 // how much of it is there, or that it is not taken; since version 5
 
 	// Courier: what carries the letters of sharding between two incarnations.
 	KindSegment    Kind = 96 // one numbered message, with an acknowledgement
@@ -171,6 +178,13 @@ var kinds = [256]kindInfo{
 	KindLeaveNoticeAck: {"leave-notice-ack", LaneControl, maxAny},
 	KindConfirmOwner:   {"confirm-owner", LaneControl, maxAny},
 	KindConfirmAck:     {"owner-confirmed", LaneControl, maxAny},
+	KindMoveShards:     {"move-shards", LaneControl, maxAny},
+	KindMoveShard:      {"move-shard", LaneControl, maxAny},
+	KindMoveAborted:    {"move-aborted", LaneControl, maxAny},
+	KindShardsMoved:    {"shards-moved", LaneControl, maxAny},
+	KindHomesSince:     {"homes-since", LaneControl, maxAny},
+	KindTransfer:       {"transfer", LaneControl, maxAny},
+	KindTransferAck:    {"transfer-ack", LaneControl, maxAny},
 	KindSegment:        {"segment", LaneControl, maxAny},
 	KindSegmentAck:     {"segment-ack", LaneControl, 25},
 }

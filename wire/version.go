@@ -11,7 +11,7 @@ import (
 // A node speaks its own version and those before, so that a cluster can be upgraded node by node. What changed from
 // one version to the next stands in docs/wire.md.
 const (
-	Version       = 4 // of this build
+	Version       = 5 // of this build
 	OldestVersion = 1 // that this build still speaks
 )
 
@@ -62,7 +62,9 @@ var kindSince = [256]uint8{
 	KindSegment: 2, KindSegmentAck: 2, KindRefusals: 2,
 	KindFormAsk: 3, KindFormAnswer: 3,
 	KindFull: 4, KindRoom: 4,
-	KindTaken: 4,
+	KindTaken:      4,
+	KindMoveShards: 5, KindMoveShard: 5, KindMoveAborted: 5, KindShardsMoved: 5, KindHomesSince: 5, KindTransfer: 5,
+	KindTransferAck: 5,
 }
 
 // Since returns the version in which k came, zero when k is not known.

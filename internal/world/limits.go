@@ -62,7 +62,7 @@ func (w *World) arrived(frame []byte) {
 
 // inTime: a handler begins an ask while its asker waits, or so little later that nobody could know.
 func (w *World) inTime(p *Process, e *entry, name string) {
-	if e.over == 0 || e.large || w.version() < wire.Version {
+	if e.over == 0 || e.large || w.version() < 4 {
 		return
 	}
 	if late := w.Now - e.over - e.way - (w.Book.unseen - e.slept); late > e.slack {

@@ -1,0 +1,161 @@
+// The messages of a move: who parks and marks, what became of it, and what was not worked off on its way to the next
+// owner.
+
+package shard
+
+import (
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// Bounds of a transfer.
+const (
+	maxPart     = 64 << 10 // bytes in one part
+	maxTransfer = 1 << 30  // bytes that a transfer can be said to have
+)
+
+// placement lists shards, rising, each with the number of its move, whose term is that of the head, and a member: of
+// MoveShards and MoveAborted the owner, of ShardsMoved who has what was not worked off.
+type placement struct {
+	Kind wire.Kind
+	head
+	Peers   peer.Set
+	Entries []placed
+}
+
+type placed struct {
+	home
+	Seq uint32
+}
+
+func (p placement) kind() wire.Kind { return p.Kind }
+
+func (p placement) append(b []byte) []byte {
+	b = appendPeers(p.head.append(b), p.Peers)
+	b = wire.AppendUvarint(b, uint64(len(p.Entries)))
+	next := route.ShardID(0)
+	for _, e := range p.Entries {
+		b = wire.AppendUvarint(b, uint64(e.Shard-next))
+		b = wire.AppendUvarint(appendShort(b, e.Fence), uint64(e.At))
+		b = wire.AppendUvarint(b, uint64(e.Seq))
+		next = e.Shard + 1
+	}
+	return b
+}
+
+func readPlacement(k wire.Kind, r *wire.Reader) message {
+	p := placement{Kind: k, head: readHead(r), Peers: readPeers(r, maxPeers)}
+	n := r.Count(5, maxEntries)
+	p.Entries = make([]placed, 0, n)
+	next := route.ShardID(0)
+	for range n {
+		e := placed{home: readHome(r, p.head, next, len(p.Peers)), Seq: readU32(r)}
+		if r.Err() == nil && e.Seq == 0 {
+			r.Fail(wire.ErrBadValue)
+		}
+		if r.Err() != nil {
+			break
+		}
+		p.Entries, next = append(p.Entries, e), e.Shard+1
+	}
+	return p
+}
+
+// end gathers the members of the entries, which are in the order of at.
+func (p *placement) end(at []peer.ID) {
+	p.Peers = peer.SetOf(at...)
+	for i := range p.Entries {
+		p.Entries[i].At = uint32(p.Peers.Index(at[i]))
+	}
+}
+
+// moveShard tells the owner of a shard that it moves to Target, and whose markers it has to wait for.
+type moveShard struct {
+	head
+	held
+	Seq    uint32
+	Target peer.ID
+	Told   peer.Set
+}
+
+func (moveShard) kind() wire.Kind { return wire.KindMoveShard }
+
+func (m moveShard) append(b []byte) []byte {
+	b = appendNumbered(m.head.append(b), m.held, m.Seq)
+	return appendPeers(peer.AppendID(b, m.Target), m.Told)
+}
+
+func readMoveShard(r *wire.Reader) message {
+	m := moveShard{head: readHead(r)}
+	m.held, m.Seq = readNumbered(r, m.head)
+	m.Target, m.Told = readPeer(r), readPeers(r, maxPeers)
+	return m
+}
+
+func appendNumbered(b []byte, h held, seq uint32) []byte {
+	return wire.AppendUvarint(appendShort(wire.AppendUvarint(b, uint64(h.Shard)), h.Fence), uint64(seq))
+}
+
+func readNumbered(r *wire.Reader, of head) (h held, seq uint32) {
+	h.Shard = readShard(r, 0)
+	h.Fence = readShort(r, of.Birth)
+	if seq = readU32(r); r.Err() == nil && seq == 0 {
+		r.Fail(wire.ErrBadValue)
+	}
+	return h, seq
+}
+
+// transfer brings a part of what the owner of a shard under this fence did not work off. What it consists of is the
+// runtimes' to know.
+type transfer struct {
+	head
+	held
+	Seq   uint32
+	Total uint32 // bytes of all parts
+	At    uint32 // where this one begins
+	Bytes []byte
+}
+
+func (transfer) kind() wire.Kind { return wire.KindTransfer }
+
+func (p transfer) append(b []byte) []byte {
+	b = appendNumbered(p.head.append(b), p.held, p.Seq)
+	b = wire.AppendUvarint(wire.AppendUvarint(b, uint64(p.Total)), uint64(p.At))
+	return wire.AppendBytes(b, p.Bytes)
+}
+
+func readTransfer(r *wire.Reader) message {
+	p := transfer{head: readHead(r)}
+	p.held, p.Seq = readNumbered(r, p.head)
+	p.Total, p.At = readU32(r), readU32(r)
+	p.Bytes = append([]byte{}, r.Bytes(maxPart)...)
+	end := uint64(p.At) + uint64(len(p.Bytes))
+	if r.Err() == nil && (len(p.Bytes) == 0 || p.Total > maxTransfer || end > uint64(p.Total)) {
+		r.Fail(wire.ErrBadValue)
+	}
+	return p
+}
+
+// transferAck says how many bytes of a transfer are there, or (Refused) that it is not taken.
+type transferAck struct {
+	head
+	held
+	Seq     uint32
+	Have    uint32
+	Refused bool
+}
+
+func (transferAck) kind() wire.Kind { return wire.KindTransferAck }
+
+func (a transferAck) append(b []byte) []byte {
+	b = appendNumbered(a.head.append(b), a.held, a.Seq)
+	return wire.AppendBool(wire.AppendUvarint(b, uint64(a.Have)), a.Refused)
+}
+
+func readTransferAck(r *wire.Reader) message {
+	a := transferAck{head: readHead(r)}
+	a.held, a.Seq = readNumbered(r, a.head)
+	a.Have, a.Refused = readU32(r), r.Bool()
+	return a
+}

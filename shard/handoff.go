@@ -1,0 +1,303 @@
+// Handing over: what a region does in a move, as one that sends to the shard, as its owner, and as the next owner.
+//
+// A region that sends parks and has a marker written behind its last envelope; it un-parks when it is told a home that
+// takes account of the move. The owner parks its own callers at once, and waits for the markers of all that were told:
+// only removal counts as one. Markers come on data connections and may be there before the order, so those of a number
+// that is not heard of yet are kept. Up to here it may give the move up: when somebody has not marked in time, and
+// whenever a higher term is promised. Then it stops: mailboxes are worked off, the entities get their stop call, and
+// what is left goes to the next owner in parts. Its copy is dropped when all of it is there, before the stop is
+// confirmed, and the confirmation names who has it. If the next owner does not take it, or is removed, it stays here,
+// and so does the shard.
+
+package shard
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// ended ends an ownership whose handlers have all stopped.
+func (h *handing) ended(s route.ShardID) {
+	m, t, e := h.m, h.t, &h.t.region.slots[s]
+	h.forget(s)
+	t.region.hosted--
+	e.living, e.ended = notHere, maxFence(e.ended, e.fence)
+	e.fence = route.Fence{}
+	m.forget(t, s)
+}
+
+// park parks, and marks.
+func (h *handing) park(l placement) {
+	m, t, g := h.m, h.t, h.t.region
+	for _, e := range l.Entries {
+		if int(e.Shard) >= len(g.slots) {
+			continue
+		}
+		at, s, n := l.Peers[e.At], &g.slots[e.Shard], Number{l.Term, e.Seq}
+		if s.living != notHere || at == m.self || !m.met(at) || m.gone(at) || e.Fence.Compare(s.ended) <= 0 ||
+			(s.state == RouteRemote || s.state == RouteMoving) && e.Fence.Compare(s.fence) < 0 || n.Compare(s.moved) <= 0 {
+			continue
+		}
+		s.state, s.home, s.fence, s.moved = RouteMoving, g.homeAt(at), e.Fence, n
+		m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: e.Shard, State: RouteMoving, Home: at,
+			Fence: e.Fence})
+		m.out.Marks = append(m.out.Marks, Mark{Type: t.id, Shard: e.Shard, Number: n, To: at})
+	}
+}
+
+// markAgain has the markers written again that may be lost with a connection.
+func markAgain(m *Machine, to peer.ID) {
+	for _, id := range m.order {
+		g := m.types[id].region
+		if g == nil {
+			continue
+		}
+		for i := range g.slots {
+			if s := &g.slots[i]; s.state == RouteMoving && s.home != nil && *s.home == to {
+				m.out.Marks = append(m.out.Marks, Mark{Type: id, Shard: route.ShardID(i), Number: s.moved, To: to})
+			}
+		}
+	}
+}
+
+// begin begins to hand a shard over. Every way out is safe to repeat.
+func (h *handing) begin(from peer.ID, l moveShard) {
+	m, t, g := h.m, h.t, h.t.region
+	if !m.obeys(t, from, l.head) {
+		return
+	}
+	n := Number{l.Term, l.Seq}
+	s, o := &g.slots[l.Shard], h.out[l.Shard]
+	switch {
+	case s.living == notHere || s.fence != l.Fence:
+		if f, is := h.gave[l.Shard]; is && f.held == l.held {
+			h.tellMoved(f)
+		} else if s.living == notHere || s.fence.Compare(l.Fence) > 0 {
+			s.ended = maxFence(s.ended, l.Fence)
+			g.stopped = append(g.stopped, l.held)
+		}
+	case s.living == stopping || o != nil && o.number == n:
+		// It is under way: the answer follows.
+	case n.Compare(s.moved) <= 0:
+		h.tellAborted(l.held, n)
+	default:
+		o := &handoff{marks: marks{number: n}, to: l.Target, need: l.Told, due: m.now + m.cfg.MarkTime}
+		if e := h.early[l.Shard]; e != nil && e.number == n {
+			o.got = e.got
+		}
+		h.out[l.Shard] = o
+		delete(h.early, l.Shard)
+		s.state, s.moved = RouteMoving, n
+		m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: l.Shard, State: RouteMoving, Home: m.self,
+			Fence: s.fence})
+		h.check(l.Shard)
+	}
+}
+
+// marked takes a marker. One that means nothing here changes nothing: it comes from another node's data connection.
+func marked(m *Machine, c MarkedCommand) {
+	t := m.types[c.Type]
+	if m.over || t == nil || t.region == nil || int(c.Shard) >= len(t.region.slots) || c.From == m.self {
+		return
+	}
+	g := t.region
+	s, o := &g.slots[c.Shard], g.hand.out[c.Shard]
+	switch {
+	case s.living != here:
+	case o != nil && o.number == c.Number:
+		o.got.Add(c.From)
+		g.hand.check(c.Shard)
+	case c.Number.Compare(s.moved) > 0 && m.met(c.From):
+		e := g.hand.early[c.Shard]
+		if e == nil || e.number.Compare(c.Number) < 0 {
+			e = &marks{number: c.Number}
+			g.hand.early[c.Shard] = e
+		}
+		if e.number == c.Number {
+			e.got.Add(c.From)
+		}
+	}
+}
+
+// check orders the stop when nobody sends to a shard any more.
+func (h *handing) check(s route.ShardID) {
+	m, t, g := h.m, h.t, h.t.region
+	o, e := h.out[s], &g.slots[s]
+	if o == nil || o.stops || m.confirm.held {
+		return
+	}
+	for _, id := range o.need {
+		if !o.got.Has(id) && m.met(id) {
+			return
+		}
+	}
+	o.stops, e.living = true, stopping
+	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: s, Fence: e.fence, Stop: true, Moves: true,
+		Leaving: m.leave.begun})
+	m.event(Event{Kind: MoveMarked, Type: t.id, Shard: s, Term: o.number.Term, Home: m.self, Fence: e.fence, To: o.to,
+		Number: o.number})
+}
+
+// stay gives up the leaving of a shard whose stop is not ordered: its own callers go on.
+func (h *handing) stay(s route.ShardID) {
+	m, t, g := h.m, h.t, h.t.region
+	o, e := h.out[s], &g.slots[s]
+	if o == nil || o.stops {
+		return
+	}
+	delete(h.out, s)
+	e.state = RouteLocal
+	g.unwant(s)
+	m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: s, State: RouteLocal, Home: m.self,
+		Fence: e.fence})
+}
+
+// stayAll gives up every move that has not reached its stop call: another reign begins.
+func stayAll(t *typ) {
+	if t.region == nil {
+		return
+	}
+	for _, s := range t.region.hand.leaving() {
+		t.region.hand.stay(s)
+	}
+}
+
+func (h *handing) tellAborted(e held, n Number) {
+	m, t := h.m, h.t
+	l := placement{Kind: wire.KindMoveAborted, head: m.head(t.id, n.Term),
+		Entries: []placed{{home{held: e}, n.Seq}}}
+	l.end([]peer.ID{m.self})
+	h.tell(l)
+}
+
+func (h *handing) tellMoved(f gift) {
+	m, t := h.m, h.t
+	l := placement{Kind: wire.KindShardsMoved, head: m.head(t.id, t.promise.term),
+		Entries: []placed{{home{held: f.held}, f.seq}}}
+	l.end([]peer.ID{f.to})
+	h.tell(l)
+}
+
+// tell sends to the coordinator that holds the promise.
+func (h *handing) tell(l placement) {
+	m, t := h.m, h.t
+	if l.Term == t.promise.term && m.live(t.promise.to) {
+		m.post(t.promise.to, l)
+	}
+}
+
+// tick gives up moves whose markers are late, and repeats what was not acknowledged.
+func (h *handing) tick() {
+	m, g := h.m, h.t.region
+	for _, s := range h.leaving() {
+		o := h.out[s]
+		if !o.stops && m.now >= o.due {
+			h.stay(s)
+			h.tellAborted(held{s, g.slots[s].fence}, o.number)
+		}
+		if o.left != nil && o.waiting.due(m, o.to) {
+			o.sent = o.have
+			h.sendParts(s)
+		}
+	}
+}
+
+// review follows a view: who was removed marks no more, and takes nothing.
+func (h *handing) review() {
+	m := h.m
+	for _, s := range h.leaving() {
+		h.check(s)
+		if o := h.out[s]; o.left != nil && !m.met(o.to) {
+			h.keepHere(s)
+		}
+	}
+}
+
+// window is how many parts of a transfer are on the way at once.
+const window = 8
+
+// handedOver takes the runtime's word that a shard which moves has stopped, and what was not worked off.
+func handedOver(m *Machine, c HandOverCommand) error {
+	t := m.types[c.Type]
+	if t == nil || t.region == nil || uint32(c.Shard) >= t.region.settings.Shards {
+		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(c.Type))
+	}
+	g := t.region
+	o, s := g.hand.out[c.Shard], &g.slots[c.Shard]
+	if s.living != stopping || s.fence != c.Fence || o == nil || !o.stops || o.left != nil || len(c.Left) == 0 {
+		if len(c.Left) > 0 {
+			m.out.Untaken = append(m.out.Untaken, Untaken{Type: c.Type, Shard: c.Shard, Left: c.Left})
+		}
+		return m.stopped(c.StoppedCommand)
+	}
+	o.left = c.Left
+	if len(o.left) > m.cfg.MaxHandOver {
+		g.hand.keepHere(c.Shard)
+		return nil
+	}
+	g.hand.sendParts(c.Shard)
+	o.waiting.start(m)
+	return nil
+}
+
+// sendParts sends what the window allows, or keeps all here when the next owner is a member no more.
+func (h *handing) sendParts(s route.ShardID) {
+	m, t, g := h.m, h.t, h.t.region
+	o, e := h.out[s], &g.slots[s]
+	if o.to == m.self || !m.met(o.to) {
+		h.keepHere(s)
+		return
+	}
+	if !m.live(o.to) {
+		return // it is removed in a moment: until then it may have it all
+	}
+	for o.sent < len(o.left) && o.sent < o.have+window*maxPart {
+		n := min(len(o.left)-o.sent, maxPart)
+		m.post(o.to, transfer{head: m.head(t.id, o.number.Term), held: held{s, e.fence}, Seq: o.number.Seq,
+			Total: uint32(len(o.left)), At: uint32(o.sent), Bytes: slices.Clone(o.left[o.sent : o.sent+n])})
+		o.sent += n
+	}
+}
+
+// keepHere has the shard come back to this node, with what was left.
+func (h *handing) keepHere(s route.ShardID) {
+	m, g := h.m, h.t.region
+	o := h.out[s]
+	h.put(s, kept{g.slots[s].fence, o.left})
+	h.give(s, m.self)
+}
+
+// give ends an ownership whose rest somebody has, and says who.
+func (h *handing) give(s route.ShardID, to peer.ID) {
+	g := h.t.region
+	e := &g.slots[s]
+	f := gift{held: held{s, e.fence}, seq: h.out[s].number.Seq, to: to}
+	h.gave[s] = f
+	h.ended(s)
+	h.tellMoved(f)
+}
+
+// onAck goes on with a transfer, or ends it.
+func (h *handing) onAck(from peer.ID, a transferAck) {
+	m, t, g := h.m, h.t, h.t.region
+	o, s := h.out[a.Shard], &g.slots[a.Shard]
+	if o == nil || o.left == nil || o.to != from || s.fence != a.Fence || o.number != (Number{a.Term, a.Seq}) {
+		return
+	}
+	switch {
+	case a.Refused:
+		h.keepHere(a.Shard)
+	case int(a.Have) >= len(o.left):
+		m.event(Event{Kind: MoveHandedOver, Type: t.id, Shard: a.Shard, Term: a.Term, Home: m.self, Fence: s.fence,
+			To: o.to, Number: o.number})
+		h.give(a.Shard, o.to)
+	case int(a.Have) > o.have:
+		o.have, o.sent = int(a.Have), max(o.sent, int(a.Have))
+		o.waiting.reset(m)
+		h.sendParts(a.Shard)
+	}
+}

@@ -1,0 +1,333 @@
+// Moves, as the coordinator of a type leads them: a shard leaves an owner that lives, and nothing of what is sent to it
+// is lost or overtaken.
+//
+// It stops disclosing the home, tells all that were told of it to park and to mark, and tells the owner whose markers
+// to wait for. The owner answers that it has given the move up (then the home is disclosed again), or that it has
+// stopped, and who has what was not worked off: that member gets the shard, else the one that the move was for. Either
+// gets it at once, not on demand. The rest is as for any shard: a new fence, a confirmation, and only then is the home
+// told. No time limit frees a shard here: whom the owner's answer is missing from waits for its removal and the
+// takeover time, as for any other.
+
+package shard
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// moves are those of one reign.
+type moves struct {
+	c     *coordinator
+	under map[route.ShardID]*move
+	heirs map[route.ShardID]heir
+}
+
+// move is one that is under way: its record is moving.
+type move struct {
+	seq  uint32
+	to   peer.ID
+	told peer.Set
+}
+
+// heir is who gets a shard at once when it is free.
+type heir struct {
+	id    peer.ID
+	keeps bool        // it has what the last owner did not work off
+	fence route.Fence // of that owner
+	seq   uint32      // of the move, if this reign began it
+	from  peer.ID
+}
+
+func newMoves(c *coordinator) *moves {
+	return &moves{c: c, under: map[route.ShardID]*move{}, heirs: map[route.ShardID]heir{}}
+}
+
+// beginMove carries out a MoveCommand.
+func beginMove(m *Machine, cmd MoveCommand) error {
+	t := m.types[cmd.Type]
+	if t == nil {
+		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(cmd.Type))
+	}
+	c := t.coord
+	if c == nil || !c.ready {
+		return ErrNotCoordinator
+	}
+	if uint32(cmd.Shard) >= c.settings.Shards {
+		return fmt.Errorf("%w: shard %d of %d", ErrBadCommand, cmd.Shard, c.settings.Shards)
+	}
+	mv, r := c.moves, &c.records[cmd.Shard]
+	switch {
+	case r.phase == moving:
+		return fmt.Errorf("%w: shard %d", ErrMoves, cmd.Shard)
+	case r.phase != alive:
+		return fmt.Errorf("%w: shard %d", ErrNoHome, cmd.Shard)
+	case r.home.id == cmd.To:
+		return fmt.Errorf("%w: shard %d at %s", ErrAtHome, cmd.Shard, cmd.To)
+	}
+	if _, in := m.view.Member(cmd.To); !in {
+		return fmt.Errorf("%w: %s", ErrUnknownNode, cmd.To)
+	}
+	if err := mv.allowed(); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(c.loads(), func(l load) bool { return l.id == cmd.To }) {
+		return fmt.Errorf("%w: %s", ErrIneligible, cmd.To)
+	}
+	mv.begin(cmd.Shard, cmd.To)
+	return nil
+}
+
+// allowed reports whether a move may begin now.
+func (mv *moves) allowed() error {
+	c := mv.c
+	if !c.ready || c.t.coord != c {
+		return ErrNotCoordinator
+	}
+	if c.m.confirm.held || c.early() {
+		return ErrUnstable
+	}
+	for _, mb := range c.m.view.Members {
+		switch {
+		case mb.Status == membership.Down || !c.m.view.Reachable(mb.ID):
+			return fmt.Errorf("%w: %s", ErrUnstable, mb.ID)
+		case !speaksMoves(c.m, mb.ID):
+			return fmt.Errorf("%w: %s", ErrOldPeer, mb.ID)
+		}
+	}
+	if len(mv.under) >= c.m.cfg.MaxMoves || c.t.moves == 1<<32-1 {
+		return fmt.Errorf("%w: %d", ErrTooManyMoves, len(mv.under))
+	}
+	return nil
+}
+
+// begin begins a move that is allowed, of a shard that is alive.
+func (mv *moves) begin(s route.ShardID, to peer.ID) {
+	c, r := mv.c, &mv.c.records[s]
+	c.t.moves++
+	r.phase = moving
+	r.home.open++
+	r.home.outMove = append(r.home.outMove, s)
+	n := &move{seq: c.t.moves, to: to}
+	for _, p := range c.clients {
+		// Under a new reign every member counts as told, but one that had not registered the type when it reported.
+		knew := r.inherited && (p.knows || !p.full() || p.other != (Settings{}))
+		if p != r.home && (!c.m.met(p.id) || !knew && !p.told.has(s)) {
+			continue
+		}
+		p.wants.set(s) // what it parks meanwhile waits for the next home
+		c.pending.set(s)
+		if p == r.home {
+			continue
+		}
+		n.told.Add(p.id)
+		p.told.set(s)
+		p.outMove = append(p.outMove, s)
+	}
+	mv.under[s] = n
+	mv.event(MoveBegan, s, r.home.id, n)
+}
+
+func (mv *moves) event(k EventKind, s route.ShardID, from peer.ID, n *move) {
+	c := mv.c
+	c.m.event(Event{Kind: k, Type: c.t.id, Shard: s, Term: c.term, Home: from, Fence: c.records[s].fence, To: n.to,
+		Number: Number{c.term, n.seq}})
+}
+
+// flush tells the owner, and who was told of the home, of the moves that gathered for p.
+func (mv *moves) flush(p *client) {
+	c := mv.c
+	slices.Sort(p.outMove)
+	l := placement{Kind: wire.KindMoveShards, head: c.m.head(c.t.id, c.term)}
+	var at []peer.ID
+	for _, s := range slices.Compact(p.outMove) {
+		n, r := mv.under[s], &c.records[s]
+		switch {
+		case n == nil:
+		case r.home == p:
+			c.m.post(p.id, moveShard{head: l.head, held: held{s, r.fence}, Seq: n.seq, Target: n.to, Told: n.told.Clone()})
+		case n.told.Has(p.id):
+			l.Entries = append(l.Entries, placed{home{held: held{s, r.fence}}, n.seq})
+			at = append(at, r.home.id)
+		}
+	}
+	p.outMove = p.outMove[:0]
+	if len(l.Entries) > 0 { // fewer than maxEntries: MaxMoves bounds them
+		l.end(at)
+		c.m.post(p.id, l)
+	}
+}
+
+// repeat has the owner told again of what it has not answered.
+func (mv *moves) repeat(p *client) {
+	for _, s := range slices.Sorted(maps.Keys(mv.under)) {
+		if mv.c.records[s].home == p {
+			p.outMove = append(p.outMove, s)
+		}
+	}
+}
+
+// aborted takes an owner's word that it has given moves up: those who parked are told the home again. A leaver's shard
+// goes the other way then.
+func (mv *moves) aborted(from peer.ID, list []placed) {
+	c := mv.c
+	for _, e := range list {
+		r, n := &c.records[e.Shard], mv.under[e.Shard]
+		if n == nil || n.seq != e.Seq || r.home.id != from || r.fence != e.Fence {
+			continue
+		}
+		mv.event(MoveAborted, e.Shard, from, n)
+		delete(mv.under, e.Shard)
+		r.home.open--
+		c.confirm(e.Shard)
+		if r.home.drains {
+			c.haltShard(e.Shard)
+		}
+	}
+	c.serve()
+}
+
+// moved takes the word of an owner that has stopped shards and names who has what was not worked off.
+func (mv *moves) moved(from peer.ID, l placement) {
+	list := make([]held, len(l.Entries))
+	for i, e := range l.Entries {
+		list[i] = e.held
+		if r := &mv.c.records[e.Shard]; r.phase != free && r.home.id == from && r.fence == e.Fence {
+			mv.inherit(e.Shard, heir{id: l.Peers[e.At], keeps: true, fence: e.Fence})
+		}
+	}
+	mv.c.onStopped(from, list)
+}
+
+// inherit notes who has what an owner under a fence did not work off.
+func (mv *moves) inherit(s route.ShardID, h heir) {
+	if have, is := mv.heirs[s]; is && have.keeps && have.fence.Compare(h.fence) > 0 {
+		return
+	}
+	if r := &mv.c.records[s]; r.phase != free && r.fence.Compare(h.fence) > 0 {
+		mv.c.disclose(mv.c.client(h.id), s) // it learns that the shard lives without it
+		return
+	}
+	mv.heirs[s] = h
+}
+
+// released follows the end of an ownership: what was moving has stopped.
+func (mv *moves) released(s route.ShardID, r *record, stopped bool) {
+	if r.phase == starting {
+		delete(mv.heirs, s) // refused: it goes to whom it is wanted by
+	}
+	n := mv.under[s]
+	if n == nil {
+		return
+	}
+	delete(mv.under, s)
+	h, is := mv.heirs[s]
+	if !is {
+		h = heir{id: n.to}
+	}
+	h.seq, h.from = n.seq, r.home.id
+	if is || stopped {
+		mv.heirs[s] = h
+	}
+}
+
+// confirmed follows the confirmation of a home.
+func (mv *moves) confirmed(s route.ShardID) {
+	if h, is := mv.heirs[s]; is {
+		delete(mv.heirs, s)
+		if h.seq != 0 {
+			mv.event(MoveDone, s, h.from, &move{seq: h.seq, to: mv.c.records[s].home.id})
+		}
+	}
+}
+
+// serve gives free shards to their heirs; one whose heir cannot take it goes to any other.
+func (mv *moves) serve() {
+	c := mv.c
+	if len(mv.heirs) == 0 {
+		return
+	}
+	loads := c.loads()
+	for _, s := range slices.Sorted(maps.Keys(mv.heirs)) {
+		if c.records[s].phase != free {
+			continue
+		}
+		h := mv.heirs[s]
+		at := slices.IndexFunc(loads, func(l load) bool { return l.id == h.id })
+		switch i, known := c.find(h.id); {
+		case h.keeps && known && c.m.live(h.id) && c.clients[i].full() && !c.m.past.leaveNotices.Has(h.id):
+			c.moves.give(s, c.clients[i])
+		case at >= 0:
+			c.moves.give(s, loads[at].owner)
+			loads[at].shards++
+		case h.keeps && c.m.met(h.id): // it is Down, and gone in a moment
+		case len(loads) > 0:
+			c.allocate(s, loads)
+		}
+	}
+}
+
+// give orders a member to host a shard that is free.
+func (mv *moves) give(s route.ShardID, p *client) {
+	c := mv.c
+	if c.t.epoch == 1<<32-1 {
+		return // four thousand million ownerships in one term: the next coordinator continues
+	}
+	c.t.epoch++
+	f := route.MakeFence(c.m.view.Birth, c.term, c.t.epoch)
+	c.records[s] = record{home: p, fence: f, phase: starting}
+	c.owned++
+	p.owns++
+	p.open++
+	p.outHost = append(p.outHost, s)
+	c.m.event(Event{Kind: ShardAllocated, Type: c.t.id, Shard: s, Term: c.term, Home: p.id, Fence: f})
+}
+
+// onward moves on what waited for other moves to end.
+func (mv *moves) onward() {
+	c := mv.c
+	for _, p := range c.clients {
+		if p.drains {
+			c.moves.drain(p)
+		}
+	}
+}
+
+// drain moves away what a leaver has, as far as moves are allowed; what cannot move is stopped.
+func (mv *moves) drain(p *client) {
+	c := mv.c
+	if p.owns == 0 {
+		return
+	}
+	loads := c.loads()
+	for i := range c.records {
+		r, s := &c.records[i], route.ShardID(i)
+		if r.home != p || (r.phase != alive && r.phase != starting) {
+			continue
+		}
+		if len(loads) == 0 || r.phase == starting {
+			c.haltShard(s)
+			continue
+		}
+		if len(mv.under) >= c.m.cfg.MaxMoves {
+			return // this one and the rest when others are over
+		}
+		if mv.allowed() != nil {
+			c.haltShard(s)
+			continue
+		}
+		l := mostSuitable(loads)
+		l.shards++
+		mv.begin(s, l.id)
+	}
+}
+
+// speaksMoves reports whether a member understands moves.
+func speaksMoves(m *Machine, id peer.ID) bool {
+	return id == m.self || m.cfg.Moves != nil && m.cfg.Moves(id)
+}

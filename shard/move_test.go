@@ -1,0 +1,515 @@
+// Moves: a shard that leaves an owner which lives, step by step, and in random runs.
+
+package shard
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// movable starts a world of n nodes that all know where every shard lives.
+func movable(t tester, n int) *world {
+	w := startWorld(t, n)
+	w.registerAll(orders)
+	for _, n := range w.nodes {
+		n.want(orders, all(orders)...)
+	}
+	w.pass(time.Second)
+	w.agree(orders, all(orders)...)
+	return w
+}
+
+// of returns a shard that lives at a node.
+func of(n *testNode) route.ShardID {
+	for _, s := range all(orders) {
+		if _, ok := n.hosted[key(orders.ID(), s)]; ok {
+			return s
+		}
+	}
+	return route.NoShard
+}
+
+func (n *testNode) move(s route.ShardID, to *testNode) error {
+	err := n.m.Do(n.w.now, MoveCommand{orders.ID(), s, to.id})
+	n.collect()
+	return err
+}
+
+// take delivers the first mail or marker of a kind and reports whether there was one.
+func (w *world) take(k wire.Kind, to *testNode) bool {
+	i := slices.IndexFunc(w.queue, func(p segment) bool { return p.kind == k && (to == nil || p.to == to.id) })
+	if i >= 0 {
+		w.deliver(i)
+	}
+	return i >= 0
+}
+
+// hold sets mail of some kinds aside and returns it.
+func (w *world) hold(kinds ...wire.Kind) (list []segment) {
+	w.queue = slices.DeleteFunc(w.queue, func(p segment) bool {
+		if slices.Contains(kinds, p.kind) {
+			list = append(list, p)
+			return true
+		}
+		return false
+	})
+	return list
+}
+
+func (n *testNode) answer(c HandOverCommand) {
+	delete(n.hosted, key(c.Type, c.Shard))
+	n.stops = slices.DeleteFunc(n.stops, func(s StoppedCommand) bool { return s.Shard == c.Shard })
+	n.do(c)
+}
+
+// A move, step by step: regions park and mark, the owner waits for all markers, hands over what it could not work off,
+// and the next owner gets it before the home is told (SHD-12).
+func TestMoveStepByStep(t *testing.T) {
+	w := movable(t, 3)
+	w.slowStop = true
+	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+	s := of(owner)
+	k := key(orders.ID(), s)
+	before := owner.hosted[k]
+	require.NoError(t, boss.move(s, next))
+	late := slices.Clone(w.queue)
+	require.Equal(t, RouteMoving, boss.route(orders, s).State, "the coordinator's own region parks at once")
+	require.Equal(t, owner.id, boss.route(orders, s).Home)
+	require.True(t, w.take(wire.KindMoveShard, owner))
+	require.Equal(t, RouteMoving, owner.route(orders, s).State, "the owner's callers park at once")
+	require.True(t, w.take(wire.KindMoveShards, next))
+	require.Equal(t, RouteMoving, next.route(orders, s).State)
+	require.True(t, w.take(wire.KindMarker, owner))
+	require.Empty(t, owner.stops, "one marker is missing")
+	require.True(t, w.take(wire.KindMarker, owner))
+	require.Len(t, owner.stops, 1)
+	w.flow()
+	require.Equal(t, before, owner.hosted[k], "nobody else gets it before it has stopped")
+
+	left := bytes.Repeat([]byte("x"), 10*maxPart+5)
+	owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, before}, left})
+	var got []byte
+	for len(w.queue) > 0 {
+		if w.queue[0].kind == wire.KindShardsMoved {
+			h := next.m.types[orders.ID()].region.hand
+			require.Nil(t, owner.m.types[orders.ID()].region.hand.out[s], "dropped before the stop is confirmed")
+			got = h.kept[s].bytes
+		}
+		w.deliver(0)
+	}
+	require.Equal(t, left, got)
+	after := next.hosted[k]
+	require.Positive(t, after.Compare(before))
+	require.Empty(t, next.m.types[orders.ID()].region.hand.kept, "it was handed to the host")
+	require.Zero(t, next.m.types[orders.ID()].region.hand.size)
+	w.agree(orders, all(orders)...)
+	require.Equal(t, 1, count(boss.events, MoveBegan))
+	require.Equal(t, 1, count(boss.events, MoveDone))
+	require.Equal(t, 1, count(owner.events, MoveMarked))
+	require.Equal(t, 1, count(owner.events, MoveHandedOver))
+	require.Zero(t, boss.stats(orders).Reign.Moves)
+	for _, p := range late {
+		w.hand(p)
+	}
+	w.agree(orders, all(orders)...)
+	w.flow()
+	require.Equal(t, after, next.hosted[k])
+}
+
+// Under a new reign every member counts as told, for anyone may know a home from before; one that had not registered
+// the type is not.
+func TestEverybodyCountsAsToldAfterATakeover(t *testing.T) {
+	w := movable(t, 4)
+	boss, second, owner, other := w.nodes[0], w.nodes[1], w.nodes[2], w.nodes[3]
+	s := of(owner)
+	boss.do(LeaveCommand{})
+	w.pass(time.Second)
+	for _, st := range []membership.Status{membership.Leaving, membership.Exiting, membership.Removed} {
+		w.set(boss.id, st)
+		w.publish()
+		w.pass(100 * time.Millisecond)
+	}
+	require.True(t, second.stats(orders).Reign.Ready)
+	require.NoError(t, second.move(s, second))
+	require.Equal(t, peer.SetOf(second.id, other.id), second.m.types[orders.ID()].coord.moves.under[s].told)
+	w.pass(time.Second)
+	require.Contains(t, second.hosted, key(orders.ID(), s))
+	w.agree(orders, s)
+}
+
+// Every wish for a move that cannot be says why (SHD-12).
+func TestMoveErrors(t *testing.T) {
+	w := startWorld(t, 3)
+	w.registerAll(orders)
+	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+	require.ErrorIs(t, boss.move(0, owner), ErrNoHome)
+	for _, n := range w.nodes {
+		n.want(orders, all(orders)...)
+	}
+	w.pass(time.Second)
+	s := of(owner)
+	require.ErrorIs(t, owner.move(s, next), ErrNotCoordinator)
+	require.ErrorIs(t, boss.m.Do(w.now, MoveCommand{99, s, next.id}), ErrUnknownType)
+	require.ErrorIs(t, boss.move(30, next), ErrBadCommand)
+	require.ErrorIs(t, boss.move(s, owner), ErrAtHome)
+	stranger := &testNode{id: peer.ID{Addr: peer.MustAddr("10.0.0.99:7000"), Inc: 4}}
+	require.ErrorIs(t, boss.move(s, stranger), ErrUnknownNode)
+	joiner := w.join()
+	w.publish()
+	require.ErrorIs(t, boss.move(s, joiner), ErrIneligible)
+	boss.m.cfg.Moves = func(id peer.ID) bool { return id != joiner.id }
+	require.ErrorIs(t, boss.move(s, next), ErrOldPeer)
+	boss.m.cfg.Moves = func(peer.ID) bool { return true }
+	boss.m.cfg.MaxMoves = 1
+	require.NoError(t, boss.move(s, next))
+	require.ErrorIs(t, boss.move(s, next), ErrMoves)
+	require.ErrorIs(t, boss.move(of(next), owner), ErrTooManyMoves)
+	w.pass(time.Second)
+	w.set(joiner.id, membership.Down)
+	w.publish()
+	require.ErrorIs(t, boss.move(of(owner), next), ErrUnstable)
+	require.NoError(t, w.nodes[0].m.Do(w.now, SuspendCommand{On: true}))
+	require.ErrorIs(t, boss.move(of(owner), next), ErrUnstable)
+}
+
+// Markers race with the order: an owner keeps those of a number that it has not heard of, and counts none of another.
+func TestEarlyMarkers(t *testing.T) {
+	w := movable(t, 3)
+	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+	s := of(owner)
+	require.NoError(t, boss.move(s, next))
+	late := w.hold(wire.KindMoveShard)
+	w.flow()
+	require.Len(t, owner.m.types[orders.ID()].region.hand.early[s].got, 2)
+	owner.do(MarkedCommand{orders.ID(), s, Number{1, 9}, w.nodes[2].id})
+	require.Equal(t, Number{1, 9}, owner.m.types[orders.ID()].region.hand.early[s].number, "a newer move")
+	owner.do(MarkedCommand{orders.ID(), s, Number{1, 1}, w.nodes[2].id})
+	require.Len(t, owner.m.types[orders.ID()].region.hand.early[s].got, 1)
+	owner.m.types[orders.ID()].region.hand.early[s] = &marks{Number{1, 1}, peer.SetOf(boss.id, next.id)}
+	w.queue = append(w.queue, late...)
+	w.pass(time.Second)
+	require.Contains(t, next.hosted, key(orders.ID(), s))
+}
+
+// A marker counts for its own move only, one that is lost with its connection goes again, and one that never comes has
+// the move given up: the owner says so before anybody sends again, and late orders of that move change nothing.
+func TestMoveIsGivenUpWithoutMarkers(t *testing.T) {
+	w := movable(t, 3)
+	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+	s := of(owner)
+	require.NoError(t, boss.move(s, next))
+	late := slices.Clone(w.queue)
+	w.take(wire.KindMoveShards, next)
+	require.True(t, w.take(wire.KindMoveShard, owner))
+	lost := w.hold(wire.KindMarker)
+	require.Len(t, lost, 2)
+	owner.do(MarkedCommand{orders.ID(), s, Number{1, 7}, boss.id})
+	owner.do(MarkedCommand{orders.ID(), s, Number{1, 7}, next.id})
+	require.Empty(t, owner.stops, "markers of another move")
+	w.now += DefaultMarkTime + time.Millisecond
+	owner.m.Tick(w.now)
+	owner.collect()
+	require.Equal(t, RouteLocal, owner.route(orders, s).State)
+	require.Equal(t, RouteMoving, next.route(orders, s).State, "not before the owner has said so")
+	w.pass(time.Second)
+	require.Equal(t, RouteRemote, next.route(orders, s).State)
+	require.Equal(t, 1, count(boss.events, MoveAborted))
+	for _, p := range slices.Concat(late, lost) {
+		w.hand(p)
+	}
+	w.agree(orders, s)
+	require.Equal(t, RouteRemote, next.route(orders, s).State)
+	require.Contains(t, owner.hosted, key(orders.ID(), s))
+
+	require.NoError(t, boss.move(s, next))
+	w.hold(wire.KindMarker)
+	for len(w.queue) > 0 {
+		w.deliver(0)
+		w.hold(wire.KindMarker)
+	}
+	for _, n := range []*testNode{boss, next} {
+		n.do(MarkAgainCommand{owner.id})
+	}
+	require.Len(t, w.queue, 2)
+	w.pass(time.Second)
+	require.Contains(t, next.hosted, key(orders.ID(), s))
+	w.agree(orders, s)
+}
+
+// Only removal counts as a marker: one that is Down may still have something on the way.
+func TestOnlyRemovalCountsAsMarked(t *testing.T) {
+	w := movable(t, 4)
+	boss, owner, next, silent := w.nodes[0], w.nodes[1], w.nodes[2], w.nodes[3]
+	s := of(owner)
+	require.NoError(t, boss.move(s, next))
+	silent.crash()
+	w.flow()
+	w.set(silent.id, membership.Down)
+	w.publish()
+	w.flow()
+	require.Contains(t, owner.hosted, key(orders.ID(), s))
+	w.promote()
+	w.publish()
+	w.flow()
+	require.Contains(t, next.hosted, key(orders.ID(), s))
+}
+
+// Whoever promises a higher term gives up a move that has not reached its stop call; after it the move rolls forward,
+// and nobody is told of the home.
+func TestMoveUnderAnotherCoordinator(t *testing.T) {
+	for _, marked := range []bool{false, true} {
+		w := movable(t, 4)
+		w.slowStop = true
+		boss, owner, next, other := w.nodes[0], w.nodes[1], w.nodes[2], w.nodes[3]
+		s := of(owner)
+		f := owner.hosted[key(orders.ID(), s)]
+		require.NoError(t, boss.move(s, next))
+		for len(w.queue) > 0 {
+			if !marked {
+				w.hold(wire.KindMarker)
+			}
+			if len(w.queue) > 0 {
+				w.deliver(0)
+			}
+		}
+		require.Equal(t, marked, len(owner.stops) == 1)
+		require.Equal(t, RouteMoving, other.route(orders, s).State)
+		boss.crash()
+		w.set(boss.id, membership.Down)
+		w.publish()
+		w.promote()
+		w.publish()
+		w.flow()
+		require.Equal(t, !marked, owner.route(orders, s).State == RouteLocal, "given up by the promise alone")
+		w.pass(DefaultTakeoverTime + time.Second)
+		if !marked {
+			other.want(orders, s)
+			w.pass(time.Second)
+			require.Equal(t, RouteRemote, other.route(orders, s).State)
+			require.Equal(t, f, other.route(orders, s).Fence, "the same home, under the new reign")
+			continue
+		}
+		require.True(t, owner.stats(orders).Reign.Ready)
+		other.want(orders, s)
+		w.pass(time.Second)
+		require.NotEqual(t, RouteRemote, other.route(orders, s).State, "a shard that stops is not told")
+		owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, f}, []byte("left")})
+		w.pass(time.Second)
+		require.Contains(t, next.hosted, key(orders.ID(), s), "who has what is left gets the shard")
+		require.Equal(t, RouteRemote, other.route(orders, s).State)
+	}
+}
+
+// A coordinator that begins after the hand-over learns from reports who has what is left, and gives it the shard at
+// once, on nobody's demand.
+func TestKeeperIsReported(t *testing.T) {
+	w := movable(t, 4)
+	w.slowStop = true
+	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+	s := of(owner)
+	f := owner.hosted[key(orders.ID(), s)]
+	require.NoError(t, boss.move(s, next))
+	w.flow()
+	owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, f}, []byte("left")})
+	for len(w.queue) > 0 {
+		w.hold(wire.KindShardsMoved)
+		if len(w.queue) > 0 {
+			w.deliver(0)
+		}
+	}
+	require.Len(t, next.m.types[orders.ID()].region.hand.kept, 1)
+	boss.crash()
+	w.set(boss.id, membership.Down)
+	w.publish()
+	w.promote()
+	w.publish()
+	w.pass(DefaultTakeoverTime + time.Second)
+	require.Contains(t, next.hosted, key(orders.ID(), s))
+	require.Empty(t, next.m.types[orders.ID()].region.hand.kept)
+}
+
+// What cannot be handed over stays, and the shard with it: it is too large, the next owner was removed before it had
+// all, or the type is refused there.
+func TestWhatIsNotTakenStays(t *testing.T) {
+	for _, c := range []string{"large", "full", "removed"} {
+		t.Run(c, func(t *testing.T) {
+			w := movable(t, 4)
+			w.slowStop = true
+			boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+			s := of(owner)
+			f := owner.hosted[key(orders.ID(), s)]
+			require.NoError(t, boss.move(s, next))
+			w.flow()
+			switch c {
+			case "large":
+				owner.m.cfg.MaxHandOver = 3
+			case "full":
+				next.m.cfg.MaxHandOver = 3
+			case "removed":
+				next.crash()
+			}
+			owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, f}, []byte("left")})
+			w.flow()
+			if c == "removed" {
+				require.NotContains(t, owner.hosted, key(orders.ID(), s))
+				w.set(next.id, membership.Down)
+				w.publish()
+				w.pass(time.Second)
+				require.NotContains(t, owner.hosted, key(orders.ID(), s), "Down is not removed: it may have it")
+				w.promote()
+				w.publish()
+				w.flow()
+			}
+			require.Positive(t, owner.hosted[key(orders.ID(), s)].Compare(f))
+			require.Empty(t, owner.m.types[orders.ID()].region.hand.kept)
+			w.agree(orders, s)
+		})
+	}
+}
+
+// A leaver's shards move, several at once within the bound, and what cannot is stopped as before.
+func TestLeaverMovesItsShards(t *testing.T) {
+	w := movable(t, 3)
+	boss, leaver := w.nodes[0], w.nodes[2]
+	boss.m.cfg.MaxMoves = 3
+	mine := len(leaver.hosted)
+	leaver.do(LeaveCommand{})
+	w.pass(time.Second)
+	require.True(t, leaver.drained)
+	require.Equal(t, mine, count(boss.events, MoveDone))
+	require.Zero(t, w.mails[wire.KindStopShards])
+	for _, n := range w.nodes[:2] {
+		n.want(orders, all(orders)...)
+	}
+	w.pass(time.Second)
+	w.agree(orders, all(orders)...)
+}
+
+// play performs a random event of the data plane.
+func (x *traffic) play(t *rapid.T, s Settings) {
+	w := x.w
+	switch k := rapid.IntRange(0, 9).Draw(t, "play"); {
+	case k < 4:
+		if n := w.pick(t, (*testNode).well); n != nil && x.count.sent < 200 && n.m.view != nil {
+			x.send(n, route.ShardID(rapid.IntRange(0, int(s.Shards)-1).Draw(t, "shard")))
+		}
+	case k < 7:
+		if list := x.busy(); len(list) > 0 {
+			x.carry(list[rapid.IntRange(0, len(list)-1).Draw(t, "wire")])
+		}
+	case k < 9:
+		if n := w.pick(t, (*testNode).well); n != nil {
+			k := key(s.ID(), route.ShardID(rapid.IntRange(0, int(s.Shards)-1).Draw(t, "box")))
+			if n.hosted[k] != (route.Fence{}) {
+				x.handle(n, k)
+			}
+		}
+	default:
+		n := w.pick(t, func(n *testNode) bool { return n.well() && n.stats(s).Reign != nil })
+		to := w.pick(t, (*testNode).well)
+		if n != nil && to != nil {
+			_ = n.m.Do(w.now, MoveCommand{s.ID(), route.ShardID(rapid.IntRange(0, int(s.Shards)-1).Draw(t, "moves")), to.id})
+			n.collect()
+		}
+	}
+}
+
+// Moves among everything else that can happen: without a crash nothing is lost but what a break or a plain stop took;
+// with or without, nothing is handled twice or overtaken, there is one owner, and everything has a way out (SHD-9).
+func TestChaosOfMoves(t *testing.T) {
+	s := Settings{Name: "moves", Shards: 4, Role: "r"}
+	total := map[EventKind]int{}
+	handed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := startWorld(t, rapid.IntRange(2, 4).Draw(t, "nodes"), "r")
+		w.traffic = newTraffic(w, s)
+		x := w.traffic
+		crashes := rapid.Bool().Draw(t, "crashes")
+		for _, n := range w.nodes {
+			n.do(RegisterCommand{s})
+			n.want(s, all(s)...)
+		}
+		w.flow()
+		for range rapid.IntRange(50, 500).Draw(t, "steps") {
+			switch k := rapid.IntRange(0, 19).Draw(t, "what"); {
+			case k < 12:
+				x.play(t, s)
+			case k == 12:
+				if list := x.busy(); len(list) > 0 {
+					x.breaks(list[rapid.IntRange(0, len(list)-1).Draw(t, "broken")])
+				}
+			case crashes:
+				w.act(t, s)
+				x.faulty = x.faulty || slices.ContainsFunc(w.nodes, func(n *testNode) bool { return !n.well() })
+			default:
+				w.calm(t)
+			}
+		}
+		for range 8 {
+			w.heal1(s)
+			x.pump()
+		}
+		w.heal(s)
+		x.pump()
+		x.settled()
+		for _, n := range w.nodes {
+			for _, e := range n.events {
+				total[e.Kind]++
+			}
+			if h := n.m.types[s.ID()].region.hand; n.well() {
+				require.Empty(t, h.out)
+				if !x.faulty {
+					require.Empty(t, h.kept)
+				}
+			}
+		}
+		handed += x.count.handedOver
+		if !crashes {
+			require.Zero(t, x.count.untaken)
+		}
+	})
+	for _, k := range []EventKind{MoveBegan, MoveMarked, MoveHandedOver, MoveDone, MoveAborted} {
+		require.Positive(t, total[k], "%s", k)
+	}
+	require.Positive(t, handed)
+}
+
+// calm performs a random event that is no crash and no leave.
+func (w *world) calm(t *rapid.T) {
+	switch k := rapid.IntRange(0, 9).Draw(t, "calm"); {
+	case k < 6 && len(w.queue) > 0:
+		w.deliver(rapid.IntRange(0, len(w.queue)-1).Draw(t, "mail"))
+	case k == 6 && len(w.queue) > 0:
+		i := rapid.IntRange(0, len(w.queue)-1).Draw(t, "lost")
+		w.queue = slices.Delete(w.queue, i, i+1)
+	case k == 7 && len(w.queue) > 0:
+		w.hand(w.queue[rapid.IntRange(0, len(w.queue)-1).Draw(t, "doubled")])
+	case k == 8:
+		w.tickAt(w.now + time.Duration(rapid.IntRange(1, 1500).Draw(t, "ms"))*time.Millisecond)
+	default:
+		if n := w.pick(t, (*testNode).well); n != nil {
+			n.confirm()
+		}
+	}
+}
+
+// heal1 lets a second pass without faults.
+func (w *world) heal1(s Settings) {
+	w.housekeep()
+	w.publish()
+	for w.promote() {
+		w.publish()
+	}
+	w.traffic.pump()
+	w.pass(time.Second)
+}

@@ -1,0 +1,226 @@
+// Transfers: what the owner of a shard that moves did not work off goes to the next one, in parts, and is kept there
+// until the shard comes. Who has it is said by the owner's confirmation, and to a new coordinator by a report.
+
+package shard
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+)
+
+// handing is what a region knows of moves.
+type handing struct {
+	m      *Machine
+	t      *typ
+	closed bool                       // nothing is to be hosted here any more
+	out    map[route.ShardID]*handoff // shards that leave
+	early  map[route.ShardID]*marks   // of shards that live here: markers of a move that is not heard of yet
+	coming map[route.ShardID]*coming  // parts that have come
+	kept   map[route.ShardID]kept     // what is to be handled here when the shard comes
+	size   int                        // bytes of coming and kept
+	gave   map[route.ShardID]gift     // of what was handed over last: the answer to an order that is repeated
+}
+
+// marks are markers of one move.
+type marks struct {
+	number Number
+	got    peer.Set
+}
+
+// handoff is a shard that leaves this node.
+type handoff struct {
+	marks
+	to      peer.ID
+	need    peer.Set
+	due     time.Duration // when it is given up, unless all have marked
+	stops   bool          // all have: the stop is ordered, and it cannot be given up any more
+	left    []byte        // what was not worked off; nil before the stop
+	sent    int
+	have    int // bytes that the next owner has
+	waiting timer
+}
+
+// coming is a transfer of which parts have come.
+type coming struct {
+	from  peer.ID
+	fence route.Fence
+	seq   uint32
+	total int
+	bytes []byte
+}
+
+// kept is what is handled first when its shard comes to live here.
+type kept struct {
+	fence route.Fence // of the owner that handed it over
+	bytes []byte
+}
+
+// gift says who got what was left of an ownership.
+type gift struct {
+	held
+	seq uint32
+	to  peer.ID
+}
+
+func newHanding(m *Machine, t *typ) *handing {
+	return &handing{m: m, t: t, out: map[route.ShardID]*handoff{}, early: map[route.ShardID]*marks{},
+		coming: map[route.ShardID]*coming{}, kept: map[route.ShardID]kept{}, gave: map[route.ShardID]gift{}}
+}
+
+// next returns the earliest deadline of a move.
+func (h *handing) next() time.Duration {
+	var d least
+	for _, o := range h.out { // the least of all: the order does not show
+		if !o.stops {
+			d.add(o.due)
+		}
+		d.add(o.waiting.at)
+	}
+	return d.at
+}
+
+// leaving returns the shards that leave, rising.
+func (h *handing) leaving() []route.ShardID {
+	if len(h.out) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(h.out))
+}
+
+// forget ends what is known of a shard's leaving: it is stopped in another way, or lost.
+func (h *handing) forget(s route.ShardID) {
+	delete(h.out, s)
+	delete(h.early, s)
+}
+
+// put keeps a transfer until the shard comes.
+func (h *handing) put(s route.ShardID, k kept) {
+	h.drop(s)
+	h.size += len(k.bytes)
+	h.kept[s] = k
+}
+
+// drop has what is kept of a shard refused: it is not handled here.
+func (h *handing) drop(s route.ShardID) {
+	m, t := h.m, h.t
+	if k, is := h.kept[s]; is {
+		m.out.Untaken = append(m.out.Untaken, Untaken{Type: t.id, Shard: s, Left: k.bytes})
+		h.size -= len(k.bytes)
+		delete(h.kept, s)
+	}
+	h.dropParts(s)
+}
+
+// dropAll has everything refused that is kept: nothing is to be hosted here any more.
+func (h *handing) dropAll() {
+	h.closed = true
+	for _, s := range slices.Sorted(maps.Keys(h.kept)) {
+		h.drop(s)
+	}
+	for s := range h.coming { // deletes only: the order does not show
+		h.dropParts(s)
+	}
+}
+
+// dropParts forgets the parts that have come of a transfer.
+func (h *handing) dropParts(s route.ShardID) {
+	if c := h.coming[s]; c != nil {
+		h.size -= c.total
+		delete(h.coming, s)
+	}
+}
+
+// elsewhere follows the news that a shard lives elsewhere under a fence: what is kept for it comes too late.
+func (h *handing) elsewhere(s route.ShardID, f route.Fence) {
+	if k, is := h.kept[s]; is && k.fence.Compare(f) < 0 {
+		h.drop(s)
+	}
+	if c := h.coming[s]; c != nil && c.fence.Compare(f) < 0 {
+		h.dropParts(s)
+	}
+	if o, is := h.gave[s]; is && o.Fence.Compare(f) < 0 {
+		delete(h.gave, s)
+	}
+}
+
+// take hands over what is kept for a shard that begins to live here.
+func (h *handing) take(e held) []byte {
+	k, is := h.kept[e.Shard]
+	if is && k.fence.Compare(e.Fence) < 0 {
+		h.size -= len(k.bytes)
+		delete(h.kept, e.Shard)
+	}
+	h.dropParts(e.Shard)
+	delete(h.gave, e.Shard)
+	return k.bytes
+}
+
+// keeps reports whether something is kept for a shard that may begin to live here.
+func (h *handing) keeps(e held) bool {
+	k, is := h.kept[e.Shard]
+	return is && k.fence.Compare(e.Fence) < 0
+}
+
+// keptOf appends what is kept of one part of the shard space, rising.
+func (h *handing) keptOf(part int, list []held) []held {
+	for _, s := range slices.Sorted(maps.Keys(h.kept)) {
+		if int(s)>>partShift == part {
+			list = append(list, held{s, h.kept[s].fence})
+		}
+	}
+	return list
+}
+
+// halting appends those of a list of owned shards that are stopping.
+func (g *region) halting(owned []held, list []route.ShardID) []route.ShardID {
+	for _, e := range owned {
+		if g.slots[e.Shard].living == stopping {
+			list = append(list, e.Shard)
+		}
+	}
+	return list
+}
+
+// onPart takes a part of what the last owner of a shard did not work off.
+func (h *handing) onPart(from peer.ID, p transfer) {
+	m, g := h.m, h.t.region
+	s := &g.slots[p.Shard]
+	a := transferAck{head: p.head, held: p.held, Seq: p.Seq}
+	k, had := h.kept[p.Shard]
+	switch {
+	case had && k.fence == p.Fence:
+		a.Have = p.Total
+		m.post(from, a)
+		return
+	case s.living != notHere || s.ending || p.Fence.Compare(s.ended) < 0 || had && k.fence.Compare(p.Fence) > 0:
+		return // late, or before an end that this node has not told: it is repeated
+	}
+	c := h.coming[p.Shard]
+	if c != nil && c.fence.Compare(p.Fence) > 0 {
+		return
+	}
+	if c == nil || c.fence != p.Fence || c.from != from || c.seq != p.Seq {
+		h.dropParts(p.Shard)
+		if g.refused != nil || h.closed || int(p.Total) > m.cfg.MaxHandOver ||
+			h.size+int(p.Total) > 4*m.cfg.MaxHandOver {
+			a.Refused = true
+			m.post(from, a)
+			return
+		}
+		c = &coming{from: from, fence: p.Fence, seq: p.Seq, total: int(p.Total)}
+		h.coming[p.Shard] = c
+		h.size += c.total
+	}
+	if int(p.At) == len(c.bytes) && int(p.Total) == c.total {
+		c.bytes = append(c.bytes, p.Bytes...)
+	}
+	if a.Have = uint32(len(c.bytes)); len(c.bytes) == c.total {
+		h.dropParts(p.Shard)
+		h.put(p.Shard, kept{p.Fence, c.bytes})
+	}
+	m.post(from, a)
+}

@@ -1,0 +1,192 @@
+// The five verbs of the machine, and what each of them ends with.
+
+package shard
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/wire"
+)
+
+// Tick handles every deadline that has passed.
+func (m *Machine) Tick(now time.Duration) {
+	m.begin(now)
+	if m.past.age(m.now) {
+		m.reviewAll()
+	}
+	for _, id := range m.order {
+		t := m.types[id]
+		if t.region != nil {
+			t.region.hand.tick()
+			m.tickRegion(t)
+		}
+		if t.coord != nil {
+			t.coord.tick()
+		}
+	}
+	m.tickLeave()
+	m.tickConfirm()
+	m.end()
+}
+
+// Handle takes one control frame. An error means that the peer sent nonsense; nothing has changed. Mail of a stranger,
+// of a member that is Down, or of another cluster is ignored: views differ for a moment, and what matters is repeated.
+func (m *Machine) Handle(now, _ time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
+	m.begin(now)
+	l, err := readMessage(kind, body)
+	if err != nil {
+		return err
+	}
+	if !m.admits(from, l) {
+		if q, ok := l.(confirmOwner); ok && m.view == nil && q.Term == 0 {
+			m.answerUnadmitted(from, q)
+			return nil
+		}
+		m.ignored++
+		return nil
+	}
+	if err := m.check(from, l); err != nil {
+		return err
+	}
+	m.deliver(from, l)
+	m.end()
+	return nil
+}
+
+// Do carries out a command of the node itself.
+func (m *Machine) Do(now time.Duration, cmd Command) error {
+	m.begin(now)
+	var err error
+	switch c := cmd.(type) {
+	case ViewCommand:
+		m.onView(c.View)
+	case RegisterCommand:
+		err = m.register(c.Settings)
+	case WantCommand:
+		err = m.want(c)
+	case StoppedCommand:
+		err = m.stopped(c)
+	case RefusedCommand:
+		err = m.refused(c)
+	case LeaveCommand:
+		m.beginLeave()
+	case DeathCommand:
+		m.died(c.ID)
+	case SuspendCommand:
+		m.hold(c.On)
+	case MoveCommand:
+		err = beginMove(m, c)
+	case HandOverCommand:
+		err = handedOver(m, c)
+	case MarkedCommand:
+		marked(m, c)
+	case MarkAgainCommand:
+		markAgain(m, c.To)
+	default:
+		return fmt.Errorf("%w: %T", ErrBadCommand, cmd)
+	}
+	m.end()
+	return err
+}
+
+// Next returns the earliest deadline at which Tick has something to do.
+func (m *Machine) Next() (deadline time.Duration, ok bool) {
+	if m.over {
+		return 0, false
+	}
+	var d least
+	d.add(m.past.next())
+	d.add(m.leave.next(m))
+	d.add(m.confirm.retry.at)
+	for _, id := range m.order {
+		t := m.types[id]
+		if t.region != nil {
+			d.add(t.region.next())
+		}
+		if t.coord != nil {
+			d.add(t.coord.next())
+		}
+	}
+	return d.at, d.at != 0
+}
+
+// Drain hands over the effects of the verbs since the last Drain. They are valid until the next verb.
+func (m *Machine) Drain(out *Effects) {
+	*out, m.out = m.out, Effects{Hosts: out.Hosts[:0], Routes: out.Routes[:0], Marks: out.Marks[:0],
+		Untaken: out.Untaken[:0], Mail: out.Mail[:0],
+		Refused: out.Refused[:0], Events: out.Events[:0]}
+	m.drained = true
+}
+
+// Peek returns what the next Drain will hand over, for a composition that acts on it within the same step. It is valid
+// until the next verb and is not to be changed.
+func (m *Machine) Peek() Effects { return m.out }
+
+func (m *Machine) begin(now time.Duration) {
+	m.now = max(m.now, now, 1) // zero means "no deadline" everywhere in this room
+	m.past.population.pass(m.now)
+	if m.drained {
+		m.arena.Reset()
+		m.drained = false
+	}
+}
+
+// end delivers the mail of this node to itself and sends what has gathered, until nothing is left. Every message is
+// answered by fewer steps than it took to ask, so this ends.
+func (m *Machine) end() {
+	for {
+		for i := 0; i < len(m.local); i++ {
+			m.deliver(m.self, m.local[i])
+		}
+		m.local = m.local[:0]
+		for _, id := range m.order {
+			t := m.types[id]
+			if t.coord != nil {
+				t.coord.flush()
+			}
+			if t.region != nil {
+				m.flushRegion(t)
+			}
+		}
+		m.checkLeave()
+		m.checkConfirm()
+		if len(m.local) == 0 {
+			return
+		}
+	}
+}
+
+// onView takes a new membership snapshot: losses are remembered first, then coordinators and regions follow.
+func (m *Machine) onView(v *membership.View) {
+	if v == nil || m.over || (m.view != nil && v.Seq < m.view.Seq) {
+		return
+	}
+	old := m.view
+	self, member := v.SelfMember()
+	switch {
+	case member && self.Status == membership.Down, !member && old != nil:
+		m.view = v
+		m.abandon()
+		return
+	case !member || v.Birth == 0:
+		return // not admitted yet
+	}
+	m.view = v
+	m.past.population.note(old, v)
+	lost := m.past.note(m.now, m.takeover(), m.blindTakeover(), old, v)
+	for _, id := range m.order {
+		t := m.types[id]
+		t.promise.note(m.now, v)
+		if t.coord != nil {
+			t.coord.onView()
+		}
+		if t.region != nil {
+			m.regionView(t, lost)
+			t.region.hand.review()
+		}
+	}
+	m.reviewAll()
+}
