@@ -63,7 +63,7 @@ func (a *lister) might(kind uint8, i, j, t int) {
 // actions lists all actions of a state, in an order that depends on the state alone.
 func (c *Config) actions(w *world, into []action) []action {
 	a := lister{c: c, w: w, is: newProcess(c, w), out: into[:0]}
-	for i := range w.nodes {
+	for i := range c.all() {
 		n := &w.nodes[i]
 		a.faults(i)
 		a.channels(i)
@@ -98,7 +98,7 @@ func (a *lister) region(i, shard int) {
 	case p.state == remote && a.is.hasRoom(i, int(p.home)):
 		a.may(doDrain, i, shard, 0)
 	}
-	if p.state == moving && a.c.Expire && !a.c.keeps(parkedNeverExpire) {
+	if p.state == moving && !a.c.keeps(parkedNeverExpire) {
 		a.might(doExpire, i, shard, 0)
 	}
 }
@@ -138,7 +138,7 @@ func (a *lister) coordinator(j, shard int) {
 	w := a.w
 	n := &w.nodes[j]
 	r := &n.office.of[shard]
-	for t := range nodes {
+	for t := range a.c.all() {
 		if r.state == alive && w.moves > 0 && a.fits(n, r, t) {
 			a.might(doMove, j, shard, t)
 		}
@@ -147,7 +147,7 @@ func (a *lister) coordinator(j, shard int) {
 		a.might(doCallOff, j, shard, 0)
 	}
 	if r.state == inMove && !r.aborting && a.c.keeps(markerDeadline) {
-		for k := range nodes {
+		for k := range a.c.all() {
 			if r.told.has(k) && w.nodes[k].asleep && !n.knows.has(k) {
 				a.may(doCallOff, j, shard, 1)
 				break
@@ -162,7 +162,7 @@ func (a *lister) coordinator(j, shard int) {
 // fits reports whether a move may go to a node: a host that is a member and, when it came later, has reported.
 func (a *lister) fits(n *node, r *record, t int) bool {
 	return (a.c.Any || t == int(a.c.Target)) && a.c.hosts().has(t) && int(r.home) != t && !n.knows.has(t) &&
-		!n.knows.has(int(r.home)) && (a.w.nodes[t].up <= nodes || n.office.reported.has(t))
+		!n.knows.has(int(r.home)) && (a.w.nodes[t].up <= a.c.Nodes || n.office.reported.has(t))
 }
 
 func (a *lister) faults(i int) {
@@ -194,7 +194,7 @@ func (a *lister) faults(i int) {
 	if w.removed.has(i) {
 		a.may(doLearn, i, i, 0)
 	}
-	for x := range w.nodes {
+	for x := range a.c.all() {
 		if gone := !w.nodes[x].alive || w.removed.has(x); x != i && gone && !n.knows.has(x) {
 			a.may(doLearn, i, x, 0)
 		}
@@ -206,7 +206,7 @@ func (a *lister) faults(i int) {
 
 // goneForAll reports whether all who live have seen a removal.
 func (a *lister) goneForAll(x int) bool {
-	for j := range a.w.nodes {
+	for j := range a.c.all() {
 		if n := &a.w.nodes[j]; j != x && n.alive && (!n.knows.has(x) || !n.over.has(x)) {
 			return false
 		}
@@ -221,7 +221,7 @@ func (a *lister) matters(x int) bool {
 	if n.office.phase != outOfOffice || w.removed.has(x) {
 		return true
 	}
-	for j := range w.nodes {
+	for j := range a.c.all() {
 		if o := &w.nodes[j]; j != x && o.alive && (a.is.oldest(j) == x || w.coordinator(o.promise) == x || o.doubts.has(x)) {
 			return true
 		}
@@ -230,7 +230,7 @@ func (a *lister) matters(x int) bool {
 		if h := &n.places[shard].host; h.state != idle || h.holdFence != 0 || h.keepFence != 0 {
 			return true
 		}
-		for j := range w.nodes {
+		for j := range a.c.all() {
 			o := &w.nodes[j].office
 			if r := &o.of[shard]; w.nodes[j].alive && (o.phase == collects || o.phase == reigns &&
 				(r.state == starting && int(r.home) == x || r.state == inMove && int(r.target) == x)) {
@@ -241,13 +241,23 @@ func (a *lister) matters(x int) bool {
 	return false
 }
 
+// marks reports whether node i has a marker for node j that a break would send again.
+func (a *lister) marks(i, j int) bool {
+	for shard := range a.c.Shards {
+		if p := &a.w.nodes[i].places[shard].slot; p.state == moving && int(p.home) == j {
+			return true
+		}
+	}
+	return false
+}
+
 func (a *lister) channels(i int) {
 	w := a.w
-	for j := range w.nodes {
+	for j := range a.c.all() {
 		if i == j {
 			continue
 		}
-		if w.dat[i][j].n > 0 && w.breaks > 0 && w.nodes[i].alive {
+		if w.breaks > 0 && w.nodes[i].alive && w.nodes[j].alive && (w.dat[i][j].n > 0 || a.marks(i, j)) {
 			a.might(doBreak, i, j, 0)
 		}
 		if !w.nodes[j].awake() {

@@ -6,7 +6,7 @@ import "fmt"
 
 // atRest looks at a state in which nothing is left to happen that has to happen, and says what is wrong with it.
 func (c *Config) atRest(w *world) string {
-	for i := range w.nodes {
+	for i := range c.all() {
 		n := &w.nodes[i]
 		if !n.awake() {
 			continue

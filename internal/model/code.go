@@ -65,7 +65,10 @@ func (c *coder) place(p *place) {
 	code(c, &s.state, &s.home, &s.fence, &s.move, &s.asked, &s.ended, &s.large)
 	c.list(&s.parked)
 	h := &p.host
-	code(c, &h.state, &h.earlyMove, &h.holdFence, &h.keepFence)
+	code(c, &h.state, &h.earlyMove, &h.holdFence, &h.keepFence, &h.gave)
+	if h.gave != 0 {
+		code(c, &h.gaveTo)
+	}
 	c.flags(&s.owes, &h.busy)
 	if h.earlyMove != 0 {
 		code(c, &h.early)
@@ -116,10 +119,10 @@ func (c *coder) node(n *node) {
 }
 
 func (c *coder) world(w *world) {
-	for i := range w.nodes {
+	for i := range c.c.all() {
 		c.node(&w.nodes[i])
 		c.frames(&w.work[i])
-		for j := range w.nodes {
+		for j := range c.c.all() {
 			if i != j {
 				c.letters(&w.ctl[i][j])
 				c.frames(&w.dat[i][j])

@@ -8,6 +8,7 @@ import "strings"
 // what it bounds.
 type Config struct {
 	Name   string
+	Nodes  uint8 // 3 or 4
 	Owner  uint8 // the node that owns all shards at first; node 0 coordinates
 	Target uint8 // where moves go
 	Any    bool  // moves go anywhere
@@ -20,12 +21,11 @@ type Config struct {
 
 	Transfer bool // an owner that has not worked off everything may stop, and hands over what is left
 	Refuse   bool // the new owner may refuse what is handed over: too large, no room
-	Proxy    bool // node 2 hosts nothing, coordinates nothing and is not asked for reports
+	Proxy    bool // the last node hosts nothing, coordinates nothing and is not asked for reports
 	Large    Large
 	Asks     Asks
 	Loop     Loop
 	Worker   bool  // frames go through the queue of a worker
-	Expire   bool  // what is parked may expire, where the rules let it
 	Room     uint8 // envelopes that a link holds, 0: as many as there are
 	Mailbox  uint8 // messages that a mailbox holds, 0: as many as there are
 
@@ -91,6 +91,7 @@ const (
 	staleTransfers
 	dropAtAck
 	namesHolder
+	reportsNameHolder
 	homeForTransfer
 	refusalReturns
 	waitForStop
@@ -104,6 +105,7 @@ const (
 	allReports
 	toldAll
 	toldProxies
+	proxiesFollow
 	movingNotDisclosed
 	givenUpMoves
 	sleepersConfirm
@@ -118,16 +120,21 @@ var rules = []struct {
 }{
 	{earlyMarkers, "early-markers"}, {numberedMarkers, "numbered-markers"}, {resentMarkers, "resent-markers"},
 	{removalMarks, "removal-marks"}, {allMarkers, "all-markers"}, {queuedMarkers, "queued-markers"},
-	{markersBehindLarge, "markers-behind-large"}, {largeHolds, "large-holds"}, {ownCallersPark, "own-callers-park"},
+	{markersBehindLarge, "markers-behind-large"}, {largeHolds, "large-holds"},
+	{ownCallersPark, "own-callers-park"},
 	{deadline, "deadline"}, {workedOff, "worked-off"}, {selfAsksFail, "self-asks-fail"},
 	{deadlineFailsAsks, "deadline-fails-asks"}, {transferNamesAsker, "transfer-names-asker"},
 	{transferFirst, "transfer-first"}, {lateTransfers, "late-transfers"}, {namedTransfers, "named-transfers"},
 	{staleTransfers, "stale-transfers"}, {dropAtAck, "drop-at-ack"}, {namesHolder, "names-holder"},
+	{reportsNameHolder, "reports-name-holder"},
+
 	{homeForTransfer, "home-for-transfer"}, {refusalReturns, "refusal-returns"}, {waitForStop, "wait-for-stop"},
 	{startedFirst, "started-first"}, {parkBehind, "park-behind"}, {parkedNeverRefused, "parked-never-refused"},
 	{parkedNeverExpire, "parked-never-expire"}, {confirmedAbort, "confirmed-abort"},
-	{markerDeadline, "marker-deadline"}, {promises, "promises"}, {allReports, "all-reports"}, {toldAll, "told-all"},
-	{toldProxies, "told-proxies"}, {movingNotDisclosed, "moving-not-disclosed"}, {givenUpMoves, "given-up-moves"},
+	{markerDeadline, "marker-deadline"}, {promises, "promises"}, {allReports, "all-reports"},
+	{toldAll, "told-all"},
+	{toldProxies, "told-proxies"}, {proxiesFollow, "proxies-follow"},
+	{movingNotDisclosed, "moving-not-disclosed"}, {givenUpMoves, "given-up-moves"},
 	{sleepersConfirm, "sleepers-confirm"}, {gatedStartNothing, "suspended-start-nothing"},
 }
 

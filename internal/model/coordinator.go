@@ -8,9 +8,9 @@ type coordinator struct{ owner }
 // hosts returns the nodes that may host and coordinate, and that report.
 func (c *Config) hosts() set {
 	if c.Proxy {
-		return everybody.minus(2)
+		return c.everybody().minus(int(c.Nodes) - 1)
 	}
-	return everybody
+	return c.everybody()
 }
 
 // takeOffice begins the reign of a node: it asks everybody what they own.
@@ -22,13 +22,13 @@ func (s coordinator) takeOffice(j int) {
 		r := &n.office.of[shard]
 		r.target, r.wants = none, wants.of[shard].wants
 		if s.c.keeps(toldAll) {
-			r.told = everybody &^ n.knows
+			r.told = s.c.everybody() &^ n.knows
 		}
 		if !s.c.keeps(toldProxies) {
 			r.told &= s.c.hosts()
 		}
 	}
-	for k := range nodes {
+	for k := range s.c.all() {
 		if s.c.hosts().has(k) && !n.knows.has(k) {
 			s.post(j, k, letter{kind: reportWanted, term: n.up})
 		}
@@ -41,25 +41,38 @@ func (s coordinator) hearReport(j, from int, l letter) {
 	r := &o.of[l.shard]
 	switch l.state {
 	case live:
-		r.state, r.home, r.fence = alive, uint8(from), l.fence
+		r.state, r.home, r.fence, r.target, r.keepers, r.left = alive, uint8(from), l.fence, none, 0, 0
 	case draining: // nobody does that who keeps given-up-moves
 		r.state, r.home, r.fence = inMove, uint8(from), l.fence
 	case stopping, handing:
 		r.state, r.home, r.fence = ending, uint8(from), l.fence
 	}
-	if l.at != nobodyHas && l.move >= r.left { // of two, what the later owner has left counts
-		if l.move > r.left {
-			r.keepers = 0
-		}
-		r.left, r.keepers = l.move, r.keepers.and(from)
-		if l.at == newOwnerHas {
-			r.target = uint8(from)
-		}
-	}
+	s.hearRest(r, from, l)
 	if l.shard == s.c.Shards-1 {
 		o.reported = o.reported.and(from)
 	}
 	s.collect(j)
+}
+
+// hearRest is what a report says of what is left of a shard. Of two rests that of the later owner counts, and none
+// counts beside an owner that is live.
+func (s coordinator) hearRest(r *record, from int, l letter) {
+	who := only(from)
+	if l.at == gaveAway {
+		who = l.who
+	}
+	if l.at == nobodyHas || who == 0 || l.move < max(r.left, r.fence) || r.state == alive {
+		return
+	}
+	if l.move > r.left {
+		r.keepers, r.target = 0, none
+	}
+	r.left, r.keepers = l.move, r.keepers|who
+	for k := range s.c.all() {
+		if l.at != ownerHas && who.has(k) {
+			r.target = uint8(k)
+		}
+	}
 }
 
 // collect ends the time in which nothing is allocated: all have reported, or are removed and the takeover time is over.
@@ -128,7 +141,7 @@ func (s coordinator) disclose(j, shard int) {
 	if !s.disclosed(n, r) {
 		return
 	}
-	for k := range nodes {
+	for k := range s.c.all() {
 		if r.wants.has(k) {
 			r.wants, r.told = r.wants.minus(k), r.told.and(k)
 			s.post(j, k, letter{kind: homeIs, shard: uint8(shard), term: n.office.term, at: r.home, fence: r.fence})
@@ -143,7 +156,7 @@ func (s coordinator) nextHome(j int, r *record) uint8 {
 		return r.target
 	}
 	to := uint8(j)
-	for k := range nodes {
+	for k := range s.c.all() {
 		if r.keepers.has(k) {
 			to = uint8(k)
 		}
@@ -159,7 +172,7 @@ func (s coordinator) move(j, shard, target int) {
 	o.moves++
 	r.state, r.move, r.target = inMove, o.term<<4|o.moves, uint8(target)
 	list := r.told.minus(int(r.home)) &^ n.knows
-	for k := range nodes {
+	for k := range s.c.all() {
 		if list.has(k) {
 			s.post(j, k, letter{kind: moveShard, shard: uint8(shard), term: o.term, move: r.move, at: r.home, fence: r.fence})
 		}
@@ -183,7 +196,7 @@ func (s coordinator) callOff(j, shard int) {
 func (s coordinator) unparkAll(j, shard int, move uint8) {
 	o := &s.w.nodes[j].office
 	r := &o.of[shard]
-	for k := range nodes {
+	for k := range s.c.all() {
 		if r.told.has(k) && k != int(r.home) {
 			s.post(j, k, letter{kind: unpark, shard: uint8(shard), term: o.term, move: move, at: r.home, fence: r.fence})
 		}
@@ -228,7 +241,7 @@ func (s coordinator) hearStarted(j, from int, l letter) {
 		return
 	}
 	r.state, r.target, r.left = alive, none, 0
-	for k := range nodes {
+	for k := range s.c.all() {
 		if r.keepers.has(k) && k != from {
 			s.post(j, k, letter{kind: confirmed, shard: l.shard, term: o.term, fence: l.fence})
 		}

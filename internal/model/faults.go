@@ -26,7 +26,7 @@ func (s member) crash(x int) {
 			s.excuse(f.m)
 		}
 	}
-	for i := range w.nodes {
+	for i := range s.c.all() {
 		s.dropFrames(i, x)
 		for _, l := range w.ctl[i][x].at[:w.ctl[i][x].n] {
 			s.excuseAll(&l.left)
@@ -37,7 +37,25 @@ func (s member) crash(x int) {
 		w.ctl[i][x] = letters{}
 	}
 	w.work[x] = frames{}
+	s.excuseGiven(x)
 	*n = node{up: n.up, sent: n.sent}
+}
+
+// excuseGiven says of what a dead node had handed over last that it may be lost when another one is dead too: the
+// coordinator that it had told, or was to tell, who has it.
+func (s member) excuseGiven(x int) {
+	dead := false
+	for i := range s.c.all() {
+		dead = dead || i != x && !s.w.nodes[i].alive
+	}
+	for shard := range s.c.Shards {
+		gave := s.w.nodes[x].places[shard].host.gave
+		for i := range s.c.all() {
+			if h := &s.w.nodes[i].places[shard].host; dead && gave != 0 && h.holdFence == gave {
+				s.excuseAll(&h.hold)
+			}
+		}
+	}
 }
 
 // excuseSender says of all that a node has sent so far that it may be lost.
@@ -54,21 +72,19 @@ func (s member) dropFrames(i, j int) {
 	*q = frames{}
 }
 
-// breakData is the end of a data connection: what is on it is lost. Markers that may have been lost go again, first on
-// the next one; large messages that had begun begin anew.
+// breakData is the end of a data connection: what is on it is lost. The markers of moves that are on go again, first on
+// the next one, also those that had come; large messages that had begun begin anew.
 func (s member) breakData(i, j int) {
 	w := s.w
 	w.faults = true
-	old := w.dat[i][j]
 	s.dropFrames(i, j)
-	for _, f := range old.at[:old.n] {
-		if f.kind == marker && s.c.keeps(resentMarkers) {
-			w.dat[i][j].push(f)
-		}
-	}
-	for shard := range s.c.Shards {
-		if p := &w.nodes[i].places[shard].slot; p.large == whole && int(p.home) == j {
+	for shard := range int(s.c.Shards) {
+		p := &w.nodes[i].places[shard].slot
+		if p.large == whole && int(p.home) == j {
 			p.large = begun
+		}
+		if p.state == moving && int(p.home) == j && !p.owes && s.c.keeps(resentMarkers) {
+			s.mark(i, shard, p.home, p.move)
 		}
 	}
 }
@@ -82,7 +98,7 @@ func (s member) restart(x int) {
 	for shard := range s.c.Shards {
 		w.nodes[x].office.of[shard].target = none
 	}
-	for i := range w.nodes {
+	for i := range s.c.all() {
 		if i == x {
 			continue
 		}
@@ -91,14 +107,14 @@ func (s member) restart(x int) {
 		w.nodes[x].knows |= n.knows
 		w.nodes[x].over |= n.over
 		n.office.reported = n.office.reported.minus(x)
-		for k := range w.nodes {
+		for k := range s.c.all() {
 			for l := range w.ctl[i][k].n {
 				w.ctl[i][k].at[l].forget(uint8(x))
 			}
 		}
 		w.ctl[i][x], w.ctl[x][i], w.dat[i][x], w.dat[x][i] = letters{}, letters{}, frames{}, frames{}
 	}
-	for i := range w.nodes {
+	for i := range s.c.all() {
 		if n := &w.nodes[i]; i != x && n.office.phase != outOfOffice {
 			s.post(i, x, letter{kind: reportWanted, term: n.office.term})
 		}
@@ -143,6 +159,9 @@ func (s member) learn(j, x int) {
 		if s.c.keeps(removalMarks) { // who was removed sends nothing any more
 			p.host.got = p.host.got.and(x)
 		}
+		if int(p.host.gaveTo) == x {
+			p.host.gave, p.host.gaveTo = 0, 0
+		}
 		if p.host.state == handing && int(p.host.target) == x { // gone before it acknowledged
 			s.end(j, shard, ownerHas, uint8(j))
 		}
@@ -179,7 +198,7 @@ func (s member) mayTakeOver(j, x int) bool {
 	if !w.nodes[x].alive {
 		return true
 	}
-	for k := range w.nodes {
+	for k := range s.c.all() {
 		if k != x && w.nodes[k].alive && !w.nodes[k].knows.has(x) {
 			return false
 		}
@@ -196,7 +215,7 @@ func (s member) mayTakeOver(j, x int) bool {
 func (s member) oldest(j int) int {
 	n := &s.w.nodes[j]
 	oldest := -1
-	for k := range nodes {
+	for k := range s.c.all() {
 		if s.c.hosts().has(k) && !n.knows.has(k) && (oldest < 0 || s.w.nodes[k].up < s.w.nodes[oldest].up) {
 			oldest = k
 		}
@@ -256,7 +275,7 @@ func (s member) doubt(i int) {
 	n := &s.w.nodes[i]
 	n.nonce++
 	n.doubts = 0
-	for k := range nodes {
+	for k := range s.c.all() {
 		if k != i && !n.knows.has(k) && (n.office.phase != outOfOffice || s.w.nodes[k].up == n.promise) {
 			n.doubts = n.doubts.and(k)
 			s.post(i, k, letter{kind: confirmOwner, term: n.promise, move: n.nonce})
@@ -298,7 +317,8 @@ func (s member) hearConfirmed(i, from int, l letter) {
 	for shard := range int(s.c.Shards) {
 		if h := &n.places[shard].host; l.state == 1 && h.state != idle && !l.who.has(shard) {
 			s.excuseAll(&h.box)
-			*h = host{hold: h.hold, holdFence: h.holdFence, keep: h.keep, keepFence: h.keepFence}
+			*h = host{hold: h.hold, holdFence: h.holdFence, keep: h.keep, keepFence: h.keepFence, gave: h.gave,
+				gaveTo: h.gaveTo}
 			s.forget(i, shard)
 		}
 	}
@@ -309,7 +329,7 @@ func (s member) hearConfirmed(i, from int, l letter) {
 // resume ends the suspension when nothing is in doubt any more.
 func (s member) resume(i int) {
 	n := &s.w.nodes[i]
-	others := everybody.minus(i) &^ n.knows
+	others := s.c.everybody().minus(i) &^ n.knows
 	if !n.gated || n.doubts != 0 || others != 0 && n.office.phase == outOfOffice && !s.hasCoordinator(i) {
 		return
 	}

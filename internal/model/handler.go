@@ -7,7 +7,7 @@ type handler struct{ region }
 
 // owners demands that nobody else calls handlers of a shard.
 func (s handler) owners(i, shard int, fence uint8) {
-	for j := range s.w.nodes {
+	for j := range s.c.all() {
 		n := &s.w.nodes[j]
 		if h := &n.places[shard].host; j != i && n.acts() && h.there() {
 			s.fail("TWO OWNERS: n%d under %s and n%d under %s", j, fenceText(h.fence), i, fenceText(fence))

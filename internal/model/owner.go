@@ -126,6 +126,9 @@ func (s owner) end(i, shard int, has, holder uint8) {
 	h := &n.places[shard].host
 	fence := h.fence
 	*h = host{hold: h.hold, holdFence: h.holdFence, keep: h.keep, keepFence: h.keepFence}
+	if has == newOwnerHas && s.c.keeps(reportsNameHolder) {
+		h.gave, h.gaveTo = fence, holder
+	}
 	p := &n.places[shard].slot
 	p.fence = fence
 	s.post(i, s.w.coordinator(n.promise), letter{kind: stopped, shard: uint8(shard), term: n.promise, fence: fence,
@@ -139,6 +142,7 @@ const (
 	ownerHas        // it could not hand over
 	newOwnerHas
 	bothHave
+	gaveAway // in a report: who has it is another node
 )
 
 // handOver stops at the deadline and hands over what is left, or keeps it when there is nobody to take it.
@@ -217,6 +221,9 @@ func (s owner) reportTo(i, to int, term uint8) {
 			r.at, r.move = newOwnerHas, h.holdFence
 		case h.keepFence != 0 && h.state == idle:
 			r.at, r.move = ownerHas, h.keepFence
+		}
+		if h.gave > r.move {
+			r.at, r.move, r.who = gaveAway, h.gave, only(int(h.gaveTo))
 		}
 		if h.state == idle {
 			r.fence = 0

@@ -19,7 +19,7 @@ func (s process) obeys(i int, l letter) bool {
 		return !s.c.keeps(promises)
 	case l.term == n.promise || l.kind == reportWanted:
 		return true
-	case !s.c.hosts().has(i):
+	case !s.c.hosts().has(i) && s.c.keeps(proxiesFollow):
 		n.promise = l.term
 		return true
 	}

@@ -141,6 +141,9 @@ func (s region) drop(i, shard int, fence uint8) {
 	if h.keepFence < fence {
 		h.keep, h.keepFence = list{}, 0
 	}
+	if h.gave < fence {
+		h.gave, h.gaveTo = 0, 0
+	}
 }
 
 // open gives a slot its home.

@@ -2,7 +2,10 @@
 
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // edit is a named part of a configuration.
 type edit struct {
@@ -31,7 +34,7 @@ var featureEdits = []edit{
 	{"asks", func(c *Config) { c.Asks, c.Transfer = PlainAsks, true }},
 	{"self-ask", func(c *Config) { c.Asks, c.Messages = SelfAsk, 1 }},
 	{"worker", func(c *Config) { c.Worker = true }},
-	{"links", func(c *Config) { c.Room, c.Mailbox, c.Expire = 1, 1, true }},
+	{"links", func(c *Config) { c.Room, c.Mailbox = 1, 1 }},
 	{"two-shards", func(c *Config) { c.Shards, c.Senders, c.Messages = 2, []uint8{2}, 2 }},
 	{"self-loop", func(c *Config) { c.Loop, c.Transfer, c.Messages = SelfLoop, true, 1 }},
 	{"caller-loop", func(c *Config) { c.Loop, c.Messages = CallerLoop, 1 }},
@@ -39,7 +42,8 @@ var featureEdits = []edit{
 
 // base is what edits begin with: node 1 owns the shard, the other two send one message each, one move to anywhere.
 func base(name string, owner uint8) Config {
-	c := Config{Name: name, Owner: owner, Target: 2, Any: true, Shards: 1, Senders: []uint8{0, 2}, Messages: 1, Moves: 1}
+	c := Config{Name: name, Nodes: 3, Owner: owner, Target: 2, Any: true, Shards: 1, Senders: []uint8{0, 2}, Messages: 1,
+		Moves: 1}
 	if owner == 0 {
 		c.Senders = []uint8{1, 2}
 	}
@@ -92,6 +96,27 @@ func deep() []Config {
 	return all
 }
 
+// four returns runs of four nodes: coordinator, its successor, owner and new owner are all different ones.
+func four() []Config {
+	list := []edit{
+		{"four/crash", func(c *Config) { c.Moves, c.Crashes, c.Senders = 2, 1, []uint8{1, 3} }},
+		{"four/crashes", func(c *Config) { c.Moves, c.Crashes = 2, 2 }},
+		{"four/restart", func(c *Config) { c.Crashes, c.Restarts = 1, 1 }},
+		{"four/break", func(c *Config) { c.Crashes, c.Breaks = 1, 1 }},
+		{"four/transfer", func(c *Config) { c.Moves, c.Messages, c.Crashes, c.Transfer = 2, 2, 1, true }},
+		{"four/transfer-crashes", func(c *Config) { c.Crashes, c.Transfer = 2, true }},
+		{"four/refuse", func(c *Config) { c.Moves, c.Crashes, c.Transfer, c.Refuse = 2, 1, true, true }},
+		{"four/proxy", func(c *Config) { c.Owner, c.Proxy, c.Moves, c.Crashes, c.Aborts = 1, true, 2, 1, 1 }},
+	}
+	all := make([]Config, len(list))
+	for i, e := range list {
+		all[i] = base(e.name, 2)
+		all[i].Nodes, all[i].Senders = 4, []uint8{3}
+		e.do(&all[i])
+	}
+	return all
+}
+
 // need is the smallest configuration that is known to need a rule.
 type need struct {
 	rule Rule
@@ -126,19 +151,23 @@ var needs = []need{
 	}},
 	{dropAtAck, func(c *Config) { c.Crashes, c.Transfer = 2, true }},
 	{namesHolder, func(c *Config) { c.Moves, c.Crashes, c.Transfer = 2, 1, true }},
+	{reportsNameHolder, func(c *Config) {
+		c.Nodes, c.Owner, c.Senders, c.Crashes, c.Transfer = 4, 2, []uint8{3}, 1, true
+	}},
 	{homeForTransfer, func(c *Config) { c.Transfer = true }},
 	{refusalReturns, func(c *Config) { c.Transfer, c.Refuse = true, true }},
 	{waitForStop, func(*Config) {}},
 	{startedFirst, func(*Config) {}},
 	{parkBehind, func(c *Config) { c.Messages, c.Room, c.Senders = 3, 1, []uint8{0} }},
 	{parkedNeverRefused, func(c *Config) { c.Mailbox = 1 }},
-	{parkedNeverExpire, func(c *Config) { c.Expire = true }},
+	{parkedNeverExpire, func(*Config) {}},
 	{confirmedAbort, func(c *Config) { c.Aborts = 1 }},
 	{markerDeadline, func(c *Config) { c.Sleeps = 1 }},
 	{promises, func(c *Config) { c.Crashes = 1 }},
 	{allReports, func(c *Config) { c.Owner, c.Senders, c.Crashes = 2, []uint8{1}, 1 }},
 	{toldAll, func(c *Config) { c.Crashes = 1 }},
 	{toldProxies, func(c *Config) { c.Proxy, c.Crashes, c.Restarts = true, 1, 1 }},
+	{proxiesFollow, func(c *Config) { c.Nodes, c.Proxy, c.Senders, c.Crashes = 4, true, []uint8{3}, 1 }},
 	{movingNotDisclosed, func(c *Config) { c.Crashes = 1 }},
 	{givenUpMoves, func(c *Config) { c.Crashes = 1 }},
 	{sleepersConfirm, func(c *Config) { c.Moves, c.Sleeps = 0, 1 }},
@@ -161,7 +190,7 @@ func small() []Config {
 // Runs returns the configurations in which the protocol has to hold: all of them, or those that take seconds.
 func Runs(all bool) []Config {
 	if all {
-		return append(matrix(), deep()...)
+		return slices.Concat(matrix(), deep(), four())
 	}
 	return small()
 }

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	nodes     = 3
+	maxNodes  = 4
 	maxShards = 2
-	entity    = 3 // the sender's place of what entities send
-	senders   = 4
+	entity    = maxNodes // the sender's place of what entities send
+	senders   = maxNodes + 1
 	none      = 255 // no node
 )
 
@@ -24,7 +24,11 @@ func (s set) has(i int) bool  { return s>>i&1 == 1 }
 func (s set) and(i int) set   { return s | only(i) }
 func (s set) minus(i int) set { return s &^ only(i) }
 
-const everybody set = 1<<nodes - 1
+// all returns how many nodes there are.
+func (c *Config) all() int { return int(c.Nodes) }
+
+// everybody returns all nodes.
+func (c *Config) everybody() set { return 1<<c.Nodes - 1 }
 
 // msg is a message: who sent it, its number there, and whether it has waited for its home.
 type msg uint8
@@ -56,7 +60,7 @@ func fenceText(f uint8) string { return fmt.Sprintf("%d.%d", f>>4, f&15) }
 // String lists the nodes.
 func (s set) String() string {
 	text := ""
-	for i := range nodes {
+	for i := range maxNodes {
 		if s.has(i) {
 			text += fmt.Sprintf(" n%d", i)
 		}
@@ -208,6 +212,8 @@ type host struct {
 	holdFence    uint8
 	keep         list // what this one could not hand over
 	keepFence    uint8
+	gave         uint8 // the fence of what it handed over last, and to whom
+	gaveTo       uint8
 }
 
 // there reports whether entities of the shard are there.
@@ -270,10 +276,10 @@ type node struct {
 
 // world is a state: nodes, channels, what the checks remember, and what may still happen.
 type world struct {
-	nodes    [nodes]node
-	ctl      [nodes][nodes]letters
-	dat      [nodes][nodes]frames
-	work     [nodes]frames
+	nodes    [maxNodes]node
+	ctl      [maxNodes][maxNodes]letters
+	dat      [maxNodes][maxNodes]frames
+	work     [maxNodes]frames
 	asker    [maxShards]uint8          // the node of the entity that asked
 	handled  [senders]uint8            // bits of messages
 	lossy    [senders]uint8            // may be lost: a fault hit them, or their sender was told
@@ -312,8 +318,8 @@ const firstFence = 1<<4 | 1 // of term 1; the epoch is below
 // begin returns the first state of a run: node 0 coordinates, Owner owns, all others know it.
 func (c *Config) begin() *world {
 	w := &world{crashes: c.Crashes, restarts: c.Restarts, moves: c.Moves, aborts: c.Aborts, breaks: c.Breaks,
-		sleeps: c.Sleeps, nextUp: nodes + 1}
-	for i := range w.nodes {
+		sleeps: c.Sleeps, nextUp: c.Nodes + 1}
+	for i := range c.all() {
 		n := &w.nodes[i]
 		n.up, n.alive, n.promise = uint8(i+1), true, 1
 		for s := range c.Shards {
@@ -333,7 +339,7 @@ func (c *Config) begin() *world {
 			owner.host.box.push(tick)
 		}
 		o.of[s] = record{state: alive, home: c.Owner, fence: firstFence + s, target: none,
-			told: everybody.minus(int(c.Owner))}
+			told: c.everybody().minus(int(c.Owner))}
 	}
 	return w
 }

@@ -27,7 +27,8 @@ func letterText(l letter) string {
 	case hostShard, started, confirmed, transferAck, transferRefused:
 		text += fmt.Sprintf(" under %s", fenceText(l.fence))
 	case report:
-		text += " " + hostNames[l.state] + []string{"", ", and it keeps what is left", ", and it has a transfer"}[l.at]
+		text += " " + hostNames[l.state] + []string{"", ", and it keeps what is left", ", and it has a transfer", "",
+			fmt.Sprintf(", and it handed over to %v", l.who)}[l.at]
 	case transfer:
 		text += fmt.Sprintf(" %v", l.left.all())
 	case abortWanted, aborted:
