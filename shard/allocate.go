@@ -4,10 +4,11 @@ package shard
 
 import (
 	"cmp"
-	"slices"
 
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
 )
 
 // Limits of one round of rebalancing: shards, and the part of all shards in percent.
@@ -47,40 +48,18 @@ func mostSuitable(loads []load) *load {
 	return best
 }
 
-// rebalance returns the shards that one round would move, by the newer least-shard algorithm. owned holds the shards of
-// each region of loads in the order of their allocation. First whatever a region has above the optimum, the mean
-// rounded up, then, while regions lack two or more to it, one from each that has the optimum; no more than the limits.
-// No shard is moved yet: Stats tells how many would be.
-func rebalance(loads []load, owned [][]route.ShardID, absolute, percent int) []route.ShardID {
-	total := 0
-	order := make([]int, len(loads))
+// rebalance returns the shards that one round would move, by the default strategy. owned holds the shards of each
+// region of loads in the order of their allocation. No shard is moved yet: Stats tells how many would be.
+func rebalance(loads []load, owned [][]route.ShardID, absolute, percent int) (shards []route.ShardID) {
+	v := strategy.View{Limit: route.MaxShards}
 	for i := range loads {
-		order[i] = i
-		total += len(owned[i])
+		v.Regions = append(v.Regions, strategy.Region{ID: loads[i].id, Status: membership.Up, Draining: loads[i].leaving,
+			Count: len(owned[i]), Shards: owned[i]})
 	}
-	if total == 0 {
-		return nil
+	least := strategy.LeastShards{Absolute: absolute, Percent: percent}
+	moves, _ := least.Rebalance(&v) // it never fails
+	for _, m := range moves {
+		shards = append(shards, m.Shard)
 	}
-	slices.SortFunc(order, func(a, b int) int { return loads[a].suits(loads[b]) })
-	optimal := (total + len(loads) - 1) / len(loads)
-	limit := max(1, min(total*percent/100, absolute))
-	var moves []route.ShardID
-	for _, i := range order {
-		if over := len(owned[i]) - optimal; over > 0 {
-			moves = append(moves, owned[i][:over]...)
-		}
-	}
-	if len(moves) > 0 {
-		return moves[:min(len(moves), limit)]
-	}
-	below := 0
-	for i := range owned {
-		below += max(0, optimal-1-len(owned[i]))
-	}
-	for _, i := range order {
-		if len(moves) < min(below, limit) && len(owned[i]) >= optimal {
-			moves = append(moves, owned[i][0])
-		}
-	}
-	return moves
+	return shards
 }
