@@ -31,7 +31,7 @@ func (l LeastShards) Allocate(v *View, _ route.ShardID) (peer.ID, error) {
 	var best *Region
 	for i := range v.Regions { // sorted: of equals the first is the most suitable
 		r := &v.Regions[i]
-		if r.Eligible() && (best == nil || cmp.Or(c.compare(best.AppVersion, r.AppVersion), r.Count-best.Count) < 0) {
+		if r.Eligible() && (best == nil || cmp.Or(c.compare(best.AppVersion, r.AppVersion), r.total()-best.total()) < 0) {
 			best = r
 		}
 	}
@@ -40,6 +40,9 @@ func (l LeastShards) Allocate(v *View, _ route.ShardID) (peer.ID, error) {
 	}
 	return best.ID, nil
 }
+
+// total is how many shards a region will have when its moves have ended, as if nothing moved away.
+func (r *Region) total() int { return r.Count + r.Coming }
 
 // limit returns how many of n shards one round may move.
 func (l LeastShards) limit(n int) int {

@@ -235,6 +235,33 @@ func TestEligible(t *testing.T) {
 	}
 }
 
+// Comparisons of versions are remembered by both sides.
+func TestVersionsAreRemembered(t *testing.T) {
+	var c versions
+	for range 2 {
+		require.Negative(t, c.compare("1.0", "1.1"))
+		require.Positive(t, c.compare("1.0", "0.9"))
+		require.Positive(t, c.compare("1.1", "0.9"))
+		require.Zero(t, c.compare("1.0", "1.0.0"))
+	}
+}
+
+// What moves to a region counts there when a home is looked for.
+func TestShardsThatAreComingCount(t *testing.T) {
+	v := sized(3, 1, 2)
+	v.Regions[1].Coming = 2
+	to, err := LeastShards{}.Allocate(v, 0)
+	require.NoError(t, err)
+	require.Equal(t, node(2), to)
+	for i := range v.Regions {
+		r := &v.Regions[i]
+		r.Measured, r.Load = r.Count, Load{Rate: 10 * uint32(r.Count)}
+	}
+	to, err = LoadAware{}.Allocate(v, 0)
+	require.NoError(t, err)
+	require.Equal(t, node(2), to)
+}
+
 // A region that is not ready, or drains, neither gives nor gets for balance, and does not count in the mean.
 func TestLeastShardsLeavesOthersAlone(t *testing.T) {
 	v := sized(9, 0, 4, 0)

@@ -89,7 +89,7 @@ func (a LoadAware) Allocate(v *View, s route.ShardID) (peer.ID, error) {
 		sum += w.of(v.Regions[i].Load)
 	}
 	mean := sum / uint64(measured)
-	expected := func(r *Region) uint64 { return w.of(r.Load) + mean*uint64(max(0, r.Count-r.Measured)) }
+	expected := func(r *Region) uint64 { return w.of(r.Load) + mean*uint64(max(0, r.total()-r.Measured)) }
 	var c versions
 	var best *Region
 	for i := range v.Regions {

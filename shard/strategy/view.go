@@ -55,6 +55,7 @@ type Region struct {
 	NotReady    bool   // its application has declared that it takes no shards for now
 	Draining    bool   // it gives its shards back
 	Count       int    // shards that live there, those included that start, stop or move away
+	Coming      int    // shards that move there, which count beside them where a home is looked for
 	Load        Load   // sum over those of its shards that have been measured, each figure at most the largest number
 	Measured    int    // how many these are
 	// Shards are those that live there in the order of their allocation, Count of them. Only Rebalance is shown them.
