@@ -67,7 +67,7 @@ func TestBadRounds(t *testing.T) {
 		"it panics":           {nil, Panicked},
 	} {
 		v := sized(6, 2, 1)
-		v.Shards, v.Limit = 10, 5
+		v.Shards, v.Limit = 10, 6
 		v.Regions[2].Draining = true
 		v.Moving = []Move{{2, node(0), node(1)}}
 		before := v.Clone()

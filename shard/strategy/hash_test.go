@@ -153,10 +153,15 @@ func TestConsistentHashByAddress(t *testing.T) {
 
 // The homes of a few shards are frozen: a coordinator of a later build must not move them.
 func TestConsistentHashVectors(t *testing.T) {
-	v := members(12, 0, 1, 2)
-	var homes []int
-	for _, id := range hashed(t, &ConsistentHash{Key: "orders"}, v, rand.New(rand.NewPCG(1, 1))) {
-		homes = append(homes, slices.IndexFunc(v.Regions, func(r Region) bool { return r.ID == id }))
+	for slack, want := range map[int][]int{
+		DefaultSlack: {0, 1, 0, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0, 1, 1, 0, 0, 1, 0, 2},
+		-1:           {0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0, 2, 1, 0, 0, 1, 0, 2},
+	} {
+		v := members(20, 0, 1, 2)
+		var homes []int
+		for _, id := range hashed(t, &ConsistentHash{Key: "orders", Slack: slack}, v, rand.New(rand.NewPCG(1, 1))) {
+			homes = append(homes, slices.IndexFunc(v.Regions, func(r Region) bool { return r.ID == id }))
+		}
+		require.Equal(t, want, homes)
 	}
-	require.Equal(t, []int{0, 1, 0, 1, 1, 1, 2, 2, 2, 2, 0, 0}, homes)
 }
