@@ -155,8 +155,9 @@ func (p *pressured) measure(ctx context.Context) error {
 			}
 		}
 		f.Ratio("others_ratio", "others_rate_slow", "others_rate_even")
-		p.progress.Printf("round %d of %d: the others keep %.3f of %.0f /s", i+1, p.Rounds, f["others_ratio"],
-			f["others_rate_even"])
+		f.Ratio("others_cpu_ratio", "others_cpu_ns_slow", "others_cpu_ns_even")
+		p.progress.Printf("round %d of %d: the others keep %.3f of %.0f /s, at %.3f of the CPU time", i+1, p.Rounds,
+			f["others_ratio"], f["others_rate_even"], f["others_cpu_ratio"])
 		p.done = append(p.done, f)
 	}
 	return p.ended(ctx)
@@ -186,8 +187,9 @@ func (p *pressured) turn(ctx context.Context, f bench.Figures, name string, slow
 	if err != nil {
 		return err
 	}
-	took := (after.receiver.At - before.receiver.At).Seconds()
-	f.Set("others_rate_"+name, float64(after.receiver.Others-before.receiver.Others)/took)
+	took, others := (after.receiver.At - before.receiver.At).Seconds(), after.receiver.Others-before.receiver.Others
+	f.Set("others_rate_"+name, float64(others)/took)
+	f.Set("others_cpu_ns_"+name, float64(after.cpu-before.cpu)/float64(others))
 	f.Set("first_rate_"+name, float64(after.receiver.Slow-before.receiver.Slow)/took)
 	if err := p.costs(ctx, f, name); err != nil {
 		return err
@@ -260,6 +262,7 @@ func (p *pressured) costs(ctx context.Context, f bench.Figures, name string) err
 type pressLooks struct {
 	receiver pressLook
 	waits    uint64            // of all senders
+	cpu      time.Duration     // of all processes
 	reports  map[string]uint64 // of all processes
 }
 
@@ -270,6 +273,7 @@ func (p *pressured) look(ctx context.Context) (l pressLooks, err error) {
 		if err := one.Call(ctx, "press-look", cli.None{}, &got); err != nil {
 			return l, err
 		}
+		l.cpu += got.CPU
 		for reason, n := range got.Reports {
 			l.reports[reason] += n
 		}

@@ -92,7 +92,7 @@ func (p *pressing) peak(context.Context, cli.None) (bench.Peak, error) {
 
 // pressLook is how things stand at one process.
 type pressLook struct {
-	At           time.Duration // on the process's clock
+	At, CPU      time.Duration // on the process's clock; used by it, of user and system
 	Slow, Others uint64        // messages that have reached handlers
 	Reports      map[string]uint64
 	Pressure     kith.PressureStats
@@ -100,7 +100,8 @@ type pressLook struct {
 }
 
 func (p *pressing) look(context.Context, cli.None) (l pressLook, err error) {
-	l.At = bench.Now().At
+	used := bench.Now()
+	l.At, l.CPU = used.At, used.CPU
 	l.Slow, l.Others = p.all.Count()
 	for _, t := range p.node.Stats().Types {
 		if t.Name == pressType {
