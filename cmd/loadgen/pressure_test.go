@@ -24,7 +24,8 @@ func TestPressure(t *testing.T) {
 	require.Zero(t, l.Lost)
 	require.Zero(t, l.Failed)
 	require.Empty(t, l.Reported)
-	for _, name := range []string{"others_rate_even", "others_rate_slow", "others_ratio", "others_cpu_ratio", "waits_slow", "filled_slow",
+	for _, name := range []string{"others_rate_even", "others_rate_slow", "others_ratio", "others_cpu_ratio",
+		"waits_slow", "filled_slow",
 		"first_mailbox_bytes_slow", "mailboxes_bytes_slow", "receiver_heap_mb_slow", "sender_heap_mb_slow", "tell_ns_even",
 		"tellwait_ns_even"} {
 		require.Positive(t, l.Figures[name], "%s in %s", name, out)
