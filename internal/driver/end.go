@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -48,6 +49,7 @@ func (d *Driver) shutdown() {
 	d.room.ringAll()
 	d.tellRefusals(true) // handlers may take their time; senders need not wait for them
 	behind, left := d.stopThreads()
+	transport.SayTaken(d.wires, d.cfg.patience/4)
 	d.heed()
 	d.tellRefusals(true) // the transport flushes what it has before it closes
 	for _, n := range d.all() {

@@ -75,6 +75,46 @@ func flushCredit(t *Transport) {
 	}
 }
 
+// SayTaken has Flights told what was taken on the data connections that stand, as it is of those that are over: the
+// runtime has ended, what still comes it leaves (InConn.Leave), and credit may be lost with its connection. A loop that
+// does not return from an upcall within patience says nothing of its connections.
+func SayTaken(t *Transport, patience time.Duration) {
+	var conns []*InConn
+	remotes, _ := t.snapshot(nil)
+	for _, r := range remotes {
+		conns = t.dataFrom(conns, r.id)
+	}
+	said, waits := make(chan struct{}, len(conns)), 0
+	for _, c := range conns {
+		if c.loop.Execute(&lastWord{c, said}) == nil {
+			waits++
+		}
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for ; waits > 0; waits-- {
+		select {
+		case <-said:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// lastWord says what was taken on a connection, on its loop: between two reads the count is right.
+type lastWord struct {
+	c    *InConn
+	said chan<- struct{} // with room
+}
+
+// Run says it; of one that is over it has been said.
+func (w *lastWord) Run(*loop.Loop) {
+	if w.c.c != nil {
+		w.c.tellTaken()
+	}
+	w.said <- struct{}{}
+}
+
 // closeListener ends the accepting, and gives the port back when last is closed.
 func (t *Transport) closeListener(last <-chan struct{}) {
 	ln, kept := t.listener.(interface{ SetDeadline(time.Time) error })

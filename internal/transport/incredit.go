@@ -156,7 +156,8 @@ func (c *InConn) withinWindow(n, tells int) error {
 	return nil
 }
 
-// tellTaken says how many tells came on a data connection that is over, if its sender wants to know.
+// tellTaken says how many tells came on a data connection that is over, or on which no more is taken, if its sender
+// wants to know.
 func (c *InConn) tellTaken() {
 	if c.lane != wire.LaneData || c.version < flow.TakenSince || c.from.id.Inc == 0 || c.t.cfg.Flights == nil {
 		return

@@ -3,6 +3,7 @@
 package world
 
 import (
+	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -11,7 +12,7 @@ import (
 
 // abandon gives up what a process holds that ends by itself, while it can still say so: what waits in mailboxes, before
 // workers and loop, in slots and links; and tells what it has refused of others. What its gate keeps of others it
-// leaves as it is: they get no credit for it, and know it as lost, unless their connection is over.
+// leaves as it is: it does not count as taken, and they know it as lost, unless their connection is over.
 func (p *Process) abandon() {
 	failTo := func(to peer.ID, frame []byte) { p.failed(to, frame, plane.WhyUnsent(true), "its node ended") }
 	fail := func(frame []byte) { failTo(peer.ID{}, frame) }
@@ -33,6 +34,7 @@ func (p *Process) abandon() {
 		c.link.flow.FailAll(func(frame []byte) { failTo(c.to, frame) })
 	}
 	leaveKept(p)
+	sayTaken(p)
 	p.lastReport()
 }
 
@@ -47,6 +49,23 @@ func leaveKept(p *Process) {
 		if wire.ParseEnvelope(h.frame, &e) == nil { // as it did when it came
 			p.refuse(h.in.from, &e, plane.Abandoned(true))
 		}
+	}
+}
+
+// sayTaken says what was taken on the data connections that stand: what their gate keeps was not.
+func sayTaken(p *Process) {
+	for _, c := range p.accepted {
+		if c.link == nil || c.peer != p || c.state != connUp || p.World.Config.Data.OldCredit {
+			continue
+		}
+		in := p.reader(c)
+		taken := flow.Taken{Number: uint16(c.number), Generation: c.gen, Tells: in.tells}
+		for _, h := range p.gate.waiting {
+			if h.in == in && h.gen == in.gen && wire.IsTell(h.frame) {
+				taken.Tells--
+			}
+		}
+		p.gathered(c.from.ID).words.Add(taken)
 	}
 }
 
