@@ -16,6 +16,7 @@ const (
 	doMove
 	doCallOff
 	doGiveAway
+	doReign
 	doLearn
 	doTakeover
 	doCrash
@@ -143,6 +144,9 @@ func (a *lister) coordinator(j, shard int) {
 			a.might(doMove, j, shard, t)
 		}
 	}
+	if shard == 0 && w.reigns > 0 {
+		a.might(doReign, j, 0, 0)
+	}
 	if r.state == inMove && !r.aborting && w.aborts > 0 {
 		a.might(doCallOff, j, shard, 0)
 	}
@@ -161,7 +165,7 @@ func (a *lister) coordinator(j, shard int) {
 
 // fits reports whether a move may go to a node: a host that is a member and, when it came later, has reported.
 func (a *lister) fits(n *node, r *record, t int) bool {
-	return (a.c.Any || t == int(a.c.Target)) && a.c.hosts().has(t) && int(r.home) != t && !n.knows.has(t) &&
+	return a.c.hosts().has(t) && int(r.home) != t && !n.knows.has(t) &&
 		!n.knows.has(int(r.home)) && (a.w.nodes[t].up <= a.c.Nodes || n.office.reported.has(t))
 }
 
@@ -313,6 +317,9 @@ func (s actor) run(a action) {
 			s.w.aborts--
 		}
 		s.callOff(i, j)
+	case doReign:
+		s.w.reigns--
+		s.takeOffice(i)
 	case doGiveAway:
 		r := &s.w.nodes[i].office.of[j]
 		r.state, r.aborting = free, false

@@ -133,7 +133,7 @@ func (c *coder) world(w *world) {
 		code(c, &w.handled[i], &w.lossy[i], &w.answered[i], &w.silent[i], &w.last[i][0], &w.last[i][1])
 	}
 	code(c, &w.fence[0], &w.fence[1], &w.asker[0], &w.asker[1], &w.nextUp)
-	code(c, &w.crashes, &w.restarts, &w.moves, &w.aborts, &w.breaks, &w.sleeps)
+	code(c, &w.crashes, &w.restarts, &w.moves, &w.aborts, &w.breaks, &w.sleeps, &w.reigns)
 	code(c, &w.removed)
 	c.flags(&w.faults)
 }

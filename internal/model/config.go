@@ -10,14 +10,13 @@ type Config struct {
 	Name   string
 	Nodes  uint8 // 3 or 4
 	Owner  uint8 // the node that owns all shards at first; node 0 coordinates
-	Target uint8 // where moves go
-	Any    bool  // moves go anywhere
 	Shards uint8 // 1 or 2; every sender sends its message m to shard m mod Shards
 
 	Senders  []uint8
 	Messages uint8 // of each sender, at most 2
 
 	Crashes, Restarts, Moves, Aborts, Breaks, Sleeps uint8
+	Reigns                                           uint8 // reigns that begin anew under their term
 
 	Transfer bool // an owner that has not worked off everything may stop, and hands over what is left
 	Refuse   bool // the new owner may refuse what is handed over: too large, no room
@@ -73,6 +72,7 @@ type Rule uint64
 const (
 	earlyMarkers Rule = 1 << iota
 	numberedMarkers
+	sequencesSurvive
 	resentMarkers
 	removalMarks
 	allMarkers
@@ -118,7 +118,8 @@ var rules = []struct {
 	rule Rule
 	name string
 }{
-	{earlyMarkers, "early-markers"}, {numberedMarkers, "numbered-markers"}, {resentMarkers, "resent-markers"},
+	{earlyMarkers, "early-markers"}, {numberedMarkers, "numbered-markers"},
+	{sequencesSurvive, "sequences-survive"}, {resentMarkers, "resent-markers"},
 	{removalMarks, "removal-marks"}, {allMarkers, "all-markers"}, {queuedMarkers, "queued-markers"},
 	{markersBehindLarge, "markers-behind-large"}, {largeHolds, "large-holds"},
 	{ownCallersPark, "own-callers-park"},

@@ -13,14 +13,18 @@ func (c *Config) hosts() set {
 	return c.everybody()
 }
 
-// takeOffice begins the reign of a node: it asks everybody what they own.
+// takeOffice begins the reign of a node: it asks everybody what they own. Fences and numbers of moves go on from an
+// earlier reign under the same term.
 func (s coordinator) takeOffice(j int) {
 	n := &s.w.nodes[j]
-	wants := n.office
-	n.office = office{phase: collects, term: n.up}
+	before := n.office
+	n.office = office{phase: collects, term: n.up, epoch: before.epoch}
+	if s.c.keeps(sequencesSurvive) {
+		n.office.moves = before.moves + 1 // homes of this reign are newer than moves of the one before
+	}
 	for shard := range s.c.Shards {
 		r := &n.office.of[shard]
-		r.target, r.wants = none, wants.of[shard].wants
+		r.target, r.wants = none, before.of[shard].wants
 		if s.c.keeps(toldAll) {
 			r.told = s.c.everybody() &^ n.knows
 		}
@@ -144,7 +148,8 @@ func (s coordinator) disclose(j, shard int) {
 	for k := range s.c.all() {
 		if r.wants.has(k) {
 			r.wants, r.told = r.wants.minus(k), r.told.and(k)
-			s.post(j, k, letter{kind: homeIs, shard: uint8(shard), term: n.office.term, at: r.home, fence: r.fence})
+			s.post(j, k, letter{kind: homeIs, shard: uint8(shard), term: n.office.term, at: r.home, fence: r.fence,
+				move: n.office.term<<4 | n.office.moves})
 		}
 	}
 }

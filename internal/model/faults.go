@@ -41,10 +41,10 @@ func (s member) crash(x int) {
 	*n = node{up: n.up, sent: n.sent}
 }
 
-// excuseGiven says of what a dead node had handed over last that it may be lost when another one is dead too: the
-// coordinator that it had told, or was to tell, who has it.
+// excuseGiven says of what a dead node had handed over last that it may be lost when another one is dead too, or a
+// reign began anew: the coordinator that knew, or was to be told, who has it.
 func (s member) excuseGiven(x int) {
-	dead := false
+	dead := s.w.reigns < s.c.Reigns
 	for i := range s.c.all() {
 		dead = dead || i != x && !s.w.nodes[i].alive
 	}

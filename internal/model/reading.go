@@ -113,9 +113,17 @@ func (s process) tell(from, j int, l letter) {
 	}
 }
 
+// maxLocal is how many letters to itself a node may handle in a step; a few are usual.
+const maxLocal = 1000
+
 // settle handles the letters of nodes to themselves.
 func (s process) settle() {
-	for len(s.local) > 0 {
+	for n := 0; len(s.local) > 0; n++ {
+		if n > maxLocal {
+			s.fail("NO WAY OUT: n%d writes to itself for ever", s.local[0].at)
+			s.local = nil
+			return
+		}
 		m := s.local[0]
 		s.local = s.local[1:]
 		s.read(m.at, m.at, m.l)

@@ -166,7 +166,7 @@ func (s region) forget(i, shard int) {
 func (s region) hearHome(i int, l letter) {
 	n := &s.w.nodes[i]
 	p := &n.places[l.shard].slot
-	same := p.state == moving && l.fence == p.fence && l.term <= p.move>>4
+	same := p.state == moving && l.fence == p.fence && l.move <= p.move
 	late := p.state == local || l.fence <= p.ended || n.gone(l.at) || p.state == remote && l.fence <= p.fence ||
 		p.state == moving && l.fence < p.fence || int(l.at) == i || same
 	if late {

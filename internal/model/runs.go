@@ -42,7 +42,7 @@ var featureEdits = []edit{
 
 // base is what edits begin with: node 1 owns the shard, the other two send one message each, one move to anywhere.
 func base(name string, owner uint8) Config {
-	c := Config{Name: name, Nodes: 3, Owner: owner, Target: 2, Any: true, Shards: 1, Senders: []uint8{0, 2}, Messages: 1,
+	c := Config{Name: name, Nodes: 3, Owner: owner, Shards: 1, Senders: []uint8{0, 2}, Messages: 1,
 		Moves: 1}
 	if owner == 0 {
 		c.Senders = []uint8{1, 2}
@@ -86,6 +86,9 @@ func deep() []Config {
 		{"deep/cross-asks-crash", func(c *Config) { c.Shards, c.Asks, c.Moves, c.Crashes = 2, CrossAsks, 1, 1 }},
 		{"deep/two-shards", func(c *Config) { c.Shards, c.Messages, c.Senders, c.Moves, c.Crashes = 2, 2, []uint8{0}, 2, 1 }},
 		{"deep/sleep-crash", func(c *Config) { c.Sleeps, c.Crashes, c.Senders = 1, 1, []uint8{2} }},
+		{"deep/reign", func(c *Config) { c.Moves, c.Messages, c.Reigns = 2, 2, 1 }},
+		{"deep/reign-transfer", func(c *Config) { c.Moves, c.Messages, c.Reigns, c.Transfer = 2, 2, 1, true }},
+		{"deep/reign-crash", func(c *Config) { c.Crashes, c.Reigns, c.Transfer = 1, 1, true }},
 		{"deep/worker", func(c *Config) { c.Worker, c.Room, c.Crashes, c.Moves, c.Messages = true, 1, 1, 2, 2 }},
 	}
 	all := make([]Config, len(list))
@@ -106,6 +109,7 @@ func four() []Config {
 		{"four/transfer", func(c *Config) { c.Moves, c.Messages, c.Crashes, c.Transfer = 2, 2, 1, true }},
 		{"four/transfer-crashes", func(c *Config) { c.Crashes, c.Transfer = 2, true }},
 		{"four/refuse", func(c *Config) { c.Moves, c.Crashes, c.Transfer, c.Refuse = 2, 1, true, true }},
+		{"four/reign", func(c *Config) { c.Reigns, c.Moves, c.Messages, c.Transfer, c.Refuse = 1, 2, 2, true, true }},
 		{"four/proxy", func(c *Config) { c.Owner, c.Proxy, c.Moves, c.Crashes, c.Aborts = 1, true, 2, 1, 1 }},
 	}
 	all := make([]Config, len(list))
@@ -127,6 +131,7 @@ type need struct {
 var needs = []need{
 	{earlyMarkers, func(*Config) {}},
 	{numberedMarkers, func(c *Config) { c.Moves, c.Aborts = 2, 1 }},
+	{sequencesSurvive, func(c *Config) { c.Moves, c.Reigns = 2, 1 }},
 	{resentMarkers, func(c *Config) { c.Breaks = 1 }},
 	{removalMarks, func(c *Config) { c.Crashes = 1 }},
 	{allMarkers, func(*Config) {}},

@@ -291,7 +291,7 @@ type world struct {
 	faults   bool                      // something crashed, broke or slept
 	nextUp   uint8
 
-	crashes, restarts, moves, aborts, breaks, sleeps uint8
+	crashes, restarts, moves, aborts, breaks, sleeps, reigns uint8
 }
 
 // coordinator returns the node that coordinates under a term, or -1.
@@ -318,7 +318,7 @@ const firstFence = 1<<4 | 1 // of term 1; the epoch is below
 // begin returns the first state of a run: node 0 coordinates, Owner owns, all others know it.
 func (c *Config) begin() *world {
 	w := &world{crashes: c.Crashes, restarts: c.Restarts, moves: c.Moves, aborts: c.Aborts, breaks: c.Breaks,
-		sleeps: c.Sleeps, nextUp: c.Nodes + 1}
+		sleeps: c.Sleeps, reigns: c.Reigns, nextUp: c.Nodes + 1}
 	for i := range c.all() {
 		n := &w.nodes[i]
 		n.up, n.alive, n.promise = uint8(i+1), true, 1

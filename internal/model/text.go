@@ -79,6 +79,8 @@ func (c *Config) text(w *world, a action) string {
 		return fmt.Sprintf("n%d begins to move%s to n%d", a.i, c.shardText(int(a.j)), a.t)
 	case doCallOff:
 		return fmt.Sprintf("n%d calls off the move%s", a.i, c.shardText(int(a.j)))
+	case doReign:
+		return fmt.Sprintf("n%d begins its reign anew, under the same term", a.i)
 	case doGiveAway:
 		return fmt.Sprintf("n%d gives%s away at a deadline", a.i, c.shardText(int(a.j)))
 	}
