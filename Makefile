@@ -17,7 +17,7 @@ SEED     ?=
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos planted fuzz bench bench-e2e bench-peers test-peers test-protobuf idle-entities pressure check build clean
+.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover planted fuzz bench bench-e2e bench-peers test-peers test-protobuf idle-entities pressure check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ kill-test: build ## kill one of ten real node processes and measure when all oth
 
 chaos: build ## real node processes under faults for MINUTES=5, drawn by SEED (none: another each time); ARGS=--net=proxy
 	@$(BIN)/node chaos --minutes=$(MINUTES) $(if $(SEED),--seed=$(SEED)) $(ARGS)
+
+failover: build ## kill an owner, the coordinator, both; stop an owner: where each second goes; ARGS="--rounds=1 --cases=owner"
+	@$(BIN)/node failover $(ARGS)
 
 planted: ## plant the listed bugs one by one and demand that a test or the storm catches each
 	@$(GO) run ./internal/planted $(ARGS)

@@ -21,6 +21,15 @@ func kindNames() string {
 	return strings.Join(all, ", ")
 }
 
+// caseNames lists the cases of failover.
+func caseNames() string {
+	all := make([]string, len(chaos.Cases))
+	for i, c := range chaos.Cases {
+		all[i] = string(c)
+	}
+	return strings.Join(all, ", ")
+}
+
 // strategies is what --resolver takes: those that need nothing but the members themselves.
 const strategies = "keep-majority,static-quorum,keep-oldest,down-all,unsafe-auto-down,off"
 
@@ -63,6 +72,7 @@ var texts = kong.Vars{
 	"net_help": "How faults get into the network: netns (a namespace for each node, needs root, ip and nft), proxy " +
 		"(loopback), or auto: the first where it is permitted.",
 	"only_help":  "Only these faults, with commas in between; all: " + kindNames(),
+	"cases_help": "Only these cases, with commas in between; all: " + caseNames() + ".",
 	"break_help": "Switch off one rule of the protocol and print the shortest way to what goes wrong without it.",
 	"states_help": "Most states of one run, 1 to 100000000; each takes about 60 bytes. A run that has more is not " +
 		"complete.",

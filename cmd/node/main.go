@@ -28,6 +28,7 @@ type commands struct {
 	Model    modelCmd    `cmd:"" help:"Try every order of events in a small cluster whose shards move."`
 	Kill     killCmd     `cmd:"" name:"kill-test" help:"Kill one of several node processes; measure when others say so."`
 	Chaos    chaosCmd    `cmd:"" help:"Run real node processes under faults that a seed draws, and check what they do."`
+	Failover failoverCmd `cmd:"" help:"Kill owners and coordinators among real processes; say where each second goes."`
 	Cert     certCmd     `cmd:"" help:"Make a certificate authority and certificates of nodes, revoke or show them."`
 	Child    childCmd    `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
 

@@ -5,7 +5,10 @@ package chaos
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/kith-io/kith/internal/cli"
@@ -31,15 +34,19 @@ var Nets = []string{"auto", "netns", "proxy"}
 
 var errNetns = errors.New("network namespaces need root, ip and nft on Linux")
 
-// newCarrier makes the carrier that net names; auto takes namespaces where the machine permits them, and why says what
+// newCarrier makes the carrier that how names; auto takes namespaces where the machine permits them, and why says what
 // kept it from doing so.
-func newCarrier(net string, nodes int, seed uint64) (c carrier, why error, err error) {
-	if net != "proxy" {
+func newCarrier(how string, nodes int, seed uint64) (c carrier, why error, err error) {
+	if how == direct {
+		c, err = newLoopback(nodes)
+		return c, nil, err
+	}
+	if how != "proxy" {
 		c, err = newNamespaces(os.Getpid(), nodes)
 		switch {
 		case err == nil:
 			return c, nil, nil
-		case net == "netns":
+		case how == "netns":
 			return nil, nil, fmt.Errorf("make network namespaces: %w", err)
 		}
 		why = err
@@ -53,3 +60,39 @@ func kindOf(c carrier) string {
 	word, _, _ := strings.Cut(c.about(), ":")
 	return word
 }
+
+// direct is the value of Config.Net for a carrier that carries nothing: for faults of processes alone.
+const direct = "loopback"
+
+// loopback has nodes meet without anything between them, as proof of death demands: where a process was killed its host
+// refuses connections, and a proxy would only reset them.
+type loopback struct{ addrs []string }
+
+func newLoopback(nodes int) (carrier, error) {
+	l := &loopback{}
+	for i := range nodes {
+		host := "127.0.0.1"
+		if runtime.GOOS == "linux" { // as for proxies, in another part of 127/8
+			host = fmt.Sprintf("127.%d.%d.%d", 128+os.Getpid()>>8&63, os.Getpid()&255, i+1)
+		}
+		ln, err := net.Listen("tcp4", host+":0")
+		if err != nil {
+			return nil, fmt.Errorf("address of n%d: %w", i+1, err)
+		}
+		l.addrs = append(l.addrs, ln.Addr().String())
+		if err := ln.Close(); err != nil {
+			return nil, fmt.Errorf("address of n%d: %w", i+1, err)
+		}
+	}
+	return l, nil
+}
+
+// place returns an address that was free a moment ago.
+func (l *loopback) place(slot int) (listen, advertise string, err error) {
+	return l.addrs[slot], l.addrs[slot], nil
+}
+func (*loopback) wrap(int, *cli.Options) {}
+func (*loopback) apply(links) error      { return nil }
+func (*loopback) can(k Kind) bool        { return slices.Contains([]Kind{Kill, KillAll, Pause}, k) }
+func (*loopback) about() string          { return direct + ": nothing between the nodes" }
+func (*loopback) close() error           { return nil }

@@ -36,6 +36,8 @@ type startArgs struct {
 	Dir, Store        string
 	Zero              time.Duration // of the run's clock
 	Load              Load
+	Proof             bool // kith.Config.ProcessDeathIsProof
+	Trace             bool // logs at level debug
 }
 
 // startReply says which shard each entity belongs to.
@@ -68,7 +70,11 @@ func Child(stdin io.Reader, stdout, stderr io.Writer) error {
 
 // logger writes records with the time of the run's clock.
 func (c *child) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(c.stderr, &slog.HandlerOptions{
+	level := slog.LevelInfo
+	if c.args.Trace {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(c.stderr, &slog.HandlerOptions{Level: level,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			if len(groups) == 0 && a.Key == slog.TimeKey {
 				return slog.String(slog.TimeKey, fmt.Sprintf("%.3f", c.clock.now().Seconds()))
@@ -87,7 +93,8 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	}
 	c.node, err = kith.Start(ctx, kith.Config{Name: a.Cluster, Listen: a.Listen, Advertise: a.Advertise,
 		Seeds: a.Seeds, Insecure: a.Insecure, Logger: c.logger(), JoinTimeout: joinTime, LeaveTimeout: leaveTime,
-		Directory: filepath.Join(a.Dir, "keep-"+a.Node), Undelivered: c.load.undelivered})
+		Directory: filepath.Join(a.Dir, "keep-"+a.Node), Undelivered: c.load.undelivered,
+		ProcessDeathIsProof: a.Proof})
 	if err != nil {
 		return r, err
 	}

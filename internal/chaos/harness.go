@@ -24,6 +24,8 @@ type Config struct {
 	Net      string        // one of Nets
 	Dir      string        // of timeline, logs and journals; made anew
 	Load     Load
+	Proof    bool        // kith.Config.ProcessDeathIsProof
+	Trace    bool        // nodes log at level debug
 	Child    cli.Options // how a child is started: Path, Args, Env
 	Progress *cli.Progress
 }
@@ -62,19 +64,29 @@ type found struct {
 
 // Run runs chaos until ctx ends or the time is over. The error wraps ErrViolation when something was found.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
-	h := &harness{cfg: cfg, dir: cfg.Dir, zero: machineTime(), found: found{exits: map[string]int{}}}
-	h.clock = newClock(h.zero)
-	h.watcher.h = h
+	h := newHarness(cfg)
 	if err := h.prepare(); err != nil {
 		return nil, err
 	}
-	err := h.run(ctx)
+	err := h.run(ctx, h.live)
 	r := h.result()
+	return r, h.close(err, r.violations())
+}
+
+func newHarness(cfg Config) *harness {
+	h := &harness{cfg: cfg, dir: cfg.Dir, zero: machineTime(), found: found{exits: map[string]int{}}}
+	h.clock = newClock(h.zero)
+	h.watcher.h = h
+	return h
+}
+
+// close ends what prepare has made, after all processes have ended, and tells of violations if err is nil.
+func (h *harness) close(err error, violations int) error {
 	if x := errors.Join(h.net.close(), h.store.close(), h.line.finish(h.dir, h.seeds)); err == nil {
 		err = x
 	}
 	h.book.close()
-	if err == nil && r.violations() > 0 {
+	if err == nil && violations > 0 {
 		err = fmt.Errorf("%w; timeline and logs are in %s", ErrViolation, h.dir)
 	}
 	if err == nil {
@@ -82,7 +94,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	}
 	h.sweep("sent-*")
 	h.sweep("handled-*")
-	return r, err
+	return err
 }
 
 // sweep removes files that nobody needs any more.
@@ -142,8 +154,8 @@ const (
 
 var errNeverWell = errors.New("the cluster does not come right even when all processes are started anew")
 
-// run lives through the rounds.
-func (h *harness) run(ctx context.Context) error {
+// run forms the cluster, has live do with it what it wants, and ends it.
+func (h *harness) run(ctx context.Context, live func(context.Context) error) error {
 	living, die := context.WithCancel(context.Background())
 	var busy sync.WaitGroup
 	defer busy.Wait()
@@ -156,7 +168,7 @@ func (h *harness) run(ctx context.Context) error {
 		return fmt.Errorf("the cluster did not form: %s", why)
 	}
 	h.line.printf("the cluster has formed")
-	err := h.live(ctx)
+	err := live(ctx)
 	h.calm(context.Background())
 	return err
 }

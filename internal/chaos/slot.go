@@ -163,7 +163,7 @@ func (s *slot) start(ctx context.Context) (*life, error) {
 	defer cancel()
 	err = l.child.Call(limited, "start", startArgs{Node: name(s.number), Cluster: "chaos", Listen: listen,
 		Advertise: advertise, Seeds: s.h.seeds, Insecure: true, Sender: l.sender, Dir: s.h.dir, Store: s.h.sock,
-		Zero: s.h.zero, Load: s.h.cfg.Load}, &r)
+		Zero: s.h.zero, Load: s.h.cfg.Load, Proof: s.h.cfg.Proof, Trace: s.h.cfg.Trace}, &r)
 	if err != nil {
 		l.child.Kill()
 		return nil, err

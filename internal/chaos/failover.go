@@ -1,0 +1,198 @@
+// Failover: a fixed list of losses, each in a cluster of its own, measured from the signal until every entity of the
+// lost processes has answered.
+
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/kith-io/kith/internal/cli"
+)
+
+// FailoverConfig says what is measured.
+type FailoverConfig struct {
+	Nodes    int // at least 3, of each cluster
+	Rounds   int // of each case
+	Cases    []Case
+	Dir      string // a folder for each cluster is made anew in it
+	Load     Load
+	Child    cli.Options // how a child is started: Path, Args, Env
+	Progress *cli.Progress
+}
+
+// ErrFailover is returned when two owned an entity, when something is missing that nothing explains, or when a bound
+// does not hold.
+var ErrFailover = errors.New("failover found something")
+
+// Failover measures the cases, one cluster at a time, until ctx ends. The error wraps ErrFailover when the result says
+// what must not be.
+func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverResult, error) {
+	r := &FailoverResult{Nodes: cfg.Nodes, Rounds: cfg.Rounds, Bill: map[Case]*Bill{}}
+	began := machineTime()
+	for _, c := range cfg.Cases {
+		var all []outage
+		for round := range cfg.Rounds {
+			o, err := measure(ctx, &cfg, c, round)
+			if err != nil {
+				return nil, fmt.Errorf("%s, round %d: %w", c, round+1, err)
+			}
+			cfg.Progress.Printf("%s, round %d of %d: half of %d entities answer after %.3f s, all after %.3f s", c,
+				round+1, cfg.Rounds, len(o.took), o.bill[stepAnswered].Seconds(), o.longest().Seconds())
+			all = append(all, o)
+		}
+		r.add(c, all)
+	}
+	r.WallTime = *inSeconds(machineTime() - began)
+	if faults := r.faults(cfg.Cases); len(faults) > 0 {
+		return r, fmt.Errorf("%w: %w", ErrFailover, errors.Join(faults...))
+	}
+	return r, nil
+}
+
+// measure forms a cluster, lets one loss come over it, and reads what it left.
+func measure(ctx context.Context, cfg *FailoverConfig, c Case, round int) (o outage, err error) {
+	h := newHarness(Config{Nodes: cfg.Nodes, Seed: 1, Net: direct, Load: cfg.Load, Proof: c.proof(), Trace: true,
+		Dir: filepath.Join(cfg.Dir, fmt.Sprintf("%s-%d", c, round+1)), Child: cfg.Child, Progress: cfg.Progress})
+	if err := h.prepare(); err != nil {
+		return o, err
+	}
+	err = h.run(ctx, func(ctx context.Context) error { return h.lose(ctx, c, &o) })
+	h.tell(h.book.read(h.clock.now(), true))
+	h.mu.Lock()
+	for i := range h.rounds {
+		h.rounds[i].until = h.clock.now()
+	}
+	o.sums, o.verdict = h.book.total(h.rounds), h.book.rule.verdict
+	o.harmed = h.found.panics + h.found.twins + h.found.downed
+	h.mu.Unlock()
+	_, o.fenced = h.store.counts()
+	if err == nil {
+		err = h.account(&o)
+	}
+	return o, h.close(err, o.violations())
+}
+
+// account makes the bill.
+func (h *harness) account(o *outage) error {
+	o.took, o.none = h.book.firstAnswers(o.senders, o.at)
+	records, err := survivorsLogs(h.dir, o.slots)
+	if err != nil {
+		return err
+	}
+	var addrs []string
+	for _, s := range o.slots {
+		addrs = append(addrs, h.seeds[s])
+	}
+	o.bill = makeBill(records, addrs, o.at)
+	o.bill[stepAnswered] = median(slices.Collect(maps.Values(o.took))) // sorted there: no order
+	return nil
+}
+
+// How long the cluster is left alone before the loss. Who coordinates next may have missed losses before its time until
+// it has been Up for a takeover time; without a proof the loss itself takes longer than that.
+const (
+	steadyTime = 2 * time.Second
+	matureTime = takeover + 2*time.Second
+	// answerBound is how long the entities may take before the measurement is given up.
+	answerBound = 90 * time.Second
+	// pausedMore is how long an owner is stopped beyond the first answers of others, pausedAfter what it gets to see that
+	// it was removed.
+	pausedMore  = 2 * time.Second
+	pausedAfter = 10 * time.Second
+)
+
+// lose lets the loss of a case come and waits until everything has answered again.
+func (h *harness) lose(ctx context.Context, c Case, o *outage) error {
+	rest := steadyTime
+	if c.proof() && c.coordinator() {
+		rest = matureTime
+	}
+	if cli.Pause(ctx, rest); ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if o.slots = h.watcher.losers(c); len(o.slots) == 0 {
+		return errors.New("nobody tells who owns what")
+	}
+	var lives []*life
+	for _, s := range o.slots {
+		h.slots[s].setRest(time.Hour) // nobody starts it again
+		l := h.slots[s].current()
+		if l == nil {
+			return fmt.Errorf("%s does not run", name(s))
+		}
+		lives, o.senders = append(lives, l), append(o.senders, l.sender)
+	}
+	f := struck{Fault{Kind: Kill, Victims: len(o.slots), Rest: time.Hour}, o.slots}
+	h.line.printf("loss: %s: %s", c, names(o.slots))
+	o.at = h.clock.now()
+	h.mu.Lock()
+	h.rounds = append(h.rounds, past{Round: Round{Number: 1, Faults: []Fault{f.Fault}}, faults: []struck{f}, from: o.at})
+	h.mu.Unlock()
+	if c == PauseOwner {
+		return h.stopAndGoOn(ctx, lives[0], o)
+	}
+	for _, l := range lives {
+		l.signal(syscall.SIGKILL)
+	}
+	return h.answeredAgain(ctx, o)
+}
+
+// answeredAgain waits until all others have had an answer from everything to what they asked since the loss.
+func (h *harness) answeredAgain(ctx context.Context, o *outage) error {
+	var askers []int
+	for i := range h.slots {
+		if !slices.Contains(o.slots, i) {
+			askers = append(askers, i)
+		}
+	}
+	why, ok := h.watcher.await(ctx, answerBound, func() (string, bool) { return h.book.answered(askers, o.at) })
+	if !ok {
+		return fmt.Errorf("not everything answers within %v: %s", answerBound, why)
+	}
+	h.line.printf("everything answers again %.1f s after the loss", (h.clock.now() - o.at).Seconds())
+	return nil
+}
+
+// stopAndGoOn stops a process for longer than its takeover time, which is over when others answer for it.
+func (h *harness) stopAndGoOn(ctx context.Context, l *life, o *outage) error {
+	over := h.book.pausedFrom(l.sender, o.at)
+	l.signal(syscall.SIGSTOP)
+	err := h.answeredAgain(ctx, o)
+	cli.Pause(ctx, pausedMore)
+	over(h.clock.now())
+	l.signal(syscall.SIGCONT)
+	h.line.printf("%s goes on", name(l.slot))
+	limited, cancel := context.WithTimeout(ctx, pausedAfter)
+	defer cancel()
+	select {
+	case <-l.child.Done():
+	case <-limited.Done():
+		h.line.printf("%s has not ended", name(l.slot))
+	}
+	return err
+}
+
+// losers returns the slots that a case hits, by what the nodes tell now.
+func (w *watcher) losers(c Case) (who []int) {
+	oldest := w.victims(Fault{Victims: 1, First: Coordinator})
+	if c.coordinator() {
+		who = append(who, oldest...)
+	}
+	best, most := -1, 0
+	w.each(func(i int, _ *life, st *status) {
+		if st.Hosted > most && !slices.Contains(oldest, i) {
+			best, most = i, st.Hosted
+		}
+	})
+	if c.owner() && best >= 0 {
+		who = append(who, best)
+	}
+	return who
+}

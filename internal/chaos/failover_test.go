@@ -1,0 +1,146 @@
+// Tests of failover: the bill from records, the first answers from journals, the verdict, and the whole once.
+
+package chaos
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/cli"
+)
+
+// The bill counts, of each step, the first record since the loss, and the last of what each victim or type had first
+// (SHD-2).
+func TestBill(t *testing.T) {
+	at := func(s float64) time.Duration { return seconds(s)[0] }
+	record := func(s float64, text string) timed { return timed{at(s), "  n1 | INFO " + text} }
+	records := []timed{
+		record(9, `"member unreachable" member=127.0.0.1:1#7 by=[]`), // before the loss
+		record(10.5, `"member unreachable" member=127.0.0.1:1#7 by=[127.0.0.1:2#8]`),
+		record(11, `"member unreachable" member=127.0.0.1:1#7`),
+		record(10.2, `"member unreachable" member=127.0.0.1:12#7`), // no victim
+		record(12, `"member unreachable" member=127.0.0.1:3#9`),
+		record(17, `"resolver decided" decision="down 127.0.0.1:1#7"`),
+		record(18, `"resolver decided" decision="down 127.0.0.1:3#9"`),
+		record(19, `"coordinator ready" type=a term=2`),
+		record(21, `"coordinator ready" type=b term=2`),
+		record(22, `"coordinator ready" type=b term=2`),
+		record(22, `"shard allocated" type=a shard=1 term=2`),
+		record(23, `"shard allocated" type=a shard=2 term=2`),
+		record(29, `"shard allocated" type=b shard=1 term=2`),
+		record(30, `"shard allocated" type=b shard=1 term=2`),
+	}
+	require.Equal(t, bill{stepUnreachable: at(2), stepDecided: at(7), stepReady: at(11), stepAllocated: at(13)},
+		makeBill(records, []string{"127.0.0.1:1", "127.0.0.1:3"}, at(10)))
+	require.Empty(t, makeBill(records, []string{"127.0.0.1:1"}, at(40)))
+}
+
+// Only answers count that another process gave, to another process, after the loss.
+func TestFirstAnswers(t *testing.T) {
+	dir := t.TempDir()
+	b := newBook(dir, 3, Load{Entities: 2, Shards: 4})
+	t.Cleanup(b.close)
+	for p := range uint32(3) {
+		require.NoError(t, b.open(&life{slot: int(p), sender: p + 1}))
+	}
+	ms := time.Millisecond
+	ask := func(from, by uint32, target uint16, fence uint64, begun, until time.Duration, f fate) {
+		n, err := b.volumes[from].sent.begin()
+		require.NoError(t, err)
+		s := sent{fate: f, ask: true, target: target, from: begun, until: until}
+		b.volumes[from].sent.note(n, s.record())
+		m, err := b.volumes[by].handled.begin()
+		require.NoError(t, err)
+		h := handled{step: stepDone, ask: true, target: target, sender: from, number: uint64(n), from: (begun + until) / 2,
+			until: until, birth: 1, low: fence}
+		b.volumes[by].handled.note(m, h.record())
+	}
+	ask(2, 1, 0, 1, 10*ms, 20*ms, fateAnswered) // three entities of process 1, one of process 2
+	ask(2, 1, 1, 1, 10*ms, 20*ms, fateAnswered)
+	ask(3, 1, 2, 1, 10*ms, 20*ms, fateAnswered)
+	ask(3, 2, 3, 1, 10*ms, 20*ms, fateAnswered)
+	ask(1, 3, 0, 2, 200*ms, 300*ms, fateAnswered) // the lost process asks
+	ask(2, 3, 0, 2, 400*ms, 500*ms, fateAnswered)
+	ask(3, 3, 0, 2, 300*ms, 450*ms, fateAnswered)
+	ask(2, 1, 1, 1, 101*ms, 130*ms, fateAnswered) // by the lost process, which went on for a moment
+	ask(2, 3, 1, 2, 600*ms, 700*ms, fateAnswered)
+	ask(2, 3, 2, 2, 600*ms, 700*ms, fateFailed) // handled, and the answer came to nobody
+	b.read(time.Minute, true)
+	took, none := b.firstAnswers([]uint32{1}, 100*ms)
+	require.Equal(t, map[uint16]time.Duration{0: 350 * ms, 1: 600 * ms}, took)
+	require.Equal(t, []uint16{2}, none)
+}
+
+// What must not be makes a fault each, and so does a bound that does not hold; a case without a bound makes none.
+func TestFailoverFaults(t *testing.T) {
+	result := func(c Case, took time.Duration, change func(o *outage)) *FailoverResult {
+		o := outage{took: map[uint16]time.Duration{1: took / 2, 2: took, 3: took}, bill: bill{stepAnswered: took},
+			sums: sums{Accepted: 9, Lost: 2, By: map[cause]int{receiverEnded: 2}}}
+		change(&o)
+		r := &FailoverResult{Rounds: 1, Bill: map[Case]*Bill{}}
+		r.add(c, []outage{o})
+		return r
+	}
+	nothing := func(*outage) {}
+	for _, c := range []struct {
+		c      Case
+		took   time.Duration
+		change func(o *outage)
+		want   string
+	}{
+		{LoseOwner, 27 * time.Second, nothing, ""},
+		{LoseOwner, 29 * time.Second, nothing, "owner: 29.000 s, more than 28s"},
+		{LoseOwnerProof, 4 * time.Second, nothing, "owner-proof: 4.000 s, more than 3s"},
+		{PauseOwner, 40 * time.Second, nothing, ""},
+		{LoseBoth, time.Second, func(o *outage) { o.verdict.Double = 1 }, "1 handlings beside another owner"},
+		{LoseBoth, time.Second, func(o *outage) { o.verdict.Back = 2 }, "2 handlings beside another owner"},
+		{LoseBoth, time.Second, func(o *outage) { o.sums.By[onTheWay] = 3 }, "3 messages lost"},
+		{LoseBoth, time.Second, func(o *outage) { o.sums.Unexplained = 1 }, "1 messages lost"},
+		{LoseBoth, time.Second, func(o *outage) { o.none = []uint16{4} }, "1 entities without"},
+		{LoseBoth, time.Second, func(o *outage) { o.took = nil }, "nothing was lost"},
+		{LoseBoth, time.Second, func(o *outage) { o.harmed = 1 }, "1 crashes"},
+	} {
+		all := result(c.c, c.took, c.change).faults(Cases)
+		if c.want == "" {
+			require.Empty(t, all, c)
+			continue
+		}
+		require.Len(t, all, 1, c)
+		require.ErrorContains(t, all[0], c.want)
+	}
+	_, err := ParseCases([]string{"owner", "rain"})
+	require.ErrorContains(t, err, `no case "rain"`)
+	all, err := ParseCases(nil)
+	require.NoError(t, err)
+	require.Equal(t, Cases, all)
+	for _, c := range Cases {
+		require.True(t, c.owner() || c.coordinator(), c)
+	}
+}
+
+// One loss in real processes: the owner's death is proven, another one answers for all that it had (SHD-9).
+func TestFailoverSmoke(t *testing.T) {
+	dir := t.TempDir()
+	r, err := Failover(t.Context(), FailoverConfig{Nodes: 3, Rounds: 1, Cases: []Case{LoseOwnerProof}, Dir: dir,
+		Load: Load{Entities: 4, Shards: 6, Tells: 30, Asks: 30}, Child: cli.Options{Env: []string{childEnv + "=1"}},
+		Progress: &cli.Progress{}})
+	timeline, _ := os.ReadFile(filepath.Join(dir, "owner-proof-1", "timeline.txt"))
+	require.NotNil(t, r, "%v\n%s", err, timeline)
+	require.Positive(t, r.Entities)
+	require.Zero(t, r.Silent+r.DoubleOwner+r.Unexplained+r.Twice, string(timeline))
+	require.NotNil(t, r.OwnerProof)
+	require.Nil(t, r.Owner, "not measured")
+	steps := r.Bill[LoseOwnerProof].Steps
+	for _, want := range []stepName{stepUnreachable, stepAllocated, stepAnswered} {
+		require.Contains(t, steps, want, string(timeline))
+	}
+	require.Contains(t, string(timeline), "loss: owner-proof: n")
+	var out bytes.Buffer
+	r.Table(&out)
+	require.Contains(t, out.String(), "\nowner-proof  ")
+}
