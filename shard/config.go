@@ -74,7 +74,7 @@ var (
 	ErrAtHome         = errors.New("shard: it lives there")
 	ErrIneligible     = errors.New("shard: this member may not be given shards")
 	ErrTooManyMoves   = errors.New("shard: too many moves under way")
-	ErrUnstable       = errors.New("shard: a member is down or unreachable, or this node suspended")
+	ErrUnstable       = errors.New("shard: a member is down, unreachable or in a full shutdown, or this node suspended")
 	ErrOldPeer        = errors.New("shard: a member speaks a version without moves")
 )
 

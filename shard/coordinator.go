@@ -274,6 +274,7 @@ func (c *coordinator) onStarted(from peer.ID, list []held) {
 			c.confirm(e.Shard)
 		}
 	}
+	c.moves.onward()
 }
 
 // confirm makes a shard's home known to all that wait for it.

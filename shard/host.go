@@ -68,9 +68,7 @@ func (m *Machine) report(t *typ, to peer.ID, w reportWanted) {
 			l.HasPast, l.Past, first = false, past{}, part
 		}
 		l.Owned = append(l.Owned, owned...)
-		if speaksMoves(m, to) {
-			l.Stopping, l.Kept = g.halting(owned, l.Stopping), g.hand.keptOf(part, l.Kept)
-		}
+		l.Stopping, l.Kept = g.halting(owned, l.Stopping, speaksMoves(m, to)), g.hand.keptOf(part, l.Kept)
 	}
 	l.Mask = parts(first, 64)
 	m.post(to, l)

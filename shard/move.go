@@ -40,6 +40,7 @@ type heir struct {
 	id    peer.ID
 	keeps bool        // it has what the last owner did not work off
 	fence route.Fence // of that owner
+	given route.Fence // under which it was given the shard
 	seq   uint32      // of the move, if this reign began it
 	from  peer.ID
 }
@@ -94,7 +95,8 @@ func (mv *moves) allowed() error {
 	}
 	for _, mb := range c.m.view.Members {
 		switch {
-		case mb.Status == membership.Down || !c.m.view.Reachable(mb.ID):
+		case mb.Status == membership.Down || mb.Status == membership.PreparingForShutdown ||
+			mb.Status == membership.ReadyForShutdown || !c.m.view.Reachable(mb.ID):
 			return fmt.Errorf("%w: %s", ErrUnstable, mb.ID)
 		case !speaksMoves(c.m, mb.ID):
 			return fmt.Errorf("%w: %s", ErrOldPeer, mb.ID)
@@ -218,8 +220,8 @@ func (mv *moves) inherit(s route.ShardID, h heir) {
 
 // released follows the end of an ownership: what was moving has stopped.
 func (mv *moves) released(s route.ShardID, r *record, stopped bool) {
-	if r.phase == starting {
-		delete(mv.heirs, s) // refused: it goes to whom it is wanted by
+	if h, is := mv.heirs[s]; is && h.given == r.fence {
+		delete(mv.heirs, s) // it does not take it: the shard goes to whom it is wanted by
 	}
 	n := mv.under[s]
 	if n == nil {
@@ -269,6 +271,10 @@ func (mv *moves) serve() {
 		case len(loads) > 0:
 			c.allocate(s, loads)
 		}
+		if r := &c.records[s]; r.phase == starting {
+			h.given = r.fence
+			mv.heirs[s] = h
+		}
 	}
 }
 
@@ -309,6 +315,9 @@ func (mv *moves) drain(p *client) {
 		r, s := &c.records[i], route.ShardID(i)
 		if r.home != p || (r.phase != alive && r.phase != starting) {
 			continue
+		}
+		if h, is := mv.heirs[s]; is && h.given == r.fence {
+			continue // it has what is left of the shard, and lets it go when it has begun
 		}
 		if len(loads) == 0 || r.phase == starting {
 			c.haltShard(s)

@@ -175,10 +175,11 @@ func (h *handing) keptOf(part int, list []held) []held {
 	return list
 }
 
-// halting appends those of a list of owned shards that are stopping.
-func (g *region) halting(owned []held, list []route.ShardID) []route.ShardID {
+// halting appends those of a list of owned shards that are stopping: in moves, which no member begins that knows of one
+// who does not understand them, and others if the one who is told is known to.
+func (g *region) halting(owned []held, list []route.ShardID, all bool) []route.ShardID {
 	for _, e := range owned {
-		if g.slots[e.Shard].living == stopping {
+		if g.slots[e.Shard].living == stopping && (all || g.hand.out[e.Shard] != nil) {
 			list = append(list, e.Shard)
 		}
 	}

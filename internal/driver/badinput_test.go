@@ -284,7 +284,7 @@ func attacks(to *Driver) []attack {
 		{"short envelope", onDataLane, wire.AppendFrame(nil, wire.KindEnvelope, 0, 1, []byte("x")), nonsense, false, ""},
 		{"envelope of no type", onDataLane, envelope, unregistered, false, ""},
 		{"garbage reply", onDataLane, wire.AppendFrame(nil, wire.KindReply, 0, 0, []byte("x")), nonsense, false, ""},
-		{"marker", onDataLane, wire.AppendFrame(nil, wire.KindMarker, 0, 0, make([]byte, 16)), nonsense, false, ""},
+		{"short marker", onDataLane, wire.AppendFrame(nil, wire.KindMarker, 0, 0, make([]byte, 15)), nonsense, false, ""},
 	}
 	for k := range wire.Kind(255) {
 		if !k.Known() || k.Lane() != wire.LaneControl {

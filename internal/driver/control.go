@@ -181,9 +181,7 @@ func (d *Driver) perform() {
 	for i := range e.Hosts {
 		d.hostOrder(&e.Hosts[i])
 	}
-	for i := range e.Routes {
-		d.routeChanged(&e.Routes[i])
-	}
+	d.routesChanged(e.Routes, e.Marks)
 	for i := range e.Mail {
 		d.sendMail(e.Mail[i])
 	}

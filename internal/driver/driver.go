@@ -111,7 +111,8 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	d.recorder = keeps
 	d.warnInsecure()
 	nc := node.Config{
-		Self: d.self, Seed: seed, Membership: cfg.members(), Shard: shard.Config{TakeoverTime: cfg.TakeoverTime},
+		Self: d.self, Seed: seed, Membership: cfg.members(),
+		Shard:               shard.Config{TakeoverTime: cfg.TakeoverTime, Moves: d.moves},
 		ProcessDeathIsProof: cfg.ProcessDeathIsProof,
 		Resolver:            cfg.Resolver,
 	}

@@ -33,7 +33,8 @@ func (d *Driver) execution() {
 			n.notices.Store(c.Version() >= node.NoticeSince)
 			return &n.conns[c.Link().Number()].source
 		},
-		Reply: d.reply, InvalidFrames: d.nonsense.note, Refused: d.refused, Large: d.large.take,
+		Marked: func(from peer.ID, m wire.Marker) { d.inbox.post(func() { d.dispatch.marked(from, m) }) },
+		Reply:  d.reply, InvalidFrames: d.nonsense.note, Refused: d.refused, Large: d.large.take,
 		Room:      d.room.ringHere,
 		Stopped:   func(h *exec.Host) { d.inbox.post(func() { d.hostStopped(h) }) },
 		Unhandled: d.unhandled,

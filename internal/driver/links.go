@@ -10,17 +10,28 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
 )
 
 // LinkUp notes a connection.
 func (t *links) LinkUp(id peer.ID, lane wire.Lane, number int) {
 	t.log.Debug("connected", "peer", id, "lane", lane, "number", number)
+	if lane == wire.LaneData {
+		t.inbox.post(func() { _ = t.command(shard.MarkAgainCommand{To: id}) }) // the last one may have lost markers
+	}
 }
+
+// moves reports whether a peer is known to understand moves of shards.
+func (t *links) moves(id peer.ID) bool { return transport.VersionOf(t.wires, id) >= movesSince }
+
+// movesSince is the wire version in which moves came.
+const movesSince = 5
 
 // LinkDown fails the asks that went over a broken connection.
 func (t *links) LinkDown(id peer.ID, lane wire.Lane, number int, lost uint64, err error) {

@@ -315,3 +315,40 @@ func (d *dispatch) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 		d.failed.addAll(r, e.Shard, why, e.Count, e.Samples)
 	}
 }
+
+// routesChanged carries out what the node says of homes, and then of markers.
+func (d *dispatch) routesChanged(routes []shard.RouteChange, marks []shard.Mark) {
+	for i := range routes {
+		d.routeChanged(&routes[i])
+	}
+	for i := range marks {
+		d.writeMarker(&marks[i])
+	}
+}
+
+// writeMarker writes the marker of a move behind what was sent to its shard, whose route is closed by now. Without room
+// for it the move is given up for want of it; one to a peer that is forgotten is not waited for.
+func (d *dispatch) writeMarker(m *shard.Mark) {
+	l := d.links.remote(m.To, m.Shard).link
+	l.Lock()
+	err := l.ReserveMarker(wire.Marker{Type: uint32(m.Type), Shard: uint32(m.Shard), Term: m.Number.Term,
+		Seq: m.Number.Seq})
+	if err != nil {
+		l.Unlock()
+		d.log.Debug("no room for the marker of a move", "peer", m.To, "shard", m.Shard, "error", err)
+		return
+	}
+	l.Hurry()
+	wake := l.Commit()
+	l.Unlock()
+	if wake {
+		l.Wake(nil)
+	}
+}
+
+// marked tells the node of a marker that has come.
+func (d *dispatch) marked(from peer.ID, m wire.Marker) {
+	// One that means nothing changes nothing.
+	_ = d.command(shard.MarkedCommand{Type: route.TypeID(m.Type), Shard: route.ShardID(m.Shard),
+		Number: shard.Number{Term: m.Term, Seq: m.Seq}, From: from})
+}

@@ -44,6 +44,9 @@ type Needs struct {
 	Reply func(from peer.ID, f []byte)
 	// InvalidFrames counts a frame that a peer sent and that made no sense.
 	InvalidFrames func(from peer.ID, kind wire.Kind, err error)
+	// Marked takes the marker of a move, which no message of its sender to that shard stands behind: all that came before
+	// it was given to its host.
+	Marked func(from peer.ID, m wire.Marker)
 	// Refused tells the sender of a message that it was not taken; it has been counted here. t is nil when the type is
 	// not registered; from is nil for this node, whose callers learn of it by what Send returns when they still can. env
 	// is valid during the call.

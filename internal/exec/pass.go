@@ -10,6 +10,7 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -113,11 +114,15 @@ func (p *pass) frames(now time.Duration, c *transport.InConn, from *Source, fram
 			switch {
 			case x.kind == wire.KindReply:
 				e.needs.Reply(c.From(), x.frame)
-			case x.kind != wire.KindEnvelope:
+			case x.kind != wire.KindEnvelope && x.kind != wire.KindMarker:
 				e.needs.InvalidFrames(c.From(), x.kind, errNotExpected)
 			case e.Gate.Closed() || p.backlog.size > 0:
 				p.keep(c, from, x.frame)
 				continue
+			case x.kind == wire.KindMarker:
+				if p.marker(c, x.frame) {
+					continue // the worker gives its credit back
+				}
 			case x.bad != nil:
 				e.needs.InvalidFrames(c.From(), wire.KindEnvelope, x.bad)
 			case p.envelope(now, c, from, x):
@@ -133,6 +138,23 @@ func (p *pass) frames(now time.Duration, c *transport.InConn, from *Source, fram
 		}
 	}
 	return consumed, stored, handled
+}
+
+// marker takes the marker of a move, or stages it behind the envelopes for the worker that steps its shard, and reports
+// whether it did that.
+func (p *pass) marker(c *transport.InConn, f []byte) (staged bool) {
+	m, err := wire.ParseMarker(f[wire.HeaderSize:])
+	if err != nil {
+		p.x.needs.InvalidFrames(c.From(), wire.KindMarker, err)
+		return false
+	}
+	if t := (*p.x.types.Load())[route.TypeID(m.Type)]; t != nil && t.typ.Mode == entity.Worker {
+		s := &p.staged[int(m.Shard)%len(p.staged)]
+		s.buf = append(s.buf, f...)
+		return true
+	}
+	p.x.needs.Marked(c.From(), m)
+	return false
 }
 
 // stage copies frames for the workers that step their shards, as long as they are envelopes of the same type as the

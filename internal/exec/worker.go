@@ -111,17 +111,23 @@ func (w *worker) frames(now time.Duration, from *Source, timed bool) {
 // frame works off one.
 func (w *worker) frame(now time.Duration, from *Source, x *foreseen) {
 	if x.kind != wire.KindEnvelope || x.bad != nil {
-		w.nonsense(from, x)
+		w.other(from, x)
 		return
 	}
 	w.x.arrive(now, &w.ahead.cache, nil, from, x, nil)
 }
 
-// nonsense notes a frame that a peer sent and that made no sense.
-func (w *worker) nonsense(from *Source, x *foreseen) {
+// other takes the marker of a move, and notes a frame that a peer sent and that made no sense.
+func (w *worker) other(from *Source, x *foreseen) {
 	var id peer.ID
 	if from != nil { // nil cannot be: this node has made it
 		id = from.ID
+	}
+	if x.kind == wire.KindMarker {
+		if m, err := wire.ParseMarker(x.frame[wire.HeaderSize:]); err == nil { // as it did on the loop
+			w.x.needs.Marked(id, m)
+		}
+		return
 	}
 	w.x.needs.InvalidFrames(id, x.kind, x.bad)
 }

@@ -137,8 +137,8 @@ func (t *Target) onData() (list []Attack) {
 	add("a reply with no reason", "nonsense", false, wire.AppendFrame(nil, wire.KindReply, 0, 9999, make([]byte, 8)))
 	add("replies that nobody asked for", "late", false,
 		bytes.Repeat(frame(wire.KindReply, wire.AppendU64(nil, 1<<60)), 50))
-	marker := frame(wire.KindMarker, wire.AppendMarker(nil, wire.Marker{Type: t.Type, Shard: 1}))
-	add("a marker, twice", "nonsense", false, join(marker, marker))
+	marker := frame(wire.KindMarker, wire.AppendMarker(nil, wire.Marker{Type: t.Type, Shard: 1})[:12])
+	add("a marker that is cut, twice", "nonsense", false, join(marker, marker))
 	return list
 }
 

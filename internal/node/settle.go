@@ -14,14 +14,16 @@ import (
 )
 
 // Effects is what one step asks the runtime to do, in this order: publish View, carry out Suspend, deliver Events,
-// carry out Hosts, then Routes, then send Mail. Everything is valid until the next verb. Each machine's part is
-// appended in the order membership, resolver, sharding, courier.
+// carry out Hosts, then Routes, then Marks, then send Mail. Everything is valid until the next verb. Each machine's
+// part is appended in the order membership, resolver, sharding, courier.
 type Effects struct {
 	View        *membership.View
 	Suspend     *Suspend // nil: as before
 	Events      []membership.Event
 	Hosts       []shard.HostOrder
 	Routes      []shard.RouteChange
+	Marks       []shard.Mark
+	Untaken     []shard.Untaken // of moves: to be refused, for nobody handles it any more
 	Mail        []peer.Mail
 	TypeRefused []shard.TypeRefused
 	ShardEvents []shard.Event
@@ -38,7 +40,8 @@ type Effects struct {
 
 // emptied returns effects without content that use the memory of e.
 func (e *Effects) emptied() Effects {
-	return Effects{Events: e.Events[:0], Hosts: e.Hosts[:0], Routes: e.Routes[:0], Mail: e.Mail[:0],
+	return Effects{Events: e.Events[:0], Hosts: e.Hosts[:0], Routes: e.Routes[:0], Marks: e.Marks[:0],
+		Untaken: e.Untaken[:0], Mail: e.Mail[:0],
 		TypeRefused: e.TypeRefused[:0], ShardEvents: e.ShardEvents[:0], Decisions: e.Decisions[:0],
 		ResolverEvents: e.ResolverEvents[:0], Lease: e.Lease[:0], Received: e.Received[:0], Full: e.Full[:0],
 		Notices: e.Notices[:0], Untold: e.Untold[:0]}
@@ -127,6 +130,8 @@ func (n *Node) gather() {
 	n.shards.Drain(&p.shards)
 	out.Hosts = append(out.Hosts, p.shards.Hosts...)
 	out.Routes = append(out.Routes, p.shards.Routes...)
+	out.Marks = append(out.Marks, p.shards.Marks...)
+	out.Untaken = append(out.Untaken, p.shards.Untaken...)
 	for i := range p.shards.Mail {
 		n.post(&p.shards.Mail[i])
 	}

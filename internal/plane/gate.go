@@ -68,7 +68,7 @@ func (g Gate) AtGate(kind wire.Kind, size, kept, most int) Treatment {
 		return Left
 	case kind == wire.KindReply:
 		return GoesOn
-	case kind != wire.KindEnvelope:
+	case kind != wire.KindEnvelope && kind != wire.KindMarker: // a marker stands behind envelopes that are kept
 		return Unknown
 	case size > most-kept:
 		return NoPlace

@@ -38,7 +38,7 @@ func TestAtGate(t *testing.T) {
 		}{{0, Kept}, {90, Kept}, {91, NoPlace}, {100, NoPlace}, {1 << 40, NoPlace}} {
 			want := Unknown
 			switch kind {
-			case wire.KindEnvelope:
+			case wire.KindEnvelope, wire.KindMarker:
 				want = c.want
 			case wire.KindReply:
 				want = GoesOn

@@ -13,6 +13,8 @@ import (
 	"github.com/kith-io/kith/internal/check"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/sim/setup"
 )
 
@@ -31,12 +33,13 @@ const (
 	OffLimits      = "limits"      // asks that nobody waits for long, and headers
 	OffWaits       = "waits"       // senders that wait for room at slow entities
 	OffCrashes     = "crashes"     // entities that rest, stop or are given up after panics
+	OffMoves       = "moves"       // shards that are moved between members that stay
 )
 
 // Draws returns everything that a storm can be run without.
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
-		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes}
+		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -50,6 +53,7 @@ type draws struct {
 	large    bool
 	waits    *waits
 	crashes  *crashes
+	moves    *rand.Rand    // which shards are moved, and where to; nil: none
 	brief    *rand.Rand    // which asks are waited for shortly, and have headers; nil: none
 	truce    time.Duration // until then no fault begins
 }
@@ -181,6 +185,10 @@ func (s *storm) planMore() {
 		s.lateHomes(rng)
 	}
 	s.waits.start()
+	if rng, ok := s.draw(OffMoves, 2); ok {
+		s.moves = rng
+		moveShards(s)
+	}
 	if rng, _ := s.draw(OffNaps, 1); s.naps {
 		s.stormy += shortRetention + 40*time.Second
 		s.w.After(between(rng, 8*time.Second, 20*time.Second), func() { s.nap(rng) })
@@ -276,4 +284,29 @@ func (s *storm) firstSeed(order []int) []int {
 		return order
 	}
 	return append(order[1:], 0)
+}
+
+// moveShards has whoever coordinates move a few shards to members drawn at random, and plans the next time. What cannot
+// be moved is refused; several move at once, and faults do not wait for them.
+func moveShards(s *storm) {
+	s.w.After(between(s.moves, 200*time.Millisecond, 4*time.Second), func() {
+		if s.quiet() {
+			return
+		}
+		defer moveShards(s)
+		up := s.up()
+		if len(up) == 0 {
+			return
+		}
+		t := s.types[s.moves.IntN(len(s.types))]
+		for range 1 + s.moves.IntN(4) {
+			c := shard.MoveCommand{Type: route.TypeOf(t.Name), Shard: route.ShardID(s.moves.IntN(int(t.Shards))),
+				To: up[s.moves.IntN(len(up))].ID}
+			for _, p := range up {
+				if !p.Paused() && !p.Stuck() && p.Command(c) == nil {
+					break
+				}
+			}
+		}
+	})
 }

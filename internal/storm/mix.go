@@ -109,6 +109,7 @@ func (s *storm) drawn() (text string) {
 	add("senders that wait", s.waits != nil)
 	add("named timers", s.timers.more != nil)
 	add("crash policies", s.crashes != nil)
+	add("moves", s.moves != nil)
 	return text
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/stats"
 )
 
@@ -136,4 +137,21 @@ func (u *uplink) dropReason() dropWhy {
 		return dropRefused
 	}
 	return dropClosed
+}
+
+// VersionOf returns the wire version that the last control connection to a peer has chosen, zero before the first.
+func VersionOf(t *Transport, id peer.ID) uint16 {
+	t.mu.Lock()
+	r := t.remotes[id]
+	t.mu.Unlock()
+	if r == nil {
+		return 0
+	}
+	c := r.ctl.Load()
+	if c == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.version
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -116,6 +117,7 @@ func (l *link) connected() {
 	l.owed, l.heard = 0, 0
 	l.forgetFull()
 	l.flow.Reconnected(l.conn.gen)
+	l.conn.from.post(shard.MarkAgainCommand{To: l.conn.to})
 	l.pump()
 }
 
@@ -264,6 +266,8 @@ func (p *Process) frame(in *inbound, gen uint32, from peer.ID, frame []byte) (co
 			return true
 		}
 		p.replied(from, corr, route.Reason(status), payload)
+	case wire.KindMarker:
+		marked(p, from, frame)
 	}
 	return true
 }

@@ -81,7 +81,9 @@ func (w *World) Start(idx int, seeds []peer.Addr) *Process {
 	if mc.Records = w.Config.Records; idx < len(w.Config.Roles) {
 		mc.Roles = w.Config.Roles[idx]
 	}
-	p.Node = node.New(node.Config{Self: p.ID, Seed: w.hostRand.Uint64(), Membership: mc, Shard: w.Config.Shard,
+	sharding := w.Config.Shard
+	sharding.Moves = func(peer.ID) bool { return w.version() >= movesSince }
+	p.Node = node.New(node.Config{Self: p.ID, Seed: w.hostRand.Uint64(), Membership: mc, Shard: sharding,
 		ProcessDeathIsProof: w.Config.ProcessDeathIsProof, Resolver: w.Config.Resolver, Courier: w.Config.Courier})
 	w.trace.note(w.Now, idx, opFault, "start")
 	h.Process = p
@@ -307,6 +309,7 @@ func (p *Process) perform(e *node.Effects) {
 		p.Routed(e.Routes[i])
 	}
 	p.heed(e)
+	mark(p, e.Marks)
 	for i := range e.TypeRefused {
 		p.typeRefused(e.TypeRefused[i])
 	}

@@ -130,6 +130,8 @@ func (t *trace) route(w *World, p *Process, r *shard.RouteChange) {
 		w.tell(p, "route %s: here", w.ShardName(r.Type, r.Shard))
 	case shard.RouteRemote:
 		w.tell(p, "route %s: at %s", w.ShardName(r.Type, r.Shard), w.Name(r.Home))
+	case shard.RouteMoving:
+		w.tell(p, "route %s: leaves %s", w.ShardName(r.Type, r.Shard), w.Name(r.Home))
 	default:
 		w.tell(p, "route %s: unknown", w.ShardName(r.Type, r.Shard))
 	}
@@ -137,7 +139,10 @@ func (t *trace) route(w *World, p *Process, r *shard.RouteChange) {
 
 var shardEventNames = map[shard.EventKind]string{shard.CoordinatorStarted: "coordinator collects reports of",
 	shard.CoordinatorReady: "coordinator ready for", shard.CoordinatorStopped: "coordinator stopped for",
-	shard.ShardAllocated: "allocated", shard.ShardReleased: "released", shard.StaleRefused: "refused stale"}
+	shard.ShardAllocated: "allocated", shard.ShardReleased: "released", shard.StaleRefused: "refused stale",
+	shard.MoveBegan: "move began", shard.MoveMarked: "all have marked the move",
+	shard.MoveHandedOver: "handed over the rest",
+	shard.MoveDone:       "move done", shard.MoveAborted: "move given up"}
 
 func (t *trace) shard(w *World, p *Process, e *shard.Event) {
 	t.begin(w.Now, p.Index, opShard)

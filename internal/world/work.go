@@ -12,6 +12,7 @@ import (
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -190,4 +191,39 @@ func (p *Process) envelope(in *inbound, gen uint32, from peer.ID, frame []byte, 
 	done := func() { p.consume(in, gen, len(frame)) }
 	r.queueOf(route.ShardID(e.Shard)).put(waitingFrame{from: from, frame: slices.Clone(frame), done: done})
 	return false
+}
+
+// movesSince is the wire version in which moves came.
+const movesSince = 5
+
+// mark writes markers behind what was sent to their shards, whose slots are closed by now.
+func mark(p *Process, list []shard.Mark) {
+	for _, m := range list {
+		l := p.linkOf(m.To, uint32(m.Shard))
+		if l.conn.forgotten {
+			continue // its removal counts as the marker
+		}
+		if l.flow.AppendMarker(wire.Marker{Type: uint32(m.Type), Shard: uint32(m.Shard), Term: m.Number.Term,
+			Seq: m.Number.Seq}) == nil { // else the move is given up for want of it
+			l.wake()
+		}
+	}
+}
+
+// marked takes a marker off a data connection. It goes to the node behind what waits for the worker of its shard.
+func marked(p *Process, from peer.ID, frame []byte) {
+	m, err := wire.ParseMarker(frame[wire.HeaderSize:])
+	if err != nil {
+		p.World.Watcher.Violate(p, "frame", "marker of %s: %v", p.World.Name(from), err)
+		return
+	}
+	tell := func() {
+		p.post(shard.MarkedCommand{Type: route.TypeID(m.Type), Shard: route.ShardID(m.Shard),
+			Number: shard.Number{Term: m.Term, Seq: m.Seq}, From: from})
+	}
+	if r := p.Region(route.TypeID(m.Type)); r != nil && r.queueOf(route.ShardID(m.Shard)) != nil {
+		r.queueOf(route.ShardID(m.Shard)).order(tell)
+		return
+	}
+	tell()
 }

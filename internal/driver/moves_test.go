@@ -1,0 +1,182 @@
+// Moves of shards over real sockets, under tells and asks from two senders, in all three modes.
+
+package driver
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+)
+
+// movers is three nodes that all host a type of each mode, and a ledger of what its handlers got: numbers of senders,
+// which have to come once and in order.
+type movers struct {
+	t     *testing.T
+	nodes []*Driver
+
+	mu    sync.Mutex
+	last  map[string]uint32 // by type, entity and sender
+	wrong []string
+	lost  []Undelivered
+	began map[string]route.Fence // by type and shard: the highest fence that a handler has seen
+}
+
+type mover struct {
+	m   *movers
+	typ string
+}
+
+// Receive takes a sender's name, one byte, and its number.
+func (h *mover) Receive(c *entity.Context, payload []byte) error {
+	h.m.takes(fmt.Sprintf("%s/%s/%c", h.typ, c.ID, payload[0]), binary.LittleEndian.Uint32(payload[1:]),
+		fmt.Sprintf("%s/%d", h.typ, c.Shard), c.Fence)
+	if c.Asked() {
+		return c.Reply(payload)
+	}
+	return nil
+}
+
+func (h *mover) Stop(*entity.Context) {}
+
+func (m *movers) takes(key string, n uint32, at string, f route.Fence) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last := m.last[key]; n != last+1 {
+		m.wrong = append(m.wrong, fmt.Sprintf("%s: %d after %d", key, n, last))
+	}
+	m.last[key] = max(m.last[key], n)
+	if m.began[at].Compare(f) > 0 {
+		m.wrong = append(m.wrong, fmt.Sprintf("%s: handled under %s after %s", at, f, m.began[at]))
+	}
+	m.began[at] = f
+}
+
+func newMovers(t *testing.T) *movers {
+	m := &movers{t: t, last: map[string]uint32{}, began: map[string]route.Fence{}}
+	tuning := membership.Config{GossipInterval: 100 * time.Millisecond, LeaderInterval: 50 * time.Millisecond,
+		ProbeInterval: 100 * time.Millisecond}
+	for i := range 3 {
+		cfg := Config{Membership: tuning, Undelivered: func(u Undelivered) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.lost = append(m.lost, u)
+		}}
+		if i > 0 {
+			cfg.Seeds = []string{m.nodes[0].Self().Addr.String()}
+		}
+		d, err := Start(t.Context(), cfg.WithDefaults())
+		require.NoError(t, err)
+		t.Cleanup(func() { closes(t, d) })
+		for _, mode := range allModes {
+			typ := entity.Type{Name: mode.String(), Shards: 4, Mode: mode,
+				New: func(string, route.Fence) entity.Handler { return &mover{m, mode.String()} }}
+			_, err := d.Register(typ)
+			require.NoError(t, err)
+		}
+		require.NoError(t, d.Ready(t.Context()))
+		m.nodes = append(m.nodes, d)
+	}
+	return m
+}
+
+func (d *Driver) regionNamed(name string) *Region { return d.regions.Load().byName[name] }
+
+// move has the coordinator move a shard, and returns its error.
+func (m *movers) move(typ string, s route.ShardID, to *Driver) (err error) {
+	cmd := shard.MoveCommand{Type: route.TypeOf(typ), Shard: s, To: to.Self()}
+	onControl(m.nodes[0], func() { err = m.nodes[0].command(cmd) })
+	return err
+}
+
+// home returns the node that hosts a shard, nil while none does.
+func (m *movers) home(typ string, s route.ShardID) *Driver {
+	for _, d := range m.nodes {
+		if h := (slotRef{d.regionNamed(typ), s}).host(); h != nil && !h.Ending() {
+			return d
+		}
+	}
+	return nil
+}
+
+// sends has a sender tell, and every fourth time ask, one entity of each mode until it is told to stop; it returns how
+// many it sent to each.
+func (m *movers) sends(d *Driver, name byte, id string, stop *atomic.Bool) (sent uint32) {
+	for !stop.Load() {
+		sent++
+		payload := binary.LittleEndian.AppendUint32([]byte{name}, sent)
+		for _, mode := range allModes {
+			r := d.regionNamed(mode.String())
+			if sent%4 == 0 {
+				if _, err := r.AskWithin(patience, id, payload, nil); err != nil {
+					m.note("ask %d of %c: %v", sent, name, err)
+				}
+				continue
+			}
+			for err := r.Tell(id, payload); err != nil; err = r.Tell(id, payload) {
+				if !errors.Is(err, route.ErrLinkFull) && !errors.Is(err, route.ErrMailboxFull) {
+					m.note("tell %d of %c: %v", sent, name, err)
+					break
+				}
+			}
+		}
+	}
+	return sent
+}
+
+func (m *movers) note(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
+}
+
+// Shards move back and forth between nodes that live, while two nodes tell and ask their entities: nothing is lost,
+// overtaken or doubled, and every ask is answered (SHD-12, in all modes).
+func TestMovesOverSocketsLoseNothing(t *testing.T) {
+	m := newMovers(t)
+	const id = "x"
+	var stop atomic.Bool
+	var senders sync.WaitGroup
+	var sent [2]uint32
+	for i, d := range m.nodes[1:] {
+		senders.Go(func() { sent[i] = m.sends(d, byte('a'+i), id, &stop) })
+	}
+	for round := range 6 {
+		for _, mode := range allModes {
+			typ := mode.String()
+			s := m.nodes[0].regionNamed(typ).Shard(id)
+			to := m.nodes[round%3]
+			eventually(t, func() bool {
+				err := m.move(typ, s, to)
+				return err == nil || errors.Is(err, shard.ErrAtHome)
+			})
+			eventually(t, func() bool { return m.home(typ, s) == to })
+		}
+	}
+	stop.Store(true)
+	senders.Wait()
+	for i := range sent {
+		for _, mode := range allModes {
+			eventually(t, func() bool {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				return m.last[fmt.Sprintf("%s/%s/%c", mode, id, 'a'+i)] == sent[i]
+			})
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	require.Empty(t, m.wrong)
+	require.Empty(t, m.lost)
+	t.Logf("sent %v to each of three entities", sent)
+}
