@@ -99,7 +99,7 @@ var bugs = slices.Concat([]bug{
 	},
 	{
 		Name: "fence-given-twice", Seeds: 60,
-		In:  "shard.coordinator.allocate",
+		In:  "shard.moves.give",
 		Old: "c.t.epoch++",
 		New: "",
 	},
@@ -112,7 +112,7 @@ var bugs = slices.Concat([]bug{
 	{
 		// What it doubles fills memory with more seeds.
 		Name: "home-told-before-its-owner-confirmed", Seeds: 10,
-		In:  "shard.coordinator.allocate",
+		In:  "shard.moves.give",
 		Old: "c.records[s] = record{home: p, fence: f, phase: starting}",
 		New: "c.records[s] = record{home: p, fence: f, phase: starting}\n\tc.confirm(s)",
 	},
