@@ -49,7 +49,7 @@ func mostSuitable(loads []load) *load {
 }
 
 // rebalance returns the shards that one round would move, by the default strategy. owned holds the shards of each
-// region of loads in the order of their allocation. No shard is moved yet: Stats tells how many would be.
+// region of loads in the order of their allocation: Stats tells how many would be.
 func rebalance(loads []load, owned [][]route.ShardID, absolute, percent int) (shards []route.ShardID) {
 	v := strategy.View{Limit: route.MaxShards}
 	for i := range loads {

@@ -46,6 +46,9 @@ type Config struct {
 	MarkTime  time.Duration // a move is given up when somebody has not marked by then
 	DrainTime time.Duration // a shard that moves is stopped after this, though its mailboxes are not empty
 	MaxMoves  int           // of one type, under way at once
+	// RebalanceInterval is how often the balance is looked at: shards move from who has many to who has few, by the
+	// limits of strategy.LeastShards, while moves may begin. Zero: never.
+	RebalanceInterval time.Duration
 	// MaxHandOver bounds, in bytes, what one shard hands over, and four times as much what waits here for shards to come.
 	// What is larger stays, and the shard with it.
 	MaxHandOver int
@@ -86,7 +89,7 @@ func (c Config) Validate() error {
 		d    time.Duration
 	}{{"RetryInterval", c.RetryInterval}, {"RetryMax", c.RetryMax}, {"TakeoverTime", c.TakeoverTime},
 		{"BatchDelay", c.BatchDelay}, {"DrainPatience", c.DrainPatience}, {"MarkTime", c.MarkTime},
-		{"DrainTime", c.DrainTime}} {
+		{"DrainTime", c.DrainTime}, {"RebalanceInterval", c.RebalanceInterval}} {
 		if f.d < 0 {
 			errs = append(errs, fmt.Errorf("shard: %s is negative: %v", f.name, f.d))
 		}

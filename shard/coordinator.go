@@ -381,6 +381,9 @@ func (c *coordinator) onGoneAck(from peer.ID, list []held) {
 // next returns the earliest repetition that is due.
 func (c *coordinator) next() time.Duration {
 	var d least
+	if c.ready && c.m.cfg.RebalanceInterval > 0 {
+		d.add(max(c.moves.balanceAt, 1)) // at once the first time
+	}
 	for _, p := range c.clients {
 		d.add(p.retry.at)
 	}

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -26,6 +27,8 @@ type moves struct {
 	c     *coordinator
 	under map[route.ShardID]*move
 	heirs map[route.ShardID]heir
+
+	balanceAt time.Duration // when balance is looked at next; 0: not yet
 }
 
 // move is one that is under way: its record is moving.

@@ -395,6 +395,40 @@ func TestLeaverMovesItsShards(t *testing.T) {
 	w.agree(orders, all(orders)...)
 }
 
+// A member that comes late gets its share, in rounds, and then nothing moves any more; nothing moves for the sake of
+// balance while a member is Down (SHD-6).
+func TestRebalanceGivesALateMemberItsShare(t *testing.T) {
+	w := startWorld(t, 2)
+	w.nodes[0].m.cfg.RebalanceInterval = 10 * time.Second
+	w.registerAll(orders)
+	w.nodes[0].want(orders, all(orders)...)
+	w.pass(time.Minute)
+	require.Len(t, w.nodes[1].hosted, 15)
+	late := w.join()
+	w.publish()
+	w.promote()
+	w.publish()
+	late.do(RegisterCommand{orders})
+	ill := w.join()
+	w.set(ill.id, membership.Down)
+	w.publish()
+	w.pass(time.Minute)
+	require.Empty(t, late.hosted, "a member is Down")
+	w.promote()
+	w.publish()
+	w.pass(2 * time.Minute)
+	for _, n := range w.nodes[:3] {
+		require.Len(t, n.hosted, 10)
+		n.want(orders, all(orders)...)
+	}
+	w.pass(time.Second)
+	w.agree(orders, all(orders)...)
+	boss := w.nodes[0]
+	require.Equal(t, 10, count(boss.events, MoveDone))
+	w.pass(time.Minute)
+	require.Equal(t, 10, count(boss.events, MoveBegan), "it is balanced")
+}
+
 // play performs a random event of the data plane.
 func (x *traffic) play(t *rapid.T, s Settings) {
 	w := x.w

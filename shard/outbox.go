@@ -1,5 +1,5 @@
 // Outbox: what a coordinator sends gathers during a verb and leaves in a few messages per member; what is not answered
-// is repeated by one timer per member.
+// is repeated by one timer per member. The balance of shards is looked at on the same ticks.
 
 package shard
 
@@ -9,6 +9,7 @@ import (
 
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -29,6 +30,7 @@ func (c *coordinator) flush() {
 
 // tick repeats what is due.
 func (c *coordinator) tick() {
+	c.moves.balance()
 	for _, p := range c.clients {
 		if p.retry.at == 0 || c.m.now < p.retry.at {
 			continue
@@ -131,4 +133,40 @@ func (c *coordinator) sendHomes(p *client, shards []route.ShardID) {
 		}
 		c.m.post(p.id, l)
 	}
+}
+
+// balance begins the moves of one round, at most once in an interval and when the last round is over. Nothing moves for
+// the sake of balance while moves are not allowed for another reason.
+func (mv *moves) balance() {
+	c := mv.c
+	wait := c.m.cfg.RebalanceInterval
+	if wait == 0 || !c.ready || mv.balanceAt != 0 && c.m.now < mv.balanceAt {
+		return
+	}
+	first := mv.balanceAt == 0
+	if mv.balanceAt = c.m.after(wait); first || len(mv.under) > 0 || mv.allowed() != nil {
+		return
+	}
+	least := strategy.LeastShards{Absolute: rebalanceAbsolute, Percent: rebalancePercent}
+	list, _ := least.Rebalance(mv.view()) // it never fails
+	for _, n := range list {
+		r := &c.records[n.Shard]
+		if r.phase == alive && r.home.id == n.From && mv.allowed() == nil {
+			mv.begin(n.Shard, n.To)
+		}
+	}
+}
+
+// view is what a strategy is shown.
+func (mv *moves) view() *strategy.View {
+	c := mv.c
+	v := &strategy.View{Now: c.m.now, Shards: c.settings.Shards, Limit: c.m.cfg.MaxMoves}
+	hosts := c.loads()
+	owned := c.ownedBy(hosts)
+	for i, l := range hosts { // sorted as clients are
+		mb, _ := c.m.view.Member(l.id)
+		v.Regions = append(v.Regions, strategy.Region{ID: l.id, Status: mb.Status, AppVersion: mb.AppVersion,
+			Draining: l.leaving, Count: len(owned[i]), Shards: owned[i]})
+	}
+	return v
 }

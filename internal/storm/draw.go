@@ -96,6 +96,9 @@ func (s *storm) drawMore(cfg *setup.Config) {
 		s.brief = rng
 	}
 	s.drawWaits()
+	if rng, ok := s.draw(OffMoves, 2); ok && rng.IntN(2) == 0 {
+		cfg.Shard.RebalanceInterval = between(rng, 2*time.Second, 15*time.Second)
+	}
 	if rng, ok := s.draw(OffLarge, 2); ok {
 		s.drawLarge(&cfg.Data, rng)
 	}
