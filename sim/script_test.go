@@ -135,7 +135,7 @@ func (s *script) command(f []string) {
 		"type": s.typ, "start": s.start, "await": s.await, "run": s.run, "partition": s.partition, "cut": s.cut,
 		"heal": s.heal, "pause": s.pause, "stick": s.stick, "crash": s.crash, "kill": s.crash, "poweroff": s.powerOff,
 		"down": s.down, "quarantine": s.quarantine,
-		"restart": s.restart, "leave": s.leave, "tell": s.tell, "ask": s.ask, "view": s.view,
+		"restart": s.restart, "leave": s.leave, "move": s.move, "tell": s.tell, "ask": s.ask, "view": s.view,
 		"owners": s.owners,
 		"parked": s.parked, "hide": s.hide, "show": s.show, "prepare": s.prepare, "clock": s.clock,
 		"form": s.form, "inorder": func([]string) { s.order = true },
@@ -376,6 +376,21 @@ func (s *script) restart(args []string) {
 func (s *script) leave(args []string) {
 	for _, a := range args {
 		s.w.Leave(s.host(a))
+	}
+}
+
+// move type/shard to: whoever coordinates moves a shard to a host.
+func (s *script) move(args []string) {
+	typ, shardID, _ := strings.Cut(args[0], "/")
+	cmd := shard.MoveCommand{Type: route.TypeOf(typ), Shard: route.ShardID(s.number(shardID)), To: s.host(args[1]).ID}
+	var err error
+	for _, p := range s.w.Running() {
+		if err = p.Command(cmd); err == nil || !errors.Is(err, shard.ErrNotCoordinator) {
+			break
+		}
+	}
+	if err != nil {
+		s.printf("error: %v", err)
 	}
 }
 

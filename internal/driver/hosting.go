@@ -7,6 +7,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/exec"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
@@ -120,5 +121,23 @@ func (x hostRuntime) Ask(headers []byte, d time.Duration, typ, id string, payloa
 	if err != nil {
 		return nil, err
 	}
+	if sh := r.Shard(id); r == x.r && sh == x.Shard() {
+		if err := r.slots[sh].asksItself(); err != nil {
+			return nil, err
+		}
+	}
 	return r.AskWithinWith(d, headersOf(headers), id, payload, nil)
+}
+
+// asksItself judges an ask of a handler to the shard that it belongs to.
+func (s *regionSlot) asksItself() error {
+	if s.route.Load() != nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if why := plane.AsksItself(&s.slot); why != route.OK {
+		return route.NotRun(why.Err())
+	}
+	return nil
 }

@@ -220,3 +220,50 @@ func TestNodeEndsInTheMiddleOfAMove(t *testing.T) {
 		})
 	}
 }
+
+// loner asks an entity of its own shard when it is told to go on.
+type loner struct {
+	began chan struct{}
+	on    chan struct{}
+	got   chan error
+}
+
+func (h *loner) Receive(c *entity.Context, payload []byte) error {
+	if c.Asked() {
+		return c.Reply(payload)
+	}
+	close(h.began)
+	<-h.on
+	_, err := c.Ask(patience, "lone", "b", nil)
+	h.got <- err
+	return nil
+}
+
+func (h *loner) Stop(*entity.Context) {}
+
+// An entity that asks its own shard, which moves, gets a typed error at once: its stop waits for the entity, and the
+// answer would wait for the stop.
+func TestAskOfAShardThatMovesToItself(t *testing.T) {
+	m := newMovers(t)
+	h := &loner{make(chan struct{}), make(chan struct{}), make(chan error, 1)}
+	for _, d := range m.nodes {
+		_, err := d.Register(entity.Type{Name: "lone", Shards: 1, Mode: entity.Blocking,
+			New: func(string, route.Fence) entity.Handler { return h }})
+		require.NoError(t, err)
+	}
+	r := m.nodes[0].regionNamed("lone")
+	require.NoError(t, r.Tell("a", nil))
+	<-h.began
+	from := m.home("lone", 0)
+	to := m.nodes[0]
+	if to == from {
+		to = m.nodes[1]
+	}
+	eventually(t, func() bool { return m.move("lone", 0, to) == nil })
+	eventually(t, func() bool { return from.regionNamed("lone").slots[0].route.Load() == nil })
+	close(h.on)
+	err := <-h.got
+	require.ErrorIs(t, err, route.ErrShardStopping)
+	require.False(t, route.MayHaveRun(err))
+	eventually(t, func() bool { return m.home("lone", 0) == to })
+}

@@ -116,3 +116,12 @@ func want(s *flow.Slot) Next {
 	}
 	return Rest
 }
+
+// AsksItself says whether a handler of a shard may wait for an answer of that same shard, whose slot it is: not when
+// the shard leaves or stops here, because its stop waits for the handler, and the answer for the stop.
+func AsksItself(s *flow.Slot) route.Reason {
+	if s.State() < flow.Local {
+		return route.ShardStopping
+	}
+	return route.OK
+}

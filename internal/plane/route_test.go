@@ -261,3 +261,17 @@ func TestRemoved(t *testing.T) {
 	require.Equal(t, []peer.ID{other, there}, ids)
 	require.False(t, slices.ContainsFunc(ids, r.Has))
 }
+
+// A handler may ask its own shard while that lives here, also while what had parked goes first; not when it leaves.
+func TestAsksItself(t *testing.T) {
+	s := flow.MakeSlot(flow.NewParking(0, 0, 0, nil))
+	require.Equal(t, route.ShardStopping, AsksItself(&s))
+	_, err := Park(&s, 0, &wire.Envelope{Payload: []byte("x")}, "id")
+	require.NoError(t, err)
+	require.Equal(t, route.ShardStopping, AsksItself(&s))
+	here := Home{At: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: 1}, Fence: route.MakeFence(1, 1, 1), Local: true}
+	require.Equal(t, Flush, Move(&s, here))
+	require.Equal(t, route.OK, AsksItself(&s))
+	Close(&s)
+	require.Equal(t, route.ShardStopping, AsksItself(&s))
+}

@@ -226,6 +226,11 @@ func (r shardRuntime) Tell(headers []byte, typ, id string, payload []byte) error
 
 // Ask implements entity.Runtime: the handler's coroutine is put aside until the answer comes.
 func (r shardRuntime) Ask(headers []byte, d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+	if n := r.h.shard.ID(); route.TypeOf(typ) == r.r.ID && route.ShardOf(id, r.r.Type.Shards) == n {
+		if why := plane.AsksItself(&r.r.Slots[n]); why != route.OK {
+			return nil, why.Err()
+		}
+	}
 	return r.p.askInside(headers, d, typ, id, payload)
 }
 
