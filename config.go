@@ -62,10 +62,11 @@ type Config struct {
 	// 60 s above 100, and 20 s without a resolver. A fixed time that is too short for five members is refused, unless the
 	// resolver is off; when the cluster outgrows it, a warning is logged.
 	TakeoverTime time.Duration
-	// ProcessDeathIsProof gives the shards of a process that died to others at once, without the takeover time: when its
-	// connection is reset and its host then refuses another one, or a new process answers there. Leave it off where
-	// anything between the nodes could do so for a process that lives: a proxy, a firewall, a load balancer. A node that
-	// ends while a handler does not return keeps its port until that one has. Set it on all nodes or none.
+	// ProcessDeathIsProof gives the shards of a process that died to others at once, without the takeover time, and what
+	// it coordinated to the next oldest: when its connection is reset and its host then refuses another one, or a new
+	// process answers there. Leave it off where anything between the nodes could do so for a process that lives: a proxy,
+	// a firewall, a load balancer. A node that ends while a handler does not return keeps its port until that one has.
+	// Set it on all nodes or none.
 	ProcessDeathIsProof bool
 	// JoinTimeout ends the node when it was not admitted in time; zero means never. 40 s is a good value under an
 	// orchestrator that restarts it.

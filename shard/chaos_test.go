@@ -92,6 +92,11 @@ func (w *world) act(t *rapid.T, s Settings) {
 		if n := w.pick(t, (*testNode).well); n != nil {
 			n.silence()
 		}
+	case k < 98:
+		dead := w.pick(t, func(n *testNode) bool { return n.dead })
+		if n := w.pick(t, (*testNode).well); n != nil && dead != nil {
+			n.do(DeathCommand{dead.id})
+		}
 	default:
 		w.housekeep()
 	}

@@ -15,7 +15,9 @@
 // The question is not sent while an older member of the role is Down and not removed yet: if this node fell before its
 // view spread, the older one would stay the oldest and find everybody promised to a higher term. Removal needs
 // convergence, so after it no surviving view lacks the loss. Nothing is lost by it: the reports are not what this
-// coordinator has to wait for longest.
+// coordinator has to wait for longest. An older one whose process is proven dead (DeathCommand) is none to wait for: it
+// never coordinates again; and its report is not missed, since it owns nothing and every order of it that is still
+// under way is refused by those who promised.
 
 package shard
 
@@ -72,7 +74,7 @@ func (c *coordinator) questions() {
 
 // first returns the oldest member of all while its report is missing to a reign that is not ready.
 func (c *coordinator) first() *client {
-	oldest, ok := c.m.view.Oldest("")
+	oldest, ok := c.m.past.oldest(c.m.view, "")
 	if c.ready || !ok {
 		return nil
 	}
@@ -84,7 +86,9 @@ func (c *coordinator) first() *client {
 
 // needs reports whether a client's report is missing. Everybody's counts, also after this reign began: whoever joins
 // later hears the settings by the question.
-func (c *coordinator) needs(p *client) bool { return !p.full() && c.m.live(p.id) }
+func (c *coordinator) needs(p *client) bool {
+	return !p.full() && c.m.live(p.id) && !c.m.past.dead.Has(p.id)
+}
 
 // question asks for a report once; the client's timer repeats it.
 func (c *coordinator) question(p *client) {
@@ -101,10 +105,11 @@ func (c *coordinator) sendQuestion(p *client) {
 		WantPast: !c.m.past.whole(c.m.now)})
 }
 
-// early reports whether an older member of the role is Down and not removed yet.
+// early reports whether an older member of the role is Down and not removed yet, and its process not proven dead.
 func (c *coordinator) early() bool {
 	for _, mb := range c.m.view.Members {
-		if mb.Status == membership.Down && mb.UpNumber != 0 && mb.UpNumber < c.term && mb.HasRole(c.settings.Role) {
+		if mb.Status == membership.Down && mb.UpNumber != 0 && mb.UpNumber < c.term && mb.HasRole(c.settings.Role) &&
+			!c.m.past.dead.Has(mb.ID) {
 			return true
 		}
 	}

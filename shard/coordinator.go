@@ -142,12 +142,13 @@ func (m *Machine) presides(t *typ, role string, term uint32) bool {
 // lower than the term that was promised here. That is the oldest of the role unless the type had a coordinator in
 // another role, of younger members: its term binds all who promised, so a lower one never gets ready.
 func (m *Machine) follows(t *typ, role string) (next membership.Member, ok bool) {
-	if next, ok = m.view.Oldest(role); !ok || next.UpNumber >= t.promise.term {
+	if next, ok = m.past.oldest(m.view, role); !ok || next.UpNumber >= t.promise.term {
 		return next, ok
 	}
 	ok = false
 	for _, mb := range m.view.Members {
-		if mb.HasRole(role) && counts(mb) && mb.UpNumber >= t.promise.term && (!ok || mb.UpNumber < next.UpNumber) {
+		if mb.HasRole(role) && counts(mb) && mb.UpNumber >= t.promise.term && !m.past.dead.Has(mb.ID) &&
+			(!ok || mb.UpNumber < next.UpNumber) {
 			next, ok = mb, true
 		}
 	}

@@ -151,19 +151,6 @@ func (m *Machine) tickLeave() {
 	}
 }
 
-// died takes proof that a member's process is gone, which counts as its leave notice. A stranger's is nothing to this
-// node.
-func (m *Machine) died(id peer.ID) {
-	if m.view == nil || m.over || id == m.self {
-		return
-	}
-	if _, in := m.view.Member(id); !in && m.past.lost(id) == nil {
-		return
-	}
-	m.past.leaveNotices.Add(id)
-	m.reviewAll()
-}
-
 // onLeaveNotice remembers that a member hosts nothing and never will again, or that one has heard this of us.
 func (m *Machine) onLeaveNotice(from peer.ID, f leaveNotice) {
 	if f.Kind == wire.KindLeaveNoticeAck {

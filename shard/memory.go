@@ -45,6 +45,7 @@ type memory struct {
 	number       uint32 // highest up-number in the views in which this node was a voter
 	losses       []lostMember
 	leaveNotices peer.Set
+	dead         peer.Set // of these, whose process is proven gone: they coordinate nothing either
 	population   population
 	blindUntil   time.Duration // losses before the up-number may be missing
 	forgotUntil  time.Duration // losses that did not fit are missing
@@ -130,6 +131,7 @@ func (p *memory) age(now time.Duration) (changed bool) {
 		old := l.removed && now >= l.until
 		if old {
 			p.leaveNotices.Remove(l.id)
+			p.dead.Remove(l.id)
 		}
 		return old
 	})
@@ -156,6 +158,23 @@ func (p *memory) next() time.Duration {
 
 // whole reports whether no loss within the takeover time can be missing.
 func (p *memory) whole(now time.Duration) bool { return now >= p.blindUntil && now >= p.forgotUntil }
+
+// oldest returns the oldest member of a role in a view that may coordinate. A process that is proven dead never will
+// again, whatever the view says of it.
+func (p *memory) oldest(v *membership.View, role string) (oldest membership.Member, ok bool) {
+	if len(p.dead) == 0 {
+		return v.Oldest(role)
+	}
+	for _, mb := range v.Members {
+		if mb.UpNumber == 0 || !mb.Status.Counts() || !mb.HasRole(role) || p.dead.Has(mb.ID) {
+			continue
+		}
+		if !ok || mb.UpNumber < oldest.UpNumber {
+			oldest, ok = mb, true
+		}
+	}
+	return oldest, ok
+}
 
 // owes reports whether a member that this node no longer hears may still be hosting.
 func (m *Machine) owes(id peer.ID) bool {

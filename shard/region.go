@@ -182,8 +182,8 @@ func (m *Machine) hosts(t *typ) bool {
 // when this node's view has not caught up with it yet; or, when that one has gone, the oldest that can follow it. Zero
 // when there is none.
 func (m *Machine) target(t *typ) (peer.ID, uint32) {
-	oldest, ok := m.view.Oldest(t.region.settings.Role)
-	if p := t.promise; p.term > 0 && m.live(p.to) && (!ok || oldest.UpNumber <= p.term) {
+	oldest, ok := m.past.oldest(m.view, t.region.settings.Role)
+	if p := t.promise; p.term > 0 && m.live(p.to) && !m.past.dead.Has(p.to) && (!ok || oldest.UpNumber <= p.term) {
 		return p.to, p.term
 	}
 	next, ok := m.follows(t, t.region.settings.Role)
@@ -222,7 +222,7 @@ func (m *Machine) rejoin(t *typ) {
 
 func (m *Machine) announce(t *typ) {
 	g := t.region
-	if oldest, _ := m.view.Oldest(g.settings.Role); oldest.UpNumber < t.promise.term && g.to != t.promise.to {
+	if oldest, _ := m.past.oldest(m.view, g.settings.Role); oldest.UpNumber < t.promise.term && g.to != t.promise.to {
 		m.post(g.to, m.higher(t)) // it may not know why the oldest cannot coordinate
 	}
 	m.post(g.to, register{head: m.head(t.id, g.term), Settings: g.settings, Hosts: m.hosts(t), Knows: true})

@@ -29,16 +29,37 @@ func (m *Machine) regionView(t *typ, lost bool) {
 	m.retarget(t)
 }
 
+// died takes proof that a member's process is gone. It counts as its leave notice, and beyond that: routes to it end,
+// and it coordinates nothing any more, so the next oldest begins without waiting for the members to decide that it is
+// Down. A stranger's is nothing to this node.
+func (m *Machine) died(id peer.ID) {
+	if m.view == nil || m.over || id == m.self {
+		return
+	}
+	if _, in := m.view.Member(id); !in && m.past.lost(id) == nil {
+		return
+	}
+	m.past.leaveNotices.Add(id)
+	m.past.dead.Add(id)
+	for _, typ := range m.order {
+		if t := m.types[typ]; t.region != nil {
+			m.regionView(t, true)
+		}
+	}
+	m.reviewAll()
+}
+
 // met reports whether id is a member of this node's view.
 func (m *Machine) met(id peer.ID) bool {
 	_, ok := m.view.Member(id)
 	return ok
 }
 
-// gone reports whether id was a member and is Down or removed. One that this node has not met yet is not gone.
+// gone reports whether id was a member and is Down, removed or proven dead. One that this node has not met yet is not
+// gone.
 func (m *Machine) gone(id peer.ID) bool {
 	if mb, ok := m.view.Member(id); ok {
-		return mb.Status == membership.Down
+		return mb.Status == membership.Down || m.past.dead.Has(id)
 	}
 	l := m.past.lost(id)
 	return l != nil && !l.learnt

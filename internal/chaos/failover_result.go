@@ -60,10 +60,10 @@ const (
 
 // bound returns how long the slowest entity may take; zero: as long as it does.
 func (c Case) bound() time.Duration {
-	switch c {
-	case PauseOwner, LoseCoordinatorProof, LoseBothProof:
+	switch {
+	case c == PauseOwner:
 		return 0
-	case LoseOwnerProof:
+	case c.proof():
 		return boundProof
 	}
 	return boundDefault

@@ -96,6 +96,7 @@ func TestFailoverFaults(t *testing.T) {
 		{LoseOwner, 27 * time.Second, nothing, ""},
 		{LoseOwner, 29 * time.Second, nothing, "owner: 29.000 s, more than 28s"},
 		{LoseOwnerProof, 4 * time.Second, nothing, "owner-proof: 4.000 s, more than 3s"},
+		{LoseBothProof, 4 * time.Second, nothing, "both-proof: 4.000 s, more than 3s"},
 		{PauseOwner, 40 * time.Second, nothing, ""},
 		{LoseBoth, time.Second, func(o *outage) { o.verdict.Double = 1 }, "1 handlings beside another owner"},
 		{LoseBoth, time.Second, func(o *outage) { o.verdict.Back = 2 }, "2 handlings beside another owner"},

@@ -221,7 +221,7 @@ func (c *Checker) ready(p *world.Process, e *shard.Event) {
 		if m.ID == p.ID {
 			continue
 		}
-		if m.Status == membership.Down || c.leaveNotices[m.ID] {
+		if m.Status == membership.Down || c.leaveNotices[m.ID] || provenDead(c, m.ID) {
 			continue // what others hold of it is no excuse: this view has to
 		}
 		if at, ok := c.heard[reportKey{p.ID, m.ID}]; !ok || at < since {
@@ -229,6 +229,12 @@ func (c *Checker) ready(p *world.Process, e *shard.Event) {
 				c.w.Name(m.ID))
 		}
 	}
+}
+
+// provenDead reports whether a member's process is dead where that may be proven: its host says so.
+func provenDead(c *Checker, id peer.ID) bool {
+	p := c.w.ProcessOf(id)
+	return c.w.Config.ProcessDeathIsProof && p != nil && !p.Alive
 }
 
 // seat: who is ready takes the seat of a type's coordinator, and nobody else sits there. A leaver that sent its leave

@@ -77,8 +77,20 @@ var ownerBugs = []bug{
 	{
 		Name: "older-members-wait-for-a-lower-term", Package: "./shard", Run: "TestHigherTermOfAnotherRole",
 		In:  "shard.Machine.follows",
-		Old: "if next, ok = m.view.Oldest(role); !ok || next.UpNumber >= t.promise.term {",
-		New: "if next, ok = m.view.Oldest(role); !ok || next.UpNumber > 0 {",
+		Old: "if next, ok = m.past.oldest(m.view, role); !ok || next.UpNumber >= t.promise.term {",
+		New: "if next, ok = m.past.oldest(m.view, role); !ok || next.UpNumber > 0 {",
+	},
+	{
+		Name: "dead-coordinator-is-waited-for", Package: "./shard", Run: "TestProvenDeathOfTheCoordinator",
+		In:  "shard.Machine.died",
+		Old: "m.past.dead.Add(id)",
+		New: "_ = id",
+	},
+	{
+		Name: "leave-notice-ends-a-reign", Package: "./shard", Run: "TestLeaveNoticeEndsNoReign",
+		In:  "shard.Machine.onLeaveNotice",
+		Old: "m.past.leaveNotices.Add(from)",
+		New: "m.past.leaveNotices.Add(from); m.past.dead.Add(from)",
 	},
 	{
 		Name: "passed-over-without-a-word", Package: "./shard", Run: "TestHigherTermOfAnotherRole",
