@@ -112,7 +112,8 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	d.warnInsecure()
 	nc := node.Config{
 		Self: d.self, Seed: seed, Membership: cfg.members(),
-		Shard:               shard.Config{TakeoverTime: cfg.TakeoverTime, Moves: d.moves},
+		// What another build hands over is not taken: this one stops a shard when its mailboxes are empty, and reads no rest.
+		Shard:               shard.Config{TakeoverTime: cfg.TakeoverTime, Moves: d.moves, MaxHandOver: 1},
 		ProcessDeathIsProof: cfg.ProcessDeathIsProof,
 		Resolver:            cfg.Resolver,
 	}

@@ -14,17 +14,6 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
-// spokenWith returns the version of the control connection to a peer.
-func spokenWith(t *testing.T, tr *Transport, id peer.ID) uint16 {
-	t.Helper()
-	r, err := tr.remote(id)
-	require.NoError(t, err)
-	c := r.control()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.version
-}
-
 // A build talks to its own and to earlier versions, on both lanes, whoever dials: the newest that both speak is
 // chosen. Others are refused with a reason that names both ranges (CARD-3).
 func TestBuildsOfDifferentVersions(t *testing.T) {
@@ -55,6 +44,7 @@ func TestBuildsOfDifferentVersions(t *testing.T) {
 			b.onData = func(c *InConn, fs []byte) { c.Consumed(len(fs)); got <- len(fs) }
 			tb := start(t, b, func(cfg *Config) { cfg.versions = c.takes })
 			ta := start(t, a, func(cfg *Config) { cfg.versions = c.dials })
+			require.Zero(t, VersionOf(ta, tb.Self()), "not known yet")
 			require.NoError(t, ta.Send(peer.Mail{To: tb.Self(), Kind: wire.KindStatus, Body: []byte("hi")}))
 			if c.chosen == 0 {
 				e := want(t, a.refused)
@@ -64,7 +54,7 @@ func TestBuildsOfDifferentVersions(t *testing.T) {
 				return
 			}
 			require.Equal(t, "hi", want(t, b.mails).body)
-			require.Equal(t, c.chosen, spokenWith(t, ta, tb.Self()))
+			require.Equal(t, c.chosen, VersionOf(ta, tb.Self()))
 			require.NoError(t, send(t, ta.Link(tb.Self()), 1, 1, 8, nil))
 			require.Equal(t, wire.SizeEnvelope(1, 8), want(t, got))
 		})
