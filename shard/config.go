@@ -44,7 +44,7 @@ type Config struct {
 	// does not wake a suspended node.
 	Late      func() bool
 	MarkTime  time.Duration // a move is given up when somebody has not marked by then
-	DrainTime time.Duration // a shard that moves is stopped after this, though its mailboxes are not empty
+	DrainTime time.Duration // for runtimes that hand over; those of this project work every mailbox off and do not read it
 	MaxMoves  int           // of one type, under way at once
 	// RebalanceInterval is how often the balance is looked at: shards move from who has many to who has few, by the
 	// limits of strategy.LeastShards, while moves may begin. Zero: never.
