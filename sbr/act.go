@@ -202,19 +202,13 @@ func (m *Machine) leaseTick() {
 
 // leaseView counts down to the release once all who were downed under the lease are removed.
 func (m *Machine) leaseView() {
-	if l := &m.lease; l.held && l.until < 0 && m.removed(l.gone) {
+	here := func(id peer.ID) bool {
+		_, ok := m.view.Member(id)
+		return ok
+	}
+	if l := &m.lease; l.held && l.until < 0 && !slices.ContainsFunc(l.gone, here) {
 		l.until = m.now + m.cfg.LeaseHold
 	}
-}
-
-// removed reports whether none of these is a member any more.
-func (m *Machine) removed(ids peer.Set) bool {
-	for _, id := range ids {
-		if _, ok := m.view.Member(id); ok {
-			return false
-		}
-	}
-	return true
 }
 
 // leaseAnswer takes the answer to the operation that is under way; others are too late.

@@ -110,8 +110,6 @@ type Machine struct {
 	movedAt   time.Duration // when the picture last moved
 	lookedAt  time.Duration // when it last looked who is late
 	silent    []peer.ID     // who was late when this node last looked
-	unheard   peer.Set      // who has not answered for as long as an owner may go on
-	bound     bool          // this node stopped for that
 	late      peer.Set      // who counts, is late and not accused: the picture may be about to change
 	againAt   time.Duration // when a decision that was put off for that is looked at again
 	waitEnd   time.Duration // until when it is put off at most; zero: it is not
@@ -128,10 +126,18 @@ type Machine struct {
 	stopped   bool          // this node was suspended
 	waitedAt  time.Duration // lease-majority: when who does not ask itself gives up waiting; negative: not waiting
 
+	bounded
+	stray   stray
 	lease   lease
 	log     []Decision
 	out     Effects
 	drained bool
+}
+
+// bounded is what a node knows of those who have not answered.
+type bounded struct {
+	unheard peer.Set // who has not answered for as long as an owner may go on
+	bound   bool     // this node stopped for that
 }
 
 // New returns the resolver of self. cfg is taken with its defaults.
@@ -168,6 +174,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 			if m.accused.Has(id) && !m.contact.Has(id) {
 				m.contact.Add(id)
 				m.contactAt = m.now
+				m.stray.look(m, nil, nil)
 			}
 		}
 	case LateCommand:
@@ -175,6 +182,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 	case SleptCommand:
 		if m.open() {
 			m.overslept()
+		}
+		if m.Open() {
 			m.listen()
 		}
 	case UnheardCommand:
@@ -192,7 +201,7 @@ func (m *Machine) Tick(now time.Duration) {
 	m.begin(now)
 	m.lookedAt = now
 	m.leaseTick()
-	if !m.open() {
+	if m.stray.goes(m) || !m.open() {
 		return
 	}
 	if m.lostAt >= 0 {
@@ -224,8 +233,13 @@ func (m *Machine) goLost() {
 	}
 }
 
-// Open reports whether there is something to decide: somebody is accused, and this node has a say.
-func (m *Machine) Open() bool { return m.open() }
+// Open reports whether there is something to decide: somebody is accused, and this node has a say, or never came Up and
+// has lost all who did.
+func (m *Machine) Open() bool { return m.open() || m.Stray(m.now) }
+
+// Stray reports whether this node never came Up and none of those who did is in reach: it goes when that lasts, and
+// speaks for no cluster until then.
+func (m *Machine) Stray(now time.Duration) bool { return m.stray.is(now) }
 
 // open reports whether there is something to decide and this node has a say.
 func (m *Machine) open() bool {
@@ -252,6 +266,9 @@ func (m *Machine) Next() (at time.Duration, ok bool) {
 		}
 	}
 	if t, some := m.lease.next(); some {
+		add(t)
+	}
+	if t, some := m.stray.due(m); some {
 		add(t)
 	}
 	if !m.open() {

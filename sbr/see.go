@@ -1,9 +1,11 @@
-// See: what a new view changes about the patience of the resolver.
+// See: what a new view changes about the patience of the resolver, and whom a member that never came Up has lost.
 
 package sbr
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -30,6 +32,7 @@ func (m *Machine) see(v *membership.View) {
 	}
 	near := m.nearDowned(old, was)
 	m.forgetContact(was, old, v)
+	m.stray.look(m, old, was)
 	more, fewer := m.moves(was, m.accused)
 	weighty := 0
 	for _, id := range was {
@@ -224,4 +227,94 @@ func (m *Machine) warnQuorum(old, v *membership.View) {
 		m.tell(QuorumExceeded, fmt.Sprintf("%d members, the quorum of %d is made for at most %d: when one is lost, all go",
 			n, m.cfg.QuorumSize, most))
 	}
+}
+
+// stray is what a member that never came Up knows of those who did. Nobody counts it and it hosts nothing, so when it
+// has lost them all it goes alone, and harms no side. What others like it do must not keep it: each that ends is a
+// change of the picture, and takes with it what it said of those who are lost.
+type stray struct {
+	since   time.Duration // since when none of them is in reach
+	missing peer.Set      // they all, while none is; who accused some of them may have ended
+	saidAt  time.Duration // when one of them was accused last, or somebody took that back
+	until   time.Duration // until when those whose accusers have ended are missing; zero: all are accused
+	brief   bool          // some of these had not had the time to show that they hear this node
+}
+
+// look looks who is in reach: after a new view, old being the one before it and was who was accused there, or after
+// somebody has come into contact, with old nil.
+func (s *stray) look(m *Machine, old *membership.View, was peer.Set) {
+	self, ok := m.view.SelfMember()
+	if !ok || !joins(self.Status) || m.cfg.Strategy == Off {
+		*s = stray{}
+		return
+	}
+	if !s.is(m.now) {
+		*s = stray{}
+	}
+	var missing peer.Set
+	gone := false
+	for i := range m.view.Members {
+		x := &m.view.Members[i]
+		if !counts(x.Status) {
+			continue
+		}
+		accused := m.accused.Has(x.ID)
+		switch back := tookBack(old, m.view, x.ID); {
+		case accused && !m.contact.Has(x.ID):
+			if back || old != nil && !was.Has(x.ID) {
+				s.saidAt = m.now
+			}
+		case !accused && !back && s.missing.Has(x.ID) && (s.until == 0 || m.now < s.until):
+			if gone = true; was.Has(x.ID) {
+				s.brief = s.brief || m.now < max(s.since, s.saidAt)+m.stable/2
+			}
+			if s.until == 0 {
+				s.until = m.now + m.cfg.Silence + m.stable
+			}
+		default:
+			*s = stray{}
+			return
+		}
+		missing.Add(x.ID)
+	}
+	if len(s.missing) == 0 {
+		s.since = m.now
+	}
+	if s.missing = missing; !gone {
+		s.until, s.brief = 0, false
+	}
+}
+
+// tookBack reports whether one who accused id before, and is no more lost than before, does not any more.
+func tookBack(old, v *membership.View, id peer.ID) bool {
+	return old != nil && slices.ContainsFunc(old.Accusations, func(a membership.Accusation) bool {
+		before, _ := old.Member(a.Observer)
+		o, ok := v.Member(a.Observer)
+		return a.Subject == id && ok && before.Status != membership.Down && o.Status != membership.Down &&
+			!slices.Contains(v.Accusations, a)
+	})
+}
+
+// is reports whether none of those who came Up is in reach. Of those whose accusers have ended somebody else says so
+// again within a silence, or they are.
+func (s *stray) is(now time.Duration) bool {
+	return len(s.missing) > 0 && (s.until == 0 || now < s.until)
+}
+
+// due is when a stray member goes: all who count have been out of reach for the patience, and who can hear this node
+// has had the time to show it since the last word about them.
+func (s *stray) due(m *Machine) (at time.Duration, ok bool) {
+	return max(s.since+m.stable, s.saidAt+m.spread(), m.lookAt), s.is(m.now) && !s.brief && m.lostAt < 0
+}
+
+// goes has a stray member go when that is due: alone, for others like it may reach who it does not.
+func (s *stray) goes(m *Machine) bool {
+	at, ok := s.due(m)
+	if !ok || m.now < at {
+		return false
+	}
+	d := m.cfg.Decide(m.without(s.missing))
+	d.Down, d.Lives = peer.SetOf(m.self), false
+	m.act(d, true)
+	return true
 }

@@ -113,8 +113,9 @@ func (n *Node) Handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, 
 func (n *Node) handle(now, arrived time.Duration, from peer.ID, kind wire.Kind, body []byte) error {
 	switch kind.Room() {
 	case "membership":
-		if n.suspension.on && (kind == wire.KindJoinProbe || kind == wire.KindJoin || kind == wire.KindFormAsk) {
-			return nil // who does not know whether it is a member still speaks for no cluster
+		if (n.suspension.on || n.resolver.Stray(n.now)) &&
+			(kind == wire.KindJoinProbe || kind == wire.KindJoin || kind == wire.KindFormAsk) {
+			return nil // who does not know whether it is a member still, or what of, speaks for no cluster
 		}
 		return n.members.Handle(now, arrived, from, kind, body)
 	case "shard":

@@ -1,0 +1,121 @@
+// Tests of a member that never came Up and has lost all who did (MEM-10).
+
+package sbr
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// strayed is A, which never came Up, in a cluster whose only Up member B is out of reach; C says so.
+func strayed(t *testing.T) *rig {
+	r := newRig(t, 'A', Config{})
+	r.see("Aw B Cw Dw Ew", "", true, "")
+	r.now += time.Minute
+	r.see("Aw B Cw Dw Ew", "C>B", false, "")
+	return r
+}
+
+// A member that never came Up and has lost all who did goes after the patience, whatever others like it do meanwhile:
+// that they are lost, or end, or come, begins no patience anew. Found by storms 3277 and 5262, where each of six
+// kept the next one for the whole patience.
+func TestWhoNeverCameUpWaitsForNoOther(t *testing.T) {
+	for what, others := range map[string][2]string{
+		"nothing":         {"Aw B Cw Dw Ew", "C>B"},
+		"one is lost":     {"Aw B Cw Dw Ew", "A>D C>B"},
+		"one ends":        {"Aw B Cw Dd Ew", "C>B"},
+		"one comes":       {"Aw B Cw Dw Ew Fj", "C>B"},
+		"the accuser":     {"Aw B Cd Dw Ew", ""},
+		"it is removed":   {"Aw B Dw Ew", ""},
+		"another accuses": {"Aw B Cw Dw Ew", "A>B C>B"},
+	} {
+		r := strayed(t)
+		began := r.now
+		for range 6 {
+			require.Empty(t, r.run(time.Second), what)
+		}
+		r.see(others[0], others[1], false, "")
+		f := find(began, r.run(10*time.Second))
+		require.Equal(t, "A", f.down, what)
+		require.Equal(t, 7*time.Second, f.decided, what)
+		require.Contains(t, r.m.Decisions()[0].String(), "0 of 1 members reachable", what)
+		require.True(t, r.m.Decisions()[0].Lost.Has(idOf('B')), what)
+	}
+}
+
+// TestWhoAccusedHasEnded: when those who accused the last one who counts end soon after they did, it may be well: it
+// has not had the time to show that it hears this node. Somebody else has to say so; if nobody does, all is well.
+func TestWhoAccusedHasEnded(t *testing.T) {
+	r := strayed(t)
+	began := r.now
+	require.Empty(t, r.run(time.Second))
+	r.see("Aw B Cd Dw Ew", "", false, "")
+	require.True(t, r.m.Stray(r.now))
+	require.Empty(t, r.run(8*time.Second))
+	r.see("Aw B Cd Dw Ew", "A>B", false, "")
+	require.Equal(t, 9*time.Second+1750*time.Millisecond, find(began, r.run(time.Minute)).decided,
+		"it is out of reach since the first word")
+
+	r = strayed(t)
+	r.run(time.Second)
+	r.see("Aw B Cd Dw Ew", "", false, "")
+	require.Empty(t, r.run(13*time.Second))
+	require.False(t, r.m.Stray(r.now))
+	began = r.now
+	r.see("Aw B Cd Dw Ew", "A>B", false, "")
+	require.Equal(t, 7*time.Second, find(began, r.run(time.Minute)).decided)
+}
+
+// TestInReachOfWhoCounts: a member that never came Up is not stray while one who did is in reach, or has shown that it
+// hears this node, and no longer when it is again.
+func TestInReachOfWhoCounts(t *testing.T) {
+	for what, c := range map[string]struct {
+		members, accusations, contact string
+		stray                         bool
+	}{
+		"lost":           {"Aw B Cw Dw Ew", "C>B", "", true},
+		"taken back":     {"Aw B Cw Dw Ew", "", "", false},
+		"in contact":     {"Aw B Cw Dw Ew", "C>B", "B", false},
+		"another counts": {"Aw B C Dw Ew", "C>B", "", false},
+		"it came Up":     {"A B Cw Dw Ew", "C>B", "", false},
+		"all are Down":   {"Aw Bd Cw Dw Ew", "C>B", "", false},
+	} {
+		r := strayed(t)
+		require.True(t, r.m.Stray(r.now), what)
+		require.Empty(t, r.run(6*time.Second), what)
+		r.see(c.members, c.accusations, false, c.contact)
+		require.Equal(t, c.stray, r.m.Stray(r.now), what)
+		require.Equal(t, c.stray, len(r.run(time.Second)) > 0, what)
+	}
+	r := newRig(t, 'A', Config{Strategy: Off})
+	r.see("Aw B C", "A>B A>C", false, "")
+	require.False(t, r.m.Stray(r.now))
+}
+
+// TestHeardOnceMore: one accuser takes its word back and another ends: who is accused has to have the time to show
+// that it hears this node, or somebody has to accuse it anew.
+func TestHeardOnceMore(t *testing.T) {
+	r := strayed(t)
+	r.see("Aw B Cw Dw Ew", "C>B D>B", false, "")
+	require.Empty(t, r.run(6500*time.Millisecond))
+	r.see("Aw B Cw Dw Ew", "C>B", false, "")
+	require.Empty(t, r.run(1500*time.Millisecond))
+	r.see("Aw B Cd Dw Ew", "", false, "")
+	require.Empty(t, r.run(time.Minute))
+}
+
+// TestStraySleeps: a stray member that slept listens before it goes, also one that is joining still.
+func TestStraySleeps(t *testing.T) {
+	for _, self := range []string{"Aw", "Aj"} {
+		r := newRig(t, 'A', Config{})
+		r.see(self+" B C", "", true, "")
+		r.see(self+" B C", "A>B A>C", false, "")
+		r.now += 30 * time.Second
+		woke := r.now
+		require.True(t, r.m.Open())
+		require.NoError(t, r.m.Do(r.now, SleptCommand{}))
+		require.Equal(t, settle, find(woke, r.run(time.Minute)).decided, self)
+	}
+}
