@@ -3,6 +3,7 @@
 package storm
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/internal/world"
@@ -32,11 +33,13 @@ func (s *storm) calm() {
 		s.repair()
 	} else {
 		s.bury(func(q *world.Process) bool { return q.Alive }, func() bool { return w.Converged() })
+		w.After(repairLook, s.reform)
 	}
 	w.After(doomedBound, s.endDoomed)
 	right := func() bool { return s.pending == 0 && !s.leaving() && w.Converged() }
 	if !w.Until(calmBound, right) {
 		s.check.Violate(nil, "calm", "not converged %v after the storm: %s", calmBound, w.WhyNotConverged())
+		awaitFates(s) // what still waits for a home is not lost
 		return
 	}
 	s.calmTook = w.Now - began
@@ -74,11 +77,14 @@ func (s *storm) healCore() {
 		}
 	}
 	began := w.Now
-	agreed := func() bool { return world.WhyNotConverged(w, core) == "" }
+	lacks := func() string { // who ends of itself, as one that has heard nobody for too long does, has no say any more
+		core = slices.DeleteFunc(core, func(p *world.Process) bool { return !p.Alive })
+		return world.WhyNotConverged(w, core)
+	}
+	agreed := func() bool { return lacks() == "" }
 	s.bury(func(q *world.Process) bool { return q.Alive && inside[q.Index] }, agreed)
 	if !w.Until(coreBound, agreed) {
-		s.check.Violate(nil, "core", "the core %v has not converged %v after it was healed: %s", inside, coreBound,
-			world.WhyNotConverged(w, core))
+		s.check.Violate(nil, "core", "the core %v has not converged %v after it was healed: %s", inside, coreBound, lacks())
 		return
 	}
 	s.coreTook = w.Now - began

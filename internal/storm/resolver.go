@@ -90,14 +90,16 @@ func (s *storm) repairAll() {
 	}
 }
 
-// repairLook is how often the supervisor looks whether there is a cluster at all.
+// repairLook is how often somebody looks whether there is a cluster at all.
 const repairLook = 8 * time.Second
 
+// reform starts the first host anew while there is no cluster. Without a resolver nobody else comes back, and an
+// operator does that for those who run and may form none: all who were in one may have ended of themselves.
 func (s *storm) reform() {
-	if s.pending == 0 && !s.leaving() && tooFew(s.w, s.formed()) {
+	if s.resolves() && s.pending == 0 && !s.leaving() && tooFew(s.w, s.formed()) {
 		s.repairAll() // who left in the meantime has a successor, else the others wait for ever
 	}
-	if !s.formed() {
+	if !s.formed() && (s.resolves() || len(s.w.Running()) > 0) {
 		if p := s.w.Hosts[0].Process; p != nil && p.Alive {
 			p.Crash(true)
 		}

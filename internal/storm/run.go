@@ -335,10 +335,10 @@ func (s *storm) hostable(typ route.TypeID, among []*world.Process) bool {
 	return false
 }
 
-// demandFates waits until every message has a fate, and then demands that no process holds anything. What a process
-// wrote before it died may reach a handler long after it, and the handler may send again; so the ledger must have stood
-// still for longer than any ask waits.
-func (s *storm) demandFates() {
+// awaitFates waits until every message has a fate, for a bounded time. What a process wrote before it died may reach a
+// handler long after it, and the handler may send again; so the ledger must have stood still for longer than any ask
+// waits.
+func awaitFates(s *storm) {
 	w := s.w
 	seen, since := w.Book.State(), w.Now
 	for end := w.Now + fatesBound; w.Now < end; w.Advance(time.Second) {
@@ -349,6 +349,12 @@ func (s *storm) demandFates() {
 			break
 		}
 	}
+}
+
+// demandFates waits until every message has a fate, and then demands that no process holds anything.
+func (s *storm) demandFates() {
+	w := s.w
+	awaitFates(s)
 	if !w.Until(quietTime, func() bool { return s.check.Unreported() == "" }) {
 		s.check.Violate(nil, "refusals", "%s are not told", s.check.Unreported())
 	}
