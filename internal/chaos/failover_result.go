@@ -52,6 +52,26 @@ func (c Case) coordinator() bool {
 	return c == LoseCoordinator || c == LoseCoordinatorProof || c == LoseBoth || c == LoseBothProof
 }
 
+// pickLosers returns the slots that a case hits: none when one of them hosts no shard. hosted is by slot.
+func pickLosers(c Case, oldest int, hosted map[int]int) (who []int) {
+	if c.coordinator() {
+		who = append(who, oldest)
+	}
+	best := -1
+	for i, n := range hosted { // of equals the first: no order
+		if i != oldest && (best < 0 || n > hosted[best] || n == hosted[best] && i < best) {
+			best = i
+		}
+	}
+	if c.owner() && best >= 0 {
+		who = append(who, best)
+	}
+	if slices.ContainsFunc(who, func(i int) bool { return hosted[i] == 0 }) || c.owner() && best < 0 {
+		return nil
+	}
+	return who
+}
+
 // The bounds, on the slowest entity of all rounds. A paused owner has none: its silence must be noticed first.
 const (
 	boundDefault = 28 * time.Second

@@ -124,6 +124,20 @@ func TestFailoverFaults(t *testing.T) {
 	}
 }
 
+// Who is lost owns something, or nobody is lost.
+func TestLosers(t *testing.T) {
+	even := map[int]int{0: 4, 1: 3, 2: 5, 3: 5}
+	for c, want := range map[Case][]int{LoseOwner: {2}, PauseOwner: {2}, LoseCoordinator: {0}, LoseBothProof: {0, 2}} {
+		require.Equal(t, want, pickLosers(c, 0, even), c)
+	}
+	require.Equal(t, []int{2, 3}, pickLosers(LoseBoth, 2, even))
+	first := map[int]int{0: 9, 1: 0, 2: 0}
+	require.Equal(t, []int{0}, pickLosers(LoseCoordinator, 0, first))
+	require.Empty(t, pickLosers(LoseBoth, 0, first))
+	require.Empty(t, pickLosers(LoseOwner, 0, first))
+	require.Empty(t, pickLosers(LoseCoordinator, 1, first))
+}
+
 // One loss in real processes: the owner's death is proven, another one answers for all that it had (SHD-9).
 func TestFailoverSmoke(t *testing.T) {
 	dir := t.TempDir()
