@@ -8,6 +8,7 @@ import (
 
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/sim/setup"
 )
 
@@ -111,18 +112,29 @@ func (s *storm) leaving() bool {
 }
 
 // endDoomed kills processes that were downed while they stood still and have found nobody who could tell them: all who
-// knew may be gone by now. And those who were admitted by such a one, and know nobody else.
+// knew may be gone by now. And those whom such a one has admitted: one who knows nobody else, and any who still hold it
+// for a member, with whom a mistake of the operator made two clusters. Nothing but an operator ends one of these.
 func (s *storm) endDoomed() {
+	var untold peer.Set
 	for _, p := range s.w.Running() {
 		if p.Doomed && s.check.Lost(p.ID) {
+			untold.Add(p.ID)
 			s.endUntold(p)
 		}
 	}
 	for _, p := range s.w.Running() {
-		if s.stranded(p) {
+		if s.stranded(p) || holdsAny(p, untold) {
 			s.endUntold(p)
 		}
 	}
+}
+
+// holdsAny reports whether a process has one of these for a member that is not Down.
+func holdsAny(p *world.Process, ids peer.Set) bool {
+	return p.View != nil && slices.ContainsFunc(ids, func(id peer.ID) bool {
+		m, is := p.View.Member(id)
+		return is && m.Status != membership.Down
+	})
 }
 
 // endUntold kills a process. A supervisor starts it again: it may have been the one that the others joined.

@@ -105,3 +105,53 @@ func TestFatesOfACalmThatFails(t *testing.T) {
 		require.Equal(t, want, rulesBroken(w))
 	}
 }
+
+// TestCalmEndsTheSideOfAMistake: without a resolver an operator may down one that lives and hears nobody. When all whom
+// it knew have begun anew by the time that it hears again, nobody is left who could tell it, and whoever joined it
+// meanwhile is in a cluster of its own: the operator ends that side. Two clusters for any other reason are a violation.
+// Found by the heavy storm 160.
+func TestCalmEndsTheSideOfAMistake(t *testing.T) {
+	for _, mistake := range []bool{true, false} {
+		w := formed(t, 5, alone)
+		s := &storm{w: w, check: checks(w)}
+		main := func(i int) bool { return i < 2 }
+		for a := range w.Net.Cuts {
+			for b := range w.Net.Cuts[a] {
+				w.Net.Cuts[a][b] = main(a) != main(b)
+			}
+		}
+		begin := func(i, at int) { // the host's process begins anew, and joins the one of another host
+			old := w.Hosts[i].Process
+			old.Crash(true)
+			s.down(w.Hosts[at].Process, old.ID)
+			w.Start(i, w.Seeds([]int{at}))
+		}
+		lost := w.Hosts[2].Process
+		lost.Doomed = mistake
+		for i := 2; i < 5; i++ {
+			s.down(w.Hosts[0].Process, w.Hosts[i].Process.ID)
+		}
+		require.True(t, w.Until(time.Minute, func() bool { return len(w.Hosts[0].Process.View.Members) == 2 }))
+		for i := range 2 {
+			begin(1-i, i)
+			require.True(t, w.Until(time.Minute, func() bool { return s.isUp(0) && s.isUp(1) }))
+		}
+		for i := 3; i < 5; i++ {
+			w.Hosts[i].Process.Crash(true)
+			w.Start(i, w.Seeds([]int{2}))
+		}
+		joined := func() bool {
+			a, b := w.Hosts[3].Process.View, w.Hosts[4].Process.View
+			return a != nil && b != nil && len(a.Members) > 2 && len(b.Members) > 2
+		}
+		require.True(t, w.Until(time.Minute, joined))
+		s.calm()
+		if !mistake {
+			require.Equal(t, []string{"calm"}, rulesBroken(w))
+			continue
+		}
+		require.Empty(t, rulesBroken(w))
+		require.Len(t, w.Running(), 2)
+		require.True(t, s.isUp(0) && s.isUp(1))
+	}
+}
