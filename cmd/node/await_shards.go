@@ -12,6 +12,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/ledger"
 )
 
 // settle stops the senders, waits for what is in flight, and fills the summary from what the entities noted.
@@ -37,15 +38,15 @@ func (d *dev) awaitShards(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.drain(ctx, compare(sent).Sent); err != nil {
+	if err := d.drain(ctx, ledger.Compare(sent).Sent); err != nil {
 		return err
 	}
-	reports := make([]report, len(d.nodes))
+	reports := make([]ledger.Report, len(d.nodes))
 	err = d.each(func(i int, node *cli.Child) error { return node.Call(ctx, "report", cli.None{}, &reports[i]) })
 	if err != nil {
 		return err
 	}
-	t := compare(sent, reports...)
+	t := ledger.Compare(sent, reports...)
 	d.sum.Sent, d.sum.Delivered, d.sum.Lost = t.Sent, t.Delivered, t.Lost
 	d.sum.Reordered, d.sum.Duplicated, d.foreign = t.Reordered, t.Duplicated, t.Foreign
 	d.sum.Rate = float64(int64(float64(t.Sent) / max(d.sum.SendSeconds, 0.001)))
@@ -53,8 +54,8 @@ func (d *dev) awaitShards(ctx context.Context) error {
 }
 
 // gather merges what the senders of all nodes did, and their latencies.
-func (d *dev) gather(stopped []stopReply) (sentCounts, error) {
-	sent, latency := sentCounts{}, newLatency()
+func (d *dev) gather(stopped []stopReply) (ledger.SentCounts, error) {
+	sent, latency := ledger.SentCounts{}, newLatency()
 	for i, s := range stopped {
 		maps.Copy(sent, s.Sent)
 		d.sum.Asks += s.Asks

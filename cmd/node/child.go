@@ -15,6 +15,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/ledger"
 )
 
 // childCmd has no flags: everything comes by calls.
@@ -37,7 +38,7 @@ func (*childCmd) Run(e *env) error {
 // childNode is the state of the process. start comes before every other call.
 type childNode struct {
 	e       *env
-	ledger  *ledger
+	ledger  *ledger.Ledger
 	node    *kith.Node
 	region  *kith.Region
 	refused atomic.Uint64 // messages that were accepted and came back as undelivered
@@ -94,7 +95,7 @@ func (c *childNode) status(context.Context, cli.None) (status, error) {
 		return status{}, err
 	}
 	v := c.node.View()
-	s := status{Members: len(v.Members), Up: v.CountUp(), Shards: c.hosted(), Delivered: c.ledger.total(),
+	s := status{Members: len(v.Members), Up: v.CountUp(), Shards: c.hosted(), Delivered: c.ledger.Total(),
 		Refused: c.refused.Load()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +122,9 @@ func (c *childNode) leave(ctx context.Context, _ cli.None) (cli.None, error) {
 	return cli.None{}, err
 }
 
-func (c *childNode) report(context.Context, cli.None) (report, error) { return c.ledger.report(), nil }
+func (c *childNode) report(context.Context, cli.None) (ledger.Report, error) {
+	return c.ledger.Report(), nil
+}
 
 // sendArgs says which senders this process runs. Rate is messages per second of each; zero is as fast as accepted.
 type sendArgs struct {
@@ -132,7 +135,7 @@ type sendArgs struct {
 
 func (c *childNode) send(_ context.Context, a sendArgs) (cli.None, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &senders{region: c.region, args: a, ids: make([]string, a.Entities), cancel: cancel, counts: sentCounts{},
+	s := &senders{region: c.region, args: a, ids: make([]string, a.Entities), cancel: cancel, counts: ledger.SentCounts{},
 		latency: newLatency()}
 	for i := range s.ids {
 		s.ids[i] = entityID(i)
@@ -151,7 +154,7 @@ func (c *childNode) send(_ context.Context, a sendArgs) (cli.None, error) {
 // stopReply is what the senders did: messages accepted, asks answered and failed, and their latencies as an encoded
 // histogram in nanoseconds.
 type stopReply struct {
-	Sent      sentCounts
+	Sent      ledger.SentCounts
 	Asks      uint64
 	AskErrors uint64
 	FirstErr  string
@@ -187,8 +190,8 @@ type senders struct {
 	asks   atomic.Uint64
 
 	mu        sync.Mutex
-	counts    sentCounts // filled when a sender ends
-	askErrors uint64     // these three are the asker's until wg is through
+	counts    ledger.SentCounts // filled when a sender ends
+	askErrors uint64            // these three are the asker's until wg is through
 	firstErr  string
 	latency   *hdrhistogram.Histogram
 }

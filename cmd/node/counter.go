@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/ledger"
 )
 
 // demoType is the name of the demo entities' type.
@@ -20,7 +22,7 @@ var errDemoPayload = errors.New("a counter takes a numbered message of 12 bytes,
 
 // counter is one demo entity.
 type counter struct {
-	page  *page
+	page  *ledger.Page
 	reply [8]byte
 }
 
@@ -28,10 +30,10 @@ type counter struct {
 func (c *counter) Receive(ctx *kith.Context, payload []byte) error {
 	switch len(payload) {
 	case tellSize:
-		c.page.add(binary.LittleEndian.Uint32(payload), binary.LittleEndian.Uint64(payload[4:]))
+		c.page.Add(binary.LittleEndian.Uint32(payload), binary.LittleEndian.Uint64(payload[4:]))
 		return nil
 	case 0:
-		binary.LittleEndian.PutUint64(c.reply[:], c.page.total())
+		binary.LittleEndian.PutUint64(c.reply[:], c.page.Total())
 		return ctx.Reply(c.reply[:])
 	}
 	return fmt.Errorf("%w: got %d bytes", errDemoPayload, len(payload))
@@ -42,9 +44,9 @@ func (c *counter) Stop(*kith.Context) {}
 
 // demo declares the demo entities, whose messages are noted in l. Worker mode gives back-pressure to the senders
 // instead of refusing messages for a full mailbox.
-func demo(l *ledger, shards uint32) kith.Type {
+func demo(l *ledger.Ledger, shards uint32) kith.Type {
 	return kith.Type{Name: demoType, Shards: shards, Mode: kith.Worker,
-		New: func(id string, _ kith.Fence) kith.Handler { return &counter{page: l.page(id)} }}
+		New: func(id string, _ kith.Fence) kith.Handler { return &counter{page: l.Page(id)} }}
 }
 
 // entityID names the i-th demo entity.
@@ -55,3 +57,6 @@ func putTell(b *[tellSize]byte, sender uint32, seq uint64) {
 	binary.LittleEndian.PutUint32(b[:], sender)
 	binary.LittleEndian.PutUint64(b[4:], seq)
 }
+
+// newLedger returns a ledger by the clock that all processes of this machine share.
+func newLedger() *ledger.Ledger { return ledger.New(cli.NewClock(0).Now) }

@@ -49,7 +49,7 @@ const joinTime = 40 * time.Second
 // child is the state of the process.
 type child struct {
 	stderr io.Writer
-	clock  clock
+	clock  cli.Clock
 	args   startArgs
 	node   *kith.Node
 	load   *load
@@ -77,7 +77,7 @@ func (c *child) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.stderr, &slog.HandlerOptions{Level: level,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			if len(groups) == 0 && a.Key == slog.TimeKey {
-				return slog.String(slog.TimeKey, fmt.Sprintf("%.3f", c.clock.now().Seconds()))
+				return slog.String(slog.TimeKey, fmt.Sprintf("%.3f", c.clock.Now().Seconds()))
 			}
 			return a
 		}}))
@@ -87,7 +87,7 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	if c.node != nil {
 		return r, errors.New("started already")
 	}
-	c.args, c.clock = a, newClock(a.Zero)
+	c.args, c.clock = a, cli.NewClock(a.Zero)
 	if c.load, err = newLoad(c); err != nil {
 		return r, err
 	}

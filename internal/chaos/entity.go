@@ -24,7 +24,7 @@ func newEntity(l *load, m kith.Mode, id string, f kith.Fence) kith.Handler {
 
 // Receive notes the message and writes. A Blocking handler waits for the store, the others leave the write behind.
 func (e *entity) Receive(c *kith.Context, payload []byte) error {
-	h := handled{step: stepBegun, target: e.target, from: e.l.c.clock.now(), birth: e.high, low: e.low}
+	h := handled{step: stepBegun, target: e.target, from: e.l.c.clock.Now(), birth: e.high, low: e.low}
 	var ok bool
 	if h.sender, h.number, h.ask, ok = splitMessage(payload); !ok {
 		return kith.ErrBadPayload
@@ -44,7 +44,7 @@ func (e *entity) Receive(c *kith.Context, payload []byte) error {
 	if h.ask && err == nil {
 		err = c.Reply(nil)
 	}
-	h.until = e.l.c.clock.now()
+	h.until = e.l.c.clock.Now()
 	e.l.handled.note(n, h.record())
 	if e.mode != kith.Blocking {
 		select {

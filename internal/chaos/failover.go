@@ -35,7 +35,7 @@ var ErrFailover = errors.New("failover found something")
 // what must not be.
 func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverResult, error) {
 	r := &FailoverResult{Nodes: cfg.Nodes, Rounds: cfg.Rounds, Bill: map[Case]*Bill{}}
-	began := machineTime()
+	began := cli.MachineTime()
 	for _, c := range cfg.Cases {
 		var all []outage
 		for round := range cfg.Rounds {
@@ -52,7 +52,7 @@ func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverResult, error) 
 		}
 		r.add(c, all)
 	}
-	r.WallTime = *inSeconds(machineTime() - began)
+	r.WallTime = *inSeconds(cli.MachineTime() - began)
 	if faults := r.faults(cfg.Cases); len(faults) > 0 {
 		return r, fmt.Errorf("%w: %w", ErrFailover, errors.Join(faults...))
 	}
@@ -67,10 +67,10 @@ func measure(ctx context.Context, cfg *FailoverConfig, c Case, round int) (o out
 		return o, err
 	}
 	err = h.run(ctx, func(ctx context.Context) error { return h.lose(ctx, c, &o) })
-	h.tell(h.book.read(h.clock.now(), true))
+	h.tell(h.book.read(h.clock.Now(), true))
 	h.mu.Lock()
 	for i := range h.rounds {
-		h.rounds[i].until = h.clock.now()
+		h.rounds[i].until = h.clock.Now()
 	}
 	o.sums, o.verdict = h.book.total(h.rounds), h.book.rule.verdict
 	o.harmed = h.found.panics + h.found.twins + h.found.downed
@@ -140,7 +140,7 @@ func (h *harness) lose(ctx context.Context, c Case, o *outage) error {
 	}
 	f := struck{Fault{Kind: Kill, Victims: len(o.slots), Rest: time.Hour}, o.slots}
 	h.line.printf("loss: %s: %s", c, names(o.slots))
-	o.at = h.clock.now()
+	o.at = h.clock.Now()
 	h.mu.Lock()
 	h.rounds = append(h.rounds, past{Round: Round{Number: 1, Faults: []Fault{f.Fault}}, faults: []struck{f}, from: o.at})
 	h.mu.Unlock()
@@ -165,7 +165,7 @@ func (h *harness) answeredAgain(ctx context.Context, o *outage) error {
 	if !ok {
 		return fmt.Errorf("not everything answers within %v: %s", answerBound, why)
 	}
-	h.line.printf("everything answers again %.1f s after the loss", (h.clock.now() - o.at).Seconds())
+	h.line.printf("everything answers again %.1f s after the loss", (h.clock.Now() - o.at).Seconds())
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (h *harness) stopAndGoOn(ctx context.Context, l *life, o *outage) error {
 	l.signal(syscall.SIGSTOP)
 	err := h.answeredAgain(ctx, o)
 	cli.Pause(ctx, pausedMore)
-	over(h.clock.now())
+	over(h.clock.Now())
 	l.signal(syscall.SIGCONT)
 	h.line.printf("%s goes on", name(l.slot))
 	limited, cancel := context.WithTimeout(ctx, pausedAfter)

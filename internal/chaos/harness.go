@@ -39,7 +39,7 @@ type harness struct {
 	dir     string
 	sock    string
 	zero    time.Duration
-	clock   clock
+	clock   cli.Clock
 	line    *timeline
 	net     carrier
 	store   *store
@@ -74,8 +74,8 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 }
 
 func newHarness(cfg Config) *harness {
-	h := &harness{cfg: cfg, dir: cfg.Dir, zero: machineTime(), found: found{exits: map[string]int{}}}
-	h.clock = newClock(h.zero)
+	h := &harness{cfg: cfg, dir: cfg.Dir, zero: cli.MachineTime(), found: found{exits: map[string]int{}}}
+	h.clock = cli.NewClock(h.zero)
 	h.watcher.h = h
 	return h
 }
@@ -176,7 +176,7 @@ func (h *harness) run(ctx context.Context, live func(context.Context) error) err
 // live lets round after round come.
 func (h *harness) live(ctx context.Context) error {
 	rounds := NewRounds(h.cfg.Seed, h.cfg.Nodes, h.cfg.Kinds...)
-	for n := 0; ctx.Err() == nil && h.clock.now() < h.cfg.For && (h.cfg.Rounds == 0 || n < h.cfg.Rounds); n++ {
+	for n := 0; ctx.Err() == nil && h.clock.Now() < h.cfg.For && (h.cfg.Rounds == 0 || n < h.cfg.Rounds); n++ {
 		r := rounds.Next()
 		if !cli.Pause(ctx, r.Steady) {
 			return nil

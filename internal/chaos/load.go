@@ -134,10 +134,10 @@ func (l *load) tell(target int) {
 		return
 	}
 	typ, _ := l.c.args.Load.typeOf(target)
-	s := sent{target: uint16(target), fate: fateAccepted, from: l.c.clock.now()}
+	s := sent{target: uint16(target), fate: fateAccepted, from: l.c.clock.Now()}
 	var room [messageBytes]byte
 	err = l.regions[typ].Tell(l.ids[target], appendMessage(room[:0], l.c.args.Sender, uint64(n), false))
-	if s.until = l.c.clock.now(); err != nil {
+	if s.until = l.c.clock.Now(); err != nil {
 		s.fate, s.reason = fateRefused, reasonOf(err)
 	}
 	l.sent.note(n, s.record())
@@ -152,19 +152,19 @@ func (l *load) ask(target int) {
 		return
 	}
 	typ, _ := l.c.args.Load.typeOf(target)
-	s := sent{target: uint16(target), ask: true, fate: fateAsked, from: l.c.clock.now()}
+	s := sent{target: uint16(target), ask: true, fate: fateAsked, from: l.c.clock.Now()}
 	l.sent.note(n, s.record())
 	b := appendMessage(nil, l.c.args.Sender, uint64(n), true)
 	err = l.regions[typ].AskFunc(askTime, l.ids[target], b, func(_ []byte, err error) {
 		done := s
-		done.fate, done.until = fateAnswered, l.c.clock.now()
+		done.fate, done.until = fateAnswered, l.c.clock.Now()
 		if err != nil {
 			done.fate, done.reason = fateFailed, reasonOf(err)
 		}
 		l.sent.note(n, done.record())
 	})
 	if err != nil {
-		s.fate, s.reason, s.until = fateRefused, reasonOf(err), l.c.clock.now()
+		s.fate, s.reason, s.until = fateRefused, reasonOf(err), l.c.clock.Now()
 		l.sent.note(n, s.record())
 	}
 }
@@ -175,7 +175,7 @@ func (l *load) undelivered(u kith.Undelivered) {
 	if err != nil {
 		return
 	}
-	s := sent{fate: fateReported, reason: uint16(u.Reason), count: u.Count, shard: uint32(u.Shard), from: l.c.clock.now()}
+	s := sent{fate: fateReported, reason: uint16(u.Reason), count: u.Count, shard: uint32(u.Shard), from: l.c.clock.Now()}
 	for _, there := range []error{kith.ErrAbandoned, kith.ErrCrashed, kith.ErrNewFailed} {
 		s.ask = s.ask || errors.Is(u.Err(), there)
 	}

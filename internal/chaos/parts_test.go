@@ -120,7 +120,7 @@ func TestCrashesAreFound(t *testing.T) {
 func TestTimelineIsMerged(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "timeline.txt")
-	line, err := newTimeline(path, newClock(machineTime()-time.Second), &cli.Progress{})
+	line, err := newTimeline(path, cli.NewClock(cli.MachineTime()-time.Second), &cli.Progress{})
 	require.NoError(t, err)
 	line.notef("harness speaks")
 	log := "time=0.500 level=INFO msg=\"early\" peer=127.0.0.1:1\ntime=9.000 level=WARN msg=late\n\tstack\n"
@@ -138,11 +138,12 @@ func TestTimelineIsMerged(t *testing.T) {
 
 // Two clusters that are seen for long count once, and again only when another one comes.
 func TestTwinsAreCounted(t *testing.T) {
-	line, err := newTimeline(filepath.Join(t.TempDir(), "t"), newClock(machineTime()), &cli.Progress{})
+	line, err := newTimeline(filepath.Join(t.TempDir(), "t"), cli.NewClock(cli.MachineTime()), &cli.Progress{})
 	require.NoError(t, err)
 	h := &harness{clock: line.clock, line: line}
 	w := &watcher{h: h, known: map[uint64]bool{}}
-	at := func(d time.Duration) { h.clock.then += d }
+	zero := cli.MachineTime()
+	at := func(d time.Duration) { zero -= d; h.clock = cli.NewClock(zero) }
 	at(time.Minute)
 	w.twins(map[uint64][]int{1: {0}, 2: {1}})
 	require.Zero(t, h.found.twins, "one of them may have ended")
@@ -161,7 +162,7 @@ func TestTwinsAreCounted(t *testing.T) {
 
 // That one was ended without a reason is no reason for the next.
 func TestAllThatAreWrongedCount(t *testing.T) {
-	line, err := newTimeline(filepath.Join(t.TempDir(), "t"), newClock(machineTime()), &cli.Progress{})
+	line, err := newTimeline(filepath.Join(t.TempDir(), "t"), cli.NewClock(cli.MachineTime()), &cli.Progress{})
 	require.NoError(t, err)
 	h := &harness{cfg: Config{Nodes: 5}, clock: line.clock, line: line, found: found{exits: map[string]int{}},
 		rounds: []past{{faults: []struck{died(0), died(4)}}}}
@@ -189,7 +190,7 @@ func TestEndsAreJudged(t *testing.T) {
 		{"crashed", nil, 1, codeCrash, false, 1, 0, 0},
 		{"left", []struck{{Fault{Kind: Leave, Victims: 1}, []int{1}}}, 1, codeLeft, false, 0, 0, 0},
 	} {
-		line, err := newTimeline(filepath.Join(t.TempDir(), "t"), newClock(machineTime()), &cli.Progress{})
+		line, err := newTimeline(filepath.Join(t.TempDir(), "t"), cli.NewClock(cli.MachineTime()), &cli.Progress{})
 		require.NoError(t, err)
 		h := &harness{cfg: Config{Nodes: 3}, clock: line.clock, line: line, found: found{exits: map[string]int{}},
 			rounds: []past{{faults: c.faults, excused: c.excused}}}

@@ -73,7 +73,7 @@ func inSeconds(d time.Duration) *float64 {
 
 // result makes the account. All processes have ended.
 func (h *harness) result() *Result {
-	h.tell(h.book.read(h.clock.now(), true))
+	h.tell(h.book.read(h.clock.Now(), true))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t, v := h.book.total(h.rounds), h.book.rule.verdict
@@ -83,7 +83,7 @@ func (h *harness) result() *Result {
 		Unexplained: t.Unexplained, Double: v.Double, Back: v.Back,
 		Twice: v.Twice, Reordered: v.Reordered, Overrun: v.Overrun, Over: t.Over,
 		Panics: h.found.panics, Twins: h.found.twins, Downed: h.found.downed, Unwell: h.found.unwell,
-		Excused: h.found.excused, Exits: h.found.exits, WallTime: *inSeconds(h.clock.now())}
+		Excused: h.found.excused, Exits: h.found.exits, WallTime: *inSeconds(h.clock.Now())}
 	r.Writes, r.Refused = h.store.counts()
 	for i := range h.rounds {
 		r.Faults += h.rounds[i].came

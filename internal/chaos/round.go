@@ -16,7 +16,7 @@ import (
 func (h *harness) round(ctx context.Context, r Round) error {
 	h.line.printf("round %d: %s", r.Number, r)
 	h.mu.Lock()
-	h.rounds = append(h.rounds, past{Round: r, from: h.clock.now()})
+	h.rounds = append(h.rounds, past{Round: r, from: h.clock.Now()})
 	h.mu.Unlock()
 	var busy sync.WaitGroup
 	for _, f := range r.Faults {
@@ -27,9 +27,9 @@ func (h *harness) round(ctx context.Context, r Round) error {
 		busy.Go(func() { h.strike(ctx, f) })
 	}
 	busy.Wait()
-	ended := h.clock.now()
+	ended := h.clock.Now()
 	why, ok := h.well(ctx, ended, wellBound)
-	now := h.clock.now()
+	now := h.clock.Now()
 	h.mu.Lock()
 	p := &h.rounds[len(h.rounds)-1]
 	askers := unhit(p.faults, h.cfg.Nodes)
@@ -95,10 +95,10 @@ func (h *harness) anew(ctx context.Context, p *past) error {
 			l.signal(syscall.SIGKILL)
 		}
 	}
-	began := h.clock.now()
+	began := h.clock.Now()
 	_, ok := h.well(ctx, began, wellBound)
 	h.mu.Lock()
-	p.until = h.clock.now()
+	p.until = h.clock.Now()
 	h.mu.Unlock()
 	if !ok && ctx.Err() == nil {
 		return errNeverWell
@@ -195,11 +195,11 @@ func (s *slot) setRest(d time.Duration) {
 func (h *harness) pause(ctx context.Context, hit *struck) {
 	h.oneByOne(ctx, hit, func(s int, l *life, busy *sync.WaitGroup) {
 		l.signal(syscall.SIGSTOP)
-		over := h.book.pausedFrom(l.sender, h.clock.now())
+		over := h.book.pausedFrom(l.sender, h.clock.Now())
 		h.line.notef("%s stopped", name(s))
 		busy.Go(func() {
 			cli.Pause(ctx, hit.For)
-			over(h.clock.now())
+			over(h.clock.Now())
 			l.signal(syscall.SIGCONT)
 			h.line.notef("%s goes on", name(s))
 		})
@@ -211,10 +211,10 @@ const share = 20
 
 // starve stops a process and lets it run by turns.
 func (h *harness) starve(ctx context.Context, hit *struck) {
-	until := h.clock.now() + hit.For
+	until := h.clock.Now() + hit.For
 	for _, s := range hit.who {
 		l := h.slots[s].current()
-		for l != nil && h.clock.now() < until && ctx.Err() == nil && l.running() {
+		for l != nil && h.clock.Now() < until && ctx.Err() == nil && l.running() {
 			l.signal(syscall.SIGSTOP)
 			cli.Pause(ctx, hit.Period-hit.Period/share)
 			l.signal(syscall.SIGCONT)
@@ -225,8 +225,8 @@ func (h *harness) starve(ctx context.Context, hit *struck) {
 
 // flap lets a cut come and go.
 func (h *harness) flap(ctx context.Context, hit *struck) {
-	until := h.clock.now() + hit.For
-	for on := true; h.clock.now() < until && ctx.Err() == nil; on = !on {
+	until := h.clock.Now() + hit.For
+	for on := true; h.clock.Now() < until && ctx.Err() == nil; on = !on {
 		h.inNet(hit, on)
 		cli.Pause(ctx, hit.Period)
 	}
@@ -273,7 +273,7 @@ func (h *harness) leaveInTurn(ctx context.Context, hit *struck, call string, arg
 		}
 		cancel()
 		if hit.Kind == Rolling {
-			left := h.clock.now()
+			left := h.clock.Now()
 			h.watcher.await(ctx, wellBound, func() (string, bool) { return h.watcher.agreed(left) })
 		}
 	}

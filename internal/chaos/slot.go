@@ -124,7 +124,7 @@ func (s *slot) supervise(ctx context.Context) {
 		var lived time.Duration
 		if l != nil {
 			s.await(ctx, l)
-			lived = s.h.clock.now() - l.began
+			lived = s.h.clock.Now() - l.began
 		}
 		s.mu.Lock()
 		s.now = nil
@@ -145,7 +145,7 @@ func (s *slot) start(ctx context.Context) (*life, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &life{slot: s.number, sender: s.h.nextSender(), began: s.h.clock.now()}
+	l := &life{slot: s.number, sender: s.h.nextSender(), began: s.h.clock.Now()}
 	path := filepath.Join(s.h.dir, fmt.Sprintf("%s-%d.log", name(s.number), l.sender))
 	f, err := os.Create(path)
 	if err != nil {
@@ -191,7 +191,7 @@ func (s *slot) await(ctx context.Context, l *life) {
 		l.child.Kill()
 	}
 	l.mu.Lock()
-	l.end, l.over = s.h.clock.now(), ctx.Err() == nil
+	l.end, l.over = s.h.clock.Now(), ctx.Err() == nil
 	l.mu.Unlock()
 	_ = l.log.f.Close()
 	if ctx.Err() == nil {
@@ -239,7 +239,7 @@ func (l *life) told() (s status, at time.Duration, ok bool) {
 const statusTime = time.Second
 
 // ask asks for the status, unless the last call has not ended: a process that stands still is asked once.
-func (l *life) ask(ctx context.Context, c clock, gone func()) {
+func (l *life) ask(ctx context.Context, c cli.Clock, gone func()) {
 	l.mu.Lock()
 	busy := l.asked
 	l.asked = true
@@ -257,7 +257,7 @@ func (l *life) ask(ctx context.Context, c clock, gone func()) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.asked = false; err == nil {
-			l.last, l.at = s, c.now()
+			l.last, l.at = s, c.Now()
 		}
 	}()
 }

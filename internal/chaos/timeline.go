@@ -20,7 +20,7 @@ import (
 
 // timeline is written as it happens, and shown as progress.
 type timeline struct {
-	clock    clock
+	clock    cli.Clock
 	path     string
 	progress *cli.Progress
 
@@ -35,7 +35,7 @@ type timed struct {
 	text string
 }
 
-func newTimeline(path string, c clock, p *cli.Progress) (*timeline, error) {
+func newTimeline(path string, c cli.Clock, p *cli.Progress) (*timeline, error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("timeline: %w", err)
@@ -52,7 +52,7 @@ func (t *timeline) printf(format string, args ...any) {
 
 // notef adds a line.
 func (t *timeline) notef(format string, args ...any) timed {
-	line := timed{t.clock.now(), fmt.Sprintf(format, args...)}
+	line := timed{t.clock.Now(), fmt.Sprintf(format, args...)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lines = append(t.lines, line)

@@ -39,8 +39,8 @@ func (w *watcher) run(ctx context.Context) {
 	w.views, w.known = map[int]string{}, map[uint64]bool{}
 	var busy sync.WaitGroup
 	defer busy.Wait()
-	for before := w.h.clock.now(); cli.Pause(ctx, watchEvery); before = w.h.clock.now() {
-		if late := w.h.clock.now() - before - watchEvery; late > stallLimit {
+	for before := w.h.clock.Now(); cli.Pause(ctx, watchEvery); before = w.h.clock.Now() {
+		if late := w.h.clock.Now() - before - watchEvery; late > stallLimit {
 			w.h.stalled("the harness", late)
 		}
 		for _, s := range w.h.slots {
@@ -50,7 +50,7 @@ func (w *watcher) run(ctx context.Context) {
 			}
 		}
 		w.look()
-		w.h.tell(w.h.book.read(w.h.clock.now(), false))
+		w.h.tell(w.h.book.read(w.h.clock.Now(), false))
 	}
 }
 
@@ -140,7 +140,7 @@ func (h *harness) nameOf(addr string) string {
 
 // twins counts clusters that live beside another one.
 func (w *watcher) twins(clusters map[uint64][]int) {
-	now := w.h.clock.now()
+	now := w.h.clock.Now()
 	if len(clusters) < 2 {
 		w.apart = 0
 		return
@@ -185,7 +185,7 @@ func (w *watcher) agreed(t time.Duration) (why string, ok bool) {
 		}
 		st, at, ok := l.told()
 		switch {
-		case !ok || at < t || w.h.clock.now()-at > freshFor:
+		case !ok || at < t || w.h.clock.Now()-at > freshFor:
 			return name(i) + " tells nothing", false
 		case st.Ended != "":
 			return name(i) + " has ended: " + st.Ended, false
@@ -208,8 +208,8 @@ func (w *watcher) agreed(t time.Duration) (why string, ok bool) {
 
 // await waits for a condition, and says why it does not hold when the bound is over.
 func (w *watcher) await(ctx context.Context, bound time.Duration, is func() (string, bool)) (why string, ok bool) {
-	for until := w.h.clock.now() + bound; ; {
-		if why, ok = is(); ok || w.h.clock.now() > until || !cli.Pause(ctx, watchEvery/2) {
+	for until := w.h.clock.Now() + bound; ; {
+		if why, ok = is(); ok || w.h.clock.Now() > until || !cli.Pause(ctx, watchEvery/2) {
 			return why, ok
 		}
 	}

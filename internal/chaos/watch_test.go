@@ -15,7 +15,7 @@ import (
 
 // told returns a harness of three nodes that have just told a healthy status.
 func told(t *testing.T) *harness {
-	line, err := newTimeline(filepath.Join(t.TempDir(), "t"), newClock(machineTime()-time.Minute), &cli.Progress{})
+	line, err := newTimeline(filepath.Join(t.TempDir(), "t"), cli.NewClock(cli.MachineTime()-time.Minute), &cli.Progress{})
 	require.NoError(t, err)
 	h := &harness{cfg: Config{Nodes: 3, Load: Load{Entities: 1}}, clock: line.clock, line: line,
 		seeds: []string{"a:1", "b:1", "c:1"}}
@@ -26,7 +26,7 @@ func told(t *testing.T) *harness {
 		for _, addr := range h.seeds {
 			s.Members = append(s.Members, seen{Addr: addr, Status: kith.Up.String()})
 		}
-		l := &life{slot: i, last: s, at: h.clock.now()}
+		l := &life{slot: i, last: s, at: h.clock.Now()}
 		h.slots = append(h.slots, &slot{h: h, number: i, addr: h.seeds[i], now: l})
 	}
 	return h
@@ -66,7 +66,7 @@ func TestWhenAllAgree(t *testing.T) {
 		{"all well", func(*harness, *life) {}, ""},
 		{"one does not run", func(h *harness, _ *life) { h.slots[1].now = nil }, "n2 does not run"},
 		{"one has ended", func(_ *harness, l *life) { l.end = 1 }, "n2 does not run"},
-		{"one is silent", func(h *harness, l *life) { l.at = h.clock.now() - time.Minute }, "n2 tells nothing"},
+		{"one is silent", func(h *harness, l *life) { l.at = h.clock.Now() - time.Minute }, "n2 tells nothing"},
 		{"one was told off", func(_ *harness, l *life) { l.last.Ended = "downed" }, "n2 has ended: downed"},
 		{"one misses another", func(_ *harness, l *life) { l.last.Members = l.last.Members[:2] }, "n2 sees"},
 		{"one accuses another", func(_ *harness, l *life) { l.last.Members[0].Unreachable = true }, "UNREACHABLE"},
@@ -75,7 +75,7 @@ func TestWhenAllAgree(t *testing.T) {
 	} {
 		h := told(t)
 		c.do(h, h.slots[1].now)
-		why, ok := h.watcher.agreed(h.clock.now() - time.Second)
+		why, ok := h.watcher.agreed(h.clock.Now() - time.Second)
 		require.Equal(t, c.why == "", ok, c.name)
 		require.Contains(t, why, c.why, c.name)
 	}

@@ -67,12 +67,14 @@ var matrix = map[string]string{
 	"bootstrap": "root discovery formation",
 	"bench":     "root transport trust hello loop flow ringbuf wire",
 
-	"cmd/node":     "root latency admin bootstrap storm scale proof model internal/cli internal/chaos internal/pki",
+	"cmd/node": "root latency admin bootstrap storm scale proof model internal/cli internal/ledger internal/chaos " +
+		"internal/pki",
 	"cmd/loadgen":  "root bench internal/cli internal/pki internal/hostile",
 	"internal/cli": "root latency wire", // what both commands share: child processes, last lines, statistics
 	// real processes under faults: the harness and the child that it starts
-	"internal/chaos": "root internal/cli",
-	"internal/api":   "", // lists what packages export, for a test
+	"internal/chaos":  "root internal/cli",
+	"internal/ledger": "", // what entities have received, held against what was sent
+	"internal/api":    "", // lists what packages export, for a test
 
 	"internal/rules":    "",
 	"internal/planted":  "",
@@ -95,7 +97,7 @@ var layers = []string{
 	"driver sim/setup world check storm sim scale proof model",
 	root,
 	"admin bootstrap examples latency internal/hostile bench",
-	"internal/cli internal/chaos cmd/node cmd/loadgen",
+	"internal/cli internal/ledger internal/chaos cmd/node cmd/loadgen",
 }
 
 // inside lists the packages that no embedder imports: they lie under internal/ and go by their short names here.

@@ -1,6 +1,6 @@
 // The one clock: CLOCK_MONOTONIC is the same for all processes of a machine.
 
-package chaos
+package cli
 
 import (
 	"time"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machineTime returns what the clock of the machine says.
-func machineTime() time.Duration {
+// MachineTime returns what the clock of the machine says.
+func MachineTime() time.Duration {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
 	return time.Duration(ts.Nano())
