@@ -147,6 +147,29 @@ func TestEverybodyCountsAsToldAfterATakeover(t *testing.T) {
 	w.agree(orders, s)
 }
 
+// A reign that begins anew under the same term goes on with the numbers of its moves: those who parked before would
+// take them for old ones (SHD-12).
+func TestMoveNumbersSurviveAReign(t *testing.T) {
+	w := movable(t, 3)
+	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+	s := of(owner)
+	for _, to := range []*testNode{next, owner, next} {
+		require.NoError(t, boss.move(s, to))
+		w.pass(time.Second)
+		require.NotZero(t, to.hosted[key(orders.ID(), s)])
+		typ := boss.m.types[orders.ID()]
+		c := typ.coord
+		boss.m.begin(w.now)
+		boss.m.endCoordinator(typ)
+		boss.m.reign(typ, c.settings, c.term)
+		boss.m.end()
+		boss.collect()
+		w.pass(time.Second)
+		w.agree(orders, s)
+	}
+	require.Equal(t, 3, count(boss.events, MoveDone))
+}
+
 // Every wish for a move that cannot be says why (SHD-12).
 func TestMoveErrors(t *testing.T) {
 	w := startWorld(t, 3)

@@ -246,5 +246,5 @@ var bugs = slices.Concat([]bug{
 		Without: "age > limit",
 	},
 }, membershipBugs, formingBugs, courierBugs, accountBugs, executionBugs, largeBugs, hostileBugs, chaosBugs,
-	availableBugs, ownerBugs,
+	availableBugs, ownerBugs, moveBugs,
 	planeBugs, askBugs)

@@ -1,0 +1,133 @@
+// Planted bugs in moves: each is one mistake in the hand-over of a shard between nodes that live.
+
+package main
+
+// everyFault is the enumeration of faults over the steps of a move.
+const everyFault = "TestMoveWithEveryFault"
+
+var moveBugs = []bug{
+	{
+		Name: "no-marker-is-waited-for", Package: "./shard", Run: everyFault,
+		In:  "shard.handing.check",
+		Old: "if !o.got.Has(id) && m.met(id) {",
+		New: "if len(o.got) == 0 && m.met(id) {",
+	},
+	{
+		Name: "early-marker-is-dropped", Package: "./shard", Run: everyFault,
+		In:  "shard.marked",
+		Old: "g.hand.early[c.Shard] = e",
+		New: "_ = g.hand.early",
+	},
+	{
+		Name: "marker-of-any-move-counts", Package: "./shard", Run: "TestMove|TestChaosOfMoves",
+		In:      "shard.marked",
+		Without: "o.number == c.Number",
+	},
+	{
+		Name: "marker-is-not-written-again", Package: "./shard", Run: everyFault,
+		In:  "shard.markAgain",
+		Old: "s.state == RouteMoving && s.home != nil && *s.home == to",
+		New: "s.state == RouteMoving && s.home == nil",
+	},
+	{
+		Name: "the-removed-are-to-mark", Package: "./shard", Run: "TestOnlyRemovalCountsAsMarked|" + everyFault,
+		In:      "shard.handing.check",
+		Without: "m.met(id)",
+	},
+	{
+		Name: "callers-at-the-owner-go-on", Package: "./shard", Run: "TestMoveStepByStep|" + everyFault,
+		In:  "shard.handing.begin",
+		Old: "s.state, s.moved = RouteMoving, n",
+		New: "s.moved = n\n\t\tdefer h.check(l.Shard)\n\t\treturn",
+	},
+	{
+		Name: "a-new-reign-has-told-nobody", Package: "./shard", Run: everyFault + "|TestEverybodyCountsAsToldAfterATakeover",
+		In:  "shard.moves.begin",
+		Old: "if p != r.home && (!c.m.met(p.id) || !knew && !p.told.has(s)) {",
+		New: "if p != r.home && (!c.m.met(p.id) || knew || !p.told.has(s)) {",
+	},
+	{
+		Name: "nobody-is-told-to-park", Package: "./shard", Run: everyFault,
+		In:  "shard.moves.begin",
+		Old: "n.told.Add(p.id)",
+		New: "_ = n.told",
+	},
+	{
+		Name: "late-markers-hold-the-shard", Package: "./shard", Run: "TestMoveIsGivenUpWithoutMarkers|" + everyFault,
+		In:  "shard.handing.tick",
+		Old: "if !o.stops && m.now >= o.due {",
+		New: "if !o.stops && m.now < 0 {",
+	},
+	{
+		Name: "a-move-that-stops-is-given-up", Package: "./shard", Run: everyFault,
+		In:  "shard.handing.stay",
+		Old: "if o == nil || o.stops {",
+		New: "if o == nil {",
+	},
+	{
+		Name: "promise-keeps-moves", Package: "./shard", Run: "TestMoveUnderAnotherCoordinator|" + everyFault,
+		In:  "shard.stayAll",
+		Old: "t.region.hand.stay(s)",
+		New: "_ = s",
+	},
+	{
+		Name: "refused-transfer-is-lost", Package: "./shard", Run: "TestWhatIsNotTakenStays",
+		In:  "shard.handing.onAck",
+		Old: "h.keepHere(a.Shard)",
+		New: "h.give(a.Shard, o.to)",
+	},
+	{
+		Name: "rest-is-dropped-when-the-next-owner-is-gone", Package: "./shard", Run: everyFault,
+		In:  "shard.handing.keepHere",
+		Old: "h.put(s, kept{g.slots[s].fence, o.left})",
+		New: "_, _ = o, g",
+	},
+	{
+		Name: "first-part-ends-a-transfer", Package: "./shard", Run: "TestMoveStepByStep",
+		In:  "shard.handing.onAck",
+		Old: "case int(a.Have) >= len(o.left):",
+		New: "case int(a.Have) > 0:",
+	},
+	{
+		Name: "transfer-is-sent-once", Package: "./shard", Run: everyFault,
+		In:  "shard.handing.tick",
+		Old: "o.sent = o.have",
+		New: "",
+	},
+	{
+		Name: "moves-have-one-number", Package: "./shard", Run: "TestMove|TestChaosOfMoves",
+		In:  "shard.moves.begin",
+		Old: "c.t.moves++",
+		New: "c.t.moves = 1",
+	},
+	{
+		Name: "numbers-begin-anew-with-a-reign", Package: "./shard", Run: "TestMoveNumbersSurviveAReign",
+		In:  "shard.Machine.reign",
+		Old: "t.coord = c",
+		New: "t.coord = c\n\tt.moves = 0",
+	},
+	{
+		Name: "kept-rest-is-not-reported", Package: "./shard", Run: "TestKeeperIsReported|" + everyFault,
+		In:  "shard.coordinator.believe",
+		Old: "c.moves.inherit(e.Shard, heir{id: p.id, keeps: true, fence: e.Fence})",
+		New: "_ = e",
+	},
+	{
+		Name: "moved-home-is-told-before-it-began", Package: "./shard", Run: everyFault,
+		In:  "shard.moves.give",
+		Old: "c.records[s] = record{home: p, fence: f, phase: starting}",
+		New: "c.records[s] = record{home: p, fence: f, phase: starting}\n\tdefer c.confirm(s)",
+	},
+	{
+		Name: "owner-repeats-no-answer", Package: "./shard", Run: everyFault,
+		In:  "shard.handing.begin",
+		Old: "h.tellMoved(f)",
+		New: "_ = f",
+	},
+	{
+		Name: "coordinator-repeats-no-move", Package: "./shard", Run: everyFault,
+		In:  "shard.moves.repeat",
+		Old: "p.outMove = append(p.outMove, s)",
+		New: "_ = s",
+	},
+}
