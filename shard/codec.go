@@ -35,6 +35,8 @@ func (h head) append(b []byte) []byte {
 	return wire.AppendU32(wire.AppendU32(wire.AppendU64(b, h.Birth), uint32(h.Type)), h.Term)
 }
 
+func (h head) about() head { return h }
+
 func readHead(r *wire.Reader) head {
 	h := head{Birth: r.U64(), Type: route.TypeID(r.U32()), Term: r.U32()}
 	if r.Err() == nil && (h.Birth == 0 || h.Term == 0) {
@@ -97,6 +99,8 @@ type held struct {
 	Shard route.ShardID
 	Fence route.Fence
 }
+
+func (h held) shard() route.ShardID { return h.Shard }
 
 func (o ownership) kind() wire.Kind        { return o.Kind }
 func (o ownership) append(b []byte) []byte { return appendHeld(o.head.append(b), o.Entries) }
@@ -228,10 +232,13 @@ func (h homes) append(b []byte) []byte {
 	if h.Since > 0 {
 		b = wire.AppendUvarint(b, uint64(h.Since))
 	}
-	b = appendPeers(b, h.Peers)
-	b = wire.AppendUvarint(b, uint64(len(h.Entries)))
+	return appendPlaces(appendPeers(b, h.Peers), h.Entries)
+}
+
+func appendPlaces(b []byte, list []home) []byte {
+	b = wire.AppendUvarint(b, uint64(len(list)))
 	next := route.ShardID(0)
-	for _, e := range h.Entries {
+	for _, e := range list {
 		b = wire.AppendUvarint(b, uint64(e.Shard-next))
 		b = wire.AppendUvarint(appendShort(b, e.Fence), uint64(e.At))
 		next = e.Shard + 1
@@ -247,17 +254,23 @@ func readHomes(k wire.Kind, r *wire.Reader) message {
 		}
 	}
 	h.Peers = readPeers(r, maxPeers)
+	h.Entries = readPlaces(r, h.head, len(h.Peers))
+	return h
+}
+
+// readPlaces reads rising shards, each with the index of one of so many members.
+func readPlaces(r *wire.Reader, of head, members int) []home {
 	n := r.Count(4, maxEntries)
-	h.Entries = make([]home, 0, n)
+	list := make([]home, 0, n)
 	next := route.ShardID(0)
 	for range n {
-		e := readHome(r, h.head, next, len(h.Peers))
+		e := readHome(r, of, next, members)
 		if r.Err() != nil {
 			break
 		}
-		h.Entries, next = append(h.Entries, e), e.Shard+1
+		list, next = append(list, e), e.Shard+1
 	}
-	return h
+	return list
 }
 
 // readHome reads a shard with its fence and the index of one of so many members.

@@ -70,6 +70,60 @@ func (p *placement) end(at []peer.ID) {
 	}
 }
 
+// hostKept orders shards to be hosted as a HostShards does. Each entry names the fence of the owner before, of which
+// what it did not work off may lie with the receiver: that is taken up, and nothing else.
+type hostKept struct {
+	head
+	Entries []resumed
+}
+
+// resumed is a shard under the fence of its next owner, and under that of the one before; zero: it has no rest to take.
+type resumed struct {
+	held
+	Rest route.Fence
+}
+
+func (hostKept) kind() wire.Kind { return wire.KindHostKept }
+
+func (h hostKept) append(b []byte) []byte {
+	b = wire.AppendUvarint(h.head.append(b), uint64(len(h.Entries)))
+	next := route.ShardID(0)
+	for _, e := range h.Entries {
+		b = wire.AppendUvarint(b, uint64(e.Shard-next))
+		b = appendShort(appendShort(b, e.Fence), e.Rest)
+		next = e.Shard + 1
+	}
+	return b
+}
+
+func readHostKept(r *wire.Reader) message {
+	h := hostKept{head: readHead(r)}
+	n := r.Count(5, maxEntries)
+	h.Entries = make([]resumed, 0, n)
+	next := route.ShardID(0)
+	for range n {
+		e := resumed{held: held{Shard: readShard(r, next)}}
+		e.Fence, e.Rest = readShort(r, h.Birth), readShort(r, h.Birth)
+		if r.Err() == nil && e.Rest.Compare(e.Fence) >= 0 {
+			r.Fail(wire.ErrBadValue)
+		}
+		if r.Err() != nil {
+			break
+		}
+		h.Entries, next = append(h.Entries, e), e.Shard+1
+	}
+	return h
+}
+
+// fresh lists shards that have no rest to take up.
+func fresh(list []held) []resumed {
+	all := make([]resumed, len(list))
+	for i := range list {
+		all[i].held = list[i]
+	}
+	return all
+}
+
 // moveShard tells the owner of a shard that it moves to Target, and whose markers it has to wait for.
 type moveShard struct {
 	head

@@ -29,6 +29,8 @@ type register struct {
 	// Of a report to a coordinator that knows moves.
 	Stopping []route.ShardID // of Owned: the stop call has gone out, nobody is to be told of them
 	Kept     []held          // transfers that wait here for the next owner, under the fence of the last one
+	Holders  peer.Set        // who got what was handed over here
+	Gave     []home          // under which fence, and to which of Holders
 }
 
 // past is a node's memory of members lost within the takeover time, and whom it holds to be members now.
@@ -77,12 +79,13 @@ func (g register) append(b []byte) []byte {
 	}
 	if g.moves() {
 		b = appendHeld(appendShards(b, g.Stopping), g.Kept)
+		b = appendPlaces(appendPeers(b, g.Holders), g.Gave)
 	}
 	return b
 }
 
 // moves reports whether there is something to say of moves.
-func (g register) moves() bool { return len(g.Stopping)+len(g.Kept) > 0 }
+func (g register) moves() bool { return len(g.Stopping)+len(g.Kept)+len(g.Gave) > 0 }
 
 func readRegister(r *wire.Reader) message {
 	g := register{head: readHead(r)}
@@ -122,10 +125,15 @@ func readMoves(r *wire.Reader, g *register) {
 	if list := readHeld(r, g.Birth); len(list) > 0 {
 		g.Kept = list
 	}
+	if ids := readPeers(r, maxPeers); len(ids) > 0 {
+		g.Holders, g.Gave = ids, readPlaces(r, g.head, len(ids))
+	} else {
+		r.Count(4, 0)
+	}
 	covered := func(s route.ShardID) bool {
 		return uint32(s) < g.Settings.Shards && g.Mask&(1<<(s>>partShift)) != 0
 	}
-	if r.Err() == nil && (!g.Report || !g.moves()) {
+	if r.Err() == nil && (!g.Report || !g.moves() || len(g.Holders) > 0 && len(g.Gave) == 0) {
 		r.Fail(wire.ErrBadValue)
 	}
 	for _, s := range g.Stopping {
@@ -136,6 +144,11 @@ func readMoves(r *wire.Reader, g *register) {
 		}
 	}
 	for _, h := range g.Kept {
+		if !covered(h.Shard) {
+			r.Fail(wire.ErrBadValue)
+		}
+	}
+	for _, h := range g.Gave {
 		if !covered(h.Shard) {
 			r.Fail(wire.ErrBadValue)
 		}

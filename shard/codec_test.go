@@ -55,6 +55,10 @@ func samples() map[string]message {
 	}
 	m["report-moves"] = register{head: at(3), Settings: orders, Hosts: true, Knows: true, Report: true, Floor: 9, Mask: 1,
 		Owned: list, Stopping: []route.ShardID{1, 29}, Kept: []held{{7, fence(2, 5)}}}
+	m["report-gave"] = register{head: at(3), Settings: orders, Knows: true, Report: true, Floor: 9, Mask: 1,
+		Owned: []held{}, Holders: peer.SetOf(a, b), Gave: []home{{list[0], 1}, {list[2], 0}}}
+	m["host-kept"] = hostKept{at(3), []resumed{{held{0, fence(3, 9)}, fence(3, 2)},
+		{held{29, fence(3, 300)}, fence(2, 7)}}}
 	m["homes-since"] = homes{head: at(3), Since: 300, Peers: peer.SetOf(a), Entries: []home{{list[0], 0}}}
 	m["move-shard"] = moveShard{head: at(3), held: list[1], Seq: 300, Target: c, Told: peer.SetOf(a, b)}
 	m["transfer"] = transfer{head: at(3), held: list[1], Seq: 300, Total: 70_000, At: 69_997, Bytes: []byte("abc")}
@@ -137,6 +141,14 @@ func TestCodecRefusesBadValues(t *testing.T) {
 		"shard too high":      {one(wire.KindHostShards, 1, route.MaxShards, fence(1, 1)), wire.ErrBadValue},
 		"falling shards": {ownership{wire.KindHostShards, at(1), []held{{5, fence(1, 1)}, {5, fence(1, 1)}}},
 			wire.ErrBadValue},
+		"kept of its own fence": {hostKept{at(3), []resumed{{held{1, fence(3, 2)}, fence(3, 2)}}},
+			wire.ErrBadValue},
+		"given to nobody": {register{head: at(1), Settings: orders, Report: true, Floor: 1, Mask: 1,
+			Kept:    []held{{1, fence(1, 1)}},
+			Holders: peer.SetOf(peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: 1})}, wire.ErrBadValue},
+		"given beyond mask": {register{head: at(1), Settings: orders, Report: true, Floor: 1, Mask: 2,
+			Holders: peer.SetOf(peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: 1}),
+			Gave:    []home{{held{1, fence(1, 1)}, 0}}}, wire.ErrBadValue},
 		"too many":            {ask{at(1), all(Settings{Shards: maxEntries + 1})}, wire.ErrTooLarge},
 		"home without a peer": {homes{head: at(1), Entries: []home{{held{1, fence(1, 1)}, 0}}}, wire.ErrBadValue},
 		"peers out of order": {homes{head: at(1), Peers: peer.Set{{Addr: peer.MustAddr("10.0.0.2:1"), Inc: 1},

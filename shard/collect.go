@@ -232,7 +232,12 @@ func (c *coordinator) believe(p *client, g register) {
 	}
 	for _, e := range g.Kept {
 		if fresh&(1<<(e.Shard>>partShift)) != 0 {
-			c.moves.inherit(e.Shard, heir{id: p.id, keeps: true, fence: e.Fence})
+			c.moves.inherit(p, e.Shard, heir{id: p.id, keeps: true, fence: e.Fence})
+		}
+	}
+	for _, e := range g.Gave {
+		if fresh&(1<<(e.Shard>>partShift)) != 0 {
+			c.moves.inherit(p, e.Shard, heir{id: g.Holders[e.At], keeps: true, fence: e.Fence})
 		}
 	}
 	if p.drains {

@@ -247,7 +247,7 @@ func (m *Machine) giveUp(t *typ, e held) {
 		return
 	}
 	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: e.Shard, Fence: e.Fence, Stop: true, Abandon: true})
-	t.region.hand.forget(e.Shard)
+	t.region.hand.lose(e.Shard)
 	if s.living == here || s.state == RouteMoving {
 		m.forget(t, e.Shard)
 	}

@@ -162,8 +162,9 @@ type HostOrder struct {
 	Leaving bool // with Stop: because this node leaves; else another node is to host the shard
 
 	// Moves, with Stop: nobody sends to the shard under this fence any more. Its mailboxes are worked off first, within
-	// Config.DrainTime, and the answer is a HandOverCommand if something is left then.
-	Moves bool
+	// Within, which is Config.DrainTime, and the answer is a HandOverCommand if something is left then.
+	Moves  bool
+	Within time.Duration
 	// Left, without Stop, is what the last owner did not work off, as it was handed over there; it comes before everything
 	// else. It belongs to the runtime.
 	Left []byte
@@ -178,12 +179,14 @@ type Mark struct {
 	To     peer.ID
 }
 
-// Untaken is what an owner handed over to this node, and what no instance will handle any more: another owner began
-// without it. Left belongs to the runtime.
+// Untaken is what an owner handed over to this node, or this node to none, and what no instance will handle any more:
+// another owner began without it, or this node may not own the shard any more. Unsure: the next owner may have it all
+// the same, nobody knows. Left belongs to the runtime.
 type Untaken struct {
-	Type  route.TypeID
-	Shard route.ShardID
-	Left  []byte
+	Type   route.TypeID
+	Shard  route.ShardID
+	Left   []byte
+	Unsure bool
 }
 
 // Effects is what one or more verbs ask the runtime to do. The runtime carries out Hosts, then Routes, then Marks, each

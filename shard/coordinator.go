@@ -162,6 +162,9 @@ func counts(mb membership.Member) bool {
 
 func (m *Machine) reign(t *typ, s Settings, term uint32) {
 	t.epoch++
+	if t.moves > 0 && t.moves < 1<<32-1 {
+		t.moves++ // homes of this reign are newer than moves of the one before
+	}
 	c := &coordinator{m: m, t: t, settings: s, term: term, floor: t.epoch, records: make([]record, s.Shards)}
 	c.moves = newMoves(c)
 	t.coord = c

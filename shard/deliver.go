@@ -35,6 +35,8 @@ func readMessage(k wire.Kind, body []byte) (message, error) {
 		l = readTransfer(&r)
 	case wire.KindTransferAck:
 		l = readTransferAck(&r)
+	case wire.KindHostKept:
+		l = readHostKept(&r)
 	case wire.KindHostShards, wire.KindShardsStarted, wire.KindStopShards, wire.KindShardsStopped, wire.KindHomesGone,
 		wire.KindHomesGoneAck:
 		l = readOwnership(k, &r)
@@ -66,33 +68,8 @@ func (m *Machine) admits(from peer.ID, l message) bool {
 }
 
 func headOf(l message) head {
-	switch l := l.(type) {
-	case register:
-		return l.head
-	case reportWanted:
-		return l.head
-	case nak:
-		return l.head
-	case signal:
-		return l.head
-	case ownership:
-		return l.head
-	case ask:
-		return l.head
-	case homes:
-		return l.head
-	case placement:
-		return l.head
-	case moveShard:
-		return l.head
-	case transfer:
-		return l.head
-	case transferAck:
-		return l.head
-	case confirmOwner:
-		return l.head
-	case ownerConfirmed:
-		return l.head
+	if l, ok := l.(interface{ about() head }); ok {
+		return l.about()
 	}
 	return head{}
 }
@@ -101,7 +78,8 @@ func headOf(l message) head {
 func fromCoordinator(k wire.Kind) bool {
 	switch k {
 	case wire.KindReportWanted, wire.KindRegisterAck, wire.KindHomes, wire.KindHostShards, wire.KindStopShards,
-		wire.KindHomesGone, wire.KindDrainDone, wire.KindMoveShards, wire.KindMoveShard, wire.KindHomesSince:
+		wire.KindHomesGone, wire.KindDrainDone, wire.KindMoveShards, wire.KindMoveShard, wire.KindHomesSince,
+		wire.KindHostKept:
 		return true
 	}
 	return false
@@ -141,11 +119,22 @@ func (m *Machine) check(from peer.ID, l message) error {
 	if s := last(l); shards > 0 && uint32(s) >= shards {
 		return fmt.Errorf("%w: %s from %s names shard %d of %d", ErrNonsense, k, from, s, shards)
 	}
-	if k == wire.KindHostShards {
-		for _, e := range l.(ownership).Entries {
-			if e.Fence.Term() != h.Term {
-				return fmt.Errorf("%w: %s from %s of term %d under fence %s", ErrNonsense, k, from, h.Term, e.Fence)
-			}
+	for _, e := range hosts(l) {
+		if e.Fence.Term() != h.Term {
+			return fmt.Errorf("%w: %s from %s of term %d under fence %s", ErrNonsense, k, from, h.Term, e.Fence)
+		}
+	}
+	return nil
+}
+
+// hosts lists the shards that a message orders to be hosted.
+func hosts(l message) []resumed {
+	switch l := l.(type) {
+	case hostKept:
+		return l.Entries
+	case ownership:
+		if l.Kind == wire.KindHostShards {
+			return fresh(l.Entries)
 		}
 	}
 	return nil
@@ -174,12 +163,12 @@ func last(l message) route.ShardID {
 		if n := len(l.Entries); n > 0 {
 			return l.Entries[n-1].Shard
 		}
-	case moveShard:
-		return l.Shard
-	case transfer:
-		return l.Shard
-	case transferAck:
-		return l.Shard
+	case hostKept:
+		if n := len(l.Entries); n > 0 {
+			return l.Entries[n-1].Shard
+		}
+	case interface{ shard() route.ShardID }:
+		return l.shard()
 	}
 	return 0
 }
@@ -259,11 +248,8 @@ func (m *Machine) toRegion(from peer.ID, h head, l message) {
 		t.region.hand.park(p) // one that is refused may have sent before
 		return
 	}
-	if o, ok := l.(ownership); ok && (t == nil || t.region.idle()) {
-		m.answerUnregistered(from, o)
-		return
-	}
 	if t == nil || t.region.idle() {
+		m.answerUnregistered(from, l)
 		return
 	}
 	switch l := l.(type) {
@@ -279,12 +265,12 @@ func (m *Machine) toRegion(from peer.ID, h head, l message) {
 		}
 	case moveShard:
 		t.region.hand.begin(from, l)
+	case hostKept:
+		m.onHost(t, from, l.head, l.Entries)
 	case ownership:
 		switch l.Kind {
 		case wire.KindHostShards:
-			if !m.confirm.held { // nothing starts on a suspended node; the order is repeated
-				m.onHost(t, from, l)
-			}
+			m.onHost(t, from, l.head, fresh(l.Entries))
 		case wire.KindStopShards:
 			m.onStop(t, from, l)
 		case wire.KindHomesGone:
@@ -311,12 +297,21 @@ func betweenOwners(m *Machine, from peer.ID, h head, l message) {
 }
 
 // answerUnregistered answers for a type that is not registered here: nothing of it lives here or is known.
-func (m *Machine) answerUnregistered(from peer.ID, o ownership) {
-	k := wire.KindShardsStopped
-	if o.Kind == wire.KindHomesGone {
-		k = wire.KindHomesGoneAck
+func (m *Machine) answerUnregistered(from peer.ID, l message) {
+	switch o := l.(type) {
+	case ownership:
+		k := wire.KindShardsStopped
+		if o.Kind == wire.KindHomesGone {
+			k = wire.KindHomesGoneAck
+		}
+		m.post(from, ownership{Kind: k, head: o.head, Entries: o.Entries})
+	case hostKept:
+		list := make([]held, len(o.Entries))
+		for i, e := range o.Entries {
+			list[i] = e.held
+		}
+		m.post(from, ownership{Kind: wire.KindShardsStopped, head: o.head, Entries: list})
 	}
-	m.post(from, ownership{Kind: k, head: o.head, Entries: o.Entries})
 }
 
 // hears reports whether a coordinator's message may be listened to under the promise given; if not it is answered with

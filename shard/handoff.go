@@ -38,6 +38,7 @@ func (h *handing) park(l placement) {
 			continue
 		}
 		at, s, n := l.Peers[e.At], &g.slots[e.Shard], Number{l.Term, e.Seq}
+		h.elsewhere(e.Shard, e.Fence)
 		if s.living != notHere || at == m.self || !m.met(at) || m.gone(at) || e.Fence.Compare(s.ended) <= 0 ||
 			(s.state == RouteRemote || s.state == RouteMoving) && e.Fence.Compare(s.fence) < 0 || n.Compare(s.moved) <= 0 {
 			continue
@@ -137,7 +138,7 @@ func (h *handing) check(s route.ShardID) {
 	}
 	o.stops, e.living = true, stopping
 	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: s, Fence: e.fence, Stop: true, Moves: true,
-		Leaving: m.leave.begun})
+		Within: m.cfg.DrainTime, Leaving: m.leave.begun})
 	m.event(Event{Kind: MoveMarked, Type: t.id, Shard: s, Term: o.number.Term, Home: m.self, Fence: e.fence, To: o.to,
 		Number: o.number})
 }

@@ -60,15 +60,19 @@ func (m *Machine) report(t *typ, to peer.ID, w reportWanted) {
 	l.Settings, l.Knows, l.Hosts = g.settings, true, m.hosts(t)
 	first := 0
 	for part := 0; part<<partShift < len(g.slots); part++ {
-		owned := g.owned(part)
-		if len(l.Owned)+len(owned) > maxEntries {
+		owned, all := g.owned(part), speaksMoves(m, to)
+		var rest rests
+		if all {
+			rest = g.hand.restsOf(part)
+		}
+		if max(len(l.Owned)+len(owned), len(l.Kept)+len(rest.kept), len(l.Gave)+len(rest.gave)) > maxEntries {
 			l.Mask = parts(first, part)
 			m.post(to, l)
-			l.Owned, l.Stopping, l.Kept = nil, nil, nil
+			l.Owned, l.Stopping, l.Kept, l.Holders, l.Gave = nil, nil, nil, nil, nil
 			l.HasPast, l.Past, first = false, past{}, part
 		}
-		l.Owned = append(l.Owned, owned...)
-		l.Stopping, l.Kept = g.halting(owned, l.Stopping, speaksMoves(m, to)), g.hand.keptOf(part, l.Kept)
+		l.Owned, l.Stopping = append(l.Owned, owned...), g.halting(owned, l.Stopping, all)
+		l.add(rest)
 	}
 	l.Mask = parts(first, 64)
 	m.post(to, l)
@@ -106,31 +110,32 @@ func (m *Machine) obeys(t *typ, from peer.ID, h head) bool {
 
 // onHost makes shards live here. Every way out is safe to repeat: a shard that lives under the fence is confirmed
 // again, one that may not live here under it is answered as stopped, and never will.
-func (m *Machine) onHost(t *typ, from peer.ID, l ownership) {
-	if !m.obeys(t, from, l.head) {
+// On a suspended node nothing starts: the order is repeated.
+func (m *Machine) onHost(t *typ, from peer.ID, h head, list []resumed) {
+	if m.confirm.held || !m.obeys(t, from, h) {
 		return
 	}
 	g, hosts := t.region, m.hosts(t)
-	for _, e := range l.Entries {
+	for _, e := range list {
 		s := &g.slots[e.Shard]
 		switch {
 		case s.living == here && s.fence == e.Fence:
-			g.started = append(g.started, e)
+			g.started = append(g.started, e.held)
 		case e.Fence.Compare(t.promise.floor) < 0, s.living != notHere && e.Fence != s.fence:
-			m.refuse(t.id, l.Term, from, e.Shard, e.Fence)
+			m.refuse(t.id, h.Term, from, e.Shard, e.Fence)
 		case s.living == stopping, s.ending:
 			// The answer follows when the runtime has stopped it; of what was given up the order is repeated until then.
-		case e.Fence.Compare(s.ended) <= 0, !hosts && (m.leave.done || !g.hand.keeps(e)):
+		case e.Fence.Compare(s.ended) <= 0, g.hand.outdates(e.held), !hosts && (m.leave.done || !g.hand.keeps(e)):
 			s.ended = maxFence(s.ended, e.Fence)
-			g.stopped = append(g.stopped, e)
+			g.stopped = append(g.stopped, e.held)
 		default:
 			m.host(t, e)
-			g.started = append(g.started, e)
+			g.started = append(g.started, e.held)
 		}
 	}
 }
 
-func (m *Machine) host(t *typ, e held) {
+func (m *Machine) host(t *typ, e resumed) {
 	s := &t.region.slots[e.Shard]
 	s.state, s.living, s.home, s.fence = RouteLocal, here, nil, e.Fence
 	t.region.hosted++
@@ -218,6 +223,9 @@ func (m *Machine) abandon() {
 				e.living = notHere
 			}
 			m.forget(t, route.ShardID(i))
+		}
+		for _, s := range g.hand.leaving() {
+			g.hand.lose(s)
 		}
 		g.hand.dropAll()
 		*g = region{settings: g.settings, refused: g.refused, slots: g.slots, homes: map[peer.ID]*peer.ID{},

@@ -41,7 +41,7 @@ type move struct {
 // heir is who gets a shard at once when it is free.
 type heir struct {
 	id    peer.ID
-	keeps bool        // it has what the last owner did not work off
+	keeps bool        // it has what the last owner did not work off, or may have it
 	fence route.Fence // of that owner
 	given route.Fence // under which it was given the shard
 	seq   uint32      // of the move, if this reign began it
@@ -203,22 +203,31 @@ func (mv *moves) moved(from peer.ID, l placement) {
 	for i, e := range l.Entries {
 		list[i] = e.held
 		if r := &mv.c.records[e.Shard]; r.phase != free && r.home.id == from && r.fence == e.Fence {
-			mv.inherit(e.Shard, heir{id: l.Peers[e.At], keeps: true, fence: e.Fence})
+			mv.inherit(r.home, e.Shard, heir{id: l.Peers[e.At], keeps: true, fence: e.Fence})
 		}
 	}
 	mv.c.onStopped(from, list)
 }
 
-// inherit notes who has what an owner under a fence did not work off.
-func (mv *moves) inherit(s route.ShardID, h heir) {
+// inherit notes who has what an owner under a fence did not work off, as by says. Of two such words the one about the
+// later fence counts, and none counts beside a later owner.
+func (mv *moves) inherit(by *client, s route.ShardID, h heir) {
 	if have, is := mv.heirs[s]; is && have.keeps && have.fence.Compare(h.fence) > 0 {
 		return
 	}
 	if r := &mv.c.records[s]; r.phase != free && r.fence.Compare(h.fence) > 0 {
-		mv.c.disclose(mv.c.client(h.id), s) // it learns that the shard lives without it
+		mv.c.disclose(by, s) // it learns that the shard lives without that
 		return
 	}
 	mv.heirs[s] = h
+}
+
+// rest returns the fence of the owner before, whose rest the one that starts is to take up; zero when there is none.
+func (mv *moves) rest(s route.ShardID) route.Fence {
+	if h, is := mv.heirs[s]; is && h.given == mv.c.records[s].fence {
+		return h.fence
+	}
+	return route.Fence{}
 }
 
 // released follows the end of an ownership: what was moving has stopped.
@@ -226,19 +235,20 @@ func (mv *moves) released(s route.ShardID, r *record, stopped bool) {
 	if h, is := mv.heirs[s]; is && h.given == r.fence {
 		delete(mv.heirs, s) // it does not take it: the shard goes to whom it is wanted by
 	}
-	n := mv.under[s]
-	if n == nil {
-		return
-	}
-	delete(mv.under, s)
 	h, is := mv.heirs[s]
-	if !is {
-		h = heir{id: n.to}
+	n := mv.under[s]
+	switch {
+	case n == nil && !is:
+		return
+	case !is: // of one that is lost nobody may know that it has handed over
+		h = heir{id: n.to, keeps: !stopped}
 	}
-	h.seq, h.from = n.seq, r.home.id
-	if is || stopped {
-		mv.heirs[s] = h
+	if n != nil {
+		h.seq, h.from = n.seq, r.home.id
 	}
+	h.fence = maxFence(h.fence, r.fence)
+	delete(mv.under, s)
+	mv.heirs[s] = h
 }
 
 // confirmed follows the confirmation of a home.

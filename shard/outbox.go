@@ -4,6 +4,7 @@
 package shard
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -85,13 +86,28 @@ func (c *coordinator) sendOrders(p *client, k wire.Kind, shards []route.ShardID)
 		want = halting
 	}
 	var list []held
+	var kept []resumed
 	for _, s := range shards {
-		if r := &c.records[s]; r.home == p && r.phase == want {
-			list = append(list, held{s, r.fence})
+		r := &c.records[s]
+		if r.home != p || r.phase != want {
+			continue
+		}
+		e := resumed{held: held{s, r.fence}}
+		if want == starting && speaksMoves(c.m, p.id) {
+			e.Rest = c.moves.rest(s)
+		}
+		if e.Rest.IsZero() {
+			list = append(list, e.held)
+		} else {
+			kept = append(kept, e)
 		}
 	}
 	if len(list) > 0 {
 		c.m.postHeld(p.id, k, c.m.head(c.t.id, c.term), list)
+	}
+	slices.SortFunc(kept, func(a, b resumed) int { return cmp.Compare(a.Shard, b.Shard) })
+	for part := range slices.Chunk(slices.Compact(kept), maxEntries) {
+		c.m.post(p.id, hostKept{c.m.head(c.t.id, c.term), slices.Clone(part)})
 	}
 }
 

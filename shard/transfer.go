@@ -59,7 +59,8 @@ type kept struct {
 	bytes []byte
 }
 
-// gift says who got what was left of an ownership.
+// gift says who got what was left of an ownership. It is remembered until a later home is heard of: the next
+// coordinator may hear of it from nobody else.
 type gift struct {
 	held
 	seq uint32
@@ -89,6 +90,16 @@ func (h *handing) leaving() []route.ShardID {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(h.out))
+}
+
+// lose gives up what has not been handed over of a shard that is lost. Once all of it was sent nobody here knows
+// whether the next owner has it.
+func (h *handing) lose(s route.ShardID) {
+	if o := h.out[s]; o != nil && o.left != nil {
+		h.m.out.Untaken = append(h.m.out.Untaken, Untaken{Type: h.t.id, Shard: s, Left: o.left,
+			Unsure: o.sent == len(o.left)})
+	}
+	h.forget(s)
 }
 
 // forget ends what is known of a shard's leaving: it is stopped in another way, or lost.
@@ -147,32 +158,69 @@ func (h *handing) elsewhere(s route.ShardID, f route.Fence) {
 	}
 }
 
-// take hands over what is kept for a shard that begins to live here.
-func (h *handing) take(e held) []byte {
-	k, is := h.kept[e.Shard]
-	if is && k.fence.Compare(e.Fence) < 0 {
-		h.size -= len(k.bytes)
+// take hands over what is kept for a shard that begins to live here, if it is the rest that its order names. Another
+// lies here since the shard went on without it.
+func (h *handing) take(e resumed) (left []byte) {
+	if h.keeps(e) {
+		left = h.kept[e.Shard].bytes
+		h.size -= len(left)
 		delete(h.kept, e.Shard)
 	}
-	h.dropParts(e.Shard)
+	h.drop(e.Shard)
 	delete(h.gave, e.Shard)
-	return k.bytes
+	return left
 }
 
-// keeps reports whether something is kept for a shard that may begin to live here.
-func (h *handing) keeps(e held) bool {
+// keeps reports whether the rest is kept here that an order to host names.
+func (h *handing) keeps(e resumed) bool {
 	k, is := h.kept[e.Shard]
-	return is && k.fence.Compare(e.Fence) < 0
+	return is && k.fence == e.Rest
 }
 
-// keptOf appends what is kept of one part of the shard space, rising.
-func (h *handing) keptOf(part int, list []held) []held {
+// outdates reports whether an order to host is late: what is kept here is of a later owner.
+func (h *handing) outdates(e held) bool {
+	k, is := h.kept[e.Shard]
+	return is && k.fence.Compare(e.Fence) >= 0
+}
+
+// rests is what a report says of one part of the shard space: what is kept here, and who got what was handed over.
+type rests struct {
+	kept []held
+	gave []gift
+}
+
+// restsOf lists it, rising.
+func (h *handing) restsOf(part int) (r rests) {
 	for _, s := range slices.Sorted(maps.Keys(h.kept)) {
 		if int(s)>>partShift == part {
-			list = append(list, held{s, h.kept[s].fence})
+			r.kept = append(r.kept, held{s, h.kept[s].fence})
 		}
 	}
-	return list
+	for _, s := range slices.Sorted(maps.Keys(h.gave)) {
+		if int(s)>>partShift == part && h.gave[s].to != h.m.self {
+			r.gave = append(r.gave, h.gave[s])
+		}
+	}
+	return r
+}
+
+// add adds the next part to a report.
+func (g *register) add(r rests) {
+	g.Kept = append(g.Kept, r.kept...)
+	if len(r.gave) == 0 {
+		return
+	}
+	at := make([]peer.ID, 0, len(g.Gave)+len(r.gave))
+	for _, e := range g.Gave {
+		at = append(at, g.Holders[e.At])
+	}
+	for _, e := range r.gave {
+		g.Gave, at = append(g.Gave, home{held: e.held}), append(at, e.to)
+	}
+	g.Holders = peer.SetOf(at...)
+	for i := range g.Gave {
+		g.Gave[i].At = uint32(g.Holders.Index(at[i]))
+	}
 }
 
 // halting appends those of a list of owned shards that are stopping: in moves, which no member begins that knows of one
@@ -197,7 +245,8 @@ func (h *handing) onPart(from peer.ID, p transfer) {
 		a.Have = p.Total
 		m.post(from, a)
 		return
-	case s.living != notHere || s.ending || p.Fence.Compare(s.ended) < 0 || had && k.fence.Compare(p.Fence) > 0:
+	case s.living != notHere || s.ending || p.Fence.Compare(s.ended) < 0 || had && k.fence.Compare(p.Fence) > 0,
+		s.home != nil && p.Fence.Compare(s.fence) < 0:
 		return // late, or before an end that this node has not told: it is repeated
 	}
 	c := h.coming[p.Shard]

@@ -65,7 +65,9 @@ type testNode struct {
 	ending    map[string]bool  // likewise
 	refused   []TypeRefused
 	events    []Event
-	cut       map[peer.ID]bool // mail to these is lost
+	cut       map[peer.ID]bool  // mail to these is lost
+	rests     map[string]string // what was taken up with shards
+	untaken   []string
 }
 
 type segment struct {
@@ -107,7 +109,7 @@ func (w *world) commit(s []membership.Member) {
 
 func (w *world) join(roles ...string) *testNode {
 	n := &testNode{w: w, hosted: map[string]route.Fence{}, routes: map[string]RouteChange{}, cut: map[peer.ID]bool{},
-		ending: map[string]bool{}}
+		ending: map[string]bool{}, rests: map[string]string{}}
 	i := len(w.nodes) + 1
 	n.id = peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:7000", i)), Inc: uint64(1000 + i)}
 	n.m = New(n.id, Config{Moves: func(peer.ID) bool { return true }}, rand.New(rand.NewPCG(uint64(i), 9)))
@@ -249,6 +251,9 @@ func (n *testNode) collect() {
 		}
 		w.queue = append(w.queue, segment{n.id, ml.To, ml.Kind, slices.Clone(ml.Body)})
 	}
+	for _, u := range e.Untaken {
+		n.untaken = append(n.untaken, string(u.Left))
+	}
 	n.refused = append(n.refused, e.Refused...)
 	n.events = append(n.events, e.Events...)
 	n.drained = n.drained || e.Drained
@@ -290,6 +295,9 @@ func (n *testNode) order(h HostOrder) {
 		}
 		w.highest[k] = h.Fence
 		n.hosted[k] = h.Fence
+		if len(h.Left) > 0 {
+			n.rests[k] += string(h.Left)
+		}
 	}
 }
 

@@ -83,6 +83,7 @@ const (
 	KindHomesSince     Kind = 86 // homes, and the newest move that they take account of; since version 5
 	KindTransfer       Kind = 87 // owner to the next one: a part of what was not worked off; since version 5
 	KindTransferAck    Kind = 88 // how much of it is there, or that it is not taken; since version 5
+	KindHostKept       Kind = 89 // host-shards, with the fences whose rest is to be taken up; since version 5
 
 	// Courier: what carries the letters of sharding between two incarnations.
 	KindSegment    Kind = 96 // one numbered message, with an acknowledgement
@@ -185,6 +186,7 @@ var kinds = [256]kindInfo{
 	KindHomesSince:     {"homes-since", LaneControl, maxAny},
 	KindTransfer:       {"transfer", LaneControl, maxAny},
 	KindTransferAck:    {"transfer-ack", LaneControl, maxAny},
+	KindHostKept:       {"host-kept", LaneControl, maxAny},
 	KindSegment:        {"segment", LaneControl, maxAny},
 	KindSegmentAck:     {"segment-ack", LaneControl, 25},
 }

@@ -109,7 +109,7 @@ var moveBugs = []bug{
 	{
 		Name: "kept-rest-is-not-reported", Package: "./shard", Run: "TestKeeperIsReported|" + everyFault,
 		In:  "shard.coordinator.believe",
-		Old: "c.moves.inherit(e.Shard, heir{id: p.id, keeps: true, fence: e.Fence})",
+		Old: "c.moves.inherit(p, e.Shard, heir{id: p.id, keeps: true, fence: e.Fence})",
 		New: "_ = e",
 	},
 	{
