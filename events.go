@@ -5,9 +5,11 @@ package kith
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/kith-io/kith/internal/driver"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/shard"
 )
 
 // Event is one change of membership, or a Snapshot. Kind and the fields that go with it are membership.Event's.
@@ -68,6 +70,53 @@ func (n *Node) Events(ctx context.Context) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		for e := range changes {
 			if !yield(Event(e)) {
+				return
+			}
+		}
+	}
+}
+
+// ShardEvent is one fact about sharding as this node saw it. Kind and the fields that go with it are shard.Event's.
+type ShardEvent struct {
+	shard.Event
+	Name string    // of the type; empty when it is not registered on this node
+	At   time.Time // on this node's clock
+}
+
+// String prints the event as one line.
+func (e ShardEvent) String() string { return driver.ShardEvent(e).String() }
+
+// ShardEventKind says what a ShardEvent reports.
+type ShardEventKind = shard.EventKind
+
+// The kinds of ShardEvent. Those of coordinators and homes, and MoveBegan, MoveDone and MoveAborted, are seen by the
+// node that coordinates the type, MoveMarked and MoveHandedOver by the owner that the shard leaves.
+const (
+	// ShardEventsBegin is the first of every stream, and comes again where the reader was too slow: what was before is
+	// not told.
+	ShardEventsBegin   ShardEventKind = 0
+	CoordinatorStarted                = shard.CoordinatorStarted // this node collects reports of what is owned
+	CoordinatorReady                  = shard.CoordinatorReady   // all reports are in: it gives shards to owners
+	CoordinatorStopped                = shard.CoordinatorStopped // another node coordinates from now on
+	ShardAllocated                    = shard.ShardAllocated     // Shard was given to Home under Fence
+	ShardReleased                     = shard.ShardReleased      // Shard has no home
+	StaleRefused                      = shard.StaleRefused       // an order or report of a lower term or fence
+	ShardsWait                        = shard.ShardsWait         // those of a lost member live nowhere before Until
+	MoveBegan                         = shard.MoveBegan          // of Shard from Home to To
+	MoveMarked                        = shard.MoveMarked         // nobody sends to the owner any more: it stops
+	MoveHandedOver                    = shard.MoveHandedOver     // To has what the owner did not work off
+	MoveDone                          = shard.MoveDone           // it lives at To
+	MoveAborted                       = shard.MoveAborted        // it stays: somebody did not mark in time
+)
+
+// ShardEvents yields what happens in sharding from now on, on this node alone: to see all of it, read all nodes. It
+// begins with ShardEventsBegin; a reader that falls more than 1,024 events behind gets that again instead of what
+// waited. It ends with ctx or with the node, and occupies the goroutine that ranges over it.
+func (n *Node) ShardEvents(ctx context.Context) iter.Seq[ShardEvent] {
+	events := driver.ShardEvents(ctx, n.d)
+	return func(yield func(ShardEvent) bool) {
+		for e := range events {
+			if !yield(ShardEvent(e)) {
 				return
 			}
 		}

@@ -4,6 +4,7 @@ package kith_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,5 +71,50 @@ func TestEventsEnd(t *testing.T) {
 	<-ended
 	for ev := range n.Events(context.Background()) {
 		require.Equal(t, kith.Snapshot, ev.Kind, "after the end there is one last look")
+	}
+}
+
+// What happens in sharding is a stream, too: who coordinates, who gets which shard, and each phase of a move (SHD-7).
+func TestShardEvents(t *testing.T) {
+	nodes := cluster(t, 2, nil, nil)
+	l := newLedger()
+	seen := make([]map[kith.ShardEventKind][]kith.ShardEvent, len(nodes))
+	var began, ended sync.WaitGroup
+	began.Add(len(nodes))
+	for i, n := range nodes {
+		seen[i] = map[kith.ShardEventKind][]kith.ShardEvent{}
+		ended.Go(func() {
+			for ev := range n.ShardEvents(context.Background()) {
+				if seen[i][ev.Kind] = append(seen[i][ev.Kind], ev); ev.Kind == kith.ShardEventsBegin {
+					began.Done()
+				}
+			}
+		})
+	}
+	began.Wait()
+	for i := range nodes { // the one that does not coordinate comes first, and gets a shard before there is another host
+		n := nodes[len(nodes)-1-i]
+		r, err := n.Register(echoType("bills", kith.Inline, l, func() *kith.Node { return n }))
+		require.NoError(t, err)
+		_, err = r.Ask(within(t), "a", []byte("x"))
+		require.NoError(t, err)
+	}
+	require.NoError(t, nodes[1].Leave(within(t)))
+	require.NoError(t, nodes[0].Close())
+	ended.Wait()
+
+	boss, leaver := seen[0], seen[1]
+	require.NotEmpty(t, boss[kith.ShardAllocated])
+	require.NotEmpty(t, boss[kith.CoordinatorReady])
+	moved := boss[kith.MoveDone]
+	require.NotEmpty(t, moved)
+	require.Len(t, boss[kith.MoveBegan], len(moved))
+	require.Len(t, leaver[kith.MoveMarked], len(moved), "the owner tells what it does")
+	for _, ev := range moved {
+		require.Equal(t, nodes[1].ID(), ev.Home)
+		require.Equal(t, nodes[0].ID(), ev.To)
+		require.Equal(t, "bills", ev.Name)
+		require.False(t, ev.At.IsZero())
+		require.Contains(t, ev.String(), "move-done bills/")
 	}
 }

@@ -199,9 +199,7 @@ func (d *Driver) perform() {
 	for _, t := range e.TypeRefused {
 		d.typeRefused(t)
 	}
-	for i := range e.ShardEvents {
-		logShard(d.log, d.start, d.regions.Load(), &e.ShardEvents[i])
-	}
+	tellShards(d, e.ShardEvents)
 	if end := e.Ended; end != nil {
 		why := &shutdown.EndedError{Kind: end.Kind, By: end.By, At: d.start.Add(end.At), Reason: end.Reason, Cause: end.Cause}
 		if why.By == d.self {

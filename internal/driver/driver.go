@@ -220,6 +220,12 @@ func (d *Driver) View() *membership.View { return d.events.view.Load() }
 // Events yields a snapshot and every change after it; see broadcaster.
 func (d *Driver) Events(ctx context.Context) iter.Seq[Event] { return d.events.stream(ctx) }
 
+// ShardEvents yields what happens in sharding from now on, as a node sees it: what its coordinators decide, and what
+// the owners here do. It ends with ctx or with the node.
+func ShardEvents(ctx context.Context, d *Driver) iter.Seq[ShardEvent] {
+	return d.events.shards.Stream(ctx, func() ShardEvent { return ShardEvent{At: d.start.Add(d.now())} })
+}
+
 // Config returns the configuration, defaults filled in.
 func (d *Driver) Config() Config { return d.cfg }
 

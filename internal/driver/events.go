@@ -3,19 +3,21 @@
 package driver
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"iter"
-	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/kith-io/kith/internal/feed"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
 )
 
 // Snapshot is the kind of an Event that carries a View from which a reader starts, or starts again.
 const Snapshot membership.EventKind = 0
-
-// MaxPendingEvents bounds what waits for one reader; one that is further behind starts again from a Snapshot.
-const MaxPendingEvents = 1024
 
 // Event is one change of membership, or a Snapshot.
 type Event struct {
@@ -39,103 +41,73 @@ func (e Event) String() string {
 
 // broadcaster holds the current view and hands changes to every reader.
 type broadcaster struct {
-	view atomic.Pointer[membership.View]
-
-	mu      sync.Mutex
-	readers map[*eventReader]struct{}
-	ended   bool
-}
-
-// eventReader is one reader's place. Its fields are guarded by the broadcaster's lock.
-type eventReader struct {
-	pending []Event
-	wake    chan struct{} // capacity 1
+	view    atomic.Pointer[membership.View]
+	members feed.Feed[Event]
+	shards  feed.Feed[ShardEvent]
 }
 
 func newBroadcaster(first *membership.View) *broadcaster {
-	b := &broadcaster{readers: map[*eventReader]struct{}{}}
+	b := &broadcaster{}
 	b.view.Store(first)
 	return b
 }
 
-// publish makes v current and hands out the events that led to it.
+// publish makes v current and hands out the events that led to it. Whoever has missed some gets v, which contains them
+// all, those not handed out yet included.
 func (b *broadcaster) publish(v *membership.View, events []membership.Event) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.view.Store(v)
-	for r := range b.readers {
-		for _, e := range events {
-			if len(r.pending) >= MaxPendingEvents {
-				// This view contains all events of this call, those not handed out yet included.
-				r.pending = append(r.pending[:0], Event{View: v, Missed: true})
-				break
-			}
-			r.pending = append(r.pending, Event{Event: e, View: v})
-		}
-		r.signal()
+	list := make([]Event, len(events))
+	for i, e := range events {
+		list[i] = Event{Event: e, View: v}
 	}
+	b.members.Hand(list, Event{View: v, Missed: true}, func() { b.view.Store(v) })
 }
 
-// end lets readers finish what they have and then stop.
-func (b *broadcaster) end() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ended = true
-	for r := range b.readers {
-		r.signal()
-	}
-}
+// snapshot is the first event of a reader.
+func (b *broadcaster) snapshot() Event { return Event{View: b.view.Load()} }
 
-func (r *eventReader) signal() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (b *broadcaster) enter() *eventReader {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r := &eventReader{pending: []Event{{View: b.view.Load()}}, wake: make(chan struct{}, 1)}
-	r.signal()
-	b.readers[r] = struct{}{}
-	return r
-}
-
-func (b *broadcaster) leave(r *eventReader) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.readers, r)
-}
-
-// take moves what is pending to into and reports whether more can come.
-func (b *broadcaster) take(r *eventReader, into []Event) (events []Event, more bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	events = append(into, r.pending...)
-	clear(r.pending)
-	r.pending = r.pending[:0]
-	return events, !b.ended
-}
-
-// stream is the iterator of one reader. It may be ranged over several times; each time it begins anew.
+// stream is the iterator of one reader of membership.
 func (b *broadcaster) stream(ctx context.Context) iter.Seq[Event] {
-	return func(yield func(Event) bool) {
-		r := b.enter()
-		defer b.leave(r)
-		var batch []Event
-		for more := true; more; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-r.wake:
-			}
-			batch, more = b.take(r, batch[:0])
-			for _, e := range batch {
-				if !yield(e) {
-					return
-				}
-			}
-		}
+	return b.members.Stream(ctx, b.snapshot)
+}
+
+// end lets all readers finish what they have and then stop.
+func (b *broadcaster) end() {
+	b.members.End()
+	b.shards.End()
+}
+
+// ShardEvent is one fact about sharding, as this node saw it; of kind zero: that what was before is not told.
+type ShardEvent struct {
+	shard.Event
+	Name string    // of the type; empty when it is not registered here
+	At   time.Time // on this node's wall clock
+}
+
+// String prints the event as one line.
+func (e ShardEvent) String() string {
+	if e.Kind == 0 {
+		return "begin"
 	}
+	text := fmt.Sprintf("%s %s", e.Kind, cmp.Or(e.Name, fmt.Sprintf("%08x", uint32(e.Type))))
+	switch e.Kind {
+	case shard.CoordinatorStarted, shard.CoordinatorReady, shard.CoordinatorStopped:
+		return fmt.Sprintf("%s at %s, term %d", text, e.Home, e.Term)
+	case shard.ShardsWait:
+		return fmt.Sprintf("%s of %s: %d shards", text, e.Home, e.Shards)
+	case shard.MoveBegan, shard.MoveMarked, shard.MoveHandedOver, shard.MoveDone, shard.MoveAborted:
+		return fmt.Sprintf("%s/%d from %s to %s, move %d.%d", text, e.Shard, e.Home, e.To, e.Number.Term, e.Number.Seq)
+	}
+	return fmt.Sprintf("%s/%d at %s under %s", text, e.Shard, e.Home, e.Fence)
+}
+
+// publishShards hands out what has happened in sharding. It costs next to nothing while nobody reads.
+func (b *broadcaster) publishShards(now time.Time, name func(route.TypeID) string, events []shard.Event) {
+	if len(events) == 0 || !b.shards.Read() {
+		return
+	}
+	list := make([]ShardEvent, len(events))
+	for i, e := range events {
+		list[i] = ShardEvent{Event: e, At: now, Name: name(e.Type)}
+	}
+	b.shards.Hand(list, ShardEvent{At: now}, func() {})
 }

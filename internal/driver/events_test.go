@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/feed"
 	"github.com/kith-io/kith/membership"
 )
 
@@ -26,12 +27,12 @@ func changes(n int) []membership.Event {
 // all that was dropped; what comes later follows it (MEM-3).
 func TestSlowReaderGetsFreshSnapshot(t *testing.T) {
 	b := newBroadcaster(&membership.View{})
-	r := b.enter()
-	for i := range 10 * MaxPendingEvents {
+	r := b.members.Enter(b.snapshot)
+	for i := range 10 * feed.MaxPending {
 		b.publish(&membership.View{Seq: uint64(i + 1)}, changes(1))
-		require.LessOrEqual(t, len(r.pending), MaxPendingEvents)
+		require.LessOrEqual(t, b.members.Pending(r), feed.MaxPending)
 	}
-	got, more := b.take(r, nil)
+	got, more := b.members.Take(r, nil)
 	require.True(t, more)
 	require.Equal(t, Snapshot, got[0].Kind)
 	require.True(t, got[0].Missed)
@@ -42,11 +43,11 @@ func TestSlowReaderGetsFreshSnapshot(t *testing.T) {
 		require.Equal(t, next, e.View.Seq)
 		next++
 	}
-	require.EqualValues(t, 10*MaxPendingEvents+1, next)
+	require.EqualValues(t, 10*feed.MaxPending+1, next)
 
-	b.publish(&membership.View{Seq: 1 << 40}, changes(3*MaxPendingEvents))
-	got, _ = b.take(r, nil)
-	require.LessOrEqual(t, len(got), MaxPendingEvents)
+	b.publish(&membership.View{Seq: 1 << 40}, changes(3*feed.MaxPending))
+	got, _ = b.members.Take(r, nil)
+	require.LessOrEqual(t, len(got), feed.MaxPending)
 	last := got[len(got)-1]
 	require.EqualValues(t, 1<<40, last.View.Seq)
 }
@@ -69,13 +70,13 @@ func TestReaderThatKeepsUpMissesNothing(t *testing.T) {
 		require.EqualValues(t, i, s)
 	}
 	require.Len(t, seqs, 101)
-	require.Empty(t, b.readers, "a reader that stops leaves")
+	require.False(t, b.members.Read(), "a reader that stops leaves")
 }
 
 // TestManyReaders: readers of every pace, coming and going while views are published, each see a snapshot and then
 // every change in order, or a flagged fresh snapshot in their place (MEM-3).
 func TestManyReaders(t *testing.T) {
-	const readers, last = 64, 4 * MaxPendingEvents
+	const readers, last = 64, 4 * feed.MaxPending
 	b := newBroadcaster(&membership.View{})
 	var started, ended sync.WaitGroup
 	started.Add(readers)
@@ -115,18 +116,18 @@ func TestManyReaders(t *testing.T) {
 	for f := range faults {
 		require.Fail(t, f)
 	}
-	require.Empty(t, b.readers, "all have left")
+	require.False(t, b.members.Read(), "all have left")
 }
 
 // TestViewIsOneLoad: reading the snapshot allocates nothing and takes no lock, also while one is held by a publisher.
 // Pins MEM-3.
 func TestViewIsOneLoad(t *testing.T) {
 	d := &Driver{events: newBroadcaster(&membership.View{Seq: 7})}
-	d.events.mu.Lock()
-	defer d.events.mu.Unlock()
-	var v *membership.View
-	require.Zero(t, testing.AllocsPerRun(100, func() { v = d.View() }))
-	require.EqualValues(t, 7, v.Seq)
+	d.events.members.Hand(nil, Event{}, func() { // under the lock
+		var v *membership.View
+		require.Zero(t, testing.AllocsPerRun(100, func() { v = d.View() }))
+		require.EqualValues(t, 7, v.Seq)
+	})
 }
 
 // BenchmarkView reads the snapshot from all processors at once.

@@ -235,6 +235,20 @@ var shardEventNames = map[shard.EventKind]string{
 	shard.ShardReleased: "shard released", shard.StaleRefused: "stale order refused",
 }
 
+// tellShards tells the log, and whoever reads, what has happened in sharding.
+func tellShards(d *Driver, events []shard.Event) {
+	types := d.regions.Load()
+	for i := range events {
+		logShard(d.log, d.start, types, &events[i])
+	}
+	d.events.publishShards(d.start.Add(d.now()), func(id route.TypeID) string {
+		if r := types.byID[id]; r != nil {
+			return r.typ.Name
+		}
+		return ""
+	}, events)
+}
+
 // logShard turns a fact about sharding into a record: few are about coordinators and waits, many about single shards.
 // start is when the clock of the events began.
 func logShard(log *slog.Logger, start time.Time, types *regionTable, e *shard.Event) {

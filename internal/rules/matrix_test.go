@@ -59,7 +59,7 @@ var matrix = map[string]string{
 	"proof": "sbr membership peer",
 	"model": "", // hand-off as a model of its own; it shares nothing with the code
 	"driver": "node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
-		"stats wire ringbuf",
+		"stats wire ringbuf internal/feed",
 	root:        "driver shutdown sbr discovery membership cluster fd shard entity crdt route peer stats",
 	"admin":     root,
 	"examples":  root,
@@ -74,6 +74,7 @@ var matrix = map[string]string{
 	// real processes under faults: the harness and the child that it starts
 	"internal/chaos":  "root internal/cli",
 	"internal/ledger": "", // what entities have received, held against what was sent
+	"internal/feed":   "", // events for readers, each at its own pace
 	"internal/api":    "", // lists what packages export, for a test
 
 	"internal/rules":    "",
@@ -88,7 +89,7 @@ var matrix = map[string]string{
 // layers in the order of ARCHITECTURE.md, ground first.
 var layers = []string{
 	"ringbuf wire discovery internal/invariant internal/enum internal/rules internal/planted internal/port " +
-		"internal/spent internal/pki internal/api",
+		"internal/spent internal/pki internal/api internal/feed",
 	"entity flow route peer cluster stats",
 	"plane lifetime transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",
