@@ -98,7 +98,7 @@ const (
 // coordinator may change what it asked for itself, unless something lives here under it.
 func (m *Machine) bound(t *typ, from peer.ID) (Settings, bond) {
 	p, g := &t.promise, t.region
-	if g != nil && g.hosted > 0 {
+	if g != nil && g.lives.Len() > 0 {
 		return g.settings, firmly
 	}
 	if p.settings == (Settings{}) || from == p.to {
@@ -149,7 +149,7 @@ func (m *Machine) contradicted(t *typ, n nak) {
 // onSettingsNak takes the word of a coordinator about a registration, or of a member about a question.
 func (m *Machine) onSettingsNak(t *typ, n nak) {
 	m.contradicted(t, n)
-	if g := t.region; g != nil && g.refused == nil && g.hosted == 0 && n.Got == g.settings && n.Term >= t.promise.term {
+	if g := t.region; !g.idle() && g.lives.Len() == 0 && n.Got == g.settings && n.Term >= t.promise.term {
 		m.refuseType(t, n.Have)
 	}
 }

@@ -100,23 +100,6 @@ func TestSuitability(t *testing.T) {
 	require.Zero(t, loads[0].suits(loads[0]))
 }
 
-func TestBitmap(t *testing.T) {
-	var b bitmap
-	require.False(t, b.has(500))
-	require.False(t, b.clear(500))
-	for _, s := range []route.ShardID{500, 0, 63, 64} {
-		require.True(t, b.set(s))
-		require.False(t, b.set(s))
-	}
-	var got []route.ShardID
-	for s := range b.all {
-		got = append(got, s)
-		b.clear(s)
-	}
-	require.Equal(t, []route.ShardID{0, 63, 64, 500}, got)
-	require.Zero(t, b.count())
-}
-
 func TestConfig(t *testing.T) {
 	require.NoError(t, Config{}.Validate())
 	err := Config{RetryInterval: -1, MaxTypes: -1, TakeoverTime: -1}.Validate()

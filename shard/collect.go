@@ -249,8 +249,7 @@ func (c *coordinator) believe(p *client, g register) {
 // adopt records a reported ownership. Of two for one shard, which no run of this protocol gives, the higher fence
 // stands and the other owner is ordered to stop.
 func (c *coordinator) adopt(p *client, e held, stops bool) {
-	r := &c.records[e.Shard]
-	if r.phase != free {
+	if r := c.records.Peek(e.Shard); r.phase != free {
 		if r.home == p && r.fence == e.Fence {
 			return
 		}
@@ -262,8 +261,9 @@ func (c *coordinator) adopt(p *client, e held, stops bool) {
 		c.release(e.Shard)
 		c.astray(owner, lower)
 	}
-	*r = record{home: p, fence: e.Fence, phase: alive, inherited: true}
-	p.owns++
+	r := c.records.At(e.Shard)
+	*r = record{home: p, fence: e.Fence, inherited: true}
+	r.enter(c, e.Shard, alive)
 	c.owned++
 	if stops { // the stop call has gone out: nobody is told of it
 		c.haltShard(e.Shard)
@@ -286,12 +286,12 @@ func (c *coordinator) astray(p *client, e held) {
 func (c *coordinator) onAsk(from peer.ID, a ask) {
 	p := c.client(from)
 	for _, s := range a.Shards {
-		if c.records[s].phase == alive {
+		if c.records.Peek(s).phase == alive {
 			c.disclose(p, s)
 			continue
 		}
-		p.wants.set(s)
-		c.pending.set(s)
+		p.wants.Add(s)
+		c.pending.Add(s)
 	}
 	c.serve()
 }
@@ -303,8 +303,8 @@ func (c *coordinator) serve() {
 	}
 	c.moves.serve()
 	var loads []load
-	for s := range c.pending.all {
-		if c.records[s].phase != free {
+	for s := range c.pending.All {
+		if c.records.Peek(s).phase != free {
 			continue
 		}
 		if loads == nil {
@@ -328,7 +328,7 @@ func (c *coordinator) loads() []load {
 		mb, ok := c.m.view.Member(p.id)
 		if ok && mb.Status.Working() && p.hosts && p.full() && !p.drains && c.m.view.Reachable(p.id) &&
 			!c.m.past.leaveNotices.Has(p.id) {
-			list = append(list, load{owner: p, id: p.id, shards: p.owns + coming[p.id]})
+			list = append(list, load{owner: p, id: p.id, shards: p.owns.Len() + coming[p.id]})
 		}
 	}
 	return list
@@ -350,7 +350,7 @@ func tellWaits(c *coordinator) {
 		}
 		shards, reported := 0, false
 		if i, known := c.find(l.id); known {
-			shards, reported = c.clients[i].owns, c.clients[i].full()
+			shards, reported = c.clients[i].owns.Len(), c.clients[i].full()
 		}
 		if shards == 0 && (c.ready || reported) {
 			continue

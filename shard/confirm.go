@@ -94,7 +94,7 @@ func (m *Machine) tickConfirm() {
 func (m *Machine) askConfirmation() {
 	for _, id := range m.order {
 		t := m.types[id]
-		if t.region == nil || t.region.hosted == 0 || t.region.to == m.self || t.region.to.IsZero() {
+		if t.region == nil || t.region.lives.Len() == 0 || t.region.to == m.self || t.region.to.IsZero() {
 			continue
 		}
 		for _, list := range m.unanswered(t) {
@@ -137,15 +137,13 @@ func (m *Machine) askMembers() {
 func (m *Machine) askForTerms(to peer.ID) {
 	for _, id := range m.order {
 		t := m.types[id]
-		if t.region == nil || t.region.hosted == 0 || t.region.to != m.self {
+		if t.region == nil || t.region.lives.Len() == 0 || t.region.to != m.self {
 			continue
 		}
-		for s := range t.region.slots {
-			if e := &t.region.slots[s]; e.living != notHere {
-				m.post(to, confirmOwner{head: m.head(t.id, t.region.term), Nonce: m.confirm.nonce,
-					Entries: []held{{route.ShardID(s), e.fence}}})
-				break
-			}
+		for s := range t.region.lives.All {
+			m.post(to, confirmOwner{head: m.head(t.id, t.region.term), Nonce: m.confirm.nonce,
+				Entries: []held{{s, t.region.peek(s).fence}}})
+			break
 		}
 	}
 }
@@ -160,11 +158,9 @@ func (m *Machine) unanswered(t *typ) (messages [][]held) {
 		}
 		list = nil
 	}
-	for s := range t.region.slots {
-		if e := &t.region.slots[s]; e.living != notHere {
-			if list = append(list, held{route.ShardID(s), e.fence}); len(list) == maxEntries {
-				flush()
-			}
+	for s := range t.region.lives.All {
+		if list = append(list, held{s, t.region.peek(s).fence}); len(list) == maxEntries {
+			flush()
 		}
 	}
 	flush()
@@ -190,7 +186,7 @@ func (m *Machine) onConfirmOwner(from peer.ID, q confirmOwner) {
 		return // it asks again, here or at the successor
 	}
 	for _, e := range q.Entries {
-		if r := &c.records[e.Shard]; r.phase == free || r.home.id != from || r.fence != e.Fence {
+		if r := c.records.Peek(e.Shard); r.phase == free || r.home.id != from || r.fence != e.Fence {
 			answer.Lost = append(answer.Lost, e)
 		}
 	}
@@ -242,17 +238,17 @@ func (m *Machine) onOwnerConfirmed(from peer.ID, a ownerConfirmed) {
 
 // giveUp ends an ownership that the coordinator does not know, without a call into its handlers.
 func (m *Machine) giveUp(t *typ, e held) {
-	s := &t.region.slots[e.Shard]
-	if s.living == notHere || s.fence != e.Fence {
+	if s := t.region.peek(e.Shard); s.living == notHere || s.fence != e.Fence {
 		return
 	}
+	s := t.region.slot(e.Shard)
 	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: e.Shard, Fence: e.Fence, Stop: true, Abandon: true})
 	t.region.hand.lose(e.Shard)
 	if s.living == here || s.state == RouteMoving {
 		m.forget(t, e.Shard)
 	}
 	s.living, s.ended, s.fence, s.ending = notHere, maxFence(s.ended, e.Fence), route.Fence{}, true
-	t.region.hosted--
+	t.region.lives.Remove(e.Shard)
 }
 
 // checkConfirm tells the node when enough has been answered.
@@ -263,7 +259,7 @@ func (m *Machine) checkConfirm() {
 	}
 	for _, id := range m.order {
 		t := m.types[id]
-		if t.region == nil || t.region.hosted == 0 || t.region.to == m.self {
+		if t.region == nil || t.region.lives.Len() == 0 || t.region.to == m.self {
 			continue
 		}
 		if t.region.to.IsZero() || len(m.unanswered(t)) > 0 {

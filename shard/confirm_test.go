@@ -137,11 +137,9 @@ func TestShardsThatAreNotOursAreGivenUp(t *testing.T) {
 	n := w.nodes[2]
 	id := orders.ID()
 	var lost route.ShardID
-	for s := range n.m.types[id].region.slots {
-		if n.m.types[id].region.slots[s].living == here {
-			lost = route.ShardID(s)
-			break
-		}
+	for s := range n.m.types[id].region.lives.All {
+		lost = s
+		break
 	}
 	c := w.nodes[0].m.types[id].coord
 	before := len(n.hosted)
@@ -151,7 +149,7 @@ func TestShardsThatAreNotOursAreGivenUp(t *testing.T) {
 	require.Equal(t, 1, n.confirmed)
 	require.NotContains(t, n.hosted, key(id, lost))
 	require.Len(t, n.hosted, before-1)
-	require.Equal(t, notHere, n.m.types[id].region.slots[lost].living)
+	require.Equal(t, notHere, n.m.types[id].region.peek(lost).living)
 }
 
 // TestNothingStartsWhileSuspended: neither where the shard would live, nor by the word of a suspended coordinator.

@@ -11,8 +11,8 @@ package shard
 
 import (
 	"slices"
-	"time"
 
+	"github.com/kith-io/kith/internal/sparse"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -27,10 +27,11 @@ type coordinator struct {
 	term     uint32
 	floor    uint32 // epoch of the reign's floor; every fence given later is above it
 	ready    bool   // every report is in
-	records  []record
-	owned    int       // records with a home
-	clients  []*client // one for each member heard or waited for, by identity
-	pending  bitmap    // wanted by someone and not to be told yet
+	records  sparse.Table[record]
+	owned    int        // records with a home
+	orphaned int        // of these in the phase orphan
+	clients  []*client  // one for each member heard or waited for, by identity
+	pending  sparse.Set // wanted by someone and not to be told yet
 	strays   []stray
 	moves    *moves
 	said     peer.Set // lost members of which it was told that their shards wait
@@ -59,13 +60,14 @@ type record struct {
 // client is one member as the coordinator deals with it: as owner, as asker, or both.
 type client struct {
 	id     peer.ID
-	mask   uint64 // parts of the shard space that it has reported in this reign
-	hosts  bool   // may be given shards, as it says
-	drains bool   // gives back its shards, or refused one
-	owns   int    // records whose home it is
-	open   int    // of these starting, halting or moving: an answer is due
-	told   bitmap // homes disclosed to it in this reign
-	wants  bitmap // homes it waits for
+	mask   uint64     // parts of the shard space that it has reported in this reign
+	hosts  bool       // may be given shards, as it says
+	drains bool       // gives back its shards, or refused one
+	owns   sparse.Set // shards whose home it is
+	open   sparse.Set // of these starting, halting or moving: an answer is due
+	starts int        // of these starting
+	told   sparse.Set // homes disclosed to it in this reign
+	wants  sparse.Set // homes it waits for
 	gone   map[route.ShardID]route.Fence
 	knows  bool     // has registered the type under this reign's settings
 	other  Settings // under which it has registered the type, while this reign is not ready; zero when they are the same
@@ -165,7 +167,7 @@ func (m *Machine) reign(t *typ, s Settings, term uint32) {
 	if t.moves > 0 && t.moves < 1<<32-1 {
 		t.moves++ // homes of this reign are newer than moves of the one before
 	}
-	c := &coordinator{m: m, t: t, settings: s, term: term, floor: t.epoch, records: make([]record, s.Shards)}
+	c := &coordinator{m: m, t: t, settings: s, term: term, floor: t.epoch, records: sparse.NewTable[record](s.Shards)}
 	c.moves = newMoves(c)
 	t.coord = c
 	m.event(Event{Kind: CoordinatorStarted, Type: t.id, Term: term, Home: m.self})
@@ -217,22 +219,22 @@ func (c *coordinator) onView() {
 		if c.m.live(p.id) {
 			continue
 		}
-		p.gone, p.told, p.wants, p.outGone, p.outHomes = nil, nil, nil, nil, nil
+		p.told.Clear()
+		p.wants.Clear()
+		p.gone, p.outGone, p.outHomes = nil, nil, nil
 		p.outHost, p.outStop, p.outMove, p.asked = nil, nil, nil, false
 		p.retry.stop()
-		if p.owns > 0 {
-			c.orphans(p)
-		}
+		c.orphans(p)
 	}
 	c.clients = slices.DeleteFunc(c.clients, func(p *client) bool {
-		return p.owns == 0 && !c.m.live(p.id) && c.m.past.lost(p.id) == nil
+		return p.owns.Len() == 0 && !c.m.live(p.id) && c.m.past.lost(p.id) == nil
 	})
 }
 
 // review looks again at everything that may have come due: reports, orphans, shards that wait for an owner.
 func (c *coordinator) review() {
 	for _, p := range c.clients {
-		if p.owns > 0 && (c.m.past.leaveNotices.Has(p.id) || (!c.m.live(p.id) && !c.m.owes(p.id))) {
+		if p.owns.Len() > 0 && (c.m.past.leaveNotices.Has(p.id) || (!c.m.live(p.id) && !c.m.owes(p.id))) {
 			c.releaseAll(p)
 		}
 	}
@@ -252,18 +254,43 @@ func (c *coordinator) onDrain(from peer.ID) {
 
 // haltShard orders the home of a shard to stop it. Regions told of it park from now on.
 func (c *coordinator) haltShard(s route.ShardID) {
-	r := &c.records[s]
+	r := c.records.At(s)
 	p := r.home
 	if r.phase == alive {
-		p.open++
 		c.tellGone(s, r)
 	}
-	r.phase = halting
+	r.enter(c, s, halting)
 	p.outStop = append(p.outStop, s)
 }
 
+// enter puts the record of a shard that has a home into a phase, and what is kept of the home's shards with it.
+func (r *record) enter(c *coordinator, s route.ShardID, to phase) {
+	p := r.home
+	switch r.phase {
+	case starting:
+		p.starts--
+	case orphan:
+		c.orphaned--
+	}
+	p.open.Remove(s)
+	r.phase = to
+	switch to {
+	case free:
+		p.owns.Remove(s)
+		return
+	case starting:
+		p.starts++
+		p.open.Add(s)
+	case halting, moving:
+		p.open.Add(s)
+	case orphan:
+		c.orphaned++
+	}
+	p.owns.Add(s)
+}
+
 func (c *coordinator) checkDrained(p *client) {
-	if p.drains && p.owns == 0 && p.full() {
+	if p.drains && p.owns.Len() == 0 && p.full() {
 		c.m.post(p.id, signal{Kind: wire.KindDrainDone, head: c.m.head(c.t.id, c.term)})
 	}
 }
@@ -271,9 +298,7 @@ func (c *coordinator) checkDrained(p *client) {
 // onStarted discloses homes whose owner has confirmed them.
 func (c *coordinator) onStarted(from peer.ID, list []held) {
 	for _, e := range list {
-		r := &c.records[e.Shard]
-		if r.phase == starting && r.home.id == from && r.fence == e.Fence {
-			r.home.open--
+		if r := c.records.Peek(e.Shard); r.phase == starting && r.home.id == from && r.fence == e.Fence {
 			r.home.retry.wait = c.m.cfg.RetryInterval
 			c.confirm(e.Shard)
 		}
@@ -283,18 +308,18 @@ func (c *coordinator) onStarted(from peer.ID, list []held) {
 
 // confirm makes a shard's home known to all that wait for it.
 func (c *coordinator) confirm(s route.ShardID) {
-	c.records[s].phase = alive
+	c.records.At(s).enter(c, s, alive)
 	c.moves.confirmed(s)
-	c.pending.clear(s)
+	c.pending.Remove(s)
 	for _, p := range c.clients {
-		if p.wants.clear(s) {
+		if p.wants.Remove(s) {
 			c.disclose(p, s)
 		}
 	}
 }
 
 func (c *coordinator) disclose(p *client, s route.ShardID) {
-	p.told.set(s)
+	p.told.Add(s)
 	p.outHomes = append(p.outHomes, s)
 }
 
@@ -303,8 +328,7 @@ func (c *coordinator) disclose(p *client, s route.ShardID) {
 func (c *coordinator) onStopped(from peer.ID, list []held) {
 	p := c.client(from)
 	for _, e := range list {
-		r := &c.records[e.Shard]
-		if r.phase != free && r.home == p && r.fence == e.Fence {
+		if r := c.records.Peek(e.Shard); r.phase != free && r.home == p && r.fence == e.Fence {
 			p.drains = p.drains || r.phase == starting
 			p.retry.wait = c.m.cfg.RetryInterval
 			c.moves.released(e.Shard, r, true)
@@ -319,40 +343,33 @@ func (c *coordinator) onStopped(from peer.ID, list []held) {
 
 // orphans marks the shards of a lost client: nobody is told of them or given them before it cannot be serving.
 func (c *coordinator) orphans(p *client) {
-	for i := range c.records {
-		r := &c.records[i]
-		if r.home == p && r.phase != orphan {
-			c.tellGone(route.ShardID(i), r)
-			r.phase = orphan
+	for s := range p.owns.All {
+		if r := c.records.At(s); r.phase != orphan {
+			c.tellGone(s, r)
+			r.enter(c, s, orphan)
 		}
 	}
-	p.open = 0
 }
 
 func (c *coordinator) releaseAll(p *client) {
-	for i := range c.records {
-		if c.records[i].home == p {
-			c.release(route.ShardID(i))
-		}
+	for s := range p.owns.All {
+		c.release(s)
 	}
 }
 
 // release ends an ownership. Those who were told of it learn that, and those who wait get a new home.
 func (c *coordinator) release(s route.ShardID) {
-	r := &c.records[s]
+	r := c.records.At(s)
 	p := r.home
-	c.moves.released(s, r, false)
+	c.moves.released(s, *r, false)
 	c.tellGone(s, r)
-	if r.phase == starting || r.phase == halting || r.phase == moving {
-		p.open--
-	}
-	p.owns--
+	r.enter(c, s, free)
 	c.owned--
 	c.m.event(Event{Kind: ShardReleased, Type: c.t.id, Shard: s, Term: c.term, Home: p.id, Fence: r.fence})
-	*r = record{}
+	c.records.Drop(s)
 	for _, w := range c.clients {
-		if w.wants.has(s) {
-			c.pending.set(s)
+		if w.wants.Has(s) {
+			c.pending.Add(s)
 			break
 		}
 	}
@@ -362,7 +379,7 @@ func (c *coordinator) release(s route.ShardID) {
 // term may know it from an earlier coordinator.
 func (c *coordinator) tellGone(s route.ShardID, r *record) {
 	for _, p := range c.clients {
-		if (p.told.clear(s) || r.inherited) && c.m.live(p.id) {
+		if (p.told.Remove(s) || r.inherited) && c.m.live(p.id) {
 			if p.gone == nil {
 				p.gone = map[route.ShardID]route.Fence{}
 			}
@@ -380,16 +397,4 @@ func (c *coordinator) onGoneAck(from peer.ID, list []held) {
 			delete(p.gone, e.Shard)
 		}
 	}
-}
-
-// next returns the earliest repetition that is due.
-func (c *coordinator) next() time.Duration {
-	var d least
-	if c.ready && c.m.cfg.RebalanceInterval > 0 {
-		d.add(max(c.moves.balanceAt, 1)) // at once the first time
-	}
-	for _, p := range c.clients {
-		d.add(p.retry.at)
-	}
-	return d.at
 }

@@ -284,13 +284,13 @@ func betweenOwners(m *Machine, from peer.ID, h head, l message) {
 	t := m.types[h.Type]
 	switch l := l.(type) {
 	case transfer:
-		if t == nil || t.region.idle() || int(l.Shard) >= len(t.region.slots) {
+		if t == nil || t.region.idle() || uint32(l.Shard) >= t.region.slots.Shards() {
 			m.post(from, transferAck{head: l.head, held: l.held, Seq: l.Seq, Refused: true})
 			return
 		}
 		t.region.hand.onPart(from, l)
 	case transferAck:
-		if t != nil && t.region != nil && int(l.Shard) < len(t.region.slots) {
+		if t != nil && t.region != nil && uint32(l.Shard) < t.region.slots.Shards() {
 			t.region.hand.onAck(from, l)
 		}
 	}

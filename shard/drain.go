@@ -14,7 +14,6 @@ import (
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
-	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -54,7 +53,7 @@ func (m *Machine) drainRegion(t *typ) {
 	if !m.leave.begun || g == nil || !g.joined || g.drainDone {
 		return
 	}
-	if g.hosted == 0 {
+	if g.lives.Len() == 0 {
 		m.announce(t) // says that it hosts no more; a shard on its way here is refused
 		return
 	}
@@ -80,7 +79,7 @@ func (m *Machine) checkLeave() {
 	hosted := 0
 	for _, id := range m.order {
 		if g := m.types[id].region; g != nil {
-			hosted += g.hosted
+			hosted += g.lives.Len()
 		}
 	}
 	if hosted < l.left && !l.patienceUp { // it gets on
@@ -93,7 +92,7 @@ func (m *Machine) checkLeave() {
 			continue
 		}
 		waiting := g.drain.at != 0 && !g.drainDone && !l.patienceUp
-		if g.hosted > 0 || waiting || len(g.hand.kept) > 0 && !l.patienceUp {
+		if g.lives.Len() > 0 || waiting || len(g.hand.kept) > 0 && !l.patienceUp {
 			return
 		}
 	}
@@ -132,8 +131,8 @@ func (m *Machine) tickLeave() {
 		l.patienceUp = true
 		for _, id := range m.order {
 			if g := m.types[id].region; g != nil {
-				for s := range g.slots {
-					m.stop(m.types[id], route.ShardID(s))
+				for s := range g.lives.All {
+					m.stop(m.types[id], s)
 				}
 			}
 		}

@@ -22,9 +22,9 @@ import (
 
 // ended ends an ownership whose handlers have all stopped.
 func (h *handing) ended(s route.ShardID) {
-	m, t, e := h.m, h.t, &h.t.region.slots[s]
+	m, t, e := h.m, h.t, h.t.region.slot(s)
 	h.forget(s)
-	t.region.hosted--
+	t.region.lives.Remove(s)
 	e.living, e.ended = notHere, maxFence(e.ended, e.fence)
 	e.fence = route.Fence{}
 	m.forget(t, s)
@@ -34,10 +34,10 @@ func (h *handing) ended(s route.ShardID) {
 func (h *handing) park(l placement) {
 	m, t, g := h.m, h.t, h.t.region
 	for _, e := range l.Entries {
-		if int(e.Shard) >= len(g.slots) {
+		if uint32(e.Shard) >= g.slots.Shards() {
 			continue
 		}
-		at, s, n := l.Peers[e.At], &g.slots[e.Shard], Number{l.Term, e.Seq}
+		at, s, n := l.Peers[e.At], g.slot(e.Shard), Number{l.Term, e.Seq}
 		h.elsewhere(e.Shard, e.Fence)
 		if s.living != notHere || at == m.self || !m.met(at) || m.gone(at) || e.Fence.Compare(s.ended) <= 0 ||
 			(s.state == RouteRemote || s.state == RouteMoving) && e.Fence.Compare(s.fence) < 0 || n.Compare(s.moved) <= 0 {
@@ -57,9 +57,9 @@ func markAgain(m *Machine, to peer.ID) {
 		if g == nil {
 			continue
 		}
-		for i := range g.slots {
-			if s := &g.slots[i]; s.state == RouteMoving && s.home != nil && *s.home == to {
-				m.out.Marks = append(m.out.Marks, Mark{Type: id, Shard: route.ShardID(i), Number: s.moved, To: to})
+		for i, s := range g.slots.All {
+			if s.state == RouteMoving && s.home != nil && *s.home == to {
+				m.out.Marks = append(m.out.Marks, Mark{Type: id, Shard: i, Number: s.moved, To: to})
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (h *handing) begin(from peer.ID, l moveShard) {
 		return
 	}
 	n := Number{l.Term, l.Seq}
-	s, o := &g.slots[l.Shard], h.out[l.Shard]
+	s, o := g.slot(l.Shard), h.out[l.Shard]
 	switch {
 	case s.living == notHere || s.fence != l.Fence:
 		if f, is := h.gave[l.Shard]; is && f.held == l.held {
@@ -102,11 +102,11 @@ func (h *handing) begin(from peer.ID, l moveShard) {
 // marked takes a marker. One that means nothing here changes nothing: it comes from another node's data connection.
 func marked(m *Machine, c MarkedCommand) {
 	t := m.types[c.Type]
-	if m.over || t == nil || t.region == nil || int(c.Shard) >= len(t.region.slots) || c.From == m.self {
+	if m.over || t == nil || t.region == nil || uint32(c.Shard) >= t.region.slots.Shards() || c.From == m.self {
 		return
 	}
 	g := t.region
-	s, o := &g.slots[c.Shard], g.hand.out[c.Shard]
+	s, o := g.peek(c.Shard), g.hand.out[c.Shard]
 	switch {
 	case s.living != here:
 	case o != nil && o.number == c.Number:
@@ -127,7 +127,7 @@ func marked(m *Machine, c MarkedCommand) {
 // check orders the stop when nobody sends to a shard any more.
 func (h *handing) check(s route.ShardID) {
 	m, t, g := h.m, h.t, h.t.region
-	o, e := h.out[s], &g.slots[s]
+	o, e := h.out[s], g.slot(s)
 	if o == nil || o.stops || m.confirm.held {
 		return
 	}
@@ -146,7 +146,7 @@ func (h *handing) check(s route.ShardID) {
 // stay gives up the leaving of a shard whose stop is not ordered: its own callers go on.
 func (h *handing) stay(s route.ShardID) {
 	m, t, g := h.m, h.t, h.t.region
-	o, e := h.out[s], &g.slots[s]
+	o, e := h.out[s], g.slot(s)
 	if o == nil || o.stops {
 		return
 	}
@@ -198,7 +198,7 @@ func (h *handing) tick() {
 		o := h.out[s]
 		if !o.stops && m.now >= o.due {
 			h.stay(s)
-			h.tellAborted(held{s, g.slots[s].fence}, o.number)
+			h.tellAborted(held{s, g.peek(s).fence}, o.number)
 		}
 		if o.left != nil && o.waiting.due(m, o.to) {
 			o.sent = o.have
@@ -228,7 +228,7 @@ func handedOver(m *Machine, c HandOverCommand) error {
 		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(c.Type))
 	}
 	g := t.region
-	o, s := g.hand.out[c.Shard], &g.slots[c.Shard]
+	o, s := g.hand.out[c.Shard], g.peek(c.Shard)
 	if s.living != stopping || s.fence != c.Fence || o == nil || !o.stops || o.left != nil || len(c.Left) == 0 {
 		if len(c.Left) > 0 {
 			m.out.Untaken = append(m.out.Untaken, Untaken{Type: c.Type, Shard: c.Shard, Left: c.Left})
@@ -248,7 +248,7 @@ func handedOver(m *Machine, c HandOverCommand) error {
 // sendParts sends what the window allows, or keeps all here when the next owner is a member no more.
 func (h *handing) sendParts(s route.ShardID) {
 	m, t, g := h.m, h.t, h.t.region
-	o, e := h.out[s], &g.slots[s]
+	o, e := h.out[s], g.slot(s)
 	if o.to == m.self || !m.met(o.to) {
 		h.keepHere(s)
 		return
@@ -268,14 +268,14 @@ func (h *handing) sendParts(s route.ShardID) {
 func (h *handing) keepHere(s route.ShardID) {
 	m, g := h.m, h.t.region
 	o := h.out[s]
-	h.put(s, kept{g.slots[s].fence, o.left})
+	h.put(s, kept{g.peek(s).fence, o.left})
 	h.give(s, m.self)
 }
 
 // give ends an ownership whose rest somebody has, and says who.
 func (h *handing) give(s route.ShardID, to peer.ID) {
 	g := h.t.region
-	e := &g.slots[s]
+	e := g.peek(s)
 	f := gift{held: held{s, e.fence}, seq: h.out[s].number.Seq, to: to}
 	h.gave[s] = f
 	h.ended(s)
@@ -285,7 +285,7 @@ func (h *handing) give(s route.ShardID, to peer.ID) {
 // onAck goes on with a transfer, or ends it.
 func (h *handing) onAck(from peer.ID, a transferAck) {
 	m, t, g := h.m, h.t, h.t.region
-	o, s := h.out[a.Shard], &g.slots[a.Shard]
+	o, s := h.out[a.Shard], g.peek(a.Shard)
 	if o == nil || o.left == nil || o.to != from || s.fence != a.Fence || o.number != (Number{a.Term, a.Seq}) {
 		return
 	}

@@ -59,7 +59,7 @@ func (m *Machine) report(t *typ, to peer.ID, w reportWanted) {
 	g := t.region
 	l.Settings, l.Knows, l.Hosts = g.settings, true, m.hosts(t)
 	first := 0
-	for part := 0; part<<partShift < len(g.slots); part++ {
+	for part := 0; uint32(part)<<partShift < g.slots.Shards(); part++ {
 		owned, all := g.owned(part), speaksMoves(m, to)
 		var rest rests
 		if all {
@@ -90,10 +90,11 @@ func parts(first, end int) uint64 {
 // owned lists the shards of one part that live here, stopping ones included.
 func (g *region) owned(part int) []held {
 	var list []held
-	for s := part << partShift; s < len(g.slots) && s>>partShift == part; s++ {
-		if e := &g.slots[s]; e.living != notHere {
-			list = append(list, held{route.ShardID(s), e.fence})
+	for s := range g.lives.From(route.ShardID(part) << partShift) {
+		if int(s)>>partShift != part {
+			break
 		}
+		list = append(list, held{s, g.peek(s).fence})
 	}
 	return list
 }
@@ -117,7 +118,7 @@ func (m *Machine) onHost(t *typ, from peer.ID, h head, list []resumed) {
 	}
 	g, hosts := t.region, m.hosts(t)
 	for _, e := range list {
-		s := &g.slots[e.Shard]
+		s := g.slot(e.Shard)
 		switch {
 		case s.living == here && s.fence == e.Fence:
 			g.started = append(g.started, e.held)
@@ -136,9 +137,9 @@ func (m *Machine) onHost(t *typ, from peer.ID, h head, list []resumed) {
 }
 
 func (m *Machine) host(t *typ, e resumed) {
-	s := &t.region.slots[e.Shard]
+	s := t.region.slot(e.Shard)
 	s.state, s.living, s.home, s.fence = RouteLocal, here, nil, e.Fence
-	t.region.hosted++
+	t.region.lives.Add(e.Shard)
 	t.region.unwant(e.Shard)
 	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: e.Shard, Fence: e.Fence,
 		Left: t.region.hand.take(e)})
@@ -153,7 +154,7 @@ func (m *Machine) onStop(t *typ, from peer.ID, l ownership) {
 	}
 	g := t.region
 	for _, e := range l.Entries {
-		s := &g.slots[e.Shard]
+		s := g.slot(e.Shard)
 		switch {
 		case s.living != notHere && s.fence == e.Fence:
 			m.stop(t, e.Shard)
@@ -175,10 +176,10 @@ func (m *Machine) onStop(t *typ, from peer.ID, l ownership) {
 
 // stop tells the runtime to stop a shard that lives here. From now on messages for it are parked.
 func (m *Machine) stop(t *typ, s route.ShardID) {
-	e := &t.region.slots[s]
-	if e.living != here {
+	if t.region.peek(s).living != here {
 		return
 	}
+	e := t.region.slot(s)
 	e.living = stopping
 	t.region.hand.forget(s)
 	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: s, Fence: e.fence, Stop: true, Leaving: m.leave.begun})
@@ -191,7 +192,7 @@ func (m *Machine) stopped(c StoppedCommand) error {
 	if t == nil || t.region == nil || uint32(c.Shard) >= t.region.settings.Shards {
 		return ErrUnknownType
 	}
-	e := &t.region.slots[c.Shard]
+	e := t.region.slot(c.Shard)
 	if e.ending && c.Fence.Compare(e.ended) <= 0 {
 		e.ending = false
 		return nil
@@ -216,19 +217,18 @@ func (m *Machine) abandon() {
 		if g == nil {
 			continue
 		}
-		for i := range g.slots {
-			e := &g.slots[i]
+		for s, e := range g.slots.All {
 			if e.living != notHere {
-				m.abandonShard(HostOrder{Type: id, Shard: route.ShardID(i), Fence: e.fence, Stop: true, Abandon: true})
+				m.abandonShard(HostOrder{Type: id, Shard: s, Fence: e.fence, Stop: true, Abandon: true})
 				e.living = notHere
 			}
-			m.forget(t, route.ShardID(i))
+			m.forget(t, s)
 		}
 		for _, s := range g.hand.leaving() {
 			g.hand.lose(s)
 		}
 		g.hand.dropAll()
-		*g = region{settings: g.settings, refused: g.refused, slots: g.slots, homes: map[peer.ID]*peer.ID{},
+		*g = region{settings: g.settings, refused: g.refused, slots: g.slots, late: g.late, homes: map[peer.ID]*peer.ID{},
 			hand: newHanding(m, t)}
 	}
 	m.local = nil

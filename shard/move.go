@@ -65,7 +65,7 @@ func beginMove(m *Machine, cmd MoveCommand) error {
 	if uint32(cmd.Shard) >= c.settings.Shards {
 		return fmt.Errorf("%w: shard %d of %d", ErrBadCommand, cmd.Shard, c.settings.Shards)
 	}
-	mv, r := c.moves, &c.records[cmd.Shard]
+	mv, r := c.moves, c.records.Peek(cmd.Shard)
 	switch {
 	case r.phase == moving:
 		return fmt.Errorf("%w: shard %d", ErrMoves, cmd.Shard)
@@ -113,25 +113,24 @@ func (mv *moves) allowed() error {
 
 // begin begins a move that is allowed, of a shard that is alive.
 func (mv *moves) begin(s route.ShardID, to peer.ID) {
-	c, r := mv.c, &mv.c.records[s]
+	c, r := mv.c, mv.c.records.At(s)
 	c.t.moves++
-	r.phase = moving
-	r.home.open++
+	r.enter(c, s, moving)
 	r.home.outMove = append(r.home.outMove, s)
 	n := &move{seq: c.t.moves, to: to}
 	for _, p := range c.clients {
 		// Under a new reign every member counts as told, but one that had not registered the type when it reported.
 		knew := r.inherited && (p.knows || !p.full() || p.other != (Settings{}))
-		if p != r.home && (!c.m.met(p.id) || !knew && !p.told.has(s)) {
+		if p != r.home && (!c.m.met(p.id) || !knew && !p.told.Has(s)) {
 			continue
 		}
-		p.wants.set(s) // what it parks meanwhile waits for the next home
-		c.pending.set(s)
+		p.wants.Add(s) // what it parks meanwhile waits for the next home
+		c.pending.Add(s)
 		if p == r.home {
 			continue
 		}
 		n.told.Add(p.id)
-		p.told.set(s)
+		p.told.Add(s)
 		p.outMove = append(p.outMove, s)
 	}
 	mv.under[s] = n
@@ -140,7 +139,7 @@ func (mv *moves) begin(s route.ShardID, to peer.ID) {
 
 func (mv *moves) event(k EventKind, s route.ShardID, from peer.ID, n *move) {
 	c := mv.c
-	c.m.event(Event{Kind: k, Type: c.t.id, Shard: s, Term: c.term, Home: from, Fence: c.records[s].fence, To: n.to,
+	c.m.event(Event{Kind: k, Type: c.t.id, Shard: s, Term: c.term, Home: from, Fence: c.records.Peek(s).fence, To: n.to,
 		Number: Number{c.term, n.seq}})
 }
 
@@ -151,7 +150,7 @@ func (mv *moves) flush(p *client) {
 	l := placement{Kind: wire.KindMoveShards, head: c.m.head(c.t.id, c.term)}
 	var at []peer.ID
 	for _, s := range slices.Compact(p.outMove) {
-		n, r := mv.under[s], &c.records[s]
+		n, r := mv.under[s], c.records.Peek(s)
 		switch {
 		case n == nil:
 		case r.home == p:
@@ -171,7 +170,7 @@ func (mv *moves) flush(p *client) {
 // repeat has the owner told again of what it has not answered.
 func (mv *moves) repeat(p *client) {
 	for _, s := range slices.Sorted(maps.Keys(mv.under)) {
-		if mv.c.records[s].home == p {
+		if mv.c.records.Peek(s).home == p {
 			p.outMove = append(p.outMove, s)
 		}
 	}
@@ -182,13 +181,12 @@ func (mv *moves) repeat(p *client) {
 func (mv *moves) aborted(from peer.ID, list []placed) {
 	c := mv.c
 	for _, e := range list {
-		r, n := &c.records[e.Shard], mv.under[e.Shard]
+		r, n := c.records.Peek(e.Shard), mv.under[e.Shard]
 		if n == nil || n.seq != e.Seq || r.home.id != from || r.fence != e.Fence {
 			continue
 		}
 		mv.event(MoveAborted, e.Shard, from, n)
 		delete(mv.under, e.Shard)
-		r.home.open--
 		c.confirm(e.Shard)
 		if r.home.drains {
 			c.haltShard(e.Shard)
@@ -202,7 +200,7 @@ func (mv *moves) moved(from peer.ID, l placement) {
 	list := make([]held, len(l.Entries))
 	for i, e := range l.Entries {
 		list[i] = e.held
-		if r := &mv.c.records[e.Shard]; r.phase != free && r.home.id == from && r.fence == e.Fence {
+		if r := mv.c.records.Peek(e.Shard); r.phase != free && r.home.id == from && r.fence == e.Fence {
 			mv.inherit(r.home, e.Shard, heir{id: l.Peers[e.At], keeps: true, fence: e.Fence})
 		}
 	}
@@ -215,7 +213,7 @@ func (mv *moves) inherit(by *client, s route.ShardID, h heir) {
 	if have, is := mv.heirs[s]; is && have.keeps && have.fence.Compare(h.fence) > 0 {
 		return
 	}
-	if r := &mv.c.records[s]; r.phase != free && r.fence.Compare(h.fence) > 0 {
+	if r := mv.c.records.Peek(s); r.phase != free && r.fence.Compare(h.fence) > 0 {
 		mv.c.disclose(by, s) // it learns that the shard lives without that
 		return
 	}
@@ -224,14 +222,14 @@ func (mv *moves) inherit(by *client, s route.ShardID, h heir) {
 
 // rest returns the fence of the owner before, whose rest the one that starts is to take up; zero when there is none.
 func (mv *moves) rest(s route.ShardID) route.Fence {
-	if h, is := mv.heirs[s]; is && h.given == mv.c.records[s].fence {
+	if h, is := mv.heirs[s]; is && h.given == mv.c.records.Peek(s).fence {
 		return h.fence
 	}
 	return route.Fence{}
 }
 
 // released follows the end of an ownership: what was moving has stopped.
-func (mv *moves) released(s route.ShardID, r *record, stopped bool) {
+func (mv *moves) released(s route.ShardID, r record, stopped bool) {
 	if h, is := mv.heirs[s]; is && h.given == r.fence {
 		delete(mv.heirs, s) // it does not take it: the shard goes to whom it is wanted by
 	}
@@ -256,7 +254,7 @@ func (mv *moves) confirmed(s route.ShardID) {
 	if h, is := mv.heirs[s]; is {
 		delete(mv.heirs, s)
 		if h.seq != 0 {
-			mv.event(MoveDone, s, h.from, &move{seq: h.seq, to: mv.c.records[s].home.id})
+			mv.event(MoveDone, s, h.from, &move{seq: h.seq, to: mv.c.records.Peek(s).home.id})
 		}
 	}
 }
@@ -269,7 +267,7 @@ func (mv *moves) serve() {
 	}
 	loads := c.loads()
 	for _, s := range slices.Sorted(maps.Keys(mv.heirs)) {
-		if c.records[s].phase != free {
+		if c.records.Peek(s).phase != free {
 			continue
 		}
 		h := mv.heirs[s]
@@ -284,7 +282,7 @@ func (mv *moves) serve() {
 		case len(loads) > 0:
 			c.allocate(s, loads)
 		}
-		if r := &c.records[s]; r.phase == starting {
+		if r := c.records.Peek(s); r.phase == starting {
 			h.given = r.fence
 			mv.heirs[s] = h
 		}
@@ -299,10 +297,10 @@ func (mv *moves) give(s route.ShardID, p *client) {
 	}
 	c.t.epoch++
 	f := route.MakeFence(c.m.view.Birth, c.term, c.t.epoch)
-	c.records[s] = record{home: p, fence: f, phase: starting}
+	r := c.records.At(s)
+	*r = record{home: p, fence: f}
+	r.enter(c, s, starting)
 	c.owned++
-	p.owns++
-	p.open++
 	p.outHost = append(p.outHost, s)
 	c.m.event(Event{Kind: ShardAllocated, Type: c.t.id, Shard: s, Term: c.term, Home: p.id, Fence: f})
 }
@@ -320,13 +318,13 @@ func (mv *moves) onward() {
 // drain moves away what a leaver has, as far as moves are allowed; what cannot move is stopped.
 func (mv *moves) drain(p *client) {
 	c := mv.c
-	if p.owns == 0 {
-		return
+	if p.owns.Len() == p.open.Len()-p.starts || !c.m.live(p.id) {
+		return // it has nothing but what stops or moves already, or is lost
 	}
 	loads := c.loads()
-	for i := range c.records {
-		r, s := &c.records[i], route.ShardID(i)
-		if r.home != p || (r.phase != alive && r.phase != starting) {
+	for s := range p.owns.All {
+		r := c.records.Peek(s)
+		if r.phase != alive && r.phase != starting {
 			continue
 		}
 		if h, is := mv.heirs[s]; is && h.given == r.fence {

@@ -406,7 +406,7 @@ func TestRestOfALostOwnerIsTakenUp(t *testing.T) {
 	s, k := of(owner), key(orders.ID(), of(owner))
 	require.NoError(t, boss.move(s, next))
 	w.flow()
-	owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, boss.m.types[orders.ID()].coord.records[s].fence},
+	owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, boss.m.types[orders.ID()].coord.records.Peek(s).fence},
 		[]byte("left")})
 	require.True(t, w.take(wire.KindTransfer, next))
 	owner.crash()
@@ -493,7 +493,7 @@ func TestHomesOfANewReignUnderTheSameTerm(t *testing.T) {
 	s := of(owner)
 	require.NoError(t, boss.move(s, next))
 	require.True(t, w.take(wire.KindMoveShards, next))
-	n := next.m.types[orders.ID()].region.slots[s].moved
+	n := next.m.types[orders.ID()].region.peek(s).moved
 	w.queue = nil
 	typ := boss.m.types[orders.ID()]
 	boss.m.endCoordinator(typ)
@@ -502,7 +502,7 @@ func TestHomesOfANewReignUnderTheSameTerm(t *testing.T) {
 	next.want(orders, s)
 	w.pass(5 * time.Second)
 	require.Equal(t, RouteRemote, next.route(orders, s).State)
-	require.Positive(t, next.m.types[orders.ID()].region.slots[s].moved.Compare(n))
+	require.Positive(t, next.m.types[orders.ID()].region.peek(s).moved.Compare(n))
 	w.agree(orders, s)
 }
 

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -46,10 +47,22 @@ func (c *coordinator) tick() {
 	}
 }
 
+// next returns the earliest repetition that is due.
+func (c *coordinator) next() time.Duration {
+	var d least
+	if c.ready && c.m.cfg.RebalanceInterval > 0 {
+		d.add(max(c.moves.balanceAt, 1)) // at once the first time
+	}
+	for _, p := range c.clients {
+		d.add(p.retry.at)
+	}
+	return d.at
+}
+
 // owed reports whether a client has something to answer.
 func (c *coordinator) owed(p *client) bool {
 	p.asked = p.asked && c.needs(p)
-	return p.asked || p.open > 0 || len(p.gone) > 0 ||
+	return p.asked || p.open.Len() > 0 || len(p.gone) > 0 ||
 		slices.ContainsFunc(c.strays, func(s stray) bool { return s.owner == p })
 }
 
@@ -63,15 +76,16 @@ func (c *coordinator) repeat(p *client) {
 		}
 	}
 	c.sendGone(p, slices.Sorted(maps.Keys(p.gone)))
-	if p.open == 0 {
+	if p.open.Len() == 0 {
 		return
 	}
 	var host, stop []route.ShardID
-	for i := range c.records {
-		if r := &c.records[i]; r.home == p && r.phase == starting {
-			host = append(host, route.ShardID(i))
-		} else if r.home == p && r.phase == halting {
-			stop = append(stop, route.ShardID(i))
+	for s := range p.open.All {
+		switch c.records.Peek(s).phase {
+		case starting:
+			host = append(host, s)
+		case halting:
+			stop = append(stop, s)
 		}
 	}
 	c.sendOrders(p, wire.KindStopShards, stop)
@@ -88,7 +102,7 @@ func (c *coordinator) sendOrders(p *client, k wire.Kind, shards []route.ShardID)
 	var list []held
 	var kept []resumed
 	for _, s := range shards {
-		r := &c.records[s]
+		r := c.records.Peek(s)
 		if r.home != p || r.phase != want {
 			continue
 		}
@@ -134,7 +148,7 @@ func (c *coordinator) sendHomes(p *client, shards []route.ShardID) {
 			l.Since = c.t.moves
 		}
 		for _, s := range shards[:n] {
-			if r := &c.records[s]; r.phase == alive {
+			if r := c.records.Peek(s); r.phase == alive {
 				l.Peers = append(l.Peers, r.home.id)
 				l.Entries = append(l.Entries, home{held: held{s, r.fence}})
 			}
@@ -145,7 +159,7 @@ func (c *coordinator) sendHomes(p *client, shards []route.ShardID) {
 		}
 		l.Peers = peer.SetOf(l.Peers...)
 		for i := range l.Entries {
-			l.Entries[i].At = uint32(l.Peers.Index(c.records[l.Entries[i].Shard].home.id))
+			l.Entries[i].At = uint32(l.Peers.Index(c.records.Peek(l.Entries[i].Shard).home.id))
 		}
 		c.m.post(p.id, l)
 	}
@@ -166,7 +180,7 @@ func (mv *moves) balance() {
 	least := strategy.LeastShards{Absolute: rebalanceAbsolute, Percent: rebalancePercent}
 	list, _ := least.Rebalance(mv.view()) // it never fails
 	for _, n := range list {
-		r := &c.records[n.Shard]
+		r := c.records.Peek(n.Shard)
 		if r.phase == alive && r.home.id == n.From && mv.allowed() == nil {
 			mv.begin(n.Shard, n.To)
 		}

@@ -140,8 +140,8 @@ func TestGivenUpShardEndsBeforeItLivesAgain(t *testing.T) {
 	sc, n := w.nodes[0], w.nodes[1]
 	w.slowStop = true
 	typ := n.m.types[orders.ID()]
-	for s := range typ.region.slots {
-		if e := &typ.region.slots[s]; e.living == here {
+	for s, e := range typ.region.slots.All {
+		if e.living == here {
 			sc.m.types[orders.ID()].coord.release(route.ShardID(s))
 			n.do(SuspendCommand{On: true})
 			w.pass(DefaultRetryMax)

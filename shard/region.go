@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kith-io/kith/internal/sparse"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -15,19 +16,18 @@ import (
 type region struct {
 	settings Settings
 	refused  error // the cluster's settings are others: the type is dead here
-	slots    []slot
+	slots    sparse.Table[slot]
 	homes    map[peer.ID]*peer.ID // one copy of each home's identity, shared by the slots
-	hosted   int                  // slots that live here or are stopping here
+	lives    sparse.Set           // shards that live here or are stopping here
+	late     route.Fence          // beside what slots say: no order or home under it or a lower one is taken any more
 
 	to     peer.ID // the coordinator as this node believes; zero when there is none
 	term   uint32
 	joined bool // it has acknowledged this region
 	retry  timer
 
-	wanted  bitmap
-	unsent  bitmap // wanted and not asked for yet
-	wants   int
-	unasked int
+	wanted  sparse.Set
+	unsent  sparse.Set // wanted and not asked for yet
 	asking  timer
 	batchAt time.Duration // earliest next question for unsent ones
 
@@ -47,6 +47,20 @@ type slot struct {
 	fence  route.Fence
 	ended  route.Fence // no order or home under this fence or a lower one is taken any more
 	moved  Number      // of the last move of the shard, or the newest one that the home told last takes account of
+}
+
+// slot returns what is known of a shard, to be changed. Whoever only looks calls peek: what others name costs nothing.
+func (g *region) slot(s route.ShardID) *slot {
+	e := g.slots.At(s)
+	e.ended = maxFence(e.ended, g.late)
+	return e
+}
+
+// peek returns what is known of a shard.
+func (g *region) peek(s route.ShardID) slot {
+	e := g.slots.Peek(s)
+	e.ended = maxFence(e.ended, g.late)
+	return e
 }
 
 // living says whether a shard lives on this node.
@@ -96,7 +110,7 @@ func (g *region) next() time.Duration {
 	d.add(g.asking.at)
 	d.add(g.drain.at)
 	d.add(g.hand.next())
-	if g.unasked > 0 && g.joined {
+	if g.unsent.Len() > 0 && g.joined {
 		d.add(g.batchAt)
 	}
 	return d.at
@@ -123,7 +137,8 @@ func (m *Machine) register(s Settings) error {
 	if t = m.typ(s.ID()); t == nil {
 		return fmt.Errorf("%w: %d", ErrTooManyTypes, len(m.types))
 	}
-	g := &region{settings: s, slots: make([]slot, s.Shards), homes: map[peer.ID]*peer.ID{}, hand: newHanding(m, t)}
+	g := &region{settings: s, slots: sparse.NewTable[slot](s.Shards), homes: map[peer.ID]*peer.ID{},
+		hand: newHanding(m, t)}
 	if t.region != nil {
 		g.outlive(t.region)
 	}
@@ -134,16 +149,15 @@ func (m *Machine) register(s Settings) error {
 
 // outlive takes over from a region that was refused which orders are late.
 func (g *region) outlive(old *region) {
-	var ended route.Fence
-	for i := range old.slots {
-		ended = maxFence(ended, old.slots[i].ended)
+	g.late = old.late
+	for _, e := range old.slots.All {
+		g.late = maxFence(g.late, e.ended)
 	}
-	for i := range g.slots {
-		g.slots[i].ended = ended
-		if i < len(old.slots) {
-			g.slots[i].moved = old.slots[i].moved
+	for s, e := range old.slots.All {
+		if uint32(s) < g.slots.Shards() && (e.ending || e.moved != (Number{})) {
+			n := g.slot(s)
+			n.moved, n.ending = e.moved, e.ending
 		}
-		g.slots[i].ending = i < len(old.slots) && old.slots[i].ending
 	}
 }
 
@@ -162,12 +176,14 @@ func (m *Machine) refuseType(t *typ, have Settings) {
 	g.retry.stop()
 	g.asking.stop()
 	g.hand.dropAll()
-	g.wanted, g.unsent, g.wants, g.unasked, g.joined = nil, nil, 0, 0, false
+	g.wanted.Clear()
+	g.unsent.Clear()
+	g.joined = false
 	m.out.Refused = append(m.out.Refused, TypeRefused{Type: t.id, Err: g.refused})
 }
 
 // idle reports whether a region has no part in the type: not registered here, or refused and hosting nothing.
-func (g *region) idle() bool { return g == nil || (g.refused != nil && g.hosted == 0) }
+func (g *region) idle() bool { return g == nil || (g.refused != nil && g.lives.Len() == 0) }
 
 // hosts reports whether this node's region may be given shards.
 func (m *Machine) hosts(t *typ) bool {
@@ -275,45 +291,36 @@ func (m *Machine) want(c WantCommand) error {
 		}
 	}
 	for _, s := range c.Shards {
-		if st := g.slots[s].state; (st == RouteUnknown || st == RouteMoving) && g.wanted.set(s) {
-			g.wants++
-			if g.unsent.set(s) {
-				g.unasked++
-			}
+		if st := g.peek(s).state; (st == RouteUnknown || st == RouteMoving) && g.wanted.Add(s) {
+			g.unsent.Add(s)
 		}
 	}
 	return nil
 }
 
 func (g *region) unwant(s route.ShardID) {
-	if g.wanted.clear(s) {
-		g.wants--
-		if g.wants == 0 {
-			g.asking.stop()
-		}
+	if g.wanted.Remove(s) && g.wanted.Len() == 0 {
+		g.asking.stop()
 	}
-	if g.unsent.clear(s) {
-		g.unasked--
-	}
+	g.unsent.Remove(s)
 }
 
 // askAll asks for everything wanted.
 func (m *Machine) askAll(t *typ) {
 	g := t.region
-	if g.wants == 0 {
+	if g.wanted.Len() == 0 {
 		g.asking.stop()
 		return
 	}
-	m.askFor(t, g.wanted)
-	clear(g.unsent)
-	g.unasked = 0
+	m.askFor(t, &g.wanted)
+	g.unsent.Clear()
 	g.asking.start(m)
 }
 
-func (m *Machine) askFor(t *typ, set bitmap) {
+func (m *Machine) askFor(t *typ, set *sparse.Set) {
 	g := t.region
 	var list []route.ShardID
-	for s := range set.all {
+	for s := range set.All {
 		if list = append(list, s); len(list) == maxEntries {
 			m.post(g.to, ask{head: m.head(t.id, g.term), Shards: list})
 			list = nil
@@ -328,10 +335,9 @@ func (m *Machine) askFor(t *typ, set bitmap) {
 // flushRegion sends what gathered during the verb: questions, no more than one batch in BatchDelay, and answers.
 func (m *Machine) flushRegion(t *typ) {
 	g := t.region
-	if g.joined && g.unasked > 0 && m.now >= g.batchAt {
-		m.askFor(t, g.unsent)
-		clear(g.unsent)
-		g.unasked = 0
+	if g.joined && g.unsent.Len() > 0 && m.now >= g.batchAt {
+		m.askFor(t, &g.unsent)
+		g.unsent.Clear()
 		g.asking.start(m)
 	}
 	g.started = m.answer(t, wire.KindShardsStarted, g.started)

@@ -15,9 +15,9 @@ import (
 func (m *Machine) regionView(t *typ, lost bool) {
 	g := t.region
 	if lost {
-		for s := range g.slots {
-			if e := &g.slots[s]; e.home != nil && m.gone(*e.home) {
-				m.forget(t, route.ShardID(s))
+		for s, e := range g.slots.All {
+			if e.home != nil && m.gone(*e.home) {
+				m.forget(t, s)
 			}
 		}
 		for id := range g.homes { // deletes only: the order does not show
@@ -67,10 +67,10 @@ func (m *Machine) gone(id peer.ID) bool {
 
 // forget turns a route to unknown.
 func (m *Machine) forget(t *typ, s route.ShardID) {
-	e := &t.region.slots[s]
-	if e.state == RouteUnknown {
+	if t.region.peek(s).state == RouteUnknown {
 		return
 	}
+	e := t.region.slot(s)
 	e.state, e.home = RouteUnknown, nil
 	if e.living == notHere {
 		e.fence = route.Fence{}
@@ -84,7 +84,7 @@ func (m *Machine) refused(c RefusedCommand) error {
 	if t == nil || t.region == nil || uint32(c.Shard) >= t.region.settings.Shards {
 		return fmt.Errorf("%w: refusal of type %08x shard %d", ErrUnknownType, uint32(c.Type), c.Shard)
 	}
-	e := &t.region.slots[c.Shard]
+	e := t.region.peek(c.Shard)
 	if e.state == RouteRemote && e.fence.Term() == c.Term && e.fence.Epoch() == c.Epoch {
 		m.forget(t, c.Shard)
 	}
@@ -101,7 +101,7 @@ func (m *Machine) onHomes(t *typ, l homes) {
 	}
 	since := Number{l.Term, l.Since}
 	for _, e := range l.Entries {
-		at, s := l.Peers[e.At], &g.slots[e.Shard]
+		at, s := l.Peers[e.At], g.slot(e.Shard)
 		g.hand.elsewhere(e.Shard, e.Fence)
 		if s.living != notHere || at == m.self || !m.met(at) || m.gone(at) || e.Fence.Compare(s.ended) <= 0 ||
 			(s.state == RouteRemote || s.state == RouteMoving) && e.Fence.Compare(s.fence) < 0 ||
@@ -124,7 +124,7 @@ func (m *Machine) onHomes(t *typ, l homes) {
 // onGone forgets homes that no longer hold, and acknowledges all.
 func (m *Machine) onGone(t *typ, from peer.ID, l ownership) {
 	for _, e := range l.Entries {
-		s := &t.region.slots[e.Shard]
+		s := t.region.slot(e.Shard)
 		if s.living == notHere {
 			s.ended = maxFence(s.ended, e.Fence)
 			if s.home != nil && s.fence.Compare(e.Fence) <= 0 {

@@ -480,14 +480,14 @@ func TestTwoReportedOwners(t *testing.T) {
 			Report: true, Floor: sc.floor, Mask: ^uint64(0), Owned: []held{{4, f}}}))
 	}
 	require.True(t, sc.ready)
-	require.Equal(t, w.nodes[1].id, sc.records[4].home.id)
+	require.Equal(t, w.nodes[1].id, sc.records.Peek(4).home.id)
 	i := slices.IndexFunc(w.queue, func(p segment) bool { return p.kind == wire.KindStopShards })
 	require.GreaterOrEqual(t, i, 0)
 	require.Equal(t, w.nodes[2].id, w.queue[i].to)
 	require.Len(t, sc.strays, 1)
 	require.NoError(t, w.inject(w.nodes[2], w.nodes[0], one(wire.KindShardsStopped, 1, 4, fence(1, 30))))
 	require.Empty(t, sc.strays)
-	require.Equal(t, alive, sc.records[4].phase)
+	require.Equal(t, alive, sc.records.Peek(4).phase)
 }
 
 // The report of an owner of many shards travels in parts, each within the bounds of a message.

@@ -66,7 +66,7 @@ func (m *Machine) Stats(id route.TypeID) (s Stats, ok bool) {
 	if g := t.region; g != nil {
 		s.Settings, s.Registered, s.Refused = g.settings, true, g.refused
 		s.Coordinator, s.Term, s.Joined = g.to, g.term, g.joined
-		s.Hosted, s.Wanted = g.hosted, g.wants
+		s.Hosted, s.Wanted = g.lives.Len(), g.wanted.Len()
 		s.Routes = g.routes(m.self)
 	}
 	if c := t.coord; c != nil {
@@ -79,9 +79,9 @@ func (m *Machine) Stats(id route.TypeID) (s Stats, ok bool) {
 // routes counts the known homes per node, sorted by identity.
 func (g *region) routes(self peer.ID) []NodeShards {
 	var list []NodeShards
-	for i := range g.slots {
+	for _, e := range g.slots.All {
 		id := self
-		switch e := &g.slots[i]; e.state {
+		switch e.state {
 		case RouteUnknown:
 			continue
 		case RouteRemote, RouteMoving:
@@ -99,23 +99,20 @@ func (g *region) routes(self peer.ID) []NodeShards {
 }
 
 func (c *coordinator) stats() *Reign {
-	r := &Reign{Term: c.term, Ready: c.ready, Waiting: c.pending.count(), Moves: len(c.moves.under)}
+	r := &Reign{Term: c.term, Ready: c.ready, Waiting: c.pending.Len(), Moves: len(c.moves.under),
+		Orphans: c.orphaned}
 	if !c.ready {
 		r.Missing = c.missing()
 	}
 	var loads []load
 	for _, p := range c.clients {
 		r.Unacked += len(p.gone)
-		if p.owns > 0 {
-			r.Nodes = append(r.Nodes, NodeShards{p.id, p.owns})
+		owns := p.owns.Len()
+		if owns > 0 {
+			r.Nodes = append(r.Nodes, NodeShards{p.id, owns})
 		}
-		if c.m.live(p.id) && (p.hosts || p.owns > 0) {
-			loads = append(loads, load{owner: p, id: p.id, leaving: p.drains, shards: p.owns})
-		}
-	}
-	for i := range c.records {
-		if c.records[i].phase == orphan {
-			r.Orphans++
+		if c.m.live(p.id) && (p.hosts || owns > 0) {
+			loads = append(loads, load{owner: p, id: p.id, leaving: p.drains, shards: owns})
 		}
 	}
 	r.Misplaced = len(rebalance(loads, c.ownedBy(loads), rebalanceAbsolute, rebalancePercent))
@@ -126,14 +123,16 @@ func (c *coordinator) stats() *Reign {
 func (c *coordinator) ownedBy(loads []load) [][]route.ShardID {
 	owned := make([][]route.ShardID, len(loads))
 	for i := range loads {
-		for s := range c.records {
-			if c.records[s].home == loads[i].owner && c.records[s].phase != free {
-				owned[i] = append(owned[i], route.ShardID(s))
-			}
+		var list []held
+		for s := range loads[i].owner.owns.All {
+			list = append(list, held{s, c.records.Peek(s).fence})
 		}
-		slices.SortFunc(owned[i], func(a, b route.ShardID) int {
-			return cmp.Or(c.records[a].fence.Compare(c.records[b].fence), cmp.Compare(a, b))
+		slices.SortFunc(list, func(a, b held) int {
+			return cmp.Or(a.Fence.Compare(b.Fence), cmp.Compare(a.Shard, b.Shard))
 		})
+		for _, e := range list {
+			owned[i] = append(owned[i], e.Shard)
+		}
 	}
 	return owned
 }

@@ -227,7 +227,7 @@ func (g *register) add(r rests) {
 // who does not understand them, and others if the one who is told is known to.
 func (g *region) halting(owned []held, list []route.ShardID, all bool) []route.ShardID {
 	for _, e := range owned {
-		if g.slots[e.Shard].living == stopping && (all || g.hand.out[e.Shard] != nil) {
+		if g.peek(e.Shard).living == stopping && (all || g.hand.out[e.Shard] != nil) {
 			list = append(list, e.Shard)
 		}
 	}
@@ -237,7 +237,7 @@ func (g *region) halting(owned []held, list []route.ShardID, all bool) []route.S
 // onPart takes a part of what the last owner of a shard did not work off.
 func (h *handing) onPart(from peer.ID, p transfer) {
 	m, g := h.m, h.t.region
-	s := &g.slots[p.Shard]
+	s := g.peek(p.Shard)
 	a := transferAck{head: p.head, held: p.held, Seq: p.Seq}
 	k, had := h.kept[p.Shard]
 	switch {

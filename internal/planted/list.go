@@ -106,15 +106,15 @@ var bugs = slices.Concat([]bug{
 	{
 		Name: "second-owner-for-a-busy-shard", Seeds: 60,
 		In:  "shard.coordinator.serve",
-		Old: "if c.records[s].phase != free {",
-		New: "if c.records[s].phase != free && c.records[s].phase != halting {",
+		Old: "if c.records.Peek(s).phase != free {",
+		New: "if p := c.records.Peek(s).phase; p != free && p != halting {",
 	},
 	{
 		// What it doubles fills memory with more seeds.
 		Name: "home-told-before-its-owner-confirmed", Seeds: 10,
 		In:  "shard.moves.give",
-		Old: "c.records[s] = record{home: p, fence: f, phase: starting}",
-		New: "c.records[s] = record{home: p, fence: f, phase: starting}\n\tc.confirm(s)",
+		Old: "r.enter(c, s, starting)",
+		New: "r.enter(c, s, starting)\n\tc.confirm(s)",
 	},
 	{
 		Name: "parked-message-lost", Seeds: 60,

@@ -43,8 +43,8 @@ var moveBugs = []bug{
 	{
 		Name: "a-new-reign-has-told-nobody", Package: "./shard", Run: everyFault + "|TestEverybodyCountsAsToldAfterATakeover",
 		In:  "shard.moves.begin",
-		Old: "if p != r.home && (!c.m.met(p.id) || !knew && !p.told.has(s)) {",
-		New: "if p != r.home && (!c.m.met(p.id) || knew || !p.told.has(s)) {",
+		Old: "if p != r.home && (!c.m.met(p.id) || !knew && !p.told.Has(s)) {",
+		New: "if p != r.home && (!c.m.met(p.id) || knew || !p.told.Has(s)) {",
 	},
 	{
 		Name: "nobody-is-told-to-park", Package: "./shard", Run: everyFault,
@@ -79,7 +79,7 @@ var moveBugs = []bug{
 	{
 		Name: "rest-is-dropped-when-the-next-owner-is-gone", Package: "./shard", Run: everyFault,
 		In:  "shard.handing.keepHere",
-		Old: "h.put(s, kept{g.slots[s].fence, o.left})",
+		Old: "h.put(s, kept{g.peek(s).fence, o.left})",
 		New: "_, _ = o, g",
 	},
 	{
@@ -115,8 +115,8 @@ var moveBugs = []bug{
 	{
 		Name: "moved-home-is-told-before-it-began", Package: "./shard", Run: everyFault,
 		In:  "shard.moves.give",
-		Old: "c.records[s] = record{home: p, fence: f, phase: starting}",
-		New: "c.records[s] = record{home: p, fence: f, phase: starting}\n\tdefer c.confirm(s)",
+		Old: "r.enter(c, s, starting)",
+		New: "r.enter(c, s, starting)\n\tdefer c.confirm(s)",
 	},
 	{
 		Name: "owner-repeats-no-answer", Package: "./shard", Run: everyFault,

@@ -23,6 +23,7 @@ var matrix = map[string]string{
 	"internal/pki":     "", // certificates for commands, throw-away clusters and tests
 	"peer":             "wire",
 	"route":            "peer wire",
+	"sparse":           "route",
 	"stats":            "peer",
 	"flow":             "route peer stats wire ringbuf",
 	"entity":           "route peer ringbuf",
@@ -43,14 +44,14 @@ var matrix = map[string]string{
 	"crdt":             "gossip peer wire",
 	"sbr":              "membership peer",
 	"singleton":        "membership peer wire",
-	"shard":            "shard/strategy membership flow route peer wire",
+	"shard":            "shard/strategy membership flow sparse route peer wire",
 	"shard/strategy":   "cluster route peer wire",
 	"formation":        "peer",
 	"shutdown":         "membership route peer",
 	"node":             "membership sbr singleton shard crdt courier route peer stats wire",
 	"sim/setup":        "node membership shard plane flow wire",
-	"world": "sim/setup node sbr membership members courier shard hello plane lifetime entity flow formation route peer " +
-		"wire stats",
+	"world": "sim/setup node sbr membership members courier shard hello plane lifetime entity flow formation sparse " +
+		"route peer wire stats",
 	"check": "sim/setup world node sbr membership courier shard plane route peer wire",
 	"storm": "sim/setup world check node membership shard plane entity flow route peer wire",
 	"sim":   "sim/setup world check membership lifetime entity route",
@@ -90,7 +91,7 @@ var matrix = map[string]string{
 var layers = []string{
 	"ringbuf wire discovery internal/invariant internal/enum internal/rules internal/planted internal/port " +
 		"internal/spent internal/pki internal/api internal/feed",
-	"entity flow route peer cluster stats",
+	"entity flow route peer cluster stats sparse",
 	"plane lifetime transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",
 	"shard shard/strategy shard/strategytest sbr sbr/leasetest singleton formation shutdown",
@@ -103,7 +104,7 @@ var layers = []string{
 
 // inside lists the packages that no embedder imports: they lie under internal/ and go by their short names here.
 var inside = strings.Fields("driver exec transport trust hello loop plane flow courier node members scale proof " +
-	"world check storm lifetime model")
+	"world check storm lifetime model sparse")
 
 // short cuts internal/ off the folder of a package inside it.
 func short(dir string) string {

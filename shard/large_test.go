@@ -1,0 +1,114 @@
+// Types with very many shards: what a node and a coordinator keep follows the shards that are in use.
+
+package shard
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/sparse"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+var large = Settings{Name: "large", Shards: 1_000_000, Role: "hosts"}
+
+// scattered returns n shards all over a type.
+func scattered(s Settings, n int) []route.ShardID {
+	list := make([]route.ShardID, n)
+	for i := range list {
+		list[i] = route.ShardID(uint64(i) * uint64(s.Shards) / uint64(n))
+	}
+	return list
+}
+
+// largeWorld is two hosts, of which the first coordinates, and a proxy that knows the homes of a hundred shards.
+func largeWorld(t *testing.T) (w *world, proxy *testNode) {
+	w = newWorld(t)
+	for _, role := range []string{"hosts", "hosts", "other"} {
+		w.join(role)
+		w.publish()
+		w.promote()
+		w.publish()
+	}
+	w.registerAll(large)
+	w.pass(time.Second)
+	proxy = w.nodes[2]
+	proxy.want(large, scattered(large, 100)...)
+	w.pass(time.Second)
+	for _, s := range scattered(large, 100) {
+		require.Equal(t, RouteRemote, proxy.route(large, s).State)
+	}
+	return w, proxy
+}
+
+// A hundred shards of a million: that many are kept by who talks to them, where they live, and by the coordinator.
+func TestLargeTypeKeepsWhatIsUsed(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	w, proxy := largeWorld(t)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	id := large.ID()
+	require.Equal(t, 100, proxy.m.types[id].region.slots.Made())
+	require.Equal(t, 100, w.nodes[0].m.types[id].coord.records.Made())
+	hosted := 0
+	for _, n := range w.nodes[:2] {
+		hosted += n.stats(large).Hosted
+	}
+	require.Equal(t, 100, hosted)
+	// Three nodes, a coordinator, and the maps of this test, which take most of it.
+	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(1<<20))
+}
+
+// Whatever members say of shards that a node does not deal with makes nothing there.
+func TestWhatOthersNameCostsNothing(t *testing.T) {
+	w, proxy := largeWorld(t)
+	boss, member, id := w.nodes[0], w.nodes[1], large.ID()
+	const s = route.ShardID(77_777)
+	h := head{Birth: testBirth, Type: id, Term: 1}
+	e := held{s, fence(1, 5000)}
+	placed := []placed{{home{held: e}, 9}}
+	for _, l := range []message{
+		transfer{head: h, held: e, Seq: 9, Total: 8, At: 4, Bytes: []byte("half")},
+		transferAck{head: h, held: e, Seq: 9, Have: 4},
+		placement{Kind: wire.KindMoveAborted, head: h, Peers: peer.Set{member.id}, Entries: placed},
+		ownership{Kind: wire.KindShardsStarted, head: h, Entries: []held{e}},
+		ownership{Kind: wire.KindShardsStopped, head: h, Entries: []held{e}},
+		ownership{Kind: wire.KindHomesGoneAck, head: h, Entries: []held{e}},
+		confirmOwner{head: h, Nonce: 1, Entries: []held{e}},
+	} {
+		for _, to := range []*testNode{boss, proxy} {
+			require.NoError(t, w.inject(member, to, l))
+		}
+	}
+	for _, n := range []*testNode{boss, proxy} {
+		n.do(MarkedCommand{Type: id, Shard: s, Number: Number{1, 9}, From: member.id})
+		n.do(RefusedCommand{Type: id, Shard: s, Term: 1, Epoch: 5000})
+	}
+	require.Equal(t, 100, proxy.m.types[id].region.slots.Made())
+	require.Equal(t, 100, boss.m.types[id].coord.records.Made())
+	require.Less(t, boss.m.types[id].region.slots.Made(), 100)
+}
+
+// A region that was refused is registered again: which orders are late is known of every shard, also of those that it
+// never dealt with.
+func TestLateOrdersOutliveARefusedLargeType(t *testing.T) {
+	newRegion := func() *region { return &region{slots: sparse.NewTable[slot](large.Shards)} }
+	old := newRegion()
+	old.slot(5).ended, old.slot(6).ending = fence(1, 7), true
+	g := newRegion()
+	g.outlive(old)
+	require.Equal(t, fence(1, 7), g.peek(500_000).ended)
+	require.Equal(t, fence(1, 7), g.slot(500_000).ended)
+	require.True(t, g.peek(6).ending)
+	again := newRegion()
+	again.outlive(g)
+	require.Equal(t, fence(1, 7), again.peek(3).ended)
+	require.Equal(t, 1, again.slots.Made(), "of the shard that ends")
+}
