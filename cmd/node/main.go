@@ -29,10 +29,12 @@ type commands struct {
 	Kill     killCmd     `cmd:"" name:"kill-test" help:"Kill one of several node processes; measure when others say so."`
 	Chaos    chaosCmd    `cmd:"" help:"Run real node processes under faults that a seed draws, and check what they do."`
 	Failover failoverCmd `cmd:"" help:"Kill owners and coordinators among real processes; say where each second goes."`
+	Rolling  rollingCmd  `cmd:"" help:"Restart the processes of a cluster in turn, under load; nothing may be lost."`
 	Cert     certCmd     `cmd:"" help:"Make a certificate authority and certificates of nodes, revoke or show them."`
 	Child    childCmd    `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
 
-	ChaosChild chaosChildCmd `cmd:"" hidden:"" help:"Be a node process of chaos: answer calls on stdin."`
+	ChaosChild   chaosChildCmd   `cmd:"" hidden:"" help:"Be a node process of chaos: answer calls on stdin."`
+	RollingChild rollingChildCmd `cmd:"" hidden:"" help:"Be a node process of rolling: answer calls on stdin."`
 }
 
 func main() {

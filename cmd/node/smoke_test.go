@@ -18,6 +18,7 @@ import (
 
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/port"
+	"github.com/kith-io/kith/internal/rolling"
 )
 
 // spawn starts the program as a process of its own; its stderr comes line by line.
@@ -257,4 +258,23 @@ func TestKillTestWithProcesses(t *testing.T) {
 	require.Len(t, r.All, 1)
 	require.Positive(t, r.FirstP50, "before the signal nobody can have noticed")
 	require.GreaterOrEqual(t, r.AllMax, r.FirstP50)
+}
+
+// Three real processes are restarted one after the other, with others that tell and ask all the while: nothing is lost,
+// reordered, doubled or left without an answer (SHD-9). How long asks take is the machine's business here.
+func TestRollingRestartWithProcesses(t *testing.T) {
+	code, out, errs := program(t, "rolling", "--nodes=3", "--rounds=3", "--rate=2000", "--asks=500", "--entities=200",
+		"--shards=20", "--senders=4", "--bound=1h", "--progress")
+	require.Equal(t, exitOK, code, errs)
+	var r rolling.Result
+	require.NoError(t, cli.ParseLine([]byte(out), "rolling", &r))
+	require.Equal(t, 3, r.Restarts)
+	require.Equal(t, 3, r.Coordinators, "each was the oldest when its turn came")
+	require.Positive(t, r.Sent)
+	require.Equal(t, r.Sent, r.Delivered)
+	require.Zero(t, r.Lost+r.Reordered+r.Duplicated+r.Foreign+r.AskErrors)
+	require.Positive(t, r.Asks)
+	require.Positive(t, r.Moves)
+	require.GreaterOrEqual(t, r.AskMax, r.AskP999)
+	require.Contains(t, errs, "restart 3 of 3")
 }

@@ -233,6 +233,8 @@ var shardEventNames = map[shard.EventKind]string{
 	shard.CoordinatorStarted: "coordinator started", shard.CoordinatorReady: "coordinator ready",
 	shard.CoordinatorStopped: "coordinator stopped", shard.ShardAllocated: "shard allocated",
 	shard.ShardReleased: "shard released", shard.StaleRefused: "stale order refused",
+	shard.MoveBegan: "move began", shard.MoveMarked: "move marked", shard.MoveHandedOver: "move handed over",
+	shard.MoveDone: "move done", shard.MoveAborted: "move aborted",
 }
 
 // tellShards tells the log, and whoever reads, what has happened in sharding.
@@ -270,6 +272,9 @@ func logShard(log *slog.Logger, start time.Time, types *regionTable, e *shard.Ev
 		}
 		log.Warn("shards of a lost member wait", "type", typ, "member", e.Home, "shards", shards,
 			"until", start.Add(e.Until), "why", why)
+	case shard.MoveBegan, shard.MoveMarked, shard.MoveHandedOver, shard.MoveDone, shard.MoveAborted:
+		log.Debug(name, "type", typ, "shard", e.Shard, "term", e.Number.Term, "move", e.Number.Seq, "home", e.Home,
+			"to", e.To, "fence", e.Fence)
 	default:
 		log.Debug(name, "type", typ, "shard", e.Shard, "term", e.Term, "home", e.Home, "fence", e.Fence)
 	}

@@ -69,9 +69,10 @@ var matrix = map[string]string{
 	"bench":     "root transport trust hello loop flow ringbuf wire",
 
 	"cmd/node": "root latency admin bootstrap storm scale proof model internal/cli internal/ledger internal/chaos " +
-		"internal/pki",
-	"cmd/loadgen":  "root bench internal/cli internal/pki internal/hostile",
-	"internal/cli": "root latency wire", // what both commands share: child processes, last lines, statistics
+		"internal/rolling internal/pki",
+	"internal/rolling": "root internal/cli internal/ledger internal/port", // a rolling restart of real processes
+	"cmd/loadgen":      "root bench internal/cli internal/pki internal/hostile",
+	"internal/cli":     "root latency wire", // what both commands share: child processes, last lines, statistics
 	// real processes under faults: the harness and the child that it starts
 	"internal/chaos":  "root internal/cli",
 	"internal/ledger": "", // what entities have received, held against what was sent
@@ -81,7 +82,7 @@ var matrix = map[string]string{
 	"internal/rules":    "",
 	"internal/planted":  "",
 	"internal/spent":    "", // what tests allocate
-	"internal/port":     "", // ports for tests; it may import testing
+	"internal/port":     "", // ports for tests and for processes that come again
 	"internal/contract": "peer wire",
 
 	"shard/strategytest": "shard/strategy cluster route peer", // the suite for strategies; it may read the clock
@@ -99,7 +100,7 @@ var layers = []string{
 	"driver sim/setup world check storm sim scale proof model",
 	root,
 	"admin bootstrap examples latency internal/hostile bench",
-	"internal/cli internal/ledger internal/chaos cmd/node cmd/loadgen",
+	"internal/cli internal/ledger internal/chaos internal/rolling cmd/node cmd/loadgen",
 }
 
 // inside lists the packages that no embedder imports: they lie under internal/ and go by their short names here.

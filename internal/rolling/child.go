@@ -1,0 +1,137 @@
+// The child: one node process that hosts or only sends. It answers calls on stdin.
+
+package rolling
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/ledger"
+)
+
+// startArgs says how a node is started.
+type startArgs struct {
+	Listen   string
+	Seeds    []string
+	Hosts    bool // it has the role of those that host
+	Entities int
+	Shards   uint32
+	Mode     kith.Mode
+	Zero     time.Duration // of the run's clock
+}
+
+// child is the state of the process. start comes before every other call.
+type child struct {
+	stderr io.Writer
+	ledger *ledger.Ledger
+	facts  *facts
+	load   *load
+	node   *kith.Node
+}
+
+// Child answers calls until the parent has closed stdin, or has gone.
+func Child(stdin io.Reader, stdout, stderr io.Writer) error {
+	c := &child{stderr: stderr}
+	err := cli.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
+		"begin": cli.Op(c.begin), "end": cli.Op(c.end), "lap": cli.Op(c.lap), "report": cli.Op(c.report),
+		"leave": cli.Op(c.leave)})
+	if c.node != nil {
+		_ = c.node.Close()
+	}
+	return err
+}
+
+func (c *child) start(ctx context.Context, a startArgs) (cli.None, error) {
+	if c.node != nil {
+		return cli.None{}, errors.New("started already")
+	}
+	clock := cli.NewClock(a.Zero)
+	c.ledger, c.facts = ledger.New(clock.Now), &facts{clock: clock, over: make(chan struct{})}
+	cfg := kith.Config{Name: "rolling", Listen: a.Listen, Seeds: a.Seeds, LeaveTimeout: leaveTime,
+		JoinTimeout: joinLimit, Logger: slog.New(slog.NewTextHandler(c.stderr, nil))}
+	if a.Hosts {
+		cfg.Roles = []string{hostRole}
+	}
+	node, err := kith.Start(ctx, cfg)
+	if err != nil {
+		return cli.None{}, err
+	}
+	region, err := node.Register(entityType(c.ledger, a.Shards, a.Mode))
+	if err != nil {
+		return cli.None{}, errors.Join(err, node.Close())
+	}
+	c.node, c.load = node, newLoad(region, clock, a.Entities)
+	go c.facts.read(node)
+	return cli.None{}, nil
+}
+
+// status is what the parent asks for while it waits.
+type status struct {
+	Up              int // members that are, in this node's view
+	Members         int
+	Hosted          int
+	Sent, Delivered uint64
+}
+
+func (c *child) status(context.Context, cli.None) (status, error) {
+	if err := c.node.Err(); err != nil {
+		return status{}, err
+	}
+	v := c.node.View()
+	s := status{Up: v.CountUp(), Members: len(v.Members), Sent: c.load.sent.Load(), Delivered: c.ledger.Total()}
+	for _, t := range c.node.Stats().Types {
+		s.Hosted += t.Hosted
+	}
+	return s, nil
+}
+
+func (c *child) begin(_ context.Context, list []sender) (cli.None, error) {
+	for _, s := range list {
+		if err := c.load.begin(s); err != nil {
+			return cli.None{}, err
+		}
+	}
+	return cli.None{}, nil
+}
+
+// end stops all senders of this process and says what they have sent.
+func (c *child) end(context.Context, cli.None) (ledger.SentCounts, error) { return c.load.end(), nil }
+
+// lapReply is what has happened since the last lap.
+type lapReply struct {
+	Took   []byte // a histogram of nanoseconds
+	Failed uint64
+	Errs   map[string]uint64
+	Slow   []slowAsk
+	Facts  []fact
+}
+
+func (c *child) lap(context.Context, cli.None) (lapReply, error) {
+	t := c.load.take()
+	b, err := t.took.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	return lapReply{b, t.failed, t.errs, t.slow, c.facts.take()}, err
+}
+
+// report has the ledger of this process, which tells of entities that have moved on, too.
+func (c *child) report(context.Context, cli.None) (ledger.Report, error) {
+	return c.ledger.Report(), nil
+}
+
+// leave returns when the node is removed and has ended. What the end gave up shows in the ledgers.
+func (c *child) leave(ctx context.Context, _ cli.None) (cli.None, error) {
+	err := c.node.Leave(ctx)
+	if errors.Is(err, kith.ErrAbandoned) {
+		err = nil
+	}
+	if err == nil {
+		<-c.facts.over
+	}
+	return cli.None{}, err
+}

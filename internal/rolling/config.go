@@ -1,0 +1,67 @@
+// Config: what a rolling restart is made of.
+
+package rolling
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/cli"
+)
+
+// Config says what is run.
+type Config struct {
+	Nodes    int    // processes that host, each restarted in turn
+	Rounds   int    // restarts in all
+	Entities int    // to which everything is sent
+	Shards   uint32 // that they are spread over
+	Mode     kith.Mode
+	Senders  int           // a quarter of them is on the process that only sends
+	Rate     float64       // messages a second of all senders together, asks among them
+	Asks     float64       // asks a second of all senders together
+	Pause    time.Duration // between a restart and the next
+	Bound    time.Duration // 999 of 1,000 asks are to be answered within this time
+
+	Child    cli.Options // how a child is started: Path, Args, Env
+	Logs     io.Writer   // takes the logs of the children; nil: none
+	Progress *cli.Progress
+}
+
+// Validate returns all faults joined, or nil.
+func (c *Config) Validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.Nodes >= 2 && c.Nodes <= 16, "--nodes must be 2 to 16")
+	check(c.Rounds >= 1 && c.Rounds <= 1000, "--rounds must be 1 to 1000")
+	check(c.Entities >= 1 && c.Entities <= 100_000, "--entities must be 1 to 100000")
+	check(c.Shards >= 1 && c.Shards <= 10_000, "--shards must be 1 to 10000")
+	check(c.Senders >= 1 && c.Senders <= 64, "--senders must be 1 to 64")
+	check(c.Rate > 0 && c.Rate <= 1e6, "--rate must be more than 0 and at most 1000000")
+	check(c.Asks > 0 && c.Asks <= c.Rate, "--asks must be more than 0 and at most --rate, of which they are a part")
+	check(c.Pause >= 0 && c.Pause <= time.Hour, "--pause must be 0 to 1h")
+	check(c.Bound > 0, "--bound must be more than 0")
+	return errors.Join(errs...)
+}
+
+// askTime bounds one ask. One that takes longer is an error.
+const askTime = 30 * time.Second
+
+// Time limits of the phases.
+const (
+	formLimit  = 60 * time.Second
+	joinLimit  = 60 * time.Second // of a process that was started again, until all see it Up
+	leaveTime  = 30 * time.Second // kith.Config.LeaveTimeout
+	leaveLimit = 60 * time.Second
+	drainLimit = 60 * time.Second // for what is in flight when the senders stop
+	drainQuiet = 5 * time.Second  // without any arrival what is missing is taken for lost
+	closeGrace = 5 * time.Second
+	callLimit  = 30 * time.Second
+	steadyTime = time.Second // under load before the first restart and behind the last
+)

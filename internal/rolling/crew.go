@@ -1,0 +1,229 @@
+// The crew: the processes of a run, and what is known of them together.
+
+package rolling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/ledger"
+	"github.com/kith-io/kith/internal/port"
+)
+
+// process is the place of one node: an address that is kept, and the process that runs there now.
+type process struct {
+	name    string
+	addr    string
+	hosts   bool
+	child   *cli.Child
+	born    int // rises with each start: the lowest is the oldest member
+	senders int // that run there
+}
+
+// crew is a running cluster.
+type crew struct {
+	cfg     *Config
+	clock   cli.Clock
+	zero    time.Duration
+	all     []*process // those that host, then the one that only sends
+	release []func()   // of the addresses
+	started int
+	ids     uint32 // of senders, so far
+
+	sent    ledger.SentCounts
+	reports []ledger.Report // of processes that have ended
+	gone    uint64          // messages that came to them
+	took    *hdrhistogram.Histogram
+	failed  uint64
+	facts   []fact
+}
+
+func newCrew(cfg *Config) (*crew, error) {
+	c := &crew{cfg: cfg, zero: cli.MachineTime(), sent: ledger.SentCounts{}, took: newTimes().took}
+	c.clock = cli.NewClock(c.zero)
+	for i := range cfg.Nodes + 1 {
+		addr, release, err := port.Hold()
+		if err != nil {
+			c.end()
+			return nil, fmt.Errorf("keep a port: %w", err)
+		}
+		c.release = append(c.release, release)
+		p := &process{name: fmt.Sprintf("n%d", i+1), addr: addr, hosts: i < cfg.Nodes}
+		if !p.hosts {
+			p.name = "proxy"
+		}
+		c.all = append(c.all, p)
+	}
+	return c, nil
+}
+
+// end ends all processes at once, and gives the addresses back.
+func (c *crew) end() {
+	for _, p := range c.all {
+		if p.child != nil {
+			p.child.Kill()
+		}
+	}
+	for _, release := range c.release {
+		release()
+	}
+}
+
+// hosts returns the processes that host.
+func (c *crew) hosts() []*process { return c.all[:c.cfg.Nodes] }
+
+// start starts the process of a place.
+func (c *crew) start(ctx context.Context, p *process) error {
+	o := c.cfg.Child
+	o.Name, o.Stderr = p.name, c.cfg.Logs
+	child, err := cli.Start(o)
+	if err != nil {
+		return err
+	}
+	p.child, p.born = child, c.started
+	c.started++
+	var seeds []string
+	for _, h := range c.hosts() {
+		seeds = append(seeds, h.addr)
+	}
+	return p.call(ctx, "start", startArgs{Listen: p.addr, Seeds: seeds, Hosts: p.hosts, Entities: c.cfg.Entities,
+		Shards: c.cfg.Shards, Mode: c.cfg.Mode, Zero: c.zero}, nil)
+}
+
+func (p *process) call(ctx context.Context, op string, args, result any) error {
+	limited, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return p.child.Call(limited, op, args, result)
+}
+
+// each calls f for processes side by side and joins the errors.
+func each(list []*process, f func(i int, p *process) error) error {
+	errs := make([]error, len(list))
+	done := make(chan struct{})
+	for i, p := range list {
+		go func() { errs[i] = f(i, p); done <- struct{}{} }()
+	}
+	for range list {
+		<-done
+	}
+	return errors.Join(errs...)
+}
+
+// status asks processes.
+func (c *crew) status(ctx context.Context) ([]status, error) {
+	list := make([]status, len(c.all))
+	return list, each(c.all, func(i int, p *process) error { return p.call(ctx, "status", cli.None{}, &list[i]) })
+}
+
+// form starts the processes, and waits until all see all.
+func (c *crew) form(ctx context.Context) error {
+	for _, p := range c.all {
+		if err := c.start(ctx, p); err != nil {
+			return err
+		}
+		c.cfg.Progress.Printf("%-5s  process %d on %s", p.name, p.child.PID(), p.addr)
+	}
+	if err := c.complete(ctx, formLimit); err != nil {
+		return fmt.Errorf("the cluster did not form: %w", err)
+	}
+	c.cfg.Progress.Printf("%d nodes up after %.1f s", len(c.all), c.clock.Now().Seconds())
+	return nil
+}
+
+// complete waits until every process sees all of them Up and no other member.
+func (c *crew) complete(ctx context.Context, limit time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		list, err := c.status(limited)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(list, func(s status) bool { return s.Up != len(c.all) || s.Members != len(c.all) }) {
+			return nil
+		}
+		cli.Pause(limited, 10*time.Millisecond)
+	}
+}
+
+// sendFrom starts so many senders on a process.
+func (c *crew) sendFrom(ctx context.Context, p *process, n int) error {
+	var list []sender
+	each := float64(c.cfg.Senders)
+	for range n {
+		c.ids++
+		list = append(list, sender{ID: c.ids, Tells: (c.cfg.Rate - c.cfg.Asks) / each, Asks: c.cfg.Asks / each})
+	}
+	p.senders += n
+	return p.call(ctx, "begin", list, nil)
+}
+
+// fewest returns the hosting process with the fewest senders, other than one.
+func (c *crew) fewest(but *process) *process {
+	var best *process
+	for _, p := range c.hosts() {
+		if p != but && (best == nil || p.senders < best.senders) {
+			best = p
+		}
+	}
+	return best
+}
+
+// send starts all senders: one of four on the process that only sends, the rest spread over those that host.
+func (c *crew) send(ctx context.Context) error {
+	if err := c.sendFrom(ctx, c.all[c.cfg.Nodes], (c.cfg.Senders+3)/4); err != nil {
+		return err
+	}
+	for range c.cfg.Senders - (c.cfg.Senders+3)/4 {
+		if err := c.sendFrom(ctx, c.fewest(nil), 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// silence stops the senders of a process in order: each has the answers to all that it asked.
+func (c *crew) silence(ctx context.Context, p *process) error {
+	var counts ledger.SentCounts
+	if err := p.call(ctx, "end", cli.None{}, &counts); err != nil {
+		return err
+	}
+	p.senders = 0
+	maps.Copy(c.sent, counts)
+	return nil
+}
+
+// lap gathers what asks took since the last lap, and tells of those that were slow.
+func (c *crew) lap(ctx context.Context, list []*process) (*hdrhistogram.Histogram, error) {
+	replies := make([]lapReply, len(list))
+	err := each(list, func(i int, p *process) error { return p.call(ctx, "lap", cli.None{}, &replies[i]) })
+	if err != nil {
+		return nil, err
+	}
+	took := newTimes().took
+	for i, r := range replies {
+		h, err := hdrhistogram.Decode(r.Took)
+		if err != nil {
+			return nil, fmt.Errorf("times of %s: %w", list[i].name, err)
+		}
+		took.Merge(h)
+		c.failed += r.Failed
+		c.facts = append(c.facts, r.Facts...)
+		for _, text := range slices.Sorted(maps.Keys(r.Errs)) {
+			c.cfg.Progress.Printf("  %s: %d asks failed: %s", list[i].name, r.Errs[text], text)
+		}
+		for _, s := range r.Slow {
+			c.cfg.Progress.Printf("  %s: an ask to shard %d, due at %.3f s, took %.0f ms", list[i].name, s.Shard,
+				s.Due.Seconds(), millis(s.Took))
+		}
+	}
+	c.took.Merge(took)
+	return took, nil
+}

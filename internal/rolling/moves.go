@@ -1,0 +1,100 @@
+// Moves: what the nodes tell of the shards that move, gathered to say how long each phase of a move took.
+
+package rolling
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/cli"
+)
+
+// fact is one event about one shard, by the clock of the run.
+type fact struct {
+	What  kith.ShardEventKind
+	Shard kith.ShardID
+	At    time.Duration
+}
+
+// facts is what a node has told of its moves.
+type facts struct {
+	clock cli.Clock
+	over  chan struct{} // closed when the node has ended
+
+	mu   sync.Mutex
+	list []fact
+}
+
+// read gathers what a node tells until it ends.
+func (f *facts) read(node *kith.Node) {
+	defer close(f.over)
+	for e := range node.ShardEvents(context.Background()) {
+		switch e.Kind {
+		case kith.MoveBegan, kith.MoveMarked, kith.ShardReleased, kith.MoveDone, kith.MoveAborted:
+			f.note(fact{e.Kind, e.Shard, f.clock.Now() - time.Since(e.At)})
+		}
+	}
+}
+
+func (f *facts) note(x fact) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.list = append(f.list, x)
+}
+
+// take hands over what was gathered since the last time.
+func (f *facts) take() []fact {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := f.list
+	f.list = nil
+	return list
+}
+
+// phases is how long the phases of moves took: until nobody sends to the owner any more, until it has stopped, until
+// the next owner has confirmed it; and all of them together.
+type phases struct{ mark, stop, start, whole []time.Duration }
+
+// phasesOf makes that out of the facts of all nodes, which is why they are sorted first.
+func phasesOf(list []fact) (p phases, done, aborted int) {
+	slices.SortStableFunc(list, func(a, b fact) int { return cmp.Compare(a.At, b.At) })
+	open := map[kith.ShardID]map[kith.ShardEventKind]time.Duration{}
+	for _, f := range list {
+		m := open[f.Shard]
+		switch {
+		case f.What == kith.MoveBegan:
+			open[f.Shard] = map[kith.ShardEventKind]time.Duration{kith.MoveBegan: f.At}
+		case f.What == kith.MoveAborted:
+			aborted++
+			delete(open, f.Shard)
+		case f.What != kith.MoveDone && m != nil:
+			m[f.What] = f.At
+		case f.What == kith.MoveDone:
+			done++
+			delete(open, f.Shard)
+			marked, isMarked := m[kith.MoveMarked]
+			released, isReleased := m[kith.ShardReleased]
+			if !isMarked || !isReleased {
+				continue // another coordinator began it
+			}
+			p.mark = append(p.mark, marked-m[kith.MoveBegan])
+			p.stop = append(p.stop, released-marked)
+			p.start = append(p.start, f.At-released)
+			p.whole = append(p.whole, f.At-m[kith.MoveBegan])
+		}
+	}
+	return p, done, aborted
+}
+
+// quantile returns the value under which so many of 1,000 are; zero of nothing.
+func quantile(list []time.Duration, of1000 int) time.Duration {
+	if len(list) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(list))
+	return s[min(len(s)*of1000/1000, len(s)-1)]
+}
