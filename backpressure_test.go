@@ -295,7 +295,7 @@ func TestParking(t *testing.T) {
 			cfg.Roles = []string{"host"} // and never registers the type
 			return
 		}
-		cfg.ParkBytes, cfg.ParkTime, cfg.Undelivered = 20_000, time.Second, rep.take
+		cfg.Sharding.ParkBytes, cfg.Sharding.ParkTime, cfg.Undelivered = 20_000, time.Second, rep.take
 	}, nil)
 	r, err := nodes[0].Register(kith.Type{Name: "orphan", Role: "host", Shards: 4,
 		New: func(string, kith.Fence) kith.Handler { return &echo{} }})

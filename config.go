@@ -52,22 +52,13 @@ type Config struct {
 	// Resolver decides which side of a broken cluster lives. Its zero value is keep-majority with all defaults: when
 	// members are lost, the larger side downs them, and the smaller side stops and ends. It must be the same on all nodes.
 	Resolver Resolver
+	// Sharding says how long shards and messages wait for owners, and when shards move; its zero value holds the defaults.
+	Sharding Sharding
 	// Lease is the lock outside of the cluster that the strategy LeaseMajority asks for; only it needs one.
 	Lease Lease
 	// MinBirth is the least birth of a cluster that this node forms. A restored deployment gives it when the births that
 	// its fences carry must be exceeded.
 	MinBirth uint64
-	// TakeoverTime is how long a shard waits whose owner was lost without having confirmed that it stopped. Zero means
-	// that it follows from the failure detector, the resolver and the number of members: 20 s up to 5 members by default,
-	// 60 s above 100, and 20 s without a resolver. A fixed time that is too short for five members is refused, unless the
-	// resolver is off; when the cluster outgrows it, a warning is logged.
-	TakeoverTime time.Duration
-	// ProcessDeathIsProof gives the shards of a process that died to others at once, without the takeover time, and what
-	// it coordinated to the next oldest: when its connection is reset and its host then refuses another one, or a new
-	// process answers there. Leave it off where anything between the nodes could do so for a process that lives: a proxy,
-	// a firewall, a load balancer. A node that ends while a handler does not return keeps its port until that one has.
-	// Set it on all nodes or none.
-	ProcessDeathIsProof bool
 	// JoinTimeout ends the node when it was not admitted in time; zero means never. 40 s is a good value under an
 	// orchestrator that restarts it.
 	JoinTimeout time.Duration
@@ -100,13 +91,6 @@ type Config struct {
 	// Window bounds what is on the way to one peer and not consumed yet, in bytes; zero means 1 MiB, at least 64 KiB. It
 	// must be the same on all nodes: what it sends is refused by one whose own is smaller.
 	Window int
-	// ParkBytes bounds, per type, what waits for the homes of shards to become known; zero means 16 MiB.
-	ParkBytes int
-	// ParkTime is how long a message may wait so. Zero means that it follows from the takeover time of the present number
-	// of members, with ten seconds more, and at least 30 s: so what is sent to an entity whose node is lost reaches it at
-	// its next one. A fixed time below the takeover time is warned of in the log. For a large message it bounds how long
-	// nothing may move; zero means 30 s there.
-	ParkTime time.Duration
 	// MailboxBudget bounds what waits in the mailboxes of all Blocking entities of this node, in bytes; zero means
 	// 256 MiB. Messages of TellWait that are under way when it is used up are taken beyond it (docs/execution.md).
 	MailboxBudget int
@@ -163,11 +147,11 @@ func (c Config) driver() driver.Config {
 		Directory: c.Directory, NeverForm: c.NeverForm, FormNew: c.FormNew,
 		Roles: c.Roles, AppVersion: c.AppVersion,
 		Logger: c.Logger, Membership: c.Membership.machine(), Resolver: c.Resolver.machine(), Lease: c.Lease,
-		MinBirth: c.MinBirth, TakeoverTime: c.TakeoverTime, JoinTimeout: c.JoinTimeout,
+		MinBirth: c.MinBirth, Sharding: driver.Sharding(c.Sharding), JoinTimeout: c.JoinTimeout,
 		LeaveTimeout: c.LeaveTimeout, Phases: c.Phases,
-		ProcessDeathIsProof: c.ProcessDeathIsProof, MaxPayload: c.MaxPayload, MaxMessage: c.MaxMessage,
+		MaxPayload: c.MaxPayload, MaxMessage: c.MaxMessage,
 		BulkBudget: c.BulkBudget, LinkBuffer: c.LinkBuffer, LinkBudget: c.LinkBudget, PartialBudget: c.PartialBudget,
-		Window: c.Window, ParkBytes: c.ParkBytes, ParkTime: c.ParkTime, MailboxBudget: c.MailboxBudget,
+		Window: c.Window, MailboxBudget: c.MailboxBudget,
 		DataLoops: c.DataLoops, DataConnections: c.DataConnections, PollFor: c.PollFor, Workers: c.Workers,
 		MaxAsks: c.MaxAsks, AskTimeout: c.AskTimeout,
 		Undelivered: c.Undelivered, Incident: c.Incident, Latency: c.Latency, LatencyEvery: c.LatencyEvery,

@@ -21,8 +21,10 @@ func TestConfigFaultsAllAtOnce(t *testing.T) {
 	bad := kith.Config{
 		Name: strings.Repeat("n", 65), Listen: "nonsense", Advertise: "also nonsense",
 		Seeds: []string{"127.0.0.1", "a:1", "a:1"}, Roles: []string{""}, MaxPayload: 1,
-		LinkBuffer: 1, LinkBudget: 1, Window: 1, ParkBytes: 1, ParkTime: -1, MailboxBudget: 1,
-		DataLoops: -1, DataConnections: -1, Workers: -1, MaxAsks: -1, AskTimeout: -1, TakeoverTime: -1, JoinTimeout: -1,
+		LinkBuffer: 1, LinkBudget: 1, Window: 1, MailboxBudget: 1,
+		DataLoops: -1, DataConnections: -1, Workers: -1, MaxAsks: -1, AskTimeout: -1, JoinTimeout: -1,
+		Sharding: kith.Sharding{TakeoverTime: -1, ParkBytes: 1, ParkTime: -1, RebalanceInterval: 1, MaxMoves: 1<<14 + 1,
+			MarkTime: -1},
 		LeaveTimeout: -1,
 		Membership:   kith.Tuning{Threshold: 99},
 	}
@@ -32,7 +34,7 @@ func TestConfigFaultsAllAtOnce(t *testing.T) {
 		"LinkBuffer", "LinkBudget",
 		"Window", "ParkBytes", "ParkTime", "MailboxBudget", "DataLoops", "DataConnections", "Workers", "MaxAsks",
 		"AskTimeout",
-		"TakeoverTime", "JoinTimeout", "LeaveTimeout", "Threshold"} {
+		"TakeoverTime", "RebalanceInterval", "MaxMoves", "MarkTime", "JoinTimeout", "LeaveTimeout", "Threshold"} {
 		require.ErrorContains(t, err, name)
 	}
 	_, startErr := kith.Start(context.Background(), bad)
@@ -53,9 +55,9 @@ func TestFixedTakeoverTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, c.cfg.Validate())
-			c.cfg.TakeoverTime = c.least
+			c.cfg.Sharding.TakeoverTime = c.least
 			require.NoError(t, c.cfg.Validate())
-			if c.cfg.TakeoverTime--; c.cfg.TakeoverTime > 0 {
+			if c.cfg.Sharding.TakeoverTime--; c.cfg.Sharding.TakeoverTime > 0 {
 				require.ErrorContains(t, c.cfg.Validate(), "cut off may go on for "+c.least.String())
 			}
 		})

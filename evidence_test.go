@@ -21,7 +21,7 @@ func TestGoneNodeIsUnreachableWithoutSilence(t *testing.T) {
 	pace.AcceptablePause = time.Hour
 	var nodes []*kith.Node
 	for i := range 4 {
-		cfg := kith.Config{Name: "test", Membership: pace, TakeoverTime: time.Second,
+		cfg := kith.Config{Name: "test", Membership: pace, Sharding: kith.Sharding{TakeoverTime: time.Second},
 			Resolver: kith.Resolver{Strategy: kith.ResolverOff},
 			Logger:   slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", i)}
 		if i > 0 {

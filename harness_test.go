@@ -85,8 +85,8 @@ func start(t *testing.T, l *testLog, cfg kith.Config) *kith.Node {
 	if cfg.Resolver == (kith.Resolver{}) {
 		cfg.Resolver.Strategy = kith.ResolverOff // else no takeover time may be shorter than its patience
 	}
-	if cfg.TakeoverTime == 0 && cfg.Resolver.Strategy == kith.ResolverOff {
-		cfg.TakeoverTime = 3 * time.Second
+	if cfg.Sharding.TakeoverTime == 0 && cfg.Resolver.Strategy == kith.ResolverOff {
+		cfg.Sharding.TakeoverTime = 3 * time.Second
 	}
 	n, err := kith.Start(context.Background(), cfg)
 	require.NoError(t, err)

@@ -33,7 +33,8 @@ type watched struct {
 func watcher(seed string) {
 	log := newRecords()
 	n, err := kith.Start(context.Background(), kith.Config{Name: "test", Membership: quick(), Seeds: []string{seed},
-		Resolver: kith.Resolver{Strategy: kith.ResolverOff}, TakeoverTime: 3 * time.Second, Logger: slog.New(log)})
+		Resolver: kith.Resolver{Strategy: kith.ResolverOff}, Sharding: kith.Sharding{TakeoverTime: 3 * time.Second},
+		Logger: slog.New(log)})
 	if err != nil {
 		panic(err)
 	}

@@ -70,7 +70,7 @@ func besiege(t *testing.T, secure bool) *besieged {
 		cfg.Membership = quick()
 		cfg.PartialBudget = 32 << 20
 		// What the machine does to all of them is not what is looked for: nobody is lost, and nobody suspends itself.
-		cfg.Membership.AcceptablePause, cfg.TakeoverTime = 5*time.Second, 20*time.Minute
+		cfg.Membership.AcceptablePause, cfg.Sharding.TakeoverTime = 5*time.Second, 20*time.Minute
 		if i < 2 {
 			cfg.Roles = []string{"pair"}
 		}

@@ -40,7 +40,8 @@ func counterPair(t testing.TB, mode kith.Mode, change ...func(*kith.Config)) (re
 	regions := make([]*kith.Region, 2)
 	for i := range nodes {
 		// Nobody is lost here: a machine that stands still for a while suspends nobody.
-		cfg := kith.Config{Name: "test", Membership: quick(), MailboxBudget: 4 << 30, TakeoverTime: 20 * time.Minute}
+		cfg := kith.Config{Name: "test", Membership: quick(), MailboxBudget: 4 << 30,
+			Sharding: kith.Sharding{TakeoverTime: 20 * time.Minute}}
 		if i == 1 {
 			cfg.Roles, cfg.Seeds = []string{"host"}, []string{nodes[0].Addr().String()}
 		}

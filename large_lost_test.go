@@ -103,7 +103,7 @@ func shardOther(c *blobCluster, id string, nth int) string {
 // later.
 func TestLargeMessageBounds(t *testing.T) {
 	c := startBlobs(t, 1, kith.Blocking, func(i int, cfg *kith.Config) {
-		cfg.MaxMessage, cfg.BulkBudget, cfg.ParkBytes = 1<<20, 2<<20, 128<<10
+		cfg.MaxMessage, cfg.BulkBudget, cfg.Sharding.ParkBytes = 1<<20, 2<<20, 128<<10
 		if i == 1 {
 			cfg.BulkBudget = 4 << 20 // of which one peer has half
 		}

@@ -150,7 +150,8 @@ func TestJoinClusterBornEarlier(t *testing.T) {
 // JOIN-1: a node whose settings do not fit is refused, with both values.
 func TestSettingsMustAgree(t *testing.T) {
 	nodes := cluster(t, 1, nil, nil)
-	other := start(t, nil, kith.Config{Seeds: []string{nodes[0].Addr().String()}, TakeoverTime: 90 * time.Second})
+	other := start(t, nil, kith.Config{Seeds: []string{nodes[0].Addr().String()},
+		Sharding: kith.Sharding{TakeoverTime: 90 * time.Second}})
 	<-other.Done()
 	var end *kith.EndedError
 	require.ErrorAs(t, other.Err(), &end)
@@ -166,7 +167,8 @@ func TestTwinClusters(t *testing.T) {
 	ctx := within(t)
 	require.NoError(t, a.Ready(ctx))
 	l := logger(t)
-	cfg := kith.Config{Listen: "127.0.0.1:0", Name: "test", TakeoverTime: time.Second, Membership: quick(),
+	cfg := kith.Config{Listen: "127.0.0.1:0", Name: "test", Membership: quick(),
+		Sharding: kith.Sharding{TakeoverTime: time.Second},
 		Resolver: kith.Resolver{Strategy: kith.ResolverOff}}
 	cfg.Membership.SeedCheckInterval = 50 * time.Millisecond
 	cfg.Logger = slog.New(slog.NewTextHandler(l, nil))

@@ -122,6 +122,8 @@ func TestTuningFaults(t *testing.T) {
 // TestConfigReachesTheDriver: every field but those of types of their own, which the tests above hold (CARD-2).
 func TestConfigReachesTheDriver(t *testing.T) {
 	all := Config{Logger: slog.New(slog.DiscardHandler), Phases: []Phase{{Name: "a"}}, Lease: noLease{},
+		Sharding: Sharding{TakeoverTime: 1, ProcessDeathIsProof: true, ParkBytes: 2, ParkTime: 3, RebalanceInterval: 4,
+			MaxMoves: 5, MarkTime: 6},
 		Undelivered: func(Undelivered) {}, Incident: func(Incident) {}, Latency: func(Measure, string, time.Duration) {}}
 	v := reflect.ValueOf(&all).Elem()
 	for i := range v.NumField() {
@@ -145,6 +147,8 @@ func TestConfigReachesTheDriver(t *testing.T) {
 		require.True(t, got.IsValid(), name)
 		switch f := v.Field(i); f.Interface().(type) {
 		case TLS, Tuning, Resolver:
+		case Sharding:
+			require.Equal(t, f.Interface(), got.Convert(f.Type()).Interface(), name)
 		default:
 			require.False(t, f.IsZero(), "no value for field %s", name)
 			if f.Kind() == reflect.Func {

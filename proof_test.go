@@ -25,7 +25,7 @@ func TestClosedNodeIsNotDeadWhileAHandlerRuns(t *testing.T) {
 	running, release := make(chan struct{}), make(chan struct{})
 	regions := make([]*kith.Region, 2)
 	nodes := cluster(t, 2, func(_ int, c *kith.Config) {
-		c.ProcessDeathIsProof, c.TakeoverTime = true, time.Hour
+		c.Sharding.ProcessDeathIsProof, c.Sharding.TakeoverTime = true, time.Hour
 	}, func(i int, n *kith.Node) {
 		regions[i] = register(t, n, kith.Type{Name: "x", Shards: 8}, actor{receive: func(c *kith.Context, b []byte) error {
 			if string(b) == "block" {
@@ -80,7 +80,8 @@ func TestYoungerTwinEndsAndJoinsTheOlder(t *testing.T) {
 	ctx := within(t)
 	require.NoError(t, older.Ready(ctx))
 	own, one, two := port.Keep(t), port.Keep(t), port.Keep(t)
-	cfg := kith.Config{Listen: own, Name: "test", Seeds: []string{own, one, two}, TakeoverTime: 3 * time.Second,
+	cfg := kith.Config{Listen: own, Name: "test", Seeds: []string{own, one, two},
+		Sharding:  kith.Sharding{TakeoverTime: 3 * time.Second},
 		Logger:    slog.New(slog.NewTextHandler(logger(t), nil)),
 		Directory: t.TempDir(), Membership: quick(), Resolver: kith.Resolver{Strategy: kith.ResolverOff}}
 	cfg.Membership.SeedCheckInterval, cfg.Membership.SeedTimeout = 50*time.Millisecond, 200*time.Millisecond

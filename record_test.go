@@ -22,7 +22,7 @@ func keeper(spec string) {
 	addr, dir, _ := strings.Cut(spec, " ")
 	n, err := kith.Start(context.Background(), kith.Config{Name: "keep", Listen: addr, Seeds: []string{addr},
 		Directory: dir, Membership: quick(), Resolver: kith.Resolver{Strategy: kith.ResolverOff},
-		TakeoverTime: 3 * time.Second})
+		Sharding: kith.Sharding{TakeoverTime: 3 * time.Second}})
 	if err != nil {
 		panic(err)
 	}

@@ -52,7 +52,7 @@ func (r *toldReports) unnamed() uint64 {
 // is not named, and its count is not lost (SHD-4).
 func TestManyShardsFailAtOnce(t *testing.T) {
 	told := &toldReports{}
-	n := start(t, logger(t), kith.Config{ParkTime: time.Second, Undelivered: told.take})
+	n := start(t, logger(t), kith.Config{Sharding: kith.Sharding{ParkTime: time.Second}, Undelivered: told.take})
 	r, err := n.Register(kith.Type{Name: "nobody", Role: "absent", Shards: 100_000,
 		New: func(string, kith.Fence) kith.Handler { return nil }})
 	require.NoError(t, err)
@@ -90,7 +90,7 @@ func TestManyShardsRefuseAtOnce(t *testing.T) {
 	told, handled, hold := &toldReports{}, &atomic.Uint64{}, make(chan struct{})
 	var far *kith.Region
 	nodes := cluster(t, 2, func(i int, cfg *kith.Config) {
-		if cfg.Undelivered, cfg.TakeoverTime = told.take, time.Hour; i == 1 {
+		if cfg.Undelivered, cfg.Sharding.TakeoverTime = told.take, time.Hour; i == 1 {
 			cfg.Roles, cfg.MailboxBudget = []string{"host"}, 1_200_000
 		}
 	}, func(i int, n *kith.Node) {

@@ -40,7 +40,7 @@ func owned(t *testing.T, typ kith.Type, a actor) (far *kith.Region, owner *kith.
 	seen, here, there = &incidents{}, &reports{}, &reports{}
 	nodes := cluster(t, 2, func(i int, cfg *kith.Config) {
 		// Nobody is lost here: a machine that stands still for a while suspends nobody.
-		cfg.Undelivered, cfg.TakeoverTime = here.take, 20*time.Minute
+		cfg.Undelivered, cfg.Sharding.TakeoverTime = here.take, 20*time.Minute
 		if i == 1 {
 			cfg.Roles, cfg.Incident, cfg.Undelivered = []string{"host"}, seen.take, there.take
 		}

@@ -127,7 +127,7 @@ func TestSiege(t *testing.T) {
 	prepare := func(i int, cfg *kith.Config) {
 		renew(i)
 		cfg.TLS.Load = func() (kith.Credentials, error) { return *current[i].Load(), nil }
-		cfg.Membership, cfg.TakeoverTime = quick(), 20*time.Minute
+		cfg.Membership, cfg.Sharding.TakeoverTime = quick(), 20*time.Minute
 		cfg.Membership.AcceptablePause = 5 * time.Second // what the machine does to all of them is not looked for
 		if i == 0 {
 			cfg.Listen, cfg.Advertise = at, gate.Addr().String()

@@ -207,7 +207,7 @@ func newSocketStorm(t *testing.T, seed uint64, change func(*kith.Config)) *socke
 		cfg.Listen, cfg.Advertise = s.doors[i].to, s.doors[i].ln.Addr().String()
 		// Nobody is given up here: what heals is to be seen.
 		cfg.Membership = quick()
-		cfg.Membership.AcceptablePause, cfg.TakeoverTime, cfg.Window = patience, time.Hour, 64<<10
+		cfg.Membership.AcceptablePause, cfg.Sharding.TakeoverTime, cfg.Window = patience, time.Hour, 64<<10
 		cfg.Logger = nil
 		change(cfg)
 	}, func(i int, n *kith.Node) {

@@ -41,7 +41,7 @@ func (e *LinkBudgetError) Unwrap() error { return ErrLinkFull }
 // ParkFullError says that what waits for the home of a shard to become known has reached a bound. It matches
 // ErrParkFull.
 type ParkFullError struct {
-	Bound string // which: "messages of the shard", "bytes of the shard" or "bytes of all shards" (Config.ParkBytes)
+	Bound string // which: "messages of the shard", "bytes of the shard" or "bytes of all shards" (Sharding.ParkBytes)
 	Limit int
 }
 

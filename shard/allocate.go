@@ -48,6 +48,18 @@ func mostSuitable(loads []load) *load {
 	return best
 }
 
+// isEven reports whether no region has two shards more than another, so that the default strategy would move none.
+func isEven(loads []load) bool {
+	if len(loads) == 0 {
+		return true
+	}
+	few, many := loads[0].shards, loads[0].shards
+	for _, l := range loads {
+		few, many = min(few, l.shards), max(many, l.shards)
+	}
+	return many-few < 2
+}
+
 // rebalance returns the shards that one round would move, by the default strategy. owned holds the shards of each
 // region of loads in the order of their allocation: Stats tells how many would be.
 func rebalance(loads []load, owned [][]route.ShardID, absolute, percent int) (shards []route.ShardID) {

@@ -23,7 +23,11 @@ const (
 	DefaultMarkTime      = 3 * time.Second
 	DefaultDrainTime     = 2 * time.Second
 	DefaultMaxMoves      = 64
-	DefaultMaxHandOver   = 16 << 20
+	// DefaultRebalanceInterval is how often the balance is looked at.
+	DefaultRebalanceInterval = 10 * time.Second
+	// MaxMaxMoves is the highest MaxMoves: as many shards go into one message.
+	MaxMaxMoves        = maxEntries
+	DefaultMaxHandOver = 16 << 20
 )
 
 // Config is the configuration of a Machine. The zero value means the defaults. TakeoverTime and what TakeoverFor
@@ -47,7 +51,7 @@ type Config struct {
 	DrainTime time.Duration // for runtimes that hand over; those of this project work every mailbox off and do not read it
 	MaxMoves  int           // of one type, under way at once
 	// RebalanceInterval is how often the balance is looked at: shards move from who has many to who has few, by the
-	// limits of strategy.LeastShards, while moves may begin. Zero: never.
+	// limits of strategy.LeastShards, while moves may begin. Negative: never.
 	RebalanceInterval time.Duration
 	// MaxHandOver bounds, in bytes, what one shard hands over, and four times as much what waits here for shards to come.
 	// What is larger stays, and the shard with it.
@@ -89,7 +93,7 @@ func (c Config) Validate() error {
 		d    time.Duration
 	}{{"RetryInterval", c.RetryInterval}, {"RetryMax", c.RetryMax}, {"TakeoverTime", c.TakeoverTime},
 		{"BatchDelay", c.BatchDelay}, {"DrainPatience", c.DrainPatience}, {"MarkTime", c.MarkTime},
-		{"DrainTime", c.DrainTime}, {"RebalanceInterval", c.RebalanceInterval}} {
+		{"DrainTime", c.DrainTime}} {
 		if f.d < 0 {
 			errs = append(errs, fmt.Errorf("shard: %s is negative: %v", f.name, f.d))
 		}
@@ -104,6 +108,9 @@ func (c Config) Validate() error {
 		if f.n < 0 {
 			errs = append(errs, fmt.Errorf("shard: %s is negative: %d", f.name, f.n))
 		}
+	}
+	if c.MaxMoves > MaxMaxMoves {
+		errs = append(errs, fmt.Errorf("shard: MaxMoves is %d, must be at most %d", c.MaxMoves, MaxMaxMoves))
 	}
 	return errors.Join(errs...)
 }
@@ -121,6 +128,7 @@ func (c Config) withDefaults() Config {
 	set(&c.DrainPatience, DefaultDrainPatience)
 	set(&c.MarkTime, DefaultMarkTime)
 	set(&c.DrainTime, DefaultDrainTime)
+	set(&c.RebalanceInterval, DefaultRebalanceInterval)
 	number := func(n *int, v int) {
 		if *n == 0 {
 			*n = v

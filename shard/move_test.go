@@ -616,7 +616,7 @@ func TestLeaverMovesItsShards(t *testing.T) {
 // balance while a member is Down (SHD-6).
 func TestRebalanceGivesALateMemberItsShare(t *testing.T) {
 	w := startWorld(t, 2)
-	w.nodes[0].m.cfg.RebalanceInterval = 10 * time.Second
+	w.balances(10 * time.Second)
 	w.registerAll(orders)
 	w.nodes[0].want(orders, all(orders)...)
 	w.pass(time.Minute)
@@ -684,6 +684,7 @@ func TestChaosOfMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := startWorld(t, rapid.IntRange(2, 4).Draw(t, "nodes"), "r")
 		w.traffic = newTraffic(w, s)
+		w.balances(time.Duration(rapid.IntRange(1, 20).Draw(t, "balance")) * time.Second)
 		x := w.traffic
 		crashes := rapid.Bool().Draw(t, "crashes")
 		for _, n := range w.nodes {

@@ -170,12 +170,18 @@ func (c *coordinator) sendHomes(p *client, shards []route.ShardID) {
 func (mv *moves) balance() {
 	c := mv.c
 	wait := c.m.cfg.RebalanceInterval
-	if wait == 0 || !c.ready || mv.balanceAt != 0 && c.m.now < mv.balanceAt {
+	if wait < 0 || !c.ready || mv.balanceAt != 0 && c.m.now < mv.balanceAt {
 		return
 	}
 	first := mv.balanceAt == 0
-	if mv.balanceAt = c.m.after(wait); first || len(mv.under) > 0 || mv.allowed() != nil {
+	// In step with other types, so that a node that coordinates thousands wakes up for all of them a few times.
+	step := max(wait/4, 1)
+	mv.balanceAt = (c.m.now + wait + step - 1) / step * step
+	if first || len(mv.under) > 0 || mv.allowed() != nil {
 		return
+	}
+	if isEven(c.loads()) {
+		return // the view below takes each shard into its hand
 	}
 	least := strategy.LeastShards{Absolute: rebalanceAbsolute, Percent: rebalancePercent}
 	list, _ := least.Rebalance(mv.view()) // it never fails

@@ -95,6 +95,13 @@ func startWorld(t tester, n int, roles ...string) *world {
 	return w
 }
 
+// balances has every node look at the balance so often; negative: never, as in a new world.
+func (w *world) balances(every time.Duration) {
+	for _, n := range w.nodes {
+		n.m.cfg.RebalanceInterval = every
+	}
+}
+
 func (w *world) state() []membership.Member {
 	if len(w.versions) == 0 {
 		return nil
@@ -112,7 +119,8 @@ func (w *world) join(roles ...string) *testNode {
 		ending: map[string]bool{}, rests: map[string]string{}}
 	i := len(w.nodes) + 1
 	n.id = peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:7000", i)), Inc: uint64(1000 + i)}
-	n.m = New(n.id, Config{Moves: func(peer.ID) bool { return true }}, rand.New(rand.NewPCG(uint64(i), 9)))
+	cfg := Config{RebalanceInterval: -1, Moves: func(peer.ID) bool { return true }}
+	n.m = New(n.id, cfg, rand.New(rand.NewPCG(uint64(i), 9)))
 	w.nodes = append(w.nodes, n)
 	status := membership.Joining
 	w.commit(append(w.state(), membership.Member{ID: n.id, Status: status, Roles: roles}))

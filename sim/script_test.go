@@ -151,7 +151,7 @@ func (s *script) command(f []string) {
 	s.flush()
 }
 
-// cluster n [seed=1] [takeover=20s] [roles=1:store,2:store]
+// cluster n [seed=1] [takeover=20s] [balance=10s|never] [roles=1:store,2:store]
 func (s *script) cluster(args []string) {
 	cfg := setup.Config{Text: true, Resolver: world.ResolverOff}
 	n, seed := s.number(args[0]), uint64(1)
@@ -165,7 +165,11 @@ func (s *script) cluster(args []string) {
 		case "deathproof":
 			cfg.ProcessDeathIsProof = value == "true"
 		case "takeover":
-			cfg.Shard = shard.Config{TakeoverTime: s.duration(value)}
+			cfg.Shard.TakeoverTime = s.duration(value)
+		case "balance":
+			if cfg.Shard.RebalanceInterval = -1; value != "never" {
+				cfg.Shard.RebalanceInterval = s.duration(value)
+			}
 		case "resolver":
 			s.resolver(&cfg.Resolver, value)
 		case "window":

@@ -222,7 +222,7 @@ func TestReadableAuthorityKey(t *testing.T) {
 		require.Contains(t, errs, "warning: others can read "+dir+"/ca.key (-rw-r-----)")
 	}
 	var log bytes.Buffer
-	c := &runCmd{TLSCA: dir + "/ca.crt"}
+	c := &runCmd{tlsFlags: tlsFlags{TLSCA: dir + "/ca.crt"}}
 	c.warnOfKeys(slog.New(slog.NewTextHandler(&log, nil)))
 	require.Contains(t, log.String(), "the authority's private key lies where a node runs")
 	require.Contains(t, log.String(), "others can read the authority's private key")

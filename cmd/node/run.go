@@ -31,11 +31,8 @@ type runCmd struct {
 	NeverForm bool     `help:"Join a cluster only, never form one."`
 	FormNew   bool     `help:"${formnew_help}"`
 
-	TLSCert       string `name:"tls-cert" help:"${tlscert_help}"`
-	TLSKey        string `name:"tls-key" help:"Its private key, PEM."`
-	TLSCA         string `name:"tls-ca" help:"Certificates of believed authorities, PEM; during a rotation both."`
-	TLSCRL        string `name:"tls-crl" help:"Revocation lists of those authorities, PEM or DER (node cert revoke)."`
-	TLSVerifyHost bool   `name:"tls-verify-host" help:"A node's certificate must name the host that it is dialled by."`
+	tlsFlags
+	shardingFlags
 
 	JoinTimeout  time.Duration `default:"0s" help:"${join_help}"`
 	LeaveTimeout time.Duration `default:"30s" help:"${leave_help}"`
@@ -57,6 +54,21 @@ type runCmd struct {
 	DemoShards uint32 `default:"100" help:"${demoshards_help}"`
 }
 
+// tlsFlags are the files of a node's identity.
+type tlsFlags struct {
+	TLSCert       string `name:"tls-cert" help:"${tlscert_help}"`
+	TLSKey        string `name:"tls-key" help:"Its private key, PEM."`
+	TLSCA         string `name:"tls-ca" help:"Certificates of believed authorities, PEM; during a rotation both."`
+	TLSCRL        string `name:"tls-crl" help:"Revocation lists of those authorities, PEM or DER (node cert revoke)."`
+	TLSVerifyHost bool   `name:"tls-verify-host" help:"A node's certificate must name the host that it is dialled by."`
+}
+
+// shardingFlags say when shards move.
+type shardingFlags struct {
+	RebalanceInterval time.Duration `default:"10s" help:"${balance_help}"`
+	MaxMoves          int           `default:"64" help:"Shards of one type that move at once, 1 to 16384."`
+}
+
 // config returns the node's configuration.
 func (c *runCmd) config(log *slog.Logger) kith.Config {
 	r := kith.Resolver{Role: c.ResolverRole, QuorumSize: c.Quorum, KeepAlone: c.KeepAlone, StableAfter: c.StableAfter}
@@ -68,7 +80,8 @@ func (c *runCmd) config(log *slog.Logger) kith.Config {
 	return kith.Config{Resolver: r, TLS: protect, Name: c.Name, Listen: c.Listen, Advertise: c.Advertise,
 		Insecure: c.Insecure, Seeds: c.Seeds, Roles: c.Roles, Logger: log,
 		Directory: c.DataDir, NeverForm: c.NeverForm, FormNew: c.FormNew,
-		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, PollFor: c.PollFor}
+		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, PollFor: c.PollFor,
+		Sharding: kith.Sharding{RebalanceInterval: c.RebalanceInterval, MaxMoves: c.MaxMoves}}
 }
 
 // Validate is called by the parser: all faults at once, before anything starts.

@@ -36,7 +36,7 @@ type startArgs struct {
 	Dir, Store        string
 	Zero              time.Duration // of the run's clock
 	Load              Load
-	Proof             bool // kith.Config.ProcessDeathIsProof
+	Proof             bool // kith.Config.Sharding.ProcessDeathIsProof
 	Trace             bool // logs at level debug
 }
 
@@ -94,7 +94,7 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	c.node, err = kith.Start(ctx, kith.Config{Name: a.Cluster, Listen: a.Listen, Advertise: a.Advertise,
 		Seeds: a.Seeds, Insecure: a.Insecure, Logger: c.logger(), JoinTimeout: joinTime, LeaveTimeout: leaveTime,
 		Directory: filepath.Join(a.Dir, "keep-"+a.Node), Undelivered: c.load.undelivered,
-		ProcessDeathIsProof: a.Proof})
+		Sharding: kith.Sharding{ProcessDeathIsProof: a.Proof}})
 	if err != nil {
 		return r, err
 	}

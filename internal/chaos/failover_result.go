@@ -21,7 +21,7 @@ const (
 	LoseCoordinator      Case = "coordinator" // kill -9 of the oldest, which owns as many shards as others do
 	LoseBoth             Case = "both"        // both at once
 	PauseOwner           Case = "paused"      // SIGSTOP of that owner until others own what it had, then SIGCONT
-	LoseOwnerProof       Case = "owner-proof" // the same with kith.Config.ProcessDeathIsProof
+	LoseOwnerProof       Case = "owner-proof" // the same with kith.Config.Sharding.ProcessDeathIsProof
 	LoseCoordinatorProof Case = "coordinator-proof"
 	LoseBothProof        Case = "both-proof"
 )

@@ -24,7 +24,7 @@ type Config struct {
 	Net      string        // one of Nets
 	Dir      string        // of timeline, logs and journals; made anew
 	Load     Load
-	Proof    bool        // kith.Config.ProcessDeathIsProof
+	Proof    bool        // kith.Config.Sharding.ProcessDeathIsProof
 	Trace    bool        // nodes log at level debug
 	Child    cli.Options // how a child is started: Path, Args, Env
 	Progress *cli.Progress

@@ -73,7 +73,7 @@ func newHealthy(t *testing.T) *healthy {
 	for i := range h.nodes {
 		// Nobody is lost here, so nobody takes over: the takeover time is as long as the machine may hold the process up
 		// without a node suspending itself, at half of it.
-		cfg := Config{TakeoverTime: 20 * time.Minute, Membership: membership.Config{
+		cfg := Config{Sharding: Sharding{TakeoverTime: 20 * time.Minute}, Membership: membership.Config{
 			GossipInterval: 100 * time.Millisecond, LeaderInterval: 50 * time.Millisecond,
 			HeartbeatInterval: 100 * time.Millisecond, ProbeInterval: 100 * time.Millisecond,
 			AcceptablePause: 10 * time.Second}}

@@ -58,6 +58,9 @@ const (
 	// DefaultPartialBudget bounds, in bytes, what is held of frames that are not whole.
 	DefaultPartialBudget = 256 << 20
 
+	minRebalanceInterval = 10 * time.Millisecond
+	maxParkBytes         = 64 << 30
+
 	minLinkBuffer = 64 << 10
 	maxLinkBuffer = 1 << 30
 	localFactor   = 8 // what waits for one worker or loop from this node itself, in link buffers
@@ -75,13 +78,11 @@ type Config struct {
 	NeverForm, FormNew bool
 	Logger             *slog.Logger
 
-	Membership   membership.Config
-	MinBirth     uint64
-	Resolver     node.Resolver
-	Lease        Lease
-	TakeoverTime time.Duration
-	// ProcessDeathIsProof takes a connection that was reset and then refused as the confirmed end of a process.
-	ProcessDeathIsProof bool
+	Membership membership.Config
+	MinBirth   uint64
+	Resolver   node.Resolver
+	Lease      Lease
+	Sharding   Sharding
 
 	Phases       []shutdown.Phase // of the coordinated shutdown, beside or instead of the default ones
 	JoinTimeout  time.Duration
@@ -95,8 +96,6 @@ type Config struct {
 	LinkBudget    int
 	PartialBudget int
 	Window        int
-	ParkBytes     int
-	ParkTime      time.Duration
 	MailboxBudget int
 	DataLoops     int
 	PollFor       time.Duration
@@ -115,6 +114,23 @@ type Config struct {
 
 	Latency      func(what Measure, typ string, took time.Duration)
 	LatencyEvery int
+}
+
+// Sharding is the part of a Config that is about homes of shards; the root package documents its fields.
+type Sharding struct {
+	TakeoverTime        time.Duration
+	ProcessDeathIsProof bool
+	ParkBytes           int
+	ParkTime            time.Duration
+	RebalanceInterval   time.Duration
+	MaxMoves            int
+	MarkTime            time.Duration
+}
+
+// machine is the configuration of the sharding machine, as far as it is a matter of settings.
+func (s Sharding) machine() shard.Config {
+	return shard.Config{TakeoverTime: s.TakeoverTime, RebalanceInterval: s.RebalanceInterval, MaxMoves: s.MaxMoves,
+		MarkTime: s.MarkTime}
 }
 
 func orDefault[T comparable](v *T, d T) {
@@ -139,7 +155,10 @@ func (c Config) WithDefaults() Config {
 	orDefault(&c.PartialBudget, max(DefaultPartialBudget, 4*c.DataConnections*c.largestFrame()))
 	orDefault(&c.LinkBudget, max(DefaultLinkBudget, c.leastBudget()))
 	orDefault(&c.Window, DefaultWindow)
-	orDefault(&c.ParkBytes, DefaultParkBytes)
+	orDefault(&c.Sharding.ParkBytes, DefaultParkBytes)
+	orDefault(&c.Sharding.RebalanceInterval, shard.DefaultRebalanceInterval)
+	orDefault(&c.Sharding.MaxMoves, shard.DefaultMaxMoves)
+	orDefault(&c.Sharding.MarkTime, shard.DefaultMarkTime)
 	orDefault(&c.MailboxBudget, DefaultMailboxBudget)
 	orDefault(&c.DataLoops, max(1, runtime.GOMAXPROCS(0)/2))
 	orDefault(&c.Workers, runtime.GOMAXPROCS(0))
@@ -165,10 +184,10 @@ func (c Config) leastBudget() int {
 
 // bulkStall is how long a large message may make no progress.
 func (c Config) bulkStall() time.Duration {
-	if c.ParkTime == 0 {
+	if c.Sharding.ParkTime == 0 {
 		return DefaultParkTime
 	}
-	return c.ParkTime
+	return c.Sharding.ParkTime
 }
 
 // localBuffer bounds what this node itself has sent to one worker or loop and what waits there, in bytes.
@@ -176,19 +195,35 @@ func (c Config) localBuffer() int { return localFactor * c.LinkBuffer }
 
 // node is what the takeover time follows from.
 func (c Config) node() node.Config {
-	return node.Config{Membership: c.Membership, Resolver: c.Resolver, Shard: shard.Config{TakeoverTime: c.TakeoverTime}}
+	return node.Config{Membership: c.Membership, Resolver: c.Resolver, Shard: c.Sharding.machine()}
+}
+
+// validateSharding judges the settings of sharding.
+func (c Config) validateSharding(fault func(ok bool, format string, args ...any)) {
+	s := &c.Sharding
+	c.validateTakeover(fault)
+	least := c.maxFrame()
+	fault(s.ParkBytes >= least && s.ParkBytes <= maxParkBytes, "ParkBytes is %d, must be %d to %d", s.ParkBytes, least,
+		maxParkBytes)
+	fault(s.ParkTime >= 0, "ParkTime is %v, must be positive, or zero for the derived one", s.ParkTime)
+	fault(s.RebalanceInterval < 0 || s.RebalanceInterval >= minRebalanceInterval,
+		"RebalanceInterval is %v, must be at least %v, or negative for never", s.RebalanceInterval, minRebalanceInterval)
+	fault(s.MaxMoves >= 1 && s.MaxMoves <= shard.MaxMaxMoves, "MaxMoves is %d, must be 1 to %d", s.MaxMoves,
+		shard.MaxMaxMoves)
+	fault(s.MarkTime > 0, "MarkTime is %v, must be positive", s.MarkTime)
 }
 
 // validateTakeover demands of a fixed takeover time that it is long enough at least for five members.
 func (c Config) validateTakeover(fault func(ok bool, format string, args ...any)) {
-	fault(c.TakeoverTime >= 0, "TakeoverTime is %v, must be positive, or zero for the derived one", c.TakeoverTime)
-	if c.TakeoverTime <= 0 || c.Resolver.Strategy == node.ResolverOff {
+	fixed := c.Sharding.TakeoverTime
+	fault(fixed >= 0, "TakeoverTime is %v, must be positive, or zero for the derived one", fixed)
+	if fixed <= 0 || c.Resolver.Strategy == node.ResolverOff {
 		return
 	}
 	least := c.node().DerivedTakeover(1)
-	fault(c.TakeoverTime >= least,
+	fault(fixed >= least,
 		"TakeoverTime is %v, but with these settings a node that is cut off may go on for %v, in large clusters longer",
-		c.TakeoverTime, least)
+		fixed, least)
 }
 
 // validateExit demands that a leaver that is cut off ends before its shards live elsewhere.
@@ -202,8 +237,8 @@ func (c Config) validateExit(fault func(ok bool, format string, args ...any)) {
 func (c Config) members() membership.Config {
 	m := c.Membership
 	takeover := "derived"
-	if c.TakeoverTime != 0 {
-		takeover = c.TakeoverTime.String()
+	if c.Sharding.TakeoverTime != 0 {
+		takeover = c.Sharding.TakeoverTime.String()
 	}
 	m.Settings = slices.Concat(c.resolverSettings(), []membership.Setting{
 		{Key: "kith.stops-within", Value: c.node().StopsWithin()}, {Key: "kith.takeover-time", Value: takeover}}, m.Settings)
@@ -245,7 +280,6 @@ func (c Config) Validate() error {
 	within("PartialBudget", c.PartialBudget, 4*c.largestFrame(), 1<<40)
 	within("LinkBudget", c.LinkBudget, c.leastBudget(), 1<<40)
 	within("Window", c.Window, MinWindow, MaxWindow)
-	within("ParkBytes", c.ParkBytes, c.maxFrame(), 64<<30)
 	within("MailboxBudget", c.MailboxBudget, c.maxFrame(), 1<<40)
 	within("DataLoops", c.DataLoops, 1, MaxDataLoops)
 	within("DataConnections", c.DataConnections, 1, MaxDataConnections)
@@ -255,11 +289,10 @@ func (c Config) Validate() error {
 	within("MaxAsks", c.MaxAsks, 1, MaxMaxAsks)
 	within("LatencyEvery", c.LatencyEvery, 1, MaxLatencyEvery)
 	positive := func(name string, d time.Duration) { fault(d > 0, "%s is %v, must be positive", name, d) }
-	c.validateTakeover(fault)
+	c.validateSharding(fault)
 	c.validateExit(fault)
 	positive("LeaveTimeout", c.LeaveTimeout)
 	positive("AskTimeout", c.AskTimeout)
-	fault(c.ParkTime >= 0, "ParkTime is %v, must be positive, or zero for the derived one", c.ParkTime)
 	_, err = orderPhases(defaultPhases(c.LeaveTimeout), c.Phases)
 	fault(err == nil, "Phases: %w", err)
 	return errors.Join(errs...)

@@ -110,13 +110,11 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	d.recorder = keeps
 	d.warnInsecure()
-	nc := node.Config{
-		Self: d.self, Seed: seed, Membership: cfg.members(),
-		// What another build hands over is not taken: this one stops a shard when its mailboxes are empty, and reads no rest.
-		Shard:               shard.Config{TakeoverTime: cfg.TakeoverTime, Moves: d.moves, MaxHandOver: 1},
-		ProcessDeathIsProof: cfg.ProcessDeathIsProof,
-		Resolver:            cfg.Resolver,
-	}
+	sharding := cfg.Sharding.machine()
+	// What another build hands over is not taken: this one stops a shard when its mailboxes are empty, and reads no rest.
+	sharding.Moves, sharding.MaxHandOver = d.moves, 1
+	nc := node.Config{Self: d.self, Seed: seed, Membership: cfg.members(), Shard: sharding, Resolver: cfg.Resolver,
+		ProcessDeathIsProof: cfg.Sharding.ProcessDeathIsProof}
 	d.control.node = node.New(nc)
 	d.exec.Gate.Init(nc.GapLimit())
 	d.wires.Start()

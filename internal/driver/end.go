@@ -96,7 +96,7 @@ func (d *Driver) stopThreads() (behind int, left <-chan struct{}) {
 	if behind > 0 {
 		d.log.Error("handlers do not return: the node ends without them", "handlers", behind)
 	}
-	if behind == 0 && d.exec.Busy() == 0 || !d.cfg.ProcessDeathIsProof {
+	if behind == 0 && d.exec.Busy() == 0 || !d.cfg.Sharding.ProcessDeathIsProof {
 		return behind, nil
 	}
 	d.log.Warn("the port stays taken until the last handler has returned", "node", d.self)

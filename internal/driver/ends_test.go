@@ -249,7 +249,7 @@ func TestEndDoesNotWaitForHooks(t *testing.T) {
 func TestClosedOwnerTellsItsSenders(t *testing.T) {
 	for _, mode := range allModes {
 		t.Run(mode.String(), func(t *testing.T) {
-			p := newPair(t, func(c *Config) { c.Window, c.TakeoverTime = 64<<10, time.Hour })
+			p := newPair(t, func(c *Config) { c.Window, c.Sharding.TakeoverTime = 64<<10, time.Hour })
 			r := p.at[mode]
 			const id, size = "e1", 100
 			_, err := r.AskWithin(patience, id, []byte("up"), nil)
@@ -291,7 +291,8 @@ func TestClosedOwnerTellsItsSenders(t *testing.T) {
 // messages, and not before. An ask does not wait there (SHD-4).
 func TestParkTimeHoldsForEachMessage(t *testing.T) {
 	const limit = 300 * time.Millisecond
-	n := newEnding(t, entity.Inline, func() {}, nil, func(c *Config) { c.ParkTime, c.AskTimeout = limit, patience })
+	edit := func(c *Config) { c.Sharding.ParkTime, c.AskTimeout = limit, patience }
+	n := newEnding(t, entity.Inline, func() {}, nil, edit)
 	r, err := n.Register(entity.Type{Name: "nobody", Role: "absent",
 		New: func(string, route.Fence) entity.Handler { return &stubborn{receive: func() {}} }})
 	require.NoError(t, err)
@@ -317,7 +318,7 @@ func TestParkTimeHoldsForEachMessage(t *testing.T) {
 // What waits before a worker of a node that ends is refused when its handler has returned at last, and its sender is
 // told of each (SHD-4).
 func TestLastRefusalsAreTold(t *testing.T) {
-	p := newPair(t, func(c *Config) { c.TakeoverTime, c.Workers = time.Hour, 1 })
+	p := newPair(t, func(c *Config) { c.Sharding.TakeoverTime, c.Workers = time.Hour, 1 })
 	running, free := make(chan struct{}), make(chan struct{})
 	typ := entity.Type{Name: "held", Role: "host", Shards: 1, Mode: entity.Worker,
 		New: func(string, route.Fence) entity.Handler {

@@ -69,7 +69,7 @@ func newSleepers(t *testing.T, edit ...func(*Config)) *sleepers {
 	s := &sleepers{t: t, here: map[entity.Mode]*Region{}, there: map[entity.Mode]*Region{}, long: make(chan struct{}),
 		runs: make(chan struct{}), byMode: map[entity.Mode][]string{}}
 	s.pair = newPair(t, append(edit, func(cfg *Config) {
-		cfg.TakeoverTime, cfg.Resolver.Strategy = 4*time.Second, node.ResolverOff
+		cfg.Sharding.TakeoverTime, cfg.Resolver.Strategy = 4*time.Second, node.ResolverOff
 		cfg.Incident = func(i entity.Incident) {
 			s.lock.Lock()
 			defer s.lock.Unlock()

@@ -190,7 +190,7 @@ func TestMovesOverSocketsLoseNothing(t *testing.T) {
 func TestNodeEndsInTheMiddleOfAMove(t *testing.T) {
 	for victim, name := range []string{"coordinator", "owner", "next owner"} {
 		t.Run(name, func(t *testing.T) {
-			m := newMovers(t, func(c *Config) { c.ProcessDeathIsProof = true })
+			m := newMovers(t, func(c *Config) { c.Sharding.ProcessDeathIsProof = true })
 			m.gaps = true
 			const id = "x"
 			typ := entity.Worker.String()

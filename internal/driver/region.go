@@ -118,9 +118,9 @@ func (d *Driver) Register(t entity.Type) (*Region, error) {
 
 func newRegion(d *Driver, t entity.Type) *Region {
 	r := &Region{d: d, typ: t, id: route.TypeOf(t.Name), shards: t.Shards}
-	r.parked.limit = int64(d.cfg.ParkBytes)
-	r.parking = flow.NewParking(0, d.cfg.ParkBytes, d.cfg.ParkTime, &r.parked)
-	if d.cfg.ParkTime == 0 {
+	r.parked.limit = int64(d.cfg.Sharding.ParkBytes)
+	r.parking = flow.NewParking(0, d.cfg.Sharding.ParkBytes, d.cfg.Sharding.ParkTime, &r.parked)
+	if d.cfg.Sharding.ParkTime == 0 {
 		r.parking.Follow(func() time.Duration { return d.takeover.parkTime() })
 	}
 	r.full = d.bounds.fullHere(r)

@@ -79,7 +79,7 @@ func TestSleepThatTheClockDoesNotShow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var c shifted
 			p := newPair(t, func(cfg *Config) {
-				cfg.TakeoverTime, cfg.Resolver.Strategy = 20*time.Second, node.ResolverOff
+				cfg.Sharding.TakeoverTime, cfg.Resolver.Strategy = 20*time.Second, node.ResolverOff
 				if len(cfg.Roles) > 0 {
 					cfg.clocks = clocks{c.bootTime, c.wallTime}
 				}

@@ -34,23 +34,23 @@ func (t *takeover) parkTime() time.Duration { return time.Duration(t.park.Load()
 func (t *takeover) follow(takeover time.Duration) {
 	need := node.ParkTimeFor(takeover)
 	t.park.Store(int64(need))
-	if t.short || t.cfg.ParkTime == 0 || t.cfg.ParkTime >= takeover {
+	if t.short || t.cfg.Sharding.ParkTime == 0 || t.cfg.Sharding.ParkTime >= takeover {
 		return
 	}
 	t.short = true
 	t.log.Warn("ParkTime is below the takeover time: messages for a lost entity fail before it can live elsewhere",
-		"park_time", t.cfg.ParkTime, "takeover_time", takeover, "needed", need)
+		"park_time", t.cfg.Sharding.ParkTime, "takeover_time", takeover, "needed", need)
 }
 
 // outgrow warns once when the cluster has become too large for a takeover time that was fixed. Control goroutine.
 func (t *takeover) outgrow(v *membership.View) {
-	if t.outgrown || t.cfg.TakeoverTime == 0 || t.cfg.Resolver.Strategy == node.ResolverOff {
+	if t.outgrown || t.cfg.Sharding.TakeoverTime == 0 || t.cfg.Resolver.Strategy == node.ResolverOff {
 		return
 	}
 	up := v.CountUp()
-	if need := t.cfg.node().DerivedTakeover(up); need > t.cfg.TakeoverTime {
+	if need := t.cfg.node().DerivedTakeover(up); need > t.cfg.Sharding.TakeoverTime {
 		t.outgrown = true
 		t.log.Warn("TakeoverTime is too short for this cluster: a cut-off node may go on while its shards live elsewhere",
-			"takeover_time", t.cfg.TakeoverTime, "needed", need, "members", up)
+			"takeover_time", t.cfg.Sharding.TakeoverTime, "needed", need, "members", up)
 	}
 }

@@ -39,7 +39,7 @@ func TestSettingsOfTheTakeover(t *testing.T) {
 			"derived"},
 		"resolver": {Config{Resolver: node.Resolver{StableAfter: 4 * time.Second}}, "15s", "derived"},
 		"off":      {Config{Resolver: node.Resolver{Strategy: node.ResolverOff}}, "never", "derived"},
-		"fixed":    {Config{TakeoverTime: time.Minute}, "20s 25s 31s 38s 43s 1m0s", "1m0s"},
+		"fixed":    {Config{Sharding: Sharding{TakeoverTime: time.Minute}}, "20s 25s 31s 38s 43s 1m0s", "1m0s"},
 	} {
 		stops, takeover := get(c.cfg)
 		require.Equal(t, c.stops, stops, name)
@@ -61,10 +61,11 @@ func TestOutgrownTakeoverTime(t *testing.T) {
 		cfg   Config
 		warns int
 	}{
-		"too short":   {Config{TakeoverTime: 20 * time.Second}, 1},
-		"long enough": {Config{TakeoverTime: 31 * time.Second}, 0},
+		"too short":   {Config{Sharding: Sharding{TakeoverTime: 20 * time.Second}}, 1},
+		"long enough": {Config{Sharding: Sharding{TakeoverTime: 31 * time.Second}}, 0},
 		"derived":     {Config{}, 0},
-		"off":         {Config{TakeoverTime: time.Second, Resolver: node.Resolver{Strategy: node.ResolverOff}}, 0},
+		"off": {Config{Sharding: Sharding{TakeoverTime: time.Second},
+			Resolver: node.Resolver{Strategy: node.ResolverOff}}, 0},
 	} {
 		var log bytes.Buffer
 		cfg := c.cfg.WithDefaults()
@@ -92,7 +93,7 @@ func TestParkTimeFollowsTheTakeover(t *testing.T) {
 		require.GreaterOrEqual(t, w.parkTime(), 30*time.Second)
 	}
 	require.Empty(t, log.String())
-	w, log = of(Config{ParkTime: 30 * time.Second})
+	w, log = of(Config{Sharding: Sharding{ParkTime: 30 * time.Second}})
 	w.follow(w.cfg.node().Takeover(10))
 	require.Empty(t, log.String())
 	w.follow(w.cfg.node().Takeover(20))

@@ -34,12 +34,13 @@ const (
 	OffWaits       = "waits"       // senders that wait for room at slow entities
 	OffCrashes     = "crashes"     // entities that rest, stop or are given up after panics
 	OffMoves       = "moves"       // shards that are moved between members that stay
+	OffBalance     = "balance"     // how often balance is looked at, how many shards move at once and wait for markers
 )
 
 // Draws returns everything that a storm can be run without.
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
-		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves}
+		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -53,6 +54,7 @@ type draws struct {
 	large    bool
 	waits    *waits
 	crashes  *crashes
+	balances bool          // balance is looked at, as every node does by default
 	moves    *rand.Rand    // which shards are moved, and where to; nil: none
 	brief    *rand.Rand    // which asks are waited for shortly, and have headers; nil: none
 	truce    time.Duration // until then no fault begins
@@ -96,11 +98,27 @@ func (s *storm) drawMore(cfg *setup.Config) {
 		s.brief = rng
 	}
 	s.drawWaits()
+	cfg.Shard.RebalanceInterval = -1
 	if rng, ok := s.draw(OffMoves, 2); ok && rng.IntN(2) == 0 {
 		cfg.Shard.RebalanceInterval = between(rng, 2*time.Second, 15*time.Second)
 	}
+	if rng, ok := s.draw(OffBalance, 2); ok {
+		s.balances = true
+		drawBalance(&cfg.Shard, rng)
+	}
 	if rng, ok := s.draw(OffLarge, 2); ok {
 		s.drawLarge(&cfg.Data, rng)
+	}
+}
+
+// drawBalance draws how moves are paced: the default interval as often as others.
+func drawBalance(cfg *shard.Config, rng *rand.Rand) {
+	if cfg.RebalanceInterval = 0; rng.IntN(2) == 0 {
+		cfg.RebalanceInterval = between(rng, 200*time.Millisecond, 20*time.Second)
+	}
+	cfg.MaxMoves = []int{0, 1, 2, 4}[rng.IntN(4)]
+	if rng.IntN(2) == 0 {
+		cfg.MarkTime = between(rng, 100*time.Millisecond, 10*time.Second)
 	}
 }
 

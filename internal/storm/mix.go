@@ -110,6 +110,7 @@ func (s *storm) drawn() (text string) {
 	add("named timers", s.timers.more != nil)
 	add("crash policies", s.crashes != nil)
 	add("moves", s.moves != nil)
+	add("balance", s.balances)
 	return text
 }
 

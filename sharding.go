@@ -1,0 +1,42 @@
+// Sharding: how long shards and messages wait for owners, and when shards move: the part of a node's configuration
+// that is about homes.
+
+package kith
+
+import "time"
+
+// Sharding is how homes of shards are found, kept and moved (Config.Sharding). The zero value of every field means its
+// default, so the zero Sharding is ready. docs/sharding.md says what moves are.
+type Sharding struct {
+	// TakeoverTime is how long a shard waits whose owner was lost without having confirmed that it stopped. Zero means
+	// that it follows from the failure detector, the resolver and the number of members: 20 s up to 5 members by default,
+	// 60 s above 100, and 20 s without a resolver. A fixed time that is too short for five members is refused, unless the
+	// resolver is off; when the cluster outgrows it, a warning is logged.
+	TakeoverTime time.Duration
+	// ProcessDeathIsProof gives the shards of a process that died to others at once, without the takeover time, and what
+	// it coordinated to the next oldest: when its connection is reset and its host then refuses another one, or a new
+	// process answers there. Leave it off where anything between the nodes could do so for a process that lives: a proxy,
+	// a firewall, a load balancer. A node that ends while a handler does not return keeps its port until that one has.
+	// Set it on all nodes or none.
+	ProcessDeathIsProof bool
+	// ParkBytes bounds, per type, what waits for the homes of shards to become known; zero means 16 MiB.
+	ParkBytes int
+	// ParkTime is how long a message may wait so. Zero means that it follows from the takeover time of the present number
+	// of members, with ten seconds more, and at least 30 s: so what is sent to an entity whose node is lost reaches it at
+	// its next one. A fixed time below the takeover time is warned of in the log. For a large message it bounds how long
+	// nothing may move; zero means 30 s there.
+	ParkTime time.Duration
+
+	// RebalanceInterval is how often this node, where it coordinates a type, looks whether some regions have more shards
+	// than others, and begins to move them to those that have fewer, one round after the other: a member that joins gets
+	// its share so. At least 10 ms; zero means 10 s; negative: never. Nothing moves while members come, go or are
+	// unreachable.
+	RebalanceInterval time.Duration
+	// MaxMoves bounds the shards of one type that move at once, as the coordinator of the type has it: 1 to 16,384; zero
+	// means 64. Messages to a shard that moves wait at their senders, so it also bounds how much of a type waits.
+	MaxMoves int
+	// MarkTime is how long the owner of a shard that moves waits for all senders to have said that nothing of theirs is on
+	// the way to it any more. A move for which that takes longer is given up, and the shard stays: one sender that stands
+	// still holds up nobody for longer. Zero means 3 s.
+	MarkTime time.Duration
+}
