@@ -88,6 +88,8 @@ const (
 	Silent   = entity.Silent   // what is sent on a connection to another node is not acknowledged
 
 	NewFailed = entity.NewFailed // Type.Open returned an error, or no handler came of it or of New
+
+	DaemonFailed = entity.DaemonFailed // a daemon returned an error
 )
 
 // What names nodes, ownerships and delivery failures (packages peer and route).

@@ -1,8 +1,10 @@
-// Calls into user code: New, Open, Receive and Stop, each guarded against panics, and the answers that asks are owed.
+// Calls into user code: New, Open, Receive, Stop and Keep.Run, each guarded against panics, the answers that asks are
+// owed, and the beginnings of an entity that is kept alive.
 
 package entity
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -123,6 +125,101 @@ func (c *Context) noInstance(text, payload []byte) {
 	c.answer(route.NewFailed, text)
 	c.s.runtime.Unhandled(c.e, route.NewFailed, ask, payload)
 	c.crashed = c.s.typ.minds()
+}
+
+// KeepAlive has the entity of k begin now, and again when it has failed or let itself go, as long as the shard s is
+// served. It is called once, as a verb of s, when the shard begins to live. serving returns a context that ends when
+// the shard is being stopped or lost and when the node is suspended; one that was made later has ended.
+func KeepAlive(s *Shard, now time.Duration, k *Keep, serving func() context.Context) {
+	invariant.Check(s.typ.minds() && s.typ.RestartBackoff > 0 && (k.Run == nil || s.typ.Mode == Blocking),
+		"entity: a type whose entities cannot be kept alive")
+	s.advance(now)
+	s.keep, s.serving = k, serving
+	beginKept(s)
+}
+
+// beginKept has the entity that is kept alive begin, unless it lives, rests, or there is none.
+func beginKept(s *Shard) {
+	if s.keep == nil || s.phase != serving {
+		return
+	}
+	id := s.keep.ID(s.id)
+	e := s.table.find(HashID([]byte(id)), []byte(id))
+	if e == nil {
+		if len(s.table.dense) >= MaxEntities {
+			return // nobody else is in such a shard
+		}
+		e = s.table.add(id)
+		e.used = s.now
+	}
+	switch {
+	case e.place&hurt != 0 && s.rests(e), s.going:
+	case s.typ.Mode != Blocking && e.h == nil:
+		began, c := s.enter(e)
+		c.timerRoom = MaxTimers - e.running()
+		c.open(nil, 0)
+		begin(c)
+		s.leave(c, began)
+		s.handled(c, e)
+	case s.keep.Run != nil, e.h == nil && e.act == nil: // else a message waits, for which it is made
+		s.going = s.keep.Run != nil
+		s.put(e, record{from: begins{}}, nil, nil, true)
+	}
+}
+
+// begin makes the instance of the entity that is kept alive, or is its life.
+func begin(c *Context) {
+	u := &c.s.upkeep
+	switch {
+	case c.closing:
+		return // the shard is being stopped
+	case u.keep.Run != nil:
+		live(c, u)
+		return
+	case c.e.h != nil:
+		return // a message came first
+	}
+	c.e.instance++
+	h, _ := c.newHandler()
+	if h == nil {
+		c.endInstance()
+		c.tally.Crashes++
+		c.crashed = true
+		return
+	}
+	c.e.h = h
+	c.tally.Made++
+}
+
+// live is one life of an entity that has a Run. Whatever ends it, the entity rests then; the rest grows when it failed.
+func live(c *Context, u *upkeep) {
+	c.crashed, c.calm = true, true
+	ctx := u.serving()
+	if ctx.Err() != nil {
+		return
+	}
+	c.tally.Made++
+	err, text := callRun(ctx, c, u.keep.Run)
+	switch {
+	case text != nil:
+	case err == nil || ctx.Err() != nil:
+		c.tally.Stopped++
+		return
+	default:
+		c.report(Incident{Kind: DaemonFailed, Text: string(errorText(err))})
+	}
+	c.calm = false
+	c.tally.Crashes++
+}
+
+// callRun calls Run. text is the panic's, nil if there was none.
+func callRun(ctx context.Context, c *Context, run func(context.Context, *Context) error) (err error, text []byte) {
+	defer func() {
+		if v := recover(); v != nil {
+			text = c.panicked(v)
+		}
+	}()
+	return run(ctx, c), nil
 }
 
 // halt runs Stop and ends the instance.

@@ -56,6 +56,7 @@ type Context struct {
 	why       StopReason // of the last Stop
 	closing   bool       // the shard was being stopped when the run began
 	crashed   bool       // a panic has ended the instance, and the type's restart policy has more to say
+	calm      bool       // with crashed: it was no failure, but Keep.Run that returned
 
 	wishes
 }

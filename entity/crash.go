@@ -3,6 +3,7 @@
 package entity
 
 import (
+	"context"
 	"math/bits"
 	"time"
 
@@ -19,6 +20,15 @@ type crash struct {
 	closed bool          // what comes before until is refused
 }
 
+// upkeep is what a shard knows of entities that fail, and of the one that it keeps alive.
+type upkeep struct {
+	crashes map[*Entity]*crash // records of entities that panicked lately; looked up, never walked
+
+	keep    *Keep                  // nil: none is kept
+	serving func() context.Context // of Keep.Run: what it returns has ended, or ends with the stop of the shard
+	going   bool                   // Keep.Run is called, or will be by a record in the mailbox
+}
+
 // minds reports whether a panic has consequences beyond the loss of the instance.
 func (t *Type) minds() bool {
 	return t.Restart == RestartStop || t.Restart == RestartFresh && (t.RestartBackoff > 0 || t.MaxRestarts > 0)
@@ -33,7 +43,8 @@ func (s *Shard) rests(e *Entity) bool { return s.crashes[e].until > s.now }
 // crash carries out the restart policy on e, whose instance a panic has ended. A shard that is being stopped knows no
 // rest: what waits is to be worked off.
 func (s *Shard) crash(e *Entity, c *Context) {
-	c.crashed = false
+	calm := c.calm
+	c.crashed, c.calm, s.going = false, false, false
 	if s.phase == abandoned {
 		return
 	}
@@ -41,6 +52,9 @@ func (s *Shard) crash(e *Entity, c *Context) {
 	if s.phase == serving && s.typ.remembers() {
 		s.advance(s.runtime.Now()) // the now of the verb may be as old as the call was long
 		r := s.record(e)
+		if calm {
+			r.panics = 1
+		}
 		rest = s.typ.rest(r.panics)
 		if s.typ.MaxRestarts > 0 && r.panics > s.typ.MaxRestarts {
 			rest, gaveUp = s.typ.RestartWindow, true
@@ -116,6 +130,7 @@ func (s *Shard) look(r *crash) {
 	s.timers.pull(&r.timer)
 	s.wake(r)
 	s.lookAt(r)
+	beginKept(s)
 }
 
 // wake lets what waits for the record's entity go on.
@@ -135,6 +150,7 @@ func (s *Shard) heal(r *crash) {
 	if e.act == nil && e.h == nil {
 		s.table.remove(e)
 	}
+	beginKept(s)
 }
 
 // evictLook is how many entities are looked at to find one that has been idle for long.

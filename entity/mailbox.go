@@ -30,6 +30,15 @@ type record struct {
 	mark uint32 // for a timer's message the instance that set it; for an ask its limit, see markOf; else 0
 }
 
+// begins stands where a record says who asked: the entity is to begin. Nobody asked.
+type begins struct{}
+
+// Reply is never called.
+func (begins) Reply(uint64, route.Reason, []byte) error { return ErrNoAsk }
+
+// isBegin reports whether a record is no message: its entity is to begin.
+func (r *record) isBegin() bool { return r.from == begins{} }
+
 // headed in record.end says that headers stand behind the payload, and behind them their length, two bytes; of a
 // payload that is lent they stand in batch.headers.
 const headed = 1 << 31

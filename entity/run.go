@@ -75,6 +75,9 @@ func (e *Entity) work() (more bool) {
 	r := &a.now.records[a.pos-1]
 	payload, headers := a.now.message(a.pos - 1)
 	switch timers, limit := r.instance() != 0, a.limit(r); {
+	case r.isBegin():
+		c.open(nil, 0)
+		begin(c)
 	case timers && !c.openTimer(r):
 		a.tally.TimersDropped++
 	case limit < 0:
@@ -164,10 +167,12 @@ func (e *Entity) End(now time.Duration) (again bool) {
 		return true
 	case e.h == nil && e.place&hurt != 0:
 		s.deactivate(e) // its record is kept
+		beginKept(s)
 		return false
 	case e.h == nil:
 		s.remove(e)
 		s.pace()
+		beginKept(s)
 		return false
 	case a.halt:
 		return true
@@ -232,7 +237,10 @@ func (s *Shard) discardWaiting(a *activity, why route.Reason) (tells, asks int) 
 func (s *Shard) discardBatch(a *activity, b *batch, from, to int, why route.Reason) (tells, asks int) {
 	for i := from; i < to; i++ {
 		r := &b.records[i]
-		if r.instance() != 0 {
+		switch {
+		case r.isBegin():
+			continue
+		case r.instance() != 0:
 			s.stats.TimersDropped++
 			continue
 		}

@@ -75,7 +75,7 @@ type Incident struct {
 	// Dropped is how many tells waited and were dropped, Answered how many asks that waited were answered with
 	// route.ErrCrashed, for GaveUp.
 	Dropped, Answered int
-	Text              string // for Panicked the value and its stack, for NewFailed the error; MaxIncidentText bytes
+	Text              string // for Panicked the value and its stack, for a failure the error; MaxIncidentText bytes
 	// Missed is how many incidents of this kind and type were only counted since the one before this: when many come,
 	// a runtime reports a part of them.
 	Missed uint64
@@ -96,10 +96,12 @@ const (
 	Silent IncidentKind = 6
 	// NewFailed: Type.Open returned an error (Text), or no handler came of it or of New. A panic in them is a Panicked.
 	NewFailed IncidentKind = 7
+	// DaemonFailed: a daemon returned an error (Text); it begins again after its rest.
+	DaemonFailed IncidentKind = 8
 )
 
 var incidentNames = []string{Panicked: "panicked", Slow: "slow", Overrun: "overrun", GaveUp: "gave-up",
-	Stalled: "stalled", Silent: "silent", NewFailed: "new-failed"}
+	Stalled: "stalled", Silent: "silent", NewFailed: "new-failed", DaemonFailed: "daemon-failed"}
 
 // String names the kind.
 func (k IncidentKind) String() string { return enum.Name(incidentNames, k, "incident") }

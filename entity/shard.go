@@ -38,13 +38,13 @@ type Shard struct {
 	runtime   Runtime
 	slow      time.Duration // a call that takes longer is reported
 
-	timers  timerHeap
-	crashes map[*Entity]*crash // records of entities that panicked lately; looked up, never walked
-	sweepAt time.Duration      // when to look for idle entities
-	sweepTo time.Duration      // the earliest that one of those seen so far becomes idle
-	cursor  int                // where in the table the look, or the stop, goes on; below zero when it is over
-	hand    int                // where in the table the last look for an entity to evict ended
-	halting int                // Blocking entities made ready only to be stopped
+	timers timerHeap
+	upkeep
+	sweepAt time.Duration // when to look for idle entities
+	sweepTo time.Duration // the earliest that one of those seen so far becomes idle
+	cursor  int           // where in the table the look, or the stop, goes on; below zero when it is over
+	hand    int           // where in the table the last look for an entity to evict ended
+	halting int           // Blocking entities made ready only to be stopped
 	lease   lease
 
 	readyHead, readyTail *Entity
@@ -249,9 +249,12 @@ func (s *Shard) handled(c *Context, e *Entity) (quiet bool) {
 			s.crash(e, c)
 		}
 	}
-	if e.h == nil && e.place&hurt == 0 {
+	if e.h == nil {
 		quiet = false
-		s.remove(e)
+		if e.place&hurt == 0 {
+			s.remove(e)
+		}
+		beginKept(s)
 	}
 	return quiet
 }

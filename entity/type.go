@@ -1,8 +1,9 @@
-// Type, Mode and Handler: how a user declares a kind of entity.
+// Type, Mode, Handler and Keep: how a user declares a kind of entity, and a runtime one that is kept alive.
 
 package entity
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -233,4 +234,16 @@ func (t Type) Validate() error {
 		fault("RestartBackoff and MaxRestarts need a Restart that makes new instances")
 	}
 	return errors.Join(errs...)
+}
+
+// Keep says which entity of each shard of a type is kept alive, and what it is. The type must have a RestartBackoff and
+// RestartFresh: after a failure the entity begins again when its rest is over.
+type Keep struct {
+	// ID is the entity's id, by its shard.
+	ID func(route.ShardID) string
+	// Run, if not nil, is what the entity does, in the place of messages: it is called when the entity begins, and called
+	// again after a rest when it has returned. It returns soon after ctx has ended: its shard is being stopped or lost, or
+	// the node is suspended. An error, and a panic, is a failure unless ctx has ended: the rest doubles. The type is
+	// Blocking. Nil: the entity is the handler that New or Open makes.
+	Run func(ctx context.Context, c *Context) error
 }

@@ -23,8 +23,8 @@ type Settings struct {
 func (s Settings) ID() route.TypeID { return route.TypeOf(s.Name) }
 
 // Command is an input from the node itself: one of ViewCommand, RegisterCommand, WantCommand, StoppedCommand,
-// RefusedCommand, LeaveCommand, SuspendCommand, DeathCommand, MoveCommand, MarkedCommand, MarkAgainCommand,
-// HandOverCommand.
+// EagerCommand, RefusedCommand, LeaveCommand, SuspendCommand, DeathCommand, MoveCommand, MarkedCommand,
+// MarkAgainCommand, HandOverCommand.
 type Command interface{ command() }
 
 // ViewCommand brings a new membership snapshot. The composition sends it whenever membership published one.
@@ -39,6 +39,10 @@ type WantCommand struct {
 	Type   route.TypeID
 	Shards []route.ShardID
 }
+
+// EagerCommand has the homes of all shards of a type wanted from now on, again whenever one is unknown here, though
+// nobody sends: each gets a home as soon as a member may host it.
+type EagerCommand struct{ Type route.TypeID }
 
 // StoppedCommand says that no handler of a shard runs here any more, as a HostOrder asked.
 type StoppedCommand struct {
@@ -112,6 +116,7 @@ func (MarkedCommand) command()    {}
 func (MarkAgainCommand) command() {}
 func (RegisterCommand) command()  {}
 func (WantCommand) command()      {}
+func (EagerCommand) command()     {}
 func (StoppedCommand) command()   {}
 func (RefusedCommand) command()   {}
 func (LeaveCommand) command()     {}

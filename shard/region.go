@@ -16,6 +16,7 @@ import (
 type region struct {
 	settings Settings
 	refused  error // the cluster's settings are others: the type is dead here
+	eager    bool  // every home that is not known is wanted
 	slots    sparse.Table[slot]
 	homes    map[peer.ID]*peer.ID // one copy of each home's identity, shared by the slots
 	lives    sparse.Set           // shards that live here or are stopping here
@@ -253,6 +254,9 @@ func (m *Machine) onAck(t *typ, from peer.ID, term uint32) {
 	g.retry.stop()
 	if !g.joined {
 		g.joined = true
+		if g.eager {
+			g.wantAll()
+		}
 		m.askAll(t)
 		m.drainRegion(t)
 	}
@@ -291,11 +295,36 @@ func (m *Machine) want(c WantCommand) error {
 		}
 	}
 	for _, s := range c.Shards {
-		if st := g.peek(s).state; (st == RouteUnknown || st == RouteMoving) && g.wanted.Add(s) {
-			g.unsent.Add(s)
-		}
+		g.want(s)
 	}
 	return nil
+}
+
+// want notes that a home is to be asked for, unless it is known.
+func (g *region) want(s route.ShardID) {
+	if st := g.peek(s).state; (st == RouteUnknown || st == RouteMoving) && g.wanted.Add(s) {
+		g.unsent.Add(s)
+	}
+}
+
+// beEager has all homes of a type wanted from now on whenever they are unknown.
+func beEager(m *Machine, id route.TypeID) error {
+	t := m.types[id]
+	if t == nil || t.region == nil {
+		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(id))
+	}
+	if g := t.region; g.refused == nil {
+		g.eager = true
+		g.wantAll()
+	}
+	return nil
+}
+
+// wantAll wants what an eager region does not know.
+func (g *region) wantAll() {
+	for s := range route.ShardID(g.settings.Shards) {
+		g.want(s)
+	}
 }
 
 func (g *region) unwant(s route.ShardID) {

@@ -76,6 +76,9 @@ func (m *Machine) forget(t *typ, s route.ShardID) {
 		e.fence = route.Fence{}
 	}
 	m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: s, State: RouteUnknown})
+	if t.region.eager {
+		t.region.want(s)
+	}
 }
 
 // refused forgets a route that a receiver does not stand by.

@@ -67,6 +67,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = m.register(c.Settings)
 	case WantCommand:
 		err = m.want(c)
+	case EagerCommand:
+		err = beEager(m, c.Type)
 	case StoppedCommand:
 		err = m.stopped(c)
 	case RefusedCommand:

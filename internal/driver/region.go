@@ -13,6 +13,7 @@ import (
 	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
@@ -28,6 +29,7 @@ type Region struct {
 	parked  budget
 	slots   []regionSlot
 	hosts   *exec.Type
+	keep    *entity.Keep          // nil: no entity is kept alive
 	refused atomic.Pointer[error] // why the cluster does not have this type; routes stay unknown then
 	count   regionCounters
 
@@ -95,12 +97,18 @@ func (d *Driver) know(t *regionTable) {
 }
 
 // Register makes a type known on this node.
-func (d *Driver) Register(t entity.Type) (*Region, error) {
+func (d *Driver) Register(t entity.Type) (*Region, error) { return RegisterKept(d, t, nil) }
+
+// RegisterKept makes a type known on a node of which k, if not nil, keeps an entity of each shard alive: all its shards
+// get homes, though nobody sends.
+func RegisterKept(d *Driver, t entity.Type, k *entity.Keep) (*Region, error) {
 	t = t.WithDefaults()
 	if err := t.Validate(); err != nil {
 		return nil, fmt.Errorf("kith: register: %w", err)
 	}
 	r := newRegion(d, t)
+	r.keep = k
+	r.hosts.Keep(k)
 	answer := make(chan error, 1)
 	if !d.inbox.post(func() { answer <- d.register(r) }) {
 		return nil, d.ended()
@@ -148,8 +156,12 @@ func (d *Driver) register(r *Region) error {
 	err := d.command(shard.RegisterCommand{Settings: settings})
 	if err != nil {
 		d.know(before)
+		return err
 	}
-	return err
+	if r.keep != nil {
+		return d.command(shard.EagerCommand{Type: r.id})
+	}
+	return nil
 }
 
 // typeRefused notes that the cluster has this type with other settings. What is parked fails, and all later sends.
@@ -171,6 +183,28 @@ func (r *Region) Type() entity.Type { return r.typ }
 
 // Shard returns the shard of an entity id.
 func (r *Region) Shard(id string) route.ShardID { return route.ShardOf(id, r.shards) }
+
+// Refused returns why the cluster does not have this type, nil while it has.
+func (r *Region) Refused() error {
+	if err := r.refused.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Home returns where a shard of the region lives as far as this node knows, and whether it knows.
+func (r *Region) Home(n route.ShardID) (peer.ID, bool) {
+	s := &r.slots[n]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.slot.State() < flow.Local:
+		return peer.ID{}, false
+	case s.slot.IsLocal():
+		return r.d.self, true
+	}
+	return s.slot.Home(), true
+}
 
 // check judges what a caller gives; errLarge when it is in order but for a payload that fits no frame.
 func (r *Region) check(id string, payload []byte, h *Headers) error {

@@ -3,6 +3,7 @@
 package exec
 
 import (
+	"context"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -53,6 +54,7 @@ const (
 	orderTick    order = 1
 	orderStop    order = 2
 	orderAbandon order = 3
+	orderBegin   order = 4 // of the entity that is kept alive
 )
 
 // newHost returns the host of a shard that is to live here.
@@ -116,7 +118,7 @@ func (h *Host) Remove() {
 
 // give has an order carried out where the host's messages are ordered.
 func (h *Host) give(o order) {
-	if o != orderTick {
+	if o == orderStop || o == orderAbandon {
 		h.ending.Store(true)
 	}
 	if o == orderAbandon {
@@ -146,6 +148,11 @@ func (h *Host) obey(now time.Duration, o order) {
 		h.ticking.Store(false)
 		if !h.abandoned.Load() {
 			h.sh.Tick(now)
+		}
+	case orderBegin:
+		if !h.abandoned.Load() {
+			serving := func() context.Context { return h.life.Serving(h.x.Gate.Closed) }
+			entity.KeepAlive(h.sh, now, h.t.keep, serving)
 		}
 	case orderStop:
 		if !h.abandoned.Load() {

@@ -22,7 +22,7 @@ const (
 // million times a second.
 type incidentLimits struct {
 	mu    sync.Mutex
-	kinds [entity.NewFailed + 1]struct {
+	kinds [entity.DaemonFailed + 1]struct {
 		began  time.Duration
 		told   int
 		missed uint64
@@ -116,6 +116,8 @@ func (n *incidents) tell(i entity.Incident) {
 			"not_logged", i.Missed)
 	case entity.NewFailed:
 		n.log.Error("entity could not be made", about, "error", i.Text, "not_logged", i.Missed)
+	case entity.DaemonFailed:
+		n.log.Error("daemon failed", about, "error", i.Text, "not_logged", i.Missed)
 	case entity.Stalled:
 		n.log.Error("worker or event loop stands still", "mode", i.Mode.String(), "for", i.Took, "stack", i.Text)
 	}

@@ -19,6 +19,7 @@ type Type struct {
 	id     route.TypeID
 	shards uint32
 	rider  func(*Host) entity.Runtime
+	keep   *entity.Keep           // nil: no entity is kept alive
 	hosts  []atomic.Pointer[Host] // by shard; set while it lives here, its stop included. Dense: every message looks
 	living atomic.Int32           // shards that live here, those that are being stopped included
 	past   past
@@ -34,6 +35,9 @@ func (x *Exec) NewType(t entity.Type, rider func(*Host) entity.Runtime) *Type {
 	return &Type{x: x, typ: t, id: route.TypeOf(t.Name), shards: t.Shards, rider: rider,
 		hosts: make([]atomic.Pointer[Host], t.Shards)}
 }
+
+// Keep has an entity of each shard kept alive that begins to live here from now on; before the first of them.
+func (t *Type) Keep(k *entity.Keep) { t.keep = k }
 
 // SetTypes makes the types known to which messages may come; the map is not changed any more.
 func (x *Exec) SetTypes(all map[route.TypeID]*Type) { x.types.Store(&all) }
@@ -76,6 +80,9 @@ func (t *Type) Begin(shard route.ShardID, f route.Fence) *Host {
 	invariant.Check(t.Host(shard) == nil, "exec: a shard is to live here twice")
 	h := t.x.newHost(t, shard, f)
 	t.hosts[shard].Store(h)
+	if t.keep != nil {
+		h.give(orderBegin)
+	}
 	return h
 }
 

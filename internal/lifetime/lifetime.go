@@ -41,6 +41,11 @@ type Shard struct {
 func (s *Shard) Context(now, limit time.Duration, suspended func() bool, limited Limiter) context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.context(now, limit, suspended, limited)
+}
+
+// context is Context under the lock.
+func (s *Shard) context(now, limit time.Duration, suspended func() bool, limited Limiter) context.Context {
 	switch {
 	case s.lost:
 		return over(errLost)
@@ -58,6 +63,17 @@ func (s *Shard) Context(now, limit time.Duration, suspended func() bool, limited
 		return s.now
 	}
 	return limited(s.now, limit-now, errLimit)
+}
+
+// Serving returns the context of what goes on as long as the shard is served: one that ends as that of a call does, and
+// has ended once the shard is being stopped. suspended is as for Context.
+func (s *Shard) Serving(suspended func() bool) context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping && !s.lost {
+		return over(route.ErrShardStopping)
+	}
+	return s.context(0, 0, suspended, nil)
 }
 
 // over returns a context that has ended.

@@ -87,6 +87,22 @@ func TestLifetimeLaws(t *testing.T) {
 				}
 				all = append(all, g)
 			},
+			"serve": func(*rapid.T) {
+				g := &given{ctx: s.Serving(func() bool { return suspended })}
+				switch {
+				case lost:
+					g.cause = route.ErrStopped
+				case stopped:
+					g.cause = route.ErrShardStopping
+				case suspended:
+					g.cause = route.ErrSuspended
+				case shared == nil:
+					shared = g.ctx
+				default:
+					require.True(t, shared == g.ctx, "nothing new is made")
+				}
+				all = append(all, g)
+			},
 			"time": func(t *rapid.T) {
 				now += time.Duration(rapid.IntRange(0, 3).Draw(t, "d"))
 				for _, m := range limits {

@@ -45,6 +45,10 @@ func (p *Process) host(o shard.HostOrder) {
 		h = &hosted{r: r, planned: -1}
 		h.shard = entity.NewShard(r.Type, o.Shard, o.Fence, shardRuntime{p, r, h}, p.mailbox)
 		r.shards[o.Shard] = h
+		if k := r.decl.Keep; k != nil {
+			serving := func() context.Context { return h.life.Serving(p.Held) }
+			h.order(func() { h.step(func(now time.Duration) { entity.KeepAlive(h.shard, now, k, serving) }) })
+		}
 	case !o.Stop:
 		p.World.Watcher.Hosts(p, key, o.Fence)
 	case h == nil:

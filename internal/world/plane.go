@@ -24,6 +24,7 @@ type EntityType struct {
 	entity.Type
 	Absent []int
 	RoleAt func(*Process) string // nil: all processes register it with the same role
+	Keep   *entity.Keep          // of which entities are kept alive; nil: none
 }
 
 // Region is one type on one process.
@@ -105,6 +106,9 @@ func (p *Process) register(t *EntityType) {
 	p.Regions = append(p.Regions, r)
 	slices.SortFunc(p.Regions, func(a, b *Region) int { return int(int64(a.ID) - int64(b.ID)) })
 	p.Do(shard.RegisterCommand{Settings: shard.Settings{Name: t.Name, Shards: t.Shards, Role: t.role(p)}})
+	if t.Keep != nil {
+		p.Do(shard.EagerCommand{Type: r.ID})
+	}
 }
 
 // Region returns the type on the process, nil when it has not registered it.

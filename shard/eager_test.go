@@ -1,0 +1,103 @@
+// Tests of eager types: their homes are found, and found again, though nobody sends.
+
+package shard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/membership"
+)
+
+// known demands that every living node has a route to the home of every shard, and nobody wanted it.
+func (w *world) known(s Settings) {
+	w.t.Helper()
+	w.agree(s, all(s)...)
+	hosted := 0
+	for _, n := range w.nodes {
+		hosted += len(n.hosted)
+	}
+	require.Equal(w.t, int(s.Shards), hosted)
+}
+
+// TestEagerTypeFindsHomes: all shards live somewhere as soon as a coordinator is ready, and again after the leave of an
+// owner, of the coordinator, and a loss, a takeover time later; each node knows where (SHD-12).
+func TestEagerTypeFindsHomes(t *testing.T) {
+	w := startWorld(t, 4)
+	w.registerAll(orders)
+	require.Error(t, w.nodes[0].m.Do(w.now, EagerCommand{42}), "not registered")
+	for _, n := range w.nodes {
+		n.do(EagerCommand{orders.ID()})
+	}
+	w.pass(time.Second)
+	w.known(orders)
+
+	leaves := func(i int) {
+		n := w.nodes[i]
+		n.do(LeaveCommand{})
+		w.pass(time.Second)
+		require.True(t, n.drained)
+		w.known(orders)
+		for _, st := range []membership.Status{membership.Leaving, membership.Exiting, membership.Removed} {
+			w.set(n.id, st)
+			w.publish()
+			w.pass(100 * time.Millisecond)
+		}
+		w.known(orders)
+	}
+	leaves(3)
+	leaves(0)
+
+	w.nodes[1].crash()
+	w.set(w.nodes[1].id, membership.Down)
+	w.publish()
+	w.promote()
+	w.publish()
+	w.pass(DefaultTakeoverTime - time.Second)
+	require.Less(t, len(w.nodes[2].hosted), int(orders.Shards), "not before the takeover time is over")
+	w.pass(4 * time.Second)
+	w.known(orders)
+}
+
+// TestEagerTypeWaitsForAHost: without a member of the role nothing is found, and nothing is lost: the first that comes
+// gets all.
+func TestEagerTypeWaitsForAHost(t *testing.T) {
+	s := Settings{Name: "far", Shards: 5, Role: "host"}
+	w := startWorld(t, 2)
+	w.registerAll(s)
+	for _, n := range w.nodes {
+		n.do(EagerCommand{s.ID()})
+	}
+	w.pass(time.Minute)
+	host := w.join("host")
+	w.publish()
+	w.promote()
+	w.publish()
+	w.pass(5 * time.Second)
+	require.Empty(t, host.hosted, "it has not registered the type")
+	host.do(RegisterCommand{s})
+	host.do(EagerCommand{s.ID()})
+	w.pass(5 * time.Second)
+	require.Len(t, host.hosted, 5)
+	w.known(s)
+}
+
+// TestEagerTypeThatIsRefused wants nothing, and can be registered again.
+func TestEagerTypeThatIsRefused(t *testing.T) {
+	w := startWorld(t, 2)
+	w.nodes[0].do(RegisterCommand{orders})
+	w.nodes[0].do(EagerCommand{orders.ID()})
+	other := Settings{Name: orders.Name, Shards: 7}
+	w.queue = nil // the second has not heard of it
+	w.nodes[1].do(RegisterCommand{other})
+	w.nodes[1].do(EagerCommand{orders.ID()})
+	w.pass(5 * time.Second)
+	require.Len(t, w.nodes[1].refused, 1)
+	require.Zero(t, w.nodes[1].m.types[orders.ID()].region.wanted.Len())
+	w.nodes[1].do(RegisterCommand{orders})
+	w.nodes[1].do(EagerCommand{orders.ID()})
+	w.pass(5 * time.Second)
+	w.known(orders)
+}
