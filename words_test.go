@@ -83,7 +83,8 @@ var enumerations = map[string]func(*testing.T){
 	"sbr.Strategy":         spelled[kith.Strategy](256), "sbr.Outcome": spelled[sbr.Outcome](256),
 	"sbr.LeaseState": spelled[sbr.LeaseState](256), "sbr.EventKind": spelled[sbr.EventKind](256),
 	"shard.RouteState": spelled[shard.RouteState](256), "shard.EventKind": spelled[shard.EventKind](256),
-	"stats.Measure": spelled[stats.Measure](256), "gossip.Order": spelled[gossip.Order](256),
+	"shard.MovePhase": spelled[shard.MovePhase](256),
+	"stats.Measure":   spelled[stats.Measure](256), "gossip.Order": spelled[gossip.Order](256),
 	"gossip.Verdict": spelled[gossip.Verdict](256), "strategy.Fault": spelled[strategy.Fault](256),
 	"wire.Kind": spelled[wire.Kind](256), "wire.Lane": spelled[wire.Lane](256),
 }

@@ -33,9 +33,10 @@ type moves struct {
 
 // move is one that is under way: its record is moving.
 type move struct {
-	seq  uint32
-	to   peer.ID
-	told peer.Set
+	seq   uint32
+	to    peer.ID
+	told  peer.Set
+	began time.Duration
 }
 
 // heir is who gets a shard at once when it is free.
@@ -46,6 +47,7 @@ type heir struct {
 	given route.Fence // under which it was given the shard
 	seq   uint32      // of the move, if this reign began it
 	from  peer.ID
+	began time.Duration // likewise
 }
 
 func newMoves(c *coordinator) *moves {
@@ -117,7 +119,7 @@ func (mv *moves) begin(s route.ShardID, to peer.ID) {
 	c.t.moves++
 	r.enter(c, s, moving)
 	r.home.outMove = append(r.home.outMove, s)
-	n := &move{seq: c.t.moves, to: to}
+	n := &move{seq: c.t.moves, to: to, began: c.m.now}
 	for _, p := range c.clients {
 		// Under a new reign every member counts as told, but one that had not registered the type when it reported.
 		knew := r.inherited && (p.knows || !p.full() || p.other != (Settings{}))
@@ -242,7 +244,7 @@ func (mv *moves) released(s route.ShardID, r record, stopped bool) {
 		h = heir{id: n.to, keeps: !stopped}
 	}
 	if n != nil {
-		h.seq, h.from = n.seq, r.home.id
+		h.seq, h.from, h.began = n.seq, r.home.id, n.began
 	}
 	h.fence = maxFence(h.fence, r.fence)
 	delete(mv.under, s)

@@ -4,8 +4,11 @@ package shard
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"time"
 
+	"github.com/kith-io/kith/internal/enum"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )
@@ -135,4 +138,64 @@ func (c *coordinator) ownedBy(loads []load) [][]route.ShardID {
 		}
 	}
 	return owned
+}
+
+// MovePhase is how far a move is, as its coordinator knows it.
+type MovePhase uint8
+
+// The phases of a move.
+const (
+	MoveHolds  MovePhase = 1 // senders park and mark; the owner works off, stops, and hands over the rest
+	MoveWaits  MovePhase = 2 // the owner has stopped; the shard waits for a member that takes it
+	MoveStarts MovePhase = 3 // the next owner was ordered to host it
+)
+
+var movePhases = []string{MoveHolds: "holds", MoveWaits: "waits", MoveStarts: "starts"}
+
+// String names the phase.
+func (p MovePhase) String() string { return enum.Name(movePhases, p, "phase") }
+
+// MarshalText gives the name.
+func (p MovePhase) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (p *MovePhase) UnmarshalText(text []byte) error { return enum.Parse(p, text) }
+
+// MoveState is a move under way.
+type MoveState struct {
+	Shard  route.ShardID
+	From   peer.ID // the owner that it leaves
+	To     peer.ID // the member that is to get it
+	Number Number
+	Phase  MovePhase
+	Age    time.Duration // since it began; zero when an earlier coordinator began it
+}
+
+// Moves lists the moves of a type that a node leads, by shard, and the term of its reign; zero when it does not
+// coordinate the type.
+func Moves(m *Machine, id route.TypeID) (list []MoveState, term uint32) {
+	t := m.types[id]
+	if t == nil || t.coord == nil {
+		return nil, 0
+	}
+	c := t.coord
+	for _, s := range slices.Sorted(maps.Keys(c.moves.under)) {
+		n := c.moves.under[s]
+		list = append(list, MoveState{Shard: s, From: c.records.Peek(s).home.id, To: n.to, Number: Number{c.term, n.seq},
+			Phase: MoveHolds, Age: m.now - n.began})
+	}
+	for _, s := range slices.Sorted(maps.Keys(c.moves.heirs)) {
+		h := c.moves.heirs[s]
+		if h.seq == 0 || c.moves.under[s] != nil {
+			continue
+		}
+		st := MoveState{Shard: s, From: h.from, To: h.id, Number: Number{c.term, h.seq}, Phase: MoveWaits,
+			Age: m.now - h.began}
+		if r := c.records.Peek(s); r.phase == starting {
+			st.To, st.Phase = r.home.id, MoveStarts
+		}
+		list = append(list, st)
+	}
+	slices.SortStableFunc(list, func(a, b MoveState) int { return cmp.Compare(a.Shard, b.Shard) })
+	return list, c.term
 }

@@ -88,6 +88,9 @@ const (
 	// Courier: what carries the letters of sharding between two incarnations.
 	KindSegment    Kind = 96 // one numbered message, with an acknowledgement
 	KindSegmentAck Kind = 97 // an acknowledgement alone
+
+	KindSurvey       Kind = 112 // asks a member what it has of a type; since version 5
+	KindSurveyAnswer Kind = 113 // its shards, entities and moves under way; since version 5
 )
 
 // Lane is the connection a frame travels on.
@@ -189,6 +192,8 @@ var kinds = [256]kindInfo{
 	KindHostKept:       {"host-kept", LaneControl, maxAny},
 	KindSegment:        {"segment", LaneControl, maxAny},
 	KindSegmentAck:     {"segment-ack", LaneControl, 25},
+	KindSurvey:         {"survey", LaneControl, 22},
+	KindSurveyAnswer:   {"survey-answer", LaneControl, maxAny},
 }
 
 // Known reports whether k stands in the table.
@@ -197,7 +202,8 @@ func (k Kind) Known() bool { return kinds[k].name != "" }
 // Lane returns the lane on which frames of kind k travel. An unknown kind travels on none; the caller checks Known.
 func (k Kind) Lane() Lane { return kinds[k].lane }
 
-// Room says which room owns the meaning of k: "connection", "data", "membership", "shard", "courier" or "".
+// Room says which room owns the meaning of k: "connection", "data", "membership", "shard", "courier",
+// "survey" or "".
 func (k Kind) Room() string {
 	switch {
 	case !k.Known():
@@ -210,8 +216,10 @@ func (k Kind) Room() string {
 		return "membership"
 	case k < 96:
 		return "shard"
+	case k < 112:
+		return "courier"
 	}
-	return "courier"
+	return "survey"
 }
 
 // MaxBody returns the largest body of a frame of kind k in bytes, 0 when k is not known; the limit of its connection

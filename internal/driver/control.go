@@ -3,7 +3,6 @@
 package driver
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -123,14 +122,14 @@ func (d *Driver) step() time.Duration {
 	return now
 }
 
-// errStranger is the fault of a refusal by a node to which nothing can have been sent.
-var errStranger = errors.New("driver: refused by a node that is no member")
-
 func (d *Driver) handle(f *frame) {
 	now := d.step()
 	switch f.kind {
 	case wire.KindRefused, wire.KindRefusals, wire.KindTaken:
 		d.heedOne(f.from, f.kind, f.body)
+		return
+	case wire.KindSurvey, wire.KindSurveyAnswer:
+		surveyed(d, d.control.node, f)
 		return
 	}
 	err := d.control.node.Handle(now, min(f.arrived, now), f.from, f.kind, f.body)

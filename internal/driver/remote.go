@@ -15,6 +15,7 @@ import (
 	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/internal/survey"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -109,6 +110,7 @@ type links struct {
 	mu      sync.Mutex
 	byID    map[peer.ID]*remoteNode
 	telling []*remoteNode // those with refusals to be told
+	surveys survey.Desk   // questions to all
 
 	log     *slog.Logger
 	cfg     *Config

@@ -95,6 +95,9 @@ func (h *Host) Fence() route.Fence { return h.fence }
 // Type returns the type of the shard's entities.
 func (h *Host) Type() *Type { return h.t }
 
+// Entities returns how many live in a shard, idle ones included, up to a tenth of a second ago.
+func Entities(h *Host) uint64 { return h.shown.value[figEntities].Load() }
+
 // Ending reports whether the shard was told to stop or was abandoned.
 func (h *Host) Ending() bool { return h.ending.Load() }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/shard"
 )
@@ -48,6 +49,11 @@ func (c Config) ExitLimit() time.Duration { return c.Takeover(1) - takeoverMargi
 
 // Takeover returns the takeover time by the number of members that there have been lately.
 func (n *Node) Takeover() time.Duration { return n.shards.Takeover() }
+
+// Moves lists the moves of a type that a node leads, and the term of its reign over it; zero when it has none.
+func Moves(n *Node, id route.TypeID) (list []shard.MoveState, term uint32) {
+	return shard.Moves(n.shards, id)
+}
 
 func derived(silence time.Duration, r Resolver, members int) time.Duration {
 	d := silence + r.WithDefaults().DecidedWithin(members) + takeoverMargin

@@ -60,7 +60,7 @@ var matrix = map[string]string{
 	"proof": "sbr membership peer",
 	"model": "", // hand-off as a model of its own; it shares nothing with the code
 	"driver": "node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
-		"stats wire ringbuf internal/feed",
+		"stats wire ringbuf internal/feed internal/survey",
 	root:        "driver shutdown sbr discovery membership cluster fd shard entity crdt route peer stats",
 	"admin":     root,
 	"examples":  root,
@@ -75,9 +75,10 @@ var matrix = map[string]string{
 	"internal/cli":     "root latency wire", // what both commands share: child processes, last lines, statistics
 	// real processes under faults: the harness and the child that it starts
 	"internal/chaos":  "root internal/cli",
-	"internal/ledger": "", // what entities have received, held against what was sent
-	"internal/feed":   "", // events for readers, each at its own pace
-	"internal/api":    "", // lists what packages export, for a test
+	"internal/ledger": "",                      // what entities have received, held against what was sent
+	"internal/survey": "shard route peer wire", // what all members have of a type
+	"internal/feed":   "",                      // events for readers, each at its own pace
+	"internal/api":    "",                      // lists what packages export, for a test
 
 	"internal/rules":    "",
 	"internal/planted":  "",
@@ -96,7 +97,7 @@ var layers = []string{
 	"plane lifetime transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",
 	"shard shard/strategy shard/strategytest sbr sbr/leasetest singleton formation shutdown",
-	"node exec",
+	"node exec internal/survey",
 	"driver sim/setup world check storm sim scale proof model",
 	root,
 	"admin bootstrap examples latency internal/hostile bench",

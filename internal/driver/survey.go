@@ -1,0 +1,103 @@
+// Surveys: what all members have of a type, asked by this node, and answered by it.
+
+package driver
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/kith-io/kith/internal/exec"
+	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/survey"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// errStranger is the fault of what only members may say.
+var errStranger = errors.New("driver: from a node that is no member")
+
+// Survey asks all members what they have of a type, this node included. It returns when all have answered or ctx ends,
+// which is no error: the result says who has not answered. Members of a version that knows no surveys never do.
+func Survey(ctx context.Context, r *Region) (survey.Result, error) {
+	d := r.d
+	if err := d.Err(); err != nil {
+		return survey.Result{}, err
+	}
+	var ids []peer.ID
+	for _, m := range d.View().Members {
+		if m.Status != membership.Down {
+			ids = append(ids, m.ID)
+		}
+	}
+	return d.surveys.Ask(ctx, r.id, ids, func(to peer.ID, body []byte) {
+		kind := wire.KindSurvey
+		if to == d.self {
+			d.inbox.frame(to, to, kind, d.now(), body)
+		} else {
+			_ = d.wires.Send(peer.Mail{To: to, Kind: kind, Body: body}) // it is put again
+		}
+	}), nil
+}
+
+// surveyed takes a question or an answer of a member. Control goroutine.
+func surveyed(d *Driver, n *node.Node, f *frame) {
+	m, in := d.View().Member(f.from)
+	if !in || m.Status == membership.Down {
+		d.nonsense.note(f.from, f.kind, errStranger)
+		return
+	}
+	if f.kind == wire.KindSurveyAnswer {
+		a, err := survey.ParseAnswer(f.body)
+		if err != nil {
+			d.nonsense.note(f.from, f.kind, err)
+			return
+		}
+		d.surveys.Take(f.from, a)
+		return
+	}
+	q, err := survey.ParseQuestion(f.body)
+	switch {
+	case err != nil:
+		d.nonsense.note(f.from, f.kind, err)
+	case f.from == d.self:
+		d.surveys.Take(d.self, answer(d, n, q))
+	default: // one that is lost is asked for again
+		_ = d.wires.Send(peer.Mail{To: f.from, Kind: wire.KindSurveyAnswer, Body: survey.AppendAnswer(nil, answer(d, n, q))})
+	}
+}
+
+// answer says what this node has of a type, at most survey.MaxShards of its shards. Control goroutine.
+func answer(d *Driver, n *node.Node, q survey.Question) *survey.Answer {
+	a := &survey.Answer{Question: q}
+	a.Moves, a.Term = node.Moves(n, q.Type)
+	a.Moves = a.Moves[:min(len(a.Moves), survey.MaxMoves)]
+	r := d.regions.Load().byID[q.Type]
+	if r == nil {
+		return a
+	}
+	a.Known, a.Shards = true, r.shards
+	for s := range route.ShardID(r.shards) {
+		h := r.hosts.Host(s)
+		if h == nil {
+			continue
+		}
+		live := exec.Entities(h)
+		a.Hosted++
+		a.Entities += live
+		switch {
+		case s < q.From || a.More:
+		case len(a.List) == survey.MaxShards:
+			a.More = true
+		default:
+			a.List = append(a.List, survey.Shard{ID: s, Stopping: h.Ending(), Entities: uint32(min(live, math.MaxUint32))})
+		}
+	}
+	return a
+}
+
+// Regions lists the types of a node in the order of their registration.
+func Regions(d *Driver) []*Region { return slices.Clone(d.regions.Load().list) }
