@@ -62,8 +62,10 @@ var texts = kong.Vars{
 		"to 5 members, 30s above 100.",
 	"demo_help":       "Host the demo entities: counters that answer with the number of messages they had.",
 	"demoshards_help": "Shards of the demo entities, 1 to 1048576; the same on all nodes.",
-	"old_help":        "The program of another build of this command, which every second process runs (see make upgrade).",
-	"workers_help":    "Seeds run at a time; 0: one per processor.",
+	"nested_help": "One ask of so many is passed on: the entity asks one of another shard before it answers; 0: none. " +
+		"With --mode=blocking.",
+	"old_help":     "The program of another build of this command, which every second process runs (see make upgrade).",
+	"workers_help": "Seeds run at a time; 0: one per processor.",
 	"without_help": "Leave out what seeds draw beyond their mix: " + strings.Join(storm.Draws(), ", ") +
 		". Without all of it they are what they were before it was drawn.",
 	"parts_help": "What to measure, with commas in between: " + strings.Join(scale.Parts(), ", ") +

@@ -25,6 +25,9 @@ type rollingCmd struct {
 	Senders  int           `default:"8" help:"Senders, 1 to 64; one of four on the node that only sends."`
 	Rate     float64       `default:"20000" help:"Messages per second of all senders together, tells and asks."`
 	Asks     float64       `default:"2000" help:"How many of them are asks, per second."`
+	Work     time.Duration `default:"0s" help:"How long each call of a handler takes; with --mode=blocking."`
+	Large    int           `default:"0" help:"One tell of so many is a large message, of 16 KiB; 0: none."`
+	Nested   int           `default:"0" help:"${nested_help}"`
 	Pause    time.Duration `default:"0s" help:"Between a restart and the next."`
 	Bound    time.Duration `default:"250ms" help:"999 of 1,000 asks must be answered within this time from when due."`
 	Progress bool          `help:"Show progress although stderr is not a terminal."`
@@ -40,8 +43,10 @@ func (c *rollingCmd) Validate() error {
 var rollingModes = map[string]kith.Mode{"blocking": kith.Blocking, "worker": kith.Worker, "inline": kith.Inline}
 
 func (c *rollingCmd) config() rolling.Config {
-	return rolling.Config{Nodes: c.Nodes, Rounds: c.Rounds, Entities: c.Entities, Shards: c.Shards,
-		Mode: rollingModes[c.Mode], Senders: c.Senders, Rate: c.Rate, Asks: c.Asks, Pause: c.Pause, Bound: c.Bound}
+	job := rolling.Job{Entities: c.Entities, Shards: c.Shards, Mode: rollingModes[c.Mode], Takes: c.Work, Large: c.Large,
+		Nested: c.Nested}
+	return rolling.Config{Job: job, Nodes: c.Nodes, Rounds: c.Rounds, Senders: c.Senders, Rate: c.Rate, Asks: c.Asks,
+		Pause: c.Pause, Bound: c.Bound}
 }
 
 // Run restarts the nodes and prints the last line.

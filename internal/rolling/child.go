@@ -18,13 +18,11 @@ import (
 
 // startArgs says how a node is started.
 type startArgs struct {
-	Listen   string
-	Seeds    []string
-	Hosts    bool // it has the role of those that host
-	Entities int
-	Shards   uint32
-	Mode     kith.Mode
-	Zero     time.Duration // of the run's clock
+	Job
+	Listen string
+	Seeds  []string
+	Hosts  bool          // it has the role of those that host
+	Zero   time.Duration // of the run's clock
 }
 
 // child is the state of the process. start comes before every other call.
@@ -32,13 +30,14 @@ type child struct {
 	stderr io.Writer
 	ledger *ledger.Ledger
 	facts  *facts
+	naps   naps
 	load   *load
 	node   *kith.Node
 }
 
 // Child answers calls until the parent has closed stdin, or has gone.
 func Child(stdin io.Reader, stdout, stderr io.Writer) error {
-	c := &child{stderr: stderr}
+	c := &child{stderr: stderr, naps: naps{late: newTimes().took}}
 	err := cli.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
 		"begin": cli.Op(c.begin), "end": cli.Op(c.end), "lap": cli.Op(c.lap), "report": cli.Op(c.report),
 		"leave": cli.Op(c.leave)})
@@ -59,16 +58,20 @@ func (c *child) start(ctx context.Context, a startArgs) (cli.None, error) {
 	if a.Hosts {
 		cfg.Roles = []string{hostRole}
 	}
+	if a.Large > 0 {
+		cfg.MaxPayload = maxPayload
+	}
 	node, err := kith.Start(ctx, cfg)
 	if err != nil {
 		return cli.None{}, err
 	}
-	region, err := node.Register(entityType(c.ledger, a.Shards, a.Mode))
+	region, err := node.Register(entityType(c.ledger, &a.Job))
 	if err != nil {
 		return cli.None{}, errors.Join(err, node.Close())
 	}
-	c.node, c.load = node, newLoad(region, clock, a.Entities)
+	c.node, c.load = node, newLoad(region, clock, &a.Job)
 	go c.facts.read(node)
+	go c.naps.take(context.Background())
 	return cli.None{}, nil
 }
 
@@ -111,12 +114,14 @@ type lapReply struct {
 	Errs   map[string]uint64
 	Slow   []slowAsk
 	Facts  []fact
+	Late   time.Duration // the latest nap of the process
 }
 
 func (c *child) lap(context.Context, cli.None) (lapReply, error) {
 	t := c.load.take()
 	b, err := t.took.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	return lapReply{b, t.failed, t.errs, t.slow, c.facts.take()}, err
+	return lapReply{b, t.failed, t.errs, t.slow, c.facts.take(),
+		time.Duration(c.naps.told().Max())}, err
 }
 
 // report has the ledger of this process, which tells of entities that have moved on, too.

@@ -12,18 +12,26 @@ import (
 	"github.com/kith-io/kith/internal/cli"
 )
 
-// Config says what is run.
-type Config struct {
-	Nodes    int    // processes that host, each restarted in turn
-	Rounds   int    // restarts in all
+// Job says what entities there are, and what they and their senders do.
+type Job struct {
 	Entities int    // to which everything is sent
 	Shards   uint32 // that they are spread over
 	Mode     kith.Mode
-	Senders  int           // a quarter of them is on the process that only sends
-	Rate     float64       // messages a second of all senders together, asks among them
-	Asks     float64       // asks a second of all senders together
-	Pause    time.Duration // between a restart and the next
-	Bound    time.Duration // 999 of 1,000 asks are to be answered within this time
+	Takes    time.Duration // what each call of a handler takes; Blocking
+	Large    int           // one tell of so many is a large message; zero: none
+	Nested   int           // one ask of so many is answered by way of another entity; zero: none; Blocking
+}
+
+// Config says what is run.
+type Config struct {
+	Job
+	Nodes   int           // processes that host, each restarted in turn
+	Rounds  int           // restarts in all
+	Senders int           // a quarter of them is on the process that only sends
+	Rate    float64       // messages a second of all senders together, asks among them
+	Asks    float64       // asks a second of all senders together
+	Pause   time.Duration // between a restart and the next
+	Bound   time.Duration // 999 of 1,000 asks are to be answered within this time
 
 	Child    cli.Options // how a child is started: Path, Args, Env
 	Logs     io.Writer   // takes the logs of the children; nil: none
@@ -46,6 +54,11 @@ func (c *Config) Validate() error {
 	check(c.Rate > 0 && c.Rate <= 1e6, "--rate must be more than 0 and at most 1000000")
 	check(c.Asks > 0 && c.Asks <= c.Rate, "--asks must be more than 0 and at most --rate, of which they are a part")
 	check(c.Pause >= 0 && c.Pause <= time.Hour, "--pause must be 0 to 1h")
+	check(c.Takes >= 0 && c.Takes <= time.Minute, "--work must be 0 to 1m")
+	check(c.Large >= 0, "--large is negative")
+	check(c.Nested >= 0, "--nested is negative")
+	check(c.Mode == kith.Blocking || c.Takes == 0 && c.Nested == 0,
+		"--work and --nested need --mode=blocking: others must not wait")
 	check(c.Bound > 0, "--bound must be more than 0")
 	return errors.Join(errs...)
 }
@@ -62,6 +75,6 @@ const (
 	drainLimit = 60 * time.Second // for what is in flight when the senders stop
 	drainQuiet = 5 * time.Second  // without any arrival what is missing is taken for lost
 	closeGrace = 5 * time.Second
-	callLimit  = 30 * time.Second
-	steadyTime = time.Second // under load before the first restart and behind the last
+	callLimit  = 60 * time.Second // longer than askTime: senders end when all is answered
+	steadyTime = time.Second      // under load before the first restart and behind the last
 )

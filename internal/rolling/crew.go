@@ -93,8 +93,7 @@ func (c *crew) start(ctx context.Context, p *process) error {
 	for _, h := range c.hosts() {
 		seeds = append(seeds, h.addr)
 	}
-	return p.call(ctx, "start", startArgs{Listen: p.addr, Seeds: seeds, Hosts: p.hosts, Entities: c.cfg.Entities,
-		Shards: c.cfg.Shards, Mode: c.cfg.Mode, Zero: c.zero}, nil)
+	return p.call(ctx, "start", startArgs{Job: c.cfg.Job, Listen: p.addr, Seeds: seeds, Hosts: p.hosts, Zero: c.zero}, nil)
 }
 
 func (p *process) call(ctx context.Context, op string, args, result any) error {
@@ -218,6 +217,9 @@ func (c *crew) lap(ctx context.Context, list []*process) (*hdrhistogram.Histogra
 		c.facts = append(c.facts, r.Facts...)
 		for _, text := range slices.Sorted(maps.Keys(r.Errs)) {
 			c.cfg.Progress.Printf("  %s: %d asks failed: %s", list[i].name, r.Errs[text], text)
+		}
+		if len(r.Slow) > 0 {
+			c.cfg.Progress.Printf("  %s: naps were late by %.0f ms at most", list[i].name, millis(r.Late))
 		}
 		for _, s := range r.Slow {
 			c.cfg.Progress.Printf("  %s: an ask to shard %d, due at %.3f s, took %.0f ms", list[i].name, s.Shard,

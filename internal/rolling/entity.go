@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/ledger"
@@ -17,20 +18,37 @@ const (
 	hostRole = "host"
 )
 
-// tellSize is the size of a numbered message: sender (4 bytes), number (8), little-endian. An ask has no payload.
-const tellSize = 12
+// tellSize is the size of a numbered message: sender (4 bytes), number (8), little-endian; large ones are longer. An
+// ask has no payload, or names the entity to be asked by the one that is (4 bytes).
+const (
+	tellSize   = 12
+	nestedSize = 4
+	largeSize  = 16 << 10
+	maxPayload = 4 << 10 // kith.Config.MaxPayload where there are large messages
+)
 
-var errPayload = errors.New("an entity takes a numbered message of 12 bytes, or an ask without payload")
+var errPayload = errors.New("an entity takes a numbered message of 12 bytes or more, or an ask of none or 4")
 
-type noter struct{ page *ledger.Page }
+type noter struct {
+	page *ledger.Page
+	work time.Duration
+}
 
 // Receive notes a numbered message, or answers an ask.
 func (n *noter) Receive(ctx *kith.Context, payload []byte) error {
-	switch len(payload) {
-	case tellSize:
+	if n.work > 0 {
+		time.Sleep(n.work)
+	}
+	switch l := len(payload); {
+	case l >= tellSize:
 		n.page.Add(binary.LittleEndian.Uint32(payload), binary.LittleEndian.Uint64(payload[4:]))
 		return nil
-	case 0:
+	case l == nestedSize:
+		if _, err := ctx.Ask(askTime, typeName, entityID(int(binary.LittleEndian.Uint32(payload))), nil); err != nil {
+			return err
+		}
+		return ctx.Reply(nil)
+	case l == 0:
 		return ctx.Reply(nil)
 	}
 	return fmt.Errorf("%w: got %d bytes", errPayload, len(payload))
@@ -39,9 +57,9 @@ func (n *noter) Receive(ctx *kith.Context, payload []byte) error {
 // Stop has nothing to flush: the page belongs to the process.
 func (n *noter) Stop(*kith.Context) {}
 
-func entityType(l *ledger.Ledger, shards uint32, mode kith.Mode) kith.Type {
-	return kith.Type{Name: typeName, Shards: shards, Mode: mode, Role: hostRole,
-		New: func(id string, _ kith.Fence) kith.Handler { return &noter{l.Page(id)} }}
+func entityType(l *ledger.Ledger, j *Job) kith.Type {
+	return kith.Type{Name: typeName, Shards: j.Shards, Mode: j.Mode, Role: hostRole,
+		New: func(id string, _ kith.Fence) kith.Handler { return &noter{l.Page(id), j.Takes} }}
 }
 
 func entityID(i int) string { return fmt.Sprintf("entity-%06d", i) }

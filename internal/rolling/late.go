@@ -1,9 +1,10 @@
-// Lateness of the machine: what a process sees of it that has nothing to do.
+// Lateness: what a process sees of its machine that has nothing to do.
 
 package rolling
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -14,20 +15,27 @@ import (
 // napTime is how long each of the naps is by which the lateness is measured.
 const napTime = 2 * time.Millisecond
 
-// naps naps until ctx ends, and then sends how much longer the naps took than they should have: processes that wait for
-// a core, or a machine that stands still, make asks slow whatever the cluster does.
-func naps(ctx context.Context) <-chan *hdrhistogram.Histogram {
-	over := make(chan *hdrhistogram.Histogram, 1)
-	go func() {
-		late := newTimes().took
-		for {
-			begin := time.Now()
-			if !cli.Pause(ctx, napTime) {
-				over <- late
-				return
-			}
-			_ = late.RecordValue(min(max(0, int64(time.Since(begin)-napTime)), int64(time.Minute)))
-		}
-	}()
-	return over
+// naps is how much longer naps took than they should have: a process that waits for a core, or a machine that stands
+// still, makes asks slow whatever the cluster does.
+type naps struct {
+	mu   sync.Mutex
+	late *hdrhistogram.Histogram
+}
+
+// take naps until ctx ends.
+func (n *naps) take(ctx context.Context) {
+	for begin := time.Now(); cli.Pause(ctx, napTime); begin = time.Now() {
+		n.mu.Lock()
+		_ = n.late.RecordValue(min(max(0, int64(time.Since(begin)-napTime)), int64(time.Minute)))
+		n.mu.Unlock()
+	}
+}
+
+// told hands over how late naps were since the last time.
+func (n *naps) told() *hdrhistogram.Histogram {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	late := n.late
+	n.late = newTimes().took
+	return late
 }

@@ -28,6 +28,7 @@ type sender struct {
 type load struct {
 	region *kith.Region
 	clock  cli.Clock
+	job    *Job
 	ids    []string
 	sent   atomic.Uint64 // tells that were accepted
 
@@ -62,9 +63,9 @@ func newTimes() times {
 	return times{took: hdrhistogram.New(int64(time.Microsecond), int64(time.Minute), 3), errs: map[string]uint64{}}
 }
 
-func newLoad(r *kith.Region, clock cli.Clock, entities int) *load {
-	l := &load{region: r, clock: clock, running: map[uint32]*stream{}, times: newTimes()}
-	for i := range entities {
+func newLoad(r *kith.Region, clock cli.Clock, j *Job) *load {
+	l := &load{region: r, clock: clock, job: j, running: map[uint32]*stream{}, times: newTimes()}
+	for i := range j.Entities {
 		l.ids = append(l.ids, entityID(i))
 	}
 	return l
@@ -118,12 +119,17 @@ func (l *load) end() map[uint32]map[string]uint64 {
 // was accepted.
 func (l *load) tell(ctx context.Context, x *stream) {
 	r := rand.New(rand.NewPCG(uint64(x.ID), 0))
-	var payload [tellSize]byte
-	binary.LittleEndian.PutUint32(payload[:], x.ID)
+	var room [largeSize]byte
+	binary.LittleEndian.PutUint32(room[:], x.ID)
+	n := 0
 	for range due(ctx, x.Tells, tellEarly) {
 		i := r.IntN(len(l.ids))
+		payload := room[:tellSize]
+		if n++; l.job.Large > 0 && n%l.job.Large == 0 {
+			payload = room[:]
+		}
 		binary.LittleEndian.PutUint64(payload[4:], x.seqs[i]+1)
-		for l.region.TellWait(ctx, l.ids[i], payload[:]) != nil {
+		for l.region.TellWait(ctx, l.ids[i], payload) != nil {
 			if !cli.Pause(ctx, time.Millisecond) { // not accepted: the same number again
 				return
 			}
@@ -136,10 +142,15 @@ func (l *load) tell(ctx context.Context, x *stream) {
 // ask asks entities picked at random. What an ask takes counts from when it was due, whatever held up its sending.
 func (l *load) ask(ctx context.Context, x *stream) {
 	r := rand.New(rand.NewPCG(uint64(x.ID), 1))
+	n := 0
 	for at := range due(ctx, x.Asks, 0) {
 		i := r.IntN(len(l.ids))
+		var payload []byte
+		if n++; l.job.Nested > 0 && n%l.job.Nested == 0 {
+			payload = l.another(r, i)
+		}
 		x.busy.Add(1)
-		err := l.region.AskFunc(askTime, l.ids[i], nil, func(_ []byte, err error) {
+		err := l.region.AskFunc(askTime, l.ids[i], payload, func(_ []byte, err error) {
 			l.answered(at, i, err)
 			x.busy.Done()
 		})
@@ -148,6 +159,17 @@ func (l *load) ask(ctx context.Context, x *stream) {
 			x.busy.Done()
 		}
 	}
+}
+
+// another returns an ask that is to be passed on to a later entity of another shard, or a plain one where there is
+// none. Were earlier ones asked too, two entities could wait for each other for ever.
+func (l *load) another(r *rand.Rand, i int) []byte {
+	for range 10 {
+		if to := i + r.IntN(len(l.ids)-i); l.region.Shard(l.ids[to]) != l.region.Shard(l.ids[i]) {
+			return binary.LittleEndian.AppendUint32(nil, uint32(to))
+		}
+	}
+	return nil
 }
 
 // answered notes what became of an ask.

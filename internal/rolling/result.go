@@ -86,9 +86,9 @@ func (r *Result) asks(took *hdrhistogram.Histogram, failed uint64) {
 	r.AskP50, r.AskP99, r.AskP999, r.AskMax = at(50), at(99), at(99.9), millis(time.Duration(took.Max()))
 }
 
-func (r *Result) late(naps *hdrhistogram.Histogram) {
-	r.LateP999 = millis(time.Duration(naps.ValueAtQuantile(99.9)))
-	r.LateMax = millis(time.Duration(naps.Max()))
+func (r *Result) late(by *hdrhistogram.Histogram) {
+	r.LateP999 = millis(time.Duration(by.ValueAtQuantile(99.9)))
+	r.LateMax = millis(time.Duration(by.Max()))
 }
 
 func (r *Result) moves(list []fact) {

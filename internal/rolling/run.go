@@ -30,7 +30,8 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	r := &Result{Nodes: cfg.Nodes, Entities: cfg.Entities, Shards: cfg.Shards}
 	began := c.clock.Now()
 	napping, wake := context.WithCancel(context.Background())
-	late := naps(napping)
+	late := &naps{late: newTimes().took}
+	go late.take(napping)
 	err = c.send(ctx)
 	if err == nil {
 		err = c.roll(ctx, r)
@@ -40,7 +41,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		return nil, err
 	}
 	r.Seconds = float64((c.clock.Now() - began).Milliseconds()) / 1000
-	r.late(<-late)
+	r.late(late.told())
 	t, err := c.settle(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, err
