@@ -248,12 +248,12 @@ func (m *Machine) learnCrowd(p past) {
 	}
 	for _, l := range p.Lost {
 		if unknown(l.ID) {
-			m.past.population.left()
+			m.past.population.left(l.ID.Addr)
 		}
 	}
 	for _, id := range p.Roll {
 		if unknown(id) {
-			m.past.population.left()
+			m.past.population.left(id.Addr)
 		}
 	}
 }
@@ -263,39 +263,52 @@ func (m *Machine) learnCrowd(p past) {
 // A cut-off owner stops by the patience of its resolver, which goes by the number of members that it knew. Why the
 // number here is never smaller is argued in docs/split-brain.md ("Which number the other side can have used"). In
 // short: whoever counted there has its up-number in views of this node too, or was removed lately, and the removed
-// count for ten more minutes. The sum is too high after a rolling replacement, which costs waiting, never safety.
+// count for ten more minutes. Addresses are counted, not incarnations: of two at one address one is Down before the
+// other comes Up, so no owner has counted both, and a process that crashes and restarts for ever makes nobody wait
+// longer. The sum is too high when members were replaced at other addresses, which costs waiting, never safety.
 
 const (
 	populationPart  = time.Minute // the removed are counted in parts of the window
 	populationParts = 11          // ten whole parts, and the one that has begun
 )
 
-// population counts members with an up-number: those of the newest view and those that have gone in the last ten
-// minutes.
+// population counts addresses of members with an up-number: those of the newest view and those that have gone in the
+// last ten minutes.
 type population struct {
-	present int
-	highest uint32               // highest up-number seen: there never were more members with one
-	gone    [populationParts]int // by part of the window, a ring
-	part    int64                // the newest part
+	view    *membership.View
+	present int                 // addresses of members of view with an up-number
+	highest uint32              // highest up-number seen: there never were more members with one
+	gone    map[peer.Addr]int64 // in which part the last one of an address went
+	part    int64               // the newest part
 }
 
 // pass lets time pass: what went too long ago counts no more.
 func (c *population) pass(now time.Duration) {
 	part := int64(now / populationPart)
-	for range min(part-c.part, populationParts) {
-		c.part++
-		c.gone[c.part%populationParts] = 0
+	if part <= c.part {
+		return
 	}
-	c.part = max(c.part, part)
+	c.part = part
+	for a, went := range c.gone { // deletes only: the order does not show
+		if part-went >= populationParts {
+			delete(c.gone, a)
+		}
+	}
 }
 
 // note takes over a new view; old may be nil.
 func (c *population) note(old, v *membership.View) {
-	c.present = 0
+	c.view, c.present = v, 0
+	var last peer.Addr
 	for i := range v.Members {
-		if n := v.Members[i].UpNumber; n != 0 {
+		m := &v.Members[i]
+		if m.UpNumber == 0 {
+			continue
+		}
+		c.highest = max(c.highest, m.UpNumber)
+		if m.ID.Addr != last { // members of one address stand side by side
 			c.present++
-			c.highest = max(c.highest, n)
+			last = m.ID.Addr
 		}
 	}
 	if old == nil {
@@ -303,21 +316,43 @@ func (c *population) note(old, v *membership.View) {
 	}
 	for i := range old.Members {
 		if _, still := v.Member(old.Members[i].ID); !still && old.Members[i].UpNumber != 0 {
-			c.left()
+			c.left(old.Members[i].ID.Addr)
 		}
 	}
 }
 
-// left counts one that has gone now.
-func (c *population) left() { c.gone[c.part%populationParts]++ }
+// left counts one that has gone now from an address.
+func (c *population) left(from peer.Addr) {
+	if c.gone == nil {
+		c.gone = map[peer.Addr]int64{}
+	}
+	c.gone[from] = c.part
+}
 
-// members is how many there have been in the window.
+// members is how many there have been in the window, each address once.
 func (c *population) members() int {
 	n := c.present
-	for _, g := range c.gone {
-		n += g
+	for a := range c.gone { // counts only: the order does not show
+		if !c.has(a) {
+			n++
+		}
 	}
 	return n
+}
+
+// has reports whether the newest view has a member with an up-number at an address.
+func (c *population) has(a peer.Addr) bool {
+	if c.view == nil {
+		return false
+	}
+	list := c.view.Members
+	at, _ := slices.BinarySearchFunc(list, a, func(m membership.Member, a peer.Addr) int { return m.ID.Addr.Compare(a) })
+	for ; at < len(list) && list[at].ID.Addr == a; at++ {
+		if list[at].UpNumber != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Takeover returns how long a shard must wait whose owner is seen lost now, by the number of members lately.

@@ -3,6 +3,8 @@
 package shard
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,8 +18,8 @@ import (
 func numberedView(numbers ...uint32) *membership.View {
 	v := &membership.View{}
 	for i, n := range numbers {
-		m := membership.Member{ID: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: uint64(i + 1)}, Status: membership.Up,
-			UpNumber: n}
+		at := peer.MustAddr(fmt.Sprintf("10.0.0.%d:1", i+1))
+		m := membership.Member{ID: peer.ID{Addr: at, Inc: 1}, Status: membership.Up, UpNumber: n}
 		if n == 0 {
 			m.Status = membership.Joining
 		}
@@ -46,7 +48,8 @@ func TestPopulationDecays(t *testing.T) {
 		c.pass(start + 11*time.Minute)
 		require.Equal(t, 1, c.members())
 		require.Equal(t, uint32(9), c.highest)
-		c.left()
+		c.left(peer.MustAddr("10.0.0.9:1"))
+		require.Equal(t, 2, c.members())
 		c.pass(start + time.Hour)
 		require.Equal(t, 1, c.members())
 	}
@@ -66,7 +69,8 @@ func TestTakeoverIsFixedAtTheLoss(t *testing.T) {
 	m.past.note(m.now, m.takeover(), m.blindTakeover(), all, few)
 	require.Len(t, m.past.losses, 3)
 	require.Equal(t, 40*time.Second, m.takeover(), "the removed count on")
-	m.past.population = population{present: 1}
+	m.past.population = population{}
+	m.past.population.note(nil, few)
 	require.Equal(t, 10*time.Second, m.takeover())
 	m.past.age(41*time.Second - 1)
 	require.Len(t, m.past.losses, 3)
@@ -86,10 +90,47 @@ func TestBlindTakeover(t *testing.T) {
 	require.Equal(t, 71*time.Second, m.past.blindUntil)
 
 	m.view = v
-	gone := func(inc uint64) peer.ID { return peer.ID{Addr: peer.MustAddr("10.0.0.2:1"), Inc: inc} }
+	gone := func(n int) peer.ID { return peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.1.%d:1", n)), Inc: 1} }
 	m.learn(past{Whole: true, Lost: []loss{{ID: gone(1), Age: 0}, {ID: gone(2), Age: 0, Settled: true}},
 		Roll: peer.SetOf(v.Members[1].ID)})
 	require.Zero(t, m.past.blindUntil)
 	require.Equal(t, 30*time.Second, m.takeover(), "those it is told of count")
 	require.Equal(t, 31*time.Second, m.past.losses[0].until)
+}
+
+// TestCrashLoopIsNoCrowd: who restarts again and again at one address counts once, so the next loss costs no more; as
+// many that come and go at addresses of their own count, for an owner may have known them all (MEM-10).
+func TestCrashLoopIsNoCrowd(t *testing.T) {
+	for _, loops := range []bool{true, false} {
+		var c population
+		old := numberedView(1, 2, 3)
+		c.note(nil, old)
+		for i := range 20 {
+			c.pass(time.Duration(i) * 10 * time.Second)
+			next := &membership.View{Members: slices.Clone(old.Members)}
+			id := &next.Members[2].ID
+			if id.Inc++; !loops {
+				id.Addr = peer.MustAddr(fmt.Sprintf("10.0.2.%d:1", i))
+			}
+			next.Members[2].UpNumber++
+			both := &membership.View{Members: append(slices.Clone(old.Members), next.Members[2])}
+			both.Members[2].Status = membership.Down
+			c.note(old, both)
+			if loops {
+				require.Equal(t, 3, c.members(), "the one that is gone and the one that comes")
+			}
+			c.note(both, next)
+			old = next
+		}
+		want := 3
+		if !loops {
+			want = 23
+		}
+		require.Equal(t, want, c.members())
+		last := &membership.View{Members: old.Members[:2]}
+		c.note(old, last)
+		require.Equal(t, want, c.members())
+		c.pass(15 * time.Minute)
+		require.Equal(t, 2, c.members())
+	}
 }

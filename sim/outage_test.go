@@ -16,6 +16,7 @@ type outage struct {
 	name        string // as the README's table has it
 	n           int
 	coordinator bool // the owner coordinates, too
+	loops       bool // another node has crashed and restarted ten times by then
 	fail        func(c *Cluster, owner int)
 }
 
@@ -27,6 +28,8 @@ var outages = []outage{
 	{name: "the owner stands still for 30 s", n: 3, fail: func(c *Cluster, owner int) { c.Pause(owner, 30*time.Second) }},
 	{name: "the coordinator is killed, which owns the entity too", n: 3, coordinator: true,
 		fail: func(c *Cluster, owner int) { c.Crash(owner) }},
+	{name: "the owner is killed, after another node has crashed ten times", n: 3, loops: true,
+		fail: func(c *Cluster, owner int) { c.Crash(owner) }},
 	{name: "the owner is killed in a cluster of ten", n: 10, fail: func(c *Cluster, owner int) { c.Crash(owner) }},
 }
 
@@ -36,6 +39,11 @@ func (o *outage) cost(t *testing.T, seed uint64) time.Duration {
 	c.Register(echo())
 	c.AwaitUp()
 	c.Advance(30 * time.Second)
+	for i := 0; o.loops && i < 10; i++ {
+		c.Restart(o.n - 1)
+		c.Advance(time.Second)
+		c.AwaitUp()
+	}
 	oldest, _ := c.View(0).Oldest("")
 	id, owner := "", -1
 	for i := 0; owner < 0; i++ {

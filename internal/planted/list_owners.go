@@ -4,6 +4,12 @@ package main
 
 var ownerBugs = []bug{
 	{
+		Name: "crash-loop-is-a-crowd", Package: "./shard", Run: "TestCrashLoopIsNoCrowd",
+		In:  "shard.population.members",
+		Old: "if !c.has(a) {",
+		New: "if c.has(a) || n > 0 {",
+	},
+	{
 		Name: "reign-waits-for-its-role-alone", Package: "./shard", Run: "TestReignWaitsForMembersOfOtherRoles",
 		In:  "shard.coordinator.unaccounted",
 		Old: "if !accounted(mb.ID) && !yield(mb.ID) {",
