@@ -107,6 +107,7 @@ const (
 	MoveHandedOver                    = shard.MoveHandedOver     // To has what the owner did not work off
 	MoveDone                          = shard.MoveDone           // it lives at To
 	MoveAborted                       = shard.MoveAborted        // it stays: somebody did not mark in time
+	StrategyFault                     = shard.StrategyFault      // the type's strategy is wrong, as Err says
 )
 
 // ShardEvents yields what happens in sharding from now on, on this node alone: to see all of it, read all nodes. It

@@ -27,6 +27,7 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
 	"github.com/kith-io/kith/shutdown"
 )
 
@@ -46,6 +47,17 @@ type (
 	Restart = entity.Restart
 	// StopReason is why Handler.Stop is called (Context.StopReason).
 	StopReason = entity.StopReason
+	// ShardStrategy decides which node gets a shard and which shards move for balance (Type.Strategy); package
+	// shard/strategy says how to write one, and package shard/strategytest holds the suite that it has to pass.
+	ShardStrategy = strategy.Strategy
+	// LeastShards gives every node as many shards: the default.
+	LeastShards = strategy.LeastShards
+	// LoadAware gives every node as much load, as measured where the shards run.
+	LoadAware = strategy.LoadAware
+	// ConsistentHash gives each shard the home that follows from its number and from who hosts.
+	ConsistentHash = strategy.ConsistentHash
+	// External leaves shards where they were moved by hand, or to where it was told; make one with strategy.NewExternal.
+	External = strategy.External
 	// Incident is something that operators want to know about a handler: a panic, a slow call.
 	Incident = entity.Incident
 	// IncidentKind says what an Incident is about.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith/internal/enum"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
 )
 
 // Mode is how the handlers of a type are executed.
@@ -134,6 +135,11 @@ type Type struct {
 	Role string
 	// Mode is how handlers are executed; the zero value is Blocking.
 	Mode Mode
+	// Strategy decides which node gets a shard without a home, and which shards move for balance; nil is
+	// strategy.LeastShards with its defaults. That of the node that coordinates the type counts, the oldest in its role:
+	// nodes that differ go by one after the other. It is asked under guard (strategy.Check). Give each node a value of its
+	// own: it is asked from a goroutine of the node.
+	Strategy strategy.Strategy
 	// New makes the entity when its first message comes. id is the type's own copy and may be kept; f is the fence of
 	// the ownership under which it lives, to be given to every store that it writes to.
 	New func(id string, f route.Fence) Handler

@@ -47,7 +47,7 @@ func (w *world) admitAs(role string) *testNode {
 
 // register registers a type and returns the error.
 func (n *testNode) register(s Settings) error {
-	err := n.m.Do(n.w.now, RegisterCommand{s})
+	err := n.m.Do(n.w.now, RegisterCommand{Settings: s})
 	n.collect()
 	return err
 }
@@ -341,7 +341,7 @@ func TestTypesBeyondTheBound(t *testing.T) {
 	small.m.cfg.MaxTypes = 2
 	types := []Settings{{Name: "a", Shards: 2}, {Name: "b", Shards: 2}, {Name: "c", Shards: 2}}
 	for _, s := range types {
-		w.nodes[1].do(RegisterCommand{s})
+		w.nodes[1].do(RegisterCommand{Settings: s})
 		w.flow()
 		w.nodes[1].want(s, all(s)...)
 		w.pass(time.Second)

@@ -1,77 +1,144 @@
-// Allocation: the least-shard strategy, as pure functions (SHD-6).
+// Allocation: which region gets a shard, and which shards move for balance, as the type's strategy says (SHD-6).
 
 package shard
 
 import (
 	"cmp"
+	"errors"
+	"slices"
+	"time"
 
-	"github.com/kith-io/kith/membership"
-	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard/strategy"
 )
 
-// Limits of one round of rebalancing: shards, and the part of all shards in percent.
-const (
-	rebalanceAbsolute = 20
-	rebalancePercent  = 10
-)
+// faultPause is how long nothing is told of further faults of a type's strategy after one was: they are counted.
+const faultPause = time.Second
 
-// load is one region and how many shards it has.
-type load struct {
-	owner   *client
-	id      peer.ID
-	leaving bool // gives its shards back, or is leaving the cluster
-	shards  int
+// placing asks a type's strategy on behalf of its coordinator. Whatever the strategy answers passes the guard first.
+// What is wrong is counted and told of, and disturbs nothing else: a shard gets its home by LeastShards then, and a
+// round moves nothing.
+type placing struct {
+	c      *coordinator
+	at     time.Duration // when balance is looked at next; 0: not yet
+	moved  time.Duration // when a move ended last; 0: none has
+	untold int           // faults since the last that was told
+	quiet  time.Duration // until then none is told
+	plain  *strategy.Checked
 }
 
-// suits orders regions by how well they suit a further shard, best first: staying before leaving, then fewer shards,
-// then the identity, so that the order is total.
-func (l load) suits(o load) int {
-	if l.leaving != o.leaving {
-		if o.leaving {
-			return -1
+// registered returns the strategy of the type as it is registered on this node, and false where the type is not, or
+// not under the settings of this reign.
+func (p *placing) registered() (s strategy.Strategy, ok bool) {
+	t := p.c.t
+	if t.region.idle() || t.region.settings != p.c.settings {
+		return nil, false
+	}
+	return t.strategy, true
+}
+
+// guard returns the strategy under guard.
+func (p *placing) guard() *strategy.Checked {
+	s, ok := p.registered()
+	switch t := p.c.t; {
+	case ok && t.guard == nil:
+		t.guard = strategy.Check(s)
+		return t.guard
+	case ok:
+		return t.guard
+	case p.plain == nil:
+		p.plain = strategy.Check(nil)
+	}
+	return p.plain
+}
+
+// regions is what a strategy is shown to allocate, but for moves: it costs nothing by the shard. Regions that own
+// nothing, and may be given nothing by their own word, are left out. One that has not promised to this reign may be
+// given nothing either.
+func (p *placing) regions() *strategy.View {
+	c, m := p.c, p.c.m
+	v := &strategy.View{Now: m.now, Shards: c.settings.Shards, Limit: m.cfg.MaxMoves, Moved: p.moved,
+		Hold: strategy.HoldOf(m.view.Members, m.view.Unreachable)}
+	if word, ok := m.view.MetadataValue(PauseKey); ok && len(word) > 0 {
+		v.Hold |= strategy.Paused
+	}
+	for _, cl := range c.clients { // sorted by identity
+		if mb, in := m.view.Member(cl.id); in && (cl.hosts || cl.owns.Len() > 0) {
+			v.Regions = append(v.Regions, strategy.Region{ID: cl.id, Status: mb.Status, AppVersion: mb.AppVersion,
+				Unreachable: !m.view.Reachable(cl.id), Count: cl.owns.Len(),
+				Draining: cl.drains || !cl.hosts || !cl.full() || m.past.leaveNotices.Has(cl.id)})
 		}
-		return 1
 	}
-	return cmp.Or(cmp.Compare(l.shards, o.shards), l.id.Compare(o.id))
+	return v
 }
 
-// mostSuitable returns the region that a shard is given to. The list is not empty.
-func mostSuitable(loads []load) *load {
-	best := &loads[0]
-	for i := range loads {
-		if loads[i].suits(*best) < 0 {
-			best = &loads[i]
+// list completes a view with the shards of each region, in the order of their fences, which is that of allocation: once
+// over all shards, for a rebalance alone.
+func (p *placing) list(v *strategy.View) *strategy.View {
+	for _, cl := range p.c.clients {
+		r := v.Region(cl.id)
+		if r == nil {
+			continue
+		}
+		owned := make([]held, 0, r.Count)
+		for s := range cl.owns.All {
+			owned = append(owned, held{s, p.c.records.Peek(s).fence})
+		}
+		slices.SortFunc(owned, func(a, b held) int {
+			return cmp.Or(a.Fence.Compare(b.Fence), cmp.Compare(a.Shard, b.Shard))
+		})
+		r.Shards = make([]route.ShardID, len(owned))
+		for i := range owned {
+			r.Shards[i] = owned[i].Shard
 		}
 	}
-	return best
+	return v
 }
 
-// isEven reports whether no region has two shards more than another, so that the default strategy would move none.
-func isEven(loads []load) bool {
-	if len(loads) == 0 {
-		return true
+// even reports whether a round of the default strategy would move nothing because no region has two shards more than
+// another, which is seen without a list of the shards.
+func (p *placing) even(v *strategy.View) bool {
+	s, _ := p.registered()
+	if _, least := s.(strategy.LeastShards); s != nil && !least {
+		return false
 	}
-	few, many := loads[0].shards, loads[0].shards
-	for _, l := range loads {
-		few, many = min(few, l.shards), max(many, l.shards)
+	few, many := 1<<31, 0
+	for i := range v.Regions {
+		if r := &v.Regions[i]; r.Eligible() {
+			few, many = min(few, r.Count), max(many, r.Count)
+		}
 	}
 	return many-few < 2
 }
 
-// rebalance returns the shards that one round would move, by the default strategy. owned holds the shards of each
-// region of loads in the order of their allocation: Stats tells how many would be.
-func rebalance(loads []load, owned [][]route.ShardID, absolute, percent int) (shards []route.ShardID) {
-	v := strategy.View{Limit: route.MaxShards}
-	for i := range loads {
-		v.Regions = append(v.Regions, strategy.Region{ID: loads[i].id, Status: membership.Up, Draining: loads[i].leaving,
-			Count: len(owned[i]), Shards: owned[i]})
+// choose returns the region that a shard without a home, or one that leaves its home, is to get; nil when there is
+// none. The caller notes in the view what becomes of it.
+func (p *placing) choose(v *strategy.View, s route.ShardID) (*strategy.Region, *client) {
+	id, err := p.guard().Allocate(v, s)
+	if p.note(err) {
+		p.c.m.placed.Fallbacks++
 	}
-	least := strategy.LeastShards{Absolute: absolute, Percent: percent}
-	moves, _ := least.Rebalance(&v) // it never fails
-	for _, m := range moves {
-		shards = append(shards, m.Shard)
+	i, known := p.c.find(id)
+	if !known {
+		return nil, nil
 	}
-	return shards
+	return v.Region(id), p.c.clients[i]
 }
+
+// note counts a fault and tells of it, and reports whether there was one.
+func (p *placing) note(err error) bool {
+	var fault *strategy.FaultError
+	if !errors.As(err, &fault) {
+		return false
+	}
+	c, m := p.c, p.c.m
+	p.untold++
+	m.placed.Faults++
+	if m.now >= p.quiet {
+		m.event(Event{Kind: StrategyFault, Type: c.t.id, Term: c.term, Home: m.self, Shards: p.untold, Err: err})
+		p.untold, p.quiet = 0, m.now+faultPause
+	}
+	return true
+}
+
+func anyEligible(r strategy.Region) bool { return r.Eligible() }

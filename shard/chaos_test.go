@@ -79,7 +79,7 @@ func (w *world) act(t *rapid.T, s Settings) {
 			n.confirm()
 		}
 	case k < 92 && len(w.nodes) < 9 && w.steady() > 0:
-		w.join("r").do(RegisterCommand{s})
+		w.join("r").do(RegisterCommand{Settings: s})
 	case k < 94 && w.steady() > 2:
 		if n := w.pick(t, (*testNode).well); n != nil {
 			n.do(LeaveCommand{})
@@ -123,7 +123,7 @@ func TestChaos(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := startWorld(t, rapid.IntRange(1, 4).Draw(t, "nodes"), "r")
 		for _, n := range w.nodes {
-			n.do(RegisterCommand{s})
+			n.do(RegisterCommand{Settings: s})
 		}
 		for range rapid.IntRange(50, 400).Draw(t, "steps") {
 			w.act(t, s)
@@ -155,7 +155,7 @@ func TestChaosOfEarlyLeavers(t *testing.T) {
 			w.publish()
 			w.promote()
 			w.publish()
-			n.do(RegisterCommand{s})
+			n.do(RegisterCommand{Settings: s})
 		}
 		for _, n := range w.nodes[:elders] {
 			for range rapid.IntRange(0, 30).Draw(t, "steps") {

@@ -233,7 +233,7 @@ func FuzzHandle(f *testing.F) {
 		w := startWorld(t, 3)
 		n := w.nodes[2]
 		if registered {
-			n.do(RegisterCommand{orders})
+			n.do(RegisterCommand{Settings: orders})
 		}
 		before := spent.Bytes()
 		defer func() { spent.Within(t, before, 64*len(body)) }()

@@ -26,7 +26,7 @@ import (
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
-	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -302,42 +302,18 @@ func (c *coordinator) serve() {
 		return
 	}
 	c.moves.serve()
-	var loads []load
+	var v *strategy.View // one for all of them
 	for s := range c.pending.All {
 		if c.records.Peek(s).phase != free {
 			continue
 		}
-		if loads == nil {
-			if loads = c.loads(); len(loads) == 0 {
+		if v == nil {
+			if v = c.moves.view(); !slices.ContainsFunc(v.Regions, anyEligible) {
 				return
 			}
 		}
-		c.allocate(s, loads)
+		c.moves.settle(v, s)
 	}
-}
-
-// loads lists who may be given shards: registered as host, reported in this reign, Up (or so until a full shutdown
-// began: new entities still find a home), reachable, not giving back.
-func (c *coordinator) loads() []load {
-	var list []load
-	coming := map[peer.ID]int{}
-	for _, n := range c.moves.under { // counts only: the order does not show
-		coming[n.to]++
-	}
-	for _, p := range c.clients {
-		mb, ok := c.m.view.Member(p.id)
-		if ok && mb.Status.Working() && p.hosts && p.full() && !p.drains && c.m.view.Reachable(p.id) &&
-			!c.m.past.leaveNotices.Has(p.id) {
-			list = append(list, load{owner: p, id: p.id, shards: p.owns.Len() + coming[p.id]})
-		}
-	}
-	return list
-}
-
-func (c *coordinator) allocate(s route.ShardID, loads []load) {
-	l := mostSuitable(loads)
-	l.shards++
-	c.moves.give(s, l.owner)
 }
 
 // tellWaits tells of each lost member whose shards, or what it may have had, must wait for its takeover time: once in a

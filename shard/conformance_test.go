@@ -25,14 +25,14 @@ func TestConformanceFirstRegion(t *testing.T) {
 	w.publish()
 	w.promote()
 	w.publish()
-	asker.do(RegisterCommand{letters})
+	asker.do(RegisterCommand{Settings: letters})
 	asker.want(letters, 1)
 	w.pass(5 * time.Second)
 	require.Equal(t, RouteUnknown, asker.route(letters, 1).State)
 	require.Zero(t, count(boss.events, ShardAllocated))
 	require.Zero(t, w.mails[wire.KindHomes]+w.mails[wire.KindHomesSince]+w.mails[wire.KindHostShards])
 
-	r1.do(RegisterCommand{letters})
+	r1.do(RegisterCommand{Settings: letters})
 	var order []wire.Kind
 	for deadline := w.now + 5*time.Second; w.now < deadline; {
 		for len(w.queue) > 0 {
@@ -65,7 +65,7 @@ func TestConformanceAllocationIsBlocked(t *testing.T) {
 	w.publish()
 	w.promote()
 	w.publish()
-	asker.do(RegisterCommand{letters})
+	asker.do(RegisterCommand{Settings: letters})
 	w.pass(time.Second)
 	boss.want(letters, 2, 3)
 	blocked := w.hold(wire.KindHostShards)
@@ -93,10 +93,10 @@ func TestConformanceAllocationIsBlocked(t *testing.T) {
 func TestConformanceOnlyWhoIsUpHosts(t *testing.T) {
 	w := startWorld(t, 1, "r")
 	boss := w.nodes[0]
-	boss.do(RegisterCommand{letters})
+	boss.do(RegisterCommand{Settings: letters})
 	joining := w.join("r")
 	w.publish()
-	joining.do(RegisterCommand{letters})
+	joining.do(RegisterCommand{Settings: letters})
 	w.pass(time.Second)
 	boss.want(letters, 0, 1)
 	w.pass(time.Second)

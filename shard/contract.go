@@ -1,5 +1,8 @@
 // The shapes that others see of the sharding machine: settings, commands that go in, effects that come out.
 
+// Package shard is the machine of sharding on one node: for every type a region, which knows where shards live, and on
+// the oldest member of the type's role the coordinator, which decides it. Owners hold the truth: see coordinator.go.
+// It is pure: see the five verbs in ARCHITECTURE.md.
 package shard
 
 import (
@@ -10,6 +13,7 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
 )
 
 // Settings is what all nodes must agree on about a type.
@@ -32,7 +36,15 @@ type ViewCommand struct{ View *membership.View }
 
 // RegisterCommand makes a type known on this node: it hosts shards when this member has the type's role, and routes in
 // any case. One that was refused may be registered again. Errors: ErrTypeExists, ErrHashCollision, ErrSettingsDiffer.
-type RegisterCommand struct{ Settings Settings }
+type RegisterCommand struct {
+	Settings Settings
+	// Strategy decides which region gets a shard, and what moves for balance, while this node coordinates the type; nil is
+	// strategy.LeastShards. It is asked under guard (strategy.Check) and belongs to the machine. Nodes may differ in it.
+	Strategy strategy.Strategy
+}
+
+// PauseKey is the key of the cluster's metadata that pauses rebalancing of all types while it has a value.
+const PauseKey = "kith.rebalancing-paused"
 
 // WantCommand asks for the homes of shards whose route is unknown here. Repeating it is harmless.
 type WantCommand struct {
@@ -236,12 +248,17 @@ const (
 	MoveHandedOver EventKind = 10 // To has what was not worked off
 	MoveDone       EventKind = 11 // it lives at To
 	MoveAborted    EventKind = 12 // it stays at Home: somebody did not mark in time
+
+	// StrategyFault: the type's strategy failed, panicked or answered what cannot be, Shards times since the last such
+	// event, and Err says what the last one was. Shards got their homes by LeastShards then; of a round nothing moved.
+	StrategyFault EventKind = 13
 )
 
 var eventNames = []string{CoordinatorStarted: "coordinator-started", CoordinatorReady: "coordinator-ready",
 	CoordinatorStopped: "coordinator-stopped", ShardAllocated: "shard-allocated", ShardReleased: "shard-released",
 	StaleRefused: "stale-refused", ShardsWait: "shards-wait", MoveBegan: "move-began", MoveMarked: "move-marked",
-	MoveHandedOver: "move-handed-over", MoveDone: "move-done", MoveAborted: "move-aborted"}
+	MoveHandedOver: "move-handed-over", MoveDone: "move-done", MoveAborted: "move-aborted",
+	StrategyFault: "strategy-fault"}
 
 // String names the kind.
 func (k EventKind) String() string { return enum.Name(eventNames, k, "event") }
@@ -270,4 +287,6 @@ type Event struct {
 	// Of moves.
 	To     peer.ID
 	Number Number
+
+	Err error // of StrategyFault: a *strategy.FaultError
 }

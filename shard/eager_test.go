@@ -77,7 +77,7 @@ func TestEagerTypeWaitsForAHost(t *testing.T) {
 	w.publish()
 	w.pass(5 * time.Second)
 	require.Empty(t, host.hosted, "it has not registered the type")
-	host.do(RegisterCommand{s})
+	host.do(RegisterCommand{Settings: s})
 	host.do(EagerCommand{s.ID()})
 	w.pass(5 * time.Second)
 	require.Len(t, host.hosted, 5)
@@ -87,16 +87,16 @@ func TestEagerTypeWaitsForAHost(t *testing.T) {
 // TestEagerTypeThatIsRefused wants nothing, and can be registered again.
 func TestEagerTypeThatIsRefused(t *testing.T) {
 	w := startWorld(t, 2)
-	w.nodes[0].do(RegisterCommand{orders})
+	w.nodes[0].do(RegisterCommand{Settings: orders})
 	w.nodes[0].do(EagerCommand{orders.ID()})
 	other := Settings{Name: orders.Name, Shards: 7}
 	w.queue = nil // the second has not heard of it
-	w.nodes[1].do(RegisterCommand{other})
+	w.nodes[1].do(RegisterCommand{Settings: other})
 	w.nodes[1].do(EagerCommand{orders.ID()})
 	w.pass(5 * time.Second)
 	require.Len(t, w.nodes[1].refused, 1)
 	require.Zero(t, w.nodes[1].m.types[orders.ID()].region.wanted.Len())
-	w.nodes[1].do(RegisterCommand{orders})
+	w.nodes[1].do(RegisterCommand{Settings: orders})
 	w.nodes[1].do(EagerCommand{orders.ID()})
 	w.pass(5 * time.Second)
 	w.known(orders)

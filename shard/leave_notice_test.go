@@ -85,7 +85,7 @@ func TestLeaveNoticeTellsOfEarlierLosses(t *testing.T) {
 		w.publish()
 		w.pass(8 * time.Second)
 		next := w.admit()
-		next.do(RegisterCommand{orders})
+		next.do(RegisterCommand{Settings: orders})
 		w.pass(time.Second)
 		old := w.nodes[0]
 		old.do(LeaveCommand{})

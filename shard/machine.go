@@ -11,6 +11,7 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
 )
 
 // ErrNonsense is wrapped by errors of Handle for mail that is well-formed and cannot be true: a shard beyond the type's
@@ -38,6 +39,7 @@ type Machine struct {
 	ignored uint64
 	stale   uint64
 	full    uint64
+	placed  Placing
 }
 
 // typ is everything this node knows of one type. It exists once the type is registered here or a coordinator has asked
@@ -50,6 +52,15 @@ type typ struct {
 	region  *region       // nil while the type is not registered here
 	coord   *coordinator  // nil while another node coordinates
 	rest    time.Duration // no reign begins before: the last one was contradicted
+
+	strategy strategy.Strategy // as the type was registered here
+	guard    *strategy.Checked // around it, once it is asked
+}
+
+// Placing are the totals of the strategies of all types that this node coordinated.
+type Placing struct {
+	Faults    uint64 // answers that were refused, see strategy.Fault
+	Fallbacks uint64 // shards that were given a region by LeastShards because of one
 }
 
 // promise is what the last report promised: to refuse every order of a lower term, of the same term from another

@@ -11,6 +11,7 @@
 package shard
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -28,7 +30,7 @@ type moves struct {
 	under map[route.ShardID]*move
 	heirs map[route.ShardID]heir
 
-	balanceAt time.Duration // when balance is looked at next; 0: not yet
+	placing placing
 }
 
 // move is one that is under way: its record is moving.
@@ -51,42 +53,7 @@ type heir struct {
 }
 
 func newMoves(c *coordinator) *moves {
-	return &moves{c: c, under: map[route.ShardID]*move{}, heirs: map[route.ShardID]heir{}}
-}
-
-// beginMove carries out a MoveCommand.
-func beginMove(m *Machine, cmd MoveCommand) error {
-	t := m.types[cmd.Type]
-	if t == nil {
-		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(cmd.Type))
-	}
-	c := t.coord
-	if c == nil || !c.ready {
-		return ErrNotCoordinator
-	}
-	if uint32(cmd.Shard) >= c.settings.Shards {
-		return fmt.Errorf("%w: shard %d of %d", ErrBadCommand, cmd.Shard, c.settings.Shards)
-	}
-	mv, r := c.moves, c.records.Peek(cmd.Shard)
-	switch {
-	case r.phase == moving:
-		return fmt.Errorf("%w: shard %d", ErrMoves, cmd.Shard)
-	case r.phase != alive:
-		return fmt.Errorf("%w: shard %d", ErrNoHome, cmd.Shard)
-	case r.home.id == cmd.To:
-		return fmt.Errorf("%w: shard %d at %s", ErrAtHome, cmd.Shard, cmd.To)
-	}
-	if _, in := m.view.Member(cmd.To); !in {
-		return fmt.Errorf("%w: %s", ErrUnknownNode, cmd.To)
-	}
-	if err := mv.allowed(); err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(c.loads(), func(l load) bool { return l.id == cmd.To }) {
-		return fmt.Errorf("%w: %s", ErrIneligible, cmd.To)
-	}
-	mv.begin(cmd.Shard, cmd.To)
-	return nil
+	return &moves{c: c, under: map[route.ShardID]*move{}, heirs: map[route.ShardID]heir{}, placing: placing{c: c}}
 }
 
 // allowed reports whether a move may begin now.
@@ -188,7 +155,7 @@ func (mv *moves) aborted(from peer.ID, list []placed) {
 			continue
 		}
 		mv.event(MoveAborted, e.Shard, from, n)
-		delete(mv.under, e.Shard)
+		mv.over(e.Shard)
 		c.confirm(e.Shard)
 		if r.home.drains {
 			c.haltShard(e.Shard)
@@ -245,9 +212,9 @@ func (mv *moves) released(s route.ShardID, r record, stopped bool) {
 	}
 	if n != nil {
 		h.seq, h.from, h.began = n.seq, r.home.id, n.began
+		mv.over(s)
 	}
 	h.fence = maxFence(h.fence, r.fence)
-	delete(mv.under, s)
 	mv.heirs[s] = h
 }
 
@@ -256,6 +223,7 @@ func (mv *moves) confirmed(s route.ShardID) {
 	if h, is := mv.heirs[s]; is {
 		delete(mv.heirs, s)
 		if h.seq != 0 {
+			mv.placing.moved = mv.c.m.now
 			mv.event(MoveDone, s, h.from, &move{seq: h.seq, to: mv.c.records.Peek(s).home.id})
 		}
 	}
@@ -267,28 +235,67 @@ func (mv *moves) serve() {
 	if len(mv.heirs) == 0 {
 		return
 	}
-	loads := c.loads()
+	v := mv.view()
 	for _, s := range slices.Sorted(maps.Keys(mv.heirs)) {
 		if c.records.Peek(s).phase != free {
 			continue
 		}
 		h := mv.heirs[s]
-		at := slices.IndexFunc(loads, func(l load) bool { return l.id == h.id })
+		to := v.Region(h.id)
 		switch i, known := c.find(h.id); {
-		case h.keeps && known && c.m.live(h.id) && c.clients[i].full() && !c.m.past.leaveNotices.Has(h.id):
+		case h.keeps && known && c.m.live(h.id) && c.clients[i].full() && !c.m.past.leaveNotices.Has(h.id),
+			known && to != nil && to.Eligible():
 			c.moves.give(s, c.clients[i])
-		case at >= 0:
-			c.moves.give(s, loads[at].owner)
-			loads[at].shards++
+			if to != nil {
+				to.Count++
+			}
 		case h.keeps && c.m.met(h.id): // it is Down, and gone in a moment
-		case len(loads) > 0:
-			c.allocate(s, loads)
+		default:
+			mv.settle(v, s)
 		}
 		if r := c.records.Peek(s); r.phase == starting {
 			h.given = r.fence
 			mv.heirs[s] = h
 		}
 	}
+}
+
+// settle gives a free shard to the region that the strategy chooses, if there is one.
+func (mv *moves) settle(v *strategy.View, s route.ShardID) {
+	if to, p := mv.placing.choose(v, s); p != nil {
+		to.Count++
+		mv.give(s, p)
+	}
+}
+
+// view is what a strategy is shown to allocate.
+func (mv *moves) view() *strategy.View {
+	v := mv.placing.regions()
+	if mv.c.m.confirm.held || mv.c.early() {
+		v.Hold |= strategy.Unstable
+	}
+	for _, s := range slices.Sorted(maps.Keys(mv.under)) {
+		n := mv.under[s]
+		v.Moving = append(v.Moving, strategy.Move{Shard: s, From: mv.c.records.Peek(s).home.id, To: n.to})
+		if to := v.Region(n.to); to != nil {
+			to.Coming++
+		}
+	}
+	return v
+}
+
+// next returns when balance is looked at next, zero for never.
+func (mv *moves) next() time.Duration {
+	if !mv.c.ready || mv.c.m.cfg.RebalanceInterval < 0 {
+		return 0
+	}
+	return max(mv.placing.at, 1) // at once the first time
+}
+
+// over ends a move, however it ended.
+func (mv *moves) over(s route.ShardID) {
+	delete(mv.under, s)
+	mv.placing.moved = mv.c.m.now
 }
 
 // give orders a member to host a shard that is free.
@@ -323,7 +330,7 @@ func (mv *moves) drain(p *client) {
 	if p.owns.Len() == p.open.Len()-p.starts || !c.m.live(p.id) {
 		return // it has nothing but what stops or moves already, or is lost
 	}
-	loads := c.loads()
+	v := mv.view()
 	for s := range p.owns.All {
 		r := c.records.Peek(s)
 		if r.phase != alive && r.phase != starting {
@@ -332,7 +339,7 @@ func (mv *moves) drain(p *client) {
 		if h, is := mv.heirs[s]; is && h.given == r.fence {
 			continue // it has what is left of the shard, and lets it go when it has begun
 		}
-		if len(loads) == 0 || r.phase == starting {
+		if r.phase == starting || !slices.ContainsFunc(v.Regions, anyEligible) {
 			c.haltShard(s)
 			continue
 		}
@@ -343,9 +350,17 @@ func (mv *moves) drain(p *client) {
 			c.haltShard(s)
 			continue
 		}
-		l := mostSuitable(loads)
-		l.shards++
-		mv.begin(s, l.id)
+		to, _ := mv.placing.choose(v, s)
+		if to == nil {
+			c.haltShard(s) // the strategy wants it to wait
+			continue
+		}
+		mv.begin(s, to.ID)
+		to.Coming++
+		at, _ := slices.BinarySearchFunc(v.Moving, s, func(m strategy.Move, s route.ShardID) int {
+			return cmp.Compare(m.Shard, s)
+		})
+		v.Moving = slices.Insert(v.Moving, at, strategy.Move{Shard: s, From: p.id, To: to.ID})
 	}
 }
 

@@ -498,7 +498,7 @@ func TestHomesOfANewReignUnderTheSameTerm(t *testing.T) {
 	typ := boss.m.types[orders.ID()]
 	boss.m.endCoordinator(typ)
 	boss.m.reign(typ, orders, n.Term)
-	boss.do(RegisterCommand{Settings{Name: "other", Shards: 1}}) // ends the verb
+	boss.do(RegisterCommand{Settings: Settings{Name: "other", Shards: 1}}) // ends the verb
 	next.want(orders, s)
 	w.pass(5 * time.Second)
 	require.Equal(t, RouteRemote, next.route(orders, s).State)
@@ -515,7 +515,7 @@ func TestMovesAreHeardBeforeAPromise(t *testing.T) {
 	w.publish()
 	w.promote()
 	w.publish()
-	late.do(RegisterCommand{orders})
+	late.do(RegisterCommand{Settings: orders})
 	late.want(orders, s)
 	w.hold(wire.KindReportWanted)
 	w.queue = append(w.queue, segment{late.id, boss.id, wire.KindAskHomes, ask{at(1), []route.ShardID{s}}.append(nil)})
@@ -625,7 +625,7 @@ func TestRebalanceGivesALateMemberItsShare(t *testing.T) {
 	w.publish()
 	w.promote()
 	w.publish()
-	late.do(RegisterCommand{orders})
+	late.do(RegisterCommand{Settings: orders})
 	ill := w.join()
 	w.set(ill.id, membership.Down)
 	w.publish()
@@ -688,7 +688,7 @@ func TestChaosOfMoves(t *testing.T) {
 		x := w.traffic
 		crashes := rapid.Bool().Draw(t, "crashes")
 		for _, n := range w.nodes {
-			n.do(RegisterCommand{s})
+			n.do(RegisterCommand{Settings: s})
 			n.want(s, all(s)...)
 		}
 		w.flow()

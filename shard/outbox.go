@@ -50,9 +50,7 @@ func (c *coordinator) tick() {
 // next returns the earliest repetition that is due.
 func (c *coordinator) next() time.Duration {
 	var d least
-	if c.ready && c.m.cfg.RebalanceInterval > 0 {
-		d.add(max(c.moves.balanceAt, 1)) // at once the first time
-	}
+	d.add(c.moves.next())
 	for _, p := range c.clients {
 		d.add(p.retry.at)
 	}
@@ -165,26 +163,27 @@ func (c *coordinator) sendHomes(p *client, shards []route.ShardID) {
 	}
 }
 
-// balance begins the moves of one round, at most once in an interval and when the last round is over. Nothing moves for
-// the sake of balance while moves are not allowed for another reason.
+// balance begins the moves of one round, at most once in an interval. Nothing moves for the sake of balance while moves
+// are not allowed for another reason.
 func (mv *moves) balance() {
-	c := mv.c
-	wait := c.m.cfg.RebalanceInterval
-	if wait < 0 || !c.ready || mv.balanceAt != 0 && c.m.now < mv.balanceAt {
+	c, m, p := mv.c, mv.c.m, &mv.placing
+	wait := m.cfg.RebalanceInterval
+	if wait < 0 || !c.ready || p.at != 0 && m.now < p.at {
 		return
 	}
-	first := mv.balanceAt == 0
+	first := p.at == 0
 	// In step with other types, so that a node that coordinates thousands wakes up for all of them a few times.
 	step := max(wait/4, 1)
-	mv.balanceAt = (c.m.now + wait + step - 1) / step * step
-	if first || len(mv.under) > 0 || mv.allowed() != nil {
+	p.at = (m.now + wait + step - 1) / step * step
+	if first || mv.allowed() != nil {
 		return
 	}
-	if isEven(c.loads()) {
-		return // the view below takes each shard into its hand
+	v := mv.view()
+	if v.Holds() != 0 || p.even(v) {
+		return
 	}
-	least := strategy.LeastShards{Absolute: rebalanceAbsolute, Percent: rebalancePercent}
-	list, _ := least.Rebalance(mv.view()) // it never fails
+	list, err := p.guard().Rebalance(p.list(v))
+	p.note(err)
 	for _, n := range list {
 		r := c.records.Peek(n.Shard)
 		if r.phase == alive && r.home.id == n.From && mv.allowed() == nil {
@@ -193,16 +192,13 @@ func (mv *moves) balance() {
 	}
 }
 
-// view is what a strategy is shown.
-func (mv *moves) view() *strategy.View {
-	c := mv.c
-	v := &strategy.View{Now: c.m.now, Shards: c.settings.Shards, Limit: c.m.cfg.MaxMoves}
-	hosts := c.loads()
-	owned := c.ownedBy(hosts)
-	for i, l := range hosts { // sorted as clients are
-		mb, _ := c.m.view.Member(l.id)
-		v.Regions = append(v.Regions, strategy.Region{ID: l.id, Status: mb.Status, AppVersion: mb.AppVersion,
-			Draining: l.leaving, Count: len(owned[i]), Shards: owned[i]})
+// round returns how many shards a round would move now, and why none does. It counts nothing.
+func (mv *moves) round() (moves int, held strategy.Hold) {
+	v := mv.view()
+	if held = v.Holds(); held != 0 {
+		return 0, held
 	}
-	return v
+	s, _ := mv.placing.registered()
+	list, _ := strategy.Check(s).Rebalance(mv.placing.list(v))
+	return len(list), 0
 }

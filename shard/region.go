@@ -119,7 +119,8 @@ func (g *region) next() time.Duration {
 
 // register makes a type known on this node. One that was refused may be registered again, with the same settings or
 // others: those of the cluster may have changed.
-func (m *Machine) register(s Settings) error {
+func (m *Machine) register(c RegisterCommand) error {
+	s := c.Settings
 	if err := s.Validate(); err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func (m *Machine) register(s Settings) error {
 	if t.region != nil {
 		g.outlive(t.region)
 	}
-	t.region = g
+	t.region, t.strategy, t.guard = g, c.Strategy, nil
 	m.retarget(t)
 	return nil
 }

@@ -76,7 +76,7 @@ func TestEqualTermOfAnotherIncarnationIsRefused(t *testing.T) {
 // An order under a term that this node never promised is not carried out.
 func TestOrderWithoutPromiseIsRefused(t *testing.T) {
 	w := startWorld(t, 2)
-	w.nodes[1].do(RegisterCommand{orders})
+	w.nodes[1].do(RegisterCommand{Settings: orders})
 	w.queue = nil
 	require.NoError(t, w.inject(w.nodes[0], w.nodes[1], one(wire.KindHostShards, 1, 4, fence(1, 7))))
 	require.Empty(t, w.nodes[1].hosted)
@@ -170,9 +170,9 @@ func TestRefusedRoute(t *testing.T) {
 // Settings that differ are refused naming both values, on the node that came later.
 func TestSettingsMismatch(t *testing.T) {
 	w := startWorld(t, 2)
-	w.nodes[0].do(RegisterCommand{orders})
+	w.nodes[0].do(RegisterCommand{Settings: orders})
 	other := Settings{Name: orders.Name, Shards: 31}
-	w.nodes[1].do(RegisterCommand{other})
+	w.nodes[1].do(RegisterCommand{Settings: other})
 	w.pass(3 * time.Second)
 	require.Len(t, w.nodes[1].refused, 1)
 	err := w.nodes[1].refused[0].Err
@@ -189,10 +189,10 @@ func TestSettingsMismatch(t *testing.T) {
 // Owners hold the truth about settings too: a coordinator with others gives way to what an owner reports.
 func TestCoordinatorWithOtherSettingsGivesWayToOwners(t *testing.T) {
 	w := startWorld(t, 3)
-	w.nodes[1].do(RegisterCommand{Settings{Name: orders.Name, Shards: 300}})
+	w.nodes[1].do(RegisterCommand{Settings: Settings{Name: orders.Name, Shards: 300}})
 	w.queue = nil
-	w.nodes[0].do(RegisterCommand{orders})
-	w.nodes[2].do(RegisterCommand{orders})
+	w.nodes[0].do(RegisterCommand{Settings: orders})
+	w.nodes[2].do(RegisterCommand{Settings: orders})
 	w.flow()
 	w.nodes[2].want(orders, all(orders)...)
 	w.pass(time.Second)
@@ -219,18 +219,19 @@ func (r *Reign) Settings(n *testNode) Settings { return n.m.types[orders.ID()].c
 func TestRegisterErrors(t *testing.T) {
 	w := startWorld(t, 1)
 	m := w.nodes[0].m
-	require.NoError(t, m.Do(w.now, RegisterCommand{orders}))
-	require.ErrorIs(t, m.Do(w.now, RegisterCommand{orders}), ErrTypeExists)
-	require.ErrorIs(t, m.Do(w.now, RegisterCommand{Settings{Name: "", Shards: 1}}), ErrBadSettings)
-	require.ErrorIs(t, m.Do(w.now, RegisterCommand{Settings{Name: "a"}}), ErrBadSettings)
-	require.ErrorIs(t, m.Do(w.now, RegisterCommand{Settings{Name: "a", Shards: route.MaxShards + 1}}), ErrBadSettings)
+	require.NoError(t, m.Do(w.now, RegisterCommand{Settings: orders}))
+	require.ErrorIs(t, m.Do(w.now, RegisterCommand{Settings: orders}), ErrTypeExists)
+	require.ErrorIs(t, m.Do(w.now, RegisterCommand{Settings: Settings{Name: "", Shards: 1}}), ErrBadSettings)
+	require.ErrorIs(t, m.Do(w.now, RegisterCommand{Settings: Settings{Name: "a"}}), ErrBadSettings)
+	require.ErrorIs(t, m.Do(w.now, RegisterCommand{Settings: Settings{Name: "a", Shards: route.MaxShards + 1}}),
+		ErrBadSettings)
 	require.ErrorIs(t, m.Do(w.now, WantCommand{Type: 77}), ErrUnknownType)
 	require.ErrorIs(t, m.Do(w.now, WantCommand{orders.ID(), []route.ShardID{30}}), ErrBadCommand)
 	require.ErrorIs(t, m.Do(w.now, nil), ErrBadCommand)
 	m.types[route.TypeOf("other")] = &typ{id: route.TypeOf("other"), region: &region{settings: Settings{Name: "x"}}}
-	require.ErrorIs(t, m.Do(w.now, RegisterCommand{Settings{Name: "other", Shards: 1}}), ErrHashCollision)
+	require.ErrorIs(t, m.Do(w.now, RegisterCommand{Settings: Settings{Name: "other", Shards: 1}}), ErrHashCollision)
 	m.cfg.MaxTypes = 2
-	require.ErrorIs(t, m.Do(w.now, RegisterCommand{Settings{Name: "third", Shards: 1}}), ErrTooManyTypes)
+	require.ErrorIs(t, m.Do(w.now, RegisterCommand{Settings: Settings{Name: "third", Shards: 1}}), ErrTooManyTypes)
 }
 
 // A node that leaves gives back every shard; the others get new homes at once, and its successor as coordinator starts
@@ -274,7 +275,7 @@ func TestGracefulLeave(t *testing.T) {
 			w.publish()
 			w.promote()
 			w.publish()
-			fresh.do(RegisterCommand{orders})
+			fresh.do(RegisterCommand{Settings: orders})
 			fresh.want(orders, all(orders)...)
 			w.pass(3 * time.Second)
 			w.agree(orders, all(orders)...)
@@ -390,8 +391,8 @@ func TestCoordinatorThatJoinedLately(t *testing.T) {
 		w.promote()
 		w.publish()
 		s := Settings{Name: "roled", Shards: 8, Role: "r"}
-		former.do(RegisterCommand{s})
-		lost.do(RegisterCommand{s})
+		former.do(RegisterCommand{Settings: s})
+		lost.do(RegisterCommand{Settings: s})
 		w.flow()
 		former.want(s, all(s)...)
 		w.flow()
@@ -418,7 +419,7 @@ func TestCoordinatorThatJoinedLately(t *testing.T) {
 			w.publish()
 			from = w.now
 		}
-		late.do(RegisterCommand{s})
+		late.do(RegisterCommand{Settings: s})
 		late.want(s, all(s)...)
 		w.pass(from + DefaultTakeoverTime - w.now - time.Millisecond)
 		require.NotNil(t, late.stats(s).Reign)
@@ -436,7 +437,7 @@ func TestLateJoinerPromisesBeforeItHosts(t *testing.T) {
 	w.publish()
 	w.promote()
 	w.publish()
-	joiner.do(RegisterCommand{orders})
+	joiner.do(RegisterCommand{Settings: orders})
 	w.deliver(0)
 	w.nodes[0].want(orders, 0, 1, 2)
 	require.Len(t, w.nodes[0].hosted, 3, "the joiner has not promised yet")
@@ -450,7 +451,7 @@ func TestLateJoinerPromisesBeforeItHosts(t *testing.T) {
 func TestReportOfAnotherReignDoesNotCount(t *testing.T) {
 	w := startWorld(t, 3)
 	for _, n := range w.nodes {
-		n.do(RegisterCommand{orders})
+		n.do(RegisterCommand{Settings: orders})
 	}
 	sc := w.nodes[0].m.types[orders.ID()].coord
 	report := register{head: at(1), Settings: orders, Hosts: true, Knows: true, Report: true, Floor: sc.floor + 1,
@@ -470,7 +471,7 @@ func TestReportOfAnotherReignDoesNotCount(t *testing.T) {
 func TestTwoReportedOwners(t *testing.T) {
 	w := startWorld(t, 3)
 	for _, n := range w.nodes {
-		n.do(RegisterCommand{orders})
+		n.do(RegisterCommand{Settings: orders})
 	}
 	sc := w.nodes[0].m.types[orders.ID()].coord
 	w.queue = nil
@@ -494,11 +495,11 @@ func TestTwoReportedOwners(t *testing.T) {
 func TestLargeReport(t *testing.T) {
 	s := Settings{Name: "large", Shards: 40_000}
 	w := startWorld(t, 2)
-	w.nodes[0].do(RegisterCommand{s})
+	w.nodes[0].do(RegisterCommand{Settings: s})
 	w.flow()
 	w.nodes[0].want(s, all(s)...)
 	require.Len(t, w.nodes[0].hosted, 40_000)
-	w.nodes[1].do(RegisterCommand{s})
+	w.nodes[1].do(RegisterCommand{Settings: s})
 	w.pass(time.Second)
 	w.set(w.nodes[0].id, membership.Leaving)
 	w.publish()

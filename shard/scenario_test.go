@@ -18,7 +18,7 @@ import (
 func TestScenarioUnknownShardLocalHome(t *testing.T) {
 	w := startWorld(t, 1)
 	n := w.nodes[0]
-	n.do(RegisterCommand{orders})
+	n.do(RegisterCommand{Settings: orders})
 	require.Equal(t, RouteUnknown, n.route(orders, 3).State)
 	// 1, 2: the message is parked and the region asks. 3: the coordinator, here itself, makes this the home.
 	n.want(orders, 3)
@@ -135,7 +135,7 @@ func TestQuestionsAreBatched(t *testing.T) {
 func TestLossIsRepeated(t *testing.T) {
 	w := startWorld(t, 3)
 	for _, n := range w.nodes {
-		n.do(RegisterCommand{orders})
+		n.do(RegisterCommand{Settings: orders})
 		n.want(orders, all(orders)...)
 	}
 	for range 40 {
@@ -153,7 +153,7 @@ func TestWhatIsUnderWayIsNotRepeated(t *testing.T) {
 	var carried time.Duration = -1 // what was sent later than this is under way
 	for _, n := range w.nodes {
 		n.m.cfg.UnderWay = func(_ peer.ID, since time.Duration) bool { return since > carried }
-		n.do(RegisterCommand{orders})
+		n.do(RegisterCommand{Settings: orders})
 		n.want(orders, all(orders)...)
 	}
 	w.queue = nil

@@ -11,6 +11,7 @@ import (
 	"github.com/kith-io/kith/internal/enum"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
 )
 
 // Stats is what this node knows of one type. Slices belong to the caller.
@@ -36,14 +37,15 @@ type NodeShards struct {
 // Reign is what the coordinator on this node knows.
 type Reign struct {
 	Term      uint32
-	Ready     bool         // it allocates
-	Missing   peer.Set     // members it still waits for before it may allocate
-	Nodes     []NodeShards // shards per owner, lost owners included
-	Waiting   int          // shards that are wanted and have no confirmed home
-	Orphans   int          // shards whose owner is lost and may still be serving
-	Moves     int          // under way
-	Unacked   int          // disclosed homes that do not hold any more and whose hearers have not confirmed that
-	Misplaced int          // shards that one round of rebalancing would move
+	Ready     bool          // it allocates
+	Missing   peer.Set      // members it still waits for before it may allocate
+	Nodes     []NodeShards  // shards per owner, lost owners included
+	Waiting   int           // shards that are wanted and have no confirmed home
+	Orphans   int           // shards whose owner is lost and may still be serving
+	Moves     int           // under way
+	Unacked   int           // disclosed homes that do not hold any more and whose hearers have not confirmed that
+	Misplaced int           // shards that one round of rebalancing would move now; none while something holds it
+	Held      strategy.Hold // why nothing moves for balance
 }
 
 // Counters are totals since the machine was made.
@@ -52,11 +54,13 @@ type Counters struct {
 	Stale   uint64 // orders and reports refused for a lower term or fence
 	Types   int    // types that this node keeps a promise for
 	Full    uint64 // questions and registrations about types for which there was no room
+	Placing Placing
 }
 
 // Counters returns the machine's totals.
 func (m *Machine) Counters() Counters {
-	return Counters{Ignored: m.ignored, Stale: m.stale, Types: len(m.types), Full: m.full}
+	return Counters{Ignored: m.ignored, Stale: m.stale, Types: len(m.types), Full: m.full,
+		Placing: m.placed}
 }
 
 // Stats returns what this node knows of a type; ok is false when it has never heard of it.
@@ -107,37 +111,14 @@ func (c *coordinator) stats() *Reign {
 	if !c.ready {
 		r.Missing = c.missing()
 	}
-	var loads []load
 	for _, p := range c.clients {
 		r.Unacked += len(p.gone)
-		owns := p.owns.Len()
-		if owns > 0 {
+		if owns := p.owns.Len(); owns > 0 {
 			r.Nodes = append(r.Nodes, NodeShards{p.id, owns})
 		}
-		if c.m.live(p.id) && (p.hosts || owns > 0) {
-			loads = append(loads, load{owner: p, id: p.id, leaving: p.drains, shards: owns})
-		}
 	}
-	r.Misplaced = len(rebalance(loads, c.ownedBy(loads), rebalanceAbsolute, rebalancePercent))
+	r.Misplaced, r.Held = c.moves.round()
 	return r
-}
-
-// ownedBy lists the shards of each region in the order of their fences, which is the order of allocation.
-func (c *coordinator) ownedBy(loads []load) [][]route.ShardID {
-	owned := make([][]route.ShardID, len(loads))
-	for i := range loads {
-		var list []held
-		for s := range loads[i].owner.owns.All {
-			list = append(list, held{s, c.records.Peek(s).fence})
-		}
-		slices.SortFunc(list, func(a, b held) int {
-			return cmp.Or(a.Fence.Compare(b.Fence), cmp.Compare(a.Shard, b.Shard))
-		})
-		for _, e := range list {
-			owned[i] = append(owned[i], e.Shard)
-		}
-	}
-	return owned
 }
 
 // MovePhase is how far a move is, as its coordinator knows it.

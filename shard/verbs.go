@@ -64,7 +64,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 	case ViewCommand:
 		m.onView(c.View)
 	case RegisterCommand:
-		err = m.register(c.Settings)
+		err = m.register(c)
 	case WantCommand:
 		err = m.want(c)
 	case EagerCommand:

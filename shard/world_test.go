@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/contract"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -44,6 +45,7 @@ type world struct {
 	slowStop bool                   // runtimes confirm stops only when told to
 	mails    map[wire.Kind]int
 	traffic  *traffic // nil: no messages of users
+	metadata []cluster.Metadata
 }
 
 type testNode struct {
@@ -204,7 +206,7 @@ func (n *testNode) behind() bool { return !n.dead && !n.deaf && !n.left && n.see
 // see gives a node the next version. A node is told that it was removed, and is over then.
 func (n *testNode) see() {
 	v := &membership.View{Self: n.id, Seq: uint64(n.seen + 1), ClusterID: 5, Birth: testBirth,
-		Members: n.w.versions[n.seen]}
+		Members: n.w.versions[n.seen], Metadata: n.w.metadata}
 	n.seen++
 	for _, o := range n.w.nodes {
 		if o.dead || o.deaf {
@@ -432,7 +434,7 @@ func (w *world) tickAt(at time.Duration) {
 
 func (w *world) registerAll(s Settings) {
 	for _, n := range w.nodes {
-		n.do(RegisterCommand{s})
+		n.do(RegisterCommand{Settings: s})
 	}
 	w.flow()
 }

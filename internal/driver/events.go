@@ -94,6 +94,8 @@ func (e ShardEvent) String() string {
 		return fmt.Sprintf("%s at %s, term %d", text, e.Home, e.Term)
 	case shard.ShardsWait:
 		return fmt.Sprintf("%s of %s: %d shards", text, e.Home, e.Shards)
+	case shard.StrategyFault:
+		return fmt.Sprintf("%s, %d times: %v", text, e.Shards, e.Err)
 	case shard.MoveBegan, shard.MoveMarked, shard.MoveHandedOver, shard.MoveDone, shard.MoveAborted:
 		return fmt.Sprintf("%s/%d from %s to %s, move %d.%d", text, e.Shard, e.Home, e.To, e.Number.Term, e.Number.Seq)
 	}

@@ -153,7 +153,7 @@ func (d *Driver) register(r *Region) error {
 	}
 	d.know(before.with(r))
 	settings := shard.Settings{Name: r.typ.Name, Shards: r.typ.Shards, Role: r.typ.Role}
-	err := d.command(shard.RegisterCommand{Settings: settings})
+	err := d.command(shard.RegisterCommand{Settings: settings, Strategy: r.typ.Strategy})
 	if err != nil {
 		d.know(before)
 		return err

@@ -275,6 +275,9 @@ func logShard(log *slog.Logger, start time.Time, types *regionTable, e *shard.Ev
 	case shard.MoveBegan, shard.MoveMarked, shard.MoveHandedOver, shard.MoveDone, shard.MoveAborted:
 		log.Debug(name, "type", typ, "shard", e.Shard, "term", e.Number.Term, "move", e.Number.Seq, "home", e.Home,
 			"to", e.To, "fence", e.Fence)
+	case shard.StrategyFault:
+		log.Warn("the strategy of a type is wrong: the default gives its shards homes, and nothing moves for balance",
+			"type", typ, "times", e.Shards, "error", e.Err)
 	default:
 		log.Debug(name, "type", typ, "shard", e.Shard, "term", e.Term, "home", e.Home, "fence", e.Fence)
 	}

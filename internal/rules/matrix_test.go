@@ -26,7 +26,7 @@ var matrix = map[string]string{
 	"sparse":           "route",
 	"stats":            "peer",
 	"flow":             "route peer stats wire ringbuf",
-	"entity":           "route peer ringbuf",
+	"entity":           "shard/strategy route peer ringbuf",
 	"gossip":           "peer wire",
 	"fd":               "peer",
 	"plane":            "flow route peer wire",
@@ -51,9 +51,9 @@ var matrix = map[string]string{
 	"node":             "membership sbr singleton shard crdt courier route peer stats wire",
 	"sim/setup":        "node membership shard plane flow wire",
 	"world": "sim/setup node sbr membership members courier shard hello plane lifetime entity flow formation sparse " +
-		"route peer wire stats",
+		"route peer wire stats shard/strategy",
 	"check": "sim/setup world node sbr membership courier shard plane route peer wire",
-	"storm": "sim/setup world check node membership shard plane entity flow route peer wire",
+	"storm": "sim/setup world check node membership shard shard/strategy plane entity flow route peer wire",
 	"sim":   "sim/setup world check membership lifetime entity route",
 	"exec":  "transport loop plane lifetime entity route peer wire",
 	"scale": "membership members peer wire",
@@ -61,7 +61,7 @@ var matrix = map[string]string{
 	"model": "", // hand-off as a model of its own; it shares nothing with the code
 	"driver": "node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
 		"stats wire ringbuf internal/feed internal/survey",
-	root:        "driver shutdown sbr discovery membership cluster fd shard entity crdt route peer stats",
+	root:        "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats",
 	"admin":     root,
 	"examples":  root,
 	"latency":   root,
@@ -93,10 +93,10 @@ var matrix = map[string]string{
 var layers = []string{
 	"ringbuf wire discovery internal/invariant internal/enum internal/rules internal/planted internal/port " +
 		"internal/spent internal/pki internal/api internal/feed",
-	"entity flow route peer cluster stats sparse",
+	"entity flow route peer cluster stats sparse shard/strategy",
 	"plane lifetime transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",
-	"shard shard/strategy shard/strategytest sbr sbr/leasetest singleton formation shutdown",
+	"shard shard/strategytest sbr sbr/leasetest singleton formation shutdown",
 	"node exec internal/survey",
 	"driver sim/setup world check storm sim scale proof model",
 	root,

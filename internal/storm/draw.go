@@ -35,12 +35,13 @@ const (
 	OffCrashes     = "crashes"     // entities that rest, stop or are given up after panics
 	OffMoves       = "moves"       // shards that are moved between members that stay
 	OffBalance     = "balance"     // how often balance is looked at, how many shards move at once and wait for markers
+	OffStrategies  = "strategies"  // strategies of types, also some that are broken
 )
 
 // Draws returns everything that a storm can be run without.
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
-		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance}
+		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -58,6 +59,8 @@ type draws struct {
 	moves    *rand.Rand    // which shards are moved, and where to; nil: none
 	brief    *rand.Rand    // which asks are waited for shortly, and have headers; nil: none
 	truce    time.Duration // until then no fault begins
+
+	strategies bool // types go by strategies that were drawn
 }
 
 // draw returns a generator for one kind, and whether one in so many seeds has it.

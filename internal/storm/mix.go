@@ -111,6 +111,7 @@ func (s *storm) drawn() (text string) {
 	add("crash policies", s.crashes != nil)
 	add("moves", s.moves != nil)
 	add("balance", s.balances)
+	add("strategies", s.strategies)
 	return text
 }
 

@@ -114,6 +114,10 @@ func makeStorm(seed uint64, without []string, text, heavy bool) *storm {
 	s.mix, s.core = s.drawMix(), s.rng.IntN(3) == 0
 	s.drawTrial()
 	s.drawRoles()
+	if rng, ok := s.draw(OffStrategies, 2); ok {
+		s.strategies = true
+		drawStrategies(rng, s.types, s.w.Hosts)
+	}
 	return s
 }
 

@@ -28,6 +28,16 @@ type hosted struct {
 	silent  bool // abandoned: no entity stopped in order, and no handler is called any more
 }
 
+// register makes a type known to the process's node.
+func register(p *Process, t *EntityType) {
+	placing := t.Strategy
+	if t.Placing != nil {
+		placing = t.Placing(p)
+	}
+	p.Do(shard.RegisterCommand{Settings: shard.Settings{Name: t.Name, Shards: t.Shards, Role: t.role(p)},
+		Strategy: placing})
+}
+
 func (w *World) newBudget() *entity.Pool { return &entity.Pool{Limit: w.Config.Data.MailboxBudget} }
 
 // host carries out one order: make a shard live here, or stop it.

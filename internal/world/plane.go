@@ -16,6 +16,7 @@ import (
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/shard/strategy"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -25,6 +26,8 @@ type EntityType struct {
 	Absent []int
 	RoleAt func(*Process) string // nil: all processes register it with the same role
 	Keep   *entity.Keep          // of which entities are kept alive; nil: none
+	// Placing makes the strategy of one process, nil: all go by Type.Strategy.
+	Placing func(*Process) strategy.Strategy
 }
 
 // Region is one type on one process.
@@ -105,7 +108,7 @@ func (p *Process) register(t *EntityType) {
 	r.decl = t
 	p.Regions = append(p.Regions, r)
 	slices.SortFunc(p.Regions, func(a, b *Region) int { return int(int64(a.ID) - int64(b.ID)) })
-	p.Do(shard.RegisterCommand{Settings: shard.Settings{Name: t.Name, Shards: t.Shards, Role: t.role(p)}})
+	register(p, t)
 	if t.Keep != nil {
 		p.Do(shard.EagerCommand{Type: r.ID})
 	}

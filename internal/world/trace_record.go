@@ -142,7 +142,8 @@ var shardEventNames = map[shard.EventKind]string{shard.CoordinatorStarted: "coor
 	shard.ShardAllocated: "allocated", shard.ShardReleased: "released", shard.StaleRefused: "refused stale",
 	shard.MoveBegan: "move began", shard.MoveMarked: "all have marked the move",
 	shard.MoveHandedOver: "handed over the rest",
-	shard.MoveDone:       "move done", shard.MoveAborted: "move given up"}
+	shard.MoveDone:       "move done", shard.MoveAborted: "move given up",
+	shard.StrategyFault: "strategy is wrong"}
 
 func (t *trace) shard(w *World, p *Process, e *shard.Event) {
 	t.begin(w.Now, p.Index, opShard)
@@ -167,6 +168,8 @@ func (t *trace) shard(w *World, p *Process, e *shard.Event) {
 		fmt.Fprintf(&b, "%d shards of %s wait for %s", e.Shards, w.TypeName(e.Type), w.Name(e.Home))
 	case shard.ShardReleased:
 		fmt.Fprintf(&b, " %s", w.ShardName(e.Type, e.Shard))
+	case shard.StrategyFault:
+		fmt.Fprintf(&b, " about %s, %d times: %v", w.TypeName(e.Type), e.Shards, e.Err)
 	default:
 		fmt.Fprintf(&b, " of %s, term %d", w.ShardName(e.Type, e.Shard), e.Term)
 	}

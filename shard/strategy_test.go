@@ -1,0 +1,299 @@
+// The coordinator asks the type's strategy, through the guard, and what a strategy does wrong disturbs nothing (SHD-6).
+
+package shard
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
+)
+
+// answers is a strategy made of functions; nil is LeastShards.
+type answers struct {
+	allocate  func(v *strategy.View, s route.ShardID) (peer.ID, error)
+	rebalance func(v *strategy.View) ([]strategy.Move, error)
+	asked     int
+	rounds    int
+}
+
+func (a *answers) Allocate(v *strategy.View, s route.ShardID) (peer.ID, error) {
+	a.asked++
+	if a.allocate == nil {
+		return strategy.LeastShards{}.Allocate(v, s)
+	}
+	return a.allocate(v, s)
+}
+
+func (a *answers) Rebalance(v *strategy.View) ([]strategy.Move, error) {
+	a.rounds++
+	if a.rebalance == nil {
+		return strategy.LeastShards{}.Rebalance(v)
+	}
+	return a.rebalance(v)
+}
+
+// placedBy starts a world whose first node, the coordinator, has a strategy, and lets every shard be wanted.
+func placedBy(t tester, n int, s strategy.Strategy) *world {
+	w := startWorld(t, n)
+	w.nodes[0].m.cfg.RebalanceInterval = 10 * time.Second
+	for _, n := range w.nodes {
+		n.do(RegisterCommand{Settings: orders, Strategy: s})
+	}
+	w.flow()
+	w.nodes[0].want(orders, all(orders)...)
+	w.pass(time.Second)
+	return w
+}
+
+// Every shard without a home goes where the strategy says, which is shown what became of those before, and no shard
+// (SHD-6).
+func TestStrategyDecidesWhoGetsAShard(t *testing.T) {
+	given := map[peer.ID]int{}
+	s := &answers{}
+	s.allocate = func(v *strategy.View, id route.ShardID) (peer.ID, error) {
+		require.Equal(t, orders.Shards, v.Shards)
+		require.Len(t, v.Regions, 3)
+		for _, r := range v.Regions {
+			require.Equal(t, given[r.ID], r.Count)
+			require.Nil(t, r.Shards)
+			require.Equal(t, "", r.Why())
+		}
+		to := v.Regions[1+int(id)%2].ID
+		given[to]++
+		return to, nil
+	}
+	w := placedBy(t, 3, s)
+	require.Equal(t, 30, s.asked)
+	require.Empty(t, w.nodes[0].hosted)
+	for i, n := range w.nodes[1:] {
+		for _, id := range all(orders) {
+			require.Equal(t, int(id)%2 == i, n.hosted[key(orders.ID(), id)] != route.Fence{})
+		}
+	}
+	// A leaver's shards move to where it says, which counts what is on its way there.
+	s.allocate = func(v *strategy.View, id route.ShardID) (peer.ID, error) {
+		require.Equal(t, "draining", v.Regions[1].Why())
+		require.Len(t, v.Moving, v.Regions[0].Coming)
+		return v.Regions[0].ID, nil
+	}
+	w.nodes[1].do(LeaveCommand{})
+	w.pass(5 * time.Second)
+	require.True(t, w.nodes[1].drained)
+	require.Len(t, w.nodes[0].hosted, 15)
+	require.Equal(t, 45, s.asked)
+	require.Equal(t, 15, count(w.nodes[0].events, MoveDone))
+	require.Zero(t, w.nodes[0].m.Counters().Placing)
+}
+
+// A strategy that lets a shard wait is asked again, and that is no fault.
+func TestShardWaitsForItsStrategy(t *testing.T) {
+	wait := true
+	s := &answers{}
+	s.allocate = func(v *strategy.View, id route.ShardID) (peer.ID, error) {
+		if wait && id == 7 {
+			return peer.ID{}, strategy.ErrNoRegion
+		}
+		return strategy.LeastShards{}.Allocate(v, id)
+	}
+	w := placedBy(t, 2, s)
+	require.Equal(t, RouteUnknown, w.nodes[0].route(orders, 7).State)
+	wait = false
+	w.pass(5 * time.Second)
+	require.NotEqual(t, RouteUnknown, w.nodes[0].route(orders, 7).State)
+	require.Zero(t, w.nodes[0].m.Counters().Placing.Faults)
+}
+
+// Whatever a strategy does wrong, shards get their homes by the default, nothing moves, and it is counted and told of
+// with its reason, not more than once a second (SHD-6).
+func TestBrokenStrategyDisturbsNothing(t *testing.T) {
+	stranger := peer.ID{Addr: peer.MustAddr("10.9.9.9:1"), Inc: 1}
+	for _, c := range []struct {
+		name   string
+		broken answers
+		fault  strategy.Fault
+	}{
+		{"an error", answers{
+			allocate:  func(*strategy.View, route.ShardID) (peer.ID, error) { return peer.ID{}, errors.New("no idea") },
+			rebalance: func(*strategy.View) ([]strategy.Move, error) { return nil, errors.New("no idea") },
+		}, strategy.Failed},
+		{"a panic", answers{
+			allocate:  func(*strategy.View, route.ShardID) (peer.ID, error) { panic("no idea") },
+			rebalance: func(*strategy.View) ([]strategy.Move, error) { panic("no idea") },
+		}, strategy.Panicked},
+		{"an unknown node", answers{
+			allocate: func(*strategy.View, route.ShardID) (peer.ID, error) { return stranger, nil },
+			rebalance: func(v *strategy.View) ([]strategy.Move, error) {
+				return []strategy.Move{{Shard: v.Regions[0].Shards[0], From: v.Regions[0].ID, To: stranger}}, nil
+			},
+		}, strategy.UnknownRegion},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := placedBy(t, 3, &c.broken)
+			boss := w.nodes[0]
+			for _, n := range w.nodes {
+				require.Len(t, n.hosted, 10)
+			}
+			require.Equal(t, Placing{Faults: 30, Fallbacks: 30}, boss.m.Counters().Placing)
+			require.Equal(t, 1, count(boss.events, StrategyFault))
+			i := slices.IndexFunc(boss.events, func(e Event) bool { return e.Kind == StrategyFault })
+			var fault *strategy.FaultError
+			require.ErrorAs(t, boss.events[i].Err, &fault)
+			require.Equal(t, c.fault, fault.Fault)
+			require.Equal(t, 1, boss.events[i].Shards)
+			w.pass(25 * time.Second)
+			require.Equal(t, 2, c.broken.rounds)
+			require.Zero(t, count(boss.events, MoveBegan))
+			require.Equal(t, uint64(32), boss.m.Counters().Placing.Faults)
+			require.Equal(t, 3, count(boss.events, StrategyFault))
+			last := boss.events[len(boss.events)-1]
+			require.Equal(t, StrategyFault, last.Kind)
+			w.nodes[1].do(LeaveCommand{})
+			w.pass(5 * time.Second)
+			require.True(t, w.nodes[1].drained, "a leaver is let go")
+			require.Len(t, boss.hosted, 15)
+		})
+	}
+}
+
+// A round that wants to move everything at once, or what is not there, moves nothing.
+func TestRoundsThatCannotBe(t *testing.T) {
+	s := &answers{}
+	w := placedBy(t, 3, s)
+	boss := w.nodes[0]
+	boss.m.cfg.MaxMoves = 5
+	for _, c := range []struct {
+		fault strategy.Fault
+		round func(v *strategy.View) []strategy.Move
+	}{
+		{strategy.TooMany, func(v *strategy.View) (list []strategy.Move) {
+			for _, s := range v.Regions[0].Shards {
+				list = append(list, strategy.Move{Shard: s, From: v.Regions[0].ID, To: v.Regions[1].ID})
+			}
+			return list
+		}},
+		{strategy.NotThere, func(v *strategy.View) []strategy.Move {
+			return []strategy.Move{{Shard: v.Regions[0].Shards[0], From: v.Regions[1].ID, To: v.Regions[2].ID}}
+		}},
+		{strategy.UnknownShard, func(v *strategy.View) []strategy.Move {
+			return []strategy.Move{{Shard: 30, From: v.Regions[0].ID, To: v.Regions[1].ID}}
+		}},
+	} {
+		before := boss.m.Counters().Placing.Faults
+		s.rebalance = func(v *strategy.View) ([]strategy.Move, error) { return c.round(v), nil }
+		w.pass(12 * time.Second)
+		require.Equal(t, before+1, boss.m.Counters().Placing.Faults)
+		var fault *strategy.FaultError
+		require.ErrorAs(t, boss.events[len(boss.events)-1].Err, &fault)
+		require.Equal(t, c.fault, fault.Fault)
+		require.Zero(t, boss.m.Counters().Placing.Fallbacks)
+	}
+	require.Zero(t, count(boss.events, MoveBegan))
+	s.rebalance = func(v *strategy.View) ([]strategy.Move, error) {
+		require.Equal(t, 10, v.Regions[0].Count)
+		require.True(t, slices.IsSortedFunc(v.Regions[0].Shards, func(a, b route.ShardID) int {
+			return boss.hosted[key(orders.ID(), a)].Compare(boss.hosted[key(orders.ID(), b)])
+		}), "in the order of their allocation")
+		return []strategy.Move{{Shard: v.Regions[0].Shards[0], From: v.Regions[0].ID, To: v.Regions[1].ID}}, nil
+	}
+	w.pass(10 * time.Second)
+	require.Equal(t, 1, count(boss.events, MoveDone), "the next one that can be is carried out")
+}
+
+// The strategy of the coordinator's own registration counts; where its node has not registered the type it is the
+// default.
+func TestStrategyOfTheCoordinatorCounts(t *testing.T) {
+	s := &answers{allocate: func(v *strategy.View, _ route.ShardID) (peer.ID, error) { return v.Regions[0].ID, nil }}
+	w := startWorld(t, 3)
+	for _, n := range w.nodes[1:] {
+		n.do(RegisterCommand{Settings: orders, Strategy: s})
+	}
+	w.flow()
+	w.nodes[1].want(orders, 0, 1)
+	w.pass(time.Second)
+	require.NotNil(t, w.nodes[0].stats(orders).Reign)
+	require.Zero(t, s.asked)
+	w.nodes[0].do(RegisterCommand{Settings: orders, Strategy: s})
+	w.nodes[1].want(orders, 2, 3, 4)
+	w.pass(time.Second)
+	require.Equal(t, 3, s.asked)
+	require.Len(t, w.nodes[0].hosted, 3)
+}
+
+// Nothing moves for balance while an operator has paused it, a member is on its way in or out, or versions differ; a
+// new shard goes to the newest version meanwhile (SHD-6).
+func TestBalanceIsHeld(t *testing.T) {
+	s := &answers{allocate: func(v *strategy.View, _ route.ShardID) (peer.ID, error) { return v.Regions[0].ID, nil }}
+	w := placedBy(t, 2, s)
+	s.allocate = nil
+	boss := w.nodes[0]
+	require.Len(t, boss.hosted, 30)
+	change := func(edit func(s []membership.Member)) {
+		state := w.state()
+		edit(state)
+		w.commit(state)
+		w.publish()
+	}
+	held := func(h strategy.Hold) {
+		t.Helper()
+		w.pass(25 * time.Second)
+		require.Zero(t, s.rounds)
+		require.Equal(t, h, boss.stats(orders).Reign.Held)
+		require.Zero(t, boss.stats(orders).Reign.Misplaced)
+	}
+	w.metadata = []cluster.Metadata{{Key: PauseKey, Value: []byte("by me")}}
+	change(func([]membership.Member) {})
+	held(strategy.Paused)
+	w.metadata = nil
+	for _, st := range []membership.Status{membership.Joining, membership.WeaklyUp} {
+		change(func(s []membership.Member) { s[1].Status = st })
+		held(strategy.Unstable)
+	}
+	change(func(s []membership.Member) { s[1].Status, s[1].AppVersion = membership.Up, "1.1" })
+	held(strategy.Updating)
+	change(func(s []membership.Member) { s[0].AppVersion = "1.1" })
+	w.pass(2 * time.Minute)
+	require.Positive(t, s.rounds)
+	require.Len(t, w.nodes[1].hosted, 15)
+	require.Zero(t, boss.stats(orders).Reign.Held)
+}
+
+// Shards without a home go to the newest version of the application (SHD-6).
+func TestNewestVersionGetsWhatHasNoHome(t *testing.T) {
+	w := startWorld(t, 3)
+	state := w.state()
+	for i, v := range []string{"2.0.0", "2.1.0", "2.0.9"} {
+		state[i].AppVersion = v
+	}
+	w.commit(state)
+	w.publish()
+	w.registerAll(orders)
+	w.nodes[0].want(orders, all(orders)...)
+	w.pass(time.Second)
+	require.Len(t, w.nodes[1].hosted, 30)
+}
+
+// 100,000 shards get their homes, and a round is planned, within a few steps of the regions each (SHD-6).
+func TestManyShardsAreAllocatedByStrategy(t *testing.T) {
+	s := Settings{Name: "many", Shards: 100_000}
+	w := startWorld(t, 3)
+	for _, n := range w.nodes {
+		n.m.cfg.RebalanceInterval = 10 * time.Second
+		n.do(RegisterCommand{Settings: s})
+	}
+	w.flow()
+	w.nodes[0].want(s, all(s)...)
+	w.pass(2 * time.Second)
+	for _, n := range w.nodes {
+		require.InDelta(t, 33_333, len(n.hosted), 1)
+	}
+	require.Zero(t, w.nodes[0].stats(s).Reign.Misplaced)
+}
