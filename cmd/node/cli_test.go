@@ -99,6 +99,8 @@ func TestWrongCommandLines(t *testing.T) {
 		{"failover --cases=owner,rain", "no case \"rain\""},
 		{"rolling --nodes=1", "--nodes must be 2 to 16"},
 		{"rolling --rounds=0", "--rounds must be 1 to 1000"},
+		{"rolling --together=0", "--together must be"},
+		{"rolling --nodes=3 --together=3", "--together must be"},
 		{"rolling --entities=0", "--entities must be"},
 		{"rolling --shards=0", "--shards must be"},
 		{"rolling --senders=0", "--senders must be"},

@@ -19,6 +19,7 @@ import (
 type rollingCmd struct {
 	Nodes    int           `default:"5" help:"Node processes that host and are restarted, 2 to 16; one more only sends."`
 	Rounds   int           `default:"20" help:"Restarts in all, 1 to 1000: each node in turn."`
+	Together int           `default:"1" help:"How many leave at one time, 1 to all but one."`
 	Entities int           `default:"1000" help:"Entities to which everything is sent, 1 to 100000."`
 	Shards   uint32        `default:"100" help:"Shards that they are spread over, 1 to 10000."`
 	Mode     string        `default:"worker" enum:"blocking,worker,inline" help:"How entities run: ${enum}."`
@@ -45,8 +46,8 @@ var rollingModes = map[string]kith.Mode{"blocking": kith.Blocking, "worker": kit
 func (c *rollingCmd) config() rolling.Config {
 	job := rolling.Job{Entities: c.Entities, Shards: c.Shards, Mode: rollingModes[c.Mode], Takes: c.Work, Large: c.Large,
 		Nested: c.Nested}
-	return rolling.Config{Job: job, Nodes: c.Nodes, Rounds: c.Rounds, Senders: c.Senders, Rate: c.Rate, Asks: c.Asks,
-		Pause: c.Pause, Bound: c.Bound}
+	return rolling.Config{Job: job, Nodes: c.Nodes, Rounds: c.Rounds, Together: c.Together, Senders: c.Senders,
+		Rate: c.Rate, Asks: c.Asks, Pause: c.Pause, Bound: c.Bound}
 }
 
 // Run restarts the nodes and prints the last line.

@@ -25,13 +25,14 @@ type Job struct {
 // Config says what is run.
 type Config struct {
 	Job
-	Nodes   int           // processes that host, each restarted in turn
-	Rounds  int           // restarts in all
-	Senders int           // a quarter of them is on the process that only sends
-	Rate    float64       // messages a second of all senders together, asks among them
-	Asks    float64       // asks a second of all senders together
-	Pause   time.Duration // between a restart and the next
-	Bound   time.Duration // 999 of 1,000 asks are to be answered within this time
+	Nodes    int           // processes that host, each restarted in turn
+	Rounds   int           // restarts in all
+	Together int           // how many leave at one time
+	Senders  int           // a quarter of them is on the process that only sends
+	Rate     float64       // messages a second of all senders together, asks among them
+	Asks     float64       // asks a second of all senders together
+	Pause    time.Duration // between a restart and the next
+	Bound    time.Duration // 999 of 1,000 asks are to be answered within this time
 
 	Child    cli.Options // how a child is started: Path, Args, Env
 	Logs     io.Writer   // takes the logs of the children; nil: none
@@ -48,6 +49,7 @@ func (c *Config) Validate() error {
 	}
 	check(c.Nodes >= 2 && c.Nodes <= 16, "--nodes must be 2 to 16")
 	check(c.Rounds >= 1 && c.Rounds <= 1000, "--rounds must be 1 to 1000")
+	check(c.Together >= 1 && c.Together < max(c.Nodes, 2), "--together must be at least 1 and below --nodes")
 	check(c.Entities >= 1 && c.Entities <= 100_000, "--entities must be 1 to 100000")
 	check(c.Shards >= 1 && c.Shards <= 10_000, "--shards must be 1 to 10000")
 	check(c.Senders >= 1 && c.Senders <= 64, "--senders must be 1 to 64")

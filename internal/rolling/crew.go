@@ -164,11 +164,11 @@ func (c *crew) sendFrom(ctx context.Context, p *process, n int) error {
 	return p.call(ctx, "begin", list, nil)
 }
 
-// fewest returns the hosting process with the fewest senders, other than one.
-func (c *crew) fewest(but *process) *process {
+// fewest returns the hosting process with the fewest senders, other than some.
+func (c *crew) fewest(but []*process) *process {
 	var best *process
 	for _, p := range c.hosts() {
-		if p != but && (best == nil || p.senders < best.senders) {
+		if !slices.Contains(but, p) && (best == nil || p.senders < best.senders) {
 			best = p
 		}
 	}

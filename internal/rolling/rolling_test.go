@@ -139,7 +139,7 @@ func TestOrderOfRestarts(t *testing.T) {
 	require.Equal(t, "acb", names(c.pass(1)))
 	require.Equal(t, "b", c.oldest().name)
 	c.all[0].senders = 1
-	require.Equal(t, "c", c.fewest(c.all[1]).name, "neither the one that is busier nor the one that leaves")
+	require.Equal(t, "c", c.fewest(c.all[1:2]).name, "neither the one that is busier nor the one that leaves")
 }
 
 func TestFaultsOfAConfigAreJoined(t *testing.T) {
@@ -154,8 +154,8 @@ func TestFaultsOfAConfigAreJoined(t *testing.T) {
 
 // Children that do not start end the run with their last words.
 func TestChildrenThatDoNotStart(t *testing.T) {
-	cfg := Config{Job: Job{Entities: 1, Shards: 1}, Nodes: 2, Rounds: 1, Senders: 1, Rate: 2, Asks: 1, Bound: time.Second,
-		Child: cli.Options{Path: "/nowhere/ghost"}, Logs: io.Discard, Progress: &cli.Progress{}}
+	cfg := Config{Job: Job{Entities: 1, Shards: 1}, Nodes: 2, Rounds: 1, Together: 1, Senders: 1, Rate: 2, Asks: 1,
+		Bound: time.Second, Child: cli.Options{Path: "/nowhere/ghost"}, Logs: io.Discard, Progress: &cli.Progress{}}
 	r, err := Run(t.Context(), cfg)
 	require.Nil(t, r)
 	require.ErrorContains(t, err, "start n1")

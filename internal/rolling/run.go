@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
@@ -60,21 +61,20 @@ func (c *crew) roll(ctx context.Context, r *Result) error {
 	}
 	var turn []*process
 	var leaves, joins []time.Duration
-	for n := 0; n < c.cfg.Rounds && ctx.Err() == nil; n++ {
+	for n := 0; n < c.cfg.Rounds && ctx.Err() == nil; {
 		if len(turn) == 0 {
 			turn = c.pass(n / c.cfg.Nodes)
 		}
-		p := turn[0]
-		turn = turn[1:]
-		oldest := c.oldest() == p
-		left, joined, err := c.restart(context.WithoutCancel(ctx), p, n)
-		if err != nil {
-			return fmt.Errorf("restart %d, of %s: %w", n+1, p.name, err)
-		}
-		r.Restarts++
-		if oldest {
+		some := turn[:min(c.cfg.Together, len(turn), c.cfg.Rounds-n)]
+		turn = turn[len(some):]
+		if slices.Contains(some, c.oldest()) {
 			r.Coordinators++
 		}
+		left, joined, err := c.restart(context.WithoutCancel(ctx), some, n)
+		if err != nil {
+			return fmt.Errorf("restart %d, of %s: %w", n+1, names(some), err)
+		}
+		n, r.Restarts = n+len(some), r.Restarts+len(some)
 		leaves, joins = append(leaves, left), append(joins, joined)
 		cli.Pause(ctx, c.cfg.Pause)
 	}
@@ -118,31 +118,55 @@ func (c *crew) oldest() *process {
 	return slices.MinFunc(c.hosts(), func(a, b *process) int { return cmp.Compare(a.born, b.born) })
 }
 
-// restart has a process stop its senders, whose place those of others take, leave, and end; and another one join at
-// the same address. It returns how long the leave took, and the rest until all see the new one Up.
-func (c *crew) restart(ctx context.Context, p *process, n int) (left, joined time.Duration, err error) {
-	senders := p.senders
-	if err := c.silence(ctx, p); err != nil {
-		return 0, 0, err
+// names lists processes for people.
+func names(list []*process) string {
+	all := make([]string, len(list))
+	for i, p := range list {
+		all[i] = p.name
 	}
-	for range senders {
-		if err := c.sendFrom(ctx, c.fewest(p), 1); err != nil {
-			return 0, 0, err
+	return strings.Join(all, " and ")
+}
+
+// handOn has processes stop their senders, whose place those of others take.
+func (c *crew) handOn(ctx context.Context, list []*process) error {
+	for _, p := range list {
+		senders := p.senders
+		if err := c.silence(ctx, p); err != nil {
+			return err
 		}
+		for range senders {
+			if err := c.sendFrom(ctx, c.fewest(list), 1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// restart has processes hand on their senders, leave, and end; and others join at the same addresses. It returns how
+// long the leave took, and the rest until all see the new ones Up.
+func (c *crew) restart(ctx context.Context, list []*process, n int) (left, joined time.Duration, err error) {
+	if err := c.handOn(ctx, list); err != nil {
+		return 0, 0, err
 	}
 	at := c.clock.Now()
 	limited, cancel := context.WithTimeout(ctx, leaveLimit)
 	defer cancel()
-	if err := p.child.Call(limited, "leave", cli.None{}, nil); err != nil {
+	err = each(list, func(_ int, p *process) error { return p.child.Call(limited, "leave", cli.None{}, nil) })
+	if err != nil {
 		return 0, 0, err
 	}
 	left = c.clock.Now() - at
 	facts := len(c.facts)
-	if err := c.close(ctx, p); err != nil {
-		return 0, 0, err
+	for _, p := range list {
+		if err := c.close(ctx, p); err != nil {
+			return 0, 0, err
+		}
 	}
-	if err := c.start(ctx, p); err != nil {
-		return 0, 0, err
+	for _, p := range list {
+		if err := c.start(ctx, p); err != nil {
+			return 0, 0, err
+		}
 	}
 	if err := c.complete(ctx, joinLimit); err != nil {
 		return 0, 0, fmt.Errorf("not all see it Up again: %w", err)
@@ -154,9 +178,9 @@ func (c *crew) restart(ctx context.Context, p *process, n int) (left, joined tim
 	}
 	m, moves, _ := phasesOf(c.facts[facts:])
 	most := func(list []time.Duration) float64 { return millis(quantile(list, 1000)) }
-	c.cfg.Progress.Printf("restart %d of %d at %.3f s: %s left in %.2f s, another is up after %.2f s; "+
+	c.cfg.Progress.Printf("restart %d of %d at %.3f s: %s left in %.2f s, up again after %.2f s; "+
 		"asks p99.9 %.1f ms, max %.1f ms; %d moves, max %.1f ms: mark %.1f, stop %.1f, start %.1f",
-		n+1, c.cfg.Rounds, at.Seconds(), p.name, left.Seconds(), joined.Seconds(),
+		n+len(list), c.cfg.Rounds, at.Seconds(), names(list), left.Seconds(), joined.Seconds(),
 		millis(time.Duration(took.ValueAtQuantile(99.9))), millis(time.Duration(took.Max())), moves,
 		most(m.whole), most(m.mark), most(m.stop), most(m.start))
 	return left, joined, nil
