@@ -69,6 +69,41 @@ func (m *Monitor) alone(id peer.ID, at time.Duration) bool {
 	return true
 }
 
+// vouched reports whether links that were lost together are not this node's own fault: since the last of them, as many
+// other targets have answered as were lost.
+func (m *Monitor) vouched(at time.Duration) bool {
+	last, lost := at, 0
+	for _, l := range m.losses {
+		if d := l.at - at; d < lossWindow && d > -lossWindow {
+			last = max(last, l.at)
+			lost++
+		}
+	}
+	for i := range m.watched {
+		if w := &m.watched[i]; w.target && !w.broken.lost && w.answers.last > last {
+			lost--
+		}
+	}
+	return lost <= 0
+}
+
+// Others appends the targets that can vouch for this node, because links to several were lost together just now, to
+// into: whoever answers shows that the fault is not its own.
+func (m *Monitor) Others(now time.Duration, into []peer.ID) []peer.ID {
+	lost := 0
+	for _, l := range m.losses {
+		if now-l.at < lossWindow {
+			lost++
+		}
+	}
+	for i := range m.watched {
+		if w := &m.watched[i]; lost > 1 && w.target && !w.broken.lost {
+			into = append(into, w.id)
+		}
+	}
+	return into
+}
+
 // Verdict says whether a peer counts as alive.
 type Verdict struct {
 	ID        peer.ID
@@ -77,7 +112,7 @@ type Verdict struct {
 
 // Judge appends a verdict on everybody who probes us or is probed, sorted, to into. Either direction silent means
 // unavailable. agreed reports whether a second observer accuses a peer: then a lost link counts even when others were
-// lost with it.
+// lost with it, as it does when enough others have answered since.
 func (m *Monitor) Judge(now time.Duration, agreed func(peer.ID) bool, into []Verdict) []Verdict {
 	m.valid = false
 	for i := range m.watched {
@@ -99,7 +134,7 @@ func (m *Monitor) weigh(w *watch, now time.Duration, agreed func(peer.ID) bool) 
 		return
 	}
 	held := now >= e.at+lossHold
-	e.acted = e.proof || held && !e.judged && m.alone(w.id, e.at) || agreed(w.id)
+	e.acted = e.proof || held && !e.judged && m.alone(w.id, e.at) || held && m.vouched(e.at) || agreed(w.id)
 	e.judged = e.judged || held
 }
 

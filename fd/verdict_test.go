@@ -217,6 +217,23 @@ func TestLostLink(t *testing.T) {
 	require.True(t, m.Judge(now+600*millis, alone, nil)[0].Available)
 	require.False(t, m.Judge(now+600*millis, alone, nil)[1].Available, "the second observer may change its mind")
 
+	// Nor do they when the others that answer since then are fewer than those that were lost, or have answered before.
+	m = fresh()
+	require.Empty(t, m.Others(now, nil))
+	m.Lost(id("bb"), now, false)
+	require.Empty(t, m.Others(now, nil))
+	m.Lost(id("cc"), now+50*millis, false)
+	require.Equal(t, []peer.ID{id("dd")}, m.Others(now+50*millis, nil), "whom to ask")
+	m.Heard(id("dd"), now+90*millis)
+	require.True(t, verdicts(m, now+500*millis)[id("bb")])
+	setRing(m, now, set("aa", "bb", "cc", "dd", "ee"), nil, nil)
+	m.Heard(id("ee"), now+40*millis)
+	require.True(t, verdicts(m, now+500*millis)[id("bb")])
+	m.Heard(id("ee"), now+600*millis)
+	got := verdicts(m, now+700*millis)
+	require.False(t, got[id("bb")] || got[id("cc")], "as many have answered as were lost: it is not this node's fault")
+	require.Empty(t, m.Others(now+2*time.Second, nil))
+
 	// Later than that, each stands for itself.
 	m = fresh()
 	m.Lost(id("bb"), now, false)

@@ -102,15 +102,21 @@ func (w *watch) onHeartbeatAck(arrived time.Duration, from peer.ID, body []byte)
 		return nil
 	}
 	w.monitor.Heard(from, arrived)
+	if w.monitor.Undecided() {
+		w.judge()
+	}
 	return nil
 }
 
 // linkLost takes evidence that a peer's process is gone. Only those who probe the peer weigh it: they are enough, and a
-// change by everybody who had a connection would be a storm. What it weighs is decided when its hold is over.
+// change by everybody who had a connection would be a storm. What it weighs is decided when its hold is over. When
+// links to several were lost together the others are probed at once: their answers show whose fault it is.
 func (w *watch) linkLost(c LinkLostCommand) {
 	if w.phase == member && c.ID != w.self && w.st.Has(c.ID) {
 		w.stats.LinksLost++
 		w.monitor.Lost(c.ID, w.now, c.Replaced)
+		w.targets = w.monitor.Others(w.now, w.targets[:0])
+		w.beat(w.probes | secondProbe)
 	}
 }
 

@@ -219,8 +219,8 @@ func TestKilledProcessIsFoundWithinASecond(t *testing.T) {
 }
 
 // Two processes killed at one moment look to one who watches both like trouble of its own: each counts at once for
-// those who lost only that one, and for the others as soon as these agree. In a cluster of three nobody else is there
-// to agree in time, and silence decides.
+// those who lost only that one, and for the others as soon as these agree, or as many others have answered since. In a
+// cluster of four there are not so many, and silence decides.
 func TestTwoLinksLostTogetherNeedAWitness(t *testing.T) {
 	c := New(t, 4, 1)
 	c.AwaitUp()
@@ -229,6 +229,15 @@ func TestTwoLinksLostTogetherNeedAWitness(t *testing.T) {
 	c.Crash(3)
 	require.False(t, c.Until(2*time.Second, func() bool { return len(c.View(0).Unreachable) > 0 }))
 	require.True(t, c.Until(4*time.Second, func() bool { return len(c.View(0).Unreachable) == 2 }))
+
+	c = New(t, 5, 1)
+	c.AwaitUp()
+	c.Advance(10*time.Second + 300*time.Millisecond)
+	c.Crash(2)
+	c.Crash(3)
+	require.True(t, c.Until(500*time.Millisecond, func() bool {
+		return len(c.View(0).Unreachable) == 2 && len(c.View(1).Unreachable) == 2 && len(c.View(4).Unreachable) == 2
+	}), "two others are asked at once, and answer")
 
 	c = New(t, 20, 2, pace(2, time.Second))
 	c.AwaitUp()

@@ -195,6 +195,17 @@ var bugs = slices.Concat([]bug{
 		Without: "m.alone(w.id, e.at)",
 	},
 	{
+		Name: "answers-from-before-vouch", Package: "./fd", Run: "TestLostLink",
+		In:  "fd.Monitor.vouched",
+		Old: "w.answers.last > last",
+		New: "w.answers.last > 0",
+	},
+	{
+		Name: "others-are-not-asked", Package: "./sim", Run: "TestTwoLinksLostTogetherNeedAWitness",
+		In:   "membership.watch.linkLost",
+		Drop: "w.beat",
+	},
+	{
 		Name: "quarantine-cleared-by-a-heartbeat", Package: "./membership", Run: "TestScenario24Quarantine",
 		In:      "internal/members.Reachability.With",
 		Without: "t.Quarantines(observer, subject)",
