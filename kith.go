@@ -192,6 +192,7 @@ const (
 	WaitMembers     = membership.WaitMembers     // more members are to come (Tuning.MinMembers, MinRoleMembers)
 	WaitConvergence = membership.WaitConvergence // the leader lets nobody in before all have seen one state
 	WaitLeader      = membership.WaitLeader      // the leader has not let this node in yet
+	WaitTypes       = membership.WaitTypes       // it is Up; coordinators have not acknowledged its types yet
 )
 
 // The states of a node (Health.State). Only one that is ready handles messages.

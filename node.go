@@ -39,7 +39,10 @@ type Health struct {
 	Waiting Waiting   // what it waits for, in StateStarting and StateWaiting
 }
 
-// Ready reports whether the node handles messages and may be sent new work, as a readiness probe asks.
+// Ready reports whether the node handles messages and may be sent new work, as a readiness probe asks: it is Up, and
+// the coordinators of the types registered here have acknowledged them. Types that no coordinator knows yet, since
+// nobody has their role, do not count. Once ready, a node does not wait for a type that is registered later, or for
+// the next coordinator.
 func (h Health) Ready() bool { return h.State == StateReady }
 
 // Health says where this node stands now, and why. It waits for nobody: also a node whose control goroutine is stuck

@@ -26,7 +26,7 @@ const maxWhyUnreached = 200
 // WaitKind is what a node waits for.
 type WaitKind uint8
 
-// What a node that is not Up yet may wait for.
+// What a node may wait for before it is ready.
 const (
 	WaitNothing     WaitKind = iota // it is Up, on its way out, or over
 	WaitSeeds                       // no seed has answered
@@ -37,12 +37,13 @@ const (
 	WaitMembers                     // this node is a member; more are to come before the first ones are let in
 	WaitConvergence                 // this node is a member; the leader lets nobody in before all have seen one state
 	WaitLeader                      // this node is a member; the leader has not let it in yet
+	WaitTypes                       // this node is Up; coordinators have not acknowledged its types yet
 
 	waitKinds
 )
 
 var waitNames = [waitKinds]string{"nothing", "seeds", "settings", "certificate", "cluster", "admission", "members",
-	"convergence", "leader"}
+	"convergence", "leader", "types"}
 
 // String names the kind as logs do.
 func (k WaitKind) String() string { return enum.Name(waitNames[:], k, "wait") }

@@ -121,6 +121,17 @@ func (c *coordinator) stats() *Reign {
 	return r
 }
 
+// Unacknowledged lists the names of the types registered on a node whose coordinator it knows and which that has not
+// acknowledged. A type of a role that nobody has, and one that was refused, are not among them.
+func Unacknowledged(m *Machine) (names []string) {
+	for _, id := range m.order {
+		if g := m.types[id].region; g != nil && g.refused == nil && !g.joined && !g.to.IsZero() {
+			names = append(names, g.settings.Name)
+		}
+	}
+	return names
+}
+
 // MovePhase is how far a move is, as its coordinator knows it.
 type MovePhase uint8
 

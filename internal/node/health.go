@@ -3,9 +3,11 @@
 package node
 
 import (
+	"strings"
 	"time"
 
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/shard"
 )
 
 // Suspensions is a node's account of the times in which it handled no messages.
@@ -23,6 +25,7 @@ type health struct {
 	since time.Duration
 	self  membership.Status // of this node in its view
 	known bool              // it is in one
+	types bool              // it was ready once: its types were acknowledged, and it does not wait for them again
 	ended *membership.Ended
 }
 
@@ -44,7 +47,8 @@ func (n *Node) stands() membership.NodeState {
 		return membership.StateLeaving
 	case !h.known:
 		return membership.StateStarting
-	case h.self.Working():
+	case h.self.Working() && (h.types || len(shard.Unacknowledged(n.shards)) == 0):
+		h.types = true
 		return membership.StateReady
 	}
 	return membership.StateWaiting
@@ -58,7 +62,9 @@ func (n *Node) Health() membership.Health {
 	h := membership.Health{State: n.health.state, Since: n.health.since}
 	switch h.State {
 	case membership.StateStarting, membership.StateWaiting:
-		h.Waiting = n.members.Waiting()
+		if h.Waiting = n.members.Waiting(); h.Waiting.For == membership.WaitNothing {
+			h.Waiting = waitingForTypes(shard.Unacknowledged(n.shards))
+		}
 		h.Reason = h.Waiting.Detail
 	case membership.StateSuspended:
 		h.Reason = n.suspension.told.Why
@@ -68,6 +74,12 @@ func (n *Node) Health() membership.Health {
 		h.Reason = n.health.ended.Reason
 	}
 	return h
+}
+
+// waitingForTypes says which types keep a node that is Up from being ready.
+func waitingForTypes(names []string) membership.Waiting {
+	return membership.Waiting{For: membership.WaitTypes,
+		Detail: "their coordinators have not acknowledged these types yet: " + strings.Join(names, ", ")}
 }
 
 // tell accounts for a suspension that begins, or for a reason that is added to one, and returns the event of it.

@@ -9,6 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
 )
 
 // ofGate returns the events of a drain that tell of a suspension.
@@ -85,4 +88,40 @@ func TestSuspensionsAreCounted(t *testing.T) {
 		require.Equal(t, Suspensions{Why: s.Why, Count: uint64(i + 1), Total: total}, s)
 		require.Equal(t, membership.StateReady, b.State())
 	}
+}
+
+// TestReadyWaitsForItsTypes: a node that is Up is ready when the coordinators of its types have acknowledged them; it
+// waits for no type that nobody coordinates, and for none that comes later.
+func TestReadyWaitsForItsTypes(t *testing.T) {
+	w := &wires{t: t, now: time.Second}
+	a, b := New(Config{Self: id("10.0.0.1"), Seed: 1}), New(Config{Self: id("10.0.0.2"), Seed: 2})
+	w.nodes = []*end{{id: id("10.0.0.1"), n: a}, {id: id("10.0.0.2"), n: b}}
+	held := true // what b says to the coordinator
+	w.tap = func(m peer.Mail) bool { return !held || m.Kind != wire.KindSegment || m.To != id("10.0.0.1") }
+	w.refused = func(*end, peer.ID) {}
+	nobodys := shard.Settings{Name: "nobody's", Shards: 4, Role: "none"}
+	for _, s := range []shard.Settings{books, nobodys} {
+		require.NoError(t, b.Do(w.now, shard.RegisterCommand{Settings: s}))
+		w.drain(w.nodes[1])
+	}
+	for _, e := range w.nodes {
+		require.NoError(t, e.n.Do(w.now, membership.JoinCommand{Seeds: seedsOf(w), WallMillis: 1}))
+		w.drain(e)
+	}
+	w.run(20*time.Second, func() bool { return up(w.nodes[1].view, 2) })
+	require.Equal(t, membership.StateWaiting, b.State(), "the coordinator has not answered yet")
+	h := b.Health()
+	require.Equal(t, membership.WaitTypes, h.Waiting.For)
+	require.Contains(t, h.Reason, books.Name)
+	require.NotContains(t, h.Reason, nobodys.Name)
+	w.run(2*time.Second, func() bool { return b.State() == membership.StateReady })
+	require.Equal(t, membership.StateWaiting, b.State())
+	held = false
+	w.run(5*time.Second, func() bool { return b.State() == membership.StateReady })
+	require.Empty(t, b.Health().Reason)
+
+	later := shard.Settings{Name: "later", Shards: 4}
+	require.NoError(t, b.Do(w.now, shard.RegisterCommand{Settings: later}))
+	require.NotEmpty(t, shard.Unacknowledged(b.shards))
+	require.Equal(t, membership.StateReady, b.State())
 }
