@@ -25,7 +25,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: DEV = $(if $(DURATION),--duration=$(DURATION)) $(ARGS)
-run: build ## run three nodes with demo entities and traffic; DURATION=20s ends by itself, without it Ctrl-C does
+run: build ## run nodes with demo entities and traffic, one joins and one leaves; DURATION=20s ends by itself, without it Ctrl-C does
 	@# On a terminal the node is a job of its own, so that Ctrl-C reaches it alone and make reports its exit code.
 	@if [ -t 0 ]; then set -m; $(BIN)/node dev $(DEV); else exec $(BIN)/node dev $(DEV); fi
 

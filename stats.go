@@ -33,7 +33,7 @@ type Stats struct {
 	Transport          stats.Transport // connections, links, large messages
 	Courier            CourierStats    // control messages
 	Members            MemberStats     // what membership made of what it received
-	Sharding           ShardingStats   // control messages of sharding that were not followed
+	Sharding           ShardingStats   // moves of shards, and control messages that were not followed
 }
 
 // The parts of Stats (packages stats, membership and shard), and what is measured for Config.Latency.
@@ -55,7 +55,7 @@ type (
 	CourierStats = stats.Courier
 	// MemberStats counts what membership made of what it received.
 	MemberStats = membership.Stats
-	// ShardingStats counts control messages of sharding that were not followed.
+	// ShardingStats counts moves of shards, and control messages of sharding that were not followed.
 	ShardingStats = shard.Counters
 	// Measure says what a duration given to Config.Latency is.
 	Measure = stats.Measure

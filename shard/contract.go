@@ -290,3 +290,11 @@ type Event struct {
 
 	Err error // of StrategyFault: a *strategy.FaultError
 }
+
+// MoveCounters are the moves of shards between members that live, as this node leads them where it coordinates a type.
+// A move that outlives its coordinator is counted as begun by it, and not as done by the next one.
+type MoveCounters struct {
+	Begun   uint64
+	Done    uint64 // the shard lives at its next owner
+	Aborted uint64 // given up, and the shard stayed: somebody did not mark in time
+}

@@ -40,6 +40,7 @@ type Machine struct {
 	stale   uint64
 	full    uint64
 	placed  Placing
+	moves   MoveCounters
 }
 
 // typ is everything this node knows of one type. It exists once the type is registered here or a coordinator has asked

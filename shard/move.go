@@ -108,6 +108,14 @@ func (mv *moves) begin(s route.ShardID, to peer.ID) {
 
 func (mv *moves) event(k EventKind, s route.ShardID, from peer.ID, n *move) {
 	c := mv.c
+	switch k {
+	case MoveBegan:
+		c.m.moves.Begun++
+	case MoveDone:
+		c.m.moves.Done++
+	case MoveAborted:
+		c.m.moves.Aborted++
+	}
 	c.m.event(Event{Kind: k, Type: c.t.id, Shard: s, Term: c.term, Home: from, Fence: c.records.Peek(s).fence, To: n.to,
 		Number: Number{c.term, n.seq}})
 }

@@ -644,6 +644,7 @@ func TestRebalanceGivesALateMemberItsShare(t *testing.T) {
 	require.Equal(t, 10, count(boss.events, MoveDone))
 	w.pass(time.Minute)
 	require.Equal(t, 10, count(boss.events, MoveBegan), "it is balanced")
+	require.Equal(t, MoveCounters{Begun: 10, Done: 10}, boss.m.Counters().Moves)
 }
 
 // play performs a random event of the data plane.

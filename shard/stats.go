@@ -55,12 +55,13 @@ type Counters struct {
 	Types   int    // types that this node keeps a promise for
 	Full    uint64 // questions and registrations about types for which there was no room
 	Placing Placing
+	Moves   MoveCounters
 }
 
 // Counters returns the machine's totals.
 func (m *Machine) Counters() Counters {
 	return Counters{Ignored: m.ignored, Stale: m.stale, Types: len(m.types), Full: m.full,
-		Placing: m.placed}
+		Placing: m.placed, Moves: m.moves}
 }
 
 // Stats returns what this node knows of a type; ok is false when it has never heard of it.

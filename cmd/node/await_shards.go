@@ -25,11 +25,12 @@ func (d *dev) awaitShards(ctx context.Context) error {
 	}
 	d.sum.Up = d.cmd.Nodes
 	for _, s := range all {
-		d.sum.Up = min(d.sum.Up, s.Up)
-		d.sum.ShardsPerNode = append(d.sum.ShardsPerNode, s.Shards)
+		if d.sum.ShardsPerNode = append(d.sum.ShardsPerNode, s.Shards); !s.Left {
+			d.sum.Up = min(d.sum.Up, s.Up)
+		}
 	}
 	stopped := make([]stopReply, len(d.nodes))
-	err = d.each(func(i int, node *cli.Child) error { return node.Call(ctx, "stop", cli.None{}, &stopped[i]) })
+	err = each(d.nodes, func(i int, node *cli.Child) error { return node.Call(ctx, "stop", cli.None{}, &stopped[i]) })
 	if err != nil {
 		return err
 	}
@@ -42,8 +43,11 @@ func (d *dev) awaitShards(ctx context.Context) error {
 		return err
 	}
 	reports := make([]ledger.Report, len(d.nodes))
-	err = d.each(func(i int, node *cli.Child) error { return node.Call(ctx, "report", cli.None{}, &reports[i]) })
+	err = each(d.nodes, func(i int, node *cli.Child) error { return node.Call(ctx, "report", cli.None{}, &reports[i]) })
 	if err != nil {
+		return err
+	}
+	if err := d.countMoves(ctx); err != nil {
 		return err
 	}
 	t := ledger.Compare(sent, reports...)
@@ -51,6 +55,19 @@ func (d *dev) awaitShards(ctx context.Context) error {
 	d.sum.Reordered, d.sum.Duplicated, d.foreign = t.Reordered, t.Duplicated, t.Foreign
 	d.sum.Rate = float64(int64(float64(t.Sent) / max(d.sum.SendSeconds, 0.001)))
 	return nil
+}
+
+// countMoves adds up the moves that the nodes have led. Another build may not know of any, and then none began.
+func (d *dev) countMoves(ctx context.Context) error {
+	if d.cmd.Old != "" {
+		return nil
+	}
+	moves := make([]movesReply, len(d.nodes))
+	err := each(d.nodes, func(i int, node *cli.Child) error { return node.Call(ctx, "moves", cli.None{}, &moves[i]) })
+	for _, m := range moves {
+		d.sum.Moves += m.Done
+	}
+	return err
 }
 
 // gather merges what the senders of all nodes did, and their latencies.
@@ -112,7 +129,7 @@ func (d *dev) drain(ctx context.Context, sent uint64) error {
 func (d *dev) leave(ctx context.Context) error {
 	begin := time.Now()
 	var errs []error
-	for i := len(d.nodes) - 1; i >= 0; i-- {
+	for i := len(d.nodes) - 1; i >= d.sum.Left; i-- {
 		node, one := d.nodes[i], time.Now()
 		limited, cancel := context.WithTimeout(ctx, leaveLimit)
 		err := node.Call(limited, "leave", cli.None{}, nil)
@@ -123,7 +140,7 @@ func (d *dev) leave(ctx context.Context) error {
 		}
 		d.progress.Printf("%s  left after %.1f s", node.Name(), seconds(one))
 	}
-	errs = append(errs, d.each(func(_ int, node *cli.Child) error { return node.Close(closeGrace) }))
+	errs = append(errs, each(d.nodes, func(_ int, node *cli.Child) error { return node.Close(closeGrace) }))
 	d.sum.LeaveSeconds = seconds(begin)
 	return errors.Join(errs...)
 }

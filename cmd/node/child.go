@@ -3,10 +3,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +30,7 @@ func (*childCmd) Run(e *env) error {
 	err := cli.Serve(e.stdin, e.stdout, cli.Ops{
 		"start": cli.Op(c.start), "ready": cli.Op(c.ready), "status": cli.Op(c.status), "send": cli.Op(c.send),
 		"stop": cli.Op(c.stop), "report": cli.Op(c.report), "address": cli.Op(c.address),
-		"lookout": cli.Op(c.lookOut), "noticed": cli.Op(c.noticed), "leave": cli.Op(c.leave),
+		"lookout": cli.Op(c.lookOut), "noticed": cli.Op(c.noticed), "leave": cli.Op(c.leave), "moves": cli.Op(c.moves),
 	})
 	if c.node != nil {
 		_ = c.node.Close()
@@ -41,15 +44,17 @@ type childNode struct {
 	ledger  *ledger.Ledger
 	node    *kith.Node
 	region  *kith.Region
+	left    atomic.Bool
 	refused atomic.Uint64 // messages that were accepted and came back as undelivered
 
 	lookout lookout
 
 	mu      sync.Mutex
-	senders *senders
+	senders []*senders // each group was started by a call
 }
 
-// startArgs says how the node is started; startReply under which address.
+// startArgs says how the node is started; startReply under which address. What other builds may not know is left out
+// when it is zero.
 type (
 	startArgs struct {
 		Name, Listen string
@@ -57,6 +62,8 @@ type (
 		Shards       uint32
 		LeaveTimeout time.Duration
 		TLS          tlsFiles `json:",omitzero"`
+
+		RebalanceInterval time.Duration `json:",omitzero"`
 	}
 	startReply struct{ Addr string }
 )
@@ -65,7 +72,8 @@ func (c *childNode) start(ctx context.Context, a startArgs) (startReply, error) 
 	log := slog.New(slog.NewTextHandler(c.e.stderr, nil))
 	node, err := kith.Start(ctx, kith.Config{TLS: kith.TLS{CertFile: a.TLS.Cert, KeyFile: a.TLS.Key, CAFile: a.TLS.CA},
 		Name: a.Name, Listen: a.Listen, Seeds: a.Seeds, Logger: log,
-		LeaveTimeout: a.LeaveTimeout, Undelivered: func(u kith.Undelivered) { c.refused.Add(u.Count) }})
+		LeaveTimeout: a.LeaveTimeout, Sharding: kith.Sharding{RebalanceInterval: a.RebalanceInterval},
+		Undelivered: func(u kith.Undelivered) { c.refused.Add(u.Count) }})
 	if err != nil {
 		return startReply{}, err
 	}
@@ -88,21 +96,30 @@ type status struct {
 	Sent, Delivered uint64
 	Asks            uint64
 	Refused         uint64
+	Left            bool // gracefully: of the rest only messages count
 }
 
 func (c *childNode) status(context.Context, cli.None) (status, error) {
-	if err := c.node.Err(); err != nil {
+	if err := c.node.Err(); err != nil && !c.left.Load() {
 		return status{}, err
 	}
 	v := c.node.View()
 	s := status{Members: len(v.Members), Up: v.CountUp(), Shards: c.hosted(), Delivered: c.ledger.Total(),
-		Refused: c.refused.Load()}
+		Refused: c.refused.Load(), Left: c.left.Load()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.senders != nil {
-		s.Sent, s.Asks = c.senders.sent.Load(), c.senders.asks.Load()
+	for _, g := range c.senders {
+		s.Sent, s.Asks = s.Sent+g.sent.Load(), s.Asks+g.asks.Load()
 	}
 	return s, nil
+}
+
+// movesReply is what became of the moves that this node led.
+type movesReply struct{ Done, Aborted uint64 }
+
+func (c *childNode) moves(context.Context, cli.None) (movesReply, error) {
+	m := c.node.Stats().Sharding.Moves
+	return movesReply{m.Done, m.Aborted}, nil
 }
 
 // hosted returns how many demo shards live on this node.
@@ -119,6 +136,9 @@ func (c *childNode) leave(ctx context.Context, _ cli.None) (cli.None, error) {
 	if errors.Is(err, kith.ErrAbandoned) { // the ledgers show it, and Undelivered has told of it
 		err = nil
 	}
+	if err == nil {
+		c.left.Store(true)
+	}
 	return cli.None{}, err
 }
 
@@ -126,7 +146,8 @@ func (c *childNode) report(context.Context, cli.None) (ledger.Report, error) {
 	return c.ledger.Report(), nil
 }
 
-// sendArgs says which senders this process runs. Rate is messages per second of each; zero is as fast as accepted.
+// sendArgs says which senders this process runs from now on, beside those that it runs already. Rate is messages per
+// second of each; zero is as fast as accepted.
 type sendArgs struct {
 	Senders  []uint32
 	Entities int
@@ -142,17 +163,13 @@ func (c *childNode) send(_ context.Context, a sendArgs) (cli.None, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.senders != nil {
-		cancel()
-		return cli.None{}, errors.New("senders are running already")
-	}
-	c.senders = s
+	c.senders = append(c.senders, s)
 	s.start(ctx)
 	return cli.None{}, nil
 }
 
-// stopReply is what the senders did: messages accepted, asks answered and failed, and their latencies as an encoded
-// histogram in nanoseconds.
+// stopReply is what the senders did, all that ran here: messages accepted, asks answered and failed, and their
+// latencies as an encoded histogram in nanoseconds.
 type stopReply struct {
 	Sent      ledger.SentCounts
 	Asks      uint64
@@ -163,15 +180,23 @@ type stopReply struct {
 
 func (c *childNode) stop(context.Context, cli.None) (stopReply, error) {
 	c.mu.Lock()
-	s := c.senders
+	groups := slices.Clone(c.senders)
 	c.mu.Unlock()
-	if s == nil {
-		return stopReply{}, nil
+	r, latency := stopReply{Sent: ledger.SentCounts{}}, newLatency()
+	for _, s := range groups {
+		s.cancel()
 	}
-	s.cancel()
-	s.wg.Wait()
-	b, err := s.latency.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	return stopReply{s.counts, s.asks.Load(), s.askErrors, s.firstErr, b}, err
+	for _, s := range groups {
+		s.wg.Wait()
+		maps.Copy(r.Sent, s.counts)
+		latency.Merge(s.latency)
+		r.Asks, r.AskErrors, r.FirstErr = r.Asks+s.asks.Load(), r.AskErrors+s.askErrors, cmp.Or(r.FirstErr, s.firstErr)
+	}
+	var err error
+	if latency.TotalCount() > 0 {
+		r.Latency, err = latency.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	}
+	return r, err
 }
 
 // newLatency returns a histogram from a microsecond to a minute in nanoseconds, three significant digits.

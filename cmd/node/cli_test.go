@@ -159,7 +159,7 @@ func TestSummaryFields(t *testing.T) {
 	var m map[string]any
 	require.NoError(t, json.Unmarshal(b, &m))
 	for _, name := range []string{"nodes", "up", "shards", "shards_per_node", "sent", "delivered", "lost", "reordered",
-		"ask_p50_us", "ask_p99_us"} {
+		"duplicated", "moves", "ask_errors", "ask_p50_us", "ask_p99_us"} {
 		require.Contains(t, m, name)
 	}
 	b, err = json.Marshal(summary{})
@@ -170,7 +170,7 @@ func TestSummaryFields(t *testing.T) {
 // A lost, reordered or duplicated message makes dev fail.
 func TestVerdict(t *testing.T) {
 	require.NoError(t, (&dev{sum: summary{Sent: 5, Delivered: 5}}).verdict())
-	for _, d := range []dev{{sum: summary{Lost: 1}}, {sum: summary{Reordered: 1}}, {sum: summary{Duplicated: 1}},
+	for _, d := range []*dev{{sum: summary{Lost: 1}}, {sum: summary{Reordered: 1}}, {sum: summary{Duplicated: 1}},
 		{foreign: 1}} {
 		require.ErrorIs(t, d.verdict(), errNotDelivered)
 	}

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/signal"
-	"syscall"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
@@ -23,6 +23,7 @@ type devCmd struct {
 	Senders  int           `default:"4" help:"Senders, spread over the nodes, 0 to 1024."`
 	Rate     float64       `default:"20000" help:"Messages per second of all senders together; 0: all that are accepted."`
 	Progress bool          `help:"Show progress although stderr is not a terminal."`
+	Steady   bool          `help:"Start all nodes before the senders, and none leaves while they send."`
 	TLS      bool          `name:"tls" help:"Mutual TLS, with a certificate authority that is thrown away."`
 	Old      string        `type:"existingfile" placeholder:"FILE" help:"${old_help}"`
 	Verbose  bool          `short:"v" help:"Show the logs of the node processes on stderr."`
@@ -45,12 +46,22 @@ func (c *devCmd) Validate() error {
 	return errors.Join(errs...)
 }
 
+// changes reports whether a node joins and one leaves: not where there is one alone, nor beside nodes of another build,
+// which may know no moves.
+func (c *devCmd) changes() bool { return c.Nodes > 1 && !c.Steady && c.Old == "" }
+
+// balanceEvery is how often nodes look at the balance where one joins: it is not to wait for its share for long.
+const balanceEvery = 200 * time.Millisecond
+
 // summary is the last line of node dev.
 type summary struct {
 	Nodes         int     `json:"nodes"`
-	Up            int     `json:"up"` // when the senders stopped
+	Up            int     `json:"up"`     // when the senders stopped
+	Joined        int     `json:"joined"` // while others sent
+	Left          int     `json:"left"`
 	Shards        uint32  `json:"shards"`
-	ShardsPerNode []int   `json:"shards_per_node"`
+	ShardsPerNode []int   `json:"shards_per_node"` // when the senders stopped
+	Moves         uint64  `json:"moves"`           // of shards, from a node that lived to another
 	Sent          uint64  `json:"sent"`
 	Delivered     uint64  `json:"delivered"`
 	Lost          uint64  `json:"lost"`
@@ -75,41 +86,10 @@ const (
 	closeGrace = 5 * time.Second
 )
 
-// registerTime is what the regions of nodes that have just come get to register with the coordinator before the first
-// message asks for homes: whoever has not registered by then hosts nothing until there is a rebalance.
-const registerTime = 200 * time.Millisecond
-
 var (
 	errNotDelivered = errors.New("messages were lost, reordered or duplicated")
 	errInterrupted  = errors.New("interrupted before the cluster had formed")
 )
-
-// Run starts the cluster, sends until it is time, counts, and ends everything in order.
-func (c *devCmd) Run(e *env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	d := &dev{cmd: c, progress: cli.NewProgress(e.stderr, c.Progress)}
-	d.sum.Nodes, d.sum.Shards = c.Nodes, c.Shards
-	defer d.forget()
-	defer d.kill()
-	if err := d.protect(); err != nil {
-		return err
-	}
-	for _, phase := range []func(context.Context, *env) error{d.form, d.send, d.watch} {
-		if err := phase(ctx, e); err != nil {
-			return err
-		}
-	}
-	stop() // what follows ends by itself; a second Ctrl-C ends this process, and with it its children
-	if err := d.awaitShards(context.Background()); err != nil {
-		return err
-	}
-	left := d.leave(context.Background())
-	if err := cli.Line(e.stdout, "summary", d.sum); err != nil {
-		return err
-	}
-	return errors.Join(left, d.verdict())
-}
 
 // verdict is nil when every message came once and in order.
 func (d *dev) verdict() error {
@@ -124,11 +104,18 @@ func (d *dev) verdict() error {
 type dev struct {
 	cmd      *devCmd
 	progress *cli.Progress
-	nodes    []*cli.Child
-	sum      summary
-	foreign  uint64
-	certs    string    // folder of the certificates; empty without TLS
-	began    time.Time // when the senders started
+	seeds    []string
+	logs     io.Writer // of the processes; nil: none
+
+	mu    sync.Mutex
+	nodes []*cli.Child // in the order of their starts; the first sum.Left have left
+	ids   uint32       // of senders, so far
+
+	died    chan *cli.Child
+	sum     summary
+	foreign uint64
+	certs   string    // folder of the certificates; empty without TLS
+	began   time.Time // when the senders started
 }
 
 // build is the program of the i-th process, empty for this one.
@@ -144,47 +131,74 @@ func (d *dev) form(ctx context.Context, e *env) error {
 	begin := time.Now()
 	limited, cancel := context.WithTimeout(ctx, formLimit)
 	defer cancel()
-	var logs io.Writer
 	if d.cmd.Verbose {
-		logs = e.stderr
+		d.logs = e.stderr
 	}
-	var seeds []string
-	for i := range d.cmd.Nodes {
-		node, err := e.startChild(devNode(i), d.build(i), logs)
-		if err != nil {
-			return err
-		}
-		d.nodes = append(d.nodes, node)
-		var r startReply
-		a := startArgs{TLS: d.tlsFiles(i), Name: devName, Listen: "127.0.0.1:0", Seeds: seeds, Shards: d.cmd.Shards,
-			LeaveTimeout: leaveLimit}
-		if err := node.Call(limited, "start", a, &r); err != nil {
+	first := d.cmd.Nodes
+	if d.cmd.changes() {
+		first--
+	}
+	for range first {
+		if err := d.start(limited, e); err != nil {
 			return d.early(ctx, err)
 		}
-		d.progress.Printf("%s  process %d on %s", node.Name(), node.PID(), r.Addr)
-		if i == 0 {
-			seeds = []string{r.Addr} // a cluster of one, which the others join
-		}
 	}
+	if _, err := d.await(limited, func(all []status) bool { return allUp(all, first) }); err != nil {
+		return d.early(ctx, fmt.Errorf("cluster did not form: %w", err))
+	}
+	d.sum.FormSeconds = seconds(begin)
+	d.progress.Printf("%d nodes up after %.1f s", first, d.sum.FormSeconds)
+	return nil
+}
+
+// start starts the next process, and its node.
+func (d *dev) start(ctx context.Context, e *env) error {
+	i := len(d.children())
+	node, err := e.startChild(devNode(i), d.build(i), d.logs)
+	if err != nil {
+		return err
+	}
+	var r startReply
+	a := startArgs{TLS: d.tlsFiles(i), Name: devName, Listen: "127.0.0.1:0", Seeds: d.seeds, Shards: d.cmd.Shards,
+		LeaveTimeout: leaveLimit}
+	if d.cmd.changes() {
+		a.RebalanceInterval = balanceEvery
+	}
+	if err := node.Call(ctx, "start", a, &r); err != nil {
+		node.Kill()
+		return err
+	}
+	d.mu.Lock()
+	d.nodes = append(d.nodes, node)
+	d.mu.Unlock()
+	d.progress.Printf("%s  process %d on %s", node.Name(), node.PID(), r.Addr)
+	if i == 0 {
+		d.seeds = []string{r.Addr} // a cluster of one, which the others join
+	}
+	return nil
+}
+
+// children returns the processes that have been started so far.
+func (d *dev) children() []*cli.Child {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.nodes)
+}
+
+// await asks all nodes until they say what is waited for, and returns that.
+func (d *dev) await(ctx context.Context, ok func([]status) bool) ([]status, error) {
 	for {
-		all, err := d.status(limited)
-		if err != nil {
-			return d.early(ctx, fmt.Errorf("cluster did not form: %w", err))
+		all, err := d.status(ctx)
+		if err != nil || ok(all) {
+			return all, err
 		}
-		ready := 0
-		for _, s := range all {
-			if s.Up == d.cmd.Nodes {
-				ready++
-			}
-		}
-		if ready == d.cmd.Nodes {
-			d.sum.FormSeconds = seconds(begin)
-			d.progress.Printf("%d nodes up after %.1f s", ready, d.sum.FormSeconds)
-			cli.Pause(limited, registerTime)
-			return nil
-		}
-		cli.Pause(limited, 50*time.Millisecond)
+		cli.Pause(ctx, 50*time.Millisecond)
 	}
+}
+
+// allUp reports whether all that have not left see so many nodes Up.
+func allUp(all []status, n int) bool {
+	return !slices.ContainsFunc(all, func(s status) bool { return !s.Left && s.Up != n })
 }
 
 // early tells an interruption from a failure.
@@ -197,18 +211,19 @@ func (d *dev) early(ctx context.Context, err error) error {
 
 // status asks all nodes.
 func (d *dev) status(ctx context.Context) ([]status, error) {
-	all := make([]status, len(d.nodes))
-	return all, d.each(func(i int, node *cli.Child) error { return node.Call(ctx, "status", cli.None{}, &all[i]) })
+	nodes := d.children()
+	all := make([]status, len(nodes))
+	return all, each(nodes, func(i int, node *cli.Child) error { return node.Call(ctx, "status", cli.None{}, &all[i]) })
 }
 
 // each calls f for all nodes side by side and joins the errors.
-func (d *dev) each(f func(i int, node *cli.Child) error) error {
-	errs := make([]error, len(d.nodes))
+func each(nodes []*cli.Child, f func(i int, node *cli.Child) error) error {
+	errs := make([]error, len(nodes))
 	done := make(chan struct{})
-	for i, node := range d.nodes {
+	for i, node := range nodes {
 		go func() { errs[i] = f(i, node); done <- struct{}{} }()
 	}
-	for range d.nodes {
+	for range nodes {
 		<-done
 	}
 	return errors.Join(errs...)
@@ -216,50 +231,29 @@ func (d *dev) each(f func(i int, node *cli.Child) error) error {
 
 // send starts the senders, dealt out to the nodes in turn.
 func (d *dev) send(ctx context.Context, _ *env) error {
-	args := make([]sendArgs, len(d.nodes))
-	for i := range args {
-		args[i] = sendArgs{Entities: d.cmd.Entities}
-	}
-	for s := range d.cmd.Senders {
-		a := &args[s%len(args)]
-		a.Senders = append(a.Senders, uint32(s+1))
-		a.Rate = d.cmd.Rate / float64(d.cmd.Senders)
-	}
+	nodes := d.children()
 	d.began = time.Now()
-	return d.each(func(i int, node *cli.Child) error { return node.Call(ctx, "send", args[i], nil) })
+	return each(nodes, func(i int, node *cli.Child) error {
+		return d.sendFrom(ctx, node, part(d.cmd.Senders, i, len(nodes)))
+	})
 }
 
-// watch shows progress each second until the time is over or the context ends.
-func (d *dev) watch(ctx context.Context, _ *env) error {
-	var over <-chan time.Time
-	if d.cmd.Duration > 0 {
-		over = time.After(d.cmd.Duration)
+// part is how many of n the i-th of so many gets.
+func part(n, i, of int) int { return (n + of - 1 - i) / of }
+
+// sendFrom starts n more senders on a node. Their numbers begin anew, so each is another sender.
+func (d *dev) sendFrom(ctx context.Context, node *cli.Child, n int) error {
+	a := sendArgs{Entities: d.cmd.Entities}
+	d.mu.Lock()
+	for range n {
+		d.ids++
+		a.Senders = append(a.Senders, d.ids)
 	}
-	died := make(chan *cli.Child, len(d.nodes))
-	for _, node := range d.nodes {
-		go func() { <-node.Done(); died <- node }()
+	d.mu.Unlock()
+	if n > 0 {
+		a.Rate = d.cmd.Rate / float64(d.cmd.Senders)
 	}
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	var before uint64
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-over:
-			return nil
-		case node := <-died:
-			return fmt.Errorf("node process ended while it was needed: %w", orGone(node))
-		case <-tick.C:
-		}
-		limited, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		all, err := d.status(limited)
-		cancel()
-		if err != nil {
-			return err
-		}
-		before = d.show(all, before)
-	}
+	return node.Call(ctx, "send", a, nil)
 }
 
 func orGone(node *cli.Child) error {
@@ -275,8 +269,10 @@ func (d *dev) show(all []status, before uint64) uint64 {
 	shards := ""
 	low := d.cmd.Nodes
 	for i, s := range all {
-		sent, delivered, asks, low = sent+s.Sent, delivered+s.Delivered, asks+s.Asks, min(low, s.Up)
-		shards += fmt.Sprintf(" %s:%d", d.nodes[i].Name(), s.Shards)
+		if sent, delivered, asks = sent+s.Sent, delivered+s.Delivered, asks+s.Asks; !s.Left {
+			low = min(low, s.Up)
+			shards += fmt.Sprintf(" %s:%d", devNode(i), s.Shards)
+		}
 	}
 	d.progress.Printf("%4.0fs  members up %d/%d  shards%s  %d msg/s  sent %d  delivered %d  asks %d",
 		seconds(d.began), low, d.cmd.Nodes, shards, sent-before, sent, delivered, asks)
@@ -285,7 +281,7 @@ func (d *dev) show(all []status, before uint64) uint64 {
 
 // kill ends what is still running: after a failure, or nothing.
 func (d *dev) kill() {
-	for _, node := range d.nodes {
+	for _, node := range d.children() {
 		node.Kill()
 	}
 }

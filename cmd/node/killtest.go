@@ -79,7 +79,8 @@ func (c *killCmd) Run(e *env) error {
 
 // round forms a cluster and kills its victim-th process, which is never the first, the seed of the others.
 func (c *killCmd) round(ctx context.Context, e *env, victim int) (first, all float64, err error) {
-	d := &dev{cmd: &devCmd{Nodes: c.Nodes, Shards: 1, Verbose: c.Verbose}, progress: cli.NewProgress(e.stderr, false)}
+	cmd := &devCmd{Nodes: c.Nodes, Shards: 1, Steady: true, Verbose: c.Verbose}
+	d := &dev{cmd: cmd, progress: cli.NewProgress(e.stderr, false)}
 	defer d.kill()
 	if err := d.form(ctx, e); err != nil {
 		return 0, 0, err
@@ -93,8 +94,7 @@ func (c *killCmd) round(ctx context.Context, e *env, victim int) (first, all flo
 	if err := dead.Call(limited, "address", cli.None{}, &self); err != nil {
 		return 0, 0, err
 	}
-	each := (&dev{nodes: others}).each
-	err = each(func(_ int, n *cli.Child) error { return n.Call(limited, "lookout", self, nil) })
+	err = each(others, func(_ int, n *cli.Child) error { return n.Call(limited, "lookout", self, nil) })
 	if err != nil {
 		return 0, 0, err
 	}
@@ -103,7 +103,7 @@ func (c *killCmd) round(ctx context.Context, e *env, victim int) (first, all flo
 		return 0, 0, fmt.Errorf("kill: %w", err)
 	}
 	noticed := make([]noticedReply, len(others))
-	err = each(func(i int, n *cli.Child) error { return n.Call(limited, "noticed", cli.None{}, &noticed[i]) })
+	err = each(others, func(i int, n *cli.Child) error { return n.Call(limited, "noticed", cli.None{}, &noticed[i]) })
 	if err != nil {
 		return 0, 0, err
 	}

@@ -82,12 +82,13 @@ func rest(s *bufio.Scanner) string {
 	return all.String()
 }
 
+// requireClean demands of a summary that every message came, once and in order, and every ask was answered.
 func requireClean(t *testing.T, stdout []byte, nodes int) summary {
 	t.Helper()
 	var s summary
 	require.NoError(t, cli.ParseLine(stdout, "summary", &s))
 	require.Equal(t, nodes, s.Nodes)
-	require.Equal(t, nodes, s.Up)
+	require.Equal(t, nodes-s.Left, s.Up)
 	require.Positive(t, s.Sent)
 	require.Equal(t, s.Sent, s.Delivered)
 	require.Zero(t, s.Lost+s.Reordered+s.Duplicated+s.AskErrors)
@@ -97,19 +98,44 @@ func requireClean(t *testing.T, stdout []byte, nodes int) summary {
 	return s
 }
 
-// The first thing that a newcomer runs: three processes, 1,000 entities, nothing lost, nothing reordered (CARD-5).
+// The first thing that a newcomer runs: three processes, 1,000 entities; the third joins while others send, and gets
+// its share, then the oldest leaves. Nothing is lost or reordered, every ask is answered (CARD-5, SHD-6, SHD-7).
 func TestDevRunsAClusterOfRealProcesses(t *testing.T) {
-	cmd, stdout, stderr := spawn(t, "dev", "--duration=2s", "--progress", "--rate=5000")
+	cmd, stdout, stderr := spawn(t, "dev", "--duration=3s", "--progress", "--rate=5000")
 	log := rest(stderr)
 	require.NoError(t, cmd.Wait(), log)
 	s := requireClean(t, stdout.Bytes(), 3)
-	hosted := 0
-	for _, n := range s.ShardsPerNode {
-		hosted += n
-	}
-	require.Equal(t, int(s.Shards), hosted)
-	require.Contains(t, log, "members up 3/3")
+	require.Equal(t, []int{1, 1, 0}, []int{s.Joined, s.Left, s.ShardsPerNode[0]})
+	require.Equal(t, int(s.Shards), s.ShardsPerNode[1]+s.ShardsPerNode[2])
+	require.Greater(t, s.Moves, uint64(33), "its share, and more than nothing of what the oldest had")
+	require.Contains(t, log, "n3  joined")
+	require.Contains(t, log, "n1  left after")
 	require.Contains(t, log, "shards n1:")
+}
+
+// A cluster in which nobody joins or leaves while others send; one of a single node is such anyway.
+func TestDevWithoutChanges(t *testing.T) {
+	for _, args := range [][]string{{"--nodes=1"}, {"--nodes=2", "--steady"}} {
+		cmd, stdout, stderr := spawn(t, append([]string{"dev", "--duration=300ms", "--rate=5000"}, args...)...)
+		log := rest(stderr)
+		require.NoError(t, cmd.Wait(), log)
+		s := requireClean(t, stdout.Bytes(), len(args))
+		require.Zero(t, s.Joined+s.Left)
+	}
+}
+
+// Ctrl-C while a node joins: it is taken along, and everything is counted.
+func TestDevIsInterruptedWhileANodeJoins(t *testing.T) {
+	cmd, stdout, stderr := spawn(t, "dev", "--nodes=2", "--duration=1s", "--progress", "--rate=1000")
+	until(t, stderr, "n2  process")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	log := rest(stderr)
+	require.NoError(t, cmd.Wait(), log)
+	var s summary
+	require.NoError(t, cli.ParseLine(stdout.Bytes(), "summary", &s))
+	require.Equal(t, s.Sent, s.Delivered)
+	require.Zero(t, s.Lost+s.Reordered+s.Duplicated+s.AskErrors)
+	require.Len(t, s.ShardsPerNode, 2)
 }
 
 // Without a duration Ctrl-C ends it: senders stop, all is counted, the nodes leave, and the exit code is 0.
@@ -128,7 +154,7 @@ func TestDevEndsOnInterrupt(t *testing.T) {
 
 // A node process that dies makes dev fail, and none of the others outlives it.
 func TestDevFailsWithItsChild(t *testing.T) {
-	cmd, stdout, stderr := spawn(t, "dev", "--nodes=2", "--progress", "--shards=10", "--rate=100")
+	cmd, stdout, stderr := spawn(t, "dev", "--nodes=2", "--steady", "--progress", "--shards=10", "--rate=100")
 	var pids []int
 	log := until(t, stderr, "members up 2/2")
 	for _, line := range strings.Split(log, "\n") {
