@@ -38,8 +38,8 @@ func (d *Driver) shutdown() {
 	d.stopping.Store(true)
 	d.inbox.close()
 	for _, r := range d.regions.Load().list {
-		for i := range r.slots {
-			d.closeForGood(slotRef{r, route.ShardID(i)})
+		for s := range r.slots.All {
+			d.closeForGood(slotRef{r, s})
 		}
 	}
 	d.failDropped()

@@ -264,7 +264,7 @@ func TestClosedWhileSuspended(t *testing.T) {
 	s.send(5)
 	wakeB()
 	onControl(s.b, func() { require.True(t, s.b.control.node.Suspended()) })
-	slot := &s.here[entity.Blocking].slots[0] // which the end waits for
+	slot := s.here[entity.Blocking].slots.At(0) // which the end waits for
 	slot.mu.Lock()
 	closed := make(chan error)
 	go func() { closed <- s.b.Close() }()

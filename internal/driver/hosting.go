@@ -122,7 +122,7 @@ func (x hostRuntime) Ask(headers []byte, d time.Duration, typ, id string, payloa
 		return nil, err
 	}
 	if sh := r.Shard(id); r == x.r && sh == x.Shard() {
-		if err := r.slots[sh].asksItself(); err != nil {
+		if err := r.slots.At(sh).asksItself(); err != nil {
 			return nil, err
 		}
 	}

@@ -27,7 +27,7 @@ type Region struct {
 	shards  uint32
 	parking *flow.Parking
 	parked  budget
-	slots   []regionSlot
+	slots   exec.Places[regionSlot]
 	hosts   *exec.Type
 	keep    *entity.Keep          // nil: no entity is kept alive
 	refused atomic.Pointer[error] // why the cluster does not have this type; routes stay unknown then
@@ -51,7 +51,7 @@ type slotRef struct {
 	shard route.ShardID
 }
 
-func (s slotRef) slot() *regionSlot { return &s.r.slots[s.shard] }
+func (s slotRef) slot() *regionSlot { return s.r.slots.At(s.shard) }
 
 // host returns the host of the shard when it lives here, its stop included, else nil.
 func (s slotRef) host() *exec.Host { return s.r.hosts.Host(s.shard) }
@@ -132,11 +132,8 @@ func newRegion(d *Driver, t entity.Type) *Region {
 		r.parking.Follow(func() time.Duration { return d.takeover.parkTime() })
 	}
 	r.full = d.bounds.fullHere(r)
-	r.slots = make([]regionSlot, t.Shards)
+	r.slots.Init(t.Shards, func(s *regionSlot) { s.slot = flow.MakeSlot(r.parking) })
 	r.hosts = d.exec.NewType(t, func(h *exec.Host) entity.Runtime { return hostRuntime{h, r} })
-	for i := range r.slots {
-		r.slots[i].slot = flow.MakeSlot(r.parking)
-	}
 	return r
 }
 
@@ -173,8 +170,8 @@ func (d *Driver) typeRefused(t shard.TypeRefused) {
 	d.log.Error("type refused by the cluster", "type", r.typ.Name, "error", t.Err)
 	err := t.Err
 	r.refused.Store(&err)
-	for i := range r.slots {
-		d.failParked(slotRef{r, route.ShardID(i)}, route.NotRegistered)
+	for s := range r.slots.All {
+		d.failParked(slotRef{r, s}, route.NotRegistered)
 	}
 }
 
@@ -194,7 +191,7 @@ func (r *Region) Refused() error {
 
 // Home returns where a shard of the region lives as far as this node knows, and whether it knows.
 func (r *Region) Home(n route.ShardID) (peer.ID, bool) {
-	s := &r.slots[n]
+	s := r.slots.Find(n)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

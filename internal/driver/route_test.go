@@ -3,7 +3,9 @@
 package driver
 
 import (
+	"fmt"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -35,8 +37,8 @@ func (sink) LinkSilent(peer.ID, wire.Lane, int, time.Duration) {}
 func (sink) PeerRefused(*hello.RefusedError)                   {}
 func (sink) Unreached(peer.Addr, error)                        {}
 
-// sinkRegion is a region all of whose shards lead to a sink.
-func sinkRegion(t testing.TB) (*Region, *transport.Link) {
+// sinkRegion is a region of a type whose shards lead to a sink: all of them, or, of a large type, those of the ids.
+func sinkRegion(t testing.TB, shards uint32, ids ...string) (*Region, *transport.Link) {
 	d, err := Start(t.Context(), Config{LinkBuffer: 16 << 20}.WithDefaults())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
@@ -44,7 +46,7 @@ func sinkRegion(t testing.TB) (*Region, *transport.Link) {
 	require.NoError(t, err)
 	to.Start()
 	t.Cleanup(to.Close)
-	r, err := d.Register(entity.Type{Name: "sink", Role: "nobody", Shards: 1000,
+	r, err := d.Register(entity.Type{Name: "sink", Role: "nobody", Shards: shards,
 		New: func(string, route.Fence) entity.Handler { return nil }})
 	require.NoError(t, err)
 	fence := route.MakeFence(1, 1, 1)
@@ -52,9 +54,17 @@ func sinkRegion(t testing.TB) (*Region, *transport.Link) {
 	onControl(d, func() {
 		remote := d.remote(to.Self(), 0)
 		link = remote.link
-		for i := range r.slots {
+		open := func(s route.ShardID) {
 			e := &routeEntry{remote: remote, link: link, term: 1, epoch: 1}
-			d.moveRoute(slotRef{r, route.ShardID(i)}, e, plane.Home{At: to.Self(), Fence: fence})
+			d.moveRoute(slotRef{r, s}, e, plane.Home{At: to.Self(), Fence: fence})
+		}
+		for i := range r.shards {
+			if len(ids) == 0 {
+				open(route.ShardID(i))
+			}
+		}
+		for _, id := range ids {
+			open(r.Shard(id))
 		}
 	})
 	return r, link
@@ -74,11 +84,24 @@ func drained(l *transport.Link) {
 
 // TestRouteRemoteAllocatesNothing pins SHD-5.
 func TestRouteRemoteAllocatesNothing(t *testing.T) {
-	r, link := sinkRegion(t)
+	t.Run("small", func(t *testing.T) {
+		r, link := sinkRegion(t, 1000)
+		tellsAllocateNothing(t, r, link, "entity-0000000042")
+	})
+	t.Run("large", func(t *testing.T) { // whose slots are made on demand
+		r, link := sinkRegion(t, 1_000_000, "entity-0000000042", "another")
+		require.Equal(t, 2, r.slots.Made())
+		tellsAllocateNothing(t, r, link, "entity-0000000042")
+		require.Equal(t, 2, r.slots.Made())
+	})
+}
+
+func tellsAllocateNothing(t *testing.T, r *Region, link *transport.Link, id string) {
+	t.Helper()
 	payload := make([]byte, 64)
 	burst := func() {
 		for range 1000 {
-			if err := r.Tell("entity-0000000042", payload); err != nil {
+			if err := r.Tell(id, payload); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -95,13 +118,26 @@ func TestRouteRemoteAllocatesNothing(t *testing.T) {
 }
 
 // BenchmarkRouteRemote measures the sender alone: while the link is being emptied the clock stands still.
-func BenchmarkRouteRemote(b *testing.B) {
-	r, link := sinkRegion(b)
-	payload := make([]byte, 64)
-	ids := make([]string, 1024)
-	for i := range ids {
-		ids[i] = "entity-" + string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i/676)) + "000000"
+func BenchmarkRouteRemote(b *testing.B) { routeRemote(b, 1000, 1024) }
+
+// BenchmarkRouteRemoteLarge is the same to a type of a million shards, of which so many have a slot.
+func BenchmarkRouteRemoteLarge(b *testing.B) {
+	for _, used := range []int{1024, 100_000} {
+		b.Run(strconv.Itoa(used), func(b *testing.B) { routeRemote(b, 1_000_000, used) })
 	}
+}
+
+func routeRemote(b *testing.B, shards uint32, entities int) {
+	ids := make([]string, entities)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("entity-%010d", i)
+	}
+	open := ids
+	if shards == 1000 {
+		open = nil
+	}
+	r, link := sinkRegion(b, shards, open...)
+	payload := make([]byte, 64)
 	b.ReportAllocs()
 	b.SetBytes(80)
 	b.ResetTimer()

@@ -51,6 +51,9 @@ func (d *dispatch) routeChanged(ch *shard.RouteChange) {
 		e.link = e.remote.link
 		home.Gone = isForgotten(e.link.Err())
 	default:
+		if !r.slots.Has(ch.Shard) {
+			return // nobody here has sent there
+		}
 		home = plane.Home{}
 	}
 	d.moveRoute(ref, e, home)
@@ -303,17 +306,23 @@ func (d *dispatch) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 			d.failed.addAll(r, route.NoShard, why, e.Count, e.Samples)
 			continue
 		}
-		ref := slotRef{r, e.Shard}
-		s := ref.slot()
-		s.mu.Lock()
-		doubts := plane.Doubts(&s.slot, from, &e.RefusalKey)
-		s.mu.Unlock()
-		if doubts {
-			d.nextHome(ref, from, e.Term, e.Epoch)
+		if r.doubts(from, &e.RefusalKey) {
+			d.nextHome(slotRef{r, e.Shard}, from, e.Term, e.Epoch)
 		}
 		r.count.refusedThere.Add(e.Count)
 		d.failed.addAll(r, e.Shard, why, e.Count, e.Samples)
 	}
+}
+
+// doubts reports whether a refusal puts the route of its shard in doubt. What was never sent to has none.
+func (r *Region) doubts(from peer.ID, k *plane.RefusalKey) bool {
+	if !r.slots.Has(k.Shard) {
+		return false
+	}
+	s := r.slots.At(k.Shard)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return plane.Doubts(&s.slot, from, k)
 }
 
 // routesChanged carries out what the node says of homes, and then of markers.

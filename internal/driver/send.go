@@ -37,7 +37,7 @@ func (r *Region) send(id string, payload []byte, corr uint64, w *askWaiter, h *H
 		}
 	}
 	sh := route.ShardOfBytes(bytesOf(id), r.shards) // which is compiled in, as ShardOf is not
-	s := &r.slots[sh]
+	s := r.slots.At(sh)
 	for {
 		e := s.route.Load()
 		if e == nil {

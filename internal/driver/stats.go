@@ -92,8 +92,8 @@ func (r *Region) stats() TypeStats {
 	t.Abandoned = r.count.abandonedTells.Load() + r.count.abandonedAsks.Load()
 	t.Hosted, t.Stopping = r.hosts.Hosted()
 	t.Panics, t.Slow = r.hosts.Incidents()
-	for i := range r.slots {
-		if r.slots[i].route.Load() != nil {
+	for _, s := range r.slots.All {
+		if s.route.Load() != nil {
 			t.Known++
 		}
 	}

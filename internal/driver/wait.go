@@ -37,7 +37,7 @@ func (r *Region) tellWait(h *Headers, id string, payload []byte) error {
 		}
 	}
 	sh := route.ShardOfBytes(bytesOf(id), r.shards)
-	s := &r.slots[sh]
+	s := r.slots.At(sh)
 	for {
 		e := s.route.Load()
 		if e == nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -78,7 +79,7 @@ func (a *ahead) envelope(x *foreseen) {
 	if t == nil || x.env.Shard >= t.shards {
 		return
 	}
-	h := t.hosts[x.env.Shard].Load()
+	h := t.hosts.Find(route.ShardID(x.env.Shard)).Load()
 	if h == nil || h.callFrame == nil || h.alone && h.queue != a.queue || h.term != x.env.Term || h.epoch != x.env.Epoch ||
 		len(x.env.Payload) > a.x.cfg.MaxPayload || x.env.Flags&wire.FlagBulk != 0 {
 		return // hostOf says why, when its turn comes

@@ -102,8 +102,8 @@ func (x *Exec) watchCalls() {
 			continue
 		}
 		var found []entity.Incident
-		for i := range t.hosts {
-			if h := t.hosts[i].Load(); h != nil {
+		for _, at := range t.hosts.All {
+			if h := at.Load(); h != nil {
 				found = h.late(now, t.typ.SlowAfter, found)
 			}
 		}

@@ -134,8 +134,8 @@ func (t *Type) Stats() entity.Stats {
 	t.past.mu.Lock()
 	defer t.past.mu.Unlock()
 	sum := t.past.sum
-	for i := range t.hosts {
-		h := t.hosts[i].Load()
+	for _, at := range t.hosts.All {
+		h := at.Load()
 		if h == nil || h.shown.over {
 			continue
 		}

@@ -115,7 +115,7 @@ func (h *Host) Abandon() { h.give(orderAbandon) }
 
 // Remove takes a host whose entities have stopped out of its place.
 func (h *Host) Remove() {
-	h.t.hosts[h.shard].CompareAndSwap(h, nil)
+	h.t.hosts.At(h.shard).CompareAndSwap(h, nil)
 	h.x.hosts.remove(h)
 }
 

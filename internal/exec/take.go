@@ -31,7 +31,7 @@ func (x *Exec) hostOf(c *typeCache, env *wire.Envelope) (*Host, route.Reason) {
 	if env.Shard >= t.shards {
 		return nil, route.NotOwner
 	}
-	h := t.hosts[env.Shard].Load()
+	h := t.hosts.Find(route.ShardID(env.Shard)).Load()
 	if h == nil {
 		return nil, route.NotOwner
 	}

@@ -1,12 +1,15 @@
-// Types: the types whose entities may live on this node, and their shards that do.
+// Types: the types whose entities may live on this node, and their shards that do; and where a shard has its place, so
+// that any goroutine finds it without a lock.
 
 package exec
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/invariant"
+	"github.com/kith-io/kith/internal/sparse"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -19,9 +22,9 @@ type Type struct {
 	id     route.TypeID
 	shards uint32
 	rider  func(*Host) entity.Runtime
-	keep   *entity.Keep           // nil: no entity is kept alive
-	hosts  []atomic.Pointer[Host] // by shard; set while it lives here, its stop included. Dense: every message looks
-	living atomic.Int32           // shards that live here, those that are being stopped included
+	keep   *entity.Keep                 // nil: no entity is kept alive
+	hosts  Places[atomic.Pointer[Host]] // by shard; set while it lives here, its stop included
+	living atomic.Int32                 // shards that live here, those that are being stopped included
 	past   past
 	told   incidentLimits
 
@@ -32,8 +35,9 @@ type Type struct {
 // NewType returns a type, whose defaults are filled in. runtime returns what the handlers of a host reach the world by:
 // Host has all of entity.Runtime but Tell and Ask.
 func (x *Exec) NewType(t entity.Type, rider func(*Host) entity.Runtime) *Type {
-	return &Type{x: x, typ: t, id: route.TypeOf(t.Name), shards: t.Shards, rider: rider,
-		hosts: make([]atomic.Pointer[Host], t.Shards)}
+	n := &Type{x: x, typ: t, id: route.TypeOf(t.Name), shards: t.Shards, rider: rider}
+	n.hosts.Init(t.Shards, nil)
+	return n
 }
 
 // Keep has an entity of each shard kept alive that begins to live here from now on; before the first of them.
@@ -46,15 +50,17 @@ func (x *Exec) SetTypes(all map[route.TypeID]*Type) { x.types.Store(&all) }
 func (t *Type) ID() route.TypeID { return t.id }
 
 // Host returns the host of a shard that lives here, its stop included, else nil. The shard is below Type.Shards.
-func (t *Type) Host(shard route.ShardID) *Host { return t.hosts[shard].Load() }
+func (t *Type) Host(shard route.ShardID) *Host {
+	return t.hosts.Find(shard).Load()
+}
 
 // Living returns how many shards live here, those that are being stopped included.
 func (t *Type) Living() int { return int(t.living.Load()) }
 
 // Hosted counts the shards that live here, and those of them that are being stopped.
 func (t *Type) Hosted() (all, stopping int) {
-	for i := range t.hosts {
-		if h := t.hosts[i].Load(); h != nil {
+	for _, at := range t.hosts.All {
+		if h := at.Load(); h != nil {
 			all++
 			if h.ending.Load() {
 				stopping++
@@ -79,7 +85,7 @@ func (t *Type) Incidents() (panics, slow uint64) { return t.panics.Load(), t.slo
 func (t *Type) Begin(shard route.ShardID, f route.Fence) *Host {
 	invariant.Check(t.Host(shard) == nil, "exec: a shard is to live here twice")
 	h := t.x.newHost(t, shard, f)
-	t.hosts[shard].Store(h)
+	t.hosts.At(shard).Store(h)
 	if t.keep != nil {
 		h.give(orderBegin)
 	}
@@ -106,4 +112,156 @@ func (c *typeCache) typeOf(x *Exec, env *wire.Envelope) *Type {
 		c.table, c.id, c.last = t, env.Type, (*t)[route.TypeID(env.Type)]
 	}
 	return c.last
+}
+
+// Places holds one T for each shard of a type. Of a type of at most sparse.Flat shards all are there from the start, in
+// an array. Of a larger one a place is made when it is first asked for, and stays: it costs itself and about 20 bytes,
+// and finding it one load more. Init comes first; then methods are safe for concurrent use.
+type Places[T any] struct {
+	flat  []T
+	cells atomic.Pointer[cells[T]]
+	none  T // what Find returns for want of a place
+
+	mu   sync.Mutex // of whoever makes places
+	made int
+	init func(*T)
+}
+
+// cell is one place.
+type cell[T any] struct {
+	v     T
+	shard route.ShardID
+}
+
+// cells is a hash table, probed linearly and at most half full. Cells are only added, so who looks needs no lock; a
+// larger table replaces it.
+type cells[T any] struct {
+	list  []atomic.Pointer[cell[T]] // as many as a power of two
+	shift uint8                     // by which a hash of 32 bits becomes an index
+}
+
+// Init makes the places of so many shards; init is called for each before anybody sees it, nil for nothing.
+func (p *Places[T]) Init(shards uint32, init func(*T)) {
+	if p.init = init; init == nil {
+		p.init = func(*T) {}
+	}
+	if shards > sparse.Flat {
+		p.cells.Store(&cells[T]{list: make([]atomic.Pointer[cell[T]], 8), shift: 32 - 3})
+		return
+	}
+	p.flat = make([]T, shards)
+	for i := range p.flat {
+		p.init(&p.flat[i])
+	}
+}
+
+// At returns the place of a shard of the type, made if need be: whoever acts for somebody else calls Find, so that
+// nothing is made for what others name.
+func (p *Places[T]) At(s route.ShardID) *T {
+	if uint(s) < uint(len(p.flat)) {
+		return &p.flat[s]
+	}
+	return p.far(s)
+}
+
+// Find returns the place of a shard, or, if there is none yet or no such shard, one that holds nothing and is not to be
+// changed.
+func (p *Places[T]) Find(s route.ShardID) *T {
+	if uint(s) < uint(len(p.flat)) {
+		return &p.flat[s]
+	}
+	return p.search(s)
+}
+
+// Has reports whether a shard has its place.
+func (p *Places[T]) Has(s route.ShardID) bool { return p.Find(s) != &p.none }
+
+// search is Find for a type of many shards.
+//
+//go:noinline
+func (p *Places[T]) search(s route.ShardID) *T {
+	if c := p.cells.Load(); c != nil {
+		if v := c.find(s); v != nil {
+			return v
+		}
+	}
+	return &p.none
+}
+
+// far is At for a type of many shards.
+//
+//go:noinline
+func (p *Places[T]) far(s route.ShardID) *T {
+	if v := p.cells.Load().find(s); v != nil {
+		return v
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.cells.Load()
+	if v := c.find(s); v != nil {
+		return v
+	}
+	if 2*(p.made+1) > len(c.list) {
+		larger := &cells[T]{list: make([]atomic.Pointer[cell[T]], 2*len(c.list)), shift: c.shift - 1}
+		for i := range c.list {
+			if old := c.list[i].Load(); old != nil {
+				larger.put(old)
+			}
+		}
+		c = larger
+		p.cells.Store(c)
+	}
+	n := &cell[T]{shard: s}
+	p.init(&n.v)
+	c.put(n)
+	p.made++
+	return &n.v
+}
+
+// start returns where a shard is looked for first: by a multiplicative hash, the high bits of it.
+func (c *cells[T]) start(s route.ShardID) uint32 { return uint32(s) * 0x9e3779b1 >> c.shift }
+
+func (c *cells[T]) find(s route.ShardID) *T {
+	mask := uint32(len(c.list) - 1)
+	for i := c.start(s); ; i++ {
+		n := c.list[i&mask].Load()
+		if n == nil {
+			return nil
+		}
+		if n.shard == s {
+			return &n.v
+		}
+	}
+}
+
+func (c *cells[T]) put(n *cell[T]) {
+	mask := uint32(len(c.list) - 1)
+	i := c.start(n.shard)
+	for c.list[i&mask].Load() != nil {
+		i++
+	}
+	c.list[i&mask].Store(n)
+}
+
+// All yields the places that there are, in no order. Those that are made meanwhile may be left out.
+func (p *Places[T]) All(yield func(route.ShardID, *T) bool) {
+	for s := range p.flat {
+		if !yield(route.ShardID(s), &p.flat[s]) {
+			return
+		}
+	}
+	if c := p.cells.Load(); c != nil {
+		for i := range c.list {
+			if n := c.list[i].Load(); n != nil && !yield(n.shard, &n.v) {
+				return
+			}
+		}
+	}
+}
+
+// Made returns how many places there are.
+func (p *Places[T]) Made() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.flat) + p.made
 }

@@ -77,8 +77,8 @@ var ownerBugs = []bug{
 	{
 		Name: "refused-type-parks-on", Package: "./internal/driver", Run: "TestNothingParksForARefusedType",
 		In:  "internal/driver.Driver.typeRefused",
-		Old: "d.failParked(slotRef{r, route.ShardID(i)}, route.NotRegistered)",
-		New: "_ = i",
+		Old: "d.failParked(slotRef{r, s}, route.NotRegistered)",
+		New: "_ = s",
 	},
 	{
 		Name: "older-members-wait-for-a-lower-term", Package: "./shard", Run: "TestHigherTermOfAnotherRole",

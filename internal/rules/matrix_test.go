@@ -55,7 +55,7 @@ var matrix = map[string]string{
 	"check": "sim/setup world node sbr membership courier shard plane route peer wire",
 	"storm": "sim/setup world check node membership shard shard/strategy plane entity flow route peer wire",
 	"sim":   "sim/setup world check membership lifetime entity route",
-	"exec":  "transport loop plane lifetime entity route peer wire",
+	"exec":  "transport loop plane lifetime entity sparse route peer wire",
 	"scale": "membership members peer wire",
 	"proof": "sbr membership peer",
 	"model": "", // hand-off as a model of its own; it shares nothing with the code

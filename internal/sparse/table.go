@@ -71,8 +71,8 @@ func (t *Table[T]) Drop(s route.ShardID) {
 // Made returns how many values take memory.
 func (t *Table[T]) Made() int { return len(t.flat) + len(t.far) }
 
-// All yields the values that take memory, of rising shards. Values may be dropped while it runs, but those that come
-// later.
+// All yields the values that take memory, of rising shards. Values may be made and dropped while it runs: what is
+// dropped is not yielded any more, what is made may be.
 func (t *Table[T]) All(yield func(route.ShardID, *T) bool) {
 	if t.far == nil {
 		for s := range t.flat {
@@ -83,7 +83,7 @@ func (t *Table[T]) All(yield func(route.ShardID, *T) bool) {
 		return
 	}
 	for _, s := range slices.Sorted(maps.Keys(t.far)) {
-		if !yield(s, t.far[s]) {
+		if v := t.far[s]; v != nil && !yield(s, v) {
 			return
 		}
 	}

@@ -27,7 +27,7 @@ func (s *storm) drawLarge(d *setup.DataConfig, rng *rand.Rand) {
 // no place once the member is forgotten, and the next home has to be found.
 func (s *storm) lateHomes(rng *rand.Rand) {
 	s.w.OnUnknown = func(r *world.Region, n route.ShardID) {
-		home := &r.Slots[n]
+		home := r.Slot(n)
 		c := shard.RouteChange{Type: r.ID, Shard: n, State: shard.RouteRemote, Home: home.Home(), Fence: home.Fence()}
 		if c.Home != (peer.ID{}) {
 			r.Process.Later(between(rng, 0, 2*plane.ForgetAfter), func() { s.lateHome(r.Process, c) })
@@ -37,7 +37,7 @@ func (s *storm) lateHomes(rng *rand.Rand) {
 
 // lateHome tells a process of a home, unless its node knows a better one.
 func (s *storm) lateHome(p *world.Process, c shard.RouteChange) {
-	if r := p.Region(c.Type); !s.quiet() && r != nil && r.Slots[c.Shard].State() < flow.Local {
+	if r := p.Region(c.Type); !s.quiet() && r != nil && r.Slot(c.Shard).State() < flow.Local {
 		p.World.Fault(p.Index, "late home "+p.World.ShardName(c.Type, c.Shard)+" at "+p.World.Name(c.Home))
 		p.Routed(c)
 	}

@@ -177,7 +177,7 @@ func (p *Process) answered(corr uint64, why route.Reason, payload []byte) {
 	}
 	a.state = a.state.Settled()
 	told := plane.RefusalKey{Term: a.fence.Term(), Epoch: a.fence.Epoch(), Reason: why}
-	s := &a.r.Slots[a.shard]
+	s := a.r.Slot(a.shard)
 	if s.State() == flow.Remote && told.Doubts(a.to, s.Home(), s.Fence().Term(), s.Fence().Epoch()) {
 		p.post(shard.RefusedCommand{Type: a.r.ID, Shard: a.shard, Term: told.Term, Epoch: told.Epoch})
 	}

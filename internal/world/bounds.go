@@ -27,8 +27,8 @@ func (l *link) bounds() {
 func (p *Process) Idle() {
 	parked := 0
 	for _, r := range p.Regions {
-		for i := range r.Slots {
-			n, _ := r.Slots[i].Parked()
+		for i := range r.slots.All {
+			n, _ := r.Slot(i).Parked()
 			parked += n
 		}
 	}
@@ -39,7 +39,8 @@ func (p *Process) Idle() {
 		p.World.Watcher.Violate(p, "asks", "%d asks were neither answered nor failed", n)
 	}
 	for _, r := range p.Regions {
-		for _, h := range r.shards {
+		for _, at := range r.shards.All {
+			h := *at
 			if h != nil && h.shard.Stats().Timers > 0 {
 				return
 			}

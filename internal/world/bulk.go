@@ -83,7 +83,7 @@ func (r *Region) sendLarge(headers []byte, id string, payload []byte, corr uint6
 	p.World.Book.sends(payload, l.shard, corr != 0, true)
 	p.bulk.last++
 	l.key = largeKey | p.bulk.last
-	s := &r.Slots[l.shard]
+	s := r.Slot(l.shard)
 	e := wire.Envelope{Type: uint32(r.ID), Shard: uint32(l.shard), Term: s.Fence().Term(), Epoch: s.Fence().Epoch(),
 		Corr: corr, Flags: wire.FlagBulk, Payload: wire.AppendU64(nil, l.key)}
 	if corr != 0 {
@@ -149,7 +149,7 @@ func (p *Process) largeOf(to peer.ID, payload []byte) *large {
 // forwardLarge sends the large message whose envelope is at the head of a slot that leads to another process: first its
 // payload, then the envelope.
 func (r *Region) forwardLarge(n route.ShardID, e *wire.Envelope) plane.Step {
-	p, s := r.Process, &r.Slots[n]
+	p, s := r.Process, r.Slot(n)
 	l := p.largeOf(peer.ID{}, e.Payload)
 	if l == nil {
 		return plane.Sent
@@ -185,7 +185,7 @@ func (r *Region) forwardLarge(n route.ShardID, e *wire.Envelope) plane.Step {
 
 // refer sends the envelope that stands for a message which its home has whole.
 func (r *Region) refer(l *large, n route.ShardID, e *wire.Envelope) plane.Step {
-	p, s := r.Process, &r.Slots[n]
+	p, s := r.Process, r.Slot(n)
 	l.follows(s)
 	out := *e
 	out.Payload = wire.AppendBulkRef(nil, l.ref)
@@ -319,7 +319,7 @@ func (p *Process) transferOver(x *flow.BulkTransfer, why route.Reason, words str
 	}
 	at, term, epoch := l.life.Home()
 	sent := l.life.State() == flow.LargeSent
-	again := l.life.Ended(why, plane.Leads(&l.r.Slots[l.shard], at, term, epoch))
+	again := l.life.Ended(why, plane.Leads(l.r.Slot(l.shard), at, term, epoch))
 	l.x, l.link = nil, nil
 	if !again && !sent {
 		l.fails(why)

@@ -105,10 +105,10 @@ func (p *Process) judgeLarge(b *wire.BulkBegin) route.Reason {
 	if r == nil {
 		return route.NotRegistered
 	}
-	if int(b.Shard) >= len(r.shards) {
+	if uint32(b.Shard) >= r.Type.Shards {
 		return route.NotOwner
 	}
-	h := r.shards[b.Shard]
+	h := r.shards.Peek(route.ShardID(b.Shard))
 	if h == nil || h.silent {
 		return route.NotOwner
 	}

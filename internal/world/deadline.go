@@ -28,7 +28,8 @@ func endAt(p *Process, at time.Duration, end func()) {
 // eachHosted calls do for every shard that lives on a process, in order.
 func eachHosted(p *Process, do func(*hosted)) {
 	for _, r := range p.Regions {
-		for _, h := range r.shards {
+		for _, at := range r.shards.All {
+			h := *at
 			if h != nil {
 				do(h)
 			}

@@ -1,4 +1,5 @@
-// The end of a process's data plane: what it has accepted and not handled is abandoned, and said to be.
+// The end of a process's data plane: what it has accepted and not handled is abandoned, and said to be; and of what it
+// has for another that was removed.
 
 package world
 
@@ -17,10 +18,11 @@ func (p *Process) abandon() {
 	failTo := func(to peer.ID, frame []byte) { p.failed(to, frame, plane.WhyUnsent(true), "its node ended") }
 	fail := func(frame []byte) { failTo(peer.ID{}, frame) }
 	for _, r := range p.Regions {
-		for i := range r.Slots {
-			p.World.Plane.AbandonedParked += r.Slots[i].FailAll(fail)
+		for i := range r.slots.All {
+			p.World.Plane.AbandonedParked += r.Slot(i).FailAll(fail)
 		}
-		for _, h := range r.shards {
+		for _, at := range r.shards.All {
+			h := *at
 			if h != nil {
 				h.silent = true
 				h.abandon()
@@ -104,4 +106,30 @@ func (p *Process) shut() {
 	p.failAsks(func(*ask) bool { return true }, route.Stopped)
 	eachHosted(p, func(h *hosted) { h.life.Lose() })
 	p.killTasks()
+}
+
+// forgetPeer drops everything about a member that was removed: what waits for it is failed.
+func (p *Process) forgetPeer(id peer.ID) {
+	p.forgotten[id] = true
+	for _, c := range p.links.list {
+		if c.to == id {
+			c.close()
+			p.lostInFlight(p.flightsTo(id).End(), true)
+			c.state, c.forgotten = connRefused, true
+			c.link.flow.FailAll(func(frame []byte) { p.failed(id, frame, plane.WhyUnsent(false), "peer removed") })
+		}
+	}
+	for _, c := range p.bulk.links.list {
+		if c.to == id {
+			c.close()
+			c.state, c.forgotten = connRefused, true
+			c.bulk.pump()
+		}
+	}
+	for _, c := range p.conns.list {
+		if c.to == id {
+			c.waiting = nil
+		}
+	}
+	p.lostPeer(id)
 }

@@ -43,18 +43,18 @@ func (w *World) newBudget() *entity.Pool { return &entity.Pool{Limit: w.Config.D
 // host carries out one order: make a shard live here, or stop it.
 func (p *Process) host(o shard.HostOrder) {
 	r := p.Region(o.Type)
-	if r == nil || int(o.Shard) >= len(r.shards) {
+	if r == nil || uint32(o.Shard) >= r.Type.Shards {
 		p.World.Watcher.Violate(p, "host", "order for %s, which is not registered here", p.World.ShardName(o.Type, o.Shard))
 		return
 	}
 	key := ShardKey{o.Type, o.Shard}
-	h := r.shards[o.Shard]
+	h := r.shards.Peek(o.Shard)
 	switch {
 	case !o.Stop && h == nil:
 		p.World.Watcher.Hosts(p, key, o.Fence)
 		h = &hosted{r: r, planned: -1}
 		h.shard = entity.NewShard(r.Type, o.Shard, o.Fence, shardRuntime{p, r, h}, p.mailbox)
-		r.shards[o.Shard] = h
+		*r.shards.At(o.Shard) = h
 		if k := r.decl.Keep; k != nil {
 			serving := func() context.Context { return h.life.Serving(p.Held) }
 			h.order(func() { h.step(func(now time.Duration) { entity.KeepAlive(h.shard, now, k, serving) }) })
@@ -65,13 +65,13 @@ func (p *Process) host(o shard.HostOrder) {
 		// Stopped already, and the confirmation got lost: confirm again.
 		p.post(shard.StoppedCommand{Type: o.Type, Shard: o.Shard, Fence: o.Fence})
 	case o.Abandon:
-		r.Slots[o.Shard].Reset()
+		r.Slot(o.Shard).Reset()
 		h.silent = true
 		h.life.Lose()
 		p.World.Watcher.Stopped(p, key, false)
 		h.order(func() { h.step(func(time.Duration) { h.shard.Abandon() }) })
 	default:
-		if s := &r.Slots[o.Shard]; s.IsLocal() {
+		if s := r.Slot(o.Shard); s.IsLocal() {
 			s.Reset()
 		}
 		if q := r.queueOf(o.Shard); q != nil && len(q.frames) > 0 {
@@ -122,7 +122,7 @@ func (h *hosted) follow() {
 	if h.shard.Stopped() {
 		h.over = true
 		n := h.shard.ID()
-		h.r.shards[n] = nil
+		h.r.shards.Drop(n)
 		p.World.Watcher.Stopped(p, ShardKey{h.r.ID, n}, !h.silent)
 		p.post(shard.StoppedCommand{Type: h.r.ID, Shard: n, Fence: h.shard.Fence()})
 		return
@@ -167,10 +167,10 @@ func (p *Process) deliver(from peer.ID, e *wire.Envelope, b *backTalk) route.Rea
 	if r == nil {
 		return route.NotRegistered
 	}
-	if int(e.Shard) >= len(r.shards) || r.shards[e.Shard] == nil {
+	if uint32(e.Shard) >= r.Type.Shards || r.shards.Peek(route.ShardID(e.Shard)) == nil {
 		return route.NotOwner
 	}
-	h := r.shards[e.Shard]
+	h := r.shards.Peek(route.ShardID(e.Shard))
 	f := h.shard.Fence()
 	if why := plane.Accept(e, f.Term(), f.Epoch(), p.World.Config.Data.MaxPayload); why != route.OK {
 		return why
@@ -241,7 +241,7 @@ func (r shardRuntime) Tell(headers []byte, typ, id string, payload []byte) error
 // Ask implements entity.Runtime: the handler's coroutine is put aside until the answer comes.
 func (r shardRuntime) Ask(headers []byte, d time.Duration, typ, id string, payload []byte) ([]byte, error) {
 	if n := r.h.shard.ID(); route.TypeOf(typ) == r.r.ID && route.ShardOf(id, r.r.Type.Shards) == n {
-		if why := plane.AsksItself(&r.r.Slots[n]); why != route.OK {
+		if why := plane.AsksItself(r.r.Slot(n)); why != route.OK {
 			return nil, why.Err()
 		}
 	}
@@ -283,7 +283,8 @@ func (r shardRuntime) Unhandled(_ *entity.Entity, why route.Reason, ask bool, pa
 // Shards implements entity.Runtime.
 func (r shardRuntime) Shards() int {
 	n := 0
-	for _, h := range r.r.shards {
+	for _, at := range r.r.shards.All {
+		h := *at
 		if h != nil {
 			n++
 		}

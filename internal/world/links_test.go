@@ -75,10 +75,10 @@ func (l *linkLoad) fates(f Fate) int { return l.w.Book.Fates[f] }
 // is sent parks, is drained over a link that has not room for all of it, and what is sent meanwhile parks behind it.
 func (l *linkLoad) slowPath(t *testing.T) {
 	l.to.Pause(1500 * time.Millisecond)
-	for i := range l.r.Slots {
-		f := l.r.Slots[i].Fence()
+	for i := range l.r.slots.All {
+		f := l.r.Slot(i).Fence()
 		l.from.Do(shard.RefusedCommand{Type: l.r.ID, Shard: route.ShardID(i), Term: f.Term(), Epoch: f.Epoch()})
-		require.False(t, l.r.Slots[i].State().Open())
+		require.False(t, l.r.Slot(i).State().Open())
 	}
 	require.Zero(t, l.run(t, time.Second), "what parks is not refused")
 	met := false

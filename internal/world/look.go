@@ -45,8 +45,8 @@ func (l *Ledger) Reject(nth int) {
 
 // Waiting returns how many messages of the type wait on the process for a home.
 func (r *Region) Waiting() (n int) {
-	for i := range r.Slots {
-		k, _ := r.Slots[i].Parked()
+	for i := range r.slots.All {
+		k, _ := r.Slot(i).Parked()
 		n += k
 	}
 	return n
@@ -57,17 +57,26 @@ func (r *Region) Role() string { return r.decl.role(r.Process) }
 
 // Homeless returns how many shards of the type have no home that the process knows and has open.
 func (r *Region) Homeless() (n int) {
-	for i := range r.Slots {
-		if !r.Slots[i].State().Open() {
-			n++
+	n = int(r.Type.Shards)
+	for i := range r.slots.All {
+		if r.Slot(i).State().Open() {
+			n--
 		}
 	}
 	return n
 }
 
+// queued returns how many bytes wait in the mailboxes of a shard here.
+func (r *Region) queued(n route.ShardID) int {
+	if h := r.shards.Peek(n); h != nil {
+		return h.shard.Stats().QueuedBytes
+	}
+	return 0
+}
+
 // Lives returns the shard with that number, nil when it does not live on the process.
 func (r *Region) Lives(n route.ShardID) *entity.Shard {
-	if h := r.shards[n]; h != nil {
+	if h := r.shards.Peek(n); h != nil {
 		return h.shard
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/internal/sparse"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -35,11 +36,21 @@ type Region struct {
 	Process *Process
 	Type    *entity.Type
 	ID      route.TypeID
-	Slots   []flow.Slot
-	shards  []*hosted // nil where the shard does not live here
-
+	slots   sparse.Table[*flow.Slot]
+	park    *flow.Parking
+	shards  sparse.Table[*hosted] // nil where the shard does not live here
 	decl    *EntityType
 	Refused error // why the cluster does not have this type: others have registered it with other settings
+}
+
+// Slot returns the route slot of a shard of the type.
+func (r *Region) Slot(n route.ShardID) *flow.Slot {
+	at := r.slots.At(n)
+	if *at == nil {
+		s := flow.MakeSlot(r.park)
+		*at = &s
+	}
+	return *at
 }
 
 // dataPlane is what a process has beside its node.
@@ -78,7 +89,7 @@ type flowSlot struct {
 	shard route.ShardID
 }
 
-func (s flowSlot) slot() *flow.Slot { return &s.r.Slots[s.shard] }
+func (s flowSlot) slot() *flow.Slot { return s.r.Slot(s.shard) }
 
 func (p *Process) open() {
 	p.parked = &flow.Pool{Limit: p.World.Config.Data.ParkTotal}
@@ -100,12 +111,8 @@ func (p *Process) register(t *EntityType) {
 	if d.ParkWait == 0 {
 		park.Follow(func() time.Duration { return node.ParkTimeFor(p.Node.Takeover()) })
 	}
-	r := &Region{Process: p, Type: &t.Type, ID: route.TypeOf(t.Name), Slots: make([]flow.Slot, t.Shards),
-		shards: make([]*hosted, t.Shards)}
-	for i := range r.Slots {
-		r.Slots[i] = flow.MakeSlot(park)
-	}
-	r.decl = t
+	r := &Region{Process: p, Type: &t.Type, ID: route.TypeOf(t.Name), slots: sparse.NewTable[*flow.Slot](t.Shards),
+		park: park, shards: sparse.NewTable[*hosted](t.Shards), decl: t}
 	p.Regions = append(p.Regions, r)
 	slices.SortFunc(p.Regions, func(a, b *Region) int { return int(int64(a.ID) - int64(b.ID)) })
 	register(p, t)
@@ -153,7 +160,7 @@ func (r *Region) send(headers []byte, id string, payload []byte, corr uint64, fl
 		return peer.ID{}, r.sendLarge(headers, id, payload, corr)
 	}
 	n := route.ShardOf(id, r.Type.Shards)
-	s := &r.Slots[n]
+	s := r.Slot(n)
 	p.World.Book.sends(payload, n, corr != 0, false)
 	e := wire.Envelope{Type: uint32(r.ID), Shard: uint32(n), Flags: flags, Corr: corr, Payload: payload}
 	if corr != 0 {
@@ -192,7 +199,7 @@ func (r *Region) closedTo(ask bool) error {
 
 // sendThere is send to an entity of another process.
 func (r *Region) sendThere(n route.ShardID, e *wire.Envelope, id string) (to peer.ID, err error) {
-	p, s := r.Process, &r.Slots[n]
+	p, s := r.Process, r.Slot(n)
 	l := p.linkOf(s.Home(), uint32(n))
 	if l.conn.forgotten {
 		p.World.Plane.DeadEnds++
@@ -222,14 +229,14 @@ var ErrDeadEnd = fmt.Errorf("a member that was removed: %w", route.ErrPeerLost)
 // Routed takes a change of a shard's route: parked messages go first, then the slot opens.
 func (p *Process) Routed(c shard.RouteChange) {
 	r := p.Region(c.Type)
-	if r == nil || int(c.Shard) >= len(r.Slots) {
+	if r == nil || uint32(c.Shard) >= r.Type.Shards {
 		p.World.Watcher.Violate(p, "route", "route of %s, which is not registered here", p.World.ShardName(c.Type, c.Shard))
 		return
 	}
 	home := plane.Home{At: c.Home, Fence: c.Fence}
 	switch c.State {
 	case shard.RouteLocal:
-		h := r.shards[c.Shard]
+		h := r.shards.Peek(c.Shard)
 		home.At, home.Local = p.ID, true
 		home.Gone = h == nil || h.shard.Fence() != c.Fence || h.shard.Stopping()
 	case shard.RouteRemote:
@@ -237,11 +244,11 @@ func (p *Process) Routed(c shard.RouteChange) {
 	default:
 		home = plane.Home{}
 	}
-	if s := &r.Slots[c.Shard]; c.State == shard.RouteUnknown && p.World.OnUnknown != nil && !s.IsLocal() {
+	if s := r.Slot(c.Shard); c.State == shard.RouteUnknown && p.World.OnUnknown != nil && !s.IsLocal() {
 		p.World.OnUnknown(r, c.Shard)
 	}
 	p.wakeWaiting()
-	next := plane.Move(&r.Slots[c.Shard], home)
+	next := plane.Move(r.Slot(c.Shard), home)
 	if next == plane.Forget {
 		p.World.Plane.LateHomes++
 		r.rehome(c.Shard, c.Home, c.Fence)
@@ -261,7 +268,7 @@ func (r *Region) follow(n route.ShardID, next plane.Next) {
 
 // drain sends what was parked, in order. A full link leaves the slot draining until there is room.
 func (r *Region) drain(n route.ShardID) {
-	p, s := r.Process, &r.Slots[n]
+	p, s := r.Process, r.Slot(n)
 	if s.State() != flow.Draining {
 		return
 	}
@@ -280,7 +287,7 @@ func (r *Region) drain(n route.ShardID) {
 
 // forward sends one message that was parked to the home of its shard.
 func (r *Region) forward(n route.ShardID, e *wire.Envelope, frame []byte) plane.Step {
-	p, s := r.Process, &r.Slots[n]
+	p, s := r.Process, r.Slot(n)
 	if e.Flags&wire.FlagBulk != 0 {
 		if !s.IsLocal() {
 			return r.forwardLarge(n, e)
@@ -326,7 +333,7 @@ func (r *Region) nextHome(n route.ShardID, at peer.ID, term, epoch uint32) {
 	p := r.Process
 	p.forgetHome(r.ID, n, route.MakeFence(0, term, epoch))
 	if p.Alive {
-		r.follow(n, plane.Rehome(&r.Slots[n], at, term, epoch))
+		r.follow(n, plane.Rehome(r.Slot(n), at, term, epoch))
 		p.watch(flowSlot{r, n})
 	}
 }
@@ -371,30 +378,4 @@ func (p *Process) viewChanged(old *membership.View) {
 		p.removed.Add(p.clock(), id)
 		p.attend()
 	}
-}
-
-// forgetPeer drops everything about a member that was removed: what waits for it is failed.
-func (p *Process) forgetPeer(id peer.ID) {
-	p.forgotten[id] = true
-	for _, c := range p.links.list {
-		if c.to == id {
-			c.close()
-			p.lostInFlight(p.flightsTo(id).End(), true)
-			c.state, c.forgotten = connRefused, true
-			c.link.flow.FailAll(func(frame []byte) { p.failed(id, frame, plane.WhyUnsent(false), "peer removed") })
-		}
-	}
-	for _, c := range p.bulk.links.list {
-		if c.to == id {
-			c.close()
-			c.state, c.forgotten = connRefused, true
-			c.bulk.pump()
-		}
-	}
-	for _, c := range p.conns.list {
-		if c.to == id {
-			c.waiting = nil
-		}
-	}
-	p.lostPeer(id)
 }

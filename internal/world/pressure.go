@@ -242,7 +242,7 @@ func (w *World) CheckPressure() {
 		}
 		for _, q := range p.waiting {
 			n := route.ShardOf(q.id, q.r.Type.Shards)
-			s := &q.r.Slots[n]
+			s := q.r.Slot(n)
 			if s.State() != flow.Remote || p.trying {
 				continue
 			}
@@ -251,7 +251,7 @@ func (w *World) CheckPressure() {
 			if _, calm := l.conn.backTalk(); !calm || !full || f.Reason != uint16(route.MailboxFull) {
 				continue
 			}
-			if t := l.conn.peer.Region(q.r.ID); t != nil && (t.shards[n] == nil || t.shards[n].shard.Stats().QueuedBytes == 0) {
+			if t := l.conn.peer.Region(q.r.ID); t != nil && t.queued(n) == 0 {
 				w.Watcher.Violate(p, "liveness", "somebody waits for room at %s/%s, where nothing waits", w.ShardName(q.r.ID, n),
 					q.id)
 			}

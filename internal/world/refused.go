@@ -196,11 +196,11 @@ func (p *Process) refusedThere(from peer.ID, kind wire.Kind, body []byte) {
 			p.told[e.Reason] += e.Count
 		}
 		r := p.Region(e.Type)
-		if r == nil || int(e.Shard) >= len(r.Slots) {
+		if r == nil || uint32(e.Shard) >= r.Type.Shards {
 			continue
 		}
 		p.World.Book.undelivered(p, e.Type, e.Shard, e.Reason, e.Count)
-		if s := &r.Slots[e.Shard]; plane.Doubts(s, from, &e.RefusalKey) {
+		if s := r.Slot(e.Shard); plane.Doubts(s, from, &e.RefusalKey) {
 			p.World.Plane.Doubted++
 			r.nextHome(e.Shard, from, e.Term, e.Epoch)
 		}
@@ -216,8 +216,8 @@ func (p *Process) forgetHome(typ route.TypeID, n route.ShardID, f route.Fence) {
 func (p *Process) typeRefused(r shard.TypeRefused) {
 	if reg := p.Region(r.Type); reg != nil {
 		reg.Refused = r.Err
-		for i := range reg.Slots {
-			reg.Slots[i].FailAll(func(frame []byte) { p.failed(peer.ID{}, frame, route.NotRegistered, "type refused") })
+		for i := range reg.slots.All {
+			reg.Slot(i).FailAll(func(frame []byte) { p.failed(peer.ID{}, frame, route.NotRegistered, "type refused") })
 		}
 	}
 	p.World.trace.note(p.World.Now, p.Index, opNote, fmt.Sprintf("type refused: %v", r.Err))

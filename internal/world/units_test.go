@@ -96,7 +96,7 @@ func TestStaleFenceIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	w.Advance(5 * time.Second)
 	require.Equal(t, 1, got)
-	f := a.Region(route.TypeOf("t")).shards[0].shard.Fence()
+	f := a.Region(route.TypeOf("t")).shards.Peek(0).shard.Fence()
 	for _, e := range []wire.Envelope{
 		{Term: f.Term(), Epoch: f.Epoch() - 1}, {Term: f.Term(), Epoch: f.Epoch() + 1},
 		{Term: f.Term() + 1, Epoch: f.Epoch()}, {},
@@ -128,7 +128,7 @@ func TestGivenUpHostTakesNothing(t *testing.T) {
 	require.Equal(t, 1, got)
 	_, err = r.Send("x", nil, 0)
 	require.NoError(t, err)
-	p.host(shard.HostOrder{Type: r.ID, Fence: r.Slots[0].Fence(), Stop: true, Abandon: true})
+	p.host(shard.HostOrder{Type: r.ID, Fence: r.Slot(0).Fence(), Stop: true, Abandon: true})
 	w.Advance(5 * time.Second)
 	require.Equal(t, 1, got)
 	require.Equal(t, 1, w.Plane.AfterAbandon)

@@ -72,9 +72,9 @@ type Watcher interface {
 func (p *Process) EachType(do func(typ route.TypeID, live []route.ShardID)) {
 	for _, r := range p.Regions {
 		var live []route.ShardID
-		for i := range r.shards {
-			if r.shards[i] != nil {
-				live = append(live, route.ShardID(i))
+		for i, h := range r.shards.All {
+			if *h != nil {
+				live = append(live, i)
 			}
 		}
 		do(r.ID, live)

@@ -180,7 +180,7 @@ func (p *Process) local(frame []byte) {
 // worker that steps its shard.
 func (p *Process) envelope(in *inbound, gen uint32, from peer.ID, frame []byte, e *wire.Envelope) (consumed bool) {
 	r := p.Region(route.TypeID(e.Type))
-	if r == nil || r.Type.Mode != entity.Worker || int(e.Shard) >= len(r.shards) {
+	if r == nil || r.Type.Mode != entity.Worker || uint32(e.Shard) >= r.Type.Shards {
 		var b *backTalk
 		if e.Flags&wire.FlagWait != 0 {
 			b = in.backTo(gen)
