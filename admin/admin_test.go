@@ -1,0 +1,328 @@
+// Tests of the admin interface over real connections: what it serves is what openapi.json says, to whom it should.
+
+package admin
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith"
+)
+
+const token = "0123456789abcdef"
+
+// start starts a node with one type, and serves it.
+func start(t *testing.T, cfg Config, seeds ...string) (*kith.Node, *Server) {
+	t.Helper()
+	n, err := kith.Start(t.Context(), kith.Config{Seeds: seeds})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = n.Close() })
+	_, err = n.Register(kith.Type{Name: "orders", Shards: 8, Mode: kith.Inline,
+		New: func(string, kith.Fence) kith.Handler { return handler{} }})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, n.Ready(ctx))
+	cfg.Listen = "127.0.0.1:0"
+	s, err := Start(n, cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return n, s
+}
+
+type handler struct{}
+
+func (handler) Receive(c *kith.Context, payload []byte) error { return c.Reply(payload) }
+func (handler) Stop(*kith.Context)                            {}
+
+// call asks for something and returns the answer's status and body.
+func call(t *testing.T, s *Server, method, path, auth string) (int, []byte, http.Header) {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Addr().String()+path, nil)
+	require.NoError(t, err)
+	if auth != "" {
+		q.Header.Set("Authorization", auth)
+	}
+	a, err := http.DefaultClient.Do(q)
+	require.NoError(t, err)
+	defer a.Body.Close()
+	body, err := io.ReadAll(a.Body)
+	require.NoError(t, err)
+	return a.StatusCode, body, a.Header
+}
+
+// document is what the tests need of openapi.json.
+type document struct {
+	Paths map[string]map[string]struct {
+		Security  []any
+		Responses map[string]struct {
+			Content map[string]struct{ Schema map[string]any }
+		}
+	}
+	Components struct{ Schemas map[string]map[string]any }
+}
+
+func described(t *testing.T) (d document) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(openAPI, &d))
+	return d
+}
+
+// holds demands that a value is as a schema says: no field more, none less, of the right type.
+func (d document) holds(t *testing.T, where string, schema map[string]any, v any) {
+	t.Helper()
+	if ref, is := schema["$ref"].(string); is {
+		schema = d.Components.Schemas[ref[strings.LastIndexByte(ref, '/')+1:]]
+		require.NotNil(t, schema, "%s: %s", where, ref)
+	}
+	switch schema["type"] {
+	case "object":
+		o, is := v.(map[string]any)
+		require.True(t, is, "%s is %T", where, v)
+		props, _ := schema["properties"].(map[string]any)
+		for name, value := range o {
+			p, known := props[name].(map[string]any)
+			if schema["additionalProperties"] == false {
+				require.True(t, known, "%s has %s, which is not described", where, name)
+			}
+			if known {
+				d.holds(t, where+"."+name, p, value)
+			}
+		}
+		required, _ := schema["required"].([]any)
+		for _, name := range required {
+			require.Contains(t, o, name, where)
+		}
+	case "array":
+		list, is := v.([]any)
+		require.True(t, is, "%s is %T", where, v)
+		for _, value := range list {
+			d.holds(t, where+"[]", schema["items"].(map[string]any), value)
+		}
+	case "string":
+		require.IsType(t, "", v, where)
+	case "boolean":
+		require.IsType(t, true, v, where)
+	case "integer", "number":
+		require.IsType(t, 1.5, v, where)
+	default:
+		require.Fail(t, "a schema without a type", where)
+	}
+}
+
+// answers demands that an answer is as the description says, and returns it.
+func (d document) answers(t *testing.T, s *Server, method, path, described, auth string, want int) any {
+	t.Helper()
+	status, body, head := call(t, s, method, path, auth)
+	require.Equal(t, want, status, "%s %s: %s", method, path, body)
+	require.Equal(t, "application/json", head.Get("Content-Type"))
+	r, is := d.Paths[described][strings.ToLower(method)].Responses[fmt.Sprint(status)]
+	require.True(t, is, "%s %s: %d is not described", method, described, status)
+	var v any
+	require.NoError(t, json.Unmarshal(body, &v))
+	if schema := r.Content["application/json"].Schema; schema != nil {
+		d.holds(t, method+" "+path, schema, v)
+	}
+	return v
+}
+
+// Every route is described, nothing else is, and those that change something want the token.
+func TestDescriptionHasTheRoutes(t *testing.T) {
+	d := described(t)
+	have := map[string]bool{}
+	for _, r := range routes {
+		op, is := d.Paths[r.path][strings.ToLower(r.method)]
+		require.True(t, is, "%s %s is not described", r.method, r.path)
+		require.Equal(t, r.changes, len(op.Security) > 0, r.path)
+		have[r.method+" "+r.path] = true
+	}
+	for path, ops := range d.Paths {
+		for method := range ops {
+			require.True(t, have[strings.ToUpper(method)+" "+path], "%s %s is not served", method, path)
+		}
+	}
+}
+
+// What is served is what the description says, good and bad.
+func TestAnswers(t *testing.T) {
+	a, _ := start(t, Config{})
+	n, s := start(t, Config{Token: token}, a.Addr().String())
+	d := described(t)
+	self := n.Addr().String()
+	for _, r := range n.Regions() {
+		_, err := r.Ask(t.Context(), "x", []byte("y"))
+		require.NoError(t, err)
+	}
+	list := d.answers(t, s, "GET", "/v1/members", "/v1/members", "", 200).(map[string]any)
+	require.Len(t, list["members"], 2)
+	require.Equal(t, n.ID().String(), list["self"])
+	for _, name := range []string{self, n.ID().String()} {
+		one := d.answers(t, s, "GET", "/v1/members/"+strings.ReplaceAll(name, "#", "%23"), "/v1/members/{addr}", "", 200)
+		require.Equal(t, self, one.(map[string]any)["addr"])
+	}
+	d.answers(t, s, "GET", "/v1/members/10.0.0.1:1", "/v1/members/{addr}", "", 404)
+	for _, path := range []string{"/health/started", "/health/ready", "/health/alive", "/v1/convergence", "/v1/decisions",
+		"/v1/types", "/v1/stats"} {
+		d.answers(t, s, "GET", path, path, "", 200)
+	}
+	rep := d.answers(t, s, "GET", "/v1/types/orders?shards=true&timeout=2s", "/v1/types/{name}", "", 200).(map[string]any)
+	require.EqualValues(t, 1, rep["homed"])
+	require.Empty(t, rep["missing"])
+	d.answers(t, s, "GET", "/v1/types/none", "/v1/types/{name}", "", 404)
+	for _, bad := range []string{"timeout=1h", "timeout=-1s", "timeout=x", "shards=7"} {
+		d.answers(t, s, "GET", "/v1/types/orders?"+bad, "/v1/types/{name}", "", 400)
+	}
+	d.answers(t, s, "POST", "/v1/members/10.0.0.1:1/down", "/v1/members/{addr}/down", "Bearer "+token, 404)
+	d.answers(t, s, "POST", "/v1/leave", "/v1/leave", "Bearer "+token, 202)
+	<-n.Done()
+	d.answers(t, s, "GET", "/health/alive", "/health/alive", "", 503)
+	d.answers(t, s, "GET", "/health/ready", "/health/ready", "", 503)
+	d.answers(t, s, "GET", "/v1/convergence", "/v1/convergence", "", 503)
+	d.answers(t, s, "GET", "/v1/types/orders", "/v1/types/{name}", "", 503)
+	status, body, _ := call(t, s, "GET", "/openapi.json", "")
+	require.Equal(t, 200, status)
+	require.Equal(t, openAPI, body)
+}
+
+// Nothing changes without the token, and nothing can where there is none.
+func TestToken(t *testing.T) {
+	n, s := start(t, Config{Token: token, Profiling: true})
+	d := described(t)
+	for _, auth := range []string{"", "Bearer ", "Bearer 0123456789abcdeg", token, "Basic " + token} {
+		d.answers(t, s, "POST", "/v1/leave", "/v1/leave", auth, 401)
+		status, _, head := call(t, s, "GET", "/debug/pprof/cmdline", auth)
+		require.Equal(t, 401, status)
+		require.Equal(t, "Bearer", head.Get("WWW-Authenticate"))
+	}
+	status, _, _ := call(t, s, "GET", "/debug/pprof/cmdline", "Bearer "+token)
+	require.Equal(t, 200, status)
+	_, open := start(t, Config{})
+	d.answers(t, open, "POST", "/v1/leave", "/v1/leave", "Bearer ", 403)
+	status, _, _ = call(t, open, "GET", "/debug/pprof/", "")
+	require.Equal(t, 404, status, "it is not served unless asked for")
+	for _, path := range []string{"/v1/leave", "/v1/members/x/down"} {
+		status, _, _ = call(t, s, "GET", path, "Bearer "+token)
+		require.Equal(t, 405, status)
+	}
+	require.True(t, n.Health().Ready())
+}
+
+// reads opens a stream and returns its events, by kind.
+func reads(t *testing.T, s *Server, path string) (<-chan map[string]any, context.CancelFunc) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	q, err := http.NewRequestWithContext(ctx, "GET", "http://"+s.Addr().String()+path, nil)
+	require.NoError(t, err)
+	a, err := http.DefaultClient.Do(q)
+	require.NoError(t, err)
+	require.Equal(t, 200, a.StatusCode)
+	require.Equal(t, "text/event-stream", a.Header.Get("Content-Type"))
+	out := make(chan map[string]any, 100)
+	go func() {
+		defer close(out)
+		defer a.Body.Close()
+		kind := ""
+		for lines := bufio.NewScanner(a.Body); lines.Scan(); {
+			if k, is := strings.CutPrefix(lines.Text(), "event: "); is {
+				kind = k
+			}
+			if data, is := strings.CutPrefix(lines.Text(), "data: "); is {
+				v := map[string]any{}
+				if json.Unmarshal([]byte(data), &v) == nil && v["kind"] == kind {
+					out <- v
+				}
+			}
+		}
+	}()
+	return out, cancel
+}
+
+// Streams begin with what is, tell what happens, are bounded, and end with the node.
+func TestStreams(t *testing.T) {
+	n, s := start(t, Config{Streams: 2})
+	d := described(t)
+	members, _ := reads(t, s, "/v1/events")
+	first := <-members
+	require.Equal(t, "snapshot", first["kind"])
+	shards, stop := reads(t, s, "/v1/shard-events")
+	require.Equal(t, "begin", (<-shards)["kind"])
+	d.answers(t, s, "GET", "/v1/events", "/v1/events", "", 503)
+	_, err := n.Regions()[0].Ask(t.Context(), "x", nil)
+	require.NoError(t, err)
+	e := <-shards
+	for e["kind"] != "shard-allocated" {
+		e = <-shards
+	}
+	schema := func(path string) map[string]any {
+		return d.Paths[path]["get"].Responses["200"].Content["text/event-stream"].Schema
+	}
+	d.holds(t, "a shard event", schema("/v1/shard-events"), e)
+	require.Equal(t, "orders", e["type"])
+	stop()
+	for range shards {
+	}
+	require.Eventually(t, func() bool { // its place is free when the server has noticed
+		a, err := http.Get("http://" + s.Addr().String() + "/v1/events")
+		if err != nil {
+			return false
+		}
+		return a.Body.Close() == nil && a.StatusCode == 200
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, n.Close())
+	for e := range members {
+		d.holds(t, "an event", schema("/v1/events"), e)
+	}
+}
+
+// A configuration says all that is wrong with it.
+func TestConfig(t *testing.T) {
+	require.NoError(t, Config{}.Validate())
+	require.NoError(t, Config{Listen: "0.0.0.0:1", Insecure: true}.Validate())
+	err := Config{Listen: "0.0.0.0:1", Token: "short", Streams: MaxStreams + 1}.Validate()
+	require.ErrorIs(t, err, ErrBadConfig)
+	for _, what := range []string{"loopback", "16 are needed", "Streams"} {
+		require.ErrorContains(t, err, what)
+	}
+	for _, listen := range []string{"127.0.0.1", "x:y:z", "10.1.1.1:80"} {
+		_, err := Start(nil, Config{Listen: listen})
+		require.ErrorIs(t, err, ErrBadConfig, listen)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	_, err = Start(nil, Config{Listen: l.Addr().String()})
+	require.Error(t, err, "the port is taken")
+}
+
+// Bad and oversized requests get an answer or lose their connection, and change nothing.
+func TestBadRequests(t *testing.T) {
+	_, s := start(t, Config{Token: token})
+	for _, path := range []string{"/", "/v1", "/v1/nothing", "/v1/members/a/b"} {
+		status, _, _ := call(t, s, "GET", path, "")
+		require.Equal(t, 404, status, path)
+	}
+	for _, raw := range []string{
+		"GET /v1/members HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("y", 2*maxHeader) + "\r\n\r\n",
+		"nonsense\r\n\r\n", "GET /v1/members HTTP/9.9\r\n\r\n",
+	} {
+		c, err := net.Dial("tcp", s.Addr().String())
+		require.NoError(t, err)
+		_, _ = c.Write([]byte(raw))
+		answer, _ := io.ReadAll(c)
+		require.True(t, slices.ContainsFunc([]string{"400", "431", "505"}, func(code string) bool {
+			return strings.HasPrefix(string(answer), "HTTP/1.1 "+code)
+		}), "%.60s: %.60s", raw, answer)
+		c.Close()
+	}
+}

@@ -1,0 +1,94 @@
+// Config: how a node is administered.
+
+package admin
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// Defaults and bounds.
+const (
+	DefaultListen  = "127.0.0.1:7626" // the port by which other systems of this kind are administered
+	DefaultStreams = 64               // of events, at one time
+	MaxStreams     = 4096
+	MinToken       = 16 // bytes
+	headerTime     = 5 * time.Second
+	readTime       = 10 * time.Second
+	writeTime      = 10 * time.Second // of one answer, or of one event to a slow reader
+	idleTime       = 2 * time.Minute
+	maxHeader      = 16 << 10
+	maxBody        = 4 << 10
+	reportTime     = 5 * time.Second // for all members to answer
+)
+
+// ErrBadConfig is wrapped by the errors of Config.Validate.
+var ErrBadConfig = errors.New("admin: bad configuration")
+
+// Config says how a node is administered. The zero value serves reading requests on DefaultListen.
+type Config struct {
+	// Listen is the address to listen on, host:port; empty means DefaultListen. Beyond loopback TLS or Insecure is needed.
+	Listen string
+	// Token lets whoever sends it ("Authorization: Bearer TOKEN") change something: at least MinToken bytes. Empty: nobody
+	// can.
+	Token string
+	// TLS is the server's certificate and whom it believes; nil: plain HTTP.
+	TLS *tls.Config
+	// Insecure allows a listen address that is not loopback without TLS: tokens and answers can be read on the way.
+	Insecure bool
+	// Profiling serves net/http/pprof below /debug/pprof/, to whoever has the token when there is one.
+	Profiling bool
+	// Streams is how many streams of events are served at one time, 1 to MaxStreams; zero means DefaultStreams.
+	Streams int
+	// Logger is told of what was changed, by whom, and of what went wrong; nil is silent.
+	Logger *slog.Logger
+}
+
+// Validate returns all faults of c joined, each wrapping ErrBadConfig, or nil.
+func (c Config) Validate() error {
+	var errs []error
+	fault := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrBadConfig}, args...)...))
+	}
+	c = c.withDefaults()
+	host, _, err := net.SplitHostPort(c.Listen)
+	switch {
+	case err != nil:
+		fault("Listen: %v", err)
+	case !loopback(host) && c.TLS == nil && !c.Insecure:
+		fault("Listen %q is not loopback: TLS or Insecure is needed", c.Listen)
+	}
+	if c.Token != "" && len(c.Token) < MinToken {
+		fault("Token has %d bytes, at least %d are needed", len(c.Token), MinToken)
+	}
+	if c.Streams < 1 || c.Streams > MaxStreams {
+		fault("Streams is %d, must be from 1 to %d", c.Streams, MaxStreams)
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) withDefaults() Config {
+	if c.Listen == "" {
+		c.Listen = DefaultListen
+	}
+	if c.Streams == 0 {
+		c.Streams = DefaultStreams
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// loopback reports whether a host of a listen address is reached from this machine alone.
+func loopback(host string) bool {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a.IsLoopback()
+	}
+	return host == "localhost"
+}

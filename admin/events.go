@@ -1,0 +1,151 @@
+// Events: streams of what happens, as server-sent events. A slow reader is cut off, and so is one too many.
+
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/kith-io/kith"
+)
+
+// beat is how often a stream without events says that it lives.
+const beat = 10 * time.Second
+
+// event is the data of one event of membership.
+type event struct {
+	Kind     string   `json:"kind"`
+	Member   *member  `json:"member,omitempty"`
+	Previous string   `json:"previous,omitempty"`
+	Leader   string   `json:"leader,omitempty"`
+	Role     string   `json:"role,omitempty"`
+	Text     string   `json:"text"`
+	Missed   bool     `json:"missed,omitempty"`  // of a snapshot: the reader was too slow
+	Members  *members `json:"members,omitempty"` // of a snapshot
+}
+
+func eventOf(e *kith.Event) event {
+	out := event{Kind: e.Kind.String(), Role: e.Role, Text: e.String(), Missed: e.Missed}
+	if e.Kind == kith.Snapshot {
+		all := membersOf(e.View)
+		out.Kind, out.Members = "snapshot", &all
+		return out
+	}
+	if !e.Leader.IsZero() {
+		out.Leader = e.Leader.String()
+	}
+	if !e.Member.ID.IsZero() {
+		m := memberOf(e.View, &e.Member)
+		out.Member, out.Previous = &m, e.Previous.String()
+	}
+	return out
+}
+
+// shardEvent is the data of one event of sharding.
+type shardEvent struct {
+	Kind  string       `json:"kind"`
+	At    time.Time    `json:"at"`
+	Type  string       `json:"type,omitempty"`
+	Shard kith.ShardID `json:"shard"`
+	Home  string       `json:"home,omitempty"`
+	To    string       `json:"to,omitempty"`
+	Text  string       `json:"text"`
+}
+
+func shardEventOf(e *kith.ShardEvent) shardEvent {
+	out := shardEvent{Kind: e.Kind.String(), At: e.At, Type: e.Name, Shard: e.Shard, Text: e.String()}
+	if e.Kind == kith.ShardEventsBegin {
+		out.Kind = "begin"
+	}
+	if !e.Home.IsZero() {
+		out.Home = e.Home.String()
+	}
+	if !e.To.IsZero() {
+		out.To = e.To.String()
+	}
+	return out
+}
+
+func (a *api) events(w http.ResponseWriter, q *http.Request) {
+	a.stream(w, q, func(ctx context.Context, put func(kind string, v any) bool) {
+		for e := range a.node.Events(ctx) {
+			if v := eventOf(&e); !put(v.Kind, v) {
+				return
+			}
+		}
+	})
+}
+
+func (a *api) shardEvents(w http.ResponseWriter, q *http.Request) {
+	a.stream(w, q, func(ctx context.Context, put func(kind string, v any) bool) {
+		for e := range a.node.ShardEvents(ctx) {
+			if v := shardEventOf(&e); !put(v.Kind, v) {
+				return
+			}
+		}
+	})
+}
+
+// line is one event on its way to the reader.
+type line struct {
+	kind string
+	data []byte
+}
+
+// stream serves one stream: read puts what happens until its context ends, which it does with the request, with the
+// server, with a reader that takes longer than writeTime for an event, and when the node has ended.
+func (a *api) stream(w http.ResponseWriter, q *http.Request, read func(context.Context, func(string, any) bool)) {
+	select {
+	case a.streams <- struct{}{}:
+		defer func() { <-a.streams }()
+	default:
+		w.Header().Set("Retry-After", "5")
+		fail(w, http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open, which is the bound", cap(a.streams)))
+		return
+	}
+	ctx, cancel := context.WithCancel(q.Context())
+	lines, over := make(chan line), make(chan struct{})
+	defer func() { cancel(); <-over }()
+	go func() {
+		defer close(over)
+		read(ctx, func(kind string, v any) bool {
+			data, err := json.Marshal(v)
+			if err != nil { // no value of ours
+				return false
+			}
+			select {
+			case lines <- line{kind, data}:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		})
+	}()
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	rest := time.NewTicker(beat)
+	defer rest.Stop()
+	out := http.NewResponseController(w)
+	_ = out.SetReadDeadline(time.Time{}) // that of a request is over long before a stream is
+	for {
+		text := ": alive\n\n"
+		select {
+		case <-ctx.Done():
+			return
+		case <-over:
+			return
+		case <-rest.C:
+		case l := <-lines:
+			text = fmt.Sprintf("event: %s\ndata: %s\n\n", l.kind, l.data)
+		}
+		_ = out.SetWriteDeadline(time.Now().Add(writeTime))
+		if _, err := w.Write([]byte(text)); err != nil || out.Flush() != nil {
+			return
+		}
+	}
+}

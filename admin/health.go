@@ -1,0 +1,44 @@
+// Health: answers for the probes of an orchestrator.
+
+package admin
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/kith-io/kith"
+)
+
+// health is the answer of GET /health/...: 200, or 503 when it is not so.
+type health struct {
+	State  kith.NodeState `json:"state"`
+	Since  time.Time      `json:"since"`
+	Reason string         `json:"reason,omitempty"`
+}
+
+func probe(w http.ResponseWriter, h kith.Health, good bool) {
+	status := http.StatusOK
+	if !good {
+		status = http.StatusServiceUnavailable
+	}
+	say(w, status, health{h.State, h.Since, h.Reason})
+}
+
+// started is yes once the node was admitted to a cluster, until it has ended: an orchestrator gives it time until then.
+func (a *api) started(w http.ResponseWriter, _ *http.Request) {
+	h := a.node.Health()
+	probe(w, h, h.State != kith.StateStarting && h.State != kith.StateEnded)
+}
+
+// ready is yes while the node may be sent work.
+func (a *api) ready(w http.ResponseWriter, _ *http.Request) {
+	h := a.node.Health()
+	probe(w, h, h.Ready())
+}
+
+// alive is yes until the node has ended: only then does a new process help. A suspended node, and one that waits for
+// others, comes back by itself.
+func (a *api) alive(w http.ResponseWriter, _ *http.Request) {
+	h := a.node.Health()
+	probe(w, h, h.State != kith.StateEnded)
+}

@@ -1,0 +1,150 @@
+// Members: who is in the cluster as this node sees it, and what may be said of one.
+
+package admin
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/kith-io/kith"
+)
+
+// members is the answer of GET /v1/members.
+type members struct {
+	Self      string   `json:"self"`
+	Cluster   string   `json:"cluster"` // its id, in hexadecimal; zeros before the node is a member
+	Leader    string   `json:"leader,omitempty"`
+	Converged bool     `json:"converged"`
+	Up        int      `json:"up"`
+	Members   []member `json:"members"`
+}
+
+// member is one of them.
+type member struct {
+	ID         string      `json:"id"`
+	Addr       string      `json:"addr"`
+	Status     kith.Status `json:"status"`
+	UpNumber   uint32      `json:"up_number,omitempty"`
+	Roles      []string    `json:"roles"`
+	AppVersion string      `json:"app_version,omitempty"`
+	Reachable  bool        `json:"reachable"`
+	AccusedBy  []string    `json:"accused_by,omitempty"` // who holds it unreachable
+	Cause      string      `json:"cause,omitempty"`      // why it is down
+	By         string      `json:"by,omitempty"`         // who said so
+}
+
+func membersOf(v *kith.View) members {
+	out := members{Self: v.Self.String(), Cluster: hex(v.ClusterID), Converged: v.Converged, Up: v.CountUp(),
+		Members: []member{}}
+	if !v.Leader.IsZero() {
+		out.Leader = v.Leader.String()
+	}
+	for i := range v.Members {
+		out.Members = append(out.Members, memberOf(v, &v.Members[i]))
+	}
+	return out
+}
+
+func memberOf(v *kith.View, m *kith.Member) member {
+	out := member{ID: m.ID.String(), Addr: m.ID.Addr.String(), Status: m.Status, UpNumber: m.UpNumber,
+		Roles: append([]string{}, m.Roles...), AppVersion: m.AppVersion, Reachable: v.Reachable(m.ID)}
+	for _, a := range v.Accusations {
+		if a.Subject == m.ID {
+			out.AccusedBy = append(out.AccusedBy, a.Observer.String())
+		}
+	}
+	if m.Status == kith.Down {
+		out.Cause = m.Cause.String()
+	}
+	if !m.By.IsZero() {
+		out.By = m.By.String()
+	}
+	return out
+}
+
+func (a *api) members(w http.ResponseWriter, _ *http.Request) {
+	say(w, http.StatusOK, membersOf(a.node.View()))
+}
+
+func (a *api) member(w http.ResponseWriter, q *http.Request) {
+	v, addr := a.node.View(), q.PathValue("addr")
+	for i := range v.Members {
+		if m := &v.Members[i]; m.ID.Addr.String() == addr || m.ID.String() == addr {
+			say(w, http.StatusOK, memberOf(v, m))
+			return
+		}
+	}
+	fail(w, http.StatusNotFound, "no member at "+addr)
+}
+
+// convergence is the answer of GET /v1/convergence.
+type convergence struct {
+	Converged bool      `json:"converged"`
+	For       string    `json:"for,omitempty"` // how long there has been none
+	Blocking  int       `json:"blocking"`      // members in the way
+	Blockers  []blocker `json:"blockers"`      // the first of them
+}
+
+type blocker struct {
+	Member string `json:"member"`
+	Why    string `json:"why"`
+}
+
+func (a *api) convergence(w http.ResponseWriter, q *http.Request) {
+	c, err := a.node.Convergence(q.Context())
+	if err != nil {
+		failed(w, err)
+		return
+	}
+	out := convergence{Converged: c.Converged, Blocking: c.Blocking, Blockers: []blocker{}}
+	if c.For > 0 {
+		out.For = c.For.Round(time.Millisecond).String()
+	}
+	for _, b := range c.Blockers {
+		out.Blockers = append(out.Blockers, blocker{b.Member.ID.String(), b.String()})
+	}
+	say(w, http.StatusOK, out)
+}
+
+// decisions is the answer of GET /v1/decisions.
+type decisions struct {
+	Decisions []decision `json:"decisions"`
+}
+
+type decision struct {
+	At    time.Time `json:"at"`
+	Lives bool      `json:"lives"`
+	Text  string    `json:"text"`
+}
+
+func (a *api) decisions(w http.ResponseWriter, _ *http.Request) {
+	out := decisions{Decisions: []decision{}}
+	for _, d := range a.node.Decisions() {
+		out.Decisions = append(out.Decisions, decision{d.Time, d.Lives, d.String()})
+	}
+	say(w, http.StatusOK, out)
+}
+
+// leave has the node leave. What the shutdown costs in time is not this request's: it goes on when the asker has gone.
+func (a *api) leave(w http.ResponseWriter, _ *http.Request) {
+	go func() { _ = a.node.Leave(context.Background()) }() // its outcome is the node's: Done, Err, the log
+	say(w, http.StatusAccepted, done{"leaving " + a.node.ID().String()})
+}
+
+func (a *api) down(w http.ResponseWriter, q *http.Request) {
+	addr := q.PathValue("addr")
+	if err := a.node.Down(q.Context(), addr); err != nil {
+		failed(w, err)
+		return
+	}
+	say(w, http.StatusOK, done{"downed " + addr})
+}
+
+func (a *api) prepare(w http.ResponseWriter, q *http.Request) {
+	if err := a.node.PrepareForFullShutdown(q.Context()); err != nil {
+		failed(w, err)
+		return
+	}
+	say(w, http.StatusOK, done{"the cluster prepares for its full shutdown"})
+}
