@@ -48,6 +48,13 @@ var texts = kong.Vars{
 	"roles_help": "Roles of this node: names that entity types and --resolver-role select members by.",
 	"tlscert_help": "This node's certificate chain, PEM (see node cert); goes with --tls-key and --tls-ca. Changes are " +
 		"noticed.",
+	"admin_help":     "The admin interface of the node to ask: host:port, or a URL with https.",
+	"adminca_help":   "Authority that the admin interface's certificate is checked by, PEM; none: the machine's.",
+	"tokenfile_help": "File with the token, which commands that change something need.",
+	"serve_help": "Address of the admin interface, host:port; none: there is none. Beyond loopback it needs the three " +
+		"--tls flags, whose certificate it shows, or --insecure.",
+	"admintoken_help": "File with the token by which the admin interface lets somebody change something, at least 16 " +
+		"bytes; none: nobody can.",
 	"join_help":  "End, with code 4, when not admitted in time; 0 means never.",
 	"leave_help": "How long entities may take to stop before the node leaves anyway.",
 	"resolver_help": "Which side of a broken cluster lives, the same on all nodes: keep-majority, static-quorum, " +

@@ -48,7 +48,7 @@ type runCmd struct {
 
 	PollFor time.Duration `default:"0s" help:"${poll_help}"`
 
-	cli.StatsFlags
+	watchFlags
 
 	Demo       bool   `help:"${demo_help}"`
 	DemoShards uint32 `default:"100" help:"${demoshards_help}"`
@@ -97,8 +97,11 @@ func (c *runCmd) Validate() error {
 	if c.DemoShards < 1 || c.DemoShards > 1<<20 {
 		errs = append(errs, errors.New("--demo-shards must be 1 to 1048576"))
 	}
-	return errors.Join(append(errs, c.config(nil).Validate())...)
+	errs = append(errs, c.adminFaults(c.adminCert()), c.config(nil).Validate())
+	return errors.Join(errs...)
 }
+
+func (c *runCmd) adminCert() adminCert { return adminCert{c.TLSCert, c.TLSKey, c.Insecure} }
 
 func (c *runCmd) logger(e *env) *slog.Logger {
 	var level slog.Level
@@ -158,6 +161,11 @@ func (c *runCmd) Run(e *env) error {
 		return err
 	}
 	defer node.Close()
+	end, err := c.serve(node, c.adminCert(), log)
+	if err != nil {
+		return err
+	}
+	defer end()
 	go report.Run(ctx, node, c.StatsEvery)
 	if c.Demo {
 		if _, err := node.Register(demo(newLedger(), c.DemoShards)); err != nil {
@@ -167,6 +175,11 @@ func (c *runCmd) Run(e *env) error {
 	log.Info("node started", "event", "node-started", "node", node.ID().String(), "cluster", cmp.Or(c.Name, "kith"))
 	select {
 	case <-node.Done():
+		if e := (*kith.EndedError)(nil); errors.As(node.Err(), &e) && e.Kind == kith.EndLeft { // it was told to
+			<-node.ShutdownDone()
+			log.Info("left", "event", "node-left", "node", node.ID().String())
+			return nil
+		}
 		return ended(node)
 	case <-ctx.Done():
 	}

@@ -1,0 +1,88 @@
+// How a node that runs is watched: its statistics, and its admin interface.
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/admin"
+	"github.com/kith-io/kith/internal/cli"
+)
+
+// watchFlags are flags of node run.
+type watchFlags struct {
+	Admin          string `help:"${serve_help}"`
+	AdminTokenFile string `type:"existingfile" placeholder:"FILE" help:"${admintoken_help}"`
+	Profiling      bool   `help:"Serve pprof on the admin interface, to whoever has the token when there is one."`
+
+	cli.StatsFlags
+}
+
+// adminCert is what the admin interface has of the node's TLS: its certificate, or the word to do without.
+type adminCert struct {
+	cert, key string
+	insecure  bool
+}
+
+// adminFaults returns what is wrong with the admin interface, or nil.
+func (f *watchFlags) adminFaults(c adminCert) error {
+	if f.Admin != "" {
+		_, err := f.admin(c, nil)
+		return err
+	}
+	if f.AdminTokenFile != "" || f.Profiling {
+		return errors.New("--admin-token-file and --profiling need --admin")
+	}
+	return nil
+}
+
+// admin returns the configuration of the admin interface. Its certificate is the node's, read when somebody connects.
+func (f *watchFlags) admin(c adminCert, log *slog.Logger) (admin.Config, error) {
+	cfg := admin.Config{Listen: f.Admin, Insecure: c.insecure, Profiling: f.Profiling, Logger: log}
+	if f.AdminTokenFile != "" {
+		token, err := os.ReadFile(f.AdminTokenFile)
+		if err != nil {
+			return cfg, fmt.Errorf("--admin-token-file: %w", err)
+		}
+		if cfg.Token = strings.TrimSpace(string(token)); cfg.Token == "" {
+			return cfg, errors.New("--admin-token-file is empty")
+		}
+	}
+	if c.cert != "" {
+		show := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+			return &pair, err
+		}
+		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: show}
+	}
+	return cfg, cfg.Validate()
+}
+
+// serve serves the admin interface, if there is to be one. What it returns ends it.
+func (f *watchFlags) serve(node *kith.Node, c adminCert, log *slog.Logger) (end func(), err error) {
+	if f.Admin == "" {
+		return func() {}, nil
+	}
+	cfg, err := f.admin(c, log)
+	if err != nil {
+		return nil, err
+	}
+	s, err := admin.Start(node, cfg)
+	if err != nil {
+		return nil, err
+	}
+	log.Info("admin interface", "event", "admin-started", "address", s.Addr().String(), "tls", cfg.TLS != nil)
+	return func() {
+		bounded, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.Close(bounded)
+	}, nil
+}
