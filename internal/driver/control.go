@@ -241,7 +241,7 @@ func (d *Driver) publish(v *membership.View, events []membership.Event) {
 			d.wires.Leaving(e.Member.ID)
 		}
 		if e.Kind == membership.MemberRemoved && e.Member.ID != d.self {
-			d.asks.lose(d.links.get(e.Member.ID), route.PeerLost)
+			d.links.gone(e)
 			c.removed.Add(d.now(), e.Member.ID)
 		}
 	}

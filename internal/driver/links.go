@@ -33,14 +33,17 @@ func (t *links) moves(id peer.ID) bool { return transport.VersionOf(t.wires, id)
 // movesSince is the wire version in which moves came.
 const movesSince = 5
 
-// LinkDown fails the asks that went over a broken connection.
+// LinkDown fails the asks that went over a broken connection, unless they may be answered over the other one: a node
+// that goes in order closes both when it has answered.
 func (t *links) LinkDown(id peer.ID, lane wire.Lane, number int, lost uint64, err error) {
 	t.log.Debug("disconnected", "peer", id, "lane", lane, "number", number, "lost", lost, "error", err)
 	if lane != wire.LaneData {
 		return
 	}
 	if n := t.get(id); n != nil && number < len(n.conns) {
-		t.asks.fail(n.conns[number], route.PeerLost)
+		if !n.parting() {
+			t.asks.fail(n.conns[number], route.PeerLost)
+		}
 		t.large.lose(n.conns[number], err)
 	}
 }

@@ -31,6 +31,27 @@ type remoteNode struct {
 	refusals refusals
 	listed   atomic.Bool // stands in links.telling
 	notices  atomic.Bool // it speaks a wire version in which refusals travel in segments
+	parted   atomic.Bool // it was removed, having gone in order: its last answers may be on their way
+}
+
+// parting reports whether the node goes in order, or has gone so.
+func (n *remoteNode) parting() bool {
+	m, member := n.d.view().Member(n.id)
+	return member && node.Parting(m.Status, m.Cause) || n.parted.Load()
+}
+
+// gone fails what was asked of a member that was removed, unless it went in order: then its last answers may be on
+// their way, and what is not answered fails when it is forgotten.
+func (t *links) gone(e *membership.Event) {
+	n := t.get(e.Member.ID)
+	if n == nil {
+		return
+	}
+	if node.Parting(e.Previous, e.Member.Cause) || node.Parting(e.Last, e.Member.Cause) {
+		n.parted.Store(true)
+		return
+	}
+	t.asks.lose(n, route.PeerLost)
 }
 
 // remote is one data connection to another node. It is the Origin of asks that are best answered over it: their frames

@@ -364,7 +364,7 @@ func (p *Process) failed(to peer.ID, frame []byte, why route.Reason, words strin
 	}
 }
 
-// viewChanged notes members that were removed: what was asked of them fails.
+// viewChanged notes members that were removed: what was asked of them fails, at once unless they went in order.
 func (p *Process) viewChanged(old *membership.View) {
 	if old == nil {
 		return
@@ -374,7 +374,9 @@ func (p *Process) viewChanged(old *membership.View) {
 		if _, ok := p.View.Member(id); ok || id == p.ID {
 			continue
 		}
-		p.lostPeer(id)
+		if !node.Parting(old.Members[i].Status, old.Members[i].Cause) {
+			p.lostPeer(id)
+		}
 		p.removed.Add(p.clock(), id)
 		p.attend()
 	}

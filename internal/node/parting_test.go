@@ -1,0 +1,24 @@
+// Test of who goes in order.
+
+package node
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/membership"
+)
+
+// The answers of whoever leaves, or was replaced, are waited for; not those of one that was given up (MEM-8).
+func TestParting(t *testing.T) {
+	for _, s := range []membership.Status{membership.Leaving, membership.Exiting} {
+		require.True(t, Parting(s, membership.CauseNone), s)
+	}
+	for _, s := range []membership.Status{membership.Joining, membership.WeaklyUp, membership.Up, membership.Down,
+		membership.PreparingForShutdown, membership.ReadyForShutdown, membership.Removed} {
+		require.False(t, Parting(s, membership.CauseNone), s)
+		require.Equal(t, s == membership.Down, Parting(s, membership.CauseReplaced), s)
+	}
+	require.False(t, Parting(membership.Down, membership.CauseOperator))
+}
