@@ -51,4 +51,25 @@ var askBugs = []bug{
 		Old: "c.limit, c.headers = 0, nil",
 		New: "c.limit = 0",
 	},
+	{
+		Name: "removal-of-a-leaver-ends-what-it-answered", Package: "./internal/driver",
+		Run: "TestAnswersOfANodeThatLeavesAreTaken",
+		In:  "internal/driver.links.gone",
+		Old: "t.get(e.Member.ID)\n\tif n == nil {\n\t\treturn\n\t}",
+		New: "t.get(e.Member.ID)\n\tif n == nil {\n\t\treturn\n\t}\n\tt.asks.lose(n, route.PeerLost)",
+	},
+	{
+		Name: "closed-connection-of-a-leaver-ends-what-it-answered", Package: "./internal/driver",
+		Run: "TestAnswersOfANodeThatLeavesAreTaken",
+		In:  "internal/driver.links.LinkDown",
+		Old: "!n.parting()",
+		New: "!n.parting() || lost == 0",
+	},
+	{
+		Name: "simulated-removal-of-a-leaver-ends-what-it-answered", Package: "./internal/world",
+		Run: "TestAnswersOfWhoLeftAreWaitedFor",
+		In:  "internal/node.Parting",
+		Old: "s == membership.Leaving || s == membership.Exiting",
+		New: "s == membership.Leaving",
+	},
 }
