@@ -121,7 +121,8 @@ func (r *Result) verdict(rounds int, bound time.Duration) error {
 	none(r.Foreign, "received that were never sent")
 	none(r.AskErrors, "asks without an answer")
 	if r.AskP999 > millis(bound) {
-		errs = append(errs, fmt.Errorf("asks took %.2f ms at p99.9, more than %v", r.AskP999, bound))
+		errs = append(errs, fmt.Errorf("asks took %.2f ms at p99.9, more than %v (an idle process was late by %.2f ms at "+
+			"p99.9, by %.2f ms at most)", r.AskP999, bound, r.LateP999, r.LateMax))
 	}
 	if r.Restarts < rounds {
 		errs = append(errs, fmt.Errorf("interrupted after %d of %d restarts", r.Restarts, rounds))

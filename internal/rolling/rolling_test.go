@@ -83,11 +83,12 @@ func TestVerdict(t *testing.T) {
 	good := Result{Restarts: 20, AskTimes: AskTimes{AskP999: 250}}
 	require.NoError(t, good.verdict(20, 250*time.Millisecond))
 	bad := Result{Restarts: 3, Account: Account{Lost: 1, Reordered: 2, Duplicated: 3, Foreign: 5},
-		AskTimes: AskTimes{AskErrors: 4, AskP999: 250.01}}
+		AskTimes: AskTimes{AskErrors: 4, AskP999: 250.01}, LateP999: 7, LateMax: 9}
 	err := bad.verdict(20, 250*time.Millisecond)
 	require.ErrorIs(t, err, ErrFailed)
 	for _, want := range []string{"1 messages lost", "2 reordered", "3 duplicated", "4 asks without an answer",
-		"5 received that were never sent", "250.01 ms at p99.9, more than 250ms", "interrupted after 3 of 20"} {
+		"5 received that were never sent", "250.01 ms at p99.9, more than 250ms",
+		"(an idle process was late by 7.00 ms at p99.9, by 9.00 ms at most)", "interrupted after 3 of 20"} {
 		require.ErrorContains(t, err, want)
 	}
 }
