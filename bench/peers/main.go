@@ -32,8 +32,8 @@ A system that cannot be built or started is named on stderr and has no rows.
 
 Exit codes: 0 done; 1 our own rows or those of raw TCP are missing; 2 wrong command line.`
 
-// cli is the command line. The field names are the names of the flags.
-type cli struct {
+// flags is the command line. The field names are the names of the flags.
+type flags struct {
 	Rounds   int           `default:"5" help:"Rounds of all works in turn; figures are medians over them; 1 to 100."`
 	Duration time.Duration `default:"1s" help:"How long one work of one system is timed in a round; 50ms to 60s."`
 	Only     []string      `help:"Systems to measure beside ours and raw TCP: ${systems}."`
@@ -44,7 +44,7 @@ type cli struct {
 }
 
 // Validate is called by the parser.
-func (c *cli) Validate() error {
+func (c *flags) Validate() error {
 	var errs []error
 	if c.Rounds < 1 || c.Rounds > 100 {
 		errs = append(errs, errors.New("--rounds must be 1 to 100"))
@@ -69,7 +69,7 @@ func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // execute parses args, measures and returns the exit code.
 func execute(args []string, stdout io.Writer, stderr *os.File) int {
-	var c cli
+	var c flags
 	exited := false
 	parser, err := kong.New(&c, kong.Name("peers"), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { exited = true }),
@@ -89,7 +89,7 @@ func execute(args []string, stdout io.Writer, stderr *os.File) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends this process, and with it its children
-	r := &run{cli: c, progress: cli.NewProgress(stderr, !c.Quiet), notes: stderr, pairs: map[string]*pair{}}
+	r := &run{flags: c, progress: cli.NewProgress(stderr, !c.Quiet), notes: stderr, pairs: map[string]*pair{}}
 	if c.Quiet {
 		r.progress = &cli.Progress{}
 	}

@@ -167,7 +167,7 @@ func TestOursMustBeThere(t *testing.T) {
 // An interrupt ends a run and every process that it started.
 func TestInterruptedRunLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &run{cli: cli{Rounds: 100, Duration: time.Minute, Works: []string{"tell_64"}, Only: []string{codecs}, Dir: ".",
+	r := &run{flags: flags{Rounds: 100, Duration: time.Minute, Works: []string{"tell_64"}, Only: []string{codecs}, Dir: ".",
 		Out: built}, progress: &cli.Progress{}, notes: &bytes.Buffer{}, pairs: map[string]*pair{}}
 	require.NoError(t, r.prepare())
 	require.NoError(t, r.build(ctx))

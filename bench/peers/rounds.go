@@ -16,7 +16,7 @@ import (
 
 // run is a running measurement.
 type run struct {
-	cli
+	flags
 	progress *cli.Progress
 	notes    io.Writer
 
