@@ -72,7 +72,11 @@ func TestAPIHidesNoType(t *testing.T) {
 	require.NoError(t, err)
 	var found []string
 	for _, p := range all {
-		found = append(found, api.Hidden(p)...)
+		for _, hidden := range api.Hidden(p) { // what other modules hide is theirs
+			if strings.Contains(hidden, " leads to github.com/kith-io/kith/") {
+				found = append(found, hidden)
+			}
+		}
 	}
 	require.Equal(t, stillHidden, found)
 }

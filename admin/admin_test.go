@@ -211,6 +211,14 @@ func TestToken(t *testing.T) {
 	d.answers(t, open, "POST", "/v1/leave", "/v1/leave", "Bearer ", 403)
 	status, _, _ = call(t, open, "GET", "/debug/pprof/", "")
 	require.Equal(t, 404, status, "it is not served unless asked for")
+	status, _, _ = call(t, open, "GET", "/metrics", "")
+	require.Equal(t, 404, status, "nor is this")
+	_, shown := start(t, Config{Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("up 1\n"))
+	})})
+	status, body, _ := call(t, shown, "GET", "/metrics", "")
+	require.Equal(t, 200, status)
+	require.Equal(t, "up 1\n", string(body))
 	for _, path := range []string{"/v1/leave", "/v1/members/x/down"} {
 		status, _, _ = call(t, s, "GET", path, "Bearer "+token)
 		require.Equal(t, 405, status)

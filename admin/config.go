@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"time"
 )
@@ -43,6 +44,8 @@ type Config struct {
 	Insecure bool
 	// Profiling serves net/http/pprof below /debug/pprof/, to whoever has the token when there is one.
 	Profiling bool
+	// Metrics is served as GET /metrics, such as that of package metrics; nil: nothing is.
+	Metrics http.Handler
 	// Streams is how many streams of events are served at one time, 1 to MaxStreams; zero means DefaultStreams.
 	Streams int
 	// Logger is told of what was changed, by whom, and of what went wrong; nil is silent.

@@ -61,6 +61,9 @@ func Handler(node *kith.Node, cfg Config) http.Handler {
 			r.serve(a, w, q)
 		})
 	}
+	if cfg.Metrics != nil {
+		mux.Handle("GET /metrics", cfg.Metrics)
+	}
 	if cfg.Profiling {
 		for path, serve := range map[string]http.HandlerFunc{"/debug/pprof/": pprof.Index,
 			"/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,

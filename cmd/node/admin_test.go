@@ -5,6 +5,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,6 +92,12 @@ func TestRunServesItsAdminInterface(t *testing.T) {
 	_, at, _ := strings.Cut(line, "address=")
 	at, _, _ = strings.Cut(at, " ")
 	until(t, stderr, "node started")
+	answer, err := http.Get("http://" + at + "/metrics")
+	require.NoError(t, err)
+	shown, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Contains(t, string(shown), "\nkith_ready ")
 	code, stdout, text := program(t, "leave", "--admin="+at, "--token-file="+file)
 	require.Equal(t, 0, code, text)
 	require.True(t, bytes.HasPrefix([]byte(stdout), []byte("leaving")))

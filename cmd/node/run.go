@@ -155,13 +155,14 @@ func (c *runCmd) Run(e *env) error {
 	report := cli.NewReporter(e.stderr)
 	cfg := c.config(log)
 	report.Times(&cfg, c.LatencyEvery)
+	measured := c.measure(&cfg)
 	c.warnOfKeys(log)
 	node, err := kith.Start(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer node.Close()
-	end, err := c.serve(node, c.adminCert(), log)
+	end, err := c.serve(node, measured, c.adminCert(), log)
 	if err != nil {
 		return err
 	}

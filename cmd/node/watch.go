@@ -15,6 +15,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/metrics"
 )
 
 // watchFlags are flags of node run.
@@ -66,16 +67,33 @@ func (f *watchFlags) admin(c adminCert, log *slog.Logger) (admin.Config, error) 
 	return cfg, cfg.Validate()
 }
 
-// serve serves the admin interface, if there is to be one. What it returns ends it.
-func (f *watchFlags) serve(node *kith.Node, c adminCert, log *slog.Logger) (end func(), err error) {
+// measure has the node that cfg is for measured, when there is to be somewhere to show it; nil else.
+func (f *watchFlags) measure(cfg *kith.Config) *metrics.Metrics {
 	if f.Admin == "" {
+		return nil
+	}
+	m, _ := metrics.New(metrics.Config{}) // which has no faults
+	if told := cfg.Latency; told != nil {
+		cfg.Latency = func(what kith.Measure, typ string, took time.Duration) {
+			told(what, typ, took)
+			m.Observe(what, typ, took)
+		}
+	}
+	return m
+}
+
+// serve serves the admin interface with these metrics, if there is to be one. What it returns ends it.
+func (f *watchFlags) serve(n *kith.Node, m *metrics.Metrics, c adminCert, log *slog.Logger) (end func(), err error) {
+	if m == nil {
 		return func() {}, nil
 	}
+	m.Watch(n)
 	cfg, err := f.admin(c, log)
 	if err != nil {
 		return nil, err
 	}
-	s, err := admin.Start(node, cfg)
+	cfg.Metrics = m.Handler()
+	s, err := admin.Start(n, cfg)
 	if err != nil {
 		return nil, err
 	}

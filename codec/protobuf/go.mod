@@ -1,6 +1,6 @@
 module github.com/kith-io/kith/codec/protobuf
 
-go 1.25
+go 1.25.0
 
 require (
 	github.com/kith-io/kith v0.0.0
@@ -17,8 +17,8 @@ require (
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.28.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/sync v0.11.0 // indirect
-	golang.org/x/sys v0.30.0 // indirect
+	golang.org/x/sync v0.21.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 )
 

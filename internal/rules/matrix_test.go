@@ -65,11 +65,12 @@ var matrix = map[string]string{
 	"admin":     root,
 	"examples":  root,
 	"latency":   root,
+	"metrics":   "root stats",
 	"bootstrap": "root discovery formation",
 	"bench":     "root transport trust hello loop flow ringbuf wire",
 
-	"cmd/node": "root latency admin bootstrap storm scale proof model internal/cli internal/ledger internal/chaos " +
-		"internal/rolling internal/pki",
+	"cmd/node": "root latency metrics admin bootstrap storm scale proof model internal/cli internal/ledger " +
+		"internal/chaos internal/rolling internal/pki",
 	"internal/rolling": "root internal/cli internal/ledger internal/port", // a rolling restart of real processes
 	"cmd/loadgen":      "root bench internal/cli internal/pki internal/hostile",
 	"internal/cli":     "root latency wire", // what both commands share: child processes, last lines, statistics
@@ -100,7 +101,7 @@ var layers = []string{
 	"node exec internal/survey",
 	"driver sim/setup world check storm sim scale proof model",
 	root,
-	"admin bootstrap examples latency internal/hostile bench",
+	"admin bootstrap examples latency metrics internal/hostile bench",
 	"internal/cli internal/ledger internal/chaos internal/rolling cmd/node cmd/loadgen",
 }
 

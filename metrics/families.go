@@ -1,0 +1,184 @@
+// Families: each metric by name, with what it reads of a snapshot.
+
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/stats"
+)
+
+// snapshot is what one scrape reads.
+type snapshot struct {
+	stats  kith.Stats
+	view   *kith.View
+	health kith.Health
+	id     kith.ID
+}
+
+// put takes one value with its labels, in the order of the family's.
+type put func(v float64, labels ...string)
+
+// family is one metric.
+type family struct {
+	name, help string
+	kind       prometheus.ValueType
+	labels     []string
+	read       func(*snapshot, put)
+}
+
+const (
+	counter = prometheus.CounterValue
+	gauge   = prometheus.GaugeValue
+)
+
+// one makes a family without labels.
+func one(name, help string, kind prometheus.ValueType, read func(*snapshot) float64) family {
+	return family{name, help, kind, nil, func(s *snapshot, p put) { p(read(s)) }}
+}
+
+func yes(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// states are all that a node can be in.
+var states = []kith.NodeState{kith.StateStarting, kith.StateWaiting, kith.StateReady, kith.StateSuspended,
+	kith.StateLeaving, kith.StateEnded}
+
+// statuses are all that a member can have while it is one.
+var statuses = []kith.Status{kith.Joining, kith.WeaklyUp, kith.Up, kith.Leaving, kith.Exiting, kith.Down,
+	kith.PreparingForShutdown, kith.ReadyForShutdown}
+
+// ofNode are the families that read the whole node.
+var ofNode = []family{
+	{"kith_state", "1 for the state that the node is in.", gauge, []string{"state"}, func(s *snapshot, p put) {
+		for _, st := range states {
+			p(yes(s.health.State == st), st.String())
+		}
+	}},
+	one("kith_ready", "1 while the node may be sent work.", gauge,
+		func(s *snapshot) float64 { return yes(s.health.Ready()) }),
+	one("kith_uptime_seconds", "Since the start of the node.", gauge,
+		func(s *snapshot) float64 { return s.stats.Uptime.Seconds() }),
+	{"kith_members", "Members as this node sees them, by status.", gauge, []string{"status"}, func(s *snapshot, p put) {
+		n := map[kith.Status]int{}
+		for i := range s.view.Members {
+			n[s.view.Members[i].Status]++
+		}
+		for _, st := range statuses {
+			p(float64(n[st]), st.String())
+		}
+	}},
+	one("kith_members_unreachable", "Members that some observer holds unreachable.", gauge,
+		func(s *snapshot) float64 { return float64(len(s.view.Unreachable)) }),
+	one("kith_converged", "1 while this node can prove that all members have seen its state.", gauge,
+		func(s *snapshot) float64 { return yes(s.view.Converged) }),
+	one("kith_leader", "1 while this node takes itself for the leader.", gauge,
+		func(s *snapshot) float64 { return yes(s.view.Leader == s.id) }),
+	one("kith_step_age_seconds", "How long ago the control goroutine last stepped.", gauge,
+		func(s *snapshot) float64 { return s.stats.StepAge.Seconds() }),
+	one("kith_suspended", "1 while no message is handled here.", gauge,
+		func(s *snapshot) float64 { return yes(s.stats.Suspension.Now) }),
+	one("kith_suspensions_total", "Times in which no message was handled here.", counter,
+		func(s *snapshot) float64 { return float64(s.stats.Suspension.Count) }),
+	one("kith_suspended_seconds_total", "How long no message was handled here.", counter,
+		func(s *snapshot) float64 { return s.stats.Suspension.Total.Seconds() }),
+
+	total("kith_messages_total", "Messages that loops and workers took, also to refuse them.",
+		func(s *kith.Stats) uint64 { return s.Envelopes }),
+	one("kith_asks", "Asks of this node that wait for their answers.", gauge,
+		func(s *snapshot) float64 { return float64(s.stats.AsksUnderway) }),
+	total("kith_asks_late_total", "Answers that came when nobody waited any more.",
+		func(s *kith.Stats) uint64 { return s.AsksLate }),
+	total("kith_replies_lost_total", "Answers that found no room on the way to the asker.",
+		func(s *kith.Stats) uint64 { return s.RepliesLost }),
+	total("kith_unregistered_total", "Messages refused because their type is not registered.",
+		func(s *kith.Stats) uint64 { return s.Unregistered }),
+	total("kith_unreported_refusals_total", "Refused messages whose sender was not told.",
+		func(s *kith.Stats) uint64 { return s.UnreportedRefusals }),
+	one("kith_busy_entities", "Blocking entities that have a goroutine.", gauge,
+		func(s *snapshot) float64 { return float64(s.stats.BusyEntities) }),
+	one("kith_mailbox_bytes", "Bytes that wait for Blocking entities.", gauge,
+		func(s *snapshot) float64 { return float64(s.stats.MailboxBytes) }),
+	one("kith_large_messages", "Large messages of this node that are not over.", gauge,
+		func(s *snapshot) float64 { return float64(s.stats.LargeUnderway) }),
+	total("kith_control_dropped_total", "Control frames that found the inbox full.",
+		func(s *kith.Stats) uint64 { return s.ControlDropped }),
+	total("kith_control_lost_total", "Control frames that could not be queued for their peer.",
+		func(s *kith.Stats) uint64 { return s.ControlLost }),
+	total("kith_invalid_frames_total", "Frames that peers sent and that made no sense.",
+		func(s *kith.Stats) uint64 { return s.InvalidFrames }),
+
+	{"kith_moves_total", "Moves of shards that this node led, by what became of them.", counter, []string{"outcome"},
+		func(s *snapshot, p put) {
+			m := &s.stats.Sharding.Moves
+			p(float64(m.Begun), "begun")
+			p(float64(m.Done), "done")
+			p(float64(m.Aborted), "aborted")
+		}},
+	one("kith_stale_orders_total", "Orders and reports of a lower term or fence that were refused.", counter,
+		func(s *snapshot) float64 { return float64(s.stats.Sharding.Stale) }),
+	one("kith_links_lost_total", "Links to members that broke and were refused when dialled again.", counter,
+		func(s *snapshot) float64 { return float64(s.stats.Members.LinksLost) }),
+	one("kith_late_steps_total", "Steps of this node that came late: it had stood still.", counter,
+		func(s *snapshot) float64 { return float64(s.stats.Members.LateSteps) }),
+}
+
+// total makes a counter without labels.
+func total(name, help string, read func(*kith.Stats) uint64) family {
+	return one(name, help, counter, func(s *snapshot) float64 { return float64(read(&s.stats)) })
+}
+
+// lanes reads one figure of both lanes, in and out.
+func lanes(read func(*stats.Lane) (in, out float64)) func(*snapshot, put) {
+	return func(s *snapshot, p put) {
+		t := &s.stats.Transport
+		for name, l := range map[string]*stats.Lane{"control": &t.Control, "data": &t.Data} {
+			in, out := read(l)
+			p(in, name, "in")
+			p(out, name, "out")
+		}
+	}
+}
+
+// ofTransport are the families of connections.
+var ofTransport = []family{
+	{"kith_connections", "Connections that stand, by lane and direction.", gauge, []string{"lane", "direction"},
+		lanes(func(l *stats.Lane) (in, out float64) { return float64(l.In), float64(l.Out) })},
+	{"kith_transport_bytes_total", "Bytes after the hello, by lane and direction.", counter, []string{"lane", "direction"},
+		lanes(func(l *stats.Lane) (in, out float64) { return float64(l.BytesIn), float64(l.BytesOut) })},
+	{"kith_transport_syscalls_total", "Reads and writes of sockets, by lane and direction.", counter,
+		[]string{"lane", "direction"},
+		lanes(func(l *stats.Lane) (in, out float64) { return float64(l.Reads), float64(l.Writes) })},
+	one("kith_queued_bytes", "Bytes queued on links and control connections.", gauge,
+		func(s *snapshot) float64 { return float64(s.stats.Transport.Queued) }),
+	one("kith_link_buffer_bytes", "Memory of the buffers of all links.", gauge,
+		func(s *snapshot) float64 { return float64(s.stats.Transport.BufferBytes) }),
+	one("kith_link_buffers_full_total", "Buffers that were not to be had because their budget was used up.", counter,
+		func(s *snapshot) float64 { return float64(s.stats.Transport.BuffersFull) }),
+	one("kith_lost_bytes_total", "Bytes of data sent and not consumed when their connection broke.", counter,
+		func(s *snapshot) float64 { return float64(s.stats.Transport.LostBytes) }),
+	one("kith_never_sent_bytes_total", "Bytes of data never sent.", counter,
+		func(s *snapshot) float64 { return float64(s.stats.Transport.DroppedBytes) }),
+	one("kith_dials_failed_total", "Attempts to connect that failed or were refused.", counter,
+		func(s *snapshot) float64 { return float64(s.stats.Transport.DialsFailed) }),
+	one("kith_silent_connections", "Connections on which nothing that was sent is acknowledged now.", gauge,
+		func(s *snapshot) float64 { return float64(s.stats.Transport.Silent) }),
+	{"kith_hellos_refused_total", "Hellos refused, by reason.", counter, []string{"reason"}, func(s *snapshot, p put) {
+		for reason, n := range s.stats.Transport.Refused {
+			p(float64(n), reason)
+		}
+	}},
+	{"kith_certificate_expiry_timestamp_seconds", "When this node's certificate ends.", gauge, nil,
+		func(s *snapshot, p put) {
+			if at := s.stats.Transport.CertificateExpiry; !at.IsZero() {
+				p(float64(at.Unix()))
+			}
+		}},
+	one("kith_courier_outstanding", "Control messages that are not acknowledged yet.", gauge,
+		func(s *snapshot) float64 { return float64(s.stats.Courier.Outstanding) }),
+}
