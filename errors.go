@@ -81,6 +81,20 @@ var (
 	ErrMetadataFull  = cluster.ErrMetadataFull     // as many keys are known as may be
 )
 
+// Errors of Region.Move and SetHomes.
+var (
+	ErrNotCoordinator = shard.ErrNotCoordinator // whoever was asked does not coordinate the type, or is not ready to
+	ErrNoHome         = shard.ErrNoHome         // the shard lives nowhere, or its home is not settled
+	ErrMoves          = shard.ErrMoves          // it moves already
+	ErrUnknownNode    = shard.ErrUnknownNode    // there is no such member
+	ErrAtHome         = shard.ErrAtHome         // it lives there
+	ErrIneligible     = shard.ErrIneligible     // that member may not be given shards, for the reason in the text
+	ErrTooManyMoves   = shard.ErrTooManyMoves   // as many moves are under way as may be
+	ErrUnstable       = shard.ErrUnstable       // a member is down, unreachable or in a full shutdown
+	ErrOldPeer        = shard.ErrOldPeer        // a member speaks a wire version without moves
+	ErrNotExternal    = shard.ErrNotExternal    // the type does not go by External
+)
+
 // Typed errors (packages route and shutdown); match with errors.As. Each matches its plain error with errors.Is too.
 type (
 	// EndedError tells why a node ended.

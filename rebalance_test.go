@@ -3,6 +3,7 @@
 package kith_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/shard/strategy"
 )
 
 // sendsTo has a sender tell numbered messages to entities of a region in turn until stop, and returns how many. It asks
@@ -64,4 +66,75 @@ func TestALateMemberGetsItsShare(t *testing.T) {
 	stop.Store(true)
 	senders.Wait()
 	l.await(t, sent[0]+sent[1])
+}
+
+// toOne gives every shard without a home to one node, and moves nothing.
+type toOne struct{ home atomic.Pointer[kith.ID] }
+
+func (f *toOne) Allocate(v *strategy.View, s kith.ShardID) (kith.ID, error) {
+	if home := f.home.Load(); home != nil {
+		return *home, nil
+	}
+	return strategy.LeastShards{}.Allocate(v, s)
+}
+
+func (f *toOne) Rebalance(*strategy.View) ([]strategy.Move, error) { return nil, nil }
+
+// Shards are moved by hand, under a strategy of the application's own, at a node that does not coordinate the type, to
+// one that joined last, while two nodes send: nothing is lost, doubled or overtaken, and what cannot be says why
+// (SHD-6, SHD-12).
+func TestMoveByHandUnderOwnStrategy(t *testing.T) {
+	l := newLedger()
+	edit := func(_ int, cfg *kith.Config) { cfg.Sharding.RebalanceInterval = 50 * time.Millisecond }
+	regions := map[*kith.Node]*kith.Region{}
+	own := &toOne{} // of the first node, which coordinates
+	registered := func(i int, n *kith.Node) {
+		typ := echoType("x", kith.Worker, l, func() *kith.Node { return n })
+		typ.Strategy = &toOne{}
+		if i == 0 {
+			typ.Strategy = own
+		}
+		r, err := n.Register(typ)
+		require.NoError(t, err)
+		regions[n] = r
+	}
+	nodes := cluster(t, 2, edit, registered)
+	second := nodes[1].ID()
+	own.home.Store(&second)
+	for i := range 256 { // all sixteen shards get a home
+		_, err := regions[nodes[0]].Ask(within(t), fmt.Sprint("first", i), []byte("where"))
+		require.NoError(t, err)
+	}
+	require.Equal(t, 16, nodes[1].Stats().Types[0].Hosted, "as the strategy says")
+	var stop atomic.Bool
+	var senders sync.WaitGroup
+	var sent [2]int
+	for i := range sent {
+		senders.Go(func() { sent[i] = sendsTo(t, regions[nodes[i]], i, &stop) })
+	}
+	cfg := kith.Config{Seeds: []string{nodes[0].Addr().String()}}
+	edit(2, &cfg)
+	late := start(t, logger(t), cfg)
+	registered(2, late)
+	r := regions[late]
+	for s := range kith.ShardID(6) {
+		eventually(t, func() bool {
+			err := r.Move(within(t), s, late.ID())
+			return err == nil || errors.Is(err, kith.ErrAtHome)
+		}, "a move begins when all is quiet")
+	}
+	eventually(t, func() bool { return late.Stats().Types[0].Hosted == 6 }, "what was moved by hand, and stays there")
+	require.ErrorIs(t, r.Move(within(t), 0, late.ID()), kith.ErrAtHome)
+	require.ErrorIs(t, r.Move(within(t), 0, kith.ID{Addr: late.Addr(), Inc: 1}), kith.ErrUnknownNode)
+	require.NoError(t, r.SetReady(within(t), false))
+	eventually(t, func() bool { return errors.Is(r.Move(within(t), 9, late.ID()), kith.ErrIneligible) }, "not ready")
+	require.ErrorIs(t, r.SetHomes(within(t), 1, nil), kith.ErrNotExternal)
+	require.NoError(t, late.PauseRebalancing(within(t)))
+	_, paused := late.View().MetadataValue("kith.rebalancing-paused")
+	require.True(t, paused)
+	require.NoError(t, nodes[0].ResumeRebalancing(within(t)))
+	stop.Store(true)
+	senders.Wait()
+	l.await(t, sent[0]+sent[1])
+	require.Zero(t, nodes[0].Stats().Sharding.Placing)
 }

@@ -27,10 +27,10 @@ type Sharding struct {
 	// nothing may move; zero means 30 s there.
 	ParkTime time.Duration
 
-	// RebalanceInterval is how often this node, where it coordinates a type, looks whether some regions have more shards
-	// than others, and begins to move them to those that have fewer, one round after the other: a member that joins gets
-	// its share so. At least 10 ms; zero means 10 s; negative: never. Nothing moves while members come, go or are
-	// unreachable.
+	// RebalanceInterval is how often this node, where it coordinates a type, asks the type's strategy what to move for
+	// balance, one round after the other: by default from regions that have more shards to those that have fewer, so that
+	// a member that joins gets its share. At least 10 ms; zero means 10 s; negative: never. Nothing moves while members
+	// come, go or are unreachable, or run different versions of the application.
 	RebalanceInterval time.Duration
 	// MaxMoves bounds the shards of one type that move at once, as the coordinator of the type has it: 1 to 16,384; zero
 	// means 64. Messages to a shard that moves wait at their senders, so it also bounds how much of a type waits.

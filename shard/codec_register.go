@@ -25,6 +25,7 @@ type register struct {
 	Owned    []held
 	HasPast  bool
 	Past     past // what the sender remembers of lost members
+	NotReady bool // though it hosts, it is given none for now; only to who speaks version 5, others are told not Hosts
 
 	// Of a report to a coordinator that knows moves.
 	Stopping []route.ShardID // of Owned: the stop call has gone out, nobody is to be told of them
@@ -57,14 +58,15 @@ const (
 	flagReport = 1 << 2
 	flagPast   = 1 << 3
 	flagMoves  = 1 << 4 // since version 5
-	flagAll    = 1<<5 - 1
+	flagReady  = 1 << 5 // that it is not; since version 5
+	flagAll    = 1<<6 - 1
 )
 
 func (register) kind() wire.Kind { return wire.KindRegister }
 
 func (g register) append(b []byte) []byte {
 	var flags uint8
-	for i, on := range []bool{g.Hosts, g.Knows, g.Report, g.HasPast, g.moves()} {
+	for i, on := range []bool{g.Hosts, g.Knows, g.Report, g.HasPast, g.moves(), g.NotReady} {
 		if on {
 			flags |= 1 << i
 		}
@@ -95,6 +97,9 @@ func readRegister(r *wire.Reader) message {
 	}
 	g.Hosts, g.Knows = flags&flagHosts != 0, flags&flagKnows != 0
 	g.Report, g.HasPast = flags&flagReport != 0, flags&flagPast != 0
+	if g.NotReady = flags&flagReady != 0; g.NotReady && !g.Hosts {
+		r.Fail(wire.ErrBadValue)
+	}
 	g.Settings = readSettings(r, g.Type)
 	if g.Report {
 		g.Floor, g.Mask = readU32(r), r.U64()

@@ -59,6 +59,10 @@ func samples() map[string]message {
 		Owned: []held{}, Holders: peer.SetOf(a, b), Gave: []home{{list[0], 1}, {list[2], 0}}}
 	m["host-kept"] = hostKept{at(3), []resumed{{held{0, fence(3, 9)}, fence(3, 2)},
 		{held{29, fence(3, 300)}, fence(2, 7)}}}
+	m["register-not-ready"] = register{head: at(3), Settings: orders, Hosts: true, Knows: true, NotReady: true}
+	m["move-wanted"] = moveWanted{head: at(3), Nonce: 77, Shard: 29, To: b}
+	m["move-answer"] = moveAnswer{head: at(3), Nonce: 77}
+	m["move-answer-no"] = moveAnswer{head: at(3), Nonce: 77, Code: 3, Detail: ": shard 29"}
 	m["homes-since"] = homes{head: at(3), Since: 300, Peers: peer.SetOf(a), Entries: []home{{list[0], 0}}}
 	m["move-shard"] = moveShard{head: at(3), held: list[1], Seq: 300, Target: c, Told: peer.SetOf(a, b)}
 	m["transfer"] = transfer{head: at(3), held: list[1], Seq: 300, Total: 70_000, At: 69_997, Bytes: []byte("abc")}
@@ -160,10 +164,16 @@ func TestCodecRefusesBadValues(t *testing.T) {
 			Owned: []held{{30, fence(1, 1)}}}, wire.ErrBadValue},
 		"owned beyond mask": {register{head: at(1), Settings: orders, Report: true, Floor: 1, Mask: 2,
 			Owned: []held{{3, fence(1, 1)}}}, wire.ErrBadValue},
-		"nak of nothing":       {nak{head: at(1), Reason: nakSettings, Have: orders, Got: orders}, wire.ErrBadValue},
-		"nak of no one":        {nak{head: at(1), Reason: nakTerm}, wire.ErrBadValue},
-		"question of zero":     {reportWanted{head: at(1), Settings: orders}, wire.ErrBadValue},
-		"leave notice of none": {leaveNotice{Kind: wire.KindLeaveNotice}, wire.ErrBadValue},
+		"not ready and no host": {register{head: at(1), Settings: orders, Knows: true, NotReady: true}, wire.ErrBadValue},
+		"move without a nonce":  {moveWanted{head: at(1), Shard: 1, To: losses(1, 0)[0].ID}, wire.ErrBadValue},
+		"move to nobody":        {moveWanted{head: at(1), Nonce: 1, Shard: 1}, wire.ErrBadValue},
+		"answer without nonce":  {moveAnswer{head: at(1), Code: 1}, wire.ErrBadValue},
+		"answer of no error":    {moveAnswer{head: at(1), Nonce: 1, Code: uint8(len(moveErrors))}, wire.ErrBadValue},
+		"reason of a success":   {moveAnswer{head: at(1), Nonce: 1, Detail: "why"}, wire.ErrBadValue},
+		"nak of nothing":        {nak{head: at(1), Reason: nakSettings, Have: orders, Got: orders}, wire.ErrBadValue},
+		"nak of no one":         {nak{head: at(1), Reason: nakTerm}, wire.ErrBadValue},
+		"question of zero":      {reportWanted{head: at(1), Settings: orders}, wire.ErrBadValue},
+		"leave notice of none":  {leaveNotice{Kind: wire.KindLeaveNotice}, wire.ErrBadValue},
 		"leave notice with losses out of order": {leaveNotice{wire.KindLeaveNotice, testBirth, past{Lost: append(losses(1, 0),
 			losses(1, 0)...)}}, wire.ErrBadOrder},
 		"leave notice with an age beyond all": {leaveNotice{wire.KindLeaveNotice, testBirth, past{Lost: losses(1, 1<<62)}},

@@ -165,7 +165,7 @@ func (c *coordinator) onRegister(from peer.ID, g register) {
 	mb, _ := c.m.view.Member(from)
 	if p.other = (Settings{}); g.Knows {
 		p.knows = true
-		p.hosts = g.Hosts && mb.HasRole(c.settings.Role)
+		p.hosts, p.unready = g.Hosts && mb.HasRole(c.settings.Role), g.NotReady
 		p.drains = p.drains && !g.Hosts
 	}
 	if reports {

@@ -73,7 +73,7 @@ var (
 	ErrTooManyTypes   = errors.New("shard: too many types")
 	ErrBadCommand     = errors.New("shard: unknown command")
 
-	// Of MoveCommand.
+	// Of MoveCommand and AskMoveCommand.
 	ErrNotCoordinator = errors.New("shard: this node does not coordinate the type, or is not ready to")
 	ErrNoHome         = errors.New("shard: it lives nowhere, or its home is not settled")
 	ErrMoves          = errors.New("shard: it moves already")
@@ -83,6 +83,8 @@ var (
 	ErrTooManyMoves   = errors.New("shard: too many moves under way")
 	ErrUnstable       = errors.New("shard: a member is down, unreachable or in a full shutdown, or this node suspended")
 	ErrOldPeer        = errors.New("shard: a member speaks a version without moves")
+
+	ErrNotExternal = errors.New("shard: the type's strategy takes no wishes") // of WishesCommand
 )
 
 // Validate returns all faults of c joined, or nil. Zero fields are valid.

@@ -27,8 +27,8 @@ type Settings struct {
 func (s Settings) ID() route.TypeID { return route.TypeOf(s.Name) }
 
 // Command is an input from the node itself: one of ViewCommand, RegisterCommand, WantCommand, StoppedCommand,
-// EagerCommand, RefusedCommand, LeaveCommand, SuspendCommand, DeathCommand, MoveCommand, MarkedCommand,
-// MarkAgainCommand, HandOverCommand.
+// EagerCommand, RefusedCommand, LeaveCommand, SuspendCommand, DeathCommand, MoveCommand, AskMoveCommand, ReadyCommand,
+// WishesCommand, MarkedCommand, MarkAgainCommand, HandOverCommand.
 type Command interface{ command() }
 
 // ViewCommand brings a new membership snapshot. The composition sends it whenever membership published one.
@@ -103,6 +103,39 @@ type MoveCommand struct {
 	To    peer.ID
 }
 
+// AskMoveCommand moves a shard to another member, given to any node that has registered the type: its coordinator is
+// asked. Effects.Answers tells what came of it, if no error was returned: when the move has begun, or why it has not.
+// Errors, either way: those of MoveCommand. Nonce names the answer, and is not zero. At most Config.MaxMoves of a type
+// wait for theirs.
+type AskMoveCommand struct {
+	Type  route.TypeID
+	Shard route.ShardID
+	To    peer.ID
+	Nonce uint64
+}
+
+// MoveAnswer is what came of an AskMoveCommand: the move has begun, or why not.
+type MoveAnswer struct {
+	Type  route.TypeID
+	Nonce uint64
+	Err   error
+}
+
+// ReadyCommand says whether this node may be given shards of a type, as its application declares; it may until told
+// otherwise. What lives here stays. Errors: ErrUnknownType.
+type ReadyCommand struct {
+	Type  route.TypeID
+	Ready bool
+}
+
+// WishesCommand updates the wishes of a type that goes by strategy.External on this node. Errors: ErrUnknownType,
+// ErrNotExternal, those of External.Update.
+type WishesCommand struct {
+	Type    route.TypeID
+	Version uint64
+	Wishes  []strategy.Wish
+}
+
 // MarkedCommand says that the marker of a move has come from a member, and that all has been worked into mailboxes that
 // came before it on its connection.
 type MarkedCommand struct {
@@ -124,6 +157,9 @@ type HandOverCommand struct {
 
 func (ViewCommand) command()      {}
 func (MoveCommand) command()      {}
+func (AskMoveCommand) command()   {}
+func (ReadyCommand) command()     {}
+func (WishesCommand) command()    {}
 func (MarkedCommand) command()    {}
 func (MarkAgainCommand) command() {}
 func (RegisterCommand) command()  {}
@@ -216,6 +252,7 @@ type Effects struct {
 	Untaken []Untaken
 	Mail    []peer.Mail
 	Refused []TypeRefused // registrations that the coordinator refused
+	Answers []MoveAnswer  // to AskMoveCommands, in any order
 	Drained bool          // LeaveCommand is done; set once
 	// Confirmed: others have confirmed that this suspended node owns what lives here; once for each SuspendCommand.
 	Confirmed bool

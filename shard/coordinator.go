@@ -59,18 +59,19 @@ type record struct {
 
 // client is one member as the coordinator deals with it: as owner, as asker, or both.
 type client struct {
-	id     peer.ID
-	mask   uint64     // parts of the shard space that it has reported in this reign
-	hosts  bool       // may be given shards, as it says
-	drains bool       // gives back its shards, or refused one
-	owns   sparse.Set // shards whose home it is
-	open   sparse.Set // of these starting, halting or moving: an answer is due
-	starts int        // of these starting
-	told   sparse.Set // homes disclosed to it in this reign
-	wants  sparse.Set // homes it waits for
-	gone   map[route.ShardID]route.Fence
-	knows  bool     // has registered the type under this reign's settings
-	other  Settings // under which it has registered the type, while this reign is not ready; zero when they are the same
+	id      peer.ID
+	mask    uint64     // parts of the shard space that it has reported in this reign
+	hosts   bool       // may be given shards, as it says
+	unready bool       // though not for now
+	drains  bool       // gives back its shards, or refused one
+	owns    sparse.Set // shards whose home it is
+	open    sparse.Set // of these starting, halting or moving: an answer is due
+	starts  int        // of these starting
+	told    sparse.Set // homes disclosed to it in this reign
+	wants   sparse.Set // homes it waits for
+	gone    map[route.ShardID]route.Fence
+	knows   bool     // has registered the type under this reign's settings
+	other   Settings // under which it has registered the type, while this reign is not ready; zero when they are the same
 
 	outHost, outStop, outHomes, outGone, outMove []route.ShardID
 	asked                                        bool // a report is due
@@ -367,11 +368,8 @@ func (c *coordinator) release(s route.ShardID) {
 	c.owned--
 	c.m.event(Event{Kind: ShardReleased, Type: c.t.id, Shard: s, Term: c.term, Home: p.id, Fence: r.fence})
 	c.records.Drop(s)
-	for _, w := range c.clients {
-		if w.wants.Has(s) {
-			c.pending.Add(s)
-			break
-		}
+	if slices.ContainsFunc(c.clients, func(w *client) bool { return w.wants.Has(s) }) {
+		c.pending.Add(s)
 	}
 }
 

@@ -37,6 +37,10 @@ func readMessage(k wire.Kind, body []byte) (message, error) {
 		l = readTransferAck(&r)
 	case wire.KindHostKept:
 		l = readHostKept(&r)
+	case wire.KindMoveWanted:
+		l = readMoveWanted(&r)
+	case wire.KindMoveAnswer:
+		l = readMoveAnswer(&r)
 	case wire.KindHostShards, wire.KindShardsStarted, wire.KindStopShards, wire.KindShardsStopped, wire.KindHomesGone,
 		wire.KindHomesGoneAck:
 		l = readOwnership(k, &r)
@@ -199,8 +203,8 @@ func (m *Machine) deliver(from peer.ID, l message) {
 	case register:
 		m.onRegister(from, l)
 		return
-	case transfer, transferAck:
-		betweenOwners(m, from, h, l)
+	case transfer, transferAck, moveWanted, moveAnswer:
+		betweenMembers(m, from, h, l)
 		return
 	}
 	c := m.coordinatorFor(from, h)
@@ -279,8 +283,9 @@ func (m *Machine) toRegion(from peer.ID, h head, l message) {
 	}
 }
 
-// betweenOwners takes what the last owner of a shard and the next one say to each other.
-func betweenOwners(m *Machine, from peer.ID, h head, l message) {
+// betweenMembers takes what the last owner of a shard and the next one say to each other, moves that a member asks for,
+// and the answers to that.
+func betweenMembers(m *Machine, from peer.ID, h head, l message) {
 	t := m.types[h.Type]
 	switch l := l.(type) {
 	case transfer:
@@ -289,6 +294,10 @@ func betweenOwners(m *Machine, from peer.ID, h head, l message) {
 			return
 		}
 		t.region.hand.onPart(from, l)
+	case moveWanted:
+		onMoveWanted(m, from, l)
+	case moveAnswer:
+		onMoveAnswer(m, from, l)
 	case transferAck:
 		if t != nil && t.region != nil && uint32(l.Shard) < t.region.slots.Shards() {
 			t.region.hand.onAck(from, l)

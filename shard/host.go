@@ -26,6 +26,7 @@ func (m *Machine) onReportWanted(t *typ, from peer.ID, w reportWanted) {
 		m.retarget(t)
 		if g.to == from {
 			g.joined = false
+			unanswered(m, t)
 			g.asking.stop()
 			g.retry.reset(m)
 		}
@@ -57,7 +58,8 @@ func (m *Machine) report(t *typ, to peer.ID, w reportWanted) {
 		return
 	}
 	g := t.region
-	l.Settings, l.Knows, l.Hosts = g.settings, true, m.hosts(t)
+	l.Settings, l.Knows = g.settings, true
+	l = offers(m, t, to, l)
 	first := 0
 	for part := 0; uint32(part)<<partShift < g.slots.Shards(); part++ {
 		owned, all := g.owned(part), speaksMoves(m, to)

@@ -147,3 +147,8 @@ func (m *Machine) reviewAll() {
 		}
 	}
 }
+
+// speaksMoves reports whether a member understands moves.
+func speaksMoves(m *Machine, id peer.ID) bool {
+	return id == m.self || m.cfg.Moves != nil && m.cfg.Moves(id)
+}

@@ -371,8 +371,3 @@ func (mv *moves) drain(p *client) {
 		v.Moving = slices.Insert(v.Moving, at, strategy.Move{Shard: s, From: p.id, To: to.ID})
 	}
 }
-
-// speaksMoves reports whether a member understands moves.
-func speaksMoves(m *Machine, id peer.ID) bool {
-	return id == m.self || m.cfg.Moves != nil && m.cfg.Moves(id)
-}

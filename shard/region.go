@@ -36,6 +36,8 @@ type region struct {
 	hand             *handing
 	drain            timer
 	drainDone        bool
+	unready          bool               // takes no shards for now, as the application declares
+	asked            map[uint64]peer.ID // moves that were asked for, by nonce: of whom
 }
 
 // slot is what a region knows of one shard. While it lives here fence is its fence; otherwise, if state is RouteRemote
@@ -229,6 +231,7 @@ func (m *Machine) retarget(t *typ) {
 func (m *Machine) rejoin(t *typ) {
 	g := t.region
 	g.joined = false
+	unanswered(m, t)
 	g.asking.stop()
 	g.drain.stop()
 	g.retry.stop()
@@ -243,7 +246,7 @@ func (m *Machine) announce(t *typ) {
 	if oldest, _ := m.past.oldest(m.view, g.settings.Role); oldest.UpNumber < t.promise.term && g.to != t.promise.to {
 		m.post(g.to, m.higher(t)) // it may not know why the oldest cannot coordinate
 	}
-	m.post(g.to, register{head: m.head(t.id, g.term), Settings: g.settings, Hosts: m.hosts(t), Knows: true})
+	m.post(g.to, offers(m, t, g.to, register{head: m.head(t.id, g.term), Settings: g.settings, Knows: true}))
 }
 
 // onAck begins to use the coordinator: every home that is wanted is asked for at once.

@@ -4,6 +4,8 @@ package shard
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -153,4 +155,24 @@ func (g *region) homeAt(at peer.ID) *peer.ID {
 		g.homes[at] = id
 	}
 	return id
+}
+
+// offers completes what a coordinator is told of this node with whether it may be given shards. One that does not know
+// of nodes which are not ready is told that this one does not host.
+func offers(m *Machine, t *typ, to peer.ID, l register) register {
+	if l.Hosts = m.hosts(t); l.Hosts && t.region.unready {
+		l.NotReady = speaksMoves(m, to)
+		l.Hosts = l.NotReady
+	}
+	return l
+}
+
+// unanswered ends what was asked of a coordinator that is none any more, or began anew.
+func unanswered(m *Machine, t *typ) {
+	g := t.region
+	for _, nonce := range slices.Sorted(maps.Keys(g.asked)) {
+		m.out.Answers = append(m.out.Answers, MoveAnswer{t.id, nonce, fmt.Errorf(
+			"%w: another reign begins, and nobody knows whether the move has begun", ErrNotCoordinator)})
+	}
+	g.asked = nil
 }

@@ -81,6 +81,12 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		m.hold(c.On)
 	case MoveCommand:
 		err = beginMove(m, c)
+	case AskMoveCommand:
+		err = askMove(m, c)
+	case ReadyCommand:
+		err = setReady(m, c)
+	case WishesCommand:
+		err = setWishes(m, c)
 	case HandOverCommand:
 		err = handedOver(m, c)
 	case MarkedCommand:
@@ -119,7 +125,7 @@ func (m *Machine) Next() (deadline time.Duration, ok bool) {
 func (m *Machine) Drain(out *Effects) {
 	*out, m.out = m.out, Effects{Hosts: out.Hosts[:0], Routes: out.Routes[:0], Marks: out.Marks[:0],
 		Untaken: out.Untaken[:0], Mail: out.Mail[:0],
-		Refused: out.Refused[:0], Events: out.Events[:0]}
+		Refused: out.Refused[:0], Answers: out.Answers[:0], Events: out.Events[:0]}
 	m.drained = true
 }
 

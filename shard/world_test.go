@@ -67,6 +67,7 @@ type testNode struct {
 	ending    map[string]bool  // likewise
 	refused   []TypeRefused
 	events    []Event
+	answers   []MoveAnswer
 	cut       map[peer.ID]bool  // mail to these is lost
 	rests     map[string]string // what was taken up with shards
 	untaken   []string
@@ -266,6 +267,7 @@ func (n *testNode) collect() {
 	}
 	n.refused = append(n.refused, e.Refused...)
 	n.events = append(n.events, e.Events...)
+	n.answers = append(n.answers, e.Answers...)
 	n.drained = n.drained || e.Drained
 	if e.Confirmed {
 		n.confirmed++

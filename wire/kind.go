@@ -84,6 +84,8 @@ const (
 	KindTransfer       Kind = 87 // owner to the next one: a part of what was not worked off; since version 5
 	KindTransferAck    Kind = 88 // how much of it is there, or that it is not taken; since version 5
 	KindHostKept       Kind = 89 // host-shards, with the fences whose rest is to be taken up; since version 5
+	KindMoveWanted     Kind = 90 // member to coordinator: move this shard; since version 5
+	KindMoveAnswer     Kind = 91 // it has begun, or why not; since version 5
 
 	// Courier: what carries the letters of sharding between two incarnations.
 	KindSegment    Kind = 96 // one numbered message, with an acknowledgement
@@ -190,6 +192,8 @@ var kinds = [256]kindInfo{
 	KindTransfer:       {"transfer", LaneControl, maxAny},
 	KindTransferAck:    {"transfer-ack", LaneControl, maxAny},
 	KindHostKept:       {"host-kept", LaneControl, maxAny},
+	KindMoveWanted:     {"move-wanted", LaneControl, maxAny},
+	KindMoveAnswer:     {"move-answer", LaneControl, maxAny},
 	KindSegment:        {"segment", LaneControl, maxAny},
 	KindSegmentAck:     {"segment-ack", LaneControl, 25},
 	KindSurvey:         {"survey", LaneControl, 22},

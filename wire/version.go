@@ -65,8 +65,8 @@ var kindSince = [256]uint8{
 	KindTaken:      4,
 	KindMoveShards: 5, KindMoveShard: 5, KindMoveAborted: 5, KindShardsMoved: 5, KindHomesSince: 5, KindTransfer: 5,
 	KindTransferAck: 5,
-	KindHostKept:    5,
-	KindSurvey:      5, KindSurveyAnswer: 5,
+	KindHostKept:    5, KindMoveWanted: 5, KindMoveAnswer: 5,
+	KindSurvey: 5, KindSurveyAnswer: 5,
 }
 
 // Since returns the version in which k came, zero when k is not known.

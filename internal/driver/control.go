@@ -195,6 +195,9 @@ func (d *Driver) perform() {
 		d.log.Warn("control messages to a peer find no room", "peer", full.Peer, "kind", full.Kind,
 			"messages", full.Messages, "bytes", full.Bytes, "bound", full.Bound)
 	}
+	for _, a := range e.Answers {
+		moveAnswered(d, a)
+	}
 	for _, t := range e.TypeRefused {
 		d.typeRefused(t)
 	}

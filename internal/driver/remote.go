@@ -125,6 +125,31 @@ func (n *remoteNode) list() {
 	}
 }
 
+// moveWaiters are those who wait for the answers to moves that they have asked for, by nonce.
+type moveWaiters struct {
+	mu    sync.Mutex
+	nonce uint64
+	chans map[uint64]chan<- error
+}
+
+func (w *moveWaiters) add(answer chan<- error) (nonce uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.nonce++; w.chans == nil {
+		w.chans = map[uint64]chan<- error{}
+	}
+	w.chans[w.nonce] = answer
+	return w.nonce
+}
+
+func (w *moveWaiters) take(nonce uint64) chan<- error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	answer := w.chans[nonce]
+	delete(w.chans, nonce)
+	return answer
+}
+
 // links holds the other nodes by identity, and takes what the transport tells of connections to them. There are as many
 // as members, and those removed a moment ago. Methods are safe for concurrent use.
 type links struct {
@@ -132,6 +157,7 @@ type links struct {
 	byID    map[peer.ID]*remoteNode
 	telling []*remoteNode // those with refusals to be told
 	surveys survey.Desk   // questions to all
+	wanted  moveWaiters   // for moves that this node has asked for
 
 	log     *slog.Logger
 	cfg     *Config

@@ -1,10 +1,12 @@
-// Surveys: what all members have of a type, asked by this node, and answered by it.
+// Surveys: what all members have of a type, asked by this node, and answered by it; and what a program wants of the
+// balance of a type.
 
 package driver
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -14,6 +16,8 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/shard/strategy"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -101,3 +105,48 @@ func answer(d *Driver, n *node.Node, q survey.Question) *survey.Answer {
 
 // Regions lists the types of a node in the order of their registration.
 func Regions(d *Driver) []*Region { return slices.Clone(d.regions.Load().list) }
+
+// Move asks the coordinator of a type to move a shard, and waits until the move has begun, or ctx ends.
+func Move(ctx context.Context, r *Region, s route.ShardID, to peer.ID) error {
+	d, answer := r.d, make(chan error, 1)
+	nonce := d.wanted.add(answer)
+	defer d.wanted.take(nonce)
+	err := d.call(ctx, shard.AskMoveCommand{Type: r.id, Shard: s, To: to, Nonce: nonce})
+	if err == nil {
+		select {
+		case err = <-answer:
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-d.done:
+			err = d.ended()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("kith: move shard %d of type %q to %s: %w", s, r.typ.Name, to, err)
+	}
+	return nil
+}
+
+// moveAnswered hands an answer to whoever wanted a move, if that one waits still.
+func moveAnswered(d *Driver, a shard.MoveAnswer) {
+	if answer := d.wanted.take(a.Nonce); answer != nil {
+		answer <- a.Err
+	}
+}
+
+// SetReady declares whether this node may be given shards of a type.
+func SetReady(ctx context.Context, r *Region, ready bool) error {
+	if err := r.d.call(ctx, shard.ReadyCommand{Type: r.id, Ready: ready}); err != nil {
+		return fmt.Errorf("kith: readiness of type %q: %w", r.typ.Name, err)
+	}
+	return nil
+}
+
+// SetHomes updates the wishes of a type that goes by strategy.External.
+func SetHomes(ctx context.Context, r *Region, version uint64, wishes []strategy.Wish) error {
+	cmd := shard.WishesCommand{Type: r.id, Version: version, Wishes: slices.Clone(wishes)}
+	if err := r.d.call(ctx, cmd); err != nil {
+		return fmt.Errorf("kith: homes of type %q: %w", r.typ.Name, err)
+	}
+	return nil
+}

@@ -26,6 +26,7 @@ type Effects struct {
 	Untaken     []shard.Untaken // of moves: to be refused, for nobody handles it any more
 	Mail        []peer.Mail
 	TypeRefused []shard.TypeRefused
+	Answers     []shard.MoveAnswer // to shard.AskMoveCommands
 	ShardEvents []shard.Event
 	Ended       *membership.Ended
 
@@ -42,7 +43,7 @@ type Effects struct {
 func (e *Effects) emptied() Effects {
 	return Effects{Events: e.Events[:0], Hosts: e.Hosts[:0], Routes: e.Routes[:0], Marks: e.Marks[:0],
 		Untaken: e.Untaken[:0], Mail: e.Mail[:0],
-		TypeRefused: e.TypeRefused[:0], ShardEvents: e.ShardEvents[:0], Decisions: e.Decisions[:0],
+		TypeRefused: e.TypeRefused[:0], Answers: e.Answers[:0], ShardEvents: e.ShardEvents[:0], Decisions: e.Decisions[:0],
 		ResolverEvents: e.ResolverEvents[:0], Lease: e.Lease[:0], Received: e.Received[:0], Full: e.Full[:0],
 		Notices: e.Notices[:0], Untold: e.Untold[:0]}
 }
@@ -136,6 +137,7 @@ func (n *Node) gather() {
 		n.post(&p.shards.Mail[i])
 	}
 	out.TypeRefused = append(out.TypeRefused, p.shards.Refused...)
+	out.Answers = append(out.Answers, p.shards.Answers...)
 	out.ShardEvents = append(out.ShardEvents, p.shards.Events...)
 }
 

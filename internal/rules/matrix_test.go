@@ -60,7 +60,7 @@ var matrix = map[string]string{
 	"proof": "sbr membership peer",
 	"model": "", // hand-off as a model of its own; it shares nothing with the code
 	"driver": "node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
-		"stats wire ringbuf internal/feed internal/survey",
+		"stats wire ringbuf internal/feed internal/survey shard/strategy",
 	root:        "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats",
 	"admin":     root,
 	"examples":  root,

@@ -326,6 +326,10 @@ func moveShards(s *storm) {
 		for range 1 + s.moves.IntN(4) {
 			c := shard.MoveCommand{Type: route.TypeOf(t.Name), Shard: route.ShardID(s.moves.IntN(int(t.Shards))),
 				To: up[s.moves.IntN(len(up))].ID}
+			if s.strategies { // any node may want it, and the coordinator is asked
+				askMove(up[s.moves.IntN(len(up))], c, s.moves.Uint64()|1)
+				continue
+			}
 			for _, p := range up {
 				if !p.Paused() && !p.Stuck() && p.Command(c) == nil {
 					break
@@ -333,4 +337,11 @@ func moveShards(s *storm) {
 			}
 		}
 	})
+}
+
+// askMove has a process ask for a move; what it is told comes of it is nobody's concern.
+func askMove(p *world.Process, c shard.MoveCommand, nonce uint64) {
+	if !p.Paused() && !p.Stuck() {
+		_ = p.Command(shard.AskMoveCommand{Type: c.Type, Shard: c.Shard, To: c.To, Nonce: nonce})
+	}
 }
