@@ -120,6 +120,11 @@ var ofNode = []family{
 			p(float64(m.Done), "done")
 			p(float64(m.Aborted), "aborted")
 		}},
+	{"kith_move_seconds_total", "How long the phases of moves that are done took in all, by phase.", counter,
+		[]string{"phase"}, func(s *snapshot, p put) {
+			p(s.stats.Sharding.Moves.Held.Sum.Seconds(), "held")
+			p(s.stats.Sharding.Moves.Started.Sum.Seconds(), "started")
+		}},
 	one("kith_stale_orders_total", "Orders and reports of a lower term or fence that were refused.", counter,
 		func(s *snapshot) float64 { return float64(s.stats.Sharding.Stale) }),
 	one("kith_links_lost_total", "Links to members that broke and were refused when dialled again.", counter,

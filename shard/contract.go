@@ -334,4 +334,23 @@ type MoveCounters struct {
 	Begun   uint64
 	Done    uint64 // the shard lives at its next owner
 	Aborted uint64 // given up, and the shard stayed: somebody did not mark in time
+	// How long the phases of the done ones took: from the begin until the owner had stopped (senders have marked,
+	// mailboxes are worked off, entities have stopped), and from then until the next owner had begun.
+	Held, Started Took
 }
+
+// Took is how long something took that came to pass Count times.
+type Took struct {
+	Count    uint64
+	Sum, Max time.Duration
+}
+
+// add counts one.
+func (t *Took) add(d time.Duration) {
+	t.Count++
+	t.Sum += d
+	t.Max = max(t.Max, d)
+}
+
+// Mean returns how long it took on average; zero when it never came to pass.
+func (t Took) Mean() time.Duration { return t.Sum / time.Duration(max(t.Count, 1)) }

@@ -50,6 +50,7 @@ type heir struct {
 	seq   uint32      // of the move, if this reign began it
 	from  peer.ID
 	began time.Duration // likewise
+	ended time.Duration // when its owner had stopped
 }
 
 func newMoves(c *coordinator) *moves {
@@ -219,7 +220,7 @@ func (mv *moves) released(s route.ShardID, r record, stopped bool) {
 		h = heir{id: n.to, keeps: !stopped}
 	}
 	if n != nil {
-		h.seq, h.from, h.began = n.seq, r.home.id, n.began
+		h.seq, h.from, h.began, h.ended = n.seq, r.home.id, n.began, mv.c.m.now
 		mv.over(s)
 	}
 	h.fence = maxFence(h.fence, r.fence)
@@ -231,7 +232,10 @@ func (mv *moves) confirmed(s route.ShardID) {
 	if h, is := mv.heirs[s]; is {
 		delete(mv.heirs, s)
 		if h.seq != 0 {
-			mv.placing.moved = mv.c.m.now
+			now, took := mv.c.m.now, &mv.c.m.moves
+			mv.placing.moved = now
+			took.Held.add(h.ended - h.began)
+			took.Started.add(now - h.ended)
 			mv.event(MoveDone, s, h.from, &move{seq: h.seq, to: mv.c.records.Peek(s).home.id})
 		}
 	}

@@ -126,6 +126,31 @@ func TestMoveStepByStep(t *testing.T) {
 	require.Equal(t, after, next.hosted[k])
 }
 
+// How long each phase of a move took is counted by the node that leads it (SHD-7).
+func TestPhasesOfAMoveAreCounted(t *testing.T) {
+	w := movable(t, 3)
+	w.slowStop = true
+	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+	require.NoError(t, boss.move(of(owner), next))
+	w.pass(700 * time.Millisecond)
+	require.Len(t, owner.stops, 1)
+	require.Zero(t, boss.m.Counters().Moves.Held.Count)
+	owner.confirm()
+	host := w.hold(wire.KindHostShards, wire.KindHostKept)
+	w.flow()
+	host = append(host, w.hold(wire.KindHostShards, wire.KindHostKept)...)
+	w.tickAt(w.now + 90*time.Millisecond)
+	for _, s := range host {
+		w.hand(s)
+	}
+	w.pass(time.Second)
+	m := boss.m.Counters().Moves
+	require.Equal(t, Took{1, 700 * time.Millisecond, 700 * time.Millisecond}, m.Held)
+	require.Equal(t, Took{1, m.Started.Max, m.Started.Max}, m.Started)
+	require.Equal(t, m.Started.Max, m.Started.Mean())
+	require.Zero(t, Took{}.Mean())
+}
+
 // Under a new reign every member counts as told, for anyone may know a home from before; one that had not registered
 // the type is not.
 func TestEverybodyCountsAsToldAfterATakeover(t *testing.T) {
@@ -644,7 +669,9 @@ func TestRebalanceGivesALateMemberItsShare(t *testing.T) {
 	require.Equal(t, 10, count(boss.events, MoveDone))
 	w.pass(time.Minute)
 	require.Equal(t, 10, count(boss.events, MoveBegan), "it is balanced")
-	require.Equal(t, MoveCounters{Begun: 10, Done: 10}, boss.m.Counters().Moves)
+	moves := boss.m.Counters().Moves
+	require.Equal(t, []uint64{10, 10, 0, 10, 10},
+		[]uint64{moves.Begun, moves.Done, moves.Aborted, moves.Held.Count, moves.Started.Count})
 }
 
 // play performs a random event of the data plane.
