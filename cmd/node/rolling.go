@@ -29,6 +29,7 @@ type rollingCmd struct {
 	Work     time.Duration `default:"0s" help:"How long each call of a handler takes; with --mode=blocking."`
 	Large    int           `default:"0" help:"One tell of so many is a large message, of 16 KiB; 0: none."`
 	Nested   int           `default:"0" help:"${nested_help}"`
+	TLS      bool          `name:"tls" help:"Mutual TLS, with a certificate authority that is thrown away."`
 	Pause    time.Duration `default:"0s" help:"Between a restart and the next."`
 	Bound    time.Duration `default:"250ms" help:"999 of 1,000 asks must be answered within this time from when due."`
 	Progress bool          `help:"Show progress although stderr is not a terminal."`
@@ -47,7 +48,7 @@ func (c *rollingCmd) config() rolling.Config {
 	job := rolling.Job{Entities: c.Entities, Shards: c.Shards, Mode: rollingModes[c.Mode], Takes: c.Work, Large: c.Large,
 		Nested: c.Nested}
 	return rolling.Config{Job: job, Nodes: c.Nodes, Rounds: c.Rounds, Together: c.Together, Senders: c.Senders,
-		Rate: c.Rate, Asks: c.Asks, Pause: c.Pause, Bound: c.Bound}
+		Rate: c.Rate, Asks: c.Asks, TLS: c.TLS, Pause: c.Pause, Bound: c.Bound}
 }
 
 // Run restarts the nodes and prints the last line.

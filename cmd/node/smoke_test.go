@@ -290,7 +290,8 @@ func TestKillTestWithProcesses(t *testing.T) {
 // reordered, doubled or left without an answer (SHD-9). How long asks take is the machine's business here.
 func TestRollingRestartWithProcesses(t *testing.T) {
 	code, out, errs := program(t, "rolling", "--nodes=3", "--rounds=3", "--rate=2000", "--asks=500", "--entities=200",
-		"--shards=20", "--senders=4", "--mode=blocking", "--large=100", "--bound=1h", "--progress")
+		"--shards=20", "--senders=4", "--mode=blocking", "--large=100", "--tls", "--bound=1h",
+		"--progress")
 	require.Equal(t, exitOK, code, errs)
 	var r rolling.Result
 	require.NoError(t, cli.ParseLine([]byte(out), "rolling", &r))

@@ -21,6 +21,7 @@ type startArgs struct {
 	Job
 	Listen string
 	Seeds  []string
+	TLS    files         `json:",omitzero"`
 	Hosts  bool          // it has the role of those that host
 	Zero   time.Duration // of the run's clock
 }
@@ -53,8 +54,9 @@ func (c *child) start(ctx context.Context, a startArgs) (cli.None, error) {
 	}
 	clock := cli.NewClock(a.Zero)
 	c.ledger, c.facts = ledger.New(clock.Now), &facts{clock: clock, over: make(chan struct{})}
-	cfg := kith.Config{Name: "rolling", Listen: a.Listen, Seeds: a.Seeds, LeaveTimeout: leaveTime,
+	cfg := kith.Config{Name: clusterName, Listen: a.Listen, Seeds: a.Seeds, LeaveTimeout: leaveTime,
 		JoinTimeout: joinLimit, Logger: slog.New(slog.NewTextHandler(c.stderr, nil))}
+	cfg.TLS = kith.TLS{CertFile: a.TLS.Cert, KeyFile: a.TLS.Key, CAFile: a.TLS.CA}
 	if a.Hosts {
 		cfg.Roles = []string{hostRole}
 	}

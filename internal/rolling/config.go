@@ -31,6 +31,7 @@ type Config struct {
 	Senders  int           // a quarter of them is on the process that only sends
 	Rate     float64       // messages a second of all senders together, asks among them
 	Asks     float64       // asks a second of all senders together
+	TLS      bool          // mutual, with a certificate authority that is thrown away
 	Pause    time.Duration // between a restart and the next
 	Bound    time.Duration // 999 of 1,000 asks are to be answered within this time
 

@@ -34,6 +34,7 @@ type crew struct {
 	zero    time.Duration
 	all     []*process // those that host, then the one that only sends
 	release []func()   // of the addresses
+	certs   certs
 	started int
 	ids     uint32 // of senders, so far
 
@@ -61,6 +62,18 @@ func newCrew(cfg *Config) (*crew, error) {
 		}
 		c.all = append(c.all, p)
 	}
+	if !cfg.TLS {
+		return c, nil
+	}
+	var names []string
+	for _, p := range c.all {
+		names = append(names, p.name)
+	}
+	var err error
+	if c.certs, err = newCerts(names); err != nil {
+		c.end()
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -74,6 +87,7 @@ func (c *crew) end() {
 	for _, release := range c.release {
 		release()
 	}
+	c.certs.remove()
 }
 
 // hosts returns the processes that host.
@@ -93,7 +107,8 @@ func (c *crew) start(ctx context.Context, p *process) error {
 	for _, h := range c.hosts() {
 		seeds = append(seeds, h.addr)
 	}
-	return p.call(ctx, "start", startArgs{Job: c.cfg.Job, Listen: p.addr, Seeds: seeds, Hosts: p.hosts, Zero: c.zero}, nil)
+	return p.call(ctx, "start", startArgs{Job: c.cfg.Job, Listen: p.addr, Seeds: seeds, Hosts: p.hosts, Zero: c.zero,
+		TLS: c.certs.of(p.name)}, nil)
 }
 
 func (p *process) call(ctx context.Context, op string, args, result any) error {

@@ -71,7 +71,7 @@ var matrix = map[string]string{
 
 	"cmd/node": "root latency metrics admin bootstrap storm scale proof model internal/cli internal/ledger " +
 		"internal/chaos internal/rolling internal/pki",
-	"internal/rolling": "root internal/cli internal/ledger internal/port", // a rolling restart of real processes
+	"internal/rolling": "root internal/cli internal/ledger internal/port internal/pki", // rolling restarts
 	"cmd/loadgen":      "root bench internal/cli internal/pki internal/hostile",
 	"internal/cli":     "root latency wire", // what both commands share: child processes, last lines, statistics
 	// real processes under faults: the harness and the child that it starts
