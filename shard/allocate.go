@@ -20,10 +20,12 @@ const faultPause = time.Second
 // round moves nothing.
 type placing struct {
 	c      *coordinator
-	at     time.Duration // when balance is looked at next; 0: not yet
-	moved  time.Duration // when a move ended last; 0: none has
-	untold int           // faults since the last that was told
-	quiet  time.Duration // until then none is told
+	at     time.Duration   // when balance is looked at next; 0: not yet
+	plan   []strategy.Move // what is left of a round
+	again  bool            // it was longer than what may be under way at once: the next one follows at once
+	moved  time.Duration   // when a move ended last; 0: none has
+	untold int             // faults since the last that was told
+	quiet  time.Duration   // until then none is told
 	plain  *strategy.Checked
 }
 

@@ -257,20 +257,20 @@ func (m *Machine) checkConfirm() {
 	if !c.held || c.done || m.view == nil || m.over {
 		return
 	}
-	for _, id := range m.order {
+	if !c.firm {
+		for _, mb := range m.view.Members {
+			if mb.ID != m.self && mb.Status != membership.Down && !c.heard.Has(mb.ID) {
+				return
+			}
+		}
+	}
+	for _, id := range m.order { // last: it looks at every shard that lives here
 		t := m.types[id]
 		if t.region == nil || t.region.lives.Len() == 0 || t.region.to == m.self {
 			continue
 		}
 		if t.region.to.IsZero() || len(m.unanswered(t)) > 0 {
 			return
-		}
-	}
-	if !c.firm {
-		for _, mb := range m.view.Members {
-			if mb.ID != m.self && mb.Status != membership.Down && !c.heard.Has(mb.ID) {
-				return
-			}
 		}
 	}
 	c.done = true

@@ -112,3 +112,58 @@ func TestLateOrdersOutliveARefusedLargeType(t *testing.T) {
 	require.Equal(t, fence(1, 7), again.peek(3).ended)
 	require.Equal(t, 1, again.slots.Made(), "of the shard that ends")
 }
+
+// A type of many shards is balanced in rounds that follow each other without a pause, as far as MaxMoves lets them; one
+// of few keeps its pace of one round in an interval (SHD-6).
+func TestLargeTypeIsBalancedWithoutPauses(t *testing.T) {
+	for _, c := range []struct {
+		shards  uint32
+		rounds  int // intervals until it is balanced, at most
+		patient bool
+	}{{6400, 3, false}, {240, 3, true}} {
+		w := startWorld(t, 3)
+		w.balances(DefaultRebalanceInterval)
+		s := Settings{Name: "many", Shards: c.shards}
+		w.registerAll(s)
+		w.nodes[0].want(s, all(s)...)
+		w.pass(time.Second)
+		w.join()
+		w.publish()
+		w.promote()
+		w.publish()
+		late := w.nodes[3]
+		late.do(RegisterCommand{Settings: s})
+		w.flow()
+		share := int(c.shards) / 4
+		for range c.rounds {
+			w.pass(DefaultRebalanceInterval)
+		}
+		if c.patient {
+			require.LessOrEqual(t, late.stats(s).Hosted, c.rounds*20, "a round moves twenty at most")
+			for late.stats(s).Hosted < share {
+				w.pass(DefaultRebalanceInterval)
+			}
+		}
+		moves := count(w.nodes[0].events, MoveBegan)
+		require.Equal(t, share, late.stats(s).Hosted)
+		require.Equal(t, share, moves, "no shard moves twice")
+		require.LessOrEqual(t, most(w.nodes[0].events), 2*DefaultMaxMoves, "one that starts at its new home counts no more")
+		w.pass(3 * DefaultRebalanceInterval)
+		require.Equal(t, moves, count(w.nodes[0].events, MoveBegan), "it is balanced")
+	}
+}
+
+// most returns how many moves were under way at once.
+func most(events []Event) (most int) {
+	under := 0
+	for _, e := range events {
+		switch e.Kind {
+		case MoveBegan:
+			under++
+			most = max(most, under)
+		case MoveDone, MoveAborted:
+			under--
+		}
+	}
+	return most
+}

@@ -5,6 +5,7 @@ package shard
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 // flush sends what has gathered.
 func (c *coordinator) flush() {
+	c.moves.proceed()
 	for _, p := range c.clients {
 		c.sendGone(p, p.outGone)
 		c.sendHomes(p, p.outHomes)
@@ -163,12 +165,12 @@ func (c *coordinator) sendHomes(p *client, shards []route.ShardID) {
 	}
 }
 
-// balance begins the moves of one round, at most once in an interval. Nothing moves for the sake of balance while moves
-// are not allowed for another reason.
+// balance begins a round of moves, at most once in an interval, or at once behind a long round. Nothing moves for the
+// sake of balance while moves are not allowed for another reason.
 func (mv *moves) balance() {
 	c, m, p := mv.c, mv.c.m, &mv.placing
 	wait := m.cfg.RebalanceInterval
-	if wait < 0 || !c.ready || p.at != 0 && m.now < p.at {
+	if wait < 0 || !c.ready || p.at != 0 && m.now < p.at || len(p.plan) > 0 {
 		return
 	}
 	first := p.at == 0
@@ -182,11 +184,49 @@ func (mv *moves) balance() {
 	if v.Holds() != 0 || p.even(v) {
 		return
 	}
+	v.Limit = mv.longest()
 	list, err := p.guard().Rebalance(p.list(v))
 	p.note(err)
-	for _, n := range list {
-		r := c.records.Peek(n.Shard)
-		if r.phase == alive && r.home.id == n.From && mv.allowed() == nil {
+	p.plan, p.again = list, false
+	mv.proceed()
+}
+
+// longest returns how many moves one round may have: as many as may be under way at once, or a fiftieth of the shards,
+// for a round looks at all of them, and a type of very many must not be looked at for every few.
+func (mv *moves) longest() int { return max(mv.c.m.cfg.MaxMoves, int(mv.c.settings.Shards/50)) }
+
+// proceed begins what is left of a round, as far as there is room. What may not move any more is left out, and all of
+// it when nothing may. Behind a round that was longer than there was room for, balance is looked at at once: such a
+// type would have its interval again and again otherwise.
+func (mv *moves) proceed() {
+	c, p := mv.c, &mv.placing
+	if len(p.plan) == 0 {
+		if p.again && len(mv.under) == 0 {
+			p.again, p.at = false, c.m.now
+		}
+		return
+	}
+	if len(mv.under) >= c.m.cfg.MaxMoves {
+		return
+	}
+	v := mv.view()
+	if v.Holds() != 0 {
+		p.plan = nil
+	}
+	for len(p.plan) > 0 {
+		err := mv.allowed()
+		if errors.Is(err, ErrTooManyMoves) {
+			p.again = true
+			return
+		}
+		if err != nil {
+			p.plan = nil
+			return
+		}
+		n := p.plan[0]
+		p.plan = p.plan[1:]
+		r, to := c.records.Peek(n.Shard), v.Region(n.To)
+		if r.phase == alive && r.home.id == n.From && to != nil && to.Eligible() {
 			mv.begin(n.Shard, n.To)
 		}
 	}
@@ -198,6 +238,7 @@ func (mv *moves) round() (moves int, held strategy.Hold) {
 	if held = v.Holds(); held != 0 {
 		return 0, held
 	}
+	v.Limit = mv.longest()
 	s, _ := mv.placing.registered()
 	list, _ := strategy.Check(s).Rebalance(mv.placing.list(v))
 	return len(list), 0

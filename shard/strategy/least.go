@@ -13,7 +13,7 @@ import (
 
 // Limits of one round of LeastShards where none are given.
 const (
-	DefaultAbsolute = 20 // shards
+	DefaultAbsolute = 20 // shards, or a fiftieth of all of them where that is more
 	DefaultPercent  = 10 // of all shards
 )
 
@@ -21,7 +21,7 @@ const (
 // moves shards until the regions are at most one apart, a round at a time: the next one begins when the moves of the
 // last have ended. The zero value is ready. It keeps nothing and may be copied.
 type LeastShards struct {
-	Absolute int // moves of one round at most; 0 means DefaultAbsolute
+	Absolute int // moves of one round at most; 0 means DefaultAbsolute, or a fiftieth of all shards
 	Percent  int // the same as a part of all shards, at least one; 0 means DefaultPercent
 }
 
@@ -46,7 +46,7 @@ func (r *Region) total() int { return r.Count + r.Coming }
 
 // limit returns how many of n shards one round may move.
 func (l LeastShards) limit(n int) int {
-	return max(1, min(n*cmp.Or(l.Percent, DefaultPercent)/100, cmp.Or(l.Absolute, DefaultAbsolute)))
+	return max(1, min(n*cmp.Or(l.Percent, DefaultPercent)/100, cmp.Or(l.Absolute, max(DefaultAbsolute, n/50))))
 }
 
 // Rebalance is the newer algorithm of the reference: first whatever a region has above the optimum, the mean rounded

@@ -68,7 +68,7 @@ type View struct {
 	Shards  uint32        // of the type: they are numbered from 0 to Shards-1
 	Regions []Region      // sorted by ID, at most cluster.MaxMembers
 	Moving  []Move        // under way, sorted by shard; each still counts as a shard of From
-	Limit   int           // how many moves may be under way at once
+	Limit   int           // how many moves there may be: those under way, and those of a round that begin as others end
 	Hold    Hold          // why nothing may move; Holds adds what the regions show
 	Moved   time.Duration // when the last move ended; zero when there was none
 	// Loads are by shard, or nil when nothing is known. Only Rebalance is shown them. All were measured after Since.
@@ -85,7 +85,7 @@ func (v *View) Region(id peer.ID) *Region {
 	return &v.Regions[i]
 }
 
-// Room returns how many moves may begin now.
+// Room returns how many moves a round may have now.
 func (v *View) Room() int { return max(0, v.Limit-len(v.Moving)) }
 
 // IsMoving reports whether a shard moves already.
