@@ -19,7 +19,7 @@ SEED     ?=
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover rolling planted fuzz bench bench-e2e bench-peers test-peers test-protobuf idle-entities pressure check build clean
+.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover scale-shards rolling planted fuzz bench bench-e2e bench-peers test-peers test-protobuf idle-entities pressure check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ chaos: build ## real node processes under faults for MINUTES=5, drawn by SEED (n
 
 failover: build ## kill an owner, the coordinator, both; stop an owner: where each second goes; ARGS="--rounds=1 --cases=owner"
 	@$(BIN)/node failover $(ARGS)
+
+scale-shards: build ## types of very many shards on real processes: homes, balance, memory; ARGS="--parts=home,proxy"
+	@$(BIN)/node scale-shards $(ARGS)
 
 rolling: build ## restart NODES=5 real processes in turn, ROUNDS=20 times, under 20,000 tells and asks a second: nothing lost
 	@$(BIN)/node rolling --nodes=$(NODES) --rounds=$(ROUNDS) $(ARGS)

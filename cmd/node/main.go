@@ -38,10 +38,18 @@ type commands struct {
 	Failover failoverCmd `cmd:"" help:"Kill owners and coordinators among real processes; say where each second goes."`
 	Rolling  rollingCmd  `cmd:"" help:"Restart the processes of a cluster in turn, under load; nothing may be lost."`
 	Cert     certCmd     `cmd:"" help:"Make a certificate authority and certificates of nodes, revoke or show them."`
-	Child    childCmd    `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
 
-	ChaosChild   chaosChildCmd   `cmd:"" hidden:"" help:"Be a node process of chaos: answer calls on stdin."`
-	RollingChild rollingChildCmd `cmd:"" hidden:"" help:"Be a node process of rolling: answer calls on stdin."`
+	ScaleShards scaleShardsCmd `cmd:"" help:"Measure types of very many shards on real node processes."`
+
+	Children children `embed:""`
+}
+
+// children are the processes that commands start.
+type children struct {
+	Child        childCmd            `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
+	ChaosChild   chaosChildCmd       `cmd:"" hidden:"" help:"Be a node process of chaos: answer calls on stdin."`
+	RollingChild rollingChildCmd     `cmd:"" hidden:"" help:"Be a node process of rolling: answer calls on stdin."`
+	ShardsChild  scaleShardsChildCmd `cmd:"" hidden:"" help:"Be a node process of scale-shards: answer calls on stdin."`
 }
 
 func main() {

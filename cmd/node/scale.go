@@ -3,16 +3,21 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/signal"
 	"runtime/pprof"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/scale"
+	"github.com/kith-io/kith/internal/shardscale"
 )
 
 // scaleCmd is the flags of node scale.
@@ -79,3 +84,55 @@ func (c *scaleCmd) Run(e *env) error {
 	}
 	return cli.Line(e.stdout, "scale", result)
 }
+
+// scaleShardsCmd is the flags of node scale-shards.
+type scaleShardsCmd struct {
+	Parts       []string      `default:"home,balance,proxy" help:"Parts to measure: home, balance, proxy."`
+	HomeShards  int           `default:"1000" help:"Shards that get homes on a fresh cluster of three, 1 to 1048576."`
+	HomeLimit   time.Duration `default:"1s" help:"How long that may take."`
+	Shards      int           `default:"100000" help:"Shards of the type that is balanced, 4 to 1048576."`
+	Entities    int           `default:"1000000" help:"Its entities, 1 to 10000000."`
+	Rate        int           `default:"10000" help:"Tells a second of each process; 0: as many as are accepted."`
+	Steady      time.Duration `default:"10s" help:"How long the steady rate is measured, 100ms to 10m."`
+	Limit       time.Duration `default:"10m" help:"How long the balance is waited for."`
+	MaxMoves    int           `default:"0" help:"Shards that move at once; 0: the default of nodes."`
+	Interval    time.Duration `default:"10s" help:"How often the balance is looked at, at least 10ms."`
+	ProxyShards int           `default:"1000000" help:"Shards of the type that a proxy registers, 1 to 1048576."`
+	Progress    bool          `help:"Show progress although stderr is not a terminal."`
+	Verbose     bool          `short:"v" help:"Show the logs of the node processes on stderr."`
+}
+
+// Validate is called by the parser.
+func (c *scaleShardsCmd) Validate() error {
+	cfg := c.config()
+	return cfg.Validate()
+}
+
+func (c *scaleShardsCmd) config() shardscale.Config {
+	return shardscale.Config{Parts: c.Parts, HomeShards: c.HomeShards, HomeLimit: c.HomeLimit, Shards: c.Shards,
+		Entities: c.Entities, Rate: c.Rate, Steady: c.Steady, Limit: c.Limit, MaxMoves: c.MaxMoves, Interval: c.Interval,
+		ProxyShards: c.ProxyShards}
+}
+
+// Run measures the parts and prints the last line, also when a bound was missed.
+func (c *scaleShardsCmd) Run(e *env) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	cfg := c.config()
+	cfg.Progress = cli.NewProgress(e.stderr, c.Progress)
+	cfg.Child = cli.Options{Args: append(e.selfArgs, "shards-child"), Env: e.selfEnv, Stderr: io.Discard}
+	if c.Verbose {
+		cfg.Child.Stderr = cli.Clean(e.stderr)
+	}
+	r, err := shardscale.Run(ctx, cfg)
+	if r == nil {
+		return err
+	}
+	return errors.Join(err, cli.Line(e.stdout, "shards", r))
+}
+
+// scaleShardsChildCmd is one node process of scale-shards.
+type scaleShardsChildCmd struct{}
+
+// Run answers calls until the parent is gone.
+func (*scaleShardsChildCmd) Run(e *env) error { return shardscale.Child(e.stdin, e.stdout, e.stderr) }

@@ -19,6 +19,7 @@ import (
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/port"
 	"github.com/kith-io/kith/internal/rolling"
+	"github.com/kith-io/kith/internal/shardscale"
 )
 
 // spawn starts the program as a process of its own; its stderr comes line by line.
@@ -284,6 +285,37 @@ func TestKillTestWithProcesses(t *testing.T) {
 	require.Len(t, r.All, 1)
 	require.Positive(t, r.FirstP50, "before the signal nobody can have noticed")
 	require.GreaterOrEqual(t, r.AllMax, r.FirstP50)
+}
+
+// All parts of scale-shards with few shards; how long they take is the machine's business here (SHD-6).
+func TestScaleShardsWithProcesses(t *testing.T) {
+	code, out, errs := program(t, "scale-shards", "--home-shards=50", "--home-limit=1h", "--shards=40", "--entities=400",
+		"--rate=200", "--steady=200ms", "--interval=100ms", "--proxy-shards=100000", "--progress")
+	require.Equal(t, exitOK, code, errs)
+	var r shardscale.Result
+	require.NoError(t, cli.ParseLine([]byte(out), "shards", &r))
+	require.Equal(t, []int{10, 10, 10, 10}, r.Hosted)
+	require.GreaterOrEqual(t, *r.Moves, uint64(10))
+	require.Zero(t, *r.Lost+*r.Undelivered)
+	require.Equal(t, r.Sent, r.Handled)
+	require.Greater(t, r.Sent, uint64(400))
+	require.Positive(t, *r.Homed)
+	require.Positive(t, *r.Rebalance)
+	require.Positive(t, *r.RateRatio)
+	require.Less(t, *r.ProxyHeap, 4096.0, "a place for each shard would be 22 MB")
+	require.Contains(t, errs, "proxy: 100000 shards, 100 of them used")
+}
+
+// A bound that is missed is an exit code, and the line is printed all the same.
+func TestScaleShardsMissesItsBound(t *testing.T) {
+	code, out, errs := program(t, "scale-shards", "--parts=home", "--home-shards=10", "--home-limit=1ns")
+	require.Equal(t, exitFailed, code, errs)
+	require.Contains(t, errs, shardscale.ErrSlowHomes.Error())
+	var r shardscale.Result
+	require.NoError(t, cli.ParseLine([]byte(out), "shards", &r))
+	require.Equal(t, 10, r.HomeShards)
+	require.Nil(t, r.Proxy, "it was not measured")
+	require.NotContains(t, out, "moves")
 }
 
 // Three real processes are restarted one after the other, with others that tell and ask all the while: nothing is lost,

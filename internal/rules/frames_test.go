@@ -27,7 +27,7 @@ var byOffset = map[string]string{
 }
 
 var unboundPackages = strings.Fields(`wire bench cmd/node cmd/loadgen internal/chaos internal/rolling internal/hostile
-	internal/cli`)
+	internal/cli internal/shardscale`)
 
 // offsets judges one file: it does not import encoding/binary, and takes no kind from a byte.
 func offsets(s *source) []finding {

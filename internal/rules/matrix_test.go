@@ -70,10 +70,11 @@ var matrix = map[string]string{
 	"bench":     "root transport trust hello loop flow ringbuf wire",
 
 	"cmd/node": "root latency metrics admin bootstrap storm scale proof model internal/cli internal/ledger " +
-		"internal/chaos internal/rolling internal/pki",
-	"internal/rolling": "root internal/cli internal/ledger internal/port internal/pki", // rolling restarts
-	"cmd/loadgen":      "root bench internal/cli internal/pki internal/hostile",
-	"internal/cli":     "root latency wire", // what both commands share: child processes, last lines, statistics
+		"internal/chaos internal/rolling internal/shardscale internal/pki",
+	"internal/shardscale": "root internal/cli",
+	"internal/rolling":    "root internal/cli internal/ledger internal/port internal/pki", // rolling restarts
+	"cmd/loadgen":         "root bench internal/cli internal/pki internal/hostile",
+	"internal/cli":        "root latency wire", // what both commands share: child processes, last lines, statistics
 	// real processes under faults: the harness and the child that it starts
 	"internal/chaos":  "root internal/cli",
 	"internal/ledger": "",                      // what entities have received, held against what was sent
@@ -102,7 +103,7 @@ var layers = []string{
 	"driver sim/setup world check storm sim scale proof model",
 	root,
 	"admin bootstrap examples latency metrics internal/hostile bench",
-	"internal/cli internal/ledger internal/chaos internal/rolling cmd/node cmd/loadgen",
+	"internal/cli internal/ledger internal/chaos internal/rolling internal/shardscale cmd/node cmd/loadgen",
 }
 
 // inside lists the packages that no embedder imports: they lie under internal/ and go by their short names here.
