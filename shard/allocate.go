@@ -67,7 +67,7 @@ func (p *placing) regions() *strategy.View {
 	for _, cl := range c.clients { // sorted by identity
 		if mb, in := m.view.Member(cl.id); in && (cl.hosts || cl.owns.Len() > 0) {
 			v.Regions = append(v.Regions, strategy.Region{ID: cl.id, Status: mb.Status, AppVersion: mb.AppVersion,
-				Unreachable: !m.view.Reachable(cl.id), NotReady: cl.unready, Count: cl.owns.Len(),
+				UpNumber: mb.UpNumber, Unreachable: !m.view.Reachable(cl.id), NotReady: cl.unready, Count: cl.owns.Len(),
 				Draining: cl.drains || !cl.hosts || !cl.full() || m.past.leaveNotices.Has(cl.id)})
 		}
 	}

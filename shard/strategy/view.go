@@ -51,6 +51,7 @@ type Region struct {
 	ID          peer.ID
 	Status      cluster.Status
 	AppVersion  string // see cluster.CompareVersions
+	UpNumber    uint32 // of its member: the lower, the older
 	Unreachable bool   // some member marks it unreachable
 	NotReady    bool   // its application has declared that it takes no shards for now
 	Draining    bool   // it gives its shards back
