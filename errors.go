@@ -63,7 +63,7 @@ var (
 
 // Errors of Register, Start and JoinCluster.
 var (
-	ErrBadConfig      = driver.ErrBadConfig     // wrapped by each fault that Config.Validate finds
+	ErrBadConfig      = driver.ErrBadConfig     // wrapped by faults of Config, Singleton, Daemons
 	ErrRecord         = driver.ErrRecord        // wrapped by errors of Start about Config.Directory
 	ErrNotAlone       = membership.ErrNotAlone  // JoinCluster on a node whose cluster has other members
 	ErrTypeExists     = shard.ErrTypeExists     // a type of that name is registered on this node

@@ -68,3 +68,58 @@ func ExampleNode_Events() {
 	}
 	// Output: up, with 1 member
 }
+
+// mailer is a singleton: there is one of it in the cluster.
+type mailer struct{ sent int }
+
+func (m *mailer) Receive(c *kith.Context, _ []byte) error {
+	m.sent++
+	return c.Reply(fmt.Append(nil, "mail ", m.sent))
+}
+
+func (m *mailer) Stop(*kith.Context) {}
+
+// A singleton begins on the oldest member; every node that declares it sends to it.
+func ExampleNode_Singleton() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	node, err := kith.Start(ctx, kith.Config{Name: "market"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	ref, err := node.Singleton(kith.Singleton{Name: "mailer", New: func(kith.Fence) kith.Handler { return &mailer{} }})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	reply, err := ref.Ask(ctx, []byte("hello"))
+	fmt.Println(string(reply), err)
+	// Output: mail 1 <nil>
+}
+
+// Daemons are called without a message, each on one node, until their context ends.
+func ExampleNode_Daemons() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	node, err := kith.Start(ctx, kith.Config{Name: "market"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	began := make(chan int, 3)
+	crawl := func(ctx context.Context, index int, _ kith.Fence) error {
+		began <- index
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	_, err = node.Daemons(kith.Daemons{Name: "crawler", N: 3, Run: crawl})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(<-began + <-began + <-began) // 0, 1 and 2, in any order
+	// Output: 3
+}

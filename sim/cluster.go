@@ -105,13 +105,32 @@ func (c *Cluster) writeTrace() string {
 }
 
 // Register makes a type known on all nodes, also on those that are restarted later.
-func (c *Cluster) Register(t entity.Type) {
+func (c *Cluster) Register(t entity.Type) { c.RegisterKept(t, nil) }
+
+// RegisterKept makes a type known of which an entity of each shard is kept alive, without a message: a singleton is one
+// of one shard, daemons have a Run. The type needs a RestartBackoff. A Run that waits does so by Wait.
+func (c *Cluster) RegisterKept(t entity.Type, k *entity.Keep) {
 	c.t.Helper()
 	t = t.WithDefaults()
 	if err := t.Validate(); err != nil {
 		c.t.Fatalf("sim: %v", err)
 	}
-	c.w.AddType(&world.EntityType{Type: t})
+	c.w.AddType(&world.EntityType{Type: t, Keep: k})
+}
+
+// Wait lets d of virtual time pass for the Blocking handler, or the Keep.Run, that calls it; time goes on for all.
+func (c *Cluster) Wait(d time.Duration) {
+	if p := c.w.Acting; p != nil {
+		p.Dawdle(d)
+	}
+}
+
+// Acting returns the number of the node whose handler calls it, -1 when none does.
+func (c *Cluster) Acting() int {
+	if p := c.w.Acting; p != nil {
+		return p.Index
+	}
+	return -1
 }
 
 // Now returns the virtual time since the cluster was made.

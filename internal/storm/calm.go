@@ -45,6 +45,7 @@ func (s *storm) calm() {
 	}
 	s.calmTook = w.Now - began
 	s.demandHomes(w.Running(), w.Takeover()+homesBound)
+	demandKept(s)
 	s.demandRoom()
 	s.demandFates()
 }

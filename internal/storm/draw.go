@@ -34,6 +34,7 @@ const (
 	OffWaits       = "waits"       // senders that wait for room at slow entities
 	OffCrashes     = "crashes"     // entities that rest, stop or are given up after panics
 	OffMoves       = "moves"       // shards that are moved between members that stay
+	OffKeeps       = "keeps"       // a singleton and daemons
 	OffBalance     = "balance"     // how often balance is looked at, how many shards move at once and wait for markers
 	OffStrategies  = "strategies"  // strategies of types, also some that are broken
 )
@@ -41,7 +42,7 @@ const (
 // Draws returns everything that a storm can be run without.
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
-		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies}
+		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -318,23 +319,12 @@ func moveShards(s *storm) {
 			return
 		}
 		defer moveShards(s)
-		up := s.up()
-		if len(up) == 0 {
+		if len(s.up()) == 0 {
 			return
 		}
 		t := s.types[s.moves.IntN(len(s.types))]
 		for range 1 + s.moves.IntN(4) {
-			c := shard.MoveCommand{Type: route.TypeOf(t.Name), Shard: route.ShardID(s.moves.IntN(int(t.Shards))),
-				To: up[s.moves.IntN(len(up))].ID}
-			if s.strategies { // any node may want it, and the coordinator is asked
-				askMove(up[s.moves.IntN(len(up))], c, s.moves.Uint64()|1)
-				continue
-			}
-			for _, p := range up {
-				if !p.Paused() && !p.Stuck() && p.Command(c) == nil {
-					break
-				}
-			}
+			moveOne(s, s.moves, t)
 		}
 	})
 }
@@ -343,5 +333,24 @@ func moveShards(s *storm) {
 func askMove(p *world.Process, c shard.MoveCommand, nonce uint64) {
 	if !p.Paused() && !p.Stuck() {
 		_ = p.Command(shard.AskMoveCommand{Type: c.Type, Shard: c.Shard, To: c.To, Nonce: nonce})
+	}
+}
+
+// moveOne has whoever coordinates a type move one of its shards.
+func moveOne(s *storm, rng *rand.Rand, t *world.EntityType) {
+	up := s.up()
+	if len(up) == 0 {
+		return
+	}
+	c := shard.MoveCommand{Type: route.TypeOf(t.Name), Shard: route.ShardID(rng.IntN(int(t.Shards))),
+		To: up[rng.IntN(len(up))].ID}
+	if s.strategies { // any node may want it, and the coordinator is asked
+		askMove(up[rng.IntN(len(up))], c, rng.Uint64()|1)
+		return
+	}
+	for _, p := range up {
+		if !p.Paused() && !p.Stuck() && p.Command(c) == nil {
+			break
+		}
 	}
 }

@@ -1,4 +1,5 @@
-// The load of a storm: numbered messages to entities of every mode, whose handlers do what handlers may do.
+// The load of a storm: numbered messages to entities of every mode, whose handlers do what handlers may do; and what it
+// keeps alive: a singleton, to which all send, and daemons, each in one place (SHD-9, SHD-12).
 
 package storm
 
@@ -7,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -15,6 +18,7 @@ import (
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/shard/strategy"
 )
 
 // probeMark is the first byte of a message of the calm: answered, not in the ledger.
@@ -29,8 +33,10 @@ func (s *storm) loadTick(i int) {
 		return
 	}
 	w := s.w
-	if p := w.Hosts[i].Process; p != nil && p.Alive && !p.Paused() && len(p.Regions) > 0 {
-		r := p.Regions[s.load.IntN(len(p.Regions))]
+	if p := w.Hosts[i].Process; p != nil && p.Alive && !p.Paused() && len(plain(s, p)) > 0 {
+		s.keeps.send(p)
+		regions := plain(s, p)
+		r := regions[s.load.IntN(len(regions))]
 		id := fmt.Sprintf("e%d", s.load.IntN(loadIDs))
 		burst, size := s.burst()
 		for range burst {
@@ -107,22 +113,6 @@ func (s *storm) reply(p *world.Process, nth int, b []byte, err error) {
 	s.w.Denied(p, nth, err)
 	if err == nil && (len(b) != world.LedgerSize || world.NumberOf(b) != nth) {
 		s.check.Violate(p, "asks", "the answer to message %d is %x", nth, b)
-	}
-}
-
-// rejected: what is not accepted must be said with a reason that names a bound or an end.
-func (s *storm) rejected(p *world.Process, nth int, err error) {
-	s.w.Book.Reject(nth)
-	s.w.Denied(p, nth, err)
-	var link *flow.LinkFullError
-	var park *route.ParkFullError
-	var bulk *route.BulkFullError
-	if !errors.As(err, &link) && !errors.As(err, &park) && !errors.As(err, &bulk) && !errors.Is(err, route.ErrStopped) &&
-		!errors.Is(err, world.ErrDeadEnd) && !errors.Is(err, route.ErrAsksFull) && !errors.Is(err, route.ErrMailboxFull) &&
-		!errors.Is(err, route.ErrCrashed) && !errors.Is(err, route.ErrNoHost) &&
-		!errors.Is(err, shard.ErrSettingsDiffer) &&
-		!(errors.Is(err, route.ErrSuspended) && p.Held()) {
-		s.check.Violate(p, "rejection", "a message was rejected without a good reason: %v", err)
 	}
 }
 
@@ -227,7 +217,8 @@ func (h *stormEntity) act(c *entity.Context, hops byte) error {
 		h.own.set(&s.timers, h.p, c, "", time.Duration(s.load.IntN(2000))*time.Millisecond)
 	case 4, 5:
 		if hops < 2 {
-			r := h.p.Regions[s.load.IntN(len(h.p.Regions))]
+			regions := plain(s, h.p)
+			r := regions[s.load.IntN(len(regions))]
 			s.send(r, fmt.Sprintf("e%d", s.load.IntN(loadIDs)), hops+1, 60)
 		}
 	case 6, 7, 8, 9:
@@ -240,7 +231,8 @@ func (h *stormEntity) act(c *entity.Context, hops byte) error {
 
 // askFrom is a Blocking handler that waits for another entity's answer.
 func (s *storm) askFrom(p *world.Process, c *entity.Context, hops byte) {
-	r := p.Regions[s.load.IntN(len(p.Regions))]
+	regions := plain(s, p)
+	r := regions[s.load.IntN(len(regions))]
 	id := fmt.Sprintf("e%d", s.load.IntN(loadIDs))
 	if id == c.ID && r.Type.Name == c.Type() {
 		return
@@ -280,4 +272,120 @@ func (h *stormEntity) Stop(c *entity.Context) {
 	h.lives(c, entity.StopMoved)
 	h.over = true
 	h.s.check.Write(h.p, h.typ, h.id, c.Fence)
+}
+
+// keeps are the singleton and the daemons of a storm; nil: it has none.
+type keeps struct {
+	s     *storm
+	rng   *rand.Rand
+	lone  *world.EntityType
+	crowd *world.EntityType
+	lives map[int]life // by daemon: the call of its function that goes on
+	runs  int
+}
+
+// life is one call of a daemon's function.
+type life struct {
+	p     *world.Process
+	fence route.Fence
+}
+
+const (
+	loneID     = "lone"
+	keepsBound = 30 * time.Second // beyond the takeover time and the longest rest, every daemon runs
+	daemonLook = 100 * time.Millisecond
+)
+
+// drawKeeps declares a singleton and a few daemons.
+func drawKeeps(s *storm) {
+	rng, ok := s.draw(OffKeeps, 2)
+	if !ok {
+		return
+	}
+	k := &keeps{s: s, rng: rng, lives: map[int]life{}}
+	role := []string{"", "store"}[rng.IntN(2)]
+	resting := func(t entity.Type) entity.Type {
+		t.Role = role
+		t.RestartBackoff = between(rng, 20*time.Millisecond, time.Second)
+		t.RestartWindow = t.RestartBackoff + between(rng, 0, 4*time.Second)
+		return t.WithDefaults()
+	}
+	lone := route.TypeOf(loneID)
+	k.lone = &world.EntityType{Keep: &entity.Keep{ID: func(route.ShardID) string { return loneID }}, Type: resting(
+		entity.Type{Name: loneID, Shards: 1, Mode: entity.Mode(rng.IntN(3)), MailboxBytes: 1 << 10 << rng.IntN(5),
+			Strategy: strategy.Oldest{},
+			Open: func(c *entity.Context) (entity.Handler, error) {
+				if !s.ending && rng.IntN(10) == 0 {
+					return nil, errors.New("as the dice fell")
+				}
+				s.check.Write(s.w.Acting, lone, c.ID, c.Fence)
+				return &stormEntity{s: s, typ: lone, id: c.ID, p: s.w.Acting}, nil
+			}})}
+	k.crowd = &world.EntityType{Keep: &entity.Keep{Run: k.live,
+		ID: func(n route.ShardID) string { return strconv.Itoa(int(n)) }}, Type: resting(
+		entity.Type{Name: "crowd", Shards: 1 + uint32(rng.IntN(8)),
+			New: func(string, route.Fence) entity.Handler { return &stormEntity{} }})}
+	s.w.AddType(k.lone)
+	s.w.AddType(k.crowd)
+	s.keeps = k
+	k.move()
+}
+
+// move has their shards moved now and then, in the middle of whatever goes on.
+func (k *keeps) move() {
+	s := k.s
+	s.w.After(between(k.rng, time.Second, 8*time.Second), func() {
+		if !s.quiet() {
+			moveOne(s, k.rng, k.lone)
+			moveOne(s, k.rng, k.crowd)
+			k.move()
+		}
+	})
+}
+
+// live is the function of all daemons: it looks now and then whether it is to end, and now and then fails.
+func (k *keeps) live(ctx context.Context, c *entity.Context) error {
+	s, p, i := k.s, k.s.w.Acting, int(c.Shard)
+	if ctx.Err() != nil || p.Held() {
+		s.check.Violate(p, "daemon", "%d begins though it is to end (%v), or its node is suspended (%t)", i, ctx.Err(),
+			p.Held())
+	}
+	if was, on := k.lives[i]; on && was.p.Alive && !s.check.Lost(was.p.ID) {
+		s.check.Violate(p, "daemon", "%d begins under %s, and goes on at n%d under %s", i, world.FenceName(c.Fence),
+			was.p.Index+1, world.FenceName(was.fence))
+	}
+	s.check.Write(p, route.TypeOf(k.crowd.Name), c.ID, c.Fence)
+	me := life{p, c.Fence}
+	k.lives[i] = me
+	k.runs++
+	defer func() {
+		if k.lives[i] == me {
+			delete(k.lives, i)
+		}
+	}()
+	for ctx.Err() == nil {
+		p.Dawdle(daemonLook)
+		switch {
+		case s.ending:
+		case k.rng.IntN(80) == 0:
+			return errors.New("as the dice fell")
+		case k.rng.IntN(80) == 0:
+			return nil
+		case k.rng.IntN(160) == 0:
+			panic("as the dice fell")
+		}
+	}
+	return ctx.Err()
+}
+
+// send sends to the singleton now and then.
+func (k *keeps) send(p *world.Process) {
+	if k == nil || k.rng.IntN(3) > 0 {
+		return
+	}
+	if r := p.Region(route.TypeOf(loneID)); r != nil {
+		for range 1 + k.rng.IntN(3) {
+			k.s.send(r, loneID, 2, 60)
+		}
+	}
 }

@@ -112,6 +112,7 @@ func (s *storm) drawn() (text string) {
 	add("moves", s.moves != nil)
 	add("balance", s.balances)
 	add("strategies", s.strategies)
+	add("keeps", s.keeps != nil)
 	return text
 }
 

@@ -78,6 +78,7 @@ type storm struct {
 	timers   timers
 	draws
 	heavy *heavy // in storms for the account
+	keeps *keeps
 
 	shift              int  // of the operator who buries
 	pending            int  // processes that are to be started
@@ -111,6 +112,7 @@ func makeStorm(seed uint64, without []string, text, heavy bool) *storm {
 	s.stormy = time.Duration(30+s.rng.IntN(40)) * time.Second
 	s.makeTypes(n)
 	drawCrashes(s)
+	drawKeeps(s)
 	s.mix, s.core = s.drawMix(), s.rng.IntN(3) == 0
 	s.drawTrial()
 	s.drawRoles()
@@ -246,7 +248,7 @@ func (s *storm) demandHomes(from []*world.Process, bound time.Duration) {
 	d := &survey{end: w.Now + bound}
 	defer func() { d.over = true }()
 	for _, p := range from {
-		for _, r := range p.Regions {
+		for _, r := range plain(s, p) {
 			if r.Refused != nil || !s.hostable(r.ID, from) {
 				continue
 			}
@@ -372,4 +374,18 @@ func (s *storm) demandFates() {
 	for _, p := range w.Running() {
 		p.Idle()
 	}
+}
+
+// plain returns the regions of a process whose entities get messages by their id.
+func plain(s *storm, p *world.Process) []*world.Region {
+	if s.keeps == nil {
+		return p.Regions
+	}
+	var list []*world.Region
+	for _, r := range p.Regions {
+		if !r.Kept() {
+			list = append(list, r)
+		}
+	}
+	return list
 }

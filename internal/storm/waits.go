@@ -4,12 +4,16 @@
 package storm
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
 )
 
 const (
@@ -81,7 +85,7 @@ func (x *waits) tick(i int) {
 // region returns the Blocking type on a process.
 func (x *waits) region(p *world.Process) *world.Region {
 	for _, r := range p.Regions {
-		if r.Type.Mode == entity.Blocking {
+		if r.Type.Mode == entity.Blocking && !r.Kept() {
 			return r
 		}
 	}
@@ -130,5 +134,49 @@ func (s *storm) demandRoom() {
 			return
 		}
 		before = n
+	}
+}
+
+// rejected: what is not accepted must be said with a reason that names a bound or an end.
+func (s *storm) rejected(p *world.Process, nth int, err error) {
+	s.w.Book.Reject(nth)
+	s.w.Denied(p, nth, err)
+	var link *flow.LinkFullError
+	var park *route.ParkFullError
+	var bulk *route.BulkFullError
+	if !errors.As(err, &link) && !errors.As(err, &park) && !errors.As(err, &bulk) && !errors.Is(err, route.ErrStopped) &&
+		!errors.Is(err, world.ErrDeadEnd) && !errors.Is(err, route.ErrAsksFull) && !errors.Is(err, route.ErrMailboxFull) &&
+		!errors.Is(err, route.ErrCrashed) && !errors.Is(err, route.ErrNoHost) &&
+		!errors.Is(err, shard.ErrSettingsDiffer) &&
+		!(errors.Is(err, route.ErrSuspended) && p.Held()) {
+		s.check.Violate(p, "rejection", "a message was rejected without a good reason: %v", err)
+	}
+}
+
+// demandKept demands that the singleton answers, and that every daemon runs in one place, when all is well.
+func demandKept(s *storm) {
+	k, w := s.keeps, s.w
+	if k == nil {
+		return
+	}
+	bound := w.Takeover() + keepsBound
+	missing := func() (list []int) {
+		if !s.hostable(route.TypeOf(k.crowd.Name), w.Running()) {
+			return nil
+		}
+		for i := range int(k.crowd.Shards) {
+			if l, on := k.lives[i]; !on || !l.p.Alive {
+				list = append(list, i)
+			}
+		}
+		return list
+	}
+	if !w.Until(bound, func() bool { return len(missing()) == 0 }) {
+		s.check.Violate(nil, "daemon", "%v do not run %v after the last fault", missing(), bound)
+	}
+	key := world.ShardKey{Type: route.TypeOf(loneID)}
+	lives := func() bool { homes, _ := s.check.Homes(key); return len(homes) == 1 }
+	if s.hostable(key.Type, w.Running()) && !w.Until(bound, lives) {
+		s.check.Violate(nil, "singleton", "it lives nowhere %v after the last fault", bound)
 	}
 }

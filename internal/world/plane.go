@@ -121,6 +121,9 @@ func (p *Process) register(t *EntityType) {
 	}
 }
 
+// Kept reports whether an entity of each shard is kept alive.
+func (r *Region) Kept() bool { return r.decl.Keep != nil }
+
 // Region returns the type on the process, nil when it has not registered it.
 func (p *Process) Region(id route.TypeID) *Region {
 	for _, r := range p.Regions {

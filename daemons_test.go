@@ -1,0 +1,194 @@
+// Tests of daemons over real sockets.
+
+package kith_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith"
+)
+
+// roll says which daemon runs where, and holds that none runs twice, nor under a fence below one that it ran under.
+type roll struct {
+	mu      sync.Mutex
+	t       *testing.T
+	running map[int]kith.ID
+	fences  map[int]kith.Fence
+	causes  []error
+}
+
+func newRoll(t *testing.T) *roll {
+	return &roll{t: t, running: map[int]kith.ID{}, fences: map[int]kith.Fence{}}
+}
+
+// on is a daemon's function on a node: it runs until it is told to end.
+func (r *roll) on(n *kith.Node) func(ctx context.Context, index int, f kith.Fence) error {
+	return func(ctx context.Context, index int, f kith.Fence) error {
+		r.mu.Lock()
+		if at, runs := r.running[index]; runs {
+			r.t.Errorf("daemon %d begins at %v and runs at %v", index, n.ID(), at)
+		}
+		if f.Compare(r.fences[index]) < 0 {
+			r.t.Errorf("daemon %d runs under %v after %v", index, f, r.fences[index])
+		}
+		r.running[index], r.fences[index] = n.ID(), f
+		r.mu.Unlock()
+		<-ctx.Done()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.running, index)
+		r.causes = append(r.causes, context.Cause(ctx))
+		return ctx.Err()
+	}
+}
+
+// count returns how many run on a node, and in all.
+func (r *roll) count(on kith.ID) (there, all int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, at := range r.running {
+		if at == on {
+			there++
+		}
+	}
+	return there, len(r.running)
+}
+
+// TestDaemonsLiveOnce: nine daemons on three nodes run from the start, three on each, each in one place. A node leaves,
+// and one is lost: what it ran runs elsewhere, under higher fences, and not before it has ended (SHD-12).
+func TestDaemonsLiveOnce(t *testing.T) {
+	const n = 9
+	r := newRoll(t)
+	refs := make([]*kith.DaemonsRef, 3)
+	nodes := cluster(t, len(refs), func(_ int, cfg *kith.Config) {
+		cfg.Sharding.ProcessDeathIsProof, cfg.Sharding.RebalanceInterval = true, 50*time.Millisecond
+	},
+		func(i int, node *kith.Node) {
+			ref, err := node.Daemons(kith.Daemons{Name: "d", N: n, Run: r.on(node)})
+			require.NoError(t, err)
+			refs[i] = ref
+		})
+	all := func(on ...int) {
+		t.Helper()
+		eventually(t, func() bool {
+			for _, i := range on {
+				if there, all := r.count(nodes[i].ID()); all != n || there != n/len(on) && there != n/len(on)+1 {
+					return false
+				}
+			}
+			return true
+		}, "all run, spread over nodes %v", on)
+		for _, i := range on {
+			eventually(t, func() bool {
+				for _, s := range refs[i].Status() {
+					if s.Home.IsZero() || s.Running != (s.Home == nodes[i].ID()) || s.Running && s.Failures > 0 {
+						return false
+					}
+				}
+				return true
+			}, "node %d knows where they are", i)
+		}
+	}
+	all(0, 1, 2)
+	require.NoError(t, nodes[0].Leave(within(t)), "also the coordinator's")
+	all(1, 2)
+	closes(t, nodes[1])
+	all(2)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, cause := range r.causes {
+		if !errors.Is(cause, kith.ErrShardStopping) && !errors.Is(cause, kith.ErrStopped) {
+			require.Fail(t, "why it was told to end", "%v", cause)
+		}
+	}
+	for _, f := range r.fences {
+		require.False(t, f.IsZero())
+	}
+}
+
+// TestDaemonsBeginAgain: after an error, a panic and a return, and the node says how often; errors and panics are told
+// .
+func TestDaemonsBeginAgain(t *testing.T) {
+	var mu sync.Mutex
+	told := map[kith.IncidentKind]string{}
+	ends := make(chan func() error)
+	n := start(t, logger(t), kith.Config{Incident: func(i kith.Incident) {
+		mu.Lock()
+		defer mu.Unlock()
+		told[i.Kind] = i.Text
+	}})
+	ref, err := n.Daemons(kith.Daemons{Name: "d", N: 2, MinBackoff: time.Millisecond, MaxBackoff: 2 * time.Millisecond,
+		Run: func(ctx context.Context, index int, _ kith.Fence) error {
+			if index == 1 {
+				<-ctx.Done()
+				return nil
+			}
+			select {
+			case end := <-ends:
+				return end()
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}})
+	require.NoError(t, err)
+	ends <- func() error { return errors.New("the store does not answer") }
+	ends <- func() error { panic("boom") }
+	ends <- func() error { return nil }
+	eventually(t, func() bool { s := ref.Status()[0]; return s.Running && s.Runs == 4 }, "it runs again")
+	s := ref.Status()
+	require.Equal(t, uint64(2), s[0].Failures)
+	require.Equal(t, "panic", s[0].Err)
+	require.Equal(t, n.ID(), s[0].Home)
+	require.Equal(t, uint64(1), s[1].Runs)
+	require.NoError(t, ref.Err())
+	mu.Lock()
+	defer mu.Unlock()
+	require.Equal(t, "the store does not answer", told[kith.DaemonFailed])
+	require.True(t, strings.HasPrefix(told[kith.Panicked], "boom"))
+	require.Len(t, told, 2)
+}
+
+// TestDaemonsThatDiffer: a node that declares another number of them has none, and is told so.
+func TestDaemonsThatDiffer(t *testing.T) {
+	r := newRoll(t)
+	nodes := cluster(t, 2, nil, nil)
+	first, err := nodes[0].Daemons(kith.Daemons{Name: "d", N: 3, Run: r.on(nodes[0])})
+	require.NoError(t, err)
+	eventually(t, func() bool { _, all := r.count(nodes[0].ID()); return all == 3 }, "they run")
+	second, err := nodes[1].Daemons(kith.Daemons{Name: "d", N: 4, Run: r.on(nodes[1])})
+	if err == nil {
+		eventually(t, func() bool { return second.Err() != nil }, "it is told later")
+		err = second.Err()
+	}
+	require.ErrorIs(t, err, kith.ErrSettingsDiffer)
+	require.NoError(t, first.Err())
+}
+
+func TestDaemonsBadInput(t *testing.T) {
+	n := start(t, logger(t), kith.Config{})
+	run := func(context.Context, int, kith.Fence) error { return nil }
+	for _, d := range []kith.Daemons{
+		{N: 1, Run: run}, {Name: "a", Run: run}, {Name: "a", N: -1, Run: run}, {Name: "a", N: kith.MaxDaemons + 1, Run: run},
+		{Name: "a", N: 1}, {Name: "a", N: 1, Run: run, MinBackoff: -1}, {Name: "a", N: 1, Run: run, MaxBackoff: -1},
+		{Name: "a", N: 1, Run: run, MinBackoff: 25 * time.Hour},
+		{Name: "a", N: 1, Run: run, MinBackoff: time.Hour, MaxBackoff: time.Minute},
+	} {
+		_, err := n.Daemons(d)
+		require.ErrorIs(t, err, kith.ErrBadConfig, "%+v", d)
+	}
+	_, err := n.Daemons(kith.Daemons{})
+	for _, fault := range []string{"Name has 0 bytes", "N is 0", "Run is nil"} {
+		require.ErrorContains(t, err, fault)
+	}
+	_, err = n.Daemons(kith.Daemons{Name: "a", N: 1, Run: run})
+	require.NoError(t, err)
+	_, err = n.Register(kith.Type{Name: "a", New: func(string, kith.Fence) kith.Handler { return &actor{} }})
+	require.ErrorIs(t, err, kith.ErrTypeExists)
+}

@@ -1,0 +1,41 @@
+// Planted bugs in what is kept alive: singletons and daemons.
+
+package main
+
+var keptBugs = []bug{
+	{
+		Name: "daemon-of-a-stopping-shard", Package: "./internal/lifetime", Run: "TestLifetimeLaws",
+		In:  "internal/lifetime.Shard.Serving",
+		Old: "if s.stopping && !s.lost {",
+		New: "if s.stopping && s.lost {",
+	},
+	{
+		Name: "daemon-begins-though-it-stops", Package: "./entity", Run: "TestDaemonStops",
+		In:  "entity.begin",
+		Old: "case c.closing:",
+		New: "case c.closing && u.keep.Run == nil:",
+	},
+	{
+		Name: "suspension-is-a-failure", Package: "./entity", Run: "TestDaemonAfterSuspension",
+		In:  "entity.live",
+		Old: "case err == nil || ctx.Err() != nil:",
+		New: "case err == nil:",
+	},
+	{
+		Name: "kept-once", Package: "./entity", Run: "TestKeptEntityBeginsAgain",
+		In:   "entity.Shard.look",
+		Drop: "beginKept",
+	},
+	{
+		Name: "eager-home-is-not-found-again", Package: "./shard", Run: "TestEagerTypeFindsHomes",
+		In:  "shard.Machine.forget",
+		Old: "if t.region.eager {",
+		New: "if t.region.eager && e.living != notHere {",
+	},
+	{
+		Name: "singleton-on-the-youngest", Package: "./sim", Run: "TestSingletonHandOver|TestSingletonAfterALoss",
+		In:  "shard/strategy.oldest",
+		Old: "cmp.Compare(r.UpNumber, best.UpNumber) < 0",
+		New: "cmp.Compare(r.UpNumber, best.UpNumber) > 0",
+	},
+}
