@@ -19,7 +19,7 @@ SEED     ?=
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover scale-shards rolling planted fuzz bench bench-e2e bench-peers test-peers test-protobuf idle-entities pressure check build clean
+.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover scale-shards rolling planted fuzz bench bench-e2e bench-peers test-peers test-protobuf idle-entities pressure alerts check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -109,6 +109,9 @@ test-peers: ## vet and test the peers' benchmark, a module of its own; needs its
 
 test-protobuf: ## vet and test the protobuf codec, a module of its own; needs its modules, from the network or the cache
 	@cd codec/protobuf && $(GO) vet ./... && $(GO) test ./...
+
+alerts: build ## check the alert rules by promtool, and by a Prometheus server that scrapes real nodes; needs both installed
+	@.ci/alerts
 
 check: ## formatting, vet and the code rules, in seconds
 	@unformatted="$$("$$($(GO) env GOROOT)/bin/gofmt" -l .)"; if [ -n "$$unformatted" ]; then echo "not gofmt clean:"; echo "$$unformatted"; exit 1; fi

@@ -188,3 +188,22 @@ func TestPageListsAllMetrics(t *testing.T) {
 	}
 	require.ElementsMatch(t, have, listed)
 }
+
+// The shipped alerts are about metrics that there are.
+func TestRulesNameMetrics(t *testing.T) {
+	have := map[string]bool{}
+	for _, f := range slices.Concat(ofNode, ofTransport) {
+		have[f.name] = true
+	}
+	for _, f := range ofType {
+		have[f.name] = true
+	}
+	have["kith_refused_total"] = true
+	rules, err := os.ReadFile("../deploy/prometheus/kith.rules.yml")
+	require.NoError(t, err)
+	named := regexp.MustCompile(`kith_[a-z_]+`).FindAllString(string(rules), -1)
+	require.NotEmpty(t, named)
+	for _, name := range named {
+		require.True(t, have[name], name)
+	}
+}
