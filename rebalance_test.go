@@ -138,3 +138,45 @@ func TestMoveByHandUnderOwnStrategy(t *testing.T) {
 	l.await(t, sent[0]+sent[1])
 	require.Zero(t, nodes[0].Stats().Sharding.Placing)
 }
+
+// weigher notes the largest rate that it was shown, and moves nothing.
+type weigher struct {
+	strategy.LeastShards
+	rate, entities atomic.Uint32
+}
+
+func (w *weigher) ReadsLoads() bool { return true }
+
+func (w *weigher) Rebalance(v *strategy.View) ([]strategy.Move, error) {
+	for i := range v.Loads {
+		w.rate.Store(max(w.rate.Load(), v.Loads[i].Rate))
+		w.entities.Store(max(w.entities.Load(), v.Loads[i].Entities))
+	}
+	return nil, nil
+}
+
+// A strategy that reads loads is shown those of shards on other nodes, as measured there (SHD-6).
+func TestLoadsReachTheStrategy(t *testing.T) {
+	l := newLedger()
+	edit := func(_ int, cfg *kith.Config) { cfg.Sharding.RebalanceInterval = 50 * time.Millisecond }
+	regions := map[*kith.Node]*kith.Region{}
+	seen := &weigher{} // of the first node, which coordinates
+	nodes := cluster(t, 2, edit, func(i int, n *kith.Node) {
+		typ := echoType("x", kith.Worker, l, func() *kith.Node { return n })
+		typ.Strategy = &weigher{}
+		if i == 0 {
+			typ.Strategy = seen
+		}
+		r, err := n.Register(typ)
+		require.NoError(t, err)
+		regions[n] = r
+	})
+	var stop atomic.Bool
+	var sender sync.WaitGroup
+	sent := 0
+	sender.Go(func() { sent = sendsTo(t, regions[nodes[1]], 1, &stop) })
+	eventually(t, func() bool { return seen.rate.Load() > 0 && seen.entities.Load() > 0 }, "loads of both nodes")
+	stop.Store(true)
+	sender.Wait()
+	l.await(t, sent)
+}

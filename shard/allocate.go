@@ -68,15 +68,17 @@ func (p *placing) regions() *strategy.View {
 		if mb, in := m.view.Member(cl.id); in && (cl.hosts || cl.owns.Len() > 0) {
 			v.Regions = append(v.Regions, strategy.Region{ID: cl.id, Status: mb.Status, AppVersion: mb.AppVersion,
 				UpNumber: mb.UpNumber, Unreachable: !m.view.Reachable(cl.id), NotReady: cl.unready, Count: cl.owns.Len(),
-				Draining: cl.drains || !cl.hosts || !cl.full() || m.past.leaveNotices.Has(cl.id)})
+				Draining: cl.drains || !cl.hosts || !cl.full() || m.past.leaveNotices.Has(cl.id),
+				Load:     cl.page.Sum, Measured: min(cl.page.Count, cl.owns.Len())})
 		}
 	}
 	return v
 }
 
-// list completes a view with the shards of each region, in the order of their fences, which is that of allocation: once
-// over all shards, for a rebalance alone.
+// list completes a view with the shards of each region, in the order of their fences, which is that of allocation, and
+// with their loads, if all regions that have some have told them: once over all shards, for a rebalance alone.
 func (p *placing) list(v *strategy.View) *strategy.View {
+	p.weigh(v)
 	for _, cl := range p.c.clients {
 		r := v.Region(cl.id)
 		if r == nil {
@@ -95,6 +97,31 @@ func (p *placing) list(v *strategy.View) *strategy.View {
 		}
 	}
 	return v
+}
+
+// weigh completes a view with loads.
+func (p *placing) weigh(v *strategy.View) {
+	s, _ := p.registered()
+	if !strategy.ReadsLoads(s) {
+		return
+	}
+	weights := make([]strategy.Load, v.Shards)
+	for _, cl := range p.c.clients {
+		switch r := v.Region(cl.id); {
+		case r == nil || r.Count == 0:
+			continue
+		case cl.page.Since == 0:
+			return // nobody knows what its shards cost
+		case v.Since == 0 || cl.page.Since < v.Since:
+			v.Since = cl.page.Since
+		}
+		for s, l := range cl.page.Loads { // each goes to its place: the order does not show
+			if cl.owns.Has(s) {
+				weights[s] = l
+			}
+		}
+	}
+	v.Loads = weights
 }
 
 // even reports whether a round of the default strategy would move nothing because no region has two shards more than

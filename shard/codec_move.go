@@ -4,6 +4,7 @@
 package shard
 
 import (
+	"github.com/kith-io/kith/internal/loads"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -212,4 +213,49 @@ func readTransferAck(r *wire.Reader) message {
 	a.held, a.Seq = readNumbered(r, a.head)
 	a.Have, a.Refused = readU32(r), r.Bool()
 	return a
+}
+
+// shardLoads tells what the shards of a region cost, by shard, measured over Window, in as many messages as it takes.
+type shardLoads struct {
+	head
+	Window      uint32 // milliseconds
+	First, Last bool   // of these messages
+	Entries     []loads.Shard
+}
+
+func (shardLoads) kind() wire.Kind { return wire.KindShardLoads }
+
+func (l shardLoads) shard() route.ShardID {
+	if n := len(l.Entries); n > 0 {
+		return l.Entries[n-1].Shard
+	}
+	return 0
+}
+
+func (l shardLoads) append(b []byte) []byte {
+	b = wire.AppendUvarint(l.head.append(b), uint64(l.Window))
+	b = wire.AppendUvarint(wire.AppendBool(wire.AppendBool(b, l.First), l.Last), uint64(len(l.Entries)))
+	next := route.ShardID(0)
+	for _, e := range l.Entries {
+		b = wire.AppendUvarint(wire.AppendUvarint(b, uint64(e.Shard-next)), uint64(e.Load.Entities))
+		b = wire.AppendUvarint(wire.AppendUvarint(b, uint64(e.Load.Rate)), uint64(e.Load.CPU))
+		next = e.Shard + 1
+	}
+	return b
+}
+
+func readShardLoads(r *wire.Reader) message {
+	l := shardLoads{head: readHead(r), Window: readU32(r), First: r.Bool(), Last: r.Bool()}
+	n := r.Count(4, maxEntries)
+	l.Entries = make([]loads.Shard, 0, n)
+	next := route.ShardID(0)
+	for range n {
+		e := loads.Shard{Shard: readShard(r, next)}
+		e.Load.Entities, e.Load.Rate, e.Load.CPU = readU32(r), readU32(r), readU32(r)
+		if r.Err() != nil {
+			break
+		}
+		l.Entries, next = append(l.Entries, e), e.Shard+1
+	}
+	return l
 }

@@ -13,9 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/loads"
 	"github.com/kith-io/kith/internal/spent"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -61,6 +63,9 @@ func samples() map[string]message {
 		{held{29, fence(3, 300)}, fence(2, 7)}}}
 	m["register-not-ready"] = register{head: at(3), Settings: orders, Hosts: true, Knows: true, NotReady: true}
 	m["move-wanted"] = moveWanted{head: at(3), Nonce: 77, Shard: 29, To: b}
+	m["shard-loads"] = shardLoads{at(3), 10_000, true, false, []loads.Shard{{Shard: 0, Load: strategy.Load{Rate: 300}},
+		{Shard: 29, Load: strategy.Load{Entities: 1, CPU: 1<<32 - 1}}}}
+	m["shard-loads-none"] = shardLoads{at(3), 1, true, true, []loads.Shard{}}
 	m["move-answer"] = moveAnswer{head: at(3), Nonce: 77}
 	m["move-answer-no"] = moveAnswer{head: at(3), Nonce: 77, Code: 3, Detail: ": shard 29"}
 	m["homes-since"] = homes{head: at(3), Since: 300, Peers: peer.SetOf(a), Entries: []home{{list[0], 0}}}

@@ -28,7 +28,7 @@ func (s Settings) ID() route.TypeID { return route.TypeOf(s.Name) }
 
 // Command is an input from the node itself: one of ViewCommand, RegisterCommand, WantCommand, StoppedCommand,
 // EagerCommand, RefusedCommand, LeaveCommand, SuspendCommand, DeathCommand, MoveCommand, AskMoveCommand, ReadyCommand,
-// WishesCommand, MarkedCommand, MarkAgainCommand, HandOverCommand.
+// WishesCommand, LoadsCommand, MarkedCommand, MarkAgainCommand, HandOverCommand.
 type Command interface{ command() }
 
 // ViewCommand brings a new membership snapshot. The composition sends it whenever membership published one.
@@ -136,6 +136,13 @@ type WishesCommand struct {
 	Wishes  []strategy.Wish
 }
 
+// LoadsCommand tells what was read of the shards of a type that live here, as Effects.Measure asked. The readings
+// belong to the machine. Errors: ErrUnknownType.
+type LoadsCommand struct {
+	Type     route.TypeID
+	Readings []strategy.Reading
+}
+
 // MarkedCommand says that the marker of a move has come from a member, and that all has been worked into mailboxes that
 // came before it on its connection.
 type MarkedCommand struct {
@@ -160,6 +167,7 @@ func (MoveCommand) command()      {}
 func (AskMoveCommand) command()   {}
 func (ReadyCommand) command()     {}
 func (WishesCommand) command()    {}
+func (LoadsCommand) command()     {}
 func (MarkedCommand) command()    {}
 func (MarkAgainCommand) command() {}
 func (RegisterCommand) command()  {}
@@ -251,9 +259,10 @@ type Effects struct {
 	Marks   []Mark
 	Untaken []Untaken
 	Mail    []peer.Mail
-	Refused []TypeRefused // registrations that the coordinator refused
-	Answers []MoveAnswer  // to AskMoveCommands, in any order
-	Drained bool          // LeaveCommand is done; set once
+	Refused []TypeRefused  // registrations that the coordinator refused
+	Answers []MoveAnswer   // to AskMoveCommands, in any order
+	Measure []route.TypeID // a LoadsCommand is wanted: their strategies read loads
+	Drained bool           // LeaveCommand is done; set once
 	// Confirmed: others have confirmed that this suspended node owns what lives here; once for each SuspendCommand.
 	Confirmed bool
 	Events    []Event

@@ -12,6 +12,7 @@ package shard
 import (
 	"slices"
 
+	"github.com/kith-io/kith/internal/loads"
 	"github.com/kith-io/kith/internal/sparse"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -67,6 +68,7 @@ type client struct {
 	owns    sparse.Set // shards whose home it is
 	open    sparse.Set // of these starting, halting or moving: an answer is due
 	starts  int        // of these starting
+	page    loads.Page // what they cost
 	told    sparse.Set // homes disclosed to it in this reign
 	wants   sparse.Set // homes it waits for
 	gone    map[route.ShardID]route.Fence

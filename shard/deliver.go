@@ -4,6 +4,7 @@ package shard
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -41,6 +42,8 @@ func readMessage(k wire.Kind, body []byte) (message, error) {
 		l = readMoveWanted(&r)
 	case wire.KindMoveAnswer:
 		l = readMoveAnswer(&r)
+	case wire.KindShardLoads:
+		l = readShardLoads(&r)
 	case wire.KindHostShards, wire.KindShardsStarted, wire.KindStopShards, wire.KindShardsStopped, wire.KindHomesGone,
 		wire.KindHomesGoneAck:
 		l = readOwnership(k, &r)
@@ -214,6 +217,8 @@ func (m *Machine) deliver(from peer.ID, l message) {
 	switch l := l.(type) {
 	case ask:
 		c.onAsk(from, l)
+	case shardLoads:
+		c.client(from).page.Take(l.Entries, l.First, l.Last, m.now-time.Duration(l.Window)*time.Millisecond)
 	case signal:
 		c.onDrain(from)
 	case placement:

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/internal/loads"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -56,6 +57,8 @@ type typ struct {
 
 	strategy strategy.Strategy // as the type was registered here
 	guard    *strategy.Checked // around it, once it is asked
+	meter    loads.Meter       // of the shards that live here, if the strategy reads loads
+	measured time.Duration     // when they were read last
 }
 
 // Placing are the totals of the strategies of all types that this node coordinated.

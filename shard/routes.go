@@ -5,11 +5,14 @@ package shard
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -175,4 +178,43 @@ func unanswered(m *Machine, t *typ) {
 			"%w: another reign begins, and nobody knows whether the move has begun", ErrNotCoordinator)})
 	}
 	g.asked = nil
+}
+
+// measureAt returns when the shards that live here are to be read next: at the pace of rounds, where the strategy reads
+// loads, something lives here, and the coordinator understands. Zero is never.
+func measureAt(m *Machine, t *typ) time.Duration {
+	g, wait := t.region, m.cfg.RebalanceInterval
+	if wait < 0 || !g.joined || g.lives.Len() == 0 || !strategy.ReadsLoads(t.strategy) || !speaksMoves(m, g.to) {
+		return 0
+	}
+	return max(t.measured+wait, 1)
+}
+
+func tickLoads(m *Machine, t *typ) {
+	if at := measureAt(m, t); at > 0 && m.now >= at {
+		t.measured = m.now
+		m.out.Measure = append(m.out.Measure, t.id)
+	}
+}
+
+// tellLoads carries out a LoadsCommand.
+func tellLoads(m *Machine, c LoadsCommand) error {
+	t := m.types[c.Type]
+	if t == nil || t.region.idle() {
+		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(c.Type))
+	}
+	list, window := t.meter.Measure(m.now, c.Readings)
+	g := t.region
+	if window == 0 || !g.joined || !speaksMoves(m, g.to) {
+		return nil
+	}
+	l := shardLoads{head: m.head(t.id, g.term), Window: uint32(min(window.Milliseconds()+1, math.MaxUint32)), First: true}
+	for ; len(list) > maxEntries; list = list[maxEntries:] {
+		l.Entries = list[:maxEntries:maxEntries]
+		m.post(g.to, l)
+		l.First = false
+	}
+	l.Entries, l.Last = list, true
+	m.post(g.to, l)
+	return nil
 }

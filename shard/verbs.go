@@ -22,6 +22,7 @@ func (m *Machine) Tick(now time.Duration) {
 		if t.region != nil {
 			t.region.hand.tick()
 			m.tickRegion(t)
+			tickLoads(m, t)
 		}
 		if t.coord != nil {
 			t.coord.tick()
@@ -87,6 +88,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = setReady(m, c)
 	case WishesCommand:
 		err = setWishes(m, c)
+	case LoadsCommand:
+		err = tellLoads(m, c)
 	case HandOverCommand:
 		err = handedOver(m, c)
 	case MarkedCommand:
@@ -113,6 +116,7 @@ func (m *Machine) Next() (deadline time.Duration, ok bool) {
 		t := m.types[id]
 		if t.region != nil {
 			d.add(t.region.next())
+			d.add(measureAt(m, t))
 		}
 		if t.coord != nil {
 			d.add(t.coord.next())
@@ -125,7 +129,8 @@ func (m *Machine) Next() (deadline time.Duration, ok bool) {
 func (m *Machine) Drain(out *Effects) {
 	*out, m.out = m.out, Effects{Hosts: out.Hosts[:0], Routes: out.Routes[:0], Marks: out.Marks[:0],
 		Untaken: out.Untaken[:0], Mail: out.Mail[:0],
-		Refused: out.Refused[:0], Answers: out.Answers[:0], Events: out.Events[:0]}
+		Refused: out.Refused[:0], Answers: out.Answers[:0], Measure: out.Measure[:0],
+		Events: out.Events[:0]}
 	m.drained = true
 }
 

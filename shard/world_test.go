@@ -17,6 +17,7 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard/strategy"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -46,6 +47,7 @@ type world struct {
 	mails    map[wire.Kind]int
 	traffic  *traffic // nil: no messages of users
 	metadata []cluster.Metadata
+	costs    func(s route.ShardID) strategy.Load // of the shards of orders; nil: nobody answers a Measure
 }
 
 type testNode struct {
@@ -268,6 +270,7 @@ func (n *testNode) collect() {
 	n.refused = append(n.refused, e.Refused...)
 	n.events = append(n.events, e.Events...)
 	n.answers = append(n.answers, e.Answers...)
+	measure := slices.Clone(e.Measure)
 	n.drained = n.drained || e.Drained
 	if e.Confirmed {
 		n.confirmed++
@@ -281,6 +284,22 @@ func (n *testNode) collect() {
 	if w.traffic != nil {
 		w.traffic.flush(n)
 	}
+	for _, t := range measure {
+		n.measure(t)
+	}
+}
+
+// measure reads the shards of a type that live here.
+func (n *testNode) measure(t route.TypeID) {
+	c := LoadsCommand{Type: t}
+	for _, s := range all(orders) {
+		if f, lives := n.hosted[key(t, s)]; lives && n.w.costs != nil {
+			l := n.w.costs(s)
+			total := n.w.now.Seconds() * float64(l.Rate)
+			c.Readings = append(c.Readings, strategy.Reading{Shard: s, Fence: f, Entities: l.Entities, Handled: uint64(total)})
+		}
+	}
+	n.do(c)
 }
 
 func (n *testNode) order(h HostOrder) {

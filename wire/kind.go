@@ -86,6 +86,7 @@ const (
 	KindHostKept       Kind = 89 // host-shards, with the fences whose rest is to be taken up; since version 5
 	KindMoveWanted     Kind = 90 // member to coordinator: move this shard; since version 5
 	KindMoveAnswer     Kind = 91 // it has begun, or why not; since version 5
+	KindShardLoads     Kind = 92 // region to coordinator: what its shards cost, of types that ask for it; since version 5
 
 	// Courier: what carries the letters of sharding between two incarnations.
 	KindSegment    Kind = 96 // one numbered message, with an acknowledgement
@@ -194,6 +195,7 @@ var kinds = [256]kindInfo{
 	KindHostKept:       {"host-kept", LaneControl, maxAny},
 	KindMoveWanted:     {"move-wanted", LaneControl, maxAny},
 	KindMoveAnswer:     {"move-answer", LaneControl, maxAny},
+	KindShardLoads:     {"shard-loads", LaneControl, maxAny},
 	KindSegment:        {"segment", LaneControl, maxAny},
 	KindSegmentAck:     {"segment-ack", LaneControl, 25},
 	KindSurvey:         {"survey", LaneControl, 22},

@@ -65,7 +65,7 @@ var kindSince = [256]uint8{
 	KindTaken:      4,
 	KindMoveShards: 5, KindMoveShard: 5, KindMoveAborted: 5, KindShardsMoved: 5, KindHomesSince: 5, KindTransfer: 5,
 	KindTransferAck: 5,
-	KindHostKept:    5, KindMoveWanted: 5, KindMoveAnswer: 5,
+	KindHostKept:    5, KindMoveWanted: 5, KindMoveAnswer: 5, KindShardLoads: 5,
 	KindSurvey: 5, KindSurveyAnswer: 5,
 }
 

@@ -195,9 +195,7 @@ func (d *Driver) perform() {
 		d.log.Warn("control messages to a peer find no room", "peer", full.Peer, "kind", full.Kind,
 			"messages", full.Messages, "bytes", full.Bytes, "bound", full.Bound)
 	}
-	for _, a := range e.Answers {
-		moveAnswered(d, a)
-	}
+	balanced(d, e)
 	for _, t := range e.TypeRefused {
 		d.typeRefused(t)
 	}

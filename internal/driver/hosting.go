@@ -3,13 +3,16 @@
 package driver
 
 import (
+	"math"
 	"time"
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/exec"
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/shard/strategy"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -44,6 +47,31 @@ func (d *Driver) hostOrder(o *shard.HostOrder) {
 		}
 		h.Stop(why, by)
 	}
+}
+
+// balanced carries out what a step wants for the balance of types: answers about moves by hand, and loads.
+func balanced(d *Driver, e *node.Effects) {
+	for _, a := range e.Answers {
+		moveAnswered(d, a)
+	}
+	for _, t := range e.Measure {
+		d.inbox.post(func() { measure(d, t) })
+	}
+}
+
+// measure tells the node what the shards of a type cost that live here, of figures that there are anyway. Processor
+// time is not among them.
+func measure(d *Driver, id route.TypeID) {
+	r := d.regions.Load().byID[id]
+	if r == nil {
+		return
+	}
+	cmd := shard.LoadsCommand{Type: id}
+	for h := range exec.Hosts(r.hosts) {
+		cmd.Readings = append(cmd.Readings, strategy.Reading{Shard: h.Shard(), Fence: h.Fence(),
+			Entities: uint32(min(exec.Entities(h), math.MaxUint32)), Handled: exec.Handled(h)})
+	}
+	_ = d.command(cmd) // refused if the type was, meanwhile
 }
 
 // hostStopped takes a host away whose entities have stopped, and tells the node.

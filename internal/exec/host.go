@@ -98,6 +98,9 @@ func (h *Host) Type() *Type { return h.t }
 // Entities returns how many live in a shard, idle ones included, up to a tenth of a second ago.
 func Entities(h *Host) uint64 { return h.shown.value[figEntities].Load() }
 
+// Handled returns how many messages were handled in a shard since it lives here, up to a tenth of a second ago.
+func Handled(h *Host) uint64 { return h.shown.value[figHandled].Load() }
+
 // Ending reports whether the shard was told to stop or was abandoned.
 func (h *Host) Ending() bool { return h.ending.Load() }
 

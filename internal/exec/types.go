@@ -4,6 +4,7 @@
 package exec
 
 import (
+	"iter"
 	"sync"
 	"sync/atomic"
 
@@ -56,6 +57,17 @@ func (t *Type) Host(shard route.ShardID) *Host {
 
 // Living returns how many shards live here, those that are being stopped included.
 func (t *Type) Living() int { return int(t.living.Load()) }
+
+// Hosts yields the hosts of the shards of a type that live here.
+func Hosts(t *Type) iter.Seq[*Host] {
+	return func(yield func(*Host) bool) {
+		for _, at := range t.hosts.All {
+			if h := at.Load(); h != nil && !yield(h) {
+				return
+			}
+		}
+	}
+}
 
 // Hosted counts the shards that live here, and those of them that are being stopped.
 func (t *Type) Hosted() (all, stopping int) {

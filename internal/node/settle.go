@@ -9,6 +9,7 @@ import (
 	"github.com/kith-io/kith/internal/courier"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/shard"
 )
@@ -27,6 +28,7 @@ type Effects struct {
 	Mail        []peer.Mail
 	TypeRefused []shard.TypeRefused
 	Answers     []shard.MoveAnswer // to shard.AskMoveCommands
+	Measure     []route.TypeID     // each is answered with a shard.LoadsCommand
 	ShardEvents []shard.Event
 	Ended       *membership.Ended
 
@@ -43,7 +45,8 @@ type Effects struct {
 func (e *Effects) emptied() Effects {
 	return Effects{Events: e.Events[:0], Hosts: e.Hosts[:0], Routes: e.Routes[:0], Marks: e.Marks[:0],
 		Untaken: e.Untaken[:0], Mail: e.Mail[:0],
-		TypeRefused: e.TypeRefused[:0], Answers: e.Answers[:0], ShardEvents: e.ShardEvents[:0], Decisions: e.Decisions[:0],
+		TypeRefused: e.TypeRefused[:0], Answers: e.Answers[:0], Measure: e.Measure[:0],
+		ShardEvents: e.ShardEvents[:0], Decisions: e.Decisions[:0],
 		ResolverEvents: e.ResolverEvents[:0], Lease: e.Lease[:0], Received: e.Received[:0], Full: e.Full[:0],
 		Notices: e.Notices[:0], Untold: e.Untold[:0]}
 }
@@ -138,6 +141,7 @@ func (n *Node) gather() {
 	}
 	out.TypeRefused = append(out.TypeRefused, p.shards.Refused...)
 	out.Answers = append(out.Answers, p.shards.Answers...)
+	out.Measure = append(out.Measure, p.shards.Measure...)
 	out.ShardEvents = append(out.ShardEvents, p.shards.Events...)
 }
 

@@ -24,6 +24,7 @@ var matrix = map[string]string{
 	"peer":             "wire",
 	"route":            "peer wire",
 	"sparse":           "route",
+	"internal/loads":   "shard/strategy route", // what shards cost: meters at regions, pages at coordinators
 	"stats":            "peer",
 	"flow":             "route peer stats wire ringbuf",
 	"entity":           "shard/strategy route peer ringbuf",
@@ -44,7 +45,7 @@ var matrix = map[string]string{
 	"crdt":             "gossip peer wire",
 	"sbr":              "membership peer",
 	"singleton":        "membership peer wire",
-	"shard":            "shard/strategy membership flow sparse route peer wire",
+	"shard":            "internal/loads shard/strategy membership flow sparse route peer wire",
 	"shard/strategy":   "cluster route peer wire",
 	"formation":        "peer",
 	"shutdown":         "membership route peer",
@@ -95,7 +96,7 @@ var matrix = map[string]string{
 var layers = []string{
 	"ringbuf wire discovery internal/invariant internal/enum internal/rules internal/planted internal/port " +
 		"internal/spent internal/pki internal/api internal/feed",
-	"entity flow route peer cluster stats sparse shard/strategy",
+	"entity flow route peer cluster stats sparse shard/strategy internal/loads",
 	"plane lifetime transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",
 	"shard shard/strategytest sbr sbr/leasetest singleton formation shutdown",

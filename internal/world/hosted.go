@@ -13,6 +13,7 @@ import (
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/shard/strategy"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -88,6 +89,23 @@ func (p *Process) host(o shard.HostOrder) {
 			}
 		})
 	}
+}
+
+// measure tells the node what the shards of a type cost that live here.
+func measure(p *Process, id route.TypeID) {
+	r := p.Region(id)
+	if r == nil {
+		return
+	}
+	cmd := shard.LoadsCommand{Type: id}
+	for s, at := range r.shards.All {
+		if h := *at; h != nil {
+			st := h.shard.Stats()
+			cmd.Readings = append(cmd.Readings, strategy.Reading{Shard: s, Fence: h.shard.Fence(),
+				Entities: uint32(max(st.Live, 0)), Handled: st.Delivered})
+		}
+	}
+	p.post(cmd)
 }
 
 // order has an order carried out where the host's messages are ordered: behind those that wait for its worker or loop.

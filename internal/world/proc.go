@@ -314,6 +314,9 @@ func (p *Process) perform(e *node.Effects) {
 	for i := range e.TypeRefused {
 		p.typeRefused(e.TypeRefused[i])
 	}
+	for _, t := range e.Measure {
+		measure(p, t)
+	}
 	for i := range e.ShardEvents {
 		w.trace.shard(w, p, &e.ShardEvents[i])
 		w.Watcher.Shard(p, &e.ShardEvents[i])

@@ -27,7 +27,8 @@ const DefaultTolerance = 10
 // them ended (View.Since, View.Moved), nothing moves, and nothing without figures. It keeps nothing and may be copied.
 //
 // A shard without a home goes to the region with the least load among those of the newest version; shards that were not
-// measured count as the mean of those that were. Without figures it is the region with the fewest shards.
+// measured count as the mean of those that were. Without figures it is the region with the fewest shards. Nodes measure
+// entities and messages, not processor time yet.
 type LoadAware struct {
 	Weights   Weights // none means one each
 	Tolerance int     // percent; 0 means DefaultTolerance
@@ -73,6 +74,9 @@ func (w *weighing) of(l Load) (sum uint64) {
 	}
 	return sum
 }
+
+// ReadsLoads has loads measured.
+func (LoadAware) ReadsLoads() bool { return true }
 
 // Allocate returns the region with the least load.
 func (a LoadAware) Allocate(v *View, s route.ShardID) (peer.ID, error) {

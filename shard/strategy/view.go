@@ -46,6 +46,15 @@ type Load struct {
 	CPU      uint32 // microseconds of processor time a second
 }
 
+// Reading is what a runtime reads of a shard that lives on its node: totals since it lives there under this fence.
+type Reading struct {
+	Shard    route.ShardID
+	Fence    route.Fence
+	Entities uint32        // in memory now
+	Handled  uint64        // messages
+	CPU      time.Duration // processor time; zero where it is not measured
+}
+
 // Region is one region of the type, hosting or not, as the coordinator sees it.
 type Region struct {
 	ID          peer.ID
@@ -179,4 +188,17 @@ func (v *View) homes() ([]int32, error) {
 		}
 	}
 	return homes, nil
+}
+
+// LoadReader is a Strategy that reads loads. They are measured, and told to the coordinator, only of types whose
+// strategy says so.
+type LoadReader interface {
+	Strategy
+	ReadsLoads() bool
+}
+
+// ReadsLoads reports whether a strategy reads loads.
+func ReadsLoads(s Strategy) bool {
+	r, is := s.(LoadReader)
+	return is && r.ReadsLoads()
 }
