@@ -11,7 +11,6 @@
 package shard
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -286,9 +285,7 @@ func (mv *moves) view() *strategy.View {
 	if mv.c.m.confirm.held || mv.c.early() {
 		v.Hold |= strategy.Unstable
 	}
-	for _, s := range slices.Sorted(maps.Keys(mv.under)) {
-		n := mv.under[s]
-		v.Moving = append(v.Moving, strategy.Move{Shard: s, From: mv.c.records.Peek(s).home.id, To: n.to})
+	for _, n := range mv.under { // counts only: the order does not show
 		if to := v.Region(n.to); to != nil {
 			to.Coming++
 		}
@@ -369,9 +366,5 @@ func (mv *moves) drain(p *client) {
 		}
 		mv.begin(s, to.ID)
 		to.Coming++
-		at, _ := slices.BinarySearchFunc(v.Moving, s, func(m strategy.Move, s route.ShardID) int {
-			return cmp.Compare(m.Shard, s)
-		})
-		v.Moving = slices.Insert(v.Moving, at, strategy.Move{Shard: s, From: p.id, To: to.ID})
 	}
 }

@@ -185,7 +185,7 @@ func (mv *moves) balance() {
 		return
 	}
 	v.Limit = mv.longest()
-	list, err := p.guard().Rebalance(p.list(v))
+	list, err := p.guard().Rebalance(mv.full(v))
 	p.note(err)
 	p.plan, p.again = list, false
 	mv.proceed()
@@ -240,6 +240,14 @@ func (mv *moves) round() (moves int, held strategy.Hold) {
 	}
 	v.Limit = mv.longest()
 	s, _ := mv.placing.registered()
-	list, _ := strategy.Check(s).Rebalance(mv.placing.list(v))
+	list, _ := strategy.Check(s).Rebalance(mv.full(v))
 	return len(list), 0
+}
+
+// full completes a view for a rebalance: with the shards of each region, their loads, and the moves under way.
+func (mv *moves) full(v *strategy.View) *strategy.View {
+	for _, s := range slices.Sorted(maps.Keys(mv.under)) {
+		v.Moving = append(v.Moving, strategy.Move{Shard: s, From: mv.c.records.Peek(s).home.id, To: mv.under[s].to})
+	}
+	return mv.placing.list(v)
 }

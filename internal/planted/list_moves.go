@@ -130,4 +130,22 @@ var moveBugs = []bug{
 		Old: "p.outMove = append(p.outMove, s)",
 		New: "_ = s",
 	},
+	{
+		Name: "a-pause-of-rebalancing-is-not-heeded",
+		In:   "shard.placing.regions",
+		Old:  "v.Hold |= strategy.Paused", New: "_ = word",
+		Package: "./shard", Run: "TestBalanceIsHeld",
+	},
+	{
+		Name: "loads-of-some-regions-stand-for-all",
+		In:   "shard.placing.weigh",
+		Old:  "case cl.page.Since == 0: return", New: "case cl.page.Since == 0: continue",
+		Package: "./shard", Run: "TestLoadsAreToldToWhoAsks",
+	},
+	{
+		Name: "what-moves-to-a-region-is-not-counted-there",
+		In:   "shard.moves.drain",
+		Old:  "to.Coming++", New: "_ = to.Coming",
+		Package: "./shard", Run: "TestStrategyDecidesWhoGetsAShard",
+	},
 }

@@ -107,7 +107,8 @@ func TestStormsWithoutDraws(t *testing.T) {
 		}
 		require.Empty(t, newStorm(seed, Draws(), false).drawn())
 	}
-	for _, what := range []string{"a", "role", "at", "an", "first", "sleeps", "named", "senders", "balance", "keeps"} {
+	for _, what := range []string{"a", "role", "at", "an", "first", "sleeps", "named", "senders", "balance", "keeps",
+		"strategies"} {
 		require.True(t, drawn[what], what)
 	}
 	s := newStorm(7, []string{OffTrials}, false)

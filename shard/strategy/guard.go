@@ -132,7 +132,7 @@ func (c *Checked) Allocate(v *View, s route.ShardID) (peer.ID, error) {
 	}
 	c.shown = append(c.shown[:0], v.Regions...)
 	shown := *v
-	shown.Regions, shown.Moving, shown.Loads = c.shown, slices.Clone(v.Moving), nil
+	shown.Regions, shown.Moving, shown.Loads = c.shown, nil, nil
 	for i := range c.shown {
 		c.shown[i].Shards = nil
 	}

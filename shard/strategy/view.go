@@ -19,7 +19,7 @@ import (
 // strategytest.Run.
 type Strategy interface {
 	// Allocate returns the region that a shard without a home is given to, or ErrNoRegion when the shard is to wait. The
-	// view lists no shards and no loads by shard: see Region.Shards.
+	// view lists no shards, no moves and no loads by shard: see Region.Count and Coming.
 	Allocate(v *View, s route.ShardID) (peer.ID, error)
 	// Rebalance returns the moves that make the balance better, the most urgent first; none when it is good. It returns no
 	// more than View.Room, none of a shard that moves already, none from or to a region that is not eligible.
@@ -77,10 +77,11 @@ type View struct {
 	Now     time.Duration // monotonic, on the coordinator's node
 	Shards  uint32        // of the type: they are numbered from 0 to Shards-1
 	Regions []Region      // sorted by ID, at most cluster.MaxMembers
-	Moving  []Move        // under way, sorted by shard; each still counts as a shard of From
-	Limit   int           // how many moves there may be: those under way, and those of a round that begin as others end
-	Hold    Hold          // why nothing may move; Holds adds what the regions show
-	Moved   time.Duration // when the last move ended; zero when there was none
+	// Moving are those under way, sorted by shard; each still counts as a shard of From. Only Rebalance is shown them.
+	Moving []Move
+	Limit  int           // how many moves there may be: those under way, and those of a round that begin as others end
+	Hold   Hold          // why nothing may move; Holds adds what the regions show
+	Moved  time.Duration // when the last move ended; zero when there was none
 	// Loads are by shard, or nil when nothing is known. Only Rebalance is shown them. All were measured after Since.
 	Loads []Load
 	Since time.Duration
