@@ -12,6 +12,7 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/check"
 	"github.com/kith-io/kith/internal/node"
+	"github.com/kith-io/kith/internal/sparse"
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
@@ -37,12 +38,13 @@ const (
 	OffKeeps       = "keeps"       // a singleton and daemons
 	OffBalance     = "balance"     // how often balance is looked at, how many shards move at once and wait for markers
 	OffStrategies  = "strategies"  // strategies of types, also some that are broken
+	OffMany        = "many-shards" // a type of thousands of shards, of which few are used
 )
 
 // Draws returns everything that a storm can be run without.
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
-		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps}
+		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -61,7 +63,8 @@ type draws struct {
 	brief    *rand.Rand    // which asks are waited for shortly, and have headers; nil: none
 	truce    time.Duration // until then no fault begins
 
-	strategies bool // types go by strategies that were drawn
+	strategies bool   // types go by strategies that were drawn
+	many       string // the type of very many shards
 }
 
 // draw returns a generator for one kind, and whether one in so many seeds has it.
@@ -112,6 +115,14 @@ func (s *storm) drawMore(cfg *setup.Config) {
 	}
 	if rng, ok := s.draw(OffLarge, 2); ok {
 		s.drawLarge(&cfg.Data, rng)
+	}
+}
+
+// drawMany gives one type so many shards that what is known of them is made on demand, everywhere.
+func drawMany(s *storm) {
+	if rng, ok := s.draw(OffMany, 12); ok {
+		t := s.types[rng.IntN(3)] // one of each mode: of the others every shard lives
+		t.Shards, s.many = sparse.Flat+1+rng.Uint32N(4*sparse.Flat), t.Name
 	}
 }
 

@@ -113,6 +113,7 @@ func (s *storm) drawn() (text string) {
 	add("balance", s.balances)
 	add("strategies", s.strategies)
 	add("keeps", s.keeps != nil)
+	add("many shards of "+s.many, s.many != "")
 	return text
 }
 

@@ -116,6 +116,7 @@ func makeStorm(seed uint64, without []string, text, heavy bool) *storm {
 	s.mix, s.core = s.drawMix(), s.rng.IntN(3) == 0
 	s.drawTrial()
 	s.drawRoles()
+	drawMany(s)
 	if rng, ok := s.draw(OffStrategies, 2); ok {
 		s.strategies = true
 		drawStrategies(rng, s.types, s.w.Hosts)
@@ -254,7 +255,7 @@ func (s *storm) demandHomes(from []*world.Process, bound time.Duration) {
 			}
 			a := &asked{r: r}
 			list = append(list, a)
-			for n := range r.Type.Shards {
+			for n := uint32(0); n < r.Type.Shards; n += 1 + r.Type.Shards/probes {
 				a.open++
 				s.probe(r, route.ShardID(n), d, func() { a.open-- })
 			}
@@ -273,6 +274,9 @@ func (s *storm) demandHomes(from []*world.Process, bound time.Duration) {
 			d.missing[:min(3, len(d.missing))])
 	}
 }
+
+// probes is about how many shards of a type are asked when all have to answer: all, but for types of very many.
+const probes = 32
 
 // parksInVain reports whether something waits for a home that no running node may be.
 func (s *storm) parksInVain() bool {
