@@ -39,6 +39,7 @@ func (c *coordinator) collect() {
 		c.ready = true
 		c.m.event(Event{Kind: CoordinatorReady, Type: c.t.id, Term: c.term, Home: c.m.self})
 		c.refuseOthers()
+		c.moves.onward() // who leaves has waited for this
 	}
 	c.questions()
 }

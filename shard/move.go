@@ -336,8 +336,8 @@ func (mv *moves) onward() {
 // drain moves away what a leaver has, as far as moves are allowed; what cannot move is stopped.
 func (mv *moves) drain(p *client) {
 	c := mv.c
-	if p.owns.Len() == p.open.Len()-p.starts || !c.m.live(p.id) {
-		return // it has nothing but what stops or moves already, or is lost
+	if !c.ready || p.owns.Len() == p.open.Len()-p.starts || !c.m.live(p.id) {
+		return // nothing can move yet; or it has nothing but what stops or moves already, or is lost
 	}
 	v := mv.view()
 	for s := range p.owns.All {

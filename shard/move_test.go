@@ -637,6 +637,30 @@ func TestLeaverMovesItsShards(t *testing.T) {
 	w.agree(orders, all(orders)...)
 }
 
+// The shards of a member that leaves while another reign begins go on until that is ready, and move then: nothing that
+// is on its way to them is refused (SHD-9).
+func TestLeaverWaitsForTheNextReign(t *testing.T) {
+	w := movable(t, 4)
+	boss, next, leaver := w.nodes[0], w.nodes[1], w.nodes[3]
+	boss.do(LeaveCommand{})
+	w.pass(time.Second)
+	require.True(t, boss.drained)
+	mine := len(leaver.hosted)
+	require.Positive(t, mine)
+	w.nodes[2].cut = map[peer.ID]bool{next.id: true} // its report is late
+	w.set(boss.id, membership.Exiting)
+	w.publish()
+	leaver.do(LeaveCommand{})
+	w.pass(time.Second)
+	require.False(t, next.m.types[orders.ID()].coord.ready)
+	require.Len(t, leaver.hosted, mine)
+	w.nodes[2].cut = nil
+	w.pass(3 * time.Second)
+	require.True(t, leaver.drained)
+	require.Equal(t, mine, count(next.events, MoveDone))
+	require.Zero(t, w.mails[wire.KindStopShards])
+}
+
 // A member that comes late gets its share, in rounds, and then nothing moves any more; nothing moves for the sake of
 // balance while a member is Down (SHD-6).
 func TestRebalanceGivesALateMemberItsShare(t *testing.T) {
