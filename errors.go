@@ -72,11 +72,14 @@ var (
 	ErrSettingsDiffer = shard.ErrSettingsDiffer // others have the type with other settings; methods of a Region too
 )
 
-// Errors of what a node is told to do to its cluster: Down, SetMetadata, PrepareForFullShutdown.
+// Errors of what a node is told to do: Down, SetMetadata, PrepareForFullShutdown, Drain.
 var (
 	ErrNotMember     = membership.ErrNotMember     // this node is no member yet, or no more
 	ErrUnknownMember = membership.ErrUnknownMember // Down of an address at which no member is
 	ErrNobodyUp      = membership.ErrNobodyUp      // PrepareForFullShutdown while no member is Up
+	ErrNobodyTakes   = shard.ErrNobodyTakes        // Drain where no other member could take the shards
+	ErrUndrained     = driver.ErrUndrained         // Drain that Undrain took back
+	ErrLeaving       = shard.ErrLeaving            // Drain or Undrain of a node that leaves
 	ErrBadMetadata   = membership.ErrBadMetadata   // a key or a value out of bounds
 	ErrMetadataFull  = cluster.ErrMetadataFull     // as many keys are known as may be
 )
@@ -102,6 +105,9 @@ type (
 	// NotReadyError tells what a node waits for that was not Up when the context of Ready ended: settings that differ,
 	// with both values, seeds that do not answer, certificates, more members and others. It matches the context's error.
 	NotReadyError = membership.NotReadyError
+	// DrainError tells how many shards live on a node yet whose Drain was not waited for any longer. It matches the
+	// context's error.
+	DrainError = shard.DrainError
 	// Undelivered reports messages that were accepted here and refused by their receiver, or that waited too long.
 	Undelivered = route.Undelivered
 	// LinkFullError names the peer and the bound of what waits for it; it matches ErrLinkFull.

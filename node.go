@@ -37,6 +37,8 @@ type Health struct {
 	Since   time.Time // when it came there
 	Reason  string    // in words; empty in StateReady
 	Waiting Waiting   // what it waits for, in StateStarting and StateWaiting
+
+	Draining bool // Drain was called: everything moves, or has moved, away from here
 }
 
 // Ready reports whether the node handles messages and may be sent new work, as a readiness probe asks: it is Up, and
@@ -48,6 +50,22 @@ func (h Health) Ready() bool { return h.State == StateReady }
 // Health says where this node stands now, and why. It waits for nobody: also a node whose control goroutine is stuck
 // has an answer, StateSuspended. NodeSuspended and NodeResumed are the events of it, Stats().Suspension counts.
 func (n *Node) Health() Health { return Health(n.d.Health()) }
+
+// Drain moves all shards away from this node, which stays a member: before maintenance, or to look whether the others
+// can do without it. Each type's coordinator moves its shards to other members, and nothing is lost or reordered; until
+// Undrain, or its next start, this node is given no others, whoever coordinates. It goes on sending, and serves what
+// has not moved. It may be called more than once, by several. Drain returns when nothing lives here any more; when ctx
+// ends first, a *DrainError that says how many shards do, and the drain goes on: moves wait while a member is down,
+// unreachable, or runs a version of kith without moves. ErrNobodyTakes: of a type that may live here no other member
+// that is up has the role, and nothing has changed. ErrUndrained: it was taken back meanwhile. ErrLeaving: this node
+// leaves. When all members drain, what they have stays where it is; shards without a home, those on their way to such a
+// member among them, wait.
+func (n *Node) Drain(ctx context.Context) error { return driver.Drain(ctx, n.d) }
+
+// Undrain takes a drain back: this node gets its share at the next balance (Sharding.RebalanceInterval). Moves that
+// have begun go on. It returns when this node knows it, and does nothing where there is no drain. ErrLeaving: this node
+// leaves.
+func (n *Node) Undrain(ctx context.Context) error { return driver.Undrain(ctx, n.d) }
 
 // Leave leaves the cluster gracefully, by a coordinated shutdown for ReasonLeft: hosted shards are stopped and given
 // back, then the member leaves; it returns when it is removed, everything here is closed and the phases behind are

@@ -187,6 +187,11 @@ func (w *world) heal(s Settings) {
 	for i := range 60 {
 		if i == 40 { // what follows is looked at in a moment in which nothing moves
 			w.balances(-1)
+			for _, n := range w.nodes {
+				if n.well() && !n.m.leave.begun {
+					n.do(DrainCommand{})
+				}
+			}
 		}
 		w.housekeep()
 		w.publish()

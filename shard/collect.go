@@ -177,6 +177,9 @@ func (c *coordinator) onRegister(from peer.ID, g register) {
 		c.m.post(from, signal{Kind: wire.KindRegisterAck, head: c.m.head(c.t.id, c.term)})
 	}
 	c.review()
+	if c.t.coord == c && p.stays() {
+		c.moves.drain(p)
+	}
 }
 
 // reconcile deals with settings that differ from this reign's and reports whether the message may be used at all. The

@@ -73,6 +73,10 @@ var (
 	ErrTooManyTypes   = errors.New("shard: too many types")
 	ErrBadCommand     = errors.New("shard: unknown command")
 
+	// Of DrainCommand.
+	ErrNobodyTakes = errors.New("shard: no other member could take the shards")
+	ErrLeaving     = errors.New("shard: this node leaves, or has ended")
+
 	// Of MoveCommand and AskMoveCommand.
 	ErrNotCoordinator = errors.New("shard: this node does not coordinate the type, or is not ready to")
 	ErrNoHome         = errors.New("shard: it lives nowhere, or its home is not settled")

@@ -27,8 +27,8 @@ type Settings struct {
 func (s Settings) ID() route.TypeID { return route.TypeOf(s.Name) }
 
 // Command is an input from the node itself: one of ViewCommand, RegisterCommand, WantCommand, StoppedCommand,
-// EagerCommand, RefusedCommand, LeaveCommand, SuspendCommand, DeathCommand, MoveCommand, AskMoveCommand, ReadyCommand,
-// WishesCommand, LoadsCommand, MarkedCommand, MarkAgainCommand, HandOverCommand.
+// EagerCommand, RefusedCommand, LeaveCommand, DrainCommand, SuspendCommand, DeathCommand, MoveCommand, AskMoveCommand,
+// ReadyCommand, WishesCommand, LoadsCommand, MarkedCommand, MarkAgainCommand, HandOverCommand.
 type Command interface{ command() }
 
 // ViewCommand brings a new membership snapshot. The composition sends it whenever membership published one.
@@ -75,6 +75,11 @@ type RefusedCommand struct {
 // LeaveCommand gives back everything hosted here: no new shards come, each is stopped and confirmed. Effects.Drained
 // tells when nothing is left.
 type LeaveCommand struct{}
+
+// DrainCommand has everything move away from this node, which stays a member and is given no shards until it is taken
+// back (On false). Draining tells when nothing is left. Repeating it changes nothing. Nothing changes either when it
+// returns an error: ErrNobodyTakes, or ErrLeaving.
+type DrainCommand struct{ On bool }
 
 // SuspendCommand says that this node has suspended itself, or (On false) goes on. While it is suspended nothing new
 // starts here, nothing is allocated, and other members are asked whether this node still owns what lives here, until
@@ -176,6 +181,7 @@ func (EagerCommand) command()     {}
 func (StoppedCommand) command()   {}
 func (RefusedCommand) command()   {}
 func (LeaveCommand) command()     {}
+func (DrainCommand) command()     {}
 func (DeathCommand) command()     {}
 func (SuspendCommand) command()   {}
 

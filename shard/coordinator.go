@@ -64,7 +64,7 @@ type client struct {
 	mask    uint64     // parts of the shard space that it has reported in this reign
 	hosts   bool       // may be given shards, as it says
 	unready bool       // though not for now
-	drains  bool       // gives back its shards, or refused one
+	drains  bool       // gives back its shards, since it leaves
 	owns    sparse.Set // shards whose home it is
 	open    sparse.Set // of these starting, halting or moving: an answer is due
 	starts  int        // of these starting
@@ -332,7 +332,7 @@ func (c *coordinator) onStopped(from peer.ID, list []held) {
 	p := c.client(from)
 	for _, e := range list {
 		if r := c.records.Peek(e.Shard); r.phase != free && r.home == p && r.fence == e.Fence {
-			p.drains = p.drains || r.phase == starting
+			p.hosts = p.hosts && r.phase != starting
 			p.retry.wait = c.m.cfg.RetryInterval
 			c.moves.released(e.Shard, r, true)
 			c.release(e.Shard)

@@ -1,4 +1,4 @@
-// Leaving: a node gives back what it hosts, and sends its leave notice.
+// Leaving: a node gives back what it hosts, and sends its leave notice. Draining: it gives it back and stays.
 //
 // The coordinators are asked to take the shards back; they order each to be stopped and find new homes on demand. A
 // region whose coordinator does not act within the patience stops its shards itself: that is always an owner's right,
@@ -6,10 +6,16 @@
 // sends its leave notice to every member: it hosts nothing and never will again. That is what lets a successor of a
 // coordinator that has left start without waiting for the takeover time: the leaver itself is accounted for by it, and
 // a successor that joined lately learns from it of losses before its time (memory.go).
+//
+// A node that drains says to every coordinator, by its registration, that it hosts no more, and says so again while
+// something lives here. That is all: a coordinator moves what such a region has as it may, and stops nothing where it
+// may not, for the node goes on serving. So the next coordinator, which asks who hosts, knows of it too.
 
 package shard
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/membership"
@@ -50,6 +56,9 @@ func (m *Machine) beginLeave() {
 // drainRegion asks the type's coordinator to take back what lives here.
 func (m *Machine) drainRegion(t *typ) {
 	g := t.region
+	if m.away && g != nil && g.joined && g.lives.Len() > 0 {
+		g.drain.start(m) // says again that this node hosts no more
+	}
 	if !m.leave.begun || g == nil || !g.joined || g.drainDone {
 		return
 	}
@@ -63,12 +72,83 @@ func (m *Machine) drainRegion(t *typ) {
 
 func (m *Machine) askDrain(t *typ) {
 	g := t.region
-	if m.leave.done || g.drainDone || !g.joined {
+	if m.leave.done || g.drainDone || !g.joined || !m.leave.begun && (!m.away || g.lives.Len() == 0) {
 		g.drain.stop()
 		return
 	}
+	if !m.leave.begun {
+		return // its registration says it
+	}
 	m.post(g.to, signal{Kind: wire.KindDrainRegion, head: m.head(t.id, g.term)})
 }
+
+// drain carries out a DrainCommand.
+func drain(m *Machine, c DrainCommand) error {
+	if m.leave.begun || m.over {
+		return ErrLeaving
+	}
+	if m.away == c.On {
+		return nil
+	}
+	if c.On {
+		if err := someoneTakes(m); err != nil {
+			return err
+		}
+	}
+	m.away = c.On
+	for _, id := range m.order {
+		g := m.types[id].region
+		if g == nil || g.refused != nil || g.to.IsZero() || m.view == nil {
+			continue // it has yet to register
+		}
+		g.retry.reset(m)
+		m.announce(m.types[id])
+		m.drainRegion(m.types[id])
+	}
+	return nil
+}
+
+// someoneTakes returns an error unless each type that may live here may live on another member, as far as its status
+// and roles say.
+func someoneTakes(m *Machine) error {
+	for _, id := range m.order {
+		t := m.types[id]
+		if m.view == nil || !m.hosts(t) {
+			continue
+		}
+		role := t.region.settings.Role
+		if !slices.ContainsFunc(m.view.Members, func(mb membership.Member) bool {
+			return mb.ID != m.self && mb.Status.Working() && mb.HasRole(role) && m.view.Reachable(mb.ID)
+		}) {
+			return fmt.Errorf("%w: of type %q", ErrNobodyTakes, t.region.settings.Name)
+		}
+	}
+	return nil
+}
+
+// Draining reports whether a node drains, and how many shards live on it.
+func Draining(m *Machine) (on bool, hosted int) {
+	for _, id := range m.order {
+		if g := m.types[id].region; g != nil {
+			hosted += g.lives.Len()
+		}
+	}
+	return m.away, hosted
+}
+
+// DrainError says that a drain was not over when its time was. It goes on. It matches Err.
+type DrainError struct {
+	Shards int   // that lived on the node then
+	Err    error // why nobody waits any more
+}
+
+// Error says both.
+func (e *DrainError) Error() string {
+	return fmt.Sprintf("%d shards live here yet, and the drain goes on: %v", e.Shards, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *DrainError) Unwrap() error { return e.Err }
 
 // checkLeave ends the leave when nothing lives here and the coordinators know it, or the patience is over.
 func (m *Machine) checkLeave() {

@@ -133,6 +133,7 @@ func (m *Machine) onHost(t *typ, from peer.ID, h head, list []resumed) {
 			g.stopped = append(g.stopped, e.held)
 		default:
 			m.host(t, e)
+			m.drainRegion(t) // it has what is left of the shard, and nobody else could begin with it
 			g.started = append(g.started, e.held)
 		}
 	}

@@ -29,6 +29,7 @@ type Machine struct {
 	over    bool // this incarnation was downed or removed: it hosts nothing and says nothing any more
 	past    memory
 	leave   leave
+	away    bool // what lives here moves away, and no more comes, though this node stays: see DrainCommand
 	confirm confirmation
 	types   map[route.TypeID]*typ
 	order   []route.TypeID // the keys of types, rising

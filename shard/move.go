@@ -327,17 +327,21 @@ func (mv *moves) give(s route.ShardID, p *client) {
 func (mv *moves) onward() {
 	c := mv.c
 	for _, p := range c.clients {
-		if p.drains {
+		if p.drains || p.stays() {
 			c.moves.drain(p)
 		}
 	}
 }
 
-// drain moves away what a leaver has, as far as moves are allowed; what cannot move is stopped.
+// drain moves away what a member has that gives it back, as far as moves are allowed. What a leaver has and cannot move
+// is stopped; who stays keeps it until it says again that it hosts no more, or a move has ended.
 func (mv *moves) drain(p *client) {
 	c := mv.c
 	if !c.ready || p.owns.Len() == p.open.Len()-p.starts || !c.m.live(p.id) {
 		return // nothing can move yet; or it has nothing but what stops or moves already, or is lost
+	}
+	if !p.drains && mv.allowed() != nil {
+		return
 	}
 	v := mv.view()
 	for s := range p.owns.All {
@@ -348,23 +352,23 @@ func (mv *moves) drain(p *client) {
 		if h, is := mv.heirs[s]; is && h.given == r.fence {
 			continue // it has what is left of the shard, and lets it go when it has begun
 		}
-		if r.phase == starting || !slices.ContainsFunc(v.Regions, anyEligible) {
-			c.haltShard(s)
-			continue
-		}
-		if len(mv.under) >= c.m.cfg.MaxMoves {
+		if len(mv.under) >= c.m.cfg.MaxMoves && r.phase == alive {
 			return // this one and the rest when others are over
 		}
-		if mv.allowed() != nil {
+		var to *strategy.Region
+		if r.phase == alive && slices.ContainsFunc(v.Regions, anyEligible) && mv.allowed() == nil {
+			to, _ = mv.placing.choose(v, s) // none: the strategy wants it to wait
+		}
+		switch {
+		case to == nil && p.drains:
 			c.haltShard(s)
-			continue
+		case to == nil:
+		default:
+			mv.begin(s, to.ID)
+			to.Coming++
 		}
-		to, _ := mv.placing.choose(v, s)
-		if to == nil {
-			c.haltShard(s) // the strategy wants it to wait
-			continue
-		}
-		mv.begin(s, to.ID)
-		to.Coming++
 	}
 }
+
+// stays reports whether the member gives its shards back though it does not leave: it goes on serving what it has.
+func (p *client) stays() bool { return p.knows && !p.hosts && !p.drains }

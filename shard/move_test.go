@@ -790,7 +790,7 @@ func TestChaosOfMoves(t *testing.T) {
 
 // calm performs a random event that is no crash and no leave.
 func (w *world) calm(t *rapid.T) {
-	switch k := rapid.IntRange(0, 9).Draw(t, "calm"); {
+	switch k := rapid.IntRange(0, 10).Draw(t, "calm"); {
 	case k < 6 && len(w.queue) > 0:
 		w.deliver(rapid.IntRange(0, len(w.queue)-1).Draw(t, "mail"))
 	case k == 6 && len(w.queue) > 0:
@@ -800,6 +800,11 @@ func (w *world) calm(t *rapid.T) {
 		w.hand(w.queue[rapid.IntRange(0, len(w.queue)-1).Draw(t, "doubled")])
 	case k == 8:
 		w.tickAt(w.now + time.Duration(rapid.IntRange(1, 1500).Draw(t, "ms"))*time.Millisecond)
+	case k == 9:
+		if n := w.pick(t, (*testNode).well); n != nil {
+			_ = n.m.Do(w.now, DrainCommand{On: rapid.Bool().Draw(t, "drains")})
+			n.collect()
+		}
 	default:
 		if n := w.pick(t, (*testNode).well); n != nil {
 			n.confirm()

@@ -191,7 +191,7 @@ func (g *region) idle() bool { return g == nil || (g.refused != nil && g.lives.L
 
 // hosts reports whether this node's region may be given shards.
 func (m *Machine) hosts(t *typ) bool {
-	if t.region == nil || t.region.refused != nil || m.leave.begun || m.over {
+	if t.region == nil || t.region.refused != nil || m.leave.begun || m.away || m.over {
 		return false
 	}
 	self, ok := m.view.SelfMember()

@@ -56,12 +56,14 @@ type Counters struct {
 	Full    uint64 // questions and registrations about types for which there was no room
 	Placing Placing
 	Moves   MoveCounters
+
+	Draining bool // now: see DrainCommand
 }
 
 // Counters returns the machine's totals.
 func (m *Machine) Counters() Counters {
 	return Counters{Ignored: m.ignored, Stale: m.stale, Types: len(m.types), Full: m.full,
-		Placing: m.placed, Moves: m.moves}
+		Placing: m.placed, Moves: m.moves, Draining: m.away}
 }
 
 // Stats returns what this node knows of a type; ok is false when it has never heard of it.

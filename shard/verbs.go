@@ -76,6 +76,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = m.refused(c)
 	case LeaveCommand:
 		m.beginLeave()
+	case DrainCommand:
+		err = drain(m, c)
 	case DeathCommand:
 		m.died(c.ID)
 	case SuspendCommand:

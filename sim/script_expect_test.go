@@ -17,6 +17,7 @@ import (
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/sim/setup"
 	"github.com/kith-io/kith/wire"
 )
@@ -296,4 +297,15 @@ func TestScriptTable(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(files), 40)
+}
+
+// drain n...: nodes drain, and stay; undrain n... takes it back.
+func (s *script) drain(on bool) func([]string) {
+	return func(args []string) {
+		for _, a := range args {
+			if err := s.host(a).Command(shard.DrainCommand{On: on}); err != nil {
+				s.printf("error: %v", err)
+			}
+		}
+	}
 }

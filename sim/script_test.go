@@ -136,7 +136,7 @@ func (s *script) command(f []string) {
 		"heal": s.heal, "pause": s.pause, "stick": s.stick, "crash": s.crash, "kill": s.crash, "poweroff": s.powerOff,
 		"down": s.down, "quarantine": s.quarantine,
 		"restart": s.restart, "leave": s.leave, "move": s.move, "tell": s.tell, "ask": s.ask, "view": s.view,
-		"owners": s.owners,
+		"owners": s.owners, "drain": s.drain(true), "undrain": s.drain(false),
 		"parked": s.parked, "hide": s.hide, "show": s.show, "prepare": s.prepare, "clock": s.clock,
 		"form": s.form, "inorder": func([]string) { s.order = true },
 		"survivors": s.survivors, "nolease": s.noLease, "lease": s.leaseOwner, "expect": s.expect, "always": s.always,

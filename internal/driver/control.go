@@ -3,6 +3,9 @@
 package driver
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/shutdown"
 	"github.com/kith-io/kith/wire"
 )
@@ -34,6 +38,7 @@ type control struct {
 	yielded               *membership.Record // what is remembered from now on, after EndTwin; else nil
 	counts                node.Counts
 	notices               []node.Received // that have not been heeded
+	drains                drainWaits
 }
 
 // run is the control goroutine.
@@ -213,6 +218,7 @@ func (d *Driver) perform() {
 	d.exec.Gate.Judge(c.node.Suspended(), d.sleeps.steps.Load() != 0)
 	d.failDropped()
 	d.noteCounts()
+	d.control.drains.note(d.control.node)
 	d.health.note(d.now(), c.node)
 	for i := range e.Events {
 		if ofGate(e.Events[i]) {
@@ -306,4 +312,72 @@ func (d *Driver) end(why *shutdown.EndedError) {
 		// The first phase exists. A shutdown that runs already goes on: this is what it waits for, or its end.
 		_ = d.phases.begin(reason, "")
 	}
+}
+
+// ErrUndrained is what those get who wait for a drain that was taken back.
+var ErrUndrained = errors.New("kith: the drain was taken back")
+
+// drainWaits are those who wait until nothing lives here any more. It belongs to the control goroutine.
+type drainWaits []chan error
+
+// note lets those go on whose wait is over.
+func (w *drainWaits) note(n *node.Node) {
+	if len(*w) == 0 {
+		return
+	}
+	var err error
+	switch on, shards := node.Draining(n); {
+	case shards == 0:
+	case !on:
+		err = ErrUndrained
+	default:
+		return
+	}
+	for _, done := range *w {
+		done <- err
+	}
+	*w = nil
+}
+
+// Drain has everything move away from a node, and waits until nothing lives there any more, or ctx ends; see the face.
+func Drain(ctx context.Context, d *Driver) error {
+	if err := drain(ctx, d); err != nil {
+		return fmt.Errorf("kith: drain: %w", err)
+	}
+	return nil
+}
+
+func drain(ctx context.Context, d *Driver) error {
+	done := make(chan error, 1)
+	d.inbox.post(func() {
+		c := &d.control
+		if err := d.command(shard.DrainCommand{On: true}); err != nil {
+			done <- err
+			return
+		}
+		c.drains = append(c.drains, done)
+		c.drains.note(c.node)
+	})
+	select {
+	case err := <-done:
+		return err
+	case <-d.done:
+		return d.ended()
+	case <-ctx.Done():
+	}
+	look, cancel := context.WithTimeout(context.Background(), notReadyPatience)
+	defer cancel()
+	shards, err := asked(look, d, func(n *node.Node) int { _, shards := node.Draining(n); return shards })
+	if err != nil {
+		return err
+	}
+	return &shard.DrainError{Shards: shards, Err: ctx.Err()}
+}
+
+// Undrain takes a drain back; see the face.
+func Undrain(ctx context.Context, d *Driver) error {
+	if err := d.call(ctx, shard.DrainCommand{}); err != nil {
+		return fmt.Errorf("kith: undrain: %w", err)
+	}
+	return nil
 }

@@ -20,6 +20,8 @@ type Health struct {
 	Since   time.Time
 	Reason  string
 	Waiting membership.Waiting
+	// Draining: everything moves away from this node, which stays.
+	Draining bool
 }
 
 // health is what the control goroutine last said of its node, and what outweighs that.
@@ -32,10 +34,12 @@ type health struct {
 	clock  func() time.Duration
 	ending *phases
 	ended  *atomic.Pointer[shutdown.EndedError]
+	counts *atomic.Pointer[node.Counts]
 }
 
 func (h *health) init(d *Driver) {
 	h.start, h.gate, h.clock, h.ending, h.ended = d.start, &d.exec.Gate, d.now, d.phases, &d.err
+	h.counts = &d.counts
 	h.said.Store(&membership.Health{Reason: "it is being started"})
 }
 
@@ -59,7 +63,10 @@ func (h *health) note(now time.Duration, n *node.Node) {
 // Health says where the node stands. Any goroutine; it waits for nobody.
 func (h *health) Health() Health {
 	said, now := h.said.Load(), h.clock()
-	out := Health{said.State, h.start.Add(said.Since), said.Reason, said.Waiting}
+	out := Health{State: said.State, Since: h.start.Add(said.Since), Reason: said.Reason, Waiting: said.Waiting}
+	if c := h.counts.Load(); c != nil {
+		out.Draining = c.Sharding.Draining
+	}
 	if why := h.ended.Load(); why != nil {
 		return Health{State: membership.StateEnded, Since: why.At, Reason: why.Error()}
 	}

@@ -186,6 +186,9 @@ func (n *Node) Convergence() membership.Convergence { return n.members.Convergen
 // Waiting says what this node waits for before it is Up, as of its last step.
 func (n *Node) Waiting() membership.Waiting { return n.members.Waiting() }
 
+// Draining reports whether a node drains, and how many shards live on it, as of its last step.
+func Draining(n *Node) (on bool, shards int) { return shard.Draining(n.shards) }
+
 // Versions says which version each member is known to have, in address order; the slice belongs to the caller.
 func (n *Node) Versions() []membership.KnownVersion { return n.members.Overview(nil) }
 

@@ -37,6 +37,7 @@ const (
 	OffMoves       = "moves"       // shards that are moved between members that stay
 	OffKeeps       = "keeps"       // a singleton and daemons
 	OffBalance     = "balance"     // how often balance is looked at, how many shards move at once and wait for markers
+	OffDrains      = "drains"      // members that drain and stay
 	OffStrategies  = "strategies"  // strategies of types, also some that are broken
 	OffMany        = "many-shards" // a type of thousands of shards, of which few are used
 )
@@ -44,7 +45,8 @@ const (
 // Draws returns everything that a storm can be run without.
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
-		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany}
+		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
+		OffDrains}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -58,6 +60,7 @@ type draws struct {
 	large    bool
 	waits    *waits
 	crashes  *crashes
+	drains   *rand.Rand    // which members drain; nil: none
 	balances bool          // balance is looked at, as every node does by default
 	moves    *rand.Rand    // which shards are moved, and where to; nil: none
 	brief    *rand.Rand    // which asks are waited for shortly, and have headers; nil: none
@@ -112,6 +115,9 @@ func (s *storm) drawMore(cfg *setup.Config) {
 	if rng, ok := s.draw(OffBalance, 2); ok {
 		s.balances = true
 		drawBalance(&cfg.Shard, rng)
+	}
+	if rng, ok := s.draw(OffDrains, 3); ok {
+		s.drains = rng
 	}
 	if rng, ok := s.draw(OffLarge, 2); ok {
 		s.drawLarge(&cfg.Data, rng)
@@ -224,6 +230,9 @@ func (s *storm) planMore() {
 	if rng, ok := s.draw(OffMoves, 2); ok {
 		s.moves = rng
 		moveShards(s)
+	}
+	if s.drains != nil {
+		drainNodes(s)
 	}
 	if rng, _ := s.draw(OffNaps, 1); s.naps {
 		s.stormy += shortRetention + 40*time.Second
@@ -363,5 +372,28 @@ func moveOne(s *storm, rng *rand.Rand, t *world.EntityType) {
 		if !p.Paused() && !p.Stuck() && p.Command(c) == nil {
 			break
 		}
+	}
+}
+
+// drainNodes has a member drain, or not any more, and plans the next time: several may drain at once, and all of them.
+func drainNodes(s *storm) {
+	s.w.After(between(s.drains, time.Second, 10*time.Second), func() {
+		if s.quiet() {
+			return
+		}
+		defer drainNodes(s)
+		if up := s.up(); len(up) > 0 {
+			drainOne(s, up[s.drains.IntN(len(up))], s.drains.IntN(3) > 0)
+		}
+	})
+}
+
+// drainOne tells a process to drain, or not any more, when it listens.
+func drainOne(s *storm, p *world.Process, on bool) {
+	switch {
+	case p.Paused() || p.Stuck():
+		s.w.After(time.Second, func() { drainOne(s, p, on) })
+	case p.Alive:
+		_ = p.Command(shard.DrainCommand{On: on && !s.quiet()}) // it may leave, or be the only one
 	}
 }

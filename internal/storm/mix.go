@@ -111,6 +111,7 @@ func (s *storm) drawn() (text string) {
 	add("crash policies", s.crashes != nil)
 	add("moves", s.moves != nil)
 	add("balance", s.balances)
+	add("drains", s.drains != nil)
 	add("strategies", s.strategies)
 	add("keeps", s.keeps != nil)
 	add("many shards of "+s.many, s.many != "")

@@ -210,6 +210,7 @@ func (s *storm) run() runResult {
 	if s.trial != nil {
 		s.trial.run()
 	}
+	undrain(s)
 	s.calm()
 	hash, records := w.Traced()
 	res := runResult{hash: hash, records: records, steps: w.Steps, virtual: w.Now, calm: s.calmTook,

@@ -108,7 +108,7 @@ func TestStormsWithoutDraws(t *testing.T) {
 		require.Empty(t, newStorm(seed, Draws(), false).drawn())
 	}
 	for _, what := range []string{"a", "role", "at", "an", "first", "sleeps", "named", "senders", "balance", "keeps",
-		"strategies"} {
+		"strategies", "drains"} {
 		require.True(t, drawn[what], what)
 	}
 	s := newStorm(7, []string{OffTrials}, false)

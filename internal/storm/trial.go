@@ -57,6 +57,7 @@ func (t *trial) run() {
 			h.Process.Resume()
 		}
 	}
+	undrain(s)
 	s.note("a trial begins")
 	core := &s.check.Core
 	if !w.Until(trialReady, func() bool { return s.pending == 0 && !s.leaving() && w.Converged() }) {
@@ -279,5 +280,14 @@ func (t *trial) stutter() {
 			}
 		})
 		at += d
+	}
+}
+
+// undrain takes all drains back: what follows demands that every shard has a home.
+func undrain(s *storm) {
+	for _, p := range s.w.Running() {
+		if s.drains != nil {
+			drainOne(s, p, false)
+		}
 	}
 }

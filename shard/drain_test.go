@@ -1,0 +1,162 @@
+// Draining: everything moves away from a node that stays a member.
+
+package shard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/membership"
+)
+
+// drains has a node drain, or not any more.
+func (n *testNode) drains(on bool) error {
+	err := n.m.Do(n.w.now, DrainCommand{On: on})
+	n.collect()
+	n.w.flow()
+	return err
+}
+
+// draining is a world in which the shards of a type live on three nodes.
+func draining(t *testing.T, roles ...string) *world {
+	w := startWorld(t, 3, roles...)
+	w.registerAll(orders)
+	w.nodes[0].want(orders, all(orders)...)
+	w.pass(time.Minute)
+	for _, n := range w.nodes {
+		require.Len(t, n.hosted, 10)
+	}
+	return w
+}
+
+// A node that drains gives away everything by moves and gets nothing, stays a member, coordinates on if it did, and
+// gets its share when the drain is taken back (SHD-7). Both verbs may be said twice.
+func TestDrainMovesEverythingAway(t *testing.T) {
+	for name, who := range map[string]int{"coordinator": 0, "another": 1} {
+		t.Run(name, func(t *testing.T) {
+			w := draining(t)
+			boss, n := w.nodes[0], w.nodes[who]
+			require.NoError(t, n.drains(true))
+			require.NoError(t, n.drains(true), "twice")
+			w.pass(time.Minute)
+			on, hosted := Draining(n.m)
+			require.True(t, on)
+			require.Zero(t, hosted)
+			require.Empty(t, n.hosted)
+			require.Equal(t, 10, count(boss.events, MoveDone), "all of them by moves")
+			require.Equal(t, membership.Up, w.status(n))
+			require.NotNil(t, boss.stats(orders).Reign)
+			w.balances(10 * time.Second)
+			w.pass(time.Minute)
+			for _, n := range w.nodes {
+				n.want(orders, all(orders)...)
+			}
+			w.pass(time.Second)
+			w.agree(orders, all(orders)...)
+			require.Empty(t, n.hosted, "nothing comes back by the balance")
+			require.NoError(t, n.drains(false))
+			require.NoError(t, n.drains(false), "twice")
+			w.pass(2 * time.Minute)
+			require.Len(t, n.hosted, 10, "its share")
+		})
+	}
+}
+
+// The next coordinator knows of a drain, though its predecessor fell in the middle of it: what is left moves away, and
+// nothing comes (SHD-7, SHD-8).
+func TestDrainOutlivesItsCoordinator(t *testing.T) {
+	w := draining(t)
+	boss, n := w.nodes[0], w.nodes[2]
+	boss.m.cfg.MaxMoves = 2
+	require.NoError(t, n.m.Do(w.now, DrainCommand{On: true}))
+	n.collect()
+	boss.crash()
+	w.set(boss.id, membership.Down)
+	w.publish()
+	w.promote()
+	w.publish()
+	w.pass(time.Minute)
+	require.NotNil(t, w.nodes[1].stats(orders).Reign)
+	n.want(orders, all(orders)...)
+	w.pass(time.Minute)
+	require.Empty(t, n.hosted)
+	require.Len(t, w.nodes[1].hosted, 30)
+}
+
+// A node that could leave its shards to nobody is told so and nothing changes: one that is alone, also as the only one
+// with the role of a type. So is one that leaves.
+func TestDrainNeedsSomebody(t *testing.T) {
+	alone := startWorld(t, 1)
+	alone.registerAll(orders)
+	alone.nodes[0].want(orders, all(orders)...)
+	alone.pass(time.Second)
+	require.ErrorIs(t, alone.nodes[0].drains(true), ErrNobodyTakes)
+	require.Len(t, alone.nodes[0].hosted, 30)
+	on, hosted := Draining(alone.nodes[0].m)
+	require.False(t, on)
+	require.Equal(t, 30, hosted)
+
+	w := startWorld(t, 1, "r")
+	w.join()
+	w.publish()
+	w.promote()
+	w.publish()
+	s := Settings{Name: "roles", Shards: 4, Role: "r"}
+	w.registerAll(s)
+	err := w.nodes[0].drains(true)
+	require.ErrorIs(t, err, ErrNobodyTakes)
+	require.ErrorContains(t, err, `"roles"`)
+	require.NoError(t, w.nodes[1].drains(true), "it hosts nothing in any case")
+
+	w.nodes[1].do(LeaveCommand{})
+	require.ErrorIs(t, w.nodes[1].drains(true), ErrLeaving)
+}
+
+// While nothing may move, what a draining node has stays there and is served; it moves when things are well again.
+func TestDrainWaitsForCalm(t *testing.T) {
+	w := draining(t)
+	n := w.nodes[1]
+	ill := w.join()
+	w.set(ill.id, membership.Down)
+	w.publish()
+	require.NoError(t, n.drains(true))
+	w.pass(10 * time.Second)
+	require.Len(t, n.hosted, 10, "a member is Down")
+	w.promote()
+	w.publish()
+	w.pass(time.Minute)
+	require.Empty(t, n.hosted)
+}
+
+// Both of two nodes may drain; then nobody is left who takes anything, and what they have stays and is served.
+func TestAllDrain(t *testing.T) {
+	w := draining(t)
+	for _, n := range w.nodes {
+		require.NoError(t, n.drains(true))
+	}
+	w.pass(time.Minute)
+	hosted := 0
+	for _, n := range w.nodes {
+		n.want(orders, all(orders)...)
+		hosted += len(n.hosted)
+	}
+	w.pass(time.Minute)
+	require.Equal(t, 30, hosted)
+	w.agree(orders, all(orders)...)
+	require.NoError(t, w.nodes[1].drains(false))
+	w.pass(time.Minute)
+	require.Len(t, w.nodes[1].hosted, 30)
+}
+
+// A node that drains may leave, and has nothing to hand over then.
+func TestDrainedNodeLeaves(t *testing.T) {
+	w := draining(t)
+	n := w.nodes[1]
+	require.NoError(t, n.drains(true))
+	w.pass(time.Minute)
+	n.do(LeaveCommand{})
+	w.pass(time.Second)
+	require.True(t, n.drained)
+}
