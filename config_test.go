@@ -24,7 +24,7 @@ func TestConfigFaultsAllAtOnce(t *testing.T) {
 		LinkBuffer: 1, LinkBudget: 1, Window: 1, MailboxBudget: 1,
 		DataLoops: -1, DataConnections: -1, Workers: -1, MaxAsks: -1, AskTimeout: -1, JoinTimeout: -1,
 		Sharding: kith.Sharding{TakeoverTime: -1, ParkBytes: 1, ParkTime: -1, RebalanceInterval: 1, MaxMoves: 1<<14 + 1,
-			MarkTime: -1},
+			MarkTime: -1, DrainTime: -1, MaxHandOver: -1},
 		LeaveTimeout: -1,
 		Membership:   kith.Tuning{Threshold: 99},
 	}
@@ -34,7 +34,8 @@ func TestConfigFaultsAllAtOnce(t *testing.T) {
 		"LinkBuffer", "LinkBudget",
 		"Window", "ParkBytes", "ParkTime", "MailboxBudget", "DataLoops", "DataConnections", "Workers", "MaxAsks",
 		"AskTimeout",
-		"TakeoverTime", "RebalanceInterval", "MaxMoves", "MarkTime", "JoinTimeout", "LeaveTimeout", "Threshold"} {
+		"TakeoverTime", "RebalanceInterval", "MaxMoves", "MarkTime", "DrainTime",
+		"MaxHandOver", "JoinTimeout", "LeaveTimeout", "Threshold"} {
 		require.ErrorContains(t, err, name)
 	}
 	_, startErr := kith.Start(context.Background(), bad)

@@ -123,7 +123,7 @@ func TestTuningFaults(t *testing.T) {
 func TestConfigReachesTheDriver(t *testing.T) {
 	all := Config{Logger: slog.New(slog.DiscardHandler), Phases: []Phase{{Name: "a"}}, Lease: noLease{},
 		Sharding: Sharding{TakeoverTime: 1, ProcessDeathIsProof: true, ParkBytes: 2, ParkTime: 3, RebalanceInterval: 4,
-			MaxMoves: 5, MarkTime: 6},
+			MaxMoves: 5, MarkTime: 6, DrainTime: 7, MaxHandOver: 8},
 		Undelivered: func(Undelivered) {}, Incident: func(Incident) {}, Latency: func(Measure, string, time.Duration) {}}
 	v := reflect.ValueOf(&all).Elem()
 	for i := range v.NumField() {

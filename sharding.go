@@ -39,4 +39,12 @@ type Sharding struct {
 	// the way to it any more. A move for which that takes longer is given up, and the shard stays: one sender that stands
 	// still holds up nobody for longer. Zero means 3 s.
 	MarkTime time.Duration
+	// DrainTime is how long the owner of a shard that moves works off what waits for its entities. Then it calls no
+	// handler any more, waits for those that run, whose asks fail with ErrShardStopping, calls Stop of each entity, and
+	// hands what nobody has handled to the next owner, where it is handled first: in order, asks with their askers. Zero
+	// means 2 s.
+	DrainTime time.Duration
+	// MaxHandOver bounds, in bytes, what one shard hands over so, and four times as much what waits on this node for
+	// shards to come. What is larger stays, and its shard with it. Up to 1 GiB; zero means 16 MiB.
+	MaxHandOver int
 }

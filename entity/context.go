@@ -149,7 +149,8 @@ func (c *Context) StopReason() StopReason {
 //   - route.ErrSuspended: the node has suspended itself, as Suspended says;
 //   - route.ErrShardStopping: the entity's shard is being stopped. Calls that work off what waited then, and Stop, get
 //     a context of their own, whose deadline is how long they have: none while only this shard moves, the time limit of
-//     the leave (Config.LeaveTimeout) when the node leaves;
+//     the leave (Config.LeaveTimeout) when the node leaves. It ends once more when the shard moves and its DrainTime is
+//     over: then no other message is handled here;
 //   - route.ErrStopped: the node has ended, or it has lost the shard: what the handler does is done for nothing;
 //   - route.ErrTimeout: the deadline has passed. That of an ask is the moment from which on its asker waits no more,
 //     where that is known.

@@ -233,9 +233,9 @@ func (s *Shard) put(e *Entity, r record, payload, headers []byte, force bool) ro
 // activate gives an idle entity an activity and puts it on the list of those that are ready.
 func (s *Shard) activate(e *Entity) *activity {
 	var a *activity
-	if n := len(s.acts); n > 0 {
-		a = s.acts[n-1]
-		s.acts = s.acts[:n-1]
+	if n := len(s.spare.acts); n > 0 {
+		a = s.spare.acts[n-1]
+		s.spare.acts = s.spare.acts[:n-1]
 	} else {
 		a = &activity{}
 	}
@@ -273,14 +273,16 @@ func (s *Shard) deactivate(e *Entity) {
 	timers, data := a.ctx.timers[:0], a.ctx.timerData[:0]
 	*a = activity{}
 	a.ctx.timers, a.ctx.timerData = timers, data
-	if len(s.acts) < keepActs {
-		s.acts = append(s.acts, a)
+	if len(s.spare.acts) < keepActs {
+		s.spare.acts = append(s.spare.acts, a)
 	}
 }
 
 // Spare reports whether the shard keeps memory for busy entities that a Tick lets go once none has been busy for a
 // second. Next says nothing of it: a runtime that cares for memory ticks such a shard now and then.
-func (s *Shard) Spare() bool { return len(s.acts) > keepQuiet || len(s.batches) > keepQuiet }
+func (s *Shard) Spare() bool {
+	return len(s.spare.acts) > keepQuiet || len(s.spare.batches) > keepQuiet
+}
 
 // trim lets go what a shard kept for busy entities, once none has been for a while: a node has many shards, and most of
 // them are quiet.
@@ -288,14 +290,14 @@ func (s *Shard) trim() {
 	if s.busy > 0 || !s.Spare() || s.now < s.busyAt+quietAfter {
 		return
 	}
-	s.acts = append([]*activity(nil), s.acts[:min(len(s.acts), keepQuiet)]...)
-	s.batches = append([]*batch(nil), s.batches[:min(len(s.batches), keepQuiet)]...)
+	s.spare.acts = append([]*activity(nil), s.spare.acts[:min(len(s.spare.acts), keepQuiet)]...)
+	s.spare.batches = append([]*batch(nil), s.spare.batches[:min(len(s.spare.batches), keepQuiet)]...)
 }
 
 func (s *Shard) newBatch() *batch {
-	if n := len(s.batches); n > 0 {
-		b := s.batches[n-1]
-		s.batches = s.batches[:n-1]
+	if n := len(s.spare.batches); n > 0 {
+		b := s.spare.batches[n-1]
+		s.spare.batches = s.spare.batches[:n-1]
 		return b
 	}
 	return &batch{}
@@ -322,7 +324,48 @@ func (s *Shard) finish(a *activity, b *batch) {
 	}
 	clear(b.records)
 	b.next, b.records, b.buf, b.counted = nil, b.records[:0], b.buf[:0], 0
-	if len(s.batches) < keepBatches && cap(b.buf) <= keepBytes {
-		s.batches = append(s.batches, b)
+	if len(s.spare.batches) < keepBatches && cap(b.buf) <= keepBytes {
+		s.spare.batches = append(s.spare.batches, b)
 	}
+}
+
+// takeAll takes what waits for the entity of a, which is not in a run, and has it stopped.
+func (a *activity) takeAll() {
+	if b := a.now; b != nil {
+		from := a.pos
+		if a.step == made { // its handler was not called
+			from, a.step = from-1, between
+		}
+		a.takeBatch(b, from)
+		a.now = nil
+	}
+	for b := a.head; b != nil; {
+		next := b.next
+		a.takeBatch(b, 0)
+		b = next
+	}
+	a.head, a.tail = nil, nil
+	a.halt, a.why = true, a.ctx.s.why
+}
+
+// takeBatch takes the messages of a batch from one on. Those of timers go with their instance.
+func (a *activity) takeBatch(b *batch, from int) {
+	s := a.ctx.s
+	for i := from; i < len(b.records); i++ {
+		r := &b.records[i]
+		switch {
+		case r.isBegin():
+			continue
+		case r.instance() != 0:
+			s.stats.TimersDropped++
+			continue
+		}
+		m := Message{ID: []byte(a.ctx.e.id), From: r.from, Corr: r.corr}
+		if r.from != nil {
+			m.Limit = limitOf(r.mark, s.now)
+		}
+		m.Payload, m.Headers = b.message(i)
+		keep(s, &m)
+	}
+	s.finish(a, b)
 }

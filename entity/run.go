@@ -31,7 +31,7 @@ func (e *Entity) Begin(now time.Duration) bool {
 		s.unpace(a)
 	}
 	invariant.Check(a.now != nil || a.halt || a.step == parting, "entity: an entity with nothing to do is ready")
-	if a.halt && s.phase == serving {
+	if a.halt && s.phase == serving && !s.moving.cut {
 		s.stats.Passivated++
 	}
 	a.phase, a.began = begun, s.now
@@ -151,6 +151,9 @@ func (e *Entity) End(now time.Duration) (again bool) {
 	a.tally = Tally{}
 	if a.ctx.crashed {
 		s.crash(e, &a.ctx)
+	}
+	if s.moving.cut && s.phase != abandoned {
+		a.takeAll()
 	}
 	switch {
 	case s.phase == abandoned:

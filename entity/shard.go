@@ -3,6 +3,7 @@
 package entity
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/kith-io/kith/route"
@@ -46,12 +47,25 @@ type Shard struct {
 	hand    int           // where in the table the last look for an entity to evict ended
 	halting int           // Blocking entities made ready only to be stopped
 	lease   lease
+	moving  moving
 
 	readyHead, readyTail *Entity
-	acts                 []*activity   // spare
-	batches              []*batch      // spare
+	spare                spare
 	busy                 int           // entities that have an activity
 	busyAt               time.Duration // when one last became busy
+}
+
+// spare is what a shard keeps for entities that become busy.
+type spare struct {
+	acts    []*activity
+	batches []*batch
+}
+
+// moving is what a shard knows of the move that ends it, and of the one that began it.
+type moving struct {
+	cut   bool      // at its deadline: what waits is taken, and no handler is called for it
+	left  []Message // taken, in the order of each entity
+	first []Message // of the last owner: handled before anything else
 }
 
 type shardPhase uint8
@@ -60,6 +74,7 @@ const (
 	serving   shardPhase = 0
 	stopping  shardPhase = 1
 	abandoned shardPhase = 2
+	cut       shardPhase = 3 // it is to be stopped, and its deadline came first
 )
 
 // Tally counts what came of calls into handlers.
@@ -154,7 +169,7 @@ func (s *Shard) Stats() Stats {
 func (s *Shard) Deliver(now time.Duration, m *Message) route.Reason {
 	s.advance(now)
 	if s.phase != serving {
-		return s.refuse()
+		return s.refuse(m)
 	}
 	if m.Limit != 0 && m.Limit <= now && m.From != nil {
 		return s.count(route.Expired)
@@ -182,6 +197,10 @@ func (s *Shard) Deliver(now time.Duration, m *Message) route.Reason {
 
 // deliverNew makes the entity for its first message.
 func (s *Shard) deliverNew(m *Message) route.Reason {
+	if s.moving.first != nil {
+		takeUp(s)
+		return s.Deliver(s.now, m)
+	}
 	id := string(m.ID) // the one copy
 	if route.CheckID(id) != nil {
 		return s.count(route.BadID)
@@ -209,9 +228,14 @@ func (s *Shard) deliverNew(m *Message) route.Reason {
 	return route.OK
 }
 
-func (s *Shard) refuse() route.Reason {
-	if s.phase == abandoned {
+// refuse is Deliver of a shard that is not served any more.
+func (s *Shard) refuse(m *Message) route.Reason {
+	switch s.phase {
+	case abandoned:
 		return s.count(route.Stopped)
+	case cut: // it was sent before the move, and comes behind what was slow
+		keep(s, m)
+		return route.OK
 	}
 	return s.count(route.ShardStopping)
 }
@@ -309,3 +333,52 @@ func (s *Shard) Ready() *Entity {
 }
 
 func (s *Shard) advance(now time.Duration) { s.now = max(s.now, now) }
+
+// Resume gives a shard that has taken nothing yet what its last owner did not work off, in order. It is handled before
+// anything else, by the next Tick or before the first message, and no full mailbox refuses it. Slices of the messages
+// belong to the shard. What cannot be taken all the same ends as Runtime.Unhandled says, and an ask is answered.
+func Resume(s *Shard, now time.Duration, list []Message) {
+	s.advance(now)
+	s.moving.first = list
+	if s.typ.Mode == Blocking {
+		takeUp(s)
+	}
+}
+
+// takeUp has what the last owner left handled, or put into mailboxes.
+func takeUp(s *Shard) {
+	list := s.moving.first
+	s.moving.first = nil
+	for i := range list {
+		m := &list[i]
+		m.Parked = true
+		if why := s.Deliver(s.now, m); why != route.OK {
+			turnDown(s, m, why)
+		}
+	}
+}
+
+// turnDown ends a message that was accepted, and that no handler will get.
+func turnDown(s *Shard, m *Message, why route.Reason) {
+	if m.From != nil && m.From.Reply(m.Corr, why, nil) != nil {
+		s.stats.AnswersLost++
+	}
+	switch why {
+	case route.Expired: // nobody waits any more
+		s.stats.Expired++
+		return
+	case route.Abandoned:
+		s.stats.Abandoned++
+	}
+	s.runtime.Unhandled(&Entity{id: string(m.ID)}, why, m.From != nil, m.Payload)
+}
+
+// keep takes a copy of a message.
+func keep(s *Shard, m *Message) {
+	c := Message{From: m.From, Corr: m.Corr, Limit: m.Limit, ID: bytes.Clone(m.ID), Payload: bytes.Clone(m.Payload),
+		Headers: bytes.Clone(m.Headers)}
+	s.moving.left = append(s.moving.left, c)
+	if m.Loan != nil {
+		m.Loan.Release()
+	}
+}

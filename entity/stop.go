@@ -24,6 +24,9 @@ func (s *Shard) Next() (deadline time.Duration, ok bool) {
 	if len(s.timers.heap) > 0 {
 		deadline, ok = s.timers.heap[0].at, true
 	}
+	if s.moving.first != nil {
+		return s.now, true
+	}
 	if s.typ.IdleAfter > 0 && len(s.table.dense) > 0 && (!ok || s.sweepAt < deadline) {
 		deadline, ok = s.sweepAt, true
 	}
@@ -36,6 +39,7 @@ func (s *Shard) Tick(now time.Duration) {
 	s.advance(now)
 	switch s.phase {
 	case serving:
+		takeUp(s)
 		s.fire()
 		if s.typ.IdleAfter > 0 && s.now >= s.sweepAt {
 			s.sweep()
@@ -100,8 +104,11 @@ func (s *Shard) unpace(a *activity) {
 // Stopped. Repeating it is harmless.
 func (s *Shard) Stop(now time.Duration, why StopReason) {
 	s.advance(now)
-	if s.phase != serving {
+	if s.phase != serving && s.phase != cut {
 		return
+	}
+	if s.phase == serving {
+		takeUp(s)
 	}
 	s.phase, s.why = stopping, why
 	s.dropAll()
@@ -134,10 +141,10 @@ func (s *Shard) pace() {
 }
 
 // Stopping reports whether Stop or Abandon was called.
-func (s *Shard) Stopping() bool { return s.phase != serving }
+func (s *Shard) Stopping() bool { return s.phase == stopping || s.phase == abandoned }
 
 // Stopped reports whether the end that Stop or Abandon began has come: no entity is left and no handler is running.
-func (s *Shard) Stopped() bool { return s.phase != serving && len(s.table.dense) == 0 }
+func (s *Shard) Stopped() bool { return s.Stopping() && len(s.table.dense) == 0 }
 
 // Abandon ends the shard without calling any handler, because it is lost already: messages that wait are counted and
 // given to Runtime.Unhandled, asks among them answered with Abandoned. Only runs of Blocking entities that are under
@@ -149,6 +156,7 @@ func (s *Shard) Abandon() {
 	}
 	s.phase = abandoned
 	s.dropAll()
+	dropLeft(s)
 	s.readyHead, s.readyTail = nil, nil
 	for i := len(s.table.dense) - 1; i >= 0; i-- {
 		e := s.table.dense[i]
@@ -186,4 +194,41 @@ func (s *Shard) LeaveBehind() (runs int) {
 		}
 	}
 	return runs
+}
+
+// Cut ends the working off of a shard that moves: it is at its deadline. From here on no handler is called for what
+// waits, nor for what was sent to the shard before and comes only now. All that is taken, and TakeLeft returns it when
+// the shard has stopped. Handlers that run are waited for, and the stop calls follow. Repeating it is harmless.
+func Cut(s *Shard, now time.Duration) {
+	s.advance(now)
+	if s.moving.cut || s.phase == abandoned {
+		return
+	}
+	s.moving.cut = true
+	s.moving.left, s.moving.first = append(s.moving.left, s.moving.first...), nil
+	if s.phase == serving {
+		s.phase = cut
+	}
+	for _, e := range s.table.dense {
+		if a := e.act; a != nil && a.phase != begun { // the run of one that has begun ends with the call that is made
+			a.takeAll()
+		}
+	}
+}
+
+// TakeLeft returns what a shard that has stopped did not work off, in the order of each entity, and forgets it. The
+// slices are the caller's.
+func TakeLeft(s *Shard) []Message {
+	list := s.moving.left
+	s.moving.left = nil
+	return list
+}
+
+// dropLeft ends what an abandoned shard has taken, or was to begin with.
+func dropLeft(s *Shard) {
+	list := append(s.moving.left, s.moving.first...)
+	s.moving.left, s.moving.first = nil, nil
+	for i := range list {
+		turnDown(s, &list[i], route.Abandoned)
+	}
 }

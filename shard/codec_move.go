@@ -4,6 +4,8 @@
 package shard
 
 import (
+	"slices"
+
 	"github.com/kith-io/kith/internal/loads"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -17,7 +19,8 @@ const (
 )
 
 // placement lists shards, rising, each with the number of its move, whose term is that of the head, and a member: of
-// MoveShards and MoveAborted the owner, of ShardsMoved who has what was not worked off.
+// MoveShards and MoveAborted the owner, of ShardsMoved who has what was not worked off. Of MoveShards there is another,
+// To, for whom the move is.
 type placement struct {
 	Kind wire.Kind
 	head
@@ -28,6 +31,7 @@ type placement struct {
 type placed struct {
 	home
 	Seq uint32
+	To  uint32 // index in Peers; only of MoveShards
 }
 
 func (p placement) kind() wire.Kind { return p.Kind }
@@ -40,6 +44,9 @@ func (p placement) append(b []byte) []byte {
 		b = wire.AppendUvarint(b, uint64(e.Shard-next))
 		b = wire.AppendUvarint(appendShort(b, e.Fence), uint64(e.At))
 		b = wire.AppendUvarint(b, uint64(e.Seq))
+		if p.Kind == wire.KindMoveShards {
+			b = wire.AppendUvarint(b, uint64(e.To))
+		}
 		next = e.Shard + 1
 	}
 	return b
@@ -52,7 +59,10 @@ func readPlacement(k wire.Kind, r *wire.Reader) message {
 	next := route.ShardID(0)
 	for range n {
 		e := placed{home: readHome(r, p.head, next, len(p.Peers)), Seq: readU32(r)}
-		if r.Err() == nil && e.Seq == 0 {
+		if k == wire.KindMoveShards {
+			e.To = readU32(r)
+		}
+		if r.Err() == nil && (e.Seq == 0 || int64(e.To) >= int64(len(p.Peers))) {
 			r.Fail(wire.ErrBadValue)
 		}
 		if r.Err() != nil {
@@ -63,11 +73,15 @@ func readPlacement(k wire.Kind, r *wire.Reader) message {
 	return p
 }
 
-// end gathers the members of the entries, which are in the order of at.
-func (p *placement) end(at []peer.ID) {
-	p.Peers = peer.SetOf(at...)
+// end gathers the members of the entries, which are in the order of at, and for whom they move, in that of to, if there
+// are any.
+func (p *placement) end(at, to []peer.ID) {
+	p.Peers = peer.SetOf(slices.Concat(at, to)...)
 	for i := range p.Entries {
 		p.Entries[i].At = uint32(p.Peers.Index(at[i]))
+		if len(to) > 0 {
+			p.Entries[i].To = uint32(p.Peers.Index(to[i]))
+		}
 	}
 }
 

@@ -74,8 +74,11 @@ func samples() map[string]message {
 	m["transfer-ack"] = transferAck{head: at(3), held: list[1], Seq: 300, Have: 65_536}
 	m["transfer-refused"] = transferAck{head: at(3), held: list[1], Seq: 300, Refused: true}
 	for _, k := range []wire.Kind{wire.KindMoveShards, wire.KindMoveAborted, wire.KindShardsMoved} {
-		m[k.String()] = placement{k, at(3), peer.SetOf(a, b), []placed{{home{list[0], 1}, 7}, {home{list[2], 0}, 300}}}
+		m[k.String()] = placement{k, at(3), peer.SetOf(a, b), []placed{{home: home{list[0], 1}, Seq: 7},
+			{home: home{list[2], 0}, Seq: 300}}}
 	}
+	m["move-shards"] = placement{wire.KindMoveShards, at(3), peer.SetOf(a, b),
+		[]placed{{home: home{list[0], 1}, Seq: 7}, {home: home{list[2], 0}, Seq: 300, To: 1}}}
 	for _, k := range []wire.Kind{wire.KindHostShards, wire.KindShardsStarted, wire.KindStopShards, wire.KindShardsStopped,
 		wire.KindHomesGone, wire.KindHomesGoneAck} {
 		m[k.String()] = ownership{k, at(3), list}

@@ -30,6 +30,9 @@ const (
 	DefaultMaxHandOver = 16 << 20
 )
 
+// MaxMaxHandOver is the largest Config.MaxHandOver.
+const MaxMaxHandOver = maxTransfer
+
 // Config is the configuration of a Machine. The zero value means the defaults. TakeoverTime and what TakeoverFor
 // returns must be the same on all nodes: it is how long a cut-off owner may still believe that it owns.
 type Config struct {
@@ -48,7 +51,7 @@ type Config struct {
 	// does not wake a suspended node.
 	Late      func() bool
 	MarkTime  time.Duration // a move is given up when somebody has not marked by then
-	DrainTime time.Duration // for runtimes that hand over; those of this project work every mailbox off and do not read it
+	DrainTime time.Duration // how long the mailboxes of a shard that moves are worked off; the rest is handed over
 	MaxMoves  int           // of one type, under way at once
 	// RebalanceInterval is how often the balance is looked at: shards move from who has many to who has few, by the
 	// limits of strategy.LeastShards, while moves may begin. Negative: never.

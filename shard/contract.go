@@ -28,7 +28,7 @@ func (s Settings) ID() route.TypeID { return route.TypeOf(s.Name) }
 
 // Command is an input from the node itself: one of ViewCommand, RegisterCommand, WantCommand, StoppedCommand,
 // EagerCommand, RefusedCommand, LeaveCommand, DrainCommand, SuspendCommand, DeathCommand, MoveCommand, AskMoveCommand,
-// ReadyCommand, WishesCommand, LoadsCommand, MarkedCommand, MarkAgainCommand, HandOverCommand.
+// ReadyCommand, WishesCommand, LoadsCommand, MarkedCommand, MarkAgainCommand, HandOverCommand, EndCommand.
 type Command interface{ command() }
 
 // ViewCommand brings a new membership snapshot. The composition sends it whenever membership published one.
@@ -167,6 +167,11 @@ type HandOverCommand struct {
 	Left []byte
 }
 
+// EndCommand says that this node ends: what waits here for shards to come, and what was not handed over of those that
+// leave, is Effects.Untaken. Nothing may be told this machine afterwards.
+type EndCommand struct{}
+
+func (EndCommand) command()       {}
 func (ViewCommand) command()      {}
 func (MoveCommand) command()      {}
 func (AskMoveCommand) command()   {}
@@ -215,6 +220,7 @@ type RouteChange struct {
 	State RouteState
 	Home  peer.ID
 	Fence route.Fence
+	Next  peer.ID // with RouteMoving: for whom it leaves; what was sent under Fence may be answered from there
 }
 
 // HostOrder tells the runtime to make a shard live here under Fence, or (Stop) to stop its entities and answer with
@@ -247,8 +253,8 @@ type Mark struct {
 }
 
 // Untaken is what an owner handed over to this node, or this node to none, and what no instance will handle any more:
-// another owner began without it, or this node may not own the shard any more. Unsure: the next owner may have it all
-// the same, nobody knows. Left belongs to the runtime.
+// another owner began without it, or this node may not own the shard any more. Unsure: the other one of the two owners
+// may have it all the same, nobody knows. Left belongs to the runtime.
 type Untaken struct {
 	Type   route.TypeID
 	Shard  route.ShardID

@@ -45,7 +45,7 @@ func (h *handing) park(l placement) {
 		}
 		s.state, s.home, s.fence, s.moved = RouteMoving, g.homeAt(at), e.Fence, n
 		m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: e.Shard, State: RouteMoving, Home: at,
-			Fence: e.Fence})
+			Fence: e.Fence, Next: l.Peers[e.To]})
 		m.out.Marks = append(m.out.Marks, Mark{Type: t.id, Shard: e.Shard, Number: n, To: at})
 	}
 }
@@ -94,7 +94,7 @@ func (h *handing) begin(from peer.ID, l moveShard) {
 		delete(h.early, l.Shard)
 		s.state, s.moved = RouteMoving, n
 		m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: l.Shard, State: RouteMoving, Home: m.self,
-			Fence: s.fence})
+			Fence: s.fence, Next: l.Target})
 		h.check(l.Shard)
 	}
 }
@@ -170,16 +170,16 @@ func stayAll(t *typ) {
 func (h *handing) tellAborted(e held, n Number) {
 	m, t := h.m, h.t
 	l := placement{Kind: wire.KindMoveAborted, head: m.head(t.id, n.Term),
-		Entries: []placed{{home{held: e}, n.Seq}}}
-	l.end([]peer.ID{m.self})
+		Entries: []placed{{home: home{held: e}, Seq: n.Seq}}}
+	l.end([]peer.ID{m.self}, nil)
 	h.tell(l)
 }
 
 func (h *handing) tellMoved(f gift) {
 	m, t := h.m, h.t
 	l := placement{Kind: wire.KindShardsMoved, head: m.head(t.id, t.promise.term),
-		Entries: []placed{{home{held: f.held}, f.seq}}}
-	l.end([]peer.ID{f.to})
+		Entries: []placed{{home: home{held: f.held}, Seq: f.seq}}}
+	l.end([]peer.ID{f.to}, nil)
 	h.tell(l)
 }
 
@@ -209,11 +209,24 @@ func (h *handing) tick() {
 
 // review follows a view: who was removed marks no more, and takes nothing.
 func (h *handing) review() {
-	m := h.m
 	for _, s := range h.leaving() {
 		h.check(s)
-		if o := h.out[s]; o.left != nil && !m.met(o.to) {
+		if o := h.out[s]; o.left != nil && h.takesNothing(o.to) {
 			h.keepHere(s)
+		}
+	}
+}
+
+// takesNothing reports whether the next owner of a shard will never have what is handed over to it.
+func (h *handing) takesNothing(to peer.ID) bool {
+	return to == h.m.self || !h.m.met(to) || h.m.past.dead.Has(to)
+}
+
+// reviewHands looks again at everything that is handed over: a process is proven dead.
+func reviewHands(m *Machine) {
+	for _, id := range m.order {
+		if t := m.types[id]; t.region != nil {
+			t.region.hand.review()
 		}
 	}
 }
@@ -249,7 +262,7 @@ func handedOver(m *Machine, c HandOverCommand) error {
 func (h *handing) sendParts(s route.ShardID) {
 	m, t, g := h.m, h.t, h.t.region
 	o, e := h.out[s], g.slot(s)
-	if o.to == m.self || !m.met(o.to) {
+	if h.takesNothing(o.to) {
 		h.keepHere(s)
 		return
 	}

@@ -73,7 +73,7 @@ func TestWhatOthersNameCostsNothing(t *testing.T) {
 	const s = route.ShardID(77_777)
 	h := head{Birth: testBirth, Type: id, Term: 1}
 	e := held{s, fence(1, 5000)}
-	placed := []placed{{home{held: e}, 9}}
+	placed := []placed{{home: home{held: e}, Seq: 9}}
 	for _, l := range []message{
 		transfer{head: h, held: e, Seq: 9, Total: 8, At: 4, Bytes: []byte("half")},
 		transferAck{head: h, held: e, Seq: 9, Have: 4},

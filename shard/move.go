@@ -125,7 +125,7 @@ func (mv *moves) flush(p *client) {
 	c := mv.c
 	slices.Sort(p.outMove)
 	l := placement{Kind: wire.KindMoveShards, head: c.m.head(c.t.id, c.term)}
-	var at []peer.ID
+	var at, to []peer.ID
 	for _, s := range slices.Compact(p.outMove) {
 		n, r := mv.under[s], c.records.Peek(s)
 		switch {
@@ -133,13 +133,13 @@ func (mv *moves) flush(p *client) {
 		case r.home == p:
 			c.m.post(p.id, moveShard{head: l.head, held: held{s, r.fence}, Seq: n.seq, Target: n.to, Told: n.told.Clone()})
 		case n.told.Has(p.id):
-			l.Entries = append(l.Entries, placed{home{held: held{s, r.fence}}, n.seq})
-			at = append(at, r.home.id)
+			l.Entries = append(l.Entries, placed{home: home{held: held{s, r.fence}}, Seq: n.seq})
+			at, to = append(at, r.home.id), append(to, n.to)
 		}
 	}
 	p.outMove = p.outMove[:0]
 	if len(l.Entries) > 0 { // fewer than maxEntries: MaxMoves bounds them
-		l.end(at)
+		l.end(at, to)
 		c.m.post(p.id, l)
 	}
 }

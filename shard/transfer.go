@@ -102,6 +102,18 @@ func (h *handing) lose(s route.ShardID) {
 	h.forget(s)
 }
 
+// endHanding gives up everything that is under way: this node ends.
+func endHanding(m *Machine) {
+	for _, id := range m.order {
+		if g := m.types[id].region; g != nil {
+			for _, s := range g.hand.leaving() {
+				g.hand.lose(s)
+			}
+			g.hand.dropAll()
+		}
+	}
+}
+
 // forget ends what is known of a shard's leaving: it is stopped in another way, or lost.
 func (h *handing) forget(s route.ShardID) {
 	delete(h.out, s)
@@ -115,11 +127,12 @@ func (h *handing) put(s route.ShardID, k kept) {
 	h.kept[s] = k
 }
 
-// drop has what is kept of a shard refused: it is not handled here.
+// drop gives up what is kept of a shard: it is not handled here. Who handed it over may have done so, if it was not
+// told that it came.
 func (h *handing) drop(s route.ShardID) {
 	m, t := h.m, h.t
 	if k, is := h.kept[s]; is {
-		m.out.Untaken = append(m.out.Untaken, Untaken{Type: t.id, Shard: s, Left: k.bytes})
+		m.out.Untaken = append(m.out.Untaken, Untaken{Type: t.id, Shard: s, Left: k.bytes, Unsure: true})
 		h.size -= len(k.bytes)
 		delete(h.kept, s)
 	}

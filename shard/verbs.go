@@ -80,6 +80,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = drain(m, c)
 	case DeathCommand:
 		m.died(c.ID)
+		reviewHands(m)
 	case SuspendCommand:
 		m.hold(c.On)
 	case MoveCommand:
@@ -94,6 +95,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = tellLoads(m, c)
 	case HandOverCommand:
 		err = handedOver(m, c)
+	case EndCommand:
+		endHanding(m)
 	case MarkedCommand:
 		marked(m, c)
 	case MarkAgainCommand:

@@ -27,6 +27,7 @@ type askWaiter struct {
 	state  atomic.Uint64          // plane.AskState: whoever moves it from waiting to settled answers it
 	remote atomic.Pointer[remote] // the connection it was sent over; nil while it is parked, and for this node itself
 	dest   atomic.Pointer[routeEntry]
+	by     atomic.Pointer[exec.Host] // the shard of the handler that asks; nil: another asks
 	region *Region
 	shard  route.ShardID
 	limit  uint32        // from when on its envelope says that nobody waits; limited
@@ -173,7 +174,7 @@ func (t *askTable) awaiting(corr uint64, from peer.ID) *askWaiter {
 	if w != nil {
 		state := plane.AskState(w.state.Load()) // before whom it went to, which is the next ask's once this one is over
 		r := w.remote.Load()
-		asked := r != nil && r.id == from
+		asked := r != nil && r.id == from || mayAnswer(w.dest.Load(), from)
 		switch state.Judge(corr, asked) {
 		case plane.Due:
 			return w
@@ -258,6 +259,9 @@ func (t *askTable) free(w *askWaiter) {
 		w.began = time.Time{}
 	}
 	w.stays()
+	if w.by.Load() != nil {
+		w.by.Store(nil)
+	}
 	s.mu.Lock()
 	w.state.Store(0)
 	s.asks.End(&w.Ask)
@@ -353,7 +357,7 @@ func (t *askTable) fail(r *remote, reason route.Reason) {
 				w := &chunk[k]
 				// The state first: an ask that begins between the two loads has another generation, and is not claimed.
 				state := plane.AskState(w.state.Load())
-				if !state.Waits() || r != nil && w.remote.Load() != r {
+				if !state.Waits() || r != nil && (w.remote.Load() != r || wentOn(w.dest.Load())) {
 					continue
 				}
 				if w.claimAs(state) {

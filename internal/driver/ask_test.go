@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 )
@@ -42,6 +43,52 @@ func TestRepliesOfOthersAreNotBelieved(t *testing.T) {
 	require.EqualValues(t, 2, table.late.Load())
 	require.EqualValues(t, 5, table.foreign.Load())
 	require.Zero(t, table.underway())
+}
+
+// An ask that was handed over is answered by the node that its shard has moved to since, of which this node was told;
+// by nobody else, and not by one to which it had moved before. The loss of who was asked first does not end it, once
+// the next home is known (transfer-names-asker, SEC-5).
+func TestAnswerOfTheNextOwner(t *testing.T) {
+	at := func(inc uint64) *remote {
+		return &remote{remoteNode: &remoteNode{id: peer.ID{Addr: peer.MustAddr("10.0.0.1:1"), Inc: inc}}}
+	}
+	fence := func(epoch uint32) route.Fence { return route.MakeFence(1, 1, epoch) }
+	owner, next, last, stranger := at(1), at(2), at(3), at(4)
+	r := &Region{}
+	r.slots.Init(1, func(s *regionSlot) { s.slot = flow.MakeSlot(flow.NewParking(0, 1<<20, time.Minute, nil)) })
+	table := newAskTable(8, 0)
+	ask := func() (*askWaiter, uint64) {
+		w, corr, err := table.begin(time.Second, r, 0, nil, nil)
+		require.NoError(t, err)
+		w.goes(corr, &routeEntry{remote: owner, of: slotRef{r, 0}, fence: fence(5)})
+		return w, corr
+	}
+	r.heirs.add(0, fence(4), stranger.id) // it moved to that one, and on to the owner that was asked
+	w, corr := ask()
+	require.False(t, table.answered(corr, next.id, route.OK, nil))
+	r.heirs.add(0, fence(5), next.id)
+	r.heirs.add(0, fence(6), last.id)
+	require.False(t, table.answered(corr, stranger.id, route.OK, nil))
+	require.True(t, table.answered(corr, last.id, route.OK, []byte("true")))
+	<-w.wake
+	table.free(w)
+
+	w, _ = ask()
+	ref := slotRef{r, 0}
+	ref.slot().slot.Resolve(false, next.id, fence(6))
+	table.fail(owner, route.PeerLost)
+	require.EqualValues(t, 1, table.underway(), "it is not the owner that answers it")
+	table.fail(nil, route.Stopped)
+	<-w.wake
+	table.free(w)
+
+	w, corr = ask()
+	ref.slot().slot.Reset()
+	table.fail(owner, route.PeerLost)
+	<-w.wake
+	require.ErrorIs(t, w.err, route.ErrPeerLost)
+	table.free(w)
+	require.False(t, table.answered(corr, next.id, route.OK, nil))
 }
 
 func TestLateReplyFailsGeneration(t *testing.T) {

@@ -125,12 +125,14 @@ type Sharding struct {
 	RebalanceInterval   time.Duration
 	MaxMoves            int
 	MarkTime            time.Duration
+	DrainTime           time.Duration
+	MaxHandOver         int
 }
 
 // machine is the configuration of the sharding machine, as far as it is a matter of settings.
 func (s Sharding) machine() shard.Config {
 	return shard.Config{TakeoverTime: s.TakeoverTime, RebalanceInterval: s.RebalanceInterval, MaxMoves: s.MaxMoves,
-		MarkTime: s.MarkTime}
+		MarkTime: s.MarkTime, DrainTime: s.DrainTime, MaxHandOver: s.MaxHandOver}
 }
 
 func orDefault[T comparable](v *T, d T) {
@@ -159,6 +161,8 @@ func (c Config) WithDefaults() Config {
 	orDefault(&c.Sharding.RebalanceInterval, shard.DefaultRebalanceInterval)
 	orDefault(&c.Sharding.MaxMoves, shard.DefaultMaxMoves)
 	orDefault(&c.Sharding.MarkTime, shard.DefaultMarkTime)
+	orDefault(&c.Sharding.DrainTime, shard.DefaultDrainTime)
+	orDefault(&c.Sharding.MaxHandOver, shard.DefaultMaxHandOver)
 	orDefault(&c.MailboxBudget, DefaultMailboxBudget)
 	orDefault(&c.DataLoops, max(1, runtime.GOMAXPROCS(0)/2))
 	orDefault(&c.Workers, runtime.GOMAXPROCS(0))
@@ -211,6 +215,9 @@ func (c Config) validateSharding(fault func(ok bool, format string, args ...any)
 	fault(s.MaxMoves >= 1 && s.MaxMoves <= shard.MaxMaxMoves, "MaxMoves is %d, must be 1 to %d", s.MaxMoves,
 		shard.MaxMaxMoves)
 	fault(s.MarkTime > 0, "MarkTime is %v, must be positive", s.MarkTime)
+	fault(s.DrainTime > 0, "DrainTime is %v, must be positive", s.DrainTime)
+	fault(s.MaxHandOver >= 1 && s.MaxHandOver <= shard.MaxMaxHandOver, "MaxHandOver is %d, must be 1 to %d", s.MaxHandOver,
+		shard.MaxMaxHandOver)
 }
 
 // validateTakeover demands of a fixed takeover time that it is long enough at least for five members.

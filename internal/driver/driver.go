@@ -111,8 +111,7 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	d.recorder = keeps
 	d.warnInsecure()
 	sharding := cfg.Sharding.machine()
-	// What another build hands over is not taken: this one stops a shard when its mailboxes are empty, and reads no rest.
-	sharding.Moves, sharding.MaxHandOver = d.moves, 1
+	sharding.Moves = d.moves
 	nc := node.Config{Self: d.self, Seed: seed, Membership: cfg.members(), Shard: sharding, Resolver: cfg.Resolver,
 		ProcessDeathIsProof: cfg.Sharding.ProcessDeathIsProof}
 	d.control.node = node.New(nc)

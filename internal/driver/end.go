@@ -6,10 +6,13 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
 )
 
 // handlerPatience is how long the end waits for handlers that are running, and again for hooks.
@@ -34,6 +37,7 @@ func (d *Driver) shutdown() {
 	d.log.Info("node ended", "node", d.self, "why", why.Error())
 	d.err.Store(why)
 	d.mark()
+	dropHandedOver(d)
 	d.exec.Abandon()
 	d.stopping.Store(true)
 	d.inbox.close()
@@ -66,6 +70,43 @@ func (d *Driver) shutdown() {
 	d.tellLast()
 	d.events.end()
 	close(d.done)
+}
+
+// dropHandedOver tells of what waits in the node's hands for shards to come here, or for their next owners.
+func dropHandedOver(d *Driver) {
+	_ = d.control.node.Do(d.now(), shard.EndCommand{}) // a node that has ended has told all
+	var e node.Effects
+	d.control.node.Drain(&e)
+	untaken(d, e.Untaken)
+}
+
+// untaken tells of what was handed over and is handled by nobody. Of what may be handled all the same nobody is told
+// more than that: asks have a time limit.
+func untaken(d *Driver, list []shard.Untaken) {
+	for i := range list {
+		untakenOf(d, &list[i])
+	}
+}
+
+func untakenOf(d *Driver, u *shard.Untaken) {
+	r := d.regions.Load().byID[u.Type]
+	if r == nil || uint32(u.Shard) >= r.shards {
+		return
+	}
+	list := reads(d, slotRef{r, u.Shard}, u.Left)
+	for i := range list {
+		e := &list[i].Envelope
+		ask := e.Flags&wire.FlagAsk != 0
+		switch {
+		case !u.Unsure:
+			d.abandon(r, u.Shard, d.self, e.ID, ask)
+			if ask {
+				_ = askerAt(d, list[i].Asker, e.Corr).Reply(e.Corr, route.Abandoned, nil)
+			}
+		case !ask:
+			d.failed.add(r, u.Shard, cause{peer: d.self, reason: route.LostInFlight}, 1, e.ID)
+		}
+	}
 }
 
 // stopThreads ends ticker, workers and the goroutines of entities. Handlers that do not return are left behind, so many

@@ -10,6 +10,7 @@ import (
 	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/shard/strategy"
@@ -26,7 +27,7 @@ func (d *Driver) hostOrder(o *shard.HostOrder) {
 	h := ref.host()
 	if !o.Stop {
 		if h == nil || h.Fence() != o.Fence {
-			r.hosts.Begin(o.Shard, o.Fence)
+			r.hosts.Begin(o.Shard, o.Fence, takesUp(d, ref, o.Left))
 		}
 		return
 	}
@@ -45,7 +46,7 @@ func (d *Driver) hostOrder(o *shard.HostOrder) {
 		if o.Leaving {
 			why, by = entity.StopLeaving, d.leaving.by
 		}
-		h.Stop(why, by)
+		h.Stop(why, by, o.Within)
 	}
 }
 
@@ -77,14 +78,101 @@ func measure(d *Driver, id route.TypeID) {
 // hostStopped takes a host away whose entities have stopped, and tells the node.
 func (d *Driver) hostStopped(h *exec.Host) {
 	h.Remove()
-	if r := d.regionOf(h.Type()); r != nil {
-		d.tellStopped(slotRef{r, h.Shard()}, h.Fence())
+	r := d.regionOf(h.Type())
+	if r == nil {
+		return
 	}
+	ref := slotRef{r, h.Shard()}
+	left := handsOver(d, ref, h)
+	if len(left) == 0 {
+		d.tellStopped(ref, h.Fence())
+		return
+	}
+	cmd := shard.StoppedCommand{Type: r.id, Shard: ref.shard, Fence: h.Fence()}
+	tell(d, ref, shard.HandOverCommand{StoppedCommand: cmd, Left: left})
 }
+
+// handsOver returns what a shard that has stopped did not work off, as the next owner reads it.
+func handsOver(d *Driver, ref slotRef, h *exec.Host) (left []byte) {
+	f, now := h.Fence(), d.now()
+	for _, m := range exec.Left(h) {
+		e := wire.Envelope{Type: uint32(ref.r.id), Shard: uint32(ref.shard), Term: f.Term(), Epoch: f.Epoch(), ID: m.ID,
+			Payload: m.Payload, Headers: m.Headers, Corr: m.Corr}
+		asker := peer.ID{}
+		switch from := m.From.(type) {
+		case nil:
+			e.Corr = 0
+		case *selfOrigin:
+			asker = d.self
+		case *remote:
+			asker = from.id
+		default:
+			continue // it has gone: nobody waits
+		}
+		plane.FlagUnhandled(&e, m.From != nil, m.Limit)
+		left = plane.AppendUnhandled(left, asker, &e, now)
+	}
+	return left
+}
+
+// reads is what another owner handed over of a shard, or this node did.
+func reads(d *Driver, ref slotRef, left []byte) []plane.Unhandled {
+	list, err := plane.ReadUnhandled(left, ref.r.id, ref.shard, ref.r.shards, d.now())
+	if err != nil {
+		d.log.Error("what was handed over of a shard makes no sense", "type", ref.r.typ.Name, "shard", ref.shard,
+			"bytes", len(left), "error", err)
+	}
+	return list
+}
+
+// takesUp returns what the last owner of a shard did not work off.
+func takesUp(d *Driver, ref slotRef, left []byte) []entity.Message {
+	if len(left) == 0 {
+		return nil
+	}
+	list, now := reads(d, ref, left), d.now()
+	all := make([]entity.Message, len(list))
+	for i := range list {
+		e, m := &list[i].Envelope, &all[i]
+		m.ID, m.Payload, m.Corr = e.ID, e.Payload, e.Corr
+		if e.Flags&wire.FlagAsk != 0 {
+			m.From = askerAt(d, list[i].Asker, e.Corr)
+		}
+		if e.Flags&wire.FlagLimit != 0 {
+			m.Limit = plane.LimitAt(e.Limit, now)
+		}
+		if e.Flags&wire.FlagHeaders != 0 {
+			m.Headers = e.Headers
+		}
+	}
+	return all
+}
+
+// askerAt returns where the answer to an ask goes that another node has taken: to its asker, while that is a member.
+func askerAt(d *Driver, id peer.ID, corr uint64) entity.Origin {
+	if id == d.self {
+		return &d.origin
+	}
+	if _, member := d.View().Member(id); !member {
+		return goneOrigin{}
+	}
+	n := d.remoteNode(id)
+	return n.conns[uint32(corr)%uint32(len(n.conns))]
+}
+
+// goneOrigin is that of an ask whose asker is gone.
+type goneOrigin struct{}
+
+// Reply says so.
+func (goneOrigin) Reply(uint64, route.Reason, []byte) error { return route.ErrPeerLost }
 
 // tellStopped tells the node that no entity of a shard runs here any more under a fence.
 func (d *Driver) tellStopped(ref slotRef, f route.Fence) {
-	cmd := shard.StoppedCommand{Type: ref.r.id, Shard: ref.shard, Fence: f}
+	tell(d, ref, shard.StoppedCommand{Type: ref.r.id, Shard: ref.shard, Fence: f})
+}
+
+// tell tells the node that a shard has stopped.
+func tell(d *Driver, ref slotRef, cmd shard.Command) {
 	if err := d.command(cmd); err != nil {
 		d.log.Warn("stopped shard not reported", "type", ref.r.typ.Name, "shard", ref.shard, "error", err)
 	}
@@ -154,7 +242,7 @@ func (x hostRuntime) Ask(headers []byte, d time.Duration, typ, id string, payloa
 			return nil, err
 		}
 	}
-	return r.AskWithinWith(d, headersOf(headers), id, payload, nil)
+	return r.askFor(x.Host, d, headersOf(headers), id, payload, nil)
 }
 
 // asksItself judges an ask of a handler to the shard that it belongs to.
@@ -168,4 +256,24 @@ func (s *regionSlot) asksItself() error {
 		return route.NotRun(why.Err())
 	}
 	return nil
+}
+
+// letGo fails every ask of the handlers of a shard that is at the deadline of its move: what they wait for may wait for
+// them.
+func (t *askTable) letGo(by *exec.Host) {
+	for i := range t.stripes {
+		for j := range t.stripes[i].chunks {
+			chunk := t.stripes[i].chunks[j].Load()
+			if chunk == nil {
+				break
+			}
+			for k := range chunk {
+				w := &chunk[k]
+				state := plane.AskState(w.state.Load()) // first, as in fail
+				if state.Waits() && w.by.Load() == by && w.claimAs(state) {
+					t.finish(w, route.ShardStopping, []byte(plane.LetGo))
+				}
+			}
+		}
+	}
 }

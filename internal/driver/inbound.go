@@ -37,6 +37,7 @@ func (d *Driver) execution() {
 		Reply:  d.reply, InvalidFrames: d.nonsense.note, Refused: d.refused, Large: d.large.take,
 		Room:      d.room.ringHere,
 		Stopped:   func(h *exec.Host) { d.inbox.post(func() { d.hostStopped(h) }) },
+		Overdue:   d.asks.letGo,
 		Unhandled: d.unhandled,
 	})
 }

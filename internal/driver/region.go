@@ -12,6 +12,7 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -32,6 +33,7 @@ type Region struct {
 	keep    *entity.Keep          // nil: no entity is kept alive
 	refused atomic.Pointer[error] // why the cluster does not have this type; routes stay unknown then
 	count   regionCounters
+	heirs   heirTable
 
 	full [route.Reasons]error // this node's own bounds, by reason
 }
@@ -64,6 +66,53 @@ type routeEntry struct {
 	link        *transport.Link // reached by this
 	term, epoch uint32
 	doubted     atomic.Bool // a receiver has refused it; asked about once
+	of          slotRef
+	fence       route.Fence
+}
+
+// heirTable knows for whom shards have moved lately: asks that were sent before may be answered from there.
+type heirTable struct {
+	mu sync.Mutex
+	of map[route.ShardID]*plane.Heirs
+}
+
+// add notes that a shard leaves the owner under a fence.
+func (t *heirTable) add(n route.ShardID, left route.Fence, to peer.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of == nil {
+		t.of = map[route.ShardID]*plane.Heirs{}
+	}
+	if t.of[n] == nil {
+		t.of[n] = &plane.Heirs{}
+	}
+	t.of[n].Add(left, to)
+}
+
+// may reports whether a node may answer an ask that was sent to the owner of a shard under a fence.
+func (t *heirTable) may(n route.ShardID, from peer.ID, asked route.Fence) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.of[n]
+	return h != nil && h.May(from, asked)
+}
+
+// mayAnswer reports whether a node may answer an ask beside the one that it was sent to: the shard has moved to it
+// since, and the ask with it.
+func mayAnswer(e *routeEntry, from peer.ID) bool {
+	return e != nil && e.of.r != nil && e.of.r.heirs.may(e.of.shard, from, e.fence)
+}
+
+// wentOn reports whether the shard that an ask was sent to lives elsewhere by now: then the one that it was sent to is
+// not who answers it.
+func wentOn(e *routeEntry) bool {
+	if e == nil || e.of.r == nil {
+		return false
+	}
+	s := e.of.slot()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return plane.WentOn(&s.slot, e.fence)
 }
 
 // regionTable is the immutable table of registered types.

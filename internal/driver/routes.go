@@ -39,7 +39,10 @@ func (d *dispatch) routeChanged(ch *shard.RouteChange) {
 		return
 	}
 	ref := slotRef{r, ch.Shard}
-	e := &routeEntry{term: ch.Fence.Term(), epoch: ch.Fence.Epoch()}
+	e := &routeEntry{term: ch.Fence.Term(), epoch: ch.Fence.Epoch(), of: ref, fence: ch.Fence}
+	if ch.State == shard.RouteMoving {
+		r.heirs.add(ch.Shard, ch.Fence, ch.Next)
+	}
 	home := plane.Home{At: ch.Home, Fence: ch.Fence}
 	switch ch.State {
 	case shard.RouteLocal:

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/internal/plane"
@@ -237,9 +238,21 @@ func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]
 
 // AskWithinWith is AskWithin with headers.
 func (r *Region) AskWithinWith(d time.Duration, h *Headers, id string, payload, into []byte) ([]byte, error) {
+	return r.askFor(nil, d, h, id, payload, into)
+}
+
+// askFor is AskWithinWith for a handler of a shard here, nil for none. The deadline of the shard's move lets it go.
+func (r *Region) askFor(by *exec.Host, d time.Duration, h *Headers, id string, payload, into []byte) ([]byte, error) {
 	w, corr, err := r.d.asks.begin(d, r, r.Shard(id), into, nil)
 	if err != nil {
 		return into[:0], err
+	}
+	if by != nil {
+		w.by.Store(by)
+		if exec.Overdue(by) {
+			r.d.asks.abandon(w, corr, false)
+			return into[:0], route.NotRun(route.ReplyError(route.ShardStopping, []byte(plane.LetGo)))
+		}
 	}
 	if err := r.send(id, payload, corr, w, h); err != nil {
 		r.d.asks.abandon(w, corr, false)

@@ -92,7 +92,7 @@ func TestShardIsLostWithinARow(t *testing.T) {
 			got := make(chan string, 16)
 			f := func(_ *entity.Context, payload []byte) {
 				if string(payload) == "lose" {
-					lost.abandoned.Store(true)
+					lost.lose()
 				}
 				got <- string(payload)
 			}

@@ -205,6 +205,7 @@ func (p *blockingPool) work(r *runner) {
 func (p *blockingPool) serve(r *runner, h *Host, e *entity.Entity) {
 	now := p.x.Clock.Now()
 	h.mu.Lock()
+	last := cutNow(h, now)
 	more := e.Begin(now)
 	h.mu.Unlock()
 	for more {
@@ -212,14 +213,16 @@ func (p *blockingPool) serve(r *runner, h *Host, e *entity.Entity) {
 			p.x.Gate.wait(e)
 		}
 		if p.x.cfg.Latency != nil {
-			r.timeWork(h, e)
+			r.timeWork(h, e, last)
 		}
-		for p.x.cfg.Latency == nil && !h.abandoned.Load() && e.Work() {
+		for p.x.cfg.Latency == nil && goesOn(h, last) && e.Work() {
 			p.x.Gate.goOn(e)
 		}
 		now = p.x.Clock.Now()
 		h.mu.Lock()
-		more = e.End(now) && e.Begin(now)
+		more = e.End(now)
+		last = cutNow(h, now)
+		more = more && e.Begin(now)
 		h.follow()
 		h.mu.Unlock()
 	}

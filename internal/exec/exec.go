@@ -58,6 +58,8 @@ type Needs struct {
 	Room func(t route.TypeID, shard route.ShardID, hash uint64)
 	// Stopped says that the entities of a shard have stopped. A lock of the host may be held.
 	Stopped func(h *Host)
+	// Overdue says that a shard is at the deadline of its move: its handlers are to wait for no answer any more.
+	Overdue func(h *Host)
 	// Unhandled says that an accepted message has ended without a handler having got it; an asker has been told. A lock of
 	// the host may be held.
 	Unhandled func(t *Type, shard route.ShardID, id string, why route.Reason, ask bool)
@@ -130,6 +132,7 @@ func (x *Exec) Tick(now time.Duration) {
 	x.Gate.Notice(now)
 	if !x.Gate.Held(now) {
 		x.Resume()
+		x.hosts.cut(now)
 		x.hosts.tick(now) // a timer that fires into handlers waits for the gate too
 	}
 	x.pool.again()

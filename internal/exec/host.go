@@ -5,6 +5,7 @@ package exec
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +28,7 @@ type Host struct {
 	alone       bool          // Worker, or Inline with one loop: one goroutine steps it, the queue's, mu is not needed
 	told        bool          // the end has been told to the control goroutine
 	waits       bool          // in blockingPool.waiting, whose lock guards it
-	abandoned   atomic.Bool   // lost already: no handler is called any more
+	closed      atomic.Bool   // no handler is called for what waits: it is lost already, or at the deadline of its move
 	due         atomic.Int64  // when Tick has something to do
 	showAt      time.Duration // when the figures are due to be published
 	mu          sync.Mutex
@@ -40,11 +41,19 @@ type Host struct {
 	calls     calls
 	leftover  // Inline: what losers of the try left
 
-	life    lifetime.Shard    // of the handlers' contexts
-	why     entity.StopReason // of orderStop; written before it is given
-	ending  atomic.Bool       // an order to stop or abandon was given
-	ticking atomic.Bool       // a tick is on its way
-	at      int               // in hostList
+	life    lifetime.Shard // of the handlers' contexts
+	end     hostEnd
+	ticking atomic.Bool // a tick is on its way
+	at      int         // in hostList
+}
+
+// hostEnd is how a shard ends on this node.
+type hostEnd struct {
+	why   entity.StopReason // of orderStop; it and the next two are written before that is given
+	by    time.Duration     // when that must be over; zero: nobody knows
+	cutAt time.Duration     // the deadline of its move; zero: none
+	began atomic.Bool       // an order to stop or abandon was given
+	lost  atomic.Bool       // others own it: no handler is called any more
 }
 
 // order is what the control goroutine or the ticker wants of a host.
@@ -55,10 +64,11 @@ const (
 	orderStop    order = 2
 	orderAbandon order = 3
 	orderBegin   order = 4 // of the entity that is kept alive
+	orderCut     order = 5
 )
 
-// newHost returns the host of a shard that is to live here.
-func (x *Exec) newHost(t *Type, id route.ShardID, f route.Fence) *Host {
+// newHost returns the host of a shard that is to live here, and to begin with what its last owner left.
+func (x *Exec) newHost(t *Type, id route.ShardID, f route.Fence, left []entity.Message) *Host {
 	h := &Host{x: x, t: t, shard: id, fence: f, term: f.Term(), epoch: f.Epoch()}
 	if t.typ.Mode != entity.Blocking {
 		x.Waits.CallingOut()
@@ -81,6 +91,9 @@ func (x *Exec) newHost(t *Type, id route.ShardID, f route.Fence) *Host {
 		h.callFrame = &entity.CallFrame{}
 	}
 	h.sh.Use(h.callFrame)
+	if len(left) > 0 {
+		entity.Resume(h.sh, x.Clock.Now(), left)
+	}
 	x.hosts.add(h)
 	t.living.Add(1)
 	return h
@@ -102,14 +115,60 @@ func Entities(h *Host) uint64 { return h.shown.value[figEntities].Load() }
 func Handled(h *Host) uint64 { return h.shown.value[figHandled].Load() }
 
 // Ending reports whether the shard was told to stop or was abandoned.
-func (h *Host) Ending() bool { return h.ending.Load() }
+func (h *Host) Ending() bool { return h.end.began.Load() }
 
 // Stop has the shard's entities stopped; what came before is worked off. by is when that must be over, zero when nobody
-// knows. Needs.Stopped follows. It is called once.
-func (h *Host) Stop(why entity.StopReason, by time.Duration) {
-	h.why = why
+// knows. Needs.Stopped follows. It is called once. With within, which is more than zero for a shard that moves, it is
+// worked off for no longer: then no handler is called for what waits, Needs.Overdue is called, handlers that run are
+// waited for, and Left has what nobody has handled.
+func (h *Host) Stop(why entity.StopReason, by, within time.Duration) {
+	h.end.why, h.end.by = why, by
 	h.life.Stop(by)
+	if within > 0 {
+		h.end.cutAt = h.x.Clock.Now() + within
+	}
 	h.give(orderStop)
+	if within > 0 {
+		h.x.hosts.leave(h)
+	}
+}
+
+// Left takes what a shard that has stopped did not work off, in the order of each entity. Needs.Stopped has been
+// called: nobody steps the shard any more. What is not taken DropAll tells of as abandoned.
+func Left(h *Host) []entity.Message {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return entity.TakeLeft(h.sh)
+}
+
+// Overdue reports whether the shard is at the deadline of its move, or lost: its handlers wait for no answer any more.
+func Overdue(h *Host) bool { return h.closed.Load() }
+
+// cut has the shard hand over what it has not worked off.
+func cut(h *Host) {
+	h.closed.Store(true)
+	h.life.Stop(h.end.by) // those that run are told
+	h.x.needs.Overdue(h)
+	h.give(orderCut)
+}
+
+// cutNow carries that out if it is due. Whoever orders the host's messages calls it. It reports whether no message
+// waits any more for handlers that a run would call.
+func cutNow(h *Host, now time.Duration) bool {
+	if !h.closed.Load() {
+		return false
+	}
+	if !h.end.lost.Load() {
+		entity.Cut(h.sh, now)
+	}
+	return true
+}
+
+// goesOn reports whether a run of one of the host's entities makes its next call: not once the shard is lost, and at
+// the deadline of its move the run under way ends, so that what it has not begun can be taken. last says that it began
+// after that.
+func goesOn(h *Host, last bool) bool {
+	return !h.closed.Load() || last && !h.end.lost.Load()
 }
 
 // Abandon has the shard, which others own by now, call no handler any more. Needs.Stopped follows when those that run
@@ -125,7 +184,7 @@ func (h *Host) Remove() {
 // give has an order carried out where the host's messages are ordered.
 func (h *Host) give(o order) {
 	if o == orderStop || o == orderAbandon {
-		h.ending.Store(true)
+		h.end.began.Store(true)
 	}
 	if o == orderAbandon {
 		h.lose()
@@ -142,7 +201,8 @@ func (h *Host) give(o order) {
 
 // lose marks the host's shard as lost: no handler is called any more, and those that run are told.
 func (h *Host) lose() {
-	h.abandoned.Store(true)
+	h.end.lost.Store(true)
+	h.closed.Store(true)
 	h.life.Lose()
 }
 
@@ -152,18 +212,20 @@ func (h *Host) obey(now time.Duration, o order) {
 	switch o {
 	case orderTick:
 		h.ticking.Store(false)
-		if !h.abandoned.Load() {
+		if !h.end.lost.Load() {
 			h.sh.Tick(now)
 		}
 	case orderBegin:
-		if !h.abandoned.Load() {
+		if !h.end.lost.Load() {
 			serving := func() context.Context { return h.life.Serving(h.x.Gate.Closed) }
 			entity.KeepAlive(h.sh, now, h.t.keep, serving)
 		}
 	case orderStop:
-		if !h.abandoned.Load() {
-			h.sh.Stop(now, h.why)
+		if !h.end.lost.Load() {
+			h.sh.Stop(now, h.end.why)
 		}
+	case orderCut:
+		cutNow(h, now)
 	case orderAbandon:
 		h.sh.Abandon()
 	}
@@ -210,9 +272,34 @@ func (h *Host) note() {
 
 // hostList holds the hosts for whoever looks at all of them: the ticker, statistics, the end.
 type hostList struct {
-	mu   sync.Mutex
-	list []*Host
-	due  []*Host // of tick, used again
+	mu      sync.Mutex
+	list    []*Host
+	due     []*Host // of tick, used again
+	leaving []*Host // with a deadline
+}
+
+// leave notes a host that has a deadline.
+func (l *hostList) leave(h *Host) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaving = append(l.leaving, h)
+}
+
+// cut has those hand over whose deadline has come.
+func (l *hostList) cut(now time.Duration) {
+	var due []*Host
+	l.mu.Lock()
+	l.leaving = slices.DeleteFunc(l.leaving, func(h *Host) bool {
+		over := h.end.cutAt <= now
+		if over {
+			due = append(due, h)
+		}
+		return over
+	})
+	l.mu.Unlock()
+	for _, h := range due {
+		cut(h)
+	}
 }
 
 func (l *hostList) add(h *Host) {
@@ -225,6 +312,7 @@ func (l *hostList) add(h *Host) {
 func (l *hostList) remove(h *Host) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.leaving = slices.DeleteFunc(l.leaving, func(o *Host) bool { return o == h })
 	last := len(l.list) - 1
 	if h.at > last || l.list[h.at] != h {
 		return

@@ -98,12 +98,13 @@ func newBare(t testing.TB, typ entity.Type, edit ...func(*Config)) *bare {
 		Large:         func(*Source, *wire.Envelope) (Large, route.Reason) { return x.large, route.OK },
 		Room:          func(route.TypeID, route.ShardID, uint64) {},
 		Stopped:       (*Host).Remove,
+		Overdue:       func(*Host) {},
 		Unhandled:     func(*Type, route.ShardID, string, route.Reason, bool) {},
 	})
 	x.typ = x.NewType(typ.WithDefaults(), func(h *Host) entity.Runtime { return alone{h} })
 	x.SetTypes(map[route.TypeID]*Type{x.typ.ID(): x.typ})
 	for i := range x.typ.shards {
-		x.typ.Begin(route.ShardID(i), x.fence)
+		x.typ.Begin(route.ShardID(i), x.fence, nil)
 	}
 	wires.Start()
 	var threads sync.WaitGroup

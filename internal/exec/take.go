@@ -38,7 +38,7 @@ func (x *Exec) hostOf(c *typeCache, env *wire.Envelope) (*Host, route.Reason) {
 	if why := plane.Accept(env, h.term, h.epoch, x.cfg.MaxPayload); why != route.OK {
 		return nil, why
 	}
-	if h.abandoned.Load() {
+	if h.closed.Load() && h.end.lost.Load() {
 		return nil, x.abandonedWhy()
 	}
 	return h, route.OK
@@ -51,7 +51,7 @@ func (x *Exec) abandonedWhy() route.Reason { return plane.Abandoned(x.ended.Load
 func (x *Exec) Judge(env *wire.Envelope, b *wire.BulkBegin) route.Reason {
 	h, reason := x.hostOf(&typeCache{}, env)
 	if reason == route.OK {
-		reason = plane.AcceptLarge(b, h.term, h.epoch, h.ending.Load())
+		reason = plane.AcceptLarge(b, h.term, h.epoch, h.end.began.Load())
 	}
 	if reason == route.Abandoned { // it has not come yet, so nothing is: and a node of an earlier version knows no other
 		reason = route.Stopped
@@ -91,6 +91,9 @@ func (h *Host) take(now time.Duration, from *Source, env *wire.Envelope, hash ui
 		case p != nil && from != nil:
 			sender, reason = h.x.senderOf(env, p.conn.Waiting())
 		}
+	}
+	if h.queue != nil {
+		cutNow(h, now)
 	}
 	if reason == route.OK {
 		reason = h.deliver(now, from, env, hash, sender)

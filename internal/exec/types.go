@@ -74,7 +74,7 @@ func (t *Type) Hosted() (all, stopping int) {
 	for _, at := range t.hosts.All {
 		if h := at.Load(); h != nil {
 			all++
-			if h.ending.Load() {
+			if h.end.began.Load() {
 				stopping++
 			}
 		}
@@ -93,11 +93,16 @@ func (t *Type) Refused(reason route.Reason) uint64 {
 // Incidents counts the calls into handlers that panicked, and that took too long.
 func (t *Type) Incidents() (panics, slow uint64) { return t.panics.Load(), t.slow.Load() }
 
-// Begin makes a shard live here under a fence, and returns its host. It did not before.
-func (t *Type) Begin(shard route.ShardID, f route.Fence) *Host {
+// Begin makes a shard live here under a fence, and returns its host. It did not before. left is what its last owner did
+// not work off: it is handled before anything else, and belongs to the host.
+func (t *Type) Begin(shard route.ShardID, f route.Fence, left []entity.Message) *Host {
 	invariant.Check(t.Host(shard) == nil, "exec: a shard is to live here twice")
-	h := t.x.newHost(t, shard, f)
+	h := t.x.newHost(t, shard, f, left)
 	t.hosts.At(shard).Store(h)
+	if len(left) > 0 {
+		h.ticking.Store(true)
+		h.give(orderTick)
+	}
 	if t.keep != nil {
 		h.give(orderBegin)
 	}

@@ -85,7 +85,7 @@ var executionBugs = []bug{
 	{
 		Name: "lost-shard-is-handled-in-a-row", Package: "./internal/exec", Run: "TestShardIsLostWithinARow",
 		In:      "internal/exec.ahead.run",
-		Without: "h.abandoned.Load()",
+		Without: "h.closed.Load()",
 	},
 	{
 		Name: "who-leaves-the-line-calls-nobody", Package: "./internal/driver", Run: "TestRoomCallsOneByOne",

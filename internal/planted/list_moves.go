@@ -148,4 +148,77 @@ var moveBugs = []bug{
 		Old:  "to.Coming++", New: "_ = to.Coming",
 		Package: "./shard", Run: "TestStrategyDecidesWhoGetsAShard",
 	},
+
+	// Of the transfer of what was not worked off.
+	{
+		Name: "any-rest-is-taken-up", Package: "./shard", Run: "TestOnlyTheNamedRestIsTakenUp",
+		In:  "shard.handing.keeps",
+		Old: "k.fence == e.Rest",
+		New: "k.fence.Compare(e.Fence) < 0",
+	},
+	{
+		Name: "giver-forgets-the-holder", Package: "./shard", Run: "TestReportsNameTheHolder",
+		In:  "shard.handing.restsOf",
+		Old: "r.gave = append(r.gave, h.gave[s])",
+		New: "_ = h.gave",
+	},
+	{
+		Name: "rest-of-a-lost-owner-has-no-heir", Package: "./shard", Run: "TestRestOfALostOwnerIsTakenUp",
+		In:  "shard.moves.released",
+		Old: "h = heir{id: n.to, keeps: !stopped}",
+		New: "if delete(mv.under, s); !stopped {\n\t\t\treturn\n\t\t}\n\t\th = heir{id: n.to}",
+	},
+	{
+		Name: "late-transfer-is-kept", Package: "./shard", Run: "TestLateAndStaleTransfers",
+		In:  "shard.handing.onPart",
+		Old: "s.home != nil && p.Fence.Compare(s.fence) < 0",
+		New: "p.Fence.IsZero()",
+	},
+	{
+		Name: "rest-outlives-a-later-home", Package: "./shard", Run: "TestLateAndStaleTransfers",
+		In:  "shard.handing.park",
+		Old: "h.elsewhere(e.Shard, e.Fence)",
+		New: "_ = h.elsewhere",
+	},
+	{
+		Name: "rest-loses-its-asker", Package: "./entity", Run: "TestCutTakesWhatWaits",
+		In:  "entity.activity.takeBatch",
+		Old: "From: r.from, Corr: r.corr",
+		New: "Corr: r.corr",
+	},
+	{
+		Name: "batch-in-hand-is-not-taken", Package: "./entity", Run: "TestCutTakesWhatWaits",
+		In:  "entity.activity.takeAll",
+		Old: "a.takeBatch(b, from)",
+		New: "a.takeBatch(b, max(from, len(b.records)))",
+	},
+	{
+		Name: "message-before-new-is-not-taken", Package: "./entity", Run: "TestCutInTheMiddleOfARun",
+		In:  "entity.activity.takeAll",
+		Old: "from, a.step = from-1, between",
+		New: "a.step = between",
+	},
+	{
+		Name: "rest-comes-behind-a-message", Package: "./entity", Run: "TestResumeComesFirst",
+		In:  "entity.Shard.deliverNew",
+		Old: "takeUp(s)\n\t\treturn s.Deliver(s.now, m)",
+		New: "defer takeUp(s)",
+	},
+	{
+		Name: "rest-meets-the-bound-of-a-mailbox", Package: "./entity", Run: "TestResumeComesFirst",
+		In:  "entity.takeUp",
+		Old: "m.Parked = true",
+		New: "m.Parked = false",
+	},
+	{
+		Name: "anybody-answers-what-was-handed-over", Package: "./internal/plane", Run: "TestWhoMayAnswer",
+		In:      "internal/plane.Heirs.May",
+		Without: "e.to == from",
+	},
+	{
+		Name: "deadline-of-a-move-is-not-looked-at", Package: "./internal/exec", Run: "TestHostIsCut",
+		In:  "internal/exec.goesOn",
+		Old: "return !h.closed.Load() || last && !h.end.lost.Load()",
+		New: "return !h.end.lost.Load()",
+	},
 }

@@ -109,8 +109,8 @@ func (s *storm) drawMore(cfg *setup.Config) {
 	}
 	s.drawWaits()
 	cfg.Shard.RebalanceInterval = -1
-	if rng, ok := s.draw(OffMoves, 2); ok && rng.IntN(2) == 0 {
-		cfg.Shard.RebalanceInterval = between(rng, 2*time.Second, 15*time.Second)
+	if rng, ok := s.draw(OffMoves, 2); ok {
+		drawMoves(&cfg.Shard, rng)
 	}
 	if rng, ok := s.draw(OffBalance, 2); ok {
 		s.balances = true

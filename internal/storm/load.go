@@ -241,9 +241,8 @@ func (s *storm) askFrom(p *world.Process, c *entity.Context, hops byte) {
 	payload[world.LedgerSize] = hops
 	d, headers := s.limit(time.Duration(1+s.load.IntN(3))*time.Second, payload)
 	b, err := c.AskWith(headers, d, r.Type.Name, id, payload)
-	own := r.Type.Name == c.Type() && route.ShardOf(id, r.Type.Shards) == route.ShardOf(c.ID, r.Type.Shards)
-	if own && errors.Is(err, route.ErrShardStopping) && p.World.Book.Open(nth) {
-		p.World.Book.Reject(nth) // the shard leaves, and waits for this handler: it is told so at once
+	if errors.Is(err, route.ErrShardStopping) && !p.World.Book.Sends(nth) {
+		p.World.Book.Reject(nth) // the handler's own shard leaves, and waits for it: it is told so at once
 		return
 	}
 	s.reply(p, nth, b, err)

@@ -4,10 +4,12 @@ package storm
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/shard"
 )
 
 // partial cuts one pair of hosts, or a few, while both sides reach all the others.
@@ -157,4 +159,18 @@ func (s *storm) clockStep() {
 	d := s.between(-2*time.Hour, 2*time.Hour)
 	s.w.Hosts[h].Wall += d
 	s.w.Fault(h, fmt.Sprintf("the wall clock jumps by %v", d))
+}
+
+// drawMoves draws how often shards move for balance, deadlines of moves that are short, so that owners hand over, and
+// bounds that let some of it be refused, so that the shard stays.
+func drawMoves(cfg *shard.Config, rng *rand.Rand) {
+	if rng.IntN(2) == 0 {
+		cfg.RebalanceInterval = time.Duration(2000+rng.IntN(13_001)) * time.Millisecond
+	}
+	if rng.IntN(3) > 0 {
+		cfg.DrainTime = time.Duration(1+rng.IntN(300)) * time.Millisecond
+	}
+	if rng.IntN(4) == 0 {
+		cfg.MaxHandOver = 1 << (6 + rng.IntN(8))
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/lifetime"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -17,7 +18,8 @@ import (
 // asks are the questions of a process.
 type asks struct {
 	table plane.Asks
-	all   []*ask // by index
+	all   []*ask          // by index
+	by    *lifetime.Shard // whose handler begins the next one; nil: none's
 }
 
 // ask is one question under way. The process uses it again, under another generation, when it is over.
@@ -26,11 +28,12 @@ type ask struct {
 	state   plane.AskState
 	r       *Region
 	shard   route.ShardID
-	to      peer.ID       // zero while it is parked
-	fence   route.Fence   // of the route that it took
-	over    time.Duration // when its time is over
-	limit   uint32        // from when on its envelope says that nobody waits; limited
-	limited bool          // else its time is so long that its envelope says nothing
+	to      peer.ID         // zero while it is parked
+	fence   route.Fence     // of the route that it took
+	over    time.Duration   // when its time is over
+	limit   uint32          // from when on its envelope says that nobody waits; limited
+	limited bool            // else its time is so long that its envelope says nothing
+	by      *lifetime.Shard // of the handler that asks
 	done    func(reply []byte, err error)
 }
 
@@ -60,7 +63,7 @@ func (t *asks) begin(due int64, most int) *ask {
 // end gives a waiter back.
 func (t *asks) end(a *ask) {
 	t.table.End(&a.Ask)
-	a.state, a.r, a.to, a.fence, a.done = 0, nil, peer.ID{}, route.Fence{}, nil
+	a.state, a.r, a.to, a.fence, a.done, a.by = 0, nil, peer.ID{}, route.Fence{}, nil, nil
 }
 
 // waiting counts the asks that wait.
@@ -93,6 +96,7 @@ func (p *Process) AskWith(headers []byte, d time.Duration, typ, id string, paylo
 		p.World.Plane.AsksFull++
 		return fmt.Errorf("%w: %d on this node", route.ErrAsksFull, most)
 	}
+	a.by = p.asks.by
 	a.r, a.shard, a.over, a.done = r, route.ShardOf(id, r.Type.Shards), p.clock()+d, done
 	a.limit, a.limited = plane.LimitOf(a.Due(), d)
 	corr := a.Corr()
@@ -148,15 +152,15 @@ func (p *Process) goes(corr uint64, to peer.ID, f route.Fence) {
 	}
 }
 
-// replied takes the answer of another process, which must be the one that was asked: numbers can be guessed. Here
-// nobody guesses, so the others never answer.
+// replied takes the answer of another process, which must be the one that was asked, or one to which the shard has
+// moved since: numbers can be guessed. Here nobody guesses, so the others never answer.
 func (p *Process) replied(from peer.ID, corr uint64, why route.Reason, payload []byte) {
 	a := p.asks.find(corr)
 	if a == nil {
 		p.World.Plane.LateAnswers++
 		return
 	}
-	switch a.state.Judge(corr, a.to == from) {
+	switch a.state.Judge(corr, a.to == from || a.r != nil && a.r.heirs[a.shard].May(from, a.fence)) {
 	case plane.Due:
 		p.World.Watcher.Refusal(p, a.r.ID, from, why, payload)
 		p.answered(corr, why, payload)
@@ -205,5 +209,16 @@ func (p *Process) failAsks(pick func(*ask) bool, why route.Reason) {
 
 // lostPeer fails what was asked of a peer that is gone.
 func (p *Process) lostPeer(id peer.ID) {
-	p.failAsks(func(a *ask) bool { return a.to == id }, route.PeerLost)
+	p.failAsks(func(a *ask) bool { return a.to == id && !plane.WentOn(a.r.Slot(a.shard), a.fence) }, route.PeerLost)
+}
+
+// inherits notes for whom a shard moves: it may answer what was asked before.
+func (r *Region) inherits(c shard.RouteChange) {
+	if r.heirs == nil {
+		r.heirs = map[route.ShardID]*plane.Heirs{}
+	}
+	if r.heirs[c.Shard] == nil {
+		r.heirs[c.Shard] = &plane.Heirs{}
+	}
+	r.heirs[c.Shard].Add(c.Fence, c.Next)
 }

@@ -41,6 +41,8 @@ type EndCounts struct {
 	AbandonedQueued int `json:"abandoned_queued"` // own ones before workers and loops of those that ended,
 	AbandonedParked int `json:"abandoned_parked"` // and parked ones
 	LeftBehind      int `json:"left_behind"`      // handlers that waited for an answer when their node ended
+	HandedOver      int `json:"handed_over"`      // messages that an owner did not work off, and gave to the next one
+	Untaken         int `json:"untaken"`          // messages handed over that no owner began with
 }
 
 // CrashCounts says what entities that panicked left unhandled.
@@ -79,6 +81,8 @@ func (c *PlaneCounts) Add(o *PlaneCounts) {
 	c.AbandonedQueued += o.AbandonedQueued
 	c.AbandonedParked += o.AbandonedParked
 	c.LeftBehind += o.LeftBehind
+	c.HandedOver += o.HandedOver
+	c.Untaken += o.Untaken
 	c.GaveUp += o.GaveUp
 	c.GaveUpWith += o.GaveUpWith
 	c.CrashedThen += o.CrashedThen

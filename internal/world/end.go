@@ -1,13 +1,15 @@
-// The end of a process's data plane: what it has accepted and not handled is abandoned, and said to be; and of what it
-// has for another that was removed.
+// The end of a process's data plane, and of a shard there: what it has accepted and not handled is abandoned, and said
+// to be, or handed over to the next owner; and of what it has for another that was removed.
 
 package world
 
 import (
 	"github.com/kith-io/kith/internal/flow"
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -17,9 +19,16 @@ import (
 func (p *Process) abandon() {
 	failTo := func(to peer.ID, frame []byte) { p.failed(to, frame, plane.WhyUnsent(true), "its node ended") }
 	fail := func(frame []byte) { failTo(peer.ID{}, frame) }
+	var e node.Effects
+	_ = p.Node.Do(p.clock(), shard.EndCommand{}) // a node that has ended has told all
+	p.Node.Drain(&e)
+	untaken(p, e.Untaken)
 	for _, r := range p.Regions {
 		for i := range r.slots.All {
 			p.World.Plane.AbandonedParked += r.Slot(i).FailAll(fail)
+		}
+		for _, h := range r.stopped {
+			h.abandon()
 		}
 		for _, at := range r.shards.All {
 			h := *at
@@ -132,4 +141,24 @@ func (p *Process) forgetPeer(id peer.ID) {
 		}
 	}
 	p.lostPeer(id)
+}
+
+// untaken tells of what was handed over and is handled by nobody, as far as that is certain.
+func untaken(p *Process, list []shard.Untaken) {
+	for _, u := range list {
+		r := p.Region(u.Type)
+		for _, m := range reads(r, u.Shard, u.Left) {
+			e, ask := &m.Envelope, m.Envelope.Flags&wire.FlagAsk != 0
+			p.World.Plane.Untaken++
+			if u.Unsure {
+				mayBeLost(p.World, e.Payload)
+				continue
+			}
+			p.World.Book.handed(e.Payload, p)
+			if ask {
+				_ = origin{p, m.Asker}.Reply(e.Corr, route.Abandoned, nil)
+			}
+			shardRuntime{p: p, r: r}.Unhandled(nil, route.Abandoned, ask, e.Payload)
+		}
+	}
 }

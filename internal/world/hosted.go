@@ -4,6 +4,7 @@ package world
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -25,6 +26,7 @@ type hosted struct {
 	planned time.Duration // tick that is planned, negative for none
 	nth     uint64
 	ticking bool // a tick is on its way
+	cut     bool // at the deadline of its move: no handler is called for what waits
 	over    bool // stopped or abandoned
 	silent  bool // abandoned: no entity stopped in order, and no handler is called any more
 }
@@ -56,6 +58,7 @@ func (p *Process) host(o shard.HostOrder) {
 		h = &hosted{r: r, planned: -1}
 		h.shard = entity.NewShard(r.Type, o.Shard, o.Fence, shardRuntime{p, r, h}, p.mailbox)
 		*r.shards.At(o.Shard) = h
+		h.takesUp(o.Left)
 		if k := r.decl.Keep; k != nil {
 			serving := func() context.Context { return h.life.Serving(p.Held) }
 			h.order(func() { h.step(func(now time.Duration) { entity.KeepAlive(h.shard, now, k, serving) }) })
@@ -88,6 +91,9 @@ func (p *Process) host(o shard.HostOrder) {
 				h.step(func(now time.Duration) { h.shard.Stop(now, why) })
 			}
 		})
+		if o.Within > 0 {
+			p.Later(o.Within, func() { p.pass(func() { h.overdue(by) }) })
+		}
 	}
 }
 
@@ -142,7 +148,7 @@ func (h *hosted) follow() {
 		n := h.shard.ID()
 		h.r.shards.Drop(n)
 		p.World.Watcher.Stopped(p, ShardKey{h.r.ID, n}, !h.silent)
-		p.post(shard.StoppedCommand{Type: h.r.ID, Shard: n, Fence: h.shard.Fence()})
+		h.stopped()
 		return
 	}
 	at, ok := h.shard.Next()
@@ -263,7 +269,10 @@ func (r shardRuntime) Ask(headers []byte, d time.Duration, typ, id string, paylo
 			return nil, why.Err()
 		}
 	}
-	return r.p.askInside(headers, d, typ, id, payload)
+	if r.h.cut {
+		return nil, route.NotRun(route.ReplyError(route.ShardStopping, []byte(plane.LetGo)))
+	}
+	return r.p.askInside(&r.h.life, headers, d, typ, id, payload)
 }
 
 // Report implements entity.Runtime.
@@ -298,18 +307,6 @@ func (r shardRuntime) Unhandled(_ *entity.Entity, why route.Reason, ask bool, pa
 	}
 }
 
-// Shards implements entity.Runtime.
-func (r shardRuntime) Shards() int {
-	n := 0
-	for _, at := range r.r.shards.All {
-		h := *at
-		if h != nil {
-			n++
-		}
-	}
-	return max(n, 1)
-}
-
 // Calling and Returned implement entity.Runtime. A handler that does not return stops the one thread there is; slow
 // calls are reported when they have returned.
 func (shardRuntime) Calling(*entity.Entity) {}
@@ -317,50 +314,81 @@ func (shardRuntime) Calling(*entity.Entity) {}
 // Returned implements entity.Runtime.
 func (shardRuntime) Returned(*entity.Entity) {}
 
-// Suspended implements entity.Runtime.
-func (r shardRuntime) Suspended() bool { return r.p.Held() }
+// overdue is the deadline of a shard's move: its handlers wait for no answer any more, and what nobody has begun is
+// handed over.
+func (h *hosted) overdue(by time.Duration) {
+	p := h.r.Process
+	if h.over || h.silent || h.cut {
+		return
+	}
+	h.cut = true
+	h.life.Stop(by)
+	for _, a := range p.asks.all {
+		if a.state.Waits() && a.by == &h.life {
+			p.answered(a.Corr(), route.ShardStopping, []byte(plane.LetGo))
+		}
+	}
+	h.step(func(now time.Duration) { entity.Cut(h.shard, now) })
+}
 
-// Now implements entity.Runtime.
-func (r shardRuntime) Now() time.Duration { return r.p.clock() }
+// stopped tells the node in its next step that the shard has stopped, with what was not worked off.
+func (h *hosted) stopped() {
+	r := h.r
+	r.stopped = append(r.stopped, h)
+	r.Process.Later(0, func() {
+		r.stopped = slices.DeleteFunc(r.stopped, func(o *hosted) bool { return o == h })
+		cmd := shard.StoppedCommand{Type: r.ID, Shard: h.shard.ID(), Fence: h.shard.Fence()}
+		if left := h.handsOver(); len(left) > 0 {
+			r.Process.Do(shard.HandOverCommand{StoppedCommand: cmd, Left: left})
+			return
+		}
+		r.Process.Do(cmd)
+	})
+}
 
-// Slewed implements entity.Runtime.
-func (r shardRuntime) Slewed() time.Duration { return r.p.slewed.to(r.p.clock()) }
+// handsOver returns what was not worked off, as the next owner reads it.
+func (h *hosted) handsOver() (left []byte) {
+	f := h.shard.Fence()
+	for _, m := range entity.TakeLeft(h.shard) {
+		e := wire.Envelope{Type: uint32(h.r.ID), Shard: uint32(h.shard.ID()), Term: f.Term(), Epoch: f.Epoch(), ID: m.ID,
+			Payload: m.Payload, Headers: m.Headers}
+		asker := peer.ID{}
+		if m.From != nil {
+			asker, e.Corr = m.From.(origin).to, m.Corr
+		}
+		plane.FlagUnhandled(&e, m.From != nil, m.Limit)
+		left = plane.AppendUnhandled(left, asker, &e, h.r.Process.clock())
+		h.r.Process.World.Plane.HandedOver++
+	}
+	return left
+}
+
+// takesUp has the shard begin with what its last owner did not work off.
+func (h *hosted) takesUp(left []byte) {
+	p := h.r.Process
+	var all []entity.Message
+	for _, u := range reads(h.r, h.shard.ID(), left) {
+		e := &u.Envelope
+		m := entity.Message{ID: e.ID, Payload: e.Payload, Corr: e.Corr}
+		if e.Flags&wire.FlagAsk != 0 {
+			m.From = origin{p, u.Asker}
+		}
+		if e.Flags&wire.FlagLimit != 0 {
+			m.Limit = plane.LimitAt(e.Limit, p.clock())
+		}
+		if e.Flags&wire.FlagHeaders != 0 {
+			m.Headers = e.Headers
+		}
+		p.World.Book.handed(e.Payload, p)
+		all = append(all, m)
+	}
+	if len(all) > 0 {
+		h.step(func(now time.Duration) { entity.Resume(h.shard, now, all) })
+	}
+}
 
 // Wall implements entity.Runtime.
 func (r shardRuntime) Wall() time.Time {
 	w := r.p.World
 	return time.UnixMilli(WallBase).UTC().Add(w.Now + w.Hosts[r.p.Index].Wall + r.p.skew)
-}
-
-// origin is where an ask came from, as its receiver answers it.
-type origin struct {
-	p  *Process // the receiver
-	to peer.ID
-}
-
-// Reply implements entity.Origin.
-func (o origin) Reply(corr uint64, why route.Reason, payload []byte) error {
-	p := o.p
-	if !p.Alive {
-		return route.ErrStopped
-	}
-	if why == route.Expired {
-		p.World.expired(p, o.to, corr)
-	}
-	if o.to == p.ID {
-		b := append([]byte(nil), payload...)
-		p.Later(0, func() { p.answered(corr, why, b) })
-		return nil
-	}
-	if p.World.Config.Data.OldCredit {
-		why = why.Spoken(1)
-	}
-	l := p.linkOf(o.to, uint32(corr)) // an answer may take any
-	room, err := l.flow.Reserve(wire.ReplySize + len(payload))
-	if err != nil {
-		return err
-	}
-	wire.PutReply(room, uint16(why), corr, payload)
-	l.wake()
-	return nil
 }

@@ -89,6 +89,9 @@ func (l *Ledger) Write(p *Process, typ route.TypeID, id string, size int) (paylo
 // Open reports whether nothing is known yet of what became of a message.
 func (l *Ledger) Open(nth int) bool { return l.entries[nth].fate == fateOpen }
 
+// Sends reports whether the process took a message that it was given, to be sent as an ask.
+func (l *Ledger) Sends(nth int) bool { return l.entries[nth].ask }
+
 // NumberOf returns the number of a numbered message.
 func NumberOf(payload []byte) int { return int(binary.LittleEndian.Uint64(payload[4:])) }
 
@@ -138,6 +141,23 @@ func (w *World) accepted(payload []byte) {
 func (w *World) place(payload []byte, p *Process) {
 	if e, ok := w.Book.find(payload); ok {
 		e.where = p
+	}
+}
+
+// handed notes that a process has what another did not work off. How long it was on the way is nobody's to say: an ask
+// may be handled as much later.
+func (l *Ledger) handed(payload []byte, p *Process) {
+	if e, ok := l.find(payload); ok {
+		e.where, e.hosted, e.over = p, true, 0
+	}
+}
+
+// mayBeLost notes that a process drops a message which it had handed over, or got so, and that the other of the two may
+// have all the same. Its embedder is told of a tell.
+func mayBeLost(w *World, payload []byte) {
+	if e, ok := w.Book.find(payload); ok && e.fate == fateOpen {
+		w.Fate(payload, FateInFlight, route.LostInFlight, "handed over, and nobody knows whether it came")
+		e.unsure, e.told = true, !e.ask
 	}
 }
 

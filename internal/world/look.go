@@ -1,4 +1,4 @@
-// Look: what checkers, storms and tests may ask of a world beyond its fields.
+// Look: what checkers, storms and tests may ask of a world beyond its fields, and what handlers see of the clocks.
 
 package world
 
@@ -125,3 +125,24 @@ func (w *World) FormAs(never, anew bool) { w.forms.never, w.forms.anew = never, 
 
 // Forget loses what the host keeps of its processes' membership, as when its disk is new.
 func (h *Host) Forget() { h.record = membership.Record{} }
+
+// Suspended implements entity.Runtime.
+func (r shardRuntime) Suspended() bool { return r.p.Held() }
+
+// Now implements entity.Runtime.
+func (r shardRuntime) Now() time.Duration { return r.p.clock() }
+
+// Slewed implements entity.Runtime.
+func (r shardRuntime) Slewed() time.Duration { return r.p.slewed.to(r.p.clock()) }
+
+// Shards implements entity.Runtime.
+func (r shardRuntime) Shards() int {
+	n := 0
+	for _, at := range r.r.shards.All {
+		h := *at
+		if h != nil {
+			n++
+		}
+	}
+	return max(n, 1)
+}

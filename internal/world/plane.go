@@ -39,6 +39,9 @@ type Region struct {
 	slots   sparse.Table[*flow.Slot]
 	park    *flow.Parking
 	shards  sparse.Table[*hosted] // nil where the shard does not live here
+	stopped []*hosted             // of which the node is told in a moment
+	heirs   map[route.ShardID]*plane.Heirs
+
 	decl    *EntityType
 	Refused error // why the cluster does not have this type: others have registered it with other settings
 }
@@ -238,6 +241,9 @@ func (p *Process) Routed(c shard.RouteChange) {
 	}
 	home := plane.Home{At: c.Home, Fence: c.Fence}
 	switch c.State {
+	case shard.RouteMoving:
+		home = plane.Home{}
+		r.inherits(c)
 	case shard.RouteLocal:
 		h := r.shards.Peek(c.Shard)
 		home.At, home.Local = p.ID, true

@@ -82,7 +82,6 @@ func (w *World) Start(idx int, seeds []peer.Addr) *Process {
 		mc.Roles = w.Config.Roles[idx]
 	}
 	sharding := w.Config.Shard
-	sharding.MaxHandOver = 1 // as the driver has it: nothing is handed over
 	sharding.Moves = func(peer.ID) bool { return w.version() >= movesSince }
 	p.Node = node.New(node.Config{Self: p.ID, Seed: w.hostRand.Uint64(), Membership: mc, Shard: sharding,
 		ProcessDeathIsProof: w.Config.ProcessDeathIsProof, Resolver: w.Config.Resolver, Courier: w.Config.Courier})
@@ -311,6 +310,7 @@ func (p *Process) perform(e *node.Effects) {
 	}
 	p.heed(e)
 	mark(p, e.Marks)
+	untaken(p, e.Untaken)
 	for i := range e.TypeRefused {
 		p.typeRefused(e.TypeRefused[i])
 	}

@@ -223,3 +223,49 @@ func (p *Process) typeRefused(r shard.TypeRefused) {
 	p.World.trace.note(p.World.Now, p.Index, opNote, fmt.Sprintf("type refused: %v", r.Err))
 	p.World.tell(p, "type refused: %v", r.Err)
 }
+
+// origin is where an ask came from, as its receiver answers it.
+type origin struct {
+	p  *Process // the receiver
+	to peer.ID
+}
+
+// Reply implements entity.Origin.
+func (o origin) Reply(corr uint64, why route.Reason, payload []byte) error {
+	p := o.p
+	if !p.Alive {
+		return route.ErrStopped
+	}
+	if why == route.Expired {
+		p.World.expired(p, o.to, corr)
+	}
+	if o.to == p.ID {
+		b := append([]byte(nil), payload...)
+		p.Later(0, func() { p.answered(corr, why, b) })
+		return nil
+	}
+	if p.World.Config.Data.OldCredit {
+		why = why.Spoken(1)
+	}
+	l := p.linkOf(o.to, uint32(corr)) // an answer may take any
+	room, err := l.flow.Reserve(wire.ReplySize + len(payload))
+	if err != nil {
+		return err
+	}
+	wire.PutReply(room, uint16(why), corr, payload)
+	l.wake()
+	return nil
+}
+
+// reads is what was handed over of a shard.
+func reads(r *Region, n route.ShardID, left []byte) []plane.Unhandled {
+	if len(left) == 0 {
+		return nil
+	}
+	list, err := plane.ReadUnhandled(left, r.ID, n, r.Type.Shards, r.Process.clock())
+	if err != nil {
+		r.Process.World.Watcher.Violate(r.Process, "hand-over", "what was handed over of %s makes no sense: %v",
+			r.Process.World.ShardName(r.ID, n), err)
+	}
+	return list
+}

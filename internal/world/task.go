@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/lifetime"
 )
 
 // killed unwinds a handler whose process is no more.
@@ -35,17 +36,20 @@ func (p *Process) spawn(h *hosted, e *entity.Entity) {
 
 func (t *task) work(h *hosted, e *entity.Entity) {
 	p := t.p
+	last := h.cut // else the run ends at the deadline of its shard's move
 	for ok := e.Begin(p.clock()); ok; {
 		for more := true; more; {
 			if !t.opens() { // whoever waited for an answer may have come back suspended
 				return
 			}
-			more = p.Alive && !h.silent && e.Work()
+			more = p.Alive && !h.silent && (last || !h.cut) && e.Work()
 		}
 		if !p.Alive {
 			return
 		}
-		ok = e.End(p.clock()) && e.Begin(p.clock())
+		ok = e.End(p.clock())
+		last = h.cut
+		ok = ok && e.Begin(p.clock())
 	}
 	t.over = true
 	h.follow()
@@ -115,7 +119,8 @@ func (p *Process) Dawdle(d time.Duration) {
 }
 
 // askInside is an ask by a Blocking handler.
-func (p *Process) askInside(headers []byte, d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+func (p *Process) askInside(by *lifetime.Shard, headers []byte, d time.Duration, typ, id string,
+	payload []byte) ([]byte, error) {
 	t := p.running
 	if t == nil {
 		return nil, fmt.Errorf("%w: not in a handler", entity.ErrWouldBlock)
@@ -123,10 +128,12 @@ func (p *Process) askInside(headers []byte, d time.Duration, typ, id string, pay
 	var reply []byte
 	var failed error
 	done := false
+	p.asks.by = by
 	err := p.AskWith(headers, d, typ, id, payload, func(b []byte, err error) {
 		reply, failed, done = b, err, true
 		t.resume()
 	})
+	p.asks.by = nil
 	if err != nil {
 		return nil, err
 	}
