@@ -183,6 +183,32 @@ func TestAnswers(t *testing.T) {
 	for _, bad := range []string{"timeout=1h", "timeout=-1s", "timeout=x", "shards=7"} {
 		d.answers(t, s, "GET", "/v1/types/orders?"+bad, "/v1/types/{name}", "", 400)
 	}
+	bearer := "Bearer " + token
+	d.answers(t, s, "POST", "/v1/rebalancing/pause", "/v1/rebalancing/pause", bearer, 200)
+	d.answers(t, s, "POST", "/v1/rebalancing/resume", "/v1/rebalancing/resume", bearer, 200)
+	shard := fmt.Sprint(n.Regions()[0].Shard("x"))
+	home := rep["nodes"].([]any)
+	to := a.Addr().String()
+	for _, o := range home {
+		if o.(map[string]any)["shards"].(float64) == 0 {
+			to = o.(map[string]any)["node"].(string)
+		}
+	}
+	to = strings.ReplaceAll(to, "#", "%23")
+	path := "/v1/types/orders/move"
+	for bad, status := range map[string]int{"": 400, "?shard=8&to=" + to: 400, "?shard=-1&to=" + to: 400,
+		"?shard=" + shard + "&to=10.0.0.1:1": 404} {
+		d.answers(t, s, "POST", path+bad, "/v1/types/{name}/move", bearer, status)
+	}
+	d.answers(t, s, "POST", "/v1/types/none/move", "/v1/types/{name}/move", bearer, 404)
+	d.answers(t, s, "POST", path+"?shard="+shard+"&to="+to, "/v1/types/{name}/move", bearer, 202)
+	require.Eventually(t, func() bool {
+		status, _, _ := call(t, s, "POST", path+"?shard="+shard+"&to="+to, bearer)
+		return status == 409 // it moves, or is there
+	}, time.Minute, time.Millisecond)
+	d.answers(t, s, "POST", "/v1/drain", "/v1/drain", bearer, 202)
+	require.Eventually(t, func() bool { return n.Stats().Types[0].Hosted == 0 }, time.Minute, time.Millisecond)
+	d.answers(t, s, "POST", "/v1/undrain", "/v1/undrain", bearer, 200)
 	d.answers(t, s, "POST", "/v1/members/10.0.0.1:1/down", "/v1/members/{addr}/down", "Bearer "+token, 404)
 	d.answers(t, s, "POST", "/v1/leave", "/v1/leave", "Bearer "+token, 202)
 	<-n.Done()

@@ -39,6 +39,11 @@ var routes = []route{
 	{"GET", "/v1/shard-events", false, (*api).shardEvents},
 	{"GET", "/openapi.json", false, (*api).describe},
 	{"POST", "/v1/leave", true, (*api).leave},
+	{"POST", "/v1/drain", true, (*api).drain},
+	{"POST", "/v1/undrain", true, (*api).undrain},
+	{"POST", "/v1/rebalancing/pause", true, (*api).pause},
+	{"POST", "/v1/rebalancing/resume", true, (*api).resume},
+	{"POST", "/v1/types/{name}/move", true, (*api).move},
 	{"POST", "/v1/members/{addr}/down", true, (*api).down},
 	{"POST", "/v1/prepare-full-shutdown", true, (*api).prepare},
 }

@@ -1,5 +1,4 @@
-// node status, members, shards, explain, events, leave, down: what an operator asks a running node, over its admin
-// interface (node run --admin).
+// What an operator asks a running node, and has it do, over its admin interface (node run --admin).
 
 package main
 
@@ -7,8 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,10 +14,12 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
+
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // adminFlags say which node is asked.
@@ -60,14 +59,9 @@ func (f *adminFlags) request(ctx context.Context, method, path string) (*http.Re
 		}
 		q.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
-	client := &http.Client{}
-	if f.CA != "" {
-		pem, err := os.ReadFile(f.CA)
-		pool := x509.NewCertPool()
-		if err != nil || !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--ca %s: no certificate in it: %w", f.CA, err)
-		}
-		client.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+	client, err := clientFor(f.CA)
+	if err != nil {
+		return nil, fmt.Errorf("--ca: %w", err)
 	}
 	a, err := client.Do(q)
 	if err != nil {
@@ -90,11 +84,7 @@ func (f *adminFlags) ask(e *env, method, path string, v any, want ...int) error 
 	if err != nil {
 		return fmt.Errorf("the answer broke off: %w", err)
 	}
-	good := a.StatusCode/100 == 2
-	for _, status := range want {
-		good = good || a.StatusCode == status
-	}
-	if !good {
+	if a.StatusCode/100 != 2 && !slices.Contains(want, a.StatusCode) {
 		var p struct{ Error string }
 		if json.Unmarshal(body, &p) != nil || p.Error == "" {
 			p.Error = a.Status
@@ -111,13 +101,14 @@ func (f *adminFlags) ask(e *env, method, path string, v any, want ...int) error 
 	return nil
 }
 
-// table prints rows in columns.
-func table(e *env, rows ...[]string) {
-	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(t, strings.Join(row, "\t"))
+// order sends a request that changes something, and prints what became of it.
+func (f *adminFlags) order(e *env, path string) error {
+	var d struct{ Message string }
+	if err := f.ask(e, "POST", path, &d); err != nil || f.JSON {
+		return err
 	}
-	_ = t.Flush()
+	_, err := fmt.Fprintln(e.stdout, d.Message)
+	return err
 }
 
 type statusCmd struct{ adminFlags }
@@ -179,6 +170,14 @@ func (c *membersCmd) Run(e *env) error {
 	return nil
 }
 
+type typesAnswer struct {
+	Types []struct {
+		Name, Role, Mode string
+		Shards, Hosted   int
+		Entities         uint64
+	}
+}
+
 type shardsCmd struct {
 	adminFlags
 	Type string `arg:"" optional:"" help:"A type: where its shards live, on all members. None: the types of the node."`
@@ -187,13 +186,7 @@ type shardsCmd struct {
 // Run prints the types, or the shards of one.
 func (c *shardsCmd) Run(e *env) error {
 	if c.Type == "" {
-		var a struct {
-			Types []struct {
-				Name, Role, Mode string
-				Shards, Hosted   int
-				Entities         uint64
-			}
-		}
+		var a typesAnswer
 		if err := c.ask(e, "GET", "/v1/types", &a); err != nil || c.JSON {
 			return err
 		}
@@ -251,18 +244,18 @@ func (c *explainCmd) Run(e *env) error {
 		Converged bool
 		For       string
 		Blockers  []struct{ Why string }
-	}
-	if err := c.ask(e, "GET", "/v1/convergence", &v); err != nil {
-		return err
-	}
-	var d struct {
 		Decisions []struct {
 			At   time.Time
 			Text string
 		}
 	}
-	if err := c.ask(e, "GET", "/v1/decisions", &d); err != nil || c.JSON {
-		return err
+	for _, path := range []string{"/v1/convergence", "/v1/decisions"} {
+		if err := c.ask(e, "GET", path, &v); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return nil
 	}
 	fmt.Fprintf(e.stdout, "this node is %s%s\n", h.State, strings.TrimSuffix(": "+h.Reason, ": "))
 	if v.Converged {
@@ -273,7 +266,7 @@ func (c *explainCmd) Run(e *env) error {
 	for _, b := range v.Blockers {
 		fmt.Fprintf(e.stdout, "  %s\n", b.Why)
 	}
-	for _, o := range d.Decisions {
+	for _, o := range v.Decisions {
 		fmt.Fprintf(e.stdout, "%s  %s\n", o.At.Format(time.RFC3339), o.Text)
 	}
 	return nil
@@ -324,6 +317,63 @@ type leaveCmd struct{ adminFlags }
 // Run has the node leave.
 func (c *leaveCmd) Run(e *env) error { return c.order(e, "/v1/leave") }
 
+type drainCmd struct {
+	adminFlags
+	Undo bool `help:"Let the node be given shards again."`
+	Wait bool `help:"Wait until nothing lives there any more, for --timeout at most."`
+}
+
+// Run has everything move away from the node, which stays a member.
+func (c *drainCmd) Run(e *env) error {
+	if c.Undo {
+		return c.order(e, "/v1/undrain")
+	}
+	if err := c.order(e, "/v1/drain"); err != nil || !c.Wait {
+		return err
+	}
+	deadline := time.Now().Add(c.Timeout)
+	quiet := c.adminFlags
+	quiet.JSON = false
+	for {
+		var a typesAnswer
+		if err := quiet.ask(e, "GET", "/v1/types", &a); err != nil {
+			return err
+		}
+		left := 0
+		for _, t := range a.Types {
+			left += t.Hosted
+		}
+		switch {
+		case left == 0:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("%d shards live there still; the drain goes on", left)
+		}
+		cli.Pause(context.Background(), 100*time.Millisecond)
+	}
+}
+
+type moveCmd struct {
+	adminFlags
+	Type  string `arg:"" help:"Type of the shard."`
+	Shard uint32 `arg:"" help:"Number of the shard."`
+	To    string `arg:"" help:"Address of the member that is to get it, host:port."`
+}
+
+// Run moves a shard by hand.
+func (c *moveCmd) Run(e *env) error {
+	q := url.Values{"shard": {fmt.Sprint(c.Shard)}, "to": {c.To}}
+	return c.order(e, "/v1/types/"+url.PathEscape(c.Type)+"/move?"+q.Encode())
+}
+
+type balanceCmd struct {
+	adminFlags
+	What string `arg:"" enum:"pause,resume" help:"pause or resume."`
+}
+
+// Run pauses or resumes the balance of the whole cluster.
+func (c *balanceCmd) Run(e *env) error { return c.order(e, "/v1/rebalancing/"+c.What) }
+
 type downCmd struct {
 	adminFlags
 	Addr   string `arg:"" help:"Address of the member, host:port. Its process must be dead."`
@@ -339,19 +389,9 @@ func (c *downCmd) Run(e *env) error {
 		ID, Status string
 		Reachable  bool
 	}
-	if err := c.ask(e, "GET", "/v1/members/"+url.PathEscape(c.Addr), &m); err != nil || c.JSON {
-		return err
+	err := c.ask(e, "GET", "/v1/members/"+url.PathEscape(c.Addr), &m)
+	if err == nil && !c.JSON {
+		fmt.Fprintf(e.stdout, "%s is %s, reachable: %v; it would be downed\n", m.ID, m.Status, m.Reachable)
 	}
-	fmt.Fprintf(e.stdout, "%s is %s, reachable: %v; it would be downed\n", m.ID, m.Status, m.Reachable)
-	return nil
-}
-
-// order sends a request that changes something, and prints what became of it.
-func (f *adminFlags) order(e *env, path string) error {
-	var d struct{ Message string }
-	if err := f.ask(e, "POST", path, &d); err != nil || f.JSON {
-		return err
-	}
-	_, err := fmt.Fprintln(e.stdout, d.Message)
 	return err
 }

@@ -64,6 +64,13 @@ func TestAskARunningNode(t *testing.T) {
 		{"down 10.0.0.1:1 --dry-run", 1, "no member at"},
 		{"down 10.0.0.1:1 TOKEN", 1, "unknown member"},
 		{"down 10.0.0.1:1", 1, "the token is missing"},
+		{"rebalancing pause TOKEN", 0, "nothing moves for balance"},
+		{"rebalancing resume TOKEN", 0, "again"},
+		{"move counter 99 " + self + " TOKEN", 1, "a number below 10"},
+		{"move counter 1 10.0.0.1:1 TOKEN", 1, "no member at"},
+		{"drain", 1, "the token is missing"},
+		{"drain --wait --timeout=1ns TOKEN", 1, "node"},
+		{"drain --undo TOKEN", 0, "may be given shards again"},
 		{"leave", 1, "the token is missing"},
 		{"leave TOKEN", 0, "leaving " + n.ID().String()},
 	} {
