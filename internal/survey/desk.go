@@ -56,7 +56,7 @@ func (d *Desk) Ask(ctx context.Context, typ route.TypeID, ids []peer.ID, send fu
 		for _, q := range d.due(r, Question{Nonce: nonce, Type: typ}, repeat) {
 			send(q.to, AppendQuestion(nil, q.Question))
 		}
-		if d.over(nonce) {
+		if d.over(nonce) || ctx.Err() != nil {
 			return d.leave(nonce, r)
 		}
 		select {
