@@ -698,6 +698,34 @@ func TestRebalanceGivesALateMemberItsShare(t *testing.T) {
 		[]uint64{moves.Begun, moves.Done, moves.Aborted, moves.Held.Count, moves.Started.Count})
 }
 
+// A round that is not over when the balance is due again, because there is no room for its moves, does not keep the node
+// awake: it goes on when there is. Found by storm 771, which did not get on.
+func TestRoundThatOutlastsItsInterval(t *testing.T) {
+	many := Settings{Name: "many", Shards: 200} // a round of them is longer than one move
+	w := startWorld(t, 2)
+	boss := w.nodes[0]
+	boss.m.cfg.RebalanceInterval, boss.m.cfg.MaxMoves = time.Second, 1
+	w.registerAll(many)
+	boss.want(many, all(many)...)
+	w.pass(time.Second)
+	late := w.join()
+	w.publish()
+	w.promote()
+	w.publish()
+	late.do(RegisterCommand{Settings: many})
+	w.slowStop = true
+	for range 3 { // a move takes five intervals
+		w.pass(5 * time.Second) // in which every deadline is cleared: the world looks
+		for _, n := range w.nodes {
+			n.confirm()
+		}
+	}
+	require.NotEmpty(t, late.hosted)
+	w.slowStop = false
+	w.pass(2 * time.Minute)
+	require.Len(t, late.hosted, 66)
+}
+
 // play performs a random event of the data plane.
 func (x *traffic) play(t *rapid.T, s Settings) {
 	w := x.w

@@ -170,13 +170,17 @@ func (c *coordinator) sendHomes(p *client, shards []route.ShardID) {
 func (mv *moves) balance() {
 	c, m, p := mv.c, mv.c.m, &mv.placing
 	wait := m.cfg.RebalanceInterval
-	if wait < 0 || !c.ready || p.at != 0 && m.now < p.at || len(p.plan) > 0 {
+	if wait < 0 || !c.ready || p.at != 0 && m.now < p.at {
 		return
 	}
 	first := p.at == 0
 	// In step with other types, so that a node that coordinates thousands wakes up for all of them a few times.
 	step := max(wait/4, 1)
 	p.at = (m.now + wait + step - 1) / step * step
+	if len(p.plan) > 0 { // the last round is not over
+		mv.proceed()
+		return
+	}
 	if first || mv.allowed() != nil {
 		return
 	}
