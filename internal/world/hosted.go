@@ -339,6 +339,10 @@ func (h *hosted) stopped() {
 		r.stopped = slices.DeleteFunc(r.stopped, func(o *hosted) bool { return o == h })
 		cmd := shard.StoppedCommand{Type: r.ID, Shard: h.shard.ID(), Fence: h.shard.Fence()}
 		if left := h.handsOver(); len(left) > 0 {
+			if r.left == nil {
+				r.left = map[route.ShardID][]byte{}
+			}
+			r.left[cmd.Shard] = left
 			r.Process.Do(shard.HandOverCommand{StoppedCommand: cmd, Left: left})
 			return
 		}

@@ -38,8 +38,9 @@ type Region struct {
 	ID      route.TypeID
 	slots   sparse.Table[*flow.Slot]
 	park    *flow.Parking
-	shards  sparse.Table[*hosted] // nil where the shard does not live here
-	stopped []*hosted             // of which the node is told in a moment
+	shards  sparse.Table[*hosted]    // nil where the shard does not live here
+	stopped []*hosted                // of which the node is told in a moment
+	left    map[route.ShardID][]byte // what shards that have stopped last handed over
 	heirs   map[route.ShardID]*plane.Heirs
 
 	decl    *EntityType

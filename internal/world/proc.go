@@ -320,6 +320,7 @@ func (p *Process) perform(e *node.Effects) {
 	for i := range e.ShardEvents {
 		w.trace.shard(w, p, &e.ShardEvents[i])
 		w.Watcher.Shard(p, &e.ShardEvents[i])
+		handedTo(p, &e.ShardEvents[i])
 	}
 	for i := range e.Full {
 		w.trace.note(w.Now, p.Index, opNote, "no room: "+e.Full[i].Error())

@@ -269,3 +269,15 @@ func reads(r *Region, n route.ShardID, left []byte) []plane.Unhandled {
 	}
 	return list
 }
+
+// handedTo notes where the rest of a shard is, when the next owner has acknowledged all of it: it goes with that one.
+func handedTo(p *Process, e *shard.Event) {
+	r, to := p.Region(e.Type), p.World.ProcessOf(e.To)
+	if e.Kind != shard.MoveHandedOver || r == nil || to == nil {
+		return
+	}
+	for _, m := range reads(r, e.Shard, r.left[e.Shard]) {
+		p.World.Book.handed(m.Envelope.Payload, to)
+	}
+	delete(r.left, e.Shard)
+}
