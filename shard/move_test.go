@@ -698,8 +698,8 @@ func TestRebalanceGivesALateMemberItsShare(t *testing.T) {
 		[]uint64{moves.Begun, moves.Done, moves.Aborted, moves.Held.Count, moves.Started.Count})
 }
 
-// A round that is not over when the balance is due again, because there is no room for its moves, does not keep the node
-// awake: it goes on when there is. Found by storm 771, which did not get on.
+// A round that is not over when the balance is due again, because there is no room for its moves, does not keep the
+// node awake: it goes on when there is. Found by storm 771, which did not get on.
 func TestRoundThatOutlastsItsInterval(t *testing.T) {
 	many := Settings{Name: "many", Shards: 200} // a round of them is longer than one move
 	w := startWorld(t, 2)
