@@ -349,7 +349,9 @@ func (k *keeps) live(ctx context.Context, c *entity.Context) error {
 		s.check.Violate(p, "daemon", "%d begins though it is to end (%v), or its node is suspended (%t)", i, ctx.Err(),
 			p.Held())
 	}
-	if was, on := k.lives[i]; on && was.p.Alive && !s.check.Lost(was.p.ID) {
+	// Without a resolver an operator downs some that live: until they learn of it they go on, and stores refuse them.
+	excused := !s.resolves() && s.check.Lost(p.ID)
+	if was, on := k.lives[i]; on && was.p.Alive && !s.check.Lost(was.p.ID) && !excused {
 		s.check.Violate(p, "daemon", "%d begins under %s, and goes on at n%d under %s", i, world.FenceName(c.Fence),
 			was.p.Index+1, world.FenceName(was.fence))
 	}
