@@ -1,0 +1,213 @@
+// What an owner that moves a shard did not work off: who has it, who is told, and when it is dropped.
+
+package shard
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
+)
+
+// What an owner had handed over when it was lost is taken up, though nobody has confirmed it: the one that the move was
+// for gets the shard at once, on nobody's demand (home-for-transfer).
+func TestRestOfALostOwnerIsTakenUp(t *testing.T) {
+	w := movable(t, 4)
+	w.slowStop = true
+	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[3]
+	s, k := of(owner), key(orders.ID(), of(owner))
+	require.NoError(t, boss.move(s, next))
+	w.flow()
+	owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, boss.m.types[orders.ID()].coord.records.Peek(s).fence},
+		[]byte("left")})
+	require.True(t, w.take(wire.KindTransfer, next))
+	owner.crash()
+	w.set(owner.id, membership.Down)
+	w.publish()
+	w.promote()
+	w.publish()
+	w.pass(DefaultTakeoverTime + time.Second)
+	require.Equal(t, "left", next.rests[k])
+	require.Empty(t, next.untaken)
+	require.Equal(t, 1, count(boss.events, MoveDone))
+}
+
+// An owner that handed over says to whom, until it hears of a later home: its confirmation may have gone to a
+// coordinator that is dead, after the next owner had reported to the next coordinator that it has nothing. Of two such
+// words the one about the later fence counts (reports-name-holder).
+func TestReportsNameTheHolder(t *testing.T) {
+	w := movable(t, 4)
+	w.slowStop = true
+	boss, second, owner, next := w.nodes[0], w.nodes[1], w.nodes[2], w.nodes[3]
+	s, k := of(owner), key(orders.ID(), of(owner))
+	f := owner.hosted[k]
+	require.NoError(t, boss.move(s, next))
+	w.flow()
+	boss.crash()
+	w.set(boss.id, membership.Down)
+	w.publish()
+	w.promote()
+	w.publish()
+	var late []segment
+	for len(w.queue) > 0 {
+		w.queue = slices.DeleteFunc(w.queue, func(p segment) bool {
+			if p.kind == wire.KindReportWanted && p.to == owner.id {
+				late = append(late, p)
+				return true
+			}
+			return false
+		})
+		if len(w.queue) > 0 {
+			w.deliver(0)
+		}
+	}
+	require.NotEmpty(t, late)
+	owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, f}, []byte("left")})
+	w.flow()
+	require.Contains(t, next.m.types[orders.ID()].region.hand.kept, s)
+	require.NotContains(t, owner.hosted, k)
+	second.m.types[orders.ID()].region.hand.gave[s] = gift{held{s, fence(1, 1)}, 1, boss.id}
+	second.m.types[orders.ID()].coord.moves.inherit(second.m.types[orders.ID()].coord.client(second.id), s,
+		heir{id: boss.id, keeps: true, fence: fence(1, 1)})
+	w.hand(late[0])
+	w.pass(DefaultTakeoverTime + time.Second)
+	require.Equal(t, "left", next.rests[k])
+	require.Empty(t, next.untaken)
+	owner.want(orders, s)
+	w.pass(time.Second)
+	require.NotContains(t, owner.m.types[orders.ID()].region.hand.gave, s, "it has heard of a later home")
+}
+
+// A transfer under a fence that is over is ignored, and one that waits here is dropped when a later home is heard of,
+// be it told or about to move (late-transfers, stale-transfers).
+func TestLateAndStaleTransfers(t *testing.T) {
+	w := movable(t, 3)
+	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+	s := of(owner)
+	h := next.m.types[orders.ID()].region.hand
+	home := next.route(orders, s).Fence
+	part := transfer{at(1), held{s, fence(1, home.Epoch()-1)}, 1, 3, 0, []byte("old")}
+	w.hand(segment{boss.id, next.id, wire.KindTransfer, part.append(nil)})
+	require.Empty(t, h.kept)
+	require.Empty(t, w.queue, "nor is it acknowledged")
+	h.put(s, kept{fence(1, home.Epoch()-1), []byte("older")})
+	require.NoError(t, boss.move(s, boss))
+	require.True(t, w.take(wire.KindMoveShards, next))
+	require.Empty(t, h.kept)
+	require.Equal(t, []string{"older"}, next.untaken)
+}
+
+// A reign that begins anew under its term counts the moves on, so homes that it tells are newer than those that the one
+// before told during its moves: who parked goes on (sequences-survive).
+func TestHomesOfANewReignUnderTheSameTerm(t *testing.T) {
+	w := movable(t, 3)
+	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+	s := of(owner)
+	require.NoError(t, boss.move(s, next))
+	require.True(t, w.take(wire.KindMoveShards, next))
+	n := next.m.types[orders.ID()].region.peek(s).moved
+	w.queue = nil
+	typ := boss.m.types[orders.ID()]
+	boss.m.endCoordinator(typ)
+	boss.m.reign(typ, orders, n.Term)
+	boss.do(RegisterCommand{Settings: Settings{Name: "other", Shards: 1}}) // ends the verb
+	next.want(orders, s)
+	w.pass(5 * time.Second)
+	require.Equal(t, RouteRemote, next.route(orders, s).State)
+	require.Positive(t, next.m.types[orders.ID()].region.peek(s).moved.Compare(n))
+	w.agree(orders, s)
+}
+
+// One that has promised nothing to a reign yet hears its moves all the same (proxies-follow).
+func TestMovesAreHeardBeforeAPromise(t *testing.T) {
+	w := movable(t, 3)
+	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+	s := of(owner)
+	late := w.join("proxy")
+	w.publish()
+	w.promote()
+	w.publish()
+	late.do(RegisterCommand{Settings: orders})
+	late.want(orders, s)
+	w.hold(wire.KindReportWanted)
+	w.queue = append(w.queue, segment{late.id, boss.id, wire.KindAskHomes, ask{at(1), []route.ShardID{s}}.append(nil)})
+	for len(w.queue) > 0 {
+		w.deliver(0)
+		w.hold(wire.KindReportWanted)
+	}
+	require.Zero(t, late.m.types[orders.ID()].promise.term)
+	require.Equal(t, RouteRemote, late.route(orders, s).State)
+	require.NoError(t, boss.move(s, next))
+	require.True(t, w.take(wire.KindMoveShards, late))
+	require.Equal(t, RouteMoving, late.route(orders, s).State)
+}
+
+// What a node that loses its shards has not handed over is told of as not taken: nobody may have it. When all of it was
+// sent the next owner may.
+func TestLostWhileHandingOver(t *testing.T) {
+	for _, sent := range []bool{false, true} {
+		w := movable(t, 3)
+		w.slowStop = true
+		boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+		s := of(owner)
+		f := owner.hosted[key(orders.ID(), s)]
+		require.NoError(t, boss.move(s, next))
+		w.flow()
+		left := []byte("left")
+		if !sent {
+			left = bytes.Repeat(left, window*maxPart)
+		}
+		owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, f}, left})
+		w.set(owner.id, membership.Down)
+		var e Effects
+		require.NoError(t, owner.m.Do(w.now, ViewCommand{&membership.View{Self: owner.id, Seq: 1 << 20, ClusterID: 5,
+			Birth: testBirth, Members: w.state()}}))
+		owner.m.Drain(&e)
+		require.Equal(t, []Untaken{{orders.ID(), s, left, sent}}, e.Untaken)
+	}
+}
+
+// What cannot be handed over stays, and the shard with it: it is too large, the next owner was removed before it had
+// all, or the type is refused there.
+func TestWhatIsNotTakenStays(t *testing.T) {
+	for _, c := range []string{"large", "full", "removed"} {
+		t.Run(c, func(t *testing.T) {
+			w := movable(t, 4)
+			w.slowStop = true
+			boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+			s := of(owner)
+			f := owner.hosted[key(orders.ID(), s)]
+			require.NoError(t, boss.move(s, next))
+			w.flow()
+			switch c {
+			case "large":
+				owner.m.cfg.MaxHandOver = 3
+			case "full":
+				next.m.cfg.MaxHandOver = 3
+			case "removed":
+				next.crash()
+			}
+			owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, f}, []byte("left")})
+			w.flow()
+			if c == "removed" {
+				require.NotContains(t, owner.hosted, key(orders.ID(), s))
+				w.set(next.id, membership.Down)
+				w.publish()
+				w.pass(time.Second)
+				require.NotContains(t, owner.hosted, key(orders.ID(), s), "Down is not removed: it may have it")
+				w.promote()
+				w.publish()
+				w.flow()
+			}
+			require.Positive(t, owner.hosted[key(orders.ID(), s)].Compare(f))
+			require.Empty(t, owner.m.types[orders.ID()].region.hand.kept)
+			w.agree(orders, s)
+		})
+	}
+}
