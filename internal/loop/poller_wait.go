@@ -100,11 +100,20 @@ func (l *Loop) closePollerWait() {
 func (l *Loop) hold() {
 	if l.pollerWait.pollSet != nil {
 		l.pollerWait.held.Add(1)
-		_ = l.queue(noTask{}, int(^uint(0)>>1)) // a wake-up, if it sleeps
+		l.passOnce()
 	}
 }
 
-func (l *Loop) release() { l.pollerWait.held.Add(-1) }
+// release lets the loop wait in the poller again. It has gone to sleep where gnet can wake it, perhaps, and would stay
+// there until something comes, so the last to release wakes it.
+func (l *Loop) release() {
+	if l.pollerWait.held.Add(-1) == 0 && l.pollerWait.pollSet != nil {
+		l.passOnce()
+	}
+}
+
+// passOnce wakes the loop, if it sleeps.
+func (l *Loop) passOnce() { _ = l.queue(noTask{}, int(^uint(0)>>1)) }
 
 // noTask is a task that only wakes its loop.
 type noTask struct{}

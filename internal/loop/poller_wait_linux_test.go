@@ -59,7 +59,11 @@ func TestPollerWait(t *testing.T) {
 	require.Len(t, l.pending, 1, "so that a pass that is under way looks again")
 	l.pending[0].Run(l)
 	want(t, parked())
+	l.hold()
 	l.release()
+	require.Len(t, l.pending, 2, "one still holds it")
+	l.release()
+	require.Len(t, l.pending, 3, "one that sleeps where gnet has it sleep comes back from there")
 	l.depth = 1
 	want(t, parked()) // within another pass
 	l.depth = 0

@@ -135,6 +135,11 @@ var executionBugs = []bug{
 		Without: "p.held.Load() == 0",
 	},
 	{
+		Name: "stays-asleep-when-released", Package: "./internal/loop", Run: "TestPollerWait$",
+		In:      "internal/loop.Loop.release",
+		Without: "l.pollerWait.held.Add(-1) == 0",
+	},
+	{
 		Name: "the-end-handles-what-was-held-back", Package: "./internal/driver", Run: "TestClosedWhileSuspended",
 		In:  "internal/exec.Exec.Abandon",
 		Old: "h.lose() // before",
