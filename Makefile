@@ -27,7 +27,7 @@ help: ## list the targets
 run: DEV = $(if $(DURATION),--duration=$(DURATION)) $(ARGS)
 run: build ## run nodes with demo entities and traffic, one joins and one leaves; DURATION=20s ends by itself, without it Ctrl-C does
 	@# On a terminal the node is a job of its own, so that Ctrl-C reaches it alone and make reports its exit code.
-	@if [ -t 0 ]; then set -m; $(BIN)/node dev $(DEV); else exec $(BIN)/node dev $(DEV); fi
+	@if [ -t 0 ]; then set -m; $(BIN)/kith dev $(DEV); else exec $(BIN)/kith dev $(DEV); fi
 
 test: ## vet and run all tests, shuffled; needs no network beyond loopback
 	$(GO) vet ./...
@@ -37,18 +37,18 @@ race: ## run all tests under the race detector, with the costly invariant walks 
 	$(GO) test -race -shuffle=on ./...
 
 storm: build ## simulate SEEDS=500 hostile clusters from seed FIRST=1; a violation prints the seed that replays it
-	@$(BIN)/node storm --seeds=$(SEEDS) --first=$(FIRST) $(ARGS)
+	@$(BIN)/kith storm --seeds=$(SEEDS) --first=$(FIRST) $(ARGS)
 
 accounts: build ## storms of heavy traffic and of every way to end, SEEDS=500 from FIRST=1: where every accepted message went
-	@$(BIN)/node accounts --seeds=$(SEEDS) --first=$(FIRST) $(ARGS)
+	@$(BIN)/kith accounts --seeds=$(SEEDS) --first=$(FIRST) $(ARGS)
 
 scale: build ## measure a simulated membership of N=1000 nodes; ARGS=--parts=join,crash picks what
-	@$(BIN)/node scale --nodes=$(N) $(ARGS)
+	@$(BIN)/kith scale --nodes=$(N) $(ARGS)
 
 timers: build ## set N=1000000 timers, left alone, under real stalls, and simulated: none may be early; ARGS=--over=60s
-	@$(BIN)/node timers --timers=$(or $(filter-out 1000,$(N)),1000000) --no-stalls $(ARGS)
-	@$(BIN)/node timers --timers=$(or $(filter-out 1000,$(N)),1000000) $(ARGS)
-	@$(BIN)/node timers --timers=$(or $(filter-out 1000,$(N)),1000000) --simulated
+	@$(BIN)/kith timers --timers=$(or $(filter-out 1000,$(N)),1000000) --no-stalls $(ARGS)
+	@$(BIN)/kith timers --timers=$(or $(filter-out 1000,$(N)),1000000) $(ARGS)
+	@$(BIN)/kith timers --timers=$(or $(filter-out 1000,$(N)),1000000) --simulated
 
 storm-arm64: ## the same storm on arm64 under user-mode emulation must leave the same traces; SEEDS=500 FIRST=1
 	@GO="$(GO)" .ci/storm-arm64 $(SEEDS) $(FIRST)
@@ -57,28 +57,28 @@ upgrade: ## a cluster half of which is built from the commit OLD, with numbered 
 	@GO="$(GO)" OLD="$(OLD)" DURATION="$(DURATION)" .ci/upgrade
 
 resolver-proof: build ## decide all 2^20 states of the directed links of five nodes under every strategy of the resolver
-	@$(BIN)/node resolver-proof $(ARGS)
+	@$(BIN)/kith resolver-proof $(ARGS)
 
 model: build ## try every order of events in a small cluster whose shards move; ARGS="--break=drop-at-ack" shows a rule
-	@$(BIN)/node model $(ARGS)
+	@$(BIN)/kith model $(ARGS)
 
 forming-proof: ## try the agreement on who forms a cluster exhaustively, with bounds beyond those of make test; STATES=1000000
 	@$(GO) test -count=1 -timeout 60m -run TestFormingProof -v ./membership -forming-states=$(STATES) $(ARGS)
 
 kill-test: build ## kill one of ten real node processes and measure when all others hold it unreachable
-	@$(BIN)/node kill-test $(ARGS)
+	@$(BIN)/kith kill-test $(ARGS)
 
 chaos: build ## real node processes under faults for MINUTES=5, drawn by SEED (none: another each time); ARGS=--net=proxy
-	@$(BIN)/node chaos --minutes=$(MINUTES) $(if $(SEED),--seed=$(SEED)) $(ARGS)
+	@$(BIN)/kith chaos --minutes=$(MINUTES) $(if $(SEED),--seed=$(SEED)) $(ARGS)
 
 failover: build ## kill an owner, the coordinator, both; stop an owner: where each second goes; ARGS="--rounds=1 --cases=owner"
-	@$(BIN)/node failover $(ARGS)
+	@$(BIN)/kith failover $(ARGS)
 
 scale-shards: build ## types of very many shards on real processes: homes, balance, memory; ARGS="--parts=home,proxy"
-	@$(BIN)/node scale-shards $(ARGS)
+	@$(BIN)/kith scale-shards $(ARGS)
 
 rolling: build ## restart NODES=5 real processes in turn, ROUNDS=20 times, under 20,000 tells and asks a second: nothing lost
-	@$(BIN)/node rolling --nodes=$(NODES) --rounds=$(ROUNDS) $(ARGS)
+	@$(BIN)/kith rolling --nodes=$(NODES) --rounds=$(ROUNDS) $(ARGS)
 
 planted: ## plant the listed bugs one by one and demand that a test or the storm catches each
 	@$(GO) run ./internal/planted $(ARGS)
@@ -118,9 +118,9 @@ check: ## formatting, vet and the code rules, in seconds
 	$(GO) vet ./...
 	$(GO) test -count=1 ./internal/rules
 
-build: ## build bin/node and bin/loadgen
+build: ## build bin/kith and bin/loadgen
 	@mkdir -p $(BIN)
-	@$(GO) build -o $(BIN)/ ./cmd/...
+	@$(GO) build -o $(BIN)/ ./cmd/kith ./cmd/loadgen
 
 clean: ## remove what the targets made
 	rm -rf $(BIN) out

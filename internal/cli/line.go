@@ -59,7 +59,7 @@ type Progress struct {
 
 // NewProgress returns a Progress that writes to f when f is a terminal or always is set.
 func NewProgress(f *os.File, always bool) *Progress {
-	if always || isTerminal(f) {
+	if always || IsTerminal(f) {
 		return &Progress{w: Clean(f)}
 	}
 	return &Progress{}
@@ -78,8 +78,9 @@ func (p *Progress) Printf(format string, args ...any) {
 	fmt.Fprintf(p.w, format+"\n", args...)
 }
 
-// isTerminal takes every character device for a terminal; the one that is none, the null device, takes lines unseen.
-func isTerminal(f *os.File) bool {
+// IsTerminal reports whether f is a terminal. It takes every character device for one; the one that is none, the null
+// device, takes lines unseen.
+func IsTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -33,7 +33,7 @@ var (
 	harmless = bug{Name: "harmless", File: "lib/lib.go", Old: "return a + b", New: "return b + a", Seeds: 3}
 	unseen   = bug{Name: "unseen", File: "lib/lib.go", Old: "Add(a, a)", New: "Add(a, 1)", Package: "./lib",
 		Run: "TestAdd"}
-	crash = bug{Name: "crash", File: "cmd/node/main.go", Old: "var failures", New: "os.Exit(9); var failures",
+	crash = bug{Name: "crash", File: "cmd/kith/main.go", Old: "var failures", New: "os.Exit(9); var failures",
 		Seeds: 3}
 )
 

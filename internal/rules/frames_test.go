@@ -26,8 +26,8 @@ var byOffset = map[string]string{
 	"internal/world/ledger.go":  "payloads of the simulator's own messages",
 }
 
-var unboundPackages = strings.Fields(`wire bench cmd/node cmd/loadgen internal/chaos internal/rolling internal/hostile
-	internal/cli internal/shardscale`)
+var unboundPackages = strings.Fields(`wire bench internal/command cmd/loadgen internal/chaos internal/rolling
+	internal/hostile internal/cli internal/shardscale`)
 
 // offsets judges one file: it does not import encoding/binary, and takes no kind from a byte.
 func offsets(s *source) []finding {

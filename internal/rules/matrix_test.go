@@ -70,7 +70,10 @@ var matrix = map[string]string{
 	"bootstrap": "root discovery formation",
 	"bench":     "root transport trust hello loop flow ringbuf wire",
 
-	"cmd/node": "root latency metrics admin bootstrap storm scale proof model internal/cli internal/ledger " +
+	// the node binary: two programs of one package, by the name that it has and by the one that it had
+	"cmd/kith": "internal/command",
+	"cmd/node": "internal/command",
+	"internal/command": "root latency metrics admin bootstrap storm scale proof model internal/cli internal/ledger " +
 		"internal/chaos internal/rolling internal/shardscale internal/pki",
 	"internal/shardscale": "root internal/cli",
 	"internal/rolling":    "root internal/cli internal/ledger internal/port internal/pki", // rolling restarts
@@ -104,7 +107,8 @@ var layers = []string{
 	"driver sim/setup world check storm sim scale proof model",
 	root,
 	"admin bootstrap examples latency metrics internal/hostile bench",
-	"internal/cli internal/ledger internal/chaos internal/rolling internal/shardscale cmd/node cmd/loadgen",
+	"internal/cli internal/ledger internal/chaos internal/rolling internal/shardscale internal/command " +
+		"cmd/kith cmd/node cmd/loadgen",
 }
 
 // inside lists the packages that no embedder imports: they lie under internal/ and go by their short names here.

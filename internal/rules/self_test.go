@@ -20,7 +20,7 @@ func judged(t *testing.T, rule func(*source) []finding, name, text string) []fin
 // TestRoomOf holds how folders become packages.
 func TestRoomOf(t *testing.T) {
 	for dir, pkgName := range map[string]string{
-		".": root, "wire": "wire", "cmd/node": "cmd/node", "cmd/node/internal/ui": "cmd/node",
+		".": root, "wire": "wire", "cmd/kith": "cmd/kith", "cmd/kith/internal/ui": "cmd/kith",
 		"examples/embed": "examples", "bench/tcp": "bench", "wireless": "wireless", "cmd": "cmd",
 	} {
 		require.Equal(t, pkgName, packageOf(dir), dir)
@@ -39,8 +39,9 @@ func TestImportsRule(t *testing.T) {
 		{"wire/x.go", module + "/peer", true},
 		{"wire/x_test.go", module + "/peer", false},
 		{"entity/x.go", module + "/wire", true},
-		{"cmd/node/x.go", module, false},
-		{"cmd/node/x.go", module + "/driver", true},
+		{"internal/command/x.go", module, false},
+		{"internal/command/x.go", module + "/driver", true},
+		{"cmd/kith/x.go", module, true},
 		{"shard/x.go", module, true},
 		{"bench/tcp/x.go", module + "/bench", false},
 		{"attic/x.go", "fmt", true},

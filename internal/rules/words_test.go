@@ -27,7 +27,7 @@ var (
 )
 
 // sleepers are the packages whose tests wait for a real world.
-var sleepers = strings.Fields("transport driver cmd/node cmd/loadgen internal/cli")
+var sleepers = strings.Fields("transport driver internal/command cmd/loadgen internal/cli")
 
 // purpose demands a comment before the package clause that says what the file is for.
 func purpose(s *source) []finding {

@@ -1,0 +1,10 @@
+// Command kith is the node binary: it runs a node of a kith cluster, and asks or tells a running one.
+package main
+
+import (
+	"os"
+
+	"github.com/kith-io/kith/internal/command"
+)
+
+func main() { os.Exit(command.Main(command.Name)) }

@@ -1,0 +1,60 @@
+// kith accounts: storms of heavy traffic in which every accepted message has to be accounted for.
+
+package command
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/storm"
+)
+
+// accountsCmd is the flags of kith accounts.
+type accountsCmd struct {
+	stormCmd
+}
+
+// accountsLine is the last line.
+type accountsLine struct {
+	Seeds int    `json:"seeds"`
+	First uint64 `json:"first"`
+	storm.Account
+	Violations   int             `json:"violations"`
+	Faults       int             `json:"faults"`
+	ClusterHours float64         `json:"cluster_hours"` // virtual time of the first run of each seed
+	TraceHash    string          `json:"trace_hash"`    // over the traces of all seeds, in seed order
+	WallSeconds  float64         `json:"wall_seconds"`
+	Failures     []storm.Failure `json:"failures,omitempty"`
+}
+
+// Run runs the storms; a difference or any other violation makes it fail.
+func (c *accountsCmd) Run(e *env) error {
+	r := c.storms(e, true)
+	if !c.JSON {
+		t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintf(t, "seeds\t%d to %d, each twice, %.1f cluster-hours\n", r.First, r.First+uint64(r.Seeds)-1,
+			r.ClusterHours)
+		fmt.Fprintf(t, "accepted\t%d\n", r.Accepted)
+		fmt.Fprintf(t, "handled\t%d\n", r.Handled)
+		fmt.Fprintf(t, "reported\t%d\n", r.Reported)
+		for _, cause := range slices.Sorted(maps.Keys(r.Lost)) {
+			fmt.Fprintf(t, "lost: %s\t%d\n", cause, r.Lost[cause])
+		}
+		for _, cause := range slices.Sorted(maps.Keys(r.Lacking)) {
+			fmt.Fprintf(t, "difference: %s\t%d\n", cause, r.Lacking[cause])
+		}
+		_ = t.Flush()
+		tellFailures(e, r.Failures)
+	}
+	if err := cli.Line(e.stdout, "accounts", accountsLine{r.Seeds, r.First, r.Account, r.Violations, r.Faults,
+		r.ClusterHours, r.TraceHash, r.WallSeconds, r.Failures}); err != nil {
+		return err
+	}
+	if r.Violations > 0 {
+		return fmt.Errorf("%w: %d violations in %d seeds", errViolations, r.Violations, r.Seeds)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+// kith chaos: real node processes under faults that a seed draws.
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/kith-io/kith/internal/chaos"
+	"github.com/kith-io/kith/internal/cli"
+)
+
+// chaosCmd is the flags of kith chaos.
+type chaosCmd struct {
+	Minutes  float64  `default:"5" help:"No round of faults begins later; the last one is waited for. Up to 1440."`
+	Seed     uint64   `default:"0" help:"Draws the faults; 0: another one each time, which the last line tells."`
+	Rounds   int      `default:"0" help:"At most so many rounds; 0: as many as there is time for."`
+	Nodes    int      `default:"5" help:"Node processes, 3 to 16."`
+	Net      string   `enum:"auto,netns,proxy" default:"auto" help:"${net_help}"`
+	Only     []string `help:"${only_help}"`
+	Out      string   `default:"out" help:"Folder for chaos-<seed>: the timeline and, after a failure, all logs."`
+	Tells    float64  `default:"60" help:"Tells a second of each process."`
+	Asks     float64  `default:"60" help:"Asks a second of each process."`
+	Entities int      `default:"10" help:"Entities of each mode, 1 to 1000."`
+	Plan     int      `default:"0" help:"Print so many rounds of the seed, at most 10000, and run nothing."`
+	Progress bool     `help:"Show progress although stderr is not a terminal."`
+}
+
+// Validate is called by the parser.
+func (c *chaosCmd) Validate() error {
+	var errs []error
+	check := func(ok bool, what string) {
+		if !ok {
+			errs = append(errs, errors.New(what))
+		}
+	}
+	check(c.Minutes > 0 && c.Minutes <= 1440, "--minutes must be more than 0 and at most 1440")
+	check(c.Rounds >= 0, "--rounds is negative")
+	check(c.Nodes >= 3 && c.Nodes <= 16, "--nodes must be 3 to 16")
+	check(c.Tells >= 0 && c.Tells <= 10_000, "--tells must be 0 to 10000")
+	check(c.Asks > 0 && c.Asks <= 10_000, "--asks must be more than 0 and at most 10000")
+	check(c.Plan >= 0 && c.Plan <= 10_000, "--plan must be 0 to 10000")
+	check(c.Entities >= 1 && c.Entities <= 1000, "--entities must be 1 to 1000")
+	if _, err := chaos.ParseKinds(c.Only); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// chaosShards is the number of shards of each type.
+const chaosShards = 20
+
+// Run runs it and prints the last line.
+func (c *chaosCmd) Run(e *env) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if c.Seed == 0 {
+		c.Seed = uint64(time.Now().UnixNano())%1_000_000 + 1
+	}
+	kinds, err := chaos.ParseKinds(c.Only)
+	if err != nil {
+		return err
+	}
+	if c.Plan > 0 {
+		for rounds := chaos.NewRounds(c.Seed, c.Nodes, kinds...); c.Plan > 0; c.Plan-- {
+			r := rounds.Next()
+			fmt.Fprintf(e.stdout, "round %d: %s\n", r.Number, r)
+		}
+		return nil
+	}
+	r, err := chaos.Run(ctx, chaos.Config{Nodes: c.Nodes, Seed: c.Seed, Rounds: c.Rounds, Net: c.Net, Kinds: kinds,
+		For: time.Duration(c.Minutes * float64(time.Minute)), Dir: filepath.Join(c.Out, fmt.Sprintf("chaos-%d", c.Seed)),
+		Load:     chaos.Load{Entities: c.Entities, Shards: chaosShards, Tells: c.Tells, Asks: c.Asks},
+		Child:    cli.Options{Args: append(e.selfArgs, "chaos-child"), Env: e.selfEnv},
+		Progress: cli.NewProgress(e.stderr, c.Progress)})
+	if r == nil {
+		return err
+	}
+	r.Table(e.stdout)
+	return errors.Join(err, cli.Line(e.stdout, "chaos", r))
+}
+
+// chaosChildCmd is a node process of chaos: everything comes by calls.
+type chaosChildCmd struct{}
+
+// Run answers calls until the parent has gone, or the node's membership ends.
+func (*chaosChildCmd) Run(e *env) error { return chaos.Child(e.stdin, e.stdout, e.stderr) }

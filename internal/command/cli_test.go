@@ -1,0 +1,293 @@
+// Tests of the command line: flags, faults, exit codes, and the last line's names.
+
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/check"
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/storm"
+)
+
+// TestMain lets the test binary be the node program, as its own children need.
+func TestMain(m *testing.M) {
+	if os.Getenv("KITH_NODE") != "" {
+		os.Exit(Main(Name))
+	}
+	os.Exit(m.Run())
+}
+
+// program runs the command in this process and returns exit code and output; children are this test binary.
+func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	f, err := os.Create(t.TempDir() + "/stderr")
+	require.NoError(t, err)
+	defer f.Close()
+	var out bytes.Buffer
+	e := &env{program: Name, stdin: strings.NewReader(""), stdout: &out, stderr: f, selfEnv: []string{"KITH_NODE=1"}}
+	code = execute(args, e)
+	text, err := os.ReadFile(f.Name())
+	require.NoError(t, err)
+	return code, out.String(), string(text)
+}
+
+func TestHelpDocumentsExitCodes(t *testing.T) {
+	code, out, _ := program(t, "--help")
+	require.Equal(t, exitOK, code)
+	for _, want := range []string{"Exit codes:", "run", "dev", "storm", "scale"} {
+		require.Contains(t, out, want)
+	}
+	require.NotContains(t, out, "answer calls", "the child is no business of a user's")
+	code, out, _ = program(t, "dev", "--help")
+	require.Equal(t, exitOK, code)
+	for _, flag := range []string{"--nodes", "--duration", "--entities", "--shards", "--senders", "--rate", "--progress"} {
+		require.Contains(t, out, flag)
+	}
+}
+
+// By its old name the program does the same, and says what it is called.
+func TestOldName(t *testing.T) {
+	for name, says := range map[string]bool{Name: false, OldName: true} {
+		var out bytes.Buffer
+		require.Equal(t, exitOK, execute([]string{"--help"}, &env{program: name, stdout: &out, stderr: os.Stderr}))
+		require.Contains(t, out.String(), "Usage: "+name+" <command>")
+		require.Equal(t, says, strings.Contains(out.String(), "go install github.com/kith-io/kith/cmd/kith"), name)
+	}
+}
+
+// The plan of a seed can be read without running anything.
+func TestChaosPlan(t *testing.T) {
+	code, out, errs := program(t, "chaos", "--plan=2", "--seed=7", "--only=leave")
+	require.Equal(t, exitOK, code, errs)
+	require.Regexp(t, `^round 1: leave \w+\nround 2: leave \w+\n$`, out)
+}
+
+func TestWrongCommandLines(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"", "expected one of"},
+		{"fly", "unexpected argument"},
+		{"dev --nodes=0", "--nodes must be 1 to 64"},
+		{"dev --nodes=65", "--nodes must be 1 to 64"},
+		{"dev --duration=-1s", "--duration is negative"},
+		{"dev --duration=soon", "--duration"},
+		{"dev --entities=0", "--entities must be"},
+		{"dev --shards=0", "--shards must be"},
+		{"dev --shards=1048577", "--shards must be"},
+		{"dev --senders=-1", "--senders must be"},
+		{"dev --rate=-1", "--rate is negative"},
+		{"dev --wings=2", "unknown flag"},
+		{"storm --seeds=0", "--seeds must be"},
+		{"storm --workers=-1", "--workers is negative"},
+		{"storm --first=18446744073709551615", "--first is too large"},
+		{"storm --without=naps,tea", "--without: \"tea\" is none of"},
+		{"scale --nodes=1", "--nodes must be 2 to 10000"},
+		{"scale --nodes=10001", "--nodes must be 2 to 10000"},
+		{"scale --parts=join,tea", "no part \"tea\""},
+		{"scale --crashes=-1", "--crashes must be"},
+		{"kill-test --nodes=1", "--nodes must be 2 to 64"},
+		{"kill-test --rounds=0", "--rounds must be 1 to 1000"},
+		{"chaos --minutes=0", "--minutes must be"},
+		{"chaos --nodes=2", "--nodes must be 3 to 16"},
+		{"chaos --rounds=-1", "--rounds is negative"},
+		{"chaos --net=carrier-pigeon", "--net"},
+		{"chaos --only=kill,rain", "no fault \"rain\""},
+		{"chaos --asks=0", "--asks must be"},
+		{"chaos --tells=-1", "--tells must be"},
+		{"chaos --entities=0", "--entities must be"},
+		{"chaos --plan=-1", "--plan must be"},
+		{"failover --nodes=2", "--nodes must be 3 to 16"},
+		{"failover --rounds=0", "--rounds must be 1 to 100"},
+		{"failover --entities=0", "--entities must be"},
+		{"failover --cases=owner,rain", "no case \"rain\""},
+		{"scale-shards --parts=rain", "no part \"rain\""},
+		{"scale-shards --shards=3", "--shards must be 4 to 1048576"},
+		{"scale-shards --shards=2000000", "--shards must be 4 to 1048576"},
+		{"scale-shards --home-shards=0", "--home-shards must be"},
+		{"scale-shards --proxy-shards=0", "--proxy-shards must be"},
+		{"scale-shards --entities=0", "--entities must be"},
+		{"scale-shards --rate=-1", "--rate must not be negative"},
+		{"scale-shards --max-moves=-1", "--max-moves must be"},
+		{"scale-shards --home-limit=0s", "--home-limit must be positive"},
+		{"scale-shards --steady=1ms", "--steady must be"},
+		{"scale-shards --limit=0s", "--limit must be positive"},
+		{"scale-shards --interval=1ms", "--interval must be"},
+		{"rolling --nodes=1", "--nodes must be 2 to 16"},
+		{"rolling --rounds=0", "--rounds must be 1 to 1000"},
+		{"rolling --together=0", "--together must be"},
+		{"rolling --nodes=3 --together=3", "--together must be"},
+		{"rolling --entities=0", "--entities must be"},
+		{"rolling --shards=0", "--shards must be"},
+		{"rolling --senders=0", "--senders must be"},
+		{"rolling --rate=0", "--rate must be"},
+		{"rolling --asks=20001", "--asks must be"},
+		{"rolling --pause=-1s", "--pause must be"},
+		{"rolling --bound=0s", "--bound must be"},
+		{"rolling --mode=lazy", "--mode"},
+		{"rolling --work=1ms", "--work and --nested need --mode=blocking"},
+		{"rolling --nested=2", "--work and --nested need --mode=blocking"},
+		{"rolling --mode=blocking --work=-1s", "--work must be"},
+		{"rolling --large=-1", "--large is negative"},
+		{"rolling --mode=blocking --nested=-1", "--nested is negative"},
+		{"rolling --nodes=1 --rounds=0", "--rounds must be"},
+		{"scale --hours=0", "--hours must be"},
+		{"scale --rounds=-1", "--rounds must be"},
+		{"run --log-format=xml", "--log-format"},
+		{"run --log-level=loud", "--log-level"},
+		{"run --join-timeout=-1s", "--join-timeout is negative"},
+		{"run --leave-timeout=0s", "--leave-timeout must be"},
+		{"run --rebalance-interval=1us", "RebalanceInterval is 1µs, must be at least 10ms, or negative for never"},
+		{"run --max-moves=-1", "MaxMoves is -1, must be 1 to 16384"},
+		{"run --demo --demo-shards=0", "--demo-shards must be"},
+		{"run --demo --demo-shards=2000000", "--demo-shards must be"},
+		{"run --demo-shards=0", "--demo-shards must be"},
+		{"run --seeds=here", "Run \"kith run --help\""},
+		{"cert issue", "Run \"kith cert issue --help\""},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			code, out, errs := program(t, strings.Fields(c.args)...)
+			require.Equal(t, exitUsage, code)
+			require.Contains(t, errs, c.want)
+			require.Empty(t, out, "stdout is for results")
+		})
+	}
+}
+
+// All faults come at once.
+func TestFaultsAreJoined(t *testing.T) {
+	_, _, errs := program(t, "dev", "--nodes=0", "--senders=-1", "--rate=-2")
+	for _, want := range []string{"--nodes", "--senders", "--rate"} {
+		require.Contains(t, errs, want)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	require.NoError(t, (&devCmd{Nodes: 3, Entities: 1000, Shards: 100, Senders: 4}).Validate())
+	require.NoError(t, (&stormCmd{Seeds: 500, First: 1}).Validate())
+	require.NoError(t, (&runCmd{Name: "kith", Listen: "127.0.0.1:0", LeaveTimeout: time.Second, DemoShards: 1}).Validate())
+}
+
+// The names that scripts rely on (design, commands and last lines).
+func TestSummaryFields(t *testing.T) {
+	b, err := json.Marshal(summary{ShardsPerNode: []int{34, 33, 33}, AskP50: 1, AskP99: 2})
+	require.NoError(t, err)
+	var m map[string]any
+	require.NoError(t, json.Unmarshal(b, &m))
+	for _, name := range []string{"nodes", "up", "shards", "shards_per_node", "sent", "delivered", "lost", "reordered",
+		"duplicated", "moves", "ask_errors", "ask_p50_us", "ask_p99_us"} {
+		require.Contains(t, m, name)
+	}
+	b, err = json.Marshal(summary{})
+	require.NoError(t, err)
+	require.NotContains(t, string(b), "ask_p50_us", "what was not measured is absent, never zero")
+}
+
+// A lost, reordered or duplicated message makes dev fail.
+func TestVerdict(t *testing.T) {
+	require.NoError(t, (&dev{sum: summary{Sent: 5, Delivered: 5}}).verdict())
+	for _, d := range []*dev{{sum: summary{Lost: 1}}, {sum: summary{Reordered: 1}}, {sum: summary{Duplicated: 1}},
+		{foreign: 1}} {
+		require.ErrorIs(t, d.verdict(), errNotDelivered)
+	}
+}
+
+func TestStormLineAndExitCode(t *testing.T) {
+	var out bytes.Buffer
+	e := &env{stdout: &out}
+	require.NoError(t, (&stormCmd{JSON: true}).report(e, storm.Result{Seeds: 3, First: 1}))
+	require.Equal(t, 1, strings.Count(out.String(), "\n"), "nothing but the last line")
+	broken := storm.Result{Seeds: 3, First: 1, Violations: 1, TraceHash: "00",
+		Failures: []storm.Failure{{Seed: 2, Replay: "replay it", Violations: []check.Violation{{Rule: "one-owner"}}}}}
+	out.Reset()
+	require.ErrorIs(t, (&stormCmd{}).report(e, broken), errViolations)
+	require.Contains(t, out.String(), "replay it")
+	require.Contains(t, out.String(), "one-owner")
+	var m map[string]any
+	require.NoError(t, cli.ParseLine(out.Bytes(), "storm", &m))
+	for _, name := range []string{"seeds", "steps", "cluster_hours", "violations", "trace_hash", "wall_seconds"} {
+		require.Contains(t, m, name)
+	}
+}
+
+// TestScaleLine: the last line has the promised fields of what was measured and no others (a small cluster).
+// ACC-4: the command sets timers, simulated and real ones, and none is early.
+func TestTimersLine(t *testing.T) {
+	for _, how := range []string{"--simulated", "--no-stalls"} {
+		code, out, errs := program(t, "timers", "--timers=1000", "--over=1s", how)
+		require.Equal(t, exitOK, code, errs)
+		var r timersResult
+		require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(out, "timers ")), &r))
+		require.Zero(t, r.Early)
+		require.GreaterOrEqual(t, r.Timers, 1000)
+		require.Equal(t, how == "--simulated", r.Simulated)
+	}
+	code, _, _ := program(t, "timers", "--timers=1")
+	require.Equal(t, exitUsage, code)
+}
+
+func TestScaleLine(t *testing.T) {
+	code, out, errs := program(t, "scale", "--nodes=5", "--parts=one,quiet,crash", "--crashes=2")
+	require.Equal(t, exitOK, code, errs)
+	var m map[string]any
+	require.NoError(t, cli.ParseLine([]byte(out), "scale", &m))
+	for _, field := range strings.Fields("n bulk_join_s join_one_s crash_first_p99_s crash_all_p99_s state_bytes " +
+		"status_bytes gossip_bytes_per_node_s wall_seconds rss_mb") {
+		require.Contains(t, m, field)
+	}
+	require.NotContains(t, m, "join_twenty_s", "not measured, so absent")
+}
+
+// TestResolverProofLine: the last line has the promised fields, and a proof of three nodes succeeds (MEM-10).
+func TestResolverProofLine(t *testing.T) {
+	code, out, errs := program(t, "resolver-proof", "--nodes=3")
+	require.Equal(t, exitOK, code, errs)
+	var m map[string]any
+	require.NoError(t, cli.ParseLine([]byte(out), "resolver", &m))
+	for name, want := range map[string]float64{"nodes": 3, "states": 64, "strategies": 7, "double_survivors": 0,
+		"all_down_unexpected": 0} {
+		require.InDelta(t, want, m[name], 0, name)
+	}
+	require.Contains(t, m, "wall_seconds")
+	code, _, _ = program(t, "resolver-proof", "--nodes=6")
+	require.Equal(t, exitUsage, code)
+}
+
+// TestModelLine: the last line has the promised fields; a broken rule is an error with its steps (SHD-7).
+func TestModelLine(t *testing.T) {
+	code, out, errs := program(t, "model", "--small", "--run=plain/", "--progress")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, errs, "4 of 4 runs")
+	var m map[string]any
+	require.NoError(t, cli.ParseLine([]byte(out), "model", &m))
+	for name, want := range map[string]float64{"runs": 4, "complete": 4, "violations": 0, "broken_rules_found": 0} {
+		require.InDelta(t, want, m[name], 0, name)
+	}
+	for _, field := range strings.Fields("states transitions depth wall_seconds") {
+		require.Contains(t, m, field)
+	}
+	code, out, _ = program(t, "model", "--break=worked-off")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, out, "sends the stop call to its entities\n     LOST: ")
+	code, out, _ = program(t, "model", "--list")
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, "rule worked-off\n")
+	for _, wrong := range []string{"--run=nothing", "--break=nothing", "--workers=0", "--states=0"} {
+		code, _, _ = program(t, "model", wrong)
+		require.Equal(t, exitUsage, code, wrong)
+	}
+}
+
+func TestPollForReachesTheConfiguration(t *testing.T) {
+	c := runCmd{PollFor: time.Microsecond}
+	require.Equal(t, time.Microsecond, c.config(nil).PollFor)
+	code, _, errs := program(t, "run", "--poll-for=2ms")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "PollFor is 2ms")
+}

@@ -1,0 +1,289 @@
+// kith dev: a local cluster of real processes with demo entities, watched and counted from here.
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kith-io/kith/internal/cli"
+)
+
+// devCmd is the flags of kith dev.
+type devCmd struct {
+	Nodes    int           `default:"3" help:"Node processes, 1 to 64."`
+	Duration time.Duration `default:"0s" help:"How long to send; 0: until Ctrl-C."`
+	Entities int           `default:"1000" help:"Demo entities, 1 to 1000000."`
+	Shards   uint32        `default:"100" help:"Shards that they are spread over, 1 to 1048576."`
+	Senders  int           `default:"4" help:"Senders, spread over the nodes, 0 to 1024."`
+	Rate     float64       `default:"20000" help:"Messages per second of all senders together; 0: all that are accepted."`
+	Progress bool          `help:"Show progress although stderr is not a terminal."`
+	Steady   bool          `help:"Start all nodes before the senders, and none leaves while they send."`
+	TLS      bool          `name:"tls" help:"Mutual TLS, with a certificate authority that is thrown away."`
+	Old      string        `type:"existingfile" placeholder:"FILE" help:"${old_help}"`
+	Verbose  bool          `short:"v" help:"Show the logs of the node processes on stderr."`
+}
+
+// Validate is called by the parser.
+func (c *devCmd) Validate() error {
+	var errs []error
+	check := func(ok bool, what string) {
+		if !ok {
+			errs = append(errs, errors.New(what))
+		}
+	}
+	check(c.Nodes >= 1 && c.Nodes <= 64, "--nodes must be 1 to 64")
+	check(c.Duration >= 0, "--duration is negative")
+	check(c.Entities >= 1 && c.Entities <= 1_000_000, "--entities must be 1 to 1000000")
+	check(c.Shards >= 1 && c.Shards <= 1<<20, "--shards must be 1 to 1048576")
+	check(c.Senders >= 0 && c.Senders <= 1024, "--senders must be 0 to 1024")
+	check(c.Rate >= 0, "--rate is negative")
+	return errors.Join(errs...)
+}
+
+// changes reports whether a node joins and one leaves: not where there is one alone, nor beside nodes of another build,
+// which may know no moves.
+func (c *devCmd) changes() bool { return c.Nodes > 1 && !c.Steady && c.Old == "" }
+
+// balanceEvery is how often nodes look at the balance where one joins: it is not to wait for its share for long.
+const balanceEvery = 200 * time.Millisecond
+
+// summary is the last line of kith dev.
+type summary struct {
+	Nodes         int     `json:"nodes"`
+	Up            int     `json:"up"`     // when the senders stopped
+	Joined        int     `json:"joined"` // while others sent
+	Left          int     `json:"left"`
+	Shards        uint32  `json:"shards"`
+	ShardsPerNode []int   `json:"shards_per_node"` // when the senders stopped
+	Moves         uint64  `json:"moves"`           // of shards, from a node that lived to another
+	Sent          uint64  `json:"sent"`
+	Delivered     uint64  `json:"delivered"`
+	Lost          uint64  `json:"lost"`
+	Reordered     uint64  `json:"reordered"`
+	Duplicated    uint64  `json:"duplicated"`
+	Rate          float64 `json:"rate"` // messages sent per second
+	Asks          uint64  `json:"asks"`
+	AskErrors     uint64  `json:"ask_errors"`
+	AskP50        float64 `json:"ask_p50_us,omitempty"` // absent when nothing was asked
+	AskP99        float64 `json:"ask_p99_us,omitempty"`
+	FormSeconds   float64 `json:"form_s"`
+	SendSeconds   float64 `json:"send_s"`
+	LeaveSeconds  float64 `json:"leave_s"`
+}
+
+// Time limits of the phases.
+const (
+	formLimit  = 60 * time.Second
+	leaveLimit = 30 * time.Second // of one node
+	drainLimit = 60 * time.Second // for what is in flight when the senders stop
+	drainQuiet = 5 * time.Second  // without any arrival, what is missing is taken for lost
+	closeGrace = 5 * time.Second
+)
+
+var (
+	errNotDelivered = errors.New("messages were lost, reordered or duplicated")
+	errInterrupted  = errors.New("interrupted before the cluster had formed")
+)
+
+// verdict is nil when every message came once and in order.
+func (d *dev) verdict() error {
+	if s := &d.sum; s.Lost+s.Reordered+s.Duplicated+d.foreign > 0 {
+		return fmt.Errorf("%w: %d lost, %d reordered, %d duplicated, %d never sent", errNotDelivered,
+			s.Lost, s.Reordered, s.Duplicated, d.foreign)
+	}
+	return nil
+}
+
+// dev is a running local cluster.
+type dev struct {
+	cmd      *devCmd
+	progress *cli.Progress
+	seeds    []string
+	logs     io.Writer // of the processes; nil: none
+
+	mu    sync.Mutex
+	nodes []*cli.Child // in the order of their starts; the first sum.Left have left
+	ids   uint32       // of senders, so far
+
+	died    chan *cli.Child
+	sum     summary
+	foreign uint64
+	certs   string    // folder of the certificates; empty without TLS
+	began   time.Time // when the senders started
+}
+
+// build is the program of the i-th process, empty for this one.
+func (d *dev) build(i int) string {
+	if i%2 == 1 {
+		return d.cmd.Old
+	}
+	return ""
+}
+
+// form starts the processes and waits until every one sees all of them Up.
+func (d *dev) form(ctx context.Context, e *env) error {
+	begin := time.Now()
+	limited, cancel := context.WithTimeout(ctx, formLimit)
+	defer cancel()
+	if d.cmd.Verbose {
+		d.logs = e.stderr
+	}
+	first := d.cmd.Nodes
+	if d.cmd.changes() {
+		first--
+	}
+	for range first {
+		if err := d.start(limited, e); err != nil {
+			return d.early(ctx, err)
+		}
+	}
+	if _, err := d.await(limited, func(all []status) bool { return allUp(all, first) }); err != nil {
+		return d.early(ctx, fmt.Errorf("cluster did not form: %w", err))
+	}
+	d.sum.FormSeconds = seconds(begin)
+	d.progress.Printf("%d nodes up after %.1f s", first, d.sum.FormSeconds)
+	return nil
+}
+
+// start starts the next process, and its node.
+func (d *dev) start(ctx context.Context, e *env) error {
+	i := len(d.children())
+	node, err := e.startChild(devNode(i), d.build(i), d.logs)
+	if err != nil {
+		return err
+	}
+	var r startReply
+	a := startArgs{TLS: d.tlsFiles(i), Name: devName, Listen: "127.0.0.1:0", Seeds: d.seeds, Shards: d.cmd.Shards,
+		LeaveTimeout: leaveLimit}
+	if d.cmd.changes() {
+		a.RebalanceInterval = balanceEvery
+	}
+	if err := node.Call(ctx, "start", a, &r); err != nil {
+		node.Kill()
+		return err
+	}
+	d.mu.Lock()
+	d.nodes = append(d.nodes, node)
+	d.mu.Unlock()
+	d.progress.Printf("%s  process %d on %s", node.Name(), node.PID(), r.Addr)
+	if i == 0 {
+		d.seeds = []string{r.Addr} // a cluster of one, which the others join
+	}
+	return nil
+}
+
+// children returns the processes that have been started so far.
+func (d *dev) children() []*cli.Child {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.nodes)
+}
+
+// await asks all nodes until they say what is waited for, and returns that.
+func (d *dev) await(ctx context.Context, ok func([]status) bool) ([]status, error) {
+	for {
+		all, err := d.status(ctx)
+		if err != nil || ok(all) {
+			return all, err
+		}
+		cli.Pause(ctx, 50*time.Millisecond)
+	}
+}
+
+// allUp reports whether all that have not left see so many nodes Up.
+func allUp(all []status, n int) bool {
+	return !slices.ContainsFunc(all, func(s status) bool { return !s.Left && s.Up != n })
+}
+
+// early tells an interruption from a failure.
+func (d *dev) early(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	return err
+}
+
+// status asks all nodes.
+func (d *dev) status(ctx context.Context) ([]status, error) {
+	nodes := d.children()
+	all := make([]status, len(nodes))
+	return all, each(nodes, func(i int, node *cli.Child) error { return node.Call(ctx, "status", cli.None{}, &all[i]) })
+}
+
+// each calls f for all nodes side by side and joins the errors.
+func each(nodes []*cli.Child, f func(i int, node *cli.Child) error) error {
+	errs := make([]error, len(nodes))
+	done := make(chan struct{})
+	for i, node := range nodes {
+		go func() { errs[i] = f(i, node); done <- struct{}{} }()
+	}
+	for range nodes {
+		<-done
+	}
+	return errors.Join(errs...)
+}
+
+// send starts the senders, dealt out to the nodes in turn.
+func (d *dev) send(ctx context.Context, _ *env) error {
+	nodes := d.children()
+	d.began = time.Now()
+	return each(nodes, func(i int, node *cli.Child) error {
+		return d.sendFrom(ctx, node, part(d.cmd.Senders, i, len(nodes)))
+	})
+}
+
+// part is how many of n the i-th of so many gets.
+func part(n, i, of int) int { return (n + of - 1 - i) / of }
+
+// sendFrom starts n more senders on a node. Their numbers begin anew, so each is another sender.
+func (d *dev) sendFrom(ctx context.Context, node *cli.Child, n int) error {
+	a := sendArgs{Entities: d.cmd.Entities}
+	d.mu.Lock()
+	for range n {
+		d.ids++
+		a.Senders = append(a.Senders, d.ids)
+	}
+	d.mu.Unlock()
+	if n > 0 {
+		a.Rate = d.cmd.Rate / float64(d.cmd.Senders)
+	}
+	return node.Call(ctx, "send", a, nil)
+}
+
+func orGone(node *cli.Child) error {
+	if err := node.Err(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", node.Name(), cli.ErrChildGone)
+}
+
+// show writes one progress line and returns how many messages have been sent.
+func (d *dev) show(all []status, before uint64) uint64 {
+	var sent, delivered, asks uint64
+	shards := ""
+	low := d.cmd.Nodes
+	for i, s := range all {
+		if sent, delivered, asks = sent+s.Sent, delivered+s.Delivered, asks+s.Asks; !s.Left {
+			low = min(low, s.Up)
+			shards += fmt.Sprintf(" %s:%d", devNode(i), s.Shards)
+		}
+	}
+	d.progress.Printf("%4.0fs  members up %d/%d  shards%s  %d msg/s  sent %d  delivered %d  asks %d",
+		seconds(d.began), low, d.cmd.Nodes, shards, sent-before, sent, delivered, asks)
+	return sent
+}
+
+// kill ends what is still running: after a failure, or nothing.
+func (d *dev) kill() {
+	for _, node := range d.children() {
+		node.Kill()
+	}
+}
+
+func seconds(since time.Time) float64 { return float64(time.Since(since).Milliseconds()) / 1000 }

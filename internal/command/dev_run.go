@@ -1,0 +1,180 @@
+// The run of kith dev: what happens to its cluster while the senders send. The last node joins and gets its share of
+// the shards, then the oldest one, which coordinates, leaves.
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/kith-io/kith/internal/cli"
+)
+
+// When it happens, without a duration; with one at a third and at two thirds of it.
+const (
+	joinAfter  = 5 * time.Second
+	leaveAfter = 15 * time.Second
+
+	// shareLimit is how long the newcomer's share is waited for. Very many shards take longer, and go on moving.
+	shareLimit = 30 * time.Second
+)
+
+// Run starts the cluster, sends until it is time, counts, and ends everything in order.
+func (c *devCmd) Run(e *env) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	d := &dev{cmd: c, progress: cli.NewProgress(e.stderr, c.Progress)}
+	d.sum.Nodes, d.sum.Shards = c.Nodes, c.Shards
+	defer d.forget()
+	defer d.kill()
+	if err := d.protect(); err != nil {
+		return err
+	}
+	for _, phase := range []func(context.Context, *env) error{d.form, d.send, d.watch} {
+		if err := phase(ctx, e); err != nil {
+			return err
+		}
+	}
+	stop() // what follows ends by itself; a second Ctrl-C ends this process, and with it its children
+	if err := d.awaitShards(context.Background()); err != nil {
+		return err
+	}
+	left := d.leave(context.Background())
+	if err := cli.Line(e.stdout, "summary", d.sum); err != nil {
+		return err
+	}
+	return errors.Join(left, d.verdict())
+}
+
+// watch shows progress each second until the time is over and the nodes have changed as they should, or ctx ends.
+func (d *dev) watch(ctx context.Context, e *env) error {
+	var over <-chan time.Time
+	if d.cmd.Duration > 0 {
+		over = time.After(d.cmd.Duration)
+	}
+	d.died = make(chan *cli.Child, d.cmd.Nodes)
+	for _, node := range d.children() {
+		d.guard(node)
+	}
+	changed := make(chan error, 1)
+	go func() { changed <- d.change(ctx, e) }()
+	changing := true
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var before uint64
+	for changing || ctx.Err() == nil && (over != nil || d.cmd.Duration == 0) {
+		select {
+		case <-ctx.Done():
+			if changing {
+				return <-changed
+			}
+		case err := <-changed:
+			if changing = false; err != nil {
+				return err
+			}
+		case <-over:
+			over = nil
+		case node := <-d.died:
+			return fmt.Errorf("node process ended while it was needed: %w", orGone(node))
+		case <-tick.C:
+			limited, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			all, err := d.status(limited)
+			cancel()
+			if err != nil {
+				return err
+			}
+			before = d.show(all, before)
+		}
+	}
+	return nil
+}
+
+// guard has watch told when a process ends.
+func (d *dev) guard(node *cli.Child) {
+	go func() { <-node.Done(); d.died <- node }()
+}
+
+// change lets it happen. When ctx ends it makes an end of what it has begun.
+func (d *dev) change(ctx context.Context, e *env) error {
+	if !d.cmd.changes() {
+		return nil
+	}
+	join, leave := joinAfter, leaveAfter
+	if d.cmd.Duration > 0 {
+		join, leave = d.cmd.Duration/3, 2*d.cmd.Duration/3
+	}
+	if !cli.Pause(ctx, join-time.Since(d.began)) {
+		return nil
+	}
+	if err := d.join(ctx, e); err != nil || ctx.Err() != nil {
+		return err
+	}
+	if !cli.Pause(ctx, leave-time.Since(d.began)) {
+		return nil
+	}
+	return d.leaveEarly()
+}
+
+// join starts the last node and waits until it is Up and has its share.
+func (d *dev) join(ctx context.Context, e *env) error {
+	limited, cancel := context.WithTimeout(context.Background(), formLimit)
+	defer cancel()
+	begin := time.Now()
+	if err := d.start(limited, e); err != nil {
+		return err
+	}
+	nodes := d.children()
+	d.guard(nodes[len(nodes)-1])
+	_, err := d.await(limited, func(all []status) bool { return ctx.Err() != nil || allUp(all, d.cmd.Nodes) })
+	if err != nil {
+		return fmt.Errorf("%s did not join: %w", devNode(len(nodes)-1), err)
+	}
+	d.sum.Joined++
+	up := seconds(begin)
+	waits := time.Now().Add(shareLimit)
+	all, err := d.await(limited, func(all []status) bool {
+		return ctx.Err() != nil || time.Now().After(waits) || hasShare(all)
+	})
+	if err == nil {
+		d.progress.Printf("%s  joined: up after %.1f s, %d shards after %.1f s", devNode(len(nodes)-1), up,
+			all[len(all)-1].Shards, seconds(begin))
+	}
+	return err
+}
+
+// hasShare reports whether the last node has as many shards as the others, but for one.
+func hasShare(all []status) bool {
+	last := all[len(all)-1].Shards
+	for _, s := range all {
+		if !s.Left && s.Shards > last+1 {
+			return false
+		}
+	}
+	return true
+}
+
+// leaveEarly has the senders of the oldest node stop, as many others begin on those that stay, and it leave.
+func (d *dev) leaveEarly() error {
+	limited, cancel := context.WithTimeout(context.Background(), 2*leaveLimit)
+	defer cancel()
+	nodes := d.children()
+	oldest, begin := nodes[0], time.Now()
+	var stopped stopReply
+	if err := oldest.Call(limited, "stop", cli.None{}, &stopped); err != nil {
+		return err
+	}
+	stay := nodes[1:]
+	err := each(stay, func(i int, node *cli.Child) error {
+		return d.sendFrom(limited, node, part(len(stopped.Sent), i, len(stay)))
+	})
+	if err = errors.Join(err, oldest.Call(limited, "leave", cli.None{}, nil)); err != nil {
+		return err
+	}
+	d.sum.Left++
+	d.progress.Printf("%s  left after %.1f s, while others sent", oldest.Name(), seconds(begin))
+	return nil
+}

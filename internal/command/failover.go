@@ -1,0 +1,65 @@
+// kith failover: what the loss of an owner costs its entities, in real processes, and where each second goes.
+
+package command
+
+import (
+	"context"
+	"errors"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/kith-io/kith/internal/chaos"
+	"github.com/kith-io/kith/internal/cli"
+)
+
+// failoverCmd is the flags of kith failover.
+type failoverCmd struct {
+	Cases    []string `help:"${cases_help}"`
+	Rounds   int      `default:"3" help:"How often each case is measured, each time in a cluster of its own, 1 to 100."`
+	Nodes    int      `default:"5" help:"Node processes, 3 to 16."`
+	Entities int      `default:"10" help:"Entities of each mode, 1 to 1000."`
+	Out      string   `default:"out" help:"Folder for failover: timelines and, after a failure, all logs."`
+	Progress bool     `help:"Show progress although stderr is not a terminal."`
+}
+
+// failoverLoad is tells and asks a second of each process.
+const failoverLoad = 60
+
+// Validate is called by the parser.
+func (c *failoverCmd) Validate() error {
+	var errs []error
+	if c.Nodes < 3 || c.Nodes > 16 {
+		errs = append(errs, errors.New("--nodes must be 3 to 16"))
+	}
+	if c.Rounds < 1 || c.Rounds > 100 {
+		errs = append(errs, errors.New("--rounds must be 1 to 100"))
+	}
+	if c.Entities < 1 || c.Entities > 1000 {
+		errs = append(errs, errors.New("--entities must be 1 to 1000"))
+	}
+	if _, err := chaos.ParseCases(c.Cases); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Run measures and prints the last line.
+func (c *failoverCmd) Run(e *env) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	cases, err := chaos.ParseCases(c.Cases)
+	if err != nil {
+		return err
+	}
+	r, err := chaos.Failover(ctx, chaos.FailoverConfig{Nodes: c.Nodes, Rounds: c.Rounds, Cases: cases,
+		Dir:      filepath.Join(c.Out, "failover"),
+		Load:     chaos.Load{Entities: c.Entities, Shards: chaosShards, Tells: failoverLoad, Asks: failoverLoad},
+		Child:    cli.Options{Args: append(e.selfArgs, "chaos-child"), Env: e.selfEnv},
+		Progress: cli.NewProgress(e.stderr, c.Progress)})
+	if r == nil {
+		return err
+	}
+	r.Table(e.stdout)
+	return errors.Join(err, cli.Line(e.stdout, "failover", r))
+}

@@ -1,0 +1,91 @@
+// Help: what flags say of themselves where a line of source has no room for it.
+
+package command
+
+import (
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/kith-io/kith/internal/chaos"
+	"github.com/kith-io/kith/internal/scale"
+	"github.com/kith-io/kith/internal/storm"
+)
+
+// kindNames lists the faults of chaos.
+func kindNames() string {
+	all := make([]string, len(chaos.Kinds))
+	for i, k := range chaos.Kinds {
+		all[i] = string(k)
+	}
+	return strings.Join(all, ", ")
+}
+
+// caseNames lists the cases of failover.
+func caseNames() string {
+	all := make([]string, len(chaos.Cases))
+	for i, c := range chaos.Cases {
+		all[i] = string(c)
+	}
+	return strings.Join(all, ", ")
+}
+
+// strategies is what --resolver takes: those that need nothing but the members themselves.
+const strategies = "keep-majority,static-quorum,keep-oldest,down-all,unsafe-auto-down,off"
+
+// texts are the variables of the tags.
+var texts = kong.Vars{
+	"stalls_help": stallsHelp,
+	"strategies":  strategies,
+	"listen_help": "Address to listen on, host:port; port 0 takes a free one. One that is not loopback needs the three " +
+		"--tls flags, or --insecure.",
+	"seeds_help": "Contact points, host:port, in the same order on all nodes, this one among them or not. The first of " +
+		"them forms the cluster when no other answers. None: a cluster of one, which others may join.",
+	"datadir_help": "Directory of this node alone, for the record of its cluster's members: with it a restart while cut " +
+		"off forms no second cluster. None: no record.",
+	"formnew_help": "For one start, by an operator who knows that no cluster lives: form one when none is found, " +
+		"whatever anybody remembers.",
+	"roles_help": "Roles of this node: names that entity types and --resolver-role select members by.",
+	"tlscert_help": "This node's certificate chain, PEM (see kith cert); goes with --tls-key and --tls-ca. Changes are " +
+		"noticed.",
+	"admin_help":     "The admin interface of the node to ask: host:port, or a URL with https.",
+	"adminca_help":   "Authority that the admin interface's certificate is checked by, PEM; none: the machine's.",
+	"tokenfile_help": "File with the token, which commands that change something need.",
+	"serve_help": "Address of the admin interface, host:port; none: there is none. Beyond loopback it needs the three " +
+		"--tls flags, whose certificate it shows, or --insecure.",
+	"admintoken_help": "File with the token by which the admin interface lets somebody change something, at least 16 " +
+		"bytes; none: nobody can.",
+	"join_help":  "End, with code 4, when not admitted in time; 0 means never.",
+	"leave_help": "How long entities may take to stop before the node leaves anyway.",
+	"resolver_help": "Which side of a broken cluster lives, the same on all nodes: keep-majority, static-quorum, " +
+		"keep-oldest, down-all, unsafe-auto-down (all sides do: unsafe), off (none is downed, an operator decides).",
+	"balance_help": "How often the balance is looked at where this node coordinates a type: shards move from who has " +
+		"many to who has few; negative: never.",
+	"quorum_help": "With static-quorum, and needed there: least members of a side that lives; there must never be more " +
+		"than twice as many less one.",
+	"poll_help": "Event loops that have just had work look for more for so long before they sleep; 0: off, at most 1ms. " +
+		"Ever less where that is in vain.",
+	"stable_help": "How long nothing may change before the resolver decides, at least 100ms; 0: by cluster size, 7s up " +
+		"to 5 members, 30s above 100.",
+	"demo_help":       "Host the demo entities: counters that answer with the number of messages they had.",
+	"demoshards_help": "Shards of the demo entities, 1 to 1048576; the same on all nodes.",
+	"nested_help": "One ask of so many is passed on: the entity asks one of another shard before it answers; 0: none. " +
+		"With --mode=blocking.",
+	"old_help":     "The program of another build of this command, which every second process runs (see make upgrade).",
+	"workers_help": "Seeds run at a time; 0: one per processor.",
+	"without_help": "Leave out what seeds draw beyond their mix: " + strings.Join(storm.Draws(), ", ") +
+		". Without all of it they are what they were before it was drawn.",
+	"parts_help": "What to measure, with commas in between: " + strings.Join(scale.Parts(), ", ") +
+		" (docs/reliability.md says what each is). None: all of them; above 3000 nodes quiet, one and crash.",
+	"crashes_help": "Crashes and kills to measure, at most 100000; 0: 100, above 300 nodes 50, above 3000 one.",
+	"build_help":   "Make the cluster at once instead of having it join; above 3000 nodes it is, unless join is a part.",
+	"hours_help":   "Virtual hours of the part loss, more than 0 and at most 1000.",
+	"net_help": "How faults get into the network: netns (a namespace for each node, needs root, ip and nft), proxy " +
+		"(loopback), or auto: the first where it is permitted.",
+	"only_help":  "Only these faults, with commas in between; all: " + kindNames(),
+	"cases_help": "Only these cases, with commas in between; all: " + caseNames() + ".",
+	"break_help": "Switch off one rule of the protocol and print the shortest way to what goes wrong without it.",
+	"states_help": "Most states of one run, 1 to 100000000; each takes about 60 bytes. A run that has more is not " +
+		"complete.",
+	"rounds_help": "How often an eighth of the nodes freezes in the part frozen, 1 to 100000.",
+}

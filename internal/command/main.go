@@ -1,0 +1,117 @@
+// Package command is the node binary: it runs one kith node, or a local cluster of real processes, asks a running node,
+// or runs the simulator's storm. cmd/kith is the program; cmd/node is the same by the name that it had.
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/kith-io/kith/internal/cli"
+)
+
+const description = `kith: gossip membership, failure detection and sharded entities.
+
+Exit codes: 0 done, or left gracefully; 1 an error, a lost or reordered message, a violation; 2 wrong command line;
+3 the cluster ended the node (downed, removed, isolated); 4 it was not admitted in time; 5 the cluster refused it.`
+
+// askCommands are the commands that ask or tell a running node.
+type askCommands struct {
+	Status  statusCmd  `cmd:"" help:"Say where a running node stands; exit code 1 when it is not ready."`
+	Members membersCmd `cmd:"" help:"List the members as a running node sees them."`
+	Shards  shardsCmd  `cmd:"" help:"List the types of a running node, or where the shards of one live."`
+	Explain explainCmd `cmd:"" help:"Say what a node waits for, who holds up convergence, what the resolver decided."`
+	Events  eventsCmd  `cmd:"" help:"Print what happens at a running node until it ends."`
+	Leave   leaveCmd   `cmd:"" help:"Have a running node leave its cluster gracefully."`
+	Drain   drainCmd   `cmd:"" help:"Move everything away from a running node, which stays a member."`
+	Move    moveCmd    `cmd:"" help:"Move a shard to another node by hand."`
+	Down    downCmd    `cmd:"" help:"Mark a member as gone, whose process is dead."`
+	Balance balanceCmd `cmd:"" name:"rebalancing" help:"Pause or resume the balance of the whole cluster."`
+}
+
+// commands is the command line. The field names are the names of the flags.
+type commands struct {
+	askCommands
+
+	Run      runCmd      `cmd:"" help:"Run one node until SIGINT or SIGTERM, then leave the cluster gracefully."`
+	Dev      devCmd      `cmd:"" help:"Run a local cluster of real processes with demo entities, and count every message."`
+	Accounts accountsCmd `cmd:"" help:"Run storms of heavy traffic, and account for every accepted message."`
+	Storm    stormCmd    `cmd:"" help:"Run random simulated clusters under random faults, and check every step."`
+	Scale    scaleCmd    `cmd:"" help:"Measure a large simulated membership: joins, crashes, sizes, bytes, suspicions."`
+	Timers   timersCmd   `cmd:"" help:"Set very many timers on nodes that stand still; count the early, measure the late."`
+	Proof    proofCmd    `cmd:"" name:"resolver-proof" help:"Prove that no state of the links lets two sides live."`
+	Model    modelCmd    `cmd:"" help:"Try every order of events in a small cluster whose shards move."`
+	Kill     killCmd     `cmd:"" name:"kill-test" help:"Kill one of several node processes; measure when others say so."`
+	Chaos    chaosCmd    `cmd:"" help:"Run real node processes under faults that a seed draws, and check what they do."`
+	Failover failoverCmd `cmd:"" help:"Kill owners and coordinators among real processes; say where each second goes."`
+	Rolling  rollingCmd  `cmd:"" help:"Restart the processes of a cluster in turn, under load; nothing may be lost."`
+	Cert     certCmd     `cmd:"" help:"Make a certificate authority and certificates of nodes, revoke or show them."`
+
+	ScaleShards scaleShardsCmd `cmd:"" help:"Measure types of very many shards on real node processes."`
+
+	Children children `embed:""`
+}
+
+// children are the processes that commands start.
+type children struct {
+	Child        childCmd            `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
+	ChaosChild   chaosChildCmd       `cmd:"" hidden:"" help:"Be a node process of chaos: answer calls on stdin."`
+	RollingChild rollingChildCmd     `cmd:"" hidden:"" help:"Be a node process of rolling: answer calls on stdin."`
+	ShardsChild  scaleShardsChildCmd `cmd:"" hidden:"" help:"Be a node process of scale-shards: answer calls on stdin."`
+}
+
+// Name is the name of the program; OldName is the one that it had, by which it goes on working.
+const (
+	Name    = "kith"
+	OldName = "node"
+)
+
+// renamed is said by the program under its old name.
+const renamed = "This program is called kith: go install github.com/kith-io/kith/cmd/kith. As node it goes on working."
+
+// Main runs the program with the arguments and streams of its process, under the name that it was built by: Name or
+// OldName. It returns the exit code.
+func Main(program string) int {
+	if program == OldName && cli.IsTerminal(os.Stderr) { // what reads a log or a pipe is not bothered with it
+		fmt.Fprintln(os.Stderr, renamed)
+	}
+	return execute(os.Args[1:], &env{program: program, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr})
+}
+
+// execute parses args, runs the command and returns the exit code.
+func execute(args []string, e *env) int {
+	var c commands
+	exited := false
+	e.stdout = cli.Clean(e.stdout)
+	stderr := cli.Clean(e.stderr)
+	about := description
+	if e.program == OldName {
+		about += "\n\n" + renamed
+	}
+	parser, err := kong.New(&c, kong.Name(e.program), kong.Description(about), texts,
+		kong.Writers(e.stdout, stderr), kong.Exit(func(int) { exited = true }))
+	if err != nil { // the tags above are wrong
+		fmt.Fprintln(stderr, e.program+":", err)
+		return exitFailed
+	}
+	ctx, err := parser.Parse(args)
+	if exited { // --help was printed
+		return exitOK
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n%s\n", e.program, err, cli.Hint(e.program, err))
+		return exitUsage
+	}
+	switch err := ctx.Run(e); {
+	case err == nil:
+		return exitOK
+	default:
+		fmt.Fprintln(stderr, e.program+":", err)
+		if x := (*exitError)(nil); errors.As(err, &x) {
+			return x.code
+		}
+		return exitFailed
+	}
+}

@@ -1,0 +1,152 @@
+// kith model: every order of events in a small cluster whose shards move, and what each rule of hand-off is there for.
+
+package command
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/model"
+)
+
+// modelCmd is the flags of kith model.
+type modelCmd struct {
+	Only    string `name:"run" placeholder:"NAME" help:"Only runs whose names begin so; see --list."`
+	Break   string `placeholder:"RULE" help:"${break_help}"`
+	Small   bool   `help:"The runs of make test, which take seconds."`
+	List    bool   `help:"Print the names of all runs and rules, and do nothing."`
+	States  int    `default:"4000000" help:"${states_help}"`
+	Workers int    `default:"2" help:"Runs at a time, 1 to 64."`
+	JSON    bool   `name:"json" help:"Print nothing but the last line."`
+
+	Progress bool `help:"Show progress although stderr is not a terminal."`
+}
+
+// Validate is called by the parser.
+func (c *modelCmd) Validate() error {
+	var errs []error
+	if c.Workers < 1 || c.Workers > 64 {
+		errs = append(errs, errors.New("--workers must be 1 to 64"))
+	}
+	if c.States < 1 || c.States > 100_000_000 {
+		errs = append(errs, errors.New("--states must be 1 to 100000000"))
+	}
+	if _, ok := model.RuleOf(c.Break); c.Break != "" && !ok {
+		errs = append(errs, fmt.Errorf("--break: %q is none of %s", c.Break, strings.Join(model.Rules(), ", ")))
+	}
+	if c.Only != "" && c.Break == "" && len(c.runs()) == 0 {
+		errs = append(errs, fmt.Errorf("--run: no name begins with %q; see --list", c.Only))
+	}
+	return errors.Join(errs...)
+}
+
+var errModel = errors.New("the model does not hold")
+
+// modelEvery is how often progress of a run is shown.
+const modelEvery = 2 * time.Second
+
+// runs returns the runs whose names begin as wanted.
+func (c *modelCmd) runs() []model.Config {
+	return slices.DeleteFunc(model.Runs(!c.Small), func(r model.Config) bool { return !strings.HasPrefix(r.Name, c.Only) })
+}
+
+// Run makes the runs; a violation, or a broken rule that nobody notices, makes it fail.
+func (c *modelCmd) Run(e *env) error {
+	if c.List {
+		c.list(e)
+		return nil
+	}
+	o := model.Options{Runs: c.runs(), Needs: model.Needs(), States: c.States, Workers: c.Workers}
+	switch {
+	case c.Break != "":
+		o.Runs, o.Needs = c.broken(), nil
+	case c.Only != "":
+		o.Needs = nil
+	}
+	o.Progress = c.shows(e)
+	r := model.Prove(o)
+	if !c.JSON {
+		c.report(e, o, r)
+	}
+	for i := range r.Failed {
+		if !c.JSON {
+			r.Failed[i].Steps = nil // they stand above
+		}
+	}
+	if err := cli.Line(e.stdout, "model", r); err != nil {
+		return err
+	}
+	if r.Violations+len(r.Missed) > 0 {
+		return fmt.Errorf("%w: %d violations, %d rules that nothing needs", errModel, r.Violations, len(r.Missed))
+	}
+	return nil
+}
+
+// broken returns the run that shows what a rule is for, or those that are wanted, with the rule switched off.
+func (c *modelCmd) broken() []model.Config {
+	rule, _ := model.RuleOf(c.Break)
+	if c.Only == "" {
+		return slices.DeleteFunc(model.Needs(), func(r model.Config) bool { return r.Broken != rule })
+	}
+	runs := c.runs()
+	for i := range runs {
+		runs[i].Broken = rule
+	}
+	return runs
+}
+
+// shows returns what shows progress: each run that ends, and the states of one that goes on.
+func (c *modelCmd) shows(e *env) func(model.Progress) {
+	progress := cli.NewProgress(e.stderr, c.Progress)
+	shown := time.Now()
+	return func(p model.Progress) {
+		switch {
+		case p.Over:
+			progress.Printf("%d of %d runs  %s: %d states, %.1f s", p.Done, p.Of, p.Name, p.States, p.Found.Seconds)
+		case time.Since(shown) >= modelEvery:
+			progress.Printf("%d of %d runs  %s: %d states so far", p.Done, p.Of, p.Name, p.States)
+		default:
+			return
+		}
+		shown = time.Now()
+	}
+}
+
+// list prints the names of runs and rules.
+func (c *modelCmd) list(e *env) {
+	for _, r := range model.Runs(true) {
+		fmt.Fprintln(e.stdout, "run ", r.Name)
+	}
+	for _, r := range model.Rules() {
+		fmt.Fprintln(e.stdout, "rule", r)
+	}
+}
+
+// report prints a line for each run, and the steps that lead to each violation.
+func (c *modelCmd) report(e *env, o model.Options, r model.Result) {
+	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "run\tstates\tsteps\tdepth\tfound\n")
+	for _, f := range r.Found {
+		found := f.Violation
+		if found == "" && !f.Complete {
+			found = "nothing; not all states looked at"
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\n", f.Name, f.States, f.Transitions, f.Depth, found)
+	}
+	_ = t.Flush()
+	for _, f := range r.Failed {
+		fmt.Fprintf(e.stdout, "%s\n", f.Name)
+		for n, s := range f.Steps {
+			fmt.Fprintf(e.stdout, "%3d  %s\n", n+1, s)
+		}
+		fmt.Fprintf(e.stdout, "     %s\n", f.Violation)
+	}
+	for _, rule := range r.Missed {
+		fmt.Fprintf(e.stdout, "without %s nothing was found in %d runs\n", rule, len(o.Needs))
+	}
+}

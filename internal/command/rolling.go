@@ -1,0 +1,75 @@
+// kith rolling: a cluster of real processes under load, each restarted gracefully in turn; nothing may be lost.
+
+package command
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/rolling"
+)
+
+// rollingCmd is the flags of kith rolling.
+type rollingCmd struct {
+	Nodes    int           `default:"5" help:"Node processes that host and are restarted, 2 to 16; one more only sends."`
+	Rounds   int           `default:"20" help:"Restarts in all, 1 to 1000: each node in turn."`
+	Together int           `default:"1" help:"How many leave at one time, 1 to all but one."`
+	Entities int           `default:"1000" help:"Entities to which everything is sent, 1 to 100000."`
+	Shards   uint32        `default:"100" help:"Shards that they are spread over, 1 to 10000."`
+	Mode     string        `default:"worker" enum:"blocking,worker,inline" help:"How entities run: ${enum}."`
+	Senders  int           `default:"8" help:"Senders, 1 to 64; one of four on the node that only sends."`
+	Rate     float64       `default:"20000" help:"Messages per second of all senders together, tells and asks."`
+	Asks     float64       `default:"2000" help:"How many of them are asks, per second."`
+	Work     time.Duration `default:"0s" help:"How long each call of a handler takes; with --mode=blocking."`
+	Large    int           `default:"0" help:"One tell of so many is a large message, of 16 KiB; 0: none."`
+	Nested   int           `default:"0" help:"${nested_help}"`
+	TLS      bool          `name:"tls" help:"Mutual TLS, with a certificate authority that is thrown away."`
+	Pause    time.Duration `default:"0s" help:"Between a restart and the next."`
+	Bound    time.Duration `default:"250ms" help:"999 of 1,000 asks must be answered within this time from when due."`
+	Progress bool          `help:"Show progress although stderr is not a terminal."`
+	Verbose  bool          `short:"v" help:"Show the logs of the node processes on stderr."`
+}
+
+// Validate is called by the parser.
+func (c *rollingCmd) Validate() error {
+	cfg := c.config()
+	return cfg.Validate()
+}
+
+var rollingModes = map[string]kith.Mode{"blocking": kith.Blocking, "worker": kith.Worker, "inline": kith.Inline}
+
+func (c *rollingCmd) config() rolling.Config {
+	job := rolling.Job{Entities: c.Entities, Shards: c.Shards, Mode: rollingModes[c.Mode], Takes: c.Work, Large: c.Large,
+		Nested: c.Nested}
+	return rolling.Config{Job: job, Nodes: c.Nodes, Rounds: c.Rounds, Together: c.Together, Senders: c.Senders,
+		Rate: c.Rate, Asks: c.Asks, TLS: c.TLS, Pause: c.Pause, Bound: c.Bound}
+}
+
+// Run restarts the nodes and prints the last line.
+func (c *rollingCmd) Run(e *env) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	cfg := c.config()
+	cfg.Child = cli.Options{Args: append(e.selfArgs, "rolling-child"), Env: e.selfEnv}
+	cfg.Progress = cli.NewProgress(e.stderr, c.Progress)
+	if cfg.Logs = io.Discard; c.Verbose {
+		cfg.Logs = cli.Clean(e.stderr)
+	}
+	r, err := rolling.Run(ctx, cfg)
+	if r == nil {
+		return err
+	}
+	return errors.Join(err, cli.Line(e.stdout, "rolling", r))
+}
+
+// rollingChildCmd is one node process of rolling.
+type rollingChildCmd struct{}
+
+// Run answers calls until the parent is gone.
+func (*rollingChildCmd) Run(e *env) error { return rolling.Child(e.stdin, e.stdout, e.stderr) }

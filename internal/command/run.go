@@ -1,0 +1,199 @@
+// kith run: one node, until a signal or until its cluster ends it.
+
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/pki"
+)
+
+// runCmd is the flags of kith run.
+type runCmd struct {
+	Name      string   `default:"kith" help:"Name of the cluster; nodes of another name are refused."`
+	Listen    string   `default:"127.0.0.1:7355" help:"${listen_help}"`
+	Advertise string   `help:"Address under which others reach this node, if not the one it listens on."`
+	Insecure  bool     `help:"Allow a listen address that is not loopback without TLS: whoever reaches it is a member."`
+	Seeds     []string `help:"${seeds_help}"`
+	Roles     []string `help:"${roles_help}"`
+	DataDir   string   `help:"${datadir_help}"`
+	NeverForm bool     `help:"Join a cluster only, never form one."`
+	FormNew   bool     `help:"${formnew_help}"`
+
+	tlsFlags
+	shardingFlags
+
+	JoinTimeout  time.Duration `default:"0s" help:"${join_help}"`
+	LeaveTimeout time.Duration `default:"30s" help:"${leave_help}"`
+
+	Resolver     string        `enum:"${strategies}" default:"keep-majority" help:"${resolver_help}"`
+	ResolverRole string        `help:"Only members with this role count for the resolver."`
+	Quorum       int           `help:"${quorum_help}"`
+	KeepAlone    bool          `help:"keep-oldest: the oldest lives even when it is alone."`
+	StableAfter  time.Duration `default:"0s" help:"${stable_help}"`
+
+	LogFormat string `enum:"text,json" default:"text" help:"Format of the log on stderr: text or json."`
+	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"Least level logged: debug, info, warn or error."`
+
+	PollFor time.Duration `default:"0s" help:"${poll_help}"`
+
+	watchFlags
+
+	Demo       bool   `help:"${demo_help}"`
+	DemoShards uint32 `default:"100" help:"${demoshards_help}"`
+}
+
+// tlsFlags are the files of a node's identity.
+type tlsFlags struct {
+	TLSCert       string `name:"tls-cert" help:"${tlscert_help}"`
+	TLSKey        string `name:"tls-key" help:"Its private key, PEM."`
+	TLSCA         string `name:"tls-ca" help:"Certificates of believed authorities, PEM; during a rotation both."`
+	TLSCRL        string `name:"tls-crl" help:"Revocation lists of those authorities, PEM or DER (kith cert revoke)."`
+	TLSVerifyHost bool   `name:"tls-verify-host" help:"A node's certificate must name the host that it is dialled by."`
+}
+
+// shardingFlags say when shards move.
+type shardingFlags struct {
+	RebalanceInterval time.Duration `default:"10s" help:"${balance_help}"`
+	MaxMoves          int           `default:"64" help:"Shards of one type that move at once, 1 to 16384."`
+}
+
+// config returns the node's configuration.
+func (c *runCmd) config(log *slog.Logger) kith.Config {
+	r := kith.Resolver{Role: c.ResolverRole, QuorumSize: c.Quorum, KeepAlone: c.KeepAlone, StableAfter: c.StableAfter}
+	if c.Resolver != "" {
+		_ = r.Strategy.UnmarshalText([]byte(c.Resolver)) // the parser checked it
+	}
+	protect := kith.TLS{CertFile: c.TLSCert, KeyFile: c.TLSKey, CAFile: c.TLSCA, CRLFile: c.TLSCRL,
+		VerifyHost: c.TLSVerifyHost}
+	return kith.Config{Resolver: r, TLS: protect, Name: c.Name, Listen: c.Listen, Advertise: c.Advertise,
+		Insecure: c.Insecure, Seeds: c.Seeds, Roles: c.Roles, Logger: log,
+		Directory: c.DataDir, NeverForm: c.NeverForm, FormNew: c.FormNew,
+		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, PollFor: c.PollFor,
+		Sharding: kith.Sharding{RebalanceInterval: c.RebalanceInterval, MaxMoves: c.MaxMoves}}
+}
+
+// Validate is called by the parser: all faults at once, before anything starts.
+func (c *runCmd) Validate() error {
+	var errs []error
+	if c.JoinTimeout < 0 {
+		errs = append(errs, errors.New("--join-timeout is negative"))
+	}
+	if c.LeaveTimeout <= 0 {
+		errs = append(errs, errors.New("--leave-timeout must be more than zero"))
+	}
+	errs = append(errs, c.Faults()...)
+	if c.DemoShards < 1 || c.DemoShards > 1<<20 {
+		errs = append(errs, errors.New("--demo-shards must be 1 to 1048576"))
+	}
+	errs = append(errs, c.adminFaults(c.adminCert()), c.config(nil).Validate())
+	return errors.Join(errs...)
+}
+
+func (c *runCmd) adminCert() adminCert { return adminCert{c.TLSCert, c.TLSKey, c.Insecure} }
+
+func (c *runCmd) logger(e *env) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.LogLevel)) // the parser checked it
+	o := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(cli.Clean(e.stderr), o))
+	}
+	return slog.New(slog.NewTextHandler(cli.Clean(e.stderr), o))
+}
+
+// ended is the exit of a node whose membership ended by itself: its shutdown is waited for, and each reason has its
+// code.
+func ended(node *kith.Node) error {
+	err := fmt.Errorf("the cluster ended this node: %w", node.Err())
+	<-node.ShutdownDone()
+	code := exitEnded
+	switch node.ShutdownReason() {
+	case kith.ReasonJoinUnsuccessful:
+		code = exitNotAdmitted
+	case kith.ReasonIncompatible:
+		code = exitRefused
+	case kith.ReasonSignal, kith.ReasonLeft:
+		code = exitFailed
+	}
+	return &exitError{code, err}
+}
+
+// warnOfKeys warns of an authority's key that lies beside its certificate: whoever has it makes members. The library
+// warns of the node's own key.
+func (c *runCmd) warnOfKeys(log *slog.Logger) {
+	key, ok := strings.CutSuffix(c.TLSCA, pki.CertSuffix)
+	if !ok {
+		return
+	}
+	key += pki.KeySuffix
+	if _, err := os.Stat(key); err != nil {
+		return
+	}
+	log.Warn("the authority's private key lies where a node runs", "file", key)
+	if mode, exposed := pki.Exposed(key); exposed {
+		log.Warn("others can read the authority's private key", "file", key, "mode", mode.String())
+	}
+}
+
+// Run starts the node and waits for a signal or its end.
+func (c *runCmd) Run(e *env) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	log := c.logger(e)
+	report := cli.NewReporter(e.stderr)
+	cfg := c.config(log)
+	report.Times(&cfg, c.LatencyEvery)
+	measured := c.measure(&cfg)
+	c.warnOfKeys(log)
+	node, err := kith.Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	end, err := c.serve(node, measured, c.adminCert(), log)
+	if err != nil {
+		return err
+	}
+	defer end()
+	go report.Run(ctx, node, c.StatsEvery)
+	if c.Demo {
+		if _, err := node.Register(demo(newLedger(), c.DemoShards)); err != nil {
+			return err
+		}
+	}
+	log.Info("node started", "event", "node-started", "node", node.ID().String(), "cluster", cmp.Or(c.Name, "kith"))
+	select {
+	case <-node.Done():
+		if e := (*kith.EndedError)(nil); errors.As(node.Err(), &e) && e.Kind == kith.EndLeft { // it was told to
+			<-node.ShutdownDone()
+			log.Info("left", "event", "node-left", "node", node.ID().String())
+			return nil
+		}
+		return ended(node)
+	case <-ctx.Done():
+	}
+	stop() // a second signal ends the process at once
+	log.Info("leaving", "event", "node-leaving", "node", node.ID().String(), "limit", c.LeaveTimeout.String())
+	bye, cancel := context.WithTimeout(context.Background(), c.LeaveTimeout)
+	defer cancel()
+	if err := node.Shutdown(bye, kith.ReasonSignal); err != nil {
+		return fmt.Errorf("leave: %w", err)
+	}
+	if e := (*kith.EndedError)(nil); errors.As(node.Err(), &e) && e.Kind != kith.EndLeft {
+		return ended(node)
+	}
+	log.Info("left", "event", "node-left", "node", node.ID().String())
+	return nil
+}

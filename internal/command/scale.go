@@ -1,0 +1,138 @@
+// kith scale: how fast and how costly a large membership is, simulated.
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/scale"
+	"github.com/kith-io/kith/internal/shardscale"
+)
+
+// scaleCmd is the flags of kith scale.
+type scaleCmd struct {
+	Nodes      int      `default:"1000" help:"Members of the simulated cluster, 2 to 10000."`
+	Seed       uint64   `default:"1" help:"Everything random comes from it: one seed, one result."`
+	Parts      []string `help:"${parts_help}"`
+	Crashes    int      `default:"0" help:"${crashes_help}"`
+	Build      bool     `help:"${build_help}"`
+	Hours      float64  `default:"1" help:"${hours_help}"`
+	Rounds     int      `default:"10" help:"${rounds_help}"`
+	Progress   bool     `help:"Show progress although stderr is not a terminal."`
+	CPUProfile string   `name:"cpuprofile" type:"path" help:"Write a profile of the processor's time to this file."`
+}
+
+// Validate is called by the parser.
+func (c *scaleCmd) Validate() error {
+	var errs []error
+	if c.Nodes < 2 || c.Nodes > scale.MaxNodes {
+		errs = append(errs, fmt.Errorf("--nodes must be 2 to %d", scale.MaxNodes))
+	}
+	if c.Crashes < 0 || c.Crashes > 100_000 {
+		errs = append(errs, errors.New("--crashes must be 0 to 100000"))
+	}
+	if !(c.Hours > 0 && c.Hours <= 1000) {
+		errs = append(errs, errors.New("--hours must be more than 0 and at most 1000"))
+	}
+	if c.Rounds < 1 || c.Rounds > 100_000 {
+		errs = append(errs, errors.New("--rounds must be 1 to 100000"))
+	}
+	for _, p := range c.Parts {
+		if !slices.Contains(scale.Parts(), p) {
+			errs = append(errs, fmt.Errorf("--parts: no part %q, there are %s", p, strings.Join(scale.Parts(), ",")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Run measures and prints the last line.
+func (c *scaleCmd) Run(e *env) error {
+	if c.CPUProfile != "" {
+		f, err := os.Create(c.CPUProfile)
+		if err != nil {
+			return fmt.Errorf("profile: %w", err)
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return fmt.Errorf("profile: %w", err)
+		}
+		defer pprof.StopCPUProfile()
+	}
+	progress := cli.NewProgress(e.stderr, c.Progress)
+	shown := time.Time{}
+	result, err := scale.Run(scale.Config{Nodes: c.Nodes, Seed: c.Seed, Parts: c.Parts, Crashes: c.Crashes,
+		Hours: c.Hours, Rounds: c.Rounds, Build: c.Build,
+		Progress: func(line string) {
+			if time.Since(shown) >= stormEvery {
+				shown = time.Now()
+				progress.Printf("%s", line)
+			}
+		}})
+	if err != nil {
+		return err
+	}
+	return cli.Line(e.stdout, "scale", result)
+}
+
+// scaleShardsCmd is the flags of kith scale-shards.
+type scaleShardsCmd struct {
+	Parts       []string      `default:"home,balance,proxy" help:"Parts to measure: home, balance, proxy."`
+	HomeShards  int           `default:"1000" help:"Shards that get homes on a fresh cluster of three, 1 to 1048576."`
+	HomeLimit   time.Duration `default:"1s" help:"How long that may take."`
+	Shards      int           `default:"100000" help:"Shards of the type that is balanced, 4 to 1048576."`
+	Entities    int           `default:"1000000" help:"Its entities, 1 to 10000000."`
+	Rate        int           `default:"10000" help:"Tells a second of each process; 0: as many as are accepted."`
+	Steady      time.Duration `default:"10s" help:"How long the steady rate is measured, 100ms to 10m."`
+	Limit       time.Duration `default:"10m" help:"How long the balance is waited for."`
+	MaxMoves    int           `default:"0" help:"Shards that move at once; 0: the default of nodes."`
+	Interval    time.Duration `default:"10s" help:"How often the balance is looked at, at least 10ms."`
+	ProxyShards int           `default:"1000000" help:"Shards of the type that a proxy registers, 1 to 1048576."`
+	Progress    bool          `help:"Show progress although stderr is not a terminal."`
+	Verbose     bool          `short:"v" help:"Show the logs of the node processes on stderr."`
+}
+
+// Validate is called by the parser.
+func (c *scaleShardsCmd) Validate() error {
+	cfg := c.config()
+	return cfg.Validate()
+}
+
+func (c *scaleShardsCmd) config() shardscale.Config {
+	return shardscale.Config{Parts: c.Parts, HomeShards: c.HomeShards, HomeLimit: c.HomeLimit, Shards: c.Shards,
+		Entities: c.Entities, Rate: c.Rate, Steady: c.Steady, Limit: c.Limit, MaxMoves: c.MaxMoves, Interval: c.Interval,
+		ProxyShards: c.ProxyShards}
+}
+
+// Run measures the parts and prints the last line, also when a bound was missed.
+func (c *scaleShardsCmd) Run(e *env) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	cfg := c.config()
+	cfg.Progress = cli.NewProgress(e.stderr, c.Progress)
+	cfg.Child = cli.Options{Args: append(e.selfArgs, "shards-child"), Env: e.selfEnv, Stderr: io.Discard}
+	if c.Verbose {
+		cfg.Child.Stderr = cli.Clean(e.stderr)
+	}
+	r, err := shardscale.Run(ctx, cfg)
+	if r == nil {
+		return err
+	}
+	return errors.Join(err, cli.Line(e.stdout, "shards", r))
+}
+
+// scaleShardsChildCmd is one node process of scale-shards.
+type scaleShardsChildCmd struct{}
+
+// Run answers calls until the parent is gone.
+func (*scaleShardsChildCmd) Run(e *env) error { return shardscale.Child(e.stdin, e.stdout, e.stderr) }

@@ -1,0 +1,106 @@
+// How a node that runs is watched: its statistics, and its admin interface.
+
+package command
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/admin"
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/metrics"
+)
+
+// watchFlags are flags of kith run.
+type watchFlags struct {
+	Admin          string `help:"${serve_help}"`
+	AdminTokenFile string `type:"existingfile" placeholder:"FILE" help:"${admintoken_help}"`
+	Profiling      bool   `help:"Serve pprof on the admin interface, to whoever has the token when there is one."`
+
+	cli.StatsFlags
+}
+
+// adminCert is what the admin interface has of the node's TLS: its certificate, or the word to do without.
+type adminCert struct {
+	cert, key string
+	insecure  bool
+}
+
+// adminFaults returns what is wrong with the admin interface, or nil.
+func (f *watchFlags) adminFaults(c adminCert) error {
+	if f.Admin != "" {
+		_, err := f.admin(c, nil)
+		return err
+	}
+	if f.AdminTokenFile != "" || f.Profiling {
+		return errors.New("--admin-token-file and --profiling need --admin")
+	}
+	return nil
+}
+
+// admin returns the configuration of the admin interface. Its certificate is the node's, read when somebody connects.
+func (f *watchFlags) admin(c adminCert, log *slog.Logger) (admin.Config, error) {
+	cfg := admin.Config{Listen: f.Admin, Insecure: c.insecure, Profiling: f.Profiling, Logger: log}
+	if f.AdminTokenFile != "" {
+		token, err := os.ReadFile(f.AdminTokenFile)
+		if err != nil {
+			return cfg, fmt.Errorf("--admin-token-file: %w", err)
+		}
+		if cfg.Token = strings.TrimSpace(string(token)); cfg.Token == "" {
+			return cfg, errors.New("--admin-token-file is empty")
+		}
+	}
+	if c.cert != "" {
+		show := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+			return &pair, err
+		}
+		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: show}
+	}
+	return cfg, cfg.Validate()
+}
+
+// measure has the node that cfg is for measured, when there is to be somewhere to show it; nil else.
+func (f *watchFlags) measure(cfg *kith.Config) *metrics.Metrics {
+	if f.Admin == "" {
+		return nil
+	}
+	m, _ := metrics.New(metrics.Config{}) // which has no faults
+	if told := cfg.Latency; told != nil {
+		cfg.Latency = func(what kith.Measure, typ string, took time.Duration) {
+			told(what, typ, took)
+			m.Observe(what, typ, took)
+		}
+	}
+	return m
+}
+
+// serve serves the admin interface with these metrics, if there is to be one. What it returns ends it.
+func (f *watchFlags) serve(n *kith.Node, m *metrics.Metrics, c adminCert, log *slog.Logger) (end func(), err error) {
+	if m == nil {
+		return func() {}, nil
+	}
+	m.Watch(n)
+	cfg, err := f.admin(c, log)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Metrics = m.Handler()
+	s, err := admin.Start(n, cfg)
+	if err != nil {
+		return nil, err
+	}
+	log.Info("admin interface", "event", "admin-started", "address", s.Addr().String(), "tls", cfg.TLS != nil)
+	return func() {
+		bounded, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.Close(bounded)
+	}, nil
+}
