@@ -2,8 +2,8 @@
 
 package entity
 
-// Budget bounds the bytes that wait in all mailboxes and timers of a node. A shard claims from it in blocks of at least
-// budgetBlock bytes and keeps what it claimed until its mailboxes are empty, so that a busy shard seldom touches it. A
+// Budget bounds the bytes that wait in all mailboxes and timers of a node. While it is ample a shard claims from it in
+// blocks and keeps some of what it claimed until its mailboxes are empty, so that a busy shard seldom touches it. A
 // runtime with threads makes it safe for concurrent use: shards have locks of their own, and Context.After claims
 // without any. Pool is the plain one.
 type Budget interface {
@@ -13,6 +13,9 @@ type Budget interface {
 	Force(n int)
 	// Give returns n bytes.
 	Give(n int)
+	// Ample reports whether no more than half of the bound is out. Only then a shard may hold more than it needs, so
+	// that what shards hold in vain never comes to much more than half of the bound.
+	Ample() bool
 }
 
 // Pool is a Budget for one thread. The zero value refuses everything that is not forced.
@@ -36,6 +39,9 @@ func (p *Pool) Force(n int) { p.used += n }
 // Give returns n bytes.
 func (p *Pool) Give(n int) { p.used -= n }
 
+// Ample reports whether no more than half of Limit is out.
+func (p *Pool) Ample() bool { return p.used <= p.Limit/2 }
+
 // Used returns how many bytes are out.
 func (p *Pool) Used() int { return p.used }
 
@@ -45,7 +51,9 @@ type unbounded struct{}
 func (unbounded) Take(int) bool { return true }
 func (unbounded) Force(int)     {}
 func (unbounded) Give(int)      {}
+func (unbounded) Ample() bool   { return true }
 
+// budgetBlock is what a shard claims of an ample budget when it needs less.
 const budgetBlock = 4 << 10
 
 // lease is what one shard holds of the budget.
@@ -55,11 +63,13 @@ type lease struct {
 	used   int // of it, lying in mailboxes
 }
 
-// take claims n bytes for a mailbox; with force it always succeeds.
+// take claims n bytes for a mailbox; with force it always succeeds. It claims more than it needs only of an ample
+// budget, and not for what is forced: an entity that is kept alive holds its few bytes for as long as it runs, and so
+// would their block.
 func (l *lease) take(n int, force bool) bool {
 	if short := l.used + n - l.held; short > 0 {
 		switch {
-		case short < budgetBlock && l.budget.Take(budgetBlock):
+		case !force && short < budgetBlock && l.budget.Ample() && l.budget.Take(budgetBlock):
 			l.held += budgetBlock
 		case l.budget.Take(short):
 			l.held += short
@@ -74,14 +84,14 @@ func (l *lease) take(n int, force bool) bool {
 	return true
 }
 
-// give returns n bytes from a mailbox, and to the budget what is too much to keep.
+// give returns n bytes from a mailbox, and to the budget what is too much to keep: everything when it is not ample.
 func (l *lease) give(n int) {
 	l.used -= n
 	spare := l.held - l.used
-	if l.used > 0 && spare < 4*budgetBlock {
-		return
-	}
-	if l.used > 0 {
+	if l.used > 0 && l.budget.Ample() {
+		if spare < 4*budgetBlock {
+			return
+		}
 		spare -= budgetBlock
 	}
 	if spare > 0 {

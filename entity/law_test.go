@@ -493,3 +493,9 @@ func (p *lockedPool) Give(n int) {
 	defer p.mu.Unlock()
 	p.Pool.Give(n)
 }
+
+func (p *lockedPool) Ample() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.Pool.Ample()
+}

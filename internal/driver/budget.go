@@ -27,3 +27,6 @@ func (b *budget) Bound() int { return int(b.limit) }
 
 // Give returns n bytes.
 func (b *budget) Give(n int) { b.used.Add(-int64(n)) }
+
+// Ample reports whether no more than half of the limit is out.
+func (b *budget) Ample() bool { return b.used.Load() <= b.limit/2 }

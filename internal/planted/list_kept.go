@@ -4,6 +4,21 @@ package main
 
 var keptBugs = []bug{
 	{
+		Name: "daemon-holds-a-block", Package: "./entity", Run: "TestKeptEntitiesHoldLittle",
+		In:      "entity.lease.take",
+		Without: "!force",
+	},
+	{
+		Name: "scarce-budget-is-claimed-in-blocks", Package: "./entity", Run: "TestScarceBudgetIsNotHeldInVain",
+		In:      "entity.lease.take",
+		Without: "l.budget.Ample()",
+	},
+	{
+		Name: "scarce-budget-is-kept", Package: "./entity", Run: "TestScarceBudgetIsNotHeldInVain",
+		In:      "entity.lease.give",
+		Without: "l.budget.Ample()",
+	},
+	{
 		Name: "daemon-of-a-stopping-shard", Package: "./internal/lifetime", Run: "TestLifetimeLaws",
 		In:  "internal/lifetime.Shard.Serving",
 		Old: "if s.stopping && !s.lost {",
