@@ -12,6 +12,7 @@ type volume struct {
 	life       *life
 	sent       *journal
 	handled    *journal
+	moves      *journal
 	sentTo     int // what was read
 	handledTo  int
 	sentLeft   []int // of that, what was not complete
@@ -54,6 +55,9 @@ func (b *book) open(l *life) (err error) {
 	if v.handled, err = openJournal(in); err != nil {
 		return err
 	}
+	if v.moves, err = openJournal(movesJournal(b.dir, l.sender)); err != nil {
+		return err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.volumes[l.sender] = v
@@ -67,6 +71,7 @@ func (b *book) close() {
 	for _, v := range b.volumes {
 		_ = v.sent.close()
 		_ = v.handled.close()
+		_ = v.moves.close()
 	}
 	b.volumes = map[uint32]*volume{}
 }
@@ -307,3 +312,60 @@ func (b *book) cause(sender *life, m *message) cause {
 	}
 	return onTheWay
 }
+
+// moves returns what all processes have noted of moves since a moment.
+func (b *book) moves(since time.Duration) (all []moveNote) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, v := range b.volumes {
+		for i := v.moves.begun() - 1; i >= 0; i-- {
+			r := v.moves.get(i)
+			if r[0] == 0 {
+				continue // it is being written
+			}
+			n := moveNoteOf(r)
+			if n.at < since-noteLate {
+				break
+			}
+			if n.at >= since {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
+// noteLate is how much later than another one a note may be that stands before it.
+const noteLate = 10 * time.Second
+
+// home returns the slot in which an entity was handled last, -1 where it is not known or that process has ended.
+func (b *book) home(target int, now time.Duration) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.rule.owners(uint16(target), now) {
+		if v := b.volumes[p]; v != nil && v.life.running() {
+			return v.life.slot
+		}
+	}
+	return -1
+}
+
+// busy reports whether a handler of an entity of a shard of the first type is in a call at a process.
+func (b *book) busy(l *life, shard uint32) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l == nil || b.volumes[l.sender] == nil {
+		return false
+	}
+	j := b.volumes[l.sender].handled
+	for i, n := j.begun()-1, 0; i >= 0 && n < lookBack; i, n = i-1, n+1 {
+		h := handledOf(j.get(i))
+		if typ, _ := b.load.typeOf(int(h.target)); h.step == stepBegun && typ == 0 && l.shards[h.target] == shard {
+			return true
+		}
+	}
+	return false
+}
+
+// lookBack is how many calls may have begun since one that has not ended; so many begin in some seconds.
+const lookBack = 4096

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -61,7 +62,8 @@ type child struct {
 func Child(stdin io.Reader, stdout, stderr io.Writer) error {
 	c := &child{stderr: stderr}
 	err := cli.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
-		"leave": cli.Op(c.leave), "close": cli.Op(c.shut), "quiet": cli.Op(c.quiet)})
+		"leave": cli.Op(c.leave), "close": cli.Op(c.shut), "quiet": cli.Op(c.quiet), "slow": cli.Op(c.slow),
+		"move": cli.Op(c.move), "drain": cli.Op(c.drain), "undrain": cli.Op(c.undrain)})
 	if c.node != nil {
 		_ = c.node.Close()
 	}
@@ -94,7 +96,7 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	c.node, err = kith.Start(ctx, kith.Config{Name: a.Cluster, Listen: a.Listen, Advertise: a.Advertise,
 		Seeds: a.Seeds, Insecure: a.Insecure, Logger: c.logger(), JoinTimeout: joinTime, LeaveTimeout: leaveTime,
 		Directory: filepath.Join(a.Dir, "keep-"+a.Node), Undelivered: c.load.undelivered,
-		Sharding: kith.Sharding{ProcessDeathIsProof: a.Proof}})
+		Sharding: kith.Sharding{ProcessDeathIsProof: a.Proof, DrainTime: drainTime}})
 	if err != nil {
 		return r, err
 	}
@@ -103,6 +105,7 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	}
 	go c.watch()
 	go c.end()
+	go c.load.noteMoves(c.node)
 	go c.load.run(c.node)
 	return startReply{c.load.shards()}, nil
 }
@@ -143,8 +146,8 @@ const leaveTime = 15 * time.Second
 type leaveArgs struct{ Slow time.Duration }
 
 // leave begins to leave; the process ends when that is over.
-func (c *child) leave(_ context.Context, a leaveArgs) (cli.None, error) {
-	c.load.slowBy.Store(int64(a.Slow))
+func (c *child) leave(ctx context.Context, a leaveArgs) (cli.None, error) {
+	_, _ = c.slow(ctx, slowArgs{a.Slow, math.MaxInt64 / 2})
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*leaveTime)
 		defer cancel()
@@ -163,6 +166,43 @@ func (c *child) shut(context.Context, cli.None) (cli.None, error) {
 func (c *child) quiet(context.Context, cli.None) (cli.None, error) {
 	c.load.stop()
 	return cli.None{}, nil
+}
+
+// slowArgs says how long each Blocking call takes, and for how long that is so.
+type slowArgs struct{ By, For time.Duration }
+
+func (c *child) slow(_ context.Context, a slowArgs) (cli.None, error) {
+	c.load.slowUntil.Store(int64(c.clock.Now() + a.For))
+	c.load.slowBy.Store(int64(a.By))
+	return cli.None{}, nil
+}
+
+// moveArgs says which shard of the Blocking type goes where.
+type moveArgs struct {
+	Shard uint32
+	To    string
+}
+
+var errNoMember = errors.New("no member at that address")
+
+// move begins a move by hand.
+func (c *child) move(ctx context.Context, a moveArgs) (cli.None, error) {
+	for _, m := range c.node.View().Members {
+		if m.ID.Addr.String() == a.To {
+			return cli.None{}, c.load.regions[0].Move(ctx, kith.ShardID(a.Shard), m.ID)
+		}
+	}
+	return cli.None{}, fmt.Errorf("%w: %s", errNoMember, a.To)
+}
+
+// drain begins a drain, which goes on until undrain.
+func (c *child) drain(context.Context, cli.None) (cli.None, error) {
+	go func() { _ = c.node.Drain(c.load.ctx) }()
+	return cli.None{}, nil
+}
+
+func (c *child) undrain(ctx context.Context, _ cli.None) (cli.None, error) {
+	return cli.None{}, c.node.Undrain(ctx)
 }
 
 // seen is one member in the view of another.
@@ -216,4 +256,9 @@ func (c *child) status(context.Context, cli.None) (status, error) {
 // journals returns where a process keeps its two journals.
 func journals(dir string, sender uint32) (sent, handled string) {
 	return filepath.Join(dir, fmt.Sprintf("sent-%d", sender)), filepath.Join(dir, fmt.Sprintf("handled-%d", sender))
+}
+
+// movesJournal is where a process notes its moves.
+func movesJournal(dir string, sender uint32) string {
+	return filepath.Join(dir, fmt.Sprintf("moves-%d", sender))
 }

@@ -36,7 +36,7 @@ func (e *entity) Receive(c *kith.Context, payload []byte) error {
 	e.l.handled.note(n, h.record())
 	h.step = stepDone
 	if e.mode == kith.Blocking {
-		time.Sleep(time.Duration(e.l.slowBy.Load()))
+		e.l.dawdle()
 		if err = e.l.fast.write(e.target, e.high, e.low); err != nil {
 			h.step = stepFenced
 		}
@@ -55,8 +55,19 @@ func (e *entity) Receive(c *kith.Context, payload []byte) error {
 	return err
 }
 
-// Stop has nothing to flush: every message was written when it came.
-func (*entity) Stop(*kith.Context) {}
+// Stop notes that it was called. It has nothing to flush: every message was written when it came.
+func (e *entity) Stop(*kith.Context) {
+	typ, _ := e.l.c.args.Load.typeOf(int(e.target))
+	e.l.noteMove(moveNote{kind: stopCall, typ: uint8(typ), shard: uint32(e.l.regions[typ].Shard(e.l.ids[e.target])),
+		at: e.l.c.clock.Now()})
+}
+
+// dawdle takes the time that a Blocking call takes now.
+func (l *load) dawdle() {
+	if by := time.Duration(l.slowBy.Load()); by > 0 && l.c.clock.Now() < time.Duration(l.slowUntil.Load()) {
+		time.Sleep(by)
+	}
+}
 
 // writeSlowly writes what handlers left behind.
 func (l *load) writeSlowly(to *storeClient) {

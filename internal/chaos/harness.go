@@ -21,6 +21,7 @@ type Config struct {
 	For      time.Duration // no round begins later
 	Rounds   int           // at most so many; zero: as many as there is time for
 	Kinds    []Kind        // only these; none: all
+	Moves    bool          // in place of what the seed draws: EveryMove
 	Net      string        // one of Nets
 	Dir      string        // of timeline, logs and journals; made anew
 	Load     Load
@@ -58,6 +59,7 @@ type harness struct {
 // found is what goes wrong beside the messages.
 type found struct {
 	panics, twins, downed, unwell, excused int
+	moves                                  []moved
 	told                                   int            // lines about the rule of one owner
 	exits                                  map[string]int // how often processes ended, by exit code
 }
@@ -94,6 +96,7 @@ func (h *harness) close(err error, violations int) error {
 	}
 	h.sweep("sent-*")
 	h.sweep("handled-*")
+	h.sweep("moves-*")
 	return err
 }
 
@@ -175,9 +178,12 @@ func (h *harness) run(ctx context.Context, live func(context.Context) error) err
 
 // live lets round after round come.
 func (h *harness) live(ctx context.Context) error {
-	rounds := NewRounds(h.cfg.Seed, h.cfg.Nodes, h.cfg.Kinds...)
+	rounds := h.schedule()
 	for n := 0; ctx.Err() == nil && h.clock.Now() < h.cfg.For && (h.cfg.Rounds == 0 || n < h.cfg.Rounds); n++ {
-		r := rounds.Next()
+		r, more := rounds()
+		if !more {
+			return nil
+		}
 		if !cli.Pause(ctx, r.Steady) {
 			return nil
 		}
@@ -186,6 +192,38 @@ func (h *harness) live(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// movesAgain is how often a fault that has missed its phase of a move comes again.
+const movesAgain = 2
+
+// schedule returns what yields the rounds of the run: those of the seed, without an end, or each fault of a move, again
+// where it has missed its phase.
+func (h *harness) schedule() func() (Round, bool) {
+	if !h.cfg.Moves {
+		rounds := NewRounds(h.cfg.Seed, h.cfg.Nodes, h.cfg.Kinds...)
+		return func() (Round, bool) { return rounds.Next(), true }
+	}
+	list := EveryMove(h.cfg.Seed, h.cfg.Nodes, h.cfg.Kinds...)
+	once, n := len(list), -1
+	return func() (Round, bool) {
+		if n >= 0 && n < movesAgain*once && !h.met(&list[n].Faults[0]) {
+			list = append(list, list[n])
+		}
+		if n++; n == len(list) {
+			return Round{}, false
+		}
+		r := list[n]
+		r.Number = n + 1
+		return r, true
+	}
+}
+
+// met reports whether a fault of a move has come in its phase.
+func (h *harness) met(f *Fault) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return met(h.found.moves, f)
 }
 
 // calm stops all senders and waits for what is under way.

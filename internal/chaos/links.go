@@ -74,8 +74,18 @@ func linksUnder(faults []struck, nodes int) links {
 			l.each(across, cut(allLanes&^(1<<controlLane)))
 		case ControlCut:
 			l.each(across, cut(1<<controlLane))
+		case holdData, holdControl:
+			lane := lanesOf(1 << controlLane)
+			if f.Kind == holdData {
+				lane = allLanes &^ lane
+			}
+			l.each(func(from, to int) bool { return from == f.who[0] && to == f.who[1] }, cut(lane))
 		case Reset:
-			l.each(all, func(k *link) { k.Reset = max(k.Reset, f.PerMille) })
+			of := all
+			if f.Victims > 0 {
+				of = func(from, to int) bool { return f.touched(from) || f.touched(to) }
+			}
+			l.each(of, func(k *link) { k.Reset = max(k.Reset, f.PerMille) })
 		case Loss:
 			l.each(all, func(k *link) { k.Loss = max(k.Loss, f.PerMille) })
 		case Delay:

@@ -33,6 +33,12 @@ func TestLinksUnderFaults(t *testing.T) {
 	require.Len(t, ways(under(Fault{Kind: Reset, PerMille: 3}), func(k link) bool { return k.Reset == 3 }), 12)
 	require.Len(t, ways(under(Fault{Kind: Loss, PerMille: 9}), func(k link) bool { return k.Loss == 9 }), 12)
 	require.Len(t, ways(under(Fault{Kind: Delay, Extra: time.Second}), func(k link) bool { return k.Delay > 0 }), 12)
+	data, control := cut(1<<dataLane|1<<bulkLane), cut(1<<controlLane)
+	require.Equal(t, [][2]int{{3, 1}}, ways(under(Fault{Kind: holdData}, 3, 1), data), "one way")
+	require.Equal(t, [][2]int{{3, 1}}, ways(under(Fault{Kind: holdControl}, 3, 1), control))
+	require.Equal(t, across, ways(under(Fault{Kind: Reset, Victims: 1, PerMille: 3}, 3), func(k link) bool {
+		return k.Reset == 3
+	}))
 	for _, k := range []Kind{Kill, KillAll, Pause, Starve, Leave, Rolling} {
 		require.Equal(t, newLinks(4), under(Fault{Kind: k}, 3), k)
 	}

@@ -44,7 +44,10 @@ type load struct {
 	ctx     context.Context
 	stop    context.CancelFunc
 	senders sync.WaitGroup
-	slowBy  atomic.Int64 // how long each Blocking call takes, in nanoseconds
+	moves   *journal     // what the node told of moves
+	slowBy  atomic.Int64 // how long each Blocking call takes, in nanoseconds,
+
+	slowUntil atomic.Int64 // until then, by the clock of the run
 }
 
 // pendingWrite is a write of a handler that does not wait for it, and the note that its answer completes.
@@ -60,12 +63,13 @@ func newLoad(c *child) (*load, error) {
 	l := &load{c: c, slow: make(chan pendingWrite, slowRoom), index: map[string]uint16{}}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	out, in := journals(c.args.Dir, c.args.Sender)
-	var errs [4]error
+	var errs [5]error
 	l.sent, errs[0] = openJournal(out)
 	l.handled, errs[1] = openJournal(in)
 	l.fast, errs[2] = dialStore(c.args.Store)
 	slow, err := dialStore(c.args.Store)
 	errs[3] = err
+	l.moves, errs[4] = openJournal(movesJournal(c.args.Dir, c.args.Sender))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -188,6 +192,31 @@ func (l *load) undelivered(u kith.Undelivered) {
 		}
 	}
 	l.sent.note(n, s.record())
+}
+
+// noteMoves notes what the node tells of moves until it ends.
+func (l *load) noteMoves(node *kith.Node) {
+	for e := range node.ShardEvents(context.Background()) {
+		switch e.Kind {
+		case kith.MoveBegan, kith.MoveMarked, kith.MoveHandedOver, kith.ShardReleased, kith.MoveDone, kith.MoveAborted:
+		default:
+			continue
+		}
+		for typ, r := range l.regions {
+			if r.Type().Name == e.Name {
+				l.noteMove(moveNote{kind: e.Kind, typ: uint8(typ), shard: uint32(e.Shard),
+					number: uint64(e.Number.Term)<<32 | uint64(e.Number.Seq), from: addrWord(e.Home.Addr.String()),
+					to: addrWord(e.To.Addr.String()), at: l.c.clock.Now() - time.Since(e.At)})
+			}
+		}
+	}
+}
+
+// noteMove writes a note; where the journal is full nobody learns of it.
+func (l *load) noteMove(n moveNote) {
+	if i, err := l.moves.begin(); err == nil {
+		l.moves.note(i, n.record())
+	}
 }
 
 // reasons are the errors that a note can name, by their place here; zero is any other.

@@ -44,6 +44,10 @@ type Result struct {
 	WellMax  *float64 `json:"well_max_s,omitempty"` // from the last fault until all was well
 	WallTime float64  `json:"wall_seconds"`
 
+	// Of faults in the middle of moves: by phase, fault and participant; those that came into another phase.
+	Moves  []MoveCell `json:"moves,omitempty"`
+	Missed int        `json:"moves_missed,omitempty"`
+
 	Exits map[string]int `json:"exits,omitempty"`
 	Kinds []ByKind       `json:"by_fault,omitempty"`
 }
@@ -85,6 +89,7 @@ func (h *harness) result() *Result {
 		Panics: h.found.panics, Twins: h.found.twins, Downed: h.found.downed, Unwell: h.found.unwell,
 		Excused: h.found.excused, Exits: h.found.exits, WallTime: *inSeconds(h.clock.Now())}
 	r.Writes, r.Refused = h.store.counts()
+	r.Moves, r.Missed = countMoves(h.found.moves, h.book.moves)
 	for i := range h.rounds {
 		r.Faults += h.rounds[i].came
 	}

@@ -111,6 +111,10 @@ func (h *harness) strike(ctx context.Context, f Fault) {
 	if !cli.Pause(ctx, f.At) {
 		return
 	}
+	if f.Kind == Move {
+		h.strikeMove(ctx, f)
+		return
+	}
 	hit := &struck{f, h.watcher.victims(f)}
 	h.mu.Lock()
 	p := &h.rounds[len(h.rounds)-1]

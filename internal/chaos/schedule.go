@@ -3,76 +3,10 @@
 package chaos
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 )
-
-// Kind is a kind of fault.
-type Kind string
-
-// The kinds of faults.
-const (
-	Kill       Kind = "kill"        // kill -9 of one, or of several one after another
-	KillAll    Kind = "kill-all"    // of every process
-	Pause      Kind = "pause"       // SIGSTOP, and SIGCONT after For
-	Starve     Kind = "starve"      // stopped and let run by turns, so that little gets done
-	Cut        Kind = "cut"         // nothing passes between two sides
-	CutOneWay  Kind = "cut-one-way" // nothing passes from the victims to the others
-	CutPartial Kind = "cut-partial" // nothing passes between two nodes; both hear all others
-	Flap       Kind = "flap"        // a cut that comes and goes each Period
-	DataCut    Kind = "data-cut"    // data connections of the victims are cut: only control flows
-	ControlCut Kind = "control-cut" // control connections of the victims are cut: only data flows
-	Reset      Kind = "reset"       // connections are reset right behind a chunk, PerMille of the chunks
-	Loss       Kind = "loss"        // PerMille of what is sent is lost, everywhere
-	Delay      Kind = "delay"       // everything takes Extra longer, everywhere
-	Leave      Kind = "leave"       // one leaves gracefully and is started again
-	Rolling    Kind = "rolling"     // each in turn leaves and is started again
-	LeaveLate  Kind = "leave-late"  // one leaves, and its handlers take so long that the leave is over its limit
-	Close      Kind = "close"       // one closes its node without leaving
-)
-
-// Kinds are all kinds, in a fixed order.
-var Kinds = []Kind{Kill, KillAll, Pause, Starve, Cut, CutOneWay, CutPartial, Flap, DataCut, ControlCut, Reset, Loss,
-	Delay, Leave, Rolling, LeaveLate, Close}
-
-// Role says who the first victim of a fault is: known only when the fault comes.
-type Role string
-
-// The roles.
-const (
-	Owner       Role = "owner"       // hosts most shards
-	Coordinator Role = "coordinator" // the oldest member
-	Leader      Role = "leader"      // the leader of the view
-	Seed        Role = "seed"        // the first seed
-	Anybody     Role = "anybody"     // the first of Order
-)
-
-var roles = []Role{Owner, Coordinator, Leader, Seed, Anybody}
-
-// Fault is one fault of a round.
-type Fault struct {
-	Kind     Kind
-	At       time.Duration // after the begin of the round
-	For      time.Duration // how long it lasts; zero for what is done at once
-	First    Role          // who is the first victim
-	Victims  int           // how many there are; zero: it concerns all alike
-	Order    []int         // slots; the further victims are the first of them that are none yet
-	Stagger  time.Duration // between one victim and the next
-	Period   time.Duration // of flapping and starving
-	PerMille int
-	Extra    time.Duration
-	Rest     time.Duration // the supervisor waits so long before it starts again who ends
-}
-
-// Round is what happens between two states in which all is well.
-type Round struct {
-	Number int
-	Steady time.Duration // nothing happens for so long before it
-	Faults []Fault       // in the order of At
-}
 
 // Rounds draws the rounds of a seed.
 type Rounds struct {
@@ -100,7 +34,7 @@ func (r *Rounds) Next() Round {
 	round.Faults = append(round.Faults, first)
 	// One round in four has a second blow, which hits while the cluster is busy with the first.
 	second := []Kind{Kill, Pause, Reset}[rng.IntN(3)]
-	if rng.IntN(4) == 0 && first.Kind != Rolling && first.Kind != KillAll && contains(r.kinds, second) {
+	if rng.IntN(4) == 0 && !slices.Contains([]Kind{Rolling, KillAll, Move}, first.Kind) && contains(r.kinds, second) {
 		f := r.fault(rng, second)
 		f.Victims = min(f.Victims, 1)
 		f.At = between(rng, 200, 12000)
@@ -176,68 +110,44 @@ func (r *Rounds) fault(rng *rand.Rand, k Kind) Fault {
 		f.Extra = between(rng, 1000, 20000)
 	case Rolling:
 		f.Victims = r.nodes
+	case Move:
+		r.moving(rng, &f, phases[rng.IntN(len(phases))], participants[rng.IntN(len(participants))],
+			blows[rng.IntN(len(blows))])
 	}
 	return f
 }
 
-// restBrief is how long a supervisor waits at most that starts again at once; who stays longer is away.
-const restBrief = 3 * time.Second
-
-// away reports whether it is a machine that is lost: nothing there answers, and nobody takes it for a restart.
-func (f Fault) away() bool { return f.Rest > restBrief }
-
-// String says in a line what the fault is.
-func (f Fault) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s", f.Kind)
-	if f.Victims > 0 && f.Kind != KillAll && f.Kind != Rolling {
-		fmt.Fprintf(&b, " %s", f.First)
-		if f.Victims > 1 {
-			fmt.Fprintf(&b, " and %d more", f.Victims-1)
-		}
+// moving draws what a fault has of a move, but for phase, participant and blow.
+func (r *Rounds) moving(rng *rand.Rand, f *Fault, p Phase, who Role, b blow) {
+	f.First, f.Rest = who, between(rng, 200, 3000)
+	f.Moving = Moving{ways[rng.IntN(len(ways))], p, b.kind, between(rng, 500, 3000)}
+	switch b.kind {
+	case Kill:
+	case Reset:
+		f.PerMille = 999 // of nft: a packet that is none is a chance in a thousand
+		fallthrough
+	default:
+		f.For = between(rng, b.low, b.high)
 	}
-	apart := f.Stagger
-	if f.Victims < 2 {
-		apart = 0
-	}
-	for _, d := range []struct {
-		what string
-		d    time.Duration
-	}{{"for", f.For}, {"apart", apart}, {"period", f.Period}, {"by", f.Extra}} {
-		if d.d > 0 {
-			fmt.Fprintf(&b, " %s %v", d.what, d.d)
-		}
-	}
-	if f.away() {
-		fmt.Fprintf(&b, " away for %v", f.Rest)
-	}
-	if f.PerMille > 0 {
-		fmt.Fprintf(&b, " %d per mille", f.PerMille)
-	}
-	return b.String()
 }
 
-// String says in a line what the round holds.
-func (r Round) String() string {
-	all := make([]string, len(r.Faults))
-	for i, f := range r.Faults {
-		all[i] = f.String()
-		if f.At > 0 {
-			all[i] += fmt.Sprintf(" (after %v)", f.At)
+// EveryMove returns a round for each phase, blow and participant, once. kinds restricts the blows; none means all.
+func EveryMove(seed uint64, nodes int, kinds ...Kind) (all []Round) {
+	r := NewRounds(seed, nodes, kinds...)
+	for _, p := range phases {
+		for _, b := range blows {
+			for _, who := range participants {
+				if !contains(r.kinds, b.kind) {
+					continue
+				}
+				rng := rand.New(rand.NewPCG(seed, uint64(len(all)+1)))
+				f := Fault{Kind: Move, Order: rng.Perm(nodes), Victims: 1}
+				r.moving(rng, &f, p, who, b)
+				all = append(all, Round{Number: len(all) + 1, Steady: between(rng, 1000, 3000), Faults: []Fault{f}})
+			}
 		}
 	}
-	return strings.Join(all, "; ")
-}
-
-// ParseKinds reads names of kinds.
-func ParseKinds(names []string) (kinds []Kind, err error) {
-	for _, n := range names {
-		if !contains(Kinds, Kind(n)) {
-			return nil, fmt.Errorf("no fault %q; there are %v", n, Kinds)
-		}
-		kinds = append(kinds, Kind(n))
-	}
-	return kinds, nil
+	return all
 }
 
 // What a fault touches, and whom it leaves untouched: whom the strategy obliges to live on.
@@ -258,7 +168,7 @@ const mildLoss = 50
 // harmless reports whether a fault gives nobody a reason to be downed.
 func (f *struck) harmless() bool {
 	switch f.Kind {
-	case DataCut, Reset, Delay:
+	case DataCut, Reset, Delay, holdData, holdControl:
 		return true
 	case Loss:
 		return f.PerMille <= mildLoss

@@ -27,6 +27,7 @@ type chaosCmd struct {
 	Tells    float64  `default:"60" help:"Tells a second of each process."`
 	Asks     float64  `default:"60" help:"Asks a second of each process."`
 	Entities int      `default:"10" help:"Entities of each mode, 1 to 1000."`
+	Moves    bool     `help:"${chaos_moves_help}"`
 	Plan     int      `default:"0" help:"Print so many rounds of the seed, at most 10000, and run nothing."`
 	Progress bool     `help:"Show progress although stderr is not a terminal."`
 }
@@ -67,6 +68,14 @@ func (c *chaosCmd) Run(e *env) error {
 		return err
 	}
 	if c.Plan > 0 {
+		if c.Moves {
+			for _, r := range chaos.EveryMove(c.Seed, c.Nodes, kinds...) {
+				if r.Number <= c.Plan {
+					fmt.Fprintf(e.stdout, "round %d: %s\n", r.Number, r)
+				}
+			}
+			return nil
+		}
 		for rounds := chaos.NewRounds(c.Seed, c.Nodes, kinds...); c.Plan > 0; c.Plan-- {
 			r := rounds.Next()
 			fmt.Fprintf(e.stdout, "round %d: %s\n", r.Number, r)
@@ -74,7 +83,8 @@ func (c *chaosCmd) Run(e *env) error {
 		return nil
 	}
 	r, err := chaos.Run(ctx, chaos.Config{Nodes: c.Nodes, Seed: c.Seed, Rounds: c.Rounds, Net: c.Net, Kinds: kinds,
-		For: time.Duration(c.Minutes * float64(time.Minute)), Dir: filepath.Join(c.Out, fmt.Sprintf("chaos-%d", c.Seed)),
+		Moves: c.Moves, For: time.Duration(c.Minutes * float64(time.Minute)),
+		Dir:      filepath.Join(c.Out, fmt.Sprintf("chaos-%d", c.Seed)),
 		Load:     chaos.Load{Entities: c.Entities, Shards: chaosShards, Tells: c.Tells, Asks: c.Asks},
 		Child:    cli.Options{Args: append(e.selfArgs, "chaos-child"), Env: e.selfEnv},
 		Progress: cli.NewProgress(e.stderr, c.Progress)})

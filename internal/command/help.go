@@ -82,7 +82,9 @@ var texts = kong.Vars{
 	"hours_help":   "Virtual hours of the part loss, more than 0 and at most 1000.",
 	"net_help": "How faults get into the network: netns (a namespace for each node, needs root, ip and nft), proxy " +
 		"(loopback), or auto: the first where it is permitted.",
-	"only_help":  "Only these faults, with commas in between; all: " + kindNames(),
+	"only_help": "Only these faults, with commas in between; all: " + kindNames(),
+	"chaos_moves_help": "In place of drawn rounds: a shard of slow entities moves in each, and a fault (kill, pause, " +
+		"cut, reset: see --only) hits each participant in each phase once.",
 	"cases_help": "Only these cases, with commas in between; all: " + caseNames() + ".",
 	"break_help": "Switch off one rule of the protocol and print the shortest way to what goes wrong without it.",
 	"states_help": "Most states of one run, 1 to 100000000; each takes about 60 bytes. A run that has more is not " +
