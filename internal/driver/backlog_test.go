@@ -17,6 +17,7 @@ import (
 // are counted and reported to their sender, and the credit of both comes back at once. What was kept is handled when
 // others have confirmed the node, and nothing else is (MEM-10).
 func TestBeyondTheBacklogIsRefused(t *testing.T) {
+	t.Parallel()
 	const kept, beyond = 5, 40
 	const frame = wire.EnvelopeSize + len("a") + len("000")
 	s := newSleepers(t, func(c *Config) { c.backlog = kept*frame + frame/2 })

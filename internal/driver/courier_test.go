@@ -106,6 +106,7 @@ func (c *cutter) cut() {
 // Every connection is cut right after each question for a home. All homes are found, and each node has been delivered
 // exactly as many control messages as the other one posted (FD-4).
 func TestControlMessagesSurviveCutConnections(t *testing.T) {
+	t.Parallel()
 	var cutters []*cutter
 	p := newPair(t, func(cfg *Config) {
 		cfg.Listen = port.Keep(t)

@@ -249,6 +249,7 @@ func TestEndDoesNotWaitForHooks(t *testing.T) {
 func TestClosedOwnerTellsItsSenders(t *testing.T) {
 	for _, mode := range allModes {
 		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
 			p := newPair(t, func(c *Config) { c.Window, c.Sharding.TakeoverTime = 64<<10, time.Hour })
 			r := p.at[mode]
 			const id, size = "e1", 100
@@ -290,6 +291,7 @@ func TestClosedOwnerTellsItsSenders(t *testing.T) {
 // What waits for the home of a shard that no node hosts is told when its time is over, each time anew: tells and large
 // messages, and not before. An ask does not wait there (SHD-4).
 func TestParkTimeHoldsForEachMessage(t *testing.T) {
+	t.Parallel()
 	const limit = 300 * time.Millisecond
 	edit := func(c *Config) { c.Sharding.ParkTime, c.AskTimeout = limit, patience }
 	n := newEnding(t, entity.Inline, func() {}, nil, edit)

@@ -75,6 +75,7 @@ func TestLostInFlightIsExact(t *testing.T) {
 // Nothing comes through to a node any more, and it is downed: its sender is told of everything that it had sent there,
 // and of what still waited (SHD-4).
 func TestTellsToACutOffNodeAreTold(t *testing.T) {
+	t.Parallel()
 	p, cutters := behindCutters(t)
 	r := p.at[entity.Worker]
 	_, err := r.AskWithin(patience, "a", []byte("x"), nil)

@@ -179,6 +179,7 @@ func (s *sleepers) handled() (n int) {
 // answers; then everything in order. Local sends say so meanwhile, and a handler that was running is told and reported
 // (MEM-10).
 func TestSleeperHandlesNothingUntilConfirmed(t *testing.T) {
+	t.Parallel()
 	s := newSleepers(t)
 	finish := sync.OnceFunc(func() { close(s.long) })
 	t.Cleanup(finish)
@@ -254,6 +255,7 @@ func (s *sleepers) holdLoops() (release func()) {
 
 // TestClosedWhileSuspended: the end of a suspended node calls no handler, not even Stop, and waits for nobody.
 func TestClosedWhileSuspended(t *testing.T) {
+	t.Parallel()
 	s := newSleepers(t)
 	onward := sync.OnceFunc(s.holdLoops())
 	t.Cleanup(onward)
@@ -284,6 +286,7 @@ func TestClosedWhileSuspended(t *testing.T) {
 // What a closed gate keeps counts as taken when its connection breaks: its sender writes nothing off. So a node that
 // ends then refuses it, and its sender is told of each, once (SHD-4).
 func TestKeptWhenItsConnectionBreaks(t *testing.T) {
+	t.Parallel()
 	var cutters []*cutter
 	s := newSleepers(t, func(cfg *Config) {
 		cfg.Listen = port.Keep(t)

@@ -144,9 +144,8 @@ func TestAsksOfHandlersEndAtTheDeadline(t *testing.T) {
 func TestNodeEndsWhileItHandsOver(t *testing.T) {
 	for _, victim := range []string{"owner", "next owner"} {
 		t.Run(victim, func(t *testing.T) {
-			m := newMovers(t, func(c *Config) {
-				c.Sharding.DrainTime, c.Sharding.ProcessDeathIsProof = 20*time.Millisecond, true
-			})
+			t.Parallel()
+			m := newMovers(t, deathIsProof, func(c *Config) { c.Sharding.DrainTime = 20 * time.Millisecond })
 			h := &slow{got: make(chan string, 1000), began: make(chan struct{}), on: make(chan struct{})}
 			from, to, third := m.moving(h)
 			<-h.got

@@ -50,6 +50,7 @@ func TestLeaversLastRefusalsAreBelieved(t *testing.T) {
 // Connections are cut again and again while refusals are on their way: each refused message is told to its sender, once
 // (SHD-4).
 func TestRefusalsSurviveCutConnections(t *testing.T) {
+	t.Parallel()
 	var cutters []*cutter
 	p := newPair(t, func(cfg *Config) {
 		cfg.Listen = port.Keep(t)
