@@ -35,22 +35,24 @@ var matrix = map[string]string{
 	"courier":          "peer stats wire",
 	"sbr/leasetest":    "",   // the suite for leases; it may import testing
 	"fd/fdtest":        "fd", // the suite for detectors; it may import testing
-	"hello":            "route peer wire",
-	"trust":            "hello route",
-	"loop":             "route wire", // gnet's, as transport is
-	"transport":        "flow route peer stats wire ringbuf hello loop trust",
-	"cluster":          "peer",
-	"members":          "cluster gossip fd peer wire",
-	"membership":       "gossip fd peer wire cluster members",
-	"crdt":             "gossip peer wire",
-	"sbr":              "membership peer",
-	"singleton":        "membership peer wire",
-	"shard":            "internal/loads shard/strategy membership flow sparse route peer wire",
-	"shard/strategy":   "cluster route peer wire",
-	"formation":        "peer",
-	"shutdown":         "membership route peer",
-	"node":             "membership sbr singleton shard crdt courier route peer stats wire",
-	"sim/setup":        "node membership shard plane flow wire",
+	// the suite for discovery; it may import testing
+	"discovery/discoverytest": "discovery",
+	"hello":                   "route peer wire",
+	"trust":                   "hello route",
+	"loop":                    "route wire", // gnet's, as transport is
+	"transport":               "flow route peer stats wire ringbuf hello loop trust",
+	"cluster":                 "peer",
+	"members":                 "cluster gossip fd peer wire",
+	"membership":              "gossip fd peer wire cluster members",
+	"crdt":                    "gossip peer wire",
+	"sbr":                     "membership peer",
+	"singleton":               "membership peer wire",
+	"shard":                   "internal/loads shard/strategy membership flow sparse route peer wire",
+	"shard/strategy":          "cluster route peer wire",
+	"formation":               "peer",
+	"shutdown":                "membership route peer",
+	"node":                    "membership sbr singleton shard crdt courier route peer stats wire",
+	"sim/setup":               "node membership shard plane flow wire",
 	"world": "sim/setup node sbr membership members courier shard hello plane lifetime entity flow formation sparse " +
 		"route peer wire stats shard/strategy",
 	"check": "sim/setup world node sbr membership courier shard plane route peer wire",
@@ -97,8 +99,8 @@ var matrix = map[string]string{
 
 // layers in the order of ARCHITECTURE.md, ground first.
 var layers = []string{
-	"ringbuf wire discovery internal/invariant internal/enum internal/rules internal/planted internal/port " +
-		"internal/spent internal/pki internal/api internal/feed",
+	"ringbuf wire discovery discovery/discoverytest internal/invariant internal/enum internal/rules internal/planted " +
+		"internal/port internal/spent internal/pki internal/api internal/feed",
 	"entity flow route peer cluster stats sparse shard/strategy internal/loads",
 	"plane lifetime transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",

@@ -1,0 +1,257 @@
+// Kubernetes: the pods of a label, from the API of the cluster that this pod runs in.
+
+package discovery
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// serviceAccount is where a pod finds what it proves itself with.
+const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// Bounds of what the API answers and of what is read from files.
+const (
+	maxPodList    = 32 << 20
+	maxErrorBody  = 4 << 10
+	maxSecretFile = 1 << 20
+)
+
+// KubernetesConfig says which pods are contact points. Selector is needed; what else is empty is found where a pod has
+// it. The pod's service account must be allowed to list pods of its namespace.
+type KubernetesConfig struct {
+	// Selector selects pods by their labels, such as "app=orders".
+	Selector string
+	// Namespace of the pods; empty: this pod's.
+	Namespace string
+	// PortName is the name of the container port that is the contact point. Pods without it do not count. Empty: Port.
+	PortName string
+	// Port of the contact points where PortName is empty; zero: the caller's own.
+	Port uint16
+
+	// APIServer is the URL of the API, https; empty: that of the environment (KUBERNETES_SERVICE_HOST and _PORT).
+	APIServer string
+	// Directory holds the files token, ca.crt and namespace; empty: the service account's. They are read at each look-up,
+	// for they are replaced while the pod runs.
+	Directory string
+}
+
+type kubernetes struct {
+	KubernetesConfig
+	lock   sync.Mutex
+	ca     []byte // that client believes
+	client *http.Client
+}
+
+// Kubernetes returns a Discovery that lists the running pods of a label, ready or not: a node becomes ready by joining.
+// Pods that are being deleted, have no address yet or have ended do not count. Errors wrap ErrBadConfig.
+func Kubernetes(cfg KubernetesConfig) (Discovery, error) {
+	var errs []error
+	if cfg.Selector == "" || len(cfg.Selector) > 1024 {
+		errs = append(errs, errors.New("the label selector must have 1 to 1024 bytes"))
+	}
+	if cfg.PortName != "" && cfg.Port != 0 {
+		errs = append(errs, errors.New("a port and the name of one"))
+	}
+	if cfg.Directory == "" {
+		cfg.Directory = serviceAccount
+	}
+	if cfg.APIServer == "" {
+		host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+		if host == "" || port == "" {
+			errs = append(errs, errors.New("no API server: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set"))
+		}
+		cfg.APIServer = "https://" + net.JoinHostPort(host, port)
+	}
+	if u, err := url.Parse(cfg.APIServer); err != nil || u.Scheme != "https" || u.Host == "" {
+		errs = append(errs, fmt.Errorf("the API server %q is no https URL: a token goes there", cut(cfg.APIServer)))
+	}
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("%w: Kubernetes: %w", ErrBadConfig, errors.Join(errs...))
+	}
+	return &kubernetes{KubernetesConfig: cfg}, nil
+}
+
+// podList is what is read of an answer.
+type podList struct {
+	Kind     string
+	Metadata struct{ Continue string }
+	Items    []pod
+}
+
+type pod struct {
+	Metadata struct {
+		DeletionTimestamp string
+	}
+	Spec struct {
+		Containers []struct {
+			Ports []struct {
+				Name          string
+				ContainerPort int
+			}
+		}
+	}
+	Status struct {
+		Phase string
+		PodIP string
+	}
+}
+
+// Lookup lists the pods.
+func (k *kubernetes) Lookup(ctx context.Context) ([]Target, error) {
+	list, err := k.pods(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("discovery: kubernetes: %w", err)
+	}
+	var found []Target
+	for i := range list.Items {
+		if t, ok := k.target(&list.Items[i]); ok {
+			found = append(found, t)
+		}
+	}
+	return Normalize(found)
+}
+
+// target returns the contact point of a pod, false when it has none.
+func (k *kubernetes) target(p *pod) (Target, bool) {
+	if p.Metadata.DeletionTimestamp != "" || p.Status.Phase != "Running" || p.Status.PodIP == "" {
+		return Target{}, false
+	}
+	t := Target{Host: p.Status.PodIP, Port: k.Port}
+	if k.PortName == "" {
+		return t, true
+	}
+	for _, c := range p.Spec.Containers {
+		for _, port := range c.Ports {
+			if port.Name == k.PortName && port.ContainerPort > 0 && port.ContainerPort < 1<<16 {
+				t.Port = uint16(port.ContainerPort)
+				return t, true
+			}
+		}
+	}
+	return Target{}, false
+}
+
+// secret reads one of the files of the service account.
+func (k *kubernetes) secret(name string) ([]byte, error) {
+	f, err := os.Open(filepath.Join(k.Directory, name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
+	if err == nil && (len(text) == 0 || len(text) > maxSecretFile) {
+		err = fmt.Errorf("%s has %d bytes or more, must have 1 to %d", f.Name(), len(text), maxSecretFile)
+	}
+	return text, err
+}
+
+// connect returns a client that believes the authority as it is now.
+func (k *kubernetes) connect() (*http.Client, error) {
+	ca, err := k.secret("ca.crt")
+	if err != nil {
+		return nil, err
+	}
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	if k.client != nil && bytes.Equal(ca, k.ca) {
+		return k.client, nil
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(ca) {
+		return nil, errors.New("ca.crt holds no certificate")
+	}
+	if k.client != nil {
+		k.client.CloseIdleConnections()
+	}
+	k.ca, k.client = ca, &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+			MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 1},
+		// The token is for the API alone.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return k.client, nil
+}
+
+// pods asks the API.
+func (k *kubernetes) pods(ctx context.Context) (list podList, err error) {
+	client, err := k.connect()
+	if err != nil {
+		return list, err
+	}
+	token, err := k.secret("token")
+	if err != nil {
+		return list, err
+	}
+	namespace := k.Namespace
+	if namespace == "" {
+		text, err := k.secret("namespace")
+		if err != nil {
+			return list, err
+		}
+		namespace = strings.TrimSpace(string(text))
+	}
+	query := url.Values{"labelSelector": {k.Selector}, "limit": {fmt.Sprint(MaxTargets + 1)}}
+	where := strings.TrimSuffix(k.APIServer, "/") + "/api/v1/namespaces/" + url.PathEscape(namespace) + "/pods?" +
+		query.Encode()
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, where, nil)
+	if err != nil {
+		return list, err
+	}
+	q.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	q.Header.Set("Accept", "application/json")
+	a, err := client.Do(q)
+	if err != nil {
+		return list, err
+	}
+	defer a.Body.Close()
+	if a.StatusCode != http.StatusOK {
+		return list, refusal(a)
+	}
+	body, err := io.ReadAll(io.LimitReader(a.Body, maxPodList+1))
+	switch {
+	case err != nil:
+		return list, err
+	case len(body) > maxPodList:
+		return list, fmt.Errorf("the answer has more than %d bytes", maxPodList)
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return list, fmt.Errorf("the answer is no list of pods: %w", err)
+	}
+	if list.Kind != "PodList" {
+		return list, fmt.Errorf("the answer is no list of pods but %q", cut(list.Kind))
+	}
+	if list.Metadata.Continue != "" {
+		return list, tooMany(len(list.Items) + 1)
+	}
+	return list, nil
+}
+
+// refusal says why the API gave no list.
+func refusal(a *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(a.Body, maxErrorBody)) // a part is better than nothing
+	var status struct{ Message string }
+	why := ""
+	if json.Unmarshal(body, &status) == nil && status.Message != "" {
+		why = fmt.Sprintf(": %q", status.Message)
+	}
+	switch a.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("the API answers %d%s: may the service account list pods here?", a.StatusCode, why)
+	}
+	return fmt.Errorf("the API answers %d%s", a.StatusCode, why)
+}
