@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
 )
@@ -83,4 +84,13 @@ func (p *Progress) Printf(format string, args ...any) {
 func IsTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// Table prints rows in columns.
+func Table(w io.Writer, rows ...[]string) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	_ = t.Flush()
 }

@@ -3,14 +3,8 @@
 package command
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"fmt"
 	"io"
-	"net/http"
 	"os"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/kith-io/kith/internal/cli"
 )
@@ -48,29 +42,4 @@ func (e *exitError) Unwrap() error { return e.err }
 func (e *env) startChild(name, build string, stderr io.Writer) (*cli.Child, error) {
 	return cli.Start(cli.Options{Name: name, Path: build, Args: append(e.selfArgs, "child"), Env: e.selfEnv,
 		Stderr: stderr})
-}
-
-// clientFor returns a client of HTTP that believes the authority of a file, or with none those of the machine.
-func clientFor(ca string) (*http.Client, error) {
-	if ca == "" {
-		return &http.Client{}, nil
-	}
-	pem, err := os.ReadFile(ca)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("no certificate in %s", ca)
-	}
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}, nil
-}
-
-// table prints rows in columns.
-func table(e *env, rows ...[]string) {
-	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(t, strings.Join(row, "\t"))
-	}
-	_ = t.Flush()
 }

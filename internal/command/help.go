@@ -37,6 +37,8 @@ const strategies = "keep-majority,static-quorum,keep-oldest,down-all,unsafe-auto
 var texts = kong.Vars{
 	"stalls_help": stallsHelp,
 	"strategies":  strategies,
+	"config_help": "File of settings, YAML: the names of these flags and their values. A flag, and its environment " +
+		"variable, go before it.",
 	"listen_help": "Address to listen on, host:port; port 0 takes a free one. One that is not loopback needs the three " +
 		"--tls flags, or --insecure.",
 	"seeds_help": "Contact points, host:port, in the same order on all nodes, this one among them or not. The first of " +

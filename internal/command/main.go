@@ -10,6 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/operate"
+	"github.com/kith-io/kith/internal/settings"
 )
 
 const description = `kith: gossip membership, failure detection and sharded entities.
@@ -17,25 +19,12 @@ const description = `kith: gossip membership, failure detection and sharded enti
 Exit codes: 0 done, or left gracefully; 1 an error, a lost or reordered message, a violation; 2 wrong command line;
 3 the cluster ended the node (downed, removed, isolated); 4 it was not admitted in time; 5 the cluster refused it.`
 
-// askCommands are the commands that ask or tell a running node.
-type askCommands struct {
-	Status  statusCmd  `cmd:"" help:"Say where a running node stands; exit code 1 when it is not ready."`
-	Members membersCmd `cmd:"" help:"List the members as a running node sees them."`
-	Shards  shardsCmd  `cmd:"" help:"List the types of a running node, or where the shards of one live."`
-	Explain explainCmd `cmd:"" help:"Say what a node waits for, who holds up convergence, what the resolver decided."`
-	Events  eventsCmd  `cmd:"" help:"Print what happens at a running node until it ends."`
-	Leave   leaveCmd   `cmd:"" help:"Have a running node leave its cluster gracefully."`
-	Drain   drainCmd   `cmd:"" help:"Move everything away from a running node, which stays a member."`
-	Move    moveCmd    `cmd:"" help:"Move a shard to another node by hand."`
-	Down    downCmd    `cmd:"" help:"Mark a member as gone, whose process is dead."`
-	Balance balanceCmd `cmd:"" name:"rebalancing" help:"Pause or resume the balance of the whole cluster."`
-}
-
 // commands is the command line. The field names are the names of the flags.
 type commands struct {
-	askCommands
+	operate.Verbs
 
 	Run      runCmd      `cmd:"" help:"Run one node until SIGINT or SIGTERM, then leave the cluster gracefully."`
+	Config   configCmd   `cmd:"" help:"Print the settings that run would have, and where each came from; or check a file."`
 	Dev      devCmd      `cmd:"" help:"Run a local cluster of real processes with demo entities, and count every message."`
 	Accounts accountsCmd `cmd:"" help:"Run storms of heavy traffic, and account for every accepted message."`
 	Storm    stormCmd    `cmd:"" help:"Run random simulated clusters under random faults, and check every step."`
@@ -90,7 +79,7 @@ func execute(args []string, e *env) int {
 	if e.program == OldName {
 		about += "\n\n" + renamed
 	}
-	parser, err := kong.New(&c, kong.Name(e.program), kong.Description(about), texts,
+	parser, err := kong.New(&c, kong.Name(e.program), kong.Description(about), texts, settings.Envs("run", "config"),
 		kong.Writers(e.stdout, stderr), kong.Exit(func(int) { exited = true }))
 	if err != nil { // the tags above are wrong
 		fmt.Fprintln(stderr, e.program+":", err)
@@ -104,7 +93,7 @@ func execute(args []string, e *env) int {
 		fmt.Fprintf(stderr, "%s: %v\n%s\n", e.program, err, cli.Hint(e.program, err))
 		return exitUsage
 	}
-	switch err := ctx.Run(e); {
+	switch err := ctx.Run(e, &operate.Console{Out: e.stdout}); {
 	case err == nil:
 		return exitOK
 	default:

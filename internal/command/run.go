@@ -17,10 +17,13 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/pki"
+	"github.com/kith-io/kith/internal/settings"
 )
 
 // runCmd is the flags of kith run.
 type runCmd struct {
+	settings.File
+
 	Name      string   `default:"kith" help:"Name of the cluster; nodes of another name are refused."`
 	Listen    string   `default:"127.0.0.1:7355" help:"${listen_help}"`
 	Advertise string   `help:"Address under which others reach this node, if not the one it listens on."`
@@ -37,11 +40,7 @@ type runCmd struct {
 	JoinTimeout  time.Duration `default:"0s" help:"${join_help}"`
 	LeaveTimeout time.Duration `default:"30s" help:"${leave_help}"`
 
-	Resolver     string        `enum:"${strategies}" default:"keep-majority" help:"${resolver_help}"`
-	ResolverRole string        `help:"Only members with this role count for the resolver."`
-	Quorum       int           `help:"${quorum_help}"`
-	KeepAlone    bool          `help:"keep-oldest: the oldest lives even when it is alone."`
-	StableAfter  time.Duration `default:"0s" help:"${stable_help}"`
+	resolverFlags
 
 	LogFormat string `enum:"text,json" default:"text" help:"Format of the log on stderr: text or json."`
 	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"Least level logged: debug, info, warn or error."`
@@ -52,6 +51,15 @@ type runCmd struct {
 
 	Demo       bool   `help:"${demo_help}"`
 	DemoShards uint32 `default:"100" help:"${demoshards_help}"`
+}
+
+// resolverFlags say which side of a broken cluster lives.
+type resolverFlags struct {
+	Resolver     string        `enum:"${strategies}" default:"keep-majority" help:"${resolver_help}"`
+	ResolverRole string        `help:"Only members with this role count for the resolver."`
+	Quorum       int           `help:"${quorum_help}"`
+	KeepAlone    bool          `help:"keep-oldest: the oldest lives even when it is alone."`
+	StableAfter  time.Duration `default:"0s" help:"${stable_help}"`
 }
 
 // tlsFlags are the files of a node's identity.
@@ -98,7 +106,7 @@ func (c *runCmd) Validate() error {
 		errs = append(errs, errors.New("--demo-shards must be 1 to 1048576"))
 	}
 	errs = append(errs, c.adminFaults(c.adminCert()), c.config(nil).Validate())
-	return errors.Join(errs...)
+	return c.Explain(errors.Join(errs...))
 }
 
 func (c *runCmd) adminCert() adminCert { return adminCert{c.TLSCert, c.TLSKey, c.Insecure} }

@@ -76,7 +76,9 @@ var matrix = map[string]string{
 	"cmd/kith": "internal/command",
 	"cmd/node": "internal/command",
 	"internal/command": "root latency metrics admin bootstrap storm scale proof model internal/cli internal/ledger " +
-		"internal/chaos internal/rolling internal/shardscale internal/pki",
+		"internal/chaos internal/rolling internal/shardscale internal/pki internal/operate internal/settings",
+	"internal/operate":    "internal/cli", // the verbs that ask a running node
+	"internal/settings":   "",             // flags from a file and the environment
 	"internal/shardscale": "root internal/cli",
 	"internal/rolling":    "root internal/cli internal/ledger internal/port internal/pki", // rolling restarts
 	"cmd/loadgen":         "root bench internal/cli internal/pki internal/hostile",
@@ -109,8 +111,8 @@ var layers = []string{
 	"driver sim/setup world check storm sim scale proof model",
 	root,
 	"admin bootstrap examples latency metrics internal/hostile bench",
-	"internal/cli internal/ledger internal/chaos internal/rolling internal/shardscale internal/command " +
-		"cmd/kith cmd/node cmd/loadgen",
+	"internal/cli internal/ledger internal/chaos internal/rolling internal/shardscale internal/operate " +
+		"internal/settings internal/command cmd/kith cmd/node cmd/loadgen",
 }
 
 // inside lists the packages that no embedder imports: they lie under internal/ and go by their short names here.

@@ -1,0 +1,101 @@
+// What an operator has a running node do.
+
+package operate
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/kith-io/kith/internal/cli"
+)
+
+// Leave is the verb that has a node leave its cluster.
+type Leave struct{ Asked }
+
+// Run has the node leave.
+func (c *Leave) Run(to *Console) error { return c.order(to, "/v1/leave") }
+
+// Drain is the verb that has everything move away from a node.
+type Drain struct {
+	Asked
+	Undo bool `help:"Let the node be given shards again."`
+	Wait bool `help:"Wait until nothing lives there any more, for --timeout at most."`
+}
+
+// Run has everything move away from the node, which stays a member.
+func (c *Drain) Run(to *Console) error {
+	if c.Undo {
+		return c.order(to, "/v1/undrain")
+	}
+	if err := c.order(to, "/v1/drain"); err != nil || !c.Wait {
+		return err
+	}
+	deadline := time.Now().Add(c.Timeout)
+	quiet := c.Asked
+	quiet.JSON = false
+	for {
+		var a typesAnswer
+		if err := quiet.ask(to, "GET", "/v1/types", &a); err != nil {
+			return err
+		}
+		left := 0
+		for _, t := range a.Types {
+			left += t.Hosted
+		}
+		switch {
+		case left == 0:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("%d shards live there still; the drain goes on", left)
+		}
+		cli.Pause(context.Background(), 100*time.Millisecond)
+	}
+}
+
+// Move is the verb that moves a shard by hand.
+type Move struct {
+	Asked
+	Type  string `arg:"" help:"Type of the shard."`
+	Shard uint32 `arg:"" help:"Number of the shard."`
+	To    string `arg:"" help:"Address of the member that is to get it, host:port."`
+}
+
+// Run moves a shard by hand.
+func (c *Move) Run(to *Console) error {
+	q := url.Values{"shard": {fmt.Sprint(c.Shard)}, "to": {c.To}}
+	return c.order(to, "/v1/types/"+url.PathEscape(c.Type)+"/move?"+q.Encode())
+}
+
+// Rebalancing is the verb that pauses or resumes the balance of the whole cluster.
+type Rebalancing struct {
+	Asked
+	What string `arg:"" enum:"pause,resume" help:"pause or resume."`
+}
+
+// Run pauses or resumes the balance of the whole cluster.
+func (c *Rebalancing) Run(to *Console) error { return c.order(to, "/v1/rebalancing/"+c.What) }
+
+// Down is the verb that marks a member as gone.
+type Down struct {
+	Asked
+	Addr   string `arg:"" help:"Address of the member, host:port. Its process must be dead."`
+	DryRun bool   `help:"Only show the member as the node sees it."`
+}
+
+// Run marks a member as gone.
+func (c *Down) Run(to *Console) error {
+	if !c.DryRun {
+		return c.order(to, "/v1/members/"+url.PathEscape(c.Addr)+"/down")
+	}
+	var m struct {
+		ID, Status string
+		Reachable  bool
+	}
+	err := c.ask(to, "GET", "/v1/members/"+url.PathEscape(c.Addr), &m)
+	if err == nil && !c.JSON {
+		fmt.Fprintf(to.Out, "%s is %s, reachable: %v; it would be downed\n", m.ID, m.Status, m.Reachable)
+	}
+	return err
+}

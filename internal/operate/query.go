@@ -1,0 +1,225 @@
+// What an operator asks a running node.
+
+package operate
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/kith-io/kith/internal/cli"
+)
+
+// Status is the verb that asks where a node stands.
+type Status struct{ Asked }
+
+// Run prints where the node stands; one that is not ready is exit code 1.
+func (c *Status) Run(to *Console) error {
+	var h struct {
+		State, Reason string
+		Since         time.Time
+	}
+	if err := c.ask(to, "GET", "/health/ready", &h, http.StatusServiceUnavailable); err != nil || c.JSON {
+		return err
+	}
+	var m membersAnswer
+	if err := c.ask(to, "GET", "/v1/members", &m); err != nil {
+		return err
+	}
+	cli.Table(to.Out, []string{"node", m.Self}, []string{"state", h.State + " since " + h.Since.Format(time.RFC3339)},
+		[]string{"cluster", m.Cluster}, []string{"members", fmt.Sprintf("%d, %d up", len(m.Members), m.Up)},
+		[]string{"leader", m.Leader}, []string{"converged", fmt.Sprint(m.Converged)})
+	if h.State != "ready" {
+		return fmt.Errorf("this node is %s: %s", h.State, h.Reason)
+	}
+	return nil
+}
+
+type membersAnswer struct {
+	Self, Cluster, Leader string
+	Converged             bool
+	Up                    int
+	Members               []struct {
+		Addr, Status string
+		UpNumber     uint32 `json:"up_number"`
+		Roles        []string
+		AppVersion   string `json:"app_version"`
+		Reachable    bool
+		AccusedBy    []string `json:"accused_by"`
+	}
+}
+
+// Members is the verb that lists the members as a node sees them.
+type Members struct{ Asked }
+
+// Run prints the members.
+func (c *Members) Run(to *Console) error {
+	var m membersAnswer
+	if err := c.ask(to, "GET", "/v1/members", &m); err != nil || c.JSON {
+		return err
+	}
+	rows := [][]string{{"ADDRESS", "STATUS", "NUMBER", "REACHABLE", "ROLES", "VERSION"}}
+	for _, o := range m.Members {
+		reach := "yes"
+		if !o.Reachable {
+			reach = "no, say " + strings.Join(o.AccusedBy, " ")
+		}
+		rows = append(rows, []string{o.Addr, o.Status, fmt.Sprint(o.UpNumber), reach, strings.Join(o.Roles, ","),
+			o.AppVersion})
+	}
+	cli.Table(to.Out, rows...)
+	return nil
+}
+
+type typesAnswer struct {
+	Types []struct {
+		Name, Role, Mode string
+		Shards, Hosted   int
+		Entities         uint64
+	}
+}
+
+// Shards is the verb that lists the types of a node, or where the shards of one live.
+type Shards struct {
+	Asked
+	Type string `arg:"" optional:"" help:"A type: where its shards live, on all members. None: the types of the node."`
+}
+
+// Run prints the types, or the shards of one.
+func (c *Shards) Run(to *Console) error {
+	if c.Type == "" {
+		var a typesAnswer
+		if err := c.ask(to, "GET", "/v1/types", &a); err != nil || c.JSON {
+			return err
+		}
+		rows := [][]string{{"TYPE", "SHARDS", "HERE", "ENTITIES", "MODE", "ROLE"}}
+		for _, t := range a.Types {
+			rows = append(rows, []string{t.Name, fmt.Sprint(t.Shards), fmt.Sprint(t.Hosted), fmt.Sprint(t.Entities),
+				t.Mode, t.Role})
+		}
+		cli.Table(to.Out, rows...)
+		return nil
+	}
+	var r struct {
+		Coordinator   string
+		Shards, Homed int
+		Nodes         []struct {
+			Node       string
+			Registered bool
+			Shards     int
+			Entities   uint64
+		}
+		Moves []struct {
+			Shard           int
+			From, To, Phase string
+			Age             float64 `json:"age_s"`
+		}
+		Missing []string
+	}
+	if err := c.ask(to, "GET", "/v1/types/"+url.PathEscape(c.Type), &r); err != nil || c.JSON {
+		return err
+	}
+	fmt.Fprintf(to.Out, "%d of %d shards live somewhere; coordinator %s\n", r.Homed, r.Shards, r.Coordinator)
+	rows := [][]string{{"NODE", "SHARDS", "ENTITIES"}}
+	for _, n := range r.Nodes {
+		rows = append(rows, []string{n.Node, fmt.Sprint(n.Shards), fmt.Sprint(n.Entities)})
+	}
+	for _, id := range r.Missing {
+		rows = append(rows, []string{id, "no answer", ""})
+	}
+	cli.Table(to.Out, rows...)
+	for _, m := range r.Moves {
+		fmt.Fprintf(to.Out, "shard %d moves from %s to %s: %s, for %.1f s\n", m.Shard, m.From, m.To, m.Phase, m.Age)
+	}
+	return nil
+}
+
+// Explain is the verb that asks what a node waits for, and what its resolver decided.
+type Explain struct{ Asked }
+
+// Run prints what the node waits for, who holds up convergence, and what the resolver decided.
+func (c *Explain) Run(to *Console) error {
+	var h struct{ State, Reason string }
+	if err := c.ask(to, "GET", "/health/ready", &h, http.StatusServiceUnavailable); err != nil {
+		return err
+	}
+	var v struct {
+		Converged bool
+		For       string
+		Blockers  []struct{ Why string }
+		Decisions []struct {
+			At   time.Time
+			Text string
+		}
+	}
+	for _, path := range []string{"/v1/convergence", "/v1/decisions"} {
+		if err := c.ask(to, "GET", path, &v); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return nil
+	}
+	fmt.Fprintf(to.Out, "this node is %s%s\n", h.State, strings.TrimSuffix(": "+h.Reason, ": "))
+	if v.Converged {
+		fmt.Fprintln(to.Out, "all members have seen one state")
+	} else {
+		fmt.Fprintf(to.Out, "no convergence for %s:\n", v.For)
+	}
+	for _, b := range v.Blockers {
+		fmt.Fprintf(to.Out, "  %s\n", b.Why)
+	}
+	for _, o := range v.Decisions {
+		fmt.Fprintf(to.Out, "%s  %s\n", o.At.Format(time.RFC3339), o.Text)
+	}
+	return nil
+}
+
+// Events is the verb that prints what happens at a node.
+type Events struct {
+	Asked
+	Shards bool `help:"What happens in sharding on the node, not changes of membership."`
+}
+
+// Run prints events until the node ends or a signal comes.
+func (c *Events) Run(to *Console) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	path := "/v1/events"
+	if c.Shards {
+		path = "/v1/shard-events"
+	}
+	a, err := c.request(ctx, "GET", path)
+	if err != nil {
+		return err
+	}
+	defer a.Body.Close()
+	if a.StatusCode != http.StatusOK {
+		return fmt.Errorf("%w: %s", errAsked, a.Status)
+	}
+	lines := bufio.NewScanner(a.Body)
+	lines.Buffer(nil, 16<<20) // a snapshot of a large cluster
+	for lines.Scan() {
+		data, is := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		var v struct{ Text string }
+		switch {
+		case !is:
+		case c.JSON:
+			fmt.Fprintf(to.Out, "%s\n", data)
+		case json.Unmarshal(data, &v) == nil:
+			fmt.Fprintln(to.Out, v.Text)
+		}
+	}
+	if err := lines.Err(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("the stream broke off: %w", err)
+	}
+	return nil
+}
