@@ -66,8 +66,8 @@ func (n *Node) Daemons(d Daemons) (*DaemonsRef, error) {
 		return nil, err
 	}
 	ref := &DaemonsRef{run: d.Run, here: make([]DaemonStatus, d.N)}
-	ref.region, err = driver.RegisterKept(n.d, t, &entity.Keep{Run: ref.live,
-		ID: func(s ShardID) string { return strconv.Itoa(int(s)) }})
+	ref.region, err = driver.RegisterKept(n.d, t, &driver.Keep{Keep: entity.Keep{Run: ref.live,
+		ID: func(s ShardID) string { return strconv.Itoa(int(s)) }}})
 	if err != nil {
 		return nil, err
 	}

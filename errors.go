@@ -33,7 +33,7 @@ var (
 	ErrBadPayload    = route.ErrBadPayload    // a codec refused the payload
 	ErrShardStopping = route.ErrShardStopping // the shard is being stopped at its owner
 	ErrAsksFull      = route.ErrAsksFull      // too many asks are under way (Config.MaxAsks)
-	ErrCrashed       = route.ErrCrashed       // a panic ended the entity, and it is not made again yet
+	ErrCrashed       = route.ErrCrashed       // a panic ended the entity, or its lease is lost: not made again yet
 	ErrSuspended     = route.ErrSuspended     // the node is cut off and has suspended itself
 	ErrBudgetFull    = route.ErrBudgetFull    // the node's mailboxes are full together; matches ErrMailboxFull too
 	ErrTableFull     = route.ErrTableFull     // the shard holds as many entities as it may; matches ErrMailboxFull too

@@ -39,6 +39,9 @@ type Health struct {
 	Waiting Waiting   // what it waits for, in StateStarting and StateWaiting
 
 	Draining bool // Drain was called: everything moves, or has moved, away from here
+	// Leases are the singletons that would live here, and wait for their lease (SingletonLease). The node is as ready as
+	// it would be without them.
+	Leases []LeaseWait
 }
 
 // Ready reports whether the node handles messages and may be sent new work, as a readiness probe asks: it is Up, and

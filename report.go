@@ -37,6 +37,9 @@ type NodeReport struct {
 	Registered bool   // the type is registered there
 	Entities   uint64 // that live there, up to a tenth of a second ago
 	Shards     []ShardReport
+	// Leases are the singletons that would live there and wait for their lease: of this node only. One that waits at
+	// another node has a shard there, and no entity.
+	Leases []LeaseWait
 }
 
 // ShardReport is one shard that lives at a node.
@@ -78,6 +81,9 @@ func (r *Region) Report(ctx context.Context) (TypeReport, error) {
 		n := NodeReport{Node: id, Registered: a.Known, Entities: a.Entities}
 		for _, s := range a.List {
 			n.Shards = append(n.Shards, ShardReport{s.ID, s.Entities, s.Stopping})
+		}
+		if list, here := driver.LeaseWaits(r.r, id); here {
+			n.Leases = list
 		}
 		rep.Nodes = append(rep.Nodes, n)
 		if a.Term > term { // of two, the later one

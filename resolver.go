@@ -65,14 +65,15 @@ const (
 	ResolverOff    = sbr.Off            // nothing is decided: an operator downs who is lost
 )
 
-// Lease is a lock outside of the cluster, in a store that both sides of a partition may reach: at most one owner has it
-// at any time. Calls come one at a time from one goroutine per call, and must return when ctx ends. Package
-// sbr/leasetest is the suite that an implementation has to pass.
+// Lease is a lock outside of the cluster, of the resolver or a singleton, in a store that both sides of a partition
+// reach: at most one owner has it at any time. Calls come one at a time from one goroutine per call, and must return
+// when ctx ends. Package sbr/leasetest is the suite that an implementation has to pass.
 type Lease interface {
 	// Acquire returns true when owner has the lease from now on, or had it already; false when another one has it. An
-	// error, or no answer before ctx ends, counts as refused, and is followed by Release. A lease may end by itself
-	// after a time much longer than a resolver holds it (Resolver.LeaseHold), so that a crashed owner does not keep it
-	// for ever.
+	// error, or no answer before ctx ends, counts as refused, and is followed by Release, or by Acquire again where the
+	// lease is wanted still. A lease may end by itself after a time much longer than a resolver holds it
+	// (Resolver.LeaseHold), or a singleton without an answer (SingletonLease.Hold), so that a crashed owner does not keep
+	// it for ever.
 	Acquire(ctx context.Context, name, owner string) (bool, error)
 	// Release gives it up; it returns nil also when owner does not have it, and must never take it from another owner. It
 	// is repeated until it succeeds.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/driver"
+	"github.com/kith-io/kith/internal/leases"
 	"github.com/kith-io/kith/shard/strategy"
 )
 
@@ -40,6 +41,70 @@ type Singleton struct {
 	// MinBackoff is how long it rests after a panic, or when it could not be made, before it is made again; that doubles
 	// with each failure that follows within MaxBackoff, up to MaxBackoff. Zero means 1 s and 1 min; at most a day.
 	MinBackoff, MaxBackoff time.Duration
+	// Lease is the lock without which it does not live; the zero value is none.
+	Lease SingletonLease
+}
+
+// SingletonLease is a lock outside of the cluster that a singleton holds as long as it lives, so that there is one of
+// it also where the sides of a broken cluster both live on. The owner is the node and the fence of its ownership. All
+// nodes are to give the same. No call disturbs anything but the singleton, whether it hangs, errs or panics: then it
+// waits, and Health, Stats and the log say why.
+type SingletonLease struct {
+	// Service keeps the lock; nil: the singleton needs none. Package sbr/leasetest is the suite that it has to pass. One
+	// call is made at a time. It must give the lock to nobody else for longer than Hold, and as long as a handler may take
+	// to return, after the last call that acquired it; and must not give it for ever to an owner that has crashed.
+	Service Lease
+	// Name names the lock; empty means Config.Name, "-singleton-" and the singleton's name.
+	Name string
+	// Timeout is how long one call may take; none counts as an error (2 s).
+	Timeout time.Duration
+	// Renew is how often the lock is asked for again while it is held, and the longest rest between two attempts while it
+	// is not (5 s); the first rest is Singleton.MinBackoff, and each is twice the one before.
+	Renew time.Duration
+	// Hold is how long the singleton lives on after the last call that acquired the lock was made, when none succeeds any
+	// more (20 s): then it is stopped, without a call of Stop, and begins again when the lock is held. An answer that
+	// another has the lock stops it at once.
+	Hold time.Duration
+}
+
+// Defaults and bounds of a SingletonLease.
+const (
+	DefaultLeaseTimeout = 2 * time.Second
+	DefaultLeaseRenew   = 5 * time.Second
+	DefaultLeaseHold    = 20 * time.Second
+	MaxLeaseHold        = time.Hour
+	MaxLeaseName        = 1 << 10 // bytes of SingletonLease.Name
+)
+
+// keep is what the driver needs to know of the lease of a singleton in a cluster, and what is wrong with it.
+func (s Singleton) keep(cluster string, rest time.Duration) (*driver.Keep, error) {
+	l := s.Lease
+	k := &driver.Keep{Keep: entity.Keep{ID: func(ShardID) string { return s.Name }}, Lease: l.Service, Name: l.Name}
+	for _, d := range []struct {
+		set *time.Duration
+		to  time.Duration
+	}{{&l.Timeout, DefaultLeaseTimeout}, {&l.Renew, DefaultLeaseRenew}, {&l.Hold, DefaultLeaseHold}} {
+		if *d.set == 0 {
+			*d.set = d.to
+		}
+	}
+	if k.Name == "" {
+		k.Name = cluster + "-singleton-" + s.Name
+	}
+	k.Use = leases.Config{Timeout: l.Timeout, Renew: l.Renew, Hold: l.Hold, Backoff: min(rest, l.Renew)}
+	var errs []error
+	if l.Service == nil && (s.Lease != SingletonLease{}) {
+		errs = append(errs, errors.New("Lease.Service is nil, and other fields of Lease are set"))
+	}
+	if l.Timeout < time.Millisecond || l.Renew < time.Millisecond || l.Hold > MaxLeaseHold ||
+		l.Timeout+l.Renew >= l.Hold {
+		errs = append(errs, fmt.Errorf("Lease.Timeout is %v, Renew %v and Hold %v: must be at least 1ms, at most %v, and "+
+			"the first two together less than the last", l.Timeout, l.Renew, l.Hold, MaxLeaseHold))
+	}
+	if len(l.Name) > MaxLeaseName {
+		errs = append(errs, fmt.Errorf("Lease.Name has %d bytes, must have at most %d", len(l.Name), MaxLeaseName))
+	}
+	return k, errors.Join(errs...)
 }
 
 // SingletonRef sends to a singleton, wherever it lives. What is sent while it moves, or lives nowhere, waits within
@@ -53,19 +118,19 @@ type SingletonRef struct {
 // Singleton makes a singleton known on this node: members with its role may host it, every node that declared it can
 // send to it. It is made without a message. Errors: ErrBadConfig with all faults of s; those of Register.
 func (n *Node) Singleton(s Singleton) (*SingletonRef, error) {
-	t, err := s.entityType()
+	t, k, err := s.entityType(n.d.Config().Name)
 	if err != nil {
 		return nil, err
 	}
-	r, err := driver.RegisterKept(n.d, t, &entity.Keep{ID: func(ShardID) string { return s.Name }})
+	r, err := driver.RegisterKept(n.d, t, k)
 	if err != nil {
 		return nil, err
 	}
 	return &SingletonRef{&Region{r: r}, s.Name}, nil
 }
 
-// entityType is the type that a singleton is: of one shard, with one entity.
-func (s Singleton) entityType() (Type, error) {
+// entityType is the type that a singleton is, of one shard with one entity, and how that is kept alive.
+func (s Singleton) entityType(cluster string) (Type, *driver.Keep, error) {
 	t := Type{Name: s.Name, Role: s.Role, Shards: 1, Mode: s.Mode, MailboxBytes: s.MailboxBytes,
 		Strategy: strategy.Oldest{}}
 	err := backoff(&t, s.MinBackoff, s.MaxBackoff)
@@ -84,7 +149,8 @@ func (s Singleton) entityType() (Type, error) {
 		}
 		return made(c)
 	}
-	return t, faults("singleton", t, err)
+	k, bad := s.keep(cluster, t.RestartBackoff)
+	return t, k, faults("singleton", t, errors.Join(err, bad))
 }
 
 // backoff sets the restart policy of an entity that is kept alive.

@@ -40,6 +40,10 @@ type Stats struct {
 type (
 	// TypeStats concerns one type on this node.
 	TypeStats = stats.Type
+	// LeaseStats is where the lease of a singleton stands on this node.
+	LeaseStats = stats.Lease
+	// LeaseWait is a singleton that waits on a node for its lease.
+	LeaseWait = stats.LeaseWait
 	// PressureStats concerns senders that wait for room, and the mailboxes of a type that have none.
 	PressureStats = stats.Pressure
 	// TransportStats concerns connections.

@@ -143,16 +143,9 @@ func beginKept(s *Shard) {
 	if s.keep == nil || s.phase != serving {
 		return
 	}
-	id := s.keep.ID(s.id)
-	e := s.table.find(HashID([]byte(id)), []byte(id))
-	if e == nil {
-		if len(s.table.dense) >= MaxEntities {
-			return // nobody else is in such a shard
-		}
-		e = s.table.add(id)
-		e.used = s.now
-	}
+	e := keptEntity(s)
 	switch {
+	case e == nil:
 	case e.place&hurt != 0 && s.rests(e), s.going:
 	case s.typ.Mode != Blocking && e.h == nil:
 		began, c := s.enter(e)
@@ -165,6 +158,17 @@ func beginKept(s *Shard) {
 		s.going = s.keep.Run != nil
 		s.put(e, record{from: begins{}}, nil, nil, true)
 	}
+}
+
+// keptEntity returns the entity that is kept alive, made if need be; nil when there is no room.
+func keptEntity(s *Shard) *Entity {
+	id := s.keep.ID(s.id)
+	e := s.table.find(HashID([]byte(id)), []byte(id))
+	if e == nil && len(s.table.dense) < MaxEntities { // else: nobody else is in such a shard
+		e = s.table.add(id)
+		e.used = s.now
+	}
+	return e
 }
 
 // begin makes the instance of the entity that is kept alive, or is its life.

@@ -4,6 +4,7 @@ package entity
 
 import (
 	"context"
+	"math"
 	"math/bits"
 	"time"
 
@@ -18,6 +19,7 @@ type crash struct {
 	until  time.Duration // no instance is made before
 	forget time.Duration // when the panics count no more: a window later
 	closed bool          // what comes before until is refused
+	barred bool          // it is not permitted to live: it rests until it is
 }
 
 // upkeep is what a shard knows of entities that fail, and of the one that it keeps alive.
@@ -27,6 +29,9 @@ type upkeep struct {
 	keep    *Keep                  // nil: none is kept
 	serving func() context.Context // of Keep.Run: what it returns has ended, or ends with the stop of the shard
 	going   bool                   // Keep.Run is called, or will be by a record in the mailbox
+
+	withheld  bool // it may not live
+	permitted bool // it may again, once the run of its last instance has ended
 }
 
 // minds reports whether a panic has consequences beyond the loss of the instance.
@@ -38,7 +43,10 @@ func (t *Type) minds() bool {
 func (t *Type) remembers() bool { return t.RestartBackoff > 0 || t.MaxRestarts > 0 }
 
 // rests reports whether e, of which there is a record, must not be made again yet.
-func (s *Shard) rests(e *Entity) bool { return s.crashes[e].until > s.now }
+func (s *Shard) rests(e *Entity) bool {
+	r := s.crashes[e]
+	return r.barred || r.until > s.now
+}
 
 // crash carries out the restart policy on e, whose instance a panic has ended. A shard that is being stopped knows no
 // rest: what waits is to be worked off.
@@ -84,13 +92,7 @@ func (s *Shard) crash(e *Entity, c *Context) {
 func (s *Shard) record(e *Entity) *crash {
 	r := s.crashes[e]
 	if r == nil {
-		r = &crash{}
-		r.timer.crash, r.timer.e = r, e
-		if s.crashes == nil {
-			s.crashes = map[*Entity]*crash{}
-		}
-		s.crashes[e] = r
-		e.place |= hurt
+		r = newRecord(s, e)
 	} else {
 		s.timers.pull(&r.timer)
 	}
@@ -98,6 +100,18 @@ func (s *Shard) record(e *Entity) *crash {
 		r.panics = 0
 	}
 	r.panics++
+	return r
+}
+
+// newRecord makes the record of e, which has none. It is not in the heap.
+func newRecord(s *Shard, e *Entity) *crash {
+	r := &crash{}
+	r.timer.crash, r.timer.e = r, e
+	if s.crashes == nil {
+		s.crashes = map[*Entity]*crash{}
+	}
+	s.crashes[e] = r
+	e.place |= hurt
 	return r
 }
 
@@ -110,10 +124,16 @@ func (t *Type) rest(panics int) time.Duration {
 	return min(t.RestartBackoff<<doublings, t.RestartWindow)
 }
 
+// never is when there is a look at a record whose entity is not permitted to live.
+const never = time.Duration(math.MaxInt64 / 2)
+
 // lookAt plans the next look at a record that is not in the heap: at the end of its rest, then at that of its window.
 func (s *Shard) lookAt(r *crash) {
 	r.at = r.forget
-	if r.until > s.now {
+	switch {
+	case r.barred:
+		r.at = never
+	case r.until > s.now:
 		r.at = r.until
 	}
 	s.timers.seq++

@@ -118,6 +118,7 @@ type activity struct {
 	allowed    int        // most that these may come to
 	allowing   int        // senders that it comes from
 	told       bool       // what the run has not begun was given up though the run has not ended (Shard.LeaveBehind)
+	spoiled    bool       // the run ends with the call that is made, and the instance with it (Withhold)
 	why        StopReason // of halt
 
 	now   *batch // being worked off

@@ -178,7 +178,7 @@ func (r *rig) deliver(id, payload string, from Origin, corr uint64) route.Reason
 func (r *rig) runAll() {
 	for e := r.Ready(); e != nil; e = r.Ready() {
 		for ok := e.Begin(r.f.now); ok; ok = e.End(r.f.now) && e.Begin(r.f.now) {
-			for e.Work() {
+			for !Spoiled(e) && e.Work() {
 			}
 		}
 	}

@@ -18,6 +18,10 @@ func (e *Entity) Begin(now time.Duration) bool {
 	}
 	s := a.ctx.s
 	s.advance(now)
+	if e.place&hurt != 0 && s.rests(e) { // it was ready when its permission was taken away
+		waitOn(s, e)
+		return false
+	}
 	invariant.Check(a.phase != begun && a.phase != held, "entity: an entity is run twice at once, or while it rests")
 	if a.now == nil && a.head != nil {
 		a.now, a.pos = a.head, 0
@@ -31,7 +35,7 @@ func (e *Entity) Begin(now time.Duration) bool {
 		s.unpace(a)
 	}
 	invariant.Check(a.now != nil || a.halt || a.step == parting, "entity: an entity with nothing to do is ready")
-	if a.halt && s.phase == serving && !s.moving.cut {
+	if a.halt && e.h != nil && s.phase == serving && !s.moving.cut {
 		s.stats.Passivated++
 	}
 	a.phase, a.began = begun, s.now
@@ -152,6 +156,9 @@ func (e *Entity) End(now time.Duration) (again bool) {
 	if a.ctx.crashed {
 		s.crash(e, &a.ctx)
 	}
+	if a.spoiled {
+		spoil(s, e)
+	}
 	if s.moving.cut && s.phase != abandoned {
 		a.takeAll()
 	}
@@ -160,11 +167,7 @@ func (e *Entity) End(now time.Duration) (again bool) {
 		s.discard(e)
 		return false
 	case e.place&hurt != 0 && s.rests(e):
-		if a.now == nil && a.head == nil {
-			s.deactivate(e)
-		} else {
-			a.phase = held
-		}
+		waitOn(s, e)
 		return false
 	case a.now != nil || a.head != nil || a.step == parting:
 		return true
@@ -185,6 +188,15 @@ func (e *Entity) End(now time.Duration) (again bool) {
 	}
 	s.deactivate(e)
 	return false
+}
+
+// waitOn has what waits for an entity that rests wait on.
+func waitOn(s *Shard, e *Entity) {
+	if a := e.act; a.now == nil && a.head == nil {
+		s.deactivate(e)
+	} else {
+		a.phase = held
+	}
 }
 
 // Running yields the Blocking entities whose run has begun and not ended. The shard's lock is held.

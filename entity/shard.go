@@ -197,7 +197,7 @@ func (s *Shard) Deliver(now time.Duration, m *Message) route.Reason {
 
 // deliverNew makes the entity for its first message.
 func (s *Shard) deliverNew(m *Message) route.Reason {
-	if s.moving.first != nil {
+	if s.moving.first != nil && !s.withheld {
 		takeUp(s)
 		return s.Deliver(s.now, m)
 	}

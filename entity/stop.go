@@ -24,7 +24,7 @@ func (s *Shard) Next() (deadline time.Duration, ok bool) {
 	if len(s.timers.heap) > 0 {
 		deadline, ok = s.timers.heap[0].at, true
 	}
-	if s.moving.first != nil {
+	if s.moving.first != nil && !s.withheld {
 		return s.now, true
 	}
 	if s.typ.IdleAfter > 0 && len(s.table.dense) > 0 && (!ok || s.sweepAt < deadline) {
@@ -39,7 +39,9 @@ func (s *Shard) Tick(now time.Duration) {
 	s.advance(now)
 	switch s.phase {
 	case serving:
-		takeUp(s)
+		if !s.withheld {
+			takeUp(s)
+		}
 		s.fire()
 		if s.typ.IdleAfter > 0 && s.now >= s.sweepAt {
 			s.sweep()
@@ -100,12 +102,15 @@ func (s *Shard) unpace(a *activity) {
 }
 
 // Stop begins the end of the shard, StopMoved or StopLeaving: nothing new is accepted, running timers are dropped, what
-// waits is worked off, then every entity's Stop is called. Tick and the runs of Blocking entities carry it on until
-// Stopped. Repeating it is harmless.
+// waits is worked off, or cut off where no entity may live (Withhold), then every entity's Stop is called. Tick and the
+// runs of Blocking entities carry it on until Stopped. Repeating it is harmless.
 func (s *Shard) Stop(now time.Duration, why StopReason) {
 	s.advance(now)
 	if s.phase != serving && s.phase != cut {
 		return
+	}
+	if s.withheld {
+		Cut(s, now)
 	}
 	if s.phase == serving {
 		takeUp(s)

@@ -42,6 +42,7 @@ type Type struct {
 
 	TypeTimers
 	Pressure Pressure // who waits for room
+	Lease    Lease    // of a singleton
 
 	Panics, Slow uint64 // calls into handlers that panicked, that took too long
 }

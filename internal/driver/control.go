@@ -39,6 +39,7 @@ type control struct {
 	counts                node.Counts
 	notices               []node.Received // that have not been heeded
 	drains                drainWaits
+	leases                leaseTable
 }
 
 // run is the control goroutine.
@@ -64,7 +65,7 @@ func (d *Driver) rest() time.Duration {
 	if deadline, ok := c.node.Next(); ok {
 		next = min(next, deadline)
 	}
-	next = d.dispatch.next(next)
+	next = c.leases.next(d.dispatch.next(next))
 	if at, ok := c.removed.Next(); ok {
 		next = min(next, at)
 	}
@@ -123,6 +124,7 @@ func (d *Driver) step() time.Duration {
 	now := d.now()
 	d.exec.Gate.Notice(now)
 	d.tellSlept(now)
+	d.control.leases.due(now)
 	d.exec.Gate.Step(now)
 	return now
 }

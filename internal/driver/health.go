@@ -22,6 +22,8 @@ type Health struct {
 	Waiting membership.Waiting
 	// Draining: everything moves away from this node, which stays.
 	Draining bool
+	// Leases are the singletons that wait here for their lease.
+	Leases []stats.LeaseWait
 }
 
 // health is what the control goroutine last said of its node, and what outweighs that.
@@ -35,11 +37,12 @@ type health struct {
 	ending *phases
 	ended  *atomic.Pointer[shutdown.EndedError]
 	counts *atomic.Pointer[node.Counts]
+	leases func() []stats.LeaseWait
 }
 
 func (h *health) init(d *Driver) {
 	h.start, h.gate, h.clock, h.ending, h.ended = d.start, &d.exec.Gate, d.now, d.phases, &d.err
-	h.counts = &d.counts
+	h.counts, h.leases = &d.counts, func() []stats.LeaseWait { return leaseWaits(d) }
 	h.said.Store(&membership.Health{Reason: "it is being started"})
 }
 
@@ -63,7 +66,8 @@ func (h *health) note(now time.Duration, n *node.Node) {
 // Health says where the node stands. Any goroutine; it waits for nobody.
 func (h *health) Health() Health {
 	said, now := h.said.Load(), h.clock()
-	out := Health{State: said.State, Since: h.start.Add(said.Since), Reason: said.Reason, Waiting: said.Waiting}
+	out := Health{State: said.State, Since: h.start.Add(said.Since), Reason: said.Reason, Waiting: said.Waiting,
+		Leases: h.leases()}
 	if c := h.counts.Load(); c != nil {
 		out.Draining = c.Sharding.Draining
 	}

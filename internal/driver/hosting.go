@@ -28,10 +28,16 @@ func (d *Driver) hostOrder(o *shard.HostOrder) {
 	if !o.Stop {
 		if h == nil || h.Fence() != o.Fence {
 			r.hosts.Begin(o.Shard, o.Fence, takesUp(d, ref, o.Left))
+			if r.lease != nil {
+				r.lease.begins(o.Fence)
+			}
 		}
 		return
 	}
 	if h == nil || h.Fence() != o.Fence {
+		if r.lease.ending(o.Fence) {
+			return // the answer follows
+		}
 		d.inbox.post(func() { d.tellStopped(ref, o.Fence) })
 		return
 	}
@@ -84,11 +90,20 @@ func (d *Driver) hostStopped(h *exec.Host) {
 	}
 	ref := slotRef{r, h.Shard()}
 	left := handsOver(d, ref, h)
-	if len(left) == 0 {
-		d.tellStopped(ref, h.Fence())
+	if r.lease != nil {
+		r.lease.ends(h.Fence(), func() { hasStopped(d, ref, h.Fence(), left) })
 		return
 	}
-	cmd := shard.StoppedCommand{Type: r.id, Shard: ref.shard, Fence: h.Fence()}
+	hasStopped(d, ref, h.Fence(), left)
+}
+
+// hasStopped tells the node that a shard has stopped, and what was not worked off.
+func hasStopped(d *Driver, ref slotRef, f route.Fence, left []byte) {
+	if len(left) == 0 {
+		d.tellStopped(ref, f)
+		return
+	}
+	cmd := shard.StoppedCommand{Type: ref.r.id, Shard: ref.shard, Fence: f}
 	tell(d, ref, shard.HandOverCommand{StoppedCommand: cmd, Left: left})
 }
 

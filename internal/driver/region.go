@@ -30,7 +30,8 @@ type Region struct {
 	parked  budget
 	slots   exec.Places[regionSlot]
 	hosts   *exec.Type
-	keep    *entity.Keep          // nil: no entity is kept alive
+	keep    *Keep                 // nil: no entity is kept alive
+	lease   *leaseKeeper          // nil: it needs none
 	refused atomic.Pointer[error] // why the cluster does not have this type; routes stay unknown then
 	count   regionCounters
 	heirs   heirTable
@@ -149,15 +150,19 @@ func (d *Driver) know(t *regionTable) {
 func (d *Driver) Register(t entity.Type) (*Region, error) { return RegisterKept(d, t, nil) }
 
 // RegisterKept makes a type known on a node of which k, if not nil, keeps an entity of each shard alive: all its shards
-// get homes, though nobody sends.
-func RegisterKept(d *Driver, t entity.Type, k *entity.Keep) (*Region, error) {
+// get homes, though nobody sends. With a lease it lives only while that is held.
+func RegisterKept(d *Driver, t entity.Type, k *Keep) (*Region, error) {
 	t = t.WithDefaults()
 	if err := t.Validate(); err != nil {
 		return nil, fmt.Errorf("kith: register: %w", err)
 	}
 	r := newRegion(d, t)
-	r.keep = k
-	r.hosts.Keep(k)
+	if r.keep = k; k != nil {
+		r.hosts.Keep(&k.Keep)
+	}
+	if r.lease = leaseFor(d, r); r.lease != nil {
+		exec.KeepLeased(r.hosts, &k.Keep)
+	}
 	answer := make(chan error, 1)
 	if !d.inbox.post(func() { answer <- d.register(r) }) {
 		return nil, d.ended()
@@ -196,6 +201,9 @@ func (d *Driver) register(r *Region) error {
 		if other.refused.Load() == nil || other.hosts.Living() > 0 {
 			return ErrTypeExists
 		}
+	}
+	if r.lease != nil {
+		d.control.leases.list = append(d.control.leases.list, r.lease)
 	}
 	d.know(before.with(r))
 	settings := shard.Settings{Name: r.typ.Name, Shards: r.typ.Shards, Role: r.typ.Role}

@@ -87,6 +87,7 @@ func (r *Region) stats() TypeStats {
 		Refused: map[string]uint64{}, RefusedRemote: r.count.refusedThere.Load(), Unsent: r.count.unsent.Load(),
 	}
 	put(&t, r.hosts.Stats())
+	t.Lease = r.leaseStats()
 	t.Pressure.Waits, t.Pressure.Waiting = r.count.waits.Load(), int(r.count.waiting.Load())
 	t.Expired += r.hosts.Refused(route.Expired)
 	t.Abandoned = r.count.abandonedTells.Load() + r.count.abandonedAsks.Load()

@@ -205,24 +205,27 @@ func (p *blockingPool) work(r *runner) {
 func (p *blockingPool) serve(r *runner, h *Host, e *entity.Entity) {
 	now := p.x.Clock.Now()
 	h.mu.Lock()
-	last := cutNow(h, now)
-	more := e.Begin(now)
+	run, more := begins(h, e, now)
 	h.mu.Unlock()
 	for more {
 		if p.x.Gate.Held(now) {
 			p.x.Gate.wait(e)
 		}
 		if p.x.cfg.Latency != nil {
-			r.timeWork(h, e, last)
+			r.timeWork(h, e, run)
 		}
-		for p.x.cfg.Latency == nil && goesOn(h, last) && e.Work() {
+		for p.x.cfg.Latency == nil && goesOn(h, run) && e.Work() {
 			p.x.Gate.goOn(e)
 		}
 		now = p.x.Clock.Now()
 		h.mu.Lock()
 		more = e.End(now)
-		last = cutNow(h, now)
-		more = more && e.Begin(now)
+		permitted(h)
+		if more {
+			run, more = begins(h, e, now)
+		} else {
+			cutNow(h, now)
+		}
 		h.follow()
 		h.mu.Unlock()
 	}

@@ -29,6 +29,7 @@ type Host struct {
 	told        bool          // the end has been told to the control goroutine
 	waits       bool          // in blockingPool.waiting, whose lock guards it
 	closed      atomic.Bool   // no handler is called for what waits: it is lost already, or at the deadline of its move
+	withheld    atomic.Bool   // no handler of the entity that is kept alive is called: its lease is not held
 	due         atomic.Int64  // when Tick has something to do
 	showAt      time.Duration // when the figures are due to be published
 	mu          sync.Mutex
@@ -65,6 +66,8 @@ const (
 	orderAbandon order = 3
 	orderBegin   order = 4 // of the entity that is kept alive
 	orderCut     order = 5
+	orderPermit  order = 6 // that it lives
+	orderHoldOff order = 7 // or not
 )
 
 // newHost returns the host of a shard that is to live here, and to begin with what its last owner left.
@@ -91,6 +94,10 @@ func (x *Exec) newHost(t *Type, id route.ShardID, f route.Fence, left []entity.M
 		h.callFrame = &entity.CallFrame{}
 	}
 	h.sh.Use(h.callFrame)
+	if t.keep != nil && t.leased {
+		h.withheld.Store(true)
+		entity.Withhold(h.sh, x.Clock.Now(), t.keep)
+	}
 	if len(left) > 0 {
 		entity.Resume(h.sh, x.Clock.Now(), left)
 	}
@@ -165,10 +172,44 @@ func cutNow(h *Host, now time.Duration) bool {
 }
 
 // goesOn reports whether a run of one of the host's entities makes its next call: not once the shard is lost, and at
-// the deadline of its move the run under way ends, so that what it has not begun can be taken. last says that it began
-// after that.
-func goesOn(h *Host, last bool) bool {
-	return !h.closed.Load() || last && !h.end.lost.Load()
+// the deadline of its move the run under way ends, so that what it has not begun can be taken, and likewise when the
+// entity that is kept alive may not live.
+func goesOn(h *Host, r run) bool {
+	if h.withheld.Load() && !r.other {
+		return false
+	}
+	return !h.closed.Load() || r.last && !h.end.lost.Load()
+}
+
+// run is what was so when the run of an entity began.
+type run struct {
+	last  bool // the deadline of its shard's move had come
+	other bool // the entity that is kept alive was withheld: this is another one, or it would not have begun
+}
+
+// begins begins a run of an entity of the host. Its lock is held.
+func begins(h *Host, e *entity.Entity, now time.Duration) (r run, more bool) {
+	r = run{cutNow(h, now), entity.Withheld(h.sh)}
+	return r, e.Begin(now)
+}
+
+// Permit lets the entity that is kept alive begin: its lease is held. On a shard that is being stopped it does nothing.
+func Permit(h *Host) { h.give(orderPermit) }
+
+// Withhold ends the entity that is kept alive, without a call of Stop, until the next Permit: its lease is not held.
+// No handler of a Blocking one is called any more when it returns; the one that is being called is told by its context,
+// and those of the other modes end behind what lies before their worker or loop.
+func Withhold(h *Host) {
+	h.withheld.Store(true)
+	h.life.Withhold()
+	h.give(orderHoldOff)
+}
+
+// permitted looks again whether the entity may live. Whoever orders the host's messages calls it.
+func permitted(h *Host) {
+	if h.withheld.Load() && !entity.Withheld(h.sh) {
+		h.withheld.Store(false)
+	}
 }
 
 // Abandon has the shard, which others own by now, call no handler any more. Needs.Stopped follows when those that run
@@ -219,6 +260,16 @@ func (h *Host) obey(now time.Duration, o order) {
 		if !h.end.lost.Load() {
 			serving := func() context.Context { return h.life.Serving(h.x.Gate.Closed) }
 			entity.KeepAlive(h.sh, now, h.t.keep, serving)
+		}
+	case orderPermit:
+		if !h.end.lost.Load() {
+			entity.Permit(h.sh, now)
+			permitted(h)
+		}
+	case orderHoldOff:
+		if !h.end.lost.Load() {
+			h.withheld.Store(true) // a permission may have been on its way
+			entity.Withhold(h.sh, now, h.t.keep)
 		}
 	case orderStop:
 		if !h.end.lost.Load() {

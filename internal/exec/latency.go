@@ -93,9 +93,9 @@ func (p *pass) tellInline(began time.Time) {
 }
 
 // timeWork works off a run of a Blocking entity as serve does, and times the picked calls.
-func (r *runner) timeWork(h *Host, e *entity.Entity, last bool) {
+func (r *runner) timeWork(h *Host, e *entity.Entity, run run) {
 	x := h.x
-	for more := true; more && goesOn(h, last); {
+	for more := true; more && goesOn(h, run); {
 		if !r.timed.Pick(x.cfg.LatencyEvery) {
 			more = e.Work()
 		} else {

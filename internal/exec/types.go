@@ -24,6 +24,7 @@ type Type struct {
 	shards uint32
 	rider  func(*Host) entity.Runtime
 	keep   *entity.Keep                 // nil: no entity is kept alive
+	leased bool                         // that begins when Host.Permit says so
 	hosts  Places[atomic.Pointer[Host]] // by shard; set while it lives here, its stop included
 	living atomic.Int32                 // shards that live here, those that are being stopped included
 	past   past
@@ -43,6 +44,9 @@ func (x *Exec) NewType(t entity.Type, rider func(*Host) entity.Runtime) *Type {
 
 // Keep has an entity of each shard kept alive that begins to live here from now on; before the first of them.
 func (t *Type) Keep(k *entity.Keep) { t.keep = k }
+
+// KeepLeased is Keep of entities that may live only between Host.Permit and Host.Withhold.
+func KeepLeased(t *Type, k *entity.Keep) { t.keep, t.leased = k, true }
 
 // SetTypes makes the types known to which messages may come; the map is not changed any more.
 func (x *Exec) SetTypes(all map[route.TypeID]*Type) { x.types.Store(&all) }

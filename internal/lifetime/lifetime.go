@@ -17,6 +17,7 @@ import (
 var (
 	errLimit = fmt.Errorf("%w: whoever waits for this call waits no longer", route.ErrTimeout)
 	errStop  = fmt.Errorf("%w: the shard had so long to stop", route.ErrTimeout)
+	errLease = fmt.Errorf("%w: the lease is not held any more", route.ErrStopped)
 	errLost  = fmt.Errorf("%w, or has lost the shard", route.ErrStopped)
 )
 
@@ -85,6 +86,10 @@ func over(cause error) context.Context {
 
 // Suspend ends what was handed out: the node has suspended itself. When it goes on, the next call gets a new one.
 func (s *Shard) Suspend() { s.over(route.ErrSuspended, func() {}) }
+
+// Withhold ends what was handed out: the entity must not live without its lease. What it is given when it has it again
+// is new.
+func (s *Shard) Withhold() { s.over(errLease, func() {}) }
 
 // Stop ends what was handed out: the shard is being stopped. What is called from then on, Stop included, has until by,
 // zero for nobody knows how long.

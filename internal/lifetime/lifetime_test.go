@@ -119,8 +119,9 @@ func TestLifetimeLaws(t *testing.T) {
 					shared = nil // it has ended; so will the next
 				}
 			},
-			"suspend": func(*rapid.T) { suspended = true; s.Suspend(); over(route.ErrSuspended) },
-			"resume":  func(*rapid.T) { suspended = false },
+			"suspend":  func(*rapid.T) { suspended = true; s.Suspend(); over(route.ErrSuspended) },
+			"withhold": func(*rapid.T) { s.Withhold(); over(errLease) },
+			"resume":   func(*rapid.T) { suspended = false },
 			"stop": func(t *rapid.T) {
 				if stopped {
 					t.Skip("once")

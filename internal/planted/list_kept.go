@@ -48,6 +48,45 @@ var keptBugs = []bug{
 		New: "if t.region.eager && e.living != notHere {",
 	},
 	{
+		Name: "begins-without-its-lease", Package: ".", Run: "TestSingletonLeaseInASplit",
+		In:   "internal/exec.Exec.newHost",
+		Drop: "entity.Withhold",
+	},
+	{
+		Name: "lives-on-without-its-lease", Package: ".", Run: "TestSingletonLeaseService",
+		In:  "internal/driver.leaseKeeper.carry",
+		Old: "case e.Withhold:",
+		New: "case e.Withhold && e.Permit:",
+	},
+	{
+		Name: "lease-counts-from-its-answer", Package: "./internal/leases", Run: "TestLeaseIsLost",
+		In:  "internal/leases.Holder.answered",
+		Old: "h.valid = h.made + h.cfg.Hold",
+		New: "h.valid = h.now + h.cfg.Hold",
+	},
+	{
+		Name: "lease-that-others-have-is-kept", Package: "./internal/leases", Run: "TestLeaseIsLost",
+		In:   "internal/leases.Holder.answered",
+		Drop: "h.lose",
+	},
+	{
+		Name: "lease-of-a-hung-store-is-kept", Package: "./internal/leases", Run: "TestLeaseIsLost",
+		In:  "internal/leases.Holder.Tick",
+		Old: "if h.held && h.now >= h.valid {",
+		New: "if h.held && h.call.ID == 0 && h.now >= h.valid {",
+	},
+	{
+		Name: "lease-is-given-back-to-nobody", Package: "./internal/leases", Run: "TestLeaseIsGivenBack",
+		In:  "internal/leases.Holder.End",
+		Old: "|| !h.asked",
+		New: "|| !h.held",
+	},
+	{
+		Name: "withheld-run-goes-on", Package: "./entity", Run: "TestWithheldInTheMiddle|TestPermitLaws",
+		In:   "entity.Entity.End",
+		Drop: "spoil",
+	},
+	{
 		Name: "singleton-on-the-youngest", Package: "./sim", Run: "TestSingletonHandOver|TestSingletonAfterALoss",
 		In:  "shard/strategy.oldest",
 		Old: "cmp.Compare(r.UpNumber, best.UpNumber) < 0",

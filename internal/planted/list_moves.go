@@ -218,7 +218,7 @@ var moveBugs = []bug{
 	{
 		Name: "deadline-of-a-move-is-not-looked-at", Package: "./internal/exec", Run: "TestHostIsCut",
 		In:  "internal/exec.goesOn",
-		Old: "return !h.closed.Load() || last && !h.end.lost.Load()",
+		Old: "return !h.closed.Load() || r.last && !h.end.lost.Load()",
 		New: "return !h.end.lost.Load()",
 	},
 }

@@ -32,6 +32,7 @@ var matrix = map[string]string{
 	"fd":               "peer",
 	"plane":            "flow route peer wire",
 	"lifetime":         "route",
+	"internal/leases":  "route", // when a lease is asked for, confirmed, lost and given back
 	"courier":          "peer stats wire",
 	"sbr/leasetest":    "",   // the suite for leases; it may import testing
 	"fd/fdtest":        "fd", // the suite for detectors; it may import testing
@@ -54,7 +55,7 @@ var matrix = map[string]string{
 	"node":                    "membership sbr singleton shard crdt courier route peer stats wire",
 	"sim/setup":               "node membership shard plane flow wire",
 	"world": "sim/setup node sbr membership members courier shard hello plane lifetime entity flow formation sparse " +
-		"route peer wire stats shard/strategy",
+		"internal/leases route peer wire stats shard/strategy",
 	"check": "sim/setup world node sbr membership courier shard plane route peer wire",
 	"storm": "sim/setup world check node sparse membership shard shard/strategy plane entity flow route peer wire",
 	"sim":   "sim/setup world check membership lifetime entity route",
@@ -63,8 +64,9 @@ var matrix = map[string]string{
 	"proof": "sbr membership peer",
 	"model": "", // hand-off as a model of its own; it shares nothing with the code
 	"driver": "node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
-		"stats wire ringbuf internal/feed internal/survey shard/strategy",
-	root:        "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats",
+		"internal/leases stats wire ringbuf internal/feed internal/survey shard/strategy",
+	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats " +
+		"internal/leases",
 	"admin":     root,
 	"examples":  root,
 	"latency":   root,
@@ -104,7 +106,7 @@ var layers = []string{
 	"ringbuf wire discovery discovery/discoverytest internal/invariant internal/enum internal/rules internal/planted " +
 		"internal/port internal/spent internal/pki internal/api internal/feed",
 	"entity flow route peer cluster stats sparse shard/strategy internal/loads",
-	"plane lifetime transport fd fd/fdtest gossip courier internal/contract hello trust loop",
+	"plane lifetime internal/leases transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",
 	"shard shard/strategytest sbr sbr/leasetest singleton formation shutdown",
 	"node exec internal/survey",
