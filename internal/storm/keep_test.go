@@ -4,8 +4,12 @@ package storm
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/route"
 )
 
 // TestStormsKeepDaemonsAlive: seeds that draw daemons call them often, and find nothing wrong (SHD-12).
@@ -22,4 +26,26 @@ func TestStormsKeepDaemonsAlive(t *testing.T) {
 	}
 	require.Greater(t, drawn, 3)
 	require.Greater(t, runs, 50*drawn)
+}
+
+// TestWhoMayBeginADaemon: nobody may while it goes on elsewhere, but in a cluster that was formed anew while the node
+// that has it slept or was suspended: there nobody knows of it, and it goes on with nothing. Found by storm 1858, whose
+// other nodes all ended while one slept.
+func TestWhoMayBeginADaemon(t *testing.T) {
+	w := formed(t, 3, alone)
+	s := &storm{w: w, check: checks(w)}
+	here, asleep, dead := w.Hosts[0].Process, w.Hosts[1].Process, w.Hosts[2].Process
+	asleep.Pause(time.Hour)
+	dead.Crash(true)
+	w.Advance(w.Takeover())
+	require.True(t, asleep.Held())
+	require.False(t, here.Held())
+	old, anew := route.MakeFence(1, 2, 3), route.MakeFence(2, 1, 1)
+	for _, tc := range []struct {
+		was   *world.Process
+		fence route.Fence
+		may   bool
+	}{{here, old, false}, {here, anew, false}, {asleep, old, false}, {asleep, anew, true}, {dead, old, true}} {
+		require.Equal(t, tc.may, mayBegin(s, life{here, tc.fence}, life{tc.was, old}))
+	}
 }

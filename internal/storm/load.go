@@ -349,14 +349,12 @@ func (k *keeps) live(ctx context.Context, c *entity.Context) error {
 		s.check.Violate(p, "daemon", "%d begins though it is to end (%v), or its node is suspended (%t)", i, ctx.Err(),
 			p.Held())
 	}
-	// Without a resolver an operator downs some that live: until they learn of it they go on, and stores refuse them.
-	excused := !s.resolves() && s.check.Lost(p.ID)
-	if was, on := k.lives[i]; on && was.p.Alive && !s.check.Lost(was.p.ID) && !excused {
+	me := life{p, c.Fence}
+	if was, on := k.lives[i]; on && !mayBegin(s, me, was) {
 		s.check.Violate(p, "daemon", "%d begins under %s, and goes on at n%d under %s", i, world.FenceName(c.Fence),
 			was.p.Index+1, world.FenceName(was.fence))
 	}
 	s.check.Write(p, route.TypeOf(k.crowd.Name), c.ID, c.Fence)
-	me := life{p, c.Fence}
 	k.lives[i] = me
 	k.runs++
 	defer func() {
@@ -377,6 +375,15 @@ func (k *keeps) live(ctx context.Context, c *entity.Context) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// mayBegin reports whether a call of a daemon's function may begin though an earlier one has not ended: its process is
+// dead or Down, or sleeps or is suspended while others have formed a cluster anew, in which nobody knows of it.
+func mayBegin(s *storm, l, was life) bool {
+	// Without a resolver an operator downs some that live: until they learn of it they go on, and stores refuse them.
+	unaware := !s.resolves() && s.check.Lost(l.p.ID)
+	bygone := was.fence.Birth() != l.fence.Birth() && was.p.Held()
+	return !was.p.Alive || s.check.Lost(was.p.ID) || unaware || bygone
 }
 
 // send sends to the singleton now and then.
