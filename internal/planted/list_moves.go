@@ -221,4 +221,10 @@ var moveBugs = []bug{
 		Old: "return !h.closed.Load() || r.last && !h.end.lost.Load()",
 		New: "return !h.end.lost.Load()",
 	},
+	{
+		Name: "round-keeps-its-node-awake", Seeds: 1, First: 771,
+		In:  "shard.moves.balance",
+		Old: "p.at != 0 && m.now < p.at {",
+		New: "p.at != 0 && m.now < p.at || len(p.plan) > 0 {",
+	},
 }

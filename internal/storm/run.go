@@ -28,6 +28,9 @@ const (
 	spareNodes  = 2                 // nodes that no fault takes down
 )
 
+// mostSteps is what a second of virtual time takes at most: twenty times what any storm has taken.
+const mostSteps = 200_000
+
 // The choices of a storm come from generators of its own, so that a change in what one draws does not shift the others.
 // The world's have the numbers 1, 2 and 5.
 const (
@@ -109,6 +112,7 @@ func makeStorm(seed uint64, without []string, text, heavy bool) *storm {
 	}
 	s.w, s.check = check.NewWorld(n, seed, cfg)
 	s.check.CalmMail = true
+	world.Bound(s.w, mostSteps)
 	s.stormy = time.Duration(30+s.rng.IntN(40)) * time.Second
 	s.makeTypes(n)
 	drawCrashes(s)

@@ -3,6 +3,7 @@
 package storm
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,6 +27,9 @@ type Config struct {
 	Without  []string // what seeds do not draw, of what StormDraws names
 	Heavy    bool     // storms for the account: see heavy
 	TraceDir string   // where the trace of a failing seed is written; empty means the temporary directory
+	// Patience is how long one seed may take in real time; zero means ten minutes. One that does not end has violated the
+	// rule "hang", its trace is where all goroutines stand, and it is left behind.
+	Patience time.Duration
 	// Progress, when it is set, is called after each seed, in seed order, from one goroutine at a time.
 	Progress func(Progress)
 }
@@ -120,7 +124,7 @@ func Run(cfg Config) Result {
 				if i >= cfg.Seeds {
 					return
 				}
-				results[i] <- runSeed(cfg.First+uint64(i), &cfg)
+				results[i] <- patiently(&cfg, func() seedResult { return runSeed(cfg.First+uint64(i), &cfg) })
 			}
 		}()
 	}
@@ -194,6 +198,24 @@ func (s *Result) add(seed uint64, r seedResult, cfg *Config, digest *xxhash.Dige
 	}
 	s.Failures = append(s.Failures, Failure{Seed: seed, Options: run.options, Violations: r.violations, Trace: path,
 		Replay: replay})
+}
+
+// patiently runs a seed for no longer than it may take. What turns within one step no bound on steps can end.
+func patiently(cfg *Config, run func() seedResult) seedResult {
+	patience := cmp.Or(cfg.Patience, 10*time.Minute)
+	done := make(chan seedResult, 1)
+	go func() { done <- run() }()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r
+	case <-timer.C:
+	}
+	stacks := make([]byte, 4<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	return seedResult{run: runResult{accounts: &check.Accounts{}}, trace: string(stacks),
+		violations: []check.Violation{{Rule: "hang", Text: fmt.Sprintf("not over after %v", patience)}}}
 }
 
 // runSeed runs one seed twice and compares; a seed that fails runs once more with a trace that people can read.

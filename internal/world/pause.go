@@ -60,3 +60,17 @@ func (p *Process) Resume() {
 	}
 	p.World.Watcher.Resumes(p)
 }
+
+// Live runs now, or when the process goes on, or never.
+func (p *Process) Live(run func()) {
+	switch {
+	case !p.Alive:
+	case p.Paused():
+		p.deferUntilResume(run)
+	default:
+		p.World.turns.of(p.ID).runs++
+		run()
+	}
+}
+
+func (p *Process) deferUntilResume(run func()) { p.deferred = append(p.deferred, run) }

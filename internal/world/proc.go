@@ -122,19 +122,6 @@ func (p *Process) Later(d time.Duration, run func()) {
 	p.World.After(d, func() { p.Live(run) })
 }
 
-// Live runs now, or when the process goes on, or never.
-func (p *Process) Live(run func()) {
-	switch {
-	case !p.Alive:
-	case p.Paused():
-		p.deferUntilResume(run)
-	default:
-		run()
-	}
-}
-
-func (p *Process) deferUntilResume(run func()) { p.deferred = append(p.deferred, run) }
-
 // Stick keeps the control loop busy for d: the data plane and the answers to heartbeats go on.
 func (p *Process) Stick(d time.Duration) {
 	if !p.Alive || p.Stuck() {
@@ -197,9 +184,11 @@ func (p *Process) put(j job) {
 func (p *Process) take(j job) {
 	w := p.World
 	if j.cmd != nil {
+		w.turns.of(p.ID).commands++
 		p.step(func(now time.Duration) error { return p.Node.Do(now, j.cmd) })
 		return
 	}
+	w.turns.of(p.ID).frames++
 	w.trace.frame(w.Now, p.Index, j.from, j.kind, j.body)
 	w.Watcher.Frame(p, j.from, j.kind)
 	p.step(func(now time.Duration) error { return p.Node.Handle(now, j.arrived, j.from, j.kind, j.body) })
@@ -272,6 +261,7 @@ func (p *Process) tick() {
 		p.plan()
 		return
 	}
+	p.World.turns.of(p.ID).ticks++
 	p.step(func(now time.Duration) error { p.Node.Tick(now); return nil })
 }
 

@@ -61,6 +61,7 @@ type World struct {
 	arena     []byte
 	Lease     LeaseKeeper
 	forms     struct{ never, anew bool } // how processes are started now: JoinCommand.NeverForm and FormNew
+	turns     turns
 }
 
 // Host is a machine: an address at which one process runs at a time.
@@ -93,17 +94,43 @@ func New(n int, seed uint64, cfg setup.Config, watch func(*World) Watcher) *Worl
 	return w
 }
 
-// step runs the next event; it reports false when nothing is planned before or at the limit.
+// step runs the next event; it reports false when nothing is planned before or at the limit, or there was a livelock.
 func (w *World) step(limit time.Duration) bool {
 	at, ok := w.queue.next()
-	if !ok || at > limit {
+	if !ok || at > limit || w.turns.over {
 		return false
 	}
 	e := w.queue.pop()
 	w.Now = e.at
 	w.Steps++
+	if !w.turns.count(w.Now) {
+		livelock(w)
+	}
 	e.run()
 	return true
+}
+
+// Bound has a world end in a violation when a second of its time takes more than so many steps, at least one.
+func Bound(w *World, steps int) { w.turns.most = steps }
+
+// Livelocked reports whether it has. Nothing happens there any more, its time passes all the same, and what is demanded
+// of it then means nothing.
+func Livelocked(w *World) bool { return w.turns.over }
+
+// livelock ends the world, and says which process turned most.
+func livelock(w *World) {
+	t := &w.turns
+	var who *Process
+	var most work
+	for _, p := range w.Running() {
+		if k := t.of(p.ID); k.runs > most.runs {
+			who, most = p, *k
+		}
+	}
+	w.Watcher.Violate(who, "livelock", "%d steps since %v; this process turned most: %d times, in which its control loop "+
+		"ticked %d times and took %d commands and %d frames", t.steps, t.began, most.runs, most.ticks, most.commands,
+		most.frames)
+	t.over = true
 }
 
 // Advance runs everything up to and at now + d.
