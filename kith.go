@@ -24,6 +24,7 @@ package kith
 import (
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/fd"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -144,6 +145,8 @@ type (
 	Cause = cluster.Cause
 	// Convergence says whether a node can prove that all members have seen its state, and if not, why.
 	Convergence = membership.Convergence
+	// Suspicion is how a node judges the silence of one peer (Node.Suspicions).
+	Suspicion = fd.Suspicion
 	// KnownVersion is what a node knows of the version that a member has (Node.Versions).
 	KnownVersion = membership.KnownVersion
 	// Blocker is a member without whom there is no convergence.

@@ -107,6 +107,13 @@ func (n *Node) Convergence(ctx context.Context) (Convergence, error) { return n.
 // caller's.
 func (n *Node) Versions(ctx context.Context) ([]KnownVersion, error) { return n.d.Versions(ctx) }
 
+// Suspicions says how this node judges the silence of each peer that it watches, in address order: what a dashboard
+// shows of the failure detector. In a large cluster those are its neighbours on the ring and whoever watches it
+// (Tuning.MonitoredBy). The slice is the caller's. Errors: that of a node that has ended, and the context's.
+func (n *Node) Suspicions(ctx context.Context) ([]Suspicion, error) {
+	return driver.Suspicions(ctx, n.d)
+}
+
 // PrepareForFullShutdown tells the whole cluster that all of it will be stopped: Up members become
 // PreparingForShutdown and then ReadyForShutdown, which the events and the View show; joins are refused, nobody becomes
 // Up or WeaklyUp. Hosted entities stay where they are; members then leave or are stopped one by one. It cannot be taken

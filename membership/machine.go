@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/fd"
 	"github.com/kith-io/kith/internal/invariant"
 	"github.com/kith-io/kith/internal/members"
 	"github.com/kith-io/kith/peer"
@@ -57,6 +58,15 @@ func New(self peer.ID, cfg Config, rng *rand.Rand) *Machine {
 
 // Phi returns how suspicious the silence of id is at the last step, for display; 0 for one who is not watched here.
 func (m *Machine) Phi(id peer.ID) float64 { return m.watch.monitor.Phi(id, m.now) }
+
+// Suspicion is how a node judges the silence of one peer.
+type Suspicion = fd.Suspicion
+
+// Suspicions appends how the silence of each peer that this node watches is judged at its last step, sorted, to into;
+// for display.
+func (m *Machine) Suspicions(into []Suspicion) []Suspicion {
+	return m.watch.monitor.Suspicions(m.now, into)
+}
 
 // Convergence explains the convergence of this node as of its last step. Before it is a member it is the zero value.
 func (m *Machine) Convergence() Convergence { return m.blocking.convergence() }

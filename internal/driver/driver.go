@@ -334,6 +334,11 @@ func (d *Driver) Versions(ctx context.Context) ([]membership.KnownVersion, error
 	return asked(ctx, d, func(n *node.Node) []membership.KnownVersion { return n.Versions() })
 }
 
+// Suspicions says how a node judges the silence of each peer that it watches.
+func Suspicions(ctx context.Context, d *Driver) ([]membership.Suspicion, error) {
+	return asked(ctx, d, node.Suspicions)
+}
+
 // asked has the control goroutine answer a question about the node.
 func asked[T any](ctx context.Context, d *Driver, question func(*node.Node) T) (t T, err error) {
 	answer := make(chan T, 1)

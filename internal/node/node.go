@@ -183,6 +183,9 @@ func (n *Node) leave(c LeaveCommand) error {
 // Convergence explains the convergence of this node as of its last step.
 func (n *Node) Convergence() membership.Convergence { return n.members.Convergence() }
 
+// Suspicions says how a node judges the silence of each peer that it watches, as of its last step.
+func Suspicions(n *Node) []membership.Suspicion { return n.members.Suspicions(nil) }
+
 // Waiting says what this node waits for before it is Up, as of its last step.
 func (n *Node) Waiting() membership.Waiting { return n.members.Waiting() }
 
