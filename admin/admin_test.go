@@ -173,7 +173,7 @@ func TestAnswers(t *testing.T) {
 	}
 	d.answers(t, s, "GET", "/v1/members/10.0.0.1:1", "/v1/members/{addr}", "", 404)
 	for _, path := range []string{"/health/started", "/health/ready", "/health/alive", "/v1/convergence", "/v1/decisions",
-		"/v1/types", "/v1/stats"} {
+		"/v1/types", "/v1/stats", "/v1/peers", "/v1/snapshot"} {
 		d.answers(t, s, "GET", path, path, "", 200)
 	}
 	rep := d.answers(t, s, "GET", "/v1/types/orders?shards=true&timeout=2s", "/v1/types/{name}", "", 200).(map[string]any)
@@ -215,6 +215,9 @@ func TestAnswers(t *testing.T) {
 	d.answers(t, s, "GET", "/health/alive", "/health/alive", "", 503)
 	d.answers(t, s, "GET", "/health/ready", "/health/ready", "", 503)
 	d.answers(t, s, "GET", "/v1/convergence", "/v1/convergence", "", 503)
+	d.answers(t, s, "GET", "/v1/peers", "/v1/peers", "", 503)
+	over := d.answers(t, s, "GET", "/v1/snapshot", "/v1/snapshot", "", 200).(map[string]any)
+	require.Equal(t, "ended", over["health"].(map[string]any)["state"])
 	d.answers(t, s, "GET", "/v1/types/orders", "/v1/types/{name}", "", 503)
 	status, body, _ := call(t, s, "GET", "/openapi.json", "")
 	require.Equal(t, 200, status)
@@ -342,7 +345,7 @@ func TestConfig(t *testing.T) {
 // Bad and oversized requests get an answer or lose their connection, and change nothing.
 func TestBadRequests(t *testing.T) {
 	_, s := start(t, Config{Token: token})
-	for _, path := range []string{"/", "/v1", "/v1/nothing", "/v1/members/a/b"} {
+	for _, path := range []string{"/page/", "/page/nothing.js", "/v1", "/v1/nothing", "/v1/members/a/b"} {
 		status, _, _ := call(t, s, "GET", path, "")
 		require.Equal(t, 404, status, path)
 	}

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/netip"
 	"time"
+
+	"github.com/kith-io/kith/latency"
 )
 
 // Defaults and bounds.
@@ -46,6 +48,9 @@ type Config struct {
 	Profiling bool
 	// Metrics is served as GET /metrics, such as that of package metrics; nil: nothing is.
 	Metrics http.Handler
+	// Times is what Config.Latency of the node is told, for GET /v1/rates and the dashboard, which empty it: nobody else
+	// is to read it. Nil: they show no latencies.
+	Times *latency.Recorder
 	// Streams is how many streams of events are served at one time, 1 to MaxStreams; zero means DefaultStreams.
 	Streams int
 	// Logger is told of what was changed, by whom, and of what went wrong; nil is silent.

@@ -98,14 +98,10 @@ type line struct {
 // stream serves one stream: read puts what happens until its context ends, which it does with the request, with the
 // server, with a reader that takes longer than writeTime for an event, and when the node has ended.
 func (a *api) stream(w http.ResponseWriter, q *http.Request, read func(context.Context, func(string, any) bool)) {
-	select {
-	case a.streams <- struct{}{}:
-		defer func() { <-a.streams }()
-	default:
-		w.Header().Set("Retry-After", "5")
-		fail(w, http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open, which is the bound", cap(a.streams)))
+	if !a.streams.take(w) {
 		return
 	}
+	defer a.streams.free()
 	ctx, cancel := context.WithCancel(q.Context())
 	lines, over := make(chan line), make(chan struct{})
 	defer func() { cancel(); <-over }()
@@ -124,14 +120,9 @@ func (a *api) stream(w http.ResponseWriter, q *http.Request, read func(context.C
 			}
 		})
 	}()
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no")
 	rest := time.NewTicker(beat)
 	defer rest.Stop()
-	out := http.NewResponseController(w)
-	_ = out.SetReadDeadline(time.Time{}) // that of a request is over long before a stream is
+	out := begin(w)
 	for {
 		text := ": alive\n\n"
 		select {
@@ -143,8 +134,7 @@ func (a *api) stream(w http.ResponseWriter, q *http.Request, read func(context.C
 		case l := <-lines:
 			text = fmt.Sprintf("event: %s\ndata: %s\n\n", l.kind, l.data)
 		}
-		_ = out.SetWriteDeadline(time.Now().Add(writeTime))
-		if _, err := w.Write([]byte(text)); err != nil || out.Flush() != nil {
+		if !put(out, w, []byte(text)) {
 			return
 		}
 	}

@@ -97,6 +97,10 @@ func (a *api) convergence(w http.ResponseWriter, q *http.Request) {
 		failed(w, err)
 		return
 	}
+	say(w, http.StatusOK, convergenceOf(c))
+}
+
+func convergenceOf(c kith.Convergence) convergence {
 	out := convergence{Converged: c.Converged, Blocking: c.Blocking, Blockers: []blocker{}}
 	if c.For > 0 {
 		out.For = c.For.Round(time.Millisecond).String()
@@ -104,7 +108,7 @@ func (a *api) convergence(w http.ResponseWriter, q *http.Request) {
 	for _, b := range c.Blockers {
 		out.Blockers = append(out.Blockers, blocker{b.Member.ID.String(), b.String()})
 	}
-	say(w, http.StatusOK, out)
+	return out
 }
 
 // decisions is the answer of GET /v1/decisions.
@@ -119,11 +123,15 @@ type decision struct {
 }
 
 func (a *api) decisions(w http.ResponseWriter, _ *http.Request) {
-	out := decisions{Decisions: []decision{}}
-	for _, d := range a.node.Decisions() {
-		out.Decisions = append(out.Decisions, decision{d.Time, d.Lives, d.String()})
+	say(w, http.StatusOK, decisions{decisionsOf(a.node)})
+}
+
+func decisionsOf(n *kith.Node) []decision {
+	out := []decision{}
+	for _, d := range n.Decisions() {
+		out = append(out, decision{d.Time, d.Lives, d.String()})
 	}
-	say(w, http.StatusOK, out)
+	return out
 }
 
 // leave has the node leave. What the shutdown costs in time is not this request's: it goes on when the asker has gone.

@@ -21,38 +21,43 @@ var openAPI []byte
 type route struct {
 	method, path string
 	changes      bool
-	serve        func(*api, http.ResponseWriter, *http.Request)
+	serve        func(*views, http.ResponseWriter, *http.Request)
 }
 
 var routes = []route{
-	{"GET", "/health/started", false, (*api).started},
-	{"GET", "/health/ready", false, (*api).ready},
-	{"GET", "/health/alive", false, (*api).alive},
-	{"GET", "/v1/members", false, (*api).members},
-	{"GET", "/v1/members/{addr}", false, (*api).member},
-	{"GET", "/v1/convergence", false, (*api).convergence},
-	{"GET", "/v1/decisions", false, (*api).decisions},
-	{"GET", "/v1/types", false, (*api).types},
-	{"GET", "/v1/types/{name}", false, (*api).shards},
-	{"GET", "/v1/stats", false, (*api).stats},
-	{"GET", "/v1/events", false, (*api).events},
-	{"GET", "/v1/shard-events", false, (*api).shardEvents},
-	{"GET", "/openapi.json", false, (*api).describe},
-	{"POST", "/v1/leave", true, (*api).leave},
-	{"POST", "/v1/drain", true, (*api).drain},
-	{"POST", "/v1/undrain", true, (*api).undrain},
-	{"POST", "/v1/rebalancing/pause", true, (*api).pause},
-	{"POST", "/v1/rebalancing/resume", true, (*api).resume},
-	{"POST", "/v1/types/{name}/move", true, (*api).move},
-	{"POST", "/v1/members/{addr}/down", true, (*api).down},
-	{"POST", "/v1/prepare-full-shutdown", true, (*api).prepare},
+	{"GET", "/health/started", false, (*views).started},
+	{"GET", "/health/ready", false, (*views).ready},
+	{"GET", "/health/alive", false, (*views).alive},
+	{"GET", "/v1/members", false, (*views).members},
+	{"GET", "/v1/members/{addr}", false, (*views).member},
+	{"GET", "/v1/convergence", false, (*views).convergence},
+	{"GET", "/v1/decisions", false, (*views).decisions},
+	{"GET", "/v1/types", false, (*views).types},
+	{"GET", "/v1/types/{name}", false, (*views).shards},
+	{"GET", "/v1/stats", false, (*views).stats},
+	{"GET", "/v1/peers", false, (*views).peers},
+	{"GET", "/v1/rates", false, (*views).rates},
+	{"GET", "/v1/snapshot", false, (*views).snapshot},
+	{"GET", "/v1/watch", false, (*views).watch},
+	{"GET", "/v1/events", false, (*views).events},
+	{"GET", "/v1/shard-events", false, (*views).shardEvents},
+	{"GET", "/openapi.json", false, (*views).describe},
+	{"POST", "/v1/leave", true, (*views).leave},
+	{"POST", "/v1/drain", true, (*views).drain},
+	{"POST", "/v1/undrain", true, (*views).undrain},
+	{"POST", "/v1/rebalancing/pause", true, (*views).pause},
+	{"POST", "/v1/rebalancing/resume", true, (*views).resume},
+	{"POST", "/v1/types/{name}/move", true, (*views).move},
+	{"POST", "/v1/members/{addr}/down", true, (*views).down},
+	{"POST", "/v1/prepare-full-shutdown", true, (*views).prepare},
 }
 
 // Handler returns what Start serves, for a program that has a server of its own. cfg is used but for Listen, TLS and
-// Insecure: what protects it is the caller's.
+// Insecure: what protects it is the caller's. It keeps the newest events until the node has ended.
 func Handler(node *kith.Node, cfg Config) http.Handler {
 	cfg = cfg.withDefaults()
-	a, door := &api{node: node, streams: make(chan struct{}, cfg.Streams)}, &door{token: cfg.Token, log: cfg.Logger}
+	door := &door{token: cfg.Token, log: cfg.Logger}
+	v := viewsOf(node, cfg)
 	mux := http.NewServeMux()
 	for _, r := range routes {
 		mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, q *http.Request) {
@@ -63,9 +68,10 @@ func Handler(node *kith.Node, cfg Config) http.Handler {
 				cfg.Logger.Info("asked over the admin interface", "path", q.URL.Path, "from", q.RemoteAddr)
 			}
 			q.Body = http.MaxBytesReader(w, q.Body, maxBody)
-			r.serve(a, w, q)
+			r.serve(v, w, q)
 		})
 	}
+	servePage(mux)
 	if cfg.Metrics != nil {
 		mux.Handle("GET /metrics", cfg.Metrics)
 	}

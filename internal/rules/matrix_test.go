@@ -67,7 +67,7 @@ var matrix = map[string]string{
 		"internal/leases stats wire ringbuf internal/feed internal/survey shard/strategy",
 	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats " +
 		"internal/leases",
-	"admin":     root,
+	"admin":     "root latency",
 	"examples":  root,
 	"latency":   root,
 	"metrics":   "root stats",

@@ -1,0 +1,152 @@
+// Dashboard: the embedded page, for one node or for several, and what a browser may do with it.
+
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path"
+	"strings"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// pagePolicy lets the page use what the same server serves, and nothing else: no script or style in the document, no
+// other host, no frame around it.
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+var pageTypes = map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
+	".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8"}
+
+// servePage adds the page to mux: GET / and what it consists of.
+func servePage(mux *http.ServeMux) {
+	files, err := pageFiles.ReadDir("page")
+	if err != nil { // it is embedded
+		panic(err)
+	}
+	for _, f := range files {
+		body, err := pageFiles.ReadFile(path.Join("page", f.Name()))
+		if err != nil {
+			panic(err)
+		}
+		pattern := "GET /page/" + f.Name()
+		if f.Name() == "index.html" {
+			pattern = "GET /{$}"
+		}
+		mux.Handle(pattern, asset(f.Name(), body))
+	}
+}
+
+// asset serves one file. A browser asks each time whether it has the newest, and mostly has.
+func asset(name string, body []byte) http.HandlerFunc {
+	sum := sha256.Sum256(body)
+	tag := fmt.Sprintf("%q", fmt.Sprintf("%x", sum[:8]))
+	return func(w http.ResponseWriter, q *http.Request) {
+		h := w.Header()
+		for key, value := range map[string]string{"Content-Type": pageTypes[path.Ext(name)], "ETag": tag,
+			"Cache-Control": "no-cache", "Content-Security-Policy": pagePolicy, "X-Content-Type-Options": "nosniff",
+			"Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
+			"Cross-Origin-Resource-Policy": "same-origin"} {
+			h.Set(key, value)
+		}
+		if q.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		_, _ = w.Write(body)
+	}
+}
+
+// MaxDashboardNodes bounds the nodes of one dashboard.
+const MaxDashboardNodes = 64
+
+// DashboardNode is a node that a dashboard shows.
+type DashboardNode struct {
+	Name    string // that it has on the page, and by which it is known again when another process takes its place
+	Address string // of its admin interface: host:port, or a URL with https
+}
+
+// DashboardConfig says what a dashboard of several nodes shows. Nodes is needed; the zero value of all else is safe.
+type DashboardConfig struct {
+	// Listen is the address to listen on, host:port; empty means a free port on loopback. Beyond loopback TLS or Insecure
+	// is needed.
+	Listen string
+	// Nodes returns the nodes, with different names; of more than MaxDashboardNodes the first are shown. It is called
+	// twice a second while somebody watches, by one goroutine, and must not block.
+	Nodes func() []DashboardNode
+	// Client asks the nodes; it follows no redirects. Nil is a plain one.
+	Client *http.Client
+	// TLS is the server's certificate and whom it believes; nil: plain HTTP.
+	TLS *tls.Config
+	// Insecure allows a listen address that is not loopback without TLS.
+	Insecure bool
+	// Streams is how many pages may watch at one time, 1 to MaxStreams; zero means DefaultStreams.
+	Streams int
+	// Logger is told of what went wrong; nil is silent.
+	Logger *slog.Logger
+}
+
+// Validate returns all faults of c joined, each wrapping ErrBadConfig, or nil.
+func (c DashboardConfig) Validate() error {
+	var missing error
+	if c.Nodes == nil {
+		missing = fmt.Errorf("%w: Nodes is missing", ErrBadConfig)
+	}
+	return errors.Join(missing, c.server().Validate())
+}
+
+// server is c as the configuration of a node's interface has it.
+func (c DashboardConfig) server() Config {
+	if c.Listen == "" {
+		c.Listen = net.JoinHostPort("127.0.0.1", "0")
+	}
+	return Config{Listen: c.Listen, TLS: c.TLS, Insecure: c.Insecure, Streams: c.Streams, Logger: c.Logger}.withDefaults()
+}
+
+// StartDashboard serves the page for several nodes, whose admin interfaces it asks while somebody watches. What it
+// shows goes on when nodes end: they are shown as they were last heard. It changes nothing anywhere. Close ends it.
+func StartDashboard(cfg DashboardConfig) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	client, own := noRedirect(cfg.Client), cfg.server()
+	b := newBoard(func() []named {
+		nodes := cfg.Nodes()
+		list := make([]named, 0, min(len(nodes), MaxDashboardNodes))
+		for _, n := range nodes[:min(len(nodes), MaxDashboardNodes)] {
+			list = append(list, named{n.Name, sourceAt(n.Address, client)})
+		}
+		return list
+	})
+	mux, streams := http.NewServeMux(), make(places, own.Streams)
+	mux.HandleFunc("GET /v1/watch", func(w http.ResponseWriter, q *http.Request) {
+		q.Body = http.MaxBytesReader(w, q.Body, maxBody)
+		b.watch(w, q, streams)
+	})
+	servePage(mux)
+	return listen(own, func() http.Handler { return mux })
+}
+
+// sourceAt is the node whose admin interface has this address.
+func sourceAt(address string, client *http.Client) source {
+	base, err := baseOf(strings.TrimSpace(address))
+	if err != nil {
+		return nowhere{err}
+	}
+	return &remote{base, client}
+}
+
+// nowhere is a source that never answers.
+type nowhere struct{ err error }
+
+func (n nowhere) look(context.Context) (*snapshot, error)         { return nil, n.err }
+func (n nowhere) report(context.Context, string) (*report, error) { return nil, n.err }

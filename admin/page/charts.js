@@ -1,0 +1,65 @@
+// Charts of the last two minutes, by uPlot. Lines differ in their dashes as well as in their colours.
+
+const dashes = [[], [8, 4], [2, 3], [10, 3, 2, 3], [14, 5], [4, 6], [1, 2], [6, 2, 1, 2]];
+const most = dashes.length; // lines of one chart
+
+export class Chart {
+  #plot = null;
+  #names = "";
+
+  /** lines(model) is [{name, value(point)}]; unit writes a value. */
+  constructor(parent, lines, unit) {
+    this.parent = parent;
+    this.lines = lines;
+    this.unit = unit;
+    new ResizeObserver(() => this.#fit()).observe(parent);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (this.#names = ""));
+  }
+
+  show(model) {
+    const lines = this.lines(model).slice(0, most), names = lines.map((l) => l.name).join("\n");
+    const data = [model.series.map((p) => p.at), ...lines.map((l) => model.series.map((p) => l.value(p) ?? null))];
+    if (this.#plot && names === this.#names) {
+      this.#plot.setData(data, false);
+      this.#plot.setScale("x", { min: model.now - 120, max: model.now });
+      return;
+    }
+    this.#names = names;
+    if (this.#plot) this.#plot.destroy();
+    this.#plot = new uPlot(this.#options(lines, model.now), data, this.parent);
+  }
+
+  #options(lines, now) {
+    const css = getComputedStyle(document.documentElement), colour = (name) => css.getPropertyValue(name).trim();
+    const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+    const value = (u, v) => (v === null || v === undefined ? "–" : this.unit(v));
+    return {
+      width: this.#width(), height: 190, cursor: { drag: { x: false, y: false } },
+      scales: { x: { time: true, min: now - 120, max: now }, y: { range: (u, low, high) => [0, Math.max(high || 0, 1) * 1.1] } },
+      axes: [{ ...axis, space: 60, values: (u, list) => list.map((t) => (t > now + 600 ? "" : new Date(t * 1000).toTimeString().slice(0, 8))) },
+        { ...axis, size: 58, values: (u, list) => list.map((v) => this.unit(v)) }],
+      series: [{ value: (u, t) => (t ? new Date(t * 1000).toTimeString().slice(0, 8) : "–") }, ...lines.map((l, i) => ({
+        label: l.name, stroke: colour(`--line-${i % 4}`), width: 2, dash: dashes[i], points: { show: false }, value,
+      }))],
+    };
+  }
+
+  #width() {
+    return Math.max(200, Math.floor(this.parent.clientWidth));
+  }
+
+  #fit() {
+    if (this.#plot && this.#plot.width !== this.#width()) this.#plot.setSize({ width: this.#width(), height: 190 });
+  }
+}
+
+/** rates is a line for each node that is asked. */
+export const rates = (model) => model.sources.map((o) => ({
+  name: o.name || model.name(o.self) || "this node", value: (p) => p.rates.get(o.key),
+}));
+
+/** times is the median and the 99th percentile of asks and of handlers. */
+export const times = () => [
+  { name: "ask p99", value: (p) => p.ask && p.ask[1] }, { name: "ask p50", value: (p) => p.ask && p.ask[0] },
+  { name: "handler p99", value: (p) => p.handler && p.handler[1] }, { name: "handler p50", value: (p) => p.handler && p.handler[0] },
+];

@@ -1,0 +1,263 @@
+// The model: what all nodes say, joined into one picture of the cluster, and what is wrong with it.
+
+import { clock, many, short } from "./dom.js";
+
+/** What a node's state looks like. Each has a sign of its own, beside its colour. */
+export const signs = {
+  up: ["●", "up"],
+  joining: ["+", "joining"],
+  leaving: ["–", "leaving"],
+  suspended: ["‖", "suspended"],
+  silent: ["?", "no answer"],
+  unreachable: ["!", "unreachable"],
+  down: ["✕", "down"],
+  gone: ["○", "gone"],
+};
+
+const staleAfter = 3; // s: an older answer of a node is no news
+const keepGone = 15 * 60; // s that a node which is no member any more stays on the page
+const history = 120; // s of the charts
+const patience = 2; // s that something may be amiss before it is said to be: moves are quick
+
+export class Model {
+  nodes = []; // of the ring, sorted by address
+  sources = []; // the nodes that are asked, in their order
+  types = [];
+  problems = []; // {bad: bool, text}, the worst first
+  events = []; // newest first
+  decisions = [];
+  series = []; // {at, rates: Map(source key -> messages/s), ask: [p50, p99], handler: [p50, p99]}
+  #seen = new Map(); // id -> node, also of those that are gone
+  #most = new Map(); // type -> most shards that had a home
+  #amiss = new Map(); // what is amiss -> since when
+
+  /** take makes the picture of a board event. */
+  take(board) {
+    const now = Date.parse(board.at) / 1000;
+    this.now = now;
+    this.sources = board.nodes.map((n, i) => ({
+      key: n.name || `#${i}`, name: n.name || "", age: n.age_s, error: n.error || "", snap: n.snapshot || null,
+      fresh: !!n.snapshot && n.age_s < staleAfter,
+    }));
+    for (const o of this.sources) {
+      o.self = o.snap ? o.snap.members.self : "";
+      o.state = o.snap ? o.snap.health.state : "";
+      o.live = o.fresh && o.state !== "ended";
+      o.joined = o.live && o.state !== "starting";
+    }
+    this.#members(now);
+    this.#names();
+    this.#shards(board.types, now);
+    this.#told();
+    this.#measure(now);
+    this.#judge(now);
+  }
+
+  node(id) {
+    return this.#seen.get(id);
+  }
+
+  name(id) {
+    const n = this.#seen.get(id);
+    return n ? n.label : String(id).replace(/#[0-9a-f]+$/, "");
+  }
+
+  /** #members joins the views of all nodes. */
+  #members(now) {
+    const views = this.sources.filter((o) => o.joined);
+    const viewer = views.find((o) => o.state === "ready") || views[0] || this.sources.find((o) => o.snap);
+    this.viewer = viewer || null;
+    const found = new Map();
+    for (const o of views.length ? views : viewer ? [viewer] : []) {
+      for (const m of o.snap.members.members) {
+        const n = found.get(m.id) || { id: m.id, addr: m.addr, member: m, accused: new Map(), views: 0 };
+        if (o === viewer || o.self === m.id) n.member = m;
+        n.views++;
+        for (const by of m.accused_by || []) n.accused.set(by, true);
+        found.set(m.id, n);
+      }
+    }
+    for (const o of this.sources) {
+      if (o.self && !found.has(o.self) && o.snap && !/#0$/.test(o.self)) {
+        found.set(o.self, { id: o.self, addr: o.self.replace(/#[0-9a-f]+$/, ""), member: null, accused: new Map(), views: 0 });
+      }
+    }
+    for (const [id, n] of found) {
+      n.source = this.sources.find((o) => o.self === id) || null;
+      const old = this.#seen.get(id);
+      n.state = this.#state(n);
+      n.since = old && old.state === n.state ? old.since : now;
+      n.seen = now;
+      this.#seen.set(id, n);
+    }
+    for (const [id, n] of this.#seen) {
+      if (found.has(id)) continue;
+      if (n.state !== "gone") Object.assign(n, { state: "gone", since: now });
+      if (now - n.since > keepGone) this.#seen.delete(id);
+    }
+    const byAddr = (x, y) => x.addr.localeCompare(y.addr, "en", { numeric: true }) || x.id.localeCompare(y.id);
+    this.nodes = [...this.#seen.values()].sort(byAddr);
+  }
+
+  #state(n) {
+    const o = n.source, m = n.member;
+    if (!m || m.status === "removed") return o && o.live && o.state !== "leaving" ? "joining" : "gone";
+    if (m.status === "down") return "down";
+    if (n.accused.size > 0 || !m.reachable) return "unreachable";
+    if (o && o.fresh && o.state === "ended") return "gone";
+    if (o && !o.fresh) return "silent";
+    if (o && o.state === "suspended") return "suspended";
+    if (m.status === "leaving" || m.status === "exiting") return "leaving";
+    if (m.status === "joining" || m.status === "weakly-up") return "joining";
+    return "up";
+  }
+
+  /** #names gives each node a short name that no other one has. */
+  #names() {
+    const hosts = new Set(this.nodes.map((n) => n.addr.replace(/:\d+$/, "")));
+    const used = new Map();
+    for (const n of this.nodes) {
+      const own = (n.source && n.source.name) || n.given;
+      n.given = own;
+      n.label = own || (hosts.size === 1 && this.nodes.length > 1 ? n.addr.replace(/^.*:/, ":") : n.addr);
+      used.set(n.label, (used.get(n.label) || 0) + 1);
+    }
+    for (const n of this.nodes) {
+      if (used.get(n.label) > 1 && n.state === "gone") n.label += ` (${n.id.replace(/^.*#/, "").slice(0, 4)})`;
+    }
+  }
+
+  #shards(types, now) {
+    this.types = types.map((t) => {
+      const rows = new Map();
+      for (const n of t.report.nodes) {
+        if (n.registered) rows.set(n.node, { id: n.node, hosted: n.shards, entities: n.entities, stopping: 0, sure: true });
+      }
+      for (const o of this.sources) { // what a node says of itself is newer
+        const own = o.snap && o.snap.types.find((x) => x.name === t.report.name);
+        const n = o.self && this.#seen.get(o.self);
+        if (!own || !n) continue;
+        if (!o.live && n.state === "gone") { // its shards are others' now
+          rows.delete(o.self);
+          continue;
+        }
+        if (o.live || !rows.has(o.self)) {
+          rows.set(o.self, { id: o.self, hosted: own.hosted, entities: own.entities, stopping: own.stopping, sure: o.live });
+        }
+      }
+      const into = new Map();
+      for (const m of t.report.moves) into.set(m.to, (into.get(m.to) || 0) + 1);
+      const list = [...rows.values()].map((r) => ({ ...r, coming: into.get(r.id) || 0 }));
+      list.sort((x, y) => this.nodes.indexOf(this.node(x.id)) - this.nodes.indexOf(this.node(y.id)));
+      const homed = Math.min(t.report.shards, list.reduce((sum, r) => sum + (r.sure ? r.hosted : 0), 0));
+      const most = Math.max(homed, this.#most.get(t.report.name) || 0);
+      this.#most.set(t.report.name, most);
+      const entities = list.reduce((sum, r) => sum + (r.sure ? r.entities : 0), 0);
+      return {
+        name: t.report.name, shards: t.report.shards, homed, most, entities, rows: list, moving: t.moving,
+        moves: t.report.moves, coordinator: t.report.coordinator || "", missing: t.report.missing, age: t.age_s,
+      };
+    });
+  }
+
+  /** #told joins events and decisions of all nodes: what several of them say at the same time is one line. */
+  #told() {
+    const join = (list, of) => {
+      const all = [];
+      for (const o of this.sources) {
+        for (const e of (o.snap && of(o.snap)) || []) all.push({ ...e, ms: Date.parse(e.at), by: [o] });
+      }
+      all.sort((x, y) => y.ms - x.ms);
+      const out = [];
+      for (const e of all) {
+        const same = out.find((x) => x.text === e.text && Math.abs(x.ms - e.ms) < 2000 && !x.by.includes(e.by[0]));
+        if (same) same.by.push(e.by[0]);
+        else out.push(e);
+        if (out.length >= 100) break;
+      }
+      return out;
+    };
+    this.events = join(this.sources, (s) => s.events);
+    this.decisions = join(this.sources, (s) => s.decisions);
+  }
+
+  #measure(now) {
+    const point = { at: now, rates: new Map(), ask: null, handler: null };
+    const sum = { handled: 0, refused: 0, failed: 0, lost: 0, bytes: 0, asks: 0, known: false };
+    for (const o of this.sources) {
+      const r = o.live && o.snap.rates;
+      if (!r) continue;
+      sum.known = true;
+      for (const k of ["handled", "refused", "failed", "lost", "asks"]) sum[k] += r[k];
+      sum.bytes += r.data_out;
+      point.rates.set(o.key, r.handled);
+      for (const t of r.times) {
+        const worst = point[t.measure] || [0, 0];
+        if (t.measure in point) point[t.measure] = [Math.max(worst[0], t.p50_us), Math.max(worst[1], t.p99_us)];
+      }
+    }
+    this.sum = sum;
+    this.last = point;
+    this.series.push(point);
+    while (this.series[0].at < now - history || this.series[0].at > now) this.series.shift();
+  }
+
+  /** #judge says what is wrong, the worst first. */
+  #judge(now) {
+    const out = [], amiss = new Map();
+    const bad = (text) => out.push({ bad: true, text });
+    const warn = (text) => out.push({ bad: false, text });
+    const lasting = (what) => { // reports whether that has gone on for longer than a moment
+      amiss.set(what, this.#amiss.get(what) ?? now);
+      return now - amiss.get(what) >= patience;
+    };
+    const names = (ids) => ids.map((id) => this.name(id)).join(", ");
+    const joined = this.sources.filter((o) => o.joined);
+    if (new Set(joined.map((o) => o.snap.members.cluster).filter((c) => !/^0+$/.test(c))).size > 1) {
+      bad("These nodes are in different clusters.");
+    }
+    for (const n of this.nodes) {
+      const o = n.source;
+      if (n.state === "unreachable") {
+        bad(`${n.label} is unreachable${n.accused.size ? `, say ${names([...n.accused.keys()])}` : ""}.`);
+      } else if (n.state === "down") {
+        bad(`${n.label} is down${n.member.cause ? ` (${n.member.cause})` : ""}.`);
+      } else if (n.state === "suspended") {
+        bad(`${n.label} handles no messages: ${o.snap.health.reason || "it is suspended"}.`);
+      } else if (n.state === "silent" && lasting(`silent ${n.id}`)) {
+        bad(`${n.label} has not answered since ${clock(1000 * (now - o.age))}, and is a member.`);
+      } else if (n.state === "gone" && o && o.error && now - n.since < 60) {
+        warn(`${n.label} is gone since ${clock(1000 * n.since)}.`);
+      }
+    }
+    for (const o of this.sources) {
+      if (!o.snap && o.age > staleAfter) warn(`${o.name || "The node"} has not answered: ${o.error || "no answer yet"}.`);
+      if (!o.joined) continue;
+      const c = o.snap.convergence;
+      if (!c.converged && c.for && lasting(`convergence ${o.key}`)) this.#apart(o, c, warn);
+      for (const p of o.snap.peers.peers) {
+        const link = `${this.name(o.self)} to ${this.name(p.peer)}`;
+        if (p.links_full) bad(`The link from ${link} is full: sends are refused.`);
+        else if (p.links_stalled && lasting(`stalled ${link}`)) warn(`The link from ${link} stands still: no credit comes.`);
+      }
+      const r = o.snap.rates;
+      if (r && r.lost > 0) bad(`${this.name(o.self)} loses ${short(r.lost)} messages a second.`);
+    }
+    for (const t of this.types) {
+      if (t.homed < t.most && lasting(`homes ${t.name}`)) {
+        bad(`${many(t.most - t.homed, "shard")} of ${t.name} ${t.most - t.homed === 1 ? "has" : "have"} no home.`);
+      }
+      if (t.missing.length && lasting(`missing ${t.name}`)) {
+        warn(`${names(t.missing)} did not say what shards of ${t.name} live there.`);
+      }
+    }
+    this.#amiss = amiss;
+    const said = new Set();
+    this.problems = out.filter((p) => !said.has(p.text) && said.add(p.text)).sort((x, y) => y.bad - x.bad);
+  }
+
+  #apart(o, c, warn) {
+    const who = c.blockers.map((b) => this.name(b.member));
+    warn(`No convergence at ${this.name(o.self)}${who.length ? `: it waits for ${who.slice(0, 3).join(", ")}` : ""}.`);
+  }
+}

@@ -1,0 +1,178 @@
+// The panels beside the ring: what is wrong, figures, one node, shards, events, decisions.
+
+import { ago, attr, byId, clock, h, keyed, many, micros, number, set, short } from "./dom.js";
+import { signs } from "./model.js";
+
+const shown = 6; // problems
+
+/** banner says in one line whether all is well, and else what is wrong. */
+export function banner(model) {
+  const list = model.problems.slice(0, shown), more = model.problems.length - list.length;
+  const bad = model.problems.some((p) => p.bad);
+  const up = model.nodes.filter((n) => n.state === "up").length, here = model.nodes.filter((n) => n.state !== "gone").length;
+  let items = list.map((p) => ({ ...p, sign: p.bad ? "✕" : "!" }));
+  if (more > 0) items.push({ text: `And ${more} more.`, sign: "…" });
+  if (!items.length) {
+    const forming = model.nodes.some((n) => n.state === "joining" || n.state === "leaving");
+    const moving = model.types.reduce((n, t) => n + t.moving, 0);
+    let text = `All is well: ${up === 1 ? "1 node is" : `${up} nodes are`} up`;
+    if (here === 0) text = "No members yet.";
+    else if (forming) text = `${up} of ${here} nodes are up, others come or go`;
+    if (here > 0) text += moving ? `, ${many(moving, "shard")} on the way.` : ".";
+    items = [{ text, sign: here === 0 ? "…" : "✓" }];
+  }
+  say(items, bad ? "bad" : model.problems.length ? "warn" : here ? "good" : "");
+  document.title = (bad ? "✕ " : model.problems.length ? "! " : "") + "kith";
+}
+
+function say(items, grade) {
+  attr(byId("banner"), { class: `banner ${grade}` });
+  const make = () => h("p", {}, h("span", { class: "sign", "aria-hidden": "true" }), h("span"));
+  keyed(byId("banner"), items, (i) => i.text, make, (p, item) => {
+    set(p.children[0], item.sign);
+    set(p.children[1], item.text);
+    attr(p, { class: item.bad === undefined ? "" : item.bad ? "bad" : "warn" });
+  });
+}
+
+/** tiles are the figures that say most. */
+export function tiles(model) {
+  const here = model.nodes.filter((n) => n.state !== "gone"), up = here.filter((n) => n.state === "up").length;
+  const sum = (of) => model.types.reduce((n, t) => n + of(t), 0);
+  const homed = sum((t) => t.homed), most = sum((t) => t.most), ask = model.last.ask, s = model.sum;
+  const joined = model.sources.filter((o) => o.joined);
+  const converged = joined.length > 0 && joined.every((o) => o.snap.members.converged);
+  const list = [
+    { name: "Nodes up", value: `${up} / ${here.length}`, grade: up < here.length ? "warn" : "" },
+    { name: "Shards at home", value: number(homed), note: `of ${number(sum((t) => t.shards))}`, grade: homed < most ? "bad" : "" },
+    { name: "Moving", value: number(sum((t) => t.moving)), note: "shards", grade: "" },
+    { name: "Converged", value: joined.length ? (converged ? "yes" : "no") : "–", grade: joined.length && !converged ? "warn" : "" },
+    { name: "Messages", value: s.known ? short(s.handled) : "–", note: "/s", grade: "" },
+    { name: "Ask p99", value: ask ? micros(ask[1]) : "–", grade: "" },
+    { name: "Between nodes", value: s.known ? short(s.bytes) + "B" : "–", note: "/s", grade: "" },
+    { name: "Refused", value: s.known ? short(s.refused) : "–", note: "/s", grade: s.refused > 0 ? "warn" : "" },
+    { name: "Lost", value: s.known ? short(s.lost) : "–", note: "/s", grade: s.lost > 0 ? "bad" : "" },
+  ];
+  const make = (t) => h("div", {}, h("dt", {}, t.name), h("dd", {}, h("span"), h("small")));
+  keyed(byId("tiles"), list, (t) => t.name, make, (e, t) => {
+    set(e.children[1].children[0], (t.grade ? (t.grade === "bad" ? "✕ " : "! ") : "") + t.value);
+    set(e.children[1].children[1], t.note ? ` ${t.note}` : "");
+    attr(e, { class: `tile ${t.grade}` });
+  });
+}
+
+/** detail is what is known of one node. */
+export function detail(model, id) {
+  const n = model.node(id), rows = [];
+  if (n) {
+    const m = n.member, o = n.source, snap = o && o.snap;
+    rows.push(["Node", n.label === n.id ? n.id : `${n.label}, ${n.id}`], ["State", `${signs[n.state][0]} ${signs[n.state][1]} for ${ago(model.now - n.since)}`]);
+    if (m) {
+      rows.push(["Status", m.status + (m.cause ? `: ${m.cause}` : "") + (m.by ? `, says ${model.name(m.by)}` : "")]);
+      if (m.roles.length) rows.push(["Roles", m.roles.join(", ")]);
+      if (m.app_version) rows.push(["Version", m.app_version]);
+      if (m.up_number) rows.push(["Up number", String(m.up_number)]);
+    }
+    if (n.accused.size) rows.push(["Unreachable for", [...n.accused.keys()].map((i) => model.name(i)).join(", ")]);
+    if (snap) {
+      rows.push(["Health", snap.health.state + (snap.health.reason ? `: ${snap.health.reason}` : "")]);
+      rows.push(["Runs for", ago(snap.uptime_s)]);
+    }
+    if (o) rows.push(["Last heard", o.fresh ? "now" : `${ago(o.age)} ago`]);
+    if (o && o.error) rows.push(["No answer", o.error]);
+    for (const t of model.types) {
+      const r = t.rows.find((x) => x.id === id);
+      if (r) rows.push([t.name, `${many(r.hosted, "shard")}, ${r.entities === 1 ? "1 entity" : `${number(r.entities)} entities`}`]);
+    }
+  }
+  const box = byId("detail");
+  if (!rows.length) {
+    set(box, "Choose a node to see more of it.");
+    return;
+  }
+  let dl = box.querySelector("dl");
+  if (!dl) box.replaceChildren((dl = h("dl")));
+  keyed(dl, rows, (r) => r[0], () => h("div", {}, h("dt"), h("dd")), (e, [k, v]) => {
+    set(e.children[0], k);
+    set(e.children[1], v);
+  });
+}
+
+/** shards is where those of each type live. */
+export function shards(model, chosen) {
+  const box = byId("shards");
+  if (!model.types.length) {
+    if (!box.querySelector(".quiet")) box.replaceChildren(h("p", { class: "quiet", "data-key": "-" }, "No types yet."));
+    return;
+  }
+  const make = () => h("div", { class: "type" }, h("h3"), h("p", { class: "quiet" }), h("div", { class: "bars" }), h("ul", { class: "moves" }));
+  keyed(box, model.types, (t) => t.name, make, (e, t) => {
+    const [name, note, bars, moves] = e.children;
+    set(name, t.name);
+    const parts = [`${number(t.homed)} of ${many(t.shards, "shard")} at home`, t.entities === 1 ? "1 entity" : `${number(t.entities)} entities`];
+    if (t.moving) parts.push(`${number(t.moving)} moving`);
+    if (t.coordinator) parts.push(`coordinator ${model.name(t.coordinator)}`);
+    set(note, parts.join(" · "));
+    const top = Math.max(1, ...t.rows.map((r) => r.hosted + r.coming));
+    const rows = t.rows.map((r) => ({ ...r, node: model.node(r.id) }));
+    const away = t.most - t.homed;
+    if (away > 0) rows.push({ id: "no home", hosted: away, coming: 0, stopping: 0, sure: false, node: null });
+    const bar = () => h("div", {}, h("span", { class: "name" }), h("span", { class: "bar" }, h("i"), h("i", { class: "coming" })), h("span", { class: "value" }));
+    keyed(bars, rows, (r) => r.id, bar, (b, r) => {
+      const state = r.node ? r.node.state : "none";
+      const lost = !r.sure && r.node;
+      set(b.children[0], r.node ? `${signs[state][0]} ${r.node.label}` : r.id);
+      b.children[1].children[0].style.width = `${(100 * r.hosted) / top}%`;
+      b.children[1].children[1].style.width = `${(100 * r.coming) / top}%`;
+      set(b.children[2], (lost ? "had " : "") + number(r.hosted) + (r.coming ? ` +${r.coming}` : "") + (r.stopping ? ` (${r.stopping} stopping)` : ""));
+      attr(b, { class: `row ${state}${r.sure ? "" : " unsure"}${r.id === chosen ? " chosen" : ""}` });
+    });
+    const text = (m) => `${m.shard}: ${model.name(m.from)} → ${model.name(m.to)}, ${m.phase} for ${m.age_s.toFixed(1)} s`;
+    keyed(moves, t.moves.slice(0, 5), (m) => m.shard, () => h("li"), (li, m) => set(li, text(m)));
+  });
+}
+
+const signOf = { bad: "✕", good: "✓", news: "·" };
+
+/** events is what has happened, newest first. */
+export function events(model) {
+  log(byId("events"), model.events.slice(0, 80), "Nothing has happened yet.", (e) => [e.grade, signOf[e.grade] || "·", e.text, who(model, e)]);
+}
+
+/** decisions is what the resolver decided, newest first. */
+export function decisions(model) {
+  log(byId("decisions"), model.decisions.slice(0, 40), "It had nothing to decide.", (d) =>
+    [d.lives ? "news" : "bad", d.lives ? "✓" : "✕", `${d.text}${d.lives ? "" : " This node does not live."}`, who(model, d)]);
+}
+
+const who = (model, e) => (model.sources.length > 1 ? e.by.map((o) => o.name || model.name(o.self)).join(" ") : "");
+
+function log(list, items, none, of) {
+  const make = () => h("li", {}, h("time"), h("span", { class: "sign", "aria-hidden": "true" }), h("span", { class: "text" }), h("span", { class: "who" }));
+  if (!items.length) items = [null];
+  keyed(list, items, (e) => (e ? `${e.ms} ${e.text}` : "-"), make, (li, e) => {
+    const [grade, sign, text, by] = e ? of(e) : ["quiet", "", none, ""];
+    set(li.children[0], e ? clock(e.ms) : "");
+    set(li.children[1], sign);
+    set(li.children[2], text);
+    set(li.children[3], by);
+    attr(li, { class: grade in signOf || grade === "quiet" ? grade : "news" });
+  });
+}
+
+/**
+ * live says whether what is shown is of now; heard is how many seconds ago the stream last said something, null if it
+ * never did. The seconds stand beside the text that is read out, which stays as it is.
+ */
+export function live(state, why, heard) {
+  const e = byId("stream"), is = state === "live";
+  attr(e, { class: `stream ${is ? "good" : "bad"}` });
+  set(e.children[0], is ? "●" : "✕");
+  set(e.children[1], is ? "live" : "not live");
+  set(e.children[2], is ? "" : `${heard === null ? "nothing heard yet" : `last heard ${ago(heard)} ago`}${why ? ` (${why})` : ""}, trying again`);
+  document.body.classList.toggle("stale", !is);
+  if (is) return;
+  const text = heard === null ? "Nothing has been heard from the cluster yet." : "Not live: below is what was last heard, not what is.";
+  say([{ text, sign: "✕", bad: true }], "bad");
+  document.title = "✕ not live · kith";
+}
