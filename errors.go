@@ -61,6 +61,16 @@ var (
 	ErrTimersFull = entity.ErrTimersFull // the entity has as many timers running as it may
 )
 
+// Why the state of a Stateful handler reaches no next instance: Incident.Err of a StateLost.
+var (
+	ErrStateTooLarge   = entity.ErrStateTooLarge   // more than Type.MaxState
+	ErrHandOverFull    = entity.ErrHandOverFull    // no room for it in what its shard hands over
+	ErrHandOverFailed  = entity.ErrHandOverFailed  // HandOver returned an error, or panicked
+	ErrStateRefused    = entity.ErrStateRefused    // TakeUp returned an error or panicked, or there is none
+	ErrStateNotSpoken  = entity.ErrStateNotSpoken  // the next owner speaks a wire version without states
+	ErrStateLeftBehind = entity.ErrStateLeftBehind // its shard was lost, or went on without it
+)
+
 // Errors of Register, Start and JoinCluster.
 var (
 	ErrBadConfig      = driver.ErrBadConfig     // wrapped by faults of Config, Singleton, Daemons

@@ -38,6 +38,8 @@ type (
 	Type = entity.Type
 	// Handler is one entity: user code that gets one call at a time.
 	Handler = entity.Handler
+	// Stateful is a Handler whose state moves with its entity from node to node, where nobody dies.
+	Stateful = entity.Stateful
 	// Context is what a handler has besides its payload. It is valid until the call returns.
 	Context = entity.Context
 	// ReplyToken answers an ask after Receive has returned.
@@ -103,6 +105,7 @@ const (
 	NewFailed = entity.NewFailed // Type.Open returned an error, or no handler came of it or of New
 
 	DaemonFailed = entity.DaemonFailed // a daemon returned an error
+	StateLost    = entity.StateLost    // what a Stateful handler was to hand over reaches no next instance: Incident.Err
 )
 
 // What names nodes, ownerships and delivery failures (packages peer and route).

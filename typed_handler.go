@@ -26,7 +26,8 @@ type TypedHandler[Q, R any] interface {
 // TypedType returns t with handlers that take values: open makes one as Type.Open does, whose place it takes; t.New
 // must be nil. A message that ask does not parse reaches no handler: it counts as failed, and an asker gets
 // ErrBadPayload with the codec's text, after which MayHaveRun is false. When reply refuses what a handler returned, the
-// asker gets ErrHandler. Nothing is allocated for a message but what codecs and handler allocate.
+// asker gets ErrHandler. A handler that is Stateful hands over its state as bytes; TypedStatefulType takes a codec.
+// Nothing is allocated for a message but what codecs and handler allocate.
 func TypedType[Q, R any](t Type, ask Codec[Q], reply Codec[R],
 	open func(c *Context) (TypedHandler[Q, R], error),
 ) Type {
@@ -36,6 +37,9 @@ func TypedType[Q, R any](t Type, ask Codec[Q], reply Codec[R],
 		h, err := open(c)
 		if err != nil || h == nil {
 			return nil, err
+		}
+		if s, is := h.(Stateful); is {
+			return &statefulHandler[Q, R]{typedHandler[Q, R]{h, of}, s}, nil
 		}
 		return &typedHandler[Q, R]{h, of}, nil
 	}
@@ -114,3 +118,9 @@ func (t *typedHandler[Q, R]) receive(c *Context, f *frame[Q, R], payload []byte)
 
 // Stop implements Handler.
 func (t *typedHandler[Q, R]) Stop(c *Context) { t.h.Stop(c) }
+
+// statefulHandler is a typedHandler of one that is Stateful: others do not have its methods.
+type statefulHandler[Q, R any] struct {
+	typedHandler[Q, R]
+	Stateful
+}

@@ -82,6 +82,9 @@ func (c *Context) call(payload []byte) (err error, text []byte) {
 func (c *Context) makeInstance(payload []byte) bool {
 	c.e.instance++ // timers that Open sets are the new one's
 	h, failed := c.newHandler()
+	if h != nil {
+		h, failed = inherit(c, h)
+	}
 	if h == nil {
 		c.noInstance(failed, payload)
 		return false
@@ -171,13 +174,16 @@ func keptEntity(s *Shard) *Entity {
 	return e
 }
 
-// begin makes the instance of the entity that is kept alive, or is its life.
+// begin makes the instance of an entity that is kept alive, or is its life, or of one whose state came.
 func begin(c *Context) {
 	u := &c.s.upkeep
+	st := brought(c)
 	switch {
-	case c.closing:
-		return // the shard is being stopped
-	case u.keep.Run != nil:
+	case c.closing && (st == nil || c.e.act.passage.asked && c.s.moving.room > 0):
+		return // the shard is being stopped; a state goes on with it
+	case u.keep == nil && st == nil:
+		return
+	case u.keep != nil && u.keep.Run != nil:
 		live(c, u)
 		return
 	case c.e.h != nil:
@@ -185,10 +191,13 @@ func begin(c *Context) {
 	}
 	c.e.instance++
 	h, _ := c.newHandler()
+	if h != nil {
+		h, _ = inherit(c, h)
+	}
 	if h == nil {
 		c.endInstance()
 		c.tally.Crashes++
-		c.crashed = true
+		c.crashed = c.s.typ.minds()
 		return
 	}
 	c.e.h = h

@@ -204,3 +204,20 @@ func (s *Shard) evict() {
 		s.stats.Evicted++
 	}
 }
+
+// enroll adds an entity to the table, or returns nil when that is full.
+func enroll(s *Shard, id string) *Entity {
+	if len(s.table.dense) >= MaxEntities {
+		return nil
+	}
+	if s.typ.MaxActive > 0 {
+		s.evict()
+	}
+	first := len(s.table.dense) == 0
+	e := s.table.add(id)
+	e.used = s.now
+	if first {
+		s.sweepAt, s.cursor = s.now+s.typ.IdleAfter, -1
+	}
+	return e
+}

@@ -131,7 +131,7 @@ func TestResumeComesFirst(t *testing.T) {
 				}
 				return nil
 			}
-			Resume(r.Shard, r.f.now, left)
+			Resume(r.Shard, r.f.now, left, nil)
 			switch first {
 			case "tick":
 				r.tickTo(r.f.now)
@@ -184,7 +184,7 @@ func TestAbandonTellsOfWhatIsHandedOver(t *testing.T) {
 			told = append(told, fmt.Sprintf("%s %s %v %v", id, payload, why == route.Abandoned, ask))
 		}
 		Resume(r.Shard, r.f.now, []Message{{ID: []byte("a"), Payload: []byte("1")},
-			{ID: []byte("a"), Payload: []byte("2"), From: o, Corr: 5}})
+			{ID: []byte("a"), Payload: []byte("2"), From: o, Corr: 5}}, nil)
 		if taken {
 			Cut(r.Shard, r.f.now)
 		}

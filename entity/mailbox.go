@@ -120,6 +120,9 @@ type activity struct {
 	told       bool       // what the run has not begun was given up though the run has not ended (Shard.LeaveBehind)
 	spoiled    bool       // the run ends with the call that is made, and the instance with it (Withhold)
 	why        StopReason // of halt
+	begins     bool       // it runs because of a state that came for its entity, and counts in Shard.halting
+
+	passage passage
 
 	now   *batch // being worked off
 	pos   int    // first record of it that is not done or begun
@@ -136,6 +139,7 @@ const (
 	between runStep = 0 // done with it
 	made    runStep = 1 // the instance was made for it; its handler is called next
 	parting runStep = 2 // its handler wished to passivate; Stop is called next
+	handed  runStep = 3 // its handler was asked for its state; Stop is called next
 )
 
 type runPhase uint8

@@ -70,7 +70,7 @@ func TestWithheldShardMoves(t *testing.T) {
 		r := again(alive)
 		Withhold(r.Shard, r.f.now, keptSeven)
 		Resume(r.Shard, r.f.now, []Message{{ID: []byte("k7"), Payload: []byte("1")}, {ID: []byte("k7"),
-			Payload: []byte("2")}})
+			Payload: []byte("2")}}, []State{{"k7", []byte("s")}})
 		r.keep(Keep{})
 		r.tickTo(time.Minute)
 		require.Equal(t, r.Type().Mode == Blocking, r.tell("k7", "3") == route.OK)
@@ -84,6 +84,7 @@ func TestWithheldShardMoves(t *testing.T) {
 		}
 		require.Equal(t, []string{"1", "2", "3"}[:len(left)], left)
 		require.GreaterOrEqual(t, len(left), 2)
+		require.Equal(t, []State{{"k7", []byte("s")}}, TakeStates(r.Shard, plenty))
 	})
 }
 

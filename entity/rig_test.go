@@ -49,8 +49,12 @@ type fake struct {
 
 	receive func(c *Context, payload []byte) error
 	stop    func(c *Context)
-	make    func(id string) Handler
-	report  func(Incident)
+
+	handOver func(id string) ([]byte, error) // of counters
+	takeUp   func(c *Context) error
+
+	make   func(id string) Handler
+	report func(Incident)
 
 	unhandled func(id string, why route.Reason, ask bool, payload string)
 }

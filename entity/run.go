@@ -32,7 +32,9 @@ func (e *Entity) Begin(now time.Duration) bool {
 	if a.now != nil {
 		// Messages that came after the decision to passivate revoke it: nothing was called yet.
 		a.halt = false
-		s.unpace(a)
+		if !a.begins {
+			s.unpace(a)
+		}
 	}
 	invariant.Check(a.now != nil || a.halt || a.step == parting, "entity: an entity with nothing to do is ready")
 	if a.halt && e.h != nil && s.phase == serving && !s.moving.cut {
@@ -43,6 +45,9 @@ func (e *Entity) Begin(now time.Duration) bool {
 	a.ctx.closing = s.phase != serving
 	if a.ctx.closing {
 		a.why = s.why // also of one that was to go because it was idle
+	}
+	if s.moving.in != nil || s.moving.asked {
+		passIn(s, e)
 	}
 	return true
 }
@@ -68,6 +73,11 @@ func (e *Entity) work() (more bool) {
 		c.halt(StopPassivated)
 		return a.more()
 	case a.now == nil:
+		if h, ok := asks(c, a.why); ok && step != handed {
+			handOver(c, h, a.why)
+			a.step = handed // Stop is a call of its own, as after a message
+			return true
+		}
 		a.halt = false
 		if e.h != nil {
 			c.halt(a.why)
@@ -149,6 +159,13 @@ func (e *Entity) End(now time.Duration) (again bool) {
 	if a.now != nil && a.pos == len(a.now.records) && a.step != made {
 		s.finish(a, a.now)
 		a.now = nil
+	}
+	if a.begins {
+		a.begins = false
+		s.unpace(a)
+	}
+	if a.passage.used {
+		passOut(s, a)
 	}
 	s.carryOut(&a.ctx, e)
 	s.stats.Tally.add(&a.tally)

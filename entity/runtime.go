@@ -76,6 +76,7 @@ type Incident struct {
 	// route.ErrCrashed, for GaveUp.
 	Dropped, Answered int
 	Text              string // for Panicked the value and its stack, for a failure the error; MaxIncidentText bytes
+	Err               error  // for StateLost why, else nil
 	// Missed is how many incidents of this kind and type were only counted since the one before this: when many come,
 	// a runtime reports a part of them.
 	Missed uint64
@@ -98,10 +99,14 @@ const (
 	NewFailed IncidentKind = 7
 	// DaemonFailed: a daemon returned an error (Text); it begins again after its rest.
 	DaemonFailed IncidentKind = 8
+	// StateLost: what a Stateful handler was to hand over, or had handed over, in a move of its shard reaches no next
+	// instance. Err says why: ErrStateTooLarge and those beside it.
+	StateLost IncidentKind = 9
 )
 
 var incidentNames = []string{Panicked: "panicked", Slow: "slow", Overrun: "overrun", GaveUp: "gave-up",
-	Stalled: "stalled", Silent: "silent", NewFailed: "new-failed", DaemonFailed: "daemon-failed"}
+	Stalled: "stalled", Silent: "silent", NewFailed: "new-failed", DaemonFailed: "daemon-failed",
+	StateLost: "state-lost"}
 
 // String names the kind.
 func (k IncidentKind) String() string { return enum.Name(incidentNames, k, "incident") }

@@ -66,6 +66,7 @@ type moving struct {
 	cut   bool      // at its deadline: what waits is taken, and no handler is called for it
 	left  []Message // taken, in the order of each entity
 	first []Message // of the last owner: handled before anything else
+	states
 }
 
 type shardPhase uint8
@@ -93,6 +94,8 @@ type Tally struct {
 	TimersDropped uint64 // timers that went with their instance or with the shard
 	TimersHandled uint64 // of Delivered, messages of timers
 	Expired       uint64 // asks that lay in a mailbox until nobody waited any more: no handler was called
+	HandedOver    uint64 // states that instances have handed over
+	TakenUp       uint64 // states that instances have taken up
 }
 
 func (t *Tally) add(o *Tally) {
@@ -110,6 +113,8 @@ func (t *Tally) add(o *Tally) {
 	t.TimersDropped += o.TimersDropped
 	t.TimersHandled += o.TimersHandled
 	t.Expired += o.Expired
+	t.HandedOver += o.HandedOver
+	t.TakenUp += o.TakenUp
 }
 
 // Stats is what a shard counts. Blocking calls are counted when their run ends.
@@ -205,17 +210,9 @@ func (s *Shard) deliverNew(m *Message) route.Reason {
 	if route.CheckID(id) != nil {
 		return s.count(route.BadID)
 	}
-	if len(s.table.dense) >= MaxEntities {
+	e := enroll(s, id)
+	if e == nil {
 		return s.count(route.TableFull)
-	}
-	if s.typ.MaxActive > 0 {
-		s.evict()
-	}
-	first := len(s.table.dense) == 0
-	e := s.table.add(id)
-	e.used = s.now
-	if first {
-		s.sweepAt, s.cursor = s.now+s.typ.IdleAfter, -1
 	}
 	if s.typ.Mode != Blocking {
 		s.handle(e, m, nil)
@@ -287,6 +284,9 @@ func (s *Shard) handled(c *Context, e *Entity) (quiet bool) {
 func (s *Shard) halt(e *Entity, why StopReason) {
 	if e.h != nil { // else it rested after a panic
 		began, c := s.enter(e)
+		if h, ok := asks(c, why); ok {
+			handOver(c, h, why)
+		}
 		c.halt(why)
 		s.leave(c, began)
 		c.touched, c.renewed, c.cancelled = false, false, false
@@ -334,13 +334,17 @@ func (s *Shard) Ready() *Entity {
 
 func (s *Shard) advance(now time.Duration) { s.now = max(s.now, now) }
 
-// Resume gives a shard that has taken nothing yet what its last owner did not work off, in order. It is handled before
-// anything else, by the next Tick or before the first message, and no full mailbox refuses it. Slices of the messages
-// belong to the shard. What cannot be taken all the same ends as Runtime.Unhandled says, and an ask is answered.
-func Resume(s *Shard, now time.Duration, list []Message) {
+// Resume gives a shard that has taken nothing yet what its last owner handed over: what that did not work off, in
+// order, and states of its instances. The messages are handled before anything else, by the next Tick or before the
+// first message, and no full mailbox refuses them. Their slices belong to the shard. What cannot be taken all the same
+// ends as Runtime.Unhandled says, and an ask is answered. A state comes to the next instance of its entity before any
+// message: one is made for it by the next Ticks, if no message comes before. Until then it counts against the budget.
+// States are copied; each is of another entity.
+func Resume(s *Shard, now time.Duration, list []Message, states []State) {
 	s.advance(now)
+	bring(s, states)
 	s.moving.first = list
-	if s.typ.Mode == Blocking {
+	if s.typ.Mode == Blocking && list != nil {
 		takeUp(s)
 	}
 }

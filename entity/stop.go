@@ -27,6 +27,9 @@ func (s *Shard) Next() (deadline time.Duration, ok bool) {
 	if s.moving.first != nil && !s.withheld {
 		return s.now, true
 	}
+	if at := nextBegin(s); s.moving.begins() && !s.withheld && (!ok || at < deadline) {
+		deadline, ok = at, true
+	}
 	if s.typ.IdleAfter > 0 && len(s.table.dense) > 0 && (!ok || s.sweepAt < deadline) {
 		deadline, ok = s.sweepAt, true
 	}
@@ -41,6 +44,7 @@ func (s *Shard) Tick(now time.Duration) {
 	case serving:
 		if !s.withheld {
 			takeUp(s)
+			beginStates(s, stopAtOnce)
 		}
 		s.fire()
 		if s.typ.IdleAfter > 0 && s.now >= s.sweepAt {
@@ -102,8 +106,9 @@ func (s *Shard) unpace(a *activity) {
 }
 
 // Stop begins the end of the shard, StopMoved or StopLeaving: nothing new is accepted, running timers are dropped, what
-// waits is worked off, or cut off where no entity may live (Withhold), then every entity's Stop is called. Tick and the
-// runs of Blocking entities carry it on until Stopped. Repeating it is harmless.
+// waits is worked off, or cut off where no entity may live (Withhold), then every entity's Stop is called, behind its
+// HandOver if AskForState came before. Tick and the runs of Blocking entities carry it on until Stopped. Repeating it
+// is harmless.
 func (s *Shard) Stop(now time.Duration, why StopReason) {
 	s.advance(now)
 	if s.phase != serving && s.phase != cut {
@@ -114,6 +119,9 @@ func (s *Shard) Stop(now time.Duration, why StopReason) {
 	}
 	if s.phase == serving {
 		takeUp(s)
+	}
+	if !s.withheld && (!s.moving.asked || s.moving.room == 0) {
+		beginStates(s, MaxEntities) // nobody else will: their stop call is all that is left to them
 	}
 	s.phase, s.why = stopping, why
 	s.dropAll()
@@ -162,6 +170,7 @@ func (s *Shard) Abandon() {
 	s.phase = abandoned
 	s.dropAll()
 	dropLeft(s)
+	dropStates(s)
 	s.readyHead, s.readyTail = nil, nil
 	for i := len(s.table.dense) - 1; i >= 0; i-- {
 		e := s.table.dense[i]

@@ -94,6 +94,7 @@ func (r *StopReason) UnmarshalText(text []byte) error { return enum.Parse(r, tex
 const (
 	DefaultShards       = 1000
 	DefaultMailboxBytes = 256 << 10
+	DefaultMaxState     = 1 << 20
 	MinMailboxBytes     = 1 << 10
 
 	DefaultRestartWindow = time.Minute
@@ -153,6 +154,9 @@ type Type struct {
 	// 256 KiB, at least 1 KiB. A single message may exceed it when nothing else waits, and so may messages of TellWait
 	// that were under way when it was reached: of each data connection its window, what its link gathers, and two frames.
 	MailboxBytes int
+	// MaxState bounds, in bytes, the state that one entity hands over when its shard moves, if its handler is Stateful;
+	// zero means 1 MiB. What is larger is lost, as StateLost tells.
+	MaxState int
 	// IdleAfter stops an entity that had no message for so long, at most a quarter later; its timers do not keep it
 	// alive, their messages do. Zero means never.
 	IdleAfter time.Duration
@@ -188,6 +192,9 @@ func (t Type) WithDefaults() Type {
 	if t.MailboxBytes == 0 {
 		t.MailboxBytes = DefaultMailboxBytes
 	}
+	if t.MaxState == 0 {
+		t.MaxState = DefaultMaxState
+	}
 	if t.RestartWindow == 0 {
 		t.RestartWindow = DefaultRestartWindow
 	}
@@ -217,6 +224,9 @@ func (t Type) Validate() error {
 	}
 	if t.MailboxBytes < MinMailboxBytes {
 		fault("MailboxBytes is %d, must be at least %d", t.MailboxBytes, MinMailboxBytes)
+	}
+	if t.MaxState < 0 {
+		fault("MaxState is negative")
 	}
 	if t.IdleAfter < 0 {
 		fault("IdleAfter is negative")

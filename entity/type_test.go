@@ -84,7 +84,7 @@ func TestSlowAfterByMode(t *testing.T) {
 func TestModeNames(t *testing.T) {
 	require.Equal(t, []string{"blocking", "worker", "inline", "mode-9"},
 		[]string{Blocking.String(), Worker.String(), Inline.String(), Mode(9).String()})
-	require.Equal(t, []string{"panicked", "slow", "overrun", "gave-up", "stalled", "incident-9"},
+	require.Equal(t, []string{"panicked", "slow", "overrun", "gave-up", "stalled", "incident-10"},
 		[]string{Panicked.String(),
-			Slow.String(), Overrun.String(), GaveUp.String(), Stalled.String(), IncidentKind(9).String()})
+			Slow.String(), Overrun.String(), GaveUp.String(), Stalled.String(), IncidentKind(10).String()})
 }

@@ -175,18 +175,24 @@ func readNumbered(r *wire.Reader, of head) (h held, seq uint32) {
 	return h, seq
 }
 
-// transfer brings a part of what the owner of a shard under this fence did not work off. What it consists of is the
-// runtimes' to know.
+// transfer brings a part of what the owner of a shard under this fence handed over. What it consists of is the
+// runtimes' to know, but that states are among it.
 type transfer struct {
 	head
 	held
-	Seq   uint32
-	Total uint32 // bytes of all parts
-	At    uint32 // where this one begins
-	Bytes []byte
+	States bool // by a kind of its own
+	Seq    uint32
+	Total  uint32 // bytes of all parts
+	At     uint32 // where this one begins
+	Bytes  []byte
 }
 
-func (transfer) kind() wire.Kind { return wire.KindTransfer }
+func (p transfer) kind() wire.Kind {
+	if p.States {
+		return wire.KindTransferStates
+	}
+	return wire.KindTransfer
+}
 
 func (p transfer) append(b []byte) []byte {
 	b = appendNumbered(p.head.append(b), p.held, p.Seq)
@@ -194,8 +200,8 @@ func (p transfer) append(b []byte) []byte {
 	return wire.AppendBytes(b, p.Bytes)
 }
 
-func readTransfer(r *wire.Reader) message {
-	p := transfer{head: readHead(r)}
+func readTransfer(k wire.Kind, r *wire.Reader) message {
+	p := transfer{head: readHead(r), States: k == wire.KindTransferStates}
 	p.held, p.Seq = readNumbered(r, p.head)
 	p.Total, p.At = readU32(r), readU32(r)
 	p.Bytes = append([]byte{}, r.Bytes(maxPart)...)

@@ -71,6 +71,7 @@ func samples() map[string]message {
 	m["homes-since"] = homes{head: at(3), Since: 300, Peers: peer.SetOf(a), Entries: []home{{list[0], 0}}}
 	m["move-shard"] = moveShard{head: at(3), held: list[1], Seq: 300, Target: c, Told: peer.SetOf(a, b)}
 	m["transfer"] = transfer{head: at(3), held: list[1], Seq: 300, Total: 70_000, At: 69_997, Bytes: []byte("abc")}
+	m["transfer-states"] = transfer{head: at(3), held: list[1], States: true, Seq: 300, Total: 3, Bytes: []byte("abc")}
 	m["transfer-ack"] = transferAck{head: at(3), held: list[1], Seq: 300, Have: 65_536}
 	m["transfer-refused"] = transferAck{head: at(3), held: list[1], Seq: 300, Refused: true}
 	for _, k := range []wire.Kind{wire.KindMoveShards, wire.KindMoveAborted, wire.KindShardsMoved} {

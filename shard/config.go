@@ -61,6 +61,9 @@ type Config struct {
 	MaxHandOver int
 	// Moves reports whether a peer is known to understand moves; nil: none is. While one member does not, none begins.
 	Moves func(peer.ID) bool
+	// NoStates reports whether a peer is known to know nothing of states of entities; nil: none is. None is handed over to
+	// such a one. Of whom nothing is known yet it is tried.
+	NoStates func(peer.ID) bool
 	// MaxTypes bounds the types that this node keeps a promise for, registered here or not: every member is asked about
 	// every type of the cluster, so it is the cluster's bound, and Register returns ErrTooManyTypes above it.
 	MaxTypes int

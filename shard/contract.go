@@ -160,11 +160,12 @@ type MarkedCommand struct {
 // MarkAgainCommand says that a data connection to a member broke: markers that were written to it may be lost.
 type MarkAgainCommand struct{ To peer.ID }
 
-// HandOverCommand is the StoppedCommand of a shard that moves, with what was not worked off, in whatever form the
-// runtime of the next owner reads it. Left belongs to the machine from here on.
+// HandOverCommand is the StoppedCommand of a shard that moves, with what was not worked off and states of its entities,
+// in whatever form the runtime of the next owner reads it. Left belongs to the machine from here on.
 type HandOverCommand struct {
 	StoppedCommand
-	Left []byte
+	Left   []byte
+	States bool // some are in Left
 }
 
 // EndCommand says that this node ends: what waits here for shards to come, and what was not handed over of those that
@@ -238,8 +239,11 @@ type HostOrder struct {
 	// Within, which is Config.DrainTime, and the answer is a HandOverCommand if something is left then.
 	Moves  bool
 	Within time.Duration
-	// Left, without Stop, is what the last owner did not work off, as it was handed over there; it comes before everything
-	// else. It belongs to the runtime.
+	// Room, with Moves, bounds what is handed over, in bytes, states of entities included: what does not fit beside the
+	// messages is lost, by name. Zero: the next owner knows nothing of states.
+	Room int
+	// Left, without Stop, is what the last owner handed over, as it was given there; it comes before everything else. It
+	// belongs to the runtime.
 	Left []byte
 }
 

@@ -32,8 +32,8 @@ func readMessage(k wire.Kind, body []byte) (message, error) {
 		l = readPlacement(k, &r)
 	case wire.KindMoveShard:
 		l = readMoveShard(&r)
-	case wire.KindTransfer:
-		l = readTransfer(&r)
+	case wire.KindTransfer, wire.KindTransferStates:
+		l = readTransfer(k, &r)
 	case wire.KindTransferAck:
 		l = readTransferAck(&r)
 	case wire.KindHostKept:

@@ -137,8 +137,12 @@ func (h *handing) check(s route.ShardID) {
 		}
 	}
 	o.stops, e.living = true, stopping
-	m.out.Hosts = append(m.out.Hosts, HostOrder{Type: t.id, Shard: s, Fence: e.fence, Stop: true, Moves: true,
-		Within: m.cfg.DrainTime, Leaving: m.leave.begun})
+	order := HostOrder{Type: t.id, Shard: s, Fence: e.fence, Stop: true, Moves: true, Within: m.cfg.DrainTime,
+		Leaving: m.leave.begun}
+	if takesStates(m, o.to) {
+		order.Room = m.cfg.MaxHandOver
+	}
+	m.out.Hosts = append(m.out.Hosts, order)
 	m.event(Event{Kind: MoveMarked, Type: t.id, Shard: s, Term: o.number.Term, Home: m.self, Fence: e.fence, To: o.to,
 		Number: o.number})
 }
@@ -248,7 +252,7 @@ func handedOver(m *Machine, c HandOverCommand) error {
 		}
 		return m.stopped(c.StoppedCommand)
 	}
-	o.left = c.Left
+	o.left, o.states = c.Left, c.States
 	if len(o.left) > m.cfg.MaxHandOver {
 		g.hand.keepHere(c.Shard)
 		return nil
@@ -262,7 +266,7 @@ func handedOver(m *Machine, c HandOverCommand) error {
 func (h *handing) sendParts(s route.ShardID) {
 	m, t, g := h.m, h.t, h.t.region
 	o, e := h.out[s], g.slot(s)
-	if h.takesNothing(o.to) {
+	if h.takesNothing(o.to) || o.states && !takesStates(m, o.to) {
 		h.keepHere(s)
 		return
 	}
@@ -271,8 +275,9 @@ func (h *handing) sendParts(s route.ShardID) {
 	}
 	for o.sent < len(o.left) && o.sent < o.have+window*maxPart {
 		n := min(len(o.left)-o.sent, maxPart)
-		m.post(o.to, transfer{head: m.head(t.id, o.number.Term), held: held{s, e.fence}, Seq: o.number.Seq,
-			Total: uint32(len(o.left)), At: uint32(o.sent), Bytes: slices.Clone(o.left[o.sent : o.sent+n])})
+		m.post(o.to, transfer{head: m.head(t.id, o.number.Term), held: held{s, e.fence}, States: o.states,
+			Seq: o.number.Seq, Total: uint32(len(o.left)), At: uint32(o.sent),
+			Bytes: slices.Clone(o.left[o.sent : o.sent+n])})
 		o.sent += n
 	}
 }

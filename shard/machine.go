@@ -152,6 +152,11 @@ func (m *Machine) reviewAll() {
 	}
 }
 
+// takesStates reports whether a member is not known to know nothing of states.
+func takesStates(m *Machine, id peer.ID) bool {
+	return id == m.self || m.cfg.NoStates == nil || !m.cfg.NoStates(id)
+}
+
 // speaksMoves reports whether a member understands moves.
 func speaksMoves(m *Machine, id peer.ID) bool {
 	return id == m.self || m.cfg.Moves != nil && m.cfg.Moves(id)

@@ -47,12 +47,13 @@ func (x *traffic) play(t *rapid.T, s Settings) {
 func TestChaosOfMoves(t *testing.T) {
 	s := Settings{Name: "moves", Shards: 4, Role: "r"}
 	total := map[EventKind]int{}
-	handed := 0
+	handed, taken := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := startWorld(t, rapid.IntRange(2, 4).Draw(t, "nodes"), "r")
 		w.traffic = newTraffic(w, s)
 		w.balances(time.Duration(rapid.IntRange(1, 20).Draw(t, "balance")) * time.Second)
 		x := w.traffic
+		x.states.on = rapid.Bool().Draw(t, "states")
 		crashes := rapid.Bool().Draw(t, "crashes")
 		for _, n := range w.nodes {
 			n.do(RegisterCommand{Settings: s})
@@ -93,6 +94,7 @@ func TestChaosOfMoves(t *testing.T) {
 			}
 		}
 		handed += x.count.handedOver
+		taken += x.states.taken
 		if !crashes {
 			require.Zero(t, x.count.untaken)
 		}
@@ -101,6 +103,7 @@ func TestChaosOfMoves(t *testing.T) {
 		require.Positive(t, total[k], "%s", k)
 	}
 	require.Positive(t, handed)
+	require.Positive(t, taken)
 }
 
 // calm performs a random event that is no crash and no leave.

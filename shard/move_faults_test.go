@@ -47,12 +47,13 @@ type movePlay struct {
 }
 
 // newMovePlay forms a cluster in which the shard lives at the owner, everybody has sent to it, and the move has begun.
-// boss says which of the others coordinates, or that nobody else does.
-func newMovePlay(t tester, boss, order string) *movePlay {
+// boss says which of the others coordinates, or that nobody else does. Entities have states, or none.
+func newMovePlay(t tester, boss, order string, states bool) *movePlay {
 	p := &movePlay{w: startWorld(t, 5, "r"), typ: Settings{Name: "moves", Shards: 4, Role: "r"}, order: order,
 		nodes: map[string]*testNode{}, sends: 12}
 	w := p.w
 	p.x = newTraffic(w, p.typ)
+	p.x.states.on = states
 	w.traffic = p.x
 	w.registerAll(p.typ)
 	old, newcomer := w.nodes[:4], w.nodes[4]
@@ -212,14 +213,13 @@ func (p *movePlay) dies(n *testNode) {
 	delete(x.boxes, n)
 	h := n.m.types[p.typ.ID()].region.hand
 	for _, s := range slices.Sorted(maps.Keys(h.kept)) {
-		for _, b := range h.kept[s].bytes {
-			x.lose([]letter{x.left[b]})
-		}
+		x.loseRest(h.kept[s].bytes)
 	}
 	for _, o := range h.out {
-		for _, b := range o.left {
-			x.lose([]letter{x.left[b]})
-		}
+		x.loseRest(o.left)
+	}
+	for k := range n.hosted {
+		x.states.broken[k] = true
 	}
 }
 
@@ -304,19 +304,21 @@ func TestMoveWithEveryFault(t *testing.T) {
 	faults := moveFaults()
 	runs, broken := 0, map[string]int{}
 	for _, boss := range []string{"", playOwner, playNext, playSender} {
-		for _, order := range []string{"control", "data", "stop"} {
-			most := 0
-			for p := newMovePlay(t, boss, order); p.step(); most++ {
+		for _, order := range []string{"control", "data", "stop", "control, states", "data, states", "stop, states"} {
+			order, has, _ := strings.Cut(order, ", ")
+			states, most := has != "", 0
+			for p := newMovePlay(t, boss, order, states); p.step(); most++ {
 			}
 			for i, name := range slices.Sorted(maps.Keys(faults)) {
 				stride := 7
-				if *everyStep || boss == "" && (order == "stop" || !strings.Contains(name, " ")) {
+				if *everyStep || boss == "" && (order == "stop" || !strings.Contains(name, " ") && !states) {
 					stride = 1
 				}
 				for at := (i + runs) % stride; at <= most; at += stride {
 					runs++
-					where := fmt.Sprintf("coordinator also %q, %s first, %s at step %d of %d", boss, order, name, at, most)
-					if why := tryMove(boss, order, at, faults[name], goesOn(name)); why != "" {
+					where := fmt.Sprintf("coordinator also %q, %s first, states %t, %s at step %d of %d", boss, order, states,
+						name, at, most)
+					if why := tryMove(boss, order, states, at, faults[name], goesOn(name)); why != "" {
 						if broken[name]++; broken[name] == 1 {
 							t.Errorf("%s: %s", where, why)
 						}
@@ -332,7 +334,7 @@ func TestMoveWithEveryFault(t *testing.T) {
 }
 
 // tryMove plays a move with a fault and returns what went wrong.
-func tryMove(boss, order string, at int, fault func(*movePlay), goes bool) (why string) {
+func tryMove(boss, order string, states bool, at int, fault func(*movePlay), goes bool) (why string) {
 	c := &catcher{}
 	defer func() {
 		if r := recover(); r != nil && c.why == "" {
@@ -340,7 +342,7 @@ func tryMove(boss, order string, at int, fault func(*movePlay), goes bool) (why 
 		}
 		why = c.why
 	}()
-	p := newMovePlay(c, boss, order)
+	p := newMovePlay(c, boss, order, states)
 	for p.steps < at && p.step() {
 	}
 	fault(p)

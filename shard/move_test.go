@@ -96,7 +96,7 @@ func TestMoveStepByStep(t *testing.T) {
 	require.Equal(t, before, owner.hosted[k], "nobody else gets it before it has stopped")
 
 	left := bytes.Repeat([]byte("x"), 10*maxPart+5)
-	owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, before}, left})
+	owner.answer(rest(s, before, left))
 	var got []byte
 	for len(w.queue) > 0 {
 		if w.queue[0].kind == wire.KindShardsMoved {
@@ -350,7 +350,7 @@ func TestMoveUnderAnotherCoordinator(t *testing.T) {
 		other.want(orders, s)
 		w.pass(time.Second)
 		require.NotEqual(t, RouteRemote, other.route(orders, s).State, "a shard that stops is not told")
-		owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, f}, []byte("left")})
+		owner.answer(rest(s, f, []byte("left")))
 		w.pass(time.Second)
 		require.Contains(t, next.hosted, key(orders.ID(), s), "who has what is left gets the shard")
 		require.Equal(t, RouteRemote, other.route(orders, s).State)
@@ -367,7 +367,7 @@ func TestKeeperIsReported(t *testing.T) {
 	f := owner.hosted[key(orders.ID(), s)]
 	require.NoError(t, boss.move(s, next))
 	w.flow()
-	owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, f}, []byte("left")})
+	owner.answer(rest(s, f, []byte("left")))
 	for len(w.queue) > 0 {
 		w.hold(wire.KindShardsMoved)
 		if len(w.queue) > 0 {
@@ -397,7 +397,7 @@ func TestOnlyTheNamedRestIsTakenUp(t *testing.T) {
 	require.NoError(t, boss.move(s, next))
 	w.flow()
 	h.put(s, kept{fence(1, 1), []byte("old")})
-	owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, f}, []byte("left")})
+	owner.answer(rest(s, f, []byte("left")))
 	w.flow()
 	require.Equal(t, "left", next.rests[k])
 	require.Equal(t, []string{"old"}, next.untaken)

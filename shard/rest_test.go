@@ -15,6 +15,11 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
+// rest is the word of an owner that has something left of a shard.
+func rest(s route.ShardID, f route.Fence, left []byte) HandOverCommand {
+	return HandOverCommand{StoppedCommand: StoppedCommand{orders.ID(), s, f}, Left: left}
+}
+
 // What an owner had handed over when it was lost is taken up, though nobody has confirmed it: the one that the move was
 // for gets the shard at once, on nobody's demand (home-for-transfer).
 func TestRestOfALostOwnerIsTakenUp(t *testing.T) {
@@ -24,8 +29,7 @@ func TestRestOfALostOwnerIsTakenUp(t *testing.T) {
 	s, k := of(owner), key(orders.ID(), of(owner))
 	require.NoError(t, boss.move(s, next))
 	w.flow()
-	owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, boss.m.types[orders.ID()].coord.records.Peek(s).fence},
-		[]byte("left")})
+	owner.answer(rest(s, boss.m.types[orders.ID()].coord.records.Peek(s).fence, []byte("left")))
 	require.True(t, w.take(wire.KindTransfer, next))
 	owner.crash()
 	w.set(owner.id, membership.Down)
@@ -68,7 +72,7 @@ func TestReportsNameTheHolder(t *testing.T) {
 		}
 	}
 	require.NotEmpty(t, late)
-	owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, f}, []byte("left")})
+	owner.answer(rest(s, f, []byte("left")))
 	w.flow()
 	require.Contains(t, next.m.types[orders.ID()].region.hand.kept, s)
 	require.NotContains(t, owner.hosted, k)
@@ -92,7 +96,7 @@ func TestLateAndStaleTransfers(t *testing.T) {
 	s := of(owner)
 	h := next.m.types[orders.ID()].region.hand
 	home := next.route(orders, s).Fence
-	part := transfer{at(1), held{s, fence(1, home.Epoch()-1)}, 1, 3, 0, []byte("old")}
+	part := transfer{at(1), held{s, fence(1, home.Epoch()-1)}, false, 1, 3, 0, []byte("old")}
 	w.hand(segment{boss.id, next.id, wire.KindTransfer, part.append(nil)})
 	require.Empty(t, h.kept)
 	require.Empty(t, w.queue, "nor is it acknowledged")
@@ -163,7 +167,7 @@ func TestLostWhileHandingOver(t *testing.T) {
 		if !sent {
 			left = bytes.Repeat(left, window*maxPart)
 		}
-		owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, f}, left})
+		owner.answer(rest(s, f, left))
 		w.set(owner.id, membership.Down)
 		var e Effects
 		require.NoError(t, owner.m.Do(w.now, ViewCommand{&membership.View{Self: owner.id, Seq: 1 << 20, ClusterID: 5,
@@ -193,7 +197,7 @@ func TestWhatIsNotTakenStays(t *testing.T) {
 			case "removed":
 				next.crash()
 			}
-			owner.answer(HandOverCommand{StoppedCommand{orders.ID(), s, f}, []byte("left")})
+			owner.answer(rest(s, f, []byte("left")))
 			w.flow()
 			if c == "removed" {
 				require.NotContains(t, owner.hosted, key(orders.ID(), s))

@@ -45,13 +45,14 @@ type traffic struct {
 	over   map[letter]bool
 	done   map[letter]bool      // handled
 	plain  map[route.Fence]bool // ownerships that ended by a plain stop, which loses what comes later
+	states stateBook
 }
 
 func newTraffic(w *world, s Settings) *traffic {
 	return &traffic{w: w, typ: s, wires: map[wirePair][]dataFrame{}, parked: map[*testNode]map[string][]letter{},
 		boxes: map[*testNode]map[string][]letter{}, moves: map[*testNode]map[string]bool{}, left: map[byte]letter{},
 		wants: map[*testNode][]route.ShardID{}, sent: map[*testNode]map[string]int{}, over: map[letter]bool{},
-		plain: map[route.Fence]bool{}, done: map[letter]bool{},
+		plain: map[route.Fence]bool{}, done: map[letter]bool{}, states: newStateBook(),
 		last: map[*testNode]map[string]int{}}
 }
 
@@ -99,14 +100,14 @@ func (x *traffic) collect(n *testNode, e *Effects) {
 		case h.Abandon:
 			x.lose(at2(x.boxes, n)[k])
 			delete(at2(x.boxes, n), k)
+			x.states.broken[k] = true
 		case h.Stop:
 			at2(x.moves, n)[k] = h.Moves
 			x.plain[h.Fence] = x.plain[h.Fence] || !h.Moves
 		default:
 			require.Empty(x.w.t, at2(x.boxes, n)[k])
-			for _, b := range h.Left {
-				at2(x.boxes, n)[k] = append(at2(x.boxes, n)[k], x.left[b])
-			}
+			x.begins(n, k, h.Left)
+			at2(x.boxes, n)[k] = append(at2(x.boxes, n)[k], x.letters(h.Left)...)
 		}
 	}
 	for _, r := range e.Routes {
@@ -122,9 +123,7 @@ func (x *traffic) collect(n *testNode, e *Effects) {
 	}
 	for _, u := range e.Untaken {
 		x.count.untaken++
-		for _, b := range u.Left {
-			x.lose([]letter{x.left[b]})
-		}
+		x.loseRest(u.Left)
 	}
 }
 
@@ -197,6 +196,8 @@ func (x *traffic) handle(n *testNode, k string) {
 	last[k] = l.seq
 	x.done[l] = true
 	x.count.handled++
+	at2(x.states.has, n)[k]++
+	x.states.handled[k]++
 }
 
 // stopped ends a shard. In a move what the mailbox holds is handed over; else it is lost, and so is what parks nowhere.
@@ -206,10 +207,11 @@ func (x *traffic) stopped(n *testNode, s StoppedCommand) {
 	delete(at2(x.boxes, n), k)
 	if !at2(x.moves, n)[k] {
 		x.lose(box)
+		x.states.broken[k] = true
 		n.do(s)
 		return
 	}
-	if len(box) == 0 {
+	if len(box) == 0 && !x.states.on {
 		n.do(s)
 		return
 	}
@@ -222,11 +224,11 @@ func (x *traffic) stopped(n *testNode, s StoppedCommand) {
 				b = at
 			}
 		}
-		require.Less(x.w.t, len(x.left), 256)
+		require.Less(x.w.t, len(x.left), stateMark)
 		x.left[b] = l
 		left = append(left, b)
 	}
-	n.do(HandOverCommand{s, left})
+	n.do(HandOverCommand{s, x.gives(n, k, left), x.states.on})
 }
 
 // breaks ends a connection: what is in flight is lost, and markers go again.

@@ -38,7 +38,8 @@ type handoff struct {
 	need    peer.Set
 	due     time.Duration // when it is given up, unless all have marked
 	stops   bool          // all have: the stop is ordered, and it cannot be given up any more
-	left    []byte        // what was not worked off; nil before the stop
+	left    []byte        // what is handed over; nil before the stop
+	states  bool          // some are in left
 	sent    int
 	have    int // bytes that the next owner has
 	waiting timer

@@ -46,6 +46,7 @@ type world struct {
 	slowStop bool                   // runtimes confirm stops only when told to
 	mails    map[wire.Kind]int
 	traffic  *traffic // nil: no messages of users
+	ordered  func(HostOrder)
 	metadata []cluster.Metadata
 	costs    func(s route.ShardID) strategy.Load // of the shards of orders; nil: nobody answers a Measure
 }
@@ -305,6 +306,9 @@ func (n *testNode) measure(t route.TypeID) {
 func (n *testNode) order(h HostOrder) {
 	w, k := n.w, key(h.Type, h.Shard)
 	w.t.Helper()
+	if w.ordered != nil {
+		w.ordered(h)
+	}
 	switch {
 	case h.Abandon:
 		require.True(w.t, h.Stop)

@@ -24,7 +24,11 @@ type Entity struct {
 	fence route.Fence
 	r     *solo
 	shard *entity.Shard // nil: not owned, until the next message
+	state []entity.State
 }
+
+// handOverRoom is the default of Sharding.MaxHandOver.
+const handOverRoom = 16 << 20
 
 // NewEntity returns the entity id of a type, alone. Its handler is made with its first message.
 func NewEntity(t TB, typ entity.Type, id string, cfg EntityConfig) *Entity {
@@ -70,7 +74,16 @@ func (e *Entity) watch(h entity.Handler) entity.Handler {
 	if h == nil {
 		return nil
 	}
+	if s, is := h.(entity.Stateful); is {
+		return &statefulRecorder{recorder{h, e}, s}
+	}
 	return &recorder{h, e}
+}
+
+// statefulRecorder is the recorder of a handler whose state moves with it.
+type statefulRecorder struct {
+	recorder
+	entity.Stateful
 }
 
 // recorder is a handler whose calls are recorded.
@@ -161,7 +174,8 @@ func (e *Entity) Advance(d time.Duration) []*Call {
 }
 
 // Stop takes the entity's shard away, StopMoved or StopLeaving: the handler is stopped within d of its clock, zero for
-// nobody knows how long. The next message finds the shard owned again, under a higher fence.
+// nobody knows how long. The next message finds the shard owned again, under a higher fence. The state of a Stateful
+// handler goes to its next instance, as in a move between nodes.
 func (e *Entity) Stop(why entity.StopReason, d time.Duration) *Call {
 	e.t.Helper()
 	if why != entity.StopMoved && why != entity.StopLeaving {
@@ -174,12 +188,14 @@ func (e *Entity) Stop(why entity.StopReason, d time.Duration) *Call {
 			by = e.r.now + d
 		}
 		e.r.life.Stop(by)
+		entity.AskForState(e.shard, handOverRoom)
 		e.shard.Stop(e.r.now, why)
 		e.run()
 		for !e.shard.Stopped() {
 			e.shard.Tick(e.r.now)
 			e.run()
 		}
+		e.state = entity.TakeStates(e.shard, handOverRoom)
 		e.shard, e.r.entity = nil, nil
 		e.fence = route.MakeFence(e.fence.Birth(), e.fence.Term(), e.fence.Epoch()+1)
 	}
@@ -220,6 +236,8 @@ func (e *Entity) own() *entity.Shard {
 	if e.shard == nil {
 		e.r.life = &lifetime.Shard{}
 		e.shard = entity.NewShard(&e.typ, route.ShardOf(e.id, e.typ.Shards), e.fence, e.r, nil)
+		entity.Resume(e.shard, e.r.now, nil, e.state)
+		e.state = nil
 	}
 	return e.shard
 }

@@ -43,6 +43,7 @@ type Type struct {
 	TypeTimers
 	Pressure Pressure // who waits for room
 	Lease    Lease    // of a singleton
+	States   States   // that Stateful handlers hand over in moves
 
 	Panics, Slow uint64 // calls into handlers that panicked, that took too long
 }
@@ -54,6 +55,14 @@ type TypeTimers struct {
 	// How late the fired ones came, none early: at most so late were half of them, 99 of 100, and all. The first two are
 	// bounds of classes of 1, 2, 5, 10 ms and so on. A Blocking entity's timer has come when it is in the mailbox.
 	TimersLateP50, TimersLateP99, TimersLateMax time.Duration
+}
+
+// States is the part of Type that concerns what Stateful handlers hand over when their shard moves. Over all nodes
+// HandedOver is TakenUp, and Lost of what was handed over, and what waits, and what died with a node.
+type States struct {
+	HandedOver uint64 // by instances here
+	TakenUp    uint64 // by instances here, from others
+	Lost       uint64 // that reach no next instance, as this node knows: the incident StateLost tells of each
 }
 
 // Pressure is the part of Type that concerns back-pressure: Waits and Waiting count senders on this node, the others

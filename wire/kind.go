@@ -87,6 +87,7 @@ const (
 	KindMoveWanted     Kind = 90 // member to coordinator: move this shard; since version 5
 	KindMoveAnswer     Kind = 91 // it has begun, or why not; since version 5
 	KindShardLoads     Kind = 92 // region to coordinator: what its shards cost, of types that ask for it; since version 5
+	KindTransferStates Kind = 93 // transfer of what has states of entities in it; since version 6
 
 	// Courier: what carries the letters of sharding between two incarnations.
 	KindSegment    Kind = 96 // one numbered message, with an acknowledgement
@@ -191,6 +192,7 @@ var kinds = [256]kindInfo{
 	KindShardsMoved:    {"shards-moved", LaneControl, maxAny},
 	KindHomesSince:     {"homes-since", LaneControl, maxAny},
 	KindTransfer:       {"transfer", LaneControl, maxAny},
+	KindTransferStates: {"transfer-states", LaneControl, maxAny},
 	KindTransferAck:    {"transfer-ack", LaneControl, maxAny},
 	KindHostKept:       {"host-kept", LaneControl, maxAny},
 	KindMoveWanted:     {"move-wanted", LaneControl, maxAny},

@@ -11,7 +11,7 @@ import (
 // A node speaks its own version and those before, so that a cluster can be upgraded node by node. What changed from
 // one version to the next stands in docs/wire.md.
 const (
-	Version       = 5 // of this build
+	Version       = 6 // of this build
 	OldestVersion = 1 // that this build still speaks
 )
 
@@ -67,6 +67,7 @@ var kindSince = [256]uint8{
 	KindTransferAck: 5,
 	KindHostKept:    5, KindMoveWanted: 5, KindMoveAnswer: 5, KindShardLoads: 5,
 	KindSurvey: 5, KindSurveyAnswer: 5,
+	KindTransferStates: 6,
 }
 
 // Since returns the version in which k came, zero when k is not known.

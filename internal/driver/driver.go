@@ -111,7 +111,7 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	d.recorder = keeps
 	d.warnInsecure()
 	sharding := cfg.Sharding.machine()
-	sharding.Moves = d.moves
+	sharding.Moves, sharding.NoStates = d.moves, d.noStates
 	nc := node.Config{Self: d.self, Seed: seed, Membership: cfg.members(), Shard: sharding, Resolver: cfg.Resolver,
 		ProcessDeathIsProof: cfg.Sharding.ProcessDeathIsProof}
 	d.control.node = node.New(nc)

@@ -5,6 +5,8 @@ package driver
 import (
 	"time"
 
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/transport"
@@ -81,8 +83,8 @@ func dropHandedOver(d *Driver) {
 	untaken(d, e.Untaken)
 }
 
-// untaken tells of what was handed over and is handled by nobody. Of what may be handled all the same nobody is told
-// more than that: asks have a time limit.
+// untaken tells of what was handed over and is handled by nobody, and of states that nobody takes up from here. Of what
+// may be handled all the same nobody is told more than that: asks have a time limit.
 func untaken(d *Driver, list []shard.Untaken) {
 	for i := range list {
 		untakenOf(d, &list[i])
@@ -94,7 +96,10 @@ func untakenOf(d *Driver, u *shard.Untaken) {
 	if r == nil || uint32(u.Shard) >= r.shards {
 		return
 	}
-	list := reads(d, slotRef{r, u.Shard}, u.Left)
+	list, states := reads(d, slotRef{r, u.Shard}, u.Left)
+	for _, st := range states {
+		exec.LoseState(r.hosts, u.Shard, st.ID, entity.ErrStateLeftBehind)
+	}
 	for i := range list {
 		e := &list[i].Envelope
 		ask := e.Flags&wire.FlagAsk != 0

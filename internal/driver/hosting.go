@@ -27,7 +27,8 @@ func (d *Driver) hostOrder(o *shard.HostOrder) {
 	h := ref.host()
 	if !o.Stop {
 		if h == nil || h.Fence() != o.Fence {
-			r.hosts.Begin(o.Shard, o.Fence, takesUp(d, ref, o.Left))
+			left, states := takesUp(d, ref, o.Left)
+			r.hosts.Begin(o.Shard, o.Fence, left, states)
 			if r.lease != nil {
 				r.lease.begins(o.Fence)
 			}
@@ -52,7 +53,7 @@ func (d *Driver) hostOrder(o *shard.HostOrder) {
 		if o.Leaving {
 			why, by = entity.StopLeaving, d.leaving.by
 		}
-		h.Stop(why, by, o.Within)
+		h.Stop(why, by, o.Within, o.Room)
 	}
 }
 
@@ -89,26 +90,27 @@ func (d *Driver) hostStopped(h *exec.Host) {
 		return
 	}
 	ref := slotRef{r, h.Shard()}
-	left := handsOver(d, ref, h)
+	left, states := handsOver(d, ref, h)
 	if r.lease != nil {
-		r.lease.ends(h.Fence(), func() { hasStopped(d, ref, h.Fence(), left) })
+		r.lease.ends(h.Fence(), func() { hasStopped(d, ref, h.Fence(), left, states) })
 		return
 	}
-	hasStopped(d, ref, h.Fence(), left)
+	hasStopped(d, ref, h.Fence(), left, states)
 }
 
-// hasStopped tells the node that a shard has stopped, and what was not worked off.
-func hasStopped(d *Driver, ref slotRef, f route.Fence, left []byte) {
+// hasStopped tells the node that a shard has stopped, and what it hands over.
+func hasStopped(d *Driver, ref slotRef, f route.Fence, left []byte, states bool) {
 	if len(left) == 0 {
 		d.tellStopped(ref, f)
 		return
 	}
 	cmd := shard.StoppedCommand{Type: ref.r.id, Shard: ref.shard, Fence: f}
-	tell(d, ref, shard.HandOverCommand{StoppedCommand: cmd, Left: left})
+	tell(d, ref, shard.HandOverCommand{StoppedCommand: cmd, Left: left, States: states})
 }
 
-// handsOver returns what a shard that has stopped did not work off, as the next owner reads it.
-func handsOver(d *Driver, ref slotRef, h *exec.Host) (left []byte) {
+// handsOver returns what a shard that has stopped hands over, as the next owner reads it: what it did not work off, and
+// states of its entities, as far as there is room for them.
+func handsOver(d *Driver, ref slotRef, h *exec.Host) (left []byte, states bool) {
 	f, now := h.Fence(), d.now()
 	for _, m := range exec.Left(h) {
 		e := wire.Envelope{Type: uint32(ref.r.id), Shard: uint32(ref.shard), Term: f.Term(), Epoch: f.Epoch(), ID: m.ID,
@@ -127,25 +129,33 @@ func handsOver(d *Driver, ref slotRef, h *exec.Host) (left []byte) {
 		plane.FlagUnhandled(&e, m.From != nil, m.Limit)
 		left = plane.AppendUnhandled(left, asker, &e, now)
 	}
-	return left
+	for _, st := range exec.States(h, plane.StateRoom(d.cfg.Sharding.MaxHandOver, len(left))) {
+		left, states = plane.AppendState(left, st.ID, st.Bytes), true
+	}
+	return left, states
 }
 
 // reads is what another owner handed over of a shard, or this node did.
-func reads(d *Driver, ref slotRef, left []byte) []plane.Unhandled {
-	list, err := plane.ReadUnhandled(left, ref.r.id, ref.shard, ref.r.shards, d.now())
+func reads(d *Driver, ref slotRef, left []byte) ([]plane.Unhandled, []plane.HandedState) {
+	list, states, err := plane.ReadUnhandled(left, ref.r.id, ref.shard, ref.r.shards, d.now())
 	if err != nil {
 		d.log.Error("what was handed over of a shard makes no sense", "type", ref.r.typ.Name, "shard", ref.shard,
 			"bytes", len(left), "error", err)
 	}
-	return list
+	return list, states
 }
 
-// takesUp returns what the last owner of a shard did not work off.
-func takesUp(d *Driver, ref slotRef, left []byte) []entity.Message {
+// takesUp returns what the last owner of a shard handed over.
+func takesUp(d *Driver, ref slotRef, left []byte) ([]entity.Message, []entity.State) {
 	if len(left) == 0 {
-		return nil
+		return nil, nil
 	}
-	list, now := reads(d, ref, left), d.now()
+	list, handed := reads(d, ref, left)
+	states := make([]entity.State, len(handed))
+	for i, st := range handed {
+		states[i] = entity.State{ID: st.ID, Bytes: st.State}
+	}
+	now := d.now()
 	all := make([]entity.Message, len(list))
 	for i := range list {
 		e, m := &list[i].Envelope, &all[i]
@@ -160,7 +170,7 @@ func takesUp(d *Driver, ref slotRef, left []byte) []entity.Message {
 			m.Headers = e.Headers
 		}
 	}
-	return all
+	return all, states
 }
 
 // askerAt returns where the answer to an ask goes that another node has taken: to its asker, while that is a member.

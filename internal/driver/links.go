@@ -33,6 +33,12 @@ func (t *links) moves(id peer.ID) bool { return transport.VersionOf(t.wires, id)
 // movesSince is the wire version in which moves came.
 const movesSince = 5
 
+// noStates reports whether a peer speaks a version, as far as one is known, that has no states of entities.
+func (t *links) noStates(id peer.ID) bool {
+	v := transport.VersionOf(t.wires, id)
+	return v != 0 && v < wire.KindTransferStates.Since()
+}
+
 // LinkDown fails the asks that went over a broken connection, unless they may be answered over the other one: a node
 // that goes in order closes both when it has answered.
 func (t *links) LinkDown(id peer.ID, lane wire.Lane, number int, lost uint64, err error) {

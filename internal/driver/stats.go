@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/shard"
@@ -93,6 +94,7 @@ func (r *Region) stats() TypeStats {
 	t.Abandoned = r.count.abandonedTells.Load() + r.count.abandonedAsks.Load()
 	t.Hosted, t.Stopping = r.hosts.Hosted()
 	t.Panics, t.Slow = r.hosts.Incidents()
+	t.States.Lost = exec.StatesLost(r.hosts)
 	for _, s := range r.slots.All {
 		if s.route.Load() != nil {
 			t.Known++
@@ -117,6 +119,7 @@ func put(t *TypeStats, st entity.Stats) {
 	t.TimersLateMax = st.Late.Max
 	t.Crashes, t.GivenUp, t.Dropped, t.Evicted = st.Crashes, st.GivenUp, st.Dropped, st.Evicted
 	t.Expired = st.Expired
+	t.States.HandedOver, t.States.TakenUp = st.HandedOver, st.TakenUp
 	t.Crashed = uint64(st.Crashed)
 	t.Pressure.Filled, t.Pressure.Full = st.Filled, st.Full
 	t.Entities, t.MailboxBytes = uint64(st.Live), uint64(st.QueuedBytes)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -189,4 +190,20 @@ func (b *batch) takeRest() []chunk {
 		b.chunks[i].buf = nil
 	}
 	return runs
+}
+
+// Left takes what a shard that has stopped did not work off, in the order of each entity. Needs.Stopped has been
+// called: nobody steps the shard any more. What is not taken DropAll tells of as abandoned.
+func Left(h *Host) []entity.Message {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return entity.TakeLeft(h.sh)
+}
+
+// States takes the states that the entities of a shard that has stopped in a move hand over, as far as there is room.
+// Needs.Stopped has been called. The others are told of as lost.
+func States(h *Host, room int) []entity.State {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return entity.TakeStates(h.sh, room)
 }

@@ -34,6 +34,8 @@ const (
 	figTimersHandled
 	figExpired
 	figFilled
+	figHandedOver
+	figTakenUp
 	figTimersLate    // the first of the classes of entity.Lateness
 	figTimersLateMax = figTimersLate + entity.LateClasses
 	figEntities      = figTimersLateMax + 1
@@ -53,6 +55,7 @@ func tallyOf(st *entity.Stats) tally {
 		figAnswersLost: st.AnswersLost,
 		figMade:        st.Made, figPassivated: st.Passivated, figStopped: st.Stopped, figAbandoned: st.Abandoned,
 		figCrashes: st.Crashes, figGivenUp: st.GivenUp, figDropped: st.Dropped, figEvicted: st.Evicted,
+		figHandedOver: st.HandedOver, figTakenUp: st.TakenUp,
 		figTimersFired: st.TimersFired, figTimersDropped: st.TimersDropped,
 		figTimersHandled: st.TimersHandled, figExpired: st.Expired, figFilled: st.Filled, figFull: uint64(st.Full),
 		figEntities: uint64(st.Live), figCrashed: uint64(st.Crashed), figTimers: uint64(st.Timers),
@@ -100,6 +103,7 @@ func (v *tally) stats() (st entity.Stats) {
 	st.Made, st.Passivated, st.Stopped, st.Abandoned = v[figMade], v[figPassivated], v[figStopped], v[figAbandoned]
 	st.TimersFired, st.TimersDropped, st.Timers = v[figTimersFired], v[figTimersDropped], int(v[figTimers])
 	st.Expired, st.TimersHandled = v[figExpired], v[figTimersHandled]
+	st.HandedOver, st.TakenUp = v[figHandedOver], v[figTakenUp]
 	st.Filled, st.Full = v[figFilled], int(v[figFull])
 	st.Crashes, st.GivenUp, st.Dropped, st.Evicted = v[figCrashes], v[figGivenUp], v[figDropped], v[figEvicted]
 	st.NotMade, st.Crashed = v[figNotMade], int(v[figCrashed])

@@ -35,7 +35,7 @@ func TestHostIsCut(t *testing.T) {
 			}
 			on <- struct{}{}
 			require.Equal(t, "stand", <-got)
-			h.Stop(entity.StopMoved, 0, time.Millisecond)
+			h.Stop(entity.StopMoved, 0, time.Millisecond, 0)
 			eventually(t, func() bool { return Overdue(h) })
 			close(on)
 			eventually(t, func() bool { return x.typ.Host(0) == nil })
@@ -43,7 +43,7 @@ func TestHostIsCut(t *testing.T) {
 			require.Len(t, left, sent)
 			require.Empty(t, got)
 			require.Empty(t, Left(h), "it is taken once")
-			x.typ.Begin(0, x.fence, left)
+			x.typ.Begin(0, x.fence, left, nil)
 			require.Equal(t, route.OK, x.send("a", fmt.Appendf(nil, "%03d", sent)))
 			for i := range sent + 1 {
 				require.Equal(t, fmt.Sprintf("%03d", i), <-got)
@@ -62,7 +62,7 @@ func TestHostThatIsDoneInTime(t *testing.T) {
 	}))
 	h := x.host("a")
 	require.Equal(t, route.OK, x.send("a", []byte("1")))
-	h.Stop(entity.StopMoved, 0, time.Hour)
+	h.Stop(entity.StopMoved, 0, time.Hour, 0)
 	eventually(t, func() bool { return x.typ.Host(0) == nil })
 	require.Equal(t, "1", <-got)
 	require.Empty(t, Left(h))

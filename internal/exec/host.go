@@ -53,6 +53,7 @@ type hostEnd struct {
 	why   entity.StopReason // of orderStop; it and the next two are written before that is given
 	by    time.Duration     // when that must be over; zero: nobody knows
 	cutAt time.Duration     // the deadline of its move; zero: none
+	room  int               // of its move, for states too; zero: they are not taken
 	began atomic.Bool       // an order to stop or abandon was given
 	lost  atomic.Bool       // others own it: no handler is called any more
 }
@@ -70,8 +71,8 @@ const (
 	orderHoldOff order = 7 // or not
 )
 
-// newHost returns the host of a shard that is to live here, and to begin with what its last owner left.
-func (x *Exec) newHost(t *Type, id route.ShardID, f route.Fence, left []entity.Message) *Host {
+// newHost returns the host of a shard that is to live here, and to begin with what its last owner handed over.
+func (x *Exec) newHost(t *Type, id route.ShardID, f route.Fence, left []entity.Message, states []entity.State) *Host {
 	h := &Host{x: x, t: t, shard: id, fence: f, term: f.Term(), epoch: f.Epoch()}
 	if t.typ.Mode != entity.Blocking {
 		x.Waits.CallingOut()
@@ -98,8 +99,8 @@ func (x *Exec) newHost(t *Type, id route.ShardID, f route.Fence, left []entity.M
 		h.withheld.Store(true)
 		entity.Withhold(h.sh, x.Clock.Now(), t.keep)
 	}
-	if len(left) > 0 {
-		entity.Resume(h.sh, x.Clock.Now(), left)
+	if len(left)+len(states) > 0 {
+		entity.Resume(h.sh, x.Clock.Now(), left, states)
 	}
 	x.hosts.add(h)
 	t.living.Add(1)
@@ -127,9 +128,10 @@ func (h *Host) Ending() bool { return h.end.began.Load() }
 // Stop has the shard's entities stopped; what came before is worked off. by is when that must be over, zero when nobody
 // knows. Needs.Stopped follows. It is called once. With within, which is more than zero for a shard that moves, it is
 // worked off for no longer: then no handler is called for what waits, Needs.Overdue is called, handlers that run are
-// waited for, and Left has what nobody has handled.
-func (h *Host) Stop(why entity.StopReason, by, within time.Duration) {
-	h.end.why, h.end.by = why, by
+// waited for, and Left has what nobody has handled. Its entities are asked for their states then, for which there is
+// room together with the messages; zero: the next owner takes none. States has them.
+func (h *Host) Stop(why entity.StopReason, by, within time.Duration, room int) {
+	h.end.why, h.end.by, h.end.room = why, by, room
 	h.life.Stop(by)
 	if within > 0 {
 		h.end.cutAt = h.x.Clock.Now() + within
@@ -138,14 +140,6 @@ func (h *Host) Stop(why entity.StopReason, by, within time.Duration) {
 	if within > 0 {
 		h.x.hosts.leave(h)
 	}
-}
-
-// Left takes what a shard that has stopped did not work off, in the order of each entity. Needs.Stopped has been
-// called: nobody steps the shard any more. What is not taken DropAll tells of as abandoned.
-func Left(h *Host) []entity.Message {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return entity.TakeLeft(h.sh)
 }
 
 // Overdue reports whether the shard is at the deadline of its move, or lost: its handlers wait for no answer any more.
@@ -273,6 +267,9 @@ func (h *Host) obey(now time.Duration, o order) {
 		}
 	case orderStop:
 		if !h.end.lost.Load() {
+			if h.end.cutAt > 0 {
+				entity.AskForState(h.sh, h.end.room)
+			}
 			h.sh.Stop(now, h.end.why)
 		}
 	case orderCut:

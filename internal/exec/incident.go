@@ -22,7 +22,7 @@ const (
 // million times a second.
 type incidentLimits struct {
 	mu    sync.Mutex
-	kinds [entity.DaemonFailed + 1]struct {
+	kinds [entity.StateLost + 1]struct {
 		began  time.Duration
 		told   int
 		missed uint64
@@ -55,13 +55,15 @@ func (x *Exec) report(t *Type, i entity.Incident) {
 		if !i.Running { // else it is counted when it returns
 			t.slow.Add(1)
 		}
+	case entity.StateLost:
+		t.lost.Add(1)
 	}
 	var ok bool
 	if i.Missed, ok = t.told.allow(i.Kind, x.Clock.Slewed()); !ok {
 		return
 	}
-	if i.Kind == entity.GaveUp {
-		x.incidents.later(i) // this is called under the shard's lock, which the hook might want
+	if i.Kind == entity.GaveUp || i.Kind == entity.StateLost {
+		x.incidents.later(i) // this may be called under the shard's lock, which the hook might want
 		return
 	}
 	x.incidents.tell(i)
@@ -118,6 +120,8 @@ func (n *incidents) tell(i entity.Incident) {
 		n.log.Error("entity could not be made", about, "error", i.Text, "not_logged", i.Missed)
 	case entity.DaemonFailed:
 		n.log.Error("daemon failed", about, "error", i.Text, "not_logged", i.Missed)
+	case entity.StateLost:
+		n.log.Error("state of an entity is lost in a move", about, "error", i.Err, "not_logged", i.Missed)
 	case entity.Stalled:
 		n.log.Error("worker or event loop stands still", "mode", i.Mode.String(), "for", i.Took, "stack", i.Text)
 	}

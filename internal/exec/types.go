@@ -30,8 +30,8 @@ type Type struct {
 	past   past
 	told   incidentLimits
 
-	refused      [route.Reasons]atomic.Uint64
-	panics, slow atomic.Uint64
+	refused            [route.Reasons]atomic.Uint64
+	panics, slow, lost atomic.Uint64 // lost: states
 }
 
 // NewType returns a type, whose defaults are filled in. runtime returns what the handlers of a host reach the world by:
@@ -97,13 +97,23 @@ func (t *Type) Refused(reason route.Reason) uint64 {
 // Incidents counts the calls into handlers that panicked, and that took too long.
 func (t *Type) Incidents() (panics, slow uint64) { return t.panics.Load(), t.slow.Load() }
 
+// StatesLost counts the states that reach no next instance, as this node knows.
+func StatesLost(t *Type) uint64 { return t.lost.Load() }
+
+// LoseState tells of a state that was handed over, and that nobody will take up.
+func LoseState(t *Type, shard route.ShardID, id string, why error) {
+	t.x.report(t, entity.Incident{Type: t.typ.Name, ID: id, Shard: shard, Mode: t.typ.Mode, Kind: entity.StateLost,
+		Err: why, Text: why.Error()})
+}
+
 // Begin makes a shard live here under a fence, and returns its host. It did not before. left is what its last owner did
-// not work off: it is handled before anything else, and belongs to the host.
-func (t *Type) Begin(shard route.ShardID, f route.Fence, left []entity.Message) *Host {
+// not work off: it is handled before anything else, and belongs to the host. states go to the next instances of their
+// entities.
+func (t *Type) Begin(shard route.ShardID, f route.Fence, left []entity.Message, states []entity.State) *Host {
 	invariant.Check(t.Host(shard) == nil, "exec: a shard is to live here twice")
-	h := t.x.newHost(t, shard, f, left)
+	h := t.x.newHost(t, shard, f, left, states)
 	t.hosts.At(shard).Store(h)
-	if len(left) > 0 {
+	if len(left)+len(states) > 0 {
 		h.ticking.Store(true)
 		h.give(orderTick)
 	}

@@ -14,10 +14,12 @@ import (
 
 // The first byte of what is handed over, and that of each entry.
 const (
-	leftFormat uint8 = 1
+	leftFormat   uint8 = 1
+	statesFormat uint8 = 2 // behind the messages there are states; since wire version 6
 
-	leftTell uint8 = 1 // an envelope
-	leftAsk  uint8 = 2 // who asks, and an envelope
+	leftTell  uint8 = 1 // an envelope
+	leftAsk   uint8 = 2 // who asks, and an envelope
+	leftState uint8 = 3 // an entity's id, and its state; no message follows
 )
 
 // Unhandled is one message that the owner of a shard has not worked off, as the next one reads it. The envelope is a
@@ -46,6 +48,32 @@ func AppendUnhandled(b []byte, asker peer.ID, e *wire.Envelope, now time.Duratio
 	return b
 }
 
+// AppendState appends the state of an entity to what is handed over, behind all messages; b is empty before the first
+// of either. Each entity has one.
+func AppendState(b []byte, id string, state []byte) []byte {
+	if len(b) == 0 {
+		b = append(b, statesFormat)
+	}
+	b[0] = statesFormat
+	b = wire.AppendString(append(b, leftState), id)
+	return wire.AppendBytes(b, state)
+}
+
+// StateRoom returns how much room there is for states beside messages that take so many bytes of a bound. Messages that
+// are beyond it stay where they are, and the states with them: then all of it.
+func StateRoom(most, messages int) int {
+	if room := most - max(messages, 1); room > 0 {
+		return room
+	}
+	return most
+}
+
+// HandedState is the state of one entity, as the next owner reads it. State is a view.
+type HandedState struct {
+	ID    string
+	State []byte
+}
+
 // FlagUnhandled gives the envelope of a message that was not worked off its flags, and the limit of an ask, which is
 // none when it is zero.
 func FlagUnhandled(e *wire.Envelope, ask bool, limit time.Duration) {
@@ -62,19 +90,26 @@ func FlagUnhandled(e *wire.Envelope, ask bool, limit time.Duration) {
 	}
 }
 
-// ReadUnhandled reads what was handed over of a shard, one of so many of its type. Each envelope is for that shard. It
-// changes the limits in b to moments of this node's clock, which shows now, and nothing when it returns an error: a
-// *wire.Error.
+// ReadUnhandled reads what was handed over of a shard, one of so many of its type. Each envelope and state is for that
+// shard. It changes the limits in b to moments of this node's clock, which shows now, and nothing when it returns an
+// error: a *wire.Error.
 func ReadUnhandled(b []byte, typ route.TypeID, shard route.ShardID, shards uint32,
-	now time.Duration) ([]Unhandled, error) {
+	now time.Duration) ([]Unhandled, []HandedState, error) {
 	r := wire.NewReader(wire.KindTransfer, b)
-	if r.U8() != leftFormat && r.Err() == nil {
+	format := r.U8()
+	if format != leftFormat && format != statesFormat && r.Err() == nil {
 		r.Fail(wire.ErrBadValue)
 	}
 	var list []Unhandled
 	var frames [][]byte
+	var states []HandedState
 	for r.Err() == nil && r.Len() > 0 {
-		l, frame := readUnhandled(&r)
+		kind := r.U8()
+		if kind == leftState && format == statesFormat {
+			states = readStates(&r, shard, shards)
+			break
+		}
+		l, frame := readUnhandled(kind, &r)
 		e := &l.Envelope
 		if r.Err() == nil && (e.Type != uint32(typ) || e.Shard != uint32(shard) ||
 			route.CheckID(string(e.ID)) != nil || route.ShardOf(string(e.ID), shards) != shard) {
@@ -83,18 +118,35 @@ func ReadUnhandled(b []byte, typ route.TypeID, shard route.ShardID, shards uint3
 		list, frames = append(list, l), append(frames, frame)
 	}
 	if err := r.Done(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i, f := range frames {
 		wire.Arrive(f, MomentAfter(now))
 		_ = wire.ParseEnvelope(f, &list[i].Envelope) // it did before
 	}
-	return list, nil
+	return list, states, nil
 }
 
-// readUnhandled reads one entry.
-func readUnhandled(r *wire.Reader) (l Unhandled, frame []byte) {
-	kind := r.U8()
+// readStates reads states up to the end, from behind the first byte of the first.
+func readStates(r *wire.Reader, shard route.ShardID, shards uint32) (list []HandedState) {
+	seen := map[string]bool{}
+	for kind := leftState; r.Err() == nil; kind = r.U8() {
+		st := HandedState{ID: r.String(route.MaxIDSize)}
+		st.State = r.Bytes(r.Len())
+		if r.Err() == nil && (kind != leftState || seen[st.ID] || route.CheckID(st.ID) != nil ||
+			route.ShardOf(st.ID, shards) != shard) {
+			r.Fail(wire.ErrBadValue)
+		}
+		seen[st.ID] = true
+		if list = append(list, st); r.Len() == 0 {
+			break
+		}
+	}
+	return list
+}
+
+// readUnhandled reads one message, behind its first byte.
+func readUnhandled(kind uint8, r *wire.Reader) (l Unhandled, frame []byte) {
 	switch kind {
 	case leftTell:
 	case leftAsk:

@@ -6,13 +6,16 @@ import (
 	"bytes"
 	"encoding/hex"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/spent"
 	"github.com/kith-io/kith/peer"
@@ -42,7 +45,81 @@ func handed(now time.Duration) []byte {
 }
 
 func readHanded(b []byte, now time.Duration) ([]Unhandled, error) {
+	list, _, err := readAll(b, now)
+	return list, err
+}
+
+func readAll(b []byte, now time.Duration) ([]Unhandled, []HandedState, error) {
 	return ReadUnhandled(b, handedType, handedShard, handedShards, now)
+}
+
+// siblings returns ids of the shard.
+func siblings(n int) (ids []string) {
+	for i := 0; len(ids) < n; i++ {
+		if id := fmt.Sprint("s", i); route.ShardOf(id, handedShards) == handedShard {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// handedStates is messages and two states behind them.
+func handedStates(now time.Duration) []byte {
+	ids := siblings(2)
+	return AppendState(AppendState(handed(now), ids[0], []byte("seven")), ids[1], nil)
+}
+
+// States travel behind the messages, and without any, in a format of their own; what has none keeps its bytes.
+func TestStatesTravel(t *testing.T) {
+	b := handedStates(5 * time.Second)
+	golden := filepath.Join("testdata", "golden", "states.hex")
+	if *updateHanded {
+		require.NoError(t, os.WriteFile(golden, []byte(hex.EncodeToString(b)+"\n"), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), hex.EncodeToString(b)+"\n")
+	ids := siblings(2)
+	states := []HandedState{{ids[0], []byte("seven")}, {ids[1], []byte{}}}
+	list, got, err := readAll(b, 0)
+	require.NoError(t, err)
+	require.Len(t, list, 3)
+	require.Equal(t, states, got)
+	list, got, err = readAll(AppendState(nil, ids[0], []byte("seven")), 0)
+	require.NoError(t, err)
+	require.Empty(t, list)
+	require.Equal(t, states[:1], got)
+	require.Equal(t, leftFormat, handed(0)[0], "an earlier version reads it")
+	for name, broken := range map[string][]byte{
+		"twice":             AppendState(handedStates(0), ids[0], nil),
+		"of another shard":  AppendState(handed(0), foreign(), nil),
+		"of nobody":         AppendState(handed(0), "", nil),
+		"in the old format": append([]byte{leftFormat}, b[1:]...),
+		"before a message":  append(AppendState(nil, ids[0], nil), handed(0)[1:]...),
+	} {
+		before := bytes.Clone(broken)
+		_, _, err := readAll(broken, time.Hour)
+		require.ErrorIs(t, err, wire.ErrBadValue, name)
+		require.Equal(t, before, broken, name)
+	}
+	for n := len(handed(0)) + 1; n < len(b); n++ {
+		if n == len(b)-len(AppendState(nil, ids[1], nil))+1 {
+			continue // between the two
+		}
+		_, _, err := readAll(b[:n:n], 0)
+		var we *wire.Error
+		require.ErrorAs(t, err, &we, "cut at %d", n)
+	}
+}
+
+// States get what messages leave of a bound; where messages alone are beyond it nothing travels, and all is kept.
+func TestStateRoom(t *testing.T) {
+	require.Equal(t, 99, StateRoom(100, 0), "the format takes a byte")
+	require.Equal(t, 40, StateRoom(100, 60))
+	require.Equal(t, 100, StateRoom(100, 100))
+	require.Equal(t, 100, StateRoom(100, 1000))
+	st := entity.State{ID: strings.Repeat("i", route.MaxIDSize), Bytes: make([]byte, 1<<20)}
+	require.LessOrEqual(t, len(AppendState(nil, st.ID, st.Bytes))-1, st.Size())
 }
 
 // What was not worked off travels with its asker, what is left of its time, and its headers (transfer-names-asker).
@@ -129,10 +206,11 @@ func handedEnds(b []byte) map[int]bool {
 
 func FuzzUnhandled(f *testing.F) {
 	f.Add(handed(time.Second))
+	f.Add(handedStates(time.Second))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		before := spent.Bytes()
 		kept := bytes.Clone(b)
-		list, err := readHanded(b, 0)
+		list, states, err := readAll(b, 0)
 		if spent.Within(t, before, 64*len(b)+1024); err != nil {
 			require.Equal(t, kept, b)
 			return
@@ -141,10 +219,14 @@ func FuzzUnhandled(f *testing.F) {
 		for i := range list {
 			again = AppendUnhandled(again, list[i].Asker, &list[i].Envelope, 0)
 		}
-		if len(list) > 0 {
-			got, err := readHanded(again, 0)
+		for _, st := range states {
+			again = AppendState(again, st.ID, st.State)
+		}
+		if len(list)+len(states) > 0 {
+			got, told, err := readAll(again, 0)
 			require.NoError(t, err)
 			require.Equal(t, len(list), len(got))
+			require.Equal(t, states, told)
 		}
 	})
 }

@@ -27,8 +27,8 @@ var keptBugs = []bug{
 	{
 		Name: "daemon-begins-though-it-stops", Package: "./entity", Run: "TestDaemonStops",
 		In:  "entity.begin",
-		Old: "case c.closing:",
-		New: "case c.closing && u.keep.Run == nil:",
+		Old: "case c.closing && (st == nil ||",
+		New: "case c.closing && u.keep.Run == nil && (st == nil ||",
 	},
 	{
 		Name: "suspension-is-a-failure", Package: "./entity", Run: "TestDaemonAfterSuspension",

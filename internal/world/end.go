@@ -4,6 +4,10 @@
 package world
 
 import (
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/plane"
@@ -147,7 +151,11 @@ func (p *Process) forgetPeer(id peer.ID) {
 func untaken(p *Process, list []shard.Untaken) {
 	for _, u := range list {
 		r := p.Region(u.Type)
-		for _, m := range reads(r, u.Shard, u.Left) {
+		list, states := reads(r, u.Shard, u.Left)
+		for _, st := range states {
+			stateLost(p, r, st.ID, entity.ErrStateLeftBehind)
+		}
+		for _, m := range list {
 			e, ask := &m.Envelope, m.Envelope.Flags&wire.FlagAsk != 0
 			p.World.Plane.Untaken++
 			if u.Unsure {
@@ -160,5 +168,106 @@ func untaken(p *Process, list []shard.Untaken) {
 			}
 			shardRuntime{p: p, r: r}.Unhandled(nil, route.Abandoned, ask, e.Payload)
 		}
+	}
+}
+
+// stop begins the end of the shard. In a move its entities are asked for their states.
+func (h *hosted) stop(now time.Duration, why entity.StopReason, o *shard.HostOrder) {
+	if o.Moves {
+		h.room = o.Room
+		entity.AskForState(h.shard, o.Room)
+	}
+	h.shard.Stop(now, why)
+}
+
+// stateLost tells of a state that nobody takes up from here.
+func stateLost(p *Process, r *Region, id string, why error) {
+	w := p.World
+	w.Plane.StatesLost++
+	w.trace.note(w.Now, p.Index, opNote, "state of "+r.Type.Name+"/"+id+" is lost: "+why.Error())
+}
+
+// overdue is the deadline of a shard's move: its handlers wait for no answer any more, and what nobody has begun is
+// handed over.
+func (h *hosted) overdue(by time.Duration) {
+	p := h.r.Process
+	if h.over || h.silent || h.cut {
+		return
+	}
+	h.cut = true
+	h.life.Stop(by)
+	for _, a := range p.asks.all {
+		if a.state.Waits() && a.by == &h.life {
+			p.answered(a.Corr(), route.ShardStopping, []byte(plane.LetGo))
+		}
+	}
+	h.step(func(now time.Duration) { entity.Cut(h.shard, now) })
+}
+
+// stopped tells the node in its next step that the shard has stopped, with what was not worked off.
+func (h *hosted) stopped() {
+	r := h.r
+	r.stopped = append(r.stopped, h)
+	r.Process.Later(0, func() {
+		r.stopped = slices.DeleteFunc(r.stopped, func(o *hosted) bool { return o == h })
+		cmd := shard.StoppedCommand{Type: r.ID, Shard: h.shard.ID(), Fence: h.shard.Fence()}
+		if left, states := h.handsOver(); len(left) > 0 {
+			if r.left == nil {
+				r.left = map[route.ShardID][]byte{}
+			}
+			r.left[cmd.Shard] = left
+			r.Process.Do(shard.HandOverCommand{StoppedCommand: cmd, Left: left, States: states})
+			return
+		}
+		r.Process.Do(cmd)
+	})
+}
+
+// handsOver returns what the shard hands over, as the next owner reads it: what was not worked off, and states.
+func (h *hosted) handsOver() (left []byte, states bool) {
+	f := h.shard.Fence()
+	for _, m := range entity.TakeLeft(h.shard) {
+		e := wire.Envelope{Type: uint32(h.r.ID), Shard: uint32(h.shard.ID()), Term: f.Term(), Epoch: f.Epoch(), ID: m.ID,
+			Payload: m.Payload, Headers: m.Headers}
+		asker := peer.ID{}
+		if m.From != nil {
+			asker, e.Corr = m.From.(origin).to, m.Corr
+		}
+		plane.FlagUnhandled(&e, m.From != nil, m.Limit)
+		left = plane.AppendUnhandled(left, asker, &e, h.r.Process.clock())
+		h.r.Process.World.Plane.HandedOver++
+	}
+	for _, st := range entity.TakeStates(h.shard, plane.StateRoom(h.room, len(left))) {
+		left, states = plane.AppendState(left, st.ID, st.Bytes), true
+	}
+	return left, states
+}
+
+// takesUp has the shard begin with what its last owner handed over.
+func (h *hosted) takesUp(left []byte) {
+	p := h.r.Process
+	var all []entity.Message
+	list, handed := reads(h.r, h.shard.ID(), left)
+	for _, u := range list {
+		e := &u.Envelope
+		m := entity.Message{ID: e.ID, Payload: e.Payload, Corr: e.Corr}
+		if e.Flags&wire.FlagAsk != 0 {
+			m.From = origin{p, u.Asker}
+		}
+		if e.Flags&wire.FlagLimit != 0 {
+			m.Limit = plane.LimitAt(e.Limit, p.clock())
+		}
+		if e.Flags&wire.FlagHeaders != 0 {
+			m.Headers = e.Headers
+		}
+		p.World.Book.handed(e.Payload, p)
+		all = append(all, m)
+	}
+	states := make([]entity.State, len(handed))
+	for i, st := range handed {
+		states[i] = entity.State{ID: st.ID, Bytes: st.State}
+	}
+	if len(all)+len(states) > 0 {
+		h.step(func(now time.Duration) { entity.Resume(h.shard, now, all, states) })
 	}
 }

@@ -4,7 +4,6 @@ package world
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/kith-io/kith/entity"
@@ -27,6 +26,7 @@ type hosted struct {
 	nth     uint64
 	ticking bool // a tick is on its way
 	cut     bool // at the deadline of its move: no handler is called for what waits
+	room    int  // of its move, for what it hands over
 	over    bool // stopped or abandoned
 	silent  bool // abandoned: no entity stopped in order, and no handler is called any more
 }
@@ -88,7 +88,7 @@ func (p *Process) host(o shard.HostOrder) {
 		h.life.Stop(by)
 		h.order(func() {
 			if !h.silent {
-				h.step(func(now time.Duration) { h.shard.Stop(now, why) })
+				h.step(func(now time.Duration) { h.stop(now, why, &o) })
 			}
 		})
 		if o.Within > 0 {
@@ -278,6 +278,8 @@ func (r shardRuntime) Ask(headers []byte, d time.Duration, typ, id string, paylo
 // Report implements entity.Runtime.
 func (r shardRuntime) Report(i entity.Incident) {
 	switch {
+	case i.Kind == entity.StateLost:
+		stateLost(r.p, r.r, i.ID, i.Err)
 	case !r.p.Alive:
 	case i.Kind == entity.Panicked:
 		r.p.World.trace.note(r.p.World.Now, r.p.Index, opNote, "handler of "+i.Type+"/"+i.ID+" panicked")
@@ -313,83 +315,6 @@ func (shardRuntime) Calling(*entity.Entity) {}
 
 // Returned implements entity.Runtime.
 func (shardRuntime) Returned(*entity.Entity) {}
-
-// overdue is the deadline of a shard's move: its handlers wait for no answer any more, and what nobody has begun is
-// handed over.
-func (h *hosted) overdue(by time.Duration) {
-	p := h.r.Process
-	if h.over || h.silent || h.cut {
-		return
-	}
-	h.cut = true
-	h.life.Stop(by)
-	for _, a := range p.asks.all {
-		if a.state.Waits() && a.by == &h.life {
-			p.answered(a.Corr(), route.ShardStopping, []byte(plane.LetGo))
-		}
-	}
-	h.step(func(now time.Duration) { entity.Cut(h.shard, now) })
-}
-
-// stopped tells the node in its next step that the shard has stopped, with what was not worked off.
-func (h *hosted) stopped() {
-	r := h.r
-	r.stopped = append(r.stopped, h)
-	r.Process.Later(0, func() {
-		r.stopped = slices.DeleteFunc(r.stopped, func(o *hosted) bool { return o == h })
-		cmd := shard.StoppedCommand{Type: r.ID, Shard: h.shard.ID(), Fence: h.shard.Fence()}
-		if left := h.handsOver(); len(left) > 0 {
-			if r.left == nil {
-				r.left = map[route.ShardID][]byte{}
-			}
-			r.left[cmd.Shard] = left
-			r.Process.Do(shard.HandOverCommand{StoppedCommand: cmd, Left: left})
-			return
-		}
-		r.Process.Do(cmd)
-	})
-}
-
-// handsOver returns what was not worked off, as the next owner reads it.
-func (h *hosted) handsOver() (left []byte) {
-	f := h.shard.Fence()
-	for _, m := range entity.TakeLeft(h.shard) {
-		e := wire.Envelope{Type: uint32(h.r.ID), Shard: uint32(h.shard.ID()), Term: f.Term(), Epoch: f.Epoch(), ID: m.ID,
-			Payload: m.Payload, Headers: m.Headers}
-		asker := peer.ID{}
-		if m.From != nil {
-			asker, e.Corr = m.From.(origin).to, m.Corr
-		}
-		plane.FlagUnhandled(&e, m.From != nil, m.Limit)
-		left = plane.AppendUnhandled(left, asker, &e, h.r.Process.clock())
-		h.r.Process.World.Plane.HandedOver++
-	}
-	return left
-}
-
-// takesUp has the shard begin with what its last owner did not work off.
-func (h *hosted) takesUp(left []byte) {
-	p := h.r.Process
-	var all []entity.Message
-	for _, u := range reads(h.r, h.shard.ID(), left) {
-		e := &u.Envelope
-		m := entity.Message{ID: e.ID, Payload: e.Payload, Corr: e.Corr}
-		if e.Flags&wire.FlagAsk != 0 {
-			m.From = origin{p, u.Asker}
-		}
-		if e.Flags&wire.FlagLimit != 0 {
-			m.Limit = plane.LimitAt(e.Limit, p.clock())
-		}
-		if e.Flags&wire.FlagHeaders != 0 {
-			m.Headers = e.Headers
-		}
-		p.World.Book.handed(e.Payload, p)
-		all = append(all, m)
-	}
-	if len(all) > 0 {
-		h.step(func(now time.Duration) { entity.Resume(h.shard, now, all) })
-	}
-}
 
 // Wall implements entity.Runtime.
 func (r shardRuntime) Wall() time.Time {

@@ -258,16 +258,16 @@ func (o origin) Reply(corr uint64, why route.Reason, payload []byte) error {
 }
 
 // reads is what was handed over of a shard.
-func reads(r *Region, n route.ShardID, left []byte) []plane.Unhandled {
+func reads(r *Region, n route.ShardID, left []byte) ([]plane.Unhandled, []plane.HandedState) {
 	if len(left) == 0 {
-		return nil
+		return nil, nil
 	}
-	list, err := plane.ReadUnhandled(left, r.ID, n, r.Type.Shards, r.Process.clock())
+	list, states, err := plane.ReadUnhandled(left, r.ID, n, r.Type.Shards, r.Process.clock())
 	if err != nil {
 		r.Process.World.Watcher.Violate(r.Process, "hand-over", "what was handed over of %s makes no sense: %v",
 			r.Process.World.ShardName(r.ID, n), err)
 	}
-	return list
+	return list, states
 }
 
 // handedTo notes where the rest of a shard is, when the next owner has acknowledged all of it: it goes with that one.
@@ -276,7 +276,8 @@ func handedTo(p *Process, e *shard.Event) {
 	if e.Kind != shard.MoveHandedOver || r == nil || to == nil {
 		return
 	}
-	for _, m := range reads(r, e.Shard, r.left[e.Shard]) {
+	list, _ := reads(r, e.Shard, r.left[e.Shard])
+	for _, m := range list {
 		p.World.Book.handed(m.Envelope.Payload, to)
 	}
 	delete(r.left, e.Shard)

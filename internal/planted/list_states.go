@@ -1,0 +1,83 @@
+// Planted bugs in states that move with their entities: each loses one, doubles it, or asks for it at the wrong time.
+
+package main
+
+var stateBugs = []bug{
+	{
+		Name: "state-is-asked-for-without-a-move", Package: "./entity", Run: "TestStateIsAskedForOnlyInAMove",
+		In:  "entity.asks",
+		Old: "if !asked || why != StopMoved && why != StopLeaving {",
+		New: "if why != StopMoved && why != StopLeaving {",
+	},
+	{
+		Name: "message-comes-before-the-state", Package: "./entity", Run: "TestStateMovesWithItsEntity",
+		In:  "entity.Context.makeInstance",
+		Old: "if h != nil {\n\t\th, failed = inherit(c, h)\n\t}",
+		New: "",
+	},
+	{
+		Name: "state-is-taken-up-again", Package: "./entity", Run: "TestStateThatIsRefused",
+		In:  "entity.inherit",
+		Old: "delete(c.s.moving.in, st.ID)",
+		New: "",
+	},
+	{
+		Name: "states-have-no-bound", Package: "./entity", Run: "TestStateThatIsNotHandedOver",
+		In:  "entity.give",
+		Old: "case st.Size() > g.room-g.size:",
+		New: "case st.Size() < 0:",
+	},
+	{
+		Name: "refused-state-leaves-an-instance", Package: "./entity", Run: "TestStateThatIsRefused",
+		In:  "entity.inherit",
+		Old: "return nil, text",
+		New: "return h, nil",
+	},
+	{
+		Name: "state-goes-with-an-instance-that-failed", Package: "./entity", Run: "TestStateThatWaits",
+		In:  "entity.passOut",
+		Old: "g.in[st.ID] = st",
+		New: "",
+	},
+	{
+		Name: "waiting-state-stays-behind", Package: "./entity", Run: "TestStateThatWaits",
+		In:  "entity.rest",
+		Old: "all = append(all, *st)",
+		New: "",
+	},
+	{
+		Name: "entity-with-a-state-waits-for-a-message", Package: "./entity", Run: "TestTakeUpSetsTimers",
+		In:  "entity.Shard.Tick",
+		Old: "beginStates(s, stopAtOnce)",
+		New: "",
+	},
+	{
+		Name: "states-have-all-the-room", Package: "./internal/plane", Run: "TestStateRoom",
+		In:  "internal/plane.StateRoom",
+		Old: "room > 0",
+		New: "room < 0",
+	},
+	{
+		Name: "entity-has-two-states", Package: "./internal/plane", Run: "TestStatesTravel",
+		In:      "internal/plane.readStates",
+		Without: "seen[st.ID]",
+	},
+	{
+		Name: "earlier-version-is-given-states", Package: "./shard", Run: "TestNextOwnerWithoutStates",
+		In:  "shard.handing.check",
+		Old: "if takesStates(m, o.to) {",
+		New: "if o.to != m.self {",
+	},
+	{
+		Name: "states-are-sent-to-who-cannot-read-them", Package: "./shard", Run: "TestNextOwnerWithoutStates",
+		In:  "shard.handing.sendParts",
+		Old: "|| o.states && !takesStates(m, o.to)",
+		New: "",
+	},
+	{
+		Name: "rest-of-any-owner-is-taken-up", Package: "./shard", Run: "TestRest|TestMoveWith|TestChaosOfMoves",
+		In:  "shard.handing.keeps",
+		Old: "is && k.fence == e.Rest",
+		New: "is && k.fence.Compare(e.Fence) < 0",
+	},
+}
