@@ -108,9 +108,13 @@ func TestPhaseOfAMove(t *testing.T) {
 // A move with real processes behind proxies: the fault comes in its phase, and nothing is lost (SHD-12).
 func TestMoveSmoke(t *testing.T) {
 	const nodes = 3
+	seed := uint64(1) // of a move by hand: of three nodes that a leave chooses from, it may choose the coordinator alone
+	for EveryMove(seed, nodes, Pause)[0].Faults[0].Moving.Way != ByHand {
+		seed++
+	}
 	dir := filepath.Join(t.TempDir(), "chaos")
-	r, err := Run(t.Context(), Config{Nodes: nodes, Seed: 1, For: time.Hour, Rounds: 1, Kinds: []Kind{Pause}, Moves: true,
-		Net: "proxy", Dir: dir, Load: Load{Entities: 4, Shards: 6, Tells: 30, Asks: 30},
+	r, err := Run(t.Context(), Config{Nodes: nodes, Seed: seed, For: time.Hour, Rounds: 1, Kinds: []Kind{Pause},
+		Moves: true, Net: "proxy", Dir: dir, Load: Load{Entities: 4, Shards: 6, Tells: 30, Asks: 30},
 		Child: cli.Options{Env: []string{childEnv + "=1"}}, Progress: &cli.Progress{}})
 	timeline, _ := os.ReadFile(filepath.Join(dir, "timeline.txt"))
 	if err != nil && !errors.Is(err, ErrViolation) {

@@ -72,7 +72,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	}
 	err := h.run(ctx, h.live)
 	r := h.result()
-	return r, h.close(err, r.violations())
+	return r, h.close(err, r.violations(cfg.Moves))
 }
 
 func newHarness(cfg Config) *harness {

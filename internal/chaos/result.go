@@ -64,9 +64,14 @@ type ByKind struct {
 	Unexplained int      `json:"lost_unexplained"`
 }
 
-// violations counts what must not be.
-func (r *Result) violations() int {
-	return r.Unexplained + r.Double + r.Back + r.Panics + r.Twins + r.Downed + r.Unwell + r.Twice
+// violations counts what must not be. Where faults come into moves alone, a message is lost with a process or not at
+// all: a fault on the way is no excuse.
+func (r *Result) violations(moves bool) int {
+	lost := r.Unexplained
+	if moves {
+		lost = r.Difference
+	}
+	return lost + r.Double + r.Back + r.Panics + r.Twins + r.Downed + r.Unwell + r.Twice
 }
 
 // inSeconds rounds to milliseconds.
