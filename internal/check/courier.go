@@ -19,8 +19,9 @@ import (
 // sentMessages is what was sent on it, as digests in the order of their first sending, and how much of it was
 // delivered.
 type sentMessages struct {
-	sent []uint64
-	got  int
+	sent  []uint64
+	got   int
+	words words
 }
 
 // stream returns the stream of two incarnations, made on first use.
@@ -56,6 +57,9 @@ func (c *Checker) Posted(p *world.Process, m *peer.Mail) {
 	switch at := l.Seq - 1; {
 	case at == uint64(len(s.sent)):
 		s.sent = append(s.sent, sum)
+		if l.Kind == wire.KindRegister {
+			said(c, p, s, l.Body)
+		}
 	case at > uint64(len(s.sent)):
 		c.Violate(p, "courier", "number %d to %s comes after %d", l.Seq, c.w.Name(m.To), len(s.sent))
 	case s.sent[at] != sum:
@@ -74,6 +78,7 @@ func (c *Checker) Received(p *world.Process, r *node.Received) {
 		return
 	}
 	s.got++
+	s.words.heard(s.got)
 }
 
 // Undelivered names a control message between two processes that run and hold each other for members, and that has not

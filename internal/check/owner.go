@@ -37,6 +37,7 @@ type ownership struct {
 	confirmed bool     // it stopped every entity and said so
 	hosting   []seatIn // who has it live, the dead and the stopped left out
 	moves     int      // how often another process has become its owner
+	placing   placing
 }
 
 // seatKey is the seat of a type's coordinator at one process.
@@ -202,6 +203,9 @@ func (c *Checker) Shard(p *world.Process, e *shard.Event) {
 		c.leaves(p, e.Type)
 	case shard.ShardAllocated:
 		c.allocated(p, e)
+		given(c, p, e)
+	case shard.MoveBegan:
+		moves(c, p, e)
 	}
 }
 
@@ -375,26 +379,4 @@ func (c *Checker) Homes(key world.ShardKey) (homes []*world.Process, f route.Fen
 		homes = append(homes, h.Process)
 	}
 	return homes, o.fence
-}
-
-// AtMostOne lists shards of a type that live at two nodes, those that know nothing of their end counted apart.
-func (c *Checker) AtMostOne(typ route.TypeID, shards uint32) (twice, notTold int) {
-	for s := range shards {
-		o := c.owners[world.ShardKey{Type: typ, Shard: route.ShardID(s)}]
-		if o == nil {
-			continue
-		}
-		live := 0
-		for _, h := range o.hosting {
-			if _, down := c.gone[h.Process.ID]; down {
-				notTold++
-			} else {
-				live++
-			}
-		}
-		if live > 1 {
-			twice++
-		}
-	}
-	return twice, notTold
 }

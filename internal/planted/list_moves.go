@@ -227,4 +227,16 @@ var moveBugs = []bug{
 		Old: "p.at != 0 && m.now < p.at {",
 		New: "p.at != 0 && m.now < p.at || len(p.plan) > 0 {",
 	},
+	{
+		Name: "unready-region-is-given-shards", Seeds: 20,
+		In:  "shard.placing.regions",
+		Old: "NotReady: cl.unready",
+		New: "NotReady: cl.unready && cl.drains",
+	},
+	{
+		Name: "balance-goes-on-though-paused", Seeds: 60,
+		In:  "shard.placing.regions",
+		Old: "v.Hold |= strategy.Paused",
+		New: "v.Hold |= 0",
+	},
 }

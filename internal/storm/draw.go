@@ -40,13 +40,15 @@ const (
 	OffDrains      = "drains"      // members that drain and stay
 	OffStrategies  = "strategies"  // strategies of types, also some that are broken
 	OffMany        = "many-shards" // a type of thousands of shards, of which few are used
+	OffReadiness   = "readiness"   // regions that declare that they take no shards, and that they do again
+	OffHolds       = "holds"       // pauses of the balance, for the whole cluster
 )
 
 // Draws returns everything that a storm can be run without.
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
-		OffDrains}
+		OffDrains, OffReadiness, OffHolds}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -61,6 +63,8 @@ type draws struct {
 	waits    *waits
 	crashes  *crashes
 	drains   *rand.Rand    // which members drain; nil: none
+	ready    *rand.Rand    // which regions are not ready for shards; nil: all are
+	holds    *rand.Rand    // when the balance is paused; nil: never
 	balances bool          // balance is looked at, as every node does by default
 	moves    *rand.Rand    // which shards are moved, and where to; nil: none
 	brief    *rand.Rand    // which asks are waited for shortly, and have headers; nil: none
@@ -118,6 +122,12 @@ func (s *storm) drawMore(cfg *setup.Config) {
 	}
 	if rng, ok := s.draw(OffDrains, 3); ok {
 		s.drains = rng
+	}
+	if rng, ok := s.draw(OffReadiness, 3); ok {
+		s.ready = rng
+	}
+	if rng, ok := s.draw(OffHolds, 2); ok && s.balances {
+		s.holds = rng
 	}
 	if rng, ok := s.draw(OffLarge, 2); ok {
 		s.drawLarge(&cfg.Data, rng)
@@ -234,6 +244,8 @@ func (s *storm) planMore() {
 	if s.drains != nil {
 		drainNodes(s)
 	}
+	declare(s)
+	holdBalance(s)
 	if rng, _ := s.draw(OffNaps, 1); s.naps {
 		s.stormy += shortRetention + 40*time.Second
 		s.w.After(between(rng, 8*time.Second, 20*time.Second), func() { s.nap(rng) })
@@ -364,6 +376,7 @@ func moveOne(s *storm, rng *rand.Rand, t *world.EntityType) {
 	}
 	c := shard.MoveCommand{Type: route.TypeOf(t.Name), Shard: route.ShardID(rng.IntN(int(t.Shards))),
 		To: up[rng.IntN(len(up))].ID}
+	check.MovedByHand(s.check, world.ShardKey{Type: c.Type, Shard: c.Shard}, c.To)
 	if s.strategies { // any node may want it, and the coordinator is asked
 		askMove(up[rng.IntN(len(up))], c, rng.Uint64()|1)
 		return
@@ -372,28 +385,5 @@ func moveOne(s *storm, rng *rand.Rand, t *world.EntityType) {
 		if !p.Paused() && !p.Stuck() && p.Command(c) == nil {
 			break
 		}
-	}
-}
-
-// drainNodes has a member drain, or not any more, and plans the next time: several may drain at once, and all of them.
-func drainNodes(s *storm) {
-	s.w.After(between(s.drains, time.Second, 10*time.Second), func() {
-		if s.quiet() {
-			return
-		}
-		defer drainNodes(s)
-		if up := s.up(); len(up) > 0 {
-			drainOne(s, up[s.drains.IntN(len(up))], s.drains.IntN(3) > 0)
-		}
-	})
-}
-
-// drainOne tells a process to drain, or not any more, when it listens.
-func drainOne(s *storm, p *world.Process, on bool) {
-	switch {
-	case p.Paused() || p.Stuck():
-		s.w.After(time.Second, func() { drainOne(s, p, on) })
-	case p.Alive:
-		_ = p.Command(shard.DrainCommand{On: on && !s.quiet()}) // it may leave, or be the only one
 	}
 }

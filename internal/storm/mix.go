@@ -112,6 +112,8 @@ func (s *storm) drawn() (text string) {
 	add("moves", s.moves != nil)
 	add("balance", s.balances)
 	add("drains", s.drains != nil)
+	add("readiness", s.ready != nil)
+	add("holds of the balance", s.holds != nil)
 	add("strategies", s.strategies)
 	add("keeps", s.keeps != nil)
 	add("many shards of "+s.many, s.many != "")

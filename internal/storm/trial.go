@@ -282,12 +282,3 @@ func (t *trial) stutter() {
 		at += d
 	}
 }
-
-// undrain takes all drains back: what follows demands that every shard has a home.
-func undrain(s *storm) {
-	for _, p := range s.w.Running() {
-		if s.drains != nil {
-			drainOne(s, p, false)
-		}
-	}
-}

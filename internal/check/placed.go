@@ -1,0 +1,137 @@
+// Where shards may be given and moved to: none is given to a region that has said that it is not ready, and nothing
+// moves for balance while that is paused (SHD-6). Both bind a coordinator from when it knows of it.
+
+package check
+
+import (
+	"slices"
+
+	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
+)
+
+// words are what a member has said of itself: of the stream from it to itself what holds, of one to another what that
+// one has been told by the registrations that came.
+type words struct {
+	unready map[route.TypeID]bool
+	coming  []word
+	drains  bool // once: who drains, or has, gives its shards away whatever the balance
+}
+
+// word is what the registration says that is message number at of its stream.
+type word struct {
+	at      int
+	typ     route.TypeID
+	unready bool
+}
+
+// heard is told that so many messages of the stream have come.
+func (x *words) heard(got int) {
+	for len(x.coming) > 0 && x.coming[0].at <= got {
+		x.set(x.coming[0].typ, x.coming[0].unready)
+		x.coming = x.coming[1:]
+	}
+}
+
+func (x *words) set(t route.TypeID, unready bool) {
+	if x.unready == nil {
+		x.unready = map[route.TypeID]bool{}
+	}
+	x.unready[t] = unready
+}
+
+// said is told of a registration that a process sends as the last message of a stream.
+func said(c *Checker, p *world.Process, s *sentMessages, body []byte) {
+	r := wire.NewReader(wire.KindRegister, body)
+	r.U64() // the birth of the cluster
+	t := route.TypeID(r.U32())
+	s.words.coming = append(s.words.coming, word{len(s.sent), t, c.stream(p.ID, p.ID).words.unready[t]})
+}
+
+// Declares carries out a word of a process about its region of a type: what it sends from then on says so.
+func Declares(c *Checker, p *world.Process, t route.TypeID, ready bool, carryOut func() error) {
+	own := &c.stream(p.ID, p.ID).words
+	was := own.unready[t]
+	own.set(t, !ready)
+	if carryOut() != nil {
+		own.set(t, was)
+	}
+}
+
+// Drains notes that a process drains.
+func Drains(c *Checker, p *world.Process) { c.stream(p.ID, p.ID).words.drains = true }
+
+// MovedByHand notes that somebody wants a shard moved to a process, now or when the word comes to its coordinator.
+func MovedByHand(c *Checker, key world.ShardKey, to peer.ID) {
+	x := &c.owner(key).placing
+	x.byHand = append(x.byHand, to)
+}
+
+// placing is where a shard goes.
+type placing struct {
+	byHand []peer.ID
+	to     peer.ID // of the last move that began
+}
+
+// given: a shard is given to no region of which its coordinator knows that it is not ready, but to one that was ready
+// when a move to it began: that may have what the last owner did not work off.
+func given(c *Checker, p *world.Process, e *shard.Event) {
+	x := &c.owner(world.ShardKey{Type: e.Type, Shard: e.Shard}).placing
+	heir := x.to == e.Home
+	x.to = peer.ID{}
+	if !heir && c.stream(e.Home, p.ID).words.unready[e.Type] {
+		c.Violate(p, "readiness", "%s is given to %s, which has said that it is not ready",
+			c.w.ShardName(e.Type, e.Shard), c.w.Name(e.Home))
+	}
+}
+
+// moves: none begins to a region that is not ready, and for balance none while that is paused.
+func moves(c *Checker, p *world.Process, e *shard.Event) {
+	x := &c.owner(world.ShardKey{Type: e.Type, Shard: e.Shard}).placing
+	x.to = e.To
+	name := c.w.ShardName(e.Type, e.Shard)
+	if c.stream(e.To, p.ID).words.unready[e.Type] {
+		c.Violate(p, "readiness", "%s moves to %s, which has said that it is not ready", name, c.w.Name(e.To))
+	}
+	if word, _ := p.View.MetadataValue(shard.PauseKey); len(word) > 0 && !slices.Contains(x.byHand, e.To) &&
+		!givesBack(c, e.Type, e.Home) {
+		c.Violate(p, "paused", "%s moves from %s to %s though the balance is paused", name, c.w.Name(e.Home),
+			c.w.Name(e.To))
+	}
+}
+
+// givesBack reports whether a process gives its shards of a type away by itself.
+func givesBack(c *Checker, t route.TypeID, id peer.ID) bool {
+	q := c.w.ProcessOf(id)
+	if q == nil || q.View == nil || q.Leaving || c.stream(id, id).words.drains {
+		return true
+	}
+	r := q.Region(t)
+	m, is := q.View.SelfMember()
+	return r == nil || r.Refused != nil || !is || !m.HasRole(r.Role())
+}
+
+// AtMostOne lists shards of a type that live at two nodes, those that know nothing of their end counted apart.
+func (c *Checker) AtMostOne(typ route.TypeID, shards uint32) (twice, notTold int) {
+	for s := range shards {
+		o := c.owners[world.ShardKey{Type: typ, Shard: route.ShardID(s)}]
+		if o == nil {
+			continue
+		}
+		live := 0
+		for _, h := range o.hosting {
+			if _, down := c.gone[h.Process.ID]; down {
+				notTold++
+			} else {
+				live++
+			}
+		}
+		if live > 1 {
+			twice++
+		}
+	}
+	return twice, notTold
+}
