@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,4 +96,5 @@ func put(out *http.ResponseController, w http.ResponseWriter, text []byte) bool 
 type api struct {
 	node    *kith.Node
 	streams places
+	goOver  func(ctx context.Context, seeds []string) error // Config.Join
 }

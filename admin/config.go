@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -53,6 +54,10 @@ type Config struct {
 	Times *latency.Recorder
 	// Streams is how many streams of events are served at one time, 1 to MaxStreams; zero means DefaultStreams.
 	Streams int
+	// Join has the program go over from its node, which is alone, to the cluster of the seeds (Node.JoinCluster). It
+	// returns when that has begun, or why it cannot be. It may be called by several goroutines at once. Nil: no request
+	// can.
+	Join func(ctx context.Context, seeds []string) error
 	// Logger is told of what was changed, by whom, and of what went wrong; nil is silent.
 	Logger *slog.Logger
 }

@@ -42,6 +42,7 @@ var routes = []route{
 	{"GET", "/v1/events", false, (*views).events},
 	{"GET", "/v1/shard-events", false, (*views).shardEvents},
 	{"GET", "/openapi.json", false, (*views).describe},
+	{"POST", "/v1/join", true, (*views).join},
 	{"POST", "/v1/leave", true, (*views).leave},
 	{"POST", "/v1/drain", true, (*views).drain},
 	{"POST", "/v1/undrain", true, (*views).undrain},

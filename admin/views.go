@@ -20,7 +20,8 @@ type views struct {
 func viewsOf(node *kith.Node, cfg Config) *views {
 	own := &local{node, &meter{times: cfg.Times}, &history{}}
 	own.history.follow(node)
-	return &views{api{node, make(places, cfg.Streams)}, own, newBoard(func() []named { return []named{{"", own}} })}
+	all := api{node, make(places, cfg.Streams), cfg.Join}
+	return &views{all, own, newBoard(func() []named { return []named{{"", own}} })}
 }
 
 func (v *views) peers(w http.ResponseWriter, q *http.Request) {

@@ -86,11 +86,22 @@ func IsTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// Table prints rows in columns.
+// Table prints rows in columns. A cell is one line, whatever it holds.
 func Table(w io.Writer, rows ...[]string) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		fmt.Fprintln(t, strings.Join(row, "\t"))
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = OneLine(cell)
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
 	_ = t.Flush()
 }
+
+// oneLine escapes what ends a line, or a cell of a table.
+var oneLine = strings.NewReplacer("\n", `\n`, "\t", `\t`)
+
+// OneLine returns text that comes from somebody else as it may stand in a line: no part of it is taken for another
+// line, or for another cell of a table. What else a terminal could obey, Clean escapes.
+func OneLine(text string) string { return oneLine.Replace(text) }

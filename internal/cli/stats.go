@@ -79,9 +79,9 @@ func (r *Reporter) Times(cfg *kith.Config, every int) {
 	}
 }
 
-// Run prints a line about node every so often (zero: never), and on each SIGUSR1, until ctx ends.
+// Run prints a line about node every so often (zero: never), and on each SIGUSR1, until ctx ends. It may be called
+// again, for the next node of the process.
 func (r *Reporter) Run(ctx context.Context, node *kith.Node, every time.Duration) {
-	defer signal.Stop(r.asked)
 	r.node, r.last = node, time.Now()
 	var tick <-chan time.Time
 	if every > 0 {

@@ -3,13 +3,19 @@
 package command
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,7 +66,11 @@ func TestAskARunningNode(t *testing.T) {
 		{"shards counter --json", 0, `"coordinator":"` + n.ID().String()},
 		{"shards none", 1, "not registered on this node"},
 		{"explain", 0, "all members have seen one state"},
-		{"down " + self + " --dry-run", 0, "it would be downed"},
+		{"explain --json", 0, `"decisions":[]`},
+		{"top --rounds=1 --every=100ms", 1, "404"},
+		{"down " + self + " --dry-run", 0, "nobody holds it unreachable"},
+		{"join 10.0.0.1:1 TOKEN", 1, "no way to go over"},
+		{"join 10.0.0.1:1", 1, "the token is missing"},
 		{"down 10.0.0.1:1 --dry-run", 1, "no member at"},
 		{"down 10.0.0.1:1 TOKEN", 1, "unknown member"},
 		{"down 10.0.0.1:1", 1, "the token is missing"},
@@ -110,4 +120,108 @@ func TestRunServesItsAdminInterface(t *testing.T) {
 	require.True(t, bytes.HasPrefix([]byte(stdout), []byte("leaving")))
 	until(t, stderr, "event=node-left")
 	require.NoError(t, cmd.Wait())
+}
+
+// live starts a node as a process and returns its address and that of its admin interface.
+func live(t *testing.T, args ...string) (cmd *exec.Cmd, stderr *bufio.Scanner, addr, at string) {
+	t.Helper()
+	cmd, _, stderr = spawn(t, append([]string{"run", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0", "--log-format=json"},
+		args...)...)
+	for addr == "" || at == "" {
+		require.True(t, stderr.Scan())
+		var line struct{ Event, Address, Node string }
+		require.NoError(t, json.Unmarshal(stderr.Bytes(), &line))
+		switch line.Event {
+		case "admin-started":
+			at = line.Address
+		case "node-started":
+			addr, _, _ = strings.Cut(line.Node, "#")
+		}
+	}
+	return cmd, stderr, addr, at
+}
+
+// A node that is alone goes over to the cluster of another at one word; one with company does not (JOIN-2). The process
+// and its admin interface stay. top shows both, and one that does not answer as such. SIGTERM has both leave.
+func TestJoinAndTop(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("0123456789abcdef"), 0o600))
+	token := "--token-file=" + file
+	a, logA, addr, adminA := live(t, "--admin-token-file="+file, "--demo")
+	b, logB, _, adminB := live(t, "--admin-token-file="+file) // without types, which would hold it to younger clusters
+	code, _, errs := program(t, "join", "nonsense", token, "--admin="+adminB)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "host:port is wanted")
+	code, out, errs := program(t, "join", addr, token, "--admin="+adminB)
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, out, "goes over to the cluster of "+addr)
+	until(t, logB, `"event":"node-goes-over"`)
+	require.Eventually(t, func() bool {
+		_, out, _ := program(t, "status", "--admin="+adminB)
+		return strings.Contains(out, "2, 2 up")
+	}, time.Minute, tick)
+	code, _, errs = program(t, "join", addr, token, "--admin="+adminB)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "not alone")
+	require.Eventually(t, func() bool {
+		code, out, errs := program(t, "top", adminA, adminB, "127.0.0.1:1", "--every=100ms", "--rounds=2", "--json")
+		require.Equal(t, exitOK, code, errs)
+		rounds := strings.Split(strings.TrimSpace(out), "\n")
+		require.Len(t, rounds, 2)
+		var r struct {
+			Nodes []struct {
+				State, Error    string
+				Members, Shards float64
+				Handled         *float64 `json:"handled_per_s"`
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(rounds[1]), &r))
+		require.Len(t, r.Nodes, 3)
+		require.NotEmpty(t, r.Nodes[2].Error)
+		require.NotNil(t, r.Nodes[0].Handled)
+		return r.Nodes[0].State == "ready" && r.Nodes[1].State == "ready" && r.Nodes[1].Members == 2
+	}, time.Minute, tick)
+	code, out, _ = program(t, "top", adminA, "127.0.0.1:1", "--every=100ms", "--rounds=1")
+	require.Equal(t, exitOK, code)
+	require.Regexp(t, `(?m)^127.0.0.1:1 +no answer`, out)
+	for _, end := range []struct {
+		cmd *exec.Cmd
+		log *bufio.Scanner
+	}{{b, logB}, {a, logA}} {
+		require.NoError(t, end.cmd.Process.Signal(syscall.SIGTERM))
+		until(t, end.log, `"event":"node-left"`)
+		require.NoError(t, end.cmd.Wait(), "exit code 0")
+	}
+}
+
+// What a node, or a peer of it, has named is printed as one line of printable characters, whatever it is.
+func TestHostileAnswers(t *testing.T) {
+	evil, err := json.Marshal("\x1b[2J\nroot\tup\u202e\u009b31m")
+	require.NoError(t, err)
+	answer := strings.ReplaceAll(`{"state":EVIL,"reason":EVIL,"since":"2026-01-01T00:00:00Z","self":EVIL,"cluster":EVIL,
+		"leader":EVIL,"members":[{"addr":EVIL,"status":EVIL,"roles":[EVIL],"app_version":EVIL,"accused_by":[EVIL]}],
+		"types":[{"name":EVIL,"mode":EVIL,"role":EVIL}],"coordinator":EVIL,"nodes":[{"node":EVIL}],"missing":[EVIL],
+		"moves":[{"from":EVIL,"to":EVIL,"phase":EVIL}],"for":EVIL,"blockers":[{"why":EVIL}],"id":EVIL,"status":EVIL,
+		"decisions":[{"at":"2026-01-01T00:00:00Z","text":EVIL}],"accused_by":[EVIL],"message":EVIL,"error":EVIL}`,
+		"EVIL", string(evil))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		switch q.URL.Path {
+		case "/v1/events":
+			fmt.Fprintf(w, "event: x\ndata: {\"text\":%s}\n\n", evil)
+		case "/v1/leave":
+			w.WriteHeader(http.StatusConflict)
+			fallthrough
+		default:
+			_, _ = io.WriteString(w, answer)
+		}
+	}))
+	defer s.Close()
+	for args, lines := range map[string]int{"members": 2, "shards": 2, "shards x": 5, "explain": 4, "events": 1,
+		"drain": 1, "status": 6 + 1, "down x --dry-run": 3, "leave": 1} {
+		code, out, errs := program(t, append(strings.Fields(args), "--admin="+s.URL)...)
+		require.LessOrEqual(t, code, 1, args)
+		require.Equal(t, lines, strings.Count(out+errs, "\n"), "%s: %q", args, out+errs)
+		require.NotRegexp(t, "[\x00-\x09\x0b-\x1f\x7f-\u009f\u202e]", out+errs, args)
+		require.Contains(t, out+errs, "root", args)
+	}
 }

@@ -5,6 +5,7 @@ package command
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/kith-io/kith/internal/check"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/storm"
+	"github.com/kith-io/kith/wire"
 )
 
 // TestMain lets the test binary be the node program, as its own children need.
@@ -51,6 +53,68 @@ func TestHelpDocumentsExitCodes(t *testing.T) {
 	for _, flag := range []string{"--nodes", "--duration", "--entities", "--shards", "--senders", "--rate", "--progress"} {
 		require.Contains(t, out, flag)
 	}
+}
+
+// The exit codes stand in --help and in docs/admin.md as the program has them.
+func TestExitCodes(t *testing.T) {
+	_, out, _ := program(t, "--help")
+	said := strings.Join(strings.Fields(out), " ")
+	var rows bytes.Buffer
+	rows.WriteString("| code | what it says |\n|---|---|\n")
+	for i, x := range exitCodes {
+		require.Equal(t, i, x.code, "in order, without a gap")
+		require.Contains(t, said, fmt.Sprintf("%d: %s", x.code, x.what))
+		fmt.Fprintf(&rows, "| %d | %s |\n", x.code, x.what)
+	}
+	const page = "../../docs/admin.md"
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	want := between(t, string(text), "exit-codes", rows.String())
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(want), 0o600))
+		return
+	}
+	require.Equal(t, want, string(text), "go test ./internal/command -run TestExitCodes -update")
+}
+
+// A shell that completes a command line is given commands, flags and what a flag may be.
+func TestCompletion(t *testing.T) {
+	for line, want := range map[string][]string{
+		"kith st":                    {"status", "storm"},
+		"kith run --res":             {"--resolver", "--resolver-role"},
+		"kith run --log-format ":     {"json", "text"},
+		"kith cert i":                {"issue"},
+		"kith rebalancing ":          {"pause", "resume"},
+		"kith chi":                   nil, // the child is no business of a user's
+		"kith no-such-command --adm": nil,
+	} {
+		t.Setenv("COMP_LINE", line)
+		code, out, errs := program(t)
+		require.Equal(t, exitOK, code, errs)
+		require.ElementsMatch(t, want, strings.Fields(out), line)
+	}
+	require.NoError(t, os.Unsetenv("COMP_LINE"))
+	for shell, want := range map[string]string{"bash": "complete -o default", "zsh": "bashcompinit",
+		"fish": "complete -f -c"} {
+		code, out, errs := program(t, "completion", "--code", shell)
+		require.Equal(t, exitOK, code, errs)
+		require.Contains(t, out, want)
+		require.Contains(t, out, " kith")
+	}
+}
+
+// The version tells what speaks with what.
+func TestVersion(t *testing.T) {
+	code, out, errs := program(t, "version")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, out, fmt.Sprintf("%d, and down to %d", wire.Version, wire.OldestVersion))
+	code, out, errs = program(t, "version", "--json")
+	require.Equal(t, exitOK, code, errs)
+	var b cli.Build
+	require.NoError(t, json.Unmarshal([]byte(out), &b))
+	require.EqualValues(t, wire.Version, b.Wire)
+	require.NotEmpty(t, b.Version)
+	require.NotEmpty(t, b.Go)
 }
 
 // By its old name the program does the same, and says what it is called.

@@ -3,21 +3,68 @@
 package command
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/kith-io/kith/internal/cli"
 )
 
 // The exit codes.
 const (
-	exitOK          = 0 // did what was asked; a node left gracefully
-	exitFailed      = 1 // an error, a lost or reordered message, a violation
-	exitUsage       = 2 // the command line is wrong; nothing was started
-	exitEnded       = 3 // run: the cluster ended this node (downed, removed, isolated, twin)
-	exitNotAdmitted = 4 // run: not admitted in time
-	exitRefused     = 5 // run: the cluster refused this node for good
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitEnded       = 3
+	exitNotAdmitted = 4
+	exitRefused     = 5
 )
+
+// exitCodes says what each of them means: --help and docs/admin.md have it from here.
+var exitCodes = []struct {
+	code int
+	what string
+}{
+	{exitOK, "done; a node left gracefully"},
+	{exitFailed, "an error; the node that was asked refuses, or does not answer; status: not ready; a violation"},
+	{exitUsage, "the command line or the configuration is wrong; nothing was started"},
+	{exitEnded, "run: the cluster ended this node (downed, removed, isolated); start it again"},
+	{exitNotAdmitted, "run: not admitted within --join-timeout; start it again"},
+	{exitRefused, "run: the cluster refused this node for good; look at its configuration first"},
+}
+
+// about is what --help says of the program.
+func about() string {
+	var b strings.Builder
+	b.WriteString("kith: gossip membership, failure detection and sharded entities.\n\nExit codes:\n")
+	for _, x := range exitCodes {
+		fmt.Fprintf(&b, "\n  - %d: %s", x.code, x.what)
+	}
+	return b.String()
+}
+
+// versionCmd is the flags of kith version.
+type versionCmd struct {
+	JSON bool `name:"json" help:"Print as one JSON object."`
+}
+
+// Run prints what this program was built from.
+func (c *versionCmd) Run(e *env) error {
+	b := cli.BuildOf()
+	if c.JSON {
+		return json.NewEncoder(e.stdout).Encode(b)
+	}
+	commit := cmp.Or(b.Commit, "unknown")
+	if b.Modified {
+		commit += ", with changes"
+	}
+	cli.Table(e.stdout, []string{"kith", b.Version}, []string{"commit", commit}, []string{"built by", b.Go},
+		[]string{"wire version", fmt.Sprintf("%d, and down to %d with older nodes", b.Wire, b.OldestWire)})
+	return nil
+}
 
 // env is what a command has of the world.
 type env struct {
@@ -25,6 +72,7 @@ type env struct {
 	stdin    io.Reader
 	stdout   io.Writer
 	stderr   *os.File
+	clear    func()   // clears the screen; nil where stdout is none
 	selfArgs []string // what to put before the arguments of a child process; tests need it
 	selfEnv  []string
 }

@@ -8,16 +8,12 @@ import (
 	"os"
 
 	"github.com/alecthomas/kong"
+	completion "github.com/jotaen/kong-completion"
 
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/operate"
 	"github.com/kith-io/kith/internal/settings"
 )
-
-const description = `kith: gossip membership, failure detection and sharded entities.
-
-Exit codes: 0 done, or left gracefully; 1 an error, a lost or reordered message, a violation; 2 wrong command line;
-3 the cluster ended the node (downed, removed, isolated); 4 it was not admitted in time; 5 the cluster refused it.`
 
 // commands is the command line. The field names are the names of the flags.
 type commands struct {
@@ -37,6 +33,9 @@ type commands struct {
 	Failover failoverCmd `cmd:"" help:"Kill owners and coordinators among real processes; say where each second goes."`
 	Rolling  rollingCmd  `cmd:"" help:"Restart the processes of a cluster in turn, under load; nothing may be lost."`
 	Cert     certCmd     `cmd:"" help:"Make a certificate authority and certificates of nodes, revoke or show them."`
+
+	Version    versionCmd            `cmd:"" help:"Print version, commit, and the wire versions that it speaks."`
+	Completion completion.Completion `cmd:"" help:"Print how bash, zsh or fish complete commands and flags."`
 
 	ScaleShards scaleShardsCmd `cmd:"" help:"Measure types of very many shards on real node processes."`
 
@@ -66,7 +65,11 @@ func Main(program string) int {
 	if program == OldName && cli.IsTerminal(os.Stderr) { // what reads a log or a pipe is not bothered with it
 		fmt.Fprintln(os.Stderr, renamed)
 	}
-	return execute(os.Args[1:], &env{program: program, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr})
+	e := &env{program: program, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	if cli.IsTerminal(os.Stdout) {
+		e.clear = func() { _, _ = os.Stdout.WriteString("\x1b[H\x1b[2J") }
+	}
+	return execute(os.Args[1:], e)
 }
 
 // execute parses args, runs the command and returns the exit code.
@@ -75,7 +78,7 @@ func execute(args []string, e *env) int {
 	exited := false
 	e.stdout = cli.Clean(e.stdout)
 	stderr := cli.Clean(e.stderr)
-	about := description
+	about := about()
 	if e.program == OldName {
 		about += "\n\n" + renamed
 	}
@@ -85,6 +88,10 @@ func execute(args []string, e *env) int {
 		fmt.Fprintln(stderr, e.program+":", err)
 		return exitFailed
 	}
+	completion.Register(parser, completion.WithExitFunc(func(int) { exited = true }))
+	if exited { // a shell has asked how to go on
+		return exitOK
+	}
 	ctx, err := parser.Parse(args)
 	if exited { // --help was printed
 		return exitOK
@@ -93,7 +100,7 @@ func execute(args []string, e *env) int {
 		fmt.Fprintf(stderr, "%s: %v\n%s\n", e.program, err, cli.Hint(e.program, err))
 		return exitUsage
 	}
-	switch err := ctx.Run(e, &operate.Console{Out: e.stdout}); {
+	switch err := ctx.Run(e, &operate.Console{Out: e.stdout, Clear: e.clear}); {
 	case err == nil:
 		return exitOK
 	default:

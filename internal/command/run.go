@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/pki"
 	"github.com/kith-io/kith/internal/settings"
+	"github.com/kith-io/kith/metrics"
 )
 
 // runCmd is the flags of kith run.
@@ -169,30 +171,68 @@ func (c *runCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	defer node.Close()
-	end, err := c.serve(node, measured, c.adminCert(), log)
-	if err != nil {
-		return err
-	}
-	defer end()
-	go report.Run(ctx, node, c.StatsEvery)
-	if c.Demo {
-		if _, err := node.Register(demo(newLedger(), c.DemoShards)); err != nil {
+	for overTo := make(orders); ; {
+		next, err := c.live(ctx, stop, node, lifetime{measured, report, log, overTo})
+		if next == nil {
 			return err
 		}
+		node = next
 	}
-	log.Info("node started", "event", "node-started", "node", node.ID().String(), "cluster", cmp.Or(c.Name, "kith"))
-	select {
-	case <-node.Done():
-		if e := (*kith.EndedError)(nil); errors.As(node.Err(), &e) && e.Kind == kith.EndLeft { // it was told to
-			<-node.ShutdownDone()
-			log.Info("left", "event", "node-left", "node", node.ID().String())
-			return nil
+}
+
+// lifetime is what the nodes of a process have in common: there is a next one when one goes over to another cluster.
+type lifetime struct {
+	measured *metrics.Metrics
+	report   *cli.Reporter
+	log      *slog.Logger
+	orders   orders
+}
+
+// live runs a node until its end, and returns the one that follows it, or none and how it has ended.
+func (c *runCmd) live(ctx context.Context, stop func(), node *kith.Node, l lifetime) (*kith.Node, error) {
+	defer node.Close()
+	end, err := c.serve(node, l.measured, c.adminCert(), l.log, l.orders)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	told, over := context.WithCancel(ctx)
+	var reporter sync.WaitGroup
+	defer reporter.Wait()
+	defer over()
+	reporter.Go(func() { l.report.Run(told, node, c.StatsEvery) })
+	if c.Demo {
+		if _, err := node.Register(demo(newLedger(), c.DemoShards)); err != nil {
+			return nil, err
 		}
-		return ended(node)
-	case <-ctx.Done():
 	}
-	stop() // a second signal ends the process at once
+	l.log.Info("node started", "event", "node-started", "node", node.ID().String(), "cluster", cmp.Or(c.Name, "kith"))
+	for {
+		select {
+		case <-node.Done():
+			if e := (*kith.EndedError)(nil); errors.As(node.Err(), &e) && e.Kind == kith.EndLeft { // it was told to
+				<-node.ShutdownDone()
+				l.log.Info("left", "event", "node-left", "node", node.ID().String())
+				return nil, nil
+			}
+			return nil, ended(node)
+		case o := <-l.orders:
+			next, err := node.JoinCluster(ctx, o.seeds)
+			o.done <- err
+			if next != nil {
+				l.log.Info("goes over", "event", "node-goes-over", "node", node.ID().String(), "next", next.ID().String())
+				return next, nil
+			}
+			l.log.Warn("does not go over to another cluster", "event", "node-stays", "error", err)
+		case <-ctx.Done():
+			stop() // a second signal ends the process at once
+			return nil, c.leave(node, l.log)
+		}
+	}
+}
+
+// leave has a node leave, within the limit.
+func (c *runCmd) leave(node *kith.Node, log *slog.Logger) error {
 	log.Info("leaving", "event", "node-leaving", "node", node.ID().String(), "limit", c.LeaveTimeout.String())
 	bye, cancel := context.WithTimeout(context.Background(), c.LeaveTimeout)
 	defer cancel()

@@ -82,8 +82,35 @@ func (f *watchFlags) measure(cfg *kith.Config) *metrics.Metrics {
 	return m
 }
 
-// serve serves the admin interface with these metrics, if there is to be one. What it returns ends it.
-func (f *watchFlags) serve(n *kith.Node, m *metrics.Metrics, c adminCert, log *slog.Logger) (end func(), err error) {
+// order has the node of a process go over to the cluster of the seeds.
+type order struct {
+	seeds []string
+	done  chan error // gets what came of it
+}
+
+// orders is where they come in.
+type orders chan order
+
+// give gives an order and waits for what comes of it.
+func (o orders) give(ctx context.Context, seeds []string) error {
+	over := order{seeds, make(chan error, 1)}
+	select {
+	case o <- over:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-over.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// serve serves the admin interface with these metrics, if there is to be one. What it returns ends it. Served again,
+// for the next node of the process, it has the same address.
+func (f *watchFlags) serve(n *kith.Node, m *metrics.Metrics, c adminCert, log *slog.Logger, o orders) (end func(),
+	err error) {
 	if m == nil {
 		return func() {}, nil
 	}
@@ -92,11 +119,12 @@ func (f *watchFlags) serve(n *kith.Node, m *metrics.Metrics, c adminCert, log *s
 	if err != nil {
 		return nil, err
 	}
-	cfg.Metrics = m.Handler()
+	cfg.Metrics, cfg.Join = m.Handler(), o.give
 	s, err := admin.Start(n, cfg)
 	if err != nil {
 		return nil, err
 	}
+	f.Admin = s.Addr().String()
 	log.Info("admin interface", "event", "admin-started", "address", s.Addr().String(), "tls", cfg.TLS != nil)
 	return func() {
 		bounded, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/kith-io/kith/internal/cli"
@@ -81,7 +82,7 @@ func (c *Rebalancing) Run(to *Console) error { return c.order(to, "/v1/rebalanci
 type Down struct {
 	Asked
 	Addr   string `arg:"" help:"Address of the member, host:port. Its process must be dead."`
-	DryRun bool   `help:"Only show the member as the node sees it."`
+	DryRun bool   `help:"Change nothing: show the member as the node sees it, and what down would do."`
 }
 
 // Run marks a member as gone.
@@ -92,10 +93,29 @@ func (c *Down) Run(to *Console) error {
 	var m struct {
 		ID, Status string
 		Reachable  bool
+		AccusedBy  []string `json:"accused_by"`
 	}
-	err := c.ask(to, "GET", "/v1/members/"+url.PathEscape(c.Addr), &m)
-	if err == nil && !c.JSON {
-		fmt.Fprintf(to.Out, "%s is %s, reachable: %v; it would be downed\n", m.ID, m.Status, m.Reachable)
+	if err := c.ask(to, "GET", "/v1/members/"+url.PathEscape(c.Addr), &m); err != nil || c.JSON {
+		return err
 	}
-	return err
+	fmt.Fprintf(to.Out, "%s is %s\n", cli.OneLine(m.ID), cli.OneLine(m.Status))
+	if m.Reachable {
+		fmt.Fprintln(to.Out, "WARNING: nobody holds it unreachable. While its process lives, its entities live twice.")
+	} else {
+		fmt.Fprintln(to.Out, cli.OneLine("unreachable, say "+strings.Join(m.AccusedBy, " ")))
+	}
+	fmt.Fprintln(to.Out, "down marks it as gone: it is removed, what lives there starts elsewhere after the takeover "+
+		"time, and its process ends when it hears of it. It cannot be taken back.")
+	return nil
+}
+
+// Join is the verb that has a node go over to another cluster.
+type Join struct {
+	Asked
+	Seeds []string `arg:"" help:"Members of that cluster, host:port: their nodes' addresses, not their admin interfaces."`
+}
+
+// Run has the node go over. What it hosts is stopped, and its process goes on as a node of the other cluster.
+func (c *Join) Run(to *Console) error {
+	return c.order(to, "/v1/join?"+url.Values{"seeds": c.Seeds}.Encode())
 }

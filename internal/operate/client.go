@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // Asked are the flags that say which node is asked.
@@ -33,6 +35,9 @@ func (f *Asked) Validate() error {
 	}
 	return nil
 }
+
+// maxAnswer bounds an answer, in bytes: the largest is where the shards of a type of a million live.
+const maxAnswer = 256 << 20
 
 // errAsked is wrapped by the error of a request that the node refused.
 var errAsked = errors.New("the node refuses")
@@ -65,35 +70,46 @@ func (f *Asked) request(ctx context.Context, method, path string) (*http.Respons
 	return a, nil
 }
 
-// ask sends a request, and decodes its answer into v; with --json it is printed as it came. An answer in want is none
-// that the node refuses.
-func (f *Asked) ask(to *Console, method, path string, v any, want ...int) error {
+// ask sends a request, and decodes its answer into v; with --json it is printed as it came.
+func (f *Asked) ask(to *Console, method, path string, v any) error {
+	raw, err := f.send(method, path, v)
+	if err == nil && f.JSON {
+		_, err = to.Out.Write(raw)
+	}
+	return err
+}
+
+// get returns an answer as it came, and decodes it into v. One whose status is in want is none that the node refuses.
+func (f *Asked) get(path string, v any, want ...int) ([]byte, error) {
+	return f.send("GET", path, v, want...)
+}
+
+func (f *Asked) send(method, path string, v any, want ...int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), f.Timeout)
 	defer cancel()
 	a, err := f.request(ctx, method, path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer a.Body.Close()
-	body, err := io.ReadAll(a.Body)
+	body, err := io.ReadAll(io.LimitReader(a.Body, maxAnswer+1))
 	if err != nil {
-		return fmt.Errorf("the answer broke off: %w", err)
+		return nil, fmt.Errorf("the answer broke off: %w", err)
+	}
+	if len(body) > maxAnswer {
+		return nil, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 	}
 	if a.StatusCode/100 != 2 && !slices.Contains(want, a.StatusCode) {
 		var p struct{ Error string }
 		if json.Unmarshal(body, &p) != nil || p.Error == "" {
 			p.Error = a.Status
 		}
-		return fmt.Errorf("%w: %s", errAsked, p.Error)
-	}
-	if f.JSON {
-		_, err := to.Out.Write(body)
-		return err
+		return nil, fmt.Errorf("%w: %s", errAsked, cli.OneLine(p.Error))
 	}
 	if err := json.Unmarshal(body, v); err != nil {
-		return fmt.Errorf("the answer is none of this interface: %w", err)
+		return nil, fmt.Errorf("the answer is none of this interface: %w", err)
 	}
-	return nil
+	return body, nil
 }
 
 // order sends a request that changes something, and prints what became of it.
@@ -102,7 +118,7 @@ func (f *Asked) order(to *Console, path string) error {
 	if err := f.ask(to, "POST", path, &d); err != nil || f.JSON {
 		return err
 	}
-	_, err := fmt.Fprintln(to.Out, d.Message)
+	_, err := fmt.Fprintln(to.Out, cli.OneLine(d.Message))
 	return err
 }
 

@@ -23,12 +23,16 @@ type Status struct{ Asked }
 
 // Run prints where the node stands; one that is not ready is exit code 1.
 func (c *Status) Run(to *Console) error {
-	var h struct {
-		State, Reason string
-		Since         time.Time
-	}
-	if err := c.ask(to, "GET", "/health/ready", &h, http.StatusServiceUnavailable); err != nil || c.JSON {
+	var h healthAnswer
+	raw, err := c.get("/health/ready", &h, http.StatusServiceUnavailable)
+	if err != nil {
 		return err
+	}
+	if c.JSON {
+		if _, err := to.Out.Write(raw); err != nil {
+			return err
+		}
+		return h.fault()
 	}
 	var m membersAnswer
 	if err := c.ask(to, "GET", "/v1/members", &m); err != nil {
@@ -37,10 +41,20 @@ func (c *Status) Run(to *Console) error {
 	cli.Table(to.Out, []string{"node", m.Self}, []string{"state", h.State + " since " + h.Since.Format(time.RFC3339)},
 		[]string{"cluster", m.Cluster}, []string{"members", fmt.Sprintf("%d, %d up", len(m.Members), m.Up)},
 		[]string{"leader", m.Leader}, []string{"converged", fmt.Sprint(m.Converged)})
-	if h.State != "ready" {
-		return fmt.Errorf("this node is %s: %s", h.State, h.Reason)
+	return h.fault()
+}
+
+type healthAnswer struct {
+	State, Reason string
+	Since         time.Time
+}
+
+// fault is what keeps the node from being ready, or nil.
+func (h *healthAnswer) fault() error {
+	if h.State == "ready" {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("this node is %s: %s", cli.OneLine(h.State), cli.OneLine(h.Reason))
 }
 
 type membersAnswer struct {
@@ -127,7 +141,7 @@ func (c *Shards) Run(to *Console) error {
 	if err := c.ask(to, "GET", "/v1/types/"+url.PathEscape(c.Type), &r); err != nil || c.JSON {
 		return err
 	}
-	fmt.Fprintf(to.Out, "%d of %d shards live somewhere; coordinator %s\n", r.Homed, r.Shards, r.Coordinator)
+	fmt.Fprintf(to.Out, "%d of %d shards live somewhere; coordinator %s\n", r.Homed, r.Shards, cli.OneLine(r.Coordinator))
 	rows := [][]string{{"NODE", "SHARDS", "ENTITIES"}}
 	for _, n := range r.Nodes {
 		rows = append(rows, []string{n.Node, fmt.Sprint(n.Shards), fmt.Sprint(n.Entities)})
@@ -137,7 +151,8 @@ func (c *Shards) Run(to *Console) error {
 	}
 	cli.Table(to.Out, rows...)
 	for _, m := range r.Moves {
-		fmt.Fprintf(to.Out, "shard %d moves from %s to %s: %s, for %.1f s\n", m.Shard, m.From, m.To, m.Phase, m.Age)
+		fmt.Fprintf(to.Out, "shard %d moves from %s to %s: %s, for %.1f s\n", m.Shard, cli.OneLine(m.From),
+			cli.OneLine(m.To), cli.OneLine(m.Phase), m.Age)
 	}
 	return nil
 }
@@ -147,10 +162,7 @@ type Explain struct{ Asked }
 
 // Run prints what the node waits for, who holds up convergence, and what the resolver decided.
 func (c *Explain) Run(to *Console) error {
-	var h struct{ State, Reason string }
-	if err := c.ask(to, "GET", "/health/ready", &h, http.StatusServiceUnavailable); err != nil {
-		return err
-	}
+	var h healthAnswer
 	var v struct {
 		Converged bool
 		For       string
@@ -160,25 +172,33 @@ func (c *Explain) Run(to *Console) error {
 			Text string
 		}
 	}
-	for _, path := range []string{"/v1/convergence", "/v1/decisions"} {
-		if err := c.ask(to, "GET", path, &v); err != nil {
+	said := map[string]json.RawMessage{}
+	for name, path := range map[string]string{"health": "/health/ready", "convergence": "/v1/convergence",
+		"decisions": "/v1/decisions"} {
+		var into any = &v
+		if name == "health" {
+			into = &h
+		}
+		raw, err := c.get(path, into, http.StatusServiceUnavailable)
+		if err != nil {
 			return err
 		}
+		said[name] = raw
 	}
 	if c.JSON {
-		return nil
+		return json.NewEncoder(to.Out).Encode(said)
 	}
-	fmt.Fprintf(to.Out, "this node is %s%s\n", h.State, strings.TrimSuffix(": "+h.Reason, ": "))
+	fmt.Fprintf(to.Out, "this node is %s%s\n", cli.OneLine(h.State), cli.OneLine(strings.TrimSuffix(": "+h.Reason, ": ")))
 	if v.Converged {
 		fmt.Fprintln(to.Out, "all members have seen one state")
 	} else {
-		fmt.Fprintf(to.Out, "no convergence for %s:\n", v.For)
+		fmt.Fprintf(to.Out, "no convergence for %s:\n", cli.OneLine(v.For))
 	}
 	for _, b := range v.Blockers {
-		fmt.Fprintf(to.Out, "  %s\n", b.Why)
+		fmt.Fprintf(to.Out, "  %s\n", cli.OneLine(b.Why))
 	}
 	for _, o := range v.Decisions {
-		fmt.Fprintf(to.Out, "%s  %s\n", o.At.Format(time.RFC3339), o.Text)
+		fmt.Fprintf(to.Out, "%s  %s\n", o.At.Format(time.RFC3339), cli.OneLine(o.Text))
 	}
 	return nil
 }
@@ -215,7 +235,7 @@ func (c *Events) Run(to *Console) error {
 		case c.JSON:
 			fmt.Fprintf(to.Out, "%s\n", data)
 		case json.Unmarshal(data, &v) == nil:
-			fmt.Fprintln(to.Out, v.Text)
+			fmt.Fprintln(to.Out, cli.OneLine(v.Text))
 		}
 	}
 	if err := lines.Err(); err != nil && ctx.Err() == nil {

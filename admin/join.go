@@ -1,0 +1,43 @@
+// Join: has a node that is alone go over to the cluster of others.
+
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/kith-io/kith"
+)
+
+// maxSeeds bounds the seeds of one request.
+const maxSeeds = 16
+
+// join has the node go over to the cluster of ?seeds=, which may be given several times.
+func (a *api) join(w http.ResponseWriter, q *http.Request) {
+	if a.goOver == nil {
+		fail(w, http.StatusNotImplemented, "this program has no way to go over to another cluster")
+		return
+	}
+	seeds := q.URL.Query()["seeds"]
+	if len(seeds) < 1 || len(seeds) > maxSeeds {
+		fail(w, http.StatusBadRequest, fmt.Sprintf("seeds: from 1 to %d are wanted, as host:port", maxSeeds))
+		return
+	}
+	for _, s := range seeds {
+		if _, _, err := net.SplitHostPort(s); err != nil {
+			fail(w, http.StatusBadRequest, fmt.Sprintf("seeds %q: host:port is wanted", s))
+			return
+		}
+	}
+	switch err := a.goOver(q.Context(), seeds); {
+	case errors.Is(err, kith.ErrNotAlone):
+		fail(w, http.StatusConflict, err.Error())
+	case err != nil:
+		failed(w, err)
+	default:
+		say(w, http.StatusOK, done{"this node goes over to the cluster of " + strings.Join(seeds, ", ")})
+	}
+}
