@@ -4,6 +4,7 @@ package metrics
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -189,21 +190,79 @@ func TestPageListsAllMetrics(t *testing.T) {
 	require.ElementsMatch(t, have, listed)
 }
 
-// The shipped alerts are about metrics that there are.
-func TestRulesNameMetrics(t *testing.T) {
-	have := map[string]bool{}
+// exist are the names of all metrics of a node.
+func exist() map[string]bool {
+	have := map[string]bool{"kith_refused_total": true, "kith_handler_seconds_bucket": true,
+		"kith_ask_seconds_bucket": true}
 	for _, f := range slices.Concat(ofNode, ofTransport) {
 		have[f.name] = true
 	}
 	for _, f := range ofType {
 		have[f.name] = true
 	}
-	have["kith_refused_total"] = true
+	for _, f := range ofPeer {
+		have[f.name] = true
+	}
+	return have
+}
+
+// The shipped alerts are about metrics that there are.
+func TestRulesNameMetrics(t *testing.T) {
 	rules, err := os.ReadFile("../deploy/prometheus/kith.rules.yml")
 	require.NoError(t, err)
 	named := regexp.MustCompile(`kith_[a-z_]+`).FindAllString(string(rules), -1)
 	require.NotEmpty(t, named)
 	for _, name := range named {
-		require.True(t, have[name], name)
+		require.True(t, exist()[name], name)
 	}
+}
+
+// The shipped dashboard shows metrics that there are, by labels that they have; its panels do not lie on each other.
+func TestDashboardNamesMetrics(t *testing.T) {
+	text, err := os.ReadFile("../deploy/grafana/kith.json")
+	require.NoError(t, err)
+	var d struct {
+		Panels []struct {
+			Title   string
+			GridPos struct{ X, Y, W, H int }
+			Targets []struct{ Expr string }
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &d))
+	labels := map[string][]string{"kith_refused_total": {"type", "reason"}}
+	for _, f := range slices.Concat(ofNode, ofTransport) {
+		labels[f.name] = f.labels
+	}
+	for _, f := range ofType {
+		labels[f.name] = []string{"type"}
+	}
+	for _, f := range ofPeer {
+		labels[f.name] = []string{"peer"}
+	}
+	for _, histogram := range []string{"kith_handler_seconds_bucket", "kith_ask_seconds_bucket"} {
+		labels[histogram] = []string{"type", "le"}
+	}
+	shown, taken := 0, map[[2]int]string{}
+	for _, p := range d.Panels {
+		for x := range p.GridPos.W {
+			for y := range p.GridPos.H {
+				at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+				require.Empty(t, taken[at], p.Title)
+				taken[at] = p.Title
+			}
+		}
+		for _, target := range p.Targets {
+			shown++
+			names := regexp.MustCompile(`kith_[a-z_]+`).FindAllString(target.Expr, -1)
+			for _, name := range names {
+				require.True(t, exist()[name], "%s: %s", p.Title, name)
+			}
+			if by := regexp.MustCompile(`by \(([a-z, ]+)\)`).FindStringSubmatch(target.Expr); by != nil {
+				for label := range strings.SplitSeq(by[1], ", ") {
+					require.Contains(t, append(labels[names[0]], "instance"), label, p.Title)
+				}
+			}
+		}
+	}
+	require.Greater(t, shown, 20)
 }
