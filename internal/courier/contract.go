@@ -28,9 +28,12 @@ const (
 // Roster is the present membership: the standing of a peer, which must not change while the Roster is in use, and for
 // how long, while it is Present, a peer may acknowledge nothing before it is given up. Zero: for ever.
 type Roster struct {
-	Of          func(id peer.ID) Standing
+	Of          Standings
 	GiveUpAfter time.Duration
 }
+
+// Standings tells the standing of a peer.
+type Standings interface{ Of(id peer.ID) Standing }
 
 // GaveUp says that a peer acknowledged nothing for too long, and why in words. Alike is how many others have
 // acknowledged nothing for more than half as long: whoever is about to give up many is likelier at fault itself.

@@ -287,7 +287,7 @@ func TestNoticesCanWait(t *testing.T) {
 	require.Zero(t, a.m.Stats().Full, "whoever posts it keeps it")
 	require.NoError(t, w.say(a, b, "order"))
 	a.standing[b.id] = Lost
-	require.NoError(t, a.m.Do(w.now, FollowCommand{Roster{Of: func(peer.ID) Standing { return Lost }}}))
+	require.NoError(t, a.m.Do(w.now, FollowCommand{Roster{Of: standings(func(peer.ID) Standing { return Lost })}}))
 	require.ErrorIs(t, notice("third"), ErrNoPeer)
 	var out Effects
 	a.m.Drain(&out)
@@ -516,7 +516,7 @@ func FuzzHandle(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, segment bool, body []byte, posted uint8) {
 		m := New(ip(1), Config{}, rand.New(rand.NewPCG(1, 1)))
-		require.NoError(t, m.Do(1, FollowCommand{Roster{Of: func(peer.ID) Standing { return Present }}}))
+		require.NoError(t, m.Do(1, FollowCommand{Roster{Of: standings(func(peer.ID) Standing { return Present })}}))
 		for range posted % 8 {
 			require.NoError(t, m.Do(1, PostCommand{Mail: peer.Mail{To: ip(2), Kind: wire.KindHomes, Body: []byte("x")}}))
 		}

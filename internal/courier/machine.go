@@ -227,7 +227,7 @@ func (m *Machine) standing(id peer.ID) Standing {
 	if m.roster.Of == nil || id == m.self || id.Inc == 0 {
 		return Absent
 	}
-	return m.roster.Of(id)
+	return m.roster.Of.Of(id)
 }
 
 // link returns the stream to a peer, made on first use; nil for a stranger.

@@ -78,9 +78,14 @@ func (w *net) start(id peer.ID, cfg Config) *post {
 	return p
 }
 
+// standings is a function that tells them.
+type standings func(id peer.ID) Standing
+
+func (f standings) Of(id peer.ID) Standing { return f(id) }
+
 // follow tells a post its own standing table.
 func (w *net) follow(p *post) {
-	of := func(id peer.ID) Standing { return p.standing[id] }
+	of := standings(func(id peer.ID) Standing { return p.standing[id] })
 	require.NoError(w.t, p.m.Do(w.now, FollowCommand{Roster{Of: of, GiveUpAfter: giveUpAfter}}))
 	w.drain(p)
 }

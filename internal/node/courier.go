@@ -124,24 +124,33 @@ func (n *Node) giveUp(list []courier.GaveUp) {
 
 // roster says of a view what the courier has to know.
 func (n *Node) roster(v *membership.View) courier.Roster {
-	var condemned peer.Set
+	s := Standings{view: v}
 	for _, a := range v.Accusations {
 		if a.Observer == v.Self && a.Quarantined {
-			condemned.Add(a.Subject)
+			s.condemned.Add(a.Subject)
 		}
 	}
-	return courier.Roster{GiveUpAfter: n.patience(len(v.Members)), Of: func(id peer.ID) courier.Standing {
-		m, ok := v.Member(id)
-		switch {
-		case !ok:
-			return courier.Absent
-		case m.Status == membership.Down:
-			return courier.Lost
-		case condemned.Has(id):
-			return courier.Condemned
-		case m.UpNumber == 0 || !v.Reachable(id):
-			return courier.Doubted
-		}
-		return courier.Present
-	}}
+	return courier.Roster{GiveUpAfter: n.patience(len(v.Members)), Of: s}
+}
+
+// Standings is what a view says of peers.
+type Standings struct {
+	view      *membership.View
+	condemned peer.Set
+}
+
+// Of returns the standing of a peer.
+func (s Standings) Of(id peer.ID) courier.Standing {
+	m, ok := s.view.Member(id)
+	switch {
+	case !ok:
+		return courier.Absent
+	case m.Status == membership.Down:
+		return courier.Lost
+	case s.condemned.Has(id):
+		return courier.Condemned
+	case m.UpNumber == 0 || !s.view.Reachable(id):
+		return courier.Doubted
+	}
+	return courier.Present
 }

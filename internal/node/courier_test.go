@@ -124,6 +124,6 @@ func TestStandings(t *testing.T) {
 	for host, want := range map[string]courier.Standing{"10.0.0.2": courier.Present, "10.0.0.3": courier.Doubted,
 		"10.0.0.4": courier.Lost, "10.0.0.5": courier.Condemned, "10.0.0.6": courier.Doubted, "10.0.0.7": courier.Doubted,
 		"10.0.0.8": courier.Absent} {
-		require.Equal(t, want, of(id(host)), host)
+		require.Equal(t, want, of.Of(id(host)), host)
 	}
 }
