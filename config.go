@@ -34,6 +34,9 @@ type Config struct {
 	// (docs/membership.md). It is made when it is not there; each node needs one of its own. Empty: none is kept, and a
 	// first seed that is restarted while it is cut off forms a second cluster.
 	Directory string
+	// FlightRecord keeps the last inputs of this node's control plane, so that what it saw and decided can be replayed;
+	// its zero value holds the defaults.
+	FlightRecord FlightRecord
 	// NeverForm has this node join a cluster only, never form one. It needs Seeds.
 	NeverForm bool
 	// FormNew is an operator's word, for one start, that no cluster lives any more: this node forms one when it finds none
@@ -144,7 +147,7 @@ func (c Config) Validate() error { return c.driver().Validate() }
 func (c Config) driver() driver.Config {
 	return driver.Config{
 		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, TLS: c.TLS.driver(), Seeds: c.Seeds,
-		Directory: c.Directory, NeverForm: c.NeverForm, FormNew: c.FormNew,
+		Directory: c.Directory, FlightRecord: driver.FlightRecord(c.FlightRecord), NeverForm: c.NeverForm, FormNew: c.FormNew,
 		Roles: c.Roles, AppVersion: c.AppVersion,
 		Logger: c.Logger, Membership: c.Membership.machine(), Resolver: c.Resolver.machine(), Lease: c.Lease,
 		MinBirth: c.MinBirth, Sharding: driver.Sharding(c.Sharding), JoinTimeout: c.JoinTimeout,

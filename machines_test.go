@@ -124,7 +124,8 @@ func TestConfigReachesTheDriver(t *testing.T) {
 	all := Config{Logger: slog.New(slog.DiscardHandler), Phases: []Phase{{Name: "a"}}, Lease: noLease{},
 		Sharding: Sharding{TakeoverTime: 1, ProcessDeathIsProof: true, ParkBytes: 2, ParkTime: 3, RebalanceInterval: 4,
 			MaxMoves: 5, MarkTime: 6, DrainTime: 7, MaxHandOver: 8},
-		Undelivered: func(Undelivered) {}, Incident: func(Incident) {}, Latency: func(Measure, string, time.Duration) {}}
+		FlightRecord: FlightRecord{Bytes: 9, Directory: "there"},
+		Undelivered:  func(Undelivered) {}, Incident: func(Incident) {}, Latency: func(Measure, string, time.Duration) {}}
 	v := reflect.ValueOf(&all).Elem()
 	for i := range v.NumField() {
 		switch f := v.Field(i); f.Interface().(type) {
@@ -147,7 +148,7 @@ func TestConfigReachesTheDriver(t *testing.T) {
 		require.True(t, got.IsValid(), name)
 		switch f := v.Field(i); f.Interface().(type) {
 		case TLS, Tuning, Resolver:
-		case Sharding:
+		case Sharding, FlightRecord:
 			require.Equal(t, f.Interface(), got.Convert(f.Type()).Interface(), name)
 		default:
 			require.False(t, f.IsZero(), "no value for field %s", name)

@@ -4,6 +4,7 @@ package admin
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/flight"
 )
 
 const token = "0123456789abcdef"
@@ -253,6 +255,28 @@ func TestToken(t *testing.T) {
 		require.Equal(t, 405, status)
 	}
 	require.True(t, n.Health().Ready())
+}
+
+// The flight record goes to whoever has the token, as a file, and nobody gets half of one.
+func TestFlightRecord(t *testing.T) {
+	n, s := start(t, Config{Token: token})
+	d := described(t)
+	d.answers(t, s, "GET", "/v1/flight-record", "/v1/flight-record", "", 401)
+	status, body, head := call(t, s, "GET", "/v1/flight-record", "Bearer "+token)
+	require.Equal(t, 200, status)
+	require.Equal(t, "application/octet-stream", head.Get("Content-Type"))
+	rec, err := flight.Read(bytes.NewReader(body))
+	require.NoError(t, err)
+	require.Equal(t, n.ID().String(), rec.Node)
+	require.NoError(t, n.Close())
+	d.answers(t, s, "GET", "/v1/flight-record", "/v1/flight-record", "Bearer "+token, 503)
+	none, err := kith.Start(t.Context(), kith.Config{FlightRecord: kith.FlightRecord{Bytes: -1}})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = none.Close() })
+	without, err := Start(none, Config{Listen: "127.0.0.1:0", Token: token})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = without.Close(context.Background()) })
+	d.answers(t, without, "GET", "/v1/flight-record", "/v1/flight-record", "Bearer "+token, 409)
 }
 
 // reads opens a stream and returns its events, by kind.

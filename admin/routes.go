@@ -17,7 +17,8 @@ import (
 //go:embed openapi.json
 var openAPI []byte
 
-// route is one request that is served. One that changes something needs the token.
+// route is one request that is served. One that changes something needs the token, as does one that shows what is not
+// for everybody.
 type route struct {
 	method, path string
 	changes      bool
@@ -41,6 +42,7 @@ var routes = []route{
 	{"GET", "/v1/watch", false, (*views).watch},
 	{"GET", "/v1/events", false, (*views).events},
 	{"GET", "/v1/shard-events", false, (*views).shardEvents},
+	{"GET", "/v1/flight-record", true, (*views).flightRecord},
 	{"GET", "/openapi.json", false, (*views).describe},
 	{"POST", "/v1/join", true, (*views).join},
 	{"POST", "/v1/leave", true, (*views).leave},

@@ -33,7 +33,7 @@ func (c *Checker) laws(p *world.Process) {
 			return
 		}
 	}
-	c.lawful(p, node.Laws(p.Node, others[0].Node, others[1].Node))
+	c.lawful(p, node.Laws(p.Node.Node, others[0].Node.Node, others[1].Node.Node))
 }
 
 func (c *Checker) lawful(p *world.Process, err error) {

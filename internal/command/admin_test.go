@@ -101,6 +101,53 @@ func TestAskARunningNode(t *testing.T) {
 }
 
 // A node that runs serves it, and one that is told to leave ends with exit code 0.
+// A flight record goes from a running node to a file, and its replay says what the node did; with another file in the
+// way, or one that is none, it says so.
+func TestFlightRecordAndReplay(t *testing.T) {
+	n, ask := asked(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "record.kith")
+	code, _, stderr := ask("flight-record " + file)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "token")
+	code, stdout, stderr := ask("flight-record TOKEN " + file)
+	require.Equal(t, 0, code, stderr)
+	require.Contains(t, stdout, "record.kith: ")
+	code, _, stderr = ask("flight-record TOKEN " + file)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "exists")
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 1, "nothing is left behind by what failed")
+
+	code, stdout, stderr = program(t, "replay", file)
+	require.Equal(t, 0, code, stderr)
+	for _, want := range []string{"node " + n.ID().String(), `register type "counter": 10 shards`, "member-up",
+		"coordinator-ready counter", `"same":true`} {
+		require.Contains(t, stdout, want)
+	}
+	require.Equal(t, 1, strings.Count(stdout, "\nreplay {"))
+	code, stdout, _ = program(t, "replay", "--json", "--all", file)
+	require.Equal(t, 0, code)
+	whats := map[string]int{}
+	for line := range strings.Lines(strings.TrimSpace(stdout)) {
+		var l replayLine
+		if !strings.HasPrefix(line, "replay ") {
+			require.NoError(t, json.Unmarshal([]byte(line), &l), line)
+			whats[l.What]++
+			require.WithinDuration(t, time.Now(), l.At, time.Hour)
+		}
+	}
+	require.Positive(t, whats["tick"])
+	require.Positive(t, whats["command"])
+	whole, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, whole[:len(whole)/2], 0o600))
+	code, _, stderr = program(t, "replay", file)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "damaged or cut off")
+}
+
 func TestRunServesItsAdminInterface(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte("0123456789abcdef"), 0o600))

@@ -32,6 +32,7 @@ type commands struct {
 	Chaos    chaosCmd    `cmd:"" help:"Run real node processes under faults that a seed draws, and check what they do."`
 	Failover failoverCmd `cmd:"" help:"Kill owners and coordinators among real processes; say where each second goes."`
 	Rolling  rollingCmd  `cmd:"" help:"Restart the processes of a cluster in turn, under load; nothing may be lost."`
+	Replay   replayCmd   `cmd:"" help:"Replay a flight record; print what its node saw and decided."`
 	Cert     certCmd     `cmd:"" help:"Make a certificate authority and certificates of nodes, revoke or show them."`
 
 	Version    versionCmd            `cmd:"" help:"Print version, commit, and the wire versions that it speaks."`

@@ -33,8 +33,9 @@ type runCmd struct {
 	Seeds     []string `help:"${seeds_help}"`
 	Roles     []string `help:"${roles_help}"`
 	DataDir   string   `help:"${datadir_help}"`
-	NeverForm bool     `help:"Join a cluster only, never form one."`
-	FormNew   bool     `help:"${formnew_help}"`
+	flightFlags
+	NeverForm bool `help:"Join a cluster only, never form one."`
+	FormNew   bool `help:"${formnew_help}"`
 
 	tlsFlags
 	shardingFlags
@@ -64,6 +65,12 @@ type resolverFlags struct {
 	StableAfter  time.Duration `default:"0s" help:"${stable_help}"`
 }
 
+// flightFlags say what is kept for a replay.
+type flightFlags struct {
+	FlightBytes int    `default:"4194304" help:"Memory for the flight record, 65536 and more; -1: none."`
+	FlightDir   string `help:"Where flight records are left; empty: in --data-dir."`
+}
+
 // tlsFlags are the files of a node's identity.
 type tlsFlags struct {
 	TLSCert       string `name:"tls-cert" help:"${tlscert_help}"`
@@ -89,7 +96,8 @@ func (c *runCmd) config(log *slog.Logger) kith.Config {
 		VerifyHost: c.TLSVerifyHost}
 	return kith.Config{Resolver: r, TLS: protect, Name: c.Name, Listen: c.Listen, Advertise: c.Advertise,
 		Insecure: c.Insecure, Seeds: c.Seeds, Roles: c.Roles, Logger: log,
-		Directory: c.DataDir, NeverForm: c.NeverForm, FormNew: c.FormNew,
+		FlightRecord: kith.FlightRecord{Bytes: c.FlightBytes, Directory: c.FlightDir},
+		Directory:    c.DataDir, NeverForm: c.NeverForm, FormNew: c.FormNew,
 		JoinTimeout: c.JoinTimeout, LeaveTimeout: c.LeaveTimeout, PollFor: c.PollFor,
 		Sharding: kith.Sharding{RebalanceInterval: c.RebalanceInterval, MaxMoves: c.MaxMoves}}
 }

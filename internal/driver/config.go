@@ -75,6 +75,7 @@ type Config struct {
 	AppVersion              string
 	// Directory holds the record of the membership; NeverForm and FormNew are membership.JoinCommand's.
 	Directory          string
+	FlightRecord       FlightRecord
 	NeverForm, FormNew bool
 	Logger             *slog.Logger
 
@@ -168,6 +169,7 @@ func (c Config) WithDefaults() Config {
 	orDefault(&c.Workers, runtime.GOMAXPROCS(0))
 	orDefault(&c.MaxAsks, DefaultMaxAsks)
 	orDefault(&c.LatencyEvery, DefaultLatencyEvery)
+	c.FlightRecord = c.FlightRecord.withDefaults(c.Directory)
 	orDefault(&c.backlog, plane.KeepMost)
 	orDefault(&c.patience, handlerPatience)
 	return c
@@ -297,6 +299,7 @@ func (c Config) Validate() error {
 	within("LatencyEvery", c.LatencyEvery, 1, MaxLatencyEvery)
 	positive := func(name string, d time.Duration) { fault(d > 0, "%s is %v, must be positive", name, d) }
 	c.validateSharding(fault)
+	c.FlightRecord.validate(fault)
 	c.validateExit(fault)
 	positive("LeaveTimeout", c.LeaveTimeout)
 	positive("AskTimeout", c.AskTimeout)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/internal/flight"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/membership"
@@ -25,7 +26,7 @@ const (
 
 // control is what only the control goroutine touches.
 type control struct {
-	node    *node.Node
+	node    *flight.Node
 	effects node.Effects
 	frames  []frame
 	jobs    []func()
@@ -40,11 +41,14 @@ type control struct {
 	notices               []node.Received // that have not been heeded
 	drains                drainWaits
 	leases                leaseTable
+	flying                chan struct{} // closed when the last flight record is written; nil: none was
 }
 
 // run is the control goroutine.
 func (d *Driver) run() {
 	c := &d.control
+	ended := false
+	defer panicking(d, &ended)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for c.ended == nil {
@@ -56,6 +60,7 @@ func (d *Driver) run() {
 		d.turn()
 	}
 	d.shutdown()
+	ended = true
 }
 
 // rest is how long there is nothing to do.
@@ -136,7 +141,7 @@ func (d *Driver) handle(f *frame) {
 		d.heedOne(f.from, f.kind, f.body)
 		return
 	case wire.KindSurvey, wire.KindSurveyAnswer:
-		surveyed(d, d.control.node, f)
+		surveyed(d, d.control.node.Node, f)
 		return
 	}
 	err := d.control.node.Handle(now, min(f.arrived, now), f.from, f.kind, f.body)
@@ -184,6 +189,7 @@ func (d *Driver) perform() {
 		d.takeover.follow(c.node.Takeover())
 	}
 	d.suspend(e.Suspend)
+	stoppedFlight(d, e.Suspend)
 	for i := range e.Hosts {
 		d.hostOrder(&e.Hosts[i])
 	}
@@ -221,8 +227,8 @@ func (d *Driver) perform() {
 	d.exec.Gate.Judge(c.node.Suspended(), d.sleeps.steps.Load() != 0)
 	d.failDropped()
 	d.noteCounts()
-	d.control.drains.note(d.control.node)
-	d.health.note(d.now(), c.node)
+	d.control.drains.note(d.control.node.Node)
+	d.health.note(d.now(), c.node.Node)
 	for i := range e.Events {
 		if ofGate(e.Events[i]) {
 			d.events.publish(d.View(), e.Events[i:i+1])
@@ -359,7 +365,7 @@ func drain(ctx context.Context, d *Driver) error {
 			return
 		}
 		c.drains = append(c.drains, done)
-		c.drains.note(c.node)
+		c.drains.note(c.node.Node)
 	})
 	select {
 	case err := <-done:

@@ -114,7 +114,7 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	sharding.Moves, sharding.NoStates = d.moves, d.noStates
 	nc := node.Config{Self: d.self, Seed: seed, Membership: cfg.members(), Shard: sharding, Resolver: cfg.Resolver,
 		ProcessDeathIsProof: cfg.Sharding.ProcessDeathIsProof}
-	d.control.node = node.New(nc)
+	d.control.node = recorded(d, nc)
 	d.exec.Gate.Init(nc.GapLimit())
 	d.wires.Start()
 	d.startThreads()
@@ -342,7 +342,7 @@ func Suspicions(ctx context.Context, d *Driver) ([]membership.Suspicion, error) 
 // asked has the control goroutine answer a question about the node.
 func asked[T any](ctx context.Context, d *Driver, question func(*node.Node) T) (t T, err error) {
 	answer := make(chan T, 1)
-	if !d.inbox.post(func() { answer <- question(d.control.node) }) {
+	if !d.inbox.post(func() { answer <- question(d.control.node.Node) }) {
 		return t, d.ended()
 	}
 	select {

@@ -39,6 +39,7 @@ func (d *Driver) shutdown() {
 	d.log.Info("node ended", "node", d.self, "why", why.Error())
 	d.err.Store(why)
 	d.mark()
+	keepFlight(d, why)
 	dropHandedOver(d)
 	d.exec.Abandon()
 	d.stopping.Store(true)
@@ -64,6 +65,7 @@ func (d *Driver) shutdown() {
 	}
 	d.wires.CloseBut(left)
 	d.recorder.finish(recordAfter(why, d.control.yielded, d.View(), d.cfg.node().RecordRole()))
+	awaitFlight(d)
 	d.large.fail()
 	// What loops and workers began after the first time.
 	d.asks.fail(nil, route.Stopped)

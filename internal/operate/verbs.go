@@ -9,6 +9,7 @@ type Verbs struct {
 	Shards      Shards      `cmd:"" help:"List the types of a running node, or where the shards of one live."`
 	Explain     Explain     `cmd:"" help:"Say what a node waits for, who holds up convergence, what the resolver decided."`
 	Events      Events      `cmd:"" help:"Print what happens at a running node until it ends."`
+	Flight      Flight      `cmd:"" name:"flight-record" help:"Write the flight record of a running node to a file."`
 	Top         Top         `cmd:"" help:"Show what nodes do, again and again: rates, latencies, shards."`
 	Join        Join        `cmd:"" help:"Have a running node that is alone go over to the cluster of others."`
 	Leave       Leave       `cmd:"" help:"Have a running node leave its cluster gracefully."`

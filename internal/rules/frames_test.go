@@ -26,8 +26,9 @@ var byOffset = map[string]string{
 	"internal/world/ledger.go":  "payloads of the simulator's own messages",
 }
 
+// Nor are files of a form of their own: flight records.
 var unboundPackages = strings.Fields(`wire bench internal/command cmd/loadgen internal/chaos internal/rolling
-	internal/hostile internal/cli internal/shardscale`)
+	internal/hostile internal/cli internal/shardscale internal/flight`)
 
 // offsets judges one file: it does not import encoding/binary, and takes no kind from a byte.
 func offsets(s *source) []finding {

@@ -53,9 +53,11 @@ var matrix = map[string]string{
 	"formation":               "peer",
 	"shutdown":                "membership route peer",
 	"node":                    "membership sbr singleton shard crdt courier route peer stats wire",
-	"sim/setup":               "node membership shard plane flow wire",
+	// what a node was given, in a ring, and given again
+	"internal/flight": "node membership fd shard shard/strategy route peer wire",
+	"sim/setup":       "node membership shard plane flow wire",
 	"world": "sim/setup node sbr membership members courier shard hello plane lifetime entity flow formation sparse " +
-		"internal/leases route peer wire stats shard/strategy",
+		"internal/flight internal/leases route peer wire stats shard/strategy",
 	"check": "sim/setup world node sbr membership courier shard plane route peer wire",
 	"storm": "sim/setup world check node sparse membership shard shard/strategy plane entity flow route peer wire",
 	"sim":   "sim/setup world check membership lifetime entity route",
@@ -64,7 +66,7 @@ var matrix = map[string]string{
 	"proof": "sbr membership peer",
 	"model": "", // hand-off as a model of its own; it shares nothing with the code
 	"driver": "node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
-		"internal/leases stats wire ringbuf internal/feed internal/survey shard/strategy",
+		"internal/flight internal/leases stats wire ringbuf internal/feed internal/survey shard/strategy",
 	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats " +
 		"internal/leases",
 	"admin":     "root latency",
@@ -78,7 +80,8 @@ var matrix = map[string]string{
 	"cmd/kith": "internal/command",
 	"cmd/node": "internal/command",
 	"internal/command": "root latency metrics admin bootstrap storm scale proof model internal/cli internal/ledger " +
-		"internal/chaos internal/rolling internal/shardscale internal/pki internal/operate internal/settings",
+		"internal/chaos internal/rolling internal/shardscale internal/pki internal/operate internal/settings " +
+		"internal/flight",
 	"internal/operate":    "internal/cli", // the verbs that ask a running node
 	"internal/settings":   "",             // flags from a file and the environment
 	"internal/shardscale": "root internal/cli",
@@ -109,7 +112,7 @@ var layers = []string{
 	"plane lifetime internal/leases transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",
 	"shard shard/strategytest sbr sbr/leasetest singleton formation shutdown",
-	"node exec internal/survey",
+	"node exec internal/survey internal/flight",
 	"driver sim/setup world check storm sim scale proof model",
 	root,
 	"admin bootstrap examples latency metrics internal/hostile bench",

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kith-io/kith/internal/flight"
 	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/membership"
@@ -29,7 +30,8 @@ type Process struct {
 	World *World
 	Index int
 	ID    peer.ID
-	Node  *node.Node
+	Node  *flight.Node
+	Setup node.Config // what it was made with
 	clocks
 	eff    node.Effects
 	View   *membership.View
@@ -83,8 +85,9 @@ func (w *World) Start(idx int, seeds []peer.Addr) *Process {
 	}
 	sharding := w.Config.Shard
 	sharding.Moves = func(peer.ID) bool { return w.version() >= movesSince }
-	p.Node = node.New(node.Config{Self: p.ID, Seed: w.hostRand.Uint64(), Membership: mc, Shard: sharding,
-		ProcessDeathIsProof: w.Config.ProcessDeathIsProof, Resolver: w.Config.Resolver, Courier: w.Config.Courier})
+	p.Setup = node.Config{Self: p.ID, Seed: w.hostRand.Uint64(), Membership: mc, Shard: sharding,
+		ProcessDeathIsProof: w.Config.ProcessDeathIsProof, Resolver: w.Config.Resolver, Courier: w.Config.Courier}
+	p.Node = flight.New(p.Setup, w.Config.FlightBytes, nil)
 	w.trace.note(w.Now, idx, opFault, "start")
 	h.Process = p
 	h.resets = false

@@ -26,6 +26,7 @@ type Config struct {
 	Drift               int64         // millionths by which a process's clock runs fast or slow at most; 0 to 100,000
 	Resolver            node.Resolver // the zero value is keep-majority, on
 	Courier             node.CourierConfig
+	FlightBytes         int // bound of each node's flight record; 0: none
 	// Records has every host keep what its process remembers of its cluster, for the next one there: no second cluster is
 	// formed then. Without it a first seed that is restarted while it is cut off forms one.
 	Records bool

@@ -1,0 +1,54 @@
+// The flight record of a running node, as a file.
+
+package operate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+)
+
+// Flight is kith flight-record.
+type Flight struct {
+	Asked
+	File string `arg:"" type:"path" help:"Where to write it; it must not exist."`
+}
+
+// Run has the node say what it has recorded. It is written under another name first: half a record is none.
+func (c *Flight) Run(to *Console) error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
+	defer cancel()
+	if _, err := os.Lstat(c.File); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s: %w", c.File, errors.Join(os.ErrExist, err))
+	}
+	a, err := c.request(ctx, "GET", "/v1/flight-record")
+	if err != nil {
+		return err
+	}
+	defer a.Body.Close()
+	if a.StatusCode != http.StatusOK {
+		var p struct{ Error string }
+		if json.NewDecoder(io.LimitReader(a.Body, 1<<16)).Decode(&p) != nil {
+			p.Error = a.Status
+		}
+		return fmt.Errorf("%w: %s", errAsked, p.Error)
+	}
+	part := c.File + ".part"
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(f, a.Body)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(part, c.File)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("the record broke off: %w", err), os.Remove(part))
+	}
+	_, err = fmt.Fprintf(to.Out, "%s: %d bytes\n", c.File, n)
+	return err
+}
