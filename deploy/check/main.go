@@ -24,6 +24,15 @@ func main() {
 // kind is a kind of object, as the swagger document names it.
 type kind struct{ Group, Version, Kind string }
 
+// file is the name that kubeconform looks for: of a group its first part, and of the core group nothing.
+func (k kind) file() string {
+	parts := []string{k.Kind}
+	if group, _, _ := strings.Cut(k.Group, "."); group != "" {
+		parts = append(parts, group)
+	}
+	return strings.ToLower(strings.Join(append(parts, k.Version), "-")) + ".json"
+}
+
 func write(from, to string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {
@@ -47,8 +56,7 @@ func write(from, to string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		file := strings.ToLower(strings.Join([]string{kinds[0].Kind, kinds[0].Group, kinds[0].Version}, "_")) + ".json"
-		if err := os.WriteFile(filepath.Join(to, file), schema, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(to, kinds[0].file()), schema, 0o600); err != nil {
 			return err
 		}
 	}
