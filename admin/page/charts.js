@@ -12,30 +12,42 @@ export class Chart {
     this.parent = parent;
     this.lines = lines;
     this.unit = unit;
-    new ResizeObserver(() => this.#fit()).observe(parent);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (this.#names = ""));
+    new ResizeObserver(() => requestAnimationFrame(() => this.#fit())).observe(parent);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      this.#names = ""; // colours are those of the scheme
+      if (this.model) this.show(this.model);
+    });
   }
 
   show(model) {
+    this.model = model;
     const lines = this.lines(model).slice(0, most), names = lines.map((l) => l.name).join("\n");
     const data = [model.series.map((p) => p.at), ...lines.map((l) => model.series.map((p) => l.value(p) ?? null))];
     if (this.#plot && names === this.#names) {
       this.#plot.setData(data, false);
-      this.#plot.setScale("x", { min: model.now - 120, max: model.now });
+      this.#plot.setScale("x", span(model));
+      this.#newest();
       return;
     }
     this.#names = names;
     if (this.#plot) this.#plot.destroy();
-    this.#plot = new uPlot(this.#options(lines, model.now), data, this.parent);
+    this.#plot = new uPlot(this.#options(lines, model), data, this.parent);
+    this.#newest();
   }
 
-  #options(lines, now) {
+  /** #newest has the legend say the newest values while nobody points at others. */
+  #newest() {
+    if (this.#plot.cursor.left < 0 || this.#plot.cursor.left === undefined) this.#plot.setLegend({ idx: this.#plot.data[0].length - 1 });
+  }
+
+  #options(lines, model) {
+    const now = model.now;
     const css = getComputedStyle(document.documentElement), colour = (name) => css.getPropertyValue(name).trim();
     const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
     const value = (u, v) => (v === null || v === undefined ? "–" : this.unit(v));
     return {
       width: this.#width(), height: 190, cursor: { drag: { x: false, y: false } },
-      scales: { x: { time: true, min: now - 120, max: now }, y: { range: (u, low, high) => [0, Math.max(high || 0, 1) * 1.1] } },
+      scales: { x: { time: true, ...span(model) }, y: { range: (u, low, high) => [0, Math.max(high || 0, 1) * 1.1] } },
       axes: [{ ...axis, space: 60, values: (u, list) => list.map((t) => (t > now + 600 ? "" : new Date(t * 1000).toTimeString().slice(0, 8))) },
         { ...axis, size: 58, values: (u, list) => list.map((v) => this.unit(v)) }],
       series: [{ value: (u, t) => (t ? new Date(t * 1000).toTimeString().slice(0, 8) : "–") }, ...lines.map((l, i) => ({
@@ -52,6 +64,9 @@ export class Chart {
     if (this.#plot && this.#plot.width !== this.#width()) this.#plot.setSize({ width: this.#width(), height: 190 });
   }
 }
+
+/** span is the time that is shown: what there is, from 20 s to two minutes. */
+const span = (model) => ({ min: Math.max(model.now - 120, Math.min(model.series[0].at, model.now - 20)), max: model.now });
 
 /** rates is a line for each node that is asked. */
 export const rates = (model) => model.sources.map((o) => ({

@@ -26,6 +26,7 @@ const charts = [new Chart(byId("rates"), rates, short), new Chart(byId("times"),
 function show() {
   if (heard === null) return;
   const live = state === "live"; // else the banner says that it is not
+  byId("api").hidden = model.sources.some((o) => o.name); // several nodes are shown: this server is none of them
   set(byId("cluster"), model.viewer ? `cluster ${model.viewer.snap.members.cluster}` : "no cluster yet");
   if (live) banner(model);
   tiles(model);

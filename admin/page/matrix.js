@@ -58,6 +58,7 @@ export function reach(from, to) {
   const p = peerOf(from, to);
   if (to.accused.has(from.id) && to.state !== "gone") return { text: "✕", kind: `bad${old(from)}`, title: "unreachable" };
   if (from.source && !from.source.live) return { text: "?", kind: "none old", title: "it does not answer" };
+  if (to.state === "gone") return { text: "", kind: "none", title: "it is gone" };
   if (!p) return { text: from.source ? "·" : "", kind: "none", title: from.source ? "no connection" : "this node is not asked" };
   if (p.watched && !p.available) return { text: "✕", kind: "bad", title: `silent for ${ago(p.silence_s)}` };
   if (!p.control) return { text: "!", kind: "warn", title: "no control connection" };
@@ -69,7 +70,7 @@ export function phi(from, to) {
   const p = peerOf(from, to);
   if (!p || !p.watched) return { text: p ? "–" : "", kind: `none${old(from)}`, title: p ? "not watched by it" : "" };
   const heat = p.available ? p.silence_s / Math.max(p.silence_s + p.left_s, 0.001) : 1;
-  const text = p.phi >= 1000 ? "≥1k" : p.phi >= 10 ? short(p.phi) : p.phi.toFixed(1);
+  const text = (p.available ? "" : "✕ ") + (p.phi >= 1000 ? "≥1k" : p.phi >= 10 ? short(p.phi) : p.phi.toFixed(1));
   return {
     text, heat: heat.toFixed(2), kind: `heat${heat > 0.5 ? " hot" : ""}${p.available ? "" : " bad"}${old(from)}`,
     title: `phi ${p.phi.toFixed(2)}, silent for ${p.silence_s.toFixed(1)} s` +
@@ -81,6 +82,7 @@ export function phi(from, to) {
 export function links(from, to) {
   const p = peerOf(from, to);
   if (!p) return { text: "", kind: "none", title: "" };
+  if (to.state === "gone") return { text: p.queued + p.in_flight ? short(p.queued + p.in_flight) : "", kind: "none", title: "it is gone" };
   const held = p.queued + p.in_flight, heat = Math.min(1, Math.log10(1 + held) / 7.2); // 16 MiB is hot
   const sign = p.links_full ? "! " : p.links_stalled ? "‖ " : p.links_up < p.links ? "↯ " : "";
   return {

@@ -15,6 +15,7 @@ export const signs = {
 };
 
 const staleAfter = 3; // s: an older answer of a node is no news
+const staleRefused = 1; // s: the same of a node that has refused a newer one
 const keepGone = 15 * 60; // s that a node which is no member any more stays on the page
 const history = 120; // s of the charts
 const patience = 2; // s that something may be amiss before it is said to be: moves are quick
@@ -37,7 +38,7 @@ export class Model {
     this.now = now;
     this.sources = board.nodes.map((n, i) => ({
       key: n.name || `#${i}`, name: n.name || "", age: n.age_s, error: n.error || "", snap: n.snapshot || null,
-      fresh: !!n.snapshot && n.age_s < staleAfter,
+      fresh: !!n.snapshot && n.age_s < (n.error ? staleRefused : staleAfter),
     }));
     for (const o of this.sources) {
       o.self = o.snap ? o.snap.members.self : "";
@@ -87,6 +88,7 @@ export class Model {
       const old = this.#seen.get(id);
       n.state = this.#state(n);
       n.since = old && old.state === n.state ? old.since : now;
+      if (old) [n.given, n.rank] = [old.given, old.rank];
       n.seen = now;
       this.#seen.set(id, n);
     }
@@ -95,8 +97,9 @@ export class Model {
       if (n.state !== "gone") Object.assign(n, { state: "gone", since: now });
       if (now - n.since > keepGone) this.#seen.delete(id);
     }
-    const byAddr = (x, y) => x.addr.localeCompare(y.addr, "en", { numeric: true }) || x.id.localeCompare(y.id);
-    this.nodes = [...this.#seen.values()].sort(byAddr);
+    for (const n of this.#seen.values()) n.rank = n.source && n.source.name ? this.sources.indexOf(n.source) : n.rank ?? Infinity;
+    const text = (x, y) => x.addr.localeCompare(y.addr, "en", { numeric: true }) || x.id.localeCompare(y.id);
+    this.nodes = [...this.#seen.values()].sort((x, y) => (x.rank === y.rank ? 0 : x.rank - y.rank) || text(x, y));
   }
 
   #state(n) {
@@ -125,6 +128,16 @@ export class Model {
     for (const n of this.nodes) {
       if (used.get(n.label) > 1 && n.state === "gone") n.label += ` (${n.id.replace(/^.*#/, "").slice(0, 4)})`;
     }
+  }
+
+  /** said is a text of a node in which others are called by the names that they have on this page. */
+  said(text) {
+    for (const n of this.nodes) {
+      if (!n.given) continue;
+      text = text.split(n.id).join(n.label);
+      if (!this.nodes.some((o) => o !== n && o.addr.startsWith(n.addr))) text = text.split(n.addr).join(n.label);
+    }
+    return text;
   }
 
   #shards(types, now) {
@@ -216,6 +229,8 @@ export class Model {
     if (new Set(joined.map((o) => o.snap.members.cluster).filter((c) => !/^0+$/.test(c))).size > 1) {
       bad("These nodes are in different clusters.");
     }
+    const sides = this.#sides(joined);
+    if (sides.length > 1) bad(`The cluster is split: ${sides.map((s) => names(s.map((o) => o.self))).join(" | ")}.`);
     for (const n of this.nodes) {
       const o = n.source;
       if (n.state === "unreachable") {
@@ -247,13 +262,26 @@ export class Model {
       if (t.homed < t.most && lasting(`homes ${t.name}`)) {
         bad(`${many(t.most - t.homed, "shard")} of ${t.name} ${t.most - t.homed === 1 ? "has" : "have"} no home.`);
       }
-      if (t.missing.length && lasting(`missing ${t.name}`)) {
-        warn(`${names(t.missing)} did not say what shards of ${t.name} live there.`);
+      const silent = t.missing.filter((id) => !this.node(id) || this.node(id).state !== "gone");
+      if (silent.length && lasting(`missing ${t.name}`)) {
+        warn(`${names(silent)} did not say what shards of ${t.name} live there.`);
       }
     }
     this.#amiss = amiss;
     const said = new Set();
     this.problems = out.filter((p) => !said.has(p.text) && said.add(p.text)).sort((x, y) => y.bad - x.bad);
+  }
+
+  /** #sides groups nodes that answer: those of one side hear each other, directly or over others. */
+  #sides(joined) {
+    const accuses = (x, y) => this.node(y.self) && this.node(y.self).accused.has(x.self);
+    const sides = [];
+    for (const o of joined) {
+      const near = sides.filter((s) => s.some((x) => !accuses(x, o) && !accuses(o, x)));
+      const rest = sides.filter((s) => !near.includes(s));
+      sides.splice(0, sides.length, ...rest, [...near.flat(), o]);
+    }
+    return sides;
   }
 
   #apart(o, c, warn) {

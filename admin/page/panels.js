@@ -136,13 +136,13 @@ const signOf = { bad: "✕", good: "✓", news: "·" };
 
 /** events is what has happened, newest first. */
 export function events(model) {
-  log(byId("events"), model.events.slice(0, 80), "Nothing has happened yet.", (e) => [e.grade, signOf[e.grade] || "·", e.text, who(model, e)]);
+  log(byId("events"), model.events.slice(0, 80), "Nothing has happened yet.", (e) => [e.grade, signOf[e.grade] || "·", model.said(e.text), who(model, e)]);
 }
 
 /** decisions is what the resolver decided, newest first. */
 export function decisions(model) {
   log(byId("decisions"), model.decisions.slice(0, 40), "It had nothing to decide.", (d) =>
-    [d.lives ? "news" : "bad", d.lives ? "✓" : "✕", `${d.text}${d.lives ? "" : " This node does not live."}`, who(model, d)]);
+    [d.lives ? "news" : "bad", d.lives ? "✓" : "✕", `${model.said(d.text)}${d.lives ? "" : " This node does not live."}`, who(model, d)]);
 }
 
 const who = (model, e) => (model.sources.length > 1 ? e.by.map((o) => o.name || model.name(o.self)).join(" ") : "");
