@@ -17,8 +17,10 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/ledger"
+	"github.com/kith-io/kith/latency"
 )
 
 // childCmd has no flags: everything comes by calls.
@@ -64,13 +66,19 @@ type (
 		TLS          tlsFiles `json:",omitzero"`
 
 		RebalanceInterval time.Duration `json:",omitzero"`
+		Admin             bool          `json:",omitzero"` // serve an admin interface on a free port
 	}
-	startReply struct{ Addr string }
+	startReply struct {
+		Addr  string
+		Admin string `json:",omitzero"` // where that is
+	}
 )
 
 func (c *childNode) start(ctx context.Context, a startArgs) (startReply, error) {
 	log := slog.New(slog.NewTextHandler(c.e.stderr, nil))
-	node, err := kith.Start(ctx, kith.Config{TLS: kith.TLS{CertFile: a.TLS.Cert, KeyFile: a.TLS.Key, CAFile: a.TLS.CA},
+	times := latency.New()
+	node, err := kith.Start(ctx, kith.Config{Latency: times.Record,
+		TLS:  kith.TLS{CertFile: a.TLS.Cert, KeyFile: a.TLS.Key, CAFile: a.TLS.CA},
 		Name: a.Name, Listen: a.Listen, Seeds: a.Seeds, Logger: log,
 		LeaveTimeout: a.LeaveTimeout, Sharding: kith.Sharding{RebalanceInterval: a.RebalanceInterval},
 		Undelivered: func(u kith.Undelivered) { c.refused.Add(u.Count) }})
@@ -82,7 +90,15 @@ func (c *childNode) start(ctx context.Context, a startArgs) (startReply, error) 
 		return startReply{}, errors.Join(err, node.Close())
 	}
 	c.node, c.region = node, region
-	return startReply{node.Addr().String()}, nil
+	r := startReply{Addr: node.Addr().String()}
+	if a.Admin { // it ends with the process, so that the page can say how the node ended
+		s, err := admin.Start(node, admin.Config{Listen: "127.0.0.1:0", Times: times, Logger: log})
+		if err != nil {
+			return startReply{}, errors.Join(err, node.Close())
+		}
+		r.Admin = s.Addr().String()
+	}
+	return r, nil
 }
 
 func (c *childNode) ready(ctx context.Context, _ cli.None) (cli.None, error) {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/cli"
 )
 
@@ -25,8 +26,11 @@ type devCmd struct {
 	Progress bool          `help:"Show progress although stderr is not a terminal."`
 	Steady   bool          `help:"Start all nodes before the senders, and none leaves while they send."`
 	TLS      bool          `name:"tls" help:"Mutual TLS, with a certificate authority that is thrown away."`
+	Kill     bool          `help:"${devkill_help}"`
 	Old      string        `type:"existingfile" placeholder:"FILE" help:"${old_help}"`
 	Verbose  bool          `short:"v" help:"Show the logs of the node processes on stderr."`
+
+	Dashboard string `default:"127.0.0.1:0" help:"${devpage_help}"`
 }
 
 // Validate is called by the parser.
@@ -43,6 +47,11 @@ func (c *devCmd) Validate() error {
 	check(c.Shards >= 1 && c.Shards <= 1<<20, "--shards must be 1 to 1048576")
 	check(c.Senders >= 0 && c.Senders <= 1024, "--senders must be 0 to 1024")
 	check(c.Rate >= 0, "--rate is negative")
+	check(!c.Kill || c.Nodes > 2 && !c.Steady && c.Old == "", "--kill needs three nodes, and neither --steady nor --old")
+	if c.Dashboard != "" {
+		cfg := admin.DashboardConfig{Listen: c.Dashboard, Nodes: func() []admin.DashboardNode { return nil }}
+		errs = append(errs, cfg.Validate())
+	}
 	return errors.Join(errs...)
 }
 
@@ -110,9 +119,13 @@ type dev struct {
 	mu    sync.Mutex
 	nodes []*cli.Child // in the order of their starts; the first sum.Left have left
 	ids   uint32       // of senders, so far
+	dead  map[*cli.Child]bool
+	pages []admin.DashboardNode
+	most  int // shards that had a home when all nodes had joined
 
 	died    chan *cli.Child
 	sum     summary
+	killed  killSummary // with --kill
 	foreign uint64
 	certs   string    // folder of the certificates; empty without TLS
 	began   time.Time // when the senders started
@@ -159,7 +172,8 @@ func (d *dev) start(ctx context.Context, e *env) error {
 		return err
 	}
 	var r startReply
-	a := startArgs{TLS: d.tlsFiles(i), Name: devName, Listen: "127.0.0.1:0", Seeds: d.seeds, Shards: d.cmd.Shards,
+	a := startArgs{Admin: d.cmd.Dashboard != "", TLS: d.tlsFiles(i),
+		Name: devName, Listen: "127.0.0.1:0", Seeds: d.seeds, Shards: d.cmd.Shards,
 		LeaveTimeout: leaveLimit}
 	if d.cmd.changes() {
 		a.RebalanceInterval = balanceEvery
@@ -170,6 +184,9 @@ func (d *dev) start(ctx context.Context, e *env) error {
 	}
 	d.mu.Lock()
 	d.nodes = append(d.nodes, node)
+	if r.Admin != "" {
+		d.pages = append(d.pages, admin.DashboardNode{Name: node.Name(), Address: r.Admin})
+	}
 	d.mu.Unlock()
 	d.progress.Printf("%s  process %d on %s", node.Name(), node.PID(), r.Addr)
 	if i == 0 {
@@ -213,7 +230,10 @@ func (d *dev) early(ctx context.Context, err error) error {
 func (d *dev) status(ctx context.Context) ([]status, error) {
 	nodes := d.children()
 	all := make([]status, len(nodes))
-	return all, each(nodes, func(i int, node *cli.Child) error { return node.Call(ctx, "status", cli.None{}, &all[i]) })
+	return all, each(nodes, func(i int, node *cli.Child) (err error) {
+		all[i], err = d.statusOf(ctx, node)
+		return err
+	})
 }
 
 // each calls f for all nodes side by side and joins the errors.
@@ -287,3 +307,69 @@ func (d *dev) kill() {
 }
 
 func seconds(since time.Time) float64 { return float64(time.Since(since).Milliseconds()) / 1000 }
+
+var errAllKilled = errors.New("no node process is left")
+
+// killSummary is the last line of kith dev --kill. A crash loses what was on the way, so nothing is said of losses.
+type killSummary struct {
+	Nodes         int     `json:"nodes"`
+	Up            int     `json:"up"` // when the senders stopped
+	Joined        int     `json:"joined"`
+	Killed        int     `json:"killed"`
+	Shards        uint32  `json:"shards"`
+	ShardsPerNode []int   `json:"shards_per_node"` // when the senders stopped
+	Sent          uint64  `json:"sent"`            // by those that lived to the end
+	Asks          uint64  `json:"asks"`
+	AskErrors     uint64  `json:"ask_errors"`
+	FormSeconds   float64 `json:"form_s"`
+	SendSeconds   float64 `json:"send_s"`
+	HomeSeconds   float64 `json:"home_s,omitempty"` // from the kill until the shards of the killed node lived elsewhere
+	LeaveSeconds  float64 `json:"leave_s"`
+}
+
+// bury notes that a process has ended, if that may be: whoever else kills one sees the same as with --kill.
+func (d *dev) bury(node *cli.Child) error {
+	if !d.cmd.Kill {
+		return fmt.Errorf("node process ended while it was needed: %w", orGone(node))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dead[node] = true
+	if len(d.dead) == len(d.nodes) {
+		return errAllKilled
+	}
+	return nil
+}
+
+func (d *dev) isDead(node *cli.Child) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dead[node]
+}
+
+// alive returns the processes that have not ended.
+func (d *dev) alive() []*cli.Child {
+	var list []*cli.Child
+	for _, node := range d.children() {
+		if !d.isDead(node) {
+			list = append(list, node)
+		}
+	}
+	return list
+}
+
+// statusOf asks one process; of one that is dead nothing counts any more.
+func (d *dev) statusOf(ctx context.Context, node *cli.Child) (s status, err error) {
+	if d.isDead(node) {
+		return status{Left: true}, nil
+	}
+	if err = node.Call(ctx, "status", cli.None{}, &s); err == nil || !d.cmd.Kill {
+		return s, err
+	}
+	select {
+	case <-node.Done(): // that is why
+		return status{Left: true}, d.bury(node)
+	case <-ctx.Done():
+		return s, err
+	}
+}

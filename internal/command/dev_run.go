@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
+	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/cli"
 )
 
@@ -27,8 +29,13 @@ const (
 func (c *devCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	d := &dev{cmd: c, progress: cli.NewProgress(e.stderr, c.Progress)}
+	d := &dev{cmd: c, progress: cli.NewProgress(e.stderr, c.Progress), dead: map[*cli.Child]bool{}}
 	d.sum.Nodes, d.sum.Shards = c.Nodes, c.Shards
+	end, err := d.serve(e)
+	if err != nil {
+		return err
+	}
+	defer end()
 	defer d.forget()
 	defer d.kill()
 	if err := d.protect(); err != nil {
@@ -40,6 +47,9 @@ func (c *devCmd) Run(e *env) error {
 		}
 	}
 	stop() // what follows ends by itself; a second Ctrl-C ends this process, and with it its children
+	if c.Kill {
+		return d.endKilled(context.Background(), e)
+	}
 	if err := d.awaitShards(context.Background()); err != nil {
 		return err
 	}
@@ -79,7 +89,10 @@ func (d *dev) watch(ctx context.Context, e *env) error {
 		case <-over:
 			over = nil
 		case node := <-d.died:
-			return fmt.Errorf("node process ended while it was needed: %w", orGone(node))
+			if err := d.bury(node); err != nil {
+				return err
+			}
+			d.progress.Printf("%s  process %d is dead", node.Name(), node.PID())
 		case <-tick.C:
 			limited, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			all, err := d.status(limited)
@@ -116,6 +129,9 @@ func (d *dev) change(ctx context.Context, e *env) error {
 	if !cli.Pause(ctx, leave-time.Since(d.began)) {
 		return nil
 	}
+	if d.cmd.Kill {
+		return d.killNewest(ctx)
+	}
 	return d.leaveEarly()
 }
 
@@ -139,7 +155,7 @@ func (d *dev) join(ctx context.Context, e *env) error {
 	all, err := d.await(limited, func(all []status) bool {
 		return ctx.Err() != nil || time.Now().After(waits) || hasShare(all)
 	})
-	if err == nil {
+	if d.most = hostedBy(all); err == nil {
 		d.progress.Printf("%s  joined: up after %.1f s, %d shards after %.1f s", devNode(len(nodes)-1), up,
 			all[len(all)-1].Shards, seconds(begin))
 	}
@@ -177,4 +193,96 @@ func (d *dev) leaveEarly() error {
 	d.sum.Left++
 	d.progress.Printf("%s  left after %.1f s, while others sent", oldest.Name(), seconds(begin))
 	return nil
+}
+
+// killedLimit is how long the shards of a killed node may take to live elsewhere: the takeover time, and room.
+const killedLimit = 2 * time.Minute
+
+// killNewest kills the newest process, unless somebody has killed one, and waits until all shards that had a home have
+// one again.
+func (d *dev) killNewest(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(context.Background(), killedLimit)
+	defer cancel()
+	nodes, begin := d.children(), time.Now()
+	if len(d.alive()) == len(nodes) {
+		last := nodes[len(nodes)-1]
+		d.progress.Printf("%s  killed (kill -9)", last.Name())
+		last.Kill()
+		if err := d.bury(last); err != nil {
+			return err
+		}
+	}
+	now, err := d.await(limited, func(all []status) bool { return ctx.Err() != nil || hostedBy(all) >= d.most })
+	if err != nil {
+		return fmt.Errorf("the shards of the killed node have no home: %w", err)
+	}
+	if ctx.Err() == nil {
+		d.killed.HomeSeconds = seconds(begin)
+		d.progress.Printf("%d shards live on the others after %.1f s", hostedBy(now), d.killed.HomeSeconds)
+	}
+	return nil
+}
+
+func hostedBy(all []status) (n int) {
+	for _, s := range all {
+		n += s.Shards
+	}
+	return n
+}
+
+// endKilled stops the senders that live, has their nodes leave, and prints the last line.
+func (d *dev) endKilled(ctx context.Context, e *env) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*drainLimit)
+	defer cancel()
+	all, err := d.status(ctx)
+	if err != nil {
+		return err
+	}
+	sum, nodes := &d.killed, d.alive()
+	sum.Nodes, sum.Joined, sum.Shards, sum.FormSeconds = d.cmd.Nodes, d.sum.Joined, d.cmd.Shards, d.sum.FormSeconds
+	sum.Killed, sum.Up = len(d.children())-len(nodes), d.cmd.Nodes
+	for _, s := range all {
+		if sum.ShardsPerNode = append(sum.ShardsPerNode, s.Shards); !s.Left {
+			sum.Up, sum.Sent = min(sum.Up, s.Up), sum.Sent+s.Sent
+		}
+	}
+	stopped := make([]stopReply, len(nodes))
+	errs := []error{each(nodes, func(i int, node *cli.Child) error {
+		return node.Call(ctx, "stop", cli.None{}, &stopped[i])
+	})}
+	sum.SendSeconds = seconds(d.began)
+	for _, s := range stopped {
+		sum.Asks, sum.AskErrors = sum.Asks+s.Asks, sum.AskErrors+s.AskErrors
+	}
+	begin := time.Now()
+	for i := len(nodes) - 1; i >= 0; i-- {
+		errs = append(errs, nodes[i].Call(ctx, "leave", cli.None{}, nil))
+	}
+	errs = append(errs, each(nodes, func(_ int, node *cli.Child) error { return node.Close(closeGrace) }))
+	sum.LeaveSeconds = seconds(begin)
+	return errors.Join(append(errs, cli.Line(e.stdout, "summary", sum))...)
+}
+
+// serve serves the page, if there is to be one, and says where. What it returns ends that.
+func (d *dev) serve(e *env) (end func(), err error) {
+	if d.cmd.Dashboard == "" {
+		return func() {}, nil
+	}
+	s, err := admin.StartDashboard(admin.DashboardConfig{Listen: d.cmd.Dashboard, Nodes: d.shown})
+	if err != nil {
+		return nil, fmt.Errorf("--dashboard: %w", err)
+	}
+	fmt.Fprintf(e.stderr, "dashboard http://%s/\n", s.Addr())
+	return func() {
+		bounded, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.Close(bounded)
+	}, nil
+}
+
+// shown returns the processes that serve what the page shows. A node of another build may have nothing to serve.
+func (d *dev) shown() []admin.DashboardNode {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.pages)
 }

@@ -73,6 +73,9 @@ var texts = kong.Vars{
 	"demoshards_help": "Shards of the demo entities, 1 to 1048576; the same on all nodes.",
 	"nested_help": "One ask of so many is passed on: the entity asks one of another shard before it answers; 0: none. " +
 		"With --mode=blocking.",
+	"devkill_help": "Kill the newest node instead of having the oldest leave, and wait until its shards live on the " +
+		"others. Whoever kills another process does no harm then: kill -9, with the process number that is shown.",
+	"devpage_help": "Address of the dashboard of the cluster, host:port; port 0 takes a free one. Empty: there is none.",
 	"old_help":     "The program of another build of this command, which every second process runs (see make upgrade).",
 	"workers_help": "Seeds run at a time; 0: one per processor.",
 	"without_help": "Leave out what seeds draw beyond their mix: " + strings.Join(storm.Draws(), ", ") +

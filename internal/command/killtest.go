@@ -166,5 +166,5 @@ func (c *childNode) noticed(ctx context.Context, _ cli.None) (noticedReply, erro
 }
 
 func (c *childNode) address(context.Context, cli.None) (startReply, error) {
-	return startReply{c.node.Addr().String()}, nil
+	return startReply{Addr: c.node.Addr().String()}, nil
 }

@@ -176,6 +176,7 @@ func TestDevFailsWithItsChild(t *testing.T) {
 // A parent that dies without a word takes its node processes with it.
 func TestChildrenDieWithTheirParent(t *testing.T) {
 	cmd, _, stderr := spawn(t, "dev", "--nodes=1", "--progress", "--senders=0")
+	until(t, stderr, "dashboard http://127.0.0.1:")
 	log := until(t, stderr, "process")
 	pid := atoi(t, strings.Fields(log)[2])
 	require.NoError(t, cmd.Process.Kill())
@@ -336,4 +337,27 @@ func TestRollingRestartWithProcesses(t *testing.T) {
 	require.Positive(t, r.Moves)
 	require.GreaterOrEqual(t, r.AskMax, r.AskP999)
 	require.Contains(t, errs, "restart 3 of 3")
+}
+
+// A killed node: the others go on, its shards come to live on them, and the last line says so. One that somebody else
+// kills counts as well (SHD-9).
+func TestDevKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the takeover time passes")
+	}
+	cmd, stdout, stderr := spawn(t, "dev", "--kill", "--duration=3s", "--progress", "--rate=1000", "--dashboard=")
+	log := until(t, stderr, "n3  joined")
+	for _, line := range strings.Split(log, "\n") {
+		if f := strings.Fields(line); len(f) > 2 && f[0] == "n3" && f[1] == "process" {
+			require.NoError(t, syscall.Kill(atoi(t, f[2]), syscall.SIGKILL))
+		}
+	}
+	log += rest(stderr)
+	require.NoError(t, cmd.Wait(), log)
+	require.NotContains(t, log, "dashboard")
+	var s killSummary
+	require.NoError(t, cli.ParseLine(stdout.Bytes(), "summary", &s))
+	require.Equal(t, []int{3, 2, 1, 1}, []int{s.Nodes, s.Up, s.Joined, s.Killed})
+	require.Equal(t, []int{int(s.Shards), 0}, []int{s.ShardsPerNode[0] + s.ShardsPerNode[1], s.ShardsPerNode[2]})
+	require.Positive(t, s.HomeSeconds)
 }

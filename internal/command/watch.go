@@ -15,6 +15,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/latency"
 	"github.com/kith-io/kith/metrics"
 )
 
@@ -25,6 +26,8 @@ type watchFlags struct {
 	Profiling      bool   `help:"Serve pprof on the admin interface, to whoever has the token when there is one."`
 
 	cli.StatsFlags
+
+	times *latency.Recorder // of the admin interface, once it is measured for
 }
 
 // adminCert is what the admin interface has of the node's TLS: its certificate, or the word to do without.
@@ -73,10 +76,12 @@ func (f *watchFlags) measure(cfg *kith.Config) *metrics.Metrics {
 		return nil
 	}
 	m, _ := metrics.New(metrics.Config{}) // which has no faults
+	f.times = latency.New()
 	if told := cfg.Latency; told != nil {
 		cfg.Latency = func(what kith.Measure, typ string, took time.Duration) {
 			told(what, typ, took)
 			m.Observe(what, typ, took)
+			f.times.Record(what, typ, took)
 		}
 	}
 	return m
@@ -119,7 +124,7 @@ func (f *watchFlags) serve(n *kith.Node, m *metrics.Metrics, c adminCert, log *s
 	if err != nil {
 		return nil, err
 	}
-	cfg.Metrics, cfg.Join = m.Handler(), o.give
+	cfg.Metrics, cfg.Times, cfg.Join = m.Handler(), f.times, o.give
 	s, err := admin.Start(n, cfg)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ type Verbs struct {
 	Flight      Flight      `cmd:"" name:"flight-record" help:"Write the flight record of a running node to a file."`
 	Top         Top         `cmd:"" help:"Show what nodes do, again and again: rates, latencies, shards."`
 	Join        Join        `cmd:"" help:"Have a running node that is alone go over to the cluster of others."`
+	Dashboard   Dashboard   `cmd:"" help:"Serve one page that shows several running nodes."`
 	Leave       Leave       `cmd:"" help:"Have a running node leave its cluster gracefully."`
 	Drain       Drain       `cmd:"" help:"Move everything away from a running node, which stays a member."`
 	Move        Move        `cmd:"" help:"Move a shard to another node by hand."`

@@ -82,8 +82,8 @@ var matrix = map[string]string{
 	"internal/command": "root latency metrics admin bootstrap storm scale proof model internal/cli internal/ledger " +
 		"internal/chaos internal/rolling internal/shardscale internal/pki internal/operate internal/settings " +
 		"internal/flight",
-	"internal/operate":    "internal/cli", // the verbs that ask a running node
-	"internal/settings":   "",             // flags from a file and the environment
+	"internal/operate":    "admin internal/cli", // the verbs that ask a running node
+	"internal/settings":   "",                   // flags from a file and the environment
 	"internal/shardscale": "root internal/cli",
 	"internal/rolling":    "root internal/cli internal/ledger internal/port internal/pki", // rolling restarts
 	"cmd/loadgen":         "root bench internal/cli internal/pki internal/hostile",
