@@ -12,6 +12,7 @@ BENCH    ?= .
 PKG      ?= ./...
 N        ?= 1000
 STATES   ?= 1000000
+STARTS   ?= 100000
 MINUTES  ?= 5
 NODES    ?= 5
 ROUNDS   ?= 20
@@ -64,6 +65,10 @@ model: build ## try every order of events in a small cluster whose shards move; 
 
 forming-proof: ## try the agreement on who forms a cluster exhaustively, with bounds beyond those of make test; STATES=1000000
 	@$(GO) test -count=1 -timeout 60m -run TestFormingProof -v ./membership -forming-states=$(STATES) $(ARGS)
+
+.PHONY: starts
+starts: build ## simulate STARTS=100000 starts of nodes that know nobody, while discovery lies: one cluster each time; FIRST=1
+	@$(BIN)/kith starts --starts=$(STARTS) --first=$(FIRST) $(ARGS)
 
 kill-test: build ## kill one of ten real node processes and measure when all others hold it unreachable
 	@$(BIN)/kith kill-test $(ARGS)

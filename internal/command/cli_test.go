@@ -152,6 +152,8 @@ func TestWrongCommandLines(t *testing.T) {
 		{"storm --workers=-1", "--workers is negative"},
 		{"storm --first=18446744073709551615", "--first is too large"},
 		{"storm --without=naps,tea", "--without: \"tea\" is none of"},
+		{"starts --starts=0", "--starts must be"},
+		{"starts --workers=-1", "--workers is negative"},
 		{"scale --nodes=1", "--nodes must be 2 to 10000"},
 		{"scale --nodes=10001", "--nodes must be 2 to 10000"},
 		{"scale --parts=join,tea", "no part \"tea\""},

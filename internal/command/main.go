@@ -37,6 +37,7 @@ type commands struct {
 
 	Version    versionCmd            `cmd:"" help:"Print version, commit, and the wire versions that it speaks."`
 	Completion completion.Completion `cmd:"" help:"Print how bash, zsh or fish complete commands and flags."`
+	bootCommands
 
 	ScaleShards scaleShardsCmd `cmd:"" help:"Measure types of very many shards on real node processes."`
 

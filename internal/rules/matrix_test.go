@@ -50,7 +50,7 @@ var matrix = map[string]string{
 	"singleton":               "membership peer wire",
 	"shard":                   "internal/loads shard/strategy membership flow sparse route peer wire",
 	"shard/strategy":          "cluster route peer wire",
-	"formation":               "peer",
+	"formation":               "peer wire",
 	"shutdown":                "membership route peer",
 	"node":                    "membership sbr singleton shard crdt courier route peer stats wire",
 	// what a node was given, in a ring, and given again
@@ -65,6 +65,10 @@ var matrix = map[string]string{
 	"scale": "membership members peer wire",
 	"proof": "sbr membership peer",
 	"model": "", // hand-off as a model of its own; it shares nothing with the code
+	// real nodes that find each other by DNS
+	"internal/bootruns": "",
+	// starts of nodes that know nobody, simulated
+	"internal/starts": "formation peer wire",
 	"driver": "node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
 		"internal/flight internal/leases stats wire ringbuf internal/feed internal/survey shard/strategy",
 	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats " +
@@ -73,15 +77,16 @@ var matrix = map[string]string{
 	"examples":  root,
 	"latency":   root,
 	"metrics":   "root stats",
-	"bootstrap": "root discovery formation",
+	"bootstrap": "root discovery formation peer wire",
 	"bench":     "root transport trust hello loop flow ringbuf wire",
 
 	// the node binary: two programs of one package, by the name that it has and by the one that it had
 	"cmd/kith": "internal/command",
 	"cmd/node": "internal/command",
-	"internal/command": "root latency metrics admin bootstrap storm scale proof model internal/cli internal/ledger " +
-		"internal/chaos internal/rolling internal/shardscale internal/pki internal/operate internal/settings " +
-		"internal/flight",
+	"internal/command": "root latency metrics admin bootstrap storm scale proof model internal/cli " +
+		"internal/ledger internal/chaos internal/rolling internal/shardscale internal/pki " +
+		"internal/operate internal/settings internal/flight internal/starts internal/bootruns " +
+		"discovery",
 	"internal/operate":    "admin internal/cli", // the verbs that ask a running node
 	"internal/settings":   "",                   // flags from a file and the environment
 	"internal/shardscale": "root internal/cli",
@@ -113,10 +118,11 @@ var layers = []string{
 	"membership crdt members",
 	"shard shard/strategytest sbr sbr/leasetest singleton formation shutdown",
 	"node exec internal/survey internal/flight",
-	"driver sim/setup world check storm sim scale proof model",
+	"driver sim/setup world check storm sim scale proof model internal/starts",
 	root,
 	"admin bootstrap examples latency metrics internal/hostile bench",
-	"internal/cli internal/ledger internal/chaos internal/rolling internal/shardscale internal/operate " +
+	"internal/cli internal/bootruns " +
+		"internal/ledger internal/chaos internal/rolling internal/shardscale internal/operate " +
 		"internal/settings internal/command cmd/kith cmd/node cmd/loadgen",
 }
 

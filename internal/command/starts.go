@@ -1,0 +1,55 @@
+// kith starts: simulated nodes that know nobody, over histories of discovery that a seed draws.
+
+package command
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/starts"
+)
+
+// bootCommands are the commands that try how a cluster forms.
+type bootCommands struct {
+	Starts startsCmd `cmd:"" help:"Simulate nodes that find each other while discovery lies: one cluster each time."`
+}
+
+// startsCmd is the flags of kith starts.
+type startsCmd struct {
+	Starts  int    `default:"100000" help:"How many starts of 1 to 9 nodes, one for each seed."`
+	First   uint64 `default:"1" help:"The first seed."`
+	Workers int    `default:"0" help:"${workers_help}"`
+}
+
+// Validate is called by the parser.
+func (c *startsCmd) Validate() error {
+	var errs []error
+	if c.Starts < 1 || c.Starts > 100_000_000 {
+		errs = append(errs, errors.New("--starts must be 1 to 100000000"))
+	}
+	if c.Workers < 0 {
+		errs = append(errs, errors.New("--workers is negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// startsLine is the last line.
+type startsLine struct {
+	First uint64 `json:"first"`
+	starts.Result
+}
+
+// Run simulates the starts; a violation makes it fail.
+func (c *startsCmd) Run(e *env) error {
+	r := starts.Run(c.First, c.Starts, c.Workers, func(f starts.Found) {
+		fmt.Fprintf(e.stdout, "seed %d: %s\n", f.Seed, f.What)
+	})
+	if err := cli.Line(e.stdout, "starts", startsLine{c.First, r}); err != nil {
+		return err
+	}
+	if r.Violations > 0 {
+		return fmt.Errorf("%w: %d in %d starts", errViolations, r.Violations, r.Starts)
+	}
+	return nil
+}

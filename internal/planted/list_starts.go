@@ -1,0 +1,65 @@
+// Planted bugs of nodes that know nobody: who forms a cluster, whom they join, what discovery may do to them.
+
+package main
+
+var startsBugs = []bug{
+	{
+		Name: "forms-without-promises", Package: "./internal/starts", Run: "TestStarts$",
+		In:  "formation.Machine.tryForming",
+		Old: "if !all ||",
+		New: "if !all && m.now < 0 ||",
+	},
+	{
+		Name: "promises-itself-to-two", Package: "./internal/starts", Run: "TestStarts$",
+		In:  "formation.Machine.asked",
+		Old: "m.promise.to.IsZero() ||",
+		New: "m.promise.to != m.cfg.Self ||",
+	},
+	{
+		Name: "a-promise-ends-by-any-reply", Package: "./internal/starts", Run: "TestStarts$",
+		In:      "formation.Machine.holderSaid",
+		Without: "r.Ended >= m.promise.attempt",
+	},
+	{
+		Name: "a-promise-ends-soon", Package: "./internal/starts", Run: "TestStarts$",
+		In:  "formation.Machine.keepHolder",
+		Old: "> holderLimit",
+		New: "> holderLimit/30",
+	},
+	{
+		Name: "another-name-is-joined", Package: "./internal/starts", Run: "TestStarts$",
+		In:  "formation.Machine.info",
+		Old: "p.reply.Cluster != m.cfg.Cluster",
+		New: "p.reply.Cluster == \"\"",
+	},
+	{
+		Name: "a-failed-look-up-begins-the-margin-anew", Package: "./formation",
+		Run: "TestFailedLookUpKeepsTheLastAnswer",
+		In:  "formation.Machine.LookedUp",
+		Old: "m.lookErr = failed",
+		New: "m.lookErr, m.changedAt = failed, m.now",
+	},
+	{
+		Name: "the-margin-is-not-kept", Package: "./formation", Run: "TestChangesBeginTheMarginAnew",
+		In:  "formation.LowestAddress.Decide",
+		Old: "case info.Stable < info.Margin:",
+		New: "case info.Stable < 0:",
+	},
+	{
+		Name: "silent-points-are-forgotten", Package: "./formation", Run: "TestLowestAddress",
+		In:      "formation.LowestAddress.Decide",
+		Without: "!info.Silent",
+	},
+	{
+		Name: "of-two-clusters-one-is-joined", Package: "./formation", Run: "TestLowestAddress",
+		In:  "formation.existing",
+		Old: "case twin && !known:",
+		New: "case twin && known && !foreign && len(seeds) == 0:",
+	},
+	{
+		Name: "half-of-the-expected-suffice", Package: "./formation", Run: "TestConfig",
+		In:  "formation.Config.WithDefaults",
+		Old: "c.Required = c.Expected/2 + 1",
+		New: "c.Required = (c.Expected + 1) / 2",
+	},
+}
