@@ -29,6 +29,9 @@ type Config struct {
 	// Seeds are the contact points, host:port, in one order on all nodes. The first of them forms the cluster when no
 	// other answers and nobody remembers one. Empty, or only this node: a cluster of one.
 	Seeds []string
+	// AwaitSeeds has the node wait for Node.UseSeeds instead: until then it joins nobody, but those that its Directory
+	// remembers, and forms no cluster. Package bootstrap sets it.
+	AwaitSeeds bool
 	// Directory is where this node keeps what outlives its process: a record of the members of its cluster, so that its
 	// next process forms no second one while they may live, and all find together again when all have died
 	// (docs/membership.md). It is made when it is not there; each node needs one of its own. Empty: none is kept, and a
@@ -148,6 +151,7 @@ func (c Config) driver() driver.Config {
 	return driver.Config{
 		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, TLS: c.TLS.driver(), Seeds: c.Seeds,
 		Directory: c.Directory, FlightRecord: driver.FlightRecord(c.FlightRecord), NeverForm: c.NeverForm, FormNew: c.FormNew,
+		AwaitSeeds: c.AwaitSeeds,
 		Roles: c.Roles, AppVersion: c.AppVersion,
 		Logger: c.Logger, Membership: c.Membership.machine(), Resolver: c.Resolver.machine(), Lease: c.Lease,
 		MinBirth: c.MinBirth, Sharding: driver.Sharding(c.Sharding), JoinTimeout: c.JoinTimeout,

@@ -75,6 +75,7 @@ var (
 var (
 	ErrBadConfig      = driver.ErrBadConfig     // wrapped by faults of Config, Singleton, Daemons
 	ErrRecord         = driver.ErrRecord        // wrapped by errors of Start about Config.Directory
+	ErrJoined         = membership.ErrJoined    // UseSeeds on a node that is in a cluster
 	ErrNotAlone       = membership.ErrNotAlone  // JoinCluster on a node whose cluster has other members
 	ErrTypeExists     = shard.ErrTypeExists     // a type of that name is registered on this node
 	ErrTooManyTypes   = shard.ErrTooManyTypes   // as many types are registered as may be

@@ -40,6 +40,9 @@ type Credentials struct {
 // Validate returns all faults of the fields joined, or nil; it reads no file. Config.Validate calls it.
 func (c TLS) Validate() error { return c.driver().Validate() }
 
+// On reports whether TLS is configured.
+func (c TLS) On() bool { return c.driver().On() }
+
 // driver is c as the driver takes it.
 func (c TLS) driver() driver.TLS {
 	out := driver.TLS{CertFile: c.CertFile, KeyFile: c.KeyFile, CAFile: c.CAFile, CRLFile: c.CRLFile,

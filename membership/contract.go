@@ -18,7 +18,9 @@ var (
 	ErrNotMember = errors.New("membership: this node is not a member")
 	// ErrJoining is returned by a JoinCommand when the node has joined, or is about to.
 	ErrJoining = errors.New("membership: already joined or joining")
-	// ErrTooManySeeds is returned by a JoinCommand with more than MaxSeeds seeds.
+	// ErrJoined is returned by a SeedsCommand when the node is in a cluster already.
+	ErrJoined = errors.New("membership: already in a cluster")
+	// ErrTooManySeeds is returned by a JoinCommand or SeedsCommand with more than MaxSeeds seeds.
 	ErrTooManySeeds = errors.New("membership: too many seeds")
 	// ErrEnded is returned by every command when the membership is over.
 	ErrEnded = errors.New("membership: ended")
@@ -30,7 +32,7 @@ var (
 
 // Command is a local wish: one of JoinCommand, LeaveCommand, DownCommand, DownAllCommand, SetMetadataCommand,
 // PrepareShutdownCommand, LinkLostCommand, OtherClusterCommand, JoinAnotherCommand, ToldRemovedCommand,
-// ReconfirmCommand, UnreachedCommand.
+// ReconfirmCommand, UnreachedCommand, SeedsCommand.
 type Command interface{ command() }
 
 // JoinCommand starts the join: contact all seeds and be admitted by the first that answers. The first seed forms the
@@ -45,6 +47,9 @@ type JoinCommand struct {
 	Record Record
 	// NeverForm has this node join only, never form a cluster.
 	NeverForm bool
+	// Await says that a SeedsCommand brings the seeds. Until then this node looks for nobody but those that its Record
+	// names, and forms a cluster only by agreement with these.
+	Await bool
 	// FormNew is an operator's word that no cluster lives any more: when none is found within the SeedTimeout, this node
 	// forms one, first seed or not and whatever anybody remembers. NeverForm outweighs it.
 	FormNew bool

@@ -337,7 +337,7 @@ func (f *forming) bears(r Record, at map[peer.Addr]bool, list *[]peer.Addr) bool
 // heldBack returns why this node forms no cluster, empty when it may or has nothing to do with it.
 func (f *forming) heldBack() string {
 	switch {
-	case f.phase != probing || f.anew:
+	case f.phase != probing || f.anew || f.joining.awaits && !f.record.Known():
 		return ""
 	case f.never:
 		return "this node never forms a cluster, and no seed is in one"

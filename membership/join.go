@@ -38,6 +38,7 @@ type joining struct {
 type joinState struct {
 	seeds     []peer.Addr // all but this node, in the given order: the first of the contacts
 	first     bool        // this node heads the list: only it may form without a record
+	awaits    bool        // a SeedsCommand is to come
 	wall      uint64
 	nonce     uint64  // of the whole join; echoed by every answer
 	target    peer.ID // the contact that was asked
@@ -64,7 +65,8 @@ func (j *joining) startJoin(c JoinCommand) error {
 			j.seeds = append(j.seeds, a)
 		}
 	}
-	j.first = len(c.Seeds) == 0 && !c.NeverForm || len(c.Seeds) > 0 && c.Seeds[0] == j.self.Addr
+	j.awaits = c.Await
+	j.first = len(c.Seeds) == 0 && !c.NeverForm && !c.Await || len(c.Seeds) > 0 && c.Seeds[0] == j.self.Addr
 	j.wall, j.nonce = c.WallMillis, j.drawNonce()
 	j.forming.formState = formState{record: c.Record, never: c.NeverForm, anew: c.FormNew && !c.NeverForm}
 	j.forming.record.Others = slices.Clone(c.Record.Others)
@@ -75,7 +77,7 @@ func (j *joining) startJoin(c JoinCommand) error {
 		j.in(timerJoinTimeout, j.cfg.JoinTimeout)
 	}
 	j.in(timerWaiting, waitingAfter)
-	if len(j.seeds) == 0 && j.forming.forms() && (j.forming.anew || !j.forming.remembers()) {
+	if len(j.seeds) == 0 && !c.Await && j.forming.forms() && (j.forming.anew || !j.forming.remembers()) {
 		j.form()
 		return nil
 	}

@@ -209,6 +209,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		m.leading.onRecorded(c.Record)
 	case ReconfirmCommand:
 		err = m.reconfirm()
+	case SeedsCommand:
+		err = m.joining.useSeeds(c)
 	case UnreachedCommand:
 		m.forming.noteUnreached(c)
 	default:

@@ -154,6 +154,8 @@ func (f *forming) waiting() Waiting {
 		}
 	}
 	switch {
+	case len(seeds) == 0 && f.joining.awaits:
+		return Waiting{For: WaitSeeds, Detail: "this node is looking for contact points: no seeds have been found yet"}
 	case len(seeds) == 0:
 		return Waiting{For: WaitCluster, Detail: "this node is about to form a cluster"}
 	case len(said) == 0:

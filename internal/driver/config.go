@@ -77,7 +77,9 @@ type Config struct {
 	Directory          string
 	FlightRecord       FlightRecord
 	NeverForm, FormNew bool
-	Logger             *slog.Logger
+	// AwaitSeeds is membership.JoinCommand's Await.
+	AwaitSeeds bool
+	Logger     *slog.Logger
 
 	Membership membership.Config
 	MinBirth   uint64
@@ -270,7 +272,8 @@ func (c Config) Validate() error {
 	}
 	fault(c.Name != "" && len(c.Name) <= MaxName, "Name has %d bytes, must have 1 to %d", len(c.Name), MaxName)
 	c.validateAddresses(fault)
-	fault(!c.NeverForm || len(c.Seeds) > 0, "NeverForm without Seeds: there is nobody to join")
+	fault(!c.AwaitSeeds || len(c.Seeds) == 0, "Seeds and AwaitSeeds")
+	fault(!c.NeverForm || len(c.Seeds) > 0 || c.AwaitSeeds, "NeverForm without Seeds: there is nobody to join")
 	fault(!c.NeverForm || !c.FormNew, "NeverForm and FormNew")
 	errTLS := c.TLS.Validate()
 	fault(errTLS == nil, "%w", errTLS)

@@ -75,6 +75,8 @@ type Driver struct {
 	sleeps   sleepWatch
 	recorder *recordKeeper // nil without a directory
 
+	lastCluster uint64 // that the record named at the start
+
 	control control // owned by the control goroutine
 
 	tickerStop chan struct{}
@@ -119,7 +121,8 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	d.wires.Start()
 	d.startThreads()
 	join := membership.JoinCommand{Seeds: seeds, WallMillis: uint64(time.Now().UnixMilli()), Record: keeps.known(),
-		NeverForm: cfg.NeverForm, FormNew: cfg.FormNew}
+		NeverForm: cfg.NeverForm, FormNew: cfg.FormNew, Await: cfg.AwaitSeeds}
+	d.lastCluster = join.Record.ClusterID
 	keeps.start(d.self.Addr.String(), func(rec membership.Record) {
 		d.inbox.post(func() { _ = d.command(membership.RecordedCommand{Record: rec}) })
 	})

@@ -5,6 +5,7 @@ package transport
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"strings"
@@ -167,6 +168,14 @@ func (t *Transport) Addr() peer.Addr { return t.self.Addr }
 
 // Loops returns the data loops; the slice must not be changed.
 func (t *Transport) Loops() []*loop.Loop { return t.loops }
+
+// TLSConfigs returns what protects connections beside those of the members; nil without TLS.
+func (t *Transport) TLSConfigs() (server *tls.Config, client func(host string) *tls.Config) {
+	if t.trust == nil {
+		return nil, nil
+	}
+	return t.trust.Configs()
+}
 
 // SetCluster tells later hellos which cluster this node belongs to, and lets peers that were refused be dialled again.
 func (t *Transport) SetCluster(id, birth uint64) {

@@ -1,0 +1,66 @@
+// Seeds: contact points that a node which has begun without any is given later (JOIN-1, BOOT-3).
+
+package membership
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kith-io/kith/peer"
+)
+
+// SeedsCommand gives seeds to a node that is in no cluster, in the meaning of JoinCommand.Seeds: the first that answers
+// admits it, and when this node heads the list it forms the cluster, as a first seed does. Another one adds its seeds
+// in front of those before it; of all together at most MaxSeeds are asked. Errors: ErrJoined, ErrTooManySeeds,
+// ErrNotMember of a node that has not begun to join.
+type SeedsCommand struct{ Seeds []peer.Addr }
+
+func (SeedsCommand) command() {}
+
+func (j *joining) useSeeds(c SeedsCommand) error {
+	switch {
+	case j.phase == member:
+		return ErrJoined
+	case j.phase == idle:
+		return ErrNotMember
+	case len(c.Seeds) > MaxSeeds:
+		return fmt.Errorf("%w: %d, at most %d", ErrTooManySeeds, len(c.Seeds), MaxSeeds)
+	case len(c.Seeds) == 0:
+		return nil
+	}
+	j.awaits = false
+	if c.Seeds[0] == j.self.Addr && !j.forming.never && !j.first {
+		j.first, j.forming.looked = true, false
+		j.in(timerSeed, j.cfg.SeedTimeout)
+	}
+	var list []peer.Addr
+	for _, a := range slices.Concat(c.Seeds, j.seeds) {
+		if a != j.self.Addr && !a.IsZero() && !slices.Contains(list, a) && len(list) < MaxSeeds {
+			list = append(list, a)
+		}
+	}
+	j.seeds = list
+	j.forming.seedsFirst(list)
+	if j.phase == probing {
+		j.askAgain()
+	}
+	return nil
+}
+
+// seedsFirst puts the seeds before the other contacts, with what is known of them.
+func (f *forming) seedsFirst(seeds []peer.Addr) {
+	next := make([]contact, 0, len(seeds)+len(f.contacts))
+	for _, a := range seeds {
+		if c := f.contact(a); c != nil {
+			next = append(next, *c)
+		} else {
+			next = append(next, contact{addr: a})
+		}
+	}
+	for i := range f.contacts {
+		if c := &f.contacts[i]; !slices.Contains(seeds, c.addr) && len(next) < maxContacts {
+			next = append(next, *c)
+		}
+	}
+	f.contacts = next
+}
