@@ -70,6 +70,10 @@ forming-proof: ## try the agreement on who forms a cluster exhaustively, with bo
 starts: build ## simulate STARTS=100000 starts of nodes that know nobody, while discovery lies: one cluster each time; FIRST=1
 	@$(BIN)/kith starts --starts=$(STARTS) --first=$(FIRST) $(ARGS)
 
+.PHONY: bootstrap-test
+bootstrap-test: build ## real nodes that know nobody find each other by a DNS server that lies at times; ARGS="--cases=form3,changed"
+	@$(BIN)/kith bootstrap-test $(ARGS)
+
 kill-test: build ## kill one of ten real node processes and measure when all others hold it unreachable
 	@$(BIN)/kith kill-test $(ARGS)
 

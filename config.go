@@ -152,7 +152,7 @@ func (c Config) driver() driver.Config {
 		Name: c.Name, Listen: c.Listen, Advertise: c.Advertise, Insecure: c.Insecure, TLS: c.TLS.driver(), Seeds: c.Seeds,
 		Directory: c.Directory, FlightRecord: driver.FlightRecord(c.FlightRecord), NeverForm: c.NeverForm, FormNew: c.FormNew,
 		AwaitSeeds: c.AwaitSeeds,
-		Roles: c.Roles, AppVersion: c.AppVersion,
+		Roles:      c.Roles, AppVersion: c.AppVersion,
 		Logger: c.Logger, Membership: c.Membership.machine(), Resolver: c.Resolver.machine(), Lease: c.Lease,
 		MinBirth: c.MinBirth, Sharding: driver.Sharding(c.Sharding), JoinTimeout: c.JoinTimeout,
 		LeaveTimeout: c.LeaveTimeout, Phases: c.Phases,

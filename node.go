@@ -130,7 +130,7 @@ func (n *Node) PrepareForFullShutdown(ctx context.Context) error {
 // that was born earlier: stores would not take its writes.
 func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
 	cfg := n.cfg
-	cfg.FormNew = false
+	cfg.FormNew, cfg.AwaitSeeds = false, false
 	cfg.Seeds, cfg.MinBirth = seeds, max(cfg.MinBirth, n.d.Issued())
 	if host, port, err := net.SplitHostPort(n.d.Config().Listen); err == nil && port == "0" {
 		cfg.Listen = net.JoinHostPort(host, strconv.Itoa(int(n.Addr().Port())))

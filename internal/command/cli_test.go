@@ -80,7 +80,7 @@ func TestExitCodes(t *testing.T) {
 // A shell that completes a command line is given commands, flags and what a flag may be.
 func TestCompletion(t *testing.T) {
 	for line, want := range map[string][]string{
-		"kith st":                    {"status", "storm"},
+		"kith st":                    {"starts", "status", "storm"},
 		"kith run --res":             {"--resolver", "--resolver-role"},
 		"kith run --log-format ":     {"json", "text"},
 		"kith cert i":                {"issue"},
@@ -152,6 +152,19 @@ func TestWrongCommandLines(t *testing.T) {
 		{"storm --workers=-1", "--workers is negative"},
 		{"storm --first=18446744073709551615", "--first is too large"},
 		{"storm --without=naps,tea", "--without: \"tea\" is none of"},
+		{"bootstrap-test --cases=rain", "no case \"rain\""},
+		{"bootstrap-test --margin=0s", "--margin must be"},
+		{"run --expected=3", "without --discovery there is no use for --expected"},
+		{"run --discovery=smoke-signals", "--discovery"},
+		{"run --discovery=static --discovery-targets=a@b", "bad target"},
+		{"run --discovery=file", "the file has no name"},
+		{"run --discovery=dns", "the host is empty"},
+		{"run --discovery=srv --discovery-name=a", "needs --discovery-service"},
+		{"run --discovery=kubernetes", "label selector"},
+		{"run --discovery=static --discovery-targets=a --seeds=b:1", "Seeds beside Discovery"},
+		{"run --discovery=static --discovery-targets=a --expected=3 --required=4", "Required is 4"},
+		{"run --discovery=static --discovery-targets=a --contact=10.0.0.1:1", "not loopback"},
+		{"run --discovery=static --discovery-targets=a --bootstrap-timeout=-1s", "--bootstrap-timeout is negative"},
 		{"starts --starts=0", "--starts must be"},
 		{"starts --workers=-1", "--workers is negative"},
 		{"scale --nodes=1", "--nodes must be 2 to 10000"},

@@ -21,6 +21,7 @@ const (
 	exitEnded       = 3
 	exitNotAdmitted = 4
 	exitRefused     = 5
+	exitNoCluster   = 6
 )
 
 // exitCodes says what each of them means: --help and docs/admin.md have it from here.
@@ -34,6 +35,7 @@ var exitCodes = []struct {
 	{exitEnded, "run: the cluster ended this node (downed, removed, isolated); start it again"},
 	{exitNotAdmitted, "run: not admitted within --join-timeout; start it again"},
 	{exitRefused, "run: the cluster refused this node for good; look at its configuration first"},
+	{exitNoCluster, "run: no cluster was found within --bootstrap-timeout; start it again"},
 }
 
 // about is what --help says of the program.

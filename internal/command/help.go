@@ -7,6 +7,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/kith-io/kith/internal/bootruns"
 	"github.com/kith-io/kith/internal/chaos"
 	"github.com/kith-io/kith/internal/scale"
 	"github.com/kith-io/kith/internal/storm"
@@ -39,6 +40,16 @@ var texts = kong.Vars{
 	"strategies":  strategies,
 	"config_help": "File of settings, YAML: the names of these flags and their values. A flag, and its environment " +
 		"variable, go before it.",
+	"discovery_help": "Find the cluster by looking contact points up, not by --seeds: static, file, dns (addresses " +
+		"of a name), srv (service records), kubernetes (pods of a label); docs/bootstrap.md.",
+	"contact_help": "Address of this node's contact point, host:port, which others probe; port 0 takes a free one. " +
+		"Beyond loopback it needs the three --tls flags, which it then uses, or --insecure.",
+	"expected_help": "With --discovery: how many nodes the cluster begins with; 0: not known, and then --required " +
+		"should be given.",
+	"required_help": "With --discovery: how many nodes must be found, and in no cluster, before one is formed; 0: more " +
+		"than half of --expected, or 2.",
+	"formcluster_help": "With --discovery: form a cluster where there is none; without, only join one that exists.",
+	"bootcases_help":   "Only these cases, with commas in between; all: " + strings.Join(bootruns.Cases, ", ") + ".",
 	"listen_help": "Address to listen on, host:port; port 0 takes a free one. One that is not loopback needs the three " +
 		"--tls flags, or --insecure.",
 	"seeds_help": "Contact points, host:port, in the same order on all nodes, this one among them or not. The first of " +

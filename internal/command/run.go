@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/bootstrap"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/pki"
 	"github.com/kith-io/kith/internal/settings"
@@ -36,6 +37,8 @@ type runCmd struct {
 	flightFlags
 	NeverForm bool `help:"Join a cluster only, never form one."`
 	FormNew   bool `help:"${formnew_help}"`
+
+	findFlags
 
 	tlsFlags
 	shardingFlags
@@ -115,7 +118,7 @@ func (c *runCmd) Validate() error {
 	if c.DemoShards < 1 || c.DemoShards > 1<<20 {
 		errs = append(errs, errors.New("--demo-shards must be 1 to 1048576"))
 	}
-	errs = append(errs, c.adminFaults(c.adminCert()), c.config(nil).Validate())
+	errs = append(errs, c.adminFaults(c.adminCert()), c.findFaults(c.config(nil)))
 	return c.Explain(errors.Join(errs...))
 }
 
@@ -175,12 +178,13 @@ func (c *runCmd) Run(e *env) error {
 	report.Times(&cfg, c.LatencyEvery)
 	measured := c.measure(&cfg)
 	c.warnOfKeys(log)
-	node, err := kith.Start(ctx, cfg)
+	node, search, err := c.start(ctx, cfg)
 	if err != nil {
 		return err
 	}
+	defer closeSearch(search)
 	for overTo := make(orders); ; {
-		next, err := c.live(ctx, stop, node, lifetime{measured, report, log, overTo})
+		next, err := c.live(ctx, stop, node, lifetime{measured, report, log, overTo, search})
 		if next == nil {
 			return err
 		}
@@ -194,6 +198,7 @@ type lifetime struct {
 	report   *cli.Reporter
 	log      *slog.Logger
 	orders   orders
+	search   *bootstrap.Bootstrap // nil where seeds were given
 }
 
 // live runs a node until its end, and returns the one that follows it, or none and how it has ended.
@@ -218,6 +223,9 @@ func (c *runCmd) live(ctx context.Context, stop func(), node *kith.Node, l lifet
 	for {
 		select {
 		case <-node.Done():
+			if err := notFound(l.search); err != nil {
+				return nil, err
+			}
 			if e := (*kith.EndedError)(nil); errors.As(node.Err(), &e) && e.Kind == kith.EndLeft { // it was told to
 				<-node.ShutdownDone()
 				l.log.Info("left", "event", "node-left", "node", node.ID().String())

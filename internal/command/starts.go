@@ -12,7 +12,8 @@ import (
 
 // bootCommands are the commands that try how a cluster forms.
 type bootCommands struct {
-	Starts startsCmd `cmd:"" help:"Simulate nodes that find each other while discovery lies: one cluster each time."`
+	BootstrapTest bootstrapTestCmd `cmd:"" help:"Start real nodes that find each other by a DNS server that lies."`
+	Starts        startsCmd        `cmd:"" help:"Simulate nodes that find each other while discovery lies."`
 }
 
 // startsCmd is the flags of kith starts.

@@ -62,4 +62,22 @@ var startsBugs = []bug{
 		Old: "c.Required = c.Expected/2 + 1",
 		New: "c.Required = (c.Expected + 1) / 2",
 	},
+	{
+		Name: "who-awaits-seeds-forms-a-cluster", Package: "./membership", Run: "TestSeedsComeLater",
+		In:  "membership.joining.startJoin",
+		Old: "!c.NeverForm && !c.Await ||",
+		New: "!c.NeverForm ||",
+	},
+	{
+		Name: "seeds-are-not-looked-at-anew", Package: "./membership", Run: "TestSeedsAndForming",
+		In:  "membership.joining.useSeeds",
+		Old: "j.first, j.forming.looked = true, false",
+		New: "j.first, j.forming.looked = true, true",
+	},
+	{
+		Name: "a-broken-decider-ends-the-process", Package: "./bootstrap", Run: "TestDeciderPanics",
+		In:  "bootstrap.guarded.Decide",
+		Old: "why := recover(); why != nil",
+		New: "why := any(nil); why != nil",
+	},
 }

@@ -1,0 +1,180 @@
+// Serve: this node's contact point.
+
+package bootstrap
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/formation"
+	"github.com/kith-io/kith/peer"
+)
+
+// The paths of a contact point.
+const (
+	contactPath = "/bootstrap/v1/contact"
+	promisePath = "/bootstrap/v1/promise"
+	explainPath = "/bootstrap/v1/explain"
+)
+
+// serve serves the contact point until it is closed.
+func (b *Bootstrap) serve(l net.Listener) {
+	var err error
+	if b.server.TLSConfig != nil {
+		err = b.server.ServeTLS(l, "", "")
+	} else {
+		err = b.server.Serve(l)
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
+		b.log.Error("the contact point has ended", "error", err)
+	}
+}
+
+// Handler returns what the contact point serves, for a program that has a server of its own beside it: GET
+// /bootstrap/v1/contact, GET /bootstrap/v1/explain and POST /bootstrap/v1/promise. What protects it there is the
+// caller's.
+func (b *Bootstrap) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+contactPath, func(w http.ResponseWriter, _ *http.Request) {
+		b.lock.Lock()
+		b.member()
+		r := b.machine.Reply()
+		b.lock.Unlock()
+		b.say(w, toJSON(r))
+	})
+	mux.HandleFunc("GET "+explainPath, func(w http.ResponseWriter, _ *http.Request) {
+		b.say(w, explanation(b.Explain()))
+	})
+	mux.HandleFunc("POST "+promisePath, func(w http.ResponseWriter, q *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxBody))
+		if err != nil {
+			fail(w, http.StatusRequestEntityTooLarge, "the body is larger than 16 KiB, or broke off")
+			return
+		}
+		ask, err := readAsk(body)
+		if err != nil {
+			fail(w, http.StatusBadRequest, err.Error())
+			return
+		}
+		var a formation.Answer
+		b.step(func(now time.Duration) {
+			b.member()
+			a = b.machine.Asked(now, ask)
+		})
+		b.say(w, answerToJSON(a))
+	})
+	return mux
+}
+
+// say writes an answer; a node that has ended has none.
+func (b *Bootstrap) say(w http.ResponseWriter, v any) {
+	select {
+	case <-b.node.Done():
+		fail(w, http.StatusServiceUnavailable, "this node has ended")
+	default:
+		write(w, http.StatusOK, v)
+	}
+}
+
+func fail(w http.ResponseWriter, status int, why string) {
+	write(w, status, map[string]string{"error": why})
+}
+
+func write(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil { // no value of ours
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n'))
+}
+
+// member tells the machine which members may be joined, once the node is one itself. The lock is held.
+func (b *Bootstrap) member() {
+	v := b.node.View()
+	if v.ClusterID == 0 {
+		return
+	}
+	b.joined = true
+	b.machine.Joined(b.now(), v.ClusterID, seeds(v))
+}
+
+// seeds returns the first members of a view, by address, that may be joined: those that are here to stay and that
+// nobody holds unreachable.
+func seeds(v *kith.View) (list []peer.Addr) {
+	for i := range v.Members {
+		m := &v.Members[i]
+		stays := slices.Contains([]kith.Status{kith.Up, kith.WeaklyUp, kith.Joining}, m.Status)
+		if stays && !v.Unreachable.Has(m.ID) && len(list) < formation.MaxSeeds {
+			list = append(list, m.ID.Addr)
+		}
+	}
+	return list
+}
+
+// explanationJSON is formation.Explanation for people and scripts.
+type explanationJSON struct {
+	Action       formation.Action `json:"action"`
+	Hold         formation.Hold   `json:"hold"`
+	Detail       string           `json:"detail"`
+	Member       bool             `json:"member"`
+	ClusterID    string           `json:"cluster_id,omitempty"`
+	Seeds        []string         `json:"seeds"`
+	Required     int              `json:"required"`
+	Expected     int              `json:"expected,omitempty"`
+	StableSecs   float64          `json:"stable_seconds"`
+	MarginSecs   float64          `json:"margin_seconds"`
+	LookupAge    *float64         `json:"lookup_age_seconds,omitempty"` // absent: none has succeeded
+	LookupFailed string           `json:"lookup_failed,omitempty"`
+	Failures     int              `json:"lookup_failures"`
+	PromisedTo   string           `json:"promised_to,omitempty"`
+	Points       []pointJSON      `json:"contact_points"`
+}
+
+// pointJSON is one contact point of it.
+type pointJSON struct {
+	Point   string       `json:"contact_point"`
+	Listed  bool         `json:"listed"`
+	AgeSecs *float64     `json:"answer_age_seconds,omitempty"` // absent: it has not answered
+	Answer  *contactJSON `json:"answer,omitempty"`
+	Failed  string       `json:"failed,omitempty"`
+}
+
+func explanation(e formation.Explanation) explanationJSON {
+	j := explanationJSON{Action: e.Action, Hold: e.Hold, Detail: e.Detail, Member: e.Member, Seeds: []string{},
+		Required: e.Required, Expected: e.Expected, StableSecs: e.Stable.Seconds(), MarginSecs: e.Margin.Seconds(),
+		LookupFailed: e.LookupFailed, Failures: e.Failures, Points: []pointJSON{}}
+	if e.Cluster != 0 {
+		j.ClusterID = hex(e.Cluster)
+	}
+	if e.LookupAge >= 0 {
+		age := e.LookupAge.Seconds()
+		j.LookupAge = &age
+	}
+	if !e.Promised.IsZero() {
+		j.PromisedTo = e.Promised.String()
+	}
+	for _, a := range e.Seeds {
+		j.Seeds = append(j.Seeds, a.String())
+	}
+	for _, p := range e.Points {
+		o := pointJSON{Point: p.Point.String(), Listed: p.Listed, Failed: p.Failed}
+		if p.Age >= 0 {
+			age, answer := p.Age.Seconds(), toJSON(p.Reply)
+			o.AgeSecs, o.Answer = &age, &answer
+		}
+		j.Points = append(j.Points, o)
+	}
+	return j
+}

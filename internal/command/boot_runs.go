@@ -1,0 +1,65 @@
+// kith bootstrap-test: real node processes that know nobody, and a DNS server that does not always tell the truth.
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/kith-io/kith/internal/bootruns"
+	"github.com/kith-io/kith/internal/cli"
+)
+
+// bootstrapTestCmd is the flags of kith bootstrap-test.
+type bootstrapTestCmd struct {
+	Cases  []string      `help:"${bootcases_help}"`
+	Margin time.Duration `default:"5s" help:"How long look-ups must show the same before a cluster is formed."`
+	Logs   bool          `help:"Print the log of all nodes."`
+}
+
+// Validate is called by the parser.
+func (c *bootstrapTestCmd) Validate() error {
+	for _, name := range c.Cases {
+		if !slices.Contains(bootruns.Cases, name) {
+			return fmt.Errorf("--cases: no case %q", name)
+		}
+	}
+	if c.Margin < 10*time.Millisecond || c.Margin > 10*time.Second {
+		return errors.New("--margin must be 10ms to 10s")
+	}
+	return nil
+}
+
+var errBootstrap = errors.New("not one cluster")
+
+// Run runs the cases; one that does not end with one cluster makes it fail.
+func (c *bootstrapTestCmd) Run(e *env) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	o := bootruns.Options{Path: self, Env: e.selfEnv, Cases: c.Cases, Margin: c.Margin, Log: e.stderr}
+	if c.Logs {
+		o.Logs = io.Writer(e.stderr)
+	}
+	r, err := bootruns.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := cli.Line(e.stdout, "bootstrap", r); err != nil {
+		return err
+	}
+	if r.Wrong > 0 {
+		return fmt.Errorf("%w in %d of %d runs", errBootstrap, r.Wrong, r.Runs)
+	}
+	return nil
+}
