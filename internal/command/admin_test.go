@@ -272,3 +272,44 @@ func TestHostileAnswers(t *testing.T) {
 		require.Contains(t, out+errs, "root", args)
 	}
 }
+
+// kith dashboard serves one page for several nodes, says where, and ends on a signal; two of one name are refused.
+func TestDashboard(t *testing.T) {
+	n, err := kith.Start(t.Context(), kith.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = n.Close() })
+	s, err := admin.Start(n, admin.Config{Listen: "127.0.0.1:0"})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self, "dashboard", "n1="+s.Addr().String(), "127.0.0.1:1")
+	cmd.Env = append(os.Environ(), "KITH_NODE=1")
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	address, is := strings.CutPrefix(strings.TrimSpace(line), "dashboard ")
+	require.True(t, is, line)
+	a, err := http.Get(address + "v1/watch")
+	require.NoError(t, err)
+	events := bufio.NewScanner(a.Body)
+	events.Buffer(nil, 4<<20)
+	for events.Scan() { // until one has the node
+		if text := events.Text(); strings.Contains(text, n.ID().String()) {
+			require.Contains(t, text, `"name":"n1"`)
+			require.Contains(t, text, `"name":"127.0.0.1:1"`)
+			break
+		}
+	}
+	require.NoError(t, a.Body.Close())
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait())
+
+	code, _, stderr := program(t, "dashboard", "n1=a:1", "n1=b:1", "--listen=0.0.0.0:0")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "named twice")
+	require.Contains(t, stderr, "loopback")
+}
