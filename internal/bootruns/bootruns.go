@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 )
 
@@ -33,6 +34,7 @@ type Result struct {
 	Changed  *float64 `json:"changed_s,omitempty"`  // from the start at new addresses, which DNS does not show at first
 	Foreign  *float64 `json:"foreign_s,omitempty"`
 	Restart  *float64 `json:"restart_s,omitempty"`
+	Records  *float64 `json:"records_s,omitempty"` // the same, of nodes that remember their cluster
 	Alone    *int     `json:"alone_exit_code,omitempty"`
 	Wall     float64  `json:"wall_seconds"`
 
@@ -40,7 +42,8 @@ type Result struct {
 }
 
 // Cases are the names of what can be run, in their order.
-var Cases = []string{"form3", "form5", "form9", "partial", "flapping", "alone", "foreign", "changed", "restart"}
+var Cases = []string{"form3", "form5", "form9", "partial", "flapping", "alone", "foreign", "changed", "restart",
+	"records"}
 
 // limit is how long one run may take.
 const limit = 90 * time.Second
@@ -89,7 +92,8 @@ var runs = map[string]func(c *cluster, r *Result) error{
 	"alone":    (*cluster).alone,
 	"foreign":  (*cluster).foreign,
 	"changed":  (*cluster).changed,
-	"restart":  (*cluster).restart,
+	"restart":  func(c *cluster, r *Result) error { return c.restart(&r.Restart) },
+	"records":  (*cluster).records,
 }
 
 // together starts nodes at one time and takes the time until all are Up.
@@ -206,7 +210,7 @@ func (c *cluster) changed(r *Result) error {
 }
 
 // restart kills all nodes at one time and starts them where they were.
-func (c *cluster) restart(r *Result) error {
+func (c *cluster) restart(took **float64) error {
 	var first *float64
 	if err := c.together(3, &first); err != nil {
 		return err
@@ -217,11 +221,20 @@ func (c *cluster) restart(r *Result) error {
 	if err := c.start(1, 3, 3); err != nil {
 		return err
 	}
-	if err := c.formed(began, &r.Restart); err != nil {
+	if err := c.formed(began, took); err != nil {
 		return err
 	}
 	if c.nodes[0].seen(c.ctx).cluster == old {
 		return errors.New("the cluster of processes that are dead has the same id")
 	}
 	return nil
+}
+
+// records is restart of nodes that remember their cluster: they agree among themselves, and wait for no margin.
+func (c *cluster) records(r *Result) (err error) {
+	if c.dir, err = os.MkdirTemp("", "kith-bootstrap-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(c.dir)
+	return c.restart(&r.Records)
 }

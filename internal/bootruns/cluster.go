@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 )
 
@@ -34,6 +35,7 @@ type cluster struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	net    string // all addresses of this run begin so
+	dir    string // of the nodes' records; empty: they keep none
 	dns    *server
 	nodes  []*process
 }
@@ -71,6 +73,9 @@ func (c *cluster) start(first, last, expected int, more ...string) error {
 		args := append([]string{"run", "--name=market", "--listen", at(memberPort), "--contact", at(contactPort), "--admin",
 			at(adminPort), "--discovery=dns", "--discovery-name", domain, "--discovery-server", c.dns.addr, "--expected",
 			fmt.Sprint(expected), "--margin", c.o.Margin.String()}, more...)
+		if c.dir != "" {
+			args = append(args, "--data-dir", filepath.Join(c.dir, host))
+		}
 		p := &process{host: host, cmd: exec.Command(c.o.Path, args...), over: make(chan struct{})}
 		p.cmd.Env = append(os.Environ(), c.o.Env...)
 		p.cmd.Stderr = c.o.Logs
