@@ -20,7 +20,7 @@ SEED     ?=
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover scale-shards rolling planted fuzz deploy-check bench bench-e2e bench-peers test-peers test-protobuf idle-entities pressure alerts page-test check build clean
+.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover scale-shards rolling planted fuzz deploy-check bench bench-e2e bench-peers test-peers test-protobuf test-otel idle-entities pressure alerts page-test check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,6 +118,9 @@ test-peers: ## vet and test the peers' benchmark, a module of its own; needs its
 
 test-protobuf: ## vet and test the protobuf codec, a module of its own; needs its modules, from the network or the cache
 	@cd codec/protobuf && $(GO) vet ./... && $(GO) test ./...
+
+test-otel: ## vet and test the module for OpenTelemetry, a module of its own; needs its modules, from the network or the cache
+	@cd otel && $(GO) vet ./... && $(GO) test ./...
 
 alerts: build ## check the alert rules by promtool, and by a Prometheus server that scrapes real nodes; needs both installed
 	@.ci/alerts

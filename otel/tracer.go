@@ -1,0 +1,250 @@
+// Tracer: spans over tells, asks and handlers.
+
+package otelkith
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/kith-io/kith"
+)
+
+// scope names the instrumentation.
+const scope = "github.com/kith-io/kith/otel"
+
+// Keys of attributes.
+const (
+	KeyType    = attribute.Key("kith.type")
+	KeyEntity  = attribute.Key("kith.entity")
+	KeyShard   = attribute.Key("kith.shard")
+	KeyFence   = attribute.Key("kith.fence")
+	KeyFrom    = attribute.Key("kith.from") // of a move: the node that had the shard
+	KeyTo      = attribute.Key("kith.to")
+	KeyMove    = attribute.Key("kith.move") // term.sequence
+	KeyNode    = attribute.Key("kith.node")
+	KeyLives   = attribute.Key("kith.lives") // of a decision: this node stays
+	KeyLeader  = attribute.Key("kith.leader")
+	KeyDown    = attribute.Key("kith.down") // who goes
+	KeyOutcome = attribute.Key("kith.outcome")
+)
+
+// Config says where spans go. The zero value takes what the program has made the default of OpenTelemetry.
+type Config struct {
+	TracerProvider trace.TracerProvider          // nil: otel.GetTracerProvider
+	Propagator     propagation.TextMapPropagator // nil: W3C trace context and baggage
+}
+
+// Tracer makes spans. All methods are safe for concurrent use.
+type Tracer struct {
+	tracer     trace.Tracer
+	propagator propagation.TextMapPropagator
+}
+
+// New returns a tracer.
+func New(cfg Config) *Tracer {
+	if cfg.TracerProvider == nil {
+		cfg.TracerProvider = otel.GetTracerProvider()
+	}
+	if cfg.Propagator == nil {
+		cfg.Propagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+	}
+	return &Tracer{cfg.TracerProvider.Tracer(scope), cfg.Propagator}
+}
+
+// traced reports whether a caller has a span, recorded or not: only then anything is done.
+func traced(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsValid() }
+
+// end ends a span with the outcome of what it is over.
+func end(span trace.Span, err error) {
+	if err != nil {
+		span.RecordError(err)
+		span.SetStatus(codes.Error, err.Error())
+	}
+	span.End()
+}
+
+// start begins a span over a message to an entity.
+func (t *Tracer) start(ctx context.Context, verb string, kind trace.SpanKind, typ, id string) (context.Context,
+	trace.Span) {
+	return t.tracer.Start(ctx, verb+" "+typ, trace.WithSpanKind(kind),
+		trace.WithAttributes(KeyType.String(typ), KeyEntity.String(id)))
+}
+
+// Region is a kith.Region whose messages carry the trace of their caller. It has one for messages of callers without a
+// span, which go as they would without it.
+type Region struct {
+	t     *Tracer
+	plain *kith.Region
+	own   []byte
+	typ   string
+}
+
+// Region returns the region r with spans.
+func (t *Tracer) Region(r *kith.Region) *Region { return &Region{t: t, plain: r, typ: r.Type().Name} }
+
+// With is kith.Region.With: headers of your own go beside the trace; a handler gets them by Tracer.Own.
+func (r *Region) With(headers []byte) *Region {
+	return &Region{r.t, r.plain.With(headers), headers, r.typ}
+}
+
+// Plain returns the region without spans.
+func (r *Region) Plain() *kith.Region { return r.plain }
+
+// to returns the region whose messages carry the trace of ctx.
+func (r *Region) to(ctx context.Context) *kith.Region {
+	return r.plain.With(Inject(ctx, r.t.propagator, r.own))
+}
+
+// Tell is kith.Region.Tell under a span of kind producer.
+func (r *Region) Tell(ctx context.Context, id string, payload []byte) error {
+	if !traced(ctx) {
+		return r.plain.Tell(id, payload)
+	}
+	ctx, span := r.t.start(ctx, "tell", trace.SpanKindProducer, r.typ, id)
+	err := r.to(ctx).Tell(id, payload)
+	end(span, err)
+	return err
+}
+
+// TellWait is kith.Region.TellWait under a span of kind producer, which is as long as it waits for room.
+func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error {
+	if !traced(ctx) {
+		return r.plain.TellWait(ctx, id, payload)
+	}
+	ctx, span := r.t.start(ctx, "tell", trace.SpanKindProducer, r.typ, id)
+	err := r.to(ctx).TellWait(ctx, id, payload)
+	end(span, err)
+	return err
+}
+
+// Ask is kith.Region.Ask under a span of kind client.
+func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, error) {
+	if !traced(ctx) {
+		return r.plain.Ask(ctx, id, payload)
+	}
+	ctx, span := r.t.start(ctx, "ask", trace.SpanKindClient, r.typ, id)
+	b, err := r.to(ctx).Ask(ctx, id, payload)
+	end(span, err)
+	return b, err
+}
+
+// Tell is kith.Context.TellWith under a span, with the trace of ctx: that of ReceiveTraced.
+func (t *Tracer) Tell(ctx context.Context, c *kith.Context, typ, id string, payload []byte) error {
+	if !traced(ctx) {
+		return c.Tell(typ, id, payload)
+	}
+	ctx, span := t.start(ctx, "tell", trace.SpanKindProducer, named(c, typ), id)
+	err := c.TellWith(Inject(ctx, t.propagator, nil), typ, id, payload)
+	end(span, err)
+	return err
+}
+
+// Ask is kith.Context.AskWith under a span, with the trace of ctx: that of ReceiveTraced.
+func (t *Tracer) Ask(ctx context.Context, c *kith.Context, d time.Duration, typ, id string,
+	payload []byte) ([]byte, error) {
+	if !traced(ctx) {
+		return c.Ask(d, typ, id, payload)
+	}
+	ctx, span := t.start(ctx, "ask", trace.SpanKindClient, named(c, typ), id)
+	b, err := c.AskWith(Inject(ctx, t.propagator, nil), d, typ, id, payload)
+	end(span, err)
+	return b, err
+}
+
+// named returns the type that a message goes to: empty is the sender's own.
+func named(c *kith.Context, typ string) string {
+	if typ == "" {
+		return c.Type()
+	}
+	return typ
+}
+
+// Handler is a kith.Handler that wants the trace of its messages: for its own spans, its logs, and what it sends.
+type Handler interface {
+	kith.Handler
+	// ReceiveTraced is called instead of Receive for a message that carries a trace. ctx is that of kith.Context.Context
+	// with the span of the call, and ends with it.
+	ReceiveTraced(ctx context.Context, c *kith.Context, payload []byte) error
+}
+
+// Type returns t with handlers whose calls have spans, of kind server for asks and consumer for tells, when their
+// message carries a trace. Others are called as without it.
+func (t *Tracer) Type(typ kith.Type) kith.Type {
+	if f := typ.New; f != nil {
+		typ.New = func(id string, fence kith.Fence) kith.Handler { return t.handler(f(id, fence)) }
+	}
+	if f := typ.Open; f != nil {
+		typ.Open = func(c *kith.Context) (kith.Handler, error) {
+			h, err := f(c)
+			if err != nil {
+				return nil, err
+			}
+			return t.handler(h), nil
+		}
+	}
+	return typ
+}
+
+func (t *Tracer) handler(h kith.Handler) kith.Handler {
+	if h == nil {
+		return nil // for kith to judge
+	}
+	traced, _ := h.(Handler)
+	on := handler{h, traced, t}
+	if s, ok := h.(kith.Stateful); ok {
+		return statefulHandler{on, s}
+	}
+	return on
+}
+
+// handler has a span over each call of the handler in it.
+type handler struct {
+	kith.Handler
+	traced Handler // nil: it does not want the trace
+	t      *Tracer
+}
+
+// statefulHandler is the same of one whose state moves with its entity.
+type statefulHandler struct {
+	handler
+	kith.Stateful
+}
+
+// Receive calls the handler, under a span if the message carries a trace.
+func (h handler) Receive(c *kith.Context, payload []byte) error {
+	if len(c.Headers()) == 0 {
+		return h.Handler.Receive(c, payload)
+	}
+	ctx, _ := Extract(c.Context(), h.t.propagator, c.Headers())
+	if !traced(ctx) {
+		return h.Handler.Receive(c, payload)
+	}
+	kind := trace.SpanKindConsumer
+	if c.Asked() {
+		kind = trace.SpanKindServer
+	}
+	ctx, span := h.t.start(ctx, "receive", kind, c.Type(), c.ID)
+	span.SetAttributes(KeyShard.Int64(int64(c.Shard)), KeyFence.String(c.Fence.String()))
+	done := false
+	defer func() {
+		if !done { // it panics: kith takes that, and the span says it
+			span.SetStatus(codes.Error, "panic")
+			span.End()
+		}
+	}()
+	var err error
+	if h.traced != nil {
+		err = h.traced.ReceiveTraced(ctx, c, payload)
+	} else {
+		err = h.Handler.Receive(c, payload)
+	}
+	done = true
+	end(span, err)
+	return err
+}
