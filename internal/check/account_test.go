@@ -90,6 +90,23 @@ func TestAccount(t *testing.T) {
 			world.FeignRefused(b, m, route.Crashed)
 			world.FeignUndelivered(w.Hosts[2].Process, id, 0, route.Crashed, 1)
 		}, Accounts{Open: sums{Untold: 1, TooOften: 1}}},
+		{"handed over, and perhaps lost there", func(w *world.World, _, _ *world.Process, m []byte) {
+			world.FeignPerhapsHandedOver(w, m)
+		}, Accounts{Reported: 1}},
+		{"an ask, handed over and perhaps lost there", func(w *world.World, _, _ *world.Process, m []byte) {
+			world.FeignAsk(w, m)
+			world.FeignPerhapsHandedOver(w, m)
+		}, Accounts{Open: sums{AskOpen: 1}}},
+		{"an ask whose time was over before that", func(w *world.World, _, _ *world.Process, m []byte) {
+			world.FeignAsk(w, m)
+			w.Book.Answered(world.NumberOf(m))
+			world.FeignPerhapsHandedOver(w, m)
+		}, Accounts{Reported: 1}},
+		{"an ask whose time was over after that", func(w *world.World, _, _ *world.Process, m []byte) {
+			world.FeignAsk(w, m)
+			world.FeignPerhapsHandedOver(w, m)
+			w.Book.Answered(world.NumberOf(m))
+		}, Accounts{Reported: 1}},
 		{"kept by the gate of one that left", kept, Accounts{Open: sums{LeftBehind: 1}}},
 		{"old: kept by the gate of one that left", kept, Accounts{Lost: sums{Earlier: 1}}},
 		{"old: in a mailbox of one that left", func(w *world.World, _, b *world.Process, m []byte) {

@@ -12,7 +12,11 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/exec"
+	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/shard"
+	"github.com/kith-io/kith/wire"
 )
 
 // slow is an entity that stands in its first message until it is let go, and notes what it gets, and where.
@@ -187,6 +191,47 @@ func TestNodeEndsWhileItHandsOver(t *testing.T) {
 			eventually(t, func() bool { return handled+m.told() >= sent+1 })
 		})
 	}
+}
+
+// What was handed over and no owner began with is told of where it lies: as abandoned where nobody handles it, asks
+// too. Where the other owner may handle it, tells are perhaps lost, and an ask goes on waiting, until its time is over:
+// its answer may come (SHD-9).
+func TestHandedOverAndNotBegun(t *testing.T) {
+	p := newPair(t)
+	r := p.at[entity.Blocking]
+	w, corr, err := p.a.asks.begin(patience, r, 1, nil, nil)
+	require.NoError(t, err)
+	told := func() map[route.Reason]uint64 {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		sums := map[route.Reason]uint64{}
+		for _, u := range p.failed {
+			sums[u.Reason] += u.Count
+		}
+		return sums
+	}
+	ends := func(unsure bool) {
+		onControl(p.a, func() {
+			tell := wire.Envelope{Type: uint32(r.id), Shard: 1, ID: []byte("x")}
+			ask := tell
+			ask.Corr = corr
+			plane.FlagUnhandled(&tell, false, 0)
+			plane.FlagUnhandled(&ask, true, 0)
+			left := plane.AppendUnhandled(nil, peer.ID{}, &tell, p.a.now())
+			left = plane.AppendUnhandled(left, p.a.self, &ask, p.a.now())
+			untaken(p.a, []shard.Untaken{{Type: r.id, Shard: 1, Left: left, Unsure: unsure}})
+		})
+	}
+	ends(true)
+	require.True(t, p.a.asks.waits(corr))
+	eventually(t, func() bool { return told()[route.LostInFlight] == 1 })
+	ends(false)
+	<-w.wake
+	require.ErrorIs(t, w.err, route.ErrAbandoned)
+	p.a.asks.free(w)
+	eventually(t, func() bool { return told()[route.Abandoned] == 1 })
+	require.Len(t, told(), 2)
+	require.EqualValues(t, 1, told()[route.LostInFlight])
 }
 
 // told is how many tells the nodes' hooks were told of.

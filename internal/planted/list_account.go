@@ -29,4 +29,22 @@ var accountBugs = []bug{
 		Old: "if !wire.IsTell(frame) || c.Leave(1) {",
 		New: "if !wire.IsTell(frame) || c.Leave(1) || true {",
 	},
+	{
+		Name: "a-loss-takes-back-what-an-asker-was-told", Package: "./internal/check", Run: "TestAccount$",
+		In:  "internal/world.mayBeLost",
+		Old: "e.unsure, e.told = true, e.told || !e.ask",
+		New: "e.unsure, e.told = true, !e.ask",
+	},
+	{
+		Name: "an-ask-that-may-be-answered-is-abandoned", Package: "./internal/driver", Run: "TestHandedOverAndNotBegun",
+		In:  "internal/driver.untakenOf",
+		Old: "case !u.Unsure:",
+		New: "case !u.Unsure || ask:",
+	},
+	{
+		Name: "an-ask-that-nobody-takes-up-is-not-ended", Package: "./internal/driver", Run: "TestHandedOverAndNotBegun",
+		In:  "internal/driver.untakenOf",
+		Old: "case !u.Unsure:",
+		New: "case !u.Unsure && !ask:",
+	},
 }

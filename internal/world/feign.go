@@ -71,3 +71,10 @@ func FeignPlace(w *World, payload []byte, p *Process) {
 	w.place(payload, p)
 	w.accepted(payload)
 }
+
+// FeignAsk has a message be one that was sent as an ask.
+func FeignAsk(w *World, payload []byte) { w.Book.sends(payload, 0, true, false) }
+
+// FeignPerhapsHandedOver has a process drop a message that it handed over, or got so, without knowing whether the other
+// has it.
+func FeignPerhapsHandedOver(w *World, payload []byte) { mayBeLost(w, payload) }

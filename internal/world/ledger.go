@@ -153,11 +153,11 @@ func (l *Ledger) handed(payload []byte, p *Process) {
 }
 
 // mayBeLost notes that a process drops a message which it had handed over, or got so, and that the other of the two may
-// have all the same. Its embedder is told of a tell.
+// have all the same. Its embedder is told of a tell. The asker of an ask may have been told that its time is over.
 func mayBeLost(w *World, payload []byte) {
 	if e, ok := w.Book.find(payload); ok && e.fate == fateOpen {
 		w.Fate(payload, FateInFlight, route.LostInFlight, "handed over, and nobody knows whether it came")
-		e.unsure, e.told = true, !e.ask
+		e.unsure, e.told = true, e.told || !e.ask
 	}
 }
 
