@@ -49,7 +49,20 @@ func textsOf(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// NOTICE has the licence of everything that is linked, and of nothing else.
+// embedded is the name and version of what draws the dashboard's charts, which no module brings, and its licence.
+func embedded(t *testing.T) (name, licence string) {
+	t.Helper()
+	script, err := os.ReadFile("../../admin/page/uplot.js")
+	require.NoError(t, err)
+	_, rest, is := strings.Cut(string(script), "https://github.com/leeoniya/uPlot (")
+	require.True(t, is)
+	version, _, _ := strings.Cut(rest, ")")
+	text, err := os.ReadFile("../../admin/page/uplot-license.txt")
+	require.NoError(t, err)
+	return "github.com/leeoniya/uPlot " + version, strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n"))
+}
+
+// NOTICE has the licence of everything that is linked or embedded, and of nothing else.
 func TestNotice(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOTICE is of the programs as they are built for Linux")
@@ -66,6 +79,8 @@ func TestNotice(t *testing.T) {
 			with[text] = append(with[text], name)
 		}
 	}
+	name, text := embedded(t)
+	with[text] = append(with[text], name)
 	var parts []string
 	for text, names := range with {
 		slices.Sort(names)
