@@ -4,16 +4,17 @@ package command
 
 import (
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/pki"
 )
 
@@ -138,6 +139,7 @@ func (c *certIssueCmd) Run(e *env) error {
 // certShowCmd is the arguments of kith cert show.
 type certShowCmd struct {
 	Files []string `arg:"" type:"existingfile" help:"PEM files with certificates or revocation lists."`
+	JSON  bool     `name:"json" help:"Print each certificate and list as one JSON object on a line of its own."`
 }
 
 // Run shows every certificate and list of every file.
@@ -152,13 +154,21 @@ func (c *certShowCmd) Run(e *env) error {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		for _, rows := range tables {
-			w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
-			for _, row := range rows {
-				fmt.Fprintf(w, "%s\t%s\n", row[0], row[1])
+			if c.JSON {
+				object := map[string]string{"file": file}
+				for _, row := range rows {
+					object[row[0]] = row[1]
+				}
+				if err := json.NewEncoder(e.stdout).Encode(object); err != nil {
+					return err
+				}
+				continue
 			}
-			if err := w.Flush(); err != nil {
-				return err
+			table := make([][]string, len(rows))
+			for i, row := range rows {
+				table[i] = row[:]
 			}
+			cli.Table(e.stdout, table...)
 			fmt.Fprintln(e.stdout)
 		}
 	}

@@ -4,6 +4,7 @@ package command
 
 import (
 	"bytes"
+	"encoding/json"
 	"log/slog"
 	"os"
 	"strings"
@@ -210,7 +211,7 @@ func TestRunWithRevoked(t *testing.T) {
 // which it lies; what a certificate says is shown, and not obeyed (SEC-5).
 func TestReadableAuthorityKey(t *testing.T) {
 	dir := t.TempDir() + "/certs"
-	code, _, _ := program(t, "cert", "ca", "--dir", dir, "--name", "my \x1b[2JCA")
+	code, _, _ := program(t, "cert", "ca", "--dir", dir, "--name", "my \x1b[2JCA\nhosts\tall")
 	require.Equal(t, exitOK, code)
 	code, _, errs := program(t, "cert", "issue", "n1", "--dir", dir)
 	require.Equal(t, exitOK, code)
@@ -233,6 +234,14 @@ func TestReadableAuthorityKey(t *testing.T) {
 
 	code, out, _ := program(t, "cert", "show", dir+"/ca.crt")
 	require.Equal(t, exitOK, code)
-	require.Contains(t, out, `CN=my \u001b[2JCA`)
+	require.Contains(t, out, `CN=my \u001b[2JCA\nhosts\tall`, "no row, and no cell, of its own")
 	require.NotContains(t, out, "\x1b")
+	code, out, _ = program(t, "cert", "show", "--json", dir+"/ca.crt", dir+"/n1.crt")
+	require.Equal(t, exitOK, code)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	require.Len(t, lines, 2)
+	var said map[string]string
+	require.NoError(t, json.Unmarshal([]byte(lines[0]), &said))
+	require.Equal(t, "CN=my \x1b[2JCA\nhosts\tall", said["subject"])
+	require.Equal(t, []string{dir + "/ca.crt", "yes"}, []string{said["file"], said["authority"]})
 }
