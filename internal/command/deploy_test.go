@@ -114,11 +114,19 @@ func TestDeployKubernetes(t *testing.T) {
 			env[v.(map[string]any)["name"].(string)] = strings.ReplaceAll(value, "$(POD_NAME)", "kith-1")
 		}
 	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1") // as every pod has them
+	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
 	takes(t, "statefulset", []string{at(t, box, "args", 0).(string)}, env)
 	require.Equal(t, byKind["Service"]["metadata"].(map[string]any)["name"], at(t, set, "spec", "serviceName"))
-	seeds := strings.Split(env["KITH_SEEDS"], ",")
-	require.Len(t, seeds, at(t, set, "spec", "replicas").(int))
-	require.Equal(t, env["KITH_ADVERTISE"], seeds[1], "a node finds itself among the seeds")
+	require.Equal(t, env["KITH_EXPECTED"], fmt.Sprint(at(t, set, "spec", "replicas").(int)))
+	name, value, _ := strings.Cut(env["KITH_DISCOVERY_SELECTOR"], "=")
+	require.Equal(t, value, at(t, set, "spec", "template", "metadata", "labels", name), "a node finds itself")
+	require.Equal(t, true, at(t, pod, "automountServiceAccountToken"))
+	account := at(t, pod, "serviceAccountName")
+	require.Equal(t, account, at(t, byKind["ServiceAccount"], "metadata", "name"))
+	require.Equal(t, account, at(t, byKind["RoleBinding"], "subjects", 0, "name"))
+	require.Equal(t, at(t, byKind["Role"], "metadata", "name"), at(t, byKind["RoleBinding"], "roleRef", "name"))
+	require.Equal(t, []any{"list"}, at(t, byKind["Role"], "rules", 0, "verbs"))
 	require.Equal(t, true, at(t, byKind["Service"], "spec", "publishNotReadyAddresses"), "else nobody is found at first")
 	longer(t, fmt.Sprintf("%ds", at(t, pod, "terminationGracePeriodSeconds").(int)))
 	api, err := os.ReadFile("../../admin/openapi.json")
@@ -139,6 +147,7 @@ func TestDeployKubernetes(t *testing.T) {
 		ports[at(t, p, "name").(string)] = at(t, p, "containerPort").(int)
 	}
 	require.True(t, strings.HasSuffix(env["KITH_LISTEN"], fmt.Sprintf(":%d", ports["kith"])))
+	require.True(t, strings.HasSuffix(env["KITH_CONTACT"], fmt.Sprintf(":%d", ports[env["KITH_DISCOVERY_PORT_NAME"]])))
 	require.True(t, strings.HasSuffix(env["KITH_ADMIN"], fmt.Sprintf(":%d", ports["admin"])))
 }
 
