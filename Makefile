@@ -20,7 +20,7 @@ SEED     ?=
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover scale-shards rolling planted fuzz deploy-check bench bench-e2e bench-peers test-peers test-protobuf test-otel idle-entities pressure alerts page-test check build clean
+.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover scale-shards rolling planted fuzz deploy-check bench bench-e2e bench-peers test-peers test-protobuf test-otel idle-entities pressure alerts page-test pictures check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -130,6 +130,9 @@ deploy-check: ## check deploy/: manifests and chart against the published schema
 
 page-test: ## the dashboard in a headless browser beside real processes; needs chromium; KITH_PAGE_PICTURES=dir keeps screenshots
 	@cd test/browser && $(GO) vet ./... && $(GO) test -count=1 -timeout 10m ./...
+
+pictures: ## draw docs/pictures anew, from runs of the simulator
+	@$(GO) run ./internal/pictures
 
 check: ## formatting, vet and the code rules, in seconds
 	@unformatted="$$("$$($(GO) env GOROOT)/bin/gofmt" -l .)"; if [ -n "$$unformatted" ]; then echo "not gofmt clean:"; echo "$$unformatted"; exit 1; fi

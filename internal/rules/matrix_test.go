@@ -99,6 +99,8 @@ var matrix = map[string]string{
 	"internal/survey": "shard route peer wire", // what all members have of a type
 	"internal/feed":   "",                      // events for readers, each at its own pace
 	"internal/api":    "",                      // lists what packages export, for a test
+	// draws the pictures of the documentation from runs of the simulator
+	"internal/pictures": "world check sim/setup node membership shard entity route",
 
 	"internal/rules":    "",
 	"internal/planted":  "",
@@ -123,7 +125,7 @@ var layers = []string{
 	"admin bootstrap examples latency metrics internal/hostile bench",
 	"internal/cli internal/bootruns " +
 		"internal/ledger internal/chaos internal/rolling internal/shardscale internal/operate " +
-		"internal/settings internal/command cmd/kith cmd/node cmd/loadgen",
+		"internal/settings internal/command internal/pictures cmd/kith cmd/node cmd/loadgen",
 }
 
 // inside lists the packages that no embedder imports: they lie under internal/ and go by their short names here.
