@@ -20,7 +20,7 @@ SEED     ?=
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover scale-shards rolling planted fuzz deploy-check bench bench-e2e bench-peers test-peers test-protobuf test-otel idle-entities pressure alerts page-test pictures check build clean
+.PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover scale-shards rolling planted fuzz deploy-check bench bench-e2e bench-peers test-peers test-protobuf test-otel idle-entities pressure alerts page-test site pictures check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -133,6 +133,9 @@ page-test: ## the dashboard in a headless browser beside real processes; needs c
 
 pictures: ## draw docs/pictures anew, from runs of the simulator
 	@$(GO) run ./internal/pictures
+
+site: ## build the site of the documentation in out/site; needs python3, and PyPI the first time
+	@.ci/site/build
 
 check: ## formatting, vet and the code rules, in seconds
 	@unformatted="$$("$$($(GO) env GOROOT)/bin/gofmt" -l .)"; if [ -n "$$unformatted" ]; then echo "not gofmt clean:"; echo "$$unformatted"; exit 1; fi
