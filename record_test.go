@@ -17,6 +17,33 @@ import (
 	"github.com/kith-io/kith/internal/port"
 )
 
+// TestNextFencesOfALeaverWhoseClockWentBack: a node that leaves as the last of its cluster, and starts again in its
+// directory when the clock shows an earlier time, forms a cluster whose fences are above the old ones (JOIN-1). The
+// first one has the birth of a clock that is a day ahead, by MinBirth.
+func TestNextFencesOfALeaverWhoseClockWentBack(t *testing.T) {
+	dir := t.TempDir()
+	life := func(name string, least uint64) (fence kith.Fence) {
+		n := start(t, nil, kith.Config{Name: name, Directory: dir, MinBirth: least})
+		fences := make(chan kith.Fence, 1)
+		r, err := n.Register(kith.Type{Name: "x", Shards: 1, New: func(_ string, f kith.Fence) kith.Handler {
+			fences <- f
+			return &actor{receive: func(c *kith.Context, _ []byte) error { return c.Reply(nil) }}
+		}})
+		require.NoError(t, err)
+		_, err = r.Ask(within(t), "a", nil)
+		require.NoError(t, err)
+		require.NoError(t, n.Leave(within(t)))
+		return <-fences
+	}
+	ahead := uint64(time.Now().Add(24*time.Hour).UnixMilli()) << 20
+	first := life("keep", ahead)
+	require.Greater(t, first.Birth(), ahead)
+	second := life("keep", 0)
+	require.Positive(t, second.Compare(first), "%v after %v", second, first)
+	third := life("anew", 0) // of another name: nobody of the old one is left
+	require.Positive(t, third.Compare(second), "%v after %v", third, second)
+}
+
 // keeper is a process with one node, its own only seed, that keeps a record: it says its address, then its cluster.
 func keeper(spec string) {
 	addr, dir, _ := strings.Cut(spec, " ")

@@ -1,4 +1,4 @@
-// Memory: what a node writes down of its cluster, and when; and whom a leader lets in only when it has (JOIN-1).
+// Memory: what a node writes down of its cluster, when, and at its end; whom a leader lets in only so (JOIN-1).
 
 package membership
 
@@ -64,6 +64,24 @@ func (k *Memory) Wrote(now time.Duration, r Record, ok bool) {
 	if ok {
 		k.kept, k.soon = r, now+recordSoon
 	}
+}
+
+// After returns the record of a node whose membership ended as kind: what its next incarnation at the address is given.
+// yielded is Ended.Record, nil except after EndTwin; last is its last view, nil if it had none; for the role see Next.
+// Highest never falls, however it ends: a cluster that is formed here later, maybe when the clock has gone back, issues
+// fences above all that were issued.
+func (r Record) After(kind EndKind, yielded *Record, last *cluster.View, role string) Record {
+	next := r
+	switch {
+	case yielded != nil:
+		next = *yielded
+	case kind == EndRejoin:
+		next = Record{ClusterID: r.ClusterID, Birth: r.Birth}
+	case kind == EndLeft && last != nil:
+		next = r.Left(last, role)
+	}
+	next.Highest = max(next.Highest, r.Highest)
+	return next
 }
 
 // RecordedCommand says that a record is written so that it outlives the process. With Config.Records a leader gives

@@ -66,7 +66,7 @@ func (r Record) Next(v *cluster.View, role string) Record {
 }
 
 // Left returns the record of a node that has left gracefully, last being its last view: those who stay and are Up, or
-// come, carry the cluster on without it. Alone: nobody does, and there is nothing to remember.
+// come, carry the cluster on without it. Alone: nobody does, and all that is left is what the next birth must exceed.
 func (r Record) Left(last *cluster.View, role string) Record {
 	next := Record{ClusterID: r.ClusterID, Birth: r.Birth, Highest: r.Highest}
 	if last.ClusterID != r.ClusterID {

@@ -423,6 +423,82 @@ func TestRecordOfViews(t *testing.T) {
 	require.False(t, r.Equal(full))
 }
 
+// JOIN-1: whatever ends a membership, the highest birth that its node has seen stays in the record, which names nobody
+// who is not there any more. Found by storm seed 7770.
+func TestEveryEndKeepsTheHighestBirth(t *testing.T) {
+	view := func(id uint64, n int) *cluster.View {
+		v := &cluster.View{Self: ip(1), ClusterID: id, Birth: 9}
+		for i := range n {
+			v.Members = append(v.Members, cluster.Member{ID: ip(1 + i), Status: cluster.Up})
+		}
+		return v
+	}
+	was := Record{ClusterID: 7, Birth: 9, Highest: 12, Counts: true, Others: addrs(2, 3)}
+	floor := Record{ClusterID: 7, Birth: 9, Highest: 12}
+	goesOn := Record{ClusterID: 7, Birth: 9, Highest: 12, Others: addrs(2)}
+	older := Record{ClusterID: 5, Birth: 6, Highest: 9, Others: addrs(4)}
+	above := older
+	above.Highest = 15
+	yields := older
+	yields.Highest = 12
+	for name, c := range map[string]struct {
+		kind    EndKind
+		yielded *Record
+		last    *cluster.View
+		want    Record
+	}{
+		"others stay":            {EndLeft, nil, view(7, 2), goesOn},
+		"the last one":           {EndLeft, nil, view(7, 1), floor},
+		"never admitted":         {EndLeft, nil, nil, was},
+		"in no cluster":          {EndLeft, nil, view(0, 0), was},
+		"goes to another":        {EndRejoin, nil, view(7, 1), floor},
+		"yields to an older one": {EndTwin, &older, view(7, 1), yields},
+		"knows of a higher one":  {EndTwin, &above, view(7, 1), above},
+		"is downed":              {EndDowned, nil, view(7, 3), was},
+		"is closed":              {EndClosed, nil, view(7, 3), was},
+	} {
+		got := was.After(c.kind, c.yielded, c.last, "")
+		require.True(t, c.want.Equal(got), "%s: %+v", name, got)
+	}
+	require.EqualValues(t, 9, older.Highest, "what was handed in is not written to")
+	require.Zero(t, Record{}.After(EndLeft, nil, view(0, 0), ""))
+}
+
+// JOIN-1: the members of a cluster leave, the last one alone or all together, and the clock goes back. Those that start
+// again form at once, and the birth of their cluster, and so each fence, is above that of the old one. It is also where
+// the first seed has lost its record, and hears the others.
+func TestNextClusterAfterAllLeftIsBornLater(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		for _, lost := range []bool{false, true} {
+			r := newRemembering(t, 1, n)
+			old := r.now[1].view.Birth
+			for i := n; i >= 1; i-- {
+				a := r.now[i]
+				r.do(a, LeaveCommand{})
+				r.until(time.Minute, "left", func() bool { return a.ended != nil })
+				require.Equal(t, EndLeft, a.ended.Kind)
+				r.keep()
+				r.kept[i] = r.kept[i].After(a.ended.Kind, a.ended.Record, a.view, "")
+				require.Equal(t, old, r.kept[i].Highest)
+			}
+			require.True(t, r.kept[1].Alone())
+			if lost && n == 1 {
+				continue // nobody knows
+			}
+			if lost {
+				r.kept[1] = Record{}
+			}
+			for i := n; i >= 1; i-- {
+				a := r.start(i)
+				r.now[i] = a
+				r.do(a, JoinCommand{Seeds: addrs(1, 2, 3)[:n], WallMillis: 1_700_000_000_000, Record: r.kept[i]})
+			}
+			r.until(time.Minute, "settled", r.settled)
+			require.Greater(t, r.now[1].view.Birth, old, "%d nodes, lost %v", n, lost)
+		}
+	}
+}
+
 // What an answer may not say: a record of nobody's cluster, addresses out of order or none, more than fit.
 func TestHostileFormAnswers(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -141,7 +141,7 @@ func (s *script) command(f []string) {
 		"form": s.form, "inorder": func([]string) { s.order = true },
 		"survivors": s.survivors, "nolease": s.noLease, "lease": s.leaseOwner, "expect": s.expect, "always": s.always,
 		"silent": s.silent, "frames-below": s.framesBelow, "join": s.join, "weather": s.weather, "swallow": s.swallow,
-		"break": s.breakAll, "supervise": s.supervise, "wall": s.wall,
+		"break": s.breakAll, "supervise": s.supervise, "wall": s.wall, "step": s.step,
 		"sleep":  func(a []string) { s.host(a[0]).Sleep(s.duration(a[1])) },
 		"forget": func(a []string) { s.w.Hosts[s.number(a[0])-1].Forget() },
 	}
@@ -369,6 +369,9 @@ func (s *script) supervise(args []string) {
 
 // wall n d: the wall clock of a host steps, and there was no sleep.
 func (s *script) wall(args []string) { s.host(args[0]).Do(node.SleptCommand{For: s.duration(args[1])}) }
+
+// step n d: the wall clock of a host goes forward or back, from which only the birth of a cluster takes anything.
+func (s *script) step(args []string) { s.w.Hosts[s.number(args[0])-1].Wall += s.duration(args[1]) }
 
 // restart n [seeds=...]
 func (s *script) restart(args []string) {

@@ -98,7 +98,8 @@ func (r *recordKeeper) release() {
 	}
 }
 
-// readRecord reads the file at path, of a cluster of that name; one that is not there remembers nothing.
+// readRecord reads the file at path, of a cluster of that name; one that is not there remembers nothing. One by which
+// nobody could carry its cluster on is read whatever the name: a cluster that has ended may get another.
 func readRecord(path, name string) (rec membership.Record, err error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -117,7 +118,7 @@ func readRecord(path, name string) (rec membership.Record, err error) {
 		err = fmt.Errorf("format %d, this build reads %d", f.Format, recordFormat)
 	case f.Checksum != f.sum():
 		err = errors.New("the checksum is wrong")
-	case f.Name != name:
+	case f.Name != name && (f.Counts || len(f.Others) > 0 || f.More > 0):
 		return rec, fmt.Errorf("%w: %s is of the cluster %q, this node's is %q: give the node a directory of its own, or "+
 			"remove the file if nothing of that cluster lives", ErrRecord, path, f.Name, name)
 	default:
@@ -285,16 +286,9 @@ func (r *recordKeeper) replace(rec membership.Record) error {
 func recordAfter(why *shutdown.EndedError, yielded *membership.Record, last *membership.View,
 	role string) func(membership.Record, *membership.View) membership.Record {
 	return func(rec membership.Record, noted *membership.View) membership.Record {
-		switch {
-		case yielded != nil:
-			return *yielded
-		case why.Kind == membership.EndRejoin:
-			return membership.Record{}
-		case why.Kind == membership.EndLeft && noted != nil:
-			if rec = rec.Left(last, role); rec.Alone() {
-				return membership.Record{}
-			}
+		if noted == nil {
+			last = nil // it was never admitted
 		}
-		return rec
+		return rec.After(why.Kind, yielded, last, role)
 	}
 }

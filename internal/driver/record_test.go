@@ -64,20 +64,21 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 	require.True(t, membership.Record{}.Next(coming, "").Equal(read()))
 	keepAll(t, dir, seen(3), crash, nil)
 
-	// Who left remembers those who stay; the last one nothing.
+	// Who left remembers those who stay; the last one what the birth of its next cluster must exceed.
+	floor := membership.Record{ClusterID: 0xabc, Birth: 1 << 60, Highest: 1 << 60}
 	left := &shutdown.EndedError{Kind: membership.EndLeft}
 	keepAll(t, dir, seen(3), left, seen(3))
 	require.Equal(t, want.Others, read().Others)
 	require.False(t, read().Counts)
 	keepAll(t, dir, seen(3), left, seen(1))
-	require.Zero(t, read())
+	require.Equal(t, floor, read())
 
-	// A twin that yields remembers the older cluster; who goes over to another one nothing.
+	// A twin that yields remembers the older cluster; who goes over to another one that birth.
 	older := membership.Record{ClusterID: 5, Birth: 6, Highest: 1 << 60, Others: want.Others[:1]}
 	keepAll(t, dir, seen(1), &shutdown.EndedError{Kind: membership.EndTwin}, seen(1), &older)
 	require.True(t, older.Equal(read()))
 	keepAll(t, dir, seen(1), &shutdown.EndedError{Kind: membership.EndRejoin}, seen(1))
-	require.Zero(t, read())
+	require.Equal(t, floor, read())
 
 	// Who was never admitted keeps what was there.
 	keepAll(t, dir, seen(3), crash, nil)
@@ -89,6 +90,33 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 	require.True(t, want.Equal(read()))
 	_, err = os.Stat(filepath.Join(dir, recordName+".new"))
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// JOIN-1: files that builds before this one wrote are read, and what is written is the same to the byte, so that they
+// read it too: of a member that was killed; and of one that left as the last, which they wrote where nobody could carry
+// the cluster on.
+func TestRecordFilesStayReadable(t *testing.T) {
+	crash, left := &shutdown.EndedError{Kind: shutdown.EndClosed}, &shutdown.EndedError{Kind: membership.EndLeft}
+	for name, c := range map[string]struct {
+		why  *shutdown.EndedError
+		last *membership.View
+		want membership.Record
+	}{
+		"member.json": {crash, nil, membership.Record{}.Next(seen(3), "")},
+		"left.json":   {left, seen(1), membership.Record{ClusterID: 0xabc, Birth: 1 << 60, Highest: 1 << 60}},
+	} {
+		file := filepath.Join("testdata", "record", name)
+		golden, err := os.ReadFile(file)
+		require.NoError(t, err)
+		rec, err := readRecord(file, "market")
+		require.NoError(t, err)
+		require.True(t, c.want.Equal(rec), "%s: %+v", name, rec)
+		dir := t.TempDir()
+		keepAll(t, dir, seen(3), c.why, c.last)
+		wrote, err := os.ReadFile(filepath.Join(dir, recordName))
+		require.NoError(t, err)
+		require.Equal(t, string(golden), string(wrote), name)
+	}
 }
 
 // JOIN-1: a file that is damaged in any byte, cut short, or of another cluster is an error that says what to do.
@@ -123,6 +151,9 @@ func TestBadRecords(t *testing.T) {
 	_, err = openRecord(cfg)
 	require.ErrorIs(t, err, ErrRecord)
 	require.ErrorContains(t, err, `of the cluster "market", this node's is "shop"`)
+	ended, err := readRecord(filepath.Join("testdata", "record", "left.json"), "shop")
+	require.NoError(t, err, "nobody of the other cluster is left")
+	require.EqualValues(t, 1<<60, ended.Highest, "its fences are")
 	r, err := openRecord(recordConfig(dir))
 	require.NoError(t, err, "the directory is free again after a failed start")
 	r.release()

@@ -16,6 +16,19 @@ var formingBugs = []bug{
 		New: "return r.Known() && !(r.Alone() && f.joining.first)",
 	},
 	{
+		Name: "end-drops-the-highest-birth", Package: "./membership", Run: "TestEveryEndKeepsTheHighestBirth",
+		In:  "membership.Record.After",
+		Old: "next.Highest = max(next.Highest, r.Highest)",
+		New: "",
+	},
+	{
+		Name: "last-leaver-forgets-its-births", Package: "./sim",
+		Run: "TestScripts/last_node_leaves_and_its_clock_goes_back",
+		In:  "membership.Record.After",
+		Old: "next = r.Left(last, role)",
+		New: "if next = r.Left(last, role); next.Alone() {\n\t\t\treturn Record{}\n\t\t}",
+	},
+	{
 		Name: "up-before-it-is-written-down", Package: "./membership", Run: "TestNobodyIsUpBeforeItIsWrittenDown",
 		In:      "membership.leading.duties",
 		Without: "l.named()",

@@ -28,6 +28,13 @@ func TestStormsKeepDaemonsAlive(t *testing.T) {
 	require.Greater(t, runs, 50*drawn)
 }
 
+// TestStormOfALeaverWhoseClockGoesBack: the last member leaves, the wall clock of its host goes back, and what its next
+// process forms issues fences above the old ones (JOIN-1). Of 1,230 violations once.
+func TestStormOfALeaverWhoseClockGoesBack(t *testing.T) {
+	s := newStorm(7770, []string{OffReadiness, OffHolds}, false)
+	require.Empty(t, s.run().violations)
+}
+
 // TestWhoMayBeginADaemon: nobody may while it goes on elsewhere, but in a cluster that was formed anew while the node
 // that has it slept or was suspended: there nobody knows of it, and it goes on with nothing. Found by storm 1858, whose
 // other nodes all ended while one slept.

@@ -60,16 +60,9 @@ func (p *Process) save() {
 
 // leaves is what the end of a membership makes of the record.
 func (p *Process) leaves(e *membership.Ended) {
-	h := p.World.Hosts[p.Index]
-	switch {
-	case !p.World.Config.Records:
-	case e.Record != nil:
-		h.record = *e.Record
-	case e.Kind == membership.EndRejoin:
-		h.record = membership.Record{}
-	case e.Kind == membership.EndLeft && p.memory.Wanted().Known():
-		if h.record = p.memory.Wanted().Left(p.View, p.World.Node().RecordRole()); h.record.Alone() {
-			h.record = membership.Record{}
-		}
+	if ends := e.Kind == membership.EndLeft || e.Kind == membership.EndRejoin || e.Record != nil; ends &&
+		p.World.Config.Records {
+		role := p.World.Node().RecordRole()
+		p.World.Hosts[p.Index].record = p.memory.Wanted().After(e.Kind, e.Record, p.View, role)
 	}
 }
