@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,10 +29,7 @@ type dnsServer struct {
 
 func serveDNS(t *testing.T, records ...dns.RR) *dnsServer {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	require.NoError(t, err)
-	stream, err := net.Listen("tcp", conn.LocalAddr().String())
-	require.NoError(t, err)
+	conn, stream := listenBoth(t)
 	d := &dnsServer{addr: conn.LocalAddr().String(), records: records}
 	for _, s := range []*dns.Server{{PacketConn: conn, Handler: d}, {Listener: stream, Handler: d}} {
 		up := make(chan struct{})
@@ -41,6 +39,21 @@ func serveDNS(t *testing.T, records ...dns.RR) *dnsServer {
 		t.Cleanup(func() { _ = s.Shutdown() })
 	}
 	return d
+}
+
+// listenBoth listens on one port with UDP and TCP. Somebody else may hold the TCP port of a UDP port that was free.
+func listenBoth(t *testing.T) (net.PacketConn, net.Listener) {
+	t.Helper()
+	for {
+		conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+		require.NoError(t, err)
+		stream, err := net.Listen("tcp", conn.LocalAddr().String())
+		if err == nil {
+			return conn, stream
+		}
+		require.NoError(t, conn.Close())
+		require.ErrorIs(t, err, syscall.EADDRINUSE)
+	}
 }
 
 func (d *dnsServer) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
