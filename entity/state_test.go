@@ -165,6 +165,7 @@ func TestStateIsAskedForOnlyInAMove(t *testing.T) {
 			log := r.takeLog()
 			require.Equal(t, why != NotStopping, log[len(log)-1] == "a stop" || why == StopEvicted, "%v", why)
 			require.NotContains(t, fmt.Sprint(log), "hands over", "%v", why)
+			require.Empty(t, r.lost(), "%v", why)
 			require.Empty(t, TakeStates(r.Shard, plenty))
 		}
 	})

@@ -7,7 +7,7 @@ var stateBugs = []bug{
 		Name: "state-is-asked-for-without-a-move", Package: "./entity", Run: "TestStateIsAskedForOnlyInAMove",
 		In:  "entity.asks",
 		Old: "if !asked || why != StopMoved && why != StopLeaving {",
-		New: "if why != StopMoved && why != StopLeaving {",
+		New: "if _ = asked; why != StopMoved && why != StopLeaving {",
 	},
 	{
 		Name: "message-comes-before-the-state", Package: "./entity", Run: "TestStateMovesWithItsEntity",

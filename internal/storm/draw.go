@@ -39,6 +39,7 @@ const (
 	OffBalance     = "balance"     // how often balance is looked at, how many shards move at once and wait for markers
 	OffDrains      = "drains"      // members that drain and stay
 	OffStrategies  = "strategies"  // strategies of types, also some that are broken
+	OffStates      = "states"      // entities whose state moves with them
 	OffMany        = "many-shards" // a type of thousands of shards, of which few are used
 	OffReadiness   = "readiness"   // regions that declare that they take no shards, and that they do again
 	OffHolds       = "holds"       // pauses of the balance, for the whole cluster
@@ -48,7 +49,7 @@ const (
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
-		OffDrains, OffReadiness, OffHolds}
+		OffDrains, OffStates, OffReadiness, OffHolds}
 }
 
 // draws are the choices of a seed beyond its mix.
@@ -62,6 +63,7 @@ type draws struct {
 	large    bool
 	waits    *waits
 	crashes  *crashes
+	states   *states
 	drains   *rand.Rand    // which members drain; nil: none
 	ready    *rand.Rand    // which regions are not ready for shards; nil: all are
 	holds    *rand.Rand    // when the balance is paused; nil: never

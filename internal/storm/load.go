@@ -295,8 +295,9 @@ const (
 	daemonLook = 100 * time.Millisecond
 )
 
-// drawKeeps declares a singleton and a few daemons.
+// drawKeeps gives entities states, and declares a singleton and a few daemons.
 func drawKeeps(s *storm) {
+	drawStates(s)
 	rng, ok := s.draw(OffKeeps, 2)
 	if !ok {
 		return

@@ -1,0 +1,158 @@
+// States of a storm's entities: counts that move with them, and the law that holds for these (SHD-9, SHD-11).
+
+package storm
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/world"
+	"github.com/kith-io/kith/route"
+)
+
+// states is what a storm knows of the states that its entities hand over; nil: none has any.
+type states struct {
+	s     *storm
+	rng   *rand.Rand
+	given []given
+	rows  map[stateKey]*stateRow
+	taken int
+}
+
+type stateKey struct {
+	typ route.TypeID
+	id  string
+}
+
+// given is one state that was handed over.
+type given struct {
+	key   stateKey
+	fence route.Fence
+	count int
+	losses
+	taken bool
+}
+
+// stateRow is what is known of one entity.
+type stateRow struct {
+	taken route.Fence // of the owner whose state was taken up last
+	last  int         // the state that was handed over last, from one
+}
+
+// losses says what has befallen the world until some moment: while it is the same no state is lost.
+type losses struct{ gone, told int }
+
+// drawStates gives the entities of some types states.
+func drawStates(s *storm) {
+	rng, ok := s.draw(OffStates, 2)
+	if !ok {
+		return
+	}
+	s.states = &states{s: s, rng: rng, rows: map[stateKey]*stateRow{}}
+	for _, t := range s.types {
+		open, typ := t.Open, route.TypeOf(t.Name)
+		if rng.IntN(3) == 0 {
+			continue
+		}
+		t.Open = func(c *entity.Context) (entity.Handler, error) {
+			h, err := open(c)
+			if err != nil {
+				return nil, err
+			}
+			return &statefulEntity{stormEntity: h.(*stormEntity), key: stateKey{typ, c.ID}}, nil
+		}
+	}
+}
+
+// now returns what has befallen the world.
+func (b *states) now() (l losses) {
+	l.told = b.s.w.Plane.StatesLost
+	for _, p := range b.s.w.Processes {
+		if !p.Alive || p.Ended != nil || b.s.check.Lost(p.ID) {
+			l.gone++
+		}
+	}
+	return l
+}
+
+func (b *states) row(k stateKey) *stateRow {
+	if b.rows[k] == nil {
+		b.rows[k] = &stateRow{}
+	}
+	return b.rows[k]
+}
+
+// statefulEntity is a stormEntity that counts its messages, and whose count moves.
+type statefulEntity struct {
+	*stormEntity
+	key   stateKey
+	n     int
+	began bool
+}
+
+// Receive implements entity.Handler.
+func (h *statefulEntity) Receive(c *entity.Context, payload []byte) error {
+	if b := h.s.states; !h.began {
+		h.began = true
+		b.anew(h.p, h.key, c.Fence)
+	}
+	h.n++
+	return h.stormEntity.Receive(c, payload)
+}
+
+// anew is the first message of an instance that has taken up nothing.
+func (b *states) anew(p *world.Process, k stateKey, f route.Fence) {
+	row := b.row(k)
+	if row.last == 0 {
+		return
+	}
+	g := &b.given[row.last-1]
+	if !g.taken && g.losses == b.now() && g.fence.Compare(f) < 0 {
+		b.s.check.Violate(p, "state", "%s/%s begins anew under %s, and its state of %s is lost without a fault",
+			b.s.w.TypeName(k.typ), k.id, world.FenceName(f), world.FenceName(g.fence))
+	}
+	g.taken = true // the count goes on from here: it must not come later
+	if row.taken.Compare(g.fence) < 0 {
+		row.taken = g.fence
+	}
+}
+
+// HandOver implements entity.Stateful.
+func (h *statefulEntity) HandOver(c *entity.Context) ([]byte, error) {
+	b := h.s.states
+	h.lives(c, entity.StopMoved)
+	if !h.s.ending {
+		switch b.rng.IntN(40) {
+		case 0:
+			return nil, errors.New("as the dice fell")
+		case 1:
+			panic("as the dice fell")
+		}
+	}
+	b.given = append(b.given, given{key: h.key, fence: c.Fence, count: h.n, losses: b.now()})
+	b.row(h.key).last = len(b.given)
+	state := make([]byte, 8+b.rng.IntN(60))
+	binary.LittleEndian.PutUint64(state, uint64(len(b.given)))
+	return state, nil
+}
+
+// TakeUp implements entity.Stateful.
+func (h *statefulEntity) TakeUp(c *entity.Context, state []byte) error {
+	b, w := h.s.states, h.s.w
+	g := &b.given[binary.LittleEndian.Uint64(state)-1]
+	row := b.row(h.key)
+	if g.key != h.key || g.taken || g.fence.Compare(c.Fence) >= 0 || g.fence.Compare(row.taken) <= 0 || h.began {
+		h.s.check.Violate(h.p, "state", "%s/%s takes up under %s what %s/%s gave under %s: taken before %t, after %s",
+			w.TypeName(h.typ), h.id, world.FenceName(c.Fence), w.TypeName(g.key.typ), g.key.id,
+			world.FenceName(g.fence), g.taken, world.FenceName(row.taken))
+	}
+	g.taken, row.taken = true, g.fence
+	h.began, h.n = true, g.count
+	b.taken++
+	if !h.s.ending && b.rng.IntN(60) == 0 {
+		return errors.New("as the dice fell")
+	}
+	return nil
+}
