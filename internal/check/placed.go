@@ -61,8 +61,15 @@ func Declares(c *Checker, p *world.Process, t route.TypeID, ready bool, carryOut
 	}
 }
 
-// Drains notes that a process drains.
-func Drains(c *Checker, p *world.Process) { c.stream(p.ID, p.ID).words.drains = true }
+// Drains carries out the word that a process drains: one that coordinates begins moves in that step.
+func Drains(c *Checker, p *world.Process, carryOut func() error) {
+	own := &c.stream(p.ID, p.ID).words
+	was := own.drains
+	own.drains = true
+	if carryOut() != nil {
+		own.drains = was
+	}
+}
 
 // MovedByHand notes that somebody wants a shard moved to a process, now or when the word comes to its coordinator.
 func MovedByHand(c *Checker, key world.ShardKey, to peer.ID) {

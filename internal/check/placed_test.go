@@ -45,6 +45,7 @@ func TestPlacingCheckersCryOut(t *testing.T) {
 	moves := func(x at, from, to *world.Process) {
 		x.c.Shard(x.a, &shard.Event{Kind: shard.MoveBegan, Type: id, Shard: 1, Home: from.ID, To: to.ID})
 	}
+	drains := func(x at, p *world.Process) { Drains(x.c, p, func() error { return nil }) }
 	for name, tc := range map[string]struct {
 		play func(x at)
 		rule string
@@ -70,9 +71,9 @@ func TestPlacingCheckersCryOut(t *testing.T) {
 		"moves before the pause":             {func(x at) { moves(x, x.a, x.d) }, ""},
 		"moves by hand though it is paused":  {func(x at) { paused(x); byHand(x, x.d); moves(x, x.a, x.d) }, ""},
 		"moves by hand, but to another":      {func(x at) { paused(x); byHand(x, x.b); moves(x, x.a, x.d) }, "paused"},
-		"leaves one that drains in a pause":  {func(x at) { paused(x); Drains(x.c, x.b); moves(x, x.b, x.d) }, ""},
+		"leaves one that drains in a pause":  {func(x at) { paused(x); drains(x, x.b); moves(x, x.b, x.d) }, ""},
 		"leaves one that leaves in a pause":  {func(x at) { paused(x); x.b.Leaving = true; moves(x, x.b, x.d) }, ""},
-		"leaves another than the one drains": {func(x at) { paused(x); Drains(x.c, x.b); moves(x, x.a, x.d) }, "paused"},
+		"leaves another than the one drains": {func(x at) { paused(x); drains(x, x.b); moves(x, x.a, x.d) }, "paused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := formed(t, 3, setup.Config{}, typ)

@@ -32,8 +32,11 @@ func drainOne(s *storm, p *world.Process, on bool) {
 		s.w.After(time.Second, func() { drainOne(s, p, on) })
 	case p.Alive:
 		on = on && !s.quiet()
-		if p.Command(shard.DrainCommand{On: on}) == nil && on { // it may leave, or be the only one
-			check.Drains(s.check, p)
+		carryOut := func() error { return p.Command(shard.DrainCommand{On: on}) } // fails when it leaves, or is alone
+		if on {
+			check.Drains(s.check, p, carryOut)
+		} else {
+			_ = carryOut()
 		}
 	}
 }
