@@ -103,7 +103,7 @@ func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 	for clock := ex.Clock.slewed.Load(); next < end; {
 		x := &a.next[next]
 		h, e := x.h, x.e
-		if h == nil || ex.Gate.Closed() || h.closed.Load() {
+		if h == nil || ex.Gate.Closed() || h.closed.Load() || h.withheld.Load() {
 			return next
 		}
 		more := x.env.Flags&(wire.FlagLimit|wire.FlagHeaders) != 0

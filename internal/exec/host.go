@@ -187,25 +187,6 @@ func begins(h *Host, e *entity.Entity, now time.Duration) (r run, more bool) {
 	return r, e.Begin(now)
 }
 
-// Permit lets the entity that is kept alive begin: its lease is held. On a shard that is being stopped it does nothing.
-func Permit(h *Host) { h.give(orderPermit) }
-
-// Withhold ends the entity that is kept alive, without a call of Stop, until the next Permit: its lease is not held.
-// No handler of a Blocking one is called any more when it returns; the one that is being called is told by its context,
-// and those of the other modes end behind what lies before their worker or loop.
-func Withhold(h *Host) {
-	h.withheld.Store(true)
-	h.life.Withhold()
-	h.give(orderHoldOff)
-}
-
-// permitted looks again whether the entity may live. Whoever orders the host's messages calls it.
-func permitted(h *Host) {
-	if h.withheld.Load() && !entity.Withheld(h.sh) {
-		h.withheld.Store(false)
-	}
-}
-
 // Abandon has the shard, which others own by now, call no handler any more. Needs.Stopped follows when those that run
 // have returned.
 func (h *Host) Abandon() { h.give(orderAbandon) }
@@ -248,6 +229,7 @@ func (h *Host) obey(now time.Duration, o order) {
 	case orderTick:
 		h.ticking.Store(false)
 		if !h.end.lost.Load() {
+			barNow(h, now)
 			h.sh.Tick(now)
 		}
 	case orderBegin:

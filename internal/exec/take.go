@@ -94,6 +94,7 @@ func (h *Host) take(now time.Duration, from *Source, env *wire.Envelope, hash ui
 	}
 	if h.queue != nil {
 		cutNow(h, now)
+		barNow(h, now)
 	}
 	if reason == route.OK {
 		reason = h.deliver(now, from, env, hash, sender)

@@ -87,6 +87,22 @@ var keptBugs = []bug{
 		Drop: "spoil",
 	},
 	{
+		Name: "singleton-outlives-its-lease", Package: "./internal/storm", Run: "TestStormsLease",
+		In:  "internal/leases.Holder.lose",
+		Old: "h.out.Withhold, h.out.Permit = true, false",
+		New: "h.out.Withhold, h.out.Permit = false, false",
+	},
+	{
+		Name: "singleton-begins-before-its-lease", Package: "./internal/storm", Run: "TestStormsLease",
+		In:   "internal/world.hosted.begins",
+		Drop: "entity.Withhold",
+	},
+	{
+		Name: "run-goes-on-without-its-lease", Package: "./internal/storm", Run: "TestStormsLease",
+		In:   "entity.Withhold",
+		Drop: "unmake",
+	},
+	{
 		Name: "singleton-on-the-youngest", Package: "./sim", Run: "TestSingletonHandOver|TestSingletonAfterALoss",
 		In:  "shard/strategy.oldest",
 		Old: "cmp.Compare(r.UpNumber, best.UpNumber) < 0",

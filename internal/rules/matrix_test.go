@@ -59,7 +59,8 @@ var matrix = map[string]string{
 	"world": "sim/setup node sbr membership members courier shard hello plane lifetime entity flow formation sparse " +
 		"internal/flight internal/leases route peer wire stats shard/strategy",
 	"check": "sim/setup world node sbr membership courier shard plane route peer wire",
-	"storm": "sim/setup world check node sparse membership shard shard/strategy plane entity flow route peer wire",
+	"storm": "sim/setup world check node sparse membership shard shard/strategy plane entity flow route peer wire " +
+		"internal/leases",
 	"sim":   "sim/setup world check membership lifetime entity route",
 	"exec":  "transport loop plane lifetime entity sparse route peer wire",
 	"scale": "membership members peer wire",

@@ -147,6 +147,7 @@ func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 	defer func() { h.busy = false }()
 	h.lives(c, entity.NotStopping)
 	s.check.Write(h.p, h.typ, h.id, c.Fence)
+	s.keeps.holds(c, h.p)
 	switch {
 	case len(payload) > 0 && payload[0] == probeMark:
 		return c.Reply(payload)
@@ -281,6 +282,8 @@ type keeps struct {
 	crowd *world.EntityType
 	lives map[int]life // by daemon: the call of its function that goes on
 	runs  int
+
+	called int // of the singleton, with a lease
 }
 
 // life is one call of a daemon's function.
@@ -318,6 +321,7 @@ func drawKeeps(s *storm) {
 				if !s.ending && rng.IntN(10) == 0 {
 					return nil, errors.New("as the dice fell")
 				}
+				k.holds(c, s.w.Acting)
 				s.check.Write(s.w.Acting, lone, c.ID, c.Fence)
 				return &stormEntity{s: s, typ: lone, id: c.ID, p: s.w.Acting}, nil
 			}})}
@@ -325,6 +329,7 @@ func drawKeeps(s *storm) {
 		ID: func(n route.ShardID) string { return strconv.Itoa(int(n)) }}, Type: resting(
 		entity.Type{Name: "crowd", Shards: 1 + uint32(rng.IntN(8)),
 			New: func(string, route.Fence) entity.Handler { return &stormEntity{} }})}
+	k.drawLease()
 	s.w.AddType(k.lone)
 	s.w.AddType(k.crowd)
 	s.keeps = k
@@ -385,16 +390,4 @@ func mayBegin(s *storm, l, was life) bool {
 	unaware := !s.resolves() && s.check.Lost(l.p.ID)
 	bygone := was.fence.Birth() != l.fence.Birth() && was.p.Held()
 	return !was.p.Alive || s.check.Lost(was.p.ID) || unaware || bygone
-}
-
-// send sends to the singleton now and then.
-func (k *keeps) send(p *world.Process) {
-	if k == nil || k.rng.IntN(3) > 0 {
-		return
-	}
-	if r := p.Region(route.TypeOf(loneID)); r != nil {
-		for range 1 + k.rng.IntN(3) {
-			k.s.send(r, loneID, 2, 60)
-		}
-	}
 }

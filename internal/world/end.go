@@ -208,7 +208,7 @@ func (h *hosted) overdue(by time.Duration) {
 func (h *hosted) stopped() {
 	r := h.r
 	r.stopped = append(r.stopped, h)
-	r.Process.Later(0, func() {
+	tell := func() {
 		r.stopped = slices.DeleteFunc(r.stopped, func(o *hosted) bool { return o == h })
 		cmd := shard.StoppedCommand{Type: r.ID, Shard: h.shard.ID(), Fence: h.shard.Fence()}
 		if left, states := h.handsOver(); len(left) > 0 {
@@ -220,7 +220,12 @@ func (h *hosted) stopped() {
 			return
 		}
 		r.Process.Do(cmd)
-	})
+	}
+	if r.lease != nil {
+		r.lease.ends(h.shard.Fence(), tell)
+		return
+	}
+	r.Process.Later(0, tell)
 }
 
 // handsOver returns what the shard hands over, as the next owner reads it: what was not worked off, and states.

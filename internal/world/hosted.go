@@ -29,6 +29,8 @@ type hosted struct {
 	room    int  // of its move, for what it hands over
 	over    bool // stopped or abandoned
 	silent  bool // abandoned: no entity stopped in order, and no handler is called any more
+	// withheld: the entity that is kept alive may not live. Whoever is about to call one looks first.
+	withheld bool
 }
 
 // register makes a type known to the process's node.
@@ -58,13 +60,11 @@ func (p *Process) host(o shard.HostOrder) {
 		h = &hosted{r: r, planned: -1}
 		h.shard = entity.NewShard(r.Type, o.Shard, o.Fence, shardRuntime{p, r, h}, p.mailbox)
 		*r.shards.At(o.Shard) = h
-		h.takesUp(o.Left)
-		if k := r.decl.Keep; k != nil {
-			serving := func() context.Context { return h.life.Serving(p.Held) }
-			h.order(func() { h.step(func(now time.Duration) { entity.KeepAlive(h.shard, now, k, serving) }) })
-		}
+		h.begins(o)
 	case !o.Stop:
 		p.World.Watcher.Hosts(p, key, o.Fence)
+	case h == nil && r.lease != nil && r.lease.stopped[o.Fence] != nil:
+		// The confirmation follows.
 	case h == nil:
 		// Stopped already, and the confirmation got lost: confirm again.
 		p.post(shard.StoppedCommand{Type: o.Type, Shard: o.Shard, Fence: o.Fence})
@@ -94,6 +94,23 @@ func (p *Process) host(o shard.HostOrder) {
 		if o.Within > 0 {
 			p.Later(o.Within, func() { p.pass(func() { h.overdue(by) }) })
 		}
+	}
+}
+
+// begins has a shard that is to live here begin: with what its last owner left, and with the entity that is kept alive.
+func (h *hosted) begins(o shard.HostOrder) {
+	r := h.r
+	if r.lease != nil {
+		h.withheld = true
+		entity.Withhold(h.shard, r.Process.clock(), r.decl.Keep)
+	}
+	h.takesUp(o.Left)
+	if k := r.decl.Keep; k != nil {
+		serving := func() context.Context { return h.life.Serving(r.Process.Held) }
+		h.order(func() { h.step(func(now time.Duration) { entity.KeepAlive(h.shard, now, k, serving) }) })
+	}
+	if r.lease != nil {
+		r.lease.begins(o.Fence)
 	}
 }
 
@@ -169,6 +186,9 @@ func (h *hosted) follow() {
 func (h *hosted) tick() {
 	h.ticking = false
 	if !h.over && !h.silent {
+		if h.withheld {
+			h.bar()
+		}
 		h.step(h.shard.Tick)
 	}
 }
@@ -230,6 +250,9 @@ func (p *Process) deliver(from peer.ID, e *wire.Envelope, b *backTalk) route.Rea
 	}
 	p.World.place(e.Payload, p)
 	why := route.OK
+	if h.withheld {
+		h.bar()
+	}
 	h.step(func(now time.Duration) { why = h.shard.Deliver(now, &m) })
 	switch why {
 	case route.OK:

@@ -27,6 +27,7 @@ type EntityType struct {
 	Absent []int
 	RoleAt func(*Process) string // nil: all processes register it with the same role
 	Keep   *entity.Keep          // of which entities are kept alive; nil: none
+	Lease  *LeaseUse             // without which they do not live; nil: none. The type has one shard then.
 	// Placing makes the strategy of one process, nil: all go by Type.Strategy.
 	Placing func(*Process) strategy.Strategy
 }
@@ -44,7 +45,8 @@ type Region struct {
 	heirs   map[route.ShardID]*plane.Heirs
 
 	decl    *EntityType
-	Refused error // why the cluster does not have this type: others have registered it with other settings
+	lease   *leaseDesk // nil: it needs none
+	Refused error      // why the cluster does not have this type: others have registered it with other settings
 }
 
 // Slot returns the route slot of a shard of the type.
@@ -117,6 +119,7 @@ func (p *Process) register(t *EntityType) {
 	}
 	r := &Region{Process: p, Type: &t.Type, ID: route.TypeOf(t.Name), slots: sparse.NewTable[*flow.Slot](t.Shards),
 		park: park, shards: sparse.NewTable[*hosted](t.Shards), decl: t}
+	r.lease = leased(r)
 	p.Regions = append(p.Regions, r)
 	slices.SortFunc(p.Regions, func(a, b *Region) int { return int(int64(a.ID) - int64(b.ID)) })
 	register(p, t)

@@ -201,6 +201,7 @@ func (p *Process) take(j job) {
 func (p *Process) step(verb func(now time.Duration) error) {
 	now := p.clock()
 	tellSlept(p, now)
+	leasesDue(p)
 	if err := verb(now); err != nil {
 		p.World.Watcher.Refused(p, err)
 	}

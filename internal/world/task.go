@@ -42,12 +42,13 @@ func (t *task) work(h *hosted, e *entity.Entity) {
 			if !t.opens() { // whoever waited for an answer may have come back suspended
 				return
 			}
-			more = p.Alive && !h.silent && (last || !h.cut) && e.Work()
+			more = p.Alive && !h.silent && (last || !h.cut) && !entity.Spoiled(e) && e.Work()
 		}
 		if !p.Alive {
 			return
 		}
 		ok = e.End(p.clock())
+		h.withheld = entity.Withheld(h.shard)
 		last = h.cut
 		ok = ok && e.Begin(p.clock())
 	}

@@ -60,6 +60,7 @@ type World struct {
 	types     []*EntityType
 	arena     []byte
 	Lease     LeaseKeeper
+	Leases    LeaseStore
 	forms     struct{ never, anew bool } // how processes are started now: JoinCommand.NeverForm and FormNew
 	turns     turns
 }

@@ -1,0 +1,216 @@
+// Leases of singletons: the store that all processes reach, slowly at times, and what a process does with its lease.
+
+package world
+
+import (
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/leases"
+	"github.com/kith-io/kith/route"
+)
+
+// LeaseUse is how a type uses a lease, and how the store treats its calls.
+type LeaseUse struct {
+	leases.Config
+	// Keep is how long the store keeps a lease for an owner after it was last acquired.
+	Keep time.Duration
+	// Fate draws what becomes of a call, nil: all go well.
+	Fate func() LeaseFate
+}
+
+// LeaseFate is what becomes of one call of the store.
+type LeaseFate struct {
+	There, Back time.Duration // it takes effect so much later, and its answer comes so much later
+	Lost        bool          // it has no effect, and ends with an error
+	Blind       bool          // it has its effect, and ends with an error
+	Taken       bool          // before it, an operator takes the lease from whoever has it
+}
+
+// leaseOwner is who holds a lease in the store: a process under a fence.
+type leaseOwner struct {
+	p     *Process
+	fence route.Fence
+}
+
+// leaseRow is one lease in the store.
+type leaseRow struct {
+	owner leaseOwner
+	until time.Duration
+}
+
+// LeaseStore is the store of all leases of singletons.
+type LeaseStore struct {
+	rows map[route.TypeID]*leaseRow
+
+	Acquired, Lost, Refused int // as processes have seen it
+}
+
+func (s *LeaseStore) row(id route.TypeID) *leaseRow {
+	if s.rows == nil {
+		s.rows = map[route.TypeID]*leaseRow{}
+	}
+	if s.rows[id] == nil {
+		s.rows[id] = &leaseRow{}
+	}
+	return s.rows[id]
+}
+
+// Holds reports whether a process has a lease under a fence, as the store knows.
+func (s *LeaseStore) Holds(now time.Duration, id route.TypeID, p *Process, f route.Fence) bool {
+	r := s.row(id)
+	return r.owner == leaseOwner{p, f} && now < r.until
+}
+
+// leaseDesk is the lease of one type on one process.
+type leaseDesk struct {
+	r       *Region
+	holder  *leases.Holder
+	stopped map[route.Fence]func()
+	nth     uint64 // counts plans
+}
+
+// leased returns the desk of a type that needs a lease.
+func leased(r *Region) *leaseDesk {
+	if r.decl.Lease == nil {
+		return nil
+	}
+	return &leaseDesk{r: r, holder: leases.New(r.decl.Lease.Config), stopped: map[route.Fence]func(){}}
+}
+
+func (d *leaseDesk) begins(f route.Fence) {
+	d.holder.Begin(d.r.Process.clock(), f)
+	d.carry()
+}
+
+func (d *leaseDesk) ends(f route.Fence, tell func()) {
+	d.stopped[f] = tell
+	d.holder.End(d.r.Process.clock(), f)
+	d.carry()
+}
+
+// carry carries out what the holder wants, and plans its next deadline.
+func (d *leaseDesk) carry() {
+	p, e := d.r.Process, d.holder.Drain()
+	if h := d.r.shards.Peek(0); h != nil && !h.over && !h.silent {
+		switch {
+		case e.Withhold:
+			p.World.Leases.Lost++
+			h.withheld = true
+			h.life.Withhold()
+			h.order(func() { h.bar() })
+		case e.Permit:
+			p.World.Leases.Acquired++
+			h.order(func() { h.permit() })
+		}
+	}
+	if e.Op != nil {
+		d.call(*e.Op)
+	}
+	for _, f := range e.Freed {
+		tell := d.stopped[f]
+		delete(d.stopped, f)
+		if tell != nil {
+			p.Later(0, tell)
+		}
+	}
+	d.plan()
+}
+
+// plan has the control loop look at the next deadline.
+func (d *leaseDesk) plan() {
+	at, ok := d.holder.Next()
+	if !ok {
+		return
+	}
+	p := d.r.Process
+	d.nth++
+	nth := d.nth
+	p.Later(max(at-p.clock(), 0), func() {
+		if nth == d.nth {
+			d.onLoop(func() { d.due() })
+		}
+	})
+}
+
+// onLoop runs on the control loop of the process, when that is not stuck.
+func (d *leaseDesk) onLoop(run func()) {
+	if p := d.r.Process; p.Stuck() {
+		p.Later(leaseDelay, func() { d.onLoop(run) })
+		return
+	}
+	run()
+}
+
+// due does what is due.
+func (d *leaseDesk) due() {
+	p := d.r.Process
+	if at, ok := d.holder.Next(); ok && at <= p.clock() {
+		d.holder.Tick(p.clock())
+		d.carry()
+		return
+	}
+	d.plan()
+}
+
+// leasesDue comes before the gate of a process may open: what has lost its lease meanwhile is not called again.
+func leasesDue(p *Process) {
+	for _, r := range p.Regions {
+		if r.lease != nil {
+			r.lease.due()
+		}
+	}
+}
+
+// call makes a call of the store.
+func (d *leaseDesk) call(op leases.Op) {
+	p, use := d.r.Process, d.r.decl.Lease
+	w, owner, fate := p.World, leaseOwner{p, op.Fence}, LeaseFate{There: leaseDelay, Back: leaseDelay}
+	if use.Fate != nil {
+		fate = use.Fate()
+	}
+	w.After(fate.There, func() { // also when the process is no more
+		row, ok := w.Leases.row(d.r.ID), false
+		if fate.Taken {
+			*row = leaseRow{}
+		}
+		free := row.owner == leaseOwner{} || w.Now >= row.until || row.owner == owner
+		switch {
+		case fate.Lost:
+		case op.Release:
+			if ok = true; row.owner == owner {
+				*row = leaseRow{}
+			}
+		case free:
+			*row, ok = leaseRow{owner, w.Now + use.Keep}, true
+		default:
+			w.Leases.Refused++
+		}
+		r := leases.Result{ID: op.ID, OK: ok}
+		if fate.Lost || fate.Blind {
+			r = leases.Result{ID: op.ID, Err: "as the dice fell"}
+		}
+		p.Later(fate.Back, func() {
+			d.onLoop(func() {
+				d.holder.Answer(p.clock(), r)
+				d.carry()
+			})
+		})
+	})
+}
+
+// bar has the entity that is kept alive live no more.
+func (h *hosted) bar() {
+	if !h.over && !h.silent {
+		h.withheld = true
+		h.step(func(now time.Duration) { entity.Withhold(h.shard, now, h.r.decl.Keep) })
+	}
+}
+
+// permit lets it live.
+func (h *hosted) permit() {
+	if !h.over && !h.silent {
+		h.step(func(now time.Duration) { entity.Permit(h.shard, now) })
+		h.withheld = entity.Withheld(h.shard)
+	}
+}
