@@ -69,7 +69,7 @@ func (n *Node) Daemons(d Daemons) (*DaemonsRef, error) {
 	ref.region, err = driver.RegisterKept(n.d, t, &driver.Keep{Keep: entity.Keep{Run: ref.live,
 		ID: func(s ShardID) string { return strconv.Itoa(int(s)) }}})
 	if err != nil {
-		return nil, err
+		return nil, differs(err)
 	}
 	return ref, nil
 }
@@ -142,4 +142,12 @@ func (r *DaemonsRef) Status() []DaemonStatus {
 }
 
 // Err returns why the cluster does not run these workers as they are declared here (ErrSettingsDiffer), or nil.
-func (r *DaemonsRef) Err() error { return r.region.Refused() }
+func (r *DaemonsRef) Err() error { return differs(r.region.Refused()) }
+
+// differs says of which field of Daemons an error speaks that names both values.
+func differs(err error) error {
+	if errors.Is(err, ErrSettingsDiffer) {
+		return fmt.Errorf("daemons must have one N and Role on all nodes, N is the number of shards: %w", err)
+	}
+	return err
+}

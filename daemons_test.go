@@ -155,7 +155,8 @@ func TestDaemonsBeginAgain(t *testing.T) {
 	require.Len(t, told, 2)
 }
 
-// TestDaemonsThatDiffer: a node that declares another number of them has none, and is told so.
+// TestDaemonsThatDiffer: a node that declares another number of them has none, and is told both; those of the cluster
+// run on where they were declared (SHD-12).
 func TestDaemonsThatDiffer(t *testing.T) {
 	r := newRoll(t)
 	nodes := cluster(t, 2, nil, nil)
@@ -168,7 +169,12 @@ func TestDaemonsThatDiffer(t *testing.T) {
 		err = second.Err()
 	}
 	require.ErrorIs(t, err, kith.ErrSettingsDiffer)
+	require.ErrorContains(t, err, "N is the number of shards")
+	require.ErrorContains(t, err, "3 shards")
+	require.ErrorContains(t, err, "4 shards", "both values")
 	require.NoError(t, first.Err())
+	_, all := r.count(nodes[0].ID())
+	require.Equal(t, 3, all, "those of the cluster run on")
 }
 
 func TestDaemonsBadInput(t *testing.T) {

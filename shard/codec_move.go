@@ -258,7 +258,7 @@ func (l shardLoads) append(b []byte) []byte {
 	next := route.ShardID(0)
 	for _, e := range l.Entries {
 		b = wire.AppendUvarint(wire.AppendUvarint(b, uint64(e.Shard-next)), uint64(e.Load.Entities))
-		b = wire.AppendUvarint(wire.AppendUvarint(b, uint64(e.Load.Rate)), uint64(e.Load.CPU))
+		b = wire.AppendUvarint(wire.AppendUvarint(b, uint64(e.Load.Rate)), uint64(e.Load.HandlerTime))
 		next = e.Shard + 1
 	}
 	return b
@@ -271,7 +271,7 @@ func readShardLoads(r *wire.Reader) message {
 	next := route.ShardID(0)
 	for range n {
 		e := loads.Shard{Shard: readShard(r, next)}
-		e.Load.Entities, e.Load.Rate, e.Load.CPU = readU32(r), readU32(r), readU32(r)
+		e.Load.Entities, e.Load.Rate, e.Load.HandlerTime = readU32(r), readU32(r), readU32(r)
 		if r.Err() != nil {
 			break
 		}

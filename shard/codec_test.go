@@ -64,7 +64,7 @@ func samples() map[string]message {
 	m["register-not-ready"] = register{head: at(3), Settings: orders, Hosts: true, Knows: true, NotReady: true}
 	m["move-wanted"] = moveWanted{head: at(3), Nonce: 77, Shard: 29, To: b}
 	m["shard-loads"] = shardLoads{at(3), 10_000, true, false, []loads.Shard{{Shard: 0, Load: strategy.Load{Rate: 300}},
-		{Shard: 29, Load: strategy.Load{Entities: 1, CPU: 1<<32 - 1}}}}
+		{Shard: 29, Load: strategy.Load{Entities: 1, HandlerTime: 1<<32 - 1}}}}
 	m["shard-loads-none"] = shardLoads{at(3), 1, true, true, []loads.Shard{}}
 	m["move-answer"] = moveAnswer{head: at(3), Nonce: 77}
 	m["move-answer-no"] = moveAnswer{head: at(3), Nonce: 77, Code: 3, Detail: ": shard 29"}

@@ -67,17 +67,18 @@ func balanced(d *Driver, e *node.Effects) {
 	}
 }
 
-// measure tells the node what the shards of a type cost that live here, of figures that there are anyway. Processor
-// time is not among them.
+// measure tells the node what the shards of a type cost that live here, of figures that there are anyway but
+// for how long handlers run, which is measured from the first time on.
 func measure(d *Driver, id route.TypeID) {
 	r := d.regions.Load().byID[id]
 	if r == nil {
 		return
 	}
+	exec.Weigh(r.hosts)
 	cmd := shard.LoadsCommand{Type: id}
 	for h := range exec.Hosts(r.hosts) {
 		cmd.Readings = append(cmd.Readings, strategy.Reading{Shard: h.Shard(), Fence: h.Fence(),
-			Entities: uint32(min(exec.Entities(h), math.MaxUint32)), Handled: exec.Handled(h)})
+			Entities: uint32(min(exec.Entities(h), math.MaxUint32)), Handled: exec.Handled(h), HandlerTime: exec.HandlerTime(h)})
 	}
 	_ = d.command(cmd) // refused if the type was, meanwhile
 }

@@ -210,7 +210,9 @@ func (p *blockingPool) serve(r *runner, h *Host, e *entity.Entity) {
 	for more {
 		if p.x.Gate.Held(now) {
 			p.x.Gate.wait(e)
+			now = p.x.Clock.Now()
 		}
+		began := now
 		if p.x.cfg.Latency != nil {
 			r.timeWork(h, e, run)
 		}
@@ -218,6 +220,9 @@ func (p *blockingPool) serve(r *runner, h *Host, e *entity.Entity) {
 			p.x.Gate.goOn(e)
 		}
 		now = p.x.Clock.Now()
+		if h.t.weighs.Load() {
+			h.shown.ran.Add(int64(now - began))
+		}
 		h.mu.Lock()
 		more = e.End(now)
 		permitted(h)

@@ -89,6 +89,7 @@ type Exec struct {
 	incidents incidents
 	strained  strained
 
+	weighs       atomic.Bool // some type's handlers are timed by shard
 	unregistered atomic.Uint64
 	stopping     atomic.Bool
 	ended        atomic.Bool   // before stopping: what is refused from here on is abandoned
@@ -181,7 +182,7 @@ func (x *Exec) Data(c *transport.InConn, frames []byte) {
 	}
 	p.count.enter(x)
 	p.ahead.fresh, p.ahead.arrived = true, plane.MomentAfter(now)
-	if x.cfg.Latency != nil {
+	if x.cfg.Latency != nil || x.weighs.Load() {
 		p.timeRead(now, c, from, frames)
 	} else {
 		p.read(now, c, from, frames)

@@ -78,6 +78,7 @@ func (v *tally) add(figure int, n uint64) {
 type published struct {
 	over  bool // the shard's figures are in its type's past; guarded by past.mu
 	value [figures]atomic.Uint64
+	ran   atomic.Int64 // nanoseconds that handlers ran, of a type that is weighed: always new
 }
 
 // publish copies the shard's figures where readers find them, and returns when it is to be called again though nothing

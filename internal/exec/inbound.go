@@ -45,7 +45,7 @@ func (p *pass) Run(*loop.Loop) {
 		n := 0
 		b.frames(func(_ *Source, f []byte) {
 			n++
-			if p.x.cfg.Latency != nil {
+			if p.x.cfg.Latency != nil || p.x.weighs.Load() {
 				p.timeHere(now, f)
 				return
 			}

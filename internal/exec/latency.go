@@ -1,17 +1,21 @@
-// Latency: one of so many messages is timed while it is worked off, and told to Config.Latency. Whoever runs handlers
-// looks once a batch whether anybody wants to know; who does not pays for nothing else.
+// Latency: one of so many messages is timed while it is worked off, told to Config.Latency, and taken for so many of
+// its shard where shards are weighed. Whoever runs handlers looks once a batch whether anybody wants to know; who does
+// not pays for nothing else.
 
 package exec
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
 
-// Sampler picks one of every so many. It belongs to one goroutine, or to a lock. The zero value picks the first.
+// Sampler picks one of so many on average, at random distances, so that what comes in turns is picked in turns too. It
+// belongs to one goroutine, or to a lock. The zero value picks the first.
 type Sampler struct{ left int }
 
 // Pick reports whether this one is timed; every is at least one.
@@ -19,7 +23,9 @@ func (s *Sampler) Pick(every int) bool {
 	if s.left--; s.left > 0 {
 		return false
 	}
-	s.left = every
+	if s.left = every; every > 1 {
+		s.left = 1 + rand.IntN(2*every-1)
+	}
 	return true
 }
 
@@ -37,7 +43,19 @@ func (w *worker) timeFrame(now time.Duration, from *Source, x *foreseen) {
 	w.frame(now, from, x)
 	took := time.Since(began)
 	if t := w.ahead.cache.last; t != nil {
-		w.x.cfg.Latency(t.typ.Name, took)
+		t.took(x.env.Shard, took)
+	}
+}
+
+// took tells how long a message of a shard took that stands for so many.
+func (t *Type) took(shard uint32, took time.Duration) {
+	if t.x.cfg.Latency != nil {
+		t.x.cfg.Latency(t.typ.Name, took)
+	}
+	if t.weighs.Load() && shard < t.shards {
+		if h := t.hosts.Find(route.ShardID(shard)).Load(); h != nil {
+			h.shown.ran.Add(int64(took) * int64(t.x.cfg.LatencyEvery))
+		}
 	}
 }
 
@@ -49,12 +67,13 @@ func (p *pass) timeRead(now time.Duration, c *transport.InConn, from *Source, fr
 		n := wire.SizeOf(frames[at:])
 		f := frames[at : at+n : at+n]
 		if wire.KindOf(f) == wire.KindEnvelope && p.timed.Pick(p.x.cfg.LatencyEvery) && p.isInline(f) {
+			_, shard, _ := wire.AddressOf(f)
 			if begin < at {
 				p.read(now, c, from, frames[begin:at:at])
 			}
 			began := time.Now()
 			p.read(now, c, from, f)
-			p.tellInline(began)
+			p.tellInline(began, shard)
 			begin = at + n
 		}
 		at += n
@@ -70,9 +89,10 @@ func (p *pass) timeHere(now time.Duration, f []byte) {
 		p.here(now, f)
 		return
 	}
+	_, shard, _ := wire.AddressOf(f)
 	began := time.Now()
 	p.here(now, f)
-	p.tellInline(began)
+	p.tellInline(began, shard)
 }
 
 // isInline reports whether an envelope is one for an Inline type.
@@ -85,10 +105,10 @@ func (p *pass) isInline(f []byte) bool {
 	return t != nil && t.typ.Mode == entity.Inline
 }
 
-func (p *pass) tellInline(began time.Time) {
+func (p *pass) tellInline(began time.Time, shard uint32) {
 	took := time.Since(began)
 	if t := p.ahead.cache.last; t != nil {
-		p.x.cfg.Latency(t.typ.Name, took)
+		t.took(shard, took)
 	}
 }
 

@@ -24,6 +24,7 @@ type Type struct {
 	shards uint32
 	rider  func(*Host) entity.Runtime
 	keep   *entity.Keep                 // nil: no entity is kept alive
+	weighs atomic.Bool                  // how long handlers run is measured by shard
 	leased bool                         // that begins when Host.Permit says so
 	hosts  Places[atomic.Pointer[Host]] // by shard; set while it lives here, its stop included
 	living atomic.Int32                 // shards that live here, those that are being stopped included
@@ -44,6 +45,12 @@ func (x *Exec) NewType(t entity.Type, rider func(*Host) entity.Runtime) *Type {
 
 // Keep has an entity of each shard kept alive that begins to live here from now on; before the first of them.
 func (t *Type) Keep(k *entity.Keep) { t.keep = k }
+
+// Weigh has it measured, from now on, how long the handlers of each shard of a type run.
+func Weigh(t *Type) {
+	t.weighs.Store(true)
+	t.x.weighs.Store(true)
+}
 
 // KeepLeased is Keep of entities that may live only between Host.Permit and Host.Withhold.
 func KeepLeased(t *Type, k *entity.Keep) { t.keep, t.leased = k, true }

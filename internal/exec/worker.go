@@ -59,7 +59,7 @@ func (w *worker) work(b *batch) {
 		w.x.Gate.wait(nil)
 		now = w.x.Clock.Now()
 	}
-	frames, timed := 0, w.x.cfg.Latency != nil
+	frames, timed := 0, w.x.cfg.Latency != nil || w.x.weighs.Load()
 	w.count.enter(w.x)
 	for i := range b.chunks {
 		c := &b.chunks[i]

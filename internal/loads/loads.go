@@ -33,12 +33,12 @@ func (m *Meter) Measure(now time.Duration, readings []strategy.Reading) (list []
 	for _, r := range readings {
 		next[r.Shard] = r
 		was, is := m.last[r.Shard]
-		if first || !is || was.Fence != r.Fence || window <= 0 || r.Handled < was.Handled || r.CPU < was.CPU {
+		if first || !is || was.Fence != r.Fence || window <= 0 || r.Handled < was.Handled || r.HandlerTime < was.HandlerTime {
 			continue
 		}
 		list = append(list, Shard{r.Shard, strategy.Load{Entities: r.Entities,
-			Rate: clamp(float64(r.Handled-was.Handled) / window.Seconds()),
-			CPU:  clamp(float64(r.CPU-was.CPU) / float64(time.Microsecond) / window.Seconds())}})
+			Rate:        clamp(float64(r.Handled-was.Handled) / window.Seconds()),
+			HandlerTime: clamp(float64(r.HandlerTime-was.HandlerTime) / float64(time.Microsecond) / window.Seconds())}})
 	}
 	slices.SortFunc(list, func(a, b Shard) int { return cmp.Compare(a.Shard, b.Shard) })
 	m.at, m.last = now, next
@@ -80,7 +80,7 @@ func (p *Page) Take(list []Shard, first, last bool, since time.Duration) {
 	for _, l := range p.Loads { // a sum: the order does not show
 		p.Sum.Entities = add(p.Sum.Entities, l.Entities)
 		p.Sum.Rate = add(p.Sum.Rate, l.Rate)
-		p.Sum.CPU = add(p.Sum.CPU, l.CPU)
+		p.Sum.HandlerTime = add(p.Sum.HandlerTime, l.HandlerTime)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // read makes the reading of a shard.
 func read(s route.ShardID, f route.Fence, entities uint32, handled uint64, cpu time.Duration) strategy.Reading {
-	return strategy.Reading{Shard: s, Fence: f, Entities: entities, Handled: handled, CPU: cpu}
+	return strategy.Reading{Shard: s, Fence: f, Entities: entities, Handled: handled, HandlerTime: cpu}
 }
 
 func TestMeter(t *testing.T) {
@@ -28,7 +28,8 @@ func TestMeter(t *testing.T) {
 	list, window = m.Measure(14*time.Second, []strategy.Reading{read(4, two, 9, 4, 0),
 		read(1, one, 6, 1400, 3*time.Second), read(0, one, 1, 7, 0), read(9, one, 1, 1, 1)})
 	require.Equal(t, 4*time.Second, window)
-	require.Equal(t, []Shard{{0, strategy.Load{Entities: 1}}, {1, strategy.Load{Entities: 6, Rate: 100, CPU: 500_000}}},
+	require.Equal(t, []Shard{{0, strategy.Load{Entities: 1}},
+		{1, strategy.Load{Entities: 6, Rate: 100, HandlerTime: 500_000}}},
 		list, "what came, or came back, within the window is not measured")
 	list, _ = m.Measure(15*time.Second, []strategy.Reading{read(9, one, 1, math.MaxUint64, 1),
 		read(1, one, 6, 1399, 3*time.Second)})
@@ -39,11 +40,11 @@ func TestPage(t *testing.T) {
 	var p Page
 	p.Take([]Shard{{1, strategy.Load{Rate: 5}}}, false, true, time.Second)
 	require.Zero(t, p.Since, "without its first part")
-	huge := strategy.Load{Entities: math.MaxUint32, Rate: 3, CPU: 2}
+	huge := strategy.Load{Entities: math.MaxUint32, Rate: 3, HandlerTime: 2}
 	p.Take([]Shard{{1, huge}}, true, false, time.Second)
 	require.Zero(t, p.Count, "a part alone does not count")
 	p.Take([]Shard{{2, huge}}, false, true, time.Second)
-	require.Equal(t, strategy.Load{Entities: math.MaxUint32, Rate: 6, CPU: 4}, p.Sum)
+	require.Equal(t, strategy.Load{Entities: math.MaxUint32, Rate: 6, HandlerTime: 4}, p.Sum)
 	require.Equal(t, 2, p.Count)
 	require.Equal(t, time.Second, p.Since)
 	p.Take(nil, true, true, 0)

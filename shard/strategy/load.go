@@ -12,7 +12,7 @@ import (
 
 // Weights say how much the figures of a load count against each other. Each figure is first made a part of the sum over
 // all shards, so that the weights have no unit. Up to MaxWeight each.
-type Weights struct{ Entities, Rate, CPU int }
+type Weights struct{ Entities, Rate, HandlerTime int }
 
 // MaxWeight is the largest weight.
 const MaxWeight = 100
@@ -27,8 +27,7 @@ const DefaultTolerance = 10
 // them ended (View.Since, View.Moved), nothing moves, and nothing without figures. It keeps nothing and may be copied.
 //
 // A shard without a home goes to the region with the least load among those of the newest version; shards that were not
-// measured count as the mean of those that were. Without figures it is the region with the fewest shards. Nodes measure
-// entities and messages, not processor time yet.
+// measured count as the mean of those that were. Without figures it is the region with the fewest shards.
 type LoadAware struct {
 	Weights   Weights // none means one each
 	Tolerance int     // percent; 0 means DefaultTolerance
@@ -45,7 +44,7 @@ type weighing struct {
 }
 
 func (l Load) figures() [3]uint64 {
-	return [3]uint64{uint64(l.Entities), uint64(l.Rate), uint64(l.CPU)}
+	return [3]uint64{uint64(l.Entities), uint64(l.Rate), uint64(l.HandlerTime)}
 }
 
 func (a LoadAware) weighing() (w weighing) {
@@ -53,7 +52,7 @@ func (a LoadAware) weighing() (w weighing) {
 	if given == (Weights{}) {
 		given = Weights{1, 1, 1}
 	}
-	for i, n := range []int{given.Entities, given.Rate, given.CPU} {
+	for i, n := range []int{given.Entities, given.Rate, given.HandlerTime} {
 		w.weights[i] = uint64(min(max(n, 0), MaxWeight))
 	}
 	return w

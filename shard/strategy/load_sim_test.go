@@ -61,7 +61,7 @@ func skew(rng *rand.Rand, heaviest float64) *View {
 		}
 		v.Give(route.ShardID(s), node(at))
 		w := weights[s] * 1e5
-		v.Loads[s] = Load{Entities: uint32(w), Rate: uint32(w * (0.8 + 0.4*rng.Float64())), CPU: uint32(w)}
+		v.Loads[s] = Load{Entities: uint32(w), Rate: uint32(w * (0.8 + 0.4*rng.Float64())), HandlerTime: uint32(w)}
 	}
 	return v
 }
@@ -230,7 +230,7 @@ func noisy(rng *rand.Rand, v *View, shard, region float64) *View {
 		for _, s := range c.Regions[i].Shards {
 			measured := func(n uint32) uint32 { return uint32(float64(n) * all * (1 + shard*(2*rng.Float64()-1))) }
 			l := v.Loads[s]
-			c.Loads[s] = Load{measured(l.Entities), measured(l.Rate), measured(l.CPU)}
+			c.Loads[s] = Load{measured(l.Entities), measured(l.Rate), measured(l.HandlerTime)}
 		}
 	}
 	return c

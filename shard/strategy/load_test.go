@@ -108,11 +108,12 @@ func TestLoadAwareSwaps(t *testing.T) {
 // Weights decide which figure counts; figures that are huge do not overflow.
 func TestLoadAwareWeights(t *testing.T) {
 	v := sized(2, 2)
-	v.Loads = []Load{{CPU: 9, Rate: 5}, {CPU: 9, Rate: 5}, {CPU: 1, Rate: 5}, {CPU: 1, Rate: 5}}
+	v.Loads = []Load{{HandlerTime: 9, Rate: 5}, {HandlerTime: 9, Rate: 5},
+		{HandlerTime: 1, Rate: 5}, {HandlerTime: 1, Rate: 5}}
 	moves, err := LoadAware{Weights: Weights{Rate: 1}}.Rebalance(v)
 	require.NoError(t, err)
 	require.Empty(t, moves)
-	moves, err = LoadAware{Weights: Weights{CPU: 1}}.Rebalance(v)
+	moves, err = LoadAware{Weights: Weights{HandlerTime: 1}}.Rebalance(v)
 	require.NoError(t, err)
 	require.NotEmpty(t, moves)
 

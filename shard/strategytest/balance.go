@@ -159,7 +159,7 @@ func steady(fresh func() strategy.Strategy) error {
 
 // odd: no regions, one region, one shard, none with a home, loads of zero or as large as they get.
 func odd(fresh func() strategy.Strategy) error {
-	huge := strategy.Load{Entities: 1<<32 - 1, Rate: 1<<32 - 1, CPU: 1<<32 - 1}
+	huge := strategy.Load{Entities: 1<<32 - 1, Rate: 1<<32 - 1, HandlerTime: 1<<32 - 1}
 	for _, shape := range [][2]int{{1, 0}, {1, 1}, {1, 5}, {100, 0}, {100, 1}, {100, 5}} {
 		for name, loads := range map[string][]strategy.Load{"none": nil, "zero": make([]strategy.Load, shape[0]),
 			"huge": slices.Repeat([]strategy.Load{huge}, shape[0])} { // each alone: no order

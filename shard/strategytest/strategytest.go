@@ -89,7 +89,7 @@ func scattered(rng *rand.Rand) *strategy.View {
 	v.Loads = make([]strategy.Load, v.Shards)
 	for i := range v.Loads {
 		n := uint32(1000 + rng.IntN(9000))
-		v.Loads[i] = strategy.Load{Entities: n / 100, Rate: n, CPU: n * 10}
+		v.Loads[i] = strategy.Load{Entities: n / 100, Rate: n, HandlerTime: n * 10}
 	}
 	return v
 }
@@ -126,7 +126,7 @@ func bare(v *strategy.View) *strategy.View {
 			for _, s := range r.Shards {
 				l := v.Loads[s]
 				r.Load.Entities, r.Load.Rate = r.Load.Entities+l.Entities, r.Load.Rate+l.Rate
-				r.Load.CPU += l.CPU
+				r.Load.HandlerTime += l.HandlerTime
 			}
 			r.Measured = len(r.Shards)
 		}
