@@ -3,13 +3,13 @@
 package storm
 
 import (
-	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
 )
 
 // states is what a storm knows of the states that its entities hand over; nil: none has any.
@@ -18,7 +18,6 @@ type states struct {
 	rng   *rand.Rand
 	given []given
 	rows  map[stateKey]*stateRow
-	taken int
 }
 
 type stateKey struct {
@@ -133,15 +132,14 @@ func (h *statefulEntity) HandOver(c *entity.Context) ([]byte, error) {
 	}
 	b.given = append(b.given, given{key: h.key, fence: c.Fence, count: h.n, losses: b.now()})
 	b.row(h.key).last = len(b.given)
-	state := make([]byte, 8+b.rng.IntN(60))
-	binary.LittleEndian.PutUint64(state, uint64(len(b.given)))
-	return state, nil
+	return append(wire.AppendU64(nil, uint64(len(b.given))), make([]byte, b.rng.IntN(60))...), nil
 }
 
 // TakeUp implements entity.Stateful.
 func (h *statefulEntity) TakeUp(c *entity.Context, state []byte) error {
 	b, w := h.s.states, h.s.w
-	g := &b.given[binary.LittleEndian.Uint64(state)-1]
+	r := wire.NewReader(0, state)
+	g := &b.given[r.U64()-1]
 	row := b.row(h.key)
 	if g.key != h.key || g.taken || g.fence.Compare(c.Fence) >= 0 || g.fence.Compare(row.taken) <= 0 || h.began {
 		h.s.check.Violate(h.p, "state", "%s/%s takes up under %s what %s/%s gave under %s: taken before %t, after %s",
@@ -150,7 +148,7 @@ func (h *statefulEntity) TakeUp(c *entity.Context, state []byte) error {
 	}
 	g.taken, row.taken = true, g.fence
 	h.began, h.n = true, g.count
-	b.taken++
+	w.Plane.StatesTaken++
 	if !h.s.ending && b.rng.IntN(60) == 0 {
 		return errors.New("as the dice fell")
 	}

@@ -43,6 +43,7 @@ type EndCounts struct {
 	LeftBehind      int `json:"left_behind"`      // handlers that waited for an answer when their node ended
 	HandedOver      int `json:"handed_over"`      // messages that an owner did not work off, and gave to the next one
 	Untaken         int `json:"untaken"`          // messages handed over that no owner began with
+	StatesTaken     int `json:"states_taken"`     // states that the next instance has taken up
 	StatesLost      int `json:"states_lost"`      // states that no next instance has got, as somebody knows
 }
 
@@ -84,6 +85,7 @@ func (c *PlaneCounts) Add(o *PlaneCounts) {
 	c.LeftBehind += o.LeftBehind
 	c.HandedOver += o.HandedOver
 	c.Untaken += o.Untaken
+	c.StatesTaken += o.StatesTaken
 	c.StatesLost += o.StatesLost
 	c.GaveUp += o.GaveUp
 	c.GaveUpWith += o.GaveUpWith
