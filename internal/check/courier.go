@@ -78,7 +78,7 @@ func (c *Checker) Received(p *world.Process, r *node.Received) {
 		return
 	}
 	s.got++
-	s.words.heard(s.got)
+	s.words.heard(c.w.Now, s.got)
 }
 
 // Undelivered names a control message between two processes that run and hold each other for members, and that has not

@@ -5,6 +5,7 @@ package check
 
 import (
 	"slices"
+	"time"
 
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/peer"
@@ -16,7 +17,7 @@ import (
 // words are what a member has said of itself: of the stream from it to itself what holds, of one to another what that
 // one has been told by the registrations that came.
 type words struct {
-	unready map[route.TypeID]bool
+	unready map[route.TypeID]time.Duration // since when
 	coming  []word
 	drains  bool // once: who drains, or has, gives its shards away whatever the balance
 }
@@ -29,18 +30,29 @@ type word struct {
 }
 
 // heard is told that so many messages of the stream have come.
-func (x *words) heard(got int) {
+func (x *words) heard(now time.Duration, got int) {
 	for len(x.coming) > 0 && x.coming[0].at <= got {
-		x.set(x.coming[0].typ, x.coming[0].unready)
+		x.set(now, x.coming[0].typ, x.coming[0].unready)
 		x.coming = x.coming[1:]
 	}
 }
 
-func (x *words) set(t route.TypeID, unready bool) {
+func (x *words) set(now time.Duration, t route.TypeID, unready bool) {
 	if x.unready == nil {
-		x.unready = map[route.TypeID]bool{}
+		x.unready = map[route.TypeID]time.Duration{}
 	}
-	x.unready[t] = unready
+	if _, is := x.unready[t]; !unready {
+		delete(x.unready, t)
+	} else if !is {
+		x.unready[t] = now
+	}
+}
+
+// bind reports whether they bind who knows of them, as to a region that is not ready. A word that came in the very step
+// does not yet: what comes in one step is all heard before any of its events, and an event may be of an earlier message.
+func (x *words) bind(now time.Duration, t route.TypeID) bool {
+	since, is := x.unready[t]
+	return is && since < now
 }
 
 // said is told of a registration that a process sends as the last message of a stream.
@@ -48,16 +60,17 @@ func said(c *Checker, p *world.Process, s *sentMessages, body []byte) {
 	r := wire.NewReader(wire.KindRegister, body)
 	r.U64() // the birth of the cluster
 	t := route.TypeID(r.U32())
-	s.words.coming = append(s.words.coming, word{len(s.sent), t, c.stream(p.ID, p.ID).words.unready[t]})
+	_, unready := c.stream(p.ID, p.ID).words.unready[t]
+	s.words.coming = append(s.words.coming, word{len(s.sent), t, unready})
 }
 
 // Declares carries out a word of a process about its region of a type: what it sends from then on says so.
 func Declares(c *Checker, p *world.Process, t route.TypeID, ready bool, carryOut func() error) {
 	own := &c.stream(p.ID, p.ID).words
-	was := own.unready[t]
-	own.set(t, !ready)
+	_, was := own.unready[t]
+	own.set(c.w.Now, t, !ready)
 	if carryOut() != nil {
-		own.set(t, was)
+		own.set(c.w.Now, t, was)
 	}
 }
 
@@ -89,7 +102,7 @@ func given(c *Checker, p *world.Process, e *shard.Event) {
 	x := &c.owner(world.ShardKey{Type: e.Type, Shard: e.Shard}).placing
 	heir := x.to == e.Home
 	x.to = peer.ID{}
-	if !heir && c.stream(e.Home, p.ID).words.unready[e.Type] {
+	if !heir && c.stream(e.Home, p.ID).words.bind(c.w.Now, e.Type) {
 		c.Violate(p, "readiness", "%s is given to %s, which has said that it is not ready",
 			c.w.ShardName(e.Type, e.Shard), c.w.Name(e.Home))
 	}
@@ -100,7 +113,7 @@ func moves(c *Checker, p *world.Process, e *shard.Event) {
 	x := &c.owner(world.ShardKey{Type: e.Type, Shard: e.Shard}).placing
 	x.to = e.To
 	name := c.w.ShardName(e.Type, e.Shard)
-	if c.stream(e.To, p.ID).words.unready[e.Type] {
+	if c.stream(e.To, p.ID).words.bind(c.w.Now, e.Type) {
 		c.Violate(p, "readiness", "%s moves to %s, which has said that it is not ready", name, c.w.Name(e.To))
 	}
 	if word, _ := p.View.MetadataValue(shard.PauseKey); len(word) > 0 && !slices.Contains(x.byHand, e.To) &&

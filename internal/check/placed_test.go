@@ -63,6 +63,10 @@ func TestPlacingCheckersCryOut(t *testing.T) {
 			gives(x, x.b.ID)
 			gives(x, x.b.ID)
 		}, "readiness"},
+		"given in the step in which the word comes": {func(x at) {
+			checks(x.w).stream(x.b.ID, x.a.ID).words.set(x.w.Now, id, true)
+			gives(x, x.b.ID)
+		}, ""},
 		"given after a word that was refused": {func(x at) {
 			Declares(x.c, x.a, id, false, func() error { return errors.New("no") })
 			gives(x, x.a.ID)
