@@ -134,12 +134,12 @@ type Config struct {
 	// other nodes that are stuck (Silent). It must not block.
 	Incident func(Incident)
 
-	// Latency is told how long handlers and asks took, by type: one of every LatencyEvery of each goroutine that runs
-	// handlers, and of asks. It is called by several goroutines at once, event loops among them: it must not block.
-	// Package kith/latency keeps HDR histograms of what it is told. Nil costs nothing.
+	// Latency is told how long handlers and asks took, by type: one in LatencyEvery, at random distances, of each
+	// goroutine that runs handlers, and of asks. It is called by several goroutines at once, event loops among them: it
+	// must not block. Package kith/latency keeps HDR histograms of what it is told. Nil costs nothing.
 	Latency func(what Measure, typ string, took time.Duration)
-	// LatencyEvery is of how many messages one is timed; zero means 64, one means all. Two readings of the clock, about a
-	// tenth of a microsecond, for each that is timed.
+	// LatencyEvery is of how many messages one is timed, on average; zero means 64, one means all. Two readings of the
+	// clock, about a tenth of a microsecond, for each that is timed.
 	LatencyEvery int
 }
 

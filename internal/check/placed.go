@@ -49,7 +49,7 @@ func (x *words) set(now time.Duration, t route.TypeID, unready bool) {
 }
 
 // bind reports whether they bind who knows of them, as to a region that is not ready. A word that came in the very step
-// does not yet: what comes in one step is all heard before any of its events, and an event may be of an earlier message.
+// does not yet: what comes in one step is all heard before its events, and an event may be of an earlier message.
 func (x *words) bind(now time.Duration, t route.TypeID) bool {
 	since, is := x.unready[t]
 	return is && since < now
