@@ -75,3 +75,10 @@ func TestHangEndsAStorm(t *testing.T) {
 	require.Len(t, sum.Failures, 1)
 	require.Empty(t, patiently(&Config{}, func() seedResult { return seedResult{} }).violations)
 }
+
+// TestPanicIsAViolation: a seed in which something panics is a failure with a trace, and the other seeds go on.
+func TestPanicIsAViolation(t *testing.T) {
+	r := patiently(&Config{}, func() seedResult { panic("no such shard") })
+	require.Equal(t, []check.Violation{{Rule: "panic", Text: "no such shard"}}, r.violations)
+	require.Contains(t, r.trace, "TestPanicIsAViolation")
+}

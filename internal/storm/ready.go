@@ -54,6 +54,9 @@ func declare(s *storm) {
 		defer declare(s)
 		if up := s.up(); len(up) > 0 {
 			p := up[s.ready.IntN(len(up))]
+			if len(p.Regions) == 0 {
+				return // it has not come so far
+			}
 			r := p.Regions[s.ready.IntN(len(p.Regions))]
 			declareOne(s, r, s.ready.IntN(3) == 0)
 		}

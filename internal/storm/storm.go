@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -200,11 +201,19 @@ func (s *Result) add(seed uint64, r seedResult, cfg *Config, digest *xxhash.Dige
 		Replay: replay})
 }
 
-// patiently runs a seed for no longer than it may take. What turns within one step no bound on steps can end.
+// patiently runs a seed for no longer than it may take: what turns within one step no bound on steps can end. A panic is
+// a violation as others are, and the other seeds go on.
 func patiently(cfg *Config, run func() seedResult) seedResult {
 	patience := cmp.Or(cfg.Patience, 10*time.Minute)
 	done := make(chan seedResult, 1)
-	go func() { done <- run() }()
+	go func() {
+		defer func() {
+			if why := recover(); why != nil {
+				done <- broken("panic", string(debug.Stack()), "%v", why)
+			}
+		}()
+		done <- run()
+	}()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
@@ -214,8 +223,13 @@ func patiently(cfg *Config, run func() seedResult) seedResult {
 	}
 	stacks := make([]byte, 4<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	return seedResult{run: runResult{accounts: &check.Accounts{}}, trace: string(stacks),
-		violations: []check.Violation{{Rule: "hang", Text: fmt.Sprintf("not over after %v", patience)}}}
+	return broken("hang", string(stacks), "not over after %v", patience)
+}
+
+// broken is the result of a seed whose run came to nothing.
+func broken(rule, trace, format string, args ...any) seedResult {
+	return seedResult{run: runResult{accounts: &check.Accounts{}}, trace: trace,
+		violations: []check.Violation{{Rule: rule, Text: fmt.Sprintf(format, args...)}}}
 }
 
 // runSeed runs one seed twice and compares; a seed that fails runs once more with a trace that people can read.
