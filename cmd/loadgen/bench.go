@@ -42,7 +42,7 @@ func (c *benchCmd) Validate() error {
 var measureNames = []string{"bulk", "micro", "route", "link 1", "link 1 tls", "link 64", "tell inline",
 	"tell inline tls", "tell worker", "tell blocking", "ask256", "ask256 by callback", "bulk_p2", "tell inline_p2",
 	"tell worker_p2", "ask256_p2", "ask256 by callback_p2", "ask1_p1", "large_p1", "ask1_p2", "large_p2", "stalled",
-	"hostile"}
+	"hostile", "scraped"}
 
 // benchShards and benchEntities are the hot set of all measures.
 const (
@@ -81,24 +81,31 @@ func (c *benchCmd) Run(e *env) error {
 		return err
 	}
 	r.progress.Printf("all nodes left")
-	stalled := bench.Figures{}
-	if r.wanted("stalled") && ctx.Err() == nil {
-		if err := r.stalled(ctx, e, stalled); err != nil {
-			return fmt.Errorf("stalled: %w", err)
-		}
-		r.done = append(r.done, stalled)
-	}
-	if r.wanted("hostile") && ctx.Err() == nil {
-		beside := bench.Figures{}
-		if err := r.hostile(ctx, e, beside); err != nil {
-			return fmt.Errorf("hostile: %w", err)
-		}
-		r.done = append(r.done, beside)
+	if err := r.after(ctx, e); err != nil {
+		return err
 	}
 	r.table(e)
 	out := bench.Medians(r.done)
 	out["rounds"], out["wall_seconds"] = float64(n), time.Since(begin).Seconds()
 	return cli.Line(e.stdout, "bench", out)
+}
+
+// after runs, one by one, the measures that have processes of their own.
+func (r *rounds) after(ctx context.Context, e *env) error {
+	for _, m := range []struct {
+		name string
+		run  func(context.Context, *env, bench.Figures) error
+	}{{"stalled", r.stalled}, {"hostile", r.hostile}, {"scraped", r.scraped}} {
+		if !r.wanted(m.name) || ctx.Err() != nil {
+			continue
+		}
+		f := bench.Figures{}
+		if err := m.run(ctx, e, f); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		r.done = append(r.done, f)
+	}
+	return nil
 }
 
 // rounds is a running bench.

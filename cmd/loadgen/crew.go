@@ -37,6 +37,7 @@ type crewArgs struct {
 	insecure  bool
 	beat      time.Duration // period of heartbeats; zero: the default
 	limit     time.Duration // within which all must be up; zero: formLimit
+	observed  bool          // its nodes are measured, and have an admin interface
 }
 
 // crew is running processes. Against running nodes there is the sender alone.
@@ -44,7 +45,8 @@ type crew struct {
 	sender    *cli.Child
 	more      []*cli.Child // senders beside it
 	receivers []*cli.Child
-	counted   uint64 // by the entities of running nodes, when they were last asked
+	counted   uint64   // by the entities of running nodes, when they were last asked
+	admins    []string // addresses of the admin interfaces of an observed one
 }
 
 // startCrew starts the processes and waits until each sees all of them Up. On an error nothing is left running.
@@ -68,15 +70,16 @@ func startCrew(ctx context.Context, e *env, a crewArgs) (_ *crew, err error) {
 		c.receivers = append(c.receivers, r)
 		var at startReply
 		if err := r.Call(ctx, "start", startArgs{Seeds: seeds, Host: true, Shards: a.shards, TLS: a.tls, Poll: a.poll,
-			Beat: a.beat}, &at); err != nil {
+			Beat: a.beat, Observed: a.observed}, &at); err != nil {
 			return nil, err
 		}
+		c.watchable(at)
 		if i == 0 {
 			seeds = []string{at.Addr}
 		}
 	}
 	start := startArgs{Name: a.cluster, Seeds: seeds, Shards: a.shards, TLS: a.tls,
-		Poll: a.poll, Listen: a.listen, Insecure: a.insecure, Beat: a.beat}
+		Poll: a.poll, Listen: a.listen, Insecure: a.insecure, Beat: a.beat, Observed: a.observed}
 	if err := c.startSenders(ctx, e, &a, start); err != nil {
 		return nil, err
 	}
@@ -93,9 +96,11 @@ func (c *crew) startSenders(ctx context.Context, e *env, a *crewArgs, start star
 	if c.sender, err = e.startWorker(a.name+"sender", a.cpus[0]); err != nil {
 		return err
 	}
-	if err := c.sender.Call(ctx, "start", start, nil); err != nil {
+	var at startReply
+	if err := c.sender.Call(ctx, "start", start, &at); err != nil {
 		return err
 	}
+	c.watchable(at)
 	for i := range a.more {
 		s, err := e.startWorker(fmt.Sprintf("%ssender%d", a.name, i+2), a.cpus[0])
 		if err != nil {
@@ -107,6 +112,13 @@ func (c *crew) startSenders(ctx context.Context, e *env, a *crewArgs, start star
 		}
 	}
 	return nil
+}
+
+// watchable notes where a process that has started is watched.
+func (c *crew) watchable(at startReply) {
+	if at.Admin != "" {
+		c.admins = append(c.admins, at.Admin)
+	}
 }
 
 // senders returns the processes that send.

@@ -23,7 +23,7 @@ var texts = kong.Vars{
 		"Ever less where that is in vain.",
 	"timeout_help": "With --mode=ask: time limit of one ask.",
 	"only_help": "Only measures that have this in their names: micro, route, link, tls, tell, ask, large, stalled, " +
-		"hostile; the baseline bulk always runs.",
+		"hostile, scraped; the baseline bulk always runs.",
 	"tellers_help": "Goroutines of each that send to the others, 1 to 64; one more sends to the slow one.",
 	"press_help":   "How long the slow entity takes for one message, 1us to 1s.",
 	"limit_help":   "Give up when it takes longer, with code 1.",

@@ -130,7 +130,7 @@ func TestMeasureNames(t *testing.T) {
 	for _, m := range r.measures() {
 		names = append(names, m.name)
 	}
-	require.Equal(t, append(names, "stalled", "hostile"), measureNames)
+	require.Equal(t, append(names, "stalled", "hostile", "scraped"), measureNames)
 }
 
 func TestFlagsBecomeALoad(t *testing.T) {
@@ -237,7 +237,8 @@ func TestBenchGivesAllFigures(t *testing.T) {
 		tell_of_bulk_inline tell_of_bulk_worker tell_allocs_sender tell_allocs_receiver ask_allocs ask256_rate
 		ask256_cb_rate stalled_mb tls_link_rate_1 tls_of_plain tls_tell_rate_inline tls_tell_of_plain tls_tell_allocs_sender
 		tls_tell_allocs_receiver hostile_rate_ratio hostile_hb_p99_ratio hostile_attacks_per_second hostile_cpu_share
-		hostile_chains_rate_ratio hostile_chains_attacks_per_second hostile_victim_us hostile_chains_victim_us`)
+		hostile_chains_rate_ratio hostile_chains_attacks_per_second hostile_victim_us hostile_chains_victim_us
+		scraped_rate_inline_ratio scraped_rate_worker_ratio scraped_scrapes scraped_kilobytes`)
 	for place := range cli.Placements() {
 		suffix := "_" + place
 		for _, name := range strings.Fields(`raw1_p50_us raw1_p99_us ask1_inline_p50_us ask1_inline_p99_us

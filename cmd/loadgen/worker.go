@@ -86,8 +86,9 @@ type (
 		Beat time.Duration // period of heartbeats
 
 		Insecure bool // a listen address that is not loopback, without TLS
+		Observed bool // measured, and with an admin interface
 	}
-	startReply struct{ Addr string }
+	startReply struct{ Addr, Admin string }
 )
 
 func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
@@ -102,6 +103,13 @@ func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
 	if w.report != nil {
 		w.report.Times(&cfg, w.timed)
 	}
+	var o *observed
+	var err error
+	if a.Observed {
+		if o, err = observe(&cfg); err != nil {
+			return startReply{}, err
+		}
+	}
 	node, err := kith.Start(ctx, cfg)
 	if err != nil {
 		return startReply{}, err
@@ -114,7 +122,11 @@ func (w *worker) start(ctx context.Context, a startArgs) (startReply, error) {
 		}
 	}
 	w.press.beside = w.regions["inline"]
-	return startReply{node.Addr().String()}, nil
+	at := startReply{Addr: node.Addr().String()}
+	if o != nil {
+		at.Admin, err = o.serve(node)
+	}
+	return at, err
 }
 
 type awaitArgs struct{ Up int }

@@ -92,7 +92,7 @@ var matrix = map[string]string{
 	"internal/settings":   "",                   // flags from a file and the environment
 	"internal/shardscale": "root internal/cli",
 	"internal/rolling":    "root internal/cli internal/ledger internal/port internal/pki", // rolling restarts
-	"cmd/loadgen":         "root bench internal/cli internal/pki internal/hostile",
+	"cmd/loadgen":         "root bench admin metrics latency internal/cli internal/pki internal/hostile",
 	"internal/cli":        "root latency wire", // what both commands share: child processes, last lines, statistics
 	// real processes under faults: the harness and the child that it starts
 	"internal/chaos":  "root internal/cli",
