@@ -201,8 +201,8 @@ func (s *Result) add(seed uint64, r seedResult, cfg *Config, digest *xxhash.Dige
 		Replay: replay})
 }
 
-// patiently runs a seed for no longer than it may take: what turns within one step no bound on steps can end. A panic is
-// a violation as others are, and the other seeds go on.
+// patiently runs a seed for no longer than it may take: what turns within one step no bound on steps can end. A panic
+// is a violation as others are, and the other seeds go on.
 func patiently(cfg *Config, run func() seedResult) seedResult {
 	patience := cmp.Or(cfg.Patience, 10*time.Minute)
 	done := make(chan seedResult, 1)
