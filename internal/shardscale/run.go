@@ -253,15 +253,33 @@ func (s *run) place(ctx context.Context) error {
 	if err := s.register(ctx, s.nodes, "tallied", c.Shards); err != nil {
 		return err
 	}
-	made := make(chan error, 1)
+	made := s.touch(ctx)
+	var failed error
+	err := s.until(ctx, c.Limit, "place", func(_ []looked, sum looked) bool {
+		if sum.Entities == uint64(c.Entities) {
+			failed = <-made
+			return true
+		}
+		select {
+		case failed = <-made: // a balance has moved some that had been made: they come again with their next message
+			made = s.touch(ctx)
+		default:
+		}
+		return failed != nil
+	})
+	s.out.Placed = seconds(began)
+	return errors.Join(err, failed)
+}
+
+// touch has all entities sent something, by all nodes. What it returns gets what came of it.
+func (s *run) touch(ctx context.Context) <-chan error {
+	made, of := make(chan error, 1), s.cmd.Entities
 	go func() {
 		made <- each(s.nodes, func(i int, n *cli.Child) error {
-			return n.Call(ctx, "touch", touched{From: i * c.Entities / 3, To: (i + 1) * c.Entities / 3}, nil)
+			return n.Call(ctx, "touch", touched{From: i * of / 3, To: (i + 1) * of / 3}, nil)
 		})
 	}()
-	err := s.until(ctx, c.Limit, "place", func(_ []looked, sum looked) bool { return sum.Entities == uint64(c.Entities) })
-	s.out.Placed = seconds(began)
-	return errors.Join(err, <-made)
+	return made
 }
 
 // fourth has a fourth node join and waits for the balance.
