@@ -84,6 +84,8 @@ var texts = kong.Vars{
 	"demoshards_help": "Shards of the demo entities, 1 to 1048576; the same on all nodes.",
 	"nested_help": "One ask of so many is passed on: the entity asks one of another shard before it answers; 0: none. " +
 		"With --mode=blocking.",
+	"state_help": "Padding of the state that each entity carries through its moves, beside a count: bytes, or as 1KiB, " +
+		"up to 1MiB; 0: no state.",
 	"devkill_help": "Kill the newest node instead of having the oldest leave, and wait until its shards live on the " +
 		"others. Whoever kills another process does no harm then: kill -9, with the process number that is shown.",
 	"devpage_help": "Address of the dashboard of the cluster, host:port; port 0 takes a free one. Empty: there is none.",

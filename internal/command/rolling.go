@@ -7,8 +7,11 @@ import (
 	"errors"
 	"io"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/alecthomas/units"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
@@ -29,11 +32,27 @@ type rollingCmd struct {
 	Work     time.Duration `default:"0s" help:"How long each call of a handler takes; with --mode=blocking."`
 	Large    int           `default:"0" help:"One tell of so many is a large message, of 16 KiB; 0: none."`
 	Nested   int           `default:"0" help:"${nested_help}"`
+	State    bytesFlag     `default:"0" help:"${state_help}"`
 	TLS      bool          `name:"tls" help:"Mutual TLS, with a certificate authority that is thrown away."`
 	Pause    time.Duration `default:"0s" help:"Between a restart and the next."`
 	Bound    time.Duration `default:"250ms" help:"999 of 1,000 asks must be answered within this time from when due."`
 	Progress bool          `help:"Show progress although stderr is not a terminal."`
 	Verbose  bool          `short:"v" help:"Show the logs of the node processes on stderr."`
+}
+
+// bytesFlag is a number of bytes, without a unit or with one: 1024, 1KiB.
+type bytesFlag int
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (b *bytesFlag) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseInt(string(text), 10, 0)
+	if err != nil {
+		var with units.Base2Bytes
+		with, err = units.ParseBase2Bytes(string(text))
+		n = int64(with)
+	}
+	*b = bytesFlag(n)
+	return err
 }
 
 // Validate is called by the parser.
@@ -46,7 +65,7 @@ var rollingModes = map[string]kith.Mode{"blocking": kith.Blocking, "worker": kit
 
 func (c *rollingCmd) config() rolling.Config {
 	job := rolling.Job{Entities: c.Entities, Shards: c.Shards, Mode: rollingModes[c.Mode], Takes: c.Work, Large: c.Large,
-		Nested: c.Nested}
+		Nested: c.Nested, State: int(c.State)}
 	return rolling.Config{Job: job, Nodes: c.Nodes, Rounds: c.Rounds, Together: c.Together, Senders: c.Senders,
 		Rate: c.Rate, Asks: c.Asks, TLS: c.TLS, Pause: c.Pause, Bound: c.Bound}
 }

@@ -333,10 +333,26 @@ func TestRollingRestartWithProcesses(t *testing.T) {
 	require.Positive(t, r.Sent)
 	require.Equal(t, r.Sent, r.Delivered)
 	require.Zero(t, r.Lost+r.Reordered+r.Duplicated+r.Foreign+r.AskErrors)
+	require.NotContains(t, out, "states_", "there were none")
 	require.Positive(t, r.Asks)
 	require.Positive(t, r.Moves)
 	require.GreaterOrEqual(t, r.AskMax, r.AskP999)
 	require.Contains(t, errs, "restart 3 of 3")
+}
+
+// The entities carry a count and padding from owner to owner, in an order of restarts in which each node gives and
+// takes; each begins with what the last owner had, and the exit code says so (SHD-9).
+func TestRollingRestartCarriesStates(t *testing.T) {
+	code, out, errs := program(t, "rolling", "--nodes=2", "--rounds=2", "--rate=2000", "--asks=500", "--entities=200",
+		"--shards=20", "--senders=4", "--state=1KiB", "--bound=1h")
+	require.Equal(t, exitOK, code, errs)
+	var r rolling.Result
+	require.NoError(t, cli.ParseLine([]byte(out), "rolling", &r))
+	require.NotNil(t, r.States)
+	require.Equal(t, 1024, r.StateBytes)
+	require.GreaterOrEqual(t, r.StatesTaken, uint64(200), "the last of the two had all of them to give")
+	require.Zero(t, r.StatesLost+r.StatesOlder)
+	require.Zero(t, r.Lost+r.Reordered+r.Duplicated+r.Foreign+r.AskErrors)
 }
 
 // A killed node: the others go on, its shards come to live on them, and the last line says so. One that somebody else

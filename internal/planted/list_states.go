@@ -80,4 +80,10 @@ var stateBugs = []bug{
 		Old: "is && k.fence == e.Rest",
 		New: "is && k.fence.Compare(e.Fence) < 0",
 	},
+	{
+		Name: "hand-over-forgets-now-and-then", Package: "./internal/command", Run: "TestRollingRestartCarriesStates",
+		In:  "entity.give",
+		Old: "g.out, g.size = append(g.out, st), g.size+st.Size()",
+		New: "if s.stats.HandedOver%8 != 7 {\n\t\tg.out, g.size = append(g.out, st), g.size+st.Size()\n\t}",
+	},
 }

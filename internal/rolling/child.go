@@ -30,6 +30,7 @@ type startArgs struct {
 type child struct {
 	stderr io.Writer
 	ledger *ledger.Ledger
+	lives  lives
 	facts  *facts
 	naps   naps
 	load   *load
@@ -41,7 +42,7 @@ func Child(stdin io.Reader, stdout, stderr io.Writer) error {
 	c := &child{stderr: stderr, naps: naps{late: newTimes().took}}
 	err := cli.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
 		"begin": cli.Op(c.begin), "end": cli.Op(c.end), "lap": cli.Op(c.lap), "report": cli.Op(c.report),
-		"leave": cli.Op(c.leave)})
+		"lives": cli.Op(c.told), "leave": cli.Op(c.leave)})
 	if c.node != nil {
 		_ = c.node.Close()
 	}
@@ -67,7 +68,7 @@ func (c *child) start(ctx context.Context, a startArgs) (cli.None, error) {
 	if err != nil {
 		return cli.None{}, err
 	}
-	region, err := node.Register(entityType(c.ledger, &a.Job))
+	region, err := node.Register(entityType(c.ledger, &c.lives, &a.Job))
 	if err != nil {
 		return cli.None{}, errors.Join(err, node.Close())
 	}
@@ -129,6 +130,11 @@ func (c *child) lap(context.Context, cli.None) (lapReply, error) {
 // report has the ledger of this process, which tells of entities that have moved on, too.
 func (c *child) report(context.Context, cli.None) (ledger.Report, error) {
 	return c.ledger.Report(), nil
+}
+
+// told has the instances that lived in this process.
+func (c *child) told(context.Context, cli.None) (map[string][]Life, error) {
+	return c.lives.told(), nil
 }
 
 // leave returns when the node is removed and has ended. What the end gave up shows in the ledgers.

@@ -20,7 +20,14 @@ type Job struct {
 	Takes    time.Duration // what each call of a handler takes; Blocking
 	Large    int           // one tell of so many is a large message; zero: none
 	Nested   int           // one ask of so many is answered by way of another entity; zero: none; Blocking
+	State    int           // padding of the state that each entity carries along, in bytes; zero: no state
 }
+
+// Bounds of what is carried along: of one state, and of how many instances are remembered.
+const (
+	maxState = 1 << 20
+	maxLives = 10_000_000
+)
 
 // Config says what is run.
 type Config struct {
@@ -60,6 +67,9 @@ func (c *Config) Validate() error {
 	check(c.Takes >= 0 && c.Takes <= time.Minute, "--work must be 0 to 1m")
 	check(c.Large >= 0, "--large is negative")
 	check(c.Nested >= 0, "--nested is negative")
+	check(c.State >= 0 && c.State <= maxState, "--state must be 0 to 1MiB")
+	check(c.State <= 0 || c.Entities*c.Rounds <= maxLives, "with --state, --entities times --rounds must be at most %d",
+		maxLives)
 	check(c.Mode == kith.Blocking || c.Takes == 0 && c.Nested == 0,
 		"--work and --nested need --mode=blocking: others must not wait")
 	check(c.Bound > 0, "--bound must be more than 0")
@@ -71,13 +81,14 @@ const askTime = 30 * time.Second
 
 // Time limits of the phases.
 const (
-	formLimit  = 60 * time.Second
-	joinLimit  = 60 * time.Second // of a process that was started again, until all see it Up
-	leaveTime  = 30 * time.Second // kith.Config.LeaveTimeout
-	leaveLimit = 60 * time.Second
-	drainLimit = 60 * time.Second // for what is in flight when the senders stop
-	drainQuiet = 5 * time.Second  // without any arrival what is missing is taken for lost
-	closeGrace = 5 * time.Second
-	callLimit  = 60 * time.Second // longer than askTime: senders end when all is answered
-	steadyTime = time.Second      // under load before the first restart and behind the last
+	formLimit   = 60 * time.Second
+	joinLimit   = 60 * time.Second // of a process that was started again, until all see it Up
+	leaveTime   = 30 * time.Second // kith.Config.LeaveTimeout
+	leaveLimit  = 60 * time.Second
+	drainLimit  = 60 * time.Second // for what is in flight when the senders stop
+	drainQuiet  = 5 * time.Second  // without any arrival what is missing is taken for lost
+	settleLimit = 10 * time.Second // for moves that are on their way at the end, where states are followed
+	closeGrace  = 5 * time.Second
+	callLimit   = 60 * time.Second // longer than askTime: senders end when all is answered
+	steadyTime  = time.Second      // under load before the first restart and behind the last
 )

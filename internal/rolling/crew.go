@@ -41,6 +41,7 @@ type crew struct {
 	sent    ledger.SentCounts
 	reports []ledger.Report // of processes that have ended
 	gone    uint64          // messages that came to them
+	lives   []map[string][]Life
 	took    *hdrhistogram.Histogram
 	failed  uint64
 	facts   []fact

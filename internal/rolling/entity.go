@@ -1,4 +1,4 @@
-// The entity: it notes the numbers of the messages that reach it, and answers asks.
+// The entity: it notes the numbers of the messages that reach it, answers asks, and may carry a state.
 
 package rolling
 
@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith"
@@ -28,6 +29,8 @@ const (
 )
 
 var errPayload = errors.New("an entity takes a numbered message of 12 bytes or more, or an ask of none or 4")
+
+var errState = errors.New("not the state of this entity")
 
 type noter struct {
 	page *ledger.Page
@@ -57,9 +60,54 @@ func (n *noter) Receive(ctx *kith.Context, payload []byte) error {
 // Stop has nothing to flush: the page belongs to the process.
 func (n *noter) Stop(*kith.Context) {}
 
-func entityType(l *ledger.Ledger, j *Job) kith.Type {
-	return kith.Type{Name: typeName, Shards: j.Shards, Mode: j.Mode, Role: hostRole,
-		New: func(id string, _ kith.Fence) kith.Handler { return &noter{l.Page(id), j.Takes} }}
+// carrier is a noter with a state: the count of its messages since the first instance of its entity, and padding. It
+// writes neither anywhere.
+type carrier struct {
+	noter
+	id   string
+	pads int
+	life *life
+}
+
+// Receive counts what comes.
+func (c *carrier) Receive(ctx *kith.Context, payload []byte) error {
+	c.life.count.Add(1)
+	return c.noter.Receive(ctx, payload)
+}
+
+// Stop tells that the count grows no more.
+func (c *carrier) Stop(*kith.Context) { c.life.over.Store(true) }
+
+// HandOver implements kith.Stateful.
+func (c *carrier) HandOver(*kith.Context) ([]byte, error) {
+	return stateOf(c.id, c.life.count.Load(), c.pads), nil
+}
+
+// TakeUp implements kith.Stateful. The state of another entity, and one that is not whole, is refused.
+func (c *carrier) TakeUp(_ *kith.Context, state []byte) error {
+	if len(state) < countSize {
+		return fmt.Errorf("%w: %d bytes", errState, len(state))
+	}
+	n := binary.LittleEndian.Uint64(state)
+	if !slices.Equal(state, stateOf(c.id, n, c.pads)) {
+		return fmt.Errorf("%w: %d bytes, with the count %d", errState, len(state), n)
+	}
+	c.life.count.Store(n)
+	c.life.began.Store(n)
+	c.life.taken.Store(true)
+	return nil
+}
+
+// entityType is the type of the entities: of noters, or, in a job with states, of carriers.
+func entityType(l *ledger.Ledger, of *lives, j *Job) kith.Type {
+	return kith.Type{Name: typeName, Shards: j.Shards, Mode: j.Mode, Role: hostRole, MaxState: countSize + j.State,
+		New: func(id string, fence kith.Fence) kith.Handler {
+			n := noter{l.Page(id), j.Takes}
+			if j.State == 0 {
+				return &n
+			}
+			return &carrier{n, id, j.State, of.begin(id, fence)}
+		}}
 }
 
 func entityID(i int) string { return fmt.Sprintf("entity-%06d", i) }

@@ -22,6 +22,7 @@ type Result struct {
 	Seconds      float64 `json:"seconds"` // under load
 	Rate         float64 `json:"rate"`    // messages a second, asks among them
 	Account
+	*States // nil where there are none
 	AskTimes
 	MoveTimes
 	RestartTimes
@@ -120,6 +121,10 @@ func (r *Result) verdict(rounds int, bound time.Duration) error {
 	none(r.Duplicated, "duplicated")
 	none(r.Foreign, "received that were never sent")
 	none(r.AskErrors, "asks without an answer")
+	if s := r.States; s != nil {
+		none(s.StatesLost, "states lost")
+		none(s.StatesOlder, "states other than the last instance had")
+	}
 	if r.AskP999 > millis(bound) {
 		errs = append(errs, fmt.Errorf("asks took %.2f ms at p99.9, more than %v (an idle process was late by %.2f ms at "+
 			"p99.9, by %.2f ms at most)", r.AskP999, bound, r.LateP999, r.LateMax))

@@ -15,6 +15,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/internal/cli"
 	"github.com/kith-io/kith/internal/ledger"
+	"github.com/kith-io/kith/route"
 )
 
 // Facts of several nodes, in any order, become the phases of moves; one that another coordinator took over, and one
@@ -83,11 +84,13 @@ func TestVerdict(t *testing.T) {
 	good := Result{Restarts: 20, AskTimes: AskTimes{AskP999: 250}}
 	require.NoError(t, good.verdict(20, 250*time.Millisecond))
 	bad := Result{Restarts: 3, Account: Account{Lost: 1, Reordered: 2, Duplicated: 3, Foreign: 5},
+		States:   &States{StatesLost: 6, StatesOlder: 7},
 		AskTimes: AskTimes{AskErrors: 4, AskP999: 250.01}, LateP999: 7, LateMax: 9}
 	err := bad.verdict(20, 250*time.Millisecond)
 	require.ErrorIs(t, err, ErrFailed)
 	for _, want := range []string{"1 messages lost", "2 reordered", "3 duplicated", "4 asks without an answer",
-		"5 received that were never sent", "250.01 ms at p99.9, more than 250ms",
+		"5 received that were never sent", "6 states lost",
+		"7 states other than the last instance had", "250.01 ms at p99.9, more than 250ms",
 		"(an idle process was late by 7.00 ms at p99.9, by 9.00 ms at most)", "interrupted after 3 of 20"} {
 		require.ErrorContains(t, err, want)
 	}
@@ -123,7 +126,12 @@ func TestResultFields(t *testing.T) {
 	}
 	b, err = json.Marshal(Result{})
 	require.NoError(t, err)
-	require.NotContains(t, string(b), "move_max_ms", "what was not measured is absent, never zero")
+	for _, name := range []string{"move_max_ms", "states_", "state_bytes"} {
+		require.NotContains(t, string(b), name, "what was not measured is absent, never zero")
+	}
+	b, err = json.Marshal(Result{States: &States{StateBytes: 8}})
+	require.NoError(t, err)
+	require.Contains(t, string(b), `"state_bytes":8,"states_taken":0,"states_lost":0,"states_older":0`)
 }
 
 // Each pass has each process once: the oldest first, and then the youngest first.
@@ -160,4 +168,63 @@ func TestChildrenThatDoNotStart(t *testing.T) {
 	r, err := Run(t.Context(), cfg)
 	require.Nil(t, r)
 	require.ErrorContains(t, err, "start n1")
+}
+
+// Each instance has to begin with what the one under the fence before ended with, in whatever order the processes tell
+// of them (SHD-9).
+func TestStatesAreFollowed(t *testing.T) {
+	fence := func(epoch uint32) kith.Fence { return route.MakeFence(1, 1, epoch) }
+	first := Life{Fence: fence(1), Count: 5, Over: true}
+	second := Life{Fence: fence(2), Began: 5, Taken: true, Count: 9, Over: true}
+	third := Life{Fence: fence(3), Began: 9, Taken: true, Count: 9}
+	for _, c := range []struct {
+		what    string
+		lives   []Life
+		want    States
+		settled bool
+	}{
+		{"all is well", []Life{third, first, second}, States{StatesTaken: 2}, true},
+		{"the last one has not begun", []Life{second, first}, States{StatesTaken: 1, StatesLost: 1}, false},
+		{"the first one goes on", []Life{{Fence: fence(1), Count: 5}, second, third}, States{StatesTaken: 2}, false},
+		{"none came", []Life{first, {Fence: fence(2)}}, States{StatesLost: 1}, true},
+		{"none came, and the next gives what it has", []Life{first, {Fence: fence(2), Count: 1, Over: true},
+			{Fence: fence(3), Began: 1, Taken: true}}, States{StatesTaken: 1, StatesLost: 1}, true},
+		{"an older one came", []Life{first, second, {Fence: fence(3), Began: 5, Taken: true}},
+			States{StatesTaken: 2, StatesOlder: 1}, true},
+		{"one of nobody", []Life{{Fence: fence(2), Began: 5, Taken: true}}, States{StatesTaken: 1, StatesOlder: 1}, true},
+		{"an instance began again under its fence", []Life{{Fence: fence(1), Count: 5}, {Fence: fence(1)}},
+			States{StatesLost: 1}, false},
+	} {
+		var s States
+		var reports []map[string][]Life
+		for _, x := range c.lives { // each in a process of its own
+			reports = append(reports, map[string][]Life{"e": {x}})
+		}
+		require.Equal(t, c.settled, s.compare(reports), c.what)
+		require.Equal(t, c.want, s, c.what)
+	}
+}
+
+// A state that is cut short, of another size or of another entity is refused, and the instance has none then.
+func TestCarrierTakesItsOwnState(t *testing.T) {
+	var l lives
+	of := func(id string, pads int) *carrier {
+		return entityType(ledger.New(cli.MachineTime), &l, &Job{State: pads}).New(id, kith.Fence{}).(*carrier)
+	}
+	last := of("a", 100)
+	last.life.count.Store(3)
+	state, err := last.HandOver(nil)
+	require.NoError(t, err)
+	require.Len(t, state, countSize+100)
+	next := of("a", 100)
+	require.NoError(t, next.TakeUp(nil, state))
+	next.Stop(nil)
+	require.Equal(t, map[string][]Life{"a": {{Count: 3}, {Began: 3, Taken: true, Count: 3, Over: true}}}, l.told())
+	for _, c := range []*carrier{of("b", 100), of("a", 99), of("a", 101)} {
+		require.ErrorIs(t, c.TakeUp(nil, state), errState)
+		require.False(t, c.life.taken.Load())
+	}
+	for _, b := range [][]byte{nil, state[:countSize-1], state[:countSize], append([]byte{4}, state[1:]...)} {
+		require.ErrorIs(t, of("a", 100).TakeUp(nil, b), errState)
+	}
 }

@@ -50,6 +50,9 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	r.asks(c.took, c.failed)
 	r.messages(t)
 	r.moves(c.facts)
+	if r.States, err = c.states(context.WithoutCancel(ctx)); err != nil {
+		return nil, err
+	}
 	return r, r.verdict(cfg.Rounds, cfg.Bound)
 }
 
@@ -196,6 +199,13 @@ func (c *crew) close(ctx context.Context, p *process) error {
 		return err
 	}
 	c.reports = append(c.reports, r)
+	if c.cfg.State > 0 {
+		var lives map[string][]Life
+		if err := p.call(ctx, "lives", cli.None{}, &lives); err != nil {
+			return err
+		}
+		c.lives = append(c.lives, lives)
+	}
 	c.gone += ledger.Compare(nil, r).Foreign
 	return p.child.Close(closeGrace)
 }
@@ -244,4 +254,24 @@ func (c *crew) drain(ctx context.Context, sent uint64) error {
 	}
 	c.cfg.Progress.Printf("%d of %d messages did not come", sent-last, sent)
 	return nil
+}
+
+// states follows the entities' states, once no move is on its way any more; nil where they carry none.
+func (c *crew) states(ctx context.Context) (*States, error) {
+	if c.cfg.State == 0 {
+		return nil, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, settleLimit)
+	defer cancel()
+	for {
+		now := make([]map[string][]Life, len(c.all))
+		err := each(c.all, func(i int, p *process) error { return p.call(ctx, "lives", cli.None{}, &now[i]) })
+		if err != nil {
+			return nil, err
+		}
+		s := &States{StateBytes: c.cfg.State}
+		if s.compare(append(now, c.lives...)) || !cli.Pause(limited, 50*time.Millisecond) {
+			return s, nil
+		}
+	}
 }
