@@ -15,6 +15,11 @@ func Start(node *kith.Node, cfg Config) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	cfg = cfg.withDefaults()
-	return listen(cfg, func() http.Handler { return Handler(node, cfg) })
+	return open(node, cfg, usual)
+}
+
+// open is Start with a valid configuration, and with limits.
+func open(node *kith.Node, cfg Config, most limits) (*Server, error) {
+	cfg, c := cfg.withDefaults(), &counters{}
+	return listen(cfg, most, c, func() http.Handler { return handlerOf(node, cfg, most.write, c) })
 }

@@ -20,7 +20,6 @@ func say(w http.ResponseWriter, status int, v any) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // not every writer has one
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
@@ -36,12 +35,20 @@ type problem struct {
 
 func fail(w http.ResponseWriter, status int, why string) { say(w, status, problem{why}) }
 
+// maxCalled bounds what an answer repeats of a request, in bytes.
+const maxCalled = 64
+
+// called is what a request has called something, as an answer repeats it: escaped, and not all of it when it is long.
+func called(name string) string { return fmt.Sprintf("%.*q", maxCalled, name) }
+
 // failed answers with an error of the node.
 func failed(w http.ResponseWriter, err error) {
 	status := http.StatusServiceUnavailable
 	switch {
 	case errors.Is(err, kith.ErrUnknownMember):
 		status = http.StatusNotFound
+	case errors.Is(err, kith.ErrBadConfig):
+		status = http.StatusBadRequest
 	case errors.Is(err, kith.ErrNotMember), errors.Is(err, kith.ErrNobodyUp):
 		status = http.StatusConflict
 	}
@@ -57,21 +64,33 @@ type done struct {
 func hex(id uint64) string { return fmt.Sprintf("%016x", id) }
 
 // places are those of the streams that may be open at one time.
-type places chan struct{}
+type places struct {
+	counts *counters
+	write  time.Duration // for one event to a slow reader
+}
 
-// take reports whether there is a place; else the request has been answered.
+// placesFor are as many as a configuration has.
+func placesFor(most int, write time.Duration, c *counters) places {
+	c.streams = make(chan struct{}, most)
+	return places{c, write}
+}
+
+// take reports whether there is a place; else the request has been answered, and its connection goes.
 func (p places) take(w http.ResponseWriter) bool {
 	select {
-	case p <- struct{}{}:
+	case p.counts.streams <- struct{}{}:
 		return true
 	default:
+		p.counts.streamsRefused.Add(1)
 		w.Header().Set("Retry-After", "5")
-		fail(w, http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open, which is the bound", cap(p)))
+		w.Header().Set("Connection", "close")
+		fail(w, http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open, which is the bound",
+			cap(p.counts.streams)))
 		return false
 	}
 }
 
-func (p places) free() { <-p }
+func (p places) free() { <-p.counts.streams }
 
 // begin writes the head of a stream.
 func begin(w http.ResponseWriter) *http.ResponseController {
@@ -81,15 +100,21 @@ func begin(w http.ResponseWriter) *http.ResponseController {
 	h.Set("X-Accel-Buffering", "no")
 	h.Set("X-Content-Type-Options", "nosniff")
 	out := http.NewResponseController(w)
-	_ = out.SetReadDeadline(time.Time{}) // that of a request is over long before a stream is
+	_ = out.SetReadDeadline(time.Time{}) // those of a request are over long before a stream is
+	_ = out.SetWriteDeadline(time.Time{})
 	return out
 }
 
-// put writes one event, and reports whether the reader has taken it within writeTime.
-func put(out *http.ResponseController, w http.ResponseWriter, text []byte) bool {
-	_ = out.SetWriteDeadline(time.Now().Add(writeTime))
+// put writes one event, and reports whether the reader has taken it in time. Between two events there is no deadline:
+// one that passes then would end a stream of HTTP/2.
+func (p places) put(out *http.ResponseController, w http.ResponseWriter, text []byte) bool {
+	_ = out.SetWriteDeadline(time.Now().Add(p.write))
 	_, err := w.Write(text)
-	return err == nil && out.Flush() == nil
+	if err == nil {
+		err = out.Flush()
+	}
+	_ = out.SetWriteDeadline(time.Time{})
+	return err == nil
 }
 
 // api is the handlers of one node.

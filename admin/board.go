@@ -282,7 +282,7 @@ func (b *board) watch(w http.ResponseWriter, q *http.Request, streams places) {
 	out := begin(w)
 	for {
 		text, news := b.latest()
-		if text != nil && !put(out, w, text) {
+		if text != nil && !streams.put(out, w, text) {
 			return
 		}
 		select {

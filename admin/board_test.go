@@ -174,7 +174,7 @@ func (listener) Addr() net.Addr { return &net.UnixAddr{} }
 // A reader that takes nothing for writeTime is cut off and gives its place back; one that reads goes on.
 func TestSlowReaderIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, streams := boardOf(map[string]*fake{"n1": {}}, "n1"), make(places, 2)
+		b, streams := boardOf(map[string]*fake{"n1": {}}, "n1"), placesFor(2, writeTime, &counters{})
 		l := listener{make(chan net.Conn)}
 		s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { b.watch(w, q, streams) })}
 		served := make(chan error)
@@ -205,38 +205,15 @@ func TestSlowReaderIsCut(t *testing.T) {
 			}
 		}()
 		pass(writeTime - time.Second)
-		require.Len(t, streams, 2)
+		require.Len(t, streams.counts.streams, 2)
 		pass(3 * time.Second)
-		require.Len(t, streams, 1, "the slow one is gone")
+		require.Len(t, streams.counts.streams, 1, "the slow one is gone")
 		require.InDelta(t, 2*(writeTime+2*time.Second).Seconds(), events, 2)
 		require.NoError(t, s.Close())
 		<-served
 		synctest.Wait()
-		require.Empty(t, streams)
+		require.Empty(t, streams.counts.streams)
 	})
-}
-
-// A thousand pages that idle: as many streams as there may be, and a typed refusal for all others.
-func TestThousandIdleStreams(t *testing.T) {
-	_, s := start(t, Config{})
-	d := described(t)
-	var open, refused int
-	for range 1000 {
-		a, err := http.Get("http://" + s.Addr().String() + "/v1/watch")
-		require.NoError(t, err)
-		if a.StatusCode == 200 {
-			open++
-			defer a.Body.Close()
-			continue
-		}
-		require.Equal(t, 503, a.StatusCode)
-		require.NotEmpty(t, a.Header.Get("Retry-After"))
-		require.NoError(t, a.Body.Close())
-		refused++
-	}
-	require.Equal(t, []int{DefaultStreams, 1000 - DefaultStreams}, []int{open, refused})
-	d.answers(t, s, "GET", "/v1/watch", "/v1/watch", "", 503)
-	d.answers(t, s, "GET", "/v1/members", "/v1/members", "", 200)
 }
 
 // A dashboard of two real nodes: its events are as described, and it outlives its nodes.

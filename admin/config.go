@@ -10,9 +10,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
+	"strings"
 	"time"
 
+	"github.com/kith-io/kith/internal/localname"
 	"github.com/kith-io/kith/latency"
 )
 
@@ -25,7 +26,10 @@ const (
 	headerTime     = 5 * time.Second
 	readTime       = 10 * time.Second
 	writeTime      = 10 * time.Second // of one answer, or of one event to a slow reader
+	tellTime       = 100 * time.Millisecond
 	idleTime       = 2 * time.Minute
+	spareConns     = 256 // beside one for each stream
+	maxHosts       = 64
 	maxHeader      = 16 << 10
 	maxBody        = 4 << 10
 	reportTime     = 5 * time.Second // for all members to answer
@@ -45,6 +49,10 @@ type Config struct {
 	TLS *tls.Config
 	// Insecure allows a listen address that is not loopback without TLS: tokens and answers can be read on the way.
 	Insecure bool
+	// Hosts are further names by which a listener on loopback without TLS may be asked, at most 64; it answers to IP
+	// addresses and to localhost anyway, and to no other name (421), so that no page that a browser was shown under a
+	// name which leads here now can read what is served. Elsewhere any name will do.
+	Hosts []string
 	// Profiling serves net/http/pprof below /debug/pprof/, to whoever has the token when there is one.
 	Profiling bool
 	// Metrics is served as GET /metrics, such as that of package metrics; nil: nothing is.
@@ -73,7 +81,7 @@ func (c Config) Validate() error {
 	switch {
 	case err != nil:
 		fault("Listen: %v", err)
-	case !loopback(host) && c.TLS == nil && !c.Insecure:
+	case !localname.Loopback(host) && c.TLS == nil && !c.Insecure:
 		fault("Listen %q is not loopback: TLS or Insecure is needed", c.Listen)
 	}
 	if c.Token != "" && len(c.Token) < MinToken {
@@ -81,6 +89,14 @@ func (c Config) Validate() error {
 	}
 	if c.Streams < 1 || c.Streams > MaxStreams {
 		fault("Streams is %d, must be from 1 to %d", c.Streams, MaxStreams)
+	}
+	if len(c.Hosts) > maxHosts {
+		fault("Hosts has %d names, at most %d", len(c.Hosts), maxHosts)
+	}
+	for _, h := range c.Hosts {
+		if h == "" || len(h) > 253 || strings.ContainsAny(h, ":/@ []") {
+			fault("Hosts: %.60q is no host name", h)
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -96,12 +112,4 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
-}
-
-// loopback reports whether a host of a listen address is reached from this machine alone.
-func loopback(host string) bool {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return a.IsLoopback()
-	}
-	return host == "localhost"
 }

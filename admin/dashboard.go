@@ -89,6 +89,8 @@ type DashboardConfig struct {
 	TLS *tls.Config
 	// Insecure allows a listen address that is not loopback without TLS.
 	Insecure bool
+	// Hosts are further names by which a listener on loopback without TLS may be asked, as of Config.
+	Hosts []string
 	// Streams is how many pages may watch at one time, 1 to MaxStreams; zero means DefaultStreams.
 	Streams int
 	// Logger is told of what went wrong; nil is silent.
@@ -109,7 +111,8 @@ func (c DashboardConfig) server() Config {
 	if c.Listen == "" {
 		c.Listen = net.JoinHostPort("127.0.0.1", "0")
 	}
-	return Config{Listen: c.Listen, TLS: c.TLS, Insecure: c.Insecure, Streams: c.Streams, Logger: c.Logger}.withDefaults()
+	return Config{Listen: c.Listen, TLS: c.TLS, Insecure: c.Insecure, Hosts: c.Hosts, Streams: c.Streams,
+		Logger: c.Logger}.withDefaults()
 }
 
 // StartDashboard serves the page for several nodes, whose admin interfaces it asks while somebody watches. What it
@@ -127,13 +130,11 @@ func StartDashboard(cfg DashboardConfig) (*Server, error) {
 		}
 		return list
 	})
-	mux, streams := http.NewServeMux(), make(places, own.Streams)
-	mux.HandleFunc("GET /v1/watch", func(w http.ResponseWriter, q *http.Request) {
-		q.Body = http.MaxBytesReader(w, q.Body, maxBody)
-		b.watch(w, q, streams)
-	})
+	mux, c := http.NewServeMux(), &counters{}
+	streams := placesFor(own.Streams, writeTime, c)
+	mux.HandleFunc("GET /v1/watch", func(w http.ResponseWriter, q *http.Request) { b.watch(w, q, streams) })
 	servePage(mux)
-	return listen(own, func() http.Handler { return mux })
+	return listen(own, usual, c, func() http.Handler { return checked(c, writeTime, mux) })
 }
 
 // sourceAt is the node whose admin interface has this address.

@@ -134,7 +134,7 @@ func (a *api) stream(w http.ResponseWriter, q *http.Request, read func(context.C
 		case l := <-lines:
 			text = fmt.Sprintf("event: %s\ndata: %s\n\n", l.kind, l.data)
 		}
-		if !put(out, w, []byte(text)) {
+		if !a.streams.put(out, w, []byte(text)) {
 			return
 		}
 	}

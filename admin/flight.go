@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/kith-io/kith"
 )
@@ -22,7 +21,6 @@ func (a *views) flightRecord(w http.ResponseWriter, q *http.Request) {
 		failed(w, err)
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // not every writer has one
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Cache-Control", "no-store")

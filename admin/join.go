@@ -28,7 +28,7 @@ func (a *api) join(w http.ResponseWriter, q *http.Request) {
 	}
 	for _, s := range seeds {
 		if _, _, err := net.SplitHostPort(s); err != nil {
-			fail(w, http.StatusBadRequest, fmt.Sprintf("seeds %q: host:port is wanted", s))
+			fail(w, http.StatusBadRequest, fmt.Sprintf("seeds %s: host:port is wanted", called(s)))
 			return
 		}
 	}

@@ -68,14 +68,22 @@ func (a *api) members(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (a *api) member(w http.ResponseWriter, q *http.Request) {
-	v, addr := a.node.View(), q.PathValue("addr")
+	v := a.node.View()
+	if m := memberAt(w, v, q.PathValue("addr")); m != nil {
+		say(w, http.StatusOK, memberOf(v, m))
+	}
+}
+
+// memberAt returns the member of that address or identity; nil when there is none, and then the request has been
+// answered.
+func memberAt(w http.ResponseWriter, v *kith.View, addr string) *kith.Member {
 	for i := range v.Members {
 		if m := &v.Members[i]; m.ID.Addr.String() == addr || m.ID.String() == addr {
-			say(w, http.StatusOK, memberOf(v, m))
-			return
+			return m
 		}
 	}
-	fail(w, http.StatusNotFound, "no member at "+addr)
+	fail(w, http.StatusNotFound, "no member at "+called(addr))
+	return nil
 }
 
 // convergence is the answer of GET /v1/convergence.
@@ -141,12 +149,15 @@ func (a *api) leave(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (a *api) down(w http.ResponseWriter, q *http.Request) {
-	addr := q.PathValue("addr")
-	if err := a.node.Down(q.Context(), addr); err != nil {
+	m := memberAt(w, a.node.View(), q.PathValue("addr"))
+	if m == nil {
+		return
+	}
+	if err := a.node.Down(q.Context(), m.ID.Addr.String()); err != nil {
 		failed(w, err)
 		return
 	}
-	say(w, http.StatusOK, done{"downed " + addr})
+	say(w, http.StatusOK, done{"downed " + m.ID.Addr.String()})
 }
 
 func (a *api) prepare(w http.ResponseWriter, q *http.Request) {

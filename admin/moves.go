@@ -43,12 +43,13 @@ func (a *api) told(w http.ResponseWriter, err error, message string) {
 func (a *api) move(w http.ResponseWriter, q *http.Request) {
 	r, args := a.region(q.PathValue("name")), q.URL.Query()
 	if r == nil {
-		fail(w, http.StatusNotFound, "type "+strconv.Quote(q.PathValue("name"))+" is not registered on this node")
+		fail(w, http.StatusNotFound, "type "+called(q.PathValue("name"))+" is not registered on this node")
 		return
 	}
 	n, err := strconv.ParseUint(args.Get("shard"), 10, 32)
 	if err != nil || n >= uint64(r.Type().Shards) {
-		fail(w, http.StatusBadRequest, fmt.Sprintf("shard %q: a number below %d", args.Get("shard"), r.Type().Shards))
+		fail(w, http.StatusBadRequest, fmt.Sprintf("shard %s: a number below %d", called(args.Get("shard")),
+			r.Type().Shards))
 		return
 	}
 	v, to := a.node.View(), args.Get("to")
@@ -68,5 +69,5 @@ func (a *api) move(w http.ResponseWriter, q *http.Request) {
 		}
 		return
 	}
-	fail(w, http.StatusNotFound, "no member at "+to)
+	fail(w, http.StatusNotFound, "no member at "+called(to))
 }

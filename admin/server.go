@@ -6,11 +6,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"sync"
+	"time"
+
+	"github.com/kith-io/kith/internal/localname"
 )
+
+// limits are the times and numbers of a server.
+type limits struct {
+	header, read, write, idle time.Duration
+	spare                     int // connections beside one for each stream
+}
+
+// usual are those of every server that is not a test's.
+var usual = limits{headerTime, readTime, writeTime, idleTime, spareConns}
 
 // Server serves one node, or a dashboard of several.
 type Server struct {
@@ -18,19 +31,24 @@ type Server struct {
 	addr   net.Addr
 	over   context.CancelFunc
 	served sync.WaitGroup
+	counts *counters
 }
 
 // listen binds the listener of cfg and serves what handler makes then.
-func listen(cfg Config, handler func() http.Handler) (*Server, error) {
+func listen(cfg Config, most limits, c *counters, handler func() http.Handler) (*Server, error) {
 	l, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
 	base, over := context.WithCancel(context.Background())
-	s := &Server{addr: l.Addr(), over: over, http: &http.Server{
-		Handler: handler(), ReadHeaderTimeout: headerTime, ReadTimeout: readTime, IdleTimeout: idleTime,
-		MaxHeaderBytes: maxHeader, TLSConfig: cfg.TLS, BaseContext: func(net.Listener) context.Context { return base },
-		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
+	names := localname.Of(l.Addr(), cfg.TLS != nil, cfg.Hosts...)
+	c.conns = make(chan struct{}, cfg.Streams+most.spare)
+	l = &limited{l, c, cfg.TLS == nil}
+	s := &Server{addr: l.Addr(), over: over, counts: c, http: &http.Server{
+		Handler: byName(names, cfg, c, handler()), ReadHeaderTimeout: most.header, ReadTimeout: most.read,
+		WriteTimeout: most.write, IdleTimeout: most.idle, MaxHeaderBytes: maxHeader, TLSConfig: cfg.TLS,
+		BaseContext: func(net.Listener) context.Context { return base },
+		ErrorLog:    slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
 	}}
 	s.served.Go(func() {
 		var err error
@@ -49,6 +67,9 @@ func listen(cfg Config, handler func() http.Handler) (*Server, error) {
 // Addr returns the address that it listens on.
 func (s *Server) Addr() net.Addr { return s.addr }
 
+// Stats returns the counters of this interface.
+func (s *Server) Stats() Stats { return s.counts.read() }
+
 // Close ends all streams, waits for the other requests until ctx ends, and closes what is left.
 func (s *Server) Close(ctx context.Context) error {
 	s.over()
@@ -59,4 +80,49 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	s.served.Wait()
 	return err
+}
+
+// full is what one connection too many is told, where it can be.
+const full = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 5\r\n" +
+	"Connection: close\r\n\r\n{\"error\":\"too many connections are open\"}\n"
+
+// limited is a listener whose connections have a bound: one more is told so and closed. As many as may be streams do
+// not use it up, so that there is room for probes.
+type limited struct {
+	net.Listener
+	counts *counters
+	plain  bool
+}
+
+// Accept returns the next connection that there is room for.
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.counts.conns <- struct{}{}:
+			return &placed{Conn: c, free: sync.OnceFunc(func() { <-l.counts.conns })}, nil
+		default:
+		}
+		l.counts.connsRefused.Add(1)
+		if l.plain {
+			_ = c.SetWriteDeadline(time.Now().Add(tellTime))
+			_, _ = io.WriteString(c, full)
+		}
+		_ = c.Close()
+	}
+}
+
+// placed is a connection that gives its place back when it is closed.
+type placed struct {
+	net.Conn
+	free func()
+}
+
+// Close closes the connection.
+func (p *placed) Close() error {
+	defer p.free()
+	return p.Conn.Close()
 }

@@ -80,14 +80,15 @@ type move struct {
 func (a *api) shards(w http.ResponseWriter, q *http.Request) {
 	r := a.region(q.PathValue("name"))
 	if r == nil {
-		fail(w, http.StatusNotFound, "type "+strconv.Quote(q.PathValue("name"))+" is not registered on this node")
+		fail(w, http.StatusNotFound, "type "+called(q.PathValue("name"))+" is not registered on this node")
 		return
 	}
 	within, each := reportTime, false
 	if text := q.URL.Query().Get("timeout"); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 || d > reportTime {
-			fail(w, http.StatusBadRequest, fmt.Sprintf("timeout %q: a duration of at most %v, such as 500ms", text, reportTime))
+			fail(w, http.StatusBadRequest, fmt.Sprintf("timeout %s: a duration of at most %v, such as 500ms", called(text),
+				reportTime))
 			return
 		}
 		within = d
@@ -95,7 +96,7 @@ func (a *api) shards(w http.ResponseWriter, q *http.Request) {
 	if text := q.URL.Query().Get("shards"); text != "" {
 		var err error
 		if each, err = strconv.ParseBool(text); err != nil {
-			fail(w, http.StatusBadRequest, fmt.Sprintf("shards %q: true or false", text))
+			fail(w, http.StatusBadRequest, fmt.Sprintf("shards %s: true or false", called(text)))
 			return
 		}
 	}
@@ -145,4 +146,12 @@ func reportOf(rep *kith.TypeReport, each bool) report {
 	return out
 }
 
-func (a *api) stats(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, a.node.Stats()) }
+// counted is the answer of GET /v1/stats: the counters of the node, and beside them those of this interface.
+type counted struct {
+	kith.Stats
+	Admin Stats
+}
+
+func (a *api) stats(w http.ResponseWriter, _ *http.Request) {
+	say(w, http.StatusOK, counted{a.node.Stats(), a.streams.counts.read()})
+}

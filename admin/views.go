@@ -17,10 +17,10 @@ type views struct {
 }
 
 // viewsOf begins to keep the events of a node.
-func viewsOf(node *kith.Node, cfg Config) *views {
+func viewsOf(node *kith.Node, cfg Config, streams places) *views {
 	own := &local{node, &meter{times: cfg.Times}, &history{}}
 	own.history.follow(node)
-	all := api{node, make(places, cfg.Streams), cfg.Join}
+	all := api{node, streams, cfg.Join}
 	return &views{all, own, newBoard(func() []named { return []named{{"", own}} })}
 }
 

@@ -72,7 +72,7 @@ func TestAskARunningNode(t *testing.T) {
 		{"join 10.0.0.1:1 TOKEN", 1, "no way to go over"},
 		{"join 10.0.0.1:1", 1, "the token is missing"},
 		{"down 10.0.0.1:1 --dry-run", 1, "no member at"},
-		{"down 10.0.0.1:1 TOKEN", 1, "unknown member"},
+		{"down 10.0.0.1:1 TOKEN", 1, "no member at"},
 		{"down 10.0.0.1:1", 1, "the token is missing"},
 		{"rebalancing pause TOKEN", 0, "nothing moves for balance"},
 		{"rebalancing resume TOKEN", 0, "again"},

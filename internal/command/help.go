@@ -66,6 +66,8 @@ var texts = kong.Vars{
 	"tokenfile_help": "File with the token, which commands that change something need.",
 	"serve_help": "Address of the admin interface, host:port; none: there is none. Beyond loopback it needs the three " +
 		"--tls flags, whose certificate it shows, or --insecure.",
+	"adminhosts_help": "Names by which the admin interface may be asked, where it listens on loopback without TLS, " +
+		"beside IP addresses and localhost.",
 	"admintoken_help": "File with the token by which the admin interface lets somebody change something, at least 16 " +
 		"bytes; none: nobody can.",
 	"join_help":  "End, with code 4, when not admitted in time; 0 means never.",

@@ -21,9 +21,10 @@ import (
 
 // watchFlags are flags of kith run.
 type watchFlags struct {
-	Admin          string `help:"${serve_help}"`
-	AdminTokenFile string `type:"existingfile" placeholder:"FILE" help:"${admintoken_help}"`
-	Profiling      bool   `help:"Serve pprof on the admin interface, to whoever has the token when there is one."`
+	Admin          string   `help:"${serve_help}"`
+	AdminHosts     []string `help:"${adminhosts_help}"`
+	AdminTokenFile string   `type:"existingfile" placeholder:"FILE" help:"${admintoken_help}"`
+	Profiling      bool     `help:"Serve pprof on the admin interface, to whoever has the token when there is one."`
 
 	cli.StatsFlags
 
@@ -42,15 +43,16 @@ func (f *watchFlags) adminFaults(c adminCert) error {
 		_, err := f.admin(c, nil)
 		return err
 	}
-	if f.AdminTokenFile != "" || f.Profiling {
-		return errors.New("--admin-token-file and --profiling need --admin")
+	if f.AdminTokenFile != "" || f.Profiling || len(f.AdminHosts) > 0 {
+		return errors.New("--admin-token-file, --admin-hosts and --profiling need --admin")
 	}
 	return nil
 }
 
 // admin returns the configuration of the admin interface. Its certificate is the node's, read when somebody connects.
 func (f *watchFlags) admin(c adminCert, log *slog.Logger) (admin.Config, error) {
-	cfg := admin.Config{Listen: f.Admin, Insecure: c.insecure, Profiling: f.Profiling, Logger: log}
+	cfg := admin.Config{Listen: f.Admin, Insecure: c.insecure, Hosts: f.AdminHosts, Profiling: f.Profiling,
+		Logger: log}
 	if f.AdminTokenFile != "" {
 		token, err := os.ReadFile(f.AdminTokenFile)
 		if err != nil {

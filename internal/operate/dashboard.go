@@ -19,6 +19,7 @@ import (
 type Dashboard struct {
 	Nodes    []string `arg:"" help:"Admin interfaces to show: host:port or a URL, NAME=ADDRESS to give one a name."`
 	Listen   string   `default:"127.0.0.1:0" help:"Address to serve the page on, host:port; port 0 takes a free one."`
+	Hosts    []string `help:"Names by which the page may be asked for on loopback, beside IP addresses and localhost."`
 	Insecure bool     `help:"Allow an address that is not loopback: whoever reaches it can read all that is shown."`
 	CA       string   `name:"ca" type:"existingfile" placeholder:"FILE" help:"${adminca_help}"`
 }
@@ -54,8 +55,9 @@ func (c *Dashboard) nodes() []admin.DashboardNode {
 
 func (c *Dashboard) config(client *http.Client) admin.DashboardConfig {
 	list := c.nodes()
-	return admin.DashboardConfig{Listen: c.Listen, Insecure: c.Insecure, Client: client,
-		Nodes: func() []admin.DashboardNode { return list }}
+	return admin.DashboardConfig{Listen: c.Listen, Insecure: c.Insecure, Hosts: c.Hosts,
+		Client: client,
+		Nodes:  func() []admin.DashboardNode { return list }}
 }
 
 // Run serves the page until a signal.
