@@ -254,7 +254,8 @@ func TestFaultsAreJoined(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	require.NoError(t, (&devCmd{Nodes: 3, Entities: 1000, Shards: 100, Senders: 4}).Validate())
 	require.NoError(t, (&stormCmd{Seeds: 500, First: 1}).Validate())
-	require.NoError(t, (&runCmd{Name: "kith", Listen: "127.0.0.1:0", LeaveTimeout: time.Second, DemoShards: 1}).Validate())
+	require.NoError(t, (&runCmd{Name: "kith", Listen: "127.0.0.1:0", LeaveTimeout: time.Second, DemoShards: 1,
+		findFlags: findFlags{Contact: "127.0.0.1:0", Margin: time.Second}}).Validate())
 }
 
 // The names that scripts rely on (design, commands and last lines).

@@ -50,7 +50,7 @@ func (c *devCmd) Validate() error {
 	check(!c.Kill || c.Nodes > 2 && !c.Steady && c.Old == "", "--kill needs three nodes, and neither --steady nor --old")
 	if c.Dashboard != "" {
 		cfg := admin.DashboardConfig{Listen: c.Dashboard, Nodes: func() []admin.DashboardNode { return nil }}
-		errs = append(errs, cfg.Validate())
+		errs = append(errs, cli.About(cfg.Validate(), admin.ErrBadConfig, "Listen", "--dashboard"))
 	}
 	return errors.Join(errs...)
 }

@@ -24,6 +24,9 @@ const (
 	exitNoCluster   = 6
 )
 
+// maxWorkers bounds the workers of a command that simulates: each is a goroutine with a cluster of its own.
+const maxWorkers = 4096
+
 // exitCodes says what each of them means: --help and docs/admin.md have it from here.
 var exitCodes = []struct {
 	code int

@@ -14,6 +14,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bootstrap"
 	"github.com/kith-io/kith/discovery"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // findFlags say where contact points are looked for, and when a cluster is formed with them.
@@ -69,8 +70,29 @@ func (f *findFlags) bootstrap(log *slog.Logger) (bootstrap.Config, error) {
 	return cfg, err
 }
 
+// valueFaults returns which values are none whatever they are for, or nil.
+func (f *findFlags) valueFaults() error {
+	errs := []error{cli.Address("--contact", f.Contact)}
+	for flag, value := range map[string]string{"--contact-advertise": f.ContactAdvertise,
+		"--discovery-server": f.DiscoveryServer} {
+		if value != "" {
+			errs = append(errs, cli.Address(flag, value))
+		}
+	}
+	if f.Margin < time.Millisecond || f.Margin > time.Hour {
+		errs = append(errs, fmt.Errorf("--margin is %v, must be 1ms to 1h", f.Margin))
+	}
+	if f.BootstrapTimeout < 0 {
+		errs = append(errs, errors.New("--bootstrap-timeout is negative"))
+	}
+	return errors.Join(errs...)
+}
+
 // findFaults returns what is wrong with them for a node of that configuration, or nil.
 func (f *findFlags) findFaults(node kith.Config) error {
+	if err := f.valueFaults(); err != nil {
+		return errors.Join(err, node.Validate())
+	}
 	if f.Discovery == "" {
 		var without []string
 		for name, given := range map[string]bool{"--discovery-targets": len(f.DiscoveryTargets) > 0,
@@ -91,10 +113,8 @@ func (f *findFlags) findFaults(node kith.Config) error {
 	if err != nil {
 		return err
 	}
-	if f.BootstrapTimeout < 0 {
-		err = errors.New("--bootstrap-timeout is negative")
-	}
-	return errors.Join(err, cfg.Validate(node))
+	return cli.About(cfg.Validate(node), bootstrap.ErrBadConfig, "Listen", "--contact", "Advertise", "--contact-advertise",
+		"Expected", "--expected", "Required", "--required")
 }
 
 // start starts the node, and has it look for its cluster where that is wanted; the search is nil where it is not.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/alecthomas/kong"
 	completion "github.com/jotaen/kong-completion"
@@ -44,6 +45,35 @@ type commands struct {
 	Children children `embed:""`
 }
 
+// Bounds of what a flag may be that has none of its own: nothing that is computed with them overflows.
+const (
+	maxDuration = 365 * 24 * time.Hour
+	maxWhole    = 1<<31 - 1
+	maxReal     = 1e12
+)
+
+// Validate is called by the parser: it refuses numbers and durations that no flag has a use for.
+func (c *commands) Validate(ctx *kong.Context) error {
+	var errs []error
+	for _, f := range ctx.Flags() {
+		switch v := f.Target.Interface().(type) {
+		case time.Duration:
+			if v > maxDuration || v < -maxDuration {
+				errs = append(errs, fmt.Errorf("--%s is %v, at most %v is possible", f.Name, v, maxDuration))
+			}
+		case int:
+			if v > maxWhole || v < -maxWhole {
+				errs = append(errs, fmt.Errorf("--%s is %d, at most %d is possible", f.Name, v, maxWhole))
+			}
+		case float64:
+			if !(v <= maxReal && v >= -maxReal) { // nor what is no number
+				errs = append(errs, fmt.Errorf("--%s is %v, at most %v is possible", f.Name, v, maxReal))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // children are the processes that commands start.
 type children struct {
 	Child        childCmd            `cmd:"" hidden:"" help:"Be a node process of dev: answer calls on stdin."`
@@ -74,18 +104,22 @@ func Main(program string) int {
 	return execute(os.Args[1:], e)
 }
 
+// parserOf returns the parser of the command line.
+func parserOf(c *commands, program string, more ...kong.Option) (*kong.Kong, error) {
+	about := about()
+	if program == OldName {
+		about += "\n\n" + renamed
+	}
+	return kong.New(c, append(more, kong.Name(program), kong.Description(about), texts, settings.Envs("run", "config"))...)
+}
+
 // execute parses args, runs the command and returns the exit code.
 func execute(args []string, e *env) int {
 	var c commands
 	exited := false
 	e.stdout = cli.Clean(e.stdout)
 	stderr := cli.Clean(e.stderr)
-	about := about()
-	if e.program == OldName {
-		about += "\n\n" + renamed
-	}
-	parser, err := kong.New(&c, kong.Name(e.program), kong.Description(about), texts, settings.Envs("run", "config"),
-		kong.Writers(e.stdout, stderr), kong.Exit(func(int) { exited = true }))
+	parser, err := parserOf(&c, e.program, kong.Writers(e.stdout, stderr), kong.Exit(func(int) { exited = true }))
 	if err != nil { // the tags above are wrong
 		fmt.Fprintln(stderr, e.program+":", err)
 		return exitFailed

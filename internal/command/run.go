@@ -118,7 +118,12 @@ func (c *runCmd) Validate() error {
 	if c.DemoShards < 1 || c.DemoShards > 1<<20 {
 		errs = append(errs, errors.New("--demo-shards must be 1 to 1048576"))
 	}
-	errs = append(errs, c.adminFaults(c.adminCert()), c.findFaults(c.config(nil)))
+	if c.Quorum < 0 {
+		errs = append(errs, errors.New("--quorum is negative"))
+	}
+	node := cli.About(c.findFaults(c.config(nil)), kith.ErrBadConfig, "FlightRecord.Bytes", "--flight-bytes",
+		"FlightRecord.Directory", "--flight-dir", "QuorumSize", "--quorum")
+	errs = append(errs, c.adminFaults(c.adminCert()), node)
 	return c.Explain(errors.Join(errs...))
 }
 

@@ -32,6 +32,9 @@ func (c *startsCmd) Validate() error {
 	if c.Workers < 0 {
 		errs = append(errs, errors.New("--workers is negative"))
 	}
+	if c.Workers > maxWorkers {
+		errs = append(errs, fmt.Errorf("--workers must be at most %d", maxWorkers))
+	}
 	return errors.Join(errs...)
 }
 

@@ -37,6 +37,9 @@ func (c *stormCmd) Validate() error {
 	if c.Workers < 0 {
 		errs = append(errs, errors.New("--workers is negative"))
 	}
+	if c.Workers > maxWorkers {
+		errs = append(errs, fmt.Errorf("--workers must be at most %d", maxWorkers))
+	}
 	if c.Seeds > 0 && c.First > math.MaxUint64-uint64(c.Seeds) {
 		errs = append(errs, errors.New("--first is too large for so many seeds"))
 	}

@@ -41,7 +41,8 @@ type adminCert struct {
 func (f *watchFlags) adminFaults(c adminCert) error {
 	if f.Admin != "" {
 		_, err := f.admin(c, nil)
-		return err
+		return cli.About(err, admin.ErrBadConfig, "Listen", "--admin", "Token", "--admin-token-file", "Hosts",
+			"--admin-hosts")
 	}
 	if f.AdminTokenFile != "" || f.Profiling || len(f.AdminHosts) > 0 {
 		return errors.New("--admin-token-file, --admin-hosts and --profiling need --admin")

@@ -332,8 +332,8 @@ func (c Config) validateAddresses(fault func(ok bool, format string, args ...any
 	seen := map[peer.Addr]bool{}
 	for _, s := range c.Seeds {
 		a, err := peer.ParseAddr(s)
-		fault(err == nil, "seed: %v", err)
-		fault(err != nil || !seen[a], "seed %s is listed twice", a)
+		fault(err == nil, "Seeds: %v", err)
+		fault(err != nil || !seen[a], "Seeds: %s is listed twice", a)
 		seen[a] = true
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -30,8 +31,21 @@ type Asked struct {
 
 // Validate is called by the parser.
 func (f *Asked) Validate() error {
+	var late error
 	if f.Timeout <= 0 {
-		return errors.New("--timeout must be more than zero")
+		late = errors.New("--timeout must be more than zero")
+	}
+	return errors.Join(late, interfaceAt("--admin", f.Admin))
+}
+
+// interfaceAt returns why an address is none of an admin interface, host:port or a URL, or nil.
+func interfaceAt(flag, address string) error {
+	u, err := url.Parse(address)
+	if !strings.Contains(address, "://") {
+		return cli.Address(flag, address)
+	}
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+		return fmt.Errorf("%s: a URL with https is wanted, or host:port, not %.80q", flag, address)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/admin"
+	"github.com/kith-io/kith/internal/cli"
 )
 
 // Dashboard is the verb that serves one page for several nodes.
@@ -37,7 +38,8 @@ func (c *Dashboard) Validate() error {
 		}
 		names[n.Name] = true
 	}
-	return errors.Join(append(errs, c.config(nil).Validate())...)
+	return errors.Join(append(errs, cli.About(c.config(nil).Validate(), admin.ErrBadConfig, "Listen", "--listen", "Hosts",
+		"--hosts"))...)
 }
 
 // nodes are those of the command line: one without a name is called by its address.

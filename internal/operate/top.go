@@ -35,6 +35,9 @@ func (c *Top) Validate() error {
 	if c.Rounds < 0 {
 		errs = append(errs, errors.New("--rounds is negative"))
 	}
+	for _, n := range c.Nodes {
+		errs = append(errs, interfaceAt("nodes", n))
+	}
 	if len(c.Nodes) > maxTop {
 		errs = append(errs, fmt.Errorf("%d nodes, at most %d", len(c.Nodes), maxTop))
 	}

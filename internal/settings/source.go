@@ -93,7 +93,7 @@ func sourceOf(flag *kong.Flag, onLine bool, path string, values map[string]given
 }
 
 // Explain joins the faults of the file with err, the faults of what the settings say: each of those that is about a
-// setting of the file, or of the environment, says where that stands.
+// setting says where that stands: in which line of the file, in the environment, or in which flag.
 func (f *File) Explain(err error) error {
 	return errors.Join(f.fault, f.placed(err))
 }
@@ -120,7 +120,7 @@ func (f *File) placed(err error) error {
 			if name := squeezed(flag.Name); name != squeezed(word) && name != tlsName(word) {
 				continue
 			}
-			if from := f.sources[flag.Name]; from.kind == FromFile || from.kind == FromEnv {
+			if from := f.sources[flag.Name]; from.kind != FromDefault && word != from.at {
 				return fmt.Errorf("%s: %w", from.at, err)
 			}
 		}
