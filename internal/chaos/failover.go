@@ -43,7 +43,7 @@ func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverResult, error) 
 			for again := 0; errors.Is(err, errUneven) && again < unevenMost; again++ {
 				o, err = measure(ctx, &cfg, c, round)
 			}
-			if err != nil {
+			if err != nil && !errors.Is(err, ErrViolation) { // the result tells of violations
 				return nil, fmt.Errorf("%s, round %d: %w", c, round+1, err)
 			}
 			cfg.Progress.Printf("%s, round %d of %d: half of %d entities answer after %.3f s, all after %.3f s", c,

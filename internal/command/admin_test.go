@@ -92,7 +92,11 @@ func TestAskARunningNode(t *testing.T) {
 	code, _, stderr := ask("status")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "this node is ended")
-	code, stdout, _ := ask("events") // of a node that has ended: one last look
+	code, stdout, _ := ask("explain") // what it decided is told still
+	require.Equal(t, 0, code)
+	require.Contains(t, stdout, "this node is ended: ")
+	require.Contains(t, stdout, "convergence is not known: ")
+	code, stdout, _ = ask("events") // of a node that has ended: one last look
 	require.Equal(t, 0, code)
 	require.Contains(t, stdout, "snapshot")
 	code, _, stderr = program(t, "status", "--admin=127.0.0.1:1")

@@ -167,6 +167,7 @@ func (c *Explain) Run(to *Console) error {
 		Converged bool
 		For       string
 		Blockers  []struct{ Why string }
+		Error     string // there is no convergence to tell of: the node has ended
 		Decisions []struct {
 			At   time.Time
 			Text string
@@ -189,9 +190,14 @@ func (c *Explain) Run(to *Console) error {
 		return json.NewEncoder(to.Out).Encode(said)
 	}
 	fmt.Fprintf(to.Out, "this node is %s%s\n", cli.OneLine(h.State), cli.OneLine(strings.TrimSuffix(": "+h.Reason, ": ")))
-	if v.Converged {
+	switch {
+	case v.Error != "":
+		fmt.Fprintf(to.Out, "convergence is not known: %s\n", cli.OneLine(v.Error))
+	case v.Converged:
 		fmt.Fprintln(to.Out, "all members have seen one state")
-	} else {
+	case v.For == "":
+		fmt.Fprintln(to.Out, "no convergence")
+	default:
 		fmt.Fprintf(to.Out, "no convergence for %s:\n", cli.OneLine(v.For))
 	}
 	for _, b := range v.Blockers {
