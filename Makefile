@@ -83,6 +83,10 @@ chaos: build ## real node processes under faults for MINUTES=5, drawn by SEED (n
 failover: build ## kill an owner, the coordinator, both; stop an owner: where each second goes; ARGS="--rounds=1 --cases=owner"
 	@$(BIN)/kith failover $(ARGS)
 
+.PHONY: partition-test
+partition-test: build ## cut five real processes in two under traffic: who stops and starts when, what the verbs say; ARGS=--rounds=1
+	@$(BIN)/kith partition-test $(ARGS)
+
 scale-shards: build ## types of very many shards on real processes: homes, balance, memory; ARGS="--parts=home,proxy"
 	@$(BIN)/kith scale-shards $(ARGS)
 

@@ -170,3 +170,46 @@ func (b *book) lives(gone []uint32, f func(sender uint32, v *volume)) {
 		}
 	}
 }
+
+// gap is how one entity changed sides: when its last handler returned where it was, and when the first one began
+// elsewhere.
+type gap struct {
+	target           uint16
+	stopped, started time.Duration
+}
+
+// gaps returns the gap of each entity that these processes owned at a moment, and the entities that nobody else has
+// handled since. A handler that its process took along has ended with it.
+func (b *book) gaps(gone []uint32, at time.Duration) (all []gap, none []uint16) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last, first := map[uint16]time.Duration{}, map[uint16]time.Duration{}
+	for sender, v := range b.volumes { // minima and maxima: the order does not show
+		v.life.mu.Lock()
+		end := v.life.end
+		v.life.mu.Unlock()
+		for n := range v.handled.begun() {
+			h := handledOf(v.handled.get(n))
+			switch {
+			case h.step == stepNone:
+			case slices.Contains(gone, sender):
+				if h.step == stepBegun {
+					h.until = end
+				}
+				last[h.target] = max(last[h.target], h.until)
+			case h.from > at:
+				if was, known := first[h.target]; !known || h.from < was {
+					first[h.target] = h.from
+				}
+			}
+		}
+	}
+	for _, target := range b.rule.ownedBy(gone, at) {
+		if _, some := first[target]; some {
+			all = append(all, gap{target, last[target], first[target]})
+		} else {
+			none = append(none, target)
+		}
+	}
+	return all, none
+}

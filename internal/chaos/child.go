@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/cli"
 )
 
@@ -37,12 +38,17 @@ type startArgs struct {
 	Dir, Store        string
 	Zero              time.Duration // of the run's clock
 	Load              Load
-	Proof             bool // kith.Config.Sharding.ProcessDeathIsProof
-	Trace             bool // logs at level debug
+	Proof             bool          // kith.Config.Sharding.ProcessDeathIsProof
+	StableAfter       time.Duration // kith.Config.Resolver.StableAfter
+	Admin             bool          // serves an admin interface on a free port of its own loopback
+	Trace             bool          // logs at level debug
 }
 
-// startReply says which shard each entity belongs to.
-type startReply struct{ Shards []uint32 }
+// startReply says which shard each entity belongs to, and where the admin interface is.
+type startReply struct {
+	Shards []uint32
+	Admin  string `json:",omitempty"`
+}
 
 // joinTime is how long a node may wait to be admitted before it ends and its supervisor starts it again.
 const joinTime = 40 * time.Second
@@ -95,7 +101,8 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	}
 	c.node, err = kith.Start(ctx, kith.Config{Name: a.Cluster, Listen: a.Listen, Advertise: a.Advertise,
 		Seeds: a.Seeds, Insecure: a.Insecure, Logger: c.logger(), JoinTimeout: joinTime, LeaveTimeout: leaveTime,
-		Directory: filepath.Join(a.Dir, "keep-"+a.Node), Undelivered: c.load.undelivered,
+		Directory: kept(a.Dir, a.Node), Undelivered: c.load.undelivered,
+		Resolver: kith.Resolver{StableAfter: a.StableAfter},
 		Sharding: kith.Sharding{ProcessDeathIsProof: a.Proof, DrainTime: drainTime}})
 	if err != nil {
 		return r, err
@@ -103,11 +110,19 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 	if err := c.load.register(c.node); err != nil {
 		return r, err
 	}
+	if a.Admin { // it ends with the process, as that of kith run does
+		s, err := admin.Start(c.node, admin.Config{Listen: "127.0.0.1:0", Logger: c.logger()})
+		if err != nil {
+			return r, err
+		}
+		r.Admin = s.Addr().String()
+	}
 	go c.watch()
 	go c.end()
 	go c.load.noteMoves(c.node)
 	go c.load.run(c.node)
-	return startReply{c.load.shards()}, nil
+	r.Shards = c.load.shards()
+	return r, nil
 }
 
 // watch notes how long the process stands still.
@@ -223,6 +238,7 @@ type status struct {
 	Leader  string // address
 	Oldest  string
 	Hosted  int
+	Decided int           // what its resolver has decided so far
 	Ended   string        // why the membership is over
 	Late    time.Duration // the longest that the process stood still since the last call
 }
@@ -232,7 +248,8 @@ func (c *child) status(context.Context, cli.None) (status, error) {
 		return status{}, errors.New("not started")
 	}
 	v := c.node.View()
-	s := status{Cluster: v.ClusterID, Self: v.Self.Addr.String(), Late: time.Duration(c.late.Swap(0))}
+	s := status{Cluster: v.ClusterID, Self: v.Self.Addr.String(), Late: time.Duration(c.late.Swap(0)),
+		Decided: len(c.node.Decisions())}
 	if err := c.node.Err(); err != nil {
 		s.Ended = err.Error()
 	}
@@ -252,6 +269,9 @@ func (c *child) status(context.Context, cli.None) (status, error) {
 	}
 	return s, nil
 }
+
+// kept returns the directory of a node: what it remembers of its cluster, and its flight records.
+func kept(dir, node string) string { return filepath.Join(dir, "keep-"+node) }
 
 // journals returns where a process keeps its two journals.
 func journals(dir string, sender uint32) (sent, handled string) {

@@ -27,8 +27,11 @@ type Config struct {
 	Load     Load
 	Proof    bool        // kith.Config.Sharding.ProcessDeathIsProof
 	Trace    bool        // nodes log at level debug
+	Admin    bool        // nodes serve admin interfaces
 	Child    cli.Options // how a child is started: Path, Args, Env
 	Progress *cli.Progress
+
+	StableAfter time.Duration // kith.Config.Resolver.StableAfter
 }
 
 // ErrViolation is returned when something was found; the result says what.

@@ -22,6 +22,7 @@ import (
 type life struct {
 	slot   int
 	sender uint32
+	admin  string // where its admin interface is, if it has one
 	child  *cli.Child
 	log    *logFile
 	began  time.Duration
@@ -32,6 +33,7 @@ type life struct {
 	asked  bool          // a status call is under way
 	end    time.Duration // when the process was seen ended; zero: it runs
 	over   bool          // it ended before the run did
+	code   int           // with which exit code, as exitOf has it
 	shards []uint32
 }
 
@@ -163,12 +165,13 @@ func (s *slot) start(ctx context.Context) (*life, error) {
 	defer cancel()
 	err = l.child.Call(limited, "start", startArgs{Node: name(s.number), Cluster: "chaos", Listen: listen,
 		Advertise: advertise, Seeds: s.h.seeds, Insecure: true, Sender: l.sender, Dir: s.h.dir, Store: s.h.sock,
-		Zero: s.h.zero, Load: s.h.cfg.Load, Proof: s.h.cfg.Proof, Trace: s.h.cfg.Trace}, &r)
+		Zero: s.h.zero, Load: s.h.cfg.Load, Proof: s.h.cfg.Proof, Trace: s.h.cfg.Trace,
+		StableAfter: s.h.cfg.StableAfter, Admin: s.h.cfg.Admin}, &r)
 	if err != nil {
 		l.child.Kill()
 		return nil, err
 	}
-	l.shards = r.Shards
+	l.shards, l.admin = r.Shards, r.Admin
 	if err := s.h.book.open(l); err != nil {
 		l.child.Kill()
 		return nil, err
@@ -190,12 +193,13 @@ func (s *slot) await(ctx context.Context, l *life) {
 	case <-ctx.Done():
 		l.child.Kill()
 	}
+	code := exitOf(l.child.Err())
 	l.mu.Lock()
-	l.end, l.over = s.h.clock.Now(), ctx.Err() == nil
+	l.end, l.over, l.code = s.h.clock.Now(), ctx.Err() == nil, code
 	l.mu.Unlock()
 	_ = l.log.f.Close()
 	if ctx.Err() == nil {
-		s.h.ended(l, exitOf(l.child.Err()))
+		s.h.ended(l, code)
 	}
 }
 

@@ -31,6 +31,15 @@ func caseNames() string {
 	return strings.Join(all, ", ")
 }
 
+// partitionNames lists the cases of partition-test.
+func partitionNames() string {
+	all := make([]string, len(chaos.PartitionCases))
+	for i, c := range chaos.PartitionCases {
+		all[i] = string(c)
+	}
+	return strings.Join(all, ", ")
+}
+
 // strategies is what --resolver takes: those that need nothing but the members themselves.
 const strategies = "keep-majority,static-quorum,keep-oldest,down-all,unsafe-auto-down,off"
 
@@ -105,8 +114,13 @@ var texts = kong.Vars{
 	"only_help": "Only these faults, with commas in between; all: " + kindNames(),
 	"chaos_moves_help": "In place of drawn rounds: a shard of slow entities moves in each, and a fault (kill, pause, " +
 		"cut, reset: see --only) hits each participant in each phase once.",
-	"cases_help": "Only these cases, with commas in between; all: " + caseNames() + ".",
-	"break_help": "Switch off one rule of the protocol and print the shortest way to what goes wrong without it.",
+	"cases_help":     "Only these cases, with commas in between; all: " + caseNames() + ".",
+	"partition_help": "Cut real node processes in two under traffic; measure when each side stops, decides, takes over.",
+	"partcases_help": "Only these cases, with commas in between; all: " + partitionNames() + ".",
+	"partstable_help": "How long nothing may change before the resolver decides, 1s to 1m; 0: the default, 7s up to 5 " +
+		"members.",
+	"partout_help": "Folder for partition: timelines, what the verbs printed, and, after a failure, all logs.",
+	"break_help":   "Switch off one rule of the protocol and print the shortest way to what goes wrong without it.",
 	"states_help": "Most states of one run, 1 to 100000000; each takes about 60 bytes. A run that has more is not " +
 		"complete.",
 	"rounds_help": "How often an eighth of the nodes freezes in the part frozen, 1 to 100000.",

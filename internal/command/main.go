@@ -40,6 +40,7 @@ type commands struct {
 	Completion completion.Completion `cmd:"" help:"Print how bash, zsh or fish complete commands and flags."`
 	bootCommands
 
+	Partition   partitionCmd   `cmd:"" name:"partition-test" help:"${partition_help}"`
 	ScaleShards scaleShardsCmd `cmd:"" help:"Measure types of very many shards on real node processes."`
 
 	Children children `embed:""`

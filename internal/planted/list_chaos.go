@@ -31,4 +31,28 @@ var chaosBugs = []bug{
 		In:      "internal/chaos.explain",
 		Without: "r.until > 0 && at > r.until+marginAfter",
 	},
+	{
+		Name: "partition-forgets-who-was-cut-short", Package: "./internal/chaos", Run: "TestGaps",
+		In:  "internal/chaos.book.gaps",
+		Old: "h.until = end",
+		New: "h.until = min(h.from, end)",
+	},
+	{
+		Name: "partition-takes-touching-for-a-gap", Package: "./internal/chaos", Run: "TestPartitionFaults",
+		In:  "internal/chaos.parted.overlaps",
+		Old: "g.started <= g.stopped",
+		New: "g.started < g.stopped",
+	},
+	{
+		Name: "partition-takes-either-side", Package: "./internal/chaos", Run: "TestWhatVerbsSay",
+		In:  "internal/chaos.explainTells",
+		Old: `why, end = "ours is the majority", "this node lives"`,
+		New: `end = "this node lives"`,
+	},
+	{
+		Name: "partition-judges-no-second-member", Package: "./internal/chaos", Run: "TestWhatVerbsSay",
+		In:  "internal/chaos.membersTell",
+		Old: `" yes")`,
+		New: `" ")`,
+	},
 }

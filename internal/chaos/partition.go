@@ -1,0 +1,371 @@
+// Partition: a cut between real processes under traffic. Measured is when each side sees it, decides, stops or takes
+// over; meanwhile an operator on either side asks what there is to ask.
+
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kith-io/kith/internal/cli"
+)
+
+// PartitionConfig says what is measured.
+type PartitionConfig struct {
+	Nodes       int // at least 3, of each cluster; the smaller side has fewer than half
+	Rounds      int // of each case
+	Cases       []PartitionCase
+	Net         string        // one of Nets
+	StableAfter time.Duration // kith.Config.Resolver.StableAfter
+	NoHeal      bool          // the cut lasts until the end
+	Dir         string        // a folder for each cluster is made anew in it
+	Load        Load
+	Child       cli.Options // how a child is started: Path, Args, Env
+	Verbs       cli.Options // how the program is started that has the verbs: the verb and its flags come behind Args
+	Progress    *cli.Progress
+}
+
+// ErrPartition is returned when an entity began on one side before it had stopped on the other, or when anything else
+// was found that must not be.
+var ErrPartition = errors.New("partition found something")
+
+// Partition measures the cases, one cluster at a time, until ctx ends. The error wraps ErrPartition when the result has
+// what must not be.
+func Partition(ctx context.Context, cfg PartitionConfig) (*PartitionResult, error) {
+	r := newPartitionResult(cfg.Nodes, cfg.Rounds, cfg.StableAfter)
+	began := cli.MachineTime()
+	for _, c := range cfg.Cases {
+		for round := range cfg.Rounds {
+			p, err := part(ctx, &cfg, c, round)
+			for again := 0; errors.Is(err, errUneven) && again < unevenMost; again++ {
+				p, err = part(ctx, &cfg, c, round)
+			}
+			if err != nil && !errors.Is(err, ErrViolation) { // the result tells of violations
+				return nil, fmt.Errorf("%s, round %d: %w", c, round+1, err)
+			}
+			cfg.Progress.Printf("%s, round %d of %d: %s", c, round+1, cfg.Rounds, p)
+			r.add(c, p)
+		}
+	}
+	r.WallTime = *inSeconds(cli.MachineTime() - began)
+	if faults := r.faults(); len(faults) > 0 {
+		return r, fmt.Errorf("%w: %w", ErrPartition, errors.Join(faults...))
+	}
+	return r, nil
+}
+
+// part forms a cluster, cuts it, and reads what that left.
+func part(ctx context.Context, cfg *PartitionConfig, c PartitionCase, round int) (p *parted, err error) {
+	h := newHarness(Config{Nodes: cfg.Nodes, Seed: 1, Net: cfg.Net, Load: cfg.Load, Proof: c.proof(), Trace: true,
+		Admin: true, StableAfter: cfg.StableAfter, Child: cfg.Child, Progress: cfg.Progress,
+		Dir: filepath.Join(cfg.Dir, fmt.Sprintf("%s-%d", c, round+1))})
+	if err := h.prepare(); err != nil {
+		return nil, err
+	}
+	p = &parted{net: kindOf(h.net), steps: map[stepName]time.Duration{}, exits: map[int]int{}}
+	if p.asked, err = newOperator(h, cfg.Verbs); err != nil {
+		return nil, h.close(err, 0)
+	}
+	s := &separation{h, p.asked, p}
+	err = h.run(ctx, func(ctx context.Context) error { return s.live(ctx, c, !cfg.NoHeal) })
+	h.tell(h.book.read(h.clock.Now(), true))
+	h.mu.Lock()
+	for i := range h.rounds {
+		h.rounds[i].until = h.clock.Now()
+	}
+	p.sums, p.verdict = h.book.total(h.rounds), h.book.rule.verdict
+	p.harmed = h.found.panics + h.found.twins + h.found.downed
+	h.mu.Unlock()
+	_, p.fenced = h.store.counts()
+	_ = p.asked.f.Close()
+	if err == nil {
+		err = s.measure()
+	}
+	return p, h.close(err, p.violations())
+}
+
+// separation is one cut, with the operator on both sides of it.
+type separation struct {
+	h *harness
+	o *operator
+	p *parted
+}
+
+// sides divides the nodes: the losing side has the fewer.
+func (s *separation) sides(c PartitionCase) error {
+	hosted := map[int]int{}
+	s.h.watcher.each(func(i int, _ *life, st *status) { hosted[i] = st.Hosted })
+	oldest := s.h.watcher.victims(Fault{Victims: 1, First: Coordinator})
+	if len(oldest) == 0 {
+		return errUneven
+	}
+	s.p.losing, s.p.winning = pickSides(c, oldest[0], hosted, s.h.cfg.Nodes)
+	if len(s.p.losing) == 0 {
+		return errUneven
+	}
+	return nil
+}
+
+// endBound is how long the losing processes may take to end.
+const endBound = 60 * time.Second
+
+// live cuts a side off, waits until the other one has taken over, and heals the cut.
+func (s *separation) live(ctx context.Context, c PartitionCase, heal bool) error {
+	h, p := s.h, s.p
+	rest := steadyTime
+	if c.proof() && c.coordinator() {
+		rest = matureTime
+	}
+	if !cli.Pause(ctx, rest) {
+		return ctx.Err()
+	}
+	if err := s.sides(c); err != nil {
+		return err
+	}
+	lives := make([]*life, len(h.slots))
+	for i, slot := range h.slots {
+		if lives[i] = slot.current(); lives[i] == nil {
+			return fmt.Errorf("%s does not run", name(i))
+		}
+	}
+	for _, slot := range p.losing {
+		p.gone, p.lives = append(p.gone, lives[slot].sender), append(p.lives, lives[slot])
+	}
+	cut := &struck{Fault{Kind: Cut, Victims: len(p.losing), For: endBound}, p.losing}
+	h.line.printf("cut: %s from %s", names(p.losing), names(p.winning))
+	p.at = h.clock.Now()
+	h.mu.Lock()
+	round := Round{Number: 1, Faults: []Fault{cut.Fault}}
+	h.rounds = append(h.rounds, past{Round: round, faults: []struck{*cut}, from: p.at})
+	h.mu.Unlock()
+	h.inNet(cut, true)
+	h.line.notef("the cut is complete")
+	var busy sync.WaitGroup
+	for _, l := range lives {
+		busy.Go(func() { s.witness(ctx, l) })
+	}
+	err := s.takenOver(ctx)
+	busy.Wait()
+	if err != nil || !heal {
+		return err
+	}
+	return s.healed(ctx, cut)
+}
+
+// takenOver waits until the losing processes have ended and everything has answered on the other side.
+func (s *separation) takenOver(ctx context.Context) error {
+	h, p := s.h, s.p
+	limited, cancel := context.WithTimeout(ctx, endBound)
+	defer cancel()
+	for _, l := range p.lives {
+		select {
+		case <-l.child.Done():
+		case <-limited.Done():
+			return fmt.Errorf("%s has not ended within %v of the cut", name(l.slot), endBound)
+		}
+	}
+	h.line.printf("%s ended %.1f s after the cut", names(p.losing), (h.clock.Now() - p.at).Seconds())
+	why, ok := h.watcher.await(ctx, answerBound, func() (string, bool) { return h.book.answered(p.winning, p.at) })
+	if !ok {
+		return fmt.Errorf("not everything answers on the side that lives within %v: %s", answerBound, why)
+	}
+	h.line.printf("everything answers on the side that lives %.1f s after the cut", (h.clock.Now() - p.at).Seconds())
+	for _, slot := range p.winning {
+		if l := h.slots[slot].current(); l != nil {
+			if says := s.o.ask(ctx, l, "status"); says.code != 0 {
+				s.o.fault("kith status: %s is not ready after the takeover: %s", name(slot), says.tail())
+			}
+		}
+	}
+	for _, slot := range p.losing { // started again by now, and cut off still
+		if l := h.slots[slot].current(); l != nil {
+			s.o.ask(ctx, l, "status")
+			s.o.ask(ctx, l, "explain")
+		}
+	}
+	return nil
+}
+
+// healed ends the cut, and waits until those who were cut off are back.
+func (s *separation) healed(ctx context.Context, cut *struck) error {
+	healed := s.h.clock.Now()
+	s.h.inNet(cut, false)
+	s.h.line.printf("the cut is healed")
+	if why, ok := s.h.well(ctx, healed, wellBound); !ok {
+		return fmt.Errorf("not well within %v after the cut: %s", wellBound, why)
+	}
+	took := s.h.clock.Now() - healed
+	s.p.steps[stepRejoined] = took
+	s.h.line.printf("all are back %.1f s after the cut was healed", took.Seconds())
+	return nil
+}
+
+// witnessEvery is how often is looked whether there is something to ask about, explainEvery how often one is asked that
+// has not said it yet. Who loses lives for a fifth of a second after its decision, so it is asked from explainBefore
+// that on without a pause.
+const (
+	witnessEvery  = 50 * time.Millisecond
+	explainEvery  = 100 * time.Millisecond
+	explainBefore = 300 * time.Millisecond
+)
+
+// witness is the operator at one node: asks when the node holds the other side unreachable, and when it has decided.
+func (s *separation) witness(ctx context.Context, l *life) {
+	ctx, cancel := context.WithTimeout(ctx, endBound)
+	defer cancel()
+	loses := slices.Contains(s.p.losing, l.slot)
+	here, there := s.addrs(s.p.winning), s.addrs(s.p.losing)
+	if loses {
+		here, there = there, here
+	}
+	sees := l.until(ctx, func(st *status) bool {
+		gone := map[string]bool{}
+		for _, m := range st.Members {
+			gone[m.Addr] = m.Unreachable
+		}
+		return every(there, func(addr string) bool { return gone[addr] })
+	})
+	if !sees {
+		s.o.fault("%s never held all of the other side unreachable", name(l.slot))
+		return
+	}
+	soon := s.h.clock.Now() + stableFor(&s.h.cfg) - explainBefore
+	if loses {
+		events := make(chan said, 1)
+		go func() { events <- s.o.run(ctx, l.slot, "events", "--admin", l.admin) }() // ends with the node
+		s.o.duringCut(ctx, l, here, there)
+		cli.Pause(ctx, soon-s.h.clock.Now())
+		_, live := s.o.explained(ctx, l, there, here, false)
+		s.ended(ctx, l, here, there, live, <-events)
+		return
+	}
+	s.o.duringCut(ctx, l, here, there)
+	l.until(ctx, func(st *status) bool { return st.Decided > 0 })
+	if says, told := s.o.explained(ctx, l, there, there, true); !told {
+		s.o.fault("kith explain at %s does not name the decision: %s", name(l.slot), says.tail())
+	}
+}
+
+// ended has the flight record of a losing node tell why it ended, and counts what has told of that.
+func (s *separation) ended(ctx context.Context, l *life, here, there []string, live bool, events said) {
+	select {
+	case <-l.child.Done():
+	case <-ctx.Done():
+		return // takenOver tells of it
+	}
+	says := s.o.replay(ctx, l.slot)
+	by := tellings{Explain: one(live), Events: one(eventsTell(events, s.h.seeds[l.slot])),
+		Replay: one(explainTells(says, there, here, false))}
+	if by.Replay == 0 {
+		by.Downed = one(recordTellsWho(says, here))
+	}
+	if by.Explain+by.Replay+by.Downed == 0 {
+		s.o.fault("neither kith explain nor the flight record of %s names the decision: %s", name(l.slot), says.tail())
+	}
+	s.o.mu.Lock()
+	defer s.o.mu.Unlock()
+	s.o.told.add(by)
+}
+
+// duringCut asks a node that holds the other side unreachable, and before anything is decided.
+func (o *operator) duringCut(ctx context.Context, l *life, here, there []string) {
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	for verb, well := range map[string]func(said) bool{ // all at once: no order
+		"members": func(s said) bool { return membersTell(s, there, here) },
+		"status":  func(s said) bool { return statusTells(s, o.h.seeds[l.slot]) },
+		"explain": func(s said) bool { return explainNames(s, there) },
+	} {
+		busy.Go(func() {
+			if s := o.ask(ctx, l, verb); !well(s) {
+				o.fault("kith %s at %s does not say during the cut what it should: %s", verb, name(l.slot), s.tail())
+			}
+		})
+	}
+}
+
+// explained asks a node again and again to explain itself, until it names the decision or has ended.
+func (o *operator) explained(ctx context.Context, l *life, lost, downs []string, lives bool) (s said, told bool) {
+	for l.running() && ctx.Err() == nil && !told {
+		s = o.ask(ctx, l, "explain")
+		if told = explainTells(s, lost, downs, lives); !told && lives { // who loses has no time to spare
+			cli.Pause(ctx, explainEvery)
+		}
+	}
+	return s, told
+}
+
+// stableFor returns how long nothing changes before a cluster decides: what is set, or what docs/split-brain.md says.
+func stableFor(c *Config) time.Duration {
+	switch {
+	case c.StableAfter > 0:
+		return c.StableAfter
+	case c.Nodes <= 5:
+		return 7 * time.Second
+	case c.Nodes <= 10:
+		return 10 * time.Second
+	}
+	return 13 * time.Second
+}
+
+// until waits until what a process tells of itself is so, and reports false when it has ended before.
+func (l *life) until(ctx context.Context, is func(*status) bool) bool {
+	for l.running() && cli.Pause(ctx, witnessEvery) {
+		if st, _, ok := l.told(); ok && is(&st) {
+			return true
+		}
+	}
+	return false
+}
+
+// addrs returns the addresses of slots.
+func (s *separation) addrs(slots []int) (all []string) {
+	for _, slot := range slots {
+		all = append(all, s.h.seeds[slot])
+	}
+	return all
+}
+
+// measure reads off journals and logs when each step came.
+func (s *separation) measure() error {
+	h, p := s.h, s.p
+	p.gaps, p.silent = h.book.gaps(p.gone, p.at)
+	for _, l := range p.lives {
+		l.mu.Lock()
+		p.exits[l.code]++
+		p.steps[stepEnded] = max(p.steps[stepEnded], l.end-p.at)
+		l.mu.Unlock()
+	}
+	losers, err := survivorsLogs(h.dir, p.winning)
+	if err != nil {
+		return err
+	}
+	winners, err := survivorsLogs(h.dir, p.losing)
+	if err != nil {
+		return err
+	}
+	of := func(b bill, names map[stepName]stepName) {
+		for from, to := range names { // a map into a map: no order
+			if d, some := b[from]; some {
+				p.steps[to] = d
+			}
+		}
+	}
+	of(makeBill(losers, s.addrs(p.winning), p.at), map[stepName]stepName{stepUnreachable: stepLosingSees,
+		stepDecided: stepLosingDecides})
+	of(makeBill(winners, s.addrs(p.losing), p.at), map[stepName]stepName{stepUnreachable: stepWinningSees,
+		stepDecided: stepWinningDecides, stepAllocated: stepAllocated})
+	for i, g := range p.gaps {
+		p.steps[stepLastHandled] = max(p.steps[stepLastHandled], g.stopped-p.at)
+		p.steps[stepAllHandled] = max(p.steps[stepAllHandled], g.started-p.at)
+		if first := g.started - p.at; i == 0 || first < p.steps[stepFirstHandled] {
+			p.steps[stepFirstHandled] = first
+		}
+	}
+	return nil
+}

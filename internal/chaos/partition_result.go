@@ -1,0 +1,309 @@
+// The result of partition: seconds from the cut until each step, by case, and what must not be.
+
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// PartitionCase says who is cut off.
+type PartitionCase string
+
+// The cases. The smaller side is as large as one that loses can be, two of five.
+const (
+	CutOwners           PartitionCase = "owners"      // who owns most shards, the coordinator not among them
+	CutCoordinator      PartitionCase = "coordinator" // the coordinator, and who owns most shards
+	CutOwnersProof      PartitionCase = "owners-proof"
+	CutCoordinatorProof PartitionCase = "coordinator-proof" // both with kith.Config.Sharding.ProcessDeathIsProof
+)
+
+// PartitionCases are all cases, in the order in which they are tried.
+var PartitionCases = []PartitionCase{CutOwners, CutCoordinator, CutOwnersProof, CutCoordinatorProof}
+
+// ParsePartitionCases reads names of cases; none are all.
+func ParsePartitionCases(names []string) (cases []PartitionCase, err error) {
+	for _, n := range names {
+		if !slices.Contains(PartitionCases, PartitionCase(n)) {
+			return nil, fmt.Errorf("no case %q; there are %v", n, PartitionCases)
+		}
+		cases = append(cases, PartitionCase(n))
+	}
+	if len(cases) == 0 {
+		return PartitionCases, nil
+	}
+	return cases, nil
+}
+
+func (c PartitionCase) proof() bool       { return c == CutOwnersProof || c == CutCoordinatorProof }
+func (c PartitionCase) coordinator() bool { return c == CutCoordinator || c == CutCoordinatorProof }
+
+// pickSides divides the slots: fewer than half of them lose; none do when one of them would that hosts no shard. hosted
+// is by slot.
+func pickSides(c PartitionCase, oldest int, hosted map[int]int, nodes int) (losing, winning []int) {
+	var order []int
+	for i := range nodes {
+		if i != oldest {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return hosted[b] - hosted[a] })
+	if c.coordinator() {
+		order = slices.Insert(order, 0, oldest)
+	} else {
+		order = append(order, oldest)
+	}
+	losing, winning = order[:(nodes-1)/2], order[(nodes-1)/2:]
+	if slices.ContainsFunc(losing, func(i int) bool { return hosted[i] == 0 }) {
+		return nil, nil
+	}
+	slices.Sort(losing)
+	slices.Sort(winning)
+	return losing, winning
+}
+
+// The steps of a partition, from the cut on, in their usual order; the last one from the healing of the cut on.
+const (
+	stepLosingSees     stepName = "losing_unreachable"  // the losing side holds all of the other one unreachable
+	stepWinningSees    stepName = "winning_unreachable" // and the other way round
+	stepLosingDecides  stepName = "losing_decided"      // its first resolver has decided
+	stepWinningDecides stepName = "winning_decided"
+	stepLastHandled    stepName = "losing_last_handled"   // its last handler returned
+	stepEnded          stepName = "losing_ended"          // its last process ended
+	stepFirstHandled   stepName = "winning_first_handled" // the other side handles the first message for an entity of it
+	stepAllHandled     stepName = "winning_all_handled"   // and has handled one for each of these
+	stepRejoined       stepName = "rejoined"              // all nodes are Up in one cluster, everything answers everybody
+)
+
+var partSteps = []stepName{stepLosingSees, stepWinningSees, stepLosingDecides, stepWinningDecides, stepLastHandled,
+	stepEnded, stepAllocated, stepFirstHandled, stepAllHandled, stepRejoined}
+
+// parted is one partition as it went.
+type parted struct {
+	net             string
+	losing, winning []int    // slots
+	gone            []uint32 // processes of the losing side
+	lives           []*life  // the same
+	at              time.Duration
+	steps           map[stepName]time.Duration
+	gaps            []gap
+	silent          []uint16 // entities that the other side never handled
+	exits           map[int]int
+	sums            sums
+	verdict         verdicts
+	fenced          uint64
+	harmed          int
+	asked           *operator
+}
+
+// overlaps counts the entities that began on one side before they had stopped on the other.
+func (p *parted) overlaps() (n int) {
+	for _, g := range p.gaps {
+		if g.started <= g.stopped {
+			n++
+		}
+	}
+	return n
+}
+
+// wrongExits counts losing processes that ended otherwise than a cluster ends its members.
+func (p *parted) wrongExits() (n int) {
+	for code, times := range p.exits { // a sum: no order
+		if code != codeEnded {
+			n += times
+		}
+	}
+	return n
+}
+
+// violations counts what must not be.
+func (p *parted) violations() int {
+	return p.overlaps() + p.verdict.Double + p.verdict.Back + p.verdict.Twice + p.harmed + p.unexplained() +
+		len(p.silent) + p.wrongExits() + p.asked.found
+}
+
+// unexplained counts what is missing and did not end with a process of the losing side.
+func (p *parted) unexplained() int { return p.sums.Unexplained + p.sums.By[onTheWay] }
+
+// gapTimes returns the gaps in order.
+func (p *parted) gapTimes() (all []time.Duration) {
+	for _, g := range p.gaps {
+		all = append(all, g.started-g.stopped)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// String says in a line what was measured.
+func (p *parted) String() string {
+	gaps := p.gapTimes()
+	if len(gaps) == 0 {
+		return "no entity has changed sides"
+	}
+	return fmt.Sprintf("the losing side stopped after %.3f s, the other began after %.3f s; gaps of %d entities: %.3f to "+
+		"%.3f s", p.steps[stepLastHandled].Seconds(), p.steps[stepFirstHandled].Seconds(), len(gaps), gaps[0].Seconds(),
+		gaps[len(gaps)-1].Seconds())
+}
+
+// Spread is seconds over rounds, or over entities.
+type Spread struct {
+	Min float64 `json:"min_s"`
+	P50 float64 `json:"p50_s"`
+	Max float64 `json:"max_s"`
+}
+
+// spreadOf returns that of some times, at least one.
+func spreadOf(all []time.Duration) Spread {
+	return Spread{*inSeconds(slices.Min(all)), *inSeconds(median(all)), *inSeconds(slices.Max(all))}
+}
+
+// PartitionTimes is one case.
+type PartitionTimes struct {
+	Steps map[stepName]Spread `json:"steps"` // over rounds
+	Gap   *Spread             `json:"gap"`   // over entities of all rounds
+	steps map[stepName][]time.Duration
+	gaps  []time.Duration
+}
+
+// PartitionResult is the last line of partition.
+type PartitionResult struct {
+	Net         string                            `json:"net"`
+	Nodes       int                               `json:"nodes"`
+	Losing      int                               `json:"losing_nodes"`
+	Rounds      int                               `json:"rounds"` // of each case
+	StableAfter float64                           `json:"stable_after_s,omitempty"`
+	Entities    int                               `json:"entities"` // of losing processes, in all rounds
+	Overlaps    int                               `json:"overlaps"` // of these, begun elsewhere before they had stopped
+	Silent      int                               `json:"silent"`   // of these, never handled elsewhere
+	DoubleOwner int                               `json:"double_owner"`
+	Twice       int                               `json:"handled_twice"`
+	Fenced      int                               `json:"fenced"` // writes that the store refused
+	Accepted    int                               `json:"accepted"`
+	Lost        int                               `json:"lost"`
+	LostBy      map[cause]int                     `json:"lost_by"`
+	Unexplained int                               `json:"lost_unexplained"`
+	Harmed      int                               `json:"harmed"` // crashes, second clusters, members ended that must live
+	Exits       map[int]int                       `json:"losing_exits"`
+	WrongExits  int                               `json:"wrong_exits"`
+	Asked       int                               `json:"asked"`          // verbs that were run
+	AskedWrong  int                               `json:"asked_wrong"`    // of these, not what they should say
+	Told        tellings                          `json:"losing_told_by"` // of losing nodes
+	Cases       map[PartitionCase]*PartitionTimes `json:"cases"`
+	WallTime    float64                           `json:"wall_seconds"`
+
+	wrong []string
+}
+
+func newPartitionResult(nodes, rounds int, stableAfter time.Duration) *PartitionResult {
+	return &PartitionResult{Nodes: nodes, Losing: (nodes - 1) / 2, Rounds: rounds,
+		StableAfter: stableAfter.Seconds(), LostBy: map[cause]int{}, Exits: map[int]int{},
+		Cases: map[PartitionCase]*PartitionTimes{}}
+}
+
+// add takes a round of a case.
+func (r *PartitionResult) add(c PartitionCase, p *parted) {
+	t := r.Cases[c]
+	if t == nil {
+		t = &PartitionTimes{Steps: map[stepName]Spread{}, steps: map[stepName][]time.Duration{}}
+		r.Cases[c] = t
+	}
+	for step, d := range p.steps { // a map into a map: no order
+		t.steps[step] = append(t.steps[step], d)
+		t.Steps[step] = spreadOf(t.steps[step])
+	}
+	if t.gaps = append(t.gaps, p.gapTimes()...); len(t.gaps) > 0 {
+		s := spreadOf(t.gaps)
+		t.Gap = &s
+	}
+	r.Net = p.net
+	r.Entities += len(p.gaps) + len(p.silent)
+	r.Overlaps += p.overlaps()
+	r.Silent += len(p.silent)
+	r.DoubleOwner += p.verdict.Double + p.verdict.Back
+	r.Twice += p.verdict.Twice
+	r.Fenced += int(p.fenced)
+	r.Accepted += p.sums.Accepted
+	r.Lost += p.sums.Lost
+	for why, n := range p.sums.By { // sums: no order
+		r.LostBy[why] += n
+	}
+	r.Unexplained += p.unexplained()
+	r.Harmed += p.harmed
+	for code, n := range p.exits { // sums: no order
+		r.Exits[code] += n
+	}
+	r.WrongExits += p.wrongExits()
+	r.Asked += p.asked.ran
+	r.AskedWrong += p.asked.found
+	r.Told.add(p.asked.told)
+	r.wrong = append(r.wrong, p.asked.faults...)
+}
+
+// faults returns what must not be.
+func (r *PartitionResult) faults() (all []error) {
+	for _, what := range []struct {
+		n    int
+		word string
+	}{{r.Overlaps, "entities began before they had stopped on the losing side"},
+		{r.DoubleOwner, "handlings beside another owner"},
+		{r.Unexplained, "messages lost that no losing process took with it"},
+		{r.Twice, "messages handled again"}, {r.Silent, "entities that the side that lives never handled"},
+		{r.Harmed, "crashes, second clusters, members that must live and ended"},
+		{r.WrongExits, fmt.Sprintf("losing processes ended with another exit code than %d", codeEnded)}} {
+		if what.n > 0 {
+			all = append(all, fmt.Errorf("%d %s", what.n, what.word))
+		}
+	}
+	for _, w := range r.wrong {
+		all = append(all, errors.New(w))
+	}
+	if more := r.AskedWrong - len(r.wrong); more > 0 {
+		all = append(all, fmt.Errorf("%d more answers are not what they should be", more))
+	}
+	if n, sides := r.Told.Explain+r.Told.Replay, r.Rounds*len(r.Cases); n < sides {
+		all = append(all, fmt.Errorf("%d of %d losing sides named their decision", n, sides))
+	}
+	if r.Entities == 0 {
+		all = append(all, errors.New("the losing side owned nothing, so nothing was measured"))
+	}
+	return all
+}
+
+// Table writes the times, for people.
+func (r *PartitionResult) Table(w io.Writer) {
+	fmt.Fprintf(w, "seconds from the cut until each step, median and slowest of %d rounds; %d of %d processes cut off\n",
+		r.Rounds, r.Losing, r.Nodes)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	cases := slices.SortedFunc(maps.Keys(r.Cases), func(a, b PartitionCase) int {
+		return slices.Index(PartitionCases, a) - slices.Index(PartitionCases, b)
+	})
+	fmt.Fprint(t, "step")
+	for _, c := range cases {
+		fmt.Fprintf(t, "\t%s", c)
+	}
+	for _, step := range partSteps {
+		fmt.Fprintf(t, "\n%s", step)
+		for _, c := range cases {
+			if s, some := r.Cases[c].Steps[step]; some {
+				fmt.Fprintf(t, "\t%.2f  %.2f", s.P50, s.Max)
+			} else {
+				fmt.Fprint(t, "\t-")
+			}
+		}
+	}
+	fmt.Fprint(t, "\ngap (least, median)")
+	for _, c := range cases {
+		if g := r.Cases[c].Gap; g != nil {
+			fmt.Fprintf(t, "\t%.2f  %.2f", g.Min, g.P50)
+		} else {
+			fmt.Fprint(t, "\t-")
+		}
+	}
+	fmt.Fprintln(t)
+	_ = t.Flush()
+}

@@ -1,0 +1,53 @@
+// A smoke of kith partition-test: three real processes behind proxies, the coordinator is cut off.
+
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/chaos"
+	"github.com/kith-io/kith/internal/cli"
+)
+
+// The side that loses stops what it owns before the other one starts it, ends with the documented code, and the verbs
+// say on both sides what happens (MEM-10, SHD-9).
+func TestPartitionSmoke(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a takeover takes ten seconds at least")
+	}
+	dir := t.TempDir()
+	code, out, errs := program(t, "partition-test", "--cases=coordinator", "--rounds=1", "--nodes=3", "--net=proxy",
+		"--stable-after=1500ms", "--entities=4", "--no-heal", "--out="+dir)
+	told := func(file string) string {
+		text, err := os.ReadFile(filepath.Join(dir, "partition", "coordinator-1", file))
+		require.NoError(t, err, errs)
+		return string(text)
+	}
+	timeline, asked := told("timeline.txt"), told("asked.txt")
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(timeline, asked)
+		}
+	})
+	require.Equal(t, exitOK, code, errs)
+	var r chaos.PartitionResult
+	require.NoError(t, cli.ParseLine([]byte(out), "partition", &r))
+	require.Equal(t, "proxy", r.Net)
+	require.Positive(t, r.Entities)
+	require.Zero(t, r.Overlaps+r.DoubleOwner+r.Silent+r.AskedWrong+r.WrongExits)
+	require.Equal(t, map[int]int{exitEnded: 1}, r.Exits)
+	require.Equal(t, 1, r.Told.Replay, "the one that was cut off decided, and its flight record tells it")
+	took := r.Cases[chaos.CutCoordinator]
+	require.Positive(t, took.Gap.Min)
+	for _, step := range []string{"losing_unreachable", "winning_unreachable", "losing_decided", "winning_decided",
+		"losing_last_handled", "losing_ended", "allocated", "winning_first_handled"} {
+		require.Contains(t, out, `"`+step+`"`)
+	}
+	require.Contains(t, timeline, "cut: n")
+	require.Contains(t, asked, "; ours is the majority; downs ")
+	require.Contains(t, asked, "; the other side is the majority; downs ")
+}
