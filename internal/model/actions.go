@@ -235,6 +235,9 @@ func (a *lister) matters(x int) bool {
 			return true
 		}
 		for j := range a.c.all() {
+			if o := &w.nodes[j].places[shard].host; o.state == handing && int(o.target) == x {
+				return true
+			}
 			o := &w.nodes[j].office
 			if r := &o.of[shard]; w.nodes[j].alive && (o.phase == collects || o.phase == reigns &&
 				(r.state == starting && int(r.home) == x || r.state == inMove && int(r.target) == x)) {
@@ -308,7 +311,7 @@ func (s actor) run(a action) {
 	case doFailAsk:
 		s.failAsk(i, j)
 	case doEnd:
-		s.end(i, j, nobodyHas, 0)
+		s.ended(i, j)
 	case doMove:
 		s.w.moves--
 		s.move(i, j, t)

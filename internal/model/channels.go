@@ -61,9 +61,13 @@ func (s *step) post(from, to int, l letter) {
 // excuse says of a message that it may be lost from now on.
 func (s *step) excuse(m msg) { s.w.lossy[m.from()] |= 1 << m.seq() }
 
+// excuseAll says that of what a list holds. A state that is not the last one is no loss.
 func (s *step) excuseAll(l *list) {
 	for _, m := range l.all() {
 		s.excuse(m)
+	}
+	if shard := l.count.shard(); l.count != 0 && l.count == s.w.had[shard] {
+		s.w.unsure = s.w.unsure.and(shard)
 	}
 }
 

@@ -23,6 +23,21 @@ func (c *Config) atRest(w *world) string {
 			return what
 		}
 	}
+	return c.statesAtRest(w)
+}
+
+// statesAtRest demands that every state that no fault has hit lives in an instance.
+func (c *Config) statesAtRest(w *world) string {
+	for shard := range int(c.Shards) {
+		lives := !c.State || w.unsure.has(shard)
+		for i := range c.all() {
+			h := &w.nodes[i].places[shard].host
+			lives = lives || w.nodes[i].alive && h.state == live && h.box.count == w.had[shard]
+		}
+		if !lives {
+			return fmt.Sprintf("LOST: %v was never taken up", w.had[shard])
+		}
+	}
 	return ""
 }
 

@@ -36,6 +36,9 @@ func (c *coder) flags(fields ...*bool) {
 
 func (c *coder) list(l *list) {
 	code(c, &l.n)
+	if c.c.State {
+		code(c, &l.count)
+	}
 	for i := range l.n {
 		code(c, &l.at[i])
 	}
@@ -135,6 +138,10 @@ func (c *coder) world(w *world) {
 	code(c, &w.fence[0], &w.fence[1], &w.asker[0], &w.asker[1], &w.nextUp)
 	code(c, &w.crashes, &w.restarts, &w.moves, &w.aborts, &w.breaks, &w.sleeps, &w.reigns)
 	code(c, &w.removed)
+	if c.c.State {
+		code(c, &w.had[0], &w.had[1])
+		code(c, &w.unsure)
+	}
 	c.flags(&w.faults)
 }
 

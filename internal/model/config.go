@@ -19,6 +19,7 @@ type Config struct {
 	Reigns                                           uint8 // reigns that begin anew under their term
 
 	Transfer bool // an owner that has not worked off everything may stop, and hands over what is left
+	State    bool // each shard has an entity with a state, the count of its messages, which moves with it
 	Refuse   bool // the new owner may refuse what is handed over: too large, no room
 	Proxy    bool // the last node hosts nothing, coordinates nothing and is not asked for reports
 	Large    Large
@@ -110,6 +111,8 @@ const (
 	givenUpMoves
 	sleepersConfirm
 	gatedStartNothing
+	statesAreARest
+	statesComeLast
 	lastRule // no rule: their number
 )
 
@@ -137,6 +140,7 @@ var rules = []struct {
 	{toldProxies, "told-proxies"}, {proxiesFollow, "proxies-follow"},
 	{movingNotDisclosed, "moving-not-disclosed"}, {givenUpMoves, "given-up-moves"},
 	{sleepersConfirm, "sleepers-confirm"}, {gatedStartNothing, "suspended-start-nothing"},
+	{statesAreARest, "states-are-a-rest"}, {statesComeLast, "states-come-last"},
 }
 
 // Rules returns the names of all rules.

@@ -41,10 +41,10 @@ func (s member) crash(x int) {
 	*n = node{up: n.up, sent: n.sent}
 }
 
-// excuseGiven says of what a dead node had handed over last that it may be lost when another one is dead too, or a
-// reign began anew: the coordinator that knew, or was to be told, who has it.
+// excuseGiven says of what a dead node had handed over last that it may be lost when another one is dead too, or was,
+// or a reign began anew: the coordinator that knew, or was to be told, who has it.
 func (s member) excuseGiven(x int) {
-	dead := s.w.reigns < s.c.Reigns
+	dead := s.w.reigns < s.c.Reigns || s.w.crashes+1 < s.c.Crashes
 	for i := range s.c.all() {
 		dead = dead || i != x && !s.w.nodes[i].alive
 	}
@@ -164,6 +164,9 @@ func (s member) learn(j, x int) {
 		}
 		if p.host.state == handing && int(p.host.target) == x { // gone before it acknowledged
 			s.end(j, shard, ownerHas, uint8(j))
+		}
+		if p.host.state != idle && int(p.host.target) == x { // a later process there is another one
+			p.host.target = none
 		}
 	}
 	if !w.nodes[x].alive {

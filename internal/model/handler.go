@@ -34,12 +34,24 @@ func (s handler) handle(i, shard int) {
 		*last = uint8(m.seq()) + 1
 	}
 	w.handled[m.from()] |= 1 << m.seq()
+	s.count(h, shard)
 	switch {
 	case s.c.nested(m):
 		h.busy, h.asker = true, m
 		s.ask(i, shard)
 	case s.c.isAsk(m):
 		s.reply(i, m)
+	}
+}
+
+// count is what a handler makes of its state.
+func (s handler) count(h *host, shard int) {
+	if !s.c.State {
+		return
+	}
+	s.w.had[shard]++
+	if h.state != draining || s.c.keeps(statesComeLast) { // else it is asked for before what is worked off
+		h.box.count++
 	}
 }
 

@@ -24,16 +24,59 @@ func (s owner) start(i, shard int, fence, rest uint8) {
 	case h.keepFence != 0 && (h.keepFence == rest || any):
 		left = h.keep
 	}
+	s.takeUp(i, shard, &left)
 	*h = host{state: live, fence: fence}
 	if s.c.keeps(transferFirst) {
 		h.box = left
 		s.open(i, shard, local, uint8(i), fence)
 		return
 	}
+	h.box.count = left.count
 	s.open(i, shard, local, uint8(i), fence)
 	for _, m := range left.all() {
 		h.box.push(m)
 	}
+}
+
+// takeUp demands that a new instance begins with the state that the last one ended with, or without any, where that
+// may be lost. Only a second fault can bring back an older one: nobody is left who knew of the last instance.
+func (s owner) takeUp(i, shard int, left *list) {
+	if !s.c.State {
+		return
+	}
+	had := &s.w.had[shard]
+	lost := left.count != *had && s.mayBeLost(shard)
+	switch {
+	case left.count == *had:
+	case left.count != 0 && lost && s.faults() > 1:
+		*had = left.count
+	case left.count != 0:
+		s.fail("OLDER: n%d begins with %v, and the last one was %v", i, left.count, *had)
+	case !lost:
+		s.fail("LOST: n%d begins without %v", i, *had)
+	default:
+		left.count = had.anew()
+		*had = left.count
+	}
+	s.w.unsure = s.w.unsure.minus(shard)
+}
+
+// faults returns how many processes have crashed, or slept, and reigns have begun anew.
+func (s owner) faults() uint8 {
+	c, w := s.c, s.w
+	return c.Crashes + c.Sleeps + c.Reigns - w.crashes - w.sleeps - w.reigns
+}
+
+// mayBeLost reports whether a fault has hit the state of a shard, or one who is removed has it and does not know.
+func (s owner) mayBeLost(shard int) bool {
+	for i := range s.c.all() {
+		if h := &s.w.nodes[i].places[shard].host; s.w.removed.has(i) {
+			for _, l := range []*list{&h.box, &h.hold, &h.keep} {
+				s.excuseAll(l)
+			}
+		}
+	}
+	return s.w.unsure.has(shard)
 }
 
 // arrive takes a frame at node i.
@@ -82,6 +125,9 @@ func (s owner) hearOrder(i int, l letter) {
 		return // it stops or has stopped: its word is under way
 	}
 	h.state, h.move, h.need, h.got, h.target = draining, l.move, l.who, 0, l.at
+	if s.w.nodes[i].gone(l.at) {
+		h.target = none
+	}
 	if h.earlyMove == l.move {
 		h.got = h.early
 	}
@@ -117,7 +163,16 @@ func (s owner) stop(i, shard int) {
 	for _, m := range p.host.box.all() {
 		s.lose(m, "lies in the mailbox of n%d, which stops", i)
 	}
-	p.host.box = list{}
+	p.host.box = list{count: p.host.box.count}
+}
+
+// ended is the end of the stop call: what entities hand over then is left, though no message is.
+func (s owner) ended(i, shard int) {
+	if s.c.State && s.c.keeps(statesAreARest) {
+		s.handOver(i, shard)
+		return
+	}
+	s.end(i, shard, nobodyHas, 0)
 }
 
 // end is an owner that has stopped, and says who has what is left.
@@ -145,7 +200,8 @@ const (
 	gaveAway // in a report: who has it is another node
 )
 
-// handOver stops at the deadline and hands over what is left, or keeps it when there is nobody to take it.
+// handOver hands over what is left when the entities have stopped, at the deadline or before, or keeps it when there is
+// nobody to take it.
 func (s owner) handOver(i, shard int) {
 	n := &s.w.nodes[i]
 	p := &n.places[shard]

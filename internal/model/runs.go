@@ -27,6 +27,9 @@ var faultEdits = []edit{
 var featureEdits = []edit{
 	{"plain", func(*Config) {}},
 	{"transfer", func(c *Config) { c.Transfer = true }},
+	{"state", func(c *Config) { c.State = true }},
+	{"state-transfer", func(c *Config) { c.State, c.Transfer = true, true }},
+	{"state-refuse", func(c *Config) { c.State, c.Transfer, c.Refuse = true, true, true }},
 	{"refuse", func(c *Config) { c.Transfer, c.Refuse = true, true }},
 	{"proxy", func(c *Config) { c.Proxy = true }},
 	{"large-recalled", func(c *Config) { c.Large = Recalled }},
@@ -79,6 +82,16 @@ func deep() []Config {
 		{"deep/transfer-one", func(c *Config) {
 			c.Moves, c.Messages, c.Crashes, c.Transfer, c.Senders = 3, 2, 2, true, []uint8{2}
 		}},
+		{"deep/state", func(c *Config) { c.Moves, c.Messages, c.State = 3, 2, true }},
+		{"deep/state-crash", func(c *Config) { c.Moves, c.Messages, c.Crashes, c.State = 2, 2, 1, true }},
+		{"deep/state-crashes", func(c *Config) {
+			c.Moves, c.Crashes, c.Restarts, c.State, c.Transfer = 2, 2, 1, true, true
+		}},
+		{"deep/state-two-shards", func(c *Config) {
+			c.Shards, c.Messages, c.Senders, c.Moves, c.Crashes, c.State = 2, 2, []uint8{0}, 2, 1, true
+		}},
+		{"deep/state-reign", func(c *Config) { c.Moves, c.Messages, c.Reigns, c.State = 2, 2, 1, true }},
+		{"deep/state-sleep-crash", func(c *Config) { c.Sleeps, c.Crashes, c.Senders, c.State = 1, 1, []uint8{2}, true }},
 		{"deep/senders", func(c *Config) { c.Senders, c.Moves, c.Crashes = []uint8{0, 1, 2}, 2, 1 }},
 		{"deep/large-recalled", func(c *Config) { c.Large, c.Messages, c.Breaks, c.Crashes = Recalled, 2, 1, 1 }},
 		{"deep/large-awaited", func(c *Config) { c.Large, c.Messages, c.Breaks, c.Crashes = Awaited, 2, 1, 1 }},
@@ -107,6 +120,8 @@ func four() []Config {
 		{"four/restart", func(c *Config) { c.Crashes, c.Restarts = 1, 1 }},
 		{"four/break", func(c *Config) { c.Crashes, c.Breaks = 1, 1 }},
 		{"four/transfer", func(c *Config) { c.Moves, c.Messages, c.Crashes, c.Transfer = 2, 2, 1, true }},
+		{"four/state", func(c *Config) { c.Moves, c.Crashes, c.State, c.Senders = 2, 1, true, []uint8{1, 3} }},
+		{"four/state-crashes", func(c *Config) { c.Crashes, c.State, c.Transfer = 2, true, true }},
 		{"four/transfer-crashes", func(c *Config) { c.Crashes, c.Transfer = 2, true }},
 		{"four/refuse", func(c *Config) { c.Moves, c.Crashes, c.Transfer, c.Refuse = 2, 1, true, true }},
 		{"four/reign", func(c *Config) { c.Reigns, c.Moves, c.Messages, c.Transfer, c.Refuse = 1, 2, 2, true, true }},
@@ -177,6 +192,8 @@ var needs = []need{
 	{givenUpMoves, func(c *Config) { c.Crashes = 1 }},
 	{sleepersConfirm, func(c *Config) { c.Moves, c.Sleeps = 0, 1 }},
 	{gatedStartNothing, func(c *Config) { c.Moves, c.Sleeps, c.Crashes, c.Senders = 2, 1, 1, []uint8{2} }},
+	{statesAreARest, func(c *Config) { c.State = true }},
+	{statesComeLast, func(c *Config) { c.State = true }},
 }
 
 // small is the matrix as far as it goes in seconds.

@@ -71,10 +71,37 @@ func (s set) String() string {
 	return text[1:]
 }
 
-// list is a short queue of messages.
+// count is the state of an entity: its shard, how many states of its entity were lost before, and one more than the
+// messages that it has had since; zero: no state.
+type count uint8
+
+const (
+	firstCount  count = 1
+	nextLine    count = 1 << 5
+	secondShard count = 1 << 7
+)
+
+func newCount(shard int) count { return firstCount + count(shard)*secondShard }
+func (n count) shard() int     { return int(n / secondShard) }
+
+// anew is what begins when the state is lost.
+func (n count) anew() count {
+	return n&secondShard | (n+nextLine)&^secondShard&^(nextLine-1) | firstCount
+}
+
+// String is what it counts.
+func (n count) String() string {
+	if n == 0 {
+		return "no state"
+	}
+	return fmt.Sprintf("the state %d.%d", n&^secondShard/nextLine, n&(nextLine-1)-firstCount)
+}
+
+// list is a short queue of messages, of an instance or of what is left of one, with its state.
 type list struct {
-	n  uint8
-	at [8]msg
+	n     uint8
+	at    [8]msg
+	count count
 }
 
 func (l *list) push(m msg) {
@@ -287,6 +314,8 @@ type world struct {
 	silent   [senders]uint8            // asks whose asker is forgotten
 	last     [senders][maxShards]uint8 // number of the last message handled, plus one
 	fence    [maxShards]uint8          // the highest so far
+	had      [maxShards]count          // the state of the last instance that there was
+	unsure   set                       // shards whose state may be lost: a fault hit it
 	removed  set                       // nodes that live and were removed
 	faults   bool                      // something crashed, broke or slept
 	nextUp   uint8
@@ -335,6 +364,10 @@ func (c *Config) begin() *world {
 		owner := &w.nodes[c.Owner].places[s]
 		owner.slot.state = local
 		owner.host = host{state: live, fence: firstFence + s}
+		if c.State {
+			w.had[s] = newCount(int(s))
+			owner.host.box.count = w.had[s]
+		}
 		if c.Loop != NoLoop && s == 0 {
 			owner.host.box.push(tick)
 		}

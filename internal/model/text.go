@@ -31,6 +31,9 @@ func letterText(l letter) string {
 			fmt.Sprintf(", and it handed over to %v", l.who)}[l.at]
 	case transfer:
 		text += fmt.Sprintf(" %v", l.left.all())
+		if l.left.count != 0 {
+			text += fmt.Sprintf(" and %v", l.left.count)
+		}
 	case abortWanted, aborted:
 		text += " " + fenceText(l.move)
 	}
@@ -70,6 +73,9 @@ func (c *Config) text(w *world, a action) string {
 	case doStop:
 		return fmt.Sprintf("n%d sends the stop call to its entities", a.i)
 	case doHandOver:
+		if h.target == none {
+			return fmt.Sprintf("n%d stops at its deadline and keeps %v: who was to take it is removed", a.i, h.box.all())
+		}
 		return fmt.Sprintf("n%d stops at its deadline and hands over %v to n%d", a.i, h.box.all(), h.target)
 	case doFailAsk:
 		return fmt.Sprintf("n%d fails at its deadline what a handler asks", a.i)
