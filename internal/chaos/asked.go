@@ -37,10 +37,23 @@ type operator struct {
 
 	mu     sync.Mutex
 	f      *os.File // what was asked, and what was printed
-	ran    int
-	told   tellings
+	sums   Answers
 	faults []string
-	found  int // faults, named or not
+}
+
+// Answers counts verbs, and what they said.
+type Answers struct {
+	Asked int      `json:"asked"`          // verbs that were run
+	Wrong int      `json:"asked_wrong"`    // of these, not what they should say
+	Late  int      `json:"asked_late"`     // of these, when the node had decided before it could be asked
+	Told  tellings `json:"losing_told_by"` // of losing nodes
+}
+
+func (a *Answers) add(more Answers) {
+	a.Asked += more.Asked
+	a.Wrong += more.Wrong
+	a.Late += more.Late
+	a.Told.add(more.Told)
 }
 
 // faultsMost bounds how many faults a run names; all are counted.
@@ -69,7 +82,7 @@ func (o *operator) run(ctx context.Context, slot int, args ...string) said {
 	s := said{string(text[:min(len(text), verbBytes)]), exitOf(err)}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.ran++
+	o.sums.Asked++
 	fmt.Fprintf(o.f, "%.3f %s$ kith %s\n%sexit code %d after %.3f s\n\n", began.Seconds(), name(slot),
 		strings.Join(args, " "), s.out, s.code, (o.h.clock.Now() - began).Seconds())
 	return s
@@ -98,11 +111,18 @@ func (o *operator) replay(ctx context.Context, slot int) said {
 func (o *operator) fault(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	o.mu.Lock()
-	if o.found++; len(o.faults) < faultsMost {
+	if o.sums.Wrong++; len(o.faults) < faultsMost {
 		o.faults = append(o.faults, text)
 	}
 	o.mu.Unlock()
 	o.h.line.printf("VIOLATION: %s", text)
+}
+
+// late notes a verb that came too late to say what it should.
+func (o *operator) late() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sums.Late++
 }
 
 // tellings counts losing nodes by what told of their ends.

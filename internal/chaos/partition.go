@@ -166,7 +166,10 @@ func (s *separation) takenOver(ctx context.Context) error {
 		select {
 		case <-l.child.Done():
 		case <-limited.Done():
-			return fmt.Errorf("%s has not ended within %v of the cut", name(l.slot), endBound)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			s.o.fault("%s has not ended within %v of the cut", name(l.slot), endBound)
 		}
 	}
 	h.line.printf("%s ended %.1f s after the cut", names(p.losing), (h.clock.Now() - p.at).Seconds())
@@ -184,7 +187,9 @@ func (s *separation) takenOver(ctx context.Context) error {
 	}
 	for _, slot := range p.losing { // started again by now, and cut off still
 		if l := h.slots[slot].current(); l != nil {
-			s.o.ask(ctx, l, "status")
+			if says := s.o.ask(ctx, l, "status"); says.code == 0 {
+				s.o.fault("kith status: %s is ready behind the cut: %s", name(slot), says.tail())
+			}
 			s.o.ask(ctx, l, "explain")
 		}
 	}
@@ -206,12 +211,13 @@ func (s *separation) healed(ctx context.Context, cut *struck) error {
 }
 
 // witnessEvery is how often is looked whether there is something to ask about, explainEvery how often one is asked that
-// has not said it yet. Who loses lives for a fifth of a second after its decision, so it is asked from explainBefore
-// that on without a pause.
+// has not said it yet, for explainFor at most. Who loses lives for a fifth of a second after its decision: it is asked
+// without a pause, from explainBefore that is due on.
 const (
 	witnessEvery  = 50 * time.Millisecond
 	explainEvery  = 100 * time.Millisecond
 	explainBefore = 300 * time.Millisecond
+	explainFor    = 10 * time.Second
 )
 
 // witness is the operator at one node: asks when the node holds the other side unreachable, and when it has decided.
@@ -269,7 +275,7 @@ func (s *separation) ended(ctx context.Context, l *life, here, there []string, l
 	}
 	s.o.mu.Lock()
 	defer s.o.mu.Unlock()
-	s.o.told.add(by)
+	s.o.sums.Told.add(by)
 }
 
 // duringCut asks a node that holds the other side unreachable, and before anything is decided.
@@ -282,7 +288,15 @@ func (o *operator) duringCut(ctx context.Context, l *life, here, there []string)
 		"explain": func(s said) bool { return explainNames(s, there) },
 	} {
 		busy.Go(func() {
-			if s := o.ask(ctx, l, verb); !well(s) {
+			s := o.ask(ctx, l, verb)
+			if well(s) {
+				return
+			}
+			cli.Pause(ctx, 2*watchEvery) // for the node to tell how it was meanwhile
+			switch st, _, _ := l.told(); {
+			case !l.running() || st.Decided > 0: // the machine was too busy for the verb
+				o.late()
+			default:
 				o.fault("kith %s at %s does not say during the cut what it should: %s", verb, name(l.slot), s.tail())
 			}
 		})
@@ -291,6 +305,8 @@ func (o *operator) duringCut(ctx context.Context, l *life, here, there []string)
 
 // explained asks a node again and again to explain itself, until it names the decision or has ended.
 func (o *operator) explained(ctx context.Context, l *life, lost, downs []string, lives bool) (s said, told bool) {
+	ctx, cancel := context.WithTimeout(ctx, explainFor)
+	defer cancel()
 	for l.running() && ctx.Err() == nil && !told {
 		s = o.ask(ctx, l, "explain")
 		if told = explainTells(s, lost, downs, lives); !told && lives { // who loses has no time to spare
@@ -337,8 +353,12 @@ func (s *separation) measure() error {
 	p.gaps, p.silent = h.book.gaps(p.gone, p.at)
 	for _, l := range p.lives {
 		l.mu.Lock()
-		p.exits[l.code]++
-		p.steps[stepEnded] = max(p.steps[stepEnded], l.end-p.at)
+		if l.over {
+			p.exits[l.code]++
+			p.steps[stepEnded] = max(p.steps[stepEnded], l.end-p.at)
+		} else {
+			p.exits[codeRunning]++
+		}
 		l.mu.Unlock()
 	}
 	losers, err := survivorsLogs(h.dir, p.winning)

@@ -83,6 +83,9 @@ const (
 var partSteps = []stepName{stepLosingSees, stepWinningSees, stepLosingDecides, stepWinningDecides, stepLastHandled,
 	stepEnded, stepAllocated, stepFirstHandled, stepAllHandled, stepRejoined}
 
+// codeRunning stands for the exit code of a process that has not ended.
+const codeRunning = -2
+
 // parted is one partition as it went.
 type parted struct {
 	net             string
@@ -111,7 +114,7 @@ func (p *parted) overlaps() (n int) {
 	return n
 }
 
-// wrongExits counts losing processes that ended otherwise than a cluster ends its members.
+// wrongExits counts losing processes that ended otherwise than a cluster ends its members, or not at all.
 func (p *parted) wrongExits() (n int) {
 	for code, times := range p.exits { // a sum: no order
 		if code != codeEnded {
@@ -124,7 +127,7 @@ func (p *parted) wrongExits() (n int) {
 // violations counts what must not be.
 func (p *parted) violations() int {
 	return p.overlaps() + p.verdict.Double + p.verdict.Back + p.verdict.Twice + p.harmed + p.unexplained() +
-		len(p.silent) + p.wrongExits() + p.asked.found
+		len(p.silent) + p.wrongExits() + p.asked.sums.Wrong
 }
 
 // unexplained counts what is missing and did not end with a process of the losing side.
@@ -172,29 +175,27 @@ type PartitionTimes struct {
 
 // PartitionResult is the last line of partition.
 type PartitionResult struct {
-	Net         string                            `json:"net"`
-	Nodes       int                               `json:"nodes"`
-	Losing      int                               `json:"losing_nodes"`
-	Rounds      int                               `json:"rounds"` // of each case
-	StableAfter float64                           `json:"stable_after_s,omitempty"`
-	Entities    int                               `json:"entities"` // of losing processes, in all rounds
-	Overlaps    int                               `json:"overlaps"` // of these, begun elsewhere before they had stopped
-	Silent      int                               `json:"silent"`   // of these, never handled elsewhere
-	DoubleOwner int                               `json:"double_owner"`
-	Twice       int                               `json:"handled_twice"`
-	Fenced      int                               `json:"fenced"` // writes that the store refused
-	Accepted    int                               `json:"accepted"`
-	Lost        int                               `json:"lost"`
-	LostBy      map[cause]int                     `json:"lost_by"`
-	Unexplained int                               `json:"lost_unexplained"`
-	Harmed      int                               `json:"harmed"` // crashes, second clusters, members ended that must live
-	Exits       map[int]int                       `json:"losing_exits"`
-	WrongExits  int                               `json:"wrong_exits"`
-	Asked       int                               `json:"asked"`          // verbs that were run
-	AskedWrong  int                               `json:"asked_wrong"`    // of these, not what they should say
-	Told        tellings                          `json:"losing_told_by"` // of losing nodes
-	Cases       map[PartitionCase]*PartitionTimes `json:"cases"`
-	WallTime    float64                           `json:"wall_seconds"`
+	Net         string        `json:"net"`
+	Nodes       int           `json:"nodes"`
+	Losing      int           `json:"losing_nodes"`
+	Rounds      int           `json:"rounds"` // of each case
+	StableAfter float64       `json:"stable_after_s,omitempty"`
+	Entities    int           `json:"entities"` // of losing processes, in all rounds
+	Overlaps    int           `json:"overlaps"` // of these, begun elsewhere before they had stopped
+	Silent      int           `json:"silent"`   // of these, never handled elsewhere
+	DoubleOwner int           `json:"double_owner"`
+	Twice       int           `json:"handled_twice"`
+	Fenced      int           `json:"fenced"` // writes that the store refused
+	Accepted    int           `json:"accepted"`
+	Lost        int           `json:"lost"`
+	LostBy      map[cause]int `json:"lost_by"`
+	Unexplained int           `json:"lost_unexplained"`
+	Harmed      int           `json:"harmed"` // crashes, second clusters, members ended that must live
+	Exits       map[int]int   `json:"losing_exits"`
+	WrongExits  int           `json:"wrong_exits"`
+	Answers
+	Cases    map[PartitionCase]*PartitionTimes `json:"cases"`
+	WallTime float64                           `json:"wall_seconds"`
 
 	wrong []string
 }
@@ -238,9 +239,7 @@ func (r *PartitionResult) add(c PartitionCase, p *parted) {
 		r.Exits[code] += n
 	}
 	r.WrongExits += p.wrongExits()
-	r.Asked += p.asked.ran
-	r.AskedWrong += p.asked.found
-	r.Told.add(p.asked.told)
+	r.Answers.add(p.asked.sums)
 	r.wrong = append(r.wrong, p.asked.faults...)
 }
 
@@ -254,7 +253,7 @@ func (r *PartitionResult) faults() (all []error) {
 		{r.Unexplained, "messages lost that no losing process took with it"},
 		{r.Twice, "messages handled again"}, {r.Silent, "entities that the side that lives never handled"},
 		{r.Harmed, "crashes, second clusters, members that must live and ended"},
-		{r.WrongExits, fmt.Sprintf("losing processes ended with another exit code than %d", codeEnded)}} {
+		{r.WrongExits, fmt.Sprintf("losing processes did not end with exit code %d", codeEnded)}} {
 		if what.n > 0 {
 			all = append(all, fmt.Errorf("%d %s", what.n, what.word))
 		}
@@ -262,8 +261,11 @@ func (r *PartitionResult) faults() (all []error) {
 	for _, w := range r.wrong {
 		all = append(all, errors.New(w))
 	}
-	if more := r.AskedWrong - len(r.wrong); more > 0 {
+	if more := r.Wrong - len(r.wrong); more > 0 {
 		all = append(all, fmt.Errorf("%d more answers are not what they should be", more))
+	}
+	if r.Late > 0 && r.StableAfter == 0 { // the default is time enough
+		all = append(all, fmt.Errorf("%d verbs came to no answer before the node had decided", r.Late))
 	}
 	if n, sides := r.Told.Explain+r.Told.Replay, r.Rounds*len(r.Cases); n < sides {
 		all = append(all, fmt.Errorf("%d of %d losing sides named their decision", n, sides))

@@ -38,7 +38,7 @@ func TestPartitionSmoke(t *testing.T) {
 	require.NoError(t, cli.ParseLine([]byte(out), "partition", &r))
 	require.Equal(t, "proxy", r.Net)
 	require.Positive(t, r.Entities)
-	require.Zero(t, r.Overlaps+r.DoubleOwner+r.Silent+r.AskedWrong+r.WrongExits)
+	require.Zero(t, r.Overlaps+r.DoubleOwner+r.Silent+r.Wrong+r.WrongExits)
 	require.Equal(t, map[int]int{exitEnded: 1}, r.Exits)
 	require.Equal(t, 1, r.Told.Replay, "the one that was cut off decided, and its flight record tells it")
 	took := r.Cases[chaos.CutCoordinator]

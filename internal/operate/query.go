@@ -191,6 +191,7 @@ func (c *Explain) Run(to *Console) error {
 	}
 	fmt.Fprintf(to.Out, "this node is %s%s\n", cli.OneLine(h.State), cli.OneLine(strings.TrimSuffix(": "+h.Reason, ": ")))
 	switch {
+	case v.Error != "" && v.Error == h.Reason: // said already
 	case v.Error != "":
 		fmt.Fprintf(to.Out, "convergence is not known: %s\n", cli.OneLine(v.Error))
 	case v.Converged:
