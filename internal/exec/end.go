@@ -92,7 +92,8 @@ func (x *Exec) Settle(patience time.Duration) (behind int, stopped <-chan struct
 	}
 	for _, w := range x.workers {
 		select {
-		case <-w.ended:
+		case <-w.ended: // it may have been before the last pass of a loop, which gave it more
+			x.giveUp(&w.queue, nil)
 		default:
 			behind++
 			x.giveUp(&w.queue, &w.ahead)

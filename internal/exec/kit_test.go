@@ -56,6 +56,7 @@ type bare struct {
 	other *Source // another node
 	fence route.Fence
 	large Large // what Needs.Large returns
+	over  bool  // its workers have been stopped
 
 	mu      sync.Mutex
 	refused []refusal
@@ -116,7 +117,9 @@ func newBare(t testing.TB, typ entity.Type, edit ...func(*Config)) *bare {
 		x.DropAll()
 		x.Gate.Release(true)
 		close(stop)
-		x.StopWorkers()
+		if !x.over {
+			x.StopWorkers()
+		}
 		threads.Wait()
 		require.True(t, x.StopEntities(patience))
 		wires.Close()

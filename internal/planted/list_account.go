@@ -23,6 +23,13 @@ var accountBugs = []bug{
 		Drop: "leaveKept",
 	},
 	{
+		Name: "what-comes-behind-a-workers-end-is-told-to-nobody", Package: "./internal/exec",
+		Run: "TestWhatComesBehindAWorkersEndIsTold",
+		In:  "internal/exec.Exec.Settle",
+		Old: "\t\t\tx.giveUp(&w.queue, nil)\n",
+		New: "",
+	},
+	{
 		Name: "what-an-ended-gate-keeps-is-told-to-nobody", Package: "./internal/driver",
 		Run: "TestKeptWhenItsConnectionBreaks",
 		In:  "internal/exec.Exec.leave",
