@@ -74,7 +74,9 @@ func TestErrorsSayWhetherAHandlerRan(t *testing.T) {
 	}, func(_ int, node *kith.Node) {
 		regions = append(regions, register(t, node, kith.Type{Name: "e", Role: "host", MailboxBytes: 4 << 10}, actor{
 			receive: func(c *kith.Context, p []byte) error {
-				ran.Add(1)
+				if string(p) != "block" { // which begins at some time beside the others
+					ran.Add(1)
+				}
 				switch string(p) {
 				case "fail":
 					return errors.New("out of stock")
