@@ -324,6 +324,19 @@ func TakeStates(s *Shard, room int) []State {
 	return kept
 }
 
+// Claimed returns how many bytes of the budget s has claimed, timers that run aside, and how many bytes come to states
+// that came with it and wait for an instance. One whose instance could not be made waits for the next message of its
+// entity, or for the end of the shard. It is for checkers; the shard's lock is held.
+func Claimed(s *Shard) (all, states int) {
+	g := &s.moving.states
+	for _, st := range g.order {
+		if g.in[st.ID] == st {
+			states += st.Size()
+		}
+	}
+	return s.lease.held, states
+}
+
 // dropStates ends the states of a shard that is lost.
 func dropStates(s *Shard) {
 	for _, st := range rest(s) {

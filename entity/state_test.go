@@ -327,6 +327,39 @@ func TestStateThatWaits(t *testing.T) {
 	})
 }
 
+// What a state counts while its entity cannot be made is the shard's, no leak: it neither grows with what fails, nor
+// with moves, and all of it comes back with each end of the shard (SHD-9).
+func TestStateThatWaitsIsGivenBack(t *testing.T) {
+	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
+		states := []State{{"a", []byte("7")}, {"b", []byte("8")}}
+		size := states[0].Size() + states[1].Size()
+		for range 3 {
+			r := counters(again, func(t *Type) {
+				t.New, t.Open = nil, func(*Context) (Handler, error) { return nil, errTest }
+			})
+			Resume(r.Shard, r.f.now, nil, states)
+			for range 3 {
+				r.tickTo(r.f.now)
+				require.Equal(t, route.OK, r.tell("a", ""))
+				r.runAll()
+				all, waits := Claimed(r.Shard)
+				require.Equal(t, size, waits)
+				require.Equal(t, size, r.Stats().QueuedBytes)
+				require.Equal(t, r.pool.Used(), all)
+				require.Less(t, all, size+4*budgetBlock)
+			}
+			lost := counters(again)
+			Resume(lost.Shard, lost.f.now, nil, states)
+			lost.Abandon()
+			require.Zero(t, lost.pool.Used())
+			states = r.moves(plenty)
+			all, waits := Claimed(r.Shard)
+			require.Zero(t, all+waits)
+			require.Len(t, states, 2)
+		}
+	})
+}
+
 // A shard that is lost loses what waits, and what was handed over and not taken yet; each is told of.
 func TestStateOfALostShard(t *testing.T) {
 	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {

@@ -32,6 +32,15 @@ func TestStorm(t *testing.T) {
 	require.Greater(t, r.Delivered, 100*seeds, "a storm that delivers little shows little")
 }
 
+// TestStatesWaitAtTheEnd: seeds that end while a state waits for an entity that could not be made, or whose worker is
+// slow, break no bound (SHD-9).
+func TestStatesWaitAtTheEnd(t *testing.T) {
+	for _, seed := range []uint64{287, 631, 843, 1171} {
+		r := Run(Config{Seeds: 1, First: seed, TraceDir: t.TempDir()})
+		require.Empty(t, r.Failures)
+	}
+}
+
 // TestMixIsTheSeeds: the weights of the faults come from the seed, zero ones are never drawn, none is out of reach.
 func TestMixIsTheSeeds(t *testing.T) {
 	require.Equal(t, newStorm(3, nil, false).options(), newStorm(3, nil, true).options())

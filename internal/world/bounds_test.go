@@ -50,6 +50,10 @@ func TestRulesCryOut(t *testing.T) {
 		{"bulk", "failed as not-owner", func(_ *World, a, _ *Process) {
 			(&large{r: a.Regions[0], tries: 1}).fails(route.NotOwner)
 		}},
+		{"bounds", "count as waiting in mailboxes", func(_ *World, a, _ *Process) {
+			a.mailbox.Force(1)
+			a.Idle()
+		}},
 		{"suspended-before", "knows nothing of 1h", func(_ *World, a, _ *Process) {
 			a.unseen = time.Hour
 			a.gate.oversleeps(a)
