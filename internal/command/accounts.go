@@ -22,12 +22,12 @@ type accountsLine struct {
 	Seeds int    `json:"seeds"`
 	First uint64 `json:"first"`
 	storm.Account
-	Violations   int             `json:"violations"`
-	Faults       int             `json:"faults"`
-	ClusterHours float64         `json:"cluster_hours"` // virtual time of the first run of each seed
-	TraceHash    string          `json:"trace_hash"`    // over the traces of all seeds, in seed order
-	WallSeconds  float64         `json:"wall_seconds"`
-	Failures     []storm.Failure `json:"failures,omitempty"`
+	Violations   int     `json:"violations"`
+	Faults       int     `json:"faults"`
+	ClusterHours float64 `json:"cluster_hours"` // virtual time of the first run of each seed
+	TraceHash    string  `json:"trace_hash"`    // over the traces of all seeds, in seed order
+	WallSeconds  float64 `json:"wall_seconds"`
+	storm.Failing
 }
 
 // Run runs the storms; a difference or any other violation makes it fail.
@@ -48,9 +48,10 @@ func (c *accountsCmd) Run(e *env) error {
 		}
 		_ = t.Flush()
 		tellFailures(e, r.Failures)
+		tellFailing(e, &r.Failing)
 	}
 	if err := cli.Line(e.stdout, "accounts", accountsLine{r.Seeds, r.First, r.Account, r.Violations, r.Faults,
-		r.ClusterHours, r.TraceHash, r.WallSeconds, r.Failures}); err != nil {
+		r.ClusterHours, r.TraceHash, r.WallSeconds, r.Failing}); err != nil {
 		return err
 	}
 	if r.Violations > 0 {

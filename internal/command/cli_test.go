@@ -294,11 +294,15 @@ func TestStormLineAndExitCode(t *testing.T) {
 	require.NoError(t, (&stormCmd{JSON: true}).report(e, storm.Result{Seeds: 3, First: 1}))
 	require.Equal(t, 1, strings.Count(out.String(), "\n"), "nothing but the last line")
 	broken := storm.Result{Seeds: 3, First: 1, Violations: 1, TraceHash: "00",
-		Failures: []storm.Failure{{Seed: 2, Replay: "replay it", Violations: []check.Violation{{Rule: "one-owner"}}}}}
+		Failing: storm.Failing{Failures: []storm.Failure{{Seed: 2, Replay: "replay it",
+			Violations: []check.Violation{{Rule: "one-owner"}}}},
+			FailingSeeds: 3, SeedsFailing: []uint64{2, 7}, Rules: map[string]int{"one-owner": 3}}}
 	out.Reset()
 	require.ErrorIs(t, (&stormCmd{}).report(e, broken), errViolations)
 	require.Contains(t, out.String(), "replay it")
 	require.Contains(t, out.String(), "one-owner")
+	require.Contains(t, out.String(), "failing seeds: 3\n  rule one-owner: 3 seeds\n  2 7 and 1 more\n")
+	require.Contains(t, out.String(), `"seeds_failing":[2,7]`)
 	var m map[string]any
 	require.NoError(t, cli.ParseLine(out.Bytes(), "storm", &m))
 	for _, name := range []string{"seeds", "steps", "cluster_hours", "violations", "trace_hash", "wall_seconds"} {

@@ -5,6 +5,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"runtime/debug"
@@ -104,6 +105,7 @@ func (c *stormCmd) report(e *env, r storm.Result) error {
 		}
 		_ = t.Flush()
 		tellFailures(e, r.Failures)
+		tellFailing(e, &r.Failing)
 	}
 	if err := cli.Line(e.stdout, "storm", r); err != nil {
 		return err
@@ -123,4 +125,20 @@ func tellFailures(e *env, list []storm.Failure) {
 			fmt.Fprintf(e.stdout, "  %v\n", v)
 		}
 	}
+}
+
+// tellFailing prints which rules were broken in how many seeds, and the numbers of the seeds.
+func tellFailing(e *env, f *storm.Failing) {
+	if f.FailingSeeds == 0 {
+		return
+	}
+	fmt.Fprintf(e.stdout, "failing seeds: %d\n", f.FailingSeeds)
+	for _, rule := range slices.Sorted(maps.Keys(f.Rules)) {
+		fmt.Fprintf(e.stdout, "  rule %s: %d seeds\n", rule, f.Rules[rule])
+	}
+	fmt.Fprintf(e.stdout, "  %s", strings.Trim(fmt.Sprint(f.SeedsFailing), "[]"))
+	if more := f.FailingSeeds - len(f.SeedsFailing); more > 0 {
+		fmt.Fprintf(e.stdout, " and %d more", more)
+	}
+	fmt.Fprintln(e.stdout)
 }

@@ -79,16 +79,7 @@ type Result struct {
 
 	Options string `json:"options,omitempty"` // what the seed decided, when there was only one
 
-	Failures []Failure `json:"failures,omitempty"`
-}
-
-// Failure is one seed that broke a promise.
-type Failure struct {
-	Seed       uint64            `json:"seed"`
-	Options    string            `json:"options"` // what the seed decided
-	Violations []check.Violation `json:"violations"`
-	Replay     string            `json:"replay"` // the command that runs it again
-	Trace      string            `json:"trace"`  // the file with its trace
+	Failing
 }
 
 // maxFailures bounds how many failing seeds of a storm are kept with their traces.
@@ -179,6 +170,7 @@ func (s *Result) add(seed uint64, r seedResult, cfg *Config, digest *xxhash.Dige
 		s.CoreMax = max(s.CoreMax, run.core.Seconds())
 	}
 	s.Violations += max(run.total, len(r.violations))
+	s.Failing.add(seed, r.violations)
 	if len(r.violations) == 0 || len(s.Failures) >= maxFailures {
 		return
 	}
