@@ -25,9 +25,15 @@ type Monitor struct {
 	watched []watch  // sorted by identity
 	losses  []loss   // links lost within the last second, the newest at the end
 
-	next   time.Duration // of NextVerdict, while planned
-	nextOK bool
-	valid  bool
+	verdict forecast
+}
+
+// forecast is what NextVerdict has worked out, until something changes. When that is asked for is no input of a node:
+// a flight record leaves it out.
+type forecast struct {
+	at    time.Duration
+	ok    bool
+	valid bool
 }
 
 // watch is one peer. It is kept while one of the two directions is, or a leave notice is owed.
@@ -73,7 +79,7 @@ func (m *Monitor) make(id peer.ID) *watch {
 // Targets are our neighbours on the ring and our accusers: only our probes can show these that they are wrong. Those
 // that no longer are targets are forgotten when they answer; else they stay until they do or are no members.
 func (m *Monitor) SetRing(now time.Duration, members peer.Set, ring Ring, unreachable, accusers peer.Set) {
-	m.valid, m.members = false, members
+	m.verdict.valid, m.members = false, members
 	wanted := ring.Receivers(m.self, unreachable, m.n)
 	for _, id := range accusers {
 		if id != m.self && members.Has(id) {
@@ -185,7 +191,7 @@ func (m *Monitor) Heard(id peer.ID, arrived time.Duration) {
 	if w == nil || !w.target {
 		return
 	}
-	m.valid = false
+	m.verdict.valid = false
 	if !w.wanted {
 		w.release()
 		return
@@ -201,7 +207,7 @@ func (m *Monitor) Probed(id peer.ID, arrived time.Duration) {
 	if id == m.self || !m.members.Has(id) {
 		return
 	}
-	m.valid = false
+	m.verdict.valid = false
 	w := m.make(id)
 	w.probes.heartbeat(m.factory, m.settings, arrived)
 	w.broken.cleared(arrived)
@@ -210,7 +216,7 @@ func (m *Monitor) Probed(id peer.ID, arrived time.Duration) {
 // Parted records the last probe of id: it is not to be expected to probe us any more.
 func (m *Monitor) Parted(id peer.ID, arrived time.Duration) {
 	if w := m.get(id); w != nil {
-		m.valid = false
+		m.verdict.valid = false
 		w.probes = line{}
 		w.broken.cleared(arrived)
 	}
@@ -220,7 +226,7 @@ func (m *Monitor) Parted(id peer.ID, arrived time.Duration) {
 // so it counts beside its probes, and not as an answer.
 func (m *Monitor) Sign(id peer.ID, arrived time.Duration) {
 	if w := m.get(id); w != nil {
-		m.valid = false
+		m.verdict.valid = false
 		w.probes.sign(arrived)
 		w.broken.cleared(arrived)
 	}
@@ -229,7 +235,7 @@ func (m *Monitor) Sign(id peer.ID, arrived time.Duration) {
 // Forgive takes a time in which this node did not run, up to now, out of every silence: who did not listen heard
 // nothing.
 func (m *Monitor) Forgive(now, pause time.Duration) {
-	m.valid = false
+	m.verdict.valid = false
 	for i := range m.watched {
 		w := &m.watched[i]
 		w.answers.forgive(now, pause)
@@ -245,7 +251,7 @@ func (m *Monitor) Tick(now time.Duration) {
 	for i := range m.watched {
 		w := &m.watched[i]
 		if w.waiting && w.due <= now {
-			w.waiting, m.valid = false, false
+			w.waiting, m.verdict.valid = false, false
 			w.answers.heartbeat(m.factory, m.settings, w.due)
 		}
 	}

@@ -46,7 +46,7 @@ func (m *Monitor) Lost(id peer.ID, now time.Duration, proof bool) bool {
 	if w == nil || !w.target {
 		return false
 	}
-	m.valid = false
+	m.verdict.valid = false
 	for len(m.losses) > 0 && now-m.losses[0].at >= lossWindow {
 		m.losses = m.losses[1:]
 	}
@@ -114,7 +114,7 @@ type Verdict struct {
 // unavailable. agreed reports whether a second observer accuses a peer: then a lost link counts even when others were
 // lost with it, as it does when enough others have answered since.
 func (m *Monitor) Judge(now time.Duration, agreed func(peer.ID) bool, into []Verdict) []Verdict {
-	m.valid = false
+	m.verdict.valid = false
 	for i := range m.watched {
 		w := &m.watched[i]
 		if !w.target && !w.probes.heard() {
@@ -157,8 +157,8 @@ func (m *Monitor) Available(id peer.ID, now time.Duration) bool {
 
 // NextVerdict returns when Judge next has somebody to call unavailable who was not yet.
 func (m *Monitor) NextVerdict() (at time.Duration, ok bool) {
-	if m.valid {
-		return m.next, m.nextOK
+	if m.verdict.valid {
+		return m.verdict.at, m.verdict.ok
 	}
 	earlier := func(t time.Duration) {
 		if !ok || t < at {
@@ -180,6 +180,6 @@ func (m *Monitor) NextVerdict() (at time.Duration, ok bool) {
 			earlier(e.at + lossHold)
 		}
 	}
-	m.next, m.nextOK, m.valid = at, ok, true
+	m.verdict = forecast{at, ok, true}
 	return at, ok
 }

@@ -26,11 +26,11 @@ var (
 	errorType = reflect.TypeFor[error]()
 )
 
-// scratch are types whose values carry nothing from one drained verb to the next: memory that is used again. They stay
-// those of the node that is read into.
+// scratch are types whose values carry nothing from one drained verb to the next: memory that is used again, and what
+// is worked out when somebody asks and follows from the rest. They stay those of the node that is read into.
 var scratch = map[string]bool{"members.work": true, "members.coder": true, "members.Intern": true,
 	"node.Effects": true, "node.parts": true, "sbr.Effects": true, "shard.Effects": true,
-	"courier.Effects": true}
+	"courier.Effects": true, "fd.forecast": true}
 
 // inPlace are types that functions of a node belong to, or scratch memory: they are read into those that it has.
 var inPlace = map[string]bool{"courier.Machine": true, "membership.Machine": true, "shard.Machine": true,

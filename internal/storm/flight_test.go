@@ -63,14 +63,16 @@ func TestThawedNodesGoOn(t *testing.T) {
 	}
 }
 
-// TestRecordsReplay: every process of a storm is recorded in a ring that is full many times over, and its record,
-// written and read, replays to the end. Which strategy was asked, and who understood moves, makes no difference.
+// TestRecordsReplay: every process of a storm is recorded in a ring, and its record, written and read, replays to the
+// end, from one half of the ring into the other too. Which strategy was asked, who understood moves, and when somebody
+// asked the node for its next deadline makes no difference.
 func TestRecordsReplay(t *testing.T) {
-	var whole, partial, verbs, decisions, asked int
+	rings := []int{64 << 10, 96 << 10, 256 << 10} // as small as the states of the seed allow
+	var whole, partial, halves, verbs, decisions, asked int
 	for seed := range seedsOf() {
 		s := newStorm(3+seed, nil, false)
 		plain := newStorm(3+seed, nil, false).run().hash
-		s.w.Config.FlightBytes = 256 << 10
+		s.w.Config.FlightBytes = rings[seed]
 		require.Equal(t, plain, s.run().hash, "recording changes nothing")
 		for _, p := range s.w.Processes {
 			rec, err := p.Node.Record()
@@ -86,6 +88,9 @@ func TestRecordsReplay(t *testing.T) {
 			} else {
 				partial++
 			}
+			if read.Bytes > rings[seed]/2 {
+				halves++
+			}
 			last := uint64(0)
 			require.NoError(t, read.Replay(func(st *flight.Step) error {
 				verbs, last = verbs+1, st.Verb
@@ -100,8 +105,10 @@ func TestRecordsReplay(t *testing.T) {
 			require.NotZero(t, last)
 		}
 	}
-	t.Logf("%d whole records, %d partial ones, %d verbs, %d decisions", whole, partial, verbs, decisions)
+	t.Logf("%d whole records, %d partial ones, %d of two halves, %d verbs, %d decisions", whole, partial, halves, verbs,
+		decisions)
 	require.Positive(t, whole, "some records begin at the start")
+	require.Positive(t, halves, "some go on behind a state")
 	if testing.Short() {
 		return
 	}
