@@ -165,6 +165,27 @@ func TestRingIsBounded(t *testing.T) {
 	require.Equal(t, int(rec.Verbs), verbs)
 }
 
+// The state in front of a stretch counts: the larger it is the fewer inputs there is room for.
+func TestStateCountsInTheRing(t *testing.T) {
+	n, lost := lone(t, MinBytes, 3)
+	var e node.Effects
+	many := shard.Settings{Name: "many", Shards: 200}
+	for i, cmd := range []any{shard.RegisterCommand{Settings: many}, shard.EagerCommand{Type: many.ID()}} {
+		require.NoError(t, n.Do(time.Duration(4+i)*time.Second, cmd))
+		n.Drain(&e)
+	}
+	for i := range 10_000 {
+		n.Tick(time.Duration(10+i) * time.Second)
+		n.Drain(&e)
+	}
+	require.NoError(t, *lost)
+	rec, err := n.Record()
+	require.NoError(t, err)
+	require.Len(t, rec.stretches, 2)
+	require.Greater(t, len(rec.stretches[1].state), MinBytes/16)
+	require.LessOrEqual(t, rec.Bytes, MinBytes+64)
+}
+
 // A replay that goes another way says where: at the verb whose effects are others, or in front of the stretch whose
 // state is another.
 func TestReplayDiverges(t *testing.T) {
