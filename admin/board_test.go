@@ -4,6 +4,7 @@ package admin
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -301,9 +302,11 @@ func TestRemoteIsNotBelieved(t *testing.T) {
 			}
 			http.Redirect(w, q, "/elsewhere", http.StatusFound)
 		},
-		"no JSON":  func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
-		"status":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
-		"too long": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, maxAnswer+1)) },
+		"no JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
+		"status":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
+		"too long": func(w http.ResponseWriter, _ *http.Request) { // else it would do
+			_, _ = w.Write(append([]byte("{}"), bytes.Repeat([]byte(" "), maxAnswer-1)...))
+		},
 	} {
 		answer = h
 		_, err := src.look(t.Context())
@@ -316,6 +319,11 @@ func TestRemoteIsNotBelieved(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{maxHistory, maxTimes, maxMembers, maxPeers}, []int{len(got.Events), len(got.Rates.Times),
 		len(got.Members.Members), len(got.Peers.Peers)})
+	asked := ""
+	answer = func(w http.ResponseWriter, q *http.Request) { asked = q.RequestURI; say(w, 200, report{}) }
+	_, err = src.report(t.Context(), "a/../b?shards=true#c")
+	require.NoError(t, err)
+	require.Equal(t, "/v1/types/a%2F..%2Fb%3Fshards=true%23c?timeout="+surveyTime.String(), asked, "a name is a name")
 	for _, bad := range []string{"", "http://", "http://u:p@h", "h:1?x", "gopher://h"} {
 		_, err := sourceAt(bad, nil).look(t.Context())
 		require.Error(t, err, bad)

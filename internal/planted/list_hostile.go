@@ -164,3 +164,72 @@ var hostileBugs = []bug{
 		New: "c.raw = c.raw[:0]",
 	},
 }
+
+// adminBugs are those of the admin interface: who may change something, what is bounded, what is believed of others.
+var adminBugs = []bug{
+	{
+		Name: "changing-route-wants-no-token", Package: "./admin", Run: "TestDescriptionHasTheRoutes",
+		In:  "admin.routes",
+		Old: "{\"POST\", \"/v1/undrain\", true,",
+		New: "{\"POST\", \"/v1/undrain\", false,",
+	},
+	{
+		Name: "token-is-asked-for-and-not-compared", Package: "./admin", Run: "TestToken",
+		In:  "admin.door.admits",
+		Old: "subtle.ConstantTimeCompare(want[:], have[:]) != 1",
+		New: "subtle.ConstantTimeCompare(want[:], have[:]) > 1",
+	},
+	{
+		Name: "token-of-any-scheme", Package: "./admin", Run: "TestToken",
+		In:  "admin.door.admits",
+		Old: "if !is ||",
+		New: "if !is && got == \"\" ||",
+	},
+	{
+		Name: "no-token-is-the-empty-token", Package: "./admin", Run: "TestToken",
+		In:  "admin.door.admits",
+		Old: "if d.token == \"\" {",
+		New: "if d.token == \"\" && q.Header.Get(\"Authorization\") == \"\" {",
+	},
+	{
+		Name: "profiling-wants-no-token", Package: "./admin", Run: "TestToken",
+		In:  "admin.handlerOf",
+		Old: "cfg.Token == \"\" || door.admits(w, q)",
+		New: "cfg.Token != \"\" || door.admits(w, q)",
+	},
+	{
+		Name: "one-stream-too-many", Package: "./admin", Run: "TestThousandIdleStreams",
+		In:  "admin.placesFor",
+		Old: "make(chan struct{}, most)",
+		New: "make(chan struct{}, most+1)",
+	},
+	{
+		Name: "stream-keeps-its-place", Package: "./admin", Run: "TestSlowReaderIsCut",
+		In:  "admin.board.watch",
+		Old: "defer streams.free()",
+		New: "",
+	},
+	{
+		Name: "name-of-a-type-is-a-path", Package: "./admin", Run: "TestRemoteIsNotBelieved",
+		In:  "admin.remote.report",
+		Old: "url.PathEscape(name)",
+		New: "(&url.URL{Path: name}).Path",
+	},
+	{
+		Name: "answers-of-others-have-no-bound", Package: "./admin", Run: "TestRemoteIsNotBelieved",
+		In:  "admin.remote.get",
+		Old: "case len(body) > maxAnswer:",
+		New: "case len(body) > 2*maxAnswer:",
+	},
+	{
+		Name: "lists-of-others-have-no-bound", Package: "./admin", Run: "TestRemoteIsNotBelieved",
+		In:   "admin.remote.look",
+		Drop: "s.bound",
+	},
+	{
+		Name: "redirects-are-followed", Package: "./admin", Run: "TestRemoteIsNotBelieved",
+		In:  "admin.noRedirect",
+		Old: "own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }",
+		New: "",
+	},
+}
