@@ -29,6 +29,13 @@ var formingBugs = []bug{
 		New: "if next = r.Left(last, role); next.Alone() {\n\t\t\treturn Record{}\n\t\t}",
 	},
 	{
+		Name: "birth-does-not-exceed-what-is-remembered", Package: "./sim",
+		Run: "TestScripts/last_node_leaves_and_its_clock_goes_back",
+		In:  "membership.forming.lowestBirth",
+		Old: "least := max(f.cfg.MinBirth, f.record.Highest)",
+		New: "least := f.cfg.MinBirth",
+	},
+	{
 		Name: "up-before-it-is-written-down", Package: "./membership", Run: "TestNobodyIsUpBeforeItIsWrittenDown",
 		In:      "membership.leading.duties",
 		Without: "l.named()",
