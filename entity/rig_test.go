@@ -180,9 +180,13 @@ func (r *rig) deliver(id, payload string, from Origin, corr uint64) route.Reason
 
 // runAll runs what is ready until nothing is.
 func (r *rig) runAll() {
+	runs := 0
 	for e := r.Ready(); e != nil; e = r.Ready() {
 		for ok := e.Begin(r.f.now); ok; ok = e.End(r.f.now) && e.Begin(r.f.now) {
 			for !Spoiled(e) && e.Work() {
+			}
+			if runs++; runs > 1_000_000 {
+				require.FailNow(r.t, "its runs never end")
 			}
 		}
 	}

@@ -59,6 +59,14 @@ func (d *desk) tick() *desk {
 	return d.took()
 }
 
+// lost ticks until the lease is lost, which takes less than a hundred deadlines.
+func (d *desk) lost() {
+	for n := 0; !d.Withhold; n++ {
+		require.Less(d.t, n, 100, "it is never lost")
+		d.tick()
+	}
+}
+
 // TestLeaseIsAskedFor: nothing may live before the store has said yes; a refusal is followed by another attempt, each
 // time a longer rest later, at most Renew (SHD-12).
 func TestLeaseIsAskedFor(t *testing.T) {
@@ -100,6 +108,7 @@ func TestLeaseIsLost(t *testing.T) {
 	for d.tick(); d.Op != nil; d.tick() {
 		d.answer(false, "store away")
 		require.False(t, d.Withhold, "at %v", d.now)
+		require.LessOrEqual(t, d.now, cfg.Hold)
 	}
 	require.True(t, d.Withhold)
 	require.Equal(t, cfg.Hold, d.now)
@@ -108,14 +117,11 @@ func TestLeaseIsLost(t *testing.T) {
 	d.now = time.Second
 	d.answer(true, "").tick()
 	require.Equal(t, cfg.Renew, d.now)
-	for !d.Withhold {
-		d.tick()
-	}
+	d.lost()
 	require.Equal(t, cfg.Hold, d.now, "from when the call was made")
 
 	d = held() // it hangs
-	for d.tick(); !d.Withhold; d.tick() {
-	}
+	d.tick().lost()
 	require.Equal(t, cfg.Hold, d.now)
 	require.Contains(t, d.h.Status().Why, "Acquire has not returned")
 	_, due := d.h.Next()

@@ -98,7 +98,13 @@ var keptBugs = []bug{
 		Drop: "entity.Withhold",
 	},
 	{
-		Name: "run-goes-on-without-its-lease", Package: "./internal/storm", Run: "TestStormsLease",
+		Name: "run-goes-on-without-its-lease", Package: "./entity", Run: "TestWithheldInTheMiddle",
+		In:  "entity.Withhold",
+		Old: "a.spoiled = true",
+		New: "_ = a.spoiled",
+	},
+	{
+		Name: "instance-outlives-its-lease", Package: "./entity", Run: "TestWithheldEntity",
 		In:   "entity.Withhold",
 		Drop: "unmake",
 	},
@@ -119,5 +125,19 @@ var keptBugs = []bug{
 		In:  "shard/strategy.oldest",
 		Old: "cmp.Compare(r.UpNumber, best.UpNumber) < 0",
 		New: "cmp.Compare(r.UpNumber, best.UpNumber) > 0",
+	},
+
+	// What follows has the singleton called in a storm while its lease is another's.
+	{
+		Name: "nobody-looks-when-a-lease-ends", Seeds: 20,
+		In:  "internal/leases.Holder.Next",
+		Old: "if h.held {\n\t\tsooner(h.valid)\n\t}",
+		New: "",
+	},
+	{
+		Name: "lease-counts-without-an-answer", Seeds: 20,
+		In:  "internal/leases.Holder.Tick",
+		Old: "if h.held && h.now >= h.valid {",
+		New: "if h.held && h.call.ID == 0 && h.now >= h.valid {",
 	},
 }
