@@ -222,7 +222,7 @@ var moveBugs = []bug{
 		New: "return !h.end.lost.Load()",
 	},
 	{
-		Name: "round-keeps-its-node-awake", Seeds: 1, First: 771,
+		Name: "round-keeps-its-node-awake", Package: "./shard", Run: "TestRoundThatOutlastsItsInterval",
 		In:  "shard.moves.balance",
 		Old: "p.at != 0 && m.now < p.at {",
 		New: "p.at != 0 && m.now < p.at || len(p.plan) > 0 {",
@@ -238,5 +238,11 @@ var moveBugs = []bug{
 		In:  "shard.placing.regions",
 		Old: "v.Hold |= strategy.Paused",
 		New: "v.Hold |= 0",
+	},
+	{
+		Name: "unready-counts-as-eligible", Seeds: 20,
+		In:  "shard/strategy.Region.Why",
+		Old: "case r.NotReady:",
+		New: "case r.NotReady && r.Draining:",
 	},
 }
