@@ -106,6 +106,7 @@ const (
 
 	DaemonFailed = entity.DaemonFailed // a daemon returned an error
 	StateLost    = entity.StateLost    // what a Stateful handler was to hand over reaches no next instance: Incident.Err
+	RecallFailed = entity.RecallFailed // Type.Remembered failed, or named no id of the shard
 )
 
 // What names nodes, ownerships and delivery failures (packages peer and route).

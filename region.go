@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/driver"
+	"github.com/kith-io/kith/route"
 )
 
 // Region sends to the entities of one type, wherever they live. All methods are safe for concurrent use; messages from
@@ -34,6 +35,10 @@ func (r *Region) Type() Type { return r.r.Type() }
 
 // Shard returns the shard of an entity id.
 func (r *Region) Shard(id string) ShardID { return r.r.Shard(id) }
+
+// ShardOf returns the shard of an entity id in a type of so many shards, 1 to 1,048,576: what a store keeps with each
+// entity whose Type.Remembered lists them by shard. It is the same on all nodes and in all versions.
+func ShardOf(id string, shards uint32) ShardID { return route.ShardOf(id, shards) }
 
 // Tell sends payload, which it copies, to the entity id. It never blocks: nil means accepted, an error that it was not
 // (ErrLinkFull, ErrParkFull, ErrMailboxFull, ErrBadID, ErrTooLarge, ErrPeerLost, ErrStopped). What is accepted may

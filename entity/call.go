@@ -127,7 +127,7 @@ func (c *Context) noInstance(text, payload []byte) {
 	c.tally.NotMade++
 	c.answer(route.NewFailed, text)
 	c.s.runtime.Unhandled(c.e, route.NewFailed, ask, payload)
-	c.crashed = c.s.typ.minds()
+	c.crashed, c.unmade = c.s.typ.minds(), true
 }
 
 // KeepAlive has the entity of k begin now, and again when it has failed or let itself go, as long as the shard s is
@@ -174,14 +174,15 @@ func keptEntity(s *Shard) *Entity {
 	return e
 }
 
-// begin makes the instance of an entity that is kept alive, or is its life, or of one whose state came.
+// begin makes the instance of an entity that is kept alive, or is its life, or of one whose state came or that is
+// remembered.
 func begin(c *Context) {
 	u := &c.s.upkeep
 	st := brought(c)
 	switch {
 	case c.closing && (st == nil || c.e.act.passage.asked && c.s.moving.room > 0):
 		return // the shard is being stopped; a state goes on with it
-	case u.keep == nil && st == nil:
+	case u.keep == nil && st == nil && c.s.typ.Remembered == nil:
 		return
 	case u.keep != nil && u.keep.Run != nil:
 		live(c, u)
@@ -239,6 +240,7 @@ func callRun(ctx context.Context, c *Context, run func(context.Context, *Context
 func (c *Context) halt(why StopReason) {
 	c.from, c.halting, c.fired, c.why = nil, true, false, why
 	c.limit, c.headers = 0, nil // what it stops for is not the last message
+	c.parted = c.parted || why == StopPassivated
 	func() {
 		defer func() {
 			if v := recover(); v != nil {

@@ -57,6 +57,8 @@ type Context struct {
 	closing   bool       // the shard was being stopped when the run began
 	crashed   bool       // a panic has ended the instance, and the type's restart policy has more to say
 	calm      bool       // with crashed: it was no failure, but Keep.Run that returned
+	unmade    bool       // with crashed: no instance could be made for a message
+	parted    bool       // an instance has let itself go
 
 	wishes
 }

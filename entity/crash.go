@@ -20,6 +20,7 @@ type crash struct {
 	forget time.Duration // when the panics count no more: a window later
 	closed bool          // what comes before until is refused
 	barred bool          // it is not permitted to live: it rests until it is
+	lived  bool          // what failed was not a message's New alone
 }
 
 // upkeep is what a shard knows of entities that fail, and of the one that it keeps alive.
@@ -51,8 +52,8 @@ func (s *Shard) rests(e *Entity) bool {
 // crash carries out the restart policy on e, whose instance a panic has ended. A shard that is being stopped knows no
 // rest: what waits is to be worked off.
 func (s *Shard) crash(e *Entity, c *Context) {
-	calm := c.calm
-	c.crashed, c.calm, s.going = false, false, false
+	calm, lived := c.calm, !c.unmade
+	c.crashed, c.calm, c.unmade, s.going = false, false, false, false
 	if s.phase == abandoned {
 		return
 	}
@@ -60,6 +61,7 @@ func (s *Shard) crash(e *Entity, c *Context) {
 	if s.phase == serving && s.typ.remembers() {
 		s.advance(s.runtime.Now()) // the now of the verb may be as old as the call was long
 		r := s.record(e)
+		r.lived = r.lived || lived
 		if calm {
 			r.panics = 1
 		}
@@ -151,6 +153,7 @@ func (s *Shard) look(r *crash) {
 	s.wake(r)
 	s.lookAt(r)
 	beginKept(s)
+	recallAgain(s, r)
 }
 
 // wake lets what waits for the record's entity go on.
@@ -171,6 +174,7 @@ func (s *Shard) heal(r *crash) {
 		s.table.remove(e)
 	}
 	beginKept(s)
+	recallAgain(s, r) // it may not have been looked at since its rest was over
 }
 
 // evictLook is how many entities are looked at to find one that has been idle for long.

@@ -170,6 +170,7 @@ func (e *Entity) End(now time.Duration) (again bool) {
 	s.carryOut(&a.ctx, e)
 	s.stats.Tally.add(&a.tally)
 	a.tally = Tally{}
+	part(s, e, &a.ctx)
 	if a.ctx.crashed {
 		s.crash(e, &a.ctx)
 	}
@@ -191,6 +192,7 @@ func (e *Entity) End(now time.Duration) (again bool) {
 	case e.h == nil && e.place&hurt != 0:
 		s.deactivate(e) // its record is kept
 		beginKept(s)
+		recallAgain(s, s.crashes[e])
 		return false
 	case e.h == nil:
 		s.remove(e)

@@ -102,11 +102,13 @@ const (
 	// StateLost: what a Stateful handler was to hand over, or had handed over, in a move of its shard reaches no next
 	// instance. Err says why: ErrStateTooLarge and those beside it.
 	StateLost IncidentKind = 9
+	// RecallFailed: Type.Remembered returned an error or panicked, or named no id of this shard (Text).
+	RecallFailed IncidentKind = 11
 )
 
 var incidentNames = []string{Panicked: "panicked", Slow: "slow", Overrun: "overrun", GaveUp: "gave-up",
 	Stalled: "stalled", Silent: "silent", NewFailed: "new-failed", DaemonFailed: "daemon-failed",
-	StateLost: "state-lost"}
+	StateLost: "state-lost", RecallFailed: "recall-failed"}
 
 // String names the kind.
 func (k IncidentKind) String() string { return enum.Name(incidentNames, k, "incident") }

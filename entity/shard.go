@@ -48,6 +48,7 @@ type Shard struct {
 	halting int           // Blocking entities made ready only to be stopped
 	lease   lease
 	moving  moving
+	recalled
 
 	readyHead, readyTail *Entity
 	spare                spare
@@ -272,6 +273,7 @@ func (s *Shard) handled(c *Context, e *Entity) (quiet bool) {
 	}
 	if e.h == nil {
 		quiet = false
+		part(s, e, c)
 		if e.place&hurt == 0 {
 			s.remove(e)
 		}

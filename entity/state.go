@@ -117,13 +117,13 @@ func beginStates(s *Shard, most int) {
 		}
 		st := g.order[g.begun]
 		if g.begun++; g.in[st.ID] == st {
-			beginState(s, st.ID)
+			beginOne(s, st.ID)
 		}
 	}
 }
 
-// beginState makes the instance of an entity with a state.
-func beginState(s *Shard, id string) {
+// beginOne makes the instance of an entity with a state, or of one that is remembered.
+func beginOne(s *Shard, id string) {
 	e := s.table.find(HashID([]byte(id)), []byte(id))
 	switch {
 	case e != nil && (e.act != nil || e.h != nil || e.place&hurt != 0 && s.rests(e)):

@@ -30,6 +30,9 @@ func (s *Shard) Next() (deadline time.Duration, ok bool) {
 	if at := nextBegin(s); s.moving.begins() && !s.withheld && (!ok || at < deadline) {
 		deadline, ok = at, true
 	}
+	if at := nextBegin(s); s.recalled.recalls() && (!ok || at < deadline) {
+		deadline, ok = at, true
+	}
 	if s.typ.IdleAfter > 0 && len(s.table.dense) > 0 && (!ok || s.sweepAt < deadline) {
 		deadline, ok = s.sweepAt, true
 	}
@@ -47,6 +50,7 @@ func (s *Shard) Tick(now time.Duration) {
 			beginStates(s, stopAtOnce)
 		}
 		s.fire()
+		beginRecalled(s, recallAtOnce)
 		if s.typ.IdleAfter > 0 && s.now >= s.sweepAt {
 			s.sweep()
 		}

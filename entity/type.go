@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"time"
 
@@ -98,6 +99,7 @@ const (
 	MinMailboxBytes     = 1 << 10
 
 	DefaultRestartWindow = time.Minute
+	DefaultRecallBackoff = time.Second // RestartBackoff of a type with a Remembered
 	MaxRestartWindow     = 24 * time.Hour
 )
 
@@ -182,6 +184,18 @@ type Type struct {
 	// while the call still runs, and again when it returns. That costs about a tenth of a microsecond for each call.
 	// Negative means no report.
 	SlowAfter time.Duration
+	// Remembered, if not nil, lists the entities of a shard that live without messages: those that the application
+	// remembers, in the store that has their state. It is called when the shard begins to live on a node, and each entity
+	// that it names begins there, without a message. Shards of such a type get homes though nobody sends. An entity of the
+	// type that fails, named or not, begins again when its rest is over, once it has lived: RestartBackoff zero means 1 s.
+	// One ends by Context.Passivate alone, and should forget itself in the store before: IdleAfter and MaxActive must be
+	// zero, Restart must be RestartFresh.
+	//
+	// It is called on a goroutine of its own and may block; ctx ends when the shard is being stopped or lost, and when
+	// the node is suspended. An error, a panic, and an id that is none or is of another shard (route.ShardOf), is a
+	// RecallFailed incident; after the first two the list is asked for again, after 1 s and then ever longer rests, up to
+	// a minute. Of all shards on a node at most four lists are read at a time, no further ahead than 64 entities.
+	Remembered func(ctx context.Context, shard route.ShardID, f route.Fence) iter.Seq2[string, error]
 }
 
 // WithDefaults returns t with zero fields replaced by their defaults.
@@ -197,6 +211,9 @@ func (t Type) WithDefaults() Type {
 	}
 	if t.RestartWindow == 0 {
 		t.RestartWindow = DefaultRestartWindow
+	}
+	if t.Remembered != nil && t.RestartBackoff == 0 {
+		t.RestartBackoff = min(DefaultRecallBackoff, t.RestartWindow)
 	}
 	return t
 }
@@ -236,6 +253,9 @@ func (t Type) Validate() error {
 	}
 	if t.Restart > RestartStop {
 		fault("Restart is %d, must be RestartFresh, RestartResume or RestartStop", t.Restart)
+	}
+	if t.Remembered != nil && (t.IdleAfter != 0 || t.MaxActive != 0 || t.Restart != RestartFresh) {
+		fault("Remembered needs RestartFresh, and neither IdleAfter nor MaxActive")
 	}
 	if t.RestartWindow < 0 || t.RestartWindow > MaxRestartWindow {
 		fault("RestartWindow is %v, must be at most %v", t.RestartWindow, MaxRestartWindow)

@@ -44,6 +44,7 @@ type Type struct {
 	Pressure Pressure // who waits for room
 	Lease    Lease    // of a singleton
 	States   States   // that Stateful handlers hand over in moves
+	Recalls  Recalls  // of entities that Type.Remembered names
 
 	Panics, Slow uint64 // calls into handlers that panicked, that took too long
 }
@@ -63,6 +64,13 @@ type States struct {
 	HandedOver uint64 // by instances here
 	TakenUp    uint64 // by instances here, from others
 	Lost       uint64 // that reach no next instance, as this node knows: the incident StateLost tells of each
+}
+
+// Recalls is the part of Type that concerns entities that Type.Remembered names.
+type Recalls struct {
+	Waiting int    // shards that live here, whose list was not read to its end yet
+	Read    uint64 // lists that were read to their end
+	Failed  uint64 // that were not, or named an id that is none of the shard's: the incident RecallFailed tells of each
 }
 
 // Pressure is the part of Type that concerns back-pressure: Waits and Waiting count senders on this node, the others

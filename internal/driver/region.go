@@ -212,7 +212,7 @@ func (d *Driver) register(r *Region) error {
 		d.know(before)
 		return err
 	}
-	if r.keep != nil {
+	if r.keep != nil || r.typ.Remembered != nil {
 		return d.command(shard.EagerCommand{Type: r.id})
 	}
 	return nil

@@ -95,6 +95,7 @@ func (r *Region) stats() TypeStats {
 	t.Hosted, t.Stopping = r.hosts.Hosted()
 	t.Panics, t.Slow = r.hosts.Incidents()
 	t.States.Lost = exec.StatesLost(r.hosts)
+	t.Recalls.Waiting, t.Recalls.Read, t.Recalls.Failed = exec.Recalls(r.hosts)
 	for _, s := range r.slots.All {
 		if s.route.Load() != nil {
 			t.Known++

@@ -37,8 +37,8 @@ func (x *Exec) StopWorkers() {
 	}
 }
 
-// StopEntities ends the goroutines of Blocking entities and waits at most for patience for those that are busy. It
-// reports whether all have ended.
+// StopEntities ends the goroutines of Blocking entities and waits at most for patience for those that are busy, and for
+// lists of remembered entities that are being read. It reports whether all have ended.
 func (x *Exec) StopEntities(patience time.Duration) bool { return x.pool.stop(patience) }
 
 // passEnd has a loop work off what this node sent to it, behind everything that it has begun.

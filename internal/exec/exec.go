@@ -86,6 +86,7 @@ type Exec struct {
 	workers   []*worker
 	passes    []*pass
 	pool      blockingPool
+	recaller  recaller
 	incidents incidents
 	strained  strained
 
@@ -103,6 +104,7 @@ func (x *Exec) Init(cfg Config, needs Needs) {
 	x.Gate.clock, x.Gate.closes = &x.Clock, x.suspend
 	x.types.Store(&map[route.TypeID]*Type{})
 	x.pool.x, x.pool.most = x, maxBusy
+	x.recaller.x = x
 	x.incidents.log, x.incidents.hook = cfg.Logger, cfg.Incident
 	for _, l := range cfg.Loops {
 		x.passes = append(x.passes, newPass(x, l))
@@ -135,6 +137,7 @@ func (x *Exec) Tick(now time.Duration) {
 		x.Resume()
 		x.hosts.cut(now)
 		x.hosts.tick(now) // a timer that fires into handlers waits for the gate too
+		x.recaller.tick(now)
 	}
 	x.pool.again()
 	x.relieve()

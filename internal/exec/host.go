@@ -69,6 +69,7 @@ const (
 	orderCut     order = 5
 	orderPermit  order = 6 // that it lives
 	orderHoldOff order = 7 // or not
+	orderRecall  order = 8 // of entities that are remembered
 )
 
 // newHost returns the host of a shard that is to live here, and to begin with what its last owner handed over.
@@ -259,6 +260,8 @@ func (h *Host) obey(now time.Duration, o order) {
 			}
 			h.sh.Stop(now, h.end.why)
 		}
+	case orderRecall:
+		recallNow(h, now)
 	case orderCut:
 		cutNow(h, now)
 	case orderAbandon:

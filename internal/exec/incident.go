@@ -22,7 +22,7 @@ const (
 // million times a second.
 type incidentLimits struct {
 	mu    sync.Mutex
-	kinds [entity.StateLost + 1]struct {
+	kinds [entity.RecallFailed + 1]struct {
 		began  time.Duration
 		told   int
 		missed uint64
@@ -120,6 +120,9 @@ func (n *incidents) tell(i entity.Incident) {
 		n.log.Error("entity could not be made", about, "error", i.Text, "not_logged", i.Missed)
 	case entity.DaemonFailed:
 		n.log.Error("daemon failed", about, "error", i.Text, "not_logged", i.Missed)
+	case entity.RecallFailed:
+		n.log.Error("list of remembered entities could not be read", "type", i.Type, "shard", i.Shard, "error", i.Text,
+			"not_logged", i.Missed)
 	case entity.StateLost:
 		n.log.Error("state of an entity is lost in a move", about, "error", i.Err, "not_logged", i.Missed)
 	case entity.Stalled:

@@ -33,6 +33,7 @@ type Type struct {
 
 	refused            [route.Reasons]atomic.Uint64
 	panics, slow, lost atomic.Uint64 // lost: states
+	recalls            recallCounts
 }
 
 // NewType returns a type, whose defaults are filled in. runtime returns what the handlers of a host reach the world by:
@@ -126,6 +127,9 @@ func (t *Type) Begin(shard route.ShardID, f route.Fence, left []entity.Message, 
 	}
 	if t.keep != nil {
 		h.give(orderBegin)
+	}
+	if t.typ.Remembered != nil {
+		t.x.recaller.add(recallJob{h: h})
 	}
 	return h
 }

@@ -42,6 +42,45 @@ var keptBugs = []bug{
 		Drop: "beginKept",
 	},
 	{
+		Name: "late-look-recalls-nobody", Package: "./entity", Run: "TestLateRecall",
+		In:   "entity.Shard.heal",
+		Drop: "recallAgain",
+	},
+	{
+		Name: "recall-lost-behind-a-timer", Package: "./entity", Run: "TestRecallBehindTimersOfTheDead",
+		In:   "entity.Entity.End",
+		Drop: "recallAgain",
+	},
+	{
+		Name: "recalls-who-never-lived", Package: "./entity", Run: "TestUnknownIDIsNotRecalled",
+		In:  "entity.recallAgain",
+		Old: "if r.lived &&",
+		New: "if",
+	},
+	{
+		Name: "recalls-who-let-itself-go", Package: "./entity", Run: "TestRecallBehindTimersOfTheDead",
+		In:   "entity.Entity.End",
+		Drop: "part",
+	},
+	{
+		Name: "list-is-not-read-again", Package: "./internal/exec", Run: "TestRememberedEntitiesBegin",
+		In:  "internal/exec.recaller.read",
+		Old: "if err != nil || ended {",
+		New: "if ended {",
+	},
+	{
+		Name: "ids-of-other-shards-begin", Package: "./internal/exec", Run: "TestRememberedEntitiesBegin",
+		In:  "internal/exec.readList",
+		Old: "case route.ShardOf(id, h.t.shards) != h.shard:",
+		New: "case false:",
+	},
+	{
+		Name: "remembered-wait-for-messages", Package: ".", Run: "TestRememberedEntities",
+		In:  "internal/driver.Driver.register",
+		Old: "if r.keep != nil || r.typ.Remembered != nil {",
+		New: "if r.keep != nil {",
+	},
+	{
 		Name: "eager-home-is-not-found-again", Package: "./shard", Run: "TestEagerTypeFindsHomes",
 		In:  "shard.Machine.forget",
 		Old: "if t.region.eager {",

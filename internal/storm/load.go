@@ -280,7 +280,9 @@ type keeps struct {
 	rng   *rand.Rand
 	lone  *world.EntityType
 	crowd *world.EntityType
-	lives map[int]life // by daemon: the call of its function that goes on
+	book  *world.EntityType // its entities are remembered
+	lives map[int]life      // by daemon: the call of its function that goes on
+	paged map[string]*page
 	runs  int
 
 	called int // of the singleton, with a lease
@@ -305,7 +307,7 @@ func drawKeeps(s *storm) {
 	if !ok {
 		return
 	}
-	k := &keeps{s: s, rng: rng, lives: map[int]life{}}
+	k := &keeps{s: s, rng: rng, lives: map[int]life{}, paged: map[string]*page{}}
 	role := []string{"", "store"}[rng.IntN(2)]
 	resting := func(t entity.Type) entity.Type {
 		t.Role = role
@@ -329,9 +331,11 @@ func drawKeeps(s *storm) {
 		ID: func(n route.ShardID) string { return strconv.Itoa(int(n)) }}, Type: resting(
 		entity.Type{Name: "crowd", Shards: 1 + uint32(rng.IntN(8)),
 			New: func(string, route.Fence) entity.Handler { return &stormEntity{} }})}
+	k.book = remembered(k, resting)
 	k.drawLease()
 	s.w.AddType(k.lone)
 	s.w.AddType(k.crowd)
+	s.w.AddType(k.book)
 	s.keeps = k
 	k.move()
 }
@@ -343,6 +347,7 @@ func (k *keeps) move() {
 		if !s.quiet() {
 			moveOne(s, k.rng, k.lone)
 			moveOne(s, k.rng, k.crowd)
+			moveOne(s, k.rng, k.book)
 			k.move()
 		}
 	})

@@ -112,6 +112,50 @@ func (h *hosted) begins(o shard.HostOrder) {
 	if r.lease != nil {
 		r.lease.begins(o.Fence)
 	}
+	if r.Type.Remembered != nil {
+		h.recall(0)
+	}
+}
+
+const (
+	recallSoon = 5 * time.Millisecond // after which a list of remembered entities is read
+	recallRest = time.Second          // after which it is again, when that has failed
+)
+
+// recall reads which entities of the shard are remembered, and has them begin.
+func (h *hosted) recall(after time.Duration) {
+	p := h.r.Process
+	p.Later(recallSoon+after, func() {
+		p.pass(func() {
+			if ctx := h.life.Serving(p.Held); h.over || h.silent || ctx.Err() != nil {
+				return // the next owner reads it
+			}
+			before := p.World.Acting
+			p.World.Acting = p
+			ids, err := readList(h)
+			p.World.Acting = before
+			if err != nil {
+				h.recall(recallRest)
+				return
+			}
+			h.order(func() {
+				if !h.over && !h.silent {
+					h.step(func(now time.Duration) { entity.Recall(h.shard, now, ids, func() {}) })
+				}
+			})
+		})
+	})
+}
+
+// readList reads the whole list of a shard.
+func readList(h *hosted) (ids []string, err error) {
+	for id, err := range h.r.Type.Remembered(h.life.Serving(h.r.Process.Held), h.shard.ID(), h.shard.Fence()) {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
 }
 
 // measure tells the node what the shards of a type cost that live here.

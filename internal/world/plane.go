@@ -123,13 +123,13 @@ func (p *Process) register(t *EntityType) {
 	p.Regions = append(p.Regions, r)
 	slices.SortFunc(p.Regions, func(a, b *Region) int { return int(int64(a.ID) - int64(b.ID)) })
 	register(p, t)
-	if t.Keep != nil {
+	if t.Keep != nil || t.Remembered != nil {
 		p.Do(shard.EagerCommand{Type: r.ID})
 	}
 }
 
-// Kept reports whether an entity of each shard is kept alive.
-func (r *Region) Kept() bool { return r.decl.Keep != nil }
+// Kept reports whether entities of each shard live without messages.
+func (r *Region) Kept() bool { return r.decl.Keep != nil || r.decl.Remembered != nil }
 
 // Region returns the type on the process, nil when it has not registered it.
 func (p *Process) Region(id route.TypeID) *Region {

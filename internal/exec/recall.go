@@ -1,0 +1,193 @@
+// Recalls: reading which entities of a shard the application remembers, so that they live without messages.
+
+package exec
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/route"
+)
+
+const (
+	recallMost    = 4  // lists that are read at a time
+	recallChunk   = 64 // ids that a shard is given at a time
+	recallRest    = time.Second
+	recallRestMax = time.Minute
+)
+
+// recaller reads the lists of shards that have begun to live here, each on a goroutine that may block.
+type recaller struct {
+	x *Exec
+
+	mu    sync.Mutex
+	wait  []recallJob
+	busy  int
+	given map[*Host]recalls // orders that are on their way
+}
+
+// recallJob is a shard whose list is to be read.
+type recallJob struct {
+	h     *Host
+	at    time.Duration // not before
+	tries int           // that failed
+}
+
+// recalls is what a host is given of its list.
+type recalls struct {
+	ids  []string
+	done chan struct{}
+}
+
+// add has the list of a shard read, as soon as the ticker comes by.
+func (r *recaller) add(j recallJob) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wait = append(r.wait, j)
+	j.h.t.recalls.waiting.Add(1)
+}
+
+// tick starts to read the lists that are due, as many as may be read at a time. The ticker's goroutine.
+func (r *recaller) tick(now time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rest := r.wait[:0]
+	for _, j := range r.wait {
+		switch {
+		case j.h.end.began.Load() || j.h.end.lost.Load(): // the next owner reads it
+			j.h.t.recalls.waiting.Add(-1)
+		case r.busy == recallMost || j.at > now:
+			rest = append(rest, j)
+		default:
+			r.busy++
+			go r.read(j)
+		}
+	}
+	clear(r.wait[len(rest):])
+	r.wait = rest
+}
+
+// put keeps what a host is given until it carries out the order.
+func (r *recaller) put(h *Host, what recalls) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.given == nil {
+		r.given = map[*Host]recalls{}
+	}
+	r.given[h] = what
+}
+
+// take returns it, once; nothing when there is nothing any more.
+func (r *recaller) take(h *Host) recalls {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	what := r.given[h]
+	delete(r.given, h)
+	return what
+}
+
+// idle reports whether no list is being read.
+func (r *recaller) idle() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.busy == 0
+}
+
+// read reads one list, to its end or until the shard is no longer served.
+func (r *recaller) read(j recallJob) {
+	ctx := j.h.life.Serving(r.x.Gate.Closed)
+	err := readList(ctx, j.h)
+	ended := ctx.Err() != nil
+	switch {
+	case ended: // when the node goes on after a suspension it is read anew
+	case err != nil:
+		reportRecall(j.h, err.Error())
+		j.at = r.x.Clock.Now() + min(recallRest<<min(j.tries, 10), recallRestMax)
+		j.tries++
+	default:
+		j.h.t.recalls.read.Add(1)
+		j.h.t.recalls.waiting.Add(-1)
+	}
+	r.take(j.h) // that of a shard which was lost or stopped is carried out by nobody
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.busy--
+	if err != nil || ended {
+		r.wait = append(r.wait, j)
+	}
+}
+
+// readList gives a shard the ids of its list, a few at a time.
+func readList(ctx context.Context, h *Host) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	ids := make([]string, 0, recallChunk)
+	for id, err := range h.t.typ.Remembered(ctx, h.shard, h.fence) {
+		switch {
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case route.CheckID(id) != nil:
+			reportRecall(h, route.CheckID(id).Error())
+			continue
+		case route.ShardOf(id, h.t.shards) != h.shard:
+			reportRecall(h, fmt.Sprintf("%q is of shard %d, of %d", id, route.ShardOf(id, h.t.shards), h.t.shards))
+			continue
+		}
+		if ids = append(ids, strings.Clone(id)); len(ids) == recallChunk {
+			if err := h.recall(ctx, ids); err != nil {
+				return err
+			}
+			ids = make([]string, 0, recallChunk)
+		}
+	}
+	return h.recall(ctx, ids)
+}
+
+// recall has entities begin, and waits until they have.
+func (h *Host) recall(ctx context.Context, ids []string) error {
+	done := make(chan struct{})
+	h.x.recaller.put(h, recalls{ids, done})
+	h.give(orderRecall)
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// recallNow carries out an orderRecall. Whoever orders the host's messages calls it.
+func recallNow(h *Host, now time.Duration) {
+	if r := h.x.recaller.take(h); r.done != nil && !h.end.lost.Load() {
+		entity.Recall(h.sh, now, r.ids, func() { close(r.done) })
+	}
+}
+
+// recallCounts is what is counted of the lists of a type.
+type recallCounts struct {
+	waiting      atomic.Int64 // shards whose list was not read to its end yet
+	read, failed atomic.Uint64
+}
+
+func reportRecall(h *Host, text string) {
+	h.t.recalls.failed.Add(1)
+	h.x.report(h.t, entity.Incident{Type: h.t.typ.Name, Shard: h.shard, Mode: h.t.typ.Mode, Kind: entity.RecallFailed,
+		Text: text[:min(len(text), entity.MaxIncidentText)]})
+}
+
+// Recalls returns of how many shards of a type that live here the list of remembered entities is still to be read, how
+// many were read to their end, and how often one was not, or had an id that is none of the shard's.
+func Recalls(t *Type) (waiting int, read, failed uint64) {
+	return int(t.recalls.waiting.Load()), t.recalls.read.Load(), t.recalls.failed.Load()
+}
