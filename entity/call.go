@@ -104,6 +104,9 @@ func (c *Context) newHandler() (h Handler, failed []byte) {
 			h, failed = nil, c.panicked(v)
 		}
 	}()
+	if c.s.typ.Mode == Blocking {
+		c.e.act.passage.tried = true
+	}
 	if c.s.typ.Open == nil {
 		h = c.s.typ.New(c.e.id, c.s.fence)
 		failed = []byte("New returned no handler")

@@ -70,6 +70,7 @@ type passage struct {
 	used   bool
 	asked  bool   // in this run the instance is asked for its state
 	taken  bool   // brings was given to an instance
+	tried  bool   // to make one
 	brings *State // for the next instance
 	gives  *State // of the last one
 }
@@ -300,7 +301,9 @@ func passOut(s *Shard, a *activity) {
 			passed(s, st)
 			loseStateOf(s, st.ID, ErrStateLeftBehind)
 		default:
-			g.in[st.ID] = st
+			if g.in[st.ID] = st; !p.tried {
+				g.order = append(g.order, st) // what came first was no message for a handler: it begins without one
+			}
 		}
 	}
 	if p.gives != nil {

@@ -327,6 +327,21 @@ func TestStateThatWaits(t *testing.T) {
 	})
 }
 
+// An entity whose only message is an ask that has expired when its turn comes begins with its state all the same: the
+// message came first, and no handler got it (SHD-9).
+func TestStateBehindAnExpiredAsk(t *testing.T) {
+	r := counters(func(change ...func(*Type)) *rig { return newRig(t, Blocking, change...) })
+	Resume(r.Shard, r.f.now, nil, []State{{"a", []byte("7")}})
+	m := Message{From: &origin{}, ID: []byte("a"), Limit: time.Second}
+	require.Equal(t, route.OK, r.Deliver(r.f.now, &m))
+	r.Tick(r.f.now)
+	r.f.now = 2 * time.Second
+	r.runAll()
+	r.tickTo(r.f.now)
+	require.Equal(t, uint64(1), r.Stats().Expired)
+	require.Equal(t, []string{"a new", "a takes up 7 false"}, r.takeLog())
+}
+
 // What a state counts while its entity cannot be made is the shard's, no leak: it neither grows with what fails, nor
 // with moves, and all of it comes back with each end of the shard (SHD-9).
 func TestStateThatWaitsIsGivenBack(t *testing.T) {

@@ -4,6 +4,12 @@ package main
 
 var stateBugs = []bug{
 	{
+		Name: "state-waits-behind-an-expired-ask", Package: "./entity", Run: "TestStateBehindAnExpiredAsk",
+		In:  "entity.passOut",
+		Old: "!p.tried {",
+		New: "false {",
+	},
+	{
 		Name: "state-is-asked-for-without-a-move", Package: "./entity", Run: "TestStateIsAskedForOnlyInAMove",
 		In:  "entity.asks",
 		Old: "if !asked || why != StopMoved && why != StopLeaving {",
