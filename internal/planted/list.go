@@ -258,4 +258,4 @@ var bugs = slices.Concat([]bug{
 	},
 }, membershipBugs, formingBugs, courierBugs, accountBugs, executionBugs, largeBugs, hostileBugs, chaosBugs,
 	availableBugs, ownerBugs, moveBugs, stateBugs, keptBugs, startsBugs,
-	planeBugs, askBugs, flightBugs, adminBugs)
+	planeBugs, askBugs, flightBugs, adminBugs, operateBugs)

@@ -233,3 +233,50 @@ var adminBugs = []bug{
 		New: "",
 	},
 }
+
+// operateBugs are those of what operators set and read: which source of a setting goes first, and
+// what a terminal is told.
+var operateBugs = []bug{
+	{
+		Name: "file-goes-before-the-environment", Package: "./internal/settings", Run: "TestPrecedence",
+		In:  "internal/settings.sourceOf",
+		Old: "os.LookupEnv(name); set {",
+		New: "os.LookupEnv(name); set && values[flag.Name].line == 0 {",
+	},
+	{
+		Name: "environment-goes-before-the-flag", Package: "./internal/settings", Run: "TestPrecedence",
+		In:  "internal/settings.sourceOf",
+		Old: "if onLine {",
+		New: "if onLine && len(flag.Tag.Envs) == 0 {",
+	},
+	{
+		Name: "secrets-in-force-are-shown", Package: "./internal/settings", Run: "TestSecrets",
+		In:  "internal/settings.shown",
+		Old: "return masked",
+		New: "return flag.Target.Interface()",
+	},
+	{
+		Name: "text-of-others-turns-around", Package: "./wire", Run: "TestPrintable",
+		In:  "wire.IsPrintable",
+		Old: "unicode.IsPrint(r)",
+		New: "(unicode.IsPrint(r) || unicode.Is(unicode.Cf, r))",
+	},
+	{
+		Name: "bytes-that-are-no-text-are-shown", Package: "./wire", Run: "TestPrintable",
+		In:  "wire.IsPrintable",
+		Old: "n != 1",
+		New: "n != 0",
+	},
+	{
+		Name: "line-may-be-written-over", Package: "./internal/cli", Run: "TestCleanEscapesOrders",
+		In:  "internal/cli.cleaner.Write",
+		Old: "r != '\\t'",
+		New: "r != '\\t' && r != '\\r'",
+	},
+	{
+		Name: "answer-of-the-api-is-not-escaped", Package: "./discovery", Run: "TestKubernetesRotates",
+		In:  "discovery.refusal",
+		Old: "\": %q\"",
+		New: "\": %s\"",
+	},
+}

@@ -145,4 +145,27 @@ var startsBugs = []bug{
 		Old: "return nil, tooMany(len(list))",
 		New: "list = list[:MaxTargets]",
 	},
+	{
+		Name: "service-without-a-port-counts", Package: "./discovery", Run: "TestDNSFailures",
+		In:      "discovery.dns.services",
+		Without: "s.Port == 0",
+	},
+	{
+		Name: "token-is-read-once", Package: "./discovery", Run: "TestKubernetesRotates",
+		File: "discovery/kubernetes.go",
+		Old: "\treturn k.client, nil\n}\n\n// pods asks the API.\n" +
+			"func (k *kubernetes) pods(ctx context.Context) (list podList, err error) {\n" +
+			"\tclient, err := k.connect()\n\tif err != nil {\n\t\treturn list, err\n\t}\n" +
+			"\ttoken, err := k.secret(\"token\")\n",
+		New: "\treturn k.client, nil\n}\n\nvar keptToken []byte\n\n" +
+			"func (k *kubernetes) pods(ctx context.Context) (list podList, err error) {\n" +
+			"\tclient, err := k.connect()\n\tif err != nil {\n\t\treturn list, err\n\t}\n" +
+			"\tif keptToken == nil {\n\t\tkeptToken, err = k.secret(\"token\")\n\t}\n\ttoken := keptToken\n",
+	},
+	{
+		Name: "authority-is-read-once", Package: "./discovery", Run: "TestKubernetesRotates",
+		In:  "discovery.kubernetes.connect",
+		Old: "bytes.Equal(ca, k.ca)",
+		New: "(bytes.Equal(ca, k.ca) || len(k.ca) > 0)",
+	},
 }
