@@ -1,4 +1,4 @@
-// Tests of the decider: the reference's scenarios with their exact values, and what it must never do.
+// Tests of the decider: what it decides by what is observed, and what it must never do.
 
 package formation
 
@@ -46,8 +46,9 @@ func member(id uint64, seeds ...string) func(*Observed) {
 
 func silent(o *Observed) { o.Answered = false }
 
-// Three points are required, the margin is 5 s, this node is 10.0.0.2 where nothing else is said: the scenario F-M2 of
-// the reference with its values, and what follows from its rules (BOOT-3, BOOT-4, BOOT-5, BOOT-7, BOOT-8).
+// Three points are required, the margin is 5 s, this node is 10.0.0.2 where nothing else is said: what F-M2 of the
+// reference has too (TestConformanceJoinDecider), and what follows from its rules (BOOT-3, BOOT-4, BOOT-5, BOOT-7,
+// BOOT-8).
 func TestLowestAddress(t *testing.T) {
 	all := answers(hostA, hostB, hostC)
 	for _, c := range []struct {

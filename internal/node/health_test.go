@@ -58,6 +58,19 @@ func TestHealthFromStartToEnd(t *testing.T) {
 	require.Contains(t, b.Health().Reason, "back")
 }
 
+// F-M7, what a member's status makes of its readiness: Up is ready, Joining and Leaving are not. Stricter than the
+// reference: WeaklyUp is not ready either, since such a member hosts nothing.
+func TestConformanceReadyStates(t *testing.T) {
+	for status, want := range map[membership.Status]membership.NodeState{membership.Up: membership.StateReady,
+		membership.PreparingForShutdown: membership.StateReady, membership.ReadyForShutdown: membership.StateReady,
+		membership.Joining: membership.StateWaiting, membership.WeaklyUp: membership.StateWaiting,
+		membership.Leaving: membership.StateLeaving, membership.Exiting: membership.StateLeaving} {
+		n := New(Config{Self: id("10.0.0.9"), Seed: 1})
+		n.health.known, n.health.self = true, status
+		require.Equal(t, want, n.stands(), status)
+	}
+}
+
 // TestHealthOnTheWayOut: a node that leaves, and one that was downed, say so.
 func TestHealthOnTheWayOut(t *testing.T) {
 	a, b, w := pair(t)

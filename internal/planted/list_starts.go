@@ -75,6 +75,17 @@ var startsBugs = []bug{
 		New: "j.first, j.forming.looked = true, true",
 	},
 	{
+		Name: "unreachable-members-are-named", Package: "./bootstrap", Run: "TestConformanceContactPointNamesFive",
+		In:      "bootstrap.seeds",
+		Without: "!v.Unreachable.Has(m.ID)",
+	},
+	{
+		Name: "weakly-up-is-ready", Package: "./internal/node", Run: "TestConformanceReadyStates",
+		In:  "internal/node.Node.stands",
+		Old: "h.self.Working() &&",
+		New: "(h.self.Working() || h.self == membership.WeaklyUp) &&",
+	},
+	{
 		Name: "a-broken-decider-ends-the-process", Package: "./bootstrap", Run: "TestDeciderPanics",
 		In:  "bootstrap.guarded.Decide",
 		Old: "why := recover(); why != nil",
