@@ -45,7 +45,16 @@ func TestStopThatNeverEndsHoldsUpItsShardAlone(t *testing.T) {
 		require.NoError(t, err)
 		regions[n] = r
 	}
-	edit := func(_ int, cfg *kith.Config) { cfg.Sharding.DrainTime = 10 * time.Millisecond }
+	told := make(chan kith.Incident, 10)
+	edit := func(i int, cfg *kith.Config) {
+		if cfg.Sharding.DrainTime = 10 * time.Millisecond; i == 1 {
+			cfg.Incident = func(i kith.Incident) {
+				if i.Kind == kith.StopHangs {
+					told <- i
+				}
+			}
+		}
+	}
 	nodes := cluster(t, 2, edit, registered)
 	first, second := nodes[0].ID(), nodes[1].ID()
 	own.home.Store(&second)
@@ -93,6 +102,15 @@ func TestStopThatNeverEndsHoldsUpItsShardAlone(t *testing.T) {
 	at, err := asked(within(t), ids[3])
 	require.NoError(t, err)
 	require.Equal(t, second.String(), at)
+	var named kith.Incident
+	select {
+	case named = <-told:
+	case <-within(t).Done():
+		require.Fail(t, "the stop call that hangs is not told")
+	}
+	require.Equal(t, []any{"x", hangs, kith.ShardID(0), "stop"}, []any{named.Type, named.ID, named.Shard, named.Text})
+	require.False(t, named.Fence.IsZero())
+	require.EqualValues(t, 1, nodes[1].Stats().Types[0].StopsHung)
 
 	close(free)
 	at, err = asked(within(t), hangs)

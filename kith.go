@@ -107,6 +107,7 @@ const (
 	DaemonFailed = entity.DaemonFailed // a daemon returned an error
 	StateLost    = entity.StateLost    // what a Stateful handler was to hand over reaches no next instance: Incident.Err
 	RecallFailed = entity.RecallFailed // Type.Remembered failed, or named no id of the shard
+	StopHangs    = entity.StopHangs    // Stop or HandOver has not returned by its deadline: Incident.Text says which
 )
 
 // What names nodes, ownerships and delivery failures (packages peer and route).

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/formation"
 	"github.com/kith-io/kith/gossip"
 	"github.com/kith-io/kith/internal/api"
@@ -75,6 +76,7 @@ func spelled[V enumeration, P readBack[V]](top int) func(*testing.T) {
 // enumerations are all that the public packages export.
 var enumerations = map[string]func(*testing.T){
 	"formation.Action": spelled[formation.Action](256), "formation.Hold": spelled[formation.Hold](256),
+	"entity.Call": spelled[entity.Call](256),
 	"entity.Mode": spelled[kith.Mode](256), "entity.Restart": spelled[kith.Restart](256),
 	"entity.StopReason":   spelled[kith.StopReason](256),
 	"entity.IncidentKind": spelled[kith.IncidentKind](256), "route.Reason": spelled[kith.Reason](500),

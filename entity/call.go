@@ -250,8 +250,10 @@ func (c *Context) halt(why StopReason) {
 				c.panicked(v)
 			}
 		}()
+		c.s.runtime.Calling(c.e, StopCall)
 		c.e.h.Stop(c)
 	}()
+	c.s.runtime.Returned(c.e, StopCall)
 	c.halting = false
 	c.tally.Stopped++
 	c.endInstance()

@@ -271,6 +271,29 @@ func TestWatchedCalls(t *testing.T) {
 	})
 }
 
+// Every call of Stop and HandOver is enclosed, of any type, also one that panics (SHD-12).
+func TestStopCallsAreEnclosed(t *testing.T) {
+	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {
+		r := counters(again)
+		enclosed := func(call string) []string { return []string{"calling " + call, "returned " + call} }
+		r.f.receive = func(c *Context, _ []byte) error {
+			c.Passivate()
+			return nil
+		}
+		r.tell("a", "go")
+		require.Equal(t, enclosed("stop a"), r.f.stops)
+		r.f.receive, r.f.stops = nil, nil
+		r.f.handOver = func(string) ([]byte, error) { panic("boom") }
+		r.f.stop = func(*Context) {
+			require.Equal(t, append(enclosed("hand-over b"), "calling stop b"), r.f.stops)
+			panic("boom")
+		}
+		r.tell("b", "stay")
+		r.moves(plenty)
+		require.Equal(t, append(enclosed("hand-over b"), enclosed("stop b")...), r.f.stops)
+	})
+}
+
 // A rest begins when the handler has panicked, not when the batch was begun in which it did.
 func TestRestBeginsWithThePanic(t *testing.T) {
 	everyMode(t, func(t *testing.T, _ *rig, again func(...func(*Type)) *rig) {

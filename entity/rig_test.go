@@ -46,6 +46,7 @@ type fake struct {
 	asked     []string
 	incidents []Incident
 	log       []string // what was called: new, receive, stop, in order
+	stops     []string // what encloses stop calls
 
 	receive func(c *Context, payload []byte) error
 	stop    func(c *Context)
@@ -90,10 +91,19 @@ func (f *fake) Unhandled(e *Entity, why route.Reason, ask bool, payload []byte) 
 	}
 }
 
-func (f *fake) Shards() int        { return max(1, f.shards) }
-func (f *fake) Calling(e *Entity)  { f.log = append(f.log, "calling "+e.ID()) }
-func (f *fake) Returned(e *Entity) { f.log = append(f.log, "returned "+e.ID()) }
-func (f *fake) Now() time.Duration { return f.now }
+func (f *fake) Shards() int                   { return max(1, f.shards) }
+func (f *fake) Calling(e *Entity, what Call)  { f.enclose("calling ", e, what) }
+func (f *fake) Returned(e *Entity, what Call) { f.enclose("returned ", e, what) }
+func (f *fake) Now() time.Duration            { return f.now }
+
+// enclose notes steps among what handlers do, and stop calls for themselves.
+func (f *fake) enclose(side string, e *Entity, what Call) {
+	if what == StepCall {
+		f.log = append(f.log, side+e.ID())
+		return
+	}
+	f.stops = append(f.stops, side+what.String()+" "+e.ID())
+}
 
 // Slewed lags as after a stall, by a constant: nothing but the length of calls may depend on it.
 func (f *fake) Slewed() time.Duration { return f.now - time.Hour }

@@ -136,13 +136,13 @@ func (a *activity) limit(r *record) time.Duration {
 func (e *Entity) watched() (more bool) {
 	c := &e.act.ctx
 	s := c.s
-	s.runtime.Calling(e)
+	s.runtime.Calling(e, StepCall)
 	began := s.runtime.Slewed()
 	more = e.work()
 	if took := s.runtime.Slewed() - began; took > s.slow {
 		c.slow(took)
 	}
-	s.runtime.Returned(e)
+	s.runtime.Returned(e, StepCall)
 	return more
 }
 

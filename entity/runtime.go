@@ -38,10 +38,11 @@ type Runtime interface {
 	// Shards returns on how many shards of the type this node's Type.MaxActive is divided, at least 1. It is called
 	// when an entity of a type with such a bound is made.
 	Shards() int
-	// Calling and Returned enclose each call into the handlers of a type that gives SlowAfter, so that the runtime can
-	// name a call that does not return. Like handlers, calls of several Blocking entities run at once.
-	Calling(e *Entity)
-	Returned(e *Entity)
+	// Calling and Returned enclose calls into handlers, so that the runtime can name one that does not return: Stop and
+	// HandOver of every type, and each step of a type that gives SlowAfter. Like handlers, calls of several Blocking
+	// entities run at once.
+	Calling(e *Entity, what Call)
+	Returned(e *Entity, what Call)
 	// Suspended reports whether this node has suspended itself: handlers that are running should come to an end, no
 	// other is called. It is safe for concurrent use.
 	Suspended() bool
@@ -62,21 +63,45 @@ type Runtime interface {
 	Wall() time.Time
 }
 
+// Call says what Runtime.Calling announces.
+type Call uint8
+
+// The calls.
+const (
+	StepCall     Call = 1 // all that a message, or the end of an instance, leads to; the others lie within one
+	StopCall     Call = 2 // Handler.Stop
+	HandOverCall Call = 3 // Stateful.HandOver
+)
+
+var callNames = []string{StepCall: "step", StopCall: "stop", HandOverCall: "hand-over"}
+
+// String names the call.
+func (c Call) String() string { return enum.Name(callNames, c, "call") }
+
+// MarshalText gives the name.
+func (c Call) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText takes a name, as String gives it.
+func (c *Call) UnmarshalText(text []byte) error { return enum.Parse(c, text) }
+
 // Incident is something that operators want to know about a handler.
 type Incident struct {
 	Type, ID string
 	Shard    route.ShardID
+	Fence    route.Fence // under which the entity lives, for StopHangs, else zero
 	Mode     Mode
 	Kind     IncidentKind
-	// Took is how long the call took or, while it Running, has taken so far, for Slow; how long the node is suspended, for
-	// Overrun; how long the entity is given up, for GaveUp: zero when the next message may make it again.
+	// Took is how long the call took or, while it Running, has taken so far, for Slow and StopHangs; how long the node is
+	// suspended, for Overrun; how long the entity is given up, for GaveUp: zero when the next message may make it again.
 	Took    time.Duration
-	Running bool // the slow call has not returned
+	Running bool // the call has not returned
 	// Dropped is how many tells waited and were dropped, Answered how many asks that waited were answered with
 	// route.ErrCrashed, for GaveUp.
 	Dropped, Answered int
-	Text              string // for Panicked the value and its stack, for a failure the error; MaxIncidentText bytes
-	Err               error  // for StateLost why, else nil
+	// Text is for Panicked the value and its stack, for StopHangs the word of StopCall or HandOverCall, for a failure the
+	// error; MaxIncidentText bytes.
+	Text string
+	Err  error // for StateLost why, else nil
 	// Missed is how many incidents of this kind and type were only counted since the one before this: when many come,
 	// a runtime reports a part of them.
 	Missed uint64
@@ -104,11 +129,15 @@ const (
 	StateLost IncidentKind = 9
 	// RecallFailed: Type.Remembered returned an error or panicked, or named no id of this shard (Text).
 	RecallFailed IncidentKind = 11
+	// StopHangs: Stop or HandOver (Text) has not returned by its deadline: a move's DrainTime, a leave's LeaveTimeout, the
+	// loss of the shard, or 10 s where there is none of these; none is told before it has run for a second. Told once for
+	// each call, while it Running: the entity lives nowhere else until it returns.
+	StopHangs IncidentKind = 12
 )
 
 var incidentNames = []string{Panicked: "panicked", Slow: "slow", Overrun: "overrun", GaveUp: "gave-up",
 	Stalled: "stalled", Silent: "silent", NewFailed: "new-failed", DaemonFailed: "daemon-failed",
-	StateLost: "state-lost", RecallFailed: "recall-failed"}
+	StateLost: "state-lost", RecallFailed: "recall-failed", StopHangs: "stop-hangs"}
 
 // String names the kind.
 func (k IncidentKind) String() string { return enum.Name(incidentNames, k, "incident") }

@@ -302,7 +302,7 @@ func (s *Shard) enter(e *Entity) (began time.Duration, c *Context) {
 	}
 	c = s.beginCall(e)
 	if s.watch {
-		s.runtime.Calling(e)
+		s.runtime.Calling(e, StepCall)
 	}
 	return s.runtime.Slewed(), c
 }
@@ -312,7 +312,7 @@ func (s *Shard) leave(c *Context, began time.Duration) {
 		c.slow(took)
 	}
 	if s.watch {
-		s.runtime.Returned(c.e)
+		s.runtime.Returned(c.e, StepCall)
 	}
 	s.endCall(c)
 }

@@ -249,11 +249,13 @@ func callHandOver(c *Context, h Stateful, why StopReason) (b, text []byte) {
 	c.from, c.halting, c.fired, c.why = nil, true, false, why
 	c.limit, c.headers = 0, nil
 	defer func() {
+		c.s.runtime.Returned(c.e, HandOverCall)
 		c.halting = false
 		if v := recover(); v != nil {
 			b, text = nil, c.panicked(v)
 		}
 	}()
+	c.s.runtime.Calling(c.e, HandOverCall)
 	b, err := h.HandOver(c)
 	if err != nil {
 		return nil, append([]byte{}, errorText(err)...)

@@ -168,10 +168,10 @@ func (r *solo) Unhandled(_ *entity.Entity, why route.Reason, _ bool, _ []byte) {
 func (r *solo) Shards() int { return 1 }
 
 // Calling and Returned implement entity.Runtime.
-func (r *solo) Calling(e *entity.Entity) { r.entity = e }
+func (r *solo) Calling(e *entity.Entity, _ entity.Call) { r.entity = e }
 
 // Returned implements entity.Runtime.
-func (r *solo) Returned(*entity.Entity) {}
+func (r *solo) Returned(*entity.Entity, entity.Call) {}
 
 // Suspended implements entity.Runtime.
 func (r *solo) Suspended() bool { return r.suspended }

@@ -40,13 +40,18 @@ type Type struct {
 	GivenUp      uint64 // entities given up after a panic, as Type.Restart and MaxRestarts say
 	Dropped      uint64 // accepted messages dropped with them
 
+	TypeCalls
 	TypeTimers
 	Pressure Pressure // who waits for room
 	Lease    Lease    // of a singleton
 	States   States   // that Stateful handlers hand over in moves
 	Recalls  Recalls  // of entities that Type.Remembered names
+}
 
-	Panics, Slow uint64 // calls into handlers that panicked, that took too long
+// TypeCalls is the part of Type that concerns calls into handlers.
+type TypeCalls struct {
+	Panics, Slow uint64 // that panicked, that took too long
+	StopsHung    uint64 // of Stop and HandOver that had not returned by their deadline: the incident StopHangs names each
 }
 
 // TypeTimers is the part of Type that concerns timers.

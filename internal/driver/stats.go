@@ -94,6 +94,7 @@ func (r *Region) stats() TypeStats {
 	t.Abandoned = r.count.abandonedTells.Load() + r.count.abandonedAsks.Load()
 	t.Hosted, t.Stopping = r.hosts.Hosted()
 	t.Panics, t.Slow = r.hosts.Incidents()
+	t.StopsHung = exec.StopsHung(r.hosts)
 	t.States.Lost = exec.StatesLost(r.hosts)
 	t.Recalls.Waiting, t.Recalls.Read, t.Recalls.Failed = exec.Recalls(r.hosts)
 	for _, s := range r.slots.All {

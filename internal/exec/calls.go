@@ -46,17 +46,58 @@ func (h *Host) Wall() time.Time { return time.Now() }
 // Shards returns how many shards of the type live here, at least one. It is part of entity.Runtime.
 func (h *Host) Shards() int { return max(1, int(h.t.living.Load())) }
 
-// Calling notes a call into a handler of a type that gives SlowAfter. It is part of entity.Runtime.
-func (h *Host) Calling(e *entity.Entity) { h.calls.begin(e, h.Slewed()) }
+// Calling notes a call of Stop or HandOver, or a step of a type that gives SlowAfter. It is part of entity.Runtime.
+func (h *Host) Calling(e *entity.Entity, what entity.Call) {
+	if what != entity.StepCall {
+		beginStop(h, e, what)
+		return
+	}
+	h.calls.begin(e, h.Slewed())
+}
 
 // Returned forgets it. It is part of entity.Runtime.
-func (h *Host) Returned(e *entity.Entity) { h.calls.end(e) }
+func (h *Host) Returned(e *entity.Entity, what entity.Call) {
+	if what != entity.StepCall {
+		endStop(h, e)
+		return
+	}
+	h.calls.end(e)
+}
 
-// calls are those under way into one shard's handlers, of a type that gives SlowAfter. Each writes here twice, under a
-// lock that calls of this shard alone share.
+// calls are those under way into one shard's handlers: steps of a type that gives SlowAfter, and stop calls of every
+// type. Each writes here twice, under a lock that calls of this shard alone share.
 type calls struct {
-	mu   sync.Mutex
-	list map[*entity.Entity]underway
+	mu    sync.Mutex
+	list  map[*entity.Entity]underway
+	stops map[*entity.Entity]stopCall // not nil: the host is in Exec.parting
+}
+
+// stopCall is a call of Stop or HandOver that is under way.
+type stopCall struct {
+	what  entity.Call
+	at    time.Duration // when it began
+	since time.Duration // the same by the slewed clock, which a stall of the process does not move
+	told  bool
+}
+
+// beginStop notes a stop call. No message passes here, and nothing that all shards share is written but for the first
+// call of a shard since the ticker looked.
+func beginStop(h *Host, e *entity.Entity, what entity.Call) {
+	c := &h.calls
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stops == nil {
+		c.stops = map[*entity.Entity]stopCall{}
+		h.x.parting.add(h)
+	}
+	c.stops[e] = stopCall{what: what, at: h.Now(), since: h.Slewed()}
+}
+
+// endStop forgets it.
+func endStop(h *Host, e *entity.Entity) {
+	h.calls.mu.Lock()
+	defer h.calls.mu.Unlock()
+	delete(h.calls.stops, e)
 }
 
 type underway struct {

@@ -102,6 +102,8 @@ func (x *Exec) Settle(patience time.Duration) (behind int, stopped <-chan struct
 	for _, h := range x.hosts.snapshot() {
 		behind += h.leaveBehind()
 	}
+	now := x.Clock.Now()
+	watchStops(x, now, now) // by name, for the last TellLater
 	all := make(chan struct{})
 	go func() {
 		defer close(all)

@@ -89,6 +89,7 @@ type Exec struct {
 	recaller  recaller
 	incidents incidents
 	strained  strained
+	parting   parting
 
 	weighs       atomic.Bool // some type's handlers are timed by shard
 	unregistered atomic.Uint64
@@ -156,11 +157,12 @@ func (x *Exec) Resume() {
 	}
 }
 
-// Watch reports calls that take long and goroutines that stand still, and tells what was found under locks. It calls
-// the embedder's hook. The goroutine of Tick.
+// Watch reports calls that take long, stop calls that hang and goroutines that stand still, and tells what was found
+// under locks. It calls the embedder's hook. The goroutine of Tick.
 func (x *Exec) Watch(now time.Duration) {
 	x.watchCalls()
 	x.watchStalls(now)
+	watchStops(x, now, x.Clock.Slewed())
 	x.incidents.tellLater()
 }
 

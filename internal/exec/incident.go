@@ -22,7 +22,7 @@ const (
 // million times a second.
 type incidentLimits struct {
 	mu    sync.Mutex
-	kinds [entity.RecallFailed + 1]struct {
+	kinds [entity.StopHangs + 1]struct {
 		began  time.Duration
 		told   int
 		missed uint64
@@ -57,16 +57,20 @@ func (x *Exec) report(t *Type, i entity.Incident) {
 		}
 	case entity.StateLost:
 		t.lost.Add(1)
+	case entity.StopHangs:
+		t.hung.Add(1)
 	}
 	var ok bool
 	if i.Missed, ok = t.told.allow(i.Kind, x.Clock.Slewed()); !ok {
 		return
 	}
-	if i.Kind == entity.GaveUp || i.Kind == entity.StateLost {
-		x.incidents.later(i) // this may be called under the shard's lock, which the hook might want
-		return
+	switch i.Kind {
+	case entity.GaveUp, entity.StateLost, // this may be called under the shard's lock, which the hook might want
+		entity.StopHangs: // or where the node ends, and is not to wait for the hook
+		x.incidents.later(i)
+	default:
+		x.incidents.tell(i)
 	}
-	x.incidents.tell(i)
 }
 
 // ReportRunning reports handlers of Blocking entities that were running when the node suspended itself, took ago, and
@@ -125,6 +129,8 @@ func (n *incidents) tell(i entity.Incident) {
 			"not_logged", i.Missed)
 	case entity.StateLost:
 		n.log.Error("state of an entity is lost in a move", about, "error", i.Err, "not_logged", i.Missed)
+	case entity.StopHangs:
+		n.log.Error("stop call hangs", about, "fence", i.Fence, "call", i.Text, "for", i.Took, "not_logged", i.Missed)
 	case entity.Stalled:
 		n.log.Error("worker or event loop stands still", "mode", i.Mode.String(), "for", i.Took, "stack", i.Text)
 	}
@@ -151,4 +157,25 @@ func (n *incidents) tellLater() {
 	for _, i := range list {
 		n.tell(i)
 	}
+}
+
+// parting holds the hosts in which Stop or HandOver is called, or was when the ticker last looked: a call that hangs is
+// an incident.
+type parting struct {
+	mu   sync.Mutex
+	list []*Host
+}
+
+func (p *parting) add(hosts ...*Host) {
+	p.mu.Lock()
+	p.list = append(p.list, hosts...)
+	p.mu.Unlock()
+}
+
+func (p *parting) take() []*Host {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.list
+	p.list = nil
+	return list
 }

@@ -1,4 +1,5 @@
-// Stalls: a worker or event loop that must not block and does is reported with its stack.
+// Stalls: a worker or event loop that must not block and does is reported with its stack, and a stop call that does not
+// return by its deadline with its entity.
 
 package exec
 
@@ -18,6 +19,9 @@ const (
 	stallStep  = 64
 	stallStack = 64 << 10 // bytes of all stacks that are searched for the one that stands still
 	stallMost  = 10_000   // goroutines above which stacks are not looked at: that stops the world
+
+	hangsAfter = time.Second      // how long a stop call may take in any case, also behind the deadline of its shard
+	hangsAlone = 10 * time.Second // how long one may take that has no deadline: of a passivation
 )
 
 // execCounters belong to one loop or worker.
@@ -79,4 +83,64 @@ func (x *Exec) tellStall(mode entity.Mode, took time.Duration, calls ...string) 
 		}
 	}
 	x.incidents.tell(i)
+}
+
+// watchStops tells of each stop call that has not returned by its deadline, once. The ticker, and the end of the node
+// for those that it leaves behind.
+func watchStops(x *Exec, now, slewed time.Duration) {
+	var again []*Host
+	for _, h := range x.parting.take() {
+		found, more := hanging(h, now, slewed)
+		for _, i := range found {
+			x.report(h.t, i)
+		}
+		if more {
+			again = append(again, h)
+		}
+	}
+	x.parting.add(again...)
+}
+
+// hanging returns what is to be told of a host's stop calls, and whether there are any.
+func hanging(h *Host, now, slewed time.Duration) (found []entity.Incident, more bool) {
+	c := &h.calls
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.stops) == 0 {
+		c.stops = nil // so that a shard whose entities go now and then holds no memory for it
+		return nil, false
+	}
+	patience := stopPatience(h, now)
+	for e, s := range c.stops {
+		if s.told || slewed-s.since < patience {
+			continue
+		}
+		s.told = true
+		c.stops[e] = s
+		found = append(found, entity.Incident{Type: h.t.typ.Name, ID: e.ID(), Shard: h.shard, Fence: h.fence,
+			Mode: h.t.typ.Mode, Kind: entity.StopHangs, Took: now - s.at, Running: true, Text: s.what.String()})
+	}
+	return found, true
+}
+
+// stopPatience returns how long a stop call of a host may have taken at now. The deadline is that of the shard: what it
+// worked off before is its own affair, but no call that has only begun is told.
+func stopPatience(h *Host, now time.Duration) time.Duration {
+	if h.end.lost.Load() {
+		return hangsAfter
+	}
+	if !h.end.began.Load() {
+		return hangsAlone
+	}
+	by := h.end.cutAt
+	if by == 0 || h.end.by > 0 && h.end.by < by {
+		by = h.end.by
+	}
+	switch {
+	case by == 0:
+		return hangsAlone
+	case now < by:
+		return never
+	}
+	return hangsAfter
 }

@@ -31,9 +31,9 @@ type Type struct {
 	past   past
 	told   incidentLimits
 
-	refused            [route.Reasons]atomic.Uint64
-	panics, slow, lost atomic.Uint64 // lost: states
-	recalls            recallCounts
+	refused                  [route.Reasons]atomic.Uint64
+	panics, slow, lost, hung atomic.Uint64 // lost: states; hung: stop calls
+	recalls                  recallCounts
 }
 
 // NewType returns a type, whose defaults are filled in. runtime returns what the handlers of a host reach the world by:
@@ -107,6 +107,9 @@ func (t *Type) Incidents() (panics, slow uint64) { return t.panics.Load(), t.slo
 
 // StatesLost counts the states that reach no next instance, as this node knows.
 func StatesLost(t *Type) uint64 { return t.lost.Load() }
+
+// StopsHung counts the calls of Stop and HandOver that had not returned by their deadline.
+func StopsHung(t *Type) uint64 { return t.hung.Load() }
 
 // LoseState tells of a state that was handed over, and that nobody will take up.
 func LoseState(t *Type, shard route.ShardID, id string, why error) {

@@ -164,4 +164,46 @@ var executionBugs = []bug{
 		Old: "if !u.dialing && u.refusal == nil && u.renewal == nil {",
 		New: "if false {",
 	},
+	{
+		Name: "hand-over-is-not-watched", Package: "./internal/exec", Run: "TestStopCallThatHangsIsTold",
+		In:   "entity.callHandOver",
+		Drop: "c.s.runtime.Calling",
+	},
+	{
+		Name: "stop-is-not-watched", Package: "./internal/exec", Run: "TestStopCallThatHangsIsTold",
+		In:   "entity.Context.halt",
+		Drop: "c.s.runtime.Calling",
+	},
+	{
+		Name: "panic-in-a-hand-over-leaves-it-open", Package: "./entity", Run: "TestStopCallsAreEnclosed",
+		In:   "entity.callHandOver",
+		Drop: "c.s.runtime.Returned",
+	},
+	{
+		Name: "hung-stop-is-told-again", Package: "./internal/exec", Run: "TestStopCallThatHangsIsTold",
+		In:      "internal/exec.hanging",
+		Without: "s.told",
+	},
+	{
+		Name: "stop-is-looked-at-once", Package: "./internal/exec", Run: "TestStopCallThatHangsIsTold",
+		In:   "internal/exec.watchStops",
+		Drop: "x.parting.add",
+	},
+	{
+		Name: "sleep-is-a-hang", Package: "./internal/exec", Run: "TestDeadlineOfStopCalls",
+		In:  "internal/exec.hanging",
+		Old: "slewed-s.since",
+		New: "now-s.since",
+	},
+	{
+		Name: "stop-behind-its-deadline-has-no-time", Package: "./internal/exec", Run: "TestDeadlineOfStopCalls",
+		In:  "internal/exec.stopPatience",
+		Old: "return never\n}\nreturn hangsAfter",
+		New: "return never\n}\nreturn 0",
+	},
+	{
+		Name: "leave-without-a-time-is-a-deadline", Package: "./internal/exec", Run: "TestDeadlineOfStopCalls",
+		In:      "internal/exec.stopPatience",
+		Without: "h.end.by > 0",
+	},
 }

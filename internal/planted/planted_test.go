@@ -129,6 +129,7 @@ func TestSlowPathIsForStorms(t *testing.T) {
 	require.True(t, slow("internal/driver/ask.go"))
 	require.False(t, slow("internal/driver/tls.go"))
 	require.False(t, slow("shard/host.go"))
+	require.False(t, slow("internal/exec/stall.go"))
 }
 
 // TestPrintList holds what the list says of each entry.

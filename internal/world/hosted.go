@@ -378,10 +378,10 @@ func (r shardRuntime) Unhandled(_ *entity.Entity, why route.Reason, ask bool, pa
 
 // Calling and Returned implement entity.Runtime. A handler that does not return stops the one thread there is; slow
 // calls are reported when they have returned.
-func (shardRuntime) Calling(*entity.Entity) {}
+func (shardRuntime) Calling(*entity.Entity, entity.Call) {}
 
 // Returned implements entity.Runtime.
-func (shardRuntime) Returned(*entity.Entity) {}
+func (shardRuntime) Returned(*entity.Entity, entity.Call) {}
 
 // Wall implements entity.Runtime.
 func (r shardRuntime) Wall() time.Time {
