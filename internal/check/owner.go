@@ -368,15 +368,16 @@ func Moves(c *Checker) (n int) {
 // Excuse notes that a process is or will be down for a good reason.
 func (c *Checker) Excuse(id peer.ID) { c.excused[id] = true }
 
-// Homes returns where a shard lives now, the latest last, and the fence of its latest owner; those who do not
-// know yet that they are down are among them. The list is the caller's.
+// Homes returns where a shard lives now, the latest last, and the fence under which it does there, else that of its
+// latest owner; those who do not know yet that they are down are among them. The list is the caller's.
 func (c *Checker) Homes(key world.ShardKey) (homes []*world.Process, f route.Fence) {
 	o := c.owners[key]
 	if o == nil {
 		return nil, f
 	}
+	f = o.fence
 	for _, h := range o.hosting {
-		homes = append(homes, h.Process)
+		homes, f = append(homes, h.Process), h.fence
 	}
-	return homes, o.fence
+	return homes, f
 }

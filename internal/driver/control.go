@@ -129,7 +129,7 @@ func (d *Driver) step() time.Duration {
 	now := d.now()
 	d.exec.Gate.Notice(now)
 	d.tellSlept(now)
-	d.control.leases.due(now)
+	d.control.leases.due()
 	d.exec.Gate.Step(now)
 	return now
 }

@@ -34,8 +34,17 @@ type leaseKeeper struct {
 	k       *Keep
 	holder  *leases.Holder
 	calling chan struct{}               // closed when the last call has returned; nil: there was none
+	watch   leaseWatch                  // ends it in time
 	stopped map[route.Fence]func()      // tell the node that a shard has stopped, once its lease is given back
 	shown   atomic.Pointer[stats.Lease] // for readers
+}
+
+// leaseWatch ends a lease whose time is over though the control goroutine is stuck, or does not know yet that the
+// process slept: the ticker looks at it, and whoever is about to call a handler.
+type leaseWatch struct {
+	mu    sync.Mutex
+	guard leases.Guard
+	until atomic.Int64 // of guard, for those who only look; zero: it is not held
 }
 
 // leaseTable is all of them.
@@ -53,15 +62,16 @@ func leaseFor(d *Driver, r *Region) *leaseKeeper {
 func (t *leaseTable) next(at time.Duration) time.Duration {
 	for _, k := range t.list {
 		if due, ok := k.holder.Next(); ok {
-			at = min(at, due)
+			at = min(at, due-time.Duration(k.d.sleeps.leapt.Load()))
 		}
 	}
 	return at
 }
 
 // due does what is due. It comes before the gate opens after a gap: what may not live any more is not called again.
-func (t *leaseTable) due(now time.Duration) {
+func (t *leaseTable) due() {
 	for _, k := range t.list {
+		now := leaseTime(k.d)
 		if at, ok := k.holder.Next(); ok && at <= now {
 			k.holder.Tick(now)
 			k.carry()
@@ -71,14 +81,14 @@ func (t *leaseTable) due(now time.Duration) {
 
 // begins follows the start of the shard on this node: nothing of it lives before its lease is held.
 func (k *leaseKeeper) begins(f route.Fence) {
-	k.holder.Begin(k.d.now(), f)
+	k.holder.Begin(leaseTime(k.d), f)
 	k.carry()
 }
 
 // ends follows its end; tell is called when the lease is given back, or could not be in time.
 func (k *leaseKeeper) ends(f route.Fence, tell func()) {
 	k.stopped[f] = tell
-	k.holder.End(k.d.now(), f)
+	k.holder.End(leaseTime(k.d), f)
 	k.carry()
 }
 
@@ -88,14 +98,7 @@ func (k *leaseKeeper) ending(f route.Fence) bool { return k != nil && k.stopped[
 // carry carries out what the holder wants.
 func (k *leaseKeeper) carry() {
 	e := k.holder.Drain()
-	if h := k.r.hosts.Host(0); h != nil {
-		switch {
-		case e.Withhold:
-			exec.Withhold(h)
-		case e.Permit:
-			exec.Permit(h)
-		}
-	}
+	k.hold(&e)
 	for _, ev := range e.Events {
 		k.log(ev)
 	}
@@ -112,13 +115,73 @@ func (k *leaseKeeper) carry() {
 	k.show()
 }
 
+// hold has the entity live or not, and the ticker know until when.
+func (k *leaseKeeper) hold(e *leases.Effects) {
+	h, w := k.r.hosts.Host(0), &k.watch
+	w.mu.Lock()
+	again := w.guard.Follow(k.holder.Valid())
+	w.until.Store(int64(w.guard.Until()))
+	switch {
+	case h == nil:
+	case e.Withhold:
+		exec.Withhold(h)
+	case e.Permit || again:
+		exec.Permit(h)
+	}
+	w.mu.Unlock()
+	if h != nil && (e.Withhold || e.Permit || again) {
+		exec.LookAtLease(h)
+	}
+}
+
+// leaseTime is the clock of leases: that of the node, and all steps of the wall clock besides, however short. A store
+// does not wait for a virtual machine that stands still; a step that was none costs a confirmation. Any goroutine.
+func leaseTime(d *Driver) time.Duration { return d.now() + time.Duration(d.sleeps.leapt.Load()) }
+
+// overdue ends the lease if its time is over by now. Any goroutine.
+func (k *leaseKeeper) overdue() {
+	until := k.watch.until.Load()
+	if until == 0 {
+		return
+	}
+	if k.d.sleeps.doubtful() {
+		k.d.lookForSleep()
+	}
+	now := leaseTime(k.d)
+	if int64(now) < until {
+		return
+	}
+	w := &k.watch
+	w.mu.Lock()
+	ended := w.guard.Tick(now)
+	if ended {
+		w.until.Store(0)
+		if h := k.r.hosts.Host(0); h != nil {
+			exec.Withhold(h) // and what is left is for the holder, as soon as somebody steps it
+		}
+	}
+	w.mu.Unlock()
+	if ended {
+		k.d.inbox.post(func() {})
+	}
+}
+
+// watchLeases ends leases whose time is over by now, whatever the control goroutine does. The ticker's goroutine.
+func watchLeases(d *Driver) {
+	for _, r := range d.regions.Load().list {
+		if r.lease != nil {
+			r.lease.overdue()
+		}
+	}
+}
+
 // show publishes where the lease stands.
 func (k *leaseKeeper) show() {
 	s := k.holder.Status()
 	at := &stats.Lease{}
 	at.Held, at.Waits, at.Why = s.State == leases.Held, s.State == leases.Waits, s.Why
 	if s.State != leases.Unwanted {
-		at.Since = k.d.start.Add(s.Since)
+		at.Since = k.d.start.Add(s.Since - time.Duration(k.d.sleeps.leapt.Load()))
 	}
 	at.Acquired, at.Refused, at.Failed, at.Lost = s.Acquired, s.Refused, s.Failed, s.Lost
 	at.Unfreed, at.Dropped = s.Giving, s.Dropped
@@ -156,7 +219,7 @@ func (k *leaseKeeper) call(op leases.Op) {
 		if r.OK, err = k.ask(context.Background(), op.Limit, op.Release, op.Fence); err != nil {
 			r.Err = errText(err)
 		}
-		if !k.d.inbox.post(func() { k.holder.Answer(k.d.now(), r); k.carry() }) && !op.Release {
+		if !k.d.inbox.post(func() { k.holder.Answer(leaseTime(k.d), r); k.carry() }) && !op.Release {
 			// The node has ended meanwhile, and nobody else gives back what it has got so late.
 			_, _ = k.ask(context.Background(), op.Limit, true, op.Fence)
 		}

@@ -161,7 +161,7 @@ func RegisterKept(d *Driver, t entity.Type, k *Keep) (*Region, error) {
 		r.hosts.Keep(&k.Keep)
 	}
 	if r.lease = leaseFor(d, r); r.lease != nil {
-		exec.KeepLeased(r.hosts, &k.Keep)
+		exec.KeepLeased(r.hosts, &k.Keep, func() { r.lease.overdue() })
 	}
 	answer := make(chan error, 1)
 	if !d.inbox.post(func() { answer <- d.register(r) }) {

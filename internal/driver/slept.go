@@ -33,6 +33,7 @@ type sleepWatch struct {
 	clock *exec.Clock   // to which sleeps are added
 	ahead atomic.Int64  // of the wall clock over this node's time, at the last look
 	steps atomic.Int64  // of the wall clock that the node has not been told of
+	leapt atomic.Int64  // sum of all steps of the wall clock by sleptLeast and more
 }
 
 func (s *sleepWatch) init(start time.Time, clock *exec.Clock) {
@@ -70,6 +71,9 @@ func (s *sleepWatch) look(limit time.Duration) bool {
 	}
 	now := int64(s.aheadNow())
 	step := now - s.ahead.Swap(now)
+	if step >= int64(sleptLeast) {
+		s.leapt.Add(step)
+	}
 	if step <= int64(limit) {
 		return false
 	}

@@ -27,6 +27,7 @@ func (d *Driver) tick() {
 		d.lookForSleep()
 		now := d.now()
 		d.asks.advance(int64(now / wheelTick))
+		watchLeases(d)
 		d.exec.Tick(now)
 		if n%ticksOfTell == 0 {
 			d.tellRefusals(false)

@@ -76,7 +76,7 @@ func (a *ahead) envelope(x *foreseen) {
 		return
 	}
 	t := a.cache.typeOf(a.x, &x.env)
-	if t == nil || x.env.Shard >= t.shards {
+	if t == nil || x.env.Shard >= t.shards || t.lapsed != nil { // the last: the long way looks at the lease
 		return
 	}
 	h := t.hosts.Find(route.ShardID(x.env.Shard)).Load()
@@ -103,7 +103,7 @@ func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 	for clock := ex.Clock.slewed.Load(); next < end; {
 		x := &a.next[next]
 		h, e := x.h, x.e
-		if h == nil || ex.Gate.Closed() || h.closed.Load() || h.withheld.Load() {
+		if h == nil || ex.Gate.Closed() || h.closed.Load() {
 			return next
 		}
 		more := x.env.Flags&(wire.FlagLimit|wire.FlagHeaders) != 0

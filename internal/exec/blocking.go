@@ -224,6 +224,7 @@ func (p *blockingPool) serve(r *runner, h *Host, e *entity.Entity) {
 			h.shown.ran.Add(int64(now - began))
 		}
 		h.mu.Lock()
+		barNow(h, now)
 		more = e.End(now)
 		permitted(h)
 		if more {

@@ -29,7 +29,6 @@ type Host struct {
 	told        bool          // the end has been told to the control goroutine
 	waits       bool          // in blockingPool.waiting, whose lock guards it
 	closed      atomic.Bool   // no handler is called for what waits: it is lost already, or at the deadline of its move
-	withheld    atomic.Bool   // no handler of the entity that is kept alive is called: its lease is not held
 	due         atomic.Int64  // when Tick has something to do
 	showAt      time.Duration // when the figures are due to be published
 	mu          sync.Mutex
@@ -42,6 +41,7 @@ type Host struct {
 	calls     calls
 	leftover  // Inline: what losers of the try left
 
+	permit  permit         // of the entity that is kept alive
 	life    lifetime.Shard // of the handlers' contexts
 	end     hostEnd
 	ticking atomic.Bool // a tick is on its way
@@ -67,9 +67,8 @@ const (
 	orderAbandon order = 3
 	orderBegin   order = 4 // of the entity that is kept alive
 	orderCut     order = 5
-	orderPermit  order = 6 // that it lives
-	orderHoldOff order = 7 // or not
-	orderRecall  order = 8 // of entities that are remembered
+	orderLease   order = 6 // that it lives, or not
+	orderRecall  order = 7 // of entities that are remembered
 )
 
 // newHost returns the host of a shard that is to live here, and to begin with what its last owner handed over.
@@ -96,8 +95,8 @@ func (x *Exec) newHost(t *Type, id route.ShardID, f route.Fence, left []entity.M
 		h.callFrame = &entity.CallFrame{}
 	}
 	h.sh.Use(h.callFrame)
-	if t.keep != nil && t.leased {
-		h.withheld.Store(true)
+	if t.lapsed != nil {
+		Withhold(h)
 		entity.Withhold(h.sh, x.Clock.Now(), t.keep)
 	}
 	if len(left)+len(states) > 0 {
@@ -175,7 +174,7 @@ func cutNow(h *Host, now time.Duration) bool {
 // the deadline of its move the run under way ends, so that what it has not begun can be taken, and likewise when the
 // entity that is kept alive may not live.
 func goesOn(h *Host, r run) bool {
-	if h.withheld.Load() && !r.other {
+	if h.t.lapsed != nil && !r.other && withheldNow(h) {
 		return false
 	}
 	return !h.closed.Load() || r.last && !h.end.lost.Load()
@@ -243,16 +242,8 @@ func (h *Host) obey(now time.Duration, o order) {
 			serving := func() context.Context { return h.life.Serving(h.x.Gate.Closed) }
 			entity.KeepAlive(h.sh, now, h.t.keep, serving)
 		}
-	case orderPermit:
-		if !h.end.lost.Load() {
-			entity.Permit(h.sh, now)
-			permitted(h)
-		}
-	case orderHoldOff:
-		if !h.end.lost.Load() {
-			h.withheld.Store(true) // a permission may have been on its way
-			entity.Withhold(h.sh, now, h.t.keep)
-		}
+	case orderLease:
+		lookAtLease(h, now)
 	case orderStop:
 		if !h.end.lost.Load() {
 			if h.end.cutAt > 0 {

@@ -25,7 +25,7 @@ type Type struct {
 	rider  func(*Host) entity.Runtime
 	keep   *entity.Keep                 // nil: no entity is kept alive
 	weighs atomic.Bool                  // how long handlers run is measured by shard
-	leased bool                         // that begins when Host.Permit says so
+	lapsed func()                       // nil: what is kept alive needs no lease
 	hosts  Places[atomic.Pointer[Host]] // by shard; set while it lives here, its stop included
 	living atomic.Int32                 // shards that live here, those that are being stopped included
 	past   past
@@ -53,8 +53,11 @@ func Weigh(t *Type) {
 	t.x.weighs.Store(true)
 }
 
-// KeepLeased is Keep of entities that may live only between Host.Permit and Host.Withhold.
-func KeepLeased(t *Type, k *entity.Keep) { t.keep, t.leased = k, true }
+// KeepLeased is Keep of entities that may live only between Permit and Withhold. Before a handler is called lapsed is:
+// it withholds them when their lease is over by then.
+func KeepLeased(t *Type, k *entity.Keep, lapsed func()) {
+	t.keep, t.lapsed = k, lapsed
+}
 
 // SetTypes makes the types known to which messages may come; the map is not changed any more.
 func (x *Exec) SetTypes(all map[route.TypeID]*Type) { x.types.Store(&all) }

@@ -143,6 +143,7 @@ func (h *Holder) Answer(now time.Duration, r Result) {
 	if r.ID == 0 || r.ID != h.call.ID {
 		return
 	}
+	h.expire() // a Guard may have ended it: it is held anew then
 	op, late := h.call, h.late || h.now >= h.made+h.call.Limit
 	h.call, h.late = Op{}, false
 	why := r.Err
@@ -255,13 +256,7 @@ func (h *Holder) rest(fails int) time.Duration {
 // Tick does what is due.
 func (h *Holder) Tick(now time.Duration) {
 	h.step(now)
-	if h.held && h.now >= h.valid {
-		why := "nobody has confirmed it"
-		if h.call.ID != 0 {
-			why = h.noAnswer()
-		}
-		h.lose(fmt.Sprintf("%s for %v", why, h.now-h.valid+h.cfg.Hold))
-	}
+	h.expire()
 	if h.call.ID != 0 && !h.late && h.now >= h.made+h.call.Limit {
 		h.late = true
 		h.wait(h.noAnswer())
@@ -272,6 +267,18 @@ func (h *Holder) Tick(now time.Duration) {
 		}
 	}
 	h.pump()
+}
+
+// expire ends a lease that is held and was not confirmed in time.
+func (h *Holder) expire() {
+	if !h.held || h.now < h.valid {
+		return
+	}
+	why := "nobody has confirmed it"
+	if h.call.ID != 0 {
+		why = h.noAnswer()
+	}
+	h.lose(fmt.Sprintf("%s for %v", why, h.now-h.valid+h.cfg.Hold))
 }
 
 // noAnswer says which call has not returned.

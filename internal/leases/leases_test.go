@@ -222,8 +222,8 @@ type flight struct {
 }
 
 // TestLeaseLaws: of several nodes that use one store, whose calls are slow, late, lost or lose their answer, never two
-// may live at once, provided that the store keeps a lease for Hold from when it was last given; and in the end, when
-// all goes well, the one that wants it has it (SHD-12).
+// may live at once, be whoever steps a holder stuck or not, provided that the store keeps a lease for Hold from when it
+// was last given; and in the end, when all goes well, the one that wants it has it (SHD-12).
 func TestLeaseLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, now, fences := &store{}, time.Duration(0), 0
@@ -232,12 +232,15 @@ func TestLeaseLaws(t *testing.T) {
 		var calls [nodes]*flight
 		var lives [nodes]route.Fence // wants or has it
 		var may [nodes]bool
+		var guards [nodes]Guard
+		var stuck [nodes]time.Duration // until when nobody steps its holder; the guard is looked at all the same
 		for i := range desks {
 			desks[i] = newDesk(t)
 		}
 		calm := false
 		carry := func(i int) {
 			d := desks[i]
+			guards[i].Follow(d.h.Valid())
 			if may[i] = (may[i] || d.Permit) && !d.Withhold; d.Op == nil {
 				return
 			}
@@ -262,7 +265,7 @@ func TestLeaseLaws(t *testing.T) {
 							s.owner = route.Fence{}
 						}
 					}
-					if c != nil && now >= c.back {
+					if c != nil && now >= max(c.back, stuck[i]) {
 						calls[i] = nil
 						desks[i].now = now
 						if c.lost || c.blind {
@@ -275,7 +278,8 @@ func TestLeaseLaws(t *testing.T) {
 				}
 				living := 0
 				for i, d := range desks {
-					if at, ok := d.h.Next(); ok && at <= now {
+					may[i] = !guards[i].Tick(now) && may[i]
+					if at, ok := d.h.Next(); ok && at <= now && now >= stuck[i] {
 						d.now = now
 						d.h.Tick(now)
 						d.took()
@@ -291,7 +295,7 @@ func TestLeaseLaws(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"begin": func(t *rapid.T) {
-				if i := rapid.IntRange(0, nodes-1).Draw(t, "node"); lives[i].IsZero() {
+				if i := rapid.IntRange(0, nodes-1).Draw(t, "node"); lives[i].IsZero() && now >= stuck[i] {
 					fences++
 					lives[i], may[i] = fence(fences), false
 					desks[i].now = now
@@ -300,7 +304,7 @@ func TestLeaseLaws(t *testing.T) {
 				}
 			},
 			"end": func(t *rapid.T) {
-				if i := rapid.IntRange(0, nodes-1).Draw(t, "node"); !lives[i].IsZero() {
+				if i := rapid.IntRange(0, nodes-1).Draw(t, "node"); !lives[i].IsZero() && now >= stuck[i] {
 					desks[i].now = now
 					desks[i].h.End(now, lives[i])
 					lives[i], may[i] = route.Fence{}, false
@@ -308,11 +312,15 @@ func TestLeaseLaws(t *testing.T) {
 					carry(i)
 				}
 			},
+			"stick": func(t *rapid.T) {
+				i := rapid.IntRange(0, nodes-1).Draw(t, "node")
+				stuck[i] = now + time.Duration(rapid.IntRange(0, 40000).Draw(t, "for"))*time.Millisecond
+			},
 			"time": func(t *rapid.T) {
 				advance(time.Duration(rapid.IntRange(1, 6000).Draw(t, "ms")) * time.Millisecond)
 			},
 		})
-		calm = true
+		calm, stuck = true, [nodes]time.Duration{}
 		wanted := false
 		for _, f := range lives {
 			wanted = wanted || !f.IsZero()

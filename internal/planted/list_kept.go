@@ -88,12 +88,13 @@ var keptBugs = []bug{
 	},
 	{
 		Name: "begins-without-its-lease", Package: ".", Run: "TestSingletonLeaseInASplit",
-		In:   "internal/exec.Exec.newHost",
-		Drop: "entity.Withhold",
+		In:  "internal/exec.Exec.newHost",
+		Old: "if t.lapsed != nil {",
+		New: "if t.lapsed == nil && t.keep != nil {",
 	},
 	{
 		Name: "lives-on-without-its-lease", Package: ".", Run: "TestSingletonLeaseService",
-		In:  "internal/driver.leaseKeeper.carry",
+		In:  "internal/driver.leaseKeeper.hold",
 		Old: "case e.Withhold:",
 		New: "case e.Withhold && e.Permit:",
 	},
@@ -110,9 +111,48 @@ var keptBugs = []bug{
 	},
 	{
 		Name: "lease-of-a-hung-store-is-kept", Package: "./internal/leases", Run: "TestLeaseIsLost",
-		In:  "internal/leases.Holder.Tick",
-		Old: "if h.held && h.now >= h.valid {",
-		New: "if h.held && h.call.ID == 0 && h.now >= h.valid {",
+		In:  "internal/leases.Holder.expire",
+		Old: "if !h.held || h.now < h.valid {",
+		New: "if !h.held || h.call.ID != 0 || h.now < h.valid {",
+	},
+	{
+		Name: "lease-ends-with-control-alone", Package: "./internal/driver", Run: "TestContextEndsThoughControlIsStuck",
+		In:   "internal/driver.Driver.tick",
+		Drop: "watchLeases",
+	},
+	{
+		Name: "lease-outlives-a-sleep", Package: "./internal/driver", Run: "TestLeaseEndsWhileTheMachineSleeps",
+		In:  "internal/driver.leaseKeeper.overdue",
+		Old: "k.d.sleeps.doubtful()",
+		New: "k.d == nil",
+	},
+	{
+		Name: "permit-clears-a-newer-withhold", Package: "./internal/exec", Run: "TestPermitThatCameTooLate",
+		In:  "internal/exec.lookAtLease",
+		Old: "w == h.permit.allowed.Load()",
+		New: "w >= h.permit.allowed.Load()",
+	},
+	{
+		Name: "permit-of-a-lease-that-is-over", Package: "./internal/exec", Run: "TestPermitThatCameTooLate",
+		In:   "internal/exec.barNow",
+		Drop: "h.t.lapsed",
+	},
+	{
+		Name: "guard-forgets-who-was-confirmed", Package: "./internal/leases", Run: "TestGuard",
+		In:  "internal/leases.Guard.Follow",
+		Old: "g.ended && until != 0",
+		New: "g.ended && until == 0",
+	},
+	{
+		Name: "guard-never-ends-a-lease", Package: "./internal/leases", Run: "TestGuard",
+		In:  "internal/leases.Guard.Tick",
+		Old: "now < g.until",
+		New: "now > g.until",
+	},
+	{
+		Name: "confirmed-behind-its-end-and-not-permitted", Package: "./internal/leases", Run: "TestConfirmedBehindItsEnd",
+		In:   "internal/leases.Holder.Answer",
+		Drop: "h.expire",
 	},
 	{
 		Name: "lease-is-given-back-to-nobody", Package: "./internal/leases", Run: "TestLeaseIsGivenBack",
@@ -168,15 +208,15 @@ var keptBugs = []bug{
 
 	// What follows has the singleton called in a storm while its lease is another's.
 	{
-		Name: "nobody-looks-when-a-lease-ends", Seeds: 20,
+		Name: "nobody-looks-when-a-lease-ends", Package: "./internal/leases", Run: "TestLeaseIsLost",
 		In:  "internal/leases.Holder.Next",
 		Old: "if h.held {\n\t\tsooner(h.valid)\n\t}",
 		New: "",
 	},
 	{
 		Name: "lease-counts-without-an-answer", Seeds: 20,
-		In:  "internal/leases.Holder.Tick",
-		Old: "if h.held && h.now >= h.valid {",
-		New: "if h.held && h.call.ID == 0 && h.now >= h.valid {",
+		In:  "internal/leases.Holder.expire",
+		Old: "if !h.held || h.now < h.valid {",
+		New: "if !h.held || h.call.ID != 0 || h.now < h.valid {",
 	},
 }

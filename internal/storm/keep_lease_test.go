@@ -28,3 +28,16 @@ func TestStormsLease(t *testing.T) {
 	require.Greater(t, called, 10*drawn)
 	require.Positive(t, lost)
 }
+
+// TestLeaseEndsThoughNobodySteps: storms in which a singleton was called with a lease that was over: its process had
+// slept, or its control loop was stuck, or the permission was on its way meanwhile (SHD-12).
+func TestLeaseEndsThoughNobodySteps(t *testing.T) {
+	for _, seed := range []uint64{101, 610, 628, 718} {
+		r := Run(Config{Seeds: 1, First: seed, Heavy: true, TraceDir: t.TempDir()})
+		for _, f := range r.Failures {
+			for _, v := range f.Violations {
+				t.Errorf("seed %d: %s", f.Seed, v)
+			}
+		}
+	}
+}

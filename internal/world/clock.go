@@ -12,6 +12,7 @@ import (
 // clocks are those of a process.
 type clocks struct {
 	origin time.Duration // the world's time at which its monotonic clock showed zero
+	leapt  time.Duration // sum of the sleeps that it has not shown
 	drift  int64         // millionths by which that runs fast
 	skew   time.Duration // by which its wall clock is ahead of its host's
 	slewed slewing

@@ -24,13 +24,12 @@ type hosted struct {
 	life    lifetime.Shard
 	planned time.Duration // tick that is planned, negative for none
 	nth     uint64
-	ticking bool // a tick is on its way
-	cut     bool // at the deadline of its move: no handler is called for what waits
-	room    int  // of its move, for what it hands over
-	over    bool // stopped or abandoned
-	silent  bool // abandoned: no entity stopped in order, and no handler is called any more
-	// withheld: the entity that is kept alive may not live. Whoever is about to call one looks first.
-	withheld bool
+	ticking bool   // a tick is on its way
+	cut     bool   // at the deadline of its move: no handler is called for what waits
+	room    int    // of its move, for what it hands over
+	over    bool   // stopped or abandoned
+	silent  bool   // abandoned: no entity stopped in order, and no handler is called any more
+	permit  permit // of the entity that is kept alive; whoever is about to call one looks first
 }
 
 // register makes a type known to the process's node.
@@ -101,7 +100,7 @@ func (p *Process) host(o shard.HostOrder) {
 func (h *hosted) begins(o shard.HostOrder) {
 	r := h.r
 	if r.lease != nil {
-		h.withheld = true
+		h.withhold()
 		entity.Withhold(h.shard, r.Process.clock(), r.decl.Keep)
 	}
 	h.takesUp(o.Left)
@@ -230,11 +229,22 @@ func (h *hosted) follow() {
 func (h *hosted) tick() {
 	h.ticking = false
 	if !h.over && !h.silent {
-		if h.withheld {
-			h.bar()
-		}
+		h.bar()
 		h.step(h.shard.Tick)
 	}
+}
+
+// goesOn reports whether a run of an entity makes its next call: other says that it is not the one that is kept alive.
+func (h *hosted) goesOn(last, other bool) bool {
+	return !h.silent && (last || !h.cut) && (other || !h.barred())
+}
+
+// endRun ends a run of an entity and reports whether the next one follows.
+func (h *hosted) endRun(e *entity.Entity) bool {
+	h.bar()
+	more := e.End(h.r.Process.clock())
+	h.permitted()
+	return more
 }
 
 // accept takes one envelope for an entity of this node, or refuses it.
@@ -294,9 +304,7 @@ func (p *Process) deliver(from peer.ID, e *wire.Envelope, b *backTalk) route.Rea
 	}
 	p.World.place(e.Payload, p)
 	why := route.OK
-	if h.withheld {
-		h.bar()
-	}
+	h.bar()
 	h.step(func(now time.Duration) { why = h.shard.Deliver(now, &m) })
 	switch why {
 	case route.OK:

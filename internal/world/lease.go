@@ -7,6 +7,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/leases"
+	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/route"
 )
 
@@ -66,6 +67,8 @@ func (s *LeaseStore) Holds(now time.Duration, id route.TypeID, p *Process, f rou
 type leaseDesk struct {
 	r       *Region
 	holder  *leases.Holder
+	guard   leases.Guard
+	watched bool // overdue is planned
 	stopped map[route.Fence]func()
 	nth     uint64 // counts plans
 }
@@ -79,29 +82,31 @@ func leased(r *Region) *leaseDesk {
 }
 
 func (d *leaseDesk) begins(f route.Fence) {
-	d.holder.Begin(d.r.Process.clock(), f)
+	d.holder.Begin(leaseClock(d.r.Process), f)
 	d.carry()
 }
 
 func (d *leaseDesk) ends(f route.Fence, tell func()) {
 	d.stopped[f] = tell
-	d.holder.End(d.r.Process.clock(), f)
+	d.holder.End(leaseClock(d.r.Process), f)
 	d.carry()
 }
 
 // carry carries out what the holder wants, and plans its next deadline.
 func (d *leaseDesk) carry() {
 	p, e := d.r.Process, d.holder.Drain()
-	if h := d.r.shards.Peek(0); h != nil && !h.over && !h.silent {
+	again := d.guard.Follow(d.holder.Valid())
+	d.watch()
+	if h := d.lives(); h != nil {
 		switch {
 		case e.Withhold:
 			p.World.Leases.Lost++
-			h.withheld = true
-			h.life.Withhold()
-			h.order(func() { h.bar() })
-		case e.Permit:
+			h.withhold()
+			h.order(h.lookAtLease)
+		case e.Permit || again:
 			p.World.Leases.Acquired++
-			h.order(func() { h.permit() })
+			h.permit.allowed = h.permit.withheld
+			h.order(h.lookAtLease)
 		}
 	}
 	if e.Op != nil {
@@ -117,6 +122,40 @@ func (d *leaseDesk) carry() {
 	d.plan()
 }
 
+// watch has the ticker, which goes on while the control loop is stuck, look whether the lease has ended.
+func (d *leaseDesk) watch() {
+	p, until := d.r.Process, d.guard.Until()
+	if until > 0 && !d.watched {
+		d.watched = true
+		p.Later(max(until-leaseClock(d.r.Process), plane.ClockTick), d.overdue)
+	}
+}
+
+// overdue is what the ticker does then.
+func (d *leaseDesk) overdue() {
+	d.watched = false
+	d.lapse()
+	d.watch()
+}
+
+// lapse ends the lease if its time is over.
+func (d *leaseDesk) lapse() {
+	if !d.guard.Tick(leaseClock(d.r.Process)) {
+		return
+	}
+	if h := d.lives(); h != nil {
+		h.withhold()
+	}
+}
+
+// lives returns the shard, if it lives here.
+func (d *leaseDesk) lives() *hosted {
+	if h := d.r.shards.Peek(0); h != nil && !h.over && !h.silent {
+		return h
+	}
+	return nil
+}
+
 // plan has the control loop look at the next deadline.
 func (d *leaseDesk) plan() {
 	at, ok := d.holder.Next()
@@ -126,7 +165,7 @@ func (d *leaseDesk) plan() {
 	p := d.r.Process
 	d.nth++
 	nth := d.nth
-	p.Later(max(at-p.clock(), 0), func() {
+	p.Later(max(at-leaseClock(d.r.Process), 0), func() {
 		if nth == d.nth {
 			d.onLoop(func() { d.due() })
 		}
@@ -144,9 +183,8 @@ func (d *leaseDesk) onLoop(run func()) {
 
 // due does what is due.
 func (d *leaseDesk) due() {
-	p := d.r.Process
-	if at, ok := d.holder.Next(); ok && at <= p.clock() {
-		d.holder.Tick(p.clock())
+	if at, ok := d.holder.Next(); ok && at <= leaseClock(d.r.Process) {
+		d.holder.Tick(leaseClock(d.r.Process))
 		d.carry()
 		return
 	}
@@ -192,25 +230,50 @@ func (d *leaseDesk) call(op leases.Op) {
 		}
 		p.Later(fate.Back, func() {
 			d.onLoop(func() {
-				d.holder.Answer(p.clock(), r)
+				d.holder.Answer(leaseClock(d.r.Process), r)
 				d.carry()
 			})
 		})
 	})
 }
 
-// bar has the entity that is kept alive live no more.
+// permit says whether the entity that is kept alive may live. It is what counts; orders only have the host look at it.
+type permit struct{ withheld, count, allowed int }
+
+// withhold has the entity that is kept alive live no more, from now on.
+func (h *hosted) withhold() {
+	h.permit.count++
+	h.permit.withheld = h.permit.count
+	h.life.Withhold()
+}
+
+// lookAtLease carries out what was said of the lease.
+func (h *hosted) lookAtLease() {
+	h.bar()
+	if w := h.permit.withheld; w != 0 && w == h.permit.allowed && !h.over && !h.silent {
+		h.step(func(now time.Duration) { entity.Permit(h.shard, now) })
+		h.permitted()
+	}
+}
+
+// barred reports whether the entity that is kept alive may not live, by the clock as it is now.
+func (h *hosted) barred() bool {
+	if h.r.lease != nil {
+		h.r.lease.lapse()
+	}
+	return h.permit.withheld != 0
+}
+
+// bar ends it if so.
 func (h *hosted) bar() {
-	if !h.over && !h.silent {
-		h.withheld = true
+	if h.barred() && !h.over && !h.silent && !entity.Withheld(h.shard) {
 		h.step(func(now time.Duration) { entity.Withhold(h.shard, now, h.r.decl.Keep) })
 	}
 }
 
-// permit lets it live.
-func (h *hosted) permit() {
-	if !h.over && !h.silent {
-		h.step(func(now time.Duration) { entity.Permit(h.shard, now) })
-		h.withheld = entity.Withheld(h.shard)
+// permitted notes that it may live, if that was carried out and nobody has said otherwise since.
+func (h *hosted) permitted() {
+	if h.permit.allowed == h.permit.withheld && !entity.Withheld(h.shard) {
+		h.permit.withheld = 0
 	}
 }

@@ -45,6 +45,7 @@ func (p *Process) Resume() {
 	if p.dozed > 0 {
 		p.unseen = p.World.Now - p.dozed
 		p.dozed = 0
+		p.leapt += p.unseen
 		p.origin += p.unseen
 		p.World.Book.unseen += p.unseen
 	}

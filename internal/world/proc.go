@@ -110,6 +110,9 @@ func (w *World) Start(idx int, seeds []peer.Addr) *Process {
 // clock is the process's own monotonic time.
 func (p *Process) clock() time.Duration { return p.clockAt(p.World.Now) }
 
+// leaseClock is that of leases: it counts sleeps that clock does not.
+func leaseClock(p *Process) time.Duration { return p.clock() + p.leapt }
+
 // Paused reports whether the process stands still.
 func (p *Process) Paused() bool { return p.Asleep }
 

@@ -36,20 +36,20 @@ func (p *Process) spawn(h *hosted, e *entity.Entity) {
 
 func (t *task) work(h *hosted, e *entity.Entity) {
 	p := t.p
-	last := h.cut // else the run ends at the deadline of its shard's move
+	other := entity.Withheld(h.shard) // it is not the one that is kept alive, or it would not begin
+	last := h.cut                     // else the run ends at the deadline of its shard's move
 	for ok := e.Begin(p.clock()); ok; {
 		for more := true; more; {
 			if !t.opens() { // whoever waited for an answer may have come back suspended
 				return
 			}
-			more = p.Alive && !h.silent && (last || !h.cut) && !entity.Spoiled(e) && e.Work()
+			more = p.Alive && h.goesOn(last, other) && !entity.Spoiled(e) && e.Work()
 		}
 		if !p.Alive {
 			return
 		}
-		ok = e.End(p.clock())
-		h.withheld = entity.Withheld(h.shard)
-		last = h.cut
+		ok = h.endRun(e)
+		last, other = h.cut, entity.Withheld(h.shard)
 		ok = ok && e.Begin(p.clock())
 	}
 	t.over = true
