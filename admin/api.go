@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/internal/refuse"
 )
 
 // say writes an answer as JSON.
@@ -35,11 +36,8 @@ type problem struct {
 
 func fail(w http.ResponseWriter, status int, why string) { say(w, status, problem{why}) }
 
-// maxCalled bounds what an answer repeats of a request, in bytes.
-const maxCalled = 64
-
-// called is what a request has called something, as an answer repeats it: escaped, and not all of it when it is long.
-func called(name string) string { return fmt.Sprintf("%.*q", maxCalled, name) }
+// called is what a request has called something, as an answer repeats it.
+func called(name string) string { return refuse.Called(name) }
 
 // failed answers with an error of the node.
 func failed(w http.ResponseWriter, err error) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/formation"
+	"github.com/kith-io/kith/internal/localname"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -103,9 +104,10 @@ func begin(n *kith.Node, node kith.Config, cfg Config, l net.Listener) (*Bootstr
 		b.scheme = "https"
 	}
 	b.client = newClient(cfg, client)
-	b.server = &http.Server{Handler: b.Handler(), ReadHeaderTimeout: cfg.ProbeTimeout, ReadTimeout: serveTime,
-		WriteTimeout: serveTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, TLSConfig: server,
-		ErrorLog: slog.NewLogLogger(b.log.Handler(), slog.LevelDebug)}
+	names := localname.Of(l.Addr(), server != nil, point.String(), n.Addr().String())
+	b.server = &http.Server{Handler: byName(names, b.found, b.log, b.Handler()), ReadHeaderTimeout: cfg.ProbeTimeout,
+		ReadTimeout: serveTime, WriteTimeout: serveTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		TLSConfig: server, ErrorLog: slog.NewLogLogger(b.log.Handler(), slog.LevelDebug)}
 	if !f.Majority() {
 		b.log.Warn("the required number is not known to be a majority: two clusters may form at once", "required",
 			f.WithDefaults().Required, "expected", f.Expected)
@@ -166,6 +168,16 @@ func (b *Bootstrap) Explain() formation.Explanation {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	return b.machine.Explain(b.now())
+}
+
+// found reports whether look-ups show a contact point at a host.
+func (b *Bootstrap) found(host string) bool {
+	for _, p := range b.Explain().Points {
+		if p.Listed && localname.Same(p.Point.String(), host) {
+			return true
+		}
+	}
+	return false
 }
 
 // Close ends the search and the contact point, and waits for both until ctx ends. The node goes on.

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -319,15 +318,8 @@ func TestConfig(t *testing.T) {
 // Answers that are none of a contact point, and points at which nobody is, are said with their reasons.
 func TestBadContactPoints(t *testing.T) {
 	k, nobody := &known{}, port.Keep(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprint(w, strings.Repeat("x", maxBody+2))
-	})}
-	go func() { _ = web.Serve(l) }()
-	defer web.Close()
 	k.add(t, nobody)
-	k.add(t, l.Addr().String())
+	k.add(t, website(t, "application/json", strings.Repeat("x", maxBody+2)))
 	b := begun(t, k, kith.Config{}, Config{Expected: 1})
 	k.add(t, b.ContactPoint())
 	require.Eventually(t, func() bool {

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"time"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/discovery"
 	"github.com/kith-io/kith/formation"
+	"github.com/kith-io/kith/internal/localname"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -129,7 +129,7 @@ func (c Config) Validate(node kith.Config) error {
 	fault(!node.FormNew, "FormNew: start one node with its own address as its only seed instead")
 	host, _, err := net.SplitHostPort(c.Listen)
 	fault(err == nil, "Listen %q is not host:port", c.Listen)
-	fault(err != nil || loopback(host) || protected || node.Insecure,
+	fault(err != nil || localname.Loopback(host) || protected || node.Insecure,
 		"Listen %q is not loopback: the node needs TLS, or Insecure", c.Listen)
 	if c.Advertise != "" {
 		_, err := peer.ParseAddr(c.Advertise)
@@ -152,12 +152,4 @@ func (c Config) Validate(node kith.Config) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// loopback reports whether a host is reached from this machine alone.
-func loopback(host string) bool {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return a.IsLoopback()
-	}
-	return host == "localhost"
 }

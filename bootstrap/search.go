@@ -236,9 +236,9 @@ func (b *Bootstrap) request(method string, at peer.Addr, path string, body []byt
 	if err != nil {
 		return nil, err
 	}
-	q.Header.Set("Accept", "application/json")
+	q.Header.Set("Accept", contentType)
 	if body != nil {
-		q.Header.Set("Content-Type", "application/json")
+		q.Header.Set("Content-Type", contentType)
 	}
 	a, err := b.client.Do(q)
 	if err != nil {
@@ -246,15 +246,10 @@ func (b *Bootstrap) request(method string, at peer.Addr, path string, body []byt
 	}
 	defer a.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(a.Body, maxBody+1))
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case a.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%w: status %d", errFormat, a.StatusCode)
-	case len(text) > maxBody:
-		return nil, fmt.Errorf("%w: more than %d bytes", errFormat, maxBody)
 	}
-	return text, nil
+	return text, unbelieved(a, text)
 }
 
 // told is what the log was told last.

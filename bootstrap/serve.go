@@ -3,9 +3,7 @@
 package bootstrap
 
 import (
-	"encoding/json"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/formation"
+	"github.com/kith-io/kith/internal/refuse"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -37,8 +36,8 @@ func (b *Bootstrap) serve(l net.Listener) {
 }
 
 // Handler returns what the contact point serves, for a program that has a server of its own beside it: GET
-// /bootstrap/v1/contact, GET /bootstrap/v1/explain and POST /bootstrap/v1/promise. What protects it there is the
-// caller's.
+// /bootstrap/v1/contact, GET /bootstrap/v1/explain and POST /bootstrap/v1/promise. What protects it there, and by which
+// names it may be asked, is the caller's.
 func (b *Bootstrap) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+contactPath, func(w http.ResponseWriter, _ *http.Request) {
@@ -52,9 +51,10 @@ func (b *Bootstrap) Handler() http.Handler {
 		b.say(w, explanation(b.Explain()))
 	})
 	mux.HandleFunc("POST "+promisePath, func(w http.ResponseWriter, q *http.Request) {
-		body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxBody))
-		if err != nil {
-			fail(w, http.StatusRequestEntityTooLarge, "the body is larger than 16 KiB, or broke off")
+		body, status, why := refuse.Body(w, q, maxBody)
+		if status != 0 {
+			w.Header().Set("Connection", "close")
+			fail(w, status, why)
 			return
 		}
 		ask, err := readAsk(body)
@@ -69,7 +69,7 @@ func (b *Bootstrap) Handler() http.Handler {
 		})
 		b.say(w, answerToJSON(a))
 	})
-	return mux
+	return checked(mux)
 }
 
 // say writes an answer; a node that has ended has none.
@@ -80,24 +80,6 @@ func (b *Bootstrap) say(w http.ResponseWriter, v any) {
 	default:
 		write(w, http.StatusOK, v)
 	}
-}
-
-func fail(w http.ResponseWriter, status int, why string) {
-	write(w, status, map[string]string{"error": why})
-}
-
-func write(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil { // no value of ours
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n'))
 }
 
 // member tells the machine which members may be joined, once the node is one itself. The lock is held.

@@ -54,11 +54,15 @@ func wait(h Hold, format string, args ...any) Decision {
 // maxNamed is how many addresses a sentence names.
 const maxNamed = 8
 
-// unanswered names contact points that do not answer, at most maxNamed of them and how many more.
+// unanswered names contact points that do not answer, at most maxNamed of them and how many more, with the reasons.
 func unanswered(info *Info) (list []string) {
 	for i := range info.Points {
-		if o := &info.Points[i]; !o.Answered {
+		switch o := &info.Points[i]; {
+		case o.Answered:
+		case o.Failed == "":
 			list = append(list, o.Point.String())
+		default:
+			list = append(list, fmt.Sprintf("%s (%s)", o.Point, o.Failed))
 		}
 	}
 	if more := len(list) - maxNamed; more > 0 {

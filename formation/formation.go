@@ -156,8 +156,9 @@ type Observed struct {
 	Point    peer.Addr
 	Answered bool // within the time for which an answer counts; Reply is valid
 	Reply    Reply
-	Foreign  bool // its node belongs to a cluster of another name
-	Speaks   bool // its node and this one have a wire version in common
+	Foreign  bool   // its node belongs to a cluster of another name
+	Speaks   bool   // its node and this one have a wire version in common
+	Failed   string // why its last probe failed; empty: it did not, or there was none yet
 }
 
 // Action is what a node does about its cluster.

@@ -360,7 +360,7 @@ func (m *Machine) info() Info {
 	}
 	for i := range m.points {
 		p := &m.points[i]
-		o := Observed{Point: p.addr}
+		o := Observed{Point: p.addr, Failed: p.err}
 		if p.reply != nil && m.now-p.at <= m.cfg.FreshFor {
 			o.Answered, o.Reply, o.Foreign = true, *p.reply, p.reply.Cluster != m.cfg.Cluster
 			_, o.Speaks = m.cfg.Wire.Common(p.reply.Wire)

@@ -52,6 +52,9 @@ func bare(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
+// Same reports whether two hosts are one, whatever their ports and the case of their letters.
+func Same(a, b string) bool { return bare(a) == bare(b) }
+
 // Has reports whether a request for a host, as its Host header says, is answered. None at all, as of a client of HTTP
 // 1.0, is: browsers name one.
 func (n Names) Has(host string) bool {

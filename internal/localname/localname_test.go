@@ -28,6 +28,8 @@ func TestNames(t *testing.T) {
 		}
 	}
 	require.False(t, Names{}.Has("evil.example"))
+	require.True(t, Same("A.test.:1", "a.test"))
+	require.False(t, Same("a.test:1", "b.test:1"))
 }
 
 // Which hosts of a configuration are this machine's own.

@@ -86,6 +86,24 @@ var startsBugs = []bug{
 		New: "(h.self.Working() || h.self == membership.WeaklyUp) &&",
 	},
 	{
+		Name: "answers-of-any-content-type-are-believed", Package: "./bootstrap", Run: "TestOnlyJSONIsBelieved",
+		In:  "bootstrap.unbelieved",
+		Old: "case !isJSON(a.Header):",
+		New: "case a.Header == nil:",
+	},
+	{
+		Name: "promises-are-given-to-any-page", Package: "./bootstrap", Run: "TestBadRequestsToContactPoint",
+		In:  "bootstrap.checked",
+		Old: "case !isJSON(q.Header):",
+		New: "case q.Header == nil:",
+	},
+	{
+		Name: "contact-point-answers-to-any-name", Package: "./bootstrap", Run: "TestNamesOfContactPoint",
+		In:  "bootstrap.Bootstrap.found",
+		Old: "p.Listed && localname.Same(p.Point.String(), host)",
+		New: "p.Listed || host != p.Failed",
+	},
+	{
 		Name: "a-broken-decider-ends-the-process", Package: "./bootstrap", Run: "TestDeciderPanics",
 		In:  "bootstrap.guarded.Decide",
 		Old: "why := recover(); why != nil",

@@ -74,11 +74,11 @@ var matrix = map[string]string{
 		"internal/flight internal/leases stats wire ringbuf internal/feed internal/survey shard/strategy",
 	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats " +
 		"internal/leases",
-	"admin":     "root latency internal/localname",
+	"admin":     "root latency internal/localname internal/refuse",
 	"examples":  root,
 	"latency":   root,
 	"metrics":   "root stats",
-	"bootstrap": "root discovery formation peer wire internal/localname",
+	"bootstrap": "root discovery formation peer wire internal/localname internal/refuse",
 	"bench":     "root transport trust hello loop flow ringbuf wire",
 
 	// the node binary: two programs of one package, by the name that it has and by the one that it had
@@ -90,6 +90,7 @@ var matrix = map[string]string{
 		"discovery",
 	"internal/operate":    "admin internal/cli", // the verbs that ask a running node
 	"internal/localname":  "",                   // names that a listener on loopback answers to
+	"internal/refuse":     "",                   // requests over HTTP that no route is asked about
 	"internal/settings":   "",                   // flags from a file and the environment
 	"internal/shardscale": "root internal/cli",
 	"internal/rolling":    "root internal/cli internal/ledger internal/port internal/pki", // rolling restarts
@@ -116,7 +117,7 @@ var matrix = map[string]string{
 // layers in the order of ARCHITECTURE.md, ground first.
 var layers = []string{
 	"ringbuf wire discovery discovery/discoverytest internal/invariant internal/enum internal/rules internal/planted " +
-		"internal/port internal/spent internal/pki internal/api internal/feed internal/localname",
+		"internal/port internal/spent internal/pki internal/api internal/feed internal/localname internal/refuse",
 	"entity flow route peer cluster stats sparse shard/strategy internal/loads",
 	"plane lifetime internal/leases transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",
