@@ -7,7 +7,8 @@
 // and pledges itself to this attempt; as many may be missing as the resolver's rule bears (Config.MayMiss). A node
 // pledges itself to one attempt at a time and lets go only when the one it pledged itself to says that it has given
 // that attempt up, or has a successor at its address. No clock is needed for that: of two attempts that share a voter,
-// at most one succeeds.
+// at most one succeeds. Who is missing may still handle messages, and so may a member without the
+// role, whom no agreement needs: while one of these is not heard, forming waits until they have stopped.
 
 package membership
 
@@ -22,7 +23,7 @@ import (
 )
 
 const (
-	maxContacts  = MaxSeeds + 2*MaxRemembered // addresses that a joiner asks, those that others told it of included
+	maxContacts  = MaxSeeds + 3*MaxRemembered // addresses that a joiner asks, those that others told it of included
 	probesAtOnce = 64                         // of those that are no seeds, in one interval
 	attemptFor   = 3                          // probe intervals after which an attempt is given up
 	freshFor     = 5                          // probe intervals for which an answer says that its sender lives
@@ -76,10 +77,17 @@ type formState struct {
 }
 
 // remembers reports whether this node forms by its record only. One in which nobody could carry the cluster on, this
-// node included, says nothing about who may form the next: the first seed does, as where nobody remembers anything.
+// node included, says nothing about who may form the next: the first seed does, as where nobody remembers anything, but
+// not before those have stopped who could not.
 func (f *forming) remembers() bool {
 	r := &f.record
-	return r.Known() && !(r.Alone() && (f.joining.first || !r.Counts))
+	switch {
+	case !r.Known() || !r.Alone():
+		return r.Known()
+	case f.joining.first:
+		return len(r.Bystanders) > 0
+	}
+	return r.Counts
 }
 
 // forms reports whether this incarnation may form a cluster at all.
@@ -209,13 +217,12 @@ func (f *forming) onFormAnswer(from peer.ID, body []byte) error {
 func (f *forming) tryForming() {
 	switch {
 	case f.phase != probing || !f.forms():
-	case f.anew || !f.othersRemember && !f.remembers():
+	case !f.agrees():
 		// Alone: at once when every seed has said that it is in none, else when the time to look is over.
 		said := !slices.ContainsFunc(f.contacts[:len(f.joining.seeds)], func(c contact) bool { return !c.nak })
 		if f.pledgedTo.IsZero() && (f.looked || said && !f.anew) {
 			f.joining.form()
 		}
-	case !f.agrees():
 	case f.tries:
 		f.goOnTrying()
 	default:
@@ -236,7 +243,8 @@ func (f *forming) beginTrying() {
 		f.ready, f.readyAt = ok, f.now
 	}
 	wait := time.Duration(0)
-	if len(list) > 0 {
+	over := func(a peer.Addr) bool { c := f.contact(a); return c != nil && f.fresh(c) || a == f.self.Addr }
+	if len(list) > 0 || f.record.bystands(over) {
 		wait = f.stopped()
 	}
 	turn := time.Duration(f.before()) * f.cfg.JoinRetryAfter
@@ -261,11 +269,11 @@ func (f *forming) stopped() time.Duration {
 	if f.cfg.StopsAfter == nil {
 		return 0
 	}
-	most := len(f.record.Others)
+	most := f.record.members()
 	for i := range f.contacts {
-		most = max(most, len(f.contacts[i].record.Others))
+		most = max(most, f.contacts[i].record.members())
 	}
-	return f.cfg.StopsAfter(most + 1)
+	return f.cfg.StopsAfter(most)
 }
 
 // before counts those of a lower address who might form the cluster.

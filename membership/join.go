@@ -70,9 +70,11 @@ func (j *joining) startJoin(c JoinCommand) error {
 	j.wall, j.nonce = c.WallMillis, j.drawNonce()
 	j.forming.formState = formState{record: c.Record, never: c.NeverForm, anew: c.FormNew && !c.NeverForm}
 	j.forming.record.Others = slices.Clone(c.Record.Others)
+	j.forming.record.Bystanders = slices.Clone(c.Record.Bystanders)
 	j.leading.recorded = j.forming.record
 	j.forming.meet(j.seeds...)
 	j.forming.meet(c.Record.Others...)
+	j.forming.meet(c.Record.Bystanders...)
 	if j.cfg.JoinTimeout > 0 {
 		j.in(timerJoinTimeout, j.cfg.JoinTimeout)
 	}

@@ -3,9 +3,11 @@
 package membership
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kith-io/kith/cluster"
+	"github.com/kith-io/kith/peer"
 )
 
 const (
@@ -50,10 +52,9 @@ func (k *Memory) Due() (at time.Duration, ok bool) {
 	if k.wanted.ClusterID != k.kept.ClusterID {
 		return k.soon, true
 	}
-	for _, a := range k.wanted.Others {
-		if !k.kept.Names(a) {
-			return k.soon, true
-		}
+	fresh := func(a peer.Addr) bool { return !k.kept.Mentions(a) }
+	if slices.ContainsFunc(k.wanted.Others, fresh) || slices.ContainsFunc(k.wanted.Bystanders, fresh) {
+		return k.soon, true
 	}
 	return k.at, true
 }
@@ -93,14 +94,14 @@ func (RecordedCommand) command() {}
 
 // named reports whether the record of this node names all who wait to be let in, or they have waited for long enough.
 func (l *leading) named() bool {
-	if !l.cfg.Records || l.recorded.More > 0 {
+	if !l.cfg.Records || l.recorded.More > 0 || len(l.recorded.Bystanders) >= MaxRemembered {
 		return true // with more than a record holds no cluster is formed from it
 	}
 	for i := range l.st.Members {
 		mb := &l.st.Members[i]
 		switch {
-		case mb.Status.Numbered() >= 0 || !mb.HasRole(l.cfg.RecordRole) || mb.ID.Addr == l.self.Addr:
-		case l.recorded.ClusterID == l.st.Cluster && l.recorded.Names(mb.ID.Addr):
+		case mb.Status.Numbered() >= 0 || mb.ID.Addr == l.self.Addr:
+		case l.recorded.ClusterID == l.st.Cluster && l.recorded.Mentions(mb.ID.Addr):
 		case l.unnamed == 0:
 			l.unnamed = l.now + recordPatience
 			return false

@@ -97,8 +97,8 @@ func TestNobodyIsUpBeforeItIsWrittenDown(t *testing.T) {
 	require.Equal(t, "up up up", standing(a))
 }
 
-// A disk that does not answer keeps newcomers waiting for five seconds, not for ever; and those who cannot carry the
-// cluster on wait for no record, nor those of whom there are more than a record holds.
+// A disk that does not answer keeps newcomers waiting for five seconds, not for ever; and those of whom there are more
+// than a record holds wait for none.
 func TestNobodyWaitsForADeadDisk(t *testing.T) {
 	w, a, _ := keeping(t)
 	w.run(recordPatience - 3*time.Second - 100*time.Millisecond)
@@ -106,8 +106,8 @@ func TestNobodyWaitsForADeadDisk(t *testing.T) {
 	w.until(3*time.Second, "up", func() bool { return standing(a) == "up up" })
 
 	for name, change := range map[string]func(m *Machine){
-		"another role": func(m *Machine) { m.cfg.RecordRole = "store" },
-		"too many":     func(m *Machine) { m.leading.recorded.More = 1 },
+		"too many":        func(m *Machine) { m.leading.recorded.More = 1 },
+		"too many beside": func(m *Machine) { m.leading.recorded.Bystanders = make([]peer.Addr, MaxRemembered) },
 	} {
 		w, a, _ := keeping(t)
 		change(a.m)

@@ -26,6 +26,9 @@ type Record struct {
 	Others    []peer.Addr
 	Newcomers int // how many of Others were not up yet; nobody else may be missing on their account
 	More      int // how many there were beyond
+	// Bystanders are the addresses of the members without the role, in address order, at most MaxRemembered of them; of
+	// so many, some more may be unnamed. They cannot carry the cluster on, but handle messages until they have stopped.
+	Bystanders []peer.Addr
 }
 
 // Known reports whether the record is of a cluster.
@@ -40,7 +43,14 @@ func (r Record) Names(a peer.Addr) bool {
 	return ok
 }
 
-// Next returns the record of a node that sees v, having had r. Only members with the role count, all for an empty role.
+// Mentions reports whether the address is of somebody who is remembered, whether it could carry the cluster on or not.
+func (r Record) Mentions(a peer.Addr) bool {
+	_, ok := slices.BinarySearchFunc(r.Bystanders, a, peer.Addr.Compare)
+	return ok || r.Names(a)
+}
+
+// Next returns the record of a node that sees v, having had r. Only members with the role count, all for an empty role;
+// the others stand by.
 // A view in which this node is Down or no member says nothing about who may carry the cluster on: r stays as it was.
 // Newcomers are remembered too, for who lets them in may die before it has written that down; but not where all who
 // ever were up are Down, for nobody is let in there any more.
@@ -55,7 +65,9 @@ func (r Record) Next(v *cluster.View, role string) Record {
 		m := &v.Members[i]
 		comes := m.Status.Numbered() < 0
 		switch {
-		case !m.Status.Counts() && (!comes || lost) || !m.HasRole(role):
+		case !m.Status.Counts() && (!comes || lost):
+		case !m.HasRole(role):
+			next.standsBy(m.ID.Addr, v.Self.Addr)
 		case m.ID == v.Self:
 			next.Counts = !comes
 		case m.ID.Addr != v.Self.Addr:
@@ -76,7 +88,11 @@ func (r Record) Left(last *cluster.View, role string) Record {
 	for i := range last.Members {
 		m := &last.Members[i]
 		comes := m.Status.Numbered() < 0
-		if (m.Status == cluster.Up || comes && lets) && m.HasRole(role) && m.ID.Addr != last.Self.Addr {
+		switch {
+		case m.Status != cluster.Up && (!comes || !lets):
+		case !m.HasRole(role):
+			next.standsBy(m.ID.Addr, last.Self.Addr)
+		case m.ID.Addr != last.Self.Addr:
 			next.remember(m.ID.Addr, comes)
 		}
 	}
@@ -86,7 +102,28 @@ func (r Record) Left(last *cluster.View, role string) Record {
 // Equal reports whether both remember the same.
 func (r Record) Equal(o Record) bool {
 	return r.ClusterID == o.ClusterID && r.Birth == o.Birth && r.Highest == o.Highest && r.Counts == o.Counts &&
-		r.Newcomers == o.Newcomers && r.More == o.More && slices.Equal(r.Others, o.Others)
+		r.Newcomers == o.Newcomers && r.More == o.More && slices.Equal(r.Others, o.Others) &&
+		slices.Equal(r.Bystanders, o.Bystanders)
+}
+
+// bystands reports whether there may be a bystander of which over does not say that it is one no more.
+func (r Record) bystands(over func(peer.Addr) bool) bool {
+	missing := func(a peer.Addr) bool { return !over(a) }
+	return len(r.Bystanders) >= MaxRemembered || slices.ContainsFunc(r.Bystanders, missing)
+}
+
+// members returns how many members the cluster had, or more.
+func (r Record) members() int {
+	if len(r.Bystanders) >= MaxRemembered {
+		return cluster.MaxMembers
+	}
+	return len(r.Others) + len(r.Bystanders) + 1
+}
+
+func (r *Record) standsBy(a, self peer.Addr) {
+	if n := len(r.Bystanders); a != self && n < MaxRemembered && (n == 0 || r.Bystanders[n-1] != a) {
+		r.Bystanders = append(r.Bystanders, a)
+	}
 }
 
 func (r *Record) remember(a peer.Addr, comes bool) {

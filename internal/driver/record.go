@@ -44,6 +44,7 @@ type recordFile struct {
 	Others    []string `json:"others"`
 	Newcomers int      `json:"newcomers,omitempty"`
 	More      int      `json:"more"`
+	StandBy   []string `json:"bystanders,omitempty"`
 	Checksum  string   `json:"checksum"`
 }
 
@@ -138,19 +139,27 @@ func (f recordFile) read() (rec membership.Record, err error) {
 		return rec, err
 	}
 	if rec.ClusterID == 0 || f.More < 0 || len(f.Others) > membership.MaxRemembered || f.Newcomers < 0 ||
-		f.Newcomers > len(f.Others) {
-		return rec, fmt.Errorf("cluster id %s, %d others, %d of them new, and %d more", f.ClusterID, len(f.Others),
-			f.Newcomers, f.More)
+		f.Newcomers > len(f.Others) || len(f.StandBy) > membership.MaxRemembered {
+		return rec, fmt.Errorf("cluster id %s, %d others, %d of them new, %d more, and %d bystanders", f.ClusterID,
+			len(f.Others), f.Newcomers, f.More, len(f.StandBy))
 	}
-	for _, s := range f.Others {
+	if rec.Others, err = addresses(f.Others); err == nil {
+		rec.Bystanders, err = addresses(f.StandBy)
+	}
+	return rec, err
+}
+
+// addresses reads addresses in their order: a person may have edited the file.
+func addresses(texts []string) (list []peer.Addr, err error) {
+	for _, s := range texts {
 		a, err := peer.ParseAddr(s)
 		if err != nil {
-			return rec, err
+			return nil, err
 		}
-		rec.Others = append(rec.Others, a)
+		list = append(list, a)
 	}
-	slices.SortFunc(rec.Others, peer.Addr.Compare) // as it was written; a person may have edited it
-	return rec, nil
+	slices.SortFunc(list, peer.Addr.Compare)
+	return list, nil
 }
 
 // known returns what the file held when the node started.
@@ -261,6 +270,9 @@ func (r *recordKeeper) replace(rec membership.Record) error {
 		More: rec.More, Others: []string{}}
 	for _, a := range rec.Others {
 		f.Others = append(f.Others, a.String())
+	}
+	for _, a := range rec.Bystanders {
+		f.StandBy = append(f.StandBy, a.String())
 	}
 	f.Checksum = f.sum()
 	b, err := json.MarshalIndent(f, "", "  ")

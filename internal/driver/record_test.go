@@ -64,6 +64,13 @@ func TestRecordOutlivesTheProcess(t *testing.T) {
 	require.True(t, membership.Record{}.Next(coming, "").Equal(read()))
 	keepAll(t, dir, seen(3), crash, nil)
 
+	// So do members without the role, who could not carry the cluster on.
+	by := membership.Record{}.Next(seen(3), "store")
+	require.Len(t, by.Bystanders, 2)
+	keepAll(t, dir, seen(3), crash, nil, &by)
+	require.True(t, by.Equal(read()))
+	keepAll(t, dir, seen(3), crash, nil)
+
 	// Who left remembers those who stay; the last one what the birth of its next cluster must exceed.
 	floor := membership.Record{ClusterID: 0xabc, Birth: 1 << 60, Highest: 1 << 60}
 	left := &shutdown.EndedError{Kind: membership.EndLeft}

@@ -6,14 +6,14 @@ var formingBugs = []bug{
 	{
 		Name: "record-not-heeded", Package: "./membership", Run: "TestFirstSeedThatRemembersFormsNoSecondCluster",
 		In:  "membership.forming.remembers",
-		Old: "return r.Known() && !(r.Alone() && (f.joining.first || !r.Counts))",
-		New: "return r.Known() && !f.joining.first",
+		Old: "case !r.Known() || !r.Alone():\n\t\treturn r.Known()",
+		New: "case !r.Known() || !r.Alone() || f.joining.first:\n\t\treturn r.Known() && !f.joining.first",
 	},
 	{
 		Name: "a-record-of-nobody-forms", Package: "./membership", Run: "TestRecordOfNobodyFormsNothing",
 		In:  "membership.forming.remembers",
-		Old: "return r.Known() && !(r.Alone() && (f.joining.first || !r.Counts))",
-		New: "return r.Known() && !(r.Alone() && f.joining.first)",
+		Old: "return r.Counts",
+		New: "return true",
 	},
 	{
 		Name: "end-drops-the-highest-birth", Package: "./membership", Run: "TestEveryEndKeepsTheHighestBirth",
@@ -43,8 +43,32 @@ var formingBugs = []bug{
 	{
 		Name: "new-names-are-written-late", Package: "./membership", Run: "TestMemory",
 		In:  "membership.Memory.Due",
-		Old: "if !k.kept.Names(a) {\n\t\t\treturn k.soon, true",
-		New: "if !k.kept.Names(a) {\n\t\t\treturn k.at, true",
+		Old: "return k.soon, true\n\t}\n\treturn k.at, true",
+		New: "return k.at, true\n\t}\n\treturn k.at, true",
+	},
+	{
+		Name: "bystanders-are-not-waited-for", Package: "./sim", Run: "TestScripts/bystanders_have_stopped",
+		In:  "membership.forming.beginTrying",
+		Old: "f.record.bystands(over)",
+		New: "over(f.self.Addr) && false",
+	},
+	{
+		Name: "bystanders-are-not-remembered", Package: "./membership", Run: "TestBystandersHaveStopped",
+		In:  "membership.forming.remembers",
+		Old: "return len(r.Bystanders) > 0",
+		New: "return false",
+	},
+	{
+		Name: "bystanders-that-leave-none-behind", Package: "./membership", Run: "TestRecordOfBystanders",
+		In:  "membership.Record.Left",
+		Old: "next.standsBy(m.ID.Addr, last.Self.Addr)",
+		New: "",
+	},
+	{
+		Name: "bystanders-are-up-before-they-are-written-down", Package: "./membership", Run: "TestBystandersAreWrittenDown",
+		In:  "membership.leading.named",
+		Old: "case mb.Status.Numbered() >= 0 ||",
+		New: "case mb.Status.Numbered() >= 0 || !mb.HasRole(l.cfg.RecordRole) ||",
 	},
 	{
 		Name: "newcomers-let-others-be-missing", Package: "./membership", Run: "TestRecordOfNewcomers",
@@ -65,8 +89,8 @@ var formingBugs = []bug{
 	{
 		Name: "forgets-the-record-in-some-state", Package: "./membership", Run: "TestFormingProof",
 		In:  "membership.forming.remembers",
-		Old: "return r.Known() && !(r.Alone() && (f.joining.first || !r.Counts))",
-		New: "return r.Known() && !f.joining.first",
+		Old: "case !r.Known() || !r.Alone():\n\t\treturn r.Known()",
+		New: "case !r.Known() || !r.Alone() || f.joining.first:\n\t\treturn r.Known() && !f.joining.first",
 	},
 	{
 		Name: "forms-without-all-pledges", Package: "./membership", Run: "TestFormingProof",
