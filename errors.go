@@ -76,7 +76,9 @@ var (
 	ErrBadConfig      = driver.ErrBadConfig     // wrapped by faults of Config, Singleton, Daemons
 	ErrRecord         = driver.ErrRecord        // wrapped by errors of Start about Config.Directory
 	ErrJoined         = membership.ErrJoined    // UseSeeds on a node that is in a cluster
+	ErrTold           = membership.ErrTold      // UseSeeds on a node that JoinCluster has told whom to join
 	ErrNotAlone       = membership.ErrNotAlone  // JoinCluster on a node whose cluster has other members
+	ErrAsked          = membership.ErrAsked     // JoinCluster on a node that has asked a cluster to admit it
 	ErrTypeExists     = shard.ErrTypeExists     // a type of that name is registered on this node
 	ErrTooManyTypes   = shard.ErrTooManyTypes   // as many types are registered as may be
 	ErrHashCollision  = shard.ErrHashCollision  // two types whose names have one hash: name one of them anew

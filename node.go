@@ -4,6 +4,7 @@ package kith
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strconv"
 	"time"
@@ -128,6 +129,10 @@ func (n *Node) PrepareForFullShutdown(ctx context.Context) error {
 // company is told so and nothing happens (ErrNotAlone). The shutdown of n runs with all its phases (ReasonRejoin). If a
 // type was registered on n, fences may have been issued under its cluster's birth, and the new node refuses a cluster
 // that was born earlier: stores would not take its writes.
+//
+// A node that is in no cluster yet needs no other incarnation: it is returned itself, and joins through these seeds in
+// place of all that it was given before or is given later by UseSeeds (ErrTold). ErrAsked: a member was asked to admit
+// it; ask again when that has come to something.
 func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
 	cfg := n.cfg
 	cfg.FormNew, cfg.AwaitSeeds = false, false
@@ -138,7 +143,13 @@ func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if err := n.d.JoinAnother(ctx); err != nil {
+	switch err := n.d.JoinAnother(ctx); {
+	case errors.Is(err, ErrNotMember) && len(seeds) > 0:
+		if err := driver.UseSeeds(ctx, n.d, seeds, true); err != nil {
+			return nil, err
+		}
+		return n, nil
+	case err != nil:
 		return nil, err
 	}
 	return Start(ctx, cfg)

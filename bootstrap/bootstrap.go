@@ -50,6 +50,7 @@ type Bootstrap struct {
 	machine *formation.Machine
 	work    []formation.Effects
 	joined  bool
+	told    []string // by an operator whom to join; nil of a member
 
 	wake chan struct{}
 	base context.Context
@@ -214,6 +215,7 @@ func (b *Bootstrap) step(do func(now time.Duration)) {
 func (b *Bootstrap) take() (work []formation.Effects, e formation.Explanation, wait time.Duration) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
+	b.member()
 	now := b.now()
 	b.machine.Tick(now)
 	var out formation.Effects

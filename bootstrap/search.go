@@ -143,7 +143,8 @@ func (b *Bootstrap) join(j *formation.Join) {
 	}
 	ctx, cancel := context.WithTimeout(b.base, endTime)
 	defer cancel()
-	if err := b.node.UseSeeds(ctx, list); err != nil && !errors.Is(err, kith.ErrJoined) && b.node.Err() == nil {
+	err := b.node.UseSeeds(ctx, list)
+	if err != nil && !errors.Is(err, kith.ErrJoined) && !errors.Is(err, kith.ErrTold) && b.node.Err() == nil {
 		b.log.Warn("the node does not take seeds", "seeds", fmt.Sprint(list), "error", err)
 	}
 }

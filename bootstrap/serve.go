@@ -4,6 +4,7 @@ package bootstrap
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -43,9 +44,9 @@ func (b *Bootstrap) Handler() http.Handler {
 	mux.HandleFunc("GET "+contactPath, func(w http.ResponseWriter, _ *http.Request) {
 		b.lock.Lock()
 		b.member()
-		r := b.machine.Reply()
+		r, told := b.machine.Reply(), b.told
 		b.lock.Unlock()
-		b.say(w, toJSON(r))
+		b.sayUnless(w, told, toJSON(r))
 	})
 	mux.HandleFunc("GET "+explainPath, func(w http.ResponseWriter, _ *http.Request) {
 		b.say(w, explanation(b.Explain()))
@@ -63,11 +64,14 @@ func (b *Bootstrap) Handler() http.Handler {
 			return
 		}
 		var a formation.Answer
+		var told []string
 		b.step(func(now time.Duration) {
 			b.member()
-			a = b.machine.Asked(now, ask)
+			if told = b.told; told == nil {
+				a = b.machine.Asked(now, ask)
+			}
 		})
-		b.say(w, answerToJSON(a))
+		b.sayUnless(w, told, answerToJSON(a))
 	})
 	return checked(mux)
 }
@@ -82,14 +86,44 @@ func (b *Bootstrap) say(w http.ResponseWriter, v any) {
 	}
 }
 
-// member tells the machine which members may be joined, once the node is one itself. The lock is held.
+// sayUnless writes an answer, but of a node that an operator has told whom to join: until it is a member it is nobody
+// to join, or to form a cluster, with.
+func (b *Bootstrap) sayUnless(w http.ResponseWriter, told []string, v any) {
+	if told == nil {
+		b.say(w, v)
+		return
+	}
+	fail(w, http.StatusServiceUnavailable, fmt.Sprintf("an operator has told this node to join through %v, and it is no "+
+		"member yet", told))
+}
+
+// member tells the machine which members may be joined, once the node is one itself, and until then whom an operator
+// has told it to join. The lock is held.
 func (b *Bootstrap) member() {
 	v := b.node.View()
 	if v.ClusterID == 0 {
+		b.follow(b.node.Told())
 		return
 	}
-	b.joined = true
+	b.joined, b.told = true, nil
 	b.machine.Joined(b.now(), v.ClusterID, seeds(v))
+}
+
+// follow has the search end for an operator's seeds, nil for none. The lock is held.
+func (b *Bootstrap) follow(told []string) {
+	if told == nil || b.joined || slices.Equal(told, b.told) {
+		return
+	}
+	var list []peer.Addr
+	for _, s := range told {
+		if a, err := peer.ParseAddr(s); err == nil { // the node has read it
+			list = append(list, a)
+		}
+	}
+	b.told = told
+	b.machine.Told(b.now(), list)
+	b.log.Info("an operator has told this node whom to join: the search ends", "event", "bootstrap-told", "seeds",
+		fmt.Sprint(told))
 }
 
 // seeds returns the first members of a view, by address, that may be joined: those that are here to stay and that

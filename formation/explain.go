@@ -53,6 +53,9 @@ func (m *Machine) Explain(now time.Duration) Explanation {
 	case formingNow:
 		e.Action, e.Hold = FormCluster, HoldNothing
 		e.Detail = "all have promised themselves: this node forms the cluster"
+	case ordered:
+		e.Action, e.Hold = JoinCluster, HoldNothing
+		e.Detail = fmt.Sprintf("an operator has told this node to join through %v", m.given)
 	case joining:
 		e.Action, e.Hold = JoinCluster, HoldNothing
 		e.Detail = fmt.Sprintf("this node joins through %v", m.given)

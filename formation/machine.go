@@ -19,6 +19,7 @@ const (
 	looking    stage = iota // for a cluster, or for those with whom to form one
 	joining                 // it was given seeds
 	formingNow              // it was told to form the cluster
+	ordered                 // an operator told it whom to join
 	inCluster               // it is a member
 )
 
@@ -219,15 +220,19 @@ func (m *Machine) Joined(now time.Duration, cluster uint64, seeds []peer.Addr) {
 	m.settle()
 }
 
+// over reports whether there is nothing left to be looked for.
+func (m *Machine) over() bool { return m.stage == ordered || m.stage == inCluster }
+
 // Tick does what is due.
 func (m *Machine) Tick(now time.Duration) {
 	m.begin(now)
 	m.settle()
 }
 
-// Next returns when Tick has something to do; ok is false when there is nothing: the node is in a cluster.
+// Next returns when Tick has something to do; ok is false when there is nothing: the node is in a cluster, or was told
+// whom to join.
 func (m *Machine) Next() (at time.Duration, ok bool) {
-	if m.stage == inCluster {
+	if m.over() {
 		return 0, false
 	}
 	at = m.decideAt
@@ -244,7 +249,7 @@ func (m *Machine) Next() (at time.Duration, ok bool) {
 
 // settle ends a verb.
 func (m *Machine) settle() {
-	if m.stage == inCluster {
+	if m.over() {
 		return
 	}
 	if !m.lookingUp && m.now >= m.lookAt {

@@ -4,6 +4,7 @@ package formation
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,6 +117,67 @@ func TestChangesBeginTheMarginAnew(t *testing.T) {
 		require.Zero(t, m.claim.attempt, name)
 		m.until(11*second, hostA, hostB, hostC)
 		require.NotZero(t, m.claim.attempt, name)
+	}
+}
+
+// An operator's word ends the search at any stage: an attempt is given up and those who have promised themselves are
+// told, nothing is looked up, probed, promised or decided any more, until the node is a member (BOOT-3, MEM-9).
+func TestToldEndsTheSearch(t *testing.T) {
+	told := []peer.Addr{node("10.0.0.9").Addr}
+	for name, bring := range map[string]func(*tried){
+		"looks": func(m *tried) { m.see(hostA, hostB) },
+		"has promised itself": func(m *tried) {
+			m.see(hostA, hostB, hostC)
+			ask := Ask{Cluster: "market", From: node(hostC), Point: contact(hostC), Attempt: 1, Wants: true}
+			require.True(t, m.Asked(m.now, ask).Granted)
+		},
+		"wants to form": func(m *tried) { m.until(7*second, hostA, hostB, hostC) },
+		"forms": func(m *tried) {
+			m.until(7*second, hostA, hostB, hostC)
+			for _, host := range []string{hostB, hostC} {
+				m.Answered(m.now, contact(host), Answer{Reply: answers(host)[0].Reply, Granted: true, Attempt: 1})
+			}
+		},
+		"joins": func(m *tried) {
+			m.LookedUp(m.now, contacts(hostA, hostB), "")
+			r := Reply{Cluster: "market", Node: node(hostB), Wire: wire.Spoken(), ClusterID: 5, Seeds: told}
+			m.Probed(m.now, contact(hostB), r, "")
+		},
+	} {
+		m := try(t, hostA, Config{Expected: 3})
+		bring(m)
+		claimed := m.claim.on()
+		require.Equal(t, strings.Contains(name, "form"), claimed, name)
+		m.Told(m.now, told)
+		m.Told(m.now, told)
+		m.Drain(&m.out)
+		require.Equal(t, Effects{Probes: m.out.Probes[:0], Asks: m.out.Asks}, m.out, name)
+		gaveUp := 0
+		for _, a := range m.out.Asks {
+			require.Equal(t, uint64(1), a.Ask.Attempt)
+			if !a.Ask.Wants {
+				gaveUp++
+			}
+		}
+		require.Equal(t, map[bool]int{true: 2}[claimed], gaveUp, name)
+		_, next := m.Next()
+		require.False(t, next, name)
+		m.until(60*second, hostA, hostB, hostC)
+		require.Empty(t, m.out.Probes, name)
+		require.Nil(t, m.out.Join, name)
+		require.False(t, m.out.LookUp, name)
+		require.False(t, m.Asked(m.now, Ask{Cluster: "market", From: node(hostB), Point: contact(hostB), Attempt: 9,
+			Wants: true}).Granted, name)
+		e := m.Explain(m.now)
+		require.Equal(t, JoinCluster, e.Action, name)
+		require.Equal(t, told, e.Seeds, name)
+		require.Contains(t, e.Detail, "an operator")
+		require.True(t, e.Promised.IsZero(), name)
+		require.False(t, m.Reply().Forms, name)
+		require.Zero(t, m.Reply().ClusterID, name)
+		m.Joined(m.now, 7, told)
+		m.Told(m.now, told)
+		require.Equal(t, uint64(7), m.Reply().ClusterID, name)
 	}
 }
 

@@ -20,6 +20,10 @@ var (
 	ErrJoining = errors.New("membership: already joined or joining")
 	// ErrJoined is returned by a SeedsCommand when the node is in a cluster already.
 	ErrJoined = errors.New("membership: already in a cluster")
+	// ErrTold is returned by a SeedsCommand when an operator has told the node whom to join.
+	ErrTold = errors.New("membership: an operator has told this node whom to join")
+	// ErrAsked is returned by a SeedsCommand of an operator when a member was asked to admit the node.
+	ErrAsked = errors.New("membership: a cluster has been asked to admit this node")
 	// ErrTooManySeeds is returned by a JoinCommand or SeedsCommand with more than MaxSeeds seeds.
 	ErrTooManySeeds = errors.New("membership: too many seeds")
 	// ErrEnded is returned by every command when the membership is over.

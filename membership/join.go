@@ -39,6 +39,7 @@ type joinState struct {
 	seeds     []peer.Addr // all but this node, in the given order: the first of the contacts
 	first     bool        // this node heads the list: only it may form without a record
 	awaits    bool        // a SeedsCommand is to come
+	ordered   bool        // the seeds are an operator's: no others are taken
 	wall      uint64
 	nonce     uint64  // of the whole join; echoed by every answer
 	target    peer.ID // the contact that was asked

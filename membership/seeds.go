@@ -11,9 +11,14 @@ import (
 
 // SeedsCommand gives seeds to a node that is in no cluster, in the meaning of JoinCommand.Seeds: the first that answers
 // admits it, and when this node heads the list it forms the cluster, as a first seed does. Another one adds its seeds
-// in front of those before it; of all together at most MaxSeeds are asked. Errors: ErrJoined, ErrTooManySeeds,
+// in front of those before it; of all together at most MaxSeeds are asked. Errors: ErrJoined, ErrTooManySeeds, ErrTold,
 // ErrNotMember of a node that has not begun to join.
-type SeedsCommand struct{ Seeds []peer.Addr }
+type SeedsCommand struct {
+	Seeds []peer.Addr
+	// Told is an operator's word: these take the place of all seeds before them, and those that are found later are
+	// refused. ErrAsked: a member was asked to admit this node, which may be one already.
+	Told bool
+}
 
 func (SeedsCommand) command() {}
 
@@ -25,8 +30,14 @@ func (j *joining) useSeeds(c SeedsCommand) error {
 		return ErrNotMember
 	case len(c.Seeds) > MaxSeeds:
 		return fmt.Errorf("%w: %d, at most %d", ErrTooManySeeds, len(c.Seeds), MaxSeeds)
+	case j.ordered && !c.Told:
+		return ErrTold
 	case len(c.Seeds) == 0:
 		return nil
+	case c.Told && j.phase == pending:
+		return fmt.Errorf("%w: %s", ErrAsked, j.target)
+	case c.Told:
+		j.forget()
 	}
 	j.awaits = false
 	if c.Seeds[0] == j.self.Addr && !j.forming.never && !j.first {
@@ -45,6 +56,17 @@ func (j *joining) useSeeds(c SeedsCommand) error {
 		j.askAgain()
 	}
 	return nil
+}
+
+// forget lets go of all seeds that were found, and of forming a cluster as the first of them: an operator has others.
+// What this node remembers stays.
+func (j *joining) forget() {
+	f := j.forming
+	if f.tries {
+		f.giveUpTrying()
+	}
+	j.ordered, j.first, j.seeds, f.contacts = true, false, nil, nil
+	f.meet(f.record.Others...)
 }
 
 // seedsFirst puts the seeds before the other contacts, with what is known of them.

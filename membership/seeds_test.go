@@ -57,6 +57,41 @@ func TestSeedsAreAdded(t *testing.T) {
 	require.Equal(t, addrs(1, 8, 9), b.m.joining.seeds)
 }
 
+// An operator's seeds take the place of those that were found, also of a node that is about to form a cluster; none
+// that are found later are taken. Who has asked a member may be one already, and takes no order (BOOT-3, MEM-9).
+func TestToldSeeds(t *testing.T) {
+	w := newWorld(t, 4)
+	a, b := w.await(1, Record{}), w.start(2)
+	w.do(a, SeedsCommand{Seeds: addrs(1, 8)}) // it heads the list, and waits for the other one
+	w.run(time.Second)
+	w.do(a, SeedsCommand{Seeds: addrs(2), Told: true})
+	for range 2 {
+		require.ErrorIs(t, a.m.Do(w.now-a.epoch, SeedsCommand{Seeds: addrs(1, 7)}), ErrTold)
+		w.run(20 * time.Second)
+		require.Nil(t, a.m.st)
+		require.Equal(t, addrs(2), a.m.joining.seeds)
+		require.Len(t, a.m.forming.contacts, 1)
+	}
+	w.do(a, SeedsCommand{Seeds: addrs(3), Told: true})
+	require.Equal(t, addrs(3), a.m.joining.seeds, "the next order takes the place of the first")
+	w.do(a, SeedsCommand{Seeds: addrs(2), Told: true})
+	w.join(b)
+	w.run(10 * time.Second)
+	require.NotNil(t, a.m.st)
+	require.Len(t, a.m.st.Members, 2)
+	require.ErrorIs(t, a.m.Do(w.now-a.epoch, SeedsCommand{Seeds: addrs(3), Told: true}), ErrJoined)
+
+	own := w.await(4, Record{})
+	w.do(own, SeedsCommand{Seeds: addrs(4), Told: true})
+	w.run(10 * time.Second)
+	require.Len(t, own.m.st.Members, 1, "an operator may have it form a cluster, as a first seed does")
+
+	asked := w.await(5, Record{})
+	asked.m.joining.phase = pending
+	require.ErrorIs(t, asked.m.Do(w.now-asked.epoch, SeedsCommand{Seeds: addrs(1), Told: true}), ErrAsked)
+	require.False(t, asked.m.joining.ordered)
+}
+
 // Nobody answers: who heads the list forms after the SeedTimeout; one that may never form does not; a record holds as
 // ever; and too many seeds change nothing (BOOT-5, JOIN-2).
 func TestSeedsAndForming(t *testing.T) {

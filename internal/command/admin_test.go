@@ -192,6 +192,24 @@ func live(t *testing.T, args ...string) (cmd *exec.Cmd, stderr *bufio.Scanner, a
 	return cmd, stderr, addr, at
 }
 
+// A node that still looks for its cluster joins through an operator's seeds, as the same process and the same
+// incarnation (BOOT-3).
+func TestJoinWhileLooking(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("0123456789abcdef"), 0o600))
+	_, _, addr, _ := live(t)
+	_, logB, _, adminB := live(t, "--admin-token-file="+file, "--contact=127.0.0.1:0", "--discovery=static",
+		"--discovery-targets=127.0.0.1:1", "--expected=2", "--bootstrap-timeout=0")
+	code, _, errs := program(t, "join", addr, "--token-file="+file, "--admin="+adminB)
+	require.Equal(t, exitOK, code, errs)
+	until(t, logB, `"event":"node-told"`)
+	require.Eventually(t, func() bool {
+		_, out, _ := program(t, "status", "--admin="+adminB)
+		return strings.Contains(out, "2, 2 up")
+	}, time.Minute, tick)
+	until(t, logB, `"event":"bootstrap-joined"`)
+}
+
 // A node that is alone goes over to the cluster of another at one word; one with company does not (JOIN-2). The process
 // and its admin interface stay. top shows both, and one that does not answer as such. SIGTERM has both leave.
 func TestJoinAndTop(t *testing.T) {

@@ -240,6 +240,10 @@ func (c *runCmd) live(ctx context.Context, stop func(), node *kith.Node, l lifet
 		case o := <-l.orders:
 			next, err := node.JoinCluster(ctx, o.seeds)
 			o.done <- err
+			if next == node {
+				l.log.Info("joins by order", "event", "node-told", "node", node.ID().String(), "seeds", fmt.Sprint(o.seeds))
+				continue
+			}
 			if next != nil {
 				l.log.Info("goes over", "event", "node-goes-over", "node", node.ID().String(), "next", next.ID().String())
 				return next, nil

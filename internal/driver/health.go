@@ -29,7 +29,8 @@ type Health struct {
 // health is what the control goroutine last said of its node, and what outweighs that.
 type health struct {
 	said atomic.Pointer[membership.Health]
-	look time.Duration // when to look again what a node waits for; the control goroutine's
+	look time.Duration            // when to look again what a node waits for; the control goroutine's
+	told atomic.Pointer[[]string] // whom an operator has told the node to join
 
 	start  time.Time
 	gate   *exec.Gate

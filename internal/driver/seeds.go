@@ -6,14 +6,15 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"slices"
 
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 )
 
-// UseSeeds gives seeds to a node that is in no cluster; see the face.
-func UseSeeds(ctx context.Context, d *Driver, seeds []string) error {
-	var c membership.SeedsCommand
+// UseSeeds gives seeds to a node that is in no cluster; they were found or, when told, are an operator's. See the face.
+func UseSeeds(ctx context.Context, d *Driver, seeds []string, told bool) error {
+	c := membership.SeedsCommand{Told: told}
 	for _, s := range seeds {
 		a, err := peer.ParseAddr(s)
 		if err != nil {
@@ -23,6 +24,18 @@ func UseSeeds(ctx context.Context, d *Driver, seeds []string) error {
 	}
 	if err := d.call(ctx, c); err != nil {
 		return fmt.Errorf("kith: seeds: %w", err)
+	}
+	if told && len(c.Seeds) > 0 {
+		own := slices.Clone(seeds)
+		d.told.Store(&own)
+	}
+	return nil
+}
+
+// Told returns the seeds of an operator, nil for none; see the face.
+func Told(d *Driver) []string {
+	if seeds := d.told.Load(); seeds != nil {
+		return slices.Clone(*seeds)
 	}
 	return nil
 }

@@ -104,6 +104,29 @@ var startsBugs = []bug{
 		New: "p.Listed || host != p.Failed",
 	},
 	{
+		Name: "found-seeds-go-before-an-operators", Package: "./membership", Run: "TestToldSeeds",
+		In:  "membership.joining.useSeeds",
+		Old: "case j.ordered && !c.Told:",
+		New: "case j.ordered && len(c.Seeds) == 0:",
+	},
+	{
+		Name: "found-seeds-stay-beside-an-operators", Package: "./membership", Run: "TestToldSeeds",
+		In:  "membership.joining.forget",
+		Old: "= true, false, nil, nil",
+		New: "= true, false, j.seeds, f.contacts",
+	},
+	{
+		Name: "an-attempt-outlives-an-operators-word", Package: "./formation", Run: "TestToldEndsTheSearch",
+		In:   "formation.Machine.Told",
+		Drop: "m.giveUp",
+	},
+	{
+		Name: "told-node-is-a-seed", Package: "./bootstrap", Run: "TestToldNodeFollowsItsOperator",
+		In:  "bootstrap.Bootstrap.sayUnless",
+		Old: "if told == nil {",
+		New: "if told == nil || v != nil {",
+	},
+	{
 		Name: "a-broken-decider-ends-the-process", Package: "./bootstrap", Run: "TestDeciderPanics",
 		In:  "bootstrap.guarded.Decide",
 		Old: "why := recover(); why != nil",

@@ -1,0 +1,25 @@
+// Told: an operator's word ends the search.
+
+package formation
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kith-io/kith/peer"
+)
+
+// Told says that an operator has told the node whom to join. It ends the search: an attempt to form a cluster is given
+// up, nothing is looked up, probed or promised any more. Of a member it means nothing.
+func (m *Machine) Told(now time.Duration, seeds []peer.Addr) {
+	m.begin(now)
+	if m.stage == inCluster || m.stage == ordered && slices.Equal(m.given, seeds) {
+		return
+	}
+	if m.claim.on() {
+		m.giveUp()
+	}
+	m.release()
+	m.stage, m.given, m.decision = ordered, slices.Clone(seeds), Decision{}
+	m.out.LookUp, m.out.Probes, m.out.Join = false, m.out.Probes[:0], nil
+}
