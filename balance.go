@@ -21,8 +21,8 @@ func (r *Region) Move(ctx context.Context, s ShardID, to ID) error {
 }
 
 // SetReady declares whether this node may be given shards of the type; it may until told otherwise. One that is not
-// ready keeps what it has, and nothing moves to it or from it for balance. Its word outlives a change of coordinator,
-// not its process. It returns when the word is given, not when it was heard.
+// ready keeps what it has, what is left of a shard in a move included, and nothing moves to it or from it for balance.
+// Its word outlives a change of coordinator, not its process. It returns when the word is given, not when it was heard.
 func (r *Region) SetReady(ctx context.Context, ready bool) error {
 	return driver.SetReady(ctx, r.r, ready)
 }

@@ -215,3 +215,57 @@ func TestWhatIsNotTakenStays(t *testing.T) {
 		})
 	}
 }
+
+// Who has what is left of a shard gets it, ready or not: nobody else can begin with it. That is the owner from whom it
+// was not taken, the next owner that has it, and one that may have it since the owner was lost. Where nothing is left
+// readiness counts, whoever the move was for (SHD-6, SHD-12).
+func TestWhatIsLeftGoesToWhoIsNotReady(t *testing.T) {
+	for name, c := range map[string]struct {
+		left    string
+		unready func(owner, next *testNode) *testNode
+		end     func(w *world, owner, next *testNode, h HandOverCommand)
+		gets    bool
+	}{
+		"not taken from the owner": {"left", theOwner, func(_ *world, owner, _ *testNode, h HandOverCommand) {
+			owner.m.cfg.MaxHandOver = 3
+			owner.answer(h)
+		}, true},
+		"handed over": {"left", theNext, func(_ *world, owner, _ *testNode, h HandOverCommand) { owner.answer(h) }, true},
+		"nothing is left": {"", theNext, func(_ *world, owner, _ *testNode, h HandOverCommand) {
+			delete(owner.hosted, key(h.Type, h.Shard))
+			owner.stops = nil
+			owner.do(h.StoppedCommand)
+		}, false},
+		"the owner is lost": {"", theNext, func(w *world, owner, _ *testNode, _ HandOverCommand) {
+			owner.crash()
+			w.set(owner.id, membership.Down)
+			w.publish()
+			w.promote()
+			w.publish()
+			w.pass(DefaultTakeoverTime + time.Second)
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := movable(t, 4)
+			w.slowStop = true
+			boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+			s := of(owner)
+			k := key(orders.ID(), s)
+			f := owner.hosted[k]
+			require.NoError(t, boss.move(s, next))
+			w.flow()
+			n := c.unready(owner, next)
+			n.do(ReadyCommand{orders.ID(), false})
+			w.flow()
+			require.Equal(t, "not ready", boss.m.types[orders.ID()].coord.moves.view().Region(n.id).Why())
+			c.end(w, owner, next, rest(s, f, []byte(c.left)))
+			w.flow()
+			require.Equal(t, c.gets, n.hosted[k].Compare(f) > 0)
+			require.Equal(t, c.left, n.rests[k])
+			w.agree(orders, s)
+		})
+	}
+}
+
+func theOwner(owner, _ *testNode) *testNode { return owner }
+func theNext(_, next *testNode) *testNode   { return next }

@@ -63,6 +63,7 @@ func (c *Checker) owner(key world.ShardKey) *ownership {
 // Hosts is a process that makes a shard live.
 func (c *Checker) Hosts(p *world.Process, key world.ShardKey, f route.Fence) {
 	o := c.owner(key)
+	o.placing.heirs.begins(p, f)
 	name := c.w.ShardName(key.Type, key.Shard)
 	if c.leaveNotices[p.ID] {
 		c.Violate(p, "leave-notice", "%s starts here after this node said that it hosts nothing ever again", name)
@@ -206,6 +207,9 @@ func (c *Checker) Shard(p *world.Process, e *shard.Event) {
 		given(c, p, e)
 	case shard.MoveBegan:
 		moves(c, p, e)
+		fallthrough
+	case shard.MoveMarked, shard.MoveAborted, shard.MoveHandedOver:
+		c.owner(world.ShardKey{Type: e.Type, Shard: e.Shard}).placing.heirs.follow(e)
 	}
 }
 
@@ -306,10 +310,10 @@ func (c *Checker) allocated(p *world.Process, e *shard.Event) {
 	o := c.owner(world.ShardKey{Type: e.Type, Shard: e.Shard})
 	name := c.w.ShardName(e.Type, e.Shard)
 	if c.excusedBy(p, "a shard is given out here") {
-		c.free(p, o, e, name)
+		free(c, p, o, e, name)
 		return
 	}
-	c.free(p, o, e, name)
+	free(c, p, o, e, name)
 	if e.Fence.Compare(o.allocated) <= 0 {
 		c.Violate(p, "fence-order", "%s given out under %s after %s", name, world.FenceName(e.Fence),
 			world.FenceName(o.allocated))
@@ -318,7 +322,7 @@ func (c *Checker) allocated(p *world.Process, e *shard.Event) {
 }
 
 // free: a shard that is given out lives at nobody who is on the side of the coordinator p.
-func (c *Checker) free(p *world.Process, o *ownership, e *shard.Event, name string) {
+func free(c *Checker, p *world.Process, o *ownership, e *shard.Event, name string) {
 	for _, h := range o.hosting {
 		q := h.Process
 		if q.ID == e.Home && h.fence == e.Fence {

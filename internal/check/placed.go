@@ -1,5 +1,7 @@
 // Where shards may be given and moved to: none is given to a region that has said that it is not ready, and nothing
-// moves for balance while that is paused (SHD-6). Both bind a coordinator from when it knows of it.
+// moves for balance while that is paused (SHD-6). Both bind a coordinator from when it knows of it. But an heir gets
+// its shard ready or not: it has what the last owner did not work off, or may have it, and nobody else can begin with
+// that.
 
 package check
 
@@ -93,16 +95,14 @@ func MovedByHand(c *Checker, key world.ShardKey, to peer.ID) {
 // placing is where a shard goes.
 type placing struct {
 	byHand []peer.ID
-	to     peer.ID // of the last move that began
+	heirs  heirs
 }
 
-// given: a shard is given to no region of which its coordinator knows that it is not ready, but to one that was ready
-// when a move to it began: that may have what the last owner did not work off.
+// given: a shard is given to no region of which its coordinator knows that it is not ready, unless what the last owner
+// did not work off lies there: since it was handed over to it, or was not taken from it.
 func given(c *Checker, p *world.Process, e *shard.Event) {
 	x := &c.owner(world.ShardKey{Type: e.Type, Shard: e.Shard}).placing
-	heir := x.to == e.Home
-	x.to = peer.ID{}
-	if !heir && c.stream(e.Home, p.ID).words.bind(c.w.Now, e.Type) {
+	if !x.heirs.due(c, e) && c.stream(e.Home, p.ID).words.bind(c.w.Now, e.Type) {
 		c.Violate(p, "readiness", "%s is given to %s, which has said that it is not ready",
 			c.w.ShardName(e.Type, e.Shard), c.w.Name(e.Home))
 	}
@@ -111,7 +111,6 @@ func given(c *Checker, p *world.Process, e *shard.Event) {
 // moves: none begins to a region that is not ready, and for balance none while that is paused.
 func moves(c *Checker, p *world.Process, e *shard.Event) {
 	x := &c.owner(world.ShardKey{Type: e.Type, Shard: e.Shard}).placing
-	x.to = e.To
 	name := c.w.ShardName(e.Type, e.Shard)
 	if c.stream(e.To, p.ID).words.bind(c.w.Now, e.Type) {
 		c.Violate(p, "readiness", "%s moves to %s, which has said that it is not ready", name, c.w.Name(e.To))
@@ -132,6 +131,104 @@ func givesBack(c *Checker, t route.TypeID, id peer.ID) bool {
 	r := q.Region(t)
 	m, is := q.View.SelfMember()
 	return r == nil || r.Refused != nil || !is || !m.HasRole(r.Role())
+}
+
+// heirs are those of one shard.
+type heirs struct {
+	from, to peer.ID // of the last move that began
+	term     uint32  // of who began it; zero once the owner may hand over, for then any later reign may hear who has it
+	list     []heir
+}
+
+// heir has what an owner handed over, or could not hand over.
+type heir struct {
+	id    peer.ID
+	maybe bool        // the last move is to it: it has that only if the owner was lost on the way
+	spent uint32      // the latest term in which the shard was given to it for that, or began anywhere
+	began route.Fence // under which it has begun with it
+}
+
+// of returns what a process is to the shard, nil when it is none.
+func (x *heirs) of(id peer.ID) *heir {
+	if i := x.index(id); i >= 0 {
+		return &x.list[i]
+	}
+	return nil
+}
+
+func (x *heirs) index(id peer.ID) int {
+	return slices.IndexFunc(x.list, func(h heir) bool { return h.id == id })
+}
+
+func (x *heirs) drop(id peer.ID) {
+	if i := x.index(id); i >= 0 {
+		x.list = slices.Delete(x.list, i, i+1)
+	}
+}
+
+// put makes a process an heir, of what is left now and nothing else.
+func (x *heirs) put(h heir) {
+	x.drop(h.id)
+	x.list = append(x.list, h)
+}
+
+// follow follows what is said of a move.
+func (x *heirs) follow(e *shard.Event) {
+	h := x.of(e.To)
+	switch e.Kind {
+	case shard.MoveBegan:
+		x.from, x.to, x.term = e.Home, e.To, e.Term
+		x.list = slices.DeleteFunc(x.list, func(h heir) bool { return h.maybe })
+		x.put(heir{id: e.To, maybe: true})
+	case shard.MoveMarked:
+		if e.Home == x.from && e.To == x.to {
+			x.term = 0
+		}
+	case shard.MoveAborted:
+		if h != nil && h.maybe {
+			x.drop(e.To)
+		}
+	case shard.MoveHandedOver:
+		x.drop(e.Home)
+		if h = x.of(e.To); h == nil || h.began.Compare(e.Fence) < 0 { // else the acknowledgement came late
+			x.put(heir{id: e.To})
+		}
+	}
+}
+
+// Keeps is told of an owner whose shard has stopped for a move with something left: it is the owner's until it has
+// handed it over.
+func (c *Checker) Keeps(p *world.Process, key world.ShardKey) {
+	c.owner(key).placing.heirs.put(heir{id: p.ID})
+}
+
+// begins follows a shard that begins to live at a process: what others have is old now, for this reign.
+func (x *heirs) begins(p *world.Process, f route.Fence) {
+	for i := range x.list {
+		h := &x.list[i]
+		if h.id == p.ID && h.began.IsZero() {
+			h.began = f
+		}
+		h.spent = max(h.spent, f.Term())
+	}
+}
+
+// due reports whether a shard that is given away goes to an heir, which is due once in a reign: one that does not take
+// it then gets it as anyone does. Where the coordinator runs on the heir, that has begun in the very step.
+func (x *heirs) due(c *Checker, e *shard.Event) bool {
+	h := x.of(e.Home)
+	if h == nil || h.began != e.Fence && (!h.began.IsZero() || h.spent >= e.Term) {
+		return false
+	}
+	h.spent = e.Term
+	return !h.maybe || (x.term == 0 || x.term == e.Term) && silenced(c, x.from)
+}
+
+// silenced reports whether a coordinator may give up to hear of a process: it is dead, has left, or somebody lost it.
+func silenced(c *Checker, id peer.ID) bool {
+	q := c.w.ProcessOf(id)
+	_, lost := c.gone[id]
+	return q == nil || !q.Alive || c.leaveNotices[id] || lost
 }
 
 // AtMostOne lists shards of a type that live at two nodes, those that know nothing of their end counted apart.

@@ -56,13 +56,6 @@ func TestPlacingCheckersCryOut(t *testing.T) {
 		"given to another":                 {func(x at) { heard(x); gives(x, x.d.ID) }, ""},
 		"given before the word has come":   {func(x at) { unready(x); gives(x, x.b.ID) }, ""},
 		"given to one that is ready again": {func(x at) { heard(x); again(x.w, x.b, id); gives(x, x.b.ID) }, ""},
-		"given to whom it moved before":    {func(x at) { moves(x, x.a, x.b); heard(x); gives(x, x.b.ID) }, ""},
-		"given once more to that one": {func(x at) {
-			moves(x, x.a, x.b)
-			heard(x)
-			gives(x, x.b.ID)
-			gives(x, x.b.ID)
-		}, "readiness"},
 		"given in the step in which the word comes": {func(x at) {
 			checks(x.w).stream(x.b.ID, x.a.ID).words.set(x.w.Now, id, true)
 			gives(x, x.b.ID)

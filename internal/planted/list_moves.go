@@ -240,6 +240,22 @@ var moveBugs = []bug{
 		New: "v.Hold |= 0",
 	},
 	{
+		Name: "who-a-move-was-for-need-not-be-ready", Package: "./shard", Run: "TestWhatIsLeftGoesToWhoIsNotReady",
+		In:      "shard.moves.serve",
+		Without: "to.Eligible()",
+	},
+	{
+		Name: "who-is-not-ready-does-not-get-its-rest", Package: "./shard", Run: "TestWhatIsLeftGoesToWhoIsNotReady",
+		In:  "shard.moves.serve",
+		Old: "case h.keeps && known &&",
+		New: "case h.keeps && known && !c.clients[i].unready &&",
+	},
+	{
+		Name: "nobody-asks-whether-the-last-owner-is-lost", Package: "./internal/check", Run: "TestHeirsNeedNotBeReady",
+		In:      "internal/check.heirs.due",
+		Without: "silenced(c, x.from)",
+	},
+	{
 		Name: "unready-counts-as-eligible", Seeds: 20,
 		In:  "shard/strategy.Region.Why",
 		Old: "case r.NotReady:",

@@ -13,7 +13,7 @@ import (
 // TestAccounts: storms of heavy traffic break no rule and meet every end that a message may have; what is accepted is
 // handled, reported, or lost for a reason that has a name, but for what is counted apart.
 func TestAccounts(t *testing.T) {
-	seeds := 12
+	seeds := 24
 	if testing.Short() {
 		seeds = 3
 	}
@@ -27,10 +27,14 @@ func TestAccounts(t *testing.T) {
 	for _, n := range r.Lost {
 		lost += n
 	}
-	require.Equal(t, r.Accepted, r.Handled+r.Reported+lost+r.Difference-r.Lacking[check.TooOften])
-	require.Positive(t, r.Lost[check.SenderEnded])
-	require.True(t, testing.Short() || r.Lost[check.ReceiverKilled] > 0)
-	require.Greater(t, r.Reported, 100*seeds)
-	require.Positive(t, r.Moves)
-	require.True(t, testing.Short() || len(r.Forms) == 12, "tells, asks, and large ones, in each mode")
+	require.Equal(t, r.Accepted, r.Handled+r.Reported+lost+r.Difference-r.Lacking[check.TooOften],
+		"accepted, and handled, reported, lost, or counted apart")
+	require.Positive(t, r.Lost[check.SenderEnded], "no message was lost with a sender that ended")
+	require.Greater(t, r.Reported, 100*seeds, "fewer than 100 messages a storm were reported to their senders")
+	require.Positive(t, r.Moves, "no shard moved")
+	if testing.Short() {
+		return
+	}
+	require.Positive(t, r.Lost[check.ReceiverKilled], "no message was lost with a receiver that was killed")
+	require.Len(t, r.Forms, 12, "tells, asks, and large ones, in each mode: not all were accepted")
 }

@@ -216,6 +216,7 @@ func (h *hosted) stopped() {
 				r.left = map[route.ShardID][]byte{}
 			}
 			r.left[cmd.Shard] = left
+			r.Process.World.Watcher.Keeps(r.Process, ShardKey{r.ID, cmd.Shard})
 			r.Process.Do(shard.HandOverCommand{StoppedCommand: cmd, Left: left, States: states})
 			return
 		}

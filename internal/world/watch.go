@@ -52,6 +52,8 @@ type Watcher interface {
 	// its entities were stopped in order.
 	Hosts(p *Process, key ShardKey, f route.Fence)
 	Stopped(p *Process, key ShardKey, confirmed bool)
+	// Keeps is told of an owner that has something left of a shard which has stopped for a move, before its node is.
+	Keeps(p *Process, key ShardKey)
 	// Delivers is told of an envelope that is about to reach its entity.
 	Delivers(p *Process, key ShardKey, e *wire.Envelope)
 	// Starts is told of a new process, ends of one whose membership is over, died of one that runs no more.
