@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,15 +42,17 @@ func (p parts) Stop(c *entity.Context) { p.do(c, entity.StopCall.String(), "") }
 // hangsKit is execution whose incidents and log are kept.
 type hangsKit struct {
 	*bare
-	t    *testing.T
-	mu   sync.Mutex
-	seen []entity.Incident
-	log  bytes.Buffer
+	t     *testing.T
+	began atomic.Bool // a handler that waits
+	mu    sync.Mutex
+	seen  []entity.Incident
+	log   bytes.Buffer
 }
 
 func newHangsKit(t *testing.T, mode entity.Mode, do func(c *entity.Context, call, text string)) *hangsKit {
 	k := &hangsKit{t: t}
 	typ := typeOf(mode, 2, nil)
+	typ.SlowAfter = -1 // a call that hangs is slow, too, which is another incident
 	typ.New = func(string, route.Fence) entity.Handler { return parts{do} }
 	k.bare = newBare(t, typ, func(cfg *Config) {
 		cfg.Workers, cfg.Loops = 2, make([]*loop.Loop, 2)
@@ -69,7 +72,7 @@ func (k *hangsKit) look(ahead, slewed time.Duration) []entity.Incident {
 	return k.last()
 }
 
-// last returns what was told lately, without the incidents of stopped goroutines.
+// last returns what was told since it was last called.
 func (k *hangsKit) last() []entity.Incident {
 	k.TellLater()
 	k.mu.Lock()
@@ -179,6 +182,7 @@ func TestDeadlineOfStopCalls(t *testing.T) {
 		"deadline before the call": {begin: func(k *hangsKit, id string) {
 			require.Equal(t, route.OK, k.send(id, []byte("late")))
 			h := k.host(id)
+			eventually(k.t, k.began.Load) // else it is cut before it has an instance
 			h.Stop(entity.StopMoved, 0, time.Millisecond, 1<<20)
 			eventually(k.t, func() bool { return Overdue(h) })
 		}, not: 0, told: 2 * time.Second},
@@ -187,12 +191,14 @@ func TestDeadlineOfStopCalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, on, late := make(chan struct{}), make(chan struct{}), make(chan struct{})
-			k := newHangsKit(t, entity.Blocking, func(c *entity.Context, is, text string) {
+			var k *hangsKit
+			k = newHangsKit(t, entity.Blocking, func(c *entity.Context, is, text string) {
 				switch {
 				case is == "stop":
 					close(in)
 					<-on
 				case text == "late":
+					k.began.Store(true)
 					<-late
 				case text == "go":
 					c.Passivate()
@@ -265,6 +271,9 @@ func TestStopCallsThatTheEndLeavesBehind(t *testing.T) {
 	k.DropAll()
 	k.over = true
 	k.StopWorkers()
+	for _, w := range k.workers {
+		<-w.ended // else it counts as left behind
+	}
 	behind, _ := k.Settle(time.Minute)
 	require.Equal(t, 1, behind)
 	told := k.last()
