@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/kith-io/kith"
@@ -14,6 +15,9 @@ import (
 
 // beat is how often a stream without events says that it lives.
 const beat = 10 * time.Second
+
+// snapshotKind is what a snapshot is called.
+const snapshotKind = "snapshot"
 
 // event is the data of one event of membership.
 type event struct {
@@ -31,7 +35,7 @@ func eventOf(e *kith.Event) event {
 	out := event{Kind: e.Kind.String(), Role: e.Role, Text: e.String(), Missed: e.Missed}
 	if e.Kind == kith.Snapshot {
 		all := membersOf(e.View)
-		out.Kind, out.Members = "snapshot", &all
+		out.Kind, out.Members = snapshotKind, &all
 		return out
 	}
 	if !e.Leader.IsZero() {
@@ -69,11 +73,82 @@ func shardEventOf(e *kith.ShardEvent) shardEvent {
 	return out
 }
 
+// maxKinds bounds the kinds of one request.
+const maxKinds = 64
+
+// kinds are those that a stream has; nil: all.
+type kinds map[kith.EventKind]bool
+
+// kindsOf returns the kinds of a request; when ok is false, it has been answered.
+func kindsOf(w http.ResponseWriter, q *http.Request) (k kinds, ok bool) {
+	words := q.URL.Query()["kind"]
+	if len(words) > maxKinds {
+		fail(w, http.StatusBadRequest, fmt.Sprintf("kind: at most %d are taken", maxKinds))
+		return nil, false
+	}
+	for _, word := range words {
+		var kind kith.EventKind
+		named := !strings.HasPrefix(word, "event-") && kind.UnmarshalText([]byte(word)) == nil
+		if !named && word != snapshotKind {
+			fail(w, http.StatusBadRequest, "kind: there are no events called "+called(word))
+			return nil, false
+		}
+		if k == nil {
+			k = kinds{}
+		}
+		k[kind] = true
+	}
+	return k, true
+}
+
+// standing is the event by which a member of a status came there.
+var standing = map[kith.Status]kith.EventKind{kith.Joining: kith.MemberJoined, kith.WeaklyUp: kith.MemberWeaklyUp,
+	kith.Up: kith.MemberUp, kith.Leaving: kith.MemberLeft, kith.Exiting: kith.MemberExited, kith.Down: kith.MemberDowned,
+	kith.PreparingForShutdown: kith.MemberPreparingForShutdown, kith.ReadyForShutdown: kith.MemberReadyForShutdown}
+
+// of returns what an event is in such a stream: itself, nothing, or, of a snapshot, what it shows as events.
+func (k kinds) of(e *kith.Event) (list []event) {
+	if k == nil || k[e.Kind] {
+		list = append(list, eventOf(e))
+	}
+	if k == nil || e.Kind != kith.Snapshot {
+		return list
+	}
+	add := func(kind kith.EventKind, m kith.Member) {
+		if k[kind] {
+			one := kith.Event{View: e.View, Missed: e.Missed}
+			one.Kind, one.Member = kind, m
+			if kind == kith.LeaderChanged {
+				one.Leader = e.View.Leader
+			}
+			o := eventOf(&one)
+			o.Previous = ""
+			list = append(list, o)
+		}
+	}
+	for _, m := range e.View.Members {
+		add(standing[m.Status], m)
+		if !e.View.Reachable(m.ID) {
+			add(kith.UnreachableMember, m)
+		}
+	}
+	if !e.View.Leader.IsZero() {
+		add(kith.LeaderChanged, kith.Member{})
+	}
+	return list
+}
+
 func (a *api) events(w http.ResponseWriter, q *http.Request) {
+	k, ok := kindsOf(w, q)
+	if !ok {
+		return
+	}
 	a.stream(w, q, func(ctx context.Context, put func(kind string, v any) bool) {
 		for e := range a.node.Events(ctx) {
-			if v := eventOf(&e); !put(v.Kind, v) {
-				return
+			for _, v := range k.of(&e) {
+				if !put(v.Kind, v) {
+					return
+				}
 			}
 		}
 	})

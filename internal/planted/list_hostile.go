@@ -210,6 +210,12 @@ var adminBugs = []bug{
 		New: "",
 	},
 	{
+		Name: "streams-of-some-kinds-have-all", Package: "./admin", Run: "TestConformanceEventStream",
+		In:  "admin.kinds.of",
+		Old: "if k == nil || k[e.Kind] {",
+		New: "if k == nil || len(k) > 0 {",
+	},
+	{
 		Name: "name-of-a-type-is-a-path", Package: "./admin", Run: "TestRemoteIsNotBelieved",
 		In:  "admin.remote.report",
 		Old: "url.PathEscape(name)",
