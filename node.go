@@ -152,7 +152,11 @@ func (n *Node) JoinCluster(ctx context.Context, seeds []string) (*Node, error) {
 	case err != nil:
 		return nil, err
 	}
-	return Start(ctx, cfg)
+	next, err := Start(ctx, cfg)
+	if err == nil {
+		driver.Tell(next.d, seeds)
+	}
+	return next, err
 }
 
 // SetMetadata sets one key of the small map that the cluster's state carries to every member; nil deletes it. View

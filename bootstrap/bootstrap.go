@@ -38,7 +38,6 @@ func (e *TimeoutError) Error() string {
 type Bootstrap struct {
 	cfg    Config
 	log    *slog.Logger
-	node   *kith.Node
 	began  time.Time
 	point  peer.Addr
 	server *http.Server
@@ -47,6 +46,7 @@ type Bootstrap struct {
 	asking chan struct{} // as many as requests may be under way
 
 	lock    sync.Mutex
+	node    *kith.Node
 	machine *formation.Machine
 	work    []formation.Effects
 	joined  bool
@@ -143,8 +143,26 @@ func contactPoint(n *kith.Node, cfg Config, l net.Listener) (peer.Addr, error) {
 	return a, nil
 }
 
-// Node returns the node. It may be used at once; it handles nothing before it is in a cluster.
-func (b *Bootstrap) Node() *kith.Node { return b.node }
+// Node returns the node, after Follow the next one. It may be used at once; it handles nothing before it is in a
+// cluster.
+func (b *Bootstrap) Node() *kith.Node {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	return b.node
+}
+
+// Follow has the contact point serve the node that JoinCluster of this one has returned: until that is a member it is
+// no seed (503), and then newcomers find its cluster there. The search is over, or ends when it is a member.
+func (b *Bootstrap) Follow(next *kith.Node) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	if b.node == next {
+		return
+	}
+	b.node, b.joined, b.told = next, false, nil
+	b.machine.GoesOn(b.now(), next.ID())
+	b.member()
+}
 
 // ContactPoint returns the address under which others ask this node, host:port.
 func (b *Bootstrap) ContactPoint() string { return b.point.String() }

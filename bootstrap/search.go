@@ -58,7 +58,7 @@ func (b *Bootstrap) run() {
 		select {
 		case <-timer.C:
 		case <-b.wake:
-		case <-b.node.Done():
+		case <-b.Node().Done():
 		case <-b.base.Done():
 		}
 	}
@@ -72,10 +72,10 @@ func (b *Bootstrap) searchIsOver(e formation.Explanation) bool {
 	b.lock.Unlock()
 	switch {
 	case joined:
-		b.log.Info("member of a cluster", "event", "bootstrap-joined", "cluster", hex(b.node.View().ClusterID), "after",
+		b.log.Info("member of a cluster", "event", "bootstrap-joined", "cluster", hex(b.Node().View().ClusterID), "after",
 			b.now().Round(time.Millisecond).String())
-	case b.node.Err() != nil:
-		b.err = b.node.Err()
+	case b.Node().Err() != nil:
+		b.err = b.Node().Err()
 	case b.base.Err() != nil:
 		b.err = ErrClosed
 	case b.cfg.Timeout > 0 && b.now() >= b.cfg.Timeout:
@@ -84,8 +84,8 @@ func (b *Bootstrap) searchIsOver(e formation.Explanation) bool {
 			b.cfg.Timeout.String(), "hold", e.Hold.String(), "why", e.Detail)
 		ctx, cancel := context.WithTimeout(context.Background(), endTime)
 		defer cancel()
-		if err := b.node.Shutdown(ctx, kith.ReasonJoinUnsuccessful); err != nil {
-			_ = b.node.Close()
+		if err := b.Node().Shutdown(ctx, kith.ReasonJoinUnsuccessful); err != nil {
+			_ = b.Node().Close()
 		}
 	default:
 		return false
@@ -105,7 +105,7 @@ func (b *Bootstrap) watch() {
 		case <-b.base.Done():
 		}
 	})
-	for range b.node.Events(ctx) {
+	for range b.Node().Events(ctx) {
 		select {
 		case b.wake <- struct{}{}:
 		default:
@@ -143,8 +143,8 @@ func (b *Bootstrap) join(j *formation.Join) {
 	}
 	ctx, cancel := context.WithTimeout(b.base, endTime)
 	defer cancel()
-	err := b.node.UseSeeds(ctx, list)
-	if err != nil && !errors.Is(err, kith.ErrJoined) && !errors.Is(err, kith.ErrTold) && b.node.Err() == nil {
+	err := b.Node().UseSeeds(ctx, list)
+	if err != nil && !errors.Is(err, kith.ErrJoined) && !errors.Is(err, kith.ErrTold) && b.Node().Err() == nil {
 		b.log.Warn("the node does not take seeds", "seeds", fmt.Sprint(list), "error", err)
 	}
 }

@@ -79,7 +79,7 @@ func (b *Bootstrap) Handler() http.Handler {
 // say writes an answer; a node that has ended has none.
 func (b *Bootstrap) say(w http.ResponseWriter, v any) {
 	select {
-	case <-b.node.Done():
+	case <-b.Node().Done():
 		fail(w, http.StatusServiceUnavailable, "this node has ended")
 	default:
 		write(w, http.StatusOK, v)
@@ -102,15 +102,15 @@ func (b *Bootstrap) sayUnless(w http.ResponseWriter, told []string, v any) {
 func (b *Bootstrap) member() {
 	v := b.node.View()
 	if v.ClusterID == 0 {
-		b.follow(b.node.Told())
+		b.heed(b.node.Told())
 		return
 	}
 	b.joined, b.told = true, nil
 	b.machine.Joined(b.now(), v.ClusterID, seeds(v))
 }
 
-// follow has the search end for an operator's seeds, nil for none. The lock is held.
-func (b *Bootstrap) follow(told []string) {
+// heed has the search end for an operator's seeds, nil for none. The lock is held.
+func (b *Bootstrap) heed(told []string) {
 	if told == nil || b.joined || slices.Equal(told, b.told) {
 		return
 	}

@@ -61,3 +61,41 @@ func TestToldNodeFollowsItsOperator(t *testing.T) {
 	require.NotEqual(t, wrong, id)
 	require.Equal(t, http.StatusOK, get(t, url+contactPath, nil))
 }
+
+// The contact point of a process whose node goes over to another cluster serves the next incarnation: 503 until that is
+// a member, and then newcomers find its cluster there.
+func TestContactPointFollowsItsNode(t *testing.T) {
+	k, at := &known{}, port.Keep(t)
+	b := begun(t, k, kith.Config{}, Config{Expected: 1})
+	k.add(t, b.ContactPoint())
+	up(t, b)
+	first := b.Node()
+	next, err := first.JoinCluster(t.Context(), []string{at})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = next.Close() })
+	require.NotSame(t, first, next)
+	b.Follow(next)
+	b.Follow(next)
+	require.Same(t, next, b.Node())
+	why, _ := asked{method: "GET", path: contactPath}.answer(t, b, http.StatusServiceUnavailable)
+	require.Contains(t, why, at)
+	require.Equal(t, []string{at}, next.Told())
+	var e explanationJSON
+	require.Equal(t, http.StatusOK, get(t, "http://"+b.ContactPoint()+explainPath, &e))
+	require.Equal(t, formation.JoinCluster, e.Action)
+	require.False(t, e.Member)
+	require.Empty(t, e.ClusterID)
+
+	meant, err := kith.Start(t.Context(), kith.Config{Listen: at})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = meant.Close() })
+	c := begun(t, k, kith.Config{}, Config{Expected: 1, NeverForm: true})
+	require.Equal(t, up(t, b, c), meant.View().ClusterID)
+	var raw contactJSON
+	require.Equal(t, http.StatusOK, get(t, "http://"+b.ContactPoint()+contactPath, &raw))
+	r, err := raw.reply()
+	require.NoError(t, err)
+	require.Equal(t, next.ID(), r.Node)
+	require.Equal(t, next.View().ClusterID, r.ClusterID)
+	require.NoError(t, b.Err())
+}

@@ -178,6 +178,15 @@ func TestToldEndsTheSearch(t *testing.T) {
 		m.Joined(m.now, 7, told)
 		m.Told(m.now, told)
 		require.Equal(t, uint64(7), m.Reply().ClusterID, name)
+
+		other := peer.ID{Addr: node(hostA).Addr, Inc: 8}
+		m.GoesOn(m.now, other)
+		require.Equal(t, Reply{Cluster: "market", Node: other, Wire: wire.Spoken(), Ended: m.claim.ended}, m.Reply(), name)
+		require.False(t, m.Explain(m.now).Member, name)
+		m.Told(m.now, told)
+		require.Equal(t, told, m.Explain(m.now).Seeds, name)
+		m.Joined(m.now, 9, told)
+		require.Equal(t, uint64(9), m.Reply().ClusterID, name)
 	}
 }
 

@@ -23,3 +23,10 @@ func (m *Machine) Told(now time.Duration, seeds []peer.Addr) {
 	m.stage, m.given, m.decision = ordered, slices.Clone(seeds), Decision{}
 	m.out.LookUp, m.out.Probes, m.out.Join = false, m.out.Probes[:0], nil
 }
+
+// GoesOn says that this node's process goes on as another incarnation, which an operator has told whom to join: Told
+// follows with the seeds, and then Joined.
+func (m *Machine) GoesOn(now time.Duration, self peer.ID) {
+	m.Told(now, nil)
+	m.cfg.Self, m.stage, m.cluster, m.given, m.seeds = self, ordered, 0, nil, nil
+}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/admin"
+	"github.com/kith-io/kith/internal/port"
 )
 
 // asked starts a node with demo entities and its admin interface, and returns how to ask it.
@@ -208,6 +209,29 @@ func TestJoinWhileLooking(t *testing.T) {
 		return strings.Contains(out, "2, 2 up")
 	}, time.Minute, tick)
 	until(t, logB, `"event":"bootstrap-joined"`)
+}
+
+// The contact point of a process stays when its node goes over to another cluster, and shows that one then (MEM-9).
+func TestContactPointAfterGoingOver(t *testing.T) {
+	file, contact := filepath.Join(t.TempDir(), "token"), port.Keep(t)
+	require.NoError(t, os.WriteFile(file, []byte("0123456789abcdef"), 0o600))
+	_, _, addr, _ := live(t)
+	_, logB, own, adminB := live(t, "--admin-token-file="+file, "--contact="+contact, "--discovery=static",
+		"--discovery-targets="+contact, "--expected=1", "--margin=100ms")
+	until(t, logB, `"event":"bootstrap-joined"`)
+	code, _, errs := program(t, "join", addr, "--token-file="+file, "--admin="+adminB)
+	require.Equal(t, exitOK, code, errs)
+	until(t, logB, `"event":"node-goes-over"`)
+	require.Eventually(t, func() bool {
+		a, err := http.Get("http://" + contact + "/bootstrap/v1/contact")
+		if err != nil {
+			return false
+		}
+		defer a.Body.Close()
+		body, err := io.ReadAll(a.Body)
+		return err == nil && a.StatusCode == 200 && strings.Contains(string(body), `"`+addr+`"`) &&
+			strings.Contains(string(body), `"node":"`+own+`"`)
+	}, time.Minute, tick)
 }
 
 // A node that is alone goes over to the cluster of another at one word; one with company does not (JOIN-2). The process

@@ -194,6 +194,9 @@ func (c *runCmd) Run(e *env) error {
 			return err
 		}
 		node = next
+		if search != nil {
+			search.Follow(next)
+		}
 	}
 }
 

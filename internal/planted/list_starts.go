@@ -127,6 +127,11 @@ var startsBugs = []bug{
 		New: "if told == nil || v != nil {",
 	},
 	{
+		Name: "contact-point-stays-with-the-ended-node", Package: "./bootstrap", Run: "TestContactPointFollowsItsNode",
+		In:   "bootstrap.Bootstrap.Follow",
+		Drop: "b.machine.GoesOn",
+	},
+	{
 		Name: "a-broken-decider-ends-the-process", Package: "./bootstrap", Run: "TestDeciderPanics",
 		In:  "bootstrap.guarded.Decide",
 		Old: "why := recover(); why != nil",
