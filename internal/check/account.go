@@ -265,14 +265,14 @@ func (b *books) settle(g *group, reports map[world.Report]uint64) {
 		}
 	}
 	loose := b.match(g, told)
-	twice := min(loose+told[route.PeerLost], g.maybe)
+	twice := min(loose+told[route.PeerLost]+told[route.Stopped], g.maybe)
 	b.sums.Twice += twice
 	for why := range told { // in any order: each for itself, but for what is taken of three
 		k := g.Report
 		k.Why = why
 		b.spare[k] = told[why]
 	}
-	for _, why := range []route.Reason{route.PeerLost, route.LostInFlight, route.Abandoned} {
+	for _, why := range []route.Reason{route.PeerLost, route.Stopped, route.LostInFlight, route.Abandoned} {
 		k := g.Report
 		k.Why = why
 		n := min(twice, b.spare[k])

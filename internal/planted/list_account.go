@@ -23,6 +23,19 @@ var accountBugs = []bug{
 		Drop: "leaveKept",
 	},
 	{
+		Name: "simulated-end-tells-of-no-large-message", Package: "./internal/world",
+		Run:  "TestLargeMessagesOfOneThatEnds",
+		In:   "internal/world.Process.abandon",
+		Drop: "loseAllLarge",
+	},
+	{
+		Name: "simulated-refusal-keeps-a-large-message", Package: "./internal/world",
+		Run: "TestLargeMessagesOfOneThatEnds",
+		In:  "internal/world.Process.acceptLarge",
+		Old: "p.World.place(m.Payload, p.World.ProcessOf(from))",
+		New: "p.World.place(m.Payload, p)",
+	},
+	{
 		Name: "what-comes-behind-a-workers-end-is-told-to-nobody", Package: "./internal/exec",
 		Run: "TestWhatComesBehindAWorkersEndIsTold",
 		In:  "internal/exec.Exec.Settle",

@@ -157,10 +157,12 @@ func (p *Process) acceptLarge(h *hosted, from peer.ID, e *wire.Envelope, m *enti
 	if why != route.OK || m.Loan == nil {
 		free()
 	}
-	if why == route.OK {
-		p.World.accepted(m.Payload)
-		done()
+	if why != route.OK {
+		p.World.place(m.Payload, p.World.ProcessOf(from)) // who sends it has it until the refusal is heard
+		return why
 	}
+	p.World.accepted(m.Payload)
+	done()
 	return why
 }
 

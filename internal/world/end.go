@@ -48,9 +48,18 @@ func (p *Process) abandon() {
 	for _, c := range p.links.list {
 		c.link.flow.FailAll(func(frame []byte) { failTo(c.to, frame) })
 	}
+	loseAllLarge(p)
 	leaveKept(p)
 	sayTaken(p)
 	p.lastReport()
+}
+
+// loseAllLarge ends the large messages that a process has sent and not heard of, as a driver does: nobody knows whether
+// they were taken. Nothing else is left of its large messages, since their envelopes were given up.
+func loseAllLarge(p *Process) {
+	for _, l := range slices.Clone(p.bulk.out) {
+		p.endLarge(l, route.Stopped, FateInFlight, "its node ended")
+	}
 }
 
 // leaveKept refuses the tells at the gate whose connection is over: their sender is told that they were taken.
