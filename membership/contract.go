@@ -62,6 +62,10 @@ type JoinCommand struct {
 // LeaveCommand starts a graceful leave of this node: leaving, exiting, removed.
 type LeaveCommand struct{}
 
+// IsolatedCommand ends this node by itself, without a word to others: it cannot know whether its cluster goes on
+// elsewhere, and nobody is left who could say so. Why is for people.
+type IsolatedCommand struct{ Why string }
+
 // DownCommand marks a member Down. An Incarnation of zero in ID names whoever is a member at the address.
 // Cause is kept beside the mark for all to see; CauseNone means CauseOperator.
 type DownCommand struct {
@@ -88,6 +92,7 @@ type LinkLostCommand struct {
 func (LinkLostCommand) command() {}
 func (JoinCommand) command()     {}
 func (LeaveCommand) command()    {}
+func (IsolatedCommand) command() {}
 func (DownCommand) command()     {}
 func (DownAllCommand) command()  {}
 

@@ -187,6 +187,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		err = m.joining.startJoin(c)
 	case LeaveCommand:
 		m.leaving.leave()
+	case IsolatedCommand:
+		m.end(EndIsolated, m.self, c.Why)
 	case DownCommand:
 		err = m.down(c.ID, c.Cause)
 	case OtherClusterCommand:

@@ -15,9 +15,9 @@
 // Every other answer is weaker. When nobody gives the strong one, the answers of all other members that are not Down
 // do: whoever could have removed this node is among them. So a cluster that slept as a whole wakes up, and one that is
 // alone need not ask; nor one for which all others are Down: its resolver or an operator has decided that it lives
-// without them. A joining member answers so, and one that was never told that it was admitted: it removed nobody. Who
-// sleeps may be the only one that could tell it, and lets nobody in before it is confirmed itself: each would wait for
-// the other for ever.
+// without them. That nobody was asked is told (Effects.Vacuous): after a long sleep it may mean nothing. A joining
+// member answers so, and one that was never told that it was admitted: it removed nobody. Who sleeps may be the only
+// one that could tell it, and lets nobody in before it is confirmed itself: each would wait for the other for ever.
 //
 // A node that coordinates itself cannot be told by its coordinator that a shard is another's. It asks some members
 // about that in its own name: who has promised to a higher term says so, its reign ends by that, and its shards are
@@ -275,7 +275,7 @@ func (m *Machine) checkConfirm() {
 	}
 	c.done = true
 	c.retry.stop()
-	m.out.Confirmed = true
+	m.out.Confirmed, m.out.Vacuous = true, len(c.heard) == 0
 }
 
 // checkConfirmation returns ErrNonsense for a question or answer that cannot be true. It changes nothing.

@@ -281,6 +281,7 @@ type Effects struct {
 	Drained bool           // LeaveCommand is done; set once
 	// Confirmed: others have confirmed that this suspended node owns what lives here; once for each SuspendCommand.
 	Confirmed bool
+	Vacuous   bool // nobody has: there is nobody left, or all others are Down
 	Events    []Event
 }
 

@@ -154,6 +154,9 @@ func (n *Node) do(now time.Duration, cmd any) error {
 		return n.courier.Do(now, courier.PlainCommand{ID: c.ID})
 	case NoticeCommand:
 		return n.courier.Do(now, courier.PostCommand{Mail: c.Mail, CanWait: true})
+	case membership.DownCommand:
+		n.suspension.decides()
+		return n.members.Do(now, c)
 	case membership.Command:
 		if l, ok := c.(membership.LinkLostCommand); ok && n.proof {
 			// Never refused.

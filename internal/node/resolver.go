@@ -65,6 +65,7 @@ func (n *Node) decide() {
 	}
 	n.gatherMembers()
 	n.out.keepBodies()
+	n.suspension.decides()
 	all := membership.DownAllCommand{Cause: down[0].Cause}
 	for _, c := range down {
 		all.IDs = append(all.IDs, c.ID)

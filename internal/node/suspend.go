@@ -3,7 +3,11 @@
 // Two things suspend a node: its resolver, which decided that this side loses, and its own sleep. A node whose last
 // step is older than half the takeover time (a stopped process, a paused machine, a control loop that hung) cannot know
 // whether others have removed it meanwhile and given its shards away. Neither a fresh step nor a fresh look at its own
-// view lifts the suspension; only the word of others does, asked for afterwards (shard/confirm.go).
+// view lifts the suspension; only the word of others does, asked for afterwards (shard/confirm.go). When nobody is left
+// who could give it, because all others are Down or gone, it depends on who has decided that. If this node has, by its
+// resolver or its operator, it has looked for them after its sleep and goes on. If others have, and it slept for the
+// takeover time, it ends: these may have ended while it slept, started again, and formed the next cluster, which takes
+// the owners of this one for stopped by then. What lay in its sockets tells it of their end only.
 
 package node
 
@@ -25,7 +29,9 @@ type suspension struct {
 	member   bool          // this node is a member and not Down in its own view
 	alone    bool          // and nobody else is
 	on       bool
-	resolver bool // the resolver has not taken its order back
+	resolver bool          // the resolver has not taken its order back
+	slept    time.Duration // the longest such gap since it is on
+	word     bool          // this node has downed somebody since then
 	told     Suspensions
 }
 
@@ -44,6 +50,7 @@ func (n *Node) step(now time.Duration) {
 		n.napped()
 	}
 	if s.member && !s.alone && gap > s.limit {
+		s.slept = max(s.slept, gap)
 		n.suspend(fmt.Sprintf("the control loop did not step for %v, at most %v may pass", gap.Round(time.Millisecond),
 			s.limit))
 	}
@@ -60,6 +67,7 @@ func (n *Node) slept(d time.Duration) {
 		n.napped()
 	}
 	if s.member && !s.alone && d > s.limit {
+		s.slept = max(s.slept, d)
 		n.suspend(fmt.Sprintf("the wall clock says that the control loop did not step for %v, at most %v may pass",
 			d.Round(time.Millisecond), s.limit))
 	}
@@ -123,14 +131,25 @@ const confirmedWhy = "others have confirmed this incarnation"
 // confirmed goes on when others have said that this node still owns what lives here.
 func (n *Node) confirmed() {
 	s := &n.suspension
-	if !n.shards.Peek().Confirmed || !s.on || s.resolver {
+	word := n.shards.Peek()
+	if !word.Confirmed || !s.on || s.resolver {
 		return
 	}
-	s.on = false
+	if least := 2 * s.limit; word.Vacuous && s.slept >= least && !s.word {
+		// Never refused: it is a member, or has ended.
+		_ = n.members.Do(n.now, membership.IsolatedCommand{Why: fmt.Sprintf("it slept for %v, the takeover time is %v, "+
+			"and nobody is left who could say that its cluster was not formed anew", s.slept.Round(time.Millisecond), least)})
+		n.feed()
+		return
+	}
+	s.on, s.slept, s.word = false, 0, false
 	n.out.Suspend = &Suspend{Why: confirmedWhy}
 	n.out.Events = append(n.out.Events, s.over(n.now, confirmedWhy))
 	_ = n.shards.Do(n.now, shard.SuspendCommand{})
 }
+
+// decides notes that this node downs somebody, by its resolver or an operator's word.
+func (s *suspension) decides() { s.word = s.word || s.on }
 
 // watch follows the view: only a member can own anything, and one that is alone cannot lose it.
 func (n *Node) watch(v *membership.View) {

@@ -79,6 +79,49 @@ func TestConfirmationLiftsIt(t *testing.T) {
 	require.Empty(t, w.nodes[0].orders, "who did not sleep goes on")
 }
 
+// TestSleeperWhomNobodyCanConfirm: a node finds that all others have gone while it slept. If that was for the takeover
+// time they may have formed the next cluster, and it ends; it goes on when it slept for less, or when it decides itself
+// that they are gone, by its resolver or by an operator's word at this node (MEM-10, SHD-9).
+func TestSleeperWhomNobodyCanConfirm(t *testing.T) {
+	gone := membership.DownCommand{ID: id("10.0.0.1")}
+	for name, c := range map[string]struct {
+		sleeps time.Duration
+		early  membership.Cause // who downs a while b sleeps, which b learns from what lay in its sockets
+		late   membership.Cause // who downs a then, at b
+		ends   bool
+	}{
+		"others ended, long":  {shard.DefaultTakeoverTime, membership.CauseUnstable, membership.CauseNone, true},
+		"others ended, short": {shard.DefaultTakeoverTime * 3 / 4, membership.CauseUnstable, membership.CauseNone, false},
+		"operator there":      {shard.DefaultTakeoverTime, membership.CauseOperator, membership.CauseNone, true},
+		"operator here":       {shard.DefaultTakeoverTime, membership.CauseNone, membership.CauseOperator, false},
+		"resolver here":       {shard.DefaultTakeoverTime, membership.CauseNone, membership.CauseResolver, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b, w := pair(t)
+			e := w.nodes[1]
+			e.asleep = true
+			if c.early != membership.CauseNone {
+				require.NoError(t, a.Do(w.now, membership.DownCommand{ID: gone.ID, Cause: c.early}))
+				w.drain(w.nodes[0])
+			}
+			w.nodes[0].asleep = true
+			w.now += c.sleeps
+			e.asleep = false
+			if c.late != membership.CauseNone {
+				w.run(time.Second, func() bool { return len(e.orders) > 0 })
+				require.NoError(t, b.Do(w.now, membership.DownCommand{ID: gone.ID, Cause: c.late}))
+				w.drain(e)
+			}
+			w.run(5*time.Second, func() bool { return b.State() == membership.StateEnded || len(e.orders) == 2 })
+			require.Equal(t, c.ends, b.State() == membership.StateEnded)
+			require.Equal(t, c.ends, b.Suspended())
+			if c.ends {
+				require.Contains(t, b.Health().Reason, "nobody is left who could say")
+			}
+		})
+	}
+}
+
 // TestAloneNeedsNobody: there is nobody to whom a shard could have been given.
 func TestAloneNeedsNobody(t *testing.T) {
 	n, e := alone(t)

@@ -104,4 +104,22 @@ var ownerBugs = []bug{
 		Old: "oldest.UpNumber < t.promise.term && g.to != t.promise.to {",
 		New: "oldest.UpNumber < t.promise.term && g.to == t.promise.to {",
 	},
+	{
+		Name: "sleeper-needs-nobody", Package: "./internal/node", Run: "TestSleeperWhomNobodyCanConfirm",
+		In:  "internal/node.Node.confirmed",
+		Old: "word.Vacuous && ",
+		New: "!word.Vacuous && ",
+	},
+	{
+		Name: "short-sleeper-ends", Package: "./internal/node", Run: "TestSleeperWhomNobodyCanConfirm",
+		In:  "internal/node.Node.confirmed",
+		Old: "s.slept >= least",
+		New: "s.slept > 0",
+	},
+	{
+		Name: "sleeper-ends-whatever-it-decides", Package: "./internal/node", Run: "TestSleeperWhomNobodyCanConfirm",
+		In:  "internal/node.Node.confirmed",
+		Old: "&& !s.word",
+		New: "",
+	},
 }

@@ -41,6 +41,12 @@ func TestStatesWaitAtTheEnd(t *testing.T) {
 	}
 }
 
+// TestSleeperDoesNotReturnAlone: a storm in which all others ended and formed the next cluster while a node slept,
+// which read of their end in its sockets (MEM-10, SHD-9).
+func TestSleeperDoesNotReturnAlone(t *testing.T) {
+	require.Empty(t, newStorm(3777, nil, false).run().violations)
+}
+
 // TestMixIsTheSeeds: the weights of the faults come from the seed, zero ones are never drawn, none is out of reach.
 func TestMixIsTheSeeds(t *testing.T) {
 	require.Equal(t, newStorm(3, nil, false).options(), newStorm(3, nil, true).options())
