@@ -17,7 +17,7 @@ func TestAccounts(t *testing.T) {
 	if testing.Short() {
 		seeds = 3
 	}
-	r := Run(Config{Seeds: seeds, First: 1, Heavy: true, TraceDir: t.TempDir()})
+	r := Run(Config{Seeds: seeds, First: 25, Heavy: true, TraceDir: t.TempDir()})
 	for _, f := range r.Failures {
 		for _, v := range f.Violations {
 			t.Errorf("seed %d: %s (%s)", f.Seed, v, f.Replay)
