@@ -18,6 +18,7 @@ NODES    ?= 5
 ROUNDS   ?= 20
 SEED     ?=
 ARGS     ?=
+VERSION  ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help run test race storm accounts resolver-proof model forming-proof storm-arm64 upgrade scale timers kill-test chaos failover scale-shards rolling planted fuzz deploy-check bench bench-e2e bench-peers test-peers test-protobuf test-otel idle-entities pressure alerts page-test site pictures check build clean
@@ -150,5 +151,9 @@ build: ## build bin/kith and bin/loadgen
 	@mkdir -p $(BIN)
 	@$(GO) build -o $(BIN)/ ./cmd/kith ./cmd/loadgen
 
+.PHONY: release
+release: ## build the release VERSION=v0.1.0 into dist/, or say what stands in its way; ARGS=--check, ARGS=--tag
+	@GO="$(GO)" .ci/release $(ARGS) $(VERSION)
+
 clean: ## remove what the targets made
-	rm -rf $(BIN) out
+	rm -rf $(BIN) out dist
