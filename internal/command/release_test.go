@@ -304,6 +304,10 @@ func TestReleaseIsMade(t *testing.T) {
 	require.Equal(t, "codec/protobuf/v0.1.0\notel/v0.1.0\nv0.1.0\n", again.git("tag", "--points-at", commit))
 	require.Equal(t, "tag\n", again.git("cat-file", "-t", "otel/v0.1.0"), "annotated")
 	require.Contains(t, again.release(1, "v0.1.0"), "the tag v0.1.0 exists")
+
+	c.git("tag", "otel/v0.1.0/in-the-way") // of this name there can be no other
+	require.Contains(t, c.release(1, "--tag", "v0.1.0"), "could not make the tag otel/v0.1.0, so there is none")
+	require.Equal(t, "otel/v0.1.0/in-the-way\n", c.git("tag"), "all tags or none")
 }
 
 // files returns what the files of a folder hold.
