@@ -14,13 +14,20 @@ func (c *Config) indirectly() bool {
 }
 
 // doubted returns of whom this node cannot say yet whether they are gone: who is late, and who has come into contact
-// and is late here, or not heard at all. Such a one may have been back for a moment only.
+// and is late here, or not heard at all. Such a one may have been back for a moment only. And who accuses somebody that
+// is in contact by now, and is quiet: it may have taken that back just before it stood still.
 func (m *Machine) doubted() peer.Set {
 	list := m.late.Clone()
 	for _, id := range m.contact {
 		if x, ok := m.view.Member(id); ok && id != m.self && counts(x.Status) &&
 			(slices.Contains(m.silent, id) || m.accuses(id)) {
 			list.Add(id)
+		}
+	}
+	for _, a := range m.view.Accusations {
+		if x, ok := m.view.Member(a.Observer); ok && a.Observer != m.self && counts(x.Status) && m.contact.Has(a.Subject) &&
+			slices.Contains(m.quiet, a.Observer) {
+			list.Add(a.Observer)
 		}
 	}
 	return list

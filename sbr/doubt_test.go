@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/peer"
 )
 
 // stands says whether the last order that a run gave about this node's suspension was to stop.
@@ -85,6 +87,28 @@ func TestLateWithItsWord(t *testing.T) {
 		require.True(t, d.Lives)
 		require.Equal(t, "C", letters(d.Down), "%c", self)
 		require.False(t, stands(eff))
+	}
+}
+
+// TestQuietWithItsWord: C has accused D, who is in contact, and has missed an answer when the decision is due: it may
+// have taken its word back just before it stood still. Whoever lives in any case goes on and waits, and nobody goes
+// when that turns out to be so; when C is heard all the time, its word stands. Found by storm seed 6891.
+func TestQuietWithItsWord(t *testing.T) {
+	for _, self := range []byte("ABD") {
+		r := newRig(t, self, Config{})
+		r.see("A B C D", "", true, "")
+		r.see("A B C D", "C>D", false, "D")
+		eff := r.lookFor(9*time.Second, LateCommand{Quiet: []peer.ID{idOf('C')}})
+		require.Zero(t, decided(eff), "%c", self)
+		require.False(t, stands(eff), "%c", self)
+		r.see("A B C D", "", true, "")
+		require.Zero(t, decided(r.lateFor(time.Minute)), "%c", self)
+
+		r = newRig(t, self, Config{})
+		r.see("A B C D", "", true, "")
+		r.see("A B C D", "C>D", false, "D")
+		require.Equal(t, 1, decided(r.lookFor(9*time.Second, LateCommand{Quiet: []peer.ID{idOf('A')}})), "%c", self)
+		require.Equal(t, "CD", letters(r.m.Decisions()[0].Down), "%c", self)
 	}
 }
 

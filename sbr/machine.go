@@ -27,8 +27,9 @@ type ViewCommand struct{ View *membership.View }
 type SeenCommand struct{ IDs []peer.ID }
 
 // LateCommand names, at the moment of a Tick, the members that have not shown lately that they live. Who of them is
-// accused already, or does not count, is ignored.
-type LateCommand struct{ IDs []peer.ID }
+// accused already, or does not count, is ignored. Quiet are those who have missed one answer: they may be about to be
+// late, so that nobody knows whether their word still stands.
+type LateCommand struct{ IDs, Quiet []peer.ID }
 
 // SleptCommand says that this node did not run for longer than it ever waits: what it knows is as old as that.
 type SleptCommand struct{}
@@ -136,8 +137,9 @@ type Machine struct {
 
 // bounded is what a node knows of those who have not answered.
 type bounded struct {
-	unheard peer.Set // who has not answered for as long as an owner may go on
-	bound   bool     // this node stopped for that
+	unheard peer.Set  // who has not answered for as long as an owner may go on
+	quiet   []peer.ID // who had missed an answer when this node last looked
+	bound   bool      // this node stopped for that
 }
 
 // New returns the resolver of self. cfg is taken with its defaults.
@@ -179,6 +181,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		}
 	case LateCommand:
 		m.keepLate(c.IDs)
+		m.quiet = append(m.quiet[:0], c.Quiet...)
 	case SleptCommand:
 		if m.open() {
 			m.overslept()

@@ -14,6 +14,12 @@ import (
 // lateFor runs the resolver for d, telling it at every deadline who is late.
 func (r *rig) lateFor(d time.Duration, ids ...peer.ID) []Effects {
 	r.t.Helper()
+	return r.lookFor(d, LateCommand{IDs: ids})
+}
+
+// lookFor lets time pass while that is so.
+func (r *rig) lookFor(d time.Duration, late LateCommand) []Effects {
+	r.t.Helper()
 	r.eff = nil
 	end := r.now + d
 	for steps := 0; ; steps++ {
@@ -23,7 +29,7 @@ func (r *rig) lateFor(d time.Duration, ids ...peer.ID) []Effects {
 			break
 		}
 		r.now = max(r.now, at)
-		require.NoError(r.t, r.m.Do(r.now, LateCommand{ids}))
+		require.NoError(r.t, r.m.Do(r.now, late))
 		r.m.Tick(r.now)
 		r.drain()
 	}

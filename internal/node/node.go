@@ -59,6 +59,7 @@ type Node struct {
 
 	resolver *sbr.Machine
 	seen     []peer.ID
+	quiet    []peer.ID // likewise
 
 	suspension suspension
 	health     health

@@ -56,7 +56,8 @@ func (n *Node) decide() {
 	n.bind()
 	if at, ok := n.resolver.Next(); ok && at <= n.now {
 		n.seen = n.members.Late(n.now, n.seen[:0])
-		_ = n.resolver.Do(n.now, sbr.LateCommand{IDs: n.seen})
+		n.quiet = n.members.Unheard(n.now, n.suspension.nap, n.quiet[:0])
+		_ = n.resolver.Do(n.now, sbr.LateCommand{IDs: n.seen, Quiet: n.quiet})
 		n.resolver.Tick(n.now)
 	}
 	down := n.resolver.Peek().Down

@@ -65,4 +65,16 @@ var availableBugs = []bug{
 		In:      "sbr.Machine.keepLate",
 		Without: "!m.accuses(id)",
 	},
+	{
+		Name: "quiet-accuser-is-believed", Package: "./sbr", Run: "TestQuietWithItsWord",
+		In:  "sbr.Machine.doubted",
+		Old: "slices.Contains(m.quiet, a.Observer)",
+		New: "slices.Contains(m.silent, a.Observer)",
+	},
+	{
+		Name: "quiet-members-are-doubted", Package: "./sbr", Run: "TestQuietWithItsWord",
+		In:  "sbr.Machine.doubted",
+		Old: "m.contact.Has(a.Subject) &&",
+		New: "m.contact.Has(a.Subject) ||",
+	},
 }
