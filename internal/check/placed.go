@@ -138,6 +138,8 @@ type heirs struct {
 	from, to peer.ID // of the last move that began
 	term     uint32  // of who began it; zero once the owner may hand over, for then any later reign may hear who has it
 	list     []heir
+	holder   peer.ID // who has what the owner under this fence did not work off, as that owner has said last
+	gave     route.Fence
 }
 
 // heir has what an owner handed over, or could not hand over.
@@ -193,7 +195,18 @@ func (x *heirs) follow(e *shard.Event) {
 		if h = x.of(e.To); h == nil || h.began.Compare(e.Fence) < 0 { // else the acknowledgement came late
 			x.put(heir{id: e.To})
 		}
+		if x.gave.Compare(e.Fence) < 0 {
+			x.holder, x.gave = e.To, e.Fence
+		}
 	}
+}
+
+// RestLost reports whether what the owner of a shard under f did not work off need not come to p: that owner, or who
+// has it now as was said last, is lost for the side of p, or p for its side. When that began is all the same: an owner
+// that has been lost hands over as long as it has not heard of it.
+func RestLost(c *Checker, p, owner peer.ID, key world.ShardKey, f route.Fence) bool {
+	x := &c.owner(key).placing.heirs
+	return c.pairs.apart(p, owner) || x.gave.Compare(f) >= 0 && c.pairs.apart(p, x.holder)
 }
 
 // Keeps is told of an owner whose shard has stopped for a move with something left: it is the owner's until it has

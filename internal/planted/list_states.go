@@ -86,6 +86,18 @@ var stateBugs = []bug{
 		Old: "if h.keeps(e) {",
 		New: "if len(h.kept[e.Shard].bytes) > 0 {",
 	},
+	{
+		Name: "states-are-held-against-who-has-lost-their-owner", Package: "./internal/storm", Run: "TestStatesOfTheLost",
+		In:  "internal/check.RestLost",
+		Old: "c.pairs.apart(p, owner) ||",
+		New: "",
+	},
+	{
+		Name: "loss-of-who-had-a-rest-excuses-all-later-ones", Package: "./internal/storm", Run: "TestStatesOfTheLost",
+		In:  "internal/check.RestLost",
+		Old: "x.gave.Compare(f) >= 0 &&",
+		New: "",
+	},
 
 	// What follows breaks the law of states in a storm: none is lost without a fault, none is taken up twice or late.
 	{

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/check"
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -28,6 +29,8 @@ type stateKey struct {
 // given is one state that was handed over.
 type given struct {
 	key   stateKey
+	by    *world.Process
+	shard route.ShardID
 	fence route.Fence
 	count int
 	losses
@@ -40,7 +43,8 @@ type stateRow struct {
 	last  int         // the state that was handed over last, from one
 }
 
-// losses says what has befallen the world until some moment: while it is the same no state is lost.
+// losses says what has befallen the world until some moment: while it is the same no state is lost, unless who has it
+// was lost before for those among whom the shard goes on.
 type losses struct{ gone, told int }
 
 // drawStates gives the entities of some types states.
@@ -108,7 +112,7 @@ func (b *states) anew(p *world.Process, k stateKey, f route.Fence) {
 		return
 	}
 	g := &b.given[row.last-1]
-	if !g.taken && g.losses == b.now() && g.fence.Compare(f) < 0 {
+	if !g.taken && g.losses == b.now() && g.fence.Compare(f) < 0 && !b.excused(p, g) {
 		b.s.check.Violate(p, "state", "%s/%s begins anew under %s, and its state of %s is lost without a fault",
 			b.s.w.TypeName(k.typ), k.id, world.FenceName(f), world.FenceName(g.fence))
 	}
@@ -116,6 +120,12 @@ func (b *states) anew(p *world.Process, k stateKey, f route.Fence) {
 	if row.taken.Compare(g.fence) < 0 {
 		row.taken = g.fence
 	}
+}
+
+// excused reports whether a state need not come to p though nothing has befallen the world since it was given: its
+// owner, or who has it now, had been lost for the side of p before.
+func (b *states) excused(p *world.Process, g *given) bool {
+	return check.RestLost(b.s.check, p.ID, g.by.ID, world.ShardKey{Type: g.key.typ, Shard: g.shard}, g.fence)
 }
 
 // HandOver implements entity.Stateful.
@@ -130,9 +140,15 @@ func (h *statefulEntity) HandOver(c *entity.Context) ([]byte, error) {
 			panic("as the dice fell")
 		}
 	}
-	b.given = append(b.given, given{key: h.key, fence: c.Fence, count: h.n, losses: b.now()})
-	b.row(h.key).last = len(b.given)
+	b.gave(h.p, given{key: h.key, shard: c.Shard, fence: c.Fence, count: h.n})
 	return append(wire.AppendU64(nil, uint64(len(b.given))), make([]byte, b.rng.IntN(60))...), nil
+}
+
+// gave notes what an owner has handed over.
+func (b *states) gave(p *world.Process, g given) {
+	g.by, g.losses = p, b.now()
+	b.given = append(b.given, g)
+	b.row(g.key).last = len(b.given)
 }
 
 // TakeUp implements entity.Stateful.
