@@ -76,7 +76,7 @@ type Tuning struct {
 	// its deadline.
 	ReaperInterval time.Duration
 	// TombstoneRetention is how long removed incarnations are remembered (24 h). A node without contact to any
-	// member for half of it ends itself.
+	// member for half of it ends itself, and so does one that is not let in for so long after it asked first.
 	TombstoneRetention time.Duration
 	// ExitTimeout is how long an exiting node repeats that it is done before it ends unanswered (10 s, or less when the
 	// takeover time is short). With a resolver it must be at least two seconds below the takeover time.

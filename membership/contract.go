@@ -116,7 +116,7 @@ const (
 	EndJoinRefused EndKind = 4  // a member refused the join for good
 	EndJoinTimeout EndKind = 5  // not admitted within Config.JoinTimeout
 	EndRejoin      EndKind = 7  // left its cluster of one to join another (JoinAnotherCommand)
-	EndIsolated    EndKind = 6  // alone for half of Config.TombstoneRetention, or nobody is left who was Up
+	EndIsolated    EndKind = 6  // alone or not let in for half of Config.TombstoneRetention, or nobody is left who was Up
 	EndTwin        EndKind = 10 // met the older and larger of two clusters of this name, so its own ends
 
 	EndClosed EndKind = 100 // the runtime was told to end it at once; no machine says so

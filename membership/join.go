@@ -6,6 +6,7 @@ package membership
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/kith-io/kith/cluster"
 	"github.com/kith-io/kith/internal/members"
@@ -41,11 +42,12 @@ type joinState struct {
 	awaits    bool        // a SeedsCommand is to come
 	ordered   bool        // the seeds are an operator's: no others are taken
 	wall      uint64
-	nonce     uint64  // of the whole join; echoed by every answer
-	target    peer.ID // the contact that was asked
-	challenge uint64  // what the target wants repeated
-	leave     bool    // leave as soon as admitted
-	refused   string  // why the last contact did not admit us, for the end
+	nonce     uint64        // of the whole join; echoed by every answer
+	target    peer.ID       // the contact that was asked
+	challenge uint64        // what the target wants repeated
+	leave     bool          // leave as soon as admitted
+	refused   string        // why the last contact did not admit us, for the end
+	askedAt   time.Duration // when this incarnation first asked to be admitted, if it has
 	probers   []prober
 }
 
@@ -180,7 +182,9 @@ func (j *joining) onProbeAck(from peer.ID, body []byte) error {
 		if j.forming.tries {
 			j.forming.giveUpTrying() // it forms none any more, and must not hold back others
 		}
-		j.forming.asked = true
+		if !j.forming.asked {
+			j.forming.asked, j.askedAt = true, j.now
+		}
 		j.phase = pending
 		j.stop(timerSeed)
 		j.in(timerGiveUp, j.cfg.JoinRetryAfter)

@@ -16,8 +16,12 @@ import (
 )
 
 // isolated ends a node that has heard no member for half the retention, before it looks at anything else: it might
-// outlive its own tombstone. What lies in its sockets is as old as its sleep.
+// outlive its own tombstone. What lies in its sockets is as old as its sleep. The same goes for a joiner from its first
+// join on, which may have made it a member though nobody could tell it.
 func (b *beliefs) isolated() bool {
+	if b.phase == probing || b.phase == pending {
+		return b.outlasts()
+	}
 	if b.phase != member {
 		return false
 	}
@@ -29,6 +33,21 @@ func (b *beliefs) isolated() bool {
 		return false
 	}
 	b.end(EndIsolated, b.self, fmt.Sprintf("no contact to any member for %v", silent))
+	return true
+}
+
+// outlasts ends a joiner that asked so long ago that those who let it in may soon forget that they removed it. A
+// refusal since then tells nothing: others than the refuser may have let it in.
+func (b *beliefs) outlasts() bool {
+	ago := b.now - b.joining.askedAt
+	if !b.joining.forming.asked || ago <= b.cfg.TombstoneRetention/2 {
+		return false
+	}
+	reason := fmt.Sprintf("asked to be let in %v ago: this incarnation may have been let in and removed since", ago)
+	if b.joining.refused != "" {
+		reason += "; last refused: " + b.joining.refused
+	}
+	b.end(EndIsolated, b.self, reason)
 	return true
 }
 

@@ -116,6 +116,80 @@ func TestIsolationComesBeforeAnythingElse(t *testing.T) {
 	require.Nil(t, alone.ended, "nobody could have removed it")
 }
 
+// TestJoinerDoesNotOutliveItsTombstone: a joiner was let in and hears of it neither by its welcome nor by anything
+// else; it is downed, removed and forgotten. It asks nobody for longer than it can be sure to be remembered: the
+// incarnation ends, and the next one is let in (MEM-1). Found by storm seed 9780.
+func TestJoinerDoesNotOutliveItsTombstone(t *testing.T) {
+	w := newWorld(t, 1)
+	w.cfg.TombstoneRetention = time.Minute
+	all := w.cluster(3)
+	x := w.start(4)
+	w.join(x, 1, 2, 3, 4)
+	w.until(5*time.Second, "the joiner asks", func() bool { return x.m.phase == pending })
+	w.cut = func(_, to peer.ID) bool { return to == x.id }
+	w.until(5*time.Second, "it is let in", func() bool { return all[0].m.st.Has(x.id) })
+	w.cut = func(from, to peer.ID) bool { return to == x.id || from == x.id }
+	w.run(5 * time.Second)
+	w.do(all[0], DownCommand{ID: x.id})
+	w.until(30*time.Second, "it is removed", func() bool { return !all[0].m.st.Has(x.id) })
+	w.until(2*time.Minute, "it is forgotten", func() bool { return len(all[0].m.st.Tombs) == 0 })
+	w.cut = nil
+	w.run(30 * time.Second)
+	for _, a := range all {
+		require.False(t, a.m.st.Has(x.id), w.describe())
+	}
+	require.NotNil(t, x.ended)
+	require.Equal(t, EndIsolated, x.ended.Kind)
+	require.Contains(t, x.ended.Reason, "may have been let in and removed")
+	w.join(w.start(4), 1, 2, 3, 4)
+	w.until(30*time.Second, "its successor is let in", w.settled)
+}
+
+// TestJoinerTakesNoWelcomeOfOld: a joiner slept from when it asked until it may have been removed and forgotten. What
+// lay in its sockets comes first, and makes it no member of a state in which it was one (MEM-1).
+func TestJoinerTakesNoWelcomeOfOld(t *testing.T) {
+	for slept, taken := range map[time.Duration]bool{29 * time.Second: true, 31 * time.Second: false} {
+		w := newWorld(t, 1)
+		w.cfg.TombstoneRetention = time.Minute
+		all := w.cluster(2)
+		x := w.start(3)
+		w.join(x, 1, 2, 3)
+		w.until(5*time.Second, "the joiner asks", func() bool { return x.m.phase == pending })
+		asked := w.now - x.epoch
+		x.dead = true // asleep
+		w.until(5*time.Second, "it is let in", func() bool { return all[0].m.st.Has(x.id) })
+		all[0].m.mail = nil
+		all[0].m.admission.welcome(x.id, x.m.joining.nonce)
+		welcome := all[0].m.mail[0]
+		require.NoError(t, x.m.Handle(asked+slept, asked+slept, all[0].id, welcome.Kind, welcome.Body))
+		require.Equal(t, taken, x.m.phase == member)
+		require.Equal(t, !taken, x.m.phase == ended)
+	}
+}
+
+// TestJoinersTimeRunsFromItsFirstJoin: whoever is asked later tells nothing of the first who was (MEM-1).
+func TestJoinersTimeRunsFromItsFirstJoin(t *testing.T) {
+	w := newWorld(t, 1)
+	w.cfg.TombstoneRetention = time.Minute
+	one := w.cluster(1)[0]
+	x := w.start(2)
+	w.join(x, 1, 2)
+	w.until(5*time.Second, "the joiner asks", func() bool { return x.m.phase == pending })
+	asked := w.now - x.epoch
+	x.m.Tick(asked + 11*time.Second)
+	require.Equal(t, probing, x.m.phase, "nobody answered")
+	one.m.mail = nil
+	one.m.admission.sendProbeAck(x.id, x.m.joining.nonce, 0)
+	again := asked + 20*time.Second
+	require.NoError(t, x.m.Handle(again, again, one.id, one.m.mail[0].Kind, one.m.mail[0].Body))
+	require.Equal(t, pending, x.m.phase)
+	x.m.Tick(asked + 29*time.Second)
+	require.Equal(t, pending, x.m.phase)
+	x.m.Tick(asked + 31*time.Second)
+	require.Equal(t, ended, x.m.phase)
+	require.Equal(t, EndIsolated, x.m.over.Kind)
+}
+
 // TestRemovedJoinerDoesNotReturn: one who was removed before it was up has no number that tells. It comes with those of
 // its side who have one, and whoever was joining on a side that is dead is so, too; a joiner of nobody who was removed
 // is taken as ever (MEM-1).

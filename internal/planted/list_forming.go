@@ -117,6 +117,18 @@ var formingBugs = []bug{
 		New: "gone = d == nil && mb.UpNumber == 0",
 	},
 	{
+		Name: "joiner-outlives-its-tombstone", Package: "./membership", Run: "TestJoinerDoesNotOutliveItsTombstone",
+		In:  "membership.beliefs.isolated",
+		Old: "if b.phase == probing || b.phase == pending {",
+		New: "if b.phase == pending && b.now < 0 {",
+	},
+	{
+		Name: "joiners-time-begins-anew", Package: "./membership", Run: "TestJoinersTimeRunsFromItsFirstJoin",
+		In:  "membership.joining.onProbeAck",
+		Old: "if !j.forming.asked {",
+		New: "if j.now > 0 {",
+	},
+	{
 		Name: "two-sides-of-one-cluster-untold", Package: "./sim", Run: "TestScripts/two_sides_of_one_cluster",
 		In:  "membership.beliefs.sameCluster",
 		Old: "if cluster == b.st.Cluster && birth == b.st.Birth {",
