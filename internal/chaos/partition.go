@@ -251,7 +251,14 @@ func (s *separation) witness(ctx context.Context, l *life) {
 		return
 	}
 	s.o.duringCut(ctx, l, here, there)
-	l.until(ctx, func(st *status) bool { return st.Decided > 0 })
+	decided := false
+	gone := l.until(ctx, func(st *status) bool {
+		decided = st.Decided > 0
+		return decided || !slices.ContainsFunc(st.Members, func(m seen) bool { return slices.Contains(there, m.Addr) })
+	})
+	if gone && !decided {
+		return // another one has decided a moment before, and has downed the other side: there was nothing left to decide
+	}
 	if says, told := s.o.explained(ctx, l, there, there, true); !told {
 		s.o.fault("kith explain at %s does not name the decision: %s", name(l.slot), says.tail())
 	}
