@@ -254,7 +254,8 @@ func (s *separation) witness(ctx context.Context, l *life) {
 	decided := false
 	gone := l.until(ctx, func(st *status) bool {
 		decided = st.Decided > 0
-		return decided || !slices.ContainsFunc(st.Members, func(m seen) bool { return slices.Contains(there, m.Addr) })
+		return decided || len(st.Members) > 0 &&
+			!slices.ContainsFunc(st.Members, func(m seen) bool { return slices.Contains(there, m.Addr) })
 	})
 	if gone && !decided {
 		return // another one has decided a moment before, and has downed the other side: there was nothing left to decide
