@@ -47,6 +47,8 @@ type Answers struct {
 	Wrong int      `json:"asked_wrong"`    // of these, not what they should say
 	Late  int      `json:"asked_late"`     // of these, when the node had decided before it could be asked
 	Told  tellings `json:"losing_told_by"` // of losing nodes
+
+	Living int `json:"living_told"` // nodes of sides that live that named their decision by kith explain
 }
 
 func (a *Answers) add(more Answers) {
@@ -54,6 +56,7 @@ func (a *Answers) add(more Answers) {
 	a.Wrong += more.Wrong
 	a.Late += more.Late
 	a.Told.add(more.Told)
+	a.Living += more.Living
 }
 
 // faultsMost bounds how many faults a run names; all are counted.
@@ -95,6 +98,50 @@ func (o *operator) ask(ctx context.Context, l *life, verb string) said {
 	return o.run(limited, l.slot, verb, "--admin", l.admin)
 }
 
+// explainEvery is how often a node is asked that has not named its decision yet, for explainFor at most.
+const (
+	explainEvery = 100 * time.Millisecond
+	explainFor   = 10 * time.Second
+)
+
+// duringCut asks a node that holds the other side unreachable, and before anything is decided.
+func (o *operator) duringCut(ctx context.Context, l *life, here, there []string) {
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	for verb, well := range map[string]func(said) bool{ // all at once: no order
+		"members": func(s said) bool { return membersTell(s, there, here) },
+		"status":  func(s said) bool { return statusTells(s, o.h.seeds[l.slot]) },
+		"explain": func(s said) bool { return explainNames(s, there) },
+	} {
+		busy.Go(func() {
+			s := o.ask(ctx, l, verb)
+			if well(s) {
+				return
+			}
+			cli.Pause(ctx, 2*watchEvery) // for the node to tell how it was meanwhile
+			switch st, _, _ := l.told(); {
+			case !l.running() || st.Decided > 0: // the machine was too busy for the verb
+				o.count(func(a *Answers) { a.Late++ })
+			default:
+				o.fault("kith %s at %s does not say during the cut what it should: %s", verb, name(l.slot), s.tail())
+			}
+		})
+	}
+}
+
+// explained asks a node again and again to explain itself, until it names the decision or has ended.
+func (o *operator) explained(ctx context.Context, l *life, lost, downs []string, lives bool) (s said, told bool) {
+	ctx, cancel := context.WithTimeout(ctx, explainFor)
+	defer cancel()
+	for l.running() && ctx.Err() == nil && !told {
+		s = o.ask(ctx, l, "explain")
+		if told = explainTells(s, lost, downs, lives); !told && lives { // who loses has no time to spare
+			cli.Pause(ctx, explainEvery)
+		}
+	}
+	return s, told
+}
+
 // replay has the program tell what the flight records of a node hold, the newest last.
 func (o *operator) replay(ctx context.Context, slot int) said {
 	files, _ := filepath.Glob(filepath.Join(kept(o.h.dir, name(slot)), "flight-*.kith"))
@@ -118,11 +165,11 @@ func (o *operator) fault(format string, args ...any) {
 	o.h.line.printf("VIOLATION: %s", text)
 }
 
-// late notes a verb that came too late to say what it should.
-func (o *operator) late() {
+// count changes what is counted.
+func (o *operator) count(change func(*Answers)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.sums.Late++
+	change(&o.sums)
 }
 
 // tellings counts losing nodes by what told of their ends.

@@ -210,14 +210,11 @@ func (s *separation) healed(ctx context.Context, cut *struck) error {
 	return nil
 }
 
-// witnessEvery is how often is looked whether there is something to ask about, explainEvery how often one is asked that
-// has not said it yet, for explainFor at most. Who loses lives for a fifth of a second after its decision: it is asked
-// without a pause, from explainBefore that is due on.
+// witnessEvery is how often is looked whether there is something to ask about. Who loses lives for a fifth of a second
+// after its decision: it is asked without a pause, from explainBefore that is due on.
 const (
 	witnessEvery  = 50 * time.Millisecond
-	explainEvery  = 100 * time.Millisecond
 	explainBefore = 300 * time.Millisecond
-	explainFor    = 10 * time.Second
 )
 
 // witness is the operator at one node: asks when the node holds the other side unreachable, and when it has decided.
@@ -260,9 +257,11 @@ func (s *separation) witness(ctx context.Context, l *life) {
 	if gone && !decided {
 		return // another one has decided a moment before, and has downed the other side: there was nothing left to decide
 	}
-	if says, told := s.o.explained(ctx, l, there, there, true); !told {
+	says, told := s.o.explained(ctx, l, there, there, true)
+	if !told {
 		s.o.fault("kith explain at %s does not name the decision: %s", name(l.slot), says.tail())
 	}
+	s.o.count(func(a *Answers) { a.Living += one(told) })
 }
 
 // ended has the flight record of a losing node tell why it ended, and counts what has told of that.
@@ -281,47 +280,7 @@ func (s *separation) ended(ctx context.Context, l *life, here, there []string, l
 	if by.Explain+by.Replay+by.Downed == 0 {
 		s.o.fault("neither kith explain nor the flight record of %s names the decision: %s", name(l.slot), says.tail())
 	}
-	s.o.mu.Lock()
-	defer s.o.mu.Unlock()
-	s.o.sums.Told.add(by)
-}
-
-// duringCut asks a node that holds the other side unreachable, and before anything is decided.
-func (o *operator) duringCut(ctx context.Context, l *life, here, there []string) {
-	var busy sync.WaitGroup
-	defer busy.Wait()
-	for verb, well := range map[string]func(said) bool{ // all at once: no order
-		"members": func(s said) bool { return membersTell(s, there, here) },
-		"status":  func(s said) bool { return statusTells(s, o.h.seeds[l.slot]) },
-		"explain": func(s said) bool { return explainNames(s, there) },
-	} {
-		busy.Go(func() {
-			s := o.ask(ctx, l, verb)
-			if well(s) {
-				return
-			}
-			cli.Pause(ctx, 2*watchEvery) // for the node to tell how it was meanwhile
-			switch st, _, _ := l.told(); {
-			case !l.running() || st.Decided > 0: // the machine was too busy for the verb
-				o.late()
-			default:
-				o.fault("kith %s at %s does not say during the cut what it should: %s", verb, name(l.slot), s.tail())
-			}
-		})
-	}
-}
-
-// explained asks a node again and again to explain itself, until it names the decision or has ended.
-func (o *operator) explained(ctx context.Context, l *life, lost, downs []string, lives bool) (s said, told bool) {
-	ctx, cancel := context.WithTimeout(ctx, explainFor)
-	defer cancel()
-	for l.running() && ctx.Err() == nil && !told {
-		s = o.ask(ctx, l, "explain")
-		if told = explainTells(s, lost, downs, lives); !told && lives { // who loses has no time to spare
-			cli.Pause(ctx, explainEvery)
-		}
-	}
-	return s, told
+	s.o.count(func(a *Answers) { a.Told.add(by) })
 }
 
 // stableFor returns how long nothing changes before a cluster decides: what is set, or what docs/split-brain.md says.

@@ -127,7 +127,18 @@ func (p *parted) wrongExits() (n int) {
 // violations counts what must not be.
 func (p *parted) violations() int {
 	return p.overlaps() + p.verdict.Double + p.verdict.Back + p.verdict.Twice + p.harmed + p.unexplained() +
-		len(p.silent) + p.wrongExits() + p.asked.sums.Wrong
+		len(p.silent) + p.wrongExits() + p.asked.sums.Wrong + len(p.mute())
+}
+
+// mute names the sides of which no node has named its decision.
+func (p *parted) mute() (all []string) {
+	if p.asked.sums.Told.Explain+p.asked.sums.Told.Replay == 0 {
+		all = append(all, "no node of the losing side named its decision")
+	}
+	if p.asked.sums.Living == 0 {
+		all = append(all, "no node of the side that lives named its decision")
+	}
+	return all
 }
 
 // unexplained counts what is missing and did not end with a process of the losing side.
@@ -198,6 +209,7 @@ type PartitionResult struct {
 	WallTime float64                           `json:"wall_seconds"`
 
 	wrong []string
+	mute  []string
 }
 
 func newPartitionResult(nodes, rounds int, stableAfter time.Duration) *PartitionResult {
@@ -241,6 +253,7 @@ func (r *PartitionResult) add(c PartitionCase, p *parted) {
 	r.WrongExits += p.wrongExits()
 	r.Answers.add(p.asked.sums)
 	r.wrong = append(r.wrong, p.asked.faults...)
+	r.mute = append(r.mute, p.mute()...)
 }
 
 // faults returns what must not be.
@@ -258,7 +271,7 @@ func (r *PartitionResult) faults() (all []error) {
 			all = append(all, fmt.Errorf("%d %s", what.n, what.word))
 		}
 	}
-	for _, w := range r.wrong {
+	for _, w := range slices.Concat(r.wrong, r.mute) {
 		all = append(all, errors.New(w))
 	}
 	if more := r.Wrong - len(r.wrong); more > 0 {
@@ -266,9 +279,6 @@ func (r *PartitionResult) faults() (all []error) {
 	}
 	if r.Late > 0 && r.StableAfter == 0 { // the default is time enough
 		all = append(all, fmt.Errorf("%d verbs came to no answer before the node had decided", r.Late))
-	}
-	if n, sides := r.Told.Explain+r.Told.Replay, r.Rounds*len(r.Cases); n < sides {
-		all = append(all, fmt.Errorf("%d of %d losing sides named their decision", n, sides))
 	}
 	if r.Entities == 0 {
 		all = append(all, errors.New("the losing side owned nothing, so nothing was measured"))

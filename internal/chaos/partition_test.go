@@ -168,11 +168,11 @@ func TestPartitionFaults(t *testing.T) {
 		p := &parted{net: "proxy", gaps: []gap{{0, 11 * s, 31 * s}, {1, 10 * s, 32 * s}}, exits: map[int]int{codeEnded: 2},
 			steps: map[stepName]time.Duration{stepLastHandled: 11 * s, stepFirstHandled: 31 * s},
 			sums:  sums{Accepted: 9, Lost: 2, By: map[cause]int{senderEnded: 2}},
-			asked: &operator{sums: Answers{Asked: 9, Told: tellings{Replay: 1, Downed: 1}}}}
+			asked: &operator{sums: Answers{Asked: 9, Living: 3, Told: tellings{Replay: 1, Downed: 1}}}}
 		change(p)
 		r := newPartitionResult(5, 1, 0)
 		r.add(CutOwners, p)
-		require.Equal(t, p.violations() > 0, len(r.faults()) > 0 && r.Entities > 0 && r.Told.Replay > 0 && r.Late == 0)
+		require.Equal(t, p.violations() > 0, len(r.faults()) > 0 && r.Entities > 0 && r.Late == 0)
 		return r
 	}
 	for _, c := range []struct {
@@ -194,7 +194,8 @@ func TestPartitionFaults(t *testing.T) {
 			p.asked.sums.Wrong, p.asked.faults = 1, []string{"kith members says nothing"}
 		}},
 		{"2 more answers", func(p *parted) { p.asked.sums.Wrong = 2 }},
-		{"0 of 1 losing sides", func(p *parted) { p.asked.sums.Told.Replay = 0 }},
+		{"no node of the losing side", func(p *parted) { p.asked.sums.Told.Replay = 0 }},
+		{"no node of the side that lives", func(p *parted) { p.asked.sums.Living = 0 }},
 		{"3 verbs came to no answer", func(p *parted) { p.asked.sums.Late = 3 }},
 		{"nothing was measured", func(p *parted) { p.gaps = nil }},
 	} {
