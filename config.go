@@ -139,7 +139,8 @@ type Config struct {
 	// must not block. Package kith/latency keeps HDR histograms of what it is told. Nil costs nothing.
 	Latency func(what Measure, typ string, took time.Duration)
 	// LatencyEvery is of how many messages one is timed, on average; zero means 64, one means all. Two readings of the
-	// clock, about a tenth of a microsecond, for each that is timed.
+	// clock and a call of Latency, about 0.3 microseconds, for each that is timed. So where a goroutine would time
+	// handlers less than 50 microseconds apart they are timed more rarely, down to one in 16 * LatencyEvery.
 	LatencyEvery int
 }
 

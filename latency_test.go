@@ -46,8 +46,10 @@ func TestTimingAllocatesNothing(t *testing.T) {
 				run()
 				before := told.Load()
 				require.Less(t, float64(quietest(10, run))/messages, 0.02, "allocations per message")
-				// Several goroutines may share the work, and each counts for itself.
-				require.InDelta(t, 10*messages/every, told.Load()-before, 10*messages/every/5)
+				// Several goroutines may share the work, and each counts for itself: one in 8, or rarer, down to one in
+				// 128, as these messages come fast.
+				require.Greater(t, told.Load()-before, int64(10*messages/every/16/2))
+				require.Less(t, told.Load()-before, int64(10*messages/every*6/5))
 			}
 			require.Zero(t, strange.Load())
 		})

@@ -121,6 +121,6 @@ func TestNodeTellsItsLatencies(t *testing.T) {
 	off := int64(6 * math.Sqrt(all/every/3.0))
 	require.GreaterOrEqual(t, asked, int64(all/every)-off)
 	require.LessOrEqual(t, asked, int64(all/every)+off+8)
-	require.GreaterOrEqual(t, handled, int64(all/every/2))
+	require.GreaterOrEqual(t, handled, int64(all/every/16/2)) // rarer where they come fast
 	require.LessOrEqual(t, handled, int64(all/every+asks))
 }

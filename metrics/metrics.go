@@ -1,6 +1,6 @@
 // Package metrics shows the figures of a node to Prometheus: a collector that reads Node.Stats when it is scraped, and
 // histograms of handler and ask times. The hot path pays nothing for the collector; the histograms are fed by
-// Config.Latency, of one message in Config.LatencyEvery. docs/metrics.md lists what there is.
+// Config.Latency, of one message in Config.LatencyEvery or rarer. docs/metrics.md lists what there is.
 package metrics
 
 import (

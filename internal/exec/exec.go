@@ -28,7 +28,7 @@ type Config struct {
 	MailboxUsed   func() int    // bytes of it that are out
 	MailboxBudget int           // its bound
 	Origin        entity.Origin // answers the asks of this node itself
-	// Latency is told how long one of LatencyEvery messages took to be worked off. Nil: nobody wants to know.
+	// Latency is told how long one of LatencyEvery messages, or rarer, took to be worked off. Nil: nobody wants to.
 	Latency      func(typ string, took time.Duration)
 	LatencyEvery int
 	Incident     func(entity.Incident) // the embedder's hook, nil for none
@@ -187,11 +187,7 @@ func (x *Exec) Data(c *transport.InConn, frames []byte) {
 	}
 	p.count.enter(x)
 	p.ahead.fresh, p.ahead.arrived = true, plane.MomentAfter(now)
-	if x.cfg.Latency != nil || x.weighs.Load() {
-		p.timeRead(now, c, from, frames)
-	} else {
-		p.read(now, c, from, frames)
-	}
+	p.read(now, c, from, frames)
 	p.ahead.fresh = false
 	p.count.leave()
 }

@@ -45,7 +45,7 @@ func (p *pass) Run(*loop.Loop) {
 		n := 0
 		b.frames(func(_ *Source, f []byte) {
 			n++
-			if p.x.cfg.Latency != nil || p.x.weighs.Load() {
+			if timed(p.x) {
 				p.timeHere(now, f)
 				return
 			}

@@ -92,52 +92,86 @@ func (p *pass) read(now time.Duration, c *transport.InConn, from *Source, frames
 // lie in mailboxes, the bytes of these, and how many envelopes were handled.
 func (p *pass) frames(now time.Duration, c *transport.InConn, from *Source, frames []byte) (
 	consumed, stored, handled int) {
-	e, a := p.x, &p.ahead
+	a, times := &p.ahead, timed(p.x)
 	for len(frames) > 0 {
 		if frames = p.stage(frames); len(frames) == 0 {
 			break
 		}
 		frames = a.look(frames)
-		for at := 0; at < a.n; {
-			if a.next[at].h != nil && p.backlog.size == 0 {
-				to := a.run(now, from, at, a.n)
-				for i := at; i < to; i++ {
-					consumed += len(a.next[i].frame)
+		for at := 0; at < a.n; at++ {
+			end := a.n
+			if times {
+				end = min(end, at+p.timed.room())
+			}
+			if at < end && a.next[at].h != nil && p.backlog.size == 0 {
+				to := a.run(now, from, at, end)
+				p.timed.pass(to - at)
+				for ; at < to; at++ {
+					consumed += len(a.next[at].frame)
+					handled++
 				}
-				handled += to - at
-				if at = to; at == a.n {
+				if at == a.n {
 					break
 				}
 			}
 			x := &a.next[at]
-			at++
-			switch {
-			case x.kind == wire.KindReply:
-				e.needs.Reply(c.From(), x.frame)
-			case x.kind != wire.KindEnvelope && x.kind != wire.KindMarker:
-				e.needs.InvalidFrames(c.From(), x.kind, errNotExpected)
-			case e.Gate.Closed() || p.backlog.size > 0:
-				p.keep(c, from, x.frame)
-				continue
-			case x.kind == wire.KindMarker:
-				if p.marker(c, x.frame) {
-					continue // the worker gives its credit back
-				}
-			case x.bad != nil:
-				e.needs.InvalidFrames(c.From(), wire.KindEnvelope, x.bad)
-			case p.envelope(now, c, from, x):
+			var done outcome
+			if times && p.timed.Pick(p.x.cfg.LatencyEvery) {
+				done = p.timeFrame(now, c, from, x)
+			} else {
+				done = p.frame(now, c, from, x)
+			}
+			switch done {
+			case staged:
 				continue // credit is given back when it has been handled
-			case a.cache.last != nil && a.cache.last.typ.Mode == entity.Blocking:
-				handled++
+			case inMailbox:
 				stored += len(x.frame)
+				handled++
 				continue
-			default:
+			case taken:
 				handled++
 			}
 			consumed += len(x.frame)
 		}
 	}
 	return consumed, stored, handled
+}
+
+// outcome is what became of one frame.
+type outcome uint8
+
+const (
+	noMessage outcome = iota // it is none, or it was not taken
+	taken                    // its handler was called, or its sender was told why not
+	inMailbox                // it lies in that of a Blocking entity
+	staged                   // it waits for a worker, or for the gate
+)
+
+// frame takes one frame that is not as foreseen.
+func (p *pass) frame(now time.Duration, c *transport.InConn, from *Source, x *foreseen) outcome {
+	e := p.x
+	switch {
+	case x.kind == wire.KindReply:
+		e.needs.Reply(c.From(), x.frame)
+	case x.kind != wire.KindEnvelope && x.kind != wire.KindMarker:
+		e.needs.InvalidFrames(c.From(), x.kind, errNotExpected)
+	case e.Gate.Closed() || p.backlog.size > 0:
+		p.keep(c, from, x.frame)
+		return staged
+	case x.kind == wire.KindMarker:
+		if p.marker(c, x.frame) {
+			return staged
+		}
+	case x.bad != nil:
+		e.needs.InvalidFrames(c.From(), wire.KindEnvelope, x.bad)
+	case p.envelope(now, c, from, x):
+		return staged
+	case p.ahead.cache.last != nil && p.ahead.cache.last.typ.Mode == entity.Blocking:
+		return inMailbox
+	default:
+		return taken
+	}
+	return noMessage
 }
 
 // marker takes the marker of a move, or stages it behind the envelopes for the worker that steps its shard, and reports

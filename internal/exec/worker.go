@@ -59,7 +59,7 @@ func (w *worker) work(b *batch) {
 		w.x.Gate.wait(nil)
 		now = w.x.Clock.Now()
 	}
-	frames, timed := 0, w.x.cfg.Latency != nil || w.x.weighs.Load()
+	frames, times := 0, timed(w.x)
 	w.count.enter(w.x)
 	for i := range b.chunks {
 		c := &b.chunks[i]
@@ -71,7 +71,7 @@ func (w *worker) work(b *batch) {
 				w.count.enter(w.x)
 			}
 			frames += w.ahead.n
-			w.frames(now, c.from, timed)
+			w.frames(now, c.from, times)
 		}
 		if c.conn != nil {
 			c.conn.Consumed(len(c.buf))
@@ -86,11 +86,11 @@ func (w *worker) work(b *batch) {
 }
 
 // frames works off what was looked at.
-func (w *worker) frames(now time.Duration, from *Source, timed bool) {
+func (w *worker) frames(now time.Duration, from *Source, times bool) {
 	a := &w.ahead
 	for at := 0; at < a.n; at++ {
 		end := a.n
-		if timed {
+		if times {
 			end = min(end, at+w.timed.room())
 		}
 		to := a.run(now, from, at, end)
@@ -100,7 +100,7 @@ func (w *worker) frames(now time.Duration, from *Source, timed bool) {
 			return
 		}
 		w.x.Gate.goOn(nil)
-		if timed {
+		if times {
 			w.timeFrame(now, from, &a.next[at])
 		} else {
 			w.frame(now, from, &a.next[at])

@@ -196,8 +196,20 @@ var keptBugs = []bug{
 	{
 		Name: "handler-time-of-one-message-for-all", Package: "./internal/exec", Run: "TestHandlerTimeIsSampled",
 		In:  "internal/exec.Type.took",
-		Old: "int64(took) * int64(t.x.cfg.LatencyEvery)",
+		Old: "int64(took) * int64(stands)",
 		New: "int64(took)",
+	},
+	{
+		Name: "samples-are-rare-and-count-as-often", Package: "./internal/exec", Run: "TestSamplesOfFastMessagesAreRare",
+		In:  "internal/exec.Sampler.draw",
+		Old: "s.stands = s.stride; s.stands == 0",
+		New: "s.stands = min(s.stride, every); s.stands == 0",
+	},
+	{
+		Name: "fast-messages-are-sampled-as-slow", Package: "./internal/exec", Run: "TestSamplesOfFastMessagesAreRare",
+		In:  "internal/exec.Sampler.Begin",
+		Old: "gap < sampleGap && every > 1",
+		New: "gap < 0 && every > 1",
 	},
 	{
 		Name: "singleton-on-the-youngest", Package: "./sim", Run: "TestSingletonHandOver|TestSingletonAfterALoss",

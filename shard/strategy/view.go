@@ -44,7 +44,7 @@ type Load struct {
 	Entities uint32 // in memory
 	Rate     uint32 // messages a second
 	// HandlerTime is how long its handlers ran, in microseconds a second: what they waited for included, not processor
-	// time. Calls of Worker and Inline handlers are sampled, one in 64 on average.
+	// time. Calls of Worker and Inline handlers are sampled, one in 64 on average, rarer where they are fast.
 	HandlerTime uint32
 }
 
