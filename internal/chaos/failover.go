@@ -18,13 +18,15 @@ import (
 
 // FailoverConfig says what is measured.
 type FailoverConfig struct {
-	Nodes    int // at least 3, of each cluster
-	Rounds   int // of each case
-	Cases    []Case
-	Dir      string // a folder for each cluster is made anew in it
-	Load     Load
-	Child    cli.Options // how a child is started: Path, Args, Env
-	Progress *cli.Progress
+	Nodes  int // at least 3, of each cluster
+	Rounds int // of each case
+	Cases  []Case
+	// StableAfter is kith.Config.Resolver.StableAfter; zero: the default.
+	StableAfter time.Duration
+	Dir         string // a folder for each cluster is made anew in it
+	Load        Load
+	Child       cli.Options // how a child is started: Path, Args, Env
+	Progress    *cli.Progress
 }
 
 // ErrFailover is returned when two owned an entity, when something is missing that nothing explains, or when a bound
@@ -34,7 +36,8 @@ var ErrFailover = errors.New("failover found something")
 // Failover measures the cases, one cluster at a time, until ctx ends. The error wraps ErrFailover when the result says
 // what must not be.
 func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverResult, error) {
-	r := &FailoverResult{Nodes: cfg.Nodes, Rounds: cfg.Rounds, Bill: map[Case]*Bill{}}
+	r := &FailoverResult{Nodes: cfg.Nodes, Rounds: cfg.Rounds, StableAfter: cfg.StableAfter.Seconds(),
+		Bill: map[Case]*Bill{}}
 	began := cli.MachineTime()
 	for _, c := range cfg.Cases {
 		var all []outage
@@ -53,7 +56,7 @@ func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverResult, error) 
 		r.add(c, all)
 	}
 	r.WallTime = *inSeconds(cli.MachineTime() - began)
-	if faults := r.faults(cfg.Cases); len(faults) > 0 {
+	if faults := r.faults(cfg.Cases, stableFor(cfg.Nodes, cfg.StableAfter)); len(faults) > 0 {
 		return r, fmt.Errorf("%w: %w", ErrFailover, errors.Join(faults...))
 	}
 	return r, nil
@@ -62,7 +65,8 @@ func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverResult, error) 
 // measure forms a cluster, lets one loss come over it, and reads what it left.
 func measure(ctx context.Context, cfg *FailoverConfig, c Case, round int) (o outage, err error) {
 	h := newHarness(Config{Nodes: cfg.Nodes, Seed: 1, Net: direct, Load: cfg.Load, Proof: c.proof(), Trace: true,
-		Dir: filepath.Join(cfg.Dir, fmt.Sprintf("%s-%d", c, round+1)), Child: cfg.Child, Progress: cfg.Progress})
+		StableAfter: cfg.StableAfter, Child: cfg.Child, Progress: cfg.Progress,
+		Dir: filepath.Join(cfg.Dir, fmt.Sprintf("%s-%d", c, round+1))})
 	if err := h.prepare(); err != nil {
 		return o, err
 	}
@@ -98,11 +102,18 @@ func (h *harness) account(o *outage) error {
 	return nil
 }
 
-// How long the cluster is left alone before the loss. Who coordinates next may have missed losses before its time until
-// it has been Up for a takeover time; without a proof the loss itself takes longer than that.
+// restFor returns how long the cluster is left alone before a loss. Who coordinates next, after a proof of death, may
+// have missed losses before its time until it has been Up for a takeover time; without a proof the loss itself takes
+// longer than that.
+func (h *harness) restFor(next bool) time.Duration {
+	if next {
+		return steadyTime + takeoverFor(stableFor(h.cfg.Nodes, h.cfg.StableAfter))
+	}
+	return steadyTime
+}
+
 const (
 	steadyTime = 2 * time.Second
-	matureTime = takeover + 2*time.Second
 	// answerBound is how long the entities may take before the measurement is given up.
 	answerBound = 90 * time.Second
 	// pausedMore is how long an owner is stopped beyond the first answers of others, pausedAfter what it gets to see that
@@ -119,11 +130,7 @@ const unevenMost = 9
 
 // lose lets the loss of a case come and waits until everything has answered again.
 func (h *harness) lose(ctx context.Context, c Case, o *outage) error {
-	rest := steadyTime
-	if c.proof() && c.coordinator() {
-		rest = matureTime
-	}
-	if cli.Pause(ctx, rest); ctx.Err() != nil {
+	if cli.Pause(ctx, h.restFor(c.proof() && c.coordinator())); ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if o.slots = h.watcher.losers(c); len(o.slots) == 0 {

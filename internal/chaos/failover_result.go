@@ -72,21 +72,24 @@ func pickLosers(c Case, oldest int, hosted map[int]int) (who []int) {
 	return who
 }
 
-// The bounds, on the slowest entity of all rounds. A paused owner has none: its silence must be noticed first.
+// boundProof is the bound on the slowest entity of all rounds with a proof of death, boundMore what is left for a home
+// and an answer without.
 const (
-	boundDefault = 28 * time.Second
-	boundProof   = 3 * time.Second
+	boundProof = 3 * time.Second
+	boundMore  = time.Second
 )
 
-// bound returns how long the slowest entity may take; zero: as long as it does.
-func (c Case) bound() time.Duration {
-	switch {
-	case c == PauseOwner:
-		return 0
-	case c.proof():
+// bound returns how long the slowest entity may take where nothing changes for stable before the cluster decides: 28 s
+// by default. The silence of a paused owner must be noticed first.
+func (c Case) bound(stable time.Duration) time.Duration {
+	if c.proof() {
 		return boundProof
 	}
-	return boundDefault
+	d := stable + takeoverFor(stable) + boundMore
+	if c == PauseOwner {
+		d += longestSilence
+	}
+	return d
 }
 
 // outage is one loss as it went.
@@ -139,6 +142,8 @@ type FailoverTimes struct {
 type FailoverResult struct {
 	Nodes  int `json:"nodes"`
 	Rounds int `json:"rounds"` // of each case
+	// StableAfter is what was set of it, in seconds; zero: the default.
+	StableAfter float64 `json:"stable_after_s,omitempty"`
 	FailoverTimes
 	Entities    int            `json:"entities"` // of lost processes, in all rounds
 	Silent      int            `json:"silent"`   // of these, without any answer
@@ -223,8 +228,8 @@ func (r *FailoverResult) times(c Case) (typical, slowest **float64) {
 	return &t.Paused, &t.PausedMax
 }
 
-// faults returns what must not be.
-func (r *FailoverResult) faults(cases []Case) (all []error) {
+// faults returns what must not be of a cluster in which nothing changes for stable before it decides.
+func (r *FailoverResult) faults(cases []Case, stable time.Duration) (all []error) {
 	for _, what := range []struct {
 		n    int
 		word string
@@ -237,8 +242,8 @@ func (r *FailoverResult) faults(cases []Case) (all []error) {
 	}
 	for _, c := range cases {
 		_, slowest := r.times(c)
-		if *slowest != nil && c.bound() > 0 && **slowest > c.bound().Seconds() {
-			all = append(all, fmt.Errorf("%s: %.3f s, more than %v", c, **slowest, c.bound()))
+		if most := c.bound(stable); *slowest != nil && **slowest > most.Seconds() {
+			all = append(all, fmt.Errorf("%s: %.3f s, more than %v", c, **slowest, most))
 		}
 	}
 	if r.Entities == 0 {

@@ -151,6 +151,27 @@ func (h *harness) prepare() (err error) {
 	return nil
 }
 
+// stableFor returns how long nothing changes before a cluster decides: what is set, or what docs/split-brain.md says.
+func stableFor(nodes int, set time.Duration) time.Duration {
+	switch {
+	case set > 0:
+		return set
+	case nodes <= 5:
+		return 7 * time.Second
+	case nodes <= 10:
+		return 10 * time.Second
+	}
+	return 13 * time.Second
+}
+
+// longestSilence is until a detector has noticed it for certain, at the default settings.
+const longestSilence = 5340 * time.Millisecond
+
+// takeoverFor returns the takeover time with that patience, as docs/split-brain.md has it.
+func takeoverFor(stable time.Duration) time.Duration {
+	return (longestSilence + stable*7/4 + 3*time.Second - 1).Truncate(time.Second)
+}
+
 // The bounds within which everything must be well: after the last fault of a round the time to notice, to decide, to
 // take over and to come back; a cluster that was killed as a whole forms anew.
 const (

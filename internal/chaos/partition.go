@@ -117,11 +117,7 @@ const endBound = 60 * time.Second
 // live cuts a side off, waits until the other one has taken over, and heals the cut.
 func (s *separation) live(ctx context.Context, c PartitionCase, heal bool) error {
 	h, p := s.h, s.p
-	rest := steadyTime
-	if c.proof() && c.coordinator() {
-		rest = matureTime
-	}
-	if !cli.Pause(ctx, rest) {
+	if !cli.Pause(ctx, h.restFor(c.proof() && c.coordinator())) {
 		return ctx.Err()
 	}
 	if err := s.sides(c); err != nil {
@@ -237,7 +233,7 @@ func (s *separation) witness(ctx context.Context, l *life) {
 		s.o.fault("%s never held all of the other side unreachable", name(l.slot))
 		return
 	}
-	soon := s.h.clock.Now() + stableFor(&s.h.cfg) - explainBefore
+	soon := s.h.clock.Now() + stableFor(s.h.cfg.Nodes, s.h.cfg.StableAfter) - explainBefore
 	if loses {
 		events := make(chan said, 1)
 		go func() { events <- s.o.run(ctx, l.slot, "events", "--admin", l.admin) }() // ends with the node
@@ -281,19 +277,6 @@ func (s *separation) ended(ctx context.Context, l *life, here, there []string, l
 		s.o.fault("neither kith explain nor the flight record of %s names the decision: %s", name(l.slot), says.tail())
 	}
 	s.o.count(func(a *Answers) { a.Told.add(by) })
-}
-
-// stableFor returns how long nothing changes before a cluster decides: what is set, or what docs/split-brain.md says.
-func stableFor(c *Config) time.Duration {
-	switch {
-	case c.StableAfter > 0:
-		return c.StableAfter
-	case c.Nodes <= 5:
-		return 7 * time.Second
-	case c.Nodes <= 10:
-		return 10 * time.Second
-	}
-	return 13 * time.Second
 }
 
 // until waits until what a process tells of itself is so, and reports false when it has ended before.

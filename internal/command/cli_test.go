@@ -191,6 +191,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"failover --nodes=2", "--nodes must be 3 to 16"},
 		{"failover --rounds=0", "--rounds must be 1 to 100"},
 		{"failover --entities=0", "--entities must be"},
+		{"failover --stable-after=2m", "--stable-after must be 0, or 1s to 1m"},
 		{"failover --cases=owner,rain", "no case \"rain\""},
 		{"scale-shards --parts=rain", "no part \"rain\""},
 		{"scale-shards --shards=3", "--shards must be 4 to 1048576"},

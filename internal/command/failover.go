@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/kith-io/kith/internal/chaos"
 	"github.com/kith-io/kith/internal/cli"
@@ -21,6 +22,8 @@ type failoverCmd struct {
 	Entities int      `default:"10" help:"Entities of each mode, 1 to 1000."`
 	Out      string   `default:"out" help:"Folder for failover: timelines and, after a failure, all logs."`
 	Progress bool     `help:"Show progress although stderr is not a terminal."`
+
+	StableAfter time.Duration `default:"0s" help:"${partstable_help}"`
 }
 
 // failoverLoad is tells and asks a second of each process.
@@ -38,6 +41,9 @@ func (c *failoverCmd) Validate() error {
 	if c.Entities < 1 || c.Entities > 1000 {
 		errs = append(errs, errors.New("--entities must be 1 to 1000"))
 	}
+	if c.StableAfter != 0 && (c.StableAfter < time.Second || c.StableAfter > time.Minute) {
+		errs = append(errs, errors.New("--stable-after must be 0, or 1s to 1m"))
+	}
 	if _, err := chaos.ParseCases(c.Cases); err != nil {
 		errs = append(errs, err)
 	}
@@ -53,10 +59,11 @@ func (c *failoverCmd) Run(e *env) error {
 		return err
 	}
 	r, err := chaos.Failover(ctx, chaos.FailoverConfig{Nodes: c.Nodes, Rounds: c.Rounds, Cases: cases,
-		Dir:      filepath.Join(c.Out, "failover"),
-		Load:     chaos.Load{Entities: c.Entities, Shards: chaosShards, Tells: failoverLoad, Asks: failoverLoad},
-		Child:    cli.Options{Args: append(e.selfArgs, "chaos-child"), Env: e.selfEnv},
-		Progress: cli.NewProgress(e.stderr, c.Progress)})
+		StableAfter: c.StableAfter,
+		Dir:         filepath.Join(c.Out, "failover"),
+		Load:        chaos.Load{Entities: c.Entities, Shards: chaosShards, Tells: failoverLoad, Asks: failoverLoad},
+		Child:       cli.Options{Args: append(e.selfArgs, "chaos-child"), Env: e.selfEnv},
+		Progress:    cli.NewProgress(e.stderr, c.Progress)})
 	if r == nil {
 		return err
 	}
