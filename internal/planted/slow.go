@@ -20,8 +20,10 @@ var slowFiles = []string{"ask.go", "dispatch.go", "gate.go", "hosting.go", "inbo
 	"large_over.go", "large_send.go", "refused.go", "region.go", "remote.go", "report.go", "room.go", "routes.go",
 	"send.go"}
 
-// asideFiles are files of these rooms in which no message passes: they decide which entities live, and watch calls.
-var asideFiles = []string{"internal/exec/permit.go", "internal/exec/recall.go", "internal/exec/stall.go"}
+// asideFiles are files of these rooms in which nothing is decided about a message: they decide which entities live, and
+// watch and time calls.
+var asideFiles = []string{"internal/exec/permit.go", "internal/exec/recall.go", "internal/exec/stall.go",
+	"internal/exec/latency.go"}
 
 // slow reports whether a bug of a file, relative to the module's root, is one of the data plane's slow path.
 func slow(file string) bool {
