@@ -289,9 +289,11 @@ func (c *Checker) Delivers(p *world.Process, key world.ShardKey, e *wire.Envelop
 
 // lateHandling: one that is Down somewhere and has not heard of it handles nothing any more once its shard lives under
 // a higher fence with another that runs. Without a resolver nothing stops one whom an operator downed while it ran.
+// What reaches the mailboxes of a node that is suspended, as what had waited for a move does, is not handled: that no
+// call begins meanwhile is looked at where calls begin.
 func (c *Checker) lateHandling(p *world.Process, key world.ShardKey, o *ownership) {
 	own := o.livesIn(p)
-	if own == nil || !c.w.Resolves() || p.Outside {
+	if own == nil || !c.w.Resolves() || p.Outside || p.Held() {
 		return
 	}
 	for _, h := range o.hosting {

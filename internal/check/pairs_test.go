@@ -65,6 +65,9 @@ func TestALostSideIsHeldToItsOwnRules(t *testing.T) {
 			checks(w).Delivers(a, key, envelope(9))
 			checks(w).Hosts(c, key, fence(10, 1))
 			checks(w).Delivers(a, key, envelope(9))
+			require.Empty(t, checks(w).Violations, "it is suspended")
+			world.FeignAwake(a)
+			checks(w).Delivers(a, key, envelope(9))
 		}},
 		"two owners among the lost": {[]string{"two-owners"}, func(w *world.World, a, b, _ *world.Process) {
 			checks(w).Hosts(a, key, fence(9, 1))

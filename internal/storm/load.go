@@ -139,9 +139,9 @@ type owed struct {
 // Receive implements entity.Handler.
 func (h *stormEntity) Receive(c *entity.Context, payload []byte) error {
 	s, w := h.s, h.s.w
-	if h.busy || h.over || h.p != w.Acting {
-		s.check.Violate(h.p, "handler", "%s/%s: called again before it returned (%t), after its end (%t), or elsewhere (%t)",
-			w.TypeName(h.typ), h.id, h.busy, h.over, h.p != w.Acting)
+	if held := h.p.Held(); h.busy || h.over || held || h.p != w.Acting {
+		s.check.Violate(h.p, "handler", "%s/%s: called before it returned (%t), after its end (%t), on a node that is "+
+			"suspended (%t), or elsewhere (%t)", w.TypeName(h.typ), h.id, h.busy, h.over, held, h.p != w.Acting)
 	}
 	h.busy = true
 	defer func() { h.busy = false }()
