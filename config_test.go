@@ -48,10 +48,10 @@ func TestFixedTakeoverTime(t *testing.T) {
 		cfg   kith.Config
 		least time.Duration
 	}{
-		"default":  {kith.Config{}, 20 * time.Second},
-		"lease":    {kith.Config{Resolver: kith.Resolver{Strategy: kith.LeaseMajority}, Lease: noLease{}}, 21 * time.Second},
+		"default":  {kith.Config{}, 17 * time.Second},
+		"lease":    {kith.Config{Resolver: kith.Resolver{Strategy: kith.LeaseMajority}, Lease: noLease{}}, 18 * time.Second},
 		"patience": {kith.Config{Resolver: kith.Resolver{StableAfter: time.Second}}, 10 * time.Second},
-		"detector": {kith.Config{Membership: kith.Tuning{AcceptablePause: 8 * time.Second}}, 25 * time.Second},
+		"detector": {kith.Config{Membership: kith.Tuning{AcceptablePause: 8 * time.Second}}, 22 * time.Second},
 		"off":      {kith.Config{Resolver: kith.Resolver{Strategy: kith.ResolverOff}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

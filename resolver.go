@@ -24,7 +24,7 @@ type Resolver struct {
 	// are at least two. The default is that the others live then, so that the crash of the oldest ends only itself.
 	KeepAlone bool
 	// StableAfter is how long the picture must stand still before a decision. Zero means by the number of Up members at
-	// the last converged version: 7 s up to 5, 10 s up to 10, 13 s up to 20, 17 s up to 50, 20 s up to 100, then 30 s.
+	// the last converged version: 5.5 s up to 5, 10 s up to 10, 13 s up to 20, 17 s up to 50, 20 s up to 100, then 30 s.
 	StableAfter time.Duration
 	// UnstableAfter is how much longer than StableAfter the picture may go on changing before all nodes are downed. Zero
 	// means three quarters of StableAfter; negative means never.

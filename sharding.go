@@ -9,7 +9,7 @@ import "time"
 // default, so the zero Sharding is ready. docs/sharding.md says what moves are.
 type Sharding struct {
 	// TakeoverTime is how long a shard waits whose owner was lost without having confirmed that it stopped. Zero means
-	// that it follows from the failure detector, the resolver and the number of members: 20 s up to 5 members by default,
+	// that it follows from the failure detector, the resolver and the number of members: 17 s up to 5 members by default,
 	// 60 s above 100, and 20 s without a resolver. A fixed time that is too short for five members is refused, unless the
 	// resolver is off; when the cluster outgrows it, a warning is logged.
 	TakeoverTime time.Duration

@@ -75,7 +75,7 @@ type Config struct {
 	// are at least two. The default is that the others live then, so that the crash of the oldest ends only itself.
 	KeepAlone bool
 	// StableAfter is how long the picture must stand still before a decision. Zero means by the number of Up members at
-	// the last converged version: 7 s up to 5, 10 s up to 10, 13 s up to 20, 17 s up to 50, 20 s up to 100, then 30 s.
+	// the last converged version: 5.5 s up to 5, 10 s up to 10, 13 s up to 20, 17 s up to 50, 20 s up to 100, then 30 s.
 	StableAfter time.Duration
 	// UnstableAfter is how much longer than StableAfter the picture may go on changing before all nodes are downed. Zero
 	// means three quarters of StableAfter; negative means never.
@@ -140,7 +140,7 @@ const minStable = 100 * time.Millisecond
 var stableSteps = [...]struct {
 	members int
 	after   time.Duration
-}{{5, 7 * time.Second}, {10, 10 * time.Second}, {20, 13 * time.Second}, {50, 17 * time.Second},
+}{{5, 5500 * time.Millisecond}, {10, 10 * time.Second}, {20, 13 * time.Second}, {50, 17 * time.Second},
 	{100, 20 * time.Second}, {1 << 30, 30 * time.Second}}
 
 // StableFor returns how long the picture must stand still in a cluster that had up Up members at its last converged

@@ -31,9 +31,9 @@ func TestBackForAMoment(t *testing.T) {
 		self  byte
 		stops bool
 	}{
-		{Config{}, 'A', false}, {Config{}, 'C', false}, {Config{}, 'B', true},
-		{Config{Strategy: StaticQuorum, QuorumSize: 3}, 'A', false},
-		{Config{Strategy: KeepOldest}, 'A', false},
+		{seven, 'A', false}, {seven, 'C', false}, {seven, 'B', true},
+		{Config{Strategy: StaticQuorum, QuorumSize: 3, StableAfter: seven.StableAfter}, 'A', false},
+		{Config{Strategy: KeepOldest, StableAfter: seven.StableAfter}, 'A', false},
 	} {
 		r := newRig(t, c.self, c.cfg)
 		r.see("A B C D", "", true, "")
@@ -58,7 +58,7 @@ func TestBackForAMoment(t *testing.T) {
 // accuser when nobody tells it.
 func TestBackForGood(t *testing.T) {
 	for self, least := range map[byte]time.Duration{'A': 7 * time.Second, 'B': 12 * time.Second} {
-		r := newRig(t, self, Config{})
+		r := newRig(t, self, seven)
 		r.see("A B C D", "", true, "")
 		began := r.now
 		r.see("A B C D", "B>D D>B", false, "BD")
@@ -74,7 +74,7 @@ func TestBackForGood(t *testing.T) {
 // and 6891.
 func TestLateWithItsWord(t *testing.T) {
 	for self, stops := range map[byte]bool{'A': false, 'D': true} {
-		r := newRig(t, self, Config{})
+		r := newRig(t, self, seven)
 		r.see("A B C D", "", true, "")
 		r.see("A B C D", "C>D", false, "D")
 		require.Zero(t, decided(r.lateFor(4*time.Second)))
@@ -95,7 +95,7 @@ func TestLateWithItsWord(t *testing.T) {
 // when that turns out to be so; when C is heard all the time, its word stands. Found by storm seed 6891.
 func TestQuietWithItsWord(t *testing.T) {
 	for _, self := range []byte("ABD") {
-		r := newRig(t, self, Config{})
+		r := newRig(t, self, seven)
 		r.see("A B C D", "", true, "")
 		r.see("A B C D", "C>D", false, "D")
 		eff := r.lookFor(9*time.Second, LateCommand{Quiet: []peer.ID{idOf('C')}})
@@ -104,7 +104,7 @@ func TestQuietWithItsWord(t *testing.T) {
 		r.see("A B C D", "", true, "")
 		require.Zero(t, decided(r.lateFor(time.Minute)), "%c", self)
 
-		r = newRig(t, self, Config{})
+		r = newRig(t, self, seven)
 		r.see("A B C D", "", true, "")
 		r.see("A B C D", "C>D", false, "D")
 		require.Equal(t, 1, decided(r.lookFor(9*time.Second, LateCommand{Quiet: []peer.ID{idOf('A')}})), "%c", self)
@@ -115,7 +115,7 @@ func TestQuietWithItsWord(t *testing.T) {
 // TestDoubtEnds: what is waited for has an end, also when nothing is heard of those who are doubted.
 func TestDoubtEnds(t *testing.T) {
 	for _, self := range []byte("ABC") {
-		r := newRig(t, self, Config{})
+		r := newRig(t, self, seven)
 		r.see("A B C D", "", true, "")
 		r.see("A B C D", "A>D B>D C>D", false, "")
 		require.Zero(t, decided(r.lateFor(6*time.Second)))
@@ -129,7 +129,7 @@ func TestDoubtEnds(t *testing.T) {
 // all would have to go, is given the other half. Found by storm seed 9074.
 func TestComesToRestInTime(t *testing.T) {
 	for rests, down := range map[time.Duration]string{20 * time.Second: "C", 23 * time.Second: "ABCD"} {
-		r := newRig(t, 'A', Config{})
+		r := newRig(t, 'A', seven)
 		r.see("A B C D", "", true, "")
 		began := r.now
 		for i := 0; r.now-began < rests; i++ {

@@ -43,7 +43,7 @@ func TestLossesInARow(t *testing.T) {
 		{0, 7000, false}, {3000, 10_000, false}, {5000, 12_000, false}, {5500, 12_250, false}, {6900, 12_250, false},
 		{6950, 12_280, true},
 	} {
-		r := newRig(t, 'A', Config{})
+		r := newRig(t, 'A', seven)
 		r.see("A B C D E", "", true, "")
 		began := r.now
 		r.see("A B C D E", "A>E", false, "")
@@ -66,7 +66,7 @@ func TestLossesInARow(t *testing.T) {
 // its own picture has not stood still in time, all go.
 func TestUnsure(t *testing.T) {
 	for _, near := range []bool{true, false} {
-		r := newRig(t, 'A', Config{})
+		r := newRig(t, 'A', seven)
 		r.see("A B C D E", "", true, "")
 		r.see("A B C D E", "A>D A>E", false, "")
 		r.run(6500 * time.Millisecond)
@@ -85,7 +85,7 @@ func TestUnsure(t *testing.T) {
 // node, and what changed before is not counted as unrest.
 func TestSleptInTheOpen(t *testing.T) {
 	for _, sleep := range []time.Duration{3 * time.Second, 12 * time.Second, 40 * time.Second} {
-		r := newRig(t, 'C', Config{})
+		r := newRig(t, 'C', seven)
 		r.see("A B C D E", "", true, "")
 		r.see("A B C D E", "A>B B>A", false, "ABC")
 		r.run(5 * time.Second)
@@ -113,7 +113,7 @@ func TestSleptInTheOpen(t *testing.T) {
 // asks for it, and decides when they are heard, or lost, or have been silent for too long.
 func TestLateMembersAreNotCountedOn(t *testing.T) {
 	at := func() (*rig, []Effects) {
-		r := newRig(t, 'A', Config{})
+		r := newRig(t, 'A', seven)
 		r.see("A B C D E", "", true, "")
 		r.see("A B C D E", "A>D A>E B>D B>E C>D C>E", false, "")
 		return r, r.lateFor(12*time.Second+time.Millisecond, idOf('C'))
@@ -148,7 +148,7 @@ func TestLateMembersAreNotCountedOn(t *testing.T) {
 // it have had the time to find out that it is back. Who of them was late has that time from when it is heard again.
 func TestAccusersTakeTheirWordBack(t *testing.T) {
 	for _, asleep := range []bool{false, true} {
-		r := newRig(t, 'E', Config{})
+		r := newRig(t, 'E', seven)
 		r.see("A B C D E", "", true, "")
 		r.see("A B C D E", "A>C B>C D>C E>C", false, "")
 		require.Zero(t, decided(r.lateFor(6900*time.Millisecond)))
@@ -165,11 +165,31 @@ func TestAccusersTakeTheirWordBack(t *testing.T) {
 	}
 }
 
+// TestGivenTime: who accuses a member that is back has four seconds to take that back. Where unrest would stop the node
+// before, the decision comes just before that, as long as it leaves them seven tenths of the patience: a node that
+// stops for a moment costs answers, and one that decides in haste may end who is well.
+func TestGivenTime(t *testing.T) {
+	for _, c := range []struct {
+		contact, decided int // milliseconds after the first change
+	}{{1000, 5500}, {4000, 8000}, {5300, 9300}, {5400, 9375}, {5499, 9375}} {
+		r := newRig(t, 'A', Config{})
+		r.see("A B C D E", "", true, "")
+		began := r.now
+		r.see("A B C D E", "A>C B>C", false, "")
+		require.Zero(t, decided(r.run(time.Duration(c.contact)*time.Millisecond)))
+		r.see("A B C D E", "B>C", false, "C")
+		eff := r.run(time.Minute)
+		f := find(began, eff)
+		require.Equal(t, c.decided, int(f.decided.Milliseconds()), "%d", c.contact)
+		require.False(t, stands(eff), "%d", c.contact)
+	}
+}
+
 // TestAnotherCarriesItOut: when the one who is to carry a decision out is late, the next one does; and when nobody has
 // by the time at which it is decided again, everybody does.
 func TestAnotherCarriesItOut(t *testing.T) {
 	for self, want := range map[byte]bool{'B': true, 'C': false} {
-		r := newRig(t, self, Config{})
+		r := newRig(t, self, seven)
 		r.see("A B C D E", "", true, "")
 		r.see("A B C D E", "A>E B>E C>E", false, "")
 		eff := r.lateFor(12*time.Second, idOf('A'))
@@ -177,7 +197,7 @@ func TestAnotherCarriesItOut(t *testing.T) {
 		require.Equal(t, want, find(0, eff).down == "E", "%c", self)
 		require.Equal(t, "E", find(0, r.lateFor(13*time.Second)).down, "A has slept on")
 	}
-	r := newRig(t, 'C', Config{})
+	r := newRig(t, 'C', seven)
 	r.see("A B C D E", "", true, "")
 	r.see("A B C D E", "A>E B>E C>E", false, "")
 	eff := r.run(13 * time.Second)
@@ -189,7 +209,7 @@ func TestAnotherCarriesItOut(t *testing.T) {
 // TestBound: a node that would not live without those who have not answered for the longest silence and the longest
 // patience together stops, accused or not, and goes on when they answer.
 func TestBound(t *testing.T) {
-	r := newRig(t, 'A', Config{})
+	r := newRig(t, 'A', seven)
 	require.Equal(t, 17_580*time.Millisecond, func() time.Duration {
 		r.see("A B C D E", "", true, "")
 		return r.m.Bound()
@@ -227,9 +247,9 @@ func TestOneMoreWhoAccuses(t *testing.T) {
 		at      time.Duration
 		puts    time.Duration
 	}{
-		{"", 6 * time.Second, 0}, {"", time.Second, 0}, {"E", 6 * time.Second, 750 * time.Millisecond},
+		{"", 6 * time.Second, 0}, {"", time.Second, 0}, {"E", 6 * time.Second, time.Second},
 	} {
-		r := newRig(t, 'A', Config{})
+		r := newRig(t, 'A', seven)
 		r.see("A B C D E", "", true, "")
 		began := r.now
 		r.see("A B C D E", "A>E", false, c.contact)
@@ -244,7 +264,7 @@ func TestOneMoreWhoAccuses(t *testing.T) {
 // TestAVerdictIsNoSignOfLife: one that is late and turns out to be lost has not been heard again, so nobody has to be
 // given the time to take its word back. Found by storm seed 2790, in which a majority stopped for a moment.
 func TestAVerdictIsNoSignOfLife(t *testing.T) {
-	r := newRig(t, 'E', Config{})
+	r := newRig(t, 'E', seven)
 	r.see("A B C D E", "", true, "")
 	began := r.now
 	r.see("A B C D E", "A>B B>A E>D", false, "AB")
@@ -277,7 +297,7 @@ func TestSixWatchEachOther(t *testing.T) {
 // take their word back, as one that runs does: nobody is in a hurry any more. The end of a picture that goes back and
 // forth waits for that, too. Found by storm seed 4697, in which three healthy members of eight went.
 func TestContactWhileStopped(t *testing.T) {
-	r := newRig(t, 'A', Config{})
+	r := newRig(t, 'A', seven)
 	r.see("A B C D E", "", true, "")
 	r.see("A B C D E", "A>E B>E C>E D>E", false, "")
 	require.Zero(t, decided(r.run(6500*time.Millisecond)))
@@ -296,7 +316,7 @@ func TestContactWhileStopped(t *testing.T) {
 	require.Zero(t, decided(eff), "all have: nobody goes")
 	require.False(t, stands(eff))
 
-	r = newRig(t, 'A', Config{})
+	r = newRig(t, 'A', seven)
 	r.see("A B C D E", "", true, "")
 	for _, c := range []struct {
 		accusations, contact string
@@ -319,7 +339,7 @@ func TestContactWhileStopped(t *testing.T) {
 // 1201, in which four healthy members went with the one that was not.
 func TestAccusedSendsNobodyElse(t *testing.T) {
 	for accusers, want := range map[string]string{"": "ABCDE", " C>A": "A"} {
-		r := newRig(t, 'A', Config{})
+		r := newRig(t, 'A', seven)
 		r.see("A B C D E", "", true, "")
 		var eff []Effects
 		for i := range 60 {

@@ -27,6 +27,12 @@ func newRig(t *testing.T, self byte, c Config) *rig {
 	return r
 }
 
+// These fix the patience, so that a test's times are its own and not the default's.
+var (
+	seven  = Config{StableAfter: 7 * time.Second}
+	leased = Config{StableAfter: 7 * time.Second, Strategy: LeaseMajority}
+)
+
 // see shows a view: members, who accuses whom, and whether it has converged. All who are in contact have seen it.
 func (r *rig) see(members, accusations string, converged bool, contact string) {
 	r.t.Helper()
@@ -89,10 +95,10 @@ func downs(e Effects) string {
 
 // TestStableAfter: by the number of Up members at the last converged version, unless it is fixed.
 func TestStableAfter(t *testing.T) {
-	for up, want := range map[int]time.Duration{0: 7, 1: 7, 5: 7, 6: 10, 10: 10, 11: 13, 20: 13, 21: 17, 50: 17, 51: 20,
+	for up, want := range map[int]float64{0: 5.5, 1: 5.5, 5: 5.5, 6: 10, 10: 10, 11: 13, 20: 13, 21: 17, 50: 17, 51: 20,
 		100: 20, 101: 30, 10_000: 30} {
-		require.Equal(t, want*time.Second, Config{}.StableFor(up), "%d members", up)
-		require.Equal(t, want*time.Second*7/4, Config{}.DecidedWithin(up))
+		require.Equal(t, want, Config{}.StableFor(up).Seconds(), "%d members", up)
+		require.Equal(t, want*7/4, Config{}.DecidedWithin(up).Seconds())
 		require.Equal(t, 3*time.Second, Config{StableAfter: 3 * time.Second}.StableFor(up))
 	}
 	require.Equal(t, 4*time.Second, Config{StableAfter: 3 * time.Second, UnstableAfter: time.Second}.DecidedWithin(5))
@@ -119,7 +125,7 @@ func TestStableAfter(t *testing.T) {
 // TestTheRemovedCountNoMore: a member that is gone from the view was seen going by all, also when this node never got
 // to know that they had; one that is Down and not removed counts on (MEM-10).
 func TestTheRemovedCountNoMore(t *testing.T) {
-	for members, want := range map[string]time.Duration{"A B C D E Fd": 10, "A B C D E": 7, "A B C D": 7,
+	for members, want := range map[string]float64{"A B C D E Fd": 10, "A B C D E": 5.5, "A B C D": 5.5,
 		"A B C D E F Gj": 10} {
 		r := newRig(t, 'A', Config{})
 		r.see("A B C D E F", "", true, "")
@@ -127,12 +133,12 @@ func TestTheRemovedCountNoMore(t *testing.T) {
 		r.see(members, "A>B", false, "")
 		e := r.run(time.Minute)
 		require.NotEmpty(t, e, members)
-		require.Equal(t, want*time.Second, e[0].Decisions[0].StableAfter, members)
+		require.Equal(t, want, e[0].Decisions[0].StableAfter.Seconds(), members)
 	}
 	r := newRig(t, 'A', Config{}) // it never makes the wait longer
 	r.see("A B C", "", true, "")
 	r.see("A B C D E F G", "A>B", false, "")
-	require.Equal(t, 7*time.Second, r.run(time.Minute)[0].Decisions[0].StableAfter)
+	require.Equal(t, 5.5, r.run(time.Minute)[0].Decisions[0].StableAfter.Seconds())
 }
 
 // TestWhatBeginsTheWaitAnew holds the reference's list.
@@ -153,7 +159,7 @@ func TestWhatBeginsTheWaitAnew(t *testing.T) {
 		{"removed", "A B Dj E", "A>E", false},
 		{"another accuser", "A B C Dj E", "A>E B>E", false},
 	} {
-		r := newRig(t, 'A', Config{})
+		r := newRig(t, 'A', seven)
 		r.see("A B C Dj E", "", true, "")
 		r.now += time.Minute
 		r.see("A B C Dj E", "A>E", false, "")
@@ -169,7 +175,7 @@ func TestWhatBeginsTheWaitAnew(t *testing.T) {
 
 // TestLateAccusation: one that does not change the picture delays the decision by so much that it can be confirmed.
 func TestLateAccusation(t *testing.T) {
-	r := newRig(t, 'A', Config{})
+	r := newRig(t, 'A', seven)
 	r.see("A B C", "", true, "")
 	r.see("A B C", "A>C", false, "C")
 	require.Empty(t, r.run(6900*time.Millisecond))
@@ -180,7 +186,7 @@ func TestLateAccusation(t *testing.T) {
 	e := r.run(200 * time.Millisecond)
 	require.Equal(t, "ABC", letters(e[0].Decisions[0].Indirect))
 
-	r = newRig(t, 'A', Config{})
+	r = newRig(t, 'A', seven)
 	r.see("A B C D", "", true, "")
 	r.see("A B C D", "A>C", false, "C")
 	r.see("A B C D", "A>C B>C", false, "") // it confirmed the first accusation, and never the second
@@ -194,7 +200,7 @@ func TestLateAccusation(t *testing.T) {
 // leader was cut off from it decided anew, and lived.
 func TestLosingSideSuspends(t *testing.T) {
 	for _, leader := range []bool{true, false} {
-		r := newRig(t, 'B', Config{})
+		r := newRig(t, 'B', seven)
 		r.see("A B C D E", "", true, "")
 		accused := "B>C B>D B>E"
 		if leader {
@@ -217,7 +223,7 @@ func TestLosingSideSuspends(t *testing.T) {
 		require.Len(t, r.eff, 1)
 		require.False(t, r.eff[0].Suspend.On)
 	}
-	r := newRig(t, 'B', Config{})
+	r := newRig(t, 'B', seven)
 	r.see("A B C D E", "", true, "")
 	r.see("A B C D E", "B>C B>D B>E", false, "")
 	require.True(t, r.run(8 * time.Second)[0].Suspend.On)
@@ -257,7 +263,7 @@ func TestUnstable(t *testing.T) {
 		}
 		return held, 0, last, warned
 	}
-	r := newRig(t, 'B', Config{})
+	r := newRig(t, 'B', seven)
 	r.see("A B C D", "", true, "")
 	held, at, e, warned := flap(r, "A B C D")
 	require.True(t, warned)
@@ -268,7 +274,7 @@ func TestUnstable(t *testing.T) {
 	require.Contains(t, e.Decisions[0].String(), "nobody can be sure")
 
 	for what, members := range map[string]string{"joining": "A B Cj Dj", "exiting": "A B Cx Dx", "down": "A B Cd Dd"} {
-		r := newRig(t, 'B', Config{})
+		r := newRig(t, 'B', seven)
 		r.see(members, "", true, "")
 		held, at, _, _ := flap(r, members)
 		require.Zero(t, held, what)
@@ -286,7 +292,7 @@ func TestUnstable(t *testing.T) {
 // decided.
 func TestOverslept(t *testing.T) {
 	asleep := func(t *testing.T) *rig {
-		r := newRig(t, 'B', Config{})
+		r := newRig(t, 'B', seven)
 		r.see("A B C D", "", true, "")
 		r.see("A B C D", "A>D B>D", false, "")
 		r.eff, r.now = nil, r.now+30*time.Second
@@ -314,7 +320,7 @@ func TestOverslept(t *testing.T) {
 // TestNobodyWithoutASay: nodes that are not members enough decide nothing, and off means off.
 func TestNobodyWithoutASay(t *testing.T) {
 	for _, self := range []string{"Ax", "Ad"} {
-		r := newRig(t, 'A', Config{})
+		r := newRig(t, 'A', seven)
 		r.see(self+" B C", "", true, "")
 		r.see(self+" B C", "A>B A>C", false, "")
 		require.Empty(t, r.run(time.Minute), self)
@@ -323,7 +329,7 @@ func TestNobodyWithoutASay(t *testing.T) {
 	r.see("A B C", "A>B A>C", false, "")
 	require.Empty(t, r.run(time.Minute))
 	for _, self := range []string{"Aj", "Aw"} {
-		r = newRig(t, 'A', Config{})
+		r = newRig(t, 'A', seven)
 		r.see(self+" B C", "", true, "")
 		r.see(self+" B C", "A>B", false, "")
 		if self == "Aj" {
@@ -336,7 +342,7 @@ func TestNobodyWithoutASay(t *testing.T) {
 
 // TestLease: asked for by one, at once or later; granted, refused, silent; kept and given back.
 func TestLease(t *testing.T) {
-	c := Config{Strategy: LeaseMajority, LeaseHold: 40 * time.Second}
+	c := Config{Strategy: LeaseMajority, StableAfter: seven.StableAfter, LeaseHold: 40 * time.Second}
 	r := newRig(t, 'A', c)
 	r.see("A B C", "", true, "")
 	r.see("A B C", "A>C B>C", false, "")
@@ -367,7 +373,7 @@ func TestLease(t *testing.T) {
 // When another side has it then, this one goes.
 func TestLeaseIsAcquiredAgain(t *testing.T) {
 	for _, ok := range []bool{true, false} {
-		r := newRig(t, 'A', Config{Strategy: LeaseMajority})
+		r := newRig(t, 'A', leased)
 		r.see("A B C", "", true, "")
 		r.see("A B C", "A>C B>C", false, "")
 		r.run(7 * time.Second)
@@ -401,7 +407,7 @@ func TestLeaseIsAcquiredAgain(t *testing.T) {
 // back.
 func TestLeaseRefused(t *testing.T) {
 	for _, silent := range []bool{false, true} {
-		r := newRig(t, 'B', Config{Strategy: LeaseMajority})
+		r := newRig(t, 'B', leased)
 		r.see("A B C", "", true, "")
 		r.see("A B C", "B>A B>C", false, "")
 		require.Empty(t, r.run(8900 * time.Millisecond)[0].Lease, "the smaller side waits 2 s more")
@@ -434,7 +440,7 @@ func TestLeaseRefused(t *testing.T) {
 
 // TestLeaseIsNotAskedByAll: only one of a side asks; who waits in vain stops; indirectly connected ones never ask.
 func TestLeaseIsNotAskedByAll(t *testing.T) {
-	r := newRig(t, 'B', Config{Strategy: LeaseMajority})
+	r := newRig(t, 'B', leased)
 	r.see("A B C", "", true, "")
 	r.see("A B C", "A>C B>C", false, "")
 	e := r.run(12 * time.Second)
@@ -446,7 +452,7 @@ func TestLeaseIsNotAskedByAll(t *testing.T) {
 	r.see("A B Cd", "A>C B>C", false, "")
 	require.False(t, r.eff[0].Suspend.On, "it has now")
 
-	r = newRig(t, 'A', Config{Strategy: LeaseMajority})
+	r = newRig(t, 'A', leased)
 	r.see("A B C D", "", true, "")
 	r.see("A B C D", "A>B C>D", false, "AB")
 	e = r.run(10 * time.Second)
@@ -457,7 +463,7 @@ func TestLeaseIsNotAskedByAll(t *testing.T) {
 
 // TestLeaseHealed: nobody asks when all is well before it is time to.
 func TestLeaseHealed(t *testing.T) {
-	r := newRig(t, 'B', Config{Strategy: LeaseMajority})
+	r := newRig(t, 'B', leased)
 	r.see("A B C", "", true, "")
 	r.see("A B C", "B>A B>C", false, "")
 	r.run(8 * time.Second)
@@ -481,7 +487,7 @@ func TestQuorumExceededIsTold(t *testing.T) {
 // it for joining, and decide by another.
 func TestFreshMembers(t *testing.T) {
 	for _, fresh := range []bool{true, false} {
-		r := newRig(t, 'A', Config{})
+		r := newRig(t, 'A', seven)
 		r.see("Aj B C D", "", true, "")
 		r.see("A B C D", "", !fresh, "")
 		r.see("A B C D", "A>B A>D C>B C>D", false, "")
@@ -493,7 +499,7 @@ func TestFreshMembers(t *testing.T) {
 
 // TestLogIsBounded: the newest decisions are kept, repetitions are not.
 func TestLogIsBounded(t *testing.T) {
-	r := newRig(t, 'A', Config{})
+	r := newRig(t, 'A', seven)
 	r.see("A B C D", "", true, "")
 	r.see("A B C D", "A>D", false, "")
 	r.run(time.Minute)

@@ -254,20 +254,27 @@ func (m *Machine) spread() time.Duration { return min(settle, m.stable/4) }
 
 // takeBack is how long those who accuse a member that has come into contact have to take their word back, or those who
 // slept until now: a sleep that is not noticed, a probe and its answer, and the gossip about it.
-func (m *Machine) takeBack() time.Duration { return min(2*settle, m.stable*3/5) }
+func (m *Machine) takeBack() time.Duration { return min(2*settle, m.stable*7/10) }
 
 // decideAt is when the picture will have stood still for long enough. What is said of those who are accused already,
 // and who of them is in contact, does not begin the patience anew: it puts the decision off for as long as others take
-// to confirm it, or to take it back.
+// to confirm it, or to take it back. With a short patience spread and takeBack are short as well, and it is put off for
+// longer where unrest leaves the time: who decides before a word is taken back may end a healthy member.
 func (m *Machine) decideAt() time.Duration {
 	quiet := m.quietAt
 	since, pressed := m.pressed()
 	if pressed && !m.unsure {
 		quiet = min(quiet, max(m.movedAt+m.calm(), since))
 	}
-	rows := m.rowsAt + m.spread()
+	given := func(since, least, most time.Duration) time.Duration {
+		if limit, ok := m.cfg.unstableFor(m.stable); ok && m.changes > 0 {
+			return max(since+least, min(since+most, m.first+limit-lookEvery))
+		}
+		return since + most
+	}
+	rows := given(m.rowsAt, m.spread(), settle)
 	if len(m.contact) > 0 {
-		rows = max(rows, m.contactAt+m.takeBack())
+		rows = max(rows, given(m.contactAt, m.takeBack(), 2*settle))
 	}
 	switch _, ends := m.endsAt(); {
 	case pressed:

@@ -59,7 +59,7 @@ func TestLateMemberPutsADecisionOff(t *testing.T) {
 		{"down", "A B C Dd E", 'D', false},
 		{"no member", "A B C D E", 'X', false},
 	} {
-		r := newRig(t, 'A', Config{})
+		r := newRig(t, 'A', seven)
 		r.see(c.members, "", true, "")
 		r.see(c.members, "A>E", false, "")
 		eff := r.lateFor(7*time.Second+time.Millisecond, idOf(c.late))
@@ -80,9 +80,10 @@ func TestLateMemberEndsNobody(t *testing.T) {
 		cfg   Config
 		after time.Duration
 	}{
-		{Config{}, 12 * time.Second},
-		{Config{UnstableAfter: 2 * time.Second}, 8750 * time.Millisecond},
-		{Config{UnstableAfter: -1}, 12 * time.Second},
+		{Config{}, 9375 * time.Millisecond},
+		{seven, 12 * time.Second},
+		{Config{UnstableAfter: 2 * time.Second}, 7250 * time.Millisecond},
+		{Config{UnstableAfter: -1}, 9375 * time.Millisecond},
 		{Config{StableAfter: 40 * time.Second}, 46750 * time.Millisecond},
 	} {
 		r := newRig(t, 'A', c.cfg)
@@ -99,7 +100,7 @@ func TestLateMemberEndsNobody(t *testing.T) {
 // is waited for then is only that all on this side get to know it. Anything else begins the patience anew.
 func TestLostWhileWaitedFor(t *testing.T) {
 	at := func(late time.Duration, then string) (*rig, time.Duration) {
-		r := newRig(t, 'A', Config{})
+		r := newRig(t, 'A', seven)
 		r.see("A B C D E", "", true, "")
 		r.see("A B C D E", "A>E", false, "")
 		require.Zero(t, decided(r.lateFor(late, idOf('D'))))

@@ -11,7 +11,7 @@ import (
 
 // strayed is A, which never came Up, in a cluster whose only Up member B is out of reach; C says so.
 func strayed(t *testing.T) *rig {
-	r := newRig(t, 'A', Config{})
+	r := newRig(t, 'A', seven)
 	r.see("Aw B Cw Dw Ew", "", true, "")
 	r.now += time.Minute
 	r.see("Aw B Cw Dw Ew", "C>B", false, "")
@@ -109,7 +109,7 @@ func TestHeardOnceMore(t *testing.T) {
 // TestStraySleeps: a stray member that slept listens before it goes, also one that is joining still.
 func TestStraySleeps(t *testing.T) {
 	for _, self := range []string{"Aw", "Aj"} {
-		r := newRig(t, 'A', Config{})
+		r := newRig(t, 'A', seven)
 		r.see(self+" B C", "", true, "")
 		r.see(self+" B C", "A>B A>C", false, "")
 		r.now += 30 * time.Second

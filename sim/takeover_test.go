@@ -90,7 +90,7 @@ func TestCutOffOwnersStopInTime(t *testing.T) {
 		after      time.Duration // when the last of them stops, at least
 		short      bool          // 20 s is too short for it
 	}{
-		{5, 2, false, 11 * time.Second, false},
+		{5, 2, false, 10 * time.Second, false},
 		{12, 4, false, 16 * time.Second, false}, {12, 4, true, 25 * time.Second, true},
 		{24, 8, false, 21 * time.Second, true}, {24, 8, true, 32 * time.Second, true},
 	} {

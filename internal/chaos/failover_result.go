@@ -73,14 +73,17 @@ func pickLosers(c Case, oldest int, hosted map[int]int) (who []int) {
 }
 
 // boundProof is the bound on the slowest entity of all rounds with a proof of death, boundMore what is left for a home
-// and an answer without.
+// and an answer without. boundDefault holds for every case by default.
 const (
 	boundProof = 3 * time.Second
 	boundMore  = time.Second
+
+	boundDefault = 28 * time.Second
 )
 
-// bound returns how long the slowest entity may take where nothing changes for stable before the cluster decides: 28 s
-// by default. The silence of a paused owner must be noticed first.
+// bound returns how long the slowest entity may take where nothing changes for stable before the cluster decides. The
+// silence of a paused owner must be noticed first. With the patience that five nodes have by default no case may take
+// more than boundDefault: a silence that is noticed as late as can be leaves less than boundMore for the rest.
 func (c Case) bound(stable time.Duration) time.Duration {
 	if c.proof() {
 		return boundProof
@@ -88,6 +91,9 @@ func (c Case) bound(stable time.Duration) time.Duration {
 	d := stable + takeoverFor(stable) + boundMore
 	if c == PauseOwner {
 		d += longestSilence
+	}
+	if stable == stableFor(5, 0) {
+		return min(d, boundDefault)
 	}
 	return d
 }

@@ -127,10 +127,11 @@ func TestFailoverFaults(t *testing.T) {
 
 // The bounds follow the patience, by takeover times as docs/split-brain.md has them (MEM-10).
 func TestFailoverBounds(t *testing.T) {
-	for nodes, want := range map[int]int{3: 20, 5: 20, 6: 25, 10: 25, 11: 31, 16: 31} {
+	for nodes, want := range map[int]int{3: 17, 5: 17, 6: 25, 10: 25, 11: 31, 16: 31} {
 		require.Equal(t, want, int(takeoverFor(stableFor(nodes, 0)).Seconds()), nodes)
 	}
-	require.Equal(t, 28*time.Second, LoseBoth.bound(stableFor(5, 0)))
+	require.Equal(t, 23500*time.Millisecond, LoseBoth.bound(stableFor(5, 0)))
+	require.Equal(t, 28*time.Second, PauseOwner.bound(stableFor(5, 0)), "28 s by default, whatever the case")
 	require.Equal(t, 23*time.Second, LoseOwner.bound(5*time.Second))
 	require.Equal(t, 23*time.Second+longestSilence, PauseOwner.bound(5*time.Second))
 	require.Equal(t, 3*time.Second, LoseOwnerProof.bound(5*time.Second))

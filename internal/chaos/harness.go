@@ -157,7 +157,7 @@ func stableFor(nodes int, set time.Duration) time.Duration {
 	case set > 0:
 		return set
 	case nodes <= 5:
-		return 7 * time.Second
+		return 5500 * time.Millisecond
 	case nodes <= 10:
 		return 10 * time.Second
 	}
@@ -175,7 +175,7 @@ func takeoverFor(stable time.Duration) time.Duration {
 // The bounds within which everything must be well: after the last fault of a round the time to notice, to decide, to
 // take over and to come back; a cluster that was killed as a whole forms anew.
 const (
-	takeover  = 20 * time.Second
+	takeover  = 17 * time.Second
 	wellBound = 60*time.Second + takeover
 )
 

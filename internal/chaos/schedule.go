@@ -160,7 +160,7 @@ type struck struct {
 
 // unstableAfter is when the resolver may give everybody up because nothing stands still: 1.75 times the patience of a
 // cluster of up to five members.
-const unstableAfter = 12 * time.Second
+const unstableAfter = 9600 * time.Millisecond
 
 // mildLoss is the loss under which no healthy member may be taken for dead; of more, nothing is demanded.
 const mildLoss = 50

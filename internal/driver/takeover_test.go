@@ -34,12 +34,12 @@ func TestSettingsOfTheTakeover(t *testing.T) {
 		cfg             Config
 		stops, takeover string
 	}{
-		"default": {Config{}, "20s 25s 31s 38s 43s 1m0s", "derived"},
-		"detector": {Config{Membership: membership.Config{AcceptablePause: 5 * time.Second}}, "22s 27s 33s 40s 45s 1m2s",
+		"default": {Config{}, "17s 25s 31s 38s 43s 1m0s", "derived"},
+		"detector": {Config{Membership: membership.Config{AcceptablePause: 5 * time.Second}}, "19s 27s 33s 40s 45s 1m2s",
 			"derived"},
 		"resolver": {Config{Resolver: node.Resolver{StableAfter: 4 * time.Second}}, "15s", "derived"},
 		"off":      {Config{Resolver: node.Resolver{Strategy: node.ResolverOff}}, "never", "derived"},
-		"fixed":    {Config{Sharding: Sharding{TakeoverTime: time.Minute}}, "20s 25s 31s 38s 43s 1m0s", "1m0s"},
+		"fixed":    {Config{Sharding: Sharding{TakeoverTime: time.Minute}}, "17s 25s 31s 38s 43s 1m0s", "1m0s"},
 	} {
 		stops, takeover := get(c.cfg)
 		require.Equal(t, c.stops, stops, name)
@@ -108,10 +108,10 @@ func TestExitTimeoutStaysBelowTheTakeover(t *testing.T) {
 		return Config{Membership: membership.Config{ExitTimeout: exit}, Resolver: r}.WithDefaults()
 	}
 	off, quick := node.Resolver{Strategy: node.ResolverOff}, node.Resolver{StableAfter: time.Second}
-	require.NoError(t, with(18*time.Second, node.Resolver{}).Validate())
-	err := with(19*time.Second, node.Resolver{}).Validate()
+	require.NoError(t, with(15*time.Second, node.Resolver{}).Validate())
+	err := with(16*time.Second, node.Resolver{}).Validate()
 	require.ErrorIs(t, err, ErrBadConfig)
-	require.ErrorContains(t, err, "ExitTimeout is 19s, must be at most 18s")
+	require.ErrorContains(t, err, "ExitTimeout is 16s, must be at most 15s")
 	require.NoError(t, with(time.Minute, off).Validate(), "nothing stops a node that is cut off")
 	require.Equal(t, 10*time.Second, with(0, node.Resolver{}).members().ExitTimeout)
 	short := with(0, quick)

@@ -88,7 +88,7 @@ func TestSuspensionsAreCounted(t *testing.T) {
 	total := time.Duration(0)
 	for i := range 3 {
 		w.nodes[1].asleep = true
-		w.run(11*time.Second, func() bool { return false })
+		w.run(9*time.Second, func() bool { return false })
 		w.nodes[1].asleep = false
 		before := len(w.nodes[1].told)
 		w.run(5*time.Second, func() bool { return len(w.nodes[1].told) == before+2 })

@@ -61,7 +61,7 @@ func TestShortSleepIsNothing(t *testing.T) {
 	_, b, w := pair(t)
 	e := &Effects{}
 	b.Tick(w.now)
-	b.Tick(w.now + shard.DefaultTakeoverTime/2)
+	b.Tick(w.now + Config{}.Takeover(2)/2)
 	b.Drain(e)
 	require.Nil(t, e.Suspend)
 }

@@ -22,23 +22,23 @@ func TestTakeoverBySize(t *testing.T) {
 		gap time.Duration
 		by  map[int]time.Duration
 	}{
-		"default": {Config{}, 10 * s, map[int]time.Duration{0: 20 * s, 1: 20 * s, 5: 20 * s, 6: 25 * s, 10: 25 * s,
-			11: 31 * s, 20: 31 * s, 21: 38 * s, 50: 38 * s, 51: 43 * s, 100: 43 * s, 101: 60 * s, 10_000: 60 * s}},
-		"lease waits a second more": {Config{Resolver: Resolver{Strategy: ResolverLeaseMajority}}, 10500 * time.Millisecond,
-			map[int]time.Duration{5: 21 * s, 101: 61 * s}},
+		"default": {Config{}, 8500 * time.Millisecond, map[int]time.Duration{0: 17 * s, 1: 17 * s, 5: 17 * s, 6: 25 * s,
+			10: 25 * s, 11: 31 * s, 20: 31 * s, 21: 38 * s, 50: 38 * s, 51: 43 * s, 100: 43 * s, 101: 60 * s, 10_000: 60 * s}},
+		"lease waits a second more": {Config{Resolver: Resolver{Strategy: ResolverLeaseMajority}}, 9 * s,
+			map[int]time.Duration{5: 18 * s, 101: 61 * s}},
 		"lease outlasts a short instability": {Config{Resolver: Resolver{Strategy: ResolverLeaseMajority, StableAfter: 20 * s,
 			UnstableAfter: s}}, 21500 * time.Millisecond, map[int]time.Duration{5: 43 * s}},
 		"patience is fixed": {Config{Resolver: Resolver{StableAfter: 4 * s}}, 7500 * time.Millisecond,
 			map[int]time.Duration{1: 15 * s, 500: 15 * s}},
-		"instability is fixed": {Config{Resolver: Resolver{UnstableAfter: s}}, 8 * s,
-			map[int]time.Duration{5: 16 * s, 10: 19 * s}},
-		"instability is never called": {Config{Resolver: Resolver{UnstableAfter: -1}}, 10 * s,
-			map[int]time.Duration{5: 20 * s}},
-		"a patient detector": {Config{Membership: slow}, 13500 * time.Millisecond, map[int]time.Duration{5: 27 * s}},
-		"a higher threshold": {Config{Membership: membership.Config{Threshold: 12, HeartbeatInterval: 4 * s}}, 14 * s,
-			map[int]time.Duration{5: 28 * s}},
-		"another detector": {Config{Membership: membership.Config{Detector: fd.Deadline}}, 9500 * time.Millisecond,
-			map[int]time.Duration{5: 19 * s}},
+		"instability is fixed": {Config{Resolver: Resolver{UnstableAfter: s}}, 7 * s,
+			map[int]time.Duration{5: 14 * s, 10: 19 * s}},
+		"instability is never called": {Config{Resolver: Resolver{UnstableAfter: -1}}, 8500 * time.Millisecond,
+			map[int]time.Duration{5: 17 * s}},
+		"a patient detector": {Config{Membership: slow}, 12 * s, map[int]time.Duration{5: 24 * s}},
+		"a higher threshold": {Config{Membership: membership.Config{Threshold: 12, HeartbeatInterval: 4 * s}},
+			12500 * time.Millisecond, map[int]time.Duration{5: 25 * s}},
+		"another detector": {Config{Membership: membership.Config{Detector: fd.Deadline}}, 8 * s,
+			map[int]time.Duration{5: 16 * s}},
 		"off": {Config{Resolver: Resolver{Strategy: ResolverOff}, Membership: slow}, 10 * s,
 			map[int]time.Duration{1: 20 * s, 500: 20 * s}},
 		"fixed": {Config{Shard: shard.Config{TakeoverTime: 90 * s}}, 45 * s, map[int]time.Duration{1: 90 * s, 500: 90 * s}},
@@ -61,7 +61,7 @@ func TestTakeoverBySize(t *testing.T) {
 // TestStopsWithin: what nodes compare names every size at which it changes, and differs when a setting matters
 // (JOIN-1).
 func TestStopsWithin(t *testing.T) {
-	require.Equal(t, "20s 25s 31s 38s 43s 1m0s", Config{}.StopsWithin())
+	require.Equal(t, "17s 25s 31s 38s 43s 1m0s", Config{}.StopsWithin())
 	require.Equal(t, "15s", Config{Resolver: Resolver{StableAfter: 4 * time.Second}}.StopsWithin())
 	require.Equal(t, "never", Config{Resolver: Resolver{Strategy: ResolverOff}}.StopsWithin())
 	longest := Config{Membership: membership.Config{AcceptablePause: 9999 * time.Hour}}.StopsWithin()

@@ -192,8 +192,26 @@ var membershipBugs = []bug{
 	{
 		Name: "contact-before-its-accusers-know", Package: "./sim", Run: "TestNoisyPauses",
 		In:  "sbr.Machine.decideAt",
-		Old: "rows = max(rows, m.contactAt+m.takeBack())",
+		Old: "rows = max(rows, given(m.contactAt, m.takeBack(), 2*settle))",
 		New: "rows = max(rows, m.contactAt)",
+	},
+	{
+		Name: "words-are-taken-back-in-haste", Package: "./sim", Run: "TestNoisyReturns",
+		In:  "sbr.Machine.takeBack",
+		Old: "m.stable*7/10",
+		New: "m.stable*3/5",
+	},
+	{
+		Name: "confirmed-without-the-time-there-is", Package: "./sbr", Run: "TestOneMoreWhoAccuses",
+		In:  "sbr.Machine.decideAt",
+		Old: "min(since+most, m.first+limit-lookEvery)",
+		New: "min(since+least, m.first+limit)",
+	},
+	{
+		Name: "unrest-stops-who-would-decide", Package: "./sbr", Run: "TestGivenTime",
+		In:  "sbr.Machine.decideAt",
+		Old: "min(since+most, m.first+limit-lookEvery)",
+		New: "min(since+most, m.first+limit+time.Hour)",
 	},
 	{
 		Name: "joiners-lead-themselves", Package: "./sbr", Run: "TestJoinersWithoutALeader",
