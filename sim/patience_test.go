@@ -209,9 +209,10 @@ func TestNapsOfAnOwner(t *testing.T) {
 		w.Net.Cuts[4][i], w.Net.Cuts[i][4] = true, true
 	}
 	cut, last := w.Now, w.Now
+	nap := w.Node().GapLimit() - time.Second
 	for range 4 {
-		p.Pause(9 * time.Second)
-		for range 96 {
+		p.Pause(nap)
+		for range (nap + 600*time.Millisecond) / (100 * time.Millisecond) {
 			w.Advance(100 * time.Millisecond)
 			if p.Alive && !p.Paused() && !p.Held() {
 				last = w.Now
