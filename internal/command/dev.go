@@ -172,13 +172,7 @@ func (d *dev) start(ctx context.Context, e *env) error {
 		return err
 	}
 	var r startReply
-	a := startArgs{Admin: d.cmd.Dashboard != "", TLS: d.tlsFiles(i),
-		Name: devName, Listen: "127.0.0.1:0", Seeds: d.seeds, Shards: d.cmd.Shards,
-		LeaveTimeout: leaveLimit}
-	if d.cmd.changes() {
-		a.RebalanceInterval = balanceEvery
-	}
-	if err := node.Call(ctx, "start", a, &r); err != nil {
+	if err := node.Call(ctx, "start", d.startArgs(i), &r); err != nil {
 		node.Kill()
 		return err
 	}
@@ -193,6 +187,18 @@ func (d *dev) start(ctx context.Context, e *env) error {
 		d.seeds = []string{r.Addr} // a cluster of one, which the others join
 	}
 	return nil
+}
+
+// startArgs is how the i-th node is started. Another build is not asked for what the first ones did not know, since a
+// child refuses arguments that it does not know: it shows no page of its node.
+func (d *dev) startArgs(i int) startArgs {
+	a := startArgs{Admin: d.cmd.Dashboard != "" && d.build(i) == "", TLS: d.tlsFiles(i),
+		Name: devName, Listen: "127.0.0.1:0", Seeds: d.seeds, Shards: d.cmd.Shards,
+		LeaveTimeout: leaveLimit}
+	if d.cmd.changes() {
+		a.RebalanceInterval = balanceEvery
+	}
+	return a
 }
 
 // children returns the processes that have been started so far.

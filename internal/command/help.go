@@ -100,7 +100,8 @@ var texts = kong.Vars{
 	"devkill_help": "Kill the newest node instead of having the oldest leave, and wait until its shards live on the " +
 		"others. Whoever kills another process does no harm then: kill -9, with the process number that is shown.",
 	"devpage_help": "Address of the dashboard of the cluster, host:port; port 0 takes a free one. Empty: there is none.",
-	"old_help":     "The program of another build of this command, which every second process runs (see make upgrade).",
+	"old_help": "The program of another build of this command, which every second process runs; the dashboard shows " +
+		"none of these (see make upgrade).",
 	"workers_help": "Seeds run at a time; 0: one per processor.",
 	"without_help": "Leave out what seeds draw beyond their mix: " + strings.Join(storm.Draws(), ", ") +
 		". Without all of it they are what they were before it was drawn.",

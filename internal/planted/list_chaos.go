@@ -55,4 +55,9 @@ var chaosBugs = []bug{
 		Old: `" yes")`,
 		New: `" ")`,
 	},
+	{
+		Name: "old-builds-are-asked-for-a-page", Package: "./internal/command", Run: "TestOldBuildIsAskedForWhatItKnows",
+		In:      "internal/command.dev.startArgs",
+		Without: `d.build(i) == ""`,
+	},
 }
