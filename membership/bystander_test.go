@@ -104,7 +104,16 @@ func TestRecordOfBystanders(t *testing.T) {
 	require.False(t, rec.Equal(Record{}.Next(view(up, up), "store")))
 	require.Empty(t, Record{}.Next(view(up, up), "").Bystanders, "where all count, nobody stands by")
 	left := rec.Left(view(up, up, cluster.Joining, cluster.Down, cluster.Leaving), "store")
+	require.Equal(t, Record{ClusterID: 7, Birth: 9, Highest: 9, Others: addrs(2, 3), Newcomers: 1}, left,
+		"nobody with the role is left, so those without it carry the cluster on")
+	stays := view(up, up, cluster.Joining, up)
+	stays.Members[3].Roles = []string{"store"}
+	left = rec.Left(stays, "store")
+	require.Equal(t, addrs(4), left.Others)
 	require.Equal(t, addrs(2, 3), left.Bystanders)
+	stays.Members[3].Status = cluster.Joining
+	require.Equal(t, addrs(2, 3, 4), rec.Left(stays, "store").Others, "it is not up yet, and may never be")
+	require.True(t, rec.Left(view(up, cluster.Leaving, cluster.Exiting), "store").Alone(), "all leave at once")
 
 	large := view(up)
 	for i := range MaxRemembered + 5 {

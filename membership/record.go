@@ -78,13 +78,20 @@ func (r Record) Next(v *cluster.View, role string) Record {
 }
 
 // Left returns the record of a node that has left gracefully, last being its last view: those who stay and are Up, or
-// come, carry the cluster on without it. Alone: nobody does, and all that is left is what the next birth must exceed.
+// come, carry the cluster on without it. Where none of these has the role and is Up, the others do, for nobody is lost
+// of whom they would have to go. Alone: nobody does, and all that is left is what the next birth must exceed.
 func (r Record) Left(last *cluster.View, role string) Record {
 	next := Record{ClusterID: r.ClusterID, Birth: r.Birth, Highest: r.Highest}
 	if last.ClusterID != r.ClusterID {
 		return r
 	}
 	lets := !cluster.Preparing(last.Members) && !cluster.Orphaned(last.Members)
+	decides := func(m cluster.Member) bool {
+		return m.Status == cluster.Up && m.HasRole(role) && m.ID.Addr != last.Self.Addr
+	}
+	if !slices.ContainsFunc(last.Members, decides) {
+		role = ""
+	}
 	for i := range last.Members {
 		m := &last.Members[i]
 		comes := m.Status.Numbered() < 0

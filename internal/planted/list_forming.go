@@ -65,6 +65,12 @@ var formingBugs = []bug{
 		New: "",
 	},
 	{
+		Name: "who-carries-on-without-the-role-is-forgotten", Package: "./sim", Run: "TestScripts/last_with_the_role_leaves",
+		In:  "membership.Record.Left",
+		Old: "if !slices.ContainsFunc(last.Members, decides) {",
+		New: "if last == nil && !slices.ContainsFunc(last.Members, decides) {",
+	},
+	{
 		Name: "bystanders-are-up-before-they-are-written-down", Package: "./membership", Run: "TestBystandersAreWrittenDown",
 		In:  "membership.leading.named",
 		Old: "case mb.Status.Numbered() >= 0 ||",
