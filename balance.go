@@ -38,9 +38,13 @@ func (r *Region) SetHomes(ctx context.Context, version uint64, wishes []ShardWis
 // ShardWish is where a shard is to live (Region.SetHomes).
 type ShardWish = strategy.Wish
 
+// RebalancingPausedKey is the key of the cluster's metadata (View.MetadataValue) that holds, while nothing moves for
+// balance, the id of the node that was told so.
+const RebalancingPausedKey = shard.PauseKey
+
 // PauseRebalancing has nothing move for balance any more in the whole cluster, of any type, until ResumeRebalancing.
 // Moves under way end, leavers hand off their shards, Region.Move works. The word is a key of the cluster's metadata,
-// "kith.rebalancing-paused": it outlives every node but the last. Errors: those of SetMetadata.
+// RebalancingPausedKey: it outlives every node but the last. Errors: those of SetMetadata.
 func (n *Node) PauseRebalancing(ctx context.Context) error {
 	return n.d.SetMetadata(ctx, shard.PauseKey, []byte(n.ID().String()))
 }

@@ -130,7 +130,7 @@ func TestMoveByHandUnderOwnStrategy(t *testing.T) {
 	eventually(t, func() bool { return errors.Is(r.Move(within(t), 9, late.ID()), kith.ErrIneligible) }, "not ready")
 	require.ErrorIs(t, r.SetHomes(within(t), 1, nil), kith.ErrNotExternal)
 	require.NoError(t, late.PauseRebalancing(within(t)))
-	_, paused := late.View().MetadataValue("kith.rebalancing-paused")
+	_, paused := late.View().MetadataValue(kith.RebalancingPausedKey)
 	require.True(t, paused)
 	require.NoError(t, nodes[0].ResumeRebalancing(within(t)))
 	stop.Store(true)

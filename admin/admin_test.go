@@ -210,6 +210,9 @@ func TestAnswers(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 	d.answers(t, s, "POST", "/v1/drain", "/v1/drain", bearer, 202)
 	require.Eventually(t, func() bool { return n.Stats().Types[0].Hosted == 0 }, time.Minute, time.Millisecond)
+	drains := d.answers(t, s, "GET", "/health/ready", "/health/ready", "", 200).(map[string]any)
+	require.Equal(t, true, drains["draining"])
+	d.answers(t, s, "POST", "/v1/drain", "/v1/drain", bearer, 202) // twice is once
 	d.answers(t, s, "POST", "/v1/undrain", "/v1/undrain", bearer, 200)
 	d.answers(t, s, "POST", "/v1/members/10.0.0.1:1/down", "/v1/members/{addr}/down", "Bearer "+token, 404)
 	d.answers(t, s, "POST", "/v1/leave", "/v1/leave", "Bearer "+token, 202)

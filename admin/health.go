@@ -14,14 +14,17 @@ type health struct {
 	State  kith.NodeState `json:"state"`
 	Since  time.Time      `json:"since"`
 	Reason string         `json:"reason,omitempty"`
+	Drains bool           `json:"draining,omitempty"` // everything moves, or has moved, away from it
 }
+
+func healthOf(h kith.Health) health { return health{h.State, h.Since, h.Reason, h.Draining} }
 
 func probe(w http.ResponseWriter, h kith.Health, good bool) {
 	status := http.StatusOK
 	if !good {
 		status = http.StatusServiceUnavailable
 	}
-	say(w, status, health{h.State, h.Since, h.Reason})
+	say(w, status, healthOf(h))
 }
 
 // started is yes once the node was admitted to a cluster, until it has ended: an orchestrator gives it time until then.

@@ -17,6 +17,7 @@ type members struct {
 	Leader    string   `json:"leader,omitempty"`
 	Converged bool     `json:"converged"`
 	Up        int      `json:"up"`
+	PausedBy  string   `json:"rebalancing_paused_by,omitempty"` // whose word it is that nothing moves for balance
 	Members   []member `json:"members"`
 }
 
@@ -40,6 +41,8 @@ func membersOf(v *kith.View) members {
 	if !v.Leader.IsZero() {
 		out.Leader = v.Leader.String()
 	}
+	by, _ := v.MetadataValue(kith.RebalancingPausedKey)
+	out.PausedBy = string(by)
 	for i := range v.Members {
 		out.Members = append(out.Members, memberOf(v, &v.Members[i]))
 	}

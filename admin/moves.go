@@ -8,13 +8,23 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/kith-io/kith"
 )
 
+// drainPatience is how long an answer waits for what keeps a drain from beginning, which the node knows at once.
+const drainPatience = 250 * time.Millisecond
+
 // drain has everything move away from the node. It goes on when the asker has gone: GET /v1/types says how far it is.
-func (a *api) drain(w http.ResponseWriter, _ *http.Request) {
-	go func() { _ = a.node.Drain(context.Background()) }() // its outcome is the node's: Health, the log
+func (a *api) drain(w http.ResponseWriter, q *http.Request) {
+	ctx, cancel := context.WithTimeout(q.Context(), drainPatience)
+	defer cancel()
+	var goesOn *kith.DrainError
+	if err := a.node.Drain(ctx); err != nil && !errors.As(err, &goesOn) {
+		failed(w, err)
+		return
+	}
 	say(w, http.StatusAccepted, done{"draining " + a.node.ID().String()})
 }
 

@@ -61,7 +61,7 @@ func (l *local) look(ctx context.Context) (*snapshot, error) {
 	stats, h, v := n.Stats(), n.Health(), n.View()
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	s := &snapshot{At: at, Uptime: stats.Uptime.Seconds(), Health: health{h.State, h.Since, h.Reason},
+	s := &snapshot{At: at, Uptime: stats.Uptime.Seconds(), Health: healthOf(h),
 		Total: len(v.Members), Members: troubledFirst(v), Held: convergence{Blockers: []blocker{}},
 		Peers: peersOf(stats.Transport.Links, suspicions(ctx, n)), Types: []typeState{}, Rates: l.meter.look(at, &stats),
 		Decisions: decisionsOf(n), Events: l.history.all()}

@@ -44,7 +44,7 @@ func beginMove(m *Machine, cmd MoveCommand) error {
 	}
 	switch to := mv.view().Region(cmd.To); {
 	case to == nil:
-		return fmt.Errorf("%w: %s has not registered the type", ErrIneligible, cmd.To)
+		return fmt.Errorf("%w: %s has not registered the type, or drains", ErrIneligible, cmd.To)
 	case !to.Eligible():
 		return fmt.Errorf("%w: %s: %s", ErrIneligible, cmd.To, to.Why())
 	}

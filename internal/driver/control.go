@@ -380,6 +380,11 @@ func drain(ctx context.Context, d *Driver) error {
 	if err != nil {
 		return err
 	}
+	select {
+	case err := <-done: // it was refused, or over, before the shards were counted
+		return err
+	default:
+	}
 	return &shard.DrainError{Shards: shards, Err: ctx.Err()}
 }
 

@@ -69,14 +69,27 @@ func (c *Move) Run(to *Console) error {
 	return c.order(to, "/v1/types/"+url.PathEscape(c.Type)+"/move?"+q.Encode())
 }
 
-// Rebalancing is the verb that pauses or resumes the balance of the whole cluster.
+// Rebalancing is the verb that pauses or resumes the balance of the whole cluster, or says whether it is paused.
 type Rebalancing struct {
 	Asked
-	What string `arg:"" enum:"pause,resume" help:"pause or resume."`
+	What string `arg:"" optional:"" enum:"pause,resume,show" default:"show" help:"pause, resume, or show whether it is."`
 }
 
-// Run pauses or resumes the balance of the whole cluster.
-func (c *Rebalancing) Run(to *Console) error { return c.order(to, "/v1/rebalancing/"+c.What) }
+// Run pauses or resumes the balance of the whole cluster, or says whether it is paused.
+func (c *Rebalancing) Run(to *Console) error {
+	if c.What != "show" {
+		return c.order(to, "/v1/rebalancing/"+c.What)
+	}
+	var m membersAnswer
+	if err := c.ask(to, "GET", "/v1/members", &m); err != nil || c.JSON {
+		return err
+	}
+	if m.PausedBy == "" {
+		fmt.Fprintln(to.Out, "shards move for balance")
+	}
+	orders(to, &healthAnswer{}, &m)
+	return nil
+}
 
 // Down is the verb that marks a member as gone.
 type Down struct {

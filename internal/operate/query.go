@@ -41,12 +41,24 @@ func (c *Status) Run(to *Console) error {
 	cli.Table(to.Out, []string{"node", m.Self}, []string{"state", h.State + " since " + h.Since.Format(time.RFC3339)},
 		[]string{"cluster", m.Cluster}, []string{"members", fmt.Sprintf("%d, %d up", len(m.Members), m.Up)},
 		[]string{"leader", m.Leader}, []string{"converged", fmt.Sprint(m.Converged)})
+	orders(to, &h, &m)
 	return h.fault()
 }
 
 type healthAnswer struct {
 	State, Reason string
 	Since         time.Time
+	Draining      bool
+}
+
+// orders prints what operators have told the node, or the cluster, and not taken back.
+func orders(to *Console, h *healthAnswer, m *membersAnswer) {
+	if h.Draining {
+		fmt.Fprintln(to.Out, "it drains: everything moves away from it, and it is given no shards (kith drain --undo)")
+	}
+	if m.PausedBy != "" {
+		fmt.Fprintf(to.Out, "nothing moves for balance: paused at %s (kith rebalancing resume)\n", cli.OneLine(m.PausedBy))
+	}
 }
 
 // fault is what keeps the node from being ready, or nil.
@@ -61,6 +73,7 @@ type membersAnswer struct {
 	Self, Cluster, Leader string
 	Converged             bool
 	Up                    int
+	PausedBy              string `json:"rebalancing_paused_by"`
 	Members               []struct {
 		Addr, Status string
 		UpNumber     uint32 `json:"up_number"`
@@ -189,7 +202,12 @@ func (c *Explain) Run(to *Console) error {
 	if c.JSON {
 		return json.NewEncoder(to.Out).Encode(said)
 	}
+	var m membersAnswer
+	if err := c.ask(to, "GET", "/v1/members", &m); err != nil {
+		return err
+	}
 	fmt.Fprintf(to.Out, "this node is %s%s\n", cli.OneLine(h.State), cli.OneLine(strings.TrimSuffix(": "+h.Reason, ": ")))
+	orders(to, &h, &m)
 	switch {
 	case v.Error != "" && v.Error == h.Reason: // said already
 	case v.Error != "":
