@@ -22,7 +22,7 @@ const (
 	stepRemoved     stepName = "removed"     // the first survivor sees it removed
 	stepStarted     stepName = "coordinator_started"
 	stepReady       stepName = "coordinator_ready" // knows what is owned, and that nothing lost can still be served
-	stepAllocated   stepName = "allocated"         // median of the shards that get a next home
+	stepAllocated   stepName = "allocated"         // median of the shards that get a next home, but by a move
 	stepAnswered    stepName = "answered"          // median of the entities
 )
 
@@ -46,7 +46,11 @@ var signs = []sign{
 	{stepStarted, "coordinator started", regexp.MustCompile(` type=(\S+)`), false},
 	{stepReady, "coordinator ready", regexp.MustCompile(` type=(\S+)`), false},
 	{stepAllocated, "shard allocated", regexp.MustCompile(` type=(\S+ shard=\d+)`), false},
+	{stepMoves, "move began", regexp.MustCompile(` type=(\S+ shard=\d+)`), false},
 }
+
+// stepMoves is no step of a bill: its shard has a home that lives, and gets the next one for balance.
+const stepMoves stepName = "moves"
 
 // bill is when each step came, since the loss. What did not come is absent.
 type bill map[stepName]time.Duration
@@ -74,8 +78,17 @@ func makeBill(records []timed, victims []string, at time.Duration) bill {
 			}
 		}
 	}
+	for s, began := range first[stepMoves] { // each looks at its own shard alone
+		if d, known := first[stepAllocated][s]; known && began <= d {
+			delete(first[stepAllocated], s)
+		}
+	}
+	delete(first, stepMoves)
 	b := bill{}
 	for step, each := range first {
+		if len(each) == 0 {
+			continue
+		}
 		var all []time.Duration
 		for _, d := range each {
 			all = append(all, d)

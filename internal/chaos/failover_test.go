@@ -30,7 +30,12 @@ func TestBill(t *testing.T) {
 		record(19, `"coordinator ready" type=a term=2`),
 		record(21, `"coordinator ready" type=b term=2`),
 		record(22, `"coordinator ready" type=b term=2`),
+		record(20, `"move began" type=a shard=7 term=2 move=1`), // for balance, from a node that lives
+		record(20.5, `"shard allocated" type=a shard=7 term=2`),
+		record(20, `"move began" type=a shard=8 term=2 move=2`),
+		record(20.5, `"shard allocated" type=a shard=8 term=2`),
 		record(22, `"shard allocated" type=a shard=1 term=2`),
+		record(23, `"move began" type=a shard=1 term=2 move=3`), // what was lost may move later
 		record(23, `"shard allocated" type=a shard=2 term=2`),
 		record(29, `"shard allocated" type=b shard=1 term=2`),
 		record(30, `"shard allocated" type=b shard=1 term=2`),

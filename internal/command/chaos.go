@@ -47,9 +47,12 @@ func (c *chaosCmd) Validate() error {
 	check(c.Asks > 0 && c.Asks <= 10_000, "--asks must be more than 0 and at most 10000")
 	check(c.Plan >= 0 && c.Plan <= 10_000, "--plan must be 0 to 10000")
 	check(c.Entities >= 1 && c.Entities <= 1000, "--entities must be 1 to 1000")
-	if _, err := chaos.ParseKinds(c.Only); err != nil {
+	kinds, err := chaos.ParseKinds(c.Only)
+	if err != nil {
 		errs = append(errs, err)
 	}
+	check(err != nil || !c.Moves || len(chaos.EveryMove(1, max(3, min(c.Nodes, 16)), kinds...)) > 0,
+		"--only: with --moves there are kill, pause, cut and reset")
 	return errors.Join(errs...)
 }
 

@@ -234,6 +234,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"run --join-timeout=-1s", "--join-timeout is negative"},
 		{"run --leave-timeout=0s", "--leave-timeout must be"},
 		{"run --rebalance-interval=1us", "RebalanceInterval is 1µs, must be at least 10ms, or negative for never"},
+		{"chaos --moves --only=loss", "with --moves there are"},
 		{"run --max-moves=-1", "MaxMoves is -1, must be 1 to 16384"},
 		{"run --demo --demo-shards=0", "--demo-shards must be"},
 		{"run --demo --demo-shards=2000000", "--demo-shards must be"},
