@@ -89,8 +89,8 @@ var texts = kong.Vars{
 		"than twice as many less one.",
 	"poll_help": "Event loops that have just had work look for more for so long before they sleep; 0: off, at most 1ms. " +
 		"Ever less where that is in vain.",
-	"stable_help": "How long nothing may change before the resolver decides, at least 100ms; 0: by cluster size, 7s up " +
-		"to 5 members, 30s above 100.",
+	"stable_help": "How long nothing may change before the resolver decides, at least 100ms; 0: by cluster size, 5.5s " +
+		"up to 5 members, 30s above 100.",
 	"demo_help":       "Host the demo entities: counters that answer with the number of messages they had.",
 	"demoshards_help": "Shards of the demo entities, 1 to 1048576; the same on all nodes.",
 	"nested_help": "One ask of so many is passed on: the entity asks one of another shard before it answers; 0: none. " +
@@ -118,8 +118,8 @@ var texts = kong.Vars{
 	"cases_help":     "Only these cases, with commas in between; all: " + caseNames() + ".",
 	"partition_help": "Cut real node processes in two under traffic; measure when each side stops, decides, takes over.",
 	"partcases_help": "Only these cases, with commas in between; all: " + partitionNames() + ".",
-	"partstable_help": "How long nothing may change before the resolver decides, 1s to 1m; 0: the default, 7s up to 5 " +
-		"members.",
+	"partstable_help": "How long nothing may change before the resolver decides, 1s to 1m; 0: the default, 5.5s up to " +
+		"5 members.",
 	"partout_help": "Folder for partition: timelines, what the verbs printed, and, after a failure, all logs.",
 	"break_help":   "Switch off one rule of the protocol and print the shortest way to what goes wrong without it.",
 	"states_help": "Most states of one run, 1 to 100000000; each takes about 60 bytes. A run that has more is not " +
