@@ -107,3 +107,38 @@ func TestEagerTypeThatIsRefused(t *testing.T) {
 	w.pass(5 * time.Second)
 	w.known(orders)
 }
+
+// TestEagerTypeStaysInAFullShutdown: while the whole cluster stops, what members that leave gave back gets no home
+// because it is eager: nothing goes from member to member before it ends. Who sends finds a home still (MEM-7, SHD-12).
+func TestEagerTypeStaysInAFullShutdown(t *testing.T) {
+	w := startWorld(t, 4)
+	w.registerAll(orders)
+	for _, n := range w.nodes {
+		n.do(EagerCommand{orders.ID()})
+	}
+	w.pass(time.Second)
+	w.known(orders)
+	had := map[int]int{}
+	for i, n := range w.nodes {
+		had[i] = len(n.hosted)
+		w.set(n.id, membership.ReadyForShutdown)
+	}
+	w.publish()
+	w.pass(5 * time.Second)
+	for _, i := range []int{3, 0, 1} { // 0 coordinates
+		n := w.nodes[i]
+		n.do(LeaveCommand{})
+		w.pass(time.Second)
+		require.True(t, n.drained)
+		for _, st := range []membership.Status{membership.Leaving, membership.Exiting, membership.Removed} {
+			w.set(n.id, st)
+			w.publish()
+			w.pass(20 * time.Second)
+		}
+	}
+	last := w.nodes[2]
+	require.Len(t, last.hosted, had[2], "nothing has come to it")
+	last.do(WantCommand{orders.ID(), all(orders)})
+	w.pass(20 * time.Second)
+	require.Len(t, last.hosted, int(orders.Shards))
+}

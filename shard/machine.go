@@ -161,3 +161,7 @@ func takesStates(m *Machine, id peer.ID) bool {
 func speaksMoves(m *Machine, id peer.ID) bool {
 	return id == m.self || m.cfg.Moves != nil && m.cfg.Moves(id)
 }
+
+// closing reports whether the whole cluster stops: eager regions want nothing then, else what is kept alive would go
+// from member to member with each that leaves (MEM-7).
+func closing(m *Machine) bool { return strategy.HoldOf(m.view.Members, nil)&strategy.Shutdown != 0 }

@@ -258,7 +258,7 @@ func (m *Machine) onAck(t *typ, from peer.ID, term uint32) {
 	g.retry.stop()
 	if !g.joined {
 		g.joined = true
-		if g.eager {
+		if g.eager && !closing(m) {
 			g.wantAll()
 		}
 		m.askAll(t)

@@ -81,7 +81,7 @@ func (m *Machine) forget(t *typ, s route.ShardID) {
 		e.fence = route.Fence{}
 	}
 	m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: s, State: RouteUnknown})
-	if t.region.eager {
+	if t.region.eager && !closing(m) {
 		t.region.want(s)
 	}
 }
