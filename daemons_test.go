@@ -198,3 +198,51 @@ func TestDaemonsBadInput(t *testing.T) {
 	_, err = n.Register(kith.Type{Name: "a", New: func(string, kith.Fence) kith.Handler { return &actor{} }})
 	require.ErrorIs(t, err, kith.ErrTypeExists)
 }
+
+func (l *incidents) of(kind kith.IncidentKind) (list []kith.Incident) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, i := range l.list {
+		if i.Kind == kind {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// TestDaemonThatGoesOn: one that does not end though it was told to is named when the time for its move is over, once,
+// and counted; when it returns it begins on the next node. So is one that the end of its node leaves behind (SHD-12).
+func TestDaemonThatGoesOn(t *testing.T) {
+	told := &incidents{}
+	nodes := cluster(t, 2, func(_ int, cfg *kith.Config) {
+		cfg.Incident = told.take
+		cfg.Sharding.DrainTime, cfg.Sharding.RebalanceInterval = 10*time.Millisecond, -1
+	}, nil)
+	returns := make(chan struct{})
+	refs := make([]*kith.DaemonsRef, len(nodes))
+	for i, n := range nodes {
+		var err error
+		refs[i], err = n.Daemons(kith.Daemons{Name: "deaf", N: 1, Run: func(context.Context, int, kith.Fence) error {
+			<-returns
+			return nil
+		}})
+		require.NoError(t, err)
+		eventually(t, func() bool { return refs[0].Status()[0].Running }, "it runs on the first")
+	}
+	eventually(t, func() bool { return refs[1].Status()[0].Home == nodes[0].ID() }, "that is known")
+	region := nodes[0].Regions()[0]
+	eventually(t, func() bool { return region.Move(within(t), 0, nodes[1].ID()) == nil }, "it is to move")
+	hung := func(n *kith.Node) uint64 { return n.Stats().Types[0].StopsHung }
+	eventually(t, func() bool { return hung(nodes[0]) == 1 && len(told.of(kith.StopHangs)) == 1 }, "it is told")
+	i := told.of(kith.StopHangs)[0]
+	require.Equal(t, []any{"deaf", "0", "run", true}, []any{i.Type, i.ID, i.Text, i.Running})
+	require.Equal(t, refs[0].Status()[0].Fence, i.Fence)
+	require.Zero(t, refs[1].Status()[0].Runs, "it begins nowhere else")
+	returns <- struct{}{}
+	eventually(t, func() bool { return refs[1].Status()[0].Running }, "it goes on elsewhere")
+	require.Len(t, told.of(kith.StopHangs), 1)
+	defer close(returns)
+	require.ErrorIs(t, nodes[1].Close(), kith.ErrAbandoned)
+	require.Len(t, told.of(kith.StopHangs), 2)
+	require.EqualValues(t, 1, hung(nodes[1]))
+}

@@ -231,7 +231,9 @@ func live(c *Context, u *upkeep) {
 
 // callRun calls Run. text is the panic's, nil if there was none.
 func callRun(ctx context.Context, c *Context, run func(context.Context, *Context) error) (err error, text []byte) {
+	c.s.runtime.Calling(c.e, RunCall)
 	defer func() {
+		c.s.runtime.Returned(c.e, RunCall)
 		if v := recover(); v != nil {
 			text = c.panicked(v)
 		}

@@ -39,8 +39,8 @@ type Runtime interface {
 	// when an entity of a type with such a bound is made.
 	Shards() int
 	// Calling and Returned enclose calls into handlers, so that the runtime can name one that does not return: Stop and
-	// HandOver of every type, and each step of a type that gives SlowAfter. Like handlers, calls of several Blocking
-	// entities run at once.
+	// HandOver of every type, Keep.Run, and each step of a type that gives SlowAfter. Like handlers, calls of several
+	// Blocking entities run at once.
 	Calling(e *Entity, what Call)
 	Returned(e *Entity, what Call)
 	// Suspended reports whether this node has suspended itself: handlers that are running should come to an end, no
@@ -71,9 +71,10 @@ const (
 	StepCall     Call = 1 // all that a message, or the end of an instance, leads to; the others lie within one
 	StopCall     Call = 2 // Handler.Stop
 	HandOverCall Call = 3 // Stateful.HandOver
+	RunCall      Call = 4 // Keep.Run: it is to end when its shard stops or is lost
 )
 
-var callNames = []string{StepCall: "step", StopCall: "stop", HandOverCall: "hand-over"}
+var callNames = []string{StepCall: "step", StopCall: "stop", HandOverCall: "hand-over", RunCall: "run"}
 
 // String names the call.
 func (c Call) String() string { return enum.Name(callNames, c, "call") }
@@ -98,8 +99,8 @@ type Incident struct {
 	// Dropped is how many tells waited and were dropped, Answered how many asks that waited were answered with
 	// route.ErrCrashed, for GaveUp.
 	Dropped, Answered int
-	// Text is for Panicked the value and its stack, for StopHangs the word of StopCall or HandOverCall, for a failure the
-	// error; MaxIncidentText bytes.
+	// Text is for Panicked the value and its stack, for StopHangs the word of StopCall, HandOverCall or RunCall, for a
+	// failure the error; MaxIncidentText bytes.
 	Text string
 	Err  error // for StateLost why, else nil
 	// Missed is how many incidents of this kind and type were only counted since the one before this: when many come,
@@ -129,9 +130,9 @@ const (
 	StateLost IncidentKind = 9
 	// RecallFailed: Type.Remembered returned an error or panicked, or named no id of this shard (Text).
 	RecallFailed IncidentKind = 11
-	// StopHangs: Stop or HandOver (Text) has not returned by its deadline: a move's DrainTime, a leave's LeaveTimeout, the
-	// loss of the shard, or 10 s where there is none of these; none is told before it has run for a second. Told once for
-	// each call, while it Running: the entity lives nowhere else until it returns.
+	// StopHangs: Stop, HandOver or a daemon that was told to end (Text) has not returned by its deadline: a move's
+	// DrainTime, a leave's LeaveTimeout, the loss of the shard, or 10 s where there is none of these; none is told before
+	// it has had a second. Told once for each call, while it Running: the entity lives nowhere else until it returns.
 	StopHangs IncidentKind = 12
 )
 

@@ -54,7 +54,7 @@ var ofType = []typeFamily{
 		func(t *kith.TypeStats) float64 { return float64(t.Panics) }},
 	{"kith_slow_calls_total", "Calls into handlers that took too long.", counter,
 		func(t *kith.TypeStats) float64 { return float64(t.Slow) }},
-	{"kith_stops_hung_total", "Calls of Stop and HandOver that had not returned by their deadline.", counter,
+	{"kith_stops_hung_total", "Calls of Stop, HandOver and daemons that had not returned by their deadline.", counter,
 		func(t *kith.TypeStats) float64 { return float64(t.StopsHung) }},
 	{"kith_recalls_waiting", "Shards here whose list of remembered entities was not read yet.", gauge,
 		func(t *kith.TypeStats) float64 { return float64(t.Recalls.Waiting) }},

@@ -51,7 +51,7 @@ type Type struct {
 // TypeCalls is the part of Type that concerns calls into handlers.
 type TypeCalls struct {
 	Panics, Slow uint64 // that panicked, that took too long
-	StopsHung    uint64 // of Stop and HandOver that had not returned by their deadline: the incident StopHangs names each
+	StopsHung    uint64 // of Stop, HandOver and daemons that were to end, not returned by their deadline: see StopHangs
 }
 
 // TypeTimers is the part of Type that concerns timers.

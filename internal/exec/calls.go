@@ -46,22 +46,29 @@ func (h *Host) Wall() time.Time { return time.Now() }
 // Shards returns how many shards of the type live here, at least one. It is part of entity.Runtime.
 func (h *Host) Shards() int { return max(1, int(h.t.living.Load())) }
 
-// Calling notes a call of Stop or HandOver, or a step of a type that gives SlowAfter. It is part of entity.Runtime.
+// Calling notes a call of Stop, HandOver or Keep.Run, or a step of a type that gives SlowAfter. It is part of
+// entity.Runtime.
 func (h *Host) Calling(e *entity.Entity, what entity.Call) {
-	if what != entity.StepCall {
+	switch what {
+	case entity.StepCall:
+		h.calls.begin(e, h.Slewed())
+	case entity.RunCall:
+		beginRun(h, e)
+	default:
 		beginStop(h, e, what)
-		return
 	}
-	h.calls.begin(e, h.Slewed())
 }
 
 // Returned forgets it. It is part of entity.Runtime.
 func (h *Host) Returned(e *entity.Entity, what entity.Call) {
-	if what != entity.StepCall {
+	switch what {
+	case entity.StepCall:
+		h.calls.end(e)
+	case entity.RunCall:
+		endRun(h, e)
+	default:
 		endStop(h, e)
-		return
 	}
-	h.calls.end(e)
 }
 
 // calls are those under way into one shard's handlers: steps of a type that gives SlowAfter, and stop calls of every
@@ -70,12 +77,13 @@ type calls struct {
 	mu    sync.Mutex
 	list  map[*entity.Entity]underway
 	stops map[*entity.Entity]stopCall // not nil: the host is in Exec.parting
+	run   *entity.Entity              // the daemon that is called; nil: none
 }
 
-// stopCall is a call of Stop or HandOver that is under way.
+// stopCall is a call of Stop or HandOver that is under way, or one of a daemon that was told to end.
 type stopCall struct {
 	what  entity.Call
-	at    time.Duration // when it began
+	at    time.Duration // when it began, or was told
 	since time.Duration // the same by the slewed clock, which a stall of the process does not move
 	told  bool
 }
@@ -83,14 +91,46 @@ type stopCall struct {
 // beginStop notes a stop call. No message passes here, and nothing that all shards share is written but for the first
 // call of a shard since the ticker looked.
 func beginStop(h *Host, e *entity.Entity, what entity.Call) {
+	h.calls.mu.Lock()
+	defer h.calls.mu.Unlock()
+	noteStop(h, e, what)
+}
+
+// noteStop notes one. The lock of the calls is held.
+func noteStop(h *Host, e *entity.Entity, what entity.Call) {
 	c := &h.calls
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.stops == nil {
 		c.stops = map[*entity.Entity]stopCall{}
 		h.x.parting.add(h)
 	}
 	c.stops[e] = stopCall{what: what, at: h.Now(), since: h.Slewed()}
+}
+
+// beginRun notes a call of a daemon. It counts as a stop call from when it is told to end.
+func beginRun(h *Host, e *entity.Entity) {
+	h.calls.mu.Lock()
+	defer h.calls.mu.Unlock()
+	if h.calls.run = e; h.Ending() {
+		noteStop(h, e, entity.RunCall)
+	}
+}
+
+// endRun forgets it.
+func endRun(h *Host, e *entity.Entity) {
+	h.calls.mu.Lock()
+	defer h.calls.mu.Unlock()
+	h.calls.run = nil
+	delete(h.calls.stops, e)
+}
+
+// toldToEnd notes that a daemon that is being called was told to end. It comes after Ending.
+func toldToEnd(h *Host) {
+	c := &h.calls
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, noted := c.stops[c.run]; c.run != nil && !noted {
+		noteStop(h, c.run, entity.RunCall)
+	}
 }
 
 // endStop forgets it.

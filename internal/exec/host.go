@@ -210,6 +210,9 @@ func (h *Host) give(o order) {
 	if o == orderAbandon {
 		h.lose()
 	}
+	if o == orderStop || o == orderAbandon {
+		toldToEnd(h)
+	}
 	if h.queue != nil {
 		h.queue.order(h, o)
 		return
