@@ -50,6 +50,13 @@ type leaseWatch struct {
 // leaseTable is all of them.
 type leaseTable struct{ list []*leaseKeeper }
 
+// drop takes out the one that was added last, of a type that could not be registered; nil: it has none.
+func (t *leaseTable) drop(k *leaseKeeper) {
+	if k != nil {
+		t.list = t.list[:len(t.list)-1]
+	}
+}
+
 // leaseFor returns the keeper of a type's lease, nil when it needs none.
 func leaseFor(d *Driver, r *Region) *leaseKeeper {
 	if r.keep == nil || r.keep.Lease == nil {

@@ -84,7 +84,9 @@ func TestLeaseEndsThoughControlIsStuck(t *testing.T) {
 			l := newLone(t, m, 400*time.Millisecond)
 			release := stall(t, l.d)
 			made := l.made.Load()
-			eventually(t, func() bool { return l.ask(20*time.Millisecond) != nil })
+			eventually(t, func() bool { // an ask alone may fail because the machine is busy
+				return l.ask(20*time.Millisecond) != nil && l.r.lease.watch.until.Load() == 0
+			})
 			for range 20 {
 				require.Error(t, l.ask(5*time.Millisecond))
 			}
@@ -137,4 +139,29 @@ func TestContextEndsThoughControlIsStuck(t *testing.T) {
 			require.NoError(t, <-sent)
 		})
 	}
+}
+
+// TestLeaseOfARefusedTypeIsForgotten: a singleton that the cluster refuses, declared again and again, leaves nothing
+// behind (SHD-12).
+func TestLeaseOfARefusedTypeIsForgotten(t *testing.T) {
+	l := newLone(t, entity.Blocking, time.Hour)
+	typ := entity.Type{Name: "other", Shards: 1, Restart: entity.RestartFresh, RestartBackoff: time.Millisecond,
+		New: func(string, route.Fence) entity.Handler { return untilOver{l} }}
+	_, err := l.d.Register(typ)
+	require.NoError(t, err)
+	k := &Keep{Lease: granted{}, Name: "other", Use: leases.Config{Timeout: 1, Renew: 1, Hold: 3, Backoff: 1}}
+	for range 3 {
+		_, err = RegisterKept(l.d, typ, k)
+		require.ErrorIs(t, err, ErrTypeExists)
+	}
+	typ.Name, typ.Role = "", "" // no name: the node refuses it
+	bad := newRegion(l.d, typ.WithDefaults())
+	bad.keep = k
+	bad.lease = leaseFor(l.d, bad)
+	held := make(chan int)
+	require.True(t, l.d.inbox.post(func() {
+		require.Error(t, l.d.register(bad))
+		held <- len(l.d.control.leases.list)
+	}))
+	require.Equal(t, 1, <-held)
 }

@@ -210,6 +210,7 @@ func (d *Driver) register(r *Region) error {
 	err := d.command(shard.RegisterCommand{Settings: settings, Strategy: r.typ.Strategy})
 	if err != nil {
 		d.know(before)
+		d.control.leases.drop(r.lease)
 		return err
 	}
 	if r.keep != nil || r.typ.Remembered != nil {
