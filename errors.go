@@ -108,6 +108,7 @@ var (
 	ErrTooManyMoves   = shard.ErrTooManyMoves   // as many moves are under way as may be
 	ErrUnstable       = shard.ErrUnstable       // a member is down, unreachable or in a full shutdown
 	ErrOldPeer        = shard.ErrOldPeer        // a member speaks a wire version without moves
+	ErrUnknownShard   = shard.ErrUnknownShard   // the type has no such shard
 	ErrNotExternal    = shard.ErrNotExternal    // the type does not go by External
 )
 

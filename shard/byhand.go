@@ -122,7 +122,9 @@ func askMove(m *Machine, cmd AskMoveCommand) error {
 	_, twice := g.asked[cmd.Nonce]
 	switch {
 	case uint32(cmd.Shard) >= g.settings.Shards:
-		return fmt.Errorf("%w: shard %d of %d", ErrBadCommand, cmd.Shard, g.settings.Shards)
+		return fmt.Errorf("%w: shard %d of %d", ErrUnknownShard, cmd.Shard, g.settings.Shards)
+	case cmd.To.Addr.IsZero() || cmd.To.Inc == 0: // no message can say it
+		return fmt.Errorf("%w: %s", ErrUnknownNode, cmd.To)
 	case cmd.Nonce == 0 || twice:
 		return fmt.Errorf("%w: nonce %d", ErrBadCommand, cmd.Nonce)
 	case !g.joined:
@@ -196,7 +198,7 @@ func setWishes(m *Machine, c WishesCommand) error {
 		return fmt.Errorf("%w: %08x", ErrUnknownType, uint32(c.Type))
 	}
 	e, is := t.strategy.(*strategy.External)
-	if !is {
+	if !is || e == nil {
 		return fmt.Errorf("%w: type %q", ErrNotExternal, t.region.settings.Name)
 	}
 	return e.Update(c.Version, c.Wishes)

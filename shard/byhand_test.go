@@ -63,7 +63,7 @@ func TestMoveByHandErrors(t *testing.T) {
 	owner, next := w.nodes[1], w.nodes[2]
 	s := of(owner)
 	require.ErrorIs(t, next.m.Do(w.now, AskMoveCommand{99, s, next.id, 1}), ErrUnknownType)
-	require.ErrorIs(t, next.askMove(1, 30, next.id), ErrBadCommand)
+	require.ErrorIs(t, next.askMove(1, 30, next.id), ErrUnknownShard)
 	require.ErrorIs(t, next.askMove(0, s, next.id), ErrBadCommand)
 	require.NoError(t, next.askMove(1, s, next.id))
 	require.ErrorIs(t, next.askMove(1, s, next.id), ErrBadCommand, "the nonce is in use")
@@ -76,6 +76,17 @@ func TestMoveByHandErrors(t *testing.T) {
 	late.do(RegisterCommand{Settings: orders})
 	require.ErrorIs(t, late.askMove(1, s, next.id), ErrNotCoordinator)
 	require.ErrorIs(t, late.askMove(1, s, next.id), ErrNotCoordinator, "what was refused does not count")
+}
+
+// A move to an identity that nobody can have is refused at once: no message says it, so no answer would come, and the
+// question would count for ever.
+func TestMoveByHandToNobody(t *testing.T) {
+	w := movable(t, 3)
+	owner, next := w.nodes[1], w.nodes[2]
+	for _, to := range []peer.ID{{}, {Addr: owner.id.Addr}, {Inc: 7}} {
+		require.ErrorIs(t, next.askMove(1, of(owner), to), ErrUnknownNode)
+		require.Empty(t, next.m.types[orders.ID()].region.asked)
+	}
 }
 
 // What a coordinator does not answer because it goes is answered when its successor is followed.
@@ -157,4 +168,7 @@ func TestWishesAreCarriedOut(t *testing.T) {
 	boss.do(RegisterCommand{Settings: other})
 	require.ErrorIs(t, boss.m.Do(w.now, WishesCommand{other.ID(), 1, nil}), ErrNotExternal)
 	require.ErrorIs(t, boss.m.Do(w.now, WishesCommand{77, 1, nil}), ErrUnknownType)
+	none := Settings{Name: "none", Shards: 4}
+	boss.do(RegisterCommand{Settings: none, Strategy: (*strategy.External)(nil)})
+	require.ErrorIs(t, boss.m.Do(w.now, WishesCommand{none.ID(), 1, nil}), ErrNotExternal)
 }

@@ -93,6 +93,7 @@ var (
 	ErrTooManyMoves   = errors.New("shard: too many moves under way")
 	ErrUnstable       = errors.New("shard: a member is down, unreachable or in a full shutdown, or this node suspended")
 	ErrOldPeer        = errors.New("shard: a member speaks a version without moves")
+	ErrUnknownShard   = errors.New("shard: the type has no such shard") // of AskMoveCommand
 
 	ErrNotExternal = errors.New("shard: the type's strategy takes no wishes") // of WishesCommand
 )

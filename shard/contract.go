@@ -110,8 +110,8 @@ type MoveCommand struct {
 
 // AskMoveCommand moves a shard to another member, given to any node that has registered the type: its coordinator is
 // asked. Effects.Answers tells what came of it, if no error was returned: when the move has begun, or why it has not.
-// Errors, either way: those of MoveCommand. Nonce names the answer, and is not zero. At most Config.MaxMoves of a type
-// wait for theirs.
+// Errors, either way: those of MoveCommand, and ErrUnknownShard. Nonce names the answer, and is not zero. At most
+// Config.MaxMoves of a type wait for theirs.
 type AskMoveCommand struct {
 	Type  route.TypeID
 	Shard route.ShardID

@@ -248,10 +248,31 @@ func (mv *moves) round() (moves int, held strategy.Hold) {
 	return len(list), 0
 }
 
-// full completes a view for a rebalance: with the shards of each region, their loads, and the moves under way.
+// stuckAfter is how long a move may take before the balance goes on without its shard.
+const stuckAfter = time.Minute
+
+// stuck reports whether a shard moves and will not have moved soon: its stop call hangs, say. Strategies wait for moves
+// that are under way, so the others of the type would wait as long as that one.
+func (mv *moves) stuck(s route.ShardID) bool {
+	n := mv.under[s]
+	return n != nil && mv.c.m.now >= n.began+stuckAfter
+}
+
+// full completes a view for a rebalance: with the shards of each region, their loads, and the moves under way, but for
+// those that are stuck, whose shards are nobody's then.
 func (mv *moves) full(v *strategy.View) *strategy.View {
 	for _, s := range slices.Sorted(maps.Keys(mv.under)) {
-		v.Moving = append(v.Moving, strategy.Move{Shard: s, From: mv.c.records.Peek(s).home.id, To: mv.under[s].to})
+		if !mv.stuck(s) {
+			v.Moving = append(v.Moving, strategy.Move{Shard: s, From: mv.c.records.Peek(s).home.id, To: mv.under[s].to})
+		}
 	}
-	return mv.placing.list(v)
+	mv.placing.list(v)
+	if len(v.Moving) < len(mv.under) {
+		for i := range v.Regions {
+			r := &v.Regions[i]
+			r.Shards = slices.DeleteFunc(r.Shards, mv.stuck)
+			r.Count = len(r.Shards)
+		}
+	}
+	return v
 }

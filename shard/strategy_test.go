@@ -211,6 +211,47 @@ func TestRoundsThatCannotBe(t *testing.T) {
 	require.Equal(t, 1, count(boss.events, MoveDone), "the next one that can be is carried out")
 }
 
+// A shard whose move does not end, because its stop call hangs, holds up the balance of no other shard of its type:
+// strategies wait for the moves that are under way, and this one is not among them for ever (SHD-6).
+func TestStuckMoveHoldsUpNoBalance(t *testing.T) {
+	for name, fresh := range map[string]func() strategy.Strategy{
+		"least shards": func() strategy.Strategy { return nil },
+		"load-aware":   func() strategy.Strategy { return strategy.LoadAware{} },
+		"hash":         func() strategy.Strategy { return &strategy.ConsistentHash{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := placedBy(t, 2, fresh())
+			w.costs = func(route.ShardID) strategy.Load { return strategy.Load{Rate: 10, Entities: 2} }
+			boss, owner, late := w.nodes[0], w.nodes[1], w.join()
+			hung := of(owner)
+			for _, n := range w.nodes {
+				n.m.cfg.RebalanceInterval = 10 * time.Second
+			}
+			require.NoError(t, boss.move(hung, boss))
+			w.slowStop = true
+			w.flow()
+			require.Len(t, owner.stops, 1)
+			w.slowStop, owner.stops = false, nil // this one is never confirmed
+			w.publish()
+			w.promote()
+			w.publish()
+			late.do(RegisterCommand{Settings: orders, Strategy: fresh()})
+			w.pass(40 * time.Second)
+			if name != "hash" {
+				require.Empty(t, late.hosted, "it may end soon")
+			}
+			w.pass(5 * time.Minute)
+			require.InDelta(t, 10, len(late.hosted), 3)
+			require.Contains(t, owner.hosted, key(orders.ID(), hung))
+			require.Equal(t, count(boss.events, MoveBegan)-1, count(boss.events, MoveDone))
+			require.Zero(t, boss.m.Counters().Placing)
+			begun := count(boss.events, MoveBegan)
+			w.pass(5 * time.Minute)
+			require.Equal(t, begun, count(boss.events, MoveBegan), "it comes to rest")
+		})
+	}
+}
+
 // The strategy of the coordinator's own registration counts; where its node has not registered the type it is the
 // default.
 func TestStrategyOfTheCoordinatorCounts(t *testing.T) {

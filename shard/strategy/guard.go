@@ -100,6 +100,9 @@ func Check(s Strategy) *Checked {
 	return &Checked{strategy: s}
 }
 
+// ReadsLoads reports whether the strategy under guard reads loads.
+func (c *Checked) ReadsLoads() bool { return ReadsLoads(c.strategy) }
+
 // Counters returns the totals.
 func (c *Checked) Counters() Counters { return c.counters }
 
@@ -164,7 +167,7 @@ func (c *Checked) guarded(call func() error) (err error) {
 		}
 	}()
 	if err = call(); err != nil && !errors.Is(err, ErrNoRegion) {
-		return c.refuse(Failed, route.NoShard, peer.ID{}, err)
+		return c.refuse(Failed, route.NoShard, peer.ID{}, fmt.Errorf("%.1000w", err)) // its text is made here, once
 	}
 	return err
 }

@@ -204,3 +204,40 @@ func TestFaultWords(t *testing.T) {
 	require.Equal(t, "strategy: not-there, shard 3, region "+node(1).String()+": broken",
 		(&FaultError{NotThere, 3, node(1), errBroken}).Error())
 }
+
+// bad is an error whose text cannot be had from nil.
+type bad struct{ text string }
+
+func (b *bad) Error() string { return b.text }
+
+// An error that is a nil pointer of its type has a text, and no text is longer than what a panic may say.
+func TestErrorsThatAreNone(t *testing.T) {
+	for _, given := range []error{(*bad)(nil), &bad{strings.Repeat("x", 5000)}} {
+		c := Check(made{rebalance: func(*View) ([]Move, error) { return nil, given }})
+		_, err := c.Rebalance(sized(1))
+		require.Less(t, len(faulty(t, c, err, Failed).Error()), 1100)
+		require.ErrorIs(t, err, given)
+	}
+}
+
+// reader says whether it reads loads, or panics.
+type reader struct {
+	made
+	says func() bool
+}
+
+func (r reader) ReadsLoads() bool { return r.says() }
+
+// A strategy under guard reads loads as without, and one that panics when it is asked reads none.
+func TestReadsLoads(t *testing.T) {
+	for _, c := range []struct {
+		s    Strategy
+		want bool
+	}{
+		{nil, false}, {LeastShards{}, false}, {LoadAware{}, true}, {Check(LoadAware{}), true}, {Check(nil), false},
+		{reader{says: func() bool { return true }}, true}, {reader{says: func() bool { panic("boom") }}, false},
+		{(*LoadAware)(nil), false},
+	} {
+		require.Equal(t, c.want, ReadsLoads(c.s))
+	}
+}

@@ -15,8 +15,8 @@ import (
 
 // Strategy decides where the shards of one type live. It is used by one node at a time and from one goroutine; it may
 // keep what it has worked out, but must answer the same question in the same way, must change nothing in the view, and
-// must return soon: it runs in a step of the coordinator's node. Put Check around one of your own, and run it through
-// strategytest.Run.
+// must return soon: it runs in a step of the coordinator's node, which puts Check around it. Run one of your own
+// through strategytest.Run.
 type Strategy interface {
 	// Allocate returns the region that a shard without a home is given to, or ErrNoRegion when the shard is to wait. The
 	// view lists no shards, no moves and no loads by shard: see Region.Count and Coming.
@@ -79,7 +79,8 @@ type View struct {
 	Now     time.Duration // monotonic, on the coordinator's node
 	Shards  uint32        // of the type: they are numbered from 0 to Shards-1
 	Regions []Region      // sorted by ID, at most cluster.MaxMembers
-	// Moving are those under way, sorted by shard; each still counts as a shard of From. Only Rebalance is shown them.
+	// Moving are those under way, sorted by shard; each still counts as a shard of From. Only Rebalance is shown them, and
+	// neither a move that takes longer than a minute nor its shard.
 	Moving []Move
 	Limit  int           // how many moves there may be: those under way, and those of a round that begin as others end
 	Hold   Hold          // why nothing may move; Holds adds what the regions show
@@ -200,8 +201,16 @@ type LoadReader interface {
 	ReadsLoads() bool
 }
 
-// ReadsLoads reports whether a strategy reads loads.
-func ReadsLoads(s Strategy) bool {
+// ReadsLoads reports whether a strategy reads loads. One that panics when it is asked reads none.
+func ReadsLoads(s Strategy) (reads bool) {
 	r, is := s.(LoadReader)
-	return is && r.ReadsLoads()
+	if !is {
+		return false
+	}
+	defer func() {
+		if recover() != nil {
+			reads = false
+		}
+	}()
+	return r.ReadsLoads()
 }

@@ -23,6 +23,7 @@ func TestOurStrategiesConform(t *testing.T) {
 		"least shards, free": func() strategy.Strategy { return strategy.LeastShards{Absolute: 1000, Percent: 100} },
 		"consistent hash":    func() strategy.Strategy { return &strategy.ConsistentHash{} },
 		"load-aware":         func() strategy.Strategy { return strategy.LoadAware{} },
+		"oldest":             func() strategy.Strategy { return strategy.Oldest{} },
 		"under guard":        func() strategy.Strategy { return strategy.Check(nil) },
 		"external": func() strategy.Strategy {
 			e := strategy.NewExternal(MaxShards)
