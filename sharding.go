@@ -23,8 +23,8 @@ type Sharding struct {
 	ParkBytes int
 	// ParkTime is how long a message may wait so. Zero means that it follows from the takeover time of the present number
 	// of members, with ten seconds more, and at least 30 s: so what is sent to an entity whose node is lost reaches it at
-	// its next one. A fixed time below the takeover time is warned of in the log. For a large message it bounds how long
-	// nothing may move; zero means 30 s there.
+	// its next one. A fixed time below the takeover time is warned of in the log. It begins anew when a shard has moved.
+	// For a large message it bounds how long nothing may move; zero means 30 s there.
 	ParkTime time.Duration
 
 	// RebalanceInterval is how often this node, where it coordinates a type, asks the type's strategy what to move for

@@ -44,7 +44,7 @@ func (d *Driver) hostOrder(o *shard.HostOrder) {
 	}
 	if !h.Ending() {
 		// Senders here park from now on; what they appended before is worked off.
-		d.closeRoute(ref)
+		d.moveRoute(ref, nil, plane.Home{Moving: o.Moves})
 	}
 	if o.Abandon {
 		h.Abandon()

@@ -57,7 +57,7 @@ func (d *dispatch) routeChanged(ch *shard.RouteChange) {
 		if !r.slots.Has(ch.Shard) {
 			return // nobody here has sent there
 		}
-		home = plane.Home{}
+		home = plane.Home{Moving: ch.State == shard.RouteMoving}
 	}
 	d.moveRoute(ref, e, home)
 }

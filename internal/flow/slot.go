@@ -48,14 +48,16 @@ func (s State) Open() bool { return s == Local || s == Remote }
 
 // Slot is the route slot of one shard. Messages to an unknown home park in it in order; when the home is known they are
 // peeked, sent and popped one by one, and only when none is left does the slot open, so that no later message overtakes
-// a parked one. A message that waited longer than the Parking's time limit is failed by Expire. Make one with MakeSlot;
-// it is not safe for concurrent use.
+// a parked one. A message that waited longer than the Parking's time limit is failed by Expire, but not while the shard
+// moves. Make one with MakeSlot; it is not safe for concurrent use.
 type Slot struct {
 	park  *Parking
 	queue *ringbuf.Queue // nil while nothing is parked
 	state State
-	local bool // where Draining leads
-	busy  bool // the oldest message is on its way already: a large one
+	local bool          // where Draining leads
+	busy  bool          // the oldest message is on its way already: a large one
+	moves bool          // the shard leaves its home
+	least time.Duration // nothing that waits is failed before: its shard moved until a time limit before that
 	home  peer.ID
 	fence route.Fence
 	stats SlotStats
@@ -166,6 +168,7 @@ func (s *Slot) Resolve(local bool, home peer.ID, f route.Fence) bool {
 		return false
 	}
 	s.local, s.home, s.fence = local, home, f
+	s.moves = false
 	s.set(Draining)
 	s.OpenIfDrained()
 	return true
@@ -223,6 +226,7 @@ func (s *Slot) Forget(term, epoch uint32) bool {
 
 // Reset makes the home unknown whatever it was, also a question for it, and reports whether anything changed.
 func (s *Slot) Reset() bool {
+	s.moves = false
 	if s.state == Unknown {
 		return false
 	}
@@ -231,19 +235,29 @@ func (s *Slot) Reset() bool {
 	return true
 }
 
+// Leave makes the home unknown because the shard moves: until the slot is told more, by Resolve or Reset, nothing that
+// waits is failed for having waited too long, and then its time limit begins anew.
+func (s *Slot) Leave() {
+	s.Reset()
+	s.moves = true
+}
+
 // Next returns when the oldest waiting message will have waited too long; never while it is on its way (Busy). (A
 // sender that read its clock long before it got the slot's lock may leave a message with an earlier deadline behind it,
 // which is failed with it.)
 func (s *Slot) Next() (deadline time.Duration, ok bool) {
-	if s.queue == nil || s.busy {
+	if s.queue == nil || s.busy || s.moves {
 		return 0, false
 	}
-	return time.Duration(binary.LittleEndian.Uint64(s.queue.Peek())), true
+	return max(s.least, time.Duration(binary.LittleEndian.Uint64(s.queue.Peek()))), true
 }
 
 // Expire fails every message whose time is over, oldest first, and returns how many: fail gets the whole frame, valid
 // during the call, and answers it if it is an ask.
 func (s *Slot) Expire(now time.Duration, fail func(frame []byte)) int {
+	if s.moves && s.queue != nil {
+		s.least = now + s.park.longest()
+	}
 	n := 0
 	for deadline, ok := s.Next(); ok && deadline <= now; deadline, ok = s.Next() {
 		s.failOne(fail)
@@ -280,7 +294,7 @@ func (s *Slot) pop() {
 	if s.queue.Len() > 0 {
 		return
 	}
-	s.queue = nil
+	s.queue, s.least = nil, 0
 	if s.state == Asking {
 		s.set(Unknown)
 	}

@@ -416,3 +416,33 @@ func BenchmarkSlotParkDrain(b *testing.B) {
 		}
 	}
 }
+
+// While the shard moves nothing that waits is failed, whenever it came; when that has ended its time begins anew, also
+// behind a drain that stops for want of room.
+func TestSlotExpiresNothingInAMove(t *testing.T) {
+	const limit = time.Second
+	s := MakeSlot(NewParking(0, 0, limit, nil))
+	expires := func(at time.Duration) int { return s.Expire(at, nil) }
+	require.True(t, s.Resolve(false, home1, fence1))
+	s.Leave()
+	require.Equal(t, Unknown, s.State())
+	parkOne(t, &s, 0, "a", "1")
+	require.True(t, s.Want())
+	parkOne(t, &s, 8*limit, "a", "2")
+	require.Zero(t, expires(9*limit))
+	_, ok := s.Next()
+	require.False(t, ok)
+	require.True(t, s.Resolve(false, home2, fence2))
+	require.Zero(t, expires(10*limit-1))
+	require.Equal(t, []string{"1", "2"}, drain(t, &s))
+	require.True(t, s.OpenIfDrained())
+
+	s.Leave()
+	parkOne(t, &s, 20*limit, "a", "3")
+	require.Zero(t, expires(30*limit))
+	s.Reset() // its owner is lost
+	require.Zero(t, expires(31*limit-1))
+	require.Equal(t, 1, expires(31*limit))
+	parkOne(t, &s, 40*limit, "a", "4")
+	require.Equal(t, 1, expires(41*limit), "of the move nothing is left")
+}

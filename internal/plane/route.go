@@ -24,10 +24,11 @@ const (
 
 // Home is what the node says of where a shard lives. The zero value: nobody knows.
 type Home struct {
-	At    peer.ID
-	Fence route.Fence
-	Local bool // At is this node
-	Gone  bool // it cannot be reached any more: At is forgotten or, of a local one, its host was told to stop
+	At     peer.ID
+	Fence  route.Fence
+	Local  bool // At is this node
+	Gone   bool // it cannot be reached any more: At is forgotten or, of a local one, its host was told to stop
+	Moving bool // the shard leaves its home, and the next one is told: what waits until then does not expire
 }
 
 // Move takes the node's word on a home. What waited goes first: Flush. A home that is the slot's already changes
@@ -35,6 +36,9 @@ type Home struct {
 // come late: the slot is closed, and the node has to Forget it.
 func Move(s *flow.Slot, h Home) Next {
 	switch {
+	case h.Moving:
+		s.Leave()
+		return want(s)
 	case h.At == peer.ID{}:
 		return Close(s)
 	case h.Gone && h.Local:

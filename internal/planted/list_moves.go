@@ -228,6 +228,12 @@ var moveBugs = []bug{
 		New: "p.at != 0 && m.now < p.at || len(p.plan) > 0 {",
 	},
 	{
+		Name: "what-waits-for-a-move-expires", Package: "./internal/driver", Run: "TestParkedInAMoveNeverExpire",
+		In:  "internal/flow.Slot.Leave",
+		Old: "s.moves = true",
+		New: "",
+	},
+	{
 		Name: "unready-region-is-given-shards", Seeds: 20,
 		In:  "shard.placing.regions",
 		Old: "NotReady: cl.unready",

@@ -246,7 +246,7 @@ func (p *Process) Routed(c shard.RouteChange) {
 	home := plane.Home{At: c.Home, Fence: c.Fence}
 	switch c.State {
 	case shard.RouteMoving:
-		home = plane.Home{}
+		home = plane.Home{Moving: true}
 		r.inherits(c)
 	case shard.RouteLocal:
 		h := r.shards.Peek(c.Shard)
