@@ -4,6 +4,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,23 +85,46 @@ func answer(d *Driver, n *node.Node, q survey.Question) *survey.Answer {
 		return a
 	}
 	a.Known, a.Shards = true, r.shards
-	for s := range route.ShardID(r.shards) {
-		h := r.hosts.Host(s)
-		if h == nil {
-			continue
-		}
+	page := firstShards{from: q.From, upTo: route.NoShard}
+	for h := range exec.Hosts(r.hosts) { // what lives here, not what the type has
 		live := exec.Entities(h)
 		a.Hosted++
 		a.Entities += live
-		switch {
-		case s < q.From || a.More:
-		case len(a.List) == survey.MaxShards:
-			a.More = true
-		default:
-			a.List = append(a.List, survey.Shard{ID: s, Stopping: h.Ending(), Entities: uint32(min(live, math.MaxUint32))})
-		}
+		page.add(survey.Shard{ID: h.Shard(), Stopping: h.Ending(), Entities: uint32(min(live, math.MaxUint32))})
 	}
+	a.List, a.More = page.end()
 	return a
+}
+
+// firstShards gathers as many shards from a first one on as an answer holds, by number, out of any order: it keeps at
+// most twice as many at a time.
+type firstShards struct {
+	from, upTo route.ShardID // those between them may be among the first
+	list       []survey.Shard
+}
+
+func (f *firstShards) add(s survey.Shard) {
+	if s.ID < f.from || s.ID > f.upTo {
+		return
+	}
+	if f.list = append(f.list, s); len(f.list) > 2*survey.MaxShards {
+		f.cut()
+	}
+}
+
+// cut keeps one more than an answer holds.
+func (f *firstShards) cut() {
+	slices.SortFunc(f.list, func(x, y survey.Shard) int { return cmp.Compare(x.ID, y.ID) })
+	if len(f.list) > survey.MaxShards {
+		f.list = f.list[:survey.MaxShards+1]
+		f.upTo = f.list[survey.MaxShards].ID
+	}
+}
+
+// end returns them, and whether there are more.
+func (f *firstShards) end() (list []survey.Shard, more bool) {
+	f.cut()
+	return f.list[:min(len(f.list), survey.MaxShards)], len(f.list) > survey.MaxShards
 }
 
 // Regions lists the types of a node in the order of their registration.
