@@ -1,5 +1,5 @@
 // Every fault at every step of a move: each message of it lost, doubled or late, each participant dead, cut off, asleep
-// or leaving, each connection broken. Nothing is drawn.
+// or leaving, each connection broken or too slow for markers. Nothing is drawn.
 
 package shard
 
@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -158,7 +159,8 @@ func (p *movePlay) end() {
 			n.do(SuspendCommand{On: false})
 		}
 	}
-	for range 45 { // more than the takeover time, and the deadlines of those who wait for it
+	stalled := 4 * time.Second // more than MarkTime
+	for range 45 {             // more than the takeover time, and the deadlines of those who wait for it
 		w.housekeep()
 		w.publish()
 		for w.promote() {
@@ -166,6 +168,9 @@ func (p *movePlay) end() {
 		}
 		p.x.pump()
 		w.pass(time.Second)
+		if stalled -= time.Second; stalled <= 0 {
+			p.x.stalls = peer.ID{}
+		}
 		if p.wait -= time.Second; p.wait <= 0 {
 			for _, l := range p.late {
 				w.hand(l)
@@ -270,6 +275,7 @@ func moveFaults() map[string]func(*movePlay) {
 		}
 		list[who+" leaves"] = func(p *movePlay) { p.nodes[who].do(LeaveCommand{}) }
 		list[who+" sleeps"] = func(p *movePlay) { p.nodes[who].do(SuspendCommand{On: true}) }
+		list["data of the "+who+" stands still"] = func(p *movePlay) { p.x.stalls = p.nodes[who].id }
 		list["connections of the "+who+" break"] = func(p *movePlay) {
 			for _, pair := range slices.Clone(p.x.order) {
 				if pair.from == p.nodes[who].id || pair.to == p.nodes[who].id {

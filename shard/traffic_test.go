@@ -46,6 +46,7 @@ type traffic struct {
 	done   map[letter]bool      // handled
 	plain  map[route.Fence]bool // ownerships that ended by a plain stop, which loses what comes later
 	states stateBook
+	stalls peer.ID // data to this node and from it waits
 }
 
 func newTraffic(w *world, s Settings) *traffic {
@@ -248,7 +249,7 @@ func (x *traffic) breaks(p wirePair) {
 func (x *traffic) busy() []wirePair {
 	var list []wirePair
 	for _, p := range x.order {
-		if len(x.wires[p]) > 0 {
+		if len(x.wires[p]) > 0 && (x.stalls.IsZero() || x.stalls != p.from && x.stalls != p.to) {
 			list = append(list, p)
 		}
 	}
