@@ -304,6 +304,7 @@ func TestScaleShardsWithProcesses(t *testing.T) {
 	require.Positive(t, *r.Rebalance)
 	require.Positive(t, *r.RateRatio)
 	require.Less(t, *r.ProxyHeap, 4096.0, "a place for each shard would be 22 MB")
+	require.GreaterOrEqual(t, *r.ProxyRSS, 0.0, "where the system tells it, of the whole process")
 	require.Contains(t, errs, "proxy: 100000 shards, 100 of them used")
 }
 
@@ -315,7 +316,7 @@ func TestScaleShardsMissesItsBound(t *testing.T) {
 	var r shardscale.Result
 	require.NoError(t, cli.ParseLine([]byte(out), "shards", &r))
 	require.Equal(t, 10, r.HomeShards)
-	require.Nil(t, r.Proxy, "it was not measured")
+	require.Nil(t, r.ProxyRSS, "it was not measured")
 	require.NotContains(t, out, "moves")
 }
 
