@@ -34,7 +34,7 @@ var stillHidden = []string{
 }
 
 // TestAPI holds what all public packages export against api.txt, and prints what a change adds and what it breaks
-// (CARD-2). `go test . -run TestAPI -update` rewrites the file.
+// (CARD-2). `go test . -run TestAPI -update` rewrites the file (API-1).
 func TestAPI(t *testing.T) {
 	all, err := api.Public(".")
 	require.NoError(t, err)
@@ -66,7 +66,8 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// TestAPIHidesNoType: whatever an exported name of a public package leads to can be looked up with go doc (CARD-2).
+// TestAPIHidesNoType: whatever an exported name of a public package leads to can be looked up with go doc
+// (CARD-2, API-1).
 func TestAPIHidesNoType(t *testing.T) {
 	all, err := api.Public(".")
 	require.NoError(t, err)

@@ -75,7 +75,7 @@ func TestContextEndsWithAClose(t *testing.T) {
 	require.ErrorIs(t, <-causes, kith.ErrStopped)
 }
 
-// The context of an ask ends when its asker waits no more: a handler that waits on it goes on then.
+// The context of an ask ends when its asker waits no more: a handler that waits on it goes on then (API-2).
 func TestContextOfAnAskHasItsLimit(t *testing.T) {
 	causes, second := make(chan error, 8), make(chan bool, 8)
 	far, _, _, _, _ := owned(t, kith.Type{}, actor{

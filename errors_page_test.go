@@ -17,7 +17,7 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// Every exported error has a row, and no other; the word of a delivery error is what MayHaveRun says of it.
+// Every exported error has a row, and no other; the word of a delivery error is what MayHaveRun says of it (ACC-2).
 func TestErrorsPage(t *testing.T) {
 	page, err := os.ReadFile("docs/errors.md")
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestErrorsPage(t *testing.T) {
 }
 
 // Asks end in every way over real sockets, and those of whose errors MayHaveRun is false were not handled: a retry by
-// that word alone handles nothing twice.
+// that word alone handles nothing twice (ACC-2).
 func TestErrorsSayWhetherAHandlerRan(t *testing.T) {
 	var ran atomic.Int64
 	gate := make(chan struct{})

@@ -14,7 +14,7 @@ import (
 )
 
 // An entity is busy while asks of this node and of another wait for it, and those who asked give up. When it goes on
-// it handles none of them, and what is waited for still; all are counted. Pins SHD-5.
+// it handles none of them, and what is waited for still; all are counted. Pins SHD-5, ACC-3.
 func TestExpiredAsksAreNotHandled(t *testing.T) {
 	for _, mode := range []kith.Mode{kith.Blocking, kith.Worker} {
 		t.Run(mode.String(), func(t *testing.T) {

@@ -78,7 +78,7 @@ func sendAll(t *testing.T, wg *sync.WaitGroup, r *kith.Region, round, id string)
 
 // Headers arrive with every form of sending, large messages too, in every mode: with messages that were parked because
 // nobody had registered their type yet, with those behind them, and from the node itself. Who has none sees none.
-// Pins SHD-5.
+// Pins SHD-5, API-2.
 func TestHeadersOfEveryForm(t *testing.T) {
 	regions := map[kith.Mode]*kith.Region{}
 	nodes := cluster(t, 2, func(i int, cfg *kith.Config) {

@@ -101,7 +101,7 @@ func hardBound(senders, frame int) int64 {
 }
 
 // One slow entity behind TellWait from four remote senders and one of its own node: nothing is refused, what waits is
-// bounded, order holds, and messages of the same senders to others on the same links arrive meanwhile (SHD-4).
+// bounded, order holds, and messages of the same senders to others on the same links arrive meanwhile (SHD-4, ACC-5).
 func TestTellWaitWaitsAtTheEntity(t *testing.T) {
 	const count, others, rounds = 400, 200, 5
 	p := newPressed(t, 5, nil)

@@ -18,7 +18,7 @@ import (
 )
 
 // An ask whose asker has given up when it comes makes no entity and calls nothing; one that comes in time is handled,
-// and its handler knows the limit.
+// and its handler knows the limit (ACC-3).
 func TestExpiredAsksAreRefusedWhenTheyCome(t *testing.T) {
 	everyMode(t, func(t *testing.T, r *rig, _ func(...func(*Type)) *rig) {
 		r.f.now = 5 * time.Second
@@ -44,7 +44,7 @@ func TestExpiredAsksAreRefusedWhenTheyCome(t *testing.T) {
 }
 
 // What waits in a mailbox while its asker gives up is dropped when its turn comes, never before, and the asker is told
-// in case it waits all the same. What waits behind it is handled.
+// in case it waits all the same. What waits behind it is handled (ACC-3).
 func TestExpiredAsksAreDroppedInTheirMailbox(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig(t, Blocking)

@@ -173,7 +173,7 @@ func TestPressureIsBounded(t *testing.T) {
 }
 
 // Whatever is delivered, run, stopped and given up: a sender that stops when it is told is never refused for a full
-// mailbox; who was told is told of room when the mailbox holds at most half; what waits is bounded (SHD-4).
+// mailbox; who was told is told of room when the mailbox holds at most half; what waits is bounded (SHD-4, ACC-5).
 func TestPressureLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const allowance = 600

@@ -84,7 +84,7 @@ func (r *remembering) isolate(ns ...int) {
 }
 
 // JOIN-1: a first seed that is restarted while it is cut off forms no second cluster; when it is not cut off any more
-// it joins the one that it remembers.
+// it joins the one that it remembers (AVL-3).
 func TestFirstSeedThatRemembersFormsNoSecondCluster(t *testing.T) {
 	r := newRemembering(t, 1, 3)
 	before := r.clusters()

@@ -12,7 +12,7 @@ import (
 )
 
 // What is not known to be harmless may have run, and an error that knows more than its reason says so, also when it is
-// wrapped. Pins SHD-5.
+// wrapped. Pins SHD-5, ACC-2.
 func TestMayHaveRun(t *testing.T) {
 	require.True(t, MayHaveRun(nil))
 	require.True(t, MayHaveRun(errors.New("another's")))

@@ -88,7 +88,7 @@ func TestConformanceAllocationIsBlocked(t *testing.T) {
 }
 
 // F-C7: there three nodes have to be members before shards get homes, and two are enough later. Here a node hosts, and
-// coordinates, when it is Up, and who lets nodes become Up waits for so many (package membership, MinMembers).
+// coordinates, when it is Up, and who lets nodes become Up waits for so many (TestConformanceMinimum, package sim).
 // F-C8: the registration of a node that is not Up is kept, and the node gets shards when it is (SHD-1).
 func TestConformanceOnlyWhoIsUpHosts(t *testing.T) {
 	w := startWorld(t, 1, "r")

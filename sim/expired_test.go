@@ -13,7 +13,7 @@ import (
 )
 
 // Asks wait for the home of a crashed owner's shard, and their askers give up before there is one: none is handled
-// later, and each error says that it was certainly not (SHD-4).
+// later, and each error says that it was certainly not (SHD-4, ACC-3).
 func TestAsksThatGaveUpWhileParked(t *testing.T) {
 	for _, mode := range []entity.Mode{entity.Blocking, entity.Worker, entity.Inline} {
 		t.Run(mode.String(), func(t *testing.T) {

@@ -67,7 +67,7 @@ func (o *outage) cost(t *testing.T, seed uint64) time.Duration {
 	}
 }
 
-// The README's table of outages says what they cost, to the second (SHD-4).
+// The README's table of outages says what they cost, to the second (SHD-4, AVL-5).
 func TestReadmeSaysWhatAnOutageCosts(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	require.NoError(t, err)

@@ -57,7 +57,7 @@ func oneSide(w *world.World, mask int) bool {
 }
 
 // TestCutsAndCrashesLaw: whatever is cut and whoever crashes, at whatever time, two sides never both live. And when
-// members only crash, and a majority hears each other throughout, that majority lives, all of it.
+// members only crash, and a majority hears each other throughout, that majority lives, all of it (AVL-1).
 func TestCutsAndCrashesLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(3, 7).Draw(t, "nodes")
@@ -118,7 +118,7 @@ func TestTwoCrashes(t *testing.T) {
 
 // TestNoisyPauses: one of five nodes stands still for so long that the others are about to decide about it when it
 // comes back, while they stand still for a second or three now and then. Nobody else goes. In 32 of 1,500 such runs
-// healthy members went as indirectly connected, for who accused the sleeper had not taken that back yet.
+// healthy members went as indirectly connected, for who accused the sleeper had not taken that back yet (AVL-2).
 func TestNoisyPauses(t *testing.T) {
 	seeds := 120
 	if testing.Short() {
@@ -151,7 +151,7 @@ func TestNoisyPauses(t *testing.T) {
 // TestNoisyReturns: one of five stands still for about as long as a decision about it takes, and dies in every second
 // run soon after it is back; the others stand still for up to three seconds now and then. None of them goes. Where who
 // accuses had only three fifths of the patience to take that back, 5 of 6,000 such runs ended healthy members, among
-// them those with the seeds named here.
+// them those with the seeds named here (AVL-2).
 func TestNoisyReturns(t *testing.T) {
 	seeds := []uint64{524, 536, 2083, 3132, 4491}
 	for seed := range uint64(80) {
@@ -181,7 +181,7 @@ func TestNoisyReturns(t *testing.T) {
 }
 
 // TestSleepersEndNobody: one of five crashes, and one of the others sleeps through the decision about it, or through a
-// part of what came before. It listens when it wakes, and the others carry on.
+// part of what came before. It listens when it wakes, and the others carry on (AVL-2).
 func TestSleepersEndNobody(t *testing.T) {
 	seeds := 60
 	if testing.Short() {

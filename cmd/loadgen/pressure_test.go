@@ -11,7 +11,7 @@ import (
 )
 
 // A slow entity behind TellWait from several nodes: its mailbox fills, all that was accepted is handled, and every
-// figure is there (SHD-4).
+// figure is there (SHD-4, ACC-5).
 func TestPressure(t *testing.T) {
 	code, out, errs := program(t, "pressure", "--entities=20", "--shards=4", "--senders=2", "--tellers=1", "--slow=20ms",
 		"--mailbox=4096", "--rounds=1", "--duration=200ms", "--progress")

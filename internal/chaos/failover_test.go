@@ -15,7 +15,7 @@ import (
 )
 
 // The bill counts, of each step, the first record since the loss, and the last of what each victim or type had first
-// (SHD-2).
+// (SHD-2, AVL-5).
 func TestBill(t *testing.T) {
 	at := func(s float64) time.Duration { return seconds(s)[0] }
 	record := func(s float64, text string) timed { return timed{at(s), "  n1 | INFO " + text} }
@@ -156,7 +156,7 @@ func TestLosers(t *testing.T) {
 	require.Empty(t, pickLosers(LoseCoordinator, 1, first))
 }
 
-// One loss in real processes: the owner's death is proven, another one answers for all that it had (SHD-9).
+// One loss in real processes: the owner's death is proven, another one answers for all that it had (SHD-9, AVL-5).
 func TestFailoverSmoke(t *testing.T) {
 	dir := t.TempDir()
 	r, err := Failover(t.Context(), FailoverConfig{Nodes: 3, Rounds: 1, Cases: []Case{LoseOwnerProof}, Dir: dir,

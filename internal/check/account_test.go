@@ -17,7 +17,7 @@ import (
 )
 
 // TestAccount: accepted = handled + reported + lost for a named reason; whatever else there is counts in the
-// difference, and so does what is said to be undelivered and is not.
+// difference, and so does what is said to be undelivered and is not (ACC-1).
 func TestAccount(t *testing.T) {
 	id := route.TypeOf("far")
 	type sums = map[Cause]int
@@ -169,7 +169,7 @@ func TestAccountsAdd(t *testing.T) {
 }
 
 // TestCausesAreDocumented: the docs have a row for every reason for which a message may be lost, and for no other, and
-// name what a difference may be.
+// name what a difference may be (ACC-1).
 func TestCausesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reliability.md")
 	require.NoError(t, err)

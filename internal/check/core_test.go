@@ -94,7 +94,7 @@ func TestWhomAStrategyObliges(t *testing.T) {
 }
 
 // TestAvailabilityCriesOut: a healthy majority that stops, goes or stands still breaks a rule, whatever brought it
-// there (MEM-10).
+// there (MEM-10, AVL-1).
 func TestAvailabilityCriesOut(t *testing.T) {
 	stops := func(cause membership.Cause) *node.Decision { return &node.Decision{Cause: cause} }
 	for name, k := range map[string]struct {

@@ -36,7 +36,7 @@ func readKept(t *testing.T, dir string) (k kept) {
 }
 
 // JOIN-1: the first seed is killed and started again while the others stand still. It hears nobody, and waits; when
-// they go on, it joins the cluster that there was.
+// they go on, it joins the cluster that there was (AVL-3).
 func TestFirstSeedRestartedWhileOthersStandStill(t *testing.T) {
 	addrs := []string{port.Keep(t), port.Keep(t), port.Keep(t)}
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}

@@ -4,6 +4,7 @@ package flow
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -161,6 +162,29 @@ func TestSlotBoundsAreTypedAndChangeNothing(t *testing.T) {
 			require.Zero(t, pool.Used())
 		})
 	}
+}
+
+// F-R2 of the reference, its exact values: there is room for three, nobody knows the home, and five come. The last two
+// are refused, typed, in place of dropped; the first three go to the home in order, each with who sent it (SHD-4).
+func TestConformanceParking(t *testing.T) {
+	s := MakeSlot(NewParking(3, 0, 0, &Pool{Limit: 1 << 20}))
+	for i := range uint64(5) {
+		e := wire.Envelope{Flags: wire.FlagAsk, Corr: 100 + i, Payload: strconv.AppendUint(nil, i+1, 10)}
+		if err := s.Park(0, &e, "id"); i < 3 {
+			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, err, route.ErrParkFull)
+		}
+	}
+	s.Resolve(false, home1, fence1)
+	var got []string
+	for frame, ok := s.PeekParked(); ok; frame, ok = s.PeekParked() {
+		var e wire.Envelope
+		require.NoError(t, wire.ParseEnvelope(frame, &e))
+		got = append(got, fmt.Sprintf("%s of %d", e.Payload, e.Corr))
+		s.PopParked()
+	}
+	require.Equal(t, []string{"1 of 100", "2 of 101", "3 of 102"}, got)
 }
 
 func TestSlotBudgetIsSharedBySlots(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/kith-io/kith/sbr"
 )
 
-// TestResolverProof: every state of the links of two to four nodes; `make resolver-proof` takes five.
+// TestResolverProof: every state of the links of two to four nodes; `make resolver-proof` takes five (AVL-1).
 func TestResolverProof(t *testing.T) {
 	for n := 2; n <= 4; n++ {
 		r := Run(n, Strategies(n))

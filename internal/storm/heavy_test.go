@@ -11,7 +11,7 @@ import (
 )
 
 // TestAccounts: storms of heavy traffic break no rule and meet every end that a message may have; what is accepted is
-// handled, reported, or lost for a reason that has a name, but for what is counted apart.
+// handled, reported, or lost for a reason that has a name, but for what is counted apart (ACC-1).
 func TestAccounts(t *testing.T) {
 	seeds := 24
 	if testing.Short() {

@@ -42,7 +42,7 @@ func TestStatesWaitAtTheEnd(t *testing.T) {
 }
 
 // TestSleeperDoesNotReturnAlone: a storm in which all others ended and formed the next cluster while a node slept,
-// which read of their end in its sockets (MEM-10, SHD-9).
+// which read of their end in its sockets (MEM-10, SHD-9, AVL-3).
 func TestSleeperDoesNotReturnAlone(t *testing.T) {
 	require.Empty(t, newStorm(3777, nil, false).run().violations)
 }

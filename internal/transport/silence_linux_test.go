@@ -90,7 +90,7 @@ func counted(t *testing.T, r *rider) *atomic.Uint32 {
 
 // A data connection whose packets are lost, for good, while the peer can be reached, is given up for a new one: what
 // comes later arrives, what was on its way is told as lost, and the silence is told, counted and logged once
-// (CARD-3).
+// (CARD-3, AVL-4).
 func TestSilentConnectionIsReplaced(t *testing.T) {
 	for _, lane := range []string{"to the peer", "from the peer"} {
 		t.Run(lane, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestSilentConnectionGoesOnWithoutAFault(t *testing.T) {
 }
 
 // A receiver whose loop is held up for many times as long, until its socket takes no more, is slow and not silent: its
-// system acknowledges, and no message is lost (CARD-3).
+// system acknowledges, and no message is lost (CARD-3, AVL-4).
 func TestSlowIsNotSilent(t *testing.T) {
 	a, b := newRider(), newRider()
 	next := counted(t, b)
