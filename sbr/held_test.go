@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
 )
 
 // found is what came of a run: when the node decided first, why, and whom that downed.
@@ -352,5 +353,22 @@ func TestAccusedSendsNobodyElse(t *testing.T) {
 		f := find(0, eff)
 		require.Equal(t, want, f.down)
 		require.Equal(t, membership.CauseUnstable, f.cause)
+	}
+}
+
+// TestContactThatFellSilent: who is accused by others, confirmed that, and has fallen silent since may be cut off by
+// now. A node that would not live without them stops, as for anybody who is late.
+func TestContactThatFellSilent(t *testing.T) {
+	for _, late := range []string{"", "CDE"} {
+		r := newRig(t, 'A', Config{})
+		r.see("A B C D E", "", true, "")
+		r.see("A B C D E", "B>D D>B C>E E>C", false, "BCDE")
+		var ids []peer.ID
+		for i := range len(late) {
+			ids = append(ids, idOf(late[i]))
+		}
+		eff := r.lateFor(9600*time.Millisecond, ids...)
+		require.Equal(t, late != "", stands(eff), late)
+		require.Equal(t, late == "", decided(eff) > 0, late)
 	}
 }

@@ -44,8 +44,9 @@ func (m *Machine) listen() {
 	m.lookAt = m.now + settle
 }
 
-// keepLate keeps which of these count and are not accused. Who is late no more may have slept: what it accuses
-// others of it may take back now. Whom this node accuses has not been heard: its silence has become a verdict.
+// keepLate keeps which of these count and are not accused, or are in contact: what they confirmed they confirmed before
+// they fell silent. Who is late no more may have slept: what it accuses others of it may take back now. Whom this node
+// accuses has not been heard: its silence has become a verdict.
 func (m *Machine) keepLate(ids []peer.ID) {
 	for _, id := range m.silent {
 		if !slices.Contains(ids, id) && !m.accuses(id) {
@@ -56,7 +57,8 @@ func (m *Machine) keepLate(ids []peer.ID) {
 	m.late = m.late[:0]
 	for _, list := range [...][]peer.ID{ids, m.unheard} {
 		for _, id := range list {
-			if x, ok := m.view.Member(id); m.view != nil && ok && counts(x.Status) && !m.accused.Has(id) {
+			if x, ok := m.view.Member(id); m.view != nil && ok && counts(x.Status) &&
+				(!m.accused.Has(id) || m.contact.Has(id) && !m.accuses(id)) {
 				m.late.Add(id)
 			}
 		}

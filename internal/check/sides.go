@@ -7,6 +7,7 @@ import (
 
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
 )
 
 // resolverDown reports whether the member was downed by a resolver.
@@ -25,13 +26,21 @@ func (c *Checker) sides(p *world.Process, v *membership.View) {
 	}
 	for i := range v.Members {
 		m := &v.Members[i]
-		if !resolverDown(m) || m.ID == p.ID || c.buried[reportKey{p.ID, m.ID}] {
-			continue
+		if resolverDown(m) {
+			bury(c, p, m.ID)
 		}
-		c.buried[reportKey{p.ID, m.ID}] = true
-		if q := c.w.ProcessOf(m.ID); c.buried[reportKey{m.ID, p.ID}] && q != nil {
-			c.w.After(c.w.Takeover(), func() { c.bothLive(p, q) })
-		}
+	}
+}
+
+// bury notes that a process holds another one for downed by a resolver: its view says so, or it has carried out that
+// decision itself. Whoever is alone then removes all whom it downs in the same step, and no view shows them Down.
+func bury(c *Checker, p *world.Process, id peer.ID) {
+	if id == p.ID || c.buried[reportKey{p.ID, id}] {
+		return
+	}
+	c.buried[reportKey{p.ID, id}] = true
+	if q := c.w.ProcessOf(id); c.buried[reportKey{id, p.ID}] && q != nil {
+		c.w.After(c.w.Takeover(), func() { c.bothLive(p, q) })
 	}
 }
 

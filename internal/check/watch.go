@@ -9,6 +9,7 @@ import (
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
+	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/sim/setup"
 )
 
@@ -32,6 +33,9 @@ func (c *Checker) Lost(id peer.ID) bool {
 func (c *Checker) Decided(p *world.Process, d *node.Decision) {
 	for _, id := range d.Down {
 		c.Excuse(id)
+		if d.Lives && d.Leader && d.Lease != sbr.LeasePending && !c.w.Splits() {
+			bury(c, p, id)
+		}
 	}
 	c.Core.decided(p, d)
 }

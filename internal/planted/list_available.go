@@ -62,8 +62,15 @@ var availableBugs = []bug{
 	},
 	{
 		Name: "a-verdict-is-a-sign-of-life", Package: "./sbr", Run: "TestAVerdictIsNoSignOfLife",
-		In:      "sbr.Machine.keepLate",
-		Without: "!m.accuses(id)",
+		In:  "sbr.Machine.keepLate",
+		Old: "!slices.Contains(ids, id) && !m.accuses(id)",
+		New: "!slices.Contains(ids, id)",
+	},
+	{
+		Name: "contact-that-fell-silent-is-not-late", Package: "./sbr", Run: "TestContactThatFellSilent",
+		In:  "sbr.Machine.keepLate",
+		Old: "|| m.contact.Has(id) && !m.accuses(id)",
+		New: "",
 	},
 	{
 		Name: "quiet-accuser-is-believed", Package: "./sbr", Run: "TestQuietWithItsWord",

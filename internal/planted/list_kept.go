@@ -83,8 +83,20 @@ var keptBugs = []bug{
 	{
 		Name: "eager-home-is-not-found-again", Package: "./shard", Run: "TestEagerTypeFindsHomes",
 		In:  "shard.Machine.forget",
-		Old: "if t.region.eager {",
+		Old: "if t.region.eager && !closing(m) {",
 		New: "if t.region.eager && e.living != notHere {",
+	},
+	{
+		Name: "a-full-shutdown-begins-what-is-kept-elsewhere", Package: "./shard", Run: "TestEagerTypeStaysInAFullShutdown",
+		In:  "shard.closing",
+		Old: "strategy.HoldOf(m.view.Members, nil)&strategy.Shutdown != 0",
+		New: "false && strategy.HoldOf(m.view.Members, nil)&strategy.Shutdown != 0",
+	},
+	{
+		Name: "a-daemon-that-goes-on-is-not-told", Package: ".", Run: "TestDaemonThatGoesOn",
+		In:  "internal/exec.toldToEnd",
+		Old: "c.run != nil && !noted",
+		New: "c.run != nil && noted",
 	},
 	{
 		Name: "begins-without-its-lease", Package: ".", Run: "TestSingletonLeaseInASplit",

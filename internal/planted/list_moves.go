@@ -234,6 +234,18 @@ var moveBugs = []bug{
 		New: "",
 	},
 	{
+		Name: "a-stuck-move-stops-the-balance", Package: "./shard", Run: "TestStuckMoveHoldsUpNoBalance",
+		In:  "shard.moves.stuck",
+		Old: "return n != nil && mv.c.m.now >= n.began+stuckAfter",
+		New: "return n != nil && mv.c.m.now >= n.began+60*stuckAfter",
+	},
+	{
+		Name: "a-move-to-nobody-is-asked-for", Package: "./shard", Run: "TestMoveByHandToNobody",
+		In:  "shard.askMove",
+		Old: "cmd.To.Addr.IsZero() || cmd.To.Inc == 0",
+		New: "cmd.To.Addr.IsZero() && cmd.To.Inc == 1",
+	},
+	{
 		Name: "unready-region-is-given-shards", Seeds: 20,
 		In:  "shard.placing.regions",
 		Old: "NotReady: cl.unready",

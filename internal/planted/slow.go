@@ -23,7 +23,7 @@ var slowFiles = []string{"ask.go", "dispatch.go", "gate.go", "hosting.go", "inbo
 // asideFiles are files of these rooms in which nothing is decided about a message: they decide which entities live, and
 // watch and time calls.
 var asideFiles = []string{"internal/exec/permit.go", "internal/exec/recall.go", "internal/exec/stall.go",
-	"internal/exec/latency.go"}
+	"internal/exec/latency.go", "internal/exec/calls.go"}
 
 // slow reports whether a bug of a file, relative to the module's root, is one of the data plane's slow path.
 func slow(file string) bool {
