@@ -56,6 +56,7 @@ type verdicts struct {
 	Double    int // handlings of one entity by two processes under one fence, or at one time
 	Back      int // handlings that began under a fence that was overtaken
 	Overrun   int // the same, of a process that had just stood still, where no library can help: stores refuse it
+	Woke      int // of these, what began when it had stood still
 	Twice     int // messages that were handled again
 	Reordered int
 	Fenced    int // handlings whose write the store refused
@@ -120,7 +121,11 @@ func (x *exclusive) judge(h *handling) string {
 			continue
 		}
 		switch {
-		case s.first < h.from && x.woke(h.process, h.from), s.first >= h.from && s.first < h.until && x.stood(h):
+		case s.first < h.from && x.woke(h.process, h.from):
+			x.verdict.Overrun++
+			x.verdict.Woke++
+			return ""
+		case s.first >= h.from && s.first < h.until && x.stood(h):
 			x.verdict.Overrun++
 			return ""
 		case s.first < h.from:

@@ -35,7 +35,7 @@ func TestOneOwner(t *testing.T) {
 		{"a paused handler", []handling{call(1, 1, 15, 30001, 1), call(2, 2, 25000, 25001, 2)}, []pause{sleep},
 			verdicts{Handled: 2, Overrun: 1}},
 		{"what a sleeper had in hand", []handling{call(2, 2, 25000, 25001, 1), call(1, 1, 30005, 30006, 2)},
-			[]pause{sleep}, verdicts{Handled: 2, Overrun: 1}},
+			[]pause{sleep}, verdicts{Handled: 2, Overrun: 1, Woke: 1}},
 		{"a sleeper that goes on", []handling{call(2, 2, 25000, 25001, 1), call(1, 1, 30500, 30501, 2)},
 			[]pause{sleep}, verdicts{Handled: 2, Back: 1}},
 		{"a pause too short to lose anything", []handling{call(2, 2, 22, 23, 1), call(1, 1, 26, 27, 2)},

@@ -114,6 +114,7 @@ func (h *harness) restFor(next bool) time.Duration {
 
 const (
 	steadyTime = 2 * time.Second
+	evenTime   = 30 * time.Second // three rounds of the balance
 	// answerBound is how long the entities may take before the measurement is given up.
 	answerBound = 90 * time.Second
 	// pausedMore is how long an owner is stopped beyond the first answers of others, pausedAfter what it gets to see that
@@ -122,9 +123,9 @@ const (
 	pausedAfter = 10 * time.Second
 )
 
-// errUneven is returned for a cluster in which a process to be lost owns nothing: the first node may have been given
+// errUneven is returned for a cluster in which a process to be lost owns too little: the first node may have been given
 // all shards before the others had registered. Another one is formed then, unevenMost times.
-var errUneven = errors.New("who is to be lost owns nothing")
+var errUneven = errors.New("who is to be lost owns less than half of its share")
 
 const unevenMost = 9
 
@@ -133,7 +134,10 @@ func (h *harness) lose(ctx context.Context, c Case, o *outage) error {
 	if cli.Pause(ctx, h.restFor(c.proof() && c.coordinator())); ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if o.slots = h.watcher.losers(c); len(o.slots) == 0 {
+	if _, ok := h.watcher.await(ctx, evenTime, func() (string, bool) {
+		o.slots = h.watcher.losers(c)
+		return "", len(o.slots) > 0
+	}); !ok {
 		return errUneven
 	}
 	var lives []*life

@@ -52,8 +52,14 @@ func (c Case) coordinator() bool {
 	return c == LoseCoordinator || c == LoseCoordinatorProof || c == LoseBoth || c == LoseBothProof
 }
 
-// pickLosers returns the slots that a case hits: none when one of them hosts no shard. hosted is by slot.
+// pickLosers returns the slots that a case hits: none when one of them hosts less than half of what it should, as the
+// first node does before its shards have been spread. hosted is by slot.
 func pickLosers(c Case, oldest int, hosted map[int]int) (who []int) {
+	all := 0
+	for _, n := range hosted { // a sum: no order
+		all += n
+	}
+	few := func(i int) bool { return hosted[i] == 0 || 2*len(hosted)*hosted[i] < all }
 	if c.coordinator() {
 		who = append(who, oldest)
 	}
@@ -66,7 +72,7 @@ func pickLosers(c Case, oldest int, hosted map[int]int) (who []int) {
 	if c.owner() && best >= 0 {
 		who = append(who, best)
 	}
-	if slices.ContainsFunc(who, func(i int) bool { return hosted[i] == 0 }) || c.owner() && best < 0 {
+	if slices.ContainsFunc(who, few) || c.owner() && best < 0 {
 		return nil
 	}
 	return who
@@ -80,6 +86,10 @@ const (
 
 	boundDefault = 28 * time.Second
 )
+
+// boundWoke bounds what a paused owner may begin to handle after it woke, beside the next owner: what the batch in hand
+// still held until it was noticed. One that goes on as if nothing had happened begins some forty in that time.
+const boundWoke = 8
 
 // bound returns how long the slowest entity may take where nothing changes for stable before the cluster decides. The
 // silence of a paused owner must be noticed first. With the patience that five nodes have by default no case may take
@@ -119,7 +129,7 @@ func (o *outage) longest() time.Duration {
 
 // violations counts what must not be, however long it took.
 func (o *outage) violations() int {
-	return o.verdict.Double + o.verdict.Back + o.verdict.Twice + o.harmed + o.unexplained() + len(o.none)
+	return max(0, o.verdict.Woke-boundWoke) + o.verdict.Double + o.verdict.Back + o.verdict.Twice + o.harmed + o.unexplained() + len(o.none)
 }
 
 // unexplained counts what is missing and did not end with a victim.
@@ -159,10 +169,13 @@ type FailoverResult struct {
 	Unexplained int            `json:"lost_unexplained"`
 	DoubleOwner int            `json:"double_owner"` // handlings by two at a time, or under an overtaken fence
 	Twice       int            `json:"handled_twice"`
-	Fenced      int            `json:"fenced"` // writes that the store refused
-	Harmed      int            `json:"harmed"` // crashes, second clusters, healthy members that were ended
+	Overrun     int            `json:"overrun"` // handlings in hand when their process was stopped, over after others'
+	Fenced      int            `json:"fenced"`  // writes that the store refused
+	Harmed      int            `json:"harmed"`  // crashes, second clusters, healthy members that were ended
 	Bill        map[Case]*Bill `json:"bill"`
 	WallTime    float64        `json:"wall_seconds"`
+
+	found []error // of single rounds
 }
 
 // Bill is where the time of a case goes: seconds from the signal until each step, medians of the rounds.
@@ -190,6 +203,13 @@ func (r *FailoverResult) add(c Case, all []outage) {
 		b.Max = append(b.Max, *inSeconds(o.longest()))
 		most = max(most, o.longest())
 		r.count(o)
+		if n := o.verdict.Woke; n > boundWoke {
+			r.found = append(r.found, fmt.Errorf("%s: %d handlings began when their process had stood still, more than %d",
+				c, n, boundWoke))
+		}
+		if o.fenced > 0 && c != PauseOwner {
+			r.found = append(r.found, fmt.Errorf("%s: the store refused %d writes, and no process stood still", c, o.fenced))
+		}
 	}
 	for step, ds := range times { // a map into a map: no order
 		b.Steps[step] = *inSeconds(median(ds))
@@ -210,6 +230,7 @@ func (r *FailoverResult) count(o *outage) {
 	r.Unexplained += o.unexplained()
 	r.DoubleOwner += o.verdict.Double + o.verdict.Back
 	r.Twice += o.verdict.Twice
+	r.Overrun += o.verdict.Overrun
 	r.Fenced += int(o.fenced)
 	r.Harmed += o.harmed
 }
@@ -236,6 +257,7 @@ func (r *FailoverResult) times(c Case) (typical, slowest **float64) {
 
 // faults returns what must not be of a cluster in which nothing changes for stable before it decides.
 func (r *FailoverResult) faults(cases []Case, stable time.Duration) (all []error) {
+	all = slices.Clone(r.found)
 	for _, what := range []struct {
 		n    int
 		word string

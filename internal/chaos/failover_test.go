@@ -111,6 +111,9 @@ func TestFailoverFaults(t *testing.T) {
 		{LoseBoth, time.Second, func(o *outage) { o.none = []uint16{4} }, "1 entities without"},
 		{LoseBoth, time.Second, func(o *outage) { o.took = nil }, "nothing was lost"},
 		{LoseBoth, time.Second, func(o *outage) { o.harmed = 1 }, "1 crashes"},
+		{LoseOwner, time.Second, func(o *outage) { o.fenced = 1 }, "the store refused 1 writes"},
+		{PauseOwner, time.Second, func(o *outage) { o.fenced, o.verdict.Woke = 9, 8 }, ""},
+		{PauseOwner, time.Second, func(o *outage) { o.verdict.Woke = 9 }, "9 handlings began when their process had stood"},
 	} {
 		all := result(c.c, c.took, c.change).faults(Cases, 7*time.Second)
 		if c.want == "" {
@@ -154,6 +157,8 @@ func TestLosers(t *testing.T) {
 	require.Empty(t, pickLosers(LoseBoth, 0, first))
 	require.Empty(t, pickLosers(LoseOwner, 0, first))
 	require.Empty(t, pickLosers(LoseCoordinator, 1, first))
+	require.Empty(t, pickLosers(LoseOwner, 0, map[int]int{0: 20, 1: 4, 2: 3}), "less than half of its share")
+	require.Equal(t, []int{1}, pickLosers(LoseOwner, 0, map[int]int{0: 18, 1: 5, 2: 5}))
 }
 
 // One loss in real processes: the owner's death is proven, another one answers for all that it had (SHD-9, AVL-5).
