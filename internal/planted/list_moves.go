@@ -274,6 +274,16 @@ var moveBugs = []bug{
 		Without: "silenced(c, x.from)",
 	},
 	{
+		Name: "load-is-made-even-at-any-price", Package: "./shard/strategy", Run: "TestLoadAwareMovesFew",
+		In:  "shard/strategy.plan.round",
+		Old: "most := 2 * least", New: "most := 4 * least",
+	},
+	{
+		Name: "no-other-first-move-is-tried", Package: "./shard/strategy", Run: "TestLoadAwareEndsEven",
+		In:  "shard/strategy.plan.round",
+		Old: "best = p.otherwise(best)", New: "_ = p.otherwise",
+	},
+	{
 		Name: "unready-counts-as-eligible", Seeds: 20,
 		In:  "shard/strategy.Region.Why",
 		Old: "case r.NotReady:",

@@ -4,6 +4,7 @@ package strategy
 
 import (
 	"cmp"
+	"flag"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -97,60 +98,59 @@ func uneven(v *View) (off float64) {
 	return off
 }
 
-// atLeast returns a number of moves that any plan needs to make the load even to within a part of the mean: of each
-// region with too much as many as it takes of its heaviest shards, and for each with too little as many as it takes of
-// the heaviest elsewhere.
+// atLeast returns a number of moves that any plan needs to make the load even to within a part of the mean.
 func atLeast(v *View, tolerance float64) int {
 	shards, loads := parts(v)
-	count := func(of []float64, want float64) (n int) {
-		for want > 1e-9 && n < len(of) {
-			want -= of[n]
-			n++
-		}
-		return n
-	}
-	var all []part
-	for i := range shards {
-		for _, load := range shards[i] {
-			all = append(all, part{load, i})
-		}
-	}
-	slices.SortFunc(all, func(a, b part) int { return cmp.Compare(b.load, a.load) })
+	return needed(shards, loads, tolerance)
+}
+
+// needed is that number for shards by region, the heaviest first, and loads of regions: of each region with too much as
+// many as it takes of its heaviest shards, and for each with too little as many as it takes of the heaviest elsewhere.
+func needed(shards [][]float64, loads []float64, tolerance float64) int {
 	out, in := 0, 0
+	next := make([]int, len(shards))
 	for i := range loads {
-		out += count(shards[i], loads[i]-1-tolerance)
-		lack := 1 - tolerance - loads[i]
-		for k := 0; lack > 1e-9 && k < len(all); k++ {
-			if all[k].region != i {
-				lack -= all[k].load
-				in++
+		for k, over := 0, loads[i]-1-tolerance; over > 1e-9 && k < len(shards[i]); k++ {
+			if shards[i][k] > 0 {
+				over -= shards[i][k]
+				out++
 			}
+		}
+		clear(next)
+		for lack := 1 - tolerance - loads[i]; lack > 1e-9; in++ {
+			hot, at := 0.0, -1
+			for j, list := range shards {
+				for j != i && next[j] < len(list) && list[next[j]] == 0 {
+					next[j]++
+				}
+				if j != i && next[j] < len(list) && list[next[j]] > hot {
+					hot, at = list[next[j]], j
+				}
+			}
+			if at < 0 {
+				break
+			}
+			lack -= hot
+			next[at]++
 		}
 	}
 	return max(out, in)
 }
 
-// part is the load of a shard and its region.
-type part struct {
-	load   float64
-	region int
-}
-
-// possible reports whether so many moves can make the load even to within a part of the mean, by trying all of them.
+// possible reports whether so many moves can make the load even to within a part of the mean, by trying all that may.
+// A shard that has moved is zero in the lists: no plan is the shorter for moving it twice.
 func possible(all [][]float64, loads []float64, tolerance float64, moves int) bool {
-	worst, beyond := 0, 0
+	least := needed(all, loads, tolerance)
+	if least == 0 || least > moves {
+		return least == 0
+	}
+	worst := 0
 	for i := range loads {
-		if off := math.Abs(loads[i] - 1); off > tolerance {
-			beyond++
-			if off > math.Abs(loads[worst]-1) {
-				worst = i
-			}
+		if math.Abs(loads[i]-1) > math.Abs(loads[worst]-1) {
+			worst = i
 		}
 	}
-	if beyond == 0 || beyond > 2*moves {
-		return beyond == 0
-	}
-	for from := range loads { // one of the moves has to do with a region that is beyond
+	for from := range loads { // one of the moves has to do with the region that is off most
 		for to := range loads {
 			if from == to || from != worst && to != worst {
 				continue
@@ -176,21 +176,38 @@ func optimum(v *View, tolerance float64, least, most int) int {
 	return least
 }
 
+var skews = flag.Int("skews", 100, "random skews of load of each of ten streams that are made even")
+
 // cases returns how many skews are simulated: a tenth where checks are slow.
-func cases() int {
+func cases(n int) int {
 	if invariant.Enabled {
-		return 100
+		return n / 10
 	}
-	return 1000
+	return n
 }
 
-// 1,000 random skews end within 10 % of even, in at most twice the moves of an offline optimum, and stay as they are
-// (SHD-6). The optimum is taken from below: where that does not suffice, all plans of fewer moves are tried.
+// draw is the number of a random skew, and the stream that it comes from.
+type draw struct{ seed, stream uint64 }
+
+// draws returns random skews of ten streams, and those in which a plan is hardest to find: without other first moves,
+// or where few moves a round are allowed.
+func draws() (list []draw) {
+	for stream := range uint64(10) {
+		for seed := range uint64(cases(*skews)) {
+			list = append(list, draw{seed, stream + 1})
+		}
+	}
+	return append(list, draw{913, 3}, draw{414, 8}, draw{88, 9}, draw{817, 41}, draw{857, 48})
+}
+
+// Random skews of ten streams end within 10 % of even, in at most twice the moves of an offline optimum, and stay as
+// they are (SHD-6). The optimum is taken from below: where that does not suffice, all plans of fewer moves are tried.
 func TestLoadAwareEndsEven(t *testing.T) {
 	var offs, ratios []float64
 	moved, optimal, again := 0, 0, 0
-	for seed := range uint64(cases()) {
-		rng := rand.New(rand.NewPCG(seed, 1))
+	all := draws()
+	for _, d := range all {
+		rng := rand.New(rand.NewPCG(d.seed, d.stream))
 		v := skew(rng, 0.3)
 		v.Limit = 3 + rng.IntN(60)
 		before := v.Clone()
@@ -199,8 +216,8 @@ func TestLoadAwareEndsEven(t *testing.T) {
 		if len(moves) > 2*best {
 			best = optimum(before, 0.1, best, (len(moves)+1)/2)
 		}
-		require.LessOrEqual(t, off, 0.1, "seed %d", seed)
-		require.LessOrEqual(t, len(moves), 2*best, "seed %d", seed)
+		require.LessOrEqual(t, off, 0.1, "%+v", d)
+		require.LessOrEqual(t, len(moves), 2*best, "%+v", d)
 		offs, moved, optimal = append(offs, off), moved+len(moves), optimal+best
 		if best > 0 {
 			ratios = append(ratios, float64(len(moves))/float64(best))
@@ -216,7 +233,7 @@ func TestLoadAwareEndsEven(t *testing.T) {
 	slices.Sort(offs)
 	slices.Sort(ratios)
 	t.Logf("%d cases: off the mean median %.3f, max %.3f; moves %d, at least %d; ratio of a case median %.2f, "+
-		"99th %.2f, max %.2f; shards moved twice %d", cases(), offs[len(offs)/2], offs[len(offs)-1], moved, optimal,
+		"99th %.2f, max %.2f; shards moved twice %d", len(all), offs[len(offs)/2], offs[len(offs)-1], moved, optimal,
 		ratios[len(ratios)/2], ratios[len(ratios)*99/100], ratios[len(ratios)-1], again)
 	require.LessOrEqual(t, again*1000, moved, "hardly any shard moves twice")
 }
@@ -242,7 +259,7 @@ func TestLoadAwareDoesNotOscillate(t *testing.T) {
 	const rounds = 20
 	var offs []float64
 	moved, late, optimal, back := 0, 0, 0, 0
-	for seed := range uint64(cases()) {
+	for seed := range uint64(cases(1000)) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		v := skew(rng, 0.3)
 		v.Limit = 1000
@@ -266,7 +283,7 @@ func TestLoadAwareDoesNotOscillate(t *testing.T) {
 	}
 	slices.Sort(offs)
 	t.Logf("%d cases of %d rounds: off the mean median %.3f, 99th %.3f, max %.3f; moves %d, at least %d; in the second "+
-		"half %d; back to where it was %d", cases(), rounds, offs[len(offs)/2], offs[len(offs)*99/100], offs[len(offs)-1],
+		"half %d; back to where it was %d", len(offs), rounds, offs[len(offs)/2], offs[len(offs)*99/100], offs[len(offs)-1],
 		moved, optimal, late, back)
 	require.LessOrEqual(t, offs[len(offs)-1], 0.1+0.02, "the noise of a region is beyond the tolerance")
 	require.LessOrEqual(t, late*100, moved)

@@ -41,6 +41,14 @@ func TestLoadAwareTakesTheRightShard(t *testing.T) {
 	require.Empty(t, moves)
 }
 
+// Where one move brings a region back to the edge of the tolerance no more than two are made, though it takes four to
+// have it well within (SHD-6).
+func TestLoadAwareMovesFew(t *testing.T) {
+	v := loaded(slices.Repeat([]uint32{10}, 111), slices.Repeat([]uint32{10}, 89))
+	require.LessOrEqual(t, len(settle(t, LoadAware{}, v)), 2)
+	require.LessOrEqual(t, uneven(v), 0.1+1e-9)
+}
+
 // It waits for what it has begun, for figures, and for figures that are newer than the last move.
 func TestLoadAwareWaits(t *testing.T) {
 	uneven := func() *View { return loaded([]uint32{10, 10, 10, 10}, nil) }
