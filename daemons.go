@@ -17,7 +17,7 @@ import (
 
 // Daemons declares N workers of one function, numbered from 0, that the cluster keeps alive, each in one place, spread
 // over the members of a role and moved as shards are: docs/singletons.md. Name, N and Role must agree on all nodes. It
-// needs Name, N and Run.
+// needs Name, N and Run. Workers take no messages: whoever tells or asks one is refused with ErrBadID where it lives.
 type Daemons struct {
 	// Name names them in the whole cluster, among types and singletons: 1 to 255 bytes.
 	Name string
@@ -74,10 +74,11 @@ func (n *Node) Daemons(d Daemons) (*DaemonsRef, error) {
 	return ref, nil
 }
 
-// errNoMessages is what whoever tells or asks a worker gets.
+// errNoMessages is what is left for a message that came before the worker began: its shard refuses all others, at once,
+// with ErrBadID.
 var errNoMessages = errors.New("kith: a daemon takes no messages")
 
-// noMessages is the handler of messages that handlers may send to workers.
+// noMessages is the handler of these.
 type noMessages struct{}
 
 // Receive refuses.

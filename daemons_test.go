@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith"
+	"github.com/kith-io/kith/entity"
 )
 
 // roll says which daemon runs where, and holds that none runs twice, nor under a fence below one that it ran under.
@@ -153,6 +154,45 @@ func TestDaemonsBeginAgain(t *testing.T) {
 	require.Equal(t, "the store does not answer", told[kith.DaemonFailed])
 	require.True(t, strings.HasPrefix(told[kith.Panicked], "boom"))
 	require.Len(t, told, 2)
+}
+
+// TestDaemonsTakeNoMessages: whoever tells or asks a daemon that runs is refused at once, here and on another node,
+// whose tells are told as undelivered; nothing of it waits (SHD-4, SHD-12).
+func TestDaemonsTakeNoMessages(t *testing.T) {
+	const tells = 20
+	told := &reports{}
+	nodes := cluster(t, 2, func(_ int, cfg *kith.Config) { cfg.Undelivered = told.take }, nil)
+	refs := make([]*kith.DaemonsRef, len(nodes))
+	for i, n := range nodes {
+		var err error
+		refs[i], err = n.Daemons(kith.Daemons{Name: "d", N: 1, Run: func(ctx context.Context, _ int, _ kith.Fence) error {
+			<-ctx.Done()
+			return nil
+		}})
+		require.NoError(t, err)
+		eventually(t, func() bool { return refs[0].Status()[0].Running }, "it runs on the first")
+	}
+	eventually(t, func() bool { return refs[1].Status()[0].Home == nodes[0].ID() }, "that is known")
+	for i, n := range nodes {
+		region := n.Regions()[0]
+		for _, id := range []string{"0", "another"} {
+			for _, size := range []int{0, 2 << 20} {
+				_, err := region.AskWithin(patience, id, make([]byte, size), nil)
+				require.ErrorIs(t, err, kith.ErrBadID, "node %d, %q, %d bytes", i, id, size)
+				require.False(t, kith.MayHaveRun(err))
+			}
+		}
+	}
+	for range tells {
+		require.ErrorIs(t, nodes[0].Regions()[0].Tell("0", nil), kith.ErrBadID)
+		require.NoError(t, nodes[1].Regions()[0].Tell("0", nil), "it is on its way")
+	}
+	eventually(t, func() bool { return told.of(kith.ErrBadID) == tells }, "each of them is reported")
+	s := nodes[0].Stats().Types[0]
+	require.LessOrEqual(t, s.MailboxBytes, uint64(entity.RecordOverhead), "nothing waits: that is its own call")
+	require.Zero(t, s.Handled)
+	require.True(t, refs[0].Status()[0].Running)
+	require.EqualValues(t, 1, refs[0].Status()[0].Runs)
 }
 
 // TestDaemonsThatDiffer: a node that declares another number of them has none, and is told both; those of the cluster

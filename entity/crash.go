@@ -35,6 +35,10 @@ type upkeep struct {
 	permitted bool // it may again, once the run of its last instance has ended
 }
 
+// mute reports whether the shard's entity has a Run, in the place of messages: it would read them when that has
+// returned.
+func (u *upkeep) mute() bool { return u.keep != nil && u.keep.Run != nil }
+
 // minds reports whether a panic has consequences beyond the loss of the instance.
 func (t *Type) minds() bool {
 	return t.Restart == RestartStop || t.Restart == RestartFresh && (t.RestartBackoff > 0 || t.MaxRestarts > 0)

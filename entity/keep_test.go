@@ -203,21 +203,56 @@ func TestDaemonAfterSuspension(t *testing.T) {
 	require.Zero(t, r.Stats().Crashes)
 }
 
-// TestKeptEntityNeedsNoRoom: neither a budget that is used up nor messages that nobody should have sent keep it from
-// beginning.
+// TestDaemonTakesNoMessages: its shard refuses them at once, whatever their id, while it runs, while it rests, and at
+// the deadline of a move: they would wait for as long as it lives (SHD-12).
+func TestDaemonTakesNoMessages(t *testing.T) {
+	r := newRig(t, Blocking, alive)
+	o := &origin{}
+	refuses := func() {
+		t.Helper()
+		for _, id := range []string{"k7", "another"} {
+			require.Equal(t, route.BadID, r.deliver(id, "tell", nil, 0), id)
+			require.Equal(t, route.BadID, r.deliver(id, "ask", o, 1), id)
+		}
+		require.Equal(t, 1, r.Stats().Live)
+		require.Zero(t, r.Stats().QueuedBytes)
+	}
+	runs := 0
+	r.keep(Keep{Run: func(context.Context, *Context) error {
+		runs++
+		require.Equal(t, route.BadID, r.deliver("k7", "tell", nil, 0))
+		require.Equal(t, route.BadID, r.deliver("k7", "ask", o, 1))
+		return nil
+	}})
+	require.Equal(t, 1, runs)
+	refuses()
+	r.tickTo(time.Second)
+	require.Equal(t, 2, runs)
+	Cut(r.Shard, r.f.now)
+	refuses()
+	require.EqualValues(t, 12, r.Stats().Refused[route.BadID])
+	r.Stop(r.f.now, StopMoved)
+	require.Equal(t, route.ShardStopping, r.deliver("k7", "tell", nil, 0), "its next home says so")
+	r.runAll()
+	require.True(t, r.Stopped())
+	require.Empty(t, TakeLeft(r.Shard))
+	require.Empty(t, o.answers, "whoever delivers answers")
+	require.Empty(t, r.takeLog(), "no handler was called")
+}
+
+// TestKeptEntityNeedsNoRoom: neither a budget that is used up nor messages that came before it keep it from beginning.
 func TestKeptEntityNeedsNoRoom(t *testing.T) {
 	r := newRig(t, Blocking, alive, func(typ *Type) {
 		typ.New = func(string, route.Fence) Handler { return &handler{&fake{}, "junk"} }
 	})
+	require.Equal(t, route.OK, r.deliver("k7", "junk", nil, 0))
+	require.Equal(t, route.OK, r.deliver("another", "junk", nil, 0))
 	r.pool.Limit = 1
 	runs := 0
 	r.keep(Keep{Run: func(context.Context, *Context) error { runs++; return errors.New("no") }})
 	require.Equal(t, 1, runs)
-	r.pool.Limit = 1 << 20
-	require.Equal(t, route.OK, r.tell("k7", "junk"))
 	r.tickTo(time.Second)
 	require.Equal(t, 2, runs)
-	require.Equal(t, route.OK, r.tell("k7", "junk"))
 	r.tickTo(3 * time.Second)
 	require.Equal(t, 3, runs)
 }

@@ -151,8 +151,11 @@ const (
 	held    runPhase = 3 // waits for the end of a rest after a panic
 )
 
-// accept takes a message into the mailbox of e, or returns which bound left no room.
+// accept takes a message into the mailbox of e, or returns which bound left no room, or that e takes none.
 func (s *Shard) accept(e *Entity, m *Message) route.Reason {
+	if s.mute() {
+		return route.BadID
+	}
 	r := record{from: m.From, corr: m.Corr}
 	if m.From != nil {
 		r.mark = markOf(m.Limit)

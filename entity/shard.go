@@ -232,6 +232,9 @@ func (s *Shard) refuse(m *Message) route.Reason {
 	case abandoned:
 		return s.count(route.Stopped)
 	case cut: // it was sent before the move, and comes behind what was slow
+		if s.mute() {
+			return s.count(route.BadID)
+		}
 		keep(s, m)
 		return route.OK
 	}

@@ -277,9 +277,9 @@ func (t Type) Validate() error {
 type Keep struct {
 	// ID is the entity's id, by its shard.
 	ID func(route.ShardID) string
-	// Run, if not nil, is what the entity does, in the place of messages: it is called when the entity begins, and called
-	// again after a rest when it has returned. It returns soon after ctx has ended: its shard is being stopped or lost, or
-	// the node is suspended. An error, and a panic, is a failure unless ctx has ended: the rest doubles. The type is
-	// Blocking. Nil: the entity is the handler that New or Open makes.
+	// Run, if not nil, is what the entity does, in the place of messages, which its shard refuses with route.BadID: it is
+	// called when the entity begins, and called again after a rest when it has returned. It returns soon after ctx has
+	// ended: its shard is being stopped or lost, or the node is suspended. An error is a failure unless ctx has ended, a
+	// panic always: the rest doubles. The type is Blocking. Nil: the entity is the handler that New or Open makes.
 	Run func(ctx context.Context, c *Context) error
 }

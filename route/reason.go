@@ -27,7 +27,7 @@ const (
 	ParkFull      Reason = 9  // the shard's parking queue is full
 	Stopped       Reason = 10 // the node is stopping or has stopped
 	TooLarge      Reason = 11 // payload over the limit
-	BadID         Reason = 12 // entity id empty or too long
+	BadID         Reason = 12 // entity id empty or too long, or a daemon's, which takes no messages
 	NoReply       Reason = 13 // Receive returned without a reply or a detach
 	Suspended     Reason = 14 // the node has suspended itself
 	BadPayload    Reason = 15 // a codec refused the payload

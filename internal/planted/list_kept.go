@@ -31,6 +31,18 @@ var keptBugs = []bug{
 		New: "case c.closing && u.keep.Run == nil && (st == nil ||",
 	},
 	{
+		Name: "messages-wait-for-a-daemon", Package: ".", Run: "TestDaemonsTakeNoMessages",
+		In:  "entity.Shard.accept",
+		Old: "if s.mute() {",
+		New: "if false {",
+	},
+	{
+		Name: "daemon-hands-messages-over", Package: "./entity", Run: "TestDaemonTakesNoMessages",
+		In:  "entity.Shard.refuse",
+		Old: "if s.mute() {",
+		New: "if false {",
+	},
+	{
 		Name: "suspension-is-a-failure", Package: "./entity", Run: "TestDaemonAfterSuspension",
 		In:  "entity.live",
 		Old: "case err == nil || ctx.Err() != nil:",
