@@ -129,7 +129,8 @@ func (o *outage) longest() time.Duration {
 
 // violations counts what must not be, however long it took.
 func (o *outage) violations() int {
-	return max(0, o.verdict.Woke-boundWoke) + o.verdict.Double + o.verdict.Back + o.verdict.Twice + o.harmed + o.unexplained() + len(o.none)
+	return max(0, o.verdict.Woke-boundWoke) + o.verdict.Double + o.verdict.Back + o.verdict.Twice + o.harmed +
+		o.unexplained() + len(o.none)
 }
 
 // unexplained counts what is missing and did not end with a victim.

@@ -9,7 +9,6 @@ import (
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/membership"
-	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/sim/setup"
 )
 
@@ -17,8 +16,8 @@ import (
 const detectionBound = 7 * time.Second
 
 // drawResolver draws a strategy, none in every fourth seed, and with it a takeover time that is long enough: whoever is
-// cut off must have decided that it is before others take over what it owns. One seed of three goes by the defaults, which
-// follow from how many members there are.
+// cut off must have decided that it is before others take over what it owns. One seed of three goes by the defaults,
+// which follow from how many members there are.
 func (s *storm) drawResolver(cfg *setup.Config) {
 	r := node.Resolver{Strategy: node.ResolverOff}
 	switch s.rng.IntN(8) {
@@ -49,16 +48,14 @@ func (s *storm) drawResolver(cfg *setup.Config) {
 func (s *storm) resolves() bool { return s.w.Config.Resolver.Strategy != node.ResolverOff }
 
 // stable is how long nothing may change before the hosts decide, when all are members.
-func (s *storm) stable() time.Duration {
-	return sbr.Config{StableAfter: s.w.Config.Resolver.StableAfter}.StableFor(len(s.w.Hosts))
-}
+func stable(s *storm) time.Duration { return s.w.Config.Resolver.StableFor(len(s.w.Hosts)) }
 
 func (s *storm) resolverText() string {
 	r := s.w.Config.Resolver
 	if !s.resolves() {
 		return "no resolver"
 	}
-	text := fmt.Sprintf("%s after %v", r.Strategy, s.stable())
+	text := fmt.Sprintf("%s after %v", r.Strategy, stable(s))
 	if r.Role != "" {
 		text += " of " + r.Role
 	}
