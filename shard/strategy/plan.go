@@ -50,6 +50,8 @@ const (
 	small   = 32  // up to so many moves of a plan other first moves are tried
 	firsts  = 4   // shards of a region that are tried
 	choices = 16  // regions from which, and to which, they are
+
+	effort = 1 << 19 // regions times moves that all of these tries may come to
 )
 
 // round returns the moves of a round, room at most: those towards the best goal that takes at most twice as many moves
@@ -154,7 +156,7 @@ func (p *plan) even() bool {
 // a region with too much, which goes where it brings too much, and goes on from there as always.
 func (p *plan) otherwise(best []Move) []Move {
 	slices.SortStableFunc(p.sites, func(a, b *site) int { return cmp.Compare(b.excess(), a.excess()) })
-	last := goals[len(goals)-1]
+	last, tries := goals[len(goals)-1], effort/(len(p.sites)*len(best))
 	for i, from := range p.sites[:min(choices, len(p.sites))] {
 		if !from.over(p.tolerance) {
 			break
@@ -163,7 +165,8 @@ func (p *plan) otherwise(best []Move) []Move {
 			return cmp.Compare(w.load, most)
 		})
 		for k := hot - 1; k >= max(0, hot-firsts); k-- {
-			for to := len(p.sites) - 1; to > i && to >= len(p.sites)-choices; to-- {
+			for to := len(p.sites) - 1; to > i && to >= len(p.sites)-choices && tries > 0; to-- {
+				tries--
 				c := p.clone()
 				c.move(c.sites[i], c.sites[to], k)
 				if moves := c.towards(last, len(best)); len(moves) < len(best) && c.even() {
