@@ -97,7 +97,7 @@ var (
 	ErrMetadataFull  = cluster.ErrMetadataFull     // as many keys are known as may be
 )
 
-// Errors of Region.Move and SetHomes.
+// Errors of Region.Move and SetHomes, and of the event MoveUntaken.
 var (
 	ErrNotCoordinator = shard.ErrNotCoordinator // whoever was asked does not coordinate the type, or is not ready to
 	ErrNoHome         = shard.ErrNoHome         // the shard lives nowhere, or its home is not settled
@@ -109,6 +109,7 @@ var (
 	ErrUnstable       = shard.ErrUnstable       // a member is down, unreachable or in a full shutdown
 	ErrOldPeer        = shard.ErrOldPeer        // a member speaks a wire version without moves
 	ErrUnknownShard   = shard.ErrUnknownShard   // the type has no such shard
+	ErrNotTaken       = shard.ErrNotTaken       // what is left of a shard stays, and the shard with it; the text says why
 	ErrNotExternal    = shard.ErrNotExternal    // the type does not go by External
 )
 

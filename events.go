@@ -89,8 +89,9 @@ func (e ShardEvent) String() string { return driver.ShardEvent(e).String() }
 // ShardEventKind says what a ShardEvent reports.
 type ShardEventKind = shard.EventKind
 
-// The kinds of ShardEvent. Those of coordinators and homes, and MoveBegan, MoveDone and MoveAborted, are seen by the
-// node that coordinates the type, MoveMarked and MoveHandedOver by the owner that the shard leaves.
+// The kinds of ShardEvent. Those of coordinators and homes, and MoveBegan, MoveDone, MoveAborted and MoveReturned, are
+// seen by the node that coordinates the type, MoveMarked, MoveHandedOver and MoveUntaken by the owner that the shard
+// leaves.
 const (
 	// ShardEventsBegin is the first of every stream, and comes again where the reader was too slow: what was before is
 	// not told.
@@ -108,6 +109,8 @@ const (
 	MoveDone                          = shard.MoveDone           // it lives at To
 	MoveAborted                       = shard.MoveAborted        // it stays: somebody did not mark in time
 	StrategyFault                     = shard.StrategyFault      // the type's strategy is wrong, as Err says
+	MoveUntaken                       = shard.MoveUntaken        // To does not take the rest: it comes back, as Err says
+	MoveReturned                      = shard.MoveReturned       // it lives at Home again, under the next fence
 )
 
 // ShardEvents yields what happens in sharding from now on, on this node alone: to see all of it, read all nodes. It

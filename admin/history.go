@@ -89,7 +89,7 @@ func gradeOf(k kith.EventKind) string {
 
 func gradeOfShard(k kith.ShardEventKind) (grade string, kept bool) {
 	switch k {
-	case kith.ShardsWait, kith.MoveAborted, kith.StrategyFault:
+	case kith.ShardsWait, kith.MoveAborted, kith.MoveUntaken, kith.MoveReturned, kith.StrategyFault:
 		return gradeBad, true
 	case kith.CoordinatorReady:
 		return gradeGood, true

@@ -99,8 +99,10 @@ func TestGrades(t *testing.T) {
 		_, kept := gradeOfShard(k)
 		require.False(t, kept, k)
 	}
-	grade, kept := gradeOfShard(kith.MoveAborted)
-	require.Equal(t, []any{gradeBad, true}, []any{grade, kept})
+	for _, k := range []kith.ShardEventKind{kith.MoveAborted, kith.MoveUntaken, kith.MoveReturned} {
+		grade, kept := gradeOfShard(k)
+		require.Equal(t, []any{gradeBad, true}, []any{grade, kept}, k)
+	}
 	require.Equal(t, gradeBad, gradeOf(kith.UnreachableMember))
 	require.Equal(t, gradeGood, gradeOf(kith.MemberUp))
 	require.Equal(t, gradeNews, gradeOf(kith.LeaderChanged))

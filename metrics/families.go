@@ -119,6 +119,7 @@ var ofNode = []family{
 			p(float64(m.Begun), "begun")
 			p(float64(m.Done), "done")
 			p(float64(m.Aborted), "aborted")
+			p(float64(m.Returned), "returned")
 		}},
 	{"kith_move_seconds_total", "How long the phases of moves that are done took in all, by phase.", counter,
 		[]string{"phase"}, func(s *snapshot, p put) {

@@ -95,7 +95,7 @@ func TestScrape(t *testing.T) {
 		`kith_members_unreachable`: 0, `kith_handled_total{type="type0"}`: 8, `kith_handled_total{type="type2"}`: -1,
 		`kith_entities{type="other"}`:              16,
 		`kith_handler_seconds_count{type="type0"}`: 8, `kith_ask_seconds_count{type="other"}`: 16,
-		`kith_moves_total{outcome="done"}`: 0, `kith_suspended`: 0,
+		`kith_moves_total{outcome="done"}`: 0, `kith_moves_total{outcome="returned"}`: 0, `kith_suspended`: 0,
 	} {
 		if want != -2 {
 			require.Equal(t, want, value(text, sample), sample)

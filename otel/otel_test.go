@@ -368,6 +368,31 @@ func TestOpenMovesAreBounded(t *testing.T) {
 	spanNamed(t, out, "kith."+kith.MoveHandedOver.String())
 }
 
+// A move whose rest is not taken ends with an error, and says why: as an event of the span where the owner coordinates
+// the type itself, else as a span of the owner's.
+func TestMoveThatCameBack(t *testing.T) {
+	tr, out, _ := traces(t)
+	w := watch{t: tr, open: map[move]trace.Span{}}
+	at := func(kind kith.ShardEventKind, err error) *kith.ShardEvent {
+		e := &kith.ShardEvent{Name: "back", At: time.Unix(1, 0)}
+		e.Kind, e.Err = kind, err
+		return e
+	}
+	w.shard(t.Context(), at(kith.MoveUntaken, kith.ErrNotTaken))
+	s := spanNamed(t, out, "kith.move-untaken")
+	require.Equal(t, codes.Error, s.Status.Code)
+	require.Equal(t, kith.ErrNotTaken.Error(), s.Status.Description)
+	w.shard(t.Context(), at(kith.MoveBegan, nil))
+	w.shard(t.Context(), at(kith.MoveUntaken, kith.ErrNotTaken))
+	w.shard(t.Context(), at(kith.MoveReturned, nil))
+	require.Empty(t, w.open)
+	s = spanNamed(t, out, "kith.move")
+	require.Equal(t, codes.Error, s.Status.Code)
+	require.Equal(t, "returned", s.Status.Description)
+	require.Len(t, s.Events, 1)
+	require.Contains(t, s.Events[0].Attributes, KeyOutcome.String(kith.ErrNotTaken.Error()))
+}
+
 // A record that is logged with a span has its ids, within groups too; others are as they were.
 func TestLogHandler(t *testing.T) {
 	_, _, user := traces(t)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
@@ -28,8 +29,8 @@ type move struct {
 }
 
 // Watch makes spans of the moves that this node coordinates (kith.move, from begin to end), of the steps of a move that
-// happen on it as the owner that a shard leaves (kith.move-marked, kith.move-handed-over; events of the span when it is
-// both), and of what its resolver decides (kith.resolver), until ctx or the node ends. It blocks: give it a goroutine.
+// happen on it as the owner that a shard leaves (kith.move-marked, kith.move-handed-over, kith.move-untaken; events of the
+// span when it is both), and of what its resolver decides (kith.resolver), until ctx or the node ends. It blocks: give it a goroutine.
 // A decision is told once; those that were made before Watch are told, too.
 func (t *Tracer) Watch(ctx context.Context, n *kith.Node) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -82,20 +83,26 @@ func (w *watch) shard(ctx context.Context, e *kith.ShardEvent) {
 			return
 		}
 		_, w.open[m] = w.t.tracer.Start(ctx, "kith.move", attributes(e)...)
-	case kith.MoveMarked, kith.MoveHandedOver:
+	case kith.MoveMarked, kith.MoveHandedOver, kith.MoveUntaken:
 		if span != nil {
-			span.AddEvent(e.Kind.String(), trace.WithTimestamp(e.At))
+			span.AddEvent(e.Kind.String(), trace.WithTimestamp(e.At), trace.WithAttributes(why(e)...))
 			return
 		}
 		// Another node coordinates the type.
 		_, span = w.t.tracer.Start(ctx, "kith."+e.Kind.String(), attributes(e)...)
+		if e.Err != nil {
+			span.SetStatus(codes.Error, e.Err.Error())
+		}
 		span.End(trace.WithTimestamp(e.At))
-	case kith.MoveDone, kith.MoveAborted:
+	case kith.MoveDone, kith.MoveAborted, kith.MoveReturned:
 		if span == nil {
 			return
 		}
-		if e.Kind == kith.MoveAborted {
+		switch e.Kind {
+		case kith.MoveAborted:
 			span.SetStatus(codes.Error, "aborted")
+		case kith.MoveReturned:
+			span.SetStatus(codes.Error, "returned")
 		}
 		span.End(trace.WithTimestamp(e.At))
 		delete(w.open, m)
@@ -107,6 +114,14 @@ func attributes(e *kith.ShardEvent) []trace.SpanStartOption {
 	return []trace.SpanStartOption{trace.WithTimestamp(e.At), trace.WithNewRoot(), trace.WithAttributes(
 		KeyType.String(e.Name), KeyShard.Int64(int64(e.Shard)), KeyFrom.String(e.Home.String()), KeyTo.String(e.To.String()),
 		KeyMove.String(fmt.Sprintf("%d.%d", e.Number.Term, e.Number.Seq)))}
+}
+
+// why is the reason that an event gives, if it gives one.
+func why(e *kith.ShardEvent) []attribute.KeyValue {
+	if e.Err == nil {
+		return nil
+	}
+	return []attribute.KeyValue{KeyOutcome.String(e.Err.Error())}
 }
 
 // close ends the spans of moves of whose end nothing will be heard.

@@ -95,7 +95,8 @@ var (
 	ErrOldPeer        = errors.New("shard: a member speaks a version without moves")
 	ErrUnknownShard   = errors.New("shard: the type has no such shard") // of AskMoveCommand
 
-	ErrNotExternal = errors.New("shard: the type's strategy takes no wishes") // of WishesCommand
+	ErrNotTaken    = errors.New("shard: the next owner does not take what is left") // of MoveUntaken
+	ErrNotExternal = errors.New("shard: the type's strategy takes no wishes")       // of WishesCommand
 )
 
 // Validate returns all faults of c joined, or nil. Zero fields are valid.

@@ -304,8 +304,8 @@ const (
 	StaleRefused       EventKind = 6 // an order or report of a lower term or fence was refused
 	ShardsWait         EventKind = 7 // Shards of Home, which was lost, or whatever it had, live nowhere before Until
 
-	// Of moves: by the coordinator, but MoveMarked and MoveHandedOver, which its owner tells. Home is the owner that
-	// Shard leaves, To the one that it is to get, Number that of the move.
+	// Of moves: by the coordinator, but MoveMarked, MoveHandedOver and MoveUntaken, which its owner tells. Home is the
+	// owner that Shard leaves, To the one that it is to get, Number that of the move.
 	MoveBegan      EventKind = 8
 	MoveMarked     EventKind = 9  // nobody sends to the owner any more: it works off what it has, and stops
 	MoveHandedOver EventKind = 10 // To has what was not worked off
@@ -315,13 +315,18 @@ const (
 	// StrategyFault: the type's strategy failed, panicked or answered what cannot be, Shards times since the last such
 	// event, and Err says what the last one was. Shards got their homes by LeastShards then; of a round nothing moved.
 	StrategyFault EventKind = 13
+
+	// Of moves, too. MoveUntaken: the rest of Shard is not taken by To: it comes back to Home; Err says why. MoveReturned:
+	// it lives at Home again, under the next fence: nobody took what was left, or To could not be given it.
+	MoveUntaken  EventKind = 14
+	MoveReturned EventKind = 15
 )
 
 var eventNames = []string{CoordinatorStarted: "coordinator-started", CoordinatorReady: "coordinator-ready",
 	CoordinatorStopped: "coordinator-stopped", ShardAllocated: "shard-allocated", ShardReleased: "shard-released",
 	StaleRefused: "stale-refused", ShardsWait: "shards-wait", MoveBegan: "move-began", MoveMarked: "move-marked",
 	MoveHandedOver: "move-handed-over", MoveDone: "move-done", MoveAborted: "move-aborted",
-	StrategyFault: "strategy-fault"}
+	StrategyFault: "strategy-fault", MoveUntaken: "move-untaken", MoveReturned: "move-returned"}
 
 // String names the kind.
 func (k EventKind) String() string { return enum.Name(eventNames, k, "event") }
@@ -351,7 +356,7 @@ type Event struct {
 	To     peer.ID
 	Number Number
 
-	Err error // of StrategyFault: a *strategy.FaultError
+	Err error // of StrategyFault: a *strategy.FaultError; of MoveUntaken: it matches ErrNotTaken
 }
 
 // MoveCounters are the moves of shards between members that live, as this node leads them where it coordinates a type.
@@ -360,8 +365,11 @@ type MoveCounters struct {
 	Begun   uint64
 	Done    uint64 // the shard lives at its next owner
 	Aborted uint64 // given up, and the shard stayed: somebody did not mark in time
+	// Returned: the shard had stopped, and lives at the owner that it was to leave: nobody took what was left of it.
+	Returned uint64
 	// How long the phases of the done ones took: from the begin until the owner had stopped (senders have marked,
-	// mailboxes are worked off, entities have stopped), and from then until the next owner had begun.
+	// mailboxes are worked off, entities have stopped), and from then until the next owner had begun. Those of returned
+	// ones would say nothing about either: the way to the next owner and back is no phase of a move that comes about.
 	Held, Started Took
 }
 

@@ -215,15 +215,25 @@ func (h *handing) tick() {
 func (h *handing) review() {
 	for _, s := range h.leaving() {
 		h.check(s)
-		if o := h.out[s]; o.left != nil && h.takesNothing(o.to) {
-			h.keepHere(s)
+		if o := h.out[s]; o.left != nil {
+			if why := h.takesNothing(o.to); why != "" {
+				h.keepHere(s, why)
+			}
 		}
 	}
 }
 
-// takesNothing reports whether the next owner of a shard will never have what is handed over to it.
-func (h *handing) takesNothing(to peer.ID) bool {
-	return to == h.m.self || !h.m.met(to) || h.m.past.dead.Has(to)
+// takesNothing says why the next owner of a shard will never have what is handed over to it; nothing where it may.
+func (h *handing) takesNothing(to peer.ID) string {
+	switch {
+	case to == h.m.self:
+		return "it is this node"
+	case !h.m.met(to):
+		return "it is a member no more"
+	case h.m.past.dead.Has(to):
+		return "its process is dead"
+	}
+	return ""
 }
 
 // reviewHands looks again at everything that is handed over: a process is proven dead.
@@ -254,7 +264,7 @@ func handedOver(m *Machine, c HandOverCommand) error {
 	}
 	o.left, o.states = c.Left, c.States
 	if len(o.left) > m.cfg.MaxHandOver {
-		g.hand.keepHere(c.Shard)
+		g.hand.keepHere(c.Shard, fmt.Sprintf("%d bytes, at most %d", len(o.left), m.cfg.MaxHandOver))
 		return nil
 	}
 	g.hand.sendParts(c.Shard)
@@ -266,8 +276,12 @@ func handedOver(m *Machine, c HandOverCommand) error {
 func (h *handing) sendParts(s route.ShardID) {
 	m, t, g := h.m, h.t, h.t.region
 	o, e := h.out[s], g.slot(s)
-	if h.takesNothing(o.to) || o.states && !takesStates(m, o.to) {
-		h.keepHere(s)
+	why := h.takesNothing(o.to)
+	if why == "" && o.states && !takesStates(m, o.to) {
+		why = "it speaks a version without states"
+	}
+	if why != "" {
+		h.keepHere(s, why)
 		return
 	}
 	if !m.live(o.to) {
@@ -282,11 +296,13 @@ func (h *handing) sendParts(s route.ShardID) {
 	}
 }
 
-// keepHere has the shard come back to this node, with what was left.
-func (h *handing) keepHere(s route.ShardID) {
+// keepHere has the shard come back to this node, with what was left, and says why.
+func (h *handing) keepHere(s route.ShardID, why string) {
 	m, g := h.m, h.t.region
-	o := h.out[s]
-	h.put(s, kept{g.peek(s).fence, o.left})
+	o, f := h.out[s], g.peek(s).fence
+	m.event(Event{Kind: MoveUntaken, Type: h.t.id, Shard: s, Term: o.number.Term, Home: m.self, Fence: f, To: o.to,
+		Number: o.number, Err: fmt.Errorf("%w: %s", ErrNotTaken, why)})
+	h.put(s, kept{f, o.left})
 	h.give(s, m.self)
 }
 
@@ -309,7 +325,7 @@ func (h *handing) onAck(from peer.ID, a transferAck) {
 	}
 	switch {
 	case a.Refused:
-		h.keepHere(a.Shard)
+		h.keepHere(a.Shard, "it refused it")
 	case int(a.Have) >= len(o.left):
 		m.event(Event{Kind: MoveHandedOver, Type: t.id, Shard: a.Shard, Term: a.Term, Home: m.self, Fence: s.fence,
 			To: o.to, Number: o.number})

@@ -48,6 +48,7 @@ type heir struct {
 	given route.Fence // under which it was given the shard
 	seq   uint32      // of the move, if this reign began it
 	from  peer.ID
+	to    peer.ID       // likewise: whom it was for
 	began time.Duration // likewise
 	ended time.Duration // when its owner had stopped
 }
@@ -115,6 +116,8 @@ func (mv *moves) event(k EventKind, s route.ShardID, from peer.ID, n *move) {
 		c.m.moves.Done++
 	case MoveAborted:
 		c.m.moves.Aborted++
+	case MoveReturned:
+		c.m.moves.Returned++
 	}
 	c.m.event(Event{Kind: k, Type: c.t.id, Shard: s, Term: c.term, Home: from, Fence: c.records.Peek(s).fence, To: n.to,
 		Number: Number{c.term, n.seq}})
@@ -219,25 +222,29 @@ func (mv *moves) released(s route.ShardID, r record, stopped bool) {
 		h = heir{id: n.to, keeps: !stopped}
 	}
 	if n != nil {
-		h.seq, h.from, h.began, h.ended = n.seq, r.home.id, n.began, mv.c.m.now
+		h.seq, h.from, h.to, h.began, h.ended = n.seq, r.home.id, n.to, n.began, mv.c.m.now
 		mv.over(s)
 	}
 	h.fence = maxFence(h.fence, r.fence)
 	mv.heirs[s] = h
 }
 
-// confirmed follows the confirmation of a home.
+// confirmed follows the confirmation of a home. A shard that is where it was has not moved.
 func (mv *moves) confirmed(s route.ShardID) {
-	if h, is := mv.heirs[s]; is {
-		delete(mv.heirs, s)
-		if h.seq != 0 {
-			now, took := mv.c.m.now, &mv.c.m.moves
-			mv.placing.moved = now
-			took.Held.add(h.ended - h.began)
-			took.Started.add(now - h.ended)
-			mv.event(MoveDone, s, h.from, &move{seq: h.seq, to: mv.c.records.Peek(s).home.id})
-		}
+	h, is := mv.heirs[s]
+	delete(mv.heirs, s)
+	if !is || h.seq == 0 {
+		return
 	}
+	now, took, home := mv.c.m.now, &mv.c.m.moves, mv.c.records.Peek(s).home.id
+	mv.placing.moved = now
+	if home == h.from {
+		mv.event(MoveReturned, s, home, &move{seq: h.seq, to: h.to})
+		return
+	}
+	took.Held.add(h.ended - h.began)
+	took.Started.add(now - h.ended)
+	mv.event(MoveDone, s, h.from, &move{seq: h.seq, to: home})
 }
 
 // serve gives free shards to their heirs; one whose heir cannot take it goes to any other.

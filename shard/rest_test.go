@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
 )
@@ -177,10 +178,13 @@ func TestLostWhileHandingOver(t *testing.T) {
 	}
 }
 
-// What cannot be handed over stays, and the shard with it: it is too large, the next owner was removed before it had
-// all, or the type is refused there.
+// What cannot be handed over stays, and the shard with it: it is too large, here or there, or the next owner was
+// removed or died before it had all, or knows nothing of states. The owner says so, and why, and the coordinator does
+// not call the move done (SHD-12).
 func TestWhatIsNotTakenStays(t *testing.T) {
-	for _, c := range []string{"large", "full", "removed"} {
+	for c, why := range map[string]string{"large": "4 bytes, at most 3", "full": "it refused it",
+		"removed": "it is a member no more", "dead": "its process is dead",
+		"states": "it speaks a version without states"} {
 		t.Run(c, func(t *testing.T) {
 			w := movable(t, 4)
 			w.slowStop = true
@@ -194,11 +198,19 @@ func TestWhatIsNotTakenStays(t *testing.T) {
 				owner.m.cfg.MaxHandOver = 3
 			case "full":
 				next.m.cfg.MaxHandOver = 3
-			case "removed":
+			case "removed", "dead":
 				next.crash()
 			}
-			owner.answer(rest(s, f, []byte("left")))
+			owner.m.cfg.NoStates = func(peer.ID) bool { return c == "states" }
+			left := rest(s, f, []byte("left"))
+			left.States = c == "states"
+			owner.answer(left)
 			w.flow()
+			if c == "dead" {
+				require.Zero(t, count(owner.events, MoveUntaken))
+				owner.do(DeathCommand{next.id})
+				w.flow()
+			}
 			if c == "removed" {
 				require.NotContains(t, owner.hosted, key(orders.ID(), s))
 				w.set(next.id, membership.Down)
@@ -211,8 +223,67 @@ func TestWhatIsNotTakenStays(t *testing.T) {
 			}
 			require.Positive(t, owner.hosted[key(orders.ID(), s)].Compare(f))
 			require.Empty(t, owner.m.types[orders.ID()].region.hand.kept)
+			require.Equal(t, "left", owner.rests[key(orders.ID(), s)])
 			w.agree(orders, s)
+			w.cameBack(s, f, why)
 		})
+	}
+}
+
+// cameBack demands that the only move is told of as returned, from the second node to itself, and as not taken for this
+// reason.
+func (w *world) cameBack(s route.ShardID, f route.Fence, why string) {
+	boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+	e := Event{Kind: MoveUntaken, Type: orders.ID(), Shard: s, Term: f.Term(), Home: owner.id, Fence: f, To: next.id,
+		Number: Number{f.Term(), 1}}
+	untaken := only(w.t, owner.events, MoveUntaken)
+	require.ErrorIs(w.t, untaken.Err, ErrNotTaken)
+	require.EqualError(w.t, untaken.Err, ErrNotTaken.Error()+": "+why)
+	untaken.Err = nil
+	require.Equal(w.t, e, untaken)
+	e.Kind, e.Fence = MoveReturned, owner.hosted[key(orders.ID(), s)]
+	require.Equal(w.t, e, only(w.t, boss.events, MoveReturned))
+	require.Zero(w.t, count(boss.events, MoveDone))
+	require.Zero(w.t, count(owner.events, MoveHandedOver))
+	require.Equal(w.t, MoveCounters{Begun: 1, Returned: 1}, boss.m.Counters().Moves, "no phase of it is counted")
+}
+
+// only returns the only event of a kind.
+func only(t tester, events []Event, k EventKind) Event {
+	require.Equal(t, 1, count(events, k))
+	return events[slices.IndexFunc(events, func(e Event) bool { return e.Kind == k })]
+}
+
+// A shard of which nothing is left comes back, too, where its next owner cannot be given it: nothing was refused, and
+// it has not moved all the same. Where it goes to another the move is done (SHD-12).
+func TestMoveWhoseNextOwnerIsGone(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		w := movable(t, 3)
+		w.slowStop = true
+		boss, owner, next := w.nodes[0], w.nodes[1], w.nodes[2]
+		s := of(owner)
+		f := owner.hosted[key(orders.ID(), s)]
+		require.NoError(t, boss.move(s, next))
+		w.flow()
+		home, other := owner, boss
+		if !back {
+			home, other = boss, owner
+		}
+		for _, n := range []*testNode{next, other} {
+			n.do(ReadyCommand{orders.ID(), false})
+		}
+		w.flow()
+		owner.confirm()
+		w.flow()
+		require.Positive(t, home.hosted[key(orders.ID(), s)].Compare(f))
+		require.Zero(t, count(owner.events, MoveUntaken))
+		if c := boss.m.Counters().Moves; back {
+			require.Equal(t, MoveCounters{Begun: 1, Returned: 1}, c)
+			require.Equal(t, next.id, only(t, boss.events, MoveReturned).To)
+		} else {
+			require.Equal(t, []uint64{1, 1, 0}, []uint64{c.Begun, c.Done, c.Returned})
+			require.Equal(t, boss.id, only(t, boss.events, MoveDone).To)
+		}
 	}
 }
 

@@ -19,11 +19,13 @@ type MoveCell struct {
 	Long  bool  `json:"long"` // long enough for its victim to be given up
 	Who   Role  `json:"who"`
 	Came  int   `json:"came"`
-	// What became of the moves: done under the coordinator that began them, given up, or neither: another reign, or
-	// the end of a participant, has decided where the shard lives.
-	Done    int `json:"done"`
-	Aborted int `json:"aborted"`
-	Left    int `json:"handed_over"` // moves that handed something over
+	// What became of the moves: done under the coordinator that began them, given up, come back to the owner since
+	// nobody took what was left, or nothing of that: another reign, or the end of a participant, has decided where the
+	// shard lives.
+	Done     int `json:"done"`
+	Aborted  int `json:"aborted"`
+	Returned int `json:"returned"`
+	Left     int `json:"handed_over"` // moves that handed something over
 }
 
 // cell returns the cell of a fault, empty.
@@ -70,9 +72,10 @@ func addrWord(addr string) uint64 {
 
 // course is how far one move is.
 type course struct {
-	number                                                uint64
-	from, to                                              uint64
-	began, marked, stopped, handed, released, done, given time.Duration // zero: not yet
+	number                                   uint64
+	from, to                                 uint64
+	began, marked, stopped, handed, released time.Duration // zero: not yet
+	done, given, returned                    time.Duration // likewise
 }
 
 // follow returns how far the first move of a shard is that began at or after a moment, by the notes of all nodes in any
@@ -110,6 +113,8 @@ func follow(notes []moveNote, typ uint8, shard uint32, since time.Duration) (c c
 			first(&c.done, n.at)
 		case kith.MoveAborted:
 			first(&c.given, n.at)
+		case kith.MoveReturned:
+			first(&c.returned, n.at)
 		}
 	}
 	return c
@@ -120,7 +125,7 @@ func (c *course) phase() Phase {
 	switch {
 	case c.began == 0:
 		return noPhase
-	case c.done > 0 || c.given > 0:
+	case c.done > 0 || c.given > 0 || c.returned > 0:
 		return overPhase
 	case c.handed > 0 || c.released > 0:
 		return Starting
@@ -159,7 +164,7 @@ func countMoves(moves []moved, notes func(since time.Duration) []moveNote) (all 
 		}
 		c := follow(notes(m.since), 0, m.shard, m.since)
 		for into, at := range map[*int]time.Duration{&all[i].Done: c.done, &all[i].Aborted: c.given,
-			&all[i].Left: c.handed} { // counts: the order does not show
+			&all[i].Returned: c.returned, &all[i].Left: c.handed} { // counts: the order does not show
 			if at > 0 {
 				*into++
 			}

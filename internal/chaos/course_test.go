@@ -100,6 +100,13 @@ func TestPhaseOfAMove(t *testing.T) {
 	}
 	c := follow([]moveNote{at(kith.MoveBegan, 10, number), at(kith.MoveAborted, 11, number)}, 0, shard, 0)
 	require.Equal(t, overPhase, c.phase(), "given up")
+	came := []moveNote{at(kith.MoveBegan, 10, number), at(kith.MoveMarked, 12, number), at(kith.ShardReleased, 14, 0),
+		at(kith.MoveReturned, 15, number)}
+	c = follow(came, 0, shard, 0)
+	require.Equal(t, overPhase, c.phase(), "come back")
+	cells, _ := countMoves([]moved{{MoveCell: MoveCell{Phase: Marking}, shard: shard, phase: Marking}},
+		func(time.Duration) []moveNote { return came })
+	require.Equal(t, []MoveCell{{Phase: Marking, Came: 1, Returned: 1}}, cells)
 	c = follow([]moveNote{at(kith.MoveBegan, 10, number), at(kith.MoveMarked, 12, number),
 		at(kith.ShardReleased, 14, 0)}, 0, shard, 0)
 	require.Equal(t, Starting, c.phase(), "nothing was left to hand over")

@@ -90,7 +90,7 @@ const (
 	WorkingOff  Phase = "working-off"  // nobody sends to the giver any more, and a handler there is slow
 	HandingOver Phase = "handing-over" // the giver's entities have stopped; what is left is on its way to the taker
 	Starting    Phase = "starting"     // the giver has nothing any more; nobody has heard that the taker hosts
-	overPhase   Phase = "over"         // it is done, or was given up
+	overPhase   Phase = "over"         // it is done, was given up, or came back
 )
 
 // phases are all that a fault may come in.

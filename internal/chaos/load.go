@@ -198,7 +198,8 @@ func (l *load) undelivered(u kith.Undelivered) {
 func (l *load) noteMoves(node *kith.Node) {
 	for e := range node.ShardEvents(context.Background()) {
 		switch e.Kind {
-		case kith.MoveBegan, kith.MoveMarked, kith.MoveHandedOver, kith.ShardReleased, kith.MoveDone, kith.MoveAborted:
+		case kith.MoveBegan, kith.MoveMarked, kith.MoveHandedOver, kith.ShardReleased, kith.MoveDone, kith.MoveAborted,
+			kith.MoveReturned:
 		default:
 			continue
 		}

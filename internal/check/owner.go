@@ -210,6 +210,10 @@ func (c *Checker) Shard(p *world.Process, e *shard.Event) {
 		fallthrough
 	case shard.MoveMarked, shard.MoveAborted, shard.MoveHandedOver:
 		c.owner(world.ShardKey{Type: e.Type, Shard: e.Shard}).placing.heirs.follow(e)
+	case shard.MoveDone:
+		if e.Home == e.To {
+			c.Violate(p, "moved", "%s is told as moved from %s to itself", c.w.ShardName(e.Type, e.Shard), c.w.Name(e.Home))
+		}
 	}
 }
 

@@ -45,6 +45,9 @@ func TestPlacingCheckersCryOut(t *testing.T) {
 	moves := func(x at, from, to *world.Process) {
 		x.c.Shard(x.a, &shard.Event{Kind: shard.MoveBegan, Type: id, Shard: 1, Home: from.ID, To: to.ID})
 	}
+	done := func(x at, from, to *world.Process) {
+		x.c.Shard(x.a, &shard.Event{Kind: shard.MoveDone, Type: id, Shard: 1, Home: from.ID, To: to.ID})
+	}
 	drains := func(x at, p *world.Process) { Drains(x.c, p, func() error { return nil }) }
 	for name, tc := range map[string]struct {
 		play func(x at)
@@ -53,6 +56,8 @@ func TestPlacingCheckersCryOut(t *testing.T) {
 		"given to one that is not ready":   {func(x at) { heard(x); gives(x, x.b.ID) }, "readiness"},
 		"given to the coordinator itself":  {func(x at) { x.b = x.a; heard(x); gives(x, x.a.ID) }, "readiness"},
 		"moves to one that is not ready":   {func(x at) { heard(x); moves(x, x.a, x.b) }, "readiness"},
+		"moved to where it was":            {func(x at) { done(x, x.a, x.a) }, "moved"},
+		"moved":                            {func(x at) { done(x, x.a, x.b) }, ""},
 		"given to another":                 {func(x at) { heard(x); gives(x, x.d.ID) }, ""},
 		"given before the word has come":   {func(x at) { unready(x); gives(x, x.b.ID) }, ""},
 		"given to one that is ready again": {func(x at) { heard(x); again(x.w, x.b, id); gives(x, x.b.ID) }, ""},

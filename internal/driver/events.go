@@ -96,8 +96,13 @@ func (e ShardEvent) String() string {
 		return fmt.Sprintf("%s of %s: %d shards", text, e.Home, e.Shards)
 	case shard.StrategyFault:
 		return fmt.Sprintf("%s, %d times: %v", text, e.Shards, e.Err)
-	case shard.MoveBegan, shard.MoveMarked, shard.MoveHandedOver, shard.MoveDone, shard.MoveAborted:
-		return fmt.Sprintf("%s/%d from %s to %s, move %d.%d", text, e.Shard, e.Home, e.To, e.Number.Term, e.Number.Seq)
+	case shard.MoveBegan, shard.MoveMarked, shard.MoveHandedOver, shard.MoveDone, shard.MoveAborted, shard.MoveUntaken,
+		shard.MoveReturned:
+		text = fmt.Sprintf("%s/%d from %s to %s, move %d.%d", text, e.Shard, e.Home, e.To, e.Number.Term, e.Number.Seq)
+		if e.Err != nil {
+			text += ": " + e.Err.Error()
+		}
+		return text
 	}
 	return fmt.Sprintf("%s/%d at %s under %s", text, e.Shard, e.Home, e.Fence)
 }

@@ -124,6 +124,67 @@ func TestWhatIsNotWorkedOffIsHandedOver(t *testing.T) {
 	require.Empty(t, m.lost)
 }
 
+// What is left of a shard and is more than may be handed over stays with its owner, in order, and so does the shard:
+// the owner says that and why, and the coordinator that it is back (SHD-12).
+func TestMoveWhoseRestIsTooLarge(t *testing.T) {
+	m := newMovers(t, func(c *Config) { c.Sharding.DrainTime, c.Sharding.MaxHandOver = 20*time.Millisecond, 64 })
+	var mu sync.Mutex
+	said := map[peer.ID]map[shard.EventKind]ShardEvent{}
+	var began, ended sync.WaitGroup
+	for _, d := range m.nodes {
+		began.Add(1)
+		said[d.Self()] = map[shard.EventKind]ShardEvent{}
+		ended.Go(func() {
+			for e := range ShardEvents(t.Context(), d) {
+				mu.Lock()
+				if said[d.Self()][e.Kind] = e; e.Kind == 0 {
+					began.Done()
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	heard := func(d *Driver, k shard.EventKind) (e ShardEvent, is bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		e, is = said[d.Self()][k]
+		return e, is
+	}
+	began.Wait()
+	h := &slow{got: make(chan string, 1000), began: make(chan struct{}), on: make(chan struct{})}
+	from, to, third := m.moving(h)
+	first := <-h.got
+	const tells = 20
+	for n := range tells {
+		require.NoError(t, third.regionNamed("slow").Tell("a", fmt.Appendf(nil, "2 %03d", n)))
+	}
+	m.waits(from, tells)
+	host := slotRef{from.regionNamed("slow"), 0}.host()
+	eventually(t, func() bool { return m.move("slow", 0, to) == nil })
+	eventually(t, func() bool { return exec.Overdue(host) })
+	close(h.on)
+	eventually(t, func() bool { _, is := heard(m.nodes[0], shard.MoveReturned); return is })
+	for n := range tells {
+		line := <-h.got
+		require.Equal(t, fmt.Sprintf("2 %03d", n), line[2:])
+		require.NotEqual(t, first[:2], line[:2], "under the next fence")
+	}
+	require.Equal(t, from, m.home("slow", 0))
+	eventually(t, func() bool { _, is := heard(from, shard.MoveUntaken); return is })
+	untaken, _ := heard(from, shard.MoveUntaken)
+	require.ErrorIs(t, untaken.Err, shard.ErrNotTaken)
+	require.Contains(t, untaken.String(), " bytes, at most 64")
+	back, _ := heard(m.nodes[0], shard.MoveReturned)
+	require.Equal(t, []any{from.Self(), to.Self(), untaken.Number}, []any{back.Home, back.To, back.Number})
+	_, done := heard(m.nodes[0], shard.MoveDone)
+	require.False(t, done)
+	moves := m.nodes[0].Stats().Sharding.Moves
+	require.Equal(t, []uint64{1, 0, 1}, []uint64{moves.Begun, moves.Done, moves.Returned})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	require.Empty(t, m.lost)
+}
+
 // At the deadline of a move the handlers that run get a typed error for what they ask, also when the ask may be
 // executed: who asks one whose shard waits for it in turn would never return (deadline-fails-asks).
 func TestAsksOfHandlersEndAtTheDeadline(t *testing.T) {

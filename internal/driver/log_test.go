@@ -66,6 +66,22 @@ func TestLogOfAMember(t *testing.T) {
 	}
 }
 
+// A shard that comes back since nobody takes what is left of it is a warning with the reason; that the move is over is
+// told as of any (SHD-12).
+func TestLogOfAMoveThatIsNotTaken(t *testing.T) {
+	e := shard.Event{Kind: shard.MoveUntaken, Type: 7, Shard: 3, Number: shard.Number{Term: 2, Seq: 9},
+		Err: shard.ErrNotTaken}
+	for kind, want := range map[shard.EventKind][]string{
+		shard.MoveUntaken: {"WARN", "a shard that was to move stays: what is left of it is not taken", "2.9",
+			shard.ErrNotTaken.Error()},
+		shard.MoveReturned: {"DEBUG", "move returned", "9", ""},
+	} {
+		e.Kind = kind
+		level, message, attrs := only(t, func(l *slog.Logger) { logShard(l, time.Time{}, &regionTable{}, &e) })
+		require.Equal(t, want, []string{level.String(), message, attrs["move"], attrs["error"]})
+	}
+}
+
 // Ids of clusters have one notation in all records, and the record of a twin says what stores make of the two (JOIN-1).
 func TestLogOfOtherClusters(t *testing.T) {
 	at := peer.MustAddr("127.0.0.1:7355")

@@ -234,7 +234,7 @@ var shardEventNames = map[shard.EventKind]string{
 	shard.CoordinatorStopped: "coordinator stopped", shard.ShardAllocated: "shard allocated",
 	shard.ShardReleased: "shard released", shard.StaleRefused: "stale order refused",
 	shard.MoveBegan: "move began", shard.MoveMarked: "move marked", shard.MoveHandedOver: "move handed over",
-	shard.MoveDone: "move done", shard.MoveAborted: "move aborted",
+	shard.MoveDone: "move done", shard.MoveAborted: "move aborted", shard.MoveReturned: "move returned",
 }
 
 // tellShards tells the log, and whoever reads, what has happened in sharding.
@@ -272,9 +272,12 @@ func logShard(log *slog.Logger, start time.Time, types *regionTable, e *shard.Ev
 		}
 		log.Warn("shards of a lost member wait", "type", typ, "member", e.Home, "shards", shards,
 			"until", start.Add(e.Until), "why", why)
-	case shard.MoveBegan, shard.MoveMarked, shard.MoveHandedOver, shard.MoveDone, shard.MoveAborted:
+	case shard.MoveBegan, shard.MoveMarked, shard.MoveHandedOver, shard.MoveDone, shard.MoveAborted, shard.MoveReturned:
 		log.Debug(name, "type", typ, "shard", e.Shard, "term", e.Number.Term, "move", e.Number.Seq, "home", e.Home,
 			"to", e.To, "fence", e.Fence)
+	case shard.MoveUntaken:
+		log.Warn("a shard that was to move stays: what is left of it is not taken", "type", typ, "shard", e.Shard, "move",
+			fmt.Sprintf("%d.%d", e.Number.Term, e.Number.Seq), "to", e.To, "error", e.Err)
 	case shard.StrategyFault:
 		log.Warn("the strategy of a type is wrong: the default gives its shards homes, and nothing moves for balance",
 			"type", typ, "times", e.Shards, "error", e.Err)

@@ -73,14 +73,26 @@ var moveBugs = []bug{
 	{
 		Name: "refused-transfer-is-lost", Package: "./shard", Run: "TestWhatIsNotTakenStays",
 		In:  "shard.handing.onAck",
-		Old: "h.keepHere(a.Shard)",
+		Old: `h.keepHere(a.Shard, "it refused it")`,
 		New: "h.give(a.Shard, o.to)",
 	},
 	{
 		Name: "rest-is-dropped-when-the-next-owner-is-gone", Package: "./shard", Run: everyFault,
 		In:  "shard.handing.keepHere",
-		Old: "h.put(s, kept{g.peek(s).fence, o.left})",
-		New: "_, _ = o, g",
+		Old: "h.put(s, kept{f, o.left})",
+		New: "",
+	},
+	{
+		Name: "nobody-says-that-a-rest-is-not-taken", Package: "./shard", Run: "TestWhatIsNotTakenStays",
+		In:  "shard.handing.keepHere",
+		Old: "m.event(",
+		New: "_ = (",
+	},
+	{
+		Name: "move-that-came-back-is-done", Package: "./shard", Run: "TestWhatIsNotTakenStays",
+		In:  "shard.moves.confirmed",
+		Old: "if home == h.from {",
+		New: "if home == h.to && home == h.from {",
 	},
 	{
 		Name: "first-part-ends-a-transfer", Package: "./shard", Run: "TestMoveStepByStep",

@@ -34,7 +34,7 @@ func (f *facts) read(node *kith.Node) {
 	defer close(f.over)
 	for e := range node.ShardEvents(context.Background()) {
 		switch e.Kind {
-		case kith.MoveBegan, kith.MoveMarked, kith.ShardReleased, kith.MoveDone, kith.MoveAborted:
+		case kith.MoveBegan, kith.MoveMarked, kith.ShardReleased, kith.MoveDone, kith.MoveAborted, kith.MoveReturned:
 			f.note(fact{e.Kind, e.Shard, f.clock.Now() - time.Since(e.At)})
 		}
 	}
@@ -59,7 +59,8 @@ func (f *facts) take() []fact {
 // the next owner has confirmed it; and all of them together.
 type phases struct{ mark, stop, start, whole []time.Duration }
 
-// phasesOf makes that out of the facts of all nodes, which is why they are sorted first.
+// phasesOf makes that out of the facts of all nodes, which is why they are sorted first. A move whose shard came back
+// is one that was given up.
 func phasesOf(list []fact) (p phases, done, aborted int) {
 	slices.SortStableFunc(list, func(a, b fact) int { return cmp.Compare(a.At, b.At) })
 	open := map[kith.ShardID]map[kith.ShardEventKind]time.Duration{}
@@ -68,7 +69,7 @@ func phasesOf(list []fact) (p phases, done, aborted int) {
 		switch {
 		case f.What == kith.MoveBegan:
 			open[f.Shard] = map[kith.ShardEventKind]time.Duration{kith.MoveBegan: f.At}
-		case f.What == kith.MoveAborted:
+		case f.What == kith.MoveAborted, f.What == kith.MoveReturned:
 			aborted++
 			delete(open, f.Shard)
 		case f.What != kith.MoveDone && m != nil:

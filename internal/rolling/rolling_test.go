@@ -18,18 +18,19 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// Facts of several nodes, in any order, become the phases of moves; one that another coordinator took over, and one
-// that was given up, have none.
+// Facts of several nodes, in any order, become the phases of moves; one that another coordinator took over, one
+// that was given up, and one whose shard came back, have none.
 func TestPhasesOfMoves(t *testing.T) {
 	list := []fact{
 		{kith.ShardReleased, 1, 9}, {kith.MoveMarked, 1, 4}, {kith.MoveBegan, 1, 1}, {kith.MoveDone, 1, 16},
 		{kith.MoveBegan, 2, 2}, {kith.MoveAborted, 2, 3}, {kith.MoveDone, 3, 5},
 		{kith.MoveBegan, 4, 5}, {kith.MoveMarked, 4, 6}, {kith.ShardReleased, 4, 7}, {kith.MoveDone, 4, 8},
 		{kith.ShardReleased, 5, 5}, // no move
+		{kith.MoveBegan, 6, 5}, {kith.MoveMarked, 6, 6}, {kith.ShardReleased, 6, 7}, {kith.MoveReturned, 6, 8},
 	}
 	p, done, aborted := phasesOf(list)
 	require.Equal(t, 3, done)
-	require.Equal(t, 1, aborted)
+	require.Equal(t, 2, aborted)
 	require.Equal(t, []time.Duration{1, 3}, sorted(p.mark))
 	require.Equal(t, []time.Duration{1, 5}, sorted(p.stop))
 	require.Equal(t, []time.Duration{1, 7}, sorted(p.start))

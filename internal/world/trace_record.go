@@ -143,7 +143,8 @@ var shardEventNames = map[shard.EventKind]string{shard.CoordinatorStarted: "coor
 	shard.MoveBegan: "move began", shard.MoveMarked: "all have marked the move",
 	shard.MoveHandedOver: "handed over the rest",
 	shard.MoveDone:       "move done", shard.MoveAborted: "move given up",
-	shard.StrategyFault: "strategy is wrong"}
+	shard.StrategyFault: "strategy is wrong",
+	shard.MoveUntaken:   "the rest is not taken", shard.MoveReturned: "move came back"}
 
 func (t *trace) shard(w *World, p *Process, e *shard.Event) {
 	t.begin(w.Now, p.Index, opShard)
@@ -170,6 +171,8 @@ func (t *trace) shard(w *World, p *Process, e *shard.Event) {
 		fmt.Fprintf(&b, " %s", w.ShardName(e.Type, e.Shard))
 	case shard.StrategyFault:
 		fmt.Fprintf(&b, " about %s, %d times: %v", w.TypeName(e.Type), e.Shards, e.Err)
+	case shard.MoveUntaken:
+		fmt.Fprintf(&b, " of %s, term %d: %v", w.ShardName(e.Type, e.Shard), e.Term, e.Err)
 	default:
 		fmt.Fprintf(&b, " of %s, term %d", w.ShardName(e.Type, e.Shard), e.Term)
 	}
