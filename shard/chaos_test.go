@@ -207,7 +207,7 @@ func (w *world) heal(s Settings) {
 	}
 	stays := false
 	for _, n := range w.nodes {
-		stays = stays || n.well() && !n.m.leave.begun
+		stays = stays || n.well() && !n.m.leave.begun && (n.m.types[s.ID()] == nil || n.m.hosts(n.m.types[s.ID()]))
 		if n.m.leave.begun && !n.dead {
 			require.True(w.t, n.drained, "%s never drained", n.id)
 		}

@@ -13,6 +13,7 @@ package shard
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/kith-io/kith/peer"
@@ -37,15 +38,20 @@ func (h *handing) park(l placement) {
 		if uint32(e.Shard) >= g.slots.Shards() {
 			continue
 		}
-		at, s, n := l.Peers[e.At], g.slot(e.Shard), Number{l.Term, e.Seq}
+		at, s, n := l.Peers[e.At], g.peek(e.Shard), Number{l.Term, e.Seq}
 		h.elsewhere(e.Shard, e.Fence)
 		if s.living != notHere || at == m.self || !m.met(at) || m.gone(at) || e.Fence.Compare(s.ended) <= 0 ||
 			(s.state == RouteRemote || s.state == RouteMoving) && e.Fence.Compare(s.fence) < 0 || n.Compare(s.moved) <= 0 {
 			continue
 		}
-		s.state, s.home, s.fence, s.moved = RouteMoving, g.homeAt(at), e.Fence, n
-		m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: e.Shard, State: RouteMoving, Home: at,
-			Fence: e.Fence, Next: l.Peers[e.To]})
+		o := passing{number: n, fence: e.Fence, at: g.homeAt(at), next: g.homeAt(l.Peers[e.To])}
+		switch stands := h.bystands(e.Shard); {
+		case stands && n.Compare(h.passing[e.Shard].number) <= 0:
+			continue
+		case stands && h.letPass(e.Shard, o):
+		default:
+			h.parkAt(e.Shard, o)
+		}
 		m.out.Marks = append(m.out.Marks, Mark{Type: t.id, Shard: e.Shard, Number: n, To: at})
 	}
 }
@@ -60,6 +66,11 @@ func markAgain(m *Machine, to peer.ID) {
 		for i, s := range g.slots.All {
 			if s.state == RouteMoving && s.home != nil && *s.home == to {
 				m.out.Marks = append(m.out.Marks, Mark{Type: id, Shard: i, Number: s.moved, To: to})
+			}
+		}
+		for _, i := range slices.Sorted(maps.Keys(g.hand.passing)) {
+			if o := g.hand.passing[i]; *o.at == to {
+				m.out.Marks = append(m.out.Marks, Mark{Type: id, Shard: i, Number: o.number, To: to})
 			}
 		}
 	}

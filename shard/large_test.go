@@ -91,9 +91,56 @@ func TestWhatOthersNameCostsNothing(t *testing.T) {
 		n.do(MarkedCommand{Type: id, Shard: s, Number: Number{1, 9}, From: member.id})
 		n.do(RefusedCommand{Type: id, Shard: s, Term: 1, Epoch: 5000})
 	}
-	require.Equal(t, 100, proxy.m.types[id].region.slots.Made())
+	g := proxy.m.types[id].region
+	for i := range route.ShardID(1000) { // moves that end in either way
+		e := held{s + i, fence(1, 5000)}
+		require.NoError(t, w.inject(boss, proxy, leaves(h, e, 9+uint32(i), member, boss)))
+		require.Len(t, g.hand.passing, 1)
+		var over message = ownership{Kind: wire.KindHomesGone, head: h, Entries: []held{e}}
+		if i%2 == 0 {
+			over = homes{head: h, Since: 9 + uint32(i), Peers: peer.Set{boss.id}, Entries: []home{{held: e}}}
+		}
+		require.NoError(t, w.inject(boss, proxy, over))
+		require.Empty(t, g.hand.passing)
+	}
+	require.Equal(t, 1000, w.marks(proxy, member))
+	require.Equal(t, 100, g.slots.Made())
 	require.Equal(t, 100, boss.m.types[id].coord.records.Made())
 	require.Less(t, boss.m.types[id].region.slots.Made(), 100)
+}
+
+// Moves that do not end have a bound, too: beyond it shards have places, and markers are written all the same.
+func TestMovesThatPassByAreBounded(t *testing.T) {
+	w, proxy := largeWorld(t)
+	boss, member, g := w.nodes[0], w.nodes[1], proxy.m.types[large.ID()].region
+	const most, more = 4 * DefaultMaxMoves, 50
+	for i := range route.ShardID(most + more) {
+		h := head{Birth: testBirth, Type: large.ID(), Term: 1}
+		l := leaves(h, held{77_777 + i, fence(1, 5000)}, 9+uint32(i), member, boss)
+		for range 2 {
+			require.NoError(t, w.inject(boss, proxy, l))
+		}
+	}
+	require.Len(t, g.hand.passing, most)
+	require.Equal(t, 100+more, g.slots.Made())
+	require.Equal(t, most+more, w.marks(proxy, member), "each once")
+}
+
+// leaves is what a coordinator tells of the move of a shard.
+func leaves(h head, e held, seq uint32, from, to *testNode) message {
+	l := placement{Kind: wire.KindMoveShards, head: h, Entries: []placed{{home: home{held: e}, Seq: seq}}}
+	l.end([]peer.ID{from.id}, []peer.ID{to.id})
+	return l
+}
+
+// marks returns how many markers are on their way from one node to another.
+func (w *world) marks(from, to *testNode) (n int) {
+	for _, p := range w.queue {
+		if p.kind == wire.KindMarker && p.from == from.id && p.to == to.id {
+			n++
+		}
+	}
+	return n
 }
 
 // A region that was refused is registered again: which orders are late is known of every shard, also of those that it

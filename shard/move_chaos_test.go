@@ -51,15 +51,30 @@ func TestChaosOfMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := startWorld(t, rapid.IntRange(2, 4).Draw(t, "nodes"), "r")
 		w.traffic = newTraffic(w, s)
+		hosts := slices.Clone(w.nodes)
+		if later := len(hosts) > 2 && rapid.Bool().Draw(t, "later"); later {
+			w.join("other")
+			w.publish()
+			w.promote()
+			w.publish()
+		}
 		w.balances(time.Duration(rapid.IntRange(1, 20).Draw(t, "balance")) * time.Second)
 		x := w.traffic
 		x.states.on = rapid.Bool().Draw(t, "states")
 		crashes := rapid.Bool().Draw(t, "crashes")
 		for _, n := range w.nodes {
 			n.do(RegisterCommand{Settings: s})
+		}
+		for _, n := range hosts {
 			n.want(s, all(s)...)
 		}
 		w.flow()
+		if len(w.nodes) > len(hosts) { // the next coordinator has everybody mark, also who has sent nothing yet
+			hosts[0].do(LeaveCommand{})
+			for range 8 {
+				w.heal1(s)
+			}
+		}
 		for range rapid.IntRange(50, 500).Draw(t, "steps") {
 			switch k := rapid.IntRange(0, 19).Draw(t, "what"); {
 			case k < 12:

@@ -308,6 +308,7 @@ func (m *Machine) want(c WantCommand) error {
 func (g *region) want(s route.ShardID) {
 	if st := g.peek(s).state; (st == RouteUnknown || st == RouteMoving) && g.wanted.Add(s) {
 		g.unsent.Add(s)
+		g.hand.joins(s)
 	}
 }
 

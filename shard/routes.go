@@ -30,6 +30,11 @@ func (m *Machine) regionView(t *typ, lost bool) {
 				delete(g.homes, id)
 			}
 		}
+		for s, o := range g.hand.passing { // deletes only: the order does not show
+			if m.gone(*o.at) {
+				delete(g.hand.passing, s)
+			}
+		}
 	}
 	m.retarget(t)
 }
@@ -109,21 +114,23 @@ func (m *Machine) onHomes(t *typ, l homes) {
 	}
 	since := Number{l.Term, l.Since}
 	for _, e := range l.Entries {
-		at, s := l.Peers[e.At], g.slot(e.Shard)
+		at, s := l.Peers[e.At], g.peek(e.Shard)
 		g.hand.elsewhere(e.Shard, e.Fence)
-		if s.living != notHere || at == m.self || !m.met(at) || m.gone(at) || e.Fence.Compare(s.ended) <= 0 ||
+		if g.hand.passes(e.Shard, e.Fence, since) || s.living != notHere || at == m.self || !m.met(at) || m.gone(at) ||
+			e.Fence.Compare(s.ended) <= 0 ||
 			(s.state == RouteRemote || s.state == RouteMoving) && e.Fence.Compare(s.fence) < 0 ||
 			s.state == RouteMoving && e.Fence == s.fence && since.Compare(s.moved) < 0 {
 			continue
 		}
 		g.unwant(e.Shard)
+		to := g.slot(e.Shard)
 		if since.Compare(s.moved) > 0 {
-			s.moved = since
+			to.moved = since
 		}
 		if s.state == RouteRemote && s.fence == e.Fence {
 			continue
 		}
-		s.state, s.home, s.fence = RouteRemote, g.homeAt(at), e.Fence
+		to.state, to.home, to.fence = RouteRemote, g.homeAt(at), e.Fence
 		m.out.Routes = append(m.out.Routes, RouteChange{Type: t.id, Shard: e.Shard, State: RouteRemote, Home: at,
 			Fence: e.Fence})
 	}
@@ -132,6 +139,9 @@ func (m *Machine) onHomes(t *typ, l homes) {
 // onGone forgets homes that no longer hold, and acknowledges all.
 func (m *Machine) onGone(t *typ, from peer.ID, l ownership) {
 	for _, e := range l.Entries {
+		if t.region.hand.passesGone(e.Shard, e.Fence, l.Term) {
+			continue
+		}
 		s := t.region.slot(e.Shard)
 		if s.living == notHere {
 			s.ended = maxFence(s.ended, e.Fence)

@@ -1,5 +1,6 @@
 // Transfers: what the owner of a shard that moves did not work off goes to the next one, in parts, and is kept there
-// until the shard comes. Who has it is said by the owner's confirmation, and to a new coordinator by a report.
+// until the shard comes. Who has it is said by the owner's confirmation, and to a new coordinator by a report. Beside
+// that, moves that pass by: of shards that a region has nothing to do with, and for which it makes no place.
 
 package shard
 
@@ -23,6 +24,16 @@ type handing struct {
 	kept   map[route.ShardID]kept     // what is to be handled here when the shard comes
 	size   int                        // bytes of coming and kept
 	gave   map[route.ShardID]gift     // of what was handed over last: the answer to an order that is repeated
+
+	passing map[route.ShardID]passing // moves of shards that are none of this region's; at most 4 * MaxMoves
+	newest  Number                    // of those, and of the homes that were passed over: an older home is late
+}
+
+// passing is a move of a shard that this region has no place for: it has marked, and not heard that the move is over.
+type passing struct {
+	number   Number
+	fence    route.Fence // of the home that the shard leaves
+	at, next *peer.ID
 }
 
 // marks are markers of one move.
@@ -70,7 +81,8 @@ type gift struct {
 
 func newHanding(m *Machine, t *typ) *handing {
 	return &handing{m: m, t: t, out: map[route.ShardID]*handoff{}, early: map[route.ShardID]*marks{},
-		coming: map[route.ShardID]*coming{}, kept: map[route.ShardID]kept{}, gave: map[route.ShardID]gift{}}
+		coming: map[route.ShardID]*coming{}, kept: map[route.ShardID]kept{}, gave: map[route.ShardID]gift{},
+		passing: map[route.ShardID]passing{}}
 }
 
 // next returns the earliest deadline of a move.
@@ -169,6 +181,80 @@ func (h *handing) elsewhere(s route.ShardID, f route.Fence) {
 	}
 	if o, is := h.gave[s]; is && o.Fence.Compare(f) < 0 {
 		delete(h.gave, s)
+	}
+}
+
+// parkAt has what is sent to a shard wait until its move is over.
+func (h *handing) parkAt(s route.ShardID, o passing) {
+	e := h.t.region.slot(s)
+	e.state, e.home, e.fence, e.moved = RouteMoving, o.at, o.fence, o.number
+	h.m.out.Routes = append(h.m.out.Routes, RouteChange{Type: h.t.id, Shard: s, State: RouteMoving, Home: *o.at,
+		Fence: o.fence, Next: *o.next})
+}
+
+// bystands reports whether a shard is none of this region's: nothing is known of it, its home is not wanted, and this
+// node may not host it. Whoever may host keeps what it hears of homes: so it tells a late transfer from the last rest.
+func (h *handing) bystands(s route.ShardID) bool {
+	g := h.t.region
+	self, in := h.m.view.SelfMember()
+	return in && !self.HasRole(g.settings.Role) && !g.wanted.Has(s) && g.peek(s) == slot{ended: g.late}
+}
+
+// letPass takes a move of a shard that is none of this region's without a place for it, if there is room: its marker is
+// true already, for nothing was ever sent there.
+func (h *handing) letPass(s route.ShardID, o passing) bool {
+	h.heard(o.number)
+	if _, is := h.passing[s]; !is && len(h.passing) >= 4*h.m.cfg.MaxMoves {
+		return false
+	}
+	h.passing[s] = o
+	return true
+}
+
+// passes reports whether a home, of a shard of which nothing is known here, is to be passed over: it is none of this
+// region's, or older than a move that this region has marked for one like it.
+func (h *handing) passes(s route.ShardID, f route.Fence, since Number) bool {
+	g := h.t.region
+	if g.peek(s) != (slot{ended: g.late}) {
+		return false
+	}
+	if !h.bystands(s) {
+		return since.Compare(h.newest) < 0
+	}
+	h.heard(since)
+	if o, is := h.passing[s]; is && (since.Compare(o.number) >= 0 || f.Compare(o.fence) > 0) {
+		delete(h.passing, s)
+	}
+	return true
+}
+
+// passesGone is passes for a home that no longer holds.
+func (h *handing) passesGone(s route.ShardID, f route.Fence, term uint32) bool {
+	if !h.bystands(s) {
+		return false
+	}
+	h.heard(Number{term, 0})
+	if o, is := h.passing[s]; is && f.Compare(o.fence) >= 0 {
+		delete(h.passing, s)
+	}
+	return true
+}
+
+// heard notes the newest number. Moves of an earlier reign are over, or their owner gives them up when it promises.
+func (h *handing) heard(n Number) {
+	if n.Term > h.newest.Term {
+		clear(h.passing)
+	}
+	if n.Compare(h.newest) > 0 {
+		h.newest = n
+	}
+}
+
+// joins gives a shard that is wanted from now on its place in a move that would have passed by.
+func (h *handing) joins(s route.ShardID) {
+	if o, is := h.passing[s]; is {
+		delete(h.passing, s)
+		h.parkAt(s, o)
 	}
 }
 

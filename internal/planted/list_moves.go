@@ -30,6 +30,37 @@ var moveBugs = []bug{
 		New: "s.state == RouteMoving && s.home == nil",
 	},
 	{
+		Name: "passing-move-is-not-marked-again", Package: "./shard", Run: "TestMovesPassByWhoHasNoPartInThem",
+		In:  "shard.markAgain",
+		Old: "*o.at == to",
+		New: "*o.at == to && m.over",
+	},
+	{
+		Name: "home-from-before-a-passing-move-is-believed", Package: "./shard", Run: "TestMovesPassByWhoHasNoPartInThem",
+		In:  "shard.handing.passes",
+		Old: "return since.Compare(h.newest) < 0",
+		New: "return false",
+	},
+	{
+		Name: "shard-wanted-in-a-passing-move-is-open", Package: "./shard", Run: "TestWhoWantsAShardThatMovesParks",
+		In:  "shard.handing.joins",
+		Old: "h.parkAt(s, o)",
+		New: "_ = o",
+	},
+	{
+		Name: "what-others-move-makes-places", Package: "./shard",
+		Run: "TestProxyKeepsWhatItUsesUnderALaterReign|TestWhatOthersNameCostsNothing",
+		In:  "shard.handing.bystands",
+		Old: "return in &&",
+		New: "return in && g.eager &&",
+	},
+	{
+		Name: "moves-that-pass-by-have-no-bound", Package: "./shard", Run: "TestMovesThatPassByAreBounded",
+		In:  "shard.handing.letPass",
+		Old: "return false",
+		New: "_ = is",
+	},
+	{
 		Name: "the-removed-are-to-mark", Package: "./shard", Run: "TestOnlyRemovalCountsAsMarked|" + everyFault,
 		In:      "shard.handing.check",
 		Without: "m.met(id)",
