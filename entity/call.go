@@ -1,5 +1,8 @@
-// Calls into user code: New, Open, Receive, Stop and Keep.Run, each guarded against panics, the answers that asks are
-// owed, and the beginnings of an entity that is kept alive.
+// Calls into user code: New, Open, Receive, Stop and Keep.Run, each guarded against panics and against runtime.Goexit,
+// the answers that asks are owed, and the beginnings of an entity that is kept alive.
+//
+// A call that ends its goroutine never comes back to whoever made it. So what follows a call that did not return, for
+// whichever reason, is done where a panic is recovered, in the deferred function, which runs in any case.
 
 package entity
 
@@ -20,7 +23,9 @@ func (c *Context) receive(payload []byte) {
 	if c.fired {
 		c.tally.TimersHandled++
 	}
-	c.outcome(c.call(payload))
+	if err, returned := c.call(payload); returned {
+		c.outcome(err, nil)
+	}
 }
 
 // outcome sees to what a call of Receive has left: err is what it returned, text is the panic's, nil if there was none.
@@ -68,25 +73,33 @@ func (c *Context) answer(reason route.Reason, text []byte) {
 	}
 }
 
-// call runs Receive. text is the panic's, nil if there was none.
-func (c *Context) call(payload []byte) (err error, text []byte) {
+// call runs Receive. When that did not return its outcome has been seen to.
+func (c *Context) call(payload []byte) (err error, returned bool) {
 	defer func() {
-		if v := recover(); v != nil {
-			text = c.panicked(v)
+		if v := recover(); v != nil || !returned {
+			c.outcome(nil, c.caught(v))
 		}
 	}()
-	return c.e.h.Receive(c, payload), nil
+	return c.e.h.Receive(c, payload), true
 }
 
 // makeInstance runs New or Open. If that fails the message is over, and the next one tries again.
-func (c *Context) makeInstance(payload []byte) bool {
+func (c *Context) makeInstance(payload []byte) (ok bool) {
+	var failed []byte
+	defer func() {
+		if !ok {
+			c.noInstance(failed, payload)
+		}
+	}()
+	return instantiate(c, &failed)
+}
+
+// instantiate has New or Open make the instance, which is given the state that waits for it. When there is none, failed
+// becomes why.
+func instantiate(c *Context, failed *[]byte) bool {
 	c.e.instance++ // timers that Open sets are the new one's
-	h, failed := c.newHandler()
-	if h != nil {
-		h, failed = inherit(c, h)
-	}
-	if h == nil {
-		c.noInstance(failed, payload)
+	h := c.newHandler(failed)
+	if h == nil || !inherit(c, h, failed) {
 		return false
 	}
 	c.e.h = h
@@ -94,14 +107,15 @@ func (c *Context) makeInstance(payload []byte) bool {
 	return true
 }
 
-// newHandler returns what New or Open makes, or nil and why that is nothing. The ask is kept out of Open's hands.
-func (c *Context) newHandler() (h Handler, failed []byte) {
-	from := c.from
+// newHandler returns what New or Open makes, or nil, and failed becomes why that is nothing. The ask is kept out of
+// Open's hands.
+func (c *Context) newHandler(failed *[]byte) (h Handler) {
+	from, returned := c.from, false
 	c.from = nil
 	defer func() {
 		c.from, c.passivate = from, false
-		if v := recover(); v != nil {
-			h, failed = nil, c.panicked(v)
+		if v := recover(); v != nil || !returned {
+			h, *failed = nil, c.caught(v)
 		}
 	}()
 	if c.s.typ.Mode == Blocking {
@@ -109,16 +123,17 @@ func (c *Context) newHandler() (h Handler, failed []byte) {
 	}
 	if c.s.typ.Open == nil {
 		h = c.s.typ.New(c.e.id, c.s.fence)
-		failed = []byte("New returned no handler")
+		*failed = []byte("New returned no handler")
 	} else if made, err := c.s.typ.Open(c); err != nil {
-		failed = errorText(err)
+		*failed = errorText(err)
 	} else {
-		h, failed = made, []byte("Open returned no handler")
+		h, *failed = made, []byte("Open returned no handler")
 	}
 	if h == nil {
-		c.report(Incident{Kind: NewFailed, Text: string(failed)})
+		c.report(Incident{Kind: NewFailed, Text: string(*failed)})
 	}
-	return h, failed
+	returned = true
+	return h
 }
 
 // noInstance ends the message for which no instance could be made.
@@ -193,19 +208,16 @@ func begin(c *Context) {
 	case c.e.h != nil:
 		return // a message came first
 	}
-	c.e.instance++
-	h, _ := c.newHandler()
-	if h != nil {
-		h, _ = inherit(c, h)
-	}
-	if h == nil {
-		c.endInstance()
-		c.tally.Crashes++
-		c.crashed = c.s.typ.minds()
-		return
-	}
-	c.e.h = h
-	c.tally.Made++
+	made := false
+	defer func() {
+		if !made {
+			c.endInstance()
+			c.tally.Crashes++
+			c.crashed = c.s.typ.minds()
+		}
+	}()
+	var failed []byte
+	made = instantiate(c, &failed)
 }
 
 // live is one life of an entity that has a Run. Whatever ends it, the entity rests then; the rest grows when it failed.
@@ -216,29 +228,33 @@ func live(c *Context, u *upkeep) {
 		return
 	}
 	c.tally.Made++
-	err, text := callRun(ctx, c, u.keep.Run)
-	switch {
-	case text != nil:
+	switch err, returned := callRun(ctx, c, u.keep.Run); {
+	case !returned:
 	case err == nil || ctx.Err() != nil:
 		c.tally.Stopped++
-		return
 	default:
 		c.report(Incident{Kind: DaemonFailed, Text: string(errorText(err))})
+		lifeFailed(c)
 	}
+}
+
+// lifeFailed says that the life of an entity that has a Run was a failure.
+func lifeFailed(c *Context) {
 	c.calm = false
 	c.tally.Crashes++
 }
 
-// callRun calls Run. text is the panic's, nil if there was none.
-func callRun(ctx context.Context, c *Context, run func(context.Context, *Context) error) (err error, text []byte) {
+// callRun calls Run. When that did not return, the life was a failure and has been counted.
+func callRun(ctx context.Context, c *Context, run func(context.Context, *Context) error) (err error, returned bool) {
 	c.s.runtime.Calling(c.e, RunCall)
 	defer func() {
 		c.s.runtime.Returned(c.e, RunCall)
-		if v := recover(); v != nil {
-			text = c.panicked(v)
+		if v := recover(); v != nil || !returned {
+			c.caught(v)
+			lifeFailed(c)
 		}
 	}()
-	return run(ctx, c), nil
+	return run(ctx, c), true
 }
 
 // halt runs Stop and ends the instance.
@@ -246,25 +262,37 @@ func (c *Context) halt(why StopReason) {
 	c.from, c.halting, c.fired, c.why = nil, true, false, why
 	c.limit, c.headers = 0, nil // what it stops for is not the last message
 	c.parted = c.parted || why == StopPassivated
-	func() {
-		defer func() {
-			if v := recover(); v != nil {
-				c.panicked(v)
-			}
-		}()
-		c.s.runtime.Calling(c.e, StopCall)
-		c.e.h.Stop(c)
+	returned := false
+	defer func() {
+		if v := recover(); v != nil || !returned {
+			c.caught(v)
+		}
+		c.s.runtime.Returned(c.e, StopCall)
+		c.halting = false
+		c.tally.Stopped++
+		c.endInstance()
 	}()
-	c.s.runtime.Returned(c.e, StopCall)
-	c.halting = false
-	c.tally.Stopped++
-	c.endInstance()
+	c.s.runtime.Calling(c.e, StopCall)
+	c.e.h.Stop(c)
+	returned = true
 }
 
 // endInstance forgets the handler and the timers that it set.
 func (c *Context) endInstance() {
 	c.e.h = nil
 	c.renew()
+}
+
+// exited is what is told of a call that has ended its goroutine: the testing package does in FailNow.
+const exited = "runtime.Goexit was called"
+
+// caught counts and reports a call that did not return, and returns what an asker is told of it. v is what recover
+// returned, nil when the call has ended its goroutine.
+func (c *Context) caught(v any) []byte {
+	if v == nil {
+		v = exited
+	}
+	return c.panicked(v)
 }
 
 // panicked counts and reports a panic, and returns what an asker is told of it.

@@ -145,6 +145,8 @@ type rig struct {
 	f    *fake
 	t    require.TestingT
 	pool *Pool
+
+	apart bool // each call of a Blocking entity has a goroutine of its own, which it may end
 }
 
 func newRig(t require.TestingT, mode Mode, change ...func(*Type)) *rig {
@@ -193,13 +195,32 @@ func (r *rig) runAll() {
 	runs := 0
 	for e := r.Ready(); e != nil; e = r.Ready() {
 		for ok := e.Begin(r.f.now); ok; ok = e.End(r.f.now) && e.Begin(r.f.now) {
-			for !Spoiled(e) && e.Work() {
+			for !Spoiled(e) && r.work(e) {
 			}
 			if runs++; runs > 1_000_000 {
 				require.FailNow(r.t, "its runs never end")
 			}
 		}
 	}
+}
+
+// work makes one call of a run.
+func (r *rig) work(e *Entity) (more bool) {
+	if r.apart {
+		return workApart(e)
+	}
+	return e.Work()
+}
+
+// workApart makes one call on a goroutine of its own. If that ends there, so does the run.
+func workApart(e *Entity) (more bool) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		more = e.Work()
+	}()
+	<-over
+	return more
 }
 
 // tickTo goes to a time by the deadlines in between, as a runtime does.

@@ -56,6 +56,8 @@ func (e *Entity) Begin(now time.Duration) bool {
 // stops the instance. It reports whether the run has more. The runtime calls it without the shard's lock until it
 // returns false, or ends the run earlier: what is left comes first in the next one. User code may block here, so the
 // runtime looks before each call whether a handler may still be called: a node may have suspended itself meanwhile.
+// A handler that calls runtime.Goexit ends the goroutine of Work, which does not return then: the call counts as one
+// that panicked, and the runtime ends the run on another one.
 func (e *Entity) Work() (more bool) {
 	if e.act.ctx.s.watch {
 		return e.watched()
@@ -74,8 +76,8 @@ func (e *Entity) work() (more bool) {
 		return a.more()
 	case a.now == nil:
 		if h, ok := asks(c, a.why); ok && step != handed {
+			a.step = handed // Stop is a call of its own, as after a message, also when this one does not return
 			handOver(c, h, a.why)
-			a.step = handed // Stop is a call of its own, as after a message
 			return true
 		}
 		a.halt = false
@@ -138,12 +140,13 @@ func (e *Entity) watched() (more bool) {
 	s := c.s
 	s.runtime.Calling(e, StepCall)
 	began := s.runtime.Slewed()
-	more = e.work()
-	if took := s.runtime.Slewed() - began; took > s.slow {
-		c.slow(took)
-	}
-	s.runtime.Returned(e, StepCall)
-	return more
+	defer func() { // also when it ends the goroutine
+		if took := s.runtime.Slewed() - began; took > s.slow {
+			c.slow(took)
+		}
+		s.runtime.Returned(e, StepCall)
+	}()
+	return e.work()
 }
 
 // End ends the run and reports whether the entity must be run again: the runtime calls Begin for it, now or after

@@ -113,7 +113,7 @@ type IncidentKind uint8
 
 // The kinds of incident.
 const (
-	Panicked IncidentKind = 1 // New, Open, Receive or Stop panicked
+	Panicked IncidentKind = 1 // New, Open, Receive, Stop or a daemon panicked, or ended its goroutine
 	Slow     IncidentKind = 2 // a call took longer than the type's SlowAfter
 	Overrun  IncidentKind = 3 // a Blocking call did not return when the node suspended itself
 	GaveUp   IncidentKind = 4 // a panic or failed New stopped it: under RestartStop, or the last of more than MaxRestarts

@@ -159,11 +159,12 @@ func brought(c *Context) *State {
 	return nil
 }
 
-// inherit gives a new instance the state that waits for it. It returns nil, and why, when the instance is to end.
-func inherit(c *Context, h Handler) (Handler, []byte) {
+// inherit gives a new instance the state that waits for it. It returns false, and failed becomes why, when the instance
+// is to end.
+func inherit(c *Context, h Handler, failed *[]byte) bool {
 	st := brought(c)
 	if st == nil {
-		return h, nil
+		return true
 	}
 	b := st.Bytes
 	if c.s.typ.Mode == Blocking {
@@ -175,30 +176,35 @@ func inherit(c *Context, h Handler) (Handler, []byte) {
 	to, is := h.(Stateful)
 	if !is {
 		c.loseState(fmt.Errorf("%w: %d bytes, and %T has no TakeUp", ErrStateRefused, len(b), h))
-		return h, nil
+		return true
 	}
-	if text := callTakeUp(c, to, b); text != nil {
-		c.loseState(fmt.Errorf("%w: %d bytes: %s", ErrStateRefused, len(b), text))
-		return nil, text
+	if !callTakeUp(c, to, b, failed) {
+		return false
 	}
 	c.tally.TakenUp++
-	return h, nil
+	return true
 }
 
-// callTakeUp calls TakeUp, which is not given the ask. It returns why that failed, nil if it did not.
-func callTakeUp(c *Context, to Stateful, state []byte) (failed []byte) {
-	from, headers := c.from, c.headers
+// callTakeUp calls TakeUp, which is not given the ask. When that failed, failed becomes why, and the state is lost.
+func callTakeUp(c *Context, to Stateful, state []byte, failed *[]byte) (ok bool) {
+	from, headers, size, returned := c.from, c.headers, len(state), false
 	c.from, c.headers = nil, nil
 	defer func() {
 		c.from, c.headers, c.passivate = from, headers, false
-		if v := recover(); v != nil {
-			failed = c.panicked(v)
+		if v := recover(); v != nil || !returned {
+			*failed = c.caught(v)
+		}
+		if !ok {
+			c.loseState(fmt.Errorf("%w: %d bytes: %s", ErrStateRefused, size, *failed))
 		}
 	}()
 	if err := to.TakeUp(c, state); err != nil {
-		return append([]byte{}, errorText(err)...)
+		*failed = append([]byte{}, errorText(err)...)
+	} else {
+		ok = true
 	}
-	return nil
+	returned = true
+	return ok
 }
 
 // passed ends a state that came with the shard and was given to an instance, or is lost.
@@ -230,10 +236,7 @@ func handOver(c *Context, h Stateful, why StopReason) {
 		c.loseState(ErrStateNotSpoken)
 		return
 	}
-	b, text := callHandOver(c, h, why)
-	switch {
-	case text != nil:
-		c.loseState(fmt.Errorf("%w: %s", ErrHandOverFailed, text))
+	switch b := callHandOver(c, h, why); {
 	case b == nil:
 	case len(b) > s.typ.MaxState:
 		c.loseState(fmt.Errorf("%w: %d bytes, at most %d", ErrStateTooLarge, len(b), s.typ.MaxState))
@@ -244,23 +247,30 @@ func handOver(c *Context, h Stateful, why StopReason) {
 	}
 }
 
-// callHandOver calls HandOver. text is why it failed, nil if it did not.
-func callHandOver(c *Context, h Stateful, why StopReason) (b, text []byte) {
+// callHandOver calls HandOver. It returns nil when there is no state, or when that failed and the state is lost.
+func callHandOver(c *Context, h Stateful, why StopReason) (b []byte) {
 	c.from, c.halting, c.fired, c.why = nil, true, false, why
 	c.limit, c.headers = 0, nil
+	var failed []byte
+	returned := false
 	defer func() {
 		c.s.runtime.Returned(c.e, HandOverCall)
 		c.halting = false
-		if v := recover(); v != nil {
-			b, text = nil, c.panicked(v)
+		if v := recover(); v != nil || !returned {
+			failed = c.caught(v)
+		}
+		if failed != nil {
+			b = nil
+			c.loseState(fmt.Errorf("%w: %s", ErrHandOverFailed, failed))
 		}
 	}()
 	c.s.runtime.Calling(c.e, HandOverCall)
 	b, err := h.HandOver(c)
 	if err != nil {
-		return nil, append([]byte{}, errorText(err)...)
+		failed = append([]byte{}, errorText(err)...)
 	}
-	return b, nil
+	returned = true
+	return b
 }
 
 // give keeps a state until the shard has stopped.

@@ -43,6 +43,7 @@ type blockingPool struct {
 type runner struct {
 	next  chan bool
 	timed Sampler
+	in    job // whose handlers it calls just now
 }
 
 // jobQueue is first in, first out; blockingPool.most bounds it.
@@ -171,9 +172,15 @@ func (p *blockingPool) rouse(r *runner, fresh bool) {
 	}
 }
 
-// work is one goroutine. It begins as called.
+// work is one goroutine. It begins as called, or where a handler has ended the one before it.
 func (p *blockingPool) work(r *runner) {
-	called := true
+	defer p.outlive(r)
+	called := r.in.h == nil
+	if !called {
+		j := r.in
+		r.in = job{}
+		p.serve(r, j, true)
+	}
 	for {
 		p.mu.Lock()
 		if called {
@@ -195,46 +202,67 @@ func (p *blockingPool) work(r *runner) {
 		next, fresh := p.call()
 		p.mu.Unlock()
 		p.rouse(next, fresh)
-		p.serve(r, j.h, j.e)
-		p.busy.Add(-1)
-		p.again()
+		p.serve(r, j, false)
 	}
 }
 
-// serve runs e until nothing waits for it.
-func (p *blockingPool) serve(r *runner, h *Host, e *entity.Entity) {
-	now := p.x.Clock.Now()
-	h.mu.Lock()
-	run, more := begins(h, e, now)
-	h.mu.Unlock()
+// outlive is the end of a runner's goroutine. When a handler has ended it (runtime.Goexit), the runner goes on with the
+// entity on another one. A panic that comes here is ours, and ends the process.
+func (p *blockingPool) outlive(r *runner) {
+	if v := recover(); v != nil {
+		panic(v)
+	}
+	if r.in.h != nil {
+		go p.work(r)
+	}
+}
+
+// serve runs an entity until nothing waits for it. begun says that a run of it has begun, whose goroutine has ended.
+func (p *blockingPool) serve(r *runner, j job, begun bool) {
+	h, e, now := j.h, j.e, p.x.Clock.Now()
+	run, more := nextRun(h, e, now, begun)
 	for more {
 		if p.x.Gate.Held(now) {
 			p.x.Gate.wait(e)
 			now = p.x.Clock.Now()
 		}
 		began := now
+		r.in = j
 		if p.x.cfg.Latency != nil {
 			r.timeWork(h, e, run)
 		}
 		for p.x.cfg.Latency == nil && goesOn(h, run) && e.Work() {
 			p.x.Gate.goOn(e)
 		}
+		r.in = job{}
 		now = p.x.Clock.Now()
 		if h.t.weighs.Load() {
 			h.shown.ran.Add(int64(now - began))
 		}
-		h.mu.Lock()
-		barNow(h, now)
-		more = e.End(now)
-		permitted(h)
-		if more {
-			run, more = begins(h, e, now)
-		} else {
-			cutNow(h, now)
-		}
-		h.follow()
-		h.mu.Unlock()
+		run, more = nextRun(h, e, now, true)
 	}
+	p.busy.Add(-1)
+	p.again()
+}
+
+// nextRun begins a run of an entity of the host, behind the end of the one before it if there was one, and reports
+// whether there is work.
+func nextRun(h *Host, e *entity.Entity, now time.Duration, begun bool) (r run, more bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !begun {
+		return begins(h, e, now)
+	}
+	barNow(h, now)
+	more = e.End(now)
+	permitted(h)
+	if more {
+		r, more = begins(h, e, now)
+	} else {
+		cutNow(h, now)
+	}
+	h.follow()
+	return r, more
 }
 
 // stop ends idle goroutines and waits for busy ones at most for patience. It reports whether all have ended.

@@ -43,6 +43,30 @@ var keptBugs = []bug{
 		New: "if false {",
 	},
 	{
+		Name: "daemon-that-exits-is-calm", Package: "./entity", Run: "TestDaemonThatExits",
+		In:  "entity.callRun",
+		Old: "v != nil || !returned",
+		New: "v != nil",
+	},
+	{
+		Name: "exit-leaves-its-asker-alone", Package: "./entity", Run: "TestExitCountsAsAPanic",
+		In:  "entity.Context.call",
+		Old: "v != nil || !returned",
+		New: "v != nil",
+	},
+	{
+		Name: "hand-over-that-exits-is-repeated", Package: "./entity", Run: "TestExitCountsAsAPanic",
+		In:  "entity.Entity.work",
+		Old: "a.step = handed\n\t\t\thandOver(c, h, a.why)",
+		New: "handOver(c, h, a.why)\n\t\t\ta.step = handed",
+	},
+	{
+		Name: "runner-dies-with-its-handler", Package: "./internal/exec", Run: "TestHandlerThatExits",
+		In:  "internal/exec.blockingPool.outlive",
+		Old: "if r.in.h != nil {",
+		New: "if false {",
+	},
+	{
 		Name: "suspension-is-a-failure", Package: "./entity", Run: "TestDaemonAfterSuspension",
 		In:  "entity.live",
 		Old: "case err == nil || ctx.Err() != nil:",
