@@ -101,19 +101,44 @@ func TestSingletonHandOverWaitsForNoTimer(t *testing.T) {
 	}
 }
 
-// TestSingletonAfterALoss: when its node is lost it begins elsewhere, not before the takeover time is over (SHD-2).
+// TestSingletonAfterALoss: when its process is killed it begins elsewhere, not before the takeover time is over, and
+// within what the README promises for a cluster of that size, 23 s and 35 s (SHD-2).
 func TestSingletonAfterALoss(t *testing.T) {
-	s := tell(t, 5, 3)
+	for n, after := range map[int]struct{ takeover, promised time.Duration }{
+		5: {17 * time.Second, 23 * time.Second}, 10: {25 * time.Second, 35 * time.Second},
+	} {
+		s := tell(t, n, 3)
+		s.c.RegisterKept(s.single(), &entity.Keep{ID: func(route.ShardID) string { return "one" }})
+		s.c.AwaitUp()
+		require.True(t, s.c.Until(time.Minute, func() bool { return len(s.steps) == 1 }))
+		nodes := s.byAge(n)
+		require.Equal(t, nodes[0], s.steps[0].node)
+		s.c.Crash(nodes[0])
+		lost := s.c.Now()
+		require.True(t, s.c.Until(2*time.Minute, func() bool { return len(s.steps) == 2 }), "nobody has to send")
+		require.Equal(t, nodes[1], s.steps[1].node)
+		took := s.steps[1].at - lost
+		require.Greater(t, took, after.takeover, "%d nodes", n)
+		require.LessOrEqual(t, took, after.promised+time.Second, "%d nodes", n)
+	}
+}
+
+// TestSingletonAfterAPowerCut: a machine that dies is noticed later, and costs what the README says: 27 s (SHD-2).
+func TestSingletonAfterAPowerCut(t *testing.T) {
+	const n = 3
+	s := tell(t, n, 3)
 	s.c.RegisterKept(s.single(), &entity.Keep{ID: func(route.ShardID) string { return "one" }})
 	s.c.AwaitUp()
 	require.True(t, s.c.Until(time.Minute, func() bool { return len(s.steps) == 1 }))
-	nodes := s.byAge(5)
+	s.c.Advance(30 * time.Second) // whoever has heard of it for a while misses it sooner
+	nodes := s.byAge(n)
 	require.Equal(t, nodes[0], s.steps[0].node)
 	s.c.PowerOff(nodes[0])
 	lost := s.c.Now()
 	require.True(t, s.c.Until(2*time.Minute, func() bool { return len(s.steps) == 2 }), "nobody has to send")
 	require.Equal(t, nodes[1], s.steps[1].node)
-	require.Greater(t, s.steps[1].at-lost, 20*time.Second)
+	require.Greater(t, s.steps[1].at-lost, 17*time.Second)
+	require.LessOrEqual(t, s.steps[1].at-lost, 28*time.Second)
 }
 
 // TestDaemonEndsWithItsSide: a node that is cut off suspends itself: its daemons are told to end, and begin elsewhere
