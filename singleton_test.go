@@ -158,6 +158,42 @@ func TestSingletonOfARole(t *testing.T) {
 	require.Equal(t, int32(1), s.most.Load())
 }
 
+// TestSingletonThatNobodyHosts: on a node without its role what is sent waits within bounds: beyond ParkBytes it is
+// refused at once, by a type that names the bound, and after ParkTime exactly what was accepted is reported and counted
+// (SHD-4).
+func TestSingletonThatNobodyHosts(t *testing.T) {
+	const bound = 20_000
+	told := &reports{}
+	proxy := start(t, logger(t), kith.Config{MaxPayload: 2000, Undelivered: told.take,
+		Sharding: kith.Sharding{ParkBytes: bound, ParkTime: time.Second}})
+	ref, err := proxy.Singleton(kith.Singleton{Name: "lone", Role: "host",
+		New: func(kith.Fence) kith.Handler { return &actor{} }})
+	require.NoError(t, err)
+	require.NoError(t, proxy.Ready(within(t)))
+	lost := func() uint64 { return proxy.Stats().Types[0].ParkedLost }
+	for round := range 2 { // there is room again
+		accepted, before := uint64(0), told.of(kith.ErrTimeout)
+		for err = ref.Tell(make([]byte, 1000)); err == nil; err = ref.Tell(make([]byte, 1000)) {
+			accepted++
+		}
+		var full *kith.ParkFullError
+		require.ErrorAs(t, err, &full)
+		require.ErrorIs(t, err, kith.ErrParkFull)
+		require.Equal(t, bound, full.Limit)
+		require.False(t, kith.MayHaveRun(err))
+		require.Greater(t, accepted, uint64(10))
+		_, known := ref.Home()
+		require.False(t, known)
+		eventually(t, func() bool { return told.of(kith.ErrTimeout)-before >= accepted }, "all are reported, round %d", round)
+		require.Equal(t, accepted, told.of(kith.ErrTimeout)-before, "and no other")
+		require.Equal(t, told.of(kith.ErrTimeout), lost())
+		require.Zero(t, proxy.Stats().Types[0].ParkedBytes)
+	}
+	told.mu.Lock()
+	defer told.mu.Unlock()
+	require.Len(t, told.count, 1, "for no other reason")
+}
+
 // TestSingletonBeginsAgain: after a panic, and a failure to be made, without a message.
 func TestSingletonBeginsAgain(t *testing.T) {
 	n := start(t, logger(t), kith.Config{})
