@@ -29,8 +29,8 @@ type Daemons struct {
 	// suspended or has lost it; context.Cause(ctx) says which, as for Context.Context. Until it has returned the worker
 	// begins nowhere else, but where its node was lost, after the takeover time: so every store that it writes to is to
 	// be given fence, which grows from place to place. When Run returns, for whatever reason, it is called again after a
-	// rest, as long as the worker lives here. An error, and a panic, is a failure and told to Config.Incident, unless ctx
-	// has ended.
+	// rest, as long as the worker lives here. An error is a failure and told to Config.Incident, unless ctx has ended. A
+	// panic always is, also behind the end of ctx.
 	Run func(ctx context.Context, index int, fence Fence) error
 	// MinBackoff is the rest after Run has returned; it doubles with each failure that follows within MaxBackoff, up to
 	// MaxBackoff. Zero means 1 s and 1 min; at most a day.
@@ -54,7 +54,7 @@ type DaemonStatus struct {
 	Since    time.Time // since when, or when Run returned last; zero: it was never called here
 	Fence    Fence     // of the last call
 	Runs     uint64    // calls of Run
-	Failures uint64    // of them, those that ended with an error or a panic before ctx
+	Failures uint64    // of them, those that ended with an error before ctx, or with a panic
 	Err      string    // of the last failure; "panic" for one
 }
 

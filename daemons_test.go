@@ -191,6 +191,7 @@ func TestDaemonsTakeNoMessages(t *testing.T) {
 	s := nodes[0].Stats().Types[0]
 	require.LessOrEqual(t, s.MailboxBytes, uint64(entity.RecordOverhead), "nothing waits: that is its own call")
 	require.Zero(t, s.Handled)
+	require.Zero(t, s.Made, "a call is counted when it is over")
 	require.True(t, refs[0].Status()[0].Running)
 	require.EqualValues(t, 1, refs[0].Status()[0].Runs)
 }
