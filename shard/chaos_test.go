@@ -182,6 +182,13 @@ func TestChaosOfEarlyLeavers(t *testing.T) {
 	require.Positive(t, waited)
 }
 
+// hosts reports whether anybody stays who may host a type.
+func (w *world) hosts(s Settings) bool {
+	return slices.ContainsFunc(w.nodes, func(n *testNode) bool {
+		return n.well() && !n.m.leave.begun && n.m.hosts(n.m.types[s.ID()])
+	})
+}
+
 // heal ends all faults and demands that every shard is found by everyone who stays.
 func (w *world) heal(s Settings) {
 	for i := range 60 {
@@ -205,14 +212,12 @@ func (w *world) heal(s Settings) {
 		}
 		w.pass(time.Second)
 	}
-	stays := false
 	for _, n := range w.nodes {
-		stays = stays || n.well() && !n.m.leave.begun && (n.m.types[s.ID()] == nil || n.m.hosts(n.m.types[s.ID()]))
 		if n.m.leave.begun && !n.dead {
 			require.True(w.t, n.drained, "%s never drained", n.id)
 		}
 	}
-	if !stays {
+	if !w.hosts(s) {
 		return
 	}
 	w.agree(s, all(s)...)

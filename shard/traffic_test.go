@@ -279,7 +279,7 @@ func (x *traffic) pump() {
 // settled demands that everything was handled, and that nothing waits.
 func (x *traffic) settled() {
 	for _, n := range x.w.nodes {
-		if !n.well() {
+		if !n.well() || !x.w.hosts(x.typ) {
 			continue
 		}
 		for k, list := range at2(x.parked, n) {

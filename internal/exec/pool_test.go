@@ -64,42 +64,38 @@ func TestBlockingPoolIsBounded(t *testing.T) {
 // TestHandlerThatExits: a handler that ends its goroutine, as t.FailNow does, costs no place among those that run; its
 // asker is told, and what waits is handled, by a new instance, on another goroutine (SHD-5).
 func TestHandlerThatExits(t *testing.T) {
-	for name, latency := range map[string]func(string, time.Duration){
-		"plain": nil, "timed": func(string, time.Duration) {},
-	} {
-		t.Run(name, func(t *testing.T) {
-			const exits = 5
-			var handled atomic.Int64
-			var told sync.Map
-			enter := make(chan struct{})
-			x := newBare(t, typeOf(entity.Blocking, 1, func(_ *entity.Context, b []byte) error {
-				if string(b) == "exit" {
-					<-enter
-					runtime.Goexit()
-				}
-				handled.Add(1)
-				return nil
-			}), func(cfg *Config) {
-				cfg.Latency, cfg.LatencyEvery = latency, 1
-				cfg.Incident = func(i entity.Incident) { told.Store(i.Kind, i.Text) }
-			})
-			x.pool.most = 1
-			answered := x.cfg.Origin.(answers)
-			for i := range int64(exits) {
-				h, env := x.host("a"), x.envelope("a", []byte("exit"))
-				env.Flags |= wire.FlagAsk
-				require.Equal(t, route.OK, h.Send(h.Lock(), &env, "a"))
-				require.Equal(t, route.OK, x.send("a", nil), "it waits in the same mailbox")
-				enter <- struct{}{}
-				require.Equal(t, route.HandlerPanic, <-answered.got)
-				require.Equal(t, route.OK, x.send("b", nil))
-				eventually(t, func() bool { return handled.Load() == 2*(i+1) && x.Busy() == 0 })
+	for _, latency := range []func(string, time.Duration){nil, func(string, time.Duration) {}} {
+		const exits = 5
+		var handled atomic.Int64
+		var told sync.Map
+		enter := make(chan struct{})
+		x := newBare(t, typeOf(entity.Blocking, 1, func(_ *entity.Context, b []byte) error {
+			if string(b) == "exit" {
+				<-enter
+				runtime.Goexit()
 			}
-			panics, _ := x.typ.Incidents()
-			require.EqualValues(t, exits, panics)
-			text, _ := told.Load(entity.Panicked)
-			require.Contains(t, text, "runtime.Goexit was called\n")
-			require.Contains(t, text, "TestHandlerThatExits", "and where")
+			handled.Add(1)
+			return nil
+		}), func(cfg *Config) {
+			cfg.Latency, cfg.LatencyEvery = latency, 1
+			cfg.Incident = func(i entity.Incident) { told.Store(i.Kind, i.Text) }
 		})
+		x.pool.most = 1
+		answered := x.cfg.Origin.(answers)
+		for i := range int64(exits) {
+			h, env := x.host("a"), x.envelope("a", []byte("exit"))
+			env.Flags |= wire.FlagAsk
+			require.Equal(t, route.OK, h.Send(h.Lock(), &env, "a"))
+			require.Equal(t, route.OK, x.send("a", nil), "it waits in the same mailbox")
+			enter <- struct{}{}
+			require.Equal(t, route.HandlerPanic, <-answered.got)
+			require.Equal(t, route.OK, x.send("b", nil))
+			eventually(t, func() bool { return handled.Load() == 2*(i+1) && x.Busy() == 0 })
+		}
+		panics, _ := x.typ.Incidents()
+		require.EqualValues(t, exits, panics)
+		text, _ := told.Load(entity.Panicked)
+		require.Contains(t, text, "runtime.Goexit was called\n")
+		require.Contains(t, text, "TestHandlerThatExits", "and where")
 	}
 }

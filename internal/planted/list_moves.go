@@ -271,6 +271,12 @@ var moveBugs = []bug{
 		New: "p.at != 0 && m.now < p.at || len(p.plan) > 0 {",
 	},
 	{
+		Name: "what-waited-too-long-is-told-to-nobody", Seeds: 20,
+		In:  "internal/flow.Slot.Expire",
+		Old: "s.failOne(fail)",
+		New: "s.failOne(nil)",
+	},
+	{
 		Name: "what-waits-for-a-move-expires", Package: "./internal/driver", Run: "TestParkedInAMoveNeverExpire",
 		In:  "internal/flow.Slot.Leave",
 		Old: "s.moves = true",

@@ -17,8 +17,8 @@ var stateBugs = []bug{
 	},
 	{
 		Name: "message-comes-before-the-state", Package: "./entity", Run: "TestStateMovesWithItsEntity",
-		In:  "entity.Context.makeInstance",
-		Old: "if h != nil {\n\t\th, failed = inherit(c, h)\n\t}",
+		In:  "entity.instantiate",
+		Old: "|| !inherit(c, h, failed)",
 		New: "",
 	},
 	{
@@ -36,8 +36,8 @@ var stateBugs = []bug{
 	{
 		Name: "refused-state-leaves-an-instance", Package: "./entity", Run: "TestStateThatIsRefused",
 		In:  "entity.inherit",
-		Old: "return nil, text",
-		New: "return h, nil",
+		Old: "if !callTakeUp(c, to, b, failed) {\n\t\treturn false\n\t}",
+		New: "if !callTakeUp(c, to, b, failed) {\n\t\treturn true\n\t}",
 	},
 	{
 		Name: "state-goes-with-an-instance-that-failed", Package: "./entity", Run: "TestStateThatWaits",
