@@ -16,8 +16,7 @@ import (
 const detectionBound = 7 * time.Second
 
 // drawResolver draws a strategy, none in every fourth seed, and with it a takeover time that is long enough: whoever is
-// cut off must have decided that it is before others take over what it owns. One seed of three goes by the defaults,
-// which follow from how many members there are.
+// cut off must have decided that it is before others take over what it owns.
 func (s *storm) drawResolver(cfg *setup.Config) {
 	r := node.Resolver{Strategy: node.ResolverOff}
 	switch s.rng.IntN(8) {
@@ -36,7 +35,7 @@ func (s *storm) drawResolver(cfg *setup.Config) {
 	case 7:
 		r.Strategy = node.ResolverLeaseMajority
 	}
-	if r.Strategy != node.ResolverOff && s.rng.IntN(3) > 0 {
+	if r.Strategy != node.ResolverOff {
 		r.StableAfter = time.Duration(3+s.rng.IntN(5)) * time.Second
 		cfg.Shard.TakeoverTime = detectionBound + r.StableAfter*7/4 + 2*time.Second
 	}
@@ -47,15 +46,12 @@ func (s *storm) drawResolver(cfg *setup.Config) {
 // resolves reports whether the seed has a resolver; then no operator downs what died.
 func (s *storm) resolves() bool { return s.w.Config.Resolver.Strategy != node.ResolverOff }
 
-// stable is how long nothing may change before the hosts decide, when all are members.
-func stable(s *storm) time.Duration { return s.w.Config.Resolver.StableFor(len(s.w.Hosts)) }
-
 func (s *storm) resolverText() string {
 	r := s.w.Config.Resolver
 	if !s.resolves() {
 		return "no resolver"
 	}
-	text := fmt.Sprintf("%s after %v", r.Strategy, stable(s))
+	text := fmt.Sprintf("%s after %v", r.Strategy, r.StableAfter)
 	if r.Role != "" {
 		text += " of " + r.Role
 	}
