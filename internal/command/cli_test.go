@@ -84,7 +84,7 @@ func TestCompletion(t *testing.T) {
 		"kith run --res":             {"--resolver", "--resolver-role"},
 		"kith run --log-format ":     {"json", "text"},
 		"kith cert i":                {"issue"},
-		"kith rebalancing ":          {"pause", "resume"},
+		"kith rebalancing ":          {"pause", "resume", "show"},
 		"kith chi":                   nil, // the child is no business of a user's
 		"kith no-such-command --adm": nil,
 	} {
