@@ -132,8 +132,10 @@ func TestMoveWhoseRestIsTooLarge(t *testing.T) {
 	said := map[peer.ID]map[shard.EventKind]ShardEvent{}
 	var began, ended sync.WaitGroup
 	for _, d := range m.nodes {
-		began.Add(1)
 		said[d.Self()] = map[shard.EventKind]ShardEvent{}
+	}
+	for _, d := range m.nodes {
+		began.Add(1)
 		ended.Go(func() {
 			for e := range ShardEvents(t.Context(), d) {
 				mu.Lock()
