@@ -18,7 +18,8 @@ var (
 	roles     = map[byte][]string{'A': {"role3"}, 'B': {"role1", "role3"}, 'C': {"role2"},
 		'D': {"role1", "role2", "role3"}}
 	marks = map[byte]membership.Status{'j': membership.Joining, 'w': membership.WeaklyUp, 'l': membership.Leaving,
-		'x': membership.Exiting, 'd': membership.Down, 'p': membership.PreparingForShutdown, 'r': membership.ReadyForShutdown}
+		'x': membership.Exiting, 'd': membership.Down, 'o': membership.Down,
+		'p': membership.PreparingForShutdown, 'r': membership.ReadyForShutdown}
 )
 
 func idOf(name byte) peer.ID {
@@ -31,6 +32,9 @@ func side(text string) (out []membership.Member) {
 		m := membership.Member{ID: idOf(w[0]), Status: membership.Up, UpNumber: upNumbers[w[0]], Roles: roles[w[0]]}
 		if len(w) > 1 {
 			m.Status = marks[w[1]]
+		}
+		if strings.HasSuffix(w, "o") { // another process took its address over
+			m.Cause = membership.CauseReplaced
 		}
 		if joins(m.Status) {
 			m.UpNumber = 0

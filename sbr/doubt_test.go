@@ -112,6 +112,75 @@ func TestQuietWithItsWord(t *testing.T) {
 	}
 }
 
+// TestContactWhenTimeIsUp: C comes into contact when E was lost and there is no time left to give its accusers. Who
+// lives whatever they say, and also if C is gone, goes on as if it had decided; who accuses C itself, or would not live
+// without C and those who are late, stops. Found by storm seeds 62519, 63425, 805 and 3215, in which a healthy
+// majority stopped for up to four seconds.
+func TestContactWhenTimeIsUp(t *testing.T) {
+	oldest := Config{Strategy: KeepOldest, StableAfter: seven.StableAfter}
+	quorum := Config{Strategy: StaticQuorum, QuorumSize: 3, StableAfter: seven.StableAfter}
+	for _, c := range []struct {
+		name  string
+		cfg   Config
+		self  byte
+		lost  string // beside C, who comes back
+		at    int    // when, in milliseconds after C was
+		late  string
+		more  string // who accuses C half a second after it came back
+		stops bool
+	}{
+		{"a majority without C", seven, 'A', "E", 6500, "", "", false},
+		{"none of its own word", seven, 'D', "E", 6500, "", "", false},
+		{"its own word", seven, 'B', "E", 6500, "", "", true},
+		{"no majority without C", seven, 'A', "DE", 6500, "", "", true},
+		{"no majority without who is late", seven, 'A', "E", 6500, "D", "", true},
+		{"a quorum without C", quorum, 'A', "E", 6500, "", "", false},
+		{"the oldest is here", oldest, 'E', "D", 6500, "", "", false},
+		{"the oldest is lost, and not alone without C", oldest, 'D', "E", 6500, "", "", true},
+		{"nobody knows who gets the lease", leased, 'A', "E", 6500, "", "", true},
+		{"the picture has just moved", seven, 'A', "E", 6950, "", "", true},
+		{"another's word is new", seven, 'A', "E", 6500, "", "D", false},
+		{"its own word is new", seven, 'D', "E", 6500, "", "D", true},
+	} {
+		accuse := func(subjects string, observers string) (list string) {
+			for _, o := range observers {
+				for _, x := range subjects {
+					list += " " + string(o) + ">" + string(x)
+				}
+			}
+			return list
+		}
+		r := newRig(t, c.self, c.cfg)
+		r.see("A B C D E", "", true, "")
+		r.see("A B C D E", accuse("C", "AB"), false, "")
+		at := time.Duration(c.at) * time.Millisecond
+		require.Zero(t, decided(r.lateFor(at)), c.name)
+		r.see("A B C D E", accuse("C", "AB")+accuse(c.lost, "AB"), false, "")
+		require.Zero(t, decided(r.lateFor(11*time.Second-at)), c.name)
+		r.see("A B C D E", accuse("C", "B")+accuse(c.lost, "AB"), false, "C")
+		if c.more != "" {
+			require.Zero(t, decided(r.lateFor(500*time.Millisecond)), c.name)
+			r.see("A B C D E", accuse("C", "B"+c.more)+accuse(c.lost, "AB"), false, "")
+		}
+		var late []peer.ID
+		for i := range len(c.late) {
+			late = append(late, idOf(c.late[i]))
+		}
+		eff := r.lateFor(1500*time.Millisecond, late...)
+		require.Zero(t, decided(eff), "%s: C's accusers may take their word back", c.name)
+		require.Equal(t, c.stops, stands(eff), c.name)
+		if c.stops || c.more != "" {
+			continue
+		}
+		require.False(t, stands(r.lateFor(2*time.Second)), c.name)
+		r.see("A B C D E", accuse(c.lost, "AB"), false, "")
+		eff = r.lateFor(8 * time.Second)
+		require.False(t, stands(eff), c.name)
+		require.Equal(t, 1, decided(eff), c.name)
+		require.Equal(t, c.lost, letters(r.m.Decisions()[0].Down), c.name)
+	}
+}
+
 // TestDoubtEnds: what is waited for has an end, also when nothing is heard of those who are doubted.
 func TestDoubtEnds(t *testing.T) {
 	for _, self := range []byte("ABC") {
@@ -138,5 +207,32 @@ func TestComesToRestInTime(t *testing.T) {
 		}
 		r.see("A B C D", "A>C", false, "")
 		require.Equal(t, down, find(began, r.run(time.Minute)).down, rests)
+	}
+}
+
+// TestComesBackInTime: members that were cut off come back one after the other. That nothing else has changed for half
+// the time that a picture needs is enough to be given all of it. One more that is lost meanwhile is not; then this node
+// goes alone, for it had lost most of the others, and they may be well. Found by storm seed 5752, in which a member
+// that had been cut off ended nine healthy ones.
+func TestComesBackInTime(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		r := newRig(t, 'A', seven)
+		r.see("A B C D E F G", "", true, "")
+		began := r.now
+		for _, c := range []struct {
+			accusations string
+			at          time.Duration
+		}{
+			{"A>C", 0}, {"A>C A>D A>E A>F A>G", 4 * time.Second}, {"A>C A>D A>E A>F", 9 * time.Second},
+			{"A>C A>D A>E", 14 * time.Second}, {"A>C A>D", 19 * time.Second}, {"A>C", 23 * time.Second},
+		} {
+			require.Zero(t, decided(r.run(began+c.at-r.now)), c.accusations)
+			r.see("A B C D E F G", c.accusations, false, "")
+		}
+		if again {
+			r.see("A B C D E F G", "A>C A>B", false, "")
+		}
+		eff := r.run(time.Minute)
+		require.Equal(t, map[bool]string{false: "C", true: "A"}[again], find(began, eff).down)
 	}
 }

@@ -81,6 +81,22 @@ func TestUnsure(t *testing.T) {
 	}
 }
 
+// TestReplacedIsNobodysDecision: a neighbour that was started anew at its address is Down because its successor is
+// there. No other has decided anything, so the strategy decides. Found by storm seed 70018, in which all ended though
+// one had stood still and one had been started anew.
+func TestReplacedIsNobodysDecision(t *testing.T) {
+	for mark, down := range map[string]string{"d": "ACDE", "o": "E"} {
+		r := newRig(t, 'A', seven)
+		r.see("A B C D E", "", true, "")
+		r.see("A B C D E", "A>E", false, "")
+		require.Zero(t, decided(r.run(6990*time.Millisecond)))
+		r.see("A B"+mark+" C D E", "A>E", false, "")
+		eff := r.run(time.Minute)
+		require.Equal(t, down, find(0, eff).down)
+		require.False(t, down == "E" && stands(eff))
+	}
+}
+
 // TestSleptInTheOpen: after a sleep nothing is decided before the others could tell what has happened, whatever arrives
 // meanwhile, and what they confirmed before the sleep confirms nothing. A decision that was slept through stops the
 // node, and what changed before is not counted as unrest.
@@ -143,6 +159,21 @@ func TestLateMembersAreNotCountedOn(t *testing.T) {
 	require.Zero(t, decided(r.lateFor(5*time.Second, idOf('C'))))
 	eff = r.lateFor(time.Second, idOf('C'))
 	require.Equal(t, "A", find(0, eff).down, "nobody knows, so it goes, alone: the others may have heard C")
+}
+
+// TestLateAtTheEnd: a node that has stopped, and would not live without members that have become late just now, waits
+// for these for a silence from then, not from when it stopped: they may stand still for a moment. Found by storm seed
+// 5909, in which a healthy member of a small cluster whose members nap went by itself.
+func TestLateAtTheEnd(t *testing.T) {
+	r := newRig(t, 'A', seven)
+	r.see("A B C D E", "", true, "")
+	r.see("A B C D E", "A>D A>E B>D B>E C>D C>E", false, "")
+	require.Zero(t, decided(r.lateFor(17*time.Second, idOf('B'))), "it has stopped")
+	eff := r.lateFor(4*time.Second, idOf('C'))
+	require.Zero(t, decided(eff), "C has been late for no longer than a silence")
+	eff = r.lateFor(time.Second)
+	require.Equal(t, "DE", find(0, eff).down)
+	require.False(t, stands(eff))
 }
 
 // TestAccusersTakeTheirWordBack: one that has just come into contact is indirectly connected only when those who accuse

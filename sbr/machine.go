@@ -106,12 +106,9 @@ type Machine struct {
 	stable    time.Duration // patience by the last converged version
 	settled   peer.Set      // who counted at that version
 	quietAt   time.Duration // when the picture will have stood still long enough
-	rowsAt    time.Duration // when an accusation last came or went
 	contactAt time.Duration // when an accused member last came into contact
 	movedAt   time.Duration // when the picture last moved
 	lookedAt  time.Duration // when it last looked who is late
-	silent    []peer.ID     // who was late when this node last looked
-	late      peer.Set      // who counts, is late and not accused: the picture may be about to change
 	againAt   time.Duration // when a decision that was put off for that is looked at again
 	waitEnd   time.Duration // until when it is put off at most; zero: it is not
 	sure      bool          // it is put off for longer: this node lives whatever comes of it, or has stopped
@@ -128,6 +125,8 @@ type Machine struct {
 	waitedAt  time.Duration // lease-majority: when who does not ask itself gives up waiting; negative: not waiting
 
 	bounded
+	lateness
+	words
 	stray   stray
 	lease   lease
 	log     []Decision
@@ -140,6 +139,21 @@ type bounded struct {
 	unheard peer.Set  // who has not answered for as long as an owner may go on
 	quiet   []peer.ID // who had missed an answer when this node last looked
 	bound   bool      // this node stopped for that
+}
+
+// lateness is who has not shown lately that it lives.
+type lateness struct {
+	silent []peer.ID     // who was late when this node last looked
+	late   peer.Set      // who counts, is late and not accused: the picture may be about to change
+	lateAt time.Duration // when one of these became so last
+}
+
+// words is when somebody was last accused, or was no more.
+type words struct {
+	rowsAt  time.Duration // when an accusation last came or went
+	saidAt  time.Duration // when this node last accused somebody who may confirm that
+	worseAt time.Duration // when somebody was lost last, or a status changed
+	blamed  bool          // in the present instability this node was accused, or had lost most of the others
 }
 
 // New returns the resolver of self. cfg is taken with its defaults.
@@ -224,6 +238,7 @@ func (m *Machine) Tick(now time.Duration) {
 		m.decide()
 		return
 	}
+	m.sure = m.sure || anyway(m)
 	m.tooLong()
 }
 

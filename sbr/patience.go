@@ -54,12 +54,16 @@ func (m *Machine) keepLate(ids []peer.ID) {
 		}
 	}
 	m.silent = append(m.silent[:0], ids...)
-	m.late = m.late[:0]
+	was := m.late
+	m.late = nil
 	for _, list := range [...][]peer.ID{ids, m.unheard} {
 		for _, id := range list {
 			if x, ok := m.view.Member(id); m.view != nil && ok && counts(x.Status) &&
 				(!m.accused.Has(id) || m.contact.Has(id) && !m.accuses(id)) {
 				m.late.Add(id)
+				if !was.Has(id) {
+					m.lateAt = m.now
+				}
 			}
 		}
 	}
@@ -108,7 +112,7 @@ func (m *Machine) waits() bool {
 	switch {
 	case len(m.late) > 0 && !m.livesWithout(m.late):
 		m.hold("somebody is late, and without them it would not live")
-		end = max(m.heldAt, m.movedAt) + m.cfg.Silence
+		end = max(m.heldAt, m.movedAt, m.lateAt) + m.cfg.Silence
 	case !hangs:
 		return false
 	case !lives && m.now >= m.waitEnd+lookEvery:
@@ -178,16 +182,16 @@ func (m *Machine) pressed() (since time.Duration, ok bool) {
 }
 
 // endsAt is when a picture that does not come to rest stops this node, or ends all. It need not come to rest when some
-// came back in between; of members that are only lost, one after the other, there is an end. One that has stood still
-// for half the time that it needs is given the other half, and then the time in which a word may be taken back. And
-// when somebody on our side was downed, another has decided by a picture that is gone: what it would have had us do is
-// not known any more.
+// came back in between; of members that are only lost, one after the other, there is an end. One in which nothing but
+// members that came back has changed for half the time that it needs is given all of it, and then the time in which a
+// word may be taken back: of these there is an end, too. And when somebody on our side was downed, another has decided
+// by a picture that is gone: what it would have had us do is not known any more.
 func (m *Machine) endsAt() (at time.Duration, ok bool) {
 	limit, ok := m.cfg.unstableFor(m.stable)
 	ok = ok && m.changes > 0 && !m.sure
 	if m.heldAt >= 0 {
 		at = m.heldAt + limit
-		if calm := m.calm(); m.movedAt+calm/2 <= at {
+		if calm := m.calm(); m.worseAt+calm/2 <= at {
 			at = max(at, m.movedAt+calm)
 			if len(m.contact) > 0 {
 				at = max(at, min(m.contactAt+m.takeBack(), m.movedAt+calm+m.most()))
@@ -224,24 +228,25 @@ func (m *Machine) tooLong() {
 	d.Outcome, d.Mark, d.Down, d.Lives = DownEverybody, peer.ID{}, v.goers(DownEverybody), false
 	d.Cause = membership.CauseUnstable
 	d.Why = fmt.Sprintf("what is reachable changed %d times in %v: nobody can be sure", m.changes, m.now-m.first)
-	if m.accused.Has(m.self) && m.others() {
+	if m.blamed && m.others() > 0 {
 		d.Down = peer.SetOf(m.self) // they may be well without it: each of them counts for itself
 	}
 	m.act(d, true)
 }
 
-// others reports whether most of those who count are accused by nobody.
-func (m *Machine) others() bool {
-	all, well := 0, 0
+// others returns how many more of those who count are accused by nobody than by somebody.
+func (m *Machine) others() (more int) {
 	for i := range m.view.Members {
-		if x := &m.view.Members[i]; counts(x.Status) {
-			all++
-			if !m.accused.Has(x.ID) {
-				well++
-			}
+		x := &m.view.Members[i]
+		switch {
+		case !counts(x.Status):
+		case m.accused.Has(x.ID):
+			more--
+		default:
+			more++
 		}
 	}
-	return 2*well > all
+	return more
 }
 
 // warnAt is when an instability is told of: when others would have been decided some time ago.
@@ -258,26 +263,33 @@ func (m *Machine) spread() time.Duration { return min(settle, m.stable/4) }
 // slept until now: a sleep that is not noticed, a probe and its answer, and the gossip about it.
 func (m *Machine) takeBack() time.Duration { return min(2*settle, m.stable*7/10) }
 
+// restAt is when the picture will have stood still for long enough.
+func restAt(m *Machine) time.Duration {
+	if since, pressed := m.pressed(); pressed && !m.unsure {
+		return min(m.quietAt, max(m.movedAt+m.calm(), since))
+	}
+	return m.quietAt
+}
+
+// given is until when those who have something to say about a change have the time for that: most, or as much of it as
+// unrest leaves, but least in any case.
+func given(m *Machine, change, least, most time.Duration) time.Duration {
+	if limit, ok := m.cfg.unstableFor(m.stable); ok && m.changes > 0 {
+		return max(change+least, min(change+most, m.first+limit-lookEvery))
+	}
+	return change + most
+}
+
 // decideAt is when the picture will have stood still for long enough. What is said of those who are accused already,
 // and who of them is in contact, does not begin the patience anew: it puts the decision off for as long as others take
 // to confirm it, or to take it back. With a short patience spread and takeBack are short as well, and it is put off for
 // longer where unrest leaves the time: who decides before a word is taken back may end a healthy member.
 func (m *Machine) decideAt() time.Duration {
-	quiet := m.quietAt
-	since, pressed := m.pressed()
-	if pressed && !m.unsure {
-		quiet = min(quiet, max(m.movedAt+m.calm(), since))
-	}
-	given := func(since, least, most time.Duration) time.Duration {
-		if limit, ok := m.cfg.unstableFor(m.stable); ok && m.changes > 0 {
-			return max(since+least, min(since+most, m.first+limit-lookEvery))
-		}
-		return since + most
-	}
-	rows := given(m.rowsAt, m.spread(), settle)
+	quiet, rows := restAt(m), given(m, m.rowsAt, m.spread(), settle)
 	if len(m.contact) > 0 {
-		rows = max(rows, given(m.contactAt, m.takeBack(), 2*settle))
+		rows = max(rows, given(m, m.contactAt, m.takeBack(), 2*settle))
 	}
+	since, pressed := m.pressed()
 	switch _, ends := m.endsAt(); {
 	case pressed:
 		rows = min(rows, max(since, quiet)+m.most())
@@ -285,4 +297,21 @@ func (m *Machine) decideAt() time.Duration {
 		rows = min(rows, quiet+m.most())
 	}
 	return max(quiet, rows, m.lookAt)
+}
+
+// anyway reports whether there is no time left, all that a decision waits for is that those who are accused, or who
+// accuse them, have their say, and this node lives whatever that is. Then it goes on meanwhile, as if it had decided:
+// the picture has stood still for long enough. Who is in contact counts with its side, or is gone; that its accusers
+// stand by their word costs this node nothing, unless it is one of them. Whom it accuses itself has had the time to
+// confirm that.
+func anyway(m *Machine) bool {
+	limit, ok := m.cfg.unstableFor(m.stable)
+	if !ok || m.changes == 0 || m.heldAt >= 0 || m.unsure || !m.cfg.indirectly() ||
+		m.now < max(m.first+limit, restAt(m), m.saidAt+m.spread(), m.lookAt) {
+		return false
+	}
+	s := m.situation()
+	s.Late = m.late
+	d := m.cfg.Decide(s)
+	return d.Lives && !d.next.IsZero() && m.livesWithout(peer.SetOf(append(m.contact.Clone(), m.late...)...))
 }

@@ -43,10 +43,14 @@ func (m *Machine) see(v *membership.View) {
 		weighty += m.weighs(id, !was.Has(id))
 	}
 	status, downs := changed(old, v)
+	if more || status {
+		m.worseAt = m.now
+	}
 	if more || fewer || status {
 		m.anew(!fewer && !status)
 	}
 	m.count(weighty + downs)
+	m.blamed = m.changes > 0 && (m.blamed || m.accused.Has(m.self) || m.others() < 0)
 	m.heal()
 	m.leaseView()
 	m.warnQuorum(old, v)
@@ -124,13 +128,16 @@ func changed(old, v *membership.View) (moved bool, downs int) {
 	return moved, downs
 }
 
-// nearDowned reports whether a member has been downed that counted and was on our side.
+// nearDowned reports whether a member has been downed that counted and was on our side. That a process has been started
+// anew at its address is a fact, and nobody's decision.
 func (m *Machine) nearDowned(old *membership.View, accused peer.Set) bool {
 	if old == nil {
 		return false
 	}
 	for i := range m.view.Members {
-		if x := &m.view.Members[i]; x.Status == membership.Down && (!accused.Has(x.ID) || m.contact.Has(x.ID)) {
+		x := &m.view.Members[i]
+		if x.Status == membership.Down && x.Cause != membership.CauseReplaced &&
+			(!accused.Has(x.ID) || m.contact.Has(x.ID)) {
 			if was, ok := old.Member(x.ID); ok && counts(was.Status) {
 				return true
 			}
@@ -164,7 +171,7 @@ func (m *Machine) forgetContact(was peer.Set, old, v *membership.View) {
 	if old != nil {
 		before = old.Accusations
 	}
-	rows := false
+	rows, came := false, false
 	for _, a := range v.Accusations {
 		for len(before) > 0 && compare(before[0], a) < 0 {
 			before, rows = before[1:], true
@@ -173,11 +180,16 @@ func (m *Machine) forgetContact(was peer.Set, old, v *membership.View) {
 			before = before[1:]
 			continue
 		}
-		rows = rows || !was.Has(a.Subject) || m.contact.Has(a.Subject) || m.now < m.rowsAt+m.spread()
+		fresh := !was.Has(a.Subject) || m.contact.Has(a.Subject)
+		rows = rows || fresh || m.now < m.rowsAt+m.spread()
+		came = came || a.Observer == m.self && (fresh || m.now < m.saidAt+m.spread())
 		m.contact.Remove(a.Subject)
 	}
 	if rows || len(before) > 0 {
 		m.rowsAt = m.now
+	}
+	if came {
+		m.saidAt = m.now
 	}
 	kept := m.contact[:0]
 	for _, id := range m.contact {

@@ -192,7 +192,7 @@ var membershipBugs = []bug{
 	{
 		Name: "contact-before-its-accusers-know", Package: "./sim", Run: "TestNoisyPauses",
 		In:  "sbr.Machine.decideAt",
-		Old: "rows = max(rows, given(m.contactAt, m.takeBack(), 2*settle))",
+		Old: "rows = max(rows, given(m, m.contactAt, m.takeBack(), 2*settle))",
 		New: "rows = max(rows, m.contactAt)",
 	},
 	{
@@ -203,15 +203,15 @@ var membershipBugs = []bug{
 	},
 	{
 		Name: "confirmed-without-the-time-there-is", Package: "./sbr", Run: "TestOneMoreWhoAccuses",
-		In:  "sbr.Machine.decideAt",
-		Old: "min(since+most, m.first+limit-lookEvery)",
-		New: "min(since+least, m.first+limit)",
+		In:  "sbr.given",
+		Old: "min(change+most, m.first+limit-lookEvery)",
+		New: "min(change+least, m.first+limit)",
 	},
 	{
 		Name: "unrest-stops-who-would-decide", Package: "./sbr", Run: "TestGivenTime",
-		In:  "sbr.Machine.decideAt",
-		Old: "min(since+most, m.first+limit-lookEvery)",
-		New: "min(since+most, m.first+limit+time.Hour)",
+		In:  "sbr.given",
+		Old: "min(change+most, m.first+limit-lookEvery)",
+		New: "min(change+most, m.first+limit+time.Hour)",
 	},
 	{
 		Name: "joiners-lead-themselves", Package: "./sbr", Run: "TestJoinersWithoutALeader",
