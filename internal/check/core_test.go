@@ -181,6 +181,24 @@ func TestAvailabilityCriesOut(t *testing.T) {
 	}
 }
 
+// TestNobodyAsksForTheLease: who waits for the lease may stop when the one who was to ask is gone, and when nobody has
+// noticed that yet. Found by storm seed 3610.
+func TestNobodyAsksForTheLease(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		w := watched(t, 5, setup.Config{Resolver: node.Resolver{Strategy: node.ResolverLeaseMajority}})
+		crash(w, 4)
+		w.Advance(2 * time.Second)
+		a := w.Hosts[1].Process
+		require.True(t, a.View.Unreachable.Has(w.Hosts[4].Process.ID))
+		if gone {
+			w.Hosts[0].Process.Crash(false)
+		}
+		checks(w).Core.still[a.ID] = w.Now - 8*time.Second
+		a.Suspend(&node.Suspend{On: true, Why: "nobody said who has the lease"})
+		require.Equal(t, !gone, len(checks(w).Violations) == 1, "%v", checks(w).Violations)
+	}
+}
+
 // TestTwoSurvivorsAtAnyTime: two sides that have downed each other are asked whether both live for as long as both run,
 // not only when the takeover time ends (MEM-10).
 func TestTwoSurvivorsAtAnyTime(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/sbr"
 )
 
 // sees notes when the picture of a process last changed: what its resolver counts.
@@ -79,15 +80,32 @@ func (k *Core) between(p *world.Process) bool {
 func (k *Core) standsStill() time.Duration { return k.c.w.Config.Membership.SilenceBound() }
 
 // stops is told of every process that suspends itself. It may for a while when its picture has just changed, when it
-// may be indirectly connected, and when somebody has slept: others wait for it. That it goes on is for progress to say.
+// may be indirectly connected, when somebody has slept, for whom others wait, and when nobody asks for the lease. That
+// it goes on is for progress to say.
 func (k *Core) stops(p *world.Process, why string) {
 	if watched := k.on && k.set && !slices.Contains(k.naps, true); !watched {
 		return
 	}
 	age, rows := k.c.w.Now-k.still[p.ID], k.c.w.Now-k.rows[p.ID]
-	if age >= k.calm(p) && rows >= k.spread(p) && !k.between(p) {
+	if age >= k.calm(p) && rows >= k.spread(p) && !k.between(p) && !k.unasked(p) {
 		k.goes(p, p.ID, 0, fmt.Sprintf("it is suspended, its picture %v old: %s", age, why))
 	}
+}
+
+// unasked reports whether a process waits for the lease, and who is to ask for it is gone, or a fault has touched it,
+// and nobody has noticed yet. No other may ask in its place: the lease may be its own by now.
+func (k *Core) unasked(p *world.Process) bool {
+	if k.c.w.Config.Resolver.Strategy != sbr.LeaseMajority {
+		return false
+	}
+	for i := range p.View.Members {
+		m := &p.View.Members[i]
+		if m.Status == membership.Up && !p.View.Unreachable.Has(m.ID) {
+			q := k.c.w.ProcessOf(m.ID)
+			return q == nil || !q.Alive || !k.sound[q.Index]
+		}
+	}
+	return false
 }
 
 // everybodyWatched is up to how many members each watches all others.

@@ -16,7 +16,8 @@ import (
 const detectionBound = 7 * time.Second
 
 // drawResolver draws a strategy, none in every fourth seed, and with it a takeover time that is long enough: whoever is
-// cut off must have decided that it is before others take over what it owns.
+// cut off must have decided that it is before others take over what it owns. One seed of three goes by the defaults,
+// which follow from how many members there are.
 func (s *storm) drawResolver(cfg *setup.Config) {
 	r := node.Resolver{Strategy: node.ResolverOff}
 	switch s.rng.IntN(8) {
@@ -35,7 +36,11 @@ func (s *storm) drawResolver(cfg *setup.Config) {
 	case 7:
 		r.Strategy = node.ResolverLeaseMajority
 	}
-	if r.Strategy != node.ResolverOff {
+	switch {
+	case r.Strategy == node.ResolverOff:
+	case s.rng.IntN(3) == 0:
+		cfg.Shard.TakeoverTime = 0
+	default:
 		r.StableAfter = time.Duration(3+s.rng.IntN(5)) * time.Second
 		cfg.Shard.TakeoverTime = detectionBound + r.StableAfter*7/4 + 2*time.Second
 	}
@@ -46,12 +51,15 @@ func (s *storm) drawResolver(cfg *setup.Config) {
 // resolves reports whether the seed has a resolver; then no operator downs what died.
 func (s *storm) resolves() bool { return s.w.Config.Resolver.Strategy != node.ResolverOff }
 
+// stable is how long nothing may change before the hosts decide, when all are members.
+func stable(s *storm) time.Duration { return s.w.Config.Resolver.StableFor(len(s.w.Hosts)) }
+
 func (s *storm) resolverText() string {
 	r := s.w.Config.Resolver
 	if !s.resolves() {
 		return "no resolver"
 	}
-	text := fmt.Sprintf("%s after %v", r.Strategy, r.StableAfter)
+	text := fmt.Sprintf("%s after %v", r.Strategy, stable(s))
 	if r.Role != "" {
 		text += " of " + r.Role
 	}

@@ -109,7 +109,7 @@ func (t *trial) aim() {
 // aimed draws when something happens after a fault: when it is about to be decided, while the decision is carried out,
 // or at any time until all would have gone.
 func (t *trial) aimed() time.Duration {
-	stable := t.s.w.Config.Resolver.StableAfter
+	stable := stable(t.s)
 	noticed := 300 * time.Millisecond // a process that dies; silence takes longer
 	if t.rng.IntN(2) == 0 {
 		noticed = t.between(2*time.Second, 5*time.Second)
