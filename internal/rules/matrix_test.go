@@ -4,7 +4,9 @@ package rules
 
 import (
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -212,6 +214,48 @@ func TestMatrixPointsDown(t *testing.T) {
 	for pkgName := range matrix {
 		require.NoError(t, walk(pkgName, nil))
 	}
+}
+
+// TestLayersAreDrawn demands that the table of ARCHITECTURE.md has every package that there is once, and on its layer.
+func TestLayersAreDrawn(t *testing.T) {
+	text, err := os.ReadFile("../../ARCHITECTURE.md")
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(text), "## Layers\n")
+	table, _, _ = strings.Cut(table, "\nWhat no embedder imports")
+	drawn, layer := make([][]string, len(layers)), -1
+	for _, line := range strings.Split(table, "\n") {
+		if !strings.HasPrefix(line, "    ") {
+			continue
+		}
+		words := strings.Fields(line)
+		if n, err := strconv.Atoi(words[0]); err == nil {
+			layer, words = n-1, strings.Fields(line[20:]) // behind the number stands what the layer is for
+		}
+		require.GreaterOrEqual(t, layer, 0, line)
+		drawn[layer] = append(drawn[layer], words...)
+	}
+	for i, pkgNames := range layers {
+		var there []string
+		for _, pkgName := range strings.Fields(pkgNames) {
+			switch {
+			case pkgName == root:
+				there = append(there, "kith", "(root)")
+			case exists(pkgName):
+				there = append(there, pkgName)
+			}
+		}
+		require.ElementsMatch(t, there, drawn[i], "layer %d", i+1)
+	}
+}
+
+// exists reports whether a package of the matrix has been written.
+func exists(pkgName string) bool {
+	first, _, _ := strings.Cut(pkgName, "/")
+	if slices.Contains(inside, first) {
+		pkgName = "internal/" + pkgName
+	}
+	info, err := os.Stat("../../" + pkgName)
+	return err == nil && info.IsDir()
 }
 
 // walk follows every allowed import and returns an error when it comes back to where it was.
