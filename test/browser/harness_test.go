@@ -155,10 +155,11 @@ func (b *tab) media(name, value string) {
 	})
 }
 
-// picture keeps a screenshot in the directory KITH_PAGE_PICTURES, if there is one.
+// picture keeps a screenshot in the directory that KITH_PAGE_PICTURES names, if it names one.
 func (b *tab) picture(name string) {
 	b.t.Helper()
 	if dir := os.Getenv("KITH_PAGE_PICTURES"); dir != "" {
+		require.NoError(b.t, os.MkdirAll(dir, 0o755))
 		png := do(b, chromedp.FullScreenshot(100))
 		require.NoError(b.t, os.WriteFile(filepath.Join(dir, name), png, 0o644))
 	}
