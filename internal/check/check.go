@@ -97,7 +97,7 @@ func New(w *world.World) *Checker {
 		collects: map[seatKey]time.Duration{},
 		pairs:    newPairs(),
 		buried:   map[reportKey]bool{}, streams: map[pairKey]*sentMessages{}, tells: refusals{},
-		Core: Core{fed: -1, still: map[peer.ID]time.Duration{}, rows: map[peer.ID]time.Duration{},
+		Core: Core{fed: -1, still: map[peer.ID]time.Duration{}, waits: map[peer.ID]bool{}, rows: map[peer.ID]time.Duration{},
 			back: map[membership.Accusation]bool{}},
 	}
 	if w.Config.Records {

@@ -54,6 +54,7 @@ type Core struct {
 	still map[peer.ID]time.Duration      // by process, when its picture changed last
 	rows  map[peer.ID]time.Duration      // by process, when one more began or ceased to accuse somebody who lives
 	back  map[membership.Accusation]bool // taken back, though others still accuse the subject
+	waits map[peer.ID]bool               // by process, whether what it decided last waits for the lease
 	asked bool                           // whether it has come to rest was asked after the last disturbance
 	fell  time.Duration                  // when one of an obliged core saw somebody downed last
 
@@ -343,6 +344,9 @@ func (k *Core) downed(p *world.Process, m *membership.Member) {
 
 // decided is told of every decision of a resolver.
 func (k *Core) decided(p *world.Process, d *node.Decision) {
+	if k.on {
+		k.waits[p.ID] = d.Lease == sbr.LeasePending
+	}
 	if !d.Lives {
 		k.goes(p, p.ID, d.Cause, "it decides to stop: "+d.Why)
 	}

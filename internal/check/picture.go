@@ -9,7 +9,6 @@ import (
 
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/membership"
-	"github.com/kith-io/kith/sbr"
 )
 
 // sees notes when the picture of a process last changed: what its resolver counts.
@@ -95,7 +94,7 @@ func (k *Core) stops(p *world.Process, why string) {
 // unasked reports whether a process waits for the lease, and who is to ask for it is gone, or a fault has touched it,
 // and nobody has noticed yet. No other may ask in its place: the lease may be its own by now.
 func (k *Core) unasked(p *world.Process) bool {
-	if k.c.w.Config.Resolver.Strategy != sbr.LeaseMajority {
+	if !k.waits[p.ID] {
 		return false
 	}
 	for i := range p.View.Members {
