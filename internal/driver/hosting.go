@@ -113,7 +113,8 @@ func hasStopped(d *Driver, ref slotRef, f route.Fence, left []byte, states bool)
 // states of its entities, as far as there is room for them.
 func handsOver(d *Driver, ref slotRef, h *exec.Host) (left []byte, states bool) {
 	f, now := h.Fence(), d.now()
-	for _, m := range exec.Left(h) {
+	waits, take := exec.Rest(h)
+	for _, m := range waits {
 		e := wire.Envelope{Type: uint32(ref.r.id), Shard: uint32(ref.shard), Term: f.Term(), Epoch: f.Epoch(), ID: m.ID,
 			Payload: m.Payload, Headers: m.Headers, Corr: m.Corr}
 		asker := peer.ID{}
@@ -130,7 +131,7 @@ func handsOver(d *Driver, ref slotRef, h *exec.Host) (left []byte, states bool) 
 		plane.FlagUnhandled(&e, m.From != nil, m.Limit)
 		left = plane.AppendUnhandled(left, asker, &e, now)
 	}
-	for _, st := range exec.States(h, plane.StateRoom(d.cfg.Sharding.MaxHandOver, len(left))) {
+	for _, st := range take(plane.StateRoom(d.cfg.Sharding.MaxHandOver, len(left))) {
 		left, states = plane.AppendState(left, st.ID, st.Bytes), true
 	}
 	return left, states

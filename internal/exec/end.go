@@ -195,18 +195,13 @@ func (b *batch) takeRest() []chunk {
 	return runs
 }
 
-// Left takes what a shard that has stopped did not work off, in the order of each entity. Needs.Stopped has been
-// called: nobody steps the shard any more. What is not taken DropAll tells of as abandoned.
-func Left(h *Host) []entity.Message {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return entity.TakeLeft(h.sh)
-}
-
-// States takes the states that the entities of a shard that has stopped in a move hand over, as far as there is room.
-// Needs.Stopped has been called. The others are told of as lost.
-func States(h *Host, room int) []entity.State {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return entity.TakeStates(h.sh, room)
+// Rest takes what a shard that has stopped did not work off, in the order of each entity. Needs.Stopped has been
+// called: nothing steps the shard any more, and what still comes to it is refused. states, called once, takes the
+// states that its entities hand over in a move, as far as there is room; the others are told of as lost. It is taken
+// once; what is not DropAll tells of as abandoned.
+func Rest(h *Host) (left []entity.Message, states func(room int) []entity.State) {
+	if h.end.rest.Swap(true) {
+		return nil, func(int) []entity.State { return nil }
+	}
+	return entity.TakeLeft(h.sh), func(room int) []entity.State { return entity.TakeStates(h.sh, room) }
 }

@@ -26,7 +26,7 @@ type Host struct {
 	sh          *entity.Shard
 	term, epoch uint32
 	alone       bool          // Worker, or Inline with one loop: one goroutine steps it, the queue's, mu is not needed
-	told        bool          // the end has been told to the control goroutine
+	told        bool          // the end has been told to the control goroutine: nothing steps sh any more
 	waits       bool          // in blockingPool.waiting, whose lock guards it
 	closed      atomic.Bool   // no handler is called for what waits: it is lost already, or at the deadline of its move
 	due         atomic.Int64  // when Tick has something to do
@@ -56,6 +56,7 @@ type hostEnd struct {
 	room  int               // of its move, for states too; zero: they are not taken
 	began atomic.Bool       // an order to stop or abandon was given
 	lost  atomic.Bool       // others own it: no handler is called any more
+	rest  atomic.Bool       // somebody has claimed what it leaves
 }
 
 // order is what the control goroutine or the ticker wants of a host.
@@ -133,8 +134,8 @@ func (h *Host) Ending() bool { return h.end.began.Load() }
 // Stop has the shard's entities stopped; what came before is worked off. by is when that must be over, zero when nobody
 // knows. Needs.Stopped follows. It is called once. With within, which is more than zero for a shard that moves, it is
 // worked off for no longer: then no handler is called for what waits, Needs.Overdue is called, handlers that run are
-// waited for, and Left has what nobody has handled. Its entities are asked for their states then, for which there is
-// room together with the messages; zero: the next owner takes none. States has them.
+// waited for, and Rest has what nobody has handled. Its entities are asked for their states then, for which there is
+// room together with the messages; zero: the next owner takes none. Rest has them too.
 func (h *Host) Stop(why entity.StopReason, by, within time.Duration, room int) {
 	h.end.why, h.end.by, h.end.room = why, by, room
 	h.life.Stop(by)
@@ -232,6 +233,10 @@ func (h *Host) lose() {
 
 // obey carries out an order. Whoever orders the host's messages calls it.
 func (h *Host) obey(now time.Duration, o order) {
+	if h.told {
+		over(h, o)
+		return
+	}
 	now = h.x.Clock.Fresh(now)
 	switch o {
 	case orderTick:
@@ -264,6 +269,17 @@ func (h *Host) obey(now time.Duration, o order) {
 	h.follow()
 }
 
+// over is obey when the end has been told. The control goroutine takes what the shard leaves from then on, so nothing
+// here steps it: what was sent before comes too late. If the node ends before that was taken, it is dropped.
+func over(h *Host, o order) {
+	switch {
+	case o == orderRecall:
+		h.x.recaller.take(h)
+	case o == orderAbandon && !h.end.rest.Swap(true):
+		h.sh.Abandon()
+	}
+}
+
 // upToDate reports whether follow has nothing to do though a message was handled, given that it changed nothing of what
 // Next tells: the figures are to be published later, and that will happen by itself. at is the slewed clock, which is
 // never ahead.
@@ -282,6 +298,9 @@ func (h *Host) follow() {
 
 // note is follow but for the entities that are ready.
 func (h *Host) note() {
+	if h.told {
+		return
+	}
 	due, ok := h.sh.Next()
 	if !ok {
 		due = never
@@ -294,8 +313,9 @@ func (h *Host) note() {
 	if int64(due) != h.due.Load() {
 		h.due.Store(int64(due))
 	}
-	if h.sh.Stopping() && !h.told && h.sh.Stopped() {
+	if h.sh.Stopping() && h.sh.Stopped() {
 		h.told = true
+		h.due.Store(int64(never))
 		h.t.living.Add(-1)
 		h.t.past.keep(h)
 		h.x.needs.Stopped(h)

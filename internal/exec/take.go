@@ -92,7 +92,7 @@ func (h *Host) take(now time.Duration, from *Source, env *wire.Envelope, hash ui
 			sender, reason = h.x.senderOf(env, p.conn.Waiting())
 		}
 	}
-	if h.queue != nil {
+	if h.queue != nil && !h.told {
 		cutNow(h, now)
 		barNow(h, now)
 	}
