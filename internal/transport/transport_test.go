@@ -48,9 +48,14 @@ func TestOrderAndCompleteness(t *testing.T) {
 	tb := start(t, b, func(c *Config) { c.Window, c.MaxFrame = 64<<10, 8<<10 })
 	link := ta.Link(tb.Self())
 	require.Same(t, link, ta.Link(tb.Self()))
-	room := make(chan struct{})
+	room, sent := make(chan struct{}), make(chan struct{})
 	go func() {
-		for range a.rooms {
+		for {
+			select {
+			case <-a.rooms:
+			case <-sent:
+				return
+			}
 			select {
 			case room <- struct{}{}:
 			default:
@@ -70,7 +75,7 @@ func TestOrderAndCompleteness(t *testing.T) {
 	}
 	wg.Wait()
 	want(t, done)
-	close(a.rooms)
+	close(sent)
 	require.Equal(t, uint64(senders*each), tb.Stats().Data.Frames)
 	require.EqualValues(t, 1, tb.Stats().Data.In)
 	require.Zero(t, ta.Stats().LostBytes)
