@@ -16,6 +16,7 @@ const (
 	Kill       Kind = "kill"        // kill -9 of one, or of several one after another
 	KillAll    Kind = "kill-all"    // of every process
 	Pause      Kind = "pause"       // SIGSTOP, and SIGCONT after For
+	Restart    Kind = "restart"     // one is stopped for For; another loses its power meanwhile, and is back at once
 	Starve     Kind = "starve"      // stopped and let run by turns, so that little gets done
 	Cut        Kind = "cut"         // nothing passes between two sides
 	CutOneWay  Kind = "cut-one-way" // nothing passes from the victims to the others
@@ -40,8 +41,8 @@ const (
 )
 
 // Kinds are all kinds, in a fixed order.
-var Kinds = []Kind{Kill, KillAll, Pause, Starve, Cut, CutOneWay, CutPartial, Flap, DataCut, ControlCut, Reset, Loss,
-	Delay, Leave, Rolling, LeaveLate, Close, Move}
+var Kinds = []Kind{Kill, KillAll, Pause, Restart, Starve, Cut, CutOneWay, CutPartial, Flap, DataCut, ControlCut, Reset,
+	Loss, Delay, Leave, Rolling, LeaveLate, Close, Move}
 
 // Role says who the first victim of a fault is: known only when the fault comes.
 type Role string

@@ -30,6 +30,7 @@ func TestLinksUnderFaults(t *testing.T) {
 	require.Equal(t, across, ways(under(Fault{Kind: DataCut}, 3), cut(1<<dataLane|1<<bulkLane)))
 	require.Equal(t, across, ways(under(Fault{Kind: ControlCut}, 3), cut(1<<controlLane)))
 	require.Equal(t, across, ways(under(Fault{Kind: Kill, Rest: time.Minute}, 3), cut(allLanes)), "a lost machine")
+	require.Equal(t, across, ways(under(Fault{Kind: Restart}, 3), cut(allLanes)), "between two processes")
 	require.Len(t, ways(under(Fault{Kind: Reset, PerMille: 3}), func(k link) bool { return k.Reset == 3 }), 12)
 	require.Len(t, ways(under(Fault{Kind: Loss, PerMille: 9}), func(k link) bool { return k.Loss == 9 }), 12)
 	require.Len(t, ways(under(Fault{Kind: Delay, Extra: time.Second}), func(k link) bool { return k.Delay > 0 }), 12)

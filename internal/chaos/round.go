@@ -127,6 +127,8 @@ func (h *harness) strike(ctx context.Context, f Fault) {
 		h.kill(ctx, hit)
 	case Pause:
 		h.pause(ctx, hit)
+	case Restart:
+		h.restartBeside(ctx, hit)
 	case Starve:
 		h.starve(ctx, hit)
 	case Leave, Rolling, LeaveLate:
@@ -207,6 +209,29 @@ func (h *harness) pause(ctx context.Context, hit *struck) {
 			l.signal(syscall.SIGCONT)
 			h.line.notef("%s goes on", name(s))
 		})
+	})
+}
+
+// restartBeside stops a process. While it stands another machine loses its power and is back at once: nothing there
+// answers between its two processes, so nobody learns that one has ended before the other says so.
+func (h *harness) restartBeside(ctx context.Context, hit *struck) {
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	busy.Go(func() { h.pause(ctx, &struck{hit.Fault, hit.who[:1]}) })
+	if !cli.Pause(ctx, hit.Stagger) {
+		return
+	}
+	lost := &struck{hit.Fault, hit.who[1:]}
+	h.oneByOne(ctx, lost, func(s int, l *life, _ *sync.WaitGroup) {
+		h.slots[s].setRest(hit.Rest)
+		h.inNet(lost, true)
+		l.signal(syscall.SIGKILL)
+		h.line.notef("%s killed", name(s))
+		h.watcher.await(ctx, restBrief, func() (string, bool) {
+			now := h.slots[s].current()
+			return "", now != nil && now != l
+		})
+		h.inNet(lost, false)
 	})
 }
 

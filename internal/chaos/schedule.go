@@ -90,6 +90,9 @@ func (r *Rounds) fault(rng *rand.Rand, k Kind) Fault {
 			f.Victims = 1 + rng.IntN(r.nodes-1)
 			f.Stagger = between(rng, 0, 2000)
 		}
+	case Restart: // the second before the first is given up, or about then
+		f.For, f.Victims, f.Stagger = between(rng, 14000, 30000), 2, between(rng, 4000, 12000)
+		f.Rest = between(rng, 1, 60) // before anybody misses it
 	case Starve:
 		f.For, f.Period = between(rng, 8000, 25000), between(rng, 50, 400)
 	case Cut, CutOneWay:

@@ -43,10 +43,11 @@ func TestScheduleKeepsItsBounds(t *testing.T) {
 				require.LessOrEqual(t, f.Victims, nodes)
 				require.Len(t, f.Order, nodes)
 				require.True(t, f.At >= 0 && f.At <= 12*time.Second && f.For >= 0 && f.For <= 40*time.Second)
-				require.True(t, f.Rest >= 200*time.Millisecond && f.Rest <= 30*time.Second)
+				require.True(t, f.Rest > 0 && f.Rest <= 30*time.Second)
+				require.Equal(t, f.Kind == Restart, f.Rest < 200*time.Millisecond)
 				require.True(t, f.Kind == Kill || !f.away())
 				switch f.Kind {
-				case Pause, Starve, Cut, CutOneWay, CutPartial, Flap, DataCut, ControlCut, Reset, Loss, Delay:
+				case Pause, Restart, Starve, Cut, CutOneWay, CutPartial, Flap, DataCut, ControlCut, Reset, Loss, Delay:
 					require.GreaterOrEqual(t, f.For, time.Second, f.String())
 				}
 				switch f.Kind {
@@ -54,6 +55,8 @@ func TestScheduleKeepsItsBounds(t *testing.T) {
 					require.True(t, f.Victims >= 1 && 2*f.Victims < nodes, "the cut-off side is the smaller one")
 				case Starve:
 					require.Positive(t, f.Period)
+				case Restart:
+					require.True(t, f.Victims == 2 && f.Stagger < f.For, "the first stands while the second restarts")
 				}
 			}
 		}
@@ -110,6 +113,7 @@ func TestWhoMustLive(t *testing.T) {
 		{"two killed", []struck{hit(Kill, 2, 0)}, []int{1, 3, 4}},
 		{"two killed, one paused", []struck{hit(Kill, 2, 0), hit(Pause, 1)}, nil},
 		{"one hit twice", []struck{hit(Kill, 2), hit(Pause, 2)}, []int{0, 1, 3, 4}},
+		{"one started anew beside one that is stopped", []struck{hit(Restart, 3, 4)}, []int{0, 1, 2}},
 		{"all killed", []struck{hit(KillAll, 0, 1, 2, 3, 4)}, nil},
 		{"three paused", []struck{hit(Pause, 0, 1, 2)}, nil},
 		{"a smaller side cut off", []struck{hit(Cut, 3, 4)}, []int{0, 1, 2}},

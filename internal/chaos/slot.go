@@ -136,7 +136,10 @@ func (s *slot) supervise(ctx context.Context) {
 		if lived > restSoon {
 			back = restLeast
 		}
-		cli.Pause(ctx, max(rest, back))
+		if rest == 0 || rest >= restLeast { // else it is to be there at once
+			rest = max(rest, back)
+		}
+		cli.Pause(ctx, rest)
 		back = min(2*back, restMost)
 	}
 }
