@@ -19,8 +19,7 @@ type accountsCmd struct {
 
 // accountsLine is the last line.
 type accountsLine struct {
-	Seeds int    `json:"seeds"`
-	First uint64 `json:"first"`
+	storm.Ran
 	storm.Account
 	Violations   int     `json:"violations"`
 	Faults       int     `json:"faults"`
@@ -35,8 +34,7 @@ func (c *accountsCmd) Run(e *env) error {
 	r := c.storms(e, true)
 	if !c.JSON {
 		t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(t, "seeds\t%d to %d, each twice, %.1f cluster-hours\n", r.First, r.First+uint64(r.Seeds)-1,
-			r.ClusterHours)
+		fmt.Fprintf(t, "seeds\t%s, %.1f cluster-hours\n", ranSeeds(&r), r.ClusterHours)
 		fmt.Fprintf(t, "accepted\t%d\n", r.Accepted)
 		fmt.Fprintf(t, "handled\t%d\n", r.Handled)
 		fmt.Fprintf(t, "reported\t%d\n", r.Reported)
@@ -50,12 +48,9 @@ func (c *accountsCmd) Run(e *env) error {
 		tellFailures(e, r.Failures)
 		tellFailing(e, &r.Failing)
 	}
-	if err := cli.Line(e.stdout, "accounts", accountsLine{r.Seeds, r.First, r.Account, r.Violations, r.Faults,
+	if err := cli.Line(e.stdout, "accounts", accountsLine{r.Ran, r.Account, r.Violations, r.Faults,
 		r.ClusterHours, r.TraceHash, r.WallSeconds, r.Failing}); err != nil {
 		return err
 	}
-	if r.Violations > 0 {
-		return fmt.Errorf("%w: %d violations in %d seeds", errViolations, r.Violations, r.Seeds)
-	}
-	return nil
+	return c.verdict(&r)
 }

@@ -293,9 +293,18 @@ func TestVerdict(t *testing.T) {
 func TestStormLineAndExitCode(t *testing.T) {
 	var out bytes.Buffer
 	e := &env{stdout: &out}
-	require.NoError(t, (&stormCmd{JSON: true}).report(e, storm.Result{Seeds: 3, First: 1}))
+	require.NoError(t, (&stormCmd{JSON: true}).report(e, storm.Result{Ran: storm.Ran{Seeds: 3, First: 1}}))
 	require.Equal(t, 1, strings.Count(out.String(), "\n"), "nothing but the last line")
-	broken := storm.Result{Seeds: 3, First: 1, Violations: 1, TraceHash: "00",
+	out.Reset()
+	some := storm.Result{Ran: storm.Ran{Seeds: 3, First: 1, Stopped: true}}
+	require.EqualError(t, (&stormCmd{Seeds: 500}).report(e, some), "interrupted after 3 of 500 seeds")
+	require.Contains(t, out.String(), "1 to 3, each twice")
+	require.Contains(t, out.String(), `"stopped":true`)
+	out.Reset()
+	none := storm.Result{Ran: storm.Ran{First: 1, Stopped: true}}
+	require.ErrorIs(t, (&stormCmd{Seeds: 500}).report(e, none), errCutShort)
+	require.Contains(t, out.String(), "none")
+	broken := storm.Result{Ran: storm.Ran{Seeds: 3, First: 1}, Violations: 1, TraceHash: "00",
 		Failing: storm.Failing{Failures: []storm.Failure{{Seed: 2, Replay: "replay it",
 			Violations: []check.Violation{{Rule: "one-owner"}}}},
 			FailingSeeds: 3, SeedsFailing: []uint64{2, 7}, Rules: map[string]int{"one-owner": 3}}}

@@ -4,15 +4,18 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"os"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -54,7 +57,10 @@ func (c *stormCmd) Validate() error {
 	return errors.Join(errs...)
 }
 
-var errViolations = errors.New("promises were broken")
+var (
+	errViolations = errors.New("promises were broken")
+	errCutShort   = errors.New("interrupted")
+)
 
 // stormGC and stormMemory are the collector's settings. Most storms hold a few tens of megabytes, so collecting seldom
 // saves a third of the time. Some hold 200 MB, and would grow to ten times as much: from stormMemory bytes a worker on
@@ -70,14 +76,18 @@ const stormEvery = time.Second
 // Run runs the storm; a violation makes it fail.
 func (c *stormCmd) Run(e *env) error { return c.report(e, c.storms(e, false)) }
 
-// storms runs the seeds, heavy storms or not, and shows how far they are.
+// storms runs the seeds, heavy storms or not, and shows how far they are. A first interrupt has it return what was
+// found so far, a second one ends the program.
 func (c *stormCmd) storms(e *env, heavy bool) storm.Result {
 	c.collectSeldom()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
 	progress := cli.NewProgress(e.stderr, c.Progress)
 	begin := time.Now()
 	shown := begin
 	return storm.Run(storm.Config{Seeds: c.Seeds, First: c.First, Workers: c.Workers, TraceDir: c.TraceDir,
-		Without: c.Without, Heavy: heavy,
+		Without: c.Without, Heavy: heavy, Stop: ctx.Done(),
 		Progress: func(p storm.Progress) {
 			if time.Since(shown) < stormEvery && p.Done < p.Seeds {
 				return
@@ -86,6 +96,14 @@ func (c *stormCmd) storms(e *env, heavy bool) storm.Result {
 			progress.Printf("%d of %d seeds  %.1f /s  %d violations", p.Done, p.Seeds,
 				float64(p.Done)/time.Since(begin).Seconds(), p.Violations)
 		}})
+}
+
+// ranSeeds says which seeds have run.
+func ranSeeds(r *storm.Result) string {
+	if r.Seeds == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d to %d, each twice", r.First, r.First+uint64(r.Seeds)-1)
 }
 
 // collectSeldom gives the collector its settings, but for those that the environment makes.
@@ -103,7 +121,7 @@ func (c *stormCmd) collectSeldom() {
 func (c *stormCmd) report(e *env, r storm.Result) error {
 	if !c.JSON {
 		t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(t, "seeds\t%d to %d, each twice\n", r.First, r.First+uint64(r.Seeds)-1)
+		fmt.Fprintf(t, "seeds\t%s\n", ranSeeds(&r))
 		fmt.Fprintf(t, "virtual time\t%.1f cluster-hours, %d steps, %d faults\n", r.ClusterHours, r.Steps, r.Faults)
 		fmt.Fprintf(t, "messages\t%d accepted, %d handled, %d reported, lost %v, difference %d %v\n", r.Accepted, r.Handled,
 			r.Reported, r.Lost, r.Difference, r.Lacking)
@@ -125,10 +143,19 @@ func (c *stormCmd) report(e *env, r storm.Result) error {
 	if err := cli.Line(e.stdout, "storm", r); err != nil {
 		return err
 	}
+	return c.verdict(&r)
+}
+
+// verdict returns the error of violations, and of a storm that was cut short.
+func (c *stormCmd) verdict(r *storm.Result) error {
+	var errs []error
 	if r.Violations > 0 {
-		return fmt.Errorf("%w: %d violations in %d seeds", errViolations, r.Violations, r.Seeds)
+		errs = append(errs, fmt.Errorf("%w: %d violations in %d seeds", errViolations, r.Violations, r.Seeds))
 	}
-	return nil
+	if r.Stopped {
+		errs = append(errs, fmt.Errorf("%w after %d of %d seeds", errCutShort, r.Seeds, c.Seeds))
+	}
+	return errors.Join(errs...)
 }
 
 // tellFailures prints the seeds that broke a promise, for people.

@@ -33,6 +33,9 @@ type Config struct {
 	Patience time.Duration
 	// Progress, when it is set, is called after each seed, in seed order, from one goroutine at a time.
 	Progress func(Progress)
+	// Stop ends the storm when it is closed: no other seed begins, those that have begun come to their end, and the result
+	// is what a storm of these few finds.
+	Stop <-chan struct{}
 }
 
 // Progress is how far a storm has come.
@@ -41,10 +44,16 @@ type Progress struct {
 	Seed                    uint64
 }
 
+// Ran is which seeds of a storm ran.
+type Ran struct {
+	Seeds   int    `json:"seeds"`
+	First   uint64 `json:"first"`
+	Stopped bool   `json:"stopped,omitempty"` // by Config.Stop: they are fewer than were asked for
+}
+
 // Result is what a storm found. Its JSON is the last line of `make storm`.
 type Result struct {
-	Seeds        int     `json:"seeds"`
-	First        uint64  `json:"first"`
+	Ran
 	Steps        uint64  `json:"steps"`         // events of the first run of each seed
 	ClusterHours float64 `json:"cluster_hours"` // virtual time of the first run of each seed
 	Violations   int     `json:"violations"`
@@ -92,10 +101,9 @@ type seedResult struct {
 	trace      string
 }
 
-// Run runs the seeds, in parallel, and combines what they found in seed order: the result depends on the seeds alone
-// but for the wall time.
-func Run(cfg Config) Result {
-	began := time.Now()
+// start has workers run the seeds and returns where the result of each comes: closed for one that nobody begins any
+// more.
+func start(cfg *Config) []chan seedResult {
 	workers := cfg.Workers
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
@@ -104,27 +112,51 @@ func Run(cfg Config) Result {
 	for i := range results {
 		results[i] = make(chan seedResult, 1)
 	}
-	var next sync.Mutex
+	var mu sync.Mutex
 	at := 0
-	for range min(workers, cfg.Seeds) {
-		go func() {
-			for {
-				next.Lock()
-				i := at
-				at++
-				next.Unlock()
-				if i >= cfg.Seeds {
-					return
-				}
-				results[i] <- patiently(&cfg, func() seedResult { return runSeed(cfg.First+uint64(i), &cfg) })
-			}
-		}()
+	next := func() (i int, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		select {
+		case <-cfg.Stop:
+			return 0, false
+		default:
+		}
+		at++
+		return at - 1, at <= cfg.Seeds
 	}
-	out := Result{Seeds: cfg.Seeds, First: cfg.First}
+	var busy sync.WaitGroup
+	for range min(workers, cfg.Seeds) {
+		busy.Go(func() {
+			for i, ok := next(); ok; i, ok = next() {
+				results[i] <- patiently(cfg, func() seedResult { return runSeed(cfg.First+uint64(i), cfg) })
+			}
+		})
+	}
+	go func() {
+		busy.Wait()
+		for i := at; i < cfg.Seeds; i++ {
+			close(results[i])
+		}
+	}()
+	return results
+}
+
+// Run runs the seeds, in parallel, and combines what they found in seed order: the result depends on the seeds alone
+// but for the wall time.
+func Run(cfg Config) Result {
+	began := time.Now()
+	results := start(&cfg)
+	out := Result{Ran: Ran{First: cfg.First}}
 	digest := xxhash.New()
 	for i := range results {
 		seed := cfg.First + uint64(i)
-		r := <-results[i]
+		r, ok := <-results[i]
+		if !ok {
+			out.Stopped = true
+			break
+		}
+		out.Seeds++
 		if cfg.Seeds == 1 {
 			out.Options = r.run.options
 		}

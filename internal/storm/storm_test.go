@@ -32,6 +32,28 @@ func TestStorm(t *testing.T) {
 	require.Greater(t, r.Delivered, 100*seeds, "a storm that delivers little shows little")
 }
 
+// A storm that is stopped has found what one of the seeds that ran finds, and says so (CARD-5).
+func TestStormIsStopped(t *testing.T) {
+	stop := make(chan struct{})
+	cfg := Config{Seeds: 1000, First: 28, Workers: 1, TraceDir: t.TempDir(), Stop: stop}
+	cfg.Progress = func(p Progress) {
+		if p.Done == 1 {
+			close(stop)
+		}
+	}
+	part := Run(cfg)
+	require.True(t, part.Stopped)
+	require.Positive(t, part.Seeds)
+	require.Less(t, part.Seeds, 4, "no other seed begins")
+	none := Run(Config{Seeds: 3, First: 1, Stop: stop})
+	require.Equal(t, []any{0, true, 0}, []any{none.Seeds, none.Stopped, none.Violations})
+	whole := Run(Config{Seeds: part.Seeds, First: 28, TraceDir: t.TempDir()})
+	require.False(t, whole.Stopped)
+	require.Equal(t, whole.TraceHash, part.TraceHash)
+	require.Equal(t, whole.Steps, part.Steps)
+	require.Equal(t, whole.Accepted, part.Accepted)
+}
+
 // TestStatesWaitAtTheEnd: seeds that end while a state waits for an entity that could not be made, or whose worker is
 // slow, break no bound (SHD-9).
 func TestStatesWaitAtTheEnd(t *testing.T) {
