@@ -168,6 +168,15 @@ func newLedger() *ledger {
 	return &ledger{next: map[string]uint64{}, owners: map[string]kith.ID{}, changed: make(chan struct{}, 1)}
 }
 
+// forget has it begin anew.
+func (l *ledger) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.next)
+	clear(l.owners)
+	l.delivered, l.lost, l.reordered = 0, 0, 0
+}
+
 func numbered(sender int, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(sender)), seq)
 }

@@ -67,7 +67,7 @@ func (p *pressed) know(t *testing.T) {
 		}
 	}
 	p.all.await(t, n)
-	p.all = newLedger()
+	p.all.forget()
 }
 
 func (p *pressed) letGo() {
