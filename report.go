@@ -66,8 +66,9 @@ const (
 
 // Report asks all members what they have of the type: where its shards live, how many entities they hold, and which
 // moves are under way. It returns when all have answered or ctx ends; then Missing says who has not, and that is no
-// error. It costs a message to each member and back, more than one for a member with over 4,096 shards. Errors: that of
-// a node that has ended.
+// error. It costs a message to each member and back, more than one for a member with over 4,096 shards; reports of a
+// type that are wanted at the same time cost it once, and share answers that are up to 350 ms older than the call.
+// Errors: that of a node that has ended.
 func (r *Region) Report(ctx context.Context) (TypeReport, error) {
 	typ := r.r.Type()
 	result, err := driver.Survey(ctx, r.r)

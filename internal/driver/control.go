@@ -140,9 +140,6 @@ func (d *Driver) handle(f *frame) {
 	case wire.KindRefused, wire.KindRefusals, wire.KindTaken:
 		d.heedOne(f.from, f.kind, f.body)
 		return
-	case wire.KindSurvey, wire.KindSurveyAnswer:
-		surveyed(d, d.control.node.Node, f)
-		return
 	}
 	err := d.control.node.Handle(now, min(f.arrived, now), f.from, f.kind, f.body)
 	if err != nil {

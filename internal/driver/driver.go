@@ -185,6 +185,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	d.bounds = bounds{d.self, &d.cfg}
 	d.queueFull = &RefusedError{Peer: d.self, Reason: route.QueueFull, Limit: cfg.localBuffer()}
 	d.execution()
+	openSurveys(d)
 	return d, binary.LittleEndian.Uint64(random[8:]), nil
 }
 
@@ -202,6 +203,7 @@ func (d *Driver) startThreads() {
 	d.exec.Gate.Step(d.now())
 	d.exec.Start(&d.threads)
 	d.threads.Go(d.tick)
+	serveSurveys(d)
 	go d.run()
 }
 

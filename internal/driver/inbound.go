@@ -4,12 +4,14 @@
 package driver
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/plane"
+	"github.com/kith-io/kith/internal/survey"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -97,4 +99,20 @@ func (d *Driver) reply(from peer.ID, f []byte) {
 		return
 	}
 	d.asks.answered(corr, from, route.Reason(status), payload)
+}
+
+// openSurveys makes what asks and answers, beside the control goroutine.
+func openSurveys(d *Driver) {
+	d.surveys = survey.NewOffice(survey.Needs{Self: d.self, Invalid: d.nonsense.note,
+		Look: func(ctx context.Context, typ route.TypeID) (*survey.Picture, bool) { return look(ctx, d, typ) },
+		Send: func(to peer.ID, kind wire.Kind, body []byte) { // it is asked for again
+			_ = d.wires.Send(peer.Mail{To: to, Kind: kind, Body: body})
+		}})
+}
+
+// serveSurveys runs that until the node's goroutines end.
+func serveSurveys(d *Driver) {
+	ctx, cancel := context.WithCancel(context.Background())
+	d.threads.Go(func() { d.surveys.Run(ctx) })
+	d.threads.Go(func() { <-d.tickerStop; cancel() })
 }

@@ -23,6 +23,9 @@ import (
 	"github.com/kith-io/kith/wire"
 )
 
+// errStranger is the fault of what only members may say.
+var errStranger = errors.New("driver: from a node that is no member")
+
 // remoteNode is another node: its data connections, and what is refused of it until it is told.
 type remoteNode struct {
 	d        *links
@@ -155,9 +158,9 @@ func (w *moveWaiters) take(nonce uint64) chan<- error {
 type links struct {
 	mu      sync.Mutex
 	byID    map[peer.ID]*remoteNode
-	telling []*remoteNode // those with refusals to be told
-	surveys survey.Desk   // questions to all
-	wanted  moveWaiters   // for moves that this node has asked for
+	telling []*remoteNode  // those with refusals to be told
+	surveys *survey.Office // questions to all, and theirs
+	wanted  moveWaiters    // for moves that this node has asked for
 
 	log     *slog.Logger
 	cfg     *Config
@@ -172,6 +175,7 @@ type links struct {
 	bounds  *bounds
 	counts  *counters
 	regions *atomic.Pointer[regionTable]
+	strange func(peer.ID, wire.Kind, error) // counts a frame that makes no sense
 	view    func() *membership.View
 	command func(any) error           // has the node carry out a wish; control goroutine
 	removed func(*hello.RefusedError) // takes being refused as removed; control goroutine
@@ -181,7 +185,7 @@ func (t *links) init(d *Driver) {
 	t.log, t.cfg, t.exec, t.inbox, t.asks = d.log, &d.cfg, &d.exec, d.inbox, d.asks
 	t.large, t.routes = &d.large, &d.dispatch
 	t.room, t.failed, t.bounds, t.counts, t.regions = &d.room, &d.failed, &d.bounds, &d.count, &d.regions
-	t.view, t.command, t.removed = d.View, d.command, d.refusedAsRemoved
+	t.view, t.command, t.removed, t.strange = d.View, d.command, d.refusedAsRemoved, d.nonsense.note
 }
 
 // get returns the node id, nil when it has no entry.

@@ -1,48 +1,59 @@
-// The pages of an answer to a survey.
+// Surveys and the control goroutine, which has nothing to do with them but to say what moves.
 
 package driver
 
 import (
-	"math/rand/v2"
-	"slices"
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/survey"
 	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/wire"
 )
 
-// In whatever order a node comes upon its shards, the pages of an answer name each once, by number.
-func TestPagesOfAnAnswer(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for _, n := range []int{0, 1, survey.MaxShards - 1, survey.MaxShards, survey.MaxShards + 1, 5*survey.MaxShards + 7} {
-		var want, got []route.ShardID
-		for _, s := range rng.Perm(2 * n)[:n] {
-			want = append(want, route.ShardID(s))
-		}
-		orders := [][]route.ShardID{slices.Clone(want), slices.Sorted(slices.Values(want))}
-		orders = append(orders, slices.Clone(orders[1]))
-		slices.Reverse(orders[2])
-		slices.Sort(want)
-		for _, order := range orders {
-			got = got[:0]
-			from, more := route.ShardID(0), true
-			for more {
-				page := firstShards{from: from, upTo: route.NoShard}
-				for _, s := range order {
-					page.add(survey.Shard{ID: s})
-				}
-				require.LessOrEqual(t, len(page.list), 2*survey.MaxShards)
-				var list []survey.Shard
-				list, more = page.end()
-				require.True(t, !more || len(list) == survey.MaxShards)
-				for _, s := range list {
-					got = append(got, s.ID)
-					from = s.ID + 1
-				}
-			}
-			require.True(t, slices.Equal(want, got), "%d shards", n)
-		}
+// Questions and answers of others take no place in the inbox of the control goroutine, however many there are, and
+// readers of a type post it one job for all (OPS-1).
+func TestSurveysStayOutOfTheInbox(t *testing.T) {
+	d, err := Start(t.Context(), Config{}.WithDefaults())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	require.NoError(t, d.Ready(t.Context()))
+	r, err := d.Register(entity.Type{Name: "orders", Shards: 16_384,
+		New: func(string, route.Fence) entity.Handler { return nil }})
+	require.NoError(t, err)
+	holds, goOn := make(chan struct{}), make(chan struct{})
+	d.inbox.post(func() { close(holds); <-goOn })
+	<-holds
+	question := survey.AppendQuestion(nil, survey.Question{Nonce: 1, Type: r.id})
+	for range 10_000 {
+		d.Control(d.self, wire.KindSurvey, question, 0)
+		d.Control(d.self, wire.KindSurveyAnswer, question, 0)
 	}
+	require.Positive(t, d.inbox.dropped.Load(), "more than may wait is dropped and counted")
+	soon, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	answers := make(chan survey.Result, 100)
+	for range cap(answers) {
+		go func() {
+			got, _ := Survey(soon, r)
+			answers <- got
+		}()
+	}
+	for range cap(answers) {
+		require.Len(t, (<-answers).Missing, 1, "it does not answer while its control goroutine stands")
+	}
+	d.inbox.mu.Lock()
+	frames, jobs := d.inbox.frames, len(d.inbox.jobs)
+	d.inbox.mu.Unlock()
+	close(goOn)
+	require.Zero(t, frames)
+	require.LessOrEqual(t, jobs, 4, "beside those of the node itself")
+	got, err := Survey(t.Context(), r)
+	require.NoError(t, err)
+	require.Empty(t, got.Missing)
+	require.True(t, got.Answers[d.self].Known)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/internal/transport"
+	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
 	"github.com/kith-io/kith/wire"
@@ -22,11 +23,24 @@ func (t *links) PassDone(l *loop.Loop) { t.exec.PassDone(l) }
 
 // Control takes one control frame. It is an upcall of the transport, on the control loop.
 func (t *links) Control(from peer.ID, kind wire.Kind, body []byte, arrived time.Duration) {
+	if kind == wire.KindSurvey || kind == wire.KindSurveyAnswer { // not the control goroutine's business
+		t.surveyed(from, kind, body)
+		return
+	}
 	who := from
 	if _, known := t.view().Member(from); !known {
 		who = peer.ID{}
 	}
 	t.inbox.frame(who, from, kind, arrived, body)
+}
+
+// surveyed takes a question or an answer of a member. From the control loop.
+func (t *links) surveyed(from peer.ID, kind wire.Kind, body []byte) {
+	if m, in := t.view().Member(from); !in || m.Status == membership.Down {
+		t.strange(from, kind, errStranger)
+	} else if !t.surveys.Take(from, kind, body) {
+		t.inbox.dropped.Add(1)
+	}
 }
 
 // Undelivered fails what a link held and will never send: asks are answered, tells are reported. An upcall of the

@@ -67,6 +67,13 @@ func ParseQuestion(body []byte) (Question, error) {
 	return q, r.Done()
 }
 
+// Heading reads which question a body is, or answers, without the rest of it.
+func Heading(k wire.Kind, body []byte) (q Question, ok bool) {
+	r := wire.NewReader(k, body)
+	q = Question{Nonce: r.U64(), Type: route.TypeID(r.U32())}
+	return q, r.Err() == nil
+}
+
 // readShard reads a shard as the distance from another one.
 func readShard(r *wire.Reader, from uint64) route.ShardID {
 	v := r.Uvarint()

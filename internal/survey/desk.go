@@ -1,9 +1,10 @@
-// The desk: questions of this node that wait for answers.
+// The desk: questions of this node to others, and those who wait for the answers.
 
 package survey
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,134 +13,308 @@ import (
 	"github.com/kith-io/kith/route"
 )
 
-// Again is how often a question is put again to whom it has not been answered by.
-const Again = 250 * time.Millisecond
+// Bounds of what is asked. However many readers there are, a member is asked one question about a type at a time, and
+// what it has answered is good for all of them.
+const (
+	// Age is how long before a reader came a question may have been put whose answer the reader is given.
+	Age = 250 * time.Millisecond
+	// Again is how long a question waits for its answer until it is put again, at first; the pause doubles up to
+	// mostAgain.
+	Again     = 250 * time.Millisecond
+	mostAgain = 2 * time.Second
+	// Window is how many members are asked about one type at a time.
+	Window = 32
+	// MaxTypes is how many types are asked about at a time; readers of further ones wait.
+	MaxTypes = 4
+)
 
-// Result is what the members had of a type when they answered.
+// Result is what the members had of a type when they answered. Readers share the answers: they must not be changed.
 type Result struct {
 	Answers map[peer.ID]*Answer // one for each that answered in full, with all its shards
 	Missing peer.Set            // the others
 }
 
-// Desk puts questions and takes answers. The zero value has none open. It is safe for concurrent use.
-type Desk struct {
-	mu   sync.Mutex
-	last uint64 // nonce
-	open map[uint64]*round
-}
-
-// round is one question to many.
-type round struct {
-	wants  map[peer.ID]*want // those whose answer is not whole
-	result Result
-	wake   chan struct{} // capacity 1
-}
-
-// want is what came of an answer so far, and whether the rest has been asked for.
-type want struct {
-	have  *Answer
-	asked bool
-}
-
-// Ask puts a question about a type to members, again and again, and returns when all have answered or ctx ends, which
-// is no error: Result.Missing says who has not. send takes the frame's body.
-func (d *Desk) Ask(ctx context.Context, typ route.TypeID, ids []peer.ID, send func(to peer.ID, body []byte)) Result {
-	r := &round{wants: map[peer.ID]*want{}, wake: make(chan struct{}, 1)}
-	r.result.Answers = map[peer.ID]*Answer{}
-	for _, id := range ids {
-		r.wants[id] = &want{have: &Answer{}}
-	}
-	nonce := d.enter(r)
-	again := time.NewTicker(Again)
-	defer again.Stop()
-	for repeat := false; ; {
-		for _, q := range d.due(r, Question{Nonce: nonce, Type: typ}, repeat) {
-			send(q.to, AppendQuestion(nil, q.Question))
-		}
-		if d.over(nonce) || ctx.Err() != nil {
-			return d.leave(nonce, r)
-		}
-		select {
-		case <-ctx.Done():
-			return d.leave(nonce, r)
-		case <-r.wake:
-			repeat = false
-		case <-again.C:
-			repeat = true
-		}
-	}
-}
-
-func (d *Desk) enter(r *round) uint64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.last++
-	if d.open == nil {
-		d.open = map[uint64]*round{}
-	}
-	d.open[d.last] = r
-	return d.last
-}
-
-// over reports whether nobody's answer is missing.
-func (d *Desk) over(nonce uint64) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.open[nonce].wants) == 0
-}
-
-func (d *Desk) leave(nonce uint64, r *round) Result {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.open, nonce)
-	for id := range r.wants { // into a set: the order does not show
-		r.result.Missing.Add(id)
-	}
-	return r.result
-}
-
-type asked struct {
-	to peer.ID
+// Asked is a question that is to be sent now.
+type Asked struct {
+	To peer.ID
 	Question
 }
 
-// due lists the questions to those whose answer is not whole: those that were not put yet, or all again.
-func (d *Desk) due(r *round, q Question, again bool) []asked {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var list []asked
-	for id, w := range r.wants {
-		if !w.asked || again {
-			w.asked, q.From = true, w.have.From
-			list = append(list, asked{id, q})
+// Desk puts questions and takes answers. The zero value has none open. It is safe for concurrent use.
+type Desk struct {
+	mu    sync.Mutex
+	last  uint64 // nonce
+	open  map[route.TypeID]*inquiry
+	slots chan struct{} // of types
+}
+
+// inquiry is what is known and asked of one type.
+type inquiry struct {
+	readers map[*reader]struct{}
+	members map[peer.ID]*account
+	wanted  map[peer.ID]int // by how many readers a member is waited for
+	looked  time.Time       // when it was last looked for what is due
+	line    []peer.ID       // members that are to be asked when the window has room
+	waiting int             // who has entered, or waits for a slot
+	slot    bool            // it is one of MaxTypes
+	until   time.Time       // when nobody reads: kept so long
+}
+
+// account is what one member said, and what it is being asked.
+type account struct {
+	whole *Answer   // the last one; nil: none yet
+	at    time.Time // when the question for it was put
+
+	part  *Answer // of the question that is open; nil: none is
+	began time.Time
+	nonce uint64
+	again time.Time // when it is put again
+	pause time.Duration
+}
+
+// reader waits for the answers of some members, none from before since.
+type reader struct {
+	since time.Time
+	wants map[peer.ID]struct{}
+	whole chan struct{} // closed when nobody's is missing
+}
+
+// Ask returns what members have of a type when all have answered or ctx ends, which is no error: Result.Missing says
+// who has not. Those who ask about a type at the same time, or within Age, share questions and answers. send takes the
+// questions that are to be put; it is called by the goroutine of the caller.
+func (d *Desk) Ask(ctx context.Context, typ route.TypeID, ids []peer.ID, send func(Asked)) Result {
+	r := &reader{since: time.Now().Add(-Age), wants: map[peer.ID]struct{}{}, whole: make(chan struct{})}
+	q := d.enter(typ)
+	d.admit(ctx, q)
+	d.read(q, r, ids)
+	again := time.NewTicker(Again)
+	defer again.Stop()
+	for over := ctx.Err() != nil; !over; {
+		for _, a := range d.due(typ, q) {
+			send(a)
+		}
+		select {
+		case <-ctx.Done():
+			over = true
+		case <-r.whole:
+			over = true
+		case <-again.C:
 		}
 	}
-	slices.SortFunc(list, func(a, b asked) int { return a.to.Compare(b.to) })
+	return d.leave(q, r, ids)
+}
+
+// enter finds the inquiry about a type, or begins one. Those of which nobody wants to know are forgotten.
+func (d *Desk) enter(typ route.TypeID) *inquiry {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open == nil {
+		d.open, d.slots = map[route.TypeID]*inquiry{}, make(chan struct{}, MaxTypes)
+	}
+	now := time.Now()
+	for old, q := range d.open { // in any order
+		if q.waiting == 0 && now.After(q.until) {
+			delete(d.open, old)
+		}
+	}
+	q := d.open[typ]
+	if q == nil {
+		q = &inquiry{readers: map[*reader]struct{}{}, members: map[peer.ID]*account{}, wanted: map[peer.ID]int{}}
+		d.open[typ] = q
+	}
+	q.waiting++
+	return q
+}
+
+// admit waits until an inquiry is one of those that are open, or ctx ends.
+func (d *Desk) admit(ctx context.Context, q *inquiry) {
+	d.mu.Lock()
+	held := q.slot
+	d.mu.Unlock()
+	if held {
+		return
+	}
+	select {
+	case d.slots <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if q.slot { // another reader of the type was faster
+		<-d.slots
+	}
+	q.slot = true
+}
+
+// read enters a reader, who wants the answers that are not there yet.
+func (d *Desk) read(q *inquiry, r *reader, ids []peer.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range ids {
+		if a := q.members[id]; a == nil || a.whole == nil || a.at.Before(r.since) {
+			r.wants[id] = struct{}{}
+			q.wanted[id]++
+		}
+	}
+	q.looked = time.Time{}
+	if len(q.members) > 2*len(ids)+Window {
+		q.prune(ids)
+	}
+	q.readers[r] = struct{}{}
+	if len(r.wants) == 0 {
+		close(r.whole)
+	}
+}
+
+// leave ends a reader and returns what there is for it.
+func (d *Desk) leave(q *inquiry, r *reader, ids []peer.ID) Result {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(q.readers, r)
+	for id := range r.wants {
+		q.unwant(id)
+	}
+	if q.waiting--; q.waiting == 0 {
+		if q.slot {
+			q.slot = false
+			<-d.slots
+		}
+		q.until = time.Now().Add(Age)
+	}
+	out := Result{Answers: map[peer.ID]*Answer{}}
+	for _, id := range ids {
+		a := q.members[id]
+		if _, missing := r.wants[id]; missing || a == nil {
+			out.Missing.Add(id)
+		} else {
+			out.Answers[id] = a.whole
+		}
+	}
+	return out
+}
+
+// prune forgets members that are none any more: whom nobody wants to hear.
+func (q *inquiry) prune(ids []peer.ID) {
+	now := peer.SetOf(ids...)
+	for id := range q.members {
+		if !now.Has(id) && q.wanted[id] == 0 {
+			delete(q.members, id)
+		}
+	}
+}
+
+// unwant notes that one reader less waits for a member.
+func (q *inquiry) unwant(id peer.ID) {
+	if q.wanted[id]--; q.wanted[id] <= 0 {
+		delete(q.wanted, id)
+	}
+}
+
+// due returns the questions that are to be put now: to members whom a reader waits for and who are not being asked, or
+// have not answered for too long.
+func (d *Desk) due(typ route.TypeID, q *inquiry) (list []Asked) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now, under := time.Now(), 0
+	if !q.slot || now.Sub(q.looked) < Again/2 { // another reader has looked
+		return nil
+	}
+	q.looked = now
+	for _, a := range q.members {
+		if a.isAsked(now) {
+			under++
+		}
+	}
+	q.line = q.line[:0]
+	var silent []peer.ID
+	for _, id := range slices.SortedFunc(maps.Keys(q.wanted), peer.ID.Compare) {
+		switch a := q.members[id]; {
+		case a == nil || a.part == nil:
+			q.line = append(q.line, id)
+		case !a.isAsked(now):
+			silent = append(silent, id)
+		}
+	}
+	q.line = append(q.line, silent...) // those who have had their turn come last
+	for ; under < Window && len(q.line) > 0; under++ {
+		list = append(list, d.next(typ, q, now)...)
+	}
 	return list
 }
 
-// Take takes an answer; one that nobody waits for is dropped, and so is one about another part of the shards than asked
-// for.
-func (d *Desk) Take(from peer.ID, a *Answer) {
+// isAsked reports whether a question is open that is not to be put again yet.
+func (a *account) isAsked(now time.Time) bool { return a.part != nil && now.Before(a.again) }
+
+// next returns the question to the next member for which there was no room in the window.
+func (d *Desk) next(typ route.TypeID, q *inquiry, now time.Time) []Asked {
+	for len(q.line) > 0 {
+		id := q.line[0]
+		q.line = q.line[1:]
+		a := q.members[id]
+		if a == nil {
+			a = &account{}
+			q.members[id] = a
+		}
+		if !a.isAsked(now) && q.wanted[id] > 0 {
+			return []Asked{{id, d.put(typ, a, now)}}
+		}
+	}
+	return nil
+}
+
+// put begins a question, or puts it again.
+func (d *Desk) put(typ route.TypeID, a *account, now time.Time) Question {
+	if a.part == nil {
+		d.last++
+		a.part, a.nonce, a.began, a.pause = &Answer{}, d.last, now, Again
+	} else {
+		a.pause = min(2*a.pause, mostAgain)
+	}
+	a.again = now.Add(a.pause)
+	return Question{Nonce: a.nonce, Type: typ, From: a.part.From}
+}
+
+// Awaits reports whether an answer with that nonce is one to a question that is open: no other is worth to be read.
+func (d *Desk) Awaits(from peer.ID, typ route.TypeID, nonce uint64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r := d.open[a.Nonce]
-	if r == nil {
-		return
+	q := d.open[typ]
+	if q == nil {
+		return false
 	}
-	w := r.wants[from]
-	if w == nil || w.have.From != a.From {
-		return
+	a := q.members[from]
+	return a != nil && a.part != nil && a.nonce == nonce
+}
+
+// Take takes an answer, and returns the questions that are to be put now. One that nobody waits for is dropped, and so
+// is one about another part of the shards than asked for.
+func (d *Desk) Take(from peer.ID, a *Answer) []Asked {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	q := d.open[a.Type]
+	if q == nil {
+		return nil
 	}
-	a.List = append(w.have.List, a.List...)
-	if *w = (want{have: a}); a.More {
+	m := q.members[from]
+	if m == nil || m.part == nil || m.nonce != a.Nonce || m.part.From != a.From {
+		return nil
+	}
+	now := time.Now()
+	a.List = append(m.part.List, a.List...)
+	if m.part = a; a.More {
 		a.From = a.List[len(a.List)-1].ID + 1
-	} else {
-		delete(r.wants, from)
-		r.result.Answers[from] = a
+		m.pause, m.again = Again, now.Add(Again)
+		return []Asked{{from, Question{Nonce: m.nonce, Type: a.Type, From: a.From}}}
 	}
-	select {
-	case r.wake <- struct{}{}:
-	default:
+	m.whole, m.at, m.part = a, m.began, nil
+	for r := range q.readers { // each on its own
+		if _, wants := r.wants[from]; wants && !m.at.Before(r.since) {
+			q.unwant(from)
+			if delete(r.wants, from); len(r.wants) == 0 {
+				close(r.whole)
+			}
+		}
 	}
+	return d.next(a.Type, q, now)
 }

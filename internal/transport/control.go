@@ -19,6 +19,7 @@ const (
 	controlReserve = 64 << 10 // bytes beyond the bound for heartbeats, and as much again for credit
 	keepControl    = 64 << 10 // memory that an idle control queue keeps, bytes
 	creditFrame    = wire.HeaderSize + 14
+	controlSurveys = 64 << 10 // bytes that wait, behind which nothing of a survey is queued
 )
 
 // control sends mail to one peer. Mail is lost when it cannot be dialled or when the connection breaks.
@@ -58,8 +59,11 @@ func (c *control) send(kind wire.Kind, body []byte) error {
 		return err
 	}
 	bound := c.limit
-	if kind == wire.KindHeartbeat {
+	switch kind {
+	case wire.KindHeartbeat:
 		bound += controlReserve
+	case wire.KindSurvey, wire.KindSurveyAnswer: // what readers can cause stays behind what the cluster lives on
+		bound = min(bound, controlSurveys)
 	}
 	if c.queue.Len()+n > bound {
 		c.mu.Unlock()
