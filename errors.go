@@ -59,6 +59,9 @@ var (
 	ErrNoAsk      = entity.ErrNoAsk      // a message that is no ask is replied to
 	ErrReplied    = entity.ErrReplied    // the ask is answered already
 	ErrTimersFull = entity.ErrTimersFull // the entity has as many timers running as it may
+
+	// a Context was used after its call, or on another goroutine than the call's
+	ErrContextKept = entity.ErrContextKept
 )
 
 // Why the state of a Stateful handler reaches no next instance: Incident.Err of a StateLost.

@@ -30,6 +30,9 @@ func (c *Context) receive(payload []byte) {
 
 // outcome sees to what a call of Receive has left: err is what it returned, text is the panic's, nil if there was none.
 func (c *Context) outcome(err error, text []byte) {
+	if c.from != nil && !c.answered && !c.detached {
+		c.spent = true // perhaps it was kept, to answer later
+	}
 	switch {
 	case text != nil:
 		c.answer(route.HandlerPanic, text)
@@ -76,10 +79,12 @@ func (c *Context) answer(reason route.Reason, text []byte) {
 // call runs Receive. When that did not return its outcome has been seen to.
 func (c *Context) call(payload []byte) (err error, returned bool) {
 	defer func() {
+		leaveCall(c)
 		if v := recover(); v != nil || !returned {
 			c.outcome(nil, c.caught(v))
 		}
 	}()
+	enterCall(c)
 	return c.e.h.Receive(c, payload), true
 }
 
@@ -112,7 +117,9 @@ func instantiate(c *Context, failed *[]byte) bool {
 func (c *Context) newHandler(failed *[]byte) (h Handler) {
 	from, returned := c.from, false
 	c.from = nil
+	enterCall(c)
 	defer func() {
+		leaveCall(c)
 		c.from, c.passivate = from, false
 		if v := recover(); v != nil || !returned {
 			h, *failed = nil, c.caught(v)
@@ -247,7 +254,9 @@ func lifeFailed(c *Context) {
 // callRun calls Run. When that did not return, the life was a failure and has been counted.
 func callRun(ctx context.Context, c *Context, run func(context.Context, *Context) error) (err error, returned bool) {
 	c.s.runtime.Calling(c.e, RunCall)
+	enterCall(c)
 	defer func() {
+		leaveCall(c)
 		c.s.runtime.Returned(c.e, RunCall)
 		if v := recover(); v != nil || !returned {
 			c.caught(v)
@@ -264,6 +273,7 @@ func (c *Context) halt(why StopReason) {
 	c.parted = c.parted || why == StopPassivated
 	returned := false
 	defer func() {
+		leaveCall(c)
 		if v := recover(); v != nil || !returned {
 			c.caught(v)
 		}
@@ -273,6 +283,7 @@ func (c *Context) halt(why StopReason) {
 		c.endInstance()
 	}()
 	c.s.runtime.Calling(c.e, StopCall)
+	enterCall(c)
 	c.e.h.Stop(c)
 	returned = true
 }

@@ -98,7 +98,7 @@ func TestReplyToATell(t *testing.T) {
 		r.tell("a", "1")
 		r.f.receive = nil
 		r.ask("a", "2")
-		require.ErrorIs(t, kept.Reply(nil), ErrNoAsk, "a context kept too long answers nobody")
+		require.ErrorIs(t, kept.Reply(nil), ErrContextKept, "a context kept too long answers nobody")
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kith-io/kith/internal/incall"
 	"github.com/kith-io/kith/route"
 )
 
@@ -19,6 +20,9 @@ var (
 	ErrNoAsk = errors.New("kith: nobody asked")
 	// ErrReplied is returned by the second answer to one ask.
 	ErrReplied = errors.New("kith: already answered")
+	// ErrContextKept is returned by every method of a Context that is used after its call has returned, or on another
+	// goroutine than the one that the call runs on. The token of Detach is what answers there.
+	ErrContextKept = errors.New("kith: a Context is valid in its call alone, on the goroutine of that call")
 	// ErrTimersFull is returned by After and SetTimer when the entity has MaxTimers running.
 	ErrTimersFull = errors.New("kith: too many timers of one entity")
 )
@@ -30,7 +34,10 @@ const MaxTimers = 32
 const MaxErrorText = 1 << 10
 
 // Context is what a handler is given with a message. It belongs to the handler until the call returns and must not be
-// used afterwards, nor from another goroutine.
+// used afterwards, nor on another goroutine: the node gives it to other calls then. Methods that are called so do
+// nothing and return ErrContextKept, which names the entity; those that return no error say what they say of nothing,
+// Context returns one that has ended because of ErrContextKept, Suspended is true, and Now is the zero time. What is to
+// be answered later, or by another goroutine, is answered by the token of Detach.
 type Context struct {
 	// ID is the id of this entity. It may be kept.
 	ID string
@@ -39,6 +46,13 @@ type Context struct {
 	// Shard is the shard that the entity belongs to.
 	Shard route.ShardID
 
+	at    uintptr // the goroutine on which the call runs (incall.Here), zero between calls; see kept
+	spent bool    // no other call gets it
+	doing
+}
+
+// doing is what the call that has a Context is about, and what follows from it.
+type doing struct {
 	s      *Shard
 	e      *Entity
 	tally  *Tally
@@ -64,15 +78,25 @@ type Context struct {
 }
 
 // Type returns the name of the entity's type.
-func (c *Context) Type() string { return c.s.typ.Name }
+func (c *Context) Type() string {
+	if kept(c) {
+		return ""
+	}
+	return c.s.typ.Name
+}
 
 // Asked reports whether the message is an ask, whose sender waits for Reply.
-func (c *Context) Asked() bool { return c.from != nil }
+func (c *Context) Asked() bool { return !kept(c) && c.from != nil }
 
 // Headers returns what the sender has given with the message, apart from its payload, empty when it gave nothing. It is
 // a view that is valid during the call. A message of a timer has none, nor has a call of Stop. Headers go no further by
 // themselves: a handler that wants them to gives them to TellWith or AskWith.
-func (c *Context) Headers() []byte { return c.headers }
+func (c *Context) Headers() []byte {
+	if kept(c) {
+		return nil
+	}
+	return c.headers
+}
 
 // Tell sends a message to the entity id of type typ, or of this entity's own type when typ is empty. Accepted or a
 // typed error, as Region.Tell says; it never blocks and never runs the receiver before it returns.
@@ -83,6 +107,9 @@ func (c *Context) Tell(typ, id string, payload []byte) error {
 // TellWith is Tell with headers, of which it keeps no part; nil: none. More than 4 KiB are refused with
 // *route.HeadersError.
 func (c *Context) TellWith(headers []byte, typ, id string, payload []byte) error {
+	if kept(c) {
+		return whose(c)
+	}
 	if typ == "" {
 		typ = c.s.typ.Name
 	}
@@ -98,6 +125,9 @@ func (c *Context) Ask(d time.Duration, typ, id string, payload []byte) ([]byte, 
 
 // AskWith is Ask with headers, as TellWith has them.
 func (c *Context) AskWith(headers []byte, d time.Duration, typ, id string, payload []byte) ([]byte, error) {
+	if kept(c) {
+		return nil, whose(c)
+	}
 	if typ == "" {
 		typ = c.s.typ.Name
 	}
@@ -114,6 +144,8 @@ func (c *Context) AskWith(headers []byte, d time.Duration, typ, id string, paylo
 // or detached before; any other error says why the answer did not go out, and Reply may be tried again.
 func (c *Context) Reply(b []byte) error {
 	switch {
+	case kept(c):
+		return whose(c)
 	case c.from == nil:
 		return ErrNoAsk
 	case c.answered || c.detached:
@@ -127,6 +159,9 @@ func (c *Context) Reply(b []byte) error {
 // Detach takes the duty to answer away from this call: the token answers later, from any goroutine. The token of a tell
 // answers nobody and returns ErrNoAsk.
 func (c *Context) Detach() ReplyToken {
+	if kept(c) {
+		return ReplyToken{from: refusing{whose(c)}}
+	}
 	if c.from == nil || c.answered || c.detached {
 		return ReplyToken{used: c.from != nil}
 	}
@@ -135,12 +170,16 @@ func (c *Context) Detach() ReplyToken {
 }
 
 // Passivate lets the entity go when this call returns: Stop is called, and the next message makes a fresh instance.
-func (c *Context) Passivate() { c.passivate = true }
+func (c *Context) Passivate() {
+	if !kept(c) {
+		c.passivate = true
+	}
+}
 
 // StopReason says why Stop is called, NotStopping in every other call. How long Stop has is said by the deadline of
 // Context.
 func (c *Context) StopReason() StopReason {
-	if !c.halting {
+	if kept(c) || !c.halting {
 		return NotStopping
 	}
 	return c.why
@@ -160,16 +199,26 @@ func (c *Context) StopReason() StopReason {
 // It does not end when the call returns, so what the handler has begun may go on with it. Making it costs nothing
 // but for an ask with a time limit, and nothing at all when Context is not called. In package sim it ends on virtual
 // time. A handler that is running is never interrupted: whoever waits for something else must look at it.
-func (c *Context) Context() context.Context { return c.s.runtime.Context(c.limit) }
+func (c *Context) Context() context.Context {
+	if kept(c) {
+		return incall.Over(whose(c))
+	}
+	return c.s.runtime.Context(c.limit)
+}
 
 // Suspended reports whether this node has suspended itself while the handler runs, because it may own its entities no
 // longer. A handler that works for long should look, and write to no store that does not check Fence when it is true.
 // Once the node has, Tell and Ask return route.ErrSuspended.
-func (c *Context) Suspended() bool { return c.s.runtime.Suspended() }
+func (c *Context) Suspended() bool { return kept(c) || c.s.runtime.Suspended() }
 
 // Now returns the time of day, as time.Now does; under package sim it is virtual. Clocks of nodes differ, and are set:
 // it orders nothing between nodes.
-func (c *Context) Now() time.Time { return c.s.runtime.Wall() }
+func (c *Context) Now() time.Time {
+	if kept(c) {
+		return time.Time{}
+	}
+	return c.s.runtime.Wall()
+}
 
 // open readies c for a message from an origin, nil for a tell.
 func (c *Context) open(from Origin, corr uint64) {
@@ -177,6 +226,62 @@ func (c *Context) open(from Origin, corr uint64) {
 	c.limit, c.headers = 0, nil
 	c.answered, c.detached, c.passivate, c.halting, c.fired = false, false, false, false, false
 }
+
+// Contexts are used again: by the next call of their goroutine, or of their entity. So one that was kept serves another
+// message, perhaps that of another entity, or none. Two things keep it from that. It is usable on the goroutine of its
+// call alone, and only while that call runs: one word says which, written by that goroutine, and whoever else reads it
+// finds a number that is not its own. And what is kept for a later call on the same goroutine is kept to answer later:
+// an ask that its call has neither answered nor detached leaves its Context behind, and no other call gets that one.
+
+// kept reports whether c is used by somebody to whom it was not given: its call has returned, or runs elsewhere.
+//
+// Nothing orders a goroutine that has kept c against calls that have it since. It needs no order: it reads one word,
+// and while that is its own number it is the last to have written it. So the race detector is kept from looking at it.
+//
+//go:norace
+func kept(c *Context) bool { return c.at != incall.Here() }
+
+// whose is the error for who has kept c. It names the entity whose Context it was when nobody else has got it since, as
+// is so while its call runs, and for good if its ask was neither answered nor detached. Else it is the one that has it
+// now.
+//
+//go:norace
+func whose(c *Context) error {
+	if e := c.e; e != nil {
+		return fmt.Errorf("%w: that of entity %q is used after it or elsewhere; Detach gives what answers later",
+			ErrContextKept, e.id)
+	}
+	return fmt.Errorf("%w: it is used after it; Detach gives what answers later", ErrContextKept)
+}
+
+// enterCall begins a call into user code, on this goroutine; leaveCall is its end.
+func enterCall(c *Context) { c.at = incall.Here() }
+
+func leaveCall(c *Context) { c.at = 0 }
+
+// forNext returns the Context for the next call: c, or one that takes its place because c is spent.
+func forNext(c *Context) *Context {
+	if !c.spent {
+		return c
+	}
+	next := &Context{doing: c.doing}
+	if c.s != nil {
+		next.ID, next.Fence, next.Shard = c.e.id, c.s.fence, c.s.id
+	}
+	c.doing = doing{e: c.e}
+	return next
+}
+
+// poison spends c whatever its call has done, and has nobody take what it shows for that of an entity.
+func poison(c *Context) {
+	c.spent = true
+	c.ID, c.Fence, c.Shard = "a Context that was kept; its entity was "+c.e.id, route.Fence{}, ^route.ShardID(0)
+}
+
+// refusing is an Origin to whom no answer goes, because of err.
+type refusing struct{ err error }
+
+func (r refusing) Reply(uint64, route.Reason, []byte) error { return r.err }
 
 // ReplyToken answers an ask after its Receive has returned. It is used once; copies of one token count as one as far as
 // the asker can tell, who takes the first answer. Methods of one token are not for concurrent use.

@@ -5,14 +5,17 @@ package entity
 import (
 	"time"
 
+	"github.com/kith-io/kith/internal/incall"
 	"github.com/kith-io/kith/internal/invariant"
 )
 
 // CallFrame is what calls into Worker and Inline handlers need once for each goroutine: the Context of the call that is
 // being made. All shards that one goroutine steps may share one; the zero value is ready.
 type CallFrame struct {
-	ctx    Context
-	inside bool // the handler of a Hand runs
+	ctx *Context // nil: none was needed yet
+	at  uintptr  // incall.Here of the goroutine that calls Dispatch
+
+	poisons bool // each call gets a context of its own
 
 	more    bool // With has said something of the message that is next
 	limit   time.Duration
@@ -25,20 +28,48 @@ func (d *CallFrame) With(limit time.Duration, headers []byte) {
 	d.more, d.limit, d.headers = true, limit, headers
 }
 
+// Bind tells the call frame on which goroutine the next calls of Dispatch run: this one. It is called once before many
+// of them.
+func (d *CallFrame) Bind() { d.at = incall.Here() }
+
 // beginCall readies the call frame's context for a call for e.
 func (s *Shard) beginCall(e *Entity) *Context {
 	invariant.Check(!s.inCall, "entity: a shard is stepped from inside its own handler")
 	s.inCall = true
-	c := &s.callFrame.ctx
+	c := s.callFrame.ctx
+	if c == nil || c.spent {
+		c = s.callFrame.renew()
+	}
 	c.s, c.tally, c.Fence, c.Shard = s, &s.stats.Tally, s.fence, s.id
 	c.ID, c.e = e.id, e
 	return c
 }
 
+// renew gives the call frame a context for the next call.
+func (d *CallFrame) renew() *Context {
+	if d.ctx == nil {
+		d.ctx = &Context{}
+	}
+	d.ctx = forNext(d.ctx)
+	return d.ctx
+}
+
 // endCall ends it.
 func (s *Shard) endCall(c *Context) {
 	c.from = nil
+	if s.callFrame.poisons {
+		poison(c)
+	}
 	s.inCall = false
+}
+
+// PoisonContexts has each call of the shard get a Context of its own, which shows no entity any more when the call has
+// returned: so tests find handlers that keep theirs. It comes before the first message, and behind Use.
+func PoisonContexts(s *Shard) {
+	if s.callFrame == nil {
+		s.callFrame = &CallFrame{}
+	}
+	s.spare.poisons, s.callFrame.poisons = true, true
 }
 
 // Foresee looks up whose message one with that hash of its id will probably be. Who has several messages before it asks
@@ -74,9 +105,9 @@ func (s *Shard) Dispatch(now time.Duration, e *Entity, from Origin, corr uint64,
 		d.more, c.limit, c.headers = false, d.limit, d.headers
 	}
 	c.tally.Delivered++
-	d.inside = true
+	c.at = d.at
 	err := e.h.Receive(c, payload)
-	d.inside = false
+	c.at = 0
 	if err != nil || c.from != nil || c.passivate {
 		c.outcome(err, nil)
 	}
@@ -87,11 +118,11 @@ func (s *Shard) Dispatch(now time.Duration, e *Entity, from Origin, corr uint64,
 // Recovered takes what recover returned in the goroutine whose Hand has panicked, inside the deferred function. What
 // does not come from a handler is panicked with again.
 func (d *CallFrame) Recovered(v any) {
-	c := &d.ctx
-	if !d.inside {
+	c := d.ctx
+	if c == nil || c.at == 0 {
 		panic(v)
 	}
-	d.inside = false
+	leaveCall(c)
 	c.outcome(nil, c.panicked(v))
 	c.s.endCall(c)
 	c.s.handled(c, c.e)

@@ -88,8 +88,10 @@ func TestHandIsDeliver(t *testing.T) {
 		plain, ahead := newRig(t, mode, change, policed), newRig(t, mode, change, policed)
 		var callFrame CallFrame
 		ahead.Use(&callFrame)
+		ahead.callFrame.Bind()
 		other := newRig(t, mode) // shares the call frame
 		other.Use(&callFrame)
+		other.callFrame.Bind()
 		plain.f.receive, ahead.f.receive, other.f.receive = acting, acting, acting
 		var a, b origin
 		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -132,6 +134,7 @@ func TestHandIsDeliver(t *testing.T) {
 func TestHandLeavesItToDeliver(t *testing.T) {
 	r := newRig(t, Inline)
 	r.Use(&CallFrame{})
+	r.callFrame.Bind()
 	require.Nil(t, r.Foresee(HashID([]byte("a"))), "nobody is there")
 	require.Equal(t, route.OK, r.tell("a", "plain"))
 	e := r.Foresee(HashID([]byte("a")))
@@ -158,6 +161,7 @@ func TestHandLeavesItToDeliver(t *testing.T) {
 func TestHandOfWatchedCalls(t *testing.T) {
 	r := newRig(t, Worker, func(typ *Type) { typ.SlowAfter = time.Second })
 	r.Use(&CallFrame{})
+	r.callFrame.Bind()
 	require.Equal(t, route.OK, r.tell("a", "plain"))
 	ok, _ := r.Dispatch(0, r.Foresee(HashID([]byte("a"))), nil, 0, nil)
 	require.False(t, ok, "a call that is to be named while it runs takes the long way")
@@ -183,6 +187,7 @@ func TestRecoveredIsForHandlersOnly(t *testing.T) {
 
 	r := newRig(t, Inline)
 	r.Use(&d)
+	r.callFrame.Bind()
 	require.Equal(t, route.OK, r.tell("a", "plain"))
 	r.f.receive = func(c *Context, _ []byte) error {
 		_, _ = r.Dispatch(0, c.e, nil, 0, nil)

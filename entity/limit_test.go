@@ -163,6 +163,7 @@ func TestHeadersGoOnByTheHandlersWord(t *testing.T) {
 	r := newRig(t, Worker)
 	d := &CallFrame{}
 	r.Use(d)
+	r.callFrame.Bind()
 	r.f.receive = func(c *Context, p []byte) error {
 		require.NoError(t, c.Tell("", "b", p))
 		return c.TellWith(c.Headers(), "other", "c", p)

@@ -127,7 +127,7 @@ type activity struct {
 	now   *batch // being worked off
 	pos   int    // first record of it that is not done or begun
 	step  runStep
-	ctx   Context
+	ctx   *Context
 	tally Tally
 	began time.Duration // when the run did
 }
@@ -245,9 +245,9 @@ func (s *Shard) activate(e *Entity) *activity {
 		a = s.spare.acts[n-1]
 		s.spare.acts = s.spare.acts[:n-1]
 	} else {
-		a = &activity{}
+		a = &activity{ctx: &Context{}}
 	}
-	c := &a.ctx
+	c := a.ctx
 	c.ID, c.Fence, c.Shard = e.id, s.fence, s.id
 	c.s, c.e, c.tally = s, e, &a.tally
 	e.act = a
@@ -278,9 +278,9 @@ func (s *Shard) deactivate(e *Entity) {
 	e.act = nil
 	s.busy--
 	s.unpace(a)
-	timers, data := a.ctx.timers[:0], a.ctx.timerData[:0]
-	*a = activity{}
-	a.ctx.timers, a.ctx.timerData = timers, data
+	c := forNext(a.ctx)
+	*a = activity{ctx: c}
+	c.doing = doing{e: e, wishes: wishes{timers: c.timers[:0], timerData: c.timerData[:0]}}
 	if len(s.spare.acts) < keepActs {
 		s.spare.acts = append(s.spare.acts, a)
 	}

@@ -67,7 +67,10 @@ func (e *Entity) Work() (more bool) {
 
 func (e *Entity) work() (more bool) {
 	a := e.act
-	c := &a.ctx
+	if a.ctx.spent {
+		a.ctx = forNext(a.ctx)
+	}
+	c := a.ctx
 	step := a.step
 	a.step = between
 	switch {
@@ -112,6 +115,9 @@ func (e *Entity) work() (more bool) {
 			a.step = made
 		}
 		c.from = nil
+		if c.s.spare.poisons && a.step != made {
+			poison(c)
+		}
 	}
 	return a.more() && !c.crashed
 }
@@ -136,13 +142,12 @@ func (a *activity) limit(r *record) time.Duration {
 
 // watched is Work for a type whose calls are timed.
 func (e *Entity) watched() (more bool) {
-	c := &e.act.ctx
-	s := c.s
+	s := e.act.ctx.s
 	s.runtime.Calling(e, StepCall)
 	began := s.runtime.Slewed()
 	defer func() { // also when it ends the goroutine
 		if took := s.runtime.Slewed() - began; took > s.slow {
-			c.slow(took)
+			e.act.ctx.slow(took)
 		}
 		s.runtime.Returned(e, StepCall)
 	}()
@@ -170,12 +175,12 @@ func (e *Entity) End(now time.Duration) (again bool) {
 	if a.passage.used {
 		passOut(s, a)
 	}
-	s.carryOut(&a.ctx, e)
+	s.carryOut(a.ctx, e)
 	s.stats.Tally.add(&a.tally)
 	a.tally = Tally{}
-	part(s, e, &a.ctx)
+	part(s, e, a.ctx)
 	if a.ctx.crashed {
-		s.crash(e, &a.ctx)
+		s.crash(e, a.ctx)
 	}
 	if a.spoiled {
 		spoil(s, e)

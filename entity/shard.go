@@ -60,6 +60,7 @@ type Shard struct {
 type spare struct {
 	acts    []*activity
 	batches []*batch
+	poisons bool // each call gets a Context of its own
 }
 
 // moving is what a shard knows of the move that ends it, and of the one that began it.

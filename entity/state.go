@@ -189,7 +189,9 @@ func inherit(c *Context, h Handler, failed *[]byte) bool {
 func callTakeUp(c *Context, to Stateful, state []byte, failed *[]byte) (ok bool) {
 	from, headers, size, returned := c.from, c.headers, len(state), false
 	c.from, c.headers = nil, nil
+	enterCall(c)
 	defer func() {
+		leaveCall(c)
 		c.from, c.headers, c.passivate = from, headers, false
 		if v := recover(); v != nil || !returned {
 			*failed = c.caught(v)
@@ -254,6 +256,7 @@ func callHandOver(c *Context, h Stateful, why StopReason) (b []byte) {
 	var failed []byte
 	returned := false
 	defer func() {
+		leaveCall(c)
 		c.s.runtime.Returned(c.e, HandOverCall)
 		c.halting = false
 		if v := recover(); v != nil || !returned {
@@ -265,6 +268,7 @@ func callHandOver(c *Context, h Stateful, why StopReason) (b []byte) {
 		}
 	}()
 	c.s.runtime.Calling(c.e, HandOverCall)
+	enterCall(c)
 	b, err := h.HandOver(c)
 	if err != nil {
 		failed = append([]byte{}, errorText(err)...)

@@ -40,6 +40,9 @@ func (c *Context) After(d time.Duration, b []byte) error { return c.SetTimer("",
 // and its message waits. On an error nothing has changed. Many timers may go by the empty name, which names none. The
 // name's bytes count as the payload's do.
 func (c *Context) SetTimer(name string, d time.Duration, b []byte) error {
+	if kept(c) {
+		return whose(c)
+	}
 	set, wish := c.timerNamed(name)
 	room, size := c.timerRoom, len(name)+len(b)
 	if set != nil || wish >= 0 {
@@ -70,6 +73,9 @@ func (c *Context) SetTimer(name string, d time.Duration, b []byte) error {
 // CancelTimer stops this entity's timer of that name and reports whether there was one: running, or due with its
 // message still waiting. That message is not delivered any more.
 func (c *Context) CancelTimer(name string) bool {
+	if kept(c) {
+		return false
+	}
 	set, wish := c.timerNamed(name)
 	c.cancel(set, wish)
 	return set != nil || wish >= 0
@@ -78,6 +84,9 @@ func (c *Context) CancelTimer(name string) bool {
 // CancelTimers stops all timers of this entity, those that were asked for in this call included, and those that are due
 // and wait in its mailbox.
 func (c *Context) CancelTimers() {
+	if kept(c) {
+		return
+	}
 	c.e.instance++ // a message of a timer is delivered only to the instance that set it
 	c.renew()
 	c.timerRoom = MaxTimers
@@ -85,7 +94,7 @@ func (c *Context) CancelTimers() {
 
 // Timer reports whether the message is that of a timer of this entity, and the timer's name, which is empty for After.
 func (c *Context) Timer() (name string, ok bool) {
-	if !c.fired {
+	if kept(c) || !c.fired {
 		return "", false
 	}
 	return c.timerName, true

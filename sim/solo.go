@@ -236,6 +236,7 @@ func (e *Entity) own() *entity.Shard {
 	if e.shard == nil {
 		e.r.life = &lifetime.Shard{}
 		e.shard = entity.NewShard(&e.typ, route.ShardOf(e.id, e.typ.Shards), e.fence, e.r, nil)
+		entity.PoisonContexts(e.shard)
 		entity.Resume(e.shard, e.r.now, nil, e.state)
 		e.state = nil
 	}

@@ -92,6 +92,7 @@ func (a *ahead) envelope(x *foreseen) {
 func (a *ahead) run(now time.Duration, from *Source, at, end int) (next int) {
 	ex := a.x
 	next = at
+	a.callFrame.Bind()
 	defer func() {
 		if v := recover(); v != nil {
 			x := &a.next[next-1]
@@ -157,6 +158,7 @@ func (h *Host) enter(now time.Duration, x *foreseen) *entity.Entity {
 		return nil
 	}
 	h.workLeft(now) // what was left before comes first
+	h.callFrame.Bind()
 	if e := h.sh.Foresee(x.hash); e != nil && e.Is(x.env.ID) {
 		return e
 	}

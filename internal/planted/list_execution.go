@@ -72,6 +72,19 @@ var executionBugs = []bug{
 		Drop: "c.s.endCall",
 	},
 	{
+		Name: "kept-context-is-anybodys", Package: "./entity", Run: "TestKeptContextIsRefused",
+		In:  "entity.kept",
+		Old: "c.at != incall.Here()",
+		New: "c.at == 0",
+	},
+	{
+		Name: "context-of-an-owed-answer-is-used-again", Package: "./entity",
+		Run: "TestContextOfAnUnansweredAskIsLeftBehind",
+		In:  "entity.Context.outcome",
+		Old: "c.spent = true",
+		New: "_ = c.spent",
+	},
+	{
 		Name: "fence-not-checked-in-a-row", Package: "./internal/driver", Run: "TestStaleFenceIsRefused",
 		In:  "internal/exec.ahead.envelope",
 		Old: "h.term != x.env.Term || h.epoch != x.env.Epoch ||",

@@ -20,6 +20,7 @@ const root = "root"
 // row, so that it is bound from its first line; internal/invariant and internal/enum are open to all.
 var matrix = map[string]string{
 	"wire": "", "ringbuf": "", "discovery": "", "internal/invariant": "", "internal/enum": "",
+	"internal/incall": "", // which goroutine a call runs on
 	// clients that break the rules; it speaks of the counters of a node
 	"internal/hostile": "root courier route peer wire internal/pki",
 	"internal/pki":     "", // certificates for commands, throw-away clusters and tests
@@ -29,7 +30,7 @@ var matrix = map[string]string{
 	"internal/loads":   "shard/strategy route", // what shards cost: meters at regions, pages at coordinators
 	"stats":            "peer",
 	"flow":             "route peer stats wire ringbuf",
-	"entity":           "shard/strategy route peer ringbuf",
+	"entity":           "shard/strategy route peer ringbuf internal/incall",
 	"gossip":           "peer wire",
 	"fd":               "peer",
 	"plane":            "flow route peer wire",
@@ -119,7 +120,8 @@ var matrix = map[string]string{
 // layers in the order of ARCHITECTURE.md, ground first.
 var layers = []string{
 	"ringbuf wire discovery discovery/discoverytest internal/invariant internal/enum internal/rules internal/planted " +
-		"internal/port internal/spent internal/pki internal/api internal/feed internal/localname internal/refuse",
+		"internal/port internal/spent internal/pki internal/api internal/feed internal/localname internal/refuse " +
+		"internal/incall",
 	"entity flow route peer cluster stats sparse shard/strategy internal/loads",
 	"plane lifetime internal/leases transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",

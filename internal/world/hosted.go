@@ -58,6 +58,7 @@ func (p *Process) host(o shard.HostOrder) {
 		p.World.Watcher.Hosts(p, key, o.Fence)
 		h = &hosted{r: r, planned: -1}
 		h.shard = entity.NewShard(r.Type, o.Shard, o.Fence, shardRuntime{p, r, h}, p.mailbox)
+		entity.PoisonContexts(h.shard)
 		*r.shards.At(o.Shard) = h
 		h.begins(o)
 	case !o.Stop:
