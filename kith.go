@@ -201,6 +201,8 @@ const (
 	WaitConvergence = membership.WaitConvergence // the leader lets nobody in before all have seen one state
 	WaitLeader      = membership.WaitLeader      // the leader has not let this node in yet
 	WaitTypes       = membership.WaitTypes       // it is Up; coordinators have not acknowledged its types yet
+	// WaitRefusedTypes: it is Up; the cluster has types with other settings than those registered here.
+	WaitRefusedTypes = membership.WaitRefusedTypes
 )
 
 // The states of a node (Health.State). Only one that is ready handles messages.

@@ -48,7 +48,8 @@ type Health struct {
 // Ready reports whether the node handles messages and may be sent new work, as a readiness probe asks: it is Up, and
 // the coordinators of the types registered here have acknowledged them. Types that no coordinator knows yet, since
 // nobody has their role, do not count. Once ready, a node does not wait for a type that is registered later, or for
-// the next coordinator.
+// the next coordinator. While the cluster refuses a type as it is registered here, the node is not ready, also when it
+// was: Waiting is WaitRefusedTypes and names the type with both settings.
 func (h Health) Ready() bool { return h.State == StateReady }
 
 // Health says where this node stands now, and why. It waits for nobody: also a node whose control goroutine is stuck

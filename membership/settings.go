@@ -47,14 +47,17 @@ func differ(ours, theirs []Setting) (key, our, their string, ok bool) {
 	return "", "", "", false
 }
 
+// shownOfValue is how many bytes of a value a refusal shows: with the longest key two of them fit maxReasonSize.
+const shownOfValue = 72
+
 // differs says in words how a joiner's settings differ from a member's; empty when they agree.
 func differs(members, joiners []Setting) string {
 	key, a, b, ok := differ(members, joiners)
 	if !ok {
 		return ""
 	}
-	return clip(fmt.Sprintf("setting %q is %q in the cluster and %q at the joiner", key, clip(a, 40), clip(b, 40)),
-		maxReasonSize)
+	return clip(fmt.Sprintf("setting %q is %q in the cluster and %q at the joiner", key, clip(a, shownOfValue),
+		clip(b, shownOfValue)), maxReasonSize)
 }
 
 // clip cuts s to n bytes.

@@ -28,22 +28,24 @@ type WaitKind uint8
 
 // What a node may wait for before it is ready.
 const (
-	WaitNothing     WaitKind = iota // it is Up, on its way out, or over
-	WaitSeeds                       // no seed has answered
-	WaitSettings                    // a seed refuses this node: a setting that must agree differs
-	WaitCertificate                 // a seed's certificate is not believed here, or this node's is not believed there
-	WaitCluster                     // the nodes that answer are in no cluster, and this one forms none, or not yet
-	WaitAdmission                   // a member was asked to admit this node
-	WaitMembers                     // this node is a member; more are to come before the first ones are let in
-	WaitConvergence                 // this node is a member; the leader lets nobody in before all have seen one state
-	WaitLeader                      // this node is a member; the leader has not let it in yet
-	WaitTypes                       // this node is Up; coordinators have not acknowledged its types yet
+	WaitNothing      WaitKind = iota // it is Up, on its way out, or over
+	WaitSeeds                        // no seed has answered
+	WaitSettings                     // a seed refuses this node: a setting that must agree differs
+	WaitCertificate                  // a seed's certificate is not believed here, or this node's is not believed there
+	WaitCluster                      // the nodes that answer are in no cluster, and this one forms none, or not yet
+	WaitAdmission                    // a member was asked to admit this node
+	WaitMembers                      // this node is a member; more are to come before the first ones are let in
+	WaitConvergence                  // this node is a member; the leader lets nobody in before all have seen one state
+	WaitLeader                       // this node is a member; the leader has not let it in yet
+	WaitTypes                        // this node is Up; coordinators have not acknowledged its types yet
+	WaitRefusedTypes                 // this node is Up; the cluster refuses types as they are registered here
 
 	waitKinds
 )
 
 var waitNames = [waitKinds]string{"nothing", "seeds", "settings", "certificate", "cluster", "admission", "members",
-	"convergence", "leader", "types"}
+	"convergence", "leader", "types",
+	"refused-types"}
 
 // String names the kind as logs do.
 func (k WaitKind) String() string { return enum.Name(waitNames[:], k, "wait") }

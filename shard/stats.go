@@ -135,6 +135,17 @@ func Unacknowledged(m *Machine) (names []string) {
 	return names
 }
 
+// RefusedTypes lists why the cluster does not have types as they are registered on a node, an error each that names the
+// type. One that is registered again is not among them until it is refused again.
+func RefusedTypes(m *Machine) (errs []error) {
+	for _, id := range m.order {
+		if g := m.types[id].region; g != nil && g.refused != nil {
+			errs = append(errs, g.refused)
+		}
+	}
+	return errs
+}
+
 // MovePhase is how far a move is, as its coordinator knows it.
 type MovePhase uint8
 

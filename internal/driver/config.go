@@ -201,9 +201,10 @@ func (c Config) bulkStall() time.Duration {
 // localBuffer bounds what this node itself has sent to one worker or loop and what waits there, in bytes.
 func (c Config) localBuffer() int { return localFactor * c.LinkBuffer }
 
-// node is what the takeover time follows from.
+// node is what the takeover time follows from, and what others must agree on.
 func (c Config) node() node.Config {
-	return node.Config{Membership: c.Membership, Resolver: c.Resolver, Shard: c.Sharding.machine()}
+	return node.Config{Membership: c.Membership, Resolver: c.Resolver, Shard: c.Sharding.machine(),
+		ProcessDeathIsProof: c.Sharding.ProcessDeathIsProof}
 }
 
 // validateSharding judges the settings of sharding.
@@ -247,12 +248,7 @@ func (c Config) validateExit(fault func(ok bool, format string, args ...any)) {
 // members is the configuration of the membership machine.
 func (c Config) members() membership.Config {
 	m := c.Membership
-	takeover := "derived"
-	if c.Sharding.TakeoverTime != 0 {
-		takeover = c.Sharding.TakeoverTime.String()
-	}
-	m.Settings = slices.Concat(c.resolverSettings(), []membership.Setting{
-		{Key: "kith.stops-within", Value: c.node().StopsWithin()}, {Key: "kith.takeover-time", Value: takeover}}, m.Settings)
+	m.Settings = slices.Concat(c.terms().Joins(), m.Settings)
 	if m.ExitTimeout == 0 && c.Resolver.Strategy != node.ResolverOff {
 		m.ExitTimeout = max(time.Second, min(membership.DefaultExitTimeout, c.node().ExitLimit()))
 	}

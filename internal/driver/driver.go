@@ -13,13 +13,11 @@ import (
 	"net"
 	"reflect"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/kith-io/kith/internal/exec"
-	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/membership"
@@ -166,7 +164,7 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	d.takeover.init(&d.cfg, d.log)
 	t, err := transport.New(transport.Config{
 		Listen: cfg.Listen, Advertise: cfg.Advertise, Incarnation: incarnation, Name: cfg.Name,
-		Settings:  []hello.Setting{{Key: "max-payload", Value: strconv.Itoa(cfg.MaxPayload)}},
+		Terms:     cfg.terms().Hello(),
 		DataLoops: cfg.DataLoops, DataConnections: cfg.DataConnections, PollFor: cfg.PollFor, Window: cfg.Window,
 		LinkBuffer: cfg.LinkBuffer, LinkBudget: cfg.LinkBudget, MaxFrame: cfg.maxFrame(), PartialBudget: cfg.PartialBudget,
 		Flights: flights{&d.links}, Bulk: &d.large, MaxBulk: cfg.MaxMessage, BulkRoom: cfg.BulkBudget,

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/node"
-	"github.com/kith-io/kith/membership"
 )
 
 // Lease is the lock of lease-majority; the root package documents its methods.
@@ -77,17 +76,13 @@ func (r *resolver) resolved(e *node.Effects) {
 	}
 }
 
-// resolverSettings is what all nodes must agree on about the resolver: two that decide by different rules may both
-// live.
-func (c Config) resolverSettings() []membership.Setting {
-	r := c.Resolver
-	r.Role, r.LeaseName = "", ""
-	list := []membership.Setting{{Key: "kith.resolver", Value: r.Settings()},
-		{Key: "kith.resolver-role", Value: c.Resolver.Role}}
-	if r.Strategy == node.ResolverLeaseMajority {
-		list = append(list, membership.Setting{Key: "kith.resolver-lease", Value: c.leaseName()})
+// terms is what all nodes must agree on.
+func (c Config) terms() *node.Terms {
+	t := &node.Terms{Config: c.node(), MaxPayload: c.MaxPayload, Window: c.Window}
+	if c.Resolver.Strategy == node.ResolverLeaseMajority {
+		t.LeaseName = c.leaseName()
 	}
-	return list
+	return t
 }
 
 // leaseName returns the name of the lease: blank counts as unset.

@@ -31,7 +31,8 @@ func TestHelloCodec(t *testing.T) {
 	for golden, versions := range map[string]wire.Versions{
 		"4b495448" + "0100" + helloAfterVersion:                 VersionOne, // what version 1 wrote, byte for byte
 		"4b495448" + "0200" + "0100" + helloAfterVersion + "00": {Newest: 2, Oldest: 1},
-		"4b495448" + "0600" + "0100" + helloAfterVersion + "00": speaks,
+		"4b495448" + "0700" + "0100" + helloAfterVersion + "00": speaks,
+		"4b495448" + "0600" + "0100" + helloAfterVersion + "00": {Newest: 6, Oldest: 1},
 		"4b495448" + "0500" + "0100" + helloAfterVersion + "00": {Newest: 5, Oldest: 1},
 		"4b495448" + "0400" + "0100" + helloAfterVersion + "00": {Newest: 4, Oldest: 1},
 		"4b495448" + "0300" + "0100" + helloAfterVersion + "00": {Newest: 3, Oldest: 1},
@@ -63,7 +64,7 @@ func TestHelloTail(t *testing.T) {
 	h.Token, h.Renews = Token{1, 2, 15: 16}, 0x01020304
 	b := Append(nil, &h)
 	fields := "011001020000000000000000000000000010" + "020404030201"
-	require.Equal(t, "4b495448"+"0600"+"0100"+helloAfterVersion+"18"+fields, hex.EncodeToString(b))
+	require.Equal(t, "4b495448"+"0700"+"0100"+helloAfterVersion+"18"+fields, hex.EncodeToString(b))
 	got, err := Parse(b, wire.Spoken())
 	require.NoError(t, err)
 	require.Equal(t, h, got)
@@ -252,7 +253,8 @@ func FuzzParseAnswer(f *testing.F) {
 // Each difference between a hello and its acceptor is refused for its own reason, naming both values (CARD-3).
 func TestJudge(t *testing.T) {
 	self := peer.ID{Addr: peer.MustAddr("10.0.0.9:1"), Inc: 9}
-	base := Acceptor{Self: self, Name: "market", ClusterID: 0x1122, Settings: []Setting{{"shards", "100"}, {"more", "x"}},
+	base := Acceptor{Self: self, Name: "market", ClusterID: 0x1122,
+		Terms:  []Term{{Setting: Setting{"shards", "100"}}, {Setting: Setting{"more", "x"}}},
 		Window: 1 << 20}
 	for _, c := range []struct {
 		name         string
@@ -271,11 +273,11 @@ func TestJudge(t *testing.T) {
 		{"self", func(_ *Acceptor, h *Hello) { h.From = self }, RefusedSelf, "", ""},
 		{"our address", func(_ *Acceptor, h *Hello) { h.From.Addr = self.Addr }, RefusedSelf, "abcd", "9"},
 		{"incarnation", func(_ *Acceptor, h *Hello) { h.ToInc = 8 }, RefusedIncarnation, "8", "9"},
-		{"setting", func(a *Acceptor, _ *Hello) { a.Settings[0].Value = "50" }, RefusedSetting, "100", "50"},
+		{"setting", func(a *Acceptor, _ *Hello) { a.Terms[0].Value = "50" }, RefusedSetting, "100", "50"},
 		{"window", func(a *Acceptor, _ *Hello) { a.Window = 4096 }, RefusedSetting, "1048576", "4096"},
 	} {
 		a, h := base, exampleHello()
-		a.Settings = append([]Setting(nil), base.Settings...)
+		a.Terms = append([]Term(nil), base.Terms...)
 		h.ToInc = self.Inc
 		c.change(&a, &h)
 		got := a.Judge(&h)

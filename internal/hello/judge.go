@@ -46,7 +46,7 @@ type Acceptor struct {
 	ClusterID uint64 // zero: not known yet
 	Birth     uint64 // of the cluster, told beside its id; zero: not known yet
 	Speaks    wire.Versions
-	Settings  []Setting
+	Terms     []Term
 	Window    int // largest that a dialler may have, bytes
 	Closing   bool
 }
@@ -76,10 +76,20 @@ func (a *Acceptor) Judge(h *Hello) *RefusedError {
 	case h.Lane == wire.LaneData && (h.Window == 0 || int64(h.Window) > int64(a.Window)):
 		return refuse(RefusedSetting, "window", strconv.Itoa(int(h.Window)), strconv.Itoa(a.Window))
 	}
-	for _, mine := range a.Settings {
+	return a.differs(h)
+}
+
+// differs returns the refusal for the first term that h says otherwise, or nil.
+func (a *Acceptor) differs(h *Hello) *RefusedError {
+	joins := (h.ClusterID == 0) != (a.ClusterID == 0)
+	for i := range a.Terms {
+		mine := &a.Terms[i]
+		if mine.Join && joins {
+			continue
+		}
 		for _, its := range h.Settings {
 			if mine.Key == its.Key && mine.Value != its.Value {
-				return refuse(RefusedSetting, mine.Key, its.Value, mine.Value)
+				return &RefusedError{Reason: RefusedSetting, Key: mine.Key, Ours: its.Value, Theirs: mine.Value}
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func TestHear(t *testing.T) {
 	}{
 		"another frame": {wire.KindStatus, good, RefusedMagic, "", ""},
 		"magic":         {wire.KindHello, []byte("HTTP/1.1"), RefusedMagic, "", ""},
-		"version":       {wire.KindHello, Append(nil, &later), RefusedVersion, "8-9", "1-6"},
+		"version":       {wire.KindHello, Append(nil, &later), RefusedVersion, "8-9", "1-7"},
 		"number":        {wire.KindHello, Append(nil, &numbered), RefusedMalformed, "16", "below 16"},
 	} {
 		_, refused := Hear(c.kind, c.body, wire.Spoken())

@@ -3,6 +3,7 @@
 package node
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -27,6 +28,9 @@ type health struct {
 	known bool              // it is in one
 	types bool              // it was ready once: its types were acknowledged, and it does not wait for them again
 	ended *membership.Ended
+	// refusals says that a type was refused or registered since refused was looked at.
+	refusals bool
+	refused  []error // why the cluster does not have types of this node
 }
 
 // standing ends a step: it decides where this node stands, and notes since when.
@@ -38,6 +42,9 @@ func (n *Node) standing() {
 
 func (n *Node) stands() membership.NodeState {
 	h := &n.health
+	if h.refusals {
+		h.refusals, h.refused = false, shard.RefusedTypes(n.shards)
+	}
 	switch {
 	case h.ended != nil:
 		return membership.StateEnded
@@ -47,6 +54,8 @@ func (n *Node) stands() membership.NodeState {
 		return membership.StateLeaving
 	case !h.known:
 		return membership.StateStarting
+	case len(h.refused) > 0:
+		return membership.StateWaiting
 	case h.self.Working() && (h.types || len(shard.Unacknowledged(n.shards)) == 0):
 		h.types = true
 		return membership.StateReady
@@ -63,7 +72,7 @@ func (n *Node) Health() membership.Health {
 	switch h.State {
 	case membership.StateStarting, membership.StateWaiting:
 		if h.Waiting = n.members.Waiting(); h.Waiting.For == membership.WaitNothing {
-			h.Waiting = waitingForTypes(shard.Unacknowledged(n.shards))
+			h.Waiting = waitingForTypes(n.health.refused, shard.Unacknowledged(n.shards))
 		}
 		h.Reason = h.Waiting.Detail
 	case membership.StateSuspended:
@@ -76,10 +85,24 @@ func (n *Node) Health() membership.Health {
 	return h
 }
 
-// waitingForTypes says which types keep a node that is Up from being ready.
-func waitingForTypes(names []string) membership.Waiting {
-	return membership.Waiting{For: membership.WaitTypes,
-		Detail: "their coordinators have not acknowledged these types yet: " + strings.Join(names, ", ")}
+// refusedNamed is how many refused types a node that is not ready names.
+const refusedNamed = 8
+
+// waitingForTypes says which types keep a node that is Up from being ready: first those that an operator has to mend.
+func waitingForTypes(refused []error, unacknowledged []string) membership.Waiting {
+	if len(refused) > 0 {
+		w := membership.Waiting{For: membership.WaitRefusedTypes, Detail: "the cluster refuses what is registered here"}
+		for i, err := range refused {
+			if i == refusedNamed {
+				w.Detail += fmt.Sprintf("; and %d more", len(refused)-i)
+				break
+			}
+			w.Detail += "; " + err.Error()
+		}
+		return w
+	}
+	return membership.Waiting{For: membership.WaitTypes, Detail: "their coordinators have not acknowledged these types " +
+		"yet: " + strings.Join(unacknowledged, ", ")}
 }
 
 // tell accounts for a suspension that begins, or for a reason that is added to one, and returns the event of it.

@@ -138,3 +138,30 @@ func TestReadyWaitsForItsTypes(t *testing.T) {
 	require.NotEmpty(t, shard.Unacknowledged(b.shards))
 	require.Equal(t, membership.StateReady, b.State())
 }
+
+// A node whose type the cluster refuses is not ready, also when it was, and says which type and how the settings
+// differ; it is again once it has registered what the cluster has (SHD-1, OPS-1).
+func TestNotReadyWithARefusedType(t *testing.T) {
+	_, b, w := pair(t)
+	require.Equal(t, membership.StateReady, b.State())
+	theirs, ours := shard.Settings{Name: "late", Shards: 4}, shard.Settings{Name: "late", Shards: 8}
+	a := w.nodes[0]
+	register := func(e *end, s shard.Settings) {
+		require.NoError(t, e.n.Do(w.now, shard.RegisterCommand{Settings: s}))
+		w.drain(e)
+	}
+	w.refused = func(*end, peer.ID) {}
+	held := true // what a says, so that b has not heard of the type
+	w.tap = func(m peer.Mail) bool { return !held || m.To == a.id }
+	register(a, theirs)
+	register(w.nodes[1], ours)
+	held = false
+	w.run(10*time.Second, func() bool { return b.State() == membership.StateWaiting })
+	h := b.Health()
+	require.Equal(t, membership.StateWaiting, h.State)
+	require.Equal(t, membership.WaitRefusedTypes, h.Waiting.For)
+	require.Contains(t, h.Reason, `type "late" has 4 shards and role "" in the cluster, 8 shards and role "" here`)
+	register(w.nodes[1], theirs)
+	require.Equal(t, membership.StateReady, b.State())
+	require.Empty(t, b.Health().Reason)
+}

@@ -165,6 +165,9 @@ func (n *Node) do(now time.Duration, cmd any) error {
 		}
 		return n.members.Do(now, c)
 	case shard.Command:
+		if _, registers := c.(shard.RegisterCommand); registers {
+			n.health.refusals = true
+		}
 		return n.shards.Do(now, c)
 	case sbr.Command:
 		return n.resolver.Do(now, c)

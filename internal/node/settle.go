@@ -140,6 +140,7 @@ func (n *Node) gather() {
 		n.post(&p.shards.Mail[i])
 	}
 	out.TypeRefused = append(out.TypeRefused, p.shards.Refused...)
+	n.health.refusals = n.health.refusals || len(p.shards.Refused) > 0
 	out.Answers = append(out.Answers, p.shards.Answers...)
 	out.Measure = append(out.Measure, p.shards.Measure...)
 	out.ShardEvents = append(out.ShardEvents, p.shards.Events...)

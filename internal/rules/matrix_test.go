@@ -55,7 +55,7 @@ var matrix = map[string]string{
 	"shard/strategy":          "cluster route peer wire",
 	"formation":               "peer wire",
 	"shutdown":                "membership route peer",
-	"node":                    "membership sbr singleton shard crdt courier route peer stats wire",
+	"node":                    "hello membership sbr singleton shard crdt courier route peer stats wire",
 	// what a node was given, in a ring, and given again
 	"internal/flight": "node membership fd shard shard/strategy route peer wire",
 	"sim/setup":       "node membership shard plane flow wire",

@@ -20,13 +20,13 @@ import (
 
 // Config configures a Transport. Zero values mean the defaults named here.
 type Config struct {
-	Listen      string          // host:port to bind; port 0 takes a free one; default "127.0.0.1:0"
-	Advertise   string          // host or host:port that others dial; default: what was bound; needed with 0.0.0.0 and ::
-	Incarnation uint64          // of this process; drawn at random by the runtime; not zero
-	Name        string          // cluster name, compared in the hello; 1 to 255 bytes
-	ClusterID   uint64          // zero: not known yet; see SetCluster
-	Birth       uint64          // zero: not known yet
-	Settings    []hello.Setting // compared in the hello; at most hello.MaxSettings
+	Listen      string       // host:port to bind; port 0 takes a free one; default "127.0.0.1:0"
+	Advertise   string       // host or host:port that others dial; default: what was bound; needed with 0.0.0.0 and ::
+	Incarnation uint64       // of this process; drawn at random by the runtime; not zero
+	Name        string       // cluster name, compared in the hello; 1 to 255 bytes
+	ClusterID   uint64       // zero: not known yet; see SetCluster
+	Birth       uint64       // zero: not known yet
+	Terms       []hello.Term // said and compared in hellos; at most hello.MaxSettings
 
 	DataLoops int // event loops for data; default max(1, GOMAXPROCS/2), at most 64
 	// DataConnections is how many data connections this node dials per peer, each with a window and a buffer of its own;
@@ -262,10 +262,10 @@ func (c Config) validate() error {
 	fault(c.Incarnation == 0, "Incarnation is zero")
 	fault(c.Name == "" || len(c.Name) > hello.MaxNameSize, "Name has %d bytes, must have 1 to %d", len(c.Name),
 		hello.MaxNameSize)
-	fault(len(c.Settings) > hello.MaxSettings, "%d Settings, at most %d", len(c.Settings), hello.MaxSettings)
-	for _, s := range c.Settings {
+	fault(len(c.Terms) > hello.MaxSettings, "%d Terms, at most %d", len(c.Terms), hello.MaxSettings)
+	for _, s := range c.Terms {
 		fault(s.Key == "" || len(s.Key) > hello.MaxSettingSize || len(s.Value) > hello.MaxSettingSize,
-			"setting %q: key must have 1 to %d bytes, value at most that", s.Key, hello.MaxSettingSize)
+			"term %q: key must have 1 to %d bytes, value at most that", s.Key, hello.MaxSettingSize)
 	}
 	between := func(name string, v, lo, hi int) {
 		fault(v < lo || v > hi, "%s is %d, must be %d to %d", name, v, lo, hi)

@@ -190,8 +190,8 @@ func (t *Transport) agree(carrier net.Conn, u *opening) (hello.Ack, error) {
 
 // greet says hello on nc and reads the answer.
 func (t *Transport) greet(nc net.Conn, u *opening) (hello.Ack, error) {
-	h := t.helloTo(u.to, u.lane, u.number, u.generation)
-	h.Versions, h.Renews = u.speak, u.renews
+	h := t.helloTo(u.to, u.lane, u.number, u.generation, u.speak)
+	h.Renews = u.renews
 	frame, at := wire.BeginFrame(nil, wire.KindHello, 0, 0)
 	frame = hello.Append(frame, &h)
 	wire.EndFrame(frame, at)

@@ -34,7 +34,7 @@ func helloFrom(tr *Transport, from peer.ID, lane wire.Lane, generation uint32) h
 // acceptor, told once (CARD-3, SEC-3).
 func TestRefusalsOverSockets(t *testing.T) {
 	tb := start(t, newRider(), func(c *Config) {
-		c.ClusterID, c.Birth, c.Settings = 5, 5, []hello.Setting{{Key: "shards", Value: "100"}}
+		c.ClusterID, c.Birth, c.Terms = 5, 5, terms("shards", "100")
 	})
 	for name, c := range map[string]struct {
 		change func(*Config)
@@ -43,7 +43,7 @@ func TestRefusalsOverSockets(t *testing.T) {
 	}{
 		"cluster-name": {func(c *Config) { c.Name = "other" }, `ours "other", theirs "another"`, tb.Self().Inc},
 		"cluster-id":   {func(c *Config) { c.ClusterID = 6 }, `ours "6", theirs "5/5"`, tb.Self().Inc},
-		"setting": {func(c *Config) { c.Settings = []hello.Setting{{Key: "shards", Value: "9"}} },
+		"setting": {func(c *Config) { c.Terms = terms("shards", "9") },
 			`shards differs: ours "9", theirs "100"`, tb.Self().Inc},
 		"incarnation": {nil, `ours "1", theirs "another"`, 1},
 		"self":        {func(c *Config) { c.Advertise = tb.Addr().String() }, `theirs "another"`, 0},
@@ -220,4 +220,9 @@ func TestGarbageFromTheAcceptor(t *testing.T) {
 		nc.Close()
 	}
 	require.EqualValues(t, 2, ta.Stats().FaultsFrames)
+}
+
+// terms is one term of a configuration.
+func terms(key, value string) []hello.Term {
+	return []hello.Term{{Setting: hello.Setting{Key: key, Value: value}}}
 }

@@ -248,13 +248,14 @@ func (t *Transport) Send(m peer.Mail) error {
 	return r.control().send(m.Kind, m.Body)
 }
 
-// helloTo makes the hello of an uplink.
-func (t *Transport) helloTo(to peer.ID, lane wire.Lane, number uint16, generation uint32) hello.Hello {
+// helloTo makes the hello of an uplink, which offers these versions.
+func (t *Transport) helloTo(to peer.ID, lane wire.Lane, number uint16, generation uint32,
+	speak wire.Versions) hello.Hello {
 	cluster := t.cluster.Load()
 	h := hello.Hello{
-		Versions: t.cfg.versions, Lane: lane, Number: number, Generation: generation, ClusterID: cluster.id,
-		Birth: cluster.birth, Name: t.cfg.Name, From: t.self, To: to.Addr, ToInc: to.Inc, Settings: t.cfg.Settings,
-		Token: t.secret.TokenFor(to),
+		Versions: speak, Lane: lane, Number: number, Generation: generation, ClusterID: cluster.id,
+		Birth: cluster.birth, Name: t.cfg.Name, From: t.self, To: to.Addr, ToInc: to.Inc,
+		Settings: hello.Said(t.cfg.Terms, speak), Token: t.secret.TokenFor(to),
 	}
 	if lane == wire.LaneData {
 		h.Window = uint32(t.cfg.Window)
@@ -266,7 +267,7 @@ func (t *Transport) helloTo(to peer.ID, lane wire.Lane, number uint16, generatio
 func (t *Transport) acceptor() hello.Acceptor {
 	cluster := t.cluster.Load()
 	return hello.Acceptor{Self: t.self, Name: t.cfg.Name, ClusterID: cluster.id, Birth: cluster.birth,
-		Speaks: t.cfg.versions, Settings: t.cfg.Settings, Window: t.cfg.Window, Closing: t.isClosing()}
+		Speaks: t.cfg.versions, Terms: t.cfg.Terms, Window: t.cfg.Window, Closing: t.isClosing()}
 }
 
 // isClosing reports whether Close has begun. An uplink's lock may be held.

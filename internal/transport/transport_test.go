@@ -256,7 +256,7 @@ func TestAdvertise(t *testing.T) {
 
 // All faults of a configuration are named at once.
 func TestConfigFaults(t *testing.T) {
-	_, err := New(Config{Window: 1, MaxFrame: 7, BackoffMin: time.Hour, HelloTimeout: -1, Settings: []hello.Setting{{}}},
+	_, err := New(Config{Window: 1, MaxFrame: 7, BackoffMin: time.Hour, HelloTimeout: -1, Terms: []hello.Term{{}}},
 		newRider())
 	for _, name := range []string{"Incarnation", "Name", "Window", "MaxFrame", "BackoffMin", "HelloTimeout", "setting"} {
 		require.ErrorContains(t, err, name)

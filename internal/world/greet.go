@@ -5,9 +5,7 @@ package world
 
 import (
 	"errors"
-	"strconv"
 
-	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/wire"
@@ -18,12 +16,8 @@ const clusterName = "sim"
 
 // acceptor is what a process judges hellos by now, and the source of its own.
 func (p *Process) acceptor() hello.Acceptor {
-	d := p.World.Config.Data
-	a := hello.Acceptor{Self: p.ID, Name: clusterName, Speaks: wire.Spoken(), Window: d.Window,
-		Settings: []hello.Setting{{Key: "max-payload", Value: strconv.Itoa(d.MaxPayload)}}}
-	if a.Window == 0 {
-		a.Window = flow.DefaultWindow
-	}
+	a := hello.Acceptor{Self: p.ID, Name: clusterName, Speaks: wire.Spoken(), Window: p.World.window(),
+		Terms: p.World.Net.terms}
 	if p.View != nil {
 		a.ClusterID, a.Birth = p.View.ClusterID, p.View.Birth
 	}
@@ -38,7 +32,7 @@ func (c *conn) words() hello.Hello {
 	a := c.from.acceptor()
 	h := hello.Hello{Versions: a.Speaks, Lane: wire.LaneControl, Number: uint16(c.number), Generation: c.gen + 1,
 		ClusterID: a.ClusterID, Birth: a.Birth, Name: a.Name, From: a.Self, To: c.to.Addr, ToInc: c.to.Inc,
-		Settings: a.Settings}
+		Settings: hello.Said(a.Terms, a.Speaks)}
 	switch {
 	case c.link != nil:
 		h.Lane, h.Window = wire.LaneData, uint32(a.Window)

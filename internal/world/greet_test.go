@@ -3,6 +3,7 @@
 package world
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -21,8 +22,7 @@ func TestConnectionsAreJudgedByTheHello(t *testing.T) {
 		setUp  func(*hello.Acceptor)
 		reason hello.Refusal
 	}{
-		"settings": {func(a *hello.Acceptor) { a.Settings = []hello.Setting{{Key: "max-payload", Value: "1"}} },
-			hello.RefusedSetting},
+		"settings": {func(a *hello.Acceptor) { a.Terms = other(a.Terms) }, hello.RefusedSetting},
 		"versions": {func(a *hello.Acceptor) { a.Speaks = wire.Versions{Newest: 9, Oldest: 8} }, hello.RefusedVersion},
 		"name":     {func(a *hello.Acceptor) { a.Name = "another" }, hello.RefusedName},
 		"cluster":  {func(a *hello.Acceptor) { a.ClusterID++ }, hello.RefusedCluster},
@@ -60,4 +60,11 @@ func TestAnotherIncarnationIsRefused(t *testing.T) {
 	require.Equal(t, hello.RefusedIncarnation, conn.greet(b).Reason)
 	conn.dial()
 	require.True(t, w.Until(time.Minute, func() bool { return conn.state == connRefused }))
+}
+
+// other returns terms of which the first has another value.
+func other(terms []hello.Term) []hello.Term {
+	terms = slices.Clone(terms)
+	terms[0].Value += "0"
+	return terms
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/sim/setup"
 	"github.com/kith-io/kith/wire"
@@ -19,9 +20,10 @@ const (
 // Net is the state of the wires: a matrix of one-way cuts by node index, and slow pairs.
 type Net struct {
 	setup.Network
-	rng  *rand.Rand
-	Cuts [][]bool
-	Slow [][]time.Duration
+	rng   *rand.Rand
+	terms []hello.Term // that all processes say and compare
+	Cuts  [][]bool
+	Slow  [][]time.Duration
 	// swallows, when it is set, says which mail from one host to another never arrives though the connections stand.
 	Swallows func(from, to int, kind wire.Kind) bool
 	// counters

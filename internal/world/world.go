@@ -87,6 +87,8 @@ func New(n int, seed uint64, cfg setup.Config, watch func(*World) Watcher) *Worl
 		diskRand: rand.New(rand.NewPCG(seed, purposeDisk)),
 		workRand: rand.New(rand.NewPCG(seed, purposeWork)),
 	}
+	terms := node.Terms{Config: w.Node(), MaxPayload: cfg.Data.MaxPayload, Window: w.window()}
+	w.Net.terms = terms.Hello()
 	w.Watcher = watch(w)
 	for i := range n {
 		addr := peer.MustAddr(fmt.Sprintf("10.0.0.%d:%d", i+1, basePort))
@@ -279,7 +281,8 @@ func (w *World) ShardName(id route.TypeID, n route.ShardID) string {
 
 // Node is what the takeover time follows from.
 func (w *World) Node() node.Config {
-	return node.Config{Membership: w.Config.Membership, Resolver: w.Config.Resolver, Shard: w.Config.Shard}
+	return node.Config{Membership: w.Config.Membership, Resolver: w.Config.Resolver, Shard: w.Config.Shard,
+		ProcessDeathIsProof: w.Config.ProcessDeathIsProof}
 }
 
 // Takeover is how long a shard of a lost owner waits at most: as for all processes that ever ran.
