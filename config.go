@@ -50,7 +50,9 @@ type Config struct {
 	// AppVersion is the version of your application that this node runs, shown to all members; empty: none given.
 	// CompareVersions orders them. At most 64 bytes and three numbers.
 	AppVersion string
-	// Logger takes typed records; nil is silent.
+	// Logger takes typed records; nil is silent. It is called from one goroutine, in the order of the records, and nobody
+	// waits for it: 4,096 records wait for one that is slow, more are dropped, counted (Stats.LogDropped) and told of once
+	// it goes on. The end of a node waits for it, a second at most.
 	Logger *slog.Logger
 
 	// Membership paces gossip, failure detection and joining; its zero value holds the defaults.
@@ -127,11 +129,13 @@ type Config struct {
 	// node did not take, when it says so; when it is gone for good, all of which its credit did not show that they were
 	// consumed, some of which it may have handled. Not told is what lay in the mailboxes of Blocking entities of a node
 	// that ended suddenly, and what was lost on the way to a node of an older wire version: of that bytes are counted, in
-	// Stats().Transport.LostBytes. It is called from one goroutine, aggregated, and must not block.
+	// Stats().Transport.LostBytes. It is called from one goroutine, aggregated; one that blocks holds
+	// up what it and Incident are told, and nothing else.
 	Undelivered func(Undelivered)
 	// Incident is told of handlers that panicked or took too long, of entities that were given up, and of workers and
 	// event loops that stand still: of each kind and type sixteen a second, all are counted. It is also told of paths to
-	// other nodes that are stuck (Silent). It must not block.
+	// other nodes that are stuck (Silent). It is called from the goroutine that calls Undelivered, a moment later, and may
+	// call this node. One that blocks holds up nothing else; 1,024 incidents wait for it, the log has all.
 	Incident func(Incident)
 
 	// Latency is told how long handlers and asks took, by type: one in LatencyEvery, at random distances, of each

@@ -149,6 +149,11 @@ func TestDaemonsBeginAgain(t *testing.T) {
 	require.Equal(t, n.ID(), s[0].Home)
 	require.Equal(t, uint64(1), s[1].Runs)
 	require.NoError(t, ref.Err())
+	eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(told) == 2
+	}, "both are told")
 	mu.Lock()
 	defer mu.Unlock()
 	require.Equal(t, "the store does not answer", told[kith.DaemonFailed])

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -47,6 +48,9 @@ func watcher(seed string) {
 			text := map[kith.EventKind]string{
 				kith.NodeSuspended: "suspended: no message is handled until others confirm this node",
 				kith.NodeResumed:   "handling messages again"}[e.Kind]
+			for len(log.find(text)) == 0 { // nobody waits for a logger; this process does
+				runtime.Gosched()
+			}
 			line, _ := json.Marshal(watched{e.Kind, e.Detail, e.For, n.Health(), n.Stats().Suspension, len(log.find(text))})
 			fmt.Println(string(line))
 		}

@@ -36,21 +36,31 @@ func (n *Node) Ready(ctx context.Context) error { return n.d.Ready(ctx) }
 type Health struct {
 	State   NodeState
 	Since   time.Time // when it came there
-	Reason  string    // in words; empty in StateReady
+	Reason  string    // in words; empty in StateReady, unless Stalled
 	Waiting Waiting   // what it waits for, in StateStarting and StateWaiting
 
 	Draining bool // Drain was called: everything moves, or has moved, away from here
 	// Leases are the singletons that would live here, and wait for their lease (SingletonLease). The node is as ready as
 	// it would be without them.
 	Leases []LeaseWait
+
+	// Stalled is how long this node's control goroutine has not stepped, when that is two seconds or more: it is sent no
+	// new work then. Something holds it, as a strategy of yours that does not return, or the machine gives it no time.
+	Stalled time.Duration
+	// Stuck: that is longer than the takeover time, so the others have given this node up.
+	Stuck bool
 }
+
+// Alive reports whether waiting helps, as a liveness probe asks: the node has not ended, and is not Stuck. A suspended
+// node, and one that waits for others, comes back by itself.
+func (h Health) Alive() bool { return h.State != StateEnded && !h.Stuck }
 
 // Ready reports whether the node handles messages and may be sent new work, as a readiness probe asks: it is Up, and
 // the coordinators of the types registered here have acknowledged them. Types that no coordinator knows yet, since
 // nobody has their role, do not count. Once ready, a node does not wait for a type that is registered later, or for
 // the next coordinator. While the cluster refuses a type as it is registered here, the node is not ready, also when it
-// was: Waiting is WaitRefusedTypes and names the type with both settings.
-func (h Health) Ready() bool { return h.State == StateReady }
+// was: Waiting is WaitRefusedTypes and names the type with both settings. A node that is Stalled is not ready.
+func (h Health) Ready() bool { return h.State == StateReady && h.Stalled == 0 }
 
 // Health says where this node stands now, and why. It waits for nobody: also a node whose control goroutine is stuck
 // has an answer, StateSuspended. NodeSuspended and NodeResumed are the events of it, Stats().Suspension counts.

@@ -81,8 +81,11 @@ func TestReadyNamesADeadSeed(t *testing.T) {
 	require.Len(t, why.Addrs, 1)
 	require.Equal(t, seed, why.Addrs[0].String())
 	require.EqualError(t, why, "kith: not up yet: context deadline exceeded: "+why.Detail)
-	list := log.find("gave up waiting until this node is up")
-	require.NotEmpty(t, list)
+	var list []map[string]any
+	eventually(t, func() bool {
+		list = log.find("gave up waiting until this node is up")
+		return len(list) > 0 && list[len(list)-1]["why"] == why.Detail
+	}, "it is in the log")
 	last := list[len(list)-1]
 	require.Equal(t, []any{slog.LevelWarn, "seeds", why.Detail}, []any{last["level"], last["waits_for"], last["why"]})
 }

@@ -29,6 +29,8 @@ type Stats struct {
 	RepliesLost        uint64          // answers that found no room on the way to the asker
 	UnreportedRefusals uint64          // refused messages whose sender was not told, or may not have been
 	Unregistered       uint64          // messages refused because their type is not registered here
+	LogDropped         uint64          // records that found no room in front of Config.Logger
+	LogStalled         time.Duration   // how long Config.Logger has been busy with one record; zero: with none
 	Types              []TypeStats     // in the order of their registration
 	Transport          stats.Transport // connections, links, large messages
 	Courier            CourierStats    // control messages

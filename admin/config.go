@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/localname"
+	"github.com/kith-io/kith/internal/logs"
 	"github.com/kith-io/kith/latency"
 )
 
@@ -66,7 +67,8 @@ type Config struct {
 	// returns when that has begun, or why it cannot be. It may be called by several goroutines at once. Nil: no request
 	// can.
 	Join func(ctx context.Context, seeds []string) error
-	// Logger is told of what was changed, by whom, and of what went wrong; nil is silent.
+	// Logger is told of what was changed, by whom, and of what went wrong; nil is silent. Nobody waits for it, as for
+	// kith.Config.Logger.
 	Logger *slog.Logger
 }
 
@@ -111,8 +113,6 @@ func (c Config) withDefaults() Config {
 	if c.Streams == 0 {
 		c.Streams = DefaultStreams
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger, _ = logs.Behind(c.Logger)
 	return c
 }

@@ -33,15 +33,15 @@ func (a *api) started(w http.ResponseWriter, _ *http.Request) {
 	probe(w, h, h.State != kith.StateStarting && h.State != kith.StateEnded)
 }
 
-// ready is yes while the node may be sent work.
+// ready is yes while the node may be sent work: not two seconds after its control goroutine stood still.
 func (a *api) ready(w http.ResponseWriter, _ *http.Request) {
 	h := a.node.Health()
 	probe(w, h, h.Ready())
 }
 
-// alive is yes until the node has ended: only then does a new process help. A suspended node, and one that waits for
-// others, comes back by itself.
+// alive is yes until the node has ended, or its control goroutine has stood still for so long that the others have
+// given it up: only then does a new process help.
 func (a *api) alive(w http.ResponseWriter, _ *http.Request) {
 	h := a.node.Health()
-	probe(w, h, h.State != kith.StateEnded)
+	probe(w, h, h.Alive())
 }

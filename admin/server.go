@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/localname"
+	"github.com/kith-io/kith/internal/logs"
 )
 
 // limits are the times and numbers of a server.
@@ -32,6 +33,7 @@ type Server struct {
 	over   context.CancelFunc
 	served sync.WaitGroup
 	counts *counters
+	logged *logs.Queue
 }
 
 // listen binds the listener of cfg and serves what handler makes then.
@@ -40,11 +42,12 @@ func listen(cfg Config, most limits, c *counters, handler func() http.Handler) (
 	if err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
+	_, logged := logs.Behind(cfg.Logger)
 	base, over := context.WithCancel(context.Background())
 	names := localname.Of(l.Addr(), cfg.TLS != nil, cfg.Hosts...)
 	c.conns = make(chan struct{}, cfg.Streams+most.spare)
 	l = &limited{l, c, cfg.TLS == nil}
-	s := &Server{addr: l.Addr(), over: over, counts: c, http: &http.Server{
+	s := &Server{addr: l.Addr(), over: over, counts: c, logged: logged, http: &http.Server{
 		Handler: byName(names, cfg, c, handler()), ReadHeaderTimeout: most.header, ReadTimeout: most.read,
 		WriteTimeout: most.write, IdleTimeout: most.idle, MaxHeaderBytes: maxHeader, TLSConfig: cfg.TLS,
 		BaseContext: func(net.Listener) context.Context { return base },
@@ -72,6 +75,7 @@ func (s *Server) Stats() Stats { return s.counts.read() }
 
 // Close ends all streams, waits for the other requests until ctx ends, and closes what is left.
 func (s *Server) Close(ctx context.Context) error {
+	defer s.logged.Flush(logs.FlushTime)
 	s.over()
 	err := s.http.Shutdown(ctx)
 	if err != nil {

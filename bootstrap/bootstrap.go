@@ -20,6 +20,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/formation"
 	"github.com/kith-io/kith/internal/localname"
+	"github.com/kith-io/kith/internal/logs"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -209,6 +210,8 @@ func (b *Bootstrap) Close(ctx context.Context) error {
 	}
 	b.client.CloseIdleConnections()
 	b.runs.Wait()
+	_, logged := logs.Behind(b.log)
+	logged.Flush(logs.FlushTime)
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/kith-io/kith/discovery"
 	"github.com/kith-io/kith/formation"
 	"github.com/kith-io/kith/internal/localname"
+	"github.com/kith-io/kith/internal/logs"
 	"github.com/kith-io/kith/peer"
 )
 
@@ -72,7 +73,7 @@ type Config struct {
 	Timeout time.Duration
 	// LookupTimeout and ProbeTimeout bound one look-up and one request to a contact point; zero: the defaults above.
 	LookupTimeout, ProbeTimeout time.Duration
-	// Logger is told of each decision; nil: the node's.
+	// Logger is told of each decision; nil: the node's. Nobody waits for it, as for kith.Config.Logger.
 	Logger *slog.Logger
 }
 
@@ -84,9 +85,7 @@ func (c Config) withDefaults(node kith.Config) Config {
 	if c.Logger == nil {
 		c.Logger = node.Logger
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger, _ = logs.Behind(c.Logger)
 	return c
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/exec"
+	"github.com/kith-io/kith/internal/logs"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/membership"
@@ -33,7 +34,7 @@ var ErrTypeExists = shard.ErrTypeExists
 // mustNotBlock are functions of this package below which user code holds up others: those of AskFunc, hooks.
 var mustNotBlock = func() []string {
 	here := reflect.TypeFor[Driver]().PkgPath()
-	return []string{here + ".(*askTable).finish", here + ".(*Driver).tick"}
+	return []string{here + ".(*askTable).finish", here + ".callHooks"}
 }()
 
 // Driver is one running node. All methods are safe for concurrent use.
@@ -43,6 +44,7 @@ type Driver struct {
 	health   // Health
 	dispatch // the routes of messages
 	links    // other nodes
+	reports  // the log, and hooks
 
 	cfg   Config
 	log   *slog.Logger
@@ -77,10 +79,9 @@ type Driver struct {
 
 	control control // owned by the control goroutine
 
-	tickerStop chan struct{}
-	threads    sync.WaitGroup // ticker and workers
-	done       chan struct{}
-	err        atomic.Pointer[shutdown.EndedError]
+	threads sync.WaitGroup // ticker, hooks and workers
+	done    chan struct{}
+	err     atomic.Pointer[shutdown.EndedError]
 }
 
 // Start validates cfg, which has its defaults filled in, binds the listener and begins to join.
@@ -91,6 +92,8 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("kith: start: %w", err)
 	}
+	logger, logged := logs.Behind(cfg.Logger)
+	cfg.Logger = logger
 	seeds := make([]peer.Addr, 0, len(cfg.Seeds))
 	for _, s := range cfg.Seeds {
 		a, err := peer.ParseAddr(s)
@@ -106,6 +109,7 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	d, seed, err := newDriver(cfg)
 	if err != nil {
 		keeps.release()
+		logged.Flush(logs.FlushTime)
 		return nil, err
 	}
 	d.recorder = keeps
@@ -134,12 +138,14 @@ func newDriver(cfg Config) (*Driver, uint64, error) {
 	if _, err := rand.Read(random[:]); err != nil {
 		return nil, 0, fmt.Errorf("kith: start: %w", err)
 	}
-	cfg.Logger = byName(cfg.Logger)
+	logger, logged := logs.Behind(cfg.Logger)
+	cfg.Logger = logger
 	incarnation := binary.LittleEndian.Uint64(random[:]) | 1 // never zero, which means whoever
 	d := &Driver{
-		cfg: cfg, log: cfg.Logger, start: time.Now(), inbox: newInbox(), asks: newAskTable(cfg.MaxAsks, cfg.askSampling()),
-		mail: budget{limit: int64(cfg.MailboxBudget)}, tickerStop: make(chan struct{}), done: make(chan struct{}),
+		cfg: cfg, log: logger, start: time.Now(), inbox: newInbox(), asks: newAskTable(cfg.MaxAsks, cfg.askSampling()),
+		mail: budget{limit: int64(cfg.MailboxBudget)}, done: make(chan struct{}),
 	}
+	d.reports = reports{logged, make(chan struct{}, 1), make(chan struct{})}
 	d.sleeps.clocks = cfg.clocks
 	d.exec.Clock.Init(d.start)
 	d.sleeps.init(d.start, &d.exec.Clock)
@@ -202,6 +208,7 @@ func (d *Driver) startThreads() {
 	d.exec.Start(&d.threads)
 	d.threads.Go(d.tick)
 	serveSurveys(d)
+	d.threads.Go(func() { callHooks(d) })
 	go d.run()
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/logs"
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/membership"
@@ -74,6 +75,7 @@ func (d *Driver) shutdown() {
 	}
 	d.tellLast()
 	d.events.end()
+	d.logged.Flush(logs.FlushTime)
 	close(d.done)
 }
 
@@ -167,7 +169,7 @@ func (d *Driver) tellLast() {
 	go func() {
 		defer close(told)
 		d.failed.tell()
-		d.exec.TellLater()
+		d.exec.TellHook()
 	}()
 	patience := time.NewTimer(d.cfg.patience)
 	defer patience.Stop()

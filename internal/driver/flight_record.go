@@ -119,9 +119,7 @@ func panicking(d *Driver, ended *bool) {
 		return
 	}
 	writeFlight(d, "panic", "the control goroutine panicked")
-	if written := d.control.flying; written != nil {
-		<-written
-	}
+	awaitFlight(d)
 }
 
 // stoppedFlight writes the flight record when the resolver has stopped this node: it may live on, and the record would

@@ -24,7 +24,15 @@ type Health struct {
 	Draining bool
 	// Leases are the singletons that wait here for their lease.
 	Leases []stats.LeaseWait
+	// Stalled is how long the control goroutine has not stepped, from stalledAfter on; Stuck: longer than the takeover
+	// time.
+	Stalled time.Duration
+	Stuck   bool
 }
+
+// stalledAfter is how long the control goroutine may not step before the node is sent no work: it steps each 500 ms
+// where nothing happens.
+const stalledAfter = 2 * time.Second
 
 // health is what the control goroutine last said of its node, and what outweighs that.
 type health struct {
@@ -78,11 +86,25 @@ func (h *health) Health() Health {
 	if why := h.ending.reason(); why != "" && out.State < membership.StateSuspended {
 		out.State, out.Reason = membership.StateLeaving, "its shutdown runs: "+string(why)
 	}
-	if age := h.gate.StepAge(now); h.gate.Held(now) && out.State != membership.StateSuspended {
-		return Health{State: membership.StateSuspended, Since: h.start.Add(now - age), Reason: fmt.Sprintf(
-			"the control goroutine has not stepped for %v: nothing is handled until it has", age.Round(time.Millisecond))}
-	}
+	h.stall(&out, now)
 	return out
+}
+
+// stall adds what the age of the last step says: others hold a node that does not step for lost, and may own all that
+// was its own once the takeover time, twice the limit of the gate, is over.
+func (h *health) stall(out *Health, now time.Duration) {
+	age := h.gate.StepAge(now)
+	if age < stalledAfter {
+		return
+	}
+	out.Stalled, out.Stuck = age, age > 2*h.gate.Limit()
+	out.Reason = fmt.Sprintf("the control goroutine has not stepped for %v", age.Round(time.Millisecond))
+	if h.gate.Held(now) {
+		out.Reason += ": nothing is handled until it has"
+		if out.State != membership.StateSuspended {
+			out.State, out.Since = membership.StateSuspended, h.start.Add(now-age)
+		}
+	}
 }
 
 // suspension is the node's account as statistics have it.

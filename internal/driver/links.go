@@ -60,7 +60,7 @@ func (t *links) LinkLost(id peer.ID) { t.lost(membership.LinkLostCommand{ID: id}
 // LinkSilent passes on that a path is stuck, or is no more; the transport has logged it. The ticker tells it, which is
 // where hooks are called.
 func (t *links) LinkSilent(id peer.ID, lane wire.Lane, number int, since time.Duration) {
-	t.exec.ReportLater(entity.Incident{Kind: entity.Silent, Took: since, Running: since > 0,
+	t.exec.ReportAny(entity.Incident{Kind: entity.Silent, Took: since, Running: since > 0,
 		Text: fmt.Sprintf("%s connection %d to %s", lane, number, id)})
 }
 

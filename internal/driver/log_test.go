@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/logs"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -24,8 +25,10 @@ import (
 func TestRecordsHoldNames(t *testing.T) {
 	var buf bytes.Buffer
 	id := peer.ID{Addr: peer.MustAddr("127.0.0.1:7355"), Inc: 0xab}
-	l := byName(slog.New(slog.NewJSONHandler(&buf, nil))).With("node", id).WithGroup("g")
+	l, q := logs.Behind(slog.New(slog.NewJSONHandler(&buf, nil)))
+	l = l.With("node", id).WithGroup("g")
 	l.Warn("text", "peer", id, "lane", wire.LaneData, "status", membership.Up, "error", errors.New("why"), "count", 3)
+	require.True(t, q.Flush(time.Minute))
 	var m map[string]any
 	require.NoError(t, json.Unmarshal(buf.Bytes(), &m))
 	require.Equal(t, "127.0.0.1:7355#ab", m["node"])
@@ -48,7 +51,9 @@ func (k *kept) Handle(_ context.Context, r slog.Record) error {
 // only returns the one record that a function logs, with its attributes as text.
 func only(t *testing.T, do func(*slog.Logger)) (level slog.Level, message string, attrs map[string]string) {
 	k := &kept{}
-	do(byName(slog.New(k)))
+	l, q := logs.Behind(slog.New(k))
+	do(l)
+	require.True(t, q.Flush(time.Minute))
 	require.Len(t, k.list, 1)
 	attrs = map[string]string{}
 	k.list[0].Attrs(func(a slog.Attr) bool { attrs[a.Key] = a.Value.String(); return true })

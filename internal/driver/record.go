@@ -72,7 +72,7 @@ func openRecord(cfg Config) (*recordKeeper, error) {
 	if cfg.Directory == "" {
 		return nil, nil
 	}
-	r := &recordKeeper{dir: cfg.Directory, name: cfg.Name, role: cfg.node().RecordRole(), log: byName(cfg.Logger),
+	r := &recordKeeper{dir: cfg.Directory, name: cfg.Name, role: cfg.node().RecordRole(), log: cfg.Logger,
 		wake: make(chan struct{}, 1), over: make(chan struct{}),
 		last: make(chan func(membership.Record, *membership.View) membership.Record, 1)}
 	err := os.MkdirAll(r.dir, 0o700)

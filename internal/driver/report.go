@@ -15,6 +15,7 @@ import (
 
 	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/logs"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/membership"
 	"github.com/kith-io/kith/peer"
@@ -22,6 +23,13 @@ import (
 	"github.com/kith-io/kith/shard"
 	"github.com/kith-io/kith/wire"
 )
+
+// reports are what a node tells its embedder: by records, which nobody waits for, and by hooks.
+type reports struct {
+	logged     *logs.Queue
+	hooks      chan struct{} // capacity 1: they are to be called
+	tickerStop chan struct{}
+}
 
 // maxUndelivered bounds the kinds of report kept by shard between two tellings, and then those kept by type.
 const maxUndelivered = 4096
@@ -123,6 +131,13 @@ func (t *undeliveredTable) tell() {
 			t.hook(*u)
 		}
 	}
+}
+
+// some reports whether there is something to tell.
+func (t *undeliveredTable) some() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.entries) > 0
 }
 
 // nonsenseEvery is how often frames that make no sense are logged.

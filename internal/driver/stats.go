@@ -54,6 +54,8 @@ type Stats struct {
 	RepliesLost        uint64
 	UnreportedRefusals uint64
 	Unregistered       uint64
+	LogDropped         uint64
+	LogStalled         time.Duration
 	Types              []stats.Type
 	Transport          stats.Transport
 	Courier            stats.Courier
@@ -70,6 +72,7 @@ func (d *Driver) Stats() Stats {
 		ControlLost: d.count.mailLost.Load(), InvalidFrames: d.nonsense.count.Load(),
 		RepliesLost: d.count.repliesLost.Load(), UnreportedRefusals: d.count.refusalsUntold.Load(),
 		Unregistered: d.exec.Unregistered(), Envelopes: d.exec.Handled(), Transport: d.wires.Stats(),
+		LogDropped: d.logged.Dropped(), LogStalled: d.logged.Stalled(),
 	}
 	s.LargeUnderway, s.LargeBytes = d.large.count(), d.large.bytes.used.Load()
 	if c := d.counts.Load(); c != nil {

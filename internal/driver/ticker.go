@@ -1,10 +1,12 @@
-// The ticker: time limits of asks, what execution has due, reports that are gathered for a while.
+// The ticker: time limits of asks, what execution has due, reports that are gathered for a while. And the goroutine
+// that calls the embedder's hooks.
 
 package driver
 
 import (
 	"time"
 
+	"github.com/kith-io/kith/internal/exec"
 	"github.com/kith-io/kith/internal/plane"
 )
 
@@ -31,8 +33,31 @@ func (d *Driver) tick() {
 		d.exec.Tick(now)
 		if n%ticksOfTell == 0 {
 			d.tellRefusals(false)
-			d.failed.tell()
 			d.exec.Watch(d.now())
+			ringHooks(d)
 		}
+	}
+}
+
+// ringHooks has the hooks called if there is something to tell.
+func ringHooks(d *Driver) {
+	if d.failed.some() || exec.Untold(&d.exec) {
+		select {
+		case d.hooks <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// callHooks is the goroutine that calls the embedder's hooks, Undelivered and Incident. It holds up nobody but them.
+func callHooks(d *Driver) {
+	for {
+		select {
+		case <-d.tickerStop:
+			return
+		case <-d.hooks:
+		}
+		d.failed.tell()
+		d.exec.TellHook()
 	}
 }

@@ -157,20 +157,29 @@ func (x *Exec) Resume() {
 	}
 }
 
-// Watch reports calls that take long, stop calls that hang and goroutines that stand still, and tells what was found
-// under locks. It calls the embedder's hook. The goroutine of Tick.
+// Watch reports calls that take long, stop calls that hang and goroutines that stand still. The goroutine of Tick.
 func (x *Exec) Watch(now time.Duration) {
 	x.watchCalls()
 	x.watchStalls(now)
 	watchStops(x, now, x.Clock.Slewed())
-	x.incidents.tellLater()
 }
 
-// ReportLater has an incident told by Watch or TellLater: it was found where no hook may be called.
-func (x *Exec) ReportLater(i entity.Incident) { x.incidents.later(i) }
+// ReportAny logs an incident of no type and has the hook told of it. It waits for nobody.
+func (x *Exec) ReportAny(i entity.Incident) { x.incidents.tell(i) }
 
-// TellLater tells what waits to be told. It calls the embedder's hook.
-func (x *Exec) TellLater() { x.incidents.tellLater() }
+// Untold reports whether the embedder's hook is to be told of something.
+func Untold(x *Exec) bool {
+	x.incidents.mu.Lock()
+	defer x.incidents.mu.Unlock()
+	return len(x.incidents.list) > 0
+}
+
+// TellHook calls the embedder's hook for all that it is to be told.
+func (x *Exec) TellHook() {
+	for _, i := range x.incidents.take() {
+		x.incidents.hook(i)
+	}
+}
 
 // Data takes the whole frames of one read, on the loop of their connection. The credit of each is given back.
 func (x *Exec) Data(c *transport.InConn, frames []byte) {

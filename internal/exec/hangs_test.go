@@ -74,7 +74,7 @@ func (k *hangsKit) look(ahead, slewed time.Duration) []entity.Incident {
 
 // last returns what was told since it was last called.
 func (k *hangsKit) last() []entity.Incident {
-	k.TellLater()
+	k.TellHook()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	seen := k.seen

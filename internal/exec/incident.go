@@ -13,7 +13,7 @@ import (
 const (
 	maxIncidents = 16          // of one kind and type that are reported within incidentSpan; more are only counted
 	incidentSpan = time.Second // by the slewed clock
-	maxLater     = 1024        // incidents that wait to be told
+	maxLater     = 1024        // incidents that wait for the hook
 
 	reportRunningMost = 16 // handlers that are reported when they run though the node is suspended
 )
@@ -64,17 +64,11 @@ func (x *Exec) report(t *Type, i entity.Incident) {
 	if i.Missed, ok = t.told.allow(i.Kind, x.Clock.Slewed()); !ok {
 		return
 	}
-	switch i.Kind {
-	case entity.GaveUp, entity.StateLost, // this may be called under the shard's lock, which the hook might want
-		entity.StopHangs: // or where the node ends, and is not to wait for the hook
-		x.incidents.later(i)
-	default:
-		x.incidents.tell(i)
-	}
+	x.incidents.tell(i)
 }
 
 // ReportRunning reports handlers of Blocking entities that were running when the node suspended itself, took ago, and
-// have not returned: nothing can stop them but themselves (Context.Suspended). It calls the embedder's hook.
+// have not returned: nothing can stop them but themselves (Context.Suspended).
 func (x *Exec) ReportRunning(took time.Duration) {
 	found := 0
 	for _, h := range x.hosts.snapshot() {
@@ -98,16 +92,17 @@ func (x *Exec) ReportRunning(took time.Duration) {
 	}
 }
 
-// incidents is where they go: the log, the embedder's hook, and a list of those that were found under a lock.
+// incidents is where they go: the log at once, which waits for nobody, and the embedder's hook by a list, since an
+// incident may be found under a shard's lock, which the hook might want, or by a goroutine that is not to wait for it.
 type incidents struct {
 	log  *slog.Logger
 	hook func(entity.Incident) // nil for none
 
 	mu   sync.Mutex
-	list []entity.Incident // that wait to be told
+	list []entity.Incident // that the hook is to be told
 }
 
-// tell logs an incident and calls the hook.
+// tell logs an incident and has the hook told of it. It may be called under locks.
 func (n *incidents) tell(i entity.Incident) {
 	about := slog.Group("entity", "type", i.Type, "id", i.ID, "shard", i.Shard, "mode", i.Mode.String())
 	switch i.Kind {
@@ -134,29 +129,23 @@ func (n *incidents) tell(i entity.Incident) {
 	case entity.Stalled:
 		n.log.Error("worker or event loop stands still", "mode", i.Mode.String(), "for", i.Took, "stack", i.Text)
 	}
-	if n.hook != nil {
-		n.hook(i)
+	if n.hook == nil {
+		return
 	}
-}
-
-// later has an incident told by the next tellLater. Beyond a bound it is dropped.
-func (n *incidents) later(i entity.Incident) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.list) < maxLater {
+	if len(n.list) < maxLater { // else the hook stands still, and the log has it
 		n.list = append(n.list, i)
 	}
 }
 
-// tellLater tells what later has noted.
-func (n *incidents) tellLater() {
+// take hands out what the hook is to be told.
+func (n *incidents) take() []entity.Incident {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	list := n.list
 	n.list = nil
-	n.mu.Unlock()
-	for _, i := range list {
-		n.tell(i)
-	}
+	return list
 }
 
 // parting holds the hosts in which Stop or HandOver is called, or was when the ticker last looked: a call that hangs is

@@ -94,6 +94,7 @@ func TestHandlerThatExits(t *testing.T) {
 		}
 		panics, _ := x.typ.Incidents()
 		require.EqualValues(t, exits, panics)
+		x.TellHook()
 		text, _ := told.Load(entity.Panicked)
 		require.Contains(t, text, "runtime.Goexit was called\n")
 		require.Contains(t, text, "TestHandlerThatExits", "and where")

@@ -79,7 +79,7 @@ func TestPageOfLogLines(t *testing.T) {
 		told[row[1]] = row[2]
 	}
 	logged := map[string]string{}
-	for _, dir := range strings.Fields("driver exec transport trust loop") {
+	for _, dir := range strings.Fields("driver exec transport trust loop logs") {
 		for text, level := range messages(t, "internal/"+dir) {
 			logged[text] = level
 		}

@@ -74,14 +74,14 @@ var matrix = map[string]string{
 	// starts of nodes that know nobody, simulated
 	"internal/starts": "formation peer wire",
 	"driver": "node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
-		"internal/flight internal/leases stats wire ringbuf internal/feed internal/survey shard/strategy",
+		"internal/flight internal/leases stats wire ringbuf internal/feed internal/survey shard/strategy internal/logs",
 	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats " +
 		"internal/leases",
-	"admin":     "root latency internal/localname internal/refuse",
+	"admin":     "root latency internal/localname internal/logs internal/refuse",
 	"examples":  root,
 	"latency":   root,
 	"metrics":   "root stats",
-	"bootstrap": "root discovery formation peer wire internal/localname internal/refuse",
+	"bootstrap": "root discovery formation peer wire internal/localname internal/logs internal/refuse",
 	"bench":     "root transport trust hello loop flow ringbuf wire",
 
 	// the node binary: two programs of one package, by the name that it has and by the one that it had
@@ -90,7 +90,7 @@ var matrix = map[string]string{
 	"internal/command": "root latency metrics admin bootstrap storm scale proof model internal/cli " +
 		"internal/ledger internal/chaos internal/rolling internal/shardscale internal/pki " +
 		"internal/operate internal/settings internal/flight internal/starts internal/bootruns " +
-		"discovery",
+		"discovery internal/logs",
 	"internal/operate":    "admin internal/cli", // the verbs that ask a running node
 	"internal/localname":  "",                   // names that a listener on loopback answers to
 	"internal/refuse":     "",                   // requests over HTTP that no route is asked about
@@ -104,6 +104,7 @@ var matrix = map[string]string{
 	"internal/ledger": "",                      // what entities have received, held against what was sent
 	"internal/survey": "shard route peer wire", // what all members have of a type
 	"internal/feed":   "",                      // events for readers, each at its own pace
+	"internal/logs":   "",                      // what waits for a logger, and who carries it there
 	"internal/api":    "",                      // lists what packages export, for a test
 	// draws the pictures of the documentation from runs of the simulator
 	"internal/pictures": "world check sim/setup node membership shard entity route",
@@ -121,7 +122,7 @@ var matrix = map[string]string{
 var layers = []string{
 	"ringbuf wire discovery discovery/discoverytest internal/invariant internal/enum internal/rules internal/planted " +
 		"internal/port internal/spent internal/pki internal/api internal/feed internal/localname internal/refuse " +
-		"internal/incall",
+		"internal/incall internal/logs",
 	"entity flow route peer cluster stats sparse shard/strategy internal/loads",
 	"plane lifetime internal/leases transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",
