@@ -34,7 +34,7 @@ var patience = 40 * time.Second // how long to look for a cluster, and how long 
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	defer stop() // not before: an orchestrator may send SIGTERM twice, and must not end a leave half-way
 	cfg := kith.Config{Name: "market", Seeds: os.Args[1:], JoinTimeout: patience, Logger: slog.Default()}
 	node, err := kith.Start(ctx, cfg) // on a free loopback port
 	check(err)

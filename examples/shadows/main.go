@@ -119,7 +119,7 @@ func main() {
 	listen, web := flag.String("listen", "127.0.0.1:0", "for nodes"), flag.String("http", "127.0.0.1:0", "for clients")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	defer stop() // not before: an orchestrator may send SIGTERM twice
 	node, err := kith.Start(ctx, kith.Config{Name: "shadows", Listen: *listen, JoinTimeout: 40 * time.Second,
 		Seeds: strings.FieldsFunc(*seeds, func(r rune) bool { return r == ',' }), Logger: slog.Default()})
 	check(err)

@@ -63,11 +63,13 @@ type Reporter struct {
 	last   time.Time
 	before map[string]uint64 // messages handled at the last line, by type
 	asked  chan os.Signal
+	pace   chan time.Duration
 }
 
 // NewReporter makes one that listens for SIGUSR1 from here on, which would end the process otherwise.
 func NewReporter(to io.Writer) *Reporter {
-	r := &Reporter{to: Clean(to), times: latency.New(), before: map[string]uint64{}, asked: make(chan os.Signal, 1)}
+	r := &Reporter{to: Clean(to), times: latency.New(), before: map[string]uint64{}, asked: make(chan os.Signal, 1),
+		pace: make(chan time.Duration, 1)}
 	signal.Notify(r.asked, syscall.SIGUSR1)
 	return r
 }
@@ -79,22 +81,36 @@ func (r *Reporter) Times(cfg *kith.Config, every int) {
 	}
 }
 
+// Pace has Run print every so often from now on.
+func (r *Reporter) Pace(every time.Duration) {
+	select {
+	case <-r.pace:
+	default:
+	}
+	r.pace <- every
+}
+
 // Run prints a line about node every so often (zero: never), and on each SIGUSR1, until ctx ends. It may be called
 // again, for the next node of the process.
 func (r *Reporter) Run(ctx context.Context, node *kith.Node, every time.Duration) {
 	r.node, r.last = node, time.Now()
-	var tick <-chan time.Time
-	if every > 0 {
-		t := time.NewTicker(every)
-		defer t.Stop()
-		tick = t.C
+	ticker := time.NewTicker(time.Hour)
+	defer ticker.Stop()
+	paced := func(every time.Duration) {
+		if ticker.Stop(); every > 0 {
+			ticker.Reset(every)
+		}
 	}
+	paced(every)
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case every := <-r.pace:
+			paced(every)
+			continue
 		case <-r.asked:
-		case <-tick:
+		case <-ticker.C:
 		}
 		if err := Line(r.to, "stats", r.line(time.Now())); err != nil {
 			fmt.Fprintln(r.to, "statistics:", err)

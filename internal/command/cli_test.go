@@ -62,7 +62,9 @@ func TestExitCodes(t *testing.T) {
 	var rows bytes.Buffer
 	rows.WriteString("| code | what it says |\n|---|---|\n")
 	for i, x := range exitCodes {
-		require.Equal(t, i, x.code, "in order, without a gap")
+		if x.code != exitInterrupted { // which is what shells say
+			require.Equal(t, i, x.code, "in order, without a gap")
+		}
 		require.Contains(t, said, fmt.Sprintf("%d: %s", x.code, x.what))
 		fmt.Fprintf(&rows, "| %d | %s |\n", x.code, x.what)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/logs"
 )
 
 // The exit codes.
@@ -22,6 +23,7 @@ const (
 	exitNotAdmitted = 4
 	exitRefused     = 5
 	exitNoCluster   = 6
+	exitInterrupted = 130 // what shells say of a program that SIGINT has ended
 )
 
 // maxWorkers bounds the workers of a command that simulates: each is a goroutine with a cluster of its own.
@@ -39,6 +41,7 @@ var exitCodes = []struct {
 	{exitNotAdmitted, "run: not admitted within --join-timeout; start it again"},
 	{exitRefused, "run: the cluster refused this node for good; look at its configuration first"},
 	{exitNoCluster, "run: no cluster was found within --bootstrap-timeout; start it again"},
+	{exitInterrupted, "run: SIGINT came while it left, and ended it at once"},
 }
 
 // about is what --help says of the program.
@@ -77,9 +80,28 @@ type env struct {
 	stdin    io.Reader
 	stdout   io.Writer
 	stderr   *os.File
-	clear    func()   // clears the screen; nil where stdout is none
-	selfArgs []string // what to put before the arguments of a child process; tests need it
+	again    func() (command any, err error) // reads the command line anew, and what it leads to
+	out      *logs.Queue                     // in front of stderr, where nobody may wait for it; else nil
+	clear    func()                          // clears the screen; nil where stdout is none
+	selfArgs []string                        // what to put before the arguments of a child process; tests need it
 	selfEnv  []string
+}
+
+// flush waits, a second at most, for what stderr is still to be told.
+func (e *env) flush() {
+	if e.out != nil {
+		e.out.Flush(logs.FlushTime)
+	}
+}
+
+// last says why the program ends.
+func (e *env) last(err error) {
+	stderr := cli.Clean(e.stderr)
+	if e.out != nil {
+		stderr = e.out.Writer(stderr)
+	}
+	fmt.Fprintln(stderr, e.program+":", err)
+	e.flush()
 }
 
 // exitError carries an exit code of its own.

@@ -59,6 +59,8 @@ var texts = kong.Vars{
 		"than half of --expected, or 2.",
 	"formcluster_help": "With --discovery: form a cluster where there is none; without, only join one that exists.",
 	"bootcases_help":   "Only these cases, with commas in between; all: " + strings.Join(bootruns.Cases, ", ") + ".",
+	"run_help": "Run one node until SIGINT or SIGTERM, then leave gracefully. SIGHUP reads --log-level, --stats-every " +
+		"and certificates anew.",
 	"listen_help": "Address to listen on, host:port; port 0 takes a free one. One that is not loopback needs the three " +
 		"--tls flags, or --insecure.",
 	"seeds_help": "Contact points, host:port, in the same order on all nodes, this one among them or not. The first of " +

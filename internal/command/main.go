@@ -20,7 +20,7 @@ import (
 type commands struct {
 	operate.Verbs
 
-	Run      runCmd      `cmd:"" help:"Run one node until SIGINT or SIGTERM, then leave the cluster gracefully."`
+	Run      runCmd      `cmd:"" help:"${run_help}"`
 	Config   configCmd   `cmd:"" help:"Print the settings that run would have, and where each came from; or check a file."`
 	Dev      devCmd      `cmd:"" help:"Run a local cluster of real processes with demo entities, and count every message."`
 	Accounts accountsCmd `cmd:"" help:"Run storms of heavy traffic, and account for every accepted message."`
@@ -137,11 +137,23 @@ func execute(args []string, e *env) int {
 		fmt.Fprintf(stderr, "%s: %v\n%s\n", e.program, err, cli.Hint(e.program, err))
 		return exitUsage
 	}
+	e.again = func() (any, error) {
+		anew, err := parserOf(&commands{}, e.program)
+		if err != nil {
+			return nil, err
+		}
+		ctx, err := anew.Parse(args)
+		if err != nil {
+			return nil, err
+		}
+		return ctx.Selected().Target.Addr().Interface(), nil
+	}
 	switch err := ctx.Run(e, &operate.Console{Out: e.stdout, Clear: e.clear}); {
 	case err == nil:
+		e.flush()
 		return exitOK
 	default:
-		fmt.Fprintln(stderr, e.program+":", err)
+		e.last(err)
 		if x := (*exitError)(nil); errors.As(err, &x) {
 			return x.code
 		}

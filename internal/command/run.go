@@ -9,7 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/bootstrap"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/logs"
 	"github.com/kith-io/kith/internal/pki"
 	"github.com/kith-io/kith/internal/settings"
 	"github.com/kith-io/kith/metrics"
@@ -57,6 +59,14 @@ type runCmd struct {
 
 	Demo       bool   `help:"${demo_help}"`
 	DemoShards uint32 `default:"100" help:"${demoshards_help}"`
+
+	now inForce
+}
+
+// inForce is what SIGHUP may change.
+type inForce struct {
+	level slog.LevelVar      // of the log
+	given []settings.Setting // since the start, or the last SIGHUP
 }
 
 // resolverFlags say which side of a broken cluster lives.
@@ -129,14 +139,16 @@ func (c *runCmd) Validate() error {
 
 func (c *runCmd) adminCert() adminCert { return adminCert{c.TLSCert, c.TLSKey, c.Insecure} }
 
+// logger logs to stderr, which nobody waits for.
 func (c *runCmd) logger(e *env) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(c.LogLevel)) // the parser checked it
-	o := &slog.HandlerOptions{Level: level}
+	_ = c.now.level.UnmarshalText([]byte(c.LogLevel)) // the parser checked it
+	o := &slog.HandlerOptions{Level: &c.now.level}
+	var handler slog.Handler = slog.NewTextHandler(cli.Clean(e.stderr), o)
 	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(cli.Clean(e.stderr), o))
+		handler = slog.NewJSONHandler(cli.Clean(e.stderr), o)
 	}
-	return slog.New(slog.NewTextHandler(cli.Clean(e.stderr), o))
+	e.out = logs.New(handler)
+	return e.out.Logger()
 }
 
 // ended is the exit of a node whose membership ended by itself: its shutdown is waited for, and each reason has its
@@ -154,6 +166,21 @@ func ended(node *kith.Node) error {
 		code = exitFailed
 	}
 	return &exitError{code, err}
+}
+
+// heed takes the process's signals. An orchestrator may send SIGTERM twice, which changes nothing; somebody who sends
+// SIGINT while the node leaves wants an end.
+func (c *runCmd) heed(e *env, log *slog.Logger) *cli.Signals {
+	return cli.Heed(func(sig os.Signal) {
+		if sig != syscall.SIGINT {
+			log.Warn("told again to end: the leave goes on; SIGINT would end it", "event", "node-told-again", "signal",
+				sig.String())
+			return
+		}
+		log.Warn("ended at once: the others find out", "event", "node-interrupted", "signal", sig.String())
+		e.flush()
+		os.Exit(exitInterrupted)
+	})
 }
 
 // warnOfKeys warns of an authority's key that lies beside its certificate: whoever has it makes members. The library
@@ -175,21 +202,21 @@ func (c *runCmd) warnOfKeys(log *slog.Logger) {
 
 // Run starts the node and waits for a signal or its end.
 func (c *runCmd) Run(e *env) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
+	c.now.given = c.InForce()
 	log := c.logger(e)
-	report := cli.NewReporter(e.stderr)
+	told := c.heed(e, log)
+	report := cli.NewReporter(e.out.Writer(e.stderr))
 	cfg := c.config(log)
 	report.Times(&cfg, c.LatencyEvery)
 	measured := c.measure(&cfg)
 	c.warnOfKeys(log)
-	node, search, err := c.start(ctx, cfg)
+	node, search, err := c.start(told.Told(), cfg)
 	if err != nil {
 		return err
 	}
 	defer closeSearch(search)
 	for overTo := make(orders); ; {
-		next, err := c.live(ctx, stop, node, lifetime{measured, report, log, overTo, search})
+		next, err := c.live(told.Told(), node, lifetime{e, told, measured, report, log, overTo, search})
 		if next == nil {
 			return err
 		}
@@ -202,6 +229,8 @@ func (c *runCmd) Run(e *env) error {
 
 // lifetime is what the nodes of a process have in common: there is a next one when one goes over to another cluster.
 type lifetime struct {
+	e        *env
+	told     *cli.Signals
 	measured *metrics.Metrics
 	report   *cli.Reporter
 	log      *slog.Logger
@@ -209,8 +238,45 @@ type lifetime struct {
 	search   *bootstrap.Bootstrap // nil where seeds were given
 }
 
+// reloaded are the settings that SIGHUP changes in a node that runs. The files of its certificates are read anew, too.
+var reloaded = []string{"log-level", "stats-every"}
+
+// reload reads the configuration anew, as the same command line would, takes up what can change while a node runs, and
+// says what cannot. A configuration that is wrong changes nothing.
+func (c *runCmd) reload(node *kith.Node, l lifetime) {
+	if c.TLSCert != "" {
+		if err := node.ReloadTLS(); err != nil {
+			l.log.Error("tls credentials not reloaded", "event", "node-reload-failed", "error", err)
+		}
+	}
+	again, err := l.e.again()
+	if err != nil {
+		l.log.Error("the configuration is wrong: all stays as it is", "event", "node-reload-failed", "error", err)
+		return
+	}
+	fresh := again.(*runCmd) // it is the same command line
+	var changed, waits []string
+	for i, now := range fresh.InForce() {
+		switch {
+		case reflect.DeepEqual(c.now.given[i].Value, now.Value):
+		case slices.Contains(reloaded, now.Name):
+			c.now.given[i] = now
+			changed = append(changed, now.Name)
+		default:
+			waits = append(waits, now.Name)
+		}
+	}
+	c.LogLevel, c.StatsEvery = fresh.LogLevel, fresh.StatsEvery
+	_ = c.now.level.UnmarshalText([]byte(c.LogLevel))
+	l.report.Pace(c.StatsEvery)
+	l.log.Info("reloaded", "event", "node-reloaded", "changed", changed, "certificates", c.TLSCert != "")
+	if len(waits) > 0 {
+		l.log.Warn("settings have changed that the next start will use", "event", "node-reloaded", "settings", waits)
+	}
+}
+
 // live runs a node until its end, and returns the one that follows it, or none and how it has ended.
-func (c *runCmd) live(ctx context.Context, stop func(), node *kith.Node, l lifetime) (*kith.Node, error) {
+func (c *runCmd) live(ctx context.Context, node *kith.Node, l lifetime) (*kith.Node, error) {
 	defer node.Close()
 	end, err := c.serve(node, l.measured, c.adminCert(), l.log, l.orders)
 	if err != nil {
@@ -252,8 +318,9 @@ func (c *runCmd) live(ctx context.Context, stop func(), node *kith.Node, l lifet
 				return next, nil
 			}
 			l.log.Warn("does not go over to another cluster", "event", "node-stays", "error", err)
+		case <-l.told.Reload():
+			c.reload(node, l)
 		case <-ctx.Done():
-			stop() // a second signal ends the process at once
 			return nil, c.leave(node, l.log)
 		}
 	}
