@@ -144,14 +144,15 @@ func (v *survey) keepMajority() verdict {
 	if first.outcome != DownUnreachable {
 		return first
 	}
-	// The other side may know that a joining member is Up, or that a leaving one is Exiting. And it may not know whom our
-	// side has downed and not removed yet: it was lost before it could agree, so to it they may be alive and at hand. If
-	// we would not live in the worst case, neither side can be sure.
-	r, u := v.count(onlyReachable|withoutLeaving), v.count(onlyUnreachable|v.joiners()|withDown)
-	worst := majority(v, r, u, v.lowest(withoutLeaving|withDown))
+	// The other side may know that a joining member is Up, and not yet that one at hand there is Exiting. And it may not
+	// know whom our side has downed and not removed yet: it was lost before it could agree, so to it they may be alive and
+	// at hand. If we would not live in the worst case, neither side can be sure. Who is Leaving here may be Exiting there,
+	// and counts there for our side all the same. Removed there it cannot be: we would have seen it Exiting first.
+	u := v.count(onlyUnreachable | v.joiners() | elsewhere)
+	worst := majority(v, v.count(onlyReachable|v.parting()), u, v.lowest(v.parting()|elsewhere))
 	if worst.outcome == DownUnreachable && !worst.mark.IsZero() || !first.mark.IsZero() {
 		// A tie, here or in the worst case: over there somebody who came Up just now may not be the lowest yet.
-		if i := v.lowest(withoutFresh | withoutLeaving | withDown); i < 0 || v.away(i) {
+		if i := v.lowest(withoutFresh | v.parting() | elsewhere); i < 0 || v.away(i) {
 			worst.outcome = DownReachable
 		}
 	}
@@ -214,11 +215,13 @@ func (v *survey) keepOldest(keepAlone bool) verdict {
 	if first.outcome != DownUnreachable {
 		return first
 	}
-	worst := v.oldestSide(keepAlone, v.oldest(withoutLeaving|withDown), v.count(onlyReachable|withoutLeaving),
-		v.count(onlyUnreachable|v.joiners()|withDown))
-	if worst.outcome != DownUnreachable {
-		return verdict{outcome: DownEverybody, mark: worst.mark,
-			why: "our side would live, but with members in transition the other side may"}
+	r, u := v.count(onlyReachable|v.parting()), v.count(onlyUnreachable|v.joiners()|elsewhere)
+	for _, more := range [...]int{elsewhere, withDown} { // who is Exiting counts there, or not
+		filter := v.parting() | more
+		if worst := v.oldestSide(keepAlone, v.oldest(filter), r, u); worst.outcome != DownUnreachable {
+			return verdict{outcome: DownEverybody, mark: worst.mark,
+				why: "our side would live, but with members in transition the other side may"}
+		}
 	}
 	return first
 }

@@ -108,6 +108,13 @@ func TestScenario17KeepMajority(t *testing.T) {
 	// The members in transition.
 	judge(t, Config{},
 		row{"A B F G", "C D E", "", "CDE"}, row{"C D E", "A B Fj Gj", "", "ABCDEFG"},
-		row{"Al B Ej", "C D", "", "ABCDE"}, row{"C D", "Ax B", "", "B"},
+		row{"Al B Ej", "C D", "", "CD"}, row{"C D", "Ax B", "", "BCD"}, // who leaves counts where it is at hand
+		row{"Ax B Ej", "C D", "", "BE"}, row{"C D", "Al B", "", "CD"}, row{"C D", "B", "", "B"},
 	)
+	s := situation("C D", "Ax B", "")
+	s.Aware.Add(idOf('A'))
+	require.Equal(t, "B", letters(Config{}.Decide(s).Down), "who knows that A exits counts it no more")
+	s = situation("Al B", "C D", "")
+	s.Older = true
+	require.Equal(t, "ABCD", letters(Config{}.Decide(s).Down), "an older build counts A nowhere once it exits")
 }

@@ -37,6 +37,10 @@ type SleptCommand struct{}
 // UnheardCommand names the members whose last answer to this node is older than Bound.
 type UnheardCommand struct{ IDs []peer.ID }
 
+// OlderCommand names a member that runs an older build: as long as it is one, nobody who leaves counts for our side in
+// the worst case, for to that build they count nowhere once they are Exiting.
+type OlderCommand struct{ ID peer.ID }
+
 // LeaseResult answers a LeaseOp: OK says that the lease was acquired, or released. No answer until the deadline, or an
 // error, is not OK.
 type LeaseResult struct {
@@ -49,6 +53,7 @@ func (SeenCommand) command()    {}
 func (LateCommand) command()    {}
 func (SleptCommand) command()   {}
 func (UnheardCommand) command() {}
+func (OlderCommand) command()   {}
 func (LeaseResult) command()    {}
 
 // Effects is what one or more verbs ask for. Drain fills it; slices are valid until the next verb.
@@ -112,11 +117,6 @@ type Machine struct {
 	againAt   time.Duration // when a decision that was put off for that is looked at again
 	waitEnd   time.Duration // until when it is put off at most; zero: it is not
 	sure      bool          // it is put off for longer: this node lives whatever comes of it, or has stopped
-	first     time.Duration // first change of the present instability
-	changes   int           // changes that count for it; 0: none
-	flapped   bool          // among them was one that came back
-	unsure    bool          // among them was one on our side that was downed
-	warned    bool
 	lookAt    time.Duration // after a sleep: no decision before
 	heldAt    time.Duration // when this node stopped because it could not decide yet; negative: it has not
 	lostAt    time.Duration // when this node, which decided that it goes, goes by itself; negative: it has not
@@ -124,14 +124,25 @@ type Machine struct {
 	stopped   bool          // this node was suspended
 	waitedAt  time.Duration // lease-majority: when who does not ask itself gives up waiting; negative: not waiting
 
+	unrest
 	bounded
 	lateness
 	words
+	parting
 	stray   stray
 	lease   lease
 	log     []Decision
 	out     Effects
 	drained bool
+}
+
+// unrest is that what is reachable changes before it could be decided.
+type unrest struct {
+	first   time.Duration // first change of the present instability
+	changes int           // changes that count for it; 0: none
+	flapped bool          // among them was one that came back
+	unsure  bool          // among them was one on our side that was downed
+	warned  bool
 }
 
 // bounded is what a node knows of those who have not answered.
@@ -167,7 +178,7 @@ func (m *Machine) Decisions() []Decision { return append([]Decision(nil), m.log.
 
 // Watched returns whose seeing of the newest state matters now: SeenCommand may leave out all others. It is valid until
 // the next verb.
-func (m *Machine) Watched() peer.Set { return m.accused }
+func (m *Machine) Watched() peer.Set { return m.watched }
 
 func (m *Machine) begin(now time.Duration) {
 	invariant.Check(now >= m.now, "sbr: time goes back")
@@ -192,6 +203,7 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 				m.contactAt = m.now
 				m.stray.look(m, nil, nil)
 			}
+			m.parting.confirms(m.view, id)
 		}
 	case LateCommand:
 		m.keepLate(c.IDs)
@@ -205,6 +217,8 @@ func (m *Machine) Do(now time.Duration, cmd Command) error {
 		}
 	case UnheardCommand:
 		m.bind(c.IDs)
+	case OlderCommand:
+		m.isOlder(c.ID)
 	case LeaseResult:
 		m.leaseAnswer(c)
 	default:
@@ -331,7 +345,8 @@ func (m *Machine) Peek() Effects {
 }
 
 func (m *Machine) situation() Situation {
-	s := Situation{Self: m.self, Members: m.view.Members, Accusations: m.view.Accusations, Contact: m.contact}
+	s := Situation{Self: m.self, Members: m.view.Members, Accusations: m.view.Accusations, Contact: m.contact,
+		Aware: m.aware, Older: m.mixed(m.view)}
 	for i := range s.Members {
 		if x := &s.Members[i]; counts(x.Status) && !m.settled.Has(x.ID) {
 			s.Fresh = append(s.Fresh, x.ID)

@@ -19,6 +19,7 @@ func (m *Machine) see(v *membership.View) {
 	m.view = v
 	was := m.accused
 	m.accused = accusedIn(v)
+	m.parting.look(old, v, m.accused)
 	if v.Converged {
 		m.stable = m.cfg.StableFor(v.CountUp())
 		m.settled = m.settled[:0]

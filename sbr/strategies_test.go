@@ -28,9 +28,10 @@ func TestScenario18StaticQuorumAndOldest(t *testing.T) {
 		row{"E", "A B C D", "", "E"}, row{"A B C D", "E", "", "E"}, // alone
 		row{"E", "A", "", "A"}, row{"A", "E", "", "A"}, // alone against one that is alone as well
 		row{"E Bj", "A C", "", "BE"}, row{"A C", "E Bj", "", "ABCE"}, // with a joining one it may not be alone there
-		row{"El B", "A C", "", "ABCE"}, row{"El C D", "A", "", "A"},
-		row{"El D", "A C", "", "ACDE"}, // if E is Exiting there, D is oldest, and alone
-		row{"El A", "D", "", "ADE"}, row{"D A", "El", "", "E"},
+		row{"El B", "A C", "", "AC"}, row{"El C D", "A", "", "A"}, // who leaves counts where it is at hand
+		row{"El D", "A C", "", "AC"}, row{"El A", "D", "", "D"}, row{"D A", "El", "", "E"},
+		row{"C D", "Ex A", "", "ACD"}, row{"A C", "Ex D", "", "ACD"}, row{"D C", "A Ex B", "", "ABCD"},
+		row{"D B Ex", "A C", "", "AC"}, row{"B A Ex", "C D", "", "AB"},
 	)
 	judge(t, Config{Strategy: KeepOldest, KeepAlone: true},
 		row{"E", "A B C D", "", "ABCD"}, row{"A B C D", "E", "", "ABCD"}, row{"E Bj", "A C", "", "AC"})

@@ -19,6 +19,10 @@ type Situation struct {
 	Contact peer.Set
 	// Late holds members that may be asleep: what is decided another carries out.
 	Late peer.Set
+	// Aware holds Exiting members that have confirmed a state in which they are: whoever has them at hand knows it, too.
+	Aware peer.Set
+	// Older says that a member runs an older build, to which Exiting members count nowhere.
+	Older bool
 	// Fresh holds members that came Up after the last version which this node knows all members to have seen: the other
 	// side may take them for Joining still.
 	Fresh peer.Set
@@ -51,6 +55,10 @@ func counts(s membership.Status) bool {
 
 // joins reports whether a member of this status may be Up already as others see it.
 func joins(s membership.Status) bool { return s == membership.Joining || s == membership.WeaklyUp }
+
+// neverUp reports whether a member leaves that never came Up here: it may be Up already as others see it, or not known
+// to them at all.
+func neverUp(m *membership.Member) bool { return m.Status == membership.Leaving && m.UpNumber == 0 }
 
 // downable reports whether a decision may down a member of this status.
 func downable(s membership.Status) bool { return counts(s) || joins(s) }
@@ -144,6 +152,9 @@ const (
 	onlyReachable   = 8 // indirectly connected ones included
 	withoutFresh    = 16
 	withDown        = 32 // also those who are Down here and not removed yet, unless a successor proves them dead
+	withExiting     = 64 // also those out of reach who are Exiting here and may be Leaving there, at hand
+
+	elsewhere = withDown | withExiting
 )
 
 // counted reports whether member i passes the filter and has the role.
@@ -155,10 +166,20 @@ func (v *survey) counted(i, filter int) bool {
 	case filter&withoutLeaving != 0 && m.Status == membership.Leaving, filter&withoutFresh != 0 && v.Fresh.Has(m.ID):
 		return false
 	case m.Status == membership.Down && filter&withDown != 0 && !v.replaced(i):
-	case !counts(m.Status) && (filter&withJoining == 0 || !joins(m.Status)):
+	case m.Status == membership.Exiting && filter&withExiting != 0 && v.away(i) && !v.Aware.Has(m.ID):
+	case (!counts(m.Status) || neverUp(m)) && (filter&withJoining == 0 || !joins(m.Status) && !neverUp(m)):
 		return false
 	}
 	return m.HasRole(v.role)
+}
+
+// parting returns withoutLeaving when members that leave at hand may count elsewhere for nobody: an older build counts
+// them nowhere once it knows that they exit.
+func (v *survey) parting() int {
+	if v.Older {
+		return withoutLeaving
+	}
+	return plain
 }
 
 // joiners returns withJoining when members over there may be Up that are joining here: somebody who has an up-number is

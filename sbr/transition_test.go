@@ -17,8 +17,9 @@ import (
 type halves struct{ a, b Situation }
 
 // cut draws a state that all have seen, a cut through it, and what happens on either side before it is noticed: the
-// leader, who is on the first side, may have taken its next step (joining members Up, leaving ones Exiting) without the
-// other side's knowledge; members may begin to leave on their own side; new ones may be admitted on both.
+// leader, who is on the first side, may have taken its next step (joining members Up, leaving ones Exiting, exiting
+// ones removed) without the other side's knowledge, but for who exits itself; members may begin to leave on their own
+// side; new ones may be admitted on both, and leave at once.
 func cut(t *rapid.T) halves {
 	n := rapid.IntRange(2, 7).Draw(t, "members")
 	var base []membership.Member
@@ -27,7 +28,7 @@ func cut(t *rapid.T) halves {
 	for i := range n {
 		m := membership.Member{ID: idOf("ABCDEFG"[i])}
 		m.Status = rapid.SampledFrom([]membership.Status{membership.Up, membership.Up, membership.Up, membership.Joining,
-			membership.Leaving}).Draw(t, "status")
+			membership.Leaving, membership.Exiting}).Draw(t, "status")
 		if m.Status != membership.Joining {
 			m.UpNumber = ups[i]
 		}
@@ -38,15 +39,7 @@ func cut(t *rapid.T) halves {
 		b: Situation{Members: append([]membership.Member(nil), base...)}}
 	leads := slices.ContainsFunc(base, func(m membership.Member) bool { return m.UpNumber != 0 && inA[m.ID] })
 	if leads && rapid.Bool().Draw(t, "led") { // a leader is Up itself
-		for i := range h.a.Members {
-			switch m := &h.a.Members[i]; m.Status {
-			case membership.Joining:
-				m.Status, m.UpNumber = membership.Up, uint32(100+i)
-				h.a.Fresh.Add(m.ID)
-			case membership.Leaving:
-				m.Status = membership.Exiting
-			}
-		}
+		h.lead(t, inA)
 	}
 	for k, s := range []*Situation{&h.a, &h.b} {
 		for i := range s.Members {
@@ -57,6 +50,9 @@ func cut(t *rapid.T) halves {
 		}
 		if rapid.IntRange(0, 3).Draw(t, "joins") == 0 {
 			m := membership.Member{ID: peer.ID{Addr: peer.MustAddr("10.0.0.9:7355"), Inc: uint64(90 + k)}}
+			if rapid.IntRange(0, 2).Draw(t, "turns") == 0 {
+				m.Status = membership.Leaving // and has no number
+			}
 			if rapid.Bool().Draw(t, "low") {
 				m.ID.Addr = peer.MustAddr("10.0.0.0:7355")
 				s.Members = append([]membership.Member{m}, s.Members...)
@@ -69,7 +65,9 @@ func cut(t *rapid.T) halves {
 			if inA[o.ID] != (k == 0) {
 				continue
 			}
-			s.Contact.Add(o.ID)
+			if s.Contact.Add(o.ID); rapid.Bool().Draw(t, "aware") && o.Status == membership.Exiting {
+				s.Aware.Add(o.ID)
+			}
 			for _, x := range s.Members {
 				if inA[x.ID] != inA[o.ID] {
 					s.Accusations = append(s.Accusations, membership.Accusation{Observer: o.ID, Subject: x.ID})
@@ -78,6 +76,27 @@ func cut(t *rapid.T) halves {
 		}
 	}
 	return h
+}
+
+// lead has the leader of the first side take its next step.
+func (h *halves) lead(t *rapid.T, inA map[peer.ID]bool) {
+	kept := h.a.Members[:0]
+	for i, m := range h.a.Members {
+		switch m.Status {
+		case membership.Joining:
+			m.Status, m.UpNumber = membership.Up, uint32(100+i)
+			h.a.Fresh.Add(m.ID)
+		case membership.Leaving:
+			if m.Status = membership.Exiting; !inA[m.ID] && rapid.Bool().Draw(t, "told") { // so it has told the second side
+				h.b.Members[i].Status = membership.Exiting
+				h.a.Aware.Add(m.ID)
+			}
+		case membership.Exiting:
+			continue
+		}
+		kept = append(kept, m)
+	}
+	h.a.Members = kept
 }
 
 // lives reports whether some member of our side that may host something is not downed by our side's decision. Leaving

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/hello"
+	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/transport"
 	"github.com/kith-io/kith/internal/trust"
 	"github.com/kith-io/kith/membership"
@@ -22,10 +23,16 @@ import (
 // LinkUp notes a connection.
 func (t *links) LinkUp(id peer.ID, lane wire.Lane, number int) {
 	t.log.Debug("connected", "peer", id, "lane", lane, "number", number)
-	if lane == wire.LaneData {
+	switch {
+	case lane == wire.LaneData:
 		t.inbox.post(func() { _ = t.command(shard.MarkAgainCommand{To: id}) }) // the last one may have lost markers
+	case lane == wire.LaneControl && transport.VersionOf(t.wires, id) < exitingSince:
+		t.inbox.post(func() { _ = t.command(node.OlderCommand{ID: id}) })
 	}
 }
+
+// exitingSince is the wire version since which a member that exits counts for the side that may hold it for leaving.
+const exitingSince = 7
 
 // moves reports whether a peer is known to understand moves of shards.
 func (t *links) moves(id peer.ID) bool { return transport.VersionOf(t.wires, id) >= movesSince }

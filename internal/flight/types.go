@@ -47,7 +47,7 @@ var commands = []any{
 	shard.RegisterCommand{}, shard.WantCommand{}, shard.EagerCommand{}, shard.StoppedCommand{}, shard.RefusedCommand{},
 	shard.LeaveCommand{}, shard.DrainCommand{}, shard.SuspendCommand{}, shard.DeathCommand{}, shard.MoveCommand{},
 	shard.AskMoveCommand{}, shard.ReadyCommand{}, shard.WishesCommand{}, shard.LoadsCommand{}, shard.MarkedCommand{},
-	shard.MarkAgainCommand{}, shard.HandOverCommand{}, shard.EndCommand{},
+	shard.MarkAgainCommand{}, shard.HandOverCommand{}, shard.EndCommand{}, node.OlderCommand{},
 }
 
 // boxed are the other types that are met behind an interface.

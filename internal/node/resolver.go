@@ -23,6 +23,8 @@ type (
 	LeaseOp = sbr.LeaseOp
 	// LeaseResult answers a LeaseOp.
 	LeaseResult = sbr.LeaseResult
+	// OlderCommand names a member whose build counts those who leave otherwise.
+	OlderCommand = sbr.OlderCommand
 )
 
 // The strategies of a Resolver; see sbr.

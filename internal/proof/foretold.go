@@ -30,12 +30,3 @@ func Foretold(nodes int, c sbr.Config) func(links uint32) (survivors []uint32) {
 		return survivors
 	}
 }
-
-// Roles returns the roles that a node has in the proof, none or one, for settings that count only members of a role.
-// The first node is 0.
-func Roles(node int) []string {
-	if roleNodes>>node&1 == 1 {
-		return []string{role}
-	}
-	return nil
-}

@@ -32,13 +32,14 @@ func (p *prover) sentence(heard uint32, groups []uint32, acts []act, row *Row, f
 			tried = true
 			alive := p.outcome(groups, acts, winner)
 			survived = survived || alive != 0
-			double = double || !p.together(alive, heard)
+			double = double || !p.together(p.stay(alive), heard)
 			missing = missing || obliged != 0 && alive == 0
 		}
 	}
 	if !tried {
 		alive := p.outcome(groups, acts, -1)
-		survived, double, missing = alive != 0, !p.together(alive, heard), obliged != 0 && obliged&alive == 0
+		survived, double = alive != 0, !p.together(p.stay(alive), heard)
+		missing = obliged != 0 && obliged&alive == 0 || p.stay(obliged) != 0 && p.stay(obliged&alive) == 0
 		if all := uint32(1)<<p.n - 1; p.whole(heard) && alive != all {
 			missing = true // nothing is broken, so nobody may go
 		}
@@ -108,10 +109,10 @@ func (p *prover) obliged(heard uint32, groups []uint32) uint32 {
 // whole reports whether nothing is broken: everybody hears everybody.
 func (p *prover) whole(heard uint32) bool { return count(heard) == p.n*(p.n-1)/2 }
 
-// heardByOne reports whether some node of a group hears all others of it.
+// heardByOne reports whether some node of a group, that stays or is alone, hears all others of it.
 func (p *prover) heardByOne(group, heard uint32) bool {
 	for a := range p.n {
-		if group>>a&1 == 1 && p.accuses(a, heard)&group == 0 {
+		if (p.stay(group)>>a&1 == 1 || group == 1<<a) && p.accuses(a, heard)&group == 0 {
 			return true
 		}
 	}
@@ -122,6 +123,15 @@ func (p *prover) heardByOne(group, heard uint32) bool {
 func (p *prover) mustLive(group uint32) bool {
 	votes, total := count(group&p.voters()), count(p.voters())
 	lowest := p.voters() & -p.voters()
+	if p.differ { // to some the leaver may be gone
+		switch votes = count(p.stay(group) & p.voters()); p.promise.Strategy {
+		case sbr.KeepMajority:
+			return 2*votes > total
+		case sbr.StaticQuorum:
+			return votes >= p.promise.QuorumSize
+		}
+		return false
+	}
 	hasOldest := group>>p.oldest()&1 == 1
 	switch p.promise.Strategy {
 	case sbr.KeepMajority:

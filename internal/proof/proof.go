@@ -17,7 +17,8 @@ import (
 // Result is what the proof found. Its JSON is the last line of `make resolver-proof`.
 type Result struct {
 	Nodes             int      `json:"nodes"`
-	States            int      `json:"states"` // directed link states, each under each strategy
+	States            int      `json:"states"`  // directed link states, each under each strategy
+	Leaving           int      `json:"leaving"` // states in which one member leaves, over all strategies: see leaving.go
 	Strategies        int      `json:"strategies"`
 	DoubleSurvivors   int      `json:"double_survivors"`
 	AllDownUnexpected int      `json:"all_down_unexpected"`
@@ -55,27 +56,6 @@ func Strategies(nodes int) []sbr.Config {
 		{Strategy: sbr.LeaseMajority}}
 }
 
-// Run runs the proof for 2 to MaxNodes nodes, every state of their directed links under every strategy.
-func Run(nodes int, strategies []sbr.Config) Result {
-	out := Result{Nodes: nodes, States: 1 << (nodes * (nodes - 1)), Strategies: len(strategies)}
-	for _, c := range strategies {
-		p := newProver(nodes, c)
-		row := Row{Settings: c.Settings()}
-		for state := range uint32(out.States) {
-			p.judge(p.mutual(state), &row, func(what string) {
-				if len(out.Failures) < maxFailures {
-					out.Failures = append(out.Failures, fmt.Sprintf("%s, links %0*b: %s", row.Settings, nodes*(nodes-1), state, what))
-				}
-			})
-		}
-		out.Views += p.views
-		out.DoubleSurvivors += row.DoubleSurvivors
-		out.AllDownUnexpected += row.AllDownUnexpected
-		out.Rows = append(out.Rows, row)
-	}
-	return out
-}
-
 // prover decides for one strategy. Sets of nodes and of pairs are bit masks.
 type prover struct {
 	n       int
@@ -85,6 +65,7 @@ type prover struct {
 	pair    [MaxNodes][MaxNodes]uint32 // the bit of an unordered pair
 	memo    map[viewKey]act
 	views   int
+	parting
 }
 
 // viewKey is all that a view holds: who is in contact with whom in the group of self. Everybody outside is accused by
@@ -93,6 +74,7 @@ type viewKey struct {
 	self  int
 	group uint32 // nodes
 	heard uint32 // pairs within the group
+	leaver
 }
 
 // act is what the resolver of one node does.
@@ -106,7 +88,7 @@ type act struct {
 }
 
 func newProver(n int, c sbr.Config) *prover {
-	p := &prover{n: n, cfg: c, promise: c, memo: map[viewKey]act{}}
+	p := &prover{n: n, cfg: c, promise: c, memo: map[viewKey]act{}, parting: parting{node: -1}}
 	bit := 0
 	for a := range n {
 		p.ids = append(p.ids, peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:7355", a+1)), Inc: uint64(a + 1)})
@@ -167,7 +149,7 @@ func (p *prover) inside(group, heard uint32) uint32 {
 
 // act returns what the resolver of self does in its view; each different view is decided once.
 func (p *prover) act(self int, group, heard uint32) act {
-	key := viewKey{self, group, p.inside(group, heard)}
+	key := viewKey{self, group, p.inside(group, heard), p.as(group)}
 	a, ok := p.memo[key]
 	if !ok {
 		p.views++
@@ -198,12 +180,20 @@ func (p *prover) accuses(o int, heard uint32) (whom uint32) {
 func (p *prover) decide(self int, group uint32, earlier, rows []uint32) act {
 	m := sbr.New(p.ids[self], p.cfg)
 	now := time.Second
+	as := p.as(group)
 	show := func(rows []uint32, converged bool) {
 		v := p.view(self, rows, converged)
+		p.leaves(v, as.stage)
 		_ = m.Do(now, sbr.ViewCommand{View: v}) // never refused
 		now += time.Second
 	}
+	last := as.stage
+	as.stage = last.before()
 	show(nil, true)
+	if as.stage = last; as.aware && last == exiting {
+		show(nil, false)
+		_ = m.Do(now, sbr.SeenCommand{IDs: []peer.ID{p.ids[p.node]}})
+	}
 	if earlier != nil {
 		show(earlier, false)
 	}
@@ -301,3 +291,12 @@ func (p *prover) voters() uint32 {
 }
 
 func count(mask uint32) int { return bits.OnesCount32(mask) }
+
+// Roles returns the roles that a node has in the proof, none or one, for settings that count only members of a role.
+// The first node is 0.
+func Roles(node int) []string {
+	if roleNodes>>node&1 == 1 {
+		return []string{role}
+	}
+	return nil
+}
