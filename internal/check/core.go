@@ -47,6 +47,7 @@ type Core struct {
 	procs []*world.Process               // its members
 	sound []bool                         // by host: its process is one of these, and untouched
 	naps  []bool                         // by host: it has stood still, so briefly that it counts as untouched
+	leave []bool                         // by host: it was asked to leave, and that is all
 	twins [][]bool                       // by two hosts
 	news  []*world.Process               // processes that were started since
 	moved time.Duration                  // when something was disturbed last
@@ -77,6 +78,7 @@ func (k *Core) touch(p *world.Process) {
 	}
 	k.stirs()
 	if k.set && slices.Contains(k.procs, p) {
+		k.leave[p.Index] = k.sound[p.Index] && p.Leaving
 		k.sound[p.Index] = false
 	}
 }
@@ -137,6 +139,7 @@ func (k *Core) Links() {
 	net, n := k.c.w.Net, len(k.c.w.Hosts)
 	for a := range n {
 		k.sound[a] = k.sound[a] && hearsAll(net, a)
+		k.leave[a] = k.leave[a] && hearsAll(net, a)
 		for b := range a {
 			k.twins[a][b] = k.twins[a][b] && open(net, a, b)
 			k.twins[b][a] = k.twins[a][b]
@@ -191,7 +194,7 @@ func (k *Core) take() {
 	clear(k.back)
 	clear(k.rows)
 	n := len(w.Hosts)
-	k.sound, k.naps, k.twins = make([]bool, n), make([]bool, n), make([][]bool, n)
+	k.sound, k.naps, k.leave, k.twins = make([]bool, n), make([]bool, n), make([]bool, n), make([][]bool, n)
 	for i := range n {
 		k.twins[i] = make([]bool, n)
 		for j := range n {
@@ -242,13 +245,17 @@ func (k *Core) Obliged() []*world.Process {
 		return nil
 	}
 	for _, p := range k.procs {
-		var group []*world.Process
+		var group, leavers []*world.Process
 		for _, q := range k.procs {
-			if k.sound[q.Index] && k.twins[p.Index][q.Index] {
+			switch {
+			case !k.twins[p.Index][q.Index]:
+			case k.sound[q.Index]:
 				group = append(group, q)
+			case k.leave[q.Index] && stillCounts(k.procs, q) && k.c.w.Config.Resolver.Strategy != sbr.LeaseMajority:
+				leavers = append(leavers, q)
 			}
 		}
-		if k.sound[p.Index] && k.mustLive(group) {
+		if k.sound[p.Index] && k.mustLive(slices.Concat(group, leavers)) {
 			return group
 		}
 	}

@@ -52,6 +52,13 @@ func mended(w *world.World, a, b int) {
 	checks(w).Core.Links()
 }
 
+// leaves has a host leave until somebody knows that it exits.
+func leaves(w *world.World, host int) {
+	p := w.Hosts[host].Process
+	w.Leave(p)
+	w.Until(time.Minute, func() bool { return !stillCounts(checks(w).Core.procs, p) })
+}
+
 // TestWhomAStrategyObliges: healthy members who have heard each other all the time, when they live by the strategy
 // whoever of the others counts (MEM-10).
 func TestWhomAStrategyObliges(t *testing.T) {
@@ -73,6 +80,10 @@ func TestWhomAStrategyObliges(t *testing.T) {
 		"a pause":                 {majority, func(w *world.World) { w.Hosts[0].Process.Pause(time.Minute) }, "2345"},
 		"a brief one":             {majority, func(w *world.World) { w.Hosts[0].Process.Pause(Brief) }, "12345"},
 		"who leaves":              {majority, func(w *world.World) { w.Leave(w.Hosts[2].Process) }, "1245"},
+		"a leave beside losses":   {majority, func(w *world.World) { severs(w, 0, 1); w.Leave(w.Hosts[2].Process) }, "45"},
+		"a leaver beside losses":  {majority, func(w *world.World) { severs(w, 0, 1); crash(w, 2) }, ""},
+		"a leave behind a cut":    {majority, func(w *world.World) { severs(w, 0, 1, 2); w.Leave(w.Hosts[2].Process) }, ""},
+		"who has left":            {majority, func(w *world.World) { leaves(w, 2); severs(w, 0, 1) }, ""},
 		"who comes back counts":   {majority, func(w *world.World) { w.Start(1, nil); severs(w, 0, 1) }, ""},
 		"a quorum":                {strategy(node.ResolverStaticQuorum), func(w *world.World) { severs(w, 0, 1) }, "345"},
 		"too many for the quorum": {strategy(node.ResolverStaticQuorum), func(w *world.World) { w.Start(1, nil) }, ""},

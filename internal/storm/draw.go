@@ -43,13 +43,14 @@ const (
 	OffMany        = "many-shards" // a type of thousands of shards, of which few are used
 	OffReadiness   = "readiness"   // regions that declare that they take no shards, and that they do again
 	OffHolds       = "holds"       // pauses of the balance, for the whole cluster
+	OffLeaves      = "leaves"      // planned leaves beside what is aimed at a cluster that is well
 )
 
 // Draws returns everything that a storm can be run without.
 func Draws() []string {
 	return []string{OffTrials, OffRoles, OffMinimum, OffMistakes, OffSupervisors, OffNaps, OffBounds, OffLarge,
 		OffLateHomes, OffTimers, OffLimits, OffWaits, OffCrashes, OffMoves, OffBalance, OffStrategies, OffKeeps, OffMany,
-		OffDrains, OffStates, OffReadiness, OffHolds}
+		OffDrains, OffStates, OffReadiness, OffHolds, OffLeaves}
 }
 
 // draws are the choices of a seed beyond its mix.

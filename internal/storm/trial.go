@@ -72,6 +72,7 @@ func (t *trial) run() {
 	}
 	s.deserted = !t.aid
 	t.choose()
+	t.leave()
 	t.aim()
 	w.Advance(t.last + time.Second)
 	w.Advance(w.Takeover() + check.ProgressBound + 2*time.Second)
@@ -150,6 +151,18 @@ func (t *trial) choose() {
 	if t.rng.IntN(4) == 0 {
 		t.pool = t.rng.Perm(n)
 	}
+}
+
+// leave has one that no fault meets leave, at any time until the first fault must have been decided: a rolling restart
+// does not wait for that. It counts until all may know that it is gone, so it is drawn like a part of the core.
+func (t *trial) leave() {
+	rng, ok := t.s.draw(OffLeaves, 3)
+	host := rng.IntN(len(t.s.w.Hosts))
+	at := between(rng, 0, 10*time.Second+stable(t.s))
+	if !ok || slices.Contains(t.pool, host) || len(t.s.w.Hosts) < 3 {
+		return
+	}
+	t.at(at, fmt.Sprintf("n%d leaves", host+1), func() { t.s.w.Leave(t.s.w.Hosts[host].Process) })
 }
 
 // poolTries is how often it is drawn until a core is left that has to live.
