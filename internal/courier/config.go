@@ -30,6 +30,7 @@ const (
 	firstBatch   = 8         // messages of the first resend of an outage; it doubles with each acknowledgement
 	maxBatch     = 256       // largest batch of a resend, in messages
 	batchBytes   = 256 << 10 // and in bytes, but for its first message
+	repeatBytes  = 4 << 10   // of a batch for each of its messages, up to batchBytes
 	fewestTries  = 6         // resends without an answer before a peer may be given up
 )
 

@@ -23,14 +23,11 @@ type link struct {
 	bytes int
 	full  bool // that it is has been told
 
-	at       time.Duration // when to send again
-	wait     time.Duration // the pause before
-	tries    int           // repetitions since something was acknowledged
-	recovery uint64        // the last number that is to be repeated in this outage
-	resent   uint64        // the last one that was
-	batch    int
-	detours  bool          // the last repetition took the address alone
-	hurried  time.Duration // when the first message was last repeated because later ones had come
+	at    time.Duration // when to send again
+	wait  time.Duration // the pause before
+	tries int           // repetitions since something was acknowledged
+	trip  time.Duration // how long an acknowledgement takes lately; zero: nothing is known
+	outage
 
 	waited time.Duration // how long a Present peer has acknowledged nothing
 	since  time.Duration // up to when that is counted
@@ -41,6 +38,15 @@ type link struct {
 	ackAt     time.Duration // when to acknowledge at the latest
 	owed      int           // deliveries that have not been acknowledged
 	byAddress bool          // the acknowledgement is to go to the address alone
+}
+
+// outage is what is repeated while nothing is acknowledged.
+type outage struct {
+	recovery uint64 // the last number that is to be repeated
+	resent   uint64 // the last one that was
+	batch    int
+	detours  bool          // the last repetition took the address alone
+	hurried  time.Duration // when the first message was last repeated because later ones had come
 }
 
 // message is one message on its way. Body is the courier's own copy.
@@ -65,7 +71,7 @@ func (m *Machine) push(l *link, kind wire.Kind, body []byte) error {
 		return err
 	}
 	if len(l.sent) == 0 {
-		l.wait, l.tries, l.waited, l.since = m.cfg.ResendAfter, 0, 0, m.now
+		l.wait, l.tries, l.waited, l.since = m.pause(l), 0, 0, m.now
 		m.plan(&l.at, m.after(l.wait))
 	}
 	l.sent = append(l.sent, message{seq: l.last() + 1, kind: kind, body: slices.Clone(body), posted: m.now})
@@ -112,18 +118,28 @@ func (m *Machine) resend(l *link) {
 		return
 	}
 	l.tries++
-	l.wait = min(max(2*l.wait, m.cfg.ResendAfter), m.cfg.ResendMax)
+	l.wait = min(max(2*l.wait, m.pause(l)), m.cfg.ResendMax)
 	l.at = m.after(l.wait)
 	l.detours = l.tries >= 3 && l.tries%2 == 1
 	l.batch, l.recovery, l.resent = firstBatch, l.last(), l.base-1
 	m.repeat(l)
 }
 
+// pause returns how long nothing may be acknowledged before the first repetition. On a slow path an acknowledgement
+// takes longer, and what was repeated for that would make it slower still.
+func (m *Machine) pause(l *link) time.Duration {
+	return min(max(m.cfg.ResendAfter, 2*l.trip), m.cfg.ResendMax)
+}
+
+// timed takes note of how long the acknowledgement of a message took that was sent once. Longer ones count at once.
+func (l *link) timed(took time.Duration) { l.trip = max(took, l.trip-(l.trip-took)/4) }
+
 // repeat sends the next batch of what is to be repeated.
 func (m *Machine) repeat(l *link) {
 	n, bytes := 0, 0
+	most := min(l.batch*repeatBytes, batchBytes)
 	for seq := max(l.resent+1, l.base); seq <= min(l.recovery, l.last()) && n < l.batch; seq++ {
-		if bytes += len(l.sent[seq-l.base].body); n > 0 && bytes > batchBytes {
+		if bytes += len(l.sent[seq-l.base].body); n > 0 && bytes > most {
 			break
 		}
 		m.transmit(l, seq, l.detours)
@@ -142,6 +158,10 @@ func (m *Machine) acknowledged(l *link, ack uint64) (progress bool) {
 		m.mended = m.now
 	}
 	n := int(ack - l.base + 1)
+	if ack > l.resent {
+		l.timed(m.now - l.sent[n-1].posted)
+		l.recovery = min(l.recovery, ack) // nothing is lost: what was sent once has arrived
+	}
 	m.open -= n
 	for i := range l.sent[:n] {
 		l.bytes -= len(l.sent[i].body)
@@ -149,7 +169,7 @@ func (m *Machine) acknowledged(l *link, ack uint64) (progress bool) {
 		l.sent[i] = message{}
 	}
 	l.sent, l.base = l.sent[n:], ack+1
-	l.tries, l.waited, l.since, l.wait = 0, 0, m.now, m.cfg.ResendAfter
+	l.tries, l.waited, l.since, l.wait = 0, 0, m.now, m.pause(l)
 	if l.full && 2*len(l.sent) <= m.cfg.Messages && 2*l.bytes <= m.cfg.Bytes {
 		l.full = false
 	}
