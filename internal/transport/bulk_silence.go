@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/internal/trust"
+	"github.com/kith-io/kith/wire"
 )
 
 // heed looks whether the connection is silent. Then the peer is dialled, and what it answers takes its place. The sweep
@@ -42,7 +43,7 @@ func ask(nc net.Conn, f func(fd int)) {
 
 // revive dials once, and gives up the silent connection for what it got unless that was heard meanwhile.
 func (b *Bulk) revive(silent net.Conn) {
-	spare, err := dialTwice(b.ctx, b.t.cfg.DialTimeout, b.to.Addr.String())
+	spare, err := dialTwice(b.ctx, b.t.cfg.DialTimeout, b.to.Addr.String(), wire.LaneBulk)
 	wait := time.Duration(0)
 	if err == nil {
 		wait = b.t.cfg.silentGrace

@@ -10,7 +10,6 @@ import (
 	"github.com/kith-io/kith/internal/hello"
 	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/peer"
-	"github.com/kith-io/kith/ringbuf"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -18,6 +17,7 @@ import (
 const (
 	controlReserve = 64 << 10 // bytes beyond the bound for heartbeats, and as much again for credit
 	keepControl    = 64 << 10 // memory that an idle control queue keeps, bytes
+	controlUnsent  = 64 << 10 // bytes that the system takes beyond what it has sent: heartbeats wait behind them
 	creditFrame    = wire.HeaderSize + 14
 	controlSurveys = 64 << 10 // bytes that wait, behind which nothing of a survey is queued
 )
@@ -25,7 +25,7 @@ const (
 // control sends mail to one peer. Mail is lost when it cannot be dialled or when the connection breaks.
 type control struct {
 	uplink
-	queue ringbuf.Double
+	queue mailQueue
 	limit int
 	owed  []*InConn // data connections of the peer whose credit is to be told
 	in    splitter  // answers to heartbeats
@@ -37,7 +37,7 @@ type control struct {
 
 func newControl(t *Transport, to peer.ID, number uint16) *control {
 	c := &control{limit: t.cfg.ControlBuffer}
-	c.queue.Limit = c.limit + 2*controlReserve
+	c.queue.limit(c.limit + 2*controlReserve)
 	c.in = splitter{lane: wire.LaneControl, limit: hello.MaxAnswer}
 	c.lastSend = time.Now()
 	c.init(t, to, wire.LaneControl, number, t.ctl, c)
@@ -65,12 +65,12 @@ func (c *control) send(kind wire.Kind, body []byte) error {
 	case wire.KindSurvey, wire.KindSurveyAnswer: // what readers can cause stays behind what the cluster lives on
 		bound = min(bound, controlSurveys)
 	}
-	if c.queue.Len()+n > bound {
+	if c.queue.size()+n > bound {
 		c.mu.Unlock()
 		c.t.count.controlFull.Add(1)
 		return fmt.Errorf("%w: %d bytes wait for %s", ErrControlFull, bound, c.to)
 	}
-	b, err := c.queue.Reserve(n)
+	b, err := c.queue.reserve(kind, n)
 	if err != nil {
 		c.mu.Unlock()
 		return fmt.Errorf("control queue of %s: %w", c.to, err)
@@ -125,12 +125,12 @@ func (c *control) Run(on *loop.Loop) {
 			return // the peer closes, and the next connection carries what waits
 		}
 		c.appendCredit()
-		if c.queue.Len() == 0 {
+		b, conn := c.queue.next(), c.conn
+		if len(b) == 0 {
 			c.scheduled = false
 			c.mu.Unlock()
 			return
 		}
-		b, conn := c.queue.Swap(), c.conn
 		c.unheard = true
 		c.mu.Unlock()
 		if !conn.write(on, b) {
@@ -143,10 +143,10 @@ func (c *control) Run(on *loop.Loop) {
 func (c *control) appendCredit() {
 	done := 0
 	for _, in := range c.owed {
-		if c.queue.Room() < creditFrame {
+		if c.queue.front.Room() < creditFrame {
 			break
 		}
-		b, err := c.queue.Reserve(creditFrame)
+		b, err := c.queue.front.Reserve(creditFrame)
 		if err != nil {
 			break
 		}
@@ -178,20 +178,12 @@ func (c *control) restart(uint32) {
 
 // dropTooNew drops queued mail that the peer's version does not know. The lock is held.
 func (c *control) dropTooNew() {
-	queued := c.queue.Swap()
-	for len(queued) > 0 {
-		h := wire.ParseHeader(queued)
-		if c.t.cfg.since(h.Kind) > c.version {
-			c.t.count.tooNew.Add(1)
-		} else if room, err := c.queue.Reserve(int(h.Size)); err == nil { // there was room before
-			copy(room, queued[:h.Size])
-		}
-		queued = queued[h.Size:]
-	}
+	n := c.queue.keep(func(k wire.Kind) bool { return c.t.cfg.since(k) <= c.version })
+	c.t.count.tooNew.Add(uint64(n))
 }
 
 func (c *control) broke() uint64    { return 0 }
-func (c *control) waiting() bool    { return c.queue.Len() > 0 || len(c.owed) > 0 }
+func (c *control) waiting() bool    { return c.queue.size() > 0 || len(c.owed) > 0 }
 func (c *control) keepsQueue() bool { return false }
 func (c *control) unanswered() bool { return c.unheard }
 func (c *control) release()         {}
@@ -199,9 +191,8 @@ func (c *control) release()         {}
 // drop loses the mail. Credit that is owed stays while the connection that it is for does: the peer may be waiting for
 // it, and nobody else repeats it.
 func (c *control) drop() []byte {
-	c.t.count.mailLost.Add(uint64(c.queue.Len()))
-	c.queue.Swap()
-	c.queue.Trim()
+	c.t.count.mailLost.Add(uint64(c.queue.size()))
+	c.queue.drop()
 	c.owed = slices.DeleteFunc(c.owed, (*InConn).isGone)
 	return nil
 }
@@ -228,8 +219,8 @@ func (c *control) answer(frame []byte, arrived time.Duration) error {
 // sweep gives back the memory of an idle queue.
 func (c *control) sweep() {
 	c.mu.Lock()
-	if c.quiet && !c.scheduled && c.queue.Held() > keepControl {
-		c.queue.Trim()
+	if c.quiet && !c.scheduled && c.queue.held() > keepControl {
+		c.queue.trim()
 	}
 	c.quiet = true
 	c.owed = slices.DeleteFunc(c.owed, (*InConn).isGone)

@@ -98,7 +98,7 @@ func (t *Transport) open(ctx context.Context, u opening) (net.Conn, hello.Ack, e
 const secondDial = 500 * time.Millisecond
 
 // dialTwice dials, and once more beside that when nothing is heard for a while; the first that stands is taken.
-func dialTwice(ctx context.Context, timeout time.Duration, addr string) (net.Conn, error) {
+func dialTwice(ctx context.Context, timeout time.Duration, addr string, lane wire.Lane) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	type result struct {
@@ -107,7 +107,7 @@ func dialTwice(ctx context.Context, timeout time.Duration, addr string) (net.Con
 	}
 	results := make(chan result, 2)
 	dial := func() {
-		var d net.Dialer
+		d := net.Dialer{Control: smallPackets(lane)}
 		nc, err := d.DialContext(ctx, "tcp", addr)
 		results <- result{nc, err}
 	}
@@ -139,6 +139,7 @@ func attend(nc net.Conn, lane wire.Lane) {
 	boundRTO(nc)
 	switch lane {
 	case wire.LaneControl:
+		boundUnsent(nc, controlUnsent)
 		boundSilence(nc, controlTimeout)
 	case wire.LaneBulk:
 		boundSilence(nc, bulkTimeout)
@@ -151,7 +152,7 @@ func attend(nc net.Conn, lane wire.Lane) {
 // error nc, if there is one, is still to be closed.
 func (t *Transport) reach(ctx context.Context, u *opening) (nc, carrier net.Conn, err error) {
 	if nc = u.via; nc == nil {
-		nc, err = dialTwice(ctx, t.cfg.DialTimeout, u.to.Addr.String())
+		nc, err = dialTwice(ctx, t.cfg.DialTimeout, u.to.Addr.String(), u.lane)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("dial %s: %w", u.to, err)

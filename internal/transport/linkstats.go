@@ -79,7 +79,7 @@ func (r *remote) peerStats(in []*InConn) stats.Peer {
 		c.mu.Lock()
 		s.Version = c.version
 		s.Control = stats.Control{Up: c.conn != nil, Connects: c.connects, Writes: c.writes.Load(),
-			Queued: c.queue.Len(), RoundTrip: c.trips.read(),
+			Queued: c.queue.size(), RoundTrip: c.trips.read(),
 			Parked: c.fullSocket.read(r.t.cfg.Now()), Silent: c.silentFor.read(r.t.cfg.Now())}
 		c.mu.Unlock()
 	}

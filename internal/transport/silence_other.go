@@ -6,7 +6,10 @@ package transport
 
 import (
 	"net"
+	"syscall"
 	"time"
+
+	"github.com/kith-io/kith/wire"
 )
 
 func acknowledgements(int) (acked, bool) { return acked{}, false }
@@ -16,3 +19,7 @@ func boundRTO(net.Conn) {}
 func rtoIsBounded() bool { return false }
 
 func boundSilence(net.Conn, time.Duration) {}
+
+func boundUnsent(net.Conn, int) {}
+
+func smallPackets(wire.Lane) func(network, address string, c syscall.RawConn) error { return nil }

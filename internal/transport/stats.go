@@ -89,7 +89,7 @@ func (t *Transport) Stats() stats.Transport {
 		}
 		if c := r.ctl.Load(); c != nil {
 			c.mu.Lock()
-			s.Queued += uint64(c.queue.Len())
+			s.Queued += uint64(c.queue.size())
 			addUnreached(&s, &c.uplink)
 			c.mu.Unlock()
 		}
