@@ -235,6 +235,32 @@ func readTransferAck(r *wire.Reader) message {
 	return a
 }
 
+// moveCost tells the coordinator how many bytes the owner of a shard that moves handed over, and how long that took,
+// in milliseconds; before the owner confirms its stop.
+type moveCost struct {
+	head
+	held
+	Seq   uint32
+	Bytes uint32
+	Took  uint32
+}
+
+func (moveCost) kind() wire.Kind { return wire.KindMoveCost }
+
+func (c moveCost) shard() route.ShardID { return c.Shard }
+
+func (c moveCost) append(b []byte) []byte {
+	b = appendNumbered(c.head.append(b), c.held, c.Seq)
+	return wire.AppendUvarint(wire.AppendUvarint(b, uint64(c.Bytes)), uint64(c.Took))
+}
+
+func readMoveCost(r *wire.Reader) message {
+	c := moveCost{head: readHead(r)}
+	c.held, c.Seq = readNumbered(r, c.head)
+	c.Bytes, c.Took = readU32(r), readU32(r)
+	return c
+}
+
 // shardLoads tells what the shards of a region cost, by shard, measured over Window, in as many messages as it takes.
 type shardLoads struct {
 	head

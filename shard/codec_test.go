@@ -73,6 +73,7 @@ func samples() map[string]message {
 	m["transfer"] = transfer{head: at(3), held: list[1], Seq: 300, Total: 70_000, At: 69_997, Bytes: []byte("abc")}
 	m["transfer-states"] = transfer{head: at(3), held: list[1], States: true, Seq: 300, Total: 3, Bytes: []byte("abc")}
 	m["transfer-ack"] = transferAck{head: at(3), held: list[1], Seq: 300, Have: 65_536}
+	m["move-cost"] = moveCost{head: at(3), held: list[1], Seq: 300, Bytes: 70_000, Took: 1500}
 	m["transfer-refused"] = transferAck{head: at(3), held: list[1], Seq: 300, Refused: true}
 	for _, k := range []wire.Kind{wire.KindMoveShards, wire.KindMoveAborted, wire.KindShardsMoved} {
 		m[k.String()] = placement{k, at(3), peer.SetOf(a, b), []placed{{home: home{list[0], 1}, Seq: 7},

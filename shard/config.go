@@ -64,6 +64,9 @@ type Config struct {
 	// NoStates reports whether a peer is known to know nothing of states of entities; nil: none is. None is handed over to
 	// such a one. Of whom nothing is known yet it is tried.
 	NoStates func(peer.ID) bool
+	// Costs reports whether a peer is known to understand what a move cost (wire.KindMoveCost), and that a transfer may
+	// have to wait for room; nil: none is.
+	Costs func(peer.ID) bool
 	// MaxTypes bounds the types that this node keeps a promise for, registered here or not: every member is asked about
 	// every type of the cluster, so it is the cluster's bound, and Register returns ErrTooManyTypes above it.
 	MaxTypes int

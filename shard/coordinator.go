@@ -160,11 +160,6 @@ func (m *Machine) follows(t *typ, role string) (next membership.Member, ok bool)
 	return next, ok
 }
 
-// counts reports whether a member may coordinate: it has its up-number and has not left.
-func counts(mb membership.Member) bool {
-	return mb.UpNumber != 0 && (mb.Status.Working() || mb.Status == membership.Leaving)
-}
-
 func (m *Machine) reign(t *typ, s Settings, term uint32) {
 	t.epoch++
 	if t.moves > 0 && t.moves < 1<<32-1 {
@@ -180,6 +175,7 @@ func (m *Machine) reign(t *typ, s Settings, term uint32) {
 
 func (m *Machine) endCoordinator(t *typ) {
 	m.event(Event{Kind: CoordinatorStopped, Type: t.id, Term: t.coord.term, Home: m.self})
+	t.coord.moves.leave()
 	t.coord = nil
 }
 

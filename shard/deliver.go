@@ -36,6 +36,8 @@ func readMessage(k wire.Kind, body []byte) (message, error) {
 		l = readTransfer(k, &r)
 	case wire.KindTransferAck:
 		l = readTransferAck(&r)
+	case wire.KindMoveCost:
+		l = readMoveCost(&r)
 	case wire.KindHostKept:
 		l = readHostKept(&r)
 	case wire.KindMoveWanted:
@@ -219,6 +221,8 @@ func (m *Machine) deliver(from peer.ID, l message) {
 		c.onAsk(from, l)
 	case shardLoads:
 		c.client(from).page.Take(l.Entries, l.First, l.Last, m.now-time.Duration(l.Window)*time.Millisecond)
+	case moveCost:
+		c.moves.cost(from, l)
 	case signal:
 		c.onDrain(from)
 	case placement:
@@ -341,10 +345,6 @@ func (m *Machine) hears(t *typ, from peer.ID, h head) bool {
 		return false
 	}
 	return true
-}
-
-func (m *Machine) higher(t *typ) nak {
-	return nak{head: m.head(t.id, t.promise.term), Reason: nakTerm, Coordinator: t.promise.to}
 }
 
 // raise gives a promise, or lifts the one given. A coordinator of a lower term on this node ends by it: that is the

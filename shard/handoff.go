@@ -208,7 +208,7 @@ func (h *handing) tell(l placement) {
 
 // tick gives up moves whose markers are late, and repeats what was not acknowledged.
 func (h *handing) tick() {
-	m, g := h.m, h.t.region
+	m, g, again := h.m, h.t.region, false
 	for _, s := range h.leaving() {
 		o := h.out[s]
 		if !o.stops && m.now >= o.due {
@@ -217,13 +217,21 @@ func (h *handing) tick() {
 		}
 		if o.left != nil && o.waiting.due(m, o.to) {
 			o.sent = o.have
-			h.sendParts(s)
+			again = true
 		}
+	}
+	if again {
+		sendOn(m)
 	}
 }
 
-// review follows a view: who was removed marks no more, and takes nothing.
+// review follows a view: who was removed marks no more, takes nothing, and sends no more parts.
 func (h *handing) review() {
+	for s, c := range h.coming { // deletes only: the order does not show
+		if h.takesNothing(c.from) != "" {
+			h.dropParts(s)
+		}
+	}
 	for _, s := range h.leaving() {
 		h.check(s)
 		if o := h.out[s]; o.left != nil {
@@ -256,9 +264,6 @@ func reviewHands(m *Machine) {
 	}
 }
 
-// window is how many parts of a transfer are on the way at once.
-const window = 8
-
 // handedOver takes the runtime's word that a shard which moves has stopped, and what was not worked off.
 func handedOver(m *Machine, c HandOverCommand) error {
 	t := m.types[c.Type]
@@ -278,33 +283,11 @@ func handedOver(m *Machine, c HandOverCommand) error {
 		g.hand.keepHere(c.Shard, fmt.Sprintf("%d bytes, at most %d", len(o.left), m.cfg.MaxHandOver))
 		return nil
 	}
-	g.hand.sendParts(c.Shard)
+	o.began = m.now
 	o.waiting.start(m)
+	m.sends = append(m.sends, parcel{t.id, c.Shard, o.number})
+	sendOn(m)
 	return nil
-}
-
-// sendParts sends what the window allows, or keeps all here when the next owner is a member no more.
-func (h *handing) sendParts(s route.ShardID) {
-	m, t, g := h.m, h.t, h.t.region
-	o, e := h.out[s], g.slot(s)
-	why := h.takesNothing(o.to)
-	if why == "" && o.states && !takesStates(m, o.to) {
-		why = "it speaks a version without states"
-	}
-	if why != "" {
-		h.keepHere(s, why)
-		return
-	}
-	if !m.live(o.to) {
-		return // it is removed in a moment: until then it may have it all
-	}
-	for o.sent < len(o.left) && o.sent < o.have+window*maxPart {
-		n := min(len(o.left)-o.sent, maxPart)
-		m.post(o.to, transfer{head: m.head(t.id, o.number.Term), held: held{s, e.fence}, States: o.states,
-			Seq: o.number.Seq, Total: uint32(len(o.left)), At: uint32(o.sent),
-			Bytes: slices.Clone(o.left[o.sent : o.sent+n])})
-		o.sent += n
-	}
 }
 
 // keepHere has the shard come back to this node, with what was left, and says why.
@@ -325,25 +308,4 @@ func (h *handing) give(s route.ShardID, to peer.ID) {
 	h.gave[s] = f
 	h.ended(s)
 	h.tellMoved(f)
-}
-
-// onAck goes on with a transfer, or ends it.
-func (h *handing) onAck(from peer.ID, a transferAck) {
-	m, t, g := h.m, h.t, h.t.region
-	o, s := h.out[a.Shard], g.peek(a.Shard)
-	if o == nil || o.left == nil || o.to != from || s.fence != a.Fence || o.number != (Number{a.Term, a.Seq}) {
-		return
-	}
-	switch {
-	case a.Refused:
-		h.keepHere(a.Shard, "it refused it")
-	case int(a.Have) >= len(o.left):
-		m.event(Event{Kind: MoveHandedOver, Type: t.id, Shard: a.Shard, Term: a.Term, Home: m.self, Fence: s.fence,
-			To: o.to, Number: o.number})
-		h.give(a.Shard, o.to)
-	case int(a.Have) > o.have:
-		o.have, o.sent = int(a.Have), max(o.sent, int(a.Have))
-		o.waiting.reset(m)
-		h.sendParts(a.Shard)
-	}
 }

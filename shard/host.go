@@ -203,6 +203,9 @@ func (m *Machine) stopped(c StoppedCommand) error {
 	if e.living != stopping || e.fence != c.Fence {
 		return nil
 	}
+	if o := t.region.hand.out[c.Shard]; o != nil && o.stops && o.left == nil {
+		t.region.hand.tellCost(c.Shard, 0, m.now)
+	}
 	t.region.stopped = append(t.region.stopped, held{c.Shard, e.fence})
 	t.region.hand.ended(c.Shard)
 	return nil

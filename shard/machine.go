@@ -34,6 +34,7 @@ type Machine struct {
 	types   map[route.TypeID]*typ
 	order   []route.TypeID // the keys of types, rising
 
+	sends   []parcel  // transfers under way, in the order in which they began
 	local   []message // mail of this node to itself
 	out     Effects
 	arena   peer.Arena
@@ -43,6 +44,7 @@ type Machine struct {
 	full    uint64
 	placed  Placing
 	moves   MoveCounters
+	pace    pace
 }
 
 // typ is everything this node knows of one type. It exists once the type is registered here or a coordinator has asked
@@ -162,6 +164,21 @@ func speaksMoves(m *Machine, id peer.ID) bool {
 	return id == m.self || m.cfg.Moves != nil && m.cfg.Moves(id)
 }
 
+// speaksCosts reports whether a member understands what a move cost, and waits for room.
+func speaksCosts(m *Machine, id peer.ID) bool {
+	return id == m.self || m.cfg.Costs != nil && m.cfg.Costs(id)
+}
+
 // closing reports whether the whole cluster stops: eager regions want nothing then, else what is kept alive would go
 // from member to member with each that leaves (MEM-7).
 func closing(m *Machine) bool { return strategy.HoldOf(m.view.Members, nil)&strategy.Shutdown != 0 }
+
+// higher is the answer to one that follows a lower term than this node has promised.
+func (m *Machine) higher(t *typ) nak {
+	return nak{head: m.head(t.id, t.promise.term), Reason: nakTerm, Coordinator: t.promise.to}
+}
+
+// counts reports whether a member may coordinate: it has its up-number and has not left.
+func counts(mb membership.Member) bool {
+	return mb.UpNumber != 0 && (mb.Status.Working() || mb.Status == membership.Leaving)
+}

@@ -30,6 +30,7 @@ type moves struct {
 	heirs map[route.ShardID]heir
 
 	placing placing
+	typical int // bytes that a move of the type hands over; zero: nothing is known
 }
 
 // move is one that is under way: its record is moving.
@@ -38,6 +39,7 @@ type move struct {
 	to    peer.ID
 	told  peer.Set
 	began time.Duration
+	bytes int // that it is expected to hand over, or has
 }
 
 // heir is who gets a shard at once when it is free.
@@ -87,7 +89,8 @@ func (mv *moves) begin(s route.ShardID, to peer.ID) {
 	c.t.moves++
 	r.enter(c, s, moving)
 	r.home.outMove = append(r.home.outMove, s)
-	n := &move{seq: c.t.moves, to: to, began: c.m.now}
+	n := &move{seq: c.t.moves, to: to, began: c.m.now, bytes: mv.expected()}
+	c.m.pace.under += n.bytes
 	for _, p := range c.clients {
 		// Under a new reign every member counts as told, but one that had not registered the type when it reported.
 		knew := r.inherited && (p.knows || !p.full() || p.other != (Settings{}))
@@ -310,6 +313,7 @@ func (mv *moves) next() time.Duration {
 
 // over ends a move, however it ended.
 func (mv *moves) over(s route.ShardID) {
+	mv.c.m.pace.release(mv.under[s].bytes)
 	delete(mv.under, s)
 	mv.placing.moved = mv.c.m.now
 }
@@ -359,7 +363,7 @@ func (mv *moves) drain(p *client) {
 		if h, is := mv.heirs[s]; is && h.given == r.fence {
 			continue // it has what is left of the shard, and lets it go when it has begun
 		}
-		if len(mv.under) >= c.m.cfg.MaxMoves && r.phase == alive {
+		if mv.crowded() && r.phase == alive {
 			return // this one and the rest when others are over
 		}
 		var to *strategy.Region

@@ -210,7 +210,8 @@ func (mv *moves) proceed() {
 		}
 		return
 	}
-	if len(mv.under) >= c.m.cfg.MaxMoves {
+	if mv.crowded() {
+		p.again = true
 		return
 	}
 	v := mv.view()
@@ -219,7 +220,7 @@ func (mv *moves) proceed() {
 	}
 	for len(p.plan) > 0 {
 		err := mv.allowed()
-		if errors.Is(err, ErrTooManyMoves) {
+		if errors.Is(err, ErrTooManyMoves) || err == nil && mv.crowded() {
 			p.again = true
 			return
 		}

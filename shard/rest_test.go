@@ -166,7 +166,7 @@ func TestLostWhileHandingOver(t *testing.T) {
 		w.flow()
 		left := []byte("left")
 		if !sent {
-			left = bytes.Repeat(left, window*maxPart)
+			left = bytes.Repeat(left, 2*maxUnsure)
 		}
 		owner.answer(rest(s, f, left))
 		w.set(owner.id, membership.Down)

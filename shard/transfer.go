@@ -54,6 +54,7 @@ type handoff struct {
 	sent    int
 	have    int // bytes that the next owner has
 	waiting timer
+	began   time.Duration // of the transfer
 }
 
 // coming is a transfer of which parts have come.
@@ -332,45 +333,4 @@ func (g *region) halting(owned []held, list []route.ShardID, all bool) []route.S
 		}
 	}
 	return list
-}
-
-// onPart takes a part of what the last owner of a shard did not work off.
-func (h *handing) onPart(from peer.ID, p transfer) {
-	m, g := h.m, h.t.region
-	s := g.peek(p.Shard)
-	a := transferAck{head: p.head, held: p.held, Seq: p.Seq}
-	k, had := h.kept[p.Shard]
-	switch {
-	case had && k.fence == p.Fence:
-		a.Have = p.Total
-		m.post(from, a)
-		return
-	case s.living != notHere || s.ending || p.Fence.Compare(s.ended) < 0 || had && k.fence.Compare(p.Fence) > 0,
-		s.home != nil && p.Fence.Compare(s.fence) < 0:
-		return // late, or before an end that this node has not told: it is repeated
-	}
-	c := h.coming[p.Shard]
-	if c != nil && c.fence.Compare(p.Fence) > 0 {
-		return
-	}
-	if c == nil || c.fence != p.Fence || c.from != from || c.seq != p.Seq {
-		h.dropParts(p.Shard)
-		if g.refused != nil || h.closed || int(p.Total) > m.cfg.MaxHandOver ||
-			h.size+int(p.Total) > 4*m.cfg.MaxHandOver {
-			a.Refused = true
-			m.post(from, a)
-			return
-		}
-		c = &coming{from: from, fence: p.Fence, seq: p.Seq, total: int(p.Total)}
-		h.coming[p.Shard] = c
-		h.size += c.total
-	}
-	if int(p.At) == len(c.bytes) && int(p.Total) == c.total {
-		c.bytes = append(c.bytes, p.Bytes...)
-	}
-	if a.Have = uint32(len(c.bytes)); len(c.bytes) == c.total {
-		h.dropParts(p.Shard)
-		h.put(p.Shard, kept{p.Fence, c.bytes})
-	}
-	m.post(from, a)
 }

@@ -160,6 +160,7 @@ func (m *Machine) end() {
 			m.deliver(m.self, m.local[i])
 		}
 		m.local = m.local[:0]
+		m.pace.goOn(m)
 		for _, id := range m.order {
 			t := m.types[id]
 			if t.coord != nil {

@@ -125,8 +125,10 @@ func (w *world) join(roles ...string) *testNode {
 		ending: map[string]bool{}, rests: map[string]string{}}
 	i := len(w.nodes) + 1
 	n.id = peer.ID{Addr: peer.MustAddr(fmt.Sprintf("10.0.0.%d:7000", i)), Inc: uint64(1000 + i)}
-	cfg := Config{RebalanceInterval: -1, Moves: func(peer.ID) bool { return true }}
+	cfg := Config{RebalanceInterval: -1, Moves: func(peer.ID) bool { return true },
+		Costs: func(peer.ID) bool { return true }}
 	n.m = New(n.id, cfg, rand.New(rand.NewPCG(uint64(i), 9)))
+	n.m.pace.guess = leastBytes // as if moves that hand over little were known: as many as MaxMoves begin at once
 	w.nodes = append(w.nodes, n)
 	status := membership.Joining
 	w.commit(append(w.state(), membership.Member{ID: n.id, Status: status, Roles: roles}))

@@ -88,6 +88,7 @@ const (
 	KindMoveAnswer     Kind = 91 // it has begun, or why not; since version 5
 	KindShardLoads     Kind = 92 // region to coordinator: what its shards cost, of types that ask for it; since version 5
 	KindTransferStates Kind = 93 // transfer of what has states of entities in it; since version 6
+	KindMoveCost       Kind = 94 // owner to coordinator: what a move handed over, and how long that took; since version 7
 
 	// Courier: what carries the letters of sharding between two incarnations.
 	KindSegment    Kind = 96 // one numbered message, with an acknowledgement
@@ -194,6 +195,7 @@ var kinds = [256]kindInfo{
 	KindTransfer:       {"transfer", LaneControl, maxAny},
 	KindTransferStates: {"transfer-states", LaneControl, maxAny},
 	KindTransferAck:    {"transfer-ack", LaneControl, maxAny},
+	KindMoveCost:       {"move-cost", LaneControl, maxAny},
 	KindHostKept:       {"host-kept", LaneControl, maxAny},
 	KindMoveWanted:     {"move-wanted", LaneControl, maxAny},
 	KindMoveAnswer:     {"move-answer", LaneControl, maxAny},

@@ -68,6 +68,7 @@ var kindSince = [256]uint8{
 	KindHostKept:    5, KindMoveWanted: 5, KindMoveAnswer: 5, KindShardLoads: 5,
 	KindSurvey: 5, KindSurveyAnswer: 5,
 	KindTransferStates: 6,
+	KindMoveCost:       7,
 }
 
 // Since returns the version in which k came, zero when k is not known.

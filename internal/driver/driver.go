@@ -115,7 +115,7 @@ func Start(ctx context.Context, cfg Config) (*Driver, error) {
 	d.recorder = keeps
 	d.warnInsecure()
 	sharding := cfg.Sharding.machine()
-	sharding.Moves, sharding.NoStates = d.moves, d.noStates
+	sharding.Moves, sharding.Costs, sharding.NoStates = d.moves, d.costs, d.noStates
 	nc := node.Config{Self: d.self, Seed: seed, Membership: cfg.members(), Shard: sharding, Resolver: cfg.Resolver,
 		ProcessDeathIsProof: cfg.Sharding.ProcessDeathIsProof}
 	d.control.node = recorded(d, nc)

@@ -40,6 +40,11 @@ func (t *links) moves(id peer.ID) bool { return transport.VersionOf(t.wires, id)
 // movesSince is the wire version in which moves came.
 const movesSince = 5
 
+// costs reports whether a peer is known to understand what a move cost.
+func (t *links) costs(id peer.ID) bool {
+	return transport.VersionOf(t.wires, id) >= wire.KindMoveCost.Since()
+}
+
 // noStates reports whether a peer speaks a version, as far as one is known, that has no states of entities.
 func (t *links) noStates(id peer.ID) bool {
 	v := transport.VersionOf(t.wires, id)
