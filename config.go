@@ -124,13 +124,13 @@ type Config struct {
 	// because this node ended (ErrStopped). A message that waited here for an entity which was given up after a panic is
 	// told here, where it waited (ErrCrashed). Each message is counted once, in the report of its type, shard, node and
 	// reason; when more of these fail at once than are kept apart, in one whose Shard is NoShard. What a node refused
-	// reaches this one as long as both are members, however often connections break. What was sent on a
-	// connection that broke is told as ErrLostInFlight without a type, a shard or samples: exactly as many as the other
-	// node did not take, when it says so; when it is gone for good, all of which its credit did not show that they were
-	// consumed, some of which it may have handled. Not told is what lay in the mailboxes of Blocking entities of a node
-	// that ended suddenly, and what was lost on the way to a node of an older wire version: of that bytes are counted, in
-	// Stats().Transport.LostBytes. It is called from one goroutine, aggregated; one that blocks holds
-	// up what it and Incident are told, and nothing else.
+	// reaches this one as long as both are members, however often connections break. What was sent on a connection that
+	// broke is told as ErrLostInFlight without a type, a shard or samples: exactly as many as the other node did not
+	// take, when it says so; when it is gone for good, or this node ends and does not hear, all of which its credit did
+	// not show that they were consumed, some of which it may have handled. Not told is what lay in the mailboxes of
+	// Blocking entities of a node that ended suddenly, and what was lost on the way to a node of an older wire version:
+	// of that bytes are counted, in Stats().Transport.LostBytes. It is called from one goroutine, aggregated; one that
+	// blocks holds up what it and Incident are told, and nothing else.
 	Undelivered func(Undelivered)
 	// Incident is told of handlers that panicked or took too long, of entities that were given up, and of workers and
 	// event loops that stand still: of each kind and type sixteen a second, all are counted. It is also told of paths to

@@ -28,7 +28,7 @@ const (
 
 // The causes that are none: each such message counts in the difference.
 const (
-	InFlight   Cause = "in-flight"   // its connection broke, and both live
+	InFlight   Cause = "in-flight"   // its connection broke, and both live, or its sender has ended by itself
 	Untold     Cause = "untold"      // who refused it lives
 	LeftBehind Cause = "left-behind" // it lay at a process that left
 	Nowhere    Cause = "nowhere"     // two that live, and neither has it
@@ -209,6 +209,9 @@ func (b *books) untold(a *world.Account) Cause {
 // adrift is why a message is lost of whose end nobody knows.
 func adrift(a *world.Account) Cause {
 	switch {
+	case !a.Sender.Alive && a.Sender.Ended != nil && a.Fate == world.FateInFlight && !a.Large &&
+		!a.Sender.World.Config.Data.OldCredit:
+		return InFlight
 	case !a.Sender.Alive:
 		return SenderEnded
 	case a.Fate == world.FateInFlight && a.Sender.World.Config.Data.OldCredit:

@@ -61,10 +61,9 @@ func (d *Driver) shutdown() {
 	transport.SayTaken(d.wires, d.cfg.patience/4)
 	d.heed()
 	d.tellRefusals(true) // the transport flushes what it has before it closes
-	for _, n := range d.all() {
-		n.lost()
-	}
 	d.wires.CloseBut(left)
+	hearLast(d)
+	lostAtEnd(d)
 	d.recorder.finish(recordAfter(why, d.control.yielded, d.View(), d.cfg.node().RecordRole()))
 	awaitFlight(d)
 	d.large.fail()

@@ -159,6 +159,8 @@ type links struct {
 	mu      sync.Mutex
 	byID    map[peer.ID]*remoteNode
 	telling []*remoteNode  // those with refusals to be told
+	last    lastWords      // of peers, when this node ends
+	ending  *atomic.Bool   // it does
 	surveys *survey.Office // questions to all, and theirs
 	wanted  moveWaiters    // for moves that this node has asked for
 
@@ -185,6 +187,7 @@ func (t *links) init(d *Driver) {
 	t.log, t.cfg, t.exec, t.inbox, t.asks = d.log, &d.cfg, &d.exec, d.inbox, d.asks
 	t.large, t.routes = &d.large, &d.dispatch
 	t.room, t.failed, t.bounds, t.counts, t.regions = &d.room, &d.failed, &d.bounds, &d.count, &d.regions
+	t.ending = &d.stopping
 	t.view, t.command, t.removed, t.strange = d.View, d.command, d.refusedAsRemoved, d.nonsense.note
 }
 

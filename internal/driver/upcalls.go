@@ -27,6 +27,13 @@ func (t *links) Control(from peer.ID, kind wire.Kind, body []byte, arrived time.
 		t.surveyed(from, kind, body)
 		return
 	}
+	if t.ending.Load() {
+		switch kind {
+		case wire.KindSegment, wire.KindTaken, wire.KindRefusals, wire.KindRefused:
+			t.last.keep(from, kind, arrived, body)
+		}
+		return
+	}
 	who := from
 	if _, known := t.view().Member(from); !known {
 		who = peer.ID{}

@@ -55,6 +55,8 @@ type Flown struct {
 	Number        uint16
 	Generation    uint32
 	Sent, Unknown uint64
+	// Read says that the peer has read all of it, and closed the connection behind what this node ended it with.
+	Read bool
 }
 
 // Flights is what a node does not know of the tells that it sent to one peer. Both ends of a connection that breaks
@@ -105,6 +107,19 @@ func (f *Flights) Says(t Taken) (lost uint64) {
 func (f *Flights) End() (unknown uint64) {
 	for i := range f.flown {
 		unknown += f.flown[i].Unknown
+	}
+	*f = Flights{}
+	return unknown
+}
+
+// Close says that this node ends, and hears of its peers no more: it returns of how many tells it will not be known
+// whether they were handled, and forgets everything. What a peer has read to the end it handles or tells: it lives, or
+// its own end accounts for it.
+func (f *Flights) Close() (unknown uint64) {
+	for i := range f.flown {
+		if !f.flown[i].Read {
+			unknown += f.flown[i].Unknown
+		}
 	}
 	*f = Flights{}
 	return unknown

@@ -167,3 +167,17 @@ func TestLinkCountsTells(t *testing.T) {
 		})
 	})
 }
+
+// At its own end a node tells what peers have not said and not read: what they have read to the end they handle or
+// tell, unless their word says otherwise (SHD-4).
+func TestFlightsAtTheEnd(t *testing.T) {
+	var f Flights
+	require.Zero(t, f.Over(Flown{Generation: 1, Sent: 10, Unknown: 6}))
+	require.Zero(t, f.Over(Flown{Generation: 2, Sent: 10, Unknown: 5, Read: true}))
+	require.Zero(t, f.Over(Flown{Generation: 3, Sent: 10, Unknown: 4, Read: true}))
+	require.EqualValues(t, 3, f.Says(Taken{Generation: 3, Tells: 7}), "it ended itself, and left them")
+	require.EqualValues(t, 6, f.Close())
+	require.Zero(t, f.Close())
+	require.Zero(t, f.Over(Flown{Generation: 4, Sent: 10, Unknown: 5, Read: true}))
+	require.EqualValues(t, 5, f.End(), "of a peer that is gone nobody knows what it has handled of what it read")
+}

@@ -3,8 +3,10 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/panjf2000/gnet/v2"
@@ -126,6 +128,7 @@ func (oc *outConn) Closed(err error) {
 	}
 	defer close(oc.over)
 	flown := u.flown()
+	flown.Read = oc.halfClosed && u.dead == nil && !errors.Is(err, syscall.ECONNRESET)
 	lost := u.q.broke()
 	if u.yields && oc.fault == nil {
 		oc.fault = errSilent

@@ -18,15 +18,25 @@ func (l *link) over() {
 	if c.w.Config.Data.OldCredit {
 		return // an earlier version says nothing of what it took
 	}
-	if p.Alive && unknown > 0 {
-		flown := flow.Flown{Number: uint16(c.number), Generation: c.gen, Sent: sent, Unknown: unknown}
+	there := c.peer
+	if unknown > 0 && (p.Alive || p.closed) {
+		flown := flow.Flown{Number: uint16(c.number), Generation: c.gen, Sent: sent, Unknown: unknown,
+			Read: p.closed && there.Alive && there.reader(c).tells == sent}
 		p.lostInFlight(p.flightsTo(c.to).Over(flown), false)
+		lostAtEnd(p, c.to)
 	}
-	if there := c.peer; there.Alive {
+	if there.Alive {
 		in := there.reader(c)
 		in.settled = true
 		taken := flow.Taken{Number: uint16(c.number), Generation: c.gen, Tells: in.tells}
 		there.Later(0, func() { there.gathered(p.ID).words.Add(taken) })
+	}
+}
+
+// lostAtEnd tells what a process that has ended will never know of its tells to another.
+func lostAtEnd(p *Process, to peer.ID) {
+	if p.closed {
+		p.lostInFlight(p.flightsTo(to).Close(), true)
 	}
 }
 

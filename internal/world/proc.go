@@ -367,6 +367,9 @@ func (p *Process) Die(clean bool) {
 		p.abandon()
 	}
 	p.Alive, p.closed = false, clean
+	for _, c := range p.links.list {
+		lostAtEnd(p, c.to) // of connections before the one that stands
+	}
 	p.deferred, p.inbox = nil, nil
 	p.shut()
 	p.World.Watcher.Died(p)
