@@ -193,5 +193,24 @@ func TestDeploySystemd(t *testing.T) {
 	code, _, errs := program(t, line("ExecStartPre")[1:]...)
 	require.Equal(t, exitOK, code, errs)
 	require.Equal(t, []string{fmt.Sprint(exitUsage), fmt.Sprint(exitRefused)}, line("RestartPreventExitStatus"))
+	require.Equal(t, []string{"SIGHUP", "SIGPIPE"}, line("RestartForceExitStatus"), "systemd takes them for a clean end")
+	require.Equal(t, []string{"/bin/kill", "-HUP", "$MAINPID"}, line("ExecReload"))
+	require.Contains(t, line("RestrictAddressFamilies"), "AF_NETLINK")
 	longer(t, line("TimeoutStopSec")[0]+"s")
+}
+
+// The drop-in for TLS hands over what its variables name, and these the node takes, together.
+func TestDeploySystemdTLS(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(deploy, "systemd/kith.service.d/tls.conf"))
+	require.NoError(t, err)
+	credentials, env := t.TempDir(), map[string]string{}
+	for _, c := range regexp.MustCompile(`(?m)^LoadCredential=([a-z.]+):/\S+$`).FindAllStringSubmatch(string(text), -1) {
+		require.NoError(t, os.WriteFile(filepath.Join(credentials, c[1]), nil, 0o600))
+	}
+	for _, v := range regexp.MustCompile(`(KITH_[A-Z_]+)=%d/(\S+)`).FindAllStringSubmatch(string(text), -1) {
+		env[v[1]] = filepath.Join(credentials, v[2])
+		require.FileExists(t, env[v[1]])
+	}
+	require.Len(t, env, 3)
+	takes(t, "tls.conf", []string{"run"}, env)
 }
