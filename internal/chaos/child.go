@@ -11,12 +11,16 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/kith-io/kith"
 	"github.com/kith-io/kith/admin"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/logs"
 )
 
 // The exit codes of a child.
@@ -62,6 +66,8 @@ type child struct {
 	load   *load
 	late   atomic.Int64 // the longest that this process stood still lately, in nanoseconds
 	closes atomic.Bool  // its node was closed
+	log    *slog.Logger
+	logged *logs.Queue
 }
 
 // Child answers calls until the parent has gone. It ends the process when the node's membership ends.
@@ -69,7 +75,8 @@ func Child(stdin io.Reader, stdout, stderr io.Writer) error {
 	c := &child{stderr: stderr}
 	err := cli.Serve(stdin, stdout, cli.Ops{"start": cli.Op(c.start), "status": cli.Op(c.status),
 		"leave": cli.Op(c.leave), "close": cli.Op(c.shut), "quiet": cli.Op(c.quiet), "slow": cli.Op(c.slow),
-		"move": cli.Op(c.move), "drain": cli.Op(c.drain), "undrain": cli.Op(c.undrain)})
+		"move": cli.Op(c.move), "drain": cli.Op(c.drain), "undrain": cli.Op(c.undrain),
+		"stick": cli.Op(c.stick)})
 	if c.node != nil {
 		_ = c.node.Close()
 	}
@@ -77,18 +84,18 @@ func Child(stdin io.Reader, stdout, stderr io.Writer) error {
 }
 
 // logger writes records with the time of the run's clock.
-func (c *child) logger() *slog.Logger {
+func (c *child) logger() slog.Handler {
 	level := slog.LevelInfo
 	if c.args.Trace {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(c.stderr, &slog.HandlerOptions{Level: level,
+	return slog.NewTextHandler(c.stderr, &slog.HandlerOptions{Level: level,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			if len(groups) == 0 && a.Key == slog.TimeKey {
 				return slog.String(slog.TimeKey, fmt.Sprintf("%.3f", c.clock.Now().Seconds()))
 			}
 			return a
-		}}))
+		}})
 }
 
 func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error) {
@@ -96,11 +103,13 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 		return r, errors.New("started already")
 	}
 	c.args, c.clock = a, cli.NewClock(a.Zero)
+	c.logged = logs.New(c.logger())
+	c.log = c.logged.Logger()
 	if c.load, err = newLoad(c); err != nil {
 		return r, err
 	}
 	c.node, err = kith.Start(ctx, kith.Config{Name: a.Cluster, Listen: a.Listen, Advertise: a.Advertise,
-		Seeds: a.Seeds, Insecure: a.Insecure, Logger: c.logger(), JoinTimeout: joinTime, LeaveTimeout: leaveTime,
+		Seeds: a.Seeds, Insecure: a.Insecure, Logger: c.log, JoinTimeout: joinTime, LeaveTimeout: leaveTime,
 		Directory: kept(a.Dir, a.Node), Undelivered: c.load.undelivered,
 		Resolver: kith.Resolver{StableAfter: a.StableAfter},
 		Sharding: kith.Sharding{ProcessDeathIsProof: a.Proof, DrainTime: drainTime}})
@@ -111,12 +120,16 @@ func (c *child) start(ctx context.Context, a startArgs) (r startReply, err error
 		return r, err
 	}
 	if a.Admin { // it ends with the process, as that of kith run does
-		s, err := admin.Start(c.node, admin.Config{Listen: "127.0.0.1:0", Logger: c.logger()})
+		s, err := admin.Start(c.node, admin.Config{Listen: "127.0.0.1:0", Logger: c.log})
 		if err != nil {
 			return r, err
 		}
 		r.Admin = s.Addr().String()
 	}
+	told := cli.Heed(func(sig os.Signal) {
+		c.log.Warn("told again to end: the leave goes on", "event", "node-told-again", "signal", sig.String())
+	})
+	context.AfterFunc(told.Told(), c.depart)
 	go c.watch()
 	go c.end()
 	go c.load.noteMoves(c.node)
@@ -150,7 +163,8 @@ func (c *child) end() {
 	case reason == kith.ReasonJoinUnsuccessful:
 		code = codeNever
 	}
-	c.logger().Warn("process ends", "event", "process-ends", "code", code, "reason", fmt.Sprint(c.node.Err()))
+	c.log.Warn("process ends", "event", "process-ends", "code", code, "reason", fmt.Sprint(c.node.Err()))
+	c.logged.Flush(logs.FlushTime)
 	os.Exit(code)
 }
 
@@ -163,12 +177,64 @@ type leaveArgs struct{ Slow time.Duration }
 // leave begins to leave; the process ends when that is over.
 func (c *child) leave(ctx context.Context, a leaveArgs) (cli.None, error) {
 	_, _ = c.slow(ctx, slowArgs{a.Slow, math.MaxInt64 / 2})
+	go c.depart()
+	return cli.None{}, nil
+}
+
+// depart leaves.
+func (c *child) depart() {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*leaveTime)
+	defer cancel()
+	_ = c.node.Leave(ctx)
+}
+
+// stickArgs says for how long nobody reads what the process logs.
+type stickArgs struct{ For time.Duration }
+
+// stick puts a pipe that is full in the place of stderr, so that whoever writes to it stands still; then what has come
+// is read, and stderr is itself again.
+func (c *child) stick(_ context.Context, a stickArgs) (cli.None, error) {
+	var ends [2]int
+	kept, err := unix.Dup(unix.Stderr)
+	if err == nil {
+		err = unix.Pipe(ends[:])
+	}
+	if err == nil {
+		err = fill(ends[1])
+	}
+	if err == nil {
+		err = unix.Dup2(ends[1], unix.Stderr)
+	}
+	if err != nil {
+		return cli.None{}, err
+	}
+	_ = unix.Close(ends[1])
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*leaveTime)
-		defer cancel()
-		_ = c.node.Leave(ctx)
+		time.Sleep(a.For)
+		_ = unix.Dup2(kept, unix.Stderr)
+		out, in := os.NewFile(uintptr(kept), "stderr"), os.NewFile(uintptr(ends[0]), "pipe")
+		_, _ = io.Copy(out, in)
+		_, _ = in.Close(), out.Close()
 	}()
 	return cli.None{}, nil
+}
+
+// fill writes to a pipe until there is no room.
+func fill(fd int) error {
+	line := []byte(strings.Repeat(".", 63) + "\n")
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return err
+	}
+	for _, part := range [][]byte{line, line[len(line)-1:]} {
+		for {
+			if _, err := unix.Write(fd, part); errors.Is(err, unix.EAGAIN) {
+				break
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+	return unix.SetNonblock(fd, false)
 }
 
 // shut closes the node without leaving; the process ends when that is over.

@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -31,6 +32,7 @@ const (
 	Rolling    Kind = "rolling"     // each in turn leaves and is started again
 	LeaveLate  Kind = "leave-late"  // one leaves, and its handlers take so long that the leave is over its limit
 	Close      Kind = "close"       // one closes its node without leaving
+	StuckLog   Kind = "stuck-log"   // nobody reads what the victims log: their stderr is a full pipe
 	Move       Kind = "move"        // a shard of slow entities moves, and Moving.Blow hits a participant in the middle
 )
 
@@ -40,9 +42,16 @@ const (
 	holdControl Kind = "hold-control"
 )
 
-// Kinds are all kinds, in a fixed order.
+// Kinds are all that a round begins with, in a fixed order.
 var Kinds = []Kind{Kill, KillAll, Pause, Restart, Starve, Cut, CutOneWay, CutPartial, Flap, DataCut, ControlCut, Reset,
 	Loss, Delay, Leave, Rolling, LeaveLate, Close, Move}
+
+// Beside are the kinds that come beside a round's faults, and only there unless they are asked for: who leaves them out
+// has the same rounds. They give nobody a reason to be downed.
+var Beside = []Kind{StuckLog}
+
+// Named are all kinds that may be asked for.
+func Named() []Kind { return slices.Concat(Kinds, Beside) }
 
 // Role says who the first victim of a fault is: known only when the fault comes.
 type Role string
@@ -71,6 +80,8 @@ type Fault struct {
 	PerMille int
 	Extra    time.Duration
 	Rest     time.Duration // the supervisor waits so long before it starts again who ends
+	Twice    bool          // who leaves is told by SIGTERM, and Again later once more, as the kubelet does
+	Again    time.Duration // of Twice
 	Moving   Moving        // of Move
 }
 
@@ -158,7 +169,7 @@ func (f Fault) String() string {
 	for _, d := range []struct {
 		what string
 		d    time.Duration
-	}{{"for", f.For}, {"apart", apart}, {"period", f.Period}, {"by", f.Extra}} {
+	}{{"for", f.For}, {"apart", apart}, {"period", f.Period}, {"by", f.Extra}, {"told again after", f.Again}} {
 		if d.d > 0 {
 			fmt.Fprintf(&b, " %s %v", d.what, d.d)
 		}
@@ -190,8 +201,8 @@ func (r Round) String() string {
 // ParseKinds reads names of kinds.
 func ParseKinds(names []string) (kinds []Kind, err error) {
 	for _, n := range names {
-		if !contains(Kinds, Kind(n)) {
-			return nil, fmt.Errorf("no fault %q; there are %v", n, Kinds)
+		if !contains(Named(), Kind(n)) {
+			return nil, fmt.Errorf("no fault %q; there are %v", n, Named())
 		}
 		kinds = append(kinds, Kind(n))
 	}

@@ -98,7 +98,7 @@ func (h *harness) result() *Result {
 	for i := range h.rounds {
 		r.Faults += h.rounds[i].came
 	}
-	for _, k := range append([]Kind{""}, Kinds...) {
+	for _, k := range append([]Kind{""}, Named()...) {
 		r.count(k, h.rounds)
 	}
 	return r

@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"syscall"
@@ -135,6 +136,8 @@ func (h *harness) strike(ctx context.Context, f Fault) {
 		h.leaveInTurn(ctx, hit, "leave", leaveArgs{Slow: hit.Extra})
 	case Close:
 		h.leaveInTurn(ctx, hit, "close", cli.None{})
+	case StuckLog:
+		stickLogs(ctx, h, hit)
 	case Flap:
 		h.flap(ctx, hit)
 	default:
@@ -280,6 +283,31 @@ func (h *harness) inNet(hit *struck, on bool) {
 	}
 }
 
+// tellTwice has a process leave by SIGTERM, and sends it another one while it does.
+func tellTwice(ctx context.Context, h *harness, l *life, hit *struck) error {
+	err := l.child.Call(ctx, "slow", slowArgs{hit.Extra, math.MaxInt64 / 2}, nil)
+	l.signal(syscall.SIGTERM)
+	if cli.Pause(ctx, hit.Again) && l.running() {
+		l.signal(syscall.SIGTERM)
+		h.line.notef("%s is told again", name(l.slot))
+	}
+	return err
+}
+
+// stickLogs has nobody read what processes log, for a while.
+func stickLogs(ctx context.Context, h *harness, hit *struck) {
+	h.oneByOne(ctx, hit, func(s int, l *life, busy *sync.WaitGroup) {
+		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		if err := l.child.Call(limited, "stick", stickArgs{hit.For}, nil); err != nil {
+			h.line.notef("%s: stick: %v", name(s), err)
+			return
+		}
+		h.line.notef("nobody reads the log of %s", name(s))
+		busy.Go(func() { cli.Pause(ctx, hit.For) })
+	})
+}
+
 // leaveInTurn has processes leave or close by a call, each after the one before has come back.
 func (h *harness) leaveInTurn(ctx context.Context, hit *struck, call string, args any) {
 	for _, s := range hit.who {
@@ -290,7 +318,12 @@ func (h *harness) leaveInTurn(ctx context.Context, hit *struck, call string, arg
 		h.slots[s].setRest(hit.Rest)
 		h.line.notef("%s is told to %s", name(s), call)
 		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-		err := l.child.Call(limited, call, args, nil)
+		var err error
+		if hit.Twice {
+			err = tellTwice(limited, h, l, hit)
+		} else {
+			err = l.child.Call(limited, call, args, nil)
+		}
 		cancel()
 		if err != nil {
 			h.line.notef("%s: %s: %v", name(s), call, err)

@@ -13,16 +13,18 @@ type Rounds struct {
 	seed  uint64
 	nodes int
 	kinds []Kind
+	all   bool // nobody has restricted them
 	next  int
 }
 
 // NewRounds returns the rounds of a seed for a cluster of so many nodes, at least 3. kinds restricts what is drawn;
 // none means all.
 func NewRounds(seed uint64, nodes int, kinds ...Kind) *Rounds {
-	if len(kinds) == 0 {
+	all := len(kinds) == 0
+	if all {
 		kinds = Kinds
 	}
-	return &Rounds{seed: seed, nodes: nodes, kinds: kinds}
+	return &Rounds{seed: seed, nodes: nodes, kinds: kinds, all: all}
 }
 
 // Next returns the next round. The n-th round depends on seed, nodes, kinds and n alone.
@@ -40,7 +42,24 @@ func (r *Rounds) Next() Round {
 		f.At = between(rng, 200, 12000)
 		round.Faults = append(round.Faults, f)
 	}
+	r.beside(&round)
 	return round
+}
+
+// beside draws what comes beside a round's faults, and how those that leave are told, by numbers of its own.
+func (r *Rounds) beside(round *Round) {
+	rng := rand.New(rand.NewPCG(r.seed, 1<<63|uint64(r.next)))
+	for i := range round.Faults {
+		f := &round.Faults[i]
+		if again := between(rng, 1, 800); slices.Contains([]Kind{Leave, Rolling, LeaveLate}, f.Kind) && rng.IntN(2) == 0 {
+			f.Twice, f.Again = true, again
+		}
+	}
+	if rng.IntN(4) == 0 && r.all {
+		f := r.fault(rng, StuckLog)
+		f.At = between(rng, 0, 6000)
+		round.Faults = append(round.Faults, f)
+	}
 }
 
 func contains(kinds []Kind, k Kind) bool {
@@ -111,6 +130,11 @@ func (r *Rounds) fault(rng *rand.Rand, k Kind) Fault {
 		f.For, f.Extra, f.Victims = between(rng, 8000, 20000), between(rng, 5, 150), 0
 	case LeaveLate:
 		f.Extra = between(rng, 1000, 20000)
+	case StuckLog: // one, or all at once: what collects their logs stands still
+		f.For = between(rng, 3000, 40000)
+		if rng.IntN(2) == 0 {
+			f.Victims = r.nodes
+		}
 	case Rolling:
 		f.Victims = r.nodes
 	case Move:
@@ -171,7 +195,7 @@ const mildLoss = 50
 // harmless reports whether a fault gives nobody a reason to be downed.
 func (f *struck) harmless() bool {
 	switch f.Kind {
-	case DataCut, Reset, Delay, holdData, holdControl:
+	case DataCut, Reset, Delay, StuckLog, holdData, holdControl:
 		return true
 	case Loss:
 		return f.PerMille <= mildLoss
@@ -179,8 +203,8 @@ func (f *struck) harmless() bool {
 	return false
 }
 
-// touched reports whether a fault hits a node itself.
-func (f *struck) touched(slot int) bool { return slices.Contains(f.who, slot) }
+// touched reports whether a fault hits a node itself. A log that stands still is to be nothing to it.
+func (f *struck) touched(slot int) bool { return f.Kind != StuckLog && slices.Contains(f.who, slot) }
 
 // obliged returns which of so many nodes must live through all these faults: those that none has touched, as long as
 // they are the majority and nothing keeps the picture from standing still.

@@ -38,7 +38,8 @@ func TestScheduleKeepsItsBounds(t *testing.T) {
 			require.Equal(t, i+1, r.Number)
 			require.True(t, r.Steady >= time.Second && r.Steady <= 3*time.Second)
 			require.NotEmpty(t, r.Faults)
-			require.LessOrEqual(t, len(r.Faults), 2)
+			require.LessOrEqual(t, len(r.Faults), 3)
+			require.NotEqual(t, StuckLog, r.Faults[0].Kind, "it comes beside another")
 			for _, f := range r.Faults {
 				require.LessOrEqual(t, f.Victims, nodes)
 				require.Len(t, f.Order, nodes)
@@ -47,9 +48,11 @@ func TestScheduleKeepsItsBounds(t *testing.T) {
 				require.Equal(t, f.Kind == Restart, f.Rest < 200*time.Millisecond)
 				require.True(t, f.Kind == Kill || !f.away())
 				switch f.Kind {
-				case Pause, Restart, Starve, Cut, CutOneWay, CutPartial, Flap, DataCut, ControlCut, Reset, Loss, Delay:
+				case Pause, Restart, Starve, Cut, CutOneWay, CutPartial, Flap, DataCut, ControlCut, Reset, Loss, Delay,
+					StuckLog:
 					require.GreaterOrEqual(t, f.For, time.Second, f.String())
 				}
+				require.True(t, !f.Twice || f.Again > 0 && contains([]Kind{Leave, Rolling, LeaveLate}, f.Kind))
 				switch f.Kind {
 				case Cut, CutOneWay, Flap:
 					require.True(t, f.Victims >= 1 && 2*f.Victims < nodes, "the cut-off side is the smaller one")
@@ -65,19 +68,23 @@ func TestScheduleKeepsItsBounds(t *testing.T) {
 
 // A few hundred rounds hold every kind, every role, several victims, and blows in the midst of others.
 func TestScheduleHoldsEverything(t *testing.T) {
-	kinds, first, two, long := map[Kind]int{}, map[Role]int{}, 0, 0
+	kinds, first, two, long, twice := map[Kind]int{}, map[Role]int{}, 0, 0, 0
 	for _, r := range draw(1, 5, 500) {
 		two += len(r.Faults) - 1
 		for _, f := range r.Faults {
 			kinds[f.Kind]++
 			first[f.First]++
+			if f.Twice {
+				twice++
+			}
 			if f.Kind == Pause && f.For > 30*time.Second {
 				long++
 			}
 			require.NotEmpty(t, f.String())
 		}
 	}
-	for _, k := range Kinds {
+	require.Greater(t, twice, 10)
+	for _, k := range Named() {
 		require.Greater(t, kinds[k], 10, k)
 	}
 	for _, r := range roles {
@@ -123,6 +130,8 @@ func TestWhoMustLive(t *testing.T) {
 		{"heavy loss", []struck{heavy}, nil},
 		{"long flapping", []struck{flap}, nil},
 		{"brief flapping", []struck{brief}, []int{0, 2, 3, 4}},
+		{"nobody reads their logs", []struck{hit(StuckLog, 0, 1, 2, 3, 4)}, []int{0, 1, 2, 3, 4}},
+		{"nobody reads three logs, and one is killed", []struck{hit(StuckLog, 0, 1, 2), hit(Kill, 2)}, []int{0, 1, 3, 4}},
 		{"one leaves", []struck{hit(Leave, 0)}, []int{1, 2, 3, 4}},
 		{"each in turn", []struck{hit(Rolling, 0, 1, 2, 3, 4)}, nil},
 	} {

@@ -15,8 +15,9 @@ import (
 
 // kindNames lists the faults of chaos.
 func kindNames() string {
-	all := make([]string, len(chaos.Kinds))
-	for i, k := range chaos.Kinds {
+	named := chaos.Named()
+	all := make([]string, len(named))
+	for i, k := range named {
 		all[i] = string(k)
 	}
 	return strings.Join(all, ", ")
