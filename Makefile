@@ -3,6 +3,8 @@
 GO       ?= go
 BIN      := bin
 DURATION ?=
+# No package takes two minutes on two idle cores: what is over this hangs, however busy the machine is.
+LIMIT    ?= 30m
 SEEDS    ?= 500
 FIRST    ?= 1
 FUZZTIME ?= 10s
@@ -33,10 +35,16 @@ run: build ## run nodes with demo entities and traffic, one joins and one leaves
 
 test: ## vet and run all tests, shuffled; needs no network beyond loopback
 	$(GO) vet ./...
-	$(GO) test -shuffle=on ./...
+	$(GO) test -shuffle=on -timeout $(LIMIT) ./...
+
+# The packages that have such tests; go test links one program for each.
+LONG = $(sort $(dir $(shell grep -rlE '^func TestLong' --include='*_test.go' . | grep -v '^./internal/long/')))
+.PHONY: test-long
+test-long: ## the tests that take minutes, or want the machine for themselves: benchmarks, releases, long storms, real clusters
+	KITH_LONG=1 $(GO) test -count=1 -p 1 -timeout $(LIMIT) -run '^TestLong' $(LONG)
 
 race: ## run all tests under the race detector, with the costly invariant walks on
-	$(GO) test -race -shuffle=on ./...
+	$(GO) test -race -shuffle=on -timeout 60m ./...
 
 storm: build ## simulate SEEDS=500 hostile clusters from seed FIRST=1; a violation prints the seed that replays it
 	@$(BIN)/kith storm --seeds=$(SEEDS) --first=$(FIRST) $(ARGS)

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait of a test; reaching it is a failure.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // quick paces membership for tests: the same protocol, ten times as fast, and patient with a busy machine.
 func quick() kith.Tuning {

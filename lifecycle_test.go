@@ -82,7 +82,7 @@ func TestPrepareForFullShutdown(t *testing.T) {
 	c, err := nodes[0].Convergence(ctx)
 	require.NoError(t, err)
 	require.True(t, c.Converged)
-	late := start(t, nil, kith.Config{Seeds: []string{nodes[0].Addr().String()}, JoinTimeout: patience / 20})
+	late := start(t, nil, kith.Config{Seeds: []string{nodes[0].Addr().String()}, JoinTimeout: 1500 * time.Millisecond})
 	<-late.Done()
 	var end *kith.EndedError
 	require.True(t, errors.As(late.Err(), &end))

@@ -149,7 +149,7 @@ func TestBareLinkDeliversWhatItAccepts(t *testing.T) {
 		n, err := SendLink(ctx, addr, inc, producers, 100*time.Millisecond, kith.TLS{})
 		require.NoError(t, err)
 		require.Positive(t, n)
-		require.Eventually(t, func() bool { return s.Count() == n }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return s.Count() == n }, time.Minute, time.Millisecond)
 		require.NoError(t, s.Close())
 		cancel()
 	}

@@ -15,7 +15,7 @@ import (
 // twoNodes returns the sender's region of a type that only the other node hosts, and its sink.
 func twoNodes(t *testing.T, mode kith.Mode) (*kith.Region, *Sink) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	receiver, err := kith.Start(ctx, kith.Config{Roles: []string{"sink"}})
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestLoadsAreCountedAtTheHandlers(t *testing.T) {
 
 // A load against nobody fails message by message, and ends.
 func TestLoadThatFails(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	node, err := kith.Start(ctx, kith.Config{})
 	require.NoError(t, err)

@@ -135,7 +135,7 @@ func TestNamesOfContactPoint(t *testing.T) {
 		require.Equal(t, want, ask(host), host)
 	}
 	k.add(t, "listed.test:7627")
-	require.Eventually(t, func() bool { return ask("listed.test:80") == 200 }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return ask("listed.test:80") == 200 }, 2*time.Minute, 5*time.Millisecond)
 	require.Equal(t, 421, ask("evil.test"))
 	own := httptest.NewRecorder()
 	b.Handler().ServeHTTP(own, httptest.NewRequest("GET", "http://evil.test"+contactPath, nil))
@@ -167,7 +167,7 @@ func TestOnlyJSONIsBelieved(t *testing.T) {
 			}
 		}
 		return len(e.Points) == 5 && e.Hold == formation.HoldSilent
-	}, 30*time.Second, 5*time.Millisecond)
+	}, 2*time.Minute, 5*time.Millisecond)
 	e := b.Explain()
 	for point, why := range want {
 		require.Contains(t, e.Detail, point)

@@ -152,7 +152,7 @@ func TestWaitsAndSaysWhy(t *testing.T) {
 	b := begun(t, k, kith.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, Config{Expected: 1, NeverForm: true})
 	wait := func(hold formation.Hold) {
 		t.Helper()
-		require.Eventually(t, func() bool { return b.Explain().Hold == hold }, 30*time.Second, 5*time.Millisecond, "%+v",
+		require.Eventually(t, func() bool { return b.Explain().Hold == hold }, 2*time.Minute, 5*time.Millisecond, "%+v",
 			b.Explain())
 	}
 	wait(formation.HoldTooFew)
@@ -167,7 +167,7 @@ func TestWaitsAndSaysWhy(t *testing.T) {
 	require.Equal(t, kith.WaitSeeds, b.Node().Health().Waiting.For)
 	require.Eventually(t, func() bool {
 		return strings.Contains(log.String(), "hold=too-few") && strings.Contains(log.String(), "hold=never-form")
-	}, 10*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	require.Zero(t, b.Node().View().ClusterID)
 
 	require.NoError(t, b.Close(t.Context()))
@@ -211,7 +211,7 @@ func TestDeciderPanics(t *testing.T) {
 	k := &known{}
 	b := begun(t, k, kith.Config{}, Config{Expected: 1, Decider: broken{}})
 	k.add(t, b.ContactPoint())
-	require.Eventually(t, func() bool { return strings.Contains(b.Explain().Detail, "panicked: oh") }, 10*time.Second,
+	require.Eventually(t, func() bool { return strings.Contains(b.Explain().Detail, "panicked: oh") }, time.Minute,
 		5*time.Millisecond)
 }
 
@@ -330,5 +330,5 @@ func TestBadContactPoints(t *testing.T) {
 		all := strings.Join(failed, "; ")
 		return strings.Contains(all, "refused") && strings.Contains(all, "more than 16384 bytes") && len(failed) == 3 &&
 			b.Explain().Hold == formation.HoldSilent
-	}, 30*time.Second, 5*time.Millisecond)
+	}, 2*time.Minute, 5*time.Millisecond)
 }

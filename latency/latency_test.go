@@ -82,7 +82,7 @@ func (echo) Stop(*kith.Context)                            {}
 func TestNodeTellsItsLatencies(t *testing.T) {
 	const every, asks = 4, 400
 	r := latency.New()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	node, err := kith.Start(ctx, kith.Config{Latency: r.Record, LatencyEvery: every, Workers: 1, DataLoops: 1})
 	require.NoError(t, err)

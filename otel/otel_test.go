@@ -29,7 +29,7 @@ import (
 	"github.com/kith-io/kith/metrics"
 )
 
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // traces is a tracer whose spans stay in memory.
 func traces(t testing.TB) (*Tracer, *tracetest.InMemoryExporter, trace.Tracer) {

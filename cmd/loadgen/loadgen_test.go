@@ -19,6 +19,7 @@ import (
 
 	"github.com/kith-io/kith/bench"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/long"
 )
 
 // TestMain lets the test binary be the program, as its own children need.
@@ -227,7 +228,8 @@ func TestRunEndsOnInterrupt(t *testing.T) {
 }
 
 // One short round gives every figure that can be measured now, each with its baseline of the same run.
-func TestBenchGivesAllFigures(t *testing.T) {
+func TestLongBenchGivesAllFigures(t *testing.T) {
+	long.Test(t)
 	code, out, errs := program(t, "bench", "--quick", "--progress")
 	require.Equal(t, exitOK, code, errs)
 	var m map[string]float64

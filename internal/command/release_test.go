@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kith-io/kith/internal/long"
 )
 
 const releaseScript = "../../.ci/release"
@@ -265,10 +267,8 @@ func TestReleaseBreaks(t *testing.T) {
 }
 
 // A whole release: its files, the same bytes for somebody else in another folder, the notes, the stamps, the tags.
-func TestReleaseIsMade(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds four programs")
-	}
+func TestLongReleaseIsMade(t *testing.T) {
+	long.Test(t)
 	if out, err := exec.Command("tar", "--version").Output(); err != nil || !strings.Contains(string(out), "GNU tar") {
 		t.Skip("needs GNU tar")
 	}

@@ -44,7 +44,7 @@ func waits(t *testing.T, cmd *exec.Cmd) error {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		within(60*time.Second, nil)
+		within(4*time.Minute, nil)
 	}()
 	select {
 	case err := <-ended:
@@ -87,7 +87,7 @@ func TestRunGoesOnWithAStuckStderr(t *testing.T) {
 		found := stalled.FindStringSubmatch(string(text))
 		require.NotNil(t, found)
 		return !strings.HasPrefix(found[1], "0") || strings.HasPrefix(found[1], "0.") && found[1] > "0.5"
-	}, 60*time.Second, tick)
+	}, 4*time.Minute, tick)
 	require.Equal(t, 200, answers(t, at[1], "/health/ready"))
 	require.Equal(t, 200, answers(t, at[1], "/health/alive"))
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))

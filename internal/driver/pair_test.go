@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
 
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // plain answers asks and notes tells.
 type plain struct{ got func(payload []byte) }

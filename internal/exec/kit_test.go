@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
 
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // quiet is the runtime of a transport that only lends its loops.
 type quiet struct{}

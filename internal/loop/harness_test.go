@@ -10,7 +10,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // taskFunc is a function as a Task.
 type taskFunc func()

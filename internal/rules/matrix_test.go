@@ -112,6 +112,7 @@ var matrix = map[string]string{
 	"internal/rules":    "",
 	"internal/planted":  "",
 	"internal/spent":    "", // what tests allocate
+	"internal/long":     "", // tests that make test leaves out
 	"internal/port":     "", // ports for tests and for processes that come again
 	"internal/contract": "peer wire",
 
@@ -122,7 +123,7 @@ var matrix = map[string]string{
 var layers = []string{
 	"ringbuf wire discovery discovery/discoverytest internal/invariant internal/enum internal/rules internal/planted " +
 		"internal/port internal/spent internal/pki internal/api internal/feed internal/localname internal/refuse " +
-		"internal/incall internal/logs",
+		"internal/incall internal/logs internal/long",
 	"entity flow route peer cluster stats sparse shard/strategy internal/loads",
 	"plane lifetime internal/leases transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
 
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 type mail struct {
 	from peer.ID

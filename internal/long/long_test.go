@@ -1,0 +1,20 @@
+// Tests of what is left out of make test.
+
+package long
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Who wants them gets them, others do not.
+func TestLongTestsAreSkipped(t *testing.T) {
+	t.Setenv(Env, "")
+	ran := false
+	require.True(t, t.Run("without", func(t *testing.T) { Test(t); ran = true }))
+	require.False(t, ran)
+	t.Setenv(Env, "1")
+	require.True(t, t.Run("with", func(t *testing.T) { Test(t); ran = true }))
+	require.True(t, ran)
+}
