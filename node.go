@@ -43,6 +43,9 @@ type Health struct {
 	// Leases are the singletons that would live here, and wait for their lease (SingletonLease). The node is as ready as
 	// it would be without them.
 	Leases []LeaseWait
+	// Twins are the other clusters of this one's name that this node met within the last ten minutes, and other sides of
+	// its own cluster, which have its ClusterID: somebody has to end one of the two. The caller's.
+	Twins []Twin
 
 	// Stalled is how long this node's control goroutine has not stepped, when that is two seconds or more: it is sent no
 	// new work then. Something holds it, as a strategy of yours that does not return, or the machine gives it no time.

@@ -15,9 +15,26 @@ type health struct {
 	Since  time.Time      `json:"since"`
 	Reason string         `json:"reason,omitempty"`
 	Drains bool           `json:"draining,omitempty"` // everything moves, or has moved, away from it
+	Twins  []twin         `json:"twins,omitempty"`    // other clusters of this one's name, and other sides of this one
 }
 
-func healthOf(h kith.Health) health { return health{h.State, h.Since, h.Reason, h.Draining} }
+// twin is another cluster of this one's name, or another side of this cluster: both live, and one of them is to end.
+type twin struct {
+	Cluster string `json:"cluster"` // its id, in hexadecimal: this one's own, if it is another side
+	Birth   uint64 `json:"birth"`   // zero: not known
+	Via     string `json:"via"`     // the address at which it was met
+}
+
+// maxTwins bounds the twins in one answer.
+const maxTwins = 16
+
+func healthOf(h kith.Health) health {
+	out := health{State: h.State, Since: h.Since, Reason: h.Reason, Drains: h.Draining}
+	for _, t := range h.Twins[:min(len(h.Twins), maxTwins)] {
+		out.Twins = append(out.Twins, twin{hex(t.ClusterID), t.Birth, t.Via.String()})
+	}
+	return out
+}
 
 func probe(w http.ResponseWriter, h kith.Health, good bool) {
 	status := http.StatusOK

@@ -130,8 +130,10 @@ func TestTwinCluster(t *testing.T) {
 		require.Equal(t, &Twin{other.view.ClusterID, other.view.Birth, other.id.Addr}, twins[0].Twin)
 		require.Contains(t, twins[0].String(), other.id.Addr.String())
 		require.Len(t, x.view.Members, 1, "never merged")
+		require.Equal(t, []Twin{*twins[0].Twin}, Twins(x.m), "seen for as long as it is met")
 	}
 	w.run(11 * time.Minute)
+	require.Len(t, Twins(a.m), 1)
 	require.Greater(t, len(kindsOf(a.events)), 3, "and again after ten minutes")
 
 	// What the transport meets counts only at a seed.

@@ -87,6 +87,26 @@ type twin struct {
 	met   bool          // at an address that this node dialled, by one who showed what members must show
 }
 
+// Twins lists the other clusters of this one's name that a machine met within the last ten minutes, by address, and the
+// other sides of its own cluster, which have its ClusterID. Nil for none; the slice is the caller's.
+func Twins(m *Machine) (list []Twin) {
+	if m.phase != member {
+		return nil
+	}
+	for i := range m.others.twins {
+		if t := &m.others.twins[i]; m.now-t.at < twinAgain && m.st.At(t.Via).IsZero() && t.ClusterID != m.st.Cluster {
+			list = append(list, t.Twin)
+		}
+	}
+	for _, o := range m.beliefs.splits {
+		if m.now-o.at < splitAgain && m.st.At(o.addr).IsZero() {
+			list = append(list, Twin{m.st.Cluster, m.st.Birth, o.addr})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Twin) int { return a.Via.Compare(b.Via) })
+	return list
+}
+
 // askSeed asks the next seed, or remembered address, that is no member which cluster it belongs to. One at a time: a
 // list of seeds that are gone must not cost a large cluster much.
 func (o *others) askSeed() {

@@ -3,6 +3,9 @@
 package metrics
 
 import (
+	"fmt"
+	"strconv"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kith-io/kith"
@@ -15,6 +18,16 @@ type snapshot struct {
 	view   *kith.View
 	health kith.Health
 	id     kith.ID
+}
+
+// twins counts the addresses at which other clusters were met, or other sides of this one.
+func (s *snapshot) twins(sides bool) (n int) {
+	for i := range s.health.Twins {
+		if (s.health.Twins[i].ClusterID == s.view.ClusterID) == sides {
+			n++
+		}
+	}
+	return n
 }
 
 // put takes one value with its labels, in the order of the family's.
@@ -73,6 +86,16 @@ var ofNode = []family{
 			p(float64(n[st]), st.String())
 		}
 	}},
+	{"kith_info", "1, with the id and birth of the cluster that this node is a member of.", gauge,
+		[]string{"cluster_id", "birth"}, func(s *snapshot, p put) {
+			if s.view.ClusterID != 0 {
+				p(1, fmt.Sprintf("%016x", s.view.ClusterID), strconv.FormatUint(s.view.Birth, 10))
+			}
+		}},
+	one("kith_twins", "Addresses at which another cluster of this one's name was met lately.", gauge,
+		func(s *snapshot) float64 { return float64(s.twins(false)) }),
+	one("kith_splits", "Addresses where another side of this cluster was met lately, which has removed this one.", gauge,
+		func(s *snapshot) float64 { return float64(s.twins(true)) }),
 	one("kith_members_unreachable", "Members that some observer holds unreachable.", gauge,
 		func(s *snapshot) float64 { return float64(len(s.view.Unreachable)) }),
 	one("kith_converged", "1 while this node can prove that all members have seen its state.", gauge,

@@ -248,6 +248,11 @@ export class Model {
     for (const o of this.sources) {
       if (!o.snap && o.age > staleAfter) warn(`${o.name || "The node"} has not answered: ${o.error || "no answer yet"}.`);
       if (!o.joined) continue;
+      for (const t of o.snap.health.twins || []) {
+        bad(t.cluster === o.snap.members.cluster
+          ? `Another side of this cluster lives at ${t.via} and has removed this one: end one of the two.`
+          : `Another cluster of this name (${t.cluster}) lives at ${t.via}: end one of the two.`);
+      }
       const c = o.snap.convergence;
       if (!c.converged && c.for && lasting(`convergence ${o.key}`)) this.#apart(o, c, warn);
       for (const p of o.snap.peers.peers) {

@@ -4,6 +4,7 @@ package driver
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,8 @@ type Health struct {
 	Draining bool
 	// Leases are the singletons that wait here for their lease.
 	Leases []stats.LeaseWait
+	// Twins are the other clusters of this one's name, and other sides of this one, that were met lately.
+	Twins []membership.Twin
 	// Stalled is how long the control goroutine has not stepped, from stalledAfter on; Stuck: longer than the takeover
 	// time.
 	Stalled time.Duration
@@ -36,9 +39,10 @@ const stalledAfter = 2 * time.Second
 
 // health is what the control goroutine last said of its node, and what outweighs that.
 type health struct {
-	said atomic.Pointer[membership.Health]
-	look time.Duration            // when to look again what a node waits for; the control goroutine's
-	told atomic.Pointer[[]string] // whom an operator has told the node to join
+	said  atomic.Pointer[membership.Health]
+	twins atomic.Pointer[[]membership.Twin]
+	look  time.Duration            // when to look again what a node waits for; the control goroutine's
+	told  atomic.Pointer[[]string] // whom an operator has told the node to join
 
 	start  time.Time
 	gate   *exec.Gate
@@ -53,11 +57,15 @@ func (h *health) init(d *Driver) {
 	h.start, h.gate, h.clock, h.ending, h.ended = d.start, &d.exec.Gate, d.now, d.phases, &d.err
 	h.counts, h.leases = &d.counts, func() []stats.LeaseWait { return leaseWaits(d) }
 	h.said.Store(&membership.Health{Reason: "it is being started"})
+	h.twins.Store(&[]membership.Twin{})
 }
 
 // note keeps what the node says, when that is news. What a node waits for is looked at twice a second. Control
 // goroutine.
 func (h *health) note(now time.Duration, n *node.Node) {
+	if met := node.Twins(n); !slices.Equal(met, *h.twins.Load()) {
+		h.twins.Store(&met)
+	}
 	said := h.said.Load()
 	waits := said.State == membership.StateStarting || said.State == membership.StateWaiting
 	same := n.State() == said.State && n.State() != membership.StateSuspended
@@ -76,7 +84,7 @@ func (h *health) note(now time.Duration, n *node.Node) {
 func (h *health) Health() Health {
 	said, now := h.said.Load(), h.clock()
 	out := Health{State: said.State, Since: h.start.Add(said.Since), Reason: said.Reason, Waiting: said.Waiting,
-		Leases: h.leases()}
+		Leases: h.leases(), Twins: slices.Clone(*h.twins.Load())}
 	if c := h.counts.Load(); c != nil {
 		out.Draining = c.Sharding.Draining
 	}

@@ -66,6 +66,9 @@ func (n *Node) stands() membership.NodeState {
 // State says where this node stands, as of its last step.
 func (n *Node) State() membership.NodeState { return n.health.state }
 
+// Twins lists the other clusters of this one's name, and other sides of this one, that a node met lately.
+func Twins(n *Node) []membership.Twin { return membership.Twins(n.members) }
+
 // Health says the same, since when, and why.
 func (n *Node) Health() membership.Health {
 	h := membership.Health{State: n.health.state, Since: n.health.since}

@@ -49,10 +49,22 @@ type healthAnswer struct {
 	State, Reason string
 	Since         time.Time
 	Draining      bool
+	Twins         []struct {
+		Cluster, Via string
+		Birth        uint64
+	}
 }
 
-// orders prints what operators have told the node, or the cluster, and not taken back.
+// orders prints what operators have told the node, or the cluster, and not taken back, and what wants them: a twin.
 func orders(to *Console, h *healthAnswer, m *membersAnswer) {
+	for _, t := range h.Twins {
+		what := "another cluster of this name, " + t.Cluster + ","
+		if t.Cluster == m.Cluster {
+			what = "another side of this cluster, which has removed this one,"
+		}
+		fmt.Fprintf(to.Out, "%s lives at %s: one of the two has to end (docs/troubleshooting.md)\n", cli.OneLine(what),
+			cli.OneLine(t.Via))
+	}
 	if h.Draining {
 		fmt.Fprintln(to.Out, "it drains: everything moves away from it, and it is given no shards (kith drain --undo)")
 	}
