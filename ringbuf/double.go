@@ -51,6 +51,9 @@ func (d *Double) Reserve(n int) ([]byte, error) {
 	return grown[at:], nil
 }
 
+// Truncate drops what was gathered behind the first n bytes, of which there are at least so many.
+func (d *Double) Truncate(n int) { d.side = d.side[:n] }
+
 // Quick is Reserve as long as the write side need not grow, and small enough to be compiled into its callers; nil when
 // it must, or n is zero.
 func (d *Double) Quick(n int) []byte {

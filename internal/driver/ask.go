@@ -282,6 +282,20 @@ func (w *askWaiter) stays() {
 	w.remote.Store(nil)
 }
 
+// stays notes that an ask which waited in a link goes nowhere yet.
+func (t *askTable) stays(corr uint64) {
+	w := t.find(corr)
+	if w == nil {
+		return
+	}
+	s := &t.stripes[w.Index()%askStripes]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.Corr() == corr {
+		w.stays()
+	}
+}
+
 // goes notes whom a parked ask goes to, before it is sent there, and reports whether anybody waits for it still.
 func (t *askTable) goes(corr uint64, e *routeEntry) bool {
 	w := t.find(corr)

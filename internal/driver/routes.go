@@ -338,24 +338,37 @@ func (d *dispatch) routesChanged(routes []shard.RouteChange, marks []shard.Mark)
 	}
 }
 
-// writeMarker writes the marker of a move behind what was sent to its shard, whose route is closed by now. Without room
-// for it the move is given up for want of it; one to a peer that is forgotten is not waited for.
+// writeMarker has the marker of a move go to the owner of its shard, whose route is closed by now (plane.Mark). Without
+// room for it the move is given up for want of it; one to a peer that is forgotten is not waited for.
 func (d *dispatch) writeMarker(m *shard.Mark) {
 	l := d.links.remote(m.To, m.Shard).link
+	ref, slot := slotRef{d.regions.Load().byID[m.Type], m.Shard}, (*flow.Slot)(nil)
+	if ref.r != nil && uint32(m.Shard) < ref.r.shards && ref.r.slots.Has(m.Shard) {
+		s := ref.slot()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		slot = &s.slot
+	}
+	var asks []uint64
+	var next plane.Next
 	l.Lock()
-	err := l.ReserveMarker(wire.Marker{Type: uint32(m.Type), Shard: uint32(m.Shard), Term: m.Number.Term,
-		Seq: m.Number.Seq})
+	err := l.Mark(func(q *flow.Link) (err error) {
+		asks, next, err = plane.Mark(slot, q, d.now(), wire.Marker{Type: uint32(m.Type), Shard: uint32(m.Shard),
+			Term: m.Number.Term, Seq: m.Number.Seq})
+		return err
+	})
+	l.Unlock()
+	for _, corr := range asks {
+		d.asks.stays(corr)
+	}
+	if next == plane.LookUp {
+		d.want(ref)
+	}
 	if err != nil {
-		l.Unlock()
 		d.log.Debug("no room for the marker of a move", "peer", m.To, "shard", m.Shard, "error", err)
 		return
 	}
-	l.Hurry()
-	wake := l.Commit()
-	l.Unlock()
-	if wake {
-		l.Wake(nil)
-	}
+	l.Wake(nil)
 }
 
 // marked tells the node of a marker that has come.

@@ -10,7 +10,7 @@ import (
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/loop"
 	"github.com/kith-io/kith/internal/transport"
-	"github.com/kith-io/kith/route"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/wire"
 )
 
@@ -31,6 +31,7 @@ type pass struct {
 	single foreseen // of here
 	count  execCounters
 	timed  Sampler
+	marks  []mark // that have come in this pass
 
 	waits   atomic.Bool // something is to be done when the gate opens
 	backlog batch       // what came while it was closed
@@ -38,6 +39,12 @@ type pass struct {
 
 // stage gathers the frames of one read pass for one worker.
 type stage struct{ buf []byte }
+
+// mark is the marker of a move, and who sent it.
+type mark struct {
+	from peer.ID
+	m    wire.Marker
+}
 
 func newPass(x *Exec, l *loop.Loop) *pass {
 	p := &pass{x: x, loop: l, conns: map[*transport.InConn]*Source{}, staged: make([]stage, x.cfg.Workers)}
@@ -71,6 +78,10 @@ func (p *pass) flush() {
 		clear(p.jobs)
 		p.jobs = p.jobs[:0]
 	}
+	for _, k := range p.marks {
+		p.x.needs.Marked(k.from, k.m)
+	}
+	p.marks = p.marks[:0]
 }
 
 // read takes whole frames of the connection whose frames are staged, while the gate is open. What is left when it
@@ -159,9 +170,7 @@ func (p *pass) frame(now time.Duration, c *transport.InConn, from *Source, x *fo
 		p.keep(c, from, x.frame)
 		return staged
 	case x.kind == wire.KindMarker:
-		if p.marker(c, x.frame) {
-			return staged
-		}
+		p.marker(c, x.frame)
 	case x.bad != nil:
 		e.needs.InvalidFrames(c.From(), wire.KindEnvelope, x.bad)
 	case p.envelope(now, c, from, x):
@@ -174,21 +183,15 @@ func (p *pass) frame(now time.Duration, c *transport.InConn, from *Source, x *fo
 	return noMessage
 }
 
-// marker takes the marker of a move, or stages it behind the envelopes for the worker that steps its shard, and reports
-// whether it did that.
-func (p *pass) marker(c *transport.InConn, f []byte) (staged bool) {
+// marker takes the marker of a move. It is told when the pass ends: by then all that came before it lies in the queues
+// of the workers, and a stop that follows it does so there.
+func (p *pass) marker(c *transport.InConn, f []byte) {
 	m, err := wire.ParseMarker(f[wire.HeaderSize:])
 	if err != nil {
 		p.x.needs.InvalidFrames(c.From(), wire.KindMarker, err)
-		return false
+		return
 	}
-	if t := (*p.x.types.Load())[route.TypeID(m.Type)]; t != nil && t.typ.Mode == entity.Worker {
-		s := &p.staged[int(m.Shard)%len(p.staged)]
-		s.buf = append(s.buf, f...)
-		return true
-	}
-	p.x.needs.Marked(c.From(), m)
-	return false
+	p.marks = append(p.marks, mark{c.From(), m})
 }
 
 // stage copies frames for the workers that step their shards, as long as they are envelopes of the same type as the

@@ -5,6 +5,7 @@ package exec
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/kith-io/kith/entity"
 	"github.com/kith-io/kith/internal/transport"
@@ -121,6 +122,8 @@ type execQueue struct {
 	in    batch
 	here  int // bytes of this node in in
 	awake bool
+
+	hurry atomic.Bool // a host's deadline has come: what waits for it is taken out of its turn
 
 	out batch // being worked off; the goroutine's own
 }

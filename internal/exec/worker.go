@@ -72,6 +72,9 @@ func (w *worker) work(b *batch) {
 			}
 			frames += w.ahead.n
 			w.frames(now, c.from, times)
+			if w.queue.hurry.Load() {
+				w.skim(now, b, i, rest)
+			}
 		}
 		if c.conn != nil {
 			c.conn.Consumed(len(c.buf))
@@ -117,17 +120,14 @@ func (w *worker) frame(now time.Duration, from *Source, x *foreseen) {
 	w.x.arrive(now, &w.ahead.cache, nil, from, x, nil)
 }
 
-// other takes the marker of a move, and notes a frame that a peer sent and that made no sense.
+// other notes a frame that a peer sent and that made no sense.
 func (w *worker) other(from *Source, x *foreseen) {
+	if x.kind == skimmed {
+		return
+	}
 	var id peer.ID
 	if from != nil { // nil cannot be: this node has made it
 		id = from.ID
-	}
-	if x.kind == wire.KindMarker {
-		if m, err := wire.ParseMarker(x.frame[wire.HeaderSize:]); err == nil { // as it did on the loop
-			w.x.needs.Marked(id, m)
-		}
-		return
 	}
 	w.x.needs.InvalidFrames(id, x.kind, x.bad)
 }

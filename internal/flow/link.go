@@ -93,6 +93,7 @@ type Link struct {
 	timed, restTimed bool // Ready has something to do with what q gathers, with the rest
 	stats            LinkStats
 	tally            tally
+	express          express
 
 	// Ready is given what Take is about to hand out, whole frames, when Timed was said of one that was gathered with
 	// them. It may change them in place and returns what is left of them; it is set before the first Take.
@@ -206,7 +207,7 @@ func (l *Link) AppendMarker(m wire.Marker) error {
 }
 
 // Pending returns the bytes that wait to be taken.
-func (l *Link) Pending() int { return len(l.rest) + l.q.Len() }
+func (l *Link) Pending() int { return len(l.express.next) + len(l.rest) + l.q.Len() }
 
 // Credit returns how many bytes may still be outstanding; it is zero or below when the receiver must consume first.
 func (l *Link) Credit() int { return int(l.window - l.Outstanding()) }
@@ -227,6 +228,11 @@ func (l *Link) Stats() LinkStats { return l.stats }
 // no connection. They count as sent from here on. The view is valid until the next Take that returns bytes, which the
 // caller makes when it is done with these; it is the gathering buffer itself, not a copy. Call it until it returns nil.
 func (l *Link) Take() []byte {
+	if len(l.express.next) > 0 {
+		if out := l.takeExpress(); out != nil {
+			return out
+		}
+	}
 	credit := l.window - (l.sent - l.consumed)
 	if credit <= 0 || !l.up {
 		return nil
@@ -347,6 +353,7 @@ func (l *Link) Roomy() bool {
 // nil, gets each whole frame, valid during the call. As with Take, the caller is done with bytes taken before.
 func (l *Link) FailAll(fail func(frame []byte)) int {
 	frames := 0
+	l.express.next = l.express.next[:0] // nobody's messages
 	for l.Pending() > 0 {
 		if len(l.rest) == 0 {
 			l.swap()

@@ -143,12 +143,17 @@ func (s *Slot) put(now time.Duration, e *wire.Envelope, id string) error {
 	if s.queue == nil {
 		s.queue = ringbuf.NewQueue(s.park.bytes)
 	}
-	rec, err := s.queue.Reserve(deadlineSize + size)
-	invariant.Check(err == nil, "flow: parking queue is full within its bound")
+	rec := reserve(s.queue, deadlineSize+size)
 	binary.LittleEndian.PutUint64(rec, uint64(now+s.park.longest()))
 	wire.PutEnvelope(rec[deadlineSize:], e, id)
 	s.stats.Parked++
 	return nil
+}
+
+func reserve(q *ringbuf.Queue, n int) []byte {
+	rec, err := q.Reserve(n)
+	invariant.Check(err == nil, "flow: parking queue is full within its bound")
+	return rec
 }
 
 // Want reports, once, that messages wait for a home that nobody asked for: the slot is Asking then, and the runtime

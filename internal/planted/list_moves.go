@@ -30,6 +30,24 @@ var moveBugs = []bug{
 		New: "s.state == RouteMoving && s.home == nil",
 	},
 	{
+		Name: "marker-stands-behind-the-backlog", Package: "./internal/plane", Run: "TestMarkOvertakesTheBacklog",
+		In:  "internal/plane.Mark",
+		Old: "want(s), l.ExpressMarker(m)",
+		New: "want(s), l.AppendMarker(m)",
+	},
+	{
+		Name: "shard-at-its-deadline-waits-for-others", Package: "./internal/exec", Run: "TestCutTakesItOutOfTheBacklog",
+		In:  "internal/exec.worker.work",
+		Old: "w.queue.hurry.Load()",
+		New: "false",
+	},
+	{
+		Name: "skimmed-frames-are-handled-again", Package: "./internal/exec", Run: "TestCutTakesItOutOfTheBacklog",
+		In:  "internal/exec.worker.skimFrames",
+		Old: "x.frame[4] = byte(skimmed)",
+		New: "_ = skimmed",
+	},
+	{
 		Name: "passing-move-is-not-marked-again", Package: "./shard", Run: "TestMovesPassByWhoHasNoPartInThem",
 		In:  "shard.markAgain",
 		Old: "*o.at == to",

@@ -123,14 +123,17 @@ func (l *Link) reserveError(n int) error {
 	return l.blocked()
 }
 
-// ReserveMarker appends a marker, which may use room beyond the bound. The lock is held.
-func (l *Link) ReserveMarker(m wire.Marker) error {
+// Mark is how the marker of a move gets to the peer: mark is given the queue of the link, whose lock is held. It waits
+// for nothing, so Wake is called in any case.
+func (l *Link) Mark(mark func(q *flow.Link) error) error {
 	if err := l.blocked(); err != nil {
 		return err
 	}
-	if err := l.queue.AppendMarker(m); err != nil {
+	if err := mark(&l.queue); err != nil {
 		return l.noRoom(err)
 	}
+	l.Hurry()
+	_ = l.Commit()
 	return nil
 }
 

@@ -105,7 +105,7 @@ func (l *link) count(b []byte) {
 			w.Watcher.Violate(l.conn.from, "frame", "the link to %s cuts a frame", w.Name(l.conn.to))
 			return
 		}
-		if l.owed >= w.window() {
+		if l.owed >= w.window() && (wire.KindOf(rest) != wire.KindMarker || l.owed > w.window()+wire.DefaultMaxFrame) {
 			w.Watcher.Violate(l.conn.from, "credit", "%d bytes outstanding to %s, and one more frame", l.owed, w.Name(l.conn.to))
 		}
 		l.owed += n

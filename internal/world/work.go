@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kith-io/kith/entity"
+	"github.com/kith-io/kith/internal/flow"
 	"github.com/kith-io/kith/internal/plane"
 	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/route"
@@ -196,34 +197,36 @@ func (p *Process) envelope(in *inbound, gen uint32, from peer.ID, frame []byte, 
 // movesSince is the wire version in which moves came.
 const movesSince = 5
 
-// mark writes markers behind what was sent to their shards, whose slots are closed by now.
+// mark has markers go to the owners of their shards, whose slots are closed by now, as plane.Mark says.
 func mark(p *Process, list []shard.Mark) {
 	for _, m := range list {
 		l := p.linkOf(m.To, uint32(m.Shard))
 		if l.conn.forgotten {
 			continue // its removal counts as the marker
 		}
-		if l.flow.AppendMarker(wire.Marker{Type: uint32(m.Type), Shard: uint32(m.Shard), Term: m.Number.Term,
-			Seq: m.Number.Seq}) == nil { // else the move is given up for want of it
+		r, slot := p.Region(m.Type), (*flow.Slot)(nil)
+		if r != nil && uint32(m.Shard) < r.Type.Shards {
+			slot = r.Slot(m.Shard)
+		}
+		_, next, err := plane.Mark(slot, l.flow, p.clock(), wire.Marker{Type: uint32(m.Type), Shard: uint32(m.Shard),
+			Term: m.Number.Term, Seq: m.Number.Seq})
+		if next == plane.LookUp {
+			r.follow(m.Shard, next)
+		}
+		if err == nil { // else the move is given up for want of it
 			l.wake()
 		}
 	}
 }
 
-// marked takes a marker off a data connection. It goes to the node behind what waits for the worker of its shard.
+// marked takes a marker off a data connection. What came before it stands in the queues of the workers by then, and the
+// stop that follows it does so there.
 func marked(p *Process, from peer.ID, frame []byte) {
 	m, err := wire.ParseMarker(frame[wire.HeaderSize:])
 	if err != nil {
 		p.World.Watcher.Violate(p, "frame", "marker of %s: %v", p.World.Name(from), err)
 		return
 	}
-	tell := func() {
-		p.post(shard.MarkedCommand{Type: route.TypeID(m.Type), Shard: route.ShardID(m.Shard),
-			Number: shard.Number{Term: m.Term, Seq: m.Seq}, From: from})
-	}
-	if r := p.Region(route.TypeID(m.Type)); r != nil && r.queueOf(route.ShardID(m.Shard)) != nil {
-		r.queueOf(route.ShardID(m.Shard)).order(tell)
-		return
-	}
-	tell()
+	p.post(shard.MarkedCommand{Type: route.TypeID(m.Type), Shard: route.ShardID(m.Shard),
+		Number: shard.Number{Term: m.Term, Seq: m.Seq}, From: from})
 }

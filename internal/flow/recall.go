@@ -1,0 +1,137 @@
+// Recall: what waits in a link for a shard that moves, taken back, so that the marker of the move need not wait behind
+// all that the link holds, nor for the credit of it.
+
+package flow
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/kith-io/kith/ringbuf"
+	"github.com/kith-io/kith/wire"
+)
+
+// express holds frames that go before what waits, and beyond the credit for that: markers of moves whose shards have
+// nothing waiting in the link.
+type express struct{ next, spare []byte }
+
+// expressBeyond is how far beyond the window express frames may go. A receiver bears a window and its largest frame,
+// and that is at least as large.
+const expressBeyond = OrdinaryFrame
+
+// take hands out what is there, and keeps the buffer that was handed out before for what comes.
+func (x *express) take() []byte {
+	out := x.next
+	x.next, x.spare = x.spare[:0], out
+	return out
+}
+
+// ExpressMarker is AppendMarker for a shard of which nothing waits in the link: its marker goes before all that waits,
+// and also when the window is used up.
+func (l *Link) ExpressMarker(m wire.Marker) error {
+	if len(l.express.next) > MarkerRoom-MarkerSize {
+		return l.AppendMarker(m)
+	}
+	frame, at := wire.BeginFrame(l.express.next, wire.KindMarker, 0, 0)
+	l.express.next = wire.AppendMarker(frame, m)
+	wire.EndFrame(l.express.next, at)
+	return nil
+}
+
+// takeExpress is Take of these, nil when there are none or the window does not bear them.
+func (l *Link) takeExpress() []byte {
+	if !l.up || l.Outstanding()+int64(len(l.express.next)) > l.window+expressBeyond {
+		return nil
+	}
+	out := l.express.take()
+	l.sent += int64(len(out))
+	l.tally.take(l.tally.taken, l.sent, max(markEvery, l.window/64))
+	l.stats.Sent += uint64(len(out))
+	l.stats.Takes++
+	l.stats.Sizes[sizeClass(len(out))]++
+	return out
+}
+
+// Waiting returns how many envelopes wait for a shard of a type, and their bytes. large says that one of them stands
+// for a large message.
+func (l *Link) Waiting(typ, shard uint32) (frames, bytes int, large bool) {
+	for _, b := range [...][]byte{l.rest, l.q.Gathered()} {
+		for len(b) > 0 {
+			n := frameSize(b)
+			if of(b[:n], typ, shard) {
+				frames++
+				bytes += n
+				large = large || b[5]&wire.FlagBulk != 0
+			}
+			b = b[n:]
+		}
+	}
+	return frames, bytes, large
+}
+
+// Withdraw takes the envelopes that wait for a shard out of the link and gives them to f, the oldest first, each a view
+// that is valid during the call. The others stay as they are.
+func (l *Link) Withdraw(typ, shard uint32, f func(frame []byte)) {
+	n, tells := withdraw(l.rest, typ, shard, f)
+	if n < len(l.rest) {
+		l.rest, l.restMarks, l.tally.restMarks = l.rest[:n], l.restMarks[:0], l.tally.restMarks[:0]
+		l.tally.rest -= tells
+	}
+	n, tells = withdraw(l.q.Gathered(), typ, shard, f)
+	if n < l.q.Len() {
+		l.q.Truncate(n)
+		l.marks, l.tally.marks, l.nextMark = l.marks[:0], l.tally.marks[:0], 0
+		l.tally.gathered -= tells
+	}
+}
+
+// withdraw moves the frames that stay together, and returns their bytes and how many of the others are tells.
+func withdraw(b []byte, typ, shard uint32, f func(frame []byte)) (n, tells int) {
+	for at := 0; at < len(b); {
+		frame := b[at : at+frameSize(b[at:])]
+		at += len(frame)
+		if !of(frame, typ, shard) {
+			n += copy(b[n:], frame)
+			continue
+		}
+		if wire.IsTell(frame) {
+			tells++
+		}
+		f(frame)
+	}
+	return n, tells
+}
+
+func of(frame []byte, typ, shard uint32) bool {
+	t, s, ok := wire.AddressOf(frame)
+	return ok && t == typ && s == shard
+}
+
+// Fits reports whether so many messages, of so many bytes of frames, can wait in the slot beside those that do.
+func (s *Slot) Fits(records, bytes int) bool {
+	r, b := s.Parked()
+	return records <= s.park.records-r && bytes+records*ParkOverhead <= s.park.bytes-b
+}
+
+// PutFirst has messages that were on their way to the home wait again, before those that wait already: all that take
+// gives it, in order, whole envelope frames that it copies. They are those for which there was room by Fits. It reports
+// false, and take was not called, when the slot is open or the budget over all slots has no room.
+func (s *Slot) PutFirst(now time.Duration, records, bytes int, take func(put func(frame []byte))) bool {
+	if s.state.Open() || !s.park.take(bytes+records*ParkOverhead) {
+		return false
+	}
+	old := s.queue
+	s.queue = ringbuf.NewQueue(s.park.bytes)
+	take(func(frame []byte) {
+		rec := reserve(s.queue, deadlineSize+len(frame))
+		binary.LittleEndian.PutUint64(rec, uint64(now+s.park.longest()))
+		copy(rec[deadlineSize:], frame)
+		s.stats.Parked++
+	})
+	for old != nil && old.Len() > 0 {
+		rec := old.Peek()
+		copy(reserve(s.queue, len(rec)), rec)
+		old.Pop()
+	}
+	return true
+}

@@ -1,0 +1,154 @@
+// Laws of what is taken back out of a link: the order of each shard, the books, and the express way of markers.
+
+package flow
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/kith-io/kith/wire"
+)
+
+func putOf(t require.TestingT, l *Link, shard uint32, n, size int) {
+	e := wire.Envelope{Type: 1, Shard: shard, Payload: make([]byte, max(size, 8))}
+	binary.LittleEndian.PutUint64(e.Payload, uint64(n))
+	room, err := l.Reserve(wire.SizeEnvelope(1, len(e.Payload)))
+	require.NoError(t, err)
+	l.Put(room, &e, "a")
+}
+
+func numberOf(t require.TestingT, frame []byte) (shard uint32, n int) {
+	var e wire.Envelope
+	require.NoError(t, wire.ParseEnvelope(frame, &e))
+	return e.Shard, int(binary.LittleEndian.Uint64(e.Payload))
+}
+
+// Whatever is gathered, sent and taken back: of each shard all comes out, once and in order, and the tells are counted
+// that are sent.
+func TestWithdrawLaw(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := NewLinkWithin(Bounds{Buffer: 256 << 10, Window: 32 << 10})
+		l.Reconnected(1)
+		var put, out [3]int
+		sent, tells := uint64(0), uint64(0)
+		came := func(frame []byte) {
+			shard, n := numberOf(t, frame)
+			require.Equal(t, out[shard], n)
+			out[shard]++
+		}
+		take := func() {
+			for b := l.Take(); b != nil; b = l.Take() {
+				sent += uint64(len(b))
+				for len(b) > 0 {
+					size := wire.SizeOf(b)
+					came(b[:size:size])
+					tells++
+					b = b[size:]
+				}
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"put": func(t *rapid.T) {
+				for range rapid.IntRange(1, 40).Draw(t, "n") {
+					shard := rapid.Uint32Range(0, 2).Draw(t, "shard")
+					if size := rapid.IntRange(8, 3000).Draw(t, "size"); l.Pending()+size+100 < 256<<10 {
+						putOf(t, l, shard, put[shard], size)
+						put[shard]++
+					}
+				}
+			},
+			"take":   func(*rapid.T) { take() },
+			"credit": func(*rapid.T) { _, err := l.Granted(1, sent); require.NoError(t, err) },
+			"withdraw": func(t *rapid.T) {
+				shard := rapid.Uint32Range(0, 2).Draw(t, "shard")
+				frames, bytes, large := l.Waiting(1, shard)
+				before := l.Pending()
+				require.False(t, large)
+				require.Equal(t, put[shard]-out[shard], frames)
+				l.Withdraw(1, shard, func(frame []byte) { came(frame); frames--; bytes -= len(frame) })
+				require.Zero(t, frames)
+				require.Zero(t, bytes)
+				require.LessOrEqual(t, l.Pending(), before)
+				require.Equal(t, put[shard], out[shard])
+			},
+			"": func(t *rapid.T) {
+				flown, _ := l.Flown()
+				require.Equal(t, tells, flown)
+			},
+		})
+		for l.Pending() > 0 {
+			_, err := l.Granted(1, sent)
+			require.NoError(t, err)
+			take()
+		}
+		require.Equal(t, put, out)
+	})
+}
+
+func TestExpressMarker(t *testing.T) {
+	l := NewLinkWithin(Bounds{Buffer: 64 << 10, Window: 16 << 10})
+	m := wire.Marker{Type: 1, Shard: 2, Term: 3, Seq: 4}
+	require.NoError(t, l.ExpressMarker(m))
+	require.Equal(t, MarkerSize, l.Pending())
+	require.Nil(t, l.Take(), "no connection")
+	l.Reconnected(1)
+	for n := range 100 {
+		putOf(t, l, 1, n, 400)
+	}
+	require.Len(t, l.Take(), MarkerSize, "it goes first")
+	for l.Take() != nil {
+		continue
+	}
+	require.LessOrEqual(t, l.Credit(), 0)
+	seen := 0
+	for range 3 * expressBeyond / MarkerSize {
+		require.NoError(t, l.ExpressMarker(m))
+		if b := l.Take(); b != nil {
+			require.Equal(t, wire.KindMarker, wire.KindOf(b))
+			seen++
+		}
+	}
+	require.NotZero(t, seen, "beyond the window")
+	require.LessOrEqual(t, l.Outstanding(), int64(16<<10+expressBeyond), "and not for ever")
+	var err error
+	for n := 0; err == nil; n++ {
+		require.Less(t, n, 2*(MarkerRoom+wire.DefaultMaxFrame)/MarkerSize)
+		err = l.ExpressMarker(m)
+	}
+	require.NotZero(t, l.FailAll(nil))
+	require.Zero(t, l.Pending())
+}
+
+// What is put first goes before what waits, and both keep within the bounds.
+func TestSlotPutFirst(t *testing.T) {
+	pool := &Pool{Limit: 400}
+	slot := MakeSlot(NewParking(10, 1000, time.Second, pool))
+	s := &slot
+	frame := func(text string) []byte {
+		e := wire.Envelope{Type: 1, Shard: 2, Payload: []byte(text), ID: []byte("a")}
+		return wire.AppendEnvelope(nil, &e)
+	}
+	parkOne(t, s, 0, "a", "3")
+	parkOne(t, s, 0, "a", "4")
+	list := [][]byte{frame("1"), frame("2")}
+	size := len(list[0]) + len(list[1])
+	put := func(put func([]byte)) {
+		for _, f := range list {
+			put(f)
+		}
+	}
+	require.True(t, s.Fits(2, size))
+	require.False(t, s.Fits(9, size))
+	require.False(t, s.Fits(2, 1000))
+	require.True(t, s.PutFirst(0, 2, size, put))
+	require.False(t, s.PutFirst(0, 100, 400, func(func([]byte)) { t.Fatal("the budget has no room") }))
+	require.True(t, s.Resolve(false, home1, fence1))
+	require.Equal(t, []string{"1", "2", "3", "4"}, drain(t, s))
+	require.True(t, s.OpenIfDrained())
+	require.False(t, s.PutFirst(0, 2, size, put), "it is open")
+	require.Zero(t, pool.used)
+}
