@@ -208,8 +208,11 @@ func mark(p *Process, list []shard.Mark) {
 		if r != nil && uint32(m.Shard) < r.Type.Shards {
 			slot = r.Slot(m.Shard)
 		}
-		_, next, err := plane.Mark(slot, l.flow, p.clock(), wire.Marker{Type: uint32(m.Type), Shard: uint32(m.Shard),
+		asks, next, err := plane.Mark(slot, l.flow, p.clock(), wire.Marker{Type: uint32(m.Type), Shard: uint32(m.Shard),
 			Term: m.Number.Term, Seq: m.Number.Seq})
+		for _, corr := range asks {
+			p.goes(corr, peer.ID{}, route.Fence{}) // nowhere yet
+		}
 		if next == plane.LookUp {
 			r.follow(m.Shard, next)
 		}
