@@ -12,7 +12,8 @@ import (
 	"github.com/kith-io/kith/internal/driver"
 )
 
-// Node is a running node. All methods are safe for concurrent use.
+// Node is a running node. All methods are safe for concurrent use. One that is given a context which has ended returns
+// its error and does nothing; when the context ends later, what has been begun goes on.
 type Node struct {
 	d   *driver.Driver
 	cfg Config

@@ -81,8 +81,9 @@ func (r *Region) Ask(ctx context.Context, id string, payload []byte) ([]byte, er
 }
 
 // AskWithin is Ask with a time limit instead of a context. The reply is appended to into[:0] and returned; nothing is
-// allocated when it fits. The limit is coarse: up to 20 ms late. Like Ask it blocks, but it does not look where it is
-// called: a Worker or Inline handler that calls it is only reported, as Slow or Stalled.
+// allocated when it fits. The limit is coarse: up to 20 ms late; with one that is not positive nothing is sent, and the
+// error is ErrTimeout, as for AskFunc. Like Ask it blocks, but it does not look where it is called: a Worker or Inline
+// handler that calls it is only reported, as Slow or Stalled.
 func (r *Region) AskWithin(d time.Duration, id string, payload, into []byte) ([]byte, error) {
 	return r.r.AskWithinWith(d, r.with, id, payload, into)
 }

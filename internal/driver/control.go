@@ -354,9 +354,16 @@ func Drain(ctx context.Context, d *Driver) error {
 }
 
 func drain(ctx context.Context, d *Driver) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	done := make(chan error, 1)
 	d.inbox.post(func() {
 		c := &d.control
+		if err := ctx.Err(); err != nil {
+			done <- err
+			return
+		}
 		if err := d.command(shard.DrainCommand{On: true}); err != nil {
 			done <- err
 			return

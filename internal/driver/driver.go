@@ -351,6 +351,9 @@ func Suspicions(ctx context.Context, d *Driver) ([]membership.Suspicion, error) 
 
 // asked has the control goroutine answer a question about the node.
 func asked[T any](ctx context.Context, d *Driver, question func(*node.Node) T) (t T, err error) {
+	if err := ctx.Err(); err != nil {
+		return t, err
+	}
 	answer := make(chan T, 1)
 	if !d.inbox.post(func() { answer <- question(d.control.node.Node) }) {
 		return t, d.ended()
@@ -365,10 +368,20 @@ func asked[T any](ctx context.Context, d *Driver, question func(*node.Node) T) (
 	}
 }
 
-// call has the control goroutine carry out a command and returns what the node says to it.
+// call has the control goroutine carry out a command, unless ctx has ended by then, and returns what the node says to
+// it.
 func (d *Driver) call(ctx context.Context, cmd any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	answer := make(chan error, 1)
-	if !d.inbox.post(func() { answer <- d.command(cmd) }) {
+	if !d.inbox.post(func() {
+		if err := ctx.Err(); err != nil {
+			answer <- err
+			return
+		}
+		answer <- d.command(cmd)
+	}) {
 		return d.ended()
 	}
 	select {

@@ -114,6 +114,9 @@ func (r *Region) TellBulk(ctx context.Context, id string, payload []byte, progre
 // TellBulkWith is TellBulk with headers.
 func (r *Region) TellBulkWith(ctx context.Context, h *Headers, id string, payload []byte,
 	progress func(sent, total int)) error {
+	if err := ctx.Err(); err != nil {
+		return route.NotRun(given(err))
+	}
 	if progress == nil {
 		progress = func(int, int) {}
 	}

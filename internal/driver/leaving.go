@@ -189,6 +189,9 @@ func (l *leaving) gaveUp() error {
 }
 
 func (l *leaving) shutDown(ctx context.Context, why shutdown.Reason, from string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("kith: shutdown has not begun: %w", err)
+	}
 	if err := l.phases.begin(why, from); err != nil {
 		return err
 	}

@@ -223,6 +223,9 @@ func (r *Region) AskWith(ctx context.Context, h *Headers, id string, payload []b
 	return reply, err
 }
 
+// errNoTime is the error of an ask with no time for an answer: nothing is sent.
+var errNoTime = fmt.Errorf("%w: none was given", route.ErrTimeout)
+
 // askCancelled returns the error of an ask whose context has ended; timeout is the one to be used if time was short.
 func askCancelled(ctx context.Context, timeout error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -243,6 +246,9 @@ func (r *Region) AskWithinWith(d time.Duration, h *Headers, id string, payload, 
 
 // askFor is AskWithinWith for a handler of a shard here, nil for none. The deadline of the shard's move lets it go.
 func (r *Region) askFor(by *exec.Host, d time.Duration, h *Headers, id string, payload, into []byte) ([]byte, error) {
+	if d <= 0 {
+		return into[:0], route.NotRun(errNoTime)
+	}
 	w, corr, err := r.d.asks.begin(d, r, r.Shard(id), into, nil)
 	if err != nil {
 		return into[:0], err
@@ -272,6 +278,9 @@ func (r *Region) AskFunc(d time.Duration, id string, payload []byte, f func(repl
 // AskFuncWith is AskFunc with headers.
 func (r *Region) AskFuncWith(d time.Duration, h *Headers, id string, payload []byte,
 	f func(reply []byte, err error)) error {
+	if d <= 0 {
+		return route.NotRun(errNoTime)
+	}
 	r.d.exec.Waits.CallingOut()
 	w, corr, err := r.d.asks.begin(d, r, r.Shard(id), nil, f)
 	if err != nil {

@@ -28,6 +28,9 @@ func Survey(ctx context.Context, r *Region) (survey.Result, error) {
 	if err := d.Err(); err != nil {
 		return survey.Result{}, err
 	}
+	if err := ctx.Err(); err != nil {
+		return survey.Result{}, err
+	}
 	var ids []peer.ID
 	for _, m := range d.View().Members {
 		if m.Status != membership.Down {

@@ -22,11 +22,17 @@ func (r *Region) TellWait(ctx context.Context, id string, payload []byte) error 
 
 // TellWaitWith is TellWait with headers.
 func (r *Region) TellWaitWith(ctx context.Context, h *Headers, id string, payload []byte) error {
+	if err := ctx.Err(); err != nil {
+		return route.NotRun(given(err))
+	}
 	if err := r.tellWait(h, id, payload); err != nil {
 		return route.NotRun(r.insist(ctx, err, func() error { return r.tellWait(h, id, payload) }))
 	}
 	return nil
 }
+
+// given is the error of a message whose context had ended before it was given to the node.
+func given(err error) error { return fmt.Errorf("kith: not sent: %w", err) }
 
 // tellWait is one attempt of TellWait: Tell with a flag by which the entity's node takes the message even when the
 // mailbox is full, and says so; what it has said is looked at under the link's lock.
