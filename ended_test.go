@@ -19,20 +19,23 @@ import (
 // verbs are all methods that take a context, by receiver and name. Those without a
 // function act on nothing: they look, and say what is so until the context ends.
 var verbs = map[string]func(w *tried, ctx context.Context) error{
-	"Node.Ready":        nil,
-	"Node.Events":       nil,
-	"Node.ShardEvents":  nil,
-	"Node.OnShutdown":   nil, // the context is the task's
-	"Node.Drain":        func(w *tried, ctx context.Context) error { return w.n.Drain(ctx) },
-	"Node.Undrain":      func(w *tried, ctx context.Context) error { return w.n.Undrain(ctx) },
-	"Node.Leave":        func(w *tried, ctx context.Context) error { return w.n.Leave(ctx) },
-	"Node.Down":         func(w *tried, ctx context.Context) error { return w.n.Down(ctx, w.other.Addr().String()) },
-	"Node.Convergence":  func(w *tried, ctx context.Context) error { _, err := w.n.Convergence(ctx); return err },
-	"Node.Versions":     func(w *tried, ctx context.Context) error { _, err := w.n.Versions(ctx); return err },
-	"Node.Suspicions":   func(w *tried, ctx context.Context) error { _, err := w.n.Suspicions(ctx); return err },
-	"Node.SetMetadata":  func(w *tried, ctx context.Context) error { return w.n.SetMetadata(ctx, "a", []byte("b")) },
-	"Node.UseSeeds":     func(w *tried, ctx context.Context) error { return w.n.UseSeeds(ctx, w.seeds()) },
-	"Node.JoinCluster":  func(w *tried, ctx context.Context) error { _, err := w.n.JoinCluster(ctx, w.seeds()); return err },
+	"Node.Ready":       nil,
+	"Node.Events":      nil,
+	"Node.ShardEvents": nil,
+	"Node.OnShutdown":  nil, // the context is the task's
+	"Node.Drain":       func(w *tried, ctx context.Context) error { return w.n.Drain(ctx) },
+	"Node.Undrain":     func(w *tried, ctx context.Context) error { return w.n.Undrain(ctx) },
+	"Node.Leave":       func(w *tried, ctx context.Context) error { return w.n.Leave(ctx) },
+	"Node.Down":        func(w *tried, ctx context.Context) error { return w.n.Down(ctx, w.other.Addr().String()) },
+	"Node.Convergence": func(w *tried, ctx context.Context) error { _, err := w.n.Convergence(ctx); return err },
+	"Node.Versions":    func(w *tried, ctx context.Context) error { _, err := w.n.Versions(ctx); return err },
+	"Node.Suspicions":  func(w *tried, ctx context.Context) error { _, err := w.n.Suspicions(ctx); return err },
+	"Node.SetMetadata": func(w *tried, ctx context.Context) error { return w.n.SetMetadata(ctx, "a", []byte("b")) },
+	"Node.UseSeeds":    func(w *tried, ctx context.Context) error { return w.n.UseSeeds(ctx, w.seeds()) },
+	"Node.JoinCluster": func(w *tried, ctx context.Context) error {
+		_, err := w.n.JoinCluster(ctx, w.seeds())
+		return err
+	},
 	"Node.Shutdown":     func(w *tried, ctx context.Context) error { return w.n.Shutdown(ctx, kith.ReasonLeft) },
 	"Node.ShutdownFrom": func(w *tried, ctx context.Context) error { return w.n.ShutdownFrom(ctx, kith.ReasonLeft, "") },
 	"Node.PrepareForFullShutdown": func(w *tried, ctx context.Context) error {
@@ -51,7 +54,11 @@ var verbs = map[string]func(w *tried, ctx context.Context) error{
 	"SingletonRef.TellWait":  func(w *tried, ctx context.Context) error { return w.one.TellWait(ctx, nil) },
 	"SingletonRef.Ask":       func(w *tried, ctx context.Context) error { _, err := w.one.Ask(ctx, nil); return err },
 	"TypedRegion.TellWait":   func(w *tried, ctx context.Context) error { s := ""; return w.typed.TellWait(ctx, "a", &s) },
-	"TypedRegion.Ask":        func(w *tried, ctx context.Context) error { s := ""; _, err := w.typed.Ask(ctx, "a", &s); return err },
+	"TypedRegion.Ask": func(w *tried, ctx context.Context) error {
+		s := ""
+		_, err := w.typed.Ask(ctx, "a", &s)
+		return err
+	},
 }
 
 // tried is what the verbs are tried on.
@@ -76,7 +83,8 @@ func newTried(t *testing.T) *tried {
 		}
 		r, err := n.Register(kith.Type{Name: "x", New: handler})
 		require.NoError(t, err)
-		one, err := n.Singleton(kith.Singleton{Name: "one", New: func(f kith.Fence) kith.Handler { return handler("one", f) }})
+		one, err := n.Singleton(kith.Singleton{Name: "one",
+			New: func(f kith.Fence) kith.Handler { return handler("one", f) }})
 		require.NoError(t, err)
 		if i == 0 {
 			w.r, w.one = r, one

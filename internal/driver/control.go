@@ -354,9 +354,6 @@ func Drain(ctx context.Context, d *Driver) error {
 }
 
 func drain(ctx context.Context, d *Driver) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	done := make(chan error, 1)
 	d.inbox.post(func() {
 		c := &d.control

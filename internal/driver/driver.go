@@ -266,26 +266,6 @@ func (d *Driver) Ready(ctx context.Context) error {
 	return d.Err()
 }
 
-// notReadyPatience is how long the control goroutine has to say what this node waits for.
-const notReadyPatience = time.Second
-
-// notReady is the error of a Ready whose time is over: it says what the node waits for.
-func notReady(d *Driver, why error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), notReadyPatience)
-	defer cancel()
-	w, err := asked(ctx, d, func(n *node.Node) membership.Waiting { return n.Waiting() })
-	switch {
-	case d.Err() != nil:
-		return d.Err()
-	case err != nil:
-		w.Detail = "the control goroutine does not answer"
-	case w.For == membership.WaitNothing:
-		w.Detail = "it is on its way in or out at this moment"
-	}
-	d.log.Warn("gave up waiting until this node is up", "node", d.self, "waits_for", w.For, "why", w.Detail, "error", why)
-	return &membership.NotReadyError{Waiting: w, Err: why}
-}
-
 // Leave leaves gracefully and waits until that is done or ctx ends.
 func (d *Driver) Leave(ctx context.Context) error {
 	if err := d.shutDown(ctx, shutdown.ReasonLeft, ""); err != nil {
@@ -371,16 +351,13 @@ func asked[T any](ctx context.Context, d *Driver, question func(*node.Node) T) (
 // call has the control goroutine carry out a command, unless ctx has ended by then, and returns what the node says to
 // it.
 func (d *Driver) call(ctx context.Context, cmd any) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	answer := make(chan error, 1)
 	if !d.inbox.post(func() {
-		if err := ctx.Err(); err != nil {
-			answer <- err
-			return
+		err := ctx.Err()
+		if err == nil {
+			err = d.command(cmd)
 		}
-		answer <- d.command(cmd)
+		answer <- err
 	}) {
 		return d.ended()
 	}

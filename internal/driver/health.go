@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -123,4 +124,24 @@ func (h *health) suspension(s node.Suspensions) stats.Suspension {
 		out.Total += h.clock() - s.Since
 	}
 	return out
+}
+
+// notReadyPatience is how long the control goroutine has to say what this node waits for.
+const notReadyPatience = time.Second
+
+// notReady is the error of a Ready whose time is over: it says what the node waits for.
+func notReady(d *Driver, why error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), notReadyPatience)
+	defer cancel()
+	w, err := asked(ctx, d, func(n *node.Node) membership.Waiting { return n.Waiting() })
+	switch {
+	case d.Err() != nil:
+		return d.Err()
+	case err != nil:
+		w.Detail = "the control goroutine does not answer"
+	case w.For == membership.WaitNothing:
+		w.Detail = "it is on its way in or out at this moment"
+	}
+	d.log.Warn("gave up waiting until this node is up", "node", d.self, "waits_for", w.For, "why", w.Detail, "error", why)
+	return &membership.NotReadyError{Waiting: w, Err: why}
 }

@@ -157,9 +157,6 @@ func cut(h *Host) {
 	h.life.Stop(h.end.by) // those that run are told
 	h.x.needs.Overdue(h)
 	h.give(orderCut)
-	if h.queue != nil {
-		h.queue.hurry.Store(true)
-	}
 }
 
 // cutNow carries that out if it is due. Whoever orders the host's messages calls it. It reports whether no message

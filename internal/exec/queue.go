@@ -187,6 +187,9 @@ func (q *execQueue) appendRead(conn *transport.InConn, from *Source, frames []by
 func (q *execQueue) order(h *Host, o order) {
 	q.mu.Lock()
 	q.in.orders = append(q.in.orders, hostTask{h, o})
+	if o == orderCut {
+		q.hurry.Store(true)
+	}
 	q.unlock()
 }
 

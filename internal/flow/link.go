@@ -22,6 +22,7 @@ const (
 	MarkerRoom        = 64 << 10  // bytes beyond the buffer's bound that only markers may use
 	MarkerSize        = 8 + 16    // bytes of a marker frame
 	maxBuffer         = 1<<30 - 1 // largest bound, so that sums of bounds stay in an int everywhere
+	expressBeyond     = 16 << 10  // how far beyond the window markers go: a receiver bears a window and a frame
 	markEvery         = 16 << 10  // bytes between frames whose begin is remembered
 )
 
@@ -206,6 +207,15 @@ func (l *Link) AppendMarker(m wire.Marker) error {
 	return nil
 }
 
+// ExpressMarker is AppendMarker for a shard of which nothing waits in the link: its marker goes before all that waits,
+// and also when the window is used up.
+func (l *Link) ExpressMarker(m wire.Marker) error {
+	if l.express.put(m, MarkerRoom-MarkerSize) {
+		return nil
+	}
+	return l.AppendMarker(m)
+}
+
 // Pending returns the bytes that wait to be taken.
 func (l *Link) Pending() int { return len(l.express.next) + len(l.rest) + l.q.Len() }
 
@@ -228,10 +238,8 @@ func (l *Link) Stats() LinkStats { return l.stats }
 // no connection. They count as sent from here on. The view is valid until the next Take that returns bytes, which the
 // caller makes when it is done with these; it is the gathering buffer itself, not a copy. Call it until it returns nil.
 func (l *Link) Take() []byte {
-	if len(l.express.next) > 0 {
-		if out := l.takeExpress(); out != nil {
-			return out
-		}
+	if n := int64(len(l.express.next)); n > 0 && l.up && l.Outstanding()+n <= l.window+expressBeyond {
+		return l.handOut(l.express.take(), l.tally.taken)
 	}
 	credit := l.window - (l.sent - l.consumed)
 	if credit <= 0 || !l.up {
@@ -252,8 +260,13 @@ func (l *Link) Take() []byte {
 	l.taken += n
 	if l.restTimed && l.Ready != nil {
 		out = l.Ready(out)
-		n = len(out)
 	}
+	return l.handOut(out, tells)
+}
+
+// handOut counts what Take returns as sent, up to so many tells of the last swap.
+func (l *Link) handOut(out []byte, tells int) []byte {
+	n := len(out)
 	l.sent += int64(n)
 	l.tally.take(tells, l.sent, max(markEvery, l.window/64))
 	l.stats.Sent += uint64(n)
@@ -382,25 +395,4 @@ func (l *Link) Unflag(flags uint8) {
 			b = b[n:]
 		}
 	}
-}
-
-// Held returns the memory of the buffers in bytes, at most twice Bounds.Most.
-func (l *Link) Held() int { return l.q.Held() }
-
-// Trim gives the buffers back when nothing waits: an idle link holds no memory. Without a source of memory of their
-// own, bytes that Take handed out stay valid; with one, the caller is done with them.
-func (l *Link) Trim() {
-	if l.Pending() == 0 {
-		l.rest, l.peak = nil, 0
-		l.q.Trim()
-	}
-}
-
-// Fit is Trim for a link that is in use: it gives the buffers back if nothing waits and they are four times as large as
-// what the link has needed since it was asked last.
-func (l *Link) Fit() {
-	if l.q.Held() > 8*max(l.peak, ringbuf.DoubleClass/2) {
-		l.Trim()
-	}
-	l.peak = 0
 }

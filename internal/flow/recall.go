@@ -4,53 +4,11 @@
 package flow
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/kith-io/kith/ringbuf"
 	"github.com/kith-io/kith/wire"
 )
-
-// express holds frames that go before what waits, and beyond the credit for that: markers of moves whose shards have
-// nothing waiting in the link.
-type express struct{ next, spare []byte }
-
-// expressBeyond is how far beyond the window express frames may go. A receiver bears a window and its largest frame,
-// and that is at least as large.
-const expressBeyond = OrdinaryFrame
-
-// take hands out what is there, and keeps the buffer that was handed out before for what comes.
-func (x *express) take() []byte {
-	out := x.next
-	x.next, x.spare = x.spare[:0], out
-	return out
-}
-
-// ExpressMarker is AppendMarker for a shard of which nothing waits in the link: its marker goes before all that waits,
-// and also when the window is used up.
-func (l *Link) ExpressMarker(m wire.Marker) error {
-	if len(l.express.next) > MarkerRoom-MarkerSize {
-		return l.AppendMarker(m)
-	}
-	frame, at := wire.BeginFrame(l.express.next, wire.KindMarker, 0, 0)
-	l.express.next = wire.AppendMarker(frame, m)
-	wire.EndFrame(l.express.next, at)
-	return nil
-}
-
-// takeExpress is Take of these, nil when there are none or the window does not bear them.
-func (l *Link) takeExpress() []byte {
-	if !l.up || l.Outstanding()+int64(len(l.express.next)) > l.window+expressBeyond {
-		return nil
-	}
-	out := l.express.take()
-	l.sent += int64(len(out))
-	l.tally.take(l.tally.taken, l.sent, max(markEvery, l.window/64))
-	l.stats.Sent += uint64(len(out))
-	l.stats.Takes++
-	l.stats.Sizes[sizeClass(len(out))]++
-	return out
-}
 
 // Waiting returns how many envelopes wait for a shard of a type, and their bytes. large says that one of them stands
 // for a large message.
@@ -123,9 +81,7 @@ func (s *Slot) PutFirst(now time.Duration, records, bytes int, take func(put fun
 	old := s.queue
 	s.queue = ringbuf.NewQueue(s.park.bytes)
 	take(func(frame []byte) {
-		rec := reserve(s.queue, deadlineSize+len(frame))
-		binary.LittleEndian.PutUint64(rec, uint64(now+s.park.longest()))
-		copy(rec[deadlineSize:], frame)
+		copy(s.record(now, len(frame)), frame)
 		s.stats.Parked++
 	})
 	for old != nil && old.Len() > 0 {

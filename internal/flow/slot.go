@@ -143,11 +143,16 @@ func (s *Slot) put(now time.Duration, e *wire.Envelope, id string) error {
 	if s.queue == nil {
 		s.queue = ringbuf.NewQueue(s.park.bytes)
 	}
-	rec := reserve(s.queue, deadlineSize+size)
-	binary.LittleEndian.PutUint64(rec, uint64(now+s.park.longest()))
-	wire.PutEnvelope(rec[deadlineSize:], e, id)
+	wire.PutEnvelope(s.record(now, size), e, id)
 	s.stats.Parked++
 	return nil
+}
+
+// record makes a place behind what waits for a frame of n bytes, and returns it.
+func (s *Slot) record(now time.Duration, n int) []byte {
+	rec := reserve(s.queue, deadlineSize+n)
+	binary.LittleEndian.PutUint64(rec, uint64(now+s.park.longest()))
+	return rec[deadlineSize:]
 }
 
 func reserve(q *ringbuf.Queue, n int) []byte {
