@@ -10,14 +10,13 @@ import (
 
 	"github.com/kith-io/kith/internal/bootruns"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/long"
 )
 
 // Real processes and a DNS server: three that start together, one that may only join and ends by its time limit, a node
 // of another name, all addresses changed at once. One cluster each time (BOOT-1, BOOT-3, BOOT-4, BOOT-5, BOOT-7).
-func TestNodesFindEachOtherByDNS(t *testing.T) {
-	if testing.Short() {
-		t.Skip("nine processes after each other")
-	}
+func TestLongNodesFindEachOtherByDNS(t *testing.T) {
+	long.Test(t)
 	code, out, errs := program(t, "bootstrap-test", "--cases=form3,alone,changed", "--margin=500ms")
 	require.Equal(t, exitOK, code, errs)
 	var r bootruns.Result

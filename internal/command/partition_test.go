@@ -11,14 +11,13 @@ import (
 
 	"github.com/kith-io/kith/internal/chaos"
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/long"
 )
 
 // The side that loses stops what it owns before the other one starts it, ends with the documented code, and the verbs
 // say on both sides what happens (MEM-10, SHD-9).
-func TestPartitionSmoke(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a takeover takes ten seconds at least")
-	}
+func TestLongPartitionSmoke(t *testing.T) {
+	long.Test(t)
 	dir := t.TempDir()
 	code, out, errs := program(t, "partition-test", "--cases=coordinator", "--rounds=1", "--nodes=3", "--net=proxy",
 		"--stable-after=1500ms", "--entities=4", "--no-heal", "--out="+dir)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kith-io/kith/internal/cli"
+	"github.com/kith-io/kith/internal/long"
 	"github.com/kith-io/kith/internal/port"
 	"github.com/kith-io/kith/internal/rolling"
 	"github.com/kith-io/kith/internal/shardscale"
@@ -356,10 +357,8 @@ func TestRollingRestartCarriesStates(t *testing.T) {
 
 // A killed node: the others go on, its shards come to live on them, and the last line says so. One that somebody else
 // kills counts as well (SHD-9).
-func TestDevKill(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the takeover time passes")
-	}
+func TestLongDevKill(t *testing.T) {
+	long.Test(t)
 	cmd, stdout, stderr := spawn(t, "dev", "--kill", "--duration=3s", "--progress", "--rate=1000", "--dashboard=")
 	log := until(t, stderr, "n3  joined")
 	for _, line := range strings.Split(log, "\n") {
