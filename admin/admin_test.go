@@ -257,7 +257,7 @@ func TestToken(t *testing.T) {
 		status, _, _ = call(t, s, "GET", path, "Bearer "+token)
 		require.Equal(t, 405, status)
 	}
-	require.True(t, n.Health().Ready())
+	require.Eventually(t, func() bool { return n.Health().Ready() }, 2*time.Minute, time.Millisecond)
 }
 
 // The flight record goes to whoever has the token, as a file, and nobody gets half of one.

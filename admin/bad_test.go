@@ -102,7 +102,7 @@ func TestBadInputToEveryRoute(t *testing.T) {
 		}
 	}
 	require.Equal(t, before.Members, n.View().Members)
-	require.True(t, n.Health().Ready())
+	require.Eventually(t, func() bool { return n.Health().Ready() }, 2*time.Minute, time.Millisecond)
 	count := s.Stats()
 	require.Positive(t, count.HostsRefused)
 	require.Positive(t, count.TokensRefused)
@@ -292,7 +292,7 @@ func TestSlowClients(t *testing.T) {
 	deaf("/v1/stats")
 	http.DefaultClient.CloseIdleConnections()
 	require.Eventually(t, func() bool { return s.Stats().Connections == 0 }, time.Minute, time.Millisecond)
-	require.True(t, n.Health().Ready())
+	require.Eventually(t, func() bool { return n.Health().Ready() }, 2*time.Minute, time.Millisecond)
 }
 
 // A thousand idle streams of each kind: as many as are allowed stay, the others are told why, all are counted; probes

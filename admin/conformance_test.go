@@ -77,7 +77,7 @@ func TestConformanceMemberRoutes(t *testing.T) {
 		}
 		status, _, _ := call(t, s, "POST", "/v1/members/"+name+"/down", "")
 		require.Equal(t, http.StatusForbidden, status, "this interface is for reading only")
-		require.True(t, n.Health().Ready())
+		require.Eventually(t, func() bool { return n.Health().Ready() }, 2*time.Minute, time.Millisecond)
 	}
 
 	a, s := nodeOf(t, kith.Config{}, Config{Token: token, Join: func(context.Context, []string) error { return nil }})
