@@ -168,3 +168,26 @@ func TestSignalsWhileANodeLeaves(t *testing.T) {
 		require.NoError(t, first.Process.Kill())
 	}
 }
+
+// SIGHUP loads certificates at once, and says so when they are no good: then those that are in force stay.
+func TestRunReloadsCertificates(t *testing.T) {
+	dir := t.TempDir()
+	makes := func(args ...string) {
+		code, _, errs := program(t, append(append([]string{"cert"}, args...), "--dir", dir)...)
+		require.Equal(t, exitOK, code, errs)
+	}
+	makes("ca")
+	makes("issue", "n1")
+	cmd, _, stderr := spawn(t, "run", "--listen=127.0.0.1:0", "--log-format=json", "--tls-cert="+dir+"/n1.crt",
+		"--tls-key="+dir+"/n1.key", "--tls-ca="+dir+"/ca.crt")
+	until(t, stderr, `"event":"node-started"`)
+	makes("issue", "n1", "--force")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
+	log := until(t, stderr, `"event":"node-reloaded"`)
+	require.Contains(t, log, `"msg":"tls credentials loaded","number":2`)
+	require.NoError(t, os.WriteFile(dir+"/n1.crt", []byte("nonsense"), 0o600))
+	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
+	until(t, stderr, `"event":"node-reload-failed"`)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait(), rest(stderr))
+}
