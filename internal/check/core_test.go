@@ -14,6 +14,7 @@ import (
 	"github.com/kith-io/kith/internal/node"
 	"github.com/kith-io/kith/internal/world"
 	"github.com/kith-io/kith/membership"
+	"github.com/kith-io/kith/peer"
 	"github.com/kith-io/kith/sbr"
 	"github.com/kith-io/kith/sim/setup"
 )
@@ -105,6 +106,22 @@ func TestWhomAStrategyObliges(t *testing.T) {
 	}
 }
 
+// ownWord has a process stop just before others could have confirmed its word about one who is dead, whom another has
+// accused before, or nobody.
+func ownWord(w *world.World, a, dead *world.Process, another bool) {
+	dead.Crash(false)
+	v, was := *a.View, *a.View
+	if another {
+		was.Unreachable = peer.SetOf(dead.ID)
+	}
+	v.Unreachable = peer.SetOf(dead.ID)
+	v.Accusations = append(slices.Clone(v.Accusations), membership.Accusation{Observer: a.ID, Subject: dead.ID})
+	checks(w).Core.hears(a, &v, &was)
+	w.Now += checks(w).Core.spread(a) - 1
+	checks(w).Core.still[a.ID] = w.Now - 8*time.Second
+	a.Suspend(&node.Suspend{On: true, Why: "that one may confirm it"})
+}
+
 // TestAvailabilityCriesOut: a healthy majority that stops, goes or stands still breaks a rule, whatever brought it
 // there (MEM-10, AVL-1).
 func TestAvailabilityCriesOut(t *testing.T) {
@@ -133,6 +150,11 @@ func TestAvailabilityCriesOut(t *testing.T) {
 			w.Now += checks(w).Core.spread(a) - 1
 			a.Suspend(&node.Suspend{On: true, Why: "one more does not hear it"})
 		}},
+		"it suspends behind its own word": {nil, func(w *world.World, a, lost *world.Process) {
+			ownWord(w, a, lost, true)
+		}},
+		"it suspends behind the first word about one who is dead": {[]string{"obliged"},
+			func(w *world.World, a, lost *world.Process) { ownWord(w, a, lost, false) }},
 		"it suspends while it may be indirectly connected": {nil, func(w *world.World, a, lost *world.Process) {
 			w.Until(time.Minute, func() bool { return a.View.Unreachable.Has(lost.ID) })
 			w.Advance(time.Second)

@@ -32,7 +32,8 @@ func (k *Core) sees(p *world.Process, v *membership.View) {
 }
 
 // hears notes when a process hears somebody again whom others still accuse, and when it gets to know that one more does
-// not hear, or hears again, somebody who was lost for others and may have confirmed what is said of it: one who lives.
+// not hear, or hears again, somebody who was lost for others and may have confirmed what is said of it: one who lives,
+// and, when the word is its own, anyone.
 func (k *Core) hears(p *world.Process, v, old *membership.View) {
 	changes := func(a membership.Accusation) {
 		x := k.c.w.ProcessOf(a.Subject)
@@ -54,6 +55,9 @@ func (k *Core) hears(p *world.Process, v, old *membership.View) {
 		}
 		if !slices.Contains(old.Accusations, a) {
 			changes(a)
+			if a.Observer == p.ID && old.Unreachable.Has(a.Subject) {
+				k.rows[p.ID] = k.c.w.Now // whether that one lives and may confirm it p cannot know
+			}
 		}
 	}
 }

@@ -35,6 +35,27 @@ func TestStormOfALeaverWhoseClockGoesBack(t *testing.T) {
 	require.Empty(t, s.run().violations)
 }
 
+// TestLateOwnersPageTakesNobodysPlace: a remembered entity is begun anew by an owner who was lost and does not know it,
+// while it lives at the next owner, and ends there with its node: it lives on (SHD-12). Found by storm 881196, in which
+// an owner that was cut off for more than a minute began one again after a panic.
+func TestLateOwnersPageTakesNobodysPlace(t *testing.T) {
+	w := formed(t, 2, alone)
+	late, next := w.Hosts[0].Process, w.Hosts[1].Process
+	k := &keeps{paged: map[string]*page{}}
+	lives := &page{k, next, "page4", route.MakeFence(1, 2, 3)}
+	lives.begins()
+	again := &page{k, late, "page4", route.MakeFence(1, 1, 9)}
+	again.begins()
+	again.end()
+	require.Same(t, lives, k.paged["page4"])
+	newest := &page{k, late, "page4", route.MakeFence(1, 2, 4)}
+	newest.begins()
+	require.Same(t, newest, k.paged["page4"])
+	late.Crash(true)
+	lives.begins()
+	require.Same(t, lives, k.paged["page4"], "who ended with its process holds no place")
+}
+
 // TestWhoMayBeginADaemon: nobody may while it goes on elsewhere, but in a cluster that was formed anew while the node
 // that has it slept or was suspended: there nobody knows of it, and it goes on with nothing. Found by storm 1858, whose
 // other nodes all ended while one slept.

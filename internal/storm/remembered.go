@@ -59,8 +59,17 @@ func (k *keeps) open(c *entity.Context) (entity.Handler, error) {
 	if err := k.turn(c); err != nil {
 		return nil, err // no room
 	}
-	k.paged[c.ID] = &page{k, p, c.ID, c.Fence}
-	return k.paged[c.ID], nil
+	g := &page{k, p, c.ID, c.Fence}
+	g.begins()
+	return g, nil
+}
+
+// begins notes an instance. That of an owner who is late, and has not been told, takes no other's place: it ends with
+// its node, while its successor's lives. Found by storm 881196.
+func (g *page) begins() {
+	if was := g.k.paged[g.id]; was == nil || !was.p.Alive || g.fence.Compare(was.fence) >= 0 {
+		g.k.paged[g.id] = g
+	}
 }
 
 // Receive gets messages of timers alone, and now and then fails.
