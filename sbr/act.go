@@ -61,7 +61,7 @@ func (m *Machine) decide() {
 // calmed forgets the changes that came before a decision, or before all was well.
 func (m *Machine) calmed() {
 	m.changes, m.heldAt = 0, -1
-	m.warned, m.flapped, m.unsure, m.blamed = false, false, false, false
+	m.warned, m.flapped, m.unsure, m.blamed, m.flaps.beside = false, false, false, false, false
 }
 
 // waitFor is until when a node waits for what the lease decides before it stops itself. It is no later than all would

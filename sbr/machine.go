@@ -143,6 +143,7 @@ type unrest struct {
 	flapped bool          // among them was one that came back
 	unsure  bool          // among them was one on our side that was downed
 	warned  bool
+	flaps   flaps
 }
 
 // bounded is what a node knows of those who have not answered.
@@ -252,7 +253,12 @@ func (m *Machine) Tick(now time.Duration) {
 		m.decide()
 		return
 	}
-	m.sure = m.sure || anyway(m)
+	d, goesOn, end := rides(m)
+	if end {
+		endFlaps(m, d)
+		return
+	}
+	m.sure = m.sure || goesOn || anyway(m)
 	m.tooLong()
 }
 
@@ -317,7 +323,7 @@ func (m *Machine) Next() (at time.Duration, ok bool) {
 		return at, ok
 	}
 	add(max(m.decideAt(), m.againAt))
-	if end, some := m.endsAt(); some {
+	if end, some := looksAt(m); some {
 		add(end)
 	}
 	if len(m.contact) > 0 {

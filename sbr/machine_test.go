@@ -242,9 +242,9 @@ func TestUnstable(t *testing.T) {
 	flap := func(r *rig, members string) (held, at time.Duration, last Effects, warned bool) {
 		began := r.now
 		for i := range 60 {
-			accused := "B>C"
+			accused := "B>A"
 			if i%2 == 1 {
-				accused = "B>C B>D"
+				accused = "B>A B>C"
 			}
 			r.see(members, accused, false, "")
 			for _, e := range r.run(500 * time.Millisecond) {
@@ -273,7 +273,7 @@ func TestUnstable(t *testing.T) {
 	require.Equal(t, membership.CauseUnstable, e.Down[0].Cause)
 	require.Contains(t, e.Decisions[0].String(), "nobody can be sure")
 
-	for what, members := range map[string]string{"joining": "A B Cj Dj", "exiting": "A B Cx Dx", "down": "A B Cd Dd"} {
+	for what, members := range map[string]string{"joining": "Aj B Cj D", "exiting": "Ax B Cx D", "down": "Ad B Cd D"} {
 		r := newRig(t, 'B', seven)
 		r.see(members, "", true, "")
 		held, at, _, _ := flap(r, members)

@@ -190,19 +190,25 @@ func (m *Machine) endsAt() (at time.Duration, ok bool) {
 	limit, ok := m.cfg.unstableFor(m.stable)
 	ok = ok && m.changes > 0 && !m.sure
 	if m.heldAt >= 0 {
-		at = m.heldAt + limit
-		if calm := m.calm(); m.worseAt+calm/2 <= at {
-			at = max(at, m.movedAt+calm)
-			if len(m.contact) > 0 {
-				at = max(at, min(m.contactAt+m.takeBack(), m.movedAt+calm+m.most()))
-			}
-		}
-		if m.unsure {
-			at = max(m.first+limit, m.lookAt)
-		}
-		return max(at, m.lookAt), ok && (m.flapped || m.unsure)
+		return lastAt(m, m.heldAt), ok && (m.flapped || m.unsure)
 	}
 	return m.first + limit, ok
+}
+
+// lastAt is until when a picture may come to rest for which there has been no time left since.
+func lastAt(m *Machine, since time.Duration) time.Duration {
+	limit, _ := m.cfg.unstableFor(m.stable)
+	at := since + limit
+	if calm := m.calm(); m.worseAt+calm/2 <= at {
+		at = max(at, m.movedAt+calm)
+		if len(m.contact) > 0 {
+			at = max(at, min(m.contactAt+m.takeBack(), m.movedAt+calm+m.most()))
+		}
+	}
+	if m.unsure {
+		at = max(m.first+limit, m.lookAt)
+	}
+	return max(at, m.lookAt)
 }
 
 // tooLong stops this node when what is reachable has been changing for too long, after having warned of it. It decides
@@ -220,6 +226,9 @@ func (m *Machine) tooLong() {
 	}
 	if m.heldAt < 0 && !m.unsure || m.now < m.lookAt {
 		m.hold("what is reachable has not stood still for long enough")
+		return
+	}
+	if m.flaps.beside {
 		return
 	}
 	s := m.situation()
@@ -314,4 +323,57 @@ func anyway(m *Machine) bool {
 	s.Late = m.late
 	d := m.cfg.Decide(s)
 	return d.Lives && !d.next.IsZero() && m.livesWithout(peer.SetOf(append(m.contact.Clone(), m.late...)...))
+}
+
+// flapping returns what this node decides when there is no time left and the picture has not come to rest because
+// members went and came back: without all of these its side lives. It is not one of them, and nobody on our side was
+// downed by a decision that it does not know.
+func flapping(m *Machine) (d Decision, ok bool) {
+	_, ends := m.cfg.unstableFor(m.stable)
+	if !ends || m.changes == 0 || !m.flapped || m.unsure || !m.cfg.indirectly() {
+		return Decision{}, false
+	}
+	m.flaps.settle(m.view, m.now, m.stable)
+	if len(m.flaps.who) == 0 || m.flaps.who.Has(m.self) {
+		return Decision{}, false
+	}
+	d = m.cfg.Decide(m.without(m.flaps.who))
+	return d, d.Lives && d.Outcome == DownUnreachable
+}
+
+// looksAt is when this node stops, goes, or looks what becomes of the flappers.
+func looksAt(m *Machine) (at time.Duration, ok bool) {
+	at, ok = m.endsAt()
+	if look := max(knownAt(m), m.flaps.againAt); m.flaps.beside && (!ok || look < at || at <= m.lookedAt) {
+		return look, true
+	}
+	return at, ok
+}
+
+// knownAt is when there is no time left, and nobody has become a flapper for so long that all on this side know of
+// each, and each that could be reached would have shown it.
+func knownAt(m *Machine) time.Duration {
+	limit, _ := m.cfg.unstableFor(m.stable)
+	return max(m.first+limit, m.flaps.grownAt+m.calm(), m.lookAt)
+}
+
+// rides reports whether this node goes on beside flappers: its side lives without them, and without those who are late,
+// and may down them. They are given the time in which the picture may come to rest; then end is true, and they go.
+func rides(m *Machine) (d Decision, goesOn, end bool) {
+	d, ok := flapping(m)
+	m.flaps.beside, m.flaps.againAt = ok, m.now+lookEvery
+	if !ok || m.now < knownAt(m) ||
+		len(m.late) > 0 && !m.livesWithout(peer.SetOf(append(m.late.Clone(), m.flaps.who...)...)) {
+		return d, false, false
+	}
+	since, _ := m.pressed()
+	return d, m.heldAt < 0, m.now >= lastAt(m, since)
+}
+
+// endFlaps downs the flappers.
+func endFlaps(m *Machine, d Decision) {
+	d.Cause = membership.CauseUnstable
+	d.Why = fmt.Sprintf("what is reachable changed %d times in %v: who went and came back goes; without them %s",
+		m.changes, m.now-m.first, d.Why)
+	m.act(d, true)
 }

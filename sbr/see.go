@@ -50,8 +50,10 @@ func (m *Machine) see(v *membership.View) {
 	if more || fewer || status {
 		m.anew(!fewer && !status)
 	}
+	m.flaps.look(v, m.now, m.stable)
 	m.count(weighty + downs)
 	m.blamed = m.changes > 0 && (m.blamed || m.accused.Has(m.self) || m.others() < 0)
+	_, m.flaps.beside = flapping(m)
 	m.heal()
 	m.leaseView()
 	m.warnQuorum(old, v)
@@ -137,7 +139,7 @@ func (m *Machine) nearDowned(old *membership.View, accused peer.Set) bool {
 	}
 	for i := range m.view.Members {
 		x := &m.view.Members[i]
-		if x.Status == membership.Down && x.Cause != membership.CauseReplaced &&
+		if x.Status == membership.Down && x.Cause != membership.CauseReplaced && !m.flaps.known(x) &&
 			(!accused.Has(x.ID) || m.contact.Has(x.ID)) {
 			if was, ok := old.Member(x.ID); ok && counts(was.Status) {
 				return true
@@ -199,13 +201,6 @@ func (m *Machine) forgetContact(was peer.Set, old, v *membership.View) {
 		}
 	}
 	m.contact = kept
-}
-
-func compare(a, b membership.Accusation) int {
-	if c := a.Observer.Compare(b.Observer); c != 0 {
-		return c
-	}
-	return a.Subject.Compare(b.Subject)
 }
 
 // heal says that the reason of a suspension has gone: nobody is accused any more.

@@ -49,6 +49,24 @@ var availableBugs = []bug{
 		New: "m.now > m.due()+lateBy+time.Hour {",
 	},
 	{
+		Name: "flappers-end-all", Package: "./sbr", Run: "TestFlappers$",
+		In:  "sbr.flapping",
+		Old: "|| !m.cfg.indirectly()",
+		New: "|| m.cfg.indirectly()",
+	},
+	{
+		Name: "flapper-known-at-once", Package: "./sbr", Run: "TestNewFlapper",
+		In:  "sbr.knownAt",
+		Old: "m.flaps.grownAt+m.calm(), ",
+		New: "",
+	},
+	{
+		Name: "late-counts-beside-flappers", Package: "./sbr", Run: "TestNewFlapper",
+		In:  "sbr.rides",
+		Old: "len(m.late) > 0 &&",
+		New: "len(m.late) < 0 &&",
+	},
+	{
 		Name: "indirect-without-a-doubt", Package: "./sim", Run: "TestScripts/indirect_brief_return",
 		In:  "sbr.Machine.hangs",
 		Old: "if !m.cfg.indirectly() {",
