@@ -19,7 +19,7 @@ const root = "root"
 // matrix is ARCHITECTURE.md's table of layers. Imports point down only. A package that does not exist yet keeps its
 // row, so that it is bound from its first line; internal/invariant and internal/enum are open to all.
 var matrix = map[string]string{
-	"wire": "", "ringbuf": "", "discovery": "", "internal/invariant": "", "internal/enum": "",
+	"wire": "", "ringbuf": "", "discovery": "internal/names", "internal/invariant": "", "internal/enum": "",
 	"internal/incall": "", // which goroutine a call runs on
 	// clients that break the rules; it speaks of the counters of a node
 	"internal/hostile": "root courier route peer wire internal/pki",
@@ -44,7 +44,7 @@ var matrix = map[string]string{
 	"hello":                   "route peer wire",
 	"trust":                   "hello route",
 	"loop":                    "route wire", // gnet's, as transport is
-	"transport":               "flow route peer stats wire ringbuf hello loop trust",
+	"transport":               "flow route peer stats wire ringbuf hello loop trust internal/names",
 	"cluster":                 "peer",
 	"members":                 "cluster gossip fd peer wire",
 	"membership":              "gossip fd peer wire cluster members",
@@ -74,14 +74,15 @@ var matrix = map[string]string{
 	// starts of nodes that know nobody, simulated
 	"internal/starts": "formation peer wire",
 	"driver": "node exec shutdown transport trust hello loop plane entity flow shard membership route peer " +
-		"internal/flight internal/leases stats wire ringbuf internal/feed internal/survey shard/strategy internal/logs",
+		"internal/flight internal/leases stats wire ringbuf internal/feed internal/survey shard/strategy internal/logs " +
+		"internal/fileid",
 	root: "driver shutdown sbr discovery membership cluster fd shard shard/strategy entity crdt route peer stats " +
 		"internal/leases",
 	"admin":     "root latency internal/localname internal/logs internal/refuse",
 	"examples":  root,
 	"latency":   root,
 	"metrics":   "root stats",
-	"bootstrap": "root discovery formation peer wire internal/localname internal/logs internal/refuse",
+	"bootstrap": "root discovery formation peer wire internal/localname internal/logs internal/refuse internal/names",
 	"bench":     "root transport trust hello loop flow ringbuf wire",
 
 	// the node binary: two programs of one package, by the name that it has and by the one that it had
@@ -95,6 +96,8 @@ var matrix = map[string]string{
 	"internal/localname":  "",                   // names that a listener on loopback answers to
 	"internal/refuse":     "",                   // requests over HTTP that no route is asked about
 	"internal/settings":   "",                   // flags from a file and the environment
+	"internal/fileid":     "",                   // a file, told from its copies
+	"internal/names":      "",                   // names that are dialled, and what is remembered of them
 	"internal/shardscale": "root internal/cli",
 	"internal/rolling":    "root internal/cli internal/ledger internal/port internal/pki", // rolling restarts
 	"cmd/loadgen":         "root bench admin metrics latency internal/cli internal/pki internal/hostile",
@@ -123,7 +126,7 @@ var matrix = map[string]string{
 var layers = []string{
 	"ringbuf wire discovery discovery/discoverytest internal/invariant internal/enum internal/rules internal/planted " +
 		"internal/port internal/spent internal/pki internal/api internal/feed internal/localname internal/refuse " +
-		"internal/incall internal/logs internal/long",
+		"internal/incall internal/logs internal/long internal/names internal/fileid",
 	"entity flow route peer cluster stats sparse shard/strategy internal/loads",
 	"plane lifetime internal/leases transport fd fd/fdtest gossip courier internal/contract hello trust loop",
 	"membership crdt members",
